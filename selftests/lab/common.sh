@@ -1,0 +1,63 @@
+# shellcheck shell=bash
+# Shared by the lab's parts: messages, sudo, where things are.
+
+LAB=$TOP/selftests/lab
+CACHE=${RASHPA_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/rashpa}
+PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
+SUDO=
+((EUID == 0)) || SUDO=sudo
+
+E_LOG=100	# the kernel log has a line that must not be there
+E_DEAD=101	# the guest ended without telling an exit status (panic)
+E_LAB=102	# the lab itself failed: usage, missing program, no root
+E_FPGA=103	# a software FPGA died
+E_TIME=124	# time limit
+
+say() { printf 'lab: %s\n' "$*" >&2; }
+die() { say "$*"; exit "$E_LAB"; }
+
+# Lines of a list file without comments and empty lines.
+entries() { sed -e 's/[[:space:]]*#.*//' -e '/^[[:space:]]*$/d' "$1"; }
+
+# step TEXT COMMAND...: run the command with its output in $STEP_LOG and show
+# that it moves: elapsed seconds, and the last line on a terminal.
+step() {
+	local text=$1 start=$SECONDS pid last status=0
+	shift
+	printf '== %s\n' "$text" >>"$STEP_LOG"
+	"$@" >>"$STEP_LOG" 2>&1 </dev/null &
+	pid=$!
+	while kill -0 "$pid" 2>/dev/null; do
+		if [[ -t 2 ]]; then
+			last=$(tail -n 1 "$STEP_LOG" | tr -cd '[:print:]')
+			printf '\r\033[K%5d s  %s: %.60s' $((SECONDS - start)) "$text" "$last" >&2
+		elif (((SECONDS - start) % 15 == 14)); then
+			printf '%5d s  %s ...\n' $((SECONDS - start)) "$text" >&2
+		fi
+		sleep 1
+	done
+	wait "$pid" || status=$?
+	[[ -t 2 ]] && printf '\r\033[K' >&2
+	printf '%5d s  %s%s\n' $((SECONDS - start)) "$text" \
+		"$( ((status)) && echo ": FAILED" || true)" >&2
+	if ((status)); then
+		tail -n 20 "$STEP_LOG" >&2
+		die "failed; the whole log: $STEP_LOG"
+	fi
+}
+
+# need PROGRAM=PACKAGE...: install what this machine lacks (Debian only).
+need() {
+	local pair missing=()
+	for pair; do
+		command -v "${pair%%=*}" >/dev/null || missing+=("${pair#*=}")
+	done
+	((${#missing[@]})) || return 0
+	command -v apt-get >/dev/null || die "please install: ${missing[*]}"
+	say "installing on this machine: ${missing[*]}"
+	$SUDO env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
+		"${missing[@]}" >&2 ||
+		{ $SUDO apt-get update >&2 && $SUDO env DEBIAN_FRONTEND=noninteractive \
+			apt-get install -y --no-install-recommends "${missing[@]}" >&2; } ||
+		die "cannot install ${missing[*]}"
+}

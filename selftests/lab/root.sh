@@ -1,0 +1,228 @@
+# shellcheck shell=bash
+# The cached Debian 13 root: compilers, QEMU, kernels and their headers.
+
+ROOT_VERSION=1	# raise it when the steps below change what is in the root
+
+root_path() {
+	local hash
+	hash=$({ echo "$ROOT_VERSION"; entries "$LAB/packages"; entries "$LAB/kernels"; } | sha256sum)
+	echo "$CACHE/root-${hash:0:12}"
+}
+
+# The archive to use is this machine's own: prints "main security".
+mirrors() {
+	local uri label main='' security=''
+
+	if [[ ${RASHPA_MIRROR-} ]]; then
+		echo "$RASHPA_MIRROR ${RASHPA_MIRROR_SECURITY-}"
+		return
+	fi
+	# shellcheck disable=SC2016 # the variables are apt's
+	while IFS='|' read -r uri label; do
+		case $label in
+		Debian) main=${main:-$uri} ;;
+		Debian-Security) security=${security:-$uri} ;;
+		esac
+	done < <(apt-get indextargets --format '$(REPO_URI)|$(LABEL)' 'Created-By: Packages' 'Origin: Debian')
+	[[ $main ]] && echo "$main $security"
+}
+
+write_sources() { # root, main, security
+	local suite
+	{
+		for suite in trixie trixie-updates trixie-backports bookworm; do
+			echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $2 $suite main"
+		done
+		if [[ $3 ]]; then
+			for suite in trixie-security bookworm-security; do
+				echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $3 $suite main"
+			done
+		fi
+	} | $SUDO tee "$1/etc/apt/sources.list"
+
+	# bookworm only for what trixie does not have; QEMU from backports
+	$SUDO tee "$1/etc/apt/preferences.d/lab" <<-END
+	Package: *
+	Pin: release n=bookworm*
+	Pin-Priority: 90
+
+	Package: src:qemu src:seabios src:ipxe
+	Pin: release n=trixie-backports
+	Pin-Priority: 990
+	END
+
+	# How this machine reaches its archive; taken out again when all is there.
+	{
+		apt-config dump | grep -E '^Acquire::(https?|ftp)::|^Acquire::(Check-Valid-Until|Check-Date|Retries)' || true
+		echo 'APT::Install-Recommends "false";'
+		echo 'Acquire::Languages "none";'
+		if [[ $2$3 == *https:* && -e /etc/ssl/certs/ca-certificates.crt ]]; then
+			$SUDO mkdir -p "$1/etc/ssl/certs"
+			$SUDO cp /etc/ssl/certs/ca-certificates.crt "$1/etc/ssl/certs/"
+		fi
+	} | $SUDO tee "$1/etc/apt/apt.conf.d/99lab-build"
+
+	$SUDO tee "$1/etc/dpkg/dpkg.cfg.d/lab" <<-END
+	force-unsafe-io
+	path-exclude=/usr/share/man/*
+	path-exclude=/usr/share/doc/*
+	path-exclude=/usr/share/info/*
+	path-exclude=/usr/share/locale/*
+	END
+	printf '#!/bin/sh\nexit 101\n' | $SUDO tee "$1/usr/sbin/policy-rc.d"
+	$SUDO chmod 755 "$1/usr/sbin/policy-rc.d"
+	$SUDO cp -L /etc/resolv.conf "$1/etc/resolv.conf"
+}
+
+# build_in ROOT COMMAND...: a writable chroot with its own mounts and processes.
+build_in() {
+	local root=$1
+	shift
+	# shellcheck disable=SC2016
+	$SUDO unshare --mount --pid --fork --kill-child --propagation private sh -euc '
+		root=$1; shift
+		mount -t proc proc "$root/proc"
+		mount --rbind /dev "$root/dev"
+		exec chroot "$root" /usr/bin/env -i HOME=/root LANG=C.UTF-8 \
+			DEBIAN_FRONTEND=noninteractive \
+			PATH=/usr/sbin:/usr/bin:/sbin:/bin "$@"' sh "$root" "$@"
+}
+
+# Newest stock kernel of a series, e.g. 6.1 -> 6.1.0-45-amd64.
+newest() { # root, series
+	build_in "$1" apt-cache search --names-only "^linux-headers-${2//./\\.}\.[0-9]" |
+		sed -nE 's/^linux-headers-([0-9.]+(-[0-9]+|\+deb[0-9]+(\.[0-9]+)?)?-amd64) .*/\1/p' |
+		sort -V | tail -n 1
+}
+
+install_image() { # root, release
+	build_in "$1" sh -euc '
+		mkdir /tmp/image
+		cd /tmp/image
+		chmod 777 .
+		apt-get download "linux-image-$1"
+		dpkg-deb -x ./*.deb x
+		cp -a x/boot/. /boot/
+		for modules in x/lib/modules x/usr/lib/modules; do
+			[ ! -d "$modules" ] || cp -a "$modules/." /usr/lib/modules/
+		done
+		chmod 644 "/boot/vmlinuz-$1"
+		cd /
+		rm -rf /tmp/image
+		depmod "$1"' sh "$2"
+}
+
+finish_root() { # root
+	build_in "$1" sh -euc '
+		groupadd --system rashpa
+		apt-get clean
+		rm -rf /var/lib/apt/lists/* /var/cache/debconf/*-old /tmp/* /usr/sbin/policy-rc.d
+		rm -f /etc/apt/apt.conf.d/99lab-build
+		mkdir -p /rashpa /rashpa-data
+		chmod 755 /root'
+}
+
+build_root() { # final path
+	local root=$1 new main security series suite release
+	local -a packages
+
+	need debootstrap=debootstrap unshare=util-linux
+	[[ -e /usr/share/keyrings/debian-archive-keyring.gpg ]] || need /=debian-archive-keyring
+	read -r main security < <(mirrors) || true
+	if [[ ! ${main-} ]]; then
+		$SUDO apt-get update >&2 || true
+		read -r main security < <(mirrors) || true
+	fi
+	[[ ${main-} ]] || die "no Debian archive in this machine's apt configuration (set RASHPA_MIRROR)"
+
+	new=$root.new.$$
+	# shellcheck disable=SC2064
+	trap "$SUDO rm -rf --one-file-system '$new'" EXIT
+	STEP_LOG=$root.log
+	: >"$STEP_LOG"
+	say "making a Debian 13 root in $root (log: $STEP_LOG)"
+	mapfile -t packages < <(entries "$LAB/packages")
+
+	step "base system" $SUDO debootstrap --variant=minbase \
+		--keyring=/usr/share/keyrings/debian-archive-keyring.gpg trixie "$new" "$main"
+	step "archive configuration" write_sources "$new" "$main" "$security"
+	step "package lists" build_in "$new" apt-get update
+	step "packages" build_in "$new" apt-get install -y "${packages[@]}"
+
+	while read -r series suite; do
+		release=$(newest "$new" "$series")
+		[[ $release ]] || die "no kernel $series in $suite"
+		step "headers $release" build_in "$new" apt-get install -y "linux-headers-$release"
+		step "image $release" install_image "$new" "$release"
+		printf '%s\t%s\n' "$series" "$release" | $SUDO tee -a "$new/etc/lab-kernels" >/dev/null
+	done < <(entries "$LAB/kernels")
+
+	step "clean" finish_root "$new"
+	$SUDO chmod 755 "$new"
+	$SUDO mv -T "$new" "$root"
+	trap - EXIT
+	say "root complete: $(du -sh "$root" 2>/dev/null | cut -f1), ${SECONDS} s"
+}
+
+# Make the root unless it is there; sets ROOT.
+have_root() {
+	ROOT=$(root_path)
+	[[ -d $ROOT ]] && return
+	mkdir -p "$CACHE"
+	exec 9>"$ROOT.lock"
+	if ! flock -n 9; then
+		say "another lab makes the root, waiting"
+		flock 9
+	fi
+	[[ -d $ROOT ]] || build_root "$ROOT"
+	exec 9>&-
+}
+
+# release SERIES -> exact release in the root
+release() { awk -v s="$1" '$1 == s { print $2 }' "$ROOT/etc/lab-kernels"; }
+
+cmd_root() {
+	have_root
+	echo "$ROOT"
+}
+
+cmd_kernels() {
+	have_root >&2
+	cat "$ROOT/etc/lab-kernels"
+}
+
+cmd_clean() {
+	$SUDO rm -rf --one-file-system "$CACHE"/root-* "$CACHE"/initramfs-*
+}
+
+# exec COMMAND...: inside the root, which is read-only here; the checkout is
+# /rashpa, and files get the owner of the checkout.
+cmd_exec() {
+	local owner group name
+	local -a pass=()
+
+	[[ ${1-} == -- ]] && shift
+	(($#)) || die "exec: no command"
+	have_root
+	owner=$(stat -c %u "$TOP")
+	group=$(stat -c %g "$TOP")
+	for name in $(compgen -e RASHPA_) TERM; do
+		[[ -v $name ]] && pass+=("$name=${!name}")
+	done
+	# shellcheck disable=SC2016
+	exec $SUDO unshare --mount --pid --fork --kill-child --propagation private sh -euc '
+		root=$1 top=$2 owner=$3 group=$4; shift 4
+		mount --bind "$root" "$root"
+		mount -o remount,bind,ro "$root"
+		mount -t proc proc "$root/proc"
+		mount --rbind /dev "$root/dev"
+		mount --rbind /sys "$root/sys"
+		for dir in tmp run root; do
+			mount -t tmpfs -o mode=1777 tmpfs "$root/$dir"
+		done
+		mount --bind "$top" "$root/rashpa"
+		exec chroot "$root" setpriv --reuid "$owner" --regid "$group" --clear-groups \
+			env -i -C /rashpa HOME=/root LANG=C.UTF-8 \
+			PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "$@"' \
+		sh "$ROOT" "$TOP" "$owner" "$group" "${pass[@]}" "$@"
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR BSD-3-Clause */
+/*
+ * Register map of the reference FPGA interface, version 1.0.
+ *
+ * Documentation/fpga-interface.rst is the specification; these are its numbers. All
+ * registers are 32 bits wide, little-endian; a 64-bit value is a pair, low word
+ * first, and a 64-bit access reaches both.
+ */
+#ifndef RASHPA_FPGA_H
+#define RASHPA_FPGA_H
+
+/* PCI identity of the software FPGA */
+#define RFPGA_PCI_VENDOR	0x1234
+#define RFPGA_PCI_DEVICE	0x5250
+#define RFPGA_PCI_CLASS		0x118000	/* signal processing controller */
+
+/* BARs */
+#define RFPGA_BAR_REGS		0	/* 32 bit, 64 KiB: registers, address table */
+#define RFPGA_BAR_MSIX		1	/* 32 bit: MSI-X table and PBA */
+#define RFPGA_BAR_DOORBELL	2	/* 64 bit, 64 KiB: one page per DTP */
+#define RFPGA_BAR_MEMORY	4	/* 64 bit, prefetchable: on-board memory */
+
+#define RFPGA_BAR_REGS_SIZE	0x10000
+#define RFPGA_BAR_DOORBELL_SIZE	0x10000
+#define RFPGA_DOORBELL_PAGE	0x1000
+
+/* global registers (BAR 0) */
+#define RFPGA_ID		0x0000	/* ro: RFPGA_ID_VALUE */
+#define   RFPGA_ID_VALUE	0x50485352	/* "RSHP" */
+#define RFPGA_VERSION		0x0004	/* ro: major << 16 | minor */
+#define   RFPGA_VERSION_VALUE	0x00010000
+#define RFPGA_CAPS		0x0008	/* ro */
+#define   RFPGA_CAPS_DTPS(v)	((v) & 0xff)
+#define   RFPGA_CAPS_VECTORS(v)	(((v) >> 8) & 0xff)
+#define   RFPGA_CAPS_ENTRIES(v)	(((v) >> 16) & 0xffff)	/* of the address table */
+#define RFPGA_FEATURES		0x000c	/* ro: RFPGA_FEATURE_* */
+#define   RFPGA_FEATURE_MSIX	(1u << 0)
+#define   RFPGA_FEATURE_LOCK	(1u << 1)
+#define   RFPGA_FEATURE_SAMPLE	(1u << 2)
+#define   RFPGA_FEATURE_FREERUN	(1u << 3)
+#define   RFPGA_FEATURE_FLUSH	(1u << 4)
+#define   RFPGA_FEATURE_GROUP	(1u << 5)
+#define RFPGA_CONTROL		0x0010	/* wo, reads 0 */
+#define   RFPGA_CONTROL_STOP	(1u << 0)	/* stop every DTP */
+#define   RFPGA_CONTROL_RESET	(1u << 1)	/* registers and table to reset values */
+#define   RFPGA_CONTROL_CLEAR	(1u << 2)	/* global counters and fault to 0 */
+#define RFPGA_STATUS		0x0014	/* ro */
+#define   RFPGA_STATUS_BUSY	(1u << 0)	/* a DTP runs or a transaction is in flight */
+#define   RFPGA_STATUS_FAULT	(1u << 1)	/* RFPGA_FAULTS is not 0 */
+#define RFPGA_MEMORY_SIZE	0x0018	/* ro, 64 bit: bytes of on-board memory */
+#define RFPGA_TICKS		0x0020	/* ro, 64 bit: free-running, 4 ns a tick */
+#define   RFPGA_TICK_NS		4
+#define RFPGA_SCRATCH		0x0028	/* rw */
+#define RFPGA_FAULTS		0x0030	/* ro, 64 bit: refused transactions */
+#define RFPGA_FAULT_ADDR	0x0038	/* ro, 64 bit: address of the last one */
+#define RFPGA_FAULT_CAUSE	0x0040	/* ro: of the last one */
+#define   RFPGA_FAULT_NONE	0
+#define   RFPGA_FAULT_ENTRY	1	/* entry not valid, or outside the DTP's entries */
+#define   RFPGA_FAULT_BUS	2	/* the host has nothing at that address */
+#define   RFPGA_FAULT_MASTER	3	/* bus mastering is off */
+#define   RFPGA_FAULT_SOURCE	4	/* beyond on-board memory */
+#define   RFPGA_FAULT_CONFIG	5	/* DTP registers make no sense */
+#define RFPGA_FAULT_DTP		0x0044	/* ro: DTP of the last one */
+#define RFPGA_BYTES		0x0048	/* ro, 64 bit: payload written, all DTPs */
+#define RFPGA_STOPS		0x0050	/* ro: stop requests completed */
+
+/* address table (BAR 0): where the host lets us write */
+#define RFPGA_TABLE		0x8000
+#define RFPGA_TABLE_SIZE	0x8000
+#define RFPGA_ENTRY_STRIDE	32
+#define RFPGA_ENTRY_ADDR	0x00	/* rw, 64 bit: DMA address */
+#define RFPGA_ENTRY_LEN		0x08	/* rw, 64 bit: bytes */
+#define RFPGA_ENTRY_CONTROL	0x10	/* rw */
+#define   RFPGA_ENTRY_VALID	(1u << 0)
+
+/* data transfer process n (BAR 0) */
+#define RFPGA_DTP(n)		(0x1000 + (n) * 0x200)
+#define RFPGA_DTPS_MAX		16
+
+/* Registers of a DTP, relative to RFPGA_DTP(n). Configuration is taken at START. */
+#define RFPGA_DTP_CONTROL	0x000	/* wo, reads 0 */
+#define   RFPGA_DTP_START	(1u << 0)
+#define   RFPGA_DTP_STOP	(1u << 1)
+#define RFPGA_DTP_STATUS	0x004	/* ro */
+#define   RFPGA_DTP_RUNNING	(1u << 0)
+#define   RFPGA_DTP_WAITING	(1u << 1)	/* running, no credit */
+#define   RFPGA_DTP_DONE	(1u << 2)	/* all IMAGES sent */
+#define   RFPGA_DTP_FAULTED	(1u << 3)	/* stopped by a fault */
+#define RFPGA_DTP_MODE		0x008	/* rw */
+#define   RFPGA_MODE_FREERUN	(1u << 0)	/* do not wait for credit */
+#define   RFPGA_MODE_MSIX	(1u << 1)	/* interrupt after each stack */
+#define   RFPGA_MODE_LOCK	(1u << 2)	/* lock write after each stack */
+#define   RFPGA_MODE_FLUSH	(1u << 3)	/* read back from the payload before the event */
+#define RFPGA_DTP_VECTOR	0x00c	/* rw: MSI-X vector */
+#define RFPGA_DTP_PIXEL_BYTES	0x010	/* rw: 1, 2, 4 or 8 */
+#define RFPGA_DTP_SAMPLING	0x014	/* rw: send 1 of N images, N >= 1 */
+#define RFPGA_DTP_BUNCH		0x018	/* rw: images per stack, >= 1 */
+#define RFPGA_DTP_SLOTS		0x01c	/* rw: stacks in the destination, >= 1 (2: ping-pong) */
+#define RFPGA_DTP_SRC_BASE	0x020	/* rw, 64 bit: dataset in on-board memory */
+#define RFPGA_DTP_SRC_IMAGES	0x028	/* rw: images in the dataset, >= 1; read round and round */
+#define RFPGA_DTP_SRC_X		0x02c	/* rw: pixels */
+#define RFPGA_DTP_SRC_Y		0x030	/* rw: lines */
+#define RFPGA_DTP_WIDTH		0x034	/* rw: of the region of interest, pixels, >= 1 */
+#define RFPGA_DTP_HEIGHT	0x038	/* rw: lines, >= 1 */
+#define RFPGA_DTP_DST_X		0x03c	/* rw: pixels */
+#define RFPGA_DTP_DST_Y		0x040	/* rw: lines */
+#define RFPGA_DTP_GROUP		0x044	/* rw: bit mask of DTPs whose stacks make one event; 0: alone */
+#define RFPGA_DTP_SRC_LINE	0x048	/* rw, 64 bit: bytes from line to line */
+#define RFPGA_DTP_SRC_IMAGE	0x050	/* rw, 64 bit: bytes from image to image */
+#define RFPGA_DTP_DST_BASE	0x058	/* rw, 64 bit: in the destination */
+#define RFPGA_DTP_DST_LINE	0x060	/* rw, 64 bit */
+#define RFPGA_DTP_DST_IMAGE	0x068	/* rw, 64 bit */
+#define RFPGA_DTP_DST_SLOT	0x070	/* rw, 64 bit: bytes from stack to stack */
+#define RFPGA_DTP_DST_FIRST	0x078	/* rw: first table entry of the destination */
+#define RFPGA_DTP_DST_COUNT	0x07c	/* rw: entries; their lengths make one linear space */
+#define RFPGA_DTP_LOCK_OFFSET	0x080	/* rw, 64 bit: of the lock record in its destination */
+#define RFPGA_DTP_LOCK_FIRST	0x088	/* rw: first table entry of the lock memory */
+#define RFPGA_DTP_LOCK_COUNT	0x08c	/* rw: entries */
+#define RFPGA_DTP_IMAGES	0x090	/* rw, 64 bit: images to send; 0: until stopped */
+#define RFPGA_DTP_PERIOD	0x098	/* rw, 64 bit: ticks from image to image when free-running; 0: as fast as possible */
+#define RFPGA_DTP_FIRST_STACK	0x0a0	/* rw, 64 bit: number of the first stack (to resume); counts on from here */
+
+/* counters of a DTP, read-only, from START on, 64 bit unless said otherwise */
+#define RFPGA_DTP_C_IMAGES	0x100	/* images sent */
+#define RFPGA_DTP_C_STACKS	0x108	/* stacks sent (FIRST_STACK not included) */
+#define RFPGA_DTP_C_BYTES	0x110	/* payload */
+#define RFPGA_DTP_C_DESCRIPTORS	0x118	/* descriptors generated and executed */
+#define RFPGA_DTP_C_EVENTS	0x120	/* interrupts sent */
+#define RFPGA_DTP_C_OVERRUNS	0x128	/* stacks sent without credit (free-running) */
+#define RFPGA_DTP_C_FAULTS	0x130	/* refused transactions */
+#define RFPGA_DTP_C_START	0x138	/* RFPGA_TICKS at START */
+#define RFPGA_DTP_C_STOP	0x140	/* RFPGA_TICKS when the last write was done */
+#define RFPGA_DTP_C_CREDIT	0x148	/* credit as last seen, 32 bit */
+
+/* doorbell page of DTP n: BAR 2 at n * RFPGA_DOORBELL_PAGE */
+#define RFPGA_DB_CREDIT		0x00	/* rw, 32 bit: stacks consumed so far, modulo 2^32 (FIRST_STACK included) */
+
+/* lock record: one 64-byte write, `stacks` being the last word to become visible */
+#define RFPGA_LOCK_SIZE		64
+#define RFPGA_LOCK_STACKS	0x00	/* 64 bit: stacks complete, FIRST_STACK included */
+#define RFPGA_LOCK_IMAGES	0x08	/* 64 bit: images sent since START */
+#define RFPGA_LOCK_TICKS	0x10	/* 64 bit: RFPGA_TICKS */
+#define RFPGA_LOCK_OVERRUNS	0x18	/* 64 bit: overruns so far */
+
+#endif /* RASHPA_FPGA_H */

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR BSD-3-Clause */
+/*
+ * Stream header: what is in a buffer that detector data streams into.
+ *
+ * The producer (remu, or a detector's control software) writes it at offset 0 of the
+ * named buffer, so that a consumer needs nothing but the buffer. The consumer must
+ * check every field against the buffer's length: another process wrote it.
+ *
+ * Layout of the buffer:
+ *   0              struct rashpa_stream                 (one page)
+ *   lock_offset    lock records, 64 bytes per DTP       (one page)
+ *   data_offset    slots x (bunch images, image_stride apart), slot_stride apart
+ *
+ * Stack k is in slot k % slots; image i of stack k is frame k * bunch + i, and shows
+ * image ((k * bunch + i) * sampling) % dataset_images of the dataset.
+ */
+#ifndef RASHPA_STREAM_H
+#define RASHPA_STREAM_H
+
+#include <stdint.h>
+
+#define RASHPA_STREAM_MAGIC	0x3154535048534152ull	/* "RASHPST1" */
+#define RASHPA_STREAM_DTPS	16
+#define RASHPA_STREAM_PAGE	4096
+
+enum rashpa_stream_state {
+	RASHPA_STREAM_IDLE = 0,
+	RASHPA_STREAM_RUNNING = 1,
+	RASHPA_STREAM_ENDED = 2,	/* all images were sent, or the producer stopped */
+};
+
+/** struct rashpa_stream_dtp - one data transfer process of the stream */
+struct rashpa_stream_dtp {
+	uint32_t dtp;			/* number in the FPGA */
+	uint32_t x, y, width, height;	/* region of the image that it fills, pixels */
+	uint32_t __reserved;
+	uint64_t lock_offset;		/* of its lock record (RFPGA_LOCK_*), bytes from the buffer's start */
+	uint64_t doorbell_offset;	/* of its credit doorbell in the FPGA's BAR 2, bytes */
+};
+
+/** struct rashpa_stream - header at offset 0 of the buffer */
+struct rashpa_stream {
+	uint64_t magic;			/* written last; 0 while the rest changes */
+	uint64_t generation;		/* counts configurations of this buffer */
+	uint32_t header_size;		/* sizeof(struct rashpa_stream) */
+	uint32_t state;			/* enum rashpa_stream_state */
+	uint32_t fpga;			/* N of /dev/rashpa/fpgaN */
+	uint32_t vector;		/* event source: one interrupt per complete stack */
+	uint32_t width, height;		/* of an image, pixels */
+	uint32_t pixel_bytes;
+	uint32_t bunch;			/* images per stack */
+	uint32_t slots;			/* stacks in the buffer */
+	uint32_t sampling;		/* 1 of N */
+	uint32_t dataset_images;
+	uint32_t dtps;			/* entries of dtp[] */
+	uint64_t data_offset;
+	uint64_t line_stride, image_stride, slot_stride;
+	uint64_t images;		/* that will be sent in this run, 0: endless */
+	uint64_t first_stack;		/* number of the first stack of this run */
+	uint32_t paced;			/* 1: the FPGA waits for credit; 0: free-running */
+	uint32_t segments;		/* of the map, for information */
+	uint32_t map_class;		/* enum rashpa_class, for information */
+	uint32_t __reserved;
+	uint64_t consumed;		/* written by the consumer: stacks given back */
+	struct rashpa_stream_dtp dtp[RASHPA_STREAM_DTPS];
+};
+
+#endif /* RASHPA_STREAM_H */
