@@ -1,11 +1,11 @@
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2034
 # Shared by the lab's parts: messages, sudo, where things are.
 
 LAB=$TOP/selftests/lab
 CACHE=${RASHPA_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/rashpa}
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
-SUDO=
-((EUID == 0)) || SUDO=sudo
+SUDO=()
+((EUID == 0)) || SUDO=(sudo)
 
 E_LOG=100	# the kernel log has a line that must not be there
 E_DEAD=101	# the guest ended without telling an exit status (panic)
@@ -38,8 +38,8 @@ step() {
 	done
 	wait "$pid" || status=$?
 	[[ -t 2 ]] && printf '\r\033[K' >&2
-	printf '%5d s  %s%s\n' $((SECONDS - start)) "$text" \
-		"$( ((status)) && echo ": FAILED" || true)" >&2
+	((status)) && text+=": FAILED"
+	printf '%5d s  %s\n' $((SECONDS - start)) "$text" >&2
 	if ((status)); then
 		tail -n 20 "$STEP_LOG" >&2
 		die "failed; the whole log: $STEP_LOG"
@@ -55,9 +55,9 @@ need() {
 	((${#missing[@]})) || return 0
 	command -v apt-get >/dev/null || die "please install: ${missing[*]}"
 	say "installing on this machine: ${missing[*]}"
-	$SUDO env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
+	"${SUDO[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
 		"${missing[@]}" >&2 ||
-		{ $SUDO apt-get update >&2 && $SUDO env DEBIAN_FRONTEND=noninteractive \
+		{ "${SUDO[@]}" apt-get update >&2 && "${SUDO[@]}" env DEBIAN_FRONTEND=noninteractive \
 			apt-get install -y --no-install-recommends "${missing[@]}" >&2; } ||
 		die "cannot install ${missing[*]}"
 }

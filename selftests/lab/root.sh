@@ -38,10 +38,10 @@ write_sources() { # root, main, security
 				echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $3 $suite main"
 			done
 		fi
-	} | $SUDO tee "$1/etc/apt/sources.list"
+	} | "${SUDO[@]}" tee "$1/etc/apt/sources.list"
 
 	# bookworm only for what trixie does not have; QEMU from backports
-	$SUDO tee "$1/etc/apt/preferences.d/lab" <<-END
+	"${SUDO[@]}" tee "$1/etc/apt/preferences.d/lab" <<-END
 	Package: *
 	Pin: release n=bookworm*
 	Pin-Priority: 90
@@ -57,21 +57,21 @@ write_sources() { # root, main, security
 		echo 'APT::Install-Recommends "false";'
 		echo 'Acquire::Languages "none";'
 		if [[ $2$3 == *https:* && -e /etc/ssl/certs/ca-certificates.crt ]]; then
-			$SUDO mkdir -p "$1/etc/ssl/certs"
-			$SUDO cp /etc/ssl/certs/ca-certificates.crt "$1/etc/ssl/certs/"
+			"${SUDO[@]}" mkdir -p "$1/etc/ssl/certs"
+			"${SUDO[@]}" cp /etc/ssl/certs/ca-certificates.crt "$1/etc/ssl/certs/"
 		fi
-	} | $SUDO tee "$1/etc/apt/apt.conf.d/99lab-build"
+	} | "${SUDO[@]}" tee "$1/etc/apt/apt.conf.d/99lab-build"
 
-	$SUDO tee "$1/etc/dpkg/dpkg.cfg.d/lab" <<-END
+	"${SUDO[@]}" tee "$1/etc/dpkg/dpkg.cfg.d/lab" <<-END
 	force-unsafe-io
 	path-exclude=/usr/share/man/*
 	path-exclude=/usr/share/doc/*
 	path-exclude=/usr/share/info/*
 	path-exclude=/usr/share/locale/*
 	END
-	printf '#!/bin/sh\nexit 101\n' | $SUDO tee "$1/usr/sbin/policy-rc.d"
-	$SUDO chmod 755 "$1/usr/sbin/policy-rc.d"
-	$SUDO cp -L /etc/resolv.conf "$1/etc/resolv.conf"
+	printf '#!/bin/sh\nexit 101\n' | "${SUDO[@]}" tee "$1/usr/sbin/policy-rc.d"
+	"${SUDO[@]}" chmod 755 "$1/usr/sbin/policy-rc.d"
+	"${SUDO[@]}" cp -L /etc/resolv.conf "$1/etc/resolv.conf"
 }
 
 # build_in ROOT COMMAND...: a writable chroot with its own mounts and processes.
@@ -79,7 +79,7 @@ build_in() {
 	local root=$1
 	shift
 	# shellcheck disable=SC2016
-	$SUDO unshare --mount --pid --fork --kill-child --propagation private sh -euc '
+	"${SUDO[@]}" unshare --mount --pid --fork --kill-child --propagation private sh -euc '
 		root=$1; shift
 		mount -t proc proc "$root/proc"
 		mount --rbind /dev "$root/dev"
@@ -96,16 +96,23 @@ newest() { # root, series
 }
 
 install_image() { # root, release
+	# shellcheck disable=SC2016
 	build_in "$1" sh -euc '
 		mkdir /tmp/image
 		cd /tmp/image
 		chmod 777 .
-		apt-get download "linux-image-$1"
-		dpkg-deb -x ./*.deb x
-		cp -a x/boot/. /boot/
+		# since 7.2 an image is split into several packages
+		for part in image binary modules base; do
+			! apt-cache show "linux-$part-$1" >/dev/null 2>&1 ||
+				apt-get download "linux-$part-$1"
+		done
+		for deb in ./*.deb; do
+			dpkg-deb -x "$deb" x
+		done
 		for modules in x/lib/modules x/usr/lib/modules; do
 			[ ! -d "$modules" ] || cp -a "$modules/." /usr/lib/modules/
 		done
+		cp "$(find x -name "vmlinuz*" -type f)" "/boot/vmlinuz-$1"
 		chmod 644 "/boot/vmlinuz-$1"
 		cd /
 		rm -rf /tmp/image
@@ -130,20 +137,20 @@ build_root() { # final path
 	[[ -e /usr/share/keyrings/debian-archive-keyring.gpg ]] || need /=debian-archive-keyring
 	read -r main security < <(mirrors) || true
 	if [[ ! ${main-} ]]; then
-		$SUDO apt-get update >&2 || true
+		"${SUDO[@]}" apt-get update >&2 || true
 		read -r main security < <(mirrors) || true
 	fi
 	[[ ${main-} ]] || die "no Debian archive in this machine's apt configuration (set RASHPA_MIRROR)"
 
 	new=$root.new.$$
 	# shellcheck disable=SC2064
-	trap "$SUDO rm -rf --one-file-system '$new'" EXIT
+	trap "${SUDO[*]} rm -rf --one-file-system '$new'" EXIT
 	STEP_LOG=$root.log
 	: >"$STEP_LOG"
 	say "making a Debian 13 root in $root (log: $STEP_LOG)"
 	mapfile -t packages < <(entries "$LAB/packages")
 
-	step "base system" $SUDO debootstrap --variant=minbase \
+	step "base system" "${SUDO[@]}" debootstrap --variant=minbase \
 		--keyring=/usr/share/keyrings/debian-archive-keyring.gpg trixie "$new" "$main"
 	step "archive configuration" write_sources "$new" "$main" "$security"
 	step "package lists" build_in "$new" apt-get update
@@ -154,12 +161,12 @@ build_root() { # final path
 		[[ $release ]] || die "no kernel $series in $suite"
 		step "headers $release" build_in "$new" apt-get install -y "linux-headers-$release"
 		step "image $release" install_image "$new" "$release"
-		printf '%s\t%s\n' "$series" "$release" | $SUDO tee -a "$new/etc/lab-kernels" >/dev/null
+		printf '%s\t%s\n' "$series" "$release" | "${SUDO[@]}" tee -a "$new/etc/lab-kernels" >/dev/null
 	done < <(entries "$LAB/kernels")
 
 	step "clean" finish_root "$new"
-	$SUDO chmod 755 "$new"
-	$SUDO mv -T "$new" "$root"
+	"${SUDO[@]}" chmod 755 "$new"
+	"${SUDO[@]}" mv -T "$new" "$root"
 	trap - EXIT
 	say "root complete: $(du -sh "$root" 2>/dev/null | cut -f1), ${SECONDS} s"
 }
@@ -192,7 +199,7 @@ cmd_kernels() {
 }
 
 cmd_clean() {
-	$SUDO rm -rf --one-file-system "$CACHE"/root-* "$CACHE"/initramfs-*
+	"${SUDO[@]}" rm -rf --one-file-system "$CACHE"/root-* "$CACHE"/initramfs-*
 }
 
 # exec COMMAND...: inside the root, which is read-only here; the checkout is
@@ -210,7 +217,7 @@ cmd_exec() {
 		[[ -v $name ]] && pass+=("$name=${!name}")
 	done
 	# shellcheck disable=SC2016
-	exec $SUDO unshare --mount --pid --fork --kill-child --propagation private sh -euc '
+	exec "${SUDO[@]}" unshare --mount --pid --fork --kill-child --propagation private sh -euc '
 		root=$1 top=$2 owner=$3 group=$4; shift 4
 		mount --bind "$root" "$root"
 		mount -o remount,bind,ro "$root"

@@ -1,0 +1,294 @@
+# shellcheck shell=bash
+# Boot a kernel of the root with QEMU and run a command in the guest.
+
+# loaded PROGRAM ARGS...: run a program of the root (or one built with its
+# compiler) on this machine, with the root's libraries and no chroot.
+loaded() {
+	local lib=$ROOT/usr/lib/x86_64-linux-gnu
+	exec "$lib/ld-linux-x86-64.so.2" --library-path "$lib" "$@"
+}
+
+# Make the initramfs of a kernel unless it is there; sets INITRAMFS.
+have_initramfs() { # release
+	local rel=$1 dir mods=$ROOT/usr/lib/modules/$1 hash wanted ko file n=0
+
+	hash=$({ echo "$ROOT"; stat -c %Y "$ROOT/boot/vmlinuz-$rel"; cat "$LAB/initramfs-init"; } | sha256sum)
+	INITRAMFS=$CACHE/initramfs-$rel-${hash:0:12}
+	[[ -e $INITRAMFS ]] && return
+
+	dir=$(mktemp -d "$CACHE/initramfs.XXXXXX")
+	mkdir "$dir/bin" "$dir/modules" "$dir/dev" "$dir/proc" "$dir/sys" \
+		"$dir/lower" "$dir/upper" "$dir/new"
+	cp "$ROOT/usr/bin/busybox" "$dir/bin/"
+	cp "$LAB/initramfs-init" "$dir/init"
+	for wanted in virtio_pci virtio_console 9pnet_virtio 9p overlay; do
+		# "a.ko: b.ko c.ko" means: load c, b, a
+		for ko in $(sed -nE "s,^([^:]*/${wanted}\.ko[^:]*):,\1,p" "$mods/modules.dep" |
+			tr ' ' '\n' | tac); do
+			file=${ko##*/}
+			file=${file%%.ko*}.ko
+			[[ -e $dir/modules/$file ]] && continue
+			case $ko in
+			*.xz) "$dir/bin/busybox" xzcat "$mods/$ko" ;;
+			*.zst) die "zstd modules are not supported" ;;
+			*) cat "$mods/$ko" ;;
+			esac >"$dir/modules/$file"
+			echo "$file" >>"$dir/modules/order"
+			n=$((n + 1))
+		done
+	done
+	((n)) || die "no modules for the initramfs of $rel"
+	(cd "$dir" && find . | bin/busybox cpio -o -H newc -R 0:0 2>/dev/null |
+		gzip -1) >"$dir.cpio"
+	mv "$dir.cpio" "$INITRAMFS"
+	rm -rf "$dir"
+}
+
+# start_fpga NUMBER
+start_fpga() {
+	local i=$1 program=${RASHPA_FPGA:-$TOP/build/tools/rashpa-fpga} n
+	local socket=$JOB/fpga$i.sock
+
+	[[ -x $program ]] || die "no software FPGA: $program"
+	rm -f "$socket"
+	if [[ $(head -c 4 "$program") == $'\x7fELF' ]]; then
+		loaded "$program" --socket "$socket" --control "$JOB/fpga$i.control" \
+			--log "${LOG%.log}-fpga$i.log" </dev/null &
+	else
+		"$program" --socket "$socket" --control "$JOB/fpga$i.control" \
+			--log "${LOG%.log}-fpga$i.log" </dev/null &
+	fi
+	FPGA_PID[i]=$!
+	for ((n = 0; n < 100; n++)); do
+		[[ -S $socket ]] && return
+		kill -0 "${FPGA_PID[i]}" 2>/dev/null || break
+		sleep 0.05
+	done
+	die "software FPGA $i does not listen (log: ${LOG%.log}-fpga$i.log)"
+}
+
+# Stop the FPGAs; fails if one had died by a signal or failed before.
+stop_fpgas() {
+	local i status failed=0
+
+	for i in "${!FPGA_PID[@]}"; do
+		kill -TERM "${FPGA_PID[i]}" 2>/dev/null || true
+		status=0
+		wait "${FPGA_PID[i]}" || status=$?
+		if ((status != 0 && status != 143)); then
+			say "software FPGA $i ended with status $status (log: ${LOG%.log}-fpga$i.log)"
+			failed=1
+		fi
+		unset "FPGA_PID[i]"
+	done
+	return "$failed"
+}
+
+# Does KVM boot a kernel here? The answer is kept until this machine reboots.
+probe_kvm() {
+	local note
+	note=$CACHE/kvm-$(</proc/sys/kernel/random/boot_id)
+	if [[ ! -e $note ]]; then
+		if [[ -w /dev/kvm ]] && "$LAB/lab" run --accel kvm --timeout 30 \
+			--log "$JOB/kvm.log" -- true >/dev/null 2>&1; then
+			echo kvm >"$note"
+		else
+			echo tcg >"$note"
+		fi
+	fi
+	cat "$note"
+}
+
+finish_run() {
+	trap - EXIT INT TERM
+	if [[ ${QEMU_PID-} ]]; then
+		kill -TERM "$QEMU_PID" 2>/dev/null || true
+		wait "$QEMU_PID" 2>/dev/null || true
+	fi
+	stop_fpgas || true
+	rm -rf "$JOB"
+	# what a root QEMU wrote belongs to the owner of the checkout
+	if ((EUID == 0)) && [[ $(stat -c %u "$TOP") != 0 ]]; then
+		find "$TOP/build" -xdev -user 0 -exec chown -h --reference="$TOP" {} + || true
+	fi
+}
+
+# Lines of the log that must not be there.
+findings() {
+	tr -d '\r' <"$LOG" | grep -avEf <(entries "$LAB/allow") |
+		grep -anEf <(entries "$LAB/patterns")
+}
+
+share() { # id, path, more
+	QEMU+=(-fsdev "local,id=$1,path=${2//,/,,},security_model=none,multidevs=remap$3"
+		-device "virtio-9p-pci,fsdev=$1,mount_tag=$1")
+}
+
+port() { # name, chardev
+	QEMU+=(-chardev "$2" -device "virtserialport,chardev=$1,name=$1")
+}
+
+cmd_run() {
+	local kernel iommu=off memory=2G smp=2 fpgas=0 topology=port accel=tcg
+	local limit=300 keep=0 append='' log='' rel name i bus status=0 data
+	local -a devices=()
+
+	kernel=$(entries "$LAB/kernels" | cut -f1 | tail -n 1)
+	while (($#)); do
+		case $1 in
+		--keep-going) keep=1; shift; continue ;;
+		--) shift; break ;;
+		esac
+		(($# > 1)) || die "run: $1 has no value, or -- CMD is missing"
+		case $1 in
+		--kernel) kernel=$2 ;;
+		--iommu) iommu=$2 ;;
+		--memory) memory=$2 ;;
+		--smp) smp=$2 ;;
+		--fpga) fpgas=$2 ;;
+		--topology) topology=$2 ;;
+		--append) append+=" $2" ;;
+		--device) devices+=(-device "$2") ;;
+		--timeout) limit=$2 ;;
+		--log) log=$2 ;;
+		--accel) accel=$2 ;;
+		*) die "run: unknown option $1" ;;
+		esac
+		shift 2
+	done
+	(($#)) || die "run: no command"
+	[[ $iommu == on || $iommu == off ]] || die "run: --iommu on or off"
+	[[ $topology == port || $topology == switch ]] || die "run: --topology port or switch"
+	[[ $accel =~ ^(tcg|kvm|probe)$ ]] || die "run: --accel tcg, kvm or probe"
+	[[ $fpgas =~ ^[0-9]+$ && $limit =~ ^[0-9]+$ ]] || die "run: not a number"
+	have_root
+	rel=$(release "$kernel")
+	[[ $rel ]] || die "run: no kernel $kernel"
+	have_initramfs "$rel"
+
+	LOG=$(readlink -m "${log:-$TOP/build/lab/$kernel-iommu-$iommu.log}")
+	mkdir -p "$(dirname "$LOG")"
+	: >"$LOG"
+	JOB=$(mktemp -d /tmp/rashpa-lab.XXXXXX)
+	FPGA_PID=()
+	trap finish_run EXIT
+	trap 'exit 130' INT
+	trap 'exit 143' TERM
+	mkdir "$JOB/share"
+	mkfifo "$JOB/stdout" "$JOB/stderr"
+
+	if [[ $accel == probe ]]; then
+		accel=$(probe_kvm)
+		[[ $accel == kvm ]] || say "KVM does not work here, using TCG"
+	fi
+
+	QEMU=("$ROOT/usr/bin/qemu-system-x86_64" -nodefaults -no-user-config -display none
+		-L "$ROOT/usr/share/qemu" -L "$ROOT/usr/share/seabios" -L "$ROOT/usr/lib/ipxe/qemu"
+		-name lab -no-reboot -m "$memory" -smp "$smp"
+		-object "memory-backend-memfd,id=ram0,size=$memory,share=on"
+		-serial "file:${LOG//,/,,}"
+		-kernel "$ROOT/boot/vmlinuz-$rel" -initrd "$INITRAMFS")
+	case $accel in
+	tcg) QEMU+=(-accel "tcg,thread=multi" -cpu max) ;;
+	kvm) QEMU+=(-accel kvm -cpu host) ;;
+	esac
+	if [[ $iommu == on ]]; then
+		QEMU+=(-machine "q35,memory-backend=ram0,kernel-irqchip=split"
+			-device "intel-iommu,intremap=on,caching-mode=on")
+		append="intel_iommu=on iommu=nopt$append"
+	else
+		QEMU+=(-machine "q35,memory-backend=ram0")
+		append="intel_iommu=off$append"
+	fi
+	((keep)) || append="oops=panic $append"
+	QEMU+=(-append "console=ttyS0 loglevel=7 printk.devkmsg=on panic=-1 $append")
+
+	QEMU+=(-device virtio-serial-pci)
+	port stdout "file,id=stdout,path=$JOB/stdout"
+	port stderr "file,id=stderr,path=$JOB/stderr"
+	share root "$ROOT" ,readonly=on
+	share rashpa "$TOP" ""
+	share job "$JOB/share" ""
+	data=${RASHPA_DATA:-$TOP/../shared/data}
+	if [[ -d $data ]]; then
+		share data "$(readlink -f "$data")" ,readonly=on
+	elif [[ ${RASHPA_DATA-} ]]; then
+		die "RASHPA_DATA: no directory $data"
+	fi
+
+	if ((fpgas)) && [[ $topology == switch ]]; then
+		QEMU+=(-device "pcie-root-port,id=switch-port,chassis=1,slot=1"
+			-device "x3130-upstream,id=switch,bus=switch-port")
+	fi
+	for ((i = 0; i < fpgas; i++)); do
+		start_fpga "$i"
+		bus=fpga-port$i
+		case $topology in
+		port) QEMU+=(-device "pcie-root-port,id=$bus,chassis=$((i + 2)),slot=$((i + 2))") ;;
+		switch) QEMU+=(-device "xio3130-downstream,id=$bus,bus=switch,chassis=$((i + 2)),slot=$((i + 2))") ;;
+		esac
+		QEMU+=(-device "{\"driver\":\"vfio-user-pci\",\"id\":\"fpga$i\",\"bus\":\"$bus\",\"socket\":{\"type\":\"unix\",\"path\":\"$JOB/fpga$i.sock\"}}")
+		port "fpga$i" "socket,id=fpga$i,path=$JOB/fpga$i.control,reconnect-ms=1000"
+	done
+	QEMU+=("${devices[@]}")
+
+	{
+		for name in $(compgen -e RASHPA_); do
+			printf 'export %s=%q\n' "$name" "${!name}"
+		done
+		printf 'export RASHPA_KERNEL=%q RASHPA_IOMMU=%q RASHPA_FPGAS=%q\n' "$kernel" "$iommu" "$fpgas"
+		printf 'unset RASHPA_CACHE RASHPA_FPGA RASHPA_MIRROR RASHPA_MIRROR_SECURITY RASHPA_DATA\n'
+		[[ ! -d $data ]] || printf 'export RASHPA_DATA=/rashpa-data\n'
+	} >"$JOB/share/environment"
+	{ printf '%q ' "$@"; echo; } >"$JOB/share/command"
+
+	cat "$JOB/stdout" &
+	local out=$!
+	cat "$JOB/stderr" >&2 &
+	local err=$!
+	local lib=$ROOT/usr/lib/x86_64-linux-gnu
+	QEMU_MODULE_DIR=$lib/qemu timeout -k 5 "$limit" "$lib/ld-linux-x86-64.so.2" \
+		--library-path "$lib" "${QEMU[@]}" </dev/null >"$JOB/qemu.out" 2>&1 &
+	QEMU_PID=$!
+	wait "$QEMU_PID" || status=$?
+	QEMU_PID=
+	: <>"$JOB/stdout" # lets the readers end, even if QEMU never opened these
+	: <>"$JOB/stderr"
+	wait "$out" "$err" || true
+	if [[ -s $JOB/qemu.out ]]; then
+		sed 's/^/lab: qemu: /' "$JOB/qemu.out" >&2
+	fi
+
+	judge "$status" "$keep" "$limit"
+}
+
+indent() { sed 's/^/lab:   /' >&2; }
+
+# Say what became of the run; ends the program with the exit status.
+judge() { # status of timeout/QEMU, keep going, time limit
+	local status=$1 keep=$2 limit=$3 found='' fpga=0
+
+	found=$(findings) || true
+	stop_fpgas || fpga=1
+	if [[ $found ]]; then
+		say "the kernel log has:"
+		indent <<<"$found"
+	fi
+	if ((status == 124 || status == 137)); then
+		say "time limit of $limit s"
+		status=$E_TIME
+	elif [[ ! -e $JOB/share/status ]]; then
+		say "the guest ended without an exit status; the end of its log:"
+		tail -n 12 "$LOG" | tr -d '\r' | indent
+		status=$E_DEAD
+	else
+		status=$(<"$JOB/share/status")
+		if [[ $found ]] && ! ((keep)); then
+			status=$E_LOG
+		elif ((fpga)); then
+			status=$E_FPGA
+		fi
+	fi
+	((status == 0)) || say "exit status $status; kernel log: $LOG"
+	exit "$status"
+}
