@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The control socket: what a test needs to see how software stands hardware that fails.
+ * Lines of text, each answered by one line: "ok", or "error: ..." and why.
+ *
+ *   disconnect	     drop the connection to the host
+ *   exit	     end at once, as if the board had lost its power
+ *   stuck on|off    do not obey stop requests (a reset still helps, and ends this)
+ *   early on|off    raise the event of a stack 1 ms before its last image is written
+ *   status	     counters, also when the host cannot read them any more
+ */
+#include "fpga.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "log.h"
+
+#define LINE_SIZE	256
+
+static int listener = -1;
+static int client = -1;
+static char line[LINE_SIZE];
+static size_t have;
+
+int control_open(const char *path)
+{
+	listener = listen_at(path);
+	return listener < 0 ? listener : 0;
+}
+
+void control_close(const char *path)
+{
+	unlink(path);
+	if (client >= 0)
+		close(client);
+	close(listener);
+	client = listener = -1;
+}
+
+int control_fd(void)
+{
+	return client >= 0 ? client : listener;
+}
+
+static void answer(const char *text)
+{
+	send(client, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT);
+	send(client, "\n", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+static void set_stuck(struct fpga *fpga, bool on)
+{
+	pthread_mutex_lock(&fpga->engine.lock);
+	fpga->engine.stuck = on;
+	pthread_mutex_unlock(&fpga->engine.lock);
+}
+
+static void tell_status(struct fpga *fpga)
+{
+	struct engine *e = &fpga->engine;
+	char text[LINE_SIZE];
+
+	pthread_mutex_lock(&e->lock);
+	snprintf(text, sizeof(text),
+		 "ok connected=%d faults=%llu cause=%u address=%#llx dtp=%u stops=%u bytes=%llu",
+		 vfu_connected(fpga->vfu), (unsigned long long)e->faults, e->fault_cause,
+		 (unsigned long long)e->fault_addr, e->fault_dtp, e->stops,
+		 (unsigned long long)e->bytes);
+	pthread_mutex_unlock(&e->lock);
+	answer(text);
+}
+
+static void obey(struct fpga *fpga, const char *command)
+{
+	log_msg("control: %s", command);
+	if (!strcmp(command, "exit"))
+		_exit(0);
+	if (!strcmp(command, "status")) {
+		tell_status(fpga);
+		return;
+	}
+	if (!strcmp(command, "disconnect")) {
+		vfu_disconnect(fpga->vfu);
+	} else if (!strcmp(command, "stuck on") || !strcmp(command, "stuck off")) {
+		set_stuck(fpga, !strcmp(command, "stuck on"));
+	} else if (!strcmp(command, "early on") || !strcmp(command, "early off")) {
+		fpga->engine.early = !strcmp(command, "early on");
+	} else {
+		answer("error: disconnect, exit, stuck on|off, early on|off, status");
+		return;
+	}
+	answer("ok");
+}
+
+static void hang_up(void)
+{
+	close(client);
+	client = -1;
+	have = 0;
+}
+
+static void take_lines(struct fpga *fpga)
+{
+	char *end;
+
+	while (client >= 0 && (end = memchr(line, '\n', have))) {
+		size_t length = (size_t)(end - line) + 1;
+
+		*end = '\0';
+		if (length > 1 && line[length - 2] == '\r')
+			line[length - 2] = '\0';
+		if (*line)
+			obey(fpga, line);
+		memmove(line, line + length, have - length);
+		have -= length;
+	}
+}
+
+void control_serve(struct fpga *fpga)
+{
+	ssize_t n;
+
+	if (client < 0) {
+		client = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		return;
+	}
+	n = read(client, line + have, sizeof(line) - have);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n <= 0) {
+		hang_up();
+		return;
+	}
+	have += (size_t)n;
+	take_lines(fpga);
+	if (have == sizeof(line))
+		hang_up();		/* no command is that long */
+}

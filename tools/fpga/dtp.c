@@ -1,0 +1,632 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The engine: one thread that serves the running DTPs in turn, an image at a time. For
+ * every line of the region of interest it generates one descriptor {source, destination,
+ * length} when its turn has come, and executes it. Lines that follow one another without
+ * a gap on both sides are executed as one copy.
+ */
+#include "fpga.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+#include "log.h"
+
+#define TICKS(us)	((us) * 1000ull / RFPGA_TICK_NS)
+#define SPIN		TICKS(50)	/* look at the doorbells all the time */
+#define SLEEP_MIN	TICKS(10)	/* then sleep between two looks, longer and longer */
+#define SLEEP_MAX	TICKS(200)
+#define NEVER		UINT64_MAX
+
+enum outcome { SENT, STOPPED, REFUSED };
+
+struct pause {
+	uint64_t spin_end;		/* 0: not waiting */
+	uint64_t sleep;
+};
+
+static uint32_t *doorbell(struct fpga *fpga, const struct dtp *d)
+{
+	size_t n = (size_t)(d - fpga->dtp);
+
+	return (uint32_t *)(fpga->doorbell + n * RFPGA_DOORBELL_PAGE + RFPGA_DB_CREDIT);
+}
+
+static bool running(const struct dtp *d)
+{
+	return d->status & RFPGA_DTP_RUNNING;
+}
+
+static void count_add(_Atomic uint64_t *counter, uint64_t n)
+{
+	/* a single writer: no need for a locked addition */
+	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + n,
+			      memory_order_relaxed);
+}
+
+/* ------------------------------------------------------------ one image --- */
+
+/*
+ * A line that is longer than a burst: check all of it, then copy in parts, so that
+ * neither a stop nor an unmap has to wait for the whole.
+ */
+static enum outcome send_long(struct fpga *fpga, struct dtp *d, const uint8_t *src,
+			      uint64_t dst, uint64_t length, struct bus_fault *fault)
+{
+	bool ok;
+
+	bus_lock(&fpga->bus);
+	ok = bus_check(&fpga->bus, &d->dst, dst, length, fault);
+	bus_unlock(&fpga->bus);
+	while (ok && length) {
+		uint64_t n = length < BUS_BURST ? length : BUS_BURST;
+
+		if (d->stop)
+			return STOPPED;
+		bus_lock(&fpga->bus);
+		ok = bus_write(&fpga->bus, &d->dst, dst, src, n, fault);
+		bus_unlock(&fpga->bus);
+		src += n;
+		dst += n;
+		length -= n;
+	}
+	return ok ? SENT : REFUSED;
+}
+
+static void account(struct fpga *fpga, struct dtp *d, uint64_t lines)
+{
+	count_add(&d->count.descriptors, lines);
+	count_add(&d->count.bytes, lines * d->config.row);
+	/* CLEAR writes this one too */
+	atomic_fetch_add_explicit(&fpga->engine.bytes, lines * d->config.row,
+				  memory_order_relaxed);
+}
+
+/* As many lines as make a burst, from *line on, which moves forward. */
+static enum outcome send_burst(struct fpga *fpga, struct dtp *d, uint64_t src, uint64_t dst,
+			       uint32_t *line, struct bus_fault *fault)
+{
+	const struct dtp_config *c = &d->config;
+	bool gapless = c->src_line == c->row && c->dst_line == c->row;
+	uint64_t budget = BUS_BURST;
+	bool ok;
+
+	bus_lock(&fpga->bus);
+	do {
+		uint64_t left = c->height - *line, n = 1, fit = budget / c->row;
+		uint64_t from = src + *line * c->src_line;
+		uint64_t to = dst + *line * c->dst_line;
+
+		if (gapless)
+			n = left < fit ? left : fit;
+		ok = bus_write(&fpga->bus, &d->dst, to, fpga->memory + from, n * c->row, fault);
+		if (!ok)
+			break;
+		account(fpga, d, n);
+		d->last_offset = to + n * c->row - 1;
+		*line += (uint32_t)n;
+		budget -= n * c->row;
+	} while (*line < c->height && budget >= c->row && !d->stop);
+	bus_unlock(&fpga->bus);
+	return ok ? SENT : REFUSED;
+}
+
+/* Where the region of interest begins, in the dataset and in the destination. */
+static uint64_t source(const struct dtp *d)
+{
+	const struct dtp_config *c = &d->config;
+	uint64_t frame = d->stack * c->bunch + d->image;
+	uint64_t index = frame % c->src_images * (c->sampling % c->src_images) % c->src_images;
+
+	return c->src_base + index * c->src_image + c->src_y * c->src_line +
+	       (uint64_t)c->src_x * c->pixel_bytes;
+}
+
+static uint64_t destination(const struct dtp *d)
+{
+	const struct dtp_config *c = &d->config;
+
+	return c->dst_base + d->stack % c->slots * c->dst_slot + d->image * c->dst_image +
+	       c->dst_y * c->dst_line + (uint64_t)c->dst_x * c->pixel_bytes;
+}
+
+static bool ends_stack(const struct dtp *d)
+{
+	return d->image + 1 == d->config.bunch || (d->config.images && d->left == 1);
+}
+
+static enum outcome send_image(struct fpga *fpga, struct dtp *d, uint64_t src, uint64_t dst,
+			       struct bus_fault *fault)
+{
+	const struct dtp_config *c = &d->config;
+	enum outcome outcome = SENT;
+	uint32_t line = 0;
+
+	while (line < c->height && outcome == SENT) {
+		if (d->stop)
+			return STOPPED;
+		if (c->row <= BUS_BURST) {
+			outcome = send_burst(fpga, d, src, dst, &line, fault);
+			continue;
+		}
+		outcome = send_long(fpga, d, fpga->memory + src + line * c->src_line,
+				    dst + line * c->dst_line, c->row, fault);
+		if (outcome == SENT) {
+			account(fpga, d, 1);
+			d->last_offset = dst + line * c->dst_line + c->row - 1;
+			line++;
+		}
+	}
+	d->count.stop = fpga_ticks();
+	return outcome;
+}
+
+/* ---------------------------------------------------------- end of a stack --- */
+
+/*
+ * Payload, then flush, then the lock record. On a real bus posted writes to one
+ * destination stay in order by themselves; the flush is for payload and lock record in
+ * different destinations.
+ */
+static bool write_lock(struct fpga *fpga, struct dtp *d, struct bus_fault *fault)
+{
+	const struct dtp_config *c = &d->config;
+	uint64_t record[RFPGA_LOCK_SIZE / 8] = { 0 };
+	uint8_t last;
+	bool ok = true;
+
+	record[RFPGA_LOCK_STACKS / 8] = d->stack + 1;
+	record[RFPGA_LOCK_IMAGES / 8] = d->count.images;
+	record[RFPGA_LOCK_TICKS / 8] = fpga_ticks();
+	record[RFPGA_LOCK_OVERRUNS / 8] = d->count.overruns;
+
+	bus_lock(&fpga->bus);
+	if (c->mode & RFPGA_MODE_FLUSH)
+		ok = bus_read(&fpga->bus, &d->dst, d->last_offset, &last, 1, fault);
+	if (ok && (c->mode & RFPGA_MODE_LOCK))
+		ok = bus_write_record(&fpga->bus, &d->lock, c->lock_offset, record, fault);
+	bus_unlock(&fpga->bus);
+	return ok;
+}
+
+/*
+ * Has every member of the group sent this stack? Asked once per member and stack, when
+ * that member has: so exactly the last one hears yes. Called with engine.lock held.
+ */
+static bool group_complete(struct fpga *fpga, const struct dtp *d)
+{
+	uint32_t mask = d->config.group;
+	unsigned int n;
+
+	for (n = 0; n < fpga->dtps; n++) {
+		const struct dtp *m = &fpga->dtp[n];
+
+		if ((mask & 1u << n) && (!m->in_group || m->complete < d->complete))
+			return false;
+	}
+	return true;
+}
+
+static enum outcome end_stack(struct fpga *fpga, struct dtp *d, struct bus_fault *fault)
+{
+	struct engine *e = &fpga->engine;
+	bool ok = true, interrupt;
+
+	if (!write_lock(fpga, d, fault))
+		return REFUSED;
+
+	pthread_mutex_lock(&e->lock);
+	d->stack++;
+	d->image = 0;
+	d->complete = d->stack;
+	count_add(&d->count.stacks, 1);
+	d->count.stop = fpga_ticks();
+	interrupt = (d->config.mode & RFPGA_MODE_MSIX) && group_complete(fpga, d);
+	/* true before the event says so; RUNNING goes when the event is out */
+	if (d->config.images && !d->left)
+		d->status |= RFPGA_DTP_DONE;
+	pthread_mutex_unlock(&e->lock);
+
+	if (!interrupt)
+		return SENT;
+	bus_lock(&fpga->bus);
+	ok = bus_may_interrupt(&fpga->bus, fault);
+	if (ok)
+		vfu_interrupt(fpga->vfu, d->config.vector, &d->count.events);
+	bus_unlock(&fpga->bus);
+	return ok ? SENT : REFUSED;
+}
+
+static void count_image(struct dtp *d)
+{
+	d->image++;
+	if (d->config.images)
+		d->left--;
+	count_add(&d->count.images, 1);
+	if (__builtin_add_overflow(d->next, d->config.period, &d->next))
+		d->next = NEVER;
+}
+
+/* One turn of a DTP: the next image and, if it is the last of a stack, the event. */
+static enum outcome serve(struct fpga *fpga, struct dtp *d, struct bus_fault *fault)
+{
+	const struct dtp_config *c = &d->config;
+	const struct timespec early_by = { .tv_nsec = 1000000 };
+	uint64_t src = source(d), dst = destination(d);
+	uint32_t ahead = (uint32_t)d->stack - d->count.credit;
+	bool last = ends_stack(d), early = last && fpga->engine.early;
+	enum outcome outcome;
+
+	if (!d->image && (c->mode & RFPGA_MODE_FREERUN) && ahead >= c->slots)
+		count_add(&d->count.overruns, 1);
+	if (!early) {
+		outcome = send_image(fpga, d, src, dst, fault);
+		if (outcome != SENT)
+			return outcome;
+	}
+	count_image(d);
+	if (!last)
+		return SENT;
+	outcome = end_stack(fpga, d, fault);
+	if (!early || outcome != SENT)
+		return outcome;
+	/* told to misbehave: the event overtook the image */
+	nanosleep(&early_by, NULL);
+	return send_image(fpga, d, src, dst, fault);
+}
+
+/* -------------------------------------------- the engine, engine.lock held --- */
+
+static void record_fault(struct fpga *fpga, struct dtp *d, const struct bus_fault *fault)
+{
+	struct engine *e = &fpga->engine;
+
+	e->faults++;
+	e->fault_addr = fault->addr;
+	e->fault_cause = fault->cause;
+	e->fault_dtp = (uint32_t)(d - fpga->dtp);
+	count_add(&d->count.faults, 1);
+	d->status |= RFPGA_DTP_FAULTED;
+	log_limited("DTP %u: fault, cause %u, address %#llx", e->fault_dtp, fault->cause,
+		    (unsigned long long)fault->addr);
+}
+
+static void end_run(struct fpga *fpga, struct dtp *d)
+{
+	d->status &= ~(RFPGA_DTP_RUNNING | RFPGA_DTP_WAITING);
+	/* a member that gave up takes no further part; one that is done still counts */
+	if (!(d->status & RFPGA_DTP_DONE))
+		d->in_group = false;
+	log_debug("DTP %u: %s after %llu images", (unsigned int)(d - fpga->dtp),
+		  d->status & RFPGA_DTP_DONE ? "done" : "stopped",
+		  (unsigned long long)d->count.images);
+}
+
+static void end_turn(struct fpga *fpga, struct dtp *d, enum outcome outcome,
+		     const struct bus_fault *fault)
+{
+	struct engine *e = &fpga->engine;
+
+	/* no cause: a reset cut a message short, which is not the DTP's fault */
+	if (outcome == REFUSED && fault->cause != RFPGA_FAULT_NONE)
+		record_fault(fpga, d, fault);
+	if (outcome != SENT || d->stop || (d->status & RFPGA_DTP_DONE))
+		end_run(fpga, d);
+	e->active = NULL;
+	e->stops += e->stops_pending;
+	e->stops_pending = 0;
+	pthread_cond_broadcast(&e->idle);
+}
+
+static bool has_credit(struct fpga *fpga, struct dtp *d)
+{
+	uint32_t credit = __atomic_load_n(doorbell(fpga, d), __ATOMIC_ACQUIRE);
+
+	d->count.credit = credit;
+	return (d->config.mode & RFPGA_MODE_FREERUN) || d->image ||
+	       (uint32_t)d->stack - credit < d->config.slots;
+}
+
+/* The next DTP that can send, or NULL: then when to look again. */
+static struct dtp *pick(struct fpga *fpga, uint64_t now, uint64_t *due, bool *waiting)
+{
+	unsigned int i, n;
+
+	*due = NEVER;
+	*waiting = false;
+	for (i = 0; i < fpga->dtps; i++) {
+		struct dtp *d;
+
+		n = (fpga->engine.turn + i) % fpga->dtps;
+		d = &fpga->dtp[n];
+		if (!running(d))
+			continue;
+		if (!has_credit(fpga, d)) {
+			d->status |= RFPGA_DTP_WAITING;
+			*waiting = true;
+			continue;
+		}
+		d->status &= ~RFPGA_DTP_WAITING;
+		if ((d->config.mode & RFPGA_MODE_FREERUN) && d->next > now) {
+			if (d->next < *due)
+				*due = d->next;
+			continue;
+		}
+		fpga->engine.turn = n + 1;
+		return d;
+	}
+	return NULL;
+}
+
+static void sleep_until(struct engine *e, uint64_t due)
+{
+	struct timespec ts = {
+		.tv_sec = (time_t)(due / TICKS(1000000)),
+		.tv_nsec = (long)(due % TICKS(1000000) * RFPGA_TICK_NS),
+	};
+
+	if (due == NEVER)
+		pthread_cond_wait(&e->wake, &e->lock);
+	else
+		pthread_cond_timedwait(&e->wake, &e->lock, &ts);
+}
+
+/*
+ * Nothing can be sent now. Credit arrives as a plain store to the doorbell page, which
+ * wakes nobody: look at it for a moment, then sleep between looks.
+ */
+static void take_pause(struct engine *e, struct pause *p, uint64_t now, uint64_t due,
+		       bool waiting)
+{
+	if (waiting && !p->spin_end) {
+		p->spin_end = now + SPIN;
+		p->sleep = SLEEP_MIN;
+	}
+	if (waiting && now < p->spin_end) {
+		pthread_mutex_unlock(&e->lock);
+		sched_yield();
+		pthread_mutex_lock(&e->lock);
+		return;
+	}
+	if (waiting) {
+		if (due > now + p->sleep)
+			due = now + p->sleep;
+		p->sleep = 2 * p->sleep < SLEEP_MAX ? 2 * p->sleep : SLEEP_MAX;
+	}
+	sleep_until(e, due);
+}
+
+static void *engine_main(void *arg)
+{
+	struct fpga *fpga = arg;
+	struct engine *e = &fpga->engine;
+	struct pause pause = { 0 };
+
+	prctl(PR_SET_NAME, "engine");
+	prctl(PR_SET_TIMERSLACK, 1000);
+	pthread_mutex_lock(&e->lock);
+	while (!e->exit) {
+		struct bus_fault fault = { 0 };
+		enum outcome outcome;
+		uint64_t now = fpga_ticks(), due;
+		bool waiting;
+		struct dtp *d = pick(fpga, now, &due, &waiting);
+
+		if (!d) {
+			take_pause(e, &pause, now, due, waiting);
+			continue;
+		}
+		pause.spin_end = 0;
+		e->active = d;
+		pthread_mutex_unlock(&e->lock);
+		outcome = serve(fpga, d, &fault);
+		pthread_mutex_lock(&e->lock);
+		end_turn(fpga, d, outcome, &fault);
+	}
+	pthread_mutex_unlock(&e->lock);
+	return NULL;
+}
+
+/* -------------------------------------------- for the protocol thread --- */
+
+static void reset_counters(struct dtp *d)
+{
+	struct dtp_counters *c = &d->count;
+
+	c->images = c->stacks = c->bytes = c->descriptors = c->events = 0;
+	c->overruns = c->faults = c->start = c->stop = 0;
+	c->credit = 0;
+}
+
+/*
+ * A group's run begins when a member is started that already took part: then the others
+ * count again only when they are started too, unless they still run.
+ */
+static void join_group(struct fpga *fpga, struct dtp *d)
+{
+	unsigned int n;
+
+	for (n = 0; n < fpga->dtps && d->in_group; n++) {
+		struct dtp *m = &fpga->dtp[n];
+
+		if ((d->config.group & 1u << n) && !running(m))
+			m->in_group = false;
+	}
+	d->in_group = true;
+	d->complete = d->config.first_stack;
+}
+
+static void begin_run(struct fpga *fpga, struct dtp *d)
+{
+	const struct dtp_config *c = &d->config;
+
+	bus_space_init(&d->dst, c->dst_first, c->dst_count);
+	bus_space_init(&d->lock, c->lock_first, c->lock_count);
+	d->stack = c->first_stack;
+	d->image = 0;
+	d->left = c->images;
+	d->count.start = fpga_ticks();
+	d->next = d->count.start;
+	d->count.credit = (uint32_t)c->first_stack;
+	__atomic_store_n(doorbell(fpga, d), (uint32_t)c->first_stack, __ATOMIC_RELEASE);
+	join_group(fpga, d);
+	d->status |= RFPGA_DTP_RUNNING;
+}
+
+void engine_start(struct fpga *fpga, unsigned int n)
+{
+	struct engine *e = &fpga->engine;
+	struct dtp *d = &fpga->dtp[n];
+	struct bus_fault fault;
+	bool ok;
+
+	pthread_mutex_lock(&e->lock);
+	if (running(d)) {
+		pthread_mutex_unlock(&e->lock);
+		log_limited("DTP %u: START while it runs, ignored", n);
+		return;
+	}
+	/* it does not run: the engine does not look at it, all of it is ours */
+	reset_counters(d);
+	d->status = 0;
+	d->stop = false;
+	ok = dtp_load(fpga, n, &d->config, &fault);
+	if (ok) {
+		begin_run(fpga, d);
+	} else {
+		d->in_group = false;
+		record_fault(fpga, d, &fault);
+	}
+	pthread_cond_signal(&e->wake);
+	pthread_mutex_unlock(&e->lock);
+	if (ok)
+		log_debug("DTP %u: started", n);
+}
+
+/* One request to stop all DTPs of the mask. Does not wait for the one in work. */
+void engine_stop(struct fpga *fpga, uint32_t mask)
+{
+	struct engine *e = &fpga->engine;
+	bool pending = false;
+	unsigned int n;
+
+	pthread_mutex_lock(&e->lock);
+	for (n = 0; n < fpga->dtps && !e->stuck; n++) {
+		struct dtp *d = &fpga->dtp[n];
+
+		if (!(mask & 1u << n) || !running(d))
+			continue;
+		if (e->active == d) {
+			d->stop = true;
+			pending = true;
+		} else {
+			end_run(fpga, d);
+		}
+	}
+	if (pending)
+		e->stops_pending++;
+	else if (!e->stuck)
+		e->stops++;
+	pthread_cond_signal(&e->wake);
+	pthread_mutex_unlock(&e->lock);
+}
+
+void engine_quiesce(struct fpga *fpga)
+{
+	struct engine *e = &fpga->engine;
+
+	pthread_mutex_lock(&e->lock);
+	e->stuck = false;
+	pthread_mutex_unlock(&e->lock);
+	engine_stop(fpga, UINT32_MAX);
+	/* the host may not answer a message before it has our answer */
+	vfu_dma_abort(fpga->vfu, true);
+	pthread_mutex_lock(&e->lock);
+	while (e->active)
+		pthread_cond_wait(&e->idle, &e->lock);
+	pthread_mutex_unlock(&e->lock);
+	vfu_dma_abort(fpga->vfu, false);
+}
+
+void engine_clear(struct fpga *fpga)
+{
+	struct engine *e = &fpga->engine;
+
+	pthread_mutex_lock(&e->lock);
+	e->faults = 0;
+	e->fault_addr = 0;
+	e->fault_cause = RFPGA_FAULT_NONE;
+	e->fault_dtp = 0;
+	e->stops = 0;
+	e->bytes = 0;
+	pthread_mutex_unlock(&e->lock);
+}
+
+void engine_reset(struct fpga *fpga)
+{
+	unsigned int n;
+
+	engine_clear(fpga);
+	pthread_mutex_lock(&fpga->engine.lock);
+	for (n = 0; n < RFPGA_DTPS_MAX; n++) {
+		struct dtp *d = &fpga->dtp[n];
+
+		reset_counters(d);
+		d->status = 0;
+		d->in_group = false;
+		d->complete = 0;
+	}
+	pthread_mutex_unlock(&fpga->engine.lock);
+}
+
+void engine_kick(struct fpga *fpga)
+{
+	pthread_mutex_lock(&fpga->engine.lock);
+	pthread_cond_signal(&fpga->engine.wake);
+	pthread_mutex_unlock(&fpga->engine.lock);
+}
+
+bool engine_busy(struct fpga *fpga)
+{
+	bool busy = false;
+	unsigned int n;
+
+	pthread_mutex_lock(&fpga->engine.lock);
+	for (n = 0; n < fpga->dtps; n++)
+		busy |= running(&fpga->dtp[n]);
+	pthread_mutex_unlock(&fpga->engine.lock);
+	return busy;
+}
+
+int engine_init(struct fpga *fpga)
+{
+	struct engine *e = &fpga->engine;
+	pthread_condattr_t attr;
+
+	pthread_mutex_init(&e->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&e->wake, &attr);
+	pthread_cond_init(&e->idle, &attr);
+	pthread_condattr_destroy(&attr);
+	return -pthread_create(&e->thread, NULL, engine_main, fpga);
+}
+
+void engine_destroy(struct fpga *fpga)
+{
+	struct engine *e = &fpga->engine;
+
+	engine_quiesce(fpga);
+	pthread_mutex_lock(&e->lock);
+	e->exit = true;
+	pthread_cond_signal(&e->wake);
+	pthread_mutex_unlock(&e->lock);
+	pthread_join(e->thread, NULL);
+	pthread_cond_destroy(&e->wake);
+	pthread_cond_destroy(&e->idle);
+	pthread_mutex_destroy(&e->lock);
+}

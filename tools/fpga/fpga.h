@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The software FPGA: one PCI function with its registers, memories and engine.
+ *
+ * Two threads. The protocol thread (main) serves the host's messages: configuration
+ * space, registers, DMA regions, interrupts. The engine thread moves the data.
+ *
+ *   bus.lock	    what may be reached by DMA, see bus.h
+ *   engine.lock    state of the DTPs, faults; never held while data moves
+ *   vfu's locks    see vfu.h
+ *
+ * None of them is taken while another one is held, but vfu's innermost ones. Everything
+ * else belongs to the protocol thread. Counters are atomic: the engine writes and the
+ * registers read them.
+ */
+#ifndef FPGA_H
+#define FPGA_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "bus.h"
+#include "vfu.h"
+
+#define FPGA_CONFIG_SIZE	4096
+#define FPGA_MSIX_SIZE		4096	/* BAR 1: table at 0, PBA in its upper half */
+#define FPGA_MSIX_PBA		0x800
+#define FPGA_VECTORS_MAX	16
+
+/* Configuration of a DTP as it was at START, checked. */
+struct dtp_config {
+	uint32_t mode, vector, pixel_bytes, sampling, bunch, slots;
+	uint32_t src_images, src_x, src_y, width, height, dst_x, dst_y, group;
+	uint64_t src_base, src_line, src_image;
+	uint64_t dst_base, dst_line, dst_image, dst_slot;
+	uint32_t dst_first, dst_count, lock_first, lock_count;
+	uint64_t lock_offset, images, period, first_stack;
+	uint64_t row;			/* bytes of a line of the region of interest */
+};
+
+struct dtp_counters {
+	_Atomic uint64_t images, stacks, bytes, descriptors, events, overruns, faults;
+	_Atomic uint64_t start, stop;
+	_Atomic uint32_t credit;
+};
+
+struct dtp {
+	/* written at START, while the engine does not look; then the engine's */
+	struct dtp_config config;
+	struct bus_space dst, lock;
+	uint64_t stack;			/* number of the stack in work */
+	uint32_t image;			/* image in the stack */
+	uint64_t left;			/* images to send, if config.images */
+	uint64_t next;			/* tick of the next image, free-running */
+	uint64_t last_offset;		/* of the last payload byte, for flush */
+	struct dtp_counters count;
+	_Atomic bool stop;		/* asks the engine to leave the image it is in */
+
+	/* under engine.lock */
+	uint32_t status;		/* RFPGA_DTP_RUNNING ... */
+	bool in_group;			/* takes part in the run of its group */
+	uint64_t complete;		/* stacks complete, FIRST_STACK included */
+};
+
+struct engine {
+	pthread_t thread;
+	pthread_mutex_t lock;
+	pthread_cond_t wake;		/* the engine has something to look at */
+	pthread_cond_t idle;		/* active became NULL */
+	struct dtp *active;		/* the one that the engine serves right now */
+	bool exit;
+	unsigned int turn;		/* round robin */
+	bool stuck;			/* misbehave: do not stop */
+	_Atomic bool early;		/* misbehave: event before the last lines */
+	unsigned int stops_pending;	/* stop requests that wait for active */
+
+	uint64_t faults, fault_addr;	/* of the last one */
+	uint32_t fault_cause, fault_dtp;
+	uint32_t stops;
+	_Atomic uint64_t bytes;		/* payload of all DTPs; not under the lock */
+};
+
+struct fpga {
+	/* fixed after the start of the program */
+	uint32_t dtps, vectors;
+	uint64_t memory_size;
+	int memory_fd, doorbell_fd;
+	uint8_t *memory;		/* BAR 4 */
+	uint8_t *doorbell;		/* BAR 2 */
+
+	struct vfu *vfu;
+	struct bus bus;
+	struct engine engine;
+	struct dtp dtp[RFPGA_DTPS_MAX];
+
+	/* the protocol thread's */
+	uint32_t regs[RFPGA_DTPS_MAX][0x100 / 4];	/* DTP configuration as written */
+	uint32_t scratch;
+	uint32_t latch_offset, latch_high;	/* high word of the last 64-bit read */
+	uint8_t config[FPGA_CONFIG_SIZE];
+	uint8_t config_mask[FPGA_CONFIG_SIZE];	/* bits that can be written */
+	uint8_t msix[FPGA_MSIX_SIZE];
+};
+
+/* fpga.c */
+int fpga_init(struct fpga *fpga);
+void fpga_destroy(struct fpga *fpga);
+void fpga_reset(struct fpga *fpga);	/* of the function; stops the engine first */
+void fpga_reset_registers(struct fpga *fpga);	/* of what is behind BAR 0 and 2 */
+uint64_t fpga_ticks(void);
+
+/* pci.c */
+void pci_init(struct fpga *fpga);
+void pci_reset(struct fpga *fpga);
+void pci_read(struct fpga *fpga, uint32_t offset, uint8_t *data, uint32_t count);
+void pci_write(struct fpga *fpga, uint32_t offset, const uint8_t *data, uint32_t count);
+
+/* regs.c */
+void regs_reset(struct fpga *fpga);
+void regs_read(struct fpga *fpga, uint32_t offset, uint8_t *data, uint32_t count);
+void regs_write(struct fpga *fpga, uint32_t offset, const uint8_t *data, uint32_t count);
+
+/* dtp.c: for the protocol thread */
+int engine_init(struct fpga *fpga);
+void engine_destroy(struct fpga *fpga);
+void engine_start(struct fpga *fpga, unsigned int n);
+void engine_stop(struct fpga *fpga, uint32_t mask);
+void engine_quiesce(struct fpga *fpga);	/* returns when nothing is in flight */
+void engine_reset(struct fpga *fpga);	/* after engine_quiesce() */
+void engine_kick(struct fpga *fpga);	/* a doorbell was written */
+void engine_clear(struct fpga *fpga);
+bool engine_busy(struct fpga *fpga);
+
+/* control.c: a second socket, for tests that need hardware which fails */
+int control_open(const char *path);
+void control_close(const char *path);
+int control_fd(void);			/* to poll for input, or -1 */
+void control_serve(struct fpga *fpga);
+
+/* main.c */
+int listen_at(const char *path);
+
+/* config.c */
+bool dtp_load(const struct fpga *fpga, unsigned int n, struct dtp_config *c,
+	      struct bus_fault *fault);
+
+#endif /* FPGA_H */

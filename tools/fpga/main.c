@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* rashpa-fpga: the reference FPGA interface as a process that QEMU sees as a PCI device. */
+#include <argp.h>
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "fpga.h"
+#include "log.h"
+
+#define MEMORY_MIN	4096ull
+#define MEMORY_MAX	(1ull << 40)
+
+struct options {
+	const char *socket;
+	const char *control;
+	const char *log;
+	uint64_t memory;
+	uint32_t dtps;
+	uint32_t vectors;
+};
+
+static struct fpga fpga;
+
+/* ------------------------------------------------------------ options --- */
+
+static const struct argp_option option_list[] = {
+	{ "socket", 's', "PATH", 0, "listen on this UNIX socket", 0 },
+	{ "memory", 'm', "SIZE", 0, "on-board memory, a power of two; K, M and G are known (64M)", 0 },
+	{ "dtps", 'd', "N", 0, "data transfer processes, 1 to 16 (8)", 0 },
+	{ "vectors", 'V', "N", 0, "MSI-X vectors, 1 to 16 (8)", 0 },
+	{ "control", 'c', "PATH", 0, "take commands for tests on this UNIX socket", 0 },
+	{ "log", 'l', "FILE", 0, "append messages to FILE instead of standard error", 0 },
+	{ "verbose", 'v', NULL, 0, "tell more", 0 },
+	{ 0 },
+};
+
+static bool parse_size(const char *text, uint64_t *size)
+{
+	static const char units[] = "KMG";
+	const char *unit;
+	char *end;
+
+	errno = 0;
+	*size = strtoull(text, &end, 0);
+	if (errno || end == text || *text == '-')
+		return false;
+	if (*end) {
+		unit = strchr(units, *end);
+		if (!unit || end[1] || *size > MEMORY_MAX)
+			return false;
+		*size <<= 10 * (unit - units + 1);
+	}
+	return *size >= MEMORY_MIN && *size <= MEMORY_MAX && !(*size & (*size - 1));
+}
+
+static uint32_t parse_count(const char *text, uint32_t most, const char *what,
+			    const struct argp_state *state)
+{
+	char *end;
+	unsigned long n;
+
+	errno = 0;
+	n = strtoul(text, &end, 0);
+	if (errno || end == text || *end || n < 1 || n > most)
+		argp_error(state, "%s: %s is not a number from 1 to %u", what, text, most);
+	return (uint32_t)n;
+}
+
+static error_t parse_option(int key, char *arg, struct argp_state *state)
+{
+	struct options *o = state->input;
+
+	switch (key) {
+	case 's':
+		o->socket = arg;
+		return 0;
+	case 'm':
+		if (!parse_size(arg, &o->memory))
+			argp_error(state, "memory: %s is not a power of two from 4K to 1024G", arg);
+		return 0;
+	case 'd':
+		o->dtps = parse_count(arg, RFPGA_DTPS_MAX, "dtps", state);
+		return 0;
+	case 'V':
+		o->vectors = parse_count(arg, FPGA_VECTORS_MAX, "vectors", state);
+		return 0;
+	case 'c':
+		o->control = arg;
+		return 0;
+	case 'l':
+		o->log = arg;
+		return 0;
+	case 'v':
+		log_verbose = true;
+		return 0;
+	case ARGP_KEY_ARG:
+		argp_error(state, "what is %s?", arg);
+		return 0;
+	case ARGP_KEY_END:
+		if (!o->socket)
+			argp_error(state, "--socket is missing");
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp argp = {
+	.options = option_list,
+	.parser = parse_option,
+	.doc = "A software FPGA: serves the reference FPGA interface of rashpa as a PCI "
+	       "device to QEMU's vfio-user-pci.",
+};
+
+/* ------------------------------------------------------------- socket --- */
+
+/* Somebody who died left the file there: it may go if nobody answers behind it. */
+static bool is_stale(const struct sockaddr_un *addr)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	bool stale = false;
+
+	if (fd < 0)
+		return false;
+	if (connect(fd, (const struct sockaddr *)addr, sizeof(*addr)))
+		stale = errno == ECONNREFUSED;
+	close(fd);
+	return stale;
+}
+
+int listen_at(const char *path)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	int fd, err;
+
+	if (strlen(path) >= sizeof(addr.sun_path))
+		return -ENAMETOOLONG;
+	strcpy(addr.sun_path, path);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return -errno;
+	err = bind(fd, (struct sockaddr *)&addr, sizeof(addr));
+	if (err && errno == EADDRINUSE && is_stale(&addr)) {
+		unlink(path);
+		err = bind(fd, (struct sockaddr *)&addr, sizeof(addr));
+	}
+	if (err || listen(fd, 4)) {
+		err = -errno;
+		close(fd);
+		return err;
+	}
+	return fd;
+}
+
+static int listen_for_signals(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
+	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+static void accept_client(int listener)
+{
+	int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+	if (fd >= 0)
+		vfu_connect(fpga.vfu, fd);
+}
+
+/* One client at a time; the others wait in the backlog until it has gone. */
+static void serve(int listener, int signals)
+{
+	for (;;) {
+		bool connected = vfu_connected(fpga.vfu);
+		struct pollfd p[] = {
+			{ .fd = signals, .events = POLLIN },
+			{ .fd = control_fd(), .events = POLLIN },
+			{ .fd = connected ? vfu_fd(fpga.vfu) : listener, .events = POLLIN },
+		};
+
+		if (poll(p, 3, -1) < 0)
+			continue;
+		if (p[0].revents)
+			return;
+		if (p[1].revents) {
+			control_serve(&fpga);
+			continue;	/* it may have changed the connection */
+		}
+		if (!p[2].revents)
+			continue;
+		if (!connected)
+			accept_client(listener);
+		else if (vfu_receive(fpga.vfu) < 0)
+			vfu_disconnect(fpga.vfu);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	struct options options = { .memory = 64ull << 20, .dtps = 8, .vectors = 8 };
+	int listener, signals, err;
+
+	argp_parse(&argp, argc, argv, 0, NULL, &options);
+	if (options.log) {
+		err = log_open(options.log);
+		if (err) {
+			log_msg("%s: %s", options.log, strerror(-err));
+			return EXIT_FAILURE;
+		}
+	}
+	signals = listen_for_signals();		/* before there are threads */
+	fpga.memory_size = options.memory;
+	fpga.dtps = options.dtps;
+	fpga.vectors = options.vectors;
+	err = fpga_init(&fpga);
+	if (err) {
+		log_msg("cannot start: %s", strerror(-err));
+		return EXIT_FAILURE;
+	}
+	listener = listen_at(options.socket);
+	if (listener < 0) {
+		log_msg("%s: %s", options.socket, strerror(-listener));
+		fpga_destroy(&fpga);
+		return EXIT_FAILURE;
+	}
+	err = options.control ? control_open(options.control) : 0;
+	if (err) {
+		log_msg("%s: %s", options.control, strerror(-err));
+		unlink(options.socket);
+		fpga_destroy(&fpga);
+		return EXIT_FAILURE;
+	}
+	log_msg("listening at %s: %u DTPs, %u vectors, %llu bytes of memory", options.socket,
+		fpga.dtps, fpga.vectors, (unsigned long long)fpga.memory_size);
+	serve(listener, signals);
+	unlink(options.socket);
+	if (options.control)
+		control_close(options.control);
+	close(listener);
+	close(signals);
+	fpga_destroy(&fpga);
+	log_msg("ended");
+	return EXIT_SUCCESS;
+}

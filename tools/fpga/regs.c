@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The registers in BAR 0. Only the protocol thread comes here; what the engine changes is
+ * read under its lock or is atomic.
+ */
+#include "fpga.h"
+
+#include <string.h>
+
+#define DTP_STRIDE	(RFPGA_DTP(1) - RFPGA_DTP(0))
+#define DTP_CONFIG_END	(RFPGA_DTP_FIRST_STACK + 8)
+
+#define FEATURES	(RFPGA_FEATURE_MSIX | RFPGA_FEATURE_LOCK | RFPGA_FEATURE_SAMPLE | \
+			 RFPGA_FEATURE_FREERUN | RFPGA_FEATURE_FLUSH | RFPGA_FEATURE_GROUP)
+
+void regs_reset(struct fpga *fpga)
+{
+	memset(fpga->regs, 0, sizeof(fpga->regs));
+	fpga->scratch = 0;
+	fpga->latch_offset = 0;
+	bus_table_clear(&fpga->bus);
+}
+
+/*
+ * Read one half of a 64-bit value. The low word latches the high one, so that the two
+ * halves that are read one after the other belong together.
+ */
+static uint32_t half(struct fpga *fpga, uint32_t offset, uint64_t value)
+{
+	if (!(offset & 4)) {
+		fpga->latch_offset = offset + 4;
+		fpga->latch_high = (uint32_t)(value >> 32);
+		return (uint32_t)value;
+	}
+	if (fpga->latch_offset == offset) {
+		fpga->latch_offset = 0;
+		return fpga->latch_high;
+	}
+	return (uint32_t)(value >> 32);
+}
+
+static uint32_t read_status(struct fpga *fpga)
+{
+	uint32_t status = engine_busy(fpga) ? RFPGA_STATUS_BUSY : 0;
+
+	pthread_mutex_lock(&fpga->engine.lock);
+	if (fpga->engine.faults)
+		status |= RFPGA_STATUS_FAULT;
+	pthread_mutex_unlock(&fpga->engine.lock);
+	return status;
+}
+
+/* What the engine keeps under its lock. */
+static uint32_t read_engine(struct fpga *fpga, uint32_t offset)
+{
+	struct engine *e = &fpga->engine;
+	uint64_t value = 0;
+
+	pthread_mutex_lock(&e->lock);
+	switch (offset & ~4u) {
+	case RFPGA_FAULTS:
+		value = e->faults;
+		break;
+	case RFPGA_FAULT_ADDR:
+		value = e->fault_addr;
+		break;
+	case RFPGA_FAULT_CAUSE:		/* and, as its high word, RFPGA_FAULT_DTP */
+		value = e->fault_cause | (uint64_t)e->fault_dtp << 32;
+		break;
+	case RFPGA_STOPS:
+		value = e->stops;
+		break;
+	}
+	pthread_mutex_unlock(&e->lock);
+	return half(fpga, offset, value);
+}
+
+static uint32_t read_global(struct fpga *fpga, uint32_t offset)
+{
+	switch (offset) {
+	case RFPGA_ID:
+		return RFPGA_ID_VALUE;
+	case RFPGA_VERSION:
+		return RFPGA_VERSION_VALUE;
+	case RFPGA_CAPS:
+		return fpga->dtps | fpga->vectors << 8 | BUS_ENTRIES << 16;
+	case RFPGA_FEATURES:
+		return FEATURES;
+	case RFPGA_STATUS:
+		return read_status(fpga);
+	case RFPGA_MEMORY_SIZE:
+	case RFPGA_MEMORY_SIZE + 4:
+		return half(fpga, offset, fpga->memory_size);
+	case RFPGA_TICKS:
+	case RFPGA_TICKS + 4:
+		return half(fpga, offset, fpga_ticks());
+	case RFPGA_SCRATCH:
+		return fpga->scratch;
+	case RFPGA_BYTES:
+	case RFPGA_BYTES + 4:
+		return half(fpga, offset, fpga->engine.bytes);
+	default:
+		return read_engine(fpga, offset);
+	}
+}
+
+static uint32_t read_dtp(struct fpga *fpga, unsigned int n, uint32_t offset)
+{
+	struct dtp_counters *c = &fpga->dtp[n].count;
+	uint32_t status;
+
+	switch (offset & ~4u) {
+	case RFPGA_DTP_C_IMAGES:	return half(fpga, RFPGA_DTP(n) + offset, c->images);
+	case RFPGA_DTP_C_STACKS:	return half(fpga, RFPGA_DTP(n) + offset, c->stacks);
+	case RFPGA_DTP_C_BYTES:		return half(fpga, RFPGA_DTP(n) + offset, c->bytes);
+	case RFPGA_DTP_C_DESCRIPTORS:	return half(fpga, RFPGA_DTP(n) + offset, c->descriptors);
+	case RFPGA_DTP_C_EVENTS:	return half(fpga, RFPGA_DTP(n) + offset, c->events);
+	case RFPGA_DTP_C_OVERRUNS:	return half(fpga, RFPGA_DTP(n) + offset, c->overruns);
+	case RFPGA_DTP_C_FAULTS:	return half(fpga, RFPGA_DTP(n) + offset, c->faults);
+	case RFPGA_DTP_C_START:		return half(fpga, RFPGA_DTP(n) + offset, c->start);
+	case RFPGA_DTP_C_STOP:		return half(fpga, RFPGA_DTP(n) + offset, c->stop);
+	case RFPGA_DTP_C_CREDIT:	return offset & 4 ? 0 : c->credit;
+	}
+	if (offset == RFPGA_DTP_STATUS) {
+		pthread_mutex_lock(&fpga->engine.lock);
+		status = fpga->dtp[n].status;
+		pthread_mutex_unlock(&fpga->engine.lock);
+		return status;
+	}
+	if (offset >= RFPGA_DTP_MODE && offset < DTP_CONFIG_END)
+		return fpga->regs[n][offset / 4];
+	return 0;
+}
+
+static uint32_t read_word(struct fpga *fpga, uint32_t offset)
+{
+	if (offset >= RFPGA_TABLE)
+		return bus_table_read(&fpga->bus, offset - RFPGA_TABLE);
+	if (offset < RFPGA_DTP(0))
+		return read_global(fpga, offset);
+	if (offset < RFPGA_DTP(fpga->dtps))
+		return read_dtp(fpga, (offset - RFPGA_DTP(0)) / DTP_STRIDE,
+				(offset - RFPGA_DTP(0)) % DTP_STRIDE);
+	return 0;
+}
+
+static void control(struct fpga *fpga, uint32_t value)
+{
+	if (value & RFPGA_CONTROL_STOP)
+		engine_stop(fpga, UINT32_MAX);
+	if (value & RFPGA_CONTROL_RESET)
+		fpga_reset_registers(fpga);
+	if (value & RFPGA_CONTROL_CLEAR)
+		engine_clear(fpga);
+}
+
+static void write_dtp(struct fpga *fpga, unsigned int n, uint32_t offset, uint32_t value)
+{
+	if (offset == RFPGA_DTP_CONTROL && (value & RFPGA_DTP_STOP))
+		engine_stop(fpga, 1u << n);
+	else if (offset == RFPGA_DTP_CONTROL && (value & RFPGA_DTP_START))
+		engine_start(fpga, n);
+	else if (offset >= RFPGA_DTP_MODE && offset < DTP_CONFIG_END)
+		fpga->regs[n][offset / 4] = value;
+}
+
+static void write_word(struct fpga *fpga, uint32_t offset, uint32_t value)
+{
+	if (offset >= RFPGA_TABLE)
+		bus_table_write(&fpga->bus, offset - RFPGA_TABLE, value);
+	else if (offset >= RFPGA_DTP(0) && offset < RFPGA_DTP(fpga->dtps))
+		write_dtp(fpga, (offset - RFPGA_DTP(0)) / DTP_STRIDE,
+			  (offset - RFPGA_DTP(0)) % DTP_STRIDE, value);
+	else if (offset == RFPGA_CONTROL)
+		control(fpga, value);
+	else if (offset == RFPGA_SCRATCH)
+		fpga->scratch = value;
+}
+
+/* Any part of the BAR; the caller checked the range. */
+void regs_read(struct fpga *fpga, uint32_t offset, uint8_t *data, uint32_t count)
+{
+	uint32_t skip = offset % 4, word, n;
+
+	for (offset -= skip; count; offset += 4, data += n, count -= n, skip = 0) {
+		n = count < 4 - skip ? count : 4 - skip;
+		word = read_word(fpga, offset);
+		memcpy(data, (uint8_t *)&word + skip, n);
+	}
+}
+
+/* Only whole words: a part of one is ignored. */
+void regs_write(struct fpga *fpga, uint32_t offset, const uint8_t *data, uint32_t count)
+{
+	uint32_t word;
+
+	if (offset % 4 || count % 4)
+		return;
+	for (; count; offset += 4, data += 4, count -= 4) {
+		memcpy(&word, data, sizeof(word));
+		write_word(fpga, offset, word);
+	}
+}
