@@ -175,7 +175,8 @@ struct rashpa_remove {
  * @out_total: bytes that the backend manages
  * @out_free: bytes free now
  * @out_largest: longest run in bytes that looks free or movable; another
- *	allocation, or a page that cannot be moved after all, can make it less
+ *	allocation, or a page that cannot be moved after all, can make it less. 0 for
+ *	CMA, whose layout the kernel keeps to itself
  * @out_allocated: bytes that rashpa buffers hold now
  * @out_limit: administrator's limit for all buffers in bytes, 0 for none
  * @out_backend: backend that the answer is for, enum rashpa_backend
@@ -481,7 +482,8 @@ enum rashpa_direction {
  * enum rashpa_class - what the addresses of a map are, checked
  * @RASHPA_CLASS_HOST: bus addresses of host memory, no IOMMU in the way
  * @RASHPA_CLASS_IOVA: addresses that the importer's IOMMU translates
- * @RASHPA_CLASS_PEER: bus addresses in another function's BAR
+ * @RASHPA_CLASS_PEER: in another function's BAR; with an IOMMU an address that it
+ *	translates
  */
 enum rashpa_class {
 	RASHPA_CLASS_HOST = 1,
@@ -504,7 +506,7 @@ enum rashpa_class {
  *	profile's
  * @out_fd: the map; RASHPA_IOC_PROGRAM, mmap (struct rashpa_table), poll, read
  * @out_class: enum rashpa_class
- * @out_generation: 1 for a new map
+ * @out_generation: of the new table, see struct rashpa_table
  * @out_segments: entries of the table
  * @__reserved: must be zero
  * @out_table_size: bytes to mmap for the whole table
@@ -609,6 +611,9 @@ enum rashpa_map_state {
  *
  * mmap is allowed with CAP_SYS_RAWIO, or if the profile discloses addresses; else
  * EPERM: use RASHPA_IOC_PROGRAM.
+ *
+ * read() of the map fd returns this header without segments, and blocks (or is not
+ * readable for poll) until its generation differs from the one read last.
  */
 struct rashpa_table {
 	__aligned_u64 generation;
@@ -663,7 +668,7 @@ struct rashpa_layout {
  * cleared before the map goes.
  *
  * Errors: EBADF, EINVAL, EXDEV (window of another function), ERANGE (outside the
- * window, or more segments than entries), EOVERFLOW (an address or length wider
+ * window, or more segments than entries), EBUSY (another map is programmed there), EOVERFLOW (an address or length wider
  * than its field), ESTALE (the map is revoked), ENODEV.
  */
 struct rashpa_program {

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Shared by the files of the driver.
+ *
+ * Locks, outermost first:
+ *
+ *   rashpa_names_lock	the list of named buffers
+ *   rashpa_device.lock	life of the function: gone, profile, lists of maps and windows.
+ *			Taken by every ioctl on the function and by removal.
+ *   dma_resv		of a dma-buf, as its rules demand
+ *   rashpa_device.hw_lock	registers, bus mastering, state, programmed entries. A leaf for
+ *			sleeping code: taken from dma-buf callbacks and reset handlers.
+ *   rashpa_origin.lock	listeners of one event source (hard interrupt)
+ *   rashpa_channel.lock	queue of one channel (hard interrupt)
+ *
+ * rashpa_window.lock stands apart: taken under mmap_lock by page faults, it is
+ * never held around anything that can sleep on user memory.
+ */
+#ifndef RASHPA_H
+#define RASHPA_H
+
+#include <linux/cdev.h>
+#include <linux/device.h>
+#include <linux/dma-buf.h>
+#include <linux/dma-direction.h>
+#include <linux/kref.h>
+#include <linux/list.h>
+#include <linux/mutex.h>
+#include <linux/pci.h>
+#include <linux/rashpa.h>
+#include <linux/spinlock.h>
+#include <linux/wait.h>
+
+struct cma;
+struct eventfd_ctx;
+
+/* ------------------------------------------------------- rashpa_main.c --- */
+
+/**
+ * enum rashpa_node - what kind of file an ioctl arrived on
+ * @RASHPA_NODE_MEMORY: /dev/rashpa/memory
+ * @RASHPA_NODE_BUFFER: /dev/rashpa/buffer/NAME
+ * @RASHPA_NODE_FPGA: /dev/rashpa/fpgaN
+ * @RASHPA_NODE_MAP: map fd
+ * @RASHPA_NODE_CHANNEL: event channel fd
+ */
+enum rashpa_node {
+	RASHPA_NODE_MEMORY,
+	RASHPA_NODE_BUFFER,
+	RASHPA_NODE_FPGA,
+	RASHPA_NODE_MAP,
+	RASHPA_NODE_CHANNEL,
+};
+
+/**
+ * struct rashpa_call - one ioctl in progress
+ * @file: the file it arrived on
+ * @obj: file->private_data, the object behind it
+ * @fd: reserved for @new_file, -1 if the call makes none
+ * @new_file: installed by the dispatcher once the answer is in user memory
+ * @undo: takes back what the handler did besides @new_file, if the answer cannot be
+ *	stored
+ * @undo_data: its argument
+ * @reason: sentence on failure
+ */
+struct rashpa_call {
+	struct file *file;
+	void *obj;
+	int fd;
+	struct file *new_file;
+	void (*undo)(void *data);
+	void *undo_data;
+	char reason[RASHPA_REASON_SIZE];
+};
+
+__printf(3, 4)
+int rashpa_fail(struct rashpa_call *call, int err, const char *fmt, ...);
+int rashpa_call_reserve_fd(struct rashpa_call *call);
+long rashpa_ioctl(enum rashpa_node node, struct file *file, unsigned int cmd,
+		  unsigned long arg);
+int rashpa_check_name(struct rashpa_call *call, const char *name, size_t size);
+void rashpa_node_init(struct device *dev, struct device *parent,
+		      void (*release)(struct device *dev));
+int rashpa_node_add(struct device *dev, struct cdev *cdev,
+		    const struct file_operations *fops);
+void rashpa_node_remove(struct device *dev, struct cdev *cdev);
+void rashpa_node_free_minor(struct device *dev);
+
+/* ----------------------------------------------------- rashpa_contig.c --- */
+
+/**
+ * struct rashpa_pages - physically contiguous, zeroed memory
+ * @first: first page
+ * @count: pages
+ * @order: order of the compound pages it consists of; 0 with @cma
+ * @backend: enum rashpa_backend
+ * @node: NUMA node
+ * @cma: area it came from, or NULL
+ */
+struct rashpa_pages {
+	struct page *first;
+	unsigned long count;
+	unsigned int order;
+	u32 backend;
+	int node;
+	struct cma *cma;
+};
+
+int rashpa_pages_alloc(struct rashpa_call *call, struct rashpa_pages *pages,
+		       u64 length, u64 alignment, int node, u32 backend);
+void rashpa_pages_free(struct rashpa_pages *pages);
+int rashpa_pages_query(struct rashpa_call *call, struct rashpa_query *query,
+		       int node);
+
+/* ----------------------------------------------------- rashpa_buffer.c --- */
+
+/**
+ * struct rashpa_buffer - memory that this driver allocated
+ * @ref: one for each dma-buf, one for the name
+ * @pages: the memory
+ * @length: bytes that the user asked for, rounded to pages
+ * @charged: bytes charged to the limit
+ * @importers: dma-buf attachments now
+ * @mappings: CPU mappings now
+ * @name: empty if anonymous
+ */
+struct rashpa_buffer {
+	struct kref ref;
+	struct rashpa_pages pages;
+	u64 length;
+	u64 charged;
+	atomic_t importers;
+	atomic_t mappings;
+	char name[RASHPA_NAME_SIZE];
+};
+
+void rashpa_buffer_put(struct rashpa_buffer *buffer);
+int rashpa_buffer_mmap(struct rashpa_buffer *buffer, struct vm_area_struct *vma);
+u64 rashpa_buffers_allocated(void);
+u64 rashpa_buffers_limit(void);
+int rashpa_ioc_alloc(struct rashpa_call *call, void *arg);
+int rashpa_ioc_open(struct rashpa_call *call, void *arg);
+int rashpa_ioc_remove(struct rashpa_call *call, void *arg);
+int rashpa_ioc_query(struct rashpa_call *call, void *arg);
+int rashpa_ioc_info(struct rashpa_call *call, void *arg);
+int rashpa_ioc_buffer_info(struct rashpa_call *call, void *arg);
+int rashpa_ioc_dmabuf(struct rashpa_call *call, void *arg);
+
+/* ----------------------------------------------------- rashpa_export.c --- */
+
+struct dma_buf *rashpa_export_buffer(struct rashpa_buffer *buffer, int flags);
+struct rashpa_buffer *rashpa_dmabuf_buffer(struct dma_buf *dmabuf);
+
+/* -------------------------------------------------------- rashpa_pci.c --- */
+
+#define RASHPA_VECTORS_MAX	64
+
+/**
+ * struct rashpa_origin - something that events come from
+ * @lock: protects all fields; hard interrupt context
+ * @sequence: events so far
+ * @listeners: of channels
+ */
+struct rashpa_origin {
+	spinlock_t lock;
+	u64 sequence;
+	struct list_head listeners;
+};
+
+/**
+ * struct rashpa_vector - one interrupt vector
+ * @origin: its listeners
+ * @index: number, from 0
+ * @irq: Linux interrupt
+ * @name: in /proc/interrupts
+ */
+struct rashpa_vector {
+	struct rashpa_origin origin;
+	u32 index;
+	int irq;
+	char name[24];
+};
+
+/**
+ * struct rashpa_step - one step of the quiesce sequence, mapped
+ * @step: what to do
+ * @reg: the register
+ */
+struct rashpa_step {
+	struct rashpa_profile_step step;
+	void __iomem *reg;
+};
+
+/**
+ * struct rashpa_device - a bound PCI function
+ * @dev: its class device; its reference count is the life of this struct
+ * @cdev: /dev/rashpa/fpgaN
+ * @pdev: the function; registers may be touched only while not @gone
+ * @id: N
+ * @lock: see the top of this file
+ * @gone: removal has begun (written under @lock and @hw_lock)
+ * @disclose: members of the group may see addresses (@lock)
+ * @have_profile: a profile was applied (@lock)
+ * @windows: declared by the profile (@lock)
+ * @n_windows: their number
+ * @max_segment: default segment limits of maps (@lock)
+ * @boundary: likewise
+ * @alignment: likewise
+ * @maps: maps of this importer (@lock)
+ * @n_maps: their number
+ * @open_windows: windows made (@lock)
+ * @n_open_windows: their number
+ * @hw_lock: see the top of this file
+ * @state: enum rashpa_state (@hw_lock)
+ * @master: bus mastering is on (@hw_lock)
+ * @steps: quiesce sequence (@hw_lock)
+ * @n_steps: their number
+ * @quiesces: times stopped (@hw_lock)
+ * @vectors: event sources
+ * @n_vectors: their number
+ * @events: device events (quiesced, reset, gone)
+ */
+struct rashpa_device {
+	struct device dev;
+	struct cdev cdev;
+	struct pci_dev *pdev;
+	int id;
+
+	struct mutex lock;
+	bool gone;
+	bool disclose;
+	bool have_profile;
+	struct rashpa_profile_window *windows;
+	u32 n_windows;
+	u64 max_segment;
+	u64 boundary;
+	u64 alignment;
+	struct list_head maps;
+	u32 n_maps;
+	struct list_head open_windows;
+	u32 n_open_windows;
+
+	struct mutex hw_lock;
+	u32 state;
+	bool master;
+	struct rashpa_step *steps;
+	u32 n_steps;
+	u64 quiesces;
+
+	struct rashpa_vector *vectors;
+	u32 n_vectors;
+	struct rashpa_origin events;
+};
+
+int rashpa_device_lock(struct rashpa_call *call, struct rashpa_device *dev);
+int rashpa_device_master(struct rashpa_call *call, struct rashpa_device *dev);
+int rashpa_device_stop(struct rashpa_device *dev);
+bool rashpa_device_translated(struct rashpa_device *dev);
+bool rashpa_bar_is_memory(struct rashpa_device *dev, u32 bar);
+bool rashpa_bar_range_ok(struct rashpa_device *dev, u32 bar, u64 offset,
+			 u64 length);
+int rashpa_ioc_device_info(struct rashpa_call *call, void *arg);
+int rashpa_ioc_region_info(struct rashpa_call *call, void *arg);
+int rashpa_ioc_quiesce(struct rashpa_call *call, void *arg);
+int rashpa_ioc_reset(struct rashpa_call *call, void *arg);
+int rashpa_pci_init(void);
+void rashpa_pci_exit(void);
+
+/* ---------------------------------------------------- rashpa_profile.c --- */
+
+int rashpa_ioc_profile(struct rashpa_call *call, void *arg);
+int rashpa_profile_run_steps(struct rashpa_device *dev);
+void rashpa_profile_free(struct rashpa_device *dev);
+const struct rashpa_profile_window *
+rashpa_profile_find(struct rashpa_device *dev, const char *name);
+const struct rashpa_profile_window *
+rashpa_profile_cover(struct rashpa_device *dev, u32 bar, u64 offset, u64 length);
+
+/* ----------------------------------------------------- rashpa_window.c --- */
+
+int rashpa_ioc_window(struct rashpa_call *call, void *arg);
+struct rashpa_device *rashpa_window_of(struct dma_buf *dmabuf);
+int rashpa_window_phys(struct dma_buf *dmabuf, struct rashpa_device *dev,
+		       u64 offset, u64 length, phys_addr_t *phys);
+bool rashpa_dmabuf_is_window(struct dma_buf *dmabuf);
+void rashpa_window_info(struct dma_buf *dmabuf, struct rashpa_info *info);
+void rashpa_windows_revoke(struct rashpa_device *dev);
+
+/* -------------------------------------------------------- rashpa_map.c --- */
+
+int rashpa_ioc_map(struct rashpa_call *call, void *arg);
+int rashpa_ioc_program(struct rashpa_call *call, void *arg);
+void rashpa_maps_revoke(struct rashpa_device *dev);
+
+/* ------------------------------------------------------ rashpa_event.c --- */
+
+void rashpa_origin_init(struct rashpa_origin *origin);
+void rashpa_origin_fire(struct rashpa_origin *origin, u64 value);
+void rashpa_device_event(struct rashpa_device *dev, u64 what);
+int rashpa_ioc_events(struct rashpa_call *call, void *arg);
+int rashpa_ioc_source_add(struct rashpa_call *call, void *arg);
+int rashpa_ioc_source_del(struct rashpa_call *call, void *arg);
+int rashpa_ioc_eventfd(struct rashpa_call *call, void *arg);
+int rashpa_ioc_signal(struct rashpa_call *call, void *arg);
+
+#endif /* RASHPA_H */

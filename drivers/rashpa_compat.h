@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Every difference between kernels, and nothing else. The RASHPA_HAVE_ macros come
+ * from the feature probes in Kbuild.
+ */
+#ifndef RASHPA_COMPAT_H
+#define RASHPA_COMPAT_H
+
+#include <linux/dma-buf.h>
+#include <linux/dma-map-ops.h>
+#include <linux/eventfd.h>
+#include <linux/gfp.h>
+#include <linux/mm.h>
+#include <linux/pageblock-flags.h>
+#ifdef RASHPA_HAVE_CMA
+#include <linux/cma.h>
+#endif
+
+#ifdef RASHPA_HAVE_CONST_DEVNODE
+#define RASHPA_DEVNODE_CONST	const
+#else
+#define RASHPA_DEVNODE_CONST
+#endif
+
+#ifndef RASHPA_HAVE_VM_FLAGS_SET
+static inline void vm_flags_set(struct vm_area_struct *vma, vm_flags_t flags)
+{
+	vma->vm_flags |= flags;
+}
+
+static inline void vm_flags_clear(struct vm_area_struct *vma, vm_flags_t flags)
+{
+	vma->vm_flags &= ~flags;
+}
+#endif
+
+static inline void rashpa_eventfd_signal(struct eventfd_ctx *ctx)
+{
+#ifdef RASHPA_HAVE_EVENTFD_SIGNAL_1
+	eventfd_signal(ctx);
+#else
+	eventfd_signal(ctx, 1);
+#endif
+}
+
+/* Tell importers of @dmabuf that its mappings end; its reservation lock is held. */
+static inline void rashpa_dmabuf_invalidate(struct dma_buf *dmabuf)
+{
+#ifdef RASHPA_HAVE_DMABUF_INVALIDATE
+	dma_buf_invalidate_mappings(dmabuf);
+#else
+	dma_buf_move_notify(dmabuf);
+#endif
+}
+
+#ifdef RASHPA_HAVE_DMABUF_INVALIDATE
+#define RASHPA_ATTACH_INVALIDATE	invalidate_mappings
+#else
+#define RASHPA_ATTACH_INVALIDATE	move_notify
+#endif
+
+/* A reference to the file of @dmabuf, or NULL if its last one is gone already. */
+static inline struct file *rashpa_file_tryget(struct dma_buf *dmabuf)
+{
+#ifdef RASHPA_HAVE_GET_FILE_ACTIVE
+	return get_file_active(&dmabuf->file);
+#else
+	return get_file_rcu(dmabuf->file) ? dmabuf->file : NULL;
+#endif
+}
+
+/* order of the pieces that run-time contiguous memory is made of: 2 MiB on x86 */
+#define RASHPA_BLOCK_ORDER	pageblock_order
+#define RASHPA_BLOCK_PAGES	(1UL << RASHPA_BLOCK_ORDER)
+
+/**
+ * rashpa_block_alloc() - take one page block out of the page allocator
+ * @pfn: its first page, aligned to the block
+ *
+ * Return: 0, and the block is one compound page with one reference, given back by
+ * put_page(); or -EBUSY if something in it cannot be moved.
+ */
+static inline int rashpa_block_alloc(unsigned long pfn)
+{
+	const gfp_t gfp = GFP_KERNEL | __GFP_NOWARN;
+	const unsigned long end = pfn + RASHPA_BLOCK_PAGES;
+#ifdef RASHPA_HAVE_CONTIG_FROZEN
+	int err;
+
+	err = alloc_contig_frozen_range(pfn, end, ACR_FLAGS_NONE,
+					gfp | __GFP_COMP);
+	if (!err)
+		init_page_count(pfn_to_page(pfn));
+	return err;
+#elif defined(RASHPA_HAVE_CONTIG_COMP)
+	return alloc_contig_range(pfn, end, MIGRATE_MOVABLE, gfp | __GFP_COMP);
+#else
+	/*
+	 * This kernel hands out single pages with one reference each. Make them
+	 * one compound page, as the page allocator does for __GFP_COMP: user
+	 * mappings and pins of a part must keep the whole alive.
+	 */
+	struct page *head = pfn_to_page(pfn);
+	unsigned long i;
+	int err;
+
+	err = alloc_contig_range(pfn, end, MIGRATE_MOVABLE, gfp);
+	if (err)
+		return err;
+	__SetPageHead(head);
+	for (i = 1; i < RASHPA_BLOCK_PAGES; i++) {
+		struct page *tail = head + i;
+
+		set_page_count(tail, 0);
+		tail->mapping = TAIL_MAPPING;
+		set_page_private(tail, 0);
+		set_compound_head(tail, head);
+	}
+	set_compound_page_dtor(head, COMPOUND_PAGE_DTOR);
+	set_compound_order(head, RASHPA_BLOCK_ORDER);
+	atomic_set(compound_mapcount_ptr(head), -1);
+	atomic_set(compound_pincount_ptr(head), 0);
+	return 0;
+#endif
+}
+
+#ifdef RASHPA_HAVE_CMA
+static inline struct cma *rashpa_cma_area(struct device *dev)
+{
+	return dev_get_cma_area(dev);
+}
+#else
+struct cma;
+
+static inline struct cma *rashpa_cma_area(struct device *dev)
+{
+	return NULL;
+}
+
+static inline struct page *cma_alloc(struct cma *cma, unsigned long count,
+				     unsigned int align, bool no_warn)
+{
+	return NULL;
+}
+
+static inline bool cma_release(struct cma *cma, const struct page *pages,
+			       unsigned long count)
+{
+	return false;
+}
+#endif
+
+#endif /* RASHPA_COMPAT_H */

@@ -1,0 +1,566 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * rashpa: PCI functions: bind, bus mastering, quiesce, reset, removal.
+ */
+#include <linux/dma-mapping.h>
+#include <linux/fs.h>
+#include <linux/idr.h>
+#include <linux/interrupt.h>
+#include <linux/iommu.h>
+#include <linux/module.h>
+#include <linux/slab.h>
+
+#include "rashpa.h"
+#include "rashpa_compat.h"
+
+static char *ids;
+module_param(ids, charp, 0444);
+MODULE_PARM_DESC(ids, "functions to bind at load: vendor:device[,vendor:device...] in hexadecimal");
+
+static DEFINE_IDA(rashpa_ids);
+
+/* ----------------------------------------------------------- helpers ---- */
+
+/**
+ * rashpa_device_lock() - enter an ioctl on a function
+ * @call: the ioctl
+ * @dev: the function
+ *
+ * Return: 0 with @dev->lock held, -ENODEV if the function was removed, -EINTR.
+ */
+int rashpa_device_lock(struct rashpa_call *call, struct rashpa_device *dev)
+{
+	int err = mutex_lock_interruptible(&dev->lock);
+
+	if (err)
+		return err;
+	if (dev->gone) {
+		mutex_unlock(&dev->lock);
+		return rashpa_fail(call, -ENODEV, "fpga%d was removed: close this file",
+				   dev->id);
+	}
+	return 0;
+}
+
+/**
+ * rashpa_device_translated() - does an IOMMU translate what this function sends
+ * @dev: the function
+ */
+bool rashpa_device_translated(struct rashpa_device *dev)
+{
+	struct iommu_domain *domain = iommu_get_domain_for_dev(&dev->pdev->dev);
+
+	return domain && (domain->type & __IOMMU_DOMAIN_PAGING);
+}
+
+bool rashpa_bar_is_memory(struct rashpa_device *dev, u32 bar)
+{
+	return bar < RASHPA_BARS &&
+	       (pci_resource_flags(dev->pdev, bar) & IORESOURCE_MEM) &&
+	       pci_resource_len(dev->pdev, bar);
+}
+
+bool rashpa_bar_range_ok(struct rashpa_device *dev, u32 bar, u64 offset,
+			 u64 length)
+{
+	u64 size = pci_resource_len(dev->pdev, bar);
+
+	return offset <= size && length <= size - offset;
+}
+
+/**
+ * rashpa_device_master() - let the function do DMA (interrupts are DMA as well)
+ * @call: the ioctl
+ * @dev: the function, locked
+ *
+ * Bus mastering is off until somebody has a map or a channel: nothing that the
+ * previous owner left running can write into this system.
+ *
+ * Return: 0 or -EIO if the function is stuck.
+ */
+int rashpa_device_master(struct rashpa_call *call, struct rashpa_device *dev)
+{
+	int err = 0;
+
+	mutex_lock(&dev->hw_lock);
+	if (dev->state == RASHPA_STATE_STUCK) {
+		err = rashpa_fail(call, -EIO, "fpga%d did not stop when asked and its bus mastering is off: reset it",
+				  dev->id);
+	} else if (!dev->master) {
+		pci_set_master(dev->pdev);
+		dev->master = true;
+	}
+	mutex_unlock(&dev->hw_lock);
+	return err;
+}
+
+static void rashpa_master_off(struct rashpa_device *dev)
+{
+	lockdep_assert_held(&dev->hw_lock);
+	pci_clear_master(dev->pdev);
+	dev->master = false;
+	/*
+	 * Posted writes that left the function before are ahead of the answer to this
+	 * wait in the same queue.
+	 */
+	pci_wait_for_pending_transaction(dev->pdev);
+}
+
+/**
+ * rashpa_device_stop() - quiesce: no DMA of this function after this returns
+ * @dev: the function
+ *
+ * Runs the profile's sequence; where it fails, or there is none, turns bus
+ * mastering off. May be called from dma-buf callbacks: takes only hw_lock.
+ *
+ * Return: 0, or -ETIMEDOUT if it took the hard way (the memory is safe all the same).
+ */
+int rashpa_device_stop(struct rashpa_device *dev)
+{
+	int err = 0;
+
+	mutex_lock(&dev->hw_lock);
+	if (!dev->master || dev->gone) {
+		mutex_unlock(&dev->hw_lock);
+		return 0;
+	}
+	dev->quiesces++;
+	/* pulled out: it sends nothing any more, and answers nothing */
+	if (!pci_device_is_present(dev->pdev))
+		dev->master = false;
+	else if (dev->n_steps)
+		err = rashpa_profile_run_steps(dev);
+	if (!dev->n_steps || err)
+		rashpa_master_off(dev);
+	if (err) {
+		dev_warn(&dev->pdev->dev, "did not become idle (%d), bus mastering is off until reset\n",
+			 err);
+		dev->state = RASHPA_STATE_STUCK;
+		err = -ETIMEDOUT;
+	}
+	mutex_unlock(&dev->hw_lock);
+	rashpa_device_event(dev, err ? RASHPA_DEVICE_STUCK : RASHPA_DEVICE_QUIESCED);
+	return err;
+}
+
+/* ------------------------------------------------------- interrupts ----- */
+
+static irqreturn_t rashpa_irq(int irq, void *data)
+{
+	struct rashpa_vector *vector = data;
+
+	rashpa_origin_fire(&vector->origin, vector->index);
+	return IRQ_HANDLED;
+}
+
+static void rashpa_vectors_free(struct rashpa_device *dev, u32 requested)
+{
+	while (requested--)
+		free_irq(dev->vectors[requested].irq, &dev->vectors[requested]);
+	pci_free_irq_vectors(dev->pdev);
+	kfree(dev->vectors);
+	dev->vectors = NULL;
+}
+
+/* A function without message interrupts is still of use: it has lock slots. */
+static int rashpa_vectors_init(struct rashpa_device *dev)
+{
+	int n, err;
+	u32 i;
+
+	n = pci_alloc_irq_vectors(dev->pdev, 1, RASHPA_VECTORS_MAX,
+				  PCI_IRQ_MSIX | PCI_IRQ_MSI);
+	if (n < 0) {
+		dev_info(&dev->pdev->dev, "no message interrupts (%d)\n", n);
+		return 0;
+	}
+	dev->vectors = kcalloc(n, sizeof(*dev->vectors), GFP_KERNEL);
+	if (!dev->vectors) {
+		pci_free_irq_vectors(dev->pdev);
+		return -ENOMEM;
+	}
+	for (i = 0; i < n; i++) {
+		struct rashpa_vector *vector = &dev->vectors[i];
+
+		rashpa_origin_init(&vector->origin);
+		vector->index = i;
+		vector->irq = pci_irq_vector(dev->pdev, i);
+		snprintf(vector->name, sizeof(vector->name), "rashpa-fpga%d-%u",
+			 dev->id, i);
+		err = request_irq(vector->irq, rashpa_irq, 0, vector->name, vector);
+		if (err) {
+			rashpa_vectors_free(dev, i);
+			return err;
+		}
+	}
+	dev->n_vectors = n;
+	return 0;
+}
+
+static u64 rashpa_vectors_sum(struct rashpa_device *dev)
+{
+	u64 sum = 0;
+	u32 i;
+
+	for (i = 0; i < dev->n_vectors; i++) {
+		struct rashpa_origin *origin = &dev->vectors[i].origin;
+
+		spin_lock_irq(&origin->lock);
+		sum += origin->sequence;
+		spin_unlock_irq(&origin->lock);
+	}
+	return sum;
+}
+
+/* -------------------------------------------------------------- node ---- */
+
+static int rashpa_fpga_open(struct inode *inode, struct file *file)
+{
+	struct rashpa_device *dev = container_of(inode->i_cdev,
+						 struct rashpa_device, cdev);
+
+	get_device(&dev->dev);
+	file->private_data = dev;
+	return 0;
+}
+
+static int rashpa_fpga_release(struct inode *inode, struct file *file)
+{
+	struct rashpa_device *dev = file->private_data;
+
+	put_device(&dev->dev);
+	return 0;
+}
+
+static long rashpa_fpga_ioctl(struct file *file, unsigned int cmd,
+			      unsigned long arg)
+{
+	return rashpa_ioctl(RASHPA_NODE_FPGA, file, cmd, arg);
+}
+
+static const struct file_operations rashpa_fpga_fops = {
+	.owner = THIS_MODULE,
+	.open = rashpa_fpga_open,
+	.release = rashpa_fpga_release,
+	.unlocked_ioctl = rashpa_fpga_ioctl,
+	.compat_ioctl = compat_ptr_ioctl,
+	.llseek = noop_llseek,
+};
+
+/* ------------------------------------------------------------ ioctls ---- */
+
+int rashpa_ioc_device_info(struct rashpa_call *call, void *arg)
+{
+	struct rashpa_device *dev = call->obj;
+	struct rashpa_device_info *info = arg;
+	struct pci_dev *pdev = dev->pdev;
+	int err;
+
+	err = rashpa_device_lock(call, dev);
+	if (err)
+		return err;
+	info->out_vendor = pdev->vendor;
+	info->out_device = pdev->device;
+	info->out_subvendor = pdev->subsystem_vendor;
+	info->out_subdevice = pdev->subsystem_device;
+	info->out_domain = pci_domain_nr(pdev->bus);
+	info->out_bus = pdev->bus->number;
+	info->out_devfn = pdev->devfn;
+	info->out_vectors = dev->n_vectors;
+	info->out_node = dev_to_node(&pdev->dev);
+	info->out_dma_bits = fls64(dma_get_mask(&pdev->dev));
+	info->out_flags = 0;
+	if (rashpa_device_translated(dev))
+		info->out_flags |= RASHPA_DEVICE_IOMMU;
+	if (dev->have_profile)
+		info->out_flags |= RASHPA_DEVICE_PROFILE;
+	if (dev->disclose)
+		info->out_flags |= RASHPA_DEVICE_DISCLOSE;
+	info->out_maps = dev->n_maps;
+	info->out_windows = dev->n_open_windows;
+	mutex_lock(&dev->hw_lock);
+	if (dev->master)
+		info->out_flags |= RASHPA_DEVICE_MASTER;
+	info->out_state = dev->state;
+	info->out_quiesces = dev->quiesces;
+	mutex_unlock(&dev->hw_lock);
+	info->out_interrupts = rashpa_vectors_sum(dev);
+	mutex_unlock(&dev->lock);
+	return 0;
+}
+
+int rashpa_ioc_region_info(struct rashpa_call *call, void *arg)
+{
+	struct rashpa_device *dev = call->obj;
+	struct rashpa_region_info *info = arg;
+	unsigned long flags;
+	int err;
+
+	if (info->bar >= RASHPA_BARS)
+		return rashpa_fail(call, -EINVAL, "BAR %u does not exist: there are 0 to %d",
+				   info->bar, RASHPA_BARS - 1);
+	err = rashpa_device_lock(call, dev);
+	if (err)
+		return err;
+	flags = pci_resource_flags(dev->pdev, info->bar);
+	info->out_length = pci_resource_len(dev->pdev, info->bar);
+	info->out_flags = 0;
+	if (info->out_length) {
+		if (flags & IORESOURCE_MEM)
+			info->out_flags |= RASHPA_REGION_MEMORY;
+		if (flags & IORESOURCE_PREFETCH)
+			info->out_flags |= RASHPA_REGION_PREFETCH;
+		if (flags & IORESOURCE_MEM_64)
+			info->out_flags |= RASHPA_REGION_64BIT;
+	}
+	mutex_unlock(&dev->lock);
+	return 0;
+}
+
+int rashpa_ioc_quiesce(struct rashpa_call *call, void *arg)
+{
+	struct rashpa_device *dev = call->obj;
+	struct rashpa_quiesce *quiesce = arg;
+	u64 start = ktime_get_ns();
+	int err;
+
+	err = rashpa_device_lock(call, dev);
+	if (err)
+		return err;
+	err = rashpa_device_stop(dev);
+	if (err)
+		err = rashpa_fail(call, err, "fpga%d did not become idle in time: bus mastering is off until it is reset",
+				  dev->id);
+	quiesce->out_time_ns = ktime_get_ns() - start;
+	mutex_unlock(&dev->lock);
+	return err;
+}
+
+int rashpa_ioc_reset(struct rashpa_call *call, void *arg)
+{
+	struct rashpa_device *dev = call->obj;
+	int err;
+
+	if (!capable(CAP_SYS_RAWIO))
+		return rashpa_fail(call, -EPERM, "a function reset needs CAP_SYS_RAWIO");
+	err = rashpa_device_lock(call, dev);
+	if (err)
+		return err;
+	/*
+	 * Only try: the reset takes the lock under which removal calls us, and
+	 * removal waits for dev->lock. The handlers below do the rest.
+	 */
+	err = pci_try_reset_function(dev->pdev);
+	mutex_unlock(&dev->lock);
+	if (err == -ENOTTY)
+		return rashpa_fail(call, -EOPNOTSUPP, "fpga%d has no function reset",
+				   dev->id);
+	return err;
+}
+
+/* -------------------------------------------------- reset by anybody ---- */
+
+static void rashpa_reset_prepare(struct pci_dev *pdev)
+{
+	rashpa_device_stop(pci_get_drvdata(pdev));
+}
+
+static void rashpa_reset_done(struct pci_dev *pdev)
+{
+	struct rashpa_device *dev = pci_get_drvdata(pdev);
+
+	mutex_lock(&dev->hw_lock);
+	dev->state = RASHPA_STATE_READY;
+	/* The PCI core restores what was set before, also the bus master bit. */
+	if (!dev->master)
+		pci_clear_master(pdev);
+	mutex_unlock(&dev->hw_lock);
+	rashpa_device_event(dev, RASHPA_DEVICE_RESET);
+}
+
+static const struct pci_error_handlers rashpa_err_handlers = {
+	.reset_prepare = rashpa_reset_prepare,
+	.reset_done = rashpa_reset_done,
+};
+
+/* --------------------------------------------------- bind and removal --- */
+
+static void rashpa_device_release(struct device *d)
+{
+	struct rashpa_device *dev = container_of(d, struct rashpa_device, dev);
+
+	pci_dev_put(dev->pdev);
+	ida_free(&rashpa_ids, dev->id);
+	kfree(dev->windows);
+	kfree(dev->vectors);
+	kfree(dev);
+}
+
+static struct rashpa_device *rashpa_device_create(struct pci_dev *pdev)
+{
+	struct rashpa_device *dev;
+	int err;
+
+	dev = kzalloc(sizeof(*dev), GFP_KERNEL);
+	if (!dev)
+		return ERR_PTR(-ENOMEM);
+	dev->id = ida_alloc(&rashpa_ids, GFP_KERNEL);
+	if (dev->id < 0) {
+		err = dev->id;
+		kfree(dev);
+		return ERR_PTR(err);
+	}
+	dev->pdev = pci_dev_get(pdev);
+	mutex_init(&dev->lock);
+	mutex_init(&dev->hw_lock);
+	INIT_LIST_HEAD(&dev->maps);
+	INIT_LIST_HEAD(&dev->open_windows);
+	rashpa_origin_init(&dev->events);
+	rashpa_node_init(&dev->dev, &pdev->dev, rashpa_device_release);
+	err = dev_set_name(&dev->dev, "fpga%d", dev->id);
+	if (err) {
+		put_device(&dev->dev);
+		return ERR_PTR(err);
+	}
+	return dev;
+}
+
+static int rashpa_probe(struct pci_dev *pdev, const struct pci_device_id *id)
+{
+	struct rashpa_device *dev;
+	int err;
+
+	dev = rashpa_device_create(pdev);
+	if (IS_ERR(dev))
+		return PTR_ERR(dev);
+	err = pci_enable_device(pdev);
+	if (err)
+		goto out_put;
+	err = pci_request_regions(pdev, "rashpa");
+	if (err)
+		goto out_disable;
+	pci_clear_master(pdev);
+	err = dma_set_mask_and_coherent(&pdev->dev, DMA_BIT_MASK(64));
+	if (err)
+		goto out_regions;
+	/* what a segment may be is decided per map, not by the DMA core */
+	dma_set_max_seg_size(&pdev->dev, SZ_2G);
+	dma_set_seg_boundary(&pdev->dev, ULONG_MAX);
+	err = rashpa_vectors_init(dev);
+	if (err)
+		goto out_regions;
+	pci_set_drvdata(pdev, dev);
+	err = rashpa_node_add(&dev->dev, &dev->cdev, &rashpa_fpga_fops);
+	if (err)
+		goto out_vectors;
+	dev_info(&pdev->dev, "bound as fpga%d, %u vectors, %s IOMMU\n", dev->id,
+		 dev->n_vectors, rashpa_device_translated(dev) ? "behind an" : "no");
+	return 0;
+
+out_vectors:
+	pci_set_drvdata(pdev, NULL);
+	if (dev->n_vectors)
+		rashpa_vectors_free(dev, dev->n_vectors);
+out_regions:
+	pci_release_regions(pdev);
+out_disable:
+	pci_disable_device(pdev);
+out_put:
+	put_device(&dev->dev);
+	return err;
+}
+
+/*
+ * Open files keep @dev alive but find it gone. Order: stop the DMA, take away what it
+ * could reach, then the registers, then the interrupts.
+ */
+static void rashpa_remove(struct pci_dev *pdev)
+{
+	struct rashpa_device *dev = pci_get_drvdata(pdev);
+	u32 vectors;
+
+	rashpa_node_remove(&dev->dev, &dev->cdev);
+	mutex_lock(&dev->lock);
+	rashpa_device_stop(dev);
+	rashpa_maps_revoke(dev);
+	rashpa_windows_revoke(dev);
+	mutex_lock(&dev->hw_lock);
+	rashpa_master_off(dev);
+	dev->gone = true;
+	rashpa_profile_free(dev);
+	mutex_unlock(&dev->hw_lock);
+	rashpa_device_event(dev, RASHPA_DEVICE_GONE);
+	vectors = dev->n_vectors;
+	mutex_unlock(&dev->lock);
+
+	/* Listeners stay on the lists of the vectors, so those stay until release. */
+	while (vectors--)
+		free_irq(dev->vectors[vectors].irq, &dev->vectors[vectors]);
+	pci_free_irq_vectors(pdev);
+	pci_release_regions(pdev);
+	pci_disable_device(pdev);
+	put_device(&dev->dev);
+}
+
+/* No ids: functions are bound by driver_override, new_id, or the parameter ids. */
+static const struct pci_device_id rashpa_pci_ids[] = {
+	{ }
+};
+
+static struct pci_driver rashpa_pci_driver = {
+	.name = "rashpa",
+	.id_table = rashpa_pci_ids,
+	.probe = rashpa_probe,
+	.remove = rashpa_remove,
+	.err_handler = &rashpa_err_handlers,
+};
+
+static int rashpa_add_id(const char *text)
+{
+	unsigned int vendor, device;
+	char end;
+
+	if (sscanf(text, "%x:%x%c", &vendor, &device, &end) != 2 ||
+	    vendor > 0xffff || device > 0xffff) {
+		pr_err("rashpa: ids: \"%s\" is not vendor:device in hexadecimal\n",
+		       text);
+		return -EINVAL;
+	}
+	return pci_add_dynid(&rashpa_pci_driver, vendor, device, PCI_ANY_ID,
+			     PCI_ANY_ID, 0, 0, 0);
+}
+
+static int rashpa_add_ids(void)
+{
+	char *copy, *rest, *text;
+	int err = 0;
+
+	if (!ids || !ids[0])
+		return 0;
+	copy = kstrdup(ids, GFP_KERNEL);
+	if (!copy)
+		return -ENOMEM;
+	rest = copy;
+	while (!err && (text = strsep(&rest, ",")))
+		err = rashpa_add_id(text);
+	kfree(copy);
+	return err;
+}
+
+int rashpa_pci_init(void)
+{
+	int err = pci_register_driver(&rashpa_pci_driver);
+
+	if (err)
+		return err;
+	err = rashpa_add_ids();
+	if (err)
+		pci_unregister_driver(&rashpa_pci_driver);
+	return err;
+}
+
+void rashpa_pci_exit(void)
+{
+	pci_unregister_driver(&rashpa_pci_driver);
+	ida_destroy(&rashpa_ids);
+}

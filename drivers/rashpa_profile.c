@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * rashpa: device profile: what differs from board to board, checked and kept.
+ */
+#include <linux/capability.h>
+#include <linux/delay.h>
+#include <linux/dma-mapping.h>
+#include <linux/io.h>
+#include <linux/iopoll.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+
+#include "rashpa.h"
+#include "rashpa_compat.h"
+
+/* A register that a removed function answers with. */
+#define RASHPA_ALL_ONES		(~0U)
+#define RASHPA_STEP_TIMEOUT_MAX	1000000U
+#define RASHPA_STEP_POLL_US	20
+
+static int rashpa_step_wait(struct rashpa_step *s)
+{
+	u32 value;
+	int err;
+
+	err = readl_poll_timeout(s->reg, value,
+				 (value & s->step.mask) == s->step.value ||
+				 value == RASHPA_ALL_ONES,
+				 RASHPA_STEP_POLL_US, s->step.timeout_us);
+	if (!err && value == RASHPA_ALL_ONES &&
+	    (value & s->step.mask) != s->step.value)
+		return -EIO;
+	return err;
+}
+
+static void rashpa_step_write(struct rashpa_step *s)
+{
+	u32 value = s->step.value;
+
+	if (s->step.mask != RASHPA_ALL_ONES)
+		value = (readl(s->reg) & ~s->step.mask) | (value & s->step.mask);
+	writel(value, s->reg);
+}
+
+/**
+ * rashpa_profile_run_steps() - the quiesce sequence
+ * @dev: the function, hw_lock held
+ *
+ * The last WAIT also guarantees that all its writes have arrived: the answer to a read
+ * cannot pass posted writes that the function sent before it (PCIe base
+ * specification, transaction ordering).
+ *
+ * Return: 0, -ETIMEDOUT (not idle in time), -EIO (does not answer).
+ */
+int rashpa_profile_run_steps(struct rashpa_device *dev)
+{
+	int err = 0;
+	u32 i;
+
+	lockdep_assert_held(&dev->hw_lock);
+	for (i = 0; i < dev->n_steps && !err; i++) {
+		struct rashpa_step *s = &dev->steps[i];
+
+		if (s->step.op == RASHPA_STEP_WRITE)
+			rashpa_step_write(s);
+		else
+			err = rashpa_step_wait(s);
+	}
+	return err;
+}
+
+static void rashpa_steps_free(struct rashpa_device *dev,
+			      struct rashpa_step *steps, u32 n)
+{
+	while (n--)
+		pci_iounmap(dev->pdev, steps[n].reg);
+	kfree(steps);
+}
+
+/**
+ * rashpa_profile_free() - forget the quiesce sequence
+ * @dev: the function, hw_lock held
+ */
+void rashpa_profile_free(struct rashpa_device *dev)
+{
+	lockdep_assert_held(&dev->hw_lock);
+	rashpa_steps_free(dev, dev->steps, dev->n_steps);
+	dev->steps = NULL;
+	dev->n_steps = 0;
+}
+
+static int rashpa_pwindow_check(struct rashpa_call *call,
+				struct rashpa_device *dev,
+				const struct rashpa_profile_window *windows, u32 i)
+{
+	const struct rashpa_profile_window *w = &windows[i];
+	u32 j;
+	int err;
+
+	err = rashpa_check_name(call, w->name, sizeof(w->name));
+	if (err)
+		return err;
+	for (j = 0; j < i; j++)
+		if (!strcmp(windows[j].name, w->name))
+			return rashpa_fail(call, -EINVAL, "window %s: named twice", w->name);
+	if (w->__reserved || w->flags & ~RASHPA_PWINDOW_USER)
+		return rashpa_fail(call, -EINVAL, "window %s: undefined flag or reserved field",
+				   w->name);
+	if (w->cache > RASHPA_CACHE_UC)
+		return rashpa_fail(call, -EINVAL, "window %s: cache mode %u is not defined",
+				   w->name, w->cache);
+	if (!w->length || !PAGE_ALIGNED(w->offset) || !PAGE_ALIGNED(w->length))
+		return rashpa_fail(call, -EINVAL, "window %s: offset and length must be whole pages",
+				   w->name);
+	if (!rashpa_bar_is_memory(dev, w->bar))
+		return rashpa_fail(call, -ERANGE, "window %s: BAR %u is not a memory BAR",
+				   w->name, w->bar);
+	if (!rashpa_bar_range_ok(dev, w->bar, w->offset, w->length))
+		return rashpa_fail(call, -ERANGE, "window %s: 0x%llx + 0x%llx is outside BAR %u of 0x%llx bytes",
+				   w->name, w->offset, w->length, w->bar,
+				   (u64)pci_resource_len(dev->pdev, w->bar));
+	return 0;
+}
+
+static int rashpa_step_check(struct rashpa_call *call, struct rashpa_device *dev,
+			     const struct rashpa_profile_step *s, u32 i)
+{
+	if (s->op != RASHPA_STEP_WRITE && s->op != RASHPA_STEP_WAIT)
+		return rashpa_fail(call, -EINVAL, "step %u: operation %u is not defined",
+				   i, s->op);
+	if (s->__reserved)
+		return rashpa_fail(call, -EINVAL, "step %u: a reserved field is not zero", i);
+	if (s->op == RASHPA_STEP_WAIT &&
+	    (!s->timeout_us || s->timeout_us > RASHPA_STEP_TIMEOUT_MAX))
+		return rashpa_fail(call, -EINVAL, "step %u: time limit must be 1 to %u microseconds",
+				   i, RASHPA_STEP_TIMEOUT_MAX);
+	if (s->op == RASHPA_STEP_WAIT && s->value & ~s->mask)
+		return rashpa_fail(call, -EINVAL, "step %u: waits for bits outside its mask",
+				   i);
+	if (s->op == RASHPA_STEP_WRITE && s->timeout_us)
+		return rashpa_fail(call, -EINVAL, "step %u: a write has no time limit", i);
+	if (!IS_ALIGNED(s->offset, sizeof(u32)))
+		return rashpa_fail(call, -EINVAL, "step %u: offset 0x%llx is not a multiple of 4",
+				   i, s->offset);
+	if (!rashpa_bar_is_memory(dev, s->bar) ||
+	    !rashpa_bar_range_ok(dev, s->bar, s->offset, sizeof(u32)))
+		return rashpa_fail(call, -ERANGE, "step %u: 0x%llx is outside BAR %u",
+				   i, s->offset, s->bar);
+	return 0;
+}
+
+static int rashpa_limits_check(struct rashpa_call *call,
+			       const struct rashpa_profile *p)
+{
+	if (p->__reserved)
+		return rashpa_fail(call, -EINVAL, "a reserved field is not zero");
+	if (p->n_windows > RASHPA_PROFILE_WINDOWS_MAX)
+		return rashpa_fail(call, -EINVAL, "%u windows, at most %u are possible",
+				   p->n_windows, RASHPA_PROFILE_WINDOWS_MAX);
+	if (p->n_steps > RASHPA_PROFILE_STEPS_MAX)
+		return rashpa_fail(call, -EINVAL, "%u steps, at most %u are possible",
+				   p->n_steps, RASHPA_PROFILE_STEPS_MAX);
+	if (p->dma_bits && (p->dma_bits < 24 || p->dma_bits > 64))
+		return rashpa_fail(call, -EINVAL, "a DMA mask of %u bits: must be 24 to 64",
+				   p->dma_bits);
+	if (!PAGE_ALIGNED(p->max_segment))
+		return rashpa_fail(call, -EINVAL, "max_segment must be whole pages");
+	if (p->boundary && (!is_power_of_2(p->boundary) || p->boundary < PAGE_SIZE))
+		return rashpa_fail(call, -EINVAL, "boundary must be a power of two, at least a page");
+	if (p->alignment && !is_power_of_2(p->alignment))
+		return rashpa_fail(call, -EINVAL, "alignment must be a power of two");
+	return 0;
+}
+
+/* Copy an array from user space; NULL if it is empty. @n is bounded already. */
+static void *rashpa_copy_array(u64 from, u32 n, size_t size)
+{
+	return n ? memdup_user(u64_to_user_ptr(from), array_size(n, size)) : NULL;
+}
+
+static struct rashpa_step *rashpa_steps_map(struct rashpa_call *call,
+					    struct rashpa_device *dev,
+					    const struct rashpa_profile_step *in,
+					    u32 n)
+{
+	struct rashpa_step *steps;
+	u32 i;
+
+	steps = kcalloc(n, sizeof(*steps), GFP_KERNEL);
+	if (!steps)
+		return ERR_PTR(-ENOMEM);
+	for (i = 0; i < n; i++) {
+		steps[i].step = in[i];
+		steps[i].reg = pci_iomap_range(dev->pdev, in[i].bar, in[i].offset,
+					       sizeof(u32));
+		if (!steps[i].reg) {
+			rashpa_steps_free(dev, steps, i);
+			return ERR_PTR(-ENOMEM);
+		}
+	}
+	return steps;
+}
+
+static int rashpa_profile_apply(struct rashpa_call *call,
+				struct rashpa_device *dev,
+				const struct rashpa_profile *p,
+				struct rashpa_profile_window *windows,
+				const struct rashpa_profile_step *in)
+{
+	u32 bits = p->dma_bits ?: 64;
+	struct rashpa_step *steps;
+	u32 i;
+	int err;
+
+	if (dev->n_maps || dev->n_open_windows)
+		return rashpa_fail(call, -EBUSY, "fpga%d has %u maps and %u windows: close them first",
+				   dev->id, dev->n_maps, dev->n_open_windows);
+	for (i = 0; i < p->n_windows; i++) {
+		err = rashpa_pwindow_check(call, dev, windows, i);
+		if (err)
+			return err;
+	}
+	for (i = 0; i < p->n_steps; i++) {
+		err = rashpa_step_check(call, dev, &in[i], i);
+		if (err)
+			return err;
+	}
+	steps = rashpa_steps_map(call, dev, in, p->n_steps);
+	if (IS_ERR(steps))
+		return PTR_ERR(steps);
+	err = dma_set_mask_and_coherent(&dev->pdev->dev, DMA_BIT_MASK(bits));
+	if (err) {
+		rashpa_steps_free(dev, steps, p->n_steps);
+		return rashpa_fail(call, -EIO, "a DMA mask of %u bits does not work on this machine",
+				   bits);
+	}
+
+	mutex_lock(&dev->hw_lock);
+	rashpa_profile_free(dev);
+	dev->steps = steps;
+	dev->n_steps = p->n_steps;
+	mutex_unlock(&dev->hw_lock);
+	kfree(dev->windows);
+	dev->windows = windows;
+	dev->n_windows = p->n_windows;
+	dev->max_segment = p->max_segment;
+	dev->boundary = p->boundary;
+	dev->alignment = p->alignment;
+	dev->disclose = p->head.flags & RASHPA_PROFILE_DISCLOSE;
+	dev->have_profile = true;
+	return 0;
+}
+
+int rashpa_ioc_profile(struct rashpa_call *call, void *arg)
+{
+	struct rashpa_device *dev = call->obj;
+	struct rashpa_profile *p = arg;
+	struct rashpa_profile_window *windows;
+	struct rashpa_profile_step *steps;
+	int err;
+
+	if (!capable(CAP_SYS_ADMIN))
+		return rashpa_fail(call, -EPERM, "applying a profile needs CAP_SYS_ADMIN");
+	err = rashpa_limits_check(call, p);
+	if (err)
+		return err;
+	windows = rashpa_copy_array(p->windows, p->n_windows, sizeof(*windows));
+	if (IS_ERR(windows))
+		return PTR_ERR(windows);
+	steps = rashpa_copy_array(p->steps, p->n_steps, sizeof(*steps));
+	if (IS_ERR(steps)) {
+		err = PTR_ERR(steps);
+		goto out_windows;
+	}
+	err = rashpa_device_lock(call, dev);
+	if (err)
+		goto out_steps;
+	err = rashpa_profile_apply(call, dev, p, windows, steps);
+	mutex_unlock(&dev->lock);
+	if (!err)
+		windows = NULL;	/* kept */
+out_steps:
+	kfree(steps);
+out_windows:
+	kfree(windows);
+	return err;
+}
+
+/**
+ * rashpa_profile_find() - a declared window by name
+ * @dev: the function, locked
+ * @name: checked already
+ */
+const struct rashpa_profile_window *
+rashpa_profile_find(struct rashpa_device *dev, const char *name)
+{
+	u32 i;
+
+	for (i = 0; i < dev->n_windows; i++)
+		if (!strcmp(dev->windows[i].name, name))
+			return &dev->windows[i];
+	return NULL;
+}
+
+/**
+ * rashpa_profile_cover() - a declared window for users that holds a range
+ * @dev: the function, locked
+ * @bar: BAR
+ * @offset: in the BAR
+ * @length: bytes, checked against the BAR
+ */
+const struct rashpa_profile_window *
+rashpa_profile_cover(struct rashpa_device *dev, u32 bar, u64 offset, u64 length)
+{
+	u32 i;
+
+	for (i = 0; i < dev->n_windows; i++) {
+		const struct rashpa_profile_window *w = &dev->windows[i];
+
+		if (w->flags & RASHPA_PWINDOW_USER && w->bar == bar &&
+		    offset >= w->offset && offset - w->offset <= w->length &&
+		    length <= w->length - (offset - w->offset))
+			return w;
+	}
+	return NULL;
+}

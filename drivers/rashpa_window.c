@@ -1,0 +1,473 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * rashpa: windows: ranges of a PCI BAR (registers, doorbells, on-board memory) as
+ * memory: a dma-buf to mmap, and to map for another function (peer-to-peer).
+ */
+#include <linux/capability.h>
+#include <linux/dma-mapping.h>
+#include <linux/dma-resv.h>
+#include <linux/io.h>
+#include <linux/mm.h>
+#include <linux/scatterlist.h>
+#include <linux/slab.h>
+
+#include "rashpa.h"
+#include "rashpa_compat.h"
+
+/**
+ * struct rashpa_win - one window
+ * @dev: the function; one reference
+ * @dmabuf: the memory; holds this struct
+ * @entry: in rashpa_device.open_windows (its lock)
+ * @bar: BAR
+ * @offset: in the BAR
+ * @length: bytes
+ * @phys: CPU address of the first byte
+ * @cache: enum rashpa_cache
+ * @lock: protects @revoked; taken by page faults
+ * @revoked: the function is gone: nothing may be mapped any more
+ * @mappings: CPU mappings
+ * @importers: attachments
+ */
+struct rashpa_win {
+	struct rashpa_device *dev;
+	struct dma_buf *dmabuf;
+	struct list_head entry;
+	u32 bar;
+	u64 offset;
+	u64 length;
+	phys_addr_t phys;
+	u32 cache;
+	struct mutex lock;
+	bool revoked;
+	atomic_t mappings;
+	atomic_t importers;
+};
+
+/* ------------------------------------------------------ CPU mappings ---- */
+
+static void rashpa_win_vma_open(struct vm_area_struct *vma)
+{
+	struct rashpa_win *win = vma->vm_private_data;
+
+	atomic_inc(&win->mappings);
+}
+
+static void rashpa_win_vma_close(struct vm_area_struct *vma)
+{
+	struct rashpa_win *win = vma->vm_private_data;
+
+	atomic_dec(&win->mappings);
+}
+
+/*
+ * Filled at the first touch, wholly: only a mapping that the kernel already knows can
+ * be zapped on removal, and at mmap time it does not know it yet.
+ */
+static vm_fault_t rashpa_win_fault(struct vm_fault *vmf)
+{
+	struct vm_area_struct *vma = vmf->vma;
+	struct rashpa_win *win = vma->vm_private_data;
+	unsigned long pfn = PHYS_PFN(win->phys) + vma->vm_pgoff;
+	unsigned long addr;
+	vm_fault_t ret = VM_FAULT_NOPAGE;
+
+	mutex_lock(&win->lock);
+	if (win->revoked)
+		ret = VM_FAULT_SIGBUS;
+	for (addr = vma->vm_start; addr < vma->vm_end && ret == VM_FAULT_NOPAGE;
+	     addr += PAGE_SIZE)
+		ret = vmf_insert_pfn(vma, addr, pfn++);
+	mutex_unlock(&win->lock);
+	return ret;
+}
+
+static const struct vm_operations_struct rashpa_win_vm_ops = {
+	.open = rashpa_win_vma_open,
+	.close = rashpa_win_vma_close,
+	.fault = rashpa_win_fault,
+};
+
+static int rashpa_win_mmap(struct dma_buf *dmabuf, struct vm_area_struct *vma)
+{
+	struct rashpa_win *win = dmabuf->priv;
+	unsigned long total = win->length >> PAGE_SHIFT;
+
+	if (!(vma->vm_flags & VM_SHARED))
+		return -EINVAL;
+	if (vma->vm_pgoff >= total || vma_pages(vma) > total - vma->vm_pgoff)
+		return -EINVAL;
+	vm_flags_set(vma, VM_IO | VM_PFNMAP | VM_DONTEXPAND | VM_DONTDUMP);
+	if (win->cache == RASHPA_CACHE_WC)
+		vma->vm_page_prot = pgprot_writecombine(vma->vm_page_prot);
+	else
+		vma->vm_page_prot = pgprot_noncached(vma->vm_page_prot);
+	vma->vm_private_data = win;
+	vma->vm_ops = &rashpa_win_vm_ops;
+	rashpa_win_vma_open(vma);
+	return 0;
+}
+
+/* ------------------------------------------------------ peer-to-peer ---- */
+
+static int rashpa_win_attach(struct dma_buf *dmabuf,
+			     struct dma_buf_attachment *attach)
+{
+	struct rashpa_win *win = dmabuf->priv;
+
+	/* There are no pages behind it: an importer that wants pages cannot use it. */
+	if (!attach->peer2peer)
+		return -EOPNOTSUPP;
+	atomic_inc(&win->importers);
+	return 0;
+}
+
+static void rashpa_win_detach(struct dma_buf *dmabuf,
+			      struct dma_buf_attachment *attach)
+{
+	struct rashpa_win *win = dmabuf->priv;
+
+	atomic_dec(&win->importers);
+}
+
+/* A window moves nowhere; it can only end, and then importers are told. */
+static int rashpa_win_pin(struct dma_buf_attachment *attach)
+{
+	struct rashpa_win *win = attach->dmabuf->priv;
+
+	return READ_ONCE(win->revoked) ? -ENODEV : 0;
+}
+
+static void rashpa_win_unpin(struct dma_buf_attachment *attach)
+{
+}
+
+static struct sg_table *rashpa_win_map(struct dma_buf_attachment *attach,
+				       enum dma_data_direction dir)
+{
+	struct rashpa_win *win = attach->dmabuf->priv;
+	struct scatterlist *sg;
+	struct sg_table *sgt;
+	u64 offset = 0;
+	dma_addr_t addr;
+	int err, i;
+
+	dma_resv_assert_held(attach->dmabuf->resv);
+	if (READ_ONCE(win->revoked))
+		return ERR_PTR(-ENODEV);
+	sgt = kzalloc(sizeof(*sgt), GFP_KERNEL);
+	if (!sgt)
+		return ERR_PTR(-ENOMEM);
+	err = sg_alloc_table(sgt, DIV_ROUND_UP_ULL(win->length, SZ_2G), GFP_KERNEL);
+	if (err)
+		goto out_free;
+	addr = dma_map_resource(attach->dev, win->phys, win->length, dir,
+				DMA_ATTR_SKIP_CPU_SYNC);
+	err = dma_mapping_error(attach->dev, addr);
+	if (err)
+		goto out_table;
+	for_each_sgtable_sg(sgt, sg, i) {
+		u64 length = min_t(u64, SZ_2G, win->length - offset);
+
+		sg_set_page(sg, NULL, length, 0);
+		sg_dma_address(sg) = addr + offset;
+		sg_dma_len(sg) = length;
+		offset += length;
+	}
+	return sgt;
+
+out_table:
+	sg_free_table(sgt);
+out_free:
+	kfree(sgt);
+	return ERR_PTR(err);
+}
+
+static void rashpa_win_unmap(struct dma_buf_attachment *attach,
+			     struct sg_table *sgt, enum dma_data_direction dir)
+{
+	struct rashpa_win *win = attach->dmabuf->priv;
+
+	dma_unmap_resource(attach->dev, sg_dma_address(sgt->sgl), win->length, dir,
+			   DMA_ATTR_SKIP_CPU_SYNC);
+	sg_free_table(sgt);
+	kfree(sgt);
+}
+
+static void rashpa_win_release(struct dma_buf *dmabuf)
+{
+	struct rashpa_win *win = dmabuf->priv;
+
+	mutex_lock(&win->dev->lock);
+	if (!win->revoked) {
+		list_del(&win->entry);
+		win->dev->n_open_windows--;
+	}
+	mutex_unlock(&win->dev->lock);
+	put_device(&win->dev->dev);
+	kfree(win);
+}
+
+static const struct dma_buf_ops rashpa_win_ops = {
+	.attach = rashpa_win_attach,
+	.detach = rashpa_win_detach,
+	.pin = rashpa_win_pin,
+	.unpin = rashpa_win_unpin,
+	.map_dma_buf = rashpa_win_map,
+	.unmap_dma_buf = rashpa_win_unmap,
+	.mmap = rashpa_win_mmap,
+	.release = rashpa_win_release,
+};
+
+/* -------------------------------------------------------- operations ---- */
+
+bool rashpa_dmabuf_is_window(struct dma_buf *dmabuf)
+{
+	return dmabuf->ops == &rashpa_win_ops;
+}
+
+void rashpa_window_info(struct dma_buf *dmabuf, struct rashpa_info *info)
+{
+	struct rashpa_win *win = dmabuf->priv;
+
+	info->out_kind = RASHPA_KIND_WINDOW;
+	info->out_length = win->length;
+	info->out_cache = win->cache;
+	info->out_node = dev_to_node(&win->dev->pdev->dev);
+	info->out_segments = 1;
+	info->out_importers = atomic_read(&win->importers);
+	info->out_mappings = atomic_read(&win->mappings);
+}
+
+/**
+ * rashpa_window_of() - whose window is it
+ * @dmabuf: any dma-buf
+ *
+ * Return: the function, or NULL if it is not a window.
+ */
+struct rashpa_device *rashpa_window_of(struct dma_buf *dmabuf)
+{
+	struct rashpa_win *win = dmabuf->priv;
+
+	return rashpa_dmabuf_is_window(dmabuf) ? win->dev : NULL;
+}
+
+/**
+ * rashpa_window_phys() - CPU address of a range of a window
+ * @dmabuf: dma-buf of a window
+ * @dev: function that it must belong to, locked
+ * @offset: in the window
+ * @length: bytes
+ * @phys: filled in
+ *
+ * Return: 0, -EINVAL (not a window), -EXDEV (of another function), -ERANGE.
+ */
+int rashpa_window_phys(struct dma_buf *dmabuf, struct rashpa_device *dev,
+		       u64 offset, u64 length, phys_addr_t *phys)
+{
+	struct rashpa_win *win = dmabuf->priv;
+
+	if (!rashpa_dmabuf_is_window(dmabuf))
+		return -EINVAL;
+	if (win->dev != dev)
+		return -EXDEV;
+	if (offset > win->length || length > win->length - offset)
+		return -ERANGE;
+	*phys = win->phys + offset;
+	return 0;
+}
+
+/**
+ * rashpa_windows_revoke() - the function goes: nobody may reach its BARs any more
+ * @dev: the function, locked
+ */
+void rashpa_windows_revoke(struct rashpa_device *dev)
+{
+	struct rashpa_win *win, *next;
+
+	lockdep_assert_held(&dev->lock);
+	list_for_each_entry_safe(win, next, &dev->open_windows, entry) {
+		struct file *file = rashpa_file_tryget(win->dmabuf);
+
+		list_del_init(&win->entry);
+		dev->n_open_windows--;
+		mutex_lock(&win->lock);
+		WRITE_ONCE(win->revoked, true);
+		mutex_unlock(&win->lock);
+		/* On its way out, waiting for dev->lock: nobody can have it mapped. */
+		if (!file)
+			continue;
+		/* Touching it from now on is a SIGBUS. */
+		unmap_mapping_range(file->f_mapping, 0, 0, 1);
+		dma_resv_lock(win->dmabuf->resv, NULL);
+		rashpa_dmabuf_invalidate(win->dmabuf);
+		dma_resv_unlock(win->dmabuf->resv);
+		fput(file);
+	}
+}
+
+/* Whoever can write the MSI-X table can send writes to any address. */
+static bool rashpa_range_has_msix(struct rashpa_device *dev, u32 bar, u64 offset,
+				  u64 length)
+{
+	struct pci_dev *pdev = dev->pdev;
+	u32 table;
+	u64 start;
+	u64 size;
+	u16 control;
+
+	if (!pdev->msix_cap)
+		return false;
+	pci_read_config_word(pdev, pdev->msix_cap + PCI_MSIX_FLAGS, &control);
+	pci_read_config_dword(pdev, pdev->msix_cap + PCI_MSIX_TABLE, &table);
+	if ((table & PCI_MSIX_TABLE_BIR) != bar)
+		return false;
+	start = table & PCI_MSIX_TABLE_OFFSET;
+	size = ((control & PCI_MSIX_FLAGS_QSIZE) + 1) * PCI_MSIX_ENTRY_SIZE;
+	return offset < start + size && start < offset + length;
+}
+
+/**
+ * struct rashpa_range - what a WINDOW call asks for, after names are resolved
+ * @bar: BAR
+ * @cache: enum rashpa_cache
+ * @offset: in the BAR
+ * @length: bytes
+ * @user: the profile opens it to users
+ */
+struct rashpa_range {
+	u32 bar;
+	u32 cache;
+	u64 offset;
+	u64 length;
+	bool user;
+};
+
+static int rashpa_window_resolve(struct rashpa_call *call,
+				 struct rashpa_device *dev,
+				 const struct rashpa_window *w,
+				 struct rashpa_range *range)
+{
+	const struct rashpa_profile_window *p;
+	int err;
+
+	if (!memchr_inv(w->name, 0, sizeof(w->name))) {
+		if (!w->length || !PAGE_ALIGNED(w->offset) || !PAGE_ALIGNED(w->length))
+			return rashpa_fail(call, -EINVAL, "a window has whole pages: 0x%llx + 0x%llx",
+					   w->offset, w->length);
+		if (w->bar >= RASHPA_BARS)
+			return rashpa_fail(call, -EINVAL, "BAR %u does not exist: there are 0 to %d",
+					   w->bar, RASHPA_BARS - 1);
+		if (!rashpa_bar_is_memory(dev, w->bar))
+			return rashpa_fail(call, -EOPNOTSUPP, "BAR %u of fpga%d is not a memory BAR",
+					   w->bar, dev->id);
+		if (!rashpa_bar_range_ok(dev, w->bar, w->offset, w->length))
+			return rashpa_fail(call, -ERANGE, "0x%llx + 0x%llx is outside BAR %u of 0x%llx bytes",
+					   w->offset, w->length, w->bar,
+					   (u64)pci_resource_len(dev->pdev, w->bar));
+		range->bar = w->bar;
+		range->cache = w->cache;
+		range->offset = w->offset;
+		range->length = w->length;
+		range->user = rashpa_profile_cover(dev, w->bar, w->offset, w->length);
+		return 0;
+	}
+	err = rashpa_check_name(call, w->name, sizeof(w->name));
+	if (err)
+		return err;
+	if (w->bar || w->cache || w->offset || w->length)
+		return rashpa_fail(call, -EINVAL, "window %s: a name and a range exclude each other",
+				   w->name);
+	p = rashpa_profile_find(dev, w->name);
+	if (!p)
+		return rashpa_fail(call, -ENOENT, "the profile of fpga%d has no window %s",
+				   dev->id, w->name);
+	range->bar = p->bar;
+	range->cache = p->cache;
+	range->offset = p->offset;
+	range->length = p->length;
+	range->user = p->flags & RASHPA_PWINDOW_USER;
+	return 0;
+}
+
+static int rashpa_window_make(struct rashpa_call *call, struct rashpa_device *dev,
+			      const struct rashpa_range *w)
+{
+	DEFINE_DMA_BUF_EXPORT_INFO(info);
+	struct rashpa_win *win;
+	struct dma_buf *dmabuf;
+
+	win = kzalloc(sizeof(*win), GFP_KERNEL_ACCOUNT);
+	if (!win)
+		return -ENOMEM;
+	mutex_init(&win->lock);
+	win->bar = w->bar;
+	win->offset = w->offset;
+	win->length = w->length;
+	win->cache = w->cache ?: RASHPA_CACHE_UC;
+	win->phys = pci_resource_start(dev->pdev, w->bar) + w->offset;
+	win->dev = dev;
+
+	info.ops = &rashpa_win_ops;
+	info.size = win->length;
+	info.flags = O_RDWR;
+	info.priv = win;
+	dmabuf = dma_buf_export(&info);
+	if (IS_ERR(dmabuf)) {
+		kfree(win);
+		return PTR_ERR(dmabuf);
+	}
+	win->dmabuf = dmabuf;
+	get_device(&dev->dev);
+	list_add_tail(&win->entry, &dev->open_windows);
+	dev->n_open_windows++;
+	call->new_file = dmabuf->file;
+	return 0;
+}
+
+int rashpa_ioc_window(struct rashpa_call *call, void *arg)
+{
+	struct rashpa_device *dev = call->obj;
+	struct rashpa_window *w = arg;
+	struct rashpa_range range;
+	int err;
+
+	if (w->__reserved)
+		return rashpa_fail(call, -EINVAL, "a reserved field is not zero");
+	if (w->cache > RASHPA_CACHE_UC)
+		return rashpa_fail(call, -EINVAL, "cache mode %u is not defined", w->cache);
+	if (w->cache == RASHPA_CACHE_CACHED)
+		return rashpa_fail(call, -EOPNOTSUPP, "a window cannot be cached");
+	err = rashpa_call_reserve_fd(call);
+	if (err)
+		return err;
+	err = rashpa_device_lock(call, dev);
+	if (err)
+		return err;
+	err = rashpa_window_resolve(call, dev, w, &range);
+	if (err)
+		goto out;
+	if (!range.user && !capable(CAP_SYS_RAWIO)) {
+		err = rashpa_fail(call, -EPERM, "this window needs CAP_SYS_RAWIO: the profile does not open it to users");
+		goto out;
+	}
+	if (range.cache == RASHPA_CACHE_WC &&
+	    !(pci_resource_flags(dev->pdev, range.bar) & IORESOURCE_PREFETCH)) {
+		err = rashpa_fail(call, -EOPNOTSUPP, "BAR %u is not prefetchable: it cannot be write-combined",
+				  range.bar);
+		goto out;
+	}
+	if (rashpa_range_has_msix(dev, range.bar, range.offset, range.length)) {
+		err = rashpa_fail(call, -EBUSY, "this range of BAR %u holds the MSI-X table, which is the kernel's",
+				  range.bar);
+		goto out;
+	}
+	err = rashpa_window_make(call, dev, &range);
+	if (err)
+		goto out;
+	w->out_length = range.length;
+	w->out_fd = call->fd;
+out:
+	mutex_unlock(&dev->lock);
+	return err;
+}
