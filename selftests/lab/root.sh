@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # The cached Debian 13 root: compilers, QEMU, kernels and their headers.
 
-ROOT_VERSION=1	# raise it when the steps below change what is in the root
+ROOT_VERSION=2	# raise it when the steps below change what is in the root
 
 root_path() {
 	local hash
@@ -40,13 +40,13 @@ write_sources() { # root, main, security
 		fi
 	} | "${SUDO[@]}" tee "$1/etc/apt/sources.list"
 
-	# bookworm only for what trixie does not have; QEMU from backports
+	# bookworm only for what trixie does not have; from backports QEMU, and what its kernels need
 	"${SUDO[@]}" tee "$1/etc/apt/preferences.d/lab" <<-END
 	Package: *
 	Pin: release n=bookworm*
 	Pin-Priority: 90
 
-	Package: src:qemu src:seabios src:ipxe
+	Package: src:qemu src:seabios src:ipxe src:linux-base
 	Pin: release n=trixie-backports
 	Pin-Priority: 990
 	END
@@ -74,17 +74,17 @@ write_sources() { # root, main, security
 	"${SUDO[@]}" cp -L /etc/resolv.conf "$1/etc/resolv.conf"
 }
 
-# build_in ROOT COMMAND...: a writable chroot with its own mounts and processes.
+# build_in ROOT COMMAND...: a writable chroot with its own mounts.
 build_in() {
 	local root=$1
 	shift
 	# shellcheck disable=SC2016
-	"${SUDO[@]}" unshare --mount --pid --fork --kill-child --propagation private sh -euc '
+	"${SUDO[@]}" unshare --mount --propagation private sh -euc '
 		root=$1; shift
 		mount -t proc proc "$root/proc"
 		mount --rbind /dev "$root/dev"
 		exec chroot "$root" /usr/bin/env -i HOME=/root LANG=C.UTF-8 \
-			DEBIAN_FRONTEND=noninteractive \
+			DEBIAN_FRONTEND=noninteractive INITRD=No \
 			PATH=/usr/sbin:/usr/bin:/sbin:/bin "$@"' sh "$root" "$@"
 }
 
@@ -95,28 +95,15 @@ newest() { # root, series
 		sort -V | tail -n 1
 }
 
-install_image() { # root, release
-	# shellcheck disable=SC2016
+# The package's scripts run depmod; nobody needs Debian's initramfs here.
+install_kernel() { # root, release
+	build_in "$1" apt-get install -y "linux-image-$2" "linux-headers-$2"
+	# shellcheck disable=SC2016 # since 7.2 the image lies beside the modules
 	build_in "$1" sh -euc '
-		mkdir /tmp/image
-		cd /tmp/image
-		chmod 777 .
-		# since 7.2 an image is split into several packages
-		for part in image binary modules base; do
-			! apt-cache show "linux-$part-$1" >/dev/null 2>&1 ||
-				apt-get download "linux-$part-$1"
-		done
-		for deb in ./*.deb; do
-			dpkg-deb -x "$deb" x
-		done
-		for modules in x/lib/modules x/usr/lib/modules; do
-			[ ! -d "$modules" ] || cp -a "$modules/." /usr/lib/modules/
-		done
-		cp "$(find x -name "vmlinuz*" -type f)" "/boot/vmlinuz-$1"
+		[ -e "/boot/vmlinuz-$1" ] || cp "/usr/lib/modules/$1/vmlinuz" "/boot/vmlinuz-$1"
 		chmod 644 "/boot/vmlinuz-$1"
-		cd /
-		rm -rf /tmp/image
-		depmod "$1"' sh "$2"
+		[ -s "/usr/lib/modules/$1/modules.dep" ] || depmod "$1"
+		rm -f "/boot/initrd.img-$1"' sh "$2"
 }
 
 finish_root() { # root
@@ -159,8 +146,7 @@ build_root() { # final path
 	while read -r series suite; do
 		release=$(newest "$new" "$series")
 		[[ $release ]] || die "no kernel $series in $suite"
-		step "headers $release" build_in "$new" apt-get install -y "linux-headers-$release"
-		step "image $release" install_image "$new" "$release"
+		step "kernel $release" install_kernel "$new" "$release"
 		printf '%s\t%s\n' "$series" "$release" | "${SUDO[@]}" tee -a "$new/etc/lab-kernels" >/dev/null
 	done < <(entries "$LAB/kernels")
 
@@ -217,7 +203,7 @@ cmd_exec() {
 		[[ -v $name ]] && pass+=("$name=${!name}")
 	done
 	# shellcheck disable=SC2016
-	exec "${SUDO[@]}" unshare --mount --pid --fork --kill-child --propagation private sh -euc '
+	exec "${SUDO[@]}" unshare --mount --propagation private sh -euc '
 		root=$1 top=$2 owner=$3 group=$4; shift 4
 		mount --bind "$root" "$root"
 		mount -o remount,bind,ro "$root"
