@@ -278,10 +278,14 @@ int rashpa_check_name(struct rashpa_call *call, const char *name, size_t size)
 
 static char *rashpa_devnode(RASHPA_DEVNODE_CONST struct device *dev, umode_t *mode)
 {
+	char *path = kasprintf(GFP_KERNEL, "rashpa/%s", dev_name(dev));
+
 	if (mode)
 		*mode = 0660;
-	/* "buffer!NAME" becomes buffer/NAME in devtmpfs */
-	return kasprintf(GFP_KERNEL, "rashpa/%s", dev_name(dev));
+	/* sysfs has no slashes in names: "buffer!NAME" there is buffer/NAME here */
+	if (path)
+		strreplace(path, '!', '/');
+	return path;
 }
 
 static struct class rashpa_class = {

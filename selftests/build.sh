@@ -1,0 +1,40 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+# Runs inside the lab's root: builds the module for the kernels named, the tools and
+# the tests. Prints compiler output only when something is wrong or warned about.
+set -euo pipefail
+
+top=$(cd "$(dirname "$0")/.." && pwd)
+build=$top/build
+log=$build/build.log
+mkdir -p "$build"
+: >"$log"
+
+# run NAME COMMAND...: quiet, unless it fails or warns
+run() {
+	local name=$1 out start=$SECONDS
+	shift
+	out=$(mktemp)
+	if ! "$@" >"$out" 2>&1 || grep -q 'warning:\|error:' "$out"; then
+		cat "$out" >>"$log"
+		grep -v '^make\|^  [A-Z]' "$out" >&2 || cat "$out" >&2
+		echo "build: $name: failed or warned (log: build/build.log)" >&2
+		rm -f "$out"
+		exit 1
+	fi
+	cat "$out" >>"$log"
+	rm -f "$out"
+	echo "build: $name ($((SECONDS - start)) s)"
+}
+
+release() {
+	basename "$(ls -d "/lib/modules/$1."*-amd64 | sort -V | tail -n 1)"
+}
+
+for series in "$@"; do
+	run "module for $series" make -s -C "$top" modules W=1 \
+		KREL="$(release "$series")" MODDIR="$build/modules/$series"
+done
+run "tools" make -s -C "$top/tools" O="$build/tools"
+run "software FPGA" make -s -C "$top/tools/fpga" O="$build/tools"
+run "tests" make -s -C "$top/selftests" O="$build/selftests"

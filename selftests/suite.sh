@@ -1,0 +1,71 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+# Runs inside the guest: loads the module, runs every test, prints one TAP stream.
+# suite.sh [TEST...]: only these.
+set -uo pipefail
+
+cd "$(dirname "$0")/.." || exit 1
+export PATH=$PWD/build/tools:$PATH RASHPA_PROFILES=$PWD/tools/profiles
+series=${RASHPA_KERNEL:?set by the lab}
+total=0 failed=0
+
+# TAP numbers start again in every program: count on, and name the program.
+renumber() {
+	local line
+	while IFS= read -r line; do
+		case $line in
+		"ok "* | "not ok "*)
+			total=$((total + 1))
+			[[ $line == "not ok "* ]] && failed=$((failed + 1))
+			echo "${line%%ok *}ok $total - $1: $(sed -E 's/^(not )?ok *[0-9]* *-? *//' <<<"$line")"
+			;;
+		[0-9]*..[0-9]* | "TAP version"*) ;;
+		"Bail out!"*)
+			total=$((total + 1)) failed=$((failed + 1))
+			echo "not ok $total - $1: $line"
+			;;
+		*) echo "$line" ;;
+		esac
+	done
+}
+
+verdict() { # NAME STATUS
+	total=$((total + 1))
+	if (($2)); then
+		failed=$((failed + 1))
+		echo "not ok $total - $1"
+	else
+		echo "ok $total - $1"
+	fi
+}
+
+# A crash in the middle must not look like a short, good test.
+run_test() {
+	local name status before=$failed
+	name=$(basename "$1")
+	: >/tmp/status
+	renumber "$name" < <(timeout 240 "$@" 2>&1; echo $? >/tmp/status.new; mv /tmp/status.new /tmp/status)
+	while [[ ! -s /tmp/status ]]; do wait; done
+	status=$(</tmp/status)
+	if ((status != 0 && status != 4 && failed == before)); then
+		verdict "$name: exit status $status" 1
+	fi
+}
+
+insmod "build/modules/$series/rashpa.ko"
+verdict "module loads on $(uname -r)" $?
+if (($#)); then
+	tests=("$@")
+else
+	tests=(build/selftests/*_test selftests/tests/*.sh)
+fi
+for t in "${tests[@]}"; do
+	[[ -e $t ]] && run_test "$t"
+done
+for b in /dev/rashpa/buffer/*; do
+	[[ -e $b ]] && rashpactl buffer remove "$(basename "$b")"
+done
+rmmod rashpa
+verdict "module unloads" $?
+echo "1..$total"
+((failed == 0))
