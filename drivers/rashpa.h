@@ -162,7 +162,7 @@ struct rashpa_buffer *rashpa_dmabuf_buffer(struct dma_buf *dmabuf);
  * @listeners: of channels
  */
 struct rashpa_origin {
-	spinlock_t lock;
+	spinlock_t lock;		/* all fields; hard interrupt */
 	u64 sequence;
 	struct list_head listeners;
 };
@@ -226,7 +226,7 @@ struct rashpa_device {
 	struct pci_dev *pdev;
 	int id;
 
-	struct mutex lock;
+	struct mutex lock;		/* life, profile, maps, windows */
 	bool gone;
 	bool disclose;
 	bool have_profile;
@@ -240,7 +240,7 @@ struct rashpa_device {
 	struct list_head open_windows;
 	u32 n_open_windows;
 
-	struct mutex hw_lock;
+	struct mutex hw_lock;		/* registers, master, state, steps */
 	u32 state;
 	bool master;
 	struct rashpa_step *steps;

@@ -53,7 +53,8 @@ static int rashpa_charge(struct rashpa_call *call, u64 bytes)
 
 	if (limit && now > limit) {
 		atomic64_sub(bytes, &rashpa_allocated);
-		return rashpa_fail(call, -EDQUOT, "%llu MiB would exceed the limit of %llu MiB (%llu in use): raise the module parameter limit_mib",
+		return rashpa_fail(call, -EDQUOT,
+				   "%llu MiB would exceed the limit of %llu MiB (%llu in use): raise the module parameter limit_mib",
 				   bytes >> 20, limit >> 20, (now - bytes) >> 20);
 	}
 	return 0;
@@ -294,7 +295,8 @@ static int rashpa_named_add(struct rashpa_call *call, struct rashpa_buffer *buff
 
 	mutex_lock(&rashpa_names_lock);
 	if (rashpa_named_find(buffer->name))
-		err = rashpa_fail(call, -EEXIST, "a buffer named %s exists: remove it first, or open it",
+		err = rashpa_fail(call, -EEXIST,
+				  "a buffer named %s exists: remove it first, or open it",
 				  buffer->name);
 	else
 		err = rashpa_node_add(&named->dev, &named->cdev,
@@ -343,7 +345,8 @@ static int rashpa_alloc_check(struct rashpa_call *call,
 	int err;
 
 	if (!(call->file->f_mode & FMODE_WRITE))
-		return rashpa_fail(call, -EPERM, "/dev/rashpa/memory is open read-only: open it for writing");
+		return rashpa_fail(call, -EPERM,
+				   "/dev/rashpa/memory is open read-only: open it for writing");
 	if (alloc->__reserved)
 		return rashpa_fail(call, -EINVAL, "a reserved field is not zero");
 	if (!alloc->length)
@@ -353,7 +356,8 @@ static int rashpa_alloc_check(struct rashpa_call *call,
 				   alloc->length);
 	if (alloc->alignment && (!is_power_of_2(alloc->alignment) ||
 				 alloc->alignment > SZ_1G))
-		return rashpa_fail(call, -EINVAL, "the alignment 0x%llx is not a power of two up to 1 GiB",
+		return rashpa_fail(call, -EINVAL,
+				   "the alignment 0x%llx is not a power of two up to 1 GiB",
 				   alloc->alignment);
 	if (alloc->backend > RASHPA_BACKEND_CONTIG)
 		return rashpa_fail(call, -EINVAL, "backend %u is not defined",
@@ -368,7 +372,8 @@ static int rashpa_alloc_check(struct rashpa_call *call,
 			return rashpa_fail(call, -EINVAL, "NUMA node %u does not exist",
 					   alloc->node);
 	} else if (alloc->node) {
-		return rashpa_fail(call, -EINVAL, "a node is given without the flag RASHPA_ALLOC_NODE");
+		return rashpa_fail(call, -EINVAL,
+				   "a node is given without the flag RASHPA_ALLOC_NODE");
 	}
 	if (memchr_inv(alloc->name, 0, sizeof(alloc->name))) {
 		err = rashpa_check_name(call, alloc->name, sizeof(alloc->name));
@@ -400,7 +405,8 @@ int rashpa_ioc_alloc(struct rashpa_call *call, void *arg)
 		return err;
 	/* Asked again below; this only spares an allocation that is in vain. */
 	if (alloc->name[0] && rashpa_name_taken(alloc->name))
-		return rashpa_fail(call, -EEXIST, "a buffer named %s exists: remove it first, or open it",
+		return rashpa_fail(call, -EEXIST,
+				   "a buffer named %s exists: remove it first, or open it",
 				   alloc->name);
 	err = rashpa_call_reserve_fd(call);
 	if (err)
@@ -482,7 +488,8 @@ int rashpa_ioc_remove(struct rashpa_call *call, void *arg)
 	int err;
 
 	if (!(call->file->f_mode & FMODE_WRITE))
-		return rashpa_fail(call, -EPERM, "/dev/rashpa/memory is open read-only: open it for writing");
+		return rashpa_fail(call, -EPERM,
+				   "/dev/rashpa/memory is open read-only: open it for writing");
 	err = rashpa_check_name(call, remove->name, sizeof(remove->name));
 	if (err)
 		return err;
@@ -496,7 +503,8 @@ int rashpa_ioc_remove(struct rashpa_call *call, void *arg)
 	importers = atomic_read(&named->buffer->importers);
 	mappings = atomic_read(&named->buffer->mappings);
 	if (importers || mappings) {
-		err = rashpa_fail(call, -EBUSY, "%s is in use: %d device(s) and %d process mapping(s); stop them first",
+		err = rashpa_fail(call, -EBUSY,
+				  "%s is in use: %d device(s) and %d process mapping(s); stop them first",
 				  remove->name, importers, mappings);
 		goto out;
 	}
@@ -523,7 +531,8 @@ int rashpa_ioc_query(struct rashpa_call *call, void *arg)
 					   query->node);
 		node = query->node;
 	} else if (query->node) {
-		return rashpa_fail(call, -EINVAL, "a node is given without the flag RASHPA_QUERY_NODE");
+		return rashpa_fail(call, -EINVAL,
+				   "a node is given without the flag RASHPA_QUERY_NODE");
 	}
 	err = rashpa_pages_query(call, query, node);
 	if (err)

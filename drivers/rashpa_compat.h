@@ -71,7 +71,7 @@ static inline struct file *rashpa_file_tryget(struct dma_buf *dmabuf)
 
 /* order of the pieces that run-time contiguous memory is made of: 2 MiB on x86 */
 #define RASHPA_BLOCK_ORDER	pageblock_order
-#define RASHPA_BLOCK_PAGES	(1UL << RASHPA_BLOCK_ORDER)
+#define RASHPA_BLOCK_PAGES	BIT(RASHPA_BLOCK_ORDER)
 
 /**
  * rashpa_block_alloc() - take one page block out of the page allocator

@@ -225,10 +225,12 @@ static int rashpa_pages_explain(struct rashpa_call *call, u64 length, int node,
 	if (rashpa_pages_query(call, &query, node))
 		return -ENOMEM;
 	if (query.backend == RASHPA_BACKEND_CMA)
-		return rashpa_fail(call, -ENOMEM, "%llu MiB contiguous not available from CMA: %llu of %llu MiB are free; boot with a larger cma=",
+		return rashpa_fail(call, -ENOMEM,
+				   "%llu MiB contiguous not available from CMA: %llu of %llu MiB are free; boot with a larger cma=",
 				   length >> 20, query.out_free >> 20,
 				   query.out_total >> 20);
-	return rashpa_fail(call, -ENOMEM, "%llu MiB contiguous not available: largest run is %llu MiB, %llu of %llu MiB are free; allocate soon after boot, or less",
+	return rashpa_fail(call, -ENOMEM,
+			   "%llu MiB contiguous not available: largest run is %llu MiB, %llu of %llu MiB are free; allocate soon after boot, or less",
 			   length >> 20, query.out_largest >> 20, query.out_free >> 20,
 			   query.out_total >> 20);
 }
@@ -252,7 +254,8 @@ int rashpa_pages_alloc(struct rashpa_call *call, struct rashpa_pages *pages,
 
 	memset(pages, 0, sizeof(*pages));
 	if (backend == RASHPA_BACKEND_CMA && !area)
-		return rashpa_fail(call, -EOPNOTSUPP, "no CMA area: boot a kernel with CONFIG_DMA_CMA and cma=SIZE, or use contig");
+		return rashpa_fail(call, -EOPNOTSUPP,
+				   "no CMA area: boot a kernel with CONFIG_DMA_CMA and cma=SIZE, or use contig");
 	if (length >> PAGE_SHIFT > totalram_pages())
 		return rashpa_fail(call, -ENOMEM, "%llu MiB asked for, the machine has %llu MiB",
 				   length >> 20, (u64)totalram_pages() << PAGE_SHIFT >> 20);
@@ -298,14 +301,17 @@ void rashpa_pages_free(struct rashpa_pages *pages)
 
 static void rashpa_query_cma(struct rashpa_query *query, int node)
 {
+	u64 pages = 0;
 	int nid, z;
 
 	query->out_backend = RASHPA_BACKEND_CMA;
-	for_each_online_node(nid)
+	for_each_online_node(nid) {
+		if (node != NUMA_NO_NODE && nid != node)
+			continue;
 		for (z = 0; z < MAX_NR_ZONES; z++)
-			if (node == NUMA_NO_NODE || nid == node)
-				query->out_total += (u64)zone_cma_pages(&NODE_DATA(nid)->node_zones[z])
-						    << PAGE_SHIFT;
+			pages += zone_cma_pages(&NODE_DATA(nid)->node_zones[z]);
+	}
+	query->out_total = pages << PAGE_SHIFT;
 	query->out_free = (u64)global_zone_page_state(NR_FREE_CMA_PAGES) << PAGE_SHIFT;
 	query->out_free = min(query->out_free, query->out_total);
 }
@@ -345,7 +351,8 @@ int rashpa_pages_query(struct rashpa_call *call, struct rashpa_query *query,
 	query->out_free = 0;
 	query->out_largest = 0;
 	if (query->backend == RASHPA_BACKEND_CMA && !area)
-		return rashpa_fail(call, -EOPNOTSUPP, "no CMA area: boot a kernel with CONFIG_DMA_CMA and cma=SIZE");
+		return rashpa_fail(call, -EOPNOTSUPP,
+				   "no CMA area: boot a kernel with CONFIG_DMA_CMA and cma=SIZE");
 	if (query->backend != RASHPA_BACKEND_CONTIG && area) {
 		rashpa_query_cma(query, node);
 		return 0;

@@ -65,10 +65,10 @@ struct rashpa_listener {
  */
 struct rashpa_channel {
 	struct rashpa_device *dev;
-	struct mutex sources_lock;
+	struct mutex sources_lock;	/* listeners */
 	struct rashpa_listener *listeners[RASHPA_SOURCES_MAX];
-	struct mutex read_lock;
-	spinlock_t lock;
+	struct mutex read_lock;		/* one reader at a time */
+	spinlock_t lock;		/* the queue; hard interrupt */
 	u64 head;
 	u64 tail;
 	bool gone;
@@ -398,11 +398,13 @@ static int rashpa_source_insert(struct rashpa_call *call, struct rashpa_channel 
 		if (!l)
 			free = i;
 		else if (l->kind == add->kind && l->index == add->index)
-			return rashpa_fail(call, -EEXIST, "this source is already in the channel, with id %u",
+			return rashpa_fail(call, -EEXIST,
+					   "this source is already in the channel, with id %u",
 					   l->id);
 	}
 	if (free == RASHPA_SOURCES_MAX)
-		return rashpa_fail(call, -ENOSPC, "the channel has %d sources already: make another one",
+		return rashpa_fail(call, -ENOSPC,
+				   "the channel has %d sources already: make another one",
 				   RASHPA_SOURCES_MAX);
 	l = kzalloc(sizeof(*l), GFP_KERNEL_ACCOUNT);
 	if (!l)
@@ -526,5 +528,6 @@ int rashpa_ioc_signal(struct rashpa_call *call, void *arg)
 		wake_up_interruptible_all(&ch->wait);
 	}
 	mutex_unlock(&ch->sources_lock);
-	return l ? 0 : rashpa_fail(call, -ENOENT, "the channel has no software source: add one first");
+	return l ? 0 : rashpa_fail(call, -ENOENT,
+				   "the channel has no software source: add one first");
 }

@@ -17,7 +17,7 @@
  */
 struct rashpa_export {
 	struct rashpa_buffer *buffer;
-	struct mutex lock;
+	struct mutex lock;		/* attachments */
 	struct list_head attachments;
 };
 

@@ -142,11 +142,13 @@ static int rashpa_call_run(const struct rashpa_op *op, struct rashpa_call *call,
 	int err;
 
 	if (usize < op->min)
-		return rashpa_fail(call, -EINVAL, "size %u is less than the %zu bytes of this struct",
+		return rashpa_fail(call, -EINVAL,
+				   "size %u is less than the %zu bytes of this struct",
 				   usize, op->min);
 	err = copy_struct_from_user(arg, op->size, uarg, usize);
 	if (err == -E2BIG)
-		return rashpa_fail(call, err, "the struct has fields that this driver does not know (%u bytes, %zu known): update the driver",
+		return rashpa_fail(call, err,
+				   "the struct has fields that this driver does not know (%u bytes, %zu known): update the driver",
 				   usize, op->size);
 	if (err)
 		return err;
@@ -266,7 +268,8 @@ int rashpa_check_name(struct rashpa_call *call, const char *name, size_t size)
 		char c = name[i];
 
 		if (!isascii(c) || !(isalnum(c) || strchr("._-", c)))
-			return rashpa_fail(call, -EINVAL, "the name has a byte 0x%02x: use letters, digits and . _ -",
+			return rashpa_fail(call, -EINVAL,
+					   "the name has a byte 0x%02x: use letters, digits and . _ -",
 					   (unsigned char)c);
 	}
 	if (memchr_inv(name + len, 0, size - len))

@@ -20,7 +20,7 @@
 #include "rashpa_compat.h"
 
 /* 1 Mi segments are 4 GiB of single pages; more is a mistake, not a plan */
-#define RASHPA_SEGMENTS_MAX	(1U << 20)
+#define RASHPA_SEGMENTS_MAX	SZ_1M
 
 /**
  * struct rashpa_mapping - one map
@@ -324,13 +324,16 @@ static int rashpa_walk_emit(struct rashpa_call *call, struct rashpa_walk *w,
 	u64 last;
 
 	if (check_add_overflow(address, length - 1, &last) || last > w->mask)
-		return rashpa_fail(call, -EOVERFLOW, "the memory is above what the function can address (%d bits): allocate it lower or enable the IOMMU",
+		return rashpa_fail(call, -EOVERFLOW,
+				   "the memory is above what the function can address (%d bits): allocate it lower or enable the IOMMU",
 				   fls64(w->mask));
 	if (w->alignment && !IS_ALIGNED(address, w->alignment))
-		return rashpa_fail(call, -EINVAL, "a segment is not aligned to 0x%llx: allocate the buffer with that alignment",
+		return rashpa_fail(call, -EINVAL,
+				   "a segment is not aligned to 0x%llx: allocate the buffer with that alignment",
 				   w->alignment);
 	if (w->count >= RASHPA_SEGMENTS_MAX)
-		return rashpa_fail(call, -E2BIG, "more than %u segments: use a contiguous buffer or larger segments",
+		return rashpa_fail(call, -E2BIG,
+				   "more than %u segments: use a contiguous buffer or larger segments",
 				   RASHPA_SEGMENTS_MAX);
 	if (w->out) {
 		w->out[w->count].address = address;
@@ -399,7 +402,8 @@ static int rashpa_walk(struct rashpa_call *call, struct rashpa_walk *w,
 	if (err)
 		return err;
 	if (length)
-		return rashpa_fail(call, -EREMOTEIO, "the exporter's table ends 0x%llx bytes too early",
+		return rashpa_fail(call, -EREMOTEIO,
+				   "the exporter's table ends 0x%llx bytes too early",
 				   length);
 	return 0;
 }
@@ -455,7 +459,8 @@ static int rashpa_map_attach(struct rashpa_call *call, struct rashpa_mapping *ma
 	attach = dma_buf_dynamic_attach(map->dmabuf, &map->dev->pdev->dev,
 					&rashpa_attach_ops, map);
 	if (IS_ERR(attach))
-		return rashpa_fail(call, PTR_ERR(attach), "the exporter of this memory does not let fpga%d attach",
+		return rashpa_fail(call, PTR_ERR(attach),
+				   "the exporter of this memory does not let fpga%d attach",
 				   map->dev->id);
 	dma_resv_lock(map->dmabuf->resv, NULL);
 	err = dma_buf_pin(attach);
@@ -465,7 +470,8 @@ static int rashpa_map_attach(struct rashpa_call *call, struct rashpa_mapping *ma
 	}
 	sgt = dma_buf_map_attachment(attach, map->dir);
 	if (IS_ERR(sgt)) {
-		err = rashpa_fail(call, PTR_ERR(sgt), "the exporter cannot map this memory for fpga%d",
+		err = rashpa_fail(call, PTR_ERR(sgt),
+				  "the exporter cannot map this memory for fpga%d",
 				  map->dev->id);
 		goto out_unpin;
 	}
@@ -496,13 +502,15 @@ static int rashpa_map_check(struct rashpa_call *call, const struct rashpa_map *a
 		return rashpa_fail(call, -EINVAL, "direction %u is not defined",
 				   arg->direction);
 	if (!PAGE_ALIGNED(arg->offset) || !PAGE_ALIGNED(arg->length))
-		return rashpa_fail(call, -EINVAL, "offset 0x%llx and length 0x%llx must be whole pages",
+		return rashpa_fail(call, -EINVAL,
+				   "offset 0x%llx and length 0x%llx must be whole pages",
 				   arg->offset, arg->length);
 	if (!PAGE_ALIGNED(arg->max_segment))
 		return rashpa_fail(call, -EINVAL, "max_segment must be whole pages");
 	if (arg->boundary &&
 	    (!is_power_of_2(arg->boundary) || arg->boundary < PAGE_SIZE))
-		return rashpa_fail(call, -EINVAL, "boundary must be a power of two, at least a page");
+		return rashpa_fail(call, -EINVAL,
+				   "boundary must be a power of two, at least a page");
 	if (arg->alignment && !is_power_of_2(arg->alignment))
 		return rashpa_fail(call, -EINVAL, "alignment must be a power of two");
 	return 0;
@@ -517,14 +525,17 @@ static int rashpa_map_check_memory(struct rashpa_call *call,
 	u64 size = dmabuf->size;
 
 	if (arg->offset >= size || arg->length > size - arg->offset)
-		return rashpa_fail(call, -ERANGE, "0x%llx + 0x%llx is outside the memory of 0x%llx bytes",
+		return rashpa_fail(call, -ERANGE,
+				   "0x%llx + 0x%llx is outside the memory of 0x%llx bytes",
 				   arg->offset, arg->length, size);
 	*length = arg->length ?: size - arg->offset;
 	if (!(dmabuf->file->f_mode & FMODE_WRITE) &&
 	    arg->direction != RASHPA_FROM_MEMORY)
-		return rashpa_fail(call, -EACCES, "the memory is read-only for you: open it for writing, or map it FROM_MEMORY");
+		return rashpa_fail(call, -EACCES,
+				   "the memory is read-only for you: open it for writing, or map it FROM_MEMORY");
 	if (rashpa_window_of(dmabuf) == dev)
-		return rashpa_fail(call, -ENXIO, "the window is in fpga%d itself, which reaches it without a map",
+		return rashpa_fail(call, -ENXIO,
+				   "the window is in fpga%d itself, which reaches it without a map",
 				   dev->id);
 	return 0;
 }
@@ -638,7 +649,8 @@ static int rashpa_layout_check(struct rashpa_call *call,
 	if (l->__reserved)
 		return rashpa_fail(call, -EINVAL, "a reserved field of the layout is not zero");
 	if (!l->stride || l->stride > SZ_4K || !IS_ALIGNED(l->stride, sizeof(u32)))
-		return rashpa_fail(call, -EINVAL, "a stride of %u: must be a multiple of 4 up to 4096",
+		return rashpa_fail(call, -EINVAL,
+				   "a stride of %u: must be a multiple of 4 up to 4096",
 				   l->stride);
 	if (l->address_bits != 32 && l->address_bits != 64)
 		return rashpa_fail(call, -EINVAL, "address field of %u bits: must be 32 or 64",
@@ -654,13 +666,15 @@ static int rashpa_layout_check(struct rashpa_call *call,
 			return rashpa_fail(call, -EINVAL, "a field without bits has an offset");
 		if (!IS_ALIGNED(f[i].offset, sizeof(u32)) ||
 		    f[i].offset > l->stride || f[i].bits / 8 > l->stride - f[i].offset)
-			return rashpa_fail(call, -EINVAL, "a field at %u of %u bits is not inside the stride of %u",
+			return rashpa_fail(call, -EINVAL,
+					   "a field at %u of %u bits is not inside the stride of %u",
 					   f[i].offset, f[i].bits, l->stride);
 		for (j = 0; j < i; j++)
 			if (f[i].bits && f[j].bits &&
 			    f[i].offset < f[j].offset + f[j].bits / 8 &&
 			    f[j].offset < f[i].offset + f[i].bits / 8)
-				return rashpa_fail(call, -EINVAL, "two fields of the layout overlap");
+				return rashpa_fail(call, -EINVAL,
+						   "two fields of the layout overlap");
 	}
 	return 0;
 }
@@ -675,10 +689,12 @@ static int rashpa_program_fits(struct rashpa_call *call,
 		const struct rashpa_segment *s = &map->table->segment[i];
 
 		if (l->address_bits == 32 && s->address + s->length - 1 > U32_MAX)
-			return rashpa_fail(call, -EOVERFLOW, "segment %u is above 4 GiB, the address field has 32 bits: set dma_bits to 32 in the profile",
+			return rashpa_fail(call, -EOVERFLOW,
+					   "segment %u is above 4 GiB, the address field has 32 bits: set dma_bits to 32 in the profile",
 					   i);
 		if (l->length_bits == 32 && s->length > U32_MAX)
-			return rashpa_fail(call, -EOVERFLOW, "segment %u is 4 GiB or longer, the length field has 32 bits: set max_segment",
+			return rashpa_fail(call, -EOVERFLOW,
+					   "segment %u is 4 GiB or longer, the length field has 32 bits: set max_segment",
 					   i);
 	}
 	return 0;
@@ -695,7 +711,8 @@ static int rashpa_program_free(struct rashpa_call *call, struct rashpa_mapping *
 
 		if (other != map && other->regs && phys < other->regs_phys + size &&
 		    other->regs_phys < phys + length)
-			return rashpa_fail(call, -EBUSY, "another map is programmed in these entries: choose others or close it");
+			return rashpa_fail(call, -EBUSY,
+					   "another map is programmed in these entries: choose others or close it");
 	}
 	return 0;
 }
@@ -744,7 +761,8 @@ static int rashpa_program_locked(struct rashpa_call *call,
 	int err;
 
 	if (start > p->length || size > p->length - start)
-		return rashpa_fail(call, -ERANGE, "%u segments from entry %u on do not fit into the %llu entries of the table",
+		return rashpa_fail(call, -ERANGE,
+				   "%u segments from entry %u on do not fit into the %llu entries of the table",
 				   map->table->count, p->first,
 				   div64_u64(p->length, stride));
 	window = dma_buf_get(p->window);
@@ -752,19 +770,25 @@ static int rashpa_program_locked(struct rashpa_call *call,
 		return rashpa_fail(call, PTR_ERR(window), "fd %d is not a window",
 				   p->window);
 	err = rashpa_window_phys(window, map->dev, p->offset, p->length, &phys);
-	if (err == -EINVAL)
+	switch (err) {
+	case -EINVAL:
 		rashpa_fail(call, err, "fd %d is not a window", p->window);
-	else if (err == -EXDEV)
+		break;
+	case -EXDEV:
 		rashpa_fail(call, err, "the window is of another function than fpga%d",
 			    map->dev->id);
-	else if (err == -ERANGE)
-		rashpa_fail(call, err, "the table at 0x%llx of 0x%llx bytes is outside the window of 0x%llx bytes",
+		break;
+	case -ERANGE:
+		rashpa_fail(call, err,
+			    "the table at 0x%llx of 0x%llx bytes is outside the window of 0x%llx bytes",
 			    p->offset, p->length, (u64)window->size);
-	else if (!err) {
+		break;
+	case 0:
 		mutex_lock(&map->dev->hw_lock);
 		err = rashpa_program_write(call, map, p, phys + start, size);
 		p->out_entries = map->entries;
 		mutex_unlock(&map->dev->hw_lock);
+		break;
 	}
 	dma_buf_put(window);
 	return err;

@@ -84,7 +84,8 @@ int rashpa_device_master(struct rashpa_call *call, struct rashpa_device *dev)
 
 	mutex_lock(&dev->hw_lock);
 	if (dev->state == RASHPA_STATE_STUCK) {
-		err = rashpa_fail(call, -EIO, "fpga%d did not stop when asked and its bus mastering is off: reset it",
+		err = rashpa_fail(call, -EIO,
+				  "fpga%d did not stop when asked and its bus mastering is off: reset it",
 				  dev->id);
 	} else if (!dev->master) {
 		pci_set_master(dev->pdev);
@@ -329,7 +330,8 @@ int rashpa_ioc_quiesce(struct rashpa_call *call, void *arg)
 		return err;
 	err = rashpa_device_stop(dev);
 	if (err)
-		err = rashpa_fail(call, err, "fpga%d did not become idle in time: bus mastering is off until it is reset",
+		err = rashpa_fail(call, err,
+				  "fpga%d did not become idle in time: bus mastering is off until it is reset",
 				  dev->id);
 	quiesce->out_time_ns = ktime_get_ns() - start;
 	mutex_unlock(&dev->lock);

@@ -110,13 +110,15 @@ static int rashpa_pwindow_check(struct rashpa_call *call,
 		return rashpa_fail(call, -EINVAL, "window %s: cache mode %u is not defined",
 				   w->name, w->cache);
 	if (!w->length || !PAGE_ALIGNED(w->offset) || !PAGE_ALIGNED(w->length))
-		return rashpa_fail(call, -EINVAL, "window %s: offset and length must be whole pages",
+		return rashpa_fail(call, -EINVAL,
+				   "window %s: offset and length must be whole pages",
 				   w->name);
 	if (!rashpa_bar_is_memory(dev, w->bar))
 		return rashpa_fail(call, -ERANGE, "window %s: BAR %u is not a memory BAR",
 				   w->name, w->bar);
 	if (!rashpa_bar_range_ok(dev, w->bar, w->offset, w->length))
-		return rashpa_fail(call, -ERANGE, "window %s: 0x%llx + 0x%llx is outside BAR %u of 0x%llx bytes",
+		return rashpa_fail(call, -ERANGE,
+				   "window %s: 0x%llx + 0x%llx is outside BAR %u of 0x%llx bytes",
 				   w->name, w->offset, w->length, w->bar,
 				   (u64)pci_resource_len(dev->pdev, w->bar));
 	return 0;
@@ -132,7 +134,8 @@ static int rashpa_step_check(struct rashpa_call *call, struct rashpa_device *dev
 		return rashpa_fail(call, -EINVAL, "step %u: a reserved field is not zero", i);
 	if (s->op == RASHPA_STEP_WAIT &&
 	    (!s->timeout_us || s->timeout_us > RASHPA_STEP_TIMEOUT_MAX))
-		return rashpa_fail(call, -EINVAL, "step %u: time limit must be 1 to %u microseconds",
+		return rashpa_fail(call, -EINVAL,
+				   "step %u: time limit must be 1 to %u microseconds",
 				   i, RASHPA_STEP_TIMEOUT_MAX);
 	if (s->op == RASHPA_STEP_WAIT && s->value & ~s->mask)
 		return rashpa_fail(call, -EINVAL, "step %u: waits for bits outside its mask",
@@ -166,7 +169,8 @@ static int rashpa_limits_check(struct rashpa_call *call,
 	if (!PAGE_ALIGNED(p->max_segment))
 		return rashpa_fail(call, -EINVAL, "max_segment must be whole pages");
 	if (p->boundary && (!is_power_of_2(p->boundary) || p->boundary < PAGE_SIZE))
-		return rashpa_fail(call, -EINVAL, "boundary must be a power of two, at least a page");
+		return rashpa_fail(call, -EINVAL,
+				   "boundary must be a power of two, at least a page");
 	if (p->alignment && !is_power_of_2(p->alignment))
 		return rashpa_fail(call, -EINVAL, "alignment must be a power of two");
 	return 0;
@@ -213,7 +217,8 @@ static int rashpa_profile_apply(struct rashpa_call *call,
 	int err;
 
 	if (dev->n_maps || dev->n_open_windows)
-		return rashpa_fail(call, -EBUSY, "fpga%d has %u maps and %u windows: close them first",
+		return rashpa_fail(call, -EBUSY,
+				   "fpga%d has %u maps and %u windows: close them first",
 				   dev->id, dev->n_maps, dev->n_open_windows);
 	for (i = 0; i < p->n_windows; i++) {
 		err = rashpa_pwindow_check(call, dev, windows, i);
@@ -231,7 +236,8 @@ static int rashpa_profile_apply(struct rashpa_call *call,
 	err = dma_set_mask_and_coherent(&dev->pdev->dev, DMA_BIT_MASK(bits));
 	if (err) {
 		rashpa_steps_free(dev, steps, p->n_steps);
-		return rashpa_fail(call, -EIO, "a DMA mask of %u bits does not work on this machine",
+		return rashpa_fail(call, -EIO,
+				   "a DMA mask of %u bits does not work on this machine",
 				   bits);
 	}
 

@@ -38,7 +38,7 @@ struct rashpa_win {
 	u64 length;
 	phys_addr_t phys;
 	u32 cache;
-	struct mutex lock;
+	struct mutex lock;		/* revoked */
 	bool revoked;
 	atomic_t mappings;
 	atomic_t importers;
@@ -353,16 +353,20 @@ static int rashpa_window_resolve(struct rashpa_call *call,
 
 	if (!memchr_inv(w->name, 0, sizeof(w->name))) {
 		if (!w->length || !PAGE_ALIGNED(w->offset) || !PAGE_ALIGNED(w->length))
-			return rashpa_fail(call, -EINVAL, "a window has whole pages: 0x%llx + 0x%llx",
+			return rashpa_fail(call, -EINVAL,
+					   "a window has whole pages: 0x%llx + 0x%llx",
 					   w->offset, w->length);
 		if (w->bar >= RASHPA_BARS)
-			return rashpa_fail(call, -EINVAL, "BAR %u does not exist: there are 0 to %d",
+			return rashpa_fail(call, -EINVAL,
+					   "BAR %u does not exist: there are 0 to %d",
 					   w->bar, RASHPA_BARS - 1);
 		if (!rashpa_bar_is_memory(dev, w->bar))
-			return rashpa_fail(call, -EOPNOTSUPP, "BAR %u of fpga%d is not a memory BAR",
+			return rashpa_fail(call, -EOPNOTSUPP,
+					   "BAR %u of fpga%d is not a memory BAR",
 					   w->bar, dev->id);
 		if (!rashpa_bar_range_ok(dev, w->bar, w->offset, w->length))
-			return rashpa_fail(call, -ERANGE, "0x%llx + 0x%llx is outside BAR %u of 0x%llx bytes",
+			return rashpa_fail(call, -ERANGE,
+					   "0x%llx + 0x%llx is outside BAR %u of 0x%llx bytes",
 					   w->offset, w->length, w->bar,
 					   (u64)pci_resource_len(dev->pdev, w->bar));
 		range->bar = w->bar;
@@ -376,7 +380,8 @@ static int rashpa_window_resolve(struct rashpa_call *call,
 	if (err)
 		return err;
 	if (w->bar || w->cache || w->offset || w->length)
-		return rashpa_fail(call, -EINVAL, "window %s: a name and a range exclude each other",
+		return rashpa_fail(call, -EINVAL,
+				   "window %s: a name and a range exclude each other",
 				   w->name);
 	p = rashpa_profile_find(dev, w->name);
 	if (!p)
@@ -448,17 +453,20 @@ int rashpa_ioc_window(struct rashpa_call *call, void *arg)
 	if (err)
 		goto out;
 	if (!range.user && !capable(CAP_SYS_RAWIO)) {
-		err = rashpa_fail(call, -EPERM, "this window needs CAP_SYS_RAWIO: the profile does not open it to users");
+		err = rashpa_fail(call, -EPERM,
+				  "this window needs CAP_SYS_RAWIO: the profile does not open it to users");
 		goto out;
 	}
 	if (range.cache == RASHPA_CACHE_WC &&
 	    !(pci_resource_flags(dev->pdev, range.bar) & IORESOURCE_PREFETCH)) {
-		err = rashpa_fail(call, -EOPNOTSUPP, "BAR %u is not prefetchable: it cannot be write-combined",
+		err = rashpa_fail(call, -EOPNOTSUPP,
+				  "BAR %u is not prefetchable: it cannot be write-combined",
 				  range.bar);
 		goto out;
 	}
 	if (rashpa_range_has_msix(dev, range.bar, range.offset, range.length)) {
-		err = rashpa_fail(call, -EBUSY, "this range of BAR %u holds the MSI-X table, which is the kernel's",
+		err = rashpa_fail(call, -EBUSY,
+				  "this range of BAR %u holds the MSI-X table, which is the kernel's",
 				  range.bar);
 		goto out;
 	}

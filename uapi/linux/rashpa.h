@@ -7,6 +7,7 @@
 #ifndef _UAPI_LINUX_RASHPA_H
 #define _UAPI_LINUX_RASHPA_H
 
+#include <linux/const.h>
 #include <linux/ioctl.h>
 #include <linux/types.h>
 
@@ -88,7 +89,7 @@ enum rashpa_cache {
 /* ------------------------------------------------- /dev/rashpa/memory --- */
 
 /** RASHPA_ALLOC_NODE - @node is given: take memory of that NUMA node only */
-#define RASHPA_ALLOC_NODE	(1U << 0)
+#define RASHPA_ALLOC_NODE	_BITUL(0)
 
 /**
  * struct rashpa_alloc - RASHPA_IOC_ALLOC: make a contiguous, zeroed buffer
@@ -165,7 +166,7 @@ struct rashpa_remove {
 };
 
 /** RASHPA_QUERY_NODE - @node is given: answer for that NUMA node only */
-#define RASHPA_QUERY_NODE	(1U << 0)
+#define RASHPA_QUERY_NODE	_BITUL(0)
 
 /**
  * struct rashpa_query - RASHPA_IOC_QUERY: what would fit
@@ -267,13 +268,13 @@ enum rashpa_state {
 };
 
 /** RASHPA_DEVICE_IOMMU - an IOMMU translates what this function sends */
-#define RASHPA_DEVICE_IOMMU	(1U << 0)
+#define RASHPA_DEVICE_IOMMU	_BITUL(0)
 /** RASHPA_DEVICE_PROFILE - a profile was applied */
-#define RASHPA_DEVICE_PROFILE	(1U << 1)
+#define RASHPA_DEVICE_PROFILE	_BITUL(1)
 /** RASHPA_DEVICE_DISCLOSE - the profile lets unprivileged users see addresses */
-#define RASHPA_DEVICE_DISCLOSE	(1U << 2)
+#define RASHPA_DEVICE_DISCLOSE	_BITUL(2)
 /** RASHPA_DEVICE_MASTER - bus mastering is on */
-#define RASHPA_DEVICE_MASTER	(1U << 3)
+#define RASHPA_DEVICE_MASTER	_BITUL(3)
 
 /**
  * struct rashpa_device_info - RASHPA_IOC_DEVICE_INFO: identity and state
@@ -316,11 +317,11 @@ struct rashpa_device_info {
 };
 
 /** RASHPA_REGION_MEMORY - a memory BAR (windows can be made in it) */
-#define RASHPA_REGION_MEMORY	(1U << 0)
+#define RASHPA_REGION_MEMORY	_BITUL(0)
 /** RASHPA_REGION_PREFETCH - prefetchable (write-combining is harmless) */
-#define RASHPA_REGION_PREFETCH	(1U << 1)
+#define RASHPA_REGION_PREFETCH	_BITUL(1)
 /** RASHPA_REGION_64BIT - decodes 64-bit addresses */
-#define RASHPA_REGION_64BIT	(1U << 2)
+#define RASHPA_REGION_64BIT	_BITUL(2)
 
 /**
  * struct rashpa_region_info - RASHPA_IOC_REGION_INFO: one BAR
@@ -345,7 +346,7 @@ struct rashpa_region_info {
 #define RASHPA_PROFILE_STEPS_MAX	32
 
 /** RASHPA_PWINDOW_USER - may be mapped without CAP_SYS_RAWIO */
-#define RASHPA_PWINDOW_USER	(1U << 0)
+#define RASHPA_PWINDOW_USER	_BITUL(0)
 
 /**
  * struct rashpa_profile_window - a window that the administrator declares
@@ -402,7 +403,7 @@ struct rashpa_profile_step {
 };
 
 /** RASHPA_PROFILE_DISCLOSE - members of the group may see bus addresses */
-#define RASHPA_PROFILE_DISCLOSE	(1U << 0)
+#define RASHPA_PROFILE_DISCLOSE	_BITUL(0)
 
 /**
  * struct rashpa_profile - RASHPA_IOC_PROFILE: what differs from board to board
@@ -668,8 +669,9 @@ struct rashpa_layout {
  * cleared before the map goes.
  *
  * Errors: EBADF, EINVAL, EXDEV (window of another function), ERANGE (outside the
- * window, or more segments than entries), EBUSY (another map is programmed there), EOVERFLOW (an address or length wider
- * than its field), ESTALE (the map is revoked), ENODEV.
+ * window, or more segments than entries), EBUSY (another map is programmed there),
+ * EOVERFLOW (an address or length wider than its field), ESTALE (the map is
+ * revoked), ENODEV.
  */
 struct rashpa_program {
 	struct rashpa_head head;
