@@ -1,13 +1,6 @@
 # shellcheck shell=bash
 # Boot a kernel of the root with QEMU and run a command in the guest.
 
-# loaded PROGRAM ARGS...: run a program of the root (or one built with its
-# compiler) on this machine, with the root's libraries and no chroot.
-loaded() {
-	local lib=$ROOT/usr/lib/x86_64-linux-gnu
-	exec "$lib/ld-linux-x86-64.so.2" --library-path "$lib" "$@"
-}
-
 # Make the initramfs of a kernel unless it is there; sets INITRAMFS.
 have_initramfs() { # release
 	local rel=$1 dir mods=$ROOT/usr/lib/modules/$1 hash wanted ko file n=0
@@ -44,44 +37,74 @@ have_initramfs() { # release
 	rm -rf "$dir"
 }
 
-# start_fpga NUMBER
+# start_fpga NUMBER: returns when the process listens.
 start_fpga() {
 	local i=$1 program=${RASHPA_FPGA:-$TOP/build/tools/rashpa-fpga} n
 	local socket=$JOB/fpga$i.sock
+	local -a start=("$program")
 
-	[[ -x $program ]] || die "no software FPGA: $program"
-	rm -f "$socket"
-	if [[ $(head -c 4 "$program") == $'\x7fELF' ]]; then
-		loaded "$program" --socket "$socket" --control "$JOB/fpga$i.control" \
-			--log "${LOG%.log}-fpga$i.log" </dev/null &
-	else
-		"$program" --socket "$socket" --control "$JOB/fpga$i.control" \
-			--log "${LOG%.log}-fpga$i.log" </dev/null &
+	if [[ ! -x $program ]]; then
+		say "no software FPGA: $program"
+		return 1
 	fi
+	rm -f "$socket"
+	# what was built in the root runs here with the root's libraries
+	[[ $(head -c 4 "$program") != $'\x7fELF' ]] || start=("${LOADER[@]}" "$program")
+	"${start[@]}" --socket "$socket" --control "$JOB/fpga$i.control" \
+		--log "${LOG%.log}-fpga$i.log" </dev/null &
 	FPGA_PID[i]=$!
 	for ((n = 0; n < 100; n++)); do
 		[[ -S $socket ]] && return
 		kill -0 "${FPGA_PID[i]}" 2>/dev/null || break
 		sleep 0.05
 	done
-	die "software FPGA $i does not listen (log: ${LOG%.log}-fpga$i.log)"
+	say "software FPGA $i does not listen (log: ${LOG%.log}-fpga$i.log)"
+	return 1
 }
 
-# Stop the FPGAs; fails if one had died by a signal or failed before.
+# Answer what "host" in the guest asks for, until QEMU ends.
+serve_guest() {
+	local request number
+
+	exec 5<>"$JOB/host.out"
+	while kill -0 "$QEMU_PID" 2>/dev/null; do
+		read -r -t 0.2 -u 5 request number || continue
+		if [[ $request == start-fpga && ${FPGA_PID[number]-} ]]; then
+			if kill -0 "${FPGA_PID[number]}" 2>/dev/null; then
+				echo "error: FPGA $number runs" >"$JOB/host.in"
+			elif reap_fpga "$number" && start_fpga "$number"; then
+				echo ok >"$JOB/host.in"
+			else
+				echo "error: FPGA $number: see the log" >"$JOB/host.in"
+			fi
+		else
+			echo "error: $request $number" >"$JOB/host.in"
+		fi
+	done
+	exec 5>&-
+}
+
+# Wait for an FPGA that has ended or is about to; fails if it died.
+reap_fpga() { # number
+	local i=$1 status=0
+
+	wait "${FPGA_PID[i]}" || status=$?
+	((status == 0 || status == 143)) && return
+	say "software FPGA $i ended with status $status (log: ${LOG%.log}-fpga$i.log)"
+	FPGA_DIED=1
+	return 1
+}
+
+# Stop the FPGAs; fails if one died during the run.
 stop_fpgas() {
-	local i status failed=0
+	local i
 
 	for i in "${!FPGA_PID[@]}"; do
 		kill -TERM "${FPGA_PID[i]}" 2>/dev/null || true
-		status=0
-		wait "${FPGA_PID[i]}" || status=$?
-		if ((status != 0 && status != 143)); then
-			say "software FPGA $i ended with status $status (log: ${LOG%.log}-fpga$i.log)"
-			failed=1
-		fi
+		reap_fpga "$i" || true
 		unset "FPGA_PID[i]"
 	done
-	return "$failed"
+	((FPGA_DIED == 0))
 }
 
 # Does KVM boot a kernel here? The answer is kept until this machine reboots.
@@ -130,7 +153,7 @@ port() { # name, chardev
 
 cmd_run() {
 	local kernel iommu=off memory=2G smp=2 fpgas=0 topology=port accel=tcg
-	local limit=300 keep=0 append='' log='' rel name i bus status=0 data
+	local limit=300 keep=0 append='' log='' rel name i bus lib status=0 data
 	local -a devices=()
 
 	kernel=$(entries "$LAB/kernels" | cut -f1 | tail -n 1)
@@ -165,17 +188,21 @@ cmd_run() {
 	rel=$(release "$kernel")
 	[[ $rel ]] || die "run: no kernel $kernel"
 	have_initramfs "$rel"
+	# programs of the root run here without a chroot, so without privileges
+	lib=$ROOT/usr/lib/x86_64-linux-gnu
+	LOADER=("$lib/ld-linux-x86-64.so.2" --library-path "$lib")
 
 	LOG=$(readlink -m "${log:-$TOP/build/lab/$kernel-iommu-$iommu.log}")
 	mkdir -p "$(dirname "$LOG")"
 	: >"$LOG"
 	JOB=$(mktemp -d /tmp/rashpa-lab.XXXXXX)
 	FPGA_PID=()
+	FPGA_DIED=0
 	trap finish_run EXIT
 	trap 'exit 130' INT
 	trap 'exit 143' TERM
 	mkdir "$JOB/share"
-	mkfifo "$JOB/stdout" "$JOB/stderr"
+	mkfifo "$JOB/stdout" "$JOB/stderr" "$JOB/host.in" "$JOB/host.out"
 
 	if [[ $accel == probe ]]; then
 		accel=$(probe_kvm)
@@ -206,6 +233,11 @@ cmd_run() {
 	QEMU+=(-device virtio-serial-pci)
 	port stdout "file,id=stdout,path=$JOB/stdout"
 	port stderr "file,id=stderr,path=$JOB/stderr"
+	port host "pipe,id=host,path=$JOB/host"
+	# QEMU's own monitor, connected to itself: the guest may unplug devices
+	QEMU+=(-chardev "socket,id=monitor,path=$JOB/monitor,server=on,wait=off"
+		-object "monitor-qmp,id=monitor,chardev=monitor")
+	port qmp "socket,id=qmp,path=$JOB/monitor"
 	share root "$ROOT" ,readonly=on
 	share rashpa "$TOP" ""
 	share job "$JOB/share" ""
@@ -221,13 +253,15 @@ cmd_run() {
 			-device "x3130-upstream,id=switch,bus=switch-port")
 	fi
 	for ((i = 0; i < fpgas; i++)); do
-		start_fpga "$i"
+		start_fpga "$i" || exit "$E_FPGA"
 		bus=fpga-port$i
 		case $topology in
 		port) QEMU+=(-device "pcie-root-port,id=$bus,chassis=$((i + 2)),slot=$((i + 2))") ;;
 		switch) QEMU+=(-device "xio3130-downstream,id=$bus,bus=switch,chassis=$((i + 2)),slot=$((i + 2))") ;;
 		esac
-		QEMU+=(-device "{\"driver\":\"vfio-user-pci\",\"id\":\"fpga$i\",\"bus\":\"$bus\",\"socket\":{\"type\":\"unix\",\"path\":\"$JOB/fpga$i.sock\"}}")
+		printf '{"driver":"vfio-user-pci","id":"fpga%d","bus":"%s","socket":{"type":"unix","path":"%s"}}\n' \
+			"$i" "$bus" "$JOB/fpga$i.sock" >"$JOB/share/fpga$i.json"
+		QEMU+=(-device "$(<"$JOB/share/fpga$i.json")")
 		port "fpga$i" "socket,id=fpga$i,path=$JOB/fpga$i.control,reconnect-ms=1000"
 	done
 	QEMU+=("${devices[@]}")
@@ -246,10 +280,9 @@ cmd_run() {
 	local out=$!
 	cat "$JOB/stderr" >&2 &
 	local err=$!
-	local lib=$ROOT/usr/lib/x86_64-linux-gnu
-	QEMU_MODULE_DIR=$lib/qemu timeout -k 5 "$limit" "$lib/ld-linux-x86-64.so.2" \
-		--library-path "$lib" "${QEMU[@]}" </dev/null >"$JOB/qemu.out" 2>&1 &
+	QEMU_MODULE_DIR=$lib/qemu timeout -k 5 "$limit" "${LOADER[@]}" "${QEMU[@]}" </dev/null >"$JOB/qemu.out" 2>&1 &
 	QEMU_PID=$!
+	serve_guest
 	wait "$QEMU_PID" || status=$?
 	QEMU_PID=
 	: <>"$JOB/stdout" # lets the readers end, even if QEMU never opened these
