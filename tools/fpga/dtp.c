@@ -448,9 +448,10 @@ static void reset_counters(struct dtp *d)
  */
 static void join_group(struct fpga *fpga, struct dtp *d)
 {
+	bool new_run = d->in_group;
 	unsigned int n;
 
-	for (n = 0; n < fpga->dtps && d->in_group; n++) {
+	for (n = 0; n < fpga->dtps && new_run; n++) {
 		struct dtp *m = &fpga->dtp[n];
 
 		if ((d->config.group & 1u << n) && !running(m))

@@ -743,6 +743,16 @@ static int run_command(struct vfu *vfu, struct request *r)
 	return commands[command].handler(vfu, r);
 }
 
+static void close_fds(struct vfu *vfu)
+{
+	while (vfu->n_fds) {
+		int fd = vfu->fds[--vfu->n_fds];
+
+		if (fd >= 0)
+			close(fd);
+	}
+}
+
 static int serve_command(struct vfu *vfu)
 {
 	struct request r = {
@@ -753,6 +763,7 @@ static int serve_command(struct vfu *vfu)
 	};
 	int err = run_command(vfu, &r);
 
+	close_fds(vfu);		/* what was not kept, before the client goes on */
 	if (err)
 		log_limited("command %u of %u bytes: %s", vfu->header->command,
 			    vfu->header->size, strerror(-err));
@@ -762,16 +773,6 @@ static int serve_command(struct vfu *vfu)
 }
 
 /* ---------------------------------------------------------- receiving --- */
-
-static void close_fds(struct vfu *vfu)
-{
-	while (vfu->n_fds) {
-		int fd = vfu->fds[--vfu->n_fds];
-
-		if (fd >= 0)
-			close(fd);
-	}
-}
 
 static int take_fds(struct vfu *vfu, struct msghdr *msg)
 {

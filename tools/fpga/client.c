@@ -1,0 +1,400 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "client.h"
+
+#include <errno.h>
+#include <linux/vfio.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define PATIENCE_MS	5000
+
+struct header {
+	uint16_t id, command;
+	uint32_t size, flags, error;
+};
+
+void die(const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	printf("Bail out! ");
+	vprintf(fmt, args);
+	printf("\n");
+	va_end(args);
+	exit(EXIT_FAILURE);
+}
+
+/* ------------------------------------------------------------ program --- */
+
+void client_spawn(struct client *c, const char *program)
+{
+	char vectors[16];
+	int i;
+
+	snprintf(vectors, sizeof(vectors), "%d", CLIENT_VECTORS);
+	c->fd = -1;
+	c->pid = fork();
+	if (c->pid < 0)
+		die("fork: %s", strerror(errno));
+	if (!c->pid) {
+		execl(program, program, "--socket", c->path, "--memory", "16M", "--dtps", "4",
+		      "--vectors", vectors, getenv("RASHPA_VERBOSE") ? "--verbose" : NULL, NULL);
+		_exit(127);
+	}
+	for (i = 0; i < 500 && access(c->path, F_OK); i++)
+		usleep(10000);
+	if (access(c->path, F_OK))
+		die("%s does not listen", program);
+}
+
+int client_end(struct client *c)
+{
+	int status, i;
+
+	kill(c->pid, SIGTERM);
+	for (i = 0; i < 500; i++) {
+		if (waitpid(c->pid, &status, WNOHANG) == c->pid)
+			return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+		usleep(10000);
+	}
+	kill(c->pid, SIGKILL);
+	return -1;
+}
+
+void client_connect(struct client *c)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	int i;
+
+	strcpy(addr.sun_path, c->path);
+	c->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	for (i = 0; i < 500; i++) {
+		if (!connect(c->fd, (struct sockaddr *)&addr, sizeof(addr)))
+			return;
+		usleep(10000);
+	}
+	die("connect: %s", strerror(errno));
+}
+
+void client_disconnect(struct client *c)
+{
+	int i;
+
+	close(c->fd);
+	c->fd = -1;
+	if (c->memory)
+		munmap(c->memory, CLIENT_MEMORY);
+	if (c->doorbell)
+		munmap((void *)c->doorbell, RFPGA_BAR_DOORBELL_SIZE);
+	c->memory = NULL;
+	c->doorbell = NULL;
+	for (i = 0; i < CLIENT_VECTORS; i++) {
+		if (c->event[i] > 0)
+			close(c->event[i]);
+		c->event[i] = -1;
+	}
+}
+
+/* ----------------------------------------------------------- messages --- */
+
+void client_send(struct client *c, const void *data, size_t size, const int *fds, unsigned int n)
+{
+	union { struct cmsghdr align; char bytes[CMSG_SPACE(64 * sizeof(int))]; } control;
+	struct iovec iov = { (void *)data, size };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+	if (n) {
+		struct cmsghdr *h;
+
+		msg.msg_control = &control;
+		msg.msg_controllen = CMSG_SPACE(n * sizeof(int));
+		h = CMSG_FIRSTHDR(&msg);
+		h->cmsg_level = SOL_SOCKET;
+		h->cmsg_type = SCM_RIGHTS;
+		h->cmsg_len = CMSG_LEN(n * sizeof(int));
+		memcpy(CMSG_DATA(h), fds, n * sizeof(int));
+	}
+	while (iov.iov_len) {
+		ssize_t sent = sendmsg(c->fd, &msg, MSG_NOSIGNAL);
+
+		if (sent < 0 && errno == EPIPE)
+			return;		/* the test will find out when it reads */
+		if (sent < 0)
+			die("send: %s", strerror(errno));
+		iov.iov_base = (uint8_t *)iov.iov_base + sent;
+		iov.iov_len -= (size_t)sent;
+		msg.msg_control = NULL;
+		msg.msg_controllen = 0;
+	}
+}
+
+static bool wait_readable(struct client *c, int timeout_ms)
+{
+	struct pollfd p = { .fd = c->fd, .events = POLLIN };
+
+	return poll(&p, 1, timeout_ms) == 1;
+}
+
+static bool read_all(struct client *c, void *data, size_t size)
+{
+	while (size) {
+		ssize_t n;
+
+		if (!wait_readable(c, PATIENCE_MS))
+			die("no answer");
+		n = recv(c->fd, data, size, 0);
+		if (n <= 0)
+			return false;
+		data = (uint8_t *)data + n;
+		size -= (size_t)n;
+	}
+	return true;
+}
+
+static bool read_header(struct client *c, struct header *h, int *fd)
+{
+	union { struct cmsghdr align; char bytes[CMSG_SPACE(sizeof(int))]; } control;
+	struct iovec iov = { h, sizeof(*h) };
+	struct msghdr msg = {
+		.msg_iov = &iov, .msg_iovlen = 1,
+		.msg_control = &control, .msg_controllen = sizeof(control),
+	};
+	struct cmsghdr *m;
+	ssize_t n;
+
+	*fd = -1;
+	if (!wait_readable(c, PATIENCE_MS))
+		die("no answer");
+	n = recvmsg(c->fd, &msg, MSG_CMSG_CLOEXEC);
+	if (n <= 0)
+		return false;
+	m = CMSG_FIRSTHDR(&msg);
+	if (m && m->cmsg_type == SCM_RIGHTS)
+		memcpy(fd, CMSG_DATA(m), sizeof(*fd));
+	return read_all(c, (uint8_t *)h + n, sizeof(*h) - (size_t)n);
+}
+
+/* A DMA message of the FPGA; its header was read. */
+static void serve_dma(struct client *c, const struct header *request)
+{
+	static uint8_t data[2 << 20];
+	uint64_t access[2], at;
+	struct header h = *request;
+	bool write = request->command == 12;
+
+	if (request->command != 11 && request->command != 12)
+		die("the server sent command %u", request->command);
+	if (!read_all(c, access, sizeof(access)))
+		die("the server left in a DMA message");
+	if (access[1] > 1 << 20 || request->size - 32 != (write ? access[1] : 0))
+		die("DMA message of %llu bytes in %u", (unsigned long long)access[1],
+		    request->size);
+	if (write && !read_all(c, data, access[1]))
+		die("the server left in a DMA message");
+	c->remote_messages++;
+	if (c->remote_mute)
+		return;
+	at = access[0] - c->remote_addr;
+	h.flags = 1;
+	h.size = 16;
+	if (at > c->remote_size || access[1] > c->remote_size - at) {
+		h.flags |= 0x20;
+		h.error = ENODEV;
+		client_send(c, &h, sizeof(h), NULL, 0);
+		return;
+	}
+	if (write) {
+		memcpy(c->remote + at, data, access[1]);
+		client_send(c, &h, sizeof(h), NULL, 0);
+		return;
+	}
+	h.size = (uint32_t)(32 + access[1]);
+	memcpy(data, &h, sizeof(h));
+	memcpy(data + 16, access, sizeof(access));
+	memcpy(data + 32, c->remote + at, access[1]);
+	client_send(c, data, h.size, NULL, 0);
+}
+
+bool client_receive(struct client *c, struct reply *r)
+{
+	struct header h;
+
+	for (;;) {
+		if (!read_header(c, &h, &r->fd))
+			return false;
+		if ((h.flags & 0xf) == 1)
+			break;
+		serve_dma(c, &h);
+	}
+	r->error = h.flags & 0x20 ? h.error : 0;
+	r->size = h.size - sizeof(h);
+	if (r->size > sizeof(r->data))
+		die("answer of %u bytes", h.size);
+	return read_all(c, r->data, r->size);
+}
+
+void client_serve(struct client *c, int timeout_ms)
+{
+	struct header h;
+	int fd;
+
+	while (wait_readable(c, timeout_ms)) {
+		if (!read_header(c, &h, &fd))
+			die("the server left");
+		if ((h.flags & 0xf) != 0)
+			die("an answer that nobody asked for");
+		serve_dma(c, &h);
+	}
+}
+
+void client_call(struct client *c, uint16_t command, const void *data, size_t size,
+		 const int *fds, unsigned int n, struct reply *r)
+{
+	uint8_t frame[4096 + 64];
+	struct header h = {
+		.id = ++c->id, .command = command, .size = (uint32_t)(sizeof(h) + size),
+	};
+	struct reply mine;
+
+	if (h.size > sizeof(frame))
+		die("frame too big");
+	memcpy(frame, &h, sizeof(h));
+	if (size)
+		memcpy(frame + sizeof(h), data, size);
+	client_send(c, frame, h.size, fds, n);
+	if (!client_receive(c, r ? r : &mine))
+		die("the server left at command %u", command);
+	if (!r && mine.error)
+		die("command %u: %s", command, strerror((int)mine.error));
+}
+
+/* --------------------------------------------------------- conveniences --- */
+
+struct access {
+	uint64_t offset;
+	uint32_t region, count;
+	uint32_t data[2];
+};
+
+static uint64_t region_read(struct client *c, uint32_t region, uint32_t offset, uint32_t count)
+{
+	struct access a = { .offset = offset, .region = region, .count = count };
+	struct reply r;
+	uint64_t value = 0;
+
+	client_call(c, 9, &a, 16, NULL, 0, &r);
+	if (r.error || r.size != 16 + count)
+		die("read of region %u: %u", region, r.error);
+	memcpy(&value, r.data + 16, count);
+	return value;
+}
+
+static void region_write(struct client *c, uint32_t region, uint32_t offset, uint64_t value,
+			 uint32_t count)
+{
+	struct access a = { .offset = offset, .region = region, .count = count };
+
+	memcpy(a.data, &value, sizeof(value));
+	client_call(c, 10, &a, 16 + count, NULL, 0, NULL);
+}
+
+uint32_t rd(struct client *c, uint32_t offset)
+{
+	return (uint32_t)region_read(c, 0, offset, 4);
+}
+
+void wr(struct client *c, uint32_t offset, uint32_t value)
+{
+	region_write(c, 0, offset, value, 4);
+}
+
+uint64_t rd64(struct client *c, uint32_t offset)
+{
+	return region_read(c, 0, offset, 8);
+}
+
+void wr64(struct client *c, uint32_t offset, uint64_t value)
+{
+	region_write(c, 0, offset, value, 8);
+}
+
+void client_config_write(struct client *c, uint32_t offset, uint32_t value, uint32_t size)
+{
+	region_write(c, 7, offset, value, size);
+}
+
+uint32_t client_config_read(struct client *c, uint32_t offset)
+{
+	return (uint32_t)region_read(c, 7, offset, 4);
+}
+
+uint32_t client_map(struct client *c, uint64_t addr, uint64_t size, uint64_t offset,
+		    uint32_t flags, int fd)
+{
+	struct { uint32_t argsz, flags; uint64_t offset, addr, size; } m = {
+		sizeof(m), flags, offset, addr, size,
+	};
+	struct reply r;
+
+	client_call(c, 2, &m, sizeof(m), &fd, fd >= 0, &r);
+	return r.error;
+}
+
+void client_unmap(struct client *c, uint64_t addr, uint64_t size)
+{
+	struct { uint32_t argsz, flags; uint64_t addr, size; } u = { sizeof(u), 0, addr, size };
+
+	client_call(c, 3, &u, sizeof(u), NULL, 0, NULL);
+}
+
+void client_reset(struct client *c)
+{
+	client_call(c, 13, NULL, 0, NULL, 0, NULL);
+}
+
+static void *map_bar(struct client *c, uint32_t index, size_t size)
+{
+	struct vfio_region_info info = { .argsz = sizeof(info), .index = index };
+	struct reply r;
+	void *p;
+
+	client_call(c, 5, &info, sizeof(info), NULL, 0, &r);
+	memcpy(&info, r.data, sizeof(info));
+	if (r.error || r.fd < 0 || info.size != size || !(info.flags & VFIO_REGION_INFO_FLAG_MMAP))
+		die("BAR %u cannot be mapped", index);
+	p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, r.fd, (off_t)info.offset);
+	close(r.fd);
+	if (p == MAP_FAILED)
+		die("mmap of BAR %u: %s", index, strerror(errno));
+	return p;
+}
+
+void client_setup(struct client *c)
+{
+	static const char version[] = "\0\0\0\0{\"capabilities\":{\"max_msg_fds\":8}}";
+	struct vfio_irq_set set = {
+		.argsz = sizeof(set), .index = VFIO_PCI_MSIX_IRQ_INDEX,
+		.flags = VFIO_IRQ_SET_DATA_EVENTFD | VFIO_IRQ_SET_ACTION_TRIGGER, .count = 1,
+	};
+
+	client_connect(c);
+	client_call(c, 1, version, sizeof(version), NULL, 0, NULL);
+	c->doorbell = map_bar(c, RFPGA_BAR_DOORBELL, RFPGA_BAR_DOORBELL_SIZE);
+	c->memory = map_bar(c, RFPGA_BAR_MEMORY, CLIENT_MEMORY);
+	for (set.start = 0; set.start < CLIENT_VECTORS; set.start++) {
+		c->event[set.start] = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+		client_call(c, 8, &set, sizeof(set), &c->event[set.start], 1, NULL);
+	}
+	client_config_write(c, 4, 6, 2);
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Client side of vfio-user for the self-test, in the role of QEMU: starts an FPGA, maps
+ * memory, reaches registers, answers DMA messages. Any surprise ends the test program.
+ */
+#ifndef CLIENT_H
+#define CLIENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "../lib/rashpa-fpga.h"
+
+#define CLIENT_MEMORY	(16u << 20)	/* on-board memory of the FPGA under test */
+#define CLIENT_VECTORS	4
+
+struct client {
+	pid_t pid;
+	char path[108];
+	int fd;
+	uint16_t id;
+	uint8_t *memory;		/* BAR 4 */
+	volatile uint32_t *doorbell;	/* BAR 2 */
+	int event[CLIENT_VECTORS];	/* eventfds of the MSI-X vectors */
+
+	/* memory without a descriptor: reached by DMA messages, which call() serves */
+	uint64_t remote_addr;
+	uint8_t *remote;
+	size_t remote_size;
+	unsigned int remote_messages;
+	bool remote_mute;		/* do not answer */
+};
+
+struct reply {
+	uint32_t error;
+	size_t size;			/* payload */
+	uint8_t data[4096 + 64];
+	int fd;
+};
+
+void die(const char *fmt, ...) __attribute__((noreturn, format(printf, 1, 2)));
+
+void client_spawn(struct client *c, const char *program);
+int client_end(struct client *c);	/* SIGTERM; the exit status */
+void client_connect(struct client *c);	/* socket only */
+void client_setup(struct client *c);	/* version, BARs, vectors, bus master */
+void client_disconnect(struct client *c);
+
+/* a raw frame, and whatever comes back; false: the server hung up */
+void client_send(struct client *c, const void *data, size_t size, const int *fds, unsigned int n);
+bool client_receive(struct client *c, struct reply *r);
+
+/* a command; the answer is in r if that is given, and an error ends the test else */
+void client_call(struct client *c, uint16_t command, const void *data, size_t size,
+		 const int *fds, unsigned int n, struct reply *r);
+void client_serve(struct client *c, int timeout_ms);	/* DMA messages */
+
+uint32_t client_map(struct client *c, uint64_t addr, uint64_t size, uint64_t offset,
+		    uint32_t flags, int fd);	/* the answer's errno */
+void client_unmap(struct client *c, uint64_t addr, uint64_t size);
+void client_reset(struct client *c);
+void client_config_write(struct client *c, uint32_t offset, uint32_t value, uint32_t size);
+uint32_t client_config_read(struct client *c, uint32_t offset);
+
+uint32_t rd(struct client *c, uint32_t offset);
+void wr(struct client *c, uint32_t offset, uint32_t value);
+uint64_t rd64(struct client *c, uint32_t offset);
+void wr64(struct client *c, uint32_t offset, uint64_t value);
+
+#endif /* CLIENT_H */

@@ -1,0 +1,1298 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Test of rashpa-fpga without a virtual machine. Prints TAP. */
+#include "client.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#define HOST_SIZE	(64u << 20)
+#define HOST_ADDR	0x100000000ull		/* of all host memory, for DMA */
+#define REMOTE_ADDR	0x900000000ull		/* of memory without a descriptor */
+#define DST		0u			/* in host memory */
+#define LOCKS		(48u << 20)
+#define CANARY		0xa5
+
+static struct client client, *c = &client;
+static uint8_t *host;
+static int host_fd;
+static const char *program;
+
+static unsigned int test_number, test_failed;
+static bool failed;
+
+#define CHECK(cond) do {							\
+	if (!(cond)) {								\
+		printf("# line %d: %s\n", __LINE__, #cond);			\
+		failed = true;							\
+	}									\
+} while (0)
+
+#define CHECK_EQ(a, b) do {							\
+	unsigned long long _a = (a), _b = (b);					\
+	if (_a != _b) {								\
+		printf("# line %d: %s is %#llx, not %#llx\n", __LINE__, #a, _a, _b); \
+		failed = true;							\
+	}									\
+} while (0)
+
+/* ------------------------------------------------------------- helpers --- */
+
+static uint64_t now_us(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+}
+
+static void set_entry(unsigned int n, uint64_t addr, uint64_t length, uint32_t control)
+{
+	uint32_t e = RFPGA_TABLE + n * RFPGA_ENTRY_STRIDE;
+
+	wr(c, e + RFPGA_ENTRY_CONTROL, 0);
+	wr64(c, e + RFPGA_ENTRY_ADDR, addr);
+	wr64(c, e + RFPGA_ENTRY_LEN, length);
+	wr(c, e + RFPGA_ENTRY_CONTROL, control);
+}
+
+/* Registers and host memory as every test finds them. */
+static void fresh(void)
+{
+	unsigned int i;
+	uint64_t events;
+
+	client_reset(c);
+	client_unmap(c, 0, UINT64_MAX);
+	client_config_write(c, 4, 6, 2);
+	memset(host, CANARY, HOST_SIZE);
+	CHECK_EQ(client_map(c, HOST_ADDR, HOST_SIZE, 0, 3, host_fd), 0);
+	set_entry(0, HOST_ADDR + DST, 32 << 20, RFPGA_ENTRY_VALID);
+	set_entry(1, HOST_ADDR + LOCKS, 4096, RFPGA_ENTRY_VALID);
+	for (i = 0; i < CLIENT_VECTORS; i++)
+		while (read(c->event[i], &events, sizeof(events)) > 0)
+			;
+}
+
+struct dtp {
+	uint32_t n, mode, vector, pixel, sampling, bunch, slots, images_in_set;
+	uint32_t src_x, src_y, width, height, dst_x, dst_y, group;
+	uint64_t src_base, src_line, src_image, dst_base, dst_line, dst_image, dst_slot;
+	uint32_t first, count;
+	uint64_t lock, images, period, first_stack;
+};
+
+/* A whole image of 64 x 32 pixels of two bytes, 16 of them, two slots of 4. */
+static struct dtp plain(uint32_t n)
+{
+	return (struct dtp){
+		.n = n, .mode = RFPGA_MODE_MSIX | RFPGA_MODE_LOCK, .pixel = 2, .sampling = 1,
+		.bunch = 4, .slots = 2, .images_in_set = 16, .width = 64, .height = 32,
+		.src_line = 128, .src_image = 4096, .dst_line = 128, .dst_image = 4096,
+		.dst_slot = 4 * 4096, .count = 1, .lock = n * 64, .images = 16,
+	};
+}
+
+static void program_dtp(const struct dtp *d)
+{
+	uint32_t b = RFPGA_DTP(d->n);
+
+	wr(c, b + RFPGA_DTP_MODE, d->mode);
+	wr(c, b + RFPGA_DTP_VECTOR, d->vector);
+	wr(c, b + RFPGA_DTP_PIXEL_BYTES, d->pixel);
+	wr(c, b + RFPGA_DTP_SAMPLING, d->sampling);
+	wr(c, b + RFPGA_DTP_BUNCH, d->bunch);
+	wr(c, b + RFPGA_DTP_SLOTS, d->slots);
+	wr(c, b + RFPGA_DTP_SRC_IMAGES, d->images_in_set);
+	wr(c, b + RFPGA_DTP_SRC_X, d->src_x);
+	wr(c, b + RFPGA_DTP_SRC_Y, d->src_y);
+	wr(c, b + RFPGA_DTP_WIDTH, d->width);
+	wr(c, b + RFPGA_DTP_HEIGHT, d->height);
+	wr(c, b + RFPGA_DTP_DST_X, d->dst_x);
+	wr(c, b + RFPGA_DTP_DST_Y, d->dst_y);
+	wr(c, b + RFPGA_DTP_GROUP, d->group);
+	wr64(c, b + RFPGA_DTP_SRC_BASE, d->src_base);
+	wr64(c, b + RFPGA_DTP_SRC_LINE, d->src_line);
+	wr64(c, b + RFPGA_DTP_SRC_IMAGE, d->src_image);
+	wr64(c, b + RFPGA_DTP_DST_BASE, d->dst_base);
+	wr64(c, b + RFPGA_DTP_DST_LINE, d->dst_line);
+	wr64(c, b + RFPGA_DTP_DST_IMAGE, d->dst_image);
+	wr64(c, b + RFPGA_DTP_DST_SLOT, d->dst_slot);
+	wr(c, b + RFPGA_DTP_DST_FIRST, d->first);
+	wr(c, b + RFPGA_DTP_DST_COUNT, d->count);
+	wr64(c, b + RFPGA_DTP_LOCK_OFFSET, d->lock);
+	wr(c, b + RFPGA_DTP_LOCK_FIRST, 1);
+	wr(c, b + RFPGA_DTP_LOCK_COUNT, 1);
+	wr64(c, b + RFPGA_DTP_IMAGES, d->images);
+	wr64(c, b + RFPGA_DTP_PERIOD, d->period);
+	wr64(c, b + RFPGA_DTP_FIRST_STACK, d->first_stack);
+}
+
+static void start(const struct dtp *d)
+{
+	program_dtp(d);
+	wr(c, RFPGA_DTP(d->n) + RFPGA_DTP_CONTROL, RFPGA_DTP_START);
+}
+
+static uint32_t status(uint32_t n)
+{
+	return rd(c, RFPGA_DTP(n) + RFPGA_DTP_STATUS);
+}
+
+static uint64_t counter(uint32_t n, uint32_t which)
+{
+	return rd64(c, RFPGA_DTP(n) + which);
+}
+
+static void give_credit(uint32_t n, uint32_t credit)
+{
+	c->doorbell[n * RFPGA_DOORBELL_PAGE / 4] = credit;
+}
+
+/* Wait until what was asked about is so, at most 2 s. */
+#define EVENTUALLY(cond) ({							\
+	uint64_t _end = now_us() + 2000000;					\
+	bool _ok;								\
+	while (!(_ok = (cond)) && now_us() < _end)				\
+		usleep(200);							\
+	_ok; })
+
+static bool wait_event(uint32_t vector, uint64_t *total)
+{
+	struct pollfd p = { .fd = c->event[vector], .events = POLLIN };
+	uint64_t n;
+
+	if (poll(&p, 1, 2000) != 1 || read(p.fd, &n, sizeof(n)) != sizeof(n))
+		return false;
+	*total += n;
+	return true;
+}
+
+static uint64_t events_so_far(uint32_t vector)
+{
+	uint64_t n = 0;
+
+	return read(c->event[vector], &n, sizeof(n)) == sizeof(n) ? n : 0;
+}
+
+static const volatile uint64_t *lock_record(uint32_t n)
+{
+	return (const volatile uint64_t *)(host + LOCKS + n * RFPGA_LOCK_SIZE);
+}
+
+static bool untouched(size_t from, size_t to)
+{
+	size_t i;
+
+	for (i = from; i < to; i++)
+		if (host[i] != CANARY)
+			return false;
+	return true;
+}
+
+static bool same_line(const struct dtp *d, uint64_t stack, uint32_t image, uint32_t line)
+{
+	uint64_t frame = stack * d->bunch + image;
+	uint64_t index = frame * d->sampling % d->images_in_set;
+	uint64_t src = d->src_base + index * d->src_image + (d->src_y + line) * d->src_line +
+		       d->src_x * d->pixel;
+	uint64_t dst = d->dst_base + stack % d->slots * d->dst_slot + image * d->dst_image +
+		       (d->dst_y + line) * d->dst_line + d->dst_x * d->pixel;
+
+	return !memcmp(host + DST + dst, c->memory + src, d->width * d->pixel);
+}
+
+static bool same_image(const struct dtp *d, uint64_t stack, uint32_t image)
+{
+	uint32_t line;
+
+	for (line = 0; line < d->height; line++)
+		if (!same_line(d, stack, image, line))
+			return false;
+	return true;
+}
+
+static bool same_stack(const struct dtp *d, uint64_t stack)
+{
+	uint32_t image;
+
+	for (image = 0; image < d->bunch; image++)
+		if (!same_image(d, stack, image))
+			return false;
+	return true;
+}
+
+static bool idle(void)
+{
+	return !(rd(c, RFPGA_STATUS) & RFPGA_STATUS_BUSY);
+}
+
+static bool faulted(uint32_t n, uint32_t cause)
+{
+	return EVENTUALLY(status(n) & RFPGA_DTP_FAULTED) && idle() &&
+	       rd(c, RFPGA_FAULT_CAUSE) == cause && rd(c, RFPGA_FAULT_DTP) == n &&
+	       (rd(c, RFPGA_STATUS) & RFPGA_STATUS_FAULT) &&
+	       counter(n, RFPGA_DTP_C_FAULTS) == 1;
+}
+
+/* -------------------------------------------------------------- tests --- */
+
+static void test_identity(void)
+{
+	CHECK_EQ(client_config_read(c, 0), RFPGA_PCI_DEVICE << 16 | RFPGA_PCI_VENDOR);
+	CHECK_EQ(client_config_read(c, 8) >> 8, RFPGA_PCI_CLASS);
+	CHECK_EQ(rd(c, RFPGA_ID), RFPGA_ID_VALUE);
+	CHECK_EQ(rd(c, RFPGA_VERSION), RFPGA_VERSION_VALUE);
+	CHECK_EQ(RFPGA_CAPS_DTPS(rd(c, RFPGA_CAPS)), 4);
+	CHECK_EQ(RFPGA_CAPS_VECTORS(rd(c, RFPGA_CAPS)), CLIENT_VECTORS);
+	CHECK_EQ(RFPGA_CAPS_ENTRIES(rd(c, RFPGA_CAPS)), 1024);
+	CHECK_EQ(rd64(c, RFPGA_MEMORY_SIZE), CLIENT_MEMORY);
+	CHECK_EQ(rd(c, 0x0ffc), 0);
+	CHECK_EQ(rd(c, RFPGA_DTP(4)), 0);
+	wr(c, RFPGA_SCRATCH, 0x12345678);
+	CHECK_EQ(rd(c, RFPGA_SCRATCH), 0x12345678);
+	wr(c, RFPGA_ID, 0);
+	CHECK_EQ(rd(c, RFPGA_ID), RFPGA_ID_VALUE);
+	/* BAR sizing */
+	client_config_write(c, 0x10, 0xffffffff, 4);
+	CHECK_EQ(client_config_read(c, 0x10), 0xffff0000);
+	client_config_write(c, 0x20, 0xffffffff, 4);
+	CHECK_EQ(client_config_read(c, 0x20), (uint32_t)~(CLIENT_MEMORY - 1) | 0xc);
+}
+
+static void test_clock(void)
+{
+	uint64_t t0 = rd64(c, RFPGA_TICKS), us = now_us();
+
+	usleep(20000);
+	us = now_us() - us;
+	t0 = (rd64(c, RFPGA_TICKS) - t0) * RFPGA_TICK_NS / 1000;
+	CHECK(t0 + 5000 > us && t0 < us + 5000);
+}
+
+static void test_roi(void)
+{
+	struct dtp d = plain(0);
+	uint64_t events = 0, i;
+
+	d.src_x = 5;
+	d.src_y = 3;
+	d.width = 20;
+	d.height = 7;
+	d.dst_x = 2;
+	d.dst_y = 1;
+	d.dst_line = 64;
+	d.dst_image = 1024;
+	d.dst_slot = 8192;
+	d.dst_base = 4096;
+	d.slots = 4;
+	start(&d);
+	while (events < 4 && wait_event(0, &events))
+		;
+	CHECK_EQ(events, 4);
+	for (i = 0; i < 4; i++)
+		CHECK(same_stack(&d, i));
+	CHECK(EVENTUALLY(idle()));
+	CHECK_EQ(status(0), RFPGA_DTP_DONE);
+	/* what is not in the region stays as it was */
+	CHECK(untouched(0, 4096 + 64 + 4));
+	CHECK(untouched(4096 + 64 + 4 + 40, 4096 + 128 + 4));
+	CHECK(untouched(4096 + 8 * 64, 4096 + 1024));
+	CHECK(untouched(4096 + 4 * 8192, LOCKS));
+	CHECK_EQ(counter(0, RFPGA_DTP_C_IMAGES), 16);
+	CHECK_EQ(counter(0, RFPGA_DTP_C_STACKS), 4);
+	CHECK_EQ(counter(0, RFPGA_DTP_C_DESCRIPTORS), 16 * 7);
+	CHECK_EQ(counter(0, RFPGA_DTP_C_BYTES), 16 * 7 * 40);
+	CHECK_EQ(counter(0, RFPGA_DTP_C_EVENTS), 4);
+	CHECK_EQ(rd64(c, RFPGA_BYTES), 16 * 7 * 40);
+	CHECK(counter(0, RFPGA_DTP_C_STOP) >= counter(0, RFPGA_DTP_C_START));
+	CHECK_EQ(rd64(c, RFPGA_FAULTS), 0);
+}
+
+static void test_pixel_sizes(void)
+{
+	static const uint32_t sizes[] = { 1, 2, 4, 8 };
+	unsigned int i;
+
+	for (i = 0; i < 4; i++) {
+		struct dtp d = plain(i);
+
+		d.pixel = sizes[i];
+		d.width = 10;
+		d.height = 4;
+		d.src_x = 3;
+		d.dst_x = 1;
+		d.slots = 4;
+		start(&d);
+		CHECK(EVENTUALLY(status(i) == RFPGA_DTP_DONE));
+		CHECK(same_stack(&d, 0) && same_stack(&d, 3));
+	}
+}
+
+static void test_entries(void)
+{
+	struct dtp d = plain(0);
+	uint8_t *first = host + (40 << 20), *second = host + (36 << 20);
+	uint64_t i;
+
+	/* the second line begins in entry 2 and ends in entry 4; entry 3 is empty */
+	set_entry(2, HOST_ADDR + (40 << 20), 200, RFPGA_ENTRY_VALID);
+	set_entry(3, 0, 0, RFPGA_ENTRY_VALID);
+	set_entry(4, HOST_ADDR + (36 << 20), 1 << 20, RFPGA_ENTRY_VALID);
+	d.first = 2;
+	d.count = 3;
+	d.src_line = 256;	/* a gap, so that lines are not merged */
+	d.images = 1;
+	start(&d);
+	CHECK(EVENTUALLY(status(0) == RFPGA_DTP_DONE));
+	for (i = 0; i < 32 * 128; i++)
+		if ((i < 200 ? first[i] : second[i - 200]) !=
+		    c->memory[i / 128 * 256 + i % 128])
+			break;
+	CHECK_EQ(i, 32 * 128);
+	CHECK_EQ(first[200], CANARY);
+}
+
+static void test_pieces(void)
+{
+	struct dtp d = plain(0);
+	unsigned int i;
+
+	/* pages of the buffer arrive in any order, and some as one */
+	client_unmap(c, HOST_ADDR, HOST_SIZE);
+	for (i = 1; i < 16; i += 2)
+		CHECK_EQ(client_map(c, HOST_ADDR + i * 4096, 4096, i * 4096, 3, host_fd), 0);
+	for (i = 0; i < 16; i += 2)
+		CHECK_EQ(client_map(c, HOST_ADDR + i * 4096, 4096, i * 4096, 3, host_fd), 0);
+	CHECK_EQ(client_map(c, HOST_ADDR + LOCKS, 4096, LOCKS, 3, host_fd), 0);
+	CHECK_EQ(client_map(c, HOST_ADDR + 0x3000, 4096, 0, 3, host_fd), EEXIST);
+	CHECK_EQ(client_map(c, HOST_ADDR - 0x1000, 0x2000, 0, 3, host_fd), EEXIST);
+	d.slots = 4;
+	d.dst_base = 100;
+	d.images = 12;
+	start(&d);
+	give_credit(0, 0);
+	CHECK(EVENTUALLY(status(0) == RFPGA_DTP_DONE));
+	CHECK(same_stack(&d, 0) && same_stack(&d, 2));
+	/* the 9th page goes: all of a burst that needs it is refused */
+	client_unmap(c, HOST_ADDR + 8 * 4096, 4096);
+	memset(host, CANARY, 1 << 20);
+	d.images = 4;
+	start(&d);
+	CHECK(EVENTUALLY(status(0) == RFPGA_DTP_DONE));
+	d.first_stack = 1;
+	start(&d);
+	CHECK(faulted(0, RFPGA_FAULT_BUS));
+	CHECK_EQ(rd64(c, RFPGA_FAULT_ADDR), HOST_ADDR + 8 * 4096);
+	CHECK(same_image(&d, 1, 2));
+	CHECK(untouched(7 * 4096 + 100, 1 << 20));
+}
+
+static void test_big_lines(void)
+{
+	struct dtp d = plain(0);
+
+	d.pixel = 8;
+	d.width = 125000;		/* a line of 1 MB, longer than a burst */
+	d.height = 5;
+	d.src_line = 1000000;
+	d.dst_line = 1 << 20;
+	d.src_image = 0;
+	d.images_in_set = 1;
+	d.bunch = d.slots = 1;
+	d.images = 1;
+	start(&d);
+	CHECK(EVENTUALLY(status(0) == RFPGA_DTP_DONE));
+	CHECK(same_stack(&d, 0));
+	CHECK_EQ(counter(0, RFPGA_DTP_C_DESCRIPTORS), 5);
+	/* 5 MB without a gap, merged to bursts */
+	d.dst_line = 1000000;
+	d.dst_base = 8 << 20;
+	start(&d);
+	CHECK(EVENTUALLY(status(0) == RFPGA_DTP_DONE));
+	CHECK(same_stack(&d, 0));
+}
+
+static void test_credit(void)
+{
+	struct dtp d = plain(0);
+	uint64_t events = 0, k;
+
+	d.slots = 3;
+	d.images = 0;
+	start(&d);
+	while (events < 3 && wait_event(0, &events))
+		;
+	CHECK_EQ(events, 3);
+	CHECK(EVENTUALLY(status(0) == (RFPGA_DTP_RUNNING | RFPGA_DTP_WAITING)));
+	usleep(5000);
+	CHECK_EQ(events_so_far(0), 0);
+	for (k = 1; k <= 50; k++) {
+		memset(host + (k - 1) % 3 * d.dst_slot, CANARY, d.dst_slot);
+		give_credit(0, (uint32_t)k);
+		CHECK(wait_event(0, &events));
+		CHECK_EQ(events, k + 3);
+		CHECK_EQ(counter(0, RFPGA_DTP_C_STACKS), k + 3);
+		CHECK(same_stack(&d, k + 2));
+	}
+	/* also as a message, and a step of more than one */
+	wr(c, RFPGA_DTP(0) + RFPGA_DTP_C_CREDIT, 99);
+	CHECK_EQ(counter(0, RFPGA_DTP_C_CREDIT), 50);
+	give_credit(0, 53);
+	CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_STACKS) == 56));
+	CHECK_EQ(counter(0, RFPGA_DTP_C_OVERRUNS), 0);
+	/* credit from the future is no credit */
+	give_credit(0, 1000);
+	usleep(3000);
+	CHECK_EQ(counter(0, RFPGA_DTP_C_STACKS), 56);
+	wr(c, RFPGA_DTP(0), RFPGA_DTP_STOP);
+	CHECK(idle());
+	CHECK_EQ(rd(c, RFPGA_STOPS), 1);
+}
+
+static void test_credit_wraps(void)
+{
+	struct dtp d = plain(0);
+
+	d.first_stack = 0x1fffffffeull;
+	d.images = 0;
+	start(&d);
+	CHECK_EQ(c->doorbell[0], 0xfffffffe);
+	CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_STACKS) == 2));
+	give_credit(0, 0xffffffff);
+	CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_STACKS) == 3));
+	give_credit(0, 1);
+	CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_STACKS) == 5));
+	CHECK_EQ(lock_record(0)[0], 0x200000003ull);
+	CHECK(same_stack(&d, 0x200000002ull));
+}
+
+static void test_last_stack(void)
+{
+	struct dtp d = plain(0);
+	uint64_t events = 0;
+
+	d.images = 6;		/* one stack and a half */
+	start(&d);
+	while (events < 2 && wait_event(0, &events))
+		;
+	CHECK_EQ(events, 2);
+	CHECK(status(0) & RFPGA_DTP_DONE);
+	CHECK_EQ(lock_record(0)[RFPGA_LOCK_STACKS / 8], 2);
+	CHECK_EQ(lock_record(0)[RFPGA_LOCK_IMAGES / 8], 6);
+	CHECK(same_image(&d, 1, 0) && same_image(&d, 1, 1));
+	CHECK(untouched(d.dst_slot + 2 * d.dst_image, 2 * d.dst_slot));
+}
+
+static void test_freerun(void)
+{
+	struct dtp d = plain(0);
+
+	d.mode |= RFPGA_MODE_FREERUN;
+	d.images = 40;
+	d.period = 50000;		/* 200 us */
+	start(&d);
+	CHECK(EVENTUALLY(status(0) == RFPGA_DTP_DONE));
+	CHECK_EQ(counter(0, RFPGA_DTP_C_STACKS), 10);
+	CHECK_EQ(counter(0, RFPGA_DTP_C_OVERRUNS), 8);
+	CHECK_EQ(lock_record(0)[RFPGA_LOCK_OVERRUNS / 8], 8);
+	CHECK(counter(0, RFPGA_DTP_C_STOP) - counter(0, RFPGA_DTP_C_START) >= 39 * 50000);
+	/* as fast as possible, with credit all the time */
+	d.period = 0;
+	d.slots = 10;
+	start(&d);
+	CHECK(EVENTUALLY(status(0) == RFPGA_DTP_DONE));
+	CHECK_EQ(counter(0, RFPGA_DTP_C_OVERRUNS), 0);
+	/* a period that never ends can be stopped */
+	d.period = UINT64_MAX;
+	start(&d);
+	CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_IMAGES) == 1));
+	wr(c, RFPGA_CONTROL, RFPGA_CONTROL_STOP);
+	CHECK(idle());
+}
+
+static void test_sampling(void)
+{
+	struct dtp d = plain(0);
+	uint64_t k;
+
+	d.sampling = 5;
+	d.slots = 8;
+	d.images = 32;
+	d.first_stack = 3;
+	start(&d);
+	CHECK(EVENTUALLY(status(0) == RFPGA_DTP_DONE));
+	for (k = 3; k < 11; k++)
+		CHECK(same_stack(&d, k));
+	d.sampling = 0xffffffff;
+	start(&d);
+	CHECK(EVENTUALLY(status(0) == RFPGA_DTP_DONE));
+	for (k = 3; k < 11; k++)
+		CHECK(same_stack(&d, k));
+}
+
+static void group_run(uint64_t stacks)
+{
+	static const uint32_t members[] = { 0, 1, 3 };
+	struct dtp d[3];
+	uint64_t events = 0, sum = 0;
+	unsigned int i;
+
+	for (i = 0; i < 3; i++) {
+		d[i] = plain(members[i]);
+		d[i].group = 0xb;
+		d[i].vector = 2;
+		d[i].images = stacks * 4;
+		d[i].slots = (uint32_t)stacks;
+		d[i].dst_base = (2ull << 20) * i;
+		d[i].mode |= i == 1 ? RFPGA_MODE_FREERUN : 0;
+		d[i].period = i == 1 ? 5000 : 0;
+		start(&d[i]);
+		if (i < 2) {
+			usleep(1000);
+			CHECK_EQ(events_so_far(2), 0);
+		}
+	}
+	while (events < stacks && wait_event(2, &events))
+		;
+	CHECK_EQ(events, stacks);
+	CHECK(EVENTUALLY(idle()));
+	usleep(1000);
+	CHECK_EQ(events_so_far(2), 0);
+	for (i = 0; i < 3; i++) {
+		sum += counter(members[i], RFPGA_DTP_C_EVENTS);
+		CHECK_EQ(lock_record(members[i])[0], stacks);
+		CHECK(same_stack(&d[i], stacks - 1));
+	}
+	CHECK_EQ(sum, stacks);
+}
+
+static void test_group(void)
+{
+	group_run(20);
+	group_run(20);		/* what is left of the first run must not count */
+	group_run(3);
+}
+
+static void test_lock(void)
+{
+	struct dtp d = plain(2);
+	uint64_t events = 0, before, k;
+	int i;
+
+	d.mode |= RFPGA_MODE_FLUSH;
+	d.slots = 1;
+	d.images = 0;
+	before = rd64(c, RFPGA_TICKS);
+	start(&d);
+	for (k = 1; k <= 20; k++) {
+		CHECK(EVENTUALLY(lock_record(2)[0] == k));
+		CHECK(same_stack(&d, k - 1));
+		CHECK_EQ(lock_record(2)[RFPGA_LOCK_IMAGES / 8], 4 * k);
+		CHECK(lock_record(2)[RFPGA_LOCK_TICKS / 8] >= before);
+		before = lock_record(2)[RFPGA_LOCK_TICKS / 8];
+		for (i = 4; i < 8; i++)
+			CHECK_EQ(lock_record(2)[i], 0);
+		give_credit(2, (uint32_t)k);
+	}
+	CHECK(wait_event(0, &events));
+	CHECK(untouched(LOCKS, LOCKS + 128));
+	CHECK(untouched(LOCKS + 192, LOCKS + 4096));
+}
+
+/* Nothing was written, nothing runs, nobody was told. */
+static void check_refused(uint32_t cause)
+{
+	CHECK(faulted(0, cause));
+	CHECK_EQ(rd(c, RFPGA_FAULT_CAUSE), cause);
+	CHECK(untouched(0, 8 << 20));
+	CHECK(untouched(LOCKS, LOCKS + 4096));
+	CHECK_EQ(events_so_far(0), 0);
+	CHECK_EQ(counter(0, RFPGA_DTP_C_BYTES), 0);
+	CHECK_EQ(counter(0, RFPGA_DTP_C_DESCRIPTORS), 0);
+	CHECK_EQ(rd64(c, RFPGA_FAULTS), 1);
+}
+
+static void test_fault_entry(void)
+{
+	struct dtp d = plain(0);
+
+	set_entry(0, HOST_ADDR, 1 << 20, 0);
+	start(&d);
+	check_refused(RFPGA_FAULT_ENTRY);
+	wr(c, RFPGA_CONTROL, RFPGA_CONTROL_CLEAR);
+	CHECK_EQ(rd64(c, RFPGA_FAULTS), 0);
+	CHECK_EQ(rd(c, RFPGA_STATUS), 0);
+
+	set_entry(0, HOST_ADDR, 1 << 20, RFPGA_ENTRY_VALID);
+	d.dst_base = (1 << 20) - 100;
+	d.dst_line = 256;
+	start(&d);
+	check_refused(RFPGA_FAULT_ENTRY);
+	CHECK_EQ(rd64(c, RFPGA_FAULT_ADDR), 1 << 20);
+}
+
+static void test_fault_bus(void)
+{
+	struct dtp d = plain(0);
+
+	set_entry(0, HOST_ADDR + HOST_SIZE, 1 << 20, RFPGA_ENTRY_VALID);
+	start(&d);
+	check_refused(RFPGA_FAULT_BUS);
+	CHECK_EQ(rd64(c, RFPGA_FAULT_ADDR), HOST_ADDR + HOST_SIZE);
+	/* beginning inside, ending outside */
+	wr(c, RFPGA_CONTROL, RFPGA_CONTROL_CLEAR);
+	set_entry(0, HOST_ADDR + HOST_SIZE - 100, 1 << 20, RFPGA_ENTRY_VALID);
+	start(&d);
+	check_refused(RFPGA_FAULT_BUS);
+	CHECK(untouched(HOST_SIZE - 100, HOST_SIZE));
+	/* around the end of the address space */
+	wr(c, RFPGA_CONTROL, RFPGA_CONTROL_CLEAR);
+	set_entry(0, UINT64_MAX - 50, 1 << 20, RFPGA_ENTRY_VALID);
+	start(&d);
+	check_refused(RFPGA_FAULT_BUS);
+	/* mapped, but only for reading */
+	wr(c, RFPGA_CONTROL, RFPGA_CONTROL_CLEAR);
+	client_unmap(c, HOST_ADDR, HOST_SIZE);
+	CHECK_EQ(client_map(c, HOST_ADDR, HOST_SIZE, 0, 1, host_fd), 0);
+	set_entry(0, HOST_ADDR, 1 << 20, RFPGA_ENTRY_VALID);
+	start(&d);
+	check_refused(RFPGA_FAULT_BUS);
+}
+
+static void test_fault_master(void)
+{
+	struct dtp d = plain(0);
+
+	client_config_write(c, 4, 2, 2);
+	start(&d);
+	check_refused(RFPGA_FAULT_MASTER);
+	CHECK_EQ(rd64(c, RFPGA_FAULT_ADDR), HOST_ADDR);
+	/* an interrupt is a transaction too */
+	client_config_write(c, 4, 6, 2);
+	wr(c, RFPGA_CONTROL, RFPGA_CONTROL_CLEAR);
+	d.images = 0;
+	start(&d);
+	CHECK(EVENTUALLY(status(0) & RFPGA_DTP_WAITING));
+	client_config_write(c, 4, 2, 2);
+	give_credit(0, 1);
+	CHECK(faulted(0, RFPGA_FAULT_MASTER));
+}
+
+static void test_fault_source(void)
+{
+	struct dtp d = plain(0);
+
+	d.src_base = CLIENT_MEMORY - 16 * 4096 + 1;
+	start(&d);
+	check_refused(RFPGA_FAULT_SOURCE);
+	CHECK_EQ(rd64(c, RFPGA_FAULT_ADDR), CLIENT_MEMORY + 1);
+	d.src_base--;
+	start(&d);
+	CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_STACKS) == 2));
+}
+
+static void test_fault_config(void)
+{
+	static const struct { uint32_t reg, value; } bad[] = {
+		{ RFPGA_DTP_MODE, 0x10 }, { RFPGA_DTP_VECTOR, CLIENT_VECTORS },
+		{ RFPGA_DTP_PIXEL_BYTES, 0 }, { RFPGA_DTP_PIXEL_BYTES, 3 },
+		{ RFPGA_DTP_PIXEL_BYTES, 16 }, { RFPGA_DTP_SAMPLING, 0 },
+		{ RFPGA_DTP_BUNCH, 0 }, { RFPGA_DTP_SLOTS, 0 }, { RFPGA_DTP_SRC_IMAGES, 0 },
+		{ RFPGA_DTP_WIDTH, 0 }, { RFPGA_DTP_HEIGHT, 0 },
+		{ RFPGA_DTP_GROUP, 0x2 }, { RFPGA_DTP_GROUP, 0x11 },
+		{ RFPGA_DTP_DST_FIRST, 1024 }, { RFPGA_DTP_DST_FIRST, 0xffffffff },
+		{ RFPGA_DTP_DST_COUNT, 0 }, { RFPGA_DTP_DST_COUNT, 1025 },
+		{ RFPGA_DTP_LOCK_OFFSET, 32 }, { RFPGA_DTP_LOCK_COUNT, 0 },
+		{ RFPGA_DTP_LOCK_FIRST, 0xffffffff },
+		{ RFPGA_DTP_SRC_BASE + 4, 0xffffffff }, { RFPGA_DTP_SRC_LINE + 4, 0x80000000 },
+		{ RFPGA_DTP_SRC_IMAGE + 4, 0xffffffff }, { RFPGA_DTP_DST_BASE + 4, 0xffffffff },
+		{ RFPGA_DTP_DST_LINE + 4, 0x80000000 }, { RFPGA_DTP_DST_IMAGE + 4, 0x80000000 },
+		{ RFPGA_DTP_DST_SLOT + 4, 0xffffffff }, { RFPGA_DTP_FIRST_STACK + 4, 0x40000000 },
+		{ RFPGA_DTP_IMAGES + 4, 0xffffffff },
+	};
+	struct dtp d = plain(0);
+	unsigned int i;
+
+	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		d.dst_base = d.src_base = 0xffffffff;	/* low words for the overflows */
+		if (bad[i].reg != RFPGA_DTP_SRC_BASE + 4)
+			d.src_base = 0;
+		if (bad[i].reg != RFPGA_DTP_DST_BASE + 4)
+			d.dst_base = 0;
+		d.images = 0xffffffff;
+		d.slots = 3;
+		program_dtp(&d);
+		if (bad[i].reg == RFPGA_DTP_IMAGES + 4)
+			wr(c, RFPGA_DTP(0) + RFPGA_DTP_FIRST_STACK + 4, 1);
+		wr(c, RFPGA_DTP(0) + bad[i].reg, bad[i].value);
+		wr(c, RFPGA_DTP(0), RFPGA_DTP_START);
+		if (status(0) != RFPGA_DTP_FAULTED ||
+		    rd(c, RFPGA_FAULT_CAUSE) != RFPGA_FAULT_CONFIG)
+			printf("# register %#x = %#x: status %#x, cause %u\n", bad[i].reg,
+			       bad[i].value, status(0), rd(c, RFPGA_FAULT_CAUSE));
+		check_refused(RFPGA_FAULT_CONFIG);
+		wr(c, RFPGA_CONTROL, RFPGA_CONTROL_CLEAR | RFPGA_CONTROL_STOP);
+	}
+}
+
+static void test_lock_faults(void)
+{
+	struct dtp d = plain(0);
+
+	set_entry(1, HOST_ADDR + LOCKS + 8, 4096, RFPGA_ENTRY_VALID);
+	start(&d);
+	CHECK(faulted(0, RFPGA_FAULT_ENTRY));
+	set_entry(1, HOST_ADDR + LOCKS, 32, RFPGA_ENTRY_VALID);
+	start(&d);
+	CHECK(faulted(0, RFPGA_FAULT_ENTRY));
+	CHECK(untouched(LOCKS, LOCKS + 4096));
+	CHECK_EQ(events_so_far(0), 0);
+	CHECK_EQ(counter(0, RFPGA_DTP_C_STACKS), 0);
+}
+
+static void test_stop(void)
+{
+	struct dtp d = plain(0), e = plain(1);
+	uint64_t us, worst = 0, bytes;
+	int i;
+
+	d.mode = e.mode = RFPGA_MODE_FREERUN;
+	d.width = 2048;
+	d.height = 1024;
+	d.src_line = d.dst_line = 4096;
+	d.src_image = d.dst_image = 0;
+	d.images = e.images = 0;
+	for (i = 0; i < 20; i++) {
+		start(&d);
+		start(&e);
+		CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_IMAGES) > 0));
+		us = now_us();
+		wr(c, RFPGA_CONTROL, RFPGA_CONTROL_STOP);
+		CHECK(EVENTUALLY(idle()));
+		us = now_us() - us;
+		worst = us > worst ? us : worst;
+		bytes = rd64(c, RFPGA_BYTES);
+		memset(host, CANARY, 4 << 20);
+		usleep(500);
+		CHECK_EQ(rd64(c, RFPGA_BYTES), bytes);
+		CHECK(untouched(0, 4 << 20));
+		CHECK_EQ(rd(c, RFPGA_STOPS), i + 1);
+		CHECK_EQ(status(0) | status(1), 0);
+	}
+	printf("# stop to idle: at most %llu us, register access included\n",
+	       (unsigned long long)worst);
+	wr(c, RFPGA_DTP(0), RFPGA_DTP_STOP);	/* nothing to stop counts too */
+	CHECK_EQ(rd(c, RFPGA_STOPS), 21);
+}
+
+static void test_unmap(void)
+{
+	struct dtp d = plain(0);
+	int i;
+
+	d.mode = RFPGA_MODE_FREERUN;
+	d.images = 0;
+	d.width = 2048;
+	d.height = 256;
+	d.src_line = d.dst_line = 4096;
+	d.src_image = d.dst_image = 0;
+	for (i = 0; i < 20; i++) {
+		wr(c, RFPGA_CONTROL, RFPGA_CONTROL_CLEAR);
+		start(&d);
+		CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_IMAGES) > 1));
+		client_unmap(c, HOST_ADDR, HOST_SIZE);
+		/* from this moment on nothing may be written */
+		memset(host, CANARY, 1 << 20);
+		CHECK(faulted(0, RFPGA_FAULT_BUS));
+		CHECK(untouched(0, 1 << 20));
+		CHECK_EQ(client_map(c, HOST_ADDR, HOST_SIZE, 0, 3, host_fd), 0);
+	}
+	client_unmap(c, 0x5000, 0x1000);
+	/* an entry that is taken away counts at once, too */
+	wr(c, RFPGA_CONTROL, RFPGA_CONTROL_CLEAR);
+	start(&d);
+	CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_IMAGES) > 1));
+	wr(c, RFPGA_TABLE + RFPGA_ENTRY_CONTROL, 0);
+	memset(host, CANARY, 1 << 20);
+	CHECK(faulted(0, RFPGA_FAULT_ENTRY));
+	CHECK(untouched(0, 1 << 20));
+}
+
+static void test_reset(void)
+{
+	struct dtp d = plain(0);
+	int how;
+
+	memset(c->memory + CLIENT_MEMORY - 4096, 0x77, 4096);
+	for (how = 0; how < 3; how++) {
+		fresh();
+		d.images = 0;
+		d.mode = RFPGA_MODE_FREERUN;
+		start(&d);
+		CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_IMAGES) > 0));
+		c->doorbell[1024] = 5;
+		if (how == 0)
+			wr(c, RFPGA_CONTROL, RFPGA_CONTROL_RESET);
+		else if (how == 1)
+			client_config_write(c, 0x88, 0x8000, 2);
+		else
+			client_reset(c);
+		memset(host, CANARY, 1 << 20);
+		CHECK(idle());
+		CHECK(untouched(0, 1 << 20));
+		CHECK_EQ(status(0), 0);
+		CHECK_EQ(counter(0, RFPGA_DTP_C_IMAGES), 0);
+		CHECK_EQ(rd(c, RFPGA_DTP(0) + RFPGA_DTP_WIDTH), 0);
+		CHECK_EQ(rd(c, RFPGA_TABLE + RFPGA_ENTRY_CONTROL), 0);
+		CHECK_EQ(rd64(c, RFPGA_BYTES), 0);
+		CHECK_EQ(c->doorbell[1024], 0);
+		CHECK_EQ(client_config_read(c, 4) & 6, how == 0 ? 6 : 0);
+		CHECK_EQ(c->memory[CLIENT_MEMORY - 1], 0x77);
+	}
+}
+
+/* A DTP that writes to memory without a descriptor. */
+static struct dtp remote_dtp(void)
+{
+	struct dtp d = plain(0);
+
+	CHECK_EQ(client_map(c, REMOTE_ADDR, c->remote_size, 0, 3, -1), 0);
+	set_entry(5, REMOTE_ADDR, c->remote_size, RFPGA_ENTRY_VALID);
+	d.first = 5;
+	d.mode |= RFPGA_MODE_FLUSH;
+	return d;
+}
+
+static void test_messages(void)
+{
+	struct dtp d = remote_dtp();
+	size_t i;
+
+	memset(c->remote, CANARY, c->remote_size);
+	d.width = 500000;		/* needs more than one message a line */
+	d.height = 2;
+	d.src_line = d.dst_line = 1000000;
+	d.src_image = d.dst_image = 0;
+	d.images_in_set = d.bunch = d.slots = 1;
+	d.images = 1;
+	c->remote_messages = 0;
+	start(&d);
+	for (i = 0; i < 100 && !(status(0) & RFPGA_DTP_DONE); i++)
+		client_serve(c, 5);
+	CHECK(c->remote_messages > 8);
+	CHECK(!memcmp(c->remote, c->memory, 2000000));
+	CHECK_EQ(c->remote[2000000], CANARY);
+	CHECK_EQ(lock_record(0)[0], 1);
+	/* the host refuses */
+	c->remote_size = 4096;
+	start(&d);
+	for (i = 0; i < 100 && !(status(0) & RFPGA_DTP_FAULTED); i++)
+		client_serve(c, 5);
+	CHECK(faulted(0, RFPGA_FAULT_BUS));
+	c->remote_size = 4 << 20;
+}
+
+static void test_mute(void)
+{
+	struct dtp d = remote_dtp();
+	uint64_t us;
+
+	/* no answer to a message: everything else must go on */
+	c->remote_mute = true;
+	d.images = 0;
+	start(&d);
+	client_serve(c, 20);
+	CHECK_EQ(status(0) & RFPGA_DTP_RUNNING, RFPGA_DTP_RUNNING);
+	client_unmap(c, REMOTE_ADDR, c->remote_size);
+	wr(c, RFPGA_CONTROL, RFPGA_CONTROL_STOP);
+	CHECK(!idle());			/* it is still in flight, and says so */
+	us = now_us();
+	client_reset(c);
+	CHECK(now_us() - us < 500000);
+	CHECK(idle());
+	c->remote_mute = false;
+}
+
+static void test_round_robin(void)
+{
+	struct dtp d[4];
+	uint64_t images[4], least, most;
+	unsigned int i;
+
+	for (i = 0; i < 4; i++) {
+		d[i] = plain(i);
+		d[i].mode = RFPGA_MODE_FREERUN;
+		d[i].images = 0;
+		d[i].dst_base = (uint64_t)i << 20;
+		start(&d[i]);
+	}
+	for (i = 0; i < 4; i++)
+		images[i] = counter(i, RFPGA_DTP_C_IMAGES);
+	usleep(20000);
+	for (i = 0; i < 4; i++)
+		images[i] = counter(i, RFPGA_DTP_C_IMAGES) - images[i];
+	wr(c, RFPGA_CONTROL, RFPGA_CONTROL_STOP);
+	CHECK(EVENTUALLY(idle()));
+	least = most = images[0];
+	for (i = 1; i < 4; i++) {
+		least = images[i] < least ? images[i] : least;
+		most = images[i] > most ? images[i] : most;
+	}
+	CHECK(least > 0 && most < 2 * least);
+}
+
+static void test_restart(void)
+{
+	struct dtp d = plain(0);
+
+	d.images = 0;
+	start(&d);
+	CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_STACKS) == 2));
+	/* configuration is taken at START, START while running does nothing */
+	wr(c, RFPGA_DTP(0) + RFPGA_DTP_WIDTH, 0);
+	wr(c, RFPGA_DTP(0), RFPGA_DTP_START);
+	give_credit(0, 1);
+	CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_STACKS) == 3));
+	CHECK_EQ(status(0) & RFPGA_DTP_FAULTED, 0);
+	wr(c, RFPGA_DTP(0), RFPGA_DTP_STOP);
+	d.first_stack = 3;
+	start(&d);
+	CHECK_EQ(c->doorbell[0], 3);
+	CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_STACKS) == 2));
+	CHECK_EQ(lock_record(0)[0], 5);
+	CHECK(same_stack(&d, 4));
+}
+
+static void test_interrupts(void)
+{
+	struct { uint32_t argsz, flags, index, start, count; uint8_t more[4]; } set = {
+		sizeof(set), 0x21, 2, 1, 2, { 0 },	/* NONE | TRIGGER: loop back */
+	};
+	struct dtp d = plain(0);
+	struct reply r;
+
+	client_call(c, 8, &set, 20, NULL, 0, NULL);
+	CHECK_EQ(events_so_far(0), 0);
+	CHECK_EQ(events_so_far(1), 1);
+	CHECK_EQ(events_so_far(2), 1);
+	set.start = CLIENT_VECTORS;
+	client_call(c, 8, &set, 20, NULL, 0, &r);
+	CHECK_EQ(r.error, EINVAL);
+	/* take vector 3 away: events to it are dropped, and not counted as sent */
+	set.start = 3;
+	set.count = 1;
+	set.flags = 0x24;
+	client_call(c, 8, &set, 20, NULL, 0, NULL);
+	d.vector = 3;
+	d.slots = 4;
+	start(&d);
+	CHECK(EVENTUALLY(status(0) == RFPGA_DTP_DONE));
+	CHECK_EQ(counter(0, RFPGA_DTP_C_EVENTS), 0);
+	CHECK_EQ(events_so_far(3), 0);
+	client_call(c, 8, &set, 20, &c->event[3], 1, NULL);
+	start(&d);
+	CHECK(EVENTUALLY(status(0) == RFPGA_DTP_DONE));
+	CHECK_EQ(events_so_far(3), 4);
+	/* mask and unmask are the host's */
+	set.flags = 0x9;
+	client_call(c, 8, &set, 20, NULL, 0, NULL);
+	set.flags = 0x11;
+	client_call(c, 8, &set, 20, NULL, 0, NULL);
+}
+
+static unsigned int count_fds(pid_t pid)
+{
+	unsigned int n = 0;
+	char path[64];
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
+	dir = opendir(path);
+	if (!dir)
+		die("%s: %s", path, strerror(errno));
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n;
+}
+
+struct frame {
+	uint16_t id, command;
+	uint32_t size, flags, error;
+	uint8_t data[48];
+};
+
+/* Commands that make no sense are refused, and the connection goes on. */
+static void test_bad_commands(void)
+{
+	static const struct { uint16_t command; uint32_t size; unsigned int fds; } bad[] = {
+		{ 0, 16, 0 }, { 1, 16 + 4, 0 }, { 2, 16 + 31, 0 }, { 2, 16 + 32, 2 },
+		{ 3, 16 + 23, 0 }, { 4, 16 + 16, 1 }, { 5, 16 + 11, 0 }, { 5, 16 + 32, 1 },
+		{ 6, 16, 0 }, { 7, 16, 0 }, { 8, 16 + 19, 1 }, { 9, 16 + 15, 0 },
+		{ 10, 16 + 15, 0 }, { 10, 16 + 48, 3 }, { 11, 32, 0 }, { 12, 32, 0 },
+		{ 13, 16, 1 }, { 14, 32, 0 }, { 99, 16, 16 }, { 0xffff, 64, 0 },
+	};
+	unsigned int i, j, fds = count_fds(c->pid);
+	int fd[16];
+	struct reply r;
+
+	for (i = 0; i < 16; i++)
+		fd[i] = host_fd;
+	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		struct frame f = { 7, bad[i].command, bad[i].size, 0, 0, { 0 } };
+
+		for (j = 0; j < sizeof(f.data); j++)
+			f.data[j] = (uint8_t)(0xf0 + j);
+		client_send(c, &f, f.size, fd, bad[i].fds);
+		CHECK(client_receive(c, &r));
+		if (!r.error || count_fds(c->pid) != fds)
+			printf("# command %u, %u bytes: error %u, %u descriptors\n", f.command,
+			       f.size, r.error, count_fds(c->pid));
+		CHECK(r.error);
+		CHECK_EQ(r.size, 0);
+	}
+	CHECK_EQ(rd(c, RFPGA_ID), RFPGA_ID_VALUE);
+	CHECK_EQ(count_fds(c->pid), fds);
+	/* ranges that wrap, memory that the file does not have */
+	CHECK_EQ(client_map(c, UINT64_MAX - 4095, 8192, 0, 3, host_fd), EINVAL);
+	CHECK_EQ(client_map(c, 1ull << 40, HOST_SIZE, 4096, 3, host_fd), EINVAL);
+	CHECK_EQ(client_map(c, 1ull << 40, 4096, UINT64_MAX - 4095, 3, host_fd), EINVAL);
+	CHECK_EQ(client_map(c, 1ull << 40, 0, 0, 3, host_fd), EINVAL);
+	CHECK_EQ(client_map(c, 1ull << 40, 4096, 0, 4, host_fd), EINVAL);
+	CHECK_EQ(count_fds(c->pid), fds);
+}
+
+/* After these the stream cannot be trusted: the server hangs up, and takes a new client. */
+static void test_bad_streams(void)
+{
+	static const struct frame bad[] = {
+		{ 1, 4, 15, 0, 0, { 0 } },		/* shorter than a header */
+		{ 1, 4, 0, 0, 0, { 0 } },
+		{ 1, 4, 0xffffffff, 0, 0, { 0 } },
+		{ 1, 4, 2 << 20, 0, 0, { 0 } },
+		{ 1, 4, 16, 7, 0, { 0 } },		/* neither command nor answer */
+	};
+	unsigned int i, fds;
+	struct reply r;
+	int fd[40];
+
+	client_disconnect(c);
+	usleep(10000);
+	fds = count_fds(c->pid);
+	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		client_connect(c);
+		client_send(c, &bad[i], 64, NULL, 0);
+		CHECK(!client_receive(c, &r));
+		close(c->fd);
+	}
+	/* too many descriptors */
+	for (i = 0; i < 40; i++)
+		fd[i] = host_fd;
+	client_connect(c);
+	client_send(c, &(struct frame){ 1, 4, 16, 0, 0, { 0 } }, 16, fd, 40);
+	CHECK(!client_receive(c, &r));
+	close(c->fd);
+	/* gone in the middle of a message, with descriptors */
+	client_connect(c);
+	client_send(c, &(struct frame){ 1, 2, 48, 0, 0, { 0 } }, 20, fd, 2);
+	close(c->fd);
+	/* a command before the version */
+	client_connect(c);
+	client_call(c, 4, NULL, 0, NULL, 0, &r);
+	CHECK_EQ(r.error, EINVAL);
+	/* versions that are none */
+	client_call(c, 1, "\1\0\0\0", 4, NULL, 0, &r);
+	CHECK(r.error);
+	client_call(c, 1, "\0\0\0\0{\"capabilities\":", 20, NULL, 0, &r);
+	CHECK(r.error);
+	client_call(c, 1, "\0\0\0\0[1]", 8, NULL, 0, &r);
+	CHECK(r.error);
+	client_call(c, 1, "\0\0\0\0{\"capabilities\":[]}", 24, NULL, 0, &r);
+	CHECK(!r.error);
+	close(c->fd);
+	usleep(10000);
+	CHECK_EQ(count_fds(c->pid), fds);
+	client_setup(c);
+	fresh();
+}
+
+static void test_reconnect(void)
+{
+	struct dtp d = plain(0);
+	unsigned int fds, i;
+
+	memset(c->memory, 0x5a, 16 * 4096);
+	fds = count_fds(c->pid);
+	for (i = 0; i < 5; i++) {
+		d.images = 0;
+		d.mode = RFPGA_MODE_FREERUN;
+		start(&d);
+		CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_IMAGES) > 0));
+		client_disconnect(c);		/* it runs */
+		client_setup(c);
+		CHECK(idle());
+		CHECK_EQ(counter(0, RFPGA_DTP_C_IMAGES), 0);
+		CHECK_EQ(c->memory[0], 0x5a);	/* on-board memory stays */
+		/* the memory of the last client is out of reach */
+		memset(host, CANARY, 1 << 20);
+		set_entry(0, HOST_ADDR, 1 << 20, RFPGA_ENTRY_VALID);
+		start(&d);
+		CHECK(faulted(0, RFPGA_FAULT_BUS));
+		CHECK(untouched(0, 1 << 20));
+		fresh();
+		CHECK_EQ(count_fds(c->pid), fds);
+	}
+}
+
+static void speed(const char *what, uint32_t width, uint32_t height, uint64_t images)
+{
+	struct dtp d = plain(0);
+	uint64_t ticks;
+
+	d.mode = RFPGA_MODE_FREERUN | RFPGA_MODE_LOCK;
+	d.width = width;
+	d.height = height;
+	d.src_line = 4096;
+	d.dst_line = width * 2;
+	d.src_image = d.dst_image = 4 << 20;
+	d.images_in_set = 4;
+	d.bunch = 2;
+	d.slots = 3;
+	d.dst_slot = 8 << 20;
+	d.images = images;
+	start(&d);
+	CHECK(EVENTUALLY(status(0) == RFPGA_DTP_DONE));
+	ticks = counter(0, RFPGA_DTP_C_STOP) - counter(0, RFPGA_DTP_C_START);
+	printf("# %s: %.0f MB/s, %.0f ns a descriptor\n", what,
+	       (double)counter(0, RFPGA_DTP_C_BYTES) / ((double)ticks * RFPGA_TICK_NS) * 1e3,
+	       (double)ticks * RFPGA_TICK_NS / (double)counter(0, RFPGA_DTP_C_DESCRIPTORS));
+}
+
+static void test_speed(void)
+{
+	speed("whole images, 4 MiB", 2048, 1024, 100);
+	speed("lines of 1 KiB", 512, 1024, 100);
+	speed("lines of 64 B", 32, 1024, 400);
+}
+
+static void test_end(void)
+{
+	struct dtp d = plain(0);
+
+	/* at work, with a client */
+	d.images = 0;
+	d.mode = RFPGA_MODE_FREERUN;
+	start(&d);
+	CHECK_EQ(client_end(c), 0);
+	CHECK(access(c->path, F_OK) && errno == ENOENT);
+	client_disconnect(c);
+	/* a socket that a dead one left behind is taken over */
+	client_spawn(c, program);
+	kill(c->pid, SIGKILL);
+	usleep(50000);
+	CHECK(!access(c->path, F_OK));
+	client_spawn(c, program);
+	client_setup(c);
+	CHECK_EQ(rd(c, RFPGA_ID), RFPGA_ID_VALUE);
+	client_disconnect(c);
+	CHECK_EQ(client_end(c), 0);
+}
+
+static const struct { const char *name; void (*run)(void); } tests[] = {
+	{ "identity, capabilities, BAR sizes", test_identity },
+	{ "ticks of 4 ns", test_clock },
+	{ "region of interest and strides", test_roi },
+	{ "pixels of 1, 2, 4 and 8 bytes", test_pixel_sizes },
+	{ "a line may cross table entries", test_entries },
+	{ "memory that was mapped in pieces", test_pieces },
+	{ "lines and images longer than a burst", test_big_lines },
+	{ "never more than SLOTS ahead of the credit", test_credit },
+	{ "credit wraps at 32 bits", test_credit_wraps },
+	{ "a last stack that is not full", test_last_stack },
+	{ "free-running: period and overruns", test_freerun },
+	{ "sampling", test_sampling },
+	{ "one event for a group", test_group },
+	{ "lock records", test_lock },
+	{ "refused: entries", test_fault_entry },
+	{ "refused: bus addresses", test_fault_bus },
+	{ "refused: bus mastering is off", test_fault_master },
+	{ "refused: source", test_fault_source },
+	{ "refused: configuration", test_fault_config },
+	{ "refused: lock records", test_lock_faults },
+	{ "stop, and then silence", test_stop },
+	{ "memory taken away while it is written", test_unmap },
+	{ "reset by register, FLR and message", test_reset },
+	{ "DMA by messages", test_messages },
+	{ "a host that does not answer", test_mute },
+	{ "DTPs take turns", test_round_robin },
+	{ "start, stop and resume", test_restart },
+	{ "interrupt vectors", test_interrupts },
+	{ "commands that make no sense", test_bad_commands },
+	{ "streams that make no sense", test_bad_streams },
+	{ "the client comes back", test_reconnect },
+	{ "speed", test_speed },
+	{ "the end, and another beginning", test_end },
+};
+
+static void fill_dataset(void)
+{
+	uint32_t i, x = 1;
+
+	for (i = 0; i < CLIENT_MEMORY / 4; i++) {
+		x = x * 1664525 + 1013904223;
+		((uint32_t *)c->memory)[i] = x;
+	}
+}
+
+static void prepare(char *folder)
+{
+	if (!mkdtemp(folder))
+		die("%s: %s", folder, strerror(errno));
+	snprintf(c->path, sizeof(c->path), "%s/socket", folder);
+	host_fd = memfd_create("host", MFD_CLOEXEC);
+	if (host_fd < 0 || ftruncate(host_fd, HOST_SIZE))
+		die("memfd: %s", strerror(errno));
+	host = mmap(NULL, HOST_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, host_fd, 0);
+	if (host == MAP_FAILED)
+		die("mmap: %s", strerror(errno));
+	c->remote_addr = REMOTE_ADDR;
+	c->remote_size = 4 << 20;
+	c->remote = malloc(c->remote_size);
+	client_spawn(c, program);
+	client_setup(c);
+	fill_dataset();
+}
+
+int main(int argc, char **argv)
+{
+	char folder[] = "/tmp/rashpa-fpga-selftest.XXXXXX";
+	const unsigned int count = sizeof(tests) / sizeof(tests[0]);
+	char beside[4096];
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	snprintf(beside, sizeof(beside), "%.*s", (int)(strlen(argv[0]) - strlen("-selftest")),
+		 argv[0]);
+	program = argc > 1 ? argv[1] : beside;
+	printf("1..%u\n", count);
+	prepare(folder);
+	while (test_number < count) {
+		failed = false;
+		fresh();
+		tests[test_number].run();
+		test_failed += failed;
+		printf("%s %u - %s\n", failed ? "not ok" : "ok", test_number + 1,
+		       tests[test_number].name);
+		test_number++;
+	}
+	rmdir(folder);
+	free(c->remote);
+	return test_failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
