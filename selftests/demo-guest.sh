@@ -1,0 +1,40 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+# The part of the demonstration that runs in the guest.
+# demo-guest.sh JSON [FRAMES]: streams, and writes the result to JSON.
+set -euo pipefail
+
+cd "$(dirname "$0")/.."
+export PATH=$PWD/build/tools:$PATH RASHPA_PROFILES=$PWD/tools/profiles
+json=$1
+frames=${2:-2000}
+work=$(mktemp -d)
+[[ -e /dev/rashpa/memory ]] || insmod "build/modules/$RASHPA_KERNEL/rashpa.ko"
+
+echo "   $(uname -sr), rashpa $(</sys/module/rashpa/version)"
+fpga=$(rashpactl --json list | jq -r '.devices[0].node // empty')
+[[ $fpga ]] || fpga=$(rashpactl --json bind 1234:5250 | jq -r .node)
+echo "   rashpactl bind: $fpga"
+rashpactl buffer create ring0 64M
+romulu --buffer ring0 --progress --timeout 60 --json "$work/romulu.json" >"$work/romulu.out" &
+receiver=$!
+remu --buffer ring0 --fpga "${fpga#fpga}" --split 2 --bunch 16 --slots 2 --images "$frames" \
+	--timeout 60 --json "$work/remu.json"
+status=0
+wait "$receiver" || status=$?
+cat "$work/romulu.out"
+rashpactl buffer remove ring0
+
+jq -s --arg kernel "$(uname -r)" --arg iommu "$RASHPA_IOMMU" '
+	.[0] as $r | .[1] as $t | {
+		kernel: $kernel, iommu: $iommu, source: $t.dataset,
+		frames: $r.frames, lost: $r.lost, corrupt: $r.corrupt,
+		bytes: $r.bytes, seconds: $r.seconds, gbps: $r.gbps,
+		segments: $t.segments, class: $t.class,
+		dtps: $t.dtps, stacks: $r.stacks, latency_ns: $r.latency_ns,
+		channel_reads: $r.reads,
+		fpga: {bytes: $t.bytes, descriptors: $t.descriptors, faults: $t.faults,
+		       overruns: $t.overruns, seconds: $t.seconds}
+	}' "$work/romulu.json" "$work/remu.json" >"$json"
+rm -rf "$work"
+exit "$status"
