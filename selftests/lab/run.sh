@@ -64,15 +64,16 @@ start_fpga() {
 
 # Answer what "host" in the guest asks for, until QEMU ends.
 serve_guest() {
-	local request number
+	local request number pid
 
 	exec 5<>"$JOB/host.out"
 	while kill -0 "$QEMU_PID" 2>/dev/null; do
 		read -r -t 0.2 -u 5 request number || continue
-		if [[ $request == start-fpga && ${FPGA_PID[number]-} ]]; then
-			if kill -0 "${FPGA_PID[number]}" 2>/dev/null; then
+		if [[ $request == start-fpga && -e $JOB/share/fpga$number.json ]]; then
+			pid=${FPGA_PID[number]-}
+			if [[ $pid ]] && kill -0 "$pid" 2>/dev/null; then
 				echo "error: FPGA $number runs" >"$JOB/host.in"
-			elif reap_fpga "$number" && start_fpga "$number"; then
+			elif { [[ ! $pid ]] || reap_fpga "$number"; } && start_fpga "$number"; then
 				echo ok >"$JOB/host.in"
 			else
 				echo "error: FPGA $number: see the log" >"$JOB/host.in"
@@ -148,7 +149,8 @@ share() { # id, path, more
 }
 
 port() { # name, chardev
-	QEMU+=(-chardev "$2" -device "virtserialport,chardev=$1,name=$1")
+	local id=${2#*,id=}
+	QEMU+=(-chardev "$2" -device "virtserialport,chardev=${id%%,*},name=$1")
 }
 
 cmd_run() {
@@ -252,17 +254,19 @@ cmd_run() {
 		QEMU+=(-device "pcie-root-port,id=switch-port,chassis=1,slot=1"
 			-device "x3130-upstream,id=switch,bus=switch-port")
 	fi
-	for ((i = 0; i < fpgas; i++)); do
-		start_fpga "$i" || exit "$E_FPGA"
+	# one port more than FPGAs: for a board that is plugged in later
+	for ((i = 0; fpgas && i <= fpgas; i++)); do
 		bus=fpga-port$i
 		case $topology in
-		port) QEMU+=(-device "pcie-root-port,id=$bus,chassis=$((i + 2)),slot=$((i + 2))") ;;
+		port) QEMU+=(-device "pcie-root-port,id=$bus,chassis=$((i + 2)),slot=$((i + 2)),pref64-reserve=256M,mem-reserve=32M") ;;
 		switch) QEMU+=(-device "xio3130-downstream,id=$bus,bus=switch,chassis=$((i + 2)),slot=$((i + 2))") ;;
 		esac
 		printf '{"driver":"vfio-user-pci","id":"fpga%d","bus":"%s","socket":{"type":"unix","path":"%s"}}\n' \
 			"$i" "$bus" "$JOB/fpga$i.sock" >"$JOB/share/fpga$i.json"
+		port "fpga$i" "socket,id=control$i,path=$JOB/fpga$i.control,reconnect-ms=1000"
+		((i < fpgas)) || continue
+		start_fpga "$i" || exit "$E_FPGA"
 		QEMU+=(-device "$(<"$JOB/share/fpga$i.json")")
-		port "fpga$i" "socket,id=fpga$i,path=$JOB/fpga$i.control,reconnect-ms=1000"
 	done
 	QEMU+=("${devices[@]}")
 
@@ -280,18 +284,14 @@ cmd_run() {
 	local out=$!
 	cat "$JOB/stderr" >&2 &
 	local err=$!
-	QEMU_MODULE_DIR=$lib/qemu timeout -k 5 "$limit" "${LOADER[@]}" "${QEMU[@]}" </dev/null >"$JOB/qemu.out" 2>&1 &
+	QEMU_MODULE_DIR=$lib/qemu timeout -k 5 "$limit" "${LOADER[@]}" "${QEMU[@]}" </dev/null >"${LOG%.log}-qemu.log" 2>&1 &
 	QEMU_PID=$!
 	serve_guest
-	wait "$QEMU_PID" || status=$?
+	wait "$QEMU_PID" 2>/dev/null || status=$?
 	QEMU_PID=
 	: <>"$JOB/stdout" # lets the readers end, even if QEMU never opened these
 	: <>"$JOB/stderr"
 	wait "$out" "$err" || true
-	if [[ -s $JOB/qemu.out ]]; then
-		sed 's/^/lab: qemu: /' "$JOB/qemu.out" >&2
-	fi
-
 	judge "$status" "$keep" "$limit"
 }
 
@@ -311,6 +311,8 @@ judge() { # status of timeout/QEMU, keep going, time limit
 		say "time limit of $limit s"
 		status=$E_TIME
 	elif [[ ! -e $JOB/share/status ]]; then
+		say "QEMU ended with status $status and said:"
+		tail -n 12 "${LOG%.log}-qemu.log" | indent
 		say "the guest ended without an exit status; the end of its log:"
 		tail -n 12 "$LOG" | tr -d '\r' | indent
 		status=$E_DEAD
