@@ -48,8 +48,8 @@ void client_spawn(struct client *c, const char *program)
 	if (c->pid < 0)
 		die("fork: %s", strerror(errno));
 	if (!c->pid) {
-		execl(program, program, "--socket", c->path, "--memory", "16M", "--dtps", "4",
-		      "--vectors", vectors, getenv("RASHPA_VERBOSE") ? "--verbose" : NULL, NULL);
+		execl(program, program, "--socket", c->path, "--control", c->control,
+		      "--memory", "16M", "--dtps", "4", "--vectors", vectors, getenv("RASHPA_VERBOSE") ? "--verbose" : NULL, NULL);
 		_exit(127);
 	}
 	for (i = 0; i < 500 && access(c->path, F_OK); i++)
@@ -72,19 +72,23 @@ int client_end(struct client *c)
 	return -1;
 }
 
-void client_connect(struct client *c)
+int client_open(const char *path)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
-	int i;
+	int i, fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-	strcpy(addr.sun_path, c->path);
-	c->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	strcpy(addr.sun_path, path);
 	for (i = 0; i < 500; i++) {
-		if (!connect(c->fd, (struct sockaddr *)&addr, sizeof(addr)))
-			return;
+		if (!connect(fd, (struct sockaddr *)&addr, sizeof(addr)))
+			return fd;
 		usleep(10000);
 	}
-	die("connect: %s", strerror(errno));
+	die("%s: %s", path, strerror(errno));
+}
+
+void client_connect(struct client *c)
+{
+	c->fd = client_open(c->path);
 }
 
 void client_disconnect(struct client *c)

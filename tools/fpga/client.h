@@ -19,6 +19,7 @@
 struct client {
 	pid_t pid;
 	char path[108];
+	char control[108];
 	int fd;
 	uint16_t id;
 	uint8_t *memory;		/* BAR 4 */
@@ -47,6 +48,7 @@ int client_end(struct client *c);	/* SIGTERM; the exit status */
 void client_connect(struct client *c);	/* socket only */
 void client_setup(struct client *c);	/* version, BARs, vectors, bus master */
 void client_disconnect(struct client *c);
+int client_open(const char *path);	/* a UNIX socket */
 
 /* a raw frame, and whatever comes back; false: the server hung up */
 void client_send(struct client *c, const void *data, size_t size, const int *fds, unsigned int n);

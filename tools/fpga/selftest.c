@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -1152,6 +1153,63 @@ static void test_reconnect(void)
 	}
 }
 
+/* Send a command to the control socket; is this the beginning of the answer? */
+static bool control(int fd, const char *command, const char *expected)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	char answer[512];
+	size_t have = 0;
+	ssize_t n;
+
+	if (send(fd, command, strlen(command), MSG_NOSIGNAL) < 0)
+		return false;
+	do {
+		n = poll(&p, 1, 2000) == 1 ? read(fd, answer + have, sizeof(answer) - have) : 0;
+		have += n > 0 ? (size_t)n : 0;
+	} while (n > 0 && have < sizeof(answer) && answer[have - 1] != '\n');
+	return have >= strlen(expected) && !memcmp(answer, expected, strlen(expected));
+}
+
+static void test_control(void)
+{
+	struct dtp d = plain(0);
+	uint64_t events = 0;
+	int fd = client_open(c->control);
+	char byte;
+
+	CHECK(control(fd, "nonsense\n", "error"));
+	CHECK(control(fd, "status\r\n", "ok connected=1 faults=0 "));
+	/* does not stop, and a reset helps */
+	d.images = 0;
+	CHECK(control(fd, "stuck on\n", "ok\n"));
+	start(&d);
+	wr(c, RFPGA_CONTROL, RFPGA_CONTROL_STOP);
+	usleep(2000);
+	CHECK(!idle());
+	CHECK_EQ(rd(c, RFPGA_STOPS), 0);
+	client_reset(c);
+	CHECK(idle());
+	/* an event that comes too early */
+	fresh();
+	CHECK(control(fd, "early on\n", "ok\n"));
+	d.images = 4;
+	start(&d);
+	CHECK(wait_event(0, &events));
+	CHECK(EVENTUALLY(idle() && same_stack(&d, 0)));
+	CHECK(lock_record(0)[RFPGA_LOCK_TICKS / 8] + 200000 < counter(0, RFPGA_DTP_C_STOP));
+	CHECK(control(fd, "early off\n", "ok\n"));
+	CHECK(control(fd, "disconnect\n", "ok\n"));
+	CHECK_EQ(recv(c->fd, &byte, 1, 0), 0);
+	CHECK(control(fd, "status\n", "ok connected=0 "));
+	/* a line without end */
+	memset(host, 'x', 300);
+	send(fd, host, 300, MSG_NOSIGNAL);
+	CHECK(recv(fd, &byte, 1, 0) <= 0);
+	close(fd);
+	client_disconnect(c);
+	client_setup(c);
+}
+
 static void speed(const char *what, uint32_t width, uint32_t height, uint64_t images)
 {
 	struct dtp d = plain(0);
@@ -1238,6 +1296,7 @@ static const struct { const char *name; void (*run)(void); } tests[] = {
 	{ "commands that make no sense", test_bad_commands },
 	{ "streams that make no sense", test_bad_streams },
 	{ "the client comes back", test_reconnect },
+	{ "faults by the control socket", test_control },
 	{ "speed", test_speed },
 	{ "the end, and another beginning", test_end },
 };
@@ -1257,6 +1316,7 @@ static void prepare(char *folder)
 	if (!mkdtemp(folder))
 		die("%s: %s", folder, strerror(errno));
 	snprintf(c->path, sizeof(c->path), "%s/socket", folder);
+	snprintf(c->control, sizeof(c->control), "%s/control", folder);
 	host_fd = memfd_create("host", MFD_CLOEXEC);
 	if (host_fd < 0 || ftruncate(host_fd, HOST_SIZE))
 		die("memfd: %s", strerror(errno));
