@@ -46,6 +46,8 @@ install-tools:
 	install -D -m 644 uapi/linux/rashpa.h $(DESTDIR)$(PREFIX)/include/linux/rashpa.h
 
 install-dkms:
+	-dkms remove -m rashpa -v $(VERSION) --all
+	rm -rf $(DKMSSRC)
 	mkdir -p $(DKMSSRC)
 	cp -r Kbuild dkms.conf drivers uapi $(DKMSSRC)
 	dkms add -m rashpa -v $(VERSION)

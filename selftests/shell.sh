@@ -1,0 +1,60 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0-only
+# Sourced by the tests in selftests/tests: TAP, and what they all need.
+# They run in the guest, with the module loaded and the tools in PATH.
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
+n=0 bad=0
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+ok() { # CONDITION-STATUS NAME
+	n=$((n + 1))
+	if (($1)); then
+		echo "not ok $n - $2"
+		bad=1
+	else
+		echo "ok $n - $2"
+	fi
+}
+
+# is NAME ACTUAL EXPECTED
+is() {
+	local same=1
+	[[ $2 == "$3" ]] && same=0
+	((same)) && echo "# $1: got \"$2\", expected \"$3\""
+	ok "$same" "$1"
+}
+
+# holds NAME EXPRESSION: bash arithmetic
+holds() {
+	local bad_=1
+	(($2)) && bad_=0
+	((bad_)) && echo "# $1: not $2"
+	ok "$bad_" "$1"
+}
+
+skip() { n=$((n + 1)); echo "ok $n - $1 # SKIP $2"; }
+
+finish() { echo "1..$n"; exit "$bad"; }
+
+# The first software FPGA, bound with its profile; sets fpga (N of fpgaN).
+have_fpga() {
+	local node
+	node=$(rashpactl --json list | jq -r '[.devices[] | select(.vendor == "0x1234" and .device == "0x5250")][0].node // empty')
+	[[ $node ]] || node=$(rashpactl --json bind "$(lspci -D -d 1234:5250 | head -n 1 | cut -d' ' -f1)" | jq -r .node)
+	fpga=${node#fpga}
+	[[ $fpga ]]
+}
+
+# status FILTER: of the FPGA's registers and counters
+status() { rashpactl --json fpga status "fpga$fpga" | jq -r "$1"; }
+
+# wait_for SECONDS COMMAND...: until it succeeds; a bounded wait for what has no fd
+wait_for() {
+	local end=$((SECONDS + $1))
+	shift
+	until "$@"; do
+		((SECONDS < end)) || return 1
+	done
+}

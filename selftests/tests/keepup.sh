@@ -1,0 +1,54 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+# System calls per image stack, counted by strace; and, as a measurement and not as a
+# verdict, how much of what the FPGA alone can deliver a receiver keeps up with.
+. "$(dirname "$0")/../shell.sh"
+
+have_fpga || { skip "keepup" "no software FPGA in this guest"; finish; }
+rashpactl buffer create ring2 128M >/dev/null
+ok $? "buffer"
+
+# calls IMAGES: of the receiver, from start to end, 8 images per stack
+calls() {
+	strace -f -c -o "$work/strace" romulu --buffer ring2 --no-check --timeout 60 \
+		--json "$work/romulu.json" >/dev/null 2>&1 &
+	local receiver=$!
+	remu --buffer ring2 --fpga "$fpga" --split 2 --bunch 8 --slots 8 --images "$1" \
+		--timeout 60 --json "$work/remu.json" >/dev/null
+	wait "$receiver" || echo "# romulu failed" >&2
+	# columns: % time, seconds, usecs/call, calls, [errors,] name
+	awk '$NF == "total" { print $4 }' "$work/strace"
+}
+# Waiting for the stream to begin takes a varying number; the difference of two lengths
+# does not: compare reads of the channel and all calls beyond the start.
+few=$(calls 800) few_reads=$(jq .reads "$work/romulu.json")
+many=$(calls 4000) many_reads=$(jq .reads "$work/romulu.json")
+stacks=$(((4000 - 800) / 8))
+echo "# $few calls for 100 stacks, $many for 500 ($few_reads and $many_reads reads)"
+holds "at most one read per stack" "$many_reads <= 501 && $few_reads <= 101"
+holds "hardly any other call per stack" "$many - $few <= $stacks + 60"
+
+# What the FPGA alone delivers, and what a receiver takes that touches no pixel.
+rate() { jq "$1" "$work/$2.json"; }
+remu --buffer ring2 --fpga "$fpga" --split 2 --bunch 8 --slots 8 --images 8000 --free-run \
+	--timeout 60 --json "$work/alone.json" >/dev/null
+ok $? "free-running without a receiver"
+romulu --buffer ring2 --no-check --timeout 60 --json "$work/romulu.json" >/dev/null 2>&1 &
+receiver=$!
+remu --buffer ring2 --fpga "$fpga" --split 2 --bunch 8 --slots 8 --images 8000 \
+	--timeout 60 --json "$work/with.json" >/dev/null
+wait "$receiver"
+ok $? "with a receiver that gives credit"
+is "nothing lost" "$(rate .lost romulu)" 0
+is "all frames" "$(rate .frames romulu)" 8000
+mkdir -p build/bench
+jq -n --slurpfile a "$work/alone.json" --slurpfile w "$work/with.json" \
+	--arg kernel "$(uname -r)" --arg iommu "$RASHPA_IOMMU" \
+	--argjson stacks "$stacks" --argjson calls "$((many - few))" \
+	'{kernel: $kernel, iommu: $iommu, alone_gbps: ($a[0].bytes / $a[0].seconds / 1e9),
+	  with_receiver_gbps: ($w[0].bytes / $w[0].seconds / 1e9),
+	  ratio: ($a[0].seconds / $w[0].seconds), calls_per_stack: ($calls / $stacks)}' \
+	>"build/bench/keepup-$RASHPA_KERNEL-iommu-$RASHPA_IOMMU.json"
+sed 's/^/# /' "build/bench/keepup-$RASHPA_KERNEL-iommu-$RASHPA_IOMMU.json"
+rashpactl buffer remove ring2
+finish

@@ -1,0 +1,69 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+# The main job, end to end: 2000 frames, two transfer processes, every byte compared.
+. "$(dirname "$0")/../shell.sh"
+
+have_fpga || { skip "stream" "no software FPGA in this guest"; finish; }
+expected=$([[ $RASHPA_IOMMU == on ]] && echo iova || echo host)
+
+selftests/demo-guest.sh "$work/demo.json" 2000 >"$work/out" 2>&1
+ok $? "romulu and remu succeed"
+tail -n 5 "$work/out" | sed 's/^/# /'
+get() { jq -r "$1" "$work/demo.json"; }
+is "all frames arrived" "$(get .frames)" 2000
+is "none lost" "$(get .lost)" 0
+is "none corrupt" "$(get .corrupt)" 0
+is "bytes are those of 2000 images" "$(get .bytes)" $((2000 * 1024 * 512 * 2))
+is "the FPGA wrote as many" "$(get .fpga.bytes)" $((2000 * 1024 * 512 * 2))
+is "one descriptor per line" "$(get .fpga.descriptors)" $((2000 * 512))
+is "two transfer processes" "$(get .dtps)" 2
+is "no address fault" "$(get .fpga.faults)" 0
+is "64 MiB are one segment" "$(get .segments)" 1
+is "class is $expected" "$(get '.class | ascii_downcase')" "$expected"
+holds "at most one read of the channel per stack" "$(get .channel_reads) <= $(get .stacks) + 1"
+echo "# $(get .gbps) GB/s, event to user p50 $(get .latency_ns.p50) ns, p99 $(get .latency_ns.p99) ns"
+
+# A free-running detector that is faster than the receiver: losses are counted.
+rashpactl buffer create lossy 64M >/dev/null
+romulu --buffer lossy --timeout 60 --json "$work/lossy.json" >"$work/out" 2>&1 &
+receiver=$!
+remu --buffer lossy --fpga "$fpga" --split 2 --bunch 4 --slots 2 --images 400 --free-run \
+	--timeout 60 --json "$work/lossy-remu.json" >/dev/null
+wait "$receiver"
+lost=$(jq .lost "$work/lossy.json") frames=$(jq .frames "$work/lossy.json")
+is "received and lost add up to what was sent" $((lost + frames)) 400
+holds "a receiver that is too slow loses frames" "$lost > 0"
+is "what it kept is right" "$(jq .corrupt "$work/lossy.json")" 0
+holds "the FPGA counted overruns" "$(jq .overruns "$work/lossy-remu.json") > 0"
+rashpactl buffer remove lossy
+
+# An FPGA whose events overtake the data: a receiver that checks must see it.
+if selftests/lab/host fpga 0 early on >/dev/null; then
+	rashpactl buffer create early 64M >/dev/null
+	romulu --buffer early --timeout 60 --json "$work/early.json" >"$work/out" 2>&1 &
+	receiver=$!
+	remu --buffer early --fpga "$fpga" --split 2 --bunch 4 --slots 2 --images 80 \
+		--timeout 60 --json "$work/early-remu.json" >/dev/null
+	wait "$receiver"
+	is "events before data: romulu says so by its exit status" $? 4
+	holds "events before data: frames are corrupt" "$(jq .corrupt "$work/early.json") > 0"
+	selftests/lab/host fpga 0 early off >/dev/null
+	rashpactl buffer remove early
+else
+	skip "events before data" "no way to reach the FPGA's control socket"
+fi
+
+# Regions, sampling: four corners of the image, 1 of 3, into another arrangement.
+rashpactl buffer create roi 64M >/dev/null
+romulu --buffer roi --timeout 60 --json "$work/roi.json" >"$work/out" 2>&1 &
+receiver=$!
+remu --buffer roi --fpga "$fpga" --dtp 0,0,100x50@0,0 --dtp 924,0,100x50@100,0 \
+	--dtp 0,462,100x50@0,50 --dtp 924,462,100x50@100,50 --sampling 3 \
+	--bunch 5 --images 203 --timeout 60 --json "$work/roi-remu.json" >/dev/null
+ok $? "remu sends four regions, 1 image of 3, and a last stack that is not full"
+wait "$receiver"
+ok $? "romulu finds the right pixels in all of them"
+sed 's/^/# /' "$work/out"
+is "203 images" "$(jq .frames "$work/roi.json")" 203
+rashpactl buffer remove roi
+finish
