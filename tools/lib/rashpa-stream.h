@@ -38,6 +38,11 @@ struct rashpa_stream_dtp {
 	uint64_t doorbell_offset;	/* of its credit doorbell in the FPGA's BAR 2, bytes */
 };
 
+/** struct rashpa_stream_origin - where a DTP's region comes from */
+struct rashpa_stream_origin {
+	uint32_t x, y;			/* in the image of the dataset, pixels */
+};
+
 /** struct rashpa_stream - header at offset 0 of the buffer */
 struct rashpa_stream {
 	uint64_t magic;			/* written last; 0 while the rest changes */
@@ -63,6 +68,8 @@ struct rashpa_stream {
 	uint32_t __reserved;
 	uint64_t consumed;		/* written by the consumer: stacks given back */
 	struct rashpa_stream_dtp dtp[RASHPA_STREAM_DTPS];
+	struct rashpa_stream_origin origin[RASHPA_STREAM_DTPS];	/* of dtp[] of the same index */
+	uint64_t start_ns;		/* CLOCK_MONOTONIC when state became RUNNING: older device events are not about this run */
 };
 
 #endif /* RASHPA_STREAM_H */

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "fpga.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "parse.h"
+#include "rashpa.h"
+#include "say.h"
+
+bool parse_fpga(const char *text, unsigned int *number)
+{
+	uint64_t n;
+
+	if (!strncmp(text, "/dev/rashpa/", strlen("/dev/rashpa/")))
+		text += strlen("/dev/rashpa/");
+	if (!strncmp(text, "fpga", strlen("fpga")))
+		text += strlen("fpga");
+	if (!parse_u64(text, 0xffff, &n))
+		return false;
+	*number = n;
+	return true;
+}
+
+int fpga_open(struct fpga *fpga, unsigned int number, char *why)
+{
+	*fpga = (struct fpga)FPGA_NONE;
+	fpga->number = number;
+	fpga->device = rashpa_device_open(number);
+	if (fpga->device < 0)
+		return because(why, -1, "%s", rashpa_reason());
+	if (!rashpa_device_info(fpga->device, &fpga->info))
+		return 0;
+	because(why, -1, "fpga%u: %s", number, rashpa_reason());
+	fpga_close(fpga);
+	return -1;
+}
+
+int view_open(struct view *view, struct fpga *fpga, const char *name, unsigned int bar,
+	      uint64_t offset, uint64_t length, bool map, char *why)
+{
+	struct rashpa_window window = {};
+	struct rashpa_region_info region;
+	void *base;
+
+	*view = (struct view)VIEW_NONE;
+	strncpy(window.name, name, sizeof(window.name) - 1);
+	view->fd = rashpa_window(fpga->device, &window);
+	if (view->fd == -ENOENT) {
+		if (rashpa_region_info(fpga->device, bar, &region))
+			return because(why, -1, "fpga%u: BAR %u: %s", fpga->number, bar, rashpa_reason());
+		window = (struct rashpa_window) {
+			.bar = bar,
+			.offset = offset,
+			.length = length ? length : region.out_length - offset,
+		};
+		view->fd = rashpa_window(fpga->device, &window);
+	}
+	if (view->fd < 0)
+		return because(why, -1, "fpga%u: window \"%s\": %s", fpga->number, name, rashpa_reason());
+	view->length = window.out_length;
+	if (!map)
+		return 0;
+	base = mmap(NULL, view->length, PROT_READ | PROT_WRITE, MAP_SHARED, view->fd, 0);
+	if (base == MAP_FAILED) {
+		because(why, -1, "fpga%u: window \"%s\": cannot map it: %s", fpga->number, name,
+			strerror(errno));
+		view_close(view);
+		return -1;
+	}
+	view->base = base;
+	return 0;
+}
+
+void view_close(struct view *view)
+{
+	if (view->base)
+		munmap((void *)(uintptr_t)view->base, view->length);
+	if (view->fd >= 0)
+		close(view->fd);
+	*view = (struct view)VIEW_NONE;
+}
+
+int fpga_registers(struct fpga *fpga, char *why)
+{
+	uint32_t id, version;
+
+	if (view_open(&fpga->regs, fpga, "registers", RFPGA_BAR_REGS, 0, RFPGA_TABLE, true, why))
+		return -1;
+	if (fpga->regs.length < RFPGA_TABLE) {
+		because(why, -1, "fpga%u: the window \"registers\" is shorter than the reference interface: check the profile",
+			fpga->number);
+		goto out;
+	}
+	id = fpga_read(fpga, RFPGA_ID);
+	version = fpga_read(fpga, RFPGA_VERSION);
+	if (id != RFPGA_ID_VALUE) {
+		because(why, -1, "fpga%u: the ID register is %#x and not %#x: not the reference interface",
+			fpga->number, id, RFPGA_ID_VALUE);
+		goto out;
+	}
+	if (version >> 16 != RFPGA_VERSION_VALUE >> 16) {
+		because(why, -1, "fpga%u: version %u.%u of the interface, this tool knows %u.x",
+			fpga->number, version >> 16, version & 0xffff, RFPGA_VERSION_VALUE >> 16);
+		goto out;
+	}
+	return 0;
+out:
+	view_close(&fpga->regs);
+	return -1;
+}
+
+void fpga_close(struct fpga *fpga)
+{
+	view_close(&fpga->regs);
+	if (fpga->device >= 0)
+		close(fpga->device);
+	fpga->device = -1;
+}
+
+const char *fpga_cause_name(uint32_t cause)
+{
+	switch (cause) {
+	case RFPGA_FAULT_NONE:		return "none";
+	case RFPGA_FAULT_ENTRY:		return "entry";
+	case RFPGA_FAULT_BUS:		return "bus";
+	case RFPGA_FAULT_MASTER:	return "master";
+	case RFPGA_FAULT_SOURCE:	return "source";
+	case RFPGA_FAULT_CONFIG:	return "config";
+	default:			return "?";
+	}
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* A bound function with the reference interface: its registers as memory. */
+#ifndef FPGA_H
+#define FPGA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <linux/rashpa.h>
+
+#include "rashpa-fpga.h"
+
+struct view {
+	int fd;			/* dma-buf of the window */
+	size_t length;
+	volatile uint8_t *base;
+};
+
+struct fpga {
+	unsigned int number;
+	int device;		/* /dev/rashpa/fpgaN */
+	struct rashpa_device_info info;
+	struct view regs;
+};
+
+#define VIEW_NONE	{ .fd = -1 }
+#define FPGA_NONE	{ .device = -1, .regs = VIEW_NONE }
+
+/* "3" or "fpga3" */
+bool parse_fpga(const char *text, unsigned int *number);
+
+/* 0, or -1 with the reason in why[WHY_SIZE]. */
+int fpga_open(struct fpga *fpga, unsigned int number, char *why);
+/* Map the registers and check that this is the reference interface. */
+int fpga_registers(struct fpga *fpga, char *why);
+void fpga_close(struct fpga *fpga);
+
+/*
+ * A window: that of the profile with this name, or if there is none (no profile) the range of the
+ * BAR; length 0 is to its end.
+ */
+int view_open(struct view *view, struct fpga *fpga, const char *name, unsigned int bar,
+	      uint64_t offset, uint64_t length, bool map, char *why);
+void view_close(struct view *view);
+
+static inline uint32_t view_read(const struct view *view, size_t offset)
+{
+	return *(volatile uint32_t *)(view->base + offset);
+}
+
+static inline void view_write(const struct view *view, size_t offset, uint32_t value)
+{
+	*(volatile uint32_t *)(view->base + offset) = value;
+}
+
+static inline uint32_t fpga_read(const struct fpga *fpga, size_t offset)
+{
+	return view_read(&fpga->regs, offset);
+}
+
+static inline void fpga_write(const struct fpga *fpga, size_t offset, uint32_t value)
+{
+	view_write(&fpga->regs, offset, value);
+}
+
+static inline uint64_t fpga_read64(const struct fpga *fpga, size_t offset)
+{
+	return *(volatile uint64_t *)(fpga->regs.base + offset);
+}
+
+static inline void fpga_write64(const struct fpga *fpga, size_t offset, uint64_t value)
+{
+	*(volatile uint64_t *)(fpga->regs.base + offset) = value;
+}
+
+const char *fpga_cause_name(uint32_t cause);
+
+#endif /* FPGA_H */

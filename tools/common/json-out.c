@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "json-out.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "say.h"
+
+void put_real(struct json_object *to, const char *key, double value)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%.9g", value);
+	json_object_object_add(to, key, json_object_new_double_s(value, text));
+}
+
+void put_hex(struct json_object *to, const char *key, uint64_t value)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "0x%" PRIx64, value);
+	put_text(to, key, text);
+}
+
+int json_finish(struct json_object *object, const char *path)
+{
+	const int flags = JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED |
+			  JSON_C_TO_STRING_NOSLASHESCAPE;
+	int is_stdout = !strcmp(path, "-");
+	FILE *file = is_stdout ? stdout : fopen(path, "we");
+	int error = 0;
+
+	if (!file) {
+		error = errno;
+	} else {
+		if (fprintf(file, "%s\n", json_object_to_json_string_ext(object, flags)) < 0 ||
+		    fflush(file))
+			error = errno;
+		if (!is_stdout && fclose(file) && !error)
+			error = errno;
+	}
+	json_object_put(object);
+	if (error)
+		say("cannot write %s: %s", is_stdout ? "standard output" : path, strerror(error));
+	return error ? -1 : 0;
+}

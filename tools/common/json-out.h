@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Short names for making and printing JSON. */
+#ifndef JSON_OUT_H
+#define JSON_OUT_H
+
+#include <json-c/json.h>
+#include <stdint.h>
+
+static inline void put_text(struct json_object *to, const char *key, const char *value)
+{
+	json_object_object_add(to, key, value ? json_object_new_string(value) : NULL);
+}
+
+static inline void put_u64(struct json_object *to, const char *key, uint64_t value)
+{
+	json_object_object_add(to, key, json_object_new_uint64(value));
+}
+
+static inline void put_int(struct json_object *to, const char *key, int64_t value)
+{
+	json_object_object_add(to, key, json_object_new_int64(value));
+}
+
+static inline void put_bool(struct json_object *to, const char *key, int value)
+{
+	json_object_object_add(to, key, json_object_new_boolean(value));
+}
+
+void put_real(struct json_object *to, const char *key, double value);
+void put_hex(struct json_object *to, const char *key, uint64_t value);
+
+/* Write to stdout ("-") or a file, and free. 0, or -1 after a message. */
+int json_finish(struct json_object *object, const char *path);
+
+#endif /* JSON_OUT_H */

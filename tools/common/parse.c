@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "parse.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* strtoull() accepts blanks and signs: we do not. Octal is a trap, so there is none. */
+static bool number(const char *text, char **end, uint64_t *value)
+{
+	bool hex = text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
+
+	if (hex ? !isxdigit((unsigned char)text[2]) : !isdigit((unsigned char)text[0]))
+		return false;
+	errno = 0;
+	*value = strtoull(text, end, hex ? 16 : 10);
+	return !errno;
+}
+
+bool parse_u64(const char *text, uint64_t max, uint64_t *value)
+{
+	uint64_t v;
+	char *end;
+
+	if (!number(text, &end, &v) || *end || v > max)
+		return false;
+	*value = v;
+	return true;
+}
+
+bool parse_u32(const char *text, uint32_t *value)
+{
+	uint64_t v;
+
+	if (!parse_u64(text, UINT32_MAX, &v))
+		return false;
+	*value = v;
+	return true;
+}
+
+bool parse_size(const char *text, uint64_t *value)
+{
+	static const char units[] = "KMGT";
+	unsigned int shift = 0;
+	const char *unit;
+	uint64_t v;
+	char *end;
+
+	if (!number(text, &end, &v))
+		return false;
+	if (*end) {
+		unit = strchr(units, toupper((unsigned char)*end));
+		if (!unit)
+			return false;
+		shift = 10 * (unit - units + 1);
+		end++;
+		if (!strcmp(end, "iB"))
+			end += 2;
+	}
+	if (*end || (v << shift) >> shift != v)
+		return false;
+	*value = v << shift;
+	return true;
+}
+
+bool parse_real(const char *text, double *value)
+{
+	char *end;
+	double v;
+
+	if (!isdigit((unsigned char)*text) && *text != '.')
+		return false;
+	errno = 0;
+	v = strtod(text, &end);
+	if (errno || *end || !isfinite(v))
+		return false;
+	*value = v;
+	return true;
+}
+
+/* A number and the character after it, which is skipped. */
+static bool field(const char **text, char stop, uint32_t *value)
+{
+	uint64_t v;
+	char *end;
+
+	if (!isdigit((unsigned char)**text))
+		return false;
+	errno = 0;
+	v = strtoull(*text, &end, 10);
+	if (errno || v > UINT32_MAX || *end != stop)
+		return false;
+	*value = v;
+	*text = end + (stop != '\0');
+	return true;
+}
+
+bool parse_region(const char *text, struct region *region)
+{
+	bool moved = strchr(text, '@');
+	struct region r;
+
+	if (!field(&text, ',', &r.x) || !field(&text, ',', &r.y) || !field(&text, 'x', &r.width) ||
+	    !field(&text, moved ? '@' : '\0', &r.height))
+		return false;
+	r.to_x = r.x;
+	r.to_y = r.y;
+	if (moved && (!field(&text, ',', &r.to_x) || !field(&text, '\0', &r.to_y)))
+		return false;
+	if (!r.width || !r.height || (uint64_t)r.x + r.width > UINT32_MAX ||
+	    (uint64_t)r.y + r.height > UINT32_MAX || (uint64_t)r.to_x + r.width > UINT32_MAX ||
+	    (uint64_t)r.to_y + r.height > UINT32_MAX)
+		return false;
+	*region = r;
+	return true;
+}
+
+void split_regions(uint32_t width, uint32_t height, unsigned int n, struct region *regions)
+{
+	for (unsigned int i = 0; i < n; i++) {
+		uint32_t top = (uint64_t)height * i / n;
+		uint32_t bottom = (uint64_t)height * (i + 1) / n;
+
+		regions[i] = (struct region) {
+			.y = top, .to_y = top, .width = width, .height = bottom - top,
+		};
+	}
+}
+
+bool regions_overlap(const struct region *a, const struct region *b)
+{
+	return a->to_x < b->to_x + b->width && b->to_x < a->to_x + a->width &&
+	       a->to_y < b->to_y + b->height && b->to_y < a->to_y + a->height;
+}
+
+char *format_size(char *buf, uint64_t bytes)
+{
+	static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB" };
+	double v = bytes;
+	unsigned int u = 0;
+
+	while (v >= 1024 && u + 1 < sizeof(units) / sizeof(units[0])) {
+		v /= 1024;
+		u++;
+	}
+	snprintf(buf, SIZE_TEXT, u && v != (uint64_t)v ? "%.1f %s" : "%.0f %s", v, units[u]);
+	return buf;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Numbers, sizes and regions as people write them. */
+#ifndef PARSE_H
+#define PARSE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Decimal or 0x hexadecimal, nothing before or after; false if not, or above max. */
+bool parse_u64(const char *text, uint64_t max, uint64_t *value);
+bool parse_u32(const char *text, uint32_t *value);
+
+/* Bytes: a number with an optional K, M, G or T (powers of 1024). */
+bool parse_size(const char *text, uint64_t *value);
+
+/* "12.5" and the like, >= 0 and finite. */
+bool parse_real(const char *text, double *value);
+
+/* X,Y,WxH[@DX,DY]: a region of the source image and where it goes. */
+struct region {
+	uint32_t x, y, width, height;
+	uint32_t to_x, to_y;	/* x, y if not given */
+};
+
+bool parse_region(const char *text, struct region *region);
+
+/* N horizontal bands that make the whole image; the last one takes the rest. */
+void split_regions(uint32_t width, uint32_t height, unsigned int n, struct region *regions);
+
+bool regions_overlap(const struct region *a, const struct region *b);
+
+/* "12.0 MiB"; buf is at least 24 bytes, returned. */
+char *format_size(char *buf, uint64_t bytes);
+#define SIZE_TEXT	24
+
+#endif /* PARSE_H */

@@ -1,0 +1,628 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "profile.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fnmatch.h>
+#include <inttypes.h>
+#include <json-c/json.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "parse.h"
+#include "rashpa.h"
+#include "say.h"
+
+#ifndef PROFILE_DIR
+#define PROFILE_DIR	"/usr/local/share/rashpa/profiles.d"
+#endif
+
+#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
+#define PAGE		4096
+#define FILE_MAX	(1 << 20)
+
+/* Where we are in the file, for messages. */
+struct place {
+	const char *path;
+	char key[256];
+	char *why;
+};
+
+__attribute__((format(printf, 2, 3)))
+static int wrong(struct place *at, const char *format, ...)
+{
+	char text[256];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	return because(at->why, -1, "%s: %s: %s", at->path, at->key, text);
+}
+
+typedef int (*reader)(struct place *at, struct json_object *value, void *to);
+
+/* One key of an object: who reads it, where to. */
+struct key {
+	const char *name;
+	bool required;
+	reader read;
+	void *to;
+};
+
+/* Go one step down: key or [index]; returns what to pass to leave(). */
+static size_t enter(struct place *at, const char *key, int index)
+{
+	size_t length = strlen(at->key);
+
+	if (key)
+		snprintf(at->key + length, sizeof(at->key) - length, "%s%s", length ? "." : "", key);
+	else
+		snprintf(at->key + length, sizeof(at->key) - length, "[%d]", index);
+	return length;
+}
+
+static void leave(struct place *at, size_t length)
+{
+	at->key[length] = '\0';
+}
+
+static int read_object(struct place *at, struct json_object *object, const struct key *keys,
+		       size_t n_keys)
+{
+	const struct key *k;
+	size_t back;
+
+	if (!json_object_is_type(object, json_type_object))
+		return wrong(at, "must be an object");
+	json_object_object_foreach(object, name, value) {
+		for (k = keys; k < keys + n_keys && strcmp(k->name, name); k++)
+			;
+		back = enter(at, name, 0);
+		if (k == keys + n_keys)
+			return wrong(at, "unknown key");
+		if (k->read(at, value, k->to))
+			return -1;
+		leave(at, back);
+	}
+	for (k = keys; k < keys + n_keys; k++) {
+		if (k->required && !json_object_object_get_ex(object, k->name, NULL)) {
+			enter(at, k->name, 0);
+			return wrong(at, "is missing");
+		}
+	}
+	return 0;
+}
+
+/* An array: read each element into the next place of an array. */
+static int read_array(struct place *at, struct json_object *array, reader read, void *to,
+		      size_t size, unsigned int max, unsigned int *count)
+{
+	size_t n, back;
+
+	if (!json_object_is_type(array, json_type_array))
+		return wrong(at, "must be an array");
+	n = json_object_array_length(array);
+	if (n > max)
+		return wrong(at, "has %zu entries, at most %u are allowed", n, max);
+	for (size_t i = 0; i < n; i++) {
+		back = enter(at, NULL, i);
+		if (read(at, json_object_array_get_idx(array, i), (char *)to + i * size))
+			return -1;
+		leave(at, back);
+	}
+	*count = n;
+	return 0;
+}
+
+/* A number, or a string: "0x10", "32K". */
+static int read_u64(struct place *at, struct json_object *value, void *to)
+{
+	int64_t number;
+
+	switch (json_object_get_type(value)) {
+	case json_type_int:
+		number = json_object_get_int64(value);
+		if (number < 0)
+			return wrong(at, "must not be negative");
+		*(uint64_t *)to = number;
+		return 0;
+	case json_type_string:
+		if (parse_size(json_object_get_string(value), to))
+			return 0;
+		return wrong(at, "\"%s\" is not a number", json_object_get_string(value));
+	default:
+		return wrong(at, "must be a number, or a string with one (\"0x10\", \"32K\")");
+	}
+}
+
+static int read_u32(struct place *at, struct json_object *value, void *to)
+{
+	uint64_t number = 0;
+
+	if (read_u64(at, value, &number))
+		return -1;
+	if (number > UINT32_MAX)
+		return wrong(at, "does not fit into 32 bits");
+	*(uint32_t *)to = number;
+	return 0;
+}
+
+static int read_bool(struct place *at, struct json_object *value, void *to)
+{
+	if (!json_object_is_type(value, json_type_boolean))
+		return wrong(at, "must be true or false");
+	*(bool *)to = json_object_get_boolean(value);
+	return 0;
+}
+
+static int read_text(struct place *at, struct json_object *value, char *to, size_t size)
+{
+	if (!json_object_is_type(value, json_type_string))
+		return wrong(at, "must be a string");
+	if (!json_object_get_string_len(value))
+		return wrong(at, "must not be empty");
+	if ((size_t)json_object_get_string_len(value) >= size)
+		return wrong(at, "is longer than %zu bytes", size - 1);
+	memset(to, 0, size);
+	strcpy(to, json_object_get_string(value));
+	return 0;
+}
+
+static int read_name(struct place *at, struct json_object *value, void *to)
+{
+	return read_text(at, value, to, RASHPA_PROFILE_NAME_SIZE);
+}
+
+static int read_title(struct place *at, struct json_object *value, void *to)
+{
+	return read_text(at, value, to, sizeof(((struct profile *)0)->name));
+}
+
+static int read_comment(struct place *at, struct json_object *value, void *to)
+{
+	(void)to;
+	return json_object_is_type(value, json_type_string) ? 0 : wrong(at, "must be a string");
+}
+
+static int read_bar(struct place *at, struct json_object *value, void *to)
+{
+	if (read_u32(at, value, to))
+		return -1;
+	return *(uint32_t *)to < RASHPA_BARS ? 0 : wrong(at, "must be 0 to %d", RASHPA_BARS - 1);
+}
+
+static int read_id(struct place *at, struct json_object *value, void *to)
+{
+	if (read_u32(at, value, to))
+		return -1;
+	return *(uint32_t *)to <= 0xffff ? 0 : wrong(at, "is not a PCI id (0 to 0xffff)");
+}
+
+static int read_match(struct place *at, struct json_object *value, void *to)
+{
+	uint32_t *match = to;
+	const struct key keys[] = {
+		{ "vendor", true, read_id, &match[0] },
+		{ "device", true, read_id, &match[1] },
+	};
+
+	return read_object(at, value, keys, ARRAY_SIZE(keys));
+}
+
+static int read_matches(struct place *at, struct json_object *value, void *to)
+{
+	struct profile *p = to;
+
+	if (read_array(at, value, read_match, p->match, sizeof(p->match[0]),
+		       PROFILE_MATCHES_MAX, &p->n_matches))
+		return -1;
+	return p->n_matches ? 0 : wrong(at, "names no device");
+}
+
+static int read_cache(struct place *at, struct json_object *value, void *to)
+{
+	const char *text = json_object_get_string(value);
+
+	if (!json_object_is_type(value, json_type_string))
+		return wrong(at, "must be a string");
+	for (uint32_t i = RASHPA_CACHE_DEFAULT; i <= RASHPA_CACHE_UC; i++) {
+		if (!strcmp(text, rashpa_cache_name(i))) {
+			*(uint32_t *)to = i;
+			return 0;
+		}
+	}
+	return wrong(at, "\"%s\" is not one of default, cached, wc, uc", text);
+}
+
+static int read_page(struct place *at, struct json_object *value, void *to)
+{
+	if (read_u64(at, value, to))
+		return -1;
+	return *(uint64_t *)to % PAGE ? wrong(at, "must be a multiple of %d", PAGE) : 0;
+}
+
+static int read_window(struct place *at, struct json_object *value, void *to)
+{
+	struct rashpa_profile_window *w = to;
+	bool user = false;
+	const struct key keys[] = {
+		{ "name", true, read_name, w->name },
+		{ "description", false, read_comment, NULL },
+		{ "bar", true, read_bar, &w->bar },
+		{ "offset", false, read_page, &w->offset },
+		{ "length", true, read_page, &w->length },
+		{ "cache", false, read_cache, &w->cache },
+		{ "user", false, read_bool, &user },
+	};
+
+	if (read_object(at, value, keys, ARRAY_SIZE(keys)))
+		return -1;
+	w->flags = user ? RASHPA_PWINDOW_USER : 0;
+	return 0;
+}
+
+static int read_windows(struct place *at, struct json_object *value, void *to)
+{
+	struct profile *p = to;
+
+	if (read_array(at, value, read_window, p->window, sizeof(p->window[0]),
+		       RASHPA_PROFILE_WINDOWS_MAX, &p->n_windows))
+		return -1;
+	for (unsigned int i = 1; i < p->n_windows; i++) {
+		for (unsigned int j = 0; j < i; j++) {
+			if (strcmp(p->window[i].name, p->window[j].name))
+				continue;
+			enter(at, NULL, i);
+			return wrong(at, "the name \"%s\" is given twice", p->window[i].name);
+		}
+	}
+	return 0;
+}
+
+static int read_register(struct place *at, struct json_object *value, void *to)
+{
+	if (read_u64(at, value, to))
+		return -1;
+	return *(uint64_t *)to % 4 ? wrong(at, "must be a multiple of 4") : 0;
+}
+
+static int read_timeout(struct place *at, struct json_object *value, void *to)
+{
+	uint32_t ms = 0;
+
+	if (read_u32(at, value, &ms))
+		return -1;
+	if (ms < 1 || ms > 1000)
+		return wrong(at, "must be 1 to 1000 milliseconds");
+	*(uint32_t *)to = ms * 1000;
+	return 0;
+}
+
+static int read_write_step(struct place *at, struct json_object *value, void *to)
+{
+	struct rashpa_profile_step *s = to;
+	const struct key keys[] = {
+		{ "bar", true, read_bar, &s->bar },
+		{ "offset", true, read_register, &s->offset },
+		{ "value", true, read_u32, &s->value },
+		{ "mask", false, read_u32, &s->mask },
+	};
+
+	s->op = RASHPA_STEP_WRITE;
+	s->mask = UINT32_MAX;
+	return read_object(at, value, keys, ARRAY_SIZE(keys));
+}
+
+static int read_wait_step(struct place *at, struct json_object *value, void *to)
+{
+	struct rashpa_profile_step *s = to;
+	const struct key keys[] = {
+		{ "bar", true, read_bar, &s->bar },
+		{ "offset", true, read_register, &s->offset },
+		{ "value", true, read_u32, &s->value },
+		{ "mask", false, read_u32, &s->mask },
+		{ "timeout_ms", true, read_timeout, &s->timeout_us },
+	};
+
+	s->op = RASHPA_STEP_WAIT;
+	s->mask = UINT32_MAX;
+	return read_object(at, value, keys, ARRAY_SIZE(keys));
+}
+
+static int read_step(struct place *at, struct json_object *value, void *to)
+{
+	const struct key keys[] = {
+		{ "write", false, read_write_step, to },
+		{ "wait", false, read_wait_step, to },
+	};
+
+	if (json_object_is_type(value, json_type_object) && json_object_object_length(value) != 1)
+		return wrong(at, "must be one of {\"write\": ...} and {\"wait\": ...}");
+	return read_object(at, value, keys, ARRAY_SIZE(keys));
+}
+
+static int read_steps(struct place *at, struct json_object *value, void *to)
+{
+	struct profile *p = to;
+
+	return read_array(at, value, read_step, p->step, sizeof(p->step[0]),
+			  RASHPA_PROFILE_STEPS_MAX, &p->n_steps);
+}
+
+static int read_vectors(struct place *at, struct json_object *value, void *to)
+{
+	struct profile *p = to;
+
+	return read_array(at, value, read_name, p->vector, sizeof(p->vector[0]),
+			  PROFILE_VECTORS_MAX, &p->n_vectors);
+}
+
+static int read_limits(struct place *at, struct json_object *value, void *to)
+{
+	struct profile *p = to;
+	const struct key keys[] = {
+		{ "max_length", false, read_page, &p->max_segment },
+		{ "boundary", false, read_page, &p->boundary },
+		{ "alignment", false, read_u64, &p->alignment },
+	};
+
+	return read_object(at, value, keys, ARRAY_SIZE(keys));
+}
+
+static int read_dma_bits(struct place *at, struct json_object *value, void *to)
+{
+	if (read_u32(at, value, to))
+		return -1;
+	if (*(uint32_t *)to < 24 || *(uint32_t *)to > 64)
+		return wrong(at, "must be 24 to 64");
+	return 0;
+}
+
+static int read_address(struct place *at, struct json_object *value, void *to)
+{
+	struct rashpa_layout *l = to;
+	const struct key keys[] = {
+		{ "offset", true, read_u32, &l->address_offset },
+		{ "bits", true, read_u32, &l->address_bits },
+	};
+
+	if (read_object(at, value, keys, ARRAY_SIZE(keys)))
+		return -1;
+	return l->address_bits == 32 || l->address_bits == 64 ? 0 : wrong(at, "bits must be 32 or 64");
+}
+
+static int read_length(struct place *at, struct json_object *value, void *to)
+{
+	struct rashpa_layout *l = to;
+	const struct key keys[] = {
+		{ "offset", true, read_u32, &l->length_offset },
+		{ "bits", true, read_u32, &l->length_bits },
+	};
+
+	if (read_object(at, value, keys, ARRAY_SIZE(keys)))
+		return -1;
+	return l->length_bits == 32 || l->length_bits == 64 ? 0 : wrong(at, "bits must be 32 or 64");
+}
+
+static int read_control(struct place *at, struct json_object *value, void *to)
+{
+	struct rashpa_layout *l = to;
+	const struct key keys[] = {
+		{ "offset", true, read_u32, &l->control_offset },
+		{ "bits", true, read_u32, &l->control_bits },
+		{ "set", true, read_u32, &l->control_set },
+		{ "clear", true, read_u32, &l->control_clear },
+	};
+
+	if (read_object(at, value, keys, ARRAY_SIZE(keys)))
+		return -1;
+	return l->control_bits == 32 ? 0 : wrong(at, "bits must be 32");
+}
+
+static int read_table(struct place *at, struct json_object *value, void *to)
+{
+	struct profile *p = to;
+	struct rashpa_layout *l = &p->table.layout;
+	const struct key keys[] = {
+		{ "window", true, read_name, p->table.window },
+		{ "offset", false, read_register, &p->table.offset },
+		{ "length", true, read_register, &p->table.length },
+		{ "stride", true, read_u32, &l->stride },
+		{ "address", true, read_address, l },
+		{ "length_field", false, read_length, l },
+		{ "control", false, read_control, l },
+	};
+
+	if (read_object(at, value, keys, ARRAY_SIZE(keys)))
+		return -1;
+	if (!l->stride || l->stride % 4 || l->stride > PAGE)
+		return wrong(at, "stride must be a multiple of 4 up to %d", PAGE);
+	p->has_table = true;
+	return 0;
+}
+
+static int read_profile(struct place *at, struct json_object *value, struct profile *p)
+{
+	const struct key keys[] = {
+		{ "name", true, read_title, p->name },
+		{ "description", false, read_comment, NULL },
+		{ "match", true, read_matches, p },
+		{ "disclose", false, read_bool, &p->disclose },
+		{ "dma_bits", false, read_dma_bits, &p->dma_bits },
+		{ "segments", false, read_limits, p },
+		{ "windows", false, read_windows, p },
+		{ "vectors", false, read_vectors, p },
+		{ "quiesce", false, read_steps, p },
+		{ "table", false, read_table, p },
+	};
+	unsigned int i;
+
+	if (!json_object_is_type(value, json_type_object))
+		return because(at->why, -1, "%s: must be one JSON object", at->path);
+	if (read_object(at, value, keys, ARRAY_SIZE(keys)))
+		return -1;
+	for (i = 0; p->has_table && i < p->n_windows; i++) {
+		if (!strcmp(p->window[i].name, p->table.window))
+			break;
+	}
+	if (p->has_table && i == p->n_windows) {
+		snprintf(at->key, sizeof(at->key), "table.window");
+		return wrong(at, "there is no window \"%s\"", p->table.window);
+	}
+	return 0;
+}
+
+static struct json_object *parse(const char *path, const char *text, size_t length, char *why)
+{
+	struct json_tokener *tokener = json_tokener_new();
+	struct json_object *root;
+	enum json_tokener_error error;
+	size_t line = 1, end;
+
+	if (!tokener) {
+		because(why, 0, "%s: no memory", path);
+		return NULL;
+	}
+	json_tokener_set_flags(tokener, JSON_TOKENER_STRICT);
+	/* The final NUL tells the parser that this is all. */
+	root = json_tokener_parse_ex(tokener, text, length + 1);
+	error = json_tokener_get_error(tokener);
+	end = json_tokener_get_parse_end(tokener);
+	if (error != json_tokener_success) {
+		for (size_t i = 0; i < end && i < length; i++)
+			line += text[i] == '\n';
+		because(why, 0, "%s:%zu: not JSON: %s", path, line, json_tokener_error_desc(error));
+		json_object_put(root);
+		root = NULL;
+	}
+	json_tokener_free(tokener);
+	return root;
+}
+
+static char *slurp(const char *path, size_t *length, char *why)
+{
+	FILE *file = fopen(path, "re");
+	char *text = file ? malloc(FILE_MAX + 1) : NULL;
+
+	if (!text) {
+		because(why, 0, "%s: %s", path, strerror(errno));
+	} else {
+		*length = fread(text, 1, FILE_MAX, file);
+		text[*length] = '\0';
+		if (ferror(file) || *length == FILE_MAX || strlen(text) != *length) {
+			because(why, 0, "%s: cannot be read, is not text, or is longer than 1 MiB", path);
+			free(text);
+			text = NULL;
+		}
+	}
+	if (file)
+		fclose(file);
+	return text;
+}
+
+int profile_load(struct profile *profile, const char *path, char *why)
+{
+	struct place at = { .path = path, .why = why };
+	struct json_object *root;
+	size_t length;
+	char *text;
+	int result;
+
+	*profile = (struct profile) {};
+	snprintf(profile->path, sizeof(profile->path), "%s", path);
+	text = slurp(path, &length, why);
+	if (!text)
+		return -1;
+	root = parse(path, text, length, why);
+	free(text);
+	if (!root)
+		return -1;
+	result = read_profile(&at, root, profile);
+	json_object_put(root);
+	return result;
+}
+
+static int is_json(const struct dirent *entry)
+{
+	return entry->d_name[0] != '.' && !fnmatch("*.json", entry->d_name, 0);
+}
+
+static int find_in(struct profile *profile, const char *dir, uint32_t vendor, uint32_t device,
+		   char *why)
+{
+	struct dirent **entries;
+	char path[512];
+	int n = scandir(dir, &entries, is_json, alphasort);
+	int result = 0;
+
+	if (n < 0)
+		return errno == ENOENT ? 0 : because(why, -1, "%s: %s", dir, strerror(errno));
+	for (int i = 0; i < n; i++) {
+		if (!result) {
+			if (snprintf(path, sizeof(path), "%s/%s", dir, entries[i]->d_name) >= (int)sizeof(path))
+				result = because(why, -1, "%s: the path is too long", dir);
+			else
+				result = profile_load(profile, path, why);
+			for (unsigned int m = 0; !result && m < profile->n_matches; m++)
+				result = profile->match[m].vendor == vendor &&
+					 profile->match[m].device == device;
+		}
+		free(entries[i]);
+	}
+	free(entries);
+	return result;
+}
+
+int profile_find(struct profile *profile, uint32_t vendor, uint32_t device, char *why)
+{
+	const char *more = secure_getenv("RASHPA_PROFILES");
+	char dirs[4096], *rest = dirs, *dir;
+	int result = 0;
+
+	snprintf(dirs, sizeof(dirs), "%s:/etc/rashpa/profiles.d:" PROFILE_DIR, more ? more : "");
+	while (!result && (dir = strsep(&rest, ":"))) {
+		if (*dir)
+			result = find_in(profile, dir, vendor, device, why);
+	}
+	return result;
+}
+
+int profile_apply(const struct profile *profile, int device, char *why)
+{
+	struct rashpa_profile_window window[RASHPA_PROFILE_WINDOWS_MAX];
+	struct rashpa_profile arg = {
+		.head.flags = profile->disclose ? RASHPA_PROFILE_DISCLOSE : 0,
+		.windows = profile->n_windows ? (uintptr_t)window : 0,
+		.steps = profile->n_steps ? (uintptr_t)profile->step : 0,
+		.n_windows = profile->n_windows,
+		.n_steps = profile->n_steps,
+		.dma_bits = profile->dma_bits,
+		.max_segment = profile->max_segment,
+		.boundary = profile->boundary,
+		.alignment = profile->alignment,
+	};
+	struct rashpa_region_info region;
+
+	memcpy(window, profile->window, sizeof(window));
+	for (unsigned int i = 0; i < profile->n_windows; i++) {
+		struct rashpa_profile_window *w = &window[i];
+
+		if (w->length)
+			continue;
+		if (rashpa_region_info(device, w->bar, &region))
+			return because(why, -1, "%s: window \"%s\": BAR %u: %s", profile->path, w->name,
+				       w->bar, rashpa_reason());
+		if (region.out_length <= w->offset)
+			return because(why, -1, "%s: window \"%s\" begins at %" PRIu64 ", but BAR %u has %" PRIu64 " bytes",
+				       profile->path, w->name, (uint64_t)w->offset, w->bar,
+				       (uint64_t)region.out_length);
+		w->length = region.out_length - w->offset;
+	}
+	if (rashpa_profile(device, &arg))
+		return because(why, -1, "%s: %s", profile->path, rashpa_reason());
+	return 0;
+}

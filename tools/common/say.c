@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "say.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+int because(char *why, int error, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(why, WHY_SIZE, format, args);
+	va_end(args);
+	return error;
+}
+
+static void vsay(const char *format, va_list args)
+{
+	fprintf(stderr, "%s: ", program_invocation_short_name);
+	vfprintf(stderr, format, args);
+	fputc('\n', stderr);
+}
+
+void say(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsay(format, args);
+	va_end(args);
+}
+
+int fail(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsay(format, args);
+	va_end(args);
+	return EXIT_FAILED;
+}
+
+unsigned long long now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000ull + t.tv_nsec;
+}
+
+void progress_init(struct progress *progress, bool forced)
+{
+	progress->terminal = isatty(STDERR_FILENO);
+	progress->enabled = forced || progress->terminal;
+	progress->shown = false;
+	progress->last = now_ns() / 1e9;
+}
+
+void progress_show(struct progress *progress, const char *format, ...)
+{
+	double now = now_ns() / 1e9;
+	va_list args;
+
+	if (!progress->enabled || now - progress->last < (progress->terminal ? 0.5 : 10))
+		return;
+	progress->last = now;
+	progress->shown = true;
+	if (progress->terminal)
+		fputs("\r\033[K", stderr);
+	fprintf(stderr, "%s: ", program_invocation_short_name);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	if (!progress->terminal)
+		fputc('\n', stderr);
+	fflush(stderr);
+}
+
+void progress_end(struct progress *progress)
+{
+	if (progress->shown && progress->terminal)
+		fputs("\r\033[K", stderr);
+	progress->shown = false;
+}

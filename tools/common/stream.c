@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "stream.h"
+
+#include <inttypes.h>
+#include <stddef.h>
+
+#include "rashpa-fpga.h"
+#include "say.h"
+
+#define PAGE	RASHPA_STREAM_PAGE
+
+/* a + b * c, or UINT64_MAX if that is too much */
+static uint64_t reach(uint64_t a, uint64_t b, uint64_t c)
+{
+	uint64_t r;
+
+	if (__builtin_mul_overflow(b, c, &r) || __builtin_add_overflow(a, r, &r))
+		return UINT64_MAX;
+	return r;
+}
+
+static int check_dtp(const struct rashpa_stream *s, unsigned int i, char *why)
+{
+	const struct rashpa_stream_dtp *d = &s->dtp[i];
+	const struct rashpa_stream_origin *o = &s->origin[i];
+
+	if (d->dtp >= RFPGA_DTPS_MAX)
+		return because(why, -1, "dtp[%u].dtp is %" PRIu32 ", more than %d", i, d->dtp,
+			       RFPGA_DTPS_MAX - 1);
+	if (!d->width || !d->height ||
+	    (uint64_t)d->x + d->width > s->width || (uint64_t)d->y + d->height > s->height)
+		return because(why, -1, "dtp[%u] has a region outside the image", i);
+	if ((uint64_t)o->x + d->width > UINT32_MAX || (uint64_t)o->y + d->height > UINT32_MAX)
+		return because(why, -1, "origin[%u] is not a place in an image", i);
+	if (d->__reserved)
+		return because(why, -1, "dtp[%u].__reserved is not 0", i);
+	if (d->lock_offset % RFPGA_LOCK_SIZE || d->lock_offset < sizeof(*s) ||
+	    reach(d->lock_offset, 1, RFPGA_LOCK_SIZE) > s->data_offset)
+		return because(why, -1, "dtp[%u].lock_offset %" PRIu64 " is not between header and data",
+			       i, d->lock_offset);
+	if (d->doorbell_offset % 4 || d->doorbell_offset > RFPGA_BAR_DOORBELL_SIZE - 4)
+		return because(why, -1, "dtp[%u].doorbell_offset %" PRIu64 " is not in the doorbell BAR",
+			       i, d->doorbell_offset);
+	for (unsigned int j = 0; j < i; j++) {
+		if (s->dtp[j].dtp == d->dtp || s->dtp[j].lock_offset == d->lock_offset)
+			return because(why, -1, "dtp[%u] and dtp[%u] are the same process or lock record",
+				       j, i);
+	}
+	return 0;
+}
+
+int stream_check(const struct rashpa_stream *s, uint64_t length, char *why)
+{
+	uint64_t line, image, slot;
+
+	if (s->magic != RASHPA_STREAM_MAGIC)
+		return because(why, -1, "there is no stream header (magic %#" PRIx64 ")", s->magic);
+	if (s->header_size != sizeof(*s))
+		return because(why, -1, "header_size is %" PRIu32 " and not %zu: producer and consumer are of different versions",
+			       s->header_size, sizeof(*s));
+	if (s->state > RASHPA_STREAM_ENDED)
+		return because(why, -1, "state is %" PRIu32, s->state);
+	if (!s->width || !s->height)
+		return because(why, -1, "the image has no pixels");
+	if (s->pixel_bytes != 1 && s->pixel_bytes != 2 && s->pixel_bytes != 4 && s->pixel_bytes != 8)
+		return because(why, -1, "pixel_bytes is %" PRIu32 ", not 1, 2, 4 or 8", s->pixel_bytes);
+	if (!s->bunch || !s->slots || !s->sampling || !s->dataset_images)
+		return because(why, -1, "bunch, slots, sampling or dataset_images is 0");
+	if (!s->dtps || s->dtps > RASHPA_STREAM_DTPS)
+		return because(why, -1, "dtps is %" PRIu32 ", not 1 to %d", s->dtps, RASHPA_STREAM_DTPS);
+	if (s->fpga > 0xffff || s->vector > 0x7ff)
+		return because(why, -1, "fpga %" PRIu32 " or vector %" PRIu32 " is no such number",
+			       s->fpga, s->vector);
+	if (s->paced > 1 || s->__reserved)
+		return because(why, -1, "paced or __reserved is not what it may be");
+	if (s->data_offset < sizeof(*s) || s->data_offset % PAGE)
+		return because(why, -1, "data_offset %" PRIu64 " is in the header or not at a page",
+			       s->data_offset);
+
+	line = reach(0, s->width, s->pixel_bytes);
+	if (s->line_stride < line || s->line_stride % s->pixel_bytes)
+		return because(why, -1, "line_stride %" PRIu64 " is too small or not whole pixels",
+			       s->line_stride);
+	image = reach(line, s->height - 1, s->line_stride);
+	if (s->image_stride < image || s->image_stride % s->pixel_bytes)
+		return because(why, -1, "image_stride %" PRIu64 " is too small or not whole pixels",
+			       s->image_stride);
+	slot = reach(image, s->bunch - 1, s->image_stride);
+	if (s->slot_stride < slot || s->slot_stride % s->pixel_bytes)
+		return because(why, -1, "slot_stride %" PRIu64 " is too small or not whole pixels",
+			       s->slot_stride);
+	if (slot == UINT64_MAX ||
+	    reach(s->data_offset + slot, s->slots - 1, s->slot_stride) > length ||
+	    s->data_offset + slot < slot)
+		return because(why, -1, "%" PRIu32 " slots of %" PRIu64 " bytes at %" PRIu64 " are more than the buffer's %" PRIu64 " bytes",
+			       s->slots, s->slot_stride, s->data_offset, length);
+
+	/* Frame numbers stay far from wrapping. */
+	if (s->first_stack >> 40 || s->images >> 56)
+		return because(why, -1, "first_stack or images is absurdly large");
+	if (s->consumed >> 41)
+		return because(why, -1, "consumed is absurdly large");
+
+	for (unsigned int i = 0; i < s->dtps; i++) {
+		if (check_dtp(s, i, why))
+			return -1;
+	}
+	return 0;
+}
+
+int stream_copy(const volatile struct rashpa_stream *shared, uint64_t length,
+		struct rashpa_stream *copy, char *why)
+{
+	const volatile uint64_t *from = (const volatile uint64_t *)shared;
+	uint64_t *to = (uint64_t *)copy;
+
+	why[0] = '\0';
+	if (length < sizeof(*shared))
+		return because(why, -1, "the buffer is shorter than a stream header");
+	if (__atomic_load_n(&shared->magic, __ATOMIC_ACQUIRE) != RASHPA_STREAM_MAGIC)
+		return -1;
+	/* Copy once, and check the copy: the other side can change its memory at any time. */
+	for (size_t i = 0; i < sizeof(*shared) / sizeof(*to); i++)
+		to[i] = from[i];
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	if (__atomic_load_n(&shared->magic, __ATOMIC_RELAXED) != RASHPA_STREAM_MAGIC ||
+	    shared->generation != copy->generation)
+		return -1;
+	copy->magic = RASHPA_STREAM_MAGIC;
+	return stream_check(copy, length, why);
+}
+
+uint64_t stream_bytes(const struct rashpa_stream *s, uint64_t slots)
+{
+	return reach(s->data_offset, slots, s->slot_stride);
+}
+
+uint64_t stream_layout(struct rashpa_stream *s, uint64_t length)
+{
+	s->data_offset = 2 * PAGE;
+	s->line_stride = reach(0, s->width, s->pixel_bytes);
+	s->image_stride = reach(0, s->line_stride, s->height);
+	s->slot_stride = reach(PAGE - 1, s->image_stride, s->bunch) & ~(uint64_t)(PAGE - 1);
+	for (unsigned int i = 0; i < s->dtps; i++)
+		s->dtp[i].lock_offset = PAGE + i * RFPGA_LOCK_SIZE;
+	return length < s->data_offset ? 0 : (length - s->data_offset) / s->slot_stride;
+}
+
+uint64_t stream_end(const struct rashpa_stream *s)
+{
+	if (!s->images)
+		return UINT64_MAX;
+	return s->first_stack + (s->images + s->bunch - 1) / s->bunch;
+}
+
+uint32_t stream_stack_images(const struct rashpa_stream *s, uint64_t k)
+{
+	uint64_t done = (k - s->first_stack) * s->bunch;
+
+	if (!s->images)
+		return s->bunch;
+	if (k < s->first_stack || done >= s->images)
+		return 0;
+	return s->images - done < s->bunch ? s->images - done : s->bunch;
+}
+
+_Static_assert(sizeof(struct rashpa_stream) % sizeof(uint64_t) == 0, "copied in words");
+_Static_assert(sizeof(struct rashpa_stream) <= PAGE, "the header is one page");

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The stream header of a buffer: layout and validation. */
+#ifndef STREAM_H
+#define STREAM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "rashpa-stream.h"
+
+/*
+ * Take a copy of the header at the beginning of a buffer of length bytes, and believe only
+ * what is inside the buffer. 0, or -1 with the reason in why[WHY_SIZE]; -1 and an empty
+ * reason if there is no stream (no magic), or if the header was being changed.
+ */
+int stream_copy(const volatile struct rashpa_stream *shared, uint64_t length,
+		struct rashpa_stream *copy, char *why);
+
+/* The second half: check a copy. */
+int stream_check(const struct rashpa_stream *s, uint64_t length, char *why);
+
+/*
+ * Given width, height, pixel_bytes, bunch and dtps: strides and offsets of a buffer, and
+ * how many slots fit into length bytes.
+ */
+uint64_t stream_layout(struct rashpa_stream *s, uint64_t length);
+uint64_t stream_bytes(const struct rashpa_stream *s, uint64_t slots);
+
+/* Images in stack k of this run: bunch, or what is left for the last one, or 0. */
+uint32_t stream_stack_images(const struct rashpa_stream *s, uint64_t k);
+
+/* Number of the first stack after this run; UINT64_MAX if it is endless. */
+uint64_t stream_end(const struct rashpa_stream *s);
+
+#endif /* STREAM_H */

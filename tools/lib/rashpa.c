@@ -1,0 +1,391 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* librashpa: see rashpa.h */
+#include "rashpa.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
+
+static _Thread_local char reason[RASHPA_REASON_SIZE];
+
+const char *rashpa_reason(void)
+{
+	return reason;
+}
+
+__attribute__((format(printf, 2, 3)))
+static int fail(int error, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(reason, sizeof(reason), format, args);
+	va_end(args);
+	return -error;
+}
+
+const char *rashpa_device_directory(void)
+{
+	const char *dir = secure_getenv("RASHPA_DEV");
+
+	return dir && *dir ? dir : "/dev/rashpa";
+}
+
+int rashpa_ioctl(int fd, unsigned long request, void *arg, size_t size)
+{
+	struct rashpa_head *head = arg;
+	int error;
+
+	reason[0] = '\0';
+	head->size = size;
+	head->reason = (uintptr_t)reason;
+	head->reason_size = sizeof(reason);
+	if (ioctl(fd, request, arg) >= 0)
+		return 0;
+
+	error = errno;
+	if (error == ENOTTY)
+		return fail(error, "this is not a rashpa node, or its driver is older than this library");
+	if (!reason[0])
+		fail(error, "%s", strerror(error));
+	return -error;
+}
+
+static int open_node(const char *path, int flags)
+{
+	int fd = open(path, flags | O_CLOEXEC);
+	int error = errno;
+
+	if (fd >= 0)
+		return fd;
+	switch (error) {
+	case ENOENT:
+		return fail(error, "%s is not there", path);
+	case EACCES:
+		return fail(error, "%s may not be opened: become a member of the group rashpa, or root", path);
+	default:
+		return fail(error, "%s: %s", path, strerror(error));
+	}
+}
+
+static int copy_name(char *to, size_t size, const char *name)
+{
+	size_t length = strlen(name);
+
+	if (length >= size)
+		return fail(ENAMETOOLONG, "the name \"%s\" is longer than %zu characters", name, size - 1);
+	memset(to, 0, size);
+	memcpy(to, name, length);
+	return 0;
+}
+
+/* --- memory --- */
+
+int rashpa_memory_open(void)
+{
+	char path[PATH_MAX];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/memory", rashpa_device_directory());
+	fd = open_node(path, O_RDWR);
+	if (fd == -ENOENT)
+		fail(ENOENT, "%s is not there: load the driver (modprobe rashpa)", path);
+	return fd;
+}
+
+int rashpa_alloc(int memory, struct rashpa_alloc *alloc)
+{
+	int error = rashpa_ioctl(memory, RASHPA_IOC_ALLOC, alloc, sizeof(*alloc));
+
+	return error ? error : alloc->out_fd;
+}
+
+int rashpa_open_name(int memory, const char *name)
+{
+	struct rashpa_open arg = {};
+	int error = copy_name(arg.name, sizeof(arg.name), name);
+
+	if (!error)
+		error = rashpa_ioctl(memory, RASHPA_IOC_OPEN, &arg, sizeof(arg));
+	return error ? error : arg.out_fd;
+}
+
+int rashpa_remove(int memory, const char *name)
+{
+	struct rashpa_remove arg = {};
+	int error = copy_name(arg.name, sizeof(arg.name), name);
+
+	return error ? error : rashpa_ioctl(memory, RASHPA_IOC_REMOVE, &arg, sizeof(arg));
+}
+
+int rashpa_query(int memory, struct rashpa_query *query)
+{
+	return rashpa_ioctl(memory, RASHPA_IOC_QUERY, query, sizeof(*query));
+}
+
+int rashpa_info(int node, struct rashpa_info *info)
+{
+	return rashpa_ioctl(node, RASHPA_IOC_INFO, info, sizeof(*info));
+}
+
+/* --- buffers --- */
+
+int rashpa_buffer_open(const char *name, int flags)
+{
+	char path[PATH_MAX];
+	int fd;
+
+	/* A name is one file in one directory, whatever the caller was given. */
+	if (!*name || *name == '.' || strchr(name, '/'))
+		return fail(EINVAL, "\"%s\" is not the name of a buffer", name);
+	if (strlen(name) >= RASHPA_NAME_SIZE)
+		return fail(ENAMETOOLONG, "the name \"%s\" is longer than %d characters", name,
+			    RASHPA_NAME_SIZE - 1);
+	snprintf(path, sizeof(path), "%s/buffer/%s", rashpa_device_directory(), name);
+	fd = open_node(path, flags);
+	if (fd == -ENOENT)
+		fail(ENOENT, "there is no buffer \"%s\": make it (rashpactl buffer create %s SIZE)",
+		     name, name);
+	return fd;
+}
+
+int rashpa_buffer_dmabuf(int buffer)
+{
+	struct rashpa_dmabuf arg = {};
+	int error = rashpa_ioctl(buffer, RASHPA_IOC_DMABUF, &arg, sizeof(arg));
+
+	return error ? error : arg.out_fd;
+}
+
+static int is_buffer(const struct dirent *entry)
+{
+	return entry->d_name[0] != '.';
+}
+
+int rashpa_buffer_list(char ***names)
+{
+	struct dirent **entries;
+	char path[PATH_MAX];
+	char **list;
+	int i, n;
+
+	*names = NULL;
+	snprintf(path, sizeof(path), "%s/buffer", rashpa_device_directory());
+	n = scandir(path, &entries, is_buffer, versionsort);
+	if (n < 0)
+		return errno == ENOENT ? 0 : fail(errno, "%s: %s", path, strerror(errno));
+	list = calloc(n + 1, sizeof(*list));
+	for (i = 0; i < n; i++) {
+		if (list)
+			list[i] = strdup(entries[i]->d_name);
+		free(entries[i]);
+	}
+	free(entries);
+	for (i = 0; list && i < n; i++) {
+		if (list[i])
+			continue;
+		rashpa_list_free(list, n);
+		list = NULL;
+	}
+	if (!list)
+		return fail(ENOMEM, "no memory for the list of buffers");
+	*names = list;
+	return n;
+}
+
+void rashpa_list_free(char **names, int count)
+{
+	for (int i = 0; names && i < count; i++)
+		free(names[i]);
+	free(names);
+}
+
+/* --- bound PCI functions --- */
+
+static int is_device(const struct dirent *entry)
+{
+	unsigned int number;
+	int end = 0;
+
+	return sscanf(entry->d_name, "fpga%u%n", &number, &end) == 1 && !entry->d_name[end];
+}
+
+int rashpa_device_list(unsigned int **numbers)
+{
+	struct dirent **entries;
+	const char *path = rashpa_device_directory();
+	unsigned int *list;
+	int i, n;
+
+	*numbers = NULL;
+	n = scandir(path, &entries, is_device, versionsort);
+	if (n < 0)
+		return errno == ENOENT ? 0 : fail(errno, "%s: %s", path, strerror(errno));
+	list = calloc(n + 1, sizeof(*list));
+	for (i = 0; i < n; i++) {
+		if (list)
+			list[i] = strtoul(entries[i]->d_name + strlen("fpga"), NULL, 10);
+		free(entries[i]);
+	}
+	free(entries);
+	if (!list)
+		return fail(ENOMEM, "no memory for the list of devices");
+	*numbers = list;
+	return n;
+}
+
+int rashpa_device_open(unsigned int number)
+{
+	char path[PATH_MAX];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/fpga%u", rashpa_device_directory(), number);
+	fd = open_node(path, O_RDWR);
+	if (fd == -ENOENT)
+		fail(ENOENT, "%s is not there: bind a function (rashpactl list, rashpactl bind)", path);
+	return fd;
+}
+
+int rashpa_device_info(int device, struct rashpa_device_info *info)
+{
+	memset(info, 0, sizeof(*info));
+	return rashpa_ioctl(device, RASHPA_IOC_DEVICE_INFO, info, sizeof(*info));
+}
+
+int rashpa_region_info(int device, unsigned int bar, struct rashpa_region_info *info)
+{
+	memset(info, 0, sizeof(*info));
+	info->bar = bar;
+	return rashpa_ioctl(device, RASHPA_IOC_REGION_INFO, info, sizeof(*info));
+}
+
+int rashpa_profile(int device, struct rashpa_profile *profile)
+{
+	return rashpa_ioctl(device, RASHPA_IOC_PROFILE, profile, sizeof(*profile));
+}
+
+int rashpa_window(int device, struct rashpa_window *window)
+{
+	int error = rashpa_ioctl(device, RASHPA_IOC_WINDOW, window, sizeof(*window));
+
+	return error ? error : window->out_fd;
+}
+
+int rashpa_map(int device, struct rashpa_map *map)
+{
+	int error = rashpa_ioctl(device, RASHPA_IOC_MAP, map, sizeof(*map));
+
+	return error ? error : map->out_fd;
+}
+
+int rashpa_program(int map, struct rashpa_program *program)
+{
+	return rashpa_ioctl(map, RASHPA_IOC_PROGRAM, program, sizeof(*program));
+}
+
+int rashpa_table_map(int map, uint64_t size, const struct rashpa_table **table)
+{
+	void *address = mmap(NULL, size, PROT_READ, MAP_SHARED, map, 0);
+
+	*table = NULL;
+	if (address == MAP_FAILED && (errno == EPERM || errno == EACCES))
+		return fail(EPERM, "the addresses are not disclosed: CAP_SYS_RAWIO or a profile with \"disclose\" is needed");
+	if (address == MAP_FAILED)
+		return fail(errno, "cannot map the table of addresses: %s", strerror(errno));
+	*table = address;
+	return 0;
+}
+
+void rashpa_table_unmap(const struct rashpa_table *table, uint64_t size)
+{
+	if (table)
+		munmap((void *)(uintptr_t)table, size);
+}
+
+int rashpa_quiesce(int device, uint64_t *time_ns)
+{
+	struct rashpa_quiesce arg = {};
+	int error = rashpa_ioctl(device, RASHPA_IOC_QUIESCE, &arg, sizeof(arg));
+
+	if (!error && time_ns)
+		*time_ns = arg.out_time_ns;
+	return error;
+}
+
+int rashpa_reset(int device)
+{
+	struct rashpa_reset arg = {};
+
+	return rashpa_ioctl(device, RASHPA_IOC_RESET, &arg, sizeof(arg));
+}
+
+/* --- events --- */
+
+int rashpa_events(int device, unsigned int depth)
+{
+	struct rashpa_events arg = { .depth = depth };
+	int error = rashpa_ioctl(device, RASHPA_IOC_EVENTS, &arg, sizeof(arg));
+
+	return error ? error : arg.out_fd;
+}
+
+int rashpa_source_add(int channel, unsigned int kind, unsigned int index)
+{
+	struct rashpa_source_add arg = { .kind = kind, .index = index };
+	int error = rashpa_ioctl(channel, RASHPA_IOC_SOURCE_ADD, &arg, sizeof(arg));
+
+	return error ? error : (int)arg.out_id;
+}
+
+int rashpa_source_del(int channel, unsigned int id)
+{
+	struct rashpa_source_del arg = { .id = id };
+
+	return rashpa_ioctl(channel, RASHPA_IOC_SOURCE_DEL, &arg, sizeof(arg));
+}
+
+int rashpa_eventfd(int channel, unsigned int id, int fd)
+{
+	struct rashpa_eventfd arg = { .fd = fd, .id = id };
+
+	return rashpa_ioctl(channel, RASHPA_IOC_EVENTFD, &arg, sizeof(arg));
+}
+
+int rashpa_signal(int channel, uint64_t value)
+{
+	struct rashpa_signal arg = { .value = value };
+
+	return rashpa_ioctl(channel, RASHPA_IOC_SIGNAL, &arg, sizeof(arg));
+}
+
+/* --- names --- */
+
+static const char *pick(const char *const *names, size_t count, unsigned int n)
+{
+	return n < count && names[n] ? names[n] : "?";
+}
+
+#define NAMES(function, ...)						\
+	const char *function(unsigned int n)				\
+	{								\
+		static const char *const names[] = { __VA_ARGS__ };	\
+									\
+		return pick(names, ARRAY_SIZE(names), n);		\
+	}
+
+NAMES(rashpa_backend_name, "auto", "cma", "contig")
+NAMES(rashpa_cache_name, "default", "cached", "wc", "uc")
+NAMES(rashpa_class_name, NULL, "host", "iova", "peer")
+NAMES(rashpa_kind_name, NULL, "buffer", "window", "foreign")
+NAMES(rashpa_source_name, NULL, "vector", "device", "software")
+NAMES(rashpa_device_event_name, NULL, "quiesced", "reset", "stuck", "gone")
+NAMES(rashpa_state_name, "ready", "stuck")

@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * librashpa: one function for each operation of the rashpa driver.
+ *
+ * The structs and their fields are those of <linux/rashpa.h>, which is the reference.
+ */
+#ifndef RASHPA_H
+#define RASHPA_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <linux/rashpa.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/**
+ * DOC: Conventions
+ *
+ * - Functions return 0, a file descriptor or a number (>= 0), or a negative errno. errno
+ *   itself is not a part of the interface.
+ * - After a failure rashpa_reason() has a sentence that names the thing, the reason and,
+ *   where it is known, the remedy.
+ * - The functions that take a struct fill in &struct rashpa_head (``size``, ``reason``,
+ *   ``reason_size``); ``head.flags`` and all other fields are the caller's. Begin with a
+ *   struct of zeros.
+ * - File descriptors are close-on-exec and belong to the caller.
+ * - There is no hidden state but the sentence of each thread: every function may be called from
+ *   any thread.
+ * - The nodes are searched in the directory of the environment variable ``RASHPA_DEV``, or in
+ *   /dev/rashpa. Set-uid programs ignore the variable.
+ */
+
+/**
+ * rashpa_reason() - the sentence of this thread's last failure
+ *
+ * Return: a string that stays valid until the next call of this library in this thread, never NULL.
+ */
+const char *rashpa_reason(void);
+
+/**
+ * rashpa_device_directory() - directory of the nodes
+ *
+ * Return: a string, never NULL.
+ */
+const char *rashpa_device_directory(void);
+
+/**
+ * rashpa_ioctl() - any operation, also one that this library does not know
+ * @fd: node or object
+ * @request: RASHPA_IOC_*
+ * @arg: struct that begins with &struct rashpa_head; its size and reason are filled in
+ * @size: sizeof(\*arg)
+ *
+ * Return: 0 or a negative errno.
+ */
+int rashpa_ioctl(int fd, unsigned long request, void *arg, size_t size);
+
+/* --- memory --- */
+
+/**
+ * rashpa_memory_open() - open the memory node
+ *
+ * Return: a file descriptor or a negative errno.
+ */
+int rashpa_memory_open(void);
+
+/**
+ * rashpa_alloc() - make a contiguous, zeroed buffer
+ * @memory: from rashpa_memory_open()
+ * @alloc: see &struct rashpa_alloc
+ *
+ * Return: its dma-buf fd (also in @alloc->out_fd) or a negative errno.
+ */
+int rashpa_alloc(int memory, struct rashpa_alloc *alloc);
+
+/**
+ * rashpa_open_name() - the dma-buf of a named buffer
+ * @memory: from rashpa_memory_open()
+ * @name: name of the buffer
+ *
+ * Return: a dma-buf fd or a negative errno.
+ */
+int rashpa_open_name(int memory, const char *name);
+
+/**
+ * rashpa_remove() - take the name of a buffer away
+ * @memory: from rashpa_memory_open()
+ * @name: name of the buffer
+ *
+ * Return: 0 or a negative errno, -EBUSY if the buffer is in use.
+ */
+int rashpa_remove(int memory, const char *name);
+
+/**
+ * rashpa_query() - what would fit
+ * @memory: from rashpa_memory_open()
+ * @query: see &struct rashpa_query
+ *
+ * Return: 0 or a negative errno.
+ */
+int rashpa_query(int memory, struct rashpa_query *query);
+
+/**
+ * rashpa_info() - what a memory is
+ * @node: the memory node, or a buffer's node with @info->fd -1
+ * @info: see &struct rashpa_info; @info->fd is any dma-buf fd
+ *
+ * Return: 0 or a negative errno.
+ */
+int rashpa_info(int node, struct rashpa_info *info);
+
+/* --- buffers --- */
+
+/**
+ * rashpa_buffer_open() - open the node of a named buffer
+ * @name: name of the buffer
+ * @flags: O_RDONLY or O_RDWR
+ *
+ * mmap() the result to reach the memory.
+ *
+ * Return: a file descriptor or a negative errno.
+ */
+int rashpa_buffer_open(const char *name, int flags);
+
+/**
+ * rashpa_buffer_dmabuf() - the dma-buf of an opened buffer node
+ * @buffer: from rashpa_buffer_open()
+ *
+ * Return: a dma-buf fd or a negative errno.
+ */
+int rashpa_buffer_dmabuf(int buffer);
+
+/**
+ * rashpa_buffer_list() - names of all named buffers, sorted
+ * @names: becomes an array; free it with rashpa_list_free()
+ *
+ * Return: number of names, 0 if the driver is not loaded, or a negative errno.
+ */
+int rashpa_buffer_list(char ***names);
+
+/**
+ * rashpa_list_free() - free what rashpa_buffer_list() returned
+ * @names: the array
+ * @count: number of names
+ */
+void rashpa_list_free(char **names, int count);
+
+/* --- bound PCI functions --- */
+
+/**
+ * rashpa_device_list() - numbers N of all /dev/rashpa/fpgaN, sorted
+ * @numbers: becomes an array; free() it
+ *
+ * Return: number of devices, 0 if the driver is not loaded, or a negative errno.
+ */
+int rashpa_device_list(unsigned int **numbers);
+
+/**
+ * rashpa_device_open() - open /dev/rashpa/fpgaN
+ * @number: N
+ *
+ * Return: a file descriptor or a negative errno.
+ */
+int rashpa_device_open(unsigned int number);
+
+/**
+ * rashpa_device_info() - identity and state of the function
+ * @device: from rashpa_device_open()
+ * @info: filled in
+ *
+ * Return: 0 or a negative errno.
+ */
+int rashpa_device_info(int device, struct rashpa_device_info *info);
+
+/**
+ * rashpa_region_info() - one BAR
+ * @device: from rashpa_device_open()
+ * @bar: 0 to 5
+ * @info: filled in
+ *
+ * Return: 0 or a negative errno.
+ */
+int rashpa_region_info(int device, unsigned int bar, struct rashpa_region_info *info);
+
+/**
+ * rashpa_profile() - tell the driver what differs from board to board
+ * @device: from rashpa_device_open()
+ * @profile: see &struct rashpa_profile
+ *
+ * Return: 0 or a negative errno.
+ */
+int rashpa_profile(int device, struct rashpa_profile *profile);
+
+/**
+ * rashpa_window() - a range of a BAR as a memory
+ * @device: from rashpa_device_open()
+ * @window: see &struct rashpa_window
+ *
+ * Return: its dma-buf fd (also in @window->out_fd) or a negative errno.
+ */
+int rashpa_window(int device, struct rashpa_window *window);
+
+/**
+ * rashpa_map() - translate a memory for a function
+ * @device: from rashpa_device_open()
+ * @map: see &struct rashpa_map
+ *
+ * Return: the map (also in @map->out_fd) or a negative errno.
+ */
+int rashpa_map(int device, struct rashpa_map *map);
+
+/**
+ * rashpa_program() - let the kernel write a map's table into the function
+ * @map: from rashpa_map()
+ * @program: see &struct rashpa_program
+ *
+ * Return: 0 or a negative errno.
+ */
+int rashpa_program(int map, struct rashpa_program *program);
+
+/**
+ * rashpa_table_map() - see the addresses of a map
+ * @map: from rashpa_map()
+ * @size: out_table_size of the same map
+ * @table: becomes the read-only mapping; rashpa_table_unmap() it
+ *
+ * Return: 0 or a negative errno, -EPERM if the addresses are not disclosed.
+ */
+int rashpa_table_map(int map, uint64_t size, const struct rashpa_table **table);
+
+/**
+ * rashpa_table_unmap() - undo rashpa_table_map()
+ * @table: the mapping
+ * @size: as it was mapped
+ */
+void rashpa_table_unmap(const struct rashpa_table *table, uint64_t size);
+
+/**
+ * rashpa_quiesce() - stop all DMA of the function now
+ * @device: from rashpa_device_open()
+ * @time_ns: how long it took, or NULL
+ *
+ * Return: 0 or a negative errno.
+ */
+int rashpa_quiesce(int device, uint64_t *time_ns);
+
+/**
+ * rashpa_reset() - function reset
+ * @device: from rashpa_device_open()
+ *
+ * Return: 0 or a negative errno.
+ */
+int rashpa_reset(int device);
+
+/* --- events --- */
+
+/**
+ * rashpa_events() - make an event channel
+ * @device: from rashpa_device_open()
+ * @depth: records that its queue holds, 0 for the default
+ *
+ * read() &struct rashpa_event from it; poll() it.
+ *
+ * Return: the channel or a negative errno.
+ */
+int rashpa_events(int device, unsigned int depth);
+
+/**
+ * rashpa_source_add() - listen to a source
+ * @channel: from rashpa_events()
+ * @kind: enum rashpa_source
+ * @index: number of the vector, or 0
+ *
+ * Return: id of the source in the records (> 0) or a negative errno.
+ */
+int rashpa_source_add(int channel, unsigned int kind, unsigned int index);
+
+/**
+ * rashpa_source_del() - stop listening
+ * @channel: from rashpa_events()
+ * @id: from rashpa_source_add()
+ *
+ * Return: 0 or a negative errno.
+ */
+int rashpa_source_del(int channel, unsigned int id);
+
+/**
+ * rashpa_eventfd() - signal an eventfd as well
+ * @channel: from rashpa_events()
+ * @id: from rashpa_source_add(), 0 for all sources
+ * @fd: the eventfd, -1 to stop
+ *
+ * Return: 0 or a negative errno.
+ */
+int rashpa_eventfd(int channel, unsigned int id, int fd);
+
+/**
+ * rashpa_signal() - make a software event
+ * @channel: from rashpa_events(), with RASHPA_SOURCE_SOFTWARE
+ * @value: goes into the record
+ *
+ * Return: 0 or a negative errno.
+ */
+int rashpa_signal(int channel, uint64_t value);
+
+/* --- names of numbers, for people --- */
+
+/** rashpa_backend_name() - "auto", "cma", "contig", or "?" */
+const char *rashpa_backend_name(unsigned int backend);
+/** rashpa_cache_name() - "default", "cached", "wc", "uc", or "?" */
+const char *rashpa_cache_name(unsigned int cache);
+/** rashpa_class_name() - "host", "iova", "peer", or "?" */
+const char *rashpa_class_name(unsigned int map_class);
+/** rashpa_kind_name() - "buffer", "window", "foreign", or "?" */
+const char *rashpa_kind_name(unsigned int kind);
+/** rashpa_source_name() - "vector", "device", "software", or "?" */
+const char *rashpa_source_name(unsigned int kind);
+/** rashpa_device_event_name() - "quiesced", "reset", "stuck", "gone", or "?" */
+const char *rashpa_device_event_name(unsigned int event);
+/** rashpa_state_name() - "ready", "stuck", or "?" */
+const char *rashpa_state_name(unsigned int state);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* RASHPA_H */

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* rashpactl bind, unbind */
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <unistd.h>
+
+#include "fpga.h"
+#include "json-out.h"
+#include "profile.h"
+#include "rashpa.h"
+#include "rashpactl.h"
+
+#define NODE_MS		5000
+
+struct bind {
+	const char *what, *profile;
+	bool force, json;
+};
+
+static const struct argp_option bind_options[] = {
+	{ "profile", 'p', "FILE", 0, "device profile (default: found by the ids)", 0 },
+	{ "force", 'f', NULL, 0, "take the function away from another driver", 0 },
+	{ "json", 'j', NULL, 0, "JSON on standard output", 0 },
+	{}
+};
+
+static error_t parse_bind(int key, char *arg, struct argp_state *state)
+{
+	struct bind *b = state->input;
+
+	switch (key) {
+	case 'p':
+		b->profile = arg;
+		break;
+	case 'f':
+		b->force = true;
+		break;
+	case 'j':
+		b->json = true;
+		break;
+	case ARGP_KEY_ARG:
+		if (state->arg_num)
+			return ARGP_ERR_UNKNOWN;
+		b->what = arg;
+		break;
+	case ARGP_KEY_NO_ARGS:
+		argp_error(state, "give BDF or VENDOR:DEVICE");
+		break;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+	return 0;
+}
+
+/* BDF, or vendor:device if there is exactly one that is not bound. */
+static int find_function(const char *what, struct pci_function *function)
+{
+	struct pci_function *list;
+	unsigned int vendor, device;
+	int end = 0, n, seen = 0, open = 0;
+	char bdf[BDF_SIZE];
+
+	if (parse_bdf(what, bdf))
+		return pci_read(bdf, function) ? 0 : EXIT_FAILED;
+	if (sscanf(what, "%4x:%4x%n", &vendor, &device, &end) != 2 || what[end]) {
+		say("\"%s\" is neither BDF (0000:01:00.0) nor VENDOR:DEVICE (1234:5250)", what);
+		return EXIT_USAGE;
+	}
+	n = pci_list(&list);
+	for (int i = 0; i < n; i++) {
+		if (list[i].vendor != vendor || list[i].device != device)
+			continue;
+		seen++;
+		/* Prefer one that is free. */
+		if (seen == 1 || list[i].fpga < 0)
+			*function = list[i];
+		open += list[i].fpga < 0;
+	}
+	free(list);
+	if (n < 0)
+		return EXIT_FAILED;
+	if (!seen)
+		return fail("there is no PCI function %s: see lspci -nn", what);
+	if (open > 1)
+		return fail("%d functions are %s: name one (rashpactl list)", open, what);
+	return 0;
+}
+
+/* The node appears when the device manager has made it: wait for it, watching its folder. */
+static int wait_node(unsigned int number)
+{
+	uint64_t end = now_ns() + NODE_MS * 1000000ull;
+	struct pollfd pollfd = { .events = POLLIN };
+	char path[512], event[4096];
+	bool there;
+
+	snprintf(path, sizeof(path), "%s/fpga%u", rashpa_device_directory(), number);
+	pollfd.fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+	if (pollfd.fd >= 0)
+		inotify_add_watch(pollfd.fd, rashpa_device_directory(), IN_CREATE | IN_ATTRIB);
+	while (!(there = !access(path, F_OK)) && now_ns() < end) {
+		poll(&pollfd, 1, 100);
+		while (pollfd.fd >= 0 && read(pollfd.fd, event, sizeof(event)) > 0)
+			;
+	}
+	if (pollfd.fd >= 0)
+		close(pollfd.fd);
+	if (there)
+		return 0;
+	return fail("%s did not appear within %d s: is devtmpfs mounted on /dev?", path, NODE_MS / 1000);
+}
+
+static int release(const char *bdf)
+{
+	int error = write_text(bdf, PCI_DEVICES "/%s/driver/unbind", bdf);
+	int cleared = write_text("\n", PCI_DEVICES "/%s/driver_override", bdf);
+
+	if (error && error != -ENOENT)
+		return fail("%s: cannot unbind: %s", bdf, strerror(-error));
+	if (cleared)
+		return fail("%s: cannot clear driver_override: %s", bdf, strerror(-cleared));
+	return 0;
+}
+
+static int take_over(const struct bind *b, struct pci_function *f)
+{
+	int error;
+
+	if (f->fpga >= 0)
+		return fail("%s is bound already, as fpga%d: unbind it first (rashpactl unbind fpga%d)",
+			    f->bdf, f->fpga, f->fpga);
+	if (*f->driver && !b->force)
+		return fail("%s is served by the driver %s: give --force to take it away", f->bdf, f->driver);
+	if (access(PCI_DRIVER, F_OK))
+		return fail("the driver is not loaded: modprobe rashpa");
+	if (*f->driver) {
+		error = write_text(f->bdf, PCI_DEVICES "/%s/driver/unbind", f->bdf);
+		if (error)
+			return fail("%s: cannot take it from the driver %s: %s", f->bdf, f->driver,
+				    strerror(-error));
+	}
+	error = write_text("rashpa", PCI_DEVICES "/%s/driver_override", f->bdf);
+	if (error)
+		return fail("%s: cannot set driver_override: %s%s", f->bdf, strerror(-error),
+			    error == -EACCES ? " (be root)" : "");
+	error = write_text(f->bdf, PCI_DRIVER "/bind");
+	if (error) {
+		write_text("\n", PCI_DEVICES "/%s/driver_override", f->bdf);
+		return fail("%s: the driver refused it: %s (the kernel log says more)", f->bdf,
+			    strerror(-error));
+	}
+	if (pci_read(f->bdf, f) && f->fpga >= 0)
+		return 0;
+	release(f->bdf);
+	return fail("%s: the driver took it, but made no fpgaN: see the kernel log", f->bdf);
+}
+
+static int apply(const struct bind *b, const struct pci_function *f, struct profile *profile, int found)
+{
+	struct fpga fpga = FPGA_NONE;
+	char why[WHY_SIZE];
+	int result = 0;
+
+	if (!found) {
+		say("no profile knows %04" PRIx32 ":%04" PRIx32 ": windows need CAP_SYS_RAWIO, and DMA is stopped by bus mastering alone",
+		    f->vendor, f->device);
+		return 0;
+	}
+	if (fpga_open(&fpga, f->fpga, why) || profile_apply(profile, fpga.device, why))
+		result = fail("%s%s%s", b->profile ? "" : f->bdf, b->profile ? "" : ": ", why);
+	fpga_close(&fpga);
+	return result;
+}
+
+int cmd_bind(int argc, char **argv)
+{
+	static const struct argp argp = {
+		bind_options, parse_bind, "BDF|VENDOR:DEVICE",
+		"Give a PCI function to the driver, apply its profile, and print fpgaN.",
+		NULL, NULL, NULL,
+	};
+	static struct profile profile;
+	struct pci_function function;
+	struct json_object *o;
+	struct bind b = {};
+	char why[WHY_SIZE];
+	int result, found;
+
+	argp_parse(&argp, argc, argv, 0, NULL, &b);
+	result = find_function(b.what, &function);
+	if (result)
+		return result;
+	/* A bad profile must not leave a bound function behind. */
+	if (b.profile)
+		found = profile_load(&profile, b.profile, why) ? -1 : 1;
+	else
+		found = profile_find(&profile, function.vendor, function.device, why);
+	if (found < 0)
+		return fail("%s", why);
+
+	result = take_over(&b, &function);
+	if (result)
+		return result;
+	result = wait_node(function.fpga);
+	if (!result)
+		result = apply(&b, &function, &profile, found);
+	if (result) {
+		release(function.bdf);
+		return result;
+	}
+	if (b.json) {
+		o = json_object_new_object();
+		put_int(o, "fpga", function.fpga);
+		put_text(o, "bdf", function.bdf);
+		put_text(o, "profile", found ? profile.name : NULL);
+		return json_finish(o, "-") ? EXIT_FAILED : 0;
+	}
+	printf("fpga%d\n", function.fpga);
+	return 0;
+}
+
+int cmd_unbind(int argc, char **argv)
+{
+	const char *what;
+	const struct simple simple = {
+		"BDF|fpgaN", "Take a function back from the driver. All DMA is stopped before.", 1, &what, NULL,
+	};
+	struct pci_function *list, function = { .fpga = -1 };
+	unsigned int number;
+	char bdf[BDF_SIZE];
+	int n;
+
+	parse_simple(&simple, argc, argv);
+	if (parse_bdf(what, bdf)) {
+		if (!pci_read(bdf, &function))
+			return EXIT_FAILED;
+	} else if (parse_fpga(what, &number)) {
+		n = pci_list(&list);
+		for (int i = 0; i < n; i++) {
+			if (list[i].fpga == (int)number)
+				function = list[i];
+		}
+		free(list);
+		if (n < 0)
+			return EXIT_FAILED;
+	} else {
+		say("\"%s\" is neither BDF nor fpgaN", what);
+		return EXIT_USAGE;
+	}
+	if (strcmp(function.driver, "rashpa"))
+		return fail("%s is not bound to rashpa: see rashpactl list", what);
+	return release(function.bdf);
+}

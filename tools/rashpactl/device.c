@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* rashpactl quiesce, reset, profile */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "fpga.h"
+#include "json-out.h"
+#include "profile.h"
+#include "rashpa.h"
+#include "rashpactl.h"
+
+static int open_named(struct fpga *fpga, const char *text)
+{
+	char why[WHY_SIZE];
+	unsigned int n;
+
+	if (!parse_fpga(text, &n)) {
+		say("\"%s\" is not fpgaN: see rashpactl list", text);
+		return EXIT_USAGE;
+	}
+	return fpga_open(fpga, n, why) ? fail("%s", why) : 0;
+}
+
+int cmd_quiesce(int argc, char **argv)
+{
+	struct fpga fpga = FPGA_NONE;
+	const char *name;
+	bool json = false;
+	const struct simple simple = {
+		"fpgaN", "Stop all DMA of a function, now.", 1, &name, &json,
+	};
+	struct json_object *o;
+	uint64_t ns = 0;
+	int result;
+
+	parse_simple(&simple, argc, argv);
+	result = open_named(&fpga, name);
+	if (result)
+		return result;
+	if (rashpa_quiesce(fpga.device, &ns)) {
+		result = fail("fpga%u: %s", fpga.number, rashpa_reason());
+	} else if (json) {
+		o = json_object_new_object();
+		put_u64(o, "time_ns", ns);
+		result = json_finish(o, "-") ? EXIT_FAILED : 0;
+	} else {
+		printf("fpga%u: stopped in %.3f ms\n", fpga.number, ns / 1e6);
+	}
+	fpga_close(&fpga);
+	return result;
+}
+
+int cmd_reset(int argc, char **argv)
+{
+	struct fpga fpga = FPGA_NONE;
+	const char *name;
+	const struct simple simple = {
+		"fpgaN", "Reset a function. All DMA is stopped before.", 1, &name, NULL,
+	};
+	int result;
+
+	parse_simple(&simple, argc, argv);
+	result = open_named(&fpga, name);
+	if (!result && rashpa_reset(fpga.device))
+		result = fail("fpga%u: %s", fpga.number, rashpa_reason());
+	fpga_close(&fpga);
+	return result;
+}
+
+int cmd_profile(int argc, char **argv)
+{
+	static struct profile profile;
+	char why[WHY_SIZE];
+	const char *path;
+	const struct simple simple = {
+		"FILE", "Check a device profile, without a device.", 1, &path, NULL,
+	};
+
+	parse_simple(&simple, argc, argv);
+	if (profile_load(&profile, path, why))
+		return fail("%s", why);
+	printf("%s: %u windows, %u quiesce steps, %s\n", profile.name, profile.n_windows,
+	       profile.n_steps, profile.has_table ? "an address table" : "no address table");
+	return 0;
+}

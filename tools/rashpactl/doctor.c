@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* rashpactl doctor: what on this machine helps or hinders */
+#include <dirent.h>
+#include <errno.h>
+#include <grp.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "fpga.h"
+#include "json-out.h"
+#include "parse.h"
+#include "rashpa.h"
+#include "rashpactl.h"
+
+enum verdict { OK, NOTE, PROBLEM };
+
+static const char *const verdicts[] = { "ok", "note", "problem" };
+
+struct doctor {
+	struct json_object *list;	/* or NULL: text */
+	struct utsname uts;
+	unsigned int problems;
+	bool loaded;
+};
+
+/* One finding; remedy may be NULL. */
+__attribute__((format(printf, 5, 6)))
+static void found(struct doctor *d, const char *check, enum verdict verdict, const char *remedy,
+		  const char *format, ...)
+{
+	struct json_object *o;
+	char text[512];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	d->problems += verdict == PROBLEM;
+	if (d->list) {
+		o = json_object_new_object();
+		put_text(o, "check", check);
+		put_text(o, "verdict", verdicts[verdict]);
+		put_text(o, "text", text);
+		put_text(o, "remedy", remedy);
+		json_object_array_add(d->list, o);
+		return;
+	}
+	printf("%-8s %-10s %s\n", verdicts[verdict], check, text);
+	if (remedy)
+		printf("%-8s %-10s -> %s\n", "", "", remedy);
+}
+
+/* Number of entries of a folder, -1 if it is not there. */
+static int entries(const char *path)
+{
+	struct dirent *entry;
+	DIR *dir = opendir(path);
+	int n = 0;
+
+	if (!dir)
+		return -1;
+	while ((entry = readdir(dir)))
+		n += entry->d_name[0] != '.';
+	closedir(dir);
+	return n;
+}
+
+/* y, m, n, or 0 if the configuration of this kernel cannot be read. */
+static char kernel_config(const struct doctor *d, const char *name)
+{
+	char *path = NULL, *line = NULL;
+	size_t room = 0, length = strlen(name);
+	char result = 'n';
+	FILE *file;
+
+	if (asprintf(&path, "/boot/config-%s", d->uts.release) < 0)
+		return 0;
+	file = fopen(path, "re");
+	free(path);
+	if (!file) {
+		if (asprintf(&path, "/lib/modules/%s/config", d->uts.release) < 0)
+			return 0;
+		file = fopen(path, "re");
+		free(path);
+	}
+	if (!file)
+		return 0;
+	while (getline(&line, &room, file) > 0) {
+		if (!strncmp(line, name, length) && line[length] == '=')
+			result = line[length + 1];
+	}
+	free(line);
+	fclose(file);
+	return result;
+}
+
+/* Is the module among those of a kernel? */
+static bool has_module(const char *release)
+{
+	char *path, *line = NULL;
+	size_t room = 0;
+	bool result = false;
+	FILE *file;
+
+	if (asprintf(&path, "/lib/modules/%s/modules.dep", release) < 0)
+		return false;
+	file = fopen(path, "re");
+	free(path);
+	if (!file)
+		return false;
+	while (!result && getline(&line, &room, file) > 0)
+		result = strstr(line, "/rashpa.ko");
+	free(line);
+	fclose(file);
+	return result;
+}
+
+static void check_kernel(struct doctor *d)
+{
+	found(d, "kernel", OK, NULL, "%s %s", d->uts.release, d->uts.machine);
+}
+
+static void check_module(struct doctor *d)
+{
+	char version[64], others[256] = "";
+	struct dirent **releases;
+	bool here = false;
+	int n;
+
+	d->loaded = !access("/sys/module/rashpa", F_OK);
+	if (d->loaded) {
+		read_line(version, sizeof(version), "/sys/module/rashpa/version");
+		found(d, "module", OK, NULL, "loaded, version %s", *version ? version : "not told");
+		return;
+	}
+	n = scandir("/lib/modules", &releases, NULL, versionsort);
+	for (int i = 0; i < n; i++) {
+		const char *name = releases[i]->d_name;
+
+		if (*name != '.' && has_module(name)) {
+			here |= !strcmp(name, d->uts.release);
+			if (strlen(others) + strlen(name) + 2 < sizeof(others))
+				strcat(strcat(others, " "), name);
+		}
+		free(releases[i]);
+	}
+	if (n >= 0)
+		free(releases);
+	if (here)
+		found(d, "module", PROBLEM, "modprobe rashpa",
+		      "not loaded; installed for this kernel");
+	else
+		found(d, "module", PROBLEM,
+		      "install the headers of this kernel and run make install (DKMS), or dkms autoinstall",
+		      "not loaded; installed for%s", *others ? others : " no kernel");
+}
+
+static void check_signing(struct doctor *d)
+{
+	char lockdown[128], enforce[16], *mode;
+	uint8_t secure[5] = {};
+	FILE *file = fopen("/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c", "re");
+	bool boot = file && fread(secure, 1, sizeof(secure), file) == sizeof(secure) && secure[4];
+	bool must_sign;
+
+	if (file)
+		fclose(file);
+	read_line(lockdown, sizeof(lockdown), "/sys/kernel/security/lockdown");
+	mode = strchr(lockdown, '[');
+	mode = mode ? strtok(mode, "[]") : NULL;
+	read_line(enforce, sizeof(enforce), "/sys/module/module/parameters/sig_enforce");
+	must_sign = *enforce == 'Y' || (mode && strcmp(mode, "none"));
+	found(d, "signing", must_sign && !d->loaded ? PROBLEM : boot || must_sign ? NOTE : OK,
+	      must_sign ? "sign the module with a key that the machine knows (mokutil --import, DKMS signs by itself); with lockdown, windows for direct register access may be refused" : NULL,
+	      "secure boot %s, lockdown %s, signed modules %s", boot ? "on" : "off",
+	      mode ? mode : "not told", must_sign ? "required" : "not required");
+}
+
+static void check_iommu(struct doctor *d)
+{
+	int units = entries("/sys/class/iommu"), groups = entries("/sys/kernel/iommu_groups");
+
+	if (groups > 0)
+		found(d, "iommu", OK, NULL, "on: %d unit%s, %d groups", units, units == 1 ? "" : "s", groups);
+	else
+		found(d, "iommu", NOTE,
+		      "boot with intel_iommu=on or amd_iommu=on if boards shall not reach all memory",
+		      "off: a board can write anywhere");
+}
+
+static uint64_t meminfo(const char *key)
+{
+	FILE *file = fopen("/proc/meminfo", "re");
+	unsigned long long kib = 0;
+	char line[128];
+	size_t length = strlen(key);
+
+	while (file && fgets(line, sizeof(line), file)) {
+		if (!strncmp(line, key, length) && line[length] == ':')
+			sscanf(line + length + 1, "%llu", &kib);
+	}
+	if (file)
+		fclose(file);
+	return kib << 10;
+}
+
+static void check_cma(struct doctor *d)
+{
+	uint64_t total = meminfo("CmaTotal");
+	char have[SIZE_TEXT], left[SIZE_TEXT];
+	char config = kernel_config(d, "CONFIG_DMA_CMA");
+
+	if (total)
+		found(d, "cma", OK, NULL, "%s reserved, %s free", format_size(have, total),
+		      format_size(left, meminfo("CmaFree")));
+	else
+		found(d, "cma", config == 'y' ? NOTE : OK,
+		      config == 'y' ? "boot with cma=SIZE if buffers must fit at any time" : NULL,
+		      "none reserved%s: buffers are assembled at run time",
+		      config == 'n' ? ", and this kernel has no CMA" : "");
+}
+
+static void check_memory(struct doctor *d)
+{
+	char free[SIZE_TEXT], largest[SIZE_TEXT], allocated[SIZE_TEXT], path[64];
+	int memory = rashpa_memory_open();
+
+	if (memory < 0) {
+		found(d, "memory", d->loaded ? PROBLEM : NOTE, NULL, "%s", rashpa_reason());
+		return;
+	}
+	for (uint32_t node = 0; node < 1024; node++) {
+		struct rashpa_query query = { .head.flags = RASHPA_QUERY_NODE, .node = node };
+
+		snprintf(path, sizeof(path), "/sys/devices/system/node/node%" PRIu32, node);
+		if (access(path, F_OK) && node)
+			continue;
+		if (rashpa_query(memory, &query)) {
+			found(d, "memory", NOTE, NULL, "node %" PRIu32 ": %s", node, rashpa_reason());
+			continue;
+		}
+		found(d, "memory", OK, NULL, "node %" PRIu32 ": %s, %s free, longest run %s, buffers hold %s",
+		      node, rashpa_backend_name(query.out_backend), format_size(free, query.out_free),
+		      format_size(largest, query.out_largest),
+		      format_size(allocated, query.out_allocated));
+	}
+	close(memory);
+}
+
+static void check_nodes(struct doctor *d)
+{
+	const struct group *group = getgrnam("rashpa");
+	struct stat st;
+	char path[512];
+
+	if (!group)
+		found(d, "group", NOTE, "groupadd --system rashpa, and add the users of detectors to it",
+		      "there is no group rashpa: only root can use the devices");
+	else
+		found(d, "group", OK, NULL, "rashpa has id %u", group->gr_gid);
+	snprintf(path, sizeof(path), "%s/memory", rashpa_device_directory());
+	if (stat(path, &st)) {
+		if (d->loaded)
+			found(d, "nodes", PROBLEM, "mount devtmpfs on /dev", "%s: %s", path, strerror(errno));
+		return;
+	}
+	if (st.st_mode & 0007)
+		found(d, "nodes", PROBLEM, "chmod o= the nodes, and find the udev rule that opened them",
+		      "%s has mode %04o: everybody may use it", path, st.st_mode & 07777);
+	else if (group && st.st_gid != group->gr_gid)
+		found(d, "nodes", NOTE, "install the udev rule (make install) and run udevadm trigger",
+		      "%s has mode %04o, but not the group rashpa", path, st.st_mode & 07777);
+	else
+		found(d, "nodes", OK, NULL, "%s has mode %04o", path, st.st_mode & 07777);
+}
+
+static void check_functions(struct doctor *d)
+{
+	unsigned int *numbers = NULL;
+	int n = rashpa_device_list(&numbers);
+	char remedy[128], why[WHY_SIZE];
+
+	for (int i = 0; i < n; i++) {
+		struct fpga fpga = FPGA_NONE;
+
+		if (fpga_open(&fpga, numbers[i], why)) {
+			found(d, "function", PROBLEM, NULL, "%s", why);
+			continue;
+		}
+		if (fpga.info.out_state == RASHPA_STATE_STUCK) {
+			snprintf(remedy, sizeof(remedy), "rashpactl reset fpga%u", numbers[i]);
+			found(d, "function", PROBLEM, remedy, "fpga%u did not stop its DMA: bus mastering is off", numbers[i]);
+		} else if (!(fpga.info.out_flags & RASHPA_DEVICE_PROFILE)) {
+			snprintf(remedy, sizeof(remedy), "write a profile, rashpactl unbind fpga%u, rashpactl bind", numbers[i]);
+			found(d, "function", NOTE, remedy, "fpga%u has no profile", numbers[i]);
+		} else {
+			found(d, "function", OK, NULL, "fpga%u is ready, profile applied", numbers[i]);
+		}
+		fpga_close(&fpga);
+	}
+	if (n <= 0)
+		found(d, "function", NOTE, "rashpactl list, rashpactl bind", "no function is bound");
+	free(numbers);
+}
+
+static void check_p2p(struct doctor *d)
+{
+	char config = kernel_config(d, "CONFIG_PCI_P2PDMA");
+
+	if (!config)
+		found(d, "p2pdma", NOTE, NULL, "the kernel's configuration cannot be read");
+	else if (config == 'y')
+		found(d, "p2pdma", OK, NULL, "in this kernel");
+	else
+		found(d, "p2pdma", NOTE, "a kernel with CONFIG_PCI_P2PDMA (Debian's from 7.2)",
+		      "not in this kernel: transfers between boards and GPU memory are limited");
+}
+
+int cmd_doctor(int argc, char **argv)
+{
+	static void (*const checks[])(struct doctor *) = {
+		check_kernel, check_module, check_signing, check_iommu, check_cma, check_memory,
+		check_nodes, check_functions, check_p2p,
+	};
+	bool json = false;
+	const struct simple simple = {
+		"", "Check this machine. Exit status 1 if there is a problem.", 0, NULL, &json,
+	};
+	struct doctor d = {};
+	struct json_object *o;
+
+	parse_simple(&simple, argc, argv);
+	uname(&d.uts);
+	if (json)
+		d.list = json_object_new_array();
+	for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]); i++)
+		checks[i](&d);
+	if (json) {
+		o = json_object_new_object();
+		put_int(o, "problems", d.problems);
+		json_object_object_add(o, "checks", d.list);
+		if (json_finish(o, "-"))
+			return EXIT_FAILED;
+	}
+	return d.problems ? EXIT_FAILED : 0;
+}

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* rashpactl list: bound functions, and those that some profile knows */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "fpga.h"
+#include "json-out.h"
+#include "parse.h"
+#include "profile.h"
+#include "rashpa.h"
+#include "rashpactl.h"
+
+static struct json_object *bars_json(const struct fpga *fpga)
+{
+	struct json_object *list = json_object_new_array(), *o;
+	struct rashpa_region_info region;
+
+	for (unsigned int bar = 0; bar < RASHPA_BARS; bar++) {
+		if (rashpa_region_info(fpga->device, bar, &region) || !region.out_length)
+			continue;
+		o = json_object_new_object();
+		put_int(o, "bar", bar);
+		put_u64(o, "length", region.out_length);
+		put_bool(o, "memory", region.out_flags & RASHPA_REGION_MEMORY);
+		put_bool(o, "prefetch", region.out_flags & RASHPA_REGION_PREFETCH);
+		put_bool(o, "64bit", region.out_flags & RASHPA_REGION_64BIT);
+		json_object_array_add(list, o);
+	}
+	return list;
+}
+
+static struct json_object *bound_json(const struct pci_function *f, const struct fpga *fpga)
+{
+	const struct rashpa_device_info *i = &fpga->info;
+	struct json_object *o = json_object_new_object();
+	char name[256];
+
+	put_int(o, "fpga", f->fpga);
+	put_text(o, "bdf", f->bdf);
+	put_hex(o, "vendor", f->vendor);
+	put_hex(o, "device", f->device);
+	put_hex(o, "subvendor", i->out_subvendor);
+	put_hex(o, "subdevice", i->out_subdevice);
+	put_text(o, "name", pci_name(name, sizeof(name), f->vendor, f->device));
+	json_object_object_add(o, "bars", bars_json(fpga));
+	put_int(o, "vectors", i->out_vectors);
+	put_int(o, "node", i->out_node);
+	put_int(o, "dma_bits", i->out_dma_bits);
+	put_bool(o, "iommu", i->out_flags & RASHPA_DEVICE_IOMMU);
+	put_bool(o, "profile", i->out_flags & RASHPA_DEVICE_PROFILE);
+	put_bool(o, "disclose", i->out_flags & RASHPA_DEVICE_DISCLOSE);
+	put_bool(o, "master", i->out_flags & RASHPA_DEVICE_MASTER);
+	put_text(o, "state", rashpa_state_name(i->out_state));
+	put_int(o, "maps", i->out_maps);
+	put_int(o, "windows", i->out_windows);
+	put_u64(o, "quiesces", i->out_quiesces);
+	put_u64(o, "interrupts", i->out_interrupts);
+	return o;
+}
+
+static void bound_text(const struct pci_function *f, const struct fpga *fpga)
+{
+	const struct rashpa_device_info *i = &fpga->info;
+	struct rashpa_region_info region;
+	char text[256];
+
+	printf("fpga%d  %s  %04" PRIx32 ":%04" PRIx32 "  %s\n", f->fpga, f->bdf, f->vendor, f->device,
+	       pci_name(text, sizeof(text), f->vendor, f->device));
+	printf("       %s, profile %s, bus master %s, iommu %s, node %d, %" PRIu32 "-bit DMA\n",
+	       rashpa_state_name(i->out_state),
+	       i->out_flags & RASHPA_DEVICE_PROFILE ? "applied" : "missing",
+	       i->out_flags & RASHPA_DEVICE_MASTER ? "on" : "off",
+	       i->out_flags & RASHPA_DEVICE_IOMMU ? "on" : "off", i->out_node, i->out_dma_bits);
+	printf("       %" PRIu32 " vectors, %" PRIu64 " interrupts, %" PRIu32 " maps, %" PRIu32 " windows, stopped %" PRIu64 " times\n",
+	       i->out_vectors, (uint64_t)i->out_interrupts, i->out_maps, i->out_windows,
+	       (uint64_t)i->out_quiesces);
+	for (unsigned int bar = 0; bar < RASHPA_BARS; bar++) {
+		if (rashpa_region_info(fpga->device, bar, &region) || !region.out_length)
+			continue;
+		printf("       BAR %u %s%s%s%s\n", bar, format_size(text, region.out_length),
+		       region.out_flags & RASHPA_REGION_MEMORY ? "" : ", I/O ports",
+		       region.out_flags & RASHPA_REGION_64BIT ? ", 64 bit" : "",
+		       region.out_flags & RASHPA_REGION_PREFETCH ? ", prefetchable" : "");
+	}
+}
+
+/* The driver's own view, or a message. */
+static int list_bound(const struct pci_function *f, struct json_object *to)
+{
+	struct fpga fpga = FPGA_NONE;
+	char why[WHY_SIZE];
+
+	if (fpga_open(&fpga, f->fpga, why))
+		return fail("%s: %s", f->bdf, why);
+	if (to)
+		json_object_array_add(to, bound_json(f, &fpga));
+	else
+		bound_text(f, &fpga);
+	fpga_close(&fpga);
+	return 0;
+}
+
+static int list_candidate(const struct pci_function *f, struct json_object *to)
+{
+	static struct profile profile;
+	struct json_object *o;
+	char why[WHY_SIZE], name[256];
+	int found = profile_find(&profile, f->vendor, f->device, why);
+
+	if (found < 0)
+		return fail("%s", why);
+	if (!found)
+		return 0;
+	pci_name(name, sizeof(name), f->vendor, f->device);
+	if (!to) {
+		printf("-      %s  %04" PRIx32 ":%04" PRIx32 "  %s\n       profile %s, driver %s: rashpactl bind %s\n",
+		       f->bdf, f->vendor, f->device, name, profile.name,
+		       *f->driver ? f->driver : "none", f->bdf);
+		return 0;
+	}
+	o = json_object_new_object();
+	put_text(o, "bdf", f->bdf);
+	put_hex(o, "vendor", f->vendor);
+	put_hex(o, "device", f->device);
+	put_text(o, "name", name);
+	put_text(o, "driver", *f->driver ? f->driver : NULL);
+	put_text(o, "profile", profile.name);
+	json_object_array_add(to, o);
+	return 0;
+}
+
+int cmd_list(int argc, char **argv)
+{
+	bool json = false;
+	const struct simple simple = {
+		"", "Functions that the driver serves, and functions that a profile knows but that are not bound.",
+		0, NULL, &json,
+	};
+	struct json_object *o = NULL, *bound = NULL, *candidates = NULL;
+	struct pci_function *functions;
+	int n, result = 0;
+
+	parse_simple(&simple, argc, argv);
+	n = pci_list(&functions);
+	if (n < 0)
+		return EXIT_FAILED;
+	if (json) {
+		o = json_object_new_object();
+		bound = json_object_new_array();
+		candidates = json_object_new_array();
+		json_object_object_add(o, "bound", bound);
+		json_object_object_add(o, "candidates", candidates);
+	}
+	for (int i = 0; i < n; i++) {
+		if (functions[i].fpga >= 0)
+			result |= list_bound(&functions[i], bound);
+	}
+	for (int i = 0; i < n && !result; i++) {
+		if (functions[i].fpga < 0)
+			result |= list_candidate(&functions[i], candidates);
+	}
+	free(functions);
+	pci_name_done();
+	if (json && json_finish(o, "-"))
+		result = EXIT_FAILED;
+	return result;
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* rashpactl: the administrator's command. See rashpactl(1). */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rashpactl.h"
+
+static const struct command {
+	const char *group, *name;	/* no group: one word */
+	int (*run)(int argc, char **argv);
+	const char *help;
+} commands[] = {
+	{ NULL, "doctor", cmd_doctor, "check this machine, say what to do" },
+	{ NULL, "list", cmd_list, "bound functions, and those that could be" },
+	{ NULL, "bind", cmd_bind, "give a PCI function to the driver" },
+	{ NULL, "unbind", cmd_unbind, "take it back" },
+	{ NULL, "profile", cmd_profile, "check a device profile" },
+	{ "buffer", "create", cmd_buffer_create, "make a named buffer" },
+	{ "buffer", "list", cmd_buffer_list, "all named buffers" },
+	{ "buffer", "info", cmd_buffer_info, "one of them" },
+	{ "buffer", "remove", cmd_buffer_remove, "take the name away, give the memory back" },
+	{ NULL, "map", cmd_map, "try to map a buffer for a function" },
+	{ "event", "watch", cmd_event_watch, "print events" },
+	{ NULL, "quiesce", cmd_quiesce, "stop all DMA of a function" },
+	{ NULL, "reset", cmd_reset, "function reset" },
+	{ "fpga", "status", cmd_fpga_status, "registers of the reference interface" },
+};
+
+#define COMMANDS	(sizeof(commands) / sizeof(commands[0]))
+
+static void help(FILE *to)
+{
+	fputs("Usage: rashpactl COMMAND [OPTION...] [ARGUMENT...]\n\n", to);
+	for (const struct command *c = commands; c < commands + COMMANDS; c++)
+		fprintf(to, "  %-7s%s%-10s %s\n", c->group ? c->group : c->name,
+			c->group ? " " : " ", c->group ? c->name : "", c->help);
+	fputs("\n\"rashpactl COMMAND --help\" tells more.\n"
+	      "Exit status: 0 done, 1 failed (doctor: a problem), 2 usage, 3 no event in time.\n", to);
+}
+
+static int usage(const char *what, const char *word)
+{
+	say("%s \"%s\": see rashpactl --help", what, word);
+	return EXIT_USAGE;
+}
+
+int main(int argc, char **argv)
+{
+	const struct command *c;
+	bool group = false;
+	char name[64];
+
+	argp_err_exit_status = EXIT_USAGE;
+	if (argc < 2) {
+		help(stderr);
+		return EXIT_USAGE;
+	}
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-?") || !strcmp(argv[1], "help")) {
+		help(stdout);
+		return 0;
+	}
+	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")) {
+		puts("rashpactl " RASHPA_VERSION);
+		return 0;
+	}
+	for (c = commands; c < commands + COMMANDS; c++) {
+		if (!c->group && !strcmp(argv[1], c->name))
+			break;
+		if (c->group && !strcmp(argv[1], c->group)) {
+			group = true;
+			if (argc > 2 && !strcmp(argv[2], c->name))
+				break;
+		}
+	}
+	if (c == commands + COMMANDS)
+		return group ? usage("no such command of this group",
+				     argc > 2 ? argv[2] : argv[1]) : usage("unknown command", argv[1]);
+
+	snprintf(name, sizeof(name), "rashpactl %s%s%s", c->group ? c->group : "",
+		 c->group ? " " : "", c->name);
+	argc -= c->group ? 2 : 1;
+	argv += c->group ? 2 : 1;
+	argv[0] = name;
+	return c->run(argc, argv);
+}
+
+static error_t simple_option(int key, char *arg, struct argp_state *state)
+{
+	struct simple *s = state->input;
+
+	switch (key) {
+	case 'j':
+		*s->json = true;
+		break;
+	case ARGP_KEY_ARG:
+		if (state->arg_num >= s->n)
+			return ARGP_ERR_UNKNOWN;
+		s->value[state->arg_num] = arg;
+		break;
+	case ARGP_KEY_END:
+		if (state->arg_num < s->n)
+			argp_error(state, "give %s", s->args);
+		break;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+	return 0;
+}
+
+void parse_simple(const struct simple *simple, int argc, char **argv)
+{
+	static const struct argp_option json[] = {
+		{ "json", 'j', NULL, 0, "JSON on standard output", 0 },
+		{}
+	};
+	const struct argp argp = {
+		.options = simple->json ? json : json + 1,
+		.parser = simple_option,
+		.args_doc = simple->args,
+		.doc = simple->doc,
+	};
+	struct simple copy = *simple;
+
+	argp_parse(&argp, argc, argv, 0, NULL, &copy);
+}

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pci/pci.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "rashpactl.h"
+
+bool read_line(char *buf, size_t size, const char *format, ...)
+{
+	char *path = NULL;
+	FILE *file = NULL;
+	va_list args;
+	bool ok;
+
+	buf[0] = '\0';
+	va_start(args, format);
+	if (vasprintf(&path, format, args) < 0)
+		path = NULL;
+	va_end(args);
+	if (path)
+		file = fopen(path, "re");
+	free(path);
+	if (!file)
+		return false;
+	ok = fgets(buf, size, file);
+	fclose(file);
+	buf[strcspn(buf, "\n")] = '\0';
+	return ok;
+}
+
+int write_text(const char *text, const char *format, ...)
+{
+	size_t length = strlen(text);
+	char *path = NULL;
+	va_list args;
+	int fd, error = 0;
+
+	va_start(args, format);
+	if (vasprintf(&path, format, args) < 0)
+		path = NULL;
+	va_end(args);
+	if (!path)
+		return -ENOMEM;
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	if (fd < 0 || write(fd, text, length) != (ssize_t)length)
+		error = -errno;
+	if (fd >= 0)
+		close(fd);
+	free(path);
+	return error;
+}
+
+bool parse_bdf(const char *text, char bdf[BDF_SIZE])
+{
+	unsigned int domain = 0, bus, device, function;
+	int end = 0;
+
+	if (sscanf(text, "%4x:%2x:%2x.%1u%n", &domain, &bus, &device, &function, &end) != 4 ||
+	    text[end]) {
+		domain = 0;
+		end = 0;
+		if (sscanf(text, "%2x:%2x.%1u%n", &bus, &device, &function, &end) != 3 || text[end])
+			return false;
+	}
+	if (device > 31 || function > 7)
+		return false;
+	snprintf(bdf, BDF_SIZE, "%04x:%02x:%02x.%u", domain & 0xffff, bus & 0xff, device, function);
+	return true;
+}
+
+/* N of the class device below a function. */
+static int fpga_number(const char *bdf)
+{
+	char path[128];
+	struct dirent *entry;
+	unsigned int n;
+	int result = -1;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), PCI_DEVICES "/%s/rashpa", bdf);
+	dir = opendir(path);
+	if (!dir)
+		return -1;
+	while (result < 0 && (entry = readdir(dir))) {
+		if (sscanf(entry->d_name, "fpga%u", &n) == 1)
+			result = n;
+	}
+	closedir(dir);
+	return result;
+}
+
+static void fill(struct pci_function *f, const char *bdf)
+{
+	char text[512], path[128];
+	ssize_t n;
+
+	*f = (struct pci_function) { .fpga = fpga_number(bdf) };
+	snprintf(f->bdf, sizeof(f->bdf), "%.*s", BDF_SIZE - 1, bdf);
+	if (read_line(text, sizeof(text), PCI_DEVICES "/%s/vendor", bdf))
+		f->vendor = strtoul(text, NULL, 16);
+	if (read_line(text, sizeof(text), PCI_DEVICES "/%s/device", bdf))
+		f->device = strtoul(text, NULL, 16);
+	snprintf(path, sizeof(path), PCI_DEVICES "/%s/driver", bdf);
+	n = readlink(path, text, sizeof(text) - 1);
+	if (n < 0)
+		return;
+	text[n] = '\0';
+	snprintf(f->driver, sizeof(f->driver), "%.63s",
+		 strrchr(text, '/') ? strrchr(text, '/') + 1 : text);
+}
+
+bool pci_read(const char *bdf, struct pci_function *function)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), PCI_DEVICES "/%s", bdf);
+	if (access(path, F_OK)) {
+		say("there is no PCI function %s: see lspci, or rashpactl list", bdf);
+		return false;
+	}
+	fill(function, bdf);
+	return true;
+}
+
+static int is_function(const struct dirent *entry)
+{
+	return entry->d_name[0] != '.';
+}
+
+int pci_list(struct pci_function **functions)
+{
+	struct dirent **entries;
+	int n = scandir(PCI_DEVICES, &entries, is_function, alphasort);
+
+	*functions = NULL;
+	if (n < 0) {
+		if (errno == ENOENT)
+			return 0;
+		say(PCI_DEVICES ": %s", strerror(errno));
+		return -1;
+	}
+	*functions = calloc(n + 1, sizeof(**functions));
+	for (int i = 0; i < n; i++) {
+		if (*functions)
+			fill(&(*functions)[i], entries[i]->d_name);
+		free(entries[i]);
+	}
+	free(entries);
+	if (*functions)
+		return n;
+	say("no memory for the list of PCI functions");
+	return -1;
+}
+
+static struct pci_access *access_names;
+
+const char *pci_name(char *buf, size_t size, uint32_t vendor, uint32_t device)
+{
+	if (!access_names) {
+		access_names = pci_alloc();
+		if (access_names)
+			pci_init(access_names);
+	}
+	buf[0] = '\0';
+	if (access_names)
+		pci_lookup_name(access_names, buf, size,
+				PCI_LOOKUP_VENDOR | PCI_LOOKUP_DEVICE | PCI_LOOKUP_NO_NUMBERS,
+				vendor, device);
+	/* libpci puts a text for what it does not know; say nothing then */
+	if (!buf[0] || strstr(buf, "Unknown"))
+		snprintf(buf, size, "-");
+	return buf;
+}
+
+void pci_name_done(void)
+{
+	if (access_names)
+		pci_cleanup(access_names);
+	access_names = NULL;
+}

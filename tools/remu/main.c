@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* remu: a detector that streams a dataset into a buffer. See remu(1). */
+#include <argp.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "json-out.h"
+#include "rashpa.h"
+#include "rashpa-fpga.h"
+#include "remu.h"
+#include "say.h"
+
+const char *argp_program_version = "remu " RASHPA_VERSION;
+
+enum {
+	OPT_DTP = 256, OPT_SPLIT, OPT_BUNCH, OPT_SLOTS, OPT_SAMPLING, OPT_RATE, OPT_FREE_RUN,
+	OPT_VECTOR, OPT_JSON, OPT_RESUME, OPT_TIMEOUT, OPT_PROGRESS, OPT_TRANSPORT,
+};
+
+static const struct argp_option options[] = {
+	{ "buffer", 'b', "NAME", 0, "buffer to stream into (required)", 0 },
+	{ "fpga", 'f', "N", 0, "the function /dev/rashpa/fpgaN that streams (default 0)", 0 },
+	{ "dataset", 'd', "DIR|generate[:N[:SEED]]", 0,
+	  "images: files raw*.bin or raw*.bin.zst of a folder, or generated ones (default: "
+	  "$RASHPA_DATA/jungfrau if it exists, else generate)", 0 },
+	{ "images", 'n', "N", 0, "images to send (default: until stopped)", 0 },
+	{ "dtp", OPT_DTP, "X,Y,WxH[@DX,DY]", 0,
+	  "one more data transfer process: a region of the image, and where it goes", 0 },
+	{ "split", OPT_SPLIT, "N", 0, "N processes, each with a horizontal band (default 2)", 0 },
+	{ "bunch", OPT_BUNCH, "N", 0, "images per stack, that is per event (default 8)", 0 },
+	{ "slots", OPT_SLOTS, "N", 0, "stacks in the buffer (default: as many as fit)", 0 },
+	{ "sampling", OPT_SAMPLING, "N", 0, "send 1 of N images (default 1)", 0 },
+	{ "rate", OPT_RATE, "HZ", 0, "images per second, not waiting for the receiver", 0 },
+	{ "free-run", OPT_FREE_RUN, NULL, 0, "as fast as possible, not waiting for the receiver", 0 },
+	{ "vector", OPT_VECTOR, "V", 0, "interrupt vector of the complete stacks (default 0)", 0 },
+	{ "resume", OPT_RESUME, NULL, 0, "go on where the receiver of the last run stopped", 0 },
+	{ "timeout", OPT_TIMEOUT, "SECONDS", 0, "give up after so long without progress", 0 },
+	{ "transport", OPT_TRANSPORT, "NAME", 0, "pcie (default)", 0 },
+	{ "json", OPT_JSON, "FILE", 0, "write the report as JSON, - is standard output", 0 },
+	{ "progress", OPT_PROGRESS, NULL, 0, "show progress although stderr is not a terminal", 0 },
+	{}
+};
+
+static void number(struct argp_state *state, const char *what, const char *arg, uint32_t min,
+		   uint32_t max, uint32_t *value)
+{
+	if (!parse_u32(arg, value) || *value < min || *value > max)
+		argp_error(state, "%s: \"%s\" is not a number from %" PRIu32 " to %" PRIu32,
+			   what, arg, min, max);
+}
+
+static void check(struct argp_state *state, struct config *c)
+{
+	if (!c->buffer)
+		argp_error(state, "which buffer? Give --buffer NAME");
+	if (c->regions && c->split)
+		argp_error(state, "--dtp and --split exclude each other");
+	if (!c->regions) {
+		c->regions = c->split ? c->split : 2;
+		split_regions(DATASET_WIDTH, DATASET_HEIGHT, c->regions, c->region);
+	}
+	for (unsigned int i = 0; i < c->regions; i++) {
+		for (unsigned int j = 0; j < i; j++) {
+			if (regions_overlap(&c->region[i], &c->region[j]))
+				argp_error(state, "--dtp number %u and %u write to the same pixels",
+					   j + 1, i + 1);
+		}
+	}
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct config *c = state->input;
+	struct region *r;
+
+	switch (key) {
+	case 'b':
+		c->buffer = arg;
+		break;
+	case 'f':
+		number(state, "--fpga", strncmp(arg, "fpga", 4) ? arg : arg + 4, 0, 0xffff, &c->fpga);
+		break;
+	case 'd':
+		c->dataset = arg;
+		break;
+	case 'n':
+		if (!parse_u64(arg, UINT64_C(1) << 48, &c->images))
+			argp_error(state, "--images: \"%s\" is not a number", arg);
+		break;
+	case OPT_DTP:
+		if (c->regions == RASHPA_STREAM_DTPS)
+			argp_error(state, "--dtp: at most %d processes", RASHPA_STREAM_DTPS);
+		r = &c->region[c->regions++];
+		if (!parse_region(arg, r))
+			argp_error(state, "--dtp: \"%s\" is not X,Y,WxH or X,Y,WxH@DX,DY", arg);
+		if (r->x + r->width > DATASET_WIDTH || r->y + r->height > DATASET_HEIGHT)
+			argp_error(state, "--dtp: %s is outside the image of %d x %d pixels", arg,
+				   DATASET_WIDTH, DATASET_HEIGHT);
+		if (r->to_x + r->width > 65536 || r->to_y + r->height > 65536)
+			argp_error(state, "--dtp: %s makes an image of more than 65536 pixels a side", arg);
+		break;
+	case OPT_SPLIT:
+		number(state, "--split", arg, 1, RASHPA_STREAM_DTPS, &c->split);
+		break;
+	case OPT_BUNCH:
+		number(state, "--bunch", arg, 1, 1 << 20, &c->bunch);
+		break;
+	case OPT_SLOTS:
+		number(state, "--slots", arg, 1, UINT32_MAX, &c->slots);
+		break;
+	case OPT_SAMPLING:
+		number(state, "--sampling", arg, 1, 1 << 20, &c->sampling);
+		break;
+	case OPT_RATE:
+		if (!parse_real(arg, &c->rate) || c->rate <= 0 || c->rate > 1e9 / RFPGA_TICK_NS)
+			argp_error(state, "--rate: \"%s\" is not a number of images per second", arg);
+		c->period = 1e9 / RFPGA_TICK_NS / c->rate + 0.5;
+		break;
+	case OPT_FREE_RUN:
+		c->free_run = true;
+		break;
+	case OPT_VECTOR:
+		number(state, "--vector", arg, 0, 2047, &c->vector);
+		break;
+	case OPT_RESUME:
+		c->resume = true;
+		break;
+	case OPT_TIMEOUT:
+		if (!parse_real(arg, &c->timeout))
+			argp_error(state, "--timeout: \"%s\" is not a number of seconds", arg);
+		break;
+	case OPT_TRANSPORT:
+		if (strcmp(arg, "pcie"))
+			argp_error(state, "--transport: \"%s\" is not built yet, use pcie", arg);
+		break;
+	case OPT_JSON:
+		c->json = arg;
+		break;
+	case OPT_PROGRESS:
+		c->progress = true;
+		break;
+	case ARGP_KEY_END:
+		check(state, c);
+		break;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+	return 0;
+}
+
+static const struct argp argp = {
+	.options = options,
+	.parser = parse,
+	.doc = "Emulate a detector: stream images through an FPGA into a buffer."
+	       "\vExit status: 0 done (or stopped by a signal), 1 failed, 2 usage, 3 no progress in time.",
+};
+
+static volatile bool stop;
+
+static void on_signal(int number)
+{
+	(void)number;
+	stop = true;
+}
+
+static void print_text(const struct report *r, double seconds)
+{
+	printf("images      %" PRIu64 " in %" PRIu64 " stacks from stack %" PRIu64 "%s\n",
+	       r->images, r->stacks, r->first_stack, r->interrupted ? ", interrupted" : "");
+	printf("bytes       %" PRIu64 "\n", r->bytes);
+	printf("descriptors %" PRIu64 "\n", r->descriptors);
+	printf("events      %" PRIu64 "\n", r->events);
+	printf("overruns    %" PRIu64 "\n", r->overruns);
+	printf("faults      %" PRIu64 "\n", r->faults);
+	if (seconds > 0)
+		printf("time        %.9f s, %.6f GB/s\n", seconds, r->bytes / seconds / 1e9);
+	printf("map         %s, %" PRIu32 " segment%s, iommu %s, %" PRIu32 " slots\n",
+	       rashpa_class_name(r->map_class), r->segments, r->segments == 1 ? "" : "s",
+	       r->iommu ? "on" : "off", r->slots);
+}
+
+static int print_json(const struct config *c, const struct dataset *dataset,
+		      const struct report *r, double seconds)
+{
+	struct json_object *o = json_object_new_object();
+
+	put_text(o, "transport", "pcie");
+	put_text(o, "buffer", c->buffer);
+	put_int(o, "fpga", c->fpga);
+	put_text(o, "dataset", dataset->source);
+	put_int(o, "dtps", r->dtps);
+	put_int(o, "bunch", c->bunch);
+	put_int(o, "slots", r->slots);
+	put_int(o, "sampling", c->sampling);
+	put_bool(o, "paced", !c->free_run && !c->period);
+	put_bool(o, "interrupted", r->interrupted);
+	put_u64(o, "first_stack", r->first_stack);
+	put_u64(o, "images", r->images);
+	put_u64(o, "stacks", r->stacks);
+	put_u64(o, "bytes", r->bytes);
+	put_u64(o, "descriptors", r->descriptors);
+	put_u64(o, "events", r->events);
+	put_u64(o, "overruns", r->overruns);
+	put_u64(o, "faults", r->faults);
+	put_u64(o, "start_ticks", r->start);
+	put_u64(o, "stop_ticks", r->stop);
+	put_real(o, "seconds", seconds);
+	if (seconds > 0)
+		put_real(o, "gbps", r->bytes / seconds / 1e9);
+	else
+		put_text(o, "gbps", NULL);
+	put_u64(o, "load_bytes", r->load_bytes);
+	put_real(o, "load_seconds", r->load_ns / 1e9);
+	put_text(o, "class", rashpa_class_name(r->map_class));
+	put_int(o, "segments", r->segments);
+	put_bool(o, "iommu", r->iommu);
+	return json_finish(o, c->json);
+}
+
+int main(int argc, char **argv)
+{
+	struct config config = { .bunch = 8, .sampling = 1 };
+	const struct sigaction action = { .sa_handler = on_signal };
+	struct report report = {};
+	struct dataset dataset;
+	char why[WHY_SIZE];
+	double seconds;
+	int result;
+
+	argp_err_exit_status = EXIT_USAGE;
+	argp_parse(&argp, argc, argv, 0, NULL, &config);
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+	sigaction(SIGHUP, &action, NULL);
+
+	if (dataset_load(&dataset, config.dataset, why))
+		return fail("%s", why);
+	result = pcie_run(&config, &dataset, &stop, &report);
+	if (report.dtps) {
+		seconds = report.stop > report.start ?
+			  (report.stop - report.start) * (RFPGA_TICK_NS / 1e9) : 0;
+		if (!config.json)
+			print_text(&report, seconds);
+		else if (print_json(&config, &dataset, &report, seconds) && !result)
+			result = EXIT_FAILED;
+	}
+	dataset_free(&dataset);
+	return result;
+}

@@ -1,0 +1,567 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* remu over PCIe: an FPGA with the reference interface writes into the buffer. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "fpga.h"
+#include "profile.h"
+#include "rashpa.h"
+#include "remu.h"
+#include "say.h"
+#include "stream.h"
+
+#define TICK_MS		250
+#define STOP_MS		1000
+
+struct run {
+	const struct config *config;
+	const struct dataset *dataset;
+	struct fpga fpga;
+	struct view doorbells, memory, table;
+	int buffer, dmabuf, map, channel;
+	uint64_t length;
+	volatile struct rashpa_stream *shared;
+	struct rashpa_stream stream;	/* what we publish */
+	uint32_t segments, map_class;
+	bool started, published;
+};
+
+static const struct rashpa_layout reference_layout = {
+	.stride = RFPGA_ENTRY_STRIDE,
+	.address_offset = RFPGA_ENTRY_ADDR,
+	.address_bits = 64,
+	.length_offset = RFPGA_ENTRY_LEN,
+	.length_bits = 64,
+	.control_offset = RFPGA_ENTRY_CONTROL,
+	.control_bits = 32,
+	.control_set = RFPGA_ENTRY_VALID,
+	.control_clear = 0,
+};
+
+/* --- buffer --- */
+
+static int open_buffer(struct run *r)
+{
+	const char *name = r->config->buffer;
+	struct rashpa_info info = { .fd = -1 };
+	void *base;
+
+	r->buffer = rashpa_buffer_open(name, O_RDWR);
+	if (r->buffer < 0)
+		return fail("%s", rashpa_reason());
+	if (rashpa_info(r->buffer, &info))
+		return fail("buffer %s: %s", name, rashpa_reason());
+	if (info.out_importers)
+		return fail("buffer %s: %" PRIu32 " devices map it already: stop the other producer first",
+			    name, info.out_importers);
+	r->dmabuf = rashpa_buffer_dmabuf(r->buffer);
+	if (r->dmabuf < 0)
+		return fail("buffer %s: %s", name, rashpa_reason());
+	r->length = info.out_length;
+	base = mmap(NULL, r->length, PROT_READ | PROT_WRITE, MAP_SHARED, r->buffer, 0);
+	if (base == MAP_FAILED)
+		return fail("buffer %s: cannot map it: %s", name, strerror(errno));
+	r->shared = base;
+	return 0;
+}
+
+/* Where the last run's receiver stopped. */
+static int resume(struct run *r)
+{
+	struct rashpa_stream old;
+	char why[WHY_SIZE];
+
+	if (stream_copy(r->shared, r->length, &old, why))
+		return fail("buffer %s: there is nothing to resume: %s", r->config->buffer,
+			    *why ? why : "no stream was ever here");
+	if (old.bunch != r->config->bunch)
+		return fail("buffer %s: the last run had %" PRIu32 " images per stack: resume with --bunch %" PRIu32,
+			    r->config->buffer, old.bunch, old.bunch);
+	r->stream.first_stack = old.consumed;
+	return 0;
+}
+
+static int plan(struct run *r)
+{
+	const struct config *c = r->config;
+	struct rashpa_stream *s = &r->stream;
+	char have[SIZE_TEXT], need[SIZE_TEXT];
+	uint64_t fit, wanted;
+
+	*s = (struct rashpa_stream) {
+		.header_size = sizeof(*s),
+		.fpga = c->fpga,
+		.vector = c->vector,
+		.pixel_bytes = sizeof(uint16_t),
+		.bunch = c->bunch,
+		.sampling = c->sampling,
+		.dataset_images = r->dataset->images,
+		.dtps = c->regions,
+		.images = c->images,
+		.paced = !c->free_run && !c->period,
+	};
+	for (unsigned int i = 0; i < c->regions; i++) {
+		const struct region *region = &c->region[i];
+
+		s->dtp[i] = (struct rashpa_stream_dtp) {
+			.dtp = i,
+			.x = region->to_x, .y = region->to_y,
+			.width = region->width, .height = region->height,
+			.doorbell_offset = i * RFPGA_DOORBELL_PAGE + RFPGA_DB_CREDIT,
+		};
+		s->origin[i] = (struct rashpa_stream_origin) { .x = region->x, .y = region->y };
+		/* The image is as large as the regions reach. */
+		if (s->width < region->to_x + region->width)
+			s->width = region->to_x + region->width;
+		if (s->height < region->to_y + region->height)
+			s->height = region->to_y + region->height;
+	}
+	fit = stream_layout(s, r->length);
+	wanted = c->slots ? c->slots : 2;
+	if (fit < wanted)
+		return fail("buffer %s: %s, but %" PRIu64 " slots of %" PRIu32 " images need %s: make a larger buffer, or give a smaller --bunch",
+			    c->buffer, format_size(have, r->length), wanted, c->bunch,
+			    format_size(need, stream_bytes(s, wanted)));
+	s->slots = c->slots ? c->slots : fit < UINT32_MAX ? fit : UINT32_MAX;
+	if (c->resume && resume(r))
+		return EXIT_FAILED;
+	s->consumed = s->first_stack;
+	return 0;
+}
+
+static volatile uint64_t *lock_record(struct run *r, unsigned int i)
+{
+	return (volatile uint64_t *)((volatile char *)r->shared + r->stream.dtp[i].lock_offset);
+}
+
+/* Complete stacks, as the lock records tell: the least of all processes. */
+static uint64_t stacks_complete(struct run *r)
+{
+	uint64_t least = UINT64_MAX, stacks;
+
+	for (unsigned int i = 0; i < r->stream.dtps; i++) {
+		stacks = __atomic_load_n(lock_record(r, i) + RFPGA_LOCK_STACKS / 8, __ATOMIC_ACQUIRE);
+		if (stacks < least)
+			least = stacks;
+	}
+	return least;
+}
+
+static void publish(struct run *r)
+{
+	const volatile struct rashpa_stream *old = r->shared;
+	struct rashpa_stream *s = &r->stream;
+	volatile uint64_t *lock;
+
+	s->generation = old->generation + 1;
+	s->segments = r->segments;
+	s->map_class = r->map_class;
+	s->state = RASHPA_STREAM_RUNNING;
+	s->start_ns = now_ns();
+	s->magic = 0;
+
+	__atomic_store_n(&r->shared->magic, 0, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	memset((char *)(uintptr_t)r->shared + RASHPA_STREAM_PAGE, 0, RASHPA_STREAM_PAGE);
+	for (unsigned int i = 0; i < s->dtps; i++) {
+		lock = lock_record(r, i);
+		lock[RFPGA_LOCK_STACKS / 8] = s->first_stack;
+	}
+	memcpy((void *)(uintptr_t)r->shared, s, sizeof(*s));
+	__atomic_store_n(&r->shared->magic, RASHPA_STREAM_MAGIC, __ATOMIC_RELEASE);
+	r->published = true;
+}
+
+/* --- FPGA --- */
+
+static int check_fpga(struct run *r)
+{
+	const struct rashpa_stream *s = &r->stream;
+	struct fpga *f = &r->fpga;
+	uint32_t caps = fpga_read(f, RFPGA_CAPS);
+	uint32_t features = fpga_read(f, RFPGA_FEATURES);
+	uint32_t want = RFPGA_FEATURE_MSIX | RFPGA_FEATURE_LOCK | RFPGA_FEATURE_FLUSH |
+			(s->dtps > 1 ? RFPGA_FEATURE_GROUP : 0) |
+			(s->sampling > 1 ? RFPGA_FEATURE_SAMPLE : 0) |
+			(s->paced ? 0 : RFPGA_FEATURE_FREERUN);
+
+	if (f->info.out_state == RASHPA_STATE_STUCK)
+		return fail("fpga%u: it is stuck: reset it (rashpactl reset fpga%u)", f->number, f->number);
+	if (s->dtps > RFPGA_CAPS_DTPS(caps))
+		return fail("fpga%u: it has %u data transfer processes, %" PRIu32 " are wanted: use fewer --dtp, or --split",
+			    f->number, RFPGA_CAPS_DTPS(caps), s->dtps);
+	if (s->vector >= RFPGA_CAPS_VECTORS(caps) || s->vector >= f->info.out_vectors)
+		return fail("fpga%u: there is no vector %" PRIu32 ": it has %u, of which %u can be used",
+			    f->number, s->vector, RFPGA_CAPS_VECTORS(caps), f->info.out_vectors);
+	if ((features & want) != want)
+		return fail("fpga%u: it lacks features for this stream (has %#x, needs %#x)", f->number,
+			    features, want);
+	for (unsigned int i = 0; i < RFPGA_CAPS_DTPS(caps); i++) {
+		if (fpga_read(f, RFPGA_DTP(i) + RFPGA_DTP_STATUS) & RFPGA_DTP_RUNNING)
+			return fail("fpga%u: process %u runs already: stop the other producer first (rashpactl quiesce fpga%u)",
+				    f->number, i, f->number);
+	}
+	return 0;
+}
+
+static int open_fpga(struct run *r)
+{
+	struct fpga *f = &r->fpga;
+	char why[WHY_SIZE];
+
+	if (fpga_open(f, r->config->fpga, why) || fpga_registers(f, why) ||
+	    view_open(&r->doorbells, f, "doorbells", RFPGA_BAR_DOORBELL, 0, 0, true, why) ||
+	    view_open(&r->memory, f, "memory", RFPGA_BAR_MEMORY, 0, 0, true, why))
+		return fail("%s", why);
+	if (r->doorbells.length < RFPGA_BAR_DOORBELL_SIZE)
+		return fail("fpga%u: the window \"doorbells\" has %zu bytes, %d are needed: check the profile",
+			    f->number, r->doorbells.length, RFPGA_BAR_DOORBELL_SIZE);
+	return check_fpga(r);
+}
+
+static int load(struct run *r, struct report *report, const volatile bool *stop)
+{
+	size_t image = DATASET_IMAGE * sizeof(uint16_t);
+	uint64_t room = fpga_read64(&r->fpga, RFPGA_MEMORY_SIZE);
+	uint64_t begin = now_ns();
+	struct progress progress;
+
+	if (room > r->memory.length)
+		room = r->memory.length;
+	if (dataset_bytes(r->dataset) > room)
+		return fail("fpga%u: the dataset has %" PRIu32 " images, on-board memory has room for %" PRIu64 ": use fewer (generate:%" PRIu64 ")",
+			    r->fpga.number, r->dataset->images, room / image, room / image);
+	progress_init(&progress, r->config->progress);
+	for (uint32_t i = 0; i < r->dataset->images && !*stop; i++) {
+		memcpy((char *)(uintptr_t)r->memory.base + i * image, dataset_line(r->dataset, i, 0), image);
+		progress_show(&progress, "loading image %" PRIu32 " of %" PRIu32, i + 1,
+			      r->dataset->images);
+	}
+	progress_end(&progress);
+	/* The last write is on board when a read has come back. */
+	__sync_synchronize();
+	fpga_read(&r->fpga, RFPGA_STATUS);
+	report->load_ns = now_ns() - begin;
+	report->load_bytes = dataset_bytes(r->dataset);
+	return 0;
+}
+
+static int map_buffer(struct run *r)
+{
+	struct rashpa_program program = { .layout = reference_layout };
+	struct rashpa_map map = {
+		.fd = r->dmabuf,
+		/* The flush before an event reads back what was written. */
+		.direction = RASHPA_BIDIRECTIONAL,
+	};
+	const char *window = "table";
+	static struct profile profile;
+	char why[WHY_SIZE];
+	uint64_t entries;
+	int found;
+
+	found = profile_find(&profile, r->fpga.info.out_vendor, r->fpga.info.out_device, why);
+	if (found < 0)
+		return fail("%s", why);
+	program.length = RFPGA_TABLE_SIZE;
+	if (found && profile.has_table) {
+		window = profile.table.window;
+		program.offset = profile.table.offset;
+		program.length = profile.table.length;
+		program.layout = profile.table.layout;
+	}
+	entries = RFPGA_CAPS_ENTRIES(fpga_read(&r->fpga, RFPGA_CAPS));
+	if (program.length > entries * program.layout.stride)
+		program.length = entries * program.layout.stride;
+	if (view_open(&r->table, &r->fpga, window, RFPGA_BAR_REGS, RFPGA_TABLE, RFPGA_TABLE_SIZE,
+		      false, why))
+		return fail("%s", why);
+
+	r->map = rashpa_map(r->fpga.device, &map);
+	if (r->map < 0)
+		return fail("buffer %s: cannot map it for fpga%u: %s", r->config->buffer,
+			    r->fpga.number, rashpa_reason());
+	program.window = r->table.fd;
+	if (rashpa_program(r->map, &program))
+		return fail("fpga%u: cannot program the address table: %s", r->fpga.number,
+			    rashpa_reason());
+	r->segments = map.out_segments;
+	r->map_class = map.out_class;
+	return 0;
+}
+
+static int open_channel(struct run *r)
+{
+	r->channel = rashpa_events(r->fpga.device, 0);
+	if (r->channel < 0 ||
+	    rashpa_source_add(r->channel, RASHPA_SOURCE_DEVICE, 0) < 0 ||
+	    rashpa_source_add(r->channel, RASHPA_SOURCE_VECTOR, r->config->vector) < 0)
+		return fail("fpga%u: cannot listen to events: %s", r->fpga.number, rashpa_reason());
+	if (fcntl(r->channel, F_SETFL, O_NONBLOCK))
+		return fail("fpga%u: event channel: %s", r->fpga.number, strerror(errno));
+	return 0;
+}
+
+static void configure(struct run *r, unsigned int i)
+{
+	const struct rashpa_stream *s = &r->stream;
+	const struct rashpa_stream_dtp *d = &s->dtp[i];
+	const struct fpga *f = &r->fpga;
+	size_t dtp = RFPGA_DTP(d->dtp);
+
+	fpga_write(f, dtp + RFPGA_DTP_MODE, RFPGA_MODE_MSIX | RFPGA_MODE_LOCK | RFPGA_MODE_FLUSH |
+		   (s->paced ? 0 : RFPGA_MODE_FREERUN));
+	fpga_write(f, dtp + RFPGA_DTP_VECTOR, s->vector);
+	fpga_write(f, dtp + RFPGA_DTP_PIXEL_BYTES, s->pixel_bytes);
+	fpga_write(f, dtp + RFPGA_DTP_SAMPLING, s->sampling);
+	fpga_write(f, dtp + RFPGA_DTP_BUNCH, s->bunch);
+	fpga_write(f, dtp + RFPGA_DTP_SLOTS, s->slots);
+	fpga_write64(f, dtp + RFPGA_DTP_SRC_BASE, 0);
+	fpga_write(f, dtp + RFPGA_DTP_SRC_IMAGES, s->dataset_images);
+	fpga_write(f, dtp + RFPGA_DTP_SRC_X, s->origin[i].x);
+	fpga_write(f, dtp + RFPGA_DTP_SRC_Y, s->origin[i].y);
+	fpga_write(f, dtp + RFPGA_DTP_WIDTH, d->width);
+	fpga_write(f, dtp + RFPGA_DTP_HEIGHT, d->height);
+	fpga_write(f, dtp + RFPGA_DTP_DST_X, d->x);
+	fpga_write(f, dtp + RFPGA_DTP_DST_Y, d->y);
+	fpga_write(f, dtp + RFPGA_DTP_GROUP, s->dtps > 1 ? (1u << s->dtps) - 1 : 0);
+	fpga_write64(f, dtp + RFPGA_DTP_SRC_LINE, DATASET_WIDTH * sizeof(uint16_t));
+	fpga_write64(f, dtp + RFPGA_DTP_SRC_IMAGE, DATASET_IMAGE * sizeof(uint16_t));
+	fpga_write64(f, dtp + RFPGA_DTP_DST_BASE, s->data_offset);
+	fpga_write64(f, dtp + RFPGA_DTP_DST_LINE, s->line_stride);
+	fpga_write64(f, dtp + RFPGA_DTP_DST_IMAGE, s->image_stride);
+	fpga_write64(f, dtp + RFPGA_DTP_DST_SLOT, s->slot_stride);
+	fpga_write(f, dtp + RFPGA_DTP_DST_FIRST, 0);
+	fpga_write(f, dtp + RFPGA_DTP_DST_COUNT, r->segments);
+	fpga_write64(f, dtp + RFPGA_DTP_LOCK_OFFSET, d->lock_offset);
+	fpga_write(f, dtp + RFPGA_DTP_LOCK_FIRST, 0);
+	fpga_write(f, dtp + RFPGA_DTP_LOCK_COUNT, r->segments);
+	fpga_write64(f, dtp + RFPGA_DTP_IMAGES, s->images);
+	fpga_write64(f, dtp + RFPGA_DTP_PERIOD, r->config->period);
+	fpga_write64(f, dtp + RFPGA_DTP_FIRST_STACK, s->first_stack);
+	view_write(&r->doorbells, d->doorbell_offset, s->first_stack);
+}
+
+static void start(struct run *r)
+{
+	for (unsigned int i = 0; i < r->stream.dtps; i++)
+		configure(r, i);
+	publish(r);
+	__sync_synchronize();
+	r->started = true;
+	for (unsigned int i = 0; i < r->stream.dtps; i++)
+		fpga_write(&r->fpga, RFPGA_DTP(r->stream.dtp[i].dtp) + RFPGA_DTP_CONTROL, RFPGA_DTP_START);
+}
+
+/* All bits of the processes' status: any of them, and those that all have. */
+static uint32_t status(struct run *r, uint32_t *all)
+{
+	uint32_t any = 0, one;
+
+	*all = UINT32_MAX;
+	for (unsigned int i = 0; i < r->stream.dtps; i++) {
+		one = fpga_read(&r->fpga, RFPGA_DTP(r->stream.dtp[i].dtp) + RFPGA_DTP_STATUS);
+		any |= one;
+		*all &= one;
+	}
+	return any;
+}
+
+/* Stop every process of ours, and make sure of it. */
+static int stop_all(struct run *r)
+{
+	uint64_t end = now_ns() + STOP_MS * 1000000ull;
+	uint32_t all;
+
+	if (!r->started)
+		return 0;
+	for (unsigned int i = 0; i < r->stream.dtps; i++)
+		fpga_write(&r->fpga, RFPGA_DTP(r->stream.dtp[i].dtp) + RFPGA_DTP_CONTROL, RFPGA_DTP_STOP);
+	while (status(r, &all) & RFPGA_DTP_RUNNING) {
+		if (now_ns() > end) {
+			say("fpga%u: it does not stop by itself: the driver stops it", r->fpga.number);
+			if (rashpa_quiesce(r->fpga.device, NULL))
+				return fail("fpga%u: %s", r->fpga.number, rashpa_reason());
+			break;
+		}
+		poll(NULL, 0, 1);
+	}
+	r->started = false;
+	return 0;
+}
+
+static int explain_fault(struct run *r)
+{
+	uint32_t cause = fpga_read(&r->fpga, RFPGA_FAULT_CAUSE);
+
+	return fail("fpga%u: process %" PRIu32 " stopped with a fault: %s at address %#" PRIx64 ", after %" PRIu64 " stacks",
+		    r->fpga.number, fpga_read(&r->fpga, RFPGA_FAULT_DTP), fpga_cause_name(cause),
+		    fpga_read64(&r->fpga, RFPGA_FAULT_ADDR),
+		    stacks_complete(r) - r->stream.first_stack);
+}
+
+/* Empty the channel. 0, or an exit code if somebody stopped the function. */
+static int take_events(struct run *r)
+{
+	struct rashpa_event event[64];
+	ssize_t n;
+
+	while ((n = read(r->channel, event, sizeof(event))) > 0) {
+		for (size_t i = 0; i < n / sizeof(event[0]); i++) {
+			if (event[i].kind != RASHPA_SOURCE_DEVICE || event[i].time_ns < r->stream.start_ns)
+				continue;
+			return fail("fpga%u: somebody stopped it (%s) after %" PRIu64 " stacks", r->fpga.number,
+				    rashpa_device_event_name(event[i].value),
+				    stacks_complete(r) - r->stream.first_stack);
+		}
+		if ((size_t)n < sizeof(event))
+			return 0;
+	}
+	if (n < 0 && errno != EAGAIN && errno != EINTR)
+		return fail("fpga%u: event channel: %s", r->fpga.number,
+			    errno == ENODEV ? "the function was removed" : strerror(errno));
+	return 0;
+}
+
+static int wait_done(struct run *r, const volatile bool *stop)
+{
+	uint64_t end = stream_end(&r->stream), moved = now_ns(), checked = 0, last = 0, now, stacks;
+	struct pollfd pollfd = { .fd = r->channel, .events = POLLIN };
+	struct progress progress;
+	uint32_t any, all;
+	int result = 0;
+
+	progress_init(&progress, r->config->progress);
+	while (!*stop) {
+		stacks = stacks_complete(r);
+		now = now_ns();
+		if (stacks != last)
+			moved = now;
+		last = stacks;
+		if (stacks >= end || now - checked >= TICK_MS * 1000000ull) {
+			checked = now;
+			any = status(r, &all);
+			if (any == UINT32_MAX) {
+				result = fail("fpga%u: it does not answer any more", r->fpga.number);
+				break;
+			}
+			if (any & RFPGA_DTP_FAULTED) {
+				result = explain_fault(r);
+				break;
+			}
+			if (all & RFPGA_DTP_DONE)
+				break;
+			progress_show(&progress, "%" PRIu64 " images sent%s",
+				      (stacks - r->stream.first_stack) * r->stream.bunch,
+				      any & RFPGA_DTP_WAITING ? ", waiting for the receiver" : "");
+		}
+		if (r->config->timeout > 0 && now - moved > r->config->timeout * 1e9) {
+			say("no progress for %g s after %" PRIu64 " stacks%s", r->config->timeout,
+			    stacks - r->stream.first_stack,
+			    status(r, &all) & RFPGA_DTP_WAITING ? ": is there a receiver (romulu)?" : "");
+			result = EXIT_TIMEOUT;
+			break;
+		}
+		if (poll(&pollfd, 1, stacks >= end ? 1 : TICK_MS) > 0) {
+			result = take_events(r);
+			if (result)
+				break;
+		}
+	}
+	progress_end(&progress);
+	return result;
+}
+
+static void count(struct run *r, struct report *report)
+{
+	const struct fpga *f = &r->fpga;
+
+	report->dtps = r->stream.dtps;
+	report->segments = r->segments;
+	report->map_class = r->map_class;
+	report->iommu = f->info.out_flags & RASHPA_DEVICE_IOMMU;
+	report->slots = r->stream.slots;
+	report->first_stack = r->stream.first_stack;
+	report->images = report->stacks = report->start = UINT64_MAX;
+	for (unsigned int i = 0; i < r->stream.dtps; i++) {
+		size_t dtp = RFPGA_DTP(r->stream.dtp[i].dtp);
+		uint64_t images = fpga_read64(f, dtp + RFPGA_DTP_C_IMAGES);
+		uint64_t stacks = fpga_read64(f, dtp + RFPGA_DTP_C_STACKS);
+		uint64_t first = fpga_read64(f, dtp + RFPGA_DTP_C_START);
+		uint64_t last = fpga_read64(f, dtp + RFPGA_DTP_C_STOP);
+
+		/* An image is complete when all processes have sent it. */
+		report->images = images < report->images ? images : report->images;
+		report->stacks = stacks < report->stacks ? stacks : report->stacks;
+		report->start = first < report->start ? first : report->start;
+		report->stop = last > report->stop ? last : report->stop;
+		report->bytes += fpga_read64(f, dtp + RFPGA_DTP_C_BYTES);
+		report->descriptors += fpga_read64(f, dtp + RFPGA_DTP_C_DESCRIPTORS);
+		report->events += fpga_read64(f, dtp + RFPGA_DTP_C_EVENTS);
+		report->overruns += fpga_read64(f, dtp + RFPGA_DTP_C_OVERRUNS);
+		report->faults += fpga_read64(f, dtp + RFPGA_DTP_C_FAULTS);
+	}
+}
+
+static void close_fd(int fd)
+{
+	if (fd >= 0)
+		close(fd);
+}
+
+static void close_all(struct run *r)
+{
+	if (r->published)
+		__atomic_store_n(&r->shared->state, RASHPA_STREAM_ENDED, __ATOMIC_RELEASE);
+	close_fd(r->channel);
+	close_fd(r->map);
+	view_close(&r->table);
+	view_close(&r->memory);
+	view_close(&r->doorbells);
+	fpga_close(&r->fpga);
+	if (r->shared)
+		munmap((void *)(uintptr_t)r->shared, r->length);
+	close_fd(r->dmabuf);
+	close_fd(r->buffer);
+}
+
+int pcie_run(const struct config *config, const struct dataset *dataset, volatile bool *stop,
+	     struct report *report)
+{
+	struct run r = {
+		.config = config,
+		.dataset = dataset,
+		.fpga = FPGA_NONE,
+		.doorbells = VIEW_NONE, .memory = VIEW_NONE, .table = VIEW_NONE,
+		.buffer = -1, .dmabuf = -1, .map = -1, .channel = -1,
+	};
+	int result;
+
+	result = open_buffer(&r);
+	if (!result)
+		result = plan(&r);
+	if (!result)
+		result = open_fpga(&r);
+	if (!result)
+		result = load(&r, report, stop);
+	if (!result)
+		result = map_buffer(&r);
+	if (!result)
+		result = open_channel(&r);
+	if (!result && !*stop) {
+		start(&r);
+		result = wait_done(&r, stop);
+		if (stop_all(&r))
+			result = EXIT_FAILED;
+		report->interrupted = *stop;
+		count(&r, report);
+	}
+	close_all(&r);
+	return result;
+}

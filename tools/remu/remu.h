@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef REMU_H
+#define REMU_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "dataset.h"
+#include "parse.h"
+#include "rashpa-stream.h"
+
+struct config {
+	const char *dataset;
+	const char *buffer;
+	unsigned int fpga;
+	struct region region[RASHPA_STREAM_DTPS];
+	unsigned int regions, split;
+	uint32_t bunch, slots, sampling, vector;	/* slots 0: as many as fit */
+	uint64_t images;				/* 0: until stopped */
+	uint64_t period;				/* ticks, with a rate */
+	double rate;
+	double timeout;					/* seconds, 0: none */
+	bool free_run, resume, progress;
+	const char *json;
+};
+
+/* What the FPGA counted. */
+struct report {
+	uint32_t dtps, segments, map_class;
+	bool iommu, interrupted;
+	uint64_t first_stack, images, stacks, bytes, descriptors, events, overruns, faults;
+	uint64_t start, stop;		/* ticks */
+	uint64_t load_ns, load_bytes;	/* of the dataset into on-board memory */
+	uint32_t slots;
+};
+
+/* Stream until all images are sent, or a signal sets *stop. An exit code, after messages. */
+int pcie_run(const struct config *config, const struct dataset *dataset, volatile bool *stop,
+	     struct report *report);
+
+#endif /* REMU_H */

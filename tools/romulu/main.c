@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* romulu: receive a stream from a buffer. See romulu(1). */
+#include <argp.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "json-out.h"
+#include "parse.h"
+#include "rashpa.h"
+#include "romulu.h"
+#include "say.h"
+
+const char *argp_program_version = "romulu " RASHPA_VERSION;
+
+enum {
+	OPT_CHECK = 256, OPT_NO_CHECK, OPT_WRITE, OPT_JSON, OPT_TIMEOUT, OPT_FROM_START, OPT_PROGRESS,
+};
+
+static const struct argp_option options[] = {
+	{ "buffer", 'b', "NAME", 0, "buffer with the stream (required)", 0 },
+	{ "dataset", 'd', "DIR|generate[:N[:SEED]]", 0,
+	  "what the producer sends (default: $RASHPA_DATA/jungfrau if it exists, else generate)", 0 },
+	{ "images", 'n', "N", 0, "end after N images (default: at the end of the stream)", 0 },
+	{ "check", OPT_CHECK, NULL, 0, "compare every frame with the dataset (default)", 0 },
+	{ "no-check", OPT_NO_CHECK, NULL, 0, "touch no pixel, only count", 0 },
+	{ "write", OPT_WRITE, "FILE", 0, "append the frames to a file", 0 },
+	{ "from-start", OPT_FROM_START, NULL, 0,
+	  "begin at the first stack of the stream, also of one that has ended", 0 },
+	{ "timeout", OPT_TIMEOUT, "SECONDS", 0, "give up after so long without progress", 0 },
+	{ "json", OPT_JSON, "FILE", 0, "write the report as JSON, - is standard output", 0 },
+	{ "progress", OPT_PROGRESS, NULL, 0, "show progress although stderr is not a terminal", 0 },
+	{}
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct config *c = state->input;
+
+	switch (key) {
+	case 'b':
+		c->buffer = arg;
+		break;
+	case 'd':
+		c->dataset = arg;
+		break;
+	case 'n':
+		if (!parse_u64(arg, UINT64_C(1) << 48, &c->images))
+			argp_error(state, "--images: \"%s\" is not a number", arg);
+		break;
+	case OPT_CHECK:
+		c->mode = MODE_CHECK;
+		break;
+	case OPT_NO_CHECK:
+		c->mode = MODE_COUNT;
+		break;
+	case OPT_WRITE:
+		c->mode = MODE_WRITE;
+		c->write = arg;
+		break;
+	case OPT_FROM_START:
+		c->from_start = true;
+		break;
+	case OPT_TIMEOUT:
+		if (!parse_real(arg, &c->timeout))
+			argp_error(state, "--timeout: \"%s\" is not a number of seconds", arg);
+		break;
+	case OPT_JSON:
+		c->json = arg;
+		break;
+	case OPT_PROGRESS:
+		c->progress = true;
+		break;
+	case ARGP_KEY_END:
+		if (!c->buffer)
+			argp_error(state, "which buffer? Give --buffer NAME");
+		if (c->write && c->mode != MODE_WRITE)
+			argp_error(state, "--write excludes --check and --no-check");
+		break;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+	return 0;
+}
+
+static const struct argp argp = {
+	.options = options,
+	.parser = parse,
+	.doc = "Receive a stream of images from a buffer."
+	       "\vExit status: 0 all frames arrived and are right, 1 failed, 2 usage, "
+	       "3 no progress in time, 4 frames were lost or are wrong.",
+};
+
+static volatile bool stop;
+
+static void on_signal(int number)
+{
+	(void)number;
+	stop = true;
+}
+
+static void print_text(const struct report *r)
+{
+	const struct samples *l = &r->latency;
+
+	printf("frames   %" PRIu64 " in %" PRIu64 " stacks%s\n", r->frames, r->stacks,
+	       r->interrupted ? ", interrupted" : "");
+	printf("lost     %" PRIu64 "\n", r->lost);
+	printf("corrupt  %" PRIu64 " (%" PRIu64 " duplicate, %" PRIu64 " never written)\n", r->corrupt,
+	       r->duplicate, r->unwritten);
+	printf("bytes    %" PRIu64 "\n", r->bytes);
+	if (r->ns)
+		printf("time     %.6f s, %.6f GB/s\n", r->ns / 1e9, (double)r->bytes / r->ns);
+	if (l->count)
+		printf("latency  p50 %.1f us, p99 %.1f us, max %.1f us (%zu samples)\n",
+		       percentile(l->value, l->count, 50) / 1e3,
+		       percentile(l->value, l->count, 99) / 1e3,
+		       percentile(l->value, l->count, 100) / 1e3, l->count);
+	printf("reads    %" PRIu64 ", %" PRIu64 " stacks without one\n", r->reads,
+	       r->stacks_without_read);
+	printf("map      %s, %" PRIu32 " segment%s, iommu %s, fpga%" PRIu32 "\n",
+	       rashpa_class_name(r->stream.map_class), r->stream.segments,
+	       r->stream.segments == 1 ? "" : "s", r->iommu ? "on" : "off", r->stream.fpga);
+}
+
+static struct json_object *latency_json(const struct samples *l)
+{
+	struct json_object *o = json_object_new_object();
+
+	put_u64(o, "samples", l->count);
+	if (l->count) {
+		put_u64(o, "p50", percentile(l->value, l->count, 50));
+		put_u64(o, "p99", percentile(l->value, l->count, 99));
+		put_u64(o, "max", percentile(l->value, l->count, 100));
+	} else {
+		put_text(o, "p50", NULL);
+		put_text(o, "p99", NULL);
+		put_text(o, "max", NULL);
+	}
+	return o;
+}
+
+static int print_json(const struct config *c, const struct dataset *dataset, const struct report *r)
+{
+	static const char *const modes[] = { "check", "no-check", "write" };
+	struct json_object *o = json_object_new_object();
+
+	put_text(o, "buffer", c->buffer);
+	put_int(o, "fpga", r->stream.fpga);
+	put_int(o, "vector", r->stream.vector);
+	put_text(o, "mode", modes[c->mode]);
+	put_text(o, "source", c->mode == MODE_CHECK ? dataset->source : NULL);
+	put_bool(o, "interrupted", r->interrupted);
+	put_bool(o, "paced", r->stream.paced);
+	put_u64(o, "frames", r->frames);
+	put_u64(o, "stacks", r->stacks);
+	put_u64(o, "lost", r->lost);
+	put_u64(o, "corrupt", r->corrupt);
+	put_u64(o, "duplicate", r->duplicate);
+	put_u64(o, "unwritten", r->unwritten);
+	put_u64(o, "bytes", r->bytes);
+	put_real(o, "seconds", r->ns / 1e9);
+	if (r->ns)
+		put_real(o, "gbps", (double)r->bytes / r->ns);
+	else
+		put_text(o, "gbps", NULL);
+	json_object_object_add(o, "latency_ns", latency_json(&r->latency));
+	put_u64(o, "reads", r->reads);
+	put_u64(o, "stacks_without_read", r->stacks_without_read);
+	put_u64(o, "events", r->events);
+	put_u64(o, "events_lost", r->events_lost);
+	put_int(o, "dtps", r->stream.dtps);
+	put_int(o, "bunch", r->stream.bunch);
+	put_int(o, "slots", r->stream.slots);
+	put_int(o, "segments", r->stream.segments);
+	put_text(o, "class", rashpa_class_name(r->stream.map_class));
+	put_bool(o, "iommu", r->iommu);
+	return json_finish(o, c->json);
+}
+
+int main(int argc, char **argv)
+{
+	const struct sigaction action = { .sa_handler = on_signal };
+	struct config config = {};
+	struct report report = {};
+	struct dataset dataset = {};
+	char why[WHY_SIZE];
+	int result;
+
+	argp_err_exit_status = EXIT_USAGE;
+	argp_parse(&argp, argc, argv, 0, NULL, &config);
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+	sigaction(SIGHUP, &action, NULL);
+
+	if (config.mode == MODE_CHECK && dataset_load(&dataset, config.dataset, why))
+		return fail("%s", why);
+	result = receive(&config, &dataset, &stop, &report);
+	samples_sort(&report.latency);
+	if (report.attached) {
+		if (!config.json)
+			print_text(&report);
+		else if (print_json(&config, &dataset, &report) && !result)
+			result = EXIT_FAILED;
+	}
+	samples_free(&report.latency);
+	dataset_free(&dataset);
+	return result;
+}

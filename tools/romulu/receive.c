@@ -1,0 +1,511 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The receiver's loop: at most one system call per stack. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "fpga.h"
+#include "rashpa.h"
+#include "romulu.h"
+#include "say.h"
+#include "stream.h"
+
+#define TICK_NS		100000000ull
+#define MISMATCHES	8	/* that are printed */
+
+struct run {
+	const struct config *config;
+	const struct dataset *dataset;
+	struct report *report;
+	int buffer, channel, file;
+	uint64_t length;
+	volatile struct rashpa_stream *shared;
+	struct rashpa_stream stream;	/* the checked copy */
+	struct fpga fpga;
+	struct view doorbells;
+	void *bounce;			/* one stack, when the slot may change under us */
+	uint64_t next, end;		/* stacks */
+	uint64_t credit;		/* stacks given back */
+	uint64_t moved;			/* time of the last progress */
+	unsigned int printed;
+	bool have_timer;
+	timer_t timer;
+	const char *over;		/* why no more stacks will come */
+};
+
+/* --- attach --- */
+
+static int open_buffer(struct run *r)
+{
+	const char *name = r->config->buffer;
+	struct rashpa_info info = { .fd = -1 };
+	void *base;
+
+	r->buffer = rashpa_buffer_open(name, O_RDWR);
+	if (r->buffer < 0)
+		return fail("%s", rashpa_reason());
+	if (rashpa_info(r->buffer, &info))
+		return fail("buffer %s: %s", name, rashpa_reason());
+	r->length = info.out_length;
+	base = mmap(NULL, r->length, PROT_READ | PROT_WRITE, MAP_SHARED, r->buffer, 0);
+	if (base == MAP_FAILED)
+		return fail("buffer %s: cannot map it: %s", name, strerror(errno));
+	r->shared = base;
+	return 0;
+}
+
+/* A producer that died leaves RUNNING behind, but its map is gone. */
+static bool alive(const struct rashpa_stream *s)
+{
+	struct rashpa_device_info info;
+	int device = rashpa_device_open(s->fpga);
+	bool result = device >= 0 && !rashpa_device_info(device, &info) && info.out_maps;
+
+	if (device >= 0)
+		close(device);
+	return result;
+}
+
+static int await_stream(struct run *r, const volatile bool *stop)
+{
+	struct rashpa_stream *s = &r->stream;
+	uint64_t begin = now_ns(), generation = r->shared->generation;
+	struct progress progress;
+	char why[WHY_SIZE];
+
+	progress_init(&progress, r->config->progress);
+	for (; !*stop; poll(NULL, 0, TICK_NS / 1000000)) {
+		if (!stream_copy(r->shared, r->length, s, why)) {
+			if (s->generation != generation || (r->config->from_start && s->state) ||
+			    (s->state == RASHPA_STREAM_RUNNING && alive(s)))
+				break;
+		} else if (*why) {
+			progress_end(&progress);
+			return fail("buffer %s: %s", r->config->buffer, why);
+		}
+		if (r->config->timeout > 0 && now_ns() - begin > r->config->timeout * 1e9) {
+			progress_end(&progress);
+			say("buffer %s: no stream began within %g s: start a producer (remu)",
+			    r->config->buffer, r->config->timeout);
+			return EXIT_TIMEOUT;
+		}
+		progress_show(&progress, "waiting for a stream in buffer %s", r->config->buffer);
+	}
+	progress_end(&progress);
+	return 0;
+}
+
+static int open_fpga(struct run *r)
+{
+	const struct rashpa_stream *s = &r->stream;
+	char why[WHY_SIZE];
+
+	if (fpga_open(&r->fpga, s->fpga, why))
+		return fail("%s", why);
+	r->channel = rashpa_events(r->fpga.device, 0);
+	if (r->channel < 0 ||
+	    rashpa_source_add(r->channel, RASHPA_SOURCE_DEVICE, 0) < 0 ||
+	    rashpa_source_add(r->channel, RASHPA_SOURCE_VECTOR, s->vector) < 0)
+		return fail("fpga%" PRIu32 ": cannot listen to vector %" PRIu32 ": %s", s->fpga, s->vector,
+			    rashpa_reason());
+	if (view_open(&r->doorbells, &r->fpga, "doorbells", RFPGA_BAR_DOORBELL, 0, 0, true, why)) {
+		/* Nobody waits for credit when the producer runs freely. */
+		return s->paced ? fail("%s", why) : 0;
+	}
+	for (unsigned int i = 0; i < s->dtps; i++) {
+		if (s->dtp[i].doorbell_offset + 4 > r->doorbells.length)
+			return fail("fpga%" PRIu32 ": the doorbell of process %" PRIu32 " is outside the window \"doorbells\"",
+				    s->fpga, s->dtp[i].dtp);
+	}
+	return 0;
+}
+
+static void give_credit(struct run *r)
+{
+	/* All that we read from the slots, and wrote into them, is done before. */
+	__atomic_store_n(&r->shared->consumed, r->credit, __ATOMIC_RELEASE);
+	__sync_synchronize();
+	if (!r->doorbells.base)
+		return;
+	for (unsigned int i = 0; i < r->stream.dtps; i++)
+		view_write(&r->doorbells, r->stream.dtp[i].doorbell_offset, r->credit);
+}
+
+static int begin(struct run *r)
+{
+	const struct rashpa_stream *s = &r->stream;
+	char why[WHY_SIZE];
+
+	r->end = stream_end(s);
+	if (s->consumed < s->first_stack || s->consumed > r->end)
+		return fail("buffer %s: consumed is %" PRIu64 ", but the run goes from stack %" PRIu64 " to %" PRIu64,
+			    r->config->buffer, s->consumed, s->first_stack, r->end);
+	r->credit = s->consumed;
+	r->next = r->config->from_start ? s->first_stack : s->consumed;
+	if (r->config->mode == MODE_CHECK && check_possible(s, r->dataset, why))
+		return fail("buffer %s: %s", r->config->buffer, why);
+	if (r->config->mode == MODE_WRITE && !s->paced) {
+		r->bounce = malloc(s->bunch * s->image_stride);
+		if (!r->bounce)
+			return fail("no memory for a copy of one stack");
+	}
+	if (open_fpga(r))
+		return EXIT_FAILED;
+	/* If we were killed between storing consumed and ringing: ring now. */
+	if (s->state == RASHPA_STREAM_RUNNING)
+		give_credit(r);
+	return 0;
+}
+
+/* --- locks --- */
+
+/* Stacks complete in all processes, and in the most advanced one. */
+static uint64_t locks(struct run *r, uint64_t *most)
+{
+	const volatile uint8_t *base = (const volatile uint8_t *)r->shared;
+	uint64_t least = UINT64_MAX, stacks;
+
+	*most = 0;
+	for (unsigned int i = 0; i < r->stream.dtps; i++) {
+		stacks = __atomic_load_n((const volatile uint64_t *)(base + r->stream.dtp[i].lock_offset +
+								     RFPGA_LOCK_STACKS),
+					 __ATOMIC_ACQUIRE);
+		if (stacks < least)
+			least = stacks;
+		if (stacks > *most)
+			*most = stacks;
+	}
+	return least;
+}
+
+/*
+ * The oldest stack whose slot nobody writes when the most advanced process has
+ * completed so many. A paced producer waits for credit before the next one, another does not.
+ */
+static uint64_t oldest(const struct rashpa_stream *s, uint64_t most)
+{
+	uint64_t past = most + !s->paced;
+
+	return past > s->slots ? past - s->slots : 0;
+}
+
+/* --- one stack --- */
+
+static void explain(struct run *r, const struct mismatch *m)
+{
+	if (m->unwritten)
+		r->report->unwritten++;
+	if (m->duplicate)
+		r->report->duplicate++;
+	r->report->corrupt++;
+	if (r->printed++ < MISMATCHES)
+		say("stack %" PRIu64 " image %" PRIu32 " line %" PRIu32 " pixel %" PRIu32 ": expected %#06x, got %#06x%s%s",
+		    m->stack, m->image, m->line, m->pixel, m->expected, m->got,
+		    m->unwritten ? " (never written)" : "",
+		    m->duplicate ? " (an image that was here before)" : "");
+	else if (r->printed == MISMATCHES + 1)
+		say("more wrong frames are only counted");
+}
+
+static int write_all(struct run *r, const void *data, size_t size)
+{
+	while (size) {
+		ssize_t n = write(r->file, data, size);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return fail("cannot write %s: %s", r->config->write, strerror(errno));
+		data = (const char *)data + n;
+		size -= n;
+	}
+	return 0;
+}
+
+static int write_stack(struct run *r, const uint8_t *slot, uint32_t images)
+{
+	const struct rashpa_stream *s = &r->stream;
+	size_t line = (size_t)s->width * s->pixel_bytes;
+
+	for (uint32_t i = 0; i < images; i++) {
+		const uint8_t *image = slot + i * s->image_stride;
+
+		if (line == s->line_stride) {
+			if (write_all(r, image, line * s->height))
+				return EXIT_FAILED;
+			continue;
+		}
+		for (uint32_t y = 0; y < s->height; y++) {
+			if (write_all(r, image + y * s->line_stride, line))
+				return EXIT_FAILED;
+		}
+	}
+	return 0;
+}
+
+static uint64_t payload(const struct rashpa_stream *s)
+{
+	uint64_t bytes = 0;
+
+	for (unsigned int i = 0; i < s->dtps; i++)
+		bytes += (uint64_t)s->dtp[i].width * s->dtp[i].height * s->pixel_bytes;
+	return bytes;
+}
+
+/* Stack r->next is complete: use it, and give its slot back. */
+static int take_stack(struct run *r)
+{
+	const struct rashpa_stream *s = &r->stream;
+	uint8_t *slot = (uint8_t *)(uintptr_t)r->shared + s->data_offset +
+			r->next % s->slots * s->slot_stride;
+	uint32_t images = stream_stack_images(s, r->next);
+	struct mismatch wrong[MISMATCHES], m;
+	uint64_t most, more_wrong = 0, duplicate = 0, unwritten = 0;
+	unsigned int n_wrong = 0;
+	const uint8_t *data = slot;
+	bool lost;
+
+	if (r->config->mode == MODE_CHECK) {
+		for (uint32_t i = 0; i < images; i++) {
+			if (check_frame(s, r->dataset, slot + i * s->image_stride, r->next, i, &m))
+				continue;
+			if (n_wrong < MISMATCHES) {
+				wrong[n_wrong++] = m;
+				continue;
+			}
+			more_wrong++;
+			duplicate += m.duplicate;
+			unwritten += m.unwritten;
+		}
+	} else if (r->bounce) {
+		memcpy(r->bounce, slot, images * s->image_stride);
+		data = r->bounce;
+	}
+
+	/* What we read was this stack only if nobody has begun to overwrite it since. */
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	locks(r, &most);
+	lost = oldest(s, most) > r->next;
+	if (lost) {
+		r->report->lost += images;
+	} else {
+		for (unsigned int i = 0; i < n_wrong; i++)
+			explain(r, &wrong[i]);
+		r->report->corrupt += more_wrong;
+		r->report->duplicate += duplicate;
+		r->report->unwritten += unwritten;
+		if (r->config->mode == MODE_WRITE && write_stack(r, data, images))
+			return EXIT_FAILED;
+		r->report->frames += images;
+		r->report->stacks++;
+		r->report->bytes += images * payload(s);
+	}
+	/* A slot that is not written again must not look right; it is ours until we give credit. */
+	if (r->config->mode == MODE_CHECK && s->paced && !lost && r->credit <= r->next)
+		memset(slot, POISON_BYTE, images * s->image_stride);
+
+	r->next++;
+	if (r->next > r->credit) {
+		r->credit = r->next;
+		give_credit(r);
+	}
+	return 0;
+}
+
+/* --- waiting --- */
+
+static void on_tick(int number)
+{
+	(void)number;
+}
+
+/* A timer interrupts read(): it can end without a call more per stack. */
+static int start_ticks(struct run *r)
+{
+	const struct sigaction action = { .sa_handler = on_tick };
+	struct sigevent event = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGALRM };
+	const struct itimerspec interval = {
+		.it_value.tv_nsec = TICK_NS, .it_interval.tv_nsec = TICK_NS,
+	};
+
+	sigaction(SIGALRM, &action, NULL);
+	if (timer_create(CLOCK_MONOTONIC, &event, &r->timer) ||
+	    timer_settime(r->timer, 0, &interval, NULL))
+		return fail("cannot make a timer: %s", strerror(errno));
+	r->have_timer = true;
+	return 0;
+}
+
+/* One read() on the channel; -EINTR on a tick. */
+static int wait_event(struct run *r)
+{
+	struct rashpa_event event[64];
+	uint64_t before = now_ns(), after, newest = 0;
+	ssize_t n;
+
+	n = read(r->channel, event, sizeof(event));
+	after = now_ns();
+	if (n < 0 && errno == EINTR)
+		return -EINTR;
+	r->report->reads++;
+	if (n < 0 && errno == ENODEV) {
+		r->over = "the function was removed";
+		return 0;
+	}
+	if (n < 0)
+		return fail("fpga%u: event channel: %s", r->fpga.number, strerror(errno));
+	for (size_t i = 0; i < n / sizeof(event[0]); i++) {
+		const struct rashpa_event *e = &event[i];
+
+		if (e->kind == RASHPA_SOURCE_VECTOR) {
+			r->report->events++;
+			r->report->events_lost = e->lost;
+			newest = e->time_ns;
+		} else if (e->kind == RASHPA_SOURCE_DEVICE && e->time_ns >= r->stream.start_ns) {
+			r->over = e->value == RASHPA_DEVICE_GONE ? "the function was removed" :
+				  "the function was stopped";
+		}
+	}
+	/* A record that was queued before we asked tells nothing about waking up. */
+	if (newest >= before)
+		samples_add(&r->report->latency, after - newest);
+	return 0;
+}
+
+static bool stream_over(struct run *r)
+{
+	if (r->over)
+		return true;
+	if (__atomic_load_n(&r->shared->magic, __ATOMIC_ACQUIRE) != RASHPA_STREAM_MAGIC ||
+	    r->shared->generation != r->stream.generation)
+		r->over = "the producer began another stream";
+	else if (__atomic_load_n(&r->shared->state, __ATOMIC_ACQUIRE) != RASHPA_STREAM_RUNNING)
+		r->over = "the producer ended the stream";
+	return r->over;
+}
+
+/* A tick while nothing arrives. */
+static int on_idle(struct run *r)
+{
+	struct rashpa_device_info info;
+	uint64_t idle = now_ns() - r->moved;
+
+	/* An event that says so may have come before our channel existed. */
+	if (idle > 1000000000ull && !rashpa_device_info(r->fpga.device, &info) && !info.out_maps)
+		r->over = "the producer is gone";
+	if (!r->over && r->config->timeout > 0 && idle > r->config->timeout * 1e9) {
+		say("buffer %s: no stack arrived for %g s after %" PRIu64 " frames", r->config->buffer,
+		    r->config->timeout, r->report->frames);
+		return EXIT_TIMEOUT;
+	}
+	return 0;
+}
+
+static int loop(struct run *r, const volatile bool *stop)
+{
+	const struct rashpa_stream *s = &r->stream;
+	struct report *report = r->report;
+	uint64_t least, most, read_for = UINT64_MAX, begin = now_ns();
+	struct progress progress;
+	int result = 0;
+	bool over;
+
+	r->moved = begin;
+	progress_init(&progress, r->config->progress);
+	while (!result && !*stop && r->next < r->end) {
+		if (r->config->images && report->frames + report->lost >= r->config->images)
+			break;
+		over = stream_over(r);	/* before the locks: what was complete then is in them */
+		least = locks(r, &most);
+		if (oldest(s, most) > r->next) {
+			uint64_t skip = oldest(s, most) - r->next;
+
+			for (; skip && r->next < r->end; skip--)
+				report->lost += stream_stack_images(s, r->next++);
+			continue;
+		}
+		if (least > r->next) {
+			report->stacks_without_read += read_for != r->next;
+			result = take_stack(r);
+			r->moved = now_ns();
+			report->ns = r->moved - begin;
+			progress_show(&progress, "%" PRIu64 " frames, %" PRIu64 " lost, %" PRIu64 " corrupt",
+				      report->frames, report->lost, report->corrupt);
+			continue;
+		}
+		if (over)
+			break;
+		result = wait_event(r);
+		if (result == -EINTR)
+			result = on_idle(r);
+		else
+			read_for = r->next;
+	}
+	progress_end(&progress);
+	report->interrupted = *stop;
+	if (!result && !*stop && r->next < r->end && r->end != UINT64_MAX && r->over && !r->config->images)
+		result = fail("buffer %s: %s after %" PRIu64 " of %" PRIu64 " images", r->config->buffer,
+			      r->over, (r->next - s->first_stack) * s->bunch, s->images);
+	if (!result && (report->lost || report->corrupt))
+		result = EXIT_DATA;
+	return result;
+}
+
+static void close_all(struct run *r)
+{
+	if (r->have_timer)
+		timer_delete(r->timer);
+	view_close(&r->doorbells);
+	if (r->channel >= 0)
+		close(r->channel);
+	fpga_close(&r->fpga);
+	if (r->shared)
+		munmap((void *)(uintptr_t)r->shared, r->length);
+	if (r->buffer >= 0)
+		close(r->buffer);
+	if (r->file >= 0 && close(r->file))
+		say("cannot write %s: %s", r->config->write, strerror(errno));
+	free(r->bounce);
+}
+
+int receive(const struct config *config, const struct dataset *dataset, volatile bool *stop,
+	    struct report *report)
+{
+	struct run r = {
+		.config = config,
+		.dataset = dataset,
+		.report = report,
+		.buffer = -1, .channel = -1, .file = -1,
+		.fpga = FPGA_NONE,
+		.doorbells = VIEW_NONE,
+	};
+	int result;
+
+	if (config->write) {
+		r.file = open(config->write, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+		if (r.file < 0)
+			return fail("cannot write %s: %s", config->write, strerror(errno));
+	}
+	result = open_buffer(&r);
+	if (!result)
+		result = await_stream(&r, stop);
+	if (!result && !*stop)
+		result = begin(&r);
+	if (!result && !*stop)
+		result = start_ticks(&r);
+	if (!result && !*stop) {
+		report->attached = true;
+		report->stream = r.stream;
+		report->iommu = r.fpga.info.out_flags & RASHPA_DEVICE_IOMMU;
+		result = loop(&r, stop);
+	}
+	close_all(&r);
+	return result;
+}

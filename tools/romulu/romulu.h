@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef ROMULU_H
+#define ROMULU_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "dataset.h"
+#include "rashpa-stream.h"
+#include "stats.h"
+
+enum mode {
+	MODE_CHECK,	/* compare with the dataset */
+	MODE_COUNT,	/* touch nothing */
+	MODE_WRITE,	/* append to a file */
+};
+
+struct config {
+	const char *buffer, *dataset, *json, *write;
+	enum mode mode;
+	uint64_t images;	/* take so many, 0: all */
+	double timeout;		/* seconds without progress, 0: none */
+	bool from_start, progress;
+};
+
+struct report {
+	bool attached, interrupted, iommu;
+	struct rashpa_stream stream;
+	uint64_t frames, stacks, lost, bytes;
+	uint64_t corrupt;	/* frames that are not what they should be, of these: */
+	uint64_t duplicate;	/* show an image that was here before */
+	uint64_t unwritten;	/* hold what we left in the slot */
+	uint64_t reads, stacks_without_read, events, events_lost;
+	uint64_t ns;		/* from attaching to the last stack */
+	struct samples latency;	/* interrupt handler to return of read(), of records we waited for */
+};
+
+/* The first wrong pixel of a frame. */
+struct mismatch {
+	uint64_t stack;
+	uint32_t image, line, pixel;
+	uint16_t expected, got;
+	bool duplicate, unwritten;
+};
+
+#define POISON_BYTE	0xa5
+#define POISON_PIXEL	0xa5a5
+
+/* Can this dataset be what the stream shows? -1 and the reason in why[WHY_SIZE] if not. */
+int check_possible(const struct rashpa_stream *stream, const struct dataset *dataset, char *why);
+
+/* Compare one frame, whose first byte is at image. True if it is right. */
+bool check_frame(const struct rashpa_stream *stream, const struct dataset *dataset,
+		 const void *image, uint64_t stack, uint32_t number, struct mismatch *mismatch);
+
+/* Receive until the end, or a signal sets *stop. An exit code, after messages. */
+int receive(const struct config *config, const struct dataset *dataset, volatile bool *stop,
+	    struct report *report);
+
+#endif /* ROMULU_H */
