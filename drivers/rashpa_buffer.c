@@ -191,7 +191,8 @@ int rashpa_buffer_mmap(struct rashpa_buffer *buffer, struct vm_area_struct *vma)
 	unsigned long total = buffer->length >> PAGE_SHIFT;
 	int err;
 
-	if (!(vma->vm_flags & VM_SHARED))
+	/* not VM_SHARED, which a shared mapping of a read-only file does not have */
+	if (!(vma->vm_flags & VM_MAYSHARE))
 		return -EINVAL;
 	if (vma->vm_pgoff >= total || vma_pages(vma) > total - vma->vm_pgoff)
 		return -EINVAL;

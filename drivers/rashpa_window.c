@@ -93,7 +93,7 @@ static int rashpa_win_mmap(struct dma_buf *dmabuf, struct vm_area_struct *vma)
 	struct rashpa_win *win = dmabuf->priv;
 	unsigned long total = win->length >> PAGE_SHIFT;
 
-	if (!(vma->vm_flags & VM_SHARED))
+	if (!(vma->vm_flags & VM_MAYSHARE))
 		return -EINVAL;
 	if (vma->vm_pgoff >= total || vma_pages(vma) > total - vma->vm_pgoff)
 		return -EINVAL;
