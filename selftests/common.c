@@ -1,0 +1,536 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* What the tests share: calls with their reasons, buffers, the software FPGA. */
+#include <dirent.h>
+#include <grp.h>
+#include <linux/udmabuf.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+#include "../tools/lib/rashpa-fpga.h"
+#include "common.h"
+
+char reason[RASHPA_REASON_SIZE];
+int memory = -1;
+
+/* ------------------------------------------------------------- calls ---- */
+
+int call(int fd, unsigned long cmd, void *arg)
+{
+	struct rashpa_head *head = arg;
+
+	memset(reason, 0, sizeof(reason));
+	head->reason = (uintptr_t)reason;
+	head->reason_size = sizeof(reason);
+	return ioctl(fd, cmd, arg) < 0 ? -errno : 0;
+}
+
+static bool says_all(const char *text, const char *says)
+{
+	char copy[256], *rest = copy, *word;
+
+	snprintf(copy, sizeof(copy), "%s", says);
+	while ((word = strsep(&rest, "|")))
+		if (!strstr(text, word))
+			return false;
+	return true;
+}
+
+bool answered(const char *file, int line, int got, int want, const char *says)
+{
+	bool ok = true;
+
+	if (got != -want) {
+		tap_fail(file, line, "answer %d (%s), expected %d (%s), reason \"%s\"",
+			 -got, strerror(got < 0 ? -got : 0), want, strerror(want),
+			 reason);
+		ok = false;
+	}
+	if (says && want && (!reason[0] || !says_all(reason, says))) {
+		tap_fail(file, line, "reason \"%s\" does not name \"%s\"", reason, says);
+		ok = false;
+	}
+	return ok;
+}
+
+bool read_text(const char *path, char *buf, size_t size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n;
+
+	if (fd < 0)
+		return false;
+	n = read(fd, buf, size - 1);
+	close(fd);
+	if (n < 0)
+		return false;
+	buf[n] = '\0';
+	buf[strcspn(buf, "\n")] = '\0';
+	return true;
+}
+
+int write_text(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	int err = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (write(fd, text, strlen(text)) < 0)
+		err = -errno;
+	close(fd);
+	return err;
+}
+
+unsigned int fds_open(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	unsigned int n = 0;
+
+	if (!dir)
+		tap_bail("/proc/self/fd cannot be read");
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n;
+}
+
+uint64_t bytes_allocated(void)
+{
+	struct rashpa_query q = { HEAD(q), .backend = RASHPA_BACKEND_CONTIG };
+
+	if (ioctl(memory, RASHPA_IOC_QUERY, &q))
+		tap_bail("QUERY: %s", strerror(errno));
+	return q.out_allocated;
+}
+
+uint64_t ram_bytes(void)
+{
+	return (uint64_t)sysconf(_SC_PHYS_PAGES) * PAGE;
+}
+
+void set_limit_mib(unsigned int mib)
+{
+	char text[16];
+
+	snprintf(text, sizeof(text), "%u", mib);
+	if (write_text("/sys/module/rashpa/parameters/limit_mib", text))
+		tap_bail("limit_mib cannot be set");
+}
+
+void drop_privileges(void)
+{
+	if (setgroups(0, NULL) || setresgid(65534, 65534, 65534) ||
+	    setresuid(65534, 65534, 65534))
+		tap_bail("privileges cannot be dropped");
+}
+
+/* --- nothing may change --- */
+
+static unsigned int fds_before;
+static uint64_t allocated_before;
+
+/* the bound functions that are watched */
+static struct {
+	const struct fpga *f;
+	struct rashpa_device_info info;
+} watched[2];
+
+static void remember(void)
+{
+	size_t i;
+
+	fds_before = fds_open();
+	allocated_before = bytes_allocated();
+	for (i = 0; i < ARRAY_SIZE(watched); i++)
+		if (watched[i].f && fpga_info(watched[i].f, &watched[i].info))
+			tap_bail("DEVICE_INFO: %s", reason);
+}
+
+static void compare(void)
+{
+	struct rashpa_device_info info;
+	size_t i;
+
+	CHECK(fds_open() == fds_before, "%u file descriptors before, %u after",
+	      fds_before, fds_open());
+	CHECK(bytes_allocated() == allocated_before,
+	      "%llu bytes allocated before, %llu after",
+	      (unsigned long long)allocated_before,
+	      (unsigned long long)bytes_allocated());
+	for (i = 0; i < ARRAY_SIZE(watched); i++) {
+		if (!watched[i].f)
+			continue;
+		if (!CHECK(!fpga_info(watched[i].f, &info), "DEVICE_INFO: %s", reason))
+			continue;
+		CHECK(info.out_maps == watched[i].info.out_maps,
+		      "%u maps before, %u after", watched[i].info.out_maps,
+		      info.out_maps);
+		CHECK(info.out_windows == watched[i].info.out_windows,
+		      "%u windows before, %u after", watched[i].info.out_windows,
+		      info.out_windows);
+		CHECK(info.out_state == RASHPA_STATE_READY, "the function is stuck");
+	}
+}
+
+void common_init(void)
+{
+	memory = open("/dev/rashpa/memory", O_RDWR | O_CLOEXEC);
+	if (memory < 0)
+		tap_bail("/dev/rashpa/memory: %s (is the module loaded?)",
+			 strerror(errno));
+	tap_before = remember;
+	tap_after = compare;
+}
+
+/* ----------------------------------------------------------- buffers ---- */
+
+int buffer_alloc(uint64_t length, const char *name)
+{
+	struct rashpa_alloc a = { HEAD(a), .length = length,
+				  .backend = RASHPA_BACKEND_CONTIG };
+
+	if (name)
+		snprintf(a.name, sizeof(a.name), "%s", name);
+	if (!ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), 0, NULL))
+		return -1;
+	return a.out_fd;
+}
+
+int buffer_remove(const char *name)
+{
+	struct rashpa_remove r = { HEAD(r) };
+
+	snprintf(r.name, sizeof(r.name), "%s", name);
+	return call(memory, RASHPA_IOC_REMOVE, &r);
+}
+
+int buffer_node(const char *name, int flags)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "/dev/rashpa/buffer/%s", name);
+	return open(path, flags | O_CLOEXEC);
+}
+
+int buffer_info(int fd, struct rashpa_info *info)
+{
+	memset(info, 0, sizeof(*info));
+	info->head.size = sizeof(*info);
+	info->fd = fd;
+	return call(memory, RASHPA_IOC_INFO, info);
+}
+
+bool cma_here(void)
+{
+	struct rashpa_query q = { HEAD(q), .backend = RASHPA_BACKEND_CMA };
+
+	return !ioctl(memory, RASHPA_IOC_QUERY, &q);
+}
+
+void *map_fd(int fd, uint64_t length)
+{
+	void *p = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	if (!CHECK(p != MAP_FAILED, "mmap of %llu bytes: %s",
+		   (unsigned long long)length, strerror(errno)))
+		return NULL;
+	return p;
+}
+
+void fill(void *p, size_t length, uint64_t seed)
+{
+	uint64_t *word = p;
+	size_t i;
+
+	for (i = 0; i < length / sizeof(*word); i++)
+		word[i] = (i + seed) * 0x9e3779b97f4a7c15ULL;
+}
+
+bool filled(const void *p, size_t length, uint64_t seed)
+{
+	const uint64_t *word = p;
+	size_t i;
+
+	for (i = 0; i < length / sizeof(*word); i++)
+		if (word[i] != (i + seed) * 0x9e3779b97f4a7c15ULL)
+			return false;
+	return true;
+}
+
+bool all_zero(const void *p, size_t length)
+{
+	const uint64_t *word = p;
+	uint64_t any = 0;
+	size_t i;
+
+	for (i = 0; i < length / sizeof(*word); i++)
+		any |= word[i];
+	return !any;
+}
+
+uint64_t pfn_of(const void *p)
+{
+	int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+	uint64_t entry = 0;
+
+	if (fd < 0)
+		return 0;
+	if (pread(fd, &entry, sizeof(entry), (uintptr_t)p / PAGE * sizeof(entry)) !=
+	    sizeof(entry))
+		entry = 0;
+	close(fd);
+	return entry >> 63 ? entry & ((1ULL << 55) - 1) : 0;
+}
+
+int foreign_dmabuf(uint64_t length)
+{
+	struct udmabuf_create create = { .size = length };
+	int dev, fd;
+
+	if (access("/dev/udmabuf", F_OK) && system("modprobe -q udmabuf"))
+		return -1;
+	dev = open("/dev/udmabuf", O_RDWR | O_CLOEXEC);
+	if (dev < 0)
+		return -1;
+	create.memfd = memfd_create("foreign", MFD_ALLOW_SEALING);
+	if (ftruncate(create.memfd, length) ||
+	    fcntl(create.memfd, F_ADD_SEALS, F_SEAL_SHRINK))
+		tap_bail("memfd: %s", strerror(errno));
+	create.flags = UDMABUF_FLAGS_CLOEXEC;
+	fd = ioctl(dev, UDMABUF_CREATE, &create);
+	close(create.memfd);
+	close(dev);
+	return fd;
+}
+
+/* ------------------------------------------------------------- FPGA ----- */
+
+#define PCI_DEVICES	"/sys/bus/pci/devices"
+#define PCI_DRIVER	"/sys/bus/pci/drivers/rashpa"
+
+static bool is_fpga(const char *bdf)
+{
+	char path[128], vendor[16], device[16];
+
+	snprintf(path, sizeof(path), PCI_DEVICES "/%.16s/vendor", bdf);
+	if (!read_text(path, vendor, sizeof(vendor)))
+		return false;
+	snprintf(path, sizeof(path), PCI_DEVICES "/%.16s/device", bdf);
+	return read_text(path, device, sizeof(device)) &&
+	       strtoul(vendor, NULL, 16) == RFPGA_PCI_VENDOR &&
+	       strtoul(device, NULL, 16) == RFPGA_PCI_DEVICE;
+}
+
+static int by_name(const struct dirent **a, const struct dirent **b)
+{
+	return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+static bool find_bdf(struct fpga *f, unsigned int nth)
+{
+	struct dirent **list;
+	int i, n = scandir(PCI_DEVICES, &list, NULL, by_name);
+	bool found = false;
+
+	for (i = 0; i < n; i++) {
+		if (!found && is_fpga(list[i]->d_name) && !nth--) {
+			snprintf(f->bdf, sizeof(f->bdf), "%.15s", list[i]->d_name);
+			found = true;
+		}
+		free(list[i]);
+	}
+	free(list);
+	return found;
+}
+
+/* N of the fpgaN that the function is bound as, or -1. */
+static int find_index(const struct fpga *f)
+{
+	char path[64];
+	struct dirent *entry;
+	int index = -1;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), PCI_DEVICES "/%s/rashpa", f->bdf);
+	dir = opendir(path);
+	if (!dir)
+		return -1;
+	while ((entry = readdir(dir)))
+		if (sscanf(entry->d_name, "fpga%d", &index) == 1)
+			break;
+	closedir(dir);
+	return index;
+}
+
+int fpga_bind(const struct fpga *f)
+{
+	char path[64];
+	int err;
+
+	snprintf(path, sizeof(path), PCI_DEVICES "/%s/driver_override", f->bdf);
+	err = write_text(path, "rashpa");
+	return err ? err : write_text(PCI_DRIVER "/bind", f->bdf);
+}
+
+int fpga_unbind(const struct fpga *f)
+{
+	return write_text(PCI_DRIVER "/unbind", f->bdf);
+}
+
+static void watch(const struct fpga *f, bool on)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(watched); i++) {
+		if (watched[i].f == (on ? NULL : f)) {
+			watched[i].f = on ? f : NULL;
+			return;
+		}
+	}
+}
+
+bool fpga_open(struct fpga *f, unsigned int nth)
+{
+	char path[48];
+	int err;
+
+	if (!find_bdf(f, nth))
+		return false;
+	f->index = find_index(f);
+	if (f->index < 0) {
+		err = fpga_bind(f);
+		if (err)
+			tap_bail("bind of %s: %s", f->bdf, strerror(-err));
+		f->index = find_index(f);
+	}
+	snprintf(f->name, sizeof(f->name), "fpga%d", f->index);
+	snprintf(path, sizeof(path), "/dev/rashpa/%s", f->name);
+	f->fd = open(path, O_RDWR | O_CLOEXEC);
+	if (f->fd < 0)
+		tap_bail("%s: %s", path, strerror(errno));
+	watch(f, true);
+	return true;
+}
+
+void fpga_close(struct fpga *f)
+{
+	watch(f, false);
+	close(f->fd);
+	f->fd = -1;
+}
+
+int fpga_info(const struct fpga *f, struct rashpa_device_info *info)
+{
+	memset(info, 0, sizeof(*info));
+	info->head.size = sizeof(*info);
+	return call(f->fd, RASHPA_IOC_DEVICE_INFO, info);
+}
+
+int fpga_profile(const struct fpga *f, uint32_t flags,
+		 const struct rashpa_profile_window *windows, uint32_t n)
+{
+	const struct rashpa_profile_step steps[] = {
+		{ .op = RASHPA_STEP_WRITE, .bar = RFPGA_BAR_REGS,
+		  .offset = RFPGA_CONTROL, .value = RFPGA_CONTROL_STOP, .mask = ~0U },
+		{ .op = RASHPA_STEP_WAIT, .bar = RFPGA_BAR_REGS,
+		  .offset = RFPGA_STATUS, .value = 0, .mask = RFPGA_STATUS_BUSY,
+		  .timeout_us = 500000 },
+	};
+	struct rashpa_profile p = { HEAD(p), .windows = (uintptr_t)windows,
+				    .n_windows = n, .steps = (uintptr_t)steps,
+				    .n_steps = ARRAY_SIZE(steps) };
+
+	p.head.flags = flags;
+	return call(f->fd, RASHPA_IOC_PROFILE, &p);
+}
+
+int fpga_profile_none(const struct fpga *f)
+{
+	struct rashpa_profile p = { HEAD(p) };
+
+	return call(f->fd, RASHPA_IOC_PROFILE, &p);
+}
+
+int fpga_window(const struct fpga *f, uint32_t bar, uint64_t offset, uint64_t length,
+		uint32_t cache)
+{
+	struct rashpa_window w = { HEAD(w), .bar = bar, .cache = cache,
+				   .offset = offset, .length = length };
+	int err = call(f->fd, RASHPA_IOC_WINDOW, &w);
+
+	return err ? err : w.out_fd;
+}
+
+int fpga_map(const struct fpga *f, int memory_fd, uint32_t direction,
+	     struct rashpa_map *map)
+{
+	int err;
+
+	memset(map, 0, sizeof(*map));
+	map->head.size = sizeof(*map);
+	map->fd = memory_fd;
+	map->direction = direction;
+	err = call(f->fd, RASHPA_IOC_MAP, map);
+	return err ? err : map->out_fd;
+}
+
+int fpga_events(const struct fpga *f, uint32_t depth)
+{
+	struct rashpa_events e = { HEAD(e), .depth = depth };
+	int err = call(f->fd, RASHPA_IOC_EVENTS, &e);
+
+	return err ? err : e.out_fd;
+}
+
+void fpga_layout(struct rashpa_layout *layout)
+{
+	*layout = (struct rashpa_layout) {
+		.stride = RFPGA_ENTRY_STRIDE,
+		.address_offset = RFPGA_ENTRY_ADDR,
+		.address_bits = 64,
+		.length_offset = RFPGA_ENTRY_LEN,
+		.length_bits = 64,
+		.control_offset = RFPGA_ENTRY_CONTROL,
+		.control_bits = 32,
+		.control_set = RFPGA_ENTRY_VALID,
+	};
+}
+
+int fpga_program(int map, int window, uint32_t first, uint32_t *entries)
+{
+	struct rashpa_program p = { HEAD(p), .window = window, .first = first,
+				    .offset = RFPGA_TABLE,
+				    .length = RFPGA_TABLE_SIZE };
+	int err;
+
+	fpga_layout(&p.layout);
+	err = call(map, RASHPA_IOC_PROGRAM, &p);
+	if (entries)
+		*entries = p.out_entries;
+	return err;
+}
+
+int source_add(int channel, uint32_t kind, uint32_t index)
+{
+	struct rashpa_source_add add = { HEAD(add), .kind = kind, .index = index };
+	int err = call(channel, RASHPA_IOC_SOURCE_ADD, &add);
+
+	return err ? err : (int)add.out_id;
+}
+
+int wait_fd(int fd, int events, int ms)
+{
+	struct pollfd p = { .fd = fd, .events = events };
+
+	return poll(&p, 1, ms) > 0 ? p.revents : 0;
+}
+
+uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}

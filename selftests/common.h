@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What the tests share: calls with their reasons, buffers, the software FPGA. */
+#ifndef COMMON_H
+#define COMMON_H
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/rashpa.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+
+#include "tap.h"
+
+#define KIB	(1ULL << 10)
+#define MIB	(1ULL << 20)
+#define GIB	(1ULL << 30)
+#define PAGE	4096ULL
+
+#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
+#define HEAD(s)		.head = { .size = sizeof(s) }
+
+/* ------------------------------------------------------------- calls ---- */
+
+/* sentence of the last call, empty if there was none */
+extern char reason[RASHPA_REASON_SIZE];
+extern int memory;	/* /dev/rashpa/memory, for reading and writing */
+
+/* ioctl with a buffer for the reason. Returns 0 or a negative errno. */
+int call(int fd, unsigned long cmd, void *arg);
+
+/*
+ * Did a call answer with @want (a positive errno, 0 for success), and does the
+ * reason hold all words of @says ("a|b": both)? NULL: no sentence is asked for.
+ */
+bool answered(const char *file, int line, int got, int want, const char *says);
+#define ANSWERED(got, want, says) answered(__FILE__, __LINE__, got, want, says)
+
+/* Open /dev/rashpa/memory or bail out; check after each test that nothing leaked. */
+void common_init(void);
+
+/* Text of a small file in @buf, without the line end; false if it cannot be read. */
+bool read_text(const char *path, char *buf, size_t size);
+/* Returns 0 or a negative errno. */
+int write_text(const char *path, const char *text);
+
+unsigned int fds_open(void);
+uint64_t bytes_allocated(void);
+uint64_t ram_bytes(void);
+void set_limit_mib(unsigned int mib);
+
+/* Become nobody, without capabilities, for good: in children only. */
+void drop_privileges(void);
+
+/* ----------------------------------------------------------- buffers ---- */
+
+/* fd, or -1 after a failed check. @name may be NULL. */
+int buffer_alloc(uint64_t length, const char *name);
+/* Returns 0 or a negative errno. */
+int buffer_remove(const char *name);
+/* The buffer's node with @flags, or -1. */
+int buffer_node(const char *name, int flags);
+int buffer_info(int fd, struct rashpa_info *info);
+bool cma_here(void);
+
+/* Mapped shared, readable and writable, or NULL after a failed check. */
+void *map_fd(int fd, uint64_t length);
+void fill(void *p, size_t length, uint64_t seed);
+/* Does it hold what fill() wrote? */
+bool filled(const void *p, size_t length, uint64_t seed);
+bool all_zero(const void *p, size_t length);
+/* Page frame number of a mapped address, 0 if unknown. */
+uint64_t pfn_of(const void *p);
+/* A dma-buf of another driver (udmabuf) over @length bytes of memfd, or -1. */
+int foreign_dmabuf(uint64_t length);
+
+/* ------------------------------------------------------------- FPGA ----- */
+
+struct fpga {
+	char bdf[16];		/* 0000:01:00.0 */
+	int index;		/* N of /dev/rashpa/fpgaN */
+	char name[24];		/* fpgaN */
+	int fd;			/* open for reading and writing */
+};
+
+/*
+ * Find the @nth software FPGA, bind it if nobody has, open its node. False if there
+ * is none. It is checked after every test that maps, windows and state are as before.
+ */
+bool fpga_open(struct fpga *f, unsigned int nth);
+void fpga_close(struct fpga *f);
+/* Through sysfs. Return 0 or a negative errno. */
+int fpga_bind(const struct fpga *f);
+int fpga_unbind(const struct fpga *f);
+int fpga_info(const struct fpga *f, struct rashpa_device_info *info);
+/* Quiesce by the STOP and BUSY bits; windows as given. Returns 0 or -errno. */
+int fpga_profile(const struct fpga *f, uint32_t flags,
+		 const struct rashpa_profile_window *windows, uint32_t n);
+/* An empty profile. */
+int fpga_profile_none(const struct fpga *f);
+/* fd, or a negative errno. */
+int fpga_window(const struct fpga *f, uint32_t bar, uint64_t offset, uint64_t length,
+		uint32_t cache);
+int fpga_map(const struct fpga *f, int memory_fd, uint32_t direction,
+	     struct rashpa_map *map);
+int fpga_events(const struct fpga *f, uint32_t depth);
+/* The FPGA's address table: entries from @first on. Returns 0 or -errno. */
+int fpga_program(int map, int window, uint32_t first, uint32_t *entries);
+void fpga_layout(struct rashpa_layout *layout);
+
+int source_add(int channel, uint32_t kind, uint32_t index);
+/* Wait for @events on @fd at most @ms; returns revents, 0 on time-out. */
+int wait_fd(int fd, int events, int ms);
+uint64_t now_ns(void);
+
+static inline uint32_t reg32(volatile void *regs, uint32_t offset)
+{
+	return *(volatile uint32_t *)((volatile char *)regs + offset);
+}
+
+static inline uint64_t reg64(volatile void *regs, uint32_t offset)
+{
+	uint64_t low = reg32(regs, offset);
+
+	return (uint64_t)reg32(regs, offset + 4) << 32 | low;
+}
+
+static inline void set32(volatile void *regs, uint32_t offset, uint32_t value)
+{
+	*(volatile uint32_t *)((volatile char *)regs + offset) = value;
+}
+
+static inline void set64(volatile void *regs, uint32_t offset, uint64_t value)
+{
+	set32(regs, offset, (uint32_t)value);
+	set32(regs, offset + 4, (uint32_t)(value >> 32));
+}
+
+#endif /* COMMON_H */

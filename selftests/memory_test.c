@@ -1,0 +1,880 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* /dev/rashpa/memory and buffer nodes: ALLOC, OPEN, REMOVE, QUERY, INFO, DMABUF. */
+#include <limits.h>
+#include <linux/dma-buf.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+
+#include "common.h"
+
+/* ------------------------------------------------------------- names ---- */
+
+#define LAST_BYTE	9999	/* the name, NULs, and an x at the very end */
+
+static const struct {
+	const char *what;
+	const char *name;	/* as many bytes as .size, or up to its NUL */
+	size_t size;
+	int err;		/* of ALLOC, OPEN and REMOVE */
+	const char *says;
+} bad_names[] = {
+	{ "with a slash", "a/b", 0, EINVAL, "name|0x2f" },
+	{ "that leads out of the folder", "../memory", 0, EINVAL, "dot" },
+	{ "that begins with a dot", ".hidden", 0, EINVAL, "dot" },
+	{ "that is a dot", ".", 0, EINVAL, "dot" },
+	{ "with a space", "a b", 0, EINVAL, "name|0x20" },
+	{ "with an exclamation mark", "a!b", 0, EINVAL, "name|0x21" },
+	{ "with a percent sign", "a%sb", 0, EINVAL, "name|0x25" },
+	{ "with a line end", "a\nb", 0, EINVAL, "name|0x0a" },
+	{ "that is not ASCII", "caf\xc3\xa9", 0, EINVAL, "name|0xc3" },
+	{ "of bytes with the top bit", "\xff\xfe", 0, EINVAL, "name|0xff" },
+	{ "without NUL", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+	  RASHPA_NAME_SIZE, ENAMETOOLONG, "63" },
+	{ "with garbage after NUL", "abc\0x", 5, EINVAL, "after the end" },
+	{ "with garbage in its last byte only", "abc", LAST_BYTE, EINVAL, "after the end" },
+	{ "that begins with NUL", "\0abc", 4, EINVAL, "empty" },
+};
+
+static void set_name(char *to, size_t i)
+{
+	size_t size = bad_names[i].size ?: strlen(bad_names[i].name);
+
+	memset(to, 0, RASHPA_NAME_SIZE);
+	if (size == LAST_BYTE) {
+		to[RASHPA_NAME_SIZE - 1] = 'x';
+		size = strlen(bad_names[i].name);
+	}
+	memcpy(to, bad_names[i].name, size);
+}
+
+static void test_bad_names(void)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(bad_names); i++) {
+		struct rashpa_alloc a = { HEAD(a), .length = PAGE, .out_fd = -7 };
+		struct rashpa_open o = { HEAD(o), .out_fd = -7 };
+		struct rashpa_remove r = { HEAD(r) };
+
+		set_name(a.name, i);
+		set_name(o.name, i);
+		set_name(r.name, i);
+		tap_start("a name %s is refused by ALLOC", bad_names[i].what);
+		ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), bad_names[i].err,
+			 bad_names[i].says);
+		CHECK(a.out_fd == -7, "out_fd was written on failure");
+		tap_done();
+		tap_start("a name %s is refused by OPEN", bad_names[i].what);
+		ANSWERED(call(memory, RASHPA_IOC_OPEN, &o), bad_names[i].err,
+			 bad_names[i].says);
+		CHECK(o.out_fd == -7, "out_fd was written on failure");
+		tap_done();
+		tap_start("a name %s is refused by REMOVE", bad_names[i].what);
+		ANSWERED(call(memory, RASHPA_IOC_REMOVE, &r), bad_names[i].err,
+			 bad_names[i].says);
+		tap_done();
+	}
+}
+
+static void test_empty_name(void)
+{
+	struct rashpa_open o = { HEAD(o) };
+	struct rashpa_remove r = { HEAD(r) };
+
+	ANSWERED(call(memory, RASHPA_IOC_OPEN, &o), EINVAL, "empty");
+	ANSWERED(call(memory, RASHPA_IOC_REMOVE, &r), EINVAL, "empty");
+}
+
+static void good_name(const char *name)
+{
+	struct rashpa_info info;
+	struct stat st;
+	char path[128];
+	int fd;
+
+	fd = buffer_alloc(PAGE, name);
+	REQUIRE(fd >= 0, "ALLOC of \"%s\"", name);
+	snprintf(path, sizeof(path), "/dev/rashpa/buffer/%s", name);
+	CHECK(!stat(path, &st) && S_ISCHR(st.st_mode), "%s is not a device node", path);
+	CHECK((st.st_mode & 0777) == 0660, "mode of %s is %o", path, st.st_mode & 0777);
+	ANSWERED(buffer_info(fd, &info), 0, NULL);
+	CHECK(!strcmp(info.out_name, name), "INFO says \"%s\"", info.out_name);
+	close(fd);
+	ANSWERED(buffer_remove(name), 0, NULL);
+	CHECK(stat(path, &st) && errno == ENOENT, "%s is still there", path);
+}
+
+static void test_good_names(void)
+{
+	good_name("a");
+	good_name("A-b_c.0");
+	good_name("memory");
+	good_name("fpga0");
+	good_name("-");
+	good_name("0123456789012345678901234567890123456789012345678901234567890AZ");
+}
+
+static void test_name_taken(void)
+{
+	struct rashpa_alloc a = { HEAD(a), .length = PAGE, .name = "st-taken" };
+	int fd = buffer_alloc(PAGE, "st-taken");
+
+	ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), EEXIST, "st-taken|remove");
+	close(fd);
+	ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), EEXIST, "st-taken|remove");
+	ANSWERED(buffer_remove("st-taken"), 0, NULL);
+}
+
+static void test_name_absent(void)
+{
+	struct rashpa_open o = { HEAD(o), .name = "st-absent" };
+
+	ANSWERED(call(memory, RASHPA_IOC_OPEN, &o), ENOENT, "st-absent");
+	ANSWERED(buffer_remove("st-absent"), ENOENT, "st-absent");
+}
+
+static void test_remove_twice(void)
+{
+	close(buffer_alloc(PAGE, "st-twice"));
+	ANSWERED(buffer_remove("st-twice"), 0, NULL);
+	ANSWERED(buffer_remove("st-twice"), ENOENT, "st-twice");
+}
+
+static void test_remove_mapped(void)
+{
+	int fd = buffer_alloc(4 * PAGE, "st-mapped");
+	void *p = map_fd(fd, 4 * PAGE);
+
+	close(fd);
+	REQUIRE(p, "no mapping");
+	ANSWERED(buffer_remove("st-mapped"), EBUSY, "st-mapped|1 process");
+	*(volatile char *)p = 1;
+	munmap(p, PAGE);	/* a part of it: still one mapping */
+	ANSWERED(buffer_remove("st-mapped"), EBUSY, "st-mapped");
+	munmap((char *)p + PAGE, 3 * PAGE);
+	ANSWERED(buffer_remove("st-mapped"), 0, NULL);
+}
+
+static void test_remove_open(void)
+{
+	int fd = buffer_alloc(4 * PAGE, "st-open");
+	int node = buffer_node("st-open", O_RDWR);
+	uint64_t held = bytes_allocated();
+	struct rashpa_info info = { HEAD(info), .fd = -1 };
+	void *p;
+
+	REQUIRE(node >= 0, "open: %s", strerror(errno));
+	ANSWERED(buffer_remove("st-open"), 0, NULL);
+	CHECK(bytes_allocated() == held, "memory was given back under an open fd");
+	p = map_fd(node, 4 * PAGE);
+	if (p) {
+		fill(p, 4 * PAGE, 1);
+		munmap(p, 4 * PAGE);
+	}
+	ANSWERED(call(node, RASHPA_IOC_INFO, &info), 0, NULL);
+	p = map_fd(fd, 4 * PAGE);
+	if (p) {
+		CHECK(filled(p, 4 * PAGE, 1), "the content is lost");
+		munmap(p, 4 * PAGE);
+	}
+	close(node);
+	CHECK(bytes_allocated() == held, "memory was given back under an open fd");
+	close(fd);
+}
+
+static void test_name_again(void)
+{
+	int old = buffer_alloc(PAGE, "st-again");
+	int fd, node;
+	void *p, *q;
+
+	ANSWERED(buffer_remove("st-again"), 0, NULL);
+	fd = buffer_alloc(PAGE, "st-again");
+	node = buffer_node("st-again", O_RDWR);
+	REQUIRE(node >= 0, "open: %s", strerror(errno));
+	p = map_fd(old, PAGE);
+	q = map_fd(node, PAGE);
+	REQUIRE(p && q, "no mapping");
+	fill(p, PAGE, 2);
+	CHECK(all_zero(q, PAGE), "the new buffer of that name is the old memory");
+	munmap(p, PAGE);
+	munmap(q, PAGE);
+	close(old);
+	close(fd);
+	close(node);
+	ANSWERED(buffer_remove("st-again"), 0, NULL);
+}
+
+#define THREADS 8
+
+static pthread_barrier_t start_line;
+
+static void *alloc_one(void *arg)
+{
+	struct rashpa_alloc a = { HEAD(a), .length = 4 * MIB, .name = "st-race" };
+	int *result = arg;
+
+	pthread_barrier_wait(&start_line);
+	*result = ioctl(memory, RASHPA_IOC_ALLOC, &a) ? -errno : a.out_fd;
+	return NULL;
+}
+
+static void test_name_race(void)
+{
+	pthread_t thread[THREADS];
+	int result[THREADS];
+	int i, round, won;
+
+	for (round = 0; round < 5; round++) {
+		pthread_barrier_init(&start_line, NULL, THREADS);
+		for (i = 0; i < THREADS; i++)
+			pthread_create(&thread[i], NULL, alloc_one, &result[i]);
+		for (i = 0, won = 0; i < THREADS; i++) {
+			pthread_join(thread[i], NULL);
+			if (result[i] >= 0) {
+				won++;
+				close(result[i]);
+			} else {
+				CHECK(result[i] == -EEXIST, "answer %d", -result[i]);
+			}
+		}
+		CHECK(won == 1, "%d of %d have made the buffer", won, THREADS);
+		ANSWERED(buffer_remove("st-race"), 0, NULL);
+		pthread_barrier_destroy(&start_line);
+	}
+}
+
+/* ------------------------------------------------------------- ALLOC ---- */
+
+static const struct {
+	const char *what;
+	uint64_t length, alignment;
+	uint32_t flags, node, backend, cache;
+	int err;
+	const char *says;
+} bad_allocs[] = {
+	{ "of length 0", 0, 0, 0, 0, 0, 0, EINVAL, "length|zero" },
+	{ "of ULLONG_MAX bytes", ULLONG_MAX, 0, 0, 0, 0, 0, EINVAL, "length|0xffffffffffffffff" },
+	{ "of 2^64 - 4096 bytes", -PAGE, 0, 0, 0, 0, 0, EINVAL, "length" },
+	{ "of LLONG_MAX bytes", LLONG_MAX, 0, 0, 0, 0, 0, EINVAL, "length" },
+	{ "of 2^63 bytes", 1ULL << 63, 0, 0, 0, 0, 0, EINVAL, "length" },
+	{ "of 2^62 bytes", 1ULL << 62, 0, 0, 0, 0, 0, ENOMEM, "MiB|machine" },
+	{ "of 16 TiB", 16384 * GIB, 0, 0, 0, 0, 0, ENOMEM, "MiB|machine" },
+	{ "of 2^44 + 1 pages", (1ULL << 56) + PAGE, 0, 0, 0, 0, 0, ENOMEM, "MiB|machine" },
+	{ "aligned to 3", PAGE, 3, 0, 0, 0, 0, EINVAL, "alignment|0x3" },
+	{ "aligned to 4097", PAGE, 4097, 0, 0, 0, 0, EINVAL, "alignment|0x1001" },
+	{ "aligned to 3 MiB", PAGE, 3 * MIB, 0, 0, 0, 0, EINVAL, "alignment" },
+	{ "aligned to 2 GiB", PAGE, 2 * GIB, 0, 0, 0, 0, EINVAL, "alignment|1 GiB" },
+	{ "aligned to 2^63", PAGE, 1ULL << 63, 0, 0, 0, 0, EINVAL, "alignment" },
+	{ "aligned to ULLONG_MAX", PAGE, ULLONG_MAX, 0, 0, 0, 0, EINVAL, "alignment" },
+	{ "on node 4095", PAGE, 0, RASHPA_ALLOC_NODE, 4095, 0, 0, EINVAL, "node 4095" },
+	{ "on node 63", PAGE, 0, RASHPA_ALLOC_NODE, 63, 0, 0, EINVAL, "node 63" },
+	{ "on node UINT_MAX", PAGE, 0, RASHPA_ALLOC_NODE, UINT_MAX, 0, 0, EINVAL, "node" },
+	{ "on node INT_MIN", PAGE, 0, RASHPA_ALLOC_NODE, 0x80000000, 0, 0, EINVAL, "node" },
+	{ "on a node without the flag", PAGE, 0, 0, 1, 0, 0, EINVAL, "node|flag" },
+	{ "with an undefined flag", PAGE, 0, 2, 0, 0, 0, EINVAL, "flag|0x2" },
+	{ "from backend 3", PAGE, 0, 0, 0, 3, 0, EINVAL, "backend 3" },
+	{ "from backend UINT_MAX", PAGE, 0, 0, 0, UINT_MAX, 0, EINVAL, "backend" },
+	{ "with cache mode 4", PAGE, 0, 0, 0, 0, 4, EINVAL, "cache mode 4" },
+	{ "with cache mode UINT_MAX", PAGE, 0, 0, 0, 0, UINT_MAX, EINVAL, "cache" },
+	{ "write-combined", PAGE, 0, 0, 0, 0, RASHPA_CACHE_WC, EOPNOTSUPP, "cached" },
+	{ "uncached", PAGE, 0, 0, 0, 0, RASHPA_CACHE_UC, EOPNOTSUPP, "cached" },
+};
+
+static void test_bad_allocs(void)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(bad_allocs); i++) {
+		struct rashpa_alloc a = {
+			HEAD(a),
+			.length = bad_allocs[i].length,
+			.alignment = bad_allocs[i].alignment,
+			.node = bad_allocs[i].node,
+			.backend = bad_allocs[i].backend,
+			.cache = bad_allocs[i].cache,
+			.name = "st-bad",
+			.out_fd = -7,
+		};
+
+		a.head.flags = bad_allocs[i].flags;
+		tap_start("a buffer %s is refused", bad_allocs[i].what);
+		ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), bad_allocs[i].err,
+			 bad_allocs[i].says);
+		CHECK(a.out_fd == -7, "out_fd was written on failure");
+		ANSWERED(buffer_remove("st-bad"), ENOENT, NULL);
+		tap_done();
+	}
+}
+
+static void test_too_large(void)
+{
+	struct rashpa_alloc a = { HEAD(a), .length = 2 * ram_bytes() };
+
+	ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), ENOMEM, "MiB|the machine has");
+	/* less than there is, but not in one piece */
+	a.length = ram_bytes() / 100 * 98;
+	ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), ENOMEM, "MiB|largest run|allocate");
+}
+
+static void test_reserved(void)
+{
+	struct rashpa_alloc a = { HEAD(a), .length = PAGE, .__reserved = 1 };
+
+	ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), EINVAL, "reserved");
+}
+
+static void test_cma(void)
+{
+	struct rashpa_alloc a = { HEAD(a), .length = 4 * MIB,
+				  .backend = RASHPA_BACKEND_CMA };
+	struct rashpa_query q = { HEAD(q), .backend = RASHPA_BACKEND_CMA };
+	void *p;
+
+	if (!cma_here()) {
+		ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), EOPNOTSUPP, "CMA|cma=");
+		ANSWERED(call(memory, RASHPA_IOC_QUERY, &q), EOPNOTSUPP, "CMA|cma=");
+		return;
+	}
+	ANSWERED(call(memory, RASHPA_IOC_QUERY, &q), 0, NULL);
+	CHECK(q.out_backend == RASHPA_BACKEND_CMA, "backend %u", q.out_backend);
+	CHECK(q.out_total && q.out_free <= q.out_total && !q.out_largest,
+	      "total %llu, free %llu, largest %llu", (unsigned long long)q.out_total,
+	      (unsigned long long)q.out_free, (unsigned long long)q.out_largest);
+	if (!ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), 0, NULL))
+		return;
+	CHECK(a.out_backend == RASHPA_BACKEND_CMA, "backend %u", a.out_backend);
+	p = map_fd(a.out_fd, a.length);
+	if (p) {
+		CHECK(all_zero(p, a.length), "the memory is not zero");
+		CHECK(pfn_of((char *)p + a.length - PAGE) ==
+		      pfn_of(p) + a.length / PAGE - 1, "it is not contiguous");
+		munmap(p, a.length);
+	}
+	close(a.out_fd);
+	a.length = 2 * q.out_total;
+	ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), ENOMEM, "MiB");
+}
+
+static void contiguous(uint64_t length, uint64_t alignment)
+{
+	struct rashpa_alloc a = { HEAD(a), .length = length, .alignment = alignment,
+				  .backend = RASHPA_BACKEND_CONTIG };
+	uint64_t whole = (length + PAGE - 1) & -PAGE, first, i;
+	void *p;
+
+	tap_start("%llu bytes aligned to %llu are one zeroed piece",
+		  (unsigned long long)length, (unsigned long long)alignment);
+	if (!ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), 0, NULL)) {
+		tap_done();
+		return;
+	}
+	CHECK(a.out_length == whole, "length %llu", (unsigned long long)a.out_length);
+	CHECK(a.out_segments == 1, "%u segments", a.out_segments);
+	CHECK(a.out_backend == RASHPA_BACKEND_CONTIG, "backend %u", a.out_backend);
+	CHECK(fcntl(a.out_fd, F_GETFD) == FD_CLOEXEC, "not close-on-exec");
+	CHECK(lseek(a.out_fd, 0, SEEK_END) == (off_t)whole, "length by lseek");
+	p = map_fd(a.out_fd, whole);
+	if (p) {
+		CHECK(all_zero(p, whole), "the memory is not zero");
+		memset(p, 0xa5, whole);
+		first = pfn_of(p);
+		CHECK(first, "no frame number");
+		CHECK(!alignment || !(first * PAGE & (alignment - 1)),
+		      "at 0x%llx", (unsigned long long)first * PAGE);
+		for (i = 1; i < whole / PAGE; i += i < 512 ? 1 : 509)
+			if (!CHECK(pfn_of((char *)p + i * PAGE) == first + i,
+				   "page %llu is elsewhere", (unsigned long long)i))
+				break;
+		munmap(p, whole);
+	}
+	close(a.out_fd);
+	tap_done();
+}
+
+static void test_contiguous(void)
+{
+	contiguous(1, 0);
+	contiguous(PAGE, 1);
+	contiguous(PAGE + 1, 0);
+	contiguous(100 * KIB, 64 * KIB);
+	contiguous(PAGE, MIB);
+	contiguous(2 * MIB, 0);
+	contiguous(2 * MIB + 1, 0);
+	contiguous(5 * MIB, 4 * MIB);
+	contiguous(PAGE, 16 * MIB);
+	contiguous(64 * MIB, 0);
+	contiguous(64 * MIB, 64 * MIB);
+}
+
+static void test_zeroed(void)
+{
+	int i, fd;
+	void *p;
+
+	for (i = 0; i < 3; i++) {
+		fd = buffer_alloc(64 * MIB, NULL);
+		REQUIRE(fd >= 0, "ALLOC");
+		p = map_fd(fd, 64 * MIB);
+		close(fd);
+		REQUIRE(p, "no mapping");
+		CHECK(all_zero(p, 64 * MIB), "somebody's data is in it (round %d)", i);
+		memset(p, 0x5a, 64 * MIB);
+		munmap(p, 64 * MIB);
+	}
+}
+
+static void test_auto(void)
+{
+	struct rashpa_alloc a = { HEAD(a), .length = MIB };
+
+	if (!ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), 0, NULL))
+		return;
+	CHECK(a.out_backend == (cma_here() ? RASHPA_BACKEND_CMA : RASHPA_BACKEND_CONTIG),
+	      "backend %u", a.out_backend);
+	close(a.out_fd);
+}
+
+static void test_node(void)
+{
+	struct rashpa_alloc a = { HEAD(a), .length = 8 * MIB,
+				  .backend = RASHPA_BACKEND_CONTIG };
+
+	a.head.flags = RASHPA_ALLOC_NODE;
+	if (!ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), 0, NULL))
+		return;
+	CHECK(a.out_node == 0, "node %u", a.out_node);
+	close(a.out_fd);
+}
+
+static void test_limit(void)
+{
+	struct rashpa_alloc a = { HEAD(a), .length = 16 * MIB, .name = "st-limit" };
+	struct rashpa_query q = { HEAD(q) };
+	uint64_t used = bytes_allocated() / MIB;
+	int fd;
+
+	set_limit_mib(used + 12);
+	ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), EDQUOT, "16 MiB|limit_mib");
+	ANSWERED(buffer_remove("st-limit"), ENOENT, NULL);
+	ANSWERED(call(memory, RASHPA_IOC_QUERY, &q), 0, NULL);
+	CHECK(q.out_limit == (used + 12) * MIB, "limit %llu",
+	      (unsigned long long)q.out_limit);
+	fd = buffer_alloc(8 * MIB, NULL);
+	CHECK(bytes_allocated() >= used * MIB + 8 * MIB, "the buffer is not counted");
+	a.length = 8 * MIB;
+	ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), EDQUOT, "limit_mib");
+	close(fd);
+	fd = buffer_alloc(8 * MIB, NULL);
+	close(fd);
+	set_limit_mib(0);
+	ANSWERED(call(memory, RASHPA_IOC_QUERY, &q), 0, NULL);
+	CHECK(q.out_limit == 0, "limit %llu", (unsigned long long)q.out_limit);
+}
+
+static void on_alarm(int sig)
+{
+	(void)sig;
+}
+
+static void interrupted(void *arg)
+{
+	struct sigaction sa = { .sa_handler = on_alarm };
+	int round, err, interrupts = 0;
+
+	(void)arg;
+	sigaction(SIGUSR1, &sa, NULL);
+	for (round = 0; round < 12; round++) {
+		struct rashpa_alloc a = { HEAD(a), .length = 256 * MIB,
+					  .backend = RASHPA_BACKEND_CONTIG };
+		struct sigevent ev = { .sigev_notify = SIGEV_SIGNAL,
+				       .sigev_signo = SIGUSR1 };
+		struct itimerspec when = {
+			.it_value.tv_nsec = 200000 << (round % 12),
+		};
+		timer_t timer;
+
+		timer_create(CLOCK_MONOTONIC, &ev, &timer);
+		timer_settime(timer, 0, &when, NULL);
+		err = call(memory, RASHPA_IOC_ALLOC, &a);
+		timer_delete(timer);
+		if (!err) {
+			close(a.out_fd);
+			continue;
+		}
+		ANSWERED(err, EINTR, "signal");
+		interrupts++;
+	}
+	CHECK(interrupts, "no allocation was interrupted");
+}
+
+static void test_interrupted(void)
+{
+	tap_fork(interrupted, NULL);
+}
+
+static void no_fds(void *arg)
+{
+	struct rashpa_alloc a = { HEAD(a), .length = 4 * MIB, .name = "st-nofd" };
+	struct rlimit limit = { .rlim_cur = 3, .rlim_max = 3 };
+	uint64_t before = bytes_allocated();
+
+	(void)arg;
+	setrlimit(RLIMIT_NOFILE, &limit);
+	ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), EMFILE, "RLIMIT_NOFILE");
+	CHECK(bytes_allocated() == before, "memory has leaked");
+	ANSWERED(buffer_remove("st-nofd"), ENOENT, NULL);
+}
+
+static void test_no_fds(void)
+{
+	tap_fork(no_fds, NULL);
+}
+
+/* ------------------------------------------------------ survival -------- */
+
+static void make_named(void *arg)
+{
+	int fd = buffer_alloc(8 * MIB, "st-survivor");
+	void *p = map_fd(fd, 8 * MIB);
+	int *ready = arg;
+
+	if (p)
+		fill(p, 8 * MIB, 42);
+	if (!ready)
+		return;
+	if (write(ready[1], "x", 1) != 1)
+		return;
+	for (;;)
+		pause();
+}
+
+static void survivor_is_there(void)
+{
+	int node = buffer_node("st-survivor", O_RDWR);
+	void *p;
+
+	if (CHECK(node >= 0, "open: %s", strerror(errno))) {
+		p = map_fd(node, 8 * MIB);
+		if (p) {
+			CHECK(filled(p, 8 * MIB, 42), "the content is lost");
+			munmap(p, 8 * MIB);
+		}
+		close(node);
+	}
+	ANSWERED(buffer_remove("st-survivor"), 0, NULL);
+}
+
+static void test_survives_exit(void)
+{
+	tap_fork(make_named, NULL);
+	survivor_is_there();
+}
+
+static void test_survives_kill(void)
+{
+	int ready[2], status;
+	char c;
+	pid_t pid;
+
+	REQUIRE(!pipe(ready), "pipe");
+	pid = tap_fork_start(make_named, ready);
+	CHECK(read(ready[0], &c, 1) == 1, "the child did not begin");
+	kill(pid, SIGKILL);
+	status = tap_fork_wait(pid);
+	CHECK(WIFSIGNALED(status), "status 0x%x", status);
+	close(ready[0]);
+	close(ready[1]);
+	survivor_is_there();
+}
+
+static void anonymous_child(void *arg)
+{
+	int fd = buffer_alloc(8 * MIB, NULL);
+	int *ready = arg;
+
+	map_fd(fd, 8 * MIB);
+	if (write(ready[1], "x", 1) != 1)
+		return;
+	for (;;)
+		pause();
+}
+
+static void test_anonymous_dies(void)
+{
+	uint64_t before = bytes_allocated();
+	int ready[2];
+	char c;
+	pid_t pid;
+
+	REQUIRE(!pipe(ready), "pipe");
+	pid = tap_fork_start(anonymous_child, ready);
+	CHECK(read(ready[0], &c, 1) == 1, "the child did not begin");
+	CHECK(bytes_allocated() == before + 8 * MIB, "it is not counted");
+	kill(pid, SIGKILL);
+	tap_fork_wait(pid);
+	CHECK(bytes_allocated() == before, "the memory did not come back");
+	close(ready[0]);
+	close(ready[1]);
+}
+
+/* ------------------------------------------------------- read-only ------ */
+
+static void test_memory_read_only(void)
+{
+	struct rashpa_alloc a = { HEAD(a), .length = PAGE, .name = "st-ro2" };
+	struct rashpa_open o = { HEAD(o), .name = "st-ro" };
+	struct rashpa_remove r = { HEAD(r), .name = "st-ro" };
+	int fd = buffer_alloc(PAGE, "st-ro");
+	int ro = open("/dev/rashpa/memory", O_RDONLY | O_CLOEXEC);
+
+	REQUIRE(ro >= 0, "open: %s", strerror(errno));
+	ANSWERED(call(ro, RASHPA_IOC_ALLOC, &a), EPERM, "/dev/rashpa/memory|read-only");
+	ANSWERED(call(ro, RASHPA_IOC_REMOVE, &r), EPERM, "/dev/rashpa/memory|read-only");
+	if (ANSWERED(call(ro, RASHPA_IOC_OPEN, &o), 0, NULL)) {
+		CHECK((fcntl(o.out_fd, F_GETFL) & O_ACCMODE) == O_RDONLY,
+		      "its dma-buf is writable");
+		CHECK(fcntl(o.out_fd, F_GETFD) == FD_CLOEXEC, "not close-on-exec");
+		close(o.out_fd);
+	}
+	close(ro);
+	close(fd);
+	ANSWERED(buffer_remove("st-ro"), 0, NULL);
+}
+
+static void as_nobody(void *arg)
+{
+	int fd;
+
+	(void)arg;
+	drop_privileges();
+	CHECK(open("/dev/rashpa/memory", O_RDWR) < 0 && errno == EACCES,
+	      "nobody may open /dev/rashpa/memory");
+	CHECK(buffer_node("st-mine", O_RDONLY) < 0 && errno == EACCES,
+	      "nobody may open a buffer");
+	/* who was given the fd may use it */
+	fd = buffer_alloc(PAGE, NULL);
+	CHECK(fd >= 0, "an inherited fd is of no use");
+}
+
+static void test_unprivileged(void)
+{
+	int fd = buffer_alloc(PAGE, "st-mine");
+
+	tap_fork(as_nobody, NULL);
+	close(fd);
+	ANSWERED(buffer_remove("st-mine"), 0, NULL);
+}
+
+/* ------------------------------------------------- QUERY, INFO, nodes --- */
+
+static void test_query(void)
+{
+	struct rashpa_query q = { HEAD(q), .backend = RASHPA_BACKEND_CONTIG };
+
+	ANSWERED(call(memory, RASHPA_IOC_QUERY, &q), 0, NULL);
+	CHECK(q.out_backend == RASHPA_BACKEND_CONTIG, "backend %u", q.out_backend);
+	CHECK(q.out_total && q.out_total <= 2 * ram_bytes(), "total %llu",
+	      (unsigned long long)q.out_total);
+	CHECK(q.out_free && q.out_free <= q.out_total, "free %llu",
+	      (unsigned long long)q.out_free);
+	CHECK(q.out_largest >= 64 * MIB && q.out_largest <= q.out_total, "largest %llu",
+	      (unsigned long long)q.out_largest);
+	q.head.flags = RASHPA_QUERY_NODE;
+	ANSWERED(call(memory, RASHPA_IOC_QUERY, &q), 0, NULL);
+	q.node = 63;
+	ANSWERED(call(memory, RASHPA_IOC_QUERY, &q), EINVAL, "node 63");
+	q.node = UINT_MAX;
+	ANSWERED(call(memory, RASHPA_IOC_QUERY, &q), EINVAL, "node");
+	q.head.flags = 0;
+	q.node = 1;
+	ANSWERED(call(memory, RASHPA_IOC_QUERY, &q), EINVAL, "node|flag");
+	q.node = 0;
+	q.backend = 3;
+	ANSWERED(call(memory, RASHPA_IOC_QUERY, &q), EINVAL, "backend 3");
+}
+
+static void test_allocated(void)
+{
+	uint64_t before = bytes_allocated();
+	int fd = buffer_alloc(6 * MIB, NULL);
+
+	CHECK(bytes_allocated() == before + 6 * MIB, "%llu more",
+	      (unsigned long long)(bytes_allocated() - before));
+	close(fd);
+	CHECK(bytes_allocated() == before, "it did not come back");
+}
+
+static void test_info_wrong_fds(void)
+{
+	int fds[2], null = open("/dev/null", O_RDWR | O_CLOEXEC), event = eventfd(0, 0);
+	int closed = dup(null);
+	struct rashpa_info info;
+
+	REQUIRE(!pipe(fds), "pipe");
+	close(closed);
+	ANSWERED(buffer_info(-1, &info), EBADF, "fd -1");
+	ANSWERED(buffer_info(closed, &info), EBADF, "fd");
+	ANSWERED(buffer_info(INT32_MAX, &info), EBADF, "fd 2147483647");
+	ANSWERED(buffer_info(INT32_MIN, &info), EBADF, "fd");
+	ANSWERED(buffer_info(fds[0], &info), EINVAL, "not a dma-buf");
+	ANSWERED(buffer_info(null, &info), EINVAL, "not a dma-buf");
+	ANSWERED(buffer_info(event, &info), EINVAL, "not a dma-buf");
+	ANSWERED(buffer_info(memory, &info), EINVAL, "not a dma-buf");
+	close(fds[0]);
+	close(fds[1]);
+	close(null);
+	close(event);
+}
+
+static void test_info(void)
+{
+	struct rashpa_info info;
+	int fd = buffer_alloc(3 * PAGE, "st-info");
+	void *p;
+
+	ANSWERED(buffer_info(fd, &info), 0, NULL);
+	CHECK(info.out_kind == RASHPA_KIND_BUFFER, "kind %u", info.out_kind);
+	CHECK(info.out_length == 3 * PAGE, "length %llu",
+	      (unsigned long long)info.out_length);
+	CHECK(info.out_backend == RASHPA_BACKEND_CONTIG, "backend %u", info.out_backend);
+	CHECK(info.out_cache == RASHPA_CACHE_CACHED, "cache %u", info.out_cache);
+	CHECK(info.out_segments == 1, "%u segments", info.out_segments);
+	CHECK(info.out_node == 0, "node %d", info.out_node);
+	CHECK(!info.out_mappings && !info.out_importers, "%u mappings, %u importers",
+	      info.out_mappings, info.out_importers);
+	CHECK(!strcmp(info.out_name, "st-info"), "name \"%s\"", info.out_name);
+	p = map_fd(fd, PAGE);
+	ANSWERED(buffer_info(fd, &info), 0, NULL);
+	CHECK(info.out_mappings == 1, "%u mappings", info.out_mappings);
+	munmap(p, PAGE);
+	ANSWERED(buffer_info(fd, &info), 0, NULL);
+	CHECK(!info.out_mappings, "%u mappings", info.out_mappings);
+	close(fd);
+	ANSWERED(buffer_remove("st-info"), 0, NULL);
+}
+
+static void test_info_foreign(void)
+{
+	struct rashpa_info info;
+	int fd = foreign_dmabuf(64 * KIB);
+
+	SKIP_IF(fd < 0, "no udmabuf here");
+	memset(&info, 0xff, sizeof(info));
+	ANSWERED(buffer_info(fd, &info), 0, NULL);
+	CHECK(info.out_kind == RASHPA_KIND_FOREIGN, "kind %u", info.out_kind);
+	CHECK(info.out_length == 64 * KIB, "length %llu",
+	      (unsigned long long)info.out_length);
+	CHECK(!info.out_backend && !info.out_cache && !info.out_segments &&
+	      info.out_node == -1 && !info.out_name[0], "it knows too much");
+	close(fd);
+}
+
+static void test_node_calls(void)
+{
+	struct rashpa_info info = { HEAD(info), .fd = -1 };
+	struct rashpa_dmabuf get = { HEAD(get) };
+	int fd = buffer_alloc(3 * PAGE, "st-node");
+	int node = buffer_node("st-node", O_RDWR);
+	void *p, *q;
+
+	REQUIRE(node >= 0, "open: %s", strerror(errno));
+	ANSWERED(call(node, RASHPA_IOC_INFO, &info), 0, NULL);
+	CHECK(!strcmp(info.out_name, "st-node") && info.out_length == 3 * PAGE,
+	      "name \"%s\"", info.out_name);
+	info.fd = 0;
+	ANSWERED(call(node, RASHPA_IOC_INFO, &info), EINVAL, "-1");
+	CHECK(lseek(node, 0, SEEK_END) == 3 * (off_t)PAGE, "length by lseek");
+	CHECK(lseek(node, 3 * PAGE + 1, SEEK_SET) < 0, "lseek beyond the end");
+	if (ANSWERED(call(node, RASHPA_IOC_DMABUF, &get), 0, NULL)) {
+		CHECK(fcntl(get.out_fd, F_GETFD) == FD_CLOEXEC, "not close-on-exec");
+		CHECK((fcntl(get.out_fd, F_GETFL) & O_ACCMODE) == O_RDWR, "access");
+		p = map_fd(fd, PAGE);
+		q = map_fd(get.out_fd, PAGE);
+		if (p && q) {
+			fill(p, PAGE, 3);
+			CHECK(filled(q, PAGE, 3), "it is not the same memory");
+		}
+		munmap(p, PAGE);
+		munmap(q, PAGE);
+		close(get.out_fd);
+	}
+	close(node);
+	close(fd);
+	ANSWERED(buffer_remove("st-node"), 0, NULL);
+}
+
+static void test_sync(void)
+{
+	struct dma_buf_sync sync = { DMA_BUF_SYNC_START | DMA_BUF_SYNC_RW };
+	int fd = buffer_alloc(PAGE, NULL);
+
+	CHECK(!ioctl(fd, DMA_BUF_IOCTL_SYNC, &sync), "start: %s", strerror(errno));
+	sync.flags = DMA_BUF_SYNC_END | DMA_BUF_SYNC_RW;
+	CHECK(!ioctl(fd, DMA_BUF_IOCTL_SYNC, &sync), "end: %s", strerror(errno));
+	close(fd);
+}
+
+static void test_many(void)
+{
+	char name[RASHPA_NAME_SIZE];
+	int i, fd;
+
+	for (i = 0; i < 64; i++) {
+		snprintf(name, sizeof(name), "st-many-%d", i);
+		fd = buffer_alloc(PAGE, name);
+		if (fd < 0)
+			break;
+		close(fd);
+	}
+	CHECK(i == 64, "only %d names", i);
+	while (i--) {
+		snprintf(name, sizeof(name), "st-many-%d", i);
+		ANSWERED(buffer_remove(name), 0, NULL);
+	}
+}
+
+int main(void)
+{
+	common_init();
+	test_bad_names();
+	tap_run("an empty name is refused by OPEN and REMOVE", test_empty_name);
+	tap_run("good names get a node, which goes with REMOVE", test_good_names);
+	tap_run("a name that is taken is refused", test_name_taken);
+	tap_run("a name that does not exist is not found", test_name_absent);
+	tap_run("a buffer cannot be removed twice", test_remove_twice);
+	tap_run("a buffer that a process maps is not removed", test_remove_mapped);
+	tap_run("open files of a removed buffer stay valid", test_remove_open);
+	tap_run("a name used again is other memory", test_name_again);
+	tap_run("of many who want one name at once one wins", test_name_race);
+	test_bad_allocs();
+	tap_run("more than the memory is refused with what would fit", test_too_large);
+	tap_run("a reserved field must be zero", test_reserved);
+	tap_run("CMA serves, or says that it is not there", test_cma);
+	test_contiguous();
+	tap_run("nobody sees the data of the buffer before", test_zeroed);
+	tap_run("AUTO takes CMA only where it is", test_auto);
+	tap_run("memory comes from the node that was asked for", test_node);
+	tap_run("the limit of the administrator holds", test_limit);
+	tap_run("an allocation can be interrupted", test_interrupted);
+	tap_run("without a free file descriptor nothing is allocated", test_no_fds);
+	tap_run("a named buffer survives the exit of its maker", test_survives_exit);
+	tap_run("a named buffer survives the death of its maker", test_survives_kill);
+	tap_run("an anonymous buffer goes with its killed maker", test_anonymous_dies);
+	tap_run("a read-only /dev/rashpa/memory makes and removes nothing",
+		test_memory_read_only);
+	tap_run("a user outside the group opens nothing", test_unprivileged);
+	tap_run("QUERY answers what would fit", test_query);
+	tap_run("QUERY counts what buffers hold", test_allocated);
+	tap_run("INFO refuses what is no dma-buf", test_info_wrong_fds);
+	tap_run("INFO tells what a buffer is", test_info);
+	tap_run("INFO knows memory of another driver", test_info_foreign);
+	tap_run("a buffer's node answers INFO and DMABUF", test_node_calls);
+	tap_run("the CPU access of the dma-buf can be bracketed", test_sync);
+	tap_run("many names exist side by side", test_many);
+	return tap_exit();
+}

@@ -1,0 +1,440 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* CPU mappings of buffers. */
+#include <linux/io_uring.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+
+#include "common.h"
+
+#define LEN	(64 * KIB)
+
+static void *try_map(int fd, uint64_t length, int prot, int flags, uint64_t offset)
+{
+	return mmap(NULL, length, prot, flags, fd, offset);
+}
+
+/* mmap fails with @err and leaves no mapping counted. */
+static void refused(int fd, uint64_t length, int prot, int flags, uint64_t offset,
+		    int err)
+{
+	struct rashpa_info info;
+	void *p = try_map(fd, length, prot, flags, offset);
+
+	CHECK(p == MAP_FAILED && errno == err, "mmap: %s, expected %s",
+	      p == MAP_FAILED ? strerror(errno) : "success", strerror(err));
+	if (p != MAP_FAILED)
+		munmap(p, length);
+	ANSWERED(buffer_info(fd, &info), 0, NULL);
+	CHECK(!info.out_mappings, "%u mappings are counted", info.out_mappings);
+}
+
+static void test_shared(void)
+{
+	struct rashpa_open o = { HEAD(o), .name = "st-shared" };
+	int fd = buffer_alloc(LEN, "st-shared");
+	int node = buffer_node("st-shared", O_RDWR);
+	void *p, *q, *r, *s;
+
+	REQUIRE(node >= 0, "open: %s", strerror(errno));
+	ANSWERED(call(memory, RASHPA_IOC_OPEN, &o), 0, NULL);
+	p = map_fd(fd, LEN);
+	q = map_fd(fd, LEN);
+	r = map_fd(node, LEN);
+	s = map_fd(o.out_fd, LEN);
+	REQUIRE(p && q && r && s, "mappings are missing");
+	fill(p, LEN, 1);
+	CHECK(filled(q, LEN, 1), "the second mapping shows something else");
+	CHECK(filled(r, LEN, 1), "the node shows something else");
+	CHECK(filled(s, LEN, 1), "the opened dma-buf shows something else");
+	fill(r, LEN, 2);
+	CHECK(filled(p, LEN, 2), "what the node wrote is not seen");
+	munmap(p, LEN);
+	munmap(q, LEN);
+	munmap(r, LEN);
+	munmap(s, LEN);
+	close(fd);
+	close(node);
+	close(o.out_fd);
+	ANSWERED(buffer_remove("st-shared"), 0, NULL);
+}
+
+static void test_private(void)
+{
+	int fd = buffer_alloc(LEN, NULL);
+
+	refused(fd, LEN, PROT_READ | PROT_WRITE, MAP_PRIVATE, 0, EINVAL);
+	refused(fd, LEN, PROT_READ, MAP_PRIVATE, 0, EINVAL);
+	close(fd);
+}
+
+static void test_private_read_only(void)
+{
+	int fd = buffer_alloc(LEN, "st-private");
+	int ro = buffer_node("st-private", O_RDONLY);
+	void *p;
+
+	REQUIRE(ro >= 0, "open: %s", strerror(errno));
+	p = try_map(ro, LEN, PROT_READ, MAP_PRIVATE, 0);
+	CHECK(p == MAP_FAILED && errno == EINVAL, "mmap of a private copy");
+	p = try_map(ro, LEN, PROT_READ | PROT_WRITE, MAP_PRIVATE, 0);
+	CHECK(p == MAP_FAILED && errno == EINVAL, "mmap of a private writable copy");
+	close(ro);
+	close(fd);
+	ANSWERED(buffer_remove("st-private"), 0, NULL);
+}
+
+static void test_range(void)
+{
+	int fd = buffer_alloc(LEN, NULL);
+	char *p = map_fd(fd, LEN), *q;
+
+	REQUIRE(p, "no mapping");
+	fill(p, LEN, 7);
+	q = try_map(fd, 2 * PAGE, PROT_READ, MAP_SHARED, 3 * PAGE);
+	if (CHECK(q != MAP_FAILED, "mmap of a part: %s", strerror(errno))) {
+		CHECK(!memcmp(q, p + 3 * PAGE, 2 * PAGE), "it shows another part");
+		munmap(q, 2 * PAGE);
+	}
+	q = try_map(fd, PAGE, PROT_READ, MAP_SHARED, LEN - PAGE);
+	if (CHECK(q != MAP_FAILED, "mmap of the last page: %s", strerror(errno))) {
+		CHECK(!memcmp(q, p + LEN - PAGE, PAGE), "it shows another part");
+		munmap(q, PAGE);
+	}
+	munmap(p, LEN);
+	refused(fd, LEN + PAGE, PROT_READ, MAP_SHARED, 0, EINVAL);
+	refused(fd, PAGE, PROT_READ, MAP_SHARED, LEN, EINVAL);
+	refused(fd, 2 * PAGE, PROT_READ, MAP_SHARED, LEN - PAGE, EINVAL);
+	refused(fd, PAGE, PROT_READ, MAP_SHARED, 1ULL << 40, EINVAL);
+	refused(fd, 1ULL << 40, PROT_READ, MAP_SHARED, 0, EINVAL);
+	close(fd);
+}
+
+static void test_range_overflow(void)
+{
+	int fd = buffer_alloc(LEN, "st-over");
+	int node = buffer_node("st-over", O_RDWR);
+	void *p;
+
+	REQUIRE(node >= 0, "open: %s", strerror(errno));
+	/* the core answers some of these itself, with EOVERFLOW */
+	p = try_map(node, PAGE, PROT_READ, MAP_SHARED, 0x7ffffffffffff000);
+	CHECK(p == MAP_FAILED && (errno == EINVAL || errno == EOVERFLOW),
+	      "offset of 2^63 - 4096");
+	p = try_map(node, LEN, PROT_READ, MAP_SHARED, -PAGE);
+	CHECK(p == MAP_FAILED && (errno == EINVAL || errno == EOVERFLOW),
+	      "offset and length above 2^64");
+	close(node);
+	close(fd);
+	ANSWERED(buffer_remove("st-over"), 0, NULL);
+}
+
+static void test_read_only(void)
+{
+	struct rashpa_dmabuf get = { HEAD(get) };
+	int fd = buffer_alloc(LEN, "st-ro");
+	int node = buffer_node("st-ro", O_RDONLY);
+	char *w = map_fd(fd, LEN), *p;
+	int i, ro[2];
+
+	REQUIRE(node >= 0 && w, "open: %s", strerror(errno));
+	fill(w, LEN, 9);
+	ANSWERED(call(node, RASHPA_IOC_DMABUF, &get), 0, NULL);
+	CHECK((fcntl(get.out_fd, F_GETFL) & O_ACCMODE) == O_RDONLY,
+	      "the dma-buf of a read-only node is writable");
+	ro[0] = node;
+	ro[1] = get.out_fd;
+	for (i = 0; i < 2; i++) {
+		p = try_map(ro[i], LEN, PROT_READ | PROT_WRITE, MAP_SHARED, 0);
+		CHECK(p == MAP_FAILED && errno == EACCES, "mapped writable");
+		p = try_map(ro[i], LEN, PROT_READ, MAP_SHARED, 0);
+		if (!CHECK(p != MAP_FAILED, "%s cannot be mapped read-only: %s",
+			   i ? "the dma-buf" : "the node", strerror(errno)))
+			continue;
+		CHECK(filled(p, LEN, 9), "it shows something else");
+		CHECK(mprotect(p, LEN, PROT_READ | PROT_WRITE) && errno == EACCES,
+		      "mprotect makes it writable");
+		w[5] ^= 1;
+		CHECK(p[5] == w[5], "what is written later is not seen");
+		w[5] ^= 1;
+		munmap(p, LEN);
+	}
+	munmap(w, LEN);
+	close(node);
+	close(get.out_fd);
+	close(fd);
+	ANSWERED(buffer_remove("st-ro"), 0, NULL);
+}
+
+static void write_there(void *arg)
+{
+	*(volatile char *)arg = 1;
+}
+
+static void test_read_only_signal(void)
+{
+	int fd = buffer_alloc(LEN, "st-segv");
+	int node = buffer_node("st-segv", O_RDONLY);
+	char *p = try_map(node, LEN, PROT_READ, MAP_SHARED, 0);
+	int status;
+
+	if (CHECK(p != MAP_FAILED, "mmap: %s", strerror(errno))) {
+		status = tap_fork_wait(tap_fork_start(write_there, p));
+		CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV,
+		      "status 0x%x", status);
+		CHECK(!p[0], "the write arrived");
+		munmap(p, LEN);
+	}
+	close(node);
+	close(fd);
+	ANSWERED(buffer_remove("st-segv"), 0, NULL);
+}
+
+static void test_write_only(void)
+{
+	int fd = buffer_alloc(LEN, "st-wo");
+	int node = buffer_node("st-wo", O_WRONLY);
+	void *p;
+
+	REQUIRE(node >= 0, "open: %s", strerror(errno));
+	p = try_map(node, LEN, PROT_READ | PROT_WRITE, MAP_SHARED, 0);
+	CHECK(p == MAP_FAILED && errno == EACCES, "mapped readable");
+	close(node);
+	close(fd);
+	ANSWERED(buffer_remove("st-wo"), 0, NULL);
+}
+
+static long faults(void)
+{
+	struct rusage r;
+
+	getrusage(RUSAGE_SELF, &r);
+	return r.ru_minflt + r.ru_majflt;
+}
+
+static void test_no_faults(void)
+{
+	int fd = buffer_alloc(64 * MIB, NULL);
+	volatile char *p = map_fd(fd, 64 * MIB);
+	uint64_t i;
+	long before;
+
+	REQUIRE(p, "no mapping");
+	before = faults();
+	for (i = 0; i < 64 * MIB; i += PAGE)
+		p[i] = 1;
+	CHECK(faults() - before < 64, "%ld page faults for 64 MiB", faults() - before);
+	munmap((void *)p, 64 * MIB);
+	close(fd);
+}
+
+static void write_and_compare(void *arg)
+{
+	CHECK(filled(arg, LEN, 3), "the child sees something else");
+	fill(arg, LEN, 4);
+}
+
+static void test_fork(void)
+{
+	struct rashpa_info info;
+	int fd = buffer_alloc(LEN, NULL);
+	void *p = map_fd(fd, LEN);
+
+	REQUIRE(p, "no mapping");
+	fill(p, LEN, 3);
+	tap_fork(write_and_compare, p);
+	CHECK(filled(p, LEN, 4), "what the child wrote is not seen");
+	ANSWERED(buffer_info(fd, &info), 0, NULL);
+	CHECK(info.out_mappings == 1, "%u mappings", info.out_mappings);
+	munmap(p, LEN);
+	close(fd);
+}
+
+static void test_dontneed(void)
+{
+	int fd = buffer_alloc(4 * MIB, NULL);
+	char *p = map_fd(fd, 4 * MIB);
+
+	REQUIRE(p, "no mapping");
+	fill(p, 4 * MIB, 5);
+	CHECK(!madvise(p, 4 * MIB, MADV_DONTNEED), "madvise: %s", strerror(errno));
+	CHECK(filled(p, 4 * MIB, 5), "the content is lost");
+	p[MIB] ^= 1;
+	CHECK(!madvise(p + MIB, PAGE, MADV_DONTNEED), "madvise: %s", strerror(errno));
+	p[MIB] ^= 1;
+	CHECK(filled(p, 4 * MIB, 5), "the content is lost");
+	munmap(p, 4 * MIB);
+	close(fd);
+}
+
+static void test_partial_munmap(void)
+{
+	struct rashpa_info info;
+	int fd = buffer_alloc(4 * MIB, NULL);
+	char *p = map_fd(fd, 4 * MIB);
+
+	REQUIRE(p, "no mapping");
+	fill(p, 4 * MIB, 6);
+	munmap(p + MIB, MIB);
+	CHECK(filled(p, MIB, 6), "the lower part is lost");
+	CHECK(filled(p + 2 * MIB, 2 * MIB, 6 + 2 * MIB / 8), "the upper part is lost");
+	ANSWERED(buffer_info(fd, &info), 0, NULL);
+	CHECK(info.out_mappings == 2, "%u mappings", info.out_mappings);
+	munmap(p, 4 * MIB);
+	ANSWERED(buffer_info(fd, &info), 0, NULL);
+	CHECK(info.out_mappings == 0, "%u mappings", info.out_mappings);
+	close(fd);
+}
+
+static void test_mremap(void)
+{
+	int fd = buffer_alloc(LEN, NULL);
+	char *p = map_fd(fd, LEN), *q;
+
+	REQUIRE(p, "no mapping");
+	fill(p, LEN, 8);
+	q = mremap(p, LEN, 2 * LEN, MREMAP_MAYMOVE);
+	CHECK(q == MAP_FAILED, "a mapping was made longer than the buffer");
+	q = mmap(NULL, LEN, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	q = mremap(p, LEN, LEN, MREMAP_MAYMOVE | MREMAP_FIXED, q);
+	if (CHECK(q != MAP_FAILED, "mremap: %s", strerror(errno)))
+		p = q;
+	CHECK(filled(p, LEN, 8), "the content is lost");
+	munmap(p, LEN);
+	close(fd);
+}
+
+static void test_outlives_fd(void)
+{
+	int fd = buffer_alloc(LEN, NULL);
+	uint64_t held = bytes_allocated();
+	void *p = map_fd(fd, LEN);
+
+	close(fd);
+	REQUIRE(p, "no mapping");
+	CHECK(bytes_allocated() == held, "memory was given back under a mapping");
+	fill(p, LEN, 1);
+	CHECK(filled(p, LEN, 1), "the content is lost");
+	munmap(p, LEN);
+	CHECK(bytes_allocated() == held - LEN, "the memory did not come back");
+}
+
+/* --- pinning by address, as RDMA registration and direct I/O do --- */
+
+static int ring_open(void)
+{
+	struct io_uring_params params = {};
+
+	return syscall(__NR_io_uring_setup, 2, &params);
+}
+
+static int ring_register(int ring, void *p, size_t length)
+{
+	struct iovec iov = { .iov_base = p, .iov_len = length };
+
+	return syscall(__NR_io_uring_register, ring, IORING_REGISTER_BUFFERS, &iov, 1) ?
+	       -errno : 0;
+}
+
+static void test_pin(void)
+{
+	int ring = ring_open(), fd, i, err;
+	void *p;
+
+	SKIP_IF(ring < 0, "io_uring: %s", strerror(errno));
+	for (i = 0; i < 3; i++) {
+		fd = buffer_alloc(16 * MIB, NULL);
+		p = map_fd(fd, 16 * MIB);
+		close(fd);
+		if (!p)
+			break;
+		err = ring_register(ring, p, 16 * MIB);
+		CHECK(!err, "a contig buffer cannot be pinned: %s", strerror(-err));
+		fill(p, 16 * MIB, i);
+		CHECK(filled(p, 16 * MIB, i), "the content is lost");
+		/* the memory goes while it is pinned */
+		munmap(p, 16 * MIB);
+		if (!err)
+			CHECK(!syscall(__NR_io_uring_register, ring,
+				       IORING_UNREGISTER_BUFFERS, NULL, 0),
+			      "unregister: %s", strerror(errno));
+	}
+	close(ring);
+}
+
+static void test_pin_short(void)
+{
+	char data[PAGE];
+	int fd = buffer_alloc(LEN, NULL);
+	void *p = map_fd(fd, LEN);
+	struct iovec local = { data, sizeof(data) }, remote = { p, sizeof(data) };
+
+	REQUIRE(p, "no mapping");
+	fill(p, LEN, 11);
+	CHECK(process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == sizeof(data) &&
+	      filled(data, sizeof(data), 11), "read: %s", strerror(errno));
+	fill(data, sizeof(data), 12);
+	CHECK(process_vm_writev(getpid(), &local, 1, &remote, 1, 0) == sizeof(data) &&
+	      filled(p, sizeof(data), 12), "write: %s", strerror(errno));
+	munmap(p, LEN);
+	close(fd);
+}
+
+static void test_cma(void)
+{
+	struct rashpa_alloc a = { HEAD(a), .length = 16 * MIB,
+				  .backend = RASHPA_BACKEND_CMA };
+	int ring, err;
+	uint64_t start;
+	char *p;
+	char data[PAGE];
+	struct iovec local = { data, sizeof(data) }, remote = { NULL, sizeof(data) };
+
+	SKIP_IF(!cma_here(), "no CMA area");
+	REQUIRE(!call(memory, RASHPA_IOC_ALLOC, &a), "ALLOC: %s", reason);
+	p = map_fd(a.out_fd, a.length);
+	REQUIRE(p, "no mapping");
+	fill(p, a.length, 21);
+	CHECK(filled(p, a.length, 21), "the content is lost");
+	remote.iov_base = p;
+	CHECK(process_vm_readv(getpid(), &local, 1, &remote, 1, 0) < 0 &&
+	      errno == EFAULT, "pages of CMA memory can be taken by address");
+	ring = ring_open();
+	if (ring >= 0) {
+		start = now_ns();
+		err = ring_register(ring, p, a.length);
+		CHECK(err == -EFAULT, "a long-term pin: %s", strerror(-err));
+		CHECK(now_ns() - start < 5000000000ULL, "it fails only after a while");
+		close(ring);
+	}
+	tap_fork(write_there, p);
+	munmap(p + MIB, PAGE);
+	munmap(p, a.length);
+	close(a.out_fd);
+}
+
+int main(void)
+{
+	common_init();
+	tap_run("all mappings show the same memory", test_shared);
+	tap_run("a private mapping is refused", test_private);
+	tap_run("a private mapping of a read-only node is refused",
+		test_private_read_only);
+	tap_run("a part can be mapped, nothing beyond the end", test_range);
+	tap_run("offsets that overflow are refused", test_range_overflow);
+	tap_run("who opened read-only maps read-only, also after mprotect",
+		test_read_only);
+	tap_run("a write into a read-only mapping is a SIGSEGV", test_read_only_signal);
+	tap_run("who opened write-only maps nothing", test_write_only);
+	tap_run("there is no page fault after mmap", test_no_faults);
+	tap_run("a child shares the mapping", test_fork);
+	tap_run("MADV_DONTNEED loses no data", test_dontneed);
+	tap_run("a part can be unmapped", test_partial_munmap);
+	tap_run("a mapping moves, but does not grow", test_mremap);
+	tap_run("a mapping outlives its file descriptor", test_outlives_fd);
+	tap_run("a contig buffer can be pinned for long, and freed meanwhile", test_pin);
+	tap_run("a contig buffer can be pinned for a moment", test_pin_short);
+	tap_run("a CMA buffer is mapped, but not pinned", test_cma);
+	return tap_exit();
+}
