@@ -185,7 +185,12 @@ cmd_kernels() {
 }
 
 cmd_clean() {
-	"${SUDO[@]}" rm -rf --one-file-system "$CACHE"/root-* "$CACHE"/initramfs-*
+	local path keep=none
+
+	[[ ${1-} != --old ]] || keep=$(root_path)
+	for path in "$CACHE"/root-* "$CACHE"/initramfs-*; do
+		[[ $path == "$keep"* ]] || "${SUDO[@]}" rm -rf --one-file-system "$path"
+	done
 }
 
 # exec COMMAND...: inside the root, which is read-only here; the checkout is
