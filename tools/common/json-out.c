@@ -24,6 +24,23 @@ void put_hex(struct json_object *to, const char *key, uint64_t value)
 	put_text(to, key, text);
 }
 
+void put_id(struct json_object *to, const char *key, uint32_t value)
+{
+	char text[16];
+
+	snprintf(text, sizeof(text), "0x%04" PRIx32, value);
+	put_text(to, key, text);
+}
+
+void put_node(struct json_object *to, unsigned int number)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "fpga%u", number);
+	put_text(to, "node", text);
+	put_int(to, "number", number);
+}
+
 int json_finish(struct json_object *object, const char *path)
 {
 	const int flags = JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED |

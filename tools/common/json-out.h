@@ -27,6 +27,10 @@ static inline void put_bool(struct json_object *to, const char *key, int value)
 }
 
 void put_real(struct json_object *to, const char *key, double value);
+/* "node": "fpgaN", "number": N */
+void put_node(struct json_object *to, unsigned int number);
+/* four hexadecimal digits, as PCI ids are written */
+void put_id(struct json_object *to, const char *key, uint32_t value);
 void put_hex(struct json_object *to, const char *key, uint64_t value);
 
 /* Write to stdout ("-") or a file, and free. 0, or -1 after a message. */

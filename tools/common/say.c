@@ -17,11 +17,13 @@ int because(char *why, int error, const char *format, ...)
 	return error;
 }
 
+/* One write, so that lines of tools that share a terminal stay whole. */
 static void vsay(const char *format, va_list args)
 {
-	fprintf(stderr, "%s: ", program_invocation_short_name);
-	vfprintf(stderr, format, args);
-	fputc('\n', stderr);
+	char text[WHY_SIZE + 256];
+
+	vsnprintf(text, sizeof(text), format, args);
+	fprintf(stderr, "%s: %s\n", program_invocation_short_name, text);
 }
 
 void say(const char *format, ...)

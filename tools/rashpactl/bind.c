@@ -187,7 +187,7 @@ int cmd_bind(int argc, char **argv)
 	static struct profile profile;
 	struct pci_function function;
 	struct json_object *o;
-	struct bind b = {};
+	struct bind b = { .json = want_json };
 	char why[WHY_SIZE];
 	int result, found;
 
@@ -215,7 +215,7 @@ int cmd_bind(int argc, char **argv)
 	}
 	if (b.json) {
 		o = json_object_new_object();
-		put_int(o, "fpga", function.fpga);
+		put_node(o, function.fpga);
 		put_text(o, "bdf", function.bdf);
 		put_text(o, "profile", found ? profile.name : NULL);
 		return json_finish(o, "-") ? EXIT_FAILED : 0;

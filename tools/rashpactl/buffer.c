@@ -101,7 +101,7 @@ int cmd_buffer_create(int argc, char **argv)
 		"Make a contiguous, zeroed buffer that lives until it is removed.",
 		NULL, NULL, NULL,
 	};
-	struct create c = {};
+	struct create c = { .json = want_json };
 	struct rashpa_alloc alloc = {};
 	struct json_object *o;
 	char size[SIZE_TEXT];
@@ -131,7 +131,7 @@ int cmd_buffer_create(int argc, char **argv)
 		put_u64(o, "length", alloc.out_length);
 		put_int(o, "segments", alloc.out_segments);
 		put_text(o, "backend", rashpa_backend_name(alloc.out_backend));
-		put_int(o, "node", alloc.out_node);
+		put_int(o, "numa_node", alloc.out_node);
 		result = json_finish(o, "-") ? EXIT_FAILED : 0;
 	} else {
 		printf("%s: %s, %s, node %" PRIu32 "\n", c.name, format_size(size, alloc.out_length),
@@ -166,7 +166,7 @@ static struct json_object *info_json(const char *name, const struct rashpa_info 
 	put_text(o, "kind", rashpa_kind_name(info->out_kind));
 	put_text(o, "backend", rashpa_backend_name(info->out_backend));
 	put_text(o, "cache", rashpa_cache_name(info->out_cache));
-	put_int(o, "node", info->out_node);
+	put_int(o, "numa_node", info->out_node);
 	put_int(o, "segments", info->out_segments);
 	put_int(o, "importers", info->out_importers);
 	put_int(o, "mappings", info->out_mappings);

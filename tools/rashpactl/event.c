@@ -172,7 +172,7 @@ int cmd_event_watch(int argc, char **argv)
 	};
 	const struct sigaction action = { .sa_handler = on_signal };
 	struct fpga fpga = FPGA_NONE;
-	struct watch w = {};
+	struct watch w = { .json = want_json };
 	char why[WHY_SIZE];
 	int channel, result;
 

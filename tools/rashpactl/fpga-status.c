@@ -70,7 +70,7 @@ static int print_json(const struct fpga *f)
 	uint32_t caps = fpga_read(f, RFPGA_CAPS), has = fpga_read(f, RFPGA_FEATURES);
 	uint32_t status = fpga_read(f, RFPGA_STATUS);
 
-	put_int(o, "fpga", f->number);
+	put_node(o, f->number);
 	put_hex(o, "id", fpga_read(f, RFPGA_ID));
 	put_hex(o, "version", fpga_read(f, RFPGA_VERSION));
 	put_int(o, "vectors", RFPGA_CAPS_VECTORS(caps));

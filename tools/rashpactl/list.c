@@ -36,16 +36,16 @@ static struct json_object *bound_json(const struct pci_function *f, const struct
 	struct json_object *o = json_object_new_object();
 	char name[256];
 
-	put_int(o, "fpga", f->fpga);
+	put_node(o, f->fpga);
 	put_text(o, "bdf", f->bdf);
-	put_hex(o, "vendor", f->vendor);
-	put_hex(o, "device", f->device);
-	put_hex(o, "subvendor", i->out_subvendor);
-	put_hex(o, "subdevice", i->out_subdevice);
+	put_id(o, "vendor", f->vendor);
+	put_id(o, "device", f->device);
+	put_id(o, "subvendor", i->out_subvendor);
+	put_id(o, "subdevice", i->out_subdevice);
 	put_text(o, "name", pci_name(name, sizeof(name), f->vendor, f->device));
 	json_object_object_add(o, "bars", bars_json(fpga));
 	put_int(o, "vectors", i->out_vectors);
-	put_int(o, "node", i->out_node);
+	put_int(o, "numa_node", i->out_node);
 	put_int(o, "dma_bits", i->out_dma_bits);
 	put_bool(o, "iommu", i->out_flags & RASHPA_DEVICE_IOMMU);
 	put_bool(o, "profile", i->out_flags & RASHPA_DEVICE_PROFILE);
@@ -64,9 +64,10 @@ static void bound_text(const struct pci_function *f, const struct fpga *fpga)
 	const struct rashpa_device_info *i = &fpga->info;
 	struct rashpa_region_info region;
 	char text[256];
+	const char *name = pci_name(text, sizeof(text), f->vendor, f->device);
 
 	printf("fpga%d  %s  %04" PRIx32 ":%04" PRIx32 "  %s\n", f->fpga, f->bdf, f->vendor, f->device,
-	       pci_name(text, sizeof(text), f->vendor, f->device));
+	       name ? name : "");
 	printf("       %s, profile %s, bus master %s, iommu %s, node %d, %" PRIu32 "-bit DMA\n",
 	       rashpa_state_name(i->out_state),
 	       i->out_flags & RASHPA_DEVICE_PROFILE ? "applied" : "missing",
@@ -105,24 +106,25 @@ static int list_candidate(const struct pci_function *f, struct json_object *to)
 {
 	static struct profile profile;
 	struct json_object *o;
-	char why[WHY_SIZE], name[256];
+	char why[WHY_SIZE], text[256];
+	const char *name;
 	int found = profile_find(&profile, f->vendor, f->device, why);
 
 	if (found < 0)
 		return fail("%s", why);
 	if (!found)
 		return 0;
-	pci_name(name, sizeof(name), f->vendor, f->device);
+	name = pci_name(text, sizeof(text), f->vendor, f->device);
 	if (!to) {
 		printf("-      %s  %04" PRIx32 ":%04" PRIx32 "  %s\n       profile %s, driver %s: rashpactl bind %s\n",
-		       f->bdf, f->vendor, f->device, name, profile.name,
+		       f->bdf, f->vendor, f->device, name ? name : "", profile.name,
 		       *f->driver ? f->driver : "none", f->bdf);
 		return 0;
 	}
 	o = json_object_new_object();
 	put_text(o, "bdf", f->bdf);
-	put_hex(o, "vendor", f->vendor);
-	put_hex(o, "device", f->device);
+	put_id(o, "vendor", f->vendor);
+	put_id(o, "device", f->device);
 	put_text(o, "name", name);
 	put_text(o, "driver", *f->driver ? f->driver : NULL);
 	put_text(o, "profile", profile.name);
@@ -149,7 +151,7 @@ int cmd_list(int argc, char **argv)
 		o = json_object_new_object();
 		bound = json_object_new_array();
 		candidates = json_object_new_array();
-		json_object_object_add(o, "bound", bound);
+		json_object_object_add(o, "devices", bound);
 		json_object_object_add(o, "candidates", candidates);
 	}
 	for (int i = 0; i < n; i++) {

@@ -31,7 +31,7 @@ static const struct command {
 
 static void help(FILE *to)
 {
-	fputs("Usage: rashpactl COMMAND [OPTION...] [ARGUMENT...]\n\n", to);
+	fputs("Usage: rashpactl [--json] COMMAND [OPTION...] [ARGUMENT...]\n\n", to);
 	for (const struct command *c = commands; c < commands + COMMANDS; c++)
 		fprintf(to, "  %-7s%s%-10s %s\n", c->group ? c->group : c->name,
 			c->group ? " " : " ", c->group ? c->name : "", c->help);
@@ -45,6 +45,8 @@ static int usage(const char *what, const char *word)
 	return EXIT_USAGE;
 }
 
+bool want_json;
+
 int main(int argc, char **argv)
 {
 	const struct command *c;
@@ -52,6 +54,12 @@ int main(int argc, char **argv)
 	char name[64];
 
 	argp_err_exit_status = EXIT_USAGE;
+	/* --json is understood before the command as well as behind it. */
+	if (argc > 1 && !strcmp(argv[1], "--json")) {
+		want_json = true;
+		argc--;
+		argv++;
+	}
 	if (argc < 2) {
 		help(stderr);
 		return EXIT_USAGE;
@@ -122,5 +130,7 @@ void parse_simple(const struct simple *simple, int argc, char **argv)
 	};
 	struct simple copy = *simple;
 
+	if (simple->json)
+		*simple->json = want_json;
 	argp_parse(&argp, argc, argv, 0, NULL, &copy);
 }

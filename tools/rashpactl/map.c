@@ -30,7 +30,7 @@ static int print_json(const char *name, unsigned int number, const struct rashpa
 	struct json_object *o = json_object_new_object(), *list, *s;
 
 	put_text(o, "name", name);
-	put_int(o, "fpga", number);
+	put_node(o, number);
 	put_text(o, "class", rashpa_class_name(map->out_class));
 	put_u64(o, "generation", map->out_generation);
 	put_int(o, "segments", map->out_segments);

@@ -9,6 +9,9 @@
 
 #include "say.h"
 
+/* --json was given before the command */
+extern bool want_json;
+
 /* Sub-commands: argv[0] is "rashpactl NAME". An exit code. */
 int cmd_doctor(int argc, char **argv);
 int cmd_list(int argc, char **argv);
@@ -66,7 +69,7 @@ int pci_list(struct pci_function **functions);
 /* False after a message if there is no such function. */
 bool pci_read(const char *bdf, struct pci_function *function);
 
-/* Vendor and device in words; buf returned. */
+/* Vendor and device in words: buf, or NULL if libpci does not know them. */
 const char *pci_name(char *buf, size_t size, uint32_t vendor, uint32_t device);
 void pci_name_done(void);
 

@@ -173,10 +173,8 @@ const char *pci_name(char *buf, size_t size, uint32_t vendor, uint32_t device)
 		pci_lookup_name(access_names, buf, size,
 				PCI_LOOKUP_VENDOR | PCI_LOOKUP_DEVICE | PCI_LOOKUP_NO_NUMBERS,
 				vendor, device);
-	/* libpci puts a text for what it does not know; say nothing then */
-	if (!buf[0] || strstr(buf, "Unknown"))
-		snprintf(buf, size, "-");
-	return buf;
+	/* libpci has a text for what it does not know, too: that is no name */
+	return buf[0] && !strstr(buf, "Unknown") ? buf : NULL;
 }
 
 void pci_name_done(void)

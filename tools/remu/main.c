@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "json-out.h"
 #include "rashpa.h"
@@ -166,6 +167,17 @@ static void on_signal(int number)
 	stop = true;
 }
 
+/* Registers of a function that was removed cannot be reached any more. */
+static void on_bus_error(int number)
+{
+	static const char text[] = "remu: the function was removed, or the buffer is gone\n";
+	ssize_t n = write(STDERR_FILENO, text, sizeof(text) - 1);
+
+	(void)number;
+	(void)n;
+	_exit(EXIT_FAILED);
+}
+
 static void print_text(const struct report *r, double seconds)
 {
 	printf("images      %" PRIu64 " in %" PRIu64 " stacks from stack %" PRIu64 "%s\n",
@@ -224,6 +236,7 @@ int main(int argc, char **argv)
 {
 	struct config config = { .bunch = 8, .sampling = 1 };
 	const struct sigaction action = { .sa_handler = on_signal };
+	const struct sigaction bus_error = { .sa_handler = on_bus_error };
 	struct report report = {};
 	struct dataset dataset;
 	char why[WHY_SIZE];
@@ -235,6 +248,7 @@ int main(int argc, char **argv)
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGHUP, &action, NULL);
+	sigaction(SIGBUS, &bus_error, NULL);
 
 	if (dataset_load(&dataset, config.dataset, why))
 		return fail("%s", why);

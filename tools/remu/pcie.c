@@ -178,6 +178,16 @@ static void publish(struct run *r)
 	r->published = true;
 }
 
+/*
+ * A producer that was killed leaves RUNNING behind. Once our map exists a receiver would take
+ * that old stream for a living one.
+ */
+static void retire(struct run *r)
+{
+	if (r->shared->magic == RASHPA_STREAM_MAGIC)
+		__atomic_store_n(&r->shared->state, RASHPA_STREAM_ENDED, __ATOMIC_RELEASE);
+}
+
 /* --- FPGA --- */
 
 static int check_fpga(struct run *r)
@@ -283,6 +293,7 @@ static int map_buffer(struct run *r)
 		      false, why))
 		return fail("%s", why);
 
+	retire(r);
 	r->map = rashpa_map(r->fpga.device, &map);
 	if (r->map < 0)
 		return fail("buffer %s: cannot map it for fpga%u: %s", r->config->buffer,

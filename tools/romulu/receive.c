@@ -17,7 +17,8 @@
 #include "say.h"
 #include "stream.h"
 
-#define TICK_NS		100000000ull
+#define TICK_NS		500000000ull
+#define WAIT_MS		100	/* between looks for a stream */
 #define MISMATCHES	8	/* that are printed */
 
 struct run {
@@ -81,7 +82,7 @@ static int await_stream(struct run *r, const volatile bool *stop)
 	char why[WHY_SIZE];
 
 	progress_init(&progress, r->config->progress);
-	for (; !*stop; poll(NULL, 0, TICK_NS / 1000000)) {
+	for (; !*stop; poll(NULL, 0, WAIT_MS)) {
 		if (!stream_copy(r->shared, r->length, s, why)) {
 			if (s->generation != generation || (r->config->from_start && s->state) ||
 			    (s->state == RASHPA_STREAM_RUNNING && alive(s)))
@@ -127,10 +128,15 @@ static int open_fpga(struct run *r)
 	return 0;
 }
 
+/* A successor goes on from here if we are killed. */
+static void store_consumed(struct run *r)
+{
+	__atomic_store_n(&r->shared->consumed, r->credit, __ATOMIC_RELEASE);
+}
+
 static void give_credit(struct run *r)
 {
 	/* All that we read from the slots, and wrote into them, is done before. */
-	__atomic_store_n(&r->shared->consumed, r->credit, __ATOMIC_RELEASE);
 	__sync_synchronize();
 	if (!r->doorbells.base)
 		return;
@@ -307,15 +313,17 @@ static int take_stack(struct run *r)
 		r->report->stacks++;
 		r->report->bytes += images * payload(s);
 	}
-	/* A slot that is not written again must not look right; it is ours until we give credit. */
-	if (r->config->mode == MODE_CHECK && s->paced && !lost && r->credit <= r->next)
+	if (++r->next <= r->credit)
+		return 0;
+	r->credit = r->next;
+	store_consumed(r);
+	/*
+	 * A slot that is not written again must not look right. It is ours until we give credit,
+	 * and after consumed was stored no successor looks at what we spoil.
+	 */
+	if (r->config->mode == MODE_CHECK && s->paced && !lost)
 		memset(slot, POISON_BYTE, images * s->image_stride);
-
-	r->next++;
-	if (r->next > r->credit) {
-		r->credit = r->next;
-		give_credit(r);
-	}
+	give_credit(r);
 	return 0;
 }
 
