@@ -15,26 +15,37 @@ echo "   $(uname -sr), rashpa $(</sys/module/rashpa/version)"
 fpga=$(rashpactl --json list | jq -r '.devices[0].node // empty')
 [[ $fpga ]] || fpga=$(rashpactl --json bind 1234:5250 | jq -r .node)
 echo "   rashpactl bind: $fpga"
-rashpactl buffer create ring0 64M
-romulu --buffer ring0 --progress --timeout 60 --json "$work/romulu.json" >"$work/romulu.out" &
+rashpactl buffer create ring0 64M | sed 's/^/   rashpactl buffer create: /'
+
+echo "   $frames frames of 1024 x 512 u16, upper and lower half by a process each"
+echo "   remu: loads the dataset, programs the FPGA; romulu: compares every byte"
+romulu --buffer ring0 --progress --timeout 60 --json "$work/romulu.json" &
 receiver=$!
 remu --buffer ring0 --fpga "${fpga#fpga}" --split 2 --bunch 16 --slots 2 --images "$frames" \
 	--timeout 60 --json "$work/remu.json"
 status=0
 wait "$receiver" || status=$?
-cat "$work/romulu.out"
-rashpactl buffer remove ring0
+
+# Latency needs a receiver that waits: a frame every 5 ms, nothing to compare.
+romulu --buffer ring0 --no-check --timeout 60 --json "$work/latency.json" &
+receiver=$!
+remu --buffer ring0 --fpga "${fpga#fpga}" --split 2 --bunch 1 --images 500 \
+	--rate 200 --timeout 60 --json "$work/rate.json"
+wait "$receiver" || status=$?
+rashpactl buffer remove ring0 >/dev/null
 
 jq -s --arg kernel "$(uname -r)" --arg iommu "$RASHPA_IOMMU" '
-	.[0] as $r | .[1] as $t | {
+	.[0] as $r | .[1] as $t | .[2] as $l | {
 		kernel: $kernel, iommu: $iommu, source: $t.dataset,
 		frames: $r.frames, lost: $r.lost, corrupt: $r.corrupt,
 		bytes: $r.bytes, seconds: $r.seconds, gbps: $r.gbps,
 		segments: $t.segments, class: $t.class,
-		dtps: $t.dtps, stacks: $r.stacks, latency_ns: $r.latency_ns,
+		dtps: $t.dtps, stacks: $r.stacks, latency_ns: $l.latency_ns,
 		channel_reads: $r.reads,
 		fpga: {bytes: $t.bytes, descriptors: $t.descriptors, faults: $t.faults,
 		       overruns: $t.overruns, seconds: $t.seconds}
-	}' "$work/romulu.json" "$work/remu.json" >"$json"
+	}' "$work/romulu.json" "$work/remu.json" "$work/latency.json" >"$json"
+jq -r '"   \(.frames) frames, \(.lost) lost, \(.corrupt) corrupt, \(.gbps * 1000 | round / 1000) GB/s checked, " +
+	"event to user p50 \(.latency_ns.p50 / 1000 | round) us, p99 \(.latency_ns.p99 / 1000 | round) us"' "$json"
 rm -rf "$work"
 exit "$status"
