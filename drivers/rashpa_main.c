@@ -158,6 +158,10 @@ static int rashpa_call_run(const struct rashpa_op *op, struct rashpa_call *call,
 	if (arg->head.__reserved)
 		return rashpa_fail(call, -EINVAL, "a reserved field of the head is not zero");
 
+	/* Can the answer be stored? It is too late to ask when things were done. */
+	if (copy_to_user(uarg, arg, min_t(size_t, usize, op->size)))
+		return -EFAULT;
+
 	err = op->fn(call, arg);
 	if (err)
 		return err;
