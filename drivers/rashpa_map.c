@@ -516,6 +516,19 @@ static int rashpa_map_check(struct rashpa_call *call, const struct rashpa_map *a
 	return 0;
 }
 
+/*
+ * Asked before the memory is mapped: the DMA core would warn, or copy to and from
+ * lower memory, and nobody would see what the function writes there.
+ */
+static bool rashpa_buffer_too_high(struct rashpa_device *dev, struct dma_buf *dmabuf)
+{
+	struct rashpa_buffer *buffer = rashpa_dmabuf_buffer(dmabuf);
+
+	return buffer && !rashpa_device_translated(dev) &&
+	       page_to_phys(buffer->pages.first) + buffer->length - 1 >
+	       dma_get_mask(&dev->pdev->dev);
+}
+
 /* @dmabuf is what @arg names: may this function map that part of it? */
 static int rashpa_map_check_memory(struct rashpa_call *call,
 				   struct rashpa_device *dev,
@@ -533,6 +546,10 @@ static int rashpa_map_check_memory(struct rashpa_call *call,
 	    arg->direction != RASHPA_FROM_MEMORY)
 		return rashpa_fail(call, -EACCES,
 				   "the memory is read-only for you: open it for writing, or map it FROM_MEMORY");
+	if (rashpa_buffer_too_high(dev, dmabuf))
+		return rashpa_fail(call, -EOVERFLOW,
+				   "the memory is above what fpga%d can address (%d bits): allocate it lower or enable the IOMMU",
+				   dev->id, fls64(dma_get_mask(&dev->pdev->dev)));
 	if (rashpa_window_of(dmabuf) == dev)
 		return rashpa_fail(call, -ENXIO,
 				   "the window is in fpga%d itself, which reaches it without a map",
