@@ -1,4 +1,372 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Tests of the tools' logic that needs no kernel: TAP on standard output. */
+/* Tests of the tools' logic that needs no kernel: TAP. Argument: folder of the profiles. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
-int main(void) { return 0; }
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "dataset.h"
+#include "parse.h"
+#include "profile.h"
+#include "rashpa-fpga.h"
+#include "say.h"
+#include "stats.h"
+#include "stream.h"
+
+static unsigned int tests, failures;
+
+__attribute__((format(printf, 2, 3)))
+static void ok(bool good, const char *format, ...)
+{
+	va_list args;
+
+	printf("%sok %u - ", good ? "" : "not ", ++tests);
+	va_start(args, format);
+	vprintf(format, args);
+	va_end(args);
+	putchar('\n');
+	failures += !good;
+}
+
+/* --- sizes --- */
+
+static void test_sizes(void)
+{
+	static const struct {
+		const char *text;
+		uint64_t value;
+	} good[] = {
+		{ "0", 0 }, { "1", 1 }, { "64M", 64 << 20 }, { "2g", 2ull << 30 }, { "0x10K", 16 << 10 },
+		{ "3T", 3ull << 40 }, { "5MiB", 5 << 20 }, { "18446744073709551615", UINT64_MAX },
+		{ "010", 10 }, { "17179869183G", 17179869183ull << 30 },
+	};
+	static const char *const bad[] = {
+		"", " 1", "-1", "+1", "1 ", "1X", "M", "1MB", "1MM", "0x", "1.5G", "1e3",
+		"18446744073709551616", "17179869184G", "16777216T", "0xg",
+	};
+	uint64_t value;
+
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
+		ok(parse_size(good[i].text, &value) && value == good[i].value, "size \"%s\"", good[i].text);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		ok(!parse_size(bad[i], &value), "size \"%s\" is refused", bad[i]);
+	ok(parse_u64("7", 7, &value) && !parse_u64("8", 7, &value), "a number above its maximum is refused");
+}
+
+/* --- regions --- */
+
+static void test_regions(void)
+{
+	static const char *const bad[] = {
+		"", "1,2", "1,2,3", "1,2,3x", "1,2,0x4", "1,2,4x0", "1,2,3x4@", "1,2,3x4@5",
+		"1,2,3x4@5,6x", "-1,2,3x4", " 1,2,3x4", "1,2,3x4 ", "1,,3x4", "4294967296,0,1x1",
+		"4294967295,0,1x1", "0,0,1x1@4294967295,0", "1,2,3X4", "1,2,3x4@5,6@7,8",
+	};
+	struct region r = {}, s[16];
+	uint32_t sum = 0;
+	bool follow = true;
+
+	ok(parse_region("1,2,30x40", &r) && r.x == 1 && r.y == 2 && r.width == 30 && r.height == 40 &&
+	   r.to_x == 1 && r.to_y == 2, "a region stays where it is");
+	ok(parse_region("1,2,30x40@50,60", &r) && r.x == 1 && r.y == 2 && r.to_x == 50 && r.to_y == 60,
+	   "a region is moved");
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		ok(!parse_region(bad[i], &r), "region \"%s\" is refused", bad[i]);
+
+	for (unsigned int n = 1; n <= 16; n++) {
+		split_regions(1024, 512, n, s);
+		sum = 0;
+		for (unsigned int i = 0; i < n; i++) {
+			follow &= s[i].y == sum && s[i].to_y == sum && s[i].width == 1024 && s[i].height;
+			sum += s[i].height;
+		}
+		follow &= sum == 512;
+	}
+	ok(follow, "1 to 16 bands make the whole image");
+	parse_region("0,0,10x10", &s[0]);
+	parse_region("0,0,10x10@10,0", &s[1]);
+	parse_region("0,0,10x10@9,9", &s[2]);
+	ok(!regions_overlap(&s[0], &s[1]) && regions_overlap(&s[0], &s[2]) && regions_overlap(&s[1], &s[2]),
+	   "overlapping targets are seen");
+}
+
+/* --- percentiles --- */
+
+static void test_percentiles(void)
+{
+	uint64_t ten[10];
+	struct samples samples = {};
+
+	for (uint64_t i = 0; i < 10; i++)
+		ten[i] = i + 1;
+	ok(percentile(ten, 0, 50) == 0, "no samples");
+	ok(percentile(ten, 1, 0) == 1 && percentile(ten, 1, 100) == 1, "one sample");
+	ok(percentile(ten, 10, 50) == 5, "median of ten");
+	ok(percentile(ten, 10, 99) == 10, "99th percentile of ten is the largest");
+	ok(percentile(ten, 10, 0) == 1 && percentile(ten, 10, 100) == 10, "smallest and largest");
+	for (uint64_t i = 0; i < 10000; i++)
+		samples_add(&samples, 10000 - i);
+	samples_sort(&samples);
+	ok(samples.count == 10000 && percentile(samples.value, samples.count, 99) == 9900,
+	   "99th percentile of ten thousand, sorted");
+	samples_free(&samples);
+}
+
+/* --- dataset --- */
+
+static void test_dataset(void)
+{
+	struct dataset a, b, c;
+	char why[WHY_SIZE], dir[] = "/tmp/rashpa-selftest-XXXXXX", path[64];
+	uint64_t stage[4] = {};
+	FILE *file;
+
+	ok(!dataset_load(&a, "generate:3:7", why) && a.images == 3, "three images are generated");
+	ok(!dataset_load(&b, "generate:3:7", why) &&
+	   !memcmp(a.pixels, b.pixels, dataset_bytes(&a)), "the same seed makes the same images");
+	ok(!dataset_load(&c, "generate:2:8", why) && c.images == 2 &&
+	   memcmp(a.pixels, c.pixels, dataset_bytes(&c)), "another seed makes others");
+	dataset_free(&c);
+	ok(!dataset_load(&c, "generate:1:7", why) && !memcmp(a.pixels, c.pixels, dataset_bytes(&c)),
+	   "fewer images are the beginning of more");
+	ok(memcmp(dataset_line(&a, 0, 0), dataset_line(&a, 1, 0), dataset_bytes(&c)),
+	   "the images differ from each other");
+	dataset_free(&c);
+	for (size_t i = 0; i < (size_t)a.images * DATASET_IMAGE; i++)
+		stage[DATASET_GAIN(a.pixels[i])]++;
+	ok(stage[0] && stage[1] && stage[3], "gain stages 0, 1 and 3 all occur");
+	ok(!stage[2], "gain stage 2, which does not exist, never does");
+	ok(stage[0] > stage[1] && stage[1] > stage[3], "few pixels are bright");
+
+	ok(dataset_load(&c, "generate:0", why) && strstr(why, "generate:0"), "no images are refused: %s", why);
+	ok(dataset_load(&c, "generate:x", why), "a wrong number is refused: %s", why);
+	ok(dataset_load(&c, "generate:1:", why), "an empty seed is refused: %s", why);
+	ok(dataset_load(&c, "/nowhere", why) && strstr(why, "/nowhere"), "a folder that is not there: %s", why);
+
+	if (!mkdtemp(dir))
+		return ok(false, "mkdtemp");
+	ok(dataset_load(&c, dir, why), "an empty folder is refused: %s", why);
+	/* raw10 comes after raw9 */
+	for (int i = 9; i <= 10; i++) {
+		snprintf(path, sizeof(path), "%s/raw%d.bin", dir, i);
+		file = fopen(path, "w");
+		fwrite(dataset_line(&a, i - 9, 0), 2, DATASET_IMAGE, file);
+		fclose(file);
+	}
+	ok(!dataset_load(&c, dir, why) && c.images == 2 && !memcmp(c.pixels, a.pixels, dataset_bytes(&c)),
+	   "files are read in the order of their numbers");
+	dataset_free(&c);
+	if (truncate(path, 1000))
+		ok(false, "truncate");
+	ok(dataset_load(&c, dir, why) && strstr(why, "raw10.bin"), "a short file is refused: %s", why);
+	unlink(path);
+	snprintf(path, sizeof(path), "%s/raw9.bin", dir);
+	unlink(path);
+	rmdir(dir);
+	dataset_free(&a);
+	dataset_free(&b);
+}
+
+/* --- stream header --- */
+
+#define LENGTH	(64ull << 20)
+
+static void good_stream(struct rashpa_stream *s)
+{
+	*s = (struct rashpa_stream) {
+		.magic = RASHPA_STREAM_MAGIC,
+		.generation = 3,
+		.header_size = sizeof(*s),
+		.state = RASHPA_STREAM_RUNNING,
+		.width = 1024, .height = 512, .pixel_bytes = 2,
+		.bunch = 8, .slots = 7, .sampling = 1, .dataset_images = 10,
+		.dtps = 2,
+		.images = 100, .first_stack = 4, .consumed = 5,
+		.paced = 1,
+		.dtp = {
+			{ .dtp = 0, .width = 1024, .height = 256 },
+			{ .dtp = 1, .y = 256, .width = 1024, .height = 256, .doorbell_offset = 4096 },
+		},
+		.origin = { {}, { .y = 256 } },
+	};
+	s->slots = stream_layout(s, LENGTH);
+}
+
+/* Fields as 32- or 64-bit words at their offset, and what no reader may believe. */
+static void test_stream(void)
+{
+#define FIELD(name, value)	{ #name, offsetof(struct rashpa_stream, name), \
+				  sizeof(((struct rashpa_stream *)0)->name), value }
+	static const struct {
+		const char *name;
+		size_t offset, size;
+		uint64_t value;
+	} bad[] = {
+		FIELD(magic, 0), FIELD(magic, RASHPA_STREAM_MAGIC + 1),
+		FIELD(header_size, 0), FIELD(header_size, 1 << 20),
+		FIELD(state, 3), FIELD(state, UINT32_MAX),
+		FIELD(fpga, UINT32_MAX), FIELD(vector, UINT32_MAX),
+		FIELD(width, 0), FIELD(width, 1025), FIELD(width, UINT32_MAX),
+		FIELD(height, 0), FIELD(height, 513), FIELD(height, UINT32_MAX),
+		FIELD(pixel_bytes, 0), FIELD(pixel_bytes, 3), FIELD(pixel_bytes, 4), FIELD(pixel_bytes, UINT32_MAX),
+		FIELD(bunch, 0), FIELD(bunch, 9), FIELD(bunch, UINT32_MAX),
+		FIELD(slots, 0), FIELD(slots, 8), FIELD(slots, UINT32_MAX),
+		FIELD(sampling, 0), FIELD(dataset_images, 0),
+		FIELD(dtps, 0), FIELD(dtps, 17), FIELD(dtps, UINT32_MAX),
+		FIELD(data_offset, 0), FIELD(data_offset, 8193), FIELD(data_offset, 4096),
+		FIELD(data_offset, LENGTH), FIELD(data_offset, UINT64_MAX - 4095),
+		FIELD(line_stride, 0), FIELD(line_stride, 2047), FIELD(line_stride, 2049), FIELD(line_stride, UINT64_MAX - 1),
+		FIELD(image_stride, 0), FIELD(image_stride, 2048), FIELD(image_stride, UINT64_MAX - 1),
+		FIELD(slot_stride, 0), FIELD(slot_stride, 4096), FIELD(slot_stride, UINT64_MAX - 1),
+		FIELD(slot_stride, LENGTH),
+		FIELD(images, UINT64_MAX), FIELD(first_stack, UINT64_MAX), FIELD(consumed, UINT64_MAX),
+		FIELD(paced, 2), FIELD(__reserved, 1),
+		FIELD(dtp[0].dtp, 16), FIELD(dtp[0].dtp, 1), FIELD(dtp[0].dtp, UINT32_MAX),
+		FIELD(dtp[1].x, 1), FIELD(dtp[1].x, UINT32_MAX),
+		FIELD(dtp[1].y, 257), FIELD(dtp[1].y, UINT32_MAX),
+		FIELD(dtp[1].width, 0), FIELD(dtp[1].width, 1025), FIELD(dtp[1].width, UINT32_MAX),
+		FIELD(dtp[1].height, 0), FIELD(dtp[1].height, 257), FIELD(dtp[1].height, UINT32_MAX),
+		FIELD(dtp[1].__reserved, 1),
+		FIELD(dtp[1].lock_offset, 0), FIELD(dtp[1].lock_offset, 4096), FIELD(dtp[1].lock_offset, 4161),
+		FIELD(dtp[1].lock_offset, 8192), FIELD(dtp[1].lock_offset, UINT64_MAX - 63),
+		FIELD(dtp[1].doorbell_offset, 1), FIELD(dtp[1].doorbell_offset, 65536),
+		FIELD(dtp[1].doorbell_offset, UINT64_MAX - 3),
+		FIELD(origin[1].x, UINT32_MAX), FIELD(origin[1].y, UINT32_MAX),
+	};
+	struct rashpa_stream s, copy;
+	char why[WHY_SIZE];
+
+	good_stream(&s);
+	ok(!stream_check(&s, LENGTH, why), "a good header");
+	ok(stream_bytes(&s, s.slots) <= LENGTH && stream_bytes(&s, s.slots + 1ull) > LENGTH,
+	   "%u slots fill the buffer", s.slots);
+	ok(stream_check(&s, stream_bytes(&s, s.slots) - 1, why), "a buffer too short by one byte: %s", why);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		good_stream(&s);
+		memcpy((char *)&s + bad[i].offset, &bad[i].value, bad[i].size);
+		ok(stream_check(&s, LENGTH, why), "%s = %#llx: %s", bad[i].name,
+		   (unsigned long long)bad[i].value, why);
+	}
+	good_stream(&s);
+	ok(!stream_copy(&s, LENGTH, &copy, why) && !memcmp(&s, &copy, sizeof(s)), "a header is copied");
+	s.magic = 0;
+	ok(stream_copy(&s, LENGTH, &copy, why) && !*why, "no magic: no stream, and no error");
+	ok(stream_copy(&s, 100, &copy, why) && *why, "a buffer without room for a header: %s", why);
+
+	good_stream(&s);
+	ok(stream_end(&s) == 17 && stream_stack_images(&s, 4) == 8 && stream_stack_images(&s, 15) == 8 &&
+	   stream_stack_images(&s, 16) == 4 && !stream_stack_images(&s, 17),
+	   "100 images are 12 stacks of 8 and one of 4");
+	s.images = 0;
+	ok(stream_end(&s) == UINT64_MAX && stream_stack_images(&s, 1000) == 8, "an endless stream");
+}
+
+/* --- profiles --- */
+
+#define HEAD	"{ \"name\": \"x\", \"match\": [ { \"vendor\": 1, \"device\": \"0x2\" } ]"
+
+static void test_profile(const char *folder)
+{
+	static const struct {
+		const char *text, *key;
+	} bad[] = {
+		{ "", "not JSON" },
+		{ "[]", "object" },
+		{ "{ \"name\": \"x\",\n\n ]", ":3:" },
+		{ HEAD "} x", "not JSON" },
+		{ "{ \"name\": \"x\" }", "match: is missing" },
+		{ "{ \"match\": [ { \"vendor\": 1, \"device\": 2 } ] }", "name: is missing" },
+		{ "{ \"name\": \"x\", \"match\": [] }", "match" },
+		{ "{ \"name\": 1, \"match\": [ { \"vendor\": 1, \"device\": 2 } ] }", "name: must be a string" },
+		{ "{ \"name\": \"x\", \"match\": [ { \"vendor\": 65536, \"device\": 2 } ] }", "match[0].vendor" },
+		{ "{ \"name\": \"x\", \"match\": [ { \"vendor\": 1 } ] }", "match[0].device" },
+		{ HEAD ", \"colour\": 1 }", "colour: unknown key" },
+		{ HEAD ", \"disclose\": 1 }", "disclose" },
+		{ HEAD ", \"dma_bits\": 23 }", "dma_bits" },
+		{ HEAD ", \"dma_bits\": -1 }", "dma_bits" },
+		{ HEAD ", \"segments\": { \"max_length\": 5 } }", "segments.max_length" },
+		{ HEAD ", \"windows\": {} }", "windows" },
+		{ HEAD ", \"windows\": [ { \"name\": \"a\", \"length\": 4096 } ] }", "windows[0].bar" },
+		{ HEAD ", \"windows\": [ { \"name\": \"a\", \"bar\": 6, \"length\": 4096 } ] }", "windows[0].bar" },
+		{ HEAD ", \"windows\": [ { \"name\": \"a\", \"bar\": 0, \"length\": 5 } ] }", "windows[0].length" },
+		{ HEAD ", \"windows\": [ { \"name\": \"a\", \"bar\": 0, \"length\": \"4Q\" } ] }", "windows[0].length" },
+		{ HEAD ", \"windows\": [ { \"name\": \"\", \"bar\": 0, \"length\": 0 } ] }", "windows[0].name" },
+		{ HEAD ", \"windows\": [ { \"name\": \"0123456789abcdef0123456789abcdef\", \"bar\": 0, \"length\": 0 } ] }", "windows[0].name" },
+		{ HEAD ", \"windows\": [ { \"name\": \"a\", \"bar\": 0, \"length\": 0, \"cache\": \"hot\" } ] }", "windows[0].cache" },
+		{ HEAD ", \"windows\": [ { \"name\": \"a\", \"bar\": 0, \"length\": 0, \"user\": \"yes\" } ] }", "windows[0].user" },
+		{ HEAD ", \"windows\": [ { \"name\": \"a\", \"bar\": 0, \"length\": 0 }, { \"name\": \"a\", \"bar\": 1, \"length\": 0 } ] }", "windows[1]" },
+		{ HEAD ", \"quiesce\": [ { \"write\": { \"bar\": 0, \"offset\": 2, \"value\": 1 } } ] }", "quiesce[0].write.offset" },
+		{ HEAD ", \"quiesce\": [ { \"write\": { \"bar\": 0, \"offset\": 4, \"value\": 4294967296 } } ] }", "quiesce[0].write.value" },
+		{ HEAD ", \"quiesce\": [ { \"wait\": { \"bar\": 0, \"offset\": 4, \"value\": 1 } } ] }", "quiesce[0].wait.timeout_ms" },
+		{ HEAD ", \"quiesce\": [ { \"wait\": { \"bar\": 0, \"offset\": 4, \"value\": 1, \"timeout_ms\": 1001 } } ] }", "quiesce[0].wait.timeout_ms" },
+		{ HEAD ", \"quiesce\": [ { \"sleep\": 1 } ] }", "quiesce[0].sleep" },
+		{ HEAD ", \"quiesce\": [ {} ] }", "quiesce[0]" },
+		{ HEAD ", \"vectors\": [ 1 ] }", "vectors[0]" },
+		{ HEAD ", \"table\": { \"window\": \"t\" } }", "table.length" },
+		{ HEAD ", \"table\": { \"window\": \"t\", \"length\": 4096, \"stride\": 16, \"address\": { \"offset\": 0, \"bits\": 64 } } }", "table.window" },
+		{ HEAD ", \"table\": { \"window\": \"t\", \"length\": 4096, \"stride\": 6, \"address\": { \"offset\": 0, \"bits\": 64 } } }", "table" },
+		{ HEAD ", \"table\": { \"window\": \"t\", \"length\": 4096, \"stride\": 16, \"address\": { \"offset\": 0, \"bits\": 63 } } }", "table.address" },
+	};
+	static struct profile p;
+	char why[WHY_SIZE], path[] = "/tmp/rashpa-selftest-XXXXXX", real[512];
+	FILE *file;
+	int fd = mkstemp(path);
+
+	if (fd < 0)
+		return ok(false, "mkstemp");
+	close(fd);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		file = fopen(path, "w");
+		fputs(bad[i].text, file);
+		fclose(file);
+		why[0] = '\0';
+		ok(profile_load(&p, path, why) && strstr(why, bad[i].key) && !strncmp(why, path, strlen(path)),
+		   "refused: %s", why);
+	}
+	file = fopen(path, "w");
+	fputs(HEAD " }", file);
+	fclose(file);
+	ok(!profile_load(&p, path, why) && p.match[0].vendor == 1 && p.match[0].device == 2 && !p.has_table,
+	   "the smallest profile");
+	unlink(path);
+	ok(profile_load(&p, path, why) && strstr(why, path), "a file that is not there: %s", why);
+
+	snprintf(real, sizeof(real), "%s/rashpa-fpga.json", folder);
+	why[0] = '\0';
+	ok(!profile_load(&p, real, why), "%s%s", real, why);
+	ok(p.match[0].vendor == RFPGA_PCI_VENDOR && p.match[0].device == RFPGA_PCI_DEVICE, "its ids");
+	ok(p.n_windows == 20 && p.window[1].offset == RFPGA_TABLE && p.window[1].length == RFPGA_TABLE_SIZE &&
+	   p.window[17].offset == 15 * RFPGA_DOORBELL_PAGE && p.window[17].flags == RASHPA_PWINDOW_USER &&
+	   p.window[19].cache == RASHPA_CACHE_WC && !p.window[19].flags, "its windows");
+	ok(p.n_steps == 2 && p.step[0].op == RASHPA_STEP_WRITE && p.step[0].offset == RFPGA_CONTROL &&
+	   p.step[0].value == RFPGA_CONTROL_STOP && p.step[0].mask == UINT32_MAX &&
+	   p.step[1].op == RASHPA_STEP_WAIT && p.step[1].offset == RFPGA_STATUS &&
+	   p.step[1].mask == RFPGA_STATUS_BUSY && !p.step[1].value && p.step[1].timeout_us == 500000,
+	   "its quiesce sequence");
+	ok(p.has_table && p.table.layout.stride == RFPGA_ENTRY_STRIDE &&
+	   p.table.layout.length_offset == RFPGA_ENTRY_LEN && p.table.layout.length_bits == 64 &&
+	   p.table.layout.control_offset == RFPGA_ENTRY_CONTROL &&
+	   p.table.layout.control_set == RFPGA_ENTRY_VALID, "its address table");
+	setenv("RASHPA_PROFILES", folder, 1);
+	ok(profile_find(&p, RFPGA_PCI_VENDOR, RFPGA_PCI_DEVICE, why) == 1, "it is found by its ids");
+	ok(!profile_find(&p, 0xdead, 0xbeef, why), "nothing is found for others");
+}
+
+int main(int argc, char **argv)
+{
+	puts("TAP version 13");
+	test_sizes();
+	test_regions();
+	test_percentiles();
+	test_dataset();
+	test_stream();
+	if (argc > 1)
+		test_profile(argv[1]);
+	else
+		printf("ok %u - profiles # SKIP no folder was given\n", ++tests);
+	printf("1..%u\n", tests);
+	return failures ? EXIT_FAILED : 0;
+}

@@ -18,7 +18,7 @@
 #include "stream.h"
 
 #define TICK_NS		500000000ull
-#define WAIT_MS		100	/* between looks for a stream */
+#define WAIT_MS		20	/* between looks for a stream */
 #define MISMATCHES	8	/* that are printed */
 
 struct run {
@@ -34,7 +34,8 @@ struct run {
 	void *bounce;			/* one stack, when the slot may change under us */
 	uint64_t next, end;		/* stacks */
 	uint64_t credit;		/* stacks given back */
-	uint64_t moved;			/* time of the last progress */
+	uint64_t moved, moved_to;	/* when we last saw progress, and how far it was */
+	uint64_t woken;			/* when the last read() returned */
 	unsigned int printed;
 	bool have_timer;
 	timer_t timer;
@@ -351,17 +352,20 @@ static int start_ticks(struct run *r)
 	return 0;
 }
 
-/* One read() on the channel; -EINTR on a tick. */
+/*
+ * One read() on the channel; -EINTR on a tick. Some machines ask the kernel for the time: it is
+ * asked for once a wake-up, not once a stack.
+ */
 static int wait_event(struct run *r)
 {
 	struct rashpa_event event[64];
-	uint64_t before = now_ns(), after, newest = 0;
+	uint64_t newest = 0, most;
 	ssize_t n;
 
 	n = read(r->channel, event, sizeof(event));
-	after = now_ns();
 	if (n < 0 && errno == EINTR)
 		return -EINTR;
+	r->woken = now_ns();
 	r->report->reads++;
 	if (n < 0 && errno == ENODEV) {
 		r->over = "the function was removed";
@@ -381,9 +385,9 @@ static int wait_event(struct run *r)
 				  "the function was stopped";
 		}
 	}
-	/* A record that was queued before we asked tells nothing about waking up. */
-	if (newest >= before)
-		samples_add(&r->report->latency, after - newest);
+	/* A record of a stack that we took without asking tells nothing about waking up. */
+	if (newest && locks(r, &most) > r->next)
+		samples_add(&r->report->latency, r->woken - newest);
 	return 0;
 }
 
@@ -403,8 +407,12 @@ static bool stream_over(struct run *r)
 static int on_idle(struct run *r)
 {
 	struct rashpa_device_info info;
-	uint64_t idle = now_ns() - r->moved;
+	uint64_t now = now_ns(), idle;
 
+	if (r->next != r->moved_to)
+		r->moved = now;
+	r->moved_to = r->next;
+	idle = now - r->moved;
 	/* An event that says so may have come before our channel existed. */
 	if (idle > 1000000000ull && !rashpa_device_info(r->fpga.device, &info) && !info.out_maps)
 		r->over = "the producer is gone";
@@ -426,6 +434,7 @@ static int loop(struct run *r, const volatile bool *stop)
 	bool over;
 
 	r->moved = begin;
+	r->moved_to = r->next;
 	progress_init(&progress, r->config->progress);
 	while (!result && !*stop && r->next < r->end) {
 		if (r->config->images && report->frames + report->lost >= r->config->images)
@@ -442,8 +451,6 @@ static int loop(struct run *r, const volatile bool *stop)
 		if (least > r->next) {
 			report->stacks_without_read += read_for != r->next;
 			result = take_stack(r);
-			r->moved = now_ns();
-			report->ns = r->moved - begin;
 			progress_show(&progress, "%" PRIu64 " frames, %" PRIu64 " lost, %" PRIu64 " corrupt",
 				      report->frames, report->lost, report->corrupt);
 			continue;
@@ -458,6 +465,9 @@ static int loop(struct run *r, const volatile bool *stop)
 	}
 	progress_end(&progress);
 	report->interrupted = *stop;
+	/* Without an end that was agreed upon, the last event is the end. */
+	if (report->stacks)
+		report->ns = (r->next >= r->end || !r->woken ? now_ns() : r->woken) - begin;
 	if (!result && !*stop && r->next < r->end && r->end != UINT64_MAX && r->over && !r->config->images)
 		result = fail("buffer %s: %s after %" PRIu64 " of %" PRIu64 " images", r->config->buffer,
 			      r->over, (r->next - s->first_stack) * s->bunch, s->images);

@@ -31,7 +31,7 @@ struct report {
 	uint64_t duplicate;	/* show an image that was here before */
 	uint64_t unwritten;	/* hold what we left in the slot */
 	uint64_t reads, stacks_without_read, events, events_lost;
-	uint64_t ns;		/* from attaching to the last stack */
+	uint64_t ns;		/* from attaching to the end */
 	struct samples latency;	/* interrupt handler to return of read(), of records we waited for */
 };
 
