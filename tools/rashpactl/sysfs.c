@@ -98,11 +98,14 @@ static int fpga_number(const char *bdf)
 
 static void fill(struct pci_function *f, const char *bdf)
 {
+	struct pci_function fresh = { .fpga = fpga_number(bdf) };
 	char text[512], path[128];
 	ssize_t n;
 
-	*f = (struct pci_function) { .fpga = fpga_number(bdf) };
-	snprintf(f->bdf, sizeof(f->bdf), "%.*s", BDF_SIZE - 1, bdf);
+	/* bdf may be the one in *f */
+	snprintf(fresh.bdf, sizeof(fresh.bdf), "%.*s", BDF_SIZE - 1, bdf);
+	*f = fresh;
+	bdf = f->bdf;
 	if (read_line(text, sizeof(text), PCI_DEVICES "/%s/vendor", bdf))
 		f->vendor = strtoul(text, NULL, 16);
 	if (read_line(text, sizeof(text), PCI_DEVICES "/%s/device", bdf))

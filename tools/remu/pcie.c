@@ -58,8 +58,8 @@ static int open_buffer(struct run *r)
 	if (rashpa_info(r->buffer, &info))
 		return fail("buffer %s: %s", name, rashpa_reason());
 	if (info.out_importers)
-		return fail("buffer %s: %" PRIu32 " devices map it already: stop the other producer first",
-			    name, info.out_importers);
+		return fail("buffer %s: another device maps it already: stop the other producer first",
+			    name);
 	r->dmabuf = rashpa_buffer_dmabuf(r->buffer);
 	if (r->dmabuf < 0)
 		return fail("buffer %s: %s", name, rashpa_reason());

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "json-out.h"
 #include "parse.h"
@@ -102,17 +101,6 @@ static void on_signal(int number)
 	stop = true;
 }
 
-/* Registers of a function that was removed cannot be reached any more. */
-static void on_bus_error(int number)
-{
-	static const char text[] = "romulu: the function was removed, or the buffer is gone\n";
-	ssize_t n = write(STDERR_FILENO, text, sizeof(text) - 1);
-
-	(void)number;
-	(void)n;
-	_exit(EXIT_FAILED);
-}
-
 static void print_text(const struct report *r)
 {
 	const struct samples *l = &r->latency;
@@ -195,7 +183,6 @@ static int print_json(const struct config *c, const struct dataset *dataset, con
 int main(int argc, char **argv)
 {
 	const struct sigaction action = { .sa_handler = on_signal };
-	const struct sigaction bus_error = { .sa_handler = on_bus_error };
 	struct config config = {};
 	struct report report = {};
 	struct dataset dataset = {};
@@ -207,7 +194,6 @@ int main(int argc, char **argv)
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGHUP, &action, NULL);
-	sigaction(SIGBUS, &bus_error, NULL);
 
 	if (config.mode == MODE_CHECK && dataset_load(&dataset, config.dataset, why))
 		return fail("%s", why);

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -135,14 +136,37 @@ static void store_consumed(struct run *r)
 	__atomic_store_n(&r->shared->consumed, r->credit, __ATOMIC_RELEASE);
 }
 
+/*
+ * The doorbells of a function that was removed cannot be reached any more: that ends the
+ * stream, and not the program.
+ */
+static sigjmp_buf no_doorbell;
+static volatile bool ringing;
+
+static void on_bus_error(int number)
+{
+	if (ringing)
+		siglongjmp(no_doorbell, 1);
+	signal(number, SIG_DFL);
+	raise(number);
+}
+
 static void give_credit(struct run *r)
 {
 	/* All that we read from the slots, and wrote into them, is done before. */
 	__sync_synchronize();
 	if (!r->doorbells.base)
 		return;
+	if (sigsetjmp(no_doorbell, 0)) {
+		ringing = false;
+		view_close(&r->doorbells);
+		r->over = "the function was removed";
+		return;
+	}
+	ringing = true;
 	for (unsigned int i = 0; i < r->stream.dtps; i++)
 		view_write(&r->doorbells, r->stream.dtp[i].doorbell_offset, r->credit);
+	ringing = false;
 }
 
 static int begin(struct run *r)
@@ -280,7 +304,8 @@ static int take_stack(struct run *r)
 	bool lost;
 
 	if (r->config->mode == MODE_CHECK) {
-		for (uint32_t i = 0; i < images; i++) {
+		/* The last image first: if the event came before the data, it is the one that is late. */
+		for (uint32_t i = images; i-- > 0;) {
 			if (check_frame(s, r->dataset, slot + i * s->image_stride, r->next, i, &m))
 				continue;
 			if (n_wrong < MISMATCHES) {
@@ -504,8 +529,10 @@ int receive(const struct config *config, const struct dataset *dataset, volatile
 		.fpga = FPGA_NONE,
 		.doorbells = VIEW_NONE,
 	};
+	const struct sigaction bus_error = { .sa_handler = on_bus_error, .sa_flags = SA_NODEFER };
 	int result;
 
+	sigaction(SIGBUS, &bus_error, NULL);
 	if (config->write) {
 		r.file = open(config->write, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
 		if (r.file < 0)
