@@ -210,6 +210,7 @@ struct rashpa_step {
  * @n_maps: their number
  * @open_windows: windows made (@lock)
  * @n_open_windows: their number
+ * @channels: of events (@lock)
  * @hw_lock: see the top of this file
  * @state: enum rashpa_state (@hw_lock)
  * @master: bus mastering is on (@hw_lock)
@@ -239,6 +240,7 @@ struct rashpa_device {
 	u32 n_maps;
 	struct list_head open_windows;
 	u32 n_open_windows;
+	struct list_head channels;
 
 	struct mutex hw_lock;		/* registers, master, state, steps */
 	u32 state;
@@ -297,6 +299,7 @@ void rashpa_maps_revoke(struct rashpa_device *dev);
 void rashpa_origin_init(struct rashpa_origin *origin);
 void rashpa_origin_fire(struct rashpa_origin *origin, u64 value);
 void rashpa_device_event(struct rashpa_device *dev, u64 what);
+void rashpa_channels_gone(struct rashpa_device *dev);
 int rashpa_ioc_events(struct rashpa_call *call, void *arg);
 int rashpa_ioc_source_add(struct rashpa_call *call, void *arg);
 int rashpa_ioc_source_del(struct rashpa_call *call, void *arg);

@@ -49,6 +49,7 @@ struct rashpa_listener {
 /**
  * struct rashpa_channel - a queue of records
  * @dev: the function; one reference
+ * @entry: in rashpa_device.channels (its lock)
  * @sources_lock: protects @listeners against concurrent ioctls
  * @listeners: by id - 1
  * @read_lock: one reader at a time, so that a record is taken only when it has
@@ -65,6 +66,7 @@ struct rashpa_listener {
  */
 struct rashpa_channel {
 	struct rashpa_device *dev;
+	struct list_head entry;
 	struct mutex sources_lock;	/* listeners */
 	struct rashpa_listener *listeners[RASHPA_SOURCES_MAX];
 	struct mutex read_lock;		/* one reader at a time */
@@ -106,8 +108,6 @@ static void rashpa_listener_deliver(struct rashpa_listener *l, u64 sequence,
 	} else {
 		l->lost++;
 	}
-	if (l->kind == RASHPA_SOURCE_DEVICE && value == RASHPA_DEVICE_GONE)
-		ch->gone = true;
 	if (l->eventfd)
 		rashpa_eventfd_signal(l->eventfd);
 	if (ch->eventfd)
@@ -148,6 +148,23 @@ void rashpa_origin_fire(struct rashpa_origin *origin, u64 value)
 void rashpa_device_event(struct rashpa_device *dev, u64 what)
 {
 	rashpa_origin_fire(&dev->events, what);
+}
+
+/**
+ * rashpa_channels_gone() - the function goes: wake everybody who waits for it
+ * @dev: the function, locked
+ */
+void rashpa_channels_gone(struct rashpa_device *dev)
+{
+	struct rashpa_channel *ch;
+
+	lockdep_assert_held(&dev->lock);
+	list_for_each_entry(ch, &dev->channels, entry) {
+		spin_lock_irq(&ch->lock);
+		ch->gone = true;
+		spin_unlock_irq(&ch->lock);
+		wake_up_interruptible_all(&ch->wait);
+	}
 }
 
 /* -------------------------------------------------------------- file ---- */
@@ -214,6 +231,9 @@ static ssize_t rashpa_channel_read(struct file *file, char __user *buf, size_t s
 	if (!room)
 		return -EINVAL;
 	for (;;) {
+		/* before the queue is looked at: the last records come first */
+		bool gone = READ_ONCE(ch->gone);
+
 		n = mutex_lock_interruptible(&ch->read_lock);
 		if (n)
 			return n;
@@ -223,7 +243,7 @@ static ssize_t rashpa_channel_read(struct file *file, char __user *buf, size_t s
 			return n * sizeof(struct rashpa_event);
 		if (n)
 			return n;
-		if (READ_ONCE(ch->gone))
+		if (gone)
 			return -ENODEV;
 		if (file->f_flags & O_NONBLOCK)
 			return -EAGAIN;
@@ -265,6 +285,9 @@ static int rashpa_channel_release(struct inode *inode, struct file *file)
 	struct rashpa_channel *ch = file->private_data;
 	size_t i;
 
+	mutex_lock(&ch->dev->lock);
+	list_del(&ch->entry);
+	mutex_unlock(&ch->dev->lock);
 	for (i = 0; i < ARRAY_SIZE(ch->listeners); i++)
 		if (ch->listeners[i])
 			rashpa_listener_free(ch->listeners[i]);
@@ -331,6 +354,7 @@ static int rashpa_channel_make(struct rashpa_call *call, struct rashpa_device *d
 	}
 	ch->dev = dev;
 	get_device(&dev->dev);
+	list_add_tail(&ch->entry, &dev->channels);
 	call->new_file = file;
 	return 0;
 }
@@ -453,14 +477,26 @@ static struct rashpa_listener *rashpa_source_find(struct rashpa_channel *ch, u32
 	return id && id <= RASHPA_SOURCES_MAX ? ch->listeners[id - 1] : NULL;
 }
 
+static int rashpa_channel_check(struct rashpa_call *call, struct rashpa_channel *ch)
+{
+	if (READ_ONCE(ch->gone))
+		return rashpa_fail(call, -ENODEV, "fpga%d was removed: close this file",
+				   ch->dev->id);
+	return 0;
+}
+
 int rashpa_ioc_source_del(struct rashpa_call *call, void *arg)
 {
 	struct rashpa_channel *ch = call->obj;
 	struct rashpa_source_del *del = arg;
 	struct rashpa_listener *l;
+	int err;
 
 	if (del->__reserved)
 		return rashpa_fail(call, -EINVAL, "a reserved field is not zero");
+	err = rashpa_channel_check(call, ch);
+	if (err)
+		return err;
 	mutex_lock(&ch->sources_lock);
 	l = rashpa_source_find(ch, del->id);
 	if (l) {
@@ -478,8 +514,10 @@ int rashpa_ioc_eventfd(struct rashpa_call *call, void *arg)
 	struct eventfd_ctx **place = &ch->eventfd;
 	struct eventfd_ctx *ctx = NULL;
 	struct rashpa_listener *l;
-	int err = 0;
+	int err = rashpa_channel_check(call, ch);
 
+	if (err)
+		return err;
 	if (bind->fd < -1)
 		return rashpa_fail(call, -EBADF, "fd %d", bind->fd);
 	if (bind->fd >= 0) {
@@ -513,8 +551,11 @@ int rashpa_ioc_signal(struct rashpa_call *call, void *arg)
 	struct rashpa_channel *ch = call->obj;
 	struct rashpa_signal *signal = arg;
 	struct rashpa_listener *l = NULL;
+	int err = rashpa_channel_check(call, ch);
 	size_t i;
 
+	if (err)
+		return err;
 	mutex_lock(&ch->sources_lock);
 	for (i = 0; i < ARRAY_SIZE(ch->listeners) && !l; i++)
 		if (ch->listeners[i] &&

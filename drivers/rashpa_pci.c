@@ -417,6 +417,7 @@ static struct rashpa_device *rashpa_device_create(struct pci_dev *pdev)
 	mutex_init(&dev->hw_lock);
 	INIT_LIST_HEAD(&dev->maps);
 	INIT_LIST_HEAD(&dev->open_windows);
+	INIT_LIST_HEAD(&dev->channels);
 	rashpa_origin_init(&dev->events);
 	rashpa_node_init(&dev->dev, &pdev->dev, rashpa_device_release);
 	err = dev_set_name(&dev->dev, "fpga%d", dev->id);
@@ -492,6 +493,7 @@ static void rashpa_remove(struct pci_dev *pdev)
 	rashpa_profile_free(dev);
 	mutex_unlock(&dev->hw_lock);
 	rashpa_device_event(dev, RASHPA_DEVICE_GONE);
+	rashpa_channels_gone(dev);
 	vectors = dev->n_vectors;
 	mutex_unlock(&dev->lock);
 
