@@ -410,8 +410,12 @@ bool fpga_open(struct fpga *f, unsigned int nth)
 	f->fd = open(path, O_RDWR | O_CLOEXEC);
 	if (f->fd < 0)
 		tap_bail("%s: %s", path, strerror(errno));
-	watch(f, true);
 	return true;
+}
+
+void fpga_watch(const struct fpga *f)
+{
+	watch(f, true);
 }
 
 void fpga_close(struct fpga *f)

@@ -86,9 +86,11 @@ struct fpga {
 
 /*
  * Find the @nth software FPGA, bind it if nobody has, open its node. False if there
- * is none. It is checked after every test that maps, windows and state are as before.
+ * is none.
  */
 bool fpga_open(struct fpga *f, unsigned int nth);
+/* Check after every test that maps, windows and state are as before. */
+void fpga_watch(const struct fpga *f);
 void fpga_close(struct fpga *f);
 /* Through sysfs. Return 0 or a negative errno. */
 int fpga_bind(const struct fpga *f);

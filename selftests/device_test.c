@@ -1,0 +1,596 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* /dev/rashpa/fpgaN: identity, BARs, profile, windows, quiesce, reset, privileges. */
+#include <limits.h>
+
+#include "../tools/lib/rashpa-fpga.h"
+#include "common.h"
+
+static struct fpga f;
+
+static uint64_t bar_length(uint32_t bar)
+{
+	struct rashpa_region_info info = { HEAD(info), .bar = bar };
+
+	return call(f.fd, RASHPA_IOC_REGION_INFO, &info) ? 0 : info.out_length;
+}
+
+/* ---------------------------------------------------------- identity ---- */
+
+static void test_info(void)
+{
+	struct rashpa_device_info info;
+	unsigned int domain, bus, device, function;
+
+	ANSWERED(fpga_info(&f, &info), 0, NULL);
+	CHECK(info.out_vendor == RFPGA_PCI_VENDOR && info.out_device == RFPGA_PCI_DEVICE,
+	      "%04x:%04x", info.out_vendor, info.out_device);
+	sscanf(f.bdf, "%x:%x:%x.%x", &domain, &bus, &device, &function);
+	CHECK(info.out_domain == domain && info.out_bus == bus &&
+	      info.out_devfn == (device << 3 | function), "%x:%x devfn 0x%x, is at %s",
+	      info.out_domain, info.out_bus, info.out_devfn, f.bdf);
+	CHECK(info.out_vectors > 0, "no vectors");
+	CHECK(info.out_dma_bits == 64, "%u bits", info.out_dma_bits);
+	CHECK(info.out_state == RASHPA_STATE_READY, "state %u", info.out_state);
+	CHECK(!info.out_maps && !info.out_windows, "%u maps, %u windows", info.out_maps,
+	      info.out_windows);
+}
+
+static void test_regions(void)
+{
+	static const struct {
+		uint32_t flags;
+		uint64_t length;	/* 0: any */
+	} want[RASHPA_BARS] = {
+		[0] = { RASHPA_REGION_MEMORY, RFPGA_BAR_REGS_SIZE },
+		[1] = { RASHPA_REGION_MEMORY, 0 },
+		[2] = { RASHPA_REGION_MEMORY | RASHPA_REGION_64BIT,
+			RFPGA_BAR_DOORBELL_SIZE },
+		[4] = { RASHPA_REGION_MEMORY | RASHPA_REGION_64BIT |
+			RASHPA_REGION_PREFETCH, 0 },
+	};
+	uint32_t bar;
+
+	for (bar = 0; bar < RASHPA_BARS; bar++) {
+		struct rashpa_region_info info = { HEAD(info), .bar = bar,
+						   .out_flags = 0xff, .out_length = 9 };
+
+		ANSWERED(call(f.fd, RASHPA_IOC_REGION_INFO, &info), 0, NULL);
+		CHECK(info.out_flags == want[bar].flags, "BAR %u: flags 0x%x", bar,
+		      info.out_flags);
+		CHECK(want[bar].length ? info.out_length == want[bar].length :
+		      !info.out_length == !want[bar].flags, "BAR %u: %llu bytes", bar,
+		      (unsigned long long)info.out_length);
+	}
+}
+
+static void test_bad_regions(void)
+{
+	static const uint32_t bars[] = { 6, 7, 255, 0x80000000, UINT_MAX };
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(bars); i++) {
+		struct rashpa_region_info info = { HEAD(info), .bar = bars[i] };
+		char says[24];
+
+		snprintf(says, sizeof(says), "BAR %u", bars[i]);
+		ANSWERED(call(f.fd, RASHPA_IOC_REGION_INFO, &info), EINVAL, says);
+	}
+}
+
+static void test_second_bind(void)
+{
+	struct rashpa_device_info info;
+
+	CHECK(fpga_bind(&f) < 0, "a bound function was bound again");
+	ANSWERED(fpga_info(&f, &info), 0, NULL);
+}
+
+/* ----------------------------------------------------------- profile ---- */
+
+enum part { PROFILE, PWINDOW, STEP };
+
+#define P(field)	PROFILE, offsetof(struct rashpa_profile, field)
+#define W(field)	PWINDOW, offsetof(struct rashpa_profile_window, field)
+#define S(field)	STEP, offsetof(struct rashpa_profile_step, field)
+
+/* one field of a valid profile is made wrong */
+static const struct {
+	const char *what;
+	enum part part;
+	size_t at, size;
+	uint64_t value;
+	int err;
+	const char *says;
+} bad_profiles[] = {
+	{ "with too many windows", P(n_windows), 4, 65, EINVAL, "65 windows" },
+	{ "with UINT_MAX windows", P(n_windows), 4, UINT_MAX, EINVAL, "windows" },
+	{ "with too many steps", P(n_steps), 4, 33, EINVAL, "33 steps" },
+	{ "with UINT_MAX steps", P(n_steps), 4, UINT_MAX, EINVAL, "steps" },
+	{ "with windows nowhere", P(windows), 8, 8, EFAULT, NULL },
+	{ "with windows in the kernel", P(windows), 8, 1ULL << 63, EFAULT, NULL },
+	{ "with steps nowhere", P(steps), 8, 8, EFAULT, NULL },
+	{ "with a DMA mask of 23 bits", P(dma_bits), 4, 23, EINVAL, "23 bits" },
+	{ "with a DMA mask of 65 bits", P(dma_bits), 4, 65, EINVAL, "65 bits" },
+	{ "with a DMA mask of UINT_MAX bits", P(dma_bits), 4, UINT_MAX, EINVAL, "bits" },
+	{ "with max_segment 1", P(max_segment), 8, 1, EINVAL, "max_segment" },
+	{ "with max_segment ULLONG_MAX", P(max_segment), 8, ULLONG_MAX, EINVAL, "max_segment" },
+	{ "with boundary 2048", P(boundary), 8, 2048, EINVAL, "boundary" },
+	{ "with boundary 3 pages", P(boundary), 8, 3 * PAGE, EINVAL, "boundary" },
+	{ "with alignment 3", P(alignment), 8, 3, EINVAL, "alignment" },
+	{ "with alignment ULLONG_MAX", P(alignment), 8, ULLONG_MAX, EINVAL, "alignment" },
+	{ "with an undefined flag", P(head.flags), 4, 2, EINVAL, "flag" },
+
+	{ "whose window has no name", W(name), 1, 0, EINVAL, "name" },
+	{ "whose window has a slash in its name", W(name), 1, '/', EINVAL, "name" },
+	{ "whose window begins with a dot", W(name), 1, '.', EINVAL, "dot" },
+	{ "whose windows have one name", W(name), 1, 'b', EINVAL, "b1|twice" },
+	{ "with a window in BAR 3", W(bar), 4, 3, ERANGE, "a1|BAR 3" },
+	{ "with a window in BAR 6", W(bar), 4, 6, ERANGE, "a1|BAR 6" },
+	{ "with a window in BAR UINT_MAX", W(bar), 4, UINT_MAX, ERANGE, "a1|BAR" },
+	{ "whose window has an undefined flag", W(flags), 4, 2, EINVAL, "a1|flag" },
+	{ "whose window begins in a page", W(offset), 8, 8, EINVAL, "a1|pages" },
+	{ "whose window begins beyond its BAR", W(offset), 8, RFPGA_BAR_REGS_SIZE, ERANGE, "a1|BAR 0" },
+	{ "whose window overflows", W(offset), 8, -PAGE, ERANGE, "a1|BAR 0" },
+	{ "whose window is empty", W(length), 8, 0, EINVAL, "a1" },
+	{ "whose window is longer than its BAR", W(length), 8, RFPGA_BAR_REGS_SIZE + PAGE, ERANGE, "a1|BAR 0" },
+	{ "whose window is ULLONG_MAX long", W(length), 8, ULLONG_MAX, EINVAL, "a1" },
+	{ "whose window is 2^64 - 4096 long", W(length), 8, -PAGE, ERANGE, "a1|BAR 0" },
+	{ "whose window has cache mode 4", W(cache), 4, 4, EINVAL, "a1|cache mode 4" },
+	{ "whose window is cached", W(cache), 4, RASHPA_CACHE_CACHED, EOPNOTSUPP, "a1|cached" },
+	{ "whose window has a reserved field", W(__reserved), 4, 1, EINVAL, "a1|reserved" },
+
+	{ "with step operation 0", S(op), 4, 0, EINVAL, "step 0|operation" },
+	{ "with step operation 3", S(op), 4, 3, EINVAL, "step 0|operation" },
+	{ "with a step in BAR 3", S(bar), 4, 3, ERANGE, "step 0|BAR 3" },
+	{ "with a step in BAR 6", S(bar), 4, 6, ERANGE, "step 0|BAR 6" },
+	{ "with a step in BAR UINT_MAX", S(bar), 4, UINT_MAX, ERANGE, "step 0|BAR" },
+	{ "with a step at an odd offset", S(offset), 8, 2, EINVAL, "step 0|multiple of 4" },
+	{ "with a step at the end of its BAR", S(offset), 8, RFPGA_BAR_REGS_SIZE, ERANGE, "step 0|BAR 0" },
+	{ "with a step at 2^64 - 4", S(offset), 8, -4ULL, ERANGE, "step 0|BAR 0" },
+	{ "with a write that has a time limit", S(timeout_us), 4, 1, EINVAL, "step 0|time limit" },
+	{ "with a step's reserved field", S(__reserved), 4, 1, EINVAL, "step 0|reserved" },
+	{ "with a wait without time limit", S(op), 4, RASHPA_STEP_WAIT, EINVAL, "step 0|time limit" },
+};
+
+static struct rashpa_profile_window good_windows[] = {
+	{ .name = "a1", .bar = 0, .offset = 0, .length = PAGE },
+	{ .name = "b1", .bar = 0, .offset = PAGE, .length = PAGE },
+};
+
+static const struct rashpa_profile_step good_steps[] = {
+	{ .op = RASHPA_STEP_WRITE, .bar = 0, .offset = RFPGA_CONTROL,
+	  .value = RFPGA_CONTROL_STOP, .mask = ~0U },
+	{ .op = RASHPA_STEP_WAIT, .bar = 0, .offset = RFPGA_STATUS,
+	  .mask = RFPGA_STATUS_BUSY, .timeout_us = 500000 },
+};
+
+static void test_bad_profiles(void)
+{
+	/* one more than is allowed, so that only the count can be what is wrong */
+	static struct rashpa_profile_window windows[65];
+	static struct rashpa_profile_step steps[33];
+	struct rashpa_device_info before, after;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(bad_profiles); i++) {
+		struct rashpa_profile p = { HEAD(p), .windows = (uintptr_t)windows,
+					    .n_windows = 2, .steps = (uintptr_t)steps,
+					    .n_steps = 2 };
+		char *part[] = { (char *)&p, (char *)windows, (char *)steps };
+
+		memset(windows, 0, sizeof(windows));
+		memset(steps, 0, sizeof(steps));
+		memcpy(windows, good_windows, sizeof(good_windows));
+		memcpy(steps, good_steps, sizeof(good_steps));
+		/* little-endian, as the machine is */
+		memcpy(part[bad_profiles[i].part] + bad_profiles[i].at,
+		       &bad_profiles[i].value, bad_profiles[i].size);
+		tap_start("a profile %s is refused", bad_profiles[i].what);
+		ANSWERED(fpga_info(&f, &before), 0, NULL);
+		ANSWERED(call(f.fd, RASHPA_IOC_PROFILE, &p), bad_profiles[i].err,
+			 bad_profiles[i].says);
+		ANSWERED(fpga_info(&f, &after), 0, NULL);
+		CHECK(before.out_flags == after.out_flags &&
+		      before.out_dma_bits == after.out_dma_bits, "something changed");
+		tap_done();
+		if (bad_profiles[i].part == PROFILE)
+			continue;
+	}
+}
+
+static void test_step_rows(void)
+{
+	struct rashpa_profile_step steps[2];
+	struct rashpa_profile p = { HEAD(p), .steps = (uintptr_t)steps, .n_steps = 2 };
+
+	memcpy(steps, good_steps, sizeof(steps));
+	steps[1].timeout_us = 0;
+	ANSWERED(call(f.fd, RASHPA_IOC_PROFILE, &p), EINVAL, "step 1|time limit");
+	steps[1].timeout_us = 1000001;
+	ANSWERED(call(f.fd, RASHPA_IOC_PROFILE, &p), EINVAL, "step 1|time limit");
+	steps[1].timeout_us = 1000;
+	steps[1].value = 2;
+	ANSWERED(call(f.fd, RASHPA_IOC_PROFILE, &p), EINVAL, "step 1|mask");
+}
+
+/* A refused profile leaves the one before in place. */
+static void test_profile_kept(void)
+{
+	struct rashpa_profile bad = { HEAD(bad), .dma_bits = 99 };
+	struct rashpa_window w = { HEAD(w), .name = "a1" };
+	struct rashpa_device_info info;
+
+	ANSWERED(fpga_profile(&f, RASHPA_PROFILE_DISCLOSE, good_windows, 2), 0, NULL);
+	ANSWERED(call(f.fd, RASHPA_IOC_PROFILE, &bad), EINVAL, "99");
+	ANSWERED(fpga_info(&f, &info), 0, NULL);
+	CHECK(info.out_flags & RASHPA_DEVICE_PROFILE, "no profile");
+	CHECK(info.out_flags & RASHPA_DEVICE_DISCLOSE, "disclose is lost");
+	if (ANSWERED(call(f.fd, RASHPA_IOC_WINDOW, &w), 0, NULL)) {
+		CHECK(w.out_length == PAGE, "length %llu", (unsigned long long)w.out_length);
+		close(w.out_fd);
+	}
+	/* replaced as a whole */
+	ANSWERED(fpga_profile_none(&f), 0, NULL);
+	ANSWERED(fpga_info(&f, &info), 0, NULL);
+	CHECK(!(info.out_flags & RASHPA_DEVICE_DISCLOSE), "disclose has stayed");
+	ANSWERED(call(f.fd, RASHPA_IOC_WINDOW, &w), ENOENT, "a1");
+}
+
+static void test_profile_busy(void)
+{
+	int win = fpga_window(&f, 0, 0, PAGE, 0);
+	int fd = buffer_alloc(PAGE, NULL);
+	struct rashpa_map map;
+	int m;
+
+	ANSWERED(fpga_profile_none(&f), EBUSY, "1 windows|close");
+	close(win);
+	m = fpga_map(&f, fd, RASHPA_BIDIRECTIONAL, &map);
+	ANSWERED(fpga_profile_none(&f), EBUSY, "1 maps|close");
+	close(m);
+	close(fd);
+	ANSWERED(fpga_profile_none(&f), 0, NULL);
+}
+
+static void test_dma_bits(void)
+{
+	struct rashpa_profile p = { HEAD(p), .dma_bits = 32 };
+	struct rashpa_device_info info;
+
+	ANSWERED(call(f.fd, RASHPA_IOC_PROFILE, &p), 0, NULL);
+	ANSWERED(fpga_info(&f, &info), 0, NULL);
+	CHECK(info.out_dma_bits == 32, "%u bits", info.out_dma_bits);
+	ANSWERED(fpga_profile_none(&f), 0, NULL);
+	ANSWERED(fpga_info(&f, &info), 0, NULL);
+	CHECK(info.out_dma_bits == 64, "%u bits", info.out_dma_bits);
+}
+
+/* ----------------------------------------------------------- windows ---- */
+
+static const struct {
+	const char *what;
+	uint32_t bar, cache;
+	uint64_t offset, length;
+	const char *name;
+	int err;
+	const char *says;
+} bad_windows[] = {
+	{ "of length 0", 0, 0, 0, 0, "", EINVAL, "pages" },
+	{ "that begins in a page", 0, 0, 8, PAGE, "", EINVAL, "pages|0x8" },
+	{ "of a part of a page", 0, 0, 0, 100, "", EINVAL, "pages" },
+	{ "behind the BAR", 0, 0, RFPGA_BAR_REGS_SIZE, PAGE, "", ERANGE, "BAR 0|0x10000" },
+	{ "far behind the BAR", 0, 0, 1ULL << 40, PAGE, "", ERANGE, "BAR 0" },
+	{ "longer than the BAR", 0, 0, 0, RFPGA_BAR_REGS_SIZE + PAGE, "", ERANGE, "BAR 0" },
+	{ "that leaves the BAR", 0, 0, PAGE, RFPGA_BAR_REGS_SIZE, "", ERANGE, "BAR 0" },
+	{ "whose offset plus length overflows to 0", 0, 0, -PAGE, PAGE, "", ERANGE, "BAR 0" },
+	{ "whose offset plus length overflows to a page", 0, 0, -PAGE, 2 * PAGE, "", ERANGE, "BAR 0" },
+	{ "of 2^64 - 4096 bytes", 0, 0, PAGE, -PAGE, "", ERANGE, "BAR 0" },
+	{ "of ULLONG_MAX bytes", 0, 0, 0, ULLONG_MAX, "", EINVAL, "pages" },
+	{ "in BAR 3, which is not there", 3, 0, 0, PAGE, "", EOPNOTSUPP, "BAR 3|fpga" },
+	{ "in BAR 6", 6, 0, 0, PAGE, "", EINVAL, "BAR 6" },
+	{ "in BAR UINT_MAX", UINT_MAX, 0, 0, PAGE, "", EINVAL, "BAR 4294967295" },
+	{ "over the MSI-X table", RFPGA_BAR_MSIX, 0, 0, PAGE, "", EBUSY, "MSI-X|BAR 1" },
+	{ "with cache mode 4", 0, 4, 0, PAGE, "", EINVAL, "cache mode 4" },
+	{ "with cache mode UINT_MAX", 0, UINT_MAX, 0, PAGE, "", EINVAL, "cache" },
+	{ "that is cached", 0, RASHPA_CACHE_CACHED, 0, PAGE, "", EOPNOTSUPP, "cached" },
+	{ "write-combined where that is not harmless", 0, RASHPA_CACHE_WC, 0, PAGE, "", EOPNOTSUPP, "BAR 0|prefetchable" },
+	{ "whose name is not in the profile", 0, 0, 0, 0, "nothing", ENOENT, "nothing|fpga" },
+	{ "with name and range", 0, 0, 0, PAGE, "a1", EINVAL, "a1" },
+	{ "with name and BAR", 1, 0, 0, 0, "a1", EINVAL, "a1" },
+	{ "with name and cache mode", 0, RASHPA_CACHE_UC, 0, 0, "a1", EINVAL, "a1" },
+	{ "with a slash in its name", 0, 0, 0, 0, "a/1", EINVAL, "name" },
+	{ "with a dot before its name", 0, 0, 0, 0, ".a1", EINVAL, "dot" },
+};
+
+static void test_bad_windows(void)
+{
+	size_t i;
+
+	if (fpga_profile(&f, 0, good_windows, 2))
+		tap_bail("profile: %s", reason);
+	for (i = 0; i < ARRAY_SIZE(bad_windows); i++) {
+		struct rashpa_window w = {
+			HEAD(w),
+			.bar = bad_windows[i].bar,
+			.cache = bad_windows[i].cache,
+			.offset = bad_windows[i].offset,
+			.length = bad_windows[i].length,
+			.out_fd = -7,
+		};
+
+		strcpy(w.name, bad_windows[i].name);
+		tap_start("a window %s is refused", bad_windows[i].what);
+		ANSWERED(call(f.fd, RASHPA_IOC_WINDOW, &w), bad_windows[i].err,
+			 bad_windows[i].says);
+		CHECK(w.out_fd == -7, "out_fd was written on failure");
+		tap_done();
+	}
+}
+
+static void test_window_name_bytes(void)
+{
+	struct rashpa_window w = { HEAD(w), .name = "a1" };
+
+	w.name[RASHPA_PROFILE_NAME_SIZE - 1] = 'x';
+	ANSWERED(call(f.fd, RASHPA_IOC_WINDOW, &w), EINVAL, "after the end");
+	memset(w.name, 'a', sizeof(w.name));
+	ANSWERED(call(f.fd, RASHPA_IOC_WINDOW, &w), ENAMETOOLONG, "31");
+}
+
+static void test_window(void)
+{
+	struct rashpa_device_info dev;
+	struct rashpa_info info;
+	int win = fpga_window(&f, RFPGA_BAR_REGS, 0, RFPGA_BAR_REGS_SIZE, 0);
+	void *regs;
+
+	if (!ANSWERED(win < 0 ? win : 0, 0, NULL))
+		return;
+	CHECK(fcntl(win, F_GETFD) == FD_CLOEXEC, "not close-on-exec");
+	ANSWERED(buffer_info(win, &info), 0, NULL);
+	CHECK(info.out_kind == RASHPA_KIND_WINDOW, "kind %u", info.out_kind);
+	CHECK(info.out_length == RFPGA_BAR_REGS_SIZE, "length %llu",
+	      (unsigned long long)info.out_length);
+	CHECK(info.out_cache == RASHPA_CACHE_UC, "cache %u", info.out_cache);
+	CHECK(!info.out_backend && !info.out_name[0], "it looks like a buffer");
+	ANSWERED(fpga_info(&f, &dev), 0, NULL);
+	CHECK(dev.out_windows == 1, "%u windows", dev.out_windows);
+	regs = map_fd(win, RFPGA_BAR_REGS_SIZE);
+	if (regs) {
+		CHECK(reg32(regs, RFPGA_ID) == RFPGA_ID_VALUE, "ID 0x%x",
+		      reg32(regs, RFPGA_ID));
+		set32(regs, RFPGA_SCRATCH, 0x12345678);
+		CHECK(reg32(regs, RFPGA_SCRATCH) == 0x12345678, "scratch 0x%x",
+		      reg32(regs, RFPGA_SCRATCH));
+		ANSWERED(buffer_info(win, &info), 0, NULL);
+		CHECK(info.out_mappings == 1, "%u mappings", info.out_mappings);
+		munmap(regs, RFPGA_BAR_REGS_SIZE);
+	}
+	close(win);
+}
+
+static void test_window_part(void)
+{
+	int win = fpga_window(&f, RFPGA_BAR_REGS, 0, 2 * PAGE, RASHPA_CACHE_UC);
+	int all = fpga_window(&f, RFPGA_BAR_REGS, 0, RFPGA_BAR_REGS_SIZE, 0);
+	void *whole = map_fd(all, RFPGA_BAR_REGS_SIZE), *part, *p;
+
+	REQUIRE(win >= 0 && whole, "no window");
+	/* DTP 0 is in the second page */
+	part = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, win, PAGE);
+	if (CHECK(part != MAP_FAILED, "mmap: %s", strerror(errno))) {
+		set32(part, RFPGA_DTP_SRC_X, 77);
+		CHECK(reg32(whole, RFPGA_DTP(0) + RFPGA_DTP_SRC_X) == 77, "it is elsewhere");
+		set32(part, RFPGA_DTP_SRC_X, 0);
+		munmap(part, PAGE);
+	}
+	p = mmap(NULL, 3 * PAGE, PROT_READ, MAP_SHARED, win, 0);
+	CHECK(p == MAP_FAILED && errno == EINVAL, "more than the window was mapped");
+	p = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, win, 2 * PAGE);
+	CHECK(p == MAP_FAILED && errno == EINVAL, "behind the window was mapped");
+	p = mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE, win, 0);
+	CHECK(p == MAP_FAILED && errno == EINVAL, "mapped privately");
+	p = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE, win, 0);
+	CHECK(p == MAP_FAILED && errno == EINVAL, "mapped privately");
+	munmap(whole, RFPGA_BAR_REGS_SIZE);
+	close(win);
+	close(all);
+}
+
+static void test_window_memory(void)
+{
+	uint64_t length = bar_length(RFPGA_BAR_MEMORY);
+	int wc, uc;
+	void *p, *q;
+
+	REQUIRE(length >= MIB, "on-board memory of %llu bytes",
+		(unsigned long long)length);
+	wc = fpga_window(&f, RFPGA_BAR_MEMORY, 0, MIB, RASHPA_CACHE_WC);
+	uc = fpga_window(&f, RFPGA_BAR_MEMORY, length - PAGE, PAGE, RASHPA_CACHE_UC);
+	REQUIRE(wc >= 0 && uc >= 0, "%s", reason);
+	p = map_fd(wc, MIB);
+	q = map_fd(uc, PAGE);
+	REQUIRE(p && q, "no mapping");
+	fill(p, MIB, 1);
+	fill(q, PAGE, 2);
+	CHECK(filled(p, MIB, 1), "on-board memory does not keep what is written");
+	CHECK(filled(q, PAGE, 2), "its last page does not keep what is written");
+	munmap(p, MIB);
+	munmap(q, PAGE);
+	close(wc);
+	close(uc);
+}
+
+static void child_window(void *regs)
+{
+	CHECK(reg32(regs, RFPGA_ID) == RFPGA_ID_VALUE, "the child does not see it");
+}
+
+static void test_window_fork(void)
+{
+	int win = fpga_window(&f, 0, 0, PAGE, 0);
+	void *regs = map_fd(win, PAGE);
+
+	close(win);
+	REQUIRE(regs, "no mapping");
+	tap_fork(child_window, regs);
+	CHECK(reg32(regs, RFPGA_ID) == RFPGA_ID_VALUE, "it is gone after the child");
+	munmap(regs, PAGE);
+}
+
+/* --------------------------------------------------- quiesce, reset ----- */
+
+static void test_quiesce(void)
+{
+	struct rashpa_quiesce q = { HEAD(q) };
+	struct rashpa_device_info before, after;
+	int channel;
+
+	ANSWERED(fpga_profile(&f, 0, NULL, 0), 0, NULL);
+	channel = fpga_events(&f, 0);
+	ANSWERED(fpga_info(&f, &before), 0, NULL);
+	CHECK(before.out_flags & RASHPA_DEVICE_MASTER, "bus mastering is off");
+	ANSWERED(call(f.fd, RASHPA_IOC_QUIESCE, &q), 0, NULL);
+	ANSWERED(fpga_info(&f, &after), 0, NULL);
+	CHECK(after.out_quiesces == before.out_quiesces + 1, "%llu quiesces",
+	      (unsigned long long)(after.out_quiesces - before.out_quiesces));
+	CHECK(q.out_time_ns < 1000000000, "it took %llu ns",
+	      (unsigned long long)q.out_time_ns);
+	close(channel);
+}
+
+static void test_stuck(void)
+{
+	/* the id register never becomes 0 */
+	struct rashpa_profile_step step = { .op = RASHPA_STEP_WAIT, .bar = 0,
+					    .offset = RFPGA_ID, .mask = ~0U,
+					    .timeout_us = 1000 };
+	struct rashpa_profile p = { HEAD(p), .steps = (uintptr_t)&step, .n_steps = 1 };
+	struct rashpa_quiesce q = { HEAD(q) };
+	struct rashpa_reset r = { HEAD(r) };
+	struct rashpa_device_info info;
+	int channel;
+
+	ANSWERED(call(f.fd, RASHPA_IOC_PROFILE, &p), 0, NULL);
+	channel = fpga_events(&f, 0);
+	ANSWERED(call(f.fd, RASHPA_IOC_QUIESCE, &q), ETIMEDOUT, "fpga|reset");
+	ANSWERED(fpga_info(&f, &info), 0, NULL);
+	CHECK(info.out_state == RASHPA_STATE_STUCK, "state %u", info.out_state);
+	CHECK(!(info.out_flags & RASHPA_DEVICE_MASTER), "bus mastering is on");
+	CHECK(fpga_events(&f, 0) == -EIO, "a stuck function got a channel");
+	close(channel);
+	ANSWERED(fpga_profile(&f, 0, NULL, 0), 0, NULL);
+	ANSWERED(call(f.fd, RASHPA_IOC_RESET, &r), 0, NULL);
+	ANSWERED(fpga_info(&f, &info), 0, NULL);
+	CHECK(info.out_state == RASHPA_STATE_READY, "state %u", info.out_state);
+	channel = fpga_events(&f, 0);
+	CHECK(channel >= 0, "no channel after the reset: %s", reason);
+	close(channel);
+}
+
+static void test_reset(void)
+{
+	struct rashpa_reset r = { HEAD(r) };
+	int win = fpga_window(&f, 0, 0, PAGE, 0);
+	void *regs = map_fd(win, PAGE);
+
+	close(win);
+	REQUIRE(regs, "no mapping");
+	set32(regs, RFPGA_SCRATCH, 5);
+	ANSWERED(call(f.fd, RASHPA_IOC_RESET, &r), 0, NULL);
+	CHECK(reg32(regs, RFPGA_ID) == RFPGA_ID_VALUE, "the window is dead, ID 0x%x",
+	      reg32(regs, RFPGA_ID));
+	CHECK(reg32(regs, RFPGA_SCRATCH) == 0, "it was not reset");
+	munmap(regs, PAGE);
+}
+
+/* -------------------------------------------------------- privileges ---- */
+
+static int named_window(const char *name)
+{
+	struct rashpa_window w = { HEAD(w) };
+	int err;
+
+	strcpy(w.name, name);
+	err = call(f.fd, RASHPA_IOC_WINDOW, &w);
+	return err ? err : w.out_fd;
+}
+
+static void as_user(void *arg)
+{
+	struct rashpa_profile p = { HEAD(p) };
+	struct rashpa_quiesce q = { HEAD(q) };
+	struct rashpa_reset r = { HEAD(r) };
+	struct rashpa_device_info info;
+	char path[64];
+
+	(void)arg;
+	drop_privileges();
+	snprintf(path, sizeof(path), "/dev/rashpa/%s", f.name);
+	CHECK(open(path, O_RDWR) < 0 && errno == EACCES, "nobody may open %s", path);
+	ANSWERED(fpga_info(&f, &info), 0, NULL);
+	ANSWERED(call(f.fd, RASHPA_IOC_PROFILE, &p), EPERM, "CAP_SYS_ADMIN");
+	ANSWERED(call(f.fd, RASHPA_IOC_RESET, &r), EPERM, "CAP_SYS_RAWIO");
+	ANSWERED(fpga_window(&f, 0, 0, RFPGA_BAR_REGS_SIZE, 0), EPERM, "CAP_SYS_RAWIO");
+	ANSWERED(fpga_window(&f, 2, 0, PAGE, 0), EPERM, "CAP_SYS_RAWIO");
+	ANSWERED(named_window("admin"), EPERM, "CAP_SYS_RAWIO");
+	/* in part outside the user's window */
+	ANSWERED(fpga_window(&f, 2, PAGE, 3 * PAGE, 0), EPERM, "CAP_SYS_RAWIO");
+	ANSWERED(fpga_window(&f, 2, 0, 2 * PAGE, 0), EPERM, "CAP_SYS_RAWIO");
+	ANSWERED(fpga_window(&f, 0, PAGE, PAGE, 0), EPERM, "CAP_SYS_RAWIO");
+	CHECK(named_window("user") >= 0, "user window: %s", reason);
+	CHECK(fpga_window(&f, 2, PAGE, 2 * PAGE, 0) >= 0, "all of it: %s", reason);
+	CHECK(fpga_window(&f, 2, 2 * PAGE, PAGE, 0) >= 0, "a part of it: %s", reason);
+	ANSWERED(call(f.fd, RASHPA_IOC_QUIESCE, &q), 0, NULL);
+	CHECK(fpga_events(&f, 0) >= 0, "channel: %s", reason);
+}
+
+static void test_user(void)
+{
+	static const struct rashpa_profile_window windows[] = {
+		{ .name = "user", .bar = 2, .flags = RASHPA_PWINDOW_USER,
+		  .offset = PAGE, .length = 2 * PAGE },
+		{ .name = "admin", .bar = 2, .offset = 4 * PAGE, .length = PAGE },
+	};
+	struct rashpa_device_info before, after;
+
+	ANSWERED(fpga_profile(&f, 0, windows, 2), 0, NULL);
+	ANSWERED(fpga_info(&f, &before), 0, NULL);
+	tap_fork(as_user, NULL);
+	ANSWERED(fpga_info(&f, &after), 0, NULL);
+	CHECK(before.out_flags == (after.out_flags & ~RASHPA_DEVICE_MASTER) ||
+	      before.out_flags == after.out_flags, "flags 0x%x became 0x%x",
+	      before.out_flags, after.out_flags);
+	ANSWERED(fpga_profile_none(&f), 0, NULL);
+}
+
+int main(void)
+{
+	common_init();
+	if (!fpga_open(&f, 0)) {
+		tap_skip_all("device", "no software FPGA");
+		return tap_exit();
+	}
+	fpga_watch(&f);
+	tap_run("DEVICE_INFO tells who it is", test_info);
+	tap_run("REGION_INFO tells what BARs there are", test_regions);
+	tap_run("REGION_INFO refuses BARs that cannot be", test_bad_regions);
+	tap_run("a bound function cannot be bound again", test_second_bind);
+	test_bad_profiles();
+	tap_run("steps that wait have limits", test_step_rows);
+	tap_run("a refused profile leaves the one before", test_profile_kept);
+	tap_run("the profile stays while windows or maps exist", test_profile_busy);
+	tap_run("the profile sets the DMA mask", test_dma_bits);
+	test_bad_windows();
+	tap_run("a window's name is checked to its last byte", test_window_name_bytes);
+	tap_run("a window shows the registers", test_window);
+	tap_run("a window shows its part and no more", test_window_part);
+	tap_run("on-board memory can be reached to its end", test_window_memory);
+	tap_run("a child shares the window", test_window_fork);
+	tap_run("QUIESCE stops the function and is counted", test_quiesce);
+	tap_run("a function that does not stop is stuck until reset", test_stuck);
+	tap_run("RESET resets, and windows stay", test_reset);
+	tap_run("a user gets the windows of users and nothing more", test_user);
+	fpga_close(&f);
+	return tap_exit();
+}

@@ -1,0 +1,587 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Files that outlive things: the function is taken away under open files, mappings and
+ * maps; holders are killed; the module must stay while somebody needs it.
+ */
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+
+#include "../tools/lib/rashpa-fpga.h"
+#include "common.h"
+
+static struct fpga f;
+
+/* Everything that can be open on a function. */
+struct open_things {
+	int fpga, window, map, map_window, channel, quiet, buffer;
+	void *regs, *untouched;		/* of the window */
+	const struct rashpa_table *table;
+	struct rashpa_map made;
+};
+
+static bool open_all(struct open_things *t)
+{
+	t->fpga = f.fd;
+	t->buffer = buffer_alloc(MIB, NULL);
+	t->window = fpga_window(&f, RFPGA_BAR_REGS, 0, RFPGA_BAR_REGS_SIZE, 0);
+	t->map = fpga_map(&f, t->buffer, RASHPA_BIDIRECTIONAL, &t->made);
+	t->channel = fpga_events(&f, 0);
+	t->quiet = fpga_events(&f, 0);	/* does not listen to the device */
+	if (!CHECK(t->buffer >= 0 && t->window >= 0 && t->map >= 0 && t->channel >= 0 &&
+		   t->quiet >= 0, "%s", reason))
+		return false;
+	fcntl(t->channel, F_SETFL, O_NONBLOCK);
+	fcntl(t->quiet, F_SETFL, O_NONBLOCK);
+	fcntl(t->map, F_SETFL, O_NONBLOCK);
+	CHECK(source_add(t->channel, RASHPA_SOURCE_DEVICE, 0) > 0, "%s", reason);
+	CHECK(source_add(t->channel, RASHPA_SOURCE_SOFTWARE, 0) > 0, "%s", reason);
+	CHECK(source_add(t->quiet, RASHPA_SOURCE_VECTOR, 0) > 0, "%s", reason);
+	t->regs = map_fd(t->window, RFPGA_BAR_REGS_SIZE);
+	t->untouched = map_fd(t->window, RFPGA_BAR_REGS_SIZE);
+	t->table = mmap(NULL, t->made.out_table_size, PROT_READ, MAP_SHARED, t->map, 0);
+	return CHECK(t->regs && t->table != MAP_FAILED, "mmap") &&
+	       CHECK(reg32(t->regs, RFPGA_ID) == RFPGA_ID_VALUE, "registers") &&
+	       CHECK(t->table->state == RASHPA_MAP_VALID, "table");
+}
+
+static void close_all(struct open_things *t)
+{
+	munmap(t->regs, RFPGA_BAR_REGS_SIZE);
+	munmap(t->untouched, RFPGA_BAR_REGS_SIZE);
+	munmap((void *)t->table, t->made.out_table_size);
+	close(t->window);
+	close(t->map);
+	close(t->channel);
+	close(t->quiet);
+	close(t->buffer);
+	close(t->fpga);
+}
+
+static void bind_again(void)
+{
+	int err = fpga_bind(&f);
+
+	if (err && err != -EBUSY)
+		tap_bail("bind: %s", strerror(-err));
+	if (!fpga_open(&f, 0))
+		tap_bail("the function is gone");
+	if (fpga_profile(&f, 0, NULL, 0))
+		tap_bail("profile: %s", reason);
+}
+
+static void close_nodes(void)
+{
+	close(memory);
+	close(f.fd);
+}
+
+static void open_nodes(void)
+{
+	memory = open("/dev/rashpa/memory", O_RDWR | O_CLOEXEC);
+	if (memory < 0 || !fpga_open(&f, 0))
+		tap_bail("the nodes cannot be opened again");
+}
+
+static void unbind(void)
+{
+	int err = fpga_unbind(&f);
+
+	CHECK(!err, "unbind: %s", strerror(-err));
+}
+
+static void touch(void *p)
+{
+	(void)reg32(p, 0);
+}
+
+static void sigbus(void *p, const char *what)
+{
+	int status = tap_fork_wait(tap_fork_start(touch, p));
+
+	CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGBUS,
+	      "touching %s: status 0x%x, expected SIGBUS", what, status);
+}
+
+/* --- the unbind itself --- */
+
+static void all_answer_enodev(struct open_things *t)
+{
+	struct rashpa_device_info info;
+	struct rashpa_region_info region = { HEAD(region) };
+	struct rashpa_quiesce quiesce = { HEAD(quiesce) };
+	struct rashpa_reset reset = { HEAD(reset) };
+	struct rashpa_signal signal = { HEAD(signal) };
+	struct rashpa_source_del del = { HEAD(del), .id = 1 };
+	struct rashpa_eventfd eventfd = { HEAD(eventfd), .fd = -1 };
+	struct rashpa_map map;
+	char name[24];
+	uint32_t n;
+
+	snprintf(name, sizeof(name), "%s", f.name);
+	ANSWERED(fpga_info(&f, &info), ENODEV, name);
+	ANSWERED(call(f.fd, RASHPA_IOC_REGION_INFO, &region), ENODEV, name);
+	ANSWERED(fpga_profile(&f, 0, NULL, 0), ENODEV, name);
+	ANSWERED(fpga_window(&f, 0, 0, PAGE, 0), ENODEV, name);
+	ANSWERED(fpga_map(&f, t->buffer, 0, &map), ENODEV, name);
+	ANSWERED(fpga_events(&f, 0), ENODEV, name);
+	ANSWERED(call(f.fd, RASHPA_IOC_QUIESCE, &quiesce), ENODEV, name);
+	ANSWERED(call(f.fd, RASHPA_IOC_RESET, &reset), ENODEV, name);
+	ANSWERED(fpga_program(t->map, t->window, 0, &n), ENODEV, name);
+	ANSWERED(source_add(t->channel, RASHPA_SOURCE_VECTOR, 0), ENODEV, name);
+	ANSWERED(call(t->channel, RASHPA_IOC_SIGNAL, &signal), ENODEV, name);
+	ANSWERED(call(t->channel, RASHPA_IOC_SOURCE_DEL, &del), ENODEV, name);
+	ANSWERED(call(t->channel, RASHPA_IOC_EVENTFD, &eventfd), ENODEV, name);
+}
+
+static void test_unbind(void)
+{
+	struct open_things t = {};
+	struct rashpa_event e[8];
+	struct rashpa_table head;
+	struct rashpa_info info;
+	uint64_t generation;
+	bool quiesced = false;
+	void *p;
+	int n, i;
+
+	if (!open_all(&t))
+		return;
+	generation = t.table->generation;
+	ANSWERED(fpga_program(t.map, t.window, 0, NULL), 0, NULL);
+	unbind();
+	CHECK(access("/dev/rashpa/fpga0", F_OK) || f.index, "the node is still there");
+
+	/* the channel: its last records, then the end */
+	CHECK(wait_fd(t.channel, POLLIN, 1000) & POLLIN, "no event");
+	n = read(t.channel, e, sizeof(e)) / (ssize_t)sizeof(*e);
+	for (i = 0; i < n; i++)
+		quiesced = quiesced || e[i].value == RASHPA_DEVICE_QUIESCED;
+	CHECK(n >= 1 && e[n - 1].value == RASHPA_DEVICE_GONE, "GONE is not the last of %d",
+	      n);
+	CHECK(quiesced, "the function was not stopped");
+	CHECK(read(t.channel, e, sizeof(e)) < 0 && errno == ENODEV, "read: %s",
+	      strerror(errno));
+	CHECK(wait_fd(t.channel, POLLIN, 0) & POLLHUP, "no hang-up");
+	CHECK(read(t.quiet, e, sizeof(e)) < 0 && errno == ENODEV,
+	      "read of a channel that does not listen to the device: %s",
+	      strerror(errno));
+	CHECK(wait_fd(t.quiet, POLLIN, 0) & POLLHUP, "it does not hang up");
+
+	/* the map: revoked */
+	CHECK(wait_fd(t.map, POLLIN, 0) & POLLIN, "the map does not tell");
+	CHECK(read(t.map, &head, sizeof(head)) == sizeof(head), "read: %s",
+	      strerror(errno));
+	CHECK(head.state == RASHPA_MAP_REVOKED && !head.count &&
+	      head.generation > generation && !(head.generation & 1),
+	      "state %u, %u segments", head.state, head.count);
+	CHECK(t.table->state == RASHPA_MAP_REVOKED && !t.table->count,
+	      "the mapped table is not revoked");
+	ANSWERED(buffer_info(t.buffer, &info), 0, NULL);
+	CHECK(!info.out_importers, "%u importers", info.out_importers);
+
+	/* the window: SIGBUS, whether it was touched before or not */
+	sigbus(t.regs, "a mapping in use");
+	sigbus(t.untouched, "a mapping never touched");
+	p = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, t.window, 0);
+	if (p != MAP_FAILED) {
+		sigbus(p, "a mapping made afterwards");
+		munmap(p, PAGE);
+	}
+	ANSWERED(buffer_info(t.window, &info), 0, NULL);
+
+	all_answer_enodev(&t);
+	close_all(&t);
+	bind_again();
+}
+
+static void test_unbind_idle(void)
+{
+	int i;
+
+	for (i = 0; i < 5; i++) {
+		unbind();
+		close(f.fd);
+		bind_again();
+	}
+}
+
+static void test_unbind_bound_again(void)
+{
+	struct open_things t = {};
+	struct rashpa_device_info info;
+	struct fpga old;
+	int win;
+	void *regs;
+
+	if (!open_all(&t))
+		return;
+	old = f;
+	unbind();
+	bind_again();
+	/* the new one works, the old files stay dead */
+	ANSWERED(fpga_info(&f, &info), 0, NULL);
+	ANSWERED(fpga_info(&old, &info), ENODEV, old.name);
+	win = fpga_window(&f, 0, 0, PAGE, 0);
+	regs = map_fd(win, PAGE);
+	if (regs) {
+		CHECK(reg32(regs, RFPGA_ID) == RFPGA_ID_VALUE, "registers");
+		munmap(regs, PAGE);
+	}
+	sigbus(t.regs, "a mapping of the old window");
+	ANSWERED(fpga_program(t.map, win, 0, NULL), ENODEV, old.name);
+	close(win);
+	close_all(&t);
+}
+
+/* --- who waits when it goes --- */
+
+struct waiter {
+	pthread_t thread;
+	int fd;
+	size_t size;
+	volatile pid_t tid;
+	volatile ssize_t got;
+	volatile int err;
+};
+
+static void *wait_in_read(void *arg)
+{
+	struct waiter *w = arg;
+	char bytes[256];
+
+	w->tid = gettid();
+	w->got = read(w->fd, bytes, w->size);
+	w->err = errno;
+	return NULL;
+}
+
+static void waiter_start(struct waiter *w, int fd, size_t size)
+{
+	char path[64], state[256], *p;
+
+	w->fd = fd;
+	w->size = size;
+	w->tid = 0;
+	fcntl(fd, F_SETFL, 0);
+	pthread_create(&w->thread, NULL, wait_in_read, w);
+	while (!w->tid)
+		sched_yield();
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", w->tid);
+	do {
+		sched_yield();
+		if (!read_text(path, state, sizeof(state)))
+			return;
+		p = strrchr(state, ')');
+	} while (!p || p[2] != 'S');
+}
+
+/* It must come back; if it does not, it is killed, and the test fails. */
+static void waiter_join(struct waiter *w, const char *what)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += 5;
+	if (!CHECK(!pthread_timedjoin_np(w->thread, NULL, &until),
+		   "who waits for %s is not woken", what)) {
+		pthread_kill(w->thread, SIGUSR1);
+		pthread_join(w->thread, NULL);
+	}
+}
+
+static void on_signal(int sig)
+{
+	(void)sig;
+}
+
+static void test_unbind_waiting(void)
+{
+	struct sigaction sa = { .sa_handler = on_signal };
+	struct waiter channel, quiet, map;
+	struct open_things t = {};
+
+	sigaction(SIGUSR1, &sa, NULL);
+	if (!open_all(&t))
+		return;
+	waiter_start(&channel, t.channel, sizeof(struct rashpa_event));
+	waiter_start(&quiet, t.quiet, sizeof(struct rashpa_event));
+	waiter_start(&map, t.map, sizeof(struct rashpa_table));
+	unbind();
+	waiter_join(&channel, "device events");
+	waiter_join(&quiet, "interrupts");
+	waiter_join(&map, "a map");
+	CHECK(channel.got > 0, "device events: %s", strerror(channel.err));
+	CHECK(quiet.got < 0 && quiet.err == ENODEV, "interrupts: %s", strerror(quiet.err));
+	CHECK(map.got == sizeof(struct rashpa_table), "map: %s", strerror(map.err));
+	close_all(&t);
+	bind_again();
+}
+
+/* --- who works when it goes --- */
+
+static volatile bool working;
+
+static void *work(void *unused)
+{
+	struct rashpa_map map;
+	struct rashpa_device_info info;
+	int buf, win, ch, m;
+
+	(void)unused;
+	buf = buffer_alloc(MIB, NULL);
+	while (working) {
+		win = fpga_window(&f, RFPGA_BAR_REGS, 0, RFPGA_BAR_REGS_SIZE, 0);
+		m = fpga_map(&f, buf, RASHPA_BIDIRECTIONAL, &map);
+		ch = fpga_events(&f, 0);
+		if (ch >= 0)
+			source_add(ch, RASHPA_SOURCE_DEVICE, 0);
+		if (m >= 0 && win >= 0)
+			fpga_program(m, win, 0, NULL);
+		fpga_info(&f, &info);
+		if (win >= 0)
+			close(win);
+		if (m >= 0)
+			close(m);
+		if (ch >= 0)
+			close(ch);
+	}
+	close(buf);
+	return NULL;
+}
+
+static void test_unbind_busy(void)
+{
+	pthread_t thread[2];
+	int i, round;
+
+	for (round = 0; round < 5; round++) {
+		working = true;
+		for (i = 0; i < 2; i++)
+			pthread_create(&thread[i], NULL, work, NULL);
+		for (i = 0; i < 1000 * (round + 1); i++)
+			sched_yield();
+		unbind();
+		working = false;
+		for (i = 0; i < 2; i++)
+			pthread_join(thread[i], NULL);
+		close(f.fd);
+		bind_again();
+	}
+}
+
+/* --- who dies --- */
+
+static void hold_all(void *arg)
+{
+	struct open_things t = {};
+	int *ready = arg;
+
+	if (!open_all(&t) || fpga_program(t.map, t.window, 0, NULL))
+		return;
+	if (write(ready[1], "x", 1) != 1)
+		return;
+	for (;;)
+		pause();
+}
+
+static void test_kill_holder(void)
+{
+	struct rashpa_device_info before, after;
+	int ready[2], win, round;
+	pid_t pid;
+	void *regs;
+	char c;
+
+	REQUIRE(!pipe(ready), "pipe");
+	win = fpga_window(&f, RFPGA_BAR_REGS, 0, RFPGA_BAR_REGS_SIZE, 0);
+	regs = map_fd(win, RFPGA_BAR_REGS_SIZE);
+	REQUIRE(regs, "no registers");
+	fpga_info(&f, &before);
+	for (round = 0; round < 5; round++) {
+		pid = tap_fork_start(hold_all, ready);
+		CHECK(read(ready[0], &c, 1) == 1, "the child did not begin");
+		CHECK(reg32(regs, RFPGA_TABLE + RFPGA_ENTRY_CONTROL) ==
+		      RFPGA_ENTRY_VALID, "the entry is not valid");
+		kill(pid, SIGKILL);
+		tap_fork_wait(pid);
+		CHECK(!reg32(regs, RFPGA_TABLE + RFPGA_ENTRY_CONTROL) &&
+		      !reg64(regs, RFPGA_TABLE + RFPGA_ENTRY_ADDR), "the entry was left");
+		fpga_info(&f, &after);
+		CHECK(after.out_maps == 0 && after.out_windows == before.out_windows,
+		      "%u maps, %u windows were left", after.out_maps,
+		      after.out_windows);
+	}
+	munmap(regs, RFPGA_BAR_REGS_SIZE);
+	close(win);
+	close(ready[0]);
+	close(ready[1]);
+}
+
+static void unbind_under_holder(void *arg)
+{
+	struct open_things t = {};
+	int *ready = arg;
+	char c;
+
+	if (!open_all(&t) || write(ready[1], "x", 1) != 1)
+		return;
+	/* the parent takes the function away, then kills */
+	while (read(t.channel, &c, 1) < 0 && errno != ENODEV)
+		if (errno == EINVAL)
+			pause();
+}
+
+static void test_kill_after_unbind(void)
+{
+	int ready[2];
+	pid_t pid;
+	char c;
+
+	REQUIRE(!pipe(ready), "pipe");
+	pid = tap_fork_start(unbind_under_holder, ready);
+	CHECK(read(ready[0], &c, 1) == 1, "the child did not begin");
+	unbind();
+	close(f.fd);
+	bind_again();
+	kill(pid, SIGKILL);
+	tap_fork_wait(pid);
+	close(ready[0]);
+	close(ready[1]);
+}
+
+/* --- buffers and maps in any order --- */
+
+static void test_map_outlives_buffer(void)
+{
+	uint64_t before = bytes_allocated();
+	struct rashpa_map map;
+	int fd = buffer_alloc(MIB, NULL), m;
+
+	m = fpga_map(&f, fd, RASHPA_BIDIRECTIONAL, &map);
+	close(fd);
+	REQUIRE(m >= 0, "MAP: %s", reason);
+	CHECK(bytes_allocated() == before + MIB, "memory was given back under a map");
+	close(m);
+	CHECK(bytes_allocated() == before, "the memory did not come back");
+}
+
+static void test_table_outlives_map(void)
+{
+	struct rashpa_map map;
+	int fd = buffer_alloc(MIB, NULL), m;
+	const struct rashpa_table *t;
+
+	m = fpga_map(&f, fd, RASHPA_BIDIRECTIONAL, &map);
+	close(fd);
+	REQUIRE(m >= 0, "MAP: %s", reason);
+	t = mmap(NULL, map.out_table_size, PROT_READ, MAP_SHARED, m, 0);
+	close(m);
+	REQUIRE(t != MAP_FAILED, "mmap: %s", strerror(errno));
+	CHECK(t->count == map.out_segments, "the table has changed");
+	munmap((void *)t, map.out_table_size);
+}
+
+static void test_channel_outlives_node(void)
+{
+	struct rashpa_device_info info;
+	int ch = fpga_events(&f, 0);
+
+	close(f.fd);
+	CHECK(source_add(ch, RASHPA_SOURCE_SOFTWARE, 0) == 1, "%s", reason);
+	bind_again();
+	ANSWERED(fpga_info(&f, &info), 0, NULL);
+	close(ch);
+}
+
+/* --- the module --- */
+
+static int unload(void)
+{
+	return syscall(__NR_delete_module, "rashpa", O_NONBLOCK) ? errno : 0;
+}
+
+static void module_stays(const char *why)
+{
+	int err = unload();
+
+	if (!err)
+		tap_bail("the module was unloaded although %s", why);
+	CHECK(err == EWOULDBLOCK || err == EBUSY, "unload: %s", strerror(err));
+}
+
+/* Without the files of this program nothing but @fd holds the module. */
+static void stays_for(void *arg)
+{
+	module_stays(arg);
+}
+
+static void test_module_named(void)
+{
+	/* children have no file of the module but those that the test is about */
+	int fd = buffer_alloc(PAGE, "st-module");
+
+	close(fd);
+	close_nodes();
+	tap_fork(stays_for, "a named buffer exists");
+	open_nodes();
+	ANSWERED(buffer_remove("st-module"), 0, NULL);
+}
+
+static void test_module_held(void)
+{
+	int fd, win;
+	void *p;
+
+	fd = buffer_alloc(PAGE, NULL);
+	win = fpga_window(&f, 0, 0, PAGE, 0);
+	close_nodes();
+	close(win);
+	tap_fork(stays_for, "a buffer is open");
+	p = map_fd(fd, PAGE);
+	close(fd);
+	tap_fork(stays_for, "a buffer is mapped");
+	open_nodes();
+	munmap(p, PAGE);
+
+	win = fpga_window(&f, 0, 0, PAGE, 0);
+	close_nodes();
+	tap_fork(stays_for, "a window is open");
+	open_nodes();
+	close(win);
+
+	fd = fpga_events(&f, 0);
+	close_nodes();
+	tap_fork(stays_for, "a channel is open");
+	open_nodes();
+	close(fd);
+}
+
+int main(void)
+{
+	common_init();
+	if (!fpga_open(&f, 0)) {
+		tap_skip_all("lifetime", "no software FPGA");
+		return tap_exit();
+	}
+	if (fpga_profile(&f, 0, NULL, 0))
+		tap_bail("profile: %s", reason);
+	tap_run("after unbind every open file answers ENODEV", test_unbind);
+	tap_run("a function can be bound again and again", test_unbind_idle);
+	tap_run("old files stay dead when the function is bound again",
+		test_unbind_bound_again);
+	tap_run("who waits is woken by unbind", test_unbind_waiting);
+	tap_run("unbind while others work with the function", test_unbind_busy);
+	tap_run("a killed holder leaves nothing in the function", test_kill_holder);
+	tap_run("a holder can be killed after unbind", test_kill_after_unbind);
+	tap_run("a map keeps its memory", test_map_outlives_buffer);
+	tap_run("a mapped table keeps its map", test_table_outlives_map);
+	tap_run("a channel outlives the file that made it", test_channel_outlives_node);
+	tap_run("the module stays while a named buffer exists", test_module_named);
+	tap_run("the module stays while anything of it is open", test_module_held);
+	close(f.fd);
+	return tap_exit();
+}

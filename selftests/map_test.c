@@ -1,0 +1,822 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Maps: segments, table, programming the function, and what is refused. */
+#include <limits.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+
+#include "../tools/lib/rashpa-fpga.h"
+#include "common.h"
+
+static struct fpga f, f2;
+static bool have_f2, iommu;
+static void *regs;	/* BAR 0, mapped while @window is open */
+static int window = -1;
+
+static struct rashpa_map default_map(int fd)
+{
+	return (struct rashpa_map) { .head.size = sizeof(struct rashpa_map), .fd = fd,
+				     .out_fd = -7 };
+}
+
+static int make(struct rashpa_map *map)
+{
+	return call(f.fd, RASHPA_IOC_MAP, map);
+}
+
+/* The table of a map, or NULL after a failed check. */
+static const struct rashpa_table *table_of(const struct rashpa_map *map)
+{
+	void *p = mmap(NULL, map->out_table_size, PROT_READ, MAP_SHARED, map->out_fd, 0);
+
+	return CHECK(p != MAP_FAILED, "mmap of the table: %s", strerror(errno)) ? p : NULL;
+}
+
+static uint64_t entry_address(uint32_t i)
+{
+	return reg64(regs, RFPGA_TABLE + i * RFPGA_ENTRY_STRIDE + RFPGA_ENTRY_ADDR);
+}
+
+static uint64_t entry_length(uint32_t i)
+{
+	return reg64(regs, RFPGA_TABLE + i * RFPGA_ENTRY_STRIDE + RFPGA_ENTRY_LEN);
+}
+
+static uint32_t entry_control(uint32_t i)
+{
+	return reg32(regs, RFPGA_TABLE + i * RFPGA_ENTRY_STRIDE + RFPGA_ENTRY_CONTROL);
+}
+
+static bool entry_is_clear(uint32_t i)
+{
+	return !entry_address(i) && !entry_length(i) && !entry_control(i);
+}
+
+/* ---------------------------------------------------------- segments ---- */
+
+struct want {
+	const char *what;
+	uint64_t length, alloc_align;		/* of the buffer */
+	uint64_t offset, part;			/* of the map */
+	uint64_t max_segment, boundary, alignment;
+	uint32_t segments;			/* exactly; 0: any number */
+};
+
+static void segments(const struct want *w)
+{
+	struct rashpa_alloc a = { HEAD(a), .length = w->length,
+				  .alignment = w->alloc_align,
+				  .backend = RASHPA_BACKEND_CONTIG };
+	uint64_t part = w->part ? w->part : w->length - w->offset, sum = 0, frame = 0;
+	const struct rashpa_table *t;
+	struct rashpa_map map;
+	uint32_t i;
+	char *p;
+
+	if (!ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), 0, NULL))
+		return;
+	map = default_map(a.out_fd);
+	map.offset = w->offset;
+	map.length = w->part;
+	map.max_segment = w->max_segment;
+	map.boundary = w->boundary;
+	map.alignment = w->alignment;
+	p = map_fd(a.out_fd, w->length);
+	if (p) {
+		p[w->offset] = 1;
+		frame = pfn_of(p + w->offset);
+	}
+	if (!ANSWERED(make(&map), 0, NULL))
+		goto out;
+	CHECK(fcntl(map.out_fd, F_GETFD) == FD_CLOEXEC, "not close-on-exec");
+	CHECK(map.out_class == (iommu ? RASHPA_CLASS_IOVA : RASHPA_CLASS_HOST),
+	      "class %u", map.out_class);
+	CHECK(!w->segments || map.out_segments == w->segments, "%u segments",
+	      map.out_segments);
+	CHECK(map.out_table_size >= sizeof(*t) + map.out_segments * sizeof(t->segment[0]),
+	      "table of %llu bytes", (unsigned long long)map.out_table_size);
+	t = table_of(&map);
+	if (t) {
+		CHECK(t->state == RASHPA_MAP_VALID && t->count == map.out_segments &&
+		      t->map_class == map.out_class &&
+		      t->generation == map.out_generation && !(t->generation & 1),
+		      "the table's header differs");
+		for (i = 0; i < t->count; i++) {
+			uint64_t address = t->segment[i].address;
+			uint64_t length = t->segment[i].length;
+
+			if (!CHECK(length && !(length % PAGE), "segment %u: %llu bytes", i,
+				   (unsigned long long)length))
+				break;
+			CHECK(!w->max_segment || length <= w->max_segment,
+			      "segment %u is too long", i);
+			CHECK(!w->boundary || address / w->boundary ==
+			      (address + length - 1) / w->boundary,
+			      "segment %u crosses the boundary", i);
+			CHECK(!w->alignment || !(address % w->alignment),
+			      "segment %u at 0x%llx is not aligned", i,
+			      (unsigned long long)address);
+			if (map.out_class == RASHPA_CLASS_HOST)
+				CHECK(address == frame * PAGE + sum,
+				      "segment %u at 0x%llx, the memory is at 0x%llx", i,
+				      (unsigned long long)address,
+				      (unsigned long long)(frame * PAGE + sum));
+			sum += length;
+		}
+		CHECK(sum == part, "%llu bytes in all", (unsigned long long)sum);
+		munmap((void *)t, map.out_table_size);
+	}
+	close(map.out_fd);
+out:
+	if (p)
+		munmap(p, w->length);
+	close(a.out_fd);
+}
+
+static void test_segments(void)
+{
+	static const struct want wants[] = {
+		{ "64 MiB are one segment", 64 * MIB, 0, 0, 0, 0, 0, 0, 1 },
+		{ "64 MiB in segments of 2 MiB are 32", 64 * MIB, 2 * MIB, 0, 0, 2 * MIB, 0, 2 * MIB, 32 },
+		{ "one page is one segment", PAGE, 0, 0, 0, 0, 0, 0, 1 },
+		{ "one page in the middle", MIB, 0, 100 * PAGE, PAGE, 0, 0, 0, 1 },
+		{ "from an offset to the end", MIB, 0, 100 * PAGE, 0, 0, 0, 0, 1 },
+		{ "the last page", MIB, 0, MIB - PAGE, PAGE, 0, 0, 0, 1 },
+		{ "segments of 12 KiB", 64 * KIB, 64 * KIB, 0, 0, 3 * PAGE, 0, 0, 6 },
+		{ "a boundary of 16 KiB", 64 * KIB, 64 * KIB, 0, 0, 0, 16 * KIB, 0, 4 },
+		{ "a boundary of 16 KiB from an odd page on", 64 * KIB, 64 * KIB, PAGE, 8 * PAGE, 0, 16 * KIB, 0, 3 },
+		{ "a boundary and a longest segment", 64 * KIB, 64 * KIB, 0, 0, 3 * PAGE, 16 * KIB, 0, 8 },
+		{ "a boundary larger than the memory", 64 * KIB, 64 * KIB, 0, 0, 0, 1ULL << 62, 0, 1 },
+		{ "a longest segment larger than the memory", 64 * KIB, 0, 0, 0, 1ULL << 40, 0, 0, 1 },
+		{ "an alignment of 64 KiB", 64 * KIB, 64 * KIB, 0, 0, 0, 0, 64 * KIB, 1 },
+		{ "an alignment of 1", 64 * KIB, 0, 0, 0, 0, 0, 1, 1 },
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(wants); i++) {
+		tap_start("%s", wants[i].what);
+		segments(&wants[i]);
+		tap_done();
+	}
+}
+
+static void test_profile_limits(void)
+{
+	struct rashpa_profile p = { HEAD(p), .max_segment = 4 * MIB,
+				    .boundary = 2 * MIB };
+	int fd = buffer_alloc(16 * MIB, NULL);
+	struct rashpa_map map = default_map(fd);
+
+	ANSWERED(call(f.fd, RASHPA_IOC_PROFILE, &p), 0, NULL);
+	ANSWERED(make(&map), 0, NULL);
+	CHECK(map.out_segments == 8 || map.out_segments == 9, "%u segments",
+	      map.out_segments);
+	close(map.out_fd);
+	map = default_map(fd);
+	map.max_segment = MIB;
+	ANSWERED(make(&map), 0, NULL);
+	CHECK(map.out_segments == 16 || map.out_segments == 17, "%u segments",
+	      map.out_segments);
+	close(map.out_fd);
+	close(fd);
+	ANSWERED(fpga_profile(&f, 0, NULL, 0), 0, NULL);
+}
+
+/* ----------------------------------------------------------- refused ---- */
+
+static void test_refused(void)
+{
+	static const struct {
+		const char *what;
+		uint64_t offset, length, max_segment, boundary, alignment;
+		uint32_t direction;
+		int err;
+		const char *says;
+	} rows[] = {
+		{ "from the end on", MIB, 0, 0, 0, 0, 0, ERANGE, "0x100000" },
+		{ "one page behind the end", MIB, PAGE, 0, 0, 0, 0, ERANGE, "0x100000" },
+		{ "of more than the buffer", 0, MIB + PAGE, 0, 0, 0, 0, ERANGE, "0x101000" },
+		{ "that leaves the buffer", MIB - PAGE, 2 * PAGE, 0, 0, 0, 0, ERANGE, "0x100000" },
+		{ "whose offset plus length overflows to 0", -PAGE, PAGE, 0, 0, 0, 0, ERANGE, "0x100000" },
+		{ "whose offset plus length overflows to a page", -PAGE, 2 * PAGE, 0, 0, 0, 0, ERANGE, "0x100000" },
+		{ "of 2^64 - 4096 bytes", PAGE, -PAGE, 0, 0, 0, 0, ERANGE, "0x100000" },
+		{ "that begins in a page", 100, PAGE, 0, 0, 0, 0, EINVAL, "0x64|pages" },
+		{ "that ends in a page", 0, 100, 0, 0, 0, 0, EINVAL, "0x64|pages" },
+		{ "of ULLONG_MAX bytes", 0, ULLONG_MAX, 0, 0, 0, 0, EINVAL, "pages" },
+		{ "in segments of 100 bytes", 0, 0, 100, 0, 0, 0, EINVAL, "max_segment" },
+		{ "in segments of ULLONG_MAX bytes", 0, 0, ULLONG_MAX, 0, 0, 0, EINVAL, "max_segment" },
+		{ "with a boundary of 3 pages", 0, 0, 0, 3 * PAGE, 0, 0, EINVAL, "boundary" },
+		{ "with a boundary of half a page", 0, 0, 0, PAGE / 2, 0, 0, EINVAL, "boundary" },
+		{ "with a boundary of ULLONG_MAX", 0, 0, 0, ULLONG_MAX, 0, 0, EINVAL, "boundary" },
+		{ "aligned to 3", 0, 0, 0, 0, 3, 0, EINVAL, "alignment" },
+		{ "aligned to ULLONG_MAX", 0, 0, 0, 0, ULLONG_MAX, 0, EINVAL, "alignment" },
+		{ "aligned to more than its memory is", PAGE, 0, 0, 0, 64 * KIB, 0, EINVAL, "aligned to 0x10000" },
+		{ "aligned to 2^63", 0, 0, 0, 0, 1ULL << 63, 0, EINVAL, "aligned" },
+		{ "in segments that break the alignment", 0, 0, PAGE, 0, 64 * KIB, 0, EINVAL, "aligned to 0x10000" },
+		{ "in direction 3", 0, 0, 0, 0, 0, 3, EINVAL, "direction 3" },
+		{ "in direction UINT_MAX", 0, 0, 0, 0, 0, UINT_MAX, EINVAL, "direction" },
+	};
+	struct rashpa_alloc a = { HEAD(a), .length = MIB, .alignment = MIB };
+	struct rashpa_map map;
+	struct rashpa_info info;
+	size_t i;
+
+	if (call(memory, RASHPA_IOC_ALLOC, &a))
+		tap_bail("ALLOC: %s", reason);
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		tap_start("a map %s is refused", rows[i].what);
+		map = default_map(a.out_fd);
+		map.offset = rows[i].offset;
+		map.length = rows[i].length;
+		map.max_segment = rows[i].max_segment;
+		map.boundary = rows[i].boundary;
+		map.alignment = rows[i].alignment;
+		map.direction = rows[i].direction;
+		ANSWERED(make(&map), rows[i].err, rows[i].says);
+		CHECK(map.out_fd == -7, "out_fd was written on failure");
+		ANSWERED(buffer_info(a.out_fd, &info), 0, NULL);
+		CHECK(!info.out_importers, "%u importers have stayed", info.out_importers);
+		tap_done();
+	}
+	close(a.out_fd);
+}
+
+static void test_wrong_fds(void)
+{
+	int fds[2], null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	int event = eventfd(0, EFD_CLOEXEC), closed = 999;
+	int fd = buffer_alloc(PAGE, NULL), i;
+	struct rashpa_map map = default_map(fd), bad;
+
+	REQUIRE(!pipe(fds), "pipe");
+	ANSWERED(make(&map), 0, NULL);
+	const struct { int fd, err; } rows[] = {
+		{ -1, EBADF }, { closed, EBADF }, { INT_MAX, EBADF }, { INT_MIN, EBADF },
+		{ fds[0], EINVAL }, { null, EINVAL }, { event, EINVAL },
+		{ memory, EINVAL }, { f.fd, EINVAL }, { map.out_fd, EINVAL },
+	};
+	for (i = 0; i < (int)ARRAY_SIZE(rows); i++) {
+		bad = default_map(rows[i].fd);
+		if (!ANSWERED(make(&bad), rows[i].err, "not a dma-buf"))
+			tap_note("row %d", i);
+	}
+	close(map.out_fd);
+	close(fd);
+	close(null);
+	close(event);
+	close(fds[0]);
+	close(fds[1]);
+}
+
+static void test_own_window(void)
+{
+	struct rashpa_map map = default_map(window);
+
+	ANSWERED(make(&map), ENXIO, f.name);
+}
+
+static void test_read_only(void)
+{
+	struct rashpa_dmabuf get = { HEAD(get) };
+	int fd = buffer_alloc(MIB, "st-ro"), node = buffer_node("st-ro", O_RDONLY);
+	struct rashpa_map map;
+
+	REQUIRE(node >= 0, "open: %s", strerror(errno));
+	ANSWERED(call(node, RASHPA_IOC_DMABUF, &get), 0, NULL);
+	ANSWERED(fpga_map(&f, get.out_fd, RASHPA_TO_MEMORY, &map), EACCES, "read-only");
+	ANSWERED(fpga_map(&f, get.out_fd, RASHPA_BIDIRECTIONAL, &map), EACCES, "read-only");
+	CHECK(fpga_map(&f, get.out_fd, RASHPA_FROM_MEMORY, &map) >= 0, "%s", reason);
+	close(map.out_fd);
+	close(get.out_fd);
+	close(node);
+	close(fd);
+	ANSWERED(buffer_remove("st-ro"), 0, NULL);
+}
+
+static void test_remove_mapped(void)
+{
+	int fd = buffer_alloc(MIB, "st-map");
+	struct rashpa_map map;
+	struct rashpa_info info;
+	int m = fpga_map(&f, fd, RASHPA_BIDIRECTIONAL, &map);
+
+	ANSWERED(m < 0 ? m : 0, 0, NULL);
+	ANSWERED(buffer_info(fd, &info), 0, NULL);
+	CHECK(info.out_importers == 1, "%u importers", info.out_importers);
+	close(fd);
+	ANSWERED(buffer_remove("st-map"), EBUSY, "st-map|1 device");
+	close(m);
+	ANSWERED(buffer_remove("st-map"), 0, NULL);
+}
+
+/* What a narrow function cannot reach must not be mapped to something else. */
+static void test_mask(void)
+{
+	struct rashpa_profile p = { HEAD(p), .dma_bits = 24 };
+	int fd = buffer_alloc(64 * KIB, NULL);
+	struct rashpa_map map = default_map(fd);
+	char *m = map_fd(fd, 64 * KIB);
+	uint64_t at = m ? pfn_of(m) * PAGE : 0;
+	int err;
+
+	err = call(f.fd, RASHPA_IOC_PROFILE, &p);
+	if (err == -EIO) {
+		tap_skip("no masks of 24 bits on this machine");
+		goto out;
+	}
+	ANSWERED(err, 0, NULL);
+	if (iommu) {
+		/* the IOMMU can bring it there */
+		if (ANSWERED(make(&map), 0, NULL)) {
+			const struct rashpa_table *t = table_of(&map);
+
+			if (t) {
+				CHECK(t->segment[0].address < 1 << 24, "at 0x%llx",
+				      (unsigned long long)t->segment[0].address);
+				munmap((void *)t, map.out_table_size);
+			}
+			close(map.out_fd);
+		}
+	} else if (at >= 1 << 24) {
+		ANSWERED(make(&map), EOVERFLOW, "24 bits");
+	} else {
+		tap_skip("the buffer is at 0x%llx", (unsigned long long)at);
+	}
+	ANSWERED(fpga_profile(&f, 0, NULL, 0), 0, NULL);
+out:
+	if (m)
+		munmap(m, 64 * KIB);
+	close(fd);
+}
+
+/* ------------------------------------------------------------- table ---- */
+
+static void table_as_user(void *arg)
+{
+	struct rashpa_map *map = arg;
+	void *p;
+
+	drop_privileges();
+	p = mmap(NULL, map->out_table_size, PROT_READ, MAP_SHARED, map->out_fd, 0);
+	CHECK(p == MAP_FAILED && errno == EPERM, "a user sees addresses");
+}
+
+static void table_disclosed(void *arg)
+{
+	struct rashpa_map *map = arg;
+	struct rashpa_table *t;
+
+	drop_privileges();
+	t = mmap(NULL, map->out_table_size, PROT_READ, MAP_SHARED, map->out_fd, 0);
+	if (CHECK(t != MAP_FAILED, "mmap: %s", strerror(errno)))
+		CHECK(t->count == map->out_segments, "%u segments", t->count);
+}
+
+static void test_table(void)
+{
+	int fd = buffer_alloc(MIB, NULL);
+	struct rashpa_map map = default_map(fd);
+	struct rashpa_table *t;
+	void *p;
+
+	REQUIRE(!make(&map), "MAP: %s", reason);
+	p = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, map.out_fd, 0);
+	CHECK(p == MAP_FAILED && errno == EACCES, "the table is writable");
+	p = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE, map.out_fd, 0);
+	CHECK(p == MAP_FAILED, "a private copy of the table is writable");
+	p = mmap(NULL, map.out_table_size + PAGE, PROT_READ, MAP_SHARED, map.out_fd, 0);
+	CHECK(p == MAP_FAILED, "more than the table was mapped");
+	p = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, map.out_fd, map.out_table_size);
+	CHECK(p == MAP_FAILED, "behind the table was mapped");
+	t = (void *)table_of(&map);
+	if (t) {
+		CHECK(mprotect(t, PAGE, PROT_READ | PROT_WRITE) && errno == EACCES,
+		      "mprotect makes the table writable");
+		munmap(t, map.out_table_size);
+	}
+	tap_fork(table_as_user, &map);
+	close(map.out_fd);
+
+	/* the window that stays open forbids a new profile */
+	munmap(regs, RFPGA_BAR_REGS_SIZE);
+	close(window);
+	ANSWERED(fpga_profile(&f, RASHPA_PROFILE_DISCLOSE, NULL, 0), 0, NULL);
+	map = default_map(fd);
+	ANSWERED(make(&map), 0, NULL);
+	tap_fork(table_disclosed, &map);
+	close(map.out_fd);
+	ANSWERED(fpga_profile(&f, 0, NULL, 0), 0, NULL);
+	window = fpga_window(&f, RFPGA_BAR_REGS, 0, RFPGA_BAR_REGS_SIZE, 0);
+	regs = map_fd(window, RFPGA_BAR_REGS_SIZE);
+	close(fd);
+}
+
+static void test_read(void)
+{
+	int fd = buffer_alloc(MIB, NULL);
+	struct rashpa_map map = default_map(fd);
+	struct rashpa_table head;
+
+	REQUIRE(!make(&map), "MAP: %s", reason);
+	CHECK(!wait_fd(map.out_fd, POLLIN, 0), "readable although nothing changed");
+	fcntl(map.out_fd, F_SETFL, O_NONBLOCK);
+	CHECK(read(map.out_fd, &head, sizeof(head)) < 0 && errno == EAGAIN, "read");
+	CHECK(read(map.out_fd, &head, sizeof(head) - 1) < 0 && errno == EINVAL,
+	      "short read");
+	CHECK(write(map.out_fd, &head, sizeof(head)) < 0, "write");
+	close(map.out_fd);
+	close(fd);
+}
+
+/* ----------------------------------------------------------- PROGRAM ---- */
+
+static void test_program(void)
+{
+	int fd = buffer_alloc(16 * MIB, NULL);
+	struct rashpa_map map = default_map(fd);
+	const struct rashpa_table *t;
+	uint32_t entries = 0, i;
+
+	map.max_segment = MIB;
+	REQUIRE(!make(&map), "MAP: %s", reason);
+	ANSWERED(fpga_program(map.out_fd, window, 5, &entries), 0, NULL);
+	CHECK(entries == map.out_segments, "%u entries", entries);
+	t = table_of(&map);
+	if (t) {
+		CHECK(entry_is_clear(4), "the entry before was written");
+		CHECK(entry_is_clear(5 + t->count), "the entry after was written");
+		for (i = 0; i < t->count; i++)
+			if (!CHECK(entry_address(5 + i) == t->segment[i].address &&
+				   entry_length(5 + i) == t->segment[i].length &&
+				   entry_control(5 + i) == RFPGA_ENTRY_VALID,
+				   "entry %u differs", 5 + i))
+				break;
+		munmap((void *)t, map.out_table_size);
+	}
+	/* moving it clears the place that it leaves, also where both overlap */
+	ANSWERED(fpga_program(map.out_fd, window, 8, &entries), 0, NULL);
+	CHECK(entry_is_clear(5) && entry_is_clear(6) && entry_is_clear(7),
+	      "the old place is not clear");
+	CHECK(entry_control(8) == RFPGA_ENTRY_VALID &&
+	      entry_control(8 + entries - 1) == RFPGA_ENTRY_VALID,
+	      "the new place is not valid");
+	close(map.out_fd);
+	for (i = 5; i < 8 + entries; i++)
+		if (!CHECK(entry_is_clear(i), "entry %u was left", i))
+			break;
+	close(fd);
+}
+
+static void program_as_user(void *arg)
+{
+	struct rashpa_map *map = arg;
+	uint32_t entries;
+
+	drop_privileges();
+	CHECK(mmap(NULL, PAGE, PROT_READ, MAP_SHARED, map->out_fd, 0) == MAP_FAILED,
+	      "a user sees addresses");
+	ANSWERED(fpga_program(map->out_fd, window, 0, &entries), 0, NULL);
+}
+
+static void test_program_hidden(void)
+{
+	int fd = buffer_alloc(MIB, NULL);
+	struct rashpa_map map = default_map(fd);
+
+	REQUIRE(!make(&map), "MAP: %s", reason);
+	tap_fork(program_as_user, &map);
+	CHECK(entry_control(0) == RFPGA_ENTRY_VALID && entry_length(0) == MIB,
+	      "the entry was not written");
+	close(map.out_fd);
+	CHECK(entry_is_clear(0), "the entry was left");
+	close(fd);
+}
+
+#define L(field)	offsetof(struct rashpa_program, layout.field), 4
+#define P4(field)	offsetof(struct rashpa_program, field), 4
+#define P8(field)	offsetof(struct rashpa_program, field), 8
+
+static const struct {
+	const char *what;
+	size_t at, size;
+	uint64_t value;
+	int err;
+	const char *says;
+} bad_programs[] = {
+	{ "stride 0", L(stride), 0, EINVAL, "stride of 0" },
+	{ "stride 2", L(stride), 2, EINVAL, "stride of 2" },
+	{ "stride 33", L(stride), 33, EINVAL, "stride of 33" },
+	{ "stride 4100", L(stride), 4100, EINVAL, "stride of 4100" },
+	{ "stride UINT_MAX", L(stride), UINT_MAX, EINVAL, "stride" },
+	{ "an address of 0 bits", L(address_bits), 0, EINVAL, "address field of 0 bits" },
+	{ "an address of 48 bits", L(address_bits), 48, EINVAL, "address field of 48 bits" },
+	{ "a length of 16 bits", L(length_bits), 16, EINVAL, "length field of 16 bits" },
+	{ "a control field of 64 bits", L(control_bits), 64, EINVAL, "control field of 64 bits" },
+	{ "a control field of 0 bits somewhere", L(control_bits), 0, EINVAL, "offset" },
+	{ "a length of 0 bits somewhere", L(length_bits), 0, EINVAL, "offset" },
+	{ "a length over the address", L(length_offset), 4, EINVAL, "overlap" },
+	{ "a length in the address's place", L(length_offset), 0, EINVAL, "overlap" },
+	{ "a control field in the length", L(control_offset), 12, EINVAL, "overlap" },
+	{ "a control field in the address", L(control_offset), 4, EINVAL, "overlap" },
+	{ "an address at an odd offset", L(address_offset), 2, EINVAL, "field at 2" },
+	{ "an address that leaves the entry", L(address_offset), 28, EINVAL, "field at 28" },
+	{ "a control field behind the entry", L(control_offset), 32, EINVAL, "field at 32" },
+	{ "a control field at UINT_MAX - 3", L(control_offset), UINT_MAX - 3, EINVAL, "field at" },
+	{ "a reserved field", L(__reserved), 1, EINVAL, "reserved" },
+	{ "an offset of 2", P8(offset), 2, EINVAL, "0x2|multiple of 4" },
+	{ "an offset behind the window", P8(offset), RFPGA_BAR_REGS_SIZE, ERANGE, "0x10000|window" },
+	{ "an offset of 2^64 - 4", P8(offset), -4ULL, ERANGE, "window" },
+	{ "a table that leaves the window", P8(length), RFPGA_TABLE_SIZE + 4, ERANGE, "window" },
+	{ "a table of ULLONG_MAX bytes", P8(length), ULLONG_MAX, ERANGE, "window" },
+	{ "a table of 0 bytes", P8(length), 0, ERANGE, "segments|table" },
+	{ "a table for 3 entries", P8(length), 3 * RFPGA_ENTRY_STRIDE, ERANGE, "4 segments|3 entries" },
+	{ "the last entries, too few", P4(first), 1021, ERANGE, "4 segments|1021" },
+	{ "entries behind the table", P4(first), 1024, ERANGE, "1024" },
+	{ "entry UINT_MAX", P4(first), UINT_MAX, ERANGE, "4294967295" },
+};
+
+static void test_bad_programs(void)
+{
+	int fd = buffer_alloc(4 * MIB, NULL);
+	struct rashpa_map map = default_map(fd);
+	struct rashpa_program p;
+	uint32_t e;
+	size_t i;
+
+	map.max_segment = MIB;
+	map.boundary = MIB;
+	if (make(&map) || map.out_segments != 4)
+		tap_bail("MAP: %u segments, %s", map.out_segments, reason);
+	for (i = 0; i < ARRAY_SIZE(bad_programs); i++) {
+		tap_start("PROGRAM with %s is refused", bad_programs[i].what);
+		memset(&p, 0, sizeof(p));
+		p.head.size = sizeof(p);
+		p.window = window;
+		p.offset = RFPGA_TABLE;
+		p.length = RFPGA_TABLE_SIZE;
+		fpga_layout(&p.layout);
+		memcpy((char *)&p + bad_programs[i].at, &bad_programs[i].value,
+		       bad_programs[i].size);
+		ANSWERED(call(map.out_fd, RASHPA_IOC_PROGRAM, &p), bad_programs[i].err,
+			 bad_programs[i].says);
+		for (e = 0; e < 4; e++)
+			CHECK(entry_is_clear(e) && entry_is_clear(1020 + e),
+			      "entries were written");
+		tap_done();
+	}
+	close(map.out_fd);
+	close(fd);
+}
+
+static void test_program_fds(void)
+{
+	int fd = buffer_alloc(PAGE, NULL), null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	int event = eventfd(0, EFD_CLOEXEC), closed = 999;
+	struct rashpa_map map = default_map(fd);
+
+	REQUIRE(!make(&map), "MAP: %s", reason);
+	ANSWERED(fpga_program(map.out_fd, -1, 0, NULL), EBADF, "fd -1|window");
+	ANSWERED(fpga_program(map.out_fd, closed, 0, NULL), EBADF, "window");
+	ANSWERED(fpga_program(map.out_fd, null, 0, NULL), EINVAL, "window");
+	ANSWERED(fpga_program(map.out_fd, event, 0, NULL), EINVAL, "window");
+	ANSWERED(fpga_program(map.out_fd, fd, 0, NULL), EINVAL, "window");
+	ANSWERED(fpga_program(map.out_fd, map.out_fd, 0, NULL), EINVAL, "window");
+	ANSWERED(fpga_program(map.out_fd, f.fd, 0, NULL), EINVAL, "window");
+	close(map.out_fd);
+	close(fd);
+	close(null);
+	close(event);
+}
+
+static void test_program_twice(void)
+{
+	int fd = buffer_alloc(4 * MIB, NULL);
+	struct rashpa_map a = default_map(fd), b = default_map(fd);
+	uint64_t address;
+
+	a.max_segment = b.max_segment = MIB;
+	a.boundary = b.boundary = MIB;
+	REQUIRE(!make(&a) && !make(&b), "MAP: %s", reason);
+	ANSWERED(fpga_program(a.out_fd, window, 10, NULL), 0, NULL);
+	address = entry_address(13);
+	ANSWERED(fpga_program(b.out_fd, window, 10, NULL), EBUSY, "another map");
+	ANSWERED(fpga_program(b.out_fd, window, 13, NULL), EBUSY, "another map");
+	ANSWERED(fpga_program(b.out_fd, window, 7, NULL), EBUSY, "another map");
+	CHECK(entry_address(13) == address && entry_is_clear(14) && entry_is_clear(9),
+	      "entries were written");
+	ANSWERED(fpga_program(b.out_fd, window, 14, NULL), 0, NULL);
+	ANSWERED(fpga_program(b.out_fd, window, 6, NULL), 0, NULL);
+	/* a refused move leaves it where it is */
+	ANSWERED(fpga_program(b.out_fd, window, 8, NULL), EBUSY, "another map");
+	CHECK(entry_control(6) == RFPGA_ENTRY_VALID, "the old place was cleared");
+	close(a.out_fd);
+	CHECK(entry_is_clear(10) && entry_is_clear(13), "entries were left");
+	CHECK(entry_control(9) == RFPGA_ENTRY_VALID, "those of the other map are gone");
+	close(b.out_fd);
+	CHECK(entry_is_clear(6) && entry_is_clear(9), "entries were left");
+	close(fd);
+}
+
+static void test_program_many(void)
+{
+	int fd = buffer_alloc(8 * MIB, NULL);
+	struct rashpa_map map = default_map(fd);
+	uint32_t entries;
+
+	map.max_segment = PAGE;
+	REQUIRE(!make(&map), "MAP: %s", reason);
+	CHECK(map.out_segments == 2048, "%u segments", map.out_segments);
+	ANSWERED(fpga_program(map.out_fd, window, 0, NULL), ERANGE,
+		 "2048 segments|1024 entries");
+	close(map.out_fd);
+	map = default_map(fd);
+	map.max_segment = 2 * PAGE;
+	map.boundary = 2 * PAGE;
+	ANSWERED(make(&map), 0, NULL);
+	ANSWERED(fpga_program(map.out_fd, window, 0, &entries), 0, NULL);
+	CHECK(entries == 1024, "%u entries", entries);
+	CHECK(entry_control(1023) == RFPGA_ENTRY_VALID, "the last one is not valid");
+	close(map.out_fd);
+	CHECK(entry_is_clear(0) && entry_is_clear(1023), "entries were left");
+	close(fd);
+}
+
+static void test_program_narrow(void)
+{
+	int fd = buffer_alloc(MIB, NULL);
+	struct rashpa_map map = default_map(fd);
+	struct rashpa_program p = { HEAD(p), .window = window, .offset = RFPGA_TABLE,
+				    .length = RFPGA_TABLE_SIZE };
+	const struct rashpa_table *t;
+	bool high;
+
+	REQUIRE(!make(&map), "MAP: %s", reason);
+	t = table_of(&map);
+	REQUIRE(t, "no table");
+	high = t->segment[0].address >> 32;
+	fpga_layout(&p.layout);
+	p.layout.address_bits = 32;
+	p.layout.length_bits = 32;
+	ANSWERED(call(map.out_fd, RASHPA_IOC_PROGRAM, &p), high ? EOVERFLOW : 0,
+		 "4 GiB|32 bits");
+	if (!high)
+		CHECK(entry_address(0) == t->segment[0].address &&
+		      entry_length(0) == MIB, "the entry differs");
+	munmap((void *)t, map.out_table_size);
+	close(map.out_fd);
+	CHECK(entry_is_clear(0), "the entry was left");
+	close(fd);
+}
+
+/* --------------------------------------------- other memory and peers --- */
+
+static void test_foreign(void)
+{
+	int fd = foreign_dmabuf(MIB);
+	struct rashpa_map map = default_map(fd);
+	const struct rashpa_table *t;
+	uint64_t sum = 0;
+	uint32_t i;
+
+	SKIP_IF(fd < 0, "no udmabuf here");
+	if (ANSWERED(make(&map), 0, NULL)) {
+		t = table_of(&map);
+		for (i = 0; t && i < t->count; i++)
+			sum += t->segment[i].length;
+		CHECK(sum == MIB, "%llu bytes in %u segments", (unsigned long long)sum,
+		      map.out_segments);
+		if (t)
+			munmap((void *)t, map.out_table_size);
+		close(map.out_fd);
+	}
+	map = default_map(fd);
+	map.offset = 3 * PAGE;
+	map.length = 5 * PAGE;
+	if (ANSWERED(make(&map), 0, NULL)) {
+		sum = 0;
+		t = table_of(&map);
+		for (i = 0; t && i < t->count; i++)
+			sum += t->segment[i].length;
+		CHECK(sum == 5 * PAGE, "%llu bytes", (unsigned long long)sum);
+		if (t)
+			munmap((void *)t, map.out_table_size);
+		close(map.out_fd);
+	}
+	close(fd);
+}
+
+static void test_many(void)
+{
+	int fd = buffer_alloc(MIB, NULL), fds[64], i;
+	struct rashpa_device_info info;
+	struct rashpa_map map;
+
+	for (i = 0; i < (int)ARRAY_SIZE(fds); i++) {
+		fds[i] = fpga_map(&f, fd, i % 3, &map);
+		if (!CHECK(fds[i] >= 0, "map %d: %s", i, reason))
+			break;
+	}
+	ANSWERED(fpga_info(&f, &info), 0, NULL);
+	CHECK(info.out_maps == ARRAY_SIZE(fds), "%u maps", info.out_maps);
+	while (i--)
+		close(fds[i]);
+	close(fd);
+}
+
+static void test_other_window(void)
+{
+	struct rashpa_map map;
+	int fd, other;
+
+	SKIP_IF(!have_f2, "only one software FPGA");
+	fd = buffer_alloc(MIB, NULL);
+	map = default_map(fd);
+	other = fpga_window(&f2, RFPGA_BAR_REGS, 0, RFPGA_BAR_REGS_SIZE, 0);
+	ANSWERED(make(&map), 0, NULL);
+	ANSWERED(fpga_program(map.out_fd, other, 0, NULL), EXDEV, f.name);
+	close(map.out_fd);
+	close(other);
+	close(fd);
+}
+
+static void test_peer(void)
+{
+	struct rashpa_map map;
+	const struct rashpa_table *t;
+	int peer, m;
+
+	SKIP_IF(!have_f2, "only one software FPGA");
+	peer = fpga_window(&f2, RFPGA_BAR_MEMORY, 0, MIB, 0);
+	m = fpga_map(&f, peer, RASHPA_BIDIRECTIONAL, &map);
+	if (m == -ENXIO) {
+		CHECK(reason[0], "no reason");
+		tap_skip("%s", reason);
+		close(peer);
+		return;
+	}
+	if (ANSWERED(m < 0 ? m : 0, 0, NULL)) {
+		CHECK(map.out_class == RASHPA_CLASS_PEER, "class %u", map.out_class);
+		t = table_of(&map);
+		if (t) {
+			CHECK(t->count == 1 && t->segment[0].length == MIB,
+			      "%u segments", t->count);
+			munmap((void *)t, map.out_table_size);
+		}
+		close(m);
+	}
+	close(peer);
+}
+
+int main(void)
+{
+	struct rashpa_device_info info;
+
+	common_init();
+	if (!fpga_open(&f, 0)) {
+		tap_skip_all("map", "no software FPGA");
+		return tap_exit();
+	}
+	have_f2 = fpga_open(&f2, 1);
+	if (fpga_profile(&f, 0, NULL, 0) || (have_f2 && fpga_profile(&f2, 0, NULL, 0)))
+		tap_bail("profile: %s", reason);
+	fpga_watch(&f);
+	if (have_f2)
+		fpga_watch(&f2);
+	fpga_info(&f, &info);
+	iommu = info.out_flags & RASHPA_DEVICE_IOMMU;
+
+	test_segments();
+	tap_run("the profile's limits are the default", test_profile_limits);
+	tap_run("a function that cannot reach the memory gets no map", test_mask);
+	test_refused();
+	tap_run("what is no dma-buf is not mapped", test_wrong_fds);
+	tap_run("read-only memory is not written by a function", test_read_only);
+	tap_run("a buffer that a function maps is not removed", test_remove_mapped);
+	tap_run("a map tells when it changes", test_read);
+	tap_run("memory of another driver is mapped", test_foreign);
+	tap_run("many maps of one buffer exist side by side", test_many);
+
+	window = fpga_window(&f, RFPGA_BAR_REGS, 0, RFPGA_BAR_REGS_SIZE, 0);
+	if (window < 0)
+		tap_bail("window: %s", reason);
+	regs = mmap(NULL, RFPGA_BAR_REGS_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, window, 0);
+	if (regs == MAP_FAILED)
+		tap_bail("mmap of the registers");
+	tap_run("a function's own window is not mapped for it", test_own_window);
+	tap_run("the table is read-only, and for who may see addresses", test_table);
+	tap_run("PROGRAM writes the table, and it is cleared with the map", test_program);
+	tap_run("PROGRAM serves a user who may not see addresses", test_program_hidden);
+	test_bad_programs();
+	tap_run("PROGRAM refuses what is no window", test_program_fds);
+	tap_run("entries of another map are left alone", test_program_twice);
+	tap_run("PROGRAM refuses more segments than entries", test_program_many);
+	tap_run("PROGRAM fills narrow fields only if they are wide enough",
+		test_program_narrow);
+	tap_run("PROGRAM refuses a window of another function", test_other_window);
+	tap_run("on-board memory of another function is mapped as PEER", test_peer);
+	munmap(regs, RFPGA_BAR_REGS_SIZE);
+	close(window);
+	if (have_f2)
+		fpga_close(&f2);
+	fpga_close(&f);
+	return tap_exit();
+}
