@@ -180,12 +180,13 @@ static void publish(struct run *r)
 
 /*
  * A producer that was killed leaves RUNNING behind. Once our map exists a receiver would take
- * that old stream for a living one.
+ * that old stream for a living one. Nor is it a stream that has ended: what is left of it
+ * is about to be overwritten.
  */
 static void retire(struct run *r)
 {
 	if (r->shared->magic == RASHPA_STREAM_MAGIC)
-		__atomic_store_n(&r->shared->state, RASHPA_STREAM_ENDED, __ATOMIC_RELEASE);
+		__atomic_store_n(&r->shared->state, RASHPA_STREAM_IDLE, __ATOMIC_RELEASE);
 }
 
 /* --- FPGA --- */
