@@ -66,7 +66,7 @@ void progress_show(struct progress *progress, const char *format, ...)
 	double now = now_ns() / 1e9;
 	va_list args;
 
-	if (!progress->enabled || now - progress->last < (progress->terminal ? 0.5 : 10))
+	if (!progress->enabled || now - progress->last < (progress->terminal ? 0.5 : 2))
 		return;
 	progress->last = now;
 	progress->shown = true;

@@ -43,6 +43,27 @@ struct run {
 	const char *over;		/* why no more stacks will come */
 };
 
+/* --- locks --- */
+
+/* Stacks complete in all processes, and in the most advanced one. */
+static uint64_t locks(struct run *r, uint64_t *most)
+{
+	const volatile uint8_t *base = (const volatile uint8_t *)r->shared;
+	uint64_t least = UINT64_MAX, stacks;
+
+	*most = 0;
+	for (unsigned int i = 0; i < r->stream.dtps; i++) {
+		stacks = __atomic_load_n((const volatile uint64_t *)(base + r->stream.dtp[i].lock_offset +
+								     RFPGA_LOCK_STACKS),
+					 __ATOMIC_ACQUIRE);
+		if (stacks < least)
+			least = stacks;
+		if (stacks > *most)
+			*most = stacks;
+	}
+	return least;
+}
+
 /* --- attach --- */
 
 static int open_buffer(struct run *r)
@@ -76,6 +97,23 @@ static bool alive(const struct rashpa_stream *s)
 	return result;
 }
 
+/*
+ * Is there something for us? A stream that runs, one that began after us (it may have
+ * ended already), one that ended and left stacks that nobody has taken: a paced FPGA
+ * overwrites none of those.
+ */
+static bool worth_it(struct run *r, uint64_t generation)
+{
+	const struct rashpa_stream *s = &r->stream;
+	uint64_t most;
+
+	if (s->generation != generation || (r->config->from_start && s->state))
+		return true;
+	if (s->state == RASHPA_STREAM_RUNNING)
+		return alive(s);
+	return s->state == RASHPA_STREAM_ENDED && s->paced && locks(r, &most) > s->consumed;
+}
+
 static int await_stream(struct run *r, const volatile bool *stop)
 {
 	struct rashpa_stream *s = &r->stream;
@@ -86,8 +124,7 @@ static int await_stream(struct run *r, const volatile bool *stop)
 	progress_init(&progress, r->config->progress);
 	for (; !*stop; poll(NULL, 0, WAIT_MS)) {
 		if (!stream_copy(r->shared, r->length, s, why)) {
-			if (s->generation != generation || (r->config->from_start && s->state) ||
-			    (s->state == RASHPA_STREAM_RUNNING && alive(s)))
+			if (worth_it(r, generation))
 				break;
 		} else if (*why) {
 			progress_end(&progress);
@@ -193,27 +230,6 @@ static int begin(struct run *r)
 	if (s->state == RASHPA_STREAM_RUNNING)
 		give_credit(r);
 	return 0;
-}
-
-/* --- locks --- */
-
-/* Stacks complete in all processes, and in the most advanced one. */
-static uint64_t locks(struct run *r, uint64_t *most)
-{
-	const volatile uint8_t *base = (const volatile uint8_t *)r->shared;
-	uint64_t least = UINT64_MAX, stacks;
-
-	*most = 0;
-	for (unsigned int i = 0; i < r->stream.dtps; i++) {
-		stacks = __atomic_load_n((const volatile uint64_t *)(base + r->stream.dtp[i].lock_offset +
-								     RFPGA_LOCK_STACKS),
-					 __ATOMIC_ACQUIRE);
-		if (stacks < least)
-			least = stacks;
-		if (stacks > *most)
-			*most = stacks;
-	}
-	return least;
 }
 
 /*
