@@ -704,6 +704,23 @@ static void test_foreign(void)
 	close(fd);
 }
 
+/* Their frame numbers are hidden from /proc: the addresses tell. */
+static void test_cma(void)
+{
+	struct rashpa_alloc a = { HEAD(a), .length = 16 * MIB,
+				  .backend = RASHPA_BACKEND_CMA };
+	struct rashpa_map map;
+
+	SKIP_IF(!cma_here(), "no CMA area");
+	REQUIRE(!call(memory, RASHPA_IOC_ALLOC, &a), "ALLOC: %s", reason);
+	map = default_map(a.out_fd);
+	if (ANSWERED(make(&map), 0, NULL)) {
+		CHECK(map.out_segments == 1, "%u segments", map.out_segments);
+		close(map.out_fd);
+	}
+	close(a.out_fd);
+}
+
 static void test_many(void)
 {
 	int fd = buffer_alloc(MIB, NULL), fds[64], i;
@@ -793,6 +810,7 @@ int main(void)
 	tap_run("a buffer that a function maps is not removed", test_remove_mapped);
 	tap_run("a map tells when it changes", test_read);
 	tap_run("memory of another driver is mapped", test_foreign);
+	tap_run("a CMA buffer is one segment", test_cma);
 	tap_run("many maps of one buffer exist side by side", test_many);
 
 	window = fpga_window(&f, RFPGA_BAR_REGS, 0, RFPGA_BAR_REGS_SIZE, 0);
