@@ -257,6 +257,7 @@ struct rashpa_device {
 int rashpa_device_lock(struct rashpa_call *call, struct rashpa_device *dev);
 int rashpa_device_master(struct rashpa_call *call, struct rashpa_device *dev);
 int rashpa_device_stop(struct rashpa_device *dev);
+void rashpa_device_rest(struct rashpa_device *dev);
 bool rashpa_device_translated(struct rashpa_device *dev);
 bool rashpa_bar_is_memory(struct rashpa_device *dev, u32 bar);
 bool rashpa_bar_range_ok(struct rashpa_device *dev, u32 bar, u64 offset,

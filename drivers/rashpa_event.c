@@ -287,6 +287,7 @@ static int rashpa_channel_release(struct inode *inode, struct file *file)
 
 	mutex_lock(&ch->dev->lock);
 	list_del(&ch->entry);
+	rashpa_device_rest(ch->dev);
 	mutex_unlock(&ch->dev->lock);
 	for (i = 0; i < ARRAY_SIZE(ch->listeners); i++)
 		if (ch->listeners[i])
@@ -344,19 +345,27 @@ static int rashpa_channel_make(struct rashpa_call *call, struct rashpa_device *d
 	if (err)
 		return err;
 	ch = rashpa_channel_alloc(depth);
-	if (!ch)
-		return -ENOMEM;
+	if (!ch) {
+		err = -ENOMEM;
+		goto out_rest;
+	}
 	file = anon_inode_getfile("[rashpa-events]", &rashpa_channel_fops, ch,
 				  O_RDONLY | O_CLOEXEC);
 	if (IS_ERR(file)) {
-		kvfree(ch);
-		return PTR_ERR(file);
+		err = PTR_ERR(file);
+		goto out_free;
 	}
 	ch->dev = dev;
 	get_device(&dev->dev);
 	list_add_tail(&ch->entry, &dev->channels);
 	call->new_file = file;
 	return 0;
+
+out_free:
+	kvfree(ch);
+out_rest:
+	rashpa_device_rest(dev);
+	return err;
 }
 
 int rashpa_ioc_events(struct rashpa_call *call, void *arg)

@@ -217,6 +217,7 @@ static int rashpa_map_release(struct inode *inode, struct file *file)
 		/* stop, clear the table, and only then let go of the memory */
 		rashpa_map_end(map);
 		rashpa_map_detach(map);
+		rashpa_device_rest(dev);
 	}
 	mutex_unlock(&dev->lock);
 	vfree(map->table);
@@ -450,7 +451,12 @@ static int rashpa_map_build(struct rashpa_call *call, struct rashpa_mapping *map
 	return 0;
 }
 
-static int rashpa_map_attach(struct rashpa_call *call, struct rashpa_mapping *map)
+/*
+ * The table is built before the reservation lock is let go: from then on the exporter
+ * may end the mapping, and that needs a table to mark.
+ */
+static int rashpa_map_attach(struct rashpa_call *call, struct rashpa_mapping *map,
+			     const struct rashpa_map *arg, u64 length)
 {
 	struct dma_buf_attachment *attach;
 	struct sg_table *sgt;
@@ -476,10 +482,16 @@ static int rashpa_map_attach(struct rashpa_call *call, struct rashpa_mapping *ma
 		goto out_unpin;
 	}
 	map->sgt = sgt;
+	err = rashpa_map_build(call, map, arg, length);
+	if (err)
+		goto out_unmap;
 	map->attach = attach;
 	dma_resv_unlock(map->dmabuf->resv);
 	return 0;
 
+out_unmap:
+	dma_buf_unmap_attachment(attach, sgt, map->dir);
+	map->sgt = NULL;
 out_unpin:
 	dma_buf_unpin(attach);
 out_detach:
@@ -582,12 +594,9 @@ static int rashpa_map_make(struct rashpa_call *call, struct rashpa_device *dev,
 	map->dir = rashpa_directions[arg->direction];
 	init_waitqueue_head(&map->wait);
 
-	err = rashpa_map_attach(call, map);
+	err = rashpa_map_attach(call, map, arg, length);
 	if (err)
 		goto out_free;
-	err = rashpa_map_build(call, map, arg, length);
-	if (err)
-		goto out_detach;
 	err = rashpa_device_master(call, dev);
 	if (err)
 		goto out_detach;
@@ -595,7 +604,7 @@ static int rashpa_map_make(struct rashpa_call *call, struct rashpa_device *dev,
 				  O_RDONLY | O_CLOEXEC);
 	if (IS_ERR(file)) {
 		err = PTR_ERR(file);
-		goto out_detach;
+		goto out_rest;
 	}
 	get_device(&dev->dev);
 	list_add_tail(&map->entry, &dev->maps);
@@ -608,6 +617,8 @@ static int rashpa_map_make(struct rashpa_call *call, struct rashpa_device *dev,
 	arg->out_table_size = map->table_size;
 	return 0;
 
+out_rest:
+	rashpa_device_rest(dev);
 out_detach:
 	get_dma_buf(dmabuf);	/* ours to put is the caller's to put on failure */
 	rashpa_map_detach(map);

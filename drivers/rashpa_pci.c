@@ -144,6 +144,21 @@ int rashpa_device_stop(struct rashpa_device *dev)
 	return err;
 }
 
+/**
+ * rashpa_device_rest() - a map or a channel has gone: turn bus mastering off with the last
+ * @dev: the function, locked
+ */
+void rashpa_device_rest(struct rashpa_device *dev)
+{
+	lockdep_assert_held(&dev->lock);
+	if (dev->n_maps || !list_empty(&dev->channels))
+		return;
+	mutex_lock(&dev->hw_lock);
+	if (dev->master && !dev->gone)
+		rashpa_master_off(dev);
+	mutex_unlock(&dev->hw_lock);
+}
+
 /* ------------------------------------------------------- interrupts ----- */
 
 static irqreturn_t rashpa_irq(int irq, void *data)
