@@ -106,6 +106,11 @@ struct rashpa_pages {
 	struct cma *cma;
 };
 
+static inline u64 rashpa_pages_size(const struct rashpa_pages *pages)
+{
+	return (u64)pages->count << PAGE_SHIFT;
+}
+
 int rashpa_pages_alloc(struct rashpa_call *call, struct rashpa_pages *pages,
 		       u64 length, u64 alignment, int node, u32 backend);
 void rashpa_pages_free(struct rashpa_pages *pages);

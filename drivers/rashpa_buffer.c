@@ -97,8 +97,15 @@ static struct rashpa_buffer *rashpa_buffer_alloc(struct rashpa_call *call,
 				 node, alloc->backend);
 	if (err)
 		goto out_uncharge;
+	/* what is held is known only now: whole blocks, or a power of two of pages */
+	err = rashpa_charge(call, rashpa_pages_size(&buffer->pages) - buffer->length);
+	if (err)
+		goto out_pages;
+	buffer->charged = rashpa_pages_size(&buffer->pages);
 	return buffer;
 
+out_pages:
+	rashpa_pages_free(&buffer->pages);
 out_uncharge:
 	atomic64_sub(buffer->charged, &rashpa_allocated);
 out_free:

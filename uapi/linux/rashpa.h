@@ -29,6 +29,8 @@
  * - File descriptors are created close-on-exec, and only when nothing can fail
  *   any more. Pointers travel as u64.
  * - Times are CLOCK_MONOTONIC in nanoseconds, lengths and offsets are bytes.
+ * - The struct must be writable, also where nothing is returned: this is found out
+ *   before anything is done.
  * - On failure, if ``head.reason`` is set, a sentence is stored there that says
  *   what is wrong with which thing and, where it is known, what would help.
  */
@@ -113,7 +115,7 @@ enum rashpa_cache {
  *
  * The call can be interrupted by a signal while it searches and zeroes.
  *
- * Errors: EINVAL, EEXIST (name), ENAMETOOLONG (no NUL), ENOMEM (see
+ * Errors: EPERM (the node was opened read-only), EINVAL, EEXIST (name), ENAMETOOLONG (no NUL), ENOMEM (see
  * RASHPA_IOC_QUERY), EOPNOTSUPP (backend or cache mode not here), EINTR, EDQUOT
  * (the limit that the administrator set in the module parameter
  * ``limit_mib`` is reached).
@@ -157,8 +159,8 @@ struct rashpa_open {
  *
  * The memory itself is given back with its last fd and mapping.
  *
- * Errors: ENOENT, EINVAL, ENAMETOOLONG, EBUSY (an importer maps it, or a process
- * has it mapped).
+ * Errors: EPERM (the node was opened read-only), ENOENT, EINVAL, ENAMETOOLONG, EBUSY
+ * (an importer maps it, or a process has it mapped).
  */
 struct rashpa_remove {
 	struct rashpa_head head;
@@ -422,7 +424,7 @@ struct rashpa_profile_step {
  * Replaces the profile as a whole, or changes nothing.
  *
  * Errors: EPERM (without CAP_SYS_ADMIN), EBUSY (maps or windows exist), EINVAL,
- * ERANGE (a window or step outside its BAR), EIO (the DMA mask does not work on
+ * EOPNOTSUPP (a cached window), ERANGE (a window or step outside its BAR), EIO (the DMA mask does not work on
  * this machine).
  */
 struct rashpa_profile {
@@ -512,8 +514,9 @@ enum rashpa_class {
  * @__reserved: must be zero
  * @out_table_size: bytes to mmap for the whole table
  *
- * Closing the map, also by death of its last holder, stops all DMA of the
- * function (quiesce), clears what PROGRAM wrote, and only then unmaps.
+ * The end of the map (its last fd and the last mapping of its table, also by death of
+ * their holders) stops all DMA of the function (quiesce), clears what PROGRAM wrote,
+ * and only then unmaps. Bus mastering is on while there is a map or a channel.
  *
  * Errors: EBADF, EINVAL, ERANGE (not within the memory), EACCES (the dma-buf is
  * read-only and the function would write), ENODEV, EIO (function is stuck: reset
@@ -557,6 +560,10 @@ struct rashpa_events {
  * @head: no flags
  * @out_time_ns: how long it took
  *
+ * Without a quiesce sequence in the profile, and where the sequence fails, bus
+ * mastering is turned off; the next MAP or EVENTS turns it on again (after a failure:
+ * not before RESET).
+ *
  * Errors: ETIMEDOUT (it did not become idle; bus mastering is off now), ENODEV.
  */
 struct rashpa_quiesce {
@@ -568,8 +575,9 @@ struct rashpa_quiesce {
  * struct rashpa_reset - RASHPA_IOC_RESET: function reset
  * @head: no flags
  *
- * Quiesces first. Entries that PROGRAM wrote are gone afterwards; windows and maps
- * stay valid.
+ * Quiesces first. Windows and maps stay valid, but the function has forgotten the
+ * entries that PROGRAM wrote: program each map again. After a failed quiesce the next
+ * MAP or EVENTS turns bus mastering on.
  *
  * Errors: EOPNOTSUPP (the function has no reset), EPERM (without CAP_SYS_RAWIO),
  * ENODEV, and what the reset answers.
