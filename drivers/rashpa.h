@@ -165,11 +165,13 @@ struct rashpa_buffer *rashpa_dmabuf_buffer(struct dma_buf *dmabuf);
  * @lock: protects all fields; hard interrupt context
  * @sequence: events so far
  * @listeners: of channels
+ * @n_listeners: their number, bounded: each costs time in the interrupt
  */
 struct rashpa_origin {
 	spinlock_t lock;		/* all fields; hard interrupt */
 	u64 sequence;
 	struct list_head listeners;
+	u32 n_listeners;
 };
 
 /**
@@ -197,17 +199,32 @@ struct rashpa_step {
 };
 
 /**
+ * struct rashpa_bar_range - a part of a BAR
+ * @bar: BAR
+ * @offset: bytes
+ * @length: bytes, 0 for none
+ */
+struct rashpa_bar_range {
+	u32 bar;
+	u64 offset;
+	u64 length;
+};
+
+/**
  * struct rashpa_device - a bound PCI function
  * @dev: its class device; its reference count is the life of this struct
  * @cdev: /dev/rashpa/fpgaN
  * @pdev: the function; registers may be touched only while not @gone
  * @id: N
+ * @msix: MSI-X table and pending bits
  * @lock: see the top of this file
  * @gone: removal has begun (written under @lock and @hw_lock)
  * @disclose: members of the group may see addresses (@lock)
  * @have_profile: a profile was applied (@lock)
  * @windows: declared by the profile (@lock)
  * @n_windows: their number
+ * @table: address table of the profile, length 0 if it has none (@lock)
+ * @table_layout: of its entries (@lock)
  * @max_segment: default segment limits of maps (@lock)
  * @boundary: likewise
  * @alignment: likewise
@@ -231,6 +248,7 @@ struct rashpa_device {
 	struct cdev cdev;
 	struct pci_dev *pdev;
 	int id;
+	struct rashpa_bar_range msix[2];
 
 	struct mutex lock;		/* life, profile, maps, windows */
 	bool gone;
@@ -238,6 +256,8 @@ struct rashpa_device {
 	bool have_profile;
 	struct rashpa_profile_window *windows;
 	u32 n_windows;
+	struct rashpa_bar_range table;
+	struct rashpa_layout table_layout;
 	u64 max_segment;
 	u64 boundary;
 	u64 alignment;
@@ -261,6 +281,7 @@ struct rashpa_device {
 
 int rashpa_device_lock(struct rashpa_call *call, struct rashpa_device *dev);
 int rashpa_device_master(struct rashpa_call *call, struct rashpa_device *dev);
+u64 rashpa_device_stop_locked(struct rashpa_device *dev);
 int rashpa_device_stop(struct rashpa_device *dev);
 void rashpa_device_rest(struct rashpa_device *dev);
 bool rashpa_device_translated(struct rashpa_device *dev);
@@ -298,6 +319,7 @@ void rashpa_windows_revoke(struct rashpa_device *dev);
 
 int rashpa_ioc_map(struct rashpa_call *call, void *arg);
 int rashpa_ioc_program(struct rashpa_call *call, void *arg);
+int rashpa_layout_check(struct rashpa_call *call, const struct rashpa_layout *l);
 void rashpa_maps_revoke(struct rashpa_device *dev);
 
 /* ------------------------------------------------------ rashpa_event.c --- */

@@ -137,11 +137,15 @@ static vm_fault_t rashpa_vma_fault(struct vm_fault *vmf)
 {
 	struct rashpa_buffer *buffer = vmf->vma->vm_private_data;
 
+	int err;
+
 	if (buffer->pages.cma || vmf->pgoff >= buffer->length >> PAGE_SHIFT)
 		return VM_FAULT_SIGBUS;
-	vmf->page = buffer->pages.first + vmf->pgoff;
-	get_page(vmf->page);
-	return 0;
+	/* not through vmf->page, which could become a huge entry that nobody takes apart */
+	err = vm_insert_page(vmf->vma, vmf->address & PAGE_MASK,
+			     buffer->pages.first + vmf->pgoff);
+	/* busy: another thread was faster */
+	return err && err != -EBUSY ? vmf_error(err) : VM_FAULT_NOPAGE;
 }
 
 static const struct vm_operations_struct rashpa_vm_ops = {
@@ -352,9 +356,6 @@ static int rashpa_alloc_check(struct rashpa_call *call,
 {
 	int err;
 
-	if (!(call->file->f_mode & FMODE_WRITE))
-		return rashpa_fail(call, -EPERM,
-				   "/dev/rashpa/memory is open read-only: open it for writing");
 	if (alloc->__reserved)
 		return rashpa_fail(call, -EINVAL, "a reserved field is not zero");
 	if (!alloc->length)
@@ -495,9 +496,6 @@ int rashpa_ioc_remove(struct rashpa_call *call, void *arg)
 	int importers, mappings;
 	int err;
 
-	if (!(call->file->f_mode & FMODE_WRITE))
-		return rashpa_fail(call, -EPERM,
-				   "/dev/rashpa/memory is open read-only: open it for writing");
 	err = rashpa_check_name(call, remove->name, sizeof(remove->name));
 	if (err)
 		return err;

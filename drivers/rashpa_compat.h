@@ -107,11 +107,19 @@ static inline int rashpa_block_alloc(unsigned long pfn)
 	err = alloc_contig_range(pfn, end, MIGRATE_MOVABLE, gfp);
 	if (err)
 		return err;
+	/* Somebody who walks memory may hold a page for a moment: then not this block. */
+	for (i = 1; i < RASHPA_BLOCK_PAGES; i++) {
+		if (page_ref_freeze(head + i, 1))
+			continue;
+		while (--i)
+			page_ref_unfreeze(head + i, 1);
+		free_contig_range(pfn, RASHPA_BLOCK_PAGES);
+		return -EBUSY;
+	}
 	__SetPageHead(head);
 	for (i = 1; i < RASHPA_BLOCK_PAGES; i++) {
 		struct page *tail = head + i;
 
-		set_page_count(tail, 0);
 		tail->mapping = TAIL_MAPPING;
 		set_page_private(tail, 0);
 		set_compound_head(tail, head);

@@ -15,6 +15,8 @@
 #include "rashpa_compat.h"
 
 #define RASHPA_SOURCES_MAX	64
+/* every listener is served in the interrupt handler */
+#define RASHPA_LISTENERS_MAX	64
 #define RASHPA_DEPTH_DEFAULT	1024
 #define RASHPA_DEPTH_MAX	65536
 /* records copied to user space at a time; on the stack */
@@ -273,6 +275,7 @@ static void rashpa_listener_free(struct rashpa_listener *l)
 	if (l->origin) {
 		spin_lock_irq(&l->origin->lock);
 		list_del(&l->entry);
+		l->origin->n_listeners--;
 		spin_unlock_irq(&l->origin->lock);
 	}
 	if (l->eventfd)
@@ -439,6 +442,10 @@ static int rashpa_source_insert(struct rashpa_call *call, struct rashpa_channel 
 		return rashpa_fail(call, -ENOSPC,
 				   "the channel has %d sources already: make another one",
 				   RASHPA_SOURCES_MAX);
+	/* under the device's lock, so that it stays true until the list is changed */
+	if (origin && READ_ONCE(origin->n_listeners) >= RASHPA_LISTENERS_MAX)
+		return rashpa_fail(call, -ENOSPC, "%d channels listen to this source already",
+				   RASHPA_LISTENERS_MAX);
 	l = kzalloc(sizeof(*l), GFP_KERNEL_ACCOUNT);
 	if (!l)
 		return -ENOMEM;
@@ -452,6 +459,7 @@ static int rashpa_source_insert(struct rashpa_call *call, struct rashpa_channel 
 	if (origin) {
 		spin_lock_irq(&origin->lock);
 		list_add_tail(&l->entry, &origin->listeners);
+		origin->n_listeners++;
 		spin_unlock_irq(&origin->lock);
 	}
 	return 0;

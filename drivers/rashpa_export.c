@@ -101,6 +101,19 @@ static struct sg_table *rashpa_export_table(struct rashpa_buffer *buffer,
 	return sgt;
 }
 
+/*
+ * A buffer never moves. These make it a dynamic exporter all the same: for others older
+ * kernels map once, at attach, in both directions, whatever direction is asked for.
+ */
+static int rashpa_export_pin(struct dma_buf_attachment *attach)
+{
+	return 0;
+}
+
+static void rashpa_export_unpin(struct dma_buf_attachment *attach)
+{
+}
+
 static struct sg_table *rashpa_export_map(struct dma_buf_attachment *attach,
 					  enum dma_data_direction dir)
 {
@@ -148,8 +161,8 @@ static int rashpa_export_begin_cpu(struct dma_buf *dmabuf,
 
 	mutex_lock(&export->lock);
 	list_for_each_entry(a, &export->attachments, entry)
-		if (a->sgt)
-			dma_sync_sgtable_for_cpu(a->dev, a->sgt, dir);
+		if (a->sgt && a->dir != DMA_TO_DEVICE)
+			dma_sync_sgtable_for_cpu(a->dev, a->sgt, a->dir);
 	mutex_unlock(&export->lock);
 	return 0;
 }
@@ -163,7 +176,7 @@ static int rashpa_export_end_cpu(struct dma_buf *dmabuf,
 	mutex_lock(&export->lock);
 	list_for_each_entry(a, &export->attachments, entry)
 		if (a->sgt)
-			dma_sync_sgtable_for_device(a->dev, a->sgt, dir);
+			dma_sync_sgtable_for_device(a->dev, a->sgt, a->dir);
 	mutex_unlock(&export->lock);
 	return 0;
 }
@@ -186,6 +199,8 @@ static void rashpa_export_release(struct dma_buf *dmabuf)
 static const struct dma_buf_ops rashpa_export_ops = {
 	.attach = rashpa_export_attach,
 	.detach = rashpa_export_detach,
+	.pin = rashpa_export_pin,
+	.unpin = rashpa_export_unpin,
 	.map_dma_buf = rashpa_export_map,
 	.unmap_dma_buf = rashpa_export_unmap,
 	.begin_cpu_access = rashpa_export_begin_cpu,

@@ -27,6 +27,7 @@ static DEFINE_IDA(rashpa_minors);
  * @min: size of the struct as first published
  * @size: size of the struct now
  * @flags: that head.flags may hold
+ * @write: only on a file that is open for writing
  * @fn: handler; its argument is the kernel's copy of the struct
  */
 struct rashpa_op {
@@ -35,48 +36,61 @@ struct rashpa_op {
 	size_t min;
 	size_t size;
 	u32 flags;
+	bool write;
 	int (*fn)(struct rashpa_call *call, void *arg);
 };
 
-#define RASHPA_OP(_node, _cmd, _struct, _last, _flags, _fn) {		\
+#define RASHPA_OP(_node, _cmd, _struct, _last, _flags, _write, _fn) {	\
 	.node = RASHPA_NODE_##_node,					\
 	.cmd = RASHPA_IOC_##_cmd,					\
 	.min = offsetofend(struct _struct, _last),			\
 	.size = sizeof(struct _struct),					\
 	.flags = (_flags),						\
+	.write = (_write),						\
 	.fn = (_fn),							\
 }
 
 static const struct rashpa_op rashpa_ops[] = {
-	RASHPA_OP(MEMORY, ALLOC, rashpa_alloc, __reserved, RASHPA_ALLOC_NODE,
-		  rashpa_ioc_alloc),
-	RASHPA_OP(MEMORY, OPEN, rashpa_open, __reserved, 0, rashpa_ioc_open),
-	RASHPA_OP(MEMORY, REMOVE, rashpa_remove, name, 0, rashpa_ioc_remove),
-	RASHPA_OP(MEMORY, QUERY, rashpa_query, __reserved, RASHPA_QUERY_NODE,
-		  rashpa_ioc_query),
-	RASHPA_OP(MEMORY, INFO, rashpa_info, out_name, 0, rashpa_ioc_info),
-	RASHPA_OP(BUFFER, INFO, rashpa_info, out_name, 0, rashpa_ioc_buffer_info),
-	RASHPA_OP(BUFFER, DMABUF, rashpa_dmabuf, __reserved, 0, rashpa_ioc_dmabuf),
-	RASHPA_OP(FPGA, DEVICE_INFO, rashpa_device_info, out_interrupts, 0,
-		  rashpa_ioc_device_info),
-	RASHPA_OP(FPGA, REGION_INFO, rashpa_region_info, out_length, 0,
-		  rashpa_ioc_region_info),
-	RASHPA_OP(FPGA, PROFILE, rashpa_profile, alignment,
-		  RASHPA_PROFILE_DISCLOSE, rashpa_ioc_profile),
-	RASHPA_OP(FPGA, WINDOW, rashpa_window, __reserved, 0, rashpa_ioc_window),
-	RASHPA_OP(FPGA, MAP, rashpa_map, out_table_size, 0, rashpa_ioc_map),
-	RASHPA_OP(FPGA, EVENTS, rashpa_events, out_fd, 0, rashpa_ioc_events),
-	RASHPA_OP(FPGA, QUIESCE, rashpa_quiesce, out_time_ns, 0,
-		  rashpa_ioc_quiesce),
-	RASHPA_OP(FPGA, RESET, rashpa_reset, head, 0, rashpa_ioc_reset),
-	RASHPA_OP(MAP, PROGRAM, rashpa_program, __reserved, 0,
-		  rashpa_ioc_program),
-	RASHPA_OP(CHANNEL, SOURCE_ADD, rashpa_source_add, __reserved, 0,
-		  rashpa_ioc_source_add),
-	RASHPA_OP(CHANNEL, SOURCE_DEL, rashpa_source_del, __reserved, 0,
-		  rashpa_ioc_source_del),
-	RASHPA_OP(CHANNEL, EVENTFD, rashpa_eventfd, id, 0, rashpa_ioc_eventfd),
-	RASHPA_OP(CHANNEL, SIGNAL, rashpa_signal, value, 0, rashpa_ioc_signal),
+	RASHPA_OP(MEMORY, ALLOC, rashpa_alloc, __reserved,
+		  RASHPA_ALLOC_NODE, true, rashpa_ioc_alloc),
+	RASHPA_OP(MEMORY, OPEN, rashpa_open, __reserved,
+		  0, false, rashpa_ioc_open),
+	RASHPA_OP(MEMORY, REMOVE, rashpa_remove, name,
+		  0, true, rashpa_ioc_remove),
+	RASHPA_OP(MEMORY, QUERY, rashpa_query, __reserved,
+		  RASHPA_QUERY_NODE, false, rashpa_ioc_query),
+	RASHPA_OP(MEMORY, INFO, rashpa_info, out_name,
+		  0, false, rashpa_ioc_info),
+	RASHPA_OP(BUFFER, INFO, rashpa_info, out_name,
+		  0, false, rashpa_ioc_buffer_info),
+	RASHPA_OP(BUFFER, DMABUF, rashpa_dmabuf, __reserved,
+		  0, false, rashpa_ioc_dmabuf),
+	RASHPA_OP(FPGA, DEVICE_INFO, rashpa_device_info, out_interrupts,
+		  0, false, rashpa_ioc_device_info),
+	RASHPA_OP(FPGA, REGION_INFO, rashpa_region_info, out_length,
+		  0, false, rashpa_ioc_region_info),
+	RASHPA_OP(FPGA, PROFILE, rashpa_profile, table_layout,
+		  RASHPA_PROFILE_DISCLOSE | RASHPA_PROFILE_TABLE, true, rashpa_ioc_profile),
+	RASHPA_OP(FPGA, WINDOW, rashpa_window, __reserved,
+		  0, true, rashpa_ioc_window),
+	RASHPA_OP(FPGA, MAP, rashpa_map, out_table_size,
+		  0, true, rashpa_ioc_map),
+	RASHPA_OP(FPGA, EVENTS, rashpa_events, out_fd,
+		  0, true, rashpa_ioc_events),
+	RASHPA_OP(FPGA, QUIESCE, rashpa_quiesce, out_time_ns,
+		  0, true, rashpa_ioc_quiesce),
+	RASHPA_OP(FPGA, RESET, rashpa_reset, head,
+		  0, true, rashpa_ioc_reset),
+	RASHPA_OP(MAP, PROGRAM, rashpa_program, __reserved,
+		  0, false, rashpa_ioc_program),
+	RASHPA_OP(CHANNEL, SOURCE_ADD, rashpa_source_add, __reserved,
+		  0, false, rashpa_ioc_source_add),
+	RASHPA_OP(CHANNEL, SOURCE_DEL, rashpa_source_del, __reserved,
+		  0, false, rashpa_ioc_source_del),
+	RASHPA_OP(CHANNEL, EVENTFD, rashpa_eventfd, id,
+		  0, false, rashpa_ioc_eventfd),
+	RASHPA_OP(CHANNEL, SIGNAL, rashpa_signal, value,
+		  0, false, rashpa_ioc_signal),
 };
 
 /* Room for the largest struct; on the stack, so it has to stay small. */
@@ -157,6 +171,11 @@ static int rashpa_call_run(const struct rashpa_op *op, struct rashpa_call *call,
 				   arg->head.flags & ~op->flags);
 	if (arg->head.__reserved)
 		return rashpa_fail(call, -EINVAL, "a reserved field of the head is not zero");
+
+	if (op->write && !(call->file->f_mode & FMODE_WRITE))
+		return rashpa_fail(call, -EPERM,
+				   "/dev/%pD2 is open read-only: open it for writing",
+				   call->file);
 
 	/* Can the answer be stored? It is too late to ask when things were done. */
 	if (copy_to_user(uarg, arg, min_t(size_t, usize, op->size)))

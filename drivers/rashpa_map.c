@@ -133,11 +133,16 @@ static void rashpa_unprogram(struct rashpa_mapping *map)
 static void rashpa_map_end(struct rashpa_mapping *map)
 {
 	struct rashpa_table *table = map->table;
-	u64 generation;
+	u64 generation, what;
 
-	rashpa_device_stop(map->dev);
 	mutex_lock(&map->dev->hw_lock);
+	what = rashpa_device_stop_locked(map->dev);
 	rashpa_unprogram(map);
+	/*
+	 * Whoever has a doorbell may have started the function again while its table still
+	 * held these addresses. Now that it does not, the second stop is the last word.
+	 */
+	rashpa_device_stop_locked(map->dev);
 	if (table->state == RASHPA_MAP_VALID) {
 		generation = table->generation;
 		WRITE_ONCE(table->generation, generation + 1);
@@ -149,6 +154,8 @@ static void rashpa_map_end(struct rashpa_mapping *map)
 	}
 	mutex_unlock(&map->dev->hw_lock);
 	wake_up_all(&map->wait);
+	if (what)
+		rashpa_device_event(map->dev, what);
 }
 
 static void rashpa_map_invalidate(struct dma_buf_attachment *attach)
@@ -532,13 +539,22 @@ static int rashpa_map_check(struct rashpa_call *call, const struct rashpa_map *a
  * Asked before the memory is mapped: the DMA core would warn, or copy to and from
  * lower memory, and nobody would see what the function writes there.
  */
-static bool rashpa_buffer_too_high(struct rashpa_device *dev, struct dma_buf *dmabuf)
+static bool rashpa_memory_too_high(struct rashpa_device *dev, struct dma_buf *dmabuf)
 {
 	struct rashpa_buffer *buffer = rashpa_dmabuf_buffer(dmabuf);
+	struct rashpa_device *peer = rashpa_window_of(dmabuf);
+	phys_addr_t phys = 0;
 
-	return buffer && !rashpa_device_translated(dev) &&
-	       page_to_phys(buffer->pages.first) + buffer->length - 1 >
-	       dma_get_mask(&dev->pdev->dev);
+	if (rashpa_device_translated(dev))
+		return false;
+	if (buffer)
+		phys = page_to_phys(buffer->pages.first);
+	else if (peer)
+		rashpa_window_phys(dmabuf, peer, 0, dmabuf->size, &phys);
+	else
+		/* not ours to look into: with less than all memory in reach, assume the worst */
+		return dma_addressing_limited(&dev->pdev->dev);
+	return phys + dmabuf->size - 1 > dma_get_mask(&dev->pdev->dev);
 }
 
 /* @dmabuf is what @arg names: may this function map that part of it? */
@@ -558,7 +574,7 @@ static int rashpa_map_check_memory(struct rashpa_call *call,
 	    arg->direction != RASHPA_FROM_MEMORY)
 		return rashpa_fail(call, -EACCES,
 				   "the memory is read-only for you: open it for writing, or map it FROM_MEMORY");
-	if (rashpa_buffer_too_high(dev, dmabuf))
+	if (rashpa_memory_too_high(dev, dmabuf))
 		return rashpa_fail(call, -EOVERFLOW,
 				   "the memory is above what fpga%d can address (%d bits): allocate it lower or enable the IOMMU",
 				   dev->id, fls64(dma_get_mask(&dev->pdev->dev)));
@@ -664,8 +680,12 @@ struct rashpa_field {
 	u32 bits;
 };
 
-static int rashpa_layout_check(struct rashpa_call *call,
-			       const struct rashpa_layout *l)
+/**
+ * rashpa_layout_check() - does the layout of a table entry make sense
+ * @call: the ioctl
+ * @l: from user space
+ */
+int rashpa_layout_check(struct rashpa_call *call, const struct rashpa_layout *l)
 {
 	const struct rashpa_field f[] = {
 		{ l->address_offset, l->address_bits },
@@ -689,6 +709,10 @@ static int rashpa_layout_check(struct rashpa_call *call,
 	if (l->control_bits && l->control_bits != 32)
 		return rashpa_fail(call, -EINVAL, "control field of %u bits: must be 0 or 32",
 				   l->control_bits);
+	if (l->control_bits && l->control_set == l->control_clear)
+		return rashpa_fail(call, -EINVAL,
+				   "control_set and control_clear are both 0x%x: an entry could not be made invalid",
+				   l->control_set);
 	for (i = 0; i < ARRAY_SIZE(f); i++) {
 		if (!f[i].bits && f[i].offset)
 			return rashpa_fail(call, -EINVAL, "a field without bits has an offset");
@@ -745,9 +769,21 @@ static int rashpa_program_free(struct rashpa_call *call, struct rashpa_mapping *
 	return 0;
 }
 
+/**
+ * struct rashpa_place - where a map is to be programmed
+ * @phys: CPU address of entry 0
+ * @length: of the whole table, bytes
+ * @layout: of an entry
+ */
+struct rashpa_place {
+	phys_addr_t phys;
+	u64 length;
+	struct rashpa_layout layout;
+};
+
 static int rashpa_program_write(struct rashpa_call *call,
 				struct rashpa_mapping *map,
-				const struct rashpa_program *p, phys_addr_t phys,
+				const struct rashpa_layout *layout, phys_addr_t phys,
 				u64 length)
 {
 	void __iomem *regs;
@@ -757,7 +793,7 @@ static int rashpa_program_write(struct rashpa_call *call,
 	lockdep_assert_held(&map->dev->hw_lock);
 	if (map->table->state != RASHPA_MAP_VALID)
 		return rashpa_fail(call, -ESTALE, "the map is revoked: make a new one");
-	err = rashpa_program_fits(call, map, &p->layout);
+	err = rashpa_program_fits(call, map, layout);
 	if (err)
 		return err;
 	err = rashpa_program_free(call, map, phys, length);
@@ -769,7 +805,7 @@ static int rashpa_program_write(struct rashpa_call *call,
 	rashpa_unprogram(map);
 	map->regs = regs;
 	map->regs_phys = phys;
-	map->layout = p->layout;
+	map->layout = *layout;
 	map->entries = map->table->count;
 	for (i = 0; i < map->entries; i++)
 		rashpa_entry_set(map, i);
@@ -777,27 +813,70 @@ static int rashpa_program_write(struct rashpa_call *call,
 	return 0;
 }
 
-static int rashpa_program_locked(struct rashpa_call *call,
+static int rashpa_program_at(struct rashpa_call *call, struct rashpa_mapping *map,
+			     struct rashpa_program *p, const struct rashpa_place *at)
+{
+	const u64 stride = at->layout.stride;
+	const u64 start = p->first * stride;
+	int err;
+
+	mutex_lock(&map->dev->hw_lock);
+	if (start > at->length || map->table->count * stride > at->length - start)
+		err = rashpa_fail(call, -ERANGE,
+				  "%u segments from entry %u on do not fit into the %llu entries of the table",
+				  map->table->count, p->first,
+				  div64_u64(at->length, stride));
+	else
+		err = rashpa_program_write(call, map, &at->layout, at->phys + start,
+					   map->table->count * stride);
+	p->out_entries = map->entries;
+	mutex_unlock(&map->dev->hw_lock);
+	return err;
+}
+
+/* The table that the profile describes: anybody's, because the kernel alone writes it. */
+static int rashpa_program_profile(struct rashpa_call *call,
+				  struct rashpa_mapping *map,
+				  struct rashpa_program *p)
+{
+	struct rashpa_device *dev = map->dev;
+	struct rashpa_place at;
+
+	if (p->offset || p->length || memchr_inv(&p->layout, 0, sizeof(p->layout)))
+		return rashpa_fail(call, -EINVAL,
+				   "the profile's table, and a place of your own, exclude each other");
+	if (!dev->table.length)
+		return rashpa_fail(call, -ENOENT,
+				   "the profile of fpga%d describes no address table", dev->id);
+	at.phys = pci_resource_start(dev->pdev, dev->table.bar) + dev->table.offset;
+	at.length = dev->table.length;
+	at.layout = dev->table_layout;
+	return rashpa_program_at(call, map, p, &at);
+}
+
+static int rashpa_program_window(struct rashpa_call *call,
 				 struct rashpa_mapping *map,
 				 struct rashpa_program *p)
 {
-	const u64 stride = p->layout.stride;
-	const u64 start = p->first * stride;
-	u64 size = map->table->count * stride;
+	struct rashpa_place at = { .length = p->length, .layout = p->layout };
 	struct dma_buf *window;
-	phys_addr_t phys;
 	int err;
 
-	if (start > p->length || size > p->length - start)
-		return rashpa_fail(call, -ERANGE,
-				   "%u segments from entry %u on do not fit into the %llu entries of the table",
-				   map->table->count, p->first,
-				   div64_u64(p->length, stride));
+	if (!IS_ALIGNED(p->offset, sizeof(u32)))
+		return rashpa_fail(call, -EINVAL, "offset 0x%llx is not a multiple of 4",
+				   p->offset);
+	err = rashpa_layout_check(call, &p->layout);
+	if (err)
+		return err;
+	/* The caller chooses what is written where: the same as writing it himself. */
+	if (!capable(CAP_SYS_RAWIO))
+		return rashpa_fail(call, -EPERM,
+				   "a place of your own needs CAP_SYS_RAWIO: describe the table in the profile");
 	window = dma_buf_get(p->window);
 	if (IS_ERR(window))
 		return rashpa_fail(call, PTR_ERR(window), "fd %d is not a window",
 				   p->window);
-	err = rashpa_window_phys(window, map->dev, p->offset, p->length, &phys);
+	err = rashpa_window_phys(window, map->dev, p->offset, p->length, &at.phys);
 	switch (err) {
 	case -EINVAL:
 		rashpa_fail(call, err, "fd %d is not a window", p->window);
@@ -812,10 +891,7 @@ static int rashpa_program_locked(struct rashpa_call *call,
 			    p->offset, p->length, (u64)window->size);
 		break;
 	case 0:
-		mutex_lock(&map->dev->hw_lock);
-		err = rashpa_program_write(call, map, p, phys + start, size);
-		p->out_entries = map->entries;
-		mutex_unlock(&map->dev->hw_lock);
+		err = rashpa_program_at(call, map, p, &at);
 		break;
 	}
 	dma_buf_put(window);
@@ -830,16 +906,13 @@ int rashpa_ioc_program(struct rashpa_call *call, void *arg)
 
 	if (p->__reserved)
 		return rashpa_fail(call, -EINVAL, "a reserved field is not zero");
-	if (!IS_ALIGNED(p->offset, sizeof(u32)))
-		return rashpa_fail(call, -EINVAL, "offset 0x%llx is not a multiple of 4",
-				   p->offset);
-	err = rashpa_layout_check(call, &p->layout);
-	if (err)
-		return err;
 	err = rashpa_device_lock(call, mf->map->dev);
 	if (err)
 		return err;
-	err = rashpa_program_locked(call, mf->map, p);
+	if (p->window == -1)
+		err = rashpa_program_profile(call, mf->map, p);
+	else
+		err = rashpa_program_window(call, mf->map, p);
 	mutex_unlock(&mf->map->dev->lock);
 	return err;
 }

@@ -76,12 +76,21 @@ bool rashpa_bar_range_ok(struct rashpa_device *dev, u32 bar, u64 offset,
  * Bus mastering is off until somebody has a map or a channel: nothing that the
  * previous owner left running can write into this system.
  *
- * Return: 0 or -EIO if the function is stuck.
+ * Return: 0, -EIO if the function is stuck, -EPERM if nobody said how to stop it.
  */
 int rashpa_device_master(struct rashpa_call *call, struct rashpa_device *dev)
 {
 	int err = 0;
 
+	lockdep_assert_held(&dev->lock);
+	/*
+	 * Without a sequence it is only cut off, not stopped, and may go on where it was.
+	 * Who drives it has to know what it does, and could write its registers anyway.
+	 */
+	if (!dev->n_steps && !capable(CAP_SYS_RAWIO))
+		return rashpa_fail(call, -EPERM,
+				   "fpga%d has no quiesce sequence: apply a profile that has one, or use CAP_SYS_RAWIO",
+				   dev->id);
 	mutex_lock(&dev->hw_lock);
 	if (dev->state == RASHPA_STATE_STUCK) {
 		err = rashpa_fail(call, -EIO,
@@ -108,40 +117,59 @@ static void rashpa_master_off(struct rashpa_device *dev)
 }
 
 /**
- * rashpa_device_stop() - quiesce: no DMA of this function after this returns
- * @dev: the function
+ * rashpa_device_stop_locked() - quiesce: no DMA of this function after this returns
+ * @dev: the function, hw_lock held
  *
  * Runs the profile's sequence; where it fails, or there is none, turns bus
- * mastering off. May be called from dma-buf callbacks: takes only hw_lock.
+ * mastering off. The caller sends the event.
  *
- * Return: 0, or -ETIMEDOUT if it took the hard way (the memory is safe all the same).
+ * Return: 0 if there was nothing to stop, else enum rashpa_device_event:
+ * RASHPA_DEVICE_QUIESCED, or RASHPA_DEVICE_STUCK if it took the hard way (the memory is
+ * safe all the same).
  */
-int rashpa_device_stop(struct rashpa_device *dev)
+u64 rashpa_device_stop_locked(struct rashpa_device *dev)
 {
 	int err = 0;
 
-	mutex_lock(&dev->hw_lock);
-	if (!dev->master || dev->gone) {
-		mutex_unlock(&dev->hw_lock);
+	lockdep_assert_held(&dev->hw_lock);
+	if (!dev->master || dev->gone)
 		return 0;
-	}
 	dev->quiesces++;
 	/* pulled out: it sends nothing any more, and answers nothing */
-	if (!pci_device_is_present(dev->pdev))
+	if (!pci_device_is_present(dev->pdev)) {
 		dev->master = false;
-	else if (dev->n_steps)
+		return RASHPA_DEVICE_QUIESCED;
+	}
+	if (dev->n_steps)
 		err = rashpa_profile_run_steps(dev);
 	if (!dev->n_steps || err)
 		rashpa_master_off(dev);
-	if (err) {
-		dev_warn(&dev->pdev->dev, "did not become idle (%d), bus mastering is off until reset\n",
-			 err);
-		dev->state = RASHPA_STATE_STUCK;
-		err = -ETIMEDOUT;
-	}
+	if (!err)
+		return RASHPA_DEVICE_QUIESCED;
+	dev_warn(&dev->pdev->dev, "did not become idle (%d), bus mastering is off until reset\n",
+		 err);
+	dev->state = RASHPA_STATE_STUCK;
+	return RASHPA_DEVICE_STUCK;
+}
+
+/**
+ * rashpa_device_stop() - quiesce, and tell who listens
+ * @dev: the function
+ *
+ * May be called from dma-buf callbacks: takes only hw_lock.
+ *
+ * Return: 0, or -ETIMEDOUT if bus mastering had to be turned off.
+ */
+int rashpa_device_stop(struct rashpa_device *dev)
+{
+	u64 what;
+
+	mutex_lock(&dev->hw_lock);
+	what = rashpa_device_stop_locked(dev);
 	mutex_unlock(&dev->hw_lock);
-	rashpa_device_event(dev, err ? RASHPA_DEVICE_STUCK : RASHPA_DEVICE_QUIESCED);
-	return err;
+	if (what)
+		rashpa_device_event(dev, what);
+	return what == RASHPA_DEVICE_STUCK ? -ETIMEDOUT : 0;
 }
 
 /**
@@ -368,31 +396,47 @@ int rashpa_ioc_reset(struct rashpa_call *call, void *arg)
 	 * removal waits for dev->lock. The handlers below do the rest.
 	 */
 	err = pci_try_reset_function(dev->pdev);
-	mutex_unlock(&dev->lock);
 	if (err == -ENOTTY)
-		return rashpa_fail(call, -EOPNOTSUPP, "fpga%d has no function reset",
-				   dev->id);
+		err = rashpa_fail(call, -EOPNOTSUPP, "fpga%d has no function reset",
+				  dev->id);
+	/* who has a map or a channel expects to be served again */
+	else if (!err && (dev->n_maps || !list_empty(&dev->channels)))
+		err = rashpa_device_master(call, dev);
+	mutex_unlock(&dev->lock);
 	return err;
 }
 
 /* -------------------------------------------------- reset by anybody ---- */
 
+/*
+ * hw_lock is held from here to rashpa_reset_done(), in the same thread: while the function
+ * is being reset, writes to its table would be dropped, and what the PCI core
+ * restores would undo a change of bus mastering.
+ */
 static void rashpa_reset_prepare(struct pci_dev *pdev)
 {
-	rashpa_device_stop(pci_get_drvdata(pdev));
+	struct rashpa_device *dev = pci_get_drvdata(pdev);
+	u64 what;
+
+	mutex_lock(&dev->hw_lock);
+	what = rashpa_device_stop_locked(dev);
+	if (what)
+		rashpa_device_event(dev, what);
 }
 
 static void rashpa_reset_done(struct pci_dev *pdev)
 {
 	struct rashpa_device *dev = pci_get_drvdata(pdev);
 
-	mutex_lock(&dev->hw_lock);
-	dev->state = RASHPA_STATE_READY;
+	/* Also called after a reset that failed: believe only what the function shows. */
+	if (dev->state == RASHPA_STATE_STUCK && pci_device_is_present(pdev) &&
+	    !rashpa_profile_run_steps(dev))
+		dev->state = RASHPA_STATE_READY;
 	/* The PCI core restores what was set before, also the bus master bit. */
 	if (!dev->master)
 		pci_clear_master(pdev);
-	mutex_unlock(&dev->hw_lock);
 	rashpa_device_event(dev, RASHPA_DEVICE_RESET);
+	mutex_unlock(&dev->hw_lock);
 }
 
 static const struct pci_error_handlers rashpa_err_handlers = {
@@ -443,6 +487,44 @@ static struct rashpa_device *rashpa_device_create(struct pci_dev *pdev)
 	return dev;
 }
 
+/*
+ * What a previous owner left running must not go on when bus mastering comes back. A
+ * function without a function-level reset is taken as it is.
+ */
+static int rashpa_start_afresh(struct pci_dev *pdev)
+{
+	int err;
+
+	pci_save_state(pdev);
+	err = pcie_reset_flr(pdev, PCI_RESET_DO_RESET);
+	pci_restore_state(pdev);
+	if (err && err != -ENOTTY)
+		dev_err(&pdev->dev, "function-level reset failed (%d)\n", err);
+	return err == -ENOTTY ? 0 : err;
+}
+
+/* Remember where the MSI-X table and pending bits are: no window may hold them. */
+static void rashpa_msix_find(struct rashpa_device *dev)
+{
+	struct pci_dev *pdev = dev->pdev;
+	u32 table, pba;
+	u16 control;
+	u32 n;
+
+	if (!pdev->msix_cap)
+		return;
+	pci_read_config_word(pdev, pdev->msix_cap + PCI_MSIX_FLAGS, &control);
+	pci_read_config_dword(pdev, pdev->msix_cap + PCI_MSIX_TABLE, &table);
+	pci_read_config_dword(pdev, pdev->msix_cap + PCI_MSIX_PBA, &pba);
+	n = (control & PCI_MSIX_FLAGS_QSIZE) + 1;
+	dev->msix[0].bar = table & PCI_MSIX_TABLE_BIR;
+	dev->msix[0].offset = table & PCI_MSIX_TABLE_OFFSET;
+	dev->msix[0].length = n * PCI_MSIX_ENTRY_SIZE;
+	dev->msix[1].bar = pba & PCI_MSIX_PBA_BIR;
+	dev->msix[1].offset = pba & PCI_MSIX_PBA_OFFSET;
+	dev->msix[1].length = DIV_ROUND_UP(n, 64) * sizeof(u64);
+}
+
 static int rashpa_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 {
 	struct rashpa_device *dev;
@@ -458,12 +540,18 @@ static int rashpa_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	if (err)
 		goto out_disable;
 	pci_clear_master(pdev);
+	/* INTx is not an event source; without a handler it could block others */
+	pci_intx(pdev, 0);
+	err = rashpa_start_afresh(pdev);
+	if (err)
+		goto out_regions;
 	err = dma_set_mask_and_coherent(&pdev->dev, DMA_BIT_MASK(64));
 	if (err)
 		goto out_regions;
 	/* what a segment may be is decided per map, not by the DMA core */
 	dma_set_max_seg_size(&pdev->dev, SZ_2G);
 	dma_set_seg_boundary(&pdev->dev, ULONG_MAX);
+	rashpa_msix_find(dev);
 	err = rashpa_vectors_init(dev);
 	if (err)
 		goto out_regions;
@@ -489,8 +577,8 @@ out_put:
 }
 
 /*
- * Open files keep @dev alive but find it gone. Order: stop the DMA, take away what it
- * could reach, then the registers, then the interrupts.
+ * Open files keep @dev alive but find it gone. Order: take away the registers that users
+ * see, stop the DMA, then take away what it could reach, then the interrupts.
  */
 static void rashpa_remove(struct pci_dev *pdev)
 {
@@ -499,11 +587,14 @@ static void rashpa_remove(struct pci_dev *pdev)
 
 	rashpa_node_remove(&dev->dev, &dev->cdev);
 	mutex_lock(&dev->lock);
-	rashpa_device_stop(dev);
-	rashpa_maps_revoke(dev);
+	/* first the doorbells: nobody may start it again behind our back */
 	rashpa_windows_revoke(dev);
+	rashpa_device_stop(dev);
 	mutex_lock(&dev->hw_lock);
 	rashpa_master_off(dev);
+	mutex_unlock(&dev->hw_lock);
+	rashpa_maps_revoke(dev);
+	mutex_lock(&dev->hw_lock);
 	dev->gone = true;
 	rashpa_profile_free(dev);
 	mutex_unlock(&dev->hw_lock);

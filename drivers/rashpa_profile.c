@@ -27,8 +27,11 @@ static int rashpa_step_wait(struct rashpa_step *s)
 				 (value & s->step.mask) == s->step.value ||
 				 value == RASHPA_ALL_ONES,
 				 RASHPA_STEP_POLL_US, s->step.timeout_us);
-	if (!err && value == RASHPA_ALL_ONES &&
-	    (value & s->step.mask) != s->step.value)
+	/*
+	 * A dead function has every bit set, also the one that says idle. Only a step that
+	 * looks at the whole register may ask for that.
+	 */
+	if (value == RASHPA_ALL_ONES && s->step.mask != RASHPA_ALL_ONES)
 		return -EIO;
 	return err;
 }
@@ -155,10 +158,67 @@ static int rashpa_step_check(struct rashpa_call *call, struct rashpa_device *dev
 	return 0;
 }
 
+/*
+ * The sequence must end with a look at the function: a write alone may still be on its
+ * way, and a mask of nothing is always satisfied.
+ */
+static int rashpa_steps_check(struct rashpa_call *call, struct rashpa_device *dev,
+			      const struct rashpa_profile_step *s, u32 n)
+{
+	u32 i;
+	int err;
+
+	for (i = 0; i < n; i++) {
+		err = rashpa_step_check(call, dev, &s[i], i);
+		if (err)
+			return err;
+	}
+	if (n && (s[n - 1].op != RASHPA_STEP_WAIT || !s[n - 1].mask))
+		return rashpa_fail(call, -EINVAL,
+				   "step %u: the last step must wait for a bit that says that nothing is in flight",
+				   n - 1);
+	return 0;
+}
+
+static int rashpa_table_check(struct rashpa_call *call, struct rashpa_device *dev,
+			      const struct rashpa_profile *p,
+			      const struct rashpa_profile_window *windows)
+{
+	u32 i;
+
+	if (!(p->head.flags & RASHPA_PROFILE_TABLE)) {
+		if (p->table_offset || p->table_length || p->table_bar ||
+		    memchr_inv(&p->table_layout, 0, sizeof(p->table_layout)))
+			return rashpa_fail(call, -EINVAL,
+					   "a table is given without the flag RASHPA_PROFILE_TABLE");
+		return 0;
+	}
+	if (!p->table_length || !IS_ALIGNED(p->table_offset, sizeof(u32)))
+		return rashpa_fail(call, -EINVAL,
+				   "the table at 0x%llx of 0x%llx bytes: must be aligned to 4 and not empty",
+				   p->table_offset, p->table_length);
+	if (!rashpa_bar_is_memory(dev, p->table_bar) ||
+	    !rashpa_bar_range_ok(dev, p->table_bar, p->table_offset, p->table_length))
+		return rashpa_fail(call, -ERANGE,
+				   "the table at 0x%llx of 0x%llx bytes is outside BAR %u",
+				   p->table_offset, p->table_length, p->table_bar);
+	for (i = 0; i < p->n_windows; i++) {
+		const struct rashpa_profile_window *w = &windows[i];
+
+		if (w->flags & RASHPA_PWINDOW_USER && w->bar == p->table_bar &&
+		    w->offset < p->table_offset + p->table_length &&
+		    p->table_offset < w->offset + w->length)
+			return rashpa_fail(call, -EINVAL,
+					   "window %s: is for users and overlaps the address table",
+					   w->name);
+	}
+	return rashpa_layout_check(call, &p->table_layout);
+}
+
 static int rashpa_limits_check(struct rashpa_call *call,
 			       const struct rashpa_profile *p)
 {
-	if (p->__reserved)
+	if (p->__reserved || p->__reserved2)
 		return rashpa_fail(call, -EINVAL, "a reserved field is not zero");
 	if (p->n_windows > RASHPA_PROFILE_WINDOWS_MAX)
 		return rashpa_fail(call, -EINVAL, "%u windows, at most %u are possible",
@@ -228,11 +288,12 @@ static int rashpa_profile_apply(struct rashpa_call *call,
 		if (err)
 			return err;
 	}
-	for (i = 0; i < p->n_steps; i++) {
-		err = rashpa_step_check(call, dev, &in[i], i);
-		if (err)
-			return err;
-	}
+	err = rashpa_steps_check(call, dev, in, p->n_steps);
+	if (err)
+		return err;
+	err = rashpa_table_check(call, dev, p, windows);
+	if (err)
+		return err;
 	steps = rashpa_steps_map(call, dev, in, p->n_steps);
 	if (IS_ERR(steps))
 		return PTR_ERR(steps);
@@ -252,6 +313,10 @@ static int rashpa_profile_apply(struct rashpa_call *call,
 	kfree(dev->windows);
 	dev->windows = windows;
 	dev->n_windows = p->n_windows;
+	dev->table.bar = p->table_bar;
+	dev->table.offset = p->table_offset;
+	dev->table.length = p->table_length;
+	dev->table_layout = p->table_layout;
 	dev->max_segment = p->max_segment;
 	dev->boundary = p->boundary;
 	dev->alignment = p->alignment;

@@ -60,23 +60,29 @@ static void rashpa_win_vma_close(struct vm_area_struct *vma)
 	atomic_dec(&win->mappings);
 }
 
+/* How much of a window one fault fills: few faults, but never a long time in one. */
+#define RASHPA_WIN_FILL		SZ_2M
+
 /*
- * Filled at the first touch, wholly: only a mapping that the kernel already knows can
- * be zapped on removal, and at mmap time it does not know it yet.
+ * Filled when touched: only a mapping that the kernel already knows can be zapped on
+ * removal, and at mmap time it does not know it yet.
  */
 static vm_fault_t rashpa_win_fault(struct vm_fault *vmf)
 {
 	struct vm_area_struct *vma = vmf->vma;
 	struct rashpa_win *win = vma->vm_private_data;
-	unsigned long pfn = PHYS_PFN(win->phys) + vma->vm_pgoff;
-	unsigned long addr;
+	unsigned long addr = max(vma->vm_start,
+				 ALIGN_DOWN(vmf->address, RASHPA_WIN_FILL));
+	unsigned long end = min(vma->vm_end,
+				ALIGN_DOWN(vmf->address, RASHPA_WIN_FILL) + RASHPA_WIN_FILL);
+	unsigned long pfn = PHYS_PFN(win->phys) + vma->vm_pgoff +
+			    ((addr - vma->vm_start) >> PAGE_SHIFT);
 	vm_fault_t ret = VM_FAULT_NOPAGE;
 
 	mutex_lock(&win->lock);
 	if (win->revoked)
 		ret = VM_FAULT_SIGBUS;
-	for (addr = vma->vm_start; addr < vma->vm_end && ret == VM_FAULT_NOPAGE;
-	     addr += PAGE_SIZE)
+	for (; addr < end && ret == VM_FAULT_NOPAGE; addr += PAGE_SIZE)
 		ret = vmf_insert_pfn(vma, addr, pfn++);
 	mutex_unlock(&win->lock);
 	return ret;
@@ -194,6 +200,14 @@ static void rashpa_win_unmap(struct dma_buf_attachment *attach,
 	kfree(sgt);
 }
 
+static void rashpa_win_free(struct rashpa_win *win)
+{
+	if (win->cache == RASHPA_CACHE_WC)
+		arch_io_free_memtype_wc(win->phys, win->length);
+	put_device(&win->dev->dev);
+	kfree(win);
+}
+
 static void rashpa_win_release(struct dma_buf *dmabuf)
 {
 	struct rashpa_win *win = dmabuf->priv;
@@ -204,8 +218,7 @@ static void rashpa_win_release(struct dma_buf *dmabuf)
 		win->dev->n_open_windows--;
 	}
 	mutex_unlock(&win->dev->lock);
-	put_device(&win->dev->dev);
-	kfree(win);
+	rashpa_win_free(win);
 }
 
 static const struct dma_buf_ops rashpa_win_ops = {
@@ -310,21 +323,16 @@ void rashpa_windows_revoke(struct rashpa_device *dev)
 static bool rashpa_range_has_msix(struct rashpa_device *dev, u32 bar, u64 offset,
 				  u64 length)
 {
-	struct pci_dev *pdev = dev->pdev;
-	u32 table;
-	u64 start;
-	u64 size;
-	u16 control;
+	size_t i;
 
-	if (!pdev->msix_cap)
-		return false;
-	pci_read_config_word(pdev, pdev->msix_cap + PCI_MSIX_FLAGS, &control);
-	pci_read_config_dword(pdev, pdev->msix_cap + PCI_MSIX_TABLE, &table);
-	if ((table & PCI_MSIX_TABLE_BIR) != bar)
-		return false;
-	start = table & PCI_MSIX_TABLE_OFFSET;
-	size = ((control & PCI_MSIX_FLAGS_QSIZE) + 1) * PCI_MSIX_ENTRY_SIZE;
-	return offset < start + size && start < offset + length;
+	for (i = 0; i < ARRAY_SIZE(dev->msix); i++) {
+		const struct rashpa_bar_range *r = &dev->msix[i];
+
+		if (r->length && r->bar == bar && offset < r->offset + r->length &&
+		    r->offset < offset + length)
+			return true;
+	}
+	return false;
 }
 
 /**
@@ -401,6 +409,7 @@ static int rashpa_window_make(struct rashpa_call *call, struct rashpa_device *de
 	DEFINE_DMA_BUF_EXPORT_INFO(info);
 	struct rashpa_win *win;
 	struct dma_buf *dmabuf;
+	int err;
 
 	win = kzalloc(sizeof(*win), GFP_KERNEL_ACCOUNT);
 	if (!win)
@@ -411,7 +420,18 @@ static int rashpa_window_make(struct rashpa_call *call, struct rashpa_device *de
 	win->length = w->length;
 	win->cache = w->cache ?: RASHPA_CACHE_UC;
 	win->phys = pci_resource_start(dev->pdev, w->bar) + w->offset;
+	/* x86 asks what the range was reserved as, not what the mapping wants */
+	if (win->cache == RASHPA_CACHE_WC) {
+		err = arch_io_reserve_memtype_wc(win->phys, win->length);
+		if (err) {
+			kfree(win);
+			return rashpa_fail(call, err,
+					   "this range of BAR %u is in use with another cache mode",
+					   w->bar);
+		}
+	}
 	win->dev = dev;
+	get_device(&dev->dev);
 
 	info.ops = &rashpa_win_ops;
 	info.size = win->length;
@@ -419,11 +439,10 @@ static int rashpa_window_make(struct rashpa_call *call, struct rashpa_device *de
 	info.priv = win;
 	dmabuf = dma_buf_export(&info);
 	if (IS_ERR(dmabuf)) {
-		kfree(win);
+		rashpa_win_free(win);
 		return PTR_ERR(dmabuf);
 	}
 	win->dmabuf = dmabuf;
-	get_device(&dev->dev);
 	list_add_tail(&win->entry, &dev->open_windows);
 	dev->n_open_windows++;
 	call->new_file = dmabuf->file;

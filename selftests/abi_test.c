@@ -20,7 +20,7 @@ SIZE(device_info, 96);
 SIZE(region_info, 40);
 SIZE(profile_window, 64);
 SIZE(profile_step, 32);
-SIZE(profile, 80);
+SIZE(profile, 144);
 SIZE(window, 96);
 SIZE(map, 104);
 SIZE(events, 32);
@@ -176,8 +176,8 @@ static const struct op {
 	   { R(dmabuf, __reserved) }),
 	OP(FPGA, DEVICE_INFO, device_info, 0, valid_nothing, NULL, {}),
 	OP(FPGA, REGION_INFO, region_info, 0, valid_nothing, NULL, {}),
-	OP(FPGA, PROFILE, profile, RASHPA_PROFILE_DISCLOSE, valid_nothing, NULL,
-	   { R(profile, __reserved) }),
+	OP(FPGA, PROFILE, profile, RASHPA_PROFILE_DISCLOSE | RASHPA_PROFILE_TABLE, valid_nothing, NULL,
+	   { R(profile, __reserved), R(profile, __reserved2) }),
 	OP(FPGA, WINDOW, window, 0, valid_window, undo_window,
 	   { R(window, __reserved) }),
 	OP(FPGA, MAP, map, 0, valid_map, undo_map, { R(map, __reserved) }),

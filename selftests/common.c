@@ -444,9 +444,13 @@ int fpga_profile(const struct fpga *f, uint32_t flags,
 	};
 	struct rashpa_profile p = { HEAD(p), .windows = (uintptr_t)windows,
 				    .n_windows = n, .steps = (uintptr_t)steps,
-				    .n_steps = ARRAY_SIZE(steps) };
+				    .n_steps = ARRAY_SIZE(steps),
+				    .table_bar = RFPGA_BAR_REGS,
+				    .table_offset = RFPGA_TABLE,
+				    .table_length = RFPGA_TABLE_SIZE };
 
-	p.head.flags = flags;
+	fpga_layout(&p.table_layout);
+	p.head.flags = flags | RASHPA_PROFILE_TABLE;
 	return call(f->fd, RASHPA_IOC_PROFILE, &p);
 }
 
@@ -510,6 +514,11 @@ int fpga_program(int map, int window, uint32_t first, uint32_t *entries)
 	int err;
 
 	fpga_layout(&p.layout);
+	if (window == -1) {	/* the profile's table */
+		p.offset = 0;
+		p.length = 0;
+		memset(&p.layout, 0, sizeof(p.layout));
+	}
 	err = call(map, RASHPA_IOC_PROGRAM, &p);
 	if (entries)
 		*entries = p.out_entries;

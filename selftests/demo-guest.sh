@@ -12,8 +12,9 @@ work=$(mktemp -d)
 [[ -e /dev/rashpa/memory ]] || insmod "build/modules/$RASHPA_KERNEL/rashpa.ko"
 
 echo "   $(uname -sr), rashpa $(</sys/module/rashpa/version)"
-fpga=$(rashpactl --json list | jq -r '.devices[0].node // empty')
-[[ $fpga ]] || fpga=$(rashpactl --json bind 1234:5250 | jq -r .node)
+bdf=$(lspci -D -d 1234:5250 | head -n 1 | cut -d' ' -f1)
+fpga=$(rashpactl --json list | jq -r ".devices[] | select(.bdf == \"$bdf\").node")
+[[ $fpga ]] || fpga=$(rashpactl --json bind "$bdf" | jq -r .node)
 echo "   rashpactl bind: $fpga"
 rashpactl buffer create ring0 64M | sed 's/^/   rashpactl buffer create: /'
 

@@ -118,7 +118,17 @@ static const struct {
 	{ "with boundary 3 pages", P(boundary), 8, 3 * PAGE, EINVAL, "boundary" },
 	{ "with alignment 3", P(alignment), 8, 3, EINVAL, "alignment" },
 	{ "with alignment ULLONG_MAX", P(alignment), 8, ULLONG_MAX, EINVAL, "alignment" },
-	{ "with an undefined flag", P(head.flags), 4, 2, EINVAL, "flag" },
+	{ "with an undefined flag", P(head.flags), 4, 4, EINVAL, "flag" },
+	{ "with a table and no flag", P(head.flags), 4, 0, EINVAL, "RASHPA_PROFILE_TABLE" },
+	{ "with a table in BAR 3", P(table_bar), 4, 3, ERANGE, "table|BAR 3" },
+	{ "with a table in BAR UINT_MAX", P(table_bar), 4, UINT_MAX, ERANGE, "table|BAR" },
+	{ "with a table at an odd offset", P(table_offset), 8, 2, EINVAL, "table" },
+	{ "with a table beyond its BAR", P(table_offset), 8, RFPGA_BAR_REGS_SIZE, ERANGE, "table" },
+	{ "with a table at 2^64 - 4", P(table_offset), 8, -4ULL, ERANGE, "table" },
+	{ "with an empty table", P(table_length), 8, 0, EINVAL, "table" },
+	{ "with a table of ULLONG_MAX", P(table_length), 8, ULLONG_MAX, ERANGE, "table" },
+	{ "with a table of stride 0", P(table_layout.stride), 4, 0, EINVAL, "stride of 0" },
+	{ "with a table's reserved field", P(table_layout.__reserved), 4, 1, EINVAL, "reserved" },
 
 	{ "whose window has no name", W(name), 1, 0, EINVAL, "name" },
 	{ "whose window has a slash in its name", W(name), 1, '/', EINVAL, "name" },
@@ -175,13 +185,17 @@ static void test_bad_profiles(void)
 	for (i = 0; i < ARRAY_SIZE(bad_profiles); i++) {
 		struct rashpa_profile p = { HEAD(p), .windows = (uintptr_t)windows,
 					    .n_windows = 2, .steps = (uintptr_t)steps,
-					    .n_steps = 2 };
+					    .n_steps = 2,
+					    .table_offset = RFPGA_TABLE,
+					    .table_length = RFPGA_TABLE_SIZE };
 		char *part[] = { (char *)&p, (char *)windows, (char *)steps };
 
 		memset(windows, 0, sizeof(windows));
 		memset(steps, 0, sizeof(steps));
 		memcpy(windows, good_windows, sizeof(good_windows));
 		memcpy(steps, good_steps, sizeof(good_steps));
+		p.head.flags = RASHPA_PROFILE_TABLE;
+		fpga_layout(&p.table_layout);
 		/* little-endian, as the machine is */
 		memcpy(part[bad_profiles[i].part] + bad_profiles[i].at,
 		       &bad_profiles[i].value, bad_profiles[i].size);
@@ -211,6 +225,28 @@ static void test_step_rows(void)
 	steps[1].timeout_us = 1000;
 	steps[1].value = 2;
 	ANSWERED(call(f.fd, RASHPA_IOC_PROFILE, &p), EINVAL, "step 1|mask");
+	/* a sequence that does not look whether the function has stopped */
+	steps[1].value = 0;
+	steps[1].mask = 0;
+	ANSWERED(call(f.fd, RASHPA_IOC_PROFILE, &p), EINVAL, "step 1|last");
+	p.n_steps = 1;
+	ANSWERED(call(f.fd, RASHPA_IOC_PROFILE, &p), EINVAL, "step 0|last");
+}
+
+/* Who can write the address table can make the function write anywhere. */
+static void test_user_table(void)
+{
+	struct rashpa_profile_window w = { .name = "leak", .bar = RFPGA_BAR_REGS,
+					   .flags = RASHPA_PWINDOW_USER, .length = PAGE };
+
+	w.offset = RFPGA_TABLE + RFPGA_TABLE_SIZE - PAGE;
+	ANSWERED(fpga_profile(&f, 0, &w, 1), EINVAL, "leak|table");
+	w.offset = RFPGA_TABLE - PAGE;
+	w.length = 2 * PAGE;
+	ANSWERED(fpga_profile(&f, 0, &w, 1), EINVAL, "leak|table");
+	w.length = PAGE;
+	ANSWERED(fpga_profile(&f, 0, &w, 1), 0, NULL);
+	ANSWERED(fpga_profile_none(&f), 0, NULL);
 }
 
 /* A refused profile leaves the one before in place. */
@@ -578,6 +614,7 @@ int main(void)
 	tap_run("a bound function cannot be bound again", test_second_bind);
 	test_bad_profiles();
 	tap_run("steps that wait have limits", test_step_rows);
+	tap_run("a user's window cannot hold the address table", test_user_table);
 	tap_run("a refused profile leaves the one before", test_profile_kept);
 	tap_run("the profile stays while windows or maps exist", test_profile_busy);
 	tap_run("the profile sets the DMA mask", test_dma_bits);

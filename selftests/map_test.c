@@ -474,7 +474,35 @@ static void program_as_user(void *arg)
 	drop_privileges();
 	CHECK(mmap(NULL, PAGE, PROT_READ, MAP_SHARED, map->out_fd, 0) == MAP_FAILED,
 	      "a user sees addresses");
-	ANSWERED(fpga_program(map->out_fd, window, 0, &entries), 0, NULL);
+	ANSWERED(fpga_program(map->out_fd, window, 0, &entries), EPERM, "CAP_SYS_RAWIO|profile");
+	ANSWERED(fpga_program(map->out_fd, -1, 0, &entries), 0, NULL);
+}
+
+static void test_program_profile(void)
+{
+	int fd = buffer_alloc(MIB, NULL);
+	struct rashpa_map map = default_map(fd);
+	struct rashpa_program p = { HEAD(p), .window = -1 };
+	uint32_t entries = 0;
+
+	REQUIRE(!make(&map), "MAP: %s", reason);
+	ANSWERED(fpga_program(map.out_fd, -1, 3, &entries), 0, NULL);
+	CHECK(entries == map.out_segments && entry_control(3) == RFPGA_ENTRY_VALID,
+	      "it was not written");
+	ANSWERED(fpga_program(map.out_fd, -1, 1024, NULL), ERANGE, "entry 1024|1024 entries");
+	ANSWERED(fpga_program(map.out_fd, -1, UINT_MAX, NULL), ERANGE, "1024 entries");
+	p.offset = 4;
+	ANSWERED(call(map.out_fd, RASHPA_IOC_PROGRAM, &p), EINVAL, "profile");
+	p.offset = 0;
+	p.length = 4096;
+	ANSWERED(call(map.out_fd, RASHPA_IOC_PROGRAM, &p), EINVAL, "profile");
+	p.length = 0;
+	p.layout.stride = 32;
+	ANSWERED(call(map.out_fd, RASHPA_IOC_PROGRAM, &p), EINVAL, "profile");
+	CHECK(entry_control(3) == RFPGA_ENTRY_VALID, "a refused call moved it");
+	close(map.out_fd);
+	CHECK(entry_is_clear(3), "the entry was left");
+	close(fd);
 }
 
 static void test_program_hidden(void)
@@ -503,6 +531,7 @@ static const struct {
 	const char *says;
 } bad_programs[] = {
 	{ "stride 0", L(stride), 0, EINVAL, "stride of 0" },
+	{ "an entry that cannot be made invalid", L(control_set), 0, EINVAL, "control_set" },
 	{ "stride 2", L(stride), 2, EINVAL, "stride of 2" },
 	{ "stride 33", L(stride), 33, EINVAL, "stride of 33" },
 	{ "stride 4100", L(stride), 4100, EINVAL, "stride of 4100" },
@@ -574,7 +603,7 @@ static void test_program_fds(void)
 	struct rashpa_map map = default_map(fd);
 
 	REQUIRE(!make(&map), "MAP: %s", reason);
-	ANSWERED(fpga_program(map.out_fd, -1, 0, NULL), EBADF, "fd -1|window");
+	ANSWERED(fpga_program(map.out_fd, -2, 0, NULL), EBADF, "fd -2|window");
 	ANSWERED(fpga_program(map.out_fd, closed, 0, NULL), EBADF, "window");
 	ANSWERED(fpga_program(map.out_fd, null, 0, NULL), EINVAL, "window");
 	ANSWERED(fpga_program(map.out_fd, event, 0, NULL), EINVAL, "window");
@@ -822,6 +851,7 @@ int main(void)
 	tap_run("a function's own window is not mapped for it", test_own_window);
 	tap_run("the table is read-only, and for who may see addresses", test_table);
 	tap_run("PROGRAM writes the table, and it is cleared with the map", test_program);
+	tap_run("PROGRAM writes the table that the profile describes", test_program_profile);
 	tap_run("PROGRAM serves a user who may not see addresses", test_program_hidden);
 	test_bad_programs();
 	tap_run("PROGRAM refuses what is no window", test_program_fds);

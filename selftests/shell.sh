@@ -38,11 +38,14 @@ skip() { n=$((n + 1)); echo "ok $n - $1 # SKIP $2"; }
 
 finish() { echo "1..$n"; exit "$bad"; }
 
-# The first software FPGA, bound with its profile; sets fpga (N of fpgaN).
+# The first software FPGA on the bus (number 0 of the lab), bound with its profile; sets
+# fpga (N of fpgaN), which need not be 0: other tests bind and unbind.
 have_fpga() {
 	local node
-	node=$(rashpactl --json list | jq -r '[.devices[] | select(.vendor == "0x1234" and .device == "0x5250")][0].node // empty')
-	[[ $node ]] || node=$(rashpactl --json bind "$(lspci -D -d 1234:5250 | head -n 1 | cut -d' ' -f1)" | jq -r .node)
+	bdf=$(lspci -D -d 1234:5250 | head -n 1 | cut -d' ' -f1)
+	[[ $bdf ]] || return 1
+	rashpactl unbind "$bdf" >/dev/null 2>&1 # bound by a test, maybe without a profile
+	node=$(rashpactl --json bind "$bdf" | jq -r .node)
 	fpga=${node#fpga}
 	[[ $fpga ]]
 }

@@ -41,10 +41,11 @@ verdict() { # NAME STATUS
 
 # A crash in the middle must not look like a short, good test.
 run_test() {
-	local name status=0 before=$failed
+	local name status=0 before=$failed start=$SECONDS
 	name=$(basename "$1")
 	timeout 300 "$@" >/tmp/out 2>&1 || status=$?
 	renumber "$name" </tmp/out
+	echo "# $name: $((SECONDS - start)) s"
 	if ((status != 0 && status != 4 && failed == before)); then
 		verdict "$name: exit status $status" 1
 	fi

@@ -41,7 +41,7 @@ for ((i = 0; i < rounds; i++)); do
 
 	# --- the receiver dies, paced: a new one goes on where it stopped
 	receive
-	stream_on --images 600
+	stream_on --images 1500
 	wait_for 30 bytes_pass $((before + 40000000))
 	kill -9 "$romulu"
 	ok $? "round $i: the receiver is killed in mid-stream"
@@ -52,7 +52,7 @@ for ((i = 0; i < rounds; i++)); do
 	holds "round $i: and that were some" "$(jq .frames "$work/romulu.json") > 0"
 	wait "$remu"
 	ok $? "round $i: the producer ends well"
-	is "round $i: all images were sent" "$(jq .images "$work/remu.json")" 600
+	is "round $i: all images were sent" "$(jq .images "$work/remu.json")" 1500
 	is "round $i: the FPGA counted no fault" "$(jq .faults "$work/remu.json")" 0
 	faults=$(status .faults)
 done

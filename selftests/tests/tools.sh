@@ -54,7 +54,6 @@ rashpactl --json buffer list | jq -e '.[]? // .buffers[] | select(.name == "here
 ok $? "buffer list --json has the buffer and its length"
 
 if have_fpga; then
-	bdf=$(rashpactl --json list | jq -r '.devices[0].bdf')
 	refuses 1 "$bdf.*(already|bound|fpga$fpga)" rashpactl bind "$bdf"
 	refuses 1 "nosuch" rashpactl map nosuch "fpga$fpga"
 	refuses 1 "here.*(MiB|bytes|need)" remu --buffer here --fpga "$fpga" --images 10

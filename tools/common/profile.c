@@ -595,7 +595,8 @@ int profile_apply(const struct profile *profile, int device, char *why)
 {
 	struct rashpa_profile_window window[RASHPA_PROFILE_WINDOWS_MAX];
 	struct rashpa_profile arg = {
-		.head.flags = profile->disclose ? RASHPA_PROFILE_DISCLOSE : 0,
+		.head.flags = (profile->disclose ? RASHPA_PROFILE_DISCLOSE : 0) |
+			      (profile->has_table ? RASHPA_PROFILE_TABLE : 0),
 		.windows = profile->n_windows ? (uintptr_t)window : 0,
 		.steps = profile->n_steps ? (uintptr_t)profile->step : 0,
 		.n_windows = profile->n_windows,
@@ -621,6 +622,18 @@ int profile_apply(const struct profile *profile, int device, char *why)
 				       profile->path, w->name, (uint64_t)w->offset, w->bar,
 				       (uint64_t)region.out_length);
 		w->length = region.out_length - w->offset;
+	}
+	for (unsigned int i = 0; profile->has_table && i < profile->n_windows; i++) {
+		if (strcmp(window[i].name, profile->table.window))
+			continue;
+		if (profile->table.offset > window[i].length ||
+		    profile->table.length > window[i].length - profile->table.offset)
+			return because(why, -1, "%s: the table is outside the window \"%s\"", profile->path,
+				       profile->table.window);
+		arg.table_bar = window[i].bar;
+		arg.table_offset = window[i].offset + profile->table.offset;
+		arg.table_length = profile->table.length;
+		arg.table_layout = profile->table.layout;
 	}
 	if (rashpa_profile(device, &arg))
 		return because(why, -1, "%s: %s", profile->path, rashpa_reason());

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "fpga.h"
-#include "profile.h"
 #include "rashpa.h"
 #include "remu.h"
 #include "say.h"
@@ -263,44 +262,42 @@ static int load(struct run *r, struct report *report, const volatile bool *stop)
 	return 0;
 }
 
+/* The profile's table; without one, that of the reference interface, as root. */
+static int program_table(struct run *r)
+{
+	struct rashpa_program program = { .window = -1 };
+	char why[WHY_SIZE];
+	int error = rashpa_program(r->map, &program);
+
+	if (error != -ENOENT)
+		return error;
+	if (view_open(&r->table, &r->fpga, "table", RFPGA_BAR_REGS, RFPGA_TABLE, RFPGA_TABLE_SIZE,
+		      false, why))
+		return error;
+	program.window = r->table.fd;
+	program.length = RFPGA_TABLE_SIZE;
+	program.layout = reference_layout;
+	return rashpa_program(r->map, &program);
+}
+
 static int map_buffer(struct run *r)
 {
-	struct rashpa_program program = { .layout = reference_layout };
 	struct rashpa_map map = {
 		.fd = r->dmabuf,
 		/* The flush before an event reads back what was written. */
 		.direction = RASHPA_BIDIRECTIONAL,
 	};
-	const char *window = "table";
-	static struct profile profile;
-	char why[WHY_SIZE];
-	uint64_t entries;
-	int found;
-
-	found = profile_find(&profile, r->fpga.info.out_vendor, r->fpga.info.out_device, why);
-	if (found < 0)
-		return fail("%s", why);
-	program.length = RFPGA_TABLE_SIZE;
-	if (found && profile.has_table) {
-		window = profile.table.window;
-		program.offset = profile.table.offset;
-		program.length = profile.table.length;
-		program.layout = profile.table.layout;
-	}
-	entries = RFPGA_CAPS_ENTRIES(fpga_read(&r->fpga, RFPGA_CAPS));
-	if (program.length > entries * program.layout.stride)
-		program.length = entries * program.layout.stride;
-	if (view_open(&r->table, &r->fpga, window, RFPGA_BAR_REGS, RFPGA_TABLE, RFPGA_TABLE_SIZE,
-		      false, why))
-		return fail("%s", why);
+	uint32_t entries = RFPGA_CAPS_ENTRIES(fpga_read(&r->fpga, RFPGA_CAPS));
 
 	retire(r);
 	r->map = rashpa_map(r->fpga.device, &map);
 	if (r->map < 0)
 		return fail("buffer %s: cannot map it for fpga%u: %s", r->config->buffer,
 			    r->fpga.number, rashpa_reason());
-	program.window = r->table.fd;
-	if (rashpa_program(r->map, &program))
+	if (map.out_segments > entries)
+		return fail("buffer %s: its map has %" PRIu32 " segments, but fpga%u keeps only %" PRIu32 ": make a contiguous buffer",
+			    r->config->buffer, map.out_segments, r->fpga.number, entries);
+	if (program_table(r))
 		return fail("fpga%u: cannot program the address table: %s", r->fpga.number,
 			    rashpa_reason());
 	r->segments = map.out_segments;

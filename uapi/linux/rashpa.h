@@ -258,6 +258,11 @@ struct rashpa_dmabuf {
 
 /* --------------------------------------------------- /dev/rashpa/fpgaN --- */
 
+/*
+ * Everything but DEVICE_INFO and REGION_INFO needs the node to be open for writing:
+ * EPERM.
+ */
+
 /**
  * enum rashpa_state - of a bound function
  * @RASHPA_STATE_READY: can do DMA
@@ -404,12 +409,43 @@ struct rashpa_profile_step {
 	__u32 __reserved;
 };
 
+/**
+ * struct rashpa_layout - how one entry of a function's address table looks
+ * @stride: bytes from entry to entry, a multiple of 4, up to 4096
+ * @address_offset: of the address field in the entry
+ * @address_bits: 32 or 64 (low word first)
+ * @length_offset: of the length field
+ * @length_bits: 0 (no such field), 32 or 64
+ * @control_offset: of the control field
+ * @control_bits: 0 (no such field) or 32
+ * @control_set: value of the control field of a valid entry, written last
+ * @control_clear: value of the control field of an invalid entry, written first
+ * @__reserved: must be zero
+ *
+ * @control_set and @control_clear differ. Fields are little-endian, aligned to 4, inside the stride, and do not overlap.
+ */
+struct rashpa_layout {
+	__u32 stride;
+	__u32 address_offset;
+	__u32 address_bits;
+	__u32 length_offset;
+	__u32 length_bits;
+	__u32 control_offset;
+	__u32 control_bits;
+	__u32 control_set;
+	__u32 control_clear;
+	__u32 __reserved;
+};
+
 /** RASHPA_PROFILE_DISCLOSE - members of the group may see bus addresses */
 #define RASHPA_PROFILE_DISCLOSE	_BITUL(0)
 
+/** RASHPA_PROFILE_TABLE - the fields of the address table are given */
+#define RASHPA_PROFILE_TABLE	_BITUL(1)
+
 /**
  * struct rashpa_profile - RASHPA_IOC_PROFILE: what differs from board to board
- * @head: flags: RASHPA_PROFILE_DISCLOSE
+ * @head: flags: RASHPA_PROFILE_DISCLOSE, RASHPA_PROFILE_TABLE
  * @windows: pointer to @n_windows of struct rashpa_profile_window
  * @steps: pointer to @n_steps of struct rashpa_profile_step, the quiesce sequence
  * @n_windows: 0 to RASHPA_PROFILE_WINDOWS_MAX
@@ -420,6 +456,18 @@ struct rashpa_profile_step {
  * @max_segment: default segment limits of maps, see struct rashpa_map
  * @boundary: likewise
  * @alignment: likewise
+ * @table_offset: of the function's address table in its BAR, a multiple of 4
+ * @table_length: bytes of the whole table, > 0
+ * @table_bar: 0 to 5
+ * @__reserved2: must be zero
+ * @table_layout: of one entry
+ *
+ * Without RASHPA_PROFILE_TABLE the fields of the table must be zero. A window with
+ * RASHPA_PWINDOW_USER must not overlap the table: who can write there can make the
+ * function write anywhere.
+ *
+ * The last step must be a WAIT for at least one bit: only its answer tells that the
+ * function has stopped and that all its writes have arrived.
  *
  * Replaces the profile as a whole, or changes nothing.
  *
@@ -438,6 +486,11 @@ struct rashpa_profile {
 	__aligned_u64 max_segment;
 	__aligned_u64 boundary;
 	__aligned_u64 alignment;
+	__aligned_u64 table_offset;
+	__aligned_u64 table_length;
+	__u32 table_bar;
+	__u32 __reserved2;
+	struct rashpa_layout table_layout;
 };
 
 /**
@@ -519,7 +572,8 @@ enum rashpa_class {
  * and only then unmaps. Bus mastering is on while there is a map or a channel.
  *
  * Errors: EBADF, EINVAL, ERANGE (not within the memory), EACCES (the dma-buf is
- * read-only and the function would write), ENODEV, EIO (function is stuck: reset
+ * read-only and the function would write), EPERM (the profile has no quiesce
+ * sequence: needs CAP_SYS_RAWIO), ENODEV, EIO (function is stuck: reset
  * it), EREMOTEIO (the exporter's table is not true; see the reason), ENXIO (no
  * path between the two functions), EOVERFLOW (an address outside the DMA mask),
  * and what the exporter answers.
@@ -547,7 +601,8 @@ struct rashpa_map {
  * @depth: records that the queue holds, 2 to 65536; 0 for 1024
  * @out_fd: the channel; read, poll, RASHPA_IOC_SOURCE_ADD, RASHPA_IOC_EVENTFD
  *
- * Errors: EINVAL, ENOMEM, ENODEV.
+ * Errors: EINVAL, ENOMEM, EPERM (the profile has no quiesce sequence: needs
+ * CAP_SYS_RAWIO), EIO (function is stuck), ENODEV.
  */
 struct rashpa_events {
 	struct rashpa_head head;
@@ -634,50 +689,23 @@ struct rashpa_table {
 };
 
 /**
- * struct rashpa_layout - how one entry of a function's address table looks
- * @stride: bytes from entry to entry, a multiple of 4, up to 4096
- * @address_offset: of the address field in the entry
- * @address_bits: 32 or 64 (low word first)
- * @length_offset: of the length field
- * @length_bits: 0 (no such field), 32 or 64
- * @control_offset: of the control field
- * @control_bits: 0 (no such field) or 32
- * @control_set: value of the control field of a valid entry, written last
- * @control_clear: value of the control field of an invalid entry, written first
- * @__reserved: must be zero
- *
- * Fields are little-endian, aligned to 4, inside the stride, and do not overlap.
- */
-struct rashpa_layout {
-	__u32 stride;
-	__u32 address_offset;
-	__u32 address_bits;
-	__u32 length_offset;
-	__u32 length_bits;
-	__u32 control_offset;
-	__u32 control_bits;
-	__u32 control_set;
-	__u32 control_clear;
-	__u32 __reserved;
-};
-
-/**
  * struct rashpa_program - RASHPA_IOC_PROGRAM: the kernel writes the table into the
  *	function, so that user space need not see addresses
  * @head: no flags
- * @window: dma-buf fd of a window of the same function
+ * @window: -1 for the table that the profile describes; or dma-buf fd of a window of the
+ *	same function (needs CAP_SYS_RAWIO)
  * @first: index of the first entry to write
- * @offset: of entry 0 in the window, bytes, a multiple of 4
- * @length: of the function's whole table, bytes; all entries must be inside
- * @layout: of one entry
+ * @offset: of entry 0 in the window, bytes, a multiple of 4; 0 with -1
+ * @length: of the function's whole table, bytes; all entries must be inside; 0 with -1
+ * @layout: of one entry; all zero with -1
  * @out_entries: entries written
  * @__reserved: must be zero
  *
  * A map has at most one programmed place; a second call moves it. The entries are
  * cleared before the map goes.
  *
- * Errors: EBADF, EINVAL, EXDEV (window of another function), ERANGE (outside the
- * window, or more segments than entries), EBUSY (another map is programmed there),
+ * Errors: EPERM (a window without CAP_SYS_RAWIO), ENOENT (the profile has no table),
+ * EBADF, EINVAL, EXDEV (window of another function), ERANGE (outside the window, or more segments than entries), EBUSY (another map is programmed there),
  * EOVERFLOW (an address or length wider than its field), ESTALE (the map is
  * revoked), ENODEV.
  */
@@ -729,7 +757,7 @@ enum rashpa_device_event {
  * @__reserved: must be zero
  *
  * Errors: EINVAL, ERANGE (no such vector), EEXIST (already in this channel), ENOSPC
- * (more than 64 sources), ENODEV.
+ * (more than 64 sources in the channel, or listeners to the source), ENODEV.
  */
 struct rashpa_source_add {
 	struct rashpa_head head;
