@@ -115,9 +115,9 @@ enum rashpa_cache {
  *
  * The call can be interrupted by a signal while it searches and zeroes.
  *
- * Errors: EPERM (the node was opened read-only), EINVAL, EEXIST (name), ENAMETOOLONG (no NUL), ENOMEM (see
- * RASHPA_IOC_QUERY), EOPNOTSUPP (backend or cache mode not here), EINTR, EDQUOT
- * (the limit that the administrator set in the module parameter
+ * Errors: EPERM (the node was opened read-only), EINVAL, EEXIST (name), ENAMETOOLONG
+ * (no NUL), ENOMEM (see RASHPA_IOC_QUERY), EOPNOTSUPP (backend or cache mode not
+ * here), EINTR, EDQUOT (the limit that the administrator set in the module parameter
  * ``limit_mib`` is reached).
  */
 struct rashpa_alloc {
@@ -422,7 +422,8 @@ struct rashpa_profile_step {
  * @control_clear: value of the control field of an invalid entry, written first
  * @__reserved: must be zero
  *
- * @control_set and @control_clear differ. Fields are little-endian, aligned to 4, inside the stride, and do not overlap.
+ * @control_set and @control_clear differ. Fields are little-endian, aligned to 4,
+ * inside the stride, and do not overlap.
  */
 struct rashpa_layout {
 	__u32 stride;
@@ -472,8 +473,8 @@ struct rashpa_layout {
  * Replaces the profile as a whole, or changes nothing.
  *
  * Errors: EPERM (without CAP_SYS_ADMIN), EBUSY (maps or windows exist), EINVAL,
- * EOPNOTSUPP (a cached window), ERANGE (a window or step outside its BAR), EIO (the DMA mask does not work on
- * this machine).
+ * EOPNOTSUPP (a cached window), ERANGE (a window or step outside its BAR), EIO (the
+ * DMA mask does not work on this machine).
  */
 struct rashpa_profile {
 	struct rashpa_head head;
@@ -691,8 +692,8 @@ struct rashpa_table {
 /**
  * struct rashpa_program - RASHPA_IOC_PROGRAM: the kernel writes the table into the
  *	function, so that user space need not see addresses
- * @head: no flags
- * @window: -1 for the table that the profile describes; or dma-buf fd of a window of the
+ * @head: no flags @window: -1 for the table that the profile describes; or dma-buf fd
+ * of a window of the
  *	same function (needs CAP_SYS_RAWIO)
  * @first: index of the first entry to write
  * @offset: of entry 0 in the window, bytes, a multiple of 4; 0 with -1
@@ -705,9 +706,9 @@ struct rashpa_table {
  * cleared before the map goes.
  *
  * Errors: EPERM (a window without CAP_SYS_RAWIO), ENOENT (the profile has no table),
- * EBADF, EINVAL, EXDEV (window of another function), ERANGE (outside the window, or more segments than entries), EBUSY (another map is programmed there),
- * EOVERFLOW (an address or length wider than its field), ESTALE (the map is
- * revoked), ENODEV.
+ * EBADF, EINVAL, EXDEV (window of another function), ERANGE (outside the window, or
+ * more segments than entries), EBUSY (another map is programmed there), EOVERFLOW (an
+ * address or length wider than its field), ESTALE (the map is revoked), ENODEV.
  */
 struct rashpa_program {
 	struct rashpa_head head;
