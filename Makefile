@@ -46,12 +46,14 @@ install-tools:
 	install -D -m 644 uapi/linux/rashpa.h $(DESTDIR)$(PREFIX)/include/linux/rashpa.h
 
 install-dkms:
-	-dkms remove -m rashpa -v $(VERSION) --all
+	if [ -n "$$(dkms status rashpa/$(VERSION))" ]; then \
+		dkms remove rashpa/$(VERSION) --all; \
+	fi
 	rm -rf $(DKMSSRC)
 	mkdir -p $(DKMSSRC)
 	cp -r Kbuild dkms.conf drivers uapi $(DKMSSRC)
 	dkms add -m rashpa -v $(VERSION)
-	dkms install -m rashpa -v $(VERSION)
+	dkms install -m rashpa -v $(VERSION) -k $(KREL)
 
 uninstall:
 	-dkms remove -m rashpa -v $(VERSION) --all

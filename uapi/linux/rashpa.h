@@ -692,8 +692,8 @@ struct rashpa_table {
 /**
  * struct rashpa_program - RASHPA_IOC_PROGRAM: the kernel writes the table into the
  *	function, so that user space need not see addresses
- * @head: no flags @window: -1 for the table that the profile describes; or dma-buf fd
- * of a window of the
+ * @head: no flags
+ * @window: -1 for the table that the profile describes; or dma-buf fd of a window of the
  *	same function (needs CAP_SYS_RAWIO)
  * @first: index of the first entry to write
  * @offset: of entry 0 in the window, bytes, a multiple of 4; 0 with -1
