@@ -399,6 +399,10 @@ int rashpa_ioc_reset(struct rashpa_call *call, void *arg)
 	if (err == -ENOTTY)
 		err = rashpa_fail(call, -EOPNOTSUPP, "fpga%d has no function reset",
 				  dev->id);
+	else if (err == -EAGAIN)
+		err = rashpa_fail(call, err,
+				  "fpga%d is being reset or removed by somebody else: try again",
+				  dev->id);
 	/* who has a map or a channel expects to be served again */
 	else if (!err && (dev->n_maps || !list_empty(&dev->channels)))
 		err = rashpa_device_master(call, dev);

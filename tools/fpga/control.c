@@ -6,7 +6,7 @@
  *   disconnect	     drop the connection to the host
  *   exit	     end at once, as if the board had lost its power
  *   stuck on|off    do not obey stop requests (a reset still helps, and ends this)
- *   early on|off    raise the event of a stack 1 ms before its last image is written
+ *   early on|off    raise the event of a stack 50 ms before its last image is written
  *   status	     counters, also when the host cannot read them any more
  */
 #include "fpga.h"

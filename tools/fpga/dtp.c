@@ -255,7 +255,7 @@ static void count_image(struct dtp *d)
 static enum outcome serve(struct fpga *fpga, struct dtp *d, struct bus_fault *fault)
 {
 	const struct dtp_config *c = &d->config;
-	const struct timespec early_by = { .tv_nsec = 1000000 };
+	const struct timespec early_by = { .tv_nsec = 50000000 };
 	uint64_t src = source(d), dst = destination(d);
 	uint32_t ahead = (uint32_t)d->stack - d->count.credit;
 	bool last = ends_stack(d), early = last && fpga->engine.early;

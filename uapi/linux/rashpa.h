@@ -636,7 +636,7 @@ struct rashpa_quiesce {
  * MAP or EVENTS turns bus mastering on.
  *
  * Errors: EOPNOTSUPP (the function has no reset), EPERM (without CAP_SYS_RAWIO),
- * ENODEV, and what the reset answers.
+ * EAGAIN (somebody else resets or removes it), ENODEV, and what the reset answers.
  */
 struct rashpa_reset {
 	struct rashpa_head head;
