@@ -44,7 +44,7 @@ check() {
 }
 
 check "software FPGA" "$lab" exec -- build/tools/rashpa-fpga-selftest
-check "tools" "$lab" exec -- build/tools/tools-selftest
+check "tools" "$lab" exec -- build/tools/tools-selftest tools/profiles
 check "sparse" "$lab" exec -- selftests/static.sh
 check "lab" selftests/lab/selftest --quick
 for series in "$@"; do
