@@ -97,6 +97,7 @@ static const struct rashpa_op rashpa_ops[] = {
 union rashpa_arg {
 	struct rashpa_head head;
 	struct rashpa_alloc alloc;
+	struct rashpa_query query;
 	struct rashpa_info info;
 	struct rashpa_device_info device_info;
 	struct rashpa_map map;

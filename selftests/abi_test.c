@@ -10,19 +10,21 @@
 #define SIZE(name, bytes) \
 	_Static_assert(sizeof(struct rashpa_##name) == (bytes), #name)
 SIZE(head, 24);
-SIZE(alloc, 144);
+SIZE(alloc, 152);
 SIZE(open, 96);
 SIZE(remove, 88);
-SIZE(query, 80);
-SIZE(info, 128);
+SIZE(permit, 104);
+SIZE(pin, 48);
+SIZE(query, 184);
+SIZE(info, 168);
 SIZE(dmabuf, 32);
-SIZE(device_info, 96);
+SIZE(device_info, 104);
 SIZE(region_info, 40);
 SIZE(profile_window, 64);
 SIZE(profile_step, 32);
 SIZE(profile, 144);
 SIZE(window, 96);
-SIZE(map, 104);
+SIZE(map, 120);
 SIZE(events, 32);
 SIZE(quiesce, 32);
 SIZE(reset, 24);
@@ -30,6 +32,7 @@ SIZE(segment, 16);
 SIZE(table, 24);
 SIZE(layout, 40);
 SIZE(program, 96);
+SIZE(restore, 40);
 SIZE(source_add, 40);
 SIZE(source_del, 32);
 SIZE(eventfd, 32);

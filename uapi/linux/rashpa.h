@@ -92,16 +92,20 @@ enum rashpa_cache {
 
 /** RASHPA_ALLOC_NODE - @node is given: take memory of that NUMA node only */
 #define RASHPA_ALLOC_NODE	_BITUL(0)
+/** RASHPA_ALLOC_EXCLUSIVE - @out_fd holds an exclusive lease, see RASHPA_IOC_OPEN */
+#define RASHPA_ALLOC_EXCLUSIVE	_BITUL(1)
+/** RASHPA_ALLOC_MODE - @mode is given */
+#define RASHPA_ALLOC_MODE	_BITUL(2)
 
 /**
  * struct rashpa_alloc - RASHPA_IOC_ALLOC: make a contiguous, zeroed buffer
- * @head: flags: RASHPA_ALLOC_NODE
+ * @head: flags: RASHPA_ALLOC_NODE, RASHPA_ALLOC_EXCLUSIVE, RASHPA_ALLOC_MODE
  * @length: bytes, > 0; rounded up to whole pages
  * @alignment: of the physical address in bytes, a power of two up to 1 GiB;
  *	0 for one page
  * @node: NUMA node, with RASHPA_ALLOC_NODE; must be 0 without
  * @backend: enum rashpa_backend
- * @cache: enum rashpa_cache
+ * @cache: enum rashpa_cache; what is not cached is so for every CPU mapping of it
  * @out_fd: dma-buf of the buffer, readable and writable
  * @name: NUL-terminated name; empty for an anonymous buffer, which lives as long
  *	as any fd, mapping or map of it. A named buffer lives until
@@ -112,13 +116,20 @@ enum rashpa_cache {
  * @out_backend: the backend that served, enum rashpa_backend
  * @out_node: the NUMA node of the memory
  * @__reserved: must be zero
+ * @mode: permission bits of the name, 0 to 0666, with RASHPA_ALLOC_MODE; must be 0
+ *	without, and with an anonymous buffer
+ * @__reserved2: must be zero
  *
- * The call can be interrupted by a signal while it searches and zeroes.
+ * A named buffer belongs to who made it (file system user id) and to the group of
+ * /dev/rashpa/memory, with the mode of that node, until RASHPA_IOC_PERMIT.
+ *
+ * The call can be interrupted by a signal while it searches and zeroes. How far it
+ * is, RASHPA_IOC_QUERY tells in another thread.
  *
  * Errors: EPERM (the node was opened read-only), EINVAL, EEXIST (name), ENAMETOOLONG
  * (no NUL), ENOMEM (see RASHPA_IOC_QUERY), EOPNOTSUPP (backend or cache mode not
  * here), EINTR, EDQUOT (the limit that the administrator set in the module parameter
- * ``limit_mib`` is reached).
+ * ``limit_mib`` for all or ``user_limit_mib`` for one user is reached).
  */
 struct rashpa_alloc {
 	struct rashpa_head head;
@@ -134,16 +145,29 @@ struct rashpa_alloc {
 	__u32 out_backend;
 	__u32 out_node;
 	__u32 __reserved;
+	__u32 mode;
+	__u32 __reserved2;
 };
+
+/** RASHPA_OPEN_EXCLUSIVE - only while nobody else has a lease, and nobody gets one */
+#define RASHPA_OPEN_EXCLUSIVE	_BITUL(0)
+/** RASHPA_OPEN_READ - the dma-buf is read-only; asks for no more than that */
+#define RASHPA_OPEN_READ	_BITUL(1)
 
 /**
  * struct rashpa_open - RASHPA_IOC_OPEN: a dma-buf fd of a named buffer
- * @head: no flags
+ * @head: flags: RASHPA_OPEN_EXCLUSIVE, RASHPA_OPEN_READ
  * @name: name of the buffer
  * @out_fd: dma-buf fd
  * @__reserved: must be zero
  *
- * Errors: ENOENT, EINVAL, ENAMETOOLONG.
+ * Every open of a named buffer is a lease of it, shared unless asked for otherwise: the
+ * fd of ALLOC, of OPEN, and the open node /dev/rashpa/buffer/NAME (exclusive with
+ * O_EXCL). It ends with the last of what came of it: duplicates, mappings, maps, the
+ * dma-bufs of RASHPA_IOC_DMABUF.
+ *
+ * Errors: ENOENT, EINVAL, ENAMETOOLONG, EACCES (owner, group and mode do not permit
+ * it), EBUSY (somebody has an exclusive lease; or, with RASHPA_OPEN_EXCLUSIVE, any).
  */
 struct rashpa_open {
 	struct rashpa_head head;
@@ -159,33 +183,115 @@ struct rashpa_open {
  *
  * The memory itself is given back with its last fd and mapping.
  *
- * Errors: EPERM (the node was opened read-only), ENOENT, EINVAL, ENAMETOOLONG, EBUSY
- * (an importer maps it, or a process has it mapped).
+ * Errors: EPERM (the node was opened read-only; or neither owner nor CAP_SYS_ADMIN),
+ * ENOENT, EINVAL, ENAMETOOLONG, EBUSY (an importer maps it, or a process has it mapped).
  */
 struct rashpa_remove {
 	struct rashpa_head head;
 	char name[RASHPA_NAME_SIZE];
 };
 
+/** RASHPA_PERMIT_UID - set the owner; needs CAP_CHOWN */
+#define RASHPA_PERMIT_UID	_BITUL(0)
+/** RASHPA_PERMIT_GID - set the group: one of the caller's, or with CAP_CHOWN any */
+#define RASHPA_PERMIT_GID	_BITUL(1)
+/** RASHPA_PERMIT_MODE - set the permission bits */
+#define RASHPA_PERMIT_MODE	_BITUL(2)
+
+/**
+ * struct rashpa_permit - RASHPA_IOC_PERMIT: who may use a named buffer
+ * @head: flags: RASHPA_PERMIT_UID, RASHPA_PERMIT_GID, RASHPA_PERMIT_MODE
+ * @name: name of the buffer
+ * @uid: user id, with RASHPA_PERMIT_UID; must be 0 without
+ * @gid: group id, with RASHPA_PERMIT_GID; must be 0 without
+ * @mode: 0 to 0666, with RASHPA_PERMIT_MODE; must be 0 without
+ * @__reserved: must be zero
+ *
+ * Holds from the next open on, also through the node /dev/rashpa/buffer/NAME, whose own
+ * owner and mode a caller should set alike (chown, chmod).
+ *
+ * Errors: EPERM (the node was opened read-only; or neither owner nor CAP_FOWNER),
+ * ENOENT, EINVAL, ENAMETOOLONG.
+ */
+struct rashpa_permit {
+	struct rashpa_head head;
+	char name[RASHPA_NAME_SIZE];
+	__u32 uid;
+	__u32 gid;
+	__u32 mode;
+	__u32 __reserved;
+};
+
+/**
+ * struct rashpa_pin - RASHPA_IOC_PIN: user memory as a dma-buf
+ * @head: no flags
+ * @address: of the first byte in the caller's address space, a multiple of the page size
+ * @length: bytes, a multiple of the page size, > 0
+ * @out_fd: dma-buf fd; cannot be mmapped: it is mapped already where it is
+ * @out_segments: physically contiguous pieces
+ *
+ * Anonymous, shared and huge pages, across mappings, all writable. They stay where they
+ * are until the dma-buf ends, and are charged to RLIMIT_MEMLOCK.
+ *
+ * Errors: EPERM (the node was opened read-only), EINVAL, EFAULT (not mapped, not
+ * writable, or cannot be pinned: device memory, CMA buffers, files that need
+ * write-back), ENOMEM (RLIMIT_MEMLOCK), EINTR.
+ */
+struct rashpa_pin {
+	struct rashpa_head head;
+	__aligned_u64 address;
+	__aligned_u64 length;
+	__s32 out_fd;
+	__u32 out_segments;
+};
+
 /** RASHPA_QUERY_NODE - @node is given: answer for that NUMA node only */
 #define RASHPA_QUERY_NODE	_BITUL(0)
+/**
+ * RASHPA_QUERY_TRY - find @out_largest out by allocating and giving back at once. True
+ * for CMA as well, but moves the memory of others, and takes time
+ */
+#define RASHPA_QUERY_TRY	_BITUL(1)
+
+/** RASHPA_AREA_SIZE - bytes of the name of a CMA area, the final NUL included */
+#define RASHPA_AREA_SIZE	64
+
+/**
+ * enum rashpa_stage - what an ALLOC is doing
+ * @RASHPA_STAGE_IDLE: there is none
+ * @RASHPA_STAGE_SEARCH: moving others out of the way
+ * @RASHPA_STAGE_ZERO: zeroing
+ */
+enum rashpa_stage {
+	RASHPA_STAGE_IDLE = 0,
+	RASHPA_STAGE_SEARCH = 1,
+	RASHPA_STAGE_ZERO = 2,
+};
 
 /**
  * struct rashpa_query - RASHPA_IOC_QUERY: what would fit
- * @head: flags: RASHPA_QUERY_NODE
+ * @head: flags: RASHPA_QUERY_NODE, RASHPA_QUERY_TRY
  * @node: NUMA node, with RASHPA_QUERY_NODE; must be 0 without
  * @backend: enum rashpa_backend; AUTO answers for the backend it would take
  * @out_total: bytes that the backend manages
  * @out_free: bytes free now
  * @out_largest: longest run in bytes that looks free or movable; another
  *	allocation, or a page that cannot be moved after all, can make it less. 0 for
- *	CMA, whose layout the kernel keeps to itself
+ *	CMA without RASHPA_QUERY_TRY: the kernel keeps its layout to itself
  * @out_allocated: bytes that rashpa buffers hold now
  * @out_limit: administrator's limit for all buffers in bytes, 0 for none
  * @out_backend: backend that the answer is for, enum rashpa_backend
  * @__reserved: must be zero
+ * @out_user_allocated: bytes that the caller's buffers hold now
+ * @out_user_limit: administrator's limit for one user in bytes, 0 for none
+ * @out_done: bytes that an ALLOC on the same open file has finished of its stage
+ * @out_todo: bytes of the whole stage
+ * @out_stage: enum rashpa_stage of that ALLOC
+ * @__reserved2: must be zero
+ * @out_area: name of the CMA area, empty for contig
  *
- * Errors: EINVAL, EOPNOTSUPP (the backend is not in this kernel).
+ * Errors: EINVAL, EPERM (RASHPA_QUERY_TRY on a node that was opened read-only), EINTR,
+ * EOPNOTSUPP (the backend is not in this kernel).
  */
 struct rashpa_query {
 	struct rashpa_head head;
@@ -198,6 +304,13 @@ struct rashpa_query {
 	__aligned_u64 out_limit;
 	__u32 out_backend;
 	__u32 __reserved;
+	__aligned_u64 out_user_allocated;
+	__aligned_u64 out_user_limit;
+	__aligned_u64 out_done;
+	__aligned_u64 out_todo;
+	__u32 out_stage;
+	__u32 __reserved2;
+	char out_area[RASHPA_AREA_SIZE];
 };
 
 /**
@@ -205,12 +318,24 @@ struct rashpa_query {
  * @RASHPA_KIND_BUFFER: a buffer of this driver
  * @RASHPA_KIND_WINDOW: a window of a PCI BAR
  * @RASHPA_KIND_FOREIGN: another driver's dma-buf
+ * @RASHPA_KIND_PINNED: memory of a process, see RASHPA_IOC_PIN
  */
 enum rashpa_kind {
 	RASHPA_KIND_BUFFER = 1,
 	RASHPA_KIND_WINDOW = 2,
 	RASHPA_KIND_FOREIGN = 3,
+	RASHPA_KIND_PINNED = 4,
 };
+
+/**
+ * RASHPA_INFO_REGISTRABLE - a CPU mapping of it can be registered by address: RDMA
+ * (ibv_reg_mr), direct I/O, RASHPA_IOC_PIN
+ */
+#define RASHPA_INFO_REGISTRABLE	_BITUL(0)
+/** RASHPA_INFO_EXCLUSIVE - its lease is exclusive */
+#define RASHPA_INFO_EXCLUSIVE	_BITUL(1)
+/** RASHPA_INFO_REVOKED - a window whose function is gone or being reset */
+#define RASHPA_INFO_REVOKED	_BITUL(2)
 
 /**
  * struct rashpa_info - RASHPA_IOC_INFO: what a memory is
@@ -225,6 +350,16 @@ enum rashpa_kind {
  * @out_importers: devices that map it now; 0 if foreign (not known)
  * @out_mappings: CPU mappings now; 0 if foreign (not known)
  * @out_name: name, empty if it has none
+ * @out_flags: RASHPA_INFO_*
+ * @out_leases: opens of a named buffer now, see RASHPA_IOC_OPEN
+ * @out_uid: owner of a named buffer
+ * @out_gid: its group
+ * @out_mode: its permission bits
+ * @out_bar: BAR of a window
+ * @out_bdf: PCI function of a window: domain << 16 | bus << 8 | devfn
+ * @out_page_size: bytes of the pages that a buffer is made of: the largest entry
+ *	that a CPU mapping of it can have
+ * @__reserved: zero
  *
  * Errors: EBADF, EINVAL (not a dma-buf).
  */
@@ -240,6 +375,15 @@ struct rashpa_info {
 	__u32 out_importers;
 	__u32 out_mappings;
 	char out_name[RASHPA_NAME_SIZE];
+	__u32 out_flags;
+	__u32 out_leases;
+	__u32 out_uid;
+	__u32 out_gid;
+	__u32 out_mode;
+	__u32 out_bar;
+	__u32 out_bdf;
+	__u32 out_page_size;
+	__aligned_u64 __reserved;
 };
 
 /* -------------------------------------------- /dev/rashpa/buffer/NAME --- */
@@ -302,6 +446,8 @@ enum rashpa_state {
  * @out_windows: windows that exist now
  * @out_quiesces: times that DMA was stopped since the bind
  * @out_interrupts: interrupts of all vectors since the bind
+ * @out_kept: maps that were kept (RASHPA_MAP_KEEP) and that no process holds any more
+ * @__reserved: zero
  */
 struct rashpa_device_info {
 	struct rashpa_head head;
@@ -321,6 +467,8 @@ struct rashpa_device_info {
 	__u32 out_windows;
 	__aligned_u64 out_quiesces;
 	__aligned_u64 out_interrupts;
+	__u32 out_kept;
+	__u32 __reserved;
 };
 
 /** RASHPA_REGION_MEMORY - a memory BAR (windows can be made in it) */
@@ -539,18 +687,37 @@ enum rashpa_direction {
  * enum rashpa_class - what the addresses of a map are, checked
  * @RASHPA_CLASS_HOST: bus addresses of host memory, no IOMMU in the way
  * @RASHPA_CLASS_IOVA: addresses that the importer's IOMMU translates
- * @RASHPA_CLASS_PEER: in another function's BAR; with an IOMMU an address that it
- *	translates
+ * @RASHPA_CLASS_PEER: in another function's BAR, by bus addresses that a common
+ *	switch routes
+ * @RASHPA_CLASS_BRIDGE: in another function's BAR, through the host bridge; with an
+ *	IOMMU addresses that it translates
+ *
+ * The class is what the addresses were found to lead to, page by page.
  */
 enum rashpa_class {
 	RASHPA_CLASS_HOST = 1,
 	RASHPA_CLASS_IOVA = 2,
 	RASHPA_CLASS_PEER = 3,
+	RASHPA_CLASS_BRIDGE = 4,
 };
+
+/** RASHPA_MAP_DEVICE - the memory must be a device's, not the host's: else EREMOTEIO */
+#define RASHPA_MAP_DEVICE	_BITUL(0)
+/**
+ * RASHPA_MAP_KEEP - the map, the memory and what PROGRAM wrote stay after the last fd is
+ * closed, until RASHPA_IOC_QUIESCE, RASHPA_IOC_RESET or the end of the function
+ */
+#define RASHPA_MAP_KEEP		_BITUL(1)
+
+/**
+ * RASHPA_MAPPED_REMAPPED - the exporter handed out addresses of a BAR that the
+ * importer's IOMMU does not know; the driver mapped them itself
+ */
+#define RASHPA_MAPPED_REMAPPED	_BITUL(0)
 
 /**
  * struct rashpa_map - RASHPA_IOC_MAP: translate a memory for this function
- * @head: no flags
+ * @head: flags: RASHPA_MAP_DEVICE, RASHPA_MAP_KEEP
  * @fd: dma-buf fd of any exporter
  * @direction: enum rashpa_direction
  * @offset: first byte, a multiple of the page size
@@ -558,15 +725,20 @@ enum rashpa_class {
  * @max_segment: longest segment in bytes, a multiple of the page size; 0 for the
  *	profile's
  * @boundary: power of two that no segment may cross, at least a page; 0 for the
- *	profile's
+ *	profile's. One of one's own tells of addresses: needs what their mmap needs
  * @alignment: power of two that every address must be a multiple of; 0 for the
- *	profile's
+ *	profile's. Likewise
  * @out_fd: the map; RASHPA_IOC_PROGRAM, mmap (struct rashpa_table), poll, read
  * @out_class: enum rashpa_class
  * @out_generation: of the new table, see struct rashpa_table
  * @out_segments: entries of the table
  * @__reserved: must be zero
  * @out_table_size: bytes to mmap for the whole table
+ * @out_flags: RASHPA_MAPPED_*
+ * @out_peer: with the classes PEER and BRIDGE the function that has the memory: domain
+ *	<< 16 | bus << 8 | devfn
+ * @out_peer_bar: and its BAR
+ * @__reserved2: must be zero
  *
  * The end of the map (its last fd and the last mapping of its table, also by death of
  * their holders) stops all DMA of the function (quiesce), clears what PROGRAM wrote,
@@ -574,10 +746,10 @@ enum rashpa_class {
  *
  * Errors: EBADF, EINVAL, ERANGE (not within the memory), EACCES (the dma-buf is
  * read-only and the function would write), EPERM (the profile has no quiesce
- * sequence: needs CAP_SYS_RAWIO), ENODEV, EIO (function is stuck: reset
- * it), EREMOTEIO (the exporter's table is not true; see the reason), ENXIO (no
- * path between the two functions), EOVERFLOW (an address outside the DMA mask),
- * and what the exporter answers.
+ * sequence: needs CAP_SYS_RAWIO; or a boundary or an alignment of one's own), ENODEV,
+ * EIO (function is stuck: reset it), EREMOTEIO (the exporter's table is not true, or the
+ * memory is not a device's; see the reason), ENXIO (no path between the two
+ * functions), EOVERFLOW (an address outside the DMA mask), and what the exporter answers.
  */
 struct rashpa_map {
 	struct rashpa_head head;
@@ -594,6 +766,10 @@ struct rashpa_map {
 	__u32 out_segments;
 	__u32 __reserved;
 	__aligned_u64 out_table_size;
+	__u32 out_flags;
+	__u32 out_peer;
+	__u32 out_peer_bar;
+	__u32 __reserved2;
 };
 
 /**
@@ -618,7 +794,7 @@ struct rashpa_events {
  *
  * Without a quiesce sequence in the profile, and where the sequence fails, bus
  * mastering is turned off; the next MAP or EVENTS turns it on again (after a failure:
- * not before RESET).
+ * not before RESET). Maps that were kept and that no process holds end.
  *
  * Errors: ETIMEDOUT (it did not become idle; bus mastering is off now), ENODEV.
  */
@@ -631,9 +807,11 @@ struct rashpa_quiesce {
  * struct rashpa_reset - RASHPA_IOC_RESET: function reset
  * @head: no flags
  *
- * Quiesces first. Windows and maps stay valid, but the function has forgotten the
- * entries that PROGRAM wrote: program each map again. After a failed quiesce the next
- * MAP or EVENTS turns bus mastering on.
+ * Quiesces first. Its maps stay valid, but the function has forgotten the entries that
+ * PROGRAM wrote: program each map again. Its windows cannot be reached during the reset:
+ * a CPU that touches one waits, maps of them by other functions are revoked, and
+ * restored afterwards. After a failed quiesce the next MAP or EVENTS turns bus mastering
+ * on.
  *
  * Errors: EOPNOTSUPP (the function has no reset), EPERM (without CAP_SYS_RAWIO),
  * EAGAIN (somebody else resets or removes it), ENODEV, and what the reset answers.
@@ -657,7 +835,8 @@ struct rashpa_segment {
 /**
  * enum rashpa_map_state - of a map
  * @RASHPA_MAP_VALID: the addresses may be used
- * @RASHPA_MAP_REVOKED: the memory or the function is gone
+ * @RASHPA_MAP_REVOKED: they may not: the exporter has ended them, or the function is
+ *	gone. RASHPA_IOC_RESTORE tries to make them valid again
  */
 enum rashpa_map_state {
 	RASHPA_MAP_VALID = 1,
@@ -679,6 +858,10 @@ enum rashpa_map_state {
  *
  * read() of the map fd returns this header without segments, and blocks (or is not
  * readable for poll) until its generation differs from the one read last.
+ *
+ * To read without a lock: read @generation; if odd, start again; read the rest; if
+ * @generation has changed, start again. librashpa's rashpa_table_read() does so. The
+ * segments never become more than there were at first.
  */
 struct rashpa_table {
 	__aligned_u64 generation;
@@ -708,7 +891,8 @@ struct rashpa_table {
  * Errors: EPERM (a window without CAP_SYS_RAWIO), ENOENT (the profile has no table),
  * EBADF, EINVAL, EXDEV (window of another function), ERANGE (outside the window, or
  * more segments than entries), EBUSY (another map is programmed there), EOVERFLOW (an
- * address or length wider than its field), ESTALE (the map is revoked), ENODEV.
+ * address or length wider than its field), ESTALE (the map is revoked: restore it),
+ * ENODEV.
  */
 struct rashpa_program {
 	struct rashpa_head head;
@@ -719,6 +903,28 @@ struct rashpa_program {
 	struct rashpa_layout layout;
 	__u32 out_entries;
 	__u32 __reserved;
+};
+
+/**
+ * struct rashpa_restore - RASHPA_IOC_RESTORE: map the memory again after a revocation
+ * @head: no flags
+ * @out_generation: of the new table
+ * @out_class: enum rashpa_class
+ * @out_segments: entries of the table
+ *
+ * Nothing happens to a map that is valid. Windows of this driver are restored without
+ * being asked, when their function's reset is over. What PROGRAM wrote was
+ * cleared: program the map again.
+ *
+ * Errors: ENODEV (the function or the memory's is gone), EAGAIN (the memory's function is
+ * being reset), E2BIG (more segments than at first: make a new map), and those of
+ * RASHPA_IOC_MAP that tell of the memory.
+ */
+struct rashpa_restore {
+	struct rashpa_head head;
+	__aligned_u64 out_generation;
+	__u32 out_class;
+	__u32 out_segments;
 };
 
 /* --------------------------------------------------------- channel fd --- */
@@ -842,6 +1048,8 @@ struct rashpa_event {
 #define RASHPA_IOC_REMOVE	_IO(RASHPA_IOC_TYPE, 0x02)
 #define RASHPA_IOC_QUERY	_IO(RASHPA_IOC_TYPE, 0x03)
 #define RASHPA_IOC_INFO		_IO(RASHPA_IOC_TYPE, 0x04)
+#define RASHPA_IOC_PERMIT	_IO(RASHPA_IOC_TYPE, 0x05)
+#define RASHPA_IOC_PIN		_IO(RASHPA_IOC_TYPE, 0x06)
 /* /dev/rashpa/buffer/NAME */
 #define RASHPA_IOC_DMABUF	_IO(RASHPA_IOC_TYPE, 0x10)
 /* /dev/rashpa/fpgaN */
@@ -855,6 +1063,7 @@ struct rashpa_event {
 #define RASHPA_IOC_RESET	_IO(RASHPA_IOC_TYPE, 0x27)
 /* map fd */
 #define RASHPA_IOC_PROGRAM	_IO(RASHPA_IOC_TYPE, 0x30)
+#define RASHPA_IOC_RESTORE	_IO(RASHPA_IOC_TYPE, 0x31)
 /* channel fd */
 #define RASHPA_IOC_SOURCE_ADD	_IO(RASHPA_IOC_TYPE, 0x40)
 #define RASHPA_IOC_SOURCE_DEL	_IO(RASHPA_IOC_TYPE, 0x41)
