@@ -34,6 +34,10 @@ release() {
 for series in "$@"; do
 	run "module for $series" make -s -C "$top" modules W=1 \
 		KREL="$(release "$series")" MODDIR="$build/modules/$series"
+	if compgen -G "$top/selftests/modules/*.c" >/dev/null; then
+		run "test modules for $series" make -s -C "$top/selftests" modules W=1 \
+			KREL="$(release "$series")" MODDIR="$build/modules/$series/tests"
+	fi
 done
 run "tools" make -s -C "$top/tools" O="$build/tools"
 run "software FPGA" make -s -C "$top/tools/fpga" O="$build/tools"
