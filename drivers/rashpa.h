@@ -140,7 +140,6 @@ struct rashpa_buffer {
 };
 
 void rashpa_buffer_put(struct rashpa_buffer *buffer);
-int rashpa_buffer_mmap(struct rashpa_buffer *buffer, struct vm_area_struct *vma);
 u64 rashpa_buffers_allocated(void);
 u64 rashpa_buffers_limit(void);
 int rashpa_ioc_alloc(struct rashpa_call *call, void *arg);
@@ -150,6 +149,10 @@ int rashpa_ioc_query(struct rashpa_call *call, void *arg);
 int rashpa_ioc_info(struct rashpa_call *call, void *arg);
 int rashpa_ioc_buffer_info(struct rashpa_call *call, void *arg);
 int rashpa_ioc_dmabuf(struct rashpa_call *call, void *arg);
+
+/* ------------------------------------------------------- rashpa_mmap.c --- */
+
+int rashpa_buffer_mmap(struct rashpa_buffer *buffer, struct vm_area_struct *vma);
 
 /* ----------------------------------------------------- rashpa_export.c --- */
 

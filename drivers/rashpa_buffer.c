@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * rashpa: buffers: names, accounting, CPU mappings.
+ * rashpa: buffers: names, accounting.
  */
 #include <linux/file.h>
 #include <linux/fs.h>
@@ -113,116 +113,6 @@ out_free:
 	return ERR_PTR(err);
 }
 
-/* ------------------------------------------------------ CPU mappings ---- */
-
-static void rashpa_vma_open(struct vm_area_struct *vma)
-{
-	struct rashpa_buffer *buffer = vma->vm_private_data;
-
-	atomic_inc(&buffer->mappings);
-}
-
-static void rashpa_vma_close(struct vm_area_struct *vma)
-{
-	struct rashpa_buffer *buffer = vma->vm_private_data;
-
-	atomic_dec(&buffer->mappings);
-}
-
-/*
- * Everything is mapped at mmap time; this is for what MADV_DONTNEED took away. CMA
- * mappings are complete as well, and cannot be taken away (VM_PFNMAP).
- */
-static vm_fault_t rashpa_vma_fault(struct vm_fault *vmf)
-{
-	struct rashpa_buffer *buffer = vmf->vma->vm_private_data;
-
-	int err;
-
-	if (buffer->pages.cma || vmf->pgoff >= buffer->length >> PAGE_SHIFT)
-		return VM_FAULT_SIGBUS;
-	/* not through vmf->page, which could become a huge entry that nobody takes apart */
-	err = vm_insert_page(vmf->vma, vmf->address & PAGE_MASK,
-			     buffer->pages.first + vmf->pgoff);
-	/* busy: another thread was faster */
-	return err && err != -EBUSY ? vmf_error(err) : VM_FAULT_NOPAGE;
-}
-
-static const struct vm_operations_struct rashpa_vm_ops = {
-	.open = rashpa_vma_open,
-	.close = rashpa_vma_close,
-	.fault = rashpa_vma_fault,
-};
-
-/* Page tables are filled through vm_insert_pages() in pieces of this many pages. */
-#define RASHPA_INSERT_CHUNK	(PAGE_SIZE / sizeof(struct page *))
-
-static int rashpa_vma_insert(struct rashpa_buffer *buffer,
-			     struct vm_area_struct *vma)
-{
-	struct page *page = buffer->pages.first + vma->vm_pgoff;
-	unsigned long addr = vma->vm_start;
-	struct page **chunk;
-	int err = 0;
-
-	chunk = kmalloc_array(RASHPA_INSERT_CHUNK, sizeof(*chunk), GFP_KERNEL);
-	if (!chunk)
-		return -ENOMEM;
-	while (addr < vma->vm_end && !err) {
-		unsigned long n = min_t(unsigned long, RASHPA_INSERT_CHUNK,
-					(vma->vm_end - addr) >> PAGE_SHIFT);
-		unsigned long left = n;
-		unsigned long i;
-
-		for (i = 0; i < n; i++)
-			chunk[i] = page++;
-		err = vm_insert_pages(vma, addr, chunk, &left);
-		addr += n << PAGE_SHIFT;
-		if (fatal_signal_pending(current))
-			err = -EINTR;
-		cond_resched();
-	}
-	kfree(chunk);
-	return err;
-}
-
-/**
- * rashpa_buffer_mmap() - map a buffer, wholly and at once
- * @buffer: the buffer; the file that is mapped keeps it alive
- * @vma: where
- *
- * Contig memory is mapped page by page with references, so that others can pin it
- * (RDMA registration, direct I/O). CMA memory is mapped without: a long-term pin would
- * try to migrate it for ever, this way it fails at once.
- *
- * Return: 0, -EINVAL (private, or outside the buffer), -ENOMEM.
- */
-int rashpa_buffer_mmap(struct rashpa_buffer *buffer, struct vm_area_struct *vma)
-{
-	unsigned long total = buffer->length >> PAGE_SHIFT;
-	int err;
-
-	/* not VM_SHARED, which a shared mapping of a read-only file does not have */
-	if (!(vma->vm_flags & VM_MAYSHARE))
-		return -EINVAL;
-	if (vma->vm_pgoff >= total || vma_pages(vma) > total - vma->vm_pgoff)
-		return -EINVAL;
-	vm_flags_set(vma, VM_DONTEXPAND | VM_DONTDUMP);
-	if (buffer->pages.cma)
-		err = remap_pfn_range(vma, vma->vm_start,
-				      page_to_pfn(buffer->pages.first) + vma->vm_pgoff,
-				      vma->vm_end - vma->vm_start,
-				      vma->vm_page_prot);
-	else
-		err = rashpa_vma_insert(buffer, vma);
-	if (err)
-		return err;
-	vma->vm_private_data = buffer;
-	vma->vm_ops = &rashpa_vm_ops;
-	rashpa_vma_open(vma);
-	return 0;
-}
-
 /* ------------------------------------------- /dev/rashpa/buffer/NAME ---- */
 
 static int rashpa_buffer_node_open(struct inode *inode, struct file *file)
@@ -258,6 +148,7 @@ static const struct file_operations rashpa_buffer_node_fops = {
 	.owner = THIS_MODULE,
 	.open = rashpa_buffer_node_open,
 	.mmap = rashpa_buffer_node_mmap,
+	.get_unmapped_area = thp_get_unmapped_area,
 	.llseek = rashpa_buffer_node_llseek,
 	.unlocked_ioctl = rashpa_buffer_node_ioctl,
 	.compat_ioctl = compat_ptr_ioctl,

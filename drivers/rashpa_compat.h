@@ -10,8 +10,12 @@
 #include <linux/dma-map-ops.h>
 #include <linux/eventfd.h>
 #include <linux/gfp.h>
+#include <linux/huge_mm.h>
 #include <linux/mm.h>
 #include <linux/pageblock-flags.h>
+#ifdef RASHPA_HAVE_PFN_T
+#include <linux/pfn_t.h>
+#endif
 #ifdef RASHPA_HAVE_CMA
 #include <linux/cma.h>
 #endif
@@ -66,6 +70,18 @@ static inline struct file *rashpa_file_tryget(struct dma_buf *dmabuf)
 	return get_file_active(&dmabuf->file);
 #else
 	return get_file_rcu(dmabuf->file) ? dmabuf->file : NULL;
+#endif
+}
+
+/* Map 2 MiB (of x86) at once; the caller checked that address and @pfn are aligned. */
+static inline vm_fault_t rashpa_insert_pmd(struct vm_fault *vmf, unsigned long pfn)
+{
+	const bool write = vmf->flags & FAULT_FLAG_WRITE;
+
+#ifdef RASHPA_HAVE_PFN_T
+	return vmf_insert_pfn_pmd(vmf, __pfn_to_pfn_t(pfn, PFN_DEV), write);
+#else
+	return vmf_insert_pfn_pmd(vmf, pfn, write);
 #endif
 }
 

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * rashpa: CPU mappings of buffers.
+ *
+ * Everything is mapped at mmap time, with huge entries wherever address and memory are
+ * aligned alike; nothing faults afterwards, unless the mapping was taken apart (part of a
+ * huge entry unmapped or protected, MADV_DONTNEED) or inherited by fork.
+ *
+ * Contig memory is mapped so that others find its pages and can pin them (RDMA
+ * registration, direct I/O): huge entries need no reference of their own, because the
+ * mapping's file keeps the buffer; they are allowed because the memory behind each is one
+ * compound page, so that a pin of any part holds all of it. CMA memory is mapped
+ * as bare page frames: a long-term pin would try to migrate it for ever, this way it fails at
+ * once.
+ */
+#include <linux/mm.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+
+#include "rashpa.h"
+#include "rashpa_compat.h"
+
+static void rashpa_vma_open(struct vm_area_struct *vma)
+{
+	struct rashpa_buffer *buffer = vma->vm_private_data;
+
+	atomic_inc(&buffer->mappings);
+}
+
+static void rashpa_vma_close(struct vm_area_struct *vma)
+{
+	struct rashpa_buffer *buffer = vma->vm_private_data;
+
+	atomic_dec(&buffer->mappings);
+}
+
+static unsigned long rashpa_vma_pfn(struct vm_area_struct *vma, unsigned long addr)
+{
+	struct rashpa_buffer *buffer = vma->vm_private_data;
+
+	return page_to_pfn(buffer->pages.first) + vma->vm_pgoff +
+	       ((addr - vma->vm_start) >> PAGE_SHIFT);
+}
+
+/*
+ * May @addr be in a huge entry? All of it must be inside the mapping, and a pinnable
+ * page must not be a part of something smaller than the entry.
+ */
+static bool rashpa_vma_huge(struct vm_area_struct *vma, unsigned long addr)
+{
+	struct rashpa_buffer *buffer = vma->vm_private_data;
+	unsigned long start = ALIGN_DOWN(addr, PMD_SIZE);
+
+	if (!IS_ENABLED(CONFIG_TRANSPARENT_HUGEPAGE))
+		return false;
+	if (start < vma->vm_start || vma->vm_end - start < PMD_SIZE)
+		return false;
+	if (!buffer->pages.cma && buffer->pages.order < PMD_SHIFT - PAGE_SHIFT)
+		return false;
+	return IS_ALIGNED(rashpa_vma_pfn(vma, start), PTRS_PER_PTE);
+}
+
+static vm_fault_t rashpa_vma_fault(struct vm_fault *vmf)
+{
+	struct vm_area_struct *vma = vmf->vma;
+	struct rashpa_buffer *buffer = vma->vm_private_data;
+	unsigned long addr = vmf->address & PAGE_MASK;
+	int err;
+
+	if (vmf->pgoff >= buffer->length >> PAGE_SHIFT)
+		return VM_FAULT_SIGBUS;
+	/*
+	 * Whether an address can be in a huge entry changes only with the mapping itself,
+	 * under mmap_lock: a small entry and a huge one never race for one place.
+	 */
+	if (pmd_none(*vmf->pmd) && rashpa_vma_huge(vma, addr))
+		return rashpa_insert_pmd(vmf, rashpa_vma_pfn(vma, ALIGN_DOWN(addr, PMD_SIZE)));
+	if (buffer->pages.cma)
+		return vmf_insert_pfn(vma, addr, rashpa_vma_pfn(vma, addr));
+	/* not through vmf->page: the kernel could make it a huge entry that counts */
+	err = vm_insert_page(vma, addr, pfn_to_page(rashpa_vma_pfn(vma, addr)));
+	/* busy: another thread was faster */
+	return err && err != -EBUSY ? vmf_error(err) : VM_FAULT_NOPAGE;
+}
+
+static const struct vm_operations_struct rashpa_vm_ops = {
+	.open = rashpa_vma_open,
+	.close = rashpa_vma_close,
+	.fault = rashpa_vma_fault,
+};
+
+/* Page tables are filled through vm_insert_pages() in pieces of this many pages. */
+#define RASHPA_INSERT_CHUNK	(PAGE_SIZE / sizeof(struct page *))
+
+/* Fill [@addr, @end) with small entries; @chunk has room for RASHPA_INSERT_CHUNK. */
+static int rashpa_vma_insert(struct vm_area_struct *vma, unsigned long addr,
+			     unsigned long end, struct page **chunk)
+{
+	struct rashpa_buffer *buffer = vma->vm_private_data;
+	unsigned long pfn = rashpa_vma_pfn(vma, addr);
+	unsigned long i, n, left;
+	int err = 0;
+
+	if (buffer->pages.cma) {
+		for (; addr < end; addr += PAGE_SIZE, pfn++)
+			if (vmf_insert_pfn(vma, addr, pfn) & VM_FAULT_ERROR)
+				return -ENOMEM;
+		return 0;
+	}
+	while (addr < end && !err) {
+		n = min_t(unsigned long, RASHPA_INSERT_CHUNK, (end - addr) >> PAGE_SHIFT);
+		left = n;
+		for (i = 0; i < n; i++)
+			chunk[i] = pfn_to_page(pfn++);
+		err = vm_insert_pages(vma, addr, chunk, &left);
+		addr += n << PAGE_SHIFT;
+	}
+	return err;
+}
+
+static int rashpa_vma_fill(struct vm_area_struct *vma, struct page **chunk)
+{
+	const unsigned int flags = vma->vm_flags & VM_WRITE ? FAULT_FLAG_WRITE : 0;
+	unsigned long addr = vma->vm_start;
+	unsigned long next;
+	int err = 0;
+
+	while (addr < vma->vm_end) {
+		next = min(ALIGN_DOWN(addr, PMD_SIZE) + PMD_SIZE, vma->vm_end);
+		/* the kernel has no other way to make a huge entry than to fault it in */
+		if (rashpa_vma_huge(vma, addr))
+			err = handle_mm_fault(vma, addr, flags, NULL) & VM_FAULT_ERROR ?
+			      -ENOMEM : 0;
+		else
+			err = rashpa_vma_insert(vma, addr, next, chunk);
+		if (err)
+			return err;
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		cond_resched();
+		addr = next;
+	}
+	return 0;
+}
+
+/**
+ * rashpa_buffer_mmap() - map a buffer, wholly and at once
+ * @buffer: the buffer; the file that is mapped keeps it alive
+ * @vma: where; the caller (mmap) holds mmap_lock for writing
+ *
+ * Return: 0, -EINVAL (private, or outside the buffer), -ENOMEM, -EINTR.
+ */
+int rashpa_buffer_mmap(struct rashpa_buffer *buffer, struct vm_area_struct *vma)
+{
+	unsigned long total = buffer->length >> PAGE_SHIFT;
+	struct page **chunk;
+	int err;
+
+	/* not VM_SHARED, which a shared mapping of a read-only file does not have */
+	if (!(vma->vm_flags & VM_MAYSHARE))
+		return -EINVAL;
+	if (vma->vm_pgoff >= total || vma_pages(vma) > total - vma->vm_pgoff)
+		return -EINVAL;
+	chunk = kmalloc_array(RASHPA_INSERT_CHUNK, sizeof(*chunk), GFP_KERNEL);
+	if (!chunk)
+		return -ENOMEM;
+	vm_flags_set(vma, VM_DONTEXPAND | VM_DONTDUMP |
+			  (buffer->pages.cma ? VM_PFNMAP : VM_MIXEDMAP));
+	vma->vm_private_data = buffer;
+	vma->vm_ops = &rashpa_vm_ops;
+	err = rashpa_vma_fill(vma, chunk);
+	kfree(chunk);
+	if (!err)
+		rashpa_vma_open(vma);
+	return err;
+}
