@@ -10,9 +10,11 @@
 #include <linux/dma-map-ops.h>
 #include <linux/eventfd.h>
 #include <linux/gfp.h>
-#include <linux/huge_mm.h>
 #include <linux/mm.h>
 #include <linux/pageblock-flags.h>
+#ifdef CONFIG_X86
+#include <asm/set_memory.h>
+#endif
 #ifdef RASHPA_HAVE_PFN_T
 #include <linux/pfn_t.h>
 #endif
@@ -148,10 +150,52 @@ static inline int rashpa_block_alloc(unsigned long pfn)
 #endif
 }
 
+/* How the kernel's own mapping of memory is cached; only x86 can change it. */
+#ifdef CONFIG_X86
+#define RASHPA_CAN_UNCACHE	true
+
+static inline int rashpa_memory_wc(struct page *first, unsigned long count)
+{
+	return set_memory_wc((unsigned long)page_address(first), count);
+}
+
+static inline int rashpa_memory_uc(struct page *first, unsigned long count)
+{
+	return set_memory_uc((unsigned long)page_address(first), count);
+}
+
+static inline int rashpa_memory_wb(struct page *first, unsigned long count)
+{
+	return set_memory_wb((unsigned long)page_address(first), count);
+}
+#else
+#define RASHPA_CAN_UNCACHE	false
+
+static inline int rashpa_memory_wc(struct page *first, unsigned long count)
+{
+	return -EOPNOTSUPP;
+}
+
+static inline int rashpa_memory_uc(struct page *first, unsigned long count)
+{
+	return -EOPNOTSUPP;
+}
+
+static inline int rashpa_memory_wb(struct page *first, unsigned long count)
+{
+	return 0;
+}
+#endif
+
 #ifdef RASHPA_HAVE_CMA
 static inline struct cma *rashpa_cma_area(struct device *dev)
 {
 	return dev_get_cma_area(dev);
+}
+
+static inline const char *rashpa_cma_name(struct cma *area)
+{
+	return cma_get_name(area);
 }
 #else
 struct cma;
@@ -159,6 +203,11 @@ struct cma;
 static inline struct cma *rashpa_cma_area(struct device *dev)
 {
 	return NULL;
+}
+
+static inline const char *rashpa_cma_name(struct cma *area)
+{
+	return "";
 }
 
 static inline struct page *cma_alloc(struct cma *cma, unsigned long count,

@@ -8,6 +8,7 @@
  * asked for one page block after the other it fails where the obstacle is, and the
  * search goes on behind it.
  */
+#include <linux/dma-mapping.h>
 #include <linux/highmem.h>
 #include <linux/mm.h>
 #include <linux/mmzone.h>
@@ -53,15 +54,43 @@ static void rashpa_blocks_free(unsigned long pfn, unsigned long blocks)
 		put_page(pfn_to_page(pfn + i * RASHPA_BLOCK_PAGES));
 }
 
-/*
- * Take @blocks in a row from @pfn on. Return how many were taken before one failed;
- * all of them stay taken only if that is @blocks.
- */
-static unsigned long rashpa_run_take(unsigned long pfn, unsigned long blocks)
+static void rashpa_progress_set(struct rashpa_progress *progress, u32 stage, u64 done,
+				u64 todo)
 {
+	WRITE_ONCE(progress->stage, stage);
+	WRITE_ONCE(progress->done, done);
+	WRITE_ONCE(progress->todo, todo);
+}
+
+/**
+ * struct rashpa_search - for a run of page blocks
+ * @progress: told how far it is
+ * @blocks: wanted
+ * @align_pages: alignment in pages
+ * @node: NUMA node or NUMA_NO_NODE
+ * @pfn: found: the first page
+ */
+struct rashpa_search {
+	struct rashpa_progress *progress;
+	unsigned long blocks;
+	unsigned long align_pages;
+	int node;
+	unsigned long pfn;
+};
+
+/*
+ * Take the run from @pfn on. Return how many blocks were taken before one failed; they
+ * stay taken only if that is all of them.
+ */
+static unsigned long rashpa_run_take(const struct rashpa_search *search, unsigned long pfn)
+{
+	const u64 size = PAGE_SIZE << RASHPA_BLOCK_ORDER;
+	const unsigned long blocks = search->blocks;
 	unsigned long i;
 
 	for (i = 0; i < blocks; i++) {
+		rashpa_progress_set(search->progress, RASHPA_STAGE_SEARCH, i * size,
+				    blocks * size);
 		if (signal_pending(current) ||
 		    rashpa_block_alloc(pfn + i * RASHPA_BLOCK_PAGES))
 			break;
@@ -87,9 +116,10 @@ static unsigned long rashpa_run_length(struct zone *zone, unsigned long pfn,
 	return n;
 }
 
-static int rashpa_contig_zone(struct zone *zone, unsigned long blocks,
-			      unsigned long align_pages, unsigned long *found)
+static int rashpa_contig_zone(struct zone *zone, struct rashpa_search *search)
 {
+	const unsigned long align_pages = search->align_pages;
+	const unsigned long blocks = search->blocks;
 	const unsigned long end = zone_end_pfn(zone);
 	unsigned long pfn = ALIGN(zone->zone_start_pfn, align_pages);
 
@@ -97,9 +127,9 @@ static int rashpa_contig_zone(struct zone *zone, unsigned long blocks,
 		unsigned long n = rashpa_run_length(zone, pfn, end, blocks);
 
 		if (n == blocks)
-			n = rashpa_run_take(pfn, blocks);
+			n = rashpa_run_take(search, pfn);
 		if (n == blocks) {
-			*found = pfn;
+			search->pfn = pfn;
 			return 0;
 		}
 		if (signal_pending(current))
@@ -117,88 +147,174 @@ static const enum zone_type rashpa_zones[] = {
 #endif
 };
 
-static int rashpa_contig_search(unsigned long blocks, unsigned long align_pages,
-				int node, unsigned long *found)
+/* The zones of @node, or of all nodes, that memory may be taken from. */
+#define rashpa_for_each_zone(z, nid, zone, node)					\
+	for ((z) = 0; (z) < ARRAY_SIZE(rashpa_zones); (z)++)				\
+		for_each_online_node(nid)						\
+			if ((zone) = &NODE_DATA(nid)->node_zones[rashpa_zones[z]],	\
+			    populated_zone(zone) &&					\
+			    ((node) == NUMA_NO_NODE || (nid) == (node)))
+
+static int rashpa_contig_search(struct rashpa_search *search)
 {
+	struct zone *zone;
+	int err, nid;
 	size_t z;
-	int err = -ENOMEM;
-	int nid;
 
-	for (z = 0; z < ARRAY_SIZE(rashpa_zones); z++) {
-		for_each_online_node(nid) {
-			struct zone *zone = &NODE_DATA(nid)->node_zones[rashpa_zones[z]];
-
-			if (node != NUMA_NO_NODE && nid != node)
-				continue;
-			if (!populated_zone(zone))
-				continue;
-			err = rashpa_contig_zone(zone, blocks, align_pages, found);
-			if (err != -ENOMEM)
-				return err;
-		}
-	}
-	return err;
-}
-
-static int rashpa_contig_alloc(struct rashpa_call *call,
-			       struct rashpa_pages *pages, u64 length,
-			       u64 alignment, int node)
-{
-	const unsigned long count = length >> PAGE_SHIFT;
-	unsigned long pfn, blocks;
-	int err;
-
-	pages->backend = RASHPA_BACKEND_CONTIG;
-	if (max(length, alignment) <= PAGE_SIZE << RASHPA_BLOCK_ORDER) {
-		unsigned int order = get_order(max(length, alignment));
-		gfp_t gfp = GFP_KERNEL | __GFP_COMP | __GFP_NOWARN |
-			    __GFP_RETRY_MAYFAIL;
-
-		if (node != NUMA_NO_NODE)
-			gfp |= __GFP_THISNODE;
-		pages->first = alloc_pages_node(node, gfp, order);
-		if (!pages->first)
-			return -ENOMEM;
-		pages->order = order;
-		pages->count = 1UL << order;
-		return 0;
-	}
-
-	blocks = DIV_ROUND_UP(count, RASHPA_BLOCK_PAGES);
 	err = mutex_lock_interruptible(&rashpa_contig_lock);
 	if (err)
 		return err;
-	err = rashpa_contig_search(blocks,
-				   max_t(unsigned long, RASHPA_BLOCK_PAGES,
-					 alignment >> PAGE_SHIFT),
-				   node, &pfn);
+	err = -ENOMEM;
+	rashpa_for_each_zone(z, nid, zone, search->node) {
+		err = rashpa_contig_zone(zone, search);
+		if (err != -ENOMEM)
+			goto out;
+	}
+out:
 	mutex_unlock(&rashpa_contig_lock);
-	if (err)
-		return err;
-	pages->first = pfn_to_page(pfn);
-	pages->order = RASHPA_BLOCK_ORDER;
-	pages->count = blocks * RASHPA_BLOCK_PAGES;
-	return 0;
+	return err;
 }
 
-static int rashpa_cma_alloc(struct cma *area, struct rashpa_pages *pages,
-			    u64 length, u64 alignment, int node)
+/* Up to one page block the page allocator has it. */
+static int rashpa_small_alloc(struct rashpa_pages *pages, const struct rashpa_want *want)
 {
-	pages->backend = RASHPA_BACKEND_CMA;
-	pages->cma = area;
-	pages->order = 0;
-	pages->count = length >> PAGE_SHIFT;
-	pages->first = cma_alloc(area, pages->count, get_order(alignment), true);
+	gfp_t gfp = GFP_KERNEL | __GFP_COMP | __GFP_NOWARN | __GFP_RETRY_MAYFAIL;
+	unsigned int order = get_order(max(want->length, want->alignment));
+
+	if (want->node != NUMA_NO_NODE)
+		gfp |= __GFP_THISNODE;
+	pages->first = alloc_pages_node(want->node, gfp, order);
 	if (!pages->first)
 		return -ENOMEM;
-	if (node != NUMA_NO_NODE && page_to_nid(pages->first) != node) {
-		cma_release(area, pages->first, pages->count);
-		return -ENOMEM;
-	}
+	pages->order = order;
+	pages->count = 1UL << order;
 	return 0;
 }
 
-static int rashpa_pages_zero(struct rashpa_pages *pages)
+static int rashpa_contig_alloc(struct rashpa_progress *progress,
+			       struct rashpa_pages *pages,
+			       const struct rashpa_want *want)
+{
+	const unsigned long count = want->length >> PAGE_SHIFT;
+	struct rashpa_search search = {
+		.progress = progress,
+		.blocks = DIV_ROUND_UP(count, RASHPA_BLOCK_PAGES),
+		.align_pages = max_t(unsigned long, RASHPA_BLOCK_PAGES,
+				     want->alignment >> PAGE_SHIFT),
+		.node = want->node,
+	};
+	int err;
+
+	pages->backend = RASHPA_BACKEND_CONTIG;
+	if (max(want->length, want->alignment) <= PAGE_SIZE << RASHPA_BLOCK_ORDER)
+		return rashpa_small_alloc(pages, want);
+	err = rashpa_contig_search(&search);
+	if (err)
+		return err;
+	pages->first = pfn_to_page(search.pfn);
+	pages->order = RASHPA_BLOCK_ORDER;
+	pages->count = search.blocks * RASHPA_BLOCK_PAGES;
+	return 0;
+}
+
+/* --------------------------------------------------------------- CMA ---- */
+
+/* Is there any CMA area at all? The default one need not be: numa_cma= makes others. */
+static bool rashpa_cma_present(void)
+{
+	int nid, z;
+
+	if (rashpa_cma_area(NULL))
+		return true;
+	if (!IS_ENABLED(CONFIG_DMA_NUMA_CMA))
+		return false;
+	for_each_online_node(nid)
+		for (z = 0; z < MAX_NR_ZONES; z++)
+			if (zone_cma_pages(&NODE_DATA(nid)->node_zones[z]))
+				return true;
+	return false;
+}
+
+/*
+ * The areas of single nodes (numa_cma=, cma_pernuma=) are not exported. But the DMA core
+ * takes memory for a device from the area of its node: be such a device for a moment.
+ */
+static DEFINE_MUTEX(rashpa_node_dev_lock);	/* rashpa_node_dev's node */
+static u64 rashpa_node_dev_mask = DMA_BIT_MASK(64);
+static struct device rashpa_node_dev = {
+	.init_name = "rashpa-node",
+	.coherent_dma_mask = DMA_BIT_MASK(64),
+	.dma_mask = &rashpa_node_dev_mask,
+};
+
+static int rashpa_cma_alloc_node(struct rashpa_pages *pages, u64 length, int node)
+{
+	dma_addr_t unused;
+	struct page *page;
+
+	if (!IS_ENABLED(CONFIG_DMA_NUMA_CMA))
+		return -ENOMEM;
+	mutex_lock(&rashpa_node_dev_lock);
+	set_dev_node(&rashpa_node_dev, node);
+	page = dma_alloc_pages(&rashpa_node_dev, length, &unused, DMA_BIDIRECTIONAL,
+			       GFP_KERNEL | __GFP_NOWARN);
+	mutex_unlock(&rashpa_node_dev_lock);
+	if (!page)
+		return -ENOMEM;
+	pages->first = page;
+	pages->dma = true;
+	pages->backend = RASHPA_BACKEND_CMA;
+	pages->count = length >> PAGE_SHIFT;
+	return 0;
+}
+
+static void rashpa_cma_free(struct rashpa_pages *pages)
+{
+	if (pages->cma)
+		cma_release(pages->cma, pages->first, pages->count);
+	else
+		dma_free_pages(&rashpa_node_dev, rashpa_pages_size(pages), pages->first,
+			       page_to_phys(pages->first), DMA_BIDIRECTIONAL);
+}
+
+static bool rashpa_cma_fits(const struct rashpa_pages *pages, const struct rashpa_want *want)
+{
+	return (want->node == NUMA_NO_NODE || page_to_nid(pages->first) == want->node) &&
+	       IS_ALIGNED(page_to_phys(pages->first), want->alignment);
+}
+
+static int rashpa_cma_alloc(struct rashpa_pages *pages, const struct rashpa_want *want)
+{
+	struct cma *area = rashpa_cma_area(NULL);
+	int nid;
+
+	pages->backend = RASHPA_BACKEND_CMA;
+	if (area) {
+		pages->count = want->length >> PAGE_SHIFT;
+		pages->first = cma_alloc(area, pages->count, get_order(want->alignment),
+					 true);
+		pages->cma = area;
+		if (pages->first && rashpa_cma_fits(pages, want))
+			return 0;
+		if (pages->first)
+			rashpa_cma_free(pages);
+		pages->cma = NULL;
+	}
+	for_each_online_node(nid) {
+		if (want->node != NUMA_NO_NODE && nid != want->node)
+			continue;
+		if (rashpa_cma_alloc_node(pages, want->length, nid))
+			continue;
+		if (rashpa_cma_fits(pages, want))
+			return 0;
+		rashpa_cma_free(pages);
+	}
+	return -ENOMEM;
+}
+
+/* ------------------------------------------------------------ making ---- */
+
+static int rashpa_pages_zero(struct rashpa_progress *progress, struct rashpa_pages *pages)
 {
 	unsigned long i;
 
@@ -208,76 +324,116 @@ static int rashpa_pages_zero(struct rashpa_pages *pages)
 			continue;
 		if (signal_pending(current))
 			return -EINTR;
+		rashpa_progress_set(progress, RASHPA_STAGE_ZERO, (u64)i << PAGE_SHIFT,
+				    rashpa_pages_size(pages));
 		cond_resched();
 	}
 	return 0;
 }
 
 /* Say why there is nothing, and what would help. */
-static int rashpa_pages_explain(struct rashpa_call *call, u64 length, int node,
-				u32 backend)
+static int rashpa_pages_explain(struct rashpa_call *call, const struct rashpa_want *want)
 {
 	struct rashpa_query query = {
-		.backend = backend == RASHPA_BACKEND_CMA ? RASHPA_BACKEND_CMA :
-							   RASHPA_BACKEND_CONTIG,
+		.head.flags = RASHPA_QUERY_TRY,
+		.backend = want->backend == RASHPA_BACKEND_CMA ? RASHPA_BACKEND_CMA :
+								 RASHPA_BACKEND_CONTIG,
 	};
+	char where[24] = "";
 
-	if (rashpa_pages_query(call, &query, node))
+	if (want->node != NUMA_NO_NODE)
+		snprintf(where, sizeof(where), " on node %d", want->node);
+	if (rashpa_pages_query(call, &query, want->node))
 		return -ENOMEM;
 	if (query.backend == RASHPA_BACKEND_CMA)
 		return rashpa_fail(call, -ENOMEM,
-				   "%llu MiB contiguous not available from CMA: %llu of %llu MiB are free; boot with a larger cma=",
-				   length >> 20, query.out_free >> 20,
-				   query.out_total >> 20);
+				   "%llu MiB contiguous not available from CMA%s: largest run is %llu MiB, %llu of %llu MiB are free; boot with a larger %s",
+				   want->length >> 20, where, query.out_largest >> 20,
+				   query.out_free >> 20, query.out_total >> 20,
+				   want->node == NUMA_NO_NODE ? "cma=" : "numa_cma=");
 	return rashpa_fail(call, -ENOMEM,
-			   "%llu MiB contiguous not available: largest run is %llu MiB, %llu of %llu MiB are free; allocate soon after boot, or less",
-			   length >> 20, query.out_largest >> 20, query.out_free >> 20,
-			   query.out_total >> 20);
+			   "%llu MiB contiguous not available%s: largest run is %llu MiB, %llu of %llu MiB are free; allocate soon after boot, or less%s",
+			   want->length >> 20, where, query.out_largest >> 20,
+			   query.out_free >> 20, query.out_total >> 20,
+			   IS_ENABLED(CONFIG_DMA_CMA) ? ", or boot with cma=" : "");
+}
+
+static int rashpa_pages_get(struct rashpa_call *call, struct rashpa_pages *pages,
+			    const struct rashpa_want *want)
+{
+	int err = -ENOMEM;
+
+	memset(pages, 0, sizeof(*pages));
+	if (want->backend != RASHPA_BACKEND_CONTIG && rashpa_cma_present())
+		err = rashpa_cma_alloc(pages, want);
+	if (err && want->backend != RASHPA_BACKEND_CMA) {
+		memset(pages, 0, sizeof(*pages));
+		err = rashpa_contig_alloc(call->obj, pages, want);
+	}
+	if (err)
+		return err;
+	pages->cache = RASHPA_CACHE_CACHED;
+	pages->node = page_to_nid(pages->first);
+	return 0;
+}
+
+/* The kernel's own mapping and those of user space must agree, or x86 refuses them. */
+static int rashpa_pages_cache(struct rashpa_call *call, struct rashpa_pages *pages,
+			      u32 cache)
+{
+	int err = 0;
+
+	if (cache == RASHPA_CACHE_WC)
+		err = rashpa_memory_wc(pages->first, pages->count);
+	else if (cache == RASHPA_CACHE_UC)
+		err = rashpa_memory_uc(pages->first, pages->count);
+	if (err)
+		return rashpa_fail(call, err, "%s memory cannot be made on this machine",
+				   cache == RASHPA_CACHE_WC ? "write-combined" : "uncached");
+	pages->cache = cache;
+	return 0;
 }
 
 /**
  * rashpa_pages_alloc() - contiguous, zeroed memory
- * @call: the ioctl, for the reason
+ * @call: the ioctl on the memory node: reason and progress
  * @pages: filled in
- * @length: bytes, a multiple of the page size
- * @alignment: bytes, a power of two, at least a page
- * @node: NUMA node or NUMA_NO_NODE
- * @backend: enum rashpa_backend
+ * @want: what is asked for
  *
- * Return: 0, -ENOMEM, -EINTR, -EOPNOTSUPP (no CMA area).
+ * Return: 0, -ENOMEM, -EINTR, -EOPNOTSUPP (no CMA area, no such cache mode).
  */
 int rashpa_pages_alloc(struct rashpa_call *call, struct rashpa_pages *pages,
-		       u64 length, u64 alignment, int node, u32 backend)
+		       const struct rashpa_want *want)
 {
-	struct cma *area = rashpa_cma_area(NULL);
-	int err = -ENOMEM;
+	struct rashpa_progress *progress = call->obj;
+	int err;
 
-	memset(pages, 0, sizeof(*pages));
-	if (backend == RASHPA_BACKEND_CMA && !area)
+	if (want->backend == RASHPA_BACKEND_CMA && !rashpa_cma_present())
 		return rashpa_fail(call, -EOPNOTSUPP,
 				   "no CMA area: boot a kernel with CONFIG_DMA_CMA and cma=SIZE, or use contig");
-	if (length >> PAGE_SHIFT > totalram_pages())
+	if (want->cache != RASHPA_CACHE_CACHED && !RASHPA_CAN_UNCACHE)
+		return rashpa_fail(call, -EOPNOTSUPP, "buffers are cached only on this architecture");
+	if (want->length >> PAGE_SHIFT > totalram_pages())
 		return rashpa_fail(call, -ENOMEM, "%llu MiB asked for, the machine has %llu MiB",
-				   length >> 20, (u64)totalram_pages() << PAGE_SHIFT >> 20);
+				   want->length >> 20, (u64)totalram_pages() << PAGE_SHIFT >> 20);
 
-	if (backend != RASHPA_BACKEND_CONTIG && area)
-		err = rashpa_cma_alloc(area, pages, length, alignment, node);
-	if (err && backend != RASHPA_BACKEND_CMA) {
-		memset(pages, 0, sizeof(*pages));
-		err = rashpa_contig_alloc(call, pages, length, alignment, node);
-	}
+	err = rashpa_pages_get(call, pages, want);
 	if (err == -ENOMEM)
-		return rashpa_pages_explain(call, length, node, backend);
+		err = rashpa_pages_explain(call, want);
+	else if (err)
+		rashpa_fail(call, err = -EINTR, "interrupted by a signal");
 	if (err)
-		return rashpa_fail(call, -EINTR, "interrupted by a signal");
-
-	pages->node = page_to_nid(pages->first);
-	err = rashpa_pages_zero(pages);
-	if (err) {
+		goto out;
+	err = rashpa_pages_zero(progress, pages);
+	if (err)
+		rashpa_fail(call, err, "interrupted by a signal");
+	else
+		err = rashpa_pages_cache(call, pages, want->cache);
+	if (err)
 		rashpa_pages_free(pages);
-		return rashpa_fail(call, err, "interrupted by a signal");
-	}
-	return 0;
+out:
+	rashpa_progress_set(progress, RASHPA_STAGE_IDLE, 0, 0);
+	return err;
 }
 
 /**
@@ -291,28 +447,39 @@ void rashpa_pages_free(struct rashpa_pages *pages)
 {
 	unsigned long i;
 
-	if (pages->cma) {
-		cma_release(pages->cma, pages->first, pages->count);
+	/* rather lost than given to somebody who expects it to be cached */
+	if (pages->cache != RASHPA_CACHE_CACHED &&
+	    WARN_ON(rashpa_memory_wb(pages->first, pages->count)))
+		return;
+	if (pages->backend == RASHPA_BACKEND_CMA) {
+		rashpa_cma_free(pages);
 		return;
 	}
 	for (i = 0; i < pages->count; i += 1UL << pages->order)
 		put_page(pages->first + i);
 }
 
+/* ------------------------------------------------------ what would fit -- */
+
 static void rashpa_query_cma(struct rashpa_query *query, int node)
 {
-	u64 pages = 0;
+	struct cma *area = rashpa_cma_area(NULL);
 	int nid, z;
 
 	query->out_backend = RASHPA_BACKEND_CMA;
+	if (area)
+		strscpy(query->out_area, rashpa_cma_name(area), sizeof(query->out_area));
 	for_each_online_node(nid) {
 		if (node != NUMA_NO_NODE && nid != node)
 			continue;
-		for (z = 0; z < MAX_NR_ZONES; z++)
-			pages += zone_cma_pages(&NODE_DATA(nid)->node_zones[z]);
+		for (z = 0; z < MAX_NR_ZONES; z++) {
+			struct zone *zone = &NODE_DATA(nid)->node_zones[z];
+
+			query->out_total += (u64)zone_cma_pages(zone) << PAGE_SHIFT;
+			query->out_free += (u64)zone_page_state(zone, NR_FREE_CMA_PAGES) <<
+					   PAGE_SHIFT;
+		}
 	}
-	query->out_total = pages << PAGE_SHIFT;
-	query->out_free = (u64)global_zone_page_state(NR_FREE_CMA_PAGES) << PAGE_SHIFT;
 	query->out_free = min(query->out_free, query->out_total);
 }
 
@@ -332,41 +499,78 @@ static void rashpa_query_zone(struct rashpa_query *query, struct zone *zone)
 	}
 }
 
+static void rashpa_query_contig(struct rashpa_query *query, int node)
+{
+	struct zone *zone;
+	size_t z;
+	int nid;
+
+	query->out_backend = RASHPA_BACKEND_CONTIG;
+	rashpa_for_each_zone(z, nid, zone, node)
+		rashpa_query_zone(query, zone);
+}
+
+/* Each try is this much smaller: 18 tries from all to one in a hundred. */
+#define RASHPA_TRY_STEP(size)	((size) / 4)
+
+/*
+ * What looks free need not be, and CMA does not even tell how it looks: allocate less and
+ * less until it succeeds.
+ */
+static int rashpa_query_try(struct rashpa_call *call, struct rashpa_query *query, int node)
+{
+	struct rashpa_want want = {
+		.alignment = PAGE_SIZE,
+		.node = node,
+		.backend = query->out_backend,
+	};
+	struct rashpa_progress progress;
+	struct rashpa_call quiet = { .obj = &progress };
+	const u64 unit = PAGE_SIZE << RASHPA_BLOCK_ORDER;
+	u64 size = query->out_largest ?: query->out_free;
+	struct rashpa_pages pages;
+	int err;
+
+	query->out_largest = 0;
+	for (size = ALIGN_DOWN(size, unit); size;
+	     size = ALIGN_DOWN(size - max(RASHPA_TRY_STEP(size), unit), unit)) {
+		want.length = size;
+		err = rashpa_pages_get(&quiet, &pages, &want);
+		if (!err) {
+			rashpa_pages_free(&pages);
+			query->out_largest = size;
+			return 0;
+		}
+		if (signal_pending(current))
+			return rashpa_fail(call, -EINTR, "interrupted by a signal");
+	}
+	return 0;
+}
+
 /**
  * rashpa_pages_query() - what would fit
  * @call: the ioctl, for the reason
- * @query: backend in, out_total, out_free, out_largest and out_backend filled in
+ * @query: flags and backend in, out_total, out_free, out_largest, out_backend and
+ *	out_area filled in
  * @node: NUMA node or NUMA_NO_NODE
  *
- * Return: 0, -EOPNOTSUPP (no CMA area).
+ * Return: 0, -EOPNOTSUPP (no CMA area), -EINTR.
  */
 int rashpa_pages_query(struct rashpa_call *call, struct rashpa_query *query,
 		       int node)
 {
-	struct cma *area = rashpa_cma_area(NULL);
-	size_t z;
-	int nid;
+	bool cma = rashpa_cma_present();
 
 	query->out_total = 0;
 	query->out_free = 0;
 	query->out_largest = 0;
-	if (query->backend == RASHPA_BACKEND_CMA && !area)
+	memset(query->out_area, 0, sizeof(query->out_area));
+	if (query->backend == RASHPA_BACKEND_CMA && !cma)
 		return rashpa_fail(call, -EOPNOTSUPP,
 				   "no CMA area: boot a kernel with CONFIG_DMA_CMA and cma=SIZE");
-	if (query->backend != RASHPA_BACKEND_CONTIG && area) {
+	if (query->backend != RASHPA_BACKEND_CONTIG && cma)
 		rashpa_query_cma(query, node);
-		return 0;
-	}
-
-	query->out_backend = RASHPA_BACKEND_CONTIG;
-	for (z = 0; z < ARRAY_SIZE(rashpa_zones); z++) {
-		for_each_online_node(nid) {
-			struct zone *zone = &NODE_DATA(nid)->node_zones[rashpa_zones[z]];
-
-			if (populated_zone(zone) &&
-			    (node == NUMA_NO_NODE || nid == node))
-				rashpa_query_zone(query, zone);
-		}
-	}
-	return 0;
+	else
+		rashpa_query_contig(query, node);
+	return query->head.flags & RASHPA_QUERY_TRY ? rashpa_query_try(call, query, node) : 0;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * rashpa: buffers as dma-bufs.
+ * rashpa: host memory (buffers, pinned memory) as dma-bufs.
  */
 #include <linux/dma-mapping.h>
 #include <linux/scatterlist.h>
@@ -10,13 +10,25 @@
 #include "rashpa_compat.h"
 
 /**
- * struct rashpa_export - a buffer as one dma-buf
- * @buffer: one reference
+ * struct rashpa_export - host memory as one dma-buf
+ * @extents: the memory, in order
+ * @n_extents: their number
+ * @buffer: whose it is, one reference; or NULL
+ * @lease: of a named buffer, one reference; or NULL
+ * @pinned: whose it is, owned; or NULL
+ * @importers: attachments now; of a buffer those of all its dma-bufs
+ * @own_importers: what @importers points to without a buffer
  * @lock: protects @attachments and what is in them
- * @attachments: that have the buffer mapped
+ * @attachments: that have the memory mapped
  */
 struct rashpa_export {
+	const struct rashpa_extent *extents;
+	u32 n_extents;
 	struct rashpa_buffer *buffer;
+	struct rashpa_lease *lease;
+	struct rashpa_pinned *pinned;
+	atomic_t *importers;
+	atomic_t own_importers;
 	struct mutex lock;		/* attachments */
 	struct list_head attachments;
 };
@@ -49,7 +61,7 @@ static int rashpa_export_attach(struct dma_buf *dmabuf,
 	mutex_lock(&export->lock);
 	list_add(&a->entry, &export->attachments);
 	mutex_unlock(&export->lock);
-	atomic_inc(&export->buffer->importers);
+	atomic_inc(export->importers);
 	return 0;
 }
 
@@ -59,7 +71,7 @@ static void rashpa_export_detach(struct dma_buf *dmabuf,
 	struct rashpa_export *export = dmabuf->priv;
 	struct rashpa_attachment *a = attach->priv;
 
-	atomic_dec(&export->buffer->importers);
+	atomic_dec(export->importers);
 	mutex_lock(&export->lock);
 	list_del(&a->entry);
 	mutex_unlock(&export->lock);
@@ -70,16 +82,31 @@ static void rashpa_export_detach(struct dma_buf *dmabuf,
  * One entry is limited to 2 GiB: sg lengths are 32 bits wide, and an IOMMU refuses
  * pieces near 4 GiB. And to what the importer says that it can take.
  */
-static struct sg_table *rashpa_export_table(struct rashpa_buffer *buffer,
+static u64 rashpa_export_entry_size(struct device *dev)
+{
+	return clamp_t(u64, dma_get_max_seg_size(dev) & PAGE_MASK, PAGE_SIZE, SZ_2G);
+}
+
+static u64 rashpa_export_entries(struct rashpa_export *export, u64 most)
+{
+	u64 entries = 0;
+	u32 i;
+
+	for (i = 0; i < export->n_extents; i++)
+		entries += DIV_ROUND_UP_ULL((u64)export->extents[i].count << PAGE_SHIFT,
+					    most);
+	return entries;
+}
+
+static struct sg_table *rashpa_export_table(struct rashpa_export *export,
 					    struct device *dev)
 {
-	const u64 most = clamp_t(u64, dma_get_max_seg_size(dev) & PAGE_MASK,
-				 PAGE_SIZE, SZ_2G);
-	const u64 entries = DIV_ROUND_UP_ULL(buffer->length, most);
+	const u64 most = rashpa_export_entry_size(dev);
+	const u64 entries = rashpa_export_entries(export, most);
 	struct scatterlist *sg;
 	struct sg_table *sgt;
-	u64 offset = 0;
-	int err, i;
+	u32 i;
+	int err;
 
 	if (entries > INT_MAX)
 		return ERR_PTR(-E2BIG);
@@ -91,18 +118,25 @@ static struct sg_table *rashpa_export_table(struct rashpa_buffer *buffer,
 		kfree(sgt);
 		return ERR_PTR(err);
 	}
-	for_each_sgtable_sg(sgt, sg, i) {
-		u64 length = min_t(u64, most, buffer->length - offset);
+	sg = sgt->sgl;
+	for (i = 0; i < export->n_extents; i++) {
+		u64 left = (u64)export->extents[i].count << PAGE_SHIFT;
+		struct page *page = export->extents[i].first;
 
-		sg_set_page(sg, buffer->pages.first + (offset >> PAGE_SHIFT),
-			    length, 0);
-		offset += length;
+		while (left) {
+			u64 length = min(most, left);
+
+			sg_set_page(sg, page, length, 0);
+			sg = sg_next(sg);
+			page += length >> PAGE_SHIFT;
+			left -= length;
+		}
 	}
 	return sgt;
 }
 
 /*
- * A buffer never moves. These make it a dynamic exporter all the same: for others older
+ * This memory never moves. These make it a dynamic exporter all the same: for others older
  * kernels map once, at attach, in both directions, whatever direction is asked for.
  */
 static int rashpa_export_pin(struct dma_buf_attachment *attach)
@@ -122,7 +156,7 @@ static struct sg_table *rashpa_export_map(struct dma_buf_attachment *attach,
 	struct sg_table *sgt;
 	int err;
 
-	sgt = rashpa_export_table(export->buffer, attach->dev);
+	sgt = rashpa_export_table(export, attach->dev);
 	if (IS_ERR(sgt))
 		return sgt;
 	err = dma_map_sgtable(attach->dev, sgt, dir, 0);
@@ -185,6 +219,9 @@ static int rashpa_export_mmap(struct dma_buf *dmabuf, struct vm_area_struct *vma
 {
 	struct rashpa_export *export = dmabuf->priv;
 
+	/* pinned memory is mapped already where it is; anonymous pages cannot be twice */
+	if (!export->buffer)
+		return -EOPNOTSUPP;
 	return rashpa_buffer_mmap(export->buffer, vma);
 }
 
@@ -192,7 +229,12 @@ static void rashpa_export_release(struct dma_buf *dmabuf)
 {
 	struct rashpa_export *export = dmabuf->priv;
 
-	rashpa_buffer_put(export->buffer);
+	if (export->pinned)
+		rashpa_pinned_free(export->pinned);
+	if (export->buffer)
+		rashpa_buffer_put(export->buffer);
+	if (export->lease)
+		rashpa_lease_put(export->lease);
 	kfree(export);
 }
 
@@ -209,37 +251,125 @@ static const struct dma_buf_ops rashpa_export_ops = {
 	.release = rashpa_export_release,
 };
 
+static struct rashpa_export *rashpa_export_new(void)
+{
+	struct rashpa_export *export = kzalloc(sizeof(*export), GFP_KERNEL_ACCOUNT);
+
+	if (!export)
+		return NULL;
+	mutex_init(&export->lock);
+	INIT_LIST_HEAD(&export->attachments);
+	export->importers = &export->own_importers;
+	return export;
+}
+
+static struct dma_buf *rashpa_export_dmabuf(struct rashpa_export *export, u64 size,
+					    int flags)
+{
+	DEFINE_DMA_BUF_EXPORT_INFO(info);
+
+	info.ops = &rashpa_export_ops;
+	info.size = size;
+	info.flags = flags;
+	info.priv = export;
+	return dma_buf_export(&info);
+}
+
 /**
  * rashpa_export_buffer() - a new dma-buf for a buffer
  * @buffer: the buffer; the dma-buf takes its own reference
+ * @lease: of a named buffer, or NULL; likewise
  * @flags: O_RDWR or O_RDONLY
  *
  * Return: the dma-buf or an error pointer.
  */
-struct dma_buf *rashpa_export_buffer(struct rashpa_buffer *buffer, int flags)
+struct dma_buf *rashpa_export_buffer(struct rashpa_buffer *buffer,
+				     struct rashpa_lease *lease, int flags)
 {
-	DEFINE_DMA_BUF_EXPORT_INFO(info);
-	struct rashpa_export *export;
+	struct rashpa_export *export = rashpa_export_new();
 	struct dma_buf *dmabuf;
 
-	export = kzalloc(sizeof(*export), GFP_KERNEL_ACCOUNT);
 	if (!export)
 		return ERR_PTR(-ENOMEM);
-	mutex_init(&export->lock);
-	INIT_LIST_HEAD(&export->attachments);
+	export->extents = &buffer->extent;
+	export->n_extents = 1;
 	export->buffer = buffer;
-
-	info.ops = &rashpa_export_ops;
-	info.size = buffer->length;
-	info.flags = flags;
-	info.priv = export;
-	dmabuf = dma_buf_export(&info);
+	export->lease = lease;
+	export->importers = &buffer->importers;
+	dmabuf = rashpa_export_dmabuf(export, buffer->length, flags);
 	if (IS_ERR(dmabuf)) {
 		kfree(export);
 		return dmabuf;
 	}
 	kref_get(&buffer->ref);
+	if (lease)
+		rashpa_lease_hold(lease);
 	return dmabuf;
+}
+
+/**
+ * rashpa_export_pinned() - a dma-buf for pinned memory
+ * @pinned: belongs to the dma-buf if this succeeds
+ * @length: bytes
+ *
+ * Return: the dma-buf or an error pointer.
+ */
+struct dma_buf *rashpa_export_pinned(struct rashpa_pinned *pinned, u64 length)
+{
+	struct rashpa_export *export = rashpa_export_new();
+	struct dma_buf *dmabuf;
+
+	if (!export)
+		return ERR_PTR(-ENOMEM);
+	export->extents = rashpa_pinned_extents(pinned, &export->n_extents);
+	export->pinned = pinned;
+	dmabuf = rashpa_export_dmabuf(export, length, O_RDWR);
+	if (IS_ERR(dmabuf))
+		kfree(export);
+	return dmabuf;
+}
+
+/**
+ * rashpa_dmabuf_extents() - the host memory behind a dma-buf
+ * @dmabuf: any dma-buf
+ * @count: number of extents
+ *
+ * Return: its contiguous pieces in order, or NULL if it is not host memory of ours.
+ */
+const struct rashpa_extent *rashpa_dmabuf_extents(struct dma_buf *dmabuf, u32 *count)
+{
+	struct rashpa_export *export = dmabuf->priv;
+
+	if (dmabuf->ops != &rashpa_export_ops)
+		return NULL;
+	*count = export->n_extents;
+	return export->extents;
+}
+
+/**
+ * rashpa_export_info() - what is it
+ * @dmabuf: any dma-buf
+ * @info: cleared; filled in
+ *
+ * Return: false if it is not host memory of ours.
+ */
+bool rashpa_export_info(struct dma_buf *dmabuf, struct rashpa_info *info)
+{
+	struct rashpa_export *export = dmabuf->priv;
+
+	if (dmabuf->ops != &rashpa_export_ops)
+		return false;
+	if (export->buffer) {
+		rashpa_buffer_info(export->buffer, info);
+		return true;
+	}
+	info->out_kind = RASHPA_KIND_PINNED;
+	info->out_length = dmabuf->size;
+	info->out_cache = RASHPA_CACHE_CACHED;
+	info->out_node = page_to_nid(export->extents->first);
+	info->out_segments = export->n_extents;
+	info->out_importers = atomic_read(export->importers);
+	return true;
 }
 
 /**

@@ -52,13 +52,19 @@ struct rashpa_op {
 
 static const struct rashpa_op rashpa_ops[] = {
 	RASHPA_OP(MEMORY, ALLOC, rashpa_alloc, __reserved,
-		  RASHPA_ALLOC_NODE, true, rashpa_ioc_alloc),
+		  RASHPA_ALLOC_NODE | RASHPA_ALLOC_EXCLUSIVE | RASHPA_ALLOC_MODE,
+		  true, rashpa_ioc_alloc),
 	RASHPA_OP(MEMORY, OPEN, rashpa_open, __reserved,
-		  0, false, rashpa_ioc_open),
+		  RASHPA_OPEN_EXCLUSIVE | RASHPA_OPEN_READ, false, rashpa_ioc_open),
 	RASHPA_OP(MEMORY, REMOVE, rashpa_remove, name,
 		  0, true, rashpa_ioc_remove),
 	RASHPA_OP(MEMORY, QUERY, rashpa_query, __reserved,
-		  RASHPA_QUERY_NODE, false, rashpa_ioc_query),
+		  RASHPA_QUERY_NODE | RASHPA_QUERY_TRY, false, rashpa_ioc_query),
+	RASHPA_OP(MEMORY, PERMIT, rashpa_permit, __reserved,
+		  RASHPA_PERMIT_UID | RASHPA_PERMIT_GID | RASHPA_PERMIT_MODE,
+		  true, rashpa_ioc_permit),
+	RASHPA_OP(MEMORY, PIN, rashpa_pin, out_segments,
+		  0, true, rashpa_ioc_pin),
 	RASHPA_OP(MEMORY, INFO, rashpa_info, out_name,
 		  0, false, rashpa_ioc_info),
 	RASHPA_OP(BUFFER, INFO, rashpa_info, out_name,
@@ -389,14 +395,28 @@ static long rashpa_memory_ioctl(struct file *file, unsigned int cmd,
 	return rashpa_ioctl(RASHPA_NODE_MEMORY, file, cmd, arg);
 }
 
+static int rashpa_memory_open(struct inode *inode, struct file *file)
+{
+	file->private_data = kzalloc(sizeof(struct rashpa_progress), GFP_KERNEL_ACCOUNT);
+	return file->private_data ? 0 : -ENOMEM;
+}
+
+static int rashpa_memory_release(struct inode *inode, struct file *file)
+{
+	kfree(file->private_data);
+	return 0;
+}
+
 static const struct file_operations rashpa_memory_fops = {
 	.owner = THIS_MODULE,
+	.open = rashpa_memory_open,
+	.release = rashpa_memory_release,
 	.unlocked_ioctl = rashpa_memory_ioctl,
 	.compat_ioctl = compat_ptr_ioctl,
 	.llseek = noop_llseek,
 };
 
-static void rashpa_memory_release(struct device *dev)
+static void rashpa_memory_dev_release(struct device *dev)
 {
 	kfree(dev);
 }
@@ -408,7 +428,7 @@ static int rashpa_memory_init(void)
 	rashpa_memory_dev = kzalloc(sizeof(*rashpa_memory_dev), GFP_KERNEL);
 	if (!rashpa_memory_dev)
 		return -ENOMEM;
-	rashpa_node_init(rashpa_memory_dev, NULL, rashpa_memory_release);
+	rashpa_node_init(rashpa_memory_dev, NULL, rashpa_memory_dev_release);
 	err = dev_set_name(rashpa_memory_dev, "memory");
 	if (!err)
 		err = rashpa_node_add(rashpa_memory_dev, &rashpa_memory_cdev,

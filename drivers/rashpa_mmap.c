@@ -55,7 +55,7 @@ static bool rashpa_vma_huge(struct vm_area_struct *vma, unsigned long addr)
 		return false;
 	if (start < vma->vm_start || vma->vm_end - start < PMD_SIZE)
 		return false;
-	if (!buffer->pages.cma && buffer->pages.order < PMD_SHIFT - PAGE_SHIFT)
+	if (rashpa_pages_pinnable(&buffer->pages) && buffer->pages.order < PMD_SHIFT - PAGE_SHIFT)
 		return false;
 	return IS_ALIGNED(rashpa_vma_pfn(vma, start), PTRS_PER_PTE);
 }
@@ -75,7 +75,7 @@ static vm_fault_t rashpa_vma_fault(struct vm_fault *vmf)
 	 */
 	if (pmd_none(*vmf->pmd) && rashpa_vma_huge(vma, addr))
 		return rashpa_insert_pmd(vmf, rashpa_vma_pfn(vma, ALIGN_DOWN(addr, PMD_SIZE)));
-	if (buffer->pages.cma)
+	if (!rashpa_pages_pinnable(&buffer->pages))
 		return vmf_insert_pfn(vma, addr, rashpa_vma_pfn(vma, addr));
 	/* not through vmf->page: the kernel could make it a huge entry that counts */
 	err = vm_insert_page(vma, addr, pfn_to_page(rashpa_vma_pfn(vma, addr)));
@@ -101,7 +101,7 @@ static int rashpa_vma_insert(struct vm_area_struct *vma, unsigned long addr,
 	unsigned long i, n, left;
 	int err = 0;
 
-	if (buffer->pages.cma) {
+	if (!rashpa_pages_pinnable(&buffer->pages)) {
 		for (; addr < end; addr += PAGE_SIZE, pfn++)
 			if (vmf_insert_pfn(vma, addr, pfn) & VM_FAULT_ERROR)
 				return -ENOMEM;
@@ -165,7 +165,11 @@ int rashpa_buffer_mmap(struct rashpa_buffer *buffer, struct vm_area_struct *vma)
 	if (!chunk)
 		return -ENOMEM;
 	vm_flags_set(vma, VM_DONTEXPAND | VM_DONTDUMP |
-			  (buffer->pages.cma ? VM_PFNMAP : VM_MIXEDMAP));
+			  (rashpa_pages_pinnable(&buffer->pages) ? VM_MIXEDMAP : VM_PFNMAP));
+	if (buffer->pages.cache == RASHPA_CACHE_WC)
+		vma->vm_page_prot = pgprot_writecombine(vma->vm_page_prot);
+	else if (buffer->pages.cache == RASHPA_CACHE_UC)
+		vma->vm_page_prot = pgprot_noncached(vma->vm_page_prot);
 	vma->vm_private_data = buffer;
 	vma->vm_ops = &rashpa_vm_ops;
 	err = rashpa_vma_fill(vma, chunk);

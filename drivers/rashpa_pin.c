@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * rashpa: memory of a process, pinned where it is, as a dma-buf.
+ */
+#include <linux/backing-dev.h>
+#include <linux/mm.h>
+#include <linux/overflow.h>
+#include <linux/sched/mm.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+
+#include "rashpa.h"
+
+/* Pages are pinned in pieces of this many: one page of pointers. */
+#define RASHPA_PIN_CHUNK	(PAGE_SIZE / sizeof(struct page *))
+
+/**
+ * struct rashpa_pinned - pinned memory
+ * @mm: that the pages are charged to
+ * @charged: pages charged
+ * @pages: pinned so far
+ * @extents: contiguous pieces in order of the addresses
+ * @n_extents: their number
+ * @room: extents that there is room for
+ */
+struct rashpa_pinned {
+	struct mm_struct *mm;
+	unsigned long charged;
+	unsigned long pages;
+	struct rashpa_extent *extents;
+	u32 n_extents;
+	u32 room;
+};
+
+static int rashpa_pin_add(struct rashpa_pinned *pinned, struct page *page)
+{
+	struct rashpa_extent *last = pinned->extents + pinned->n_extents - 1;
+	struct rashpa_extent *more;
+	u32 room;
+
+	if (pinned->n_extents &&
+	    page_to_pfn(last->first) + last->count == page_to_pfn(page)) {
+		last->count++;
+		return 0;
+	}
+	if (pinned->n_extents == pinned->room) {
+		if (check_mul_overflow(max(pinned->room, 32u), 2u, &room))
+			return -E2BIG;
+		more = kvmalloc_array(room, sizeof(*more), GFP_KERNEL_ACCOUNT);
+		if (!more)
+			return -ENOMEM;
+		if (pinned->n_extents)
+			memcpy(more, pinned->extents,
+			       pinned->n_extents * sizeof(*more));
+		kvfree(pinned->extents);
+		pinned->extents = more;
+		pinned->room = room;
+	}
+	pinned->extents[pinned->n_extents].first = page;
+	pinned->extents[pinned->n_extents].count = 1;
+	pinned->n_extents++;
+	return 0;
+}
+
+/**
+ * rashpa_pinned_free() - let go of the pages
+ * @pinned: nobody maps it any more
+ */
+void rashpa_pinned_free(struct rashpa_pinned *pinned)
+{
+	u32 i;
+
+	/* whoever could write them may have done so */
+	for (i = 0; i < pinned->n_extents; i++)
+		unpin_user_page_range_dirty_lock(pinned->extents[i].first,
+						 pinned->extents[i].count, true);
+	kvfree(pinned->extents);
+	atomic64_sub(pinned->charged, &pinned->mm->pinned_vm);
+	mmdrop(pinned->mm);
+	kfree(pinned);
+}
+
+const struct rashpa_extent *rashpa_pinned_extents(const struct rashpa_pinned *pinned,
+						  u32 *count)
+{
+	*count = pinned->n_extents;
+	return pinned->extents;
+}
+
+/*
+ * Pinning fails with one errno for everything, and older kernels allow files whose
+ * write-back does not expect that a device writes. Mappings can change as soon as this
+ * has looked: that costs the sentence, not safety.
+ */
+static int rashpa_pin_check_vmas(struct rashpa_call *call, unsigned long start,
+				 unsigned long end)
+{
+	struct vm_area_struct *vma;
+	int err = 0;
+
+	mmap_read_lock(current->mm);
+	while (start < end && !err) {
+		vma = find_vma(current->mm, start);
+		if (!vma || vma->vm_start > start)
+			err = rashpa_fail(call, -EFAULT, "nothing is mapped at 0x%lx", start);
+		else if (vma->vm_flags & (VM_IO | VM_PFNMAP))
+			err = rashpa_fail(call, -EFAULT,
+					  "at 0x%lx is device memory or a CMA buffer, which cannot be pinned: use its dma-buf",
+					  start);
+		else if (!(vma->vm_flags & VM_WRITE))
+			err = rashpa_fail(call, -EFAULT, "the mapping at 0x%lx is read-only", start);
+		else if (vma->vm_file && vma->vm_flags & VM_SHARED &&
+			 mapping_can_writeback(vma->vm_file->f_mapping))
+			err = rashpa_fail(call, -EFAULT,
+					  "at 0x%lx is a file that is written back to a disk: use anonymous, huge or shared memory",
+					  start);
+		else
+			start = vma->vm_end;
+	}
+	mmap_read_unlock(current->mm);
+	return err;
+}
+
+static int rashpa_pin_pages(struct rashpa_call *call, struct rashpa_pinned *pinned,
+			    unsigned long addr, unsigned long count)
+{
+	struct page **chunk;
+	int i, n, err = 0;
+
+	chunk = kmalloc_array(RASHPA_PIN_CHUNK, sizeof(*chunk), GFP_KERNEL);
+	if (!chunk)
+		return -ENOMEM;
+	while (pinned->pages < count) {
+		if (signal_pending(current)) {
+			err = rashpa_fail(call, -EINTR, "interrupted by a signal");
+			break;
+		}
+		n = pin_user_pages_fast(addr + (pinned->pages << PAGE_SHIFT),
+					min_t(unsigned long, count - pinned->pages,
+					      RASHPA_PIN_CHUNK),
+					FOLL_WRITE | FOLL_LONGTERM, chunk);
+		if (n <= 0) {
+			err = rashpa_fail(call, n ?: -EFAULT, "the page at 0x%lx cannot be pinned",
+					  addr + (pinned->pages << PAGE_SHIFT));
+			break;
+		}
+		for (i = 0; i < n && !err; i++)
+			err = rashpa_pin_add(pinned, chunk[i]);
+		if (err) {
+			unpin_user_pages(chunk + i - 1, n - i + 1);
+			break;
+		}
+		pinned->pages += n;
+		cond_resched();
+	}
+	kfree(chunk);
+	return err;
+}
+
+static struct rashpa_pinned *rashpa_pin_make(struct rashpa_call *call,
+					     const struct rashpa_pin *pin)
+{
+	unsigned long count = pin->length >> PAGE_SHIFT;
+	struct rashpa_pinned *pinned;
+	int err;
+
+	pinned = kzalloc(sizeof(*pinned), GFP_KERNEL_ACCOUNT);
+	if (!pinned)
+		return ERR_PTR(-ENOMEM);
+	err = rashpa_memlock(call, count);
+	if (err) {
+		kfree(pinned);
+		return ERR_PTR(err);
+	}
+	pinned->charged = count;
+	pinned->mm = current->mm;
+	mmgrab(pinned->mm);
+	err = rashpa_pin_pages(call, pinned, pin->address, count);
+	if (err) {
+		rashpa_pinned_free(pinned);
+		return ERR_PTR(err);
+	}
+	return pinned;
+}
+
+int rashpa_ioc_pin(struct rashpa_call *call, void *arg)
+{
+	struct rashpa_pin *pin = arg;
+	struct rashpa_pinned *pinned;
+	struct dma_buf *dmabuf;
+	u64 end;
+	int err;
+
+	if (!pin->length || !PAGE_ALIGNED(pin->address) || !PAGE_ALIGNED(pin->length))
+		return rashpa_fail(call, -EINVAL,
+				   "address 0x%llx and length 0x%llx must be whole pages, and not none",
+				   pin->address, pin->length);
+	if (check_add_overflow(pin->address, pin->length, &end) || end > TASK_SIZE)
+		return rashpa_fail(call, -EFAULT,
+				   "0x%llx + 0x%llx is not in the address space of a process",
+				   pin->address, pin->length);
+	err = rashpa_call_reserve_fd(call);
+	if (err)
+		return err;
+	err = rashpa_pin_check_vmas(call, pin->address, end);
+	if (err)
+		return err;
+	pinned = rashpa_pin_make(call, pin);
+	if (IS_ERR(pinned))
+		return PTR_ERR(pinned);
+	dmabuf = rashpa_export_pinned(pinned, pin->length);
+	if (IS_ERR(dmabuf)) {
+		rashpa_pinned_free(pinned);
+		return PTR_ERR(dmabuf);
+	}
+	call->new_file = dmabuf->file;
+	pin->out_fd = call->fd;
+	pin->out_segments = pinned->n_extents;
+	return 0;
+}
