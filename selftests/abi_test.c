@@ -74,6 +74,25 @@ static void valid_remove(void *arg)
 	strcpy(((struct rashpa_remove *)arg)->name, "st-abi-none");
 }
 
+static void valid_permit(void *arg)
+{
+	strcpy(((struct rashpa_permit *)arg)->name, "st-abi");
+}
+
+static void valid_pin(void *arg)
+{
+	static char page[2 * PAGE];
+	struct rashpa_pin *pin = arg;
+
+	pin->address = ((uintptr_t)page + PAGE - 1) & -PAGE;
+	pin->length = PAGE;
+}
+
+static void undo_pin(void *arg)
+{
+	close(((struct rashpa_pin *)arg)->out_fd);
+}
+
 static void valid_info(void *arg)
 {
 	((struct rashpa_info *)arg)->fd = buffer;
@@ -153,37 +172,51 @@ static void valid_nothing(void *arg)
 }
 
 #define R(type, field)	{ offsetof(struct rashpa_##type, field) }
+#define END(type, field) \
+	(offsetof(struct rashpa_##type, field) + sizeof(((struct rashpa_##type *)0)->field))
+/* a struct that has grown: @last was the last field once */
+#define GROWN(node, cmd, type, last, flags, valid, undo, ...) \
+	{ #cmd, node, RASHPA_IOC_##cmd, sizeof(struct rashpa_##type), END(type, last), \
+	  flags, valid, undo, __VA_ARGS__ }
 #define OP(node, cmd, type, flags, valid, undo, ...) \
-	{ #cmd, node, RASHPA_IOC_##cmd, sizeof(struct rashpa_##type), flags, \
-	  valid, undo, __VA_ARGS__ }
+	{ #cmd, node, RASHPA_IOC_##cmd, sizeof(struct rashpa_##type), \
+	  sizeof(struct rashpa_##type), flags, valid, undo, __VA_ARGS__ }
 
 static const struct op {
 	const char *name;
 	enum node node;
 	unsigned int cmd;
 	uint32_t size;
+	uint32_t first;		/* size as first published */
 	uint32_t flags;		/* that are defined */
 	void (*valid)(void *arg);
 	void (*undo)(void *arg);
 	struct { size_t at; } reserved[2];
 } ops[] = {
-	OP(MEMORY, ALLOC, alloc, RASHPA_ALLOC_NODE, valid_alloc, undo_alloc,
-	   { R(alloc, __reserved) }),
-	OP(MEMORY, OPEN, open, 0, valid_open, undo_open, { R(open, __reserved) }),
+	GROWN(MEMORY, ALLOC, alloc, __reserved,
+	      RASHPA_ALLOC_NODE | RASHPA_ALLOC_EXCLUSIVE | RASHPA_ALLOC_MODE,
+	      valid_alloc, undo_alloc, { R(alloc, __reserved), R(alloc, __reserved2) }),
+	OP(MEMORY, OPEN, open, RASHPA_OPEN_EXCLUSIVE | RASHPA_OPEN_READ, valid_open,
+	   undo_open, { R(open, __reserved) }),
 	OP(MEMORY, REMOVE, remove, 0, valid_remove, NULL, {}),
-	OP(MEMORY, QUERY, query, RASHPA_QUERY_NODE, valid_nothing, NULL,
-	   { R(query, __reserved) }),
-	OP(MEMORY, INFO, info, 0, valid_info, NULL, {}),
-	OP(BUFFER, INFO, info, 0, valid_buffer_info, NULL, {}),
+	GROWN(MEMORY, QUERY, query, __reserved, RASHPA_QUERY_NODE | RASHPA_QUERY_TRY,
+	      valid_nothing, NULL, { R(query, __reserved), R(query, __reserved2) }),
+	GROWN(MEMORY, INFO, info, out_name, 0, valid_info, NULL, {}),
+	OP(MEMORY, PERMIT, permit,
+	   RASHPA_PERMIT_UID | RASHPA_PERMIT_GID | RASHPA_PERMIT_MODE, valid_permit, NULL,
+	   { R(permit, __reserved) }),
+	OP(MEMORY, PIN, pin, 0, valid_pin, undo_pin, {}),
+	GROWN(BUFFER, INFO, info, out_name, 0, valid_buffer_info, NULL, {}),
 	OP(BUFFER, DMABUF, dmabuf, 0, valid_nothing, undo_dmabuf,
 	   { R(dmabuf, __reserved) }),
-	OP(FPGA, DEVICE_INFO, device_info, 0, valid_nothing, NULL, {}),
+	GROWN(FPGA, DEVICE_INFO, device_info, out_interrupts, 0, valid_nothing, NULL, {}),
 	OP(FPGA, REGION_INFO, region_info, 0, valid_nothing, NULL, {}),
 	OP(FPGA, PROFILE, profile, RASHPA_PROFILE_DISCLOSE | RASHPA_PROFILE_TABLE, valid_nothing, NULL,
 	   { R(profile, __reserved), R(profile, __reserved2) }),
 	OP(FPGA, WINDOW, window, 0, valid_window, undo_window,
 	   { R(window, __reserved) }),
-	OP(FPGA, MAP, map, 0, valid_map, undo_map, { R(map, __reserved) }),
+	GROWN(FPGA, MAP, map, out_table_size, 0, valid_map, undo_map,
+	      { R(map, __reserved) }),
 	OP(FPGA, EVENTS, events, 0, valid_nothing, undo_events, {}),
 	OP(FPGA, QUIESCE, quiesce, 0, valid_nothing, NULL, {}),
 	OP(FPGA, RESET, reset, 0, valid_nothing, NULL, {}),
@@ -261,16 +294,30 @@ static void test_sizes(const struct op *op, int exact)
 	size_t i;
 
 	tap_start("%s on %s: a short struct is refused", op->name, node_names[op->node]);
-	for (size = 0; size < op->size; size += size < 32 ? 1 : 8) {
+	for (size = 0; size < op->first; size += size < 32 ? 1 : 8) {
 		prepare(op);
 		arg.head.size = size;
 		if (!ANSWERED(run(op), EINVAL, size < 24 ? NULL : "size"))
 			break;
 	}
 	prepare(op);
-	arg.head.size = op->size - 1;
-	ANSWERED(run(op), EINVAL, op->size - 1 < 24 ? NULL : "size");
+	arg.head.size = op->first - 1;
+	ANSWERED(run(op), EINVAL, op->first - 1 < 24 ? NULL : "size");
 	tap_done();
+
+	if (op->first < op->size) {
+		tap_start("%s on %s: the struct as first published is understood", op->name,
+			  node_names[op->node]);
+		prepare(op);
+		arg.head.size = op->first;
+		/* what the caller does not know of is neither read nor written */
+		memset(arg.bytes + op->first, 0xa5, op->size - op->first);
+		ANSWERED(run(op), -exact, NULL);
+		for (size = op->first; size < op->size; size++)
+			if (!CHECK(arg.bytes[size] == (char)0xa5, "byte %u was written", size))
+				break;
+		tap_done();
+	}
 
 	tap_start("%s on %s: a longer struct with a zero tail is understood", op->name,
 		  node_names[op->node]);

@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Memory of a process, pinned, as a dma-buf. */
+#include <signal.h>
+#include <sys/resource.h>
+
+#include "../tools/lib/rashpa-fpga.h"
+#include "common.h"
+
+#define LEN	(4 * MIB)
+#define HUGE	(2 * MIB)
+
+static struct fpga fpga;
+static bool have_fpga;
+
+/* dma-buf fd or a negative errno */
+static int pin(const void *p, uint64_t length)
+{
+	struct rashpa_pin arg = { HEAD(arg), .address = (uintptr_t)p, .length = length,
+				  .out_fd = -7 };
+	int err = call(memory, RASHPA_IOC_PIN, &arg);
+
+	if (err) {
+		CHECK(arg.out_fd == -7, "out_fd was written on failure");
+		return err;
+	}
+	CHECK(arg.out_segments && arg.out_segments <= length / PAGE, "%u segments",
+	      arg.out_segments);
+	return arg.out_fd;
+}
+
+static void *anonymous(uint64_t length, int flags)
+{
+	void *p = mmap(NULL, length, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
+
+	return p == MAP_FAILED ? NULL : p;
+}
+
+/* Pinned pages of this process in KiB. */
+static long pinned_kib(void)
+{
+	char line[128];
+	long kib = -1;
+	FILE *f = fopen("/proc/self/status", "re");
+
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "VmPin: %ld", &kib) == 1)
+			break;
+	if (f)
+		fclose(f);
+	return kib;
+}
+
+static void test_info(void)
+{
+	void *p = anonymous(LEN, 0);
+	struct rashpa_info info;
+	int fd = pin(p, LEN);
+
+	REQUIRE(fd >= 0, "PIN: %s", reason);
+	CHECK(fcntl(fd, F_GETFD) == FD_CLOEXEC, "not close-on-exec");
+	CHECK(lseek(fd, 0, SEEK_END) == (off_t)LEN, "length by lseek");
+	if (!buffer_info(fd, &info)) {
+		CHECK(info.out_kind == RASHPA_KIND_PINNED, "kind %u", info.out_kind);
+		CHECK(info.out_length == LEN, "length %llu", (unsigned long long)info.out_length);
+		CHECK(info.out_segments, "no segments");
+		CHECK(!info.out_backend && !info.out_name[0], "it is no buffer");
+	}
+	CHECK(pinned_kib() == LEN / KIB, "%ld KiB are charged", pinned_kib());
+	CHECK(mmap(NULL, PAGE, PROT_READ, MAP_SHARED, fd, 0) == MAP_FAILED, "it can be mapped twice");
+	close(fd);
+	CHECK(pinned_kib() == 0, "%ld KiB stay charged", pinned_kib());
+	munmap(p, LEN);
+}
+
+static void bad(const void *p, uint64_t length, int err, const char *says)
+{
+	ANSWERED(pin(p, length), err, says);
+}
+
+static void test_bad_ranges(void)
+{
+	char *p = anonymous(4 * PAGE, 0);
+
+	bad(p, 0, EINVAL, "whole pages");
+	bad(p, PAGE - 1, EINVAL, "whole pages");
+	bad(p + 1, PAGE, EINVAL, "whole pages");
+	bad(p, -PAGE, EFAULT, "address space");
+	bad((void *)-PAGE, PAGE, EFAULT, "address space");
+	bad((void *)-PAGE, 2 * PAGE, EFAULT, "address space");
+	bad((void *)(1ULL << 63), PAGE, EFAULT, "address space");
+	bad(NULL, PAGE, EFAULT, "nothing is mapped at 0x0");
+	munmap(p + PAGE, PAGE);
+	bad(p, 4 * PAGE, EFAULT, "nothing is mapped");
+	mprotect(p + 2 * PAGE, PAGE, PROT_READ);
+	bad(p + 2 * PAGE, PAGE, EFAULT, "read-only");
+	mprotect(p + 2 * PAGE, PAGE, PROT_NONE);
+	bad(p + 2 * PAGE, PAGE, EFAULT, "read-only");
+	munmap(p, 4 * PAGE);
+	CHECK(pinned_kib() == 0, "%ld KiB stay charged", pinned_kib());
+}
+
+static void test_files(void)
+{
+	int fd = open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	int memfd = memfd_create("pin", MFD_CLOEXEC);
+	int self = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	void *p;
+	int got;
+
+	REQUIRE(fd >= 0 && memfd >= 0 && self >= 0, "files");
+	REQUIRE(!ftruncate(fd, LEN) && !ftruncate(memfd, LEN), "ftruncate");
+	/* a program's text is a read-only file */
+	p = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, self, 0);
+	bad(p, PAGE, EFAULT, "read-only");
+	munmap(p, PAGE);
+	p = mmap(NULL, LEN, PROT_READ | PROT_WRITE, MAP_SHARED, memfd, 0);
+	got = pin(p, LEN);
+	CHECK(got >= 0, "shared memory: %s", reason);
+	close(got);
+	munmap(p, LEN);
+	close(self);
+	close(memfd);
+	close(fd);
+}
+
+static void test_disk_file(void)
+{
+	int fd = open("/rashpa/build", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	char path[] = "/rashpa/build/pin-XXXXXX";
+	void *p;
+
+	if (fd < 0) {
+		fd = mkostemp(path, O_CLOEXEC);
+		unlink(path);
+	}
+	SKIP_IF(fd < 0 || ftruncate(fd, PAGE), "no file that is written back");
+	p = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	close(fd);
+	SKIP_IF(p == MAP_FAILED, "this file system has no shared mappings");
+	bad(p, PAGE, EFAULT, "written back");
+	munmap(p, PAGE);
+}
+
+static void test_not_pinnable(void)
+{
+	struct rashpa_alloc a = { HEAD(a), .length = LEN, .backend = RASHPA_BACKEND_CMA };
+	int fd = buffer_alloc(LEN, NULL), got;
+	void *p = map_fd(fd, LEN);
+
+	/* a contig buffer is memory like any other */
+	got = pin(p, LEN);
+	CHECK(got >= 0, "a contig buffer: %s", reason);
+	close(got);
+	munmap(p, LEN);
+	close(fd);
+	if (!cma_here())
+		return;
+	ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), 0, NULL);
+	p = map_fd(a.out_fd, LEN);
+	bad(p, LEN, EFAULT, "CMA|dma-buf");
+	munmap(p, LEN);
+	close(a.out_fd);
+}
+
+static void test_across(void)
+{
+	char *p = anonymous(3 * LEN, 0);
+	int memfd = memfd_create("pin", MFD_CLOEXEC), fd;
+
+	REQUIRE(memfd >= 0 && !ftruncate(memfd, LEN), "memfd");
+	REQUIRE(mmap(p + LEN, LEN, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, memfd, 0) !=
+		MAP_FAILED, "mmap");
+	fd = pin(p, 3 * LEN);
+	CHECK(fd >= 0, "three mappings in a row: %s", reason);
+	close(fd);
+	/* all in it, or nothing */
+	mprotect(p + 2 * LEN, PAGE, PROT_READ);
+	bad(p, 3 * LEN, EFAULT, "read-only");
+	CHECK(pinned_kib() == 0, "%ld KiB stay charged", pinned_kib());
+	munmap(p, 3 * LEN);
+	close(memfd);
+}
+
+static void test_huge(void)
+{
+	char before[32] = "0", after[32];
+	struct rashpa_info info;
+	void *p;
+	int fd;
+
+	read_text("/proc/sys/vm/nr_hugepages", before, sizeof(before));
+	SKIP_IF(write_text("/proc/sys/vm/nr_hugepages", "8"), "no huge pages in this kernel");
+	p = anonymous(4 * HUGE, MAP_HUGETLB);
+	if (p) {
+		fd = pin(p, 4 * HUGE);
+		CHECK(fd >= 0, "huge pages: %s", reason);
+		if (fd >= 0 && !buffer_info(fd, &info))
+			CHECK(info.out_segments <= 4, "%u segments of 4 pages", info.out_segments);
+		close(fd);
+		munmap(p, 4 * HUGE);
+	} else {
+		tap_note("no 8 MiB of huge pages free");
+	}
+	CHECK(!write_text("/proc/sys/vm/nr_hugepages", before), "cannot be given back");
+	CHECK(read_text("/proc/sys/vm/nr_hugepages", after, sizeof(after)) &&
+	      !strcmp(before, after), "huge pages are held: %s", after);
+}
+
+static void limited(void *arg)
+{
+	struct rlimit limit = { 2 * MIB, 2 * MIB };
+	void *p = anonymous(LEN, 0);
+	int fd;
+
+	(void)arg;
+	CHECK(!setrlimit(RLIMIT_MEMLOCK, &limit), "setrlimit");
+	drop_privileges();
+	bad(p, LEN, ENOMEM, "RLIMIT_MEMLOCK|4096 KiB|2048 KiB");
+	fd = pin(p, 2 * MIB);
+	CHECK(fd >= 0, "within the limit: %s", reason);
+	bad((char *)p + 2 * MIB, PAGE, ENOMEM, "2048 pinned");
+	close(fd);
+	fd = pin((char *)p + 2 * MIB, 2 * MIB);
+	CHECK(fd >= 0, "it was not given back: %s", reason);
+}
+
+static void test_memlock(void)
+{
+	tap_fork(limited, NULL);
+}
+
+/* The pages stay the same ones until the dma-buf ends, whatever the process does. */
+static void test_stays(void)
+{
+	char *p = anonymous(LEN, 0);
+	uint64_t first;
+	int fd;
+
+	memset(p, 1, LEN);
+	first = pfn_of(p);
+	fd = pin(p, LEN);
+	REQUIRE(fd >= 0, "PIN: %s", reason);
+	madvise(p, LEN, MADV_PAGEOUT);
+	CHECK(pfn_of(p) == first, "the page has moved");
+	munmap(p, LEN);
+	close(fd);
+}
+
+struct killed {
+	int ready[2];
+};
+
+static void holder(void *arg)
+{
+	struct killed *k = arg;
+	void *p = anonymous(LEN, 0);
+	struct rashpa_map map;
+
+	CHECK(fpga_map(&fpga, pin(p, LEN), RASHPA_TO_MEMORY, &map) >= 0, "map: %s", reason);
+	CHECK(write(k->ready[1], "", 1) == 1, "write");
+	pause();
+}
+
+static void test_killed(void)
+{
+	struct rashpa_device_info info;
+	struct killed k;
+	uint32_t before;
+	char c;
+	pid_t pid;
+
+	SKIP_IF(!have_fpga, "no software FPGA");
+	REQUIRE(!fpga_info(&fpga, &info), "INFO");
+	before = info.out_maps;
+	REQUIRE(!pipe2(k.ready, O_CLOEXEC), "pipe");
+	pid = tap_fork_start(holder, &k);
+	CHECK(read(k.ready[0], &c, 1) == 1, "the child does not answer");
+	REQUIRE(!fpga_info(&fpga, &info), "INFO");
+	CHECK(info.out_maps == before + 1, "%u maps", info.out_maps);
+	kill(pid, SIGKILL);
+	tap_fork_wait(pid);
+	close(k.ready[0]);
+	close(k.ready[1]);
+	REQUIRE(!fpga_info(&fpga, &info), "INFO");
+	CHECK(info.out_maps == before, "%u maps", info.out_maps);
+}
+
+static void test_map(void)
+{
+	struct rashpa_info info;
+	struct rashpa_map map;
+	void *p = anonymous(LEN, 0);
+	int fd, m;
+
+	SKIP_IF(!have_fpga, "no software FPGA");
+	fd = pin(p, LEN);
+	REQUIRE(fd >= 0, "PIN: %s", reason);
+	m = fpga_map(&fpga, fd, RASHPA_BIDIRECTIONAL, &map);
+	CHECK(m >= 0, "MAP: %s", reason);
+	CHECK(map.out_class == RASHPA_CLASS_HOST || map.out_class == RASHPA_CLASS_IOVA,
+	      "class %u", map.out_class);
+	CHECK(map.out_segments && map.out_segments <= LEN / PAGE, "%u segments", map.out_segments);
+	if (!buffer_info(fd, &info))
+		CHECK(info.out_importers == 1, "%u importers", info.out_importers);
+	close(m);
+	if (!buffer_info(fd, &info))
+		CHECK(info.out_importers == 0, "%u importers", info.out_importers);
+	close(fd);
+	munmap(p, LEN);
+}
+
+static void read_only_node(void)
+{
+	struct rashpa_pin arg = { HEAD(arg) };
+	void *p = anonymous(PAGE, 0);
+	int ro = open("/dev/rashpa/memory", O_RDONLY | O_CLOEXEC);
+
+	arg.address = (uintptr_t)p;
+	arg.length = PAGE;
+	ANSWERED(call(ro, RASHPA_IOC_PIN, &arg), EPERM, "read-only");
+	close(ro);
+	munmap(p, PAGE);
+}
+
+int main(void)
+{
+	common_init();
+	have_fpga = fpga_open(&fpga, 0) && !fpga_profile(&fpga, 0, NULL, 0);
+	tap_run("INFO tells what pinned memory is, and it is charged", test_info);
+	tap_run("ranges that are no memory are refused", test_bad_ranges);
+	tap_run("read-only files are refused, shared memory is not", test_files);
+	tap_run("a file that is written back is refused", test_disk_file);
+	tap_run("contig buffers can be pinned, CMA buffers not", test_not_pinnable);
+	tap_run("several mappings in a row", test_across);
+	tap_run("huge pages are few segments", test_huge);
+	tap_run("RLIMIT_MEMLOCK holds", test_memlock);
+	tap_run("pinned pages stay where they are", test_stays);
+	tap_run("a read-only node pins nothing", read_only_node);
+	tap_run("a function maps it", test_map);
+	tap_run("a killed process leaves nothing pinned or mapped", test_killed);
+	if (have_fpga)
+		fpga_close(&fpga);
+	return tap_exit();
+}
