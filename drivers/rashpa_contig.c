@@ -285,14 +285,16 @@ static bool rashpa_cma_fits(const struct rashpa_pages *pages, const struct rashp
 
 static int rashpa_cma_alloc(struct rashpa_pages *pages, const struct rashpa_want *want)
 {
+	/* what is as large as a huge entry is aligned like one */
+	u64 alignment = want->length < PMD_SIZE ? want->alignment :
+						  max_t(u64, want->alignment, PMD_SIZE);
 	struct cma *area = rashpa_cma_area(NULL);
 	int nid;
 
 	pages->backend = RASHPA_BACKEND_CMA;
 	if (area) {
 		pages->count = want->length >> PAGE_SHIFT;
-		pages->first = cma_alloc(area, pages->count, get_order(want->alignment),
-					 true);
+		pages->first = cma_alloc(area, pages->count, get_order(alignment), true);
 		pages->cma = area;
 		if (pages->first && rashpa_cma_fits(pages, want))
 			return 0;

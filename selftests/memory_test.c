@@ -437,16 +437,47 @@ static void test_auto(void)
 	close(a.out_fd);
 }
 
-static void test_node(void)
+static void on_node(unsigned int node, uint32_t backend, uint64_t length)
 {
-	struct rashpa_alloc a = { HEAD(a), .length = 8 * MIB,
-				  .backend = RASHPA_BACKEND_CONTIG };
+	struct rashpa_alloc a = { HEAD(a), .length = length, .node = node,
+				  .backend = backend };
+	struct rashpa_query q = { HEAD(q), .node = node, .backend = backend };
+	struct rashpa_info info;
 
 	a.head.flags = RASHPA_ALLOC_NODE;
+	q.head.flags = RASHPA_QUERY_NODE;
+	ANSWERED(call(memory, RASHPA_IOC_QUERY, &q), 0, NULL);
+	if (backend == RASHPA_BACKEND_CMA && q.out_free < 2 * length) {
+		tap_note("node %u has %llu MiB of CMA", node,
+			 (unsigned long long)q.out_free / MIB);
+		a.length = q.out_total + 4 * MIB;
+		ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), ENOMEM, "on node|numa_cma=");
+		return;
+	}
 	if (!ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), 0, NULL))
 		return;
-	CHECK(a.out_node == 0, "node %u", a.out_node);
+	CHECK(a.out_node == node, "node %u instead of %u", a.out_node, node);
+	CHECK(a.out_backend == backend, "backend %u", a.out_backend);
+	if (!buffer_info(a.out_fd, &info))
+		CHECK(info.out_node == (int)node, "INFO: node %d", info.out_node);
 	close(a.out_fd);
+}
+
+static void test_node(void)
+{
+	char path[64], text[16];
+	unsigned int node;
+
+	/* a machine without NUMA has node 0; numa=fake=2 makes two */
+	for (node = 0; node < 4; node++) {
+		snprintf(path, sizeof(path), "/sys/devices/system/node/node%u/distance", node);
+		if (node && !read_text(path, text, sizeof(text)))
+			continue;
+		on_node(node, RASHPA_BACKEND_CONTIG, PAGE);
+		on_node(node, RASHPA_BACKEND_CONTIG, 8 * MIB);
+		if (cma_here())
+			on_node(node, RASHPA_BACKEND_CMA, 8 * MIB);
+	}
 }
 
 static void test_limit(void)

@@ -15,6 +15,24 @@ static void *try_map(int fd, uint64_t length, int prot, int flags, uint64_t offs
 	return mmap(NULL, length, prot, flags, fd, offset);
 }
 
+/* Are mappings placed so that huge entries are possible, or so that they are not? */
+static bool aligned;
+
+/* Mapped shared, readable and writable, or NULL after a failed check. */
+static char *map_here(int fd, uint64_t length)
+{
+	uint64_t room = length + 4 * MIB;
+	char *all = mmap(NULL, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), *p;
+
+	if (!CHECK(all != MAP_FAILED, "no room: %s", strerror(errno)))
+		return NULL;
+	p = (char *)(((uintptr_t)all + 2 * MIB - 1) & -(2 * MIB)) + (aligned ? 0 : PAGE);
+	munmap(all, p - all);
+	munmap(p + length, room - length - (p - all));
+	p = mmap(p, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
+	return CHECK(p != MAP_FAILED, "mmap: %s", strerror(errno)) ? p : NULL;
+}
+
 /* mmap fails with @err and leaves no mapping counted. */
 static void refused(int fd, uint64_t length, int prot, int flags, uint64_t offset,
 		    int err)
@@ -39,10 +57,10 @@ static void test_shared(void)
 
 	REQUIRE(node >= 0, "open: %s", strerror(errno));
 	ANSWERED(call(memory, RASHPA_IOC_OPEN, &o), 0, NULL);
-	p = map_fd(fd, LEN);
-	q = map_fd(fd, LEN);
-	r = map_fd(node, LEN);
-	s = map_fd(o.out_fd, LEN);
+	p = map_here(fd, LEN);
+	q = map_here(fd, LEN);
+	r = map_here(node, LEN);
+	s = map_here(o.out_fd, LEN);
 	REQUIRE(p && q && r && s, "mappings are missing");
 	fill(p, LEN, 1);
 	CHECK(filled(q, LEN, 1), "the second mapping shows something else");
@@ -88,7 +106,7 @@ static void test_private_read_only(void)
 static void test_range(void)
 {
 	int fd = buffer_alloc(LEN, NULL);
-	char *p = map_fd(fd, LEN), *q;
+	char *p = map_here(fd, LEN), *q;
 
 	REQUIRE(p, "no mapping");
 	fill(p, LEN, 7);
@@ -135,7 +153,7 @@ static void test_read_only(void)
 	struct rashpa_dmabuf get = { HEAD(get) };
 	int fd = buffer_alloc(LEN, "st-ro");
 	int node = buffer_node("st-ro", O_RDONLY);
-	char *w = map_fd(fd, LEN), *p;
+	char *w = map_here(fd, LEN), *p;
 	int i, ro[2];
 
 	REQUIRE(node >= 0 && w, "open: %s", strerror(errno));
@@ -216,7 +234,7 @@ static long faults(void)
 static void test_no_faults(void)
 {
 	int fd = buffer_alloc(64 * MIB, NULL);
-	volatile char *p = map_fd(fd, 64 * MIB);
+	volatile char *p = (void *)map_here(fd, 64 * MIB);
 	uint64_t i;
 	long before;
 
@@ -226,6 +244,86 @@ static void test_no_faults(void)
 		p[i] = 1;
 	CHECK(faults() - before < 64, "%ld page faults for 64 MiB", faults() - before);
 	munmap((void *)p, 64 * MIB);
+	close(fd);
+}
+
+/* KiB of page tables of this process */
+static long tables_kib(void)
+{
+	char line[128];
+	long kib = -1;
+	FILE *f = fopen("/proc/self/status", "re");
+
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "VmPTE: %ld", &kib) == 1)
+			break;
+	if (f)
+		fclose(f);
+	return kib;
+}
+
+/* 64 MiB in small entries are 128 KiB of tables, in huge ones at most two pages. */
+static void page_tables(int fd)
+{
+	long before = tables_kib(), after;
+	void *p = map_here(fd, 64 * MIB);
+
+	REQUIRE(p, "no mapping");
+	after = tables_kib();
+	if (aligned)
+		CHECK(after - before <= 16, "%ld KiB of page tables", after - before);
+	else
+		CHECK(after - before >= 128, "%ld KiB of page tables", after - before);
+	munmap(p, 64 * MIB);
+}
+
+static void test_page_tables(void)
+{
+	struct rashpa_alloc a = { HEAD(a), .length = 64 * MIB,
+				  .backend = RASHPA_BACKEND_CMA };
+	int fd = buffer_alloc(64 * MIB, NULL);
+	struct rashpa_info info;
+
+	if (!buffer_info(fd, &info))
+		CHECK(info.out_page_size == 2 * MIB, "pages of %u bytes", info.out_page_size);
+	page_tables(fd);
+	close(fd);
+	if (!cma_here())
+		return;
+	ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), 0, NULL);
+	page_tables(a.out_fd);
+	close(a.out_fd);
+}
+
+/* The node finds an aligned address by itself. */
+static void test_node_aligns(void)
+{
+	int fd = buffer_alloc(64 * MIB, "st-align");
+	int node = buffer_node("st-align", O_RDWR);
+	char *small = map_fd(node, PAGE), *p = map_fd(node, 64 * MIB);
+
+	CHECK(p && !((uintptr_t)p & (2 * MIB - 1)), "mapped at %p", p);
+	munmap(p, 64 * MIB);
+	munmap(small, PAGE);
+	close(node);
+	close(fd);
+	ANSWERED(buffer_remove("st-align"), 0, NULL);
+}
+
+static void test_mprotect(void)
+{
+	int fd = buffer_alloc(4 * MIB, NULL);
+	char *p = map_here(fd, 4 * MIB);
+
+	REQUIRE(p, "no mapping");
+	fill(p, 4 * MIB, 9);
+	CHECK(!mprotect(p + MIB, PAGE, PROT_READ), "mprotect: %s", strerror(errno));
+	CHECK(filled(p, 4 * MIB, 9), "the content is lost");
+	CHECK(!mprotect(p + MIB, PAGE, PROT_READ | PROT_WRITE), "mprotect: %s", strerror(errno));
+	fill(p, 4 * MIB, 10);
+	CHECK(!mprotect(p, 4 * MIB, PROT_READ), "mprotect: %s", strerror(errno));
+	CHECK(filled(p, 4 * MIB, 10), "what was written is lost");
+	munmap(p, 4 * MIB);
 	close(fd);
 }
 
@@ -239,7 +337,7 @@ static void test_fork(void)
 {
 	struct rashpa_info info;
 	int fd = buffer_alloc(LEN, NULL);
-	void *p = map_fd(fd, LEN);
+	void *p = map_here(fd, LEN);
 
 	REQUIRE(p, "no mapping");
 	fill(p, LEN, 3);
@@ -254,7 +352,7 @@ static void test_fork(void)
 static void test_dontneed(void)
 {
 	int fd = buffer_alloc(4 * MIB, NULL);
-	char *p = map_fd(fd, 4 * MIB);
+	char *p = map_here(fd, 4 * MIB);
 
 	REQUIRE(p, "no mapping");
 	fill(p, 4 * MIB, 5);
@@ -272,7 +370,7 @@ static void test_partial_munmap(void)
 {
 	struct rashpa_info info;
 	int fd = buffer_alloc(4 * MIB, NULL);
-	char *p = map_fd(fd, 4 * MIB);
+	char *p = map_here(fd, 4 * MIB);
 
 	REQUIRE(p, "no mapping");
 	fill(p, 4 * MIB, 6);
@@ -290,7 +388,7 @@ static void test_partial_munmap(void)
 static void test_mremap(void)
 {
 	int fd = buffer_alloc(LEN, NULL);
-	char *p = map_fd(fd, LEN), *q;
+	char *p = map_here(fd, LEN), *q;
 
 	REQUIRE(p, "no mapping");
 	fill(p, LEN, 8);
@@ -309,7 +407,7 @@ static void test_outlives_fd(void)
 {
 	int fd = buffer_alloc(LEN, NULL);
 	uint64_t held = bytes_allocated();
-	void *p = map_fd(fd, LEN);
+	void *p = map_here(fd, LEN);
 
 	close(fd);
 	REQUIRE(p, "no mapping");
@@ -345,7 +443,7 @@ static void test_pin(void)
 	SKIP_IF(ring < 0, "io_uring: %s", strerror(errno));
 	for (i = 0; i < 3; i++) {
 		fd = buffer_alloc(16 * MIB, NULL);
-		p = map_fd(fd, 16 * MIB);
+		p = map_here(fd, 16 * MIB);
 		close(fd);
 		if (!p)
 			break;
@@ -372,7 +470,7 @@ static void test_pin_short(void)
 {
 	char data[PAGE];
 	int fd = buffer_alloc(LEN, NULL);
-	void *p = map_fd(fd, LEN);
+	void *p = map_here(fd, LEN);
 	struct iovec local = { data, sizeof(data) }, remote = { p, sizeof(data) };
 
 	REQUIRE(p, "no mapping");
@@ -393,7 +491,7 @@ static void test_splice(void)
 	uint64_t held = bytes_allocated();
 	struct iovec iov = { .iov_len = 8 * PAGE };
 	char data[8 * PAGE];
-	void *p = map_fd(fd, 4 * MIB);
+	void *p = map_here(fd, 4 * MIB);
 
 	REQUIRE(p && !pipe(pipes), "no mapping, no pipe");
 	fill(p, 4 * MIB, 31);
@@ -404,7 +502,7 @@ static void test_splice(void)
 	close(fd);
 	CHECK(bytes_allocated() == held - 4 * MIB, "the buffer is still there");
 	again = buffer_alloc(4 * MIB, NULL);
-	p = map_fd(again, 4 * MIB);
+	p = map_here(again, 4 * MIB);
 	if (p) {
 		memset(p, 0xee, 4 * MIB);
 		munmap(p, 4 * MIB);
@@ -428,7 +526,7 @@ static void test_cma(void)
 
 	SKIP_IF(!cma_here(), "no CMA area");
 	REQUIRE(!call(memory, RASHPA_IOC_ALLOC, &a), "ALLOC: %s", reason);
-	p = map_fd(a.out_fd, a.length);
+	p = map_here(a.out_fd, a.length);
 	REQUIRE(p, "no mapping");
 	fill(p, a.length, 21);
 	CHECK(filled(p, a.length, 21), "the content is lost");
@@ -449,28 +547,45 @@ static void test_cma(void)
 	close(a.out_fd);
 }
 
+static const struct {
+	const char *name;
+	void (*fn)(void);
+} tests[] = {
+	{ "all mappings show the same memory", test_shared },
+	{ "a private mapping is refused", test_private },
+	{ "a part can be mapped, nothing beyond the end", test_range },
+	{ "who opened read-only maps read-only, also after mprotect", test_read_only },
+	{ "there is no page fault after mmap", test_no_faults },
+	{ "as few page tables as possible", test_page_tables },
+	{ "a child shares the mapping", test_fork },
+	{ "MADV_DONTNEED loses no data", test_dontneed },
+	{ "a part can be unmapped", test_partial_munmap },
+	{ "a part can be protected", test_mprotect },
+	{ "a mapping moves, but does not grow", test_mremap },
+	{ "a mapping outlives its file descriptor", test_outlives_fd },
+	{ "a contig buffer can be pinned for long, and freed meanwhile", test_pin },
+	{ "a contig buffer can be pinned for a moment", test_pin_short },
+	{ "pages that somebody holds stay when their buffer goes", test_splice },
+	{ "a CMA buffer is mapped, but not pinned", test_cma },
+};
+
 int main(void)
 {
+	char name[128];
+	size_t i;
+
 	common_init();
-	tap_run("all mappings show the same memory", test_shared);
-	tap_run("a private mapping is refused", test_private);
 	tap_run("a private mapping of a read-only node is refused",
 		test_private_read_only);
-	tap_run("a part can be mapped, nothing beyond the end", test_range);
 	tap_run("offsets that overflow are refused", test_range_overflow);
-	tap_run("who opened read-only maps read-only, also after mprotect",
-		test_read_only);
 	tap_run("a write into a read-only mapping is a SIGSEGV", test_read_only_signal);
 	tap_run("who opened write-only maps nothing", test_write_only);
-	tap_run("there is no page fault after mmap", test_no_faults);
-	tap_run("a child shares the mapping", test_fork);
-	tap_run("MADV_DONTNEED loses no data", test_dontneed);
-	tap_run("a part can be unmapped", test_partial_munmap);
-	tap_run("a mapping moves, but does not grow", test_mremap);
-	tap_run("a mapping outlives its file descriptor", test_outlives_fd);
-	tap_run("a contig buffer can be pinned for long, and freed meanwhile", test_pin);
-	tap_run("a contig buffer can be pinned for a moment", test_pin_short);
-	tap_run("pages that somebody holds stay when their buffer goes", test_splice);
-	tap_run("a CMA buffer is mapped, but not pinned", test_cma);
+	tap_run("a node finds an aligned address", test_node_aligns);
+	for (i = 0; i < 2 * ARRAY_SIZE(tests); i++) {
+		aligned = i % 2;
+		snprintf(name, sizeof(name), "%s (%s entries)", tests[i / 2].name,
+			 aligned ? "huge" : "small");
+		tap_run(name, tests[i / 2].fn);
+	}
 	return tap_exit();
 }
