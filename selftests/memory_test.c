@@ -826,7 +826,8 @@ static void test_query_try(void)
 	ANSWERED(call(memory, RASHPA_IOC_QUERY, &q), 0, NULL);
 	CHECK(q.out_largest && q.out_largest <= q.out_free, "largest %llu of %llu",
 	      (unsigned long long)q.out_largest, (unsigned long long)q.out_free);
-	CHECK(!strcmp(q.out_area, "reserved"), "area \"%s\"", q.out_area);
+	/* areas of single nodes have no name here */
+	CHECK(!q.out_area[0] || !strcmp(q.out_area, "reserved"), "area \"%s\"", q.out_area);
 }
 
 struct watch {
