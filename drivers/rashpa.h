@@ -8,6 +8,9 @@
  *   rashpa_buffer.lock	owner and leases of one buffer
  *   rashpa_device.lock	life of the function: gone, profile, lists of maps and windows.
  *			Taken by every ioctl on the function and by removal.
+ *   rashpa_device.windows_lock	list of its windows
+ *   mmap_lock		as page faults take it
+ *   rashpa_device.bars_lock	held while the function is being reset: CPUs wait
  *   dma_resv		of a dma-buf, as its rules demand
  *   rashpa_device.hw_lock	registers, bus mastering, state, programmed entries. A leaf for
  *			sleeping code: taken from dma-buf callbacks and reset handlers.
@@ -15,9 +18,6 @@
  *   rashpa_channel.lock	queue of one channel (hard interrupt)
  *
  * rashpa_account_lock and rashpa_export.lock are leaves.
- *
- * rashpa_window.lock stands apart: taken under mmap_lock by page faults, it is
- * never held around anything that can sleep on user memory.
  */
 #ifndef RASHPA_H
 #define RASHPA_H
@@ -29,6 +29,7 @@
 #include <linux/kref.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
+#include <linux/rwsem.h>
 #include <linux/pci.h>
 #include <linux/rashpa.h>
 #include <linux/spinlock.h>
@@ -355,8 +356,12 @@ struct rashpa_bar_range {
  * @alignment: likewise
  * @maps: maps of this importer (@lock)
  * @n_maps: their number
- * @open_windows: windows made (@lock)
+ * @n_kept: those that no process holds any more
+ * @windows_lock: protects the next two
+ * @open_windows: windows made
  * @n_open_windows: their number
+ * @bars_lock: held by page faults in windows for reading, by reset for writing
+ * @suspended: the function is being reset (@bars_lock)
  * @channels: of events (@lock)
  * @hw_lock: see the top of this file
  * @state: enum rashpa_state (@hw_lock)
@@ -388,9 +393,14 @@ struct rashpa_device {
 	u64 alignment;
 	struct list_head maps;
 	u32 n_maps;
+	u32 n_kept;
+	struct list_head channels;
+
+	struct mutex windows_lock;	/* list of windows */
 	struct list_head open_windows;
 	u32 n_open_windows;
-	struct list_head channels;
+	struct rw_semaphore bars_lock;	/* CPU access to the BARs */
+	bool suspended;
 
 	struct mutex hw_lock;		/* registers, master, state, steps */
 	u32 state;
@@ -439,13 +449,71 @@ int rashpa_window_phys(struct dma_buf *dmabuf, struct rashpa_device *dev,
 bool rashpa_dmabuf_is_window(struct dma_buf *dmabuf);
 void rashpa_window_info(struct dma_buf *dmabuf, struct rashpa_info *info);
 void rashpa_windows_revoke(struct rashpa_device *dev);
+void rashpa_windows_suspend(struct rashpa_device *dev);
+void rashpa_windows_resume(struct rashpa_device *dev);
+
+/* ------------------------------------------------------- rashpa_path.c --- */
+
+/**
+ * struct rashpa_piece - contiguous for the importer
+ * @address: DMA address
+ * @length: bytes
+ * @remapped: the driver mapped it, because the exporter had not
+ */
+struct rashpa_piece {
+	u64 address;
+	u64 length;
+	bool remapped;
+};
+
+/**
+ * struct rashpa_pieces - what an exporter mapped for a function
+ * @dev: the function
+ * @dir: direction
+ * @class: enum rashpa_class, checked
+ * @peer: function that has the memory: domain << 16 | bus << 8 | devfn
+ * @peer_bar: its BAR
+ * @remapped: some pieces are
+ * @count: pieces
+ * @piece: in order of the memory
+ */
+struct rashpa_pieces {
+	struct rashpa_device *dev;
+	enum dma_data_direction dir;
+	u32 class;
+	u32 peer;
+	u32 peer_bar;
+	bool remapped;
+	u32 count;
+	struct rashpa_piece piece[];
+};
+
+/* A function in one number, as struct rashpa_info and struct rashpa_map tell it. */
+static inline u32 rashpa_bdf(struct pci_dev *pdev)
+{
+	return pci_domain_nr(pdev->bus) << 16 | pdev->bus->number << 8 | pdev->devfn;
+}
+
+int rashpa_path_between(struct rashpa_call *call, struct pci_dev *importer,
+			struct pci_dev *peer);
+struct rashpa_pieces *rashpa_pieces_get(struct rashpa_call *call, struct rashpa_device *dev,
+					struct sg_table *sgt, enum dma_data_direction dir,
+					u64 offset, u64 length);
+int rashpa_pieces_check(struct rashpa_call *call, struct rashpa_device *dev,
+			struct rashpa_pieces *pieces, bool device_only);
+void rashpa_pieces_put(struct rashpa_pieces *pieces);
 
 /* -------------------------------------------------------- rashpa_map.c --- */
 
 int rashpa_ioc_map(struct rashpa_call *call, void *arg);
 int rashpa_ioc_program(struct rashpa_call *call, void *arg);
+int rashpa_ioc_restore(struct rashpa_call *call, void *arg);
 int rashpa_layout_check(struct rashpa_call *call, const struct rashpa_layout *l);
-void rashpa_maps_revoke(struct rashpa_device *dev);
+void rashpa_maps_close(struct rashpa_device *dev, bool all, struct list_head *ended);
+void rashpa_maps_free(struct list_head *ended);
+void rashpa_maps_restore(struct dma_buf *dmabuf);
+int rashpa_maps_init(void);
+void rashpa_maps_exit(void);
 
 /* ------------------------------------------------------ rashpa_event.c --- */
 

@@ -12,6 +12,8 @@
 #include <linux/gfp.h>
 #include <linux/mm.h>
 #include <linux/pageblock-flags.h>
+#include <linux/pci.h>
+#include <linux/pci-p2pdma.h>
 #ifdef CONFIG_X86
 #include <asm/set_memory.h>
 #endif
@@ -149,6 +151,21 @@ static inline int rashpa_block_alloc(unsigned long pfn)
 	return 0;
 #endif
 }
+
+/* Does the kernel know that the host bridge routes between them, if it knows such things? */
+#ifdef CONFIG_PCI_P2PDMA
+static inline bool rashpa_p2p_known(struct pci_dev *importer, struct pci_dev *peer)
+{
+	struct device *client = &importer->dev;
+
+	return pci_p2pdma_distance_many(peer, &client, 1, false) >= 0;
+}
+#else
+static inline bool rashpa_p2p_known(struct pci_dev *importer, struct pci_dev *peer)
+{
+	return true;
+}
+#endif
 
 /* How the kernel's own mapping of memory is cached; only x86 can change it. */
 #ifdef CONFIG_X86

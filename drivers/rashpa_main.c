@@ -80,7 +80,7 @@ static const struct rashpa_op rashpa_ops[] = {
 	RASHPA_OP(FPGA, WINDOW, rashpa_window, __reserved,
 		  0, true, rashpa_ioc_window),
 	RASHPA_OP(FPGA, MAP, rashpa_map, out_table_size,
-		  0, true, rashpa_ioc_map),
+		  RASHPA_MAP_DEVICE | RASHPA_MAP_KEEP, true, rashpa_ioc_map),
 	RASHPA_OP(FPGA, EVENTS, rashpa_events, out_fd,
 		  0, true, rashpa_ioc_events),
 	RASHPA_OP(FPGA, QUIESCE, rashpa_quiesce, out_time_ns,
@@ -89,6 +89,8 @@ static const struct rashpa_op rashpa_ops[] = {
 		  0, true, rashpa_ioc_reset),
 	RASHPA_OP(MAP, PROGRAM, rashpa_program, __reserved,
 		  0, false, rashpa_ioc_program),
+	RASHPA_OP(MAP, RESTORE, rashpa_restore, out_segments,
+		  0, false, rashpa_ioc_restore),
 	RASHPA_OP(CHANNEL, SOURCE_ADD, rashpa_source_add, __reserved,
 		  0, false, rashpa_ioc_source_add),
 	RASHPA_OP(CHANNEL, SOURCE_DEL, rashpa_source_del, __reserved,
@@ -459,11 +461,16 @@ static int __init rashpa_init(void)
 	err = rashpa_memory_init();
 	if (err)
 		goto out_class;
-	err = rashpa_pci_init();
+	err = rashpa_maps_init();
 	if (err)
 		goto out_memory;
+	err = rashpa_pci_init();
+	if (err)
+		goto out_maps;
 	return 0;
 
+out_maps:
+	rashpa_maps_exit();
 out_memory:
 	rashpa_memory_exit();
 out_class:
@@ -476,6 +483,7 @@ out_chrdev:
 static void __exit rashpa_exit(void)
 {
 	rashpa_pci_exit();
+	rashpa_maps_exit();
 	rashpa_memory_exit();
 	class_unregister(&rashpa_class);
 	unregister_chrdev_region(rashpa_devt, RASHPA_MINORS);

@@ -11,10 +11,11 @@
 #include <linux/mm.h>
 #include <linux/overflow.h>
 #include <linux/poll.h>
-#include <linux/scatterlist.h>
 #include <linux/slab.h>
+#include <linux/swiotlb.h>
 #include <linux/uaccess.h>
 #include <linux/vmalloc.h>
+#include <linux/workqueue.h>
 
 #include "rashpa.h"
 #include "rashpa_compat.h"
@@ -23,15 +24,38 @@
 #define RASHPA_SEGMENTS_MAX	SZ_1M
 
 /**
+ * struct rashpa_limits - what a segment may be
+ * @max_segment: bytes, 0 for any
+ * @boundary: power of two that it may not cross, 0 for none
+ * @alignment: power of two that its address is a multiple of, 0 for any
+ */
+struct rashpa_limits {
+	u64 max_segment;
+	u64 boundary;
+	u64 alignment;
+};
+
+static struct workqueue_struct *rashpa_map_wq;
+
+/**
  * struct rashpa_mapping - one map
  * @dev: the importer; one reference
  * @entry: in rashpa_device.maps (its lock)
  * @dmabuf: the memory; one reference, NULL once the function was removed
  * @attach: attachment, NULL once the function was removed (device lock)
- * @sgt: mapping, NULL once revoked (reservation lock)
+ * @sgt: mapping, NULL while revoked (reservation lock)
+ * @pieces: of @sgt, NULL while revoked (reservation lock)
  * @dir: direction
- * @table: what user space may mmap; state and generation under hw_lock
+ * @offset: first byte of the memory
+ * @length: bytes
+ * @limits: of the segments
+ * @device_only: host memory is refused
+ * @keep: stays when the file goes
+ * @kept: the file has gone (@dev->lock)
+ * @restore: makes it valid again, when the exporter says that it can be
+ * @table: what user space may mmap; written under hw_lock
  * @table_size: bytes, whole pages
+ * @room: segments that fit into it
  * @regs: programmed entries, or NULL (hw_lock)
  * @regs_phys: their CPU address
  * @layout: of an entry
@@ -44,9 +68,18 @@ struct rashpa_mapping {
 	struct dma_buf *dmabuf;
 	struct dma_buf_attachment *attach;
 	struct sg_table *sgt;
+	struct rashpa_pieces *pieces;
 	enum dma_data_direction dir;
+	u64 offset;
+	u64 length;
+	struct rashpa_limits limits;
+	bool device_only;
+	bool keep;
+	bool kept;
+	struct work_struct restore;
 	struct rashpa_table *table;
 	size_t table_size;
+	u32 room;
 	void __iomem *regs;
 	phys_addr_t regs_phys;
 	struct rashpa_layout layout;
@@ -126,6 +159,30 @@ static void rashpa_unprogram(struct rashpa_mapping *map)
 
 /* ----------------------------------------------------------- revoking --- */
 
+/* Readers without a lock see an odd generation before anything changes, ... */
+static void rashpa_table_begin(struct rashpa_table *table)
+{
+	WRITE_ONCE(table->generation, table->generation + 1);
+	smp_wmb();
+}
+
+/* ... and an even one after everything has. */
+static void rashpa_table_end(struct rashpa_table *table)
+{
+	smp_wmb();
+	WRITE_ONCE(table->generation, table->generation + 1);
+}
+
+/* The function cannot use the addresses any more: give them back to the exporter. */
+static void rashpa_map_unmap(struct rashpa_mapping *map, struct dma_buf_attachment *attach)
+{
+	dma_resv_assert_held(attach->dmabuf->resv);
+	rashpa_pieces_put(map->pieces);
+	map->pieces = NULL;
+	dma_buf_unmap_attachment(attach, map->sgt, map->dir);
+	map->sgt = NULL;
+}
+
 /*
  * The addresses end: stop the function, clear its table, tell the readers. May run in
  * a dma-buf callback, with the reservation lock held.
@@ -133,7 +190,7 @@ static void rashpa_unprogram(struct rashpa_mapping *map)
 static void rashpa_map_end(struct rashpa_mapping *map)
 {
 	struct rashpa_table *table = map->table;
-	u64 generation, what;
+	u64 what;
 
 	mutex_lock(&map->dev->hw_lock);
 	what = rashpa_device_stop_locked(map->dev);
@@ -144,13 +201,10 @@ static void rashpa_map_end(struct rashpa_mapping *map)
 	 */
 	rashpa_device_stop_locked(map->dev);
 	if (table->state == RASHPA_MAP_VALID) {
-		generation = table->generation;
-		WRITE_ONCE(table->generation, generation + 1);
-		smp_wmb();	/* readers see odd before anything changes */
+		rashpa_table_begin(table);
 		table->state = RASHPA_MAP_REVOKED;
 		table->count = 0;
-		smp_wmb();	/* and even after everything has */
-		WRITE_ONCE(table->generation, generation + 2);
+		rashpa_table_end(table);
 	}
 	mutex_unlock(&map->dev->hw_lock);
 	wake_up_all(&map->wait);
@@ -166,8 +220,7 @@ static void rashpa_map_invalidate(struct dma_buf_attachment *attach)
 	if (!map->sgt)
 		return;
 	rashpa_map_end(map);
-	dma_buf_unmap_attachment(attach, map->sgt, map->dir);
-	map->sgt = NULL;
+	rashpa_map_unmap(map, attach);
 }
 
 static const struct dma_buf_attach_ops rashpa_attach_ops = {
@@ -180,10 +233,8 @@ static void rashpa_map_detach(struct rashpa_mapping *map)
 	if (!map->attach)
 		return;
 	dma_resv_lock(map->dmabuf->resv, NULL);
-	if (map->sgt) {
-		dma_buf_unmap_attachment(map->attach, map->sgt, map->dir);
-		map->sgt = NULL;
-	}
+	if (map->sgt)
+		rashpa_map_unmap(map, map->attach);
 	dma_buf_unpin(map->attach);
 	dma_resv_unlock(map->dmabuf->resv);
 	dma_buf_detach(map->dmabuf, map->attach);
@@ -192,21 +243,57 @@ static void rashpa_map_detach(struct rashpa_mapping *map)
 	map->dmabuf = NULL;
 }
 
+/* Take a map off its function: stop, clear the table, and only then let go of the memory. */
+static void rashpa_map_close(struct rashpa_mapping *map)
+{
+	lockdep_assert_held(&map->dev->lock);
+	list_del_init(&map->entry);
+	map->dev->n_maps--;
+	if (map->kept)
+		map->dev->n_kept--;
+	rashpa_map_end(map);
+	rashpa_map_detach(map);
+}
+
+static void rashpa_map_free(struct rashpa_mapping *map)
+{
+	/* not under dev->lock, which the work takes */
+	cancel_work_sync(&map->restore);
+	vfree(map->table);
+	put_device(&map->dev->dev);
+	kfree(map);
+}
+
 /**
- * rashpa_maps_revoke() - the function goes: end all its maps
- * @dev: the function, locked, stopped, its registers still there
+ * rashpa_maps_close() - end maps of a function
+ * @dev: the function, locked; if all are to go: stopped, its registers still there
+ * @all: all maps, not only those that no process holds
+ * @ended: those that rashpa_maps_free() has to free afterwards are added here
  */
-void rashpa_maps_revoke(struct rashpa_device *dev)
+void rashpa_maps_close(struct rashpa_device *dev, bool all, struct list_head *ended)
 {
 	struct rashpa_mapping *map, *next;
 
 	lockdep_assert_held(&dev->lock);
 	list_for_each_entry_safe(map, next, &dev->maps, entry) {
-		list_del_init(&map->entry);
-		dev->n_maps--;
-		rashpa_map_end(map);
-		rashpa_map_detach(map);
+		if (!all && !map->kept)
+			continue;
+		rashpa_map_close(map);
+		if (map->kept)
+			list_add_tail(&map->entry, ended);
 	}
+}
+
+/**
+ * rashpa_maps_free() - free what rashpa_maps_close() ended
+ * @ended: list; the function is not locked
+ */
+void rashpa_maps_free(struct list_head *ended)
+{
+	struct rashpa_mapping *map, *next;
+
+	list_for_each_entry_safe(map, next, ended, entry)
+		rashpa_map_free(map);
 }
 
 /* ------------------------------------------------------------- file ----- */
@@ -217,21 +304,27 @@ static int rashpa_map_release(struct inode *inode, struct file *file)
 	struct rashpa_mapping *map = mf->map;
 	struct rashpa_device *dev = map->dev;
 
+	kfree(mf);
 	mutex_lock(&dev->lock);
+	if (!list_empty(&map->entry) && map->keep) {
+		map->kept = true;
+		dev->n_kept++;
+		mutex_unlock(&dev->lock);
+		return 0;
+	}
 	if (!list_empty(&map->entry)) {
-		list_del(&map->entry);
-		dev->n_maps--;
-		/* stop, clear the table, and only then let go of the memory */
-		rashpa_map_end(map);
-		rashpa_map_detach(map);
+		rashpa_map_close(map);
 		rashpa_device_rest(dev);
 	}
 	mutex_unlock(&dev->lock);
-	vfree(map->table);
-	kfree(map);
-	kfree(mf);
-	put_device(&dev->dev);
+	rashpa_map_free(map);
 	return 0;
+}
+
+/* Who may see addresses? Who may not must not find them out by asking either. */
+static bool rashpa_map_discloses(struct rashpa_device *dev)
+{
+	return READ_ONCE(dev->disclose) || capable(CAP_SYS_RAWIO);
 }
 
 static int rashpa_map_mmap(struct file *file, struct vm_area_struct *vma)
@@ -239,7 +332,7 @@ static int rashpa_map_mmap(struct file *file, struct vm_area_struct *vma)
 	struct rashpa_map_file *mf = file->private_data;
 	struct rashpa_mapping *map = mf->map;
 
-	if (!READ_ONCE(map->dev->disclose) && !capable(CAP_SYS_RAWIO))
+	if (!rashpa_map_discloses(map->dev))
 		return -EPERM;
 	if (vma->vm_flags & VM_WRITE)
 		return -EACCES;
@@ -303,42 +396,24 @@ static const struct file_operations rashpa_map_fops = {
 /* --------------------------------------------------------- segments ----- */
 
 /**
- * struct rashpa_walk - turns what the exporter mapped into segments
- * @max_segment: limit, 0 for none
- * @boundary: limit, 0 for none
- * @alignment: demanded, 0 for none
- * @mask: of the importer
- * @address: of the piece that is being collected
- * @length: of it
+ * struct rashpa_walk - turns pieces into segments
+ * @limits: what a segment may be
  * @out: where to store, NULL to count
  * @count: segments so far
- * @total: bytes so far
  */
 struct rashpa_walk {
-	u64 max_segment;
-	u64 boundary;
-	u64 alignment;
-	u64 mask;
-	u64 address;
-	u64 length;
+	const struct rashpa_limits *limits;
 	struct rashpa_segment *out;
 	u64 count;
-	u64 total;
 };
 
 static int rashpa_walk_emit(struct rashpa_call *call, struct rashpa_walk *w,
 			    u64 address, u64 length)
 {
-	u64 last;
-
-	if (check_add_overflow(address, length - 1, &last) || last > w->mask)
-		return rashpa_fail(call, -EOVERFLOW,
-				   "the memory is above what the function can address (%d bits): allocate it lower or enable the IOMMU",
-				   fls64(w->mask));
-	if (w->alignment && !IS_ALIGNED(address, w->alignment))
+	if (w->limits->alignment && !IS_ALIGNED(address, w->limits->alignment))
 		return rashpa_fail(call, -EINVAL,
 				   "a segment is not aligned to 0x%llx: allocate the buffer with that alignment",
-				   w->alignment);
+				   w->limits->alignment);
 	if (w->count >= RASHPA_SEGMENTS_MAX)
 		return rashpa_fail(call, -E2BIG,
 				   "more than %u segments: use a contiguous buffer or larger segments",
@@ -348,125 +423,167 @@ static int rashpa_walk_emit(struct rashpa_call *call, struct rashpa_walk *w,
 		w->out[w->count].length = length;
 	}
 	w->count++;
-	w->total += length;
 	return 0;
 }
 
-static int rashpa_walk_flush(struct rashpa_call *call, struct rashpa_walk *w)
+static int rashpa_walk_piece(struct rashpa_call *call, struct rashpa_walk *w,
+			     const struct rashpa_piece *piece)
 {
+	const u64 boundary = w->limits->boundary;
+	u64 address = piece->address;
+	u64 left = piece->length;
 	int err;
 
-	while (w->length) {
-		u64 n = w->length;
+	while (left) {
+		u64 n = left;
 
-		if (w->max_segment)
-			n = min(n, w->max_segment);
-		if (w->boundary)
-			n = min(n, w->boundary - (w->address & (w->boundary - 1)));
-		err = rashpa_walk_emit(call, w, w->address, n);
+		if (w->limits->max_segment)
+			n = min(n, w->limits->max_segment);
+		if (boundary)
+			n = min(n, boundary - (address & (boundary - 1)));
+		err = rashpa_walk_emit(call, w, address, n);
 		if (err)
 			return err;
-		w->address += n;
-		w->length -= n;
+		address += n;
+		left -= n;
 	}
 	return 0;
 }
 
-/* All of [@offset, @offset + @length) of @sgt; adjacent pieces become one. */
 static int rashpa_walk(struct rashpa_call *call, struct rashpa_walk *w,
-		       struct sg_table *sgt, u64 offset, u64 length)
+		       const struct rashpa_pieces *pieces)
 {
-	struct scatterlist *sg;
-	int err, i;
+	u32 i;
+	int err;
 
 	w->count = 0;
-	w->total = 0;
-	w->length = 0;
-	for_each_sgtable_dma_sg(sgt, sg, i) {
-		u64 address = sg_dma_address(sg);
-		u64 n = sg_dma_len(sg);
-
-		if (offset >= n) {
-			offset -= n;
-			continue;
-		}
-		address += offset;
-		n = min(n - offset, length);
-		offset = 0;
-		if (w->length && w->address + w->length == address) {
-			w->length += n;
-		} else {
-			err = rashpa_walk_flush(call, w);
-			if (err)
-				return err;
-			w->address = address;
-			w->length = n;
-		}
-		length -= n;
-		if (!length)
-			break;
+	for (i = 0; i < pieces->count; i++) {
+		err = rashpa_walk_piece(call, w, &pieces->piece[i]);
+		if (err)
+			return err;
 	}
-	err = rashpa_walk_flush(call, w);
-	if (err)
-		return err;
-	if (length)
-		return rashpa_fail(call, -EREMOTEIO,
-				   "the exporter's table ends 0x%llx bytes too early",
-				   length);
 	return 0;
 }
 
 /* ------------------------------------------------------------ making ---- */
 
-static u32 rashpa_map_class(struct rashpa_mapping *map)
+/*
+ * A table to mmap, charged to the caller: a scattered memory has many segments. The pages
+ * belong to the mapping and go with vfree().
+ */
+static void *rashpa_table_alloc(size_t size)
 {
-	if (rashpa_dmabuf_is_window(map->dmabuf))
-		return RASHPA_CLASS_PEER;
-	return rashpa_device_translated(map->dev) ? RASHPA_CLASS_IOVA :
-						    RASHPA_CLASS_HOST;
+	unsigned int n = size >> PAGE_SHIFT;
+	struct page **pages;
+	unsigned int i;
+	void *table;
+
+	pages = kvmalloc_array(n, sizeof(*pages), GFP_KERNEL_ACCOUNT);
+	if (!pages)
+		return NULL;
+	for (i = 0; i < n; i++) {
+		pages[i] = alloc_page(GFP_KERNEL_ACCOUNT | __GFP_ZERO);
+		if (!pages[i])
+			goto out_free;
+	}
+	table = vmap(pages, n, VM_USERMAP | VM_MAP_PUT_PAGES, PAGE_KERNEL);
+	if (table)
+		return table;
+out_free:
+	while (i--)
+		__free_page(pages[i]);
+	kvfree(pages);
+	return NULL;
 }
 
-static int rashpa_map_build(struct rashpa_call *call, struct rashpa_mapping *map,
-			    const struct rashpa_map *arg, u64 length)
+static int rashpa_map_room(struct rashpa_call *call, struct rashpa_mapping *map, u64 count)
 {
-	struct rashpa_device *dev = map->dev;
-	struct rashpa_walk w = {
-		.max_segment = arg->max_segment ?: dev->max_segment,
-		.boundary = arg->boundary ?: dev->boundary,
-		.alignment = arg->alignment ?: dev->alignment,
-		.mask = dma_get_mask(&dev->pdev->dev),
-	};
+	if (!map->table) {
+		map->table_size = PAGE_ALIGN(struct_size(map->table, segment, count));
+		map->table = rashpa_table_alloc(map->table_size);
+		if (!map->table)
+			return -ENOMEM;
+		map->room = (map->table_size - sizeof(*map->table)) /
+			    sizeof(map->table->segment[0]);
+	}
+	if (count > map->room)
+		return rashpa_fail(call, -E2BIG,
+				   "the memory has come back in %llu segments, there is room for %u: make a new map",
+				   count, map->room);
+	return 0;
+}
+
+/* Fill the table from checked pieces. */
+static int rashpa_map_build(struct rashpa_call *call, struct rashpa_mapping *map,
+			    const struct rashpa_pieces *pieces)
+{
+	struct rashpa_walk w = { .limits = &map->limits };
 	struct rashpa_table *table;
 	int err;
 
-	err = rashpa_walk(call, &w, map->sgt, arg->offset, length);
+	err = rashpa_walk(call, &w, pieces);
+	if (!err)
+		err = rashpa_map_room(call, map, w.count);
 	if (err)
 		return err;
-	map->table_size = PAGE_ALIGN(struct_size(table, segment, w.count));
-	table = vmalloc_user(map->table_size);
-	if (!table)
-		return -ENOMEM;
-	map->table = table;
+	table = map->table;
 	w.out = table->segment;
-	err = rashpa_walk(call, &w, map->sgt, arg->offset, length);
-	if (err)
-		return err;
-	table->generation = 2;
+	mutex_lock(&map->dev->hw_lock);
+	rashpa_table_begin(table);
+	rashpa_walk(call, &w, pieces);	/* as above: cannot fail */
 	table->state = RASHPA_MAP_VALID;
-	table->map_class = rashpa_map_class(map);
+	table->map_class = pieces->class;
 	table->count = w.count;
+	rashpa_table_end(table);
+	mutex_unlock(&map->dev->hw_lock);
 	return 0;
 }
 
 /*
- * The table is built before the reservation lock is let go: from then on the exporter
- * may end the mapping, and that needs a table to mark.
+ * Let the exporter map the memory, check what it says, and fill the table. All of it before
+ * the reservation lock is let go: from then on the exporter may end the mapping, and that needs
+ * a table to mark.
  */
-static int rashpa_map_attach(struct rashpa_call *call, struct rashpa_mapping *map,
-			     const struct rashpa_map *arg, u64 length)
+static int rashpa_map_fill(struct rashpa_call *call, struct rashpa_mapping *map,
+			   struct dma_buf_attachment *attach)
+{
+	struct rashpa_pieces *pieces;
+	struct sg_table *sgt;
+	int err;
+
+	dma_resv_assert_held(map->dmabuf->resv);
+	sgt = dma_buf_map_attachment(attach, map->dir);
+	if (IS_ERR(sgt)) {
+		err = PTR_ERR(sgt);
+		if (!call->reason[0])
+			rashpa_fail(call, err, "the exporter cannot map this memory for fpga%d",
+				    map->dev->id);
+		return err;
+	}
+	pieces = rashpa_pieces_get(call, map->dev, sgt, map->dir, map->offset, map->length);
+	if (IS_ERR(pieces)) {
+		err = PTR_ERR(pieces);
+		goto out_unmap;
+	}
+	err = rashpa_pieces_check(call, map->dev, pieces, map->device_only);
+	if (!err)
+		err = rashpa_map_build(call, map, pieces);
+	if (err)
+		goto out_pieces;
+	map->pieces = pieces;
+	map->sgt = sgt;
+	return 0;
+
+out_pieces:
+	rashpa_pieces_put(pieces);
+out_unmap:
+	dma_buf_unmap_attachment(attach, sgt, map->dir);
+	return err;
+}
+
+static int rashpa_map_attach(struct rashpa_call *call, struct rashpa_mapping *map)
 {
 	struct dma_buf_attachment *attach;
-	struct sg_table *sgt;
 	int err;
 
 	attach = dma_buf_dynamic_attach(map->dmabuf, &map->dev->pdev->dev,
@@ -481,24 +598,13 @@ static int rashpa_map_attach(struct rashpa_call *call, struct rashpa_mapping *ma
 		rashpa_fail(call, err, "the exporter cannot pin this memory");
 		goto out_detach;
 	}
-	sgt = dma_buf_map_attachment(attach, map->dir);
-	if (IS_ERR(sgt)) {
-		err = rashpa_fail(call, PTR_ERR(sgt),
-				  "the exporter cannot map this memory for fpga%d",
-				  map->dev->id);
-		goto out_unpin;
-	}
-	map->sgt = sgt;
-	err = rashpa_map_build(call, map, arg, length);
+	err = rashpa_map_fill(call, map, attach);
 	if (err)
-		goto out_unmap;
+		goto out_unpin;
 	map->attach = attach;
 	dma_resv_unlock(map->dmabuf->resv);
 	return 0;
 
-out_unmap:
-	dma_buf_unmap_attachment(attach, sgt, map->dir);
-	map->sgt = NULL;
 out_unpin:
 	dma_buf_unpin(attach);
 out_detach:
@@ -506,6 +612,79 @@ out_detach:
 	dma_buf_detach(map->dmabuf, attach);
 	return err;
 }
+
+/* --------------------------------------------------------- restoring ---- */
+
+static int rashpa_map_again(struct rashpa_call *call, struct rashpa_mapping *map)
+{
+	int err;
+
+	lockdep_assert_held(&map->dev->lock);
+	err = rashpa_device_master(call, map->dev);
+	if (err)
+		return err;
+	dma_resv_lock(map->dmabuf->resv, NULL);
+	if (!map->sgt)
+		err = rashpa_map_fill(call, map, map->attach);
+	dma_resv_unlock(map->dmabuf->resv);
+	wake_up_all(&map->wait);
+	return err;
+}
+
+static void rashpa_map_restore(struct work_struct *work)
+{
+	struct rashpa_mapping *map = container_of(work, struct rashpa_mapping, restore);
+	struct rashpa_call call = {};
+
+	mutex_lock(&map->dev->lock);
+	/* whoever needs to know why it failed asks for it */
+	if (!list_empty(&map->entry))
+		rashpa_map_again(&call, map);
+	mutex_unlock(&map->dev->lock);
+}
+
+/**
+ * rashpa_maps_restore() - a memory can be mapped again: let its maps know
+ * @dmabuf: the memory; its reservation lock is held
+ *
+ * They do it later: it takes the locks of their functions.
+ */
+void rashpa_maps_restore(struct dma_buf *dmabuf)
+{
+	struct dma_buf_attachment *attach;
+
+	dma_resv_assert_held(dmabuf->resv);
+	list_for_each_entry(attach, &dmabuf->attachments, node) {
+		struct rashpa_mapping *map = attach->importer_priv;
+
+		if (attach->importer_ops == &rashpa_attach_ops)
+			queue_work(rashpa_map_wq, &map->restore);
+	}
+}
+
+int rashpa_ioc_restore(struct rashpa_call *call, void *arg)
+{
+	struct rashpa_map_file *mf = call->obj;
+	struct rashpa_mapping *map = mf->map;
+	struct rashpa_restore *restore = arg;
+	int err;
+
+	err = rashpa_device_lock(call, map->dev);
+	if (err)
+		return err;
+	err = rashpa_map_again(call, map);
+	if (!err) {
+		mutex_lock(&map->dev->hw_lock);
+		restore->out_generation = map->table->generation;
+		restore->out_class = map->table->map_class;
+		restore->out_segments = map->table->count;
+		mutex_unlock(&map->dev->hw_lock);
+	}
+	mutex_unlock(&map->dev->lock);
+	return err;
+}
+
+/* -------------------------------------------------------- operations ---- */
 
 static const enum dma_data_direction rashpa_directions[] = {
 	[RASHPA_BIDIRECTIONAL] = DMA_BIDIRECTIONAL,
@@ -515,7 +694,7 @@ static const enum dma_data_direction rashpa_directions[] = {
 
 static int rashpa_map_check(struct rashpa_call *call, const struct rashpa_map *arg)
 {
-	if (arg->__reserved)
+	if (arg->__reserved || arg->__reserved2)
 		return rashpa_fail(call, -EINVAL, "a reserved field is not zero");
 	if (arg->direction >= ARRAY_SIZE(rashpa_directions))
 		return rashpa_fail(call, -EINVAL, "direction %u is not defined",
@@ -535,26 +714,64 @@ static int rashpa_map_check(struct rashpa_call *call, const struct rashpa_map *a
 	return 0;
 }
 
+/* The last byte of the memory, for a function without an IOMMU; 0 if it is not ours. */
+static phys_addr_t rashpa_memory_last(struct dma_buf *dmabuf)
+{
+	struct rashpa_device *peer = rashpa_window_of(dmabuf);
+	const struct rashpa_extent *extents;
+	phys_addr_t last = 0;
+	u32 i, count;
+
+	if (peer) {
+		rashpa_window_phys(dmabuf, peer, 0, dmabuf->size, &last);
+		return last + dmabuf->size - 1;
+	}
+	extents = rashpa_dmabuf_extents(dmabuf, &count);
+	for (i = 0; extents && i < count; i++)
+		last = max(last, page_to_phys(extents[i].first) - 1 +
+				 ((u64)extents[i].count << PAGE_SHIFT));
+	return last;
+}
+
 /*
  * Asked before the memory is mapped: the DMA core would warn, or copy to and from
  * lower memory, and nobody would see what the function writes there.
  */
-static bool rashpa_memory_too_high(struct rashpa_device *dev, struct dma_buf *dmabuf)
+static int rashpa_map_check_reach(struct rashpa_call *call, struct rashpa_device *dev,
+				  struct dma_buf *dmabuf)
 {
-	struct rashpa_buffer *buffer = rashpa_dmabuf_buffer(dmabuf);
-	struct rashpa_device *peer = rashpa_window_of(dmabuf);
-	phys_addr_t phys = 0;
+	struct device *d = &dev->pdev->dev;
+	phys_addr_t last;
 
 	if (rashpa_device_translated(dev))
-		return false;
-	if (buffer)
-		phys = page_to_phys(buffer->pages.first);
-	else if (peer)
-		rashpa_window_phys(dmabuf, peer, 0, dmabuf->size, &phys);
-	else
-		/* not ours to look into: with less than all memory in reach, assume the worst */
-		return dma_addressing_limited(&dev->pdev->dev);
-	return phys + dmabuf->size - 1 > dma_get_mask(&dev->pdev->dev);
+		return 0;
+	if (!rashpa_window_of(dmabuf) && is_swiotlb_force_bounce(d))
+		return rashpa_fail(call, -EREMOTEIO,
+				   "all DMA goes to a bounce buffer here (swiotlb=force, or a confidential guest): enable the IOMMU, or do without");
+	last = rashpa_memory_last(dmabuf);
+	/* not ours to look into: with less than all memory in reach, assume the worst */
+	if (last ? last > dma_get_mask(d) : dma_addressing_limited(d))
+		return rashpa_fail(call, -EOVERFLOW,
+				   "the memory is above what fpga%d can address (%d bits): allocate it lower or enable the IOMMU",
+				   dev->id, fls64(dma_get_mask(d)));
+	return 0;
+}
+
+/* A window of a function is there or not: ask for the path before anything is mapped. */
+static int rashpa_map_check_peer(struct rashpa_call *call, struct rashpa_device *dev,
+				 struct dma_buf *dmabuf)
+{
+	struct rashpa_device *peer = rashpa_window_of(dmabuf);
+	int class;
+
+	if (!peer)
+		return 0;
+	if (peer == dev)
+		return rashpa_fail(call, -ENXIO,
+				   "the window is in fpga%d itself, which reaches it without a map",
+				   dev->id);
+	class = rashpa_path_between(call, dev->pdev, peer->pdev);
+	return min(class, 0);
 }
 
 /* @dmabuf is what @arg names: may this function map that part of it? */
@@ -564,6 +781,7 @@ static int rashpa_map_check_memory(struct rashpa_call *call,
 				   struct dma_buf *dmabuf, u64 *length)
 {
 	u64 size = dmabuf->size;
+	int err;
 
 	if (arg->offset >= size || arg->length > size - arg->offset)
 		return rashpa_fail(call, -ERANGE,
@@ -574,15 +792,73 @@ static int rashpa_map_check_memory(struct rashpa_call *call,
 	    arg->direction != RASHPA_FROM_MEMORY)
 		return rashpa_fail(call, -EACCES,
 				   "the memory is read-only for you: open it for writing, or map it FROM_MEMORY");
-	if (rashpa_memory_too_high(dev, dmabuf))
-		return rashpa_fail(call, -EOVERFLOW,
-				   "the memory is above what fpga%d can address (%d bits): allocate it lower or enable the IOMMU",
-				   dev->id, fls64(dma_get_mask(&dev->pdev->dev)));
-	if (rashpa_window_of(dmabuf) == dev)
-		return rashpa_fail(call, -ENXIO,
-				   "the window is in fpga%d itself, which reaches it without a map",
-				   dev->id);
+	if ((arg->boundary || arg->alignment) && !rashpa_map_discloses(dev))
+		return rashpa_fail(call, -EPERM,
+				   "a boundary or an alignment of your own tells of addresses, which the profile does not disclose: it needs CAP_SYS_RAWIO, or belongs into the profile");
+	err = rashpa_map_check_peer(call, dev, dmabuf);
+	return err ?: rashpa_map_check_reach(call, dev, dmabuf);
+}
+
+static struct rashpa_mapping *rashpa_mapping_new(struct rashpa_device *dev,
+						 const struct rashpa_map *arg,
+						 struct dma_buf *dmabuf, u64 length)
+{
+	struct rashpa_mapping *map = kzalloc(sizeof(*map), GFP_KERNEL_ACCOUNT);
+
+	if (!map)
+		return NULL;
+	map->dev = dev;
+	map->dmabuf = dmabuf;
+	map->dir = rashpa_directions[arg->direction];
+	map->offset = arg->offset;
+	map->length = length;
+	map->limits.max_segment = arg->max_segment ?: dev->max_segment;
+	map->limits.boundary = arg->boundary ?: dev->boundary;
+	map->limits.alignment = arg->alignment ?: dev->alignment;
+	map->device_only = arg->head.flags & RASHPA_MAP_DEVICE;
+	map->keep = arg->head.flags & RASHPA_MAP_KEEP;
+	INIT_LIST_HEAD(&map->entry);
+	INIT_WORK(&map->restore, rashpa_map_restore);
+	init_waitqueue_head(&map->wait);
+	return map;
+}
+
+static void rashpa_map_answer(const struct rashpa_mapping *map, struct rashpa_map *arg)
+{
+	arg->out_class = map->table->map_class;
+	arg->out_generation = map->table->generation;
+	arg->out_segments = map->table->count;
+	arg->out_table_size = map->table_size;
+	arg->out_flags = map->pieces && map->pieces->remapped ? RASHPA_MAPPED_REMAPPED : 0;
+	arg->out_peer = map->pieces ? map->pieces->peer : 0;
+	arg->out_peer_bar = map->pieces ? map->pieces->peer_bar : 0;
+}
+
+/*
+ * The new file of @call, which frees the map with it, whatever else fails. It comes first,
+ * because work that the exporter may queue from then on cannot be waited for under dev->lock.
+ */
+static int rashpa_map_file(struct rashpa_call *call, struct rashpa_map_file *mf,
+			   struct rashpa_mapping *map)
+{
+	struct file *file;
+
+	mf->map = map;
+	file = anon_inode_getfile("[rashpa-map]", &rashpa_map_fops, mf,
+				  O_RDONLY | O_CLOEXEC);
+	if (IS_ERR(file))
+		return PTR_ERR(file);
+	get_device(&map->dev->dev);
+	call->new_file = file;
 	return 0;
+}
+
+/* The answer could not be stored: nobody knows of the map, it must go with its file. */
+static void rashpa_map_undo(void *data)
+{
+	struct rashpa_mapping *map = data;
+
+	map->keep = false;
 }
 
 /* Make the map; it belongs to the new file of @call. */
@@ -591,7 +867,6 @@ static int rashpa_map_make(struct rashpa_call *call, struct rashpa_device *dev,
 {
 	struct rashpa_map_file *mf;
 	struct rashpa_mapping *map;
-	struct file *file;
 	u64 length;
 	int err;
 
@@ -599,51 +874,32 @@ static int rashpa_map_make(struct rashpa_call *call, struct rashpa_device *dev,
 	if (err)
 		return err;
 	err = -ENOMEM;
-	map = kzalloc(sizeof(*map), GFP_KERNEL_ACCOUNT);
+	map = rashpa_mapping_new(dev, arg, dmabuf, length);
 	mf = kzalloc(sizeof(*mf), GFP_KERNEL_ACCOUNT);
-	if (!map || !mf)
-		goto out_free;
-	mf->map = map;
-	mf->seen = 2;
-	map->dev = dev;
-	map->dmabuf = dmabuf;
-	map->dir = rashpa_directions[arg->direction];
-	init_waitqueue_head(&map->wait);
-
-	err = rashpa_map_attach(call, map, arg, length);
-	if (err)
-		goto out_free;
-	err = rashpa_device_master(call, dev);
-	if (err)
-		goto out_detach;
-	file = anon_inode_getfile("[rashpa-map]", &rashpa_map_fops, mf,
-				  O_RDONLY | O_CLOEXEC);
-	if (IS_ERR(file)) {
-		err = PTR_ERR(file);
-		goto out_rest;
+	if (map && mf)
+		err = rashpa_map_file(call, mf, map);
+	if (err) {
+		kfree(map);
+		kfree(mf);
+		return err;
 	}
-	get_device(&dev->dev);
+	err = rashpa_device_master(call, dev);
+	if (!err)
+		err = rashpa_map_attach(call, map);
+	if (err) {
+		rashpa_device_rest(dev);
+		return err;
+	}
 	list_add_tail(&map->entry, &dev->maps);
 	dev->n_maps++;
-	call->new_file = file;
+	call->undo = rashpa_map_undo;
+	call->undo_data = map;
 	arg->out_fd = call->fd;
-	arg->out_class = map->table->map_class;
-	arg->out_generation = map->table->generation;
-	arg->out_segments = map->table->count;
-	arg->out_table_size = map->table_size;
+	dma_resv_lock(dmabuf->resv, NULL);
+	rashpa_map_answer(map, arg);
+	mf->seen = arg->out_generation;
+	dma_resv_unlock(dmabuf->resv);
 	return 0;
-
-out_rest:
-	rashpa_device_rest(dev);
-out_detach:
-	get_dma_buf(dmabuf);	/* ours to put is the caller's to put on failure */
-	rashpa_map_detach(map);
-out_free:
-	if (map)
-		vfree(map->table);
-	kfree(map);
-	kfree(mf);
-	return err;
 }
 
 int rashpa_ioc_map(struct rashpa_call *call, void *arg)
@@ -792,7 +1048,7 @@ static int rashpa_program_write(struct rashpa_call *call,
 
 	lockdep_assert_held(&map->dev->hw_lock);
 	if (map->table->state != RASHPA_MAP_VALID)
-		return rashpa_fail(call, -ESTALE, "the map is revoked: make a new one");
+		return rashpa_fail(call, -ESTALE, "the map is revoked: restore it, or make a new one");
 	err = rashpa_program_fits(call, map, layout);
 	if (err)
 		return err;
@@ -915,4 +1171,15 @@ int rashpa_ioc_program(struct rashpa_call *call, void *arg)
 		err = rashpa_program_window(call, mf->map, p);
 	mutex_unlock(&mf->map->dev->lock);
 	return err;
+}
+
+int rashpa_maps_init(void)
+{
+	rashpa_map_wq = alloc_workqueue("rashpa", WQ_UNBOUND, 0);
+	return rashpa_map_wq ? 0 : -ENOMEM;
+}
+
+void rashpa_maps_exit(void)
+{
+	destroy_workqueue(rashpa_map_wq);
 }

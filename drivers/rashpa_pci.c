@@ -321,7 +321,11 @@ int rashpa_ioc_device_info(struct rashpa_call *call, void *arg)
 	if (dev->disclose)
 		info->out_flags |= RASHPA_DEVICE_DISCLOSE;
 	info->out_maps = dev->n_maps;
+	info->out_kept = dev->n_kept;
+	info->__reserved = 0;
+	mutex_lock(&dev->windows_lock);
 	info->out_windows = dev->n_open_windows;
+	mutex_unlock(&dev->windows_lock);
 	mutex_lock(&dev->hw_lock);
 	if (dev->master)
 		info->out_flags |= RASHPA_DEVICE_MASTER;
@@ -366,6 +370,7 @@ int rashpa_ioc_quiesce(struct rashpa_call *call, void *arg)
 	struct rashpa_device *dev = call->obj;
 	struct rashpa_quiesce *quiesce = arg;
 	u64 start = ktime_get_ns();
+	LIST_HEAD(ended);
 	int err;
 
 	err = rashpa_device_lock(call, dev);
@@ -377,13 +382,17 @@ int rashpa_ioc_quiesce(struct rashpa_call *call, void *arg)
 				  "fpga%d did not become idle in time: bus mastering is off until it is reset",
 				  dev->id);
 	quiesce->out_time_ns = ktime_get_ns() - start;
+	rashpa_maps_close(dev, false, &ended);
+	rashpa_device_rest(dev);
 	mutex_unlock(&dev->lock);
+	rashpa_maps_free(&ended);
 	return err;
 }
 
 int rashpa_ioc_reset(struct rashpa_call *call, void *arg)
 {
 	struct rashpa_device *dev = call->obj;
+	LIST_HEAD(ended);
 	int err;
 
 	if (!capable(CAP_SYS_RAWIO))
@@ -391,6 +400,8 @@ int rashpa_ioc_reset(struct rashpa_call *call, void *arg)
 	err = rashpa_device_lock(call, dev);
 	if (err)
 		return err;
+	rashpa_maps_close(dev, false, &ended);
+	rashpa_device_rest(dev);
 	/*
 	 * Only try: the reset takes the lock under which removal calls us, and
 	 * removal waits for dev->lock. The handlers below do the rest.
@@ -407,13 +418,15 @@ int rashpa_ioc_reset(struct rashpa_call *call, void *arg)
 	else if (!err && (dev->n_maps || !list_empty(&dev->channels)))
 		err = rashpa_device_master(call, dev);
 	mutex_unlock(&dev->lock);
+	rashpa_maps_free(&ended);
 	return err;
 }
 
 /* -------------------------------------------------- reset by anybody ---- */
 
 /*
- * hw_lock is held from here to rashpa_reset_done(), in the same thread: while the function
+ * First nobody reaches the BARs any more: CPUs wait, and other functions' maps of windows
+ * are revoked. hw_lock is held from here to rashpa_reset_done(), in the same thread: while the function
  * is being reset, writes to its table would be dropped, and what the PCI core
  * restores would undo a change of bus mastering.
  */
@@ -422,6 +435,7 @@ static void rashpa_reset_prepare(struct pci_dev *pdev)
 	struct rashpa_device *dev = pci_get_drvdata(pdev);
 	u64 what;
 
+	rashpa_windows_suspend(dev);
 	mutex_lock(&dev->hw_lock);
 	what = rashpa_device_stop_locked(dev);
 	if (what)
@@ -441,6 +455,7 @@ static void rashpa_reset_done(struct pci_dev *pdev)
 		pci_clear_master(pdev);
 	rashpa_device_event(dev, RASHPA_DEVICE_RESET);
 	mutex_unlock(&dev->hw_lock);
+	rashpa_windows_resume(dev);
 }
 
 static const struct pci_error_handlers rashpa_err_handlers = {
@@ -477,6 +492,8 @@ static struct rashpa_device *rashpa_device_create(struct pci_dev *pdev)
 	}
 	dev->pdev = pci_dev_get(pdev);
 	mutex_init(&dev->lock);
+	mutex_init(&dev->windows_lock);
+	init_rwsem(&dev->bars_lock);
 	mutex_init(&dev->hw_lock);
 	INIT_LIST_HEAD(&dev->maps);
 	INIT_LIST_HEAD(&dev->open_windows);
@@ -587,6 +604,7 @@ out_put:
 static void rashpa_remove(struct pci_dev *pdev)
 {
 	struct rashpa_device *dev = pci_get_drvdata(pdev);
+	LIST_HEAD(ended);
 	u32 vectors;
 
 	rashpa_node_remove(&dev->dev, &dev->cdev);
@@ -597,7 +615,7 @@ static void rashpa_remove(struct pci_dev *pdev)
 	mutex_lock(&dev->hw_lock);
 	rashpa_master_off(dev);
 	mutex_unlock(&dev->hw_lock);
-	rashpa_maps_revoke(dev);
+	rashpa_maps_close(dev, true, &ended);
 	mutex_lock(&dev->hw_lock);
 	dev->gone = true;
 	rashpa_profile_free(dev);
@@ -606,6 +624,7 @@ static void rashpa_remove(struct pci_dev *pdev)
 	rashpa_channels_gone(dev);
 	vectors = dev->n_vectors;
 	mutex_unlock(&dev->lock);
+	rashpa_maps_free(&ended);
 
 	/* Listeners stay on the lists of the vectors, so those stay until release. */
 	while (vectors--)

@@ -18,14 +18,13 @@
  * struct rashpa_win - one window
  * @dev: the function; one reference
  * @dmabuf: the memory; holds this struct
- * @entry: in rashpa_device.open_windows (its lock)
+ * @entry: in rashpa_device.open_windows (its windows_lock)
  * @bar: BAR
  * @offset: in the BAR
  * @length: bytes
  * @phys: CPU address of the first byte
  * @cache: enum rashpa_cache
- * @lock: protects @revoked; taken by page faults
- * @revoked: the function is gone: nothing may be mapped any more
+ * @revoked: the function is gone: nothing may be mapped any more (its bars_lock)
  * @mappings: CPU mappings
  * @importers: attachments
  */
@@ -38,7 +37,6 @@ struct rashpa_win {
 	u64 length;
 	phys_addr_t phys;
 	u32 cache;
-	struct mutex lock;		/* revoked */
 	bool revoked;
 	atomic_t mappings;
 	atomic_t importers;
@@ -79,12 +77,14 @@ static vm_fault_t rashpa_win_fault(struct vm_fault *vmf)
 			    ((addr - vma->vm_start) >> PAGE_SHIFT);
 	vm_fault_t ret = VM_FAULT_NOPAGE;
 
-	mutex_lock(&win->lock);
+	/* waits while the function is being reset; killed, it will not come back here */
+	if (down_read_killable(&win->dev->bars_lock))
+		return VM_FAULT_NOPAGE;
 	if (win->revoked)
 		ret = VM_FAULT_SIGBUS;
 	for (; addr < end && ret == VM_FAULT_NOPAGE; addr += PAGE_SIZE)
 		ret = vmf_insert_pfn(vma, addr, pfn++);
-	mutex_unlock(&win->lock);
+	up_read(&win->dev->bars_lock);
 	return ret;
 }
 
@@ -121,9 +121,15 @@ static int rashpa_win_attach(struct dma_buf *dmabuf,
 {
 	struct rashpa_win *win = dmabuf->priv;
 
+	struct rashpa_call call = {};
+	int class;
+
 	/* There are no pages behind it: an importer that wants pages cannot use it. */
-	if (!attach->peer2peer)
+	if (!attach->peer2peer || !dev_is_pci(attach->dev))
 		return -EOPNOTSUPP;
+	class = rashpa_path_between(&call, to_pci_dev(attach->dev), win->dev->pdev);
+	if (class < 0)
+		return class;
 	atomic_inc(&win->importers);
 	return 0;
 }
@@ -161,6 +167,8 @@ static struct sg_table *rashpa_win_map(struct dma_buf_attachment *attach,
 	dma_resv_assert_held(attach->dmabuf->resv);
 	if (READ_ONCE(win->revoked))
 		return ERR_PTR(-ENODEV);
+	if (READ_ONCE(win->dev->suspended))
+		return ERR_PTR(-EAGAIN);
 	sgt = kzalloc(sizeof(*sgt), GFP_KERNEL);
 	if (!sgt)
 		return ERR_PTR(-ENOMEM);
@@ -212,12 +220,12 @@ static void rashpa_win_release(struct dma_buf *dmabuf)
 {
 	struct rashpa_win *win = dmabuf->priv;
 
-	mutex_lock(&win->dev->lock);
-	if (!win->revoked) {
+	mutex_lock(&win->dev->windows_lock);
+	if (!list_empty(&win->entry)) {
 		list_del(&win->entry);
 		win->dev->n_open_windows--;
 	}
-	mutex_unlock(&win->dev->lock);
+	mutex_unlock(&win->dev->windows_lock);
 	rashpa_win_free(win);
 }
 
@@ -250,6 +258,10 @@ void rashpa_window_info(struct dma_buf *dmabuf, struct rashpa_info *info)
 	info->out_segments = 1;
 	info->out_importers = atomic_read(&win->importers);
 	info->out_mappings = atomic_read(&win->mappings);
+	info->out_bar = win->bar;
+	info->out_bdf = rashpa_bdf(win->dev->pdev);
+	if (READ_ONCE(win->revoked) || READ_ONCE(win->dev->suspended))
+		info->out_flags |= RASHPA_INFO_REVOKED;
 }
 
 /**
@@ -290,6 +302,21 @@ int rashpa_window_phys(struct dma_buf *dmabuf, struct rashpa_device *dev,
 	return 0;
 }
 
+/* Nobody may reach this window: CPUs fault, maps of it end. */
+static void rashpa_win_cut(struct rashpa_win *win)
+{
+	struct file *file = rashpa_file_tryget(win->dmabuf);
+
+	/* On its way out, waiting for windows_lock: nobody can have it mapped. */
+	if (!file)
+		return;
+	unmap_mapping_range(file->f_mapping, 0, 0, 1);
+	dma_resv_lock(win->dmabuf->resv, NULL);
+	rashpa_dmabuf_invalidate(win->dmabuf);
+	dma_resv_unlock(win->dmabuf->resv);
+	fput(file);
+}
+
 /**
  * rashpa_windows_revoke() - the function goes: nobody may reach its BARs any more
  * @dev: the function, locked
@@ -299,24 +326,61 @@ void rashpa_windows_revoke(struct rashpa_device *dev)
 	struct rashpa_win *win, *next;
 
 	lockdep_assert_held(&dev->lock);
+	mutex_lock(&dev->windows_lock);
+	down_write(&dev->bars_lock);
+	list_for_each_entry(win, &dev->open_windows, entry)
+		WRITE_ONCE(win->revoked, true);
+	up_write(&dev->bars_lock);
+	/* Touching it from now on is a SIGBUS. */
 	list_for_each_entry_safe(win, next, &dev->open_windows, entry) {
-		struct file *file = rashpa_file_tryget(win->dmabuf);
-
+		rashpa_win_cut(win);
 		list_del_init(&win->entry);
 		dev->n_open_windows--;
-		mutex_lock(&win->lock);
-		WRITE_ONCE(win->revoked, true);
-		mutex_unlock(&win->lock);
-		/* On its way out, waiting for dev->lock: nobody can have it mapped. */
+	}
+	mutex_unlock(&dev->windows_lock);
+}
+
+/**
+ * rashpa_windows_suspend() - the function is about to be reset
+ * @dev: the function
+ *
+ * Until rashpa_windows_resume(), in the same thread, CPUs that touch a window wait,
+ * and nobody can map one for DMA. Holds bars_lock for that time.
+ */
+void rashpa_windows_suspend(struct rashpa_device *dev)
+{
+	struct rashpa_win *win;
+
+	mutex_lock(&dev->windows_lock);
+	down_write(&dev->bars_lock);
+	WRITE_ONCE(dev->suspended, true);
+	list_for_each_entry(win, &dev->open_windows, entry)
+		rashpa_win_cut(win);
+	mutex_unlock(&dev->windows_lock);
+}
+
+/**
+ * rashpa_windows_resume() - the reset is over
+ * @dev: the function
+ */
+void rashpa_windows_resume(struct rashpa_device *dev)
+{
+	struct rashpa_win *win;
+
+	WRITE_ONCE(dev->suspended, false);
+	up_write(&dev->bars_lock);
+	mutex_lock(&dev->windows_lock);
+	list_for_each_entry(win, &dev->open_windows, entry) {
+		struct file *file = rashpa_file_tryget(win->dmabuf);
+
 		if (!file)
 			continue;
-		/* Touching it from now on is a SIGBUS. */
-		unmap_mapping_range(file->f_mapping, 0, 0, 1);
 		dma_resv_lock(win->dmabuf->resv, NULL);
-		rashpa_dmabuf_invalidate(win->dmabuf);
+		rashpa_maps_restore(win->dmabuf);
 		dma_resv_unlock(win->dmabuf->resv);
 		fput(file);
 	}
+	mutex_unlock(&dev->windows_lock);
 }
 
 /* Whoever can write the MSI-X table can send writes to any address. */
@@ -414,7 +478,7 @@ static int rashpa_window_make(struct rashpa_call *call, struct rashpa_device *de
 	win = kzalloc(sizeof(*win), GFP_KERNEL_ACCOUNT);
 	if (!win)
 		return -ENOMEM;
-	mutex_init(&win->lock);
+	INIT_LIST_HEAD(&win->entry);
 	win->bar = w->bar;
 	win->offset = w->offset;
 	win->length = w->length;
@@ -443,8 +507,10 @@ static int rashpa_window_make(struct rashpa_call *call, struct rashpa_device *de
 		return PTR_ERR(dmabuf);
 	}
 	win->dmabuf = dmabuf;
+	mutex_lock(&dev->windows_lock);
 	list_add_tail(&win->entry, &dev->open_windows);
 	dev->n_open_windows++;
+	mutex_unlock(&dev->windows_lock);
 	call->new_file = dmabuf->file;
 	return 0;
 }

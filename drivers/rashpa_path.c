@@ -1,0 +1,414 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * rashpa: where addresses lead: host memory or another function's BAR, and whether there is a
+ * way to it.
+ *
+ * An exporter says what it mapped; nobody checks it elsewhere. Raw BAR addresses behind an
+ * IOMMU, host memory instead of a device's, a host bridge that drops peer-to-peer
+ * writes: each of them looks like success until data is missing.
+ */
+#include <linux/dma-direct.h>
+#include <linux/dma-mapping.h>
+#include <linux/iommu.h>
+#include <linux/ioport.h>
+#include <linux/mm.h>
+#include <linux/module.h>
+#include <linux/overflow.h>
+#include <linux/scatterlist.h>
+#include <linux/slab.h>
+
+#include "rashpa.h"
+#include "rashpa_compat.h"
+
+enum rashpa_p2p_bridge {
+	RASHPA_P2P_AUTO,
+	RASHPA_P2P_ALLOW,
+	RASHPA_P2P_DENY,
+};
+
+static const char * const rashpa_p2p_names[] = {
+	[RASHPA_P2P_AUTO] = "auto",
+	[RASHPA_P2P_ALLOW] = "allow",
+	[RASHPA_P2P_DENY] = "deny",
+};
+
+static enum rashpa_p2p_bridge p2p_bridge;
+
+static int rashpa_p2p_set(const char *val, const struct kernel_param *kp)
+{
+	int i = sysfs_match_string(rashpa_p2p_names, val);
+
+	if (i < 0)
+		return i;
+	WRITE_ONCE(p2p_bridge, i);
+	return 0;
+}
+
+static int rashpa_p2p_get(char *buf, const struct kernel_param *kp)
+{
+	return sysfs_emit(buf, "%s\n", rashpa_p2p_names[READ_ONCE(p2p_bridge)]);
+}
+
+static const struct kernel_param_ops rashpa_p2p_ops = {
+	.set = rashpa_p2p_set,
+	.get = rashpa_p2p_get,
+};
+
+module_param_cb(p2p_bridge, &rashpa_p2p_ops, NULL, 0644);
+MODULE_PARM_DESC(p2p_bridge, "peer-to-peer through the host bridge: auto (what the kernel knows of it), allow, deny");
+
+/* ---------------------------------------------------------- topology ---- */
+
+/* Do requests to a peer go up to the root complex here, instead of across the switch? */
+static bool rashpa_port_redirects(struct pci_dev *bridge)
+{
+	int acs = pci_find_ext_capability(bridge, PCI_EXT_CAP_ID_ACS);
+	u16 ctrl = 0;
+
+	if (acs)
+		pci_read_config_word(bridge, acs + PCI_ACS_CTRL, &ctrl);
+	return ctrl & (PCI_ACS_RR | PCI_ACS_CR | PCI_ACS_EC);
+}
+
+static bool rashpa_is_above(struct pci_dev *bridge, struct pci_dev *pdev)
+{
+	for (; pdev; pdev = pci_upstream_bridge(pdev))
+		if (pdev == bridge)
+			return true;
+	return false;
+}
+
+/* Does a switch route between them by itself? */
+static bool rashpa_switch_routes(struct pci_dev *importer, struct pci_dev *peer)
+{
+	struct pci_dev *pdev;
+
+	for (pdev = pci_upstream_bridge(importer); pdev; pdev = pci_upstream_bridge(pdev)) {
+		if (rashpa_is_above(pdev, peer))
+			break;
+		if (rashpa_port_redirects(pdev))
+			return false;
+	}
+	if (!pdev)
+		return false;
+	for (peer = pci_upstream_bridge(peer); peer != pdev; peer = pci_upstream_bridge(peer))
+		if (rashpa_port_redirects(peer))
+			return false;
+	return true;
+}
+
+/**
+ * rashpa_path_between() - can one function reach another's BARs
+ * @call: for the reason
+ * @importer: sends
+ * @peer: receives
+ *
+ * Return: RASHPA_CLASS_PEER (across a switch), RASHPA_CLASS_BRIDGE (through the host
+ * bridge), or -ENXIO.
+ */
+int rashpa_path_between(struct rashpa_call *call, struct pci_dev *importer,
+			struct pci_dev *peer)
+{
+	enum rashpa_p2p_bridge policy = READ_ONCE(p2p_bridge);
+
+	if (pci_domain_nr(importer->bus) != pci_domain_nr(peer->bus))
+		return rashpa_fail(call, -ENXIO,
+				   "%s and %s are in different PCI domains: there is no path between them",
+				   pci_name(importer), pci_name(peer));
+	if (rashpa_switch_routes(importer, peer))
+		return RASHPA_CLASS_PEER;
+	if (policy == RASHPA_P2P_DENY)
+		return rashpa_fail(call, -ENXIO,
+				   "the path from %s to %s goes through the host bridge: the module parameter p2p_bridge denies that",
+				   pci_name(importer), pci_name(peer));
+	if (policy == RASHPA_P2P_AUTO && !rashpa_p2p_known(importer, peer))
+		return rashpa_fail(call, -ENXIO,
+				   "the path from %s to %s goes through a host bridge that the kernel does not know to route: put both behind one switch, or set the module parameter p2p_bridge=allow if it does",
+				   pci_name(importer), pci_name(peer));
+	return RASHPA_CLASS_BRIDGE;
+}
+
+/* --------------------------------------------------------- addresses ---- */
+
+/**
+ * struct rashpa_place - what an address leads to
+ * @peer: function that has it in a BAR, one reference; NULL for host memory
+ * @bar: that BAR
+ * @start: CPU address where the BAR begins
+ * @end: its last byte
+ */
+struct rashpa_place {
+	struct pci_dev *peer;
+	u32 bar;
+	phys_addr_t start;
+	phys_addr_t end;
+};
+
+static bool rashpa_place_has(const struct rashpa_place *place, phys_addr_t phys, u64 length)
+{
+	return place->peer && phys >= place->start && phys <= place->end &&
+	       length - 1 <= place->end - phys;
+}
+
+/* The BAR that holds all of the range. */
+static bool rashpa_place_find(struct rashpa_place *place, phys_addr_t phys, u64 length)
+{
+	struct rashpa_place found;
+	struct pci_dev *pdev = NULL;
+
+	for_each_pci_dev(pdev) {
+		found.peer = pdev;
+		for (found.bar = 0; found.bar < RASHPA_BARS; found.bar++) {
+			if (!(pci_resource_flags(pdev, found.bar) & IORESOURCE_MEM) ||
+			    !pci_resource_len(pdev, found.bar))
+				continue;
+			found.start = pci_resource_start(pdev, found.bar);
+			found.end = pci_resource_end(pdev, found.bar);
+			if (rashpa_place_has(&found, phys, length)) {
+				*place = found;	/* with the reference of the loop */
+				return true;
+			}
+		}
+	}
+	return false;
+}
+
+static bool rashpa_is_ram(phys_addr_t phys, u64 length)
+{
+	return region_intersects(phys, length, IORESOURCE_SYSTEM_RAM, IORES_DESC_NONE) ==
+	       REGION_INTERSECTS;
+}
+
+/**
+ * struct rashpa_check - one map that is being checked
+ * @call: for the reason
+ * @dev: importer
+ * @domain: of its IOMMU, NULL if nothing translates
+ * @pieces: to be checked
+ * @place: where the pieces were found so far; peer NULL for host memory
+ * @found: anything was found yet
+ */
+struct rashpa_check {
+	struct rashpa_call *call;
+	struct rashpa_device *dev;
+	struct iommu_domain *domain;
+	struct rashpa_pieces *pieces;
+	struct rashpa_place place;
+	bool found;
+};
+
+/* CPU addresses lead to the same kind of place as those before? */
+static int rashpa_check_phys(struct rashpa_check *check, phys_addr_t phys, u64 length)
+{
+	bool ram = rashpa_is_ram(phys, length);
+
+	if (check->found && check->place.peer && rashpa_place_has(&check->place, phys, length))
+		return 0;
+	if (check->found && !check->place.peer && ram)
+		return 0;
+	if (check->found)
+		return rashpa_fail(check->call, -EREMOTEIO,
+				   "the exporter's table leads to different kinds of memory: host memory, or BARs of several functions");
+	if (!ram && !rashpa_place_find(&check->place, phys, length))
+		return rashpa_fail(check->call, -EREMOTEIO,
+				   "the exporter's table leads to neither host memory nor a BAR");
+	check->found = true;
+	return 0;
+}
+
+/* Every page would take longer than the mapping itself: both ends, and this often between. */
+#define RASHPA_CHECK_STEP	SZ_2M
+
+static int rashpa_check_translated(struct rashpa_check *check, u64 addr, u64 length)
+{
+	u64 offset = 0;
+	phys_addr_t phys;
+	int err;
+
+	do {
+		phys = iommu_iova_to_phys(check->domain, addr + offset);
+		if (!phys)
+			return rashpa_fail(check->call, -EREMOTEIO,
+					   "the exporter's table has addresses that the IOMMU of fpga%d does not know",
+					   check->dev->id);
+		err = rashpa_check_phys(check, phys, 1);
+		if (err || offset == length - 1)
+			return err;
+		offset = min_t(u64, offset + RASHPA_CHECK_STEP, length - 1);
+	} while (1);
+}
+
+/*
+ * Not known to the IOMMU, but a BAR: the exporter handed out bus addresses as if there were
+ * none. Map it as it should have been done.
+ */
+static int rashpa_check_remap(struct rashpa_check *check, struct rashpa_piece *piece)
+{
+	struct device *dev = &check->dev->pdev->dev;
+	phys_addr_t phys = piece->address;
+	dma_addr_t addr;
+	int err;
+
+	err = rashpa_check_phys(check, phys, piece->length);
+	if (err)
+		return err;
+	if (!check->place.peer)
+		return rashpa_fail(check->call, -EREMOTEIO,
+				   "the exporter's table has addresses of host memory that the IOMMU of fpga%d does not know",
+				   check->dev->id);
+	/* must be asked before: a peer must not become reachable that may not be */
+	err = rashpa_path_between(check->call, check->dev->pdev, check->place.peer);
+	if (err < 0)
+		return err;
+	addr = dma_map_resource(dev, phys, piece->length, check->pieces->dir, 0);
+	if (dma_mapping_error(dev, addr))
+		return rashpa_fail(check->call, -EREMOTEIO,
+				   "the exporter's table has untranslated addresses, and they cannot be mapped");
+	piece->address = addr;
+	piece->remapped = true;
+	check->pieces->remapped = true;
+	return 0;
+}
+
+static int rashpa_check_piece(struct rashpa_check *check, struct rashpa_piece *piece)
+{
+	u64 last;
+
+	/* the mask first: the DMA core would have to warn about what it cannot reach */
+	if (check_add_overflow(piece->address, piece->length - 1, &last) ||
+	    last > dma_get_mask(&check->dev->pdev->dev))
+		return rashpa_fail(check->call, -EOVERFLOW,
+				   "the memory is above what fpga%d can address (%d bits): allocate it lower or enable the IOMMU",
+				   check->dev->id, fls64(dma_get_mask(&check->dev->pdev->dev)));
+	if (!check->domain)
+		return rashpa_check_phys(check, dma_to_phys(&check->dev->pdev->dev,
+							    piece->address),
+					 piece->length);
+	if (!iommu_iova_to_phys(check->domain, piece->address))
+		return rashpa_check_remap(check, piece);
+	return rashpa_check_translated(check, piece->address, piece->length);
+}
+
+static int rashpa_check_class(struct rashpa_check *check, bool device_only)
+{
+	struct rashpa_pieces *pieces = check->pieces;
+	struct pci_dev *peer = check->place.peer;
+	int class;
+
+	if (!peer) {
+		if (device_only)
+			return rashpa_fail(check->call, -EREMOTEIO,
+					   "the memory lies in the host, not in a device: the exporter moved it there, or it never was a device's");
+		pieces->class = check->domain ? RASHPA_CLASS_IOVA : RASHPA_CLASS_HOST;
+		return 0;
+	}
+	class = rashpa_path_between(check->call, check->dev->pdev, peer);
+	if (class < 0)
+		return class;
+	/* what an IOMMU translates has been to the root complex */
+	pieces->class = check->domain ? RASHPA_CLASS_BRIDGE : class;
+	pieces->peer = rashpa_bdf(peer);
+	pieces->peer_bar = check->place.bar;
+	return 0;
+}
+
+/**
+ * rashpa_pieces_check() - find out what the addresses lead to
+ * @call: for the reason
+ * @dev: importer
+ * @pieces: from rashpa_pieces_get(); class and peer are filled in, untranslated addresses
+ *	replaced
+ * @device_only: host memory is not what was asked for
+ *
+ * Return: 0, -EREMOTEIO, -EOVERFLOW, -ENXIO.
+ */
+int rashpa_pieces_check(struct rashpa_call *call, struct rashpa_device *dev,
+			struct rashpa_pieces *pieces, bool device_only)
+{
+	struct rashpa_check check = {
+		.call = call,
+		.dev = dev,
+		.pieces = pieces,
+	};
+	u32 i;
+	int err = 0;
+
+	if (rashpa_device_translated(dev))
+		check.domain = iommu_get_domain_for_dev(&dev->pdev->dev);
+	for (i = 0; i < pieces->count && !err; i++)
+		err = rashpa_check_piece(&check, &pieces->piece[i]);
+	if (!err)
+		err = rashpa_check_class(&check, device_only);
+	pci_dev_put(check.place.peer);
+	return err;
+}
+
+/**
+ * rashpa_pieces_get() - the part of an exporter's table that a map is of
+ * @call: for the reason
+ * @dev: importer
+ * @sgt: the table
+ * @dir: direction it was mapped for
+ * @offset: first byte
+ * @length: bytes
+ *
+ * Return: adjacent pieces made one, or an error pointer: -ENOMEM, -EREMOTEIO.
+ */
+struct rashpa_pieces *rashpa_pieces_get(struct rashpa_call *call, struct rashpa_device *dev,
+					struct sg_table *sgt, enum dma_data_direction dir,
+					u64 offset, u64 length)
+{
+	struct rashpa_pieces *pieces;
+	struct rashpa_piece *last = NULL;
+	struct scatterlist *sg;
+	int i;
+
+	pieces = kvzalloc(struct_size(pieces, piece, sgt->nents), GFP_KERNEL_ACCOUNT);
+	if (!pieces)
+		return ERR_PTR(-ENOMEM);
+	pieces->dev = dev;
+	pieces->dir = dir;
+	for_each_sgtable_dma_sg(sgt, sg, i) {
+		u64 address = sg_dma_address(sg);
+		u64 n = sg_dma_len(sg);
+
+		if (offset >= n) {
+			offset -= n;
+			continue;
+		}
+		address += offset;
+		n = min(n - offset, length);
+		offset = 0;
+		length -= n;
+		if (last && last->address + last->length == address) {
+			last->length += n;
+		} else {
+			last = &pieces->piece[pieces->count++];
+			last->address = address;
+			last->length = n;
+		}
+		if (!length)
+			return pieces;
+	}
+	kvfree(pieces);
+	rashpa_fail(call, -EREMOTEIO, "the exporter's table ends 0x%llx bytes too early",
+		    length);
+	return ERR_PTR(-EREMOTEIO);
+}
+
+/**
+ * rashpa_pieces_put() - the addresses are not used any more
+ * @pieces: or NULL
+ */
+void rashpa_pieces_put(struct rashpa_pieces *pieces)
+{
+	u32 i;
+
+	if (!pieces)
+		return;
+	for (i = 0; i < pieces->count; i++)
+		if (pieces->piece[i].remapped)
+			dma_unmap_resource(&pieces->dev->pdev->dev, pieces->piece[i].address,
+					   pieces->piece[i].length, pieces->dir, 0);
+	kvfree(pieces);
+}
