@@ -784,34 +784,6 @@ static void test_other_window(void)
 	close(fd);
 }
 
-static void test_peer(void)
-{
-	struct rashpa_map map;
-	const struct rashpa_table *t;
-	int peer, m;
-
-	SKIP_IF(!have_f2, "only one software FPGA");
-	peer = fpga_window(&f2, RFPGA_BAR_MEMORY, 0, MIB, 0);
-	m = fpga_map(&f, peer, RASHPA_BIDIRECTIONAL, &map);
-	if (m == -ENXIO) {
-		CHECK(reason[0], "no reason");
-		tap_skip("%s", reason);
-		close(peer);
-		return;
-	}
-	if (ANSWERED(m < 0 ? m : 0, 0, NULL)) {
-		CHECK(map.out_class == RASHPA_CLASS_PEER, "class %u", map.out_class);
-		t = table_of(&map);
-		if (t) {
-			CHECK(t->count == 1 && t->segment[0].length == MIB,
-			      "%u segments", t->count);
-			munmap((void *)t, map.out_table_size);
-		}
-		close(m);
-	}
-	close(peer);
-}
-
 int main(void)
 {
 	struct rashpa_device_info info;
@@ -860,7 +832,6 @@ int main(void)
 	tap_run("PROGRAM fills narrow fields only if they are wide enough",
 		test_program_narrow);
 	tap_run("PROGRAM refuses a window of another function", test_other_window);
-	tap_run("on-board memory of another function is mapped as PEER", test_peer);
 	munmap(regs, RFPGA_BAR_REGS_SIZE);
 	close(window);
 	if (have_f2)

@@ -3,126 +3,11 @@
 #include <poll.h>
 #include <signal.h>
 
-#include "../tools/lib/rashpa-fpga.h"
 #include "common.h"
-
-#define WIDTH	256		/* pixels of 4 bytes */
-#define HEIGHT	64
-#define LINE	(WIDTH * 4)
-#define IMAGE	(LINE * HEIGHT)
-#define IMAGES	8
+#include "rig.h"
 
 static struct fpga f;
 static bool iommu;
-
-struct rig {
-	int window, channel, buffer, map;
-	char *regs;
-	char *memory;		/* of the buffer */
-	struct rashpa_map made;
-};
-
-static char *dtp(const struct rig *r, unsigned int n)
-{
-	return r->regs + RFPGA_DTP(n);
-}
-
-/* The dataset in on-board memory. */
-static bool load_dataset(void)
-{
-	int win = fpga_window(&f, RFPGA_BAR_MEMORY, 0, IMAGES * IMAGE, RASHPA_CACHE_WC);
-	void *p;
-
-	if (!CHECK(win >= 0, "window: %s", reason))
-		return false;
-	p = map_fd(win, IMAGES * IMAGE);
-	close(win);
-	if (!p)
-		return false;
-	fill(p, IMAGES * IMAGE, 1000);
-	munmap(p, IMAGES * IMAGE);
-	return true;
-}
-
-static void rig_down(struct rig *r)
-{
-	if (r->memory)
-		munmap(r->memory, IMAGES * IMAGE);
-	if (r->map >= 0)
-		close(r->map);
-	if (r->buffer >= 0)
-		close(r->buffer);
-	if (r->channel >= 0)
-		close(r->channel);
-	if (r->regs)
-		munmap(r->regs, RFPGA_BAR_REGS_SIZE);
-	if (r->window >= 0)
-		close(r->window);
-}
-
-/* Registers, a channel on vector 1, a mapped and programmed buffer. */
-static bool rig_up(struct rig *r, uint64_t max_segment)
-{
-	memset(r, 0, sizeof(*r));
-	r->map = -1;
-	r->window = fpga_window(&f, RFPGA_BAR_REGS, 0, RFPGA_BAR_REGS_SIZE, 0);
-	r->channel = fpga_events(&f, 0);
-	r->buffer = buffer_alloc(IMAGES * IMAGE, NULL);
-	if (!CHECK(r->window >= 0 && r->channel >= 0 && r->buffer >= 0, "%s", reason))
-		return false;
-	fcntl(r->channel, F_SETFL, O_NONBLOCK);
-	r->regs = map_fd(r->window, RFPGA_BAR_REGS_SIZE);
-	r->memory = map_fd(r->buffer, IMAGES * IMAGE);
-	CHECK(source_add(r->channel, RASHPA_SOURCE_VECTOR, 1) == 1, "%s", reason);
-	r->made = (struct rashpa_map) { .head.size = sizeof(r->made), .fd = r->buffer,
-					.direction = RASHPA_TO_MEMORY,
-					.max_segment = max_segment };
-	if (!r->regs || !r->memory ||
-	    !ANSWERED(call(f.fd, RASHPA_IOC_MAP, &r->made), 0, NULL))
-		return false;
-	r->map = r->made.out_fd;
-	set32(r->regs, RFPGA_CONTROL, RFPGA_CONTROL_CLEAR);
-	return ANSWERED(fpga_program(r->map, r->window, 0, NULL), 0, NULL);
-}
-
-/* Stream the dataset into entries [first, first + count) in order. */
-static void configure(const struct rig *r, unsigned int n, uint32_t mode,
-		      uint32_t first, uint32_t count, uint64_t images)
-{
-	char *d = dtp(r, n);
-
-	set32(d, RFPGA_DTP_MODE, mode);
-	set32(d, RFPGA_DTP_VECTOR, 1);
-	set32(d, RFPGA_DTP_PIXEL_BYTES, 4);
-	set32(d, RFPGA_DTP_SAMPLING, 1);
-	set32(d, RFPGA_DTP_BUNCH, 1);
-	set32(d, RFPGA_DTP_SLOTS, IMAGES);
-	set64(d, RFPGA_DTP_SRC_BASE, 0);
-	set32(d, RFPGA_DTP_SRC_IMAGES, IMAGES);
-	set32(d, RFPGA_DTP_SRC_X, 0);
-	set32(d, RFPGA_DTP_SRC_Y, 0);
-	set32(d, RFPGA_DTP_WIDTH, WIDTH);
-	set32(d, RFPGA_DTP_HEIGHT, HEIGHT);
-	set32(d, RFPGA_DTP_DST_X, 0);
-	set32(d, RFPGA_DTP_DST_Y, 0);
-	set32(d, RFPGA_DTP_GROUP, 0);
-	set64(d, RFPGA_DTP_SRC_LINE, LINE);
-	set64(d, RFPGA_DTP_SRC_IMAGE, IMAGE);
-	set64(d, RFPGA_DTP_DST_BASE, 0);
-	set64(d, RFPGA_DTP_DST_LINE, LINE);
-	set64(d, RFPGA_DTP_DST_IMAGE, IMAGE);
-	set64(d, RFPGA_DTP_DST_SLOT, IMAGE);
-	set32(d, RFPGA_DTP_DST_FIRST, first);
-	set32(d, RFPGA_DTP_DST_COUNT, count);
-	set64(d, RFPGA_DTP_IMAGES, images);
-	set64(d, RFPGA_DTP_PERIOD, 0);
-	set64(d, RFPGA_DTP_FIRST_STACK, 0);
-}
-
-static void start(const struct rig *r, unsigned int n)
-{
-	set32(dtp(r, n), RFPGA_DTP_CONTROL, RFPGA_DTP_START);
-}
 
 /* Events of vector 1 until @n have come, or five seconds passed. */
 static uint64_t wait_events(const struct rig *r, uint64_t n)
@@ -144,68 +29,25 @@ static uint64_t wait_events(const struct rig *r, uint64_t n)
 	return first ? last - first + 1 : 0;
 }
 
-/* Until the DTP has moved @bytes; polls a register, at most five seconds. */
-static bool wait_bytes(const struct rig *r, unsigned int n, uint64_t bytes)
-{
-	uint64_t end = now_ns() + 5000000000ULL;
-
-	while (reg64(dtp(r, n), RFPGA_DTP_C_BYTES) < bytes)
-		if (now_ns() > end)
-			return false;
-	return true;
-}
-
-/* Stopped, and nothing moves any more, and nothing went wrong on the way. */
-static void is_idle(const char *regs, unsigned int n)
-{
-	const char *d = regs + RFPGA_DTP(n);
-	uint64_t bytes, i;
-
-	CHECK(!(reg32((void *)regs, RFPGA_STATUS) & RFPGA_STATUS_BUSY), "busy");
-	CHECK(!(reg32((void *)d, RFPGA_DTP_STATUS) & RFPGA_DTP_RUNNING), "running");
-	bytes = reg64((void *)regs, RFPGA_BYTES);
-	for (i = 0; i < 50; i++)	/* a register is read in some 100 us */
-		if (!CHECK(reg64((void *)regs, RFPGA_BYTES) == bytes,
-			   "bytes are still moving"))
-			break;
-	CHECK(!reg64((void *)regs, RFPGA_FAULTS),
-	      "%llu refused transactions, the last at 0x%llx, cause %u",
-	      (unsigned long long)reg64((void *)regs, RFPGA_FAULTS),
-	      (unsigned long long)reg64((void *)regs, RFPGA_FAULT_ADDR),
-	      reg32((void *)regs, RFPGA_FAULT_CAUSE));
-}
-
-static void entries_clear(const char *regs, uint32_t n)
-{
-	uint32_t i, at;
-
-	for (i = 0; i < n; i++) {
-		at = RFPGA_TABLE + i * RFPGA_ENTRY_STRIDE;
-		CHECK(!reg64((void *)regs, at + RFPGA_ENTRY_ADDR) &&
-		      !reg64((void *)regs, at + RFPGA_ENTRY_LEN) &&
-		      !reg32((void *)regs, at + RFPGA_ENTRY_CONTROL), "entry %u was left", i);
-	}
-}
-
 /* ------------------------------------------------------------------------ */
 
 static void transfer(uint64_t max_segment)
 {
 	struct rig r;
 
-	if (rig_up(&r, max_segment)) {
-		configure(&r, 0, RFPGA_MODE_FREERUN | RFPGA_MODE_MSIX | RFPGA_MODE_FLUSH,
+	if (rig_up(&r, &f, -1, 0, max_segment)) {
+		rig_configure(&r, 0, RFPGA_MODE_FREERUN | RFPGA_MODE_MSIX | RFPGA_MODE_FLUSH,
 			  0, r.made.out_segments, IMAGES);
-		start(&r, 0);
-		CHECK(wait_bytes(&r, 0, IMAGES * IMAGE), "%llu bytes",
-		      (unsigned long long)reg64(dtp(&r, 0), RFPGA_DTP_C_BYTES));
+		rig_start(&r, 0);
+		CHECK(rig_wait_bytes(&r, 0, IMAGES * IMAGE), "%llu bytes",
+		      (unsigned long long)reg64(rig_dtp(&r, 0), RFPGA_DTP_C_BYTES));
 		CHECK(wait_events(&r, 1) >= 1, "no event");
-		while (!(reg32(dtp(&r, 0), RFPGA_DTP_STATUS) & RFPGA_DTP_DONE))
+		while (!(reg32(rig_dtp(&r, 0), RFPGA_DTP_STATUS) & RFPGA_DTP_DONE))
 			;
-		CHECK(filled(r.memory, IMAGES * IMAGE, 1000), "the data differ");
-		CHECK(reg64(dtp(&r, 0), RFPGA_DTP_C_IMAGES) == IMAGES, "%llu images",
-		      (unsigned long long)reg64(dtp(&r, 0), RFPGA_DTP_C_IMAGES));
-		is_idle(r.regs, 0);
+		CHECK(filled(r.memory, IMAGES * IMAGE, SEED), "the data differ");
+		CHECK(reg64(rig_dtp(&r, 0), RFPGA_DTP_C_IMAGES) == IMAGES, "%llu images",
+		      (unsigned long long)reg64(rig_dtp(&r, 0), RFPGA_DTP_C_IMAGES));
+		rig_is_idle(r.regs, 0);
 	}
 	rig_down(&r);
 }
@@ -231,14 +73,14 @@ static void test_events(void)
 
 	fpga_info(&f, &info);
 	interrupts = info.out_interrupts;
-	if (rig_up(&r, 0)) {
+	if (rig_up(&r, &f, -1, 0, 0)) {
 		for (i = 0; i < IMAGES; i++) {
-			configure(&r, 0, RFPGA_MODE_FREERUN | RFPGA_MODE_MSIX |
+			rig_configure(&r, 0, RFPGA_MODE_FREERUN | RFPGA_MODE_MSIX |
 				  RFPGA_MODE_FLUSH, 0, r.made.out_segments, 1);
-			set64(dtp(&r, 0), RFPGA_DTP_SRC_BASE, (uint64_t)i * IMAGE);
-			set32(dtp(&r, 0), RFPGA_DTP_SRC_IMAGES, 1);
-			set64(dtp(&r, 0), RFPGA_DTP_DST_BASE, (uint64_t)i * IMAGE);
-			start(&r, 0);
+			set64(rig_dtp(&r, 0), RFPGA_DTP_SRC_BASE, (uint64_t)i * IMAGE);
+			set32(rig_dtp(&r, 0), RFPGA_DTP_SRC_IMAGES, 1);
+			set64(rig_dtp(&r, 0), RFPGA_DTP_DST_BASE, (uint64_t)i * IMAGE);
+			rig_start(&r, 0);
 			if (!CHECK(wait_fd(r.channel, POLLIN, 5000), "no event %d", i))
 				break;
 			CHECK(read(r.channel, &e, sizeof(e)) == sizeof(e), "read");
@@ -249,7 +91,7 @@ static void test_events(void)
 			      "sequence %llu after %llu", (unsigned long long)e.sequence,
 			      (unsigned long long)last);
 			last = e.sequence;
-			CHECK(filled(r.memory + i * IMAGE, IMAGE, 1000 + i * IMAGE / 8),
+			CHECK(filled(r.memory + i * IMAGE, IMAGE, SEED + i * IMAGE / 8),
 			      "image %d differs when its event is there", i);
 		}
 		CHECK(read(r.channel, &e, sizeof(e)) < 0 && errno == EAGAIN,
@@ -257,7 +99,7 @@ static void test_events(void)
 		fpga_info(&f, &info);
 		CHECK(info.out_interrupts == interrupts + IMAGES, "%llu interrupts",
 		      (unsigned long long)(info.out_interrupts - interrupts));
-		is_idle(r.regs, 0);
+		rig_is_idle(r.regs, 0);
 	}
 	rig_down(&r);
 }
@@ -277,18 +119,18 @@ static void test_unmap_running(void)
 
 	regs = own_regs(&win);
 	for (i = 0; regs && i < 5 && tap_ok(); i++) {
-		if (rig_up(&r, 64 * KIB)) {
-			configure(&r, 0, RFPGA_MODE_FREERUN, 0, r.made.out_segments, 0);
-			start(&r, 0);
-			CHECK(wait_bytes(&r, 0, 2 * IMAGE), "it does not run");
+		if (rig_up(&r, &f, -1, 0, 64 * KIB)) {
+			rig_configure(&r, 0, RFPGA_MODE_FREERUN, 0, r.made.out_segments, 0);
+			rig_start(&r, 0);
+			CHECK(rig_wait_bytes(&r, 0, 2 * IMAGE), "it does not run");
 			close(r.map);
 			r.map = -1;
-			is_idle(regs, 0);
-			entries_clear(regs, r.made.out_segments);
+			rig_is_idle(regs, 0);
+			rig_entries_clear(regs, r.made.out_segments);
 			/* the memory is ours again: nobody writes into it */
 			memset(r.memory, 0, IMAGES * IMAGE);
 			CHECK(all_zero(r.memory, IMAGES * IMAGE), "somebody writes");
-			is_idle(regs, 0);
+			rig_is_idle(regs, 0);
 			CHECK(all_zero(r.memory, IMAGES * IMAGE), "somebody writes");
 		}
 		rig_down(&r);
@@ -303,13 +145,13 @@ static void test_unbind_running(void)
 	uint64_t i;
 	int err;
 
-	if (!rig_up(&r, 64 * KIB)) {
+	if (!rig_up(&r, &f, -1, 0, 64 * KIB)) {
 		rig_down(&r);
 		return;
 	}
-	configure(&r, 0, RFPGA_MODE_FREERUN | RFPGA_MODE_MSIX, 0, r.made.out_segments, 0);
-	start(&r, 0);
-	CHECK(wait_bytes(&r, 0, 2 * IMAGE), "it does not run");
+	rig_configure(&r, 0, RFPGA_MODE_FREERUN | RFPGA_MODE_MSIX, 0, r.made.out_segments, 0);
+	rig_start(&r, 0);
+	CHECK(rig_wait_bytes(&r, 0, 2 * IMAGE), "it does not run");
 	err = fpga_unbind(&f);
 	CHECK(!err, "unbind: %s", strerror(-err));
 	memset(r.memory, 0, IMAGES * IMAGE);
@@ -328,11 +170,11 @@ static void stream_for_ever(void *arg)
 	int *ready = arg;
 	struct rig r;
 
-	if (!rig_up(&r, 64 * KIB))
+	if (!rig_up(&r, &f, -1, 0, 64 * KIB))
 		return;
-	configure(&r, 0, RFPGA_MODE_FREERUN | RFPGA_MODE_MSIX, 0, r.made.out_segments, 0);
-	start(&r, 0);
-	if (!wait_bytes(&r, 0, IMAGE) || write(ready[1], "x", 1) != 1)
+	rig_configure(&r, 0, RFPGA_MODE_FREERUN | RFPGA_MODE_MSIX, 0, r.made.out_segments, 0);
+	rig_start(&r, 0);
+	if (!rig_wait_bytes(&r, 0, IMAGE) || write(ready[1], "x", 1) != 1)
 		return;
 	for (;;)
 		pause();
@@ -351,8 +193,8 @@ static void test_kill_running(void)
 		CHECK(read(ready[0], &c, 1) == 1, "the child did not begin");
 		kill(pid, SIGKILL);
 		tap_fork_wait(pid);
-		is_idle(regs, 0);
-		entries_clear(regs, IMAGES * IMAGE / (64 * KIB));
+		rig_is_idle(regs, 0);
+		rig_entries_clear(regs, IMAGES * IMAGE / (64 * KIB));
 	}
 	munmap(regs, RFPGA_BAR_REGS_SIZE);
 	close(win);
@@ -389,17 +231,17 @@ static void test_invalid_entry(void)
 {
 	struct rig r;
 
-	if (rig_up(&r, 0)) {
+	if (rig_up(&r, &f, -1, 0, 0)) {
 		/* entry 100 is nobody's */
-		configure(&r, 0, RFPGA_MODE_FREERUN | RFPGA_MODE_MSIX, 100, 1, 1);
-		start(&r, 0);
-		while (!(reg32(dtp(&r, 0), RFPGA_DTP_STATUS) & RFPGA_DTP_FAULTED))
+		rig_configure(&r, 0, RFPGA_MODE_FREERUN | RFPGA_MODE_MSIX, 100, 1, 1);
+		rig_start(&r, 0);
+		while (!(reg32(rig_dtp(&r, 0), RFPGA_DTP_STATUS) & RFPGA_DTP_FAULTED))
 			;
 		CHECK(reg64(r.regs, RFPGA_FAULTS) == 1, "%llu faults",
 		      (unsigned long long)reg64(r.regs, RFPGA_FAULTS));
 		CHECK(reg32(r.regs, RFPGA_FAULT_CAUSE) == RFPGA_FAULT_ENTRY, "cause %u",
 		      reg32(r.regs, RFPGA_FAULT_CAUSE));
-		CHECK(!reg64(dtp(&r, 0), RFPGA_DTP_C_BYTES), "bytes were written");
+		CHECK(!reg64(rig_dtp(&r, 0), RFPGA_DTP_C_BYTES), "bytes were written");
 		CHECK(all_zero(r.memory, IMAGES * IMAGE), "something was written");
 		set32(r.regs, RFPGA_CONTROL, RFPGA_CONTROL_CLEAR);
 	}
@@ -414,7 +256,7 @@ static void test_stale_address(void)
 	struct rig r;
 
 	SKIP_IF(!iommu, "without an IOMMU nothing refuses an address");
-	if (rig_up(&r, 0)) {
+	if (rig_up(&r, &f, -1, 0, 0)) {
 		t = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, r.map, 0);
 		address = t->segment[0].address;
 		munmap((void *)t, PAGE);
@@ -424,9 +266,9 @@ static void test_stale_address(void)
 		set64(r.regs, RFPGA_TABLE + RFPGA_ENTRY_ADDR, address);
 		set64(r.regs, RFPGA_TABLE + RFPGA_ENTRY_LEN, IMAGES * IMAGE);
 		set32(r.regs, RFPGA_TABLE + RFPGA_ENTRY_CONTROL, RFPGA_ENTRY_VALID);
-		configure(&r, 0, RFPGA_MODE_FREERUN, 0, 1, 1);
-		start(&r, 0);
-		while (!(reg32(dtp(&r, 0), RFPGA_DTP_STATUS) &
+		rig_configure(&r, 0, RFPGA_MODE_FREERUN, 0, 1, 1);
+		rig_start(&r, 0);
+		while (!(reg32(rig_dtp(&r, 0), RFPGA_DTP_STATUS) &
 			 (RFPGA_DTP_FAULTED | RFPGA_DTP_DONE)))
 			;
 		CHECK(reg32(r.regs, RFPGA_FAULT_CAUSE) == RFPGA_FAULT_BUS, "cause %u",
@@ -460,9 +302,9 @@ static void test_master_off(void)
 	set64(r.regs, RFPGA_TABLE + RFPGA_ENTRY_ADDR, 0x1000000);
 	set64(r.regs, RFPGA_TABLE + RFPGA_ENTRY_LEN, IMAGE);
 	set32(r.regs, RFPGA_TABLE + RFPGA_ENTRY_CONTROL, RFPGA_ENTRY_VALID);
-	configure(&r, 0, RFPGA_MODE_FREERUN, 0, 1, 1);
-	start(&r, 0);
-	while (!(reg32(dtp(&r, 0), RFPGA_DTP_STATUS) &
+	rig_configure(&r, 0, RFPGA_MODE_FREERUN, 0, 1, 1);
+	rig_start(&r, 0);
+	while (!(reg32(rig_dtp(&r, 0), RFPGA_DTP_STATUS) &
 		 (RFPGA_DTP_FAULTED | RFPGA_DTP_DONE)))
 		;
 	CHECK(reg32(r.regs, RFPGA_FAULT_CAUSE) == RFPGA_FAULT_MASTER, "cause %u",
@@ -478,21 +320,21 @@ static void test_quiesce_running(void)
 	struct rashpa_quiesce q = { HEAD(q) };
 	struct rig r;
 
-	if (rig_up(&r, 64 * KIB)) {
-		configure(&r, 0, RFPGA_MODE_FREERUN, 0, r.made.out_segments, 0);
-		start(&r, 0);
-		CHECK(wait_bytes(&r, 0, IMAGE), "it does not run");
+	if (rig_up(&r, &f, -1, 0, 64 * KIB)) {
+		rig_configure(&r, 0, RFPGA_MODE_FREERUN, 0, r.made.out_segments, 0);
+		rig_start(&r, 0);
+		CHECK(rig_wait_bytes(&r, 0, IMAGE), "it does not run");
 		ANSWERED(call(f.fd, RASHPA_IOC_QUIESCE, &q), 0, NULL);
-		is_idle(r.regs, 0);
+		rig_is_idle(r.regs, 0);
 		/* the map is still good: go on */
 		memset(r.memory, 0, IMAGES * IMAGE);
-		configure(&r, 0, RFPGA_MODE_FREERUN | RFPGA_MODE_FLUSH, 0,
+		rig_configure(&r, 0, RFPGA_MODE_FREERUN | RFPGA_MODE_FLUSH, 0,
 			  r.made.out_segments, IMAGES);
-		start(&r, 0);
-		CHECK(wait_bytes(&r, 0, IMAGES * IMAGE), "it does not run again");
-		while (!(reg32(dtp(&r, 0), RFPGA_DTP_STATUS) & RFPGA_DTP_DONE))
+		rig_start(&r, 0);
+		CHECK(rig_wait_bytes(&r, 0, IMAGES * IMAGE), "it does not run again");
+		while (!(reg32(rig_dtp(&r, 0), RFPGA_DTP_STATUS) & RFPGA_DTP_DONE))
 			;
-		CHECK(filled(r.memory, IMAGES * IMAGE, 1000), "the data differ");
+		CHECK(filled(r.memory, IMAGES * IMAGE, SEED), "the data differ");
 	}
 	rig_down(&r);
 }
@@ -505,16 +347,16 @@ static void test_no_profile(void)
 
 	if (fpga_profile_none(&f))
 		tap_bail("profile: %s", reason);
-	if (rig_up(&r, 64 * KIB)) {
-		configure(&r, 0, RFPGA_MODE_FREERUN, 0, r.made.out_segments, 0);
-		start(&r, 0);
-		CHECK(wait_bytes(&r, 0, IMAGE), "it does not run");
+	if (rig_up(&r, &f, -1, 0, 64 * KIB)) {
+		rig_configure(&r, 0, RFPGA_MODE_FREERUN, 0, r.made.out_segments, 0);
+		rig_start(&r, 0);
+		CHECK(rig_wait_bytes(&r, 0, IMAGE), "it does not run");
 		close(r.map);
 		r.map = -1;
 		fpga_info(&f, &info);
 		CHECK(!(info.out_flags & RASHPA_DEVICE_MASTER), "bus mastering is on");
 		memset(r.memory, 0, IMAGES * IMAGE);
-		while (!(reg32(dtp(&r, 0), RFPGA_DTP_STATUS) & RFPGA_DTP_FAULTED))
+		while (!(reg32(rig_dtp(&r, 0), RFPGA_DTP_STATUS) & RFPGA_DTP_FAULTED))
 			;
 		CHECK(all_zero(r.memory, IMAGES * IMAGE), "somebody writes");
 		set32(r.regs, RFPGA_CONTROL, RFPGA_CONTROL_CLEAR);
@@ -538,7 +380,7 @@ int main(void)
 	fpga_info(&f, &info);
 	iommu = info.out_flags & RASHPA_DEVICE_IOMMU;
 	tap_start("on-board memory takes a dataset");
-	load_dataset();
+	rig_load(&f);
 	tap_done();
 	tap_run("data arrive as they were sent", test_transfer);
 	tap_run("data arrive through a table of many pieces", test_transfer_pieces);

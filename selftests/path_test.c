@@ -1,0 +1,454 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Maps of other functions' memory, maps that end and come back, maps that are kept. */
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+
+#include "rig.h"
+
+#define POLICY	"/sys/module/rashpa/parameters/p2p_bridge"
+/* in the peer's on-board memory, behind its dataset */
+#define PLACE	(4 * MIB)
+#define STREAM	(RFPGA_MODE_FREERUN | RFPGA_MODE_FLUSH)
+
+static struct fpga f, f2;
+static bool have_f2, iommu;
+static char policy[16];
+
+static void allow(const char *what)
+{
+	CHECK(!write_text(POLICY, what), "p2p_bridge=%s", what);
+}
+
+/* A window of the second FPGA's on-board memory, and its CPU mapping. */
+static int peer_window(char **p)
+{
+	int win = fpga_window(&f2, RFPGA_BAR_MEMORY, PLACE, IMAGES * IMAGE, 0);
+
+	CHECK(win >= 0, "window: %s", reason);
+	*p = map_fd(win, IMAGES * IMAGE);
+	return win;
+}
+
+/* Read the map until it has come to @state; its generation then. */
+static uint64_t map_becomes(int map, uint32_t state, uint64_t before)
+{
+	struct rashpa_table t = { .state = UINT32_MAX };
+
+	while (t.state != state) {
+		if (!CHECK(wait_fd(map, POLLIN, 5000), "the map tells nothing after state %u",
+			   t.state) ||
+		    !CHECK(read(map, &t, sizeof(t)) == sizeof(t), "read: %s", strerror(errno)))
+			return before;
+		CHECK(t.generation > before && !(t.generation & 1), "generation %llu after %llu",
+		      (unsigned long long)t.generation, (unsigned long long)before);
+	}
+	return t.generation;
+}
+
+static int restore(int map)
+{
+	struct rashpa_restore arg = { HEAD(arg) };
+
+	return call(map, RASHPA_IOC_RESTORE, &arg);
+}
+
+static void stream_once(const struct rig *r)
+{
+	rig_configure(r, 0, STREAM, 0, r->made.out_segments, IMAGES);
+	rig_start(r, 0);
+	CHECK(rig_wait_bytes(r, 0, IMAGES * IMAGE), "%llu bytes",
+	      (unsigned long long)reg64(rig_dtp(r, 0), RFPGA_DTP_C_BYTES));
+	while (reg32(r->regs, RFPGA_STATUS) & RFPGA_STATUS_BUSY)
+		;
+	rig_is_idle(r->regs, 0);
+}
+
+/* --------------------------------------------------------------- peers -- */
+
+static void test_peer_stream(void)
+{
+	struct rashpa_info info;
+	struct rig r;
+	char *p;
+	int win;
+
+	SKIP_IF(!have_f2, "only one software FPGA");
+	win = peer_window(&p);
+	REQUIRE(p, "no mapping");
+	if (!buffer_info(win, &info)) {
+		CHECK(info.out_kind == RASHPA_KIND_WINDOW && info.out_bar == RFPGA_BAR_MEMORY,
+		      "kind %u, BAR %u", info.out_kind, info.out_bar);
+	}
+	memset(p, 0, IMAGES * IMAGE);
+	if (rig_up(&r, &f, win, RASHPA_MAP_DEVICE, 0)) {
+		CHECK(r.made.out_class == RASHPA_CLASS_BRIDGE ||
+		      (!iommu && r.made.out_class == RASHPA_CLASS_PEER),
+		      "class %u", r.made.out_class);
+		CHECK(r.made.out_peer == info.out_bdf && r.made.out_peer_bar == RFPGA_BAR_MEMORY,
+		      "peer %x, BAR %u", r.made.out_peer, r.made.out_peer_bar);
+		CHECK(!r.made.out_flags, "flags %x", r.made.out_flags);
+		stream_once(&r);
+		CHECK(filled(p, IMAGES * IMAGE, SEED), "the data differ");
+	}
+	rig_down(&r);
+	munmap(p, IMAGES * IMAGE);
+	close(win);
+}
+
+static void test_policy(void)
+{
+	struct rashpa_map map = {};
+	char *p;
+	int win, m;
+
+	SKIP_IF(!have_f2, "only one software FPGA");
+	win = peer_window(&p);
+	m = fpga_map(&f, win, RASHPA_TO_MEMORY, &map);
+	if (m >= 0 && map.out_class == RASHPA_CLASS_PEER) {
+		tap_note("a switch routes: the host bridge does not matter");
+		allow("deny");
+		close(m);
+		m = fpga_map(&f, win, RASHPA_TO_MEMORY, &map);
+		CHECK(m >= 0, "%s", reason);
+	} else {
+		close(m);
+		allow("deny");
+		m = fpga_map(&f, win, RASHPA_TO_MEMORY, &map);
+		ANSWERED(m, ENXIO, "host bridge|p2p_bridge");
+		allow("auto");
+		m = fpga_map(&f, win, RASHPA_TO_MEMORY, &map);
+		/* older kernels do not know; newer have a list on which QEMU's is not */
+		if (m < 0)
+			ANSWERED(m, ENXIO, "does not know|p2p_bridge=allow");
+	}
+	close(m);
+	CHECK(write_text(POLICY, "perhaps") == -EINVAL, "p2p_bridge=perhaps is accepted");
+	allow("allow");
+	munmap(p, IMAGES * IMAGE);
+	close(win);
+}
+
+static void test_device_only(void)
+{
+	struct rashpa_map map = { HEAD(map) };
+	int fd = buffer_alloc(MIB, NULL);
+
+	map.fd = fd;
+	map.head.flags = RASHPA_MAP_DEVICE;
+	ANSWERED(call(f.fd, RASHPA_IOC_MAP, &map), EREMOTEIO, "host|not in a device");
+	close(fd);
+}
+
+/* ----------------------------------------------- revoked and restored --- */
+
+/* The other function is reset while this one writes into its memory. */
+static void test_peer_reset(void)
+{
+	struct rashpa_reset reset = { HEAD(reset) };
+	struct rashpa_info info;
+	uint64_t generation;
+	struct rig r;
+	char *p;
+	int win;
+
+	SKIP_IF(!have_f2, "only one software FPGA");
+	win = peer_window(&p);
+	REQUIRE(p, "no mapping");
+	if (!rig_up(&r, &f, win, 0, 0))
+		goto out;
+	generation = r.made.out_generation;
+	rig_configure(&r, 0, STREAM, 0, r.made.out_segments, 0);
+	rig_start(&r, 0);
+	CHECK(rig_wait_bytes(&r, 0, 2 * IMAGE), "it does not run");
+	ANSWERED(call(f2.fd, RASHPA_IOC_RESET, &reset), 0, NULL);
+	/* stopped before the peer was reset: nothing went astray */
+	rig_is_idle(r.regs, 0);
+	rig_entries_clear(r.regs, r.made.out_segments);
+	/* it ended, and comes back by itself: maybe before we look */
+	CHECK(map_becomes(r.map, RASHPA_MAP_VALID, generation) >= generation + 4,
+	      "it was never revoked");
+	ANSWERED(restore(r.map), 0, NULL);
+	if (!buffer_info(win, &info))
+		CHECK(!(info.out_flags & RASHPA_INFO_REVOKED), "INFO says that it is revoked");
+	memset(p, 0, IMAGES * IMAGE);
+	ANSWERED(fpga_program(r.map, r.window, 0, NULL), 0, NULL);
+	stream_once(&r);
+	CHECK(filled(p, IMAGES * IMAGE, SEED), "the data differ");
+out:
+	rig_down(&r);
+	munmap(p, IMAGES * IMAGE);
+	close(win);
+}
+
+static void test_peer_gone(void)
+{
+	struct rashpa_info info;
+	struct rig r;
+	char *p;
+	int win;
+
+	SKIP_IF(!have_f2, "only one software FPGA");
+	win = peer_window(&p);
+	munmap(p, IMAGES * IMAGE);
+	if (!rig_up(&r, &f, win, 0, 0))
+		goto out;
+	rig_configure(&r, 0, STREAM, 0, r.made.out_segments, 0);
+	rig_start(&r, 0);
+	CHECK(rig_wait_bytes(&r, 0, 2 * IMAGE), "it does not run");
+	CHECK(!fpga_unbind(&f2), "unbind");
+	rig_is_idle(r.regs, 0);
+	map_becomes(r.map, RASHPA_MAP_REVOKED, r.made.out_generation);
+	ANSWERED(fpga_program(r.map, r.window, 0, NULL), ESTALE, "revoked|restore");
+	ANSWERED(restore(r.map), ENODEV, NULL);
+	if (!buffer_info(win, &info))
+		CHECK(info.out_flags & RASHPA_INFO_REVOKED, "INFO does not say so");
+out:
+	rig_down(&r);
+	close(win);
+	fpga_close(&f2);
+	if (fpga_bind(&f2) || !fpga_open(&f2, 1) || fpga_profile(&f2, 0, NULL, 0))
+		tap_bail("the second FPGA does not come back: %s", reason);
+	fpga_watch(&f2);
+}
+
+struct toucher {
+	pthread_t thread;
+	volatile uint32_t *reg;
+	atomic_bool stop;
+	uint64_t reads, wrong;
+};
+
+static void *touch(void *arg)
+{
+	struct toucher *t = arg;
+
+	while (!atomic_load(&t->stop)) {
+		t->wrong += *t->reg != RFPGA_ID_VALUE;
+		t->reads++;
+	}
+	return NULL;
+}
+
+/* Nobody sees a register while the function is being reset. */
+static void test_touch_reset(void)
+{
+	struct rashpa_reset reset = { HEAD(reset) };
+	struct toucher t = {};
+	int win = fpga_window(&f, RFPGA_BAR_REGS, 0, RFPGA_BAR_REGS_SIZE, 0), i;
+	void *p = map_fd(win, RFPGA_BAR_REGS_SIZE);
+
+	REQUIRE(p, "no mapping");
+	t.reg = p;
+	REQUIRE(!pthread_create(&t.thread, NULL, touch, &t), "no thread");
+	for (i = 0; i < 3; i++)
+		ANSWERED(call(f.fd, RASHPA_IOC_RESET, &reset), 0, NULL);
+	atomic_store(&t.stop, true);
+	pthread_join(t.thread, NULL);
+	CHECK(t.reads && !t.wrong, "%llu of %llu reads were wrong",
+	      (unsigned long long)t.wrong, (unsigned long long)t.reads);
+	munmap(p, RFPGA_BAR_REGS_SIZE);
+	close(win);
+}
+
+static void test_restore_valid(void)
+{
+	struct rashpa_restore arg = { HEAD(arg) };
+	struct rashpa_map map;
+	int fd = buffer_alloc(MIB, NULL);
+	int m = fpga_map(&f, fd, RASHPA_BIDIRECTIONAL, &map);
+
+	ANSWERED(call(m, RASHPA_IOC_RESTORE, &arg), 0, NULL);
+	CHECK(arg.out_generation == map.out_generation && arg.out_class == map.out_class &&
+	      arg.out_segments == map.out_segments, "it has changed");
+	CHECK(!wait_fd(m, POLLIN, 0), "it tells of a change");
+	close(m);
+	close(fd);
+}
+
+/* -------------------------------------------------------- disclosure ---- */
+
+static void oracle(void *arg)
+{
+	struct rashpa_map map = { HEAD(map), .fd = *(int *)arg };
+
+	drop_privileges();
+	map.alignment = 2 * MIB;
+	ANSWERED(call(f.fd, RASHPA_IOC_MAP, &map), EPERM, "alignment|CAP_SYS_RAWIO");
+	map.alignment = 0;
+	map.boundary = 2 * MIB;
+	ANSWERED(call(f.fd, RASHPA_IOC_MAP, &map), EPERM, "boundary|profile");
+	map.boundary = 0;
+	map.max_segment = 64 * KIB;
+	if (ANSWERED(call(f.fd, RASHPA_IOC_MAP, &map), 0, NULL)) {
+		CHECK(map.out_segments == MIB / (64 * KIB), "%u segments", map.out_segments);
+		close(map.out_fd);
+	}
+}
+
+static void disclosed(void *arg)
+{
+	struct rashpa_map map = { HEAD(map), .fd = *(int *)arg, .alignment = PAGE };
+
+	drop_privileges();
+	if (ANSWERED(call(f.fd, RASHPA_IOC_MAP, &map), 0, NULL))
+		close(map.out_fd);
+}
+
+static void test_oracle(void)
+{
+	int fd = buffer_alloc(MIB, NULL);
+
+	tap_fork(oracle, &fd);
+	ANSWERED(fpga_profile(&f, RASHPA_PROFILE_DISCLOSE, NULL, 0), 0, NULL);
+	tap_fork(disclosed, &fd);
+	ANSWERED(fpga_profile(&f, 0, NULL, 0), 0, NULL);
+	close(fd);
+}
+
+/* -------------------------------------------------------------- kept ---- */
+
+struct keeper {
+	int ready[2];
+	int buffer;
+};
+
+static void keep_streaming(void *arg)
+{
+	struct keeper *k = arg;
+	struct rig r;
+
+	if (rig_up(&r, &f, k->buffer, RASHPA_MAP_KEEP, 64 * KIB)) {
+		rig_configure(&r, 0, STREAM, 0, r.made.out_segments, 0);
+		rig_start(&r, 0);
+		CHECK(rig_wait_bytes(&r, 0, 2 * IMAGE), "it does not run");
+	}
+	CHECK(write(k->ready[1], "", 1) == 1, "write");
+	pause();
+}
+
+static uint32_t kept(void)
+{
+	struct rashpa_device_info info;
+
+	return fpga_info(&f, &info) ? UINT32_MAX : info.out_kept;
+}
+
+static bool keep(struct keeper *k)
+{
+	pid_t pid;
+	char c;
+
+	k->buffer = buffer_alloc(IMAGES * IMAGE, NULL);
+	if (!CHECK(k->buffer >= 0 && !pipe2(k->ready, O_CLOEXEC), "buffer and pipe"))
+		return false;
+	pid = tap_fork_start(keep_streaming, k);
+	CHECK(read(k->ready[0], &c, 1) == 1, "the child does not answer");
+	CHECK(!kept(), "%u kept maps", kept());
+	kill(pid, SIGKILL);
+	tap_fork_wait(pid);
+	close(k->ready[0]);
+	close(k->ready[1]);
+	return CHECK(kept() == 1, "%u kept maps", kept());
+}
+
+/* Its process was killed, the DMA goes on, until it is told to stop. */
+static void test_keep(void)
+{
+	struct rashpa_quiesce quiesce = { HEAD(quiesce) };
+	struct rashpa_info info;
+	struct keeper k;
+	uint64_t bytes, end;
+	int win;
+	char *regs, *p;
+
+	win = fpga_window(&f, RFPGA_BAR_REGS, 0, RFPGA_BAR_REGS_SIZE, 0);
+	regs = map_fd(win, RFPGA_BAR_REGS_SIZE);
+	REQUIRE(regs, "no registers");
+	if (keep(&k)) {
+		bytes = reg64(regs, RFPGA_BYTES);
+		end = now_ns() + 5000000000ULL;
+		while (reg64(regs, RFPGA_BYTES) == bytes && now_ns() < end)
+			;
+		CHECK(reg64(regs, RFPGA_BYTES) > bytes, "the DMA has stopped");
+		if (!buffer_info(k.buffer, &info))
+			CHECK(info.out_importers == 1, "%u importers", info.out_importers);
+		ANSWERED(call(f.fd, RASHPA_IOC_QUIESCE, &quiesce), 0, NULL);
+		CHECK(!kept(), "%u kept maps after QUIESCE", kept());
+		rig_is_idle(regs, 0);
+		rig_entries_clear(regs, 4);
+		if (!buffer_info(k.buffer, &info))
+			CHECK(!info.out_importers, "%u importers", info.out_importers);
+		p = map_fd(k.buffer, IMAGES * IMAGE);
+		CHECK(!all_zero(p, IMAGES * IMAGE), "nothing was written");
+		munmap(p, IMAGES * IMAGE);
+	}
+	close(k.buffer);
+	munmap(regs, RFPGA_BAR_REGS_SIZE);
+	close(win);
+}
+
+static void test_keep_reset(void)
+{
+	struct rashpa_reset reset = { HEAD(reset) };
+	struct keeper k;
+
+	if (keep(&k)) {
+		ANSWERED(call(f.fd, RASHPA_IOC_RESET, &reset), 0, NULL);
+		CHECK(!kept(), "%u kept maps after RESET", kept());
+	}
+	close(k.buffer);
+}
+
+static void test_keep_unbind(void)
+{
+	struct keeper k;
+
+	if (keep(&k))
+		CHECK(!fpga_unbind(&f), "unbind");
+	close(k.buffer);
+	fpga_close(&f);
+	if (fpga_bind(&f) || !fpga_open(&f, 0) || fpga_profile(&f, 0, NULL, 0))
+		tap_bail("the FPGA does not come back: %s", reason);
+	fpga_watch(&f);
+	CHECK(!kept(), "%u kept maps after unbind", kept());
+}
+
+int main(void)
+{
+	struct rashpa_device_info info;
+
+	common_init();
+	if (!fpga_open(&f, 0)) {
+		tap_skip_all("path", "no software FPGA");
+		return tap_exit();
+	}
+	have_f2 = fpga_open(&f2, 1);
+	if (fpga_profile(&f, 0, NULL, 0) || (have_f2 && fpga_profile(&f2, 0, NULL, 0)) ||
+	    !rig_load(&f) || !read_text(POLICY, policy, sizeof(policy)))
+		tap_bail("profile: %s", reason);
+	fpga_info(&f, &info);
+	iommu = info.out_flags & RASHPA_DEVICE_IOMMU;
+	fpga_watch(&f);
+	if (have_f2)
+		fpga_watch(&f2);
+	allow("allow");
+
+	tap_run("a function writes into the on-board memory of another", test_peer_stream);
+	tap_run("the administrator decides about host bridges", test_policy);
+	tap_run("host memory is refused where a device's was asked for", test_device_only);
+	tap_run("the reset of a peer ends its maps, and restores them", test_peer_reset);
+	tap_run("the removal of a peer ends its maps for good", test_peer_gone);
+	tap_run("who touches a register waits for the end of a reset", test_touch_reset);
+	tap_run("RESTORE of a valid map does nothing", test_restore_valid);
+	tap_run("limits of segments are no oracle for addresses", test_oracle);
+	tap_run("a kept map outlives its killed process until QUIESCE", test_keep);
+	tap_run("a kept map ends with a reset", test_keep_reset);
+	tap_run("a kept map ends with its function", test_keep_unbind);
+	allow(policy);
+	if (have_f2)
+		fpga_close(&f2);
+	fpga_close(&f);
+	return tap_exit();
+}

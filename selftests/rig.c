@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "rig.h"
+
+char *rig_dtp(const struct rig *r, unsigned int n)
+{
+	return r->regs + RFPGA_DTP(n);
+}
+
+bool rig_load(const struct fpga *fpga)
+{
+	int win = fpga_window(fpga, RFPGA_BAR_MEMORY, 0, IMAGES * IMAGE, RASHPA_CACHE_WC);
+	void *p;
+
+	if (!CHECK(win >= 0, "window: %s", reason))
+		return false;
+	p = map_fd(win, IMAGES * IMAGE);
+	close(win);
+	if (!p)
+		return false;
+	fill(p, IMAGES * IMAGE, SEED);
+	munmap(p, IMAGES * IMAGE);
+	return true;
+}
+
+void rig_down(struct rig *r)
+{
+	if (r->memory)
+		munmap(r->memory, IMAGES * IMAGE);
+	if (r->map >= 0)
+		close(r->map);
+	if (r->buffer >= 0)
+		close(r->buffer);
+	if (r->channel >= 0)
+		close(r->channel);
+	if (r->regs)
+		munmap(r->regs, RFPGA_BAR_REGS_SIZE);
+	if (r->window >= 0)
+		close(r->window);
+}
+
+bool rig_up(struct rig *r, const struct fpga *fpga, int memory_fd, uint32_t flags,
+	    uint64_t max_segment)
+{
+	memset(r, 0, sizeof(*r));
+	r->fpga = fpga;
+	r->map = -1;
+	r->window = fpga_window(fpga, RFPGA_BAR_REGS, 0, RFPGA_BAR_REGS_SIZE, 0);
+	r->channel = fpga_events(fpga, 0);
+	r->buffer = memory_fd < 0 ? buffer_alloc(IMAGES * IMAGE, NULL) :
+				    fcntl(memory_fd, F_DUPFD_CLOEXEC, 0);
+	if (!CHECK(r->window >= 0 && r->channel >= 0 && r->buffer >= 0, "%s", reason))
+		return false;
+	fcntl(r->channel, F_SETFL, O_NONBLOCK);
+	r->regs = map_fd(r->window, RFPGA_BAR_REGS_SIZE);
+	if (memory_fd < 0)
+		r->memory = map_fd(r->buffer, IMAGES * IMAGE);
+	CHECK(source_add(r->channel, RASHPA_SOURCE_VECTOR, 1) == 1, "%s", reason);
+	r->made = (struct rashpa_map) { .head = { .size = sizeof(r->made), .flags = flags },
+					.fd = r->buffer,
+					.direction = RASHPA_TO_MEMORY,
+					.max_segment = max_segment };
+	if (!r->regs || (memory_fd < 0 && !r->memory) ||
+	    !ANSWERED(call(fpga->fd, RASHPA_IOC_MAP, &r->made), 0, NULL))
+		return false;
+	r->map = r->made.out_fd;
+	set32(r->regs, RFPGA_CONTROL, RFPGA_CONTROL_CLEAR);
+	return ANSWERED(fpga_program(r->map, r->window, 0, NULL), 0, NULL);
+}
+
+void rig_configure(const struct rig *r, unsigned int n, uint32_t mode, uint32_t first,
+		   uint32_t count, uint64_t images)
+{
+	char *d = rig_dtp(r, n);
+
+	set32(d, RFPGA_DTP_MODE, mode);
+	set32(d, RFPGA_DTP_VECTOR, 1);
+	set32(d, RFPGA_DTP_PIXEL_BYTES, 4);
+	set32(d, RFPGA_DTP_SAMPLING, 1);
+	set32(d, RFPGA_DTP_BUNCH, 1);
+	set32(d, RFPGA_DTP_SLOTS, IMAGES);
+	set64(d, RFPGA_DTP_SRC_BASE, 0);
+	set32(d, RFPGA_DTP_SRC_IMAGES, IMAGES);
+	set32(d, RFPGA_DTP_SRC_X, 0);
+	set32(d, RFPGA_DTP_SRC_Y, 0);
+	set32(d, RFPGA_DTP_WIDTH, WIDTH);
+	set32(d, RFPGA_DTP_HEIGHT, HEIGHT);
+	set32(d, RFPGA_DTP_DST_X, 0);
+	set32(d, RFPGA_DTP_DST_Y, 0);
+	set32(d, RFPGA_DTP_GROUP, 0);
+	set64(d, RFPGA_DTP_SRC_LINE, LINE);
+	set64(d, RFPGA_DTP_SRC_IMAGE, IMAGE);
+	set64(d, RFPGA_DTP_DST_BASE, 0);
+	set64(d, RFPGA_DTP_DST_LINE, LINE);
+	set64(d, RFPGA_DTP_DST_IMAGE, IMAGE);
+	set64(d, RFPGA_DTP_DST_SLOT, IMAGE);
+	set32(d, RFPGA_DTP_DST_FIRST, first);
+	set32(d, RFPGA_DTP_DST_COUNT, count);
+	set64(d, RFPGA_DTP_IMAGES, images);
+	set64(d, RFPGA_DTP_PERIOD, 0);
+	set64(d, RFPGA_DTP_FIRST_STACK, 0);
+}
+
+void rig_start(const struct rig *r, unsigned int n)
+{
+	set32(rig_dtp(r, n), RFPGA_DTP_CONTROL, RFPGA_DTP_START);
+}
+
+bool rig_wait_bytes(const struct rig *r, unsigned int n, uint64_t bytes)
+{
+	uint64_t end = now_ns() + 5000000000ULL;
+
+	while (reg64(rig_dtp(r, n), RFPGA_DTP_C_BYTES) < bytes)
+		if (now_ns() > end)
+			return false;
+	return true;
+}
+
+void rig_is_idle(const char *regs, unsigned int n)
+{
+	const char *d = regs + RFPGA_DTP(n);
+	uint64_t bytes, i;
+
+	CHECK(!(reg32((void *)regs, RFPGA_STATUS) & RFPGA_STATUS_BUSY), "busy");
+	CHECK(!(reg32((void *)d, RFPGA_DTP_STATUS) & RFPGA_DTP_RUNNING), "running");
+	bytes = reg64((void *)regs, RFPGA_BYTES);
+	for (i = 0; i < 50; i++)	/* a register is read in some 100 us */
+		if (!CHECK(reg64((void *)regs, RFPGA_BYTES) == bytes,
+			   "bytes are still moving"))
+			break;
+	CHECK(!reg64((void *)regs, RFPGA_FAULTS),
+	      "%llu refused transactions, the last at 0x%llx, cause %u",
+	      (unsigned long long)reg64((void *)regs, RFPGA_FAULTS),
+	      (unsigned long long)reg64((void *)regs, RFPGA_FAULT_ADDR),
+	      reg32((void *)regs, RFPGA_FAULT_CAUSE));
+}
+
+void rig_entries_clear(const char *regs, uint32_t n)
+{
+	uint32_t i, at;
+
+	for (i = 0; i < n; i++) {
+		at = RFPGA_TABLE + i * RFPGA_ENTRY_STRIDE;
+		CHECK(!reg64((void *)regs, at + RFPGA_ENTRY_ADDR) &&
+		      !reg64((void *)regs, at + RFPGA_ENTRY_LEN) &&
+		      !reg32((void *)regs, at + RFPGA_ENTRY_CONTROL), "entry %u was left", i);
+	}
+}

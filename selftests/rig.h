@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* A software FPGA that streams a small dataset into a memory. */
+#ifndef RIG_H
+#define RIG_H
+
+#include "../tools/lib/rashpa-fpga.h"
+#include "common.h"
+
+#define WIDTH	256		/* pixels of 4 bytes */
+#define HEIGHT	64
+#define LINE	(WIDTH * 4)
+#define IMAGE	(LINE * HEIGHT)
+#define IMAGES	8
+#define SEED	1000		/* of the dataset, for filled() */
+
+struct rig {
+	const struct fpga *fpga;
+	int window, channel, buffer, map;
+	char *regs;
+	char *memory;		/* of the buffer, NULL if it was not made here */
+	struct rashpa_map made;
+};
+
+/* The dataset in on-board memory. */
+bool rig_load(const struct fpga *fpga);
+
+/*
+ * Registers, a channel on vector 1, a mapped and programmed memory: @memory_fd, or a new
+ * buffer if it is -1. False after a failed check; rig_down() in both cases.
+ */
+bool rig_up(struct rig *r, const struct fpga *fpga, int memory_fd, uint32_t flags,
+	    uint64_t max_segment);
+void rig_down(struct rig *r);
+
+/* Registers of DTP @n. */
+char *rig_dtp(const struct rig *r, unsigned int n);
+/* Stream the dataset into entries [first, first + count) in order. */
+void rig_configure(const struct rig *r, unsigned int n, uint32_t mode, uint32_t first,
+		   uint32_t count, uint64_t images);
+void rig_start(const struct rig *r, unsigned int n);
+/* Until the DTP has moved @bytes; polls a register, at most five seconds. */
+bool rig_wait_bytes(const struct rig *r, unsigned int n, uint64_t bytes);
+/* Check: stopped, nothing moves any more, and nothing went wrong on the way. */
+void rig_is_idle(const char *regs, unsigned int n);
+/* Check: the first @n entries of the table are clear. */
+void rig_entries_clear(const char *regs, uint32_t n);
+
+#endif /* RIG_H */
