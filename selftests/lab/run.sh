@@ -153,10 +153,17 @@ port() { # name, chardev
 	QEMU+=(-chardev "$2" -device "virtserialport,chardev=${id%%,*},name=$1")
 }
 
+# An NVMe disk of zeros; what is written to it goes with the run.
+disk() { # number, size
+	truncate -s "$2" "$JOB/disk$1" 2>/dev/null || die "run: --disk $2: not a size"
+	QEMU+=(-blockdev "driver=file,node-name=disk$1,filename=$JOB/disk$1"
+		-device "nvme,drive=disk$1,serial=rashpa$1")
+}
+
 cmd_run() {
 	local kernel iommu=off memory=2G smp=2 fpgas=0 topology=port accel=tcg
 	local limit=300 keep=0 append='' log='' rel name i bus lib status=0 data
-	local -a devices=()
+	local -a devices=() disks=()
 
 	kernel=$(entries "$LAB/kernels" | cut -f1 | tail -n 1)
 	while (($#)); do
@@ -174,6 +181,8 @@ cmd_run() {
 		--topology) topology=$2 ;;
 		--append) append+=" $2" ;;
 		--device) devices+=(-device "$2") ;;
+		--object) devices+=(-object "$2") ;;
+		--disk) disks+=("$2") ;;
 		--timeout) limit=$2 ;;
 		--log) log=$2 ;;
 		--accel) accel=$2 ;;
@@ -268,6 +277,9 @@ cmd_run() {
 		((i < fpgas)) || continue
 		start_fpga "$i" || exit "$E_FPGA"
 		QEMU+=(-device "$(<"$JOB/share/fpga$i.json")")
+	done
+	for i in "${!disks[@]}"; do
+		disk "$i" "${disks[i]}"
 	done
 	QEMU+=("${devices[@]}")
 
