@@ -8,6 +8,7 @@ n=0 bad=0
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
+# One test; its status is returned: ok ... || say more
 ok() { # CONDITION-STATUS NAME
 	n=$((n + 1))
 	if (($1)); then
@@ -16,6 +17,7 @@ ok() { # CONDITION-STATUS NAME
 	else
 		echo "ok $n - $2"
 	fi
+	return "$1"
 }
 
 # is NAME ACTUAL EXPECTED

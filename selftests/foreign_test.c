@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Another driver imports our dma-buf: vgem, which knows nothing of us. What it cannot do
+ * with it on some kernel is tested as well.
+ */
+#include <drm/drm.h>
+#include <drm/drm_mode.h>
+#include <sys/stat.h>
+
+#include "common.h"
+
+#define LEN	(8 * MIB)
+
+/* The node of vgem, or -1. */
+static int vgem_open(void)
+{
+	struct drm_version v;
+	char path[32], name[16];
+	int i, fd;
+
+	for (i = 0; i < 16; i++) {
+		snprintf(path, sizeof(path), "/dev/dri/card%d", i);
+		fd = open(path, O_RDWR | O_CLOEXEC);
+		if (fd < 0)
+			continue;
+		v = (struct drm_version) { .name = name, .name_len = sizeof(name) };
+		if (!ioctl(fd, DRM_IOCTL_VERSION, &v) && v.name_len == 4 &&
+		    !memcmp(name, "vgem", 4))
+			return fd;
+		close(fd);
+	}
+	return -1;
+}
+
+/* Handle of @dmabuf in @vgem, 0 with errno set on failure. */
+static uint32_t import(int vgem, int dmabuf)
+{
+	struct drm_prime_handle p = { .fd = dmabuf };
+
+	return ioctl(vgem, DRM_IOCTL_PRIME_FD_TO_HANDLE, &p) ? 0 : p.handle;
+}
+
+static int export(int vgem, uint32_t handle)
+{
+	struct drm_prime_handle p = { .handle = handle, .flags = DRM_CLOEXEC | DRM_RDWR };
+
+	return ioctl(vgem, DRM_IOCTL_PRIME_HANDLE_TO_FD, &p) ? -errno : p.fd;
+}
+
+static int gem_close(int vgem, uint32_t handle)
+{
+	struct drm_gem_close c = { .handle = handle };
+
+	return ioctl(vgem, DRM_IOCTL_GEM_CLOSE, &c) ? -errno : 0;
+}
+
+static unsigned int importers(int fd)
+{
+	struct rashpa_info info;
+
+	return ANSWERED(buffer_info(fd, &info), 0, NULL) ? info.out_importers : ~0U;
+}
+
+static ino_t inode(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) ? 0 : st.st_ino;
+}
+
+static int vgem = -1;
+
+static void test_import(void)
+{
+	int fd = buffer_alloc(LEN, NULL);
+	uint32_t handle;
+
+	REQUIRE(importers(fd) == 0, "an importer before anybody imports");
+	handle = import(vgem, fd);
+	if (CHECK(handle, "PRIME_FD_TO_HANDLE: %s", strerror(errno))) {
+		CHECK(importers(fd) == 1, "%u importers", importers(fd));
+		CHECK(!gem_close(vgem, handle), "GEM_CLOSE fails");
+	}
+	CHECK(importers(fd) == 0, "%u importers after GEM_CLOSE", importers(fd));
+	close(fd);
+}
+
+static void test_twice(void)
+{
+	int fd = buffer_alloc(LEN, NULL), second = vgem_open();
+	uint32_t a = import(vgem, fd), b = import(second, fd);
+
+	CHECK(a && b, "PRIME_FD_TO_HANDLE: %s", strerror(errno));
+	CHECK(importers(fd) == 2, "%u importers", importers(fd));
+	close(second);
+	CHECK(importers(fd) == 1, "%u importers when one file is closed", importers(fd));
+	gem_close(vgem, a);
+	CHECK(importers(fd) == 0, "%u importers in the end", importers(fd));
+	close(fd);
+}
+
+/* What comes out of vgem is our dma-buf again, and shows our memory. */
+static void test_export(void)
+{
+	int fd = buffer_alloc(LEN, NULL), again;
+	uint32_t handle = import(vgem, fd);
+	void *p, *q;
+
+	REQUIRE(handle, "PRIME_FD_TO_HANDLE: %s", strerror(errno));
+	again = export(vgem, handle);
+	REQUIRE(again >= 0, "PRIME_HANDLE_TO_FD: %s", strerror(-again));
+	CHECK(inode(again) == inode(fd), "vgem hands out another dma-buf");
+	p = map_fd(fd, LEN);
+	q = map_fd(again, LEN);
+	if (p && q) {
+		fill(p, LEN, 41);
+		CHECK(filled(q, LEN, 41), "what comes out of vgem shows something else");
+		fill(q, LEN, 42);
+		CHECK(filled(p, LEN, 42), "what was written behind vgem is not seen");
+		munmap(p, LEN);
+		munmap(q, LEN);
+	}
+	close(again);
+	gem_close(vgem, handle);
+	CHECK(importers(fd) == 0, "%u importers in the end", importers(fd));
+	close(fd);
+}
+
+/* No kernel up to 7.2 maps an import through DRM's own node: mmap the dma-buf. */
+static void test_map_dumb(void)
+{
+	struct drm_mode_map_dumb m = {};
+	int fd = buffer_alloc(LEN, NULL);
+
+	m.handle = import(vgem, fd);
+	CHECK(m.handle, "PRIME_FD_TO_HANDLE: %s", strerror(errno));
+	CHECK(ioctl(vgem, DRM_IOCTL_MODE_MAP_DUMB, &m) && errno == EINVAL,
+	      "MAP_DUMB: %s", strerror(errno));
+	gem_close(vgem, m.handle);
+	close(fd);
+}
+
+static void test_named(void)
+{
+	int fd = buffer_alloc(LEN, "st-foreign");
+	uint32_t handle = import(vgem, fd);
+
+	CHECK(handle, "PRIME_FD_TO_HANDLE: %s", strerror(errno));
+	close(fd);
+	ANSWERED(buffer_remove("st-foreign"), EBUSY, "st-foreign|1 device");
+	gem_close(vgem, handle);
+	ANSWERED(buffer_remove("st-foreign"), 0, NULL);
+}
+
+/* The buffer's only holder is vgem; its memory comes back with the handle. */
+static void test_outlives_fd(void)
+{
+	uint64_t before = bytes_allocated();
+	int fd = buffer_alloc(LEN, NULL), again;
+	uint32_t handle = import(vgem, fd);
+	void *p = map_fd(fd, LEN), *q;
+
+	REQUIRE(handle && p, "PRIME_FD_TO_HANDLE: %s", strerror(errno));
+	fill(p, LEN, 43);
+	munmap(p, LEN);
+	close(fd);
+	CHECK(bytes_allocated() == before + LEN, "memory was given back under an importer");
+	again = export(vgem, handle);
+	q = again < 0 ? NULL : map_fd(again, LEN);
+	if (CHECK(q, "PRIME_HANDLE_TO_FD: %s", strerror(-again))) {
+		CHECK(filled(q, LEN, 43), "the content is lost");
+		munmap(q, LEN);
+	}
+	close(again);
+	gem_close(vgem, handle);
+	CHECK(bytes_allocated() == before, "the memory did not come back");
+}
+
+static void test_cma(void)
+{
+	struct rashpa_alloc a = { HEAD(a), .length = LEN, .backend = RASHPA_BACKEND_CMA };
+	int err = call(memory, RASHPA_IOC_ALLOC, &a);
+	uint32_t handle;
+
+	if (!cma_here()) {
+		ANSWERED(err, EOPNOTSUPP, "CMA");
+		return;
+	}
+	REQUIRE(!err, "ALLOC: %s", reason);
+	handle = import(vgem, a.out_fd);
+	CHECK(handle, "PRIME_FD_TO_HANDLE: %s", strerror(errno));
+	CHECK(importers(a.out_fd) == 1, "%u importers", importers(a.out_fd));
+	gem_close(vgem, handle);
+	CHECK(importers(a.out_fd) == 0, "%u importers in the end", importers(a.out_fd));
+	close(a.out_fd);
+}
+
+int main(void)
+{
+	common_init();
+	if (system("modprobe -q vgem") || (vgem = vgem_open()) < 0) {
+		tap_skip_all("a foreign importer", "this kernel has no vgem");
+		return tap_exit();
+	}
+	tap_run("vgem imports a buffer, and is counted until it lets go", test_import);
+	tap_run("two importers are two; a closed file lets go", test_twice);
+	tap_run("vgem hands out our dma-buf again", test_export);
+	tap_run("the node of vgem maps no import", test_map_dumb);
+	tap_run("a name stays while vgem holds the buffer", test_named);
+	tap_run("a buffer that only vgem holds lives", test_outlives_fd);
+	tap_run("CMA memory as a dma-buf is good for vgem", test_cma);
+	close(vgem);
+	return tap_exit();
+}

@@ -1,0 +1,29 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+# Two soft-RoCE devices in this machine, rxe0 (10.77.0.1) and rxe1 (10.77.0.2), at the
+# two ends of a cable that does not exist. Does nothing where they are already.
+set -euo pipefail
+
+[[ ! -e /sys/class/infiniband/rxe1 ]] || exit 0
+modprobe -q crc32_generic || true # rdma_rxe of 6.1 needs it, and does not say so
+modprobe -a veth rdma_rxe
+ip link add rxe-cable0 type veth peer name rxe-cable1
+for i in 0 1; do
+	# Both ends are ours: packets from an own address come in, and by any interface.
+	echo 1 >/proc/sys/net/ipv4/conf/rxe-cable$i/accept_local
+	echo 0 >/proc/sys/net/ipv4/conf/rxe-cable$i/rp_filter
+	ip link set rxe-cable$i mtu 4200 up
+	ip address add 10.77.0.$((i + 1))/24 dev rxe-cable$i
+done
+echo 0 >/proc/sys/net/ipv4/conf/all/rp_filter
+for i in 0 1; do
+	rdma link add rxe$i type rxe netdev rxe-cable$i
+done
+
+# The addresses become entries 1 of the tables of global identifiers, a little later.
+end=$((SECONDS + 20))
+for i in 0 1; do
+	until grep -qsi "ffff:0a4d:000$((i + 1))" /sys/class/infiniband/rxe$i/ports/1/gids/1; do
+		((SECONDS < end)) || { echo "rxe$i has no address" >&2; exit 1; }
+	done
+done
