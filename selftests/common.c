@@ -310,7 +310,7 @@ int foreign_dmabuf(uint64_t length)
 #define PCI_DEVICES	"/sys/bus/pci/devices"
 #define PCI_DRIVER	"/sys/bus/pci/drivers/rashpa"
 
-static bool is_fpga(const char *bdf)
+static bool has_ids(const char *bdf, unsigned int vendor_id, unsigned int device_id)
 {
 	char path[128], vendor[16], device[16];
 
@@ -319,8 +319,8 @@ static bool is_fpga(const char *bdf)
 		return false;
 	snprintf(path, sizeof(path), PCI_DEVICES "/%.16s/device", bdf);
 	return read_text(path, device, sizeof(device)) &&
-	       strtoul(vendor, NULL, 16) == RFPGA_PCI_VENDOR &&
-	       strtoul(device, NULL, 16) == RFPGA_PCI_DEVICE;
+	       strtoul(vendor, NULL, 16) == vendor_id &&
+	       strtoul(device, NULL, 16) == device_id;
 }
 
 static int by_name(const struct dirent **a, const struct dirent **b)
@@ -328,14 +328,15 @@ static int by_name(const struct dirent **a, const struct dirent **b)
 	return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-static bool find_bdf(struct fpga *f, unsigned int nth)
+static bool find_bdf(struct fpga *f, unsigned int vendor, unsigned int device,
+		     unsigned int nth)
 {
 	struct dirent **list;
 	int i, n = scandir(PCI_DEVICES, &list, NULL, by_name);
 	bool found = false;
 
 	for (i = 0; i < n; i++) {
-		if (!found && is_fpga(list[i]->d_name) && !nth--) {
+		if (!found && has_ids(list[i]->d_name, vendor, device) && !nth--) {
 			snprintf(f->bdf, sizeof(f->bdf), "%.15s", list[i]->d_name);
 			found = true;
 		}
@@ -391,12 +392,13 @@ static void watch(const struct fpga *f, bool on)
 	}
 }
 
-bool fpga_open(struct fpga *f, unsigned int nth)
+bool function_open(struct fpga *f, unsigned int vendor, unsigned int device,
+		   unsigned int nth)
 {
 	char path[48];
 	int err;
 
-	if (!find_bdf(f, nth))
+	if (!find_bdf(f, vendor, device, nth))
 		return false;
 	f->index = find_index(f);
 	if (f->index < 0) {
@@ -411,6 +413,11 @@ bool fpga_open(struct fpga *f, unsigned int nth)
 	if (f->fd < 0)
 		tap_bail("%s: %s", path, strerror(errno));
 	return true;
+}
+
+bool fpga_open(struct fpga *f, unsigned int nth)
+{
+	return function_open(f, RFPGA_PCI_VENDOR, RFPGA_PCI_DEVICE, nth);
 }
 
 void fpga_watch(const struct fpga *f)

@@ -89,6 +89,9 @@ struct fpga {
  * is none.
  */
 bool fpga_open(struct fpga *f, unsigned int nth);
+/* The same for the @nth function with these ids: a device that is not ours. */
+bool function_open(struct fpga *f, unsigned int vendor, unsigned int device,
+		   unsigned int nth);
 /* Check after every test that maps, windows and state are as before. */
 void fpga_watch(const struct fpga *f);
 void fpga_close(struct fpga *f);

@@ -1,0 +1,427 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Devices that are not ours, served unchanged: QEMU's edu, a conventional PCI function
+ * with registers, an interrupt and DMA of its own (docs/specs/edu of QEMU), and ivshmem,
+ * whose BAR 2 is memory. What edu reads and writes goes through addresses that maps told.
+ */
+#include <poll.h>
+
+#include "common.h"
+
+#define LEN		(4 * MIB)
+#define CHUNK		2048	/* edu aborts QEMU 7.2 with 4096 */
+
+#define EDU_VENDOR	0x1234
+#define EDU_DEVICE	0x11e8
+#define EDU_ID		0x00
+#define EDU_ID_MAGIC	0x010000edU
+#define EDU_LIVE	0x04	/* reads back inverted */
+#define EDU_IRQ_RAISE	0x60
+#define EDU_IRQ_ACK	0x64
+#define EDU_DMA_SRC	0x80
+#define EDU_DMA_DST	0x88
+#define EDU_DMA_COUNT	0x90
+#define EDU_DMA_CMD	0x98
+#define EDU_DMA_RUN	1U
+#define EDU_DMA_FROM	0U	/* host to edu */
+#define EDU_DMA_TO	2U	/* edu to host */
+#define EDU_DMA_IRQ	4U
+#define EDU_DMA_VALUE	0x100U	/* of the interrupt's status */
+#define EDU_BUFFER	0x40000	/* 4 KiB inside edu, as its DMA counts */
+
+#define SHM_VENDOR	0x1af4
+#define SHM_DEVICE	0x1110
+#define SHM_BAR		2
+
+static struct fpga edu;		/* reaches all addresses */
+static struct fpga narrow;	/* another one, which reaches 28 bits */
+static struct fpga shm;
+static bool have_narrow, have_shm;
+
+/* a memory as one importer sees it */
+struct mapped {
+	int fd;
+	struct rashpa_map map;
+	struct rashpa_table *table;
+};
+
+static bool iommu_on(void)
+{
+	struct rashpa_device_info info;
+
+	return !fpga_info(&edu, &info) && (info.out_flags & RASHPA_DEVICE_IOMMU);
+}
+
+/* edu is idle when its RUN bit is clear: it has no way to be stopped. */
+static int profile(const struct fpga *f, uint32_t dma_bits)
+{
+	const struct rashpa_profile_step wait = {
+		.op = RASHPA_STEP_WAIT, .bar = 0, .offset = EDU_DMA_CMD,
+		.mask = EDU_DMA_RUN, .timeout_us = 1000000 };
+	struct rashpa_profile p = { HEAD(p), .steps = (uintptr_t)&wait, .n_steps = 1,
+				    .dma_bits = dma_bits };
+
+	return call(f->fd, RASHPA_IOC_PROFILE, &p);
+}
+
+static bool map_for(const struct fpga *f, int fd, struct mapped *m)
+{
+	m->table = NULL;
+	m->fd = fpga_map(f, fd, RASHPA_BIDIRECTIONAL, &m->map);
+	if (!CHECK(m->fd >= 0, "MAP: %s (%s)", strerror(-m->fd), reason))
+		return false;
+	m->table = mmap(NULL, m->map.out_table_size, PROT_READ, MAP_SHARED, m->fd, 0);
+	if (CHECK(m->table != MAP_FAILED, "mmap of the table: %s", strerror(errno)))
+		return true;
+	close(m->fd);
+	return false;
+}
+
+static void unmap(struct mapped *m)
+{
+	munmap(m->table, m->map.out_table_size);
+	close(m->fd);
+}
+
+/* DMA address of byte @offset of a memory */
+static uint64_t address(const struct mapped *m, uint64_t offset)
+{
+	uint32_t i;
+
+	for (i = 0; i < m->table->count; i++) {
+		if (offset < m->table->segment[i].length)
+			return m->table->segment[i].address + offset;
+		offset -= m->table->segment[i].length;
+	}
+	tap_fail(__FILE__, __LINE__, "the table ends before its memory");
+	return 0;
+}
+
+/* edu takes 64-bit registers at once. */
+static void set_once64(volatile void *regs, uint32_t offset, uint64_t value)
+{
+	*(volatile uint64_t *)((volatile char *)regs + offset) = value;
+}
+
+static void dma_start(volatile void *regs, uint64_t src, uint64_t dst, uint32_t command)
+{
+	set_once64(regs, EDU_DMA_SRC, src);
+	set_once64(regs, EDU_DMA_DST, dst);
+	set_once64(regs, EDU_DMA_COUNT, CHUNK);
+	set_once64(regs, EDU_DMA_CMD, command | EDU_DMA_RUN);
+}
+
+static bool dma_done(volatile void *regs)
+{
+	uint64_t end = now_ns() + 20000000000ULL;
+
+	while (reg32(regs, EDU_DMA_CMD) & EDU_DMA_RUN)
+		if (!CHECK(now_ns() < end, "edu does not finish a transfer"))
+			return false;
+	return true;
+}
+
+/* One chunk from one address to another, through edu. */
+static bool copy(volatile void *regs, uint64_t from, uint64_t to)
+{
+	dma_start(regs, from, EDU_BUFFER, EDU_DMA_FROM);
+	if (!dma_done(regs))
+		return false;
+	dma_start(regs, EDU_BUFFER, to, EDU_DMA_TO);
+	return dma_done(regs);
+}
+
+/* All registers of an edu, or NULL; @fd is to be closed after munmap. */
+static volatile void *registers(const struct fpga *f, int *fd)
+{
+	volatile void *p;
+
+	*fd = fpga_window(f, 0, 0, MIB, RASHPA_CACHE_DEFAULT);
+	if (!CHECK(*fd >= 0, "WINDOW: %s (%s)", strerror(-*fd), reason))
+		return NULL;
+	p = map_fd(*fd, MIB);
+	if (!p)
+		close(*fd);
+	return p;
+}
+
+static void registers_end(volatile void *regs, int fd)
+{
+	munmap((void *)regs, MIB);
+	close(fd);
+}
+
+static void test_registers(void)
+{
+	struct rashpa_device_info info;
+	int fd;
+	volatile void *regs = registers(&edu, &fd);
+
+	REQUIRE(regs, "no registers");
+	ANSWERED(fpga_info(&edu, &info), 0, NULL);
+	CHECK(info.out_vendor == EDU_VENDOR && info.out_device == EDU_DEVICE,
+	      "ids %04x:%04x", info.out_vendor, info.out_device);
+	CHECK(reg32(regs, EDU_ID) == EDU_ID_MAGIC, "id 0x%08x", reg32(regs, EDU_ID));
+	set32(regs, EDU_LIVE, 0x12345678);
+	CHECK(reg32(regs, EDU_LIVE) == ~0x12345678U, "the live check reads 0x%08x",
+	      reg32(regs, EDU_LIVE));
+	registers_end(regs, fd);
+}
+
+static void copy_inside(const struct fpga *f, volatile void *regs, int buffer)
+{
+	struct mapped m;
+	char *p = map_fd(buffer, LEN);
+
+	if (!p || !map_for(f, buffer, &m))
+		return;
+	fill(p, CHUNK, 51);
+	CHECK(copy(regs, address(&m, 0), address(&m, 3 * MIB + CHUNK)), "no copy");
+	CHECK(filled(p + 3 * MIB + CHUNK, CHUNK, 51), "edu wrote something else");
+	CHECK(filled(p, CHUNK, 51), "the source has changed");
+	CHECK(all_zero(p + CHUNK, 3 * MIB) &&
+	      all_zero(p + 3 * MIB + 2 * CHUNK, MIB - 2 * CHUNK),
+	      "edu wrote somewhere else, too");
+	unmap(&m);
+	munmap(p, LEN);
+}
+
+static void test_dma(void)
+{
+	int fd, buffer = buffer_alloc(LEN, NULL);
+	volatile void *regs = registers(&edu, &fd);
+
+	REQUIRE(regs, "no registers");
+	copy_inside(&edu, regs, buffer);
+	registers_end(regs, fd);
+	close(buffer);
+}
+
+static void test_class(void)
+{
+	int buffer = buffer_alloc(LEN, NULL);
+	uint64_t phys;
+	struct mapped m;
+	char *p = map_fd(buffer, LEN);
+
+	REQUIRE(p && map_for(&edu, buffer, &m), "no map");
+	phys = pfn_of(p) * PAGE;
+	CHECK(m.map.out_segments == 1, "%u segments", m.map.out_segments);
+	if (iommu_on()) {
+		CHECK(m.map.out_class == RASHPA_CLASS_IOVA, "class %u", m.map.out_class);
+		CHECK(address(&m, 0) != phys, "an IOVA that is the physical address");
+	} else {
+		CHECK(m.map.out_class == RASHPA_CLASS_HOST, "class %u", m.map.out_class);
+		CHECK(address(&m, 0) == phys, "0x%llx instead of 0x%llx",
+		      (unsigned long long)address(&m, 0), (unsigned long long)phys);
+	}
+	unmap(&m);
+	munmap(p, LEN);
+	close(buffer);
+}
+
+/* memory -> edu -> BAR of another function -> edu -> memory */
+static void test_peer(void)
+{
+	int fd, buffer = buffer_alloc(LEN, NULL), window;
+	volatile void *regs = registers(&edu, &fd);
+	struct mapped host, peer;
+	char *p, *bar;
+
+	REQUIRE(regs, "no registers");
+	window = fpga_window(&shm, SHM_BAR, 0, MIB, RASHPA_CACHE_DEFAULT);
+	REQUIRE(window >= 0, "WINDOW: %s (%s)", strerror(-window), reason);
+	p = map_fd(buffer, LEN);
+	bar = map_fd(window, MIB);
+	REQUIRE(p && bar, "no mappings");
+	if (map_for(&edu, buffer, &host) && map_for(&edu, window, &peer)) {
+		CHECK(peer.map.out_class == RASHPA_CLASS_BRIDGE ||
+		      peer.map.out_class == RASHPA_CLASS_PEER,
+		      "class %u", peer.map.out_class);
+		memset(bar, 0, 4 * CHUNK);
+		fill(p, CHUNK, 61);
+		CHECK(copy(regs, address(&host, 0), address(&peer, CHUNK)), "no copy");
+		CHECK(filled(bar + CHUNK, CHUNK, 61), "the BAR holds something else");
+		CHECK(all_zero(bar, CHUNK) && all_zero(bar + 2 * CHUNK, 2 * CHUNK),
+		      "edu wrote somewhere else, too");
+		CHECK(copy(regs, address(&peer, CHUNK), address(&host, MIB)), "no copy");
+		CHECK(filled(p + MIB, CHUNK, 61), "what came back is something else");
+		unmap(&peer);
+		unmap(&host);
+	}
+	munmap(p, LEN);
+	munmap(bar, MIB);
+	close(window);
+	close(buffer);
+	registers_end(regs, fd);
+}
+
+static void expect_interrupt(int channel, volatile void *regs, const char *what)
+{
+	struct rashpa_event event;
+
+	CHECK(wait_fd(channel, POLLIN, 20000) & POLLIN, "%s: no event", what);
+	if (!CHECK(read(channel, &event, sizeof(event)) == sizeof(event), "%s: no record",
+		   what))
+		return;
+	CHECK(event.kind == RASHPA_SOURCE_VECTOR && event.value == 0 && !event.lost,
+	      "%s: kind %u, value %llu, lost %llu", what, event.kind,
+	      (unsigned long long)event.value, (unsigned long long)event.lost);
+	set32(regs, EDU_IRQ_ACK, ~0U);
+}
+
+static void test_interrupt(void)
+{
+	int fd, channel, buffer = buffer_alloc(LEN, NULL);
+	volatile void *regs = registers(&edu, &fd);
+	struct mapped m;
+
+	REQUIRE(regs, "no registers");
+	channel = fpga_events(&edu, 0);
+	REQUIRE(channel >= 0, "EVENTS: %s", reason);
+	CHECK(source_add(channel, RASHPA_SOURCE_VECTOR, 0) > 0, "SOURCE_ADD: %s", reason);
+	set32(regs, EDU_IRQ_RAISE, 1);
+	expect_interrupt(channel, regs, "a register raises it");
+	if (map_for(&edu, buffer, &m)) {
+		dma_start(regs, address(&m, 0), EDU_BUFFER, EDU_DMA_FROM | EDU_DMA_IRQ);
+		expect_interrupt(channel, regs, "the end of a transfer raises it");
+		CHECK(!(reg32(regs, EDU_DMA_CMD) & EDU_DMA_RUN), "it still runs");
+		unmap(&m);
+	}
+	close(channel);
+	close(buffer);
+	registers_end(regs, fd);
+}
+
+/* edu cannot be stopped: the end of a map waits until it has finished. */
+static void test_quiesce(void)
+{
+	int fd, buffer = buffer_alloc(LEN, NULL);
+	volatile void *regs = registers(&edu, &fd);
+	char *p = map_fd(buffer, LEN);
+	struct mapped m;
+
+	REQUIRE(regs && p, "no registers");
+	fill(p, CHUNK, 71);
+	if (map_for(&edu, buffer, &m)) {
+		dma_start(regs, address(&m, 0), EDU_BUFFER, EDU_DMA_FROM);
+		CHECK(dma_done(regs), "the first half fails");
+		dma_start(regs, EDU_BUFFER, address(&m, 2 * MIB), EDU_DMA_TO);
+		unmap(&m);
+		CHECK(!(reg32(regs, EDU_DMA_CMD) & EDU_DMA_RUN),
+		      "the map went while a transfer ran");
+		CHECK(filled(p + 2 * MIB, CHUNK, 71), "the transfer was cut off");
+	}
+	munmap(p, LEN);
+	close(buffer);
+	registers_end(regs, fd);
+}
+
+/* A buffer whose physical address has more than 28 bits. */
+static int high_buffer(void)
+{
+	struct rashpa_alloc a = { HEAD(a), .length = LEN, .alignment = GIB / 2,
+				  .backend = RASHPA_BACKEND_CONTIG };
+
+	return ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), 0, NULL) ? a.out_fd : -1;
+}
+
+static void test_narrow(void)
+{
+	int fd, buffer = high_buffer(), foreign;
+	struct rashpa_device_info info;
+	volatile void *regs;
+	struct rashpa_map map;
+	struct mapped m;
+
+	ANSWERED(fpga_info(&narrow, &info), 0, NULL);
+	CHECK(info.out_dma_bits == 28, "a mask of %u bits", info.out_dma_bits);
+	if (!iommu_on()) {
+		ANSWERED(fpga_map(&narrow, buffer, RASHPA_BIDIRECTIONAL, &map), EOVERFLOW,
+			 "28 bits|IOMMU");
+		foreign = foreign_dmabuf(LEN);
+		if (foreign >= 0) {
+			ANSWERED(fpga_map(&narrow, foreign, RASHPA_BIDIRECTIONAL, &map),
+				 EOVERFLOW, "28 bits|IOMMU");
+			close(foreign);
+		}
+		close(buffer);
+		return;
+	}
+	/* behind the IOMMU the same memory has an address that fits */
+	if (map_for(&narrow, buffer, &m)) {
+		CHECK(address(&m, LEN - 1) < 1ULL << 28, "address 0x%llx",
+		      (unsigned long long)address(&m, LEN - 1));
+		unmap(&m);
+	}
+	regs = registers(&narrow, &fd);
+	if (regs) {
+		copy_inside(&narrow, regs, buffer);
+		registers_end(regs, fd);
+	}
+	close(buffer);
+}
+
+/* More than 28 bits can tell apart: an error, also behind the IOMMU. */
+static void test_narrow_full(void)
+{
+	int buffer = buffer_alloc(300 * MIB, NULL);
+	struct rashpa_map map;
+	bool translated = iommu_on();
+	int got = fpga_map(&narrow, buffer, RASHPA_BIDIRECTIONAL, &map);
+
+	if (translated)
+		ANSWERED(got, ENOMEM, narrow.name);
+	else
+		ANSWERED(got, EOVERFLOW, "28 bits|IOMMU");
+	if (got >= 0)
+		close(got);
+	close(buffer);
+}
+
+static void narrow_tests(void)
+{
+	if (!have_narrow) {
+		tap_skip_all("28 bits", "no second edu in this guest (lab run --device edu)");
+		return;
+	}
+	fpga_watch(&narrow);
+	tap_run("28 bits: memory that is too high is refused, or the IOMMU helps",
+		test_narrow);
+	tap_run("28 bits: 300 MiB are refused", test_narrow_full);
+	fpga_close(&narrow);
+	fpga_unbind(&narrow);
+}
+
+int main(void)
+{
+	common_init();
+	if (!function_open(&edu, EDU_VENDOR, EDU_DEVICE, 0)) {
+		tap_skip_all("devices that are not ours",
+			     "no edu in this guest (lab run --device edu,dma_mask=...)");
+		return tap_exit();
+	}
+	have_narrow = function_open(&narrow, EDU_VENDOR, EDU_DEVICE, 1);
+	have_shm = function_open(&shm, SHM_VENDOR, SHM_DEVICE, 0);
+	if (profile(&edu, 64) || (have_narrow && profile(&narrow, 28)))
+		tap_bail("PROFILE: %s", reason);
+	fpga_watch(&edu);
+	tap_run("edu: registers through a window", test_registers);
+	tap_run("edu: DMA out of a buffer and into it", test_dma);
+	tap_run("edu: addresses are what their class says", test_class);
+	tap_run("edu: interrupts are events", test_interrupt);
+	tap_run("edu: a map does not end before a transfer", test_quiesce);
+	if (have_shm)
+		tap_run("edu: DMA into another function's BAR and out of it", test_peer);
+	else
+		tap_skip_all("edu: DMA into another function's BAR",
+			     "no ivshmem in this guest (lab run --device ivshmem-plain)");
+	narrow_tests();
+	fpga_close(&edu);
+	fpga_unbind(&edu);
+	if (have_shm) {
+		fpga_close(&shm);
+		fpga_unbind(&shm);
+	}
+	return tap_exit();
+}
