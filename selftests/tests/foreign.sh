@@ -25,7 +25,8 @@ write_bw() {
 # fio_on BUFFER: write 8 MiB past the page cache, read them back, compare checksums.
 fio_on() {
 	timeout 60 fio --name=foreign --filename="/dev/$disk" --direct=1 --rw=write \
-		--bs=64k --size=8M --ioengine=io_uring --iodepth=4 --verify=crc32c \
+		--bs=64k --size=8M --ioengine=io_uring --iodepth=4 \
+		--verify=crc32c --verify_state_save=0 \
 		--mem="mmapshared:/dev/rashpa/buffer/$1" \
 		--output-format=json --output="$work/fio.json" >"$work/fio" 2>&1
 }

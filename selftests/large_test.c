@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A buffer of 1 GiB: in one piece on a machine that has just booted, and with a clear
+ * answer on one whose memory is in pieces. Needs a guest of its own (6 GiB).
+ */
+#include <infiniband/verbs.h>
+#include <linux/io_uring.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/sysinfo.h>
+#include <sys/uio.h>
+
+#include "common.h"
+
+#define LEN		GIB
+#define SECONDS		240	/* a test moves and zeroes gigabytes, maybe emulated */
+#define SPARE		(640 * MIB)
+#define PIECE		(64 * KIB)
+#define PIN_EVERY	(32 * MIB)
+#define PINS_MAX	1024
+
+static struct fpga fpga;
+static bool have_fpga;
+
+static int alloc_large(uint32_t backend, struct rashpa_alloc *a)
+{
+	uint64_t start = now_ns();
+	int err;
+
+	*a = (struct rashpa_alloc) { HEAD(*a), .length = LEN, .backend = backend };
+	err = call(memory, RASHPA_IOC_ALLOC, a);
+	tap_note("ALLOC of 1 GiB: %s after %.1f s", err ? reason : "done",
+		 (double)(now_ns() - start) / 1e9);
+	return err;
+}
+
+/* The first bytes of every page. */
+static bool starts_zero(const char *p)
+{
+	uint64_t at;
+
+	for (at = 0; at < LEN; at += PAGE)
+		if (!all_zero(p + at, 64))
+			return false;
+	return true;
+}
+
+static long faults(void)
+{
+	struct rusage r;
+
+	getrusage(RUSAGE_SELF, &r);
+	return r.ru_minflt + r.ru_majflt;
+}
+
+/* Makes every page dirty, too. */
+static void check_no_faults(volatile char *p)
+{
+	long before = faults();
+	uint64_t at;
+
+	for (at = 0; at < LEN; at += PAGE)
+		p[at] = 0x5a;
+	before = faults() - before;
+	/* a few of the C library and the stack */
+	CHECK(before < 8, "%ld page faults after mmap", before);
+}
+
+static void check_segments(int buffer)
+{
+	struct rashpa_map map;
+	int fd = fpga_map(&fpga, buffer, RASHPA_BIDIRECTIONAL, &map);
+
+	if (!CHECK(fd >= 0, "MAP: %s", reason))
+		return;
+	CHECK(map.out_segments == 1, "%u segments for the function", map.out_segments);
+	CHECK(map.out_class == RASHPA_CLASS_HOST || map.out_class == RASHPA_CLASS_IOVA,
+	      "class %u", map.out_class);
+	close(fd);
+}
+
+/* --- registration by address --- */
+
+static struct ibv_context *rdma_open(void)
+{
+	struct ibv_device **list;
+	struct ibv_context *context = NULL;
+
+	if (system("selftests/rxe.sh >/dev/null"))
+		return NULL;
+	list = ibv_get_device_list(NULL);
+	if (list && list[0])
+		context = ibv_open_device(list[0]);
+	if (list)
+		ibv_free_device_list(list);
+	return context;
+}
+
+/* Returns 0 or -errno of ibv_reg_mr() over the whole buffer. */
+static int registered(struct ibv_pd *pd, void *p)
+{
+	struct ibv_mr *mr = ibv_reg_mr(pd, p, LEN,
+				       IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+
+	if (!mr)
+		return -errno;
+	return -ibv_dereg_mr(mr);
+}
+
+static void check_registration(void *p, int want)
+{
+	struct ibv_context *context = rdma_open();
+	struct ibv_pd *pd;
+	int err;
+
+	REQUIRE(context, "there is no soft-RoCE device: %s", strerror(errno));
+	pd = ibv_alloc_pd(context);
+	if (CHECK(pd, "ibv_alloc_pd: %s", strerror(errno))) {
+		err = registered(pd, p);
+		CHECK(err == -want, "ibv_reg_mr of 1 GiB: %s, expected %s", strerror(-err),
+		      strerror(want));
+		ibv_dealloc_pd(pd);
+	}
+	ibv_close_device(context);
+}
+
+/* --- 1 GiB, used and given back, and again --- */
+
+static void use(uint32_t backend, int registration)
+{
+	struct rashpa_alloc a;
+	char *p;
+	int i;
+
+	alarm(SECONDS);
+	/* the second may get what the first left */
+	for (i = 0; i < 2; i++) {
+		ANSWERED(alloc_large(backend, &a), 0, NULL);
+		REQUIRE(tap_ok(), "no memory");
+		CHECK(a.out_segments == 1 && a.out_length == LEN && a.out_backend == backend,
+		      "%u segments, %llu bytes, backend %u", a.out_segments,
+		      (unsigned long long)a.out_length, a.out_backend);
+		p = map_fd(a.out_fd, LEN);
+		if (p) {
+			CHECK(starts_zero(p), "it is not zeroed");
+			check_no_faults(p);
+			if (!i)
+				check_registration(p, registration);
+			munmap(p, LEN);
+		}
+		if (have_fpga && !i)
+			check_segments(a.out_fd);
+		close(a.out_fd);
+	}
+}
+
+static void test_contig(void)
+{
+	use(RASHPA_BACKEND_CONTIG, 0);
+}
+
+/* CMA memory cannot be pinned for long, and says so at once. */
+static void test_cma(void)
+{
+	SKIP_IF(!cma_here(), "no CMA area (lab run --append cma=1536M)");
+	use(RASHPA_BACKEND_CMA, EFAULT);
+}
+
+/* --- memory in pieces --- */
+
+struct hog {
+	char *p;
+	uint64_t length;
+	int ring;		/* holds the pins */
+};
+
+static uint64_t available(void)
+{
+	char line[128];
+	unsigned long long kib = 0;
+	FILE *f = fopen("/proc/meminfo", "r");
+
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "MemAvailable: %llu kB", &kib) == 1)
+			break;
+	if (f)
+		fclose(f);
+	return kib * KIB;
+}
+
+/* Take nearly all memory, page by page, and give three of four pieces back. */
+static bool hog_take(struct hog *h)
+{
+	uint64_t at;
+
+	h->length = (available() - SPARE) / (4 * PIECE) * (4 * PIECE);
+	h->p = mmap(NULL, h->length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+		    -1, 0);
+	if (!CHECK(h->p != MAP_FAILED, "mmap: %s", strerror(errno)))
+		return false;
+	madvise(h->p, h->length, MADV_NOHUGEPAGE);
+	if (!CHECK(!madvise(h->p, h->length, MADV_POPULATE_WRITE), "populate: %s",
+		   strerror(errno)))
+		return false;
+	for (at = 0; at < h->length; at += 4 * PIECE)
+		madvise(h->p + at, 3 * PIECE, MADV_DONTNEED);
+	tap_note("%llu MiB taken, 3 of every 4 pieces of 64 KiB given back",
+		 (unsigned long long)(h->length / MIB));
+	return true;
+}
+
+/* One page of every 32 MiB of physical memory. Returns how many. */
+static unsigned int hog_choose(struct hog *h, struct iovec *pages)
+{
+	static bool seen[PINS_MAX];
+	unsigned int n = 0;
+	uint64_t at, slot;
+
+	memset(seen, 0, sizeof(seen));
+	for (at = 3 * PIECE; at < h->length && n < PINS_MAX; at += 4 * PIECE) {
+		slot = pfn_of(h->p + at) * PAGE / PIN_EVERY;
+		if (!slot || slot >= PINS_MAX || seen[slot])
+			continue;
+		seen[slot] = true;
+		pages[n++] = (struct iovec) { .iov_base = h->p + at, .iov_len = PAGE };
+	}
+	return n;
+}
+
+/* Only pages that cannot be moved stay. */
+static bool hog_pin(struct hog *h)
+{
+	static struct iovec pages[PINS_MAX];
+	struct io_uring_params params = {};
+	unsigned int n = hog_choose(h, pages);
+
+	h->ring = syscall(__NR_io_uring_setup, 2, &params);
+	if (!CHECK(h->ring >= 0, "io_uring: %s", strerror(errno)))
+		return false;
+	if (!CHECK(!syscall(__NR_io_uring_register, h->ring, IORING_REGISTER_BUFFERS,
+			    pages, n), "pinning %u pages: %s", n, strerror(errno)))
+		return false;
+	munmap(h->p, h->length);
+	h->p = NULL;
+	tap_note("%u pages are pinned, one in every 32 MiB", n);
+	return true;
+}
+
+static void hog_free(struct hog *h)
+{
+	if (h->p)
+		munmap(h->p, h->length);
+	if (h->ring >= 0)
+		close(h->ring);
+}
+
+static uint64_t largest(uint32_t backend)
+{
+	struct rashpa_query q = { HEAD(q), .backend = backend };
+
+	ANSWERED(call(memory, RASHPA_IOC_QUERY, &q), 0, NULL);
+	return q.out_largest;
+}
+
+/* Success, or a sentence that tells the largest run. */
+static int either(uint32_t backend)
+{
+	struct rashpa_alloc a;
+	int err = alloc_large(backend, &a);
+
+	if (err) {
+		ANSWERED(err, ENOMEM, "1024 MiB");
+		if (backend == RASHPA_BACKEND_CONTIG)
+			ANSWERED(err, ENOMEM, "largest run is");
+		return err;
+	}
+	CHECK(a.out_segments == 1, "%u segments", a.out_segments);
+	close(a.out_fd);
+	return 0;
+}
+
+static void test_pieces(void)
+{
+	struct hog h = { .ring = -1 };
+	uint64_t run;
+
+	alarm(SECONDS);
+	if (hog_take(&h)) {
+		/* what is in the way can be moved */
+		either(RASHPA_BACKEND_CONTIG);
+		if (hog_pin(&h)) {
+			/* it cannot */
+			run = largest(RASHPA_BACKEND_CONTIG);
+			tap_note("QUERY: largest run %llu MiB",
+				 (unsigned long long)(run / MIB));
+			CHECK(run < LEN, "QUERY promises %llu MiB",
+			      (unsigned long long)(run / MIB));
+			CHECK(either(RASHPA_BACKEND_CONTIG), "1 GiB across pinned pages");
+			if (cma_here())
+				CHECK(!either(RASHPA_BACKEND_CMA),
+				      "reserved memory is not there");
+		}
+	}
+	hog_free(&h);
+	/* and now there is nothing in the way again */
+	CHECK(!either(RASHPA_BACKEND_CONTIG), "the memory stays in pieces");
+}
+
+int main(void)
+{
+	common_init();
+	if (ram_bytes() < 5 * GIB) {
+		tap_skip_all("1 GiB", "this guest is too small (lab run --memory 6G)");
+		return tap_exit();
+	}
+	have_fpga = fpga_open(&fpga, 0);
+	if (have_fpga)
+		fpga_watch(&fpga);
+	tap_run("contig: 1 GiB is one piece, zeroed, mapped at once, can be registered",
+		test_contig);
+	tap_run("CMA: 1 GiB is one piece, zeroed, mapped at once, cannot be registered",
+		test_cma);
+	tap_run("1 GiB where memory is in pieces: success, or the reason", test_pieces);
+	if (have_fpga)
+		fpga_close(&fpga);
+	return tap_exit();
+}
