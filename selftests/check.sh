@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # All tests: programs on the host, then every kernel with the IOMMU off and on.
 # check.sh [SERIES...]. Results in build/check; the last line counts.
+# RASHPA_CHECK_JOBS: parts at a time (default: as many as processors, at most 4).
 set -uo pipefail
 
 top=$(cd "$(dirname "$0")/.." && pwd)
@@ -9,6 +10,9 @@ cd "$top" || exit 1
 lab=selftests/lab/lab
 out=build/check
 passed=0 failed=0 skipped=0
+# Parts at a time. A guest has two processors, and seldom needs both.
+jobs=${RASHPA_CHECK_JOBS:-$(nproc)}
+((jobs <= 4)) || jobs=4
 (($#)) || set -- 6.1 6.12 7.2
 rm -rf "$out"
 mkdir -p "$out"
@@ -33,31 +37,83 @@ tally() { # TITLE FILE STATUS SECONDS
 	echo "== $1: $p passed, $f failed, $s skipped ($4 s)"
 }
 
-# check NAME COMMAND...: its output is TAP
-check() {
-	local name=$1 start=$SECONDS file status=0
-	shift
-	file=$out/${name// /-}.tap
-	echo "== $name ..."
-	"$@" >"$file" 2>&1 || status=$?
-	tally "$name" "$file" "$status" $((SECONDS - start))
+declare -A running begun # by process: name of the part, when it began
+
+# Wait until a part has ended, and count it.
+reap() {
+	local pid name status=0
+	wait -n -p pid || status=$?
+	name=${running[$pid]}
+	tally "$name" "$out/${name// /-}.tap" "$status" $((SECONDS - begun[$pid]))
+	unset "running[$pid]" "begun[$pid]"
 }
 
-check "software FPGA" "$lab" exec -- build/tools/rashpa-fpga-selftest
-check "tools" "$lab" exec -- build/tools/tools-selftest tools/profiles
-check "sparse" "$lab" exec -- selftests/static.sh
-check "lab" selftests/lab/selftest --quick
+# part NAME COMMAND...: its output is TAP. Begins as soon as there is room for it.
+part() {
+	local name=$1
+	shift
+	while ((${#running[@]} >= jobs)); do
+		reap
+	done
+	echo "== $name ..."
+	"$@" >"$out/${name// /-}.tap" 2>&1 &
+	running[$!]=$name begun[$!]=$SECONDS
+}
+
+# guest SERIES IOMMU OPTION... -- TEST...
+guest() {
+	"$lab" run --kernel "$1" --iommu "$2" --timeout 1200 --log "$out/$1-iommu-$2.log" "${@:3}"
+}
+
+# 1 GiB in one piece, in a guest of its own: SERIES GIB OPTION...
+large() {
+	local available
+	available=$(awk '/^MemAvailable/ { print int($2 / 1048576) }' /proc/meminfo)
+	if ((available < $2 + 1)); then
+		echo "ok 1 - 1 GiB # SKIP $2 GiB for a guest, $available GiB are free"
+		return
+	fi
+	"$lab" run --kernel "$1" --memory "${2}G" --fpga 1 --timeout 600 \
+		--log "$out/$1-large.log" "${@:3}" -- selftests/suite.sh build/selftests/large_test
+}
+
+trap 'kill "${!running[@]}" 2>/dev/null; wait; exit 130' INT TERM
+
+# What is not ours: a disk, a device with DMA, one that reaches 28 bits, memory in a BAR.
+foreign=(--disk 64M --device "edu,dma_mask=0xffffffffffffffff" --device edu
+	--object "memory-backend-memfd,id=shm0,size=4M,share=on"
+	--device "ivshmem-plain,memdev=shm0")
+
+part "software FPGA" "$lab" exec -- build/tools/rashpa-fpga-selftest
+part "tools" "$lab" exec -- build/tools/tools-selftest tools/profiles
 for series in "$@"; do
 	for iommu in off on; do
+		options=() without=(--without large_test)
 		# CMA only once, so that both backends are seen on a kernel that has both
-		more=()
-		[[ $series != 6.* && $iommu == off ]] && more=(--append cma=256M)
+		[[ $series != 6.* && $iommu == off ]] && options+=(--append cma=256M)
 		# Debian zeroes pages for us; without that, our own zeroing shows
-		[[ $series != 6.* && $iommu == on ]] && more=(--append init_on_alloc=0)
-		check "Linux $series IOMMU $iommu" "$lab" run --kernel "$series" --iommu "$iommu" \
-			--fpga 2 --memory 2G --timeout 900 "${more[@]}" \
-			--log "$out/$series-iommu-$iommu.log" -- selftests/suite.sh
+		[[ $series != 6.* && $iommu == on ]] && options+=(--append init_on_alloc=0)
+		# Once a kernel is enough for what does not depend on the IOMMU
+		if [[ $series == 6.12 && $iommu == on || $series != 6.12 && $iommu == off ]]; then
+			without+=(--without keepup.sh)
+		else
+			without+=(--without foreign.sh)
+		fi
+		part "Linux $series IOMMU $iommu" guest "$series" "$iommu" --fpga 2 --memory 2G \
+			"${foreign[@]}" "${options[@]}" -- selftests/suite.sh "${without[@]}"
 	done
+done
+for series in "$@"; do
+	if [[ $series == 6.* ]]; then
+		part "Linux $series 1 GiB" large "$series" 4
+	else
+		part "Linux $series 1 GiB" large "$series" 6 --append cma=1536M
+	fi
+done
+part "lab" selftests/lab/selftest --quick
+part "sparse" "$lab" exec -- selftests/static.sh
+while ((${#running[@]})); do
+	reap
 done
 echo "$passed passed, $failed failed, $skipped skipped"
 ((failed == 0))
