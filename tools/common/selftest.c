@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Tests of the tools' logic that needs no kernel: TAP. Argument: folder of the profiles. */
 #include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "dataset.h"
 #include "parse.h"
 #include "profile.h"
+#include "rashpa.h"
 #include "rashpa-fpga.h"
 #include "say.h"
 #include "stats.h"
@@ -355,6 +359,127 @@ static void test_profile(const char *folder)
 	ok(!profile_find(&p, 0xdead, 0xbeef, why), "nothing is found for others");
 }
 
+/* --- librashpa, as far as it needs no driver --- */
+
+#define SEGMENTS	8
+#define CHANGES		200000
+
+/* A table as the kernel shows it, and a copy with room for all. */
+static union shared_table {
+	struct rashpa_table table;
+	uint8_t bytes[sizeof(struct rashpa_table) + SEGMENTS * sizeof(struct rashpa_segment)];
+} shared, taken;
+
+static void store_table(uint64_t value)
+{
+	struct rashpa_table *t = &shared.table;
+
+	__atomic_store_n(&t->generation, 2 * value - 1, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	__atomic_store_n(&t->count, 1 + value % SEGMENTS, __ATOMIC_RELAXED);
+	for (unsigned int i = 0; i < SEGMENTS; i++) {
+		__atomic_store_n(&t->segment[i].address, value + i, __ATOMIC_RELAXED);
+		__atomic_store_n(&t->segment[i].length, value, __ATOMIC_RELAXED);
+	}
+	__atomic_store_n(&t->generation, 2 * value, __ATOMIC_RELEASE);
+}
+
+static void *change_table(void *unused)
+{
+	for (uint64_t value = 1; value <= CHANGES; value++)
+		store_table(value);
+	return unused;
+}
+
+static bool table_is_whole(const struct rashpa_table *t, int n)
+{
+	uint64_t value = t->generation / 2;
+
+	if (t->generation % 2 || t->count != 1 + value % SEGMENTS || n != (int)t->count)
+		return false;
+	for (unsigned int i = 0; i < t->count; i++) {
+		if (t->segment[i].address != value + i || t->segment[i].length != value)
+			return false;
+	}
+	return true;
+}
+
+static void test_table(void)
+{
+	unsigned int torn = 0, readings = 0;
+	pthread_t writer;
+	int n;
+
+	store_table(SEGMENTS - 1);
+	taken.table.segment[1].length = 12345;
+	n = rashpa_table_read(&shared.table, &taken.table, 1);
+	ok(n == SEGMENTS && taken.table.count == SEGMENTS, "the segments of a table are counted");
+	ok(taken.table.segment[0].length == SEGMENTS - 1 && taken.table.segment[1].length == 12345,
+	   "and no more are copied than there is room for");
+
+	if (pthread_create(&writer, NULL, change_table, NULL))
+		return ok(false, "pthread_create");
+	do {
+		n = rashpa_table_read(&shared.table, &taken.table, SEGMENTS);
+		torn += n != -EAGAIN && !table_is_whole(&taken.table, n);
+		readings++;
+	} while (taken.table.generation != 2 * CHANGES);
+	pthread_join(writer, NULL);
+	ok(!torn, "%u of %u readings of a changing table are torn", torn, readings);
+
+	shared.table.generation++;
+	n = rashpa_table_read(&shared.table, &taken.table, SEGMENTS);
+	ok(n == -EAGAIN && strstr(rashpa_reason(), "changed"), "a change without an end: %s",
+	   rashpa_reason());
+}
+
+static void test_mmap(void)
+{
+	const uint64_t huge = 2 << 20, page = sysconf(_SC_PAGESIZE), length = 2 * huge + page;
+	int fd = memfd_create("selftest", MFD_CLOEXEC);
+	unsigned char resident;
+	char *p, *q;
+
+	if (fd < 0 || ftruncate(fd, 2 * length))
+		return ok(false, "memfd_create");
+	ok(!rashpa_mmap(fd, 0, length, PROT_READ | PROT_WRITE, (void **)&p) &&
+	   !((uintptr_t)p % huge), "a large mapping begins where a huge entry can");
+	p[0] = 1;
+	p[length - 1] = 2;
+	ok(mincore(p + length, page, &resident) && errno == ENOMEM &&
+	   mincore(p - page, page, &resident) && errno == ENOMEM,
+	   "and leaves nothing reserved around it");
+	ok(!rashpa_mmap(fd, page, length, PROT_READ, (void **)&q) &&
+	   (uintptr_t)q % huge == page && q[length - page - 1] == 2,
+	   "a mapping from the second page on begins a page behind such an address");
+	munmap(q, length);
+	munmap(p, length);
+	ok(!rashpa_mmap(fd, 0, 5, PROT_READ, (void **)&p) && p[0] == 1, "a small mapping");
+	munmap(p, 5);
+	ok(!rashpa_mmap(fd, 0, huge + 5, PROT_READ, (void **)&p) && !((uintptr_t)p % huge),
+	   "a large one that is not whole pages");
+	munmap(p, huge + 5);
+	ok(rashpa_mmap(fd, 0, UINT64_MAX - 5, PROT_READ, (void **)&p) == -ENOMEM && !p,
+	   "absurdly many bytes: %s", rashpa_reason());
+	ok(rashpa_mmap(fd, 1, huge, PROT_READ, (void **)&p) == -EINVAL &&
+	   strstr(rashpa_reason(), "offset 1"), "an offset that is no page: %s", rashpa_reason());
+	ok(rashpa_sync_begin(fd, PROT_READ) == -ENOTTY && strstr(rashpa_reason(), "not a dma-buf"),
+	   "synchronising a file: %s", rashpa_reason());
+	ok(rashpa_sync_end(fd, PROT_NONE) == -EINVAL, "synchronising for nothing: %s", rashpa_reason());
+	close(fd);
+}
+
+static void test_names(void)
+{
+	ok(!strcmp(rashpa_class_name(RASHPA_CLASS_BRIDGE), "bridge") &&
+	   !strcmp(rashpa_kind_name(RASHPA_KIND_PINNED), "pinned") &&
+	   !strcmp(rashpa_stage_name(RASHPA_STAGE_ZERO), "zero") &&
+	   !strcmp(rashpa_direction_name(RASHPA_FROM_MEMORY), "from-memory") &&
+	   !strcmp(rashpa_map_state_name(RASHPA_MAP_REVOKED), "revoked"), "names of numbers");
+	ok(!strcmp(rashpa_class_name(0), "?") && !strcmp(rashpa_class_name(99), "?"),
+	   "a number without a name");
+}
+
 int main(int argc, char **argv)
 {
 	puts("TAP version 13");
@@ -363,6 +488,9 @@ int main(int argc, char **argv)
 	test_percentiles();
 	test_dataset();
 	test_stream();
+	test_table();
+	test_mmap();
+	test_names();
 	if (argc > 1)
 		test_profile(argv[1]);
 	else

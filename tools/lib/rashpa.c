@@ -5,6 +5,8 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/dma-buf.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +16,10 @@
 #include <unistd.h>
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
+
+#define HUGE_PAGE	(UINT64_C(2) << 20)
+/* readings of a table that the kernel changes; it needs a few microseconds */
+#define TABLE_TRIES	100000
 
 static _Thread_local char reason[RASHPA_REASON_SIZE];
 
@@ -109,9 +115,9 @@ int rashpa_alloc(int memory, struct rashpa_alloc *alloc)
 	return error ? error : alloc->out_fd;
 }
 
-int rashpa_open_name(int memory, const char *name)
+int rashpa_open(int memory, const char *name, uint32_t flags)
 {
-	struct rashpa_open arg = {};
+	struct rashpa_open arg = { .head.flags = flags };
 	int error = copy_name(arg.name, sizeof(arg.name), name);
 
 	if (!error)
@@ -127,6 +133,18 @@ int rashpa_remove(int memory, const char *name)
 	return error ? error : rashpa_ioctl(memory, RASHPA_IOC_REMOVE, &arg, sizeof(arg));
 }
 
+int rashpa_permit(int memory, struct rashpa_permit *permit)
+{
+	return rashpa_ioctl(memory, RASHPA_IOC_PERMIT, permit, sizeof(*permit));
+}
+
+int rashpa_pin(int memory, struct rashpa_pin *pin)
+{
+	int error = rashpa_ioctl(memory, RASHPA_IOC_PIN, pin, sizeof(*pin));
+
+	return error ? error : pin->out_fd;
+}
+
 int rashpa_query(int memory, struct rashpa_query *query)
 {
 	return rashpa_ioctl(memory, RASHPA_IOC_QUERY, query, sizeof(*query));
@@ -135,6 +153,85 @@ int rashpa_query(int memory, struct rashpa_query *query)
 int rashpa_info(int node, struct rashpa_info *info)
 {
 	return rashpa_ioctl(node, RASHPA_IOC_INFO, info, sizeof(*info));
+}
+
+/*
+ * mmap() itself knows nothing of the memory's alignment: take more addresses than needed,
+ * keep the part that begins where a huge entry can.
+ */
+static void *map_aligned(int fd, uint64_t offset, uint64_t length, int prot)
+{
+	uint64_t page = sysconf(_SC_PAGESIZE), skip;
+	size_t room;
+	char *base, *at;
+
+	if (__builtin_add_overflow(length, HUGE_PAGE + page, &room)) {
+		errno = ENOMEM;
+		return MAP_FAILED;
+	}
+	/* The kernel maps whole pages: the rest of the last one is not ours to unmap. */
+	length = (length + page - 1) & -page;
+	room = length + HUGE_PAGE;
+	base = mmap(NULL, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (base == MAP_FAILED)
+		return base;
+	skip = (offset - (uintptr_t)base) & (HUGE_PAGE - 1);
+	at = mmap(base + skip, length, prot, MAP_SHARED | MAP_FIXED, fd, offset);
+	if (at == MAP_FAILED) {
+		int error = errno;
+
+		munmap(base, room);
+		errno = error;
+		return at;
+	}
+	if (skip)
+		munmap(base, skip);
+	munmap(at + length, room - skip - length);
+	return at;
+}
+
+int rashpa_mmap(int fd, uint64_t offset, uint64_t length, int prot, void **address)
+{
+	void *p = length < HUGE_PAGE ? mmap(NULL, length, prot, MAP_SHARED, fd, offset) :
+				       map_aligned(fd, offset, length, prot);
+
+	*address = NULL;
+	if (p == MAP_FAILED)
+		return fail(errno, "cannot map %llu bytes at offset %llu: %s",
+			    (unsigned long long)length, (unsigned long long)offset,
+			    strerror(errno));
+	*address = p;
+	return 0;
+}
+
+static int synchronise(int dmabuf, int prot, uint64_t which)
+{
+	struct dma_buf_sync sync = { .flags = which };
+
+	if (!prot || prot & ~(PROT_READ | PROT_WRITE))
+		return fail(EINVAL, "PROT_READ, PROT_WRITE or both, not %#x", prot);
+	if (prot & PROT_READ)
+		sync.flags |= DMA_BUF_SYNC_READ;
+	if (prot & PROT_WRITE)
+		sync.flags |= DMA_BUF_SYNC_WRITE;
+	while (ioctl(dmabuf, DMA_BUF_IOCTL_SYNC, &sync)) {
+		if (errno == EINTR || errno == EAGAIN)
+			continue;
+		if (errno == ENOTTY)
+			return fail(errno, "this is not a dma-buf");
+		return fail(errno, "cannot synchronise the memory: %s", strerror(errno));
+	}
+	return 0;
+}
+
+int rashpa_sync_begin(int dmabuf, int prot)
+{
+	return synchronise(dmabuf, prot, DMA_BUF_SYNC_START);
+}
+
+int rashpa_sync_end(int dmabuf, int prot)
+{
+	return synchronise(dmabuf, prot, DMA_BUF_SYNC_END);
 }
 
 /* --- buffers --- */
@@ -155,6 +252,13 @@ int rashpa_buffer_open(const char *name, int flags)
 	if (fd == -ENOENT)
 		fail(ENOENT, "there is no buffer \"%s\": make it (rashpactl buffer create %s SIZE)",
 		     name, name);
+	if (fd == -EACCES)
+		fail(EACCES, "the buffer \"%s\" may not be opened: its owner can permit it (rashpactl buffer list, rashpactl buffer permit)",
+		     name);
+	if (fd == -EBUSY)
+		fail(EBUSY, "the buffer \"%s\" is in use: %s", name, flags & O_EXCL ?
+		     "an exclusive lease needs that nobody else has it open" :
+		     "somebody has an exclusive lease of it");
 	return fd;
 }
 
@@ -311,6 +415,53 @@ void rashpa_table_unmap(const struct rashpa_table *table, uint64_t size)
 		munmap((void *)(uintptr_t)table, size);
 }
 
+/* All readings are atomic: the compiler must neither tear nor repeat them. */
+#define READ(field)	__atomic_load_n(&(field), __ATOMIC_RELAXED)
+
+static uint32_t table_copy(const struct rashpa_table *table, struct rashpa_table *copy,
+			   uint32_t room)
+{
+	uint32_t n;
+
+	copy->state = READ(table->state);
+	copy->map_class = READ(table->map_class);
+	copy->count = READ(table->count);
+	copy->__reserved = 0;
+	n = copy->count < room ? copy->count : room;
+	for (uint32_t i = 0; i < n; i++) {
+		copy->segment[i].address = READ(table->segment[i].address);
+		copy->segment[i].length = READ(table->segment[i].length);
+	}
+	return copy->count;
+}
+
+int rashpa_table_read(const struct rashpa_table *table, struct rashpa_table *copy, uint32_t room)
+{
+	uint64_t before;
+	uint32_t count;
+
+	for (unsigned int i = 0; i < TABLE_TRIES; i++) {
+		before = __atomic_load_n(&table->generation, __ATOMIC_ACQUIRE);
+		if (!(before & 1)) {
+			count = table_copy(table, copy, room);
+			/* The copy is complete before the generation is read again. */
+			__atomic_thread_fence(__ATOMIC_ACQUIRE);
+			copy->generation = READ(table->generation);
+			if (copy->generation == before)
+				return count;
+		}
+		sched_yield();
+	}
+	return fail(EAGAIN, "the table of addresses is being changed all the time");
+}
+
+#undef READ
+
+int rashpa_restore(int map, struct rashpa_restore *restore)
+{
+	return rashpa_ioctl(map, RASHPA_IOC_RESTORE, restore, sizeof(*restore));
+}
+
 int rashpa_quiesce(int device, uint64_t *time_ns)
 {
 	struct rashpa_quiesce arg = {};
@@ -384,8 +535,11 @@ static const char *pick(const char *const *names, size_t count, unsigned int n)
 
 NAMES(rashpa_backend_name, "auto", "cma", "contig")
 NAMES(rashpa_cache_name, "default", "cached", "wc", "uc")
-NAMES(rashpa_class_name, NULL, "host", "iova", "peer")
-NAMES(rashpa_kind_name, NULL, "buffer", "window", "foreign")
+NAMES(rashpa_stage_name, "idle", "search", "zero")
+NAMES(rashpa_direction_name, "both", "to-memory", "from-memory")
+NAMES(rashpa_class_name, NULL, "host", "iova", "peer", "bridge")
+NAMES(rashpa_map_state_name, NULL, "valid", "revoked")
+NAMES(rashpa_kind_name, NULL, "buffer", "window", "foreign", "pinned")
 NAMES(rashpa_source_name, NULL, "vector", "device", "software")
 NAMES(rashpa_device_event_name, NULL, "quiesced", "reset", "stuck", "gone")
 NAMES(rashpa_state_name, "ready", "stuck")

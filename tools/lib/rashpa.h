@@ -76,13 +76,15 @@ int rashpa_memory_open(void);
 int rashpa_alloc(int memory, struct rashpa_alloc *alloc);
 
 /**
- * rashpa_open_name() - the dma-buf of a named buffer
+ * rashpa_open() - the dma-buf of a named buffer
  * @memory: from rashpa_memory_open()
  * @name: name of the buffer
+ * @flags: RASHPA_OPEN_EXCLUSIVE, RASHPA_OPEN_READ, or 0
  *
- * Return: a dma-buf fd or a negative errno.
+ * Return: a dma-buf fd or a negative errno, -EBUSY if the buffer has a lease that excludes
+ * this one, -EACCES if its owner, group and mode do not permit it.
  */
-int rashpa_open_name(int memory, const char *name);
+int rashpa_open(int memory, const char *name, uint32_t flags);
 
 /**
  * rashpa_remove() - take the name of a buffer away
@@ -92,6 +94,28 @@ int rashpa_open_name(int memory, const char *name);
  * Return: 0 or a negative errno, -EBUSY if the buffer is in use.
  */
 int rashpa_remove(int memory, const char *name);
+
+/**
+ * rashpa_permit() - set owner, group and mode of a named buffer
+ * @memory: from rashpa_memory_open()
+ * @permit: see &struct rashpa_permit
+ *
+ * The file /dev/rashpa/buffer/NAME has an owner and a mode of its own: chown() and
+ * chmod() it alike.
+ *
+ * Return: 0 or a negative errno.
+ */
+int rashpa_permit(int memory, struct rashpa_permit *permit);
+
+/**
+ * rashpa_pin() - memory of this process as a dma-buf
+ * @memory: from rashpa_memory_open()
+ * @pin: see &struct rashpa_pin
+ *
+ * Return: its dma-buf fd (also in @pin->out_fd) or a negative errno, -ENOMEM if
+ * RLIMIT_MEMLOCK does not allow so much.
+ */
+int rashpa_pin(int memory, struct rashpa_pin *pin);
 
 /**
  * rashpa_query() - what would fit
@@ -111,16 +135,54 @@ int rashpa_query(int memory, struct rashpa_query *query);
  */
 int rashpa_info(int node, struct rashpa_info *info);
 
+/**
+ * rashpa_mmap() - map a memory so that the CPU can use huge page-table entries
+ * @fd: a dma-buf, or a buffer's node
+ * @offset: first byte, a multiple of the page size
+ * @length: bytes, > 0
+ * @prot: PROT_READ, PROT_WRITE
+ * @address: becomes the address
+ *
+ * Huge entries need an address that is aligned as the memory is. Here it is a multiple of 2
+ * MiB wherever @offset is one; a mapping of less than 2 MiB is a plain mmap(). Undo it
+ * with munmap(@address, @length).
+ *
+ * Return: 0 or a negative errno.
+ */
+int rashpa_mmap(int fd, uint64_t offset, uint64_t length, int prot, void **address);
+
+/**
+ * rashpa_sync_begin() - before the CPU touches a memory that a device uses
+ * @dmabuf: any dma-buf
+ * @prot: what the CPU is going to do: PROT_READ, PROT_WRITE
+ *
+ * Does nothing where caches are coherent with devices, as on x86; portable programs and
+ * memory of other drivers need it. Pairs with rashpa_sync_end(), with the same @prot.
+ *
+ * Return: 0 or a negative errno.
+ */
+int rashpa_sync_begin(int dmabuf, int prot);
+
+/**
+ * rashpa_sync_end() - after the CPU has touched a memory that a device uses
+ * @dmabuf: any dma-buf
+ * @prot: as for rashpa_sync_begin()
+ *
+ * Return: 0 or a negative errno.
+ */
+int rashpa_sync_end(int dmabuf, int prot);
+
 /* --- buffers --- */
 
 /**
  * rashpa_buffer_open() - open the node of a named buffer
  * @name: name of the buffer
- * @flags: O_RDONLY or O_RDWR
+ * @flags: O_RDONLY or O_RDWR; with O_EXCL as an exclusive lease
  *
- * mmap() the result to reach the memory.
+ * rashpa_mmap() the result to reach the memory. It is a lease, see &struct rashpa_open.
  *
- * Return: a file descriptor or a negative errno.
+ * Return: a file descriptor or a negative errno, -EBUSY if the buffer has a lease that
+ * excludes this one.
  */
 int rashpa_buffer_open(const char *name, int flags);
 
@@ -238,6 +300,29 @@ int rashpa_table_map(int map, uint64_t size, const struct rashpa_table **table);
 void rashpa_table_unmap(const struct rashpa_table *table, uint64_t size);
 
 /**
+ * rashpa_table_read() - copy the addresses of a map while the kernel may change them
+ * @table: from rashpa_table_map()
+ * @copy: becomes the header, and as many segments as there is room for
+ * @room: segments that fit behind @copy; at most out_segments of the map
+ *
+ * Takes no lock and makes no call: whoever follows a map reads its table again when
+ * generation is another. What was copied belongs together.
+ *
+ * Return: segments of the table, which can be more than @room, or -EAGAIN if the kernel
+ * did not end its change in a long time.
+ */
+int rashpa_table_read(const struct rashpa_table *table, struct rashpa_table *copy, uint32_t room);
+
+/**
+ * rashpa_restore() - map the memory again after a revocation
+ * @map: from rashpa_map()
+ * @restore: see &struct rashpa_restore
+ *
+ * Return: 0 or a negative errno, -EAGAIN while the memory's function is being reset.
+ */
+int rashpa_restore(int map, struct rashpa_restore *restore);
+
+/**
  * rashpa_quiesce() - stop all DMA of the function now
  * @device: from rashpa_device_open()
  * @time_ns: how long it took, or NULL
@@ -311,9 +396,15 @@ int rashpa_signal(int channel, uint64_t value);
 const char *rashpa_backend_name(unsigned int backend);
 /** rashpa_cache_name() - "default", "cached", "wc", "uc", or "?" */
 const char *rashpa_cache_name(unsigned int cache);
-/** rashpa_class_name() - "host", "iova", "peer", or "?" */
+/** rashpa_stage_name() - "idle", "search", "zero", or "?" */
+const char *rashpa_stage_name(unsigned int stage);
+/** rashpa_direction_name() - "both", "to-memory", "from-memory", or "?" */
+const char *rashpa_direction_name(unsigned int direction);
+/** rashpa_class_name() - "host", "iova", "peer", "bridge", or "?" */
 const char *rashpa_class_name(unsigned int map_class);
-/** rashpa_kind_name() - "buffer", "window", "foreign", or "?" */
+/** rashpa_map_state_name() - "valid", "revoked", or "?" */
+const char *rashpa_map_state_name(unsigned int state);
+/** rashpa_kind_name() - "buffer", "window", "foreign", "pinned", or "?" */
 const char *rashpa_kind_name(unsigned int kind);
 /** rashpa_source_name() - "vector", "device", "software", or "?" */
 const char *rashpa_source_name(unsigned int kind);
