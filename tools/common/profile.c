@@ -382,59 +382,48 @@ static int read_dma_bits(struct place *at, struct json_object *value, void *to)
 	return 0;
 }
 
-static int read_address(struct place *at, struct json_object *value, void *to)
+/* A field of a table entry: address, length or control. */
+struct field {
+	uint32_t *offset, *bits;
+	bool narrow;		/* 32 bits only */
+	uint32_t *set, *clear;	/* NULL: it has no such values */
+};
+
+static int read_field(struct place *at, struct json_object *value, void *to)
 {
-	struct rashpa_layout *l = to;
+	const struct field *f = to;
 	const struct key keys[] = {
-		{ "offset", true, read_u32, &l->address_offset },
-		{ "bits", true, read_u32, &l->address_bits },
+		{ "offset", true, read_u32, f->offset },
+		{ "bits", true, read_u32, f->bits },
+		{ "set", true, read_u32, f->set },
+		{ "clear", true, read_u32, f->clear },
 	};
 
-	if (read_object(at, value, keys, ARRAY_SIZE(keys)))
+	if (read_object(at, value, keys, f->set ? 4 : 2))
 		return -1;
-	return l->address_bits == 32 || l->address_bits == 64 ? 0 : wrong(at, "bits must be 32 or 64");
-}
-
-static int read_length(struct place *at, struct json_object *value, void *to)
-{
-	struct rashpa_layout *l = to;
-	const struct key keys[] = {
-		{ "offset", true, read_u32, &l->length_offset },
-		{ "bits", true, read_u32, &l->length_bits },
-	};
-
-	if (read_object(at, value, keys, ARRAY_SIZE(keys)))
-		return -1;
-	return l->length_bits == 32 || l->length_bits == 64 ? 0 : wrong(at, "bits must be 32 or 64");
-}
-
-static int read_control(struct place *at, struct json_object *value, void *to)
-{
-	struct rashpa_layout *l = to;
-	const struct key keys[] = {
-		{ "offset", true, read_u32, &l->control_offset },
-		{ "bits", true, read_u32, &l->control_bits },
-		{ "set", true, read_u32, &l->control_set },
-		{ "clear", true, read_u32, &l->control_clear },
-	};
-
-	if (read_object(at, value, keys, ARRAY_SIZE(keys)))
-		return -1;
-	return l->control_bits == 32 ? 0 : wrong(at, "bits must be 32");
+	if (*f->bits == 32 || (*f->bits == 64 && !f->narrow))
+		return 0;
+	return wrong(at, "bits must be 32%s", f->narrow ? "" : " or 64");
 }
 
 static int read_table(struct place *at, struct json_object *value, void *to)
 {
 	struct profile *p = to;
 	struct rashpa_layout *l = &p->table.layout;
+	struct field address = { .offset = &l->address_offset, .bits = &l->address_bits };
+	struct field length = { .offset = &l->length_offset, .bits = &l->length_bits };
+	struct field control = {
+		.offset = &l->control_offset, .bits = &l->control_bits, .narrow = true,
+		.set = &l->control_set, .clear = &l->control_clear,
+	};
 	const struct key keys[] = {
 		{ "window", true, read_name, p->table.window },
 		{ "offset", false, read_register, &p->table.offset },
 		{ "length", true, read_register, &p->table.length },
 		{ "stride", true, read_u32, &l->stride },
-		{ "address", true, read_address, l },
-		{ "length_field", false, read_length, l },
-		{ "control", false, read_control, l },
+		{ "address", true, read_field, &address },
+		{ "length_field", false, read_field, &length },
+		{ "control", false, read_field, &control },
 	};
 
 	if (read_object(at, value, keys, ARRAY_SIZE(keys)))

@@ -18,16 +18,11 @@ const char *argp_program_version = "remu " RASHPA_VERSION;
 
 enum {
 	OPT_DTP = 256, OPT_SPLIT, OPT_BUNCH, OPT_SLOTS, OPT_SAMPLING, OPT_RATE, OPT_FREE_RUN,
-	OPT_VECTOR, OPT_JSON, OPT_RESUME, OPT_TIMEOUT, OPT_PROGRESS, OPT_TRANSPORT,
+	OPT_VECTOR, OPT_RESUME, OPT_TRANSPORT,
 };
 
 static const struct argp_option options[] = {
-	{ "buffer", 'b', "NAME", 0, "buffer to stream into (required)", 0 },
 	{ "fpga", 'f', "N", 0, "the function /dev/rashpa/fpgaN that streams (default 0)", 0 },
-	{ "dataset", 'd', "DIR|generate[:N[:SEED]]", 0,
-	  "images: files raw*.bin or raw*.bin.zst of a folder, or generated ones (default: "
-	  "$RASHPA_DATA/jungfrau if it exists, else generate)", 0 },
-	{ "images", 'n', "N", 0, "images to send (default: until stopped)", 0 },
 	{ "dtp", OPT_DTP, "X,Y,WxH[@DX,DY]", 0,
 	  "one more data transfer process: a region of the image, and where it goes", 0 },
 	{ "split", OPT_SPLIT, "N", 0, "N processes, each with a horizontal band (default 2)", 0 },
@@ -38,25 +33,12 @@ static const struct argp_option options[] = {
 	{ "free-run", OPT_FREE_RUN, NULL, 0, "as fast as possible, not waiting for the receiver", 0 },
 	{ "vector", OPT_VECTOR, "V", 0, "interrupt vector of the complete stacks (default 0)", 0 },
 	{ "resume", OPT_RESUME, NULL, 0, "go on where the receiver of the last run stopped", 0 },
-	{ "timeout", OPT_TIMEOUT, "SECONDS", 0, "give up after so long without progress", 0 },
 	{ "transport", OPT_TRANSPORT, "NAME", 0, "pcie (default)", 0 },
-	{ "json", OPT_JSON, "FILE", 0, "write the report as JSON, - is standard output", 0 },
-	{ "progress", OPT_PROGRESS, NULL, 0, "show progress although stderr is not a terminal", 0 },
 	{}
 };
 
-static void number(struct argp_state *state, const char *what, const char *arg, uint32_t min,
-		   uint32_t max, uint32_t *value)
-{
-	if (!parse_u32(arg, value) || *value < min || *value > max)
-		argp_error(state, "%s: \"%s\" is not a number from %" PRIu32 " to %" PRIu32,
-			   what, arg, min, max);
-}
-
 static void check(struct argp_state *state, struct config *c)
 {
-	if (!c->buffer)
-		argp_error(state, "which buffer? Give --buffer NAME");
 	if (c->regions && c->split)
 		argp_error(state, "--dtp and --split exclude each other");
 	if (!c->regions) {
@@ -78,18 +60,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	struct region *r;
 
 	switch (key) {
-	case 'b':
-		c->buffer = arg;
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &c->opt;
 		break;
 	case 'f':
-		number(state, "--fpga", strncmp(arg, "fpga", 4) ? arg : arg + 4, 0, 0xffff, &c->fpga);
-		break;
-	case 'd':
-		c->dataset = arg;
-		break;
-	case 'n':
-		if (!parse_u64(arg, UINT64_C(1) << 48, &c->images))
-			argp_error(state, "--images: \"%s\" is not a number", arg);
+		option_u32(state, "--fpga", strncmp(arg, "fpga", 4) ? arg : arg + 4, 0, 0xffff,
+			   &c->fpga);
 		break;
 	case OPT_DTP:
 		if (c->regions == RASHPA_STREAM_DTPS)
@@ -104,16 +80,16 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 			argp_error(state, "--dtp: %s makes an image of more than 65536 pixels a side", arg);
 		break;
 	case OPT_SPLIT:
-		number(state, "--split", arg, 1, RASHPA_STREAM_DTPS, &c->split);
+		option_u32(state, "--split", arg, 1, RASHPA_STREAM_DTPS, &c->split);
 		break;
 	case OPT_BUNCH:
-		number(state, "--bunch", arg, 1, 1 << 20, &c->bunch);
+		option_u32(state, "--bunch", arg, 1, 1 << 20, &c->bunch);
 		break;
 	case OPT_SLOTS:
-		number(state, "--slots", arg, 1, UINT32_MAX, &c->slots);
+		option_u32(state, "--slots", arg, 1, UINT32_MAX, &c->slots);
 		break;
 	case OPT_SAMPLING:
-		number(state, "--sampling", arg, 1, 1 << 20, &c->sampling);
+		option_u32(state, "--sampling", arg, 1, 1 << 20, &c->sampling);
 		break;
 	case OPT_RATE:
 		if (!parse_real(arg, &c->rate) || c->rate <= 0 || c->rate > 1e9 / RFPGA_TICK_NS)
@@ -124,24 +100,14 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		c->free_run = true;
 		break;
 	case OPT_VECTOR:
-		number(state, "--vector", arg, 0, 2047, &c->vector);
+		option_u32(state, "--vector", arg, 0, 2047, &c->vector);
 		break;
 	case OPT_RESUME:
 		c->resume = true;
 		break;
-	case OPT_TIMEOUT:
-		if (!parse_real(arg, &c->timeout))
-			argp_error(state, "--timeout: \"%s\" is not a number of seconds", arg);
-		break;
 	case OPT_TRANSPORT:
 		if (strcmp(arg, "pcie"))
 			argp_error(state, "--transport: \"%s\" is not built yet, use pcie", arg);
-		break;
-	case OPT_JSON:
-		c->json = arg;
-		break;
-	case OPT_PROGRESS:
-		c->progress = true;
 		break;
 	case ARGP_KEY_END:
 		check(state, c);
@@ -155,17 +121,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static const struct argp argp = {
 	.options = options,
 	.parser = parse,
+	.children = stream_options_child,
 	.doc = "Emulate a detector: stream images through an FPGA into a buffer."
 	       "\vExit status: 0 done (or stopped by a signal), 1 failed, 2 usage, 3 no progress in time.",
 };
-
-static volatile bool stop;
-
-static void on_signal(int number)
-{
-	(void)number;
-	stop = true;
-}
 
 /* Registers of a function that was removed cannot be reached any more. */
 static void on_bus_error(int number)
@@ -200,7 +159,7 @@ static int print_json(const struct config *c, const struct dataset *dataset,
 	struct json_object *o = json_object_new_object();
 
 	put_text(o, "transport", "pcie");
-	put_text(o, "buffer", c->buffer);
+	put_text(o, "buffer", c->opt.buffer);
 	put_int(o, "fpga", c->fpga);
 	put_text(o, "dataset", dataset->source);
 	put_int(o, "dtps", r->dtps);
@@ -229,14 +188,14 @@ static int print_json(const struct config *c, const struct dataset *dataset,
 	put_text(o, "class", rashpa_class_name(r->map_class));
 	put_int(o, "segments", r->segments);
 	put_bool(o, "iommu", r->iommu);
-	return json_finish(o, c->json);
+	return json_finish(o, c->opt.json);
 }
 
 int main(int argc, char **argv)
 {
 	struct config config = { .bunch = 8, .sampling = 1 };
-	const struct sigaction action = { .sa_handler = on_signal };
 	const struct sigaction bus_error = { .sa_handler = on_bus_error };
+	volatile bool *stop = stop_on_signals();
 	struct report report = {};
 	struct dataset dataset;
 	char why[WHY_SIZE];
@@ -245,18 +204,15 @@ int main(int argc, char **argv)
 
 	argp_err_exit_status = EXIT_USAGE;
 	argp_parse(&argp, argc, argv, 0, NULL, &config);
-	sigaction(SIGINT, &action, NULL);
-	sigaction(SIGTERM, &action, NULL);
-	sigaction(SIGHUP, &action, NULL);
 	sigaction(SIGBUS, &bus_error, NULL);
 
-	if (dataset_load(&dataset, config.dataset, why))
+	if (dataset_load(&dataset, config.opt.dataset, why))
 		return fail("%s", why);
-	result = pcie_run(&config, &dataset, &stop, &report);
+	result = pcie_run(&config, &dataset, stop, &report);
 	if (report.dtps) {
 		seconds = report.stop > report.start ?
 			  (report.stop - report.start) * (RFPGA_TICK_NS / 1e9) : 0;
-		if (!config.json)
+		if (!config.opt.json)
 			print_text(&report, seconds);
 		else if (print_json(&config, &dataset, &report, seconds) && !result)
 			result = EXIT_FAILED;

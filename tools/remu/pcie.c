@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "buffer.h"
 #include "fpga.h"
 #include "rashpa.h"
 #include "remu.h"
@@ -47,26 +48,22 @@ static const struct rashpa_layout reference_layout = {
 
 static int open_buffer(struct run *r)
 {
-	const char *name = r->config->buffer;
-	struct rashpa_info info = { .fd = -1 };
+	const char *name = r->config->opt.buffer;
+	struct rashpa_info info;
+	char why[WHY_SIZE];
 	void *base;
 
-	r->buffer = rashpa_buffer_open(name, O_RDWR);
+	r->buffer = buffer_open(name, &info, &base, why);
 	if (r->buffer < 0)
-		return fail("%s", rashpa_reason());
-	if (rashpa_info(r->buffer, &info))
-		return fail("buffer %s: %s", name, rashpa_reason());
+		return fail("%s", why);
+	r->length = info.out_length;
+	r->shared = base;
 	if (info.out_importers)
 		return fail("buffer %s: another device maps it already: stop the other producer first",
 			    name);
 	r->dmabuf = rashpa_buffer_dmabuf(r->buffer);
 	if (r->dmabuf < 0)
 		return fail("buffer %s: %s", name, rashpa_reason());
-	r->length = info.out_length;
-	base = mmap(NULL, r->length, PROT_READ | PROT_WRITE, MAP_SHARED, r->buffer, 0);
-	if (base == MAP_FAILED)
-		return fail("buffer %s: cannot map it: %s", name, strerror(errno));
-	r->shared = base;
 	return 0;
 }
 
@@ -77,11 +74,11 @@ static int resume(struct run *r)
 	char why[WHY_SIZE];
 
 	if (stream_copy(r->shared, r->length, &old, why))
-		return fail("buffer %s: there is nothing to resume: %s", r->config->buffer,
+		return fail("buffer %s: there is nothing to resume: %s", r->config->opt.buffer,
 			    *why ? why : "no stream was ever here");
 	if (old.bunch != r->config->bunch)
 		return fail("buffer %s: the last run had %" PRIu32 " images per stack: resume with --bunch %" PRIu32,
-			    r->config->buffer, old.bunch, old.bunch);
+			    r->config->opt.buffer, old.bunch, old.bunch);
 	r->stream.first_stack = old.consumed;
 	return 0;
 }
@@ -102,7 +99,7 @@ static int plan(struct run *r)
 		.sampling = c->sampling,
 		.dataset_images = r->dataset->images,
 		.dtps = c->regions,
-		.images = c->images,
+		.images = c->opt.images,
 		.paced = !c->free_run && !c->period,
 	};
 	for (unsigned int i = 0; i < c->regions; i++) {
@@ -125,7 +122,7 @@ static int plan(struct run *r)
 	wanted = c->slots ? c->slots : 2;
 	if (fit < wanted)
 		return fail("buffer %s: %s, but %" PRIu64 " slots of %" PRIu32 " images need %s: make a larger buffer, or give a smaller --bunch",
-			    c->buffer, format_size(have, r->length), wanted, c->bunch,
+			    c->opt.buffer, format_size(have, r->length), wanted, c->bunch,
 			    format_size(need, stream_bytes(s, wanted)));
 	s->slots = c->slots ? c->slots : fit < UINT32_MAX ? fit : UINT32_MAX;
 	if (c->resume && resume(r))
@@ -247,7 +244,7 @@ static int load(struct run *r, struct report *report, const volatile bool *stop)
 	if (dataset_bytes(r->dataset) > room)
 		return fail("fpga%u: the dataset has %" PRIu32 " images, on-board memory has room for %" PRIu64 ": use fewer (generate:%" PRIu64 ")",
 			    r->fpga.number, r->dataset->images, room / image, room / image);
-	progress_init(&progress, r->config->progress);
+	progress_init(&progress, r->config->opt.progress);
 	for (uint32_t i = 0; i < r->dataset->images && !*stop; i++) {
 		memcpy((char *)(uintptr_t)r->memory.base + i * image, dataset_line(r->dataset, i, 0), image);
 		progress_show(&progress, "loading image %" PRIu32 " of %" PRIu32, i + 1,
@@ -292,11 +289,11 @@ static int map_buffer(struct run *r)
 	retire(r);
 	r->map = rashpa_map(r->fpga.device, &map);
 	if (r->map < 0)
-		return fail("buffer %s: cannot map it for fpga%u: %s", r->config->buffer,
+		return fail("buffer %s: cannot map it for fpga%u: %s", r->config->opt.buffer,
 			    r->fpga.number, rashpa_reason());
 	if (map.out_segments > entries)
 		return fail("buffer %s: its map has %" PRIu32 " segments, but fpga%u keeps only %" PRIu32 ": make a contiguous buffer",
-			    r->config->buffer, map.out_segments, r->fpga.number, entries);
+			    r->config->opt.buffer, map.out_segments, r->fpga.number, entries);
 	if (program_table(r))
 		return fail("fpga%u: cannot program the address table: %s", r->fpga.number,
 			    rashpa_reason());
@@ -446,7 +443,7 @@ static int wait_done(struct run *r, const volatile bool *stop)
 	uint32_t any, all;
 	int result = 0;
 
-	progress_init(&progress, r->config->progress);
+	progress_init(&progress, r->config->opt.progress);
 	while (!*stop) {
 		stacks = stacks_complete(r);
 		now = now_ns();
@@ -470,8 +467,8 @@ static int wait_done(struct run *r, const volatile bool *stop)
 				      (stacks - r->stream.first_stack) * r->stream.bunch,
 				      any & RFPGA_DTP_WAITING ? ", waiting for the receiver" : "");
 		}
-		if (r->config->timeout > 0 && now - moved > r->config->timeout * 1e9) {
-			say("no progress for %g s after %" PRIu64 " stacks%s", r->config->timeout,
+		if (r->config->opt.timeout > 0 && now - moved > r->config->opt.timeout * 1e9) {
+			say("no progress for %g s after %" PRIu64 " stacks%s", r->config->opt.timeout,
 			    stacks - r->stream.first_stack,
 			    status(r, &all) & RFPGA_DTP_WAITING ? ": is there a receiver (romulu)?" : "");
 			result = EXIT_TIMEOUT;

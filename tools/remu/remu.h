@@ -6,22 +6,19 @@
 #include <stdint.h>
 
 #include "dataset.h"
+#include "options.h"
 #include "parse.h"
 #include "rashpa-stream.h"
 
 struct config {
-	const char *dataset;
-	const char *buffer;
+	struct stream_options opt;
 	unsigned int fpga;
 	struct region region[RASHPA_STREAM_DTPS];
 	unsigned int regions, split;
 	uint32_t bunch, slots, sampling, vector;	/* slots 0: as many as fit */
-	uint64_t images;				/* 0: until stopped */
 	uint64_t period;				/* ticks, with a rate */
 	double rate;
-	double timeout;					/* seconds, 0: none */
-	bool free_run, resume, progress;
-	const char *json;
+	bool free_run, resume;
 };
 
 /* What the FPGA counted. */

@@ -16,22 +16,15 @@
 const char *argp_program_version = "romulu " RASHPA_VERSION;
 
 enum {
-	OPT_CHECK = 256, OPT_NO_CHECK, OPT_WRITE, OPT_JSON, OPT_TIMEOUT, OPT_FROM_START, OPT_PROGRESS,
+	OPT_CHECK = 256, OPT_NO_CHECK, OPT_WRITE, OPT_FROM_START,
 };
 
 static const struct argp_option options[] = {
-	{ "buffer", 'b', "NAME", 0, "buffer with the stream (required)", 0 },
-	{ "dataset", 'd', "DIR|generate[:N[:SEED]]", 0,
-	  "what the producer sends (default: $RASHPA_DATA/jungfrau if it exists, else generate)", 0 },
-	{ "images", 'n', "N", 0, "end after N images (default: at the end of the stream)", 0 },
 	{ "check", OPT_CHECK, NULL, 0, "compare every frame with the dataset (default)", 0 },
 	{ "no-check", OPT_NO_CHECK, NULL, 0, "touch no pixel, only count", 0 },
 	{ "write", OPT_WRITE, "FILE", 0, "append the frames to a file", 0 },
 	{ "from-start", OPT_FROM_START, NULL, 0,
 	  "begin at the first stack of the stream, also of one that has ended", 0 },
-	{ "timeout", OPT_TIMEOUT, "SECONDS", 0, "give up after so long without progress", 0 },
-	{ "json", OPT_JSON, "FILE", 0, "write the report as JSON, - is standard output", 0 },
-	{ "progress", OPT_PROGRESS, NULL, 0, "show progress although stderr is not a terminal", 0 },
 	{}
 };
 
@@ -40,15 +33,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	struct config *c = state->input;
 
 	switch (key) {
-	case 'b':
-		c->buffer = arg;
-		break;
-	case 'd':
-		c->dataset = arg;
-		break;
-	case 'n':
-		if (!parse_u64(arg, UINT64_C(1) << 48, &c->images))
-			argp_error(state, "--images: \"%s\" is not a number", arg);
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &c->opt;
 		break;
 	case OPT_CHECK:
 		c->mode = MODE_CHECK;
@@ -63,19 +49,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case OPT_FROM_START:
 		c->from_start = true;
 		break;
-	case OPT_TIMEOUT:
-		if (!parse_real(arg, &c->timeout))
-			argp_error(state, "--timeout: \"%s\" is not a number of seconds", arg);
-		break;
-	case OPT_JSON:
-		c->json = arg;
-		break;
-	case OPT_PROGRESS:
-		c->progress = true;
-		break;
 	case ARGP_KEY_END:
-		if (!c->buffer)
-			argp_error(state, "which buffer? Give --buffer NAME");
 		if (c->write && c->mode != MODE_WRITE)
 			argp_error(state, "--write excludes --check and --no-check");
 		break;
@@ -88,18 +62,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static const struct argp argp = {
 	.options = options,
 	.parser = parse,
+	.children = stream_options_child,
 	.doc = "Receive a stream of images from a buffer."
 	       "\vExit status: 0 all frames arrived and are right, 1 failed, 2 usage, "
 	       "3 no progress in time, 4 frames were lost or are wrong.",
 };
-
-static volatile bool stop;
-
-static void on_signal(int number)
-{
-	(void)number;
-	stop = true;
-}
 
 static void print_text(const struct report *r)
 {
@@ -147,7 +114,7 @@ static int print_json(const struct config *c, const struct dataset *dataset, con
 	static const char *const modes[] = { "check", "no-check", "write" };
 	struct json_object *o = json_object_new_object();
 
-	put_text(o, "buffer", c->buffer);
+	put_text(o, "buffer", c->opt.buffer);
 	put_int(o, "fpga", r->stream.fpga);
 	put_int(o, "vector", r->stream.vector);
 	put_text(o, "mode", modes[c->mode]);
@@ -177,12 +144,12 @@ static int print_json(const struct config *c, const struct dataset *dataset, con
 	put_int(o, "segments", r->stream.segments);
 	put_text(o, "class", rashpa_class_name(r->stream.map_class));
 	put_bool(o, "iommu", r->iommu);
-	return json_finish(o, c->json);
+	return json_finish(o, c->opt.json);
 }
 
 int main(int argc, char **argv)
 {
-	const struct sigaction action = { .sa_handler = on_signal };
+	volatile bool *stop = stop_on_signals();
 	struct config config = {};
 	struct report report = {};
 	struct dataset dataset = {};
@@ -191,16 +158,13 @@ int main(int argc, char **argv)
 
 	argp_err_exit_status = EXIT_USAGE;
 	argp_parse(&argp, argc, argv, 0, NULL, &config);
-	sigaction(SIGINT, &action, NULL);
-	sigaction(SIGTERM, &action, NULL);
-	sigaction(SIGHUP, &action, NULL);
 
-	if (config.mode == MODE_CHECK && dataset_load(&dataset, config.dataset, why))
+	if (config.mode == MODE_CHECK && dataset_load(&dataset, config.opt.dataset, why))
 		return fail("%s", why);
-	result = receive(&config, &dataset, &stop, &report);
+	result = receive(&config, &dataset, stop, &report);
 	samples_sort(&report.latency);
 	if (report.attached) {
-		if (!config.json)
+		if (!config.opt.json)
 			print_text(&report);
 		else if (print_json(&config, &dataset, &report) && !result)
 			result = EXIT_FAILED;

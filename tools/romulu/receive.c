@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "buffer.h"
 #include "fpga.h"
 #include "rashpa.h"
 #include "romulu.h"
@@ -68,19 +69,14 @@ static uint64_t locks(struct run *r, uint64_t *most)
 
 static int open_buffer(struct run *r)
 {
-	const char *name = r->config->buffer;
-	struct rashpa_info info = { .fd = -1 };
+	struct rashpa_info info;
+	char why[WHY_SIZE];
 	void *base;
 
-	r->buffer = rashpa_buffer_open(name, O_RDWR);
+	r->buffer = buffer_open(r->config->opt.buffer, &info, &base, why);
 	if (r->buffer < 0)
-		return fail("%s", rashpa_reason());
-	if (rashpa_info(r->buffer, &info))
-		return fail("buffer %s: %s", name, rashpa_reason());
+		return fail("%s", why);
 	r->length = info.out_length;
-	base = mmap(NULL, r->length, PROT_READ | PROT_WRITE, MAP_SHARED, r->buffer, 0);
-	if (base == MAP_FAILED)
-		return fail("buffer %s: cannot map it: %s", name, strerror(errno));
 	r->shared = base;
 	return 0;
 }
@@ -121,22 +117,22 @@ static int await_stream(struct run *r, const volatile bool *stop)
 	struct progress progress;
 	char why[WHY_SIZE];
 
-	progress_init(&progress, r->config->progress);
+	progress_init(&progress, r->config->opt.progress);
 	for (; !*stop; poll(NULL, 0, WAIT_MS)) {
 		if (!stream_copy(r->shared, r->length, s, why)) {
 			if (worth_it(r, generation))
 				break;
 		} else if (*why) {
 			progress_end(&progress);
-			return fail("buffer %s: %s", r->config->buffer, why);
+			return fail("buffer %s: %s", r->config->opt.buffer, why);
 		}
-		if (r->config->timeout > 0 && now_ns() - begin > r->config->timeout * 1e9) {
+		if (r->config->opt.timeout > 0 && now_ns() - begin > r->config->opt.timeout * 1e9) {
 			progress_end(&progress);
 			say("buffer %s: no stream began within %g s: start a producer (remu)",
-			    r->config->buffer, r->config->timeout);
+			    r->config->opt.buffer, r->config->opt.timeout);
 			return EXIT_TIMEOUT;
 		}
-		progress_show(&progress, "waiting for a stream in buffer %s", r->config->buffer);
+		progress_show(&progress, "waiting for a stream in buffer %s", r->config->opt.buffer);
 	}
 	progress_end(&progress);
 	return 0;
@@ -214,11 +210,11 @@ static int begin(struct run *r)
 	r->end = stream_end(s);
 	if (s->consumed < s->first_stack || s->consumed > r->end)
 		return fail("buffer %s: consumed is %" PRIu64 ", but the run goes from stack %" PRIu64 " to %" PRIu64,
-			    r->config->buffer, s->consumed, s->first_stack, r->end);
+			    r->config->opt.buffer, s->consumed, s->first_stack, r->end);
 	r->credit = s->consumed;
 	r->next = r->config->from_start ? s->first_stack : s->consumed;
 	if (r->config->mode == MODE_CHECK && check_possible(s, r->dataset, why))
-		return fail("buffer %s: %s", r->config->buffer, why);
+		return fail("buffer %s: %s", r->config->opt.buffer, why);
 	if (r->config->mode == MODE_WRITE && !s->paced) {
 		r->bounce = malloc(s->bunch * s->image_stride);
 		if (!r->bounce)
@@ -457,9 +453,9 @@ static int on_idle(struct run *r)
 	/* An event that says so may have come before our channel existed. */
 	if (idle > 1000000000ull && !rashpa_device_info(r->fpga.device, &info) && !info.out_maps)
 		r->over = "the producer is gone";
-	if (!r->over && r->config->timeout > 0 && idle > r->config->timeout * 1e9) {
-		say("buffer %s: no stack arrived for %g s after %" PRIu64 " frames", r->config->buffer,
-		    r->config->timeout, r->report->frames);
+	if (!r->over && r->config->opt.timeout > 0 && idle > r->config->opt.timeout * 1e9) {
+		say("buffer %s: no stack arrived for %g s after %" PRIu64 " frames", r->config->opt.buffer,
+		    r->config->opt.timeout, r->report->frames);
 		return EXIT_TIMEOUT;
 	}
 	return 0;
@@ -476,9 +472,9 @@ static int loop(struct run *r, const volatile bool *stop)
 
 	r->moved = begin;
 	r->moved_to = r->next;
-	progress_init(&progress, r->config->progress);
+	progress_init(&progress, r->config->opt.progress);
 	while (!result && !*stop && r->next < r->end) {
-		if (r->config->images && report->frames + report->lost >= r->config->images)
+		if (r->config->opt.images && report->frames + report->lost >= r->config->opt.images)
 			break;
 		over = stream_over(r);	/* before the locks: what was complete then is in them */
 		least = locks(r, &most);
@@ -509,8 +505,9 @@ static int loop(struct run *r, const volatile bool *stop)
 	/* Without an end that was agreed upon, the last event is the end. */
 	if (report->stacks)
 		report->ns = (r->next >= r->end || !r->woken ? now_ns() : r->woken) - begin;
-	if (!result && !*stop && r->next < r->end && r->end != UINT64_MAX && r->over && !r->config->images)
-		result = fail("buffer %s: %s after %" PRIu64 " of %" PRIu64 " images", r->config->buffer,
+	if (!result && !*stop && r->next < r->end && r->end != UINT64_MAX && r->over &&
+	    !r->config->opt.images)
+		result = fail("buffer %s: %s after %" PRIu64 " of %" PRIu64 " images", r->config->opt.buffer,
 			      r->over, (r->next - s->first_stack) * s->bunch, s->images);
 	if (!result && (report->lost || report->corrupt))
 		result = EXIT_DATA;

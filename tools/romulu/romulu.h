@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "dataset.h"
+#include "options.h"
 #include "rashpa-stream.h"
 #include "stats.h"
 
@@ -16,11 +17,10 @@ enum mode {
 };
 
 struct config {
-	const char *buffer, *dataset, *json, *write;
+	struct stream_options opt;
+	const char *write;
 	enum mode mode;
-	uint64_t images;	/* take so many, 0: all */
-	double timeout;		/* seconds without progress, 0: none */
-	bool from_start, progress;
+	bool from_start;
 };
 
 struct report {

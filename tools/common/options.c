@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "options.h"
+
+#include <inttypes.h>
+#include <signal.h>
+
+#include "parse.h"
+
+enum { OPT_TIMEOUT = 1024, OPT_JSON, OPT_PROGRESS };
+
+static const struct argp_option options[] = {
+	{ "buffer", 'b', "NAME", 0, "buffer of the stream (required)", 0 },
+	{ "dataset", 'd', "DIR|generate[:N[:SEED]]", 0,
+	  "the images: files raw*.bin or raw*.bin.zst of a folder, or generated ones (default: "
+	  "$RASHPA_DATA/jungfrau if it exists, else generate)", 0 },
+	{ "images", 'n', "N", 0, "end after N images (default: no limit)", 0 },
+	{ "timeout", OPT_TIMEOUT, "SECONDS", 0, "give up after so long without progress", 0 },
+	{ "json", OPT_JSON, "FILE", 0, "write the report as JSON, - is standard output", 0 },
+	{ "progress", OPT_PROGRESS, NULL, 0, "show progress although stderr is not a terminal", 0 },
+	{}
+};
+
+void option_u32(struct argp_state *state, const char *what, const char *arg, uint32_t min,
+		uint32_t max, uint32_t *value)
+{
+	if (!parse_u32(arg, value) || *value < min || *value > max)
+		argp_error(state, "%s: \"%s\" is not a number from %" PRIu32 " to %" PRIu32,
+			   what, arg, min, max);
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct stream_options *o = state->input;
+
+	switch (key) {
+	case 'b':
+		o->buffer = arg;
+		break;
+	case 'd':
+		o->dataset = arg;
+		break;
+	case 'n':
+		if (!parse_u64(arg, UINT64_C(1) << 48, &o->images))
+			argp_error(state, "--images: \"%s\" is not a number", arg);
+		break;
+	case OPT_TIMEOUT:
+		if (!parse_real(arg, &o->timeout))
+			argp_error(state, "--timeout: \"%s\" is not a number of seconds", arg);
+		break;
+	case OPT_JSON:
+		o->json = arg;
+		break;
+	case OPT_PROGRESS:
+		o->progress = true;
+		break;
+	case ARGP_KEY_END:
+		if (!o->buffer)
+			argp_error(state, "which buffer? Give --buffer NAME");
+		break;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+	return 0;
+}
+
+static const struct argp argp = { .options = options, .parser = parse };
+
+const struct argp_child stream_options_child[] = { { .argp = &argp }, {} };
+
+static volatile bool stop;
+
+static void on_signal(int number)
+{
+	(void)number;
+	stop = true;
+}
+
+volatile bool *stop_on_signals(void)
+{
+	const struct sigaction action = { .sa_handler = on_signal };
+
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+	sigaction(SIGHUP, &action, NULL);
+	return &stop;
+}
