@@ -41,6 +41,21 @@ bool parse_u32(const char *text, uint32_t *value)
 	return true;
 }
 
+bool parse_mode(const char *text, uint32_t *value)
+{
+	uint32_t mode = 0;
+
+	for (const char *c = text; *c; c++) {
+		if (*c < '0' || *c > '7' || mode > 0666)
+			return false;
+		mode = mode << 3 | (*c - '0');
+	}
+	if (!*text || mode & ~0666)
+		return false;
+	*value = mode;
+	return true;
+}
+
 bool parse_size(const char *text, uint64_t *value)
 {
 	static const char units[] = "KMGT";

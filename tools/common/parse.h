@@ -13,6 +13,9 @@ bool parse_u32(const char *text, uint32_t *value);
 /* Bytes: a number with an optional K, M, G or T (powers of 1024). */
 bool parse_size(const char *text, uint64_t *value);
 
+/* Permission bits in octal, as chmod takes them, 0 to 0666: a buffer cannot be executed. */
+bool parse_mode(const char *text, uint32_t *value);
+
 /* "12.5" and the like, >= 0 and finite. */
 bool parse_real(const char *text, double *value);
 

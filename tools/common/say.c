@@ -58,7 +58,15 @@ void progress_init(struct progress *progress, bool forced)
 	progress->terminal = isatty(STDERR_FILENO);
 	progress->enabled = forced || progress->terminal;
 	progress->shown = false;
+	progress->every = progress->terminal ? 0.5 : 2;
 	progress->last = now_ns() / 1e9;
+}
+
+void progress_init_quiet(struct progress *progress)
+{
+	progress_init(progress, true);
+	if (!progress->terminal)
+		progress->every = 15;
 }
 
 void progress_show(struct progress *progress, const char *format, ...)
@@ -66,7 +74,7 @@ void progress_show(struct progress *progress, const char *format, ...)
 	double now = now_ns() / 1e9;
 	va_list args;
 
-	if (!progress->enabled || now - progress->last < (progress->terminal ? 0.5 : 2))
+	if (!progress->enabled || now - progress->last < progress->every)
 		return;
 	progress->last = now;
 	progress->shown = true;

@@ -29,15 +29,18 @@ __attribute__((format(printf, 1, 2)))
 int fail(const char *format, ...);
 
 /*
- * Progress on stderr: one line that is overwritten on a terminal, one line every
- * ten seconds with --progress elsewhere.
+ * Progress on stderr: one line that is overwritten on a terminal; elsewhere lines, where
+ * they were asked for.
  */
 struct progress {
 	bool enabled, terminal, shown;
-	double last;
+	double last, every;	/* seconds */
 };
 
+/* forced (--progress): also where stderr is not a terminal, every two seconds. */
 void progress_init(struct progress *progress, bool forced);
+/* Also where stderr is not a terminal, but seldom: for what nobody asked to see. */
+void progress_init_quiet(struct progress *progress);
 __attribute__((format(printf, 2, 3)))
 void progress_show(struct progress *progress, const char *format, ...);
 void progress_end(struct progress *progress);

@@ -60,6 +60,17 @@ static void test_sizes(void)
 	ok(parse_u64("7", 7, &value) && !parse_u64("8", 7, &value), "a number above its maximum is refused");
 }
 
+static void test_modes(void)
+{
+	static const char *const bad[] = { "", "0777", "1660", "8", "0660 ", "u+r", "-1", "0x1", "00000000001000" };
+	uint32_t mode;
+
+	ok(parse_mode("0640", &mode) && mode == 0640 && parse_mode("6", &mode) && mode == 6 &&
+	   parse_mode("0", &mode) && !mode, "permission bits are octal");
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		ok(!parse_mode(bad[i], &mode), "mode \"%s\" is refused", bad[i]);
+}
+
 /* --- regions --- */
 
 static void test_regions(void)
@@ -484,6 +495,7 @@ int main(int argc, char **argv)
 {
 	puts("TAP version 13");
 	test_sizes();
+	test_modes();
 	test_regions();
 	test_percentiles();
 	test_dataset();

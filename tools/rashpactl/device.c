@@ -9,7 +9,7 @@
 #include "rashpa.h"
 #include "rashpactl.h"
 
-static int open_named(struct fpga *fpga, const char *text)
+int fpga_named(struct fpga *fpga, const char *text)
 {
 	char why[WHY_SIZE];
 	unsigned int n;
@@ -34,7 +34,7 @@ int cmd_quiesce(int argc, char **argv)
 	int result;
 
 	parse_simple(&simple, argc, argv);
-	result = open_named(&fpga, name);
+	result = fpga_named(&fpga, name);
 	if (result)
 		return result;
 	if (rashpa_quiesce(fpga.device, &ns)) {
@@ -60,7 +60,7 @@ int cmd_reset(int argc, char **argv)
 	int result;
 
 	parse_simple(&simple, argc, argv);
-	result = open_named(&fpga, name);
+	result = fpga_named(&fpga, name);
 	if (!result && rashpa_reset(fpga.device))
 		result = fail("fpga%u: %s", fpga.number, rashpa_reason());
 	fpga_close(&fpga);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -27,6 +28,7 @@ struct doctor {
 	struct utsname uts;
 	unsigned int problems;
 	bool loaded;
+	int memory;			/* node, or a negative errno */
 };
 
 /* One finding; remedy may be NULL. */
@@ -69,35 +71,6 @@ static int entries(const char *path)
 		n += entry->d_name[0] != '.';
 	closedir(dir);
 	return n;
-}
-
-/* y, m, n, or 0 if the configuration of this kernel cannot be read. */
-static char kernel_config(const struct doctor *d, const char *name)
-{
-	char *path = NULL, *line = NULL;
-	size_t room = 0, length = strlen(name);
-	char result = 'n';
-	FILE *file;
-
-	if (asprintf(&path, "/boot/config-%s", d->uts.release) < 0)
-		return 0;
-	file = fopen(path, "re");
-	free(path);
-	if (!file) {
-		if (asprintf(&path, "/lib/modules/%s/config", d->uts.release) < 0)
-			return 0;
-		file = fopen(path, "re");
-		free(path);
-	}
-	if (!file)
-		return 0;
-	while (getline(&line, &room, file) > 0) {
-		if (!strncmp(line, name, length) && line[length] == '=')
-			result = line[length + 1];
-	}
-	free(line);
-	fclose(file);
-	return result;
 }
 
 /* Is the module among those of a kernel? */
@@ -194,44 +167,99 @@ static void check_iommu(struct doctor *d)
 		      "off: a board can write anywhere");
 }
 
-static uint64_t meminfo(const char *key)
-{
-	FILE *file = fopen("/proc/meminfo", "re");
-	unsigned long long kib = 0;
-	char line[128];
-	size_t length = strlen(key);
-
-	while (file && fgets(line, sizeof(line), file)) {
-		if (!strncmp(line, key, length) && line[length] == ':')
-			sscanf(line + length + 1, "%llu", &kib);
-	}
-	if (file)
-		fclose(file);
-	return kib << 10;
-}
-
 static void check_cma(struct doctor *d)
 {
+	struct rashpa_query query = { .backend = RASHPA_BACKEND_CMA };
 	uint64_t total = meminfo("CmaTotal");
 	char have[SIZE_TEXT], left[SIZE_TEXT];
-	char config = kernel_config(d, "CONFIG_DMA_CMA");
+	char config = kernel_config("CONFIG_DMA_CMA");
 
-	if (total)
-		found(d, "cma", OK, NULL, "%s reserved, %s free", format_size(have, total),
-		      format_size(left, meminfo("CmaFree")));
-	else
+	if (!total)
 		found(d, "cma", config == 'y' ? NOTE : OK,
 		      config == 'y' ? "boot with cma=SIZE if buffers must fit at any time" : NULL,
 		      "none reserved%s: buffers are assembled at run time",
 		      config == 'n' ? ", and this kernel has no CMA" : "");
+	else if (d->memory >= 0 && rashpa_query(d->memory, &query))
+		found(d, "cma", NOTE, NULL, "%s reserved, but not for us: %s", format_size(have, total),
+		      rashpa_reason());
+	else
+		found(d, "cma", OK, NULL, "%s reserved%s%s, %s free", format_size(have, total),
+		      *query.out_area ? " in area " : "", query.out_area,
+		      format_size(left, meminfo("CmaFree")));
+}
+
+static void check_contig(struct doctor *d)
+{
+	struct rashpa_query query = { .backend = RASHPA_BACKEND_CONTIG };
+	char run[SIZE_TEXT];
+
+	if (d->memory < 0)
+		return;
+	if (rashpa_query(d->memory, &query))
+		found(d, "contig", PROBLEM, NULL, "buffers cannot be assembled at run time: %s",
+		      rashpa_reason());
+	else if (!query.out_largest)
+		found(d, "contig", NOTE, "make buffers soon after boot, or boot with cma=SIZE (kernels with CMA)",
+		      "no contiguous memory is left to assemble buffers of");
+	else
+		found(d, "contig", OK, NULL, "buffers can be assembled at run time, up to %s or so",
+		      format_size(run, query.out_largest));
+}
+
+/* By address: RDMA memory regions, direct I/O. As dma-buf every memory can be registered. */
+static void check_register(struct doctor *d)
+{
+	struct rashpa_query query = {};
+
+	if (d->memory < 0 || rashpa_query(d->memory, &query))
+		return;
+	if (query.out_backend == RASHPA_BACKEND_CMA)
+		found(d, "register", NOTE, "rashpactl buffer create --backend contig for buffers that RDMA or direct I/O registers by address",
+		      "buffers come from CMA by default: only as dma-buf");
+	else
+		found(d, "register", OK, NULL, "buffers can be registered by address (RDMA, direct I/O)");
+}
+
+static void check_huge(struct doctor *d)
+{
+	char size[64], text[SIZE_TEXT];
+	uint64_t bytes;
+
+	if (read_line(size, sizeof(size), "/sys/kernel/mm/transparent_hugepage/hpage_pmd_size") &&
+	    parse_u64(size, UINT64_MAX, &bytes) && bytes)
+		found(d, "huge", OK, NULL, "buffers are mapped with entries of %s",
+		      format_size(text, bytes));
+	else
+		found(d, "huge", NOTE, "a kernel with CONFIG_TRANSPARENT_HUGEPAGE",
+		      "buffers are mapped page by page: large ones cost many TLB entries");
+}
+
+static void check_limits(struct doctor *d)
+{
+	char all[32], user[32], pin[SIZE_TEXT];
+	struct rlimit locked;
+
+	if (!d->loaded)
+		return;
+	if (!module_parameter(all, sizeof(all), "limit_mib"))
+		strcpy(all, "0");
+	if (!module_parameter(user, sizeof(user), "user_limit_mib"))
+		strcpy(user, "0");
+	getrlimit(RLIMIT_MEMLOCK, &locked);
+	if (locked.rlim_cur == RLIM_INFINITY)
+		strcpy(pin, "no limit");
+	else
+		format_size(pin, locked.rlim_cur);
+	found(d, "limits", OK, NULL, "all buffers %s%s, of one user %s%s, pinned by one process %s",
+	      strcmp(all, "0") ? all : "no limit", strcmp(all, "0") ? " MiB" : "",
+	      strcmp(user, "0") ? user : "no limit", strcmp(user, "0") ? " MiB" : "", pin);
 }
 
 static void check_memory(struct doctor *d)
 {
 	char free[SIZE_TEXT], largest[SIZE_TEXT], allocated[SIZE_TEXT], path[64];
-	int memory = rashpa_memory_open();
 
-	if (memory < 0) {
+	if (d->memory < 0) {
 		found(d, "memory", d->loaded ? PROBLEM : NOTE, NULL, "%s", rashpa_reason());
 		return;
 	}
@@ -241,16 +269,35 @@ static void check_memory(struct doctor *d)
 		snprintf(path, sizeof(path), "/sys/devices/system/node/node%" PRIu32, node);
 		if (access(path, F_OK) && node)
 			continue;
-		if (rashpa_query(memory, &query)) {
+		if (rashpa_query(d->memory, &query)) {
 			found(d, "memory", NOTE, NULL, "node %" PRIu32 ": %s", node, rashpa_reason());
 			continue;
 		}
 		found(d, "memory", OK, NULL, "node %" PRIu32 ": %s, %s free, longest run %s, buffers hold %s",
 		      node, rashpa_backend_name(query.out_backend), format_size(free, query.out_free),
-		      format_size(largest, query.out_largest),
+		      query.out_largest ? format_size(largest, query.out_largest) : "not told",
 		      format_size(allocated, query.out_allocated));
 	}
-	close(memory);
+}
+
+/* Without the rule the group cannot use the nodes; nodes of buffers are the driver's. */
+static void check_udev(struct doctor *d)
+{
+	static const char *const folders[] = {
+		"/etc/udev/rules.d", "/run/udev/rules.d", "/usr/local/lib/udev/rules.d",
+		"/usr/lib/udev/rules.d", "/lib/udev/rules.d",
+	};
+	char path[128];
+
+	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
+		snprintf(path, sizeof(path), "%s/70-rashpa.rules", folders[i]);
+		if (access(path, F_OK))
+			continue;
+		found(d, "udev", OK, NULL, "%s", path);
+		return;
+	}
+	found(d, "udev", NOTE, "make install, or copy tools/udev/70-rashpa.rules to /etc/udev/rules.d",
+	      "there is no rule 70-rashpa.rules: the nodes belong to root alone");
 }
 
 static void check_nodes(struct doctor *d)
@@ -311,7 +358,7 @@ static void check_functions(struct doctor *d)
 
 static void check_p2p(struct doctor *d)
 {
-	char config = kernel_config(d, "CONFIG_PCI_P2PDMA");
+	char config = kernel_config("CONFIG_PCI_P2PDMA"), bridge[8];
 
 	if (!config)
 		found(d, "p2pdma", NOTE, NULL, "the kernel's configuration cannot be read");
@@ -320,13 +367,18 @@ static void check_p2p(struct doctor *d)
 	else
 		found(d, "p2pdma", NOTE, "a kernel with CONFIG_PCI_P2PDMA (Debian's from 7.2)",
 		      "not in this kernel: transfers between boards and GPU memory are limited");
+	if (module_parameter(bridge, sizeof(bridge), "p2p_bridge"))
+		found(d, "bridge", OK, NULL, "DMA between boards through the host bridge: %s (parameter p2p_bridge)",
+		      *bridge == 'Y' || *bridge == '1' ? "allowed" : *bridge == 'N' || *bridge == '0' ?
+		      "refused" : bridge);
 }
 
 int cmd_doctor(int argc, char **argv)
 {
 	static void (*const checks[])(struct doctor *) = {
-		check_kernel, check_module, check_signing, check_iommu, check_cma, check_memory,
-		check_nodes, check_functions, check_p2p,
+		check_kernel, check_module, check_signing, check_iommu, check_memory, check_contig,
+		check_cma, check_register, check_huge, check_limits, check_udev, check_nodes,
+		check_functions, check_p2p,
 	};
 	bool json = false;
 	const struct simple simple = {
@@ -337,10 +389,13 @@ int cmd_doctor(int argc, char **argv)
 
 	parse_simple(&simple, argc, argv);
 	uname(&d.uts);
+	d.memory = rashpa_memory_open();
 	if (json)
 		d.list = json_object_new_array();
 	for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]); i++)
 		checks[i](&d);
+	if (d.memory >= 0)
+		close(d.memory);
 	if (json) {
 		o = json_object_new_object();
 		put_int(o, "problems", d.problems);

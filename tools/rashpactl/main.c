@@ -19,8 +19,14 @@ static const struct command {
 	{ "buffer", "create", cmd_buffer_create, "make a named buffer" },
 	{ "buffer", "list", cmd_buffer_list, "all named buffers" },
 	{ "buffer", "info", cmd_buffer_info, "one of them" },
+	{ "buffer", "permit", cmd_buffer_permit, "say who may open it" },
+	{ "buffer", "query", cmd_buffer_query, "how large a buffer can be, and what would help" },
 	{ "buffer", "remove", cmd_buffer_remove, "take the name away, give the memory back" },
-	{ NULL, "map", cmd_map, "try to map a buffer for a function" },
+	{ "window", "list", cmd_window_list, "windows of a function's profile" },
+	{ "window", "info", cmd_window_info, "one of them" },
+	/* before "map", whose first argument is the name of a memory */
+	{ "map", "explain", cmd_map_explain, "where a memory is, and the way to it" },
+	{ NULL, "map", cmd_map, "map a memory for a function" },
 	{ "event", "watch", cmd_event_watch, "print events" },
 	{ NULL, "quiesce", cmd_quiesce, "stop all DMA of a function" },
 	{ NULL, "reset", cmd_reset, "function reset" },
@@ -36,7 +42,8 @@ static void help(FILE *to)
 		fprintf(to, "  %-7s%s%-10s %s\n", c->group ? c->group : c->name,
 			c->group ? " " : " ", c->group ? c->name : "", c->help);
 	fputs("\n\"rashpactl COMMAND --help\" tells more.\n"
-	      "Exit status: 0 done, 1 failed (doctor: a problem), 2 usage, 3 no event in time.\n", to);
+	      "Exit status: 0 done, 1 failed (doctor: a problem), 2 usage, 3 no event in time.\n",
+	      to);
 }
 
 static int usage(const char *what, const char *word)

@@ -1,39 +1,130 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* rashpactl map: what a buffer looks like for a function */
+/* rashpactl map: what a memory looks like for a function */
+#include "map.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
-#include "fpga.h"
 #include "json-out.h"
-#include "rashpa.h"
+#include "memory.h"
 #include "rashpactl.h"
 
-static void print_text(const char *name, unsigned int number, const struct rashpa_map *map,
-		       const struct rashpa_table *table)
+static bool is_peer(const struct rashpa_map *map)
 {
-	printf("%s for fpga%u: %s, %" PRIu32 " segment%s\n", name, number,
-	       rashpa_class_name(map->out_class), map->out_segments,
-	       map->out_segments == 1 ? "" : "s");
-	for (uint32_t i = 0; table && i < table->count; i++)
-		printf("%#018" PRIx64 " %" PRIu64 "\n", (uint64_t)table->segment[i].address,
-		       (uint64_t)table->segment[i].length);
-	if (!table)
-		printf("(addresses are not disclosed)\n");
+	return map->out_class == RASHPA_CLASS_PEER || map->out_class == RASHPA_CLASS_BRIDGE;
 }
 
-static int print_json(const char *name, unsigned int number, const struct rashpa_map *map,
-		      const struct rashpa_table *table)
+void put_map(struct json_object *to, const struct rashpa_map *map)
 {
-	struct json_object *o = json_object_new_object(), *list, *s;
+	char bdf[BDF_SIZE];
 
-	put_text(o, "name", name);
-	put_node(o, number);
-	put_text(o, "class", rashpa_class_name(map->out_class));
-	put_u64(o, "generation", map->out_generation);
-	put_int(o, "segments", map->out_segments);
+	put_text(to, "class", rashpa_class_name(map->out_class));
+	put_u64(to, "generation", map->out_generation);
+	put_int(to, "segments", map->out_segments);
+	put_bool(to, "remapped", map->out_flags & RASHPA_MAPPED_REMAPPED);
+	put_text(to, "peer", is_peer(map) ? bdf_text(bdf, map->out_peer) : NULL);
+	if (is_peer(map))
+		put_int(to, "peer_bar", map->out_peer_bar);
+	else
+		put_text(to, "peer_bar", NULL);
+}
+
+void print_map(const struct rashpa_map *map)
+{
+	char bdf[BDF_SIZE];
+
+	printf("%s", rashpa_class_name(map->out_class));
+	if (is_peer(map))
+		printf(", in BAR %" PRIu32 " of %s", map->out_peer_bar, bdf_text(bdf, map->out_peer));
+	if (map->out_flags & RASHPA_MAPPED_REMAPPED)
+		printf(", mapped by the driver itself");
+	printf(", %" PRIu32 " segment%s\n", map->out_segments, map->out_segments == 1 ? "" : "s");
+}
+
+/* Release of a map stops all DMA of its function: not while others use it. */
+static bool others_have_maps(unsigned int number, const struct rashpa_device_info *info)
+{
+	if (!info->out_maps)
+		return false;
+	say("fpga%u: it has %" PRIu32 " maps, and to release one more would stop its DMA: stop the producer first",
+	    number, info->out_maps);
+	return true;
+}
+
+struct options {
+	const char *memory, *fpga;
+	struct rashpa_map map;
+	bool json;
+};
+
+enum { OPT_BOUNDARY = 256, OPT_ALIGNMENT, OPT_MAX_SEGMENT, OPT_DEVICE, OPT_KEEP };
+
+static const struct argp_option options[] = {
+	{ "direction", 'd', "both|to-memory|from-memory", 0, "of the DMA (default both)", 0 },
+	{ "max-segment", OPT_MAX_SEGMENT, "SIZE", 0, "longest segment", 0 },
+	{ "boundary", OPT_BOUNDARY, "SIZE", 0, "that no segment may cross, a power of two", 0 },
+	{ "alignment", OPT_ALIGNMENT, "SIZE", 0, "of every address, a power of two", 0 },
+	{ "device-memory", OPT_DEVICE, NULL, 0, "refuse host memory", 0 },
+	{ "keep", OPT_KEEP, NULL, 0, "leave the map behind, until rashpactl quiesce or reset", 0 },
+	{ "json", 'j', NULL, 0, "JSON on standard output", 0 },
+	{}
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct options *o = state->input;
+
+	switch (key) {
+	case 'd':
+		option_name(state, "--direction", arg, rashpa_direction_name, RASHPA_BIDIRECTIONAL,
+			    RASHPA_FROM_MEMORY, &o->map.direction);
+		break;
+	case OPT_MAX_SEGMENT:
+		option_size(state, "--max-segment", arg, &o->map.max_segment);
+		break;
+	case OPT_BOUNDARY:
+		option_size(state, "--boundary", arg, &o->map.boundary);
+		break;
+	case OPT_ALIGNMENT:
+		option_size(state, "--alignment", arg, &o->map.alignment);
+		break;
+	case OPT_DEVICE:
+		o->map.head.flags |= RASHPA_MAP_DEVICE;
+		break;
+	case OPT_KEEP:
+		o->map.head.flags |= RASHPA_MAP_KEEP;
+		break;
+	case 'j':
+		o->json = true;
+		break;
+	case ARGP_KEY_ARG:
+		if (state->arg_num > 1)
+			return ARGP_ERR_UNKNOWN;
+		*(state->arg_num ? &o->fpga : &o->memory) = arg;
+		break;
+	case ARGP_KEY_END:
+		if (state->arg_num < 2)
+			argp_error(state, "give a memory and fpgaN");
+		break;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+	return 0;
+}
+
+static int print_json(const struct options *o, unsigned int number, const struct rashpa_table *table)
+{
+	struct json_object *top = json_object_new_object(), *list, *s;
+
+	put_text(top, "name", o->memory);
+	put_node(top, number);
+	put_text(top, "direction", rashpa_direction_name(o->map.direction));
+	put_bool(top, "kept", o->map.head.flags & RASHPA_MAP_KEEP);
+	put_map(top, &o->map);
 	list = table ? json_object_new_array() : NULL;
 	for (uint32_t i = 0; table && i < table->count; i++) {
 		s = json_object_new_object();
@@ -41,65 +132,89 @@ static int print_json(const char *name, unsigned int number, const struct rashpa
 		put_u64(s, "length", table->segment[i].length);
 		json_object_array_add(list, s);
 	}
-	json_object_object_add(o, "addresses", list);
-	return json_finish(o, "-") ? EXIT_FAILED : 0;
+	json_object_object_add(top, "addresses", list);
+	return json_finish(top, "-") ? EXIT_FAILED : 0;
 }
 
-static int show(struct fpga *fpga, const char *name, int dmabuf, bool json)
+static void print_text(const struct options *o, unsigned int number, const struct rashpa_table *table)
 {
-	struct rashpa_map map = { .fd = dmabuf };
-	const struct rashpa_table *table = NULL;
-	int fd = rashpa_map(fpga->device, &map);
-	int result = 0, error;
+	printf("%s for fpga%u: ", o->memory, number);
+	print_map(&o->map);
+	for (uint32_t i = 0; table && i < table->count; i++)
+		printf("%#018" PRIx64 " %" PRIu64 "\n", (uint64_t)table->segment[i].address,
+		       (uint64_t)table->segment[i].length);
+	if (!table)
+		puts("the addresses are not disclosed");
+	if (o->map.head.flags & RASHPA_MAP_KEEP)
+		printf("it stays until \"rashpactl quiesce fpga%u\"\n", number);
+}
 
+/* The table as one consistent copy; NULL where addresses are not disclosed. 0 or a negative errno. */
+static int copy_table(int fd, const struct rashpa_map *map, struct rashpa_table **copy)
+{
+	const struct rashpa_table *table;
+	int n, error = rashpa_table_map(fd, map->out_table_size, &table);
+
+	*copy = NULL;
+	if (error)
+		return error == -EPERM ? 0 : error;
+	*copy = malloc(sizeof(**copy) + map->out_segments * sizeof((*copy)->segment[0]));
+	n = *copy ? rashpa_table_read(table, *copy, map->out_segments) : -ENOMEM;
+	rashpa_table_unmap(table, map->out_table_size);
+	if (n >= 0)
+		return 0;
+	free(*copy);
+	*copy = NULL;
+	return n;
+}
+
+static int show(struct options *o, const struct memory *memory, struct fpga *fpga)
+{
+	struct rashpa_table *table = NULL;
+	int fd, result;
+
+	o->map.fd = memory->fd;
+	fd = rashpa_map(fpga->device, &o->map);
 	if (fd < 0)
-		return fail("buffer %s for fpga%u: %s", name, fpga->number, rashpa_reason());
-	error = rashpa_table_map(fd, map.out_table_size, &table);
-	if (error && error != -EPERM)
-		result = fail("buffer %s for fpga%u: %s", name, fpga->number, rashpa_reason());
-	else if (json)
-		result = print_json(name, fpga->number, &map, table);
-	else
-		print_text(name, fpga->number, &map, table);
-	rashpa_table_unmap(table, map.out_table_size);
+		return fail("%s for fpga%u: %s", o->memory, fpga->number, rashpa_reason());
+	if (copy_table(fd, &o->map, &table)) {
+		result = fail("%s for fpga%u: %s", o->memory, fpga->number, rashpa_reason());
+	} else if (o->json) {
+		result = print_json(o, fpga->number, table);
+	} else {
+		print_text(o, fpga->number, table);
+		result = 0;
+	}
+	free(table);
 	close(fd);
 	return result;
 }
 
 int cmd_map(int argc, char **argv)
 {
-	const char *value[2];
-	bool json = false;
-	const struct simple simple = {
-		"NAME fpgaN", "Map a buffer for a function, show the result, and release it again. "
-		"Releasing stops all DMA of the function: refused while it has other maps.", 2, value, &json,
+	static const struct argp argp = {
+		options, parse, "NAME|fpgaN:WINDOW fpgaM",
+		"Map a buffer or a window for a function, show the result, and release it again. "
+		"Releasing stops all DMA of the function: refused while it has other maps.",
+		NULL, NULL, NULL,
 	};
+	struct options o = { .json = want_json };
 	struct fpga fpga = FPGA_NONE;
+	struct memory memory;
 	char why[WHY_SIZE];
-	int buffer, dmabuf = -1, result;
-	unsigned int n;
+	int result;
 
-	parse_simple(&simple, argc, argv);
-	if (!parse_fpga(value[1], &n)) {
-		say("\"%s\" is not fpgaN: see rashpactl list", value[1]);
-		return EXIT_USAGE;
-	}
-	buffer = rashpa_buffer_open(value[0], O_RDWR);
-	if (buffer < 0)
-		return fail("%s", rashpa_reason());
-	dmabuf = rashpa_buffer_dmabuf(buffer);
-	if (dmabuf < 0)
-		result = fail("buffer %s: %s", value[0], rashpa_reason());
-	else if (fpga_open(&fpga, n, why))
-		result = fail("%s", why);
-	else if (fpga.info.out_maps)
-		result = fail("fpga%u: it has %" PRIu32 " maps, and to release one more would stop its DMA: stop the producer first",
-			      n, fpga.info.out_maps);
-	else
-		result = show(&fpga, value[0], dmabuf, json);
+	argp_parse(&argp, argc, argv, 0, NULL, &o);
+	if (memory_open(&memory, o.memory,
+			o.map.direction == RASHPA_FROM_MEMORY ? O_RDONLY : O_RDWR, why))
+		return fail("%s", why);
+	result = fpga_named(&fpga, o.fpga);
+	if (!result && !(o.map.head.flags & RASHPA_MAP_KEEP) &&
+	    others_have_maps(fpga.number, &fpga.info))
+		result = EXIT_FAILED;
+	if (!result)
+		result = show(&o, &memory, &fpga);
 	fpga_close(&fpga);
-	if (dmabuf >= 0)
-		close(dmabuf);
-	close(buffer);
+	memory_close(&memory);
 	return result;
 }

@@ -3,6 +3,7 @@
 #define RASHPACTL_H
 
 #include <argp.h>
+#include <linux/types.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -22,6 +23,11 @@ int cmd_buffer_create(int argc, char **argv);
 int cmd_buffer_list(int argc, char **argv);
 int cmd_buffer_info(int argc, char **argv);
 int cmd_buffer_remove(int argc, char **argv);
+int cmd_buffer_permit(int argc, char **argv);
+int cmd_buffer_query(int argc, char **argv);
+int cmd_window_list(int argc, char **argv);
+int cmd_window_info(int argc, char **argv);
+int cmd_map_explain(int argc, char **argv);
 int cmd_map(int argc, char **argv);
 int cmd_event_watch(int argc, char **argv);
 int cmd_quiesce(int argc, char **argv);
@@ -40,6 +46,38 @@ struct simple {
 };
 
 void parse_simple(const struct simple *simple, int argc, char **argv);
+
+/* --- device.c --- */
+
+struct fpga;
+
+/* Open the function that a person named. An exit code, after a message. */
+int fpga_named(struct fpga *fpga, const char *text);
+
+/* --- arguments.c: they end the program with a message if arg is not what it should be --- */
+
+struct rashpa_permit;
+
+void option_node(struct argp_state *state, const char *arg, uint32_t *node);
+void option_backend(struct argp_state *state, const char *arg, uint32_t *backend);
+void option_size(struct argp_state *state, const char *option, const char *arg, __u64 *size);
+/* The number from first to last whose name() is arg. */
+void option_name(struct argp_state *state, const char *option, const char *arg,
+		 const char *(*name)(unsigned int n), uint32_t first, uint32_t last,
+		 uint32_t *value);
+/* The name of a buffer, into RASHPA_NAME_SIZE bytes. */
+void option_buffer(struct argp_state *state, const char *arg, char *name);
+void option_owner(struct argp_state *state, const char *arg, struct rashpa_permit *permit);
+void option_mode(struct argp_state *state, const char *arg, uint32_t *mode);
+
+/* --- machine.c --- */
+
+/* y, m, n, or 0 if the configuration of this kernel cannot be read. */
+char kernel_config(const char *name);
+/* A line of /proc/meminfo in bytes, 0 if there is none. */
+uint64_t meminfo(const char *key);
+/* False if the driver is not loaded, or has no such parameter. */
+bool module_parameter(char *buf, size_t size, const char *name);
 
 /* --- sysfs.c --- */
 
@@ -63,6 +101,10 @@ int write_text(const char *text, const char *format, ...)
 
 /* "0000:00:03.0", or without the domain; writes the long form. */
 bool parse_bdf(const char *text, char bdf[BDF_SIZE]);
+/* domain << 16 | bus << 8 | devfn, as the driver's calls tell it; returns bdf. */
+const char *bdf_text(char bdf[BDF_SIZE], uint32_t function);
+/* N of the function's /dev/rashpa/fpgaN, or -1. */
+int fpga_number(const char *bdf);
 
 /* All PCI functions, sorted; free() it. A number, or -1 after a message. */
 int pci_list(struct pci_function **functions);

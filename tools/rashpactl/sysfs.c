@@ -75,8 +75,15 @@ bool parse_bdf(const char *text, char bdf[BDF_SIZE])
 	return true;
 }
 
-/* N of the class device below a function. */
-static int fpga_number(const char *bdf)
+const char *bdf_text(char bdf[BDF_SIZE], uint32_t function)
+{
+	snprintf(bdf, BDF_SIZE, "%04x:%02x:%02x.%u", function >> 16, function >> 8 & 0xff,
+		 function >> 3 & 0x1f, function & 7);
+	return bdf;
+}
+
+/* The class device below a function has the number. */
+int fpga_number(const char *bdf)
 {
 	char path[128];
 	struct dirent *entry;

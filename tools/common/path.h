@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Where two PCI functions meet. */
+#ifndef PATH_H
+#define PATH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define CHAIN_MAX	32
+
+/* A PCI function as the kernel's calls name it. */
+#define PCI_BDF(domain, bus, devfn)	((uint32_t)(domain) << 16 | (bus) << 8 | (devfn))
+
+/*
+ * The way from a function up to its host bridge: at[0] is the function itself, at[n - 1] is on the
+ * root bus (a root port, or the function if there is no bridge).
+ */
+struct chain {
+	unsigned int n;
+	uint32_t at[CHAIN_MAX];
+};
+
+enum meeting {
+	MEET_SAME,		/* it is one function */
+	MEET_DEVICE,		/* functions of one device */
+	MEET_SWITCH,		/* below one switch */
+	MEET_PORT,		/* below one root port, but not in a switch */
+	MEET_BRIDGE,		/* at one host bridge, below different root ports */
+	MEET_NOWHERE,		/* different host bridges: in the processors */
+};
+
+/* Both chains have at least one member. *where: the bridge they share, if there is one. */
+enum meeting chains_meet(const struct chain *a, const struct chain *b, uint32_t *where);
+
+const char *meeting_name(enum meeting meeting);
+
+#endif /* PATH_H */

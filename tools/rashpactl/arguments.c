@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Options that several commands understand: they end the program with a message. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "owner.h"
+#include "parse.h"
+#include "rashpa.h"
+#include "rashpactl.h"
+
+void option_node(struct argp_state *state, const char *arg, uint32_t *node)
+{
+	if (!parse_u32(arg, node))
+		argp_error(state, "--node: \"%s\" is not a number", arg);
+}
+
+void option_name(struct argp_state *state, const char *option, const char *arg,
+		 const char *(*name)(unsigned int n), uint32_t first, uint32_t last,
+		 uint32_t *value)
+{
+	char all[128] = "";
+	size_t length = 0;
+
+	for (*value = first; *value <= last; (*value)++) {
+		if (!strcmp(arg, name(*value)))
+			return;
+		length += snprintf(all + length, sizeof(all) - length, "%s%s",
+				   *value == first ? "" : *value == last ? " or " : ", ",
+				   name(*value));
+	}
+	argp_error(state, "%s: \"%s\" is not %s", option, arg, all);
+}
+
+void option_backend(struct argp_state *state, const char *arg, uint32_t *backend)
+{
+	option_name(state, "--backend", arg, rashpa_backend_name, RASHPA_BACKEND_AUTO,
+		    RASHPA_BACKEND_CONTIG, backend);
+}
+
+void option_size(struct argp_state *state, const char *option, const char *arg, __u64 *size)
+{
+	uint64_t value;
+
+	if (!parse_size(arg, &value))
+		argp_error(state, "%s: \"%s\" is not a size: write bytes, or a number with K, M, G or T",
+			   option, arg);
+	*size = value;
+}
+
+void option_buffer(struct argp_state *state, const char *arg, char *name)
+{
+	if (!*arg)
+		argp_error(state, "the name of the buffer is empty");
+	/* The driver would say so, but the name has to fit into its struct first. */
+	if (strlen(arg) >= RASHPA_NAME_SIZE)
+		exit(fail("the name \"%s\" is longer than %d characters", arg,
+			  RASHPA_NAME_SIZE - 1));
+	memset(name, 0, RASHPA_NAME_SIZE);
+	strcpy(name, arg);
+}
+
+void option_owner(struct argp_state *state, const char *arg, struct rashpa_permit *permit)
+{
+	char why[WHY_SIZE];
+
+	if (parse_owner(arg, permit, why))
+		argp_error(state, "--owner: %s", why);
+}
+
+void option_mode(struct argp_state *state, const char *arg, uint32_t *mode)
+{
+	if (!parse_mode(arg, mode))
+		argp_error(state, "--mode: \"%s\" is not a mode from 0 to 0666, in octal", arg);
+}

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* rashpactl buffer create */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "follow.h"
+#include "json-out.h"
+#include "owner.h"
+#include "parse.h"
+#include "query.h"
+#include "rashpa.h"
+#include "rashpactl.h"
+
+struct create {
+	struct rashpa_alloc alloc;
+	struct rashpa_permit permit;	/* no flags: as the driver gives it */
+	bool json;
+};
+
+static const struct argp_option options[] = {
+	{ "node", 'n', "N", 0, "only memory of this NUMA node", 0 },
+	{ "backend", 'b', "auto|cma|contig", 0, "where the memory comes from (default auto)", 0 },
+	{ "align", 'a', "SIZE", 0, "of the physical address, a power of two", 0 },
+	{ "cache", 'c', "cached|wc|uc", 0, "how CPUs map it (default cached)", 0 },
+	{ "owner", 'o', "USER[:GROUP]", 0, "who it belongs to (default: the caller)", 0 },
+	{ "mode", 'm', "OCTAL", 0, "permission bits (default: those of /dev/rashpa/memory)", 0 },
+	{ "json", 'j', NULL, 0, "JSON on standard output", 0 },
+	{}
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct create *c = state->input;
+	uint64_t size;
+
+	switch (key) {
+	case 'n':
+		option_node(state, arg, &c->alloc.node);
+		c->alloc.head.flags |= RASHPA_ALLOC_NODE;
+		break;
+	case 'b':
+		option_backend(state, arg, &c->alloc.backend);
+		break;
+	case 'a':
+		if (!parse_size(arg, &size) || (size & (size - 1)))
+			argp_error(state, "--align: \"%s\" is not a power of two", arg);
+		c->alloc.alignment = size;
+		break;
+	case 'c':
+		option_name(state, "--cache", arg, rashpa_cache_name, RASHPA_CACHE_CACHED,
+			    RASHPA_CACHE_UC, &c->alloc.cache);
+		break;
+	case 'o':
+		option_owner(state, arg, &c->permit);
+		break;
+	case 'm':
+		option_mode(state, arg, &c->alloc.mode);
+		c->alloc.head.flags |= RASHPA_ALLOC_MODE;
+		break;
+	case 'j':
+		c->json = true;
+		break;
+	case ARGP_KEY_ARG:
+		if (state->arg_num == 0)
+			option_buffer(state, arg, c->alloc.name);
+		else if (state->arg_num > 1)
+			return ARGP_ERR_UNKNOWN;
+		else if (!parse_size(arg, &size) || !size)
+			argp_error(state, "\"%s\" is not a size: write bytes, or a number with K, M, G or T", arg);
+		else
+			c->alloc.length = size;
+		break;
+	case ARGP_KEY_END:
+		if (state->arg_num < 2)
+			argp_error(state, "give NAME and SIZE");
+		break;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+	return 0;
+}
+
+/* It did not fit: say what would. */
+static void advise(int memory, const struct rashpa_alloc *alloc)
+{
+	const struct question question = {
+		.size = alloc->length,
+		.node = alloc->node,
+		.backend = alloc->backend,
+		.has_node = alloc->head.flags & RASHPA_ALLOC_NODE,
+	};
+	struct answer answer[2];
+	unsigned int n = ask(memory, &question, answer);
+	struct json_object *lines = explain_answers(&question, answer, n);
+	char fit[SIZE_TEXT];
+
+	for (size_t i = 0; i < json_object_array_length(lines); i++)
+		say("%s", json_object_get_string(json_object_array_get_idx(lines, i)));
+	say("would fit: %s at most", format_size(fit, would_fit(answer, n)));
+	json_object_put(lines);
+}
+
+static int print(const struct create *c)
+{
+	const struct rashpa_alloc *a = &c->alloc;
+	struct json_object *o;
+	char size[SIZE_TEXT];
+
+	if (!c->json) {
+		printf("%s: %s, %s, node %" PRIu32 "\n", a->name, format_size(size, a->out_length),
+		       rashpa_backend_name(a->out_backend), a->out_node);
+		return 0;
+	}
+	o = json_object_new_object();
+	put_text(o, "name", a->name);
+	put_u64(o, "length", a->out_length);
+	put_int(o, "segments", a->out_segments);
+	put_text(o, "backend", rashpa_backend_name(a->out_backend));
+	put_int(o, "numa_node", a->out_node);
+	return json_finish(o, "-") ? EXIT_FAILED : 0;
+}
+
+static int create(int memory, struct create *c)
+{
+	struct rashpa_alloc *alloc = &c->alloc;
+	char size[SIZE_TEXT], what[RASHPA_NAME_SIZE + 16];
+	struct follow follow;
+	int fd, result = 0;
+
+	/* Until it belongs to whom it shall belong nobody opens it. */
+	if (c->permit.head.flags)
+		alloc->head.flags |= RASHPA_ALLOC_EXCLUSIVE;
+	snprintf(what, sizeof(what), "buffer %s", alloc->name);
+	follow_begin(&follow, memory, what);
+	fd = rashpa_alloc(memory, alloc);
+	follow_end(&follow);
+	if (fd < 0) {
+		result = fail("buffer %s of %s: %s", alloc->name, format_size(size, alloc->length),
+			      rashpa_reason());
+		if (fd == -ENOMEM || fd == -EDQUOT)
+			advise(memory, alloc);
+		return result;
+	}
+	if (c->permit.head.flags) {
+		strcpy(c->permit.name, alloc->name);
+		result = apply_permit(memory, &c->permit);
+	}
+	close(fd);
+	/* Rather no buffer than one that belongs to the wrong people. */
+	if (result && rashpa_remove(memory, alloc->name))
+		say("buffer %s: %s", alloc->name, rashpa_reason());
+	return result ? result : print(c);
+}
+
+int cmd_buffer_create(int argc, char **argv)
+{
+	static const struct argp argp = {
+		options, parse, "NAME SIZE",
+		"Make a contiguous, zeroed buffer that lives until it is removed.",
+		NULL, NULL, NULL,
+	};
+	struct create c = { .json = want_json };
+	int memory, result;
+
+	argp_parse(&argp, argc, argv, 0, NULL, &c);
+	memory = rashpa_memory_open();
+	if (memory < 0)
+		return fail("%s", rashpa_reason());
+	result = create(memory, &c);
+	close(memory);
+	return result;
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What a map turned out to be. */
+#ifndef MAP_H
+#define MAP_H
+
+#include <json-c/json.h>
+#include <linux/rashpa.h>
+
+void put_map(struct json_object *to, const struct rashpa_map *map);
+/* "peer, in BAR 4 of 0000:02:00.0, 1 segment" */
+void print_map(const struct rashpa_map *map);
+
+#endif /* MAP_H */

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* A memory as people name it: a buffer, or a window of a function. */
+#ifndef MEMORY_H
+#define MEMORY_H
+
+#include "fpga.h"
+#include "rashpa.h"
+
+struct memory {
+	const char *name;		/* NAME, or fpgaN:WINDOW */
+	int node, fd;			/* the buffer's node or -1; dma-buf */
+	struct fpga fpga;		/* of a window */
+	struct rashpa_info info;
+};
+
+#define MEMORY_NONE	{ .node = -1, .fd = -1, .fpga = FPGA_NONE }
+
+/*
+ * Open it and ask what it is; flags: O_RDWR or O_RDONLY, for buffers. 0, or -1 with the reason
+ * in why[WHY_SIZE].
+ */
+int memory_open(struct memory *memory, const char *name, int flags, char *why);
+void memory_close(struct memory *memory);
+
+#endif /* MEMORY_H */

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* rashpactl buffer query: what would fit, and what would help */
+#include "query.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "follow.h"
+#include "json-out.h"
+#include "parse.h"
+#include "rashpa.h"
+#include "rashpactl.h"
+
+unsigned int ask(int memory, const struct question *q, struct answer *answer)
+{
+	const uint32_t first = q->backend ? q->backend : RASHPA_BACKEND_CMA;
+	const uint32_t last = q->backend ? q->backend : RASHPA_BACKEND_CONTIG;
+	struct answer *a = answer;
+
+	for (uint32_t backend = first; backend <= last; backend++, a++) {
+		*a = (struct answer) {
+			.query.head.flags = (q->has_node ? RASHPA_QUERY_NODE : 0) |
+					    (q->try ? RASHPA_QUERY_TRY : 0),
+			.query.node = q->node,
+			.query.backend = backend,
+		};
+		a->error = rashpa_query(memory, &a->query);
+		a->query.backend = backend;
+		if (a->error)
+			snprintf(a->reason, sizeof(a->reason), "%s", rashpa_reason());
+	}
+	return a - answer;
+}
+
+static uint64_t left(uint64_t limit, uint64_t used)
+{
+	if (!limit)
+		return UINT64_MAX;
+	return limit > used ? limit - used : 0;
+}
+
+/* CMA keeps its layout to itself: without a trial its free memory is the most there can be. */
+static uint64_t longest(const struct rashpa_query *q)
+{
+	return q->out_largest || q->head.flags & RASHPA_QUERY_TRY ? q->out_largest : q->out_free;
+}
+
+uint64_t would_fit(const struct answer *answer, unsigned int n)
+{
+	uint64_t fit = 0;
+
+	for (const struct answer *a = answer; a < answer + n; a++) {
+		const struct rashpa_query *q = &a->query;
+		uint64_t most = longest(q);
+
+		if (a->error)
+			continue;
+		if (most > left(q->out_limit, q->out_allocated))
+			most = left(q->out_limit, q->out_allocated);
+		if (most > left(q->out_user_limit, q->out_user_allocated))
+			most = left(q->out_user_limit, q->out_user_allocated);
+		if (most > fit)
+			fit = most;
+	}
+	return fit;
+}
+
+__attribute__((format(printf, 2, 3)))
+static void tell(struct json_object *to, const char *format, ...)
+{
+	char text[512];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	json_object_array_add(to, json_object_new_string(text));
+}
+
+static void tell_boot(struct json_object *to, const struct question *q)
+{
+	if (kernel_config("CONFIG_DMA_CMA") == 'n') {
+		tell(to, "cma: not in this kernel, so no boot parameter can keep memory back (Debian's kernels have it from 7.2 on)");
+		return;
+	}
+	tell(to, "cma: boot with cma=SIZE to keep memory back, larger than the largest buffer");
+	if (q->has_node && kernel_config("CONFIG_DMA_NUMA_CMA") == 'y')
+		tell(to, "cma: boot with numa_cma=%" PRIu32 ":SIZE to keep memory of node %" PRIu32 " back",
+		     q->node, q->node);
+}
+
+static void tell_limits(struct json_object *to, const struct question *q,
+			const struct rashpa_query *a)
+{
+	const uint64_t need = q->size ? q->size : 1;
+	char limit[SIZE_TEXT], used[SIZE_TEXT];
+
+	if (left(a->out_limit, a->out_allocated) < need)
+		tell(to, "limit: all buffers together hold %s of the %s that the administrator allows: remove some (rashpactl buffer list), or raise /sys/module/rashpa/parameters/limit_mib",
+		     format_size(used, a->out_allocated), format_size(limit, a->out_limit));
+	if (left(a->out_user_limit, a->out_user_allocated) < need)
+		tell(to, "limit: your buffers hold %s of the %s that the administrator allows one user: remove some (rashpactl buffer list), or raise /sys/module/rashpa/parameters/user_limit_mib",
+		     format_size(used, a->out_user_allocated), format_size(limit, a->out_user_limit));
+}
+
+static void tell_backend(struct json_object *to, const struct question *q, const struct answer *a)
+{
+	const struct rashpa_query *query = &a->query;
+	const char *name = rashpa_backend_name(query->backend);
+	char free[SIZE_TEXT], run[SIZE_TEXT];
+
+	if (a->error) {
+		tell(to, "%s: %s", name, a->reason);
+		return;
+	}
+	if (q->try)
+		tell(to, "%s: %s free, %s tried and given back", name,
+		     format_size(free, query->out_free), format_size(run, query->out_largest));
+	else if (query->backend == RASHPA_BACKEND_CMA)
+		tell(to, "%s: %s free%s", name, format_size(free, query->out_free),
+		     query->out_free ? "; the longest run in it only a trial can tell (--try)" : "");
+	else
+		tell(to, "%s: %s free, the longest run that looks free or movable is %s", name,
+		     format_size(free, query->out_free), format_size(run, query->out_largest));
+	if (query->backend != RASHPA_BACKEND_CONTIG)
+		return;
+	if (query->out_largest < (q->size ? q->size : query->out_free / 2))
+		tell(to, "%s: memory is in pieces that cannot be moved: make buffers soon after boot, or take another node",
+		     name);
+}
+
+struct json_object *explain_answers(const struct question *q, const struct answer *answer,
+				    unsigned int n)
+{
+	struct json_object *lines = json_object_new_array();
+	const struct answer *good = NULL;
+	bool boot = false;
+
+	for (const struct answer *a = answer; a < answer + n; a++) {
+		tell_backend(lines, q, a);
+		if (!a->error)
+			good = a;
+		/* A boot parameter helps where nothing is kept back, or not enough. */
+		if (a->query.backend == RASHPA_BACKEND_CMA)
+			boot = a->error || !a->query.out_total || a->query.out_total < q->size;
+	}
+	if (boot)
+		tell_boot(lines, q);
+	if (good)
+		tell_limits(lines, q, &good->query);
+	return lines;
+}
+
+static struct json_object *answer_json(const struct answer *a)
+{
+	const struct rashpa_query *q = &a->query;
+	struct json_object *o = json_object_new_object();
+
+	put_text(o, "backend", rashpa_backend_name(q->backend));
+	put_text(o, "error", a->error ? a->reason : NULL);
+	if (a->error)
+		return o;
+	put_u64(o, "total", q->out_total);
+	put_u64(o, "free", q->out_free);
+	if (q->backend == RASHPA_BACKEND_CMA && !(q->head.flags & RASHPA_QUERY_TRY))
+		put_text(o, "largest", NULL);
+	else
+		put_u64(o, "largest", q->out_largest);
+	put_text(o, "area", *q->out_area ? q->out_area : NULL);
+	return o;
+}
+
+static int print_json(const struct question *q, const struct answer *answer, unsigned int n)
+{
+	struct json_object *o = json_object_new_object(), *list = json_object_new_array();
+	const struct rashpa_query *good = NULL;
+
+	if (q->has_node)
+		put_int(o, "numa_node", q->node);
+	else
+		put_text(o, "numa_node", NULL);
+	put_bool(o, "tried", q->try);
+	for (const struct answer *a = answer; a < answer + n; a++) {
+		json_object_array_add(list, answer_json(a));
+		if (!a->error)
+			good = &a->query;
+	}
+	json_object_object_add(o, "backends", list);
+	if (good) {
+		put_u64(o, "allocated", good->out_allocated);
+		put_u64(o, "limit", good->out_limit);
+		put_u64(o, "user_allocated", good->out_user_allocated);
+		put_u64(o, "user_limit", good->out_user_limit);
+	}
+	put_u64(o, "fits", would_fit(answer, n));
+	json_object_object_add(o, "text", explain_answers(q, answer, n));
+	return json_finish(o, "-") ? EXIT_FAILED : 0;
+}
+
+static void print_held(const char *who, uint64_t held, uint64_t limit)
+{
+	char text[SIZE_TEXT], most[SIZE_TEXT];
+
+	printf("%s hold %s, %s%s\n", who, format_size(text, held),
+	       limit ? "limit " : "no limit", limit ? format_size(most, limit) : "");
+}
+
+static void print_text(const struct question *q, const struct answer *answer, unsigned int n)
+{
+	struct json_object *lines = explain_answers(q, answer, n);
+	char fit[SIZE_TEXT];
+
+	for (size_t i = 0; i < json_object_array_length(lines); i++)
+		puts(json_object_get_string(json_object_array_get_idx(lines, i)));
+	json_object_put(lines);
+	for (const struct answer *a = answer; a < answer + n; a++) {
+		if (a->error)
+			continue;
+		print_held("all buffers", a->query.out_allocated, a->query.out_limit);
+		print_held("your buffers", a->query.out_user_allocated, a->query.out_user_limit);
+		break;
+	}
+	printf("would fit: %s%s\n", format_size(fit, would_fit(answer, n)),
+	       q->try ? "" : " at most");
+}
+
+struct query_options {
+	struct question question;
+	bool json;
+};
+
+static const struct argp_option options[] = {
+	{ "node", 'n', "N", 0, "only memory of this NUMA node", 0 },
+	{ "backend", 'b', "auto|cma|contig", 0, "only this one (default auto: both)", 0 },
+	{ "try", 't', NULL, 0, "find it out by allocating and giving back at once", 0 },
+	{ "json", 'j', NULL, 0, "JSON on standard output", 0 },
+	{}
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct query_options *o = state->input;
+
+	switch (key) {
+	case 'n':
+		option_node(state, arg, &o->question.node);
+		o->question.has_node = true;
+		break;
+	case 'b':
+		option_backend(state, arg, &o->question.backend);
+		break;
+	case 't':
+		o->question.try = true;
+		break;
+	case 'j':
+		o->json = true;
+		break;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+	return 0;
+}
+
+int cmd_buffer_query(int argc, char **argv)
+{
+	static const struct argp argp = {
+		options, parse, "", "Tell how large a buffer can be, and what would help.",
+		NULL, NULL, NULL,
+	};
+	struct query_options o = { .json = want_json };
+	struct answer answer[2];
+	unsigned int n, failed = 0;
+	struct follow follow;
+	int memory, result = 0;
+
+	argp_parse(&argp, argc, argv, 0, NULL, &o);
+	memory = rashpa_memory_open();
+	if (memory < 0)
+		return fail("%s", rashpa_reason());
+	follow_begin(&follow, memory, "trying");
+	n = ask(memory, &o.question, answer);
+	follow_end(&follow);
+	close(memory);
+	for (unsigned int i = 0; i < n; i++)
+		failed += answer[i].error != 0;
+	if (o.json)
+		result = print_json(&o.question, answer, n);
+	else if (failed < n)
+		print_text(&o.question, answer, n);
+	if (failed == n) {
+		for (unsigned int i = 0; i < n; i++)
+			say("%s: %s", rashpa_backend_name(answer[i].query.backend), answer[i].reason);
+		result = EXIT_FAILED;
+	}
+	return result;
+}

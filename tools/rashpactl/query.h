@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What would fit, and what would help. */
+#ifndef QUERY_H
+#define QUERY_H
+
+#include <json-c/json.h>
+#include <linux/rashpa.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* What is asked: a buffer of @size bytes (0: of any size) from @backend. */
+struct question {
+	uint64_t size;
+	uint32_t node, backend;
+	bool has_node, try;
+};
+
+/* The answer for one backend; error: a negative errno, and why in reason. */
+struct answer {
+	struct rashpa_query query;
+	int error;
+	char reason[RASHPA_REASON_SIZE];
+};
+
+/*
+ * Ask for one backend, or with AUTO for both: answer[0] and so on. Returns how many; answer has
+ * room for two.
+ */
+unsigned int ask(int memory, const struct question *question, struct answer *answer);
+
+/* Sentences that explain the answers and say what to do: a JSON array of strings. */
+struct json_object *explain_answers(const struct question *question, const struct answer *answer,
+				    unsigned int n);
+
+/* The longest buffer that can be hoped for, limits included. */
+uint64_t would_fit(const struct answer *answer, unsigned int n);
+
+#endif /* QUERY_H */

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* How functions, sockets and memories of this machine are connected. */
+#ifndef TOPOLOGY_H
+#define TOPOLOGY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "path.h"
+
+/* The bridges above a function, by libpci; false after a message. */
+bool topology_chain(uint32_t bdf, struct chain *chain);
+
+/* Do the switch ports above a function send requests to peers up to the root (ACS)? */
+enum acs { ACS_UNKNOWN, ACS_OFF, ACS_REDIRECTS };
+enum acs topology_acs(const struct chain *chain, uint32_t below, uint32_t *port);
+
+/* Two NUMA nodes, by hwloc. */
+enum distance { NODE_UNKNOWN, NODE_SAME, NODE_SOCKET, NODE_OTHER_SOCKET };
+enum distance topology_nodes(int a, int b);
+
+/* What sysfs tells of a function's link; speed is empty if it tells nothing. */
+struct link {
+	char speed[32], max_speed[32];
+	uint32_t width, max_width;	/* lanes, 0: not told */
+};
+
+void topology_link(uint32_t bdf, struct link *link);
+
+/* After the last call: give libpci and hwloc back. */
+void topology_done(void);
+
+#endif /* TOPOLOGY_H */

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* rashpactl window list, info */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "json-out.h"
+#include "memory.h"
+#include "parse.h"
+#include "profile.h"
+#include "rashpactl.h"
+
+/*
+ * The driver does not tell which windows a profile declared: the profile file does, and
+ * the driver whether it knows them.
+ */
+static const char *state_of(struct fpga *fpga, const struct rashpa_profile_window *w,
+			    uint64_t *length)
+{
+	struct rashpa_window window = {};
+	int fd;
+
+	memcpy(window.name, w->name, sizeof(window.name));
+	fd = rashpa_window(fpga->device, &window);
+	if (fd >= 0) {
+		close(fd);
+		*length = window.out_length;
+		return "ok";
+	}
+	if (fd == -EPERM)
+		return "privileged";	/* to us */
+	return fd == -ENOENT ? "not applied" : rashpa_reason();
+}
+
+static void print_row(const struct rashpa_profile_window *w, const char *state, uint64_t length)
+{
+	char size[SIZE_TEXT];
+
+	printf("%-32s %3" PRIu32 " %#10" PRIx64 " %10s  %-7s %-4s  %s\n", w->name, w->bar,
+	       (uint64_t)w->offset, length ? format_size(size, length) : "to its end",
+	       rashpa_cache_name(w->cache), w->flags & RASHPA_PWINDOW_USER ? "yes" : "no", state);
+}
+
+static struct json_object *row_json(const struct rashpa_profile_window *w, const char *state,
+				    uint64_t length)
+{
+	struct json_object *o = json_object_new_object();
+
+	put_text(o, "name", w->name);
+	put_int(o, "bar", w->bar);
+	put_u64(o, "offset", w->offset);
+	put_u64(o, "length", length);
+	put_text(o, "cache", rashpa_cache_name(w->cache));
+	put_bool(o, "user", w->flags & RASHPA_PWINDOW_USER);
+	put_text(o, "state", state);
+	return o;
+}
+
+static int list(struct fpga *fpga, const struct profile *profile, bool json)
+{
+	struct json_object *o = json ? json_object_new_array() : NULL;
+	const struct rashpa_profile_window *w;
+	const char *state;
+	uint64_t length;
+
+	if (!json)
+		printf("%-32s %3s %10s %10s  %-7s %-4s  %s\n", "NAME", "BAR", "OFFSET", "LENGTH",
+		       "CACHE", "USER", "STATE");
+	for (w = profile->window; w < profile->window + profile->n_windows; w++) {
+		length = w->length;
+		state = state_of(fpga, w, &length);
+		if (json)
+			json_object_array_add(o, row_json(w, state, length));
+		else
+			print_row(w, state, length);
+	}
+	return json && json_finish(o, "-") ? EXIT_FAILED : 0;
+}
+
+int cmd_window_list(int argc, char **argv)
+{
+	static struct profile profile;
+	struct fpga fpga = FPGA_NONE;
+	const char *name;
+	bool json = false;
+	const struct simple simple = {
+		"fpgaN", "The windows that the function's profile declares, and whether they can be made.",
+		1, &name, &json,
+	};
+	char why[WHY_SIZE];
+	int found, result;
+
+	parse_simple(&simple, argc, argv);
+	result = fpga_named(&fpga, name);
+	if (result)
+		return result;
+	found = profile_find(&profile, fpga.info.out_vendor, fpga.info.out_device, why);
+	if (found < 0)
+		result = fail("%s", why);
+	else if (!found)
+		result = fail("fpga%u: no profile is installed for %04" PRIx32 ":%04" PRIx32 ": write one (rashpactl(1)), and bind again",
+			      fpga.number, fpga.info.out_vendor, fpga.info.out_device);
+	else
+		result = list(&fpga, &profile, json);
+	fpga_close(&fpga);
+	return result;
+}
+
+static struct json_object *info_json(const struct memory *m)
+{
+	struct json_object *o = json_object_new_object();
+	char bdf[BDF_SIZE];
+
+	put_text(o, "name", m->name);
+	put_text(o, "kind", rashpa_kind_name(m->info.out_kind));
+	put_text(o, "bdf", bdf_text(bdf, m->info.out_bdf));
+	put_int(o, "bar", m->info.out_bar);
+	put_u64(o, "length", m->info.out_length);
+	put_text(o, "cache", rashpa_cache_name(m->info.out_cache));
+	put_int(o, "numa_node", m->info.out_node);
+	put_bool(o, "revoked", m->info.out_flags & RASHPA_INFO_REVOKED);
+	put_int(o, "importers", m->info.out_importers);
+	put_int(o, "mappings", m->info.out_mappings);
+	return o;
+}
+
+int cmd_window_info(int argc, char **argv)
+{
+	const char *name;
+	bool json = false;
+	const struct simple simple = {
+		"fpgaN:WINDOW", "Make a window, tell what it is, and release it.", 1, &name, &json,
+	};
+	struct memory m;
+	char why[WHY_SIZE], size[SIZE_TEXT], bdf[BDF_SIZE];
+	int result = 0;
+
+	parse_simple(&simple, argc, argv);
+	if (!strchr(name, ':')) {
+		say("\"%s\" is not fpgaN:WINDOW: see rashpactl window list", name);
+		return EXIT_USAGE;
+	}
+	if (memory_open(&m, name, O_RDWR, why))
+		return fail("%s", why);
+	if (json) {
+		result = json_finish(info_json(&m), "-") ? EXIT_FAILED : 0;
+	} else {
+		printf("name       %s\n", m.name);
+		printf("function   %s BAR %" PRIu32 "\n", bdf_text(bdf, m.info.out_bdf),
+		       m.info.out_bar);
+		printf("length     %" PRIu64 " (%s)\n", (uint64_t)m.info.out_length,
+		       format_size(size, m.info.out_length));
+		printf("cache      %s\n", rashpa_cache_name(m.info.out_cache));
+		printf("node       %d\n", m.info.out_node);
+		printf("importers  %" PRIu32 "\n", m.info.out_importers);
+		printf("mappings   %" PRIu32 "\n", m.info.out_mappings);
+	}
+	memory_close(&m);
+	return result;
+}
