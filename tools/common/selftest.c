@@ -13,6 +13,7 @@
 
 #include "dataset.h"
 #include "parse.h"
+#include "path.h"
 #include "profile.h"
 #include "rashpa.h"
 #include "rashpa-fpga.h"
@@ -370,6 +371,49 @@ static void test_profile(const char *folder)
 	ok(!profile_find(&p, 0xdead, 0xbeef, why), "nothing is found for others");
 }
 
+/* --- paths --- */
+
+#define CHAIN(...)	((struct chain) { \
+	sizeof((uint32_t[]) { __VA_ARGS__ }) / sizeof(uint32_t), { __VA_ARGS__ } })
+#define AT(bus, device, function)	PCI_BDF(0, bus, (device) << 3 | (function))
+
+static void test_paths(void)
+{
+	/* two boards below one switch, one below another port of the root, one far away */
+	const struct chain board = CHAIN(AT(3, 0, 0), AT(2, 0, 0), AT(1, 0, 0), AT(0, 6, 0));
+	const struct {
+		const char *what;
+		struct chain other;
+		enum meeting meeting;
+		uint32_t where;
+	} cases[] = {
+		{ "itself", board, MEET_SAME, 0 },
+		{ "its second function",
+		  CHAIN(AT(3, 0, 1), AT(2, 0, 0), AT(1, 0, 0), AT(0, 6, 0)), MEET_DEVICE, AT(2, 0, 0) },
+		{ "a board below the same switch",
+		  CHAIN(AT(4, 0, 0), AT(2, 1, 0), AT(1, 0, 0), AT(0, 6, 0)), MEET_SWITCH, AT(1, 0, 0) },
+		{ "a board of another device below the same port of the switch",
+		  CHAIN(AT(3, 1, 0), AT(2, 0, 0), AT(1, 0, 0), AT(0, 6, 0)), MEET_SWITCH, AT(2, 0, 0) },
+		{ "another switch below the same root port",
+		  CHAIN(AT(5, 0, 0), AT(1, 1, 0), AT(0, 6, 0)), MEET_PORT, AT(0, 6, 0) },
+		{ "another root port", CHAIN(AT(9, 0, 0), AT(0, 7, 0)), MEET_BRIDGE, 0 },
+		{ "a function of the root", CHAIN(AT(0, 31, 2)), MEET_BRIDGE, 0 },
+		{ "another root bus", CHAIN(AT(0x81, 0, 0), AT(0x80, 1, 0)), MEET_NOWHERE, 0 },
+		{ "another domain", CHAIN(PCI_BDF(1, 3, 0), PCI_BDF(1, 0, 6 << 3)), MEET_NOWHERE, 0 },
+	};
+	uint32_t where, back;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		enum meeting meeting = chains_meet(&board, &cases[i].other, &where);
+
+		ok(meeting == cases[i].meeting && where == cases[i].where &&
+		   meeting == chains_meet(&cases[i].other, &board, &back) && back == where,
+		   "%s: %s", cases[i].what, meeting_name(meeting));
+	}
+	ok(chains_meet(&CHAIN(AT(0, 31, 2)), &CHAIN(AT(0, 31, 3)),
+		       &where) == MEET_DEVICE, "two functions of a device of the root");
+}
+
 /* --- librashpa, as far as it needs no driver --- */
 
 #define SEGMENTS	8
@@ -500,6 +544,7 @@ int main(int argc, char **argv)
 	test_percentiles();
 	test_dataset();
 	test_stream();
+	test_paths();
 	test_table();
 	test_mmap();
 	test_names();

@@ -202,7 +202,7 @@ static void check_contig(struct doctor *d)
 		found(d, "contig", NOTE, "make buffers soon after boot, or boot with cma=SIZE (kernels with CMA)",
 		      "no contiguous memory is left to assemble buffers of");
 	else
-		found(d, "contig", OK, NULL, "buffers can be assembled at run time, up to %s or so",
+		found(d, "contig", OK, NULL, "buffers can be assembled at run time, up to %s as it looks now",
 		      format_size(run, query.out_largest));
 }
 

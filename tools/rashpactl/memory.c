@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "path.h"
 #include "say.h"
 
 static int open_buffer(struct memory *m, int flags, char *why)
@@ -49,7 +50,12 @@ static int open_window(struct memory *m, size_t length, const char *window, char
 	m->fd = rashpa_window(m->fpga.device, &arg);
 	if (m->fd < 0)
 		return because(why, -1, "fpga%u: window \"%s\": %s", number, window, rashpa_reason());
-	return ask(m, why);
+	if (ask(m, why))
+		return -1;
+	/* of what we opened ourselves we know */
+	m->info.out_bdf = PCI_BDF(m->fpga.info.out_domain, m->fpga.info.out_bus,
+				  m->fpga.info.out_devfn);
+	return 0;
 }
 
 int memory_open(struct memory *memory, const char *name, int flags, char *why)

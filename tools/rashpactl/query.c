@@ -2,6 +2,7 @@
 /* rashpactl buffer query: what would fit, and what would help */
 #include "query.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -81,16 +82,18 @@ static void tell(struct json_object *to, const char *format, ...)
 	json_object_array_add(to, json_object_new_string(text));
 }
 
+/* A boot parameter helps where nothing is kept back, or not enough. */
 static void tell_boot(struct json_object *to, const struct question *q)
 {
 	if (kernel_config("CONFIG_DMA_CMA") == 'n') {
 		tell(to, "cma: not in this kernel, so no boot parameter can keep memory back (Debian's kernels have it from 7.2 on)");
 		return;
 	}
-	tell(to, "cma: boot with cma=SIZE to keep memory back, larger than the largest buffer");
 	if (q->has_node && kernel_config("CONFIG_DMA_NUMA_CMA") == 'y')
-		tell(to, "cma: boot with numa_cma=%" PRIu32 ":SIZE to keep memory of node %" PRIu32 " back",
+		tell(to, "cma: boot with cma=SIZE, or numa_cma=%" PRIu32 ":SIZE for memory of node %" PRIu32 ", to keep memory back, more than the largest buffer",
 		     q->node, q->node);
+	else
+		tell(to, "cma: boot with cma=SIZE to keep memory back, more than the largest buffer");
 }
 
 static void tell_limits(struct json_object *to, const struct question *q,
@@ -107,30 +110,48 @@ static void tell_limits(struct json_object *to, const struct question *q,
 		     format_size(used, a->out_user_allocated), format_size(limit, a->out_user_limit));
 }
 
-static void tell_backend(struct json_object *to, const struct question *q, const struct answer *a)
+static void tell_cma(struct json_object *to, const struct question *q, const struct answer *a)
 {
 	const struct rashpa_query *query = &a->query;
-	const char *name = rashpa_backend_name(query->backend);
 	char free[SIZE_TEXT], run[SIZE_TEXT];
 
+	if (a->error == -EOPNOTSUPP || (!a->error && !query->out_total))
+		tell(to, "cma: no memory is kept back");
+	else if (a->error)
+		tell(to, "cma: %s", a->reason);
+	else if (q->try)
+		tell(to, "cma: %s free, %s tried and given back",
+		     format_size(free, query->out_free), format_size(run, query->out_largest));
+	else
+		tell(to, "cma: %s free; the longest run in it only a trial can tell (--try)",
+		     format_size(free, query->out_free));
+	if (a->error ? a->error == -EOPNOTSUPP : !query->out_total || query->out_total < q->size)
+		tell_boot(to, q);
+}
+
+static void tell_contig(struct json_object *to, const struct question *q, const struct answer *a)
+{
+	const struct rashpa_query *query = &a->query;
+	const uint64_t want = q->size ? q->size : query->out_free / 2;
+	char free[SIZE_TEXT], run[SIZE_TEXT];
+
+	format_size(free, query->out_free);
+	format_size(run, query->out_largest);
 	if (a->error) {
-		tell(to, "%s: %s", name, a->reason);
+		tell(to, "contig: %s", a->reason);
 		return;
 	}
 	if (q->try)
-		tell(to, "%s: %s free, %s tried and given back", name,
-		     format_size(free, query->out_free), format_size(run, query->out_largest));
-	else if (query->backend == RASHPA_BACKEND_CMA)
-		tell(to, "%s: %s free%s", name, format_size(free, query->out_free),
-		     query->out_free ? "; the longest run in it only a trial can tell (--try)" : "");
+		tell(to, "contig: %s free, %s tried and given back", free, run);
 	else
-		tell(to, "%s: %s free, the longest run that looks free or movable is %s", name,
-		     format_size(free, query->out_free), format_size(run, query->out_largest));
-	if (query->backend != RASHPA_BACKEND_CONTIG)
-		return;
-	if (query->out_largest < (q->size ? q->size : query->out_free / 2))
-		tell(to, "%s: memory is in pieces that cannot be moved: make buffers soon after boot, or take another node",
-		     name);
+		tell(to, "contig: %s free, the longest run that looks free or movable is %s", free, run);
+	if (q->size > query->out_total)
+		tell(to, "contig: there is no more memory than %s", format_size(run, query->out_total));
+	else if (query->out_largest < want && want <= query->out_free)
+		tell(to, "contig: memory is in pieces that cannot be moved: make buffers soon after boot%s",
+		     q->has_node ? ", or take another node" : "");
+	else if (query->out_largest < want)
+		tell(to, "contig: other programs hold the memory: end some, or make buffers soon after boot");
 }
 
 struct json_object *explain_answers(const struct question *q, const struct answer *answer,
@@ -138,18 +159,15 @@ struct json_object *explain_answers(const struct question *q, const struct answe
 {
 	struct json_object *lines = json_object_new_array();
 	const struct answer *good = NULL;
-	bool boot = false;
 
 	for (const struct answer *a = answer; a < answer + n; a++) {
-		tell_backend(lines, q, a);
+		if (a->query.backend == RASHPA_BACKEND_CMA)
+			tell_cma(lines, q, a);
+		else
+			tell_contig(lines, q, a);
 		if (!a->error)
 			good = a;
-		/* A boot parameter helps where nothing is kept back, or not enough. */
-		if (a->query.backend == RASHPA_BACKEND_CMA)
-			boot = a->error || !a->query.out_total || a->query.out_total < q->size;
 	}
-	if (boot)
-		tell_boot(lines, q);
 	if (good)
 		tell_limits(lines, q, &good->query);
 	return lines;
