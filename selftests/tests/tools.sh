@@ -267,6 +267,35 @@ else
 	skip "peers" "fewer than two software FPGAs in this guest"
 fi
 
+# --- what the commands say about themselves ---
+
+. tools/completion/rashpactl
+manual=$(sed 's/\\-/-/g' Documentation/man/rashpactl.1)
+commands=("doctor" "list" "bind" "unbind" "profile" "buffer create" "buffer list" "buffer info"
+	"buffer permit" "buffer query" "buffer remove" "window list" "window info" "map explain"
+	"map" "event watch" "quiesce" "reset" "fpga status")
+
+is "the help names all commands" \
+	"$(rashpactl --help | grep '^  ' | cut -c3-20 | sed -E 's/ +/ /; s/ +$//' | sort)" \
+	"$(printf '%s\n' "${commands[@]}" | sort)"
+for command in "${commands[@]}"; do
+	missing=
+	read -ra command_words <<<"$command"
+	words=("${command_words[@]}")
+	[[ $command == map ]] && words+=(NAME)
+	COMP_WORDS=(rashpactl "${words[@]}" "") COMP_CWORD=$((${#words[@]} + 1))
+	_rashpactl
+	for option in $(rashpactl "${command_words[@]}" --help | grep -oE '^ .*--[a-z-]+' | grep -oE -- '--[a-z-]+'); do
+		[[ $option == --usage || $option == --version ]] && continue
+		[[ " ${COMPREPLY[*]} " == *" $option "* || $command == profile ]] ||
+			missing+=" $option (completion)"
+		[[ $manual == *"$option"* ]] || missing+=" $option (manual)"
+	done
+	is "completion and manual know the options of \"$command\"" "$missing" ""
+done
+is "the groups are completed" "$(COMP_WORDS=(rashpactl buffer "") COMP_CWORD=2
+	_rashpactl; echo "${COMPREPLY[*]}")" "create list info permit query remove"
+
 # --- librashpa ---
 
 librashpa-selftest ${fpga:+"$fpga"} >"$work/tap"

@@ -63,7 +63,9 @@ static void test_sizes(void)
 
 static void test_modes(void)
 {
-	static const char *const bad[] = { "", "0777", "1660", "8", "0660 ", "u+r", "-1", "0x1", "00000000001000" };
+	static const char *const bad[] = {
+		"", "0777", "1660", "8", "0660 ", "u+r", "-1", "0x1", "00000000001000",
+	};
 	uint32_t mode;
 
 	ok(parse_mode("0640", &mode) && mode == 0640 && parse_mode("6", &mode) && mode == 6 &&
@@ -389,11 +391,14 @@ static void test_paths(void)
 	} cases[] = {
 		{ "itself", board, MEET_SAME, 0 },
 		{ "its second function",
-		  CHAIN(AT(3, 0, 1), AT(2, 0, 0), AT(1, 0, 0), AT(0, 6, 0)), MEET_DEVICE, AT(2, 0, 0) },
+		  CHAIN(AT(3, 0, 1), AT(2, 0, 0), AT(1, 0, 0), AT(0, 6, 0)),
+		  MEET_DEVICE, AT(2, 0, 0) },
 		{ "a board below the same switch",
-		  CHAIN(AT(4, 0, 0), AT(2, 1, 0), AT(1, 0, 0), AT(0, 6, 0)), MEET_SWITCH, AT(1, 0, 0) },
+		  CHAIN(AT(4, 0, 0), AT(2, 1, 0), AT(1, 0, 0), AT(0, 6, 0)),
+		  MEET_SWITCH, AT(1, 0, 0) },
 		{ "a board of another device below the same port of the switch",
-		  CHAIN(AT(3, 1, 0), AT(2, 0, 0), AT(1, 0, 0), AT(0, 6, 0)), MEET_SWITCH, AT(2, 0, 0) },
+		  CHAIN(AT(3, 1, 0), AT(2, 0, 0), AT(1, 0, 0), AT(0, 6, 0)),
+		  MEET_SWITCH, AT(2, 0, 0) },
 		{ "another switch below the same root port",
 		  CHAIN(AT(5, 0, 0), AT(1, 1, 0), AT(0, 6, 0)), MEET_PORT, AT(0, 6, 0) },
 		{ "another root port", CHAIN(AT(9, 0, 0), AT(0, 7, 0)), MEET_BRIDGE, 0 },

@@ -117,7 +117,8 @@ static void test_pin(int memory)
 	const long page = sysconf(_SC_PAGESIZE);
 	struct rashpa_pin pin = { .length = 4 * page };
 	struct rashpa_info info;
-	char *p = mmap(NULL, pin.length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *p = mmap(NULL, pin.length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+		       -1, 0);
 	int fd;
 
 	pin.address = (uintptr_t)p;

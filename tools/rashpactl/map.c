@@ -116,7 +116,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	return 0;
 }
 
-static int print_json(const struct options *o, unsigned int number, const struct rashpa_table *table)
+static int print_json(const struct options *o, unsigned int number,
+		      const struct rashpa_table *table)
 {
 	struct json_object *top = json_object_new_object(), *list, *s;
 
@@ -136,7 +137,8 @@ static int print_json(const struct options *o, unsigned int number, const struct
 	return json_finish(top, "-") ? EXIT_FAILED : 0;
 }
 
-static void print_text(const struct options *o, unsigned int number, const struct rashpa_table *table)
+static void print_text(const struct options *o, unsigned int number,
+		       const struct rashpa_table *table)
 {
 	printf("%s for fpga%u: ", o->memory, number);
 	print_map(&o->map);
@@ -149,7 +151,7 @@ static void print_text(const struct options *o, unsigned int number, const struc
 		printf("it stays until \"rashpactl quiesce fpga%u\"\n", number);
 }
 
-/* The table as one consistent copy; NULL where addresses are not disclosed. 0 or a negative errno. */
+/* One consistent copy; NULL where addresses are not disclosed. 0 or a negative errno. */
 static int copy_table(int fd, const struct rashpa_map *map, struct rashpa_table **copy)
 {
 	const struct rashpa_table *table;

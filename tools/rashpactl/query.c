@@ -107,7 +107,8 @@ static void tell_limits(struct json_object *to, const struct question *q,
 		     format_size(used, a->out_allocated), format_size(limit, a->out_limit));
 	if (left(a->out_user_limit, a->out_user_allocated) < need)
 		tell(to, "limit: your buffers hold %s of the %s that the administrator allows one user: remove some (rashpactl buffer list), or raise /sys/module/rashpa/parameters/user_limit_mib",
-		     format_size(used, a->out_user_allocated), format_size(limit, a->out_user_limit));
+		     format_size(used, a->out_user_allocated),
+		     format_size(limit, a->out_user_limit));
 }
 
 static void tell_cma(struct json_object *to, const struct question *q, const struct answer *a)
