@@ -358,7 +358,7 @@ static void check_functions(struct doctor *d)
 
 static void check_p2p(struct doctor *d)
 {
-	char config = kernel_config("CONFIG_PCI_P2PDMA"), bridge[8];
+	char config = kernel_config("CONFIG_PCI_P2PDMA"), bridge[16];
 
 	if (!config)
 		found(d, "p2pdma", NOTE, NULL, "the kernel's configuration cannot be read");
@@ -367,10 +367,11 @@ static void check_p2p(struct doctor *d)
 	else
 		found(d, "p2pdma", NOTE, "a kernel with CONFIG_PCI_P2PDMA (Debian's from 7.2)",
 		      "not in this kernel: transfers between boards and GPU memory are limited");
-	if (module_parameter(bridge, sizeof(bridge), "p2p_bridge"))
-		found(d, "bridge", OK, NULL, "DMA between boards through the host bridge: %s (parameter p2p_bridge)",
-		      *bridge == 'Y' || *bridge == '1' ? "allowed" : *bridge == 'N' || *bridge == '0' ?
-		      "refused" : bridge);
+	if (!module_parameter(bridge, sizeof(bridge), "p2p_bridge"))
+		return;
+	found(d, "bridge", OK, NULL, "transfers between boards through the host bridge: %s (parameter p2p_bridge=%s)",
+	      !strcmp(bridge, "auto") ? "where the kernel knows that it routes them" :
+	      !strcmp(bridge, "allow") ? "allowed" : "refused", bridge);
 }
 
 int cmd_doctor(int argc, char **argv)
