@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH Linux-syscall-note */
+/*
+ * /dev/rashpa-bare: what the kernel's own calls cost that map a dma-buf for a PCI
+ * function, with nothing around them. Shared by the module and by rashpa-bench.
+ */
+#ifndef RASHPA_BARE_H
+#define RASHPA_BARE_H
+
+#include <linux/ioctl.h>
+#include <linux/types.h>
+
+#define RASHPA_BARE_PATH	"/dev/rashpa-bare"
+/** RASHPA_BARE_REPEAT_MAX - repetitions of one call */
+#define RASHPA_BARE_REPEAT_MAX	10000
+
+/**
+ * struct rashpa_bare - RASHPA_BARE_MAP: attach, map, unmap, detach
+ * @fd: dma-buf fd of any exporter
+ * @direction: 0 both, 1 the function writes the memory, 2 it reads it
+ * @bdf: the PCI function, bound to a driver: domain << 16 | bus << 8 | devfn
+ * @repeat: 1 to RASHPA_BARE_REPEAT_MAX
+ * @out_map_ns: of all repetitions together: dma_buf_attach() and mapping
+ * @out_unmap_ns: likewise: unmapping and dma_buf_detach()
+ * @out_segments: entries of the table
+ * @__reserved: must be zero
+ *
+ * Errors: EPERM (without CAP_SYS_ADMIN), EINVAL, EBADF, ENODEV (no such function, or
+ * no driver bound to it), EINTR, and what the exporter answers.
+ */
+struct rashpa_bare {
+	__s32 fd;
+	__u32 direction;
+	__u32 bdf;
+	__u32 repeat;
+	__aligned_u64 out_map_ns;
+	__aligned_u64 out_unmap_ns;
+	__u32 out_segments;
+	__u32 __reserved;
+};
+
+#define RASHPA_BARE_MAP		_IOWR(0xE7, 0x80, struct rashpa_bare)
+
+#endif /* RASHPA_BARE_H */
