@@ -5,6 +5,8 @@
 #   make                module for the running kernel, tools
 #   make install        tools, udev rule, man pages; the module through DKMS
 #   make demo           in a virtual machine: stream detector frames (KERNEL=7.2)
+#   make bench          in a virtual machine: what it costs beside others (KERNEL=7.2)
+#   make docs           the reference of all ioctls from the header, under build/docs
 #   make check          in virtual machines: all tests, all kernels
 #
 VERSION := 0.1.0
@@ -21,7 +23,7 @@ DKMSSRC := /usr/src/rashpa-$(VERSION)
 NPROC   := $(shell nproc)
 
 .PHONY: all modules tools selftests install install-tools install-dkms uninstall \
-	lab-build demo check static clean
+	lab-build demo bench docs check static clean
 
 all: modules tools
 
@@ -41,6 +43,7 @@ install: install-tools install-dkms
 
 install-tools:
 	$(MAKE) -C tools O=$(BUILD)/tools PREFIX=$(PREFIX) install
+	$(MAKE) -C tools/bench O=$(BUILD)/tools PREFIX=$(PREFIX) install
 	install -D -m 644 tools/udev/70-rashpa.rules \
 		$(DESTDIR)/etc/udev/rules.d/70-rashpa.rules
 	install -D -m 644 uapi/linux/rashpa.h $(DESTDIR)$(PREFIX)/include/linux/rashpa.h
@@ -60,6 +63,7 @@ uninstall:
 	rm -rf $(DKMSSRC)
 	rm -f /etc/udev/rules.d/70-rashpa.rules $(PREFIX)/include/linux/rashpa.h
 	$(MAKE) -C tools O=$(BUILD)/tools PREFIX=$(PREFIX) uninstall
+	$(MAKE) -C tools/bench O=$(BUILD)/tools PREFIX=$(PREFIX) uninstall
 
 # Compiled with the lab's own compilers and kernel headers: the machine needs none.
 lab-build:
@@ -68,6 +72,13 @@ lab-build:
 demo:
 	$(MAKE) --no-print-directory lab-build KERNELS=$(KERNEL)
 	selftests/demo.sh $(KERNEL)
+
+bench:
+	$(MAKE) --no-print-directory lab-build KERNELS=$(KERNEL)
+	selftests/bench.sh $(KERNEL)
+
+docs:
+	$(LAB) exec -- Documentation/build.sh
 
 check:
 	$(MAKE) --no-print-directory lab-build

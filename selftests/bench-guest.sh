@@ -1,0 +1,28 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+# The part of the measurements that runs in the guest: a software FPGA for this driver,
+# a second one for VFIO. bench-guest.sh FOLDER [OPTION...]: of rashpa-bench memory.
+set -euo pipefail
+
+cd "$(dirname "$0")/.."
+export PATH=$PWD/build/tools:$PATH RASHPA_PROFILES=$PWD/tools/profiles
+out=$1
+shift
+modules=build/modules/$RASHPA_KERNEL
+[[ -e /dev/rashpa/memory ]] || insmod "$modules/rashpa.ko"
+insmod "$modules/tests/rashpa_bare.ko"
+
+mapfile -t fpgas < <(lspci -D -d 1234:5250 | cut -d' ' -f1)
+more=()
+if ((${#fpgas[@]})); then
+	more+=(--device "$(rashpactl --json bind "${fpgas[0]}" | jq -r .node)")
+fi
+if ((${#fpgas[@]} > 1)) && [[ $RASHPA_IOMMU == on ]]; then
+	modprobe vfio-pci
+	echo vfio-pci >"/sys/bus/pci/devices/${fpgas[1]}/driver_override"
+	echo "${fpgas[1]}" >/sys/bus/pci/drivers_probe
+	more+=(--vfio "${fpgas[1]}")
+fi
+
+echo "== $(uname -sr), IOMMU $RASHPA_IOMMU, rashpa $(</sys/module/rashpa/version)"
+rashpa-bench memory "${more[@]}" --json "$out/memory.json" --svg "$out/memory.svg" "$@"

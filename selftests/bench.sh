@@ -1,0 +1,21 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+# The measurements: what this driver costs beside its peers, side by side in one guest.
+# bench.sh [SERIES [OPTION...]]: of the kernel; options of rashpa-bench memory. Writes
+# memory.json and memory.svg to build/bench. An emulated processor: ratios count, not times.
+set -euo pipefail
+
+top=$(cd "$(dirname "$0")/.." && pwd)
+cd "$top"
+series=${1:-7.2}
+shift || true
+out=build/bench
+
+mkdir -p "$out"
+rm -f "$out/memory.json" "$out/memory.svg"
+# an area for the CMA backend: kernels before 7.2 ignore it, and run without that backend
+selftests/lab/lab run --kernel "$series" --iommu on --fpga 2 --memory 6G \
+	--append cma=1536M --timeout 560 --log "$out/memory.log" -- \
+	selftests/bench-guest.sh "$out" --repeat 3 "$@"
+echo
+echo "bench: the same figures in $out/memory.json, ratios drawn in $out/memory.svg"

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* rashpa-bench: what this driver costs, beside what others cost for the same job. */
+#ifndef BENCH_H
+#define BENCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "say.h"
+#include "stats.h"
+
+#define HUGE_PAGE	(UINT64_C(2) << 20)
+#define SIZES_MAX	32
+
+/* Sub-commands: argv[0] is "rashpa-bench NAME". An exit code. */
+int cmd_memory(int argc, char **argv);
+
+/* --- report.c: what was measured, and what was not --- */
+
+enum unit {
+	UNIT_US,		/* time of the whole, microseconds */
+	UNIT_NS_EACH,		/* time of one access, nanoseconds */
+	UNIT_GBPS,		/* bytes per time, 10^9 bytes a second */
+	UNIT_FAULTS,		/* a number of page faults */
+};
+
+/*
+ * A row of the table. Without a peer there is nothing to compare with. Samples are
+ * nanoseconds of the whole, or faults.
+ */
+struct row {
+	const char *name;	/* what was measured */
+	const char *backend;	/* of ours */
+	const char *peer;	/* NULL: ours alone */
+	uint64_t size;
+	enum unit unit;
+	uint64_t accesses;	/* UNIT_NS_EACH: per sample; UNIT_GBPS: bytes per sample */
+	double ours, theirs, ratio;	/* ratio: NAN if there is none */
+};
+
+struct left_out {
+	char *what, *reason;
+};
+
+struct report {
+	struct row *row;
+	size_t rows, rows_room;
+	struct left_out *left_out;
+	size_t left_outs;
+	unsigned int repeat;
+	int iommu;		/* of the function; -1 if none was used */
+	const char *device, *vfio;	/* NULL: none */
+	struct progress progress;
+};
+
+/* Add a row of medians; a copy of *row whose numbers come from the samples. */
+void report_row(struct report *report, const struct row *row, struct samples *ours,
+		struct samples *theirs);
+/* Tell why something is not in the table; once for the same text. */
+__attribute__((format(printf, 3, 4)))
+void report_leave_out(struct report *report, const char *what, const char *format, ...);
+void report_print(const struct report *report);
+/* 0, or -1 after a message. */
+int report_json(const struct report *report, const char *bench, const char *path);
+void report_free(struct report *report);
+
+const char *unit_name(enum unit unit);
+
+/* --- plot.c --- */
+
+/* Is gnuplot there? 0, or -1 after a message. */
+int plot_check(void);
+/* Ratios over sizes as SVG. 0, or -1 after a message. */
+int plot_svg(const struct report *report, const char *path);
+
+/* --- source.c: memory, whoever it is from --- */
+
+/* All of them answer with a file descriptor that can be mapped; closing it frees. */
+struct source {
+	const char *name;
+	const char *backend;	/* of ours; NULL: a peer */
+	unsigned int number;	/* of ours: enum rashpa_backend */
+	bool grow;		/* hugetlbfs: the pool grows for each block, and shrinks */
+	int node;		/* /dev/rashpa/memory or the heap's; -1 if it is not there */
+	uint64_t least;		/* smallest block */
+	/* a descriptor, or -1 with the reason in why[WHY_SIZE] */
+	int (*alloc)(const struct source *source, uint64_t size, char *why);
+	void (*free)(const struct source *source, int fd, uint64_t size);
+};
+
+/* The sources that are there; the others are left out. backend: NULL for all. */
+size_t sources_open(struct source *sources, struct report *report, const char *backend);
+void sources_close(struct source *sources, size_t n);
+#define SOURCES_MAX	5
+
+/* Memory that an allocation of size would leave too little of: -1 with the reason. */
+int memory_suffices(const struct source *source, uint64_t size, char *why);
+
+/* Give the pool free pages for size; source: only if it needs one. 0, or -1. */
+int pool_reserve(const struct source *source, uint64_t size, char *why);
+/* Give back what was taken from the machine. */
+void pool_restore(void);
+
+/*
+ * Map all of fd at an address that is a multiple of 2 MiB, so that huge entries can be
+ * used. Page tables are filled at once. ns: of mmap() alone, or NULL. MAP_FAILED with
+ * errno.
+ */
+void *map_aligned(int fd, uint64_t size, uint64_t *ns);
+
+/* --- the measurements --- */
+
+struct bench {
+	struct report *report;
+	struct source source[SOURCES_MAX];
+	size_t sources;
+	uint64_t size[SIZES_MAX];
+	size_t sizes;
+};
+
+/* False when a signal has asked to stop. */
+bool going_on(void);
+
+void bench_alloc(struct bench *bench, uint64_t size);
+void bench_access(struct bench *bench, uint64_t size);
+/* device: fpgaN; vfio: a function bound to vfio-pci, or NULL */
+void bench_maps(struct bench *bench, const char *device, const char *vfio);
+
+#endif /* BENCH_H */

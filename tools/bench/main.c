@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* rashpa-bench: measurements, side by side with peers. See rashpa-bench(1). */
+#include <argp.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "bench.h"
+
+static const struct command {
+	const char *name;
+	int (*run)(int argc, char **argv);
+	const char *help;
+} commands[] = {
+	{ "memory", cmd_memory, "allocation, maps, mmap, reading and writing" },
+};
+
+#define COMMANDS	(sizeof(commands) / sizeof(commands[0]))
+
+static void help(FILE *to)
+{
+	fputs("Usage: rashpa-bench COMMAND [OPTION...]\n\n", to);
+	for (const struct command *c = commands; c < commands + COMMANDS; c++)
+		fprintf(to, "  %-10s %s\n", c->name, c->help);
+	fputs("\n\"rashpa-bench COMMAND --help\" tells more.\n"
+	      "Exit status: 0 measured, 1 failed or nothing could be measured, 2 usage.\n", to);
+}
+
+int main(int argc, char **argv)
+{
+	char name[64];
+
+	argp_err_exit_status = EXIT_USAGE;
+	if (argc < 2) {
+		help(stderr);
+		return EXIT_USAGE;
+	}
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-?") || !strcmp(argv[1], "help")) {
+		help(stdout);
+		return 0;
+	}
+	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")) {
+		puts("rashpa-bench " RASHPA_VERSION);
+		return 0;
+	}
+	for (const struct command *c = commands; c < commands + COMMANDS; c++) {
+		if (strcmp(argv[1], c->name))
+			continue;
+		snprintf(name, sizeof(name), "rashpa-bench %s", c->name);
+		argv[1] = name;
+		return c->run(argc - 1, argv + 1);
+	}
+	say("unknown command \"%s\": see rashpa-bench --help", argv[1]);
+	return EXIT_USAGE;
+}

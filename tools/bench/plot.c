@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The ratios as a picture, drawn by gnuplot. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <math.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "bench.h"
+
+/* Run gnuplot with these as its standard input and output; its exit status or -errno */
+static int gnuplot(int in, int out)
+{
+	char *const argv[] = { "gnuplot", "-", NULL };
+	posix_spawn_file_actions_t actions;
+	int error, status;
+	pid_t pid;
+
+	if (posix_spawn_file_actions_init(&actions))
+		return -ENOMEM;
+	error = posix_spawn_file_actions_adddup2(&actions, in, STDIN_FILENO);
+	if (!error)
+		error = posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
+	if (!error)
+		error = posix_spawnp(&pid, argv[0], &actions, NULL, argv, environ);
+	posix_spawn_file_actions_destroy(&actions);
+	if (error)
+		return -error;
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return -errno;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILED;
+}
+
+int plot_check(void)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	int result = null < 0 ? -errno : gnuplot(null, null);
+
+	if (null >= 0)
+		close(null);
+	if (result == -ENOENT)
+		say("--svg needs gnuplot, which is not installed: apt install gnuplot-nox");
+	else if (result)
+		say("--svg: gnuplot cannot be run: %s",
+		    result < 0 ? strerror(-result) : "it fails");
+	return result ? -1 : 0;
+}
+
+/* One line of the picture: rows that differ only in their size. */
+static bool same_line(const struct row *a, const struct row *b)
+{
+	return !strcmp(a->name, b->name) && !strcmp(a->backend, b->backend) &&
+	       !strcmp(a->peer, b->peer);
+}
+
+static bool has_point(const struct row *r)
+{
+	return r->peer && !isnan(r->ratio);
+}
+
+/* Is this the first row of its line, so that the line is to be written? */
+static bool first_of_line(const struct report *report, size_t i)
+{
+	if (!has_point(&report->row[i]))
+		return false;
+	for (size_t j = 0; j < i; j++)
+		if (has_point(&report->row[j]) && same_line(&report->row[j], &report->row[i]))
+			return false;
+	return true;
+}
+
+static void write_data(FILE *to, const struct report *report)
+{
+	for (size_t i = 0; i < report->rows; i++) {
+		if (!first_of_line(report, i))
+			continue;
+		fprintf(to, "$D%zu << END\n", i);
+		for (size_t j = i; j < report->rows; j++) {
+			const struct row *r = &report->row[j];
+
+			if (has_point(r) && same_line(r, &report->row[i]))
+				fprintf(to, "%" PRIu64 " %.6g\n", r->size >> 10, r->ratio);
+		}
+		fputs("END\n", to);
+	}
+}
+
+static unsigned int write_panel(FILE *to, const struct report *report, const char *name)
+{
+	unsigned int lines = 0;
+
+	for (size_t i = 0; i < report->rows; i++) {
+		const struct row *r = &report->row[i];
+
+		if (strcmp(r->name, name) || !first_of_line(report, i))
+			continue;
+		if (!lines++) {
+			/* bandwidths are alike, times can be worlds apart */
+			fputs(r->unit == UNIT_GBPS ? "unset logscale y\nset yrange [0:*]\n" :
+						     "set logscale y 10\nset yrange [*:*]\n", to);
+			fprintf(to, "set title \"%s (%s is better)\"\nplot 1 with lines lc 'black' dt 2 notitle",
+				name, r->unit == UNIT_GBPS ? "more" : "less");
+		}
+		fprintf(to, ", $D%zu using 1:2 with linespoints title \"%s / %s\"", i, r->backend,
+			r->peer);
+	}
+	fputs(lines ? "\n" : "", to);
+	return lines;
+}
+
+/* Names of the panels in the order of the rows; how many. */
+static size_t panels(const struct report *report, const char **names, size_t room)
+{
+	size_t n = 0, j;
+
+	for (size_t i = 0; i < report->rows; i++) {
+		if (!has_point(&report->row[i]))
+			continue;
+		for (j = 0; j < n && strcmp(names[j], report->row[i].name); j++)
+			;
+		if (j == n && n < room)
+			names[n++] = report->row[i].name;
+	}
+	return n;
+}
+
+static int write_script(FILE *to, const struct report *report)
+{
+	const char *names[12];
+	size_t n = panels(report, names, sizeof(names) / sizeof(names[0]));
+
+	if (!n)
+		return -1;
+	fprintf(to, "set terminal svg size 1100,%zu font 'sans,11' background 'white'\n",
+		(n + 1) / 2 * 340);
+	write_data(to, report);
+	fprintf(to, "set multiplot layout %zu,2 title \"time or bandwidth of ours / theirs\"\n",
+		(n + 1) / 2);
+	fputs("set logscale x 2\nset grid\nset key font ',9' samplen 1\n"
+	      "set xlabel 'size in KiB'\nset ylabel 'ratio'\nset offsets graph 0.03, graph 0.03, graph 0.15, graph 0.15\n", to);
+	for (size_t i = 0; i < n; i++)
+		write_panel(to, report, names[i]);
+	fputs("unset multiplot\n", to);
+	return fflush(to);
+}
+
+int plot_svg(const struct report *report, const char *path)
+{
+	FILE *script = tmpfile();
+	int out = -1, result;
+
+	if (!script) {
+		say("--svg: no temporary file: %s", strerror(errno));
+		return -1;
+	}
+	if (write_script(script, report)) {
+		say("--svg: there is nothing to draw, no row has a peer");
+		fclose(script);
+		return -1;
+	}
+	out = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	if (out < 0) {
+		say("cannot write %s: %s", path, strerror(errno));
+		fclose(script);
+		return -1;
+	}
+	rewind(script);
+	result = gnuplot(fileno(script), out);
+	if (result)
+		say("--svg: gnuplot failed: %s", result < 0 ? strerror(-result) : "see above");
+	close(out);
+	fclose(script);
+	return result ? -1 : 0;
+}

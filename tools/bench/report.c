@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The rows, as a table and as JSON. */
+#include <dirent.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "bench.h"
+#include "json-out.h"
+#include "parse.h"
+
+const char *unit_name(enum unit unit)
+{
+	static const char *const names[] = {
+		[UNIT_US] = "us", [UNIT_NS_EACH] = "ns", [UNIT_GBPS] = "GB/s",
+		[UNIT_FAULTS] = "faults",
+	};
+
+	return names[unit];
+}
+
+static const char *better(enum unit unit)
+{
+	return unit == UNIT_GBPS ? "higher" : "lower";
+}
+
+static double median(const struct row *row, struct samples *samples)
+{
+	double ns;
+
+	samples_sort(samples);
+	ns = percentile(samples->value, samples->count, 50);
+	switch (row->unit) {
+	case UNIT_US:
+		return ns / 1e3;
+	case UNIT_NS_EACH:
+		return ns / row->accesses;
+	case UNIT_GBPS:
+		return row->accesses / ns;
+	default:
+		return ns;
+	}
+}
+
+void report_row(struct report *report, const struct row *row, struct samples *ours,
+		struct samples *theirs)
+{
+	struct row *r;
+
+	if (report->rows == report->rows_room) {
+		size_t room = report->rows_room ? 2 * report->rows_room : 64;
+
+		r = realloc(report->row, room * sizeof(*r));
+		if (!r) {
+			say("no memory for a row of the table: %s", row->name);
+			return;
+		}
+		report->row = r;
+		report->rows_room = room;
+	}
+	r = &report->row[report->rows++];
+	*r = *row;
+	r->ours = median(row, ours);
+	r->theirs = theirs ? median(row, theirs) : NAN;
+	r->ratio = theirs && r->theirs > 0 ? r->ours / r->theirs : NAN;
+}
+
+void report_leave_out(struct report *report, const char *what, const char *format, ...)
+{
+	struct left_out *l, new = {};
+	va_list args;
+
+	va_start(args, format);
+	if (vasprintf(&new.reason, format, args) < 0)
+		new.reason = NULL;
+	va_end(args);
+	new.what = strdup(what);
+	for (size_t i = 0; new.what && new.reason && i < report->left_outs; i++)
+		if (!strcmp(report->left_out[i].what, new.what) &&
+		    !strcmp(report->left_out[i].reason, new.reason))
+			goto out_free;
+	l = realloc(report->left_out, (report->left_outs + 1) * sizeof(*l));
+	if (l)
+		report->left_out = l;
+	if (!l || !new.what || !new.reason)
+		goto out_free;
+	l[report->left_outs++] = new;
+	return;
+
+out_free:
+	free(new.what);
+	free(new.reason);
+}
+
+/* --- the machine --- */
+
+static void cpu_name(char *buf, size_t size, bool *virtual)
+{
+	FILE *file = fopen("/proc/cpuinfo", "re");
+	char *line = NULL, *colon;
+	size_t room = 0;
+
+	snprintf(buf, size, "?");
+	*virtual = false;
+	while (file && getline(&line, &room, file) > 0 && *line != '\n') {
+		colon = strchr(line, ':');
+		if (colon && !strncmp(line, "model name", 10))
+			snprintf(buf, size, "%.*s", (int)strcspn(colon + 2, "\n"), colon + 2);
+		if (colon && !strncmp(line, "flags", 5))
+			*virtual = strstr(colon, " hypervisor");
+	}
+	free(line);
+	if (file)
+		fclose(file);
+}
+
+/* Does any IOMMU work in this machine? */
+static bool iommu_present(void)
+{
+	DIR *dir = opendir("/sys/class/iommu");
+	const struct dirent *entry;
+	bool found = false;
+
+	while (dir && !found && (entry = readdir(dir)))
+		found = entry->d_name[0] != '.';
+	if (dir)
+		closedir(dir);
+	return found;
+}
+
+static struct json_object *machine_json(const struct report *report)
+{
+	struct json_object *o = json_object_new_object();
+	struct utsname name = {};
+	char cpu[128];
+	bool virtual;
+
+	uname(&name);
+	cpu_name(cpu, sizeof(cpu), &virtual);
+	put_text(o, "kernel", name.release);
+	put_text(o, "cpu", cpu);
+	put_int(o, "cpus", sysconf(_SC_NPROCESSORS_ONLN));
+	put_u64(o, "memory", (uint64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE));
+	put_bool(o, "virtual", virtual);
+	put_bool(o, "iommu", report->iommu < 0 ? iommu_present() : report->iommu);
+	put_text(o, "device", report->device);
+	put_text(o, "vfio", report->vfio);
+	return o;
+}
+
+/* --- printing --- */
+
+static void put_number(struct json_object *to, const char *key, double value)
+{
+	if (isnan(value))
+		json_object_object_add(to, key, NULL);
+	else
+		put_real(to, key, value);
+}
+
+int report_json(const struct report *report, const char *bench, const char *path)
+{
+	struct json_object *o = json_object_new_object(), *list = json_object_new_array(), *e;
+
+	put_text(o, "bench", bench);
+	put_text(o, "version", RASHPA_VERSION);
+	json_object_object_add(o, "machine", machine_json(report));
+	put_int(o, "repetitions", report->repeat);
+	for (size_t i = 0; i < report->rows; i++) {
+		const struct row *r = &report->row[i];
+
+		e = json_object_new_object();
+		put_text(e, "name", r->name);
+		put_text(e, "backend", r->backend);
+		put_text(e, "peer", r->peer);
+		put_u64(e, "size", r->size);
+		put_number(e, "ours", r->ours);
+		put_number(e, "theirs", r->theirs);
+		put_number(e, "ratio", r->ratio);
+		put_text(e, "unit", unit_name(r->unit));
+		put_text(e, "better", better(r->unit));
+		json_object_array_add(list, e);
+	}
+	json_object_object_add(o, "rows", list);
+	list = json_object_new_array();
+	for (size_t i = 0; i < report->left_outs; i++) {
+		e = json_object_new_object();
+		put_text(e, "name", report->left_out[i].what);
+		put_text(e, "reason", report->left_out[i].reason);
+		json_object_array_add(list, e);
+	}
+	json_object_object_add(o, "left_out", list);
+	return json_finish(o, path);
+}
+
+static void print_number(double value)
+{
+	if (isnan(value))
+		printf(" %11s", "-");
+	else
+		printf(" %11.*f", value < 100 ? 2 : 0, value);
+}
+
+static void print_row(const struct row *r)
+{
+	char size[SIZE_TEXT];
+
+	printf("%8s  %-7s %-32s", format_size(size, r->size), r->backend, r->peer ? r->peer : "-");
+	print_number(r->ours);
+	print_number(r->theirs);
+	if (isnan(r->ratio))
+		printf(" %7s\n", "-");
+	else
+		printf(" %7.2f\n", r->ratio);
+}
+
+/* Rows come size by size; people read them measurement by measurement. */
+static bool named_before(const struct report *report, size_t i)
+{
+	for (size_t j = 0; j < i; j++)
+		if (!strcmp(report->row[j].name, report->row[i].name))
+			return true;
+	return false;
+}
+
+void report_print(const struct report *report)
+{
+	for (size_t i = 0; i < report->rows; i++) {
+		const struct row *r = &report->row[i];
+
+		if (named_before(report, i))
+			continue;
+		printf("%s%s: %s, %s is better\n%8s  %-7s %-32s %11s %11s %7s\n", i ? "\n" : "",
+		       r->name, unit_name(r->unit), better(r->unit),
+		       "size", "backend", "peer", "ours", "theirs", "ratio");
+		for (size_t j = i; j < report->rows; j++)
+			if (!strcmp(report->row[j].name, r->name))
+				print_row(&report->row[j]);
+	}
+	for (size_t i = 0; i < report->left_outs; i++)
+		printf("%snot measured: %s: %s\n", i ? "" : "\n", report->left_out[i].what,
+		       report->left_out[i].reason);
+}
+
+void report_free(struct report *report)
+{
+	for (size_t i = 0; i < report->left_outs; i++) {
+		free(report->left_out[i].what);
+		free(report->left_out[i].reason);
+	}
+	free(report->left_out);
+	free(report->row);
+}
