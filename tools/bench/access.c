@@ -183,7 +183,7 @@ void bench_access(struct bench *bench, uint64_t size)
 	}
 	for (unsigned int r = 0; r < bench->report->repeat; r++) {
 		for (size_t i = 0; i < bench->sources && going_on(); i++) {
-			struct block *b = &blocks[i];
+			struct block *b = &blocks[turn(r, i, bench->sources)];
 
 			progress_show(&bench->report->progress, "access: %s, round %u of %u, %s",
 				      format_size(text, size), r + 1, bench->report->repeat,

@@ -72,11 +72,13 @@ void bench_alloc(struct bench *bench, uint64_t size)
 	}
 	for (unsigned int r = 0; r < bench->report->repeat; r++) {
 		for (size_t i = 0; i < bench->sources && going_on(); i++) {
+			size_t k = turn(r, i, bench->sources);
+
 			progress_show(&bench->report->progress, "allocation: %s, round %u of %u, %s",
 				      format_size(text, size), r + 1, bench->report->repeat,
-				      bench->source[i].name);
-			if (!out[i])
-				out[i] = !once(bench, &bench->source[i], size, &samples[i]);
+				      bench->source[k].name);
+			if (!out[k])
+				out[k] = !once(bench, &bench->source[k], size, &samples[k]);
 		}
 	}
 	pool_restore();

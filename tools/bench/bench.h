@@ -122,6 +122,15 @@ struct bench {
 /* False when a signal has asked to stop. */
 bool going_on(void);
 
+/*
+ * Who is measured as number i of n in this round: from both ends in turn, because who
+ * comes first finds other caches and other free memory.
+ */
+static inline size_t turn(unsigned int round, size_t i, size_t n)
+{
+	return round % 2 ? n - 1 - i : i;
+}
+
 void bench_alloc(struct bench *bench, uint64_t size);
 void bench_access(struct bench *bench, uint64_t size);
 /* device: fpgaN; vfio: a function bound to vfio-pci, or NULL */

@@ -180,11 +180,11 @@ static void peers_once(struct maps *m, int dmabuf, void *base, uint64_t size,
 static void measure(struct maps *m, uint64_t size)
 {
 	struct report *report = m->bench->report;
-	struct samples samples[WHATS] = {};
+	struct samples samples[WHATS] = {}, cold[WHATS] = {};
 	char why[WHY_SIZE], text[SIZE_TEXT];
 	void *base = MAP_FAILED;
 	bool out[2] = {};
-	int dmabuf = -1;
+	int dmabuf = -1, failed = 0;
 
 	if (!memory_suffices(m->source, size, why))
 		dmabuf = m->source->alloc(m->source, size, why);
@@ -195,26 +195,29 @@ static void measure(struct maps *m, uint64_t size)
 	}
 	if (base == MAP_FAILED)
 		report_leave_out(report, MAP, "%s: %s", format_size(text, size), why);
-	for (unsigned int r = 0; base != MAP_FAILED && r < report->repeat && going_on(); r++) {
+	/* round 0 is for warming up: its samples are thrown away */
+	for (unsigned int r = 0; base != MAP_FAILED && !failed && r <= report->repeat && going_on();
+	     r++) {
 		progress_show(&report->progress, "map: %s, round %u of %u",
-			      format_size(text, size), r + 1, report->repeat);
-		/* who comes first finds colder caches: not always the same */
-		if (r % 2)
-			peers_once(m, dmabuf, base, size, samples, out);
-		if (ours_once(m, dmabuf, samples, why)) {
-			report_leave_out(report, MAP, "%s: %s", format_size(text, size), why);
-			break;
+			      format_size(text, size), r, report->repeat);
+		for (size_t i = 0; i < 2 && !failed; i++) {
+			if (turn(r, i, 2))
+				peers_once(m, dmabuf, base, size, r ? samples : cold, out);
+			else
+				failed = ours_once(m, dmabuf, r ? samples : cold, why);
 		}
-		if (r % 2 == 0)
-			peers_once(m, dmabuf, base, size, samples, out);
 	}
+	if (failed)
+		report_leave_out(report, MAP, "%s: %s", format_size(text, size), why);
 	rows(m, size, samples);
 	if (base != MAP_FAILED)
 		munmap(base, size);
 	if (dmabuf >= 0)
 		m->source->free(m->source, dmabuf, size);
-	for (enum what w = 0; w < WHATS; w++)
+	for (enum what w = 0; w < WHATS; w++) {
 		samples_free(&samples[w]);
+		samples_free(&cold[w]);
+	}
 }
 
 /* --- set-up --- */

@@ -102,8 +102,8 @@ static unsigned int write_panel(FILE *to, const struct report *report, const cha
 			continue;
 		if (!lines++) {
 			/* bandwidths are alike, times can be worlds apart */
-			fputs(r->unit == UNIT_GBPS ? "unset logscale y\nset yrange [0:*]\nset key bottom\n" :
-						     "set logscale y 10\nset yrange [*:*]\nset key top\n",
+			fputs(r->unit == UNIT_GBPS ? "unset logscale y\nset yrange [0:1.2<*]\nset key bottom\n" :
+						     "set logscale y 10\nset yrange [*<0.5:2<*]\nset key top\n",
 			      to);
 			fprintf(to, "set title \"%s (%s is better)\"\nplot 1 with lines lc 'black' dt 2 notitle",
 				name, r->unit == UNIT_GBPS ? "more" : "less");

@@ -200,6 +200,14 @@ static int backend_check(const struct source *source, char *why)
 
 /* --- all of them --- */
 
+/* errno tells why path cannot be used. */
+static int unusable(char *why, const char *path, const char *option)
+{
+	if (errno == ENOENT)
+		return because(why, -1, "%s is not there: needs a kernel with %s", path, option);
+	return because(why, -1, "%s: %s: run this as root", path, strerror(errno));
+}
+
 static int source_check(struct source *source, char *why)
 {
 	if (source->backend) {
@@ -208,14 +216,10 @@ static int source_check(struct source *source, char *why)
 	}
 	if (source->alloc == heap_alloc) {
 		source->node = open(HEAP, O_RDWR | O_CLOEXEC);
-		if (source->node < 0)
-			return because(why, -1, "%s: %s: needs a kernel with CONFIG_DMABUF_HEAPS_SYSTEM",
-				       HEAP, strerror(errno));
-		return 0;
+		return source->node < 0 ? unusable(why, HEAP, "CONFIG_DMABUF_HEAPS_SYSTEM") : 0;
 	}
-	if (access(POOL "nr_hugepages", W_OK))
-		return because(why, -1, "%snr_hugepages: %s", POOL, strerror(errno));
-	return 0;
+	return access(POOL "nr_hugepages", W_OK) ?
+	       unusable(why, POOL "nr_hugepages", "CONFIG_HUGETLBFS") : 0;
 }
 
 size_t sources_open(struct source *sources, struct report *report, const char *backend)
