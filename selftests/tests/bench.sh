@@ -54,8 +54,8 @@ if ((${#device[@]})); then
 	# beside an import without any driver around it
 	insmod "build/modules/$RASHPA_KERNEL/tests/rashpa_bare.ko"
 	ok $? "the module for comparison loads"
-	rashpa-bench memory --sizes 64K --repeat 1 --json "$work/memory.json" "${device[@]}" \
-		>"$work/out" 2>&1
+	rashpa-bench memory --sizes 64K --repeat 1 --json - "${device[@]}" \
+		>"$work/memory.json" 2>"$work/err"
 	check_json '
 	check("map: beside a bare import"; row("map") | beside("bare") |
 		length == 2 and all(.ours > 0 and .theirs > 0)),
