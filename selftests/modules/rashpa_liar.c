@@ -1,0 +1,436 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * An exporter of dma-bufs that lies to its importers on request, as real ones did by
+ * mistake, and that takes its memory back while it is in use. Only for tests.
+ */
+#include <linux/capability.h>
+#include <linux/dma-buf.h>
+#include <linux/dma-mapping.h>
+#include <linux/dma-resv.h>
+#include <linux/file.h>
+#include <linux/gfp.h>
+#include <linux/miscdevice.h>
+#include <linux/mm.h>
+#include <linux/module.h>
+#include <linux/pci.h>
+#include <linux/scatterlist.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+
+#include "rashpa_liar.h"
+
+#ifndef RASHPA_HAVE_DMABUF_INVALIDATE
+#define dma_buf_invalidate_mappings	dma_buf_move_notify
+#endif
+
+/**
+ * struct liar - one dma-buf
+ * @page: first page of its host memory, one compound page
+ * @bar: address of the BAR, and @bar_length bytes of it; 0 for none
+ * @bar_length: see @bar
+ * @address: of RASHPA_LIAR_ADDRESS
+ * @length: bytes
+ * @error: negative errno
+ * @kind: enum rashpa_liar_kind (reservation lock)
+ * @revoked: mapping fails (reservation lock)
+ * @mapped: mappings now (reservation lock)
+ * @pinned: pins now (reservation lock)
+ */
+struct liar {
+	struct page *page;
+	u64 bar;
+	u64 bar_length;
+	u64 address;
+	u64 length;
+	int error;
+	u32 kind;
+	bool revoked;
+	u32 mapped;
+	u32 pinned;
+};
+
+/**
+ * struct liar_mapping - what one importer was told
+ * @sgt: the table that it has
+ * @host: where the host memory is really mapped for it
+ * @has_host: it is
+ */
+struct liar_mapping {
+	struct sg_table sgt;
+	dma_addr_t host;
+	bool has_host;
+};
+
+/* --------------------------------------------------------------- lies --- */
+
+static u32 liar_entries(const struct liar *liar)
+{
+	switch (liar->kind) {
+	case RASHPA_LIAR_SCATTERED:
+		return liar->length >> PAGE_SHIFT;
+	case RASHPA_LIAR_EMPTY:
+		return 4;
+	case RASHPA_LIAR_MIX:
+		return 2;
+	default:
+		return 1;
+	}
+}
+
+static bool liar_needs_host(const struct liar *liar)
+{
+	return liar->kind != RASHPA_LIAR_BAR && liar->kind != RASHPA_LIAR_ADDRESS;
+}
+
+static struct scatterlist *liar_tell(struct scatterlist *sg, struct page *page,
+				     u64 address, u64 length)
+{
+	sg_set_page(sg, page, length, 0);
+	sg_dma_address(sg) = address;
+	sg_dma_len(sg) = length;
+	return sg_next(sg);
+}
+
+static void liar_fill(const struct liar *liar, struct liar_mapping *m)
+{
+	const u64 half = (liar->length / 2) & PAGE_MASK;
+	const u64 rest = liar->length - half;
+	struct scatterlist *sg = m->sgt.sgl;
+	u64 at;
+
+	switch (liar->kind) {
+	case RASHPA_LIAR_SCATTERED:
+		for (at = liar->length; at; at -= PAGE_SIZE)
+			sg = liar_tell(sg, liar->page + (at >> PAGE_SHIFT) - 1,
+				       m->host + at - PAGE_SIZE, PAGE_SIZE);
+		break;
+	case RASHPA_LIAR_SHORT:
+		liar_tell(sg, liar->page, m->host, liar->length - PAGE_SIZE);
+		break;
+	case RASHPA_LIAR_EMPTY:
+		sg = liar_tell(sg, liar->page, m->host, half);
+		sg = liar_tell(sg, NULL, 0, 0);
+		sg = liar_tell(sg, liar->page + (half >> PAGE_SHIFT), m->host + half, rest);
+		liar_tell(sg, NULL, 0, 0);
+		break;
+	case RASHPA_LIAR_NOTHING:
+		liar_tell(sg, liar->page, m->host, 0);
+		break;
+	case RASHPA_LIAR_BAR:
+		liar_tell(sg, NULL, liar->bar, liar->length);
+		break;
+	case RASHPA_LIAR_MIX:
+		sg = liar_tell(sg, liar->page, m->host, half);
+		liar_tell(sg, NULL, liar->bar + half, rest);
+		break;
+	case RASHPA_LIAR_ADDRESS:
+		liar_tell(sg, NULL, liar->address, liar->length);
+		break;
+	default:
+		liar_tell(sg, liar->page, m->host, liar->length);
+		break;
+	}
+}
+
+/* ----------------------------------------------------------- exporter --- */
+
+/* Pinned memory cannot move, but can be revoked: that is what REVOKE is. */
+static int liar_pin(struct dma_buf_attachment *attach)
+{
+	struct liar *liar = attach->dmabuf->priv;
+
+	dma_resv_assert_held(attach->dmabuf->resv);
+	if (liar->kind == RASHPA_LIAR_NO_PIN)
+		return liar->error;
+	liar->pinned++;
+	return 0;
+}
+
+static void liar_unpin(struct dma_buf_attachment *attach)
+{
+	struct liar *liar = attach->dmabuf->priv;
+
+	dma_resv_assert_held(attach->dmabuf->resv);
+	liar->pinned--;
+}
+
+static struct sg_table *liar_map(struct dma_buf_attachment *attach,
+				 enum dma_data_direction dir)
+{
+	struct liar *liar = attach->dmabuf->priv;
+	struct liar_mapping *m;
+	int err;
+
+	dma_resv_assert_held(attach->dmabuf->resv);
+	if (liar->revoked || liar->kind == RASHPA_LIAR_NO_MAP)
+		return ERR_PTR(liar->error);
+	m = kzalloc(sizeof(*m), GFP_KERNEL);
+	if (!m)
+		return ERR_PTR(-ENOMEM);
+	err = sg_alloc_table(&m->sgt, liar_entries(liar), GFP_KERNEL);
+	if (err)
+		goto out_free;
+	if (liar_needs_host(liar)) {
+		m->host = dma_map_page(attach->dev, liar->page, 0, liar->length, dir);
+		err = dma_mapping_error(attach->dev, m->host);
+		if (err)
+			goto out_table;
+		m->has_host = true;
+	}
+	liar_fill(liar, m);
+	liar->mapped++;
+	return &m->sgt;
+
+out_table:
+	sg_free_table(&m->sgt);
+out_free:
+	kfree(m);
+	return ERR_PTR(err);
+}
+
+static void liar_unmap(struct dma_buf_attachment *attach, struct sg_table *sgt,
+		       enum dma_data_direction dir)
+{
+	struct liar_mapping *m = container_of(sgt, struct liar_mapping, sgt);
+	struct liar *liar = attach->dmabuf->priv;
+
+	dma_resv_assert_held(attach->dmabuf->resv);
+	if (m->has_host)
+		dma_unmap_page(attach->dev, m->host, liar->length, dir);
+	sg_free_table(&m->sgt);
+	kfree(m);
+	liar->mapped--;
+}
+
+static int liar_mmap(struct dma_buf *dmabuf, struct vm_area_struct *vma)
+{
+	struct liar *liar = dmabuf->priv;
+
+	return remap_pfn_range(vma, vma->vm_start, page_to_pfn(liar->page) + vma->vm_pgoff,
+			       vma->vm_end - vma->vm_start, vma->vm_page_prot);
+}
+
+static void liar_free(struct liar *liar)
+{
+	__free_pages(liar->page, get_order(liar->length));
+	kfree(liar);
+}
+
+static void liar_release(struct dma_buf *dmabuf)
+{
+	struct liar *liar = dmabuf->priv;
+
+	/* an importer that leaves something behind is to be seen in the kernel's log */
+	WARN_ON(liar->mapped || liar->pinned);
+	liar_free(liar);
+}
+
+static const struct dma_buf_ops liar_ops = {
+	.pin = liar_pin,
+	.unpin = liar_unpin,
+	.map_dma_buf = liar_map,
+	.unmap_dma_buf = liar_unmap,
+	.mmap = liar_mmap,
+	.release = liar_release,
+};
+
+/* -------------------------------------------------------------- calls --- */
+
+static int liar_find_bar(struct rashpa_liar_export *arg)
+{
+	struct pci_dev *pdev;
+	u64 length;
+
+	arg->out_bar_address = 0;
+	arg->out_bar_length = 0;
+	if (!arg->bdf)
+		return arg->bar || arg->offset ? -EINVAL : 0;
+	if (arg->bar >= PCI_STD_NUM_BARS || !PAGE_ALIGNED(arg->offset))
+		return -EINVAL;
+	pdev = pci_get_domain_bus_and_slot(arg->bdf >> 16, (arg->bdf >> 8) & 0xff,
+					   arg->bdf & 0xff);
+	if (!pdev)
+		return -ENODEV;
+	length = pci_resource_flags(pdev, arg->bar) & IORESOURCE_MEM ?
+		 pci_resource_len(pdev, arg->bar) : 0;
+	if (arg->offset < length) {
+		arg->out_bar_address = pci_resource_start(pdev, arg->bar) + arg->offset;
+		arg->out_bar_length = length - arg->offset;
+	}
+	pci_dev_put(pdev);
+	return arg->out_bar_length ? 0 : -ERANGE;
+}
+
+static bool liar_kind_needs_bar(u32 kind)
+{
+	return kind == RASHPA_LIAR_BAR || kind == RASHPA_LIAR_MIX;
+}
+
+static int liar_check(const struct rashpa_liar_export *arg)
+{
+	if (arg->kind >= RASHPA_LIAR_KINDS || arg->__reserved ||
+	    !arg->error || arg->error > MAX_ERRNO)
+		return -EINVAL;
+	if (!PAGE_ALIGNED(arg->length) || arg->length < 2 * PAGE_SIZE ||
+	    arg->length > RASHPA_LIAR_LENGTH_MAX)
+		return -EINVAL;
+	return 0;
+}
+
+static struct dma_buf *liar_make(const struct rashpa_liar_export *arg)
+{
+	DEFINE_DMA_BUF_EXPORT_INFO(info);
+	struct dma_buf *dmabuf;
+	struct liar *liar;
+
+	liar = kzalloc(sizeof(*liar), GFP_KERNEL);
+	if (!liar)
+		return ERR_PTR(-ENOMEM);
+	liar->page = alloc_pages(GFP_KERNEL | __GFP_COMP | __GFP_ZERO,
+				 get_order(arg->length));
+	if (!liar->page) {
+		kfree(liar);
+		return ERR_PTR(-ENOMEM);
+	}
+	liar->kind = arg->kind;
+	liar->error = -(int)arg->error;
+	liar->length = arg->length;
+	liar->address = arg->address;
+	liar->bar = arg->out_bar_address;
+	liar->bar_length = arg->out_bar_length;
+	info.ops = &liar_ops;
+	info.size = liar->length;
+	info.flags = O_RDWR;
+	info.priv = liar;
+	dmabuf = dma_buf_export(&info);
+	if (IS_ERR(dmabuf))
+		liar_free(liar);
+	return dmabuf;
+}
+
+static long liar_ioc_export(void __user *user)
+{
+	struct rashpa_liar_export arg;
+	struct dma_buf *dmabuf;
+	int err, fd;
+
+	if (copy_from_user(&arg, user, sizeof(arg)))
+		return -EFAULT;
+	err = liar_check(&arg);
+	if (!err)
+		err = liar_find_bar(&arg);
+	if (err)
+		return err;
+	if (liar_kind_needs_bar(arg.kind) && arg.length > arg.out_bar_length)
+		return -ERANGE;
+	dmabuf = liar_make(&arg);
+	if (IS_ERR(dmabuf))
+		return PTR_ERR(dmabuf);
+	fd = get_unused_fd_flags(O_CLOEXEC);
+	if (fd < 0) {
+		err = fd;
+		goto out_put;
+	}
+	arg.out_fd = fd;
+	if (copy_to_user(user, &arg, sizeof(arg))) {
+		err = -EFAULT;
+		goto out_fd;
+	}
+	fd_install(fd, dmabuf->file);
+	return 0;
+
+out_fd:
+	put_unused_fd(fd);
+out_put:
+	dma_buf_put(dmabuf);
+	return err;
+}
+
+static int liar_change(struct dma_buf *dmabuf, unsigned int cmd, u32 kind)
+{
+	struct liar *liar = dmabuf->priv;
+
+	dma_resv_assert_held(dmabuf->resv);
+	if (cmd == RASHPA_LIAR_ALLOW) {
+		if (kind >= RASHPA_LIAR_KINDS)
+			return -EINVAL;
+		if (liar_kind_needs_bar(kind) && liar->length > liar->bar_length)
+			return -EINVAL;
+		liar->kind = kind;
+		liar->revoked = false;
+		return 0;
+	}
+	if (kind)
+		return -EINVAL;
+	if (cmd == RASHPA_LIAR_REVOKE) {
+		liar->revoked = true;
+		dma_buf_invalidate_mappings(dmabuf);
+	}
+	return 0;
+}
+
+static long liar_ioc_state(unsigned int cmd, void __user *user)
+{
+	struct rashpa_liar_state arg;
+	struct dma_buf *dmabuf;
+	struct liar *liar;
+	int err = -EINVAL;
+
+	if (copy_from_user(&arg, user, sizeof(arg)))
+		return -EFAULT;
+	dmabuf = dma_buf_get(arg.fd);
+	if (IS_ERR(dmabuf))
+		return PTR_ERR(dmabuf);
+	if (dmabuf->ops != &liar_ops)
+		goto out;
+	liar = dmabuf->priv;
+	dma_resv_lock(dmabuf->resv, NULL);
+	err = liar_change(dmabuf, cmd, arg.kind);
+	arg.out_mapped = liar->mapped;
+	arg.out_pinned = liar->pinned;
+	dma_resv_unlock(dmabuf->resv);
+	if (!err && copy_to_user(user, &arg, sizeof(arg)))
+		err = -EFAULT;
+out:
+	dma_buf_put(dmabuf);
+	return err;
+}
+
+static long liar_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
+{
+	void __user *user = (void __user *)arg;
+
+	if (!capable(CAP_SYS_ADMIN))
+		return -EPERM;
+	switch (cmd) {
+	case RASHPA_LIAR_EXPORT:
+		return liar_ioc_export(user);
+	case RASHPA_LIAR_REVOKE:
+	case RASHPA_LIAR_ALLOW:
+	case RASHPA_LIAR_COUNT:
+		return liar_ioc_state(cmd, user);
+	default:
+		return -ENOTTY;
+	}
+}
+
+static const struct file_operations liar_fops = {
+	.owner = THIS_MODULE,
+	.unlocked_ioctl = liar_ioctl,
+	.compat_ioctl = compat_ptr_ioctl,
+	.llseek = noop_llseek,
+};
+
+static struct miscdevice liar_misc = {
+	.minor = MISC_DYNAMIC_MINOR,
+	.name = "rashpa-liar",
+	.fops = &liar_fops,
+	.mode = 0600,
+};
+module_misc_device(liar_misc);
+
+MODULE_DESCRIPTION("Exporter of dma-bufs that lies, to test importers");
+MODULE_AUTHOR("rashpa authors");
+MODULE_LICENSE("GPL");
+/* written out, because the macro wants a symbol on older kernels, a string on newer */
+MODULE_INFO(import_ns, "DMA_BUF");

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Between liar_test and rashpa_liar.ko: an exporter of dma-bufs that lies on request. */
+#ifndef RASHPA_LIAR_H
+#define RASHPA_LIAR_H
+
+#include <linux/ioctl.h>
+#include <linux/types.h>
+
+/** RASHPA_LIAR_LENGTH_MAX - bytes that an export can have */
+#define RASHPA_LIAR_LENGTH_MAX	(1 << 22)
+
+/**
+ * enum rashpa_liar_kind - what the exporter tells importers
+ * @RASHPA_LIAR_HONEST: host memory, mapped for the importer, in one piece
+ * @RASHPA_LIAR_SCATTERED: the same, its pages in reverse order: one piece each
+ * @RASHPA_LIAR_SHORT: the same in one piece, without the last page
+ * @RASHPA_LIAR_EMPTY: one half, nothing, the other half, nothing
+ * @RASHPA_LIAR_NOTHING: one entry of no bytes
+ * @RASHPA_LIAR_BAR: the bare address of a BAR, not mapped for anybody
+ * @RASHPA_LIAR_MIX: host memory first, from the middle on a BAR
+ * @RASHPA_LIAR_ADDRESS: any address, not mapped for anybody
+ * @RASHPA_LIAR_NO_PIN: pinning fails
+ * @RASHPA_LIAR_NO_MAP: mapping fails
+ */
+enum rashpa_liar_kind {
+	RASHPA_LIAR_HONEST = 0,
+	RASHPA_LIAR_SCATTERED = 1,
+	RASHPA_LIAR_SHORT = 2,
+	RASHPA_LIAR_EMPTY = 3,
+	RASHPA_LIAR_NOTHING = 4,
+	RASHPA_LIAR_BAR = 5,
+	RASHPA_LIAR_MIX = 6,
+	RASHPA_LIAR_ADDRESS = 7,
+	RASHPA_LIAR_NO_PIN = 8,
+	RASHPA_LIAR_NO_MAP = 9,
+	RASHPA_LIAR_KINDS
+};
+
+/**
+ * struct rashpa_liar_export - RASHPA_LIAR_EXPORT: make a dma-buf
+ * @kind: enum rashpa_liar_kind
+ * @bdf: function whose BAR is meant: domain << 16 | bus << 8 | devfn; 0 for none
+ * @bar: 0 to 5
+ * @error: positive errno that failing calls answer with, 1 to 4095
+ * @offset: in the BAR, whole pages
+ * @length: of the dma-buf in bytes, whole pages, two at least; mmap shows its host
+ *	memory
+ * @address: what RASHPA_LIAR_ADDRESS tells
+ * @out_bar_address: bus address of the BAR at @offset
+ * @out_bar_length: bytes from there to the end of the BAR
+ * @out_fd: the dma-buf
+ * @__reserved: must be zero
+ *
+ * Errors: EPERM (without CAP_SYS_ADMIN), EINVAL, ENODEV (no such function), ERANGE
+ * (outside the BAR), ENOMEM.
+ */
+struct rashpa_liar_export {
+	__u32 kind;
+	__u32 bdf;
+	__u32 bar;
+	__u32 error;
+	__aligned_u64 offset;
+	__aligned_u64 length;
+	__aligned_u64 address;
+	__aligned_u64 out_bar_address;
+	__aligned_u64 out_bar_length;
+	__s32 out_fd;
+	__u32 __reserved;
+};
+
+/**
+ * struct rashpa_liar_state - RASHPA_LIAR_REVOKE, RASHPA_LIAR_ALLOW, RASHPA_LIAR_COUNT
+ * @fd: dma-buf of RASHPA_LIAR_EXPORT
+ * @kind: with ALLOW what it tells from now on, enum rashpa_liar_kind; else 0
+ * @out_mapped: importers' mappings now
+ * @out_pinned: importers' pins now
+ *
+ * REVOKE ends all mappings, and new ones are answered with @error of the export, until
+ * ALLOW.
+ *
+ * Errors: EPERM, EBADF, EINVAL.
+ */
+struct rashpa_liar_state {
+	__s32 fd;
+	__u32 kind;
+	__u32 out_mapped;
+	__u32 out_pinned;
+};
+
+#define RASHPA_LIAR_EXPORT	_IOWR(0xE8, 0, struct rashpa_liar_export)
+#define RASHPA_LIAR_REVOKE	_IOWR(0xE8, 1, struct rashpa_liar_state)
+#define RASHPA_LIAR_ALLOW	_IOWR(0xE8, 2, struct rashpa_liar_state)
+#define RASHPA_LIAR_COUNT	_IOWR(0xE8, 3, struct rashpa_liar_state)
+
+#endif /* RASHPA_LIAR_H */
