@@ -1,0 +1,1291 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Exporters that lie, and exporters that take their memory back: rashpa_liar.ko does both
+ * on request. What is not true is refused; what is taken back is not written any more.
+ */
+#include <limits.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/syscall.h>
+
+#include "../tools/lib/rashpa-fpga.h"
+#include "common.h"
+#include "modules/rashpa_liar.h"
+
+#define WIDTH	256		/* pixels of 4 bytes */
+#define HEIGHT	64
+#define LINE	(WIDTH * 4)
+#define IMAGE	(LINE * HEIGHT)
+#define IMAGES	8
+#define DATA	(IMAGES * IMAGE)
+#define SEED	1000
+
+#define P2P_BRIDGE	"/sys/module/rashpa/parameters/p2p_bridge"
+#define REVOKE_ROUNDS	300
+
+static struct fpga f, f2;
+static bool have_f2, iommu;
+static uint32_t bdf2;	/* of f2 */
+static int liar = -1;	/* /dev/rashpa-liar */
+static int window = -1;
+static char *regs;	/* of f: BAR 0, mapped while @window is open */
+
+/* ---------------------------------------------------------- exporter ---- */
+
+static uint32_t bdf_of(const struct fpga *fpga)
+{
+	unsigned int domain, bus, slot, function;
+
+	if (sscanf(fpga->bdf, "%x:%x:%x.%x", &domain, &bus, &slot, &function) != 4)
+		tap_bail("%s is no PCI address", fpga->bdf);
+	return domain << 16 | bus << 8 | slot << 3 | function;
+}
+
+static struct rashpa_liar_export lie(uint32_t kind)
+{
+	return (struct rashpa_liar_export) {
+		.kind = kind, .error = ENODEV, .length = DATA,
+		.bdf = bdf2, .bar = bdf2 ? RFPGA_BAR_MEMORY : 0,
+	};
+}
+
+/* fd of the dma-buf, or -1 after a failed check */
+static int export(struct rashpa_liar_export *arg)
+{
+	if (!CHECK(!ioctl(liar, RASHPA_LIAR_EXPORT, arg), "EXPORT: %s", strerror(errno)))
+		return -1;
+	return arg->out_fd;
+}
+
+static int export_kind(uint32_t kind)
+{
+	struct rashpa_liar_export arg = lie(kind);
+
+	return export(&arg);
+}
+
+static struct rashpa_liar_state tell(unsigned long cmd, int fd, uint32_t kind)
+{
+	struct rashpa_liar_state s = { .fd = fd, .kind = kind };
+
+	CHECK(!ioctl(liar, cmd, &s), "exporter: %s", strerror(errno));
+	return s;
+}
+
+static void take_back(int fd)
+{
+	struct rashpa_liar_state s = tell(RASHPA_LIAR_REVOKE, fd, 0);
+
+	CHECK(!s.out_mapped, "%u mappings outlive their revocation", s.out_mapped);
+}
+
+static void allow(int fd, uint32_t kind)
+{
+	tell(RASHPA_LIAR_ALLOW, fd, kind);
+}
+
+/* A call that failed leaves nothing behind. */
+static void nothing_left(int fd)
+{
+	struct rashpa_liar_state s = tell(RASHPA_LIAR_COUNT, fd, 0);
+
+	CHECK(!s.out_mapped && !s.out_pinned, "%u mappings and %u pins are left",
+	      s.out_mapped, s.out_pinned);
+}
+
+/* --------------------------------------------------------------- maps --- */
+
+static struct rashpa_map default_map(int fd)
+{
+	return (struct rashpa_map) { .head.size = sizeof(struct rashpa_map), .fd = fd,
+				     .out_fd = -7 };
+}
+
+static int make(struct rashpa_map *map)
+{
+	return call(f.fd, RASHPA_IOC_MAP, map);
+}
+
+static int restore(int map, struct rashpa_restore *r)
+{
+	*r = (struct rashpa_restore) { HEAD(*r) };
+	return call(map, RASHPA_IOC_RESTORE, r);
+}
+
+/* As read() tells it: there must be news. */
+static void news(int map, struct rashpa_table *head)
+{
+	memset(head, 0, sizeof(*head));
+	if (CHECK(wait_fd(map, POLLIN, 1000) & POLLIN, "the map does not tell"))
+		CHECK(read(map, head, sizeof(*head)) == sizeof(*head), "read: %s",
+		      strerror(errno));
+	CHECK(!wait_fd(map, POLLIN, 0), "read once, it still tells");
+}
+
+static void is_revoked(int map, uint64_t before)
+{
+	struct rashpa_table head;
+
+	news(map, &head);
+	CHECK(head.state == RASHPA_MAP_REVOKED && !head.count, "state %u, %u segments",
+	      head.state, head.count);
+	CHECK(head.generation > before && !(head.generation & 1),
+	      "generation %llu after %llu", (unsigned long long)head.generation,
+	      (unsigned long long)before);
+	ANSWERED(fpga_program(map, window, 0, NULL), ESTALE, "revoked");
+}
+
+static void is_valid(int map, const struct rashpa_restore *r, uint64_t before)
+{
+	struct rashpa_table head;
+
+	news(map, &head);
+	CHECK(head.state == RASHPA_MAP_VALID && head.count == r->out_segments && head.count,
+	      "state %u, %u segments", head.state, head.count);
+	CHECK(head.map_class == r->out_class, "class %u, %u in the table", r->out_class,
+	      head.map_class);
+	CHECK(head.generation == r->out_generation && head.generation > before &&
+	      !(head.generation & 1), "generation %llu after %llu",
+	      (unsigned long long)head.generation, (unsigned long long)before);
+}
+
+/* First address of a map, 0 after a failed check. */
+static uint64_t first_address(const struct rashpa_map *map)
+{
+	struct rashpa_table *t = mmap(NULL, map->out_table_size, PROT_READ, MAP_SHARED,
+				      map->out_fd, 0);
+	uint64_t address;
+
+	if (!CHECK(t != MAP_FAILED, "mmap of the table: %s", strerror(errno)))
+		return 0;
+	address = t->segment[0].address;
+	munmap(t, map->out_table_size);
+	return address;
+}
+
+/* ------------------------------------------------------------ streams --- */
+
+static char *dtp(void)
+{
+	return regs + RFPGA_DTP(0);
+}
+
+static bool open_regs(void)
+{
+	window = fpga_window(&f, RFPGA_BAR_REGS, 0, RFPGA_BAR_REGS_SIZE, 0);
+	if (window < 0)
+		return false;
+	regs = mmap(NULL, RFPGA_BAR_REGS_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, window,
+		    0);
+	return regs != MAP_FAILED;
+}
+
+static void close_regs(void)
+{
+	munmap(regs, RFPGA_BAR_REGS_SIZE);
+	close(window);
+	window = -1;
+}
+
+/* The dataset in on-board memory. */
+static void load_dataset(void)
+{
+	int win = fpga_window(&f, RFPGA_BAR_MEMORY, 0, DATA, RASHPA_CACHE_WC);
+	void *p;
+
+	REQUIRE(win >= 0, "window: %s", reason);
+	p = map_fd(win, DATA);
+	if (p) {
+		fill(p, DATA, SEED);
+		munmap(p, DATA);
+	}
+	close(win);
+}
+
+/* Stream the dataset into the first @entries of the table; 0 images: for ever. */
+static void start(uint32_t entries, uint64_t images)
+{
+	const struct { uint32_t at; uint64_t value; bool wide; } set[] = {
+		{ RFPGA_DTP_MODE, RFPGA_MODE_FREERUN | RFPGA_MODE_FLUSH, false },
+		{ RFPGA_DTP_PIXEL_BYTES, 4, false },
+		{ RFPGA_DTP_SAMPLING, 1, false },
+		{ RFPGA_DTP_BUNCH, 1, false },
+		{ RFPGA_DTP_SLOTS, IMAGES, false },
+		{ RFPGA_DTP_SRC_BASE, 0, true },
+		{ RFPGA_DTP_SRC_IMAGES, IMAGES, false },
+		{ RFPGA_DTP_WIDTH, WIDTH, false },
+		{ RFPGA_DTP_HEIGHT, HEIGHT, false },
+		{ RFPGA_DTP_SRC_LINE, LINE, true },
+		{ RFPGA_DTP_SRC_IMAGE, IMAGE, true },
+		{ RFPGA_DTP_DST_LINE, LINE, true },
+		{ RFPGA_DTP_DST_IMAGE, IMAGE, true },
+		{ RFPGA_DTP_DST_SLOT, IMAGE, true },
+		{ RFPGA_DTP_DST_COUNT, entries, false },
+		{ RFPGA_DTP_IMAGES, images, true },
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(set); i++) {
+		if (set[i].wide)
+			set64(dtp(), set[i].at, set[i].value);
+		else
+			set32(dtp(), set[i].at, (uint32_t)set[i].value);
+	}
+	set32(dtp(), RFPGA_DTP_CONTROL, RFPGA_DTP_START);
+}
+
+/* Until the stream has moved @bytes; polls a register, at most five seconds. */
+static bool moved(uint64_t bytes)
+{
+	uint64_t end = now_ns() + 5000000000ULL;
+
+	while (reg64(dtp(), RFPGA_DTP_C_BYTES) < bytes)
+		if (!CHECK(now_ns() < end, "%llu bytes moved",
+			   (unsigned long long)reg64(dtp(), RFPGA_DTP_C_BYTES)))
+			return false;
+	return true;
+}
+
+/* All of the dataset, once; true when it is there. */
+static bool stream_once(uint32_t entries)
+{
+	uint64_t end = now_ns() + 5000000000ULL;
+	uint32_t status;
+
+	start(entries, IMAGES);
+	do {
+		status = reg32(dtp(), RFPGA_DTP_STATUS);
+		if (status & RFPGA_DTP_DONE)
+			return true;
+	} while (!(status & RFPGA_DTP_FAULTED) && now_ns() < end);
+	return CHECK(false, "status 0x%x, cause %u at 0x%llx", status,
+		     reg32(regs, RFPGA_FAULT_CAUSE),
+		     (unsigned long long)reg64(regs, RFPGA_FAULT_ADDR));
+}
+
+/* Stopped, nothing moves any more, and the host refused nothing on the way. */
+static void is_idle(void)
+{
+	uint64_t bytes;
+	int i;
+
+	CHECK(!(reg32(regs, RFPGA_STATUS) & RFPGA_STATUS_BUSY), "busy");
+	CHECK(!(reg32(dtp(), RFPGA_DTP_STATUS) & RFPGA_DTP_RUNNING), "running");
+	bytes = reg64(regs, RFPGA_BYTES);
+	for (i = 0; i < 50; i++)	/* a register is read in some 100 us */
+		if (!CHECK(reg64(regs, RFPGA_BYTES) == bytes, "bytes are still moving"))
+			break;
+	CHECK(!reg64(regs, RFPGA_FAULTS), "%llu refused transactions, the last at 0x%llx, cause %u",
+	      (unsigned long long)reg64(regs, RFPGA_FAULTS),
+	      (unsigned long long)reg64(regs, RFPGA_FAULT_ADDR),
+	      reg32(regs, RFPGA_FAULT_CAUSE));
+}
+
+static void entries_clear(uint32_t n)
+{
+	uint32_t i, at;
+
+	for (i = 0; i < n; i++) {
+		at = RFPGA_TABLE + i * RFPGA_ENTRY_STRIDE;
+		if (!CHECK(!reg64(regs, at + RFPGA_ENTRY_ADDR) &&
+			   !reg64(regs, at + RFPGA_ENTRY_LEN) &&
+			   !reg32(regs, at + RFPGA_ENTRY_CONTROL), "entry %u was left", i))
+			break;
+	}
+}
+
+/**
+ * struct rig - an exporter's memory, mapped, programmed from entry 0 on
+ * @fd: the dma-buf
+ * @memory: its host memory
+ * @made: its map
+ */
+struct rig {
+	int fd;
+	char *memory;
+	struct rashpa_map made;
+};
+
+static void rig_down(struct rig *r)
+{
+	if (r->made.out_fd >= 0)
+		close(r->made.out_fd);
+	if (r->memory)
+		munmap(r->memory, DATA);
+	if (r->fd >= 0)
+		close(r->fd);
+	set32(regs, RFPGA_CONTROL, RFPGA_CONTROL_CLEAR);
+}
+
+static bool rig_up(struct rig *r, uint32_t kind)
+{
+	*r = (struct rig) { .fd = export_kind(kind), .made.out_fd = -1 };
+	if (r->fd < 0)
+		return false;
+	r->memory = map_fd(r->fd, DATA);
+	r->made = default_map(r->fd);
+	r->made.direction = RASHPA_TO_MEMORY;
+	set32(regs, RFPGA_CONTROL, RFPGA_CONTROL_CLEAR);
+	if (!r->memory || !ANSWERED(make(&r->made), 0, NULL))
+		return false;
+	fcntl(r->made.out_fd, F_SETFL, O_NONBLOCK);
+	return ANSWERED(fpga_program(r->made.out_fd, window, 0, NULL), 0, NULL);
+}
+
+/* ------------------------------------------- bare addresses of a BAR ---- */
+
+/* What a map of the second function's on-board memory must say of itself. */
+static void is_peer(const struct rashpa_map *map, uint64_t bare)
+{
+	uint64_t address = first_address(map);
+
+	CHECK(map->out_peer == bdf2 && map->out_peer_bar == RFPGA_BAR_MEMORY,
+	      "it names BAR %u of 0x%x, the memory is in BAR %u of 0x%x", map->out_peer_bar,
+	      map->out_peer, RFPGA_BAR_MEMORY, bdf2);
+	if (iommu) {
+		CHECK(map->out_class == RASHPA_CLASS_BRIDGE, "class %u", map->out_class);
+		CHECK(map->out_flags == RASHPA_MAPPED_REMAPPED, "flags 0x%x", map->out_flags);
+		CHECK(address && address != bare, "the bare address 0x%llx is in the table",
+		      (unsigned long long)bare);
+	} else {
+		CHECK(map->out_class == RASHPA_CLASS_PEER ||
+		      map->out_class == RASHPA_CLASS_BRIDGE, "class %u", map->out_class);
+		CHECK(!map->out_flags, "flags 0x%x", map->out_flags);
+		CHECK(address == bare, "address 0x%llx, the BAR is at 0x%llx",
+		      (unsigned long long)address, (unsigned long long)bare);
+	}
+}
+
+/* Whatever the addresses are: writes to them arrive in the other board. */
+static void test_bar(void)
+{
+	struct rashpa_liar_export arg = lie(RASHPA_LIAR_BAR);
+	int fd, win = -1;
+	struct rashpa_map map;
+	char *p = NULL;
+
+	SKIP_IF(!have_f2, "only one software FPGA");
+	fd = export(&arg);
+	map = default_map(fd);
+	map.direction = RASHPA_TO_MEMORY;
+	if (!ANSWERED(make(&map), 0, NULL))
+		goto out;
+	is_peer(&map, arg.out_bar_address);
+	win = fpga_window(&f2, RFPGA_BAR_MEMORY, 0, DATA, RASHPA_CACHE_UC);
+	p = map_fd(win, DATA);
+	if (p) {
+		memset(p, 0, DATA);
+		ANSWERED(fpga_program(map.out_fd, window, 0, NULL), 0, NULL);
+		if (stream_once(map.out_segments))
+			CHECK(filled(p, DATA, SEED), "the data did not arrive");
+		is_idle();
+		munmap(p, DATA);
+	}
+	close(win);
+	close(map.out_fd);
+out:
+	nothing_left(fd);
+	close(fd);
+}
+
+/* A part of it: the offset must not be lost on the way. */
+static void test_bar_part(void)
+{
+	struct rashpa_liar_export arg = lie(RASHPA_LIAR_BAR);
+	struct rashpa_map map, rest;
+	int fd;
+
+	SKIP_IF(!have_f2, "only one software FPGA");
+	arg.offset = 16 * PAGE;
+	fd = export(&arg);
+	map = rest = default_map(fd);
+	map.offset = 3 * PAGE;
+	map.length = PAGE;
+	rest.offset = 4 * PAGE;
+	rest.max_segment = 2 * PAGE;
+	if (ANSWERED(make(&map), 0, NULL)) {
+		is_peer(&map, arg.out_bar_address + 3 * PAGE);
+		close(map.out_fd);
+	}
+	if (ANSWERED(make(&rest), 0, NULL)) {
+		is_peer(&rest, arg.out_bar_address + 4 * PAGE);
+		CHECK(rest.out_segments == (DATA - 4 * PAGE) / (2 * PAGE), "%u segments",
+		      rest.out_segments);
+		close(rest.out_fd);
+	}
+	nothing_left(fd);
+	close(fd);
+}
+
+static void test_bar_denied(void)
+{
+	struct rashpa_map map;
+	char before[16];
+	int fd, err;
+
+	SKIP_IF(!have_f2, "only one software FPGA");
+	SKIP_IF(!read_text(P2P_BRIDGE, before, sizeof(before)),
+		"the driver has no parameter p2p_bridge");
+	fd = export_kind(RASHPA_LIAR_BAR);
+	map = default_map(fd);
+	REQUIRE(!make(&map), "MAP: %s", reason);
+	close(map.out_fd);
+	CHECK(!write_text(P2P_BRIDGE, "deny"), "p2p_bridge cannot be set");
+	map = default_map(fd);
+	err = make(&map);
+	if (!err && map.out_class == RASHPA_CLASS_PEER)
+		tap_skip("a switch routes between the functions");
+	else
+		ANSWERED(err, ENXIO, "host bridge|p2p_bridge");
+	if (!err)
+		close(map.out_fd);
+	write_text(P2P_BRIDGE, before);
+	nothing_left(fd);
+	close(fd);
+}
+
+static void test_own_bar(void)
+{
+	struct rashpa_liar_export arg = lie(RASHPA_LIAR_BAR);
+	struct rashpa_map map;
+	int fd;
+
+	arg.bdf = bdf_of(&f);
+	arg.bar = RFPGA_BAR_MEMORY;
+	fd = export(&arg);
+	map = default_map(fd);
+	if (!ANSWERED(make(&map), ENXIO, f.name))
+		close(map.out_fd);
+	nothing_left(fd);
+	close(fd);
+}
+
+/* -------------------------------------------------- device or host? ----- */
+
+static void test_device_flag(void)
+{
+	int fd = export_kind(RASHPA_LIAR_HONEST), buffer = buffer_alloc(MIB, NULL);
+	struct rashpa_map map = default_map(fd);
+
+	map.head.flags = RASHPA_MAP_DEVICE;
+	if (!ANSWERED(make(&map), EREMOTEIO, "host"))
+		close(map.out_fd);
+	nothing_left(fd);
+	close(fd);
+	map.fd = buffer;
+	if (!ANSWERED(make(&map), EREMOTEIO, "host"))
+		close(map.out_fd);
+	close(buffer);
+	if (!have_f2)
+		return;
+	fd = map.fd = export_kind(RASHPA_LIAR_BAR);
+	if (ANSWERED(make(&map), 0, NULL))
+		close(map.out_fd);
+	close(fd);
+}
+
+static void test_honest(void)
+{
+	struct rig r;
+
+	if (rig_up(&r, RASHPA_LIAR_HONEST)) {
+		CHECK(r.made.out_class == (iommu ? RASHPA_CLASS_IOVA : RASHPA_CLASS_HOST) &&
+		      !r.made.out_flags && !r.made.out_peer && !r.made.out_peer_bar,
+		      "class %u, flags 0x%x, peer 0x%x", r.made.out_class, r.made.out_flags,
+		      r.made.out_peer);
+		CHECK(r.made.out_segments == 1, "%u segments", r.made.out_segments);
+		if (stream_once(1))
+			CHECK(filled(r.memory, DATA, SEED), "the data differ");
+		is_idle();
+	}
+	rig_down(&r);
+}
+
+/* Pages in reverse order: one segment each, and data where they belong. */
+static void test_scattered(void)
+{
+	const uint32_t pages = DATA / PAGE;
+	struct rig r;
+	uint32_t i;
+
+	if (rig_up(&r, RASHPA_LIAR_SCATTERED)) {
+		CHECK(r.made.out_segments == pages, "%u segments", r.made.out_segments);
+		stream_once(r.made.out_segments);
+		for (i = 0; i < pages; i++)
+			if (!CHECK(filled(r.memory + (pages - 1 - i) * PAGE, PAGE,
+					  SEED + i * PAGE / sizeof(uint64_t)),
+				   "page %u differs", i))
+				break;
+		is_idle();
+	}
+	rig_down(&r);
+}
+
+/* Entries of no bytes say nothing, and are not segments either. */
+static void test_empty(void)
+{
+	struct rig r;
+
+	if (rig_up(&r, RASHPA_LIAR_EMPTY)) {
+		CHECK(r.made.out_segments == 1, "%u segments", r.made.out_segments);
+		if (stream_once(r.made.out_segments))
+			CHECK(filled(r.memory, DATA, SEED), "the data differ");
+		is_idle();
+	}
+	rig_down(&r);
+}
+
+/* --------------------------------------------------------------- lies --- */
+
+/* Where RAM ends, and a hole below 4 GiB of @length bytes, as /proc/iomem has it. */
+static uint64_t ram_end, hole;
+
+static void read_iomem(uint64_t length)
+{
+	FILE *file = fopen("/proc/iomem", "re");
+	unsigned long long first, last;
+	uint64_t next = MIB;
+	char line[256], what[64];
+
+	if (!file)
+		tap_bail("/proc/iomem: %s", strerror(errno));
+	while (fgets(line, sizeof(line), file)) {
+		if (line[0] == ' ' ||
+		    sscanf(line, "%llx-%llx : %63[^\n]", &first, &last, what) != 3)
+			continue;
+		if (!hole && next < 4 * GIB && first >= next + length)
+			hole = next;
+		next = (last + PAGE) & -PAGE;
+		if (!strcmp(what, "System RAM"))
+			ram_end = last + 1;
+	}
+	fclose(file);
+}
+
+enum where { NOWHERE, ABOVE, HOLE, WRAP, LAST, ZERO, INTERRUPT, RAM_END, RAM, BAR_END };
+
+struct lie_row {
+	const char *what;
+	uint32_t kind;
+	enum where where;
+	uint32_t dma_bits;
+	uint32_t error;		/* that the exporter answers */
+	int err;
+	const char *says;
+	bool peer;		/* needs a second function */
+	bool only_iommu;
+};
+
+static const struct lie_row lies[] = {
+	{ "a table that ends a page early", RASHPA_LIAR_SHORT, NOWHERE, 0, 0,
+	  EREMOTEIO, "0x1000 bytes too early", false, false },
+	{ "a table of no bytes", RASHPA_LIAR_NOTHING, NOWHERE, 0, 0,
+	  EREMOTEIO, "0x80000 bytes too early", false, false },
+	{ "an address above the DMA mask", RASHPA_LIAR_ADDRESS, ABOVE, 40, 0,
+	  EOVERFLOW, "40 bits", false, false },
+	{ "a hole in the address space", RASHPA_LIAR_ADDRESS, HOLE, 0, 0,
+	  EREMOTEIO, "exporter|neither host memory nor a BAR", false, false },
+	{ "addresses that overflow", RASHPA_LIAR_ADDRESS, WRAP, 0, 0,
+	  EOVERFLOW, "64 bits", false, false },
+	{ "the last addresses there are", RASHPA_LIAR_ADDRESS, LAST, 0, 0,
+	  EREMOTEIO, "exporter", false, false },
+	{ "address 0", RASHPA_LIAR_ADDRESS, ZERO, 0, 0,
+	  EREMOTEIO, "exporter", false, false },
+	{ "the address that interrupts are sent to", RASHPA_LIAR_ADDRESS, INTERRUPT, 0, 0,
+	  EREMOTEIO, "exporter", false, false },
+	{ "memory that begins in RAM and leaves it", RASHPA_LIAR_ADDRESS, RAM_END, 0, 0,
+	  EREMOTEIO, "exporter", false, false },
+	{ "host memory that the IOMMU does not know", RASHPA_LIAR_ADDRESS, RAM, 0, 0,
+	  EREMOTEIO, "IOMMU", false, true },
+	{ "memory that begins in a BAR and leaves it", RASHPA_LIAR_ADDRESS, BAR_END, 0, 0,
+	  EREMOTEIO, "exporter", true, false },
+	{ "host memory and a BAR in one", RASHPA_LIAR_MIX, NOWHERE, 0, 0,
+	  EREMOTEIO, "exporter|different kinds", true, false },
+	{ "memory that cannot be pinned", RASHPA_LIAR_NO_PIN, NOWHERE, 0, ENOSPC,
+	  ENOSPC, "pin", false, false },
+	{ "memory that is not mapped, EL3RST", RASHPA_LIAR_NO_MAP, NOWHERE, 0, EL3RST,
+	  EL3RST, "exporter|map", false, false },
+	{ "memory that is not mapped, errno 4095", RASHPA_LIAR_NO_MAP, NOWHERE, 0, 4095,
+	  4095, "exporter|map", false, false },
+};
+
+/* End of the BAR that lies are about. */
+static uint64_t bar_end(void)
+{
+	struct rashpa_liar_export arg = lie(RASHPA_LIAR_HONEST);
+	int fd = export(&arg);
+
+	close(fd);
+	return arg.out_bar_address + arg.out_bar_length;
+}
+
+static uint64_t address_of(enum where where)
+{
+	switch (where) {
+	case ABOVE:
+		return 1ULL << 41;
+	case HOLE:
+		return hole;
+	case WRAP:
+		return -(uint64_t)DATA / 2;
+	case LAST:
+		return -(uint64_t)DATA;
+	case INTERRUPT:
+		return 0xfee00000;
+	case RAM_END:
+		return (ram_end & -PAGE) - PAGE;
+	case RAM:
+		return 256 * MIB;
+	case BAR_END:
+		return bar_end() - PAGE;
+	default:
+		return 0;
+	}
+}
+
+static void profile_bits(uint32_t bits)
+{
+	struct rashpa_profile p = { HEAD(p), .dma_bits = bits };
+
+	ANSWERED(call(f.fd, RASHPA_IOC_PROFILE, &p), 0, NULL);
+}
+
+static struct rashpa_liar_export lie_of(const struct lie_row *row)
+{
+	struct rashpa_liar_export arg = lie(row->kind);
+
+	arg.address = address_of(row->where);
+	arg.error = row->error ? row->error : ENODEV;
+	return arg;
+}
+
+/* Is there what the row needs? Else a skip with its reason. */
+static bool can_lie(const struct lie_row *row)
+{
+	if (row->peer && !have_f2)
+		tap_skip("only one software FPGA");
+	else if (row->only_iommu && !iommu)
+		tap_skip("without an IOMMU every host memory is known");
+	else if (row->where == HOLE && !hole)
+		tap_skip("no hole below 4 GiB on this machine");
+	else
+		return true;
+	return false;
+}
+
+static void map_lie(const struct lie_row *row)
+{
+	struct rashpa_liar_export arg;
+	struct rashpa_map map;
+	int fd;
+
+	if (!can_lie(row))
+		return;
+	arg = lie_of(row);
+	fd = export(&arg);
+	map = default_map(fd);
+	if (!ANSWERED(make(&map), row->err, row->says) && map.out_fd >= 0)
+		close(map.out_fd);
+	else
+		CHECK(map.out_fd == -7, "out_fd was written on failure");
+	nothing_left(fd);
+	close(fd);
+}
+
+static void test_lies(void)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(lies); i++) {
+		tap_start("%s: refused by MAP", lies[i].what);
+		if (lies[i].dma_bits)
+			profile_bits(lies[i].dma_bits);
+		map_lie(&lies[i]);
+		if (lies[i].dma_bits)
+			ANSWERED(fpga_profile(&f, 0, NULL, 0), 0, NULL);
+		tap_done();
+	}
+}
+
+/* What was honest at first may come back as a lie. */
+static void restore_lie(const struct lie_row *row)
+{
+	struct rashpa_liar_export arg;
+	struct rashpa_restore r;
+	struct rashpa_map map;
+	uint64_t before;
+	int fd;
+
+	if (!can_lie(row))
+		return;
+	arg = lie_of(row);
+	arg.kind = RASHPA_LIAR_HONEST;
+	fd = export(&arg);
+	map = default_map(fd);
+	REQUIRE(!make(&map), "MAP: %s", reason);
+	before = map.out_generation;
+	take_back(fd);
+	is_revoked(map.out_fd, before);
+	allow(fd, row->kind);
+	ANSWERED(restore(map.out_fd, &r), row->err, row->says);
+	CHECK(!tell(RASHPA_LIAR_COUNT, fd, 0).out_mapped, "it is mapped all the same");
+	ANSWERED(fpga_program(map.out_fd, window, 0, NULL), ESTALE, "revoked");
+	/* and can be true again */
+	allow(fd, RASHPA_LIAR_HONEST);
+	if (ANSWERED(restore(map.out_fd, &r), 0, NULL))
+		is_valid(map.out_fd, &r, before + 2);
+	close(map.out_fd);
+	nothing_left(fd);
+	close(fd);
+}
+
+static void test_restored_lies(void)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(lies); i++) {
+		/* memory that stays pinned is not pinned again; a mask needs no maps */
+		if (lies[i].kind == RASHPA_LIAR_NO_PIN || lies[i].dma_bits)
+			continue;
+		tap_start("%s: refused by RESTORE", lies[i].what);
+		restore_lie(&lies[i]);
+		tap_done();
+	}
+}
+
+/* ---------------------------------------------------------- revoking ---- */
+
+static void test_revoke_running(void)
+{
+	struct rashpa_restore res;
+	uint64_t before;
+	struct rig r;
+
+	if (!rig_up(&r, RASHPA_LIAR_HONEST))
+		goto out;
+	before = r.made.out_generation;
+	start(1, 0);
+	if (!moved(2 * IMAGE))
+		goto out;
+	take_back(r.fd);
+	is_idle();
+	entries_clear(1);
+	is_revoked(r.made.out_fd, before);
+	/* the memory is the exporter's again */
+	memset(r.memory, 0, DATA);
+	is_idle();
+	CHECK(all_zero(r.memory, DATA), "somebody writes");
+
+	ANSWERED(restore(r.made.out_fd, &res), ENODEV, "exporter");
+	CHECK(!wait_fd(r.made.out_fd, POLLIN, 0), "a refused RESTORE tells");
+	ANSWERED(fpga_program(r.made.out_fd, window, 0, NULL), ESTALE, "revoked");
+	allow(r.fd, RASHPA_LIAR_HONEST);
+	if (!ANSWERED(restore(r.made.out_fd, &res), 0, NULL))
+		goto out;
+	is_valid(r.made.out_fd, &res, before);
+	CHECK(res.out_class == r.made.out_class, "class %u", res.out_class);
+	entries_clear(1);
+	ANSWERED(fpga_program(r.made.out_fd, window, 0, NULL), 0, NULL);
+	if (stream_once(1))
+		CHECK(filled(r.memory, DATA, SEED), "the data differ");
+	is_idle();
+out:
+	rig_down(&r);
+}
+
+static void test_restore_valid(void)
+{
+	struct rashpa_restore res;
+	uint64_t address;
+	struct rig r;
+
+	if (rig_up(&r, RASHPA_LIAR_HONEST)) {
+		address = reg64(regs, RFPGA_TABLE + RFPGA_ENTRY_ADDR);
+		start(1, 0);
+		moved(IMAGE);
+		ANSWERED(restore(r.made.out_fd, &res), 0, NULL);
+		CHECK(res.out_generation == r.made.out_generation &&
+		      res.out_class == r.made.out_class &&
+		      res.out_segments == r.made.out_segments, "generation %llu, class %u",
+		      (unsigned long long)res.out_generation, res.out_class);
+		CHECK(!wait_fd(r.made.out_fd, POLLIN, 0), "it tells of a change");
+		CHECK(address && reg64(regs, RFPGA_TABLE + RFPGA_ENTRY_ADDR) == address,
+		      "the entry has changed");
+		CHECK(reg32(dtp(), RFPGA_DTP_STATUS) & RFPGA_DTP_RUNNING,
+		      "the stream was stopped");
+	}
+	rig_down(&r);
+}
+
+static void test_restore_more(void)
+{
+	struct rashpa_restore res;
+	struct rig r;
+
+	if (rig_up(&r, RASHPA_LIAR_HONEST)) {
+		take_back(r.fd);
+		is_revoked(r.made.out_fd, r.made.out_generation);
+		allow(r.fd, RASHPA_LIAR_SCATTERED);
+		ANSWERED(restore(r.made.out_fd, &res), E2BIG, "128|segments");
+		CHECK(!tell(RASHPA_LIAR_COUNT, r.fd, 0).out_mapped,
+		      "it is mapped all the same");
+		ANSWERED(fpga_program(r.made.out_fd, window, 0, NULL), ESTALE, "revoked");
+		allow(r.fd, RASHPA_LIAR_HONEST);
+		ANSWERED(restore(r.made.out_fd, &res), 0, NULL);
+		is_valid(r.made.out_fd, &res, r.made.out_generation);
+	}
+	rig_down(&r);
+}
+
+static void test_restore_fewer(void)
+{
+	struct rashpa_restore res;
+	struct rig r;
+
+	if (rig_up(&r, RASHPA_LIAR_SCATTERED)) {
+		take_back(r.fd);
+		entries_clear(DATA / PAGE);
+		is_revoked(r.made.out_fd, r.made.out_generation);
+		allow(r.fd, RASHPA_LIAR_HONEST);
+		ANSWERED(restore(r.made.out_fd, &res), 0, NULL);
+		is_valid(r.made.out_fd, &res, r.made.out_generation);
+		CHECK(res.out_segments == 1, "%u segments", res.out_segments);
+		ANSWERED(fpga_program(r.made.out_fd, window, 0, NULL), 0, NULL);
+		if (stream_once(1))
+			CHECK(filled(r.memory, DATA, SEED), "the data differ");
+	}
+	rig_down(&r);
+}
+
+/* As memory of a GPU moves to the host and back. */
+static void test_restore_elsewhere(void)
+{
+	struct rashpa_restore res;
+	struct rig r;
+
+	SKIP_IF(!have_f2, "only one software FPGA");
+	if (rig_up(&r, RASHPA_LIAR_HONEST)) {
+		take_back(r.fd);
+		is_revoked(r.made.out_fd, r.made.out_generation);
+		allow(r.fd, RASHPA_LIAR_BAR);
+		ANSWERED(restore(r.made.out_fd, &res), 0, NULL);
+		is_valid(r.made.out_fd, &res, r.made.out_generation);
+		CHECK(res.out_class == RASHPA_CLASS_BRIDGE ||
+		      (!iommu && res.out_class == RASHPA_CLASS_PEER), "class %u",
+		      res.out_class);
+		take_back(r.fd);
+		is_revoked(r.made.out_fd, res.out_generation);
+		allow(r.fd, RASHPA_LIAR_HONEST);
+		ANSWERED(restore(r.made.out_fd, &res), 0, NULL);
+		CHECK(res.out_class == r.made.out_class, "class %u", res.out_class);
+	}
+	rig_down(&r);
+}
+
+static void test_restore_device(void)
+{
+	struct rashpa_restore res;
+	struct rashpa_map map;
+	int fd;
+
+	SKIP_IF(!have_f2, "only one software FPGA");
+	fd = export_kind(RASHPA_LIAR_BAR);
+	map = default_map(fd);
+	map.head.flags = RASHPA_MAP_DEVICE;
+	if (ANSWERED(make(&map), 0, NULL)) {
+		take_back(fd);
+		allow(fd, RASHPA_LIAR_HONEST);
+		ANSWERED(restore(map.out_fd, &res), EREMOTEIO, "host");
+		allow(fd, RASHPA_LIAR_BAR);
+		ANSWERED(restore(map.out_fd, &res), 0, NULL);
+		close(map.out_fd);
+	}
+	nothing_left(fd);
+	close(fd);
+}
+
+static void test_map_revoked(void)
+{
+	int fd = export_kind(RASHPA_LIAR_HONEST);
+	struct rashpa_map map = default_map(fd);
+
+	take_back(fd);
+	ANSWERED(make(&map), ENODEV, "exporter");
+	nothing_left(fd);
+	close(fd);
+}
+
+/* Maps of one memory end together; what is streamed elsewhere may stop, but stays valid. */
+static void test_revoke_several(void)
+{
+	struct rashpa_map a, b, other;
+	struct rashpa_restore res;
+	int fd = export_kind(RASHPA_LIAR_HONEST), fd2 = export_kind(RASHPA_LIAR_HONEST);
+
+	a = b = default_map(fd);
+	other = default_map(fd2);
+	b.length = PAGE;
+	REQUIRE(!make(&a) && !make(&b) && !make(&other), "MAP: %s", reason);
+	ANSWERED(fpga_program(a.out_fd, window, 0, NULL), 0, NULL);
+	ANSWERED(fpga_program(b.out_fd, window, 1, NULL), 0, NULL);
+	ANSWERED(fpga_program(other.out_fd, window, 2, NULL), 0, NULL);
+	take_back(fd);
+	entries_clear(2);
+	CHECK(reg32(regs, RFPGA_TABLE + 2 * RFPGA_ENTRY_STRIDE + RFPGA_ENTRY_CONTROL) ==
+	      RFPGA_ENTRY_VALID, "the entry of another memory is gone");
+	CHECK(!wait_fd(other.out_fd, POLLIN, 0), "the map of another memory tells");
+	allow(fd, RASHPA_LIAR_HONEST);
+	ANSWERED(restore(b.out_fd, &res), 0, NULL);
+	ANSWERED(fpga_program(a.out_fd, window, 0, NULL), ESTALE, "revoked");
+	close(a.out_fd);
+	close(b.out_fd);
+	close(other.out_fd);
+	nothing_left(fd);
+	close(fd);
+	close(fd2);
+}
+
+/* The function goes while the memory is away. */
+static void test_unbind_revoked(void)
+{
+	struct rashpa_restore res;
+	struct rig r;
+	int err;
+
+	if (!rig_up(&r, RASHPA_LIAR_HONEST)) {
+		rig_down(&r);
+		return;
+	}
+	take_back(r.fd);
+	err = fpga_unbind(&f);
+	CHECK(!err, "unbind: %s", strerror(-err));
+	allow(r.fd, RASHPA_LIAR_HONEST);
+	ANSWERED(restore(r.made.out_fd, &res), ENODEV, f.name);
+	nothing_left(r.fd);
+	take_back(r.fd);
+	close(r.made.out_fd);
+	munmap(r.memory, DATA);
+	close(r.fd);
+	close_regs();
+	fpga_close(&f);
+	err = fpga_bind(&f);
+	if (err || !fpga_open(&f, 0) || fpga_profile(&f, 0, NULL, 0) || !open_regs())
+		tap_bail("bind: %s, %s", strerror(-err), reason);
+	fpga_watch(&f);
+}
+
+/* --- many at once --- */
+
+static void stream_for_ever(void *arg)
+{
+	int *ready = arg;
+	struct rig r;
+
+	if (!rig_up(&r, RASHPA_LIAR_SCATTERED))
+		return;
+	start(r.made.out_segments, 0);
+	if (!moved(IMAGE) || write(ready[1], "x", 1) != 1)
+		return;
+	for (;;)
+		pause();
+}
+
+static void test_kill_running(void)
+{
+	int ready[2], i;
+	pid_t pid;
+	char c;
+
+	REQUIRE(!pipe(ready), "pipe");
+	for (i = 0; i < 10 && tap_ok(); i++) {
+		pid = tap_fork_start(stream_for_ever, ready);
+		CHECK(read(ready[0], &c, 1) == 1, "the child did not begin");
+		kill(pid, SIGKILL);
+		tap_fork_wait(pid);
+		is_idle();
+		entries_clear(DATA / PAGE);
+	}
+	close(ready[0]);
+	close(ready[1]);
+}
+
+/*
+ * The exporter's side: takes the memory away and gives it back, again and again. Every other
+ * time it waits until the importer has tried once: both must have their turn.
+ */
+struct revoker {
+	int fd;
+	unsigned int rounds;	/* done; atomic */
+	unsigned int tries;	/* of the importer; atomic */
+	bool stop;		/* atomic */
+	unsigned int failed;
+	unsigned int outlived;
+};
+
+static bool has_rounds(struct revoker *r)
+{
+	return __atomic_load_n(&r->rounds, __ATOMIC_ACQUIRE) < REVOKE_ROUNDS;
+}
+
+static void tried(struct revoker *r)
+{
+	__atomic_add_fetch(&r->tries, 1, __ATOMIC_RELEASE);
+}
+
+static void wait_try(struct revoker *r)
+{
+	unsigned int before = __atomic_load_n(&r->tries, __ATOMIC_ACQUIRE);
+
+	while (__atomic_load_n(&r->tries, __ATOMIC_ACQUIRE) == before &&
+	       !__atomic_load_n(&r->stop, __ATOMIC_ACQUIRE))
+		sched_yield();
+}
+
+static void *revoke_often(void *arg)
+{
+	struct revoker *r = arg;
+	struct rashpa_liar_state s;
+
+	while (has_rounds(r) && !__atomic_load_n(&r->stop, __ATOMIC_ACQUIRE)) {
+		s = (struct rashpa_liar_state) { .fd = r->fd };
+		r->failed += !!ioctl(liar, RASHPA_LIAR_REVOKE, &s);
+		r->outlived += !!s.out_mapped;
+		r->failed += !!ioctl(liar, RASHPA_LIAR_ALLOW, &s);
+		if (r->rounds & 1)
+			wait_try(r);
+		__atomic_add_fetch(&r->rounds, 1, __ATOMIC_RELEASE);
+	}
+	return NULL;
+}
+
+static void revoker_start(struct revoker *r, pthread_t *thread)
+{
+	if (pthread_create(thread, NULL, revoke_often, r))
+		tap_bail("pthread_create");
+}
+
+static void revoker_join(struct revoker *r, pthread_t thread)
+{
+	__atomic_store_n(&r->stop, true, __ATOMIC_RELEASE);
+	pthread_join(thread, NULL);
+	CHECK(!r->failed, "%u calls to the exporter failed", r->failed);
+	CHECK(!r->outlived, "%u times a mapping outlived its revocation", r->outlived);
+}
+
+/* Answers that are right whatever the other side did just before. */
+static bool use_once(int map, unsigned int *used)
+{
+	struct rashpa_restore res;
+	int err = restore(map, &res);
+
+	if (!CHECK(!err || err == -ENODEV, "RESTORE: %s, %s", strerror(-err), reason))
+		return false;
+	err = fpga_program(map, window, 0, NULL);
+	if (!CHECK(!err || err == -ESTALE, "PROGRAM: %s, %s", strerror(-err), reason))
+		return false;
+	if (!err) {
+		(*used)++;
+		start(1, 0);
+	}
+	/* an entry that was just cleared is a fault of its own kind, and harmless */
+	return CHECK(reg32(regs, RFPGA_FAULT_CAUSE) != RFPGA_FAULT_BUS,
+		     "a write to 0x%llx came after its address had ended",
+		     (unsigned long long)reg64(regs, RFPGA_FAULT_ADDR));
+}
+
+static void test_revoke_race(void)
+{
+	struct rashpa_restore res;
+	struct revoker revoker = {};
+	unsigned int used = 0;
+	pthread_t thread;
+	struct rig r;
+
+	if (!rig_up(&r, RASHPA_LIAR_HONEST))
+		goto out;
+	revoker.fd = r.fd;
+	revoker_start(&revoker, &thread);
+	while (has_rounds(&revoker) && use_once(r.made.out_fd, &used))
+		tried(&revoker);
+	revoker_join(&revoker, thread);
+	tap_note("%u rounds, programmed %u times in %u tries", revoker.rounds, used,
+		 revoker.tries);
+	CHECK(used, "it was never programmed");
+	/* and after all that it works */
+	set32(dtp(), RFPGA_DTP_CONTROL, RFPGA_DTP_STOP);
+	while (reg32(regs, RFPGA_STATUS) & RFPGA_STATUS_BUSY)
+		;
+	set32(regs, RFPGA_CONTROL, RFPGA_CONTROL_CLEAR);
+	ANSWERED(restore(r.made.out_fd, &res), 0, NULL);
+	ANSWERED(fpga_program(r.made.out_fd, window, 0, NULL), 0, NULL);
+	memset(r.memory, 0, DATA);
+	if (stream_once(1))
+		CHECK(filled(r.memory, DATA, SEED), "the data differ");
+	is_idle();
+out:
+	rig_down(&r);
+}
+
+/* Maps that come and go while the memory does. */
+static void test_revoke_and_map(void)
+{
+	int fd = export_kind(RASHPA_LIAR_HONEST), err;
+	struct revoker revoker = { .fd = fd };
+	struct rashpa_map map;
+	unsigned int made = 0;
+	pthread_t thread;
+
+	revoker_start(&revoker, &thread);
+	while (has_rounds(&revoker)) {
+		map = default_map(fd);
+		err = make(&map);
+		if (!CHECK(!err || err == -ENODEV, "MAP: %s, %s", strerror(-err), reason))
+			break;
+		if (!err) {
+			made++;
+			close(map.out_fd);
+		}
+		tried(&revoker);
+	}
+	revoker_join(&revoker, thread);
+	tap_note("%u rounds, mapped %u times in %u tries", revoker.rounds, made,
+		 revoker.tries);
+	CHECK(made, "it was never mapped");
+	nothing_left(fd);
+	close(fd);
+}
+
+/* ------------------------------------------------------------ module ---- */
+
+static int unload(void)
+{
+	return syscall(SYS_delete_module, "rashpa_liar", O_NONBLOCK) ? -errno : 0;
+}
+
+/* NULL, or why it cannot be loaded. */
+static const char *load(void)
+{
+	const char *series = getenv("RASHPA_KERNEL");
+	char path[128];
+	int fd;
+
+	if (!series)
+		return "RASHPA_KERNEL does not say whose build/modules to load from";
+	snprintf(path, sizeof(path), "build/modules/%s/tests/rashpa_liar.ko", series);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return "rashpa_liar.ko was not built for this kernel";
+	if (syscall(SYS_finit_module, fd, "", 0))
+		tap_bail("%s: %s", path, strerror(errno));
+	close(fd);
+	liar = open("/dev/rashpa-liar", O_RDWR | O_CLOEXEC);
+	if (liar < 0)
+		tap_bail("/dev/rashpa-liar: %s", strerror(errno));
+	return NULL;
+}
+
+static void test_module_stays(void)
+{
+	int fd = export_kind(RASHPA_LIAR_HONEST), err;
+	struct rashpa_map map = default_map(fd);
+
+	/* its own node holds it as well */
+	close(liar);
+	err = unload();
+	CHECK(err == -EAGAIN, "unloading under a dma-buf: %s", strerror(-err));
+	ANSWERED(make(&map), 0, NULL);
+	close(fd);
+	err = unload();
+	CHECK(err == -EAGAIN, "unloading under a map: %s", strerror(-err));
+	close(map.out_fd);
+	liar = open("/dev/rashpa-liar", O_RDWR | O_CLOEXEC);
+	CHECK(liar >= 0, "/dev/rashpa-liar: %s", strerror(errno));
+}
+
+static void test_unload(void)
+{
+	int err;
+
+	close(liar);
+	err = unload();
+	CHECK(!err, "%s", strerror(-err));
+}
+
+/* ------------------------------------------------------------------------ */
+
+static void run_all(void)
+{
+	read_iomem(DATA);
+	test_lies();	/* some need another profile: before there are windows */
+	if (!open_regs())
+		tap_bail("registers: %s", reason);
+	tap_run("on-board memory takes a dataset", load_dataset);
+	tap_run("an honest exporter's memory takes data", test_honest);
+	tap_run("pages in any order take data", test_scattered);
+	tap_run("entries of no bytes do no harm", test_empty);
+	tap_run("the bare address of a BAR: mapped by the driver, and data arrive", test_bar);
+	tap_run("a part of a bare BAR is that part", test_bar_part);
+	tap_run("a bare BAR behind a bridge that is denied is refused", test_bar_denied);
+	tap_run("the importer's own BAR is refused", test_own_bar);
+	tap_run("host memory is not taken for a device's", test_device_flag);
+	test_restored_lies();
+	tap_run("RESTORE of a valid map does nothing", test_restore_valid);
+	tap_run("memory that is taken back in use: stopped, cleared, told, restored",
+		test_revoke_running);
+	tap_run("RESTORE of more segments than there were is refused", test_restore_more);
+	tap_run("RESTORE of fewer segments works", test_restore_fewer);
+	tap_run("RESTORE tells when the memory is elsewhere", test_restore_elsewhere);
+	tap_run("RESTORE does not take host memory for a device's", test_restore_device);
+	tap_run("memory that was taken back is not mapped", test_map_revoked);
+	tap_run("only the maps of that memory are revoked", test_revoke_several);
+	tap_run("unbinding while the memory is taken back", test_unbind_revoked);
+	tap_run("killing who streams into foreign memory stops the stream first",
+		test_kill_running);
+	tap_run("taking memory back against RESTORE and PROGRAM", test_revoke_race);
+	tap_run("taking memory back against MAP", test_revoke_and_map);
+	tap_run("an exporter's module stays while its memory is used", test_module_stays);
+	close_regs();
+}
+
+int main(void)
+{
+	struct rashpa_device_info info;
+	char p2p[16] = "";
+	const char *why;
+
+	common_init();
+	why = load();
+	if (!why && !fpga_open(&f, 0))
+		why = "no software FPGA";
+	if (why) {
+		close(liar);
+		unload();
+		tap_skip_all("liar", why);
+		return tap_exit();
+	}
+	have_f2 = fpga_open(&f2, 1);
+	if (have_f2)
+		bdf2 = bdf_of(&f2);
+	if (fpga_profile(&f, 0, NULL, 0) || (have_f2 && fpga_profile(&f2, 0, NULL, 0)))
+		tap_bail("profile: %s", reason);
+	fpga_watch(&f);
+	fpga_info(&f, &info);
+	iommu = info.out_flags & RASHPA_DEVICE_IOMMU;
+	/* newer kernels know only few host bridges; the emulated one routes */
+	if (read_text(P2P_BRIDGE, p2p, sizeof(p2p)))
+		write_text(P2P_BRIDGE, "allow");
+
+	run_all();
+
+	if (p2p[0])
+		write_text(P2P_BRIDGE, p2p);
+	if (have_f2)
+		fpga_close(&f2);
+	fpga_close(&f);
+	tap_before = NULL;
+	tap_after = NULL;
+	tap_run("the exporter's module unloads", test_unload);
+	return tap_exit();
+}
