@@ -503,8 +503,7 @@ static int rashpa_map_room(struct rashpa_call *call, struct rashpa_mapping *map,
 		map->table = rashpa_table_alloc(map->table_size);
 		if (!map->table)
 			return -ENOMEM;
-		map->room = (map->table_size - sizeof(*map->table)) /
-			    sizeof(map->table->segment[0]);
+		map->room = count;
 	}
 	if (count > map->room)
 		return rashpa_fail(call, -E2BIG,

@@ -302,6 +302,10 @@ static int rashpa_check_class(struct rashpa_check *check, bool device_only)
 		pieces->class = check->domain ? RASHPA_CLASS_IOVA : RASHPA_CLASS_HOST;
 		return 0;
 	}
+	if (peer == check->dev->pdev)
+		return rashpa_fail(check->call, -ENXIO,
+				   "the memory is in fpga%d itself, which reaches it without a map",
+				   check->dev->id);
 	class = rashpa_path_between(check->call, check->dev->pdev, peer);
 	if (class < 0)
 		return class;

@@ -57,7 +57,8 @@ bool rig_up(struct rig *r, const struct fpga *fpga, int memory_fd, uint32_t flag
 	CHECK(source_add(r->channel, RASHPA_SOURCE_VECTOR, 1) == 1, "%s", reason);
 	r->made = (struct rashpa_map) { .head = { .size = sizeof(r->made), .flags = flags },
 					.fd = r->buffer,
-					.direction = RASHPA_TO_MEMORY,
+					/* the flush before an event reads back */
+					.direction = RASHPA_BIDIRECTIONAL,
 					.max_segment = max_segment };
 	if (!r->regs || (memory_fd < 0 && !r->memory) ||
 	    !ANSWERED(call(fpga->fd, RASHPA_IOC_MAP, &r->made), 0, NULL))

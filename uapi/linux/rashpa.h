@@ -674,7 +674,8 @@ struct rashpa_window {
 /**
  * enum rashpa_direction - of the DMA through a map
  * @RASHPA_BIDIRECTIONAL: both
- * @RASHPA_TO_MEMORY: the function writes the memory
+ * @RASHPA_TO_MEMORY: the function writes the memory, and never reads it: an IOMMU refuses
+ *	also the read that flushes its writes
  * @RASHPA_FROM_MEMORY: the function reads the memory
  */
 enum rashpa_direction {
