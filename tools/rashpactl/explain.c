@@ -209,7 +209,7 @@ static void print_path(const struct explanation *e)
 	char bdf[BDF_SIZE];
 
 	printf("path      %s", bdf_text(bdf, e->bdf));
-	for (unsigned int i = 1; i < e->from.n; i++) {
+	for (unsigned int i = 1; i < e->from.n && !(e->peer && e->meeting == MEET_SAME); i++) {
 		printf(" > %s", bdf_text(bdf, e->from.at[i]));
 		if (e->peer && e->from.at[i] == e->where)
 			break;
