@@ -10,17 +10,11 @@
 #include <signal.h>
 #include <sys/syscall.h>
 
-#include "../tools/lib/rashpa-fpga.h"
-#include "common.h"
 #include "modules/rashpa_liar.h"
+#include "rig.h"
 
-#define WIDTH	256		/* pixels of 4 bytes */
-#define HEIGHT	64
-#define LINE	(WIDTH * 4)
-#define IMAGE	(LINE * HEIGHT)
-#define IMAGES	8
-#define DATA	(IMAGES * IMAGE)
-#define SEED	1000
+#define DATA	((uint64_t)IMAGES * IMAGE)
+#define STREAM	(RFPGA_MODE_FREERUN | RFPGA_MODE_FLUSH)
 
 #define P2P_BRIDGE	"/sys/module/rashpa/parameters/p2p_bridge"
 #define REVOKE_ROUNDS	300
@@ -167,11 +161,7 @@ static uint64_t first_address(const struct rashpa_map *map)
 
 /* ------------------------------------------------------------ streams --- */
 
-static char *dtp(void)
-{
-	return regs + RFPGA_DTP(0);
-}
-
+/* Registers of one's own, which stay when everything else goes. */
 static bool open_regs(void)
 {
 	window = fpga_window(&f, RFPGA_BAR_REGS, 0, RFPGA_BAR_REGS_SIZE, 0);
@@ -189,74 +179,27 @@ static void close_regs(void)
 	window = -1;
 }
 
-/* The dataset in on-board memory. */
-static void load_dataset(void)
+static void test_load(void)
 {
-	int win = fpga_window(&f, RFPGA_BAR_MEMORY, 0, DATA, RASHPA_CACHE_WC);
-	void *p;
-
-	REQUIRE(win >= 0, "window: %s", reason);
-	p = map_fd(win, DATA);
-	if (p) {
-		fill(p, DATA, SEED);
-		munmap(p, DATA);
-	}
-	close(win);
+	rig_load(&f);
 }
 
-/* Stream the dataset into the first @entries of the table; 0 images: for ever. */
-static void start(uint32_t entries, uint64_t images)
+/* Into as many entries as the map has now; 0 images: for ever. */
+static void start(const struct rig *rig, uint32_t entries, uint64_t images)
 {
-	const struct { uint32_t at; uint64_t value; bool wide; } set[] = {
-		{ RFPGA_DTP_MODE, RFPGA_MODE_FREERUN | RFPGA_MODE_FLUSH, false },
-		{ RFPGA_DTP_PIXEL_BYTES, 4, false },
-		{ RFPGA_DTP_SAMPLING, 1, false },
-		{ RFPGA_DTP_BUNCH, 1, false },
-		{ RFPGA_DTP_SLOTS, IMAGES, false },
-		{ RFPGA_DTP_SRC_BASE, 0, true },
-		{ RFPGA_DTP_SRC_IMAGES, IMAGES, false },
-		{ RFPGA_DTP_WIDTH, WIDTH, false },
-		{ RFPGA_DTP_HEIGHT, HEIGHT, false },
-		{ RFPGA_DTP_SRC_LINE, LINE, true },
-		{ RFPGA_DTP_SRC_IMAGE, IMAGE, true },
-		{ RFPGA_DTP_DST_LINE, LINE, true },
-		{ RFPGA_DTP_DST_IMAGE, IMAGE, true },
-		{ RFPGA_DTP_DST_SLOT, IMAGE, true },
-		{ RFPGA_DTP_DST_COUNT, entries, false },
-		{ RFPGA_DTP_IMAGES, images, true },
-	};
-	size_t i;
-
-	for (i = 0; i < ARRAY_SIZE(set); i++) {
-		if (set[i].wide)
-			set64(dtp(), set[i].at, set[i].value);
-		else
-			set32(dtp(), set[i].at, (uint32_t)set[i].value);
-	}
-	set32(dtp(), RFPGA_DTP_CONTROL, RFPGA_DTP_START);
-}
-
-/* Until the stream has moved @bytes; polls a register, at most five seconds. */
-static bool moved(uint64_t bytes)
-{
-	uint64_t end = now_ns() + 5000000000ULL;
-
-	while (reg64(dtp(), RFPGA_DTP_C_BYTES) < bytes)
-		if (!CHECK(now_ns() < end, "%llu bytes moved",
-			   (unsigned long long)reg64(dtp(), RFPGA_DTP_C_BYTES)))
-			return false;
-	return true;
+	rig_configure(rig, 0, STREAM, 0, entries, images);
+	rig_start(rig, 0);
 }
 
 /* All of the dataset, once; true when it is there. */
-static bool stream_once(uint32_t entries)
+static bool stream_once(const struct rig *rig, uint32_t entries)
 {
 	uint64_t end = now_ns() + 5000000000ULL;
 	uint32_t status;
 
-	start(entries, IMAGES);
+	start(rig, entries, IMAGES);
 	do {
-		status = reg32(dtp(), RFPGA_DTP_STATUS);
+		status = reg32(rig_dtp(rig, 0), RFPGA_DTP_STATUS);
 		if (status & RFPGA_DTP_DONE)
 			return true;
 	} while (!(status & RFPGA_DTP_FAULTED) && now_ns() < end);
@@ -265,73 +208,44 @@ static bool stream_once(uint32_t entries)
 		     (unsigned long long)reg64(regs, RFPGA_FAULT_ADDR));
 }
 
-/* Stopped, nothing moves any more, and the host refused nothing on the way. */
-static void is_idle(void)
+static void stream_runs(const struct rig *rig, uint32_t entries)
 {
-	uint64_t bytes;
-	int i;
-
-	CHECK(!(reg32(regs, RFPGA_STATUS) & RFPGA_STATUS_BUSY), "busy");
-	CHECK(!(reg32(dtp(), RFPGA_DTP_STATUS) & RFPGA_DTP_RUNNING), "running");
-	bytes = reg64(regs, RFPGA_BYTES);
-	for (i = 0; i < 50; i++)	/* a register is read in some 100 us */
-		if (!CHECK(reg64(regs, RFPGA_BYTES) == bytes, "bytes are still moving"))
-			break;
-	CHECK(!reg64(regs, RFPGA_FAULTS), "%llu refused transactions, the last at 0x%llx, cause %u",
-	      (unsigned long long)reg64(regs, RFPGA_FAULTS),
-	      (unsigned long long)reg64(regs, RFPGA_FAULT_ADDR),
-	      reg32(regs, RFPGA_FAULT_CAUSE));
-}
-
-static void entries_clear(uint32_t n)
-{
-	uint32_t i, at;
-
-	for (i = 0; i < n; i++) {
-		at = RFPGA_TABLE + i * RFPGA_ENTRY_STRIDE;
-		if (!CHECK(!reg64(regs, at + RFPGA_ENTRY_ADDR) &&
-			   !reg64(regs, at + RFPGA_ENTRY_LEN) &&
-			   !reg32(regs, at + RFPGA_ENTRY_CONTROL), "entry %u was left", i))
-			break;
-	}
+	start(rig, entries, 0);
+	CHECK(rig_wait_bytes(rig, 0, 2 * IMAGE), "it does not run");
 }
 
 /**
- * struct rig - an exporter's memory, mapped, programmed from entry 0 on
+ * struct lent - an exporter's memory, mapped and programmed
  * @fd: the dma-buf
  * @memory: its host memory
- * @made: its map
+ * @rig: what streams into it
  */
-struct rig {
+struct lent {
 	int fd;
 	char *memory;
-	struct rashpa_map made;
+	struct rig rig;
 };
 
-static void rig_down(struct rig *r)
+static void lent_down(struct lent *l)
 {
-	if (r->made.out_fd >= 0)
-		close(r->made.out_fd);
-	if (r->memory)
-		munmap(r->memory, DATA);
-	if (r->fd >= 0)
-		close(r->fd);
-	set32(regs, RFPGA_CONTROL, RFPGA_CONTROL_CLEAR);
+	rig_down(&l->rig);
+	if (l->memory)
+		munmap(l->memory, DATA);
+	if (l->fd >= 0)
+		close(l->fd);
 }
 
-static bool rig_up(struct rig *r, uint32_t kind)
+static bool lent_up(struct lent *l, uint32_t kind)
 {
-	*r = (struct rig) { .fd = export_kind(kind), .made.out_fd = -1 };
-	if (r->fd < 0)
+	*l = (struct lent) { .fd = export_kind(kind),
+			     .rig = { .window = -1, .channel = -1, .buffer = -1, .map = -1 } };
+	if (l->fd < 0)
 		return false;
-	r->memory = map_fd(r->fd, DATA);
-	r->made = default_map(r->fd);
-	r->made.direction = RASHPA_TO_MEMORY;
-	set32(regs, RFPGA_CONTROL, RFPGA_CONTROL_CLEAR);
-	if (!r->memory || !ANSWERED(make(&r->made), 0, NULL))
+	l->memory = map_fd(l->fd, DATA);
+	if (!l->memory || !rig_up(&l->rig, &f, l->fd, 0, 0))
 		return false;
-	fcntl(r->made.out_fd, F_SETFL, O_NONBLOCK);
-	return ANSWERED(fpga_program(r->made.out_fd, window, 0, NULL), 0, NULL);
+	fcntl(l->rig.map, F_SETFL, O_NONBLOCK);
+	return true;
 }
 
 /* ------------------------------------------- bare addresses of a BAR ---- */
@@ -362,30 +276,25 @@ static void is_peer(const struct rashpa_map *map, uint64_t bare)
 static void test_bar(void)
 {
 	struct rashpa_liar_export arg = lie(RASHPA_LIAR_BAR);
-	int fd, win = -1;
-	struct rashpa_map map;
-	char *p = NULL;
+	struct rig rig;
+	int fd, win;
+	char *p;
 
 	SKIP_IF(!have_f2, "only one software FPGA");
 	fd = export(&arg);
-	map = default_map(fd);
-	map.direction = RASHPA_TO_MEMORY;
-	if (!ANSWERED(make(&map), 0, NULL))
-		goto out;
-	is_peer(&map, arg.out_bar_address);
 	win = fpga_window(&f2, RFPGA_BAR_MEMORY, 0, DATA, RASHPA_CACHE_UC);
 	p = map_fd(win, DATA);
-	if (p) {
-		memset(p, 0, DATA);
-		ANSWERED(fpga_program(map.out_fd, window, 0, NULL), 0, NULL);
-		if (stream_once(map.out_segments))
+	REQUIRE(p, "window: %s", reason);
+	memset(p, 0, DATA);
+	if (rig_up(&rig, &f, fd, 0, 0)) {
+		is_peer(&rig.made, arg.out_bar_address);
+		if (stream_once(&rig, rig.made.out_segments))
 			CHECK(filled(p, DATA, SEED), "the data did not arrive");
-		is_idle();
-		munmap(p, DATA);
+		rig_is_idle(regs, 0);
 	}
+	rig_down(&rig);
+	munmap(p, DATA);
 	close(win);
-	close(map.out_fd);
-out:
 	nothing_left(fd);
 	close(fd);
 }
@@ -488,53 +397,53 @@ static void test_device_flag(void)
 
 static void test_honest(void)
 {
-	struct rig r;
+	struct lent l;
 
-	if (rig_up(&r, RASHPA_LIAR_HONEST)) {
-		CHECK(r.made.out_class == (iommu ? RASHPA_CLASS_IOVA : RASHPA_CLASS_HOST) &&
-		      !r.made.out_flags && !r.made.out_peer && !r.made.out_peer_bar,
-		      "class %u, flags 0x%x, peer 0x%x", r.made.out_class, r.made.out_flags,
-		      r.made.out_peer);
-		CHECK(r.made.out_segments == 1, "%u segments", r.made.out_segments);
-		if (stream_once(1))
-			CHECK(filled(r.memory, DATA, SEED), "the data differ");
-		is_idle();
+	if (lent_up(&l, RASHPA_LIAR_HONEST)) {
+		CHECK(l.rig.made.out_class == (iommu ? RASHPA_CLASS_IOVA : RASHPA_CLASS_HOST) &&
+		      !l.rig.made.out_flags && !l.rig.made.out_peer && !l.rig.made.out_peer_bar,
+		      "class %u, flags 0x%x, peer 0x%x", l.rig.made.out_class, l.rig.made.out_flags,
+		      l.rig.made.out_peer);
+		CHECK(l.rig.made.out_segments == 1, "%u segments", l.rig.made.out_segments);
+		if (stream_once(&l.rig, 1))
+			CHECK(filled(l.memory, DATA, SEED), "the data differ");
+		rig_is_idle(regs, 0);
 	}
-	rig_down(&r);
+	lent_down(&l);
 }
 
 /* Pages in reverse order: one segment each, and data where they belong. */
 static void test_scattered(void)
 {
 	const uint32_t pages = DATA / PAGE;
-	struct rig r;
+	struct lent l;
 	uint32_t i;
 
-	if (rig_up(&r, RASHPA_LIAR_SCATTERED)) {
-		CHECK(r.made.out_segments == pages, "%u segments", r.made.out_segments);
-		stream_once(r.made.out_segments);
+	if (lent_up(&l, RASHPA_LIAR_SCATTERED)) {
+		CHECK(l.rig.made.out_segments == pages, "%u segments", l.rig.made.out_segments);
+		stream_once(&l.rig, l.rig.made.out_segments);
 		for (i = 0; i < pages; i++)
-			if (!CHECK(filled(r.memory + (pages - 1 - i) * PAGE, PAGE,
+			if (!CHECK(filled(l.memory + (pages - 1 - i) * PAGE, PAGE,
 					  SEED + i * PAGE / sizeof(uint64_t)),
 				   "page %u differs", i))
 				break;
-		is_idle();
+		rig_is_idle(regs, 0);
 	}
-	rig_down(&r);
+	lent_down(&l);
 }
 
 /* Entries of no bytes say nothing, and are not segments either. */
 static void test_empty(void)
 {
-	struct rig r;
+	struct lent l;
 
-	if (rig_up(&r, RASHPA_LIAR_EMPTY)) {
-		CHECK(r.made.out_segments == 1, "%u segments", r.made.out_segments);
-		if (stream_once(r.made.out_segments))
-			CHECK(filled(r.memory, DATA, SEED), "the data differ");
-		is_idle();
+	if (lent_up(&l, RASHPA_LIAR_EMPTY)) {
+		CHECK(l.rig.made.out_segments == 1, "%u segments", l.rig.made.out_segments);
+		if (stream_once(&l.rig, l.rig.made.out_segments))
+			CHECK(filled(l.memory, DATA, SEED), "the data differ");
+		rig_is_idle(regs, 0);
 	}
-	rig_down(&r);
+	lent_down(&l);
 }
 
 /* --------------------------------------------------------------- lies --- */
@@ -629,9 +538,9 @@ static uint64_t address_of(enum where where)
 	case HOLE:
 		return hole;
 	case WRAP:
-		return -(uint64_t)DATA / 2;
+		return -(DATA / 2);
 	case LAST:
-		return -(uint64_t)DATA;
+		return -DATA;
 	case INTERRUPT:
 		return 0xfee00000;
 	case RAM_END:
@@ -761,127 +670,124 @@ static void test_revoke_running(void)
 {
 	struct rashpa_restore res;
 	uint64_t before;
-	struct rig r;
+	struct lent l;
 
-	if (!rig_up(&r, RASHPA_LIAR_HONEST))
+	if (!lent_up(&l, RASHPA_LIAR_HONEST))
 		goto out;
-	before = r.made.out_generation;
-	start(1, 0);
-	if (!moved(2 * IMAGE))
-		goto out;
-	take_back(r.fd);
-	is_idle();
-	entries_clear(1);
-	is_revoked(r.made.out_fd, before);
+	before = l.rig.made.out_generation;
+	stream_runs(&l.rig, 1);
+	take_back(l.fd);
+	rig_is_idle(regs, 0);
+	rig_entries_clear(regs, 1);
+	is_revoked(l.rig.map, before);
 	/* the memory is the exporter's again */
-	memset(r.memory, 0, DATA);
-	is_idle();
-	CHECK(all_zero(r.memory, DATA), "somebody writes");
+	memset(l.memory, 0, DATA);
+	rig_is_idle(regs, 0);
+	CHECK(all_zero(l.memory, DATA), "somebody writes");
 
-	ANSWERED(restore(r.made.out_fd, &res), ENODEV, "exporter");
-	CHECK(!wait_fd(r.made.out_fd, POLLIN, 0), "a refused RESTORE tells");
-	ANSWERED(fpga_program(r.made.out_fd, window, 0, NULL), ESTALE, "revoked");
-	allow(r.fd, RASHPA_LIAR_HONEST);
-	if (!ANSWERED(restore(r.made.out_fd, &res), 0, NULL))
+	ANSWERED(restore(l.rig.map, &res), ENODEV, "exporter");
+	CHECK(!wait_fd(l.rig.map, POLLIN, 0), "a refused RESTORE tells");
+	ANSWERED(fpga_program(l.rig.map, window, 0, NULL), ESTALE, "revoked");
+	allow(l.fd, RASHPA_LIAR_HONEST);
+	if (!ANSWERED(restore(l.rig.map, &res), 0, NULL))
 		goto out;
-	is_valid(r.made.out_fd, &res, before);
-	CHECK(res.out_class == r.made.out_class, "class %u", res.out_class);
-	entries_clear(1);
-	ANSWERED(fpga_program(r.made.out_fd, window, 0, NULL), 0, NULL);
-	if (stream_once(1))
-		CHECK(filled(r.memory, DATA, SEED), "the data differ");
-	is_idle();
+	is_valid(l.rig.map, &res, before);
+	CHECK(res.out_class == l.rig.made.out_class, "class %u", res.out_class);
+	rig_entries_clear(regs, 1);
+	ANSWERED(fpga_program(l.rig.map, window, 0, NULL), 0, NULL);
+	if (stream_once(&l.rig, 1))
+		CHECK(filled(l.memory, DATA, SEED), "the data differ");
+	rig_is_idle(regs, 0);
 out:
-	rig_down(&r);
+	lent_down(&l);
 }
 
 static void test_restore_valid(void)
 {
 	struct rashpa_restore res;
 	uint64_t address;
-	struct rig r;
+	struct lent l;
 
-	if (rig_up(&r, RASHPA_LIAR_HONEST)) {
+	if (lent_up(&l, RASHPA_LIAR_HONEST)) {
 		address = reg64(regs, RFPGA_TABLE + RFPGA_ENTRY_ADDR);
-		start(1, 0);
-		moved(IMAGE);
-		ANSWERED(restore(r.made.out_fd, &res), 0, NULL);
-		CHECK(res.out_generation == r.made.out_generation &&
-		      res.out_class == r.made.out_class &&
-		      res.out_segments == r.made.out_segments, "generation %llu, class %u",
+		stream_runs(&l.rig, 1);
+		ANSWERED(restore(l.rig.map, &res), 0, NULL);
+		CHECK(res.out_generation == l.rig.made.out_generation &&
+		      res.out_class == l.rig.made.out_class &&
+		      res.out_segments == l.rig.made.out_segments, "generation %llu, class %u",
 		      (unsigned long long)res.out_generation, res.out_class);
-		CHECK(!wait_fd(r.made.out_fd, POLLIN, 0), "it tells of a change");
+		CHECK(!wait_fd(l.rig.map, POLLIN, 0), "it tells of a change");
 		CHECK(address && reg64(regs, RFPGA_TABLE + RFPGA_ENTRY_ADDR) == address,
 		      "the entry has changed");
-		CHECK(reg32(dtp(), RFPGA_DTP_STATUS) & RFPGA_DTP_RUNNING,
+		CHECK(reg32(rig_dtp(&l.rig, 0), RFPGA_DTP_STATUS) & RFPGA_DTP_RUNNING,
 		      "the stream was stopped");
 	}
-	rig_down(&r);
+	lent_down(&l);
 }
 
 static void test_restore_more(void)
 {
 	struct rashpa_restore res;
-	struct rig r;
+	struct lent l;
 
-	if (rig_up(&r, RASHPA_LIAR_HONEST)) {
-		take_back(r.fd);
-		is_revoked(r.made.out_fd, r.made.out_generation);
-		allow(r.fd, RASHPA_LIAR_SCATTERED);
-		ANSWERED(restore(r.made.out_fd, &res), E2BIG, "128|segments");
-		CHECK(!tell(RASHPA_LIAR_COUNT, r.fd, 0).out_mapped,
+	if (lent_up(&l, RASHPA_LIAR_HONEST)) {
+		take_back(l.fd);
+		is_revoked(l.rig.map, l.rig.made.out_generation);
+		allow(l.fd, RASHPA_LIAR_SCATTERED);
+		ANSWERED(restore(l.rig.map, &res), E2BIG, "128|segments");
+		CHECK(!tell(RASHPA_LIAR_COUNT, l.fd, 0).out_mapped,
 		      "it is mapped all the same");
-		ANSWERED(fpga_program(r.made.out_fd, window, 0, NULL), ESTALE, "revoked");
-		allow(r.fd, RASHPA_LIAR_HONEST);
-		ANSWERED(restore(r.made.out_fd, &res), 0, NULL);
-		is_valid(r.made.out_fd, &res, r.made.out_generation);
+		ANSWERED(fpga_program(l.rig.map, window, 0, NULL), ESTALE, "revoked");
+		allow(l.fd, RASHPA_LIAR_HONEST);
+		ANSWERED(restore(l.rig.map, &res), 0, NULL);
+		is_valid(l.rig.map, &res, l.rig.made.out_generation);
 	}
-	rig_down(&r);
+	lent_down(&l);
 }
 
 static void test_restore_fewer(void)
 {
 	struct rashpa_restore res;
-	struct rig r;
+	struct lent l;
 
-	if (rig_up(&r, RASHPA_LIAR_SCATTERED)) {
-		take_back(r.fd);
-		entries_clear(DATA / PAGE);
-		is_revoked(r.made.out_fd, r.made.out_generation);
-		allow(r.fd, RASHPA_LIAR_HONEST);
-		ANSWERED(restore(r.made.out_fd, &res), 0, NULL);
-		is_valid(r.made.out_fd, &res, r.made.out_generation);
+	if (lent_up(&l, RASHPA_LIAR_SCATTERED)) {
+		take_back(l.fd);
+		rig_entries_clear(regs, DATA / PAGE);
+		is_revoked(l.rig.map, l.rig.made.out_generation);
+		allow(l.fd, RASHPA_LIAR_HONEST);
+		ANSWERED(restore(l.rig.map, &res), 0, NULL);
+		is_valid(l.rig.map, &res, l.rig.made.out_generation);
 		CHECK(res.out_segments == 1, "%u segments", res.out_segments);
-		ANSWERED(fpga_program(r.made.out_fd, window, 0, NULL), 0, NULL);
-		if (stream_once(1))
-			CHECK(filled(r.memory, DATA, SEED), "the data differ");
+		ANSWERED(fpga_program(l.rig.map, window, 0, NULL), 0, NULL);
+		if (stream_once(&l.rig, 1))
+			CHECK(filled(l.memory, DATA, SEED), "the data differ");
 	}
-	rig_down(&r);
+	lent_down(&l);
 }
 
 /* As memory of a GPU moves to the host and back. */
 static void test_restore_elsewhere(void)
 {
 	struct rashpa_restore res;
-	struct rig r;
+	struct lent l;
 
 	SKIP_IF(!have_f2, "only one software FPGA");
-	if (rig_up(&r, RASHPA_LIAR_HONEST)) {
-		take_back(r.fd);
-		is_revoked(r.made.out_fd, r.made.out_generation);
-		allow(r.fd, RASHPA_LIAR_BAR);
-		ANSWERED(restore(r.made.out_fd, &res), 0, NULL);
-		is_valid(r.made.out_fd, &res, r.made.out_generation);
+	if (lent_up(&l, RASHPA_LIAR_HONEST)) {
+		take_back(l.fd);
+		is_revoked(l.rig.map, l.rig.made.out_generation);
+		allow(l.fd, RASHPA_LIAR_BAR);
+		ANSWERED(restore(l.rig.map, &res), 0, NULL);
+		is_valid(l.rig.map, &res, l.rig.made.out_generation);
 		CHECK(res.out_class == RASHPA_CLASS_BRIDGE ||
 		      (!iommu && res.out_class == RASHPA_CLASS_PEER), "class %u",
 		      res.out_class);
-		take_back(r.fd);
-		is_revoked(r.made.out_fd, res.out_generation);
-		allow(r.fd, RASHPA_LIAR_HONEST);
-		ANSWERED(restore(r.made.out_fd, &res), 0, NULL);
-		CHECK(res.out_class == r.made.out_class, "class %u", res.out_class);
+		take_back(l.fd);
+		is_revoked(l.rig.map, res.out_generation);
+		allow(l.fd, RASHPA_LIAR_HONEST);
+		ANSWERED(restore(l.rig.map, &res), 0, NULL);
+		CHECK(res.out_class == l.rig.made.out_class, "class %u", res.out_class);
 	}
-	rig_down(&r);
+	lent_down(&l);
 }
 
 static void test_restore_device(void)
@@ -932,7 +838,7 @@ static void test_revoke_several(void)
 	ANSWERED(fpga_program(b.out_fd, window, 1, NULL), 0, NULL);
 	ANSWERED(fpga_program(other.out_fd, window, 2, NULL), 0, NULL);
 	take_back(fd);
-	entries_clear(2);
+	rig_entries_clear(regs, 2);
 	CHECK(reg32(regs, RFPGA_TABLE + 2 * RFPGA_ENTRY_STRIDE + RFPGA_ENTRY_CONTROL) ==
 	      RFPGA_ENTRY_VALID, "the entry of another memory is gone");
 	CHECK(!wait_fd(other.out_fd, POLLIN, 0), "the map of another memory tells");
@@ -951,23 +857,21 @@ static void test_revoke_several(void)
 static void test_unbind_revoked(void)
 {
 	struct rashpa_restore res;
-	struct rig r;
+	struct lent l;
 	int err;
 
-	if (!rig_up(&r, RASHPA_LIAR_HONEST)) {
-		rig_down(&r);
+	if (!lent_up(&l, RASHPA_LIAR_HONEST)) {
+		lent_down(&l);
 		return;
 	}
-	take_back(r.fd);
+	take_back(l.fd);
 	err = fpga_unbind(&f);
 	CHECK(!err, "unbind: %s", strerror(-err));
-	allow(r.fd, RASHPA_LIAR_HONEST);
-	ANSWERED(restore(r.made.out_fd, &res), ENODEV, f.name);
-	nothing_left(r.fd);
-	take_back(r.fd);
-	close(r.made.out_fd);
-	munmap(r.memory, DATA);
-	close(r.fd);
+	allow(l.fd, RASHPA_LIAR_HONEST);
+	ANSWERED(restore(l.rig.map, &res), ENODEV, f.name);
+	nothing_left(l.fd);
+	take_back(l.fd);
+	lent_down(&l);
 	close_regs();
 	fpga_close(&f);
 	err = fpga_bind(&f);
@@ -981,12 +885,12 @@ static void test_unbind_revoked(void)
 static void stream_for_ever(void *arg)
 {
 	int *ready = arg;
-	struct rig r;
+	struct lent l;
 
-	if (!rig_up(&r, RASHPA_LIAR_SCATTERED))
+	if (!lent_up(&l, RASHPA_LIAR_SCATTERED))
 		return;
-	start(r.made.out_segments, 0);
-	if (!moved(IMAGE) || write(ready[1], "x", 1) != 1)
+	stream_runs(&l.rig, l.rig.made.out_segments);
+	if (!tap_ok() || write(ready[1], "x", 1) != 1)
 		return;
 	for (;;)
 		pause();
@@ -1004,8 +908,8 @@ static void test_kill_running(void)
 		CHECK(read(ready[0], &c, 1) == 1, "the child did not begin");
 		kill(pid, SIGKILL);
 		tap_fork_wait(pid);
-		is_idle();
-		entries_clear(DATA / PAGE);
+		rig_is_idle(regs, 0);
+		rig_entries_clear(regs, DATA / PAGE);
 	}
 	close(ready[0]);
 	close(ready[1]);
@@ -1075,19 +979,19 @@ static void revoker_join(struct revoker *r, pthread_t thread)
 }
 
 /* Answers that are right whatever the other side did just before. */
-static bool use_once(int map, unsigned int *used)
+static bool use_once(const struct rig *rig, unsigned int *used)
 {
 	struct rashpa_restore res;
-	int err = restore(map, &res);
+	int err = restore(rig->map, &res);
 
 	if (!CHECK(!err || err == -ENODEV, "RESTORE: %s, %s", strerror(-err), reason))
 		return false;
-	err = fpga_program(map, window, 0, NULL);
+	err = fpga_program(rig->map, window, 0, NULL);
 	if (!CHECK(!err || err == -ESTALE, "PROGRAM: %s, %s", strerror(-err), reason))
 		return false;
 	if (!err) {
 		(*used)++;
-		start(1, 0);
+		start(rig, 1, 0);
 	}
 	/* an entry that was just cleared is a fault of its own kind, and harmless */
 	return CHECK(reg32(regs, RFPGA_FAULT_CAUSE) != RFPGA_FAULT_BUS,
@@ -1101,31 +1005,31 @@ static void test_revoke_race(void)
 	struct revoker revoker = {};
 	unsigned int used = 0;
 	pthread_t thread;
-	struct rig r;
+	struct lent l;
 
-	if (!rig_up(&r, RASHPA_LIAR_HONEST))
+	if (!lent_up(&l, RASHPA_LIAR_HONEST))
 		goto out;
-	revoker.fd = r.fd;
+	revoker.fd = l.fd;
 	revoker_start(&revoker, &thread);
-	while (has_rounds(&revoker) && use_once(r.made.out_fd, &used))
+	while (has_rounds(&revoker) && use_once(&l.rig, &used))
 		tried(&revoker);
 	revoker_join(&revoker, thread);
 	tap_note("%u rounds, programmed %u times in %u tries", revoker.rounds, used,
 		 revoker.tries);
 	CHECK(used, "it was never programmed");
 	/* and after all that it works */
-	set32(dtp(), RFPGA_DTP_CONTROL, RFPGA_DTP_STOP);
+	set32(rig_dtp(&l.rig, 0), RFPGA_DTP_CONTROL, RFPGA_DTP_STOP);
 	while (reg32(regs, RFPGA_STATUS) & RFPGA_STATUS_BUSY)
 		;
 	set32(regs, RFPGA_CONTROL, RFPGA_CONTROL_CLEAR);
-	ANSWERED(restore(r.made.out_fd, &res), 0, NULL);
-	ANSWERED(fpga_program(r.made.out_fd, window, 0, NULL), 0, NULL);
-	memset(r.memory, 0, DATA);
-	if (stream_once(1))
-		CHECK(filled(r.memory, DATA, SEED), "the data differ");
-	is_idle();
+	ANSWERED(restore(l.rig.map, &res), 0, NULL);
+	ANSWERED(fpga_program(l.rig.map, window, 0, NULL), 0, NULL);
+	memset(l.memory, 0, DATA);
+	if (stream_once(&l.rig, 1))
+		CHECK(filled(l.memory, DATA, SEED), "the data differ");
+	rig_is_idle(regs, 0);
 out:
-	rig_down(&r);
+	lent_down(&l);
 }
 
 /* Maps that come and go while the memory does. */
@@ -1221,7 +1125,7 @@ static void run_all(void)
 	test_lies();	/* some need another profile: before there are windows */
 	if (!open_regs())
 		tap_bail("registers: %s", reason);
-	tap_run("on-board memory takes a dataset", load_dataset);
+	tap_run("on-board memory takes a dataset", test_load);
 	tap_run("an honest exporter's memory takes data", test_honest);
 	tap_run("pages in any order take data", test_scattered);
 	tap_run("entries of no bytes do no harm", test_empty);
