@@ -447,7 +447,7 @@ int fpga_profile(const struct fpga *f, uint32_t flags,
 		  .offset = RFPGA_CONTROL, .value = RFPGA_CONTROL_STOP, .mask = ~0U },
 		{ .op = RASHPA_STEP_WAIT, .bar = RFPGA_BAR_REGS,
 		  .offset = RFPGA_STATUS, .value = 0, .mask = RFPGA_STATUS_BUSY,
-		  .timeout_us = 500000 },
+		  .timeout_us = 1000000 },
 	};
 	struct rashpa_profile p = { HEAD(p), .windows = (uintptr_t)windows,
 				    .n_windows = n, .steps = (uintptr_t)steps,
