@@ -36,6 +36,7 @@ said() { sed 's/^/#   /' "$@" | tail -n 15; } # FILE...: of a foreign program
 # Name of the lab's disk (--disk), nothing if there is none.
 find_disk() {
 	local s
+	[[ $(lspci -d ::0108) ]] || return
 	modprobe -q nvme
 	wait_for 10 test -e /sys/class/nvme/nvme0
 	for s in /sys/block/nvme*n1/device/serial; do
