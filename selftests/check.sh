@@ -113,6 +113,7 @@ for series in "$@"; do
 done
 part "lab" selftests/lab/selftest --quick
 part "sparse" "$lab" exec -- selftests/static.sh
+part "documentation" "$lab" exec -- selftests/docs.sh
 while ((${#running[@]})); do
 	reap
 done
