@@ -60,9 +60,11 @@ part() {
 	running[$!]=$name begun[$!]=$SECONDS
 }
 
+# Both replace the part's own process, so that a signal reaches the lab.
+
 # guest SERIES IOMMU OPTION... -- TEST...
 guest() {
-	"$lab" run --kernel "$1" --iommu "$2" --timeout 1200 --log "$out/$1-iommu-$2.log" "${@:3}"
+	exec "$lab" run --kernel "$1" --iommu "$2" --timeout 1200 --log "$out/$1-iommu-$2.log" "${@:3}"
 }
 
 # 1 GiB in one piece, in a guest of its own: SERIES IOMMU GIB OPTION...
@@ -73,7 +75,7 @@ large() {
 		echo "ok 1 - 1 GiB # SKIP needs a guest of $3 GiB, and $available GiB are free"
 		return
 	fi
-	"$lab" run --kernel "$1" --iommu "$2" --memory "${3}G" --fpga 1 --timeout 900 \
+	exec "$lab" run --kernel "$1" --iommu "$2" --memory "${3}G" --fpga 1 --timeout 900 \
 		--log "$out/$1-large.log" "${@:4}" -- selftests/suite.sh build/selftests/large_test
 }
 
