@@ -14,10 +14,9 @@
 #include "rig.h"
 
 #define DATA	((uint64_t)IMAGES * IMAGE)
-#define STREAM	(RFPGA_MODE_FREERUN | RFPGA_MODE_FLUSH)
 
 #define P2P_BRIDGE	"/sys/module/rashpa/parameters/p2p_bridge"
-#define REVOKE_ROUNDS	300
+#define REVOKE_ROUNDS	300	/* enough to meet in every step */
 
 static struct fpga f, f2;
 static bool have_f2, iommu;
@@ -184,20 +183,14 @@ static void test_load(void)
 	rig_load(&f);
 }
 
-/* Into as many entries as the map has now; 0 images: for ever. */
-static void start(const struct rig *rig, uint32_t entries, uint64_t images)
-{
-	rig_configure(rig, 0, STREAM, 0, entries, images);
-	rig_start(rig, 0);
-}
-
 /* All of the dataset, once; true when it is there. */
-static bool stream_once(const struct rig *rig, uint32_t entries)
+static bool stream_mode(const struct rig *rig, uint32_t mode, uint32_t entries)
 {
 	uint64_t end = now_ns() + 5000000000ULL;
 	uint32_t status;
 
-	start(rig, entries, IMAGES);
+	rig_configure(rig, 0, mode, 0, entries, IMAGES);
+	rig_start(rig, 0);
 	do {
 		status = reg32(rig_dtp(rig, 0), RFPGA_DTP_STATUS);
 		if (status & RFPGA_DTP_DONE)
@@ -208,9 +201,16 @@ static bool stream_once(const struct rig *rig, uint32_t entries)
 		     (unsigned long long)reg64(regs, RFPGA_FAULT_ADDR));
 }
 
+static bool stream_once(const struct rig *rig, uint32_t entries)
+{
+	return stream_mode(rig, RFPGA_MODE_FREERUN | RFPGA_MODE_FLUSH, entries);
+}
+
+/* For ever, and it has begun. */
 static void stream_runs(const struct rig *rig, uint32_t entries)
 {
-	start(rig, entries, 0);
+	rig_configure(rig, 0, RFPGA_MODE_FREERUN, 0, entries, 0);
+	rig_start(rig, 0);
 	CHECK(rig_wait_bytes(rig, 0, 2 * IMAGE), "it does not run");
 }
 
@@ -288,7 +288,8 @@ static void test_bar(void)
 	memset(p, 0, DATA);
 	if (rig_up(&rig, &f, fd, 0, 0)) {
 		is_peer(&rig.made, arg.out_bar_address);
-		if (stream_once(&rig, rig.made.out_segments))
+		/* not read back: an IOMMU lets a map to memory be written only */
+		if (stream_mode(&rig, RFPGA_MODE_FREERUN, rig.made.out_segments))
 			CHECK(filled(p, DATA, SEED), "the data did not arrive");
 		rig_is_idle(regs, 0);
 	}
@@ -921,11 +922,13 @@ static void test_kill_running(void)
  */
 struct revoker {
 	int fd;
+	char *memory;		/* checked while it is away, or NULL */
 	unsigned int rounds;	/* done; atomic */
 	unsigned int tries;	/* of the importer; atomic */
 	bool stop;		/* atomic */
 	unsigned int failed;
 	unsigned int outlived;
+	unsigned int written;
 };
 
 static bool has_rounds(struct revoker *r)
@@ -947,6 +950,15 @@ static void wait_try(struct revoker *r)
 		sched_yield();
 }
 
+/* While it is away nobody writes: what is cleared stays so. */
+static void look(struct revoker *r)
+{
+	if (!r->memory)
+		return;
+	memset(r->memory, 0, IMAGE);
+	r->written += !all_zero(r->memory, IMAGE);
+}
+
 static void *revoke_often(void *arg)
 {
 	struct revoker *r = arg;
@@ -956,6 +968,7 @@ static void *revoke_often(void *arg)
 		s = (struct rashpa_liar_state) { .fd = r->fd };
 		r->failed += !!ioctl(liar, RASHPA_LIAR_REVOKE, &s);
 		r->outlived += !!s.out_mapped;
+		look(r);
 		r->failed += !!ioctl(liar, RASHPA_LIAR_ALLOW, &s);
 		if (r->rounds & 1)
 			wait_try(r);
@@ -976,6 +989,7 @@ static void revoker_join(struct revoker *r, pthread_t thread)
 	pthread_join(thread, NULL);
 	CHECK(!r->failed, "%u calls to the exporter failed", r->failed);
 	CHECK(!r->outlived, "%u times a mapping outlived its revocation", r->outlived);
+	CHECK(!r->written, "%u times it was written afterwards", r->written);
 }
 
 /* Answers that are right whatever the other side did just before. */
@@ -989,9 +1003,74 @@ static bool use_once(const struct rig *rig, unsigned int *used)
 	err = fpga_program(rig->map, window, 0, NULL);
 	if (!CHECK(!err || err == -ESTALE, "PROGRAM: %s, %s", strerror(-err), reason))
 		return false;
+	*used += !err;
+	return true;
+}
+
+/* After all that it works. */
+static void works(struct lent *l)
+{
+	struct rashpa_restore res;
+
+	set32(regs, RFPGA_CONTROL, RFPGA_CONTROL_STOP);
+	while (reg32(regs, RFPGA_STATUS) & RFPGA_STATUS_BUSY)
+		;
+	set32(regs, RFPGA_CONTROL, RFPGA_CONTROL_CLEAR);
+	ANSWERED(restore(l->rig.map, &res), 0, NULL);
+	ANSWERED(fpga_program(l->rig.map, window, 0, NULL), 0, NULL);
+	memset(l->memory, 0, DATA);
+	if (stream_once(&l->rig, 1))
+		CHECK(filled(l->memory, DATA, SEED), "the data differ");
+	rig_is_idle(regs, 0);
+}
+
+static void test_revoke_race(void)
+{
+	struct revoker revoker = {};
+	unsigned int used = 0;
+	pthread_t thread;
+	struct lent l;
+
+	if (lent_up(&l, RASHPA_LIAR_HONEST)) {
+		revoker.fd = l.fd;
+		revoker_start(&revoker, &thread);
+		while (has_rounds(&revoker) && use_once(&l.rig, &used))
+			tried(&revoker);
+		revoker_join(&revoker, thread);
+		tap_note("%u rounds, programmed %u times in %u tries", revoker.rounds, used,
+			 revoker.tries);
+		CHECK(used, "it was never programmed");
+		works(&l);
+	}
+	lent_down(&l);
+}
+
+/*
+ * Started again at any moment, also between the steps that stop it: then it may be found
+ * stuck, and needs a reset. What counts is that no write comes late.
+ */
+static bool stream_against(const struct rig *rig, unsigned int *used, unsigned int *resets)
+{
+	struct rashpa_reset reset = { HEAD(reset) };
+	struct rashpa_restore res;
+	int err = restore(rig->map, &res);
+
+	if (err == -EIO) {
+		(*resets)++;
+		if (!ANSWERED(call(f.fd, RASHPA_IOC_RESET, &reset), 0, NULL))
+			return false;
+		err = restore(rig->map, &res);
+	}
+	if (!CHECK(!err || err == -ENODEV || err == -EIO, "RESTORE: %s, %s", strerror(-err),
+		   reason))
+		return false;
+	err = fpga_program(rig->map, window, 0, NULL);
+	if (!CHECK(!err || err == -ESTALE, "PROGRAM: %s, %s", strerror(-err), reason))
+		return false;
 	if (!err) {
 		(*used)++;
-		start(rig, 1, 0);
+		rig_configure(rig, 0, RFPGA_MODE_FREERUN, 0, 1, 0);
+		rig_start(rig, 0);
 	}
 	/* an entry that was just cleared is a fault of its own kind, and harmless */
 	return CHECK(reg32(regs, RFPGA_FAULT_CAUSE) != RFPGA_FAULT_BUS,
@@ -999,36 +1078,29 @@ static bool use_once(const struct rig *rig, unsigned int *used)
 		     (unsigned long long)reg64(regs, RFPGA_FAULT_ADDR));
 }
 
-static void test_revoke_race(void)
+static void test_stream_race(void)
 {
-	struct rashpa_restore res;
+	struct rashpa_reset reset = { HEAD(reset) };
+	unsigned int used = 0, resets = 0;
 	struct revoker revoker = {};
-	unsigned int used = 0;
+	struct rashpa_device_info info;
 	pthread_t thread;
 	struct lent l;
 
-	if (!lent_up(&l, RASHPA_LIAR_HONEST))
-		goto out;
-	revoker.fd = l.fd;
-	revoker_start(&revoker, &thread);
-	while (has_rounds(&revoker) && use_once(&l.rig, &used))
-		tried(&revoker);
-	revoker_join(&revoker, thread);
-	tap_note("%u rounds, programmed %u times in %u tries", revoker.rounds, used,
-		 revoker.tries);
-	CHECK(used, "it was never programmed");
-	/* and after all that it works */
-	set32(rig_dtp(&l.rig, 0), RFPGA_DTP_CONTROL, RFPGA_DTP_STOP);
-	while (reg32(regs, RFPGA_STATUS) & RFPGA_STATUS_BUSY)
-		;
-	set32(regs, RFPGA_CONTROL, RFPGA_CONTROL_CLEAR);
-	ANSWERED(restore(l.rig.map, &res), 0, NULL);
-	ANSWERED(fpga_program(l.rig.map, window, 0, NULL), 0, NULL);
-	memset(l.memory, 0, DATA);
-	if (stream_once(&l.rig, 1))
-		CHECK(filled(l.memory, DATA, SEED), "the data differ");
-	rig_is_idle(regs, 0);
-out:
+	if (lent_up(&l, RASHPA_LIAR_HONEST)) {
+		revoker.fd = l.fd;
+		revoker.memory = l.memory;
+		revoker_start(&revoker, &thread);
+		while (has_rounds(&revoker) && stream_against(&l.rig, &used, &resets))
+			tried(&revoker);
+		revoker_join(&revoker, thread);
+		tap_note("%u rounds, started %u times, reset %u times", revoker.rounds, used,
+			 resets);
+		CHECK(used, "it was never started");
+		if (!fpga_info(&f, &info) && info.out_state == RASHPA_STATE_STUCK)
+			ANSWERED(call(f.fd, RASHPA_IOC_RESET, &reset), 0, NULL);
+		works(&l);
+	}
 	lent_down(&l);
 }
 
@@ -1099,11 +1171,13 @@ static void test_module_stays(void)
 	close(liar);
 	err = unload();
 	CHECK(err == -EAGAIN, "unloading under a dma-buf: %s", strerror(-err));
-	ANSWERED(make(&map), 0, NULL);
+	if (ANSWERED(make(&map), 0, NULL)) {
+		close(fd);
+		err = unload();
+		CHECK(err == -EAGAIN, "unloading under a map: %s", strerror(-err));
+		fd = map.out_fd;
+	}
 	close(fd);
-	err = unload();
-	CHECK(err == -EAGAIN, "unloading under a map: %s", strerror(-err));
-	close(map.out_fd);
 	liar = open("/dev/rashpa-liar", O_RDWR | O_CLOEXEC);
 	CHECK(liar >= 0, "/dev/rashpa-liar: %s", strerror(errno));
 }
@@ -1149,6 +1223,7 @@ static void run_all(void)
 		test_kill_running);
 	tap_run("taking memory back against RESTORE and PROGRAM", test_revoke_race);
 	tap_run("taking memory back against MAP", test_revoke_and_map);
+	tap_run("taking memory back against a stream that is started again", test_stream_race);
 	tap_run("an exporter's module stays while its memory is used", test_module_stays);
 	close_regs();
 }
