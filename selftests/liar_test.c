@@ -17,6 +17,7 @@
 
 #define P2P_BRIDGE	"/sys/module/rashpa/parameters/p2p_bridge"
 #define REVOKE_ROUNDS	300	/* enough to meet in every step */
+#define STREAM_ROUNDS	60	/* some end in a reset, after half a second */
 
 static struct fpga f, f2;
 static bool have_f2, iommu;
@@ -923,6 +924,7 @@ static void test_kill_running(void)
 struct revoker {
 	int fd;
 	char *memory;		/* checked while it is away, or NULL */
+	unsigned int most;	/* rounds */
 	unsigned int rounds;	/* done; atomic */
 	unsigned int tries;	/* of the importer; atomic */
 	bool stop;		/* atomic */
@@ -933,7 +935,7 @@ struct revoker {
 
 static bool has_rounds(struct revoker *r)
 {
-	return __atomic_load_n(&r->rounds, __ATOMIC_ACQUIRE) < REVOKE_ROUNDS;
+	return __atomic_load_n(&r->rounds, __ATOMIC_ACQUIRE) < r->most;
 }
 
 static void tried(struct revoker *r)
@@ -1026,7 +1028,7 @@ static void works(struct lent *l)
 
 static void test_revoke_race(void)
 {
-	struct revoker revoker = {};
+	struct revoker revoker = { .most = REVOKE_ROUNDS };
 	unsigned int used = 0;
 	pthread_t thread;
 	struct lent l;
@@ -1082,7 +1084,7 @@ static void test_stream_race(void)
 {
 	struct rashpa_reset reset = { HEAD(reset) };
 	unsigned int used = 0, resets = 0;
-	struct revoker revoker = {};
+	struct revoker revoker = { .most = STREAM_ROUNDS };
 	struct rashpa_device_info info;
 	pthread_t thread;
 	struct lent l;
@@ -1108,7 +1110,7 @@ static void test_stream_race(void)
 static void test_revoke_and_map(void)
 {
 	int fd = export_kind(RASHPA_LIAR_HONEST), err;
-	struct revoker revoker = { .fd = fd };
+	struct revoker revoker = { .fd = fd, .most = REVOKE_ROUNDS };
 	struct rashpa_map map;
 	unsigned int made = 0;
 	pthread_t thread;
