@@ -41,6 +41,9 @@ static bool rashpa_block_usable(unsigned long pfn, struct zone *zone)
 		}
 		if (page_count(page) && !folio_test_lru(page_folio(page)))
 			return false;
+		/* pinned for DMA: on the LRU, and cannot be moved */
+		if (page_count(page) && folio_maybe_dma_pinned(page_folio(page)))
+			return false;
 		pfn++;
 	}
 	return true;
@@ -91,7 +94,7 @@ static unsigned long rashpa_run_take(const struct rashpa_search *search, unsigne
 	for (i = 0; i < blocks; i++) {
 		rashpa_progress_set(search->progress, RASHPA_STAGE_SEARCH, i * size,
 				    blocks * size);
-		if (signal_pending(current) ||
+		if (task_sigpending(current) ||
 		    rashpa_block_alloc(pfn + i * RASHPA_BLOCK_PAGES))
 			break;
 		cond_resched();
@@ -132,7 +135,7 @@ static int rashpa_contig_zone(struct zone *zone, struct rashpa_search *search)
 			search->pfn = pfn;
 			return 0;
 		}
-		if (signal_pending(current))
+		if (task_sigpending(current))
 			return -EINTR;
 		pfn = ALIGN(pfn + (n + 1) * RASHPA_BLOCK_PAGES, align_pages);
 	}
@@ -324,7 +327,7 @@ static int rashpa_pages_zero(struct rashpa_progress *progress, struct rashpa_pag
 		clear_highpage(pages->first + i);
 		if (i % RASHPA_BLOCK_PAGES)
 			continue;
-		if (signal_pending(current))
+		if (task_sigpending(current))
 			return -EINTR;
 		rashpa_progress_set(progress, RASHPA_STAGE_ZERO, (u64)i << PAGE_SHIFT,
 				    rashpa_pages_size(pages));
@@ -492,7 +495,7 @@ static void rashpa_query_zone(struct rashpa_query *query, struct zone *zone)
 
 	query->out_total += (u64)zone_managed_pages(zone) << PAGE_SHIFT;
 	query->out_free += (u64)zone_page_state(zone, NR_FREE_PAGES) << PAGE_SHIFT;
-	while (pfn + RASHPA_BLOCK_PAGES <= end && !signal_pending(current)) {
+	while (pfn + RASHPA_BLOCK_PAGES <= end && !task_sigpending(current)) {
 		unsigned long n = rashpa_run_length(zone, pfn, end, ULONG_MAX);
 		u64 bytes = (u64)n * RASHPA_BLOCK_PAGES << PAGE_SHIFT;
 
@@ -543,7 +546,7 @@ static int rashpa_query_try(struct rashpa_call *call, struct rashpa_query *query
 			query->out_largest = size;
 			return 0;
 		}
-		if (signal_pending(current))
+		if (task_sigpending(current))
 			return rashpa_fail(call, -EINTR, "interrupted by a signal");
 	}
 	return 0;

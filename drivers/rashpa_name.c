@@ -180,6 +180,7 @@ static const struct file_operations rashpa_buffer_node_fops = {
 	.mmap = rashpa_buffer_node_mmap,
 	.get_unmapped_area = thp_get_unmapped_area,
 	.llseek = rashpa_buffer_node_llseek,
+	.fsync = noop_fsync, /* msync: numpy.memmap.flush() */
 	.unlocked_ioctl = rashpa_buffer_node_ioctl,
 	.compat_ioctl = compat_ptr_ioctl,
 };
