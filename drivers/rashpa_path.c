@@ -159,7 +159,9 @@ static bool rashpa_place_find(struct rashpa_place *place, phys_addr_t phys, u64 
 	for_each_pci_dev(pdev) {
 		found.peer = pdev;
 		for (found.bar = 0; found.bar < RASHPA_BARS; found.bar++) {
-			if (!(pci_resource_flags(pdev, found.bar) & IORESOURCE_MEM) ||
+			unsigned long flags = pci_resource_flags(pdev, found.bar);
+
+			if (!(flags & IORESOURCE_MEM) || flags & IORESOURCE_UNSET ||
 			    !pci_resource_len(pdev, found.bar))
 				continue;
 			found.start = pci_resource_start(pdev, found.bar);
@@ -173,10 +175,17 @@ static bool rashpa_place_find(struct rashpa_place *place, phys_addr_t phys, u64 
 	return false;
 }
 
-static bool rashpa_is_ram(phys_addr_t phys, u64 length)
+static bool rashpa_range_is_ram(phys_addr_t phys, u64 length)
 {
 	return region_intersects(phys, length, IORESOURCE_SYSTEM_RAM, IORES_DESC_NONE) ==
 	       REGION_INTERSECTS;
+}
+
+/* The whole does not tell of an end that is no resource at all: ask for the ends as well. */
+static bool rashpa_is_ram(phys_addr_t phys, u64 length)
+{
+	return rashpa_range_is_ram(phys, length) && rashpa_range_is_ram(phys, 1) &&
+	       rashpa_range_is_ram(phys + length - 1, 1);
 }
 
 /**

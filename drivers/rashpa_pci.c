@@ -142,6 +142,9 @@ u64 rashpa_device_stop_locked(struct rashpa_device *dev)
 	}
 	if (dev->n_steps)
 		err = rashpa_profile_run_steps(dev);
+	/* whoever has a doorbell may have started it between the steps: once more */
+	if (err == -ETIMEDOUT)
+		err = rashpa_profile_run_steps(dev);
 	if (!dev->n_steps || err)
 		rashpa_master_off(dev);
 	if (!err)

@@ -693,7 +693,8 @@ enum rashpa_direction {
  * @RASHPA_CLASS_BRIDGE: in another function's BAR, through the host bridge; with an
  *	IOMMU addresses that it translates
  *
- * The class is what the addresses were found to lead to, page by page.
+ * The class is what the addresses were found to lead to: behind an IOMMU at both ends of
+ * every piece and each 2 MiB between, else everywhere.
  */
 enum rashpa_class {
 	RASHPA_CLASS_HOST = 1,
