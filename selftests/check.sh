@@ -100,7 +100,7 @@ for series in "$@"; do
 			without+=(--without tools.sh --without keepup.sh)
 			[[ $series == 6.* ]] && without+=(--without memory_test)
 		else
-			without+=(--without foreign.sh --without abi_test)
+			without+=(--without foreign.sh --without abi_test --without bench.sh)
 		fi
 		part "Linux $series IOMMU $iommu" guest "$series" "$iommu" --fpga 2 --memory 2G \
 			"${foreign[@]}" "${options[@]}" -- selftests/suite.sh "${without[@]}"
