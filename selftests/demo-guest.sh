@@ -32,7 +32,8 @@ romulu --buffer ring0 --no-check --timeout 60 --json "$work/latency.json" &
 receiver=$!
 remu --buffer ring0 --fpga "${fpga#fpga}" --split 2 --bunch 1 --images 500 \
 	--rate 200 --timeout 60 --json "$work/rate.json"
-wait "$receiver" || status=$?
+# a detector with a rate of its own does not wait: a busy machine may lose frames (4) here
+wait "$receiver" || { code=$?; ((code == 4)) || status=$code; }
 rashpactl buffer remove ring0 >/dev/null
 
 jq -s --arg kernel "$(uname -r)" --arg iommu "$RASHPA_IOMMU" '
