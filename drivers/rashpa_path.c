@@ -11,6 +11,7 @@
 #include <linux/dma-mapping.h>
 #include <linux/iommu.h>
 #include <linux/ioport.h>
+#include <linux/memremap.h>
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/overflow.h>
@@ -78,20 +79,23 @@ static bool rashpa_is_above(struct pci_dev *bridge, struct pci_dev *pdev)
 	return false;
 }
 
-/* Does a switch route between them by itself? */
+/*
+ * Does a switch route between them by itself? The common bridge counts as well, and so do
+ * the functions, which may be of one device: as the kernel's P2PDMA counts.
+ */
 static bool rashpa_switch_routes(struct pci_dev *importer, struct pci_dev *peer)
 {
 	struct pci_dev *pdev;
 
-	for (pdev = pci_upstream_bridge(importer); pdev; pdev = pci_upstream_bridge(pdev)) {
-		if (rashpa_is_above(pdev, peer))
-			break;
+	for (pdev = importer; pdev; pdev = pci_upstream_bridge(pdev)) {
 		if (rashpa_port_redirects(pdev))
 			return false;
+		if (rashpa_is_above(pdev, peer))
+			break;
 	}
 	if (!pdev)
 		return false;
-	for (peer = pci_upstream_bridge(peer); peer != pdev; peer = pci_upstream_bridge(peer))
+	for (; peer != pdev; peer = pci_upstream_bridge(peer))
 		if (rashpa_port_redirects(peer))
 			return false;
 	return true;
@@ -134,7 +138,7 @@ int rashpa_path_between(struct rashpa_call *call, struct pci_dev *importer,
  * struct rashpa_place - what an address leads to
  * @peer: function that has it in a BAR, one reference; NULL for host memory
  * @bar: that BAR
- * @start: CPU address where the BAR begins
+ * @start: CPU address where the BAR, or this range of host memory, begins
  * @end: its last byte
  */
 struct rashpa_place {
@@ -144,48 +148,57 @@ struct rashpa_place {
 	phys_addr_t end;
 };
 
-static bool rashpa_place_has(const struct rashpa_place *place, phys_addr_t phys, u64 length)
+static bool rashpa_place_has(const struct rashpa_place *place, phys_addr_t phys)
 {
-	return place->peer && phys >= place->start && phys <= place->end &&
-	       length - 1 <= place->end - phys;
+	return phys >= place->start && phys <= place->end;
 }
 
-/* The BAR that holds all of the range. */
-static bool rashpa_place_find(struct rashpa_place *place, phys_addr_t phys, u64 length)
+static int rashpa_ram_has(struct resource *res, void *arg)
 {
-	struct rashpa_place found;
+	struct rashpa_place *place = arg;
+
+	if (place->start < res->start || place->start > res->end)
+		return 0;
+	place->start = res->start;
+	place->end = res->end;
+	return 1;
+}
+
+/* The whole range of memory around it, so that the next page needs no search. */
+static bool rashpa_place_ram(struct rashpa_place *place, phys_addr_t phys)
+{
+	*place = (struct rashpa_place) { .start = phys };
+	if (walk_iomem_res_desc(IORES_DESC_NONE, IORESOURCE_SYSTEM_RAM, 0, -1, place,
+				rashpa_ram_has) > 0)
+		return true;
+	/* memory that a driver manages: persistent, or behind CXL */
+	if (!pfn_valid(PHYS_PFN(phys)) || !is_zone_device_page(pfn_to_page(PHYS_PFN(phys))))
+		return false;
+	place->start = phys & PAGE_MASK;
+	place->end = phys | ~PAGE_MASK;
+	return true;
+}
+
+static bool rashpa_place_bar(struct rashpa_place *place, phys_addr_t phys)
+{
 	struct pci_dev *pdev = NULL;
 
 	for_each_pci_dev(pdev) {
-		found.peer = pdev;
-		for (found.bar = 0; found.bar < RASHPA_BARS; found.bar++) {
-			unsigned long flags = pci_resource_flags(pdev, found.bar);
+		for (place->bar = 0; place->bar < RASHPA_BARS; place->bar++) {
+			unsigned long flags = pci_resource_flags(pdev, place->bar);
 
 			if (!(flags & IORESOURCE_MEM) || flags & IORESOURCE_UNSET ||
-			    !pci_resource_len(pdev, found.bar))
+			    !pci_resource_len(pdev, place->bar))
 				continue;
-			found.start = pci_resource_start(pdev, found.bar);
-			found.end = pci_resource_end(pdev, found.bar);
-			if (rashpa_place_has(&found, phys, length)) {
-				*place = found;	/* with the reference of the loop */
+			place->start = pci_resource_start(pdev, place->bar);
+			place->end = pci_resource_end(pdev, place->bar);
+			if (rashpa_place_has(place, phys)) {
+				place->peer = pdev;	/* with the reference of the loop */
 				return true;
 			}
 		}
 	}
 	return false;
-}
-
-static bool rashpa_range_is_ram(phys_addr_t phys, u64 length)
-{
-	return region_intersects(phys, length, IORESOURCE_SYSTEM_RAM, IORES_DESC_NONE) ==
-	       REGION_INTERSECTS;
-}
-
-/* The whole does not tell of an end that is no resource at all: ask for the ends as well. */
-static bool rashpa_is_ram(phys_addr_t phys, u64 length)
-{
-	return rashpa_range_is_ram(phys, length) && rashpa_range_is_ram(phys, 1) &&
-	       rashpa_range_is_ram(phys + length - 1, 1);
 }
 
 /**
@@ -194,7 +207,7 @@ static bool rashpa_is_ram(phys_addr_t phys, u64 length)
  * @dev: importer
  * @domain: of its IOMMU, NULL if nothing translates
  * @pieces: to be checked
- * @place: where the pieces were found so far; peer NULL for host memory
+ * @place: where the last of them was found
  * @found: anything was found yet
  */
 struct rashpa_check {
@@ -206,45 +219,96 @@ struct rashpa_check {
 	bool found;
 };
 
-/* CPU addresses lead to the same kind of place as those before? */
-static int rashpa_check_phys(struct rashpa_check *check, phys_addr_t phys, u64 length)
+/* Another range: is it the same kind of place as those before? */
+static int rashpa_check_place(struct rashpa_check *check, phys_addr_t phys)
 {
-	bool ram = rashpa_is_ram(phys, length);
+	struct rashpa_place place = {};
 
-	if (check->found && check->place.peer && rashpa_place_has(&check->place, phys, length))
-		return 0;
-	if (check->found && !check->place.peer && ram)
-		return 0;
-	if (check->found)
-		return rashpa_fail(check->call, -EREMOTEIO,
-				   "the exporter's table leads to different kinds of memory: host memory, or BARs of several functions");
-	if (!ram && !rashpa_place_find(&check->place, phys, length))
+	/* the BARs first: what is in one can have pages as well */
+	if (!rashpa_place_bar(&place, phys) && !rashpa_place_ram(&place, phys))
 		return rashpa_fail(check->call, -EREMOTEIO,
 				   "the exporter's table leads to neither host memory nor a BAR");
+	if (check->found &&
+	    (place.peer != check->place.peer || place.bar != check->place.bar)) {
+		pci_dev_put(place.peer);
+		return rashpa_fail(check->call, -EREMOTEIO,
+				   "the exporter's table leads to different kinds of memory: host memory, or BARs of several functions");
+	}
+	pci_dev_put(check->place.peer);
+	check->place = place;
 	check->found = true;
 	return 0;
 }
 
-/* Every page would take longer than the mapping itself: both ends, and this often between. */
-#define RASHPA_CHECK_STEP	SZ_2M
-
-static int rashpa_check_translated(struct rashpa_check *check, u64 addr, u64 length)
+/* CPU addresses: all of them must be somewhere, and of one kind. */
+static int rashpa_check_phys(struct rashpa_check *check, phys_addr_t phys, u64 length)
 {
-	u64 offset = 0;
-	phys_addr_t phys;
 	int err;
 
-	do {
-		phys = iommu_iova_to_phys(check->domain, addr + offset);
+	while (length) {
+		u64 n;
+
+		if (!check->found || !rashpa_place_has(&check->place, phys)) {
+			err = rashpa_check_place(check, phys);
+			if (err)
+				return err;
+		}
+		/* minus and plus one: a place may end with the last address of all */
+		n = min_t(u64, length - 1, check->place.end - phys) + 1;
+		phys += n;
+		length -= n;
+	}
+	return 0;
+}
+
+static int rashpa_check_unknown(struct rashpa_check *check)
+{
+	return rashpa_fail(check->call, -EREMOTEIO,
+			   "the exporter's table has addresses that the IOMMU of fpga%d does not know",
+			   check->dev->id);
+}
+
+static int rashpa_check_pages(struct rashpa_check *check, u64 addr, u64 length)
+{
+	phys_addr_t phys;
+	int err = 0;
+	u64 n;
+
+	for (; length && !err; addr += n, length -= n) {
+		n = min_t(u64, length, PAGE_SIZE - (addr & ~PAGE_MASK));
+		phys = iommu_iova_to_phys(check->domain, addr);
+		err = phys ? rashpa_check_phys(check, phys, n) : rashpa_check_unknown(check);
+	}
+	return err;
+}
+
+/* What an IOMMU maps by one entry of a table of pages, where memory and address allow it. */
+#define RASHPA_CHECK_STEP	SZ_2M
+
+/*
+ * One look for every 2 MiB of memory that is contiguous: a chunk that begins and ends (or
+ * whose successor begins) as far apart in memory as in the addresses was mapped as one.
+ * Every page of it would take many times longer than the mapping. All other memory is
+ * looked up page by page: to map it took as many steps.
+ */
+static int rashpa_check_translated(struct rashpa_check *check, u64 addr, u64 length)
+{
+	phys_addr_t phys = iommu_iova_to_phys(check->domain, addr), next;
+	int err = 0;
+	u64 n;
+
+	for (; length && !err; addr += n, length -= n, phys = next) {
+		n = min_t(u64, length, RASHPA_CHECK_STEP - (addr & (RASHPA_CHECK_STEP - 1)));
+		next = n < length ? iommu_iova_to_phys(check->domain, addr + n) : 0;
 		if (!phys)
-			return rashpa_fail(check->call, -EREMOTEIO,
-					   "the exporter's table has addresses that the IOMMU of fpga%d does not know",
-					   check->dev->id);
-		err = rashpa_check_phys(check, phys, 1);
-		if (err || offset == length - 1)
-			return err;
-		offset = min_t(u64, offset + RASHPA_CHECK_STEP, length - 1);
-	} while (1);
+			err = rashpa_check_unknown(check);
+		else if (next == phys + n ||
+			 iommu_iova_to_phys(check->domain, addr + n - 1) == phys + n - 1)
+			err = rashpa_check_phys(check, phys, n);
+		else
+			err = rashpa_check_pages(check, addr, n);
+	}
+	return err;
 }
 
 /*
