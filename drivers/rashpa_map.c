@@ -538,6 +538,23 @@ static int rashpa_map_build(struct rashpa_call *call, struct rashpa_mapping *map
 	return 0;
 }
 
+/* Why the exporter does not give the memory, now or any more. */
+static int rashpa_map_refused(struct rashpa_call *call, struct rashpa_mapping *map, int err)
+{
+	struct rashpa_device *peer = rashpa_window_of(map->dmabuf);
+
+	if (peer && err == -ENODEV)
+		return rashpa_fail(call, err,
+				   "fpga%d, which has the window, was removed: close the window and this map",
+				   peer->id);
+	if (peer && err == -EAGAIN)
+		return rashpa_fail(call, err,
+				   "fpga%d, which has the window, is being reset: try again when that is over",
+				   peer->id);
+	return rashpa_fail(call, err, "the exporter %s cannot map this memory for fpga%d",
+			   map->dmabuf->exp_name, map->dev->id);
+}
+
 /*
  * Let the exporter map the memory, check what it says, and fill the table. All of it before
  * the reservation lock is let go: from then on the exporter may end the mapping, and that needs
@@ -552,13 +569,8 @@ static int rashpa_map_fill(struct rashpa_call *call, struct rashpa_mapping *map,
 
 	dma_resv_assert_held(map->dmabuf->resv);
 	sgt = dma_buf_map_attachment(attach, map->dir);
-	if (IS_ERR(sgt)) {
-		err = PTR_ERR(sgt);
-		if (!call->reason[0])
-			rashpa_fail(call, err, "the exporter cannot map this memory for fpga%d",
-				    map->dev->id);
-		return err;
-	}
+	if (IS_ERR(sgt))
+		return rashpa_map_refused(call, map, PTR_ERR(sgt));
 	pieces = rashpa_pieces_get(call, map->dev, sgt, map->dir, map->offset, map->length);
 	if (IS_ERR(pieces)) {
 		err = PTR_ERR(pieces);
@@ -616,15 +628,16 @@ out_detach:
 
 static int rashpa_map_again(struct rashpa_call *call, struct rashpa_mapping *map)
 {
-	int err;
+	int err = 0;
 
 	lockdep_assert_held(&map->dev->lock);
-	err = rashpa_device_master(call, map->dev);
-	if (err)
-		return err;
 	dma_resv_lock(map->dmabuf->resv, NULL);
-	if (!map->sgt)
-		err = rashpa_map_fill(call, map, map->attach);
+	/* to one that is valid nothing happens: not even that bus mastering comes back */
+	if (!map->sgt) {
+		err = rashpa_device_master(call, map->dev);
+		if (!err)
+			err = rashpa_map_fill(call, map, map->attach);
+	}
 	dma_resv_unlock(map->dmabuf->resv);
 	wake_up_all(&map->wait);
 	return err;

@@ -429,9 +429,9 @@ int rashpa_ioc_reset(struct rashpa_call *call, void *arg)
 
 /*
  * First nobody reaches the BARs any more: CPUs wait, and other functions' maps of windows
- * are revoked. hw_lock is held from here to rashpa_reset_done(), in the same thread: while the function
- * is being reset, writes to its table would be dropped, and what the PCI core
- * restores would undo a change of bus mastering.
+ * are revoked. hw_lock is held from here to rashpa_reset_done(), in the same thread: while
+ * the function is being reset, writes to its table would be dropped, and what the PCI
+ * core restores would undo a change of bus mastering.
  */
 static void rashpa_reset_prepare(struct pci_dev *pdev)
 {
