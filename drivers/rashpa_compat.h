@@ -42,6 +42,16 @@ static inline void vm_flags_clear(struct vm_area_struct *vma, vm_flags_t flags)
 }
 #endif
 
+/* A page fault is going to wait: let go of what it holds, and be called again. */
+static inline void rashpa_fault_unlock(struct vm_fault *vmf)
+{
+#ifdef RASHPA_HAVE_FAULT_LOCK
+	release_fault_lock(vmf);
+#else
+	mmap_read_unlock(vmf->vma->vm_mm);
+#endif
+}
+
 static inline void rashpa_eventfd_signal(struct eventfd_ctx *ctx)
 {
 #ifdef RASHPA_HAVE_EVENTFD_SIGNAL_1

@@ -58,6 +58,32 @@ static void rashpa_win_vma_close(struct vm_area_struct *vma)
 	atomic_dec(&win->mappings);
 }
 
+/*
+ * The function is being reset, for as long as it likes. The process has other threads, which
+ * may stream from other functions: wait without the lock of its address space, where the
+ * fault allows that. A fatal signal ends it.
+ *
+ * Return: 0 with bars_lock held for reading, or what the fault answers with.
+ */
+static vm_fault_t rashpa_win_enter(struct vm_fault *vmf, struct rashpa_device *dev)
+{
+	struct file *file;
+
+	if (down_read_trylock(&dev->bars_lock))
+		return 0;
+	if (!fault_flag_allow_retry_first(vmf->flags))
+		return down_read_killable(&dev->bars_lock) ? VM_FAULT_NOPAGE : 0;
+	if (vmf->flags & FAULT_FLAG_RETRY_NOWAIT)
+		return VM_FAULT_RETRY;
+	/* the mapping can go when nothing is locked, the file keeps the function */
+	file = get_file(vmf->vma->vm_file);
+	rashpa_fault_unlock(vmf);
+	if (!down_read_killable(&dev->bars_lock))
+		up_read(&dev->bars_lock);
+	fput(file);
+	return VM_FAULT_RETRY;
+}
+
 /* How much of a window one fault fills: few faults, but never a long time in one. */
 #define RASHPA_WIN_FILL		SZ_2M
 
@@ -75,11 +101,12 @@ static vm_fault_t rashpa_win_fault(struct vm_fault *vmf)
 				ALIGN_DOWN(vmf->address, RASHPA_WIN_FILL) + RASHPA_WIN_FILL);
 	unsigned long pfn = PHYS_PFN(win->phys) + vma->vm_pgoff +
 			    ((addr - vma->vm_start) >> PAGE_SHIFT);
-	vm_fault_t ret = VM_FAULT_NOPAGE;
+	vm_fault_t ret;
 
-	/* waits while the function is being reset; killed, it will not come back here */
-	if (down_read_killable(&win->dev->bars_lock))
-		return VM_FAULT_NOPAGE;
+	ret = rashpa_win_enter(vmf, win->dev);
+	if (ret)
+		return ret;
+	ret = VM_FAULT_NOPAGE;
 	if (win->revoked)
 		ret = VM_FAULT_SIGBUS;
 	for (; addr < end && ret == VM_FAULT_NOPAGE; addr += PAGE_SIZE)
@@ -120,7 +147,6 @@ static int rashpa_win_attach(struct dma_buf *dmabuf,
 			     struct dma_buf_attachment *attach)
 {
 	struct rashpa_win *win = dmabuf->priv;
-
 	struct rashpa_call call = {};
 	int class;
 
