@@ -4,6 +4,8 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
 
 #include "rig.h"
 
@@ -201,7 +203,7 @@ static void test_peer_gone(void)
 	rig_is_idle(r.regs, 0);
 	map_becomes(r.map, RASHPA_MAP_REVOKED, r.made.out_generation);
 	ANSWERED(fpga_program(r.map, r.window, 0, NULL), ESTALE, "revoked|restore");
-	ANSWERED(restore(r.map), ENODEV, NULL);
+	ANSWERED(restore(r.map), ENODEV, "window|removed");
 	if (!buffer_info(win, &info))
 		CHECK(info.out_flags & RASHPA_INFO_REVOKED, "INFO does not say so");
 out:
@@ -250,6 +252,87 @@ static void test_touch_reset(void)
 	      (unsigned long long)t.wrong, (unsigned long long)t.reads);
 	munmap(p, RFPGA_BAR_REGS_SIZE);
 	close(win);
+}
+
+struct resetter {
+	pthread_t thread;
+	atomic_bool over;
+	int err;
+};
+
+static void *reset_thrice(void *arg)
+{
+	struct resetter *r = arg;
+	int i;
+
+	for (i = 0; i < 3 && !r->err; i++) {
+		struct rashpa_reset reset = { HEAD(reset) };
+
+		r->err = ioctl(f.fd, RASHPA_IOC_RESET, &reset) ? errno : 0;
+	}
+	atomic_store(&r->over, true);
+	return NULL;
+}
+
+/*
+ * Who waits for a register does not hold the address space: its other threads can map
+ * and unmap. 100 times without that the waiting one has read: it does wait.
+ */
+static void test_touch_alone(void)
+{
+	int win = fpga_window(&f, RFPGA_BAR_REGS, 0, RFPGA_BAR_REGS_SIZE, 0);
+	void *p = map_fd(win, RFPGA_BAR_REGS_SIZE), *q;
+	unsigned int free_runs = 0, most = 0;
+	struct resetter r = {};
+	struct toucher t = {};
+	uint64_t reads = 0;
+
+	REQUIRE(p, "no mapping");
+	t.reg = p;
+	REQUIRE(!pthread_create(&t.thread, NULL, touch, &t), "no thread");
+	REQUIRE(!pthread_create(&r.thread, NULL, reset_thrice, &r), "no thread");
+	while (!atomic_load(&r.over)) {
+		q = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		*(volatile char *)q = 1;
+		munmap(q, PAGE);
+		free_runs = *(volatile uint64_t *)&t.reads == reads ? free_runs + 1 : 0;
+		reads = *(volatile uint64_t *)&t.reads;
+		most = free_runs > most ? free_runs : most;
+	}
+	atomic_store(&t.stop, true);
+	pthread_join(r.thread, NULL);
+	pthread_join(t.thread, NULL);
+	CHECK(!r.err, "RESET: %s", strerror(r.err));
+	CHECK(!t.wrong, "%llu reads were wrong", (unsigned long long)t.wrong);
+	CHECK(most >= 100, "%u mappings while another thread waited", most);
+	munmap(p, RFPGA_BAR_REGS_SIZE);
+	close(win);
+}
+
+static bool is_master(void)
+{
+	struct rashpa_device_info info;
+
+	return !fpga_info(&f, &info) && info.out_flags & RASHPA_DEVICE_MASTER;
+}
+
+/* Without a quiesce sequence QUIESCE takes bus mastering away: RESTORE is no way back. */
+static void test_restore_quiesced(void)
+{
+	struct rashpa_quiesce quiesce = { HEAD(quiesce) };
+	struct rashpa_map map;
+	int fd = buffer_alloc(MIB, NULL), m;
+
+	ANSWERED(fpga_profile_none(&f), 0, NULL);
+	m = fpga_map(&f, fd, RASHPA_BIDIRECTIONAL, &map);
+	CHECK(m >= 0 && is_master(), "bus mastering is off");
+	ANSWERED(call(f.fd, RASHPA_IOC_QUIESCE, &quiesce), 0, NULL);
+	CHECK(!is_master(), "bus mastering is on");
+	ANSWERED(restore(m), 0, NULL);
+	CHECK(!is_master(), "RESTORE of a valid map has turned bus mastering on");
+	close(m);
+	close(fd);
+	ANSWERED(fpga_profile(&f, 0, NULL, 0), 0, NULL);
 }
 
 static void test_restore_valid(void)
@@ -305,6 +388,111 @@ static void test_oracle(void)
 	tap_fork(disclosed, &fd);
 	ANSWERED(fpga_profile(&f, 0, NULL, 0), 0, NULL);
 	close(fd);
+}
+
+/* ------------------------------------------------------------ tables ---- */
+
+#define CGROUP		"/tmp/cgroup2"
+#define TABLES		16
+/* 16384 segments of 16 bytes and a header */
+#define TABLE_MEMORY	(64 * MIB)
+#define TABLE_BYTES	(TABLE_MEMORY / PAGE * sizeof(struct rashpa_segment))
+
+/* So many maps with large tables at the same time. */
+static void map_tables(int buffer, int *maps)
+{
+	int i;
+
+	for (i = 0; i < TABLES; i++) {
+		struct rashpa_map map = { HEAD(map), .fd = buffer, .max_segment = PAGE };
+
+		ANSWERED(call(f.fd, RASHPA_IOC_MAP, &map), 0, NULL);
+		CHECK(map.out_table_size >= TABLE_BYTES, "a table of %llu bytes",
+		      (unsigned long long)map.out_table_size);
+		maps[i] = map.out_fd;
+	}
+}
+
+static uint64_t charged(void)
+{
+	char text[32];
+
+	if (!read_text(CGROUP "/st/memory.current", text, sizeof(text)))
+		tap_bail("memory.current cannot be read");
+	return strtoull(text, NULL, 10);
+}
+
+static void in_cgroup(void *arg)
+{
+	int maps[TABLES], i;
+	uint64_t before;
+
+	CHECK(!write_text(CGROUP "/st/cgroup.procs", "0"), "the group takes no process");
+	before = charged();
+	map_tables(*(int *)arg, maps);
+	/* the kernel charges in batches of some pages */
+	CHECK(charged() > before + TABLES * TABLE_BYTES * 3 / 4,
+	      "%llu bytes charged for %llu bytes of tables",
+	      (unsigned long long)(charged() - before), TABLES * TABLE_BYTES);
+	for (i = 0; i < TABLES; i++)
+		close(maps[i]);
+	CHECK(charged() < before + TABLES * TABLE_BYTES / 4, "%llu bytes stay charged",
+	      (unsigned long long)(charged() - before));
+}
+
+static void test_table_charged(void)
+{
+	int fd;
+
+	mkdir(CGROUP, 0700);
+	if (mount("none", CGROUP, "cgroup2", 0, NULL)) {
+		tap_skip("no cgroup2: %s", strerror(errno));
+		return;
+	}
+	if (write_text(CGROUP "/cgroup.subtree_control", "+memory") ||
+	    mkdir(CGROUP "/st", 0700)) {
+		tap_skip("no memory controller");
+	} else {
+		fd = buffer_alloc(TABLE_MEMORY, NULL);
+		tap_fork(in_cgroup, &fd);
+		close(fd);
+		CHECK(!rmdir(CGROUP "/st"), "the group stays: %s", strerror(errno));
+	}
+	umount(CGROUP);
+	rmdir(CGROUP);
+}
+
+/* kB that vmalloc() holds, as /proc/meminfo has it */
+static int64_t vmalloc_used(void)
+{
+	FILE *file = fopen("/proc/meminfo", "r");
+	char line[128];
+	long long kb = -1;
+
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, "VmallocUsed: %lld", &kb) == 1)
+			break;
+	if (file)
+		fclose(file);
+	return kb;
+}
+
+/* Tables are not taken from vmalloc(): they must not be given back to it. */
+static void test_table_counted(void)
+{
+	int fd = buffer_alloc(TABLE_MEMORY, NULL), maps[TABLES], round, i;
+	int64_t before = vmalloc_used(), after;
+
+	for (round = 0; round < 8; round++) {
+		map_tables(fd, maps);
+		for (i = 0; i < TABLES; i++)
+			close(maps[i]);
+	}
+	close(fd);
+	after = vmalloc_used();
+	/* others use it as well, but not that much */
+	CHECK(before >= 0 && after > before - 8 * 1024 && after < before + 8 * 1024,
+	      "VmallocUsed was %lld kB, is %lld kB", (long long)before, (long long)after);
 }
 
 /* -------------------------------------------------------------- kept ---- */
@@ -441,7 +629,11 @@ int main(void)
 	tap_run("the reset of a peer ends its maps, and restores them", test_peer_reset);
 	tap_run("the removal of a peer ends its maps for good", test_peer_gone);
 	tap_run("who touches a register waits for the end of a reset", test_touch_reset);
+	tap_run("who waits for a register holds up no other thread", test_touch_alone);
 	tap_run("RESTORE of a valid map does nothing", test_restore_valid);
+	tap_run("RESTORE of a valid map does not undo QUIESCE", test_restore_quiesced);
+	tap_run("tables are charged to the memory cgroup", test_table_charged);
+	tap_run("tables leave the kernel's own count as it was", test_table_counted);
 	tap_run("limits of segments are no oracle for addresses", test_oracle);
 	tap_run("a kept map outlives its killed process until QUIESCE", test_keep);
 	tap_run("a kept map ends with a reset", test_keep_reset);
