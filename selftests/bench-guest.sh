@@ -15,6 +15,8 @@ insmod "$modules/tests/rashpa_bare.ko"
 mapfile -t fpgas < <(lspci -D -d 1234:5250 | cut -d' ' -f1)
 more=()
 if ((${#fpgas[@]})); then
+	# a driver_override of an earlier bind may have bound it, without its profile
+	rashpactl unbind "${fpgas[0]}" >/dev/null 2>&1 || true
 	more+=(--device "$(rashpactl --json bind "${fpgas[0]}" | jq -r .node)")
 fi
 if ((${#fpgas[@]} > 1)) && [[ $RASHPA_IOMMU == on ]]; then
