@@ -952,6 +952,8 @@ struct rashpa_field {
  * rashpa_layout_check() - does the layout of a table entry make sense
  * @call: the ioctl
  * @l: from user space
+ *
+ * Return: 0 or -EINVAL.
  */
 int rashpa_layout_check(struct rashpa_call *call, const struct rashpa_layout *l)
 {

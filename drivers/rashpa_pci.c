@@ -45,6 +45,8 @@ int rashpa_device_lock(struct rashpa_call *call, struct rashpa_device *dev)
 /**
  * rashpa_device_translated() - does an IOMMU translate what this function sends
  * @dev: the function
+ *
+ * Return: whether it is in a domain that maps pages; not if that passes all through.
  */
 bool rashpa_device_translated(struct rashpa_device *dev)
 {

@@ -364,6 +364,8 @@ out_windows:
  * rashpa_profile_find() - a declared window by name
  * @dev: the function, locked
  * @name: checked already
+ *
+ * Return: the window, or NULL.
  */
 const struct rashpa_profile_window *
 rashpa_profile_find(struct rashpa_device *dev, const char *name)
@@ -382,6 +384,8 @@ rashpa_profile_find(struct rashpa_device *dev, const char *name)
  * @bar: BAR
  * @offset: in the BAR
  * @length: bytes, checked against the BAR
+ *
+ * Return: the window, or NULL.
  */
 const struct rashpa_profile_window *
 rashpa_profile_cover(struct rashpa_device *dev, u32 bar, u64 offset, u64 length)

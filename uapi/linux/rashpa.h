@@ -751,7 +751,8 @@ enum rashpa_class {
  * sequence: needs CAP_SYS_RAWIO; or a boundary or an alignment of one's own), ENODEV,
  * EIO (function is stuck: reset it), EREMOTEIO (the exporter's table is not true, or the
  * memory is not a device's; see the reason), ENXIO (no path between the two
- * functions), EOVERFLOW (an address outside the DMA mask), and what the exporter answers.
+ * functions), EOVERFLOW (an address outside the DMA mask), E2BIG (more than 1048576
+ * segments), and what the exporter answers.
  */
 struct rashpa_map {
 	struct rashpa_head head;
