@@ -312,6 +312,30 @@ static void test_pieces(void)
 	      (unsigned long long)(before / MIB), (unsigned long long)(bytes_free() / MIB));
 }
 
+/* One page of 1 GiB of a process is one segment. */
+static void test_giant_page(void)
+{
+	static const char pool[] = "/sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages";
+	struct rashpa_pin pin = { HEAD(pin), .length = GIB };
+	char text[32] = "0";
+	void *p;
+
+	SKIP_IF(write_text(pool, "1"), "no pages of 1 GiB in this kernel");
+	read_text(pool, text, sizeof(text));
+	SKIP_IF(strcmp(text, "1"), "the kernel finds no page of 1 GiB");
+	p = mmap(NULL, GIB, PROT_READ | PROT_WRITE,
+		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB | 30 << MAP_HUGE_SHIFT, -1, 0);
+	if (CHECK(p != MAP_FAILED, "mmap: %s", strerror(errno))) {
+		pin.address = (uintptr_t)p;
+		if (ANSWERED(call(memory, RASHPA_IOC_PIN, &pin), 0, NULL)) {
+			CHECK(pin.out_segments == 1, "%u segments", pin.out_segments);
+			close(pin.out_fd);
+		}
+		munmap(p, GIB);
+	}
+	CHECK(!write_text(pool, "0"), "the page cannot be given back");
+}
+
 int main(void)
 {
 	common_init();
@@ -326,6 +350,7 @@ int main(void)
 		test_contig);
 	tap_run("CMA: 1 GiB is one piece, zeroed, mapped at once, cannot be registered",
 		test_cma);
+	tap_run("a page of 1 GiB can be pinned, as one segment", test_giant_page);
 	tap_run("1 GiB where memory is in pieces: success, or the reason", test_pieces);
 	if (have_fpga)
 		fpga_close(&fpga);

@@ -27,6 +27,9 @@ echo "# $(get .gbps) GB/s, event to user p50 $(get .latency_ns.p50) ns, p99 $(ge
 rashpactl buffer create lossy 64M >/dev/null
 romulu --buffer lossy --timeout 60 --json "$work/lossy.json" >"$work/out" 2>&1 &
 receiver=$!
+# a detector that does not wait may be through before a busy machine has started its receiver
+mapped() { (($(rashpactl --json buffer info lossy | jq .mappings) > 0)); }
+wait_for 30 mapped
 remu --buffer lossy --fpga "$fpga" --split 2 --bunch 4 --slots 2 --images 400 --free-run \
 	--timeout 60 --json "$work/lossy-remu.json" >/dev/null
 wait "$receiver"
