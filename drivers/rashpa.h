@@ -146,6 +146,7 @@ struct rashpa_extent {
  * @node: NUMA node
  * @cma: area it came from, or NULL
  * @dma: it came from the CMA area of a node, through the DMA core
+ * @longest: bytes of the longest run that a search without success could take
  */
 struct rashpa_pages {
 	struct page *first;
@@ -156,6 +157,7 @@ struct rashpa_pages {
 	int node;
 	struct cma *cma;
 	bool dma;
+	u64 longest;
 };
 
 /**

@@ -68,76 +68,108 @@ static void rashpa_progress_set(struct rashpa_progress *progress, u32 stage, u64
 /**
  * struct rashpa_search - for a run of page blocks
  * @progress: told how far it is
- * @blocks: wanted
+ * @blocks: wanted; RASHPA_BLOCKS_ALL: none, only the longest run is looked for
+ * @least: shorter runs are looked at, but not taken
  * @align_pages: alignment in pages
  * @node: NUMA node or NUMA_NO_NODE
  * @pfn: found: the first page
+ * @longest: blocks of the longest run that could be taken, if only for a moment
+ * @looked: the longest run that was only looked at
  */
 struct rashpa_search {
 	struct rashpa_progress *progress;
 	unsigned long blocks;
+	unsigned long least;
 	unsigned long align_pages;
 	int node;
 	unsigned long pfn;
+	unsigned long longest;
+	struct {
+		struct zone *zone;
+		unsigned long pfn;
+		unsigned long blocks;
+	} looked;
 };
 
+#define RASHPA_BLOCKS_ALL	ULONG_MAX
+
 /*
- * Take the run from @pfn on. Return how many blocks were taken before one failed; they
- * stay taken only if that is all of them.
+ * alloc_contig_range() knows no watermarks: without a look at them it would take what
+ * the kernel needs to go on at all, and the OOM killer would make up for it.
  */
-static unsigned long rashpa_run_take(const struct rashpa_search *search, unsigned long pfn)
+static bool rashpa_zone_spent(struct zone *zone)
+{
+	unsigned long usable = zone_page_state(zone, NR_FREE_PAGES);
+
+	usable -= min(usable, zone_page_state(zone, NR_FREE_CMA_PAGES));
+	return usable < high_wmark_pages(zone) + RASHPA_BLOCK_PAGES;
+}
+
+/*
+ * Take @blocks from @pfn on. Return how many were taken before one failed; they stay
+ * taken only if they are what is searched for.
+ */
+static unsigned long rashpa_run_take(struct rashpa_search *search, struct zone *zone,
+				     unsigned long pfn, unsigned long blocks)
 {
 	const u64 size = PAGE_SIZE << RASHPA_BLOCK_ORDER;
-	const unsigned long blocks = search->blocks;
 	unsigned long i;
 
 	for (i = 0; i < blocks; i++) {
 		rashpa_progress_set(search->progress, RASHPA_STAGE_SEARCH, i * size,
 				    blocks * size);
-		if (task_sigpending(current) ||
+		if (task_sigpending(current) || rashpa_zone_spent(zone) ||
 		    rashpa_block_alloc(pfn + i * RASHPA_BLOCK_PAGES))
 			break;
 		cond_resched();
 	}
-	if (i < blocks)
+	if (i < search->blocks)
 		rashpa_blocks_free(pfn, i);
+	search->longest = max(search->longest, i);
+	search->least = max(search->least, i + 1);
 	return i;
 }
 
-/* Blocks in a row from @pfn on that look usable, at most @most. */
-static unsigned long rashpa_run_length(struct zone *zone, unsigned long pfn,
-				       unsigned long end, unsigned long most)
+/* Where the run ends that begins at @pfn or before and looks usable; @end at most. */
+static unsigned long rashpa_run_end(struct zone *zone, unsigned long pfn, unsigned long end)
 {
-	unsigned long n = 0;
-
-	while (n < most && pfn + RASHPA_BLOCK_PAGES <= end &&
-	       rashpa_block_usable(pfn, zone)) {
+	while (pfn + RASHPA_BLOCK_PAGES <= end && rashpa_block_usable(pfn, zone)) {
 		pfn += RASHPA_BLOCK_PAGES;
-		n++;
 		cond_resched();
 	}
-	return n;
+	return pfn;
 }
 
+/*
+ * One pass: a block is looked at once and taken at most once, also where all look usable
+ * and none can be had, as in the areas of CMA.
+ */
 static int rashpa_contig_zone(struct zone *zone, struct rashpa_search *search)
 {
-	const unsigned long align_pages = search->align_pages;
-	const unsigned long blocks = search->blocks;
 	const unsigned long end = zone_end_pfn(zone);
-	unsigned long pfn = ALIGN(zone->zone_start_pfn, align_pages);
+	unsigned long pfn = ALIGN(zone->zone_start_pfn, search->align_pages);
+	unsigned long seen = pfn; /* what is between looks usable */
 
-	while (pfn < end && blocks <= (end - pfn) / RASHPA_BLOCK_PAGES) {
-		unsigned long n = rashpa_run_length(zone, pfn, end, blocks);
+	while (pfn < end) {
+		unsigned long most = min(search->blocks, (end - pfn) / RASHPA_BLOCK_PAGES);
+		unsigned long n;
 
-		if (n == blocks)
-			n = rashpa_run_take(search, pfn);
-		if (n == blocks) {
+		seen = rashpa_run_end(zone, max(seen, pfn), pfn + most * RASHPA_BLOCK_PAGES);
+		n = (seen - pfn) / RASHPA_BLOCK_PAGES;
+		if (n >= search->least) {
+			n = rashpa_run_take(search, zone, pfn, n);
+		} else if (n > search->looked.blocks) {
+			search->looked.zone = zone;
+			search->looked.pfn = pfn;
+			search->looked.blocks = n;
+		}
+		if (n == search->blocks) {
 			search->pfn = pfn;
 			return 0;
 		}
 		if (task_sigpending(current))
 			return -EINTR;
-		pfn = ALIGN(pfn + (n + 1) * RASHPA_BLOCK_PAGES, align_pages);
+		pfn = ALIGN(pfn + (n + 1) * RASHPA_BLOCK_PAGES, search->align_pages);
 	}
 	return -ENOMEM;
 }
@@ -158,24 +190,67 @@ static const enum zone_type rashpa_zones[] = {
 			    populated_zone(zone) &&					\
 			    ((node) == NUMA_NO_NODE || (nid) == (node)))
 
-static int rashpa_contig_search(struct rashpa_search *search)
+static int rashpa_contig_zones(struct rashpa_search *search)
 {
 	struct zone *zone;
 	int err, nid;
 	size_t z;
 
-	err = mutex_lock_interruptible(&rashpa_contig_lock);
-	if (err)
-		return err;
-	err = -ENOMEM;
+	memset(&search->looked, 0, sizeof(search->looked));
 	rashpa_for_each_zone(z, nid, zone, search->node) {
 		err = rashpa_contig_zone(zone, search);
 		if (err != -ENOMEM)
-			goto out;
+			return err;
 	}
-out:
+	return -ENOMEM;
+}
+
+/* How much of what looked best can be had? */
+static void rashpa_contig_try(struct rashpa_search *search)
+{
+	if (search->looked.blocks > search->longest)
+		rashpa_run_take(search, search->looked.zone, search->looked.pfn,
+				search->looked.blocks);
+}
+
+static int rashpa_contig_search(struct rashpa_search *search)
+{
+	int err;
+
+	err = mutex_lock_interruptible(&rashpa_contig_lock);
+	if (err)
+		return err;
+	err = rashpa_contig_zones(search);
+	if (err == -ENOMEM)
+		rashpa_contig_try(search);
 	mutex_unlock(&rashpa_contig_lock);
 	return err;
+}
+
+/*
+ * The longest run of all that can be had, in blocks. Taking memory takes time: first what
+ * looks best, then only what may be longer than that proved to be.
+ */
+static unsigned long rashpa_contig_longest(int node)
+{
+	struct rashpa_progress progress;
+	struct rashpa_search search = {
+		.progress = &progress,
+		.blocks = RASHPA_BLOCKS_ALL,
+		.least = RASHPA_BLOCKS_ALL,
+		.align_pages = RASHPA_BLOCK_PAGES,
+		.node = node,
+	};
+
+	if (mutex_lock_interruptible(&rashpa_contig_lock))
+		return 0;
+	if (rashpa_contig_zones(&search) == -ENOMEM) {
+		rashpa_contig_try(&search);
+		search.least = search.longest + 1;
+		rashpa_contig_zones(&search);
+	}
+	mutex_unlock(&rashpa_contig_lock);
+	return search.longest;
 }
 
 /* Up to one page block the page allocator has it. */
@@ -209,9 +284,12 @@ static int rashpa_contig_alloc(struct rashpa_progress *progress,
 	int err;
 
 	pages->backend = RASHPA_BACKEND_CONTIG;
-	if (max(want->length, want->alignment) <= PAGE_SIZE << RASHPA_BLOCK_ORDER)
-		return rashpa_small_alloc(pages, want);
+	if (max(want->length, want->alignment) <= PAGE_SIZE << RASHPA_BLOCK_ORDER &&
+	    !rashpa_small_alloc(pages, want))
+		return 0;
+	search.least = search.blocks;
 	err = rashpa_contig_search(&search);
+	pages->longest = (u64)search.longest * RASHPA_BLOCK_PAGES << PAGE_SHIFT;
 	if (err)
 		return err;
 	pages->first = pfn_to_page(search.pfn);
@@ -340,12 +418,14 @@ static int rashpa_pages_zero(struct rashpa_progress *progress, struct rashpa_pag
 }
 
 /* Say why there is nothing, and what would help. */
-static int rashpa_pages_explain(struct rashpa_call *call, const struct rashpa_want *want)
+static int rashpa_pages_explain(struct rashpa_call *call, const struct rashpa_want *want,
+				u64 longest)
 {
+	const bool cma = want->backend == RASHPA_BACKEND_CMA;
 	struct rashpa_query query = {
-		.head.flags = RASHPA_QUERY_TRY,
-		.backend = want->backend == RASHPA_BACKEND_CMA ? RASHPA_BACKEND_CMA :
-								 RASHPA_BACKEND_CONTIG,
+		/* the search has tried contig, CMA does not tell */
+		.head.flags = cma ? RASHPA_QUERY_TRY : 0,
+		.backend = cma ? RASHPA_BACKEND_CMA : RASHPA_BACKEND_CONTIG,
 	};
 	char where[24] = "";
 
@@ -353,7 +433,7 @@ static int rashpa_pages_explain(struct rashpa_call *call, const struct rashpa_wa
 		snprintf(where, sizeof(where), " on node %d", want->node);
 	if (rashpa_pages_query(call, &query, want->node))
 		return -ENOMEM;
-	if (query.backend == RASHPA_BACKEND_CMA)
+	if (cma)
 		return rashpa_fail(call, -ENOMEM,
 				   "%llu MiB contiguous not available from CMA%s: largest run is %llu MiB, %llu of %llu MiB are free; boot with a larger %s",
 				   want->length >> 20, where, query.out_largest >> 20,
@@ -361,8 +441,8 @@ static int rashpa_pages_explain(struct rashpa_call *call, const struct rashpa_wa
 				   want->node == NUMA_NO_NODE ? "cma=" : "numa_cma=");
 	return rashpa_fail(call, -ENOMEM,
 			   "%llu MiB contiguous not available%s: largest run is %llu MiB, %llu of %llu MiB are free; allocate soon after boot, or less%s",
-			   want->length >> 20, where, query.out_largest >> 20,
-			   query.out_free >> 20, query.out_total >> 20,
+			   want->length >> 20, where, longest >> 20, query.out_free >> 20,
+			   query.out_total >> 20,
 			   IS_ENABLED(CONFIG_DMA_CMA) ? ", or boot with cma=" : "");
 }
 
@@ -427,7 +507,7 @@ int rashpa_pages_alloc(struct rashpa_call *call, struct rashpa_pages *pages,
 
 	err = rashpa_pages_get(call, pages, want);
 	if (err == -ENOMEM)
-		err = rashpa_pages_explain(call, want);
+		err = rashpa_pages_explain(call, want, pages->longest);
 	else if (err)
 		rashpa_fail(call, err = -EINTR, "interrupted by a signal");
 	if (err)
@@ -499,11 +579,11 @@ static void rashpa_query_zone(struct rashpa_query *query, struct zone *zone)
 	query->out_total += (u64)zone_managed_pages(zone) << PAGE_SHIFT;
 	query->out_free += (u64)zone_page_state(zone, NR_FREE_PAGES) << PAGE_SHIFT;
 	while (pfn + RASHPA_BLOCK_PAGES <= end && !task_sigpending(current)) {
-		unsigned long n = rashpa_run_length(zone, pfn, end, ULONG_MAX);
-		u64 bytes = (u64)n * RASHPA_BLOCK_PAGES << PAGE_SHIFT;
+		unsigned long last = rashpa_run_end(zone, pfn, end);
 
-		query->out_largest = max_t(u64, query->out_largest, bytes);
-		pfn += (n + 1) * RASHPA_BLOCK_PAGES;
+		query->out_largest = max_t(u64, query->out_largest,
+					   (u64)(last - pfn) << PAGE_SHIFT);
+		pfn = last + RASHPA_BLOCK_PAGES;
 	}
 }
 
@@ -521,37 +601,34 @@ static void rashpa_query_contig(struct rashpa_query *query, int node)
 /* Each try is this much smaller: 18 tries from all to one in a hundred. */
 #define RASHPA_TRY_STEP(size)	((size) / 4)
 
-/*
- * What looks free need not be, and CMA does not even tell how it looks: allocate less and
- * less until it succeeds.
- */
-static int rashpa_query_try(struct rashpa_call *call, struct rashpa_query *query, int node)
+/* CMA does not even tell how it looks: allocate less and less until it succeeds. */
+static u64 rashpa_try_cma(u64 size, int node)
 {
-	struct rashpa_want want = {
-		.alignment = PAGE_SIZE,
-		.node = node,
-		.backend = query->out_backend,
-	};
-	struct rashpa_progress progress;
-	struct rashpa_call quiet = { .obj = &progress };
 	const u64 unit = PAGE_SIZE << RASHPA_BLOCK_ORDER;
-	u64 size = query->out_largest ?: query->out_free;
+	struct rashpa_want want = { .alignment = PAGE_SIZE, .node = node };
 	struct rashpa_pages pages;
-	int err;
 
-	query->out_largest = 0;
-	for (size = ALIGN_DOWN(size, unit); size;
+	for (size = ALIGN_DOWN(size, unit); size && !task_sigpending(current);
 	     size = ALIGN_DOWN(size - max(RASHPA_TRY_STEP(size), unit), unit)) {
 		want.length = size;
-		err = rashpa_pages_get(&quiet, &pages, &want);
-		if (!err) {
+		memset(&pages, 0, sizeof(pages));
+		if (!rashpa_cma_alloc(&pages, &want)) {
 			rashpa_pages_free(&pages);
-			query->out_largest = size;
-			return 0;
+			return size;
 		}
-		if (task_sigpending(current))
-			return rashpa_fail(call, -EINTR, "interrupted by a signal");
 	}
+	return 0;
+}
+
+static int rashpa_query_try(struct rashpa_call *call, struct rashpa_query *query, int node)
+{
+	if (query->out_backend == RASHPA_BACKEND_CMA)
+		query->out_largest = rashpa_try_cma(query->out_free, node);
+	else
+		query->out_largest = (u64)rashpa_contig_longest(node) * RASHPA_BLOCK_PAGES <<
+				     PAGE_SHIFT;
+	if (task_sigpending(current))
+		return rashpa_fail(call, -EINTR, "interrupted by a signal");
 	return 0;
 }
 
