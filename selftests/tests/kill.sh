@@ -6,7 +6,7 @@
 . "$(dirname "$0")/../shell.sh"
 
 have_fpga || { skip "kill" "no software FPGA in this guest"; finish; }
-rounds=3
+rounds=2
 rashpactl buffer create ring1 64M >/dev/null
 ok $? "buffer"
 
