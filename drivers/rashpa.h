@@ -211,6 +211,7 @@ int rashpa_pages_query(struct rashpa_call *call, struct rashpa_query *query,
  * @mode: its permission bits
  * @leases: opens of it now
  * @exclusive: the one lease is exclusive
+ * @lock_memory: made by RASHPA_IOC_LOCK
  */
 struct rashpa_buffer {
 	struct kref ref;
@@ -227,11 +228,13 @@ struct rashpa_buffer {
 	umode_t mode;
 	u32 leases;
 	bool exclusive;
+	bool lock_memory;
 };
 
 void rashpa_buffer_put(struct rashpa_buffer *buffer);
 void rashpa_buffer_info(struct rashpa_buffer *buffer, struct rashpa_info *info);
 int rashpa_ioc_alloc(struct rashpa_call *call, void *arg);
+int rashpa_lock_memory(struct rashpa_call *call, u64 length, int node, u64 *out_length);
 int rashpa_ioc_query(struct rashpa_call *call, void *arg);
 int rashpa_ioc_info(struct rashpa_call *call, void *arg);
 int rashpa_ioc_buffer_info(struct rashpa_call *call, void *arg);
@@ -304,12 +307,14 @@ struct rashpa_origin {
 
 /**
  * struct rashpa_vector - one interrupt vector
+ * @dev: the function
  * @origin: its listeners
  * @index: number, from 0
  * @irq: Linux interrupt
  * @name: in /proc/interrupts
  */
 struct rashpa_vector {
+	struct rashpa_device *dev;
 	struct rashpa_origin origin;
 	u32 index;
 	int irq;
@@ -365,6 +370,7 @@ struct rashpa_bar_range {
  * @bars_lock: held by page faults in windows for reading, by reset for writing
  * @suspended: the function is being reset (@bars_lock)
  * @channels: of events (@lock)
+ * @n_guests: sources of this function in channels of others (@lock)
  * @hw_lock: see the top of this file
  * @state: enum rashpa_state (@hw_lock)
  * @master: bus mastering is on (@hw_lock)
@@ -374,6 +380,7 @@ struct rashpa_bar_range {
  * @vectors: event sources
  * @n_vectors: their number
  * @events: device events (quiesced, reset, gone)
+ * @map_events: state of its maps
  */
 struct rashpa_device {
 	struct device dev;
@@ -397,6 +404,7 @@ struct rashpa_device {
 	u32 n_maps;
 	u32 n_kept;
 	struct list_head channels;
+	u32 n_guests;
 
 	struct mutex windows_lock;	/* list of windows */
 	struct list_head open_windows;
@@ -414,7 +422,10 @@ struct rashpa_device {
 	struct rashpa_vector *vectors;
 	u32 n_vectors;
 	struct rashpa_origin events;
+	struct rashpa_origin map_events;
 };
+
+struct rashpa_device *rashpa_device_of(struct file *file);
 
 int rashpa_device_lock(struct rashpa_call *call, struct rashpa_device *dev);
 int rashpa_device_master(struct rashpa_call *call, struct rashpa_device *dev);
@@ -526,7 +537,21 @@ void rashpa_channels_gone(struct rashpa_device *dev);
 int rashpa_ioc_events(struct rashpa_call *call, void *arg);
 int rashpa_ioc_source_add(struct rashpa_call *call, void *arg);
 int rashpa_ioc_source_del(struct rashpa_call *call, void *arg);
-int rashpa_ioc_eventfd(struct rashpa_call *call, void *arg);
 int rashpa_ioc_signal(struct rashpa_call *call, void *arg);
+int rashpa_ioc_source_info(struct rashpa_call *call, void *arg);
+
+/* ------------------------------------------------------- rashpa_lock.c --- */
+
+int rashpa_ioc_lock(struct rashpa_call *call, void *arg);
+
+/* ----------------------------------------------------- rashpa_notify.c --- */
+
+int rashpa_ioc_eventfd(struct rashpa_call *call, void *arg);
+
+/* ------------------------------------------------------ rashpa_group.c --- */
+
+int rashpa_ioc_group(struct rashpa_call *call, void *arg);
+int rashpa_ioc_ack(struct rashpa_call *call, void *arg);
+int rashpa_ioc_group_info(struct rashpa_call *call, void *arg);
 
 #endif /* RASHPA_H */

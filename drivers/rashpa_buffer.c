@@ -200,6 +200,44 @@ out:
 	return err;
 }
 
+/**
+ * rashpa_lock_memory() - memory for lock slots becomes the new file of @call
+ * @call: the ioctl on a function; its fd is reserved
+ * @length: bytes
+ * @node: NUMA node, or NUMA_NO_NODE
+ * @out_length: becomes the rounded length
+ *
+ * Never from CMA: a GPU runtime registers it by address.
+ *
+ * Return: 0 or a negative errno.
+ */
+int rashpa_lock_memory(struct rashpa_call *call, u64 length, int node, u64 *out_length)
+{
+	struct rashpa_progress progress = {};
+	struct rashpa_alloc alloc = {
+		.length = length,
+		.backend = RASHPA_BACKEND_CONTIG,
+	};
+	void *device = call->obj;
+	struct rashpa_buffer *buffer;
+	int err;
+
+	if (node != NUMA_NO_NODE) {
+		alloc.head.flags = RASHPA_ALLOC_NODE;
+		alloc.node = node;
+	}
+	call->obj = &progress;
+	buffer = rashpa_buffer_alloc(call, &alloc);
+	call->obj = device;
+	if (IS_ERR(buffer))
+		return PTR_ERR(buffer);
+	buffer->lock_memory = true;
+	err = rashpa_alloc_export(call, buffer, &alloc);
+	*out_length = buffer->length;
+	rashpa_buffer_put(buffer);
+	return err;
+}
+
 static void rashpa_progress_query(const struct rashpa_progress *progress,
 				  struct rashpa_query *query)
 {
@@ -246,7 +284,7 @@ int rashpa_ioc_query(struct rashpa_call *call, void *arg)
  */
 void rashpa_buffer_info(struct rashpa_buffer *buffer, struct rashpa_info *info)
 {
-	info->out_kind = RASHPA_KIND_BUFFER;
+	info->out_kind = buffer->lock_memory ? RASHPA_KIND_LOCK : RASHPA_KIND_BUFFER;
 	info->out_length = buffer->length;
 	info->out_backend = buffer->pages.backend;
 	info->out_cache = buffer->pages.cache;

@@ -10,6 +10,7 @@
 #include <linux/dma-map-ops.h>
 #include <linux/eventfd.h>
 #include <linux/gfp.h>
+#include <linux/hrtimer.h>
 #include <linux/mm.h>
 #include <linux/pageblock-flags.h>
 #include <linux/pci.h>
@@ -58,6 +59,17 @@ static inline void rashpa_eventfd_signal(struct eventfd_ctx *ctx)
 	eventfd_signal(ctx);
 #else
 	eventfd_signal(ctx, 1);
+#endif
+}
+
+static inline void rashpa_hrtimer_setup(struct hrtimer *timer,
+					enum hrtimer_restart (*fn)(struct hrtimer *timer))
+{
+#ifdef RASHPA_HAVE_HRTIMER_SETUP
+	hrtimer_setup(timer, fn, CLOCK_MONOTONIC, HRTIMER_MODE_REL);
+#else
+	hrtimer_init(timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL);
+	timer->function = fn;
 #endif
 }
 

@@ -3,85 +3,23 @@
  * rashpa: event channels.
  */
 #include <linux/anon_inodes.h>
-#include <linux/eventfd.h>
+#include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/ktime.h>
-#include <linux/log2.h>
 #include <linux/poll.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
-#include "rashpa.h"
+#include "rashpa_channel.h"
 #include "rashpa_compat.h"
+#include "rashpa_trace.h"
 
-#define RASHPA_SOURCES_MAX	64
 /* every listener is served in the interrupt handler */
 #define RASHPA_LISTENERS_MAX	64
 #define RASHPA_DEPTH_DEFAULT	1024
 #define RASHPA_DEPTH_MAX	65536
 /* records copied to user space at a time; on the stack */
 #define RASHPA_READ_BATCH	8
-
-struct rashpa_channel;
-
-/**
- * struct rashpa_listener - one source of one channel
- * @entry: in rashpa_origin.listeners (its lock)
- * @origin: what it listens to; NULL for RASHPA_SOURCE_SOFTWARE
- * @channel: where records go
- * @id: in records, from 1 on
- * @kind: enum rashpa_source
- * @index: vector
- * @sequence: of software events (channel lock)
- * @lost: records that found no room (channel lock)
- * @eventfd: signalled as well, or NULL (channel lock)
- */
-struct rashpa_listener {
-	struct list_head entry;
-	struct rashpa_origin *origin;
-	struct rashpa_channel *channel;
-	u32 id;
-	u32 kind;
-	u32 index;
-	u64 sequence;
-	u64 lost;
-	struct eventfd_ctx *eventfd;
-};
-
-/**
- * struct rashpa_channel - a queue of records
- * @dev: the function; one reference
- * @entry: in rashpa_device.channels (its lock)
- * @sources_lock: protects @listeners against concurrent ioctls
- * @listeners: by id - 1
- * @read_lock: one reader at a time, so that a record is taken only when it has
- *	arrived in user memory
- * @lock: protects everything below; hard interrupt context
- * @head: records queued since the channel was made
- * @tail: records read since then
- * @gone: the function was removed
- * @eventfd: for all sources, or NULL
- * @wait: readers
- * @depth: of the queue
- * @mask: of @records, a power of two minus one
- * @records: the queue
- */
-struct rashpa_channel {
-	struct rashpa_device *dev;
-	struct list_head entry;
-	struct mutex sources_lock;	/* listeners */
-	struct rashpa_listener *listeners[RASHPA_SOURCES_MAX];
-	struct mutex read_lock;		/* one reader at a time */
-	spinlock_t lock;		/* the queue; hard interrupt */
-	u64 head;
-	u64 tail;
-	bool gone;
-	struct eventfd_ctx *eventfd;
-	wait_queue_head_t wait;
-	u32 depth;
-	u32 mask;
-	struct rashpa_event records[];
-};
 
 /* ---------------------------------------------------------- delivery ---- */
 
@@ -91,29 +29,81 @@ void rashpa_origin_init(struct rashpa_origin *origin)
 	INIT_LIST_HEAD(&origin->listeners);
 }
 
-static void rashpa_listener_deliver(struct rashpa_listener *l, u64 sequence,
-				    u64 time, u64 value)
+/**
+ * rashpa_channel_queue() - a record for the consumer
+ * @l: where it comes from; its channel's lock held
+ * @kind: enum rashpa_source
+ * @sequence: see &struct rashpa_event
+ * @time: of the event
+ * @value: of the event
+ *
+ * The newest record is the one that is lost, and counted, when there is no room.
+ */
+void rashpa_channel_queue(struct rashpa_listener *l, u32 kind, u64 sequence, u64 time,
+			  u64 value)
 {
 	struct rashpa_channel *ch = l->channel;
 
 	lockdep_assert_held(&ch->lock);
-	if (ch->head - ch->tail < ch->depth) {
+	if (rashpa_ring_used(ch) < ch->depth) {
 		ch->records[ch->head & ch->mask] = (struct rashpa_event) {
 			.sequence = sequence,
 			.time_ns = time,
 			.source = l->id,
-			.kind = l->kind,
+			.kind = kind,
 			.value = value,
 			.lost = l->lost,
 		};
 		ch->head++;
+		/* the record is there before who maps the ring can see that it is */
+		smp_store_release(&ch->ring->head, ch->head);
 	} else {
 		l->lost++;
+		WRITE_ONCE(ch->ring->lost, ch->ring->lost + 1);
 	}
-	if (l->eventfd)
-		rashpa_eventfd_signal(l->eventfd);
-	if (ch->eventfd)
-		rashpa_eventfd_signal(ch->eventfd);
+	trace_rashpa_event(ch->dev->id, l->id, kind, sequence, time, value, l->lost);
+	if (l->notifier)
+		rashpa_notify(l->notifier);
+	if (ch->notifier)
+		rashpa_notify(ch->notifier);
+}
+
+/**
+ * rashpa_listener_event() - a source has something to tell
+ * @l: the source; its channel's lock held
+ * @sequence: see &struct rashpa_event
+ * @time: of the event
+ * @value: of the event
+ */
+void rashpa_listener_event(struct rashpa_listener *l, u64 sequence, u64 time, u64 value)
+{
+	l->events++;
+	l->value = value;
+	if (!l->quiet)
+		rashpa_channel_queue(l, l->kind, sequence, time, value);
+	rashpa_groups_advance(l, time, value);
+}
+
+/**
+ * rashpa_channel_wake() - wake who waits, if there is something new
+ * @ch: the channel
+ * @before: its head as it was
+ */
+void rashpa_channel_wake(struct rashpa_channel *ch, u64 before)
+{
+	if (READ_ONCE(ch->ring->head) != before)
+		wake_up_interruptible_all(&ch->wait);
+}
+
+/* The origin has fired: is that an event of this source? Its channel's lock is held. */
+static void rashpa_listener_fire(struct rashpa_listener *l, u64 time, u64 value)
+{
+	if (l->kind == RASHPA_SOURCE_MAP && l->index && l->index != value >> 32)
+		return;
+	if (!l->watch)
+		rashpa_listener_event(l, l->origin->sequence, time, value);
+	else if (rashpa_watch_look(l->watch, &value))
+		rashpa_listener_event(l, ++l->sequence, time, value);
 }
 
 /**
@@ -128,6 +118,7 @@ void rashpa_origin_fire(struct rashpa_origin *origin, u64 value)
 	const u64 time = ktime_get_ns();
 	struct rashpa_listener *l;
 	unsigned long flags;
+	u64 before;
 
 	spin_lock_irqsave(&origin->lock, flags);
 	origin->sequence++;
@@ -135,9 +126,10 @@ void rashpa_origin_fire(struct rashpa_origin *origin, u64 value)
 		struct rashpa_channel *ch = l->channel;
 
 		spin_lock(&ch->lock);
-		rashpa_listener_deliver(l, origin->sequence, time, value);
+		before = ch->head;
+		rashpa_listener_fire(l, time, value);
 		spin_unlock(&ch->lock);
-		wake_up_interruptible_all(&ch->wait);
+		rashpa_channel_wake(ch, before);
 	}
 	spin_unlock_irqrestore(&origin->lock, flags);
 }
@@ -164,6 +156,7 @@ void rashpa_channels_gone(struct rashpa_device *dev)
 	list_for_each_entry(ch, &dev->channels, entry) {
 		spin_lock_irq(&ch->lock);
 		ch->gone = true;
+		WRITE_ONCE(ch->ring->gone, 1);
 		spin_unlock_irq(&ch->lock);
 		wake_up_interruptible_all(&ch->wait);
 	}
@@ -176,30 +169,26 @@ static bool rashpa_channel_ready(struct rashpa_channel *ch)
 	bool ready;
 
 	spin_lock_irq(&ch->lock);
-	ready = ch->head != ch->tail || ch->gone;
+	ready = rashpa_ring_used(ch) || ch->gone;
 	spin_unlock_irq(&ch->lock);
 	return ready;
 }
 
-/* Up to @n records, oldest first, without taking them. */
-static u32 rashpa_channel_peek(struct rashpa_channel *ch, struct rashpa_event *to,
-			       u32 n)
+/* Up to @n records, oldest first, without taking them. @tail is where they begin. */
+static u32 rashpa_channel_peek(struct rashpa_channel *ch, struct rashpa_event *to, u32 n,
+			       u64 *tail)
 {
-	u64 i;
+	u64 used;
+	u32 i;
 
 	spin_lock_irq(&ch->lock);
-	n = min_t(u64, n, ch->head - ch->tail);
+	used = rashpa_ring_used(ch);
+	*tail = ch->head - used;
+	n = min_t(u64, n, used);
 	for (i = 0; i < n; i++)
-		to[i] = ch->records[(ch->tail + i) & ch->mask];
+		to[i] = ch->records[(*tail + i) & ch->mask];
 	spin_unlock_irq(&ch->lock);
 	return n;
-}
-
-static void rashpa_channel_take(struct rashpa_channel *ch, u32 n)
-{
-	spin_lock_irq(&ch->lock);
-	ch->tail += n;
-	spin_unlock_irq(&ch->lock);
 }
 
 static ssize_t rashpa_channel_copy(struct rashpa_channel *ch, char __user *buf,
@@ -207,17 +196,18 @@ static ssize_t rashpa_channel_copy(struct rashpa_channel *ch, char __user *buf,
 {
 	struct rashpa_event batch[RASHPA_READ_BATCH];
 	size_t done = 0;
+	u64 tail;
 	u32 n;
 
 	while (done < room) {
 		n = min_t(size_t, room - done, ARRAY_SIZE(batch));
-		n = rashpa_channel_peek(ch, batch, n);
+		n = rashpa_channel_peek(ch, batch, n, &tail);
 		if (!n)
 			break;
 		if (copy_to_user(buf + done * sizeof(*batch), batch,
 				 n * sizeof(*batch)))
 			return done ? done : -EFAULT;
-		rashpa_channel_take(ch, n);
+		smp_store_release(&ch->consumer->tail, tail + n);
 		done += n;
 	}
 	return done;
@@ -241,8 +231,10 @@ static ssize_t rashpa_channel_read(struct file *file, char __user *buf, size_t s
 			return n;
 		n = rashpa_channel_copy(ch, buf, room);
 		mutex_unlock(&ch->read_lock);
-		if (n > 0)
+		if (n > 0) {
+			trace_rashpa_read(ch->dev->id, n);
 			return n * sizeof(struct rashpa_event);
+		}
 		if (n)
 			return n;
 		if (gone)
@@ -262,7 +254,7 @@ static __poll_t rashpa_channel_poll(struct file *file, poll_table *wait)
 
 	poll_wait(file, &ch->wait, wait);
 	spin_lock_irq(&ch->lock);
-	if (ch->head != ch->tail)
+	if (rashpa_ring_used(ch))
 		mask |= EPOLLIN | EPOLLRDNORM;
 	if (ch->gone)
 		mask |= EPOLLHUP | EPOLLERR;
@@ -270,6 +262,21 @@ static __poll_t rashpa_channel_poll(struct file *file, poll_table *wait)
 	return mask;
 }
 
+static int rashpa_channel_mmap(struct file *file, struct vm_area_struct *vma)
+{
+	return rashpa_ring_mmap(file->private_data, vma);
+}
+
+/* A function that another one's channel listens to is in use, like by a channel. */
+static void rashpa_guest_leave(struct rashpa_device *dev)
+{
+	mutex_lock(&dev->lock);
+	dev->n_guests--;
+	rashpa_device_rest(dev);
+	mutex_unlock(&dev->lock);
+}
+
+/* @l is in the channel's table no more. */
 static void rashpa_listener_free(struct rashpa_listener *l)
 {
 	if (l->origin) {
@@ -278,8 +285,12 @@ static void rashpa_listener_free(struct rashpa_listener *l)
 		l->origin->n_listeners--;
 		spin_unlock_irq(&l->origin->lock);
 	}
-	if (l->eventfd)
-		eventfd_ctx_put(l->eventfd);
+	rashpa_watch_free(l->watch);
+	rashpa_notifier_free(l->notifier);
+	if (l->guest)
+		rashpa_guest_leave(l->dev);
+	if (l->dev)
+		put_device(&l->dev->dev);
 	kfree(l);
 }
 
@@ -288,17 +299,21 @@ static int rashpa_channel_release(struct inode *inode, struct file *file)
 	struct rashpa_channel *ch = file->private_data;
 	size_t i;
 
+	/* groups first: members know of them */
+	for (i = 0; i < ARRAY_SIZE(ch->listeners); i++)
+		if (ch->listeners[i] && ch->listeners[i]->group)
+			rashpa_group_leave(ch->listeners[i]);
+	for (i = 0; i < ARRAY_SIZE(ch->listeners); i++)
+		if (ch->listeners[i])
+			rashpa_listener_free(ch->listeners[i]);
 	mutex_lock(&ch->dev->lock);
 	list_del(&ch->entry);
 	rashpa_device_rest(ch->dev);
 	mutex_unlock(&ch->dev->lock);
-	for (i = 0; i < ARRAY_SIZE(ch->listeners); i++)
-		if (ch->listeners[i])
-			rashpa_listener_free(ch->listeners[i]);
-	if (ch->eventfd)
-		eventfd_ctx_put(ch->eventfd);
+	rashpa_notifier_free(ch->notifier);
 	put_device(&ch->dev->dev);
-	kvfree(ch);
+	rashpa_ring_free(ch);
+	kfree(ch);
 	return 0;
 }
 
@@ -313,6 +328,7 @@ static const struct file_operations rashpa_channel_fops = {
 	.release = rashpa_channel_release,
 	.read = rashpa_channel_read,
 	.poll = rashpa_channel_poll,
+	.mmap = rashpa_channel_mmap,
 	.unlocked_ioctl = rashpa_channel_ioctl,
 	.compat_ioctl = compat_ptr_ioctl,
 	.llseek = noop_llseek,
@@ -322,23 +338,24 @@ static const struct file_operations rashpa_channel_fops = {
 
 static struct rashpa_channel *rashpa_channel_alloc(u32 depth)
 {
-	u32 slots = roundup_pow_of_two(depth);
 	struct rashpa_channel *ch;
 
-	ch = kvzalloc(struct_size(ch, records, slots), GFP_KERNEL_ACCOUNT);
+	ch = kzalloc(sizeof(*ch), GFP_KERNEL_ACCOUNT);
 	if (!ch)
 		return NULL;
+	if (rashpa_ring_init(ch, depth)) {
+		kfree(ch);
+		return NULL;
+	}
 	mutex_init(&ch->sources_lock);
 	mutex_init(&ch->read_lock);
 	spin_lock_init(&ch->lock);
 	init_waitqueue_head(&ch->wait);
-	ch->depth = depth;
-	ch->mask = slots - 1;
 	return ch;
 }
 
 static int rashpa_channel_make(struct rashpa_call *call, struct rashpa_device *dev,
-			       u32 depth)
+			       u32 depth, struct rashpa_events *events)
 {
 	struct rashpa_channel *ch;
 	struct file *file;
@@ -362,10 +379,13 @@ static int rashpa_channel_make(struct rashpa_call *call, struct rashpa_device *d
 	get_device(&dev->dev);
 	list_add_tail(&ch->entry, &dev->channels);
 	call->new_file = file;
+	events->out_ring_size = ch->ring_size;
+	events->out_consumer = ch->ring_size;
 	return 0;
 
 out_free:
-	kvfree(ch);
+	rashpa_ring_free(ch);
+	kfree(ch);
 out_rest:
 	rashpa_device_rest(dev);
 	return err;
@@ -387,12 +407,14 @@ int rashpa_ioc_events(struct rashpa_call *call, void *arg)
 	err = rashpa_device_lock(call, dev);
 	if (err)
 		return err;
-	err = rashpa_channel_make(call, dev, depth);
+	err = rashpa_channel_make(call, dev, depth, events);
 	mutex_unlock(&dev->lock);
 	if (!err)
 		events->out_fd = call->fd;
 	return err;
 }
+
+/* ----------------------------------------------------------- sources --- */
 
 static int rashpa_source_origin(struct rashpa_call *call, struct rashpa_device *dev,
 				const struct rashpa_source_add *add,
@@ -400,101 +422,268 @@ static int rashpa_source_origin(struct rashpa_call *call, struct rashpa_device *
 {
 	*origin = NULL;
 	switch (add->kind) {
+	case RASHPA_SOURCE_LOCK:
+		if (add->head.flags & RASHPA_SOURCE_POLL)
+			return 0;
+		fallthrough;
 	case RASHPA_SOURCE_VECTOR:
 		if (add->index >= dev->n_vectors)
 			return rashpa_fail(call, -ERANGE, "vector %u: fpga%d has %u",
 					   add->index, dev->id, dev->n_vectors);
 		*origin = &dev->vectors[add->index].origin;
-		return 0;
+		break;
+	case RASHPA_SOURCE_MAP:
+		*origin = &dev->map_events;
+		break;
 	case RASHPA_SOURCE_DEVICE:
 		*origin = &dev->events;
 		break;
 	case RASHPA_SOURCE_SOFTWARE:
 		break;
-	default:
-		return rashpa_fail(call, -EINVAL, "source kind %u is not defined",
-				   add->kind);
 	}
-	if (add->index)
-		return rashpa_fail(call, -EINVAL, "index %u: this kind of source has only 0",
-				   add->index);
 	return 0;
 }
 
-static int rashpa_source_insert(struct rashpa_call *call, struct rashpa_channel *ch,
-				struct rashpa_source_add *add,
-				struct rashpa_origin *origin)
+static int rashpa_source_check(struct rashpa_call *call, const struct rashpa_source_add *add)
 {
-	struct rashpa_listener *l;
-	size_t i, free = RASHPA_SOURCES_MAX;
+	const bool indexed = add->kind == RASHPA_SOURCE_VECTOR ||
+			     add->kind == RASHPA_SOURCE_MAP;
+
+	if (add->__reserved)
+		return rashpa_fail(call, -EINVAL, "a reserved field is not zero");
+	if (add->kind < RASHPA_SOURCE_VECTOR || add->kind > RASHPA_SOURCE_MAP)
+		return rashpa_fail(call, -EINVAL, "source kind %u is not defined", add->kind);
+	if (add->device && !(add->head.flags & RASHPA_SOURCE_OF))
+		return rashpa_fail(call, -EINVAL,
+				   "a device is given without the flag RASHPA_SOURCE_OF");
+	if (add->kind == RASHPA_SOURCE_SOFTWARE && add->head.flags & RASHPA_SOURCE_OF)
+		return rashpa_fail(call, -EINVAL, "software events come from no function");
+	if (add->kind == RASHPA_SOURCE_LOCK)
+		return 0;
+	if (add->index && !indexed)
+		return rashpa_fail(call, -EINVAL, "index %u: this kind of source has only 0",
+				   add->index);
+	if (add->head.flags & RASHPA_SOURCE_POLL)
+		return rashpa_fail(call, -EINVAL, "only lock slots are looked at by a timer");
+	if (add->memory || add->offset || add->mask || add->value || add->step ||
+	    add->condition || add->bits || add->period_us || add->budget)
+		return rashpa_fail(call, -EINVAL, "only lock slots have a memory and a condition");
+	return 0;
+}
+
+/**
+ * rashpa_listener_place() - a place and an id in the channel
+ * @call: the ioctl
+ * @ch: the channel, its sources_lock held
+ * @l: the source or group
+ *
+ * Return: 0 or -ENOSPC.
+ */
+int rashpa_listener_place(struct rashpa_call *call, struct rashpa_channel *ch,
+			  struct rashpa_listener *l)
+{
+	u32 i;
 
 	lockdep_assert_held(&ch->sources_lock);
-	for (i = RASHPA_SOURCES_MAX; i-- > 0;) {
-		l = ch->listeners[i];
-		if (!l)
-			free = i;
-		else if (l->kind == add->kind && l->index == add->index)
+	for (i = 0; i < RASHPA_CHANNEL_SOURCES; i++) {
+		if (ch->listeners[i])
+			continue;
+		ch->listeners[i] = l;
+		l->id = i + 1;
+		return 0;
+	}
+	return rashpa_fail(call, -ENOSPC,
+			   "the channel has %d sources already: make another one",
+			   RASHPA_CHANNEL_SOURCES);
+}
+
+/* Is this source in the channel? Words may be there many times, with conditions. */
+static int rashpa_source_unique(struct rashpa_call *call, struct rashpa_channel *ch,
+				const struct rashpa_listener *l)
+{
+	u32 i;
+
+	for (i = 0; i < RASHPA_CHANNEL_SOURCES; i++) {
+		const struct rashpa_listener *other = ch->listeners[i];
+
+		if (other && !l->watch && other->kind == l->kind &&
+		    other->index == l->index && other->dev == l->dev)
 			return rashpa_fail(call, -EEXIST,
 					   "this source is already in the channel, with id %u",
-					   l->id);
-	}
-	if (free == RASHPA_SOURCES_MAX)
-		return rashpa_fail(call, -ENOSPC,
-				   "the channel has %d sources already: make another one",
-				   RASHPA_SOURCES_MAX);
-	/* under the device's lock, so that it stays true until the list is changed */
-	if (origin && READ_ONCE(origin->n_listeners) >= RASHPA_LISTENERS_MAX)
-		return rashpa_fail(call, -ENOSPC, "%d channels listen to this source already",
-				   RASHPA_LISTENERS_MAX);
-	l = kzalloc(sizeof(*l), GFP_KERNEL_ACCOUNT);
-	if (!l)
-		return -ENOMEM;
-	l->origin = origin;
-	l->channel = ch;
-	l->id = free + 1;
-	l->kind = add->kind;
-	l->index = add->index;
-	ch->listeners[free] = l;
-	add->out_id = l->id;
-	if (origin) {
-		spin_lock_irq(&origin->lock);
-		list_add_tail(&l->entry, &origin->listeners);
-		origin->n_listeners++;
-		spin_unlock_irq(&origin->lock);
+					   other->id);
 	}
 	return 0;
+}
+
+static int rashpa_origin_join(struct rashpa_call *call, struct rashpa_listener *l,
+			      struct rashpa_origin *origin)
+{
+	int err = 0;
+
+	spin_lock_irq(&origin->lock);
+	if (origin->n_listeners < RASHPA_LISTENERS_MAX) {
+		origin->n_listeners++;
+		l->origin = origin;
+		list_add_tail(&l->entry, &origin->listeners);
+	} else {
+		err = -ENOSPC;
+	}
+	spin_unlock_irq(&origin->lock);
+	return err ? rashpa_fail(call, err, "%d channels listen to this source already",
+				 RASHPA_LISTENERS_MAX) : 0;
+}
+
+/* @l->dev and the channel's sources are locked. */
+static int rashpa_source_insert(struct rashpa_call *call, struct rashpa_channel *ch,
+				struct rashpa_listener *l, struct rashpa_origin *origin)
+{
+	int err;
+
+	err = rashpa_source_unique(call, ch, l);
+	if (err)
+		return err;
+	err = rashpa_listener_place(call, ch, l);
+	if (err)
+		return err;
+	/* before the first event */
+	if (l->watch)
+		rashpa_watch_start(l->watch, l);
+	if (origin)
+		err = rashpa_origin_join(call, l, origin);
+	if (err)
+		ch->listeners[l->id - 1] = NULL;
+	return err;
+}
+
+/* The function that the source is of: one reference. */
+static int rashpa_source_device(struct rashpa_call *call, const struct rashpa_channel *ch,
+				const struct rashpa_source_add *add,
+				struct rashpa_device **dev)
+{
+	struct file *file;
+
+	*dev = ch->dev;
+	if (!(add->head.flags & RASHPA_SOURCE_OF)) {
+		get_device(&ch->dev->dev);
+		return 0;
+	}
+	file = fget(add->device);
+	if (!file)
+		return rashpa_fail(call, -EBADF, "device: fd %d is not open", add->device);
+	*dev = rashpa_device_of(file);
+	if (*dev && file->f_mode & FMODE_WRITE)
+		get_device(&(*dev)->dev);
+	else
+		*dev = NULL;
+	fput(file);
+	return *dev ? 0 : rashpa_fail(call, -EBADF,
+				      "device: fd %d is not a /dev/rashpa/fpgaN open for writing",
+				      add->device);
+}
+
+/* Its device is locked: a function that is listened to may send. */
+static int rashpa_source_connect(struct rashpa_call *call, struct rashpa_channel *ch,
+				 struct rashpa_listener *l, struct rashpa_source_add *add)
+{
+	struct rashpa_origin *origin;
+	int err;
+
+	err = rashpa_source_origin(call, l->dev, add, &origin);
+	if (err)
+		return err;
+	if (l->dev != ch->dev) {
+		err = rashpa_device_master(call, l->dev);
+		if (err)
+			return err;
+		l->dev->n_guests++;
+		l->guest = true;
+	}
+	mutex_lock(&ch->sources_lock);
+	err = rashpa_source_insert(call, ch, l, origin);
+	/* another thread may end it as soon as the lock is free */
+	add->out_id = l->id;
+	mutex_unlock(&ch->sources_lock);
+	if (err && l->dev != ch->dev) {
+		l->dev->n_guests--;
+		rashpa_device_rest(l->dev);
+	}
+	return err;
+}
+
+static struct rashpa_listener *rashpa_listener_new(struct rashpa_call *call,
+						   struct rashpa_channel *ch,
+						   const struct rashpa_source_add *add)
+{
+	struct rashpa_listener *l = kzalloc(sizeof(*l), GFP_KERNEL_ACCOUNT);
+	int err;
+
+	if (!l)
+		return ERR_PTR(-ENOMEM);
+	l->channel = ch;
+	l->kind = add->kind;
+	l->index = add->index;
+	l->quiet = add->head.flags & RASHPA_SOURCE_QUIET;
+	err = rashpa_source_device(call, ch, add, &l->dev);
+	if (err)
+		goto out_free;
+	if (add->kind == RASHPA_SOURCE_LOCK) {
+		l->watch = rashpa_watch_new(call, add);
+		if (IS_ERR(l->watch)) {
+			err = PTR_ERR(l->watch);
+			goto out_device;
+		}
+	}
+	return l;
+
+out_device:
+	put_device(&l->dev->dev);
+out_free:
+	kfree(l);
+	return ERR_PTR(err);
 }
 
 int rashpa_ioc_source_add(struct rashpa_call *call, void *arg)
 {
 	struct rashpa_channel *ch = call->obj;
 	struct rashpa_source_add *add = arg;
-	struct rashpa_origin *origin;
+	struct rashpa_listener *l;
 	int err;
 
-	if (add->__reserved)
-		return rashpa_fail(call, -EINVAL, "a reserved field is not zero");
-	err = rashpa_device_lock(call, ch->dev);
+	err = rashpa_source_check(call, add);
 	if (err)
 		return err;
-	err = rashpa_source_origin(call, ch->dev, add, &origin);
+	l = rashpa_listener_new(call, ch, add);
+	if (IS_ERR(l))
+		return PTR_ERR(l);
+	err = rashpa_channel_check(call, ch);
+	if (!err)
+		err = rashpa_device_lock(call, l->dev);
 	if (!err) {
-		mutex_lock(&ch->sources_lock);
-		err = rashpa_source_insert(call, ch, add, origin);
-		mutex_unlock(&ch->sources_lock);
+		err = rashpa_source_connect(call, ch, l, add);
+		mutex_unlock(&l->dev->lock);
 	}
-	mutex_unlock(&ch->dev->lock);
+	/* what it was counted as has been taken back */
+	if (err) {
+		l->guest = false;
+		rashpa_listener_free(l);
+	}
 	return err;
 }
 
-/* Source @id of @ch, whose sources_lock is held, or NULL. */
-static struct rashpa_listener *rashpa_source_find(struct rashpa_channel *ch, u32 id)
+/**
+ * rashpa_source_find() - a source or group by its id
+ * @ch: the channel, its sources_lock held
+ * @id: any number
+ *
+ * Return: it, or NULL.
+ */
+struct rashpa_listener *rashpa_source_find(struct rashpa_channel *ch, u32 id)
 {
 	lockdep_assert_held(&ch->sources_lock);
-	return id && id <= RASHPA_SOURCES_MAX ? ch->listeners[id - 1] : NULL;
+	return id && id <= RASHPA_CHANNEL_SOURCES ? ch->listeners[id - 1] : NULL;
 }
 
-static int rashpa_channel_check(struct rashpa_call *call, struct rashpa_channel *ch)
+int rashpa_channel_check(struct rashpa_call *call, struct rashpa_channel *ch)
 {
 	if (READ_ONCE(ch->gone))
 		return rashpa_fail(call, -ENODEV, "fpga%d was removed: close this file",
@@ -516,51 +705,58 @@ int rashpa_ioc_source_del(struct rashpa_call *call, void *arg)
 		return err;
 	mutex_lock(&ch->sources_lock);
 	l = rashpa_source_find(ch, del->id);
-	if (l) {
+	if (!l)
+		err = rashpa_fail(call, -ENOENT, "the channel has no source %u", del->id);
+	else if (l->n_memberships)
+		err = rashpa_fail(call, -EBUSY, "source %u is a member of group %u: end that first",
+				  del->id, l->memberships[0]->group->listener->id);
+	else
 		ch->listeners[del->id - 1] = NULL;
-		rashpa_listener_free(l);
-	}
+	if (!err && l->group)
+		rashpa_group_leave(l);
 	mutex_unlock(&ch->sources_lock);
-	return l ? 0 : rashpa_fail(call, -ENOENT, "the channel has no source %u", del->id);
+	/* not under sources_lock, which is inside of dev->lock */
+	if (!err)
+		rashpa_listener_free(l);
+	return err;
 }
 
-int rashpa_ioc_eventfd(struct rashpa_call *call, void *arg)
+static void rashpa_source_tell(const struct rashpa_channel *ch, const struct rashpa_listener *l,
+			       struct rashpa_source_info *info)
+{
+	const struct rashpa_watch *w = l->watch;
+
+	info->out_kind = l->kind;
+	info->out_index = l->index;
+	info->out_device = l->dev ? l->dev->id : ch->dev->id;
+	info->out_events = l->events;
+	info->out_lost = l->lost;
+	info->out_value = l->value;
+	if (!w || !w->polled)
+		return;
+	info->out_looks = w->looks;
+	info->out_look_ns = w->look_ns;
+	info->out_since_ns = ktime_get_ns() - w->since;
+	info->out_period_ns = w->period_now;
+}
+
+int rashpa_ioc_source_info(struct rashpa_call *call, void *arg)
 {
 	struct rashpa_channel *ch = call->obj;
-	struct rashpa_eventfd *bind = arg;
-	struct eventfd_ctx **place = &ch->eventfd;
-	struct eventfd_ctx *ctx = NULL;
+	struct rashpa_source_info *info = arg;
+	const struct rashpa_source_info asked = { .head = info->head, .id = info->id };
 	struct rashpa_listener *l;
-	int err = rashpa_channel_check(call, ch);
 
-	if (err)
-		return err;
-	if (bind->fd < -1)
-		return rashpa_fail(call, -EBADF, "fd %d", bind->fd);
-	if (bind->fd >= 0) {
-		ctx = eventfd_ctx_fdget(bind->fd);
-		if (IS_ERR(ctx))
-			return rashpa_fail(call, PTR_ERR(ctx), "fd %d is not an eventfd",
-					   bind->fd);
-	}
+	*info = asked;
 	mutex_lock(&ch->sources_lock);
-	if (bind->id) {
-		l = rashpa_source_find(ch, bind->id);
-		if (l)
-			place = &l->eventfd;
-		else
-			err = rashpa_fail(call, -ENOENT, "the channel has no source %u",
-					  bind->id);
-	}
-	if (!err) {
+	l = rashpa_source_find(ch, info->id);
+	if (l) {
 		spin_lock_irq(&ch->lock);
-		swap(*place, ctx);
+		rashpa_source_tell(ch, l, info);
 		spin_unlock_irq(&ch->lock);
 	}
 	mutex_unlock(&ch->sources_lock);
-	if (ctx)
-		eventfd_ctx_put(ctx);
-	return err;
+	return l ? 0 : rashpa_fail(call, -ENOENT, "the channel has no source %u", info->id);
 }
 
 int rashpa_ioc_signal(struct rashpa_call *call, void *arg)
@@ -569,6 +765,7 @@ int rashpa_ioc_signal(struct rashpa_call *call, void *arg)
 	struct rashpa_signal *signal = arg;
 	struct rashpa_listener *l = NULL;
 	int err = rashpa_channel_check(call, ch);
+	u64 before;
 	size_t i;
 
 	if (err)
@@ -580,10 +777,10 @@ int rashpa_ioc_signal(struct rashpa_call *call, void *arg)
 			l = ch->listeners[i];
 	if (l) {
 		spin_lock_irq(&ch->lock);
-		rashpa_listener_deliver(l, ++l->sequence, ktime_get_ns(),
-					signal->value);
+		before = ch->head;
+		rashpa_listener_event(l, ++l->sequence, ktime_get_ns(), signal->value);
 		spin_unlock_irq(&ch->lock);
-		wake_up_interruptible_all(&ch->wait);
+		rashpa_channel_wake(ch, before);
 	}
 	mutex_unlock(&ch->sources_lock);
 	return l ? 0 : rashpa_fail(call, -ENOENT,

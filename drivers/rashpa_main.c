@@ -83,6 +83,8 @@ static const struct rashpa_op rashpa_ops[] = {
 		  RASHPA_MAP_DEVICE | RASHPA_MAP_KEEP, true, rashpa_ioc_map),
 	RASHPA_OP(FPGA, EVENTS, rashpa_events, out_fd,
 		  0, true, rashpa_ioc_events),
+	RASHPA_OP(FPGA, LOCK, rashpa_lock, out_length,
+		  0, true, rashpa_ioc_lock),
 	RASHPA_OP(FPGA, QUIESCE, rashpa_quiesce, out_time_ns,
 		  0, true, rashpa_ioc_quiesce),
 	RASHPA_OP(FPGA, RESET, rashpa_reset, head,
@@ -92,13 +94,22 @@ static const struct rashpa_op rashpa_ops[] = {
 	RASHPA_OP(MAP, RESTORE, rashpa_restore, out_segments,
 		  0, false, rashpa_ioc_restore),
 	RASHPA_OP(CHANNEL, SOURCE_ADD, rashpa_source_add, __reserved,
-		  0, false, rashpa_ioc_source_add),
+		  RASHPA_SOURCE_OF | RASHPA_SOURCE_QUIET | RASHPA_SOURCE_POLL,
+		  false, rashpa_ioc_source_add),
 	RASHPA_OP(CHANNEL, SOURCE_DEL, rashpa_source_del, __reserved,
 		  0, false, rashpa_ioc_source_del),
 	RASHPA_OP(CHANNEL, EVENTFD, rashpa_eventfd, id,
 		  0, false, rashpa_ioc_eventfd),
 	RASHPA_OP(CHANNEL, SIGNAL, rashpa_signal, value,
 		  0, false, rashpa_ioc_signal),
+	RASHPA_OP(CHANNEL, GROUP, rashpa_group, __reserved,
+		  0, false, rashpa_ioc_group),
+	RASHPA_OP(CHANNEL, ACK, rashpa_ack, position,
+		  0, false, rashpa_ioc_ack),
+	RASHPA_OP(CHANNEL, SOURCE_INFO, rashpa_source_info, out_period_ns,
+		  0, false, rashpa_ioc_source_info),
+	RASHPA_OP(CHANNEL, GROUP_INFO, rashpa_group_info, out_overruns,
+		  0, false, rashpa_ioc_group_info),
 };
 
 /* Room for the largest struct; on the stack, so it has to stay small. */
@@ -112,6 +123,9 @@ union rashpa_arg {
 	struct rashpa_window window;
 	struct rashpa_profile profile;
 	struct rashpa_program program;
+	struct rashpa_source_add source_add;
+	struct rashpa_source_info source_info;
+	struct rashpa_group_info group_info;
 };
 
 /**

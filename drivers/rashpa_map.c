@@ -40,6 +40,7 @@ static struct workqueue_struct *rashpa_map_wq;
 /**
  * struct rashpa_mapping - one map
  * @dev: the importer; one reference
+ * @id: in events
  * @entry: in rashpa_device.maps (its lock)
  * @dmabuf: the memory; one reference, NULL once the function was removed
  * @attach: attachment, NULL once the function was removed (device lock)
@@ -64,6 +65,7 @@ static struct workqueue_struct *rashpa_map_wq;
  */
 struct rashpa_mapping {
 	struct rashpa_device *dev;
+	u32 id;
 	struct list_head entry;
 	struct dma_buf *dmabuf;
 	struct dma_buf_attachment *attach;
@@ -173,6 +175,11 @@ static void rashpa_table_end(struct rashpa_table *table)
 	WRITE_ONCE(table->generation, table->generation + 1);
 }
 
+static void rashpa_map_event(struct rashpa_mapping *map, u32 state)
+{
+	rashpa_origin_fire(&map->dev->map_events, (u64)map->id << 32 | state);
+}
+
 /* The function cannot use the addresses any more: give them back to the exporter. */
 static void rashpa_map_unmap(struct rashpa_mapping *map, struct dma_buf_attachment *attach)
 {
@@ -190,6 +197,7 @@ static void rashpa_map_unmap(struct rashpa_mapping *map, struct dma_buf_attachme
 static void rashpa_map_end(struct rashpa_mapping *map)
 {
 	struct rashpa_table *table = map->table;
+	bool ended = false;
 	u64 what;
 
 	mutex_lock(&map->dev->hw_lock);
@@ -205,9 +213,12 @@ static void rashpa_map_end(struct rashpa_mapping *map)
 		table->state = RASHPA_MAP_REVOKED;
 		table->count = 0;
 		rashpa_table_end(table);
+		ended = true;
 	}
 	mutex_unlock(&map->dev->hw_lock);
 	wake_up_all(&map->wait);
+	if (ended)
+		rashpa_map_event(map, RASHPA_MAP_REVOKED);
 	if (what)
 		rashpa_device_event(map->dev, what);
 }
@@ -628,6 +639,7 @@ out_detach:
 
 static int rashpa_map_again(struct rashpa_call *call, struct rashpa_mapping *map)
 {
+	bool restored = false;
 	int err = 0;
 
 	lockdep_assert_held(&map->dev->lock);
@@ -637,9 +649,12 @@ static int rashpa_map_again(struct rashpa_call *call, struct rashpa_mapping *map
 		err = rashpa_device_master(call, map->dev);
 		if (!err)
 			err = rashpa_map_fill(call, map, map->attach);
+		restored = !err;
 	}
 	dma_resv_unlock(map->dmabuf->resv);
 	wake_up_all(&map->wait);
+	if (restored)
+		rashpa_map_event(map, RASHPA_MAP_VALID);
 	return err;
 }
 
@@ -706,7 +721,7 @@ static const enum dma_data_direction rashpa_directions[] = {
 
 static int rashpa_map_check(struct rashpa_call *call, const struct rashpa_map *arg)
 {
-	if (arg->__reserved || arg->__reserved2)
+	if (arg->__reserved)
 		return rashpa_fail(call, -EINVAL, "a reserved field is not zero");
 	if (arg->direction >= ARRAY_SIZE(rashpa_directions))
 		return rashpa_fail(call, -EINVAL, "direction %u is not defined",
@@ -811,6 +826,9 @@ static int rashpa_map_check_memory(struct rashpa_call *call,
 	return err ?: rashpa_map_check_reach(call, dev, dmabuf);
 }
 
+/* For events: 0 is none, and after 4 billion maps the first ones are gone. */
+static atomic_t rashpa_map_ids = ATOMIC_INIT(0);
+
 static struct rashpa_mapping *rashpa_mapping_new(struct rashpa_device *dev,
 						 const struct rashpa_map *arg,
 						 struct dma_buf *dmabuf, u64 length)
@@ -819,6 +837,7 @@ static struct rashpa_mapping *rashpa_mapping_new(struct rashpa_device *dev,
 
 	if (!map)
 		return NULL;
+	map->id = atomic_inc_return(&rashpa_map_ids);
 	map->dev = dev;
 	map->dmabuf = dmabuf;
 	map->dir = rashpa_directions[arg->direction];
@@ -841,6 +860,7 @@ static void rashpa_map_answer(const struct rashpa_mapping *map, struct rashpa_ma
 	arg->out_generation = map->table->generation;
 	arg->out_segments = map->table->count;
 	arg->out_table_size = map->table_size;
+	arg->out_id = map->id;
 	arg->out_flags = map->pieces && map->pieces->remapped ? RASHPA_MAPPED_REMAPPED : 0;
 	arg->out_peer = map->pieces ? map->pieces->peer : 0;
 	arg->out_peer_bar = map->pieces ? map->pieces->peer_bar : 0;

@@ -12,6 +12,7 @@
 
 #include "rashpa.h"
 #include "rashpa_compat.h"
+#include "rashpa_trace.h"
 
 static char *ids;
 module_param(ids, charp, 0444);
@@ -177,6 +178,13 @@ int rashpa_device_stop(struct rashpa_device *dev)
 	return what == RASHPA_DEVICE_STUCK ? -ETIMEDOUT : 0;
 }
 
+/* Does anybody expect to be served? */
+static bool rashpa_device_used(const struct rashpa_device *dev)
+{
+	lockdep_assert_held(&dev->lock);
+	return dev->n_maps || dev->n_guests || !list_empty(&dev->channels);
+}
+
 /**
  * rashpa_device_rest() - a map or a channel has gone: turn bus mastering off with the last
  * @dev: the function, locked
@@ -184,7 +192,7 @@ int rashpa_device_stop(struct rashpa_device *dev)
 void rashpa_device_rest(struct rashpa_device *dev)
 {
 	lockdep_assert_held(&dev->lock);
-	if (dev->n_maps || !list_empty(&dev->channels))
+	if (rashpa_device_used(dev))
 		return;
 	mutex_lock(&dev->hw_lock);
 	if (dev->master && !dev->gone)
@@ -198,6 +206,7 @@ static irqreturn_t rashpa_irq(int irq, void *data)
 {
 	struct rashpa_vector *vector = data;
 
+	trace_rashpa_interrupt(vector->dev->id, vector->index);
 	rashpa_origin_fire(&vector->origin, vector->index);
 	return IRQ_HANDLED;
 }
@@ -232,6 +241,7 @@ static int rashpa_vectors_init(struct rashpa_device *dev)
 		struct rashpa_vector *vector = &dev->vectors[i];
 
 		rashpa_origin_init(&vector->origin);
+		vector->dev = dev;
 		vector->index = i;
 		vector->irq = pci_irq_vector(dev->pdev, i);
 		snprintf(vector->name, sizeof(vector->name), "rashpa-fpga%d-%u",
@@ -295,6 +305,18 @@ static const struct file_operations rashpa_fpga_fops = {
 	.compat_ioctl = compat_ptr_ioctl,
 	.llseek = noop_llseek,
 };
+
+/**
+ * rashpa_device_of() - the function behind an open node
+ * @file: any file
+ *
+ * Return: the function, which lives at least as long as the file is open, or NULL if it
+ * is not a /dev/rashpa/fpgaN.
+ */
+struct rashpa_device *rashpa_device_of(struct file *file)
+{
+	return file->f_op == &rashpa_fpga_fops ? file->private_data : NULL;
+}
 
 /* ------------------------------------------------------------ ioctls ---- */
 
@@ -420,7 +442,7 @@ int rashpa_ioc_reset(struct rashpa_call *call, void *arg)
 				  "fpga%d is being reset or removed by somebody else: try again",
 				  dev->id);
 	/* who has a map or a channel expects to be served again */
-	else if (!err && (dev->n_maps || !list_empty(&dev->channels)))
+	else if (!err && rashpa_device_used(dev))
 		err = rashpa_device_master(call, dev);
 	mutex_unlock(&dev->lock);
 	rashpa_maps_free(&ended);
@@ -463,7 +485,23 @@ static void rashpa_reset_done(struct pci_dev *pdev)
 	rashpa_windows_resume(dev);
 }
 
+/*
+ * What the PCI core found out about the link or the function. The memory is safe behind
+ * its maps; whether to reset is the administrator's decision.
+ */
+static pci_ers_result_t rashpa_error_detected(struct pci_dev *pdev, pci_channel_state_t state)
+{
+	struct rashpa_device *dev = pci_get_drvdata(pdev);
+
+	rashpa_device_event(dev, RASHPA_DEVICE_ERROR);
+	if (state == pci_channel_io_perm_failure)
+		return PCI_ERS_RESULT_DISCONNECT;
+	return state == pci_channel_io_normal ? PCI_ERS_RESULT_CAN_RECOVER :
+						PCI_ERS_RESULT_NEED_RESET;
+}
+
 static const struct pci_error_handlers rashpa_err_handlers = {
+	.error_detected = rashpa_error_detected,
 	.reset_prepare = rashpa_reset_prepare,
 	.reset_done = rashpa_reset_done,
 };
@@ -504,6 +542,7 @@ static struct rashpa_device *rashpa_device_create(struct pci_dev *pdev)
 	INIT_LIST_HEAD(&dev->open_windows);
 	INIT_LIST_HEAD(&dev->channels);
 	rashpa_origin_init(&dev->events);
+	rashpa_origin_init(&dev->map_events);
 	rashpa_node_init(&dev->dev, &pdev->dev, rashpa_device_release);
 	err = dev_set_name(&dev->dev, "fpga%d", dev->id);
 	if (err) {

@@ -13,6 +13,7 @@
 
 #include "rashpa.h"
 #include "rashpa_compat.h"
+#include "rashpa_trace.h"
 
 /**
  * struct rashpa_win - one window
@@ -138,6 +139,9 @@ static int rashpa_win_mmap(struct dma_buf *dmabuf, struct vm_area_struct *vma)
 	vma->vm_private_data = win;
 	vma->vm_ops = &rashpa_win_vm_ops;
 	rashpa_win_vma_open(vma);
+	trace_rashpa_window_mmap(win->dev->id, win->bar,
+				 win->offset + ((u64)vma->vm_pgoff << PAGE_SHIFT),
+				 vma->vm_end - vma->vm_start);
 	return 0;
 }
 

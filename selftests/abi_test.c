@@ -25,7 +25,8 @@ SIZE(profile_step, 32);
 SIZE(profile, 144);
 SIZE(window, 96);
 SIZE(map, 120);
-SIZE(events, 32);
+SIZE(events, 48);
+SIZE(lock, 40);
 SIZE(quiesce, 32);
 SIZE(reset, 24);
 SIZE(segment, 16);
@@ -33,10 +34,18 @@ SIZE(table, 24);
 SIZE(layout, 40);
 SIZE(program, 96);
 SIZE(restore, 40);
-SIZE(source_add, 40);
+SIZE(source_add, 96);
 SIZE(source_del, 32);
-SIZE(eventfd, 32);
+SIZE(eventfd, 40);
 SIZE(signal, 32);
+SIZE(source_info, 96);
+SIZE(member, 8);
+SIZE(group, 64);
+SIZE(ack, 40);
+SIZE(member_info, 56);
+SIZE(group_info, 80);
+SIZE(ring, 40);
+SIZE(consumer, 576);
 SIZE(event, 40);
 
 enum node { MEMORY, BUFFER, FPGA, MAP, CHANNEL, NODES };
@@ -166,6 +175,25 @@ static void valid_eventfd(void *arg)
 	((struct rashpa_eventfd *)arg)->fd = -1;
 }
 
+static void valid_lock(void *arg)
+{
+	((struct rashpa_lock *)arg)->slots = 1;
+}
+
+static void undo_lock(void *arg)
+{
+	close(((struct rashpa_lock *)arg)->out_fd);
+}
+
+/* of a source that is not there */
+static void valid_group(void *arg)
+{
+	static const struct rashpa_member member = { .source = 7 };
+
+	((struct rashpa_group *)arg)->members = (uintptr_t)&member;
+	((struct rashpa_group *)arg)->n_members = 1;
+}
+
 static void valid_nothing(void *arg)
 {
 	(void)arg;
@@ -216,19 +244,26 @@ static const struct op {
 	OP(FPGA, WINDOW, window, 0, valid_window, undo_window,
 	   { R(window, __reserved) }),
 	GROWN(FPGA, MAP, map, out_table_size, RASHPA_MAP_DEVICE | RASHPA_MAP_KEEP, valid_map,
-	      undo_map, { R(map, __reserved), R(map, __reserved2) }),
-	OP(FPGA, EVENTS, events, 0, valid_nothing, undo_events, {}),
+	      undo_map, { R(map, __reserved) }),
+	GROWN(FPGA, EVENTS, events, out_fd, 0, valid_nothing, undo_events, {}),
+	OP(FPGA, LOCK, lock, 0, valid_lock, undo_lock, {}),
 	OP(FPGA, QUIESCE, quiesce, 0, valid_nothing, NULL, {}),
 	OP(FPGA, RESET, reset, 0, valid_nothing, NULL, {}),
 	OP(MAP, PROGRAM, program, 0, valid_program, NULL,
 	   { R(program, __reserved), R(program, layout.__reserved) }),
 	OP(MAP, RESTORE, restore, 0, valid_nothing, NULL, {}),
-	OP(CHANNEL, SOURCE_ADD, source_add, 0, valid_source_add, undo_source_add,
-	   { R(source_add, __reserved) }),
+	GROWN(CHANNEL, SOURCE_ADD, source_add, __reserved,
+	      RASHPA_SOURCE_OF | RASHPA_SOURCE_QUIET | RASHPA_SOURCE_POLL,
+	      valid_source_add, undo_source_add, { R(source_add, __reserved) }),
 	OP(CHANNEL, SOURCE_DEL, source_del, 0, valid_source_del, NULL,
 	   { R(source_del, __reserved) }),
-	OP(CHANNEL, EVENTFD, eventfd, 0, valid_eventfd, NULL, {}),
+	GROWN(CHANNEL, EVENTFD, eventfd, id, 0, valid_eventfd, NULL, {}),
 	OP(CHANNEL, SIGNAL, signal, 0, valid_nothing, NULL, {}),
+	OP(CHANNEL, GROUP, group, 0, valid_group, NULL, { R(group, __reserved) }),
+	OP(CHANNEL, ACK, ack, 0, valid_nothing, NULL, { R(ack, __reserved) }),
+	OP(CHANNEL, SOURCE_INFO, source_info, 0, valid_nothing, NULL, {}),
+	OP(CHANNEL, GROUP_INFO, group_info, 0, valid_nothing, NULL,
+	   { R(group_info, __reserved) }),
 };
 
 /* false: there is no FPGA to make this node of */

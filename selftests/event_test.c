@@ -81,7 +81,8 @@ static void test_sources(void)
 
 	fpga_info(&f, &info);
 	ANSWERED(source_add(ch, 0, 0), EINVAL, "kind 0");
-	ANSWERED(source_add(ch, 4, 0), EINVAL, "kind 4");
+	ANSWERED(source_add(ch, RASHPA_SOURCE_LOCK, 0), EINVAL, "bits");
+	ANSWERED(source_add(ch, RASHPA_SOURCE_GROUP, 0), EINVAL, "kind 6");
 	ANSWERED(source_add(ch, UINT_MAX, 0), EINVAL, "kind");
 	ANSWERED(source_add(ch, RASHPA_SOURCE_VECTOR, info.out_vectors), ERANGE, f.name);
 	ANSWERED(source_add(ch, RASHPA_SOURCE_VECTOR, UINT_MAX), ERANGE, f.name);

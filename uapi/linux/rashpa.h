@@ -319,12 +319,14 @@ struct rashpa_query {
  * @RASHPA_KIND_WINDOW: a window of a PCI BAR
  * @RASHPA_KIND_FOREIGN: another driver's dma-buf
  * @RASHPA_KIND_PINNED: memory of a process, see RASHPA_IOC_PIN
+ * @RASHPA_KIND_LOCK: lock memory, see RASHPA_IOC_LOCK
  */
 enum rashpa_kind {
 	RASHPA_KIND_BUFFER = 1,
 	RASHPA_KIND_WINDOW = 2,
 	RASHPA_KIND_FOREIGN = 3,
 	RASHPA_KIND_PINNED = 4,
+	RASHPA_KIND_LOCK = 5,
 };
 
 /**
@@ -740,7 +742,7 @@ enum rashpa_class {
  * @out_peer: with the classes PEER and BRIDGE the function that has the memory: domain
  *	<< 16 | bus << 8 | devfn
  * @out_peer_bar: and its BAR
- * @__reserved2: must be zero
+ * @out_id: number of the map among all of the driver, in the records of RASHPA_SOURCE_MAP
  *
  * The end of the map (its last fd and the last mapping of its table, also by death of
  * their holders) stops all DMA of the function (quiesce), clears what PROGRAM wrote,
@@ -772,14 +774,18 @@ struct rashpa_map {
 	__u32 out_flags;
 	__u32 out_peer;
 	__u32 out_peer_bar;
-	__u32 __reserved2;
+	__u32 out_id;
 };
 
 /**
  * struct rashpa_events - RASHPA_IOC_EVENTS: make an event channel
  * @head: no flags
  * @depth: records that the queue holds, 2 to 65536; 0 for 1024
- * @out_fd: the channel; read, poll, RASHPA_IOC_SOURCE_ADD, RASHPA_IOC_EVENTFD
+ * @out_fd: the channel; read, poll, mmap, RASHPA_IOC_SOURCE_ADD, RASHPA_IOC_EVENTFD
+ * @out_ring_size: bytes of &struct rashpa_ring and its records: mmap so much at offset 0,
+ *	read-only
+ * @out_consumer: mmap offset of the page with &struct rashpa_consumer, for reading and
+ *	writing
  *
  * Errors: EINVAL, ENOMEM, EPERM (the profile has no quiesce sequence: needs
  * CAP_SYS_RAWIO), EIO (function is stuck), ENODEV.
@@ -788,6 +794,33 @@ struct rashpa_events {
 	struct rashpa_head head;
 	__u32 depth;
 	__s32 out_fd;
+	__aligned_u64 out_ring_size;
+	__aligned_u64 out_consumer;
+};
+
+/** RASHPA_LOCK_SLOT - bytes of a slot of lock memory: a cache line */
+#define RASHPA_LOCK_SLOT	64
+#define RASHPA_LOCK_SLOTS_MAX	65536
+
+/**
+ * struct rashpa_lock - RASHPA_IOC_LOCK: lock memory
+ * @head: no flags
+ * @slots: of RASHPA_LOCK_SLOT bytes, 1 to RASHPA_LOCK_SLOTS_MAX
+ * @out_fd: dma-buf, readable and writable, zeroed, cached, one piece near the function
+ * @out_length: bytes, whole pages
+ *
+ * Words that hardware writes and software waits for. A memory like any other: mmap it, map
+ * it for the function (RASHPA_IOC_MAP) to give it the bus address of slot 0, register it
+ * with a GPU runtime. Its pages are a few, so that it may be mapped apart from the payload.
+ * RASHPA_SOURCE_LOCK makes events of it.
+ *
+ * Errors: EINVAL, ENOMEM, EDQUOT, ENODEV.
+ */
+struct rashpa_lock {
+	struct rashpa_head head;
+	__u32 slots;
+	__s32 out_fd;
+	__aligned_u64 out_length;
 };
 
 /**
@@ -937,11 +970,39 @@ struct rashpa_restore {
  * @RASHPA_SOURCE_VECTOR: an interrupt vector; value = the vector's number
  * @RASHPA_SOURCE_DEVICE: state of the function; value = enum rashpa_device_event
  * @RASHPA_SOURCE_SOFTWARE: RASHPA_IOC_SIGNAL on the same channel
+ * @RASHPA_SOURCE_LOCK: a word of host memory fulfils a condition; value = the word, masked
+ * @RASHPA_SOURCE_MAP: state of a map of the function; value = its out_id << 32 | enum
+ *	rashpa_map_state
+ * @RASHPA_SOURCE_GROUP: in records: a group, see RASHPA_IOC_GROUP; value = the position that
+ *	all members have reached
+ * @RASHPA_SOURCE_OVERRUN: in records: a member of a group has lapped the consumer; source =
+ *	the member, value = its position, sequence = stacks that it has overrun so far
+ * @RASHPA_SOURCE_LAG: in records: a member of a group is late; source = the member, value =
+ *	its position, sequence = by how much it is behind the first one
  */
 enum rashpa_source {
 	RASHPA_SOURCE_VECTOR = 1,
 	RASHPA_SOURCE_DEVICE = 2,
 	RASHPA_SOURCE_SOFTWARE = 3,
+	RASHPA_SOURCE_LOCK = 4,
+	RASHPA_SOURCE_MAP = 5,
+	RASHPA_SOURCE_GROUP = 6,
+	RASHPA_SOURCE_OVERRUN = 7,
+	RASHPA_SOURCE_LAG = 8,
+};
+
+/**
+ * enum rashpa_condition - when a lock slot makes an event
+ * @RASHPA_CONDITION_CHANGED: the word is another than at the last look
+ * @RASHPA_CONDITION_EQUAL: the word became equal to @value
+ * @RASHPA_CONDITION_REACHED: the word became greater than or equal to @value, unsigned; then
+ *	@value grows by @step until it is greater than the word, and the source waits again.
+ *	With step 0 it waits until the word was less than @value in between.
+ */
+enum rashpa_condition {
+	RASHPA_CONDITION_CHANGED = 1,
+	RASHPA_CONDITION_EQUAL = 2,
+	RASHPA_CONDITION_REACHED = 3,
 };
 
 /**
@@ -950,24 +1011,60 @@ enum rashpa_source {
  * @RASHPA_DEVICE_RESET: the function was reset
  * @RASHPA_DEVICE_STUCK: the function did not stop; bus mastering is off
  * @RASHPA_DEVICE_GONE: the function was removed; no more events will come
+ * @RASHPA_DEVICE_ERROR: the PCI core reports an error of the function or its link
  */
 enum rashpa_device_event {
 	RASHPA_DEVICE_QUIESCED = 1,
 	RASHPA_DEVICE_RESET = 2,
 	RASHPA_DEVICE_STUCK = 3,
 	RASHPA_DEVICE_GONE = 4,
+	RASHPA_DEVICE_ERROR = 5,
 };
+
+/** RASHPA_SOURCE_OF - the source is one of the function @device, not of the channel's own */
+#define RASHPA_SOURCE_OF	_BITUL(0)
+/** RASHPA_SOURCE_QUIET - no records: the source is there for groups */
+#define RASHPA_SOURCE_QUIET	_BITUL(1)
+/** RASHPA_SOURCE_POLL - LOCK: look every @period_us, not at an interrupt */
+#define RASHPA_SOURCE_POLL	_BITUL(2)
+
+/** RASHPA_PERIOD_MIN - shortest @period_us */
+#define RASHPA_PERIOD_MIN	20
+#define RASHPA_PERIOD_MAX	1000000
 
 /**
  * struct rashpa_source_add - RASHPA_IOC_SOURCE_ADD: listen to a source
- * @head: no flags
- * @kind: enum rashpa_source
- * @index: vector number; 0 for the other kinds
+ * @head: flags: RASHPA_SOURCE_OF, RASHPA_SOURCE_QUIET, RASHPA_SOURCE_POLL
+ * @kind: enum rashpa_source, up to MAP
+ * @index: VECTOR: vector number. LOCK: the vector at whose interrupts the word is looked at;
+ *	0 with RASHPA_SOURCE_POLL. MAP: out_id of the map, or 0 for all. 0 for the others
  * @out_id: id of the source in this channel's records, from 1 on
  * @__reserved: must be zero
+ * @device: fd of /dev/rashpa/fpgaN, open for writing, with RASHPA_SOURCE_OF; else 0
+ * @memory: LOCK: dma-buf fd of a buffer or of lock memory of this driver
+ * @offset: LOCK: of the word in the memory, bytes, a multiple of its width
+ * @mask: LOCK: bits of the word that count; 0 for all
+ * @value: LOCK: of the condition; no bits outside the mask
+ * @step: LOCK: see RASHPA_CONDITION_REACHED
+ * @condition: LOCK: enum rashpa_condition
+ * @bits: LOCK: width of the word, 32 or 64
+ * @period_us: LOCK: RASHPA_PERIOD_MIN to RASHPA_PERIOD_MAX microseconds, with
+ *	RASHPA_SOURCE_POLL; else 0
+ * @budget: LOCK: part of one CPU in thousandths that looking may take, 1 to 1000, with
+ *	RASHPA_SOURCE_POLL, 0 for 10; the period is stretched to keep it. Else 0
  *
- * Errors: EINVAL, ERANGE (no such vector), EEXIST (already in this channel), ENOSPC
- * (more than 64 sources in the channel, or listeners to the source), ENODEV.
+ * All fields but @kind and @index are 0 for a kind that does not name them.
+ *
+ * A word is looked at in the interrupt handler, before waiters are woken: what comes
+ * together makes one event, and the value tells how far it is. REACHED and CHANGED lose
+ * no position by that; EQUAL can miss a value that was there only between two looks. A
+ * function that sends no interrupts is looked at by a timer, with RASHPA_SOURCE_POLL; all
+ * timers together take no more than the module parameter ``poll_budget``.
+ *
+ * Errors: EINVAL, EBADF, ERANGE (no such vector; outside the memory), EXDEV (memory of
+ * somebody else, or not host memory), EEXIST (already in this channel; LOCK may be
+ * there several times), ENOSPC (more than 64 sources and groups in the channel, or
+ * listeners to the source), EDQUOT (``poll_budget``), ENODEV, and as RASHPA_IOC_EVENTS.
  */
 struct rashpa_source_add {
 	struct rashpa_head head;
@@ -975,15 +1072,25 @@ struct rashpa_source_add {
 	__u32 index;
 	__u32 out_id;
 	__u32 __reserved;
+	__s32 device;
+	__s32 memory;
+	__aligned_u64 offset;
+	__aligned_u64 mask;
+	__aligned_u64 value;
+	__aligned_u64 step;
+	__u32 condition;
+	__u32 bits;
+	__u32 period_us;
+	__u32 budget;
 };
 
 /**
  * struct rashpa_source_del - RASHPA_IOC_SOURCE_DEL: stop listening
  * @head: no flags
- * @id: of the source
+ * @id: of the source or group
  * @__reserved: must be zero
  *
- * Records already queued stay. Errors: ENOENT, EINVAL.
+ * Records already queued stay. Errors: ENOENT, EINVAL, EBUSY (a member of a group).
  */
 struct rashpa_source_del {
 	struct rashpa_head head;
@@ -992,10 +1099,45 @@ struct rashpa_source_del {
 };
 
 /**
+ * struct rashpa_source_info - RASHPA_IOC_SOURCE_INFO: what a source has done so far
+ * @head: no flags
+ * @id: of the source or group
+ * @out_kind: enum rashpa_source
+ * @out_index: as it was added
+ * @out_device: N of /dev/rashpa/fpgaN
+ * @out_events: since it was added, those without a record included
+ * @out_lost: records that found no room
+ * @out_value: of the last event
+ * @out_looks: RASHPA_SOURCE_POLL: times the word was looked at
+ * @out_look_ns: RASHPA_SOURCE_POLL: CPU time that took, without entering the interrupt
+ * @out_since_ns: RASHPA_SOURCE_POLL: time since the source was added
+ * @out_period_ns: RASHPA_SOURCE_POLL: the period now, stretched where the budget asks for it
+ *
+ * Errors: ENOENT.
+ */
+struct rashpa_source_info {
+	struct rashpa_head head;
+	__u32 id;
+	__u32 out_kind;
+	__u32 out_index;
+	__u32 out_device;
+	__aligned_u64 out_events;
+	__aligned_u64 out_lost;
+	__aligned_u64 out_value;
+	__aligned_u64 out_looks;
+	__aligned_u64 out_look_ns;
+	__aligned_u64 out_since_ns;
+	__aligned_u64 out_period_ns;
+};
+
+/**
  * struct rashpa_eventfd - RASHPA_IOC_EVENTFD: signal an eventfd as well
  * @head: no flags
  * @fd: eventfd; -1 to stop
- * @id: source, or 0 for all sources of the channel
+ * @id: source or group, or 0 for all of the channel
+ * @every: signal once for so many events; 0: do not count them (1 if @delay_us is 0, too)
+ * @delay_us: signal at the latest so many microseconds after the first event that was not
+ *	signalled; 0: wait for @every events however long it takes; up to 10 s
  *
  * One eventfd a source and one for all; a second call replaces the first. Records are
  * queued all the same. Errors: EBADF, EINVAL (not an eventfd), ENOENT (source).
@@ -1004,6 +1146,123 @@ struct rashpa_eventfd {
 	struct rashpa_head head;
 	__s32 fd;
 	__u32 id;
+	__u32 every;
+	__u32 delay_us;
+};
+
+#define RASHPA_MEMBERS_MAX	32
+
+/**
+ * struct rashpa_member - of a group
+ * @source: id of a source of the same channel
+ * @__reserved: must be zero
+ */
+struct rashpa_member {
+	__u32 source;
+	__u32 __reserved;
+};
+
+/**
+ * struct rashpa_group - RASHPA_IOC_GROUP: one event when all members have got so far
+ * @head: no flags
+ * @members: pointer to @n_members of &struct rashpa_member
+ * @n_members: 1 to RASHPA_MEMBERS_MAX
+ * @slots: stacks that fit into the destination: a member whose position is more than this
+ *	ahead of what was acknowledged has lapped the consumer; 0: not looked at
+ * @first: position at which all members and the consumer begin
+ * @lag: a record when a member is so far behind the first one; 0: none
+ * @out_id: id in the records, from the same numbers as those of sources
+ * @__reserved: must be zero
+ *
+ * Each member has a position: a LOCK source the greatest value that its word was seen
+ * with; any other source @first plus the number of its events since then. The group's
+ * position is the smallest of them; when it grows there is one record, RASHPA_SOURCE_GROUP.
+ *
+ * A word that is written twice or not at all changes no position: with LOCK members (and
+ * RASHPA_CONDITION_CHANGED) the group is right whatever interrupts arrive twice or never. An
+ * interrupt that is counted twice is not noticed: members that are vectors rely on hardware.
+ *
+ * A member may be in several groups. RASHPA_SOURCE_DEL ends the group, not its members.
+ *
+ * Errors: EINVAL, EFAULT, ENOENT (source), EEXIST (twice in the list), ENOSPC.
+ */
+struct rashpa_group {
+	struct rashpa_head head;
+	__aligned_u64 members;
+	__u32 n_members;
+	__u32 slots;
+	__aligned_u64 first;
+	__aligned_u64 lag;
+	__u32 out_id;
+	__u32 __reserved;
+};
+
+/**
+ * struct rashpa_ack - RASHPA_IOC_ACK: the consumer of a group has got so far
+ * @head: no flags
+ * @id: of the group
+ * @__reserved: must be zero
+ * @position: all stacks up to this one may be overwritten
+ *
+ * The same as a store to &struct rashpa_consumer, without a mapping.
+ *
+ * Errors: ENOENT.
+ */
+struct rashpa_ack {
+	struct rashpa_head head;
+	__u32 id;
+	__u32 __reserved;
+	__aligned_u64 position;
+};
+
+/**
+ * struct rashpa_member_info - how far a member of a group is
+ * @source: id
+ * @__reserved: zero
+ * @position: see &struct rashpa_group
+ * @lag: behind the first member
+ * @overruns: stacks that lapped the consumer
+ * @repeats: events of a LOCK member that brought no new position
+ * @skips: positions that had no event of their own
+ * @time_ns: of its last event, 0 if there was none
+ */
+struct rashpa_member_info {
+	__u32 source;
+	__u32 __reserved;
+	__aligned_u64 position;
+	__aligned_u64 lag;
+	__aligned_u64 overruns;
+	__aligned_u64 repeats;
+	__aligned_u64 skips;
+	__aligned_u64 time_ns;
+};
+
+/**
+ * struct rashpa_group_info - RASHPA_IOC_GROUP_INFO: how far a group is
+ * @head: no flags
+ * @members: pointer to room for @n_members of &struct rashpa_member_info; 0 for none
+ * @id: of the group
+ * @n_members: how many fit
+ * @out_members: how many there are; no more than fit were stored
+ * @__reserved: must be zero
+ * @out_position: that all members have reached
+ * @out_ack: that the consumer has acknowledged
+ * @out_events: global events so far
+ * @out_overruns: of all members
+ *
+ * Errors: ENOENT, EFAULT, EINVAL.
+ */
+struct rashpa_group_info {
+	struct rashpa_head head;
+	__aligned_u64 members;
+	__u32 id;
+	__u32 n_members;
+	__u32 out_members;
+	__u32 __reserved;
+	__aligned_u64 out_position;
+	__aligned_u64 out_ack;
+	__aligned_u64 out_events;
+	__aligned_u64 out_overruns;
 };
 
 /**
@@ -1043,6 +1302,51 @@ struct rashpa_event {
 	__aligned_u64 lost;
 };
 
+/**
+ * struct rashpa_ring - what mmap of a channel shows at offset 0, read-only
+ * @head: records queued so far
+ * @lost: records that found no room, of all sources
+ * @record: offset of record 0, bytes from the beginning of this struct
+ * @record_size: bytes from record to record; sizeof(struct rashpa_event) or more
+ * @slots: record n is at @record + (n & (@slots - 1)) * @record_size; a power of two
+ * @depth: records that the queue holds
+ * @gone: not 0 when the function was removed
+ * @__reserved: zero
+ *
+ * A consumer that wants no system call for each event: load @head with acquire semantics; the
+ * records from &struct rashpa_consumer.tail up to it are there. Read them, then store
+ * tail with release semantics. When there is none, poll() the channel: it is ready exactly
+ * when @head and tail differ, or @gone. read() takes records from the same queue.
+ */
+struct rashpa_ring {
+	__aligned_u64 head;
+	__aligned_u64 lost;
+	__u32 record;
+	__u32 record_size;
+	__u32 slots;
+	__u32 depth;
+	__u32 gone;
+	__u32 __reserved;
+};
+
+/** RASHPA_CHANNEL_SOURCES - sources and groups of one channel, ids 1 to this */
+#define RASHPA_CHANNEL_SOURCES	64
+
+/**
+ * struct rashpa_consumer - what mmap of a channel shows at out_consumer
+ * @tail: records consumed so far; the consumer's to write. A value that is not between
+ *	&struct rashpa_ring.head minus depth and head is taken as head minus depth: nothing
+ *	was consumed
+ * @__reserved: zero
+ * @ack: for the group with id n, at index n - 1: the position that the consumer has
+ *	finished; the consumer's to write
+ */
+struct rashpa_consumer {
+	__aligned_u64 tail;
+	__aligned_u64 __reserved[7];
+	__aligned_u64 ack[RASHPA_CHANNEL_SOURCES];
+};
+
 /* ---------------------------------------------------------- numbers ---- */
 
 /* /dev/rashpa/memory (INFO: also on /dev/rashpa/buffer/NAME) */
@@ -1064,6 +1368,7 @@ struct rashpa_event {
 #define RASHPA_IOC_EVENTS	_IO(RASHPA_IOC_TYPE, 0x25)
 #define RASHPA_IOC_QUIESCE	_IO(RASHPA_IOC_TYPE, 0x26)
 #define RASHPA_IOC_RESET	_IO(RASHPA_IOC_TYPE, 0x27)
+#define RASHPA_IOC_LOCK		_IO(RASHPA_IOC_TYPE, 0x28)
 /* map fd */
 #define RASHPA_IOC_PROGRAM	_IO(RASHPA_IOC_TYPE, 0x30)
 #define RASHPA_IOC_RESTORE	_IO(RASHPA_IOC_TYPE, 0x31)
@@ -1072,5 +1377,9 @@ struct rashpa_event {
 #define RASHPA_IOC_SOURCE_DEL	_IO(RASHPA_IOC_TYPE, 0x41)
 #define RASHPA_IOC_EVENTFD	_IO(RASHPA_IOC_TYPE, 0x42)
 #define RASHPA_IOC_SIGNAL	_IO(RASHPA_IOC_TYPE, 0x43)
+#define RASHPA_IOC_GROUP	_IO(RASHPA_IOC_TYPE, 0x44)
+#define RASHPA_IOC_ACK		_IO(RASHPA_IOC_TYPE, 0x45)
+#define RASHPA_IOC_SOURCE_INFO	_IO(RASHPA_IOC_TYPE, 0x46)
+#define RASHPA_IOC_GROUP_INFO	_IO(RASHPA_IOC_TYPE, 0x47)
 
 #endif /* _UAPI_LINUX_RASHPA_H */

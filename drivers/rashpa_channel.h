@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What an event channel is made of. Only for the files that deliver events.
+ */
+#ifndef RASHPA_CHANNEL_H
+#define RASHPA_CHANNEL_H
+
+#include <linux/hrtimer.h>
+#include <linux/wait.h>
+
+#include "rashpa.h"
+
+/* a source may be a member of so many groups: each costs time in the interrupt */
+#define RASHPA_MEMBERSHIPS_MAX	4
+
+struct rashpa_channel;
+
+/* --------------------------------------------------- rashpa_notify.c --- */
+
+/**
+ * struct rashpa_notifier - an eventfd, and when it is signalled
+ * @channel: whose lock protects the rest
+ * @ctx: the eventfd; one reference
+ * @every: events for one signal, 0 for any number
+ * @delay: longest time from an event to its signal, 0 for any
+ * @pending: events since the last signal
+ * @armed: @timer runs
+ * @timer: ends @delay
+ */
+struct rashpa_notifier {
+	struct rashpa_channel *channel;
+	struct eventfd_ctx *ctx;
+	u32 every;
+	ktime_t delay;
+	u32 pending;
+	bool armed;
+	struct hrtimer timer;
+};
+
+void rashpa_notify(struct rashpa_notifier *n);
+void rashpa_notifier_free(struct rashpa_notifier *n);
+
+/* ----------------------------------------------------- rashpa_lock.c --- */
+
+struct rashpa_listener;
+
+/**
+ * struct rashpa_watch - a word of memory and what it is waited for
+ * @dmabuf: the memory; one reference
+ * @word: in the kernel's own mapping; hardware and users write it at any time
+ * @bits: 32 or 64
+ * @condition: enum rashpa_condition
+ * @mask: bits that count
+ * @value: of the condition
+ * @step: see RASHPA_CONDITION_REACHED
+ * @last: the word at the last look
+ * @held: EQUAL, REACHED without a step: the condition held at the last look
+ * @ended: REACHED: there is no next value
+ * @listener: whose it is
+ * @timer: with RASHPA_SOURCE_POLL
+ * @polled: it is looked at by @timer
+ * @period: asked for, nanoseconds
+ * @period_now: stretched to keep the budget
+ * @budget: thousandths of a CPU
+ * @cost: of a look, nanoseconds, averaged
+ * @looks: so far
+ * @look_ns: time they took
+ * @since: when it began
+ *
+ * Protected by the channel's lock.
+ */
+struct rashpa_watch {
+	struct dma_buf *dmabuf;
+	const void *word;
+	u32 bits;
+	u32 condition;
+	u64 mask;
+	u64 value;
+	u64 step;
+	u64 last;
+	bool held;
+	bool ended;
+	struct rashpa_listener *listener;
+	struct hrtimer timer;
+	bool polled;
+	u64 period;
+	u64 period_now;
+	u32 budget;
+	u64 cost;
+	u64 looks;
+	u64 look_ns;
+	u64 since;
+};
+
+struct rashpa_watch *rashpa_watch_new(struct rashpa_call *call,
+				      const struct rashpa_source_add *add);
+bool rashpa_watch_look(struct rashpa_watch *w, u64 *value);
+void rashpa_watch_start(struct rashpa_watch *w, struct rashpa_listener *l);
+void rashpa_watch_free(struct rashpa_watch *w);
+
+/* ---------------------------------------------------- rashpa_group.c --- */
+
+struct rashpa_group_state;
+
+/**
+ * struct rashpa_membership - a source as a member of a group
+ * @group: the group
+ * @listener: the source
+ * @position: how far it is
+ * @judged: no position up to this one can become an overrun any more
+ * @overruns: stacks that lapped the consumer
+ * @repeats: events without a new position
+ * @skips: positions without an event
+ * @time: of its last event
+ * @late: a lag was reported, and it has not caught up
+ *
+ * Protected by the channel's lock.
+ */
+struct rashpa_membership {
+	struct rashpa_group_state *group;
+	struct rashpa_listener *listener;
+	u64 position;
+	u64 judged;
+	u64 overruns;
+	u64 repeats;
+	u64 skips;
+	u64 time;
+	bool late;
+};
+
+/**
+ * struct rashpa_group_state - a group
+ * @listener: its place in the channel: id, lost, eventfd
+ * @slots: see &struct rashpa_group
+ * @lag: likewise
+ * @position: that all members have reached
+ * @n: members
+ * @member: the members
+ */
+struct rashpa_group_state {
+	struct rashpa_listener *listener;
+	u32 slots;
+	u64 lag;
+	u64 position;
+	u32 n;
+	struct rashpa_membership member[];
+};
+
+void rashpa_groups_advance(struct rashpa_listener *l, u64 time, u64 value);
+void rashpa_group_leave(struct rashpa_listener *l);
+
+/* ---------------------------------------------------- rashpa_event.c --- */
+
+/**
+ * struct rashpa_listener - one source, or one group, of one channel
+ * @entry: in rashpa_origin.listeners (its lock)
+ * @origin: what it listens to; NULL for software, polled words and groups
+ * @channel: where records go
+ * @dev: function of the source; one reference
+ * @guest: @dev is not the channel's function, and counts it
+ * @id: in records, from 1 on
+ * @kind: enum rashpa_source
+ * @index: vector, map
+ * @quiet: events make no records
+ * @watch: of a lock slot, or NULL
+ * @group: of a group, or NULL
+ * @memberships: in groups (sources_lock and channel lock)
+ * @n_memberships: their number
+ * @sequence: of events that no origin counts (channel lock)
+ * @events: since it was added (channel lock)
+ * @value: of the last one (channel lock)
+ * @lost: records that found no room (channel lock)
+ * @notifier: signalled as well, or NULL (channel lock)
+ */
+struct rashpa_listener {
+	struct list_head entry;
+	struct rashpa_origin *origin;
+	struct rashpa_channel *channel;
+	struct rashpa_device *dev;
+	bool guest;
+	u32 id;
+	u32 kind;
+	u32 index;
+	bool quiet;
+	struct rashpa_watch *watch;
+	struct rashpa_group_state *group;
+	struct rashpa_membership *memberships[RASHPA_MEMBERSHIPS_MAX];
+	u32 n_memberships;
+	u64 sequence;
+	u64 events;
+	u64 value;
+	u64 lost;
+	struct rashpa_notifier *notifier;
+};
+
+/**
+ * struct rashpa_channel - a queue of records
+ * @dev: the function; one reference
+ * @entry: in rashpa_device.channels (its lock)
+ * @sources_lock: protects @listeners against concurrent ioctls
+ * @listeners: by id - 1
+ * @read_lock: one reader at a time, so that a record is taken only when it has
+ *	arrived in user memory
+ * @lock: protects everything below, listeners and groups; hard interrupt context
+ * @head: records queued since the channel was made
+ * @gone: the function was removed
+ * @notifier: for all sources, or NULL
+ * @wait: readers
+ * @depth: of the queue
+ * @mask: of @records, a power of two minus one
+ * @ring: the queue as users see it, read-only for them
+ * @records: in @ring
+ * @ring_size: bytes of @ring, whole pages
+ * @consumer: what users write: untrusted
+ */
+struct rashpa_channel {
+	struct rashpa_device *dev;
+	struct list_head entry;
+	struct mutex sources_lock;	/* listeners */
+	struct rashpa_listener *listeners[RASHPA_CHANNEL_SOURCES];
+	struct mutex read_lock;		/* one reader at a time */
+	spinlock_t lock;		/* the queue; hard interrupt */
+	u64 head;
+	bool gone;
+	struct rashpa_notifier *notifier;
+	wait_queue_head_t wait;
+	u32 depth;
+	u32 mask;
+	struct rashpa_ring *ring;
+	struct rashpa_event *records;
+	size_t ring_size;
+	struct rashpa_consumer *consumer;
+};
+
+void rashpa_channel_queue(struct rashpa_listener *l, u32 kind, u64 sequence, u64 time,
+			  u64 value);
+void rashpa_listener_event(struct rashpa_listener *l, u64 sequence, u64 time, u64 value);
+void rashpa_channel_wake(struct rashpa_channel *ch, u64 before);
+int rashpa_channel_check(struct rashpa_call *call, struct rashpa_channel *ch);
+int rashpa_listener_place(struct rashpa_call *call, struct rashpa_channel *ch,
+			  struct rashpa_listener *l);
+struct rashpa_listener *rashpa_source_find(struct rashpa_channel *ch, u32 id);
+
+/* ----------------------------------------------------- rashpa_ring.c --- */
+
+int rashpa_ring_init(struct rashpa_channel *ch, u32 depth);
+void rashpa_ring_free(struct rashpa_channel *ch);
+u64 rashpa_ring_used(struct rashpa_channel *ch);
+int rashpa_ring_mmap(struct rashpa_channel *ch, struct vm_area_struct *vma);
+
+#endif /* RASHPA_CHANNEL_H */

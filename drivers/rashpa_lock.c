@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * rashpa: lock memory, and words of memory as sources of events.
+ */
+#include <linux/dma-buf.h>
+#include <linux/ktime.h>
+#include <linux/math64.h>
+#include <linux/module.h>
+#include <linux/slab.h>
+
+#include "rashpa_channel.h"
+#include "rashpa_compat.h"
+
+/* ------------------------------------------------------- lock memory --- */
+
+int rashpa_ioc_lock(struct rashpa_call *call, void *arg)
+{
+	struct rashpa_device *dev = call->obj;
+	struct rashpa_lock *lock = arg;
+	int err;
+
+	if (!lock->slots || lock->slots > RASHPA_LOCK_SLOTS_MAX)
+		return rashpa_fail(call, -EINVAL, "%u slots: must be 1 to %u", lock->slots,
+				   RASHPA_LOCK_SLOTS_MAX);
+	err = rashpa_device_lock(call, dev);
+	if (err)
+		return err;
+	/* the memory does not need the function, only to be near it */
+	mutex_unlock(&dev->lock);
+	err = rashpa_call_reserve_fd(call);
+	if (err)
+		return err;
+	err = rashpa_lock_memory(call, (u64)lock->slots * RASHPA_LOCK_SLOT,
+				 dev_to_node(&dev->pdev->dev), &lock->out_length);
+	if (!err)
+		lock->out_fd = call->fd;
+	return err;
+}
+
+/* ------------------------------------------------------------ looking --- */
+
+static u64 rashpa_watch_read(const struct rashpa_watch *w)
+{
+	u64 v;
+
+	/* hardware writes little-endian words */
+	if (w->bits == 32)
+		v = le32_to_cpu(READ_ONCE(*(const __le32 *)w->word));
+	else
+		v = le64_to_cpu(READ_ONCE(*(const __le64 *)w->word));
+	/* what the function wrote before the word is seen by who sees our record */
+	dma_rmb();
+	return v & w->mask;
+}
+
+/* Move on to the next value behind @v. */
+static void rashpa_watch_step(struct rashpa_watch *w, u64 v)
+{
+	u64 n = div64_u64(v - w->value, w->step) + 1;
+	u64 way;
+
+	w->ended = check_mul_overflow(n, w->step, &way) ||
+		   check_add_overflow(w->value, way, &w->value) || w->value > w->mask;
+}
+
+static bool rashpa_watch_reached(struct rashpa_watch *w, u64 v)
+{
+	const bool held = w->held;
+
+	if (w->ended || v < w->value) {
+		w->held = false;
+		return false;
+	}
+	if (w->step) {
+		rashpa_watch_step(w, v);
+		return true;
+	}
+	w->held = true;
+	return !held;
+}
+
+/**
+ * rashpa_watch_look() - is the condition true now
+ * @w: the word; the channel's lock held
+ * @value: becomes the word, masked, if it is
+ *
+ * Return: true if this makes an event.
+ */
+bool rashpa_watch_look(struct rashpa_watch *w, u64 *value)
+{
+	const u64 v = rashpa_watch_read(w);
+	bool fires = false;
+
+	lockdep_assert_held(&w->listener->channel->lock);
+	switch (w->condition) {
+	case RASHPA_CONDITION_CHANGED:
+		fires = v != w->last;
+		break;
+	case RASHPA_CONDITION_EQUAL:
+		fires = v == w->value && !w->held;
+		w->held = v == w->value;
+		break;
+	case RASHPA_CONDITION_REACHED:
+		fires = rashpa_watch_reached(w, v);
+		break;
+	}
+	w->last = v;
+	*value = v;
+	return fires;
+}
+
+/* ------------------------------------------------------------ polling --- */
+
+#define RASHPA_BUDGET_DEFAULT	10
+#define RASHPA_BUDGET_ALL	1000
+/* entering and leaving the timer's interrupt, which we cannot measure from inside */
+#define RASHPA_LOOK_OVERHEAD_NS	1000
+
+static unsigned int poll_budget = 100;
+module_param(poll_budget, uint, 0644);
+MODULE_PARM_DESC(poll_budget,
+		 "Thousandths of one CPU that all timers for lock slots may take together (100)");
+
+static DEFINE_MUTEX(rashpa_budget_lock);	/* rashpa_budget_used */
+static unsigned int rashpa_budget_used;
+
+static int rashpa_budget_take(struct rashpa_call *call, u32 budget)
+{
+	int err = 0;
+
+	mutex_lock(&rashpa_budget_lock);
+	if (rashpa_budget_used + budget > READ_ONCE(poll_budget))
+		err = rashpa_fail(call, -EDQUOT,
+				  "polling with %u thousandths of a CPU: %u of %u are taken; raise the module parameter poll_budget",
+				  budget, rashpa_budget_used, READ_ONCE(poll_budget));
+	else
+		rashpa_budget_used += budget;
+	mutex_unlock(&rashpa_budget_lock);
+	return err;
+}
+
+static void rashpa_budget_give(u32 budget)
+{
+	mutex_lock(&rashpa_budget_lock);
+	rashpa_budget_used -= budget;
+	mutex_unlock(&rashpa_budget_lock);
+}
+
+/* What a look costs decides how often there may be one. */
+static void rashpa_watch_account(struct rashpa_watch *w, u64 cost)
+{
+	w->looks++;
+	w->look_ns += cost;
+	w->cost += ((s64)(cost + RASHPA_LOOK_OVERHEAD_NS) - (s64)w->cost) / 8;
+	w->period_now = max(w->period, div_u64(w->cost * RASHPA_BUDGET_ALL, w->budget));
+}
+
+static enum hrtimer_restart rashpa_watch_tick(struct hrtimer *timer)
+{
+	struct rashpa_watch *w = container_of(timer, struct rashpa_watch, timer);
+	struct rashpa_listener *l = w->listener;
+	struct rashpa_channel *ch = l->channel;
+	const u64 time = ktime_get_ns();
+	unsigned long flags;
+	u64 before, value;
+
+	spin_lock_irqsave(&ch->lock, flags);
+	before = ch->head;
+	if (rashpa_watch_look(w, &value))
+		rashpa_listener_event(l, ++l->sequence, time, value);
+	spin_unlock_irqrestore(&ch->lock, flags);
+	rashpa_channel_wake(ch, before);
+
+	spin_lock_irqsave(&ch->lock, flags);
+	rashpa_watch_account(w, ktime_get_ns() - time);
+	hrtimer_forward_now(timer, ns_to_ktime(w->period_now));
+	spin_unlock_irqrestore(&ch->lock, flags);
+	return HRTIMER_RESTART;
+}
+
+/* --------------------------------------------------------- life ------- */
+
+/* The address of a word in the kernel's mapping, NULL if it is outside. */
+static const void *rashpa_word_find(struct dma_buf *dmabuf, u64 offset)
+{
+	const struct rashpa_extent *extents;
+	u32 i, n;
+
+	extents = rashpa_dmabuf_extents(dmabuf, &n);
+	for (i = 0; i < n; i++) {
+		u64 length = (u64)extents[i].count << PAGE_SHIFT;
+
+		if (offset < length)
+			return page_address(extents[i].first + (offset >> PAGE_SHIFT)) +
+			       offset_in_page(offset);
+		offset -= length;
+	}
+	return NULL;
+}
+
+static int rashpa_watch_check_poll(struct rashpa_call *call,
+				   const struct rashpa_source_add *add)
+{
+	if (!(add->head.flags & RASHPA_SOURCE_POLL))
+		return add->period_us || add->budget ?
+		       rashpa_fail(call, -EINVAL,
+				   "period_us and budget need the flag RASHPA_SOURCE_POLL") : 0;
+	if (add->period_us < RASHPA_PERIOD_MIN || add->period_us > RASHPA_PERIOD_MAX)
+		return rashpa_fail(call, -EINVAL, "a period of %u us: must be %u to %u",
+				   add->period_us, RASHPA_PERIOD_MIN, RASHPA_PERIOD_MAX);
+	if (add->budget > RASHPA_BUDGET_ALL)
+		return rashpa_fail(call, -EINVAL, "a budget of %u thousandths of a CPU: at most %u",
+				   add->budget, RASHPA_BUDGET_ALL);
+	if (add->index)
+		return rashpa_fail(call, -EINVAL,
+				   "vector %u: a word that a timer looks at has none", add->index);
+	return 0;
+}
+
+static int rashpa_watch_check(struct rashpa_call *call, const struct rashpa_source_add *add)
+{
+	const u64 all = add->bits == 32 ? U32_MAX : U64_MAX;
+
+	if (add->bits != 32 && add->bits != 64)
+		return rashpa_fail(call, -EINVAL, "a word of %u bits: must be 32 or 64",
+				   add->bits);
+	if (add->offset % (add->bits / 8))
+		return rashpa_fail(call, -EINVAL,
+				   "offset 0x%llx is not a multiple of the word's %u bytes",
+				   add->offset, add->bits / 8);
+	if (add->condition < RASHPA_CONDITION_CHANGED ||
+	    add->condition > RASHPA_CONDITION_REACHED)
+		return rashpa_fail(call, -EINVAL, "condition %u is not defined", add->condition);
+	if (add->mask & ~all)
+		return rashpa_fail(call, -EINVAL, "the mask has bits outside the word");
+	if (add->value & ~(add->mask ?: all))
+		return rashpa_fail(call, -EINVAL, "the value has bits outside the mask");
+	if (add->value && add->condition == RASHPA_CONDITION_CHANGED)
+		return rashpa_fail(call, -EINVAL, "CHANGED has no value");
+	if (add->step && add->condition != RASHPA_CONDITION_REACHED)
+		return rashpa_fail(call, -EINVAL, "a step is for REACHED");
+	return rashpa_watch_check_poll(call, add);
+}
+
+/* The memory of @add, one reference, and its word. */
+static struct dma_buf *rashpa_watch_memory(struct rashpa_call *call,
+					   const struct rashpa_source_add *add,
+					   const void **word)
+{
+	struct dma_buf *dmabuf = dma_buf_get(add->memory);
+	int err;
+
+	if (IS_ERR(dmabuf)) {
+		rashpa_fail(call, PTR_ERR(dmabuf), "memory: fd %d is not a dma-buf", add->memory);
+		return dmabuf;
+	}
+	if (!rashpa_dmabuf_extents(dmabuf, &(u32){ 0 })) {
+		err = rashpa_fail(call, -EXDEV,
+				  "a lock slot must be in host memory of this driver: a buffer, pinned or lock memory");
+		goto out_put;
+	}
+	/* who may not read the memory learns nothing of its words */
+	if (!(dmabuf->file->f_mode & FMODE_READ)) {
+		err = rashpa_fail(call, -EACCES, "the memory is not open for reading");
+		goto out_put;
+	}
+	*word = rashpa_word_find(dmabuf, add->offset);
+	if (!*word) {
+		err = rashpa_fail(call, -ERANGE, "offset 0x%llx is outside the memory of %zu bytes",
+				  add->offset, dmabuf->size);
+		goto out_put;
+	}
+	return dmabuf;
+
+out_put:
+	dma_buf_put(dmabuf);
+	return ERR_PTR(err);
+}
+
+/**
+ * rashpa_watch_new() - a word as a source
+ * @call: the ioctl
+ * @add: its argument, of kind LOCK
+ *
+ * Return: the watch, which rests until rashpa_watch_start(), or an error pointer.
+ */
+struct rashpa_watch *rashpa_watch_new(struct rashpa_call *call,
+				      const struct rashpa_source_add *add)
+{
+	struct rashpa_watch *w;
+	int err;
+
+	err = rashpa_watch_check(call, add);
+	if (err)
+		return ERR_PTR(err);
+	w = kzalloc(sizeof(*w), GFP_KERNEL_ACCOUNT);
+	if (!w)
+		return ERR_PTR(-ENOMEM);
+	w->dmabuf = rashpa_watch_memory(call, add, &w->word);
+	if (IS_ERR(w->dmabuf)) {
+		err = PTR_ERR(w->dmabuf);
+		goto out_free;
+	}
+	w->polled = add->head.flags & RASHPA_SOURCE_POLL;
+	w->budget = w->polled ? add->budget ?: RASHPA_BUDGET_DEFAULT : 0;
+	err = w->polled ? rashpa_budget_take(call, w->budget) : 0;
+	if (err)
+		goto out_put;
+	w->bits = add->bits;
+	w->condition = add->condition;
+	w->mask = add->mask ?: (add->bits == 32 ? U32_MAX : U64_MAX);
+	w->value = add->value;
+	w->step = add->step;
+	w->last = rashpa_watch_read(w);
+	w->period = (u64)add->period_us * NSEC_PER_USEC;
+	w->period_now = w->period;
+	rashpa_hrtimer_setup(&w->timer, rashpa_watch_tick);
+	return w;
+
+out_put:
+	dma_buf_put(w->dmabuf);
+out_free:
+	kfree(w);
+	return ERR_PTR(err);
+}
+
+/**
+ * rashpa_watch_start() - from now on it is looked at
+ * @w: the word
+ * @l: its source, in the channel
+ */
+void rashpa_watch_start(struct rashpa_watch *w, struct rashpa_listener *l)
+{
+	w->listener = l;
+	w->since = ktime_get_ns();
+	if (w->polled)
+		hrtimer_start(&w->timer, ns_to_ktime(w->period), HRTIMER_MODE_REL);
+}
+
+/**
+ * rashpa_watch_free() - look no more
+ * @w: unreachable for interrupts, or NULL
+ */
+void rashpa_watch_free(struct rashpa_watch *w)
+{
+	if (!w)
+		return;
+	hrtimer_cancel(&w->timer);
+	if (w->polled)
+		rashpa_budget_give(w->budget);
+	dma_buf_put(w->dmabuf);
+	kfree(w);
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * rashpa: eventfds, signalled at once, every so many events, or after a time.
+ */
+#include <linux/eventfd.h>
+#include <linux/slab.h>
+
+#include "rashpa_channel.h"
+#include "rashpa_compat.h"
+
+#define RASHPA_DELAY_MAX_US	10000000U
+
+static void rashpa_notifier_signal(struct rashpa_notifier *n)
+{
+	n->pending = 0;
+	rashpa_eventfd_signal(n->ctx);
+}
+
+static enum hrtimer_restart rashpa_notifier_late(struct hrtimer *timer)
+{
+	struct rashpa_notifier *n = container_of(timer, struct rashpa_notifier, timer);
+	unsigned long flags;
+
+	spin_lock_irqsave(&n->channel->lock, flags);
+	n->armed = false;
+	if (n->pending)
+		rashpa_notifier_signal(n);
+	spin_unlock_irqrestore(&n->channel->lock, flags);
+	return HRTIMER_NORESTART;
+}
+
+/**
+ * rashpa_notify() - an event for an eventfd
+ * @n: its channel's lock held
+ *
+ * A timer that still runs for events signalled meanwhile is left alone: it ends sooner
+ * than the next events ask for, which is allowed, and stopping it would cost as much.
+ */
+void rashpa_notify(struct rashpa_notifier *n)
+{
+	lockdep_assert_held(&n->channel->lock);
+	n->pending++;
+	if (n->every && n->pending >= n->every) {
+		rashpa_notifier_signal(n);
+	} else if (n->delay && !n->armed) {
+		n->armed = true;
+		hrtimer_start(&n->timer, n->delay, HRTIMER_MODE_REL);
+	}
+}
+
+/**
+ * rashpa_notifier_free() - stop it
+ * @n: unreachable for events, or NULL; the channel's lock not held
+ */
+void rashpa_notifier_free(struct rashpa_notifier *n)
+{
+	if (!n)
+		return;
+	hrtimer_cancel(&n->timer);
+	eventfd_ctx_put(n->ctx);
+	kfree(n);
+}
+
+static struct rashpa_notifier *rashpa_notifier_new(struct rashpa_call *call,
+						   const struct rashpa_eventfd *bind)
+{
+	struct rashpa_notifier *n;
+	struct eventfd_ctx *ctx;
+
+	ctx = eventfd_ctx_fdget(bind->fd);
+	if (IS_ERR(ctx)) {
+		rashpa_fail(call, PTR_ERR(ctx), "fd %d is not an eventfd", bind->fd);
+		return ERR_CAST(ctx);
+	}
+	n = kzalloc(sizeof(*n), GFP_KERNEL_ACCOUNT);
+	if (!n) {
+		eventfd_ctx_put(ctx);
+		return ERR_PTR(-ENOMEM);
+	}
+	n->channel = call->obj;
+	n->ctx = ctx;
+	n->every = bind->every ?: !bind->delay_us;
+	n->delay = ns_to_ktime((u64)bind->delay_us * NSEC_PER_USEC);
+	rashpa_hrtimer_setup(&n->timer, rashpa_notifier_late);
+	return n;
+}
+
+static int rashpa_eventfd_check(struct rashpa_call *call, const struct rashpa_eventfd *bind)
+{
+	if (bind->fd < -1)
+		return rashpa_fail(call, -EBADF, "fd %d", bind->fd);
+	if (bind->fd < 0 && (bind->every || bind->delay_us))
+		return rashpa_fail(call, -EINVAL, "every and delay_us are for an eventfd");
+	if (bind->delay_us > RASHPA_DELAY_MAX_US)
+		return rashpa_fail(call, -EINVAL, "a delay of %u us: at most %u",
+				   bind->delay_us, RASHPA_DELAY_MAX_US);
+	return 0;
+}
+
+int rashpa_ioc_eventfd(struct rashpa_call *call, void *arg)
+{
+	struct rashpa_channel *ch = call->obj;
+	struct rashpa_eventfd *bind = arg;
+	struct rashpa_notifier **place = &ch->notifier;
+	struct rashpa_notifier *n = NULL;
+	struct rashpa_listener *l;
+	int err;
+
+	err = rashpa_eventfd_check(call, bind);
+	if (!err)
+		err = rashpa_channel_check(call, ch);
+	if (err)
+		return err;
+	if (bind->fd >= 0) {
+		n = rashpa_notifier_new(call, bind);
+		if (IS_ERR(n))
+			return PTR_ERR(n);
+	}
+	mutex_lock(&ch->sources_lock);
+	if (bind->id) {
+		l = rashpa_source_find(ch, bind->id);
+		if (l)
+			place = &l->notifier;
+		else
+			err = rashpa_fail(call, -ENOENT, "the channel has no source %u",
+					  bind->id);
+	}
+	if (!err) {
+		spin_lock_irq(&ch->lock);
+		swap(*place, n);
+		spin_unlock_irq(&ch->lock);
+	}
+	mutex_unlock(&ch->sources_lock);
+	rashpa_notifier_free(n);
+	return err;
+}

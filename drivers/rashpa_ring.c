@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * rashpa: the queue of a channel, as memory that user space maps.
+ *
+ * The kernel writes records and the head, which users can only read; the consumer writes
+ * the tail in a page of its own. The kernel believes the tail only within bounds, and
+ * what it is wrong about harms nobody but the consumer.
+ */
+#include <linux/log2.h>
+#include <linux/mm.h>
+#include <linux/overflow.h>
+#include <linux/vmalloc.h>
+
+#include "rashpa_channel.h"
+#include "rashpa_compat.h"
+
+/* records begin on a cache line of their own */
+#define RASHPA_RING_RECORDS	64
+
+/**
+ * rashpa_ring_init() - memory for a queue
+ * @ch: the channel
+ * @depth: records, checked
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int rashpa_ring_init(struct rashpa_channel *ch, u32 depth)
+{
+	const u32 slots = roundup_pow_of_two(depth);
+	void *p;
+
+	BUILD_BUG_ON(sizeof(struct rashpa_ring) > RASHPA_RING_RECORDS);
+	BUILD_BUG_ON(sizeof(struct rashpa_consumer) > PAGE_SIZE);
+
+	ch->ring_size = PAGE_ALIGN(RASHPA_RING_RECORDS + array_size(slots, sizeof(*ch->records)));
+	/* whole pages, charged, and zeroed: users see them */
+	p = __vmalloc(ch->ring_size + PAGE_SIZE, GFP_KERNEL_ACCOUNT | __GFP_ZERO);
+	if (!p)
+		return -ENOMEM;
+	ch->ring = p;
+	ch->records = p + RASHPA_RING_RECORDS;
+	ch->consumer = p + ch->ring_size;
+	ch->depth = depth;
+	ch->mask = slots - 1;
+	ch->ring->record = RASHPA_RING_RECORDS;
+	ch->ring->record_size = sizeof(*ch->records);
+	ch->ring->slots = slots;
+	ch->ring->depth = depth;
+	return 0;
+}
+
+void rashpa_ring_free(struct rashpa_channel *ch)
+{
+	vfree(ch->ring);
+}
+
+/**
+ * rashpa_ring_used() - records that the consumer has not taken
+ * @ch: the channel, its lock held
+ *
+ * Return: their number, at most the depth, also where the tail is nonsense.
+ */
+u64 rashpa_ring_used(struct rashpa_channel *ch)
+{
+	/* pairs with the consumer's release: what it has read may be overwritten */
+	u64 used = ch->head - smp_load_acquire(&ch->consumer->tail);
+
+	lockdep_assert_held(&ch->lock);
+	return min3(used, (u64)ch->depth, ch->head);
+}
+
+/**
+ * rashpa_ring_mmap() - show the queue to user space
+ * @ch: the channel
+ * @vma: wanted: the ring from its beginning, or the consumer's page
+ *
+ * Return: 0, -EINVAL (another range, or private), -EACCES (the ring for writing).
+ */
+int rashpa_ring_mmap(struct rashpa_channel *ch, struct vm_area_struct *vma)
+{
+	const u64 length = vma->vm_end - vma->vm_start;
+	const u64 offset = (u64)vma->vm_pgoff << PAGE_SHIFT;
+	void *p = (void *)ch->ring + offset;
+	unsigned long at;
+	int err;
+
+	if (!(vma->vm_flags & VM_SHARED))
+		return -EINVAL;
+	if (offset == ch->ring_size && length == PAGE_SIZE) {
+		p = ch->consumer;
+	} else if (!offset && length <= ch->ring_size) {
+		if (vma->vm_flags & VM_WRITE)
+			return -EACCES;
+		vm_flags_clear(vma, VM_MAYWRITE);
+	} else {
+		return -EINVAL;
+	}
+	vm_flags_set(vma, VM_DONTEXPAND | VM_DONTDUMP);
+	for (at = 0; at < length; at += PAGE_SIZE) {
+		err = vm_insert_page(vma, vma->vm_start + at, vmalloc_to_page(p + at));
+		if (err)
+			return err;
+	}
+	return 0;
+}
