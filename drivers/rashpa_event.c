@@ -370,7 +370,7 @@ static int rashpa_channel_make(struct rashpa_call *call, struct rashpa_device *d
 		goto out_rest;
 	}
 	file = anon_inode_getfile("[rashpa-events]", &rashpa_channel_fops, ch,
-				  O_RDONLY | O_CLOEXEC);
+				  O_RDWR | O_CLOEXEC);
 	if (IS_ERR(file)) {
 		err = PTR_ERR(file);
 		goto out_free;

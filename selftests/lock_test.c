@@ -1,0 +1,453 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Lock memory, and words of memory as sources of events. */
+#include <limits.h>
+#include <poll.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../tools/lib/rashpa-fpga.h"
+#include "common.h"
+#include "rig.h"
+
+static struct fpga f;
+
+static int lock_make(uint32_t slots, struct rashpa_lock *lock)
+{
+	*lock = (struct rashpa_lock) { HEAD(*lock), .slots = slots, .out_fd = -7 };
+	return call(f.fd, RASHPA_IOC_LOCK, lock);
+}
+
+/* id, or a negative errno */
+static int add(int channel, struct rashpa_source_add *a)
+{
+	int err;
+
+	a->head.size = sizeof(*a);
+	a->kind = RASHPA_SOURCE_LOCK;
+	err = call(channel, RASHPA_IOC_SOURCE_ADD, a);
+	return err ? err : (int)a->out_id;
+}
+
+static int events(void)
+{
+	int ch = fpga_events(&f, 0);
+
+	CHECK(ch >= 0, "EVENTS: %s", reason);
+	fcntl(ch, F_SETFL, O_NONBLOCK);
+	return ch;
+}
+
+static int next(int ch, struct rashpa_event *e)
+{
+	return read(ch, e, sizeof(*e)) == sizeof(*e);
+}
+
+/* ------------------------------------------------------- lock memory --- */
+
+static void test_memory(void)
+{
+	struct rashpa_info info = { HEAD(info) };
+	struct rashpa_lock lock;
+	struct rashpa_map map;
+	char *p;
+	int fd;
+
+	ANSWERED(lock_make(0, &lock), EINVAL, "0 slots");
+	ANSWERED(lock_make(65537, &lock), EINVAL, "65537 slots|65536");
+	ANSWERED(lock_make(UINT_MAX, &lock), EINVAL, "slots");
+	CHECK(lock.out_fd == -7, "out_fd was written on failure");
+	ANSWERED(lock_make(65, &lock), 0, NULL);
+	REQUIRE(tap_ok(), "no lock memory");
+	CHECK(lock.out_length == 2 * PAGE, "%llu bytes", (unsigned long long)lock.out_length);
+	info.fd = lock.out_fd;
+	ANSWERED(call(memory, RASHPA_IOC_INFO, &info), 0, NULL);
+	CHECK(info.out_kind == RASHPA_KIND_LOCK, "kind %u", info.out_kind);
+	CHECK(info.out_flags & RASHPA_INFO_REGISTRABLE, "cannot be registered by address");
+	p = map_fd(lock.out_fd, lock.out_length);
+	if (p) {
+		CHECK(all_zero(p, lock.out_length), "it is not zeroed");
+		munmap(p, lock.out_length);
+	}
+	fd = fpga_map(&f, lock.out_fd, RASHPA_BIDIRECTIONAL, &map);
+	if (CHECK(fd >= 0, "MAP: %s", reason)) {
+		CHECK(map.out_segments == 1, "%u segments", map.out_segments);
+		close(fd);
+	}
+	close(lock.out_fd);
+}
+
+/* -------------------------------------------------------- conditions --- */
+
+/* A word, a channel, and an interrupt that makes the kernel look: a timer every 20 us. */
+struct slot {
+	struct rashpa_lock lock;
+	uint64_t *p;
+	int ch;
+};
+
+static bool slot_up(struct slot *s)
+{
+	s->ch = events();
+	if (!ANSWERED(lock_make(1, &s->lock), 0, NULL))
+		return false;
+	s->p = map_fd(s->lock.out_fd, PAGE);
+	return s->p;
+}
+
+static void slot_down(struct slot *s)
+{
+	munmap(s->p, PAGE);
+	close(s->lock.out_fd);
+	close(s->ch);
+}
+
+/* Looks of the timer so far. */
+static uint64_t looks(int ch, uint32_t id)
+{
+	struct rashpa_source_info info = { HEAD(info), .id = id };
+
+	ANSWERED(call(ch, RASHPA_IOC_SOURCE_INFO, &info), 0, NULL);
+	return info.out_looks;
+}
+
+/* Until the word has been looked at once more for sure. */
+static void looked(int ch, uint32_t id)
+{
+	uint64_t before = looks(ch, id), end = now_ns() + 5000000000ULL;
+
+	while (looks(ch, id) < before + 2 && now_ns() < end)
+		;
+	CHECK(looks(ch, id) >= before + 2, "the timer does not look");
+}
+
+static void set_word(struct slot *s, int id, uint64_t value)
+{
+	__atomic_store_n(s->p, value, __ATOMIC_RELEASE);
+	looked(s->ch, id);
+}
+
+static int polled(struct slot *s, uint32_t condition, uint64_t mask, uint64_t value,
+		  uint64_t step, uint32_t bits)
+{
+	struct rashpa_source_add a = {
+		.head.flags = RASHPA_SOURCE_POLL, .memory = s->lock.out_fd, .mask = mask,
+		.value = value, .step = step, .condition = condition, .bits = bits,
+		.period_us = RASHPA_PERIOD_MIN, .budget = 50,
+	};
+
+	return add(s->ch, &a);
+}
+
+static void expect(struct slot *s, int id, uint64_t sequence, uint64_t value)
+{
+	struct rashpa_event e = {};
+
+	if (!CHECK(wait_fd(s->ch, POLLIN, 5000), "no event for %llu", (unsigned long long)value))
+		return;
+	CHECK(next(s->ch, &e) && (int)e.source == id && e.kind == RASHPA_SOURCE_LOCK &&
+	      e.sequence == sequence && e.value == value && !e.lost && e.time_ns,
+	      "source %u kind %u sequence %llu value %llu", e.source, e.kind,
+	      (unsigned long long)e.sequence, (unsigned long long)e.value);
+}
+
+static void nothing(struct slot *s)
+{
+	struct rashpa_event e;
+
+	CHECK(!wait_fd(s->ch, POLLIN, 0) && !next(s->ch, &e), "an event without a reason");
+}
+
+static void test_changed(void)
+{
+	struct slot s;
+	int id;
+
+	REQUIRE(slot_up(&s), "%s", reason);
+	*s.p = 0xffff0005;
+	id = polled(&s, RASHPA_CONDITION_CHANGED, 0xffff, 0, 0, 64);
+	CHECK(id > 0, "%s", reason);
+	looked(s.ch, id);
+	nothing(&s);	/* it was 5 before */
+	set_word(&s, id, 0x70005);
+	nothing(&s);	/* not under the mask */
+	set_word(&s, id, 0x70006);
+	expect(&s, id, 1, 6);
+	set_word(&s, id, 3);
+	expect(&s, id, 2, 3);
+	nothing(&s);
+	slot_down(&s);
+}
+
+static void test_equal(void)
+{
+	struct slot s;
+	int id;
+
+	REQUIRE(slot_up(&s), "%s", reason);
+	id = polled(&s, RASHPA_CONDITION_EQUAL, 0, 7, 0, 32);
+	CHECK(id > 0, "%s", reason);
+	set_word(&s, id, 8);
+	nothing(&s);
+	set_word(&s, id, 0x100000007);	/* 32 bits are looked at */
+	expect(&s, id, 1, 7);
+	looked(s.ch, id);
+	nothing(&s);	/* once */
+	set_word(&s, id, 0);
+	set_word(&s, id, 7);
+	expect(&s, id, 2, 7);
+	slot_down(&s);
+}
+
+static void test_reached(void)
+{
+	struct slot s;
+	int id;
+
+	REQUIRE(slot_up(&s), "%s", reason);
+	id = polled(&s, RASHPA_CONDITION_REACHED, 0, 10, 10, 64);
+	CHECK(id > 0, "%s", reason);
+	set_word(&s, id, 9);
+	nothing(&s);
+	set_word(&s, id, 10);
+	expect(&s, id, 1, 10);
+	set_word(&s, id, 19);
+	nothing(&s);
+	set_word(&s, id, 45);	/* 20, 30 and 40 at once: one event */
+	expect(&s, id, 2, 45);
+	set_word(&s, id, 49);
+	nothing(&s);
+	set_word(&s, id, UINT64_MAX);
+	expect(&s, id, 3, UINT64_MAX);
+	set_word(&s, id, 0);
+	set_word(&s, id, UINT64_MAX);
+	nothing(&s);	/* there is no next value */
+	slot_down(&s);
+}
+
+static void test_reached_again(void)
+{
+	struct slot s;
+	int id;
+
+	REQUIRE(slot_up(&s), "%s", reason);
+	*s.p = 100;
+	id = polled(&s, RASHPA_CONDITION_REACHED, 0, 10, 0, 64);
+	CHECK(id > 0, "%s", reason);
+	expect(&s, id, 1, 100);	/* it was there already */
+	set_word(&s, id, 200);
+	nothing(&s);
+	set_word(&s, id, 9);
+	nothing(&s);
+	set_word(&s, id, 10);
+	expect(&s, id, 2, 10);
+	slot_down(&s);
+}
+
+/* ------------------------------------------------------------ budget --- */
+
+static void test_budget(void)
+{
+	struct rashpa_source_info info = { HEAD(info) };
+	struct rashpa_source_add a = {
+		.head.flags = RASHPA_SOURCE_POLL, .condition = RASHPA_CONDITION_CHANGED,
+		.bits = 64, .period_us = RASHPA_PERIOD_MIN, .budget = 5,
+	};
+	struct slot s;
+	uint64_t end;
+
+	REQUIRE(slot_up(&s), "%s", reason);
+	a.memory = s.lock.out_fd;
+	info.id = add(s.ch, &a);
+	CHECK((int)info.id > 0, "%s", reason);
+	/* what was measured tells how long to wait: 500 looks */
+	end = now_ns() + 20000000000ULL;
+	do
+		ANSWERED(call(s.ch, RASHPA_IOC_SOURCE_INFO, &info), 0, NULL);
+	while (tap_ok() && info.out_looks < 500 && now_ns() < end);
+	CHECK(info.out_looks >= 500, "only %llu looks", (unsigned long long)info.out_looks);
+	tap_note("%llu looks of %llu ns in %llu us, one every %llu us",
+		 (unsigned long long)info.out_looks,
+		 (unsigned long long)(info.out_look_ns / info.out_looks),
+		 (unsigned long long)(info.out_since_ns / 1000),
+		 (unsigned long long)(info.out_period_ns / 1000));
+	CHECK(info.out_look_ns * 1000 <= info.out_since_ns * a.budget,
+	      "looking took %llu of %llu ns: more than %u thousandths",
+	      (unsigned long long)info.out_look_ns, (unsigned long long)info.out_since_ns,
+	      a.budget);
+	slot_down(&s);
+}
+
+static void test_budget_of_all(void)
+{
+	struct rashpa_source_add a = {
+		.head.flags = RASHPA_SOURCE_POLL, .condition = RASHPA_CONDITION_CHANGED,
+		.bits = 64, .period_us = 1000, .budget = 60,
+	};
+	struct slot s;
+
+	REQUIRE(slot_up(&s), "%s", reason);
+	a.memory = s.lock.out_fd;
+	CHECK(add(s.ch, &a) == 1, "%s", reason);
+	ANSWERED(add(s.ch, &a), EDQUOT, "60 of 100|poll_budget");
+	a.budget = 40;
+	CHECK(add(s.ch, &a) == 2, "%s", reason);
+	a.budget = 0;	/* 10 */
+	ANSWERED(add(s.ch, &a), EDQUOT, "100 of 100");
+	close(s.ch);
+	/* given back with the channel */
+	s.ch = events();
+	a.budget = 100;
+	CHECK(add(s.ch, &a) == 1, "%s", reason);
+	slot_down(&s);
+}
+
+/* ----------------------------------------------------------- refused --- */
+
+static void refused(int ch, const struct rashpa_source_add *good, int err, const char *says,
+		    void (*spoil)(struct rashpa_source_add *a, uint64_t v), uint64_t v)
+{
+	struct rashpa_source_add a = *good;
+
+	spoil(&a, v);
+	ANSWERED(add(ch, &a), err, says);
+}
+
+#define SPOIL(field) \
+	static void bad_##field(struct rashpa_source_add *a, uint64_t v) { a->field = v; }
+SPOIL(memory)
+SPOIL(offset)
+SPOIL(mask)
+SPOIL(value)
+SPOIL(step)
+SPOIL(condition)
+SPOIL(bits)
+SPOIL(period_us)
+SPOIL(budget)
+SPOIL(index)
+SPOIL(device)
+
+static void test_refused(void)
+{
+	struct rashpa_source_add good = { .condition = RASHPA_CONDITION_CHANGED, .bits = 32 };
+	struct rashpa_info info;
+	struct slot s;
+	int window, foreign, null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	REQUIRE(slot_up(&s), "%s", reason);
+	good.memory = s.lock.out_fd;
+	window = fpga_window(&f, RFPGA_BAR_REGS, 0, PAGE, 0);
+	foreign = foreign_dmabuf(PAGE);
+	refused(s.ch, &good, EBADF, "fd 999", bad_memory, 999);
+	refused(s.ch, &good, EBADF, "fd -1", bad_memory, -1);
+	refused(s.ch, &good, EINVAL, "not a dma-buf", bad_memory, null);
+	refused(s.ch, &good, EXDEV, "host memory of this driver", bad_memory, window);
+	refused(s.ch, &good, EXDEV, "host memory of this driver", bad_memory, foreign);
+	refused(s.ch, &good, EINVAL, "multiple", bad_offset, 2);
+	refused(s.ch, &good, ERANGE, "outside", bad_offset, PAGE);
+	refused(s.ch, &good, ERANGE, "outside", bad_offset, UINT64_MAX - 3);
+	refused(s.ch, &good, EINVAL, "mask", bad_mask, 1ULL << 32);
+	refused(s.ch, &good, EINVAL, "CHANGED", bad_value, 1);
+	refused(s.ch, &good, EINVAL, "mask", bad_value, 1ULL << 32);
+	refused(s.ch, &good, EINVAL, "step", bad_step, 1);
+	refused(s.ch, &good, EINVAL, "condition 0", bad_condition, 0);
+	refused(s.ch, &good, EINVAL, "condition 4", bad_condition, 4);
+	refused(s.ch, &good, EINVAL, "16 bits", bad_bits, 16);
+	refused(s.ch, &good, EINVAL, "RASHPA_SOURCE_POLL", bad_period_us, 100);
+	refused(s.ch, &good, EINVAL, "RASHPA_SOURCE_POLL", bad_budget, 1);
+	refused(s.ch, &good, ERANGE, "vector 64", bad_index, 64);
+	refused(s.ch, &good, EINVAL, "RASHPA_SOURCE_OF", bad_device, f.fd);
+	good.head.flags = RASHPA_SOURCE_OF;
+	refused(s.ch, &good, EBADF, "fpgaN", bad_device, null);
+	refused(s.ch, &good, EBADF, "fd 999", bad_device, 999);
+	good.head.flags = RASHPA_SOURCE_POLL;
+	refused(s.ch, &good, EINVAL, "period", bad_period_us, 0);
+	refused(s.ch, &good, EINVAL, "period", bad_period_us, RASHPA_PERIOD_MIN - 1);
+	refused(s.ch, &good, EINVAL, "period", bad_period_us, RASHPA_PERIOD_MAX + 1);
+	good.period_us = 100;
+	refused(s.ch, &good, EINVAL, "budget", bad_budget, 1001);
+	refused(s.ch, &good, EINVAL, "vector 1", bad_index, 1);
+	buffer_info(s.lock.out_fd, &info);
+	close(null);
+	close(foreign);
+	close(window);
+	slot_down(&s);
+}
+
+/* ------------------------------------------- written by the function --- */
+
+#define MODE	(RFPGA_MODE_MSIX | RFPGA_MODE_LOCK | RFPGA_MODE_FREERUN)
+
+/* The FPGA's lock record in lock memory of its own, looked at in the interrupt. */
+static void test_hardware(void)
+{
+	struct rashpa_source_add a = { .index = 1, .condition = RASHPA_CONDITION_REACHED,
+				       .bits = 64, .value = 1, .step = 1 };
+	struct rashpa_source_info info = { HEAD(info) };
+	struct rashpa_event e, last = {};
+	struct rashpa_lock lock;
+	uint32_t entries = 0;
+	struct rashpa_map m;
+	struct rig r;
+	int map = -1;
+
+	if (!rig_up(&r, &f, -1, 0, 0) || !ANSWERED(lock_make(1, &lock), 0, NULL))
+		goto out;
+	map = fpga_map(&f, lock.out_fd, RASHPA_BIDIRECTIONAL, &m);
+	CHECK(map >= 0, "MAP: %s", reason);
+	ANSWERED(fpga_program(map, r.window, r.made.out_segments, &entries), 0, NULL);
+	a.memory = lock.out_fd;
+	info.id = add(r.channel, &a);
+	CHECK((int)info.id > 0, "%s", reason);
+	/* a word of the memory that outlives its fd */
+	close(lock.out_fd);
+	rig_configure(&r, 0, MODE, 0, r.made.out_segments, 100);
+	set64(rig_dtp(&r, 0), RFPGA_DTP_LOCK_OFFSET, 0);
+	set32(rig_dtp(&r, 0), RFPGA_DTP_LOCK_FIRST, r.made.out_segments);
+	set32(rig_dtp(&r, 0), RFPGA_DTP_LOCK_COUNT, entries);
+	rig_start(&r, 0);
+	while (tap_ok() && last.value < 100) {
+		if (!CHECK(wait_fd(r.channel, POLLIN, 10000), "no event after %llu",
+			   (unsigned long long)last.value) || !next(r.channel, &e))
+			break;
+		if (e.kind != RASHPA_SOURCE_LOCK)
+			continue;
+		CHECK(e.value > last.value && e.sequence == last.sequence + 1,
+		      "value %llu after %llu", (unsigned long long)e.value,
+		      (unsigned long long)last.value);
+		last = e;
+	}
+	CHECK(last.value == 100, "the last value is %llu", (unsigned long long)last.value);
+	ANSWERED(call(r.channel, RASHPA_IOC_SOURCE_INFO, &info), 0, NULL);
+	CHECK(info.out_events == last.sequence && info.out_value == 100 && !info.out_looks &&
+	      info.out_kind == RASHPA_SOURCE_LOCK && info.out_index == 1,
+	      "%llu events of kind %u", (unsigned long long)info.out_events, info.out_kind);
+out:
+	if (map >= 0)
+		close(map);
+	rig_down(&r);
+}
+
+int main(void)
+{
+	common_init();
+	if (!fpga_open(&f, 0)) {
+		tap_skip_all("lock", "no software FPGA");
+		return tap_exit();
+	}
+	if (fpga_profile(&f, 0, NULL, 0))
+		tap_bail("profile: %s", reason);
+	fpga_watch(&f);
+	if (!rig_load(&f))
+		tap_bail("no dataset: %s", reason);
+	tap_run("lock memory is zeroed, small, and can be registered and mapped", test_memory);
+	tap_run("CHANGED: bits under the mask, since it was added", test_changed);
+	tap_run("EQUAL: once each time it becomes true", test_equal);
+	tap_run("REACHED: step by step, none twice, until there is no next", test_reached);
+	tap_run("REACHED without a step: again only after it was less", test_reached_again);
+	tap_run("looking keeps its budget", test_budget);
+	tap_run("all timers together keep poll_budget", test_budget_of_all);
+	tap_run("what is no word and no condition is refused", test_refused);
+	tap_run("a record that the function writes is seen in its interrupt", test_hardware);
+	fpga_close(&f);
+	return tap_exit();
+}
