@@ -1,0 +1,645 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The queue as memory, eventfds that wait, level semantics, slow listeners, map events. */
+#include <limits.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "../tools/lib/rashpa-fpga.h"
+#include "common.h"
+#include "rig.h"
+
+static struct fpga f, f2;
+static bool have_two;
+
+/* A channel, mapped. */
+struct queue {
+	int fd;
+	uint64_t size, at;
+	const struct rashpa_ring *ring;
+	struct rashpa_consumer *consumer;
+};
+
+static void queue_close(struct queue *q)
+{
+	if (q->ring != MAP_FAILED)
+		munmap((void *)q->ring, q->size);
+	if (q->consumer != MAP_FAILED)
+		munmap(q->consumer, PAGE);
+	if (q->fd >= 0)
+		close(q->fd);
+}
+
+static bool queue_open(struct queue *q, uint32_t depth)
+{
+	struct rashpa_events e = { HEAD(e), .depth = depth };
+
+	*q = (struct queue) { .fd = -1, .ring = MAP_FAILED, .consumer = MAP_FAILED };
+	if (!ANSWERED(call(f.fd, RASHPA_IOC_EVENTS, &e), 0, NULL))
+		return false;
+	q->fd = e.out_fd;
+	q->size = e.out_ring_size;
+	q->at = e.out_consumer;
+	fcntl(q->fd, F_SETFL, O_NONBLOCK);
+	q->ring = mmap(NULL, q->size, PROT_READ, MAP_SHARED, q->fd, 0);
+	q->consumer = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, q->fd,
+			   (off_t)q->at);
+	return CHECK(q->ring != MAP_FAILED && q->consumer != MAP_FAILED, "mmap: %s",
+		     strerror(errno));
+}
+
+static int signal_one(int ch, uint64_t value)
+{
+	struct rashpa_signal s = { HEAD(s), .value = value };
+
+	return call(ch, RASHPA_IOC_SIGNAL, &s);
+}
+
+/* As a consumer does it: false if there is none. */
+static bool next(struct queue *q, struct rashpa_event *e)
+{
+	uint64_t tail = q->consumer->tail;
+
+	if (__atomic_load_n(&q->ring->head, __ATOMIC_ACQUIRE) == tail)
+		return false;
+	memcpy(e, (const char *)q->ring + q->ring->record +
+	       (tail & (q->ring->slots - 1)) * q->ring->record_size, sizeof(*e));
+	__atomic_store_n(&q->consumer->tail, tail + 1, __ATOMIC_RELEASE);
+	return true;
+}
+
+/* -------------------------------------------------------------- memory --- */
+
+static bool refuses(const struct queue *q, uint64_t length, int prot, int flags, uint64_t at)
+{
+	void *p = mmap(NULL, length, prot, flags, q->fd, (off_t)at);
+
+	if (p == MAP_FAILED)
+		return true;
+	munmap(p, length);
+	return false;
+}
+
+static void test_mmap(void)
+{
+	const int rw = PROT_READ | PROT_WRITE;
+	struct queue q;
+	void *p;
+
+	if (!queue_open(&q, 1000))
+		goto out;
+	CHECK(q.ring->slots == 1024 && q.ring->depth == 1000 && !q.ring->head &&
+	      !q.ring->lost && !q.ring->gone && !q.ring->__reserved &&
+	      q.ring->record_size >= sizeof(struct rashpa_event) &&
+	      q.ring->record + 1024ULL * q.ring->record_size <= q.size, "the header is wrong");
+	CHECK(refuses(&q, q.size, rw, MAP_SHARED, 0), "the ring can be written");
+	CHECK(refuses(&q, PAGE, PROT_READ, MAP_PRIVATE, 0), "a private mapping");
+	CHECK(refuses(&q, q.size + PAGE, PROT_READ, MAP_SHARED, 0), "ring and consumer at once");
+	CHECK(refuses(&q, PAGE, PROT_READ, MAP_SHARED, PAGE), "from the middle of the ring");
+	CHECK(refuses(&q, 2 * PAGE, rw, MAP_SHARED, q.at), "beyond the consumer's page");
+	CHECK(refuses(&q, PAGE, rw, MAP_SHARED, q.at + PAGE), "behind the consumer's page");
+	CHECK(refuses(&q, PAGE, rw, MAP_SHARED, 1ULL << 62), "far away");
+	CHECK(mprotect((void *)q.ring, q.size, rw) && errno == EACCES,
+	      "the ring can be made writable");
+	p = mremap(q.consumer, PAGE, 2 * PAGE, MREMAP_MAYMOVE);
+	CHECK(p == MAP_FAILED, "the consumer's page can grow");
+	/* the mapping holds the channel */
+	CHECK(source_add(q.fd, RASHPA_SOURCE_DEVICE, 0) == 1, "%s", reason);
+	close(q.fd);
+	q.fd = -1;
+	ANSWERED(call(f.fd, RASHPA_IOC_QUIESCE, &(struct rashpa_quiesce){
+		.head.size = sizeof(struct rashpa_quiesce) }), 0, NULL);
+	CHECK(q.ring->head == 1, "%llu records", (unsigned long long)q.ring->head);
+out:
+	queue_close(&q);
+}
+
+static void test_ring(void)
+{
+	struct rashpa_event e[4];
+	struct queue q;
+	uint64_t i;
+
+	if (!queue_open(&q, 3) || !CHECK(source_add(q.fd, RASHPA_SOURCE_SOFTWARE, 0) == 1,
+					 "%s", reason))
+		goto out;
+	for (i = 0; i < 10; i++) {
+		ANSWERED(signal_one(q.fd, 100 + i), 0, NULL);
+		CHECK(wait_fd(q.fd, POLLIN, 0) == POLLIN, "poll does not see record %llu",
+		      (unsigned long long)i);
+		CHECK(next(&q, e) && e->value == 100 + i && e->sequence == i + 1 &&
+		      e->source == 1 && e->kind == RASHPA_SOURCE_SOFTWARE && !e->lost,
+		      "record %llu is another", (unsigned long long)i);
+		CHECK(!wait_fd(q.fd, POLLIN, 0), "poll sees a record that was taken");
+		CHECK(!next(&q, e), "one more");
+	}
+	for (i = 0; i < 5; i++)
+		ANSWERED(signal_one(q.fd, i), 0, NULL);
+	CHECK(q.ring->lost == 2 && q.ring->head == 13, "%llu lost, head %llu",
+	      (unsigned long long)q.ring->lost, (unsigned long long)q.ring->head);
+	/* the one and the other way from the same queue */
+	CHECK(next(&q, e) && e->value == 0, "the first");
+	CHECK(read(q.fd, e, sizeof(e)) == 2 * sizeof(*e) && e[0].value == 1 && e[1].value == 2,
+	      "read after the ring");
+	CHECK(q.consumer->tail == 13 && !next(&q, e), "the ring after read");
+	ANSWERED(signal_one(q.fd, 9), 0, NULL);
+	CHECK(next(&q, e) && e->value == 9 && e->lost == 2, "lost is not in the record");
+out:
+	queue_close(&q);
+}
+
+/* A consumer that lies about its tail harms itself only. */
+static void test_nonsense(void)
+{
+	static const uint64_t lies[] = { 1, 5, 1000, UINT64_MAX - 5, 1ULL << 63 };
+	struct rashpa_event e[8];
+	struct queue q;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(lies); i++) {
+		if (!queue_open(&q, 4) ||
+		    !CHECK(source_add(q.fd, RASHPA_SOURCE_SOFTWARE, 0) == 1, "%s", reason))
+			goto out;
+		q.consumer->tail = lies[i];
+		CHECK(!wait_fd(q.fd, POLLIN, 0) && read(q.fd, e, sizeof(e)) < 0 &&
+		      errno == EAGAIN, "records in an empty queue");
+		q.consumer->tail = 0;
+		ANSWERED(signal_one(q.fd, 1), 0, NULL);
+		ANSWERED(signal_one(q.fd, 2), 0, NULL);
+		q.consumer->tail = 2 + lies[i];
+		CHECK(read(q.fd, e, sizeof(e)) == 2 * sizeof(*e) && e[1].value == 2,
+		      "a tail ahead of the head is not taken as nothing consumed");
+		ANSWERED(signal_one(q.fd, 3), 0, NULL);
+		CHECK(read(q.fd, e, sizeof(e)) == sizeof(*e) && e->value == 3,
+		      "it does not go on");
+		queue_close(&q);
+	}
+	return;
+out:
+	queue_close(&q);
+}
+
+/* ------------------------------------------------------------- eventfd --- */
+
+static int bind_eventfd(int ch, int fd, uint32_t id, uint32_t every, uint32_t delay_us)
+{
+	struct rashpa_eventfd e = { HEAD(e), .fd = fd, .id = id, .every = every,
+				    .delay_us = delay_us };
+
+	return call(ch, RASHPA_IOC_EVENTFD, &e);
+}
+
+static uint64_t count_of(int event)
+{
+	uint64_t n = 0;
+
+	return read(event, &n, sizeof(n)) == sizeof(n) ? n : 0;
+}
+
+static void test_every(void)
+{
+	int event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), one, i;
+	struct queue q;
+
+	one = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (!queue_open(&q, 0) || !CHECK(source_add(q.fd, RASHPA_SOURCE_SOFTWARE, 0) == 1,
+					 "%s", reason))
+		goto out;
+	ANSWERED(bind_eventfd(q.fd, event, 0, 1, 10000001), EINVAL, "10000001 us");
+	ANSWERED(bind_eventfd(q.fd, -1, 0, 1, 0), EINVAL, "for an eventfd");
+	ANSWERED(bind_eventfd(q.fd, -1, 0, 0, 1), EINVAL, "for an eventfd");
+	ANSWERED(bind_eventfd(q.fd, event, 0, 4, 0), 0, NULL);
+	ANSWERED(bind_eventfd(q.fd, one, 1, 1, 0), 0, NULL);
+	for (i = 0; i < 11; i++)
+		ANSWERED(signal_one(q.fd, i), 0, NULL);
+	i = (int)count_of(event);
+	CHECK(i == 2, "%d signals of 11 events, every 4", i);
+	ANSWERED(signal_one(q.fd, 0), 0, NULL);
+	i = (int)count_of(event);
+	CHECK(i == 1, "%d signals at the 12th", i);
+	i = (int)count_of(one);
+	CHECK(i == 12, "%d signals of 12 events, every one", i);
+out:
+	queue_close(&q);
+	close(event);
+	close(one);
+}
+
+static void test_delay(void)
+{
+	int event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), i;
+	struct queue q;
+	uint64_t start;
+
+	if (!queue_open(&q, 0) || !CHECK(source_add(q.fd, RASHPA_SOURCE_SOFTWARE, 0) == 1,
+					 "%s", reason))
+		goto out;
+	ANSWERED(bind_eventfd(q.fd, event, 1, 0, 20000), 0, NULL);
+	start = now_ns();
+	for (i = 0; i < 3; i++)
+		ANSWERED(signal_one(q.fd, i), 0, NULL);
+	CHECK(wait_fd(event, POLLIN, 10000) == POLLIN, "never signalled");
+	CHECK(now_ns() - start >= 20000000 || count_of(event) > 1, "signalled before its time");
+	/* many, before the time is over: at once; those behind wait for it */
+	ANSWERED(bind_eventfd(q.fd, event, 1, 3, 10000000), 0, NULL);
+	count_of(event);
+	for (i = 0; i < 4; i++)
+		ANSWERED(signal_one(q.fd, i), 0, NULL);
+	i = (int)count_of(event);
+	CHECK(i == 1, "%d signals of 4 events, every 3", i);
+	/* the timer of the fourth runs: closing does not wait for it */
+out:
+	queue_close(&q);
+	close(event);
+}
+
+/* -------------------------------------------------------------- stress --- */
+
+static uint64_t stress_events(void)
+{
+	const char *text = getenv("RASHPA_STRESS_EVENTS");
+
+	return text ? strtoull(text, NULL, 0) : 200000;
+}
+
+struct producer {
+	pthread_t thread;
+	int ch;
+	uint64_t n;
+};
+
+static void *produce(void *arg)
+{
+	struct producer *p = arg;
+	struct rashpa_signal s = { HEAD(s) };
+	uint64_t i;
+
+	for (i = 0; i < p->n; i++)
+		if (ioctl(p->ch, RASHPA_IOC_SIGNAL, &s))
+			break;
+	return NULL;
+}
+
+/*
+ * Ready means that there is something, and something means ready: whoever waits and is not
+ * woken although a record is there waits for good, since it is the last one.
+ */
+static void test_level(void)
+{
+	struct producer p[2];
+	struct rashpa_event e[64];
+	uint64_t got = 0, lost = 0, last = 0, rounds = 0;
+	struct queue q;
+	ssize_t n;
+	int i;
+
+	if (!queue_open(&q, 256) || !CHECK(source_add(q.fd, RASHPA_SOURCE_SOFTWARE, 0) == 1,
+					   "%s", reason))
+		goto out;
+	for (i = 0; i < 2; i++) {
+		p[i].ch = q.fd;
+		p[i].n = stress_events() / 2;
+		pthread_create(&p[i].thread, NULL, produce, &p[i]);
+	}
+	while (last < p[0].n + p[1].n) {
+		if (!CHECK(wait_fd(q.fd, POLLIN, 20000), "asleep with head %llu, tail %llu",
+			   (unsigned long long)q.ring->head,
+			   (unsigned long long)q.consumer->tail))
+			break;
+		n = read(q.fd, e, ++rounds % 2 ? sizeof(e) : sizeof(*e));
+		if (!CHECK(n > 0, "ready, and nothing to read"))
+			break;
+		n /= (ssize_t)sizeof(*e);
+		got += (uint64_t)n;
+		CHECK(e[0].sequence > last, "sequence %llu after %llu",
+		      (unsigned long long)e[0].sequence, (unsigned long long)last);
+		last = e[n - 1].sequence;
+		lost = e[n - 1].lost;
+		/* the last events may be among the lost */
+		if (last + q.ring->lost - lost >= p[0].n + p[1].n &&
+		    __atomic_load_n(&q.ring->head, __ATOMIC_ACQUIRE) == q.consumer->tail)
+			break;
+	}
+	for (i = 0; i < 2; i++)
+		pthread_join(p[i].thread, NULL);
+	while ((n = read(q.fd, e, sizeof(*e))) > 0)
+		got++;
+	CHECK(got + q.ring->lost == p[0].n + p[1].n, "%llu read and %llu lost of %llu",
+	      (unsigned long long)got, (unsigned long long)q.ring->lost,
+	      (unsigned long long)(p[0].n + p[1].n));
+	tap_note("%llu events, %llu read, %llu lost, %llu times woken",
+		 (unsigned long long)(p[0].n + p[1].n), (unsigned long long)got,
+		 (unsigned long long)q.ring->lost, (unsigned long long)rounds);
+	CHECK(!wait_fd(q.fd, POLLIN, 0), "ready when all was read");
+out:
+	queue_close(&q);
+}
+
+/* ------------------------------------------- eight sources, three listeners --- */
+
+#define LISTENERS	3
+#define SLOW		2
+#define SLOW_DEPTH	16
+#define SOURCES		8
+#define STACKS		60
+
+struct heard {
+	uint64_t events[SOURCES + 1], sequence[SOURCES + 1], lost;
+};
+
+/* Take what is there; what was not lost follows without a gap. */
+static void hear(struct queue *q, struct heard *h)
+{
+	struct rashpa_event e;
+
+	while (next(q, &e)) {
+		if (!CHECK(e.source && e.source <= SOURCES, "source %u", e.source))
+			return;
+		CHECK(!h->events[e.source] || e.sequence == h->sequence[e.source] + 1,
+		      "source %u: sequence %llu after %llu", e.source,
+		      (unsigned long long)e.sequence,
+		      (unsigned long long)h->sequence[e.source]);
+		h->events[e.source]++;
+		h->sequence[e.source] = e.sequence;
+		h->lost += e.lost;
+	}
+}
+
+static uint64_t info_sum(const struct queue *q, uint64_t *lost)
+{
+	struct rashpa_source_info info = { HEAD(info) };
+	uint64_t events = 0;
+
+	*lost = 0;
+	for (info.id = 1; info.id <= SOURCES; info.id++) {
+		ANSWERED(call(q->fd, RASHPA_IOC_SOURCE_INFO, &info), 0, NULL);
+		events += info.out_events;
+		*lost += info.out_lost;
+	}
+	return events;
+}
+
+static uint64_t sum(const struct heard *h)
+{
+	uint64_t n = 0;
+	int i;
+
+	for (i = 1; i <= SOURCES; i++)
+		n += h->events[i];
+	return n;
+}
+
+static bool listeners_add(struct queue q[LISTENERS], uint32_t vectors)
+{
+	uint32_t i, v;
+
+	for (i = 0; i < LISTENERS; i++) {
+		if (!queue_open(&q[i], i == SLOW ? SLOW_DEPTH : 8192))
+			return false;
+		for (v = 0; v < SOURCES; v++)
+			if (!CHECK(source_add(q[i].fd, RASHPA_SOURCE_VECTOR, v) == (int)v + 1,
+				   "vector %u of %u: %s", v, vectors, reason))
+				return false;
+	}
+	return true;
+}
+
+/* One stack at a time, so that each has an interrupt of its own. */
+static void slow_start(const struct rig *r, uint32_t dtp, uint32_t vector)
+{
+	rig_configure(r, dtp, RFPGA_MODE_MSIX, 0, r->made.out_segments, STACKS);
+	set32(rig_dtp(r, dtp), RFPGA_DTP_SLOTS, 1);
+	set32(rig_dtp(r, dtp), RFPGA_DTP_VECTOR, vector);
+	rig_start(r, dtp);
+}
+
+static void slow_credit(const struct rig *r, char *bells, uint32_t dtps)
+{
+	uint32_t i;
+
+	for (i = 0; i < dtps; i++)
+		set32(bells + i * RFPGA_DOORBELL_PAGE, 0,
+		      (uint32_t)reg64(rig_dtp(r, i), RFPGA_DTP_C_STACKS));
+}
+
+static void test_slow(void)
+{
+	struct queue q[LISTENERS] = { [0 ... LISTENERS - 1] = {
+		.fd = -1, .ring = MAP_FAILED, .consumer = MAP_FAILED } };
+	struct heard h[LISTENERS] = {};
+	struct rashpa_device_info info;
+	uint64_t events, lost, end;
+	uint32_t i, dtps = 0, v;
+	char *bells = NULL;
+	struct rig r;
+	int win;
+
+	fpga_info(&f, &info);
+	SKIP_IF(info.out_vectors < SOURCES, "the FPGA has %u vectors", info.out_vectors);
+	if (!rig_up(&r, &f, -1, 0, 0) || !listeners_add(q, info.out_vectors))
+		goto out;
+	win = fpga_window(&f, RFPGA_BAR_DOORBELL, 0, RFPGA_BAR_DOORBELL_SIZE, 0);
+	bells = map_fd(win, RFPGA_BAR_DOORBELL_SIZE);
+	close(win);
+	if (!CHECK(bells, "no doorbells: %s", reason))
+		goto out;
+	dtps = reg32(r.regs, RFPGA_CAPS) & 0xff;
+	dtps = dtps < SOURCES ? dtps : SOURCES;
+	/* all vectors: a DTP after the other takes the next ones */
+	for (v = 0; v < SOURCES && tap_ok(); v += dtps) {
+		for (i = 0; i < dtps && v + i < SOURCES; i++)
+			slow_start(&r, i, v + i);
+		end = now_ns() + 20000000000ULL;
+		while (reg32(r.regs, RFPGA_STATUS) & RFPGA_STATUS_BUSY && now_ns() < end) {
+			slow_credit(&r, bells, dtps);
+			for (i = 0; i < LISTENERS; i++)
+				if (i != SLOW)
+					hear(&q[i], &h[i]);
+		}
+		CHECK(!(reg32(r.regs, RFPGA_STATUS) & RFPGA_STATUS_BUSY), "it does not end");
+	}
+	/* interrupts that were sent have arrived when this call has looked at all of them */
+	ANSWERED(call(f.fd, RASHPA_IOC_QUIESCE, &(struct rashpa_quiesce){
+		.head.size = sizeof(struct rashpa_quiesce) }), 0, NULL);
+	for (i = 0; i < LISTENERS; i++) {
+		if (i != SLOW)
+			hear(&q[i], &h[i]);
+		events = info_sum(&q[i], &lost);
+		CHECK(events && events <= SOURCES * STACKS, "listener %u: %llu events", i,
+		      (unsigned long long)events);
+		if (i != SLOW)
+			CHECK(!lost && !h[i].lost && sum(&h[i]) == events,
+			      "listener %u: %llu lost, %llu of %llu events heard", i,
+			      (unsigned long long)lost, (unsigned long long)sum(&h[i]),
+			      (unsigned long long)events);
+		else
+			CHECK(lost == events - SLOW_DEPTH && q[i].ring->lost == lost &&
+			      q[i].ring->head == SLOW_DEPTH, "the slow one: %llu of %llu lost",
+			      (unsigned long long)lost, (unsigned long long)events);
+		CHECK(sum(&h[i]) == sum(&h[0]) || i == SLOW, "listeners heard %llu and %llu",
+		      (unsigned long long)sum(&h[i]), (unsigned long long)sum(&h[0]));
+	}
+	tap_note("%llu interrupts of %u vectors, %llu lost by the slow listener",
+		 (unsigned long long)sum(&h[0]), SOURCES, (unsigned long long)q[SLOW].ring->lost);
+out:
+	for (i = 0; i < LISTENERS; i++)
+		queue_close(&q[i]);
+	if (bells)
+		munmap(bells, RFPGA_BAR_DOORBELL_SIZE);
+	rig_down(&r);
+}
+
+/* ------------------------------------------------------ other sources --- */
+
+static int add(int ch, uint32_t kind, uint32_t index, uint32_t flags, int device)
+{
+	struct rashpa_source_add a = { .head = { .size = sizeof(a), .flags = flags },
+				       .kind = kind, .index = index, .device = device };
+	int err = call(ch, RASHPA_IOC_SOURCE_ADD, &a);
+
+	return err ? err : (int)a.out_id;
+}
+
+static void test_map_events(void)
+{
+	int buffer = buffer_alloc(PAGE, NULL), map[2];
+	struct rashpa_event e = {};
+	struct rashpa_map m[2];
+	struct queue q;
+
+	if (!queue_open(&q, 0))
+		goto out;
+	map[0] = fpga_map(&f, buffer, RASHPA_BIDIRECTIONAL, &m[0]);
+	map[1] = fpga_map(&f, buffer, RASHPA_BIDIRECTIONAL, &m[1]);
+	CHECK(map[0] >= 0 && map[1] >= 0, "%s", reason);
+	CHECK(m[0].out_id && m[1].out_id && m[0].out_id != m[1].out_id, "ids %u and %u",
+	      m[0].out_id, m[1].out_id);
+	CHECK(add(q.fd, RASHPA_SOURCE_MAP, m[1].out_id, 0, 0) == 1, "%s", reason);
+	CHECK(add(q.fd, RASHPA_SOURCE_MAP, 0, 0, 0) == 2, "%s", reason);
+	ANSWERED(add(q.fd, RASHPA_SOURCE_MAP, 0, 0, 0), EEXIST, "id 2");
+	close(map[0]);
+	CHECK(next(&q, &e) && e.source == 2 && e.kind == RASHPA_SOURCE_MAP &&
+	      e.value == ((uint64_t)m[0].out_id << 32 | RASHPA_MAP_REVOKED),
+	      "source %u value 0x%llx", e.source, (unsigned long long)e.value);
+	CHECK(!next(&q, &e), "an event of another map");
+	close(map[1]);
+	CHECK(next(&q, &e) && next(&q, &e) && e.value >> 32 == m[1].out_id, "the second map");
+out:
+	queue_close(&q);
+	close(buffer);
+}
+
+static void test_quiet(void)
+{
+	struct rashpa_source_info info = { HEAD(info), .id = 1 };
+	struct queue q;
+
+	if (!queue_open(&q, 0))
+		goto out;
+	CHECK(add(q.fd, RASHPA_SOURCE_SOFTWARE, 0, RASHPA_SOURCE_QUIET, 0) == 1, "%s", reason);
+	ANSWERED(signal_one(q.fd, 42), 0, NULL);
+	CHECK(!q.ring->head && !wait_fd(q.fd, POLLIN, 0), "a quiet source makes records");
+	ANSWERED(call(q.fd, RASHPA_IOC_SOURCE_INFO, &info), 0, NULL);
+	CHECK(info.out_events == 1 && info.out_value == 42 && !info.out_lost &&
+	      info.out_kind == RASHPA_SOURCE_SOFTWARE && (int)info.out_device == f.index,
+	      "%llu events", (unsigned long long)info.out_events);
+	info.id = 2;
+	ANSWERED(call(q.fd, RASHPA_IOC_SOURCE_INFO, &info), ENOENT, "source 2");
+	info.id = 65;
+	ANSWERED(call(q.fd, RASHPA_IOC_SOURCE_INFO, &info), ENOENT, "source 65");
+	ANSWERED(add(q.fd, RASHPA_SOURCE_SOFTWARE, 0, RASHPA_SOURCE_OF, f.fd), EINVAL,
+		 "no function");
+	ANSWERED(add(q.fd, RASHPA_SOURCE_VECTOR, 0, RASHPA_SOURCE_POLL, 0), EINVAL, "timer");
+out:
+	queue_close(&q);
+}
+
+/* A source of another function: it goes, and the channel stays. */
+static void test_other_function(void)
+{
+	struct rashpa_quiesce quiesce = { HEAD(quiesce) };
+	struct rashpa_event e = {};
+	struct queue q;
+	int ro;
+
+	SKIP_IF(!have_two, "needs two software FPGAs (lab run --fpga 2)");
+	if (!queue_open(&q, 0))
+		goto out;
+	ro = open("/dev/rashpa/fpga1", O_RDONLY | O_CLOEXEC);
+	ANSWERED(add(q.fd, RASHPA_SOURCE_DEVICE, 0, RASHPA_SOURCE_OF, ro), EBADF, "writing");
+	close(ro);
+	CHECK(add(q.fd, RASHPA_SOURCE_DEVICE, 0, 0, 0) == 1, "%s", reason);
+	CHECK(add(q.fd, RASHPA_SOURCE_DEVICE, 0, RASHPA_SOURCE_OF, f2.fd) == 2, "%s", reason);
+	ANSWERED(call(f2.fd, RASHPA_IOC_QUIESCE, &quiesce), 0, NULL);
+	CHECK(next(&q, &e) && e.source == 2 && e.value == RASHPA_DEVICE_QUIESCED && !next(&q, &e),
+	      "source %u value %llu", e.source, (unsigned long long)e.value);
+	ANSWERED(fpga_unbind(&f2) ? -EIO : 0, 0, NULL);
+	while (next(&q, &e))
+		;
+	CHECK(e.source == 2 && e.value == RASHPA_DEVICE_GONE, "source %u value %llu", e.source,
+	      (unsigned long long)e.value);
+	CHECK(!q.ring->gone && !(wait_fd(q.fd, POLLIN, 0) & POLLHUP), "the channel is gone");
+	ANSWERED(call(f.fd, RASHPA_IOC_QUIESCE, &quiesce), 0, NULL);
+	CHECK(next(&q, &e) && e.source == 1, "its own function is not heard any more");
+out:
+	queue_close(&q);
+	close(f2.fd);
+	f2.fd = -1;
+	have_two = !fpga_bind(&f2) && fpga_open(&f2, 1);
+	CHECK(have_two, "it does not come back");
+}
+
+static void test_gone(void)
+{
+	struct rashpa_event e;
+	struct queue q;
+
+	SKIP_IF(!have_two, "needs two software FPGAs (lab run --fpga 2)");
+	if (!queue_open(&q, 0))
+		goto out;
+	CHECK(add(q.fd, RASHPA_SOURCE_VECTOR, 0, RASHPA_SOURCE_OF, f2.fd) == 1, "%s", reason);
+	CHECK(add(q.fd, RASHPA_SOURCE_DEVICE, 0, 0, 0) == 2, "%s", reason);
+	ANSWERED(fpga_unbind(&f) ? -EIO : 0, 0, NULL);
+	CHECK(q.ring->gone == 1, "the ring does not show it");
+	CHECK(wait_fd(q.fd, POLLIN, 0) & POLLHUP, "poll does not show it");
+	while (next(&q, &e))
+		;
+	CHECK(read(q.fd, &e, sizeof(e)) < 0 && errno == ENODEV, "read: %s", strerror(errno));
+out:
+	queue_close(&q);
+	fpga_close(&f);
+	CHECK(!fpga_bind(&f) && fpga_open(&f, 0), "it does not come back");
+}
+
+int main(void)
+{
+	common_init();
+	if (!fpga_open(&f, 0)) {
+		tap_skip_all("ring", "no software FPGA");
+		return tap_exit();
+	}
+	have_two = fpga_open(&f2, 1);
+	if (fpga_profile(&f, 0, NULL, 0) || (have_two && fpga_profile(&f2, 0, NULL, 0)))
+		tap_bail("profile: %s", reason);
+	if (!rig_load(&f))
+		tap_bail("no dataset: %s", reason);
+	tap_run("ring and consumer's page are mapped, and nothing else", test_mmap);
+	tap_run("the ring shows what read returns", test_ring);
+	tap_run("a tail that lies is taken as nothing consumed", test_nonsense);
+	tap_run("an eventfd is signalled every N events", test_every);
+	tap_run("or after a time", test_delay);
+	tap_run("ready and readable are the same, under load", test_level);
+	tap_run("eight sources, three listeners, one slow: the others notice nothing", test_slow);
+	tap_run("the end of a map is an event, of one or of all", test_map_events);
+	tap_run("a quiet source counts", test_quiet);
+	tap_run("a source of another function comes and goes", test_other_function);
+	tap_run("a removed function is seen in the ring", test_gone);
+	if (have_two)
+		fpga_close(&f2);
+	fpga_close(&f);
+	return tap_exit();
+}
