@@ -6,8 +6,9 @@
  *   disconnect	     drop the connection to the host
  *   exit	     end at once, as if the board had lost its power
  *   stuck on|off    do not obey stop requests (a reset still helps, and ends this)
- *   early on|off    raise the event of a stack 50 ms before its last image is written
  *   status	     counters, also when the host cannot read them any more
+ *
+ * and those of misbehave.c, which get the order of a stack and its event wrong.
  */
 #include "fpga.h"
 
@@ -19,11 +20,9 @@
 
 #include "log.h"
 
-#define LINE_SIZE	256
-
 static int listener = -1;
 static int client = -1;
-static char line[LINE_SIZE];
+static char line[FPGA_COMMAND_SIZE];
 static size_t have;
 
 int control_open(const char *path)
@@ -62,7 +61,7 @@ static void set_stuck(struct fpga *fpga, bool on)
 static void tell_status(struct fpga *fpga)
 {
 	struct engine *e = &fpga->engine;
-	char text[LINE_SIZE];
+	char text[FPGA_COMMAND_SIZE];
 
 	pthread_mutex_lock(&e->lock);
 	snprintf(text, sizeof(text),
@@ -87,10 +86,9 @@ static void obey(struct fpga *fpga, const char *command)
 		vfu_disconnect(fpga->vfu);
 	} else if (!strcmp(command, "stuck on") || !strcmp(command, "stuck off")) {
 		set_stuck(fpga, !strcmp(command, "stuck on"));
-	} else if (!strcmp(command, "early on") || !strcmp(command, "early off")) {
-		fpga->engine.early = !strcmp(command, "early on");
-	} else {
-		answer("error: disconnect, exit, stuck on|off, early on|off, status");
+	} else if (!misbehave(fpga, command)) {
+		answer("error: disconnect, exit, stuck on|off, status; early, late, reorder, "
+		       "twice, lose, release, honest: rashpa-fpga(1)");
 		return;
 	}
 	answer("ok");

@@ -48,6 +48,12 @@ static void count_add(_Atomic uint64_t *counter, uint64_t n)
 			      memory_order_relaxed);
 }
 
+/* What is on its way already cannot be stopped any more. */
+static bool stopped(const struct dtp *d)
+{
+	return d->stop && !d->posted;
+}
+
 /* ------------------------------------------------------------ one image --- */
 
 /*
@@ -65,7 +71,7 @@ static enum outcome send_long(struct fpga *fpga, struct dtp *d, const uint8_t *s
 	while (ok && length) {
 		uint64_t n = length < BUS_BURST ? length : BUS_BURST;
 
-		if (d->stop)
+		if (stopped(d))
 			return STOPPED;
 		bus_lock(&fpga->bus);
 		ok = bus_write(&fpga->bus, &d->dst, dst, src, n, fault);
@@ -86,20 +92,26 @@ static void account(struct fpga *fpga, struct dtp *d, uint64_t lines)
 				  memory_order_relaxed);
 }
 
+/* Which line is sent as number @line of its image. */
+static uint64_t line_at(const struct dtp *d, uint32_t line)
+{
+	return d->does.reorder ? d->config.height - 1 - line : line;
+}
+
 /* As many lines as make a burst, from *line on, which moves forward. */
-static enum outcome send_burst(struct fpga *fpga, struct dtp *d, uint64_t src, uint64_t dst,
-			       uint32_t *line, struct bus_fault *fault)
+static enum outcome send_burst(struct fpga *fpga, struct dtp *d, uint32_t *line,
+			       struct bus_fault *fault)
 {
 	const struct dtp_config *c = &d->config;
-	bool gapless = c->src_line == c->row && c->dst_line == c->row;
+	bool gapless = c->src_line == c->row && c->dst_line == c->row && !d->does.reorder;
 	uint64_t budget = BUS_BURST;
 	bool ok;
 
 	bus_lock(&fpga->bus);
 	do {
 		uint64_t left = c->height - *line, n = 1, fit = budget / c->row;
-		uint64_t from = src + *line * c->src_line;
-		uint64_t to = dst + *line * c->dst_line;
+		uint64_t from = d->src_offset + line_at(d, *line) * c->src_line;
+		uint64_t to = d->dst_offset + line_at(d, *line) * c->dst_line;
 
 		if (gapless)
 			n = left < fit ? left : fit;
@@ -107,10 +119,9 @@ static enum outcome send_burst(struct fpga *fpga, struct dtp *d, uint64_t src, u
 		if (!ok)
 			break;
 		account(fpga, d, n);
-		d->last_offset = to + n * c->row - 1;
 		*line += (uint32_t)n;
 		budget -= n * c->row;
-	} while (*line < c->height && budget >= c->row && !d->stop);
+	} while (*line < c->height && budget >= c->row && !stopped(d));
 	bus_unlock(&fpga->bus);
 	return ok ? SENT : REFUSED;
 }
@@ -139,25 +150,25 @@ static bool ends_stack(const struct dtp *d)
 	return d->image + 1 == d->config.bunch || (d->config.images && d->left == 1);
 }
 
-static enum outcome send_image(struct fpga *fpga, struct dtp *d, uint64_t src, uint64_t dst,
-			       struct bus_fault *fault)
+static enum outcome send_image(struct fpga *fpga, struct dtp *d, struct bus_fault *fault)
 {
 	const struct dtp_config *c = &d->config;
 	enum outcome outcome = SENT;
 	uint32_t line = 0;
 
 	while (line < c->height && outcome == SENT) {
-		if (d->stop)
+		if (stopped(d))
 			return STOPPED;
 		if (c->row <= BUS_BURST) {
-			outcome = send_burst(fpga, d, src, dst, &line, fault);
+			outcome = send_burst(fpga, d, &line, fault);
 			continue;
 		}
-		outcome = send_long(fpga, d, fpga->memory + src + line * c->src_line,
-				    dst + line * c->dst_line, c->row, fault);
+		outcome = send_long(fpga, d,
+				    fpga->memory + d->src_offset + line_at(d, line) * c->src_line,
+				    d->dst_offset + line_at(d, line) * c->dst_line, c->row,
+				    fault);
 		if (outcome == SENT) {
 			account(fpga, d, 1);
-			d->last_offset = dst + line * c->dst_line + c->row - 1;
 			line++;
 		}
 	}
@@ -168,27 +179,94 @@ static enum outcome send_image(struct fpga *fpga, struct dtp *d, uint64_t src, u
 /* ---------------------------------------------------------- end of a stack --- */
 
 /*
- * Payload, then flush, then the lock record. On a real bus posted writes to one
- * destination stay in order by themselves; the flush is for payload and lock record in
- * different destinations.
+ * Which parts of the stack that ends now come after its event, if this DTP was told to
+ * misbehave, and when. What is lost is in neither. Returns what comes in its time.
  */
-static bool write_lock(struct fpga *fpga, struct dtp *d, struct bus_fault *fault)
+static uint32_t plan_event(struct fpga *fpga, struct dtp *d)
+{
+	const struct misbehaviour *m = &d->does;
+	uint32_t event = 0;
+
+	if (d->config.mode & RFPGA_MODE_LOCK)
+		event |= FPGA_LOCK;
+	if (d->config.mode & RFPGA_MODE_MSIX)
+		event |= FPGA_INTERRUPT;
+	if (m->lose && (d->stack + 1) % m->lose_every == 0)
+		event &= ~m->lose;
+
+	d->behind = event & m->twice;
+	d->posted = false;
+	if (event & m->early) {
+		d->behind |= FPGA_IMAGE | (event & ~m->early);
+		event &= m->early;
+	} else if (m->late) {
+		d->behind |= FPGA_IMAGE;
+		d->posted = true;
+	}
+	if (d->behind) {
+		/* now: who sees the event may release the rest at once */
+		pthread_mutex_lock(&fpga->engine.lock);
+		d->due = fpga_ticks();
+		if (__builtin_add_overflow(d->due, m->delay, &d->due))
+			d->due = NEVER;
+		pthread_mutex_unlock(&fpga->engine.lock);
+	}
+	return event;
+}
+
+/*
+ * On a real bus posted writes to one destination stay in order by themselves; the flush is
+ * for payload and lock record in different destinations. A read pushes what was written
+ * before it to the same place: when its answer is there, so is the payload.
+ */
+static enum outcome flush(struct fpga *fpga, struct dtp *d, struct bus_fault *fault)
 {
 	const struct dtp_config *c = &d->config;
-	uint64_t record[RFPGA_LOCK_SIZE / 8] = { 0 };
+	enum outcome outcome = SENT;
 	uint8_t last;
-	bool ok = true;
+	bool ok;
 
-	record[RFPGA_LOCK_STACKS / 8] = d->stack + 1;
-	record[RFPGA_LOCK_IMAGES / 8] = d->count.images;
-	record[RFPGA_LOCK_TICKS / 8] = fpga_ticks();
-	record[RFPGA_LOCK_OVERRUNS / 8] = d->count.overruns;
+	if (d->posted) {
+		outcome = send_image(fpga, d, fault);
+		d->behind &= ~FPGA_IMAGE;
+		d->posted = false;
+	}
+	if (outcome != SENT)
+		return outcome;
+	bus_lock(&fpga->bus);
+	ok = bus_read(&fpga->bus, &d->dst,
+		      d->dst_offset + (c->height - 1) * c->dst_line + c->row - 1, &last, 1,
+		      fault);
+	bus_unlock(&fpga->bus);
+	return ok ? SENT : REFUSED;
+}
+
+static void make_record(struct dtp *d)
+{
+	d->record[RFPGA_LOCK_STACKS / 8] = d->stack + 1;
+	d->record[RFPGA_LOCK_IMAGES / 8] = d->count.images;
+	d->record[RFPGA_LOCK_TICKS / 8] = fpga_ticks();
+	d->record[RFPGA_LOCK_OVERRUNS / 8] = d->count.overruns;
+}
+
+static bool write_lock(struct fpga *fpga, struct dtp *d, struct bus_fault *fault)
+{
+	bool ok;
 
 	bus_lock(&fpga->bus);
-	if (c->mode & RFPGA_MODE_FLUSH)
-		ok = bus_read(&fpga->bus, &d->dst, d->last_offset, &last, 1, fault);
-	if (ok && (c->mode & RFPGA_MODE_LOCK))
-		ok = bus_write_record(&fpga->bus, &d->lock, c->lock_offset, record, fault);
+	ok = bus_write_record(&fpga->bus, &d->lock, d->config.lock_offset, d->record, fault);
+	bus_unlock(&fpga->bus);
+	return ok;
+}
+
+static bool interrupt(struct fpga *fpga, struct dtp *d, struct bus_fault *fault)
+{
+	bool ok;
+
+	bus_lock(&fpga->bus);
+	ok = bus_may_interrupt(&fpga->bus, fault);
+	if (ok)
+		vfu_interrupt(fpga->vfu, d->config.vector, &d->count.events);
 	bus_unlock(&fpga->bus);
 	return ok;
 }
@@ -211,12 +289,20 @@ static bool group_complete(struct fpga *fpga, const struct dtp *d)
 	return true;
 }
 
-static enum outcome end_stack(struct fpga *fpga, struct dtp *d, struct bus_fault *fault)
+/* The event with the parts that come in their time; the rest stays behind. */
+static enum outcome end_stack(struct fpga *fpga, struct dtp *d, uint32_t event,
+			      struct bus_fault *fault)
 {
 	struct engine *e = &fpga->engine;
-	bool ok = true, interrupt;
+	enum outcome outcome;
 
-	if (!write_lock(fpga, d, fault))
+	if (d->config.mode & RFPGA_MODE_FLUSH) {
+		outcome = flush(fpga, d, fault);
+		if (outcome != SENT)
+			return outcome;
+	}
+	make_record(d);
+	if ((event & FPGA_LOCK) && !write_lock(fpga, d, fault))
 		return REFUSED;
 
 	pthread_mutex_lock(&e->lock);
@@ -225,20 +311,41 @@ static enum outcome end_stack(struct fpga *fpga, struct dtp *d, struct bus_fault
 	d->complete = d->stack;
 	count_add(&d->count.stacks, 1);
 	d->count.stop = fpga_ticks();
-	interrupt = (d->config.mode & RFPGA_MODE_MSIX) && group_complete(fpga, d);
+	if (!group_complete(fpga, d)) {
+		event &= ~FPGA_INTERRUPT;
+		d->behind &= ~FPGA_INTERRUPT;
+	}
 	/* true before the event says so; RUNNING goes when the event is out */
 	if (d->config.images && !d->left)
 		d->status |= RFPGA_DTP_DONE;
 	pthread_mutex_unlock(&e->lock);
 
-	if (!interrupt)
-		return SENT;
-	bus_lock(&fpga->bus);
-	ok = bus_may_interrupt(&fpga->bus, fault);
-	if (ok)
-		vfu_interrupt(fpga->vfu, d->config.vector, &d->count.events);
-	bus_unlock(&fpga->bus);
-	return ok ? SENT : REFUSED;
+	if ((event & FPGA_INTERRUPT) && !interrupt(fpga, d, fault))
+		return REFUSED;
+	return SENT;
+}
+
+/*
+ * What the event has overtaken. A stop drops what was not sent yet, but not an image that is
+ * on its way.
+ */
+static enum outcome catch_up(struct fpga *fpga, struct dtp *d, struct bus_fault *fault)
+{
+	enum outcome outcome = SENT;
+
+	if (d->behind & FPGA_IMAGE)
+		outcome = send_image(fpga, d, fault);
+	d->posted = false;
+	if (outcome != SENT)
+		return outcome;
+	if (d->stop)
+		return STOPPED;
+	if ((d->behind & FPGA_LOCK) && !write_lock(fpga, d, fault))
+		return REFUSED;
+	if ((d->behind & FPGA_INTERRUPT) && !interrupt(fpga, d, fault))
+		return REFUSED;
+	d->behind = 0;
+	return SENT;
 }
 
 static void count_image(struct dtp *d)
@@ -255,28 +362,26 @@ static void count_image(struct dtp *d)
 static enum outcome serve(struct fpga *fpga, struct dtp *d, struct bus_fault *fault)
 {
 	const struct dtp_config *c = &d->config;
-	const struct timespec early_by = { .tv_nsec = 50000000 };
-	uint64_t src = source(d), dst = destination(d);
-	uint32_t ahead = (uint32_t)d->stack - d->count.credit;
-	bool last = ends_stack(d), early = last && fpga->engine.early;
+	uint32_t ahead = (uint32_t)d->stack - d->count.credit, event = 0;
 	enum outcome outcome;
+	bool last;
 
+	if (d->behind)
+		return catch_up(fpga, d, fault);
+	d->src_offset = source(d);
+	d->dst_offset = destination(d);
+	last = ends_stack(d);
 	if (!d->image && (c->mode & RFPGA_MODE_FREERUN) && ahead >= c->slots)
 		count_add(&d->count.overruns, 1);
-	if (!early) {
-		outcome = send_image(fpga, d, src, dst, fault);
+	if (last)
+		event = plan_event(fpga, d);
+	if (!(d->behind & FPGA_IMAGE)) {
+		outcome = send_image(fpga, d, fault);
 		if (outcome != SENT)
 			return outcome;
 	}
 	count_image(d);
-	if (!last)
-		return SENT;
-	outcome = end_stack(fpga, d, fault);
-	if (!early || outcome != SENT)
-		return outcome;
-	/* told to misbehave: the event overtook the image */
-	nanosleep(&early_by, NULL);
-	return send_image(fpga, d, src, dst, fault);
+	return last ? end_stack(fpga, d, event, fault) : SENT;
 }
 
 /* -------------------------------------------- the engine, engine.lock held --- */
@@ -306,6 +411,17 @@ static void end_run(struct fpga *fpga, struct dtp *d)
 		  (unsigned long long)d->count.images);
 }
 
+/* Was a DTP asked to stop, and has not yet? */
+static bool stopping(const struct fpga *fpga)
+{
+	unsigned int n;
+
+	for (n = 0; n < fpga->dtps; n++)
+		if (running(&fpga->dtp[n]) && fpga->dtp[n].stop)
+			return true;
+	return false;
+}
+
 static void end_turn(struct fpga *fpga, struct dtp *d, enum outcome outcome,
 		     const struct bus_fault *fault)
 {
@@ -314,11 +430,15 @@ static void end_turn(struct fpga *fpga, struct dtp *d, enum outcome outcome,
 	/* no cause: a reset cut a message short, which is not the DTP's fault */
 	if (outcome == REFUSED && fault->cause != RFPGA_FAULT_NONE)
 		record_fault(fpga, d, fault);
-	if (outcome != SENT || d->stop || (d->status & RFPGA_DTP_DONE))
+	if (outcome != SENT)
+		d->behind = 0;
+	if (!d->behind && (outcome != SENT || d->stop || (d->status & RFPGA_DTP_DONE)))
 		end_run(fpga, d);
 	e->active = NULL;
-	e->stops += e->stops_pending;
-	e->stops_pending = 0;
+	if (!stopping(fpga)) {
+		e->stops += e->stops_pending;
+		e->stops_pending = 0;
+	}
 	pthread_cond_broadcast(&e->idle);
 }
 
@@ -345,6 +465,15 @@ static struct dtp *pick(struct fpga *fpga, uint64_t now, uint64_t *due, bool *wa
 		d = &fpga->dtp[n];
 		if (!running(d))
 			continue;
+		if (d->behind) {
+			if (!d->stop && d->due > now) {
+				if (d->due < *due)
+					*due = d->due;
+				continue;
+			}
+			fpga->engine.turn = n + 1;
+			return d;
+		}
 		if (!has_credit(fpga, d)) {
 			d->status |= RFPGA_DTP_WAITING;
 			*waiting = true;
@@ -421,6 +550,8 @@ static void *engine_main(void *arg)
 			continue;
 		}
 		pause.spin_end = 0;
+		if (!d->behind)
+			d->does = d->told;
 		e->active = d;
 		pthread_mutex_unlock(&e->lock);
 		outcome = serve(fpga, d, &fault);
@@ -469,6 +600,8 @@ static void begin_run(struct fpga *fpga, struct dtp *d)
 	bus_space_init(&d->lock, c->lock_first, c->lock_count);
 	d->stack = c->first_stack;
 	d->image = 0;
+	d->behind = 0;
+	d->posted = false;
 	d->left = c->images;
 	d->count.start = fpga_ticks();
 	d->next = d->count.start;
@@ -521,7 +654,7 @@ void engine_stop(struct fpga *fpga, uint32_t mask)
 
 		if (!(mask & 1u << n) || !running(d))
 			continue;
-		if (e->active == d) {
+		if (e->active == d || d->behind) {
 			d->stop = true;
 			pending = true;
 		} else {
@@ -547,7 +680,7 @@ void engine_quiesce(struct fpga *fpga)
 	/* the host may not answer a message before it has our answer */
 	vfu_dma_abort(fpga->vfu, true);
 	pthread_mutex_lock(&e->lock);
-	while (e->active)
+	while (e->active || stopping(fpga))
 		pthread_cond_wait(&e->idle, &e->lock);
 	pthread_mutex_unlock(&e->lock);
 	vfu_dma_abort(fpga->vfu, false);

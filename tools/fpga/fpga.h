@@ -27,6 +27,14 @@
 #define FPGA_MSIX_SIZE		4096	/* BAR 1: table at 0, PBA in its upper half */
 #define FPGA_MSIX_PBA		0x800
 #define FPGA_VECTORS_MAX	16
+#define FPGA_COMMAND_SIZE	256	/* of a line at the control socket */
+
+/* What a stack ends with. */
+#define FPGA_IMAGE		1u	/* its last image */
+#define FPGA_LOCK		2u
+#define FPGA_INTERRUPT		4u
+
+#define FPGA_HOLD		UINT64_MAX	/* a delay: until it is released */
 
 /* Configuration of a DTP as it was at START, checked. */
 struct dtp_config {
@@ -45,6 +53,14 @@ struct dtp_counters {
 	_Atomic uint32_t credit;
 };
 
+/* What a DTP does wrong, see misbehave.c; all 0: nothing. */
+struct misbehaviour {
+	uint32_t early, twice, lose;	/* FPGA_LOCK, FPGA_INTERRUPT */
+	uint64_t lose_every;		/* stacks; 0 only if nothing is lost */
+	uint64_t delay;			/* ticks, or FPGA_HOLD, of what comes later */
+	bool late, reorder;
+};
+
 struct dtp {
 	/* written at START, while the engine does not look; then the engine's */
 	struct dtp_config config;
@@ -53,7 +69,11 @@ struct dtp {
 	uint32_t image;			/* image in the stack */
 	uint64_t left;			/* images to send, if config.images */
 	uint64_t next;			/* tick of the next image, free-running */
-	uint64_t last_offset;		/* of the last payload byte, for flush */
+	uint64_t src_offset, dst_offset;	/* region of interest of the image in work */
+	uint64_t record[RFPGA_LOCK_SIZE / 8];
+	struct misbehaviour does;	/* as it was told before this image */
+	uint32_t behind;		/* parts of a stack that come after its event */
+	bool posted;			/* the image is among them, and on its way */
 	struct dtp_counters count;
 	_Atomic bool stop;		/* asks the engine to leave the image it is in */
 
@@ -61,6 +81,8 @@ struct dtp {
 	uint32_t status;		/* RFPGA_DTP_RUNNING ... */
 	bool in_group;			/* takes part in the run of its group */
 	uint64_t complete;		/* stacks complete, FIRST_STACK included */
+	struct misbehaviour told;
+	uint64_t due;			/* tick at which what is behind follows */
 };
 
 struct engine {
@@ -72,8 +94,7 @@ struct engine {
 	bool exit;
 	unsigned int turn;		/* round robin */
 	bool stuck;			/* misbehave: do not stop */
-	_Atomic bool early;		/* misbehave: event before the last lines */
-	unsigned int stops_pending;	/* stop requests that wait for active */
+	unsigned int stops_pending;	/* stop requests that wait for a DTP */
 
 	uint64_t faults, fault_addr;	/* of the last one */
 	uint32_t fault_cause, fault_dtp;
@@ -137,6 +158,9 @@ int control_open(const char *path);
 void control_close(const char *path);
 int control_fd(void);			/* to poll for input, or -1 */
 void control_serve(struct fpga *fpga);
+
+/* misbehave.c: a command of the control socket; false: it is none */
+bool misbehave(struct fpga *fpga, const char *command);
 
 /* main.c */
 int listen_at(const char *path);

@@ -1210,6 +1210,354 @@ static void test_control(void)
 	client_setup(c);
 }
 
+/* ------------------------- order of payload, lock record and interrupt --- */
+
+/* Is this line answered so? The connection is there for nothing else. */
+static bool obeys(const char *command, const char *expected)
+{
+	int fd = client_open(c->control);
+	char line[64];
+	bool ok;
+
+	snprintf(line, sizeof(line), "%s\n", command);
+	ok = control(fd, line, expected);
+	close(fd);
+	return ok;
+}
+
+static void tell(const char *command)
+{
+	if (!obeys(command, "ok\n")) {
+		printf("# not obeyed: %s\n", command);
+		failed = true;
+	}
+}
+
+/* One stack, with this told; what the test sees then is what a consumer would. */
+static struct dtp one_stack(uint32_t mode)
+{
+	struct dtp d = plain(0);
+
+	d.mode |= mode;
+	d.images = d.bunch;
+	return d;
+}
+
+static bool last_image_untouched(const struct dtp *d)
+{
+	return same_image(d, 0, d->bunch - 2) &&
+	       untouched((d->bunch - 1) * d->dst_image, d->bunch * d->dst_image);
+}
+
+static bool no_record(void)
+{
+	return untouched(LOCKS, LOCKS + RFPGA_LOCK_SIZE);
+}
+
+static void check_released(const struct dtp *d)
+{
+	CHECK_EQ(status(0) & RFPGA_DTP_RUNNING, RFPGA_DTP_RUNNING);
+	tell("release");
+	CHECK(EVENTUALLY(idle()));
+	CHECK(same_stack(d, 0));
+	CHECK_EQ(status(0), RFPGA_DTP_DONE);
+	CHECK_EQ(lock_record(0)[0], 1);
+	CHECK_EQ(rd64(c, RFPGA_FAULTS), 0);
+}
+
+static void test_early(void)
+{
+	struct dtp d = one_stack(RFPGA_MODE_FLUSH);	/* which does not help */
+	uint64_t events = 0;
+
+	tell("early lock hold");
+	start(&d);
+	CHECK(EVENTUALLY(lock_record(0)[0] == 1));
+	CHECK(last_image_untouched(&d));
+	CHECK_EQ(events_so_far(0), 0);
+	check_released(&d);
+	CHECK(wait_event(0, &events));
+
+	fresh();
+	tell("early interrupt hold");
+	start(&d);
+	CHECK(wait_event(0, &events));
+	CHECK(last_image_untouched(&d) && no_record());
+	check_released(&d);
+
+	fresh();
+	tell("early on hold");
+	start(&d);
+	CHECK(wait_event(0, &events));
+	CHECK(last_image_untouched(&d));
+	CHECK_EQ(lock_record(0)[0], 1);
+	check_released(&d);
+	CHECK_EQ(events, 3);
+	CHECK_EQ(events_so_far(0), 0);
+
+	/* what was not sent when a stop came is not sent any more */
+	fresh();
+	start(&d);
+	CHECK(wait_event(0, &events));
+	wr(c, RFPGA_CONTROL, RFPGA_CONTROL_STOP);
+	CHECK(EVENTUALLY(idle()));
+	CHECK(last_image_untouched(&d));
+	CHECK_EQ(rd(c, RFPGA_STOPS), 1);
+	CHECK_EQ(rd64(c, RFPGA_FAULTS), 0);
+	tell("honest");
+}
+
+/* Nothing that is on its way is written when its memory is gone. */
+static void check_late_refused(const struct dtp *d)
+{
+	start(d);
+	CHECK(EVENTUALLY(lock_record(0)[0] == 1));
+	client_unmap(c, HOST_ADDR, HOST_SIZE);
+	tell("release");
+	CHECK(faulted(0, RFPGA_FAULT_BUS));
+	CHECK(last_image_untouched(d));
+}
+
+static void test_late(void)
+{
+	struct dtp d = one_stack(0);
+	uint64_t events = 0;
+
+	tell("late on hold");
+	start(&d);
+	CHECK(wait_event(0, &events));
+	CHECK(last_image_untouched(&d));
+	CHECK_EQ(lock_record(0)[0], 1);
+	check_released(&d);
+
+	/* after a time */
+	fresh();
+	tell("late on 2000");
+	start(&d);
+	CHECK(EVENTUALLY(idle()));
+	CHECK(same_stack(&d, 0));
+	CHECK(counter(0, RFPGA_DTP_C_START) + 500000 <= counter(0, RFPGA_DTP_C_STOP));
+
+	/* a stop waits for what is on its way, a reset too */
+	fresh();
+	tell("late on hold");
+	start(&d);
+	CHECK(EVENTUALLY(lock_record(0)[0] == 1));
+	CHECK(last_image_untouched(&d));
+	wr(c, RFPGA_CONTROL, RFPGA_CONTROL_STOP);
+	CHECK(EVENTUALLY(idle()));
+	CHECK(same_stack(&d, 0));
+	CHECK_EQ(rd(c, RFPGA_STOPS), 1);
+	fresh();
+	start(&d);
+	CHECK(EVENTUALLY(lock_record(0)[0] == 1));
+	client_reset(c);
+	CHECK(idle());
+	CHECK(same_stack(&d, 0));
+	fresh();
+	check_late_refused(&d);
+	tell("honest");
+}
+
+/* The flush pushes what is on its way, so that it is not late: the same, with FLUSH. */
+static void test_flush(void)
+{
+	struct dtp d = one_stack(RFPGA_MODE_FLUSH);
+	uint64_t events = 0, k;
+
+	tell("late on hold");
+	d.images = 0;
+	d.slots = 1;
+	start(&d);
+	for (k = 0; k < 20; k++) {
+		CHECK(wait_event(0, &events));
+		CHECK_EQ(lock_record(0)[0], k + 1);
+		CHECK(same_stack(&d, k));
+		give_credit(0, (uint32_t)k + 1);
+	}
+	tell("honest");
+}
+
+static void serve_until(uint32_t wanted)
+{
+	int i;
+
+	for (i = 0; i < 100 && !(status(0) & wanted); i++)
+		client_serve(c, 5);
+}
+
+/* The same by messages, to memory that is not the lock record's. */
+static void test_flush_messages(void)
+{
+	struct dtp d = remote_dtp();
+	size_t last = 3 * 4096;
+	uint64_t events = 0;
+	int i;
+
+	tell("late on hold");
+	d.images = d.bunch;
+	memset(c->remote, CANARY, c->remote_size);
+	start(&d);
+	serve_until(RFPGA_DTP_DONE);
+	CHECK(wait_event(0, &events));
+	CHECK(!memcmp(c->remote, c->memory, last));
+	CHECK_EQ(c->remote[last], (uint8_t)c->memory[last]);
+
+	d.mode &= ~RFPGA_MODE_FLUSH;
+	memset(c->remote, CANARY, c->remote_size);
+	start(&d);
+	serve_until(RFPGA_DTP_DONE);
+	CHECK(wait_event(0, &events));
+	CHECK(!memcmp(c->remote, c->memory, last));
+	CHECK_EQ(c->remote[last], CANARY);
+	tell("release");
+	for (i = 0; i < 100 && !idle(); i++)
+		client_serve(c, 5);
+	CHECK(!memcmp(c->remote, c->memory, last + 4096));
+	tell("honest");
+}
+
+/* One that is behind holds up nobody else. */
+static void test_one_dtp(void)
+{
+	struct dtp d = one_stack(0), other = plain(1);
+
+	tell("late on hold dtp 0");
+	start(&d);
+	CHECK(EVENTUALLY(lock_record(0)[0] == 1));
+	other.dst_base = 1 << 20;
+	other.slots = 4;
+	start(&other);
+	CHECK(EVENTUALLY(status(1) == RFPGA_DTP_DONE));
+	CHECK(same_stack(&other, 3));
+	CHECK(last_image_untouched(&d));
+	tell("release dtp 1");
+	CHECK(last_image_untouched(&d));
+	check_released(&d);
+	tell("honest");
+}
+
+static void test_reorder(void)
+{
+	struct dtp d = one_stack(0);
+
+	tell("reorder on");
+	start(&d);
+	CHECK(EVENTUALLY(idle()));
+	CHECK(same_stack(&d, 0));
+	CHECK_EQ(counter(0, RFPGA_DTP_C_DESCRIPTORS), d.bunch * d.height);
+	/* the last line has no place: that is found before anything was written */
+	fresh();
+	set_entry(0, HOST_ADDR + DST, 4096 - 128, RFPGA_ENTRY_VALID);
+	start(&d);
+	check_refused(RFPGA_FAULT_ENTRY);
+	/* lines longer than a burst */
+	fresh();
+	d.pixel = 8;
+	d.width = 50000;
+	d.height = 4;
+	d.src_line = d.dst_line = 400000;
+	d.src_image = d.dst_image = 0;
+	d.images_in_set = d.bunch = 1;
+	d.images = 1;
+	start(&d);
+	CHECK(EVENTUALLY(idle()));
+	CHECK(same_stack(&d, 0));
+	tell("honest");
+}
+
+static void test_twice(void)
+{
+	struct dtp d = one_stack(0);
+	uint64_t events = 0;
+
+	tell("twice on hold");
+	start(&d);
+	CHECK(wait_event(0, &events));
+	CHECK_EQ(events, 1);
+	CHECK(same_stack(&d, 0));
+	/* as a consumer that clears the word would */
+	memset(host + LOCKS, 0, RFPGA_LOCK_SIZE);
+	check_released(&d);
+	CHECK(wait_event(0, &events));
+	CHECK_EQ(events, 2);
+	CHECK_EQ(counter(0, RFPGA_DTP_C_EVENTS), 2);
+	CHECK_EQ(counter(0, RFPGA_DTP_C_STACKS), 1);
+
+	fresh();
+	tell("twice lock 0");
+	d.images = 16;
+	d.slots = 4;
+	start(&d);
+	CHECK(EVENTUALLY(idle()));
+	CHECK_EQ(counter(0, RFPGA_DTP_C_EVENTS), 4);
+	CHECK_EQ(lock_record(0)[0], 4);
+	CHECK(same_stack(&d, 3));
+	tell("honest");
+}
+
+static void test_lose(void)
+{
+	struct dtp d = plain(0);
+
+	tell("lose interrupt 3");
+	d.images = 0;
+	d.slots = 9;
+	d.dst_slot = d.bunch * d.dst_image;
+	start(&d);
+	CHECK(EVENTUALLY(status(0) & RFPGA_DTP_WAITING));
+	CHECK_EQ(counter(0, RFPGA_DTP_C_EVENTS), 6);
+	CHECK_EQ(events_so_far(0), 6);
+	CHECK_EQ(lock_record(0)[0], 9);
+
+	fresh();
+	tell("lose lock 2");
+	d.images = 6 * d.bunch;
+	start(&d);
+	CHECK(EVENTUALLY(idle()));
+	CHECK_EQ(lock_record(0)[0], 5);
+	CHECK_EQ(counter(0, RFPGA_DTP_C_EVENTS), 6);
+	CHECK_EQ(counter(0, RFPGA_DTP_C_STACKS), 6);
+
+	fresh();
+	tell("lose on 1");
+	start(&d);
+	CHECK(EVENTUALLY(idle()));
+	CHECK(no_record());
+	CHECK_EQ(counter(0, RFPGA_DTP_C_EVENTS), 0);
+	CHECK(same_stack(&d, 5));
+	tell("lose off");
+	start(&d);
+	CHECK(EVENTUALLY(idle()));
+	CHECK_EQ(lock_record(0)[0], 6);
+	tell("honest");
+}
+
+static void test_bad_words(void)
+{
+	static const char * const bad[] = {
+		"early", "early perhaps", "early on 5x", "early on -1", "early on hold 5",
+		"late", "late lock", "late on 99999999999", "reorder", "reorder on 5",
+		"twice", "lose", "lose on", "lose on 0", "lose lock hold", "release on",
+		"honest dtp", "honest dtp 4", "honest dtp x", "honest dtp 0 1",
+		"late on 1 dtp 0 dtp 1 dtp 2 dtp 3",
+	};
+	struct dtp d = one_stack(0);
+	size_t i;
+
+	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		if (!obeys(bad[i], "error")) {
+			printf("# accepted: %s\n", bad[i]);
+			failed = true;
+		}
+	}
+	/* none of them has done anything */
+	start(&d);
+	CHECK(EVENTUALLY(idle()));
+	CHECK(same_stack(&d, 0));
+	CHECK_EQ(counter(0, RFPGA_DTP_C_EVENTS), 1);
+}
+
 static void speed(const char *what, uint32_t width, uint32_t height, uint64_t images)
 {
 	struct dtp d = plain(0);
@@ -1297,6 +1645,15 @@ static const struct { const char *name; void (*run)(void); } tests[] = {
 	{ "streams that make no sense", test_bad_streams },
 	{ "the client comes back", test_reconnect },
 	{ "faults by the control socket", test_control },
+	{ "misbehave: an event before its image", test_early },
+	{ "misbehave: an image after its event", test_late },
+	{ "misbehave: a flush pushes the image", test_flush },
+	{ "misbehave: a flush pushes messages", test_flush_messages },
+	{ "misbehave: one of several DTPs", test_one_dtp },
+	{ "misbehave: lines in another order", test_reorder },
+	{ "misbehave: events twice", test_twice },
+	{ "misbehave: events that are lost", test_lose },
+	{ "misbehave: words that make no sense", test_bad_words },
 	{ "speed", test_speed },
 	{ "the end, and another beginning", test_end },
 };

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What the control socket can make DTPs do wrong: hardware and buses that get the order of
+ * payload, lock record and interrupt wrong, lose one of them, or send it twice.
+ *
+ *   early on|lock|interrupt|off [US|hold]	the event, or this part of it, is sent before
+ *						the last image of its stack
+ *   late on|off [US|hold]			the last image is sent before its event and
+ *						arrives after it; FLUSH pushes it
+ *   reorder on|off				lines of an image from the last to the first
+ *   twice on|lock|interrupt|off [US|hold]	the event, or this part of it, a second time
+ *   lose on|lock|interrupt|off N		the event, or this part of it, not at all for
+ *						stacks whose STACKS is a multiple of N
+ *   release					what is behind is sent now
+ *   honest					none of all this
+ *
+ * Each may end in "dtp N"; else it is for all DTPs. What comes later does so after US
+ * microseconds, or when it is released; until then the DTP does not go on.
+ */
+#include "fpga.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define WORDS_MAX	8
+#define DELAY_US	50000u		/* long enough for software to be wrong */
+#define DELAY_MAX_US	60000000u
+
+struct words {
+	char *word[WORDS_MAX];
+	unsigned int n, next;
+};
+
+/* false: there are too many */
+static bool split(char *text, struct words *w)
+{
+	char *rest, *word;
+
+	w->n = w->next = 0;
+	for (word = strtok_r(text, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
+		if (w->n == WORDS_MAX)
+			return false;
+		w->word[w->n++] = word;
+	}
+	return true;
+}
+
+static const char *peek(const struct words *w)
+{
+	return w->next < w->n ? w->word[w->next] : "";
+}
+
+static bool take(struct words *w, const char *word)
+{
+	if (strcmp(peek(w), word))
+		return false;
+	w->next++;
+	return true;
+}
+
+static bool take_number(struct words *w, uint64_t least, uint64_t most, uint64_t *value)
+{
+	const char *text = peek(w);
+	uint64_t n;
+	char *end;
+
+	errno = 0;
+	n = strtoull(text, &end, 10);
+	if (*text < '0' || *text > '9' || *end || errno || n < least || n > most)
+		return false;
+	*value = n;
+	w->next++;
+	return true;
+}
+
+static bool take_switch(struct words *w, bool *on)
+{
+	*on = take(w, "on");
+	return *on || take(w, "off");
+}
+
+static bool take_parts(struct words *w, uint32_t *parts)
+{
+	*parts = 0;
+	if (take(w, "on"))
+		*parts = FPGA_LOCK | FPGA_INTERRUPT;
+	else if (take(w, "lock"))
+		*parts = FPGA_LOCK;
+	else if (take(w, "interrupt"))
+		*parts = FPGA_INTERRUPT;
+	else
+		return take(w, "off");
+	return true;
+}
+
+static void take_delay(struct words *w, struct misbehaviour *m)
+{
+	uint64_t us = DELAY_US;
+
+	if (take(w, "hold")) {
+		m->delay = FPGA_HOLD;
+		return;
+	}
+	take_number(w, 0, DELAY_MAX_US, &us);
+	m->delay = us * 1000 / RFPGA_TICK_NS;
+}
+
+static bool take_command(struct words *w, struct misbehaviour *m)
+{
+	if (take(w, "honest")) {
+		*m = (struct misbehaviour){ 0 };
+		return true;
+	}
+	if (take(w, "release"))
+		return true;
+	if (take(w, "reorder"))
+		return take_switch(w, &m->reorder);
+	if (take(w, "lose"))
+		return take_parts(w, &m->lose) &&
+		       (!m->lose || take_number(w, 1, UINT64_MAX, &m->lose_every));
+	if (take(w, "late")) {
+		if (!take_switch(w, &m->late))
+			return false;
+	} else if (take(w, "early")) {
+		if (!take_parts(w, &m->early))
+			return false;
+	} else if (!take(w, "twice") || !take_parts(w, &m->twice)) {
+		return false;
+	}
+	take_delay(w, m);
+	return true;
+}
+
+/* At the end of a command; false: there is something that makes no sense. */
+static bool take_dtps(struct fpga *fpga, struct words *w, uint32_t *mask)
+{
+	uint64_t n = 0;
+
+	*mask = UINT32_MAX;
+	if (take(w, "dtp")) {
+		if (!take_number(w, 0, fpga->dtps - 1, &n))
+			return false;
+		*mask = 1u << n;
+	}
+	return w->next == w->n;
+}
+
+bool misbehave(struct fpga *fpga, const char *command)
+{
+	struct engine *e = &fpga->engine;
+	struct misbehaviour trial = { 0 };
+	char text[FPGA_COMMAND_SIZE];
+	struct words w, again;
+	uint32_t mask;
+	unsigned int n;
+
+	if (snprintf(text, sizeof(text), "%s", command) >= (int)sizeof(text) ||
+	    !split(text, &w))
+		return false;
+	again = w;
+	if (!take_command(&w, &trial) || !take_dtps(fpga, &w, &mask))
+		return false;
+	pthread_mutex_lock(&e->lock);
+	for (n = 0; n < fpga->dtps; n++) {
+		struct dtp *d = &fpga->dtp[n];
+
+		if (!(mask & 1u << n))
+			continue;
+		w = again;
+		take_command(&w, &d->told);
+		/* whatever changes, nothing stays behind for ever */
+		d->due = 0;
+	}
+	pthread_cond_signal(&e->wake);
+	pthread_mutex_unlock(&e->lock);
+	return true;
+}
