@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
+#include <poll.h>
+
 #include "rig.h"
 
 char *rig_dtp(const struct rig *r, unsigned int n)
@@ -133,6 +135,29 @@ void rig_is_idle(const char *regs, unsigned int n)
 	      (unsigned long long)reg64((void *)regs, RFPGA_FAULTS),
 	      (unsigned long long)reg64((void *)regs, RFPGA_FAULT_ADDR),
 	      reg32((void *)regs, RFPGA_FAULT_CAUSE));
+}
+
+bool rig_tell(unsigned int n, const char *command)
+{
+	char path[40], answer[512];
+	size_t have = 0;
+	ssize_t got = 0;
+	int fd;
+
+	snprintf(path, sizeof(path), "/dev/virtio-ports/fpga%u", n);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	if (dprintf(fd, "%s\n", command) > 0) {
+		do {
+			if (!wait_fd(fd, POLLIN, 30000))
+				break;
+			got = read(fd, answer + have, sizeof(answer) - have);
+			have += got > 0 ? (size_t)got : 0;
+		} while (got > 0 && have < sizeof(answer) && answer[have - 1] != '\n');
+	}
+	close(fd);
+	return have >= 2 && !memcmp(answer, "ok", 2);
 }
 
 void rig_entries_clear(const char *regs, uint32_t n)

@@ -42,6 +42,11 @@ void rig_start(const struct rig *r, unsigned int n);
 bool rig_wait_bytes(const struct rig *r, unsigned int n, uint64_t bytes);
 /* Check: stopped, nothing moves any more, and nothing went wrong on the way. */
 void rig_is_idle(const char *regs, unsigned int n);
+/*
+ * A line for the control socket of the lab's FPGA number @n, see rashpa-fpga(1). False: it
+ * cannot be reached, or does not obey.
+ */
+bool rig_tell(unsigned int n, const char *command);
 /* Check: the first @n entries of the table are clear. */
 void rig_entries_clear(const char *regs, uint32_t n);
 

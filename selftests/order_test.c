@@ -1,0 +1,567 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Litmus tests of Documentation/memory-order.rst: what a CPU may believe when it has seen a
+ * lock record or an interrupt. For each place of payload and lock record: an honest board
+ * is never caught, one that is told to misbehave always is, by a consumer that follows the
+ * rules, and FLUSH helps where it must. What is late stays so until it is released: nothing
+ * here depends on time.
+ */
+#include <poll.h>
+
+#include "rig.h"
+
+#define POLICY		"/sys/module/rashpa/parameters/p2p_bridge"
+#define PLACE		(4 * MIB)	/* in the peer's memory, behind its dataset */
+#define RECORD		(IMAGES * IMAGE / 2)	/* where it is in the payload's memory */
+#define MANY		100		/* stacks of an honest board */
+#define FEW		6		/* of one that misbehaves */
+#define PERIOD		50000		/* of free-running images: 200 us */
+#define WAIT_MS		30000		/* a machine may be busy; nobody waits that long */
+
+static struct fpga f, f2;
+static bool have_f2, have_control;
+
+/* Where things are. */
+struct row {
+	const char *name;
+	bool peer;		/* payload in another function, else in a host buffer */
+	bool together;		/* lock record in the same memory, else in a host buffer */
+};
+
+static const struct row rows[] = {
+	{ "payload in host memory, lock record beside it", false, true },
+	{ "payload in host memory, lock record in another buffer", false, false },
+	{ "payload in a peer, lock record beside it", true, true },
+	{ "payload in a peer, lock record in host memory", true, false },
+};
+
+/* One consumer, and what it finds out by following the rules. */
+struct place {
+	const struct row *row;
+	struct rig r;
+	int window, doorbell_fd, lock_fd, lock_map;
+	char *payload;
+	uint64_t *lock_memory, *record;
+	uint32_t *doorbell;
+	uint32_t slots;
+	bool freerun;
+
+	uint64_t next;		/* the stack to consume */
+	uint64_t right, wrong;	/* stacks, by what they hold */
+	uint64_t jumps;		/* looks that found several new ones at once */
+	uint64_t nothing;	/* looks that found none */
+	uint64_t overrun;	/* stacks that were gone, or going */
+	uint64_t base, sequence;	/* of the interrupts */
+};
+
+/* --------------------------------------------------------------- places -- */
+
+static bool lock_up(struct place *p)
+{
+	struct rashpa_map map;
+
+	if (p->row->together) {
+		p->record = (uint64_t *)(p->payload + RECORD);
+		return true;
+	}
+	p->lock_fd = buffer_alloc(PAGE, NULL);
+	p->lock_memory = map_fd(p->lock_fd, PAGE);
+	p->lock_map = fpga_map(&f, p->lock_fd, RASHPA_TO_MEMORY, &map);
+	p->record = p->lock_memory;
+	return CHECK(p->lock_map >= 0, "MAP: %s", reason) && p->lock_memory &&
+	       ANSWERED(fpga_program(p->lock_map, p->r.window, p->r.made.out_segments, NULL),
+			0, NULL);
+}
+
+static bool place_up(struct place *p, const struct row *row)
+{
+	memset(p, 0, sizeof(*p));
+	p->row = row;
+	p->window = p->lock_fd = p->lock_map = -1;
+	if (row->peer) {
+		p->window = fpga_window(&f2, RFPGA_BAR_MEMORY, PLACE, IMAGES * IMAGE, 0);
+		if (!CHECK(p->window >= 0, "WINDOW: %s", reason))
+			return false;
+		p->payload = map_fd(p->window, IMAGES * IMAGE);
+	}
+	p->doorbell_fd = fpga_window(&f, RFPGA_BAR_DOORBELL, 0, PAGE, 0);
+	p->doorbell = map_fd(p->doorbell_fd, PAGE);
+	if (!rig_up(&p->r, &f, p->window, 0, 0))
+		return false;
+	if (!row->peer)
+		p->payload = p->r.memory;
+	return p->payload && p->doorbell && lock_up(p);
+}
+
+static void place_down(struct place *p)
+{
+	if (p->lock_map >= 0)
+		close(p->lock_map);
+	if (p->lock_memory)
+		munmap(p->lock_memory, PAGE);
+	if (p->lock_fd >= 0)
+		close(p->lock_fd);
+	rig_down(&p->r);
+	if (p->row->peer && p->payload)
+		munmap(p->payload, IMAGES * IMAGE);
+	if (p->doorbell)
+		munmap(p->doorbell, PAGE);
+	if (p->doorbell_fd >= 0)
+		close(p->doorbell_fd);
+	if (p->window >= 0)
+		close(p->window);
+}
+
+/* Stacks @first to @first + @count - 1, an image each. */
+static void begin(struct place *p, uint32_t mode, uint32_t slots, uint64_t first,
+		  uint64_t count)
+{
+	char *d = rig_dtp(&p->r, 0);
+
+	p->slots = slots;
+	p->freerun = mode & RFPGA_MODE_FREERUN;
+	rig_configure(&p->r, 0, mode | RFPGA_MODE_LOCK | RFPGA_MODE_MSIX, 0,
+		      p->r.made.out_segments, count);
+	set32(d, RFPGA_DTP_SLOTS, slots);
+	set64(d, RFPGA_DTP_FIRST_STACK, first);
+	set64(d, RFPGA_DTP_LOCK_OFFSET, p->row->together ? RECORD : 0);
+	set32(d, RFPGA_DTP_LOCK_FIRST, p->row->together ? 0 : p->r.made.out_segments);
+	set32(d, RFPGA_DTP_LOCK_COUNT, p->row->together ? p->r.made.out_segments : 1);
+	set64(d, RFPGA_DTP_PERIOD, p->freerun ? PERIOD : 0);
+	rig_start(&p->r, 0);
+}
+
+static bool becomes_idle(const struct place *p)
+{
+	uint64_t end = now_ns() + WAIT_MS * 1000000ULL;
+
+	while (reg32(p->r.regs, RFPGA_STATUS) & RFPGA_STATUS_BUSY)
+		if (!CHECK(now_ns() < end, "the board does not come to an end"))
+			return false;
+	return true;
+}
+
+static void tell(const char *command)
+{
+	CHECK(rig_tell(0, command), "the board does not know \"%s\"", command);
+}
+
+/* ------------------------------------------------------------- the rules -- */
+
+/* What was written before the word is seen by what is read after this. */
+static uint64_t stacks(const struct place *p)
+{
+	uint64_t n = __atomic_load_n(&p->record[RFPGA_LOCK_STACKS / 8], __ATOMIC_ACQUIRE);
+
+	/* reads of a window are not ordered like those of memory */
+	if (p->row->peer)
+		__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	return n;
+}
+
+/* The second look: after everything that was read before. */
+static uint64_t stacks_again(const struct place *p)
+{
+	__atomic_thread_fence(p->row->peer ? __ATOMIC_SEQ_CST : __ATOMIC_ACQUIRE);
+	return __atomic_load_n(&p->record[RFPGA_LOCK_STACKS / 8], __ATOMIC_RELAXED);
+}
+
+/* Does the slot of stack @k hold what only this stack has? */
+static bool is_there(const struct place *p, uint64_t k)
+{
+	return filled(p->payload + k % p->slots * IMAGE, IMAGE,
+		      SEED + k % IMAGES * (IMAGE / 8));
+}
+
+static void consume(struct place *p, uint64_t k)
+{
+	bool there = is_there(p, k);
+
+	/* free-running, stack k + SLOTS may be on its way when the one before is complete */
+	if (p->freerun && stacks_again(p) >= k + p->slots)
+		p->overrun++;
+	else if (there)
+		p->right++;
+	else
+		p->wrong++;
+}
+
+/* Whatever the hint was: the lock word tells what there is. False: nothing. */
+static bool look(struct place *p)
+{
+	uint64_t n = stacks(p);
+
+	CHECK(n >= p->next, "STACKS is %llu after %llu", (unsigned long long)n,
+	      (unsigned long long)p->next);
+	if (n <= p->next) {
+		p->nothing++;
+		return false;
+	}
+	if (n > p->next + 1)
+		p->jumps++;
+	if (n - p->next > p->slots) {
+		CHECK(p->freerun, "%llu stacks in %u slots", (unsigned long long)(n - p->next),
+		      p->slots);
+		p->overrun += n - p->slots - p->next;
+		p->next = n - p->slots;
+	}
+	for (; p->next < n; p->next++)
+		consume(p, p->next);
+	return true;
+}
+
+static void give_credit(const struct place *p)
+{
+	__atomic_store_n(p->doorbell, (uint32_t)p->next, __ATOMIC_RELEASE);
+}
+
+static bool wait_stacks(const struct place *p, uint64_t n)
+{
+	uint64_t end = now_ns() + WAIT_MS * 1000000ULL;
+
+	while (stacks(p) < n)
+		if (!CHECK(now_ns() < end, "no lock record %llu", (unsigned long long)n))
+			return false;
+	return true;
+}
+
+/* Takes one record from the channel; its sequence counts interrupts. */
+static bool take_interrupt(struct place *p)
+{
+	struct rashpa_event e;
+
+	if (read(p->r.channel, &e, sizeof(e)) != sizeof(e))
+		return false;
+	CHECK(e.kind == RASHPA_SOURCE_VECTOR && !e.lost, "kind %u, lost %llu", e.kind,
+	      (unsigned long long)e.lost);
+	if (!p->base)
+		p->base = e.sequence - 1;
+	p->sequence = e.sequence;
+	return true;
+}
+
+static bool wait_interrupt(struct place *p)
+{
+	return CHECK(wait_fd(p->r.channel, POLLIN, WAIT_MS) & POLLIN, "no interrupt") &&
+	       CHECK(take_interrupt(p), "no record");
+}
+
+static uint64_t interrupts(const struct place *p)
+{
+	return p->sequence - p->base;
+}
+
+static void found(const struct place *p, uint64_t right, uint64_t jumps, uint64_t nothing)
+{
+	CHECK(p->right == right && !p->wrong && p->jumps == jumps && p->nothing == nothing &&
+	      !p->overrun, "%llu right, %llu wrong, %llu jumps, %llu nothing, %llu overrun",
+	      (unsigned long long)p->right, (unsigned long long)p->wrong,
+	      (unsigned long long)p->jumps, (unsigned long long)p->nothing,
+	      (unsigned long long)p->overrun);
+}
+
+/* ------------------------------------------------------- honest, or nearly -- */
+
+/* Polls the lock word and nothing else. */
+static void follow_lock(struct place *p, uint32_t mode, uint64_t count)
+{
+	uint64_t jumps;
+
+	begin(p, mode, 2, 0, count);
+	while (p->next < count && wait_stacks(p, p->next + 1)) {
+		look(p);
+		give_credit(p);
+	}
+	jumps = p->jumps;
+	found(p, count, jumps, 0);
+}
+
+/* What both in one place needs no flush for, and what only FLUSH makes sure. */
+static uint32_t needed(const struct row *row, bool signal_is_lock)
+{
+	return row->peer && !(signal_is_lock && row->together) ? RFPGA_MODE_FLUSH : 0;
+}
+
+static void honest_lock(struct place *p)
+{
+	follow_lock(p, needed(p->row, true), MANY);
+}
+
+/* One slot, so that interrupts cannot merge: every one has its stack. */
+static void honest_interrupt(struct place *p)
+{
+	uint64_t k;
+
+	begin(p, needed(p->row, false), 1, 0, MANY);
+	for (k = 0; k < MANY && wait_interrupt(p); k++) {
+		if (!CHECK(is_there(p, k), "stack %llu is not there", (unsigned long long)k))
+			break;
+		CHECK(interrupts(p) == k + 1, "interrupt %llu for stack %llu",
+		      (unsigned long long)interrupts(p), (unsigned long long)k);
+		CHECK(look(p), "its lock record is not there");
+		give_credit(p);
+	}
+	found(p, MANY, 0, 0);
+}
+
+/* Faster than this consumer, now and then: what the second look accepts is right. */
+static void free_running(struct place *p)
+{
+	const uint64_t count = 4 * MANY;
+
+	begin(p, RFPGA_MODE_FREERUN | needed(p->row, true), 4, 0, count);
+	while (p->next < count && wait_stacks(p, p->next + 1))
+		look(p);
+	CHECK(!p->wrong, "%llu stacks are wrong that looked right",
+	      (unsigned long long)p->wrong);
+	CHECK(p->right + p->overrun == count, "%llu stacks are not accounted for",
+	      (unsigned long long)(count - p->right - p->overrun));
+	tap_note("%llu right, %llu overrun", (unsigned long long)p->right,
+		 (unsigned long long)p->overrun);
+}
+
+static void reordered(struct place *p)
+{
+	tell("reorder on");
+	follow_lock(p, needed(p->row, true), FEW);
+}
+
+/* On its way for a while, each time: only the flush keeps the order. */
+static void late_flushed(struct place *p)
+{
+	tell("late on hold");
+	follow_lock(p, RFPGA_MODE_FLUSH, 4 * FEW);
+}
+
+/* -------------------------------------------- an event that overtakes data -- */
+
+/*
+ * One stack, of which @lock and @interrupt can be seen and the payload not. Then it is
+ * released, and everything is there once.
+ */
+static void caught(struct place *p, uint32_t mode, uint64_t k, bool lock, bool interrupt)
+{
+	uint64_t wrong = p->wrong;
+
+	begin(p, mode, 2, k, 1);
+	if (interrupt && !wait_interrupt(p))
+		return;
+	if (lock && !wait_stacks(p, k + 1))
+		return;
+	if (lock) {
+		/* the record says yes, and what is in the slot says no */
+		look(p);
+		CHECK(p->wrong == wrong + 1, "the payload is there already");
+	} else {
+		/* an interrupt is a hint: nothing to be consumed yet */
+		CHECK(!look(p), "the lock record is there already");
+		CHECK(!is_there(p, k), "the payload is there already");
+	}
+	CHECK(interrupt || !take_interrupt(p), "the interrupt is there already");
+	tell("release");
+	if (!becomes_idle(p) || (!interrupt && !wait_interrupt(p)))
+		return;
+	CHECK(lock || look(p), "no lock record");
+	CHECK(stacks(p) == k + 1 && is_there(p, k), "it never arrives");
+	CHECK(interrupts(p) == k + 1, "%llu interrupts", (unsigned long long)interrupts(p));
+}
+
+static void caught_often(struct place *p, uint32_t mode, bool lock, bool interrupt)
+{
+	uint64_t k;
+
+	for (k = 0; k < FEW && tap_ok(); k++)
+		caught(p, mode, k, lock, interrupt);
+	CHECK(p->wrong == (lock ? FEW : 0) && p->right == (lock ? 0 : FEW),
+	      "%llu wrong, %llu right", (unsigned long long)p->wrong,
+	      (unsigned long long)p->right);
+}
+
+static void early_lock(struct place *p)
+{
+	tell("early lock hold");
+	caught_often(p, 0, true, false);
+}
+
+static void early_lock_flushed(struct place *p)
+{
+	tell("early lock hold");
+	caught_often(p, RFPGA_MODE_FLUSH, true, false);
+}
+
+static void early_interrupt(struct place *p)
+{
+	tell("early interrupt hold");
+	caught_often(p, 0, false, true);
+}
+
+static void early_both(struct place *p)
+{
+	tell("early on hold");
+	caught_often(p, 0, true, true);
+}
+
+static void late(struct place *p)
+{
+	tell("late on hold");
+	caught_often(p, 0, true, true);
+}
+
+/* -------------------------------------------------- twice, and not at all -- */
+
+static void twice_lock(struct place *p)
+{
+	uint64_t k;
+
+	tell("twice lock hold");
+	for (k = 0; k < FEW && tap_ok(); k++) {
+		begin(p, needed(p->row, true), 2, k, 1);
+		if (!wait_stacks(p, k + 1) || !wait_interrupt(p))
+			return;
+		look(p);
+		/* only to know that it comes again: a consumer writes nothing here */
+		__atomic_store_n(&p->record[RFPGA_LOCK_TICKS / 8], 0, __ATOMIC_SEQ_CST);
+		tell("release");
+		if (!becomes_idle(p))
+			return;
+		CHECK(p->record[RFPGA_LOCK_TICKS / 8], "the record is not written again");
+		CHECK(!look(p), "a stack is there twice");
+	}
+	found(p, FEW, 0, FEW);
+}
+
+static void twice_interrupt(struct place *p)
+{
+	uint64_t k;
+
+	tell("twice interrupt hold");
+	for (k = 0; k < FEW && tap_ok(); k++) {
+		begin(p, needed(p->row, true), 2, k, 1);
+		if (!wait_interrupt(p))
+			return;
+		CHECK(look(p), "no stack");
+		tell("release");
+		if (!wait_interrupt(p) || !becomes_idle(p))
+			return;
+		CHECK(!look(p), "a stack is there twice");
+	}
+	found(p, FEW, 0, FEW);
+	CHECK(interrupts(p) == 2 * FEW, "%llu interrupts", (unsigned long long)interrupts(p));
+}
+
+/* Every other record is missing: the next one tells of both stacks, none is lost. */
+static void lost_lock(struct place *p)
+{
+	const uint64_t count = 2 * FEW + 1;
+
+	tell("lose lock 2");
+	begin(p, needed(p->row, true), 2, 0, count);
+	while (p->next < count && wait_stacks(p, p->next + 1)) {
+		look(p);
+		give_credit(p);
+	}
+	found(p, count, FEW, 0);
+}
+
+/* Every other interrupt is missing: the lock word counts on, and tells how many. */
+static void lost_interrupt(struct place *p)
+{
+	const uint64_t count = 2 * FEW + 1;
+
+	tell("lose interrupt 2");
+	begin(p, needed(p->row, true), 1, 0, count);
+	while (p->next < count && wait_stacks(p, p->next + 1)) {
+		look(p);
+		if (p->next % 2 && !wait_interrupt(p))
+			return;
+		give_credit(p);
+	}
+	found(p, count, 0, 0);
+	CHECK(p->next - interrupts(p) == FEW, "%llu interrupts are missing",
+	      (unsigned long long)(p->next - interrupts(p)));
+}
+
+/* ------------------------------------------------------------------------ */
+
+static const struct {
+	const char *name;
+	void (*run)(struct place *p);
+	bool told;		/* needs the control socket */
+} tests[] = {
+	{ "who saw the lock record sees the payload", honest_lock, false },
+	{ "who saw the interrupt sees both", honest_interrupt, false },
+	{ "free-running, what the second look accepts is right", free_running, false },
+	{ "lines in another order do no harm", reordered, true },
+	{ "a lock record before its payload is caught", early_lock, true },
+	{ "a lock record before its payload is caught, FLUSH does not hide it",
+	  early_lock_flushed, true },
+	{ "an interrupt before its payload is a hint", early_interrupt, true },
+	{ "an event before its payload is caught", early_both, true },
+	{ "payload that arrives late is caught", late, true },
+	{ "payload that would arrive late is pushed by FLUSH", late_flushed, true },
+	{ "a lock record that comes twice is one stack", twice_lock, true },
+	{ "an interrupt that comes twice is one stack", twice_interrupt, true },
+	{ "a lock record that is lost loses no stack", lost_lock, true },
+	{ "interrupts that are lost are counted", lost_interrupt, true },
+};
+
+static void run(const struct row *row, size_t i)
+{
+	struct place p;
+
+	if (row->peer && !have_f2) {
+		tap_skip("only one software FPGA");
+		return;
+	}
+	if (tests[i].told && !have_control) {
+		tap_skip("no way to reach the FPGA's control socket");
+		return;
+	}
+	if (place_up(&p, row)) {
+		memset(p.payload, 0, IMAGES * IMAGE);
+		memset(p.record, 0, RFPGA_LOCK_SIZE);
+		tests[i].run(&p);
+		if (tests[i].told)
+			tell("honest");
+		set32(p.r.regs, RFPGA_CONTROL, RFPGA_CONTROL_STOP);
+		becomes_idle(&p);
+		rig_is_idle(p.r.regs, 0);
+	}
+	place_down(&p);
+}
+
+int main(void)
+{
+	char policy[16];
+	size_t row, i;
+
+	common_init();
+	if (!fpga_open(&f, 0)) {
+		tap_skip_all("order", "no software FPGA");
+		return tap_exit();
+	}
+	have_f2 = fpga_open(&f2, 1);
+	if (fpga_profile(&f, 0, NULL, 0) || (have_f2 && fpga_profile(&f2, 0, NULL, 0)))
+		tap_bail("profile: %s", reason);
+	if (!read_text(POLICY, policy, sizeof(policy)) || write_text(POLICY, "allow"))
+		tap_bail("no p2p_bridge");
+	have_control = rig_tell(0, "honest");
+	tap_start("on-board memory takes a dataset");
+	rig_load(&f);
+	tap_done();
+	fpga_watch(&f);
+	if (have_f2)
+		fpga_watch(&f2);
+	for (row = 0; row < ARRAY_SIZE(rows); row++) {
+		for (i = 0; i < ARRAY_SIZE(tests); i++) {
+			tap_start("%s: %s", rows[row].name, tests[i].name);
+			run(&rows[row], i);
+			tap_done();
+		}
+	}
+	write_text(POLICY, policy);
+	fpga_close(&f);
+	if (have_f2)
+		fpga_close(&f2);
+	return tap_exit();
+}
