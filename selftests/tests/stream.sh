@@ -50,10 +50,26 @@ if selftests/lab/host fpga 0 early on >/dev/null; then
 	wait "$receiver"
 	is "events before data: romulu says so by its exit status" $? 4
 	holds "events before data: frames are corrupt" "$(jq .corrupt "$work/early.json") > 0"
-	selftests/lab/host fpga 0 early off >/dev/null
+	selftests/lab/host fpga 0 honest >/dev/null
 	rashpactl buffer remove early
+
+	# A bus that keeps payload back and lines that arrive from the last to the first: remu's
+	# streams flush, so nobody notices.
+	selftests/lab/host fpga 0 late on hold >/dev/null
+	selftests/lab/host fpga 0 reorder on >/dev/null
+	rashpactl buffer create late 64M >/dev/null
+	romulu --buffer late --timeout 60 --json "$work/late.json" >"$work/out" 2>&1 &
+	receiver=$!
+	remu --buffer late --fpga "$fpga" --split 2 --bunch 4 --slots 2 --images 80 \
+		--timeout 60 --json "$work/late-remu.json" >/dev/null
+	wait "$receiver"
+	ok $? "data that would be late: the flush pushes them"
+	is "data that would be late: all frames are right" "$(jq .frames "$work/late.json")" 80
+	selftests/lab/host fpga 0 honest >/dev/null
+	rashpactl buffer remove late
 else
 	skip "events before data" "no way to reach the FPGA's control socket"
+	skip "data that would be late" "no way to reach the FPGA's control socket"
 fi
 
 # Regions, sampling: four corners of the image, 1 of 3, into another arrangement. The

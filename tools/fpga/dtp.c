@@ -207,7 +207,8 @@ static uint32_t plan_event(struct fpga *fpga, struct dtp *d)
 		/* now: who sees the event may release the rest at once */
 		pthread_mutex_lock(&fpga->engine.lock);
 		d->due = fpga_ticks();
-		if (__builtin_add_overflow(d->due, m->delay, &d->due))
+		if (d->orders == d->obeyed &&
+		    __builtin_add_overflow(d->due, m->delay, &d->due))
 			d->due = NEVER;
 		pthread_mutex_unlock(&fpga->engine.lock);
 	}
@@ -550,8 +551,10 @@ static void *engine_main(void *arg)
 			continue;
 		}
 		pause.spin_end = 0;
-		if (!d->behind)
+		if (!d->behind) {
 			d->does = d->told;
+			d->obeyed = d->orders;
+		}
 		e->active = d;
 		pthread_mutex_unlock(&e->lock);
 		outcome = serve(fpga, d, &fault);

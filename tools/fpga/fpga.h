@@ -72,6 +72,7 @@ struct dtp {
 	uint64_t src_offset, dst_offset;	/* region of interest of the image in work */
 	uint64_t record[RFPGA_LOCK_SIZE / 8];
 	struct misbehaviour does;	/* as it was told before this image */
+	unsigned int obeyed;		/* orders until then */
 	uint32_t behind;		/* parts of a stack that come after its event */
 	bool posted;			/* the image is among them, and on its way */
 	struct dtp_counters count;
@@ -82,6 +83,7 @@ struct dtp {
 	bool in_group;			/* takes part in the run of its group */
 	uint64_t complete;		/* stacks complete, FIRST_STACK included */
 	struct misbehaviour told;
+	unsigned int orders;		/* counts changes of told */
 	uint64_t due;			/* tick at which what is behind follows */
 };
 
