@@ -431,7 +431,8 @@ static char *bells_of(const struct fpga *fpga)
 	return p;
 }
 
-static void test_two_functions(void)
+/* Both functions, with what is told to them first. */
+static void two_functions(const char *const told[2])
 {
 	struct rashpa_lock lock = { HEAD(lock), .slots = WORDS, .out_fd = -1 };
 	uint32_t member[WORDS], entries[2] = {}, i;
@@ -441,6 +442,9 @@ static void test_two_functions(void)
 	struct rashpa_map m;
 
 	SKIP_IF(!have_two, "needs two software FPGAs (lab run --fpga 2)");
+	for (i = 0; i < 2; i++)
+		SKIP_IF(told[i] && !rig_tell(i, told[i]),
+			"the FPGA cannot be told to misbehave");
 	memset(&r2, 0, sizeof(r2));
 	r2.window = r2.channel = r2.buffer = r2.map = -1;
 	if (!rig_up(&r, &f, -1, 0, 0) || !rig_up(&r2, &f2, -1, 0, 0) ||
@@ -477,6 +481,34 @@ out:
 	rig_down(&r);
 }
 
+static void test_two_functions(void)
+{
+	two_functions((const char *const [2]){ NULL, NULL });
+}
+
+/* Records and interrupts that come twice, late or never: still every event is true. */
+static const struct {
+	const char *name, *told[2];
+} wrong[] = {
+	{ "lock records come twice", { "twice lock dtp 1", "twice lock" } },
+	{ "interrupts come twice", { "twice interrupt", "twice interrupt dtp 0" } },
+	{ "every seventh lock record is missing", { "lose lock 7 dtp 2", NULL } },
+	{ "every seventh interrupt is missing", { NULL, "lose interrupt 7" } },
+	{ "records come twice, the second one late", { "twice lock 2000 dtp 0", "twice lock 1000" } },
+};
+
+static void test_wrong(void)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(wrong) && tap_ok(); i++) {
+		tap_note("%s", wrong[i].name);
+		two_functions(wrong[i].told);
+		rig_tell(0, "honest");
+		rig_tell(1, "honest");
+	}
+}
+
 int main(void)
 {
 	common_init();
@@ -498,6 +530,7 @@ int main(void)
 	tap_run("who laps the consumer is told and counted exactly", test_overrun);
 	tap_run("what is no group is refused; members stay while it is there", test_refused);
 	tap_run("five members of two functions: every event is true", test_two_functions);
+	tap_run("members that come late, twice or never: every event is true", test_wrong);
 	if (have_two)
 		fpga_close(&f2);
 	fpga_close(&f);
