@@ -88,10 +88,12 @@ large() {
 
 trap 'kill "${!running[@]}" 2>/dev/null; wait; exit 130' INT TERM
 
-# What is not ours: a disk, a device with DMA, one that reaches 28 bits, memory in a BAR.
+# What is not ours: a disk, a device with DMA, one that reaches 28 bits, memory in a BAR,
+# a network card that can report errors.
 foreign=(--disk 64M --device "edu,dma_mask=0xffffffffffffffff" --device edu
 	--object "memory-backend-memfd,id=shm0,size=4M,share=on"
-	--device "ivshmem-plain,memdev=shm0")
+	--device "ivshmem-plain,memdev=shm0"
+	--device pcie-root-port,id=port9,chassis=9 --device e1000e,bus=port9)
 
 part "software FPGA" "$lab" exec -- build/tools/rashpa-fpga-selftest
 part "tools" "$lab" exec -- build/tools/tools-selftest tools/profiles

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Errors that the PCI core reports of a function are events. */
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common.h"
+
+/* a network card that can report errors, behind a root port */
+#define VENDOR	0x8086
+#define DEVICE	0x10d3
+
+/* what /dev/aer_inject takes, see drivers/pci/pcie/aer_inject.c of Linux */
+struct injection {
+	uint8_t bus, dev, fn;
+	uint32_t uncorrectable, correctable, header[4];
+	uint32_t domain;
+};
+
+#define POISONED_TLP	0x1000
+#define BAD_TLP		0x40
+
+static struct fpga f;
+
+static bool inject(uint32_t uncorrectable, uint32_t correctable)
+{
+	unsigned int domain, bus, dev, fn;
+	struct injection i = { .uncorrectable = uncorrectable, .correctable = correctable };
+	int fd = open("/dev/aer_inject", O_WRONLY | O_CLOEXEC);
+	const uint64_t end = now_ns() + 10000000000ULL;
+	bool good;
+
+	if (!CHECK(fd >= 0, "aer_inject: %s", strerror(errno)))
+		return false;
+	if (sscanf(f.bdf, "%x:%x:%x.%x", &domain, &bus, &dev, &fn) != 4) {
+		close(fd);
+		return false;
+	}
+	i.domain = domain;
+	i.bus = (uint8_t)bus;
+	i.dev = (uint8_t)dev;
+	i.fn = (uint8_t)fn;
+	/* the port is busy while it recovers from the one before */
+	do
+		good = write(fd, &i, sizeof(i)) == sizeof(i);
+	while (!good && errno == EBUSY && now_ns() < end);
+	CHECK(good, "injecting: %s", strerror(errno));
+	close(fd);
+	return good;
+}
+
+static void test_error(void)
+{
+	struct rashpa_event e = {};
+	int ch = fpga_events(&f, 0), id;
+
+	REQUIRE(ch >= 0, "EVENTS: %s", reason);
+	fcntl(ch, F_SETFL, O_NONBLOCK);
+	id = source_add(ch, RASHPA_SOURCE_DEVICE, 0);
+	if (inject(POISONED_TLP, 0)) {
+		CHECK(wait_fd(ch, POLLIN, 20000), "no event");
+		CHECK(read(ch, &e, sizeof(e)) == sizeof(e) && e.value == RASHPA_DEVICE_ERROR &&
+		      (int)e.source == id && e.kind == RASHPA_SOURCE_DEVICE,
+		      "value %llu of kind %u", (unsigned long long)e.value, e.kind);
+	}
+	/* what hardware has corrected is no event */
+	if (inject(0, BAD_TLP) && inject(POISONED_TLP, 0)) {
+		CHECK(wait_fd(ch, POLLIN, 20000), "no second event");
+		CHECK(read(ch, &e, sizeof(e)) == sizeof(e) && e.sequence == 2 &&
+		      read(ch, &e, sizeof(e)) < 0, "sequence %llu",
+		      (unsigned long long)e.sequence);
+	}
+	close(ch);
+}
+
+int main(void)
+{
+	common_init();
+	if (system("modprobe -q aer_inject") || !function_open(&f, VENDOR, DEVICE, 0)) {
+		tap_skip_all("error", "no function that reports errors (lab run --device e1000e)");
+		return tap_exit();
+	}
+	fpga_watch(&f);
+	tap_run("an error that the PCI core reports is an event", test_error);
+	fpga_close(&f);
+	return tap_exit();
+}
