@@ -2,13 +2,16 @@
 /* Tests of the tools' logic that needs no kernel: TAP. Argument: folder of the profiles. */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "dataset.h"
@@ -529,11 +532,157 @@ static void test_mmap(void)
 	close(fd);
 }
 
+/* --- the queue of a channel, made of plain memory; a pipe is what poll() looks at --- */
+
+#define RECORDS		8
+#define RECORD_SIZE	64	/* larger than what we know */
+
+static struct {
+	struct rashpa_ring ring;
+	uint8_t record[RECORDS][RECORD_SIZE];
+} kernel = {
+	.ring = {
+		.record = sizeof(struct rashpa_ring), .record_size = RECORD_SIZE,
+		.slots = RECORDS, .depth = 6,
+	},
+};
+
+static struct rashpa_consumer consumer;
+static int wake[2];
+
+static struct rashpa_queue fake_queue(void)
+{
+	kernel.ring.head = kernel.ring.gone = 0;
+	memset(&consumer, 0, sizeof(consumer));
+	return (struct rashpa_queue) {
+		.channel = wake[0], .ring = &kernel.ring, .consumer = &consumer,
+	};
+}
+
+static void queue_record(uint64_t sequence)
+{
+	uint64_t head = kernel.ring.head;
+	struct rashpa_event event = { .sequence = sequence, .time_ns = now_ns(), .source = 1 };
+
+	memcpy(kernel.record[head % RECORDS], &event, sizeof(event));
+	__atomic_store_n(&kernel.ring.head, head + 1, __ATOMIC_RELEASE);
+}
+
+static void test_ring(void)
+{
+	struct rashpa_queue queue = fake_queue();
+	struct rashpa_event event = {};
+	uint64_t n = 0, right = 0;
+
+	ok(!rashpa_ring_next(&queue, &event) && !rashpa_ring_wait(&queue, 0), "an empty ring");
+	for (unsigned int i = 0; i < 5; i++) {
+		for (unsigned int j = 0; j < 6; j++)
+			queue_record(++n);
+		ok(rashpa_ring_wait(&queue, -1) == 1, "a ring with records does not wait");
+		while (rashpa_ring_next(&queue, &event))
+			right += event.sequence == right + 1 && consumer.tail == event.sequence;
+	}
+	ok(right == n && n == 30, "records come in order, round and round");
+	consumer.tail = 12345;
+	queue_record(31);
+	ok(rashpa_ring_next(&queue, &event) && event.sequence == 26 && consumer.tail == 26,
+	   "a tail that cannot be: nothing was consumed");
+	ok(!rashpa_ring_ack(&queue, 64, 7) && consumer.ack[63] == 7 &&
+	   rashpa_ring_ack(&queue, 0, 7) == -EINVAL && rashpa_ring_ack(&queue, 65, 7) == -EINVAL,
+	   "an acknowledgement: %s", rashpa_reason());
+	kernel.ring.gone = 1;
+	ok(rashpa_ring_wait(&queue, -1) == 1, "what came before the function went can be read");
+	consumer.tail = kernel.ring.head;
+	ok(rashpa_ring_wait(&queue, -1) == -ENODEV, "and then: %s", rashpa_reason());
+}
+
+/* --- waiting for a word --- */
+
+#define STEPS	200
+
+static uint64_t word;
+static volatile bool waited[STEPS + 1];
+
+/* A device that writes its word, then sends its event, each time the last was seen. */
+static void *write_words(void *arg)
+{
+	const struct timespec pause = { .tv_nsec = *(const long *)arg };
+
+	for (uint64_t i = 1; i <= STEPS; i++) {
+		nanosleep(&pause, NULL);
+		__atomic_store_n(&word, i, __ATOMIC_RELEASE);
+		queue_record(i);
+		if (write(wake[1], "", 1) != 1)
+			break;
+		while (!waited[i])
+			sched_yield();
+	}
+	return NULL;
+}
+
+static void wait_for_words(struct rashpa_wait *wait, long pause, const char *what)
+{
+	unsigned int wrong = 0;
+	uint64_t seen;
+	pthread_t writer;
+	char c;
+
+	__atomic_store_n(&word, 0, __ATOMIC_RELEASE);
+	memset((void *)(uintptr_t)waited, 0, sizeof(waited));
+	if (pthread_create(&writer, NULL, write_words, &pause))
+		return ok(false, "pthread_create");
+	for (uint64_t i = 1; i <= STEPS; i++) {
+		wait->value = wait->condition == RASHPA_CONDITION_CHANGED ? i - 1 : i;
+		wrong += rashpa_lock_wait(wait, 10000, &seen) || seen != i;
+		/* the channel of a driver is readable only while it has records */
+		wrong += read(wake[0], &c, 1) != 1;
+		waited[i] = true;
+	}
+	pthread_join(writer, NULL);
+	ok(!wrong, "%s: %" PRIu64 " of %u waits slept, %" PRIu64 " us spent spinning", what, wait->slept,
+	   STEPS, wait->spent_ns / 1000);
+}
+
+static void test_wait(void)
+{
+	struct rashpa_queue queue = fake_queue();
+	struct rashpa_wait wait = { .word = &word, .bits = 64, .condition = RASHPA_CONDITION_REACHED };
+	const uint64_t begin = now_ns();
+	uint32_t narrow = 0x12345;
+	uint64_t seen;
+
+	wait.queue = &queue;
+	wait_for_words(&wait, 1000, "words that come soon");
+	ok(wait.spent_ns <= (now_ns() - begin) / 4 + 25000000, "spinning keeps to its budget");
+	wait = (struct rashpa_wait) {
+		.word = &word, .bits = 64, .condition = RASHPA_CONDITION_CHANGED, .queue = &queue,
+		.spin_max_ns = 1000,
+	};
+	wait_for_words(&wait, 1000000, "words that come late");
+	wait.queue = NULL;
+	wait.condition = RASHPA_CONDITION_EQUAL;
+	wait.value = STEPS + 1;
+	ok(rashpa_lock_wait(&wait, 20, &seen) == -ETIMEDOUT, "a word that does not come: %s",
+	   rashpa_reason());
+	wait.word = &narrow;
+	wait.bits = 32;
+	wait.mask = 0xff;
+	wait.value = 0x45;
+	ok(!rashpa_lock_wait(&wait, 0, &seen) && seen == 0x45, "a part of a word of 32 bits");
+	wait.bits = 16;
+	ok(rashpa_lock_wait(&wait, 0, NULL) == -EINVAL, "a word of 16 bits: %s", rashpa_reason());
+	wait.bits = 32;
+	wait.word = (char *)&narrow + 1;
+	ok(rashpa_lock_wait(&wait, 0, NULL) == -EINVAL, "a crooked word: %s", rashpa_reason());
+}
+
 static void test_names(void)
 {
 	ok(!strcmp(rashpa_class_name(RASHPA_CLASS_BRIDGE), "bridge") &&
 	   !strcmp(rashpa_kind_name(RASHPA_KIND_PINNED), "pinned") &&
 	   !strcmp(rashpa_stage_name(RASHPA_STAGE_ZERO), "zero") &&
+	   !strcmp(rashpa_source_name(RASHPA_SOURCE_LAG), "lag") &&
+	   !strcmp(rashpa_condition_name(RASHPA_CONDITION_REACHED), "reached") &&
 	   !strcmp(rashpa_direction_name(RASHPA_FROM_MEMORY), "from-memory") &&
 	   !strcmp(rashpa_map_state_name(RASHPA_MAP_REVOKED), "revoked"), "names of numbers");
 	ok(!strcmp(rashpa_class_name(0), "?") && !strcmp(rashpa_class_name(99), "?"),
@@ -552,6 +701,10 @@ int main(int argc, char **argv)
 	test_paths();
 	test_table();
 	test_mmap();
+	if (!pipe2(wake, O_CLOEXEC)) {
+		test_ring();
+		test_wait();
+	}
 	test_names();
 	if (argc > 1)
 		test_profile(argv[1]);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* librashpa: see rashpa.h */
 #include "rashpa.h"
+#include "internal.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -28,8 +29,7 @@ const char *rashpa_reason(void)
 	return reason;
 }
 
-__attribute__((format(printf, 2, 3)))
-static int fail(int error, const char *format, ...)
+int librashpa_fail(int error, const char *format, ...)
 {
 	va_list args;
 
@@ -481,20 +481,39 @@ int rashpa_reset(int device)
 
 /* --- events --- */
 
+int rashpa_lock(int device, struct rashpa_lock *lock)
+{
+	int error = rashpa_ioctl(device, RASHPA_IOC_LOCK, lock, sizeof(*lock));
+
+	return error ? error : lock->out_fd;
+}
+
+int rashpa_channel(int device, struct rashpa_events *events)
+{
+	int error = rashpa_ioctl(device, RASHPA_IOC_EVENTS, events, sizeof(*events));
+
+	return error ? error : events->out_fd;
+}
+
 int rashpa_events(int device, unsigned int depth)
 {
 	struct rashpa_events arg = { .depth = depth };
-	int error = rashpa_ioctl(device, RASHPA_IOC_EVENTS, &arg, sizeof(arg));
 
-	return error ? error : arg.out_fd;
+	return rashpa_channel(device, &arg);
+}
+
+int rashpa_listen(int channel, struct rashpa_source_add *source)
+{
+	int error = rashpa_ioctl(channel, RASHPA_IOC_SOURCE_ADD, source, sizeof(*source));
+
+	return error ? error : (int)source->out_id;
 }
 
 int rashpa_source_add(int channel, unsigned int kind, unsigned int index)
 {
 	struct rashpa_source_add arg = { .kind = kind, .index = index };
-	int error = rashpa_ioctl(channel, RASHPA_IOC_SOURCE_ADD, &arg, sizeof(arg));
 
-	return error ? error : (int)arg.out_id;
+	return rashpa_listen(channel, &arg);
 }
 
 int rashpa_source_del(int channel, unsigned int id)
@@ -504,11 +523,43 @@ int rashpa_source_del(int channel, unsigned int id)
 	return rashpa_ioctl(channel, RASHPA_IOC_SOURCE_DEL, &arg, sizeof(arg));
 }
 
-int rashpa_eventfd(int channel, unsigned int id, int fd)
+int rashpa_source_info(int channel, struct rashpa_source_info *info)
 {
-	struct rashpa_eventfd arg = { .fd = fd, .id = id };
+	return rashpa_ioctl(channel, RASHPA_IOC_SOURCE_INFO, info, sizeof(*info));
+}
+
+int rashpa_group(int channel, struct rashpa_group *group)
+{
+	int error = rashpa_ioctl(channel, RASHPA_IOC_GROUP, group, sizeof(*group));
+
+	return error ? error : (int)group->out_id;
+}
+
+int rashpa_ack(int channel, unsigned int id, uint64_t position)
+{
+	struct rashpa_ack arg = { .id = id, .position = position };
+
+	return rashpa_ioctl(channel, RASHPA_IOC_ACK, &arg, sizeof(arg));
+}
+
+int rashpa_group_info(int channel, struct rashpa_group_info *info)
+{
+	return rashpa_ioctl(channel, RASHPA_IOC_GROUP_INFO, info, sizeof(*info));
+}
+
+int rashpa_eventfd_every(int channel, unsigned int id, int fd, uint32_t every,
+			 uint32_t delay_us)
+{
+	struct rashpa_eventfd arg = {
+		.fd = fd, .id = id, .every = every, .delay_us = delay_us,
+	};
 
 	return rashpa_ioctl(channel, RASHPA_IOC_EVENTFD, &arg, sizeof(arg));
+}
+
+int rashpa_eventfd(int channel, unsigned int id, int fd)
+{
+	return rashpa_eventfd_every(channel, id, fd, 0, 0);
 }
 
 int rashpa_signal(int channel, uint64_t value)
@@ -539,7 +590,9 @@ NAMES(rashpa_stage_name, "idle", "search", "zero")
 NAMES(rashpa_direction_name, "both", "to-memory", "from-memory")
 NAMES(rashpa_class_name, NULL, "host", "iova", "peer", "bridge")
 NAMES(rashpa_map_state_name, NULL, "valid", "revoked")
-NAMES(rashpa_kind_name, NULL, "buffer", "window", "foreign", "pinned")
-NAMES(rashpa_source_name, NULL, "vector", "device", "software")
-NAMES(rashpa_device_event_name, NULL, "quiesced", "reset", "stuck", "gone")
+NAMES(rashpa_kind_name, NULL, "buffer", "window", "foreign", "pinned", "lock")
+NAMES(rashpa_source_name, NULL, "vector", "device", "software", "lock", "map", "group", "overrun",
+      "lag")
+NAMES(rashpa_condition_name, NULL, "changed", "equal", "reached")
+NAMES(rashpa_device_event_name, NULL, "quiesced", "reset", "stuck", "gone", "error")
 NAMES(rashpa_state_name, "ready", "stuck")

@@ -342,6 +342,18 @@ int rashpa_reset(int device);
 /* --- events --- */
 
 /**
+ * rashpa_lock() - memory for words that hardware writes and software waits for
+ * @device: from rashpa_device_open()
+ * @lock: see &struct rashpa_lock
+ *
+ * rashpa_mmap() it; rashpa_map() it so that the function can write it; RASHPA_SOURCE_LOCK
+ * makes events of its words, rashpa_lock_wait() waits for one.
+ *
+ * Return: its dma-buf fd (also in @lock->out_fd) or a negative errno.
+ */
+int rashpa_lock(int device, struct rashpa_lock *lock);
+
+/**
  * rashpa_events() - make an event channel
  * @device: from rashpa_device_open()
  * @depth: records that its queue holds, 0 for the default
@@ -353,23 +365,82 @@ int rashpa_reset(int device);
 int rashpa_events(int device, unsigned int depth);
 
 /**
- * rashpa_source_add() - listen to a source
+ * rashpa_channel() - make an event channel, with all that rashpa_ring_map() needs
+ * @device: from rashpa_device_open()
+ * @events: see &struct rashpa_events
+ *
+ * Return: the channel (also in @events->out_fd) or a negative errno.
+ */
+int rashpa_channel(int device, struct rashpa_events *events);
+
+/**
+ * rashpa_source_add() - listen to a source that has no more than a number
  * @channel: from rashpa_events()
- * @kind: enum rashpa_source
- * @index: number of the vector, or 0
+ * @kind: RASHPA_SOURCE_VECTOR, RASHPA_SOURCE_DEVICE, RASHPA_SOURCE_SOFTWARE or
+ *	RASHPA_SOURCE_MAP
+ * @index: number of the vector or of the map, or 0
  *
  * Return: id of the source in the records (> 0) or a negative errno.
  */
 int rashpa_source_add(int channel, unsigned int kind, unsigned int index);
 
 /**
+ * rashpa_listen() - listen to any source
+ * @channel: from rashpa_events()
+ * @source: see &struct rashpa_source_add
+ *
+ * Return: id of the source in the records (> 0, also in @source->out_id) or a negative errno,
+ * -E2BIG if the driver is older than what is asked for.
+ */
+int rashpa_listen(int channel, struct rashpa_source_add *source);
+
+/**
  * rashpa_source_del() - stop listening
  * @channel: from rashpa_events()
- * @id: from rashpa_source_add()
+ * @id: from rashpa_source_add(), rashpa_listen() or rashpa_group()
  *
  * Return: 0 or a negative errno.
  */
 int rashpa_source_del(int channel, unsigned int id);
+
+/**
+ * rashpa_source_info() - what a source has done so far
+ * @channel: from rashpa_events()
+ * @info: see &struct rashpa_source_info; @info->id says which
+ *
+ * Return: 0 or a negative errno.
+ */
+int rashpa_source_info(int channel, struct rashpa_source_info *info);
+
+/**
+ * rashpa_group() - one event when all sources have got so far
+ * @channel: from rashpa_events()
+ * @group: see &struct rashpa_group
+ *
+ * Return: id of the group in the records (> 0, also in @group->out_id) or a negative errno.
+ */
+int rashpa_group(int channel, struct rashpa_group *group);
+
+/**
+ * rashpa_ack() - the consumer of a group has got so far
+ * @channel: from rashpa_events()
+ * @id: from rashpa_group()
+ * @position: what is before it may be overwritten
+ *
+ * rashpa_ring_ack() does the same without a system call.
+ *
+ * Return: 0 or a negative errno.
+ */
+int rashpa_ack(int channel, unsigned int id, uint64_t position);
+
+/**
+ * rashpa_group_info() - how far a group and its members are
+ * @channel: from rashpa_events()
+ * @info: see &struct rashpa_group_info; @info->id says which
+ *
+ * Return: 0 or a negative errno.
+ */
+int rashpa_group_info(int channel, struct rashpa_group_info *info);
 
 /**
  * rashpa_eventfd() - signal an eventfd as well
@@ -382,6 +453,19 @@ int rashpa_source_del(int channel, unsigned int id);
 int rashpa_eventfd(int channel, unsigned int id, int fd);
 
 /**
+ * rashpa_eventfd_every() - signal an eventfd once for several events
+ * @channel: from rashpa_events()
+ * @id: from rashpa_source_add(), 0 for all sources
+ * @fd: the eventfd, -1 to stop
+ * @every: events to signal once for, 0: do not count them
+ * @delay_us: how long an event waits for the others at most, microseconds; 0: for ever
+ *
+ * Return: 0 or a negative errno.
+ */
+int rashpa_eventfd_every(int channel, unsigned int id, int fd, uint32_t every,
+			 uint32_t delay_us);
+
+/**
  * rashpa_signal() - make a software event
  * @channel: from rashpa_events(), with RASHPA_SOURCE_SOFTWARE
  * @value: goes into the record
@@ -389,6 +473,134 @@ int rashpa_eventfd(int channel, unsigned int id, int fd);
  * Return: 0 or a negative errno.
  */
 int rashpa_signal(int channel, uint64_t value);
+
+/* --- events without a system call --- */
+
+/**
+ * struct rashpa_queue - a channel's queue as this process sees it
+ * @channel: the channel; stays the caller's
+ * @ring: written by the kernel
+ * @consumer: written by us
+ * @ring_size: bytes that are mapped at @ring
+ * @consumer_size: bytes that are mapped at @consumer
+ *
+ * For one thread at a time.
+ */
+struct rashpa_queue {
+	int channel;
+	const struct rashpa_ring *ring;
+	struct rashpa_consumer *consumer;
+	size_t ring_size, consumer_size;
+};
+
+/**
+ * rashpa_ring_map() - map the queue of a channel
+ * @channel: from rashpa_channel()
+ * @events: what rashpa_channel() filled in
+ * @queue: filled in; rashpa_ring_unmap() it
+ *
+ * Return: 0 or a negative errno.
+ */
+int rashpa_ring_map(int channel, const struct rashpa_events *events, struct rashpa_queue *queue);
+
+/**
+ * rashpa_ring_unmap() - undo rashpa_ring_map()
+ * @queue: the mapping; the channel stays open
+ */
+void rashpa_ring_unmap(struct rashpa_queue *queue);
+
+/**
+ * rashpa_ring_next() - take the oldest record
+ * @queue: from rashpa_ring_map()
+ * @event: becomes the record
+ *
+ * What hardware wrote before it sent the event can be read now.
+ *
+ * Return: 1, or 0 if there is none.
+ */
+int rashpa_ring_next(struct rashpa_queue *queue, struct rashpa_event *event);
+
+/**
+ * rashpa_ring_wait() - sleep until there is a record
+ * @queue: from rashpa_ring_map()
+ * @timeout_ms: how long at most, -1: for ever
+ *
+ * Makes no system call if there is one already.
+ *
+ * Return: 1, 0 if none came in time, or a negative errno: -EINTR, or -ENODEV if the function was
+ * removed and no record is left.
+ */
+int rashpa_ring_wait(struct rashpa_queue *queue, int timeout_ms);
+
+/**
+ * rashpa_ring_ack() - the consumer of a group has got so far
+ * @queue: from rashpa_ring_map()
+ * @id: from rashpa_group()
+ * @position: what is before it may be overwritten
+ *
+ * Return: 0, or -EINVAL for an id that cannot be.
+ */
+int rashpa_ring_ack(struct rashpa_queue *queue, unsigned int id, uint64_t position);
+
+/* --- waiting for a word of memory --- */
+
+/**
+ * struct rashpa_wait - what to wait for, how, and what waiting took so far
+ * @word: the word, in mapped lock memory or in a buffer, aligned to its width
+ * @bits: width of the word, 32 or 64
+ * @condition: enum rashpa_condition
+ * @mask: bits of the word that count; 0 for all
+ * @value: of the condition. RASHPA_CONDITION_CHANGED: the word as it was seen last;
+ *	rashpa_lock_wait() stores here what it saw
+ * @queue: of a channel whose only purpose is to wake up this wait: a RASHPA_SOURCE_LOCK of
+ *	the same word, or the vector that follows its writes. Its records are taken away. NULL:
+ *	there is none, the word is looked at every millisecond
+ * @spin_max_ns: how long one wait may spin; 0 for 100 us
+ * @budget: part of one CPU in thousandths that spinning may take, over some 100 ms; 0 for 250,
+ *	1000 for all. To sleep at once, say @spin_max_ns 1
+ * @spin_ns: the library's: how long the next wait spins
+ * @credit_ns: the library's: what is left of the budget
+ * @last_ns: the library's: when it was counted
+ * @waits: calls that found the condition unfulfilled at first
+ * @slept: of these, calls that slept
+ * @spent_ns: CPU time spent spinning
+ *
+ * Begin with a struct of zeros, and keep it from wait to wait. For one thread at a time.
+ */
+struct rashpa_wait {
+	const volatile void *word;
+	uint32_t bits;
+	uint32_t condition;
+	uint64_t mask;
+	uint64_t value;
+	struct rashpa_queue *queue;
+	uint64_t spin_max_ns;
+	uint32_t budget;
+	uint32_t __reserved;
+	uint64_t spin_ns;
+	uint64_t credit_ns;
+	uint64_t last_ns;
+	uint64_t waits;
+	uint64_t slept;
+	uint64_t spent_ns;
+};
+
+/**
+ * rashpa_lock_wait() - wait for a word that hardware writes
+ * @wait: see &struct rashpa_wait
+ * @timeout_ms: how long at most, -1: for ever
+ * @seen: becomes the word, masked, as it was when it fulfilled the condition; or NULL
+ *
+ * Spins while that is likely to be the shorter way: as long as waits are short it spins
+ * longer, up to the limits, and as soon as they are long it does not spin at all. Then it
+ * sleeps until the channel has an event. Spinning saves power where the CPU can
+ * (UMWAIT on x86).
+ *
+ * What hardware wrote before the word can be read when this returns 0.
+ *
+ * Return: 0, -ETIMEDOUT, -EINTR, -EINVAL, or -ENODEV if the function was removed.
+ */
+int rashpa_lock_wait(struct rashpa_wait *wait, int timeout_ms, uint64_t *seen);
 
 /* --- names of numbers, for people --- */
 
@@ -404,11 +616,16 @@ const char *rashpa_direction_name(unsigned int direction);
 const char *rashpa_class_name(unsigned int map_class);
 /** rashpa_map_state_name() - "valid", "revoked", or "?" */
 const char *rashpa_map_state_name(unsigned int state);
-/** rashpa_kind_name() - "buffer", "window", "foreign", "pinned", or "?" */
+/** rashpa_kind_name() - "buffer", "window", "foreign", "pinned", "lock", or "?" */
 const char *rashpa_kind_name(unsigned int kind);
-/** rashpa_source_name() - "vector", "device", "software", or "?" */
+/**
+ * rashpa_source_name() - "vector", "device", "software", "lock", "map", "group", "overrun",
+ * "lag", or "?"
+ */
 const char *rashpa_source_name(unsigned int kind);
-/** rashpa_device_event_name() - "quiesced", "reset", "stuck", "gone", or "?" */
+/** rashpa_condition_name() - "changed", "equal", "reached", or "?" */
+const char *rashpa_condition_name(unsigned int condition);
+/** rashpa_device_event_name() - "quiesced", "reset", "stuck", "gone", "error", or "?" */
 const char *rashpa_device_event_name(unsigned int event);
 /** rashpa_state_name() - "ready", "stuck", or "?" */
 const char *rashpa_state_name(unsigned int state);

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* librashpa: the queue of a channel, mapped. See rashpa.h and struct rashpa_ring. */
+#include "rashpa.h"
+#include "internal.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static bool ring_makes_sense(const struct rashpa_ring *ring, uint64_t size)
+{
+	uint64_t slots = ring->slots;
+
+	return slots && !(slots & (slots - 1)) && ring->depth <= slots &&
+	       ring->record_size >= sizeof(struct rashpa_event) &&
+	       ring->record >= sizeof(*ring) && ring->record + slots * ring->record_size <= size;
+}
+
+int rashpa_ring_map(int channel, const struct rashpa_events *events, struct rashpa_queue *queue)
+{
+	size_t page = sysconf(_SC_PAGESIZE);
+	void *ring, *consumer;
+
+	*queue = (struct rashpa_queue) { .channel = -1 };
+	if (!events->out_ring_size)
+		return fail(EOPNOTSUPP, "the driver cannot map a channel: it is older than this library");
+	ring = mmap(NULL, events->out_ring_size, PROT_READ, MAP_SHARED, channel, 0);
+	if (ring == MAP_FAILED)
+		return fail(errno, "cannot map the records of the channel: %s", strerror(errno));
+	consumer = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED, channel, events->out_consumer);
+	if (consumer == MAP_FAILED) {
+		int error = errno;
+
+		munmap(ring, events->out_ring_size);
+		return fail(error, "cannot map the page of the consumer: %s", strerror(error));
+	}
+	*queue = (struct rashpa_queue) {
+		.channel = channel,
+		.ring = ring,
+		.consumer = consumer,
+		.ring_size = events->out_ring_size,
+		.consumer_size = page,
+	};
+	if (ring_makes_sense(ring, events->out_ring_size))
+		return 0;
+	rashpa_ring_unmap(queue);
+	return fail(EPROTO, "the driver's queue of records has a form that this library does not know");
+}
+
+void rashpa_ring_unmap(struct rashpa_queue *queue)
+{
+	if (queue->ring)
+		munmap((void *)(uintptr_t)queue->ring, queue->ring_size);
+	if (queue->consumer)
+		munmap(queue->consumer, queue->consumer_size);
+	*queue = (struct rashpa_queue) { .channel = -1 };
+}
+
+/*
+ * The tail is read from the page and not kept: read() moves it as well. Out of range it means
+ * the same to us as to the kernel: nothing was consumed.
+ */
+static uint64_t tail(const struct rashpa_queue *queue, uint64_t head)
+{
+	uint64_t at = __atomic_load_n(&queue->consumer->tail, __ATOMIC_RELAXED);
+
+	return head - at > queue->ring->depth ? head - queue->ring->depth : at;
+}
+
+int rashpa_ring_next(struct rashpa_queue *queue, struct rashpa_event *event)
+{
+	const struct rashpa_ring *ring = queue->ring;
+	/* The records are there when the head says so. */
+	uint64_t head = __atomic_load_n(&ring->head, __ATOMIC_ACQUIRE), at = tail(queue, head);
+
+	if (at == head)
+		return 0;
+	memcpy(event, (const char *)ring + ring->record +
+		      (at & (ring->slots - 1)) * (uint64_t)ring->record_size, sizeof(*event));
+	/* The slot is free when the copy is complete. */
+	__atomic_store_n(&queue->consumer->tail, at + 1, __ATOMIC_RELEASE);
+	return 1;
+}
+
+static bool ready(const struct rashpa_queue *queue)
+{
+	uint64_t head = __atomic_load_n(&queue->ring->head, __ATOMIC_ACQUIRE);
+
+	return tail(queue, head) != head;
+}
+
+int rashpa_ring_wait(struct rashpa_queue *queue, int timeout_ms)
+{
+	struct pollfd pollfd = { .fd = queue->channel, .events = POLLIN };
+
+	if (ready(queue))
+		return 1;
+	if (__atomic_load_n(&queue->ring->gone, __ATOMIC_ACQUIRE))
+		return fail(ENODEV, "the function was removed");
+	if (poll(&pollfd, 1, timeout_ms) < 0)
+		return fail(errno, "cannot wait for the channel: %s", strerror(errno));
+	if (ready(queue))
+		return 1;
+	if (__atomic_load_n(&queue->ring->gone, __ATOMIC_ACQUIRE))
+		return fail(ENODEV, "the function was removed");
+	return 0;
+}
+
+int rashpa_ring_ack(struct rashpa_queue *queue, unsigned int id, uint64_t position)
+{
+	if (!id || id > RASHPA_CHANNEL_SOURCES)
+		return fail(EINVAL, "group %u: an id is 1 to %d", id, RASHPA_CHANNEL_SOURCES);
+	/* What we have read from the stack was read before it may be overwritten. */
+	__atomic_store_n(&queue->consumer->ack[id - 1], position, __ATOMIC_RELEASE);
+	return 0;
+}

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* librashpa: waiting for a word of memory. See rashpa.h. */
+#include "rashpa.h"
+#include "internal.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <string.h>
+#include <time.h>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <immintrin.h>
+#endif
+
+#define SPIN_MAX_NS	100000	/* where the caller names no other */
+#define SPIN_FIRST_NS	5000
+#define BUDGET		250	/* thousandths */
+#define BUDGET_NS	100000000ull	/* over how long the budget holds */
+#define LOOKS		32	/* between two looks at the clock */
+#define UMWAIT_CYCLES	20000	/* at most, between two looks at the clock */
+#define LOOK_MS		1	/* without a channel */
+
+static uint64_t clock_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * UINT64_C(1000000000) + t.tv_nsec;
+}
+
+/* --- the word --- */
+
+static bool fulfilled(const struct rashpa_wait *w, uint64_t *seen)
+{
+	uint64_t mask = w->mask ? w->mask : UINT64_MAX;
+	uint64_t word = w->bits == 64 ?
+			__atomic_load_n((const volatile uint64_t *)w->word, __ATOMIC_ACQUIRE) :
+			__atomic_load_n((const volatile uint32_t *)w->word, __ATOMIC_ACQUIRE);
+
+	*seen = word & mask;
+	switch (w->condition) {
+	case RASHPA_CONDITION_CHANGED:
+		return *seen != (w->value & mask);
+	case RASHPA_CONDITION_EQUAL:
+		return *seen == w->value;
+	default:
+		return *seen >= w->value;
+	}
+}
+
+/* --- one moment --- */
+
+#if defined(__x86_64__)
+
+static bool have_umwait(void)
+{
+	static int have = -1;	/* the same, whichever thread finds it out */
+	unsigned int a, b, c, d;
+
+	if (__atomic_load_n(&have, __ATOMIC_RELAXED) < 0)
+		__atomic_store_n(&have, __get_cpuid_count(7, 0, &a, &b, &c, &d) && c & (1u << 5),
+				 __ATOMIC_RELAXED);
+	return __atomic_load_n(&have, __ATOMIC_RELAXED);
+}
+
+/* Until somebody writes the cache line; C0.1, from which the CPU wakes up soonest. */
+__attribute__((target("waitpkg")))
+static bool umwait(const struct rashpa_wait *w, uint64_t *seen)
+{
+	_umonitor((void *)(uintptr_t)w->word);
+	/* What was written before the monitor was armed does not wake us. */
+	if (fulfilled(w, seen))
+		return true;
+	_umwait(1, __builtin_ia32_rdtsc() + UMWAIT_CYCLES);
+	return fulfilled(w, seen);
+}
+
+static void relax(void)
+{
+	__builtin_ia32_pause();
+}
+
+#else
+
+static bool have_umwait(void)
+{
+	return false;
+}
+
+static bool umwait(const struct rashpa_wait *w, uint64_t *seen)
+{
+	return fulfilled(w, seen);
+}
+
+static void relax(void)
+{
+#if defined(__aarch64__)
+	__asm__ volatile("yield" ::: "memory");
+#else
+	__asm__ volatile("" ::: "memory");
+#endif
+}
+
+#endif
+
+static bool look(const struct rashpa_wait *w, uint64_t *seen)
+{
+	if (have_umwait())
+		return umwait(w, seen);
+	for (int i = 0; i < LOOKS; i++) {
+		if (fulfilled(w, seen))
+			return true;
+		relax();
+	}
+	return false;
+}
+
+/* --- how long --- */
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static uint64_t spin_max(const struct rashpa_wait *w)
+{
+	return w->spin_max_ns ? w->spin_max_ns : SPIN_MAX_NS;
+}
+
+/* Time earns the right to spin; who waits seldom does not save for ever. */
+static void earn(struct rashpa_wait *w, uint64_t now)
+{
+	uint32_t budget = w->budget ? w->budget : BUDGET;
+	uint64_t most = BUDGET_NS / 1000 * budget;
+	uint64_t passed = w->last_ns ? least(now - w->last_ns, BUDGET_NS) : BUDGET_NS;
+
+	w->credit_ns = least(w->credit_ns + passed * budget / 1000, most);
+	w->last_ns = now;
+}
+
+/*
+ * As the halt polling of hypervisors: a wait that slept although spinning would have been
+ * possible makes the next one spin longer; one that was longer than any spinning, shorter.
+ */
+static void adapt(struct rashpa_wait *w, uint64_t took)
+{
+	uint64_t most = spin_max(w);
+
+	if (took <= most) {
+		w->spin_ns = least(w->spin_ns ? 2 * w->spin_ns : SPIN_FIRST_NS, most);
+		return;
+	}
+	w->spin_ns /= 2;
+	if (w->spin_ns < SPIN_FIRST_NS)
+		w->spin_ns = 0;
+}
+
+static bool spin(struct rashpa_wait *w, uint64_t begin, uint64_t limit, uint64_t *seen)
+{
+	uint64_t spent = 0;
+	bool found = false;
+
+	while (!found && spent < limit) {
+		found = look(w, seen);
+		spent = clock_ns() - begin;
+	}
+	w->credit_ns -= least(w->credit_ns, spent);
+	w->spent_ns += spent;
+	return found;
+}
+
+/* --- sleeping --- */
+
+/* Take all records away; when the newest was made, or 0. */
+static uint64_t drain(struct rashpa_queue *queue)
+{
+	struct rashpa_event event;
+	uint64_t newest = 0;
+
+	while (queue && rashpa_ring_next(queue, &event))
+		newest = event.time_ns;
+	return newest;
+}
+
+/* One sleep of at most left_ms (-1: any); 0 or a negative errno. */
+static int doze(struct rashpa_wait *w, int left_ms)
+{
+	int result;
+
+	if (w->queue) {
+		result = rashpa_ring_wait(w->queue, left_ms);
+		return result < 0 ? result : 0;
+	}
+	if (poll(NULL, 0, left_ms < 0 || left_ms > LOOK_MS ? LOOK_MS : left_ms) < 0)
+		return fail(errno, "%s", strerror(errno));
+	return 0;
+}
+
+static int left(uint64_t begin, int timeout_ms)
+{
+	uint64_t passed;
+
+	if (timeout_ms < 0)
+		return -1;
+	passed = (clock_ns() - begin) / 1000000;
+	return passed < (uint64_t)timeout_ms ? timeout_ms - (int)passed : 0;
+}
+
+static int sleep_for(struct rashpa_wait *w, uint64_t begin, int timeout_ms, uint64_t *seen)
+{
+	uint64_t came = 0, newest;
+	int error, left_ms;
+
+	w->slept++;
+	for (;;) {
+		/*
+		 * Records first, then the word: what is written after this look makes a record
+		 * that ends the sleep.
+		 */
+		newest = drain(w->queue);
+		came = newest ? newest : came;
+		if (fulfilled(w, seen))
+			break;
+		left_ms = left(begin, timeout_ms);
+		if (!left_ms)
+			return fail(ETIMEDOUT, "the word did not fulfil the condition within %d ms",
+				    timeout_ms);
+		error = doze(w, left_ms);
+		if (error)
+			return error;
+	}
+	/* The interrupt tells how long it took, without the time to wake us up. */
+	adapt(w, came > begin ? came - begin : clock_ns() - begin);
+	return 0;
+}
+
+int rashpa_lock_wait(struct rashpa_wait *wait, int timeout_ms, uint64_t *seen)
+{
+	uint64_t word, begin;
+	int error = 0;
+
+	if ((wait->bits != 32 && wait->bits != 64) || !wait->word || !wait->condition ||
+	    wait->condition > RASHPA_CONDITION_REACHED || wait->budget > 1000)
+		return fail(EINVAL, "a word of 32 or 64 bits, a condition and a budget up to 1000 are needed");
+	if ((uintptr_t)wait->word % (wait->bits / 8))
+		return fail(EINVAL, "the word is not at a multiple of its width");
+	if (!fulfilled(wait, &word)) {
+		begin = clock_ns();
+		wait->waits++;
+		earn(wait, begin);
+		if (!spin(wait, begin, least(wait->spin_ns, wait->credit_ns), &word))
+			error = sleep_for(wait, begin, timeout_ms, &word);
+	}
+	if (error)
+		return error;
+	if (wait->condition == RASHPA_CONDITION_CHANGED)
+		wait->value = word;
+	if (seen)
+		*seen = word;
+	return 0;
+}
