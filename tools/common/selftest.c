@@ -647,13 +647,19 @@ static void test_wait(void)
 {
 	struct rashpa_queue queue = fake_queue();
 	struct rashpa_wait wait = { .word = &word, .bits = 64, .condition = RASHPA_CONDITION_REACHED };
-	const uint64_t begin = now_ns();
 	uint32_t narrow = 0x12345;
-	uint64_t seen;
+	uint64_t seen, begin;
 
 	wait.queue = &queue;
+	wait.spin_max_ns = 20000000;
+	wait.budget = 1000;
 	wait_for_words(&wait, 1000, "words that come soon");
-	ok(wait.spent_ns <= (now_ns() - begin) / 4 + 25000000, "spinning keeps to its budget");
+	ok(wait.slept < STEPS, "some of them are seen without sleeping");
+	wait.budget = 10;
+	wait.credit_ns = wait.last_ns = wait.spent_ns = wait.slept = 0;
+	begin = now_ns();
+	wait_for_words(&wait, 1000, "with a small budget");
+	ok(wait.spent_ns <= (now_ns() - begin) / 100 + 25000000, "which spinning keeps to");
 	wait = (struct rashpa_wait) {
 		.word = &word, .bits = 64, .condition = RASHPA_CONDITION_CHANGED, .queue = &queue,
 		.spin_max_ns = 1000,
