@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* rashpactl event watch */
+/* rashpactl event watch, event stat */
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
@@ -9,26 +8,143 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "fpga.h"
 #include "json-out.h"
+#include "listen.h"
 #include "parse.h"
-#include "rashpa.h"
 #include "rashpactl.h"
 
-#define VECTORS_MAX	63
-
 struct watch {
-	unsigned int number;
-	uint32_t vector[VECTORS_MAX];
-	unsigned int vectors;
-	bool device, json;
+	struct listen listen;
+	bool json;
 	uint64_t count;		/* 0: for ever */
 	double timeout;		/* seconds, 0: none */
+	double time;		/* seconds, of stat */
 };
 
+static volatile sig_atomic_t stop;
+
+static void on_signal(int number)
+{
+	(void)number;
+	stop = 1;
+}
+
+static void catch_signals(void)
+{
+	const struct sigaction action = { .sa_handler = on_signal };
+
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+}
+
+static double seconds(struct argp_state *state, const char *what, const char *arg)
+{
+	double value = 0;
+
+	if (!parse_real(arg, &value) || value > 1e6)
+		argp_error(state, "%s: \"%s\" is not a number of seconds", what, arg);
+	return value;
+}
+
+static const struct argp_child listen_child[] = { { .argp = &listen_argp }, {} };
+
+/* --- one record --- */
+
+/* What a value means, in words; NULL: a number. */
+static const char *event_name(const struct rashpa_event *e)
+{
+	if (e->kind == RASHPA_SOURCE_DEVICE)
+		return rashpa_device_event_name(e->value);
+	if (e->kind == RASHPA_SOURCE_MAP)
+		return rashpa_map_state_name((uint32_t)e->value);
+	return NULL;
+}
+
+static void print_text(const struct rashpa_event *e, const char *label)
+{
+	const char *name = event_name(e);
+
+	printf("%" PRIu64 ".%09" PRIu64 " ", (uint64_t)e->time_ns / 1000000000,
+	       (uint64_t)e->time_ns % 1000000000);
+	switch (e->kind) {
+	case RASHPA_SOURCE_VECTOR:
+		printf("%s", label);
+		break;
+	case RASHPA_SOURCE_MAP:
+		printf("map %" PRIu64 " %s", (uint64_t)e->value >> 32, name);
+		break;
+	case RASHPA_SOURCE_OVERRUN:
+	case RASHPA_SOURCE_LAG:
+		/* the sequence is how much */
+		printf("%s of %s at %" PRIu64 ": %" PRIu64, rashpa_source_name(e->kind), label,
+		       (uint64_t)e->value, (uint64_t)e->sequence);
+		break;
+	default:
+		if (name)
+			printf("%s %s", label, name);
+		else
+			printf("%s: %" PRIu64, label, (uint64_t)e->value);
+	}
+	if (e->kind != RASHPA_SOURCE_OVERRUN && e->kind != RASHPA_SOURCE_LAG)
+		printf(" sequence %" PRIu64, (uint64_t)e->sequence);
+	if (e->lost)
+		printf(" lost %" PRIu64, (uint64_t)e->lost);
+	printf("\n");
+}
+
+static void print_json(const struct rashpa_event *e, const struct source *s, unsigned int number)
+{
+	struct json_object *o = json_object_new_object();
+
+	put_u64(o, "time_ns", e->time_ns);
+	put_text(o, "kind", rashpa_source_name(e->kind));
+	put_int(o, "source", e->source);
+	put_text(o, "label", s ? s->label : NULL);
+	put_int(o, "fpga", !s || s->fpga == UINT32_MAX ? number : s->fpga);
+	put_u64(o, "sequence", e->sequence);
+	put_u64(o, "value", e->value);
+	if (event_name(e))
+		put_text(o, "event", event_name(e));
+	if (e->kind == RASHPA_SOURCE_MAP)
+		put_int(o, "map", e->value >> 32);
+	put_u64(o, "lost", e->lost);
+	puts(json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN));
+	json_object_put(o);
+}
+
+static void print_event(const struct watch *w, const struct rashpa_event *e)
+{
+	const struct source *s = listen_source(&w->listen, e->source);
+
+	if (w->json)
+		print_json(e, s, w->listen.number);
+	else
+		print_text(e, s ? s->label : "?");
+	fflush(stdout);
+	/* We are the consumer: what was printed is done with. */
+	if (e->kind == RASHPA_SOURCE_GROUP)
+		rashpa_ack(w->listen.channel, e->source, e->value);
+}
+
+/* Records that are there now: their number, 0, or -1 after a message. */
+static ssize_t take(const struct listen *l, struct rashpa_event *event, size_t room)
+{
+	ssize_t n = read(l->channel, event, room * sizeof(*event));
+
+	if (n >= 0)
+		return n / sizeof(*event);
+	if (errno == EAGAIN || errno == EINTR)
+		return 0;
+	if (errno == ENODEV)
+		say("fpga%u: the function was removed", l->number);
+	else
+		say("fpga%u: event channel: %s", l->number, strerror(errno));
+	return -1;
+}
+
+/* --- watch --- */
+
 static const struct argp_option watch_options[] = {
-	{ "vector", 'v', "V", 0, "one more interrupt vector (default: all, and the device)", 0 },
-	{ "device", 'd', NULL, 0, "state of the device", 0 },
 	{ "count", 'c', "N", 0, "end after N events", 0 },
 	{ "timeout", 't', "SECONDS", 0, "end with status 3 if no event comes for so long", 0 },
 	{ "json", 'j', NULL, 0, "one JSON object per line", 0 },
@@ -40,31 +156,18 @@ static error_t parse_watch(int key, char *arg, struct argp_state *state)
 	struct watch *w = state->input;
 
 	switch (key) {
-	case 'v':
-		if (w->vectors == VECTORS_MAX || !parse_u32(arg, &w->vector[w->vectors++]))
-			argp_error(state, "--vector: \"%s\" is not a vector, or there are more than %d",
-				   arg, VECTORS_MAX);
-		break;
-	case 'd':
-		w->device = true;
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &w->listen;
 		break;
 	case 'c':
 		if (!parse_u64(arg, UINT64_MAX, &w->count))
 			argp_error(state, "--count: \"%s\" is not a number", arg);
 		break;
 	case 't':
-		if (!parse_real(arg, &w->timeout) || w->timeout > 1e6)
-			argp_error(state, "--timeout: \"%s\" is not a number of seconds", arg);
+		w->timeout = seconds(state, "--timeout", arg);
 		break;
 	case 'j':
 		w->json = true;
-		break;
-	case ARGP_KEY_ARG:
-		if (state->arg_num || !parse_fpga(arg, &w->number))
-			argp_error(state, "\"%s\" is not fpgaN", arg);
-		break;
-	case ARGP_KEY_NO_ARGS:
-		argp_error(state, "give fpgaN");
 		break;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -72,93 +175,27 @@ static error_t parse_watch(int key, char *arg, struct argp_state *state)
 	return 0;
 }
 
-static volatile sig_atomic_t stop;
-
-static void on_signal(int number)
+static int watch(const struct watch *w)
 {
-	(void)number;
-	stop = 1;
-}
-
-static void print_event(const struct watch *w, const struct rashpa_event *e)
-{
-	const char *device = e->kind == RASHPA_SOURCE_DEVICE ? rashpa_device_event_name(e->value) : NULL;
-	struct json_object *o;
-
-	if (!w->json) {
-		printf("%" PRIu64 ".%09" PRIu64 " %s ", (uint64_t)e->time_ns / 1000000000,
-		       (uint64_t)e->time_ns % 1000000000, rashpa_source_name(e->kind));
-		if (device)
-			printf("%s", device);
-		else
-			printf("%" PRIu64, (uint64_t)e->value);
-		printf(" sequence %" PRIu64, (uint64_t)e->sequence);
-		if (e->lost)
-			printf(" lost %" PRIu64, (uint64_t)e->lost);
-		printf("\n");
-		fflush(stdout);
-		return;
-	}
-	o = json_object_new_object();
-	put_u64(o, "time_ns", e->time_ns);
-	put_text(o, "kind", rashpa_source_name(e->kind));
-	put_int(o, "source", e->source);
-	put_u64(o, "sequence", e->sequence);
-	put_u64(o, "value", e->value);
-	if (device)
-		put_text(o, "event", device);
-	put_u64(o, "lost", e->lost);
-	puts(json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN));
-	fflush(stdout);
-	json_object_put(o);
-}
-
-static int add_sources(const struct watch *w, const struct fpga *fpga, int channel)
-{
-	bool all = !w->vectors && !w->device;
-	unsigned int n = all ? fpga->info.out_vectors : w->vectors;
-
-	if (n > VECTORS_MAX)
-		n = VECTORS_MAX;
-	if ((w->device || all) && rashpa_source_add(channel, RASHPA_SOURCE_DEVICE, 0) < 0)
-		return fail("fpga%u: %s", w->number, rashpa_reason());
-	for (unsigned int i = 0; i < n; i++) {
-		uint32_t vector = all ? i : w->vector[i];
-
-		if (rashpa_source_add(channel, RASHPA_SOURCE_VECTOR, vector) < 0)
-			return fail("fpga%u: vector %" PRIu32 ": %s", w->number, vector, rashpa_reason());
-	}
-	return 0;
-}
-
-static int watch(const struct watch *w, int channel)
-{
-	struct pollfd pollfd = { .fd = channel, .events = POLLIN };
+	struct pollfd pollfd = { .fd = w->listen.channel, .events = POLLIN };
 	struct rashpa_event event[64];
-	uint64_t printed = 0, last = now_ns(), idle;
+	uint64_t printed = 0, last = now_ns();
 	int ready;
 	ssize_t n;
 
 	while (!stop && (!w->count || printed < w->count)) {
 		ready = poll(&pollfd, 1, w->timeout > 0 && w->timeout < 0.2 ? 20 : 200);
-		idle = now_ns() - last;
-		if (!ready && w->timeout > 0 && idle > w->timeout * 1e9) {
-			say("fpga%u: no event for %g s", w->number, w->timeout);
+		if (!ready && w->timeout > 0 && now_ns() - last > w->timeout * 1e9) {
+			say("fpga%u: no event for %g s", w->listen.number, w->timeout);
 			return EXIT_TIMEOUT;
 		}
 		if (ready <= 0)
 			continue;
-		n = read(channel, event, sizeof(event));
-		if (n < 0 && (errno == EAGAIN || errno == EINTR))
-			continue;
-		if (n < 0 && errno == ENODEV)
-			return fail("fpga%u: the function was removed", w->number);
+		n = take(&w->listen, event, sizeof(event) / sizeof(event[0]));
 		if (n < 0)
-			return fail("fpga%u: event channel: %s", w->number, strerror(errno));
-		for (size_t i = 0; i < n / sizeof(event[0]) && (!w->count || printed < w->count); i++) {
+			return EXIT_FAILED;
+		for (ssize_t i = 0; i < n && (!w->count || printed < w->count); i++, printed++)
 			print_event(w, &event[i]);
-			printed++;
-		}
 		last = now_ns();
 	}
 	return 0;
@@ -167,30 +204,243 @@ static int watch(const struct watch *w, int channel)
 int cmd_event_watch(int argc, char **argv)
 {
 	static const struct argp argp = {
-		watch_options, parse_watch, "fpgaN", "Print the events of a function as they come.",
-		NULL, NULL, NULL,
+		watch_options, parse_watch, "fpgaN",
+		"Print the events of a function as they come. A group is acknowledged as it is printed.",
+		listen_child, NULL, NULL,
 	};
-	const struct sigaction action = { .sa_handler = on_signal };
-	struct fpga fpga = FPGA_NONE;
-	struct watch w = { .json = want_json };
-	char why[WHY_SIZE];
-	int channel, result;
+	static struct watch w = { .listen = LISTEN_NONE };
+	int result;
 
+	w.json = want_json;
 	argp_parse(&argp, argc, argv, 0, NULL, &w);
-	sigaction(SIGINT, &action, NULL);
-	sigaction(SIGTERM, &action, NULL);
-	if (fpga_open(&fpga, w.number, why))
-		return fail("%s", why);
-	channel = rashpa_events(fpga.device, 0);
-	if (channel < 0) {
-		result = fail("fpga%u: %s", w.number, rashpa_reason());
-	} else {
-		fcntl(channel, F_SETFL, O_NONBLOCK);
-		result = add_sources(&w, &fpga, channel);
-		if (!result)
-			result = watch(&w, channel);
-		close(channel);
+	catch_signals();
+	result = listen_open(&w.listen);
+	if (!result)
+		result = watch(&w);
+	listen_close(&w.listen);
+	return result;
+}
+
+/* --- stat --- */
+
+static const struct argp_option stat_options[] = {
+	{ "time", 't', "SECONDS", 0, "listen for so long (default 1)", 0 },
+	{ "json", 'j', NULL, 0, "JSON on standard output", 0 },
+	{}
+};
+
+static error_t parse_stat(int key, char *arg, struct argp_state *state)
+{
+	struct watch *w = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &w->listen;
+		break;
+	case 't':
+		w->time = seconds(state, "--time", arg);
+		break;
+	case 'j':
+		w->json = true;
+		break;
+	default:
+		return ARGP_ERR_UNKNOWN;
 	}
-	fpga_close(&fpga);
+	return 0;
+}
+
+/* Take the records, so that none is lost for want of room, and acknowledge groups. */
+static int collect(const struct watch *w)
+{
+	struct pollfd pollfd = { .fd = w->listen.channel, .events = POLLIN };
+	const uint64_t end = now_ns() + w->time * 1e9;
+	struct rashpa_event event[256];
+	uint64_t now;
+	ssize_t n;
+
+	while (!stop && (now = now_ns()) < end) {
+		if (poll(&pollfd, 1, (end - now) / 1000000 + 1) <= 0)
+			continue;
+		n = take(&w->listen, event, sizeof(event) / sizeof(event[0]));
+		if (n < 0)
+			return EXIT_FAILED;
+		for (ssize_t i = 0; i < n; i++) {
+			if (event[i].kind == RASHPA_SOURCE_GROUP)
+				rashpa_ack(w->listen.channel, event[i].source, event[i].value);
+		}
+	}
+	return 0;
+}
+
+struct source_stat {
+	const struct source *source;
+	struct rashpa_source_info info;
+	struct rashpa_group_info group;
+	struct rashpa_member_info member[RASHPA_MEMBERS_MAX];
+};
+
+static int ask(const struct watch *w, const struct source *s, struct source_stat *stat)
+{
+	*stat = (struct source_stat) { .source = s, .info.id = s->id };
+	if (rashpa_source_info(w->listen.channel, &stat->info))
+		return fail("%s: %s", s->label, rashpa_reason());
+	if (!s->members)
+		return 0;
+	stat->group = (struct rashpa_group_info) {
+		.id = s->id, .members = (uintptr_t)stat->member, .n_members = RASHPA_MEMBERS_MAX,
+	};
+	if (rashpa_group_info(w->listen.channel, &stat->group))
+		return fail("%s: %s", s->label, rashpa_reason());
+	return 0;
+}
+
+static const char *label_of(const struct watch *w, uint32_t id)
+{
+	const struct source *s = listen_source(&w->listen, id);
+
+	return s ? s->label : "?";
+}
+
+static void stat_text(const struct watch *w, const struct source_stat *stat, double time)
+{
+	const struct rashpa_source_info *i = &stat->info;
+	const struct rashpa_group_info *g = &stat->group;
+	uint32_t members = stat->source->members;
+
+	printf("%-40s %10" PRIu64 " events %10.1f/s  lost %" PRIu64 "  value %" PRIu64 "\n",
+	       stat->source->label, (uint64_t)i->out_events, i->out_events / time,
+	       (uint64_t)i->out_lost, (uint64_t)i->out_value);
+	if (stat->source->add.head.flags & RASHPA_SOURCE_POLL)
+		printf("  looked at %" PRIu64 " times, every %.1f us, %.2f %% of a CPU\n",
+		       (uint64_t)i->out_looks, i->out_period_ns / 1e3,
+		       i->out_since_ns ? 100.0 * i->out_look_ns / i->out_since_ns : 0);
+	if (!members)
+		return;
+	printf("  position %" PRIu64 "  acknowledged %" PRIu64 "  overruns %" PRIu64 "\n",
+	       (uint64_t)g->out_position, (uint64_t)g->out_ack, (uint64_t)g->out_overruns);
+	for (uint32_t k = 0; k < members && k < g->out_members; k++) {
+		const struct rashpa_member_info *m = &stat->member[k];
+
+		printf("  %-38s %10" PRIu64 "  lag %" PRIu64 "  overruns %" PRIu64 "  repeats %" PRIu64 "  skips %" PRIu64 "\n",
+		       label_of(w, m->source), (uint64_t)m->position, (uint64_t)m->lag,
+		       (uint64_t)m->overruns, (uint64_t)m->repeats, (uint64_t)m->skips);
+	}
+}
+
+static struct json_object *member_json(const struct watch *w, const struct rashpa_member_info *m)
+{
+	struct json_object *o = json_object_new_object();
+
+	put_int(o, "source", m->source);
+	put_text(o, "label", label_of(w, m->source));
+	put_u64(o, "position", m->position);
+	put_u64(o, "lag", m->lag);
+	put_u64(o, "overruns", m->overruns);
+	put_u64(o, "repeats", m->repeats);
+	put_u64(o, "skips", m->skips);
+	put_u64(o, "time_ns", m->time_ns);
+	return o;
+}
+
+static struct json_object *stat_json(const struct watch *w, const struct source_stat *stat)
+{
+	const struct rashpa_source_info *i = &stat->info;
+	struct json_object *o = json_object_new_object(), *members;
+
+	put_int(o, "source", stat->source->id);
+	put_text(o, "kind", rashpa_source_name(i->out_kind));
+	put_text(o, "label", stat->source->label);
+	put_int(o, "fpga", i->out_device);
+	put_u64(o, "events", i->out_events);
+	put_u64(o, "lost", i->out_lost);
+	put_u64(o, "value", i->out_value);
+	if (stat->source->add.head.flags & RASHPA_SOURCE_POLL) {
+		put_u64(o, "looks", i->out_looks);
+		put_u64(o, "look_ns", i->out_look_ns);
+		put_u64(o, "since_ns", i->out_since_ns);
+		put_u64(o, "period_ns", i->out_period_ns);
+	}
+	if (!stat->source->members)
+		return o;
+	put_u64(o, "position", stat->group.out_position);
+	put_u64(o, "acknowledged", stat->group.out_ack);
+	put_u64(o, "overruns", stat->group.out_overruns);
+	members = json_object_new_array();
+	for (uint32_t k = 0; k < stat->source->members && k < stat->group.out_members; k++)
+		json_object_array_add(members, member_json(w, &stat->member[k]));
+	json_object_object_add(o, "members", members);
+	return o;
+}
+
+static struct json_object *device_json(const struct rashpa_device_info *before,
+				       const struct rashpa_device_info *after)
+{
+	struct json_object *o = json_object_new_object();
+
+	put_text(o, "state", rashpa_state_name(after->out_state));
+	put_u64(o, "interrupts", after->out_interrupts);
+	put_u64(o, "interrupts_meanwhile", after->out_interrupts - before->out_interrupts);
+	put_u64(o, "quiesces", after->out_quiesces);
+	put_int(o, "maps", after->out_maps);
+	put_int(o, "windows", after->out_windows);
+	return o;
+}
+
+static int report(const struct watch *w, double time)
+{
+	const struct listen *l = &w->listen;
+	struct json_object *o = NULL, *list = NULL;
+	struct rashpa_device_info device;
+	struct source_stat stat;
+
+	if (rashpa_device_info(l->fpga.device, &device))
+		return fail("fpga%u: %s", l->number, rashpa_reason());
+	if (w->json) {
+		o = json_object_new_object();
+		list = json_object_new_array();
+		put_node(o, l->number);
+		put_real(o, "seconds", time);
+		json_object_object_add(o, "device", device_json(&l->fpga.info, &device));
+		json_object_object_add(o, "sources", list);
+	} else {
+		printf("fpga%u: %s, %" PRIu64 " interrupts (%.1f/s), stopped %" PRIu64 " times, %" PRIu32 " maps, %" PRIu32 " windows\n",
+		       l->number, rashpa_state_name(device.out_state), (uint64_t)device.out_interrupts,
+		       (device.out_interrupts - l->fpga.info.out_interrupts) / time,
+		       (uint64_t)device.out_quiesces, device.out_maps, device.out_windows);
+	}
+	for (unsigned int i = 0; i < l->sources; i++) {
+		if (ask(w, &l->source[i], &stat)) {
+			json_object_put(o);
+			return EXIT_FAILED;
+		}
+		if (w->json)
+			json_object_array_add(list, stat_json(w, &stat));
+		else
+			stat_text(w, &stat, time);
+	}
+	return w->json && json_finish(o, "-") ? EXIT_FAILED : 0;
+}
+
+int cmd_event_stat(int argc, char **argv)
+{
+	static const struct argp argp = {
+		stat_options, parse_stat, "fpgaN",
+		"Listen for a while, and tell what came: events, records lost, how far groups and their members are.",
+		listen_child, NULL, NULL,
+	};
+	static struct watch w = { .listen = LISTEN_NONE, .time = 1 };
+	uint64_t begin;
+	int result;
+
+	w.json = want_json;
+	argp_parse(&argp, argc, argv, 0, NULL, &w);
+	catch_signals();
+	result = listen_open(&w.listen);
+	begin = now_ns();
+	if (!result)
+		result = collect(&w);
+	if (!result)
+		result = report(&w, (now_ns() - begin) / 1e9);
+	listen_close(&w.listen);
 	return result;
 }

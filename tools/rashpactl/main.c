@@ -28,6 +28,8 @@ static const struct command {
 	{ "map", "explain", cmd_map_explain, "where a memory is, and the way to it" },
 	{ NULL, "map", cmd_map, "map a memory for a function" },
 	{ "event", "watch", cmd_event_watch, "print events" },
+	{ "event", "stat", cmd_event_stat, "count events, tell how far groups are" },
+	{ NULL, "top", cmd_top, "streams, live: rate, lag, losses, latency" },
 	{ NULL, "quiesce", cmd_quiesce, "stop all DMA of a function" },
 	{ NULL, "reset", cmd_reset, "function reset" },
 	{ "fpga", "status", cmd_fpga_status, "registers of the reference interface" },
@@ -42,7 +44,7 @@ static void help(FILE *to)
 		fprintf(to, "  %-7s%s%-10s %s\n", c->group ? c->group : c->name,
 			c->group ? " " : " ", c->group ? c->name : "", c->help);
 	fputs("\n\"rashpactl COMMAND --help\" tells more.\n"
-	      "Exit status: 0 done, 1 failed (doctor: a problem), 2 usage, 3 no event in time.\n",
+	      "Exit status: 0 done, 1 failed (doctor: a problem), 2 usage, 3 nothing came in time.\n",
 	      to);
 }
 

@@ -30,6 +30,8 @@ int cmd_window_info(int argc, char **argv);
 int cmd_map_explain(int argc, char **argv);
 int cmd_map(int argc, char **argv);
 int cmd_event_watch(int argc, char **argv);
+int cmd_event_stat(int argc, char **argv);
+int cmd_top(int argc, char **argv);
 int cmd_quiesce(int argc, char **argv);
 int cmd_reset(int argc, char **argv);
 int cmd_fpga_status(int argc, char **argv);

@@ -87,6 +87,9 @@ static void print_text(const struct report *r)
 		       percentile(l->value, l->count, 100) / 1e3, l->count);
 	printf("reads    %" PRIu64 ", %" PRIu64 " stacks without one\n", r->reads,
 	       r->stacks_without_read);
+	if (r->group)
+		printf("group    %" PRIu32 " process%s, %" PRIu64 " events, %" PRIu64 " overruns\n",
+		       r->stream.dtps, r->stream.dtps == 1 ? "" : "es", r->events, r->overruns);
 	printf("map      %s, %" PRIu32 " segment%s, iommu %s, fpga%" PRIu32 "\n",
 	       rashpa_class_name(r->stream.map_class), r->stream.segments,
 	       r->stream.segments == 1 ? "" : "s", r->iommu ? "on" : "off", r->stream.fpga);
@@ -138,6 +141,12 @@ static int print_json(const struct config *c, const struct dataset *dataset, con
 	put_u64(o, "stacks_without_read", r->stacks_without_read);
 	put_u64(o, "events", r->events);
 	put_u64(o, "events_lost", r->events_lost);
+	put_bool(o, "group", r->group);
+	if (r->group) {
+		put_u64(o, "overruns", r->overruns);
+		put_u64(o, "repeats", r->repeats);
+		put_u64(o, "skips", r->skips);
+	}
 	put_int(o, "dtps", r->stream.dtps);
 	put_int(o, "bunch", r->stream.bunch);
 	put_int(o, "slots", r->stream.slots);

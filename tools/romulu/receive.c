@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The receiver's loop: at most one system call per stack. */
+/* The receiver's loop: at most one system call per stack, a read of one group event. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -33,6 +33,8 @@ struct run {
 	struct rashpa_stream stream;	/* the checked copy */
 	struct fpga fpga;
 	struct view doorbells;
+	int group;			/* id of the group of all processes, 0: there is none */
+	struct rashpa_queue queue;	/* of the channel, for acknowledging */
 	void *bounce;			/* one stack, when the slot may change under us */
 	uint64_t next, end;		/* stacks */
 	uint64_t credit;		/* stacks given back */
@@ -138,6 +140,105 @@ static int await_stream(struct run *r, const volatile bool *stop)
 	return 0;
 }
 
+/* --- events --- */
+
+/*
+ * The lock record of a process is a source for the group, looked at when the stream's vector
+ * interrupts. Its id, or a negative errno.
+ */
+static int add_member(struct run *r, int dmabuf, unsigned int i)
+{
+	struct rashpa_source_add add = {
+		.head.flags = RASHPA_SOURCE_QUIET,
+		.kind = RASHPA_SOURCE_LOCK,
+		.index = r->stream.vector,
+		.memory = dmabuf,
+		.offset = r->stream.dtp[i].lock_offset + RFPGA_LOCK_STACKS,
+		.condition = RASHPA_CONDITION_CHANGED,
+		.bits = 64,
+	};
+
+	return rashpa_listen(r->channel, &add);
+}
+
+/* One event for each stack that is complete in all processes. 0 or a negative errno. */
+static int add_group(struct run *r, int dmabuf)
+{
+	struct rashpa_member member[RASHPA_STREAM_DTPS] = {};
+	struct rashpa_group group = {
+		.members = (uintptr_t)member,
+		.n_members = r->stream.dtps,
+		.slots = r->stream.slots,
+		.first = r->credit,
+	};
+	int id;
+
+	for (unsigned int i = 0; i < r->stream.dtps; i++) {
+		id = add_member(r, dmabuf, i);
+		if (id < 0)
+			return id;
+		member[i].source = id;
+	}
+	id = rashpa_group(r->channel, &group);
+	if (id < 0)
+		return id;
+	r->group = id;
+	return 0;
+}
+
+static int make_group(struct run *r, const struct rashpa_events *events)
+{
+	int dmabuf = rashpa_buffer_dmabuf(r->buffer), error;
+
+	if (dmabuf < 0)
+		return dmabuf;
+	error = rashpa_ring_map(r->channel, events, &r->queue);
+	if (!error)
+		error = add_group(r, dmabuf);
+	close(dmabuf);
+	return error;
+}
+
+/*
+ * A group tells of complete stacks, and sees who laps us. A driver without groups has the vector:
+ * an FPGA that groups its processes interrupts once a stack.
+ */
+static int open_channel(struct run *r)
+{
+	const struct rashpa_stream *s = &r->stream;
+	struct rashpa_events events = {};
+
+	r->channel = rashpa_channel(r->fpga.device, &events);
+	if (r->channel < 0 || rashpa_source_add(r->channel, RASHPA_SOURCE_DEVICE, 0) < 0)
+		return fail("fpga%" PRIu32 ": cannot listen to events: %s", s->fpga, rashpa_reason());
+	if (!make_group(r, &events))
+		return 0;
+	say("fpga%" PRIu32 ": no group of the stream's processes: %s; listening to vector %" PRIu32 " instead, overruns are not counted",
+	    s->fpga, rashpa_reason(), s->vector);
+	if (rashpa_source_add(r->channel, RASHPA_SOURCE_VECTOR, s->vector) < 0)
+		return fail("fpga%" PRIu32 ": cannot listen to vector %" PRIu32 ": %s", s->fpga, s->vector,
+			    rashpa_reason());
+	return 0;
+}
+
+/* What the group counted, as long as there is one. */
+static void count_group(struct run *r)
+{
+	struct rashpa_member_info member[RASHPA_STREAM_DTPS];
+	struct rashpa_group_info info = {
+		.id = r->group, .members = (uintptr_t)member, .n_members = RASHPA_STREAM_DTPS,
+	};
+
+	r->report->group = r->group;
+	if (!r->group || rashpa_group_info(r->channel, &info))
+		return;
+	r->report->overruns = info.out_overruns;
+	for (uint32_t i = 0; i < info.out_members && i < RASHPA_STREAM_DTPS; i++) {
+		r->report->repeats += member[i].repeats;
+		r->report->skips += member[i].skips;
+	}
+}
+
 static int open_fpga(struct run *r)
 {
 	const struct rashpa_stream *s = &r->stream;
@@ -145,12 +246,8 @@ static int open_fpga(struct run *r)
 
 	if (fpga_open(&r->fpga, s->fpga, why))
 		return fail("%s", why);
-	r->channel = rashpa_events(r->fpga.device, 0);
-	if (r->channel < 0 ||
-	    rashpa_source_add(r->channel, RASHPA_SOURCE_DEVICE, 0) < 0 ||
-	    rashpa_source_add(r->channel, RASHPA_SOURCE_VECTOR, s->vector) < 0)
-		return fail("fpga%" PRIu32 ": cannot listen to vector %" PRIu32 ": %s", s->fpga, s->vector,
-			    rashpa_reason());
+	if (open_channel(r))
+		return EXIT_FAILED;
 	if (view_open(&r->doorbells, &r->fpga, "doorbells", RFPGA_BAR_DOORBELL, 0, 0, true, why)) {
 		/* Nobody waits for credit when the producer runs freely. */
 		return s->paced ? fail("%s", why) : 0;
@@ -188,6 +285,8 @@ static void give_credit(struct run *r)
 {
 	/* All that we read from the slots, and wrote into them, is done before. */
 	__sync_synchronize();
+	if (r->group)
+		rashpa_ring_ack(&r->queue, r->group, r->credit);
 	if (!r->doorbells.base)
 		return;
 	if (sigsetjmp(no_doorbell, 0)) {
@@ -413,7 +512,7 @@ static int wait_event(struct run *r)
 	for (size_t i = 0; i < n / sizeof(event[0]); i++) {
 		const struct rashpa_event *e = &event[i];
 
-		if (e->kind == RASHPA_SOURCE_VECTOR) {
+		if (e->kind == RASHPA_SOURCE_VECTOR || e->kind == RASHPA_SOURCE_GROUP) {
 			r->report->events++;
 			r->report->events_lost = e->lost;
 			newest = e->time_ns;
@@ -519,6 +618,7 @@ static void close_all(struct run *r)
 	if (r->have_timer)
 		timer_delete(r->timer);
 	view_close(&r->doorbells);
+	rashpa_ring_unmap(&r->queue);
 	if (r->channel >= 0)
 		close(r->channel);
 	fpga_close(&r->fpga);
@@ -563,6 +663,7 @@ int receive(const struct config *config, const struct dataset *dataset, volatile
 		report->stream = r.stream;
 		report->iommu = r.fpga.info.out_flags & RASHPA_DEVICE_IOMMU;
 		result = loop(&r, stop);
+		count_group(&r);
 	}
 	close_all(&r);
 	return result;

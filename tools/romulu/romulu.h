@@ -31,6 +31,10 @@ struct report {
 	uint64_t duplicate;	/* show an image that was here before */
 	uint64_t unwritten;	/* hold what we left in the slot */
 	uint64_t reads, stacks_without_read, events, events_lost;
+	bool group;		/* the processes were a group: */
+	uint64_t overruns;	/* parts of stacks that were written before we gave the slot back */
+	uint64_t repeats;	/* events that brought nothing new */
+	uint64_t skips;		/* parts of stacks that came without an event of their own */
 	uint64_t ns;		/* from attaching to the end */
 	struct samples latency;	/* interrupt handler to return of read(), of records we waited for */
 };

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "follower.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "rashpa-fpga.h"
+#include "stream.h"
+
+void follower_init(struct follower *f, const char *name)
+{
+	*f = (struct follower) { .buffer = -1, .device = -1, .channel = -1, .state = "" };
+	strncpy(f->name, name, sizeof(f->name) - 1);
+}
+
+static void close_fd(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+/* All but what was found out. */
+static void let_go(struct follower *f)
+{
+	if (f->shared)
+		munmap((void *)(uintptr_t)f->shared, f->stream.data_offset);
+	f->shared = NULL;
+	close_fd(&f->channel);
+	close_fd(&f->device);
+	close_fd(&f->buffer);
+}
+
+void follower_close(struct follower *f)
+{
+	let_go(f);
+	samples_free(&f->latency);
+}
+
+/* --- attach --- */
+
+/* The header, checked, by a mapping that does not stay. False: there is no stream. */
+static bool copy_header(struct follower *f)
+{
+	void *page = mmap(NULL, RASHPA_STREAM_PAGE, PROT_READ, MAP_SHARED, f->buffer, 0);
+	int error;
+
+	if (page == MAP_FAILED) {
+		because(f->why, -1, "cannot map it: %s", strerror(errno));
+		return false;
+	}
+	error = stream_copy(page, f->length, &f->stream, f->why);
+	munmap(page, RASHPA_STREAM_PAGE);
+	if (error && !*f->why)
+		because(f->why, -1, "there is no stream in it");
+	return !error;
+}
+
+static bool open_buffer(struct follower *f)
+{
+	struct rashpa_info info = { .fd = -1 };
+
+	f->buffer = rashpa_buffer_open(f->name, O_RDONLY);
+	f->missing = f->buffer < 0;
+	if (f->missing || rashpa_info(f->buffer, &info)) {
+		because(f->why, -1, "%s", rashpa_reason());
+		return false;
+	}
+	f->length = info.out_length;
+	return copy_header(f);
+}
+
+static bool producer_lives(const struct follower *f)
+{
+	struct rashpa_device_info info;
+
+	return f->device >= 0 && !rashpa_device_info(f->device, &info) && info.out_maps;
+}
+
+/*
+ * A channel turns bus mastering on: only where a stream runs, and it is on. Without one there
+ * are no latencies, and everything else.
+ */
+static void open_channel(struct follower *f)
+{
+	f->channel = rashpa_events(f->device, 0);
+	if (f->channel >= 0 && !fcntl(f->channel, F_SETFL, O_NONBLOCK) &&
+	    rashpa_source_add(f->channel, RASHPA_SOURCE_VECTOR, f->stream.vector) >= 0)
+		return;
+	because(f->why, -1, "no latencies: %s", rashpa_reason());
+	close_fd(&f->channel);
+}
+
+static void map_head(struct follower *f)
+{
+	void *head = mmap(NULL, f->stream.data_offset, PROT_READ, MAP_SHARED, f->buffer, 0);
+
+	if (head == MAP_FAILED)
+		because(f->why, -1, "cannot map it: %s", strerror(errno));
+	else
+		f->shared = head;
+}
+
+static void attach(struct follower *f)
+{
+	f->why[0] = '\0';
+	f->state = "";
+	f->fresh = true;
+	if (!open_buffer(f))
+		return let_go(f);
+	f->device = rashpa_device_open(f->stream.fpga);
+	if (f->stream.state != RASHPA_STREAM_RUNNING) {
+		f->state = f->stream.state == RASHPA_STREAM_ENDED ? "ended" : "idle";
+		return let_go(f);
+	}
+	if (f->device >= 0 && !producer_lives(f)) {
+		f->state = "dead";
+		return let_go(f);
+	}
+	map_head(f);
+	if (!f->shared)
+		return let_go(f);
+	if (f->device >= 0)
+		open_channel(f);
+	else
+		because(f->why, -1, "no latencies: %s", rashpa_reason());
+}
+
+/* --- look --- */
+
+static uint64_t lock_word(const struct follower *f, unsigned int dtp, unsigned int word)
+{
+	const volatile uint8_t *record = (const volatile uint8_t *)f->shared +
+					 f->stream.dtp[dtp].lock_offset;
+
+	return __atomic_load_n((const volatile uint64_t *)(record + word), __ATOMIC_ACQUIRE);
+}
+
+/* Another stream, or none any more. */
+static bool over(const struct follower *f)
+{
+	return __atomic_load_n(&f->shared->magic, __ATOMIC_ACQUIRE) != RASHPA_STREAM_MAGIC ||
+	       f->shared->generation != f->stream.generation ||
+	       __atomic_load_n(&f->shared->state, __ATOMIC_ACQUIRE) != RASHPA_STREAM_RUNNING ||
+	       (f->device >= 0 && !producer_lives(f));
+}
+
+static uint64_t image_bytes(const struct rashpa_stream *s)
+{
+	uint64_t bytes = 0;
+
+	for (unsigned int i = 0; i < s->dtps; i++)
+		bytes += (uint64_t)s->dtp[i].width * s->dtp[i].height * s->pixel_bytes;
+	return bytes;
+}
+
+/* The producer waits for credit when all slots are full. */
+static const char *running(const struct follower *f)
+{
+	return f->stream.paced && f->most >= f->consumed + f->stream.slots ? "waiting" : "running";
+}
+
+static void measure(struct follower *f)
+{
+	const struct rashpa_stream *s = &f->stream;
+	uint64_t least = UINT64_MAX, stacks, before = f->stacks, last = f->when, overruns;
+
+	f->when = now_ns();
+	/* in this order: what was given back had arrived */
+	f->consumed = __atomic_load_n(&f->shared->consumed, __ATOMIC_ACQUIRE);
+	f->most = f->overruns = 0;
+	for (unsigned int i = 0; i < s->dtps; i++) {
+		stacks = lock_word(f, i, RFPGA_LOCK_STACKS);
+		overruns = lock_word(f, i, RFPGA_LOCK_OVERRUNS);
+		least = stacks < least ? stacks : least;
+		f->most = stacks > f->most ? stacks : f->most;
+		/* A stack is lost once, however many of its parts are. */
+		f->overruns = overruns > f->overruns ? overruns : f->overruns;
+	}
+	f->stacks = least;
+	f->state = running(f);
+	f->time = f->fresh ? 0 : (f->when - last) / 1e9;
+	f->images_per_second = f->bytes_per_second = 0;
+	if (f->time > 0 && f->stacks > before) {
+		f->images_per_second = (f->stacks - before) * s->bunch / f->time;
+		f->bytes_per_second = f->images_per_second * image_bytes(s);
+	}
+	f->fresh = false;
+}
+
+void follower_look(struct follower *f)
+{
+	if (f->shared && over(f))
+		let_go(f);
+	if (!f->shared)
+		attach(f);
+	if (f->shared)
+		measure(f);
+}
+
+/* --- records --- */
+
+void follower_begin(struct follower *f)
+{
+	follower_take(f, false);
+	f->latency.count = 0;
+	f->events = 0;
+}
+
+void follower_take(struct follower *f, bool time)
+{
+	struct rashpa_event event[64];
+	uint64_t now;
+	ssize_t n;
+
+	while (f->channel >= 0) {
+		n = read(f->channel, event, sizeof(event));
+		now = now_ns();
+		if (n <= 0)
+			break;
+		n /= sizeof(event[0]);
+		f->events += n;
+		f->records_lost = event[n - 1].lost;
+		for (ssize_t i = 0; time && i < n && f->latency.count < FOLLOWER_SAMPLES; i++)
+			samples_add(&f->latency, now - event[i].time_ns);
+		/* What more there is came while we looked. */
+		if (time)
+			return;
+	}
+	if (f->channel >= 0 && n < 0 && errno == ENODEV)
+		close_fd(&f->channel);
+}

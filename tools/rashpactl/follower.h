@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* One stream, followed from outside: it is read, and nothing of it is written. */
+#ifndef FOLLOWER_H
+#define FOLLOWER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "rashpa.h"
+#include "rashpa-stream.h"
+#include "say.h"
+#include "stats.h"
+
+/* Records of one stream that are timed in an interval; more make work, and tell no more. */
+#define FOLLOWER_SAMPLES	256
+
+struct follower {
+	char name[RASHPA_NAME_SIZE];	/* of the buffer */
+	char why[WHY_SIZE];		/* why it is not followed, or empty */
+	int buffer, device, channel;
+	uint64_t length;
+	const volatile struct rashpa_stream *shared;	/* all before the data; NULL: no stream */
+	struct rashpa_stream stream;	/* the checked copy */
+	const char *state;		/* empty: there is no stream */
+	bool missing;			/* the buffer cannot be opened */
+	uint64_t when, stacks, most, consumed, overruns;	/* at the last look */
+	/* of the interval between the last two looks */
+	double time, images_per_second, bytes_per_second;
+	uint64_t events, records_lost;
+	struct samples latency;
+	bool fresh;			/* there was no look before */
+};
+
+void follower_init(struct follower *f, const char *name);
+
+/*
+ * Look at the buffer: begin to follow a stream that runs, stop when it does not any more, work
+ * out the interval. What is held while nothing runs would be in others' way: nothing.
+ */
+void follower_look(struct follower *f);
+
+/* Take the records that are there; time: measure how old they are. */
+void follower_take(struct follower *f, bool time);
+
+/* Is there something to poll() for? */
+static inline bool follower_wants(const struct follower *f)
+{
+	return f->channel >= 0 && f->latency.count < FOLLOWER_SAMPLES;
+}
+
+/* A new interval begins. */
+void follower_begin(struct follower *f);
+
+void follower_close(struct follower *f);
+
+#endif /* FOLLOWER_H */

@@ -1,0 +1,406 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "listen.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "memory.h"
+#include "parse.h"
+#include "profile.h"
+#include "say.h"
+
+enum { OPT_OF = 512, OPT_SLOTS, OPT_FIRST, OPT_LAG };
+
+static const struct argp_option options[] = {
+	{ "vector", 'v', "V", 0, "one more interrupt vector (default: all, and the device)", 0 },
+	{ "device", 'd', NULL, 0, "state of the device", 0 },
+	{ "map", 'm', "ID", OPTION_ARG_OPTIONAL, "state of a map, or of all", 0 },
+	{ "lock", 'l', "BUFFER:OFFSET[,KEY=VALUE]...", 0,
+	  "a word of a buffer: changed (default), equal=V, reached=V; step=S, mask=M, bits=32|64; "
+	  "looked at when vector=V interrupts (default 0), or every poll=MICROSECONDS, with budget=N "
+	  "thousandths of a CPU", 0 },
+	{ "group", 'g', "N,N...", 0,
+	  "one event when all of these have got so far: places of other sources on the command line, "
+	  "from 1 on", 0 },
+	{ "slots", OPT_SLOTS, "N", 0, "stacks that fit: a member further ahead has lapped us", 0 },
+	{ "first", OPT_FIRST, "N", 0, "position at which a group begins", 0 },
+	{ "lag", OPT_LAG, "N", 0, "tell of members so far behind the first one", 0 },
+	{ "quiet", 'q', NULL, 0, "the sources that follow are there for groups only", 0 },
+	{ "of", OPT_OF, "fpgaM", 0, "the sources that follow are of this function", 0 },
+	{}
+};
+
+/* --- words --- */
+
+static uint64_t number(struct argp_state *state, const char *what, const char *text, uint64_t max)
+{
+	uint64_t value = 0;
+
+	if (!text || !parse_u64(text, max, &value))
+		argp_error(state, "%s: \"%s\" is not a number up to %" PRIu64, what, text ? text : "",
+			   max);
+	return value;
+}
+
+static struct source *add(struct argp_state *state, struct listen *l, uint32_t kind)
+{
+	struct source *s = &l->source[l->sources];
+
+	if (l->sources == RASHPA_CHANNEL_SOURCES)
+		argp_error(state, "there are more than %d sources", RASHPA_CHANNEL_SOURCES);
+	l->sources++;
+	*s = (struct source) { .add.kind = kind, .fpga = l->of < 0 ? UINT32_MAX : (unsigned int)l->of };
+	if (l->quiet)
+		s->add.head.flags |= RASHPA_SOURCE_QUIET;
+	return s;
+}
+
+static void condition(struct argp_state *state, struct rashpa_source_add *a, uint32_t which,
+		      const char *value)
+{
+	a->condition = which;
+	if (which != RASHPA_CONDITION_CHANGED)
+		a->value = number(state, "--lock", value, UINT64_MAX);
+}
+
+static void lock_key(struct argp_state *state, struct rashpa_source_add *a, int key,
+		     const char *value)
+{
+	switch (key) {
+	case 0:
+	case 1:
+	case 2:
+		condition(state, a, RASHPA_CONDITION_CHANGED + key, value);
+		break;
+	case 3:
+		a->step = number(state, "--lock: step", value, UINT64_MAX);
+		break;
+	case 4:
+		a->mask = number(state, "--lock: mask", value, UINT64_MAX);
+		break;
+	case 5:
+		a->bits = number(state, "--lock: bits", value, 64);
+		break;
+	case 6:
+		a->index = number(state, "--lock: vector", value, UINT32_MAX);
+		break;
+	case 7:
+		a->period_us = number(state, "--lock: poll", value, RASHPA_PERIOD_MAX);
+		a->head.flags |= RASHPA_SOURCE_POLL;
+		break;
+	default:
+		a->budget = number(state, "--lock: budget", value, 1000);
+	}
+}
+
+static void parse_lock(struct argp_state *state, struct listen *l, char *arg)
+{
+	static char *const keys[] = {
+		"changed", "equal", "reached", "step", "mask", "bits", "vector", "poll", "budget", NULL,
+	};
+	struct source *s = add(state, l, RASHPA_SOURCE_LOCK);
+	char *rest = strchr(arg, ','), *offset = strchr(arg, ':'), *value;
+	int key;
+
+	if (rest)
+		*rest++ = '\0';
+	if (!offset || offset == arg)
+		argp_error(state, "--lock: \"%s\" is not BUFFER:OFFSET", arg);
+	*offset++ = '\0';
+	s->memory = arg;
+	s->add.bits = 64;
+	s->add.condition = RASHPA_CONDITION_CHANGED;
+	s->add.offset = number(state, "--lock: offset", offset, UINT64_MAX);
+	while (rest && *rest) {
+		key = getsubopt(&rest, keys, &value);
+		if (key < 0)
+			argp_error(state, "--lock: \"%s\" is none of changed, equal, reached, step, mask, bits, vector, poll, budget",
+				   value);
+		lock_key(state, &s->add, key, value);
+	}
+}
+
+static void parse_group(struct argp_state *state, struct listen *l, char *arg)
+{
+	struct source *s = add(state, l, RASHPA_SOURCE_GROUP);
+	char *word;
+
+	while ((word = strsep(&arg, ","))) {
+		if (s->members == RASHPA_MEMBERS_MAX)
+			argp_error(state, "--group: there are more than %d members", RASHPA_MEMBERS_MAX);
+		s->member[s->members++] = number(state, "--group", word, RASHPA_CHANNEL_SOURCES);
+	}
+}
+
+/* What a group names may come behind it: all is known at the end. */
+static void check_groups(struct argp_state *state, const struct listen *l)
+{
+	for (unsigned int i = 0; i < l->sources; i++) {
+		const struct source *s = &l->source[i];
+
+		for (unsigned int j = 0; j < s->members; j++) {
+			uint32_t n = s->member[j];
+
+			if (!n || n > l->sources || l->source[n - 1].members)
+				argp_error(state, "--group: %" PRIu32 " is not the place of a source: there are %u",
+					   n, l->sources);
+		}
+	}
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct listen *l = state->input;
+	unsigned int n;
+
+	switch (key) {
+	case 'v':
+		add(state, l, RASHPA_SOURCE_VECTOR)->add.index = number(state, "--vector", arg, UINT32_MAX);
+		break;
+	case 'd':
+		add(state, l, RASHPA_SOURCE_DEVICE);
+		break;
+	case 'm':
+		add(state, l, RASHPA_SOURCE_MAP)->add.index =
+			arg ? number(state, "--map", arg, UINT32_MAX) : 0;
+		break;
+	case 'l':
+		parse_lock(state, l, arg);
+		break;
+	case 'g':
+		parse_group(state, l, arg);
+		break;
+	case OPT_SLOTS:
+		l->slots = number(state, "--slots", arg, UINT32_MAX);
+		break;
+	case OPT_FIRST:
+		l->first = number(state, "--first", arg, UINT64_MAX);
+		break;
+	case OPT_LAG:
+		l->lag = number(state, "--lag", arg, UINT64_MAX);
+		break;
+	case 'q':
+		l->quiet = true;
+		break;
+	case OPT_OF:
+		if (!parse_fpga(arg, &n))
+			argp_error(state, "--of: \"%s\" is not fpgaN", arg);
+		l->of = n;
+		break;
+	case ARGP_KEY_ARG:
+		if (state->arg_num || !parse_fpga(arg, &l->number))
+			argp_error(state, "\"%s\" is not fpgaN", arg);
+		break;
+	case ARGP_KEY_NO_ARGS:
+		argp_error(state, "give fpgaN");
+		break;
+	case ARGP_KEY_END:
+		check_groups(state, l);
+		break;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+	return 0;
+}
+
+const struct argp listen_argp = { .options = options, .parser = parse };
+
+/* --- labels --- */
+
+static void label_lock(struct source *s)
+{
+	const struct rashpa_source_add *a = &s->add;
+	int n = snprintf(s->label, sizeof(s->label), "lock %.40s:%" PRIu64 " %s", s->memory,
+			 (uint64_t)a->offset, rashpa_condition_name(a->condition));
+
+	if (a->condition != RASHPA_CONDITION_CHANGED && n < LABEL_SIZE)
+		snprintf(s->label + n, sizeof(s->label) - n, " %" PRIu64, (uint64_t)a->value);
+}
+
+static void label_group(struct source *s)
+{
+	int n = snprintf(s->label, sizeof(s->label), "group");
+
+	for (unsigned int i = 0; i < s->members && n < LABEL_SIZE; i++)
+		n += snprintf(s->label + n, sizeof(s->label) - n, "%c%" PRIu32, i ? ',' : ' ',
+			      s->member[i]);
+}
+
+/* Names of vectors are in the profile that is installed for the function, for people. */
+static void label_vector(struct source *s, const struct fpga *fpga)
+{
+	static struct profile profile;
+	static uint32_t known;		/* vendor << 16 | device */
+	static bool have;
+	uint32_t ids = fpga->info.out_vendor << 16 | fpga->info.out_device;
+	char why[WHY_SIZE];
+
+	if (ids != known)
+		have = profile_find(&profile, fpga->info.out_vendor, fpga->info.out_device, why) == 1;
+	known = ids;
+	snprintf(s->label, sizeof(s->label), "vector %" PRIu32, (uint32_t)s->add.index);
+	if (have && s->add.index < profile.n_vectors)
+		snprintf(s->label, sizeof(s->label), "vector %" PRIu32 " (%s)", (uint32_t)s->add.index,
+			 profile.vector[s->add.index]);
+}
+
+static void label(struct source *s, const struct fpga *fpga)
+{
+	switch (s->add.kind) {
+	case RASHPA_SOURCE_VECTOR:
+		label_vector(s, fpga);
+		break;
+	case RASHPA_SOURCE_LOCK:
+		label_lock(s);
+		break;
+	case RASHPA_SOURCE_GROUP:
+		label_group(s);
+		break;
+	default:
+		snprintf(s->label, sizeof(s->label), "%s", rashpa_source_name(s->add.kind));
+	}
+}
+
+/* --- the channel --- */
+
+/* The function of a source; opened once. NULL after a message. */
+static struct fpga *function_of(struct listen *l, unsigned int number)
+{
+	char why[WHY_SIZE];
+
+	if (number == UINT32_MAX || number == l->number)
+		return &l->fpga;
+	for (unsigned int i = 0; i < l->others; i++) {
+		if (l->other[i].number == number)
+			return &l->other[i];
+	}
+	if (l->others == LISTEN_FPGAS) {
+		fail("--of: more than %d functions", LISTEN_FPGAS);
+		return NULL;
+	}
+	if (fpga_open(&l->other[l->others], number, why)) {
+		fail("%s", why);
+		return NULL;
+	}
+	return &l->other[l->others++];
+}
+
+static int add_group(struct listen *l, struct source *s)
+{
+	struct rashpa_member member[RASHPA_MEMBERS_MAX] = {};
+	struct rashpa_group group = {
+		.members = (uintptr_t)member, .n_members = s->members,
+		.slots = l->slots, .first = l->first, .lag = l->lag,
+	};
+	int id;
+
+	for (unsigned int i = 0; i < s->members; i++)
+		member[i].source = l->source[s->member[i] - 1].id;
+	id = rashpa_group(l->channel, &group);
+	if (id < 0)
+		return fail("fpga%u: %s: %s", l->number, s->label, rashpa_reason());
+	s->id = id;
+	return 0;
+}
+
+static int add_source(struct listen *l, struct source *s)
+{
+	struct memory memory = MEMORY_NONE;
+	struct fpga *fpga = function_of(l, s->fpga);
+	char why[WHY_SIZE];
+	int id;
+
+	if (!fpga)
+		return EXIT_FAILED;
+	label(s, fpga);
+	if (s->add.kind == RASHPA_SOURCE_GROUP)
+		return add_group(l, s);
+	if (fpga != &l->fpga) {
+		s->add.device = fpga->device;
+		s->add.head.flags |= RASHPA_SOURCE_OF;
+	}
+	if (s->memory) {
+		if (memory_open(&memory, s->memory, O_RDONLY, why))
+			return fail("%s", why);
+		s->add.memory = memory.fd;
+	}
+	id = rashpa_listen(l->channel, &s->add);
+	memory_close(&memory);
+	if (id < 0)
+		return fail("fpga%u: %s: %s", fpga->number, s->label, rashpa_reason());
+	s->id = id;
+	return 0;
+}
+
+static void add_all(struct listen *l)
+{
+	unsigned int n = l->fpga.info.out_vectors;
+
+	/* one place is for the device */
+	if (n > RASHPA_CHANNEL_SOURCES - 1)
+		n = RASHPA_CHANNEL_SOURCES - 1;
+	l->source[l->sources++] = (struct source) { .add.kind = RASHPA_SOURCE_DEVICE, .fpga = UINT32_MAX };
+	for (unsigned int i = 0; i < n; i++)
+		l->source[l->sources++] = (struct source) {
+			.add = { .kind = RASHPA_SOURCE_VECTOR, .index = i }, .fpga = UINT32_MAX,
+		};
+}
+
+/* Groups after their members. */
+static int add_sources(struct listen *l)
+{
+	int result = 0;
+
+	for (int groups = 0; groups < 2; groups++) {
+		for (unsigned int i = 0; !result && i < l->sources; i++) {
+			if (groups == (l->source[i].add.kind == RASHPA_SOURCE_GROUP))
+				result = add_source(l, &l->source[i]);
+		}
+	}
+	return result;
+}
+
+int listen_open(struct listen *listen)
+{
+	char why[WHY_SIZE];
+	int result;
+
+	if (fpga_open(&listen->fpga, listen->number, why))
+		return fail("%s", why);
+	if (!listen->sources)
+		add_all(listen);
+	listen->channel = rashpa_events(listen->fpga.device, 0);
+	if (listen->channel < 0)
+		result = fail("fpga%u: %s", listen->number, rashpa_reason());
+	else if (fcntl(listen->channel, F_SETFL, O_NONBLOCK))
+		result = fail("fpga%u: event channel: %s", listen->number, strerror(errno));
+	else
+		result = add_sources(listen);
+	if (result)
+		listen_close(listen);
+	return result;
+}
+
+void listen_close(struct listen *listen)
+{
+	if (listen->channel >= 0)
+		close(listen->channel);
+	listen->channel = -1;
+	while (listen->others)
+		fpga_close(&listen->other[--listen->others]);
+	fpga_close(&listen->fpga);
+}
+
+const struct source *listen_source(const struct listen *listen, uint32_t id)
+{
+	for (unsigned int i = 0; i < listen->sources; i++) {
+		if (listen->source[i].id == id)
+			return &listen->source[i];
+	}
+	return NULL;
+}

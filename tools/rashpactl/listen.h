@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The sources that a person names, and a channel that listens to them. */
+#ifndef LISTEN_H
+#define LISTEN_H
+
+#include <argp.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "fpga.h"
+#include "rashpa.h"
+
+#define LABEL_SIZE	96
+#define LISTEN_FPGAS	8
+
+struct source {
+	struct rashpa_source_add add;		/* add.kind GROUP: a group */
+	const char *memory;			/* LOCK: name of the buffer */
+	unsigned int fpga;			/* N of the function whose source it is */
+	uint32_t member[RASHPA_MEMBERS_MAX];	/* GROUP: places in struct listen, from 1 on */
+	uint32_t members;
+	uint32_t id;
+	char label[LABEL_SIZE];
+};
+
+struct listen {
+	unsigned int number;			/* of the function that the channel belongs to */
+	int of;					/* --of for the sources that follow, or -1 */
+	bool quiet;
+	uint32_t slots;
+	uint64_t first, lag;
+	struct source source[RASHPA_CHANNEL_SOURCES];
+	unsigned int sources;
+	struct fpga fpga, other[LISTEN_FPGAS];
+	unsigned int others;
+	int channel;
+};
+
+#define LISTEN_NONE	{ .of = -1, .channel = -1, .fpga = FPGA_NONE }
+
+/* Options that name sources, and the argument fpgaN; input: struct listen. */
+extern const struct argp listen_argp;
+
+/* Make the channel, not blocking, and add all sources (none: all vectors and the device). An
+ * exit code, after a message. */
+int listen_open(struct listen *listen);
+void listen_close(struct listen *listen);
+
+/* The source that a record is about; NULL if there is none. */
+const struct source *listen_source(const struct listen *listen, uint32_t id);
+
+#endif /* LISTEN_H */

@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* rashpactl top: the streams of this machine, live */
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "follower.h"
+#include "json-out.h"
+#include "parse.h"
+#include "rashpactl.h"
+
+#define STREAMS_MAX	64
+
+struct top {
+	double interval, timeout;	/* seconds; timeout 0: none */
+	uint64_t count;			/* refreshes, 0: for ever */
+	bool json;
+	const char *wanted[STREAMS_MAX];	/* none: all buffers */
+	unsigned int n_wanted;
+	struct follower *follower;
+	unsigned int followers;
+};
+
+enum { OPT_ONCE = 512 };
+
+static const struct argp_option options[] = {
+	{ "interval", 'i', "SECONDS", 0, "from refresh to refresh (default 1)", 0 },
+	{ "count", 'c', "N", 0, "end after N refreshes", 0 },
+	{ "once", OPT_ONCE, NULL, 0, "measure one interval, print, end", 0 },
+	{ "timeout", 't', "SECONDS", 0,
+	  "wait so long for a stream that runs, end with status 3 if there is none", 0 },
+	{ "json", 'j', NULL, 0, "one JSON object per refresh, a line each", 0 },
+	{}
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct top *t = state->input;
+
+	switch (key) {
+	case 'i':
+		if (!parse_real(arg, &t->interval) || t->interval < 0.01 || t->interval > 3600)
+			argp_error(state, "--interval: \"%s\" is not 0.01 to 3600 seconds", arg);
+		break;
+	case 'c':
+		if (!parse_u64(arg, UINT64_MAX, &t->count))
+			argp_error(state, "--count: \"%s\" is not a number", arg);
+		break;
+	case OPT_ONCE:
+		t->count = 1;
+		break;
+	case 't':
+		if (!parse_real(arg, &t->timeout) || t->timeout > 1e6)
+			argp_error(state, "--timeout: \"%s\" is not a number of seconds", arg);
+		break;
+	case 'j':
+		t->json = true;
+		break;
+	case ARGP_KEY_ARG:
+		if (t->n_wanted == STREAMS_MAX)
+			argp_error(state, "more than %d buffers", STREAMS_MAX);
+		t->wanted[t->n_wanted++] = arg;
+		break;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+	return 0;
+}
+
+static volatile sig_atomic_t stop;
+
+static void on_signal(int number)
+{
+	(void)number;
+	stop = 1;
+}
+
+/* --- which --- */
+
+static struct follower *find(struct top *t, const char *name)
+{
+	for (unsigned int i = 0; i < t->followers; i++) {
+		if (!strcmp(t->follower[i].name, name))
+			return &t->follower[i];
+	}
+	return NULL;
+}
+
+static void add(struct top *t, const char *name)
+{
+	if (t->followers < STREAMS_MAX && !find(t, name))
+		follower_init(&t->follower[t->followers++], name);
+}
+
+static bool listed(const char *name, char **names, int n)
+{
+	for (int i = 0; i < n; i++) {
+		if (!strcmp(names[i], name))
+			return true;
+	}
+	return false;
+}
+
+/* Buffers come and go; those that were named stay. */
+static int update_list(struct top *t)
+{
+	char **names;
+	int n;
+
+	for (unsigned int i = 0; i < t->n_wanted; i++)
+		add(t, t->wanted[i]);
+	if (t->n_wanted)
+		return 0;
+	n = rashpa_buffer_list(&names);
+	if (n < 0)
+		return fail("%s", rashpa_reason());
+	for (int i = 0; i < n; i++)
+		add(t, names[i]);
+	for (unsigned int i = 0; i < t->followers; i++) {
+		if (listed(t->follower[i].name, names, n))
+			continue;
+		follower_close(&t->follower[i]);
+		t->follower[i--] = t->follower[--t->followers];
+	}
+	rashpa_list_free(names, n);
+	return 0;
+}
+
+static int look(struct top *t)
+{
+	int error = update_list(t);
+
+	for (unsigned int i = 0; !error && i < t->followers; i++)
+		follower_look(&t->follower[i]);
+	return error;
+}
+
+/* --- one interval --- */
+
+static void take_ready(struct top *t, const struct pollfd *pollfd, int n)
+{
+	for (unsigned int i = 0; i < t->followers; i++) {
+		for (int j = 0; j < n; j++) {
+			if (pollfd[j].revents && pollfd[j].fd == t->follower[i].channel)
+				follower_take(&t->follower[i], true);
+		}
+	}
+}
+
+/* Time some records; the rest of the interval is slept, however many more come. */
+static void listen_until(struct top *t, uint64_t end)
+{
+	struct pollfd pollfd[STREAMS_MAX];
+	uint64_t now;
+	int n;
+
+	for (unsigned int i = 0; i < t->followers; i++)
+		follower_begin(&t->follower[i]);
+	while (!stop && (now = now_ns()) < end) {
+		n = 0;
+		for (unsigned int i = 0; i < t->followers; i++) {
+			if (follower_wants(&t->follower[i]))
+				pollfd[n++] = (struct pollfd) { t->follower[i].channel, POLLIN, 0 };
+		}
+		if (poll(pollfd, n, (end - now + 999999) / 1000000) > 0)
+			take_ready(t, pollfd, n);
+	}
+}
+
+/* --- print --- */
+
+static void print_row(struct follower *f)
+{
+	const struct rashpa_stream *s = &f->stream;
+	struct samples *l = &f->latency;
+	char lag[24], p50[24] = "-", p99[24] = "-", fpga[16];
+
+	snprintf(fpga, sizeof(fpga), "fpga%" PRIu32, s->fpga);
+	if (!f->shared) {
+		printf("%-16s %-7s %-8s\n", f->name, fpga, f->state);
+		return;
+	}
+	samples_sort(l);
+	if (l->count) {
+		snprintf(p50, sizeof(p50), "%.1f", percentile(l->value, l->count, 50) / 1e3);
+		snprintf(p99, sizeof(p99), "%.1f", percentile(l->value, l->count, 99) / 1e3);
+	}
+	snprintf(lag, sizeof(lag), "%" PRIu64 "/%" PRIu32,
+		 f->stacks > f->consumed ? f->stacks - f->consumed : 0, s->slots);
+	printf("%-16s %-7s %-8s %10.1f %8.3f %10" PRIu64 " %9s %5" PRIu64 " %8" PRIu64 " %8s %8s\n",
+	       f->name, fpga, f->state, f->images_per_second, f->bytes_per_second / 1e9, f->stacks, lag,
+	       f->most - f->stacks, f->overruns, p50, p99);
+}
+
+static void print_text(const struct top *t)
+{
+	char clock[32];
+	time_t now = time(NULL);
+
+	if (isatty(STDOUT_FILENO) && t->count != 1)
+		fputs("\033[H\033[J", stdout);
+	strftime(clock, sizeof(clock), "%T", localtime(&now));
+	printf("%s, %g s\n%-16s %-7s %-8s %10s %8s %10s %9s %5s %8s %8s %8s\n", clock, t->interval,
+	       "BUFFER", "FPGA", "STATE", "IMAGES/S", "GB/S", "STACKS", "LAG", "SKEW", "LOST", "P50 us",
+	       "P99 us");
+	for (unsigned int i = 0; i < t->followers; i++) {
+		if (*t->follower[i].state)
+			print_row(&t->follower[i]);
+	}
+	for (unsigned int i = 0; i < t->followers; i++) {
+		if (*t->follower[i].why)
+			printf("%s: %s\n", t->follower[i].name, t->follower[i].why);
+	}
+	fflush(stdout);
+}
+
+static struct json_object *latency_json(struct samples *l)
+{
+	static const struct {
+		const char *name;
+		double p;
+	} wanted[] = { { "p50", 50 }, { "p99", 99 }, { "max", 100 } };
+	struct json_object *o = json_object_new_object();
+
+	samples_sort(l);
+	put_u64(o, "samples", l->count);
+	for (unsigned int i = 0; i < 3; i++) {
+		if (l->count)
+			put_u64(o, wanted[i].name, percentile(l->value, l->count, wanted[i].p));
+		else
+			put_text(o, wanted[i].name, NULL);
+	}
+	return o;
+}
+
+static struct json_object *row_json(struct follower *f)
+{
+	const struct rashpa_stream *s = &f->stream;
+	struct json_object *o = json_object_new_object();
+
+	put_text(o, "buffer", f->name);
+	put_text(o, "state", f->state);
+	put_text(o, "why", *f->why ? f->why : NULL);
+	put_int(o, "fpga", s->fpga);
+	put_int(o, "vector", s->vector);
+	put_bool(o, "paced", s->paced);
+	put_int(o, "dtps", s->dtps);
+	put_int(o, "bunch", s->bunch);
+	put_int(o, "slots", s->slots);
+	if (!f->shared)
+		return o;
+	put_real(o, "seconds", f->time);
+	put_real(o, "images_per_second", f->images_per_second);
+	put_real(o, "gbps", f->bytes_per_second / 1e9);
+	put_u64(o, "stacks", f->stacks);
+	put_u64(o, "consumed", f->consumed);
+	put_u64(o, "lag", f->stacks > f->consumed ? f->stacks - f->consumed : 0);
+	put_u64(o, "skew", f->most - f->stacks);
+	put_u64(o, "lost", f->overruns);
+	put_u64(o, "records", f->events);
+	put_u64(o, "records_lost", f->records_lost);
+	json_object_object_add(o, "latency_ns", latency_json(&f->latency));
+	return o;
+}
+
+static void print_json(const struct top *t)
+{
+	struct json_object *o = json_object_new_object(), *streams = json_object_new_array();
+	struct json_object *skipped = json_object_new_array(), *one;
+
+	for (unsigned int i = 0; i < t->followers; i++) {
+		struct follower *f = &t->follower[i];
+
+		if (*f->state) {
+			json_object_array_add(streams, row_json(f));
+		} else if (*f->why) {
+			one = json_object_new_object();
+			put_text(one, "buffer", f->name);
+			put_text(one, "why", f->why);
+			json_object_array_add(skipped, one);
+		}
+	}
+	put_u64(o, "time_ns", now_ns());
+	json_object_object_add(o, "streams", streams);
+	json_object_object_add(o, "skipped", skipped);
+	puts(json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN));
+	fflush(stdout);
+	json_object_put(o);
+}
+
+/* --- all of it --- */
+
+static bool one_runs(const struct top *t)
+{
+	for (unsigned int i = 0; i < t->followers; i++) {
+		if (t->follower[i].shared)
+			return true;
+	}
+	return false;
+}
+
+static int await_stream(struct top *t)
+{
+	uint64_t end = now_ns() + t->timeout * 1e9;
+	int error = look(t);
+
+	while (!error && !stop && t->timeout > 0 && !one_runs(t)) {
+		if (now_ns() > end) {
+			say("no stream began within %g s: start a producer (remu)", t->timeout);
+			return EXIT_TIMEOUT;
+		}
+		poll(NULL, 0, 20);
+		error = look(t);
+	}
+	return error;
+}
+
+static int run(struct top *t)
+{
+	uint64_t next, n = 0;
+	int result = await_stream(t);
+
+	for (unsigned int i = 0; !result && i < t->n_wanted; i++) {
+		if (t->follower[i].missing)
+			return fail("%s", t->follower[i].why);
+	}
+	next = now_ns();
+	while (!result && !stop && (!t->count || n++ < t->count)) {
+		next += t->interval * 1e9;
+		listen_until(t, next);
+		if (stop)
+			break;
+		result = look(t);
+		if (result)
+			break;
+		if (t->json)
+			print_json(t);
+		else
+			print_text(t);
+	}
+	return result;
+}
+
+int cmd_top(int argc, char **argv)
+{
+	static const struct argp argp = {
+		options, parse, "[BUFFER...]",
+		"The streams of all buffers, or of these, live. Nothing of a stream is written.",
+		NULL, NULL, NULL,
+	};
+	const struct sigaction action = { .sa_handler = on_signal };
+	static struct follower follower[STREAMS_MAX];
+	struct top t = { .interval = 1, .json = want_json, .follower = follower };
+	int result;
+
+	argp_parse(&argp, argc, argv, 0, NULL, &t);
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+	result = run(&t);
+	while (t.followers)
+		follower_close(&t.follower[--t.followers]);
+	return result;
+}
