@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "memory.h"
@@ -28,7 +29,7 @@ static const struct argp_option options[] = {
 	  "one event when all of these have got so far: places of other sources on the command line, "
 	  "from 1 on", 0 },
 	{ "slots", OPT_SLOTS, "N", 0, "stacks that fit: a member further ahead has lapped us", 0 },
-	{ "first", OPT_FIRST, "N", 0, "position at which a group begins", 0 },
+	{ "first", OPT_FIRST, "N", 0, "position at which a group begins (default: where its words are now)", 0 },
 	{ "lag", OPT_LAG, "N", 0, "tell of members so far behind the first one", 0 },
 	{ "quiet", 'q', NULL, 0, "the sources that follow are there for groups only", 0 },
 	{ "of", OPT_OF, "fpgaM", 0, "the sources that follow are of this function", 0 },
@@ -180,6 +181,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		break;
 	case OPT_FIRST:
 		l->first = number(state, "--first", arg, UINT64_MAX);
+		l->has_first = true;
 		break;
 	case OPT_LAG:
 		l->lag = number(state, "--lag", arg, UINT64_MAX);
@@ -290,12 +292,41 @@ static struct fpga *function_of(struct listen *l, unsigned int number)
 	return &l->other[l->others++];
 }
 
+/* The word of a LOCK source; 0 if it cannot be read, which the driver will say. */
+static uint64_t peek(const struct rashpa_source_add *a)
+{
+	uint64_t page = sysconf(_SC_PAGESIZE), in_page = a->offset % page, word;
+	const volatile char *p = mmap(NULL, page, PROT_READ, MAP_SHARED, a->memory, a->offset - in_page);
+
+	if (p == MAP_FAILED)
+		return 0;
+	word = in_page % (a->bits / 8) ? 0 :
+	       a->bits == 32 ? *(const volatile uint32_t *)(p + in_page) :
+			       *(const volatile uint64_t *)(p + in_page);
+	munmap((void *)(uintptr_t)p, page);
+	return a->mask ? word & a->mask : word;
+}
+
+/* Who comes in the middle of a stream has missed what was before. */
+static uint64_t group_begin(const struct listen *l, const struct source *group)
+{
+	uint64_t least = UINT64_MAX;
+
+	for (unsigned int i = 0; i < group->members; i++) {
+		const struct source *s = &l->source[group->member[i] - 1];
+		uint64_t at = s->add.kind == RASHPA_SOURCE_LOCK ? s->word : 0;
+
+		least = at < least ? at : least;
+	}
+	return l->has_first ? l->first : least;
+}
+
 static int add_group(struct listen *l, struct source *s)
 {
 	struct rashpa_member member[RASHPA_MEMBERS_MAX] = {};
 	struct rashpa_group group = {
 		.members = (uintptr_t)member, .n_members = s->members,
-		.slots = l->slots, .first = l->first, .lag = l->lag,
+		.slots = l->slots, .first = group_begin(l, s), .lag = l->lag,
 	};
 	int id;
 
@@ -328,6 +359,7 @@ static int add_source(struct listen *l, struct source *s)
 		if (memory_open(&memory, s->memory, O_RDONLY, why))
 			return fail("%s", why);
 		s->add.memory = memory.fd;
+		s->word = s->add.bits == 32 || s->add.bits == 64 ? peek(&s->add) : 0;
 	}
 	id = rashpa_listen(l->channel, &s->add);
 	memory_close(&memory);

@@ -19,6 +19,7 @@ struct source {
 	unsigned int fpga;			/* N of the function whose source it is */
 	uint32_t member[RASHPA_MEMBERS_MAX];	/* GROUP: places in struct listen, from 1 on */
 	uint32_t members;
+	uint64_t word;				/* LOCK: as it was when we came */
 	uint32_t id;
 	char label[LABEL_SIZE];
 };
@@ -28,6 +29,7 @@ struct listen {
 	int of;					/* --of for the sources that follow, or -1 */
 	bool quiet;
 	uint32_t slots;
+	bool has_first;				/* or else the words say where groups begin */
 	uint64_t first, lag;
 	struct source source[RASHPA_CHANNEL_SOURCES];
 	unsigned int sources;
