@@ -20,12 +20,24 @@ rashpactl buffer create ring0 64M | sed 's/^/   rashpactl buffer create: /'
 
 echo "   $frames frames of 1024 x 512 u16, upper and lower half by a process each"
 echo "   remu: loads the dataset, programs the FPGA; romulu: compares every byte"
+status=0
+# the lock records of the two processes are the first ones of the buffer's second page
+rashpactl event watch "$fpga" --quiet --lock ring0:4096 --lock ring0:4160 --group 1,2 \
+	--count 3 --timeout 60 >"$work/events" &
+watcher=$!
 romulu --buffer ring0 --progress --timeout 60 --json "$work/romulu.json" &
 receiver=$!
 remu --buffer ring0 --fpga "${fpga#fpga}" --split 2 --bunch 16 --slots 2 --images "$frames" \
-	--timeout 60 --json "$work/remu.json"
-status=0
+	--timeout 60 --json "$work/remu.json" &
+producer=$!
+echo "   rashpactl top, while it streams:"
+rashpactl top --once --interval 0.5 --timeout 20 ring0 | sed 's/^/   | /' ||
+	echo "   | the stream was over too soon"
+wait "$producer" || status=$?
 wait "$receiver" || status=$?
+wait "$watcher" || status=$?
+echo "   rashpactl event watch: one event when both processes have completed a stack"
+sed 's/^/   | /' "$work/events"
 
 # Latency needs a receiver that waits: a frame every 5 ms, nothing to compare.
 romulu --buffer ring0 --no-check --timeout 60 --json "$work/latency.json" &
@@ -42,7 +54,8 @@ jq -s --arg kernel "$(uname -r)" --arg iommu "$RASHPA_IOMMU" '
 		frames: $r.frames, lost: $r.lost, corrupt: $r.corrupt,
 		bytes: $r.bytes, seconds: $r.seconds, gbps: $r.gbps,
 		segments: $t.segments, class: $t.class,
-		dtps: $t.dtps, stacks: $r.stacks, latency_ns: $l.latency_ns,
+		dtps: $t.dtps, stacks: $r.stacks, group: $r.group, overruns: $r.overruns,
+		latency_ns: $l.latency_ns,
 		channel_reads: $r.reads,
 		fpga: {bytes: $t.bytes, descriptors: $t.descriptors, faults: $t.faults,
 		       overruns: $t.overruns, seconds: $t.seconds}

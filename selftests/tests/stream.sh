@@ -8,7 +8,11 @@ expected=$([[ $RASHPA_IOMMU == on ]] && echo iova || echo host)
 
 selftests/demo-guest.sh "$work/demo.json" 2000 >"$work/out" 2>&1
 ok $? "romulu and remu succeed"
-tail -n 5 "$work/out" | sed 's/^/# /'
+grep -v "romulu:" "$work/out" | sed 's/^/# /'
+grep -Eq "^   \| ring0 +fpga$fpga +(running|waiting) " "$work/out"
+ok $? "top shows the stream"
+is "a group event comes when both processes have a stack" \
+	"$(grep -cE '^   \| .* group 1,2: [0-9]+ sequence [1-3]$' "$work/out")" 3
 get() { jq -r "$1" "$work/demo.json"; }
 is "all frames arrived" "$(get .frames)" 2000
 is "none lost" "$(get .lost)" 0
@@ -17,6 +21,8 @@ is "bytes are those of 2000 images" "$(get .bytes)" $((2000 * 1024 * 512 * 2))
 is "the FPGA wrote as many" "$(get .fpga.bytes)" $((2000 * 1024 * 512 * 2))
 is "one descriptor per line" "$(get .fpga.descriptors)" $((2000 * 512))
 is "two transfer processes" "$(get .dtps)" 2
+is "they are a group" "$(get .group)" true
+is "which nobody lapped" "$(get .overruns)" 0
 is "no address fault" "$(get .fpga.faults)" 0
 is "64 MiB are one segment" "$(get .segments)" 1
 is "class is $expected" "$(get '.class | ascii_downcase')" "$expected"
@@ -37,6 +43,7 @@ lost=$(jq .lost "$work/lossy.json") frames=$(jq .frames "$work/lossy.json")
 is "received and lost add up to what was sent" $((lost + frames)) 400
 holds "a receiver that is too slow loses frames" "$lost > 0"
 is "what it kept is right" "$(jq .corrupt "$work/lossy.json")" 0
+holds "the group counted overruns" "$(jq .overruns "$work/lossy.json") > 0"
 holds "the FPGA counted overruns" "$(jq .overruns "$work/lossy-remu.json") > 0"
 rashpactl buffer remove lossy
 

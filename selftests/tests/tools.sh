@@ -77,6 +77,11 @@ refuses 1 "fpga77" rashpactl map fpga77:memory fpga77
 refuses 1 "fpga77" rashpactl window list fpga77
 refuses 2 "fpgaN:WINDOW" rashpactl window info fpga77
 refuses 1 "what:ever.*fpgaN:WINDOW" rashpactl window info what:ever
+refuses 2 "BUFFER:OFFSET" rashpactl event watch fpga77 --lock here
+refuses 2 "what=3.*changed.*poll" rashpactl event watch fpga77 --lock here:0,what=3
+refuses 2 "2 is not the place.*there are 2" rashpactl event stat fpga77 --vector 0 --group 1,2
+refuses 1 "nosuch.*rashpactl buffer create" rashpactl top --once nosuch
+refuses 3 "remu" rashpactl top --once here --timeout 0.1
 
 # json FILTER COMMAND...: is its JSON true of this filter?
 json() {
@@ -99,6 +104,9 @@ json '.[] | select(.name == "here" and .length == 4194304 and .kind == "buffer" 
 	.registrable == (.backend == "contig") and .page_size >= 4096)' \
 	rashpactl --json buffer list
 ok $? "buffer list --json tells what it is and whose"
+json '.streams == [] and .skipped == [{buffer: "here", why: "there is no stream in it"}]' \
+	rashpactl --json top --once --interval 0.01
+ok $? "top --json tells where no stream is"
 text=$(rashpactl buffer info here)
 ok $? "buffer info"
 for line in "owner +root:" "mode +0[0-7]{3}" "leases +0" "by address +can" "page size"; do
@@ -188,6 +196,13 @@ if have_fpga; then
 	refuses 1 "here.*(MiB|bytes|need)" remu --buffer here --fpga "$fpga" --images 10
 	refuses 1 "/nowhere" remu --buffer here --fpga "$fpga" --dataset /nowhere
 	refuses 1 "vector 999|999" rashpactl event watch "fpga$fpga" --vector 999
+	refuses 1 "here:4194304 .*outside" rashpactl event watch "fpga$fpga" --lock here:4194304
+	json '.device.state == "ready" and (.sources | length == 3) and
+		.sources[1].label == "lock here:64 changed" and .sources[1].looks > 0 and
+		.sources[2].kind == "group" and .sources[2].acknowledged == 0 and
+		(.sources[2].members | map(.source) == [1, 2])' rashpactl --json event stat \
+		"fpga$fpga" --lock here:0 --lock here:64,poll=1000 --group 1,2 --time 0.1
+	ok $? "event stat --json"
 	refuses 3 "no stream" romulu --buffer here --timeout 1
 	rashpactl --json map here "fpga$fpga" >"$work/json"
 	is "map --json: one segment" "$(jq .segments "$work/json")" 1
@@ -273,7 +288,7 @@ fi
 manual=$(sed 's/\\-/-/g' Documentation/man/rashpactl.1)
 commands=("doctor" "list" "bind" "unbind" "profile" "buffer create" "buffer list" "buffer info"
 	"buffer permit" "buffer query" "buffer remove" "window list" "window info" "map explain"
-	"map" "event watch" "quiesce" "reset" "fpga status")
+	"map" "event watch" "event stat" "top" "quiesce" "reset" "fpga status")
 
 is "the help names all commands" \
 	"$(rashpactl --help | grep '^  ' | cut -c3-20 | sed -E 's/ +/ /; s/ +$//' | sort)" \

@@ -558,6 +558,7 @@ int rashpa_ring_ack(struct rashpa_queue *queue, unsigned int id, uint64_t positi
  * @spin_max_ns: how long one wait may spin; 0 for 100 us
  * @budget: part of one CPU in thousandths that spinning may take, over some 100 ms; 0 for 250,
  *	1000 for all. To sleep at once, say @spin_max_ns 1
+ * @__reserved: not used
  * @spin_ns: the library's: how long the next wait spins
  * @credit_ns: the library's: what is left of the budget
  * @last_ns: the library's: when it was counted
@@ -618,10 +619,7 @@ const char *rashpa_class_name(unsigned int map_class);
 const char *rashpa_map_state_name(unsigned int state);
 /** rashpa_kind_name() - "buffer", "window", "foreign", "pinned", "lock", or "?" */
 const char *rashpa_kind_name(unsigned int kind);
-/**
- * rashpa_source_name() - "vector", "device", "software", "lock", "map", "group", "overrun",
- * "lag", or "?"
- */
+/** rashpa_source_name() - "vector", "device", "lock" and so on as the enum has them, or "?" */
 const char *rashpa_source_name(unsigned int kind);
 /** rashpa_condition_name() - "changed", "equal", "reached", or "?" */
 const char *rashpa_condition_name(unsigned int condition);

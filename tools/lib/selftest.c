@@ -10,7 +10,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "rashpa.h"
@@ -174,6 +176,131 @@ static void test_map(int memory, unsigned int number)
 	close(device);
 }
 
+/* --- events --- */
+
+/* A word of lock memory, looked at by a timer: its id. */
+static int add_word(int channel, int memory, uint64_t offset, uint32_t flags)
+{
+	struct rashpa_source_add add = {
+		.head.flags = RASHPA_SOURCE_POLL | flags, .kind = RASHPA_SOURCE_LOCK,
+		.memory = memory, .offset = offset, .condition = RASHPA_CONDITION_CHANGED,
+		.bits = 64, .period_us = 1000,
+	};
+
+	return rashpa_listen(channel, &add);
+}
+
+static void test_group(struct rashpa_queue *queue, int memory, volatile uint64_t *word)
+{
+	struct rashpa_member member[2] = {};
+	struct rashpa_member_info members[2];
+	struct rashpa_group group = {
+		.members = (uintptr_t)member, .n_members = 2, .slots = 4,
+	};
+	struct rashpa_group_info info = { .members = (uintptr_t)members, .n_members = 2 };
+	struct rashpa_event e = {};
+	int id;
+
+	member[0].source = add_word(queue->channel, memory, 0, RASHPA_SOURCE_QUIET);
+	member[1].source = add_word(queue->channel, memory, 64, RASHPA_SOURCE_QUIET);
+	id = rashpa_group(queue->channel, &group);
+	if (!ok(id > 0, "a group of two words"))
+		return;
+	word[0] = 3;
+	ok(!rashpa_ring_wait(queue, 50), "makes no event when one has changed");
+	word[8] = 2;
+	ok(rashpa_ring_wait(queue, 5000) == 1 && rashpa_ring_next(queue, &e) &&
+	   e.kind == RASHPA_SOURCE_GROUP && e.source == (uint32_t)id && e.value == 2,
+	   "but when both have: the smaller one");
+	rashpa_ring_ack(queue, id, 2);
+	word[0] = 7;
+	ok(rashpa_ring_wait(queue, 5000) == 1 && rashpa_ring_next(queue, &e) &&
+	   e.kind == RASHPA_SOURCE_OVERRUN && e.source == member[0].source && e.value == 7,
+	   "who laps the consumer is told");
+	info.id = id;
+	ok(!rashpa_group_info(queue->channel, &info) && info.out_ack == 2 && info.out_position == 2 &&
+	   info.out_overruns == 1 && members[1].lag == 5, "and counted");
+	ok(!rashpa_ack(queue->channel, id, 5) && queue->consumer->ack[id - 1] == 5,
+	   "acknowledging by a call is the same as by the page");
+	refused(rashpa_source_del(queue->channel, member[0].source), EBUSY, "group",
+		"a member cannot go");
+	rashpa_source_del(queue->channel, id);
+	rashpa_source_del(queue->channel, member[0].source);
+	rashpa_source_del(queue->channel, member[1].source);
+}
+
+static void test_signals(struct rashpa_queue *queue)
+{
+	int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), id;
+	struct rashpa_source_info info = {};
+	struct rashpa_event e = {};
+	uint64_t signals = 0;
+
+	id = rashpa_source_add(queue->channel, RASHPA_SOURCE_SOFTWARE, 0);
+	ok(id > 0 && !rashpa_eventfd_every(queue->channel, id, fd, 4, 0),
+	   "an eventfd for each four events");
+	for (int i = 0; i < 7; i++)
+		rashpa_signal(queue->channel, i);
+	ok(read(fd, &signals, sizeof(signals)) == sizeof(signals) && signals == 1,
+	   "seven signal it once");
+	info.id = id;
+	ok(!rashpa_source_info(queue->channel, &info) && info.out_events == 7 && info.out_value == 6,
+	   "the source has counted seven");
+	while (rashpa_ring_next(queue, &e))
+		signals += e.kind == RASHPA_SOURCE_SOFTWARE && e.value + 1 == signals;
+	ok(signals == 8, "and the ring has them all");
+	close(fd);
+}
+
+static void test_word(struct rashpa_queue *queue, int memory, volatile uint64_t *word)
+{
+	struct rashpa_wait wait = {
+		.word = word, .bits = 64, .condition = RASHPA_CONDITION_CHANGED, .value = 5,
+		.queue = queue,
+	};
+	uint64_t seen = 0;
+	int id = add_word(queue->channel, memory, 0, 0);
+	pid_t child;
+
+	word[0] = 5;
+	child = fork();
+	if (!child) {
+		usleep(50000);
+		word[0] = 6;
+		_exit(0);
+	}
+	ok(child > 0 && !rashpa_lock_wait(&wait, 10000, &seen) && seen == 6 && wait.value == 6 &&
+	   wait.slept == 1, "a word that another process writes ends the wait");
+	waitpid(child, NULL, 0);
+	refused(rashpa_lock_wait(&wait, 20, &seen), ETIMEDOUT, "20 ms", "and if it does not");
+	rashpa_source_del(queue->channel, id);
+}
+
+static void test_events(unsigned int number)
+{
+	int device = rashpa_device_open(number), channel, memory;
+	struct rashpa_events events = { .depth = 100 };
+	struct rashpa_lock lock = { .slots = 2 };
+	struct rashpa_queue queue;
+	void *word;
+
+	memory = rashpa_lock(device, &lock);
+	if (!ok(memory >= 0 && !rashpa_mmap(memory, 0, lock.out_length, PROT_READ | PROT_WRITE, &word),
+		"lock memory"))
+		return;
+	channel = rashpa_channel(device, &events);
+	if (!ok(channel >= 0 && !rashpa_ring_map(channel, &events, &queue), "a channel, and its ring"))
+		return;
+	test_group(&queue, memory, word);
+	test_signals(&queue);
+	test_word(&queue, memory, word);
+	rashpa_ring_unmap(&queue);
+	munmap(word, lock.out_length);
+	close(channel);
+	close(memory);
+	close(device);
+}
+
 int main(int argc, char **argv)
 {
 	struct rashpa_alloc alloc = {
@@ -193,10 +320,12 @@ int main(int argc, char **argv)
 	test_mapping(memory);
 	test_pin(memory);
 	test_query(memory);
-	if (argc > 1)
+	if (argc > 1) {
 		test_map(memory, strtoul(argv[1], NULL, 10));
-	else
-		printf("ok %u - maps # SKIP no function was given\n", ++tests);
+		test_events(strtoul(argv[1], NULL, 10));
+	} else {
+		printf("ok %u - maps, events # SKIP no function was given\n", ++tests);
+	}
 	ok(!rashpa_remove(memory, NAME), "remove");
 	close(memory);
 	printf("1..%u\n", tests);
