@@ -93,6 +93,7 @@ kill -9 "$romulu" "$remu"
 wait "$romulu" "$remu" 2>/dev/null
 wait_for 30 maps_gone
 is "both killed: the FPGA is idle" "$(status .busy)" false
+is "both killed: top knows" "$(rashpactl top --once --interval 0.01 ring1 | grep -c "^ring1 .* dead")" 1
 
 # A board that does not obey: its bus mastering ends instead, and a reset repairs it.
 state() { rashpactl --json list | jq -r ".devices[] | select(.node == \"fpga$fpga\").state"; }

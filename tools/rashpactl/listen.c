@@ -251,6 +251,15 @@ static void label_vector(struct source *s, const struct fpga *fpga)
 			 profile.vector[s->add.index]);
 }
 
+/* Of another function than the channel's: say which. */
+static void label_function(struct source *s, unsigned int number)
+{
+	char text[LABEL_SIZE];
+
+	memcpy(text, s->label, sizeof(text));
+	snprintf(s->label, sizeof(s->label), "fpga%u %.80s", number, text);
+}
+
 static void label(struct source *s, const struct fpga *fpga)
 {
 	switch (s->add.kind) {
@@ -352,6 +361,7 @@ static int add_source(struct listen *l, struct source *s)
 	if (s->add.kind == RASHPA_SOURCE_GROUP)
 		return add_group(l, s);
 	if (fpga != &l->fpga) {
+		label_function(s, fpga->number);
 		s->add.device = fpga->device;
 		s->add.head.flags |= RASHPA_SOURCE_OF;
 	}
