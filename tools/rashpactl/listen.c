@@ -17,6 +17,11 @@
 
 enum { OPT_OF = 512, OPT_SLOTS, OPT_FIRST, OPT_LAG };
 
+enum lock_key {
+	KEY_CHANGED, KEY_EQUAL, KEY_REACHED, KEY_STEP, KEY_MASK, KEY_BITS, KEY_VECTOR, KEY_POLL,
+	KEY_BUDGET,
+};
+
 static const struct argp_option options[] = {
 	{ "vector", 'v', "V", 0, "one more interrupt vector (default: all, and the device)", 0 },
 	{ "device", 'd', NULL, 0, "state of the device", 0 },
@@ -29,7 +34,8 @@ static const struct argp_option options[] = {
 	  "one event when all of these have got so far: places of other sources on the command line, "
 	  "from 1 on", 0 },
 	{ "slots", OPT_SLOTS, "N", 0, "stacks that fit: a member further ahead has lapped us", 0 },
-	{ "first", OPT_FIRST, "N", 0, "position at which a group begins (default: where its words are now)", 0 },
+	{ "first", OPT_FIRST, "N", 0,
+	  "position at which a group begins (default: where its words are now)", 0 },
 	{ "lag", OPT_LAG, "N", 0, "tell of members so far behind the first one", 0 },
 	{ "quiet", 'q', NULL, 0, "the sources that follow are there for groups only", 0 },
 	{ "of", OPT_OF, "fpgaM", 0, "the sources that follow are of this function", 0 },
@@ -69,40 +75,47 @@ static void condition(struct argp_state *state, struct rashpa_source_add *a, uin
 		a->value = number(state, "--lock", value, UINT64_MAX);
 }
 
-static void lock_key(struct argp_state *state, struct rashpa_source_add *a, int key,
+static void lock_key(struct argp_state *state, struct rashpa_source_add *a, enum lock_key key,
 		     const char *value)
 {
 	switch (key) {
-	case 0:
-	case 1:
-	case 2:
-		condition(state, a, RASHPA_CONDITION_CHANGED + key, value);
+	case KEY_CHANGED:
+		condition(state, a, RASHPA_CONDITION_CHANGED, value);
 		break;
-	case 3:
+	case KEY_EQUAL:
+		condition(state, a, RASHPA_CONDITION_EQUAL, value);
+		break;
+	case KEY_REACHED:
+		condition(state, a, RASHPA_CONDITION_REACHED, value);
+		break;
+	case KEY_STEP:
 		a->step = number(state, "--lock: step", value, UINT64_MAX);
 		break;
-	case 4:
+	case KEY_MASK:
 		a->mask = number(state, "--lock: mask", value, UINT64_MAX);
 		break;
-	case 5:
+	case KEY_BITS:
 		a->bits = number(state, "--lock: bits", value, 64);
 		break;
-	case 6:
+	case KEY_VECTOR:
 		a->index = number(state, "--lock: vector", value, UINT32_MAX);
 		break;
-	case 7:
+	case KEY_POLL:
 		a->period_us = number(state, "--lock: poll", value, RASHPA_PERIOD_MAX);
 		a->head.flags |= RASHPA_SOURCE_POLL;
 		break;
-	default:
+	case KEY_BUDGET:
 		a->budget = number(state, "--lock: budget", value, 1000);
+		break;
 	}
 }
 
 static void parse_lock(struct argp_state *state, struct listen *l, char *arg)
 {
 	static char *const keys[] = {
-		"changed", "equal", "reached", "step", "mask", "bits", "vector", "poll", "budget", NULL,
+		[KEY_CHANGED] = "changed", [KEY_EQUAL] = "equal", [KEY_REACHED] = "reached",
+		[KEY_STEP] = "step", [KEY_MASK] = "mask", [KEY_BITS] = "bits",
+		[KEY_VECTOR] = "vector", [KEY_POLL] = "poll", [KEY_BUDGET] = "budget", NULL,
 	};
 	struct source *s = add(state, l, RASHPA_SOURCE_LOCK);
 	char *rest = strchr(arg, ','), *offset = strchr(arg, ':'), *value;
