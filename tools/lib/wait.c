@@ -224,9 +224,11 @@ static int sleep_for(struct rashpa_wait *w, uint64_t begin, int timeout_ms, uint
 		if (fulfilled(w, seen))
 			break;
 		left_ms = left(begin, timeout_ms);
-		if (!left_ms)
+		if (!left_ms) {
+			adapt(w, clock_ns() - begin);
 			return fail(ETIMEDOUT, "the word did not fulfil the condition within %d ms",
 				    timeout_ms);
+		}
 		error = doze(w, left_ms);
 		if (error)
 			return error;
@@ -234,6 +236,14 @@ static int sleep_for(struct rashpa_wait *w, uint64_t begin, int timeout_ms, uint
 	/* The interrupt tells how long it took, without the time to wake us up. */
 	adapt(w, came > begin ? came - begin : clock_ns() - begin);
 	return 0;
+}
+
+/* What has been learnt, what the budget has left, and no longer than the wait may be. */
+static uint64_t spin_limit(const struct rashpa_wait *w, int timeout_ms)
+{
+	uint64_t limit = least(w->spin_ns, w->credit_ns);
+
+	return timeout_ms < 0 ? limit : least(limit, timeout_ms * UINT64_C(1000000));
 }
 
 int rashpa_lock_wait(struct rashpa_wait *wait, int timeout_ms, uint64_t *seen)
@@ -250,7 +260,7 @@ int rashpa_lock_wait(struct rashpa_wait *wait, int timeout_ms, uint64_t *seen)
 		begin = clock_ns();
 		wait->waits++;
 		earn(wait, begin);
-		if (!spin(wait, begin, least(wait->spin_ns, wait->credit_ns), &word))
+		if (!spin(wait, begin, spin_limit(wait, timeout_ms), &word))
 			error = sleep_for(wait, begin, timeout_ms, &word);
 	}
 	if (error)
