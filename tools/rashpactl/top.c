@@ -202,6 +202,7 @@ static void print_text(const struct top *t)
 {
 	char clock[32];
 	time_t now = time(NULL);
+	bool any = false;
 
 	if (isatty(STDOUT_FILENO) && t->count != 1)
 		fputs("\033[H\033[J", stdout);
@@ -210,9 +211,13 @@ static void print_text(const struct top *t)
 	       "BUFFER", "FPGA", "STATE", "IMAGES/S", "GB/S", "STACKS", "LAG", "SKEW", "LOST", "P50 us",
 	       "P99 us");
 	for (unsigned int i = 0; i < t->followers; i++) {
-		if (*t->follower[i].state)
-			print_row(&t->follower[i]);
+		if (!*t->follower[i].state)
+			continue;
+		print_row(&t->follower[i]);
+		any = true;
 	}
+	if (!any)
+		puts("there is no stream: start a producer (remu)");
 	for (unsigned int i = 0; i < t->followers; i++) {
 		if (*t->follower[i].why)
 			printf("%s: %s\n", t->follower[i].name, t->follower[i].why);
