@@ -5,6 +5,7 @@
  * Everything is decided when an event of a member arrives, in the interrupt, with the
  * channel's lock held: members of a group are sources of one channel.
  */
+#include <linux/ktime.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
@@ -150,23 +151,34 @@ static int rashpa_group_member(struct rashpa_call *call, struct rashpa_channel *
 	return 0;
 }
 
-/* From here on events count. */
+/*
+ * From here on events count. A word may be ahead already, and its next event may wait for
+ * the consumer to acknowledge what this one tells.
+ */
 static void rashpa_group_join(struct rashpa_channel *ch, struct rashpa_group_state *g,
-			      u64 first)
+			      u64 begin)
 {
+	u64 first, last, before;
 	u32 i;
 
-	WRITE_ONCE(ch->consumer->ack[g->listener->id - 1], first);
+	WRITE_ONCE(ch->consumer->ack[g->listener->id - 1], begin);
 	spin_lock_irq(&ch->lock);
-	g->position = first;
+	before = ch->head;
 	for (i = 0; i < g->n; i++) {
 		struct rashpa_membership *m = &g->member[i];
+		const struct rashpa_watch *w = m->listener->watch;
 
-		m->position = first;
-		m->judged = first;
+		m->position = max(begin, w ? w->last : 0);
+		m->judged = m->position;
 		m->listener->memberships[m->listener->n_memberships++] = m;
 	}
+	rashpa_group_ends(g, &first, &last);
+	g->position = last;
+	if (last > begin)
+		rashpa_listener_event(g->listener, ++g->listener->sequence, ktime_get_ns(),
+				      last);
 	spin_unlock_irq(&ch->lock);
+	rashpa_channel_wake(ch, before);
 }
 
 /* @ch's sources_lock is held. */

@@ -218,6 +218,33 @@ out:
 	bench_down(&b);
 }
 
+/* A group that is made while its members are on their way begins where they are. */
+static void test_late_group(void)
+{
+	struct bench b;
+	int id;
+
+	if (!bench_up(&b, 0, 0))
+		goto out;
+	put_all(&b, FIRST + 5);
+	put(&b, 2, FIRST + 4);
+	expect(&b, b.group, RASHPA_SOURCE_GROUP, 1, FIRST + 5);
+	id = group_make(b.ch, b.member, WORDS, 0, FIRST + 3, 0);
+	CHECK(id > 0, "%s", reason);
+	expect(&b, (uint32_t)id, RASHPA_SOURCE_GROUP, 1, FIRST + 4);
+	nothing(&b);
+	put(&b, 2, FIRST + 5);
+	expect(&b, (uint32_t)id, RASHPA_SOURCE_GROUP, 2, FIRST + 5);
+	/* one that begins ahead of its members waits for them */
+	id = group_make(b.ch, b.member, 2, 0, FIRST + 6, 0);
+	nothing(&b);
+	put(&b, 0, FIRST + 7);
+	put(&b, 1, FIRST + 7);
+	expect(&b, (uint32_t)id, RASHPA_SOURCE_GROUP, 1, FIRST + 7);
+out:
+	bench_down(&b);
+}
+
 static void test_lag(void)
 {
 	struct bench b;
@@ -526,6 +553,7 @@ int main(void)
 		tap_bail("no dataset: %s", reason);
 	tap_run("one event when all have got there, and the slowest counts", test_all);
 	tap_run("what comes twice or goes back moves nothing", test_repeats);
+	tap_run("a group that is made late begins where its members are", test_late_group);
 	tap_run("who is late is told once", test_lag);
 	tap_run("who laps the consumer is told and counted exactly", test_overrun);
 	tap_run("what is no group is refused; members stay while it is there", test_refused);
