@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -558,6 +559,57 @@ out:
 	queue_close(&q);
 }
 
+/* ------------------------------------------------------- tracepoints --- */
+
+#define TRACING	"/sys/kernel/tracing/"
+
+/* Is there a line with all of these words? */
+static bool traced(const char *event, const char *words)
+{
+	char line[512];
+	bool found = false;
+	FILE *file = fopen(TRACING "trace", "re");
+
+	while (file && !found && fgets(line, sizeof(line), file))
+		found = strstr(line, event) && strstr(line, words);
+	if (file)
+		fclose(file);
+	return found;
+}
+
+static void test_trace(void)
+{
+	struct rashpa_event e;
+	char words[80];
+	struct queue q;
+	int win;
+	void *p;
+
+	SKIP_IF(access(TRACING "trace", R_OK), "tracefs is not mounted");
+	ANSWERED(write_text(TRACING "trace", ""), 0, NULL);
+	ANSWERED(write_text(TRACING "events/rashpa/enable", "1"), 0, NULL);
+	if (!queue_open(&q, 0) || !CHECK(source_add(q.fd, RASHPA_SOURCE_SOFTWARE, 0) == 1,
+					 "%s", reason))
+		goto out;
+	ANSWERED(signal_one(q.fd, 4711), 0, NULL);
+	CHECK(read(q.fd, &e, sizeof(e)) == sizeof(e), "read");
+	win = fpga_window(&f, RFPGA_BAR_DOORBELL, PAGE, PAGE, 0);
+	p = map_fd(win, PAGE);
+	if (p)
+		munmap(p, PAGE);
+	close(win);
+	ANSWERED(write_text(TRACING "events/rashpa/enable", "0"), 0, NULL);
+	snprintf(words, sizeof(words), "fpga%d source=1 kind=3 sequence=1 time=%llu value=4711",
+		 f.index, (unsigned long long)e.time_ns);
+	CHECK(traced("rashpa_event:", words), "no record of \"%s\"", words);
+	snprintf(words, sizeof(words), "fpga%d records=1", f.index);
+	CHECK(traced("rashpa_read:", words), "no reading of \"%s\"", words);
+	snprintf(words, sizeof(words), "fpga%d bar=2 offset=0x1000 length=0x1000", f.index);
+	CHECK(traced("rashpa_window_mmap:", words), "no mapping of \"%s\"", words);
+out:
+	queue_close(&q);
+}
+
 /* A source of another function: it goes, and the channel stays. */
 static void test_other_function(void)
 {
@@ -636,6 +688,7 @@ int main(void)
 	tap_run("eight sources, three listeners, one slow: the others notice nothing", test_slow);
 	tap_run("the end of a map is an event, of one or of all", test_map_events);
 	tap_run("a quiet source counts", test_quiet);
+	tap_run("tracepoints tell of a record, its reader and a doorbell's mapping", test_trace);
 	tap_run("a source of another function comes and goes", test_other_function);
 	tap_run("a removed function is seen in the ring", test_gone);
 	if (have_two)
