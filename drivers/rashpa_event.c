@@ -91,7 +91,8 @@ void rashpa_listener_event(struct rashpa_listener *l, u64 sequence, u64 time, u6
  */
 void rashpa_channel_wake(struct rashpa_channel *ch, u64 before)
 {
-	if (READ_ONCE(ch->ring->head) != before)
+	/* its barrier pairs with that of whoever goes to sleep and looks at the head */
+	if (READ_ONCE(ch->ring->head) != before && wq_has_sleeper(&ch->wait))
 		wake_up_interruptible_all(&ch->wait);
 }
 
