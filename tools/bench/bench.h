@@ -6,15 +6,27 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "say.h"
 #include "stats.h"
+
+struct json_object;
 
 #define HUGE_PAGE	(UINT64_C(2) << 20)
 #define SIZES_MAX	32
 
 /* Sub-commands: argv[0] is "rashpa-bench NAME". An exit code. */
 int cmd_memory(int argc, char **argv);
+int cmd_latency(int argc, char **argv);
+int cmd_roundtrip(int argc, char **argv);
+
+/* --- main.c --- */
+
+/* SIGINT and SIGTERM end what goes on. */
+void catch_signals(void);
+/* False when a signal has asked to stop. */
+bool going_on(void);
 
 /* --- report.c: what was measured, and what was not --- */
 
@@ -61,8 +73,12 @@ void report_row(struct report *report, const struct row *row, struct samples *ou
 __attribute__((format(printf, 3, 4)))
 void report_leave_out(struct report *report, const char *what, const char *format, ...);
 void report_print(const struct report *report);
+void report_print_left_out(const struct report *report);
 /* 0, or -1 after a message. */
 int report_json(const struct report *report, const char *bench, const char *path);
+/* The part that all measurements have: what, the machine, repetitions. */
+struct json_object *report_json_head(const struct report *report, const char *bench);
+void report_json_left_out(const struct report *report, struct json_object *to);
 void report_free(struct report *report);
 
 const char *unit_name(enum unit unit);
@@ -71,6 +87,8 @@ const char *unit_name(enum unit unit);
 
 /* Is gnuplot there? 0, or -1 after a message. */
 int plot_check(void);
+/* What script_of() writes, drawn; false if there is nothing to draw. 0, or -1. */
+int plot_run(bool (*script_of)(FILE *to, const void *what), const void *what, const char *path);
 /* Ratios over sizes as SVG. 0, or -1 after a message. */
 int plot_svg(const struct report *report, const char *path);
 
@@ -118,9 +136,6 @@ struct bench {
 	uint64_t size[SIZES_MAX];
 	size_t sizes;
 };
-
-/* False when a signal has asked to stop. */
-bool going_on(void);
 
 /*
  * Who is measured as number i of n in this round: from both ends in turn, because who

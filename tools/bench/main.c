@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* rashpa-bench: measurements, side by side with peers. See rashpa-bench(1). */
 #include <argp.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -12,9 +13,32 @@ static const struct command {
 	const char *help;
 } commands[] = {
 	{ "memory", cmd_memory, "allocation, maps, mmap, reading and writing" },
+	{ "latency", cmd_latency, "from an event to the program, on every path" },
+	{ "roundtrip", cmd_roundtrip, "start, DMA, notification, acknowledge, by the FPGA's clock" },
 };
 
 #define COMMANDS	(sizeof(commands) / sizeof(commands[0]))
+
+static volatile sig_atomic_t stopped;
+
+static void on_signal(int number)
+{
+	(void)number;
+	stopped = 1;
+}
+
+bool going_on(void)
+{
+	return !stopped;
+}
+
+void catch_signals(void)
+{
+	const struct sigaction stop = { .sa_handler = on_signal };
+
+	sigaction(SIGINT, &stop, NULL);
+	sigaction(SIGTERM, &stop, NULL);
+}
 
 static void help(FILE *to)
 {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* What it costs to make a memory reachable for a function, and to end that. */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -17,6 +16,7 @@
 #include "parse.h"
 #include "rashpa.h"
 #include "rashpa_bare.h"
+#include "vfio.h"
 
 #define MAP		"map"
 #define MAP_UNMAP	"map + unmap (closing stops the function)"
@@ -24,16 +24,13 @@
 #define BARE_KERNEL	"bare dma-buf, inside the kernel"
 #define VFIO		"VFIO type1"
 
-/* An address that no bridge window and no interrupt range has on a PC */
-#define VFIO_IOVA	(UINT64_C(1) << 32)
-
 struct maps {
 	struct bench *bench;
 	const struct source *source;
 	struct fpga fpga;
 	int channel;		/* keeps bus mastering on from map to map */
 	int bare;		/* RASHPA_BARE_PATH, -1: not there */
-	int container, group;	/* of VFIO, -1: not used */
+	struct vfio vfio;	/* container -1: not used */
 };
 
 enum what { OURS_MAP, OURS_BOTH, BARE_MAP, BARE_BOTH, KERNEL_MAP, KERNEL_BOTH, VFIO_MAP,
@@ -61,36 +58,6 @@ static int bare_once(struct maps *m, int dmabuf, struct samples *samples, char *
 	return 0;
 }
 
-static int vfio_open(struct maps *m, const char *bdf, char *why)
-{
-	char path[128], link[256];
-	struct vfio_group_status status = { .argsz = sizeof(status) };
-	const char *number;
-	ssize_t n;
-
-	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/iommu_group", bdf);
-	n = readlink(path, link, sizeof(link) - 1);
-	if (n < 0)
-		return because(why, -1, "%s has no IOMMU group: boot with the IOMMU on", bdf);
-	link[n] = '\0';
-	number = strrchr(link, '/');
-	snprintf(path, sizeof(path), "/dev/vfio%s", number ? number : "/");
-	m->group = open(path, O_RDWR | O_CLOEXEC);
-	if (m->group < 0)
-		return because(why, -1, "%s: %s: bind %s to vfio-pci", path, strerror(errno), bdf);
-	m->container = open("/dev/vfio/vfio", O_RDWR | O_CLOEXEC);
-	if (m->container < 0)
-		return because(why, -1, "/dev/vfio/vfio: %s", strerror(errno));
-	if (ioctl(m->group, VFIO_GROUP_GET_STATUS, &status) ||
-	    !(status.flags & VFIO_GROUP_FLAGS_VIABLE))
-		return because(why, -1, "%s is not viable: bind all functions of the group to vfio-pci",
-			       path);
-	if (ioctl(m->group, VFIO_GROUP_SET_CONTAINER, &m->container) ||
-	    ioctl(m->container, VFIO_SET_IOMMU, VFIO_TYPE1v2_IOMMU))
-		return because(why, -1, "%s: %s", path, strerror(errno));
-	return 0;
-}
-
 static int vfio_once(struct maps *m, void *base, uint64_t size, struct samples *samples,
 		     char *why)
 {
@@ -103,10 +70,10 @@ static int vfio_once(struct maps *m, void *base, uint64_t size, struct samples *
 	};
 	uint64_t mapped, start = now_ns();
 
-	if (ioctl(m->container, VFIO_IOMMU_MAP_DMA, &map))
+	if (ioctl(m->vfio.container, VFIO_IOMMU_MAP_DMA, &map))
 		return because(why, -1, "VFIO_IOMMU_MAP_DMA: %s", strerror(errno));
 	mapped = now_ns();
-	if (ioctl(m->container, VFIO_IOMMU_UNMAP_DMA, &unmap))
+	if (ioctl(m->vfio.container, VFIO_IOMMU_UNMAP_DMA, &unmap))
 		return because(why, -1, "VFIO_IOMMU_UNMAP_DMA: %s", strerror(errno));
 	samples_add(&samples[VFIO_BOTH], now_ns() - start);
 	samples_add(&samples[VFIO_MAP], mapped - start);
@@ -171,7 +138,7 @@ static void peers_once(struct maps *m, int dmabuf, void *base, uint64_t size,
 		report_leave_out(report, BARE, "%s: %s", format_size(text, size), why);
 		out[0] = true;
 	}
-	if (m->container >= 0 && !out[1] && vfio_once(m, base, size, samples, why)) {
+	if (m->vfio.container >= 0 && !out[1] && vfio_once(m, base, size, samples, why)) {
 		report_leave_out(report, VFIO, "%s: %s", format_size(text, size), why);
 		out[1] = true;
 	}
@@ -254,21 +221,18 @@ static void peers_open(struct maps *m, const char *vfio)
 		report_leave_out(report, VFIO, "give --vfio BDF: a spare function bound to vfio-pci");
 		return;
 	}
-	if (!vfio_open(m, vfio, why)) {
+	if (!vfio_open(&m->vfio, vfio, why)) {
 		report->vfio = vfio;
 		return;
 	}
 	report_leave_out(report, VFIO, "%s", why);
-	if (m->container >= 0)
-		close(m->container);
-	m->container = -1;
 }
 
 void bench_maps(struct bench *bench, const char *device, const char *vfio)
 {
 	struct maps m = {
-		.bench = bench, .fpga = FPGA_NONE, .channel = -1, .bare = -1, .container = -1,
-		.group = -1,
+		.bench = bench, .fpga = FPGA_NONE, .channel = -1, .bare = -1,
+		.vfio = VFIO_NONE,
 	};
 	char why[WHY_SIZE];
 
@@ -288,10 +252,7 @@ void bench_maps(struct bench *bench, const char *device, const char *vfio)
 		for (size_t i = 0; i < bench->sizes && going_on(); i++)
 			measure(&m, bench->size[i]);
 	}
-	if (m.container >= 0)
-		close(m.container);
-	if (m.group >= 0)
-		close(m.group);
+	vfio_close(&m.vfio);
 	if (m.bare >= 0)
 		close(m.bare);
 	if (m.channel >= 0)

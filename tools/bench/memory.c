@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* rashpa-bench memory: options, the order of things, the result */
 #include <argp.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,19 +26,6 @@ static const struct argp_option options[] = {
 	{ "svg", OPT_SVG, "FILE", 0, "draw the ratios (needs gnuplot)", 0 },
 	{}
 };
-
-static volatile sig_atomic_t stopped;
-
-static void on_signal(int number)
-{
-	(void)number;
-	stopped = 1;
-}
-
-bool going_on(void)
-{
-	return !stopped;
-}
 
 static void parse_sizes(struct argp_state *state, struct bench *bench, char *text)
 {
@@ -139,7 +125,7 @@ static int result(const struct config *c)
 		bad |= report_json(report, "memory", c->json);
 	if (c->svg)
 		bad |= plot_svg(report, c->svg);
-	if (stopped)
+	if (!going_on())
 		return fail("interrupted: what is shown is not complete");
 	if (!report->rows)
 		return fail("nothing was measured: the reasons are above");
@@ -152,7 +138,6 @@ int cmd_memory(int argc, char **argv)
 		UINT64_C(64) << 10, UINT64_C(2) << 20, UINT64_C(16) << 20, UINT64_C(128) << 20,
 		UINT64_C(1) << 30,
 	};
-	const struct sigaction stop = { .sa_handler = on_signal };
 	struct report report = { .repeat = 5, .iommu = -1 };
 	struct bench bench = { .report = &report, .sizes = sizeof(sizes) / sizeof(sizes[0]) };
 	struct config c = { .bench = &bench };
@@ -162,8 +147,7 @@ int cmd_memory(int argc, char **argv)
 	argp_parse(&argp, argc, argv, 0, NULL, &c);
 	if (c.svg && plot_check())
 		return EXIT_FAILED;
-	sigaction(SIGINT, &stop, NULL);
-	sigaction(SIGTERM, &stop, NULL);
+	catch_signals();
 	progress_init(&report.progress, true);
 	measure(&c);
 	status = result(&c);

@@ -131,13 +131,14 @@ static size_t panels(const struct report *report, const char **names, size_t roo
 	return n;
 }
 
-static int write_script(FILE *to, const struct report *report)
+static bool write_script(FILE *to, const void *what)
 {
+	const struct report *report = what;
 	const char *names[12];
 	size_t n = panels(report, names, sizeof(names) / sizeof(names[0]));
 
 	if (!n)
-		return -1;
+		return false;
 	fprintf(to, "set terminal svg size 1100,%zu font 'sans,11' background 'white'\n",
 		(n + 1) / 2 * 340);
 	write_data(to, report);
@@ -148,10 +149,10 @@ static int write_script(FILE *to, const struct report *report)
 	for (size_t i = 0; i < n; i++)
 		write_panel(to, report, names[i]);
 	fputs("unset multiplot\n", to);
-	return fflush(to);
+	return true;
 }
 
-int plot_svg(const struct report *report, const char *path)
+int plot_run(bool (*script_of)(FILE *to, const void *what), const void *what, const char *path)
 {
 	FILE *script = tmpfile();
 	int out = -1, result;
@@ -160,8 +161,8 @@ int plot_svg(const struct report *report, const char *path)
 		say("--svg: no temporary file: %s", strerror(errno));
 		return -1;
 	}
-	if (write_script(script, report)) {
-		say("--svg: there is nothing to draw, no row has a peer");
+	if (!script_of(script, what) || fflush(script)) {
+		say("--svg: there is nothing to draw");
 		fclose(script);
 		return -1;
 	}
@@ -178,4 +179,9 @@ int plot_svg(const struct report *report, const char *path)
 	close(out);
 	fclose(script);
 	return result ? -1 : 0;
+}
+
+int plot_svg(const struct report *report, const char *path)
+{
+	return plot_run(write_script, report, path);
 }

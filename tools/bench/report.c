@@ -163,14 +163,35 @@ static void put_number(struct json_object *to, const char *key, double value)
 		put_real(to, key, value);
 }
 
-int report_json(const struct report *report, const char *bench, const char *path)
+struct json_object *report_json_head(const struct report *report, const char *bench)
 {
-	struct json_object *o = json_object_new_object(), *list = json_object_new_array(), *e;
+	struct json_object *o = json_object_new_object();
 
 	put_text(o, "bench", bench);
 	put_text(o, "version", RASHPA_VERSION);
 	json_object_object_add(o, "machine", machine_json(report));
 	put_int(o, "repetitions", report->repeat);
+	return o;
+}
+
+void report_json_left_out(const struct report *report, struct json_object *to)
+{
+	struct json_object *list = json_object_new_array(), *e;
+
+	for (size_t i = 0; i < report->left_outs; i++) {
+		e = json_object_new_object();
+		put_text(e, "name", report->left_out[i].what);
+		put_text(e, "reason", report->left_out[i].reason);
+		json_object_array_add(list, e);
+	}
+	json_object_object_add(to, "left_out", list);
+}
+
+int report_json(const struct report *report, const char *bench, const char *path)
+{
+	struct json_object *o = report_json_head(report, bench), *e;
+	struct json_object *list = json_object_new_array();
+
 	for (size_t i = 0; i < report->rows; i++) {
 		const struct row *r = &report->row[i];
 
@@ -187,14 +208,7 @@ int report_json(const struct report *report, const char *bench, const char *path
 		json_object_array_add(list, e);
 	}
 	json_object_object_add(o, "rows", list);
-	list = json_object_new_array();
-	for (size_t i = 0; i < report->left_outs; i++) {
-		e = json_object_new_object();
-		put_text(e, "name", report->left_out[i].what);
-		put_text(e, "reason", report->left_out[i].reason);
-		json_object_array_add(list, e);
-	}
-	json_object_object_add(o, "left_out", list);
+	report_json_left_out(report, o);
 	return json_finish(o, path);
 }
 
@@ -228,6 +242,13 @@ static bool named_before(const struct report *report, size_t i)
 	return false;
 }
 
+void report_print_left_out(const struct report *report)
+{
+	for (size_t i = 0; i < report->left_outs; i++)
+		printf("%snot measured: %s: %s\n", i ? "" : "\n", report->left_out[i].what,
+		       report->left_out[i].reason);
+}
+
 void report_print(const struct report *report)
 {
 	for (size_t i = 0; i < report->rows; i++) {
@@ -242,9 +263,7 @@ void report_print(const struct report *report)
 			if (!strcmp(report->row[j].name, r->name))
 				print_row(&report->row[j]);
 	}
-	for (size_t i = 0; i < report->left_outs; i++)
-		printf("%snot measured: %s: %s\n", i ? "" : "\n", report->left_out[i].what,
-		       report->left_out[i].reason);
+	report_print_left_out(report);
 }
 
 void report_free(struct report *report)

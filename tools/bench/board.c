@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The reference interface behind this driver and behind VFIO: the same registers. */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "event.h"
+#include "rashpa.h"
+#include "say.h"
+
+#define PAGE	4096
+
+static uint32_t reg(const struct board *b, size_t offset)
+{
+	return *(volatile uint32_t *)(b->regs + offset);
+}
+
+static void set(struct board *b, size_t offset, uint32_t value)
+{
+	*(volatile uint32_t *)(b->regs + offset) = value;
+}
+
+static void set64(struct board *b, size_t offset, uint64_t value)
+{
+	*(volatile uint64_t *)(b->regs + offset) = value;
+}
+
+/* Whole pages of payload, and one for the lock record */
+static size_t memory_length(size_t room)
+{
+	return (room + PAGE - 1) / PAGE * PAGE + PAGE;
+}
+
+static int check(const struct board *b, const char *name, size_t room, char *why)
+{
+	const uint32_t need = RFPGA_FEATURE_MSIX | RFPGA_FEATURE_LOCK | RFPGA_FEATURE_FREERUN;
+	uint64_t memory = *(volatile uint64_t *)(b->regs + RFPGA_MEMORY_SIZE);
+
+	if (reg(b, RFPGA_ID) != RFPGA_ID_VALUE)
+		return because(why, -1, "%s: not the reference interface", name);
+	if ((reg(b, RFPGA_FEATURES) & need) != need)
+		return because(why, -1, "%s: needs interrupts, lock records and free running",
+			       name);
+	if (memory < room)
+		return because(why, -1, "%s: %" PRIu64 " bytes on board, %zu are to be sent",
+			       name, memory, room);
+	if (reg(b, RFPGA_DTP(0) + RFPGA_DTP_STATUS) & RFPGA_DTP_RUNNING)
+		return because(why, -1, "%s: it streams: stop the producer first", name);
+	return 0;
+}
+
+/* --- ours --- */
+
+static int ours_memory(struct board *b, char *why)
+{
+	struct rashpa_alloc alloc = { .length = b->length };
+	struct rashpa_map map = { .direction = RASHPA_BIDIRECTIONAL };
+	struct rashpa_program program = { .window = -1 };
+	int node = rashpa_memory_open();
+
+	if (node >= 0) {
+		b->dmabuf = rashpa_alloc(node, &alloc);
+		close(node);
+	}
+	if (node < 0 || b->dmabuf < 0)
+		return because(why, -1, "%s", rashpa_reason());
+	b->memory = mmap(NULL, b->length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE,
+			 b->dmabuf, 0);
+	if (b->memory == MAP_FAILED)
+		return because(why, -1, "mmap of a buffer: %s", strerror(errno));
+	map.fd = b->dmabuf;
+	b->map = rashpa_map(b->fpga.device, &map);
+	if (b->map < 0 || rashpa_program(b->map, &program))
+		return because(why, -1, "%s", rashpa_reason());
+	b->entries = map.out_segments;
+	return 0;
+}
+
+static int ours_open(struct board *b, const char *device, size_t room, char *why)
+{
+	unsigned int number;
+
+	if (!parse_fpga(device, &number))
+		return because(why, -1, "\"%s\" is not fpgaN: see rashpactl list", device);
+	if (fpga_open(&b->fpga, number, why))
+		return -1;
+	if (b->fpga.info.out_maps)
+		return because(why, -1,
+			       "fpga%u has %" PRIu32 " maps, and to end ours would stop its DMA: stop the producer first",
+			       number, b->fpga.info.out_maps);
+	if (fpga_registers(&b->fpga, why) ||
+	    view_open(&b->doorbells, &b->fpga, "doorbells", RFPGA_BAR_DOORBELL, 0, 0, true, why))
+		return -1;
+	b->regs = b->fpga.regs.base;
+	b->credit = (volatile uint32_t *)(b->doorbells.base + RFPGA_DB_CREDIT);
+	if (check(b, device, room, why))
+		return -1;
+	return ours_memory(b, why);
+}
+
+int board_open_ours(struct board *b, const char *device, size_t room, char *why)
+{
+	*b = (struct board)BOARD_NONE;
+	b->memory = MAP_FAILED;
+	b->bar[0] = b->bar[1] = MAP_FAILED;
+	b->length = memory_length(room);
+	b->open = !ours_open(b, device, room, why);
+	if (!b->open)
+		board_close(b);
+	return b->open ? 0 : -1;
+}
+
+/* --- VFIO --- */
+
+static void vfio_program(struct board *b)
+{
+	set64(b, RFPGA_TABLE + RFPGA_ENTRY_ADDR, VFIO_IOVA);
+	set64(b, RFPGA_TABLE + RFPGA_ENTRY_LEN, b->length);
+	set(b, RFPGA_TABLE + RFPGA_ENTRY_CONTROL, RFPGA_ENTRY_VALID);
+	b->entries = 1;
+}
+
+static int vfio_board_open(struct board *b, const char *bdf, size_t room, char *why)
+{
+	if (vfio_open_device(&b->vfio, bdf, why))
+		return -1;
+	b->bar[0] = vfio_map_bar(&b->vfio, RFPGA_BAR_REGS, RFPGA_BAR_REGS_SIZE, why);
+	if (b->bar[0] == MAP_FAILED)
+		return -1;
+	b->bar[1] = vfio_map_bar(&b->vfio, RFPGA_BAR_DOORBELL, RFPGA_BAR_DOORBELL_SIZE, why);
+	if (b->bar[1] == MAP_FAILED)
+		return -1;
+	b->regs = b->bar[0];
+	b->credit = (volatile uint32_t *)((uint8_t *)b->bar[1] + RFPGA_DB_CREDIT);
+	if (check(b, bdf, room, why))
+		return -1;
+	b->memory = mmap(NULL, b->length, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	if (b->memory == MAP_FAILED)
+		return because(why, -1, "mmap: %s", strerror(errno));
+	if (vfio_map_dma(&b->vfio, b->memory, b->length, why))
+		return -1;
+	vfio_program(b);
+	return 0;
+}
+
+int board_open_vfio(struct board *b, const char *bdf, size_t room, char *why)
+{
+	*b = (struct board)BOARD_NONE;
+	b->memory = MAP_FAILED;
+	b->bar[0] = b->bar[1] = MAP_FAILED;
+	b->length = memory_length(room);
+	b->open = !vfio_board_open(b, bdf, room, why);
+	if (!b->open)
+		board_close(b);
+	return b->open ? 0 : -1;
+}
+
+/* --- both --- */
+
+static void unmap(void *base, size_t size)
+{
+	if (base != MAP_FAILED)
+		munmap(base, size);
+}
+
+/* Closing the function ends its DMA, so it goes before the memory. */
+void board_close(struct board *b)
+{
+	if (b->map >= 0)
+		close(b->map);
+	if (b->dmabuf >= 0)
+		close(b->dmabuf);
+	view_close(&b->doorbells);
+	fpga_close(&b->fpga);
+	unmap(b->bar[0], RFPGA_BAR_REGS_SIZE);
+	unmap(b->bar[1], RFPGA_BAR_DOORBELL_SIZE);
+	vfio_close(&b->vfio);
+	unmap(b->memory, b->length);
+	b->open = false;
+}
+
+static void configure(struct board *b, const struct run *run)
+{
+	const uint32_t d = RFPGA_DTP(0);
+
+	set(b, d + RFPGA_DTP_MODE, run->mode);
+	set(b, d + RFPGA_DTP_VECTOR, 0);
+	set(b, d + RFPGA_DTP_PIXEL_BYTES, 8);
+	set(b, d + RFPGA_DTP_SAMPLING, 1);
+	set(b, d + RFPGA_DTP_BUNCH, 1);
+	set(b, d + RFPGA_DTP_SLOTS, 1);
+	set64(b, d + RFPGA_DTP_SRC_BASE, 0);
+	set(b, d + RFPGA_DTP_SRC_IMAGES, 1);
+	set(b, d + RFPGA_DTP_SRC_X, 0);
+	set(b, d + RFPGA_DTP_SRC_Y, 0);
+	set(b, d + RFPGA_DTP_WIDTH, run->bytes / 8);
+	set(b, d + RFPGA_DTP_HEIGHT, 1);
+	set(b, d + RFPGA_DTP_DST_X, 0);
+	set(b, d + RFPGA_DTP_DST_Y, 0);
+	set(b, d + RFPGA_DTP_GROUP, 0);
+	set64(b, d + RFPGA_DTP_SRC_LINE, run->bytes);
+	set64(b, d + RFPGA_DTP_SRC_IMAGE, run->bytes);
+	set64(b, d + RFPGA_DTP_DST_BASE, 0);
+	set64(b, d + RFPGA_DTP_DST_LINE, run->bytes);
+	set64(b, d + RFPGA_DTP_DST_IMAGE, run->bytes);
+	set64(b, d + RFPGA_DTP_DST_SLOT, run->bytes);
+	set(b, d + RFPGA_DTP_DST_FIRST, 0);
+	set(b, d + RFPGA_DTP_DST_COUNT, b->entries);
+	set64(b, d + RFPGA_DTP_LOCK_OFFSET, b->length - PAGE);
+	set(b, d + RFPGA_DTP_LOCK_FIRST, 0);
+	set(b, d + RFPGA_DTP_LOCK_COUNT, b->entries);
+	set64(b, d + RFPGA_DTP_IMAGES, run->stacks);
+	set64(b, d + RFPGA_DTP_PERIOD, run->period / RFPGA_TICK_NS);
+	set64(b, d + RFPGA_DTP_FIRST_STACK, 0);
+}
+
+void board_start(struct board *b, const struct run *run)
+{
+	configure(b, run);
+	__atomic_store_n(board_lock(b) + RFPGA_LOCK_STACKS / 8, 0, __ATOMIC_RELEASE);
+	set(b, RFPGA_DTP(0) + RFPGA_DTP_CONTROL, RFPGA_DTP_START);
+}
+
+void board_stop(struct board *b)
+{
+	set(b, RFPGA_DTP(0) + RFPGA_DTP_CONTROL, RFPGA_DTP_STOP);
+	while (reg(b, RFPGA_DTP(0) + RFPGA_DTP_STATUS) & RFPGA_DTP_RUNNING)
+		usleep(1000);
+}
+
+uint64_t board_counter(const struct board *b, size_t counter)
+{
+	return *(volatile uint64_t *)(b->regs + RFPGA_DTP(0) + counter);
+}
+
+bool board_faulted(const struct board *b, char *why)
+{
+	uint32_t cause;
+
+	if (!(reg(b, RFPGA_DTP(0) + RFPGA_DTP_STATUS) & RFPGA_DTP_FAULTED))
+		return false;
+	cause = reg(b, RFPGA_FAULT_CAUSE);
+	because(why, -1, "the FPGA stopped by a fault: %s", fpga_cause_name(cause));
+	return true;
+}

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The paths, as a table, as JSON and as a picture. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "json-out.h"
+#include "latency.h"
+
+static uint64_t nth(const struct result *r, double p)
+{
+	return percentile(r->trip.value, r->trip.count, p);
+}
+
+/* Median beside that of vfio-pci; NAN if one of them is not there. */
+static double ratio(const struct latency *l, unsigned int i)
+{
+	const struct result *theirs = &l->result[PATH_VFIO];
+
+	if (i == PATH_VFIO || !theirs->trip.count)
+		return NAN;
+	return (double)nth(&l->result[i], 50) / nth(theirs, 50);
+}
+
+static double cpu_ns(const struct result *r)
+{
+	return (double)r->cpu_ns / r->trip.count;
+}
+
+static uint64_t lost(const struct result *r)
+{
+	return r->sent - r->received;
+}
+
+/* --- for people --- */
+
+static void print_row(const struct latency *l, unsigned int i)
+{
+	const struct result *r = &l->result[i];
+	double x = ratio(l, i);
+
+	printf("%-18s %9.1f %9.1f %9.1f %9.1f", path_kinds[i].name, nth(r, 50) / 1e3,
+	       nth(r, 99) / 1e3, nth(r, 99.9) / 1e3, cpu_ns(r) / 1e3);
+	if (r->max_rate > 0)
+		printf(" %10.0f", r->max_rate);
+	else
+		printf(" %10s", "-");
+	printf(" %8" PRIu64 " %8" PRIu64 " %5" PRIu64, r->sent, r->received, lost(r));
+	if (isnan(x))
+		printf(" %7s\n", "-");
+	else
+		printf(" %7.3f\n", x);
+}
+
+static void print_overload(const struct latency *l)
+{
+	bool title = false;
+
+	for (unsigned int i = 0; i < PATHS; i++) {
+		const struct overload *o = &l->result[i].overload;
+
+		if (!o->done)
+			continue;
+		if (!title)
+			printf("\noverload: the consumer is too slow, its queue full\n"
+			       "%-18s %9s %10s %9s %9s  %s\n", "path", "stacks", "interrupts",
+			       "received", "lost", "lost = interrupts - received");
+		title = true;
+		printf("%-18s %9" PRIu64 " %10" PRIu64 " %9" PRIu64 " %9" PRIu64 "  %s\n",
+		       path_kinds[i].name, o->written, o->sent, o->received, o->lost,
+		       o->exact ? "yes" : "NO");
+	}
+}
+
+void latency_print(const struct latency *l)
+{
+	printf("from the doorbell that lets the FPGA send, to the program that has the event\n"
+	       "%-18s %9s %9s %9s %9s %10s %8s %8s %5s %7s\n", "path", "p50 us", "p99 us",
+	       "p99.9 us", "CPU us", "max rate/s", "sent", "received", "lost", "ratio");
+	for (unsigned int i = 0; i < PATHS; i++)
+		if (l->result[i].trip.count)
+			print_row(l, i);
+	if (l->result[PATH_POLL].period_ns)
+		printf("lock, timer: asked to look every %u us, looks every %.1f us\n",
+		       l->period_us, l->result[PATH_POLL].period_ns / 1e3);
+	print_overload(l);
+	report_print_left_out(l->report);
+}
+
+/* --- for programs --- */
+
+static void put_positive(struct json_object *to, const char *key, double value)
+{
+	if (value > 0)
+		put_real(to, key, value);
+	else
+		json_object_object_add(to, key, NULL);
+}
+
+static struct json_object *overload_json(const struct overload *o)
+{
+	struct json_object *e = json_object_new_object();
+
+	put_u64(e, "stacks", o->written);
+	put_u64(e, "sent", o->sent);
+	put_u64(e, "received", o->received);
+	put_u64(e, "lost", o->lost);
+	put_u64(e, "interrupts", o->interrupts);
+	put_bool(e, "exact", o->exact);
+	return e;
+}
+
+static struct json_object *row_json(const struct latency *l, unsigned int i)
+{
+	const struct result *r = &l->result[i];
+	struct json_object *e = json_object_new_object();
+
+	put_text(e, "path", path_kinds[i].name);
+	put_u64(e, "p50_ns", nth(r, 50));
+	put_u64(e, "p99_ns", nth(r, 99));
+	put_u64(e, "p999_ns", nth(r, 99.9));
+	put_real(e, "cpu_ns_per_event", cpu_ns(r));
+	put_positive(e, "max_rate", r->max_rate);
+	put_u64(e, "sent", r->sent);
+	put_u64(e, "received", r->received);
+	put_u64(e, "lost", lost(r));
+	put_positive(e, "ratio", ratio(l, i));
+	if (r->period_ns)
+		put_u64(e, "period_ns", r->period_ns);
+	json_object_object_add(e, "overload",
+			       r->overload.done ? overload_json(&r->overload) : NULL);
+	return e;
+}
+
+int latency_json(const struct latency *l, const char *path)
+{
+	struct json_object *o = report_json_head(l->report, "latency");
+	struct json_object *rows = json_object_new_array();
+
+	put_u64(o, "events", l->events);
+	for (unsigned int i = 0; i < PATHS; i++)
+		if (l->result[i].trip.count)
+			json_object_array_add(rows, row_json(l, i));
+	json_object_object_add(o, "rows", rows);
+	report_json_left_out(l->report, o);
+	return json_finish(o, path);
+}
+
+/* --- the picture --- */
+
+static void write_curve(FILE *to, const struct result *r, unsigned int i)
+{
+	fprintf(to, "$D%u << END\n", i);
+	for (double p = 0.5; p < 100; p += 0.5)
+		fprintf(to, "%.3f %.1f\n", nth(r, p) / 1e3, p);
+	fprintf(to, "%.3f 99.9\nEND\n", nth(r, 99.9) / 1e3);
+}
+
+static bool write_script(FILE *to, const void *what)
+{
+	const struct latency *l = what;
+	const char *begin = "plot";
+
+	fputs("set terminal svg size 1100,460 font 'sans,11' background 'white'\n", to);
+	for (unsigned int i = 0; i < PATHS; i++)
+		if (l->result[i].trip.count)
+			write_curve(to, &l->result[i], i);
+	fputs("$CPU << END\n", to);
+	for (unsigned int i = 0; i < PATHS; i++)
+		if (l->result[i].trip.count)
+			fprintf(to, "\"%s\" %.3f\n", path_kinds[i].name, cpu_ns(&l->result[i]) / 1e3);
+	fputs("END\nset multiplot layout 1,2\nset grid\nset key bottom right\nset logscale x 10\n"
+	      "set xlabel 'doorbell until the program has the event, microseconds'\n"
+	      "set ylabel 'percent of the events'\nset yrange [0:100]\n", to);
+	for (unsigned int i = 0; i < PATHS; i++) {
+		if (!l->result[i].trip.count)
+			continue;
+		fprintf(to, "%s $D%u using 1:2 with lines lw 2 title \"%s\"", begin, i,
+			path_kinds[i].name);
+		begin = ",";
+	}
+	fputs("\nunset logscale x\nset xlabel ''\nset ylabel 'CPU time of the thread, microseconds an event'\n"
+	      "set yrange [0:*]\nset style fill solid 0.5\nset boxwidth 0.6\nset xtics rotate by -30\n"
+	      "plot $CPU using 0:2:xtic(1) with boxes notitle\nunset multiplot\n", to);
+	return true;
+}
+
+int latency_svg(const struct latency *l, const char *path)
+{
+	return plot_run(write_script, l, path);
+}

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* rashpa-bench latency: from an event of the FPGA to the program that waits for it. */
+#include <argp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "latency.h"
+#include "parse.h"
+#include "rashpa.h"
+
+#define STACK_BYTES	64	/* so that the payload costs nothing */
+#define PATIENCE_MS	500	/* an event that took two of these is lost */
+
+struct config {
+	struct latency *latency;
+	const char *device, *vfio, *json, *svg;
+};
+
+enum { OPT_VFIO = 256, OPT_JSON, OPT_SVG, OPT_RATE };
+
+static const struct argp_option options[] = {
+	{ "device", 'd', "fpgaN", 0, "a bound function with the reference interface that nobody uses", 0 },
+	{ "vfio", OPT_VFIO, "BDF", 0, "compare with vfio-pci, by a second one bound to it", 0 },
+	{ "repeat", 'r', "N", 0, "rounds, 1 to 1000 (default: 20)", 0 },
+	{ "events", 'e', "N", 0, "of each path in a round, 1 to 1000000 (default: 250)", 0 },
+	{ "period", 'p', "US", 0, "of the timer that looks at a lock, microseconds (default: 100)", 0 },
+	{ "max-rate", OPT_RATE, "N", 0, "search the largest rate up to this, 0: do not (default: 1000000)", 0 },
+	{ "json", OPT_JSON, "FILE", 0, "write the result as JSON, - is standard output", 0 },
+	{ "svg", OPT_SVG, "FILE", 0, "draw the distributions (needs gnuplot)", 0 },
+	{}
+};
+
+static void parse_number(struct argp_state *state, const char *what, const char *arg,
+			 uint64_t min, uint64_t max, uint64_t *value)
+{
+	if (!parse_u64(arg, max, value) || *value < min)
+		argp_error(state, "%s: \"%s\" is not a number from %llu to %llu", what, arg,
+			   (unsigned long long)min, (unsigned long long)max);
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct config *c = state->input;
+	uint64_t n;
+
+	switch (key) {
+	case 'd':
+		c->device = arg;
+		break;
+	case OPT_VFIO:
+		c->vfio = arg;
+		break;
+	case 'r':
+		parse_number(state, "--repeat", arg, 1, 1000, &n);
+		c->latency->report->repeat = n;
+		break;
+	case 'e':
+		parse_number(state, "--events", arg, 1, 1000000, &n);
+		c->latency->events = n;
+		break;
+	case 'p':
+		parse_number(state, "--period", arg, RASHPA_PERIOD_MIN, RASHPA_PERIOD_MAX, &n);
+		c->latency->period_us = n;
+		break;
+	case OPT_RATE:
+		parse_number(state, "--max-rate", arg, 0, 100000000, &c->latency->max_rate);
+		break;
+	case OPT_JSON:
+		c->json = arg;
+		break;
+	case OPT_SVG:
+		c->svg = arg;
+		break;
+	case ARGP_KEY_ARG:
+		argp_error(state, "\"%s\" is too much", arg);
+		break;
+	case ARGP_KEY_END:
+		if (!c->device)
+			argp_error(state, "--device is missing: see rashpactl list");
+		break;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+	return 0;
+}
+
+static const struct argp argp = {
+	.options = options,
+	.parser = parse,
+	.doc = "Measure the way from an event of the FPGA to the program that waits for it: all "
+	       "paths of this driver, and vfio-pci, in rounds in which all take their turn. "
+	       "Needs root."
+	       "\vExit status: 0 measured (what was not is said with its reason), 1 failed, "
+	       "interrupted, nothing could be measured, or the driver's count of lost events "
+	       "is wrong, 2 usage.",
+};
+
+/* --- one turn of one path --- */
+
+static uint64_t thread_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return t.tv_sec * UINT64_C(1000000000) + t.tv_nsec;
+}
+
+/* Events until there is one, or none in all that time. */
+static uint64_t wait_patiently(struct path *p)
+{
+	unsigned int start = ticks;
+	uint64_t n;
+
+	do {
+		n = p->kind->wait(p);
+	} while (!n && ticks - start < 2 && going_on());
+	return n;
+}
+
+/*
+ * The board has credit for one stack at a time: the doorbell that acknowledges one is what
+ * it waits for to send the next. So each event has one cause, and both ends of the time are
+ * the program's.
+ */
+static void trips(struct path *p, struct result *r, unsigned int events)
+{
+	uint64_t cpu, start, n;
+
+	r->received += wait_patiently(p);	/* the first comes by itself */
+	cpu = thread_ns();
+	for (unsigned int i = 1; i <= events && going_on(); i++) {
+		start = now_ns();
+		board_credit(p->board, i);
+		n = wait_patiently(p);
+		if (!n)
+			break;
+		samples_add(&r->trip, now_ns() - start);
+		r->received += n;
+	}
+	r->cpu_ns += thread_ns() - cpu;
+}
+
+static uint64_t sent(const struct path *p)
+{
+	return board_counter(p->board, p->kind->mode & RFPGA_MODE_MSIX ? RFPGA_DTP_C_EVENTS :
+						       RFPGA_DTP_C_STACKS);
+}
+
+/* How a timer is doing, where the driver tells. */
+static void ask_period(struct path *p, struct result *r)
+{
+	struct rashpa_source_info info = { .id = p->last.source };
+
+	if (p->kind == &path_kinds[PATH_POLL] &&
+	    !rashpa_ioctl(p->channel, RASHPA_IOC_SOURCE_INFO, &info, sizeof(info)))
+		r->period_ns = info.out_period_ns;
+}
+
+static void turn_of(struct latency *l, unsigned int i)
+{
+	struct path *p = &l->path[i];
+	struct result *r = &l->result[i];
+	const struct run run = { .mode = p->kind->mode | RFPGA_MODE_LOCK, .bytes = STACK_BYTES };
+	char why[WHY_SIZE];
+
+	if (path_open(p, why)) {
+		r->out = true;
+		report_leave_out(l->report, p->kind->name, "%s", why);
+		return;
+	}
+	ticks_start(PATIENCE_MS);
+	board_start(p->board, &run);
+	trips(p, r, l->events);
+	ticks_start(0);
+	board_stop(p->board);
+	ask_period(p, r);
+	r->sent += sent(p);
+	if (board_faulted(p->board, why)) {
+		r->out = true;
+		report_leave_out(l->report, p->kind->name, "%s", why);
+	}
+	path_close(p);
+}
+
+/* --- all of it --- */
+
+static void boards_open(struct latency *l, const struct config *c)
+{
+	struct report *report = l->report;
+	char why[WHY_SIZE];
+
+	if (board_open_ours(&l->ours, c->device, STACK_BYTES, why)) {
+		report_leave_out(report, c->device, "%s", why);
+	} else {
+		report->device = c->device;
+		report->iommu = !!(l->ours.fpga.info.out_flags & RASHPA_DEVICE_IOMMU);
+	}
+	if (!c->vfio) {
+		report_leave_out(report, path_kinds[PATH_VFIO].name,
+				 "give --vfio BDF: a second function bound to vfio-pci");
+	} else if (board_open_vfio(&l->vfio, c->vfio, STACK_BYTES, why)) {
+		report_leave_out(report, path_kinds[PATH_VFIO].name, "%s", why);
+	} else {
+		report->vfio = c->vfio;
+	}
+	report_leave_out(report, "uio_pci_generic",
+			 "it knows only INTx, and the reference interface has MSI-X alone");
+}
+
+static void paths_init(struct latency *l)
+{
+	for (unsigned int i = 0; i < PATHS; i++) {
+		struct path *p = &l->path[i];
+
+		p->kind = &path_kinds[i];
+		p->board = p->kind->ours ? &l->ours : &l->vfio;
+		p->period_us = l->period_us;
+		l->result[i].out = !p->board->open;
+	}
+}
+
+static void measure(struct latency *l)
+{
+	for (unsigned int r = 0; r < l->report->repeat && going_on(); r++) {
+		for (unsigned int i = 0; i < PATHS && going_on(); i++) {
+			unsigned int k = turn(r, i, PATHS);
+
+			progress_show(&l->report->progress, "latency: round %u of %u, %s", r + 1,
+				      l->report->repeat, path_kinds[k].name);
+			if (!l->result[k].out)
+				turn_of(l, k);
+		}
+	}
+	for (unsigned int i = 0; i < PATHS && going_on(); i++) {
+		progress_show(&l->report->progress, "overload: %s", path_kinds[i].name);
+		if (!l->result[i].out)
+			measure_overload(l, i);
+	}
+	for (unsigned int i = 0; i < PATHS && going_on(); i++) {
+		progress_show(&l->report->progress, "largest rate: %s", path_kinds[i].name);
+		if (!l->result[i].out && l->max_rate)
+			measure_rate(l, i);
+	}
+	progress_end(&l->report->progress);
+}
+
+static int result(const struct config *c)
+{
+	const struct latency *l = c->latency;
+	bool any = false, exact = true;
+	int bad = 0;
+
+	if (!c->json || strcmp(c->json, "-"))
+		latency_print(l);
+	if (c->json)
+		bad |= latency_json(l, c->json);
+	for (unsigned int i = 0; i < PATHS; i++) {
+		any |= l->result[i].trip.count > 0;
+		exact &= !l->result[i].overload.done || l->result[i].overload.exact;
+	}
+	if (c->svg && any)
+		bad |= latency_svg(l, c->svg);
+	if (!going_on())
+		return fail("interrupted: what is shown is not complete");
+	if (!any)
+		return fail("nothing was measured: the reasons are above");
+	if (!exact)
+		return fail("events were lost that the driver did not count, or counted that were not lost");
+	return bad ? EXIT_FAILED : 0;
+}
+
+int cmd_latency(int argc, char **argv)
+{
+	struct report report = { .repeat = 20, .iommu = -1 };
+	struct latency l = {
+		.report = &report, .ours = BOARD_NONE, .vfio = BOARD_NONE, .events = 250,
+		.period_us = 100, .max_rate = 1000000,
+	};
+	struct config c = { .latency = &l };
+	int status;
+
+	argp_parse(&argp, argc, argv, 0, NULL, &c);
+	if (c.svg && plot_check())
+		return EXIT_FAILED;
+	catch_signals();
+	progress_init(&report.progress, true);
+	boards_open(&l, &c);
+	paths_init(&l);
+	measure(&l);
+	for (unsigned int i = 0; i < PATHS; i++)
+		samples_sort(&l.result[i].trip);
+	status = result(&c);
+	for (unsigned int i = 0; i < PATHS; i++)
+		samples_free(&l.result[i].trip);
+	if (l.ours.open)
+		board_close(&l.ours);
+	if (l.vfio.open)
+		board_close(&l.vfio);
+	report_free(&report);
+	return status;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* rashpa-bench latency: what was measured of each path. */
+#ifndef LATENCY_H
+#define LATENCY_H
+
+#include "bench.h"
+#include "event.h"
+
+/* A free-running function and a consumer that is too slow: is what was lost counted? */
+struct overload {
+	bool done;
+	uint64_t written;	/* stacks, by the FPGA */
+	uint64_t sent;		/* interrupts that arrived: the driver's sequence */
+	uint64_t interrupts;	/* the same, as the function's own counter has it */
+	uint64_t received;	/* records read */
+	uint64_t lost;		/* as the driver counts them */
+	bool exact;		/* lost = sent - received, and both counters agree */
+};
+
+struct result {
+	bool out;		/* cannot be measured: the report says why */
+	struct samples trip;	/* doorbell until the program has the event, ns */
+	uint64_t cpu_ns;	/* of the waiting thread, for all of trip */
+	uint64_t sent, received;
+	double max_rate;	/* events a second; 0: not measured, or none without loss */
+	uint64_t period_ns;	/* of a timer, as the driver kept it; 0: not known */
+	struct overload overload;
+};
+
+struct latency {
+	struct report *report;
+	struct board ours, vfio;
+	struct path path[PATHS];
+	struct result result[PATHS];
+	unsigned int events;	/* of a round */
+	unsigned int period_us;
+	uint64_t max_rate;
+};
+
+/* --- load.c: how many, and too many --- */
+void measure_rate(struct latency *l, unsigned int i);
+void measure_overload(struct latency *l, unsigned int i);
+
+/* --- latency-out.c --- */
+void latency_print(const struct latency *l);
+int latency_json(const struct latency *l, const char *path);
+int latency_svg(const struct latency *l, const char *path);
+
+#endif /* LATENCY_H */

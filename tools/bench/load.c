@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Events as fast as the FPGA is told to send them, whether anybody keeps up or not. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "latency.h"
+#include "rashpa.h"
+
+#define STACK_BYTES	64
+#define NS		1000000000.0
+
+/* --- the largest rate --- */
+
+#define RATE_DEPTH	64	/* records that may wait */
+#define RATE_FIRST	1000
+#define RATE_TRIES	3	/* one without loss suffices: others use the machine, too */
+#define RATE_STEPS	4	/* between a good rate and its double */
+#define TICK_MS		20
+
+static uint64_t rate_events(double rate)
+{
+	/* a tenth of a second, and many times what a queue can hide */
+	return rate / 10 > 8 * RATE_DEPTH ? rate / 10 : 8 * RATE_DEPTH;
+}
+
+/* Until all are had, or the board is ready and nothing comes any more. */
+static uint64_t consume(struct path *p, uint64_t events)
+{
+	unsigned int quiet = 0;
+	uint64_t n, all = 0;
+
+	while (all < events && quiet < 3 && going_on()) {
+		n = p->kind->wait(p);
+		all += n;
+		quiet = n || board_stacks(p->board) < events ? 0 : quiet + 1;
+	}
+	return all;
+}
+
+/* One run at this rate: the rate that it really had, 0 if events were lost, < 0: failed. */
+static double rate_once(struct path *p, double rate, char *why)
+{
+	const struct run run = {
+		.mode = p->kind->mode | RFPGA_MODE_LOCK | RFPGA_MODE_FREERUN,
+		.bytes = STACK_BYTES, .stacks = rate_events(rate), .period = NS / rate,
+	};
+	uint64_t received, span;
+
+	if (path_open(p, why))
+		return -1;
+	ticks_start(TICK_MS);
+	board_start(p->board, &run);
+	received = consume(p, run.stacks);
+	ticks_start(0);
+	board_stop(p->board);
+	path_close(p);
+	if (board_faulted(p->board, why))
+		return -1;
+	span = board_counter(p->board, RFPGA_DTP_C_STOP) -
+	       board_counter(p->board, RFPGA_DTP_C_START);
+	return received == run.stacks && span ? run.stacks * NS / (span * RFPGA_TICK_NS) : 0;
+}
+
+static double rate_tries(struct path *p, double rate, char *why)
+{
+	double got = 0;
+
+	for (unsigned int i = 0; i < RATE_TRIES && !got && going_on(); i++)
+		got = rate_once(p, rate, why);
+	return got;
+}
+
+/* The last good rate of a doubling series, then halve the gap to the first bad one. */
+static double rate_search(struct path *p, double most, char *why)
+{
+	double rate = RATE_FIRST < most ? RATE_FIRST : most, bad = 0, best = 0, good = 0, got;
+
+	for (unsigned int steps = 0; steps < RATE_STEPS && going_on();) {
+		got = rate_tries(p, rate, why);
+		if (got < 0)
+			return got;
+		if (got > best)
+			best = got;
+		/* a board that cannot send so fast was not asked for more */
+		if (got && got < rate * 0.9)
+			break;
+		if (got)
+			good = rate;
+		else
+			bad = rate;
+		if (good >= most)
+			break;
+		if (good && bad)
+			steps++;
+		if (!good && rate < 10)
+			break;
+		rate = !bad ? 2 * rate : !good ? rate / 2 : (good + bad) / 2;
+		if (rate > most)
+			rate = most;
+	}
+	return best;
+}
+
+void measure_rate(struct latency *l, unsigned int i)
+{
+	struct path *p = &l->path[i];
+	char why[WHY_SIZE];
+	double rate;
+
+	p->depth = RATE_DEPTH;
+	rate = rate_search(p, l->max_rate, why);
+	p->depth = 0;
+	if (rate < 0)
+		report_leave_out(l->report, p->kind->name, "largest rate: %s", why);
+	else
+		l->result[i].max_rate = rate;
+}
+
+/* --- too many --- */
+
+#define OVERLOAD_DEPTH	16
+#define OVERLOAD_STACKS	10000
+#define OVERLOAD_RATE	20000.0
+#define OVERLOAD_PAUSE	2000000		/* ns of the consumer, for each time it looks */
+
+static void pause_ns(long ns)
+{
+	const struct timespec t = { .tv_nsec = ns };
+
+	nanosleep(&t, NULL);
+}
+
+/* All records that are there, and that come within a moment. */
+static uint64_t drain(struct path *p)
+{
+	struct pollfd ready = { .fd = p->channel, .events = POLLIN };
+	uint64_t all = 0;
+
+	while (poll(&ready, 1, 50) > 0 && ready.revents & POLLIN && going_on())
+		all += p->kind->wait(p);
+	return all;
+}
+
+/* One event when all is quiet: its record has the driver's counts up to here. */
+static uint64_t mark(struct path *p)
+{
+	const struct run run = {
+		.mode = p->kind->mode | RFPGA_MODE_LOCK | RFPGA_MODE_FREERUN,
+		.bytes = STACK_BYTES, .stacks = 1,
+	};
+
+	board_start(p->board, &run);
+	return drain(p);
+}
+
+static uint64_t flood(struct path *p)
+{
+	const struct run run = {
+		.mode = p->kind->mode | RFPGA_MODE_LOCK | RFPGA_MODE_FREERUN,
+		.bytes = STACK_BYTES, .stacks = OVERLOAD_STACKS, .period = NS / OVERLOAD_RATE,
+	};
+	uint64_t all = 0;
+
+	board_start(p->board, &run);
+	while (board_stacks(p->board) < run.stacks && going_on()) {
+		pause_ns(OVERLOAD_PAUSE);
+		all += p->kind->wait(p);
+	}
+	return all + drain(p);
+}
+
+static uint64_t interrupts(const struct path *p)
+{
+	struct rashpa_device_info info;
+
+	return rashpa_device_info(p->board->fpga.device, &info) ? 0 : info.out_interrupts;
+}
+
+/* A path without records (an eventfd, a lock) has no queue that could overflow. */
+static bool has_records(const struct path *p)
+{
+	return p->kind == &path_kinds[PATH_READ] || p->kind == &path_kinds[PATH_RING];
+}
+
+void measure_overload(struct latency *l, unsigned int i)
+{
+	struct overload *o = &l->result[i].overload;
+	struct path *p = &l->path[i];
+	uint64_t first, before;
+	char why[WHY_SIZE];
+
+	if (!has_records(p))
+		return;
+	p->depth = OVERLOAD_DEPTH;
+	if (path_open(p, why)) {
+		report_leave_out(l->report, p->kind->name, "overload: %s", why);
+		return;
+	}
+	before = interrupts(p);
+	ticks_start(TICK_MS);
+	o->received = mark(p);
+	first = p->last.sequence;
+	o->received += flood(p);
+	o->written = 2 + board_counter(p->board, RFPGA_DTP_C_STACKS);
+	o->received += mark(p);
+	ticks_start(0);
+	o->sent = p->last.sequence - first + 1;
+	o->lost = p->last.lost;
+	o->interrupts = interrupts(p) - before;
+	o->exact = o->lost == o->sent - o->received && o->sent == o->interrupts;
+	o->done = going_on();
+	board_stop(p->board);
+	path_close(p);
+	p->depth = 0;
+}

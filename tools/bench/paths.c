@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The ways from a function to a program that waits for it. */
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "event.h"
+#include "rashpa.h"
+#include "say.h"
+
+#define RECORDS	16	/* taken by one read() */
+
+/* --- a bound on every wait --- */
+
+volatile unsigned int ticks;
+
+static void on_tick(int number)
+{
+	(void)number;
+	ticks++;
+}
+
+void ticks_start(unsigned int ms)
+{
+	/* without SA_RESTART: what waits comes back */
+	const struct sigaction tick = { .sa_handler = on_tick };
+	const struct itimerval every = {
+		.it_interval = { .tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000 },
+		.it_value = { .tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000 },
+	};
+
+	sigaction(SIGALRM, &tick, NULL);
+	setitimer(ITIMER_REAL, &every, NULL);
+}
+
+/* --- our channel --- */
+
+static int open_channel(struct path *p, struct rashpa_source_add *source, char *why)
+{
+	struct rashpa_events events = { .depth = p->depth };
+	int error = rashpa_ioctl(p->board->fpga.device, RASHPA_IOC_EVENTS, &events, sizeof(events));
+
+	if (error)
+		return because(why, -1, "%s", rashpa_reason());
+	p->channel = events.out_fd;
+	p->ring_size = events.out_ring_size;
+	error = rashpa_ioctl(p->channel, RASHPA_IOC_SOURCE_ADD, source, sizeof(*source));
+	if (error)
+		return because(why, -1, "%s", rashpa_reason());
+	if (!events.out_consumer)
+		return 0;
+	p->consumer = mmap(NULL, sizeof(*p->consumer), PROT_READ | PROT_WRITE, MAP_SHARED,
+			   p->channel, events.out_consumer);
+	return 0;
+}
+
+static int vector_open(struct path *p, char *why)
+{
+	struct rashpa_source_add source = { .kind = RASHPA_SOURCE_VECTOR };
+
+	return open_channel(p, &source, why);
+}
+
+static uint64_t read_wait(struct path *p)
+{
+	struct rashpa_event records[RECORDS];
+	ssize_t n = read(p->channel, records, sizeof(records));
+
+	if (n <= 0)
+		return 0;
+	n /= sizeof(*records);
+	p->last = records[n - 1];
+	return n;
+}
+
+static int eventfd_open(struct path *p, char *why)
+{
+	struct rashpa_source_add source = { .kind = RASHPA_SOURCE_VECTOR };
+
+	if (open_channel(p, &source, why))
+		return -1;
+	p->eventfd = eventfd(0, EFD_CLOEXEC);
+	if (p->eventfd < 0)
+		return because(why, -1, "eventfd: %s", strerror(errno));
+	if (rashpa_eventfd(p->channel, source.out_id, p->eventfd))
+		return because(why, -1, "%s", rashpa_reason());
+	return 0;
+}
+
+static uint64_t eventfd_wait(struct path *p)
+{
+	uint64_t n;
+
+	return read(p->eventfd, &n, sizeof(n)) == sizeof(n) ? n : 0;
+}
+
+static int ring_open(struct path *p, char *why)
+{
+	void *ring;
+
+	if (vector_open(p, why))
+		return -1;
+	if (!p->ring_size || !p->consumer)
+		return because(why, -1, "channels of this driver cannot be mapped");
+	if (p->consumer == MAP_FAILED)
+		return because(why, -1, "mmap of the consumer's page: %s", strerror(errno));
+	ring = mmap(NULL, p->ring_size, PROT_READ, MAP_SHARED, p->channel, 0);
+	if (ring == MAP_FAILED)
+		return because(why, -1, "mmap of the ring: %s", strerror(errno));
+	p->ring = ring;
+	p->seen = p->consumer->tail;
+	return 0;
+}
+
+static const struct rashpa_event *ring_record(const struct path *p, uint64_t n)
+{
+	const struct rashpa_ring *r = p->ring;
+
+	return (const void *)((const uint8_t *)r + r->record + (n & (r->slots - 1)) * r->record_size);
+}
+
+static uint64_t ring_wait(struct path *p)
+{
+	unsigned int now = ticks;
+	uint64_t head, n;
+
+	do {
+		head = __atomic_load_n(&p->ring->head, __ATOMIC_ACQUIRE);
+	} while (head == p->seen && now == ticks);
+	n = head - p->seen;
+	if (!n)
+		return 0;
+	p->last = *ring_record(p, head - 1);
+	p->seen = head;
+	__atomic_store_n(&p->consumer->tail, head, __ATOMIC_RELEASE);
+	return n;
+}
+
+static void channel_close(struct path *p)
+{
+	if (p->ring)
+		munmap((void *)(uintptr_t)p->ring, p->ring_size);
+	if (p->consumer && p->consumer != MAP_FAILED)
+		munmap(p->consumer, sizeof(*p->consumer));
+	if (p->channel >= 0)
+		close(p->channel);
+	if (p->eventfd >= 0)
+		close(p->eventfd);
+}
+
+/* --- the lock record --- */
+
+static int lock_open(struct path *p, char *why)
+{
+	(void)why;
+	p->seen = 0;
+	return 0;
+}
+
+/* A word has no queue: what was overwritten before it was seen is lost to this reader. */
+static uint64_t lock_wait(struct path *p)
+{
+	unsigned int now = ticks;
+	uint64_t stacks;
+
+	do {
+		stacks = board_stacks(p->board);
+	} while (stacks == p->seen && now == ticks);
+	if (stacks == p->seen)
+		return 0;
+	p->seen = stacks;
+	return 1;
+}
+
+static void lock_close(struct path *p)
+{
+	(void)p;
+}
+
+static int poll_open(struct path *p, char *why)
+{
+	struct rashpa_source_add source = {
+		.head.flags = RASHPA_SOURCE_POLL, .kind = RASHPA_SOURCE_LOCK,
+		.memory = p->board->dmabuf, .bits = 64,
+		.offset = p->board->length - 4096 + RFPGA_LOCK_STACKS,
+		.condition = RASHPA_CONDITION_CHANGED, .period_us = p->period_us,
+		/* as often as was asked for, whatever it costs */
+		.budget = 1000,
+	};
+
+	__atomic_store_n(board_lock(p->board) + RFPGA_LOCK_STACKS / 8, 0, __ATOMIC_RELEASE);
+	return open_channel(p, &source, why);
+}
+
+/* --- VFIO --- */
+
+static int vfio_path_open(struct path *p, char *why)
+{
+	p->eventfd = eventfd(0, EFD_CLOEXEC);
+	if (p->eventfd < 0)
+		return because(why, -1, "eventfd: %s", strerror(errno));
+	return vfio_set_eventfd(&p->board->vfio, p->eventfd, why);
+}
+
+static void vfio_path_close(struct path *p)
+{
+	char why[WHY_SIZE];
+
+	vfio_set_eventfd(&p->board->vfio, -1, why);
+	if (p->eventfd >= 0)
+		close(p->eventfd);
+}
+
+/* --- all of them --- */
+
+const struct path_kind path_kinds[PATHS] = {
+	[PATH_READ] = { "channel, read", true, RFPGA_MODE_MSIX, vector_open, read_wait,
+			channel_close },
+	[PATH_EVENTFD] = { "channel, eventfd", true, RFPGA_MODE_MSIX, eventfd_open, eventfd_wait,
+			   channel_close },
+	[PATH_RING] = { "channel, ring", true, RFPGA_MODE_MSIX, ring_open, ring_wait,
+			channel_close },
+	[PATH_LOCK] = { "lock, spinning", true, 0, lock_open, lock_wait, lock_close },
+	[PATH_POLL] = { "lock, timer", true, 0, poll_open, read_wait, channel_close },
+	[PATH_VFIO] = { "vfio-pci, eventfd", false, RFPGA_MODE_MSIX, vfio_path_open, eventfd_wait,
+			vfio_path_close },
+};
+
+int path_open(struct path *p, char *why)
+{
+	p->channel = p->eventfd = -1;
+	p->ring = NULL;
+	p->consumer = NULL;
+	p->ring_size = 0;
+	p->last = (struct rashpa_event) {};
+	if (!p->kind->open(p, why))
+		return 0;
+	path_close(p);
+	return -1;
+}
+
+void path_close(struct path *p)
+{
+	p->kind->close(p);
+}

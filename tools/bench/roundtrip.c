@@ -1,0 +1,392 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * rashpa-bench roundtrip: start by a doorbell, DMA, notification, acknowledge, as the
+ * FPGA's own counter has it.
+ */
+#include <argp.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench.h"
+#include "event.h"
+#include "json-out.h"
+#include "parse.h"
+
+#define FREE_STACKS	200	/* of the run that nobody answers */
+#define PATIENCE_MS	500
+
+struct trip {
+	const char *path;
+	uint64_t size;
+	struct samples cycle;	/* ns */
+	uint64_t dma_ns;	/* a stack and its lock record, without waiting for anybody */
+};
+
+struct config {
+	struct report *report;
+	const char *device, *json, *svg;
+	uint64_t size[SIZES_MAX];
+	size_t sizes;
+	unsigned int trips;
+	struct trip *trip;	/* sizes x ways */
+};
+
+/* Who tells the program that the data is there */
+static const unsigned int ways[] = { PATH_LOCK, PATH_READ, PATH_EVENTFD, PATH_RING };
+
+#define WAYS	(sizeof(ways) / sizeof(ways[0]))
+
+enum { OPT_JSON = 256, OPT_SVG };
+
+static const struct argp_option options[] = {
+	{ "device", 'd', "fpgaN", 0, "a bound function with the reference interface that nobody uses", 0 },
+	{ "sizes", 's', "SIZE,...", 0,
+	  "bytes of a transfer, multiples of 8 (default: 1K,4K,16K,64K,256K,1M,4M)", 0 },
+	{ "repeat", 'r', "N", 0, "rounds, 1 to 1000 (default: 5)", 0 },
+	{ "events", 'e', "N", 0, "round trips in a round, 1 to 1000000 (default: 200)", 0 },
+	{ "json", OPT_JSON, "FILE", 0, "write the result as JSON, - is standard output", 0 },
+	{ "svg", OPT_SVG, "FILE", 0, "draw the medians over the sizes (needs gnuplot)", 0 },
+	{}
+};
+
+static void parse_sizes(struct argp_state *state, struct config *c, char *text)
+{
+	char *next, *word;
+
+	c->sizes = 0;
+	for (word = strtok_r(text, ",", &next); word; word = strtok_r(NULL, ",", &next)) {
+		uint64_t size;
+
+		if (c->sizes == SIZES_MAX)
+			argp_error(state, "--sizes: more than %d", SIZES_MAX);
+		if (!parse_size(word, &size) || !size || size % 8 || size > UINT64_C(1) << 30)
+			argp_error(state, "--sizes: \"%s\" is not a multiple of 8 up to 1G", word);
+		c->size[c->sizes++] = size;
+	}
+	if (!c->sizes)
+		argp_error(state, "--sizes: none is given");
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct config *c = state->input;
+	uint64_t n;
+
+	switch (key) {
+	case 'd':
+		c->device = arg;
+		break;
+	case 's':
+		parse_sizes(state, c, arg);
+		break;
+	case 'r':
+		if (!parse_u64(arg, 1000, &n) || !n)
+			argp_error(state, "--repeat: \"%s\" is not a number from 1 to 1000", arg);
+		c->report->repeat = n;
+		break;
+	case 'e':
+		if (!parse_u64(arg, 1000000, &n) || !n)
+			argp_error(state, "--events: \"%s\" is not a number from 1 to 1000000", arg);
+		c->trips = n;
+		break;
+	case OPT_JSON:
+		c->json = arg;
+		break;
+	case OPT_SVG:
+		c->svg = arg;
+		break;
+	case ARGP_KEY_ARG:
+		argp_error(state, "\"%s\" is too much", arg);
+		break;
+	case ARGP_KEY_END:
+		if (!c->device)
+			argp_error(state, "--device is missing: see rashpactl list");
+		break;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+	return 0;
+}
+
+static const struct argp argp = {
+	.options = options,
+	.parser = parse,
+	.doc = "Measure the round trip of a transfer by the FPGA's own clock: the doorbell "
+	       "starts it, the FPGA writes data and a notification, the program has it and "
+	       "acknowledges by the next doorbell. Needs root."
+	       "\vExit status: 0 measured (what was not is said with its reason), 1 failed, "
+	       "interrupted, or nothing could be measured, 2 usage.",
+};
+
+/* --- one turn --- */
+
+static uint64_t lock_ticks(const struct board *b)
+{
+	return __atomic_load_n(board_lock(b) + RFPGA_LOCK_TICKS / 8, __ATOMIC_RELAXED);
+}
+
+static bool answered(struct path *p)
+{
+	unsigned int start = ticks;
+
+	while (!p->kind->wait(p))
+		if (ticks - start >= 2 || !going_on())
+			return false;
+	return true;
+}
+
+/*
+ * From the FPGA's time stamp in one lock record to that in the next: the notification is
+ * seen, the doorbell rung, seen by the FPGA, the data sent, and the next notification made.
+ */
+static bool trips(struct path *p, struct trip *t, unsigned int n)
+{
+	uint64_t before, now;
+
+	if (!answered(p))
+		return false;
+	before = lock_ticks(p->board);
+	for (unsigned int i = 1; i <= n; i++) {
+		board_credit(p->board, i);
+		if (!answered(p))
+			return false;
+		now = lock_ticks(p->board);
+		samples_add(&t->cycle, (now - before) * RFPGA_TICK_NS);
+		before = now;
+	}
+	return true;
+}
+
+static int turn_of(struct config *c, struct path *p, struct trip *t, char *why)
+{
+	const struct run run = { .mode = p->kind->mode | RFPGA_MODE_LOCK, .bytes = t->size };
+	bool good;
+
+	if (path_open(p, why))
+		return -1;
+	ticks_start(PATIENCE_MS);
+	board_start(p->board, &run);
+	good = trips(p, t, c->trips);
+	ticks_start(0);
+	board_stop(p->board);
+	path_close(p);
+	if (board_faulted(p->board, why))
+		return -1;
+	return good || !going_on() ? 0 : because(why, -1, "an event did not come");
+}
+
+/* The engine alone, as fast as it can: what a round trip cannot be faster than. */
+static uint64_t dma_ns(struct board *b, uint64_t size)
+{
+	const struct run run = {
+		.mode = RFPGA_MODE_LOCK | RFPGA_MODE_FREERUN, .bytes = size, .stacks = FREE_STACKS,
+	};
+	uint64_t span;
+
+	board_start(b, &run);
+	while (board_stacks(b) < run.stacks && going_on())
+		;
+	board_stop(b);
+	span = board_counter(b, RFPGA_DTP_C_STOP) - board_counter(b, RFPGA_DTP_C_START);
+	return span * RFPGA_TICK_NS / FREE_STACKS;
+}
+
+static void measure_size(struct config *c, struct board *b, size_t s)
+{
+	char why[WHY_SIZE], text[SIZE_TEXT];
+	bool out[WAYS] = {};
+
+	for (unsigned int r = 0; r < c->report->repeat; r++) {
+		for (size_t i = 0; i < WAYS && going_on(); i++) {
+			size_t w = turn(r, i, WAYS);
+			struct trip *t = &c->trip[s * WAYS + w];
+			struct path p = { .kind = &path_kinds[ways[w]], .board = b };
+
+			progress_show(&c->report->progress, "round trip: %s, round %u of %u, %s",
+				      format_size(text, t->size), r + 1, c->report->repeat, t->path);
+			if (out[w] || !turn_of(c, &p, t, why))
+				continue;
+			out[w] = true;
+			report_leave_out(c->report, t->path, "%s", why);
+		}
+	}
+	if (!going_on())
+		return;
+	for (size_t w = 0; w < WAYS; w++)
+		c->trip[s * WAYS + w].dma_ns = w ? c->trip[s * WAYS].dma_ns : dma_ns(b, c->size[s]);
+}
+
+static void measure(struct config *c)
+{
+	struct board board = BOARD_NONE;
+	uint64_t most = 0;
+	char why[WHY_SIZE];
+
+	for (size_t s = 0; s < c->sizes; s++)
+		most = c->size[s] > most ? c->size[s] : most;
+	if (board_open_ours(&board, c->device, most, why)) {
+		report_leave_out(c->report, c->device, "%s", why);
+		return;
+	}
+	c->report->device = c->device;
+	c->report->iommu = !!(board.fpga.info.out_flags & RASHPA_DEVICE_IOMMU);
+	for (size_t s = 0; s < c->sizes && going_on(); s++)
+		measure_size(c, &board, s);
+	progress_end(&c->report->progress);
+	board_close(&board);
+}
+
+/* --- the result --- */
+
+static uint64_t nth(const struct trip *t, double p)
+{
+	return percentile(t->cycle.value, t->cycle.count, p);
+}
+
+static bool shown(const struct trip *t)
+{
+	return t->cycle.count && t->dma_ns;
+}
+
+static void print(const struct config *c)
+{
+	char text[SIZE_TEXT];
+
+	printf("from one notification to the next, by the FPGA's counter of %u ns\n"
+	       "%12s  %-18s %10s %10s %10s %10s %9s\n", RFPGA_TICK_NS, "size", "path", "min us",
+	       "p50 us", "p99 us", "DMA us", "MB/s");
+	for (size_t i = 0; i < c->sizes * WAYS; i++) {
+		const struct trip *t = &c->trip[i];
+
+		if (shown(t))
+			printf("%12s  %-18s %10.1f %10.1f %10.1f %10.1f %9.1f\n",
+			       format_size(text, t->size), t->path, nth(t, 0) / 1e3, nth(t, 50) / 1e3,
+			       nth(t, 99) / 1e3, t->dma_ns / 1e3, t->size * 1e3 / nth(t, 50));
+	}
+	report_print_left_out(c->report);
+}
+
+static int write_json(const struct config *c)
+{
+	struct json_object *o = report_json_head(c->report, "roundtrip");
+	struct json_object *rows = json_object_new_array(), *e;
+
+	put_u64(o, "events", c->trips);
+	put_u64(o, "tick_ns", RFPGA_TICK_NS);
+	for (size_t i = 0; i < c->sizes * WAYS; i++) {
+		const struct trip *t = &c->trip[i];
+
+		if (!shown(t))
+			continue;
+		e = json_object_new_object();
+		put_text(e, "path", t->path);
+		put_u64(e, "size", t->size);
+		put_u64(e, "min_ns", nth(t, 0));
+		put_u64(e, "p50_ns", nth(t, 50));
+		put_u64(e, "p99_ns", nth(t, 99));
+		put_u64(e, "dma_ns", t->dma_ns);
+		put_u64(e, "trips", t->cycle.count);
+		json_object_array_add(rows, e);
+	}
+	json_object_object_add(o, "rows", rows);
+	report_json_left_out(c->report, o);
+	return json_finish(o, c->json);
+}
+
+static bool write_data(FILE *to, const struct config *c, size_t w)
+{
+	bool any = false;
+
+	fprintf(to, "$D%zu << END\n", w);
+	for (size_t s = 0; s < c->sizes; s++) {
+		const struct trip *t = &c->trip[s * WAYS + w];
+
+		if (!shown(t))
+			continue;
+		fprintf(to, "%g %.3f %.3f\n", t->size / 1024.0, nth(t, 50) / 1e3, t->dma_ns / 1e3);
+		any = true;
+	}
+	fputs("END\n", to);
+	return any;
+}
+
+static bool write_script(FILE *to, const void *what)
+{
+	const struct config *c = what;
+	bool any[WAYS];
+
+	fputs("set terminal svg size 800,520 font 'sans,11' background 'white'\n", to);
+	for (size_t w = 0; w < WAYS; w++)
+		any[w] = write_data(to, c, w);
+	fputs("set logscale x 2\nset logscale y 10\nset grid\nset key top left\n"
+	      "set title 'doorbell, DMA, notification, acknowledge: median by the FPGA''s clock'\n"
+	      "set xlabel 'size in KiB'\nset ylabel 'microseconds'\nplot ", to);
+	for (size_t w = 0; w < WAYS; w++)
+		if (any[w])
+			fprintf(to, "$D%zu using 1:2 with linespoints title \"%s\", ", w,
+				path_kinds[ways[w]].name);
+	fputs("$D0 using 1:3 with linespoints dt 2 lc 'black' title \"DMA alone\"\n", to);
+	return any[0];
+}
+
+static int result(const struct config *c)
+{
+	bool any = false;
+	int bad = 0;
+
+	for (size_t i = 0; i < c->sizes * WAYS; i++)
+		any |= shown(&c->trip[i]);
+	if (!c->json || strcmp(c->json, "-"))
+		print(c);
+	if (c->json)
+		bad |= write_json(c);
+	if (c->svg && any)
+		bad |= plot_run(write_script, c, c->svg);
+	if (!going_on())
+		return fail("interrupted: what is shown is not complete");
+	if (!any)
+		return fail("nothing was measured: the reasons are above");
+	return bad ? EXIT_FAILED : 0;
+}
+
+static int trips_new(struct config *c)
+{
+	c->trip = calloc(c->sizes * WAYS, sizeof(*c->trip));
+	if (!c->trip)
+		return -1;
+	for (size_t s = 0; s < c->sizes; s++) {
+		for (size_t w = 0; w < WAYS; w++) {
+			c->trip[s * WAYS + w].path = path_kinds[ways[w]].name;
+			c->trip[s * WAYS + w].size = c->size[s];
+		}
+	}
+	return 0;
+}
+
+int cmd_roundtrip(int argc, char **argv)
+{
+	struct report report = { .repeat = 5, .iommu = -1 };
+	struct config c = {
+		.report = &report, .trips = 200, .sizes = 7,
+		.size = { 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20 },
+	};
+	int status;
+
+	argp_parse(&argp, argc, argv, 0, NULL, &c);
+	if (c.svg && plot_check())
+		return EXIT_FAILED;
+	if (trips_new(&c))
+		return fail("no memory");
+	catch_signals();
+	progress_init(&report.progress, true);
+	measure(&c);
+	for (size_t i = 0; i < c.sizes * WAYS; i++)
+		samples_sort(&c.trip[i].cycle);
+	status = result(&c);
+	for (size_t i = 0; i < c.sizes * WAYS; i++)
+		samples_free(&c.trip[i].cycle);
+	free(c.trip);
+	report_free(&report);
+	return status;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* A function that is bound to vfio-pci, through the type 1 interface. */
+#ifndef BENCH_VFIO_H
+#define BENCH_VFIO_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct vfio {
+	int container, group, device;
+};
+
+#define VFIO_NONE { .container = -1, .group = -1, .device = -1 }
+
+/* An address that no bridge window and no interrupt range has on a PC */
+#define VFIO_IOVA	(UINT64_C(1) << 32)
+
+/* Container and group. 0, or -1 with the reason in why[WHY_SIZE]. */
+int vfio_open(struct vfio *vfio, const char *bdf, char *why);
+void vfio_close(struct vfio *vfio);
+
+/* The same, and the function itself, which may do DMA then. */
+int vfio_open_device(struct vfio *vfio, const char *bdf, char *why);
+/* Map all of a BAR, or MAP_FAILED with the reason. */
+void *vfio_map_bar(const struct vfio *vfio, unsigned int bar, size_t size, char *why);
+/* Let the function reach memory of this process at VFIO_IOVA. */
+int vfio_map_dma(const struct vfio *vfio, void *base, size_t size, char *why);
+/* Signal an eventfd at each interrupt of MSI-X vector 0; -1: no more. */
+int vfio_set_eventfd(const struct vfio *vfio, int fd, char *why);
+
+#endif /* BENCH_VFIO_H */
