@@ -13,18 +13,26 @@ modules=build/modules/$RASHPA_KERNEL
 insmod "$modules/tests/rashpa_bare.ko"
 
 mapfile -t fpgas < <(lspci -D -d 1234:5250 | cut -d' ' -f1)
-more=()
+device=() vfio=()
 if ((${#fpgas[@]})); then
 	# a driver_override of an earlier bind may have bound it, without its profile
 	rashpactl unbind "${fpgas[0]}" >/dev/null 2>&1 || true
-	more+=(--device "$(rashpactl --json bind "${fpgas[0]}" | jq -r .node)")
+	device=(--device "$(rashpactl --json bind "${fpgas[0]}" | jq -r .node)")
 fi
 if ((${#fpgas[@]} > 1)) && [[ $RASHPA_IOMMU == on ]]; then
 	modprobe vfio-pci
 	echo vfio-pci >"/sys/bus/pci/devices/${fpgas[1]}/driver_override"
 	echo "${fpgas[1]}" >/sys/bus/pci/drivers_probe
-	more+=(--vfio "${fpgas[1]}")
+	vfio=(--vfio "${fpgas[1]}")
 fi
 
 echo "== $(uname -sr), IOMMU $RASHPA_IOMMU, rashpa $(</sys/module/rashpa/version)"
-rashpa-bench memory "${more[@]}" --json "$out/memory.json" --svg "$out/memory.svg" "$@"
+rashpa-bench memory "${device[@]}" "${vfio[@]}" --json "$out/memory.json" \
+	--svg "$out/memory.svg" "$@"
+if ((${#device[@]})); then
+	echo
+	rashpa-bench latency "${device[@]}" "${vfio[@]}" --json "$out/latency.json" \
+		--svg "$out/latency.svg"
+	echo
+	rashpa-bench roundtrip "${device[@]}" --json "$out/roundtrip.json" --svg "$out/roundtrip.svg"
+fi

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # The measurements: what this driver costs beside its peers, side by side in one guest.
 # bench.sh [SERIES [OPTION...]]: of the kernel; options of rashpa-bench memory. Writes
-# memory.json and memory.svg to build/bench. An emulated processor: ratios count, not times.
+# memory, latency and roundtrip, each as .json and .svg, to build/bench. An emulated
+# processor: ratios count, not times.
 set -euo pipefail
 
 top=$(cd "$(dirname "$0")/.." && pwd)
@@ -12,10 +13,10 @@ shift || true
 out=build/bench
 
 mkdir -p "$out"
-rm -f "$out/memory.json" "$out/memory.svg"
+rm -f "$out"/{memory,latency,roundtrip}.{json,svg}
 # an area for the CMA backend: kernels before 7.2 ignore it, and run without that backend
 selftests/lab/lab run --kernel "$series" --iommu on --fpga 2 --memory 6G \
-	--append cma=1536M --timeout 560 --log "$out/memory.log" -- \
+	--append cma=1536M --timeout 900 --log "$out/bench.log" -- \
 	selftests/bench-guest.sh "$out" --repeat 3 "$@"
 echo
-echo "bench: the same figures in $out/memory.json, ratios drawn in $out/memory.svg"
+echo "bench: the same figures in $out/memory.json, latency.json and roundtrip.json, drawn in .svg"

@@ -14,10 +14,10 @@ def beside($peer): map(select(.peer // "" | startswith($peer)));
 def check($name; f): "\(if f then 0 else 1 end) \($name)";
 '
 
-# check_json NAMES-AND-CONDITIONS: calls of check() above
+# check_json NAMES-AND-CONDITIONS [FILE]: calls of check() above
 check_json() {
 	local results line
-	mapfile -t results < <(jq -r --arg kernel "$(uname -r)" "$checks $1" "$work/memory.json")
+	mapfile -t results < <(jq -r --arg kernel "$(uname -r)" "$checks $1" "${2:-$work/memory.json}")
 	is "the JSON can be read" "$((${#results[@]} > 0))" 1
 	for line in "${results[@]}"; do
 		ok "${line%% *}" "${line#* }"
@@ -69,6 +69,100 @@ else
 	skip "maps" "no software FPGA in this guest"
 fi
 
+# --- events ---
+
+# what all rows of latency have to fulfil
+latency_rows='
+check("latency: what was measured, how often"; .bench == "latency" and .repetitions == 2 and
+	.events == 20),
+check("latency: every row has its fields"; .rows | length > 0 and all(
+	(.path | length > 0) and has("ratio") and has("max_rate") and has("overload") and
+	([.p50_ns, .p99_ns, .p999_ns, .cpu_ns_per_event, .sent, .received, .lost] |
+	all(type == "number" and . >= 0)))),
+check("latency: percentiles are in order"; .rows | all(.p50_ns > 0 and .p50_ns <= .p99_ns and
+	.p99_ns <= .p999_ns)),
+check("latency: sent is received and lost"; .rows | all(.sent > 0 and
+	.sent == .received + .lost)),
+check("latency: each path is there or has a reason"; . as $all |
+	["channel, read", "channel, eventfd", "channel, ring", "lock, spinning", "lock, timer",
+	 "vfio-pci, eventfd"] | all(. as $path | ([$all.rows[].path, $all.left_out[].name] |
+	index($path)) != null)),
+check("latency: this driver is there"; [.rows[].path] | contains(["channel, read",
+	"channel, eventfd", "channel, ring", "lock, spinning", "lock, timer"])),
+check("latency: what a full queue drops is counted exactly"; [.rows[] | .overload //empty] |
+	length == 2 and all(.exact and .lost > 0 and .sent == .received + .lost and
+	.sent == .interrupts and .sent <= .stacks)),
+check("latency: what was left out has a reason"; .left_out | length > 0 and all(.reason |
+	length > 0))'
+
+# second software FPGA to vfio-pci, where there is one
+vfio=()
+other=$(lspci -D -d 1234:5250 | sed -n '2s/ .*//p')
+if [[ $other && $RASHPA_IOMMU == on ]] && modprobe vfio-pci; then
+	rashpactl unbind "$other" >/dev/null 2>&1
+	echo vfio-pci >"/sys/bus/pci/devices/$other/driver_override"
+	echo "$other" >/sys/bus/pci/drivers_probe
+	vfio=(--vfio "$other")
+fi
+if ((${#device[@]})); then
+	irqs=$(cat /proc/irq/*/smp_affinity_list)
+	rashpa-bench latency "${device[@]}" "${vfio[@]}" --repeat 2 --events 20 --max-rate 500 \
+		--json "$work/latency.json" >"$work/out" 2>"$work/err"
+	is "latency is measured" $? 0 || sed 's/^/# /' "$work/out" "$work/err"
+	check_json "$latency_rows" "$work/latency.json"
+	grep -q "^channel, read .*[0-9]$" "$work/out"
+	ok $? "latency: and people read it too"
+	is "interrupts are where they were" "$(cat /proc/irq/*/smp_affinity_list)" "$irqs"
+	if ((${#vfio[@]})); then
+		check_json '
+		check("latency: the ratio is that of the medians"; [.rows[] |
+			select(.path | startswith("vfio")).p50_ns][0] as $theirs | .rows |
+			all(if .path | startswith("vfio") then .ratio == null else
+			(.ratio - .p50_ns / $theirs | fabs) < 1e-3 end))' "$work/latency.json"
+	else
+		skip "latency: ratios" "no second software FPGA, or no IOMMU"
+	fi
+	rashpa-bench roundtrip "${device[@]}" --sizes 1K,64K --repeat 2 --events 10 --json - \
+		>"$work/roundtrip.json" 2>"$work/err"
+	is "the round trip is measured" $? 0 || sed 's/^/# /' "$work/err"
+	check_json '
+	check("roundtrip: every row has its fields"; .bench == "roundtrip" and .tick_ns == 4 and
+		(.rows | length > 0 and all((.path | length > 0) and .trips == 20 and
+		.dma_ns > 0 and .min_ns <= .p50_ns and .p50_ns <= .p99_ns))),
+	check("roundtrip: all sizes"; [.rows[].size] | unique == [1024, 65536])' \
+		"$work/roundtrip.json"
+	is "no map is left by events" "$(rashpactl --json list |
+		jq ".devices[] | select(.node == \"fpga$fpga\").maps")" 0
+else
+	skip "events" "no software FPGA in this guest"
+fi
+if ((${#vfio[@]})); then
+	echo "$other" >"/sys/bus/pci/drivers/vfio-pci/unbind"
+	echo >"/sys/bus/pci/devices/$other/driver_override"
+fi
+
+# --- what the commands say about themselves ---
+
+. tools/completion/rashpa-bench
+manual=$(sed 's/\\-/-/g' Documentation/man/rashpa-bench.1)
+commands="latency memory roundtrip"
+is "the help names all commands" "$(rashpa-bench --help | awk '/^  / { print $1 }' | sort | xargs)" \
+	"$commands"
+is "the commands are completed" "$(COMP_WORDS=(rashpa-bench "") COMP_CWORD=1
+	_rashpa_bench; printf '%s\n' "${COMPREPLY[@]}" | grep -v ^- | sort | xargs)" "$commands"
+for command in $commands; do
+	COMP_WORDS=(rashpa-bench "$command" "") COMP_CWORD=2
+	_rashpa_bench
+	options=$(rashpa-bench "$command" --help | grep -oE '^ .*--[a-z-]+' | grep -oE -- '--[a-z-]+' |
+		grep -vE -- '--(usage|version)$' | sort)
+	is "completion knows the options of $command" "$(printf '%s\n' "${COMPREPLY[@]}" | sort)" "$options"
+	missing=
+	for option in $options; do
+		[[ $manual == *"$option"* ]] || missing+=" $option"
+	done
+	is "so does the manual" "$missing" ""
+done
+
 # refuses STATUS PATTERN OPTION...
 refuses() {
 	local want=$1 pattern=$2 got
@@ -83,6 +177,13 @@ refuses 2 "3M.*multiple of 2M" memory --sizes 3M
 refuses 2 "\"12Q\" is not a size" memory --sizes 2M,12Q
 refuses 2 "\"0\".*1 to 1000" memory --repeat 0
 refuses 2 "magic.*contig" memory --buffer-backend magic
+refuses 2 "--device is missing" latency
+refuses 2 "--device is missing" roundtrip
+refuses 2 "\"5\".*20 to 1000000" latency --device fpga77 --period 5
+refuses 2 "\"0\".*1 to 1000" latency --device fpga77 --repeat 0
+refuses 2 "\"3\".*multiple of 8" roundtrip --device fpga77 --sizes 1K,3
+refuses 1 "fpga77" latency --device fpga77
+refuses 1 "fpga77" roundtrip --device fpga77
 refuses 1 "give --device fpgaN" memory --sizes 64K --repeat 1
 refuses 1 "fpga77" memory --sizes 64K --repeat 1 --device fpga77
 PATH=build/tools rashpa-bench memory --sizes 64K --repeat 1 --svg "$work/x.svg" 2>"$work/out"

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The reference interface behind this driver and behind VFIO: the same registers. */
+#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -86,6 +90,9 @@ static int ours_open(struct board *b, const char *device, size_t room, char *why
 		return because(why, -1, "\"%s\" is not fpgaN: see rashpactl list", device);
 	if (fpga_open(&b->fpga, number, why))
 		return -1;
+	snprintf(b->bdf, sizeof(b->bdf), "%04x:%02x:%02x.%x", b->fpga.info.out_domain & 0xffff,
+		 b->fpga.info.out_bus & 0xff, b->fpga.info.out_devfn >> 3 & 0x1f,
+		 b->fpga.info.out_devfn & 7);
 	if (b->fpga.info.out_maps)
 		return because(why, -1,
 			       "fpga%u has %" PRIu32 " maps, and to end ours would stop its DMA: stop the producer first",
@@ -124,6 +131,7 @@ static void vfio_program(struct board *b)
 
 static int vfio_board_open(struct board *b, const char *bdf, size_t room, char *why)
 {
+	snprintf(b->bdf, sizeof(b->bdf), "%s", bdf);
 	if (vfio_open_device(&b->vfio, bdf, why))
 		return -1;
 	b->bar[0] = vfio_map_bar(&b->vfio, RFPGA_BAR_REGS, RFPGA_BAR_REGS_SIZE, why);
@@ -166,9 +174,62 @@ static void unmap(void *base, size_t size)
 		munmap(base, size);
 }
 
+/* The interrupt of vector 0: vectors have numbers in their order. 0: there is none. */
+static unsigned int first_irq(const struct board *b)
+{
+	unsigned int least = 0, number;
+	const struct dirent *entry;
+	char path[64];
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/msi_irqs", b->bdf);
+	dir = opendir(path);
+	while (dir && (entry = readdir(dir))) {
+		number = strtoul(entry->d_name, NULL, 10);
+		if (number && (!least || number < least))
+			least = number;
+	}
+	if (dir)
+		closedir(dir);
+	return least;
+}
+
+static bool affinity(unsigned int irq, bool write, char *text, size_t size)
+{
+	char path[64];
+	bool good;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/irq/%u/smp_affinity_list", irq);
+	file = fopen(path, write ? "we" : "re");
+	if (!file)
+		return false;
+	good = write ? fputs(text, file) >= 0 : fgets(text, size, file) != NULL;
+	return !fclose(file) && good;
+}
+
+int board_pin_interrupt(struct board *b, char *why)
+{
+	unsigned int irq = first_irq(b);
+	char cpu[16];
+
+	snprintf(cpu, sizeof(cpu), "%d", sched_getcpu());
+	if (!irq)
+		return because(why, -1, "%s has no message interrupts", b->bdf);
+	/* VFIO makes its interrupts anew each time */
+	if (irq != b->irq && !affinity(irq, false, b->affinity, sizeof(b->affinity)))
+		return because(why, -1, "/proc/irq/%u: %s", irq, strerror(errno));
+	b->irq = irq;
+	if (!affinity(irq, true, cpu, sizeof(cpu)))
+		return because(why, -1, "/proc/irq/%u: %s", irq, strerror(errno));
+	return 0;
+}
+
 /* Closing the function ends its DMA, so it goes before the memory. */
 void board_close(struct board *b)
 {
+	if (b->irq)
+		affinity(b->irq, true, b->affinity, sizeof(b->affinity));
 	if (b->map >= 0)
 		close(b->map);
 	if (b->dmabuf >= 0)

@@ -19,11 +19,14 @@
  */
 struct board {
 	bool open;
+	char bdf[16];
 	volatile uint8_t *regs;		/* BAR 0 */
 	volatile uint32_t *credit;	/* doorbell of process 0 */
 	uint8_t *memory;
 	size_t length;
 	uint32_t entries;		/* of the address table, from 0 on */
+	unsigned int irq;		/* of vector 0 that was pinned, 0: none */
+	char affinity[128];		/* and where it was */
 	/* ours */
 	struct fpga fpga;
 	struct view doorbells;
@@ -48,6 +51,12 @@ struct run {
 	uint64_t stacks;	/* 0: until it is stopped */
 	uint64_t period;
 };
+
+/*
+ * Let the CPU of this thread take the interrupts of vector 0, whoever asked for them: where they
+ * arrive is chance else, and can cost more than all drivers. -1 with the reason.
+ */
+int board_pin_interrupt(struct board *board, char *why);
 
 void board_start(struct board *board, const struct run *run);
 /* Until it stands still. */
@@ -105,6 +114,9 @@ extern const struct path_kind path_kinds[PATHS];
 
 int path_open(struct path *path, char *why);
 void path_close(struct path *path);
+
+/* This thread stays on one CPU, where its interrupts are taken, too. */
+void stay_on_cpu(void);
 
 /* SIGALRM again and again, so that no wait lasts for ever; 0: no more. */
 void ticks_start(unsigned int ms);

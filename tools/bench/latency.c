@@ -284,6 +284,7 @@ int cmd_latency(int argc, char **argv)
 	if (c.svg && plot_check())
 		return EXIT_FAILED;
 	catch_signals();
+	stay_on_cpu();
 	progress_init(&report.progress, true);
 	boards_open(&l, &c);
 	paths_init(&l);

@@ -14,16 +14,16 @@
 
 /* --- the largest rate --- */
 
-#define RATE_DEPTH	64	/* records that may wait */
+#define RATE_DEPTH	16	/* records that may wait */
 #define RATE_FIRST	1000
-#define RATE_TRIES	3	/* one without loss suffices: others use the machine, too */
+#define RATE_TRIES	10	/* one without loss suffices: others use the machine, too */
 #define RATE_STEPS	4	/* between a good rate and its double */
 #define TICK_MS		20
 
 static uint64_t rate_events(double rate)
 {
-	/* a tenth of a second, and many times what a queue can hide */
-	return rate / 10 > 8 * RATE_DEPTH ? rate / 10 : 8 * RATE_DEPTH;
+	/* 50 ms, and several times what a queue can hide */
+	return rate / 20 > 4 * RATE_DEPTH ? rate / 20 : 4 * RATE_DEPTH;
 }
 
 /* Until all are had, or the board is ready and nothing comes any more. */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The ways from a function to a program that waits for it. */
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -35,6 +36,21 @@ void ticks_start(unsigned int ms)
 
 	sigaction(SIGALRM, &tick, NULL);
 	setitimer(ITIMER_REAL, &every, NULL);
+}
+
+void stay_on_cpu(void)
+{
+	cpu_set_t set, one;
+	int cpu = CPU_SETSIZE;
+
+	if (sched_getaffinity(0, sizeof(set), &set))
+		return;
+	/* the last one: the first has more to do for others */
+	while (cpu-- > 0 && !CPU_ISSET(cpu, &set))
+		;
+	CPU_ZERO(&one);
+	CPU_SET(cpu, &one);
+	sched_setaffinity(0, sizeof(one), &one);
 }
 
 /* --- our channel --- */
@@ -237,7 +253,8 @@ int path_open(struct path *p, char *why)
 	p->consumer = NULL;
 	p->ring_size = 0;
 	p->last = (struct rashpa_event) {};
-	if (!p->kind->open(p, why))
+	if (!p->kind->open(p, why) &&
+	    (!(p->kind->mode & RFPGA_MODE_MSIX) || !board_pin_interrupt(p->board, why)))
 		return 0;
 	path_close(p);
 	return -1;

@@ -379,6 +379,7 @@ int cmd_roundtrip(int argc, char **argv)
 	if (trips_new(&c))
 		return fail("no memory");
 	catch_signals();
+	stay_on_cpu();
 	progress_init(&report.progress, true);
 	measure(&c);
 	for (size_t i = 0; i < c.sizes * WAYS; i++)
