@@ -204,8 +204,8 @@ static int poll_open(struct path *p, char *why)
 		.memory = p->board->dmabuf, .bits = 64,
 		.offset = p->board->length - 4096 + RFPGA_LOCK_STACKS,
 		.condition = RASHPA_CONDITION_CHANGED, .period_us = p->period_us,
-		/* as often as was asked for, whatever it costs */
-		.budget = 1000,
+		/* all that the driver lets timers have, if nobody asked for another limit */
+		.budget = 100,
 	};
 
 	__atomic_store_n(board_lock(p->board) + RFPGA_LOCK_STACKS / 8, 0, __ATOMIC_RELEASE);
