@@ -2,7 +2,9 @@
 /* The reference interface behind this driver and behind VFIO: the same registers. */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <linux/pci_regs.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -223,6 +225,21 @@ int board_pin_interrupt(struct board *b, char *why)
 	if (!affinity(irq, true, cpu, sizeof(cpu)))
 		return because(why, -1, "/proc/irq/%u: %s", irq, strerror(errno));
 	return 0;
+}
+
+int board_interrupt_pin(const struct board *b)
+{
+	uint8_t pin;
+	char path[64];
+	bool good;
+	int fd;
+
+	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/config", b->bdf);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	good = fd >= 0 && pread(fd, &pin, 1, PCI_INTERRUPT_PIN) == 1;
+	if (fd >= 0)
+		close(fd);
+	return good ? pin : -1;
 }
 
 /* Closing the function ends its DMA, so it goes before the memory. */

@@ -58,6 +58,9 @@ struct run {
  */
 int board_pin_interrupt(struct board *board, char *why);
 
+/* 0: none, 1 to 4: INTA to INTD, -1: not known */
+int board_interrupt_pin(const struct board *board);
+
 void board_start(struct board *board, const struct run *run);
 /* Until it stands still. */
 void board_stop(struct board *board);

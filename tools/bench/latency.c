@@ -185,6 +185,25 @@ static void turn_of(struct latency *l, unsigned int i)
 
 /* --- all of it --- */
 
+/* The third way that others use knows INTx and no DMA; say what of that is missing here. */
+static void leave_out_uio(struct latency *l)
+{
+	const char *const name = "uio_pci_generic";
+	int pin;
+
+	if (!l->ours.open)
+		return;
+	pin = board_interrupt_pin(&l->ours);
+	if (pin < 0)
+		report_leave_out(l->report, name, "the interrupt pin cannot be read");
+	else if (!pin)
+		report_leave_out(l->report, name,
+				 "it serves INTx only, and this function has no interrupt pin");
+	else
+		report_leave_out(l->report, name,
+				 "it maps no memory for DMA, and this function writes before it interrupts");
+}
+
 static void boards_open(struct latency *l, const struct config *c)
 {
 	struct report *report = l->report;
@@ -204,8 +223,7 @@ static void boards_open(struct latency *l, const struct config *c)
 	} else {
 		report->vfio = c->vfio;
 	}
-	report_leave_out(report, "uio_pci_generic",
-			 "it knows only INTx, and the reference interface has MSI-X alone");
+	leave_out_uio(l);
 }
 
 static void paths_init(struct latency *l)

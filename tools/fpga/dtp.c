@@ -16,9 +16,10 @@
 #include "log.h"
 
 #define TICKS(us)	((us) * 1000ull / RFPGA_TICK_NS)
-#define SPIN		TICKS(50)	/* look at the doorbells all the time */
-#define SLEEP_MIN	TICKS(10)	/* then sleep between two looks, longer and longer */
-#define SLEEP_MAX	TICKS(200)
+#define SPIN		TICKS(5)	/* look at the doorbells all the time */
+#define EAGER		TICKS(500)	/* then sleep shortly between two looks */
+#define SLEEP_MIN	TICKS(10)
+#define SLEEP_MAX	TICKS(200)	/* at last longer and longer */
 #define NEVER		UINT64_MAX
 
 enum outcome { SENT, STOPPED, REFUSED };
@@ -26,6 +27,7 @@ enum outcome { SENT, STOPPED, REFUSED };
 struct pause {
 	uint64_t spin_end;		/* 0: not waiting */
 	uint64_t sleep;
+	uint32_t dither;
 };
 
 static uint32_t *doorbell(struct fpga *fpga, const struct dtp *d)
@@ -521,6 +523,8 @@ static void relax(void)
 static void take_pause(struct engine *e, struct pause *p, uint64_t now, uint64_t due,
 		       bool waiting)
 {
+	uint64_t sleep;
+
 	if (waiting && !p->spin_end) {
 		p->spin_end = now + SPIN;
 		p->sleep = SLEEP_MIN;
@@ -532,9 +536,13 @@ static void take_pause(struct engine *e, struct pause *p, uint64_t now, uint64_t
 		return;
 	}
 	if (waiting) {
-		if (due > now + p->sleep)
-			due = now + p->sleep;
-		p->sleep = 2 * p->sleep < SLEEP_MAX ? 2 * p->sleep : SLEEP_MAX;
+		/* not in step with who answers: else 1 us more could cost a whole period */
+		p->dither = p->dither * 1103515245 + 12345;
+		sleep = p->sleep / 2 + (p->dither >> 8) % p->sleep;
+		if (due > now + sleep)
+			due = now + sleep;
+		if (now > p->spin_end + EAGER)
+			p->sleep = 2 * p->sleep < SLEEP_MAX ? 2 * p->sleep : SLEEP_MAX;
 	}
 	sleep_until(e, due);
 }
