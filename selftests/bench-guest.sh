@@ -13,14 +13,17 @@ modules=build/modules/$RASHPA_KERNEL
 insmod "$modules/tests/rashpa_bare.ko"
 
 mapfile -t fpgas < <(lspci -D -d 1234:5250 | cut -d' ' -f1)
-device=() vfio=()
+device=() vfio=() same=()
 if ((${#fpgas[@]})); then
 	# a driver_override of an earlier bind may have bound it, without its profile
 	rashpactl unbind "${fpgas[0]}" >/dev/null 2>&1 || true
 	device=(--device "$(rashpactl --json bind "${fpgas[0]}" | jq -r .node)")
 fi
-if ((${#fpgas[@]} > 1)) && [[ $RASHPA_IOMMU == on ]]; then
+if [[ $RASHPA_IOMMU == on ]]; then
 	modprobe vfio-pci
+	same=(--vfio same)
+fi
+if ((${#fpgas[@]} > 1 && ${#same[@]})); then
 	echo vfio-pci >"/sys/bus/pci/devices/${fpgas[1]}/driver_override"
 	echo "${fpgas[1]}" >/sys/bus/pci/drivers_probe
 	vfio=(--vfio "${fpgas[1]}")
@@ -31,7 +34,7 @@ rashpa-bench memory "${device[@]}" "${vfio[@]}" --json "$out/memory.json" \
 	--svg "$out/memory.svg" "$@"
 if ((${#device[@]})); then
 	echo
-	rashpa-bench latency "${device[@]}" "${vfio[@]}" --json "$out/latency.json" \
+	rashpa-bench latency "${device[@]}" "${same[@]}" --repeat 40 --json "$out/latency.json" \
 		--svg "$out/latency.svg"
 	echo
 	rashpa-bench roundtrip "${device[@]}" --json "$out/roundtrip.json" --svg "$out/roundtrip.svg"

@@ -12,16 +12,6 @@ static uint64_t nth(const struct result *r, double p)
 	return percentile(r->trip.value, r->trip.count, p);
 }
 
-/* Median beside that of vfio-pci; NAN if one of them is not there. */
-static double ratio(const struct latency *l, unsigned int i)
-{
-	const struct result *theirs = &l->result[PATH_VFIO];
-
-	if (i == PATH_VFIO || !theirs->trip.count)
-		return NAN;
-	return (double)nth(&l->result[i], 50) / nth(theirs, 50);
-}
-
 static double cpu_ns(const struct result *r)
 {
 	return (double)r->cpu_ns / r->trip.count;
@@ -37,7 +27,7 @@ static uint64_t lost(const struct result *r)
 static void print_row(const struct latency *l, unsigned int i)
 {
 	const struct result *r = &l->result[i];
-	double x = ratio(l, i);
+	double x = latency_ratio(l, i);
 
 	printf("%-18s %9.1f %9.1f %9.1f %9.1f", path_kinds[i].name, nth(r, 50) / 1e3,
 	       nth(r, 99) / 1e3, nth(r, 99.9) / 1e3, cpu_ns(r) / 1e3);
@@ -124,7 +114,7 @@ static struct json_object *row_json(const struct latency *l, unsigned int i)
 	put_u64(e, "sent", r->sent);
 	put_u64(e, "received", r->received);
 	put_u64(e, "lost", lost(r));
-	put_positive(e, "ratio", ratio(l, i));
+	put_positive(e, "ratio", latency_ratio(l, i));
 	if (r->period_ns)
 		put_u64(e, "period_ns", r->period_ns);
 	json_object_object_add(e, "overload",

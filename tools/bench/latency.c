@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* rashpa-bench latency: from an event of the FPGA to the program that waits for it. */
 #include <argp.h>
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -9,7 +11,6 @@
 #include "parse.h"
 #include "rashpa.h"
 
-#define STACK_BYTES	64	/* so that the payload costs nothing */
 #define PATIENCE_MS	500	/* an event that took two of these is lost */
 
 struct config {
@@ -21,7 +22,7 @@ enum { OPT_VFIO = 256, OPT_JSON, OPT_SVG, OPT_RATE };
 
 static const struct argp_option options[] = {
 	{ "device", 'd', "fpgaN", 0, "a bound function with the reference interface that nobody uses", 0 },
-	{ "vfio", OPT_VFIO, "BDF", 0, "compare with vfio-pci, by a second one bound to it", 0 },
+	{ "vfio", OPT_VFIO, "same|BDF", 0, "compare with vfio-pci, by the same function, bound to it for its turns, or by another one that is", 0 },
 	{ "repeat", 'r', "N", 0, "rounds, 1 to 1000 (default: 20)", 0 },
 	{ "events", 'e', "N", 0, "of each path in a round, 1 to 1000000 (default: 250)", 0 },
 	{ "period", 'p', "US", 0, "of the timer that looks at a lock, microseconds (default: 100)", 0 },
@@ -157,11 +158,26 @@ static void ask_period(struct path *p, struct result *r)
 		r->period_ns = info.out_period_ns;
 }
 
-static void turn_of(struct latency *l, unsigned int i)
+/* Of the samples from first on, which are left in their order. */
+static uint64_t median_from(const struct samples *all, size_t first)
+{
+	struct samples some = {};
+	uint64_t median;
+
+	for (size_t i = first; i < all->count; i++)
+		samples_add(&some, all->value[i]);
+	samples_sort(&some);
+	median = percentile(some.value, some.count, 50);
+	samples_free(&some);
+	return median;
+}
+
+static void turn_of(struct latency *l, unsigned int i, unsigned int round)
 {
 	struct path *p = &l->path[i];
 	struct result *r = &l->result[i];
-	const struct run run = { .mode = p->kind->mode | RFPGA_MODE_LOCK, .bytes = STACK_BYTES };
+	const size_t first = r->trip.count;
+	const struct run run = { .mode = p->kind->mode | RFPGA_MODE_LOCK, .bytes = LATENCY_BYTES };
 	char why[WHY_SIZE];
 
 	if (path_open(p, why)) {
@@ -172,6 +188,7 @@ static void turn_of(struct latency *l, unsigned int i)
 	ticks_start(PATIENCE_MS);
 	board_start(p->board, &run);
 	trips(p, r, l->events);
+	r->median[round] = median_from(&r->trip, first);
 	ticks_start(0);
 	board_stop(p->board);
 	ask_period(p, r);
@@ -181,6 +198,22 @@ static void turn_of(struct latency *l, unsigned int i)
 		report_leave_out(l->report, p->kind->name, "%s", why);
 	}
 	path_close(p);
+}
+
+double latency_ratio(const struct latency *l, unsigned int i)
+{
+	const struct result *ours = &l->result[i], *theirs = &l->result[PATH_VFIO];
+	struct samples ratios = {};
+	double ratio = NAN;
+
+	for (unsigned int r = 0; i != PATH_VFIO && r < l->report->repeat; r++)
+		if (ours->median[r] && theirs->median[r])
+			samples_add(&ratios, ours->median[r] * 1000000 / theirs->median[r]);
+	samples_sort(&ratios);
+	if (ratios.count)
+		ratio = percentile(ratios.value, ratios.count, 50) / 1e6;
+	samples_free(&ratios);
+	return ratio;
 }
 
 /* --- all of it --- */
@@ -209,7 +242,7 @@ static void boards_open(struct latency *l, const struct config *c)
 	struct report *report = l->report;
 	char why[WHY_SIZE];
 
-	if (board_open_ours(&l->ours, c->device, STACK_BYTES, why)) {
+	if (board_open_ours(&l->ours, c->device, LATENCY_BYTES, why)) {
 		report_leave_out(report, c->device, "%s", why);
 	} else {
 		report->device = c->device;
@@ -217,8 +250,12 @@ static void boards_open(struct latency *l, const struct config *c)
 	}
 	if (!c->vfio) {
 		report_leave_out(report, path_kinds[PATH_VFIO].name,
-				 "give --vfio BDF: a second function bound to vfio-pci");
-	} else if (board_open_vfio(&l->vfio, c->vfio, STACK_BYTES, why)) {
+				 "give --vfio same, or a second function bound to vfio-pci");
+	} else if (!strcmp(c->vfio, "same")) {
+		l->same = l->ours.open;
+		snprintf(l->node, sizeof(l->node), "%s", c->device);
+		report->vfio = c->vfio;
+	} else if (board_open_vfio(&l->vfio, c->vfio, LATENCY_BYTES, why)) {
 		report_leave_out(report, path_kinds[PATH_VFIO].name, "%s", why);
 	} else {
 		report->vfio = c->vfio;
@@ -234,8 +271,39 @@ static void paths_init(struct latency *l)
 		p->kind = &path_kinds[i];
 		p->board = p->kind->ours ? &l->ours : &l->vfio;
 		p->period_us = l->period_us;
-		l->result[i].out = !p->board->open;
+		l->result[i].out = !p->board->open && !l->same;
 	}
+}
+
+static void leave_out(struct latency *l, bool ours, const char *why)
+{
+	for (unsigned int i = 0; i < PATHS; i++) {
+		if (path_kinds[i].ours != ours)
+			continue;
+		l->result[i].out = true;
+		report_leave_out(l->report, path_kinds[i].name, "%s", why);
+	}
+}
+
+/* After a failure the function goes back to this driver, if it can. */
+static void change_driver(struct latency *l, bool ours)
+{
+	char why[WHY_SIZE];
+
+	if ((ours ? board_to_rashpa : board_to_vfio)(l, why)) {
+		leave_out(l, ours, why);
+		if (!ours && board_to_rashpa(l, why))
+			leave_out(l, true, why);
+	}
+}
+
+bool path_ready(struct latency *l, unsigned int i)
+{
+	struct path *p = &l->path[i];
+
+	if (!l->result[i].out && !p->board->open && l->same)
+		change_driver(l, p->kind->ours);
+	return !l->result[i].out;
 }
 
 static void measure(struct latency *l)
@@ -246,20 +314,23 @@ static void measure(struct latency *l)
 
 			progress_show(&l->report->progress, "latency: round %u of %u, %s", r + 1,
 				      l->report->repeat, path_kinds[k].name);
-			if (!l->result[k].out)
-				turn_of(l, k);
+			if (path_ready(l, k))
+				turn_of(l, k, r);
 		}
 	}
 	for (unsigned int i = 0; i < PATHS && going_on(); i++) {
 		progress_show(&l->report->progress, "overload: %s", path_kinds[i].name);
-		if (!l->result[i].out)
+		if (path_kinds[i].ours && path_ready(l, i))
 			measure_overload(l, i);
 	}
 	for (unsigned int i = 0; i < PATHS && going_on(); i++) {
 		progress_show(&l->report->progress, "largest rate: %s", path_kinds[i].name);
-		if (!l->result[i].out && l->max_rate)
+		if (l->max_rate && path_ready(l, i))
 			measure_rate(l, i);
 	}
+	/* as it was found */
+	if (l->same && !l->ours.open)
+		change_driver(l, true);
 	progress_end(&l->report->progress);
 }
 
@@ -301,6 +372,11 @@ int cmd_latency(int argc, char **argv)
 	argp_parse(&argp, argc, argv, 0, NULL, &c);
 	if (c.svg && plot_check())
 		return EXIT_FAILED;
+	for (unsigned int i = 0; i < PATHS; i++) {
+		l.result[i].median = calloc(report.repeat, sizeof(*l.result[i].median));
+		if (!l.result[i].median)
+			return fail("no memory");
+	}
 	catch_signals();
 	stay_on_cpu();
 	progress_init(&report.progress, true);
@@ -310,8 +386,10 @@ int cmd_latency(int argc, char **argv)
 	for (unsigned int i = 0; i < PATHS; i++)
 		samples_sort(&l.result[i].trip);
 	status = result(&c);
-	for (unsigned int i = 0; i < PATHS; i++)
+	for (unsigned int i = 0; i < PATHS; i++) {
 		samples_free(&l.result[i].trip);
+		free(l.result[i].median);
+	}
 	if (l.ours.open)
 		board_close(&l.ours);
 	if (l.vfio.open)

@@ -20,6 +20,7 @@ struct overload {
 struct result {
 	bool out;		/* cannot be measured: the report says why */
 	struct samples trip;	/* doorbell until the program has the event, ns */
+	uint64_t *median;	/* of the same, of each round; 0: not measured */
 	uint64_t cpu_ns;	/* of the waiting thread, for all of trip */
 	uint64_t sent, received;
 	double max_rate;	/* events a second; 0: not measured, or none without loss */
@@ -30,6 +31,8 @@ struct result {
 struct latency {
 	struct report *report;
 	struct board ours, vfio;
+	bool same;		/* it is one function, which only one of them has */
+	char node[32];		/* of ours: fpgaN */
 	struct path path[PATHS];
 	struct result result[PATHS];
 	unsigned int events;	/* of a round */
@@ -37,9 +40,27 @@ struct latency {
 	uint64_t max_rate;
 };
 
+/* Bytes of a stack: so few that the payload costs nothing */
+#define LATENCY_BYTES	64
+
+/* --- swap.c: 0, or -1 with the reason in why[WHY_SIZE] --- */
+int board_to_vfio(struct latency *l, char *why);
+int board_to_rashpa(struct latency *l, char *why);
+
+/* --- latency.c --- */
+
+/* The board of this path is there; else the path is out, and the report says why. */
+bool path_ready(struct latency *l, unsigned int i);
+
 /* --- load.c: how many, and too many --- */
 void measure_rate(struct latency *l, unsigned int i);
 void measure_overload(struct latency *l, unsigned int i);
+
+/*
+ * Median of all rounds' own ratios: what was measured within a second is compared, and a
+ * machine that is slow for a while is so for both. NAN if there is no peer.
+ */
+double latency_ratio(const struct latency *l, unsigned int i);
 
 /* --- latency-out.c --- */
 void latency_print(const struct latency *l);

@@ -9,7 +9,6 @@
 #include "latency.h"
 #include "rashpa.h"
 
-#define STACK_BYTES	64
 #define NS		1000000000.0
 
 /* --- the largest rate --- */
@@ -45,7 +44,7 @@ static double rate_once(struct path *p, double rate, char *why)
 {
 	const struct run run = {
 		.mode = p->kind->mode | RFPGA_MODE_LOCK | RFPGA_MODE_FREERUN,
-		.bytes = STACK_BYTES, .stacks = rate_events(rate), .period = NS / rate,
+		.bytes = LATENCY_BYTES, .stacks = rate_events(rate), .period = NS / rate,
 	};
 	uint64_t received, span;
 
@@ -149,7 +148,7 @@ static uint64_t mark(struct path *p)
 {
 	const struct run run = {
 		.mode = p->kind->mode | RFPGA_MODE_LOCK | RFPGA_MODE_FREERUN,
-		.bytes = STACK_BYTES, .stacks = 1,
+		.bytes = LATENCY_BYTES, .stacks = 1,
 	};
 
 	board_start(p->board, &run);
@@ -160,7 +159,7 @@ static uint64_t flood(struct path *p)
 {
 	const struct run run = {
 		.mode = p->kind->mode | RFPGA_MODE_LOCK | RFPGA_MODE_FREERUN,
-		.bytes = STACK_BYTES, .stacks = OVERLOAD_STACKS, .period = NS / OVERLOAD_RATE,
+		.bytes = LATENCY_BYTES, .stacks = OVERLOAD_STACKS, .period = NS / OVERLOAD_RATE,
 	};
 	uint64_t all = 0;
 
