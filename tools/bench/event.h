@@ -111,6 +111,7 @@ struct path {
 	struct rashpa_event last;	/* the last record */
 };
 
+/* ours, then VFIO's */
 enum { PATH_READ, PATH_EVENTFD, PATH_RING, PATH_LOCK, PATH_POLL, PATH_VFIO, PATHS };
 
 extern const struct path_kind path_kinds[PATHS];

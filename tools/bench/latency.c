@@ -11,6 +11,7 @@
 #include "parse.h"
 #include "rashpa.h"
 
+#define WARM_UP		25	/* events that do not count: a driver has just been bound */
 #define PATIENCE_MS	500	/* an event that took two of these is lost */
 
 struct config {
@@ -126,20 +127,23 @@ static uint64_t wait_patiently(struct path *p)
  */
 static void trips(struct path *p, struct result *r, unsigned int events)
 {
-	uint64_t cpu, start, n;
+	uint64_t cpu = 0, start, n;
 
 	r->received += wait_patiently(p);	/* the first comes by itself */
-	cpu = thread_ns();
-	for (unsigned int i = 1; i <= events && going_on(); i++) {
+	for (unsigned int i = 1; i <= WARM_UP + events && going_on(); i++) {
+		if (i == WARM_UP + 1)
+			cpu = thread_ns();
 		start = now_ns();
 		board_credit(p->board, i);
 		n = wait_patiently(p);
 		if (!n)
 			break;
-		samples_add(&r->trip, now_ns() - start);
+		if (i > WARM_UP)
+			samples_add(&r->trip, now_ns() - start);
 		r->received += n;
 	}
-	r->cpu_ns += thread_ns() - cpu;
+	if (cpu)
+		r->cpu_ns += thread_ns() - cpu;
 }
 
 static uint64_t sent(const struct path *p)
@@ -253,7 +257,7 @@ static void boards_open(struct latency *l, const struct config *c)
 				 "give --vfio same, or a second function bound to vfio-pci");
 	} else if (!strcmp(c->vfio, "same")) {
 		l->same = l->ours.open;
-		snprintf(l->node, sizeof(l->node), "%s", c->device);
+		memcpy(l->bdf, l->ours.bdf, sizeof(l->bdf));
 		report->vfio = c->vfio;
 	} else if (board_open_vfio(&l->vfio, c->vfio, LATENCY_BYTES, why)) {
 		report_leave_out(report, path_kinds[PATH_VFIO].name, "%s", why);
@@ -292,7 +296,7 @@ static void change_driver(struct latency *l, bool ours)
 
 	if ((ours ? board_to_rashpa : board_to_vfio)(l, why)) {
 		leave_out(l, ours, why);
-		if (!ours && board_to_rashpa(l, why))
+		if (!ours && !l->ours.open && board_to_rashpa(l, why))
 			leave_out(l, true, why);
 	}
 }
@@ -306,11 +310,22 @@ bool path_ready(struct latency *l, unsigned int i)
 	return !l->result[i].out;
 }
 
+/*
+ * Who is number i of this round. VFIO is first or last, so that the function changes its
+ * driver once a round; ours take turns at being next to it.
+ */
+static unsigned int path_of(unsigned int round, unsigned int i)
+{
+	unsigned int k = turn(round, i, PATHS);
+
+	return k == PATH_VFIO ? k : (k + round / 2) % PATH_VFIO;
+}
+
 static void measure(struct latency *l)
 {
 	for (unsigned int r = 0; r < l->report->repeat && going_on(); r++) {
 		for (unsigned int i = 0; i < PATHS && going_on(); i++) {
-			unsigned int k = turn(r, i, PATHS);
+			unsigned int k = path_of(r, i);
 
 			progress_show(&l->report->progress, "latency: round %u of %u, %s", r + 1,
 				      l->report->repeat, path_kinds[k].name);

@@ -32,6 +32,7 @@ struct latency {
 	struct report *report;
 	struct board ours, vfio;
 	bool same;		/* it is one function, which only one of them has */
+	char bdf[16];
 	char node[32];		/* of ours: fpgaN */
 	struct path path[PATHS];
 	struct result result[PATHS];

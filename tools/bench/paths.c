@@ -246,6 +246,18 @@ const struct path_kind path_kinds[PATHS] = {
 			vfio_path_close },
 };
 
+/* Where that is not possible the figures are still true, but tell more of chance. */
+static void pin_interrupt(struct board *b)
+{
+	static bool said;
+	char why[WHY_SIZE];
+
+	if (!board_pin_interrupt(b, why) || said)
+		return;
+	said = true;
+	say("interrupts arrive where they like: %s", why);
+}
+
 int path_open(struct path *p, char *why)
 {
 	p->channel = p->eventfd = -1;
@@ -253,11 +265,13 @@ int path_open(struct path *p, char *why)
 	p->consumer = NULL;
 	p->ring_size = 0;
 	p->last = (struct rashpa_event) {};
-	if (!p->kind->open(p, why) &&
-	    (!(p->kind->mode & RFPGA_MODE_MSIX) || !board_pin_interrupt(p->board, why)))
-		return 0;
-	path_close(p);
-	return -1;
+	if (p->kind->open(p, why)) {
+		path_close(p);
+		return -1;
+	}
+	if (p->kind->mode & RFPGA_MODE_MSIX)
+		pin_interrupt(p->board);
+	return 0;
 }
 
 void path_close(struct path *p)

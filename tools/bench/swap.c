@@ -28,8 +28,6 @@ static int to_vfio(const char *bdf, char *why)
 	char path[96];
 	int error;
 
-	if (access(DRIVERS "vfio-pci", F_OK))
-		return because(why, -1, "the driver is not loaded: modprobe vfio-pci");
 	snprintf(path, sizeof(path), DEVICES "%s/driver/unbind", bdf);
 	error = put(path, bdf);
 	if (error && error != -ENOENT)
@@ -62,23 +60,19 @@ static int to_rashpa(const char *bdf, char *node, size_t size, char *why)
 
 int board_to_vfio(struct latency *l, char *why)
 {
-	char bdf[sizeof(l->ours.bdf)];
-
-	memcpy(bdf, l->ours.bdf, sizeof(bdf));
+	if (access(DRIVERS "vfio-pci", F_OK))
+		return because(why, -1, "the driver is not loaded: modprobe vfio-pci");
 	board_close(&l->ours);
-	if (to_vfio(bdf, why))
+	if (to_vfio(l->bdf, why))
 		return -1;
-	return board_open_vfio(&l->vfio, bdf, LATENCY_BYTES, why);
+	return board_open_vfio(&l->vfio, l->bdf, LATENCY_BYTES, why);
 }
 
 int board_to_rashpa(struct latency *l, char *why)
 {
-	char bdf[sizeof(l->vfio.bdf)];
-
-	memcpy(bdf, l->vfio.bdf, sizeof(bdf));
 	if (l->vfio.open)
 		board_close(&l->vfio);
-	if (to_rashpa(bdf, l->node, sizeof(l->node), why))
+	if (to_rashpa(l->bdf, l->node, sizeof(l->node), why))
 		return -1;
 	return board_open_ours(&l->ours, l->node, LATENCY_BYTES, why);
 }
