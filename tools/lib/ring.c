@@ -67,7 +67,9 @@ static uint64_t tail(const struct rashpa_queue *queue, uint64_t head)
 {
 	uint64_t at = __atomic_load_n(&queue->consumer->tail, __ATOMIC_RELAXED);
 
-	return head - at > queue->ring->depth ? head - queue->ring->depth : at;
+	if (head - at <= queue->ring->depth)
+		return at;
+	return head > queue->ring->depth ? head - queue->ring->depth : 0;
 }
 
 int rashpa_ring_next(struct rashpa_queue *queue, struct rashpa_event *event)
