@@ -245,7 +245,21 @@ struct rashpa_listener *rashpa_source_find(struct rashpa_channel *ch, u32 id);
 
 int rashpa_ring_init(struct rashpa_channel *ch, u32 depth);
 void rashpa_ring_free(struct rashpa_channel *ch);
-u64 rashpa_ring_used(struct rashpa_channel *ch);
 int rashpa_ring_mmap(struct rashpa_channel *ch, struct vm_area_struct *vma);
+
+/**
+ * rashpa_ring_used() - records that the consumer has not taken
+ * @ch: the channel, its lock held
+ *
+ * Return: their number, at most the depth, also where the tail is nonsense.
+ */
+static inline u64 rashpa_ring_used(struct rashpa_channel *ch)
+{
+	/* pairs with the consumer's release: what it has read may be overwritten */
+	u64 used = ch->head - smp_load_acquire(&ch->consumer->tail);
+
+	lockdep_assert_held(&ch->lock);
+	return min3(used, (u64)ch->depth, ch->head);
+}
 
 #endif /* RASHPA_CHANNEL_H */

@@ -81,7 +81,8 @@ void rashpa_listener_event(struct rashpa_listener *l, u64 sequence, u64 time, u6
 	l->value = value;
 	if (!l->quiet)
 		rashpa_channel_queue(l, l->kind, sequence, time, value);
-	rashpa_groups_advance(l, time, value);
+	if (l->n_memberships)
+		rashpa_groups_advance(l, time, value);
 }
 
 /**

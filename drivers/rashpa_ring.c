@@ -55,21 +55,6 @@ void rashpa_ring_free(struct rashpa_channel *ch)
 }
 
 /**
- * rashpa_ring_used() - records that the consumer has not taken
- * @ch: the channel, its lock held
- *
- * Return: their number, at most the depth, also where the tail is nonsense.
- */
-u64 rashpa_ring_used(struct rashpa_channel *ch)
-{
-	/* pairs with the consumer's release: what it has read may be overwritten */
-	u64 used = ch->head - smp_load_acquire(&ch->consumer->tail);
-
-	lockdep_assert_held(&ch->lock);
-	return min3(used, (u64)ch->depth, ch->head);
-}
-
-/**
  * rashpa_ring_mmap() - show the queue to user space
  * @ch: the channel
  * @vma: wanted: the ring from its beginning, or the consumer's page
