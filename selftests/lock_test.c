@@ -341,7 +341,10 @@ static void test_refused(void)
 	refused(s.ch, &good, EBADF, "fd -1", bad_memory, -1);
 	refused(s.ch, &good, EINVAL, "not a dma-buf", bad_memory, null);
 	refused(s.ch, &good, EXDEV, "host memory of this driver", bad_memory, window);
-	refused(s.ch, &good, EXDEV, "host memory of this driver", bad_memory, foreign);
+	if (foreign >= 0)
+		refused(s.ch, &good, EXDEV, "host memory of this driver", bad_memory, foreign);
+	else
+		tap_note("no udmabuf in this kernel");
 	refused(s.ch, &good, EINVAL, "multiple", bad_offset, 2);
 	refused(s.ch, &good, ERANGE, "outside", bad_offset, PAGE);
 	refused(s.ch, &good, ERANGE, "outside", bad_offset, UINT64_MAX - 3);
@@ -368,7 +371,8 @@ static void test_refused(void)
 	refused(s.ch, &good, EINVAL, "vector 1", bad_index, 1);
 	buffer_info(s.lock.out_fd, &info);
 	close(null);
-	close(foreign);
+	if (foreign >= 0)
+		close(foreign);
 	close(window);
 	slot_down(&s);
 }
