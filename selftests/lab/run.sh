@@ -51,7 +51,7 @@ start_fpga() {
 	# what was built in the root runs here with the root's libraries
 	[[ $(head -c 4 "$program") != $'\x7fELF' ]] || start=("${LOADER[@]}" "$program")
 	"${start[@]}" --socket "$socket" --control "$JOB/fpga$i.control" \
-		--log "${LOG%.log}-fpga$i.log" </dev/null &
+		--log "${LOG%.log}-fpga$i.log" "${FPGA_OPTIONS[@]}" </dev/null &
 	FPGA_PID[i]=$!
 	for ((n = 0; n < 100; n++)); do
 		[[ -S $socket ]] && return
@@ -165,6 +165,7 @@ cmd_run() {
 	local limit=300 keep=0 append='' log='' rel name i bus lib status=0 data
 	local -a devices=() disks=()
 
+	FPGA_OPTIONS=()
 	kernel=$(entries "$LAB/kernels" | cut -f1 | tail -n 1)
 	while (($#)); do
 		case $1 in
@@ -178,6 +179,7 @@ cmd_run() {
 		--memory) memory=$2 ;;
 		--smp) smp=$2 ;;
 		--fpga) fpgas=$2 ;;
+		--fpga-option) FPGA_OPTIONS+=("$2") ;;
 		--topology) topology=$2 ;;
 		--append) append+=" $2" ;;
 		--device) devices+=(-device "$2") ;;

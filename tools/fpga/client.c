@@ -39,17 +39,23 @@ void die(const char *fmt, ...)
 
 void client_spawn(struct client *c, const char *program)
 {
+	const char *more[3] = { NULL };
 	char vectors[16];
-	int i;
+	int i, n = 0;
 
 	snprintf(vectors, sizeof(vectors), "%d", CLIENT_VECTORS);
+	if (c->intx)
+		more[n++] = "--intx";
+	if (getenv("RASHPA_VERBOSE"))
+		more[n++] = "--verbose";
 	c->fd = -1;
 	c->pid = fork();
 	if (c->pid < 0)
 		die("fork: %s", strerror(errno));
 	if (!c->pid) {
 		execl(program, program, "--socket", c->path, "--control", c->control,
-		      "--memory", "16M", "--dtps", "4", "--vectors", vectors, getenv("RASHPA_VERBOSE") ? "--verbose" : NULL, NULL);
+		      "--memory", "16M", "--dtps", "4", "--vectors", vectors, more[0], more[1],
+		      NULL);
 		_exit(127);
 	}
 	for (i = 0; i < 500 && access(c->path, F_OK); i++)

@@ -18,6 +18,7 @@
 
 struct client {
 	pid_t pid;
+	bool intx;			/* spawn with an interrupt pin */
 	char path[108];
 	char control[108];
 	int fd;

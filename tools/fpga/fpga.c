@@ -64,7 +64,7 @@ static void free_memories(struct fpga *fpga)
 	unmap_shared(fpga->memory, fpga->memory_size, fpga->memory_fd);
 }
 
-/* dtps, vectors and memory_size are set by the caller, all else is zero. */
+/* dtps, vectors, intx and memory_size are set by the caller, all else is zero. */
 int fpga_init(struct fpga *fpga)
 {
 	int err = -ENOMEM;

@@ -107,6 +107,7 @@ struct engine {
 struct fpga {
 	/* fixed after the start of the program */
 	uint32_t dtps, vectors;
+	bool intx;			/* there is an interrupt pin, too */
 	uint64_t memory_size;
 	int memory_fd, doorbell_fd;
 	uint8_t *memory;		/* BAR 4 */

@@ -25,7 +25,10 @@ struct options {
 	uint64_t memory;
 	uint32_t dtps;
 	uint32_t vectors;
+	bool intx;
 };
+
+enum { OPT_INTX = 256 };
 
 static struct fpga fpga;
 
@@ -36,6 +39,7 @@ static const struct argp_option option_list[] = {
 	{ "memory", 'm', "SIZE", 0, "on-board memory, a power of two; K, M and G are known (64M)", 0 },
 	{ "dtps", 'd', "N", 0, "data transfer processes, 1 to 16 (8)", 0 },
 	{ "vectors", 'V', "N", 0, "MSI-X vectors, 1 to 16 (8)", 0 },
+	{ "intx", OPT_INTX, NULL, 0, "have an interrupt pin as well, for drivers without MSI-X", 0 },
 	{ "control", 'c', "PATH", 0, "take commands for tests on this UNIX socket", 0 },
 	{ "log", 'l', "FILE", 0, "append messages to FILE instead of standard error", 0 },
 	{ "verbose", 'v', NULL, 0, "tell more", 0 },
@@ -91,6 +95,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		return 0;
 	case 'V':
 		o->vectors = parse_count(arg, FPGA_VECTORS_MAX, "vectors", state);
+		return 0;
+	case OPT_INTX:
+		o->intx = true;
 		return 0;
 	case 'c':
 		o->control = arg;
@@ -225,6 +232,7 @@ int main(int argc, char **argv)
 	fpga.memory_size = options.memory;
 	fpga.dtps = options.dtps;
 	fpga.vectors = options.vectors;
+	fpga.intx = options.intx;
 	err = fpga_init(&fpga);
 	if (err) {
 		log_msg("cannot start: %s", strerror(-err));

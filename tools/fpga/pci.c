@@ -2,8 +2,8 @@
 /*
  * PCI configuration space: identity, BARs, MSI-X, PCI Express with function level reset.
  *
- * No interrupt pin: the host would switch the mapping of our BARs off at the first INTx
- * and back on at some later time, and every doorbell would be a message.
+ * No interrupt pin if nobody asked for it: the host switches the mapping of our BARs off at
+ * the first INTx, and every doorbell is a message until MSI-X is enabled.
  */
 #include "fpga.h"
 
@@ -97,6 +97,7 @@ void pci_init(struct fpga *fpga)
 	      PCI_COMMAND_SERR | PCI_COMMAND_INTX_DISABLE);
 	mask[PCI_CACHE_LINE_SIZE] = 0xff;
 	mask[PCI_INTERRUPT_LINE] = 0xff;
+	p[PCI_INTERRUPT_PIN] = fpga->intx;	/* INTA */
 
 	add_bar(fpga, RFPGA_BAR_REGS, RFPGA_BAR_REGS_SIZE, 0);
 	add_bar(fpga, RFPGA_BAR_MSIX, FPGA_MSIX_SIZE, 0);
@@ -108,21 +109,32 @@ void pci_init(struct fpga *fpga)
 	add_express(fpga);
 }
 
+static void tell_intx(struct fpga *fpga)
+{
+	vfu_intx_control(fpga->vfu,
+			 get16(fpga->config, PCI_COMMAND) & PCI_COMMAND_INTX_DISABLE,
+			 get16(fpga->config, CAP_MSIX + PCI_MSIX_FLAGS) & PCI_MSIX_FLAGS_ENABLE);
+}
+
 void pci_reset(struct fpga *fpga)
 {
 	pci_init(fpga);
+	tell_intx(fpga);
 	bus_set_master(&fpga->bus, false);
 	memset(fpga->msix, 0, sizeof(fpga->msix));
-}
-
-void pci_read(struct fpga *fpga, uint32_t offset, uint8_t *data, uint32_t count)
-{
-	memcpy(data, fpga->config + offset, count);
 }
 
 static bool touches(uint32_t offset, uint32_t count, uint32_t reg, uint32_t size)
 {
 	return offset < reg + size && reg < offset + count;
+}
+
+void pci_read(struct fpga *fpga, uint32_t offset, uint8_t *data, uint32_t count)
+{
+	memcpy(data, fpga->config + offset, count);
+	/* the engine asserts it, so it is not in the array */
+	if (touches(offset, count, PCI_STATUS, 1) && vfu_intx_pending(fpga->vfu))
+		data[PCI_STATUS - offset] |= PCI_STATUS_INTERRUPT;
 }
 
 void pci_write(struct fpga *fpga, uint32_t offset, const uint8_t *data, uint32_t count)
@@ -135,6 +147,7 @@ void pci_write(struct fpga *fpga, uint32_t offset, const uint8_t *data, uint32_t
 
 		*p = (uint8_t)((*p & ~mask) | (data[i] & mask));
 	}
+	tell_intx(fpga);
 	if (touches(offset, count, PCI_COMMAND, 2)) {
 		uint32_t command = get16(fpga->config, PCI_COMMAND);
 

@@ -18,6 +18,7 @@ void regs_reset(struct fpga *fpga)
 	memset(fpga->regs, 0, sizeof(fpga->regs));
 	fpga->scratch = 0;
 	fpga->latch_offset = 0;
+	vfu_intx_clear(fpga->vfu);
 	bus_table_clear(&fpga->bus);
 }
 
@@ -99,6 +100,8 @@ static uint32_t read_global(struct fpga *fpga, uint32_t offset)
 	case RFPGA_BYTES:
 	case RFPGA_BYTES + 4:
 		return half(fpga, offset, fpga->engine.bytes);
+	case RFPGA_INTX:
+		return vfu_intx_pending(fpga->vfu) ? RFPGA_INTX_PENDING : 0;
 	default:
 		return read_engine(fpga, offset);
 	}
@@ -175,6 +178,8 @@ static void write_word(struct fpga *fpga, uint32_t offset, uint32_t value)
 		control(fpga, value);
 	else if (offset == RFPGA_SCRATCH)
 		fpga->scratch = value;
+	else if (offset == RFPGA_INTX && (value & RFPGA_INTX_PENDING))
+		vfu_intx_clear(fpga->vfu);
 }
 
 /* Any part of the BAR; the caller checked the range. */

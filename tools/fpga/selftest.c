@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -1009,6 +1010,129 @@ static void test_interrupts(void)
 	client_call(c, 8, &set, 20, NULL, 0, NULL);
 }
 
+/* What SET_IRQS of INTx answers: 0 or an errno. */
+static uint32_t set_intx(uint32_t flags, uint32_t count, int fd)
+{
+	struct { uint32_t argsz, flags, index, start, count; } set = {
+		sizeof(set), flags, 0, 0, count,
+	};
+	struct reply r;
+
+	client_call(c, 8, &set, sizeof(set), &fd, fd >= 0, &r);
+	return r.error;
+}
+
+static void fill_dataset(void)
+{
+	uint32_t i, x = 1;
+
+	for (i = 0; i < CLIENT_MEMORY / 4; i++) {
+		x = x * 1664525 + 1013904223;
+		((uint32_t *)c->memory)[i] = x;
+	}
+}
+
+static void restart_program(bool intx)
+{
+	client_disconnect(c);
+	CHECK_EQ(client_end(c), 0);
+	c->intx = intx;
+	client_spawn(c, program);
+	client_setup(c);
+	fill_dataset();
+	fresh();
+}
+
+static bool intx_status(void)
+{
+	return client_config_read(c, 4) & 1 << 19;
+}
+
+static uint64_t signals(int event)
+{
+	uint64_t n = 0;
+
+	return read(event, &n, sizeof(n)) == sizeof(n) ? n : 0;
+}
+
+/* One more stack, and how often INTx was signalled for it. */
+static uint64_t one_intx(struct dtp *d, int event)
+{
+	start(d);
+	CHECK(EVENTUALLY(status(0) == RFPGA_DTP_DONE));
+	CHECK(idle());
+	CHECK_EQ(counter(0, RFPGA_DTP_C_EVENTS), 1);
+	return signals(event);
+}
+
+/* A level that masks itself, and lasts until it is cleared. */
+static void check_intx(int event)
+{
+	struct dtp d = plain(0);
+
+	d.images = d.bunch;
+	CHECK(!intx_status());
+	CHECK_EQ(one_intx(&d, event), 1);
+	CHECK(intx_status());
+	CHECK_EQ(one_intx(&d, event), 0);
+	CHECK_EQ(set_intx(0x11, 1, -1), 0);		/* NONE | UNMASK */
+	CHECK_EQ(signals(event), 1);
+	wr(c, RFPGA_INTX, 0);
+	CHECK_EQ(rd(c, RFPGA_INTX), RFPGA_INTX_PENDING);
+	wr(c, RFPGA_INTX, RFPGA_INTX_PENDING);
+	CHECK_EQ(rd(c, RFPGA_INTX), 0);
+	CHECK(!intx_status());
+	CHECK_EQ(set_intx(0x11, 1, -1), 0);
+	CHECK_EQ(signals(event), 0);
+	/* the command register: it is asserted, and nobody hears it */
+	client_config_write(c, 4, 0x406, 2);
+	CHECK_EQ(one_intx(&d, event), 0);
+	CHECK(intx_status());
+	client_config_write(c, 4, 0x006, 2);
+	CHECK_EQ(signals(event), 1);
+	wr(c, RFPGA_INTX, RFPGA_INTX_PENDING);
+	CHECK_EQ(set_intx(0x09, 1, -1), 0);		/* NONE | MASK */
+	CHECK_EQ(one_intx(&d, event), 0);
+	wr(c, RFPGA_CONTROL, RFPGA_CONTROL_RESET);
+	CHECK(!intx_status());
+	CHECK_EQ(set_intx(0x11, 1, -1), 0);
+	CHECK_EQ(signals(event), 0);
+}
+
+static void test_intx(void)
+{
+	struct { uint32_t argsz, flags, index, count; } info = { sizeof(info), 0, 0, 0 };
+	int event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	struct dtp d;
+	struct reply r;
+
+	CHECK_EQ(client_config_read(c, 0x3c) >> 8, 0);
+	restart_program(true);
+	CHECK_EQ(client_config_read(c, 0x3c) >> 8, 1);
+	client_call(c, 7, &info, sizeof(info), NULL, 0, &r);
+	memcpy(&info, r.data, sizeof(info));
+	CHECK_EQ(info.count, 1);
+	CHECK_EQ(info.flags, 7);
+	CHECK_EQ(set_intx(0x24, 1, event), 0);		/* EVENTFD | TRIGGER */
+	CHECK_EQ(set_intx(0x14, 1, event), EOPNOTSUPP);
+	CHECK_EQ(set_intx(0x11, 2, -1), EINVAL);
+	check_intx(event);
+	/* with MSI-X it is silent, and the vector speaks */
+	fresh();
+	client_config_write(c, 0x42, 0x8000, 2);
+	d = plain(0);
+	d.images = d.bunch;
+	CHECK_EQ(one_intx(&d, event), 0);
+	CHECK(!intx_status());
+	CHECK_EQ(events_so_far(d.vector), 1);
+	client_config_write(c, 0x42, 0, 2);
+	CHECK_EQ(set_intx(0x21, 0, -1), 0);		/* no listener any more */
+	CHECK_EQ(one_intx(&d, event), 0);
+	CHECK(intx_status());
+	close(event);
+	restart_program(false);
+}
+
 static unsigned int count_fds(pid_t pid)
 {
 	unsigned int n = 0;
@@ -1641,6 +1765,7 @@ static const struct { const char *name; void (*run)(void); } tests[] = {
 	{ "DTPs take turns", test_round_robin },
 	{ "start, stop and resume", test_restart },
 	{ "interrupt vectors", test_interrupts },
+	{ "INTx, where it was asked for", test_intx },
 	{ "commands that make no sense", test_bad_commands },
 	{ "streams that make no sense", test_bad_streams },
 	{ "the client comes back", test_reconnect },
@@ -1657,16 +1782,6 @@ static const struct { const char *name; void (*run)(void); } tests[] = {
 	{ "speed", test_speed },
 	{ "the end, and another beginning", test_end },
 };
-
-static void fill_dataset(void)
-{
-	uint32_t i, x = 1;
-
-	for (i = 0; i < CLIENT_MEMORY / 4; i++) {
-		x = x * 1664525 + 1013904223;
-		((uint32_t *)c->memory)[i] = x;
-	}
-}
 
 static void prepare(char *folder)
 {

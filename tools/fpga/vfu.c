@@ -104,6 +104,11 @@ struct vfu {
 
 	pthread_mutex_t irq_lock;
 	int irq[FPGA_VECTORS_MAX];
+	int intx;			/* eventfd */
+	bool intx_pending;		/* asserted until software clears it */
+	bool intx_masked;		/* by its own signal, or by the client */
+	bool intx_disabled;		/* in the command register */
+	bool msix;			/* enabled */
 };
 
 /* A command in work and what is answered to it. */
@@ -329,27 +334,114 @@ static void dma_set_open(struct vfu *vfu, bool open)
 /* --------------------------------------------------------- interrupts --- */
 
 /* A client could pass something that blocks; the engine must not. */
-static void signal_vector(struct vfu *vfu, uint32_t vector)
+static bool signal_fd(int fd)
 {
-	struct pollfd p = { .fd = vfu->irq[vector], .events = POLLOUT };
+	struct pollfd p = { .fd = fd, .events = POLLOUT };
 	const uint64_t one = 1;
 
-	if (poll(&p, 1, 0) != 1 || !(p.revents & POLLOUT) ||
-	    write(vfu->irq[vector], &one, sizeof(one)) != sizeof(one))
+	return poll(&p, 1, 0) == 1 && (p.revents & POLLOUT) &&
+	       write(fd, &one, sizeof(one)) == sizeof(one);
+}
+
+/* The counter is raised before anybody can see the interrupt. irq_lock is held. */
+static void send_vector(struct vfu *vfu, uint32_t vector, _Atomic uint64_t *counter)
+{
+	if (vector >= FPGA_VECTORS_MAX || vfu->irq[vector] < 0) {
+		log_limited("vector %u: not set up, interrupt dropped", vector);
+		return;
+	}
+	if (counter)
+		++*counter;
+	if (!signal_fd(vfu->irq[vector]))
 		log_limited("vector %u: interrupt lost", vector);
 }
 
-/* The counter is raised before anybody can see the interrupt. */
+/*
+ * A level: who unmasks it while it is asserted gets the next signal. It masks itself, as the
+ * client was told (AUTOMASKED). irq_lock is held.
+ */
+static void update_intx(struct vfu *vfu)
+{
+	if (!vfu->intx_pending || vfu->intx_masked || vfu->intx_disabled || vfu->msix ||
+	    vfu->intx < 0)
+		return;
+	vfu->intx_masked = true;
+	if (!signal_fd(vfu->intx))
+		log_limited("INTx: interrupt lost");
+}
+
 void vfu_interrupt(struct vfu *vfu, uint32_t vector, _Atomic uint64_t *counter)
 {
 	pthread_mutex_lock(&vfu->irq_lock);
-	if (vector < FPGA_VECTORS_MAX && vfu->irq[vector] >= 0) {
-		if (counter)
-			++*counter;
-		signal_vector(vfu, vector);
+	if (vfu->fpga->intx && !vfu->msix) {
+		++*counter;
+		vfu->intx_pending = true;
+		update_intx(vfu);
 	} else {
-		log_limited("vector %u: not set up, interrupt dropped", vector);
+		send_vector(vfu, vector, counter);
 	}
+	pthread_mutex_unlock(&vfu->irq_lock);
+}
+
+void vfu_intx_control(struct vfu *vfu, bool disabled, bool msix)
+{
+	pthread_mutex_lock(&vfu->irq_lock);
+	vfu->intx_disabled = disabled;
+	vfu->msix = msix;
+	update_intx(vfu);
+	pthread_mutex_unlock(&vfu->irq_lock);
+}
+
+void vfu_intx_clear(struct vfu *vfu)
+{
+	pthread_mutex_lock(&vfu->irq_lock);
+	vfu->intx_pending = false;
+	pthread_mutex_unlock(&vfu->irq_lock);
+}
+
+bool vfu_intx_pending(struct vfu *vfu)
+{
+	bool pending;
+
+	pthread_mutex_lock(&vfu->irq_lock);
+	pending = vfu->intx_pending;
+	pthread_mutex_unlock(&vfu->irq_lock);
+	return pending;
+}
+
+static void intx_mask(struct vfu *vfu, bool on)
+{
+	pthread_mutex_lock(&vfu->irq_lock);
+	vfu->intx_masked = on;
+	update_intx(vfu);
+	pthread_mutex_unlock(&vfu->irq_lock);
+}
+
+/* A new listener begins unmasked. */
+static void intx_assign(struct vfu *vfu, int fd)
+{
+	pthread_mutex_lock(&vfu->irq_lock);
+	if (vfu->intx >= 0)
+		close(vfu->intx);
+	vfu->intx = fd;
+	vfu->intx_masked = false;
+	update_intx(vfu);
+	pthread_mutex_unlock(&vfu->irq_lock);
+}
+
+/* As if it had been asserted for a moment: the client tries its own way. */
+static void intx_trigger(struct vfu *vfu)
+{
+	pthread_mutex_lock(&vfu->irq_lock);
+	if (vfu->intx >= 0 && !signal_fd(vfu->intx))
+		log_limited("INTx: interrupt lost");
+	pthread_mutex_unlock(&vfu->irq_lock);
+}
+
+static void trigger_vector(struct vfu *vfu, uint32_t vector)
+{
+	pthread_mutex_lock(&vfu->irq_lock);
+	send_vector(vfu, vector, NULL);
 	pthread_mutex_unlock(&vfu->irq_lock);
 }
 
@@ -538,8 +630,12 @@ static int do_irq_info(struct vfu *vfu, struct request *r)
 		info.count = vfu->fpga->vectors;
 	else if (info.index == VFIO_PCI_ERR_IRQ_INDEX)
 		info.count = 1;
+	else if (info.index == VFIO_PCI_INTX_IRQ_INDEX)
+		info.count = vfu->fpga->intx;
 	if (info.count)
 		info.flags = VFIO_IRQ_INFO_EVENTFD;
+	if (info.count && info.index == VFIO_PCI_INTX_IRQ_INDEX)
+		info.flags |= VFIO_IRQ_INFO_MASKABLE | VFIO_IRQ_INFO_AUTOMASKED;
 	memcpy(r->reply, &info, sizeof(info));
 	r->reply_size = sizeof(info);
 	return 0;
@@ -579,17 +675,56 @@ static int set_msix(struct vfu *vfu, const struct vfio_irq_set *set, const uint8
 		if (!set->start && !set->count)
 			irq_clear_all(vfu);
 		for (i = 0; i < set->count; i++)
-			vfu_interrupt(vfu, set->start + i, NULL);
+			trigger_vector(vfu, set->start + i);
 		return 0;
 	case VFIO_IRQ_SET_DATA_BOOL:
 		if (size < set->count)
 			return -EINVAL;
 		for (i = 0; i < set->count; i++)
 			if (data[i])
-				vfu_interrupt(vfu, set->start + i, NULL);
+				trigger_vector(vfu, set->start + i);
 		return 0;
 	}
 	return -EINVAL;
+}
+
+static int assign_intx(struct vfu *vfu)
+{
+	if (vfu->n_fds > 1)
+		return -EINVAL;
+	intx_assign(vfu, vfu->n_fds ? vfu->fds[0] : -1);
+	if (vfu->n_fds)
+		vfu->fds[0] = -1;	/* kept */
+	return 0;
+}
+
+/*
+ * Masks as eventfds are for KVM, which would unmask without QEMU. Without them QEMU does
+ * it itself.
+ */
+static int set_intx(struct vfu *vfu, const struct vfio_irq_set *set, const uint8_t *data,
+		    size_t size)
+{
+	uint32_t action = set->flags & VFIO_IRQ_SET_ACTION_TYPE_MASK;
+	uint32_t type = set->flags & VFIO_IRQ_SET_DATA_TYPE_MASK;
+
+	if (set->start || set->count > 1)
+		return -EINVAL;
+	if (type == VFIO_IRQ_SET_DATA_EVENTFD && action != VFIO_IRQ_SET_ACTION_TRIGGER)
+		return -EOPNOTSUPP;
+	if (type == VFIO_IRQ_SET_DATA_EVENTFD)
+		return set->count ? assign_intx(vfu) : -EINVAL;
+	if (type == VFIO_IRQ_SET_DATA_BOOL && (!set->count || !size))
+		return -EINVAL;
+	if (type == VFIO_IRQ_SET_DATA_BOOL && !data[0])
+		return 0;
+	if (action == VFIO_IRQ_SET_ACTION_TRIGGER && !set->count)
+		intx_assign(vfu, -1);
+	else if (action == VFIO_IRQ_SET_ACTION_TRIGGER)
+		intx_trigger(vfu);
+	else if (set->count)
+		intx_mask(vfu, action == VFIO_IRQ_SET_ACTION_MASK);
+	return 0;
 }
 
 static int do_set_irqs(struct vfu *vfu, struct request *r)
@@ -605,6 +740,8 @@ static int do_set_irqs(struct vfu *vfu, struct request *r)
 		return -EINVAL;
 	if (set.index == VFIO_PCI_MSIX_IRQ_INDEX)
 		return set_msix(vfu, &set, r->data + sizeof(set), r->size - sizeof(set));
+	if (set.index == VFIO_PCI_INTX_IRQ_INDEX && vfu->fpga->intx)
+		return set_intx(vfu, &set, r->data + sizeof(set), r->size - sizeof(set));
 	return 0;			/* never raised: nothing to keep */
 }
 
@@ -902,6 +1039,7 @@ void vfu_disconnect(struct vfu *vfu)
 	fpga_reset(vfu->fpga);
 	bus_unmap_all(&vfu->fpga->bus);
 	irq_clear_all(vfu);
+	intx_assign(vfu, -1);
 	close_fds(vfu);
 	close(vfu->fd);
 	vfu->fd = -1;
@@ -939,6 +1077,7 @@ struct vfu *vfu_new(struct fpga *fpga)
 	vfu->fd = -1;
 	for (i = 0; i < FPGA_VECTORS_MAX; i++)
 		vfu->irq[i] = -1;
+	vfu->intx = -1;
 	pthread_mutex_init(&vfu->send_lock, NULL);
 	pthread_mutex_init(&vfu->dma_lock, NULL);
 	pthread_mutex_init(&vfu->irq_lock, NULL);

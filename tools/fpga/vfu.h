@@ -7,7 +7,7 @@
  *   send_lock   a message leaves as a whole
  *   dma_lock    the one DMA message under way (the engine asks, the protocol thread
  *		 hands over the answer), and whether there is a client at all
- *   irq_lock    the eventfds of the interrupt vectors
+ *   irq_lock    the eventfds of the interrupt vectors, the state of INTx
  */
 #ifndef VFU_H
 #define VFU_H
@@ -29,9 +29,13 @@ bool vfu_connected(const struct vfu *vfu);
 int vfu_fd(const struct vfu *vfu);
 int vfu_receive(struct vfu *vfu);		/* what there is; < 0: disconnect */
 void vfu_dma_abort(struct vfu *vfu, bool on);	/* refuse, also the one under way */
+void vfu_intx_control(struct vfu *vfu, bool disabled, bool msix);	/* as the host wrote */
+void vfu_intx_clear(struct vfu *vfu);
+bool vfu_intx_pending(struct vfu *vfu);
 
 /* for the engine */
 int vfu_dma(struct vfu *vfu, bool write, uint64_t addr, void *data, size_t length);
+/* The vector; or INTx if there is one, and MSI-X is not enabled. */
 void vfu_interrupt(struct vfu *vfu, uint32_t vector, _Atomic uint64_t *counter);
 
 #endif /* VFU_H */

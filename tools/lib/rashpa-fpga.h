@@ -63,6 +63,8 @@
 #define RFPGA_FAULT_DTP		0x0044	/* ro: DTP of the last one */
 #define RFPGA_BYTES		0x0048	/* ro, 64 bit: payload written, all DTPs */
 #define RFPGA_STOPS		0x0050	/* ro: stop requests completed */
+#define RFPGA_INTX		0x0060	/* the software FPGA with --intx only */
+#define   RFPGA_INTX_PENDING	(1u << 0)	/* rw1c: INTx is asserted */
 
 /* address table (BAR 0): where the host lets us write */
 #define RFPGA_TABLE		0x8000
