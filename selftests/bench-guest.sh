@@ -23,6 +23,7 @@ if [[ $RASHPA_IOMMU == on ]]; then
 	modprobe vfio-pci
 	same=(--vfio same)
 fi
+modprobe uio_pci_generic
 if ((${#fpgas[@]} > 1 && ${#same[@]})); then
 	echo vfio-pci >"/sys/bus/pci/devices/${fpgas[1]}/driver_override"
 	echo "${fpgas[1]}" >/sys/bus/pci/drivers_probe
@@ -34,7 +35,7 @@ rashpa-bench memory "${device[@]}" "${vfio[@]}" --json "$out/memory.json" \
 	--svg "$out/memory.svg" "$@"
 if ((${#device[@]})); then
 	echo
-	rashpa-bench latency "${device[@]}" "${same[@]}" --repeat 40 --json "$out/latency.json" \
+	rashpa-bench latency "${device[@]}" "${same[@]}" --uio --repeat 40 --json "$out/latency.json" \
 		--svg "$out/latency.svg"
 	echo
 	rashpa-bench roundtrip "${device[@]}" --json "$out/roundtrip.json" --svg "$out/roundtrip.svg"

@@ -14,8 +14,9 @@ out=build/bench
 
 mkdir -p "$out"
 rm -f "$out"/{memory,latency,roundtrip}.{json,svg}
-# an area for the CMA backend: kernels before 7.2 ignore it, and run without that backend
-selftests/lab/lab run --kernel "$series" --iommu on --fpga 2 --memory 6G \
+# an area for the CMA backend: kernels before 7.2 ignore it, and run without that backend;
+# an interrupt pin for uio_pci_generic
+selftests/lab/lab run --kernel "$series" --iommu on --fpga 2 --fpga-option --intx --memory 6G \
 	--append cma=1536M --timeout 900 --log "$out/bench.log" -- \
 	selftests/bench-guest.sh "$out" --repeat 3 "$@"
 echo

@@ -71,6 +71,7 @@ guest() {
 	local log=$out/$1-iommu-$2.log
 
 	[[ ${*:3} != *swiotlb* ]] || log=$out/$1-bounce.log
+	[[ ${*:3} != *--intx* ]] || log=$out/$1-intx.log
 	exec "$lab" run --kernel "$1" --iommu "$2" --timeout 1200 --log "$log" "${@:3}"
 }
 
@@ -128,6 +129,8 @@ for series in "$@"; do
 done
 part "bounce buffers" guest "${@: -1}" off --append swiotlb=force --fpga 1 -- \
 	selftests/suite.sh build/selftests/bounce_test
+part "interrupt pin" guest "${@: -1}" on --fpga 1 --fpga-option --intx -- \
+	selftests/suite.sh selftests/tests/bench.sh
 part "lab" selftests/lab/selftest --quick
 part "sparse" "$lab" exec -- selftests/static.sh
 part "documentation" "$lab" exec -- selftests/docs.sh

@@ -59,11 +59,9 @@ static int check(const struct board *b, const char *name, size_t room, char *why
 
 /* --- ours --- */
 
-static int ours_memory(struct board *b, char *why)
+static int buffer(struct board *b, enum rashpa_backend backend, char *why)
 {
-	struct rashpa_alloc alloc = { .length = b->length };
-	struct rashpa_map map = { .direction = RASHPA_BIDIRECTIONAL };
-	struct rashpa_program program = { .window = -1 };
+	struct rashpa_alloc alloc = { .length = b->length, .backend = backend };
 	int node = rashpa_memory_open();
 
 	if (node >= 0) {
@@ -76,6 +74,16 @@ static int ours_memory(struct board *b, char *why)
 			 b->dmabuf, 0);
 	if (b->memory == MAP_FAILED)
 		return because(why, -1, "mmap of a buffer: %s", strerror(errno));
+	return 0;
+}
+
+static int ours_memory(struct board *b, char *why)
+{
+	struct rashpa_map map = { .direction = RASHPA_BIDIRECTIONAL };
+	struct rashpa_program program = { .window = -1 };
+
+	if (buffer(b, RASHPA_BACKEND_AUTO, why))
+		return -1;
 	map.fd = b->dmabuf;
 	b->map = rashpa_map(b->fpga.device, &map);
 	if (b->map < 0 || rashpa_program(b->map, &program))
@@ -123,12 +131,13 @@ int board_open_ours(struct board *b, const char *device, size_t room, char *why)
 
 /* --- VFIO --- */
 
-static void vfio_program(struct board *b)
+static void add_entry(struct board *b, uint64_t addr, uint64_t length)
 {
-	set64(b, RFPGA_TABLE + RFPGA_ENTRY_ADDR, VFIO_IOVA);
-	set64(b, RFPGA_TABLE + RFPGA_ENTRY_LEN, b->length);
-	set(b, RFPGA_TABLE + RFPGA_ENTRY_CONTROL, RFPGA_ENTRY_VALID);
-	b->entries = 1;
+	const size_t entry = RFPGA_TABLE + b->entries++ * RFPGA_ENTRY_STRIDE;
+
+	set64(b, entry + RFPGA_ENTRY_ADDR, addr);
+	set64(b, entry + RFPGA_ENTRY_LEN, length);
+	set(b, entry + RFPGA_ENTRY_CONTROL, RFPGA_ENTRY_VALID);
 }
 
 static int vfio_board_open(struct board *b, const char *bdf, size_t room, char *why)
@@ -152,7 +161,7 @@ static int vfio_board_open(struct board *b, const char *bdf, size_t room, char *
 		return because(why, -1, "mmap: %s", strerror(errno));
 	if (vfio_map_dma(&b->vfio, b->memory, b->length, why))
 		return -1;
-	vfio_program(b);
+	add_entry(b, VFIO_IOVA, b->length);
 	return 0;
 }
 
@@ -168,12 +177,77 @@ int board_open_vfio(struct board *b, const char *bdf, size_t room, char *why)
 	return b->open ? 0 : -1;
 }
 
-/* --- both --- */
+/* --- uio_pci_generic --- */
+
+static int uio_bars(struct board *b, char *why)
+{
+	b->bar[0] = uio_map_bar(b->bdf, RFPGA_BAR_REGS, RFPGA_BAR_REGS_SIZE, why);
+	if (b->bar[0] == MAP_FAILED)
+		return -1;
+	b->bar[1] = uio_map_bar(b->bdf, RFPGA_BAR_DOORBELL, RFPGA_BAR_DOORBELL_SIZE, why);
+	if (b->bar[1] == MAP_FAILED)
+		return -1;
+	b->regs = b->bar[0];
+	b->credit = (volatile uint32_t *)((uint8_t *)b->bar[1] + RFPGA_DB_CREDIT);
+	return 0;
+}
+
+static int uio_board_open(struct board *b, const char *bdf, size_t room, char *why)
+{
+	uint64_t addr;
+
+	snprintf(b->bdf, sizeof(b->bdf), "%s", bdf);
+	if (uio_open(&b->uio, bdf, why) || uio_bars(b, why) || check(b, bdf, room, why) ||
+	    /* it stays where it is, and, unlike that of a CMA area, tells where */
+	    buffer(b, RASHPA_BACKEND_CONTIG, why))
+		return -1;
+	/* nobody maps it for the function */
+	for (size_t at = 0; at < b->length; at += PAGE) {
+		if (uio_physical(b->memory + at, &addr, why))
+			return -1;
+		add_entry(b, addr, PAGE);
+	}
+	return 0;
+}
+
+int board_open_uio(struct board *b, const char *bdf, size_t room, char *why)
+{
+	*b = (struct board)BOARD_NONE;
+	b->memory = MAP_FAILED;
+	b->bar[0] = b->bar[1] = MAP_FAILED;
+	b->length = memory_length(room);
+	b->open = !uio_board_open(b, bdf, room, why);
+	if (!b->open)
+		board_close(b);
+	return b->open ? 0 : -1;
+}
+
+void board_clear_intx(struct board *b)
+{
+	set(b, RFPGA_INTX, RFPGA_INTX_PENDING);
+}
+
+/* --- all --- */
 
 static void unmap(void *base, size_t size)
 {
 	if (base != MAP_FAILED)
 		munmap(base, size);
+}
+
+static unsigned int intx_irq(const struct board *b)
+{
+	unsigned int irq = 0;
+	char path[64];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/irq", b->bdf);
+	file = fopen(path, "re");
+	if (file && fscanf(file, "%u", &irq) != 1)
+		irq = 0;
+	if (file)
+		fclose(file);
+	return irq;
 }
 
 /* The interrupt of vector 0: vectors have numbers in their order. 0: there is none. */
@@ -212,12 +286,12 @@ static bool affinity(unsigned int irq, bool write, char *text, size_t size)
 
 int board_pin_interrupt(struct board *b, char *why)
 {
-	unsigned int irq = first_irq(b);
+	unsigned int irq = b->uio.device >= 0 ? intx_irq(b) : first_irq(b);
 	char cpu[16];
 
 	snprintf(cpu, sizeof(cpu), "%d", sched_getcpu());
 	if (!irq)
-		return because(why, -1, "%s has no message interrupts", b->bdf);
+		return because(why, -1, "%s has no interrupt", b->bdf);
 	/* VFIO makes its interrupts anew each time */
 	if (irq != b->irq && !affinity(irq, false, b->affinity, sizeof(b->affinity)))
 		return because(why, -1, "/proc/irq/%u: %s", irq, strerror(errno));
@@ -247,6 +321,7 @@ void board_close(struct board *b)
 {
 	if (b->irq)
 		affinity(b->irq, true, b->affinity, sizeof(b->affinity));
+	uio_close(&b->uio);
 	if (b->map >= 0)
 		close(b->map);
 	if (b->dmabuf >= 0)

@@ -9,9 +9,13 @@
 
 #include "fpga.h"
 #include "rashpa-fpga.h"
+#include "uio.h"
 #include "vfio.h"
 
 /* --- board.c --- */
+
+/* Whose the function is; latency has a board for each. */
+enum owner { OURS, VFIO, UIO, OWNERS };
 
 /*
  * The payload goes to the beginning of the memory, the lock record to its last page. All
@@ -25,23 +29,28 @@ struct board {
 	uint8_t *memory;
 	size_t length;
 	uint32_t entries;		/* of the address table, from 0 on */
-	unsigned int irq;		/* of vector 0 that was pinned, 0: none */
+	unsigned int irq;		/* of vector 0, or the pin, that was pinned, 0: none */
 	char affinity[128];		/* and where it was */
 	/* ours */
 	struct fpga fpga;
 	struct view doorbells;
-	int dmabuf, map;
+	int dmabuf, map;		/* the buffer is uio_pci_generic's, too */
 	/* VFIO's */
 	struct vfio vfio;
+	/* uio_pci_generic's */
+	struct uio uio;
+	/* of these two */
 	void *bar[2];
 };
 
 #define BOARD_NONE { .fpga = FPGA_NONE, .doorbells = VIEW_NONE, .dmabuf = -1, .map = -1, \
-		     .vfio = VFIO_NONE }
+		     .vfio = VFIO_NONE, .uio = UIO_NONE }
 
 /* room: bytes of payload. 0, or -1 with the reason in why[WHY_SIZE]. */
 int board_open_ours(struct board *board, const char *device, size_t room, char *why);
 int board_open_vfio(struct board *board, const char *bdf, size_t room, char *why);
+/* Only where the function reaches physical addresses: no IOMMU, or an identity domain. */
+int board_open_uio(struct board *board, const char *bdf, size_t room, char *why);
 void board_close(struct board *board);
 
 /* A run of process 0; period in nanoseconds, with RFPGA_MODE_FREERUN. */
@@ -60,6 +69,9 @@ int board_pin_interrupt(struct board *board, char *why);
 
 /* 0: none, 1 to 4: INTA to INTD, -1: not known */
 int board_interrupt_pin(const struct board *board);
+
+/* Only the software FPGA has it, where it was asked for a pin. */
+void board_clear_intx(struct board *board);
 
 void board_start(struct board *board, const struct run *run);
 /* Until it stands still. */
@@ -89,13 +101,15 @@ struct path;
 
 struct path_kind {
 	const char *name;
-	bool ours;		/* by this driver's board, else by VFIO's */
+	enum owner owner;	/* by whose board */
 	uint32_t mode;		/* how the board tells: RFPGA_MODE_MSIX or _LOCK */
 	/* 0, or -1 with the reason in why[WHY_SIZE] */
 	int (*open)(struct path *path, char *why);
 	/* How many events have come, or 0 after a signal. */
 	uint64_t (*wait)(struct path *path);
 	void (*close)(struct path *path);
+	/* After each wait: let the next one come. NULL: nothing is to be done. */
+	void (*again)(struct path *path);
 };
 
 struct path {
@@ -104,19 +118,21 @@ struct path {
 	unsigned int depth;	/* of the channel's queue, 0: the default */
 	unsigned int period_us;	/* of the timer */
 	int channel, eventfd;
-	uint64_t seen;		/* ring: tail; lock: last value */
+	uint64_t seen;		/* ring: tail; lock: last value; uio: last count */
 	const struct rashpa_ring *ring;
 	struct rashpa_consumer *consumer;
 	size_t ring_size;
 	struct rashpa_event last;	/* the last record */
 };
 
-/* ours, then VFIO's */
-enum { PATH_READ, PATH_EVENTFD, PATH_RING, PATH_LOCK, PATH_POLL, PATH_VFIO, PATHS };
+/* ours, then the others' */
+enum { PATH_READ, PATH_EVENTFD, PATH_RING, PATH_LOCK, PATH_POLL, PATH_VFIO, PATH_UIO, PATHS };
 
 extern const struct path_kind path_kinds[PATHS];
 
 int path_open(struct path *path, char *why);
+/* What an event had, the next one can come: not its time, but CPU time and the largest rate. */
+void path_again(struct path *path);
 void path_close(struct path *path);
 
 /* This thread stays on one CPU, where its interrupts are taken, too. */

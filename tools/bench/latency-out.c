@@ -29,7 +29,7 @@ static void print_row(const struct latency *l, unsigned int i)
 	const struct result *r = &l->result[i];
 	double x = latency_ratio(l, i);
 
-	printf("%-18s %9.1f %9.1f %9.1f %9.1f", path_kinds[i].name, nth(r, 50) / 1e3,
+	printf("%-21s %9.1f %9.1f %9.1f %9.1f", path_kinds[i].name, nth(r, 50) / 1e3,
 	       nth(r, 99) / 1e3, nth(r, 99.9) / 1e3, cpu_ns(r) / 1e3);
 	if (r->max_rate > 0)
 		printf(" %10.0f", r->max_rate);
@@ -53,10 +53,10 @@ static void print_overload(const struct latency *l)
 			continue;
 		if (!title)
 			printf("\noverload: the consumer is too slow, its queue full\n"
-			       "%-18s %9s %10s %9s %9s  %s\n", "path", "stacks", "interrupts",
+			       "%-21s %9s %10s %9s %9s  %s\n", "path", "stacks", "interrupts",
 			       "received", "lost", "lost = interrupts - received");
 		title = true;
-		printf("%-18s %9" PRIu64 " %10" PRIu64 " %9" PRIu64 " %9" PRIu64 "  %s\n",
+		printf("%-21s %9" PRIu64 " %10" PRIu64 " %9" PRIu64 " %9" PRIu64 "  %s\n",
 		       path_kinds[i].name, o->written, o->sent, o->received, o->lost,
 		       o->exact ? "yes" : "NO");
 	}
@@ -65,7 +65,7 @@ static void print_overload(const struct latency *l)
 void latency_print(const struct latency *l)
 {
 	printf("from the doorbell that lets the FPGA send, to the program that has the event\n"
-	       "%-18s %9s %9s %9s %9s %10s %8s %8s %5s %7s\n", "path", "p50 us", "p99 us",
+	       "%-21s %9s %9s %9s %9s %10s %8s %8s %5s %7s\n", "path", "p50 us", "p99 us",
 	       "p99.9 us", "CPU us", "max rate/s", "sent", "received", "lost", "ratio");
 	for (unsigned int i = 0; i < PATHS; i++)
 		if (l->result[i].trip.count)

@@ -17,13 +17,15 @@
 struct config {
 	struct latency *latency;
 	const char *device, *vfio, *json, *svg;
+	bool uio;
 };
 
-enum { OPT_VFIO = 256, OPT_JSON, OPT_SVG, OPT_RATE };
+enum { OPT_VFIO = 256, OPT_UIO, OPT_JSON, OPT_SVG, OPT_RATE };
 
 static const struct argp_option options[] = {
 	{ "device", 'd', "fpgaN", 0, "a bound function with the reference interface that nobody uses", 0 },
 	{ "vfio", OPT_VFIO, "same|BDF", 0, "compare with vfio-pci, by the same function, bound to it for its turns, or by another one that is", 0 },
+	{ "uio", OPT_UIO, NULL, 0, "compare with uio_pci_generic, by the same function, bound to it for its turns", 0 },
 	{ "repeat", 'r', "N", 0, "rounds, 1 to 1000 (default: 20)", 0 },
 	{ "events", 'e', "N", 0, "of each path in a round, 1 to 1000000 (default: 250)", 0 },
 	{ "period", 'p', "US", 0, "of the timer that looks at a lock, microseconds (default: 100)", 0 },
@@ -52,6 +54,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		break;
 	case OPT_VFIO:
 		c->vfio = arg;
+		break;
+	case OPT_UIO:
+		c->uio = true;
 		break;
 	case 'r':
 		parse_number(state, "--repeat", arg, 1, 1000, &n);
@@ -91,7 +96,8 @@ static const struct argp argp = {
 	.options = options,
 	.parser = parse,
 	.doc = "Measure the way from an event of the FPGA to the program that waits for it: all "
-	       "paths of this driver, and vfio-pci, in rounds in which all take their turn. "
+	       "paths of this driver, vfio-pci and uio_pci_generic, in rounds in which all "
+	       "take their turn. "
 	       "Needs root."
 	       "\vExit status: 0 measured (what was not is said with its reason), 1 failed, "
 	       "interrupted, nothing could be measured, or the driver's count of lost events "
@@ -130,6 +136,7 @@ static void trips(struct path *p, struct result *r, unsigned int events)
 	uint64_t cpu = 0, start, n;
 
 	r->received += wait_patiently(p);	/* the first comes by itself */
+	path_again(p);
 	for (unsigned int i = 1; i <= WARM_UP + events && going_on(); i++) {
 		if (i == WARM_UP + 1)
 			cpu = thread_ns();
@@ -141,6 +148,7 @@ static void trips(struct path *p, struct result *r, unsigned int events)
 		if (i > WARM_UP)
 			samples_add(&r->trip, now_ns() - start);
 		r->received += n;
+		path_again(p);
 	}
 	if (cpu)
 		r->cpu_ns += thread_ns() - cpu;
@@ -222,67 +230,77 @@ double latency_ratio(const struct latency *l, unsigned int i)
 
 /* --- all of it --- */
 
-/* The third way that others use knows INTx and no DMA; say what of that is missing here. */
-static void leave_out_uio(struct latency *l)
+/* The third way that others use: it knows INTx only, which few functions still have. */
+static void want_uio(struct latency *l, bool wanted)
 {
-	const char *const name = "uio_pci_generic";
+	const char *const name = path_kinds[PATH_UIO].name;
 	int pin;
 
-	if (!l->ours.open)
+	if (!l->board[OURS].open)
 		return;
-	pin = board_interrupt_pin(&l->ours);
+	pin = board_interrupt_pin(&l->board[OURS]);
 	if (pin < 0)
 		report_leave_out(l->report, name, "the interrupt pin cannot be read");
 	else if (!pin)
 		report_leave_out(l->report, name,
 				 "it serves INTx only, and this function has no interrupt pin");
+	else if (!wanted)
+		report_leave_out(l->report, name, "give --uio");
 	else
+		l->shares[OURS] = l->shares[UIO] = true;
+}
+
+static void want_vfio(struct latency *l, const char *vfio)
+{
+	const char *const name = path_kinds[PATH_VFIO].name;
+	char why[WHY_SIZE];
+
+	if (!vfio) {
 		report_leave_out(l->report, name,
-				 "it maps no memory for DMA, and this function writes before it interrupts");
+				 "give --vfio same, or a second function bound to vfio-pci");
+	} else if (!strcmp(vfio, "same")) {
+		l->shares[OURS] = l->shares[VFIO] = l->board[OURS].open;
+		l->report->vfio = vfio;
+	} else if (board_open_vfio(&l->board[VFIO], vfio, LATENCY_BYTES, why)) {
+		report_leave_out(l->report, name, "%s", why);
+	} else {
+		l->report->vfio = vfio;
+	}
 }
 
 static void boards_open(struct latency *l, const struct config *c)
 {
-	struct report *report = l->report;
+	struct board *ours = &l->board[OURS];
 	char why[WHY_SIZE];
 
-	if (board_open_ours(&l->ours, c->device, LATENCY_BYTES, why)) {
-		report_leave_out(report, c->device, "%s", why);
+	if (board_open_ours(ours, c->device, LATENCY_BYTES, why)) {
+		report_leave_out(l->report, c->device, "%s", why);
 	} else {
-		report->device = c->device;
-		report->iommu = !!(l->ours.fpga.info.out_flags & RASHPA_DEVICE_IOMMU);
+		l->report->device = c->device;
+		l->report->iommu = !!(ours->fpga.info.out_flags & RASHPA_DEVICE_IOMMU);
+		memcpy(l->bdf, ours->bdf, sizeof(l->bdf));
 	}
-	if (!c->vfio) {
-		report_leave_out(report, path_kinds[PATH_VFIO].name,
-				 "give --vfio same, or a second function bound to vfio-pci");
-	} else if (!strcmp(c->vfio, "same")) {
-		l->same = l->ours.open;
-		memcpy(l->bdf, l->ours.bdf, sizeof(l->bdf));
-		report->vfio = c->vfio;
-	} else if (board_open_vfio(&l->vfio, c->vfio, LATENCY_BYTES, why)) {
-		report_leave_out(report, path_kinds[PATH_VFIO].name, "%s", why);
-	} else {
-		report->vfio = c->vfio;
-	}
-	leave_out_uio(l);
+	want_vfio(l, c->vfio);
+	want_uio(l, c->uio);
 }
 
 static void paths_init(struct latency *l)
 {
 	for (unsigned int i = 0; i < PATHS; i++) {
 		struct path *p = &l->path[i];
+		enum owner owner = path_kinds[i].owner;
 
 		p->kind = &path_kinds[i];
-		p->board = p->kind->ours ? &l->ours : &l->vfio;
+		p->board = &l->board[owner];
 		p->period_us = l->period_us;
-		l->result[i].out = !p->board->open && !l->same;
+		l->result[i].out = !p->board->open && !l->shares[owner];
 	}
 }
 
-static void leave_out(struct latency *l, bool ours, const char *why)
+static void leave_out(struct latency *l, enum owner owner, const char *why)
 {
 	for (unsigned int i = 0; i < PATHS; i++) {
-		if (path_kinds[i].ours != ours)
+		if (path_kinds[i].owner != owner)
 			continue;
 		l->result[i].out = true;
 		report_leave_out(l->report, path_kinds[i].name, "%s", why);
@@ -290,35 +308,35 @@ static void leave_out(struct latency *l, bool ours, const char *why)
 }
 
 /* After a failure the function goes back to this driver, if it can. */
-static void change_driver(struct latency *l, bool ours)
+static void change_driver(struct latency *l, enum owner owner)
 {
 	char why[WHY_SIZE];
 
-	if ((ours ? board_to_rashpa : board_to_vfio)(l, why)) {
-		leave_out(l, ours, why);
-		if (!ours && !l->ours.open && board_to_rashpa(l, why))
-			leave_out(l, true, why);
-	}
+	if (!board_to(l, owner, why))
+		return;
+	leave_out(l, owner, why);
+	if (owner != OURS && !l->board[OURS].open && board_to(l, OURS, why))
+		leave_out(l, OURS, why);
 }
 
 bool path_ready(struct latency *l, unsigned int i)
 {
 	struct path *p = &l->path[i];
 
-	if (!l->result[i].out && !p->board->open && l->same)
-		change_driver(l, p->kind->ours);
+	if (!l->result[i].out && !p->board->open && l->shares[p->kind->owner])
+		change_driver(l, p->kind->owner);
 	return !l->result[i].out;
 }
 
 /*
- * Who is number i of this round. VFIO is first or last, so that the function changes its
- * driver once a round; ours take turns at being next to it.
+ * Who is number i of this round. The others come last, or before all in their reverse order, so
+ * that the function seldom changes its driver; ours take turns at being next to VFIO.
  */
 static unsigned int path_of(unsigned int round, unsigned int i)
 {
 	unsigned int k = turn(round, i, PATHS);
 
-	return k == PATH_VFIO ? k : (k + round / 2) % PATH_VFIO;
+	return path_kinds[k].owner != OURS ? k : (k + round / 2) % PATH_VFIO;
 }
 
 static void measure(struct latency *l)
@@ -335,7 +353,7 @@ static void measure(struct latency *l)
 	}
 	for (unsigned int i = 0; i < PATHS && going_on(); i++) {
 		progress_show(&l->report->progress, "overload: %s", path_kinds[i].name);
-		if (path_kinds[i].ours && path_ready(l, i))
+		if (path_kinds[i].owner == OURS && path_ready(l, i))
 			measure_overload(l, i);
 	}
 	for (unsigned int i = 0; i < PATHS && going_on(); i++) {
@@ -344,8 +362,8 @@ static void measure(struct latency *l)
 			measure_rate(l, i);
 	}
 	/* as it was found */
-	if (l->same && !l->ours.open)
-		change_driver(l, true);
+	if (l->shares[OURS] && !l->board[OURS].open)
+		change_driver(l, OURS);
 	progress_end(&l->report->progress);
 }
 
@@ -378,7 +396,8 @@ int cmd_latency(int argc, char **argv)
 {
 	struct report report = { .repeat = 20, .iommu = -1 };
 	struct latency l = {
-		.report = &report, .ours = BOARD_NONE, .vfio = BOARD_NONE, .events = 250,
+		.report = &report, .events = 250,
+		.board = { BOARD_NONE, BOARD_NONE, BOARD_NONE },
 		.period_us = 100, .max_rate = 1000000,
 	};
 	struct config c = { .latency = &l };
@@ -405,10 +424,9 @@ int cmd_latency(int argc, char **argv)
 		samples_free(&l.result[i].trip);
 		free(l.result[i].median);
 	}
-	if (l.ours.open)
-		board_close(&l.ours);
-	if (l.vfio.open)
-		board_close(&l.vfio);
+	for (unsigned int i = 0; i < OWNERS; i++)
+		if (l.board[i].open)
+			board_close(&l.board[i]);
 	report_free(&report);
 	return status;
 }

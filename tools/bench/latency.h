@@ -30,10 +30,11 @@ struct result {
 
 struct latency {
 	struct report *report;
-	struct board ours, vfio;
-	bool same;		/* it is one function, which only one of them has */
+	struct board board[OWNERS];
+	bool shares[OWNERS];	/* it is one function, which only one of these has */
 	char bdf[16];
 	char node[32];		/* of ours: fpgaN */
+	char domain[16];	/* of its IOMMU group as it was found; empty: no IOMMU */
 	struct path path[PATHS];
 	struct result result[PATHS];
 	unsigned int events;	/* of a round */
@@ -45,8 +46,7 @@ struct latency {
 #define LATENCY_BYTES	64
 
 /* --- swap.c: 0, or -1 with the reason in why[WHY_SIZE] --- */
-int board_to_vfio(struct latency *l, char *why);
-int board_to_rashpa(struct latency *l, char *why);
+int board_to(struct latency *l, enum owner owner, char *why);
 
 /* --- latency.c --- */
 

@@ -34,6 +34,8 @@ static uint64_t consume(struct path *p, uint64_t events)
 	while (all < events && quiet < 3 && going_on()) {
 		n = p->kind->wait(p);
 		all += n;
+		if (n)
+			path_again(p);
 		quiet = n || board_stacks(p->board) < events ? 0 : quiet + 1;
 	}
 	return all;

@@ -231,19 +231,60 @@ static void vfio_path_close(struct path *p)
 		close(p->eventfd);
 }
 
+/* --- uio_pci_generic --- */
+
+static int uio_path_open(struct path *p, char *why)
+{
+	if (uio_count(&p->board->uio, &p->seen, why))
+		return -1;
+	board_clear_intx(p->board);
+	return uio_enable(&p->board->uio, true, why);
+}
+
+static uint64_t uio_wait(struct path *p)
+{
+	uint32_t count, n;
+
+	if (read(p->board->uio.device, &count, sizeof(count)) != sizeof(count))
+		return 0;
+	n = count - (uint32_t)p->seen;
+	p->seen = count;
+	return n;
+}
+
+/* Its handler has disabled INTx in the command register; who undoes that clears the cause first. */
+static void uio_again(struct path *p)
+{
+	char why[WHY_SIZE];
+
+	board_clear_intx(p->board);
+	uio_enable(&p->board->uio, true, why);
+}
+
+static void uio_path_close(struct path *p)
+{
+	char why[WHY_SIZE];
+
+	uio_enable(&p->board->uio, false, why);
+	board_clear_intx(p->board);
+}
+
 /* --- all of them --- */
 
 const struct path_kind path_kinds[PATHS] = {
-	[PATH_READ] = { "channel, read", true, RFPGA_MODE_MSIX, vector_open, read_wait,
-			channel_close },
-	[PATH_EVENTFD] = { "channel, eventfd", true, RFPGA_MODE_MSIX, eventfd_open, eventfd_wait,
-			   channel_close },
-	[PATH_RING] = { "channel, ring", true, RFPGA_MODE_MSIX, ring_open, ring_wait,
-			channel_close },
-	[PATH_LOCK] = { "lock, spinning", true, 0, lock_open, lock_wait, lock_close },
-	[PATH_POLL] = { "lock, timer", true, 0, poll_open, read_wait, channel_close },
-	[PATH_VFIO] = { "vfio-pci, eventfd", false, RFPGA_MODE_MSIX, vfio_path_open, eventfd_wait,
-			vfio_path_close },
+	[PATH_READ] = { "channel, read", OURS, RFPGA_MODE_MSIX, vector_open, read_wait,
+			channel_close, NULL },
+	[PATH_EVENTFD] = { "channel, eventfd", OURS, RFPGA_MODE_MSIX, eventfd_open, eventfd_wait,
+			   channel_close, NULL },
+	[PATH_RING] = { "channel, ring", OURS, RFPGA_MODE_MSIX, ring_open, ring_wait,
+			channel_close, NULL },
+	[PATH_LOCK] = { "lock, spinning", OURS, 0, lock_open, lock_wait, lock_close, NULL },
+	[PATH_POLL] = { "lock, timer", OURS, 0, poll_open, read_wait, channel_close, NULL },
+	[PATH_VFIO] = { "vfio-pci, eventfd", VFIO, RFPGA_MODE_MSIX, vfio_path_open, eventfd_wait,
+			vfio_path_close, NULL },
+	/* without MSI-X enabled its events are INTx */
+	[PATH_UIO] = { "uio_pci_generic, read", UIO, RFPGA_MODE_MSIX, uio_path_open, uio_wait,
+		       uio_path_close, uio_again },
 };
 
 /* Where that is not possible the figures are still true, but tell more of chance. */
@@ -272,6 +313,12 @@ int path_open(struct path *p, char *why)
 	if (p->kind->mode & RFPGA_MODE_MSIX)
 		pin_interrupt(p->board);
 	return 0;
+}
+
+void path_again(struct path *p)
+{
+	if (p->kind->again)
+		p->kind->again(p);
 }
 
 void path_close(struct path *p)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* One function, now with this driver, now with vfio-pci. */
+/* One function, now with this driver, now with another one. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -23,7 +23,7 @@ static int put(const char *path, const char *text)
 	return error;
 }
 
-static int to_vfio(const char *bdf, char *why)
+static int unbind(const char *bdf, char *why)
 {
 	char path[96];
 	int error;
@@ -32,12 +32,58 @@ static int to_vfio(const char *bdf, char *why)
 	error = put(path, bdf);
 	if (error && error != -ENOENT)
 		return because(why, -1, "%s: cannot unbind: %s", bdf, strerror(-error));
+	return 0;
+}
+
+static int bind(const char *bdf, const char *driver, char *why)
+{
+	char path[96];
+	int error;
+
 	snprintf(path, sizeof(path), DEVICES "%s/driver_override", bdf);
-	error = put(path, "vfio-pci");
+	error = put(path, driver);
+	snprintf(path, sizeof(path), DRIVERS "%s/bind", driver);
 	if (!error)
-		error = put(DRIVERS "vfio-pci/bind", bdf);
+		error = put(path, bdf);
 	if (error)
-		return because(why, -1, "%s: vfio-pci does not take it: %s", bdf, strerror(-error));
+		return because(why, -1, "%s: %s does not take it: %s", bdf, driver,
+			       strerror(-error));
+	return 0;
+}
+
+/* Empty: there is no IOMMU. */
+static void read_domain(const char *path, char *domain, size_t size)
+{
+	FILE *file = fopen(path, "re");
+
+	*domain = '\0';
+	if (file && fgets(domain, size, file))
+		domain[strcspn(domain, "\n")] = '\0';
+	if (file)
+		fclose(file);
+}
+
+/*
+ * Who has no IOMMU mapping of its own needs one that is 1:1, which the kernel allows while no
+ * driver has the function; all others find the domain that was there.
+ */
+static int set_domain(struct latency *l, bool identity, char *why)
+{
+	char path[96], now[sizeof(l->domain)];
+	const char *wanted;
+	int error;
+
+	snprintf(path, sizeof(path), DEVICES "%s/iommu_group/type", l->bdf);
+	read_domain(path, now, sizeof(now));
+	if (!*l->domain)
+		memcpy(l->domain, now, sizeof(now));
+	wanted = identity && *now ? "identity" : l->domain;
+	if (!strcmp(now, wanted))
+		return 0;
+	error = put(path, wanted);
+	if (error)
+		return because(why, -1, "%s: IOMMU domain %s instead of %s: %s", l->bdf, wanted,
+			       now, strerror(-error));
 	return 0;
 }
 
@@ -58,21 +104,50 @@ static int to_rashpa(const char *bdf, char *node, size_t size, char *why)
 	return 0;
 }
 
-int board_to_vfio(struct latency *l, char *why)
+static void close_shared(struct latency *l)
 {
-	if (access(DRIVERS "vfio-pci", F_OK))
-		return because(why, -1, "the driver is not loaded: modprobe vfio-pci");
-	board_close(&l->ours);
-	if (to_vfio(l->bdf, why))
-		return -1;
-	return board_open_vfio(&l->vfio, l->bdf, LATENCY_BYTES, why);
+	for (unsigned int i = 0; i < OWNERS; i++)
+		if (l->shares[i] && l->board[i].open)
+			board_close(&l->board[i]);
 }
 
-int board_to_rashpa(struct latency *l, char *why)
+static int open_board(struct latency *l, enum owner owner, char *why)
 {
-	if (l->vfio.open)
-		board_close(&l->vfio);
-	if (to_rashpa(l->bdf, l->node, sizeof(l->node), why))
+	struct board *b = &l->board[owner];
+
+	switch (owner) {
+	case VFIO:
+		return bind(l->bdf, "vfio-pci", why) ? -1 :
+		       board_open_vfio(b, l->bdf, LATENCY_BYTES, why);
+	case UIO:
+		return bind(l->bdf, "uio_pci_generic", why) ? -1 :
+		       board_open_uio(b, l->bdf, LATENCY_BYTES, why);
+	default:
+		return to_rashpa(l->bdf, l->node, sizeof(l->node), why) ? -1 :
+		       board_open_ours(b, l->node, LATENCY_BYTES, why);
+	}
+}
+
+static int loaded(const char *driver, char *why)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), DRIVERS "%s", driver);
+	if (access(path, F_OK))
+		return because(why, -1, "the driver is not loaded: modprobe %s", driver);
+	return 0;
+}
+
+int board_to(struct latency *l, enum owner owner, char *why)
+{
+	if (owner == VFIO && loaded("vfio-pci", why))
 		return -1;
-	return board_open_ours(&l->ours, l->node, LATENCY_BYTES, why);
+	if (owner == UIO && loaded("uio_pci_generic", why))
+		return -1;
+	close_shared(l);
+	if (unbind(l->bdf, why))
+		return -1;
+	if (l->shares[UIO] && set_domain(l, owner == UIO, why))
+		return -1;
+	return open_board(l, owner, why);
 }

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* A function that is bound to uio_pci_generic. */
+#ifndef BENCH_UIO_H
+#define BENCH_UIO_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct uio {
+	unsigned int number;	/* uioN */
+	int device, config;
+};
+
+#define UIO_NONE { .device = -1, .config = -1 }
+
+/* The device, which may do DMA then. 0, or -1 with the reason in why[WHY_SIZE]. */
+int uio_open(struct uio *uio, const char *bdf, char *why);
+void uio_close(struct uio *uio);
+/* Map the beginning of a BAR, or MAP_FAILED with the reason. */
+void *uio_map_bar(const char *bdf, unsigned int bar, size_t size, char *why);
+/* Interrupts so far. */
+int uio_count(const struct uio *uio, uint64_t *count, char *why);
+/* INTx in the command register: each interrupt disables it. */
+int uio_enable(const struct uio *uio, bool on, char *why);
+/* Where a page of this process is. The kernel may move it, unless it is the kernel's own. */
+int uio_physical(const void *page, uint64_t *addr, char *why);
+
+#endif /* BENCH_UIO_H */
