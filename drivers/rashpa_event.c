@@ -93,8 +93,10 @@ void rashpa_listener_event(struct rashpa_listener *l, u64 sequence, u64 time, u6
 void rashpa_channel_wake(struct rashpa_channel *ch, u64 before)
 {
 	/* its barrier pairs with that of whoever goes to sleep and looks at the head */
-	if (READ_ONCE(ch->ring->head) != before && wq_has_sleeper(&ch->wait))
+	if (READ_ONCE(ch->ring->head) != before && wq_has_sleeper(&ch->wait)) {
+		trace_rashpa_wakeup(ch->dev->id, READ_ONCE(ch->ring->head));
 		wake_up_interruptible_all(&ch->wait);
+	}
 }
 
 /* The origin has fired: is that an event of this source? Its channel's lock is held. */

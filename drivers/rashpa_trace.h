@@ -53,6 +53,21 @@ TRACE_EVENT(rashpa_event,
 		  __entry->time, __entry->value, __entry->lost)
 );
 
+/* who sleeps on the channel is woken; programs with eventfd or ring are not seen here */
+TRACE_EVENT(rashpa_wakeup,
+	TP_PROTO(int fpga, u64 records),
+	TP_ARGS(fpga, records),
+	TP_STRUCT__entry(
+		__field(int, fpga)
+		__field(u64, records)
+	),
+	TP_fast_assign(
+		__entry->fpga = fpga;
+		__entry->records = records;
+	),
+	TP_printk("fpga%d records=%llu", __entry->fpga, __entry->records)
+);
+
 /* a reader leaves the kernel with records */
 TRACE_EVENT(rashpa_read,
 	TP_PROTO(int fpga, size_t records),

@@ -3,6 +3,7 @@
 #include <limits.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -577,6 +578,34 @@ static bool traced(const char *event, const char *words)
 	return found;
 }
 
+static void *sleep_on(void *arg)
+{
+	struct pollfd p = { .fd = *(int *)arg, .events = POLLIN };
+
+	poll(&p, 1, 20000);
+	return NULL;
+}
+
+/* A sleeper is woken: signals until one has found it asleep. */
+static bool wakeup_traced(struct queue *q)
+{
+	uint64_t end = now_ns() + 20000000000ULL;
+	struct rashpa_event e;
+	pthread_t thread;
+	bool found = false;
+
+	while (!found && now_ns() < end) {
+		pthread_create(&thread, NULL, sleep_on, &q->fd);
+		sched_yield();
+		ANSWERED(signal_one(q->fd, 1), 0, NULL);
+		pthread_join(thread, NULL);
+		while (next(q, &e))
+			;
+		found = traced("rashpa_wakeup:", "records=");
+	}
+	return found;
+}
+
 static void test_trace(void)
 {
 	struct rashpa_event e;
@@ -598,6 +627,7 @@ static void test_trace(void)
 	if (p)
 		munmap(p, PAGE);
 	close(win);
+	CHECK(wakeup_traced(&q), "no wake-up");
 	ANSWERED(write_text(TRACING "events/rashpa/enable", "0"), 0, NULL);
 	snprintf(words, sizeof(words), "fpga%d source=1 kind=3 sequence=1 time=%llu value=4711",
 		 f.index, (unsigned long long)e.time_ns);
@@ -688,7 +718,7 @@ int main(void)
 	tap_run("eight sources, three listeners, one slow: the others notice nothing", test_slow);
 	tap_run("the end of a map is an event, of one or of all", test_map_events);
 	tap_run("a quiet source counts", test_quiet);
-	tap_run("tracepoints tell of a record, its reader and a doorbell's mapping", test_trace);
+	tap_run("tracepoints tell of a record, a wake-up, a reader and a doorbell's mapping", test_trace);
 	tap_run("a source of another function comes and goes", test_other_function);
 	tap_run("a removed function is seen in the ring", test_gone);
 	if (have_two)
