@@ -8,6 +8,8 @@
  *   rashpa_buffer.lock	owner and leases of one buffer
  *   rashpa_device.lock	life of the function: gone, profile, lists of maps and windows.
  *			Taken by every ioctl on the function and by removal.
+ *   rashpa_channel.sources_lock	table of its sources and groups, against other ioctls. One
+ *			device lock at most is held outside of it: that of the source
  *   rashpa_device.windows_lock	list of its windows
  *   mmap_lock		as page faults take it
  *   rashpa_device.bars_lock	held while the function is being reset: CPUs wait
@@ -15,9 +17,12 @@
  *   rashpa_device.hw_lock	registers, bus mastering, state, programmed entries. A leaf for
  *			sleeping code: taken from dma-buf callbacks and reset handlers.
  *   rashpa_origin.lock	listeners of one event source (hard interrupt)
- *   rashpa_channel.lock	queue of one channel (hard interrupt)
+ *   rashpa_channel.lock	queue of one channel, its sources' counters, watched words,
+ *			groups and eventfds (hard interrupt)
  *
- * rashpa_account_lock and rashpa_export.lock are leaves.
+ * rashpa_account_lock, rashpa_export.lock and rashpa_budget_lock are leaves;
+ * rashpa_channel.read_lock, one reader at a time, has only page faults and
+ * rashpa_channel.lock inside.
  */
 #ifndef RASHPA_H
 #define RASHPA_H
