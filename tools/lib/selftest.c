@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -254,26 +255,35 @@ static void test_signals(struct rashpa_queue *queue)
 
 static void test_word(struct rashpa_queue *queue, int memory, volatile uint64_t *word)
 {
-	struct rashpa_wait wait = {
-		.word = word, .bits = 64, .condition = RASHPA_CONDITION_CHANGED, .value = 5,
-		.queue = queue,
-	};
+	/* shared: the other process writes when this one has given up spinning */
+	struct rashpa_wait *wait = mmap(NULL, sizeof(*wait), PROT_READ | PROT_WRITE,
+					MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	uint64_t seen = 0;
 	int id = add_word(queue->channel, memory, 0, 0);
 	pid_t child;
 
+	if (wait == MAP_FAILED) {
+		ok(0, "mmap");
+		return;
+	}
+	*wait = (struct rashpa_wait) {
+		.word = word, .bits = 64, .condition = RASHPA_CONDITION_CHANGED, .value = 5,
+		.queue = queue,
+	};
 	word[0] = 5;
 	child = fork();
 	if (!child) {
-		usleep(50000);
+		while (!__atomic_load_n(&wait->slept, __ATOMIC_ACQUIRE))
+			sched_yield();
 		word[0] = 6;
 		_exit(0);
 	}
-	ok(child > 0 && !rashpa_lock_wait(&wait, 10000, &seen) && seen == 6 && wait.value == 6 &&
-	   wait.slept == 1, "a word that another process writes ends the wait");
+	ok(child > 0 && !rashpa_lock_wait(wait, 10000, &seen) && seen == 6 && wait->value == 6 &&
+	   wait->slept == 1, "a word that another process writes ends the wait");
 	waitpid(child, NULL, 0);
-	refused(rashpa_lock_wait(&wait, 20, &seen), ETIMEDOUT, "20 ms", "and if it does not");
+	refused(rashpa_lock_wait(wait, 20, &seen), ETIMEDOUT, "20 ms", "and if it does not");
 	rashpa_source_del(queue->channel, id);
+	munmap(wait, sizeof(*wait));
 }
 
 static void test_events(unsigned int number)
