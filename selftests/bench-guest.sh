@@ -16,7 +16,9 @@ mapfile -t fpgas < <(lspci -D -d 1234:5250 | cut -d' ' -f1)
 device=() vfio=() same=()
 if ((${#fpgas[@]})); then
 	# a driver_override of an earlier bind may have bound it, without its profile
-	rashpactl unbind "${fpgas[0]}" >/dev/null 2>&1 || true
+	if [[ $(readlink "/sys/bus/pci/devices/${fpgas[0]}/driver") == */rashpa ]]; then
+		rashpactl unbind "${fpgas[0]}" >/dev/null
+	fi
 	device=(--device "$(rashpactl --json bind "${fpgas[0]}" | jq -r .node)")
 fi
 if [[ $RASHPA_IOMMU == on ]]; then

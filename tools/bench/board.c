@@ -380,8 +380,12 @@ void board_start(struct board *b, const struct run *run)
 void board_stop(struct board *b)
 {
 	set(b, RFPGA_DTP(0) + RFPGA_DTP_CONTROL, RFPGA_DTP_STOP);
-	while (reg(b, RFPGA_DTP(0) + RFPGA_DTP_STATUS) & RFPGA_DTP_RUNNING)
+	/* nothing tells of it but the register; one that is all ones never will */
+	for (int i = 0; i < 1000; i++) {
+		if (!(reg(b, RFPGA_DTP(0) + RFPGA_DTP_STATUS) & RFPGA_DTP_RUNNING))
+			break;
 		usleep(1000);
+	}
 }
 
 uint64_t board_counter(const struct board *b, size_t counter)
