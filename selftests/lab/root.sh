@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # The cached Debian 13 root: compilers, QEMU, kernels and their headers.
 
-ROOT_VERSION=2	# raise it when the steps below change what is in the root
+ROOT_VERSION=3	# raise it when the steps below change what is in the root
 
 root_path() {
 	local hash
@@ -106,6 +106,16 @@ install_kernel() { # root, release
 		rm -f "/boot/initrd.img-$1"' sh "$2"
 }
 
+# checkpatch, coccinelle's rules and what they read, beside the source package.
+unpack_scripts() { # root
+	build_in "$1" sh -euc '
+		cd /usr/src
+		set -- linux-source-*.tar.xz
+		mkdir linux-scripts
+		tar -xf "$1" -C linux-scripts --strip-components=1 --wildcards \
+			"linux-source-*/scripts" "linux-source-*/.clang-format" "linux-source-*/COPYING"'
+}
+
 finish_root() { # root
 	build_in "$1" sh -euc '
 		groupadd --system rashpa
@@ -150,6 +160,7 @@ build_root() { # final path
 		printf '%s\t%s\n' "$series" "$release" | "${SUDO[@]}" tee -a "$new/etc/lab-kernels" >/dev/null
 	done < <(entries "$LAB/kernels")
 
+	step "scripts of the kernel" unpack_scripts "$new"
 	step "clean" finish_root "$new"
 	"${SUDO[@]}" chmod 755 "$new"
 	"${SUDO[@]}" mv -T "$new" "$root"
