@@ -239,7 +239,7 @@ struct rashpa_buffer {
 void rashpa_buffer_put(struct rashpa_buffer *buffer);
 void rashpa_buffer_info(struct rashpa_buffer *buffer, struct rashpa_info *info);
 int rashpa_ioc_alloc(struct rashpa_call *call, void *arg);
-int rashpa_lock_memory(struct rashpa_call *call, u64 length, int node, u64 *out_length);
+int rashpa_lock_memory(struct rashpa_call *call, struct rashpa_lock *lock, int node);
 int rashpa_ioc_query(struct rashpa_call *call, void *arg);
 int rashpa_ioc_info(struct rashpa_call *call, void *arg);
 int rashpa_ioc_buffer_info(struct rashpa_call *call, void *arg);

@@ -136,6 +136,30 @@ static void rashpa_alloc_owner(struct rashpa_call *call, struct rashpa_buffer *b
 							       inode->i_mode & 0666;
 }
 
+/* A name that is not to be had. Asked again when it is given: this spares work in vain. */
+static int rashpa_buffer_name_free(struct rashpa_call *call, const char *name)
+{
+	if (name[0] && rashpa_name_taken(name))
+		return rashpa_fail(call, -EEXIST,
+				   "a buffer named %s exists: remove it first, or open it", name);
+	return 0;
+}
+
+/* Others find it from now on, unless the answer to this call cannot be stored. */
+static int rashpa_buffer_publish(struct rashpa_call *call, struct rashpa_buffer *buffer)
+{
+	int err;
+
+	if (!buffer->name[0])
+		return 0;
+	err = rashpa_named_add(call, buffer);
+	if (err)
+		return err;
+	call->undo = rashpa_named_undo;
+	call->undo_data = buffer;
+	return 0;
+}
+
 /* The dma-buf of a new buffer becomes the new file of @call. */
 static int rashpa_alloc_export(struct rashpa_call *call, struct rashpa_buffer *buffer,
 			       const struct rashpa_alloc *alloc)
@@ -167,11 +191,9 @@ int rashpa_ioc_alloc(struct rashpa_call *call, void *arg)
 	err = rashpa_alloc_check(call, alloc);
 	if (err)
 		return err;
-	/* Asked again below; this only spares an allocation that is in vain. */
-	if (alloc->name[0] && rashpa_name_taken(alloc->name))
-		return rashpa_fail(call, -EEXIST,
-				   "a buffer named %s exists: remove it first, or open it",
-				   alloc->name);
+	err = rashpa_buffer_name_free(call, alloc->name);
+	if (err)
+		return err;
 	err = rashpa_call_reserve_fd(call);
 	if (err)
 		return err;
@@ -182,13 +204,9 @@ int rashpa_ioc_alloc(struct rashpa_call *call, void *arg)
 	err = rashpa_alloc_export(call, buffer, alloc);
 	if (err)
 		goto out;
-	if (buffer->name[0]) {
-		err = rashpa_named_add(call, buffer);
-		if (err)
-			goto out;
-		call->undo = rashpa_named_undo;
-		call->undo_data = buffer;
-	}
+	err = rashpa_buffer_publish(call, buffer);
+	if (err)
+		goto out;
 	alloc->out_fd = call->fd;
 	alloc->out_length = buffer->length;
 	alloc->out_segments = 1;
@@ -203,25 +221,30 @@ out:
 /**
  * rashpa_lock_memory() - memory for lock slots becomes the new file of @call
  * @call: the ioctl on a function; its fd is reserved
- * @length: bytes
+ * @lock: what is asked for; out_fd and out_length are set
  * @node: NUMA node, or NUMA_NO_NODE
- * @out_length: becomes the rounded length
  *
  * Never from CMA: a GPU runtime registers it by address.
  *
  * Return: 0 or a negative errno.
  */
-int rashpa_lock_memory(struct rashpa_call *call, u64 length, int node, u64 *out_length)
+int rashpa_lock_memory(struct rashpa_call *call, struct rashpa_lock *lock, int node)
 {
 	struct rashpa_progress progress = {};
 	struct rashpa_alloc alloc = {
-		.length = length,
+		.length = (u64)lock->slots * RASHPA_LOCK_SLOT,
 		.backend = RASHPA_BACKEND_CONTIG,
 	};
 	void *device = call->obj;
 	struct rashpa_buffer *buffer;
 	int err;
 
+	memcpy(alloc.name, lock->name, sizeof(alloc.name));
+	err = rashpa_alloc_check_name(call, &alloc);
+	if (!err)
+		err = rashpa_buffer_name_free(call, alloc.name);
+	if (err)
+		return err;
 	if (node != NUMA_NO_NODE) {
 		alloc.head.flags = RASHPA_ALLOC_NODE;
 		alloc.node = node;
@@ -232,8 +255,15 @@ int rashpa_lock_memory(struct rashpa_call *call, u64 length, int node, u64 *out_
 	if (IS_ERR(buffer))
 		return PTR_ERR(buffer);
 	buffer->lock_memory = true;
+	rashpa_alloc_owner(call, buffer, &alloc);
 	err = rashpa_alloc_export(call, buffer, &alloc);
-	*out_length = buffer->length;
+	if (!err)
+		err = rashpa_buffer_publish(call, buffer);
+	if (!err) {
+		lock->out_fd = call->fd;
+		lock->out_length = buffer->length;
+	}
+	/* the dma-buf has its own reference, and so has the name */
 	rashpa_buffer_put(buffer);
 	return err;
 }

@@ -30,11 +30,7 @@ int rashpa_ioc_lock(struct rashpa_call *call, void *arg)
 	err = rashpa_call_reserve_fd(call);
 	if (err)
 		return err;
-	err = rashpa_lock_memory(call, (u64)lock->slots * RASHPA_LOCK_SLOT,
-				 dev_to_node(&dev->pdev->dev), &lock->out_length);
-	if (!err)
-		lock->out_fd = call->fd;
-	return err;
+	return rashpa_lock_memory(call, lock, dev_to_node(&dev->pdev->dev));
 }
 
 /* ------------------------------------------------------------ looking --- */

@@ -26,7 +26,7 @@ SIZE(profile, 144);
 SIZE(window, 96);
 SIZE(map, 120);
 SIZE(events, 48);
-SIZE(lock, 40);
+SIZE(lock, 104);
 SIZE(quiesce, 32);
 SIZE(reset, 24);
 SIZE(segment, 16);
@@ -246,7 +246,7 @@ static const struct op {
 	GROWN(FPGA, MAP, map, out_table_size, RASHPA_MAP_DEVICE | RASHPA_MAP_KEEP, valid_map,
 	      undo_map, { R(map, __reserved) }),
 	GROWN(FPGA, EVENTS, events, out_fd, 0, valid_nothing, undo_events, {}),
-	OP(FPGA, LOCK, lock, 0, valid_lock, undo_lock, {}),
+	GROWN(FPGA, LOCK, lock, out_length, 0, valid_lock, undo_lock, {}),
 	OP(FPGA, QUIESCE, quiesce, 0, valid_nothing, NULL, {}),
 	OP(FPGA, RESET, reset, 0, valid_nothing, NULL, {}),
 	OP(MAP, PROGRAM, program, 0, valid_program, NULL,

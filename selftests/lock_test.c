@@ -76,6 +76,58 @@ static void test_memory(void)
 	close(lock.out_fd);
 }
 
+static int lock_named(const char *name, struct rashpa_lock *lock)
+{
+	*lock = (struct rashpa_lock) { HEAD(*lock), .slots = 2, .out_fd = -7 };
+	strncpy(lock->name, name, sizeof(lock->name));
+	return call(f.fd, RASHPA_IOC_LOCK, lock);
+}
+
+/* Other programs find it, write it and make events of it; it goes when it is removed. */
+static void test_named(void)
+{
+	struct rashpa_info info = { HEAD(info), .fd = -1 };
+	struct rashpa_source_add a = {
+		.head.flags = RASHPA_SOURCE_POLL, .condition = RASHPA_CONDITION_REACHED,
+		.value = 5, .bits = 64, .offset = 64, .period_us = RASHPA_PERIOD_MIN, .budget = 50,
+	};
+	struct rashpa_dmabuf get = { HEAD(get) };
+	struct rashpa_lock lock, other;
+	struct rashpa_event e = {};
+	uint64_t *p;
+	int node, ch;
+
+	ANSWERED(lock_named("a/b", &lock), EINVAL, "0x2f");
+	memset(&lock, 0, sizeof(lock));
+	ANSWERED(lock_named("0123456789012345678901234567890123456789012345678901234567890123",
+			    &lock), ENAMETOOLONG, "63");
+	CHECK(lock.out_fd == -7, "out_fd was written on failure");
+	REQUIRE(ANSWERED(lock_named("st-lock", &lock), 0, NULL), "no lock memory");
+	ANSWERED(lock_named("st-lock", &other), EEXIST, "st-lock|remove");
+	close(lock.out_fd);	/* it stays */
+
+	node = buffer_node("st-lock", O_RDWR);
+	REQUIRE(node >= 0, "no node");
+	ANSWERED(call(node, RASHPA_IOC_INFO, &info), 0, NULL);
+	CHECK(info.out_kind == RASHPA_KIND_LOCK && !strcmp(info.out_name, "st-lock"),
+	      "kind %u, name %s", info.out_kind, info.out_name);
+	ANSWERED(call(node, RASHPA_IOC_DMABUF, &get), 0, NULL);
+	a.memory = get.out_fd;
+	ch = events();
+	CHECK(add(ch, &a) > 0, "%s", reason);
+	p = map_fd(node, PAGE);
+	if (p) {
+		__atomic_store_n(p + 8, 5, __ATOMIC_RELEASE);
+		CHECK(wait_fd(ch, POLLIN, 5000) && next(ch, &e) && e.value == 5,
+		      "no event of the word that another program wrote");
+		munmap(p, PAGE);
+	}
+	close(ch);
+	close(get.out_fd);
+	close(node);
+	CHECK(!buffer_remove("st-lock"), "%s", reason);
+}
+
 /* -------------------------------------------------------- conditions --- */
 
 /* A word, a channel, and an interrupt that makes the kernel look: a timer every 20 us. */
@@ -448,6 +500,7 @@ int main(void)
 	if (!rig_load(&f))
 		tap_bail("no dataset: %s", reason);
 	tap_run("lock memory is zeroed, small, and can be registered and mapped", test_memory);
+	tap_run("lock memory with a name is for all programs", test_named);
 	tap_run("CHANGED: bits under the mask, since it was added", test_changed);
 	tap_run("EQUAL: once each time it becomes true", test_equal);
 	tap_run("REACHED: step by step, none twice, until there is no next", test_reached);

@@ -808,19 +808,23 @@ struct rashpa_events {
  * @slots: of RASHPA_LOCK_SLOT bytes, 1 to RASHPA_LOCK_SLOTS_MAX
  * @out_fd: dma-buf, readable and writable, zeroed, cached, one piece near the function
  * @out_length: bytes, whole pages
+ * @name: empty; or the name under which other programs find it, as that of a buffer: it
+ *	outlives its maker, belongs to it, has the mode of the function's node, and stays
+ *	until RASHPA_IOC_REMOVE
  *
  * Words that hardware writes and software waits for. A memory like any other: mmap it, map
  * it for the function (RASHPA_IOC_MAP) to give it the bus address of slot 0, register it
  * with a GPU runtime. Its pages are a few, so that it may be mapped apart from the payload.
  * RASHPA_SOURCE_LOCK makes events of it.
  *
- * Errors: EINVAL, ENOMEM, EDQUOT, ENODEV.
+ * Errors: EINVAL, ENAMETOOLONG, EEXIST (the name), ENOMEM, EDQUOT, ENODEV.
  */
 struct rashpa_lock {
 	struct rashpa_head head;
 	__u32 slots;
 	__s32 out_fd;
 	__aligned_u64 out_length;
+	char name[RASHPA_NAME_SIZE];
 };
 
 /**
