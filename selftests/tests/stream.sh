@@ -29,6 +29,34 @@ is "class is $expected" "$(get '.class | ascii_downcase')" "$expected"
 holds "at most one read of the channel per stack" "$(get .channel_reads) <= $(get .stacks) + 1"
 echo "# $(get .gbps) GB/s, event to user p50 $(get .latency_ns.p50) ns, p99 $(get .latency_ns.p99) ns"
 
+# Doorbells are stores that no kernel sees; a probe on the function that makes them does.
+trace=/sys/kernel/tracing
+cp "$(command -v romulu)" "$work/romulu"
+offset=$(nm "$work/romulu" | sed -n 's/ T rashpa_doorbell$//p')
+if [[ -e $trace/uprobe_events ]]; then
+	echo "p:rashpa_user/doorbell $work/romulu:0x$offset offset=%si:x64 value=%dx:u32" \
+		>"$trace/uprobe_events"
+	ok $? "a probe on rashpa_doorbell"
+	echo 1 >"$trace/events/rashpa_user/enable"
+	rashpactl buffer create bells 16M >/dev/null
+	"$work/romulu" --buffer bells --timeout 60 >/dev/null &
+	receiver=$!
+	remu --buffer bells --fpga "$fpga" --split 2 --bunch 1 --slots 4 --images 20 \
+		--timeout 60 >/dev/null
+	wait "$receiver"
+	is "the stream with a probe" $? 0
+	for offset in 0x0 0x1000; do
+		is "the doorbell at $offset is seen giving back the last stack" "$(grep -c \
+			"romulu.*doorbell: .*offset=$offset value=20$" "$trace/trace")" 1
+	done
+	rashpactl buffer remove bells
+	echo 0 >"$trace/events/rashpa_user/enable"
+	echo >"$trace/uprobe_events"
+	echo >"$trace/trace"
+else
+	skip "doorbells in a trace" "a kernel without uprobe events"
+fi
+
 # A free-running detector that is faster than the receiver: losses are counted.
 rashpactl buffer create lossy 64M >/dev/null
 romulu --buffer lossy --timeout 60 --json "$work/lossy.json" >"$work/out" 2>&1 &

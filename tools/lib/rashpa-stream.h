@@ -8,7 +8,7 @@
  *
  * Layout of the buffer:
  *   0              struct rashpa_stream                 (one page)
- *   lock_offset    lock records, 64 bytes per DTP       (one page)
+ *   lock_offset    lock records, 64 bytes per DTP       (one page; or elsewhere: lock_name)
  *   data_offset    slots x (bunch images, image_stride apart), slot_stride apart
  *
  * Stack k is in slot k % slots; image i of stack k is frame k * bunch + i, and shows
@@ -22,6 +22,7 @@
 #define RASHPA_STREAM_MAGIC	0x3154535048534152ull	/* "RASHPST1" */
 #define RASHPA_STREAM_DTPS	16
 #define RASHPA_STREAM_PAGE	4096
+#define RASHPA_STREAM_NAME	64
 
 enum rashpa_stream_state {
 	RASHPA_STREAM_IDLE = 0,
@@ -34,7 +35,7 @@ struct rashpa_stream_dtp {
 	uint32_t dtp;			/* number in the FPGA */
 	uint32_t x, y, width, height;	/* region of the image that it fills, pixels */
 	uint32_t __reserved;
-	uint64_t lock_offset;		/* of its lock record (RFPGA_LOCK_*), bytes from the buffer's start */
+	uint64_t lock_offset;		/* of its lock record (RFPGA_LOCK_*), bytes from the start of the buffer, or of the lock memory */
 	uint64_t doorbell_offset;	/* of its credit doorbell in the FPGA's BAR 2, bytes */
 };
 
@@ -69,6 +70,7 @@ struct rashpa_stream {
 	uint64_t consumed;		/* written by the consumer: stacks given back */
 	struct rashpa_stream_dtp dtp[RASHPA_STREAM_DTPS];
 	struct rashpa_stream_origin origin[RASHPA_STREAM_DTPS];	/* of dtp[] of the same index */
+	char lock_name[RASHPA_STREAM_NAME];	/* lock memory that has the lock records; empty: they are in the buffer */
 	uint64_t start_ns;		/* CLOCK_MONOTONIC when state became RUNNING: older device events are not about this run */
 };
 

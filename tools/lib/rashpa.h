@@ -354,6 +354,17 @@ int rashpa_reset(int device);
 int rashpa_lock(int device, struct rashpa_lock *lock);
 
 /**
+ * rashpa_doorbell() - ring: store a word to a mapped doorbell page
+ * @window: where rashpa_mmap() mapped the window
+ * @offset: of the word in it, bytes; a multiple of 4, inside the mapping
+ * @value: to store, one store of 32 bits
+ *
+ * What this thread read and wrote before is done before the function sees the word. A window
+ * of a function that was removed raises SIGBUS.
+ */
+void rashpa_doorbell(volatile void *window, uint64_t offset, uint32_t value);
+
+/**
  * rashpa_events() - make an event channel
  * @device: from rashpa_device_open()
  * @depth: records that its queue holds, 0 for the default

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* librashpa: doorbells. See rashpa.h. */
+#include "rashpa.h"
+
+/* Not inline, and not removed: a probe on this symbol is how a trace sees a doorbell. */
+__attribute__((noinline))
+void rashpa_doorbell(volatile void *window, uint64_t offset, uint32_t value)
+{
+	volatile uint32_t *word = (volatile uint32_t *)((volatile char *)window + offset);
+
+	/* The kernel puts no probe on an instruction with a lock prefix, as a barrier is. */
+	__asm__ volatile("nop");
+	/* Also for write-combined windows and non-temporal stores: a full barrier. */
+	__sync_synchronize();
+	*word = value;
+}
