@@ -17,17 +17,18 @@ fpga=$(rashpactl --json list | jq -r ".devices[] | select(.bdf == \"$bdf\").node
 [[ $fpga ]] || fpga=$(rashpactl --json bind "$bdf" | jq -r .node)
 echo "   rashpactl bind: $fpga"
 rashpactl buffer create ring0 64M | sed 's/^/   rashpactl buffer create: /'
+rashpactl lock create "$fpga" ring0.lock 2 | sed 's/^/   rashpactl lock create: /'
 
 echo "   $frames frames of 1024 x 512 u16, upper and lower half by a process each"
 echo "   remu: loads the dataset, programs the FPGA; romulu: compares every byte"
 status=0
-# the lock records of the two processes are the first ones of the buffer's second page
-rashpactl event watch "$fpga" --quiet --lock ring0:4096 --lock ring0:4160 --group 1,2 \
+# each of the two processes writes its record into a slot of 64 bytes
+rashpactl event watch "$fpga" --quiet --lock ring0.lock:0 --lock ring0.lock:64 --group 1,2 \
 	--count 3 --timeout 60 >"$work/events" &
 watcher=$!
 romulu --buffer ring0 --progress --timeout 60 --json "$work/romulu.json" &
 receiver=$!
-remu --buffer ring0 --fpga "${fpga#fpga}" --split 2 --bunch 16 --slots 2 --images "$frames" \
+remu --buffer ring0 --lock ring0.lock --fpga "${fpga#fpga}" --split 2 --bunch 16 --slots 2 --images "$frames" \
 	--timeout 60 --json "$work/remu.json" &
 producer=$!
 echo "   rashpactl top, while it streams:"
@@ -47,6 +48,7 @@ remu --buffer ring0 --fpga "${fpga#fpga}" --split 2 --bunch 1 --images 500 \
 # a detector with a rate of its own does not wait: a busy machine may lose frames (4) here
 wait "$receiver" || { code=$?; ((code == 4)) || status=$code; }
 rashpactl buffer remove ring0 >/dev/null
+rashpactl buffer remove ring0.lock >/dev/null
 
 jq -s --arg kernel "$(uname -r)" --arg iommu "$RASHPA_IOMMU" '
 	.[0] as $r | .[1] as $t | .[2] as $l | {

@@ -287,7 +287,7 @@ fi
 . tools/completion/rashpactl
 manual=$(sed 's/\\-/-/g' Documentation/man/rashpactl.1)
 commands=("doctor" "list" "bind" "unbind" "profile" "buffer create" "buffer list" "buffer info"
-	"buffer permit" "buffer query" "buffer remove" "window list" "window info" "map explain"
+	"buffer permit" "buffer query" "buffer remove" "lock create" "window list" "window info" "map explain"
 	"map" "event watch" "event stat" "top" "quiesce" "reset" "fpga status")
 
 is "the help names all commands" \

@@ -272,6 +272,17 @@ static void test_stream(void)
 		   (unsigned long long)bad[i].value, why);
 	}
 	good_stream(&s);
+	memset(s.lock_name, 'x', sizeof(s.lock_name));
+	ok(stream_check(&s, LENGTH, why), "a name of lock memory without an end: %s", why);
+	strcpy(s.lock_name, "locks");
+	stream_layout(&s, LENGTH);
+	ok(!stream_check(&s, LENGTH, why) && !s.dtp[0].lock_offset, "lock records in lock memory");
+	s.dtp[1].lock_offset = 65536 * 64;
+	ok(stream_check(&s, LENGTH, why), "a lock record outside any lock memory: %s", why);
+	s.dtp[1].lock_offset = 0;
+	ok(stream_check(&s, LENGTH, why), "two processes with one lock record: %s", why);
+
+	good_stream(&s);
 	ok(!stream_copy(&s, LENGTH, &copy, why) && !memcmp(&s, &copy, sizeof(s)), "a header is copied");
 	s.magic = 0;
 	ok(stream_copy(&s, LENGTH, &copy, why) && !*why, "no magic: no stream, and no error");

@@ -3,11 +3,16 @@
 
 #include <inttypes.h>
 #include <stddef.h>
+#include <string.h>
+
+#include <linux/rashpa.h>
 
 #include "rashpa-fpga.h"
 #include "say.h"
 
 #define PAGE	RASHPA_STREAM_PAGE
+/* of any lock memory */
+#define LOCK_OFFSET_MAX	((RASHPA_LOCK_SLOTS_MAX - 1) * (uint64_t)RASHPA_LOCK_SLOT)
 
 /* a + b * c, or UINT64_MAX if that is too much */
 static uint64_t reach(uint64_t a, uint64_t b, uint64_t c)
@@ -34,8 +39,11 @@ static int check_dtp(const struct rashpa_stream *s, unsigned int i, char *why)
 		return because(why, -1, "origin[%u] is not a place in an image", i);
 	if (d->__reserved)
 		return because(why, -1, "dtp[%u].__reserved is not 0", i);
-	if (d->lock_offset % RFPGA_LOCK_SIZE || d->lock_offset < sizeof(*s) ||
-	    reach(d->lock_offset, 1, RFPGA_LOCK_SIZE) > s->data_offset)
+	if (*s->lock_name && (d->lock_offset % RFPGA_LOCK_SIZE || d->lock_offset > LOCK_OFFSET_MAX))
+		return because(why, -1, "dtp[%u].lock_offset %" PRIu64 " is not in lock memory", i,
+			       d->lock_offset);
+	if (!*s->lock_name && (d->lock_offset % RFPGA_LOCK_SIZE || d->lock_offset < sizeof(*s) ||
+			       reach(d->lock_offset, 1, RFPGA_LOCK_SIZE) > s->data_offset))
 		return because(why, -1, "dtp[%u].lock_offset %" PRIu64 " is not between header and data",
 			       i, d->lock_offset);
 	if (d->doorbell_offset % 4 || d->doorbell_offset > RFPGA_BAR_DOORBELL_SIZE - 4)
@@ -73,6 +81,8 @@ int stream_check(const struct rashpa_stream *s, uint64_t length, char *why)
 			       s->fpga, s->vector);
 	if (s->paced > 1 || s->__reserved)
 		return because(why, -1, "paced or __reserved is not what it may be");
+	if (!memchr(s->lock_name, 0, sizeof(s->lock_name)))
+		return because(why, -1, "lock_name does not end");
 	if (s->data_offset < sizeof(*s) || s->data_offset % PAGE)
 		return because(why, -1, "data_offset %" PRIu64 " is in the header or not at a page",
 			       s->data_offset);
@@ -142,7 +152,7 @@ uint64_t stream_layout(struct rashpa_stream *s, uint64_t length)
 	s->image_stride = reach(0, s->line_stride, s->height);
 	s->slot_stride = reach(PAGE - 1, s->image_stride, s->bunch) & ~(uint64_t)(PAGE - 1);
 	for (unsigned int i = 0; i < s->dtps; i++)
-		s->dtp[i].lock_offset = PAGE + i * RFPGA_LOCK_SIZE;
+		s->dtp[i].lock_offset = (*s->lock_name ? 0 : PAGE) + i * RFPGA_LOCK_SIZE;
 	return length < s->data_offset ? 0 : (length - s->data_offset) / s->slot_stride;
 }
 

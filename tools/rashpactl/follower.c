@@ -12,7 +12,9 @@
 
 void follower_init(struct follower *f, const char *name)
 {
-	*f = (struct follower) { .buffer = -1, .device = -1, .channel = -1, .state = "" };
+	*f = (struct follower) {
+		.buffer = -1, .device = -1, .channel = -1, .state = "", .locks = LOCKS_NONE,
+	};
 	strncpy(f->name, name, sizeof(f->name) - 1);
 }
 
@@ -26,6 +28,7 @@ static void close_fd(int *fd)
 /* All but what was found out. */
 static void let_go(struct follower *f)
 {
+	locks_close(&f->locks);
 	if (f->shared)
 		munmap((void *)(uintptr_t)f->shared, f->stream.data_offset);
 	f->shared = NULL;
@@ -98,8 +101,12 @@ static void map_head(struct follower *f)
 {
 	void *head = mmap(NULL, f->stream.data_offset, PROT_READ, MAP_SHARED, f->buffer, 0);
 
-	if (head == MAP_FAILED)
+	if (head == MAP_FAILED) {
 		because(f->why, -1, "cannot map it: %s", strerror(errno));
+		return;
+	}
+	if (locks_open(&f->locks, &f->stream, f->buffer, head, false, f->why))
+		munmap(head, f->stream.data_offset);
 	else
 		f->shared = head;
 }
@@ -130,14 +137,6 @@ static void attach(struct follower *f)
 }
 
 /* --- look --- */
-
-static uint64_t lock_word(const struct follower *f, unsigned int dtp, unsigned int word)
-{
-	const volatile uint8_t *record = (const volatile uint8_t *)f->shared +
-					 f->stream.dtp[dtp].lock_offset;
-
-	return __atomic_load_n((const volatile uint64_t *)(record + word), __ATOMIC_ACQUIRE);
-}
 
 /* Another stream, or none any more. */
 static bool over(const struct follower *f)
@@ -173,8 +172,8 @@ static void measure(struct follower *f)
 	f->consumed = __atomic_load_n(&f->shared->consumed, __ATOMIC_ACQUIRE);
 	f->most = f->overruns = 0;
 	for (unsigned int i = 0; i < s->dtps; i++) {
-		stacks = lock_word(f, i, RFPGA_LOCK_STACKS);
-		overruns = lock_word(f, i, RFPGA_LOCK_OVERRUNS);
+		stacks = locks_word(&f->locks, s, i, RFPGA_LOCK_STACKS);
+		overruns = locks_word(&f->locks, s, i, RFPGA_LOCK_OVERRUNS);
 		least = stacks < least ? stacks : least;
 		f->most = stacks > f->most ? stacks : f->most;
 		/* A stack is lost once, however many of its parts are. */

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "locks.h"
 #include "rashpa.h"
 #include "rashpa-stream.h"
 #include "say.h"
@@ -21,6 +22,7 @@ struct follower {
 	uint64_t length;
 	const volatile struct rashpa_stream *shared;	/* all before the data; NULL: no stream */
 	struct rashpa_stream stream;	/* the checked copy */
+	struct locks locks;
 	const char *state;		/* empty: there is no stream */
 	bool missing;			/* the buffer cannot be opened */
 	uint64_t when, stacks, most, consumed, overruns;	/* at the last look */

@@ -22,6 +22,7 @@ static const struct command {
 	{ "buffer", "permit", cmd_buffer_permit, "say who may open it" },
 	{ "buffer", "query", cmd_buffer_query, "how large a buffer can be, and what would help" },
 	{ "buffer", "remove", cmd_buffer_remove, "take the name away, give the memory back" },
+	{ "lock", "create", cmd_lock_create, "make named lock memory" },
 	{ "window", "list", cmd_window_list, "windows of a function's profile" },
 	{ "window", "info", cmd_window_info, "one of them" },
 	/* before "map", whose first argument is the name of a memory */

@@ -25,6 +25,7 @@ int cmd_buffer_info(int argc, char **argv);
 int cmd_buffer_remove(int argc, char **argv);
 int cmd_buffer_permit(int argc, char **argv);
 int cmd_buffer_query(int argc, char **argv);
+int cmd_lock_create(int argc, char **argv);
 int cmd_window_list(int argc, char **argv);
 int cmd_window_info(int argc, char **argv);
 int cmd_map_explain(int argc, char **argv);

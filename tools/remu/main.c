@@ -18,7 +18,7 @@ const char *argp_program_version = "remu " RASHPA_VERSION;
 
 enum {
 	OPT_DTP = 256, OPT_SPLIT, OPT_BUNCH, OPT_SLOTS, OPT_SAMPLING, OPT_RATE, OPT_FREE_RUN,
-	OPT_VECTOR, OPT_RESUME, OPT_TRANSPORT,
+	OPT_VECTOR, OPT_RESUME, OPT_TRANSPORT, OPT_LOCK,
 };
 
 static const struct argp_option options[] = {
@@ -32,6 +32,7 @@ static const struct argp_option options[] = {
 	{ "rate", OPT_RATE, "HZ", 0, "images per second, not waiting for the receiver", 0 },
 	{ "free-run", OPT_FREE_RUN, NULL, 0, "as fast as possible, not waiting for the receiver", 0 },
 	{ "vector", OPT_VECTOR, "V", 0, "interrupt vector of the complete stacks (default 0)", 0 },
+	{ "lock", OPT_LOCK, "NAME", 0, "lock memory for the lock records (rashpactl lock create; default: in the buffer)", 0 },
 	{ "resume", OPT_RESUME, NULL, 0, "go on where the receiver of the last run stopped", 0 },
 	{ "transport", OPT_TRANSPORT, "NAME", 0, "pcie (default)", 0 },
 	{}
@@ -101,6 +102,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		break;
 	case OPT_VECTOR:
 		option_u32(state, "--vector", arg, 0, 2047, &c->vector);
+		break;
+	case OPT_LOCK:
+		if (!*arg || strlen(arg) >= RASHPA_STREAM_NAME)
+			argp_error(state, "--lock: \"%s\" is not a name of 1 to %d characters", arg,
+				   RASHPA_STREAM_NAME - 1);
+		c->lock = arg;
 		break;
 	case OPT_RESUME:
 		c->resume = true;

@@ -11,6 +11,7 @@
 
 #include "buffer.h"
 #include "fpga.h"
+#include "locks.h"
 #include "rashpa.h"
 #include "remu.h"
 #include "say.h"
@@ -25,10 +26,13 @@ struct run {
 	struct fpga fpga;
 	struct view doorbells, memory, table;
 	int buffer, dmabuf, map, channel;
+	int lock_dmabuf, lock_map;	/* of lock memory, -1: the locks are in the buffer */
+	struct locks locks;
 	uint64_t length;
 	volatile struct rashpa_stream *shared;
 	struct rashpa_stream stream;	/* what we publish */
 	uint32_t segments, map_class;
+	uint32_t lock_first, lock_count;	/* entries of the table for the locks */
 	bool started, published;
 };
 
@@ -83,6 +87,30 @@ static int resume(struct run *r)
 	return 0;
 }
 
+/* Where the lock records go, once it is known how many there are. */
+static int open_locks(struct run *r)
+{
+	struct rashpa_info info = { .fd = -1 };
+	char why[WHY_SIZE];
+
+	if (locks_open(&r->locks, &r->stream, r->buffer, r->shared, true, why))
+		return fail("%s", why);
+	if (!r->config->lock)
+		return 0;
+	if (rashpa_info(r->locks.fd, &info))
+		return fail("lock memory %s: %s", r->config->lock, rashpa_reason());
+	if (info.out_kind != RASHPA_KIND_LOCK)
+		return fail("%s is no lock memory: make some (rashpactl lock create fpga%u NAME)",
+			    r->config->lock, r->config->fpga);
+	if (info.out_importers)
+		return fail("lock memory %s: another device maps it already: stop the other producer first",
+			    r->config->lock);
+	r->lock_dmabuf = rashpa_buffer_dmabuf(r->locks.fd);
+	if (r->lock_dmabuf < 0)
+		return fail("lock memory %s: %s", r->config->lock, rashpa_reason());
+	return 0;
+}
+
 static int plan(struct run *r)
 {
 	const struct config *c = r->config;
@@ -118,6 +146,8 @@ static int plan(struct run *r)
 		if (s->height < region->to_y + region->height)
 			s->height = region->to_y + region->height;
 	}
+	if (c->lock)
+		strncpy(s->lock_name, c->lock, sizeof(s->lock_name) - 1);
 	fit = stream_layout(s, r->length);
 	wanted = c->slots ? c->slots : 2;
 	if (fit < wanted)
@@ -131,29 +161,33 @@ static int plan(struct run *r)
 	return 0;
 }
 
-static volatile uint64_t *lock_record(struct run *r, unsigned int i)
-{
-	return (volatile uint64_t *)((volatile char *)r->shared + r->stream.dtp[i].lock_offset);
-}
-
 /* Complete stacks, as the lock records tell: the least of all processes. */
 static uint64_t stacks_complete(struct run *r)
 {
-	uint64_t least = UINT64_MAX, stacks;
+	uint64_t most;
 
-	for (unsigned int i = 0; i < r->stream.dtps; i++) {
-		stacks = __atomic_load_n(lock_record(r, i) + RFPGA_LOCK_STACKS / 8, __ATOMIC_ACQUIRE);
-		if (stacks < least)
-			least = stacks;
+	return locks_stacks(&r->locks, &r->stream, &most);
+}
+
+/* All records are those of a run that begins. */
+static void prepare_locks(struct run *r)
+{
+	const struct rashpa_stream *s = &r->stream;
+
+	for (unsigned int i = 0; i < s->dtps; i++) {
+		volatile uint64_t *lock = (volatile uint64_t *)(uintptr_t)(r->locks.base +
+									   s->dtp[i].lock_offset);
+
+		for (unsigned int word = 0; word < RFPGA_LOCK_SIZE / sizeof(*lock); word++)
+			lock[word] = 0;
+		lock[RFPGA_LOCK_STACKS / sizeof(*lock)] = s->first_stack;
 	}
-	return least;
 }
 
 static void publish(struct run *r)
 {
 	const volatile struct rashpa_stream *old = r->shared;
 	struct rashpa_stream *s = &r->stream;
-	volatile uint64_t *lock;
 
 	s->generation = old->generation + 1;
 	s->segments = r->segments;
@@ -164,11 +198,7 @@ static void publish(struct run *r)
 
 	__atomic_store_n(&r->shared->magic, 0, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	memset((char *)(uintptr_t)r->shared + RASHPA_STREAM_PAGE, 0, RASHPA_STREAM_PAGE);
-	for (unsigned int i = 0; i < s->dtps; i++) {
-		lock = lock_record(r, i);
-		lock[RFPGA_LOCK_STACKS / 8] = s->first_stack;
-	}
+	prepare_locks(r);
 	memcpy((void *)(uintptr_t)r->shared, s, sizeof(*s));
 	__atomic_store_n(&r->shared->magic, RASHPA_STREAM_MAGIC, __ATOMIC_RELEASE);
 	r->published = true;
@@ -260,21 +290,38 @@ static int load(struct run *r, struct report *report, const volatile bool *stop)
 }
 
 /* The profile's table; without one, that of the reference interface, as root. */
-static int program_table(struct run *r)
+static int program_table(struct run *r, int map, uint32_t first)
 {
-	struct rashpa_program program = { .window = -1 };
+	struct rashpa_program program = { .window = -1, .first = first };
 	char why[WHY_SIZE];
-	int error = rashpa_program(r->map, &program);
+	int error = rashpa_program(map, &program);
 
 	if (error != -ENOENT)
 		return error;
-	if (view_open(&r->table, &r->fpga, "table", RFPGA_BAR_REGS, RFPGA_TABLE, RFPGA_TABLE_SIZE,
+	if (r->table.fd < 0 && view_open(&r->table, &r->fpga, "table", RFPGA_BAR_REGS, RFPGA_TABLE, RFPGA_TABLE_SIZE,
 		      false, why))
 		return error;
 	program.window = r->table.fd;
 	program.length = RFPGA_TABLE_SIZE;
 	program.layout = reference_layout;
-	return rashpa_program(r->map, &program);
+	return rashpa_program(map, &program);
+}
+
+/* Lock memory has entries of the table for itself, behind those of the buffer. */
+static int map_lock(struct run *r)
+{
+	struct rashpa_map map = { .fd = r->lock_dmabuf, .direction = RASHPA_BIDIRECTIONAL };
+
+	r->lock_map = rashpa_map(r->fpga.device, &map);
+	if (r->lock_map < 0)
+		return fail("lock memory %s: cannot map it for fpga%u: %s", r->config->lock,
+			    r->fpga.number, rashpa_reason());
+	if (program_table(r, r->lock_map, r->segments))
+		return fail("fpga%u: cannot program the address table: %s", r->fpga.number,
+			    rashpa_reason());
+	r->lock_first = r->segments;
+	r->lock_count = map.out_segments;
+	return 0;
 }
 
 static int map_buffer(struct run *r)
@@ -294,12 +341,13 @@ static int map_buffer(struct run *r)
 	if (map.out_segments > entries)
 		return fail("buffer %s: its map has %" PRIu32 " segments, but fpga%u keeps only %" PRIu32 ": make a contiguous buffer",
 			    r->config->opt.buffer, map.out_segments, r->fpga.number, entries);
-	if (program_table(r))
+	if (program_table(r, r->map, 0))
 		return fail("fpga%u: cannot program the address table: %s", r->fpga.number,
 			    rashpa_reason());
 	r->segments = map.out_segments;
 	r->map_class = map.out_class;
-	return 0;
+	r->lock_count = map.out_segments;
+	return r->config->lock ? map_lock(r) : 0;
 }
 
 static int open_channel(struct run *r)
@@ -346,12 +394,12 @@ static void configure(struct run *r, unsigned int i)
 	fpga_write(f, dtp + RFPGA_DTP_DST_FIRST, 0);
 	fpga_write(f, dtp + RFPGA_DTP_DST_COUNT, r->segments);
 	fpga_write64(f, dtp + RFPGA_DTP_LOCK_OFFSET, d->lock_offset);
-	fpga_write(f, dtp + RFPGA_DTP_LOCK_FIRST, 0);
-	fpga_write(f, dtp + RFPGA_DTP_LOCK_COUNT, r->segments);
+	fpga_write(f, dtp + RFPGA_DTP_LOCK_FIRST, r->lock_first);
+	fpga_write(f, dtp + RFPGA_DTP_LOCK_COUNT, r->lock_count);
 	fpga_write64(f, dtp + RFPGA_DTP_IMAGES, s->images);
 	fpga_write64(f, dtp + RFPGA_DTP_PERIOD, r->config->period);
 	fpga_write64(f, dtp + RFPGA_DTP_FIRST_STACK, s->first_stack);
-	view_write(&r->doorbells, d->doorbell_offset, s->first_stack);
+	rashpa_doorbell(r->doorbells.base, d->doorbell_offset, s->first_stack);
 }
 
 static void start(struct run *r)
@@ -526,11 +574,14 @@ static void close_all(struct run *r)
 	if (r->published)
 		__atomic_store_n(&r->shared->state, RASHPA_STREAM_ENDED, __ATOMIC_RELEASE);
 	close_fd(r->channel);
+	close_fd(r->lock_map);
 	close_fd(r->map);
 	view_close(&r->table);
 	view_close(&r->memory);
 	view_close(&r->doorbells);
 	fpga_close(&r->fpga);
+	close_fd(r->lock_dmabuf);
+	locks_close(&r->locks);
 	if (r->shared)
 		munmap((void *)(uintptr_t)r->shared, r->length);
 	close_fd(r->dmabuf);
@@ -546,12 +597,15 @@ int pcie_run(const struct config *config, const struct dataset *dataset, volatil
 		.fpga = FPGA_NONE,
 		.doorbells = VIEW_NONE, .memory = VIEW_NONE, .table = VIEW_NONE,
 		.buffer = -1, .dmabuf = -1, .map = -1, .channel = -1,
+		.lock_dmabuf = -1, .lock_map = -1, .locks = LOCKS_NONE,
 	};
 	int result;
 
 	result = open_buffer(&r);
 	if (!result)
 		result = plan(&r);
+	if (!result)
+		result = open_locks(&r);
 	if (!result)
 		result = open_fpga(&r);
 	if (!result)

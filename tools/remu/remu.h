@@ -19,6 +19,7 @@ struct config {
 	uint64_t period;				/* ticks, with a rate */
 	double rate;
 	bool free_run, resume;
+	const char *lock;		/* name of lock memory, NULL: lock records in the buffer */
 };
 
 /* What the FPGA counted. */

@@ -14,6 +14,7 @@
 
 #include "buffer.h"
 #include "fpga.h"
+#include "locks.h"
 #include "rashpa.h"
 #include "romulu.h"
 #include "say.h"
@@ -31,6 +32,7 @@ struct run {
 	uint64_t length;
 	volatile struct rashpa_stream *shared;
 	struct rashpa_stream stream;	/* the checked copy */
+	struct locks locks;
 	struct fpga fpga;
 	struct view doorbells;
 	int group;			/* id of the group of all processes, 0: there is none */
@@ -45,27 +47,6 @@ struct run {
 	timer_t timer;
 	const char *over;		/* why no more stacks will come */
 };
-
-/* --- locks --- */
-
-/* Stacks complete in all processes, and in the most advanced one. */
-static uint64_t locks(struct run *r, uint64_t *most)
-{
-	const volatile uint8_t *base = (const volatile uint8_t *)r->shared;
-	uint64_t least = UINT64_MAX, stacks;
-
-	*most = 0;
-	for (unsigned int i = 0; i < r->stream.dtps; i++) {
-		stacks = __atomic_load_n((const volatile uint64_t *)(base + r->stream.dtp[i].lock_offset +
-								     RFPGA_LOCK_STACKS),
-					 __ATOMIC_ACQUIRE);
-		if (stacks < least)
-			least = stacks;
-		if (stacks > *most)
-			*most = stacks;
-	}
-	return least;
-}
 
 /* --- attach --- */
 
@@ -95,6 +76,20 @@ static bool alive(const struct rashpa_stream *s)
 	return result;
 }
 
+/* Stacks that nobody has taken; none are known of where the lock memory has been removed. */
+static bool left_over(struct run *r)
+{
+	char why[WHY_SIZE];
+	uint64_t most;
+	bool result;
+
+	if (locks_open(&r->locks, &r->stream, r->buffer, r->shared, false, why))
+		return false;
+	result = locks_stacks(&r->locks, &r->stream, &most) > r->stream.consumed;
+	locks_close(&r->locks);
+	return result;
+}
+
 /*
  * Is there something for us? A stream that runs, one that began after us (it may have
  * ended already), one that ended and left stacks that nobody has taken: a paced FPGA
@@ -103,13 +98,12 @@ static bool alive(const struct rashpa_stream *s)
 static bool worth_it(struct run *r, uint64_t generation)
 {
 	const struct rashpa_stream *s = &r->stream;
-	uint64_t most;
 
 	if (s->generation != generation || (r->config->from_start && s->state))
 		return true;
 	if (s->state == RASHPA_STREAM_RUNNING)
 		return alive(s);
-	return s->state == RASHPA_STREAM_ENDED && s->paced && locks(r, &most) > s->consumed;
+	return s->state == RASHPA_STREAM_ENDED && s->paced && left_over(r);
 }
 
 static int await_stream(struct run *r, const volatile bool *stop)
@@ -188,7 +182,7 @@ static int add_group(struct run *r, int dmabuf)
 
 static int make_group(struct run *r, const struct rashpa_events *events)
 {
-	int dmabuf = rashpa_buffer_dmabuf(r->buffer), error;
+	int dmabuf = rashpa_buffer_dmabuf(r->locks.fd), error;
 
 	if (dmabuf < 0)
 		return dmabuf;
@@ -297,7 +291,7 @@ static void give_credit(struct run *r)
 	}
 	ringing = true;
 	for (unsigned int i = 0; i < r->stream.dtps; i++)
-		view_write(&r->doorbells, r->stream.dtp[i].doorbell_offset, r->credit);
+		rashpa_doorbell(r->doorbells.base, r->stream.dtp[i].doorbell_offset, r->credit);
 	ringing = false;
 }
 
@@ -319,6 +313,8 @@ static int begin(struct run *r)
 		if (!r->bounce)
 			return fail("no memory for a copy of one stack");
 	}
+	if (locks_open(&r->locks, s, r->buffer, r->shared, false, why))
+		return fail("buffer %s: %s", r->config->opt.buffer, why);
 	if (open_fpga(r))
 		return EXIT_FAILED;
 	/* If we were killed between storing consumed and ringing: ring now. */
@@ -434,7 +430,7 @@ static int take_stack(struct run *r)
 
 	/* What we read was this stack only if nobody has begun to overwrite it since. */
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	locks(r, &most);
+	locks_stacks(&r->locks, &r->stream, &most);
 	lost = oldest(s, most) > r->next;
 	if (lost) {
 		r->report->lost += images;
@@ -522,7 +518,7 @@ static int wait_event(struct run *r)
 		}
 	}
 	/* A record of a stack that we took without asking tells nothing about waking up. */
-	if (newest && locks(r, &most) > r->next)
+	if (newest && locks_stacks(&r->locks, &r->stream, &most) > r->next)
 		samples_add(&r->report->latency, r->woken - newest);
 	return 0;
 }
@@ -576,7 +572,7 @@ static int loop(struct run *r, const volatile bool *stop)
 		if (r->config->opt.images && report->frames + report->lost >= r->config->opt.images)
 			break;
 		over = stream_over(r);	/* before the locks: what was complete then is in them */
-		least = locks(r, &most);
+		least = locks_stacks(&r->locks, &r->stream, &most);
 		if (oldest(s, most) > r->next) {
 			uint64_t skip = oldest(s, most) - r->next;
 
@@ -622,6 +618,7 @@ static void close_all(struct run *r)
 	if (r->channel >= 0)
 		close(r->channel);
 	fpga_close(&r->fpga);
+	locks_close(&r->locks);
 	if (r->shared)
 		munmap((void *)(uintptr_t)r->shared, r->length);
 	if (r->buffer >= 0)
@@ -641,6 +638,7 @@ int receive(const struct config *config, const struct dataset *dataset, volatile
 		.buffer = -1, .channel = -1, .file = -1,
 		.fpga = FPGA_NONE,
 		.doorbells = VIEW_NONE,
+		.locks = LOCKS_NONE,
 	};
 	const struct sigaction bus_error = { .sa_handler = on_bus_error, .sa_flags = SA_NODEFER };
 	int result;
