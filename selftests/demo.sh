@@ -22,7 +22,9 @@ cat <<END
  | memory with  | ------------------> |  [ stack 0 ][ stack 1 ]  ping-pong |
  | the dataset  |  MSI-X per stack    |        | mmap          ^           |
  | (a process   | ------------------> |        v               |           |
- |  here)       | <------------------ |  romulu: compares, gives credit    |
+ |  here)       |  64 bytes per stack |  romulu: a group of 2 lock words;  |
+ |              | ------------------> |  lock memory ring0.lock [ 0 ][ 1 ] |
+ |              | <------------------ |  compares, gives credit            |
  +--------------+  doorbell: credit   +------------------------------------+
 
 END
