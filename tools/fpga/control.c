@@ -8,7 +8,8 @@
  *   stuck on|off    do not obey stop requests (a reset still helps, and ends this)
  *   status	     counters, also when the host cannot read them any more
  *
- * and those of misbehave.c, which get the order of a stack and its event wrong.
+ * those of fault.c, which the whole board does wrong, and those of misbehave.c, which get a
+ * stack and its event wrong.
  */
 #include "fpga.h"
 
@@ -65,10 +66,10 @@ static void tell_status(struct fpga *fpga)
 
 	pthread_mutex_lock(&e->lock);
 	snprintf(text, sizeof(text),
-		 "ok connected=%d faults=%llu cause=%u address=%#llx dtp=%u stops=%u bytes=%llu",
+		 "ok connected=%d faults=%llu cause=%u address=%#llx dtp=%u stops=%u bytes=%llu flood=%llu",
 		 vfu_connected(fpga->vfu), (unsigned long long)e->faults, e->fault_cause,
 		 (unsigned long long)e->fault_addr, e->fault_dtp, e->stops,
-		 (unsigned long long)e->bytes);
+		 (unsigned long long)e->bytes, (unsigned long long)fpga->faults.flood_sent);
 	pthread_mutex_unlock(&e->lock);
 	answer(text);
 }
@@ -86,9 +87,9 @@ static void obey(struct fpga *fpga, const char *command)
 		vfu_disconnect(fpga->vfu);
 	} else if (!strcmp(command, "stuck on") || !strcmp(command, "stuck off")) {
 		set_stuck(fpga, !strcmp(command, "stuck on"));
-	} else if (!misbehave(fpga, command)) {
-		answer("error: disconnect, exit, stuck on|off, status; early, late, reorder, "
-		       "twice, lose, release, honest: rashpa-fpga(1)");
+	} else if (!fault_command(fpga, command) && !misbehave(fpga, command)) {
+		answer("error: disconnect, exit, stuck on|off, status; dead, flood; early, late, "
+		       "reorder, twice, lose, wild, release, honest: rashpa-fpga(1)");
 		return;
 	}
 	answer("ok");

@@ -393,6 +393,9 @@ static bool space_find(const struct bus *bus, struct bus_space *space, uint64_t 
 {
 	uint32_t end = space->first + space->count;
 
+	if (space->wild)
+		return !__builtin_add_overflow(space->wild_addr, offset, &piece->addr) ||
+		       refuse(fault, RFPGA_FAULT_BUS, space->wild_addr);
 	if (space->generation != bus->generation || offset < space->base) {
 		space->generation = bus->generation;
 		space->cur = space->first;

@@ -571,6 +571,8 @@ static void *engine_main(void *arg)
 		if (!d->behind) {
 			d->does = d->told;
 			d->obeyed = d->orders;
+			d->dst.wild = d->does.wild;
+			d->dst.wild_addr = d->does.wild_addr;
 		}
 		e->active = d;
 		pthread_mutex_unlock(&e->lock);

@@ -46,6 +46,7 @@ static void unmap_shared(uint8_t *memory, uint64_t size, int fd)
 
 void fpga_reset_registers(struct fpga *fpga)
 {
+	fault_reset(fpga);
 	engine_quiesce(fpga);
 	engine_reset(fpga);
 	regs_reset(fpga);
@@ -79,8 +80,12 @@ int fpga_init(struct fpga *fpga)
 	if (!err) {
 		pci_init(fpga);
 		err = engine_init(fpga);
-		if (!err)
-			return 0;
+		if (!err) {
+			err = fault_init(fpga);
+			if (!err)
+				return 0;
+			engine_destroy(fpga);
+		}
 		bus_destroy(&fpga->bus);
 	}
 	if (fpga->vfu)
@@ -92,6 +97,7 @@ int fpga_init(struct fpga *fpga)
 void fpga_destroy(struct fpga *fpga)
 {
 	vfu_disconnect(fpga->vfu);
+	fault_destroy(fpga);
 	engine_destroy(fpga);
 	vfu_free(fpga->vfu);
 	bus_destroy(&fpga->bus);

@@ -3,10 +3,12 @@
  * The software FPGA: one PCI function with its registers, memories and engine.
  *
  * Two threads. The protocol thread (main) serves the host's messages: configuration
- * space, registers, DMA regions, interrupts. The engine thread moves the data.
+ * space, registers, DMA regions, interrupts. The engine thread moves the data. A third one
+ * sleeps until a test wants a flood of interrupts.
  *
  *   bus.lock	    what may be reached by DMA, see bus.h
  *   engine.lock    state of the DTPs, faults; never held while data moves
+ *   faults.lock    the flood
  *   vfu's locks    see vfu.h
  *
  * None of them is taken while another one is held, but vfu's innermost ones. Everything
@@ -58,7 +60,8 @@ struct misbehaviour {
 	uint32_t early, twice, lose;	/* FPGA_LOCK, FPGA_INTERRUPT */
 	uint64_t lose_every;		/* stacks; 0 only if nothing is lost */
 	uint64_t delay;			/* ticks, or FPGA_HOLD, of what comes later */
-	bool late, reorder;
+	uint64_t wild_addr;		/* bus address of the payload's destination */
+	bool late, reorder, wild;
 };
 
 struct dtp {
@@ -104,6 +107,20 @@ struct engine {
 	_Atomic uint64_t bytes;		/* payload of all DTPs; not under the lock */
 };
 
+/* What the whole board does wrong, see fault.c. */
+struct faults {
+	bool dead, no_link;		/* the protocol thread's */
+
+	pthread_t thread;
+	pthread_mutex_t lock;
+	pthread_cond_t wake;		/* the thread has something to do */
+	pthread_cond_t idle;		/* sending became false */
+	bool exit, flooding, sending;
+	uint32_t vector;		/* fixed while it sends */
+	uint64_t period;		/* ns; 0: as fast as possible */
+	_Atomic uint64_t flood_sent;	/* since the last flood began; not under the lock */
+};
+
 struct fpga {
 	/* fixed after the start of the program */
 	uint32_t dtps, vectors;
@@ -116,6 +133,7 @@ struct fpga {
 	struct vfu *vfu;
 	struct bus bus;
 	struct engine engine;
+	struct faults faults;
 	struct dtp dtp[RFPGA_DTPS_MAX];
 
 	/* the protocol thread's */
@@ -164,6 +182,14 @@ void control_serve(struct fpga *fpga);
 
 /* misbehave.c: a command of the control socket; false: it is none */
 bool misbehave(struct fpga *fpga, const char *command);
+
+/* fault.c: commands of the control socket, likewise */
+int fault_init(struct fpga *fpga);
+void fault_destroy(struct fpga *fpga);
+void fault_reset(struct fpga *fpga);	/* of the function */
+bool fault_command(struct fpga *fpga, const char *command);
+/* Is this read answered by all ones, this write ignored? @config: configuration space */
+bool fault_dead(const struct fpga *fpga, bool config);
 
 /* main.c */
 int listen_at(const char *path);

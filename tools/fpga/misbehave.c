@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * What the control socket can make DTPs do wrong: hardware and buses that get the order of
- * payload, lock record and interrupt wrong, lose one of them, or send it twice.
+ * payload, lock record and interrupt wrong, lose one of them, or send it twice; or that take
+ * the payload elsewhere.
  *
  *   early on|lock|interrupt|off [US|hold]	the event, or this part of it, is sent before
  *						the last image of its stack
@@ -11,6 +12,8 @@
  *   twice on|lock|interrupt|off [US|hold]	the event, or this part of it, a second time
  *   lose on|lock|interrupt|off N		the event, or this part of it, not at all for
  *						stacks whose STACKS is a multiple of N
+ *   wild ADDRESS|off				payload goes to this bus address, not to
+ *						where the table says
  *   release					what is behind is sent now
  *   honest					none of all this
  *
@@ -60,19 +63,25 @@ static bool take(struct words *w, const char *word)
 	return true;
 }
 
-static bool take_number(struct words *w, uint64_t least, uint64_t most, uint64_t *value)
+static bool take_based(struct words *w, int base, uint64_t least, uint64_t most,
+		       uint64_t *value)
 {
 	const char *text = peek(w);
 	uint64_t n;
 	char *end;
 
 	errno = 0;
-	n = strtoull(text, &end, 10);
+	n = strtoull(text, &end, base);
 	if (*text < '0' || *text > '9' || *end || errno || n < least || n > most)
 		return false;
 	*value = n;
 	w->next++;
 	return true;
+}
+
+static bool take_number(struct words *w, uint64_t least, uint64_t most, uint64_t *value)
+{
+	return take_based(w, 10, least, most, value);
 }
 
 static bool take_switch(struct words *w, bool *on)
@@ -117,6 +126,10 @@ static bool take_command(struct words *w, struct misbehaviour *m)
 		return true;
 	if (take(w, "reorder"))
 		return take_switch(w, &m->reorder);
+	if (take(w, "wild")) {
+		m->wild = !take(w, "off");
+		return !m->wild || take_based(w, 0, 0, UINT64_MAX, &m->wild_addr);
+	}
 	if (take(w, "lose"))
 		return take_parts(w, &m->lose) &&
 		       (!m->lose || take_number(w, 1, UINT64_MAX, &m->lose_every));

@@ -1657,6 +1657,132 @@ static void test_lose(void)
 	tell("honest");
 }
 
+/* ------------------------------------------------- the whole board --- */
+
+/* Interrupts of the flood, as the board counts them. */
+static uint64_t flood_sent(void)
+{
+	int fd = client_open(c->control);
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	const char *found = NULL;
+	char answer[512] = "";
+
+	if (send(fd, "status\n", 7, MSG_NOSIGNAL) == 7 && poll(&p, 1, 2000) == 1 &&
+	    read(fd, answer, sizeof(answer) - 1) > 0)
+		found = strstr(answer, " flood=");
+	close(fd);
+	CHECK(found);
+	return found ? strtoull(found + 7, NULL, 10) : 0;
+}
+
+static void test_dead(void)
+{
+	struct dtp d = plain(0);
+
+	d.images = 0;
+	d.mode |= RFPGA_MODE_FREERUN;
+	start(&d);
+	CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_IMAGES) > 8));
+	tell("dead on");
+	CHECK_EQ(rd(c, RFPGA_ID), UINT32_MAX);
+	CHECK_EQ(rd64(c, RFPGA_BYTES), UINT64_MAX);
+	CHECK_EQ(client_config_read(c, 0), 0x52501234);
+	/* it does not hear the stop, and goes on */
+	wr(c, RFPGA_CONTROL, RFPGA_CONTROL_STOP);
+	memset(host, CANARY, 16 * 4096);
+	CHECK(EVENTUALLY(same_stack(&d, 0)));
+	tell("dead off");
+	CHECK_EQ(rd(c, RFPGA_ID), RFPGA_ID_VALUE);
+	CHECK(!idle());
+	CHECK_EQ(rd(c, RFPGA_STOPS), 0);
+	/* configuration space was there all the time */
+	tell("dead on");
+	client_config_write(c, 4, 2, 2);
+	CHECK_EQ(client_config_read(c, 4) & 0xffff, 2);
+	tell("dead off");
+	CHECK(faulted(0, RFPGA_FAULT_MASTER));
+}
+
+static void test_no_link(void)
+{
+	struct dtp d = plain(0);
+
+	d.images = 0;
+	d.mode |= RFPGA_MODE_FREERUN;
+	start(&d);
+	CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_IMAGES) > 8));
+	tell("dead link");
+	CHECK_EQ(rd(c, RFPGA_ID), UINT32_MAX);
+	CHECK_EQ(client_config_read(c, 0), UINT32_MAX);
+	/* nothing goes out any more, also if somebody says it may */
+	client_config_write(c, 4, 6, 2);
+	memset(host, CANARY, 16 * 4096);
+	usleep(20000);
+	CHECK(untouched(0, 16 * 4096));
+	tell("dead off");
+	CHECK_EQ(client_config_read(c, 0), 0x52501234);
+	CHECK_EQ(client_config_read(c, 4) & 0xffff, 0);
+	CHECK_EQ(rd(c, RFPGA_ID), RFPGA_ID_VALUE);
+	CHECK_EQ(counter(0, RFPGA_DTP_C_IMAGES), 0);
+	CHECK(idle());
+}
+
+static void test_wild(void)
+{
+	struct dtp d = one_stack(0);
+
+	tell("wild 0x300000000");
+	start(&d);
+	CHECK(faulted(0, RFPGA_FAULT_BUS));
+	CHECK_EQ(rd64(c, RFPGA_FAULT_ADDR), 0x300000000);
+	CHECK(untouched(0, HOST_SIZE));
+	/* where the bus has something, nobody refuses it */
+	fresh();
+	tell("wild 0x101000000 dtp 0");
+	start(&d);
+	CHECK(EVENTUALLY(status(0) == RFPGA_DTP_DONE));
+	CHECK(untouched(0, 16 << 20));
+	CHECK(!memcmp(host + (16 << 20), c->memory, d.bunch * d.dst_image));
+	CHECK_EQ(rd64(c, RFPGA_FAULTS), 0);
+	fresh();
+	tell("wild off");
+	start(&d);
+	CHECK(EVENTUALLY(status(0) == RFPGA_DTP_DONE));
+	CHECK(same_stack(&d, 0));
+}
+
+static void test_flood(void)
+{
+	uint64_t events = 0, sent, began = now_us(), lasted;
+
+	tell("flood 1000 2");
+	while (events < 50 && wait_event(2, &events))
+		;
+	tell("flood off");
+	lasted = now_us() - began;
+	sent = flood_sent();
+	CHECK_EQ(events + events_so_far(2), sent);
+	CHECK(sent <= lasted / 1000 + 2);
+	usleep(5000);
+	CHECK_EQ(events_so_far(2), 0);
+	CHECK_EQ(flood_sent(), sent);
+	tell("flood max 1");
+	CHECK(EVENTUALLY(flood_sent() > 5000));
+	CHECK(wait_event(1, &events));
+	/* it needs bus mastering, and a reset ends it */
+	client_config_write(c, 4, 2, 2);
+	sent = flood_sent();
+	usleep(5000);
+	CHECK_EQ(flood_sent(), sent);
+	client_config_write(c, 4, 6, 2);
+	CHECK(EVENTUALLY(flood_sent() > sent));
+	client_reset(c);
+	client_config_write(c, 4, 6, 2);
+	sent = flood_sent();
+	usleep(5000);
+	CHECK_EQ(flood_sent(), sent);
+}
+
 static void test_bad_words(void)
 {
 	static const char * const bad[] = {
@@ -1665,6 +1791,9 @@ static void test_bad_words(void)
 		"twice", "lose", "lose on", "lose on 0", "lose lock hold", "release on",
 		"honest dtp", "honest dtp 4", "honest dtp x", "honest dtp 0 1",
 		"late on 1 dtp 0 dtp 1 dtp 2 dtp 3",
+		"dead", "dead maybe", "dead on dtp 0", "flood", "flood on", "flood 0 1", "flood 10",
+		"flood max", "flood max 4096", "flood 10 1 1", "flood 10000000 1", "wild",
+		"wild x", "wild -1", "wild 1 2",
 	};
 	struct dtp d = one_stack(0);
 	size_t i;
@@ -1778,6 +1907,10 @@ static const struct { const char *name; void (*run)(void); } tests[] = {
 	{ "misbehave: lines in another order", test_reorder },
 	{ "misbehave: events twice", test_twice },
 	{ "misbehave: events that are lost", test_lose },
+	{ "the board answers all ones, and goes on", test_dead },
+	{ "the board has lost its link", test_no_link },
+	{ "misbehave: a wrong bus address", test_wild },
+	{ "a flood of interrupts", test_flood },
 	{ "misbehave: words that make no sense", test_bad_words },
 	{ "speed", test_speed },
 	{ "the end, and another beginning", test_end },

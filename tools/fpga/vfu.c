@@ -772,6 +772,12 @@ static int do_region_read(struct vfu *vfu, struct request *r)
 
 	if (err)
 		return err;
+	memcpy(r->reply, &a, sizeof(a));
+	r->reply_size = sizeof(a) + a.count;
+	if (fault_dead(fpga, a.region == VFIO_PCI_CONFIG_REGION_INDEX)) {
+		memset(data, 0xff, a.count);
+		return 0;
+	}
 	switch (a.region) {
 	case RFPGA_BAR_REGS:
 		regs_read(fpga, (uint32_t)a.offset, data, a.count);
@@ -788,8 +794,6 @@ static int do_region_read(struct vfu *vfu, struct request *r)
 	default:
 		pci_read(fpga, (uint32_t)a.offset, data, a.count);
 	}
-	memcpy(r->reply, &a, sizeof(a));
-	r->reply_size = sizeof(a) + a.count;
 	return 0;
 }
 
@@ -820,6 +824,10 @@ static int do_region_write(struct vfu *vfu, struct request *r)
 
 	if (err)
 		return err;
+	memcpy(r->reply, &a, sizeof(a));
+	r->reply_size = sizeof(a);
+	if (fault_dead(fpga, a.region == VFIO_PCI_CONFIG_REGION_INDEX))
+		return 0;
 	switch (a.region) {
 	case RFPGA_BAR_REGS:
 		regs_write(fpga, (uint32_t)a.offset, data, a.count);
@@ -838,8 +846,6 @@ static int do_region_write(struct vfu *vfu, struct request *r)
 	default:
 		pci_write(fpga, (uint32_t)a.offset, data, a.count);
 	}
-	memcpy(r->reply, &a, sizeof(a));
-	r->reply_size = sizeof(a);
 	return 0;
 }
 

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What the control socket can make the whole board do wrong:
+ *
+ *   dead on|link|off	every read answers all ones, writes are ignored. "on": behind the
+ *			BARs; configuration space still answers, and streams go on. "link":
+ *			everywhere, and nothing leaves the board any more; when it is off
+ *			again, the board has been reset
+ *   flood max|N V	interrupt vector V N times a second, or as often as it can
+ *   flood off
+ *
+ * Pages of BARs that the host maps (doorbells, on-board memory) are not reached by messages
+ * and answer all the same.
+ */
+#include "fpga.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+#define SECOND_NS	1000000000ull
+#define RATE_MAX	1000000u
+
+/* The next moment, from @due on, that is not in the past: what was missed is not made up for. */
+static void advance(struct timespec *due, uint64_t period)
+{
+	struct timespec now;
+	uint64_t next = (uint64_t)due->tv_sec * SECOND_NS + (uint64_t)due->tv_nsec + period;
+	uint64_t least;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	least = (uint64_t)now.tv_sec * SECOND_NS + (uint64_t)now.tv_nsec;
+	if (next < least)
+		next = least;
+	due->tv_sec = (time_t)(next / SECOND_NS);
+	due->tv_nsec = (long)(next % SECOND_NS);
+}
+
+/* An interrupt is a write: it needs bus mastering. */
+static void send_one(struct fpga *fpga, uint32_t vector)
+{
+	struct bus_fault fault;
+
+	bus_lock(&fpga->bus);
+	if (bus_may_interrupt(&fpga->bus, &fault))
+		vfu_interrupt(fpga->vfu, vector, &fpga->faults.flood_sent);
+	bus_unlock(&fpga->bus);
+}
+
+static void *flood_main(void *arg)
+{
+	struct fpga *fpga = arg;
+	struct faults *f = &fpga->faults;
+	struct timespec due = { 0 };
+
+	prctl(PR_SET_NAME, "flood");
+	pthread_mutex_lock(&f->lock);
+	while (!f->exit) {
+		if (!f->flooding) {
+			pthread_cond_wait(&f->wake, &f->lock);
+			continue;
+		}
+		if (f->period) {
+			advance(&due, f->period);
+			if (!pthread_cond_timedwait(&f->wake, &f->lock, &due))
+				continue;	/* told something else */
+		}
+		f->sending = true;
+		pthread_mutex_unlock(&f->lock);
+		send_one(fpga, f->vector);
+		pthread_mutex_lock(&f->lock);
+		f->sending = false;
+		pthread_cond_broadcast(&f->idle);
+	}
+	pthread_mutex_unlock(&f->lock);
+	return NULL;
+}
+
+/* When this returns, the last interrupt of the flood before has been sent. */
+static void flood_set(struct fpga *fpga, bool on, uint32_t vector, uint64_t period)
+{
+	struct faults *f = &fpga->faults;
+
+	pthread_mutex_lock(&f->lock);
+	f->flooding = false;
+	while (f->sending)
+		pthread_cond_wait(&f->idle, &f->lock);
+	f->vector = vector;
+	f->period = period;
+	f->flooding = on;
+	if (on)
+		f->flood_sent = 0;
+	pthread_cond_signal(&f->wake);
+	pthread_mutex_unlock(&f->lock);
+}
+
+void fault_reset(struct fpga *fpga)
+{
+	flood_set(fpga, false, 0, 0);
+}
+
+int fault_init(struct fpga *fpga)
+{
+	struct faults *f = &fpga->faults;
+	pthread_condattr_t attr;
+
+	pthread_mutex_init(&f->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&f->wake, &attr);
+	pthread_cond_init(&f->idle, &attr);
+	pthread_condattr_destroy(&attr);
+	return -pthread_create(&f->thread, NULL, flood_main, fpga);
+}
+
+void fault_destroy(struct fpga *fpga)
+{
+	struct faults *f = &fpga->faults;
+
+	fault_reset(fpga);
+	pthread_mutex_lock(&f->lock);
+	f->exit = true;
+	pthread_cond_signal(&f->wake);
+	pthread_mutex_unlock(&f->lock);
+	pthread_join(f->thread, NULL);
+	pthread_cond_destroy(&f->wake);
+	pthread_cond_destroy(&f->idle);
+	pthread_mutex_destroy(&f->lock);
+}
+
+bool fault_dead(const struct fpga *fpga, bool config)
+{
+	return config ? fpga->faults.no_link : fpga->faults.dead;
+}
+
+static void set_dead(struct fpga *fpga, bool dead, bool link)
+{
+	struct faults *f = &fpga->faults;
+
+	/* a link that comes back has reset what is behind it */
+	if (f->no_link && link) {
+		f->no_link = false;
+		fpga_reset(fpga);
+	}
+	f->dead = dead;
+	f->no_link = !link;
+	if (!link)
+		bus_set_master(&fpga->bus, false);
+}
+
+static bool flood(struct fpga *fpga, const char *text)
+{
+	unsigned int rate, vector;
+	char end;
+
+	if (!strcmp(text, "off")) {
+		flood_set(fpga, false, 0, 0);
+		return true;
+	}
+	if (sscanf(text, "max %u%c", &vector, &end) == 1)
+		rate = 0;
+	else if (sscanf(text, "%u %u%c", &rate, &vector, &end) != 2 || !rate || rate > RATE_MAX)
+		return false;
+	if (vector >= fpga->vectors)
+		return false;
+	flood_set(fpga, true, vector, rate ? SECOND_NS / rate : 0);
+	return true;
+}
+
+bool fault_command(struct fpga *fpga, const char *command)
+{
+	if (!strcmp(command, "dead on"))
+		set_dead(fpga, true, true);
+	else if (!strcmp(command, "dead link"))
+		set_dead(fpga, true, false);
+	else if (!strcmp(command, "dead off"))
+		set_dead(fpga, false, true);
+	else if (!strncmp(command, "flood ", 6))
+		return flood(fpga, command + 6);
+	else
+		return false;
+	return true;
+}
