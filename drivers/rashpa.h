@@ -451,7 +451,9 @@ void rashpa_pci_exit(void);
 /* ---------------------------------------------------- rashpa_profile.c --- */
 
 int rashpa_ioc_profile(struct rashpa_call *call, void *arg);
+bool rashpa_device_reachable(struct rashpa_device *dev);
 int rashpa_profile_run_steps(struct rashpa_device *dev);
+bool rashpa_profile_answers(struct rashpa_device *dev);
 void rashpa_profile_free(struct rashpa_device *dev);
 const struct rashpa_profile_window *
 rashpa_profile_find(struct rashpa_device *dev, const char *name);

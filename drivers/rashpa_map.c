@@ -136,10 +136,18 @@ static void rashpa_entry_clear(struct rashpa_mapping *map, u32 i)
 	rashpa_entry_write(entry, l->address_offset, l->address_bits, 0);
 }
 
-/* Writes are posted: a read makes sure that they have arrived. */
-static void rashpa_entries_flush(struct rashpa_mapping *map)
+/*
+ * Writes are posted: a read makes sure that they have arrived. No address of a page ends in
+ * all ones, but a table may be write-only: then another register tells.
+ *
+ * Return: 0, -EIO if the function does not answer.
+ */
+static int rashpa_entries_flush(struct rashpa_mapping *map)
 {
-	readl(map->regs + map->layout.address_offset);
+	if (readl(map->regs + map->layout.address_offset) == ~0U &&
+	    !rashpa_profile_answers(map->dev))
+		return -EIO;
+	return 0;
 }
 
 static void rashpa_unprogram(struct rashpa_mapping *map)
@@ -1099,7 +1107,9 @@ static int rashpa_program_write(struct rashpa_call *call,
 	map->entries = map->table->count;
 	for (i = 0; i < map->entries; i++)
 		rashpa_entry_set(map, i);
-	rashpa_entries_flush(map);
+	/* The entries stay ours to clear: it may have heard what it cannot answer. */
+	if (rashpa_entries_flush(map))
+		return rashpa_fail(call, -EIO, "fpga%d does not answer: reset it", map->dev->id);
 	return 0;
 }
 

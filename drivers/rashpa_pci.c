@@ -72,6 +72,25 @@ bool rashpa_bar_range_ok(struct rashpa_device *dev, u32 bar, u64 offset,
 }
 
 /**
+ * rashpa_device_reachable() - does what its BARs read come from the function
+ * @dev: the function
+ *
+ * Not when configuration space reads all ones: pulled out, or deaf. And not when somebody
+ * has switched its BARs off: then the host bridge answers, with all ones or with zero, which
+ * looks like idle.
+ *
+ * Return: whether its registers can be believed.
+ */
+bool rashpa_device_reachable(struct rashpa_device *dev)
+{
+	u16 command;
+
+	pci_read_config_word(dev->pdev, PCI_COMMAND, &command);
+	return !PCI_POSSIBLE_ERROR(command) &&
+	       (command & PCI_COMMAND_MEMORY || dev->pdev->no_command_memory);
+}
+
+/**
  * rashpa_device_master() - let the function do DMA (interrupts are DMA as well)
  * @call: the ioctl
  * @dev: the function, locked
@@ -79,7 +98,7 @@ bool rashpa_bar_range_ok(struct rashpa_device *dev, u32 bar, u64 offset,
  * Bus mastering is off until somebody has a map or a channel: nothing that the
  * previous owner left running can write into this system.
  *
- * Return: 0, -EIO if the function is stuck, -EPERM if nobody said how to stop it.
+ * Return: 0, -EIO if the function is stuck or gone, -EPERM if nobody said how to stop it.
  */
 int rashpa_device_master(struct rashpa_call *call, struct rashpa_device *dev)
 {
@@ -99,6 +118,10 @@ int rashpa_device_master(struct rashpa_call *call, struct rashpa_device *dev)
 		err = rashpa_fail(call, -EIO,
 				  "fpga%d did not stop when asked and its bus mastering is off: reset it",
 				  dev->id);
+	} else if (!dev->master && !rashpa_device_reachable(dev)) {
+		err = rashpa_fail(call, -EIO,
+				  "fpga%d does not answer: its BARs are off, bind it again; or its link is lost, remove it and scan its bus again",
+				  dev->id);
 	} else if (!dev->master) {
 		pci_set_master(dev->pdev);
 		dev->master = true;
@@ -114,9 +137,10 @@ static void rashpa_master_off(struct rashpa_device *dev)
 	dev->master = false;
 	/*
 	 * Posted writes that left the function before are ahead of the answer to this
-	 * wait in the same queue.
+	 * wait in the same queue. Without an answer there is nothing to wait for.
 	 */
-	pci_wait_for_pending_transaction(dev->pdev);
+	if (pci_device_is_present(dev->pdev))
+		pci_wait_for_pending_transaction(dev->pdev);
 }
 
 /**
@@ -138,12 +162,13 @@ u64 rashpa_device_stop_locked(struct rashpa_device *dev)
 	if (!dev->master || dev->gone)
 		return 0;
 	dev->quiesces++;
-	/* pulled out: it sends nothing any more, and answers nothing */
-	if (!pci_device_is_present(dev->pdev)) {
-		dev->master = false;
-		return RASHPA_DEVICE_QUIESCED;
-	}
-	if (dev->n_steps)
+	/*
+	 * Pulled out, or only deaf: nobody knows whether it still sends, so it is not taken
+	 * for idle. It may hear what it cannot answer.
+	 */
+	if (!rashpa_device_reachable(dev))
+		err = -ENODEV;
+	else if (dev->n_steps)
 		err = rashpa_profile_run_steps(dev);
 	/* whoever has a doorbell may have started it between the steps: once more */
 	if (err == -ETIMEDOUT)
@@ -152,8 +177,8 @@ u64 rashpa_device_stop_locked(struct rashpa_device *dev)
 		rashpa_master_off(dev);
 	if (!err)
 		return RASHPA_DEVICE_QUIESCED;
-	dev_warn(&dev->pdev->dev, "did not become idle (%d), bus mastering is off until reset\n",
-		 err);
+	dev_warn(&dev->pdev->dev, "%s (%d), bus mastering is off until reset\n",
+		 err == -ETIMEDOUT ? "did not become idle" : "does not answer", err);
 	dev->state = RASHPA_STATE_STUCK;
 	return RASHPA_DEVICE_STUCK;
 }
@@ -176,6 +201,16 @@ int rashpa_device_stop(struct rashpa_device *dev)
 	if (what)
 		rashpa_device_event(dev, what);
 	return what == RASHPA_DEVICE_STUCK ? -ETIMEDOUT : 0;
+}
+
+static bool rashpa_device_stuck(struct rashpa_device *dev)
+{
+	bool stuck;
+
+	mutex_lock(&dev->hw_lock);
+	stuck = dev->state == RASHPA_STATE_STUCK;
+	mutex_unlock(&dev->hw_lock);
+	return stuck;
 }
 
 /* Does anybody expect to be served? */
@@ -427,6 +462,13 @@ int rashpa_ioc_reset(struct rashpa_call *call, void *arg)
 	err = rashpa_device_lock(call, dev);
 	if (err)
 		return err;
+	/* the PCI core would wait for its answer, a minute and longer, with all locks held */
+	if (!pci_device_is_present(dev->pdev)) {
+		mutex_unlock(&dev->lock);
+		return rashpa_fail(call, -EIO,
+				   "fpga%d does not answer, not even in configuration space: remove it and scan its bus again",
+				   dev->id);
+	}
 	rashpa_maps_close(dev, false, &ended);
 	rashpa_device_rest(dev);
 	/*
@@ -440,6 +482,10 @@ int rashpa_ioc_reset(struct rashpa_call *call, void *arg)
 	else if (err == -EAGAIN)
 		err = rashpa_fail(call, err,
 				  "fpga%d is being reset or removed by somebody else: try again",
+				  dev->id);
+	else if (!err && rashpa_device_stuck(dev))
+		err = rashpa_fail(call, -EIO,
+				  "fpga%d was reset and still does not become idle: bus mastering stays off",
 				  dev->id);
 	/* who has a map or a channel expects to be served again */
 	else if (!err && rashpa_device_used(dev))
@@ -474,11 +520,16 @@ static void rashpa_reset_done(struct pci_dev *pdev)
 	struct rashpa_device *dev = pci_get_drvdata(pdev);
 
 	/* Also called after a reset that failed: believe only what the function shows. */
-	if (dev->state == RASHPA_STATE_STUCK && pci_device_is_present(pdev) &&
+	if (dev->state == RASHPA_STATE_STUCK && rashpa_device_reachable(dev) &&
 	    !rashpa_profile_run_steps(dev))
 		dev->state = RASHPA_STATE_READY;
-	/* The PCI core restores what was set before, also the bus master bit. */
-	if (!dev->master)
+	/*
+	 * The PCI core restores what it found, also the bus master bit, and others may have
+	 * written that.
+	 */
+	if (dev->master)
+		pci_set_master(pdev);
+	else
 		pci_clear_master(pdev);
 	rashpa_device_event(dev, RASHPA_DEVICE_RESET);
 	mutex_unlock(&dev->hw_lock);

@@ -72,6 +72,28 @@ int rashpa_profile_run_steps(struct rashpa_device *dev)
 	return err;
 }
 
+/**
+ * rashpa_profile_answers() - are there registers behind the BARs
+ * @dev: the function, hw_lock held
+ *
+ * Reads what the quiesce sequence waits for: of no other register is it known that it
+ * cannot hold all ones.
+ *
+ * Return: false if all that can be read is what a bus without a function answers.
+ */
+bool rashpa_profile_answers(struct rashpa_device *dev)
+{
+	const struct rashpa_step *last;
+
+	lockdep_assert_held(&dev->hw_lock);
+	if (!rashpa_device_reachable(dev))
+		return false;
+	if (!dev->n_steps)
+		return true;
+	last = &dev->steps[dev->n_steps - 1];
+	return last->step.mask == RASHPA_ALL_ONES || readl(last->reg) != RASHPA_ALL_ONES;
+}
+
 static void rashpa_steps_free(struct rashpa_device *dev,
 			      struct rashpa_step *steps, u32 n)
 {

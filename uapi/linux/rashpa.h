@@ -412,8 +412,8 @@ struct rashpa_dmabuf {
 /**
  * enum rashpa_state - of a bound function
  * @RASHPA_STATE_READY: can do DMA
- * @RASHPA_STATE_STUCK: did not become idle in time; bus mastering is off until
- *	RASHPA_IOC_RESET or the next bind
+ * @RASHPA_STATE_STUCK: did not become idle in time, or does not answer; bus mastering is
+ *	off until RASHPA_IOC_RESET or the next bind
  */
 enum rashpa_state {
 	RASHPA_STATE_READY = 0,
@@ -751,9 +751,9 @@ enum rashpa_class {
  * Errors: EBADF, EINVAL, ERANGE (not within the memory), EACCES (the dma-buf is
  * read-only and the function would write), EPERM (the profile has no quiesce
  * sequence: needs CAP_SYS_RAWIO; or a boundary or an alignment of one's own), ENODEV,
- * EIO (function is stuck: reset it), EREMOTEIO (the exporter's table is not true, or the
- * memory is not a device's; see the reason), ENXIO (no path between the two
- * functions), EOVERFLOW (an address outside the DMA mask), E2BIG (more than 1048576
+ * EIO (function is stuck: reset it; or it does not answer), EREMOTEIO (the exporter's
+ * table is not true, or the memory is not a device's; see the reason), ENXIO (no path
+ * between the two functions), EOVERFLOW (an address outside the DMA mask), E2BIG (more than 1048576
  * segments), and what the exporter answers.
  */
 struct rashpa_map {
@@ -788,7 +788,7 @@ struct rashpa_map {
  *	writing
  *
  * Errors: EINVAL, ENOMEM, EPERM (the profile has no quiesce sequence: needs
- * CAP_SYS_RAWIO), EIO (function is stuck), ENODEV.
+ * CAP_SYS_RAWIO), EIO (function is stuck, or does not answer), ENODEV.
  */
 struct rashpa_events {
 	struct rashpa_head head;
@@ -836,7 +836,8 @@ struct rashpa_lock {
  * mastering is turned off; the next MAP or EVENTS turns it on again (after a failure:
  * not before RESET). Maps that were kept and that no process holds end.
  *
- * Errors: ETIMEDOUT (it did not become idle; bus mastering is off now), ENODEV.
+ * Errors: ETIMEDOUT (it did not become idle, or does not answer; bus mastering is off
+ * now), ENODEV.
  */
 struct rashpa_quiesce {
 	struct rashpa_head head;
@@ -854,7 +855,9 @@ struct rashpa_quiesce {
  * on.
  *
  * Errors: EOPNOTSUPP (the function has no reset), EPERM (without CAP_SYS_RAWIO),
- * EAGAIN (somebody else resets or removes it), ENODEV, and what the reset answers.
+ * EAGAIN (somebody else resets or removes it), EIO (it does not answer in configuration
+ * space: no reset was tried; or it does not become idle after the reset either), ENODEV,
+ * and what the reset answers.
  */
 struct rashpa_reset {
 	struct rashpa_head head;
@@ -931,8 +934,8 @@ struct rashpa_table {
  * Errors: EPERM (a window without CAP_SYS_RAWIO), ENOENT (the profile has no table),
  * EBADF, EINVAL, EXDEV (window of another function), ERANGE (outside the window, or
  * more segments than entries), EBUSY (another map is programmed there), EOVERFLOW (an
- * address or length wider than its field), ESTALE (the map is revoked: restore it),
- * ENODEV.
+ * address or length wider than its field), ESTALE (the map is revoked: restore it), EIO
+ * (the function does not answer: reset it), ENODEV.
  */
 struct rashpa_program {
 	struct rashpa_head head;
@@ -1013,7 +1016,7 @@ enum rashpa_condition {
  * enum rashpa_device_event - values of RASHPA_SOURCE_DEVICE
  * @RASHPA_DEVICE_QUIESCED: all DMA was stopped
  * @RASHPA_DEVICE_RESET: the function was reset
- * @RASHPA_DEVICE_STUCK: the function did not stop; bus mastering is off
+ * @RASHPA_DEVICE_STUCK: the function did not stop, or does not answer; bus mastering is off
  * @RASHPA_DEVICE_GONE: the function was removed; no more events will come
  * @RASHPA_DEVICE_ERROR: the PCI core reports an error of the function or its link
  */
