@@ -137,9 +137,9 @@ void rig_is_idle(const char *regs, unsigned int n)
 	      reg32((void *)regs, RFPGA_FAULT_CAUSE));
 }
 
-bool rig_tell(unsigned int n, const char *command)
+bool rig_ask(unsigned int n, const char *command, char *answer, size_t size)
 {
-	char path[40], answer[512];
+	char path[40];
 	size_t have = 0;
 	ssize_t got = 0;
 	int fd;
@@ -152,12 +152,20 @@ bool rig_tell(unsigned int n, const char *command)
 		do {
 			if (!wait_fd(fd, POLLIN, 30000))
 				break;
-			got = read(fd, answer + have, sizeof(answer) - have);
+			got = read(fd, answer + have, size - 1 - have);
 			have += got > 0 ? (size_t)got : 0;
-		} while (got > 0 && have < sizeof(answer) && answer[have - 1] != '\n');
+		} while (got > 0 && have < size - 1 && answer[have - 1] != '\n');
 	}
 	close(fd);
+	answer[have] = '\0';
 	return have >= 2 && !memcmp(answer, "ok", 2);
+}
+
+bool rig_tell(unsigned int n, const char *command)
+{
+	char answer[512];
+
+	return rig_ask(n, command, answer, sizeof(answer));
 }
 
 void rig_entries_clear(const char *regs, uint32_t n)

@@ -1,0 +1,650 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Hardware that misbehaves in mid-stream, and comes back: what was delivered stays right,
+ * every call answers in time and says what is wrong, and no memory is given back that the
+ * function can still write. unplug_test.c has the functions that go for good.
+ */
+#include <linux/pci_regs.h>
+#include <poll.h>
+#include <signal.h>
+
+#include "common.h"
+#include "rig.h"
+
+#define ALL_ONES	0xffffffffU
+#define IN_TIME_NS	4000000000ULL	/* two quiesce sequences that fail, on a slow machine */
+#define FLOOD_VECTOR	5
+#define ENDLESS		0
+
+static struct fpga f;
+static bool iommu;
+
+static void tell(const char *command)
+{
+	CHECK(rig_tell(0, command), "the board does not know \"%s\"", command);
+}
+
+/* ----------------------------------------------- a stream, and its end --- */
+
+static void start(const struct rig *r, uint32_t mode, uint64_t images)
+{
+	rig_configure(r, 0, mode | RFPGA_MODE_FLUSH, 0, r->made.out_segments, images);
+	rig_start(r, 0);
+}
+
+/* The dataset goes round and round in as many slots: the buffer never changes again. */
+static bool stream(struct rig *r)
+{
+	if (!rig_up(r, &f, -1, 0, 64 * KIB))
+		return false;
+	start(r, RFPGA_MODE_FREERUN, ENDLESS);
+	return CHECK(rig_wait_bytes(r, 0, 2 * IMAGES * IMAGE), "it does not run") &&
+	       CHECK(filled(r->memory, IMAGES * IMAGE, SEED), "the data differ");
+}
+
+static int quiesce(void)
+{
+	struct rashpa_quiesce q = { HEAD(q) };
+
+	return call(f.fd, RASHPA_IOC_QUIESCE, &q);
+}
+
+static int reset(void)
+{
+	struct rashpa_reset q = { HEAD(q) };
+
+	return call(f.fd, RASHPA_IOC_RESET, &q);
+}
+
+static void in_time(uint64_t begin, const char *what)
+{
+	uint64_t ns = now_ns() - begin;
+
+	CHECK(ns < IN_TIME_NS, "%s lasted %llu ms", what, (unsigned long long)ns / 1000000);
+}
+
+static void state_is(uint32_t state)
+{
+	struct rashpa_device_info info;
+
+	ANSWERED(fpga_info(&f, &info), 0, NULL);
+	CHECK(info.out_state == state, "state %u", info.out_state);
+	if (state == RASHPA_STATE_STUCK)
+		CHECK(!(info.out_flags & RASHPA_DEVICE_MASTER), "bus mastering is on");
+}
+
+/* The DTP was stopped by what keeps memory safe, and not by itself. */
+static void refused(const struct rig *r, uint32_t cause)
+{
+	uint64_t end = now_ns() + IN_TIME_NS;
+
+	while (!(reg32(rig_dtp(r, 0), RFPGA_DTP_STATUS) & RFPGA_DTP_FAULTED))
+		if (!CHECK(now_ns() < end, "nothing was refused"))
+			return;
+	CHECK(reg64(r->regs, RFPGA_FAULTS) >= 1, "no fault is counted");
+	CHECK(reg32(r->regs, RFPGA_FAULT_CAUSE) == cause, "cause %u",
+	      reg32(r->regs, RFPGA_FAULT_CAUSE));
+}
+
+static void nobody_writes(void *p)
+{
+	int i;
+
+	memset(p, 0, IMAGES * IMAGE);
+	for (i = 0; i < 20; i++)
+		if (!CHECK(all_zero(p, IMAGES * IMAGE), "somebody writes"))
+			break;
+}
+
+/* A whole stream with events, in new memory. */
+static void streams_again(void)
+{
+	struct rashpa_event e;
+	struct rig r;
+
+	state_is(RASHPA_STATE_READY);
+	/* what is on board may be another board's by now */
+	if (rig_load(&f) && rig_up(&r, &f, -1, 0, 0)) {
+		start(&r, RFPGA_MODE_FREERUN | RFPGA_MODE_MSIX, IMAGES);
+		CHECK(rig_wait_bytes(&r, 0, IMAGES * IMAGE), "it does not stream again");
+		CHECK(wait_fd(r.channel, POLLIN, 5000) && read(r.channel, &e, sizeof(e)) > 0,
+		      "no event");
+		while (reg32(rig_dtp(&r, 0), RFPGA_DTP_STATUS) & RFPGA_DTP_RUNNING)
+			;
+		CHECK(filled(r.memory, IMAGES * IMAGE, SEED), "the data differ");
+		rig_is_idle(r.regs, 0);
+		rig_down(&r);
+	}
+}
+
+static void bind_again(void)
+{
+	int err = fpga_bind(&f);
+
+	if ((err && err != -EBUSY) || !fpga_open(&f, 0) || fpga_profile(&f, 0, NULL, 0))
+		tap_bail("bind: %s, %s", strerror(-err), reason);
+}
+
+static int set_command(uint16_t clear, uint16_t set)
+{
+	uint16_t command;
+	char path[64];
+	int fd, err = -1;
+
+	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/config", f.bdf);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	if (fd >= 0 && pread(fd, &command, sizeof(command), PCI_COMMAND) == sizeof(command)) {
+		command = (command & ~clear) | set;
+		err = pwrite(fd, &command, sizeof(command), PCI_COMMAND) == sizeof(command) ?
+		      0 : -1;
+	}
+	close(fd);
+	CHECK(!err, "configuration space: %s", strerror(errno));
+	return err;
+}
+
+/* -------------------------------------------------- it does not answer --- */
+
+static void test_dead(void)
+{
+	struct rashpa_map map;
+	uint64_t begin;
+	struct rig r;
+	int m;
+
+	if (stream(&r)) {
+		tell("dead on");
+		CHECK(reg32(r.regs, RFPGA_ID) == ALL_ONES, "the registers answer");
+		/* not noticed yet: a map is made, but its table cannot be written */
+		m = fpga_map(&f, r.buffer, RASHPA_BIDIRECTIONAL, &map);
+		CHECK(m >= 0, "MAP: %s", reason);
+		ANSWERED(fpga_program(m, -1, 100, NULL), EIO, "does not answer|reset");
+		begin = now_ns();
+		ANSWERED(quiesce(), ETIMEDOUT, "idle|reset");
+		in_time(begin, "QUIESCE");
+		state_is(RASHPA_STATE_STUCK);
+		close(m);
+		CHECK(filled(r.memory, IMAGES * IMAGE, SEED), "the data differ");
+		ANSWERED(fpga_map(&f, r.buffer, RASHPA_BIDIRECTIONAL, &map), EIO, "reset");
+		begin = now_ns();
+		ANSWERED(reset(), EIO, "was reset|still");
+		in_time(begin, "RESET");
+		state_is(RASHPA_STATE_STUCK);
+		close(r.map);
+		r.map = -1;
+		nobody_writes(r.memory);
+		tell("dead off");
+		ANSWERED(reset(), 0, NULL);
+	}
+	rig_down(&r);
+	streams_again();
+}
+
+/* Closing the last map is all that anybody does, and the memory is free at once. */
+static void test_dead_close(void)
+{
+	struct rig r;
+
+	if (stream(&r)) {
+		tell("dead on");
+		close(r.map);
+		r.map = -1;
+		state_is(RASHPA_STATE_STUCK);
+		nobody_writes(r.memory);
+		tell("dead off");
+		/* it went on until it was refused: that, and nothing else, has stopped it */
+		refused(&r, RFPGA_FAULT_MASTER);
+		ANSWERED(reset(), 0, NULL);
+	}
+	rig_down(&r);
+	streams_again();
+}
+
+static void write_sysfs(const char *name)
+{
+	char path[80];
+	int err;
+
+	snprintf(path, sizeof(path), "/sys/bus/pci/%s", name);
+	err = write_text(path, "1");
+	CHECK(!err, "%s: %s", path, strerror(-err));
+}
+
+static void test_link(void)
+{
+	struct rashpa_device_info info;
+	struct rashpa_map map;
+	struct rashpa_event e;
+	char remove[40];
+	uint64_t begin;
+	struct rig r;
+
+	if (stream(&r)) {
+		tell("dead link");
+		CHECK(reg32(r.regs, RFPGA_ID) == ALL_ONES, "the registers answer");
+		begin = now_ns();
+		ANSWERED(quiesce(), ETIMEDOUT, "idle|reset");
+		state_is(RASHPA_STATE_STUCK);
+		ANSWERED(reset(), EIO, "configuration space|remove");
+		ANSWERED(fpga_map(&f, r.buffer, RASHPA_BIDIRECTIONAL, &map), EIO, "reset");
+		in_time(begin, "QUIESCE, RESET and MAP");
+		CHECK(filled(r.memory, IMAGES * IMAGE, SEED), "the data differ");
+		begin = now_ns();
+		snprintf(remove, sizeof(remove), "devices/%s/remove", f.bdf);
+		write_sysfs(remove);
+		in_time(begin, "removal");
+		ANSWERED(fpga_info(&f, &info), ENODEV, f.name);
+		CHECK(read(r.channel, &e, sizeof(e)) < 0 && errno == ENODEV, "read: %s",
+		      strerror(errno));
+		nobody_writes(r.memory);
+		tell("dead off");
+	}
+	rig_down(&r);
+	fpga_close(&f);
+	write_sysfs("rescan");
+	if (!fpga_open(&f, 0) || fpga_profile(&f, 0, NULL, 0))
+		tap_bail("it does not come back: %s", reason);
+	streams_again();
+}
+
+/* Nobody has noticed that it has gone when the first one comes. */
+static void test_link_idle(void)
+{
+	struct rashpa_map map;
+	int buffer = buffer_alloc(PAGE, NULL);
+
+	tell("dead link");
+	ANSWERED(fpga_map(&f, buffer, RASHPA_BIDIRECTIONAL, &map), EIO, "does not answer|link");
+	ANSWERED(fpga_events(&f, 0), EIO, "does not answer|link");
+	state_is(RASHPA_STATE_READY);
+	close(buffer);
+	tell("dead off");
+	/* what has lost its link has forgotten its BARs */
+	fpga_close(&f);
+	CHECK(!fpga_unbind(&f), "unbind");
+	bind_again();
+	streams_again();
+}
+
+/* ---------------------------------------------------- it does not stop --- */
+
+static void test_stuck_close(void)
+{
+	uint64_t begin;
+	struct rig r;
+
+	if (stream(&r)) {
+		tell("stuck on");
+		begin = now_ns();
+		close(r.map);
+		in_time(begin, "close");
+		r.map = -1;
+		state_is(RASHPA_STATE_STUCK);
+		nobody_writes(r.memory);
+		refused(&r, RFPGA_FAULT_MASTER);
+		ANSWERED(reset(), 0, NULL);
+	}
+	rig_down(&r);
+	streams_again();
+}
+
+static void test_stuck_unbind(void)
+{
+	uint64_t begin;
+	struct rig r;
+
+	if (stream(&r)) {
+		tell("stuck on");
+		begin = now_ns();
+		CHECK(!fpga_unbind(&f), "unbind");
+		in_time(begin, "unbind");
+		nobody_writes(r.memory);
+	}
+	rig_down(&r);
+	fpga_close(&f);
+	bind_again();
+	streams_again();
+}
+
+/* ------------------------------------------------- it writes elsewhere --- */
+
+static void test_wild(void)
+{
+	char command[40], *victim;
+	uint64_t where[3];
+	struct rig r;
+	size_t i;
+	int fd;
+
+	SKIP_IF(!iommu, "without an IOMMU nothing refuses an address");
+	fd = buffer_alloc(IMAGES * IMAGE, NULL);
+	victim = map_fd(fd, IMAGES * IMAGE);
+	REQUIRE(victim, "no memory");
+	fill(victim, IMAGES * IMAGE, 7);
+	where[0] = pfn_of(victim) * PAGE;	/* memory that is there, but not for it */
+	where[1] = 0;
+	where[2] = 1ULL << 46;
+	for (i = 0; i < ARRAY_SIZE(where) && tap_ok(); i++) {
+		if (stream(&r)) {
+			snprintf(command, sizeof(command), "wild 0x%llx",
+				 (unsigned long long)where[i]);
+			tell(command);
+			refused(&r, RFPGA_FAULT_BUS);
+			CHECK(reg64(r.regs, RFPGA_FAULT_ADDR) - where[i] < IMAGES * IMAGE,
+			      "refused was 0x%llx",
+			      (unsigned long long)reg64(r.regs, RFPGA_FAULT_ADDR));
+			CHECK(filled(victim, IMAGES * IMAGE, 7), "memory of others was hit");
+			CHECK(filled(r.memory, IMAGES * IMAGE, SEED), "the data differ");
+			tell("wild off");
+		}
+		rig_down(&r);
+		streams_again();	/* needs no reset */
+	}
+	munmap(victim, IMAGES * IMAGE);
+	close(fd);
+}
+
+/* ------------------------------------------------ it never stops talking --- */
+
+static uint64_t flood_sent(void)
+{
+	char answer[512] = "", *found = NULL;
+
+	if (CHECK(rig_ask(0, "status", answer, sizeof(answer)), "no status"))
+		found = strstr(answer, " flood=");
+	return found ? strtoull(found + 7, NULL, 10) : 0;
+}
+
+static uint64_t lost_of(int channel, uint32_t id, uint64_t *events)
+{
+	struct rashpa_source_info info = { HEAD(info), .id = id };
+
+	ANSWERED(call(channel, RASHPA_IOC_SOURCE_INFO, &info), 0, NULL);
+	*events = info.out_events;
+	return info.out_lost;
+}
+
+/* Reads all records; they must follow one another but for those that are counted as lost. */
+static uint64_t drain(int channel, uint64_t *last)
+{
+	struct rashpa_event e;
+	uint64_t n = 0, lost = 0;
+
+	while (read(channel, &e, sizeof(e)) == sizeof(e)) {
+		CHECK(!*last || e.sequence == *last + 1 + (e.lost - lost),
+		      "sequence %llu after %llu, %llu lost", (unsigned long long)e.sequence,
+		      (unsigned long long)*last, (unsigned long long)(e.lost - lost));
+		*last = e.sequence;
+		lost = e.lost;
+		n++;
+	}
+	return n;
+}
+
+static void test_flood(void)
+{
+	struct rashpa_device_info before, after;
+	uint64_t sent, records, lost, events, last = 0;
+	struct rashpa_event e;
+	struct rig r;
+	int flooded, quiet, i;
+
+	flooded = fpga_events(&f, 16);
+	quiet = fpga_events(&f, 16);
+	REQUIRE(flooded >= 0 && quiet >= 0, "EVENTS: %s", reason);
+	fcntl(flooded, F_SETFL, O_NONBLOCK);
+	CHECK(source_add(flooded, RASHPA_SOURCE_VECTOR, FLOOD_VECTOR) == 1, "%s", reason);
+	CHECK(source_add(quiet, RASHPA_SOURCE_VECTOR, FLOOD_VECTOR) == 1, "%s", reason);
+	fpga_info(&f, &before);
+	tell("flood max 5");
+	/* others are served meanwhile: one image, one event at a time */
+	if (rig_up(&r, &f, -1, 0, 0)) {
+		for (i = 0; i < IMAGES; i++) {
+			rig_configure(&r, 0, RFPGA_MODE_FREERUN | RFPGA_MODE_MSIX |
+				      RFPGA_MODE_FLUSH, 0, r.made.out_segments, 1);
+			set64(rig_dtp(&r, 0), RFPGA_DTP_SRC_BASE, (uint64_t)i * IMAGE);
+			set32(rig_dtp(&r, 0), RFPGA_DTP_SRC_IMAGES, 1);
+			set64(rig_dtp(&r, 0), RFPGA_DTP_DST_BASE, (uint64_t)i * IMAGE);
+			rig_start(&r, 0);
+			if (!CHECK(wait_fd(r.channel, POLLIN, 5000), "no event %d", i))
+				break;
+			CHECK(read(r.channel, &e, sizeof(e)) == sizeof(e) && !e.lost, "read");
+			while (reg32(rig_dtp(&r, 0), RFPGA_DTP_STATUS) & RFPGA_DTP_RUNNING)
+				;
+		}
+		CHECK(filled(r.memory, IMAGES * IMAGE, SEED), "the data differ");
+		rig_is_idle(r.regs, 0);
+	}
+	/* a listener can go, another one come */
+	close(quiet);
+	quiet = fpga_events(&f, 16);
+	CHECK(source_add(quiet, RASHPA_SOURCE_VECTOR, FLOOD_VECTOR) == 1, "%s", reason);
+	CHECK(wait_fd(quiet, POLLIN, 5000), "the new listener hears nothing");
+	tell("flood off");
+	sent = flood_sent();
+	/* what was sent last is on its way until a register has answered */
+	(void)reg32(r.regs, RFPGA_ID);
+	records = drain(flooded, &last);
+	lost = lost_of(flooded, 1, &events);
+	fpga_info(&f, &after);
+	CHECK(events > 16 && events <= sent, "%llu events, the board sent %llu",
+	      (unsigned long long)events, (unsigned long long)sent);
+	CHECK(records + lost == events, "%llu events: %llu records, %llu lost",
+	      (unsigned long long)events, (unsigned long long)records, (unsigned long long)lost);
+	CHECK(after.out_interrupts - before.out_interrupts == events + IMAGES,
+	      "%llu interrupts, %llu events", (unsigned long long)
+	      (after.out_interrupts - before.out_interrupts), (unsigned long long)events);
+	tap_note("%llu interrupts sent, %llu arrived, %llu lost", (unsigned long long)sent,
+		 (unsigned long long)events, (unsigned long long)lost);
+	/* the kernel has not given the vector up */
+	tell("flood 100 5");
+	CHECK(wait_fd(flooded, POLLIN, 5000), "the vector is dead");
+	rig_down(&r);
+	close(quiet);
+	/* the last one goes while it rains */
+	tell("flood max 5");
+	close(flooded);
+	tell("flood off");
+	streams_again();
+}
+
+/* ---------------------------------------------- the consumer is late --- */
+
+#define STACKS	100
+#define PERIOD	(2000000 / RFPGA_TICK_NS)	/* slowly: PCI merges interrupts */
+
+struct consumer {
+	int channel, ready[2];
+};
+
+static void consume(void *arg)
+{
+	struct consumer *c = arg;
+	uint64_t n = 0, lost = 0, last = 0;
+	struct rashpa_event e;
+
+	if (write(c->ready[1], "x", 1) != 1)
+		return;
+	/* the record of the signal is the last one */
+	while (read(c->channel, &e, sizeof(e)) == sizeof(e) &&
+	       e.kind != RASHPA_SOURCE_SOFTWARE) {
+		CHECK(!last || e.sequence == last + 1 + (e.lost - lost), "a gap");
+		last = e.sequence;
+		lost = e.lost;
+		n++;
+	}
+	n = n << 32 | lost;
+	CHECK(write(c->ready[1], &n, sizeof(n)) == sizeof(n), "write");
+}
+
+static void test_late_consumer(void)
+{
+	struct rashpa_signal signal = { HEAD(signal) };
+	uint64_t counted = 0, events, sent, lost, end;
+	struct consumer c;
+	struct rig r;
+	pid_t pid;
+	char x;
+
+	REQUIRE(!pipe(c.ready), "pipe");
+	c.channel = fpga_events(&f, 16);
+	CHECK(source_add(c.channel, RASHPA_SOURCE_VECTOR, 1) == 1, "%s", reason);
+	CHECK(source_add(c.channel, RASHPA_SOURCE_SOFTWARE, 0) == 2, "%s", reason);
+	if (rig_up(&r, &f, -1, 0, 0)) {
+		pid = tap_fork_start(consume, &c);
+		CHECK(read(c.ready[0], &x, 1) == 1, "the child did not begin");
+		kill(pid, SIGSTOP);
+		waitpid(pid, NULL, WUNTRACED);
+		rig_configure(&r, 0, RFPGA_MODE_FREERUN | RFPGA_MODE_MSIX | RFPGA_MODE_FLUSH, 0,
+			      r.made.out_segments, STACKS);
+		set64(rig_dtp(&r, 0), RFPGA_DTP_PERIOD, PERIOD);
+		rig_start(&r, 0);
+		CHECK(rig_wait_bytes(&r, 0, STACKS * IMAGE), "it does not run");
+		while (reg32(rig_dtp(&r, 0), RFPGA_DTP_STATUS) & RFPGA_DTP_RUNNING)
+			;
+		sent = reg64(rig_dtp(&r, 0), RFPGA_DTP_C_EVENTS);
+		lost = lost_of(c.channel, 1, &events);
+		CHECK(sent == STACKS && events <= sent && lost && events == lost + 16,
+		      "%llu sent, %llu arrived, %llu lost", (unsigned long long)sent,
+		      (unsigned long long)events, (unsigned long long)lost);
+		kill(pid, SIGCONT);
+		/* one more when there is room again: it tells how many were lost */
+		end = now_ns() + IN_TIME_NS;
+		while (wait_fd(c.channel, POLLIN, 0))
+			if (!CHECK(now_ns() < end, "the consumer does not go on"))
+				break;
+		start(&r, RFPGA_MODE_FREERUN | RFPGA_MODE_MSIX, 1);
+		while (reg32(rig_dtp(&r, 0), RFPGA_DTP_STATUS) & RFPGA_DTP_RUNNING)
+			;
+		CHECK(wait_fd(r.channel, POLLIN, 5000), "no event");
+		ANSWERED(call(c.channel, RASHPA_IOC_SIGNAL, &signal), 0, NULL);
+		CHECK(read(c.ready[0], &counted, sizeof(counted)) == sizeof(counted), "read");
+		CHECK(counted == (17ULL << 32 | lost), "the consumer saw %llu and %llu lost",
+		      (unsigned long long)counted >> 32, (unsigned long long)(uint32_t)counted);
+		CHECK(filled(r.memory, IMAGES * IMAGE, SEED), "the data differ");
+		tap_fork_wait(pid);
+		rig_is_idle(r.regs, 0);
+	}
+	rig_down(&r);
+	close(c.channel);
+	close(c.ready[0]);
+	close(c.ready[1]);
+}
+
+/* -------------------------------------- others reach for the function --- */
+
+static void test_reset_running(void)
+{
+	char path[64];
+	struct rig r;
+	int i, err;
+
+	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/reset", f.bdf);
+	for (i = 0; i < 2; i++) {
+		if (stream(&r)) {
+			err = i ? write_text(path, "1") : reset();
+			CHECK(!err, "%s: %s %s", i ? path : "RESET", strerror(-err), reason);
+			rig_is_idle(r.regs, 0);
+			rig_entries_clear(r.regs, r.made.out_segments);
+			CHECK(filled(r.memory, IMAGES * IMAGE, SEED), "the data differ");
+			/* the map is still good */
+			memset(r.memory, 0, IMAGES * IMAGE);
+			ANSWERED(fpga_program(r.map, r.window, 0, NULL), 0, NULL);
+			start(&r, RFPGA_MODE_FREERUN, IMAGES);
+			CHECK(rig_wait_bytes(&r, 0, IMAGES * IMAGE), "it does not run again");
+			while (reg32(rig_dtp(&r, 0), RFPGA_DTP_STATUS) & RFPGA_DTP_RUNNING)
+				;
+			CHECK(filled(r.memory, IMAGES * IMAGE, SEED), "the data differ");
+			rig_is_idle(r.regs, 0);
+		}
+		rig_down(&r);
+	}
+	streams_again();
+}
+
+/* setpci switches bus mastering off */
+static void test_master(void)
+{
+	struct rig r;
+
+	if (stream(&r) && !set_command(PCI_COMMAND_MASTER, 0)) {
+		refused(&r, RFPGA_FAULT_MASTER);
+		CHECK(filled(r.memory, IMAGES * IMAGE, SEED), "the data differ");
+		ANSWERED(quiesce(), 0, NULL);
+		/* a reset puts it right for those who have maps */
+		ANSWERED(reset(), 0, NULL);
+		memset(r.memory, 0, IMAGES * IMAGE);
+		ANSWERED(fpga_program(r.map, r.window, 0, NULL), 0, NULL);
+		start(&r, RFPGA_MODE_FREERUN, IMAGES);
+		CHECK(rig_wait_bytes(&r, 0, IMAGES * IMAGE), "it does not run again");
+		while (reg32(rig_dtp(&r, 0), RFPGA_DTP_STATUS) & RFPGA_DTP_RUNNING)
+			;
+		CHECK(filled(r.memory, IMAGES * IMAGE, SEED), "the data differ");
+	}
+	rig_down(&r);
+	streams_again();
+}
+
+/* setpci switches the BARs off, and on again */
+static void test_decoding(void)
+{
+	uint64_t begin;
+	struct rig r;
+
+	if (stream(&r) && !set_command(PCI_COMMAND_MEMORY, 0)) {
+		tap_note("registers read 0x%x without decoding", reg32(r.regs, RFPGA_ID));
+		CHECK(reg32(r.regs, RFPGA_ID) != RFPGA_ID_VALUE, "the registers answer");
+		set32(r.regs, RFPGA_SCRATCH, 1);
+		begin = now_ns();
+		ANSWERED(quiesce(), ETIMEDOUT, "idle|reset");
+		in_time(begin, "QUIESCE");
+		state_is(RASHPA_STATE_STUCK);
+		CHECK(filled(r.memory, IMAGES * IMAGE, SEED), "the data differ");
+		ANSWERED(reset(), EIO, "was reset|still");
+		close(r.map);
+		r.map = -1;
+		nobody_writes(r.memory);
+		/* a reset does not switch them on; what it has reset tells nothing any more */
+		set_command(0, PCI_COMMAND_MEMORY);
+		ANSWERED(reset(), 0, NULL);
+	}
+	rig_down(&r);
+	streams_again();
+}
+
+int main(void)
+{
+	struct rashpa_device_info info;
+
+	common_init();
+	if (!fpga_open(&f, 0)) {
+		tap_skip_all("hardware that misbehaves", "no software FPGA");
+		return tap_exit();
+	}
+	if (!rig_tell(0, "honest")) {
+		tap_skip_all("hardware that misbehaves",
+			     "no way to reach the FPGA's control socket");
+		fpga_close(&f);
+		return tap_exit();
+	}
+	if (fpga_profile(&f, 0, NULL, 0))
+		tap_bail("profile: %s", reason);
+	fpga_info(&f, &info);
+	iommu = info.out_flags & RASHPA_DEVICE_IOMMU;
+	if (!rig_load(&f))
+		tap_bail("the dataset cannot be loaded");
+	tap_run("all ones: not taken for idle, and not for reset", test_dead);
+	tap_run("all ones: the memory of a map that is closed is safe", test_dead_close);
+	tap_run("link lost: answers at once, removal and scan bring it back", test_link);
+	tap_run("link lost before anybody has noticed", test_link_idle);
+	tap_run("never idle: the memory of a map that is closed is safe", test_stuck_close);
+	tap_run("never idle: unbind, and bind again", test_stuck_unbind);
+	tap_run("addresses that nobody gave it are refused", test_wild);
+	tap_run("a flood of interrupts: all counted, others served", test_flood);
+	tap_run("a consumer stopped for longer than its queue holds", test_late_consumer);
+	tap_run("a reset in mid-stream, by RESET and by sysfs", test_reset_running);
+	tap_run("bus mastering is switched off behind our back", test_master);
+	tap_run("the BARs are switched off behind our back", test_decoding);
+	fpga_close(&f);
+	return tap_exit();
+}
