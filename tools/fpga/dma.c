@@ -219,10 +219,13 @@ static void region_remove(struct bus *bus, size_t at)
 		(bus->count - at) * sizeof(*bus->regions));
 }
 
-/* Does b go on where a ends, on the bus and in the same file? */
+/* Does b go on where a ends, on the bus and in the same file? Not if both are all there is. */
 static bool region_joins(const struct bus_region *a, const struct bus_region *b)
 {
-	return a->addr + a->size == b->addr && a->backing == b->backing &&
+	uint64_t size;
+
+	return !__builtin_add_overflow(a->size, b->size, &size) &&
+	       a->addr + a->size == b->addr && a->backing == b->backing &&
 	       a->prot == b->prot && (!a->backing || a->offset + a->size == b->offset);
 }
 

@@ -902,6 +902,30 @@ static void test_messages(void)
 	c->remote_size = 4 << 20;
 }
 
+/* Two regions that are the whole address space: as one, its size would not fit into 64 bits. */
+static void test_whole_space(void)
+{
+	const uint64_t half = 1ull << 63;
+	struct dtp d = plain(0);
+	size_t i;
+
+	client_unmap(c, 0, UINT64_MAX);
+	CHECK_EQ(client_map(c, 0, half, 0, 3, -1), 0);
+	CHECK_EQ(client_map(c, half, half, 0, 3, -1), 0);
+	set_entry(5, 0, c->remote_size, RFPGA_ENTRY_VALID);
+	d.first = 5;
+	d.mode = 0;
+	d.images = 1;
+	memset(c->remote, CANARY, c->remote_size);
+	c->remote_addr = 0;
+	start(&d);
+	for (i = 0; i < 100 && !(status(0) & RFPGA_DTP_DONE); i++)
+		client_serve(c, 5);
+	CHECK(status(0) & RFPGA_DTP_DONE);
+	CHECK(!memcmp(c->remote, c->memory, 4096));
+	c->remote_addr = REMOTE_ADDR;
+}
+
 static void test_mute(void)
 {
 	struct dtp d = remote_dtp();
@@ -1890,6 +1914,7 @@ static const struct { const char *name; void (*run)(void); } tests[] = {
 	{ "memory taken away while it is written", test_unmap },
 	{ "reset by register, FLR and message", test_reset },
 	{ "DMA by messages", test_messages },
+	{ "all addresses in two regions", test_whole_space },
 	{ "a host that does not answer", test_mute },
 	{ "DTPs take turns", test_round_robin },
 	{ "start, stop and resume", test_restart },
