@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #define PATIENCE_MS	5000
+#define RECORD_MAX	16384	/* bytes of a file */
 
 struct header {
 	uint16_t id, command;
@@ -116,6 +117,52 @@ void client_disconnect(struct client *c)
 	}
 }
 
+/* ------------------------------------------------------------- record --- */
+
+/*
+ * With RASHPA_RECORD=FOLDER, what is sent between two resets is kept in a file of its own
+ * there, in the form that selftests/fuzz/vfu_fuzz.c reads. Reads become pauses: they ask how
+ * far the engine is.
+ */
+enum { RECORD_MESSAGE = 0, RECORD_WAIT = 5 };
+
+static void record_step(FILE *file, uint8_t what, uint8_t arg, const void *data, size_t size)
+{
+	const uint8_t head[] = { what, arg, (uint8_t)size, (uint8_t)(size >> 8) };
+
+	fwrite(head, 1, sizeof(head), file);
+	fwrite(data, 1, size, file);
+}
+
+static void record(const void *data, size_t size, unsigned int n_fds)
+{
+	const char *folder = getenv("RASHPA_RECORD");
+	static unsigned int number;
+	static bool waits;
+	const struct header *h = data;
+	static FILE *file;
+	char path[256];
+
+	if (!folder || size < sizeof(*h) || (h->flags & 0xf) || n_fds > 31 || size > UINT16_MAX)
+		return;
+	if (h->command == 13 || !file) {
+		if (file)
+			fclose(file);
+		snprintf(path, sizeof(path), "%s/%03u", folder, number++);
+		file = fopen(path, "we");
+		if (!file)
+			die("%s: %s", path, strerror(errno));
+		fputc(number > 1, file);	/* the client is known already */
+	}
+	if (ftell(file) + (long)size > RECORD_MAX)
+		return;
+	if (h->command != 9)
+		record_step(file, RECORD_MESSAGE, (uint8_t)n_fds, data, size);
+	else if (!waits)
+		record_step(file, RECORD_WAIT, 20, data, 0);
+	waits = h->command == 9;
+}
+
 /* ----------------------------------------------------------- messages --- */
 
 void client_send(struct client *c, const void *data, size_t size, const int *fds, unsigned int n)
@@ -135,6 +182,7 @@ void client_send(struct client *c, const void *data, size_t size, const int *fds
 		h->cmsg_len = CMSG_LEN(n * sizeof(int));
 		memcpy(CMSG_DATA(h), fds, n * sizeof(int));
 	}
+	record(data, size, n);
 	while (iov.iov_len) {
 		ssize_t sent = sendmsg(c->fd, &msg, MSG_NOSIGNAL);
 
