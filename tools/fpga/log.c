@@ -27,6 +27,7 @@ int log_open(const char *path)
 	return 0;
 }
 
+__attribute__((format(printf, 1, 0), nonnull(1)))
 static void write_line(const char *fmt, va_list args)
 {
 	FILE *out = log_file ? log_file : stderr;
