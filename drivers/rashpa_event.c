@@ -650,6 +650,7 @@ int rashpa_ioc_source_add(struct rashpa_call *call, void *arg)
 {
 	struct rashpa_channel *ch = call->obj;
 	struct rashpa_source_add *add = arg;
+	struct rashpa_device *dev;
 	struct rashpa_listener *l;
 	int err;
 
@@ -659,13 +660,17 @@ int rashpa_ioc_source_add(struct rashpa_call *call, void *arg)
 	l = rashpa_listener_new(call, ch, add);
 	if (IS_ERR(l))
 		return PTR_ERR(l);
+	/* as soon as the source is in the channel another thread may end it, and free it */
+	dev = l->dev;
+	get_device(&dev->dev);
 	err = rashpa_channel_check(call, ch);
 	if (!err)
-		err = rashpa_device_lock(call, l->dev);
+		err = rashpa_device_lock(call, dev);
 	if (!err) {
 		err = rashpa_source_connect(call, ch, l, add);
-		mutex_unlock(&l->dev->lock);
+		mutex_unlock(&dev->lock);
 	}
+	put_device(&dev->dev);
 	/* what it was counted as has been taken back */
 	if (err) {
 		l->guest = false;
