@@ -230,8 +230,6 @@ int rashpa_ioc_group(struct rashpa_call *call, void *arg)
 	int err;
 
 	err = rashpa_group_check(call, group);
-	if (!err)
-		err = rashpa_channel_check(call, ch);
 	if (err)
 		return err;
 	members = memdup_user(u64_to_user_ptr(group->members),
@@ -239,7 +237,10 @@ int rashpa_ioc_group(struct rashpa_call *call, void *arg)
 	if (IS_ERR(members))
 		return PTR_ERR(members);
 	mutex_lock(&ch->sources_lock);
-	err = rashpa_group_make(call, ch, members, group);
+	/* only now: user memory can make us wait for as long as it likes */
+	err = rashpa_channel_check(call, ch);
+	if (!err)
+		err = rashpa_group_make(call, ch, members, group);
 	mutex_unlock(&ch->sources_lock);
 	kfree(members);
 	return err;
