@@ -69,8 +69,8 @@ enum rashpa_node {
  * @fd: reserved for @new_file, -1 if the call makes none
  * @new_file: installed by the dispatcher once the answer is in user memory
  * @undo: takes back what the handler did besides @new_file, if the answer cannot be
- *	stored
- * @undo_data: its argument
+ *	stored; not where doing it once more changes nothing
+ * @undo_data: for @undo
  * @reason: sentence on failure
  */
 struct rashpa_call {
@@ -78,7 +78,7 @@ struct rashpa_call {
 	void *obj;
 	int fd;
 	struct file *new_file;
-	void (*undo)(void *data);
+	void (*undo)(struct rashpa_call *call);
 	void *undo_data;
 	char reason[RASHPA_REASON_SIZE];
 };
@@ -263,7 +263,7 @@ struct rashpa_lease *rashpa_lease_new(struct rashpa_call *call,
 void rashpa_lease_hold(struct rashpa_lease *lease);
 void rashpa_lease_put(struct rashpa_lease *lease);
 int rashpa_named_add(struct rashpa_call *call, struct rashpa_buffer *buffer);
-void rashpa_named_undo(void *data);
+void rashpa_named_undo(struct rashpa_call *call);
 bool rashpa_name_taken(const char *name);
 int rashpa_ioc_open(struct rashpa_call *call, void *arg);
 int rashpa_ioc_remove(struct rashpa_call *call, void *arg);

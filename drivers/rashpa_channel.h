@@ -239,6 +239,7 @@ void rashpa_channel_wake(struct rashpa_channel *ch, u64 before);
 int rashpa_channel_check(struct rashpa_call *call, struct rashpa_channel *ch);
 int rashpa_listener_place(struct rashpa_call *call, struct rashpa_channel *ch,
 			  struct rashpa_listener *l);
+void rashpa_listener_undo(struct rashpa_call *call);
 struct rashpa_listener *rashpa_source_find(struct rashpa_channel *ch, u32 id);
 
 /* ----------------------------------------------------- rashpa_ring.c --- */

@@ -606,6 +606,10 @@ static int rashpa_source_connect(struct rashpa_call *call, struct rashpa_channel
 	err = rashpa_source_insert(call, ch, l, origin);
 	/* another thread may end it as soon as the lock is free */
 	add->out_id = l->id;
+	if (!err) {
+		call->undo = rashpa_listener_undo;
+		call->undo_data = l;
+	}
 	mutex_unlock(&ch->sources_lock);
 	if (err && l->dev != ch->dev) {
 		l->dev->n_guests--;
@@ -700,6 +704,39 @@ int rashpa_channel_check(struct rashpa_call *call, struct rashpa_channel *ch)
 	return 0;
 }
 
+/* Out of its channel, whose sources_lock is held: ready to be freed. */
+static void rashpa_listener_take(struct rashpa_listener *l)
+{
+	lockdep_assert_held(&l->channel->sources_lock);
+	l->channel->listeners[l->id - 1] = NULL;
+	if (l->group)
+		rashpa_group_leave(l);
+}
+
+/**
+ * rashpa_listener_undo() - the answer could not be stored: nobody knows of the source or group
+ * @call: its undo_data is the listener, which may be gone: another thread can guess its id
+ */
+void rashpa_listener_undo(struct rashpa_call *call)
+{
+	struct rashpa_channel *ch = call->obj;
+	struct rashpa_listener *l = NULL;
+	size_t i;
+
+	mutex_lock(&ch->sources_lock);
+	for (i = 0; i < ARRAY_SIZE(ch->listeners) && !l; i++)
+		if (ch->listeners[i] && ch->listeners[i] == call->undo_data)
+			l = ch->listeners[i];
+	/* whoever guessed it made a group of it, and knows it now */
+	if (l && l->n_memberships)
+		l = NULL;
+	if (l)
+		rashpa_listener_take(l);
+	mutex_unlock(&ch->sources_lock);
+	if (l)
+		rashpa_listener_free(l);
+}
+
 int rashpa_ioc_source_del(struct rashpa_call *call, void *arg)
 {
 	struct rashpa_channel *ch = call->obj;
@@ -720,9 +757,7 @@ int rashpa_ioc_source_del(struct rashpa_call *call, void *arg)
 		err = rashpa_fail(call, -EBUSY, "source %u is a member of group %u: end that first",
 				  del->id, l->memberships[0]->group->listener->id);
 	else
-		ch->listeners[del->id - 1] = NULL;
-	if (!err && l->group)
-		rashpa_group_leave(l);
+		rashpa_listener_take(l);
 	mutex_unlock(&ch->sources_lock);
 	/* not under sources_lock, which is inside of dev->lock */
 	if (!err)

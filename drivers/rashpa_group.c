@@ -213,6 +213,8 @@ static int rashpa_group_make(struct rashpa_call *call, struct rashpa_channel *ch
 		goto out_listener;
 	rashpa_group_join(ch, g, arg->first);
 	arg->out_id = l->id;
+	call->undo = rashpa_listener_undo;
+	call->undo_data = l;
 	return 0;
 
 out_listener:

@@ -20,6 +20,14 @@ static DEFINE_IDA(rashpa_minors);
 
 /* ---------------------------------------------------------- ioctls ------ */
 
+/* only on a file that is open for writing */
+#define RASHPA_OP_WRITE		BIT(0)
+/*
+ * The struct has no out_ fields: nothing is stored when it is done, because what cannot be
+ * stored must not make a failure of what was done for good.
+ */
+#define RASHPA_OP_SILENT	BIT(1)
+
 /**
  * struct rashpa_op - one line of the ioctl table
  * @node: where it may be called
@@ -27,7 +35,7 @@ static DEFINE_IDA(rashpa_minors);
  * @min: size of the struct as first published
  * @size: size of the struct now
  * @flags: that head.flags may hold
- * @write: only on a file that is open for writing
+ * @rules: RASHPA_OP_*
  * @fn: handler; its argument is the kernel's copy of the struct
  */
 struct rashpa_op {
@@ -36,80 +44,81 @@ struct rashpa_op {
 	size_t min;
 	size_t size;
 	u32 flags;
-	bool write;
+	u32 rules;
 	int (*fn)(struct rashpa_call *call, void *arg);
 };
 
-#define RASHPA_OP(_node, _cmd, _struct, _last, _flags, _write, _fn) {	\
+#define RASHPA_OP(_node, _cmd, _struct, _last, _flags, _rules, _fn) {	\
 	.node = RASHPA_NODE_##_node,					\
 	.cmd = RASHPA_IOC_##_cmd,					\
 	.min = offsetofend(struct _struct, _last),			\
 	.size = sizeof(struct _struct),					\
 	.flags = (_flags),						\
-	.write = (_write),						\
+	.rules = (_rules),						\
 	.fn = (_fn),							\
 }
 
 static const struct rashpa_op rashpa_ops[] = {
 	RASHPA_OP(MEMORY, ALLOC, rashpa_alloc, __reserved,
 		  RASHPA_ALLOC_NODE | RASHPA_ALLOC_EXCLUSIVE | RASHPA_ALLOC_MODE,
-		  true, rashpa_ioc_alloc),
+		  RASHPA_OP_WRITE, rashpa_ioc_alloc),
 	RASHPA_OP(MEMORY, OPEN, rashpa_open, __reserved,
-		  RASHPA_OPEN_EXCLUSIVE | RASHPA_OPEN_READ, false, rashpa_ioc_open),
+		  RASHPA_OPEN_EXCLUSIVE | RASHPA_OPEN_READ, 0, rashpa_ioc_open),
 	RASHPA_OP(MEMORY, REMOVE, rashpa_remove, name,
-		  0, true, rashpa_ioc_remove),
+		  0, RASHPA_OP_WRITE | RASHPA_OP_SILENT, rashpa_ioc_remove),
 	RASHPA_OP(MEMORY, QUERY, rashpa_query, __reserved,
-		  RASHPA_QUERY_NODE | RASHPA_QUERY_TRY, false, rashpa_ioc_query),
+		  RASHPA_QUERY_NODE | RASHPA_QUERY_TRY, 0, rashpa_ioc_query),
 	RASHPA_OP(MEMORY, PERMIT, rashpa_permit, __reserved,
 		  RASHPA_PERMIT_UID | RASHPA_PERMIT_GID | RASHPA_PERMIT_MODE,
-		  true, rashpa_ioc_permit),
+		  RASHPA_OP_WRITE | RASHPA_OP_SILENT, rashpa_ioc_permit),
 	RASHPA_OP(MEMORY, PIN, rashpa_pin, out_segments,
-		  0, true, rashpa_ioc_pin),
+		  0, RASHPA_OP_WRITE, rashpa_ioc_pin),
 	RASHPA_OP(MEMORY, INFO, rashpa_info, out_name,
-		  0, false, rashpa_ioc_info),
+		  0, 0, rashpa_ioc_info),
 	RASHPA_OP(BUFFER, INFO, rashpa_info, out_name,
-		  0, false, rashpa_ioc_buffer_info),
+		  0, 0, rashpa_ioc_buffer_info),
 	RASHPA_OP(BUFFER, DMABUF, rashpa_dmabuf, __reserved,
-		  0, false, rashpa_ioc_dmabuf),
+		  0, 0, rashpa_ioc_dmabuf),
 	RASHPA_OP(FPGA, DEVICE_INFO, rashpa_device_info, out_interrupts,
-		  0, false, rashpa_ioc_device_info),
+		  0, 0, rashpa_ioc_device_info),
 	RASHPA_OP(FPGA, REGION_INFO, rashpa_region_info, out_length,
-		  0, false, rashpa_ioc_region_info),
+		  0, 0, rashpa_ioc_region_info),
 	RASHPA_OP(FPGA, PROFILE, rashpa_profile, table_layout,
-		  RASHPA_PROFILE_DISCLOSE | RASHPA_PROFILE_TABLE, true, rashpa_ioc_profile),
+		  RASHPA_PROFILE_DISCLOSE | RASHPA_PROFILE_TABLE,
+		  RASHPA_OP_WRITE | RASHPA_OP_SILENT, rashpa_ioc_profile),
 	RASHPA_OP(FPGA, WINDOW, rashpa_window, __reserved,
-		  0, true, rashpa_ioc_window),
+		  0, RASHPA_OP_WRITE, rashpa_ioc_window),
 	RASHPA_OP(FPGA, MAP, rashpa_map, out_table_size,
-		  RASHPA_MAP_DEVICE | RASHPA_MAP_KEEP, true, rashpa_ioc_map),
+		  RASHPA_MAP_DEVICE | RASHPA_MAP_KEEP, RASHPA_OP_WRITE, rashpa_ioc_map),
 	RASHPA_OP(FPGA, EVENTS, rashpa_events, out_fd,
-		  0, true, rashpa_ioc_events),
+		  0, RASHPA_OP_WRITE, rashpa_ioc_events),
 	RASHPA_OP(FPGA, LOCK, rashpa_lock, out_length,
-		  0, true, rashpa_ioc_lock),
+		  0, RASHPA_OP_WRITE, rashpa_ioc_lock),
 	RASHPA_OP(FPGA, QUIESCE, rashpa_quiesce, out_time_ns,
-		  0, true, rashpa_ioc_quiesce),
+		  0, RASHPA_OP_WRITE, rashpa_ioc_quiesce),
 	RASHPA_OP(FPGA, RESET, rashpa_reset, head,
-		  0, true, rashpa_ioc_reset),
+		  0, RASHPA_OP_WRITE | RASHPA_OP_SILENT, rashpa_ioc_reset),
 	RASHPA_OP(MAP, PROGRAM, rashpa_program, __reserved,
-		  0, false, rashpa_ioc_program),
+		  0, 0, rashpa_ioc_program),
 	RASHPA_OP(MAP, RESTORE, rashpa_restore, out_segments,
-		  0, false, rashpa_ioc_restore),
+		  0, 0, rashpa_ioc_restore),
 	RASHPA_OP(CHANNEL, SOURCE_ADD, rashpa_source_add, __reserved,
 		  RASHPA_SOURCE_OF | RASHPA_SOURCE_QUIET | RASHPA_SOURCE_POLL,
-		  false, rashpa_ioc_source_add),
+		  0, rashpa_ioc_source_add),
 	RASHPA_OP(CHANNEL, SOURCE_DEL, rashpa_source_del, __reserved,
-		  0, false, rashpa_ioc_source_del),
+		  0, RASHPA_OP_SILENT, rashpa_ioc_source_del),
 	RASHPA_OP(CHANNEL, EVENTFD, rashpa_eventfd, id,
-		  0, false, rashpa_ioc_eventfd),
+		  0, RASHPA_OP_SILENT, rashpa_ioc_eventfd),
 	RASHPA_OP(CHANNEL, SIGNAL, rashpa_signal, value,
-		  0, false, rashpa_ioc_signal),
+		  0, RASHPA_OP_SILENT, rashpa_ioc_signal),
 	RASHPA_OP(CHANNEL, GROUP, rashpa_group, __reserved,
-		  0, false, rashpa_ioc_group),
+		  0, 0, rashpa_ioc_group),
 	RASHPA_OP(CHANNEL, ACK, rashpa_ack, position,
-		  0, false, rashpa_ioc_ack),
+		  0, RASHPA_OP_SILENT, rashpa_ioc_ack),
 	RASHPA_OP(CHANNEL, SOURCE_INFO, rashpa_source_info, out_period_ns,
-		  0, false, rashpa_ioc_source_info),
+		  0, 0, rashpa_ioc_source_info),
 	RASHPA_OP(CHANNEL, GROUP_INFO, rashpa_group_info, out_overruns,
-		  0, false, rashpa_ioc_group_info),
+		  0, 0, rashpa_ioc_group_info),
 };
 
 /* Room for the largest struct; on the stack, so it has to stay small. */
@@ -195,7 +204,7 @@ static int rashpa_call_run(const struct rashpa_op *op, struct rashpa_call *call,
 	if (arg->head.__reserved)
 		return rashpa_fail(call, -EINVAL, "a reserved field of the head is not zero");
 
-	if (op->write && !(call->file->f_mode & FMODE_WRITE))
+	if (op->rules & RASHPA_OP_WRITE && !(call->file->f_mode & FMODE_WRITE))
 		return rashpa_fail(call, -EPERM,
 				   "/dev/%pD2 is open read-only: open it for writing",
 				   call->file);
@@ -205,13 +214,13 @@ static int rashpa_call_run(const struct rashpa_op *op, struct rashpa_call *call,
 		return -EFAULT;
 
 	err = op->fn(call, arg);
-	if (err)
+	if (err || op->rules & RASHPA_OP_SILENT)
 		return err;
 
 	/* The size the caller knows stays in head.size: copy no more than that. */
 	if (copy_to_user(uarg, arg, min_t(size_t, usize, op->size))) {
 		if (call->undo)
-			call->undo(call->undo_data);
+			call->undo(call);
 		return -EFAULT;
 	}
 	return 0;

@@ -894,9 +894,9 @@ static int rashpa_map_file(struct rashpa_call *call, struct rashpa_map_file *mf,
 }
 
 /* The answer could not be stored: nobody knows of the map, it must go with its file. */
-static void rashpa_map_undo(void *data)
+static void rashpa_map_undo(struct rashpa_call *call)
 {
-	struct rashpa_mapping *map = data;
+	struct rashpa_mapping *map = call->undo_data;
 
 	map->keep = false;
 }

@@ -316,11 +316,11 @@ static void rashpa_named_del(struct rashpa_named *named)
 
 /**
  * rashpa_named_undo() - the answer to ALLOC could not be stored: nobody knows of the name
- * @data: the buffer
+ * @call: its undo_data is the buffer, which the new file holds
  */
-void rashpa_named_undo(void *data)
+void rashpa_named_undo(struct rashpa_call *call)
 {
-	struct rashpa_buffer *buffer = data;
+	struct rashpa_buffer *buffer = call->undo_data;
 	struct rashpa_named *named;
 
 	mutex_lock(&rashpa_names_lock);
