@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -21,6 +22,7 @@
 #include "rashpa.h"
 #include "rashpa-fpga.h"
 #include "say.h"
+#include "signing.h"
 #include "stats.h"
 #include "stream.h"
 
@@ -706,6 +708,97 @@ static void test_names(void)
 	   "a number without a name");
 }
 
+/* --- signatures, Secure Boot --- */
+
+static void put_file(const char *root, const char *path, const void *data, size_t size)
+{
+	char name[512], *slash;
+	FILE *file;
+
+	snprintf(name, sizeof(name), "%s%s", root, path);
+	for (slash = strchr(name + strlen(root) + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		mkdir(name, 0755);
+		*slash = '/';
+	}
+	file = fopen(name, "we");
+	if (!file || fwrite(data, 1, size, file) != size)
+		perror(name);
+	if (file)
+		fclose(file);
+}
+
+static void test_signing(void)
+{
+	static const char variable[] = "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c";
+	static const char keys[] =
+		"2d6f I------ 1 perm 1f030000 0 0 keyring   .builtin_trusted_keys: 1\n"
+		"3ac1 I------ 1 perm 1f030000 0 0 asymmetri DKMS module signing key: 6ccece7e: X509.rsa 6ccece7e []\n";
+	static const struct {
+		const char *name, *secure, *lockdown, *enforce, *keys, *signer;
+		bool found;
+		enum signing_verdict verdict;
+		const char *says, *remedy;
+	} cases[] = {
+		{ "nothing there", NULL, NULL, NULL, NULL, "", false, SIGNING_OK,
+		  "secure boot not there (no UEFI), lockdown not told, signed modules not required", NULL },
+		{ "no lockdown, unsigned", "\6\0\0\0\0", "[none] integrity confidentiality\n", "N\n", NULL,
+		  "", true, SIGNING_OK,
+		  "secure boot off, lockdown none, signed modules not required; rashpa.ko is not signed", NULL },
+		{ "Secure Boot, unsigned", "\6\0\0\0\1", "none [integrity] confidentiality\n", "N\n", keys, "",
+		  true, SIGNING_PROBLEM,
+		  "secure boot on, lockdown integrity, signed modules required; rashpa.ko is not signed",
+		  "Key was rejected by service" },
+		{ "Secure Boot, key enrolled", "\6\0\0\0\1", "none [integrity] confidentiality\n", "N\n",
+		  keys, "DKMS module signing key", true, SIGNING_OK, "it knows a key of that name", NULL },
+		{ "Secure Boot, other key", "\6\0\0\0\1", "none [integrity] confidentiality\n", "N\n", keys,
+		  "somebody", true, SIGNING_PROBLEM, "signed by \"somebody\", it does not know that key",
+		  "mokutil --import" },
+		{ "keys not told", "\6\0\0\0\1", "none integrity [confidentiality]\n", "Y\n", "", "somebody",
+		  true, SIGNING_OK, "lockdown confidentiality, signed modules required", NULL },
+		{ "enforced without lockdown", NULL, "[none] integrity confidentiality\n", "Y\n", keys, "", true,
+		  SIGNING_PROBLEM, "signed modules required", "(Documentation/install.rst)" },
+		{ "enforced, not installed", NULL, NULL, "Y\n", keys, "", false, SIGNING_NOTE,
+		  "signed modules required", NULL },
+		{ "lockdown was switched off", "\6\0\0\0\1", "[none] integrity confidentiality\n", "N\n", keys,
+		  "", true, SIGNING_NOTE, "secure boot on, lockdown none, signed modules not required", NULL },
+	};
+	char root[] = "/tmp/rashpa-signing.XXXXXX", command[64], text[512];
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct signing s = { .found = cases[i].found };
+		enum signing_verdict verdict;
+		const char *remedy;
+
+		strcpy(root, "/tmp/rashpa-signing.XXXXXX");
+		if (!mkdtemp(root)) {
+			ok(false, "%s", root);
+			return;
+		}
+		if (cases[i].secure) {
+			put_file(root, "/sys/firmware/efi/runtime", "", 0);
+			put_file(root, variable, cases[i].secure, 5);
+		}
+		if (cases[i].lockdown)
+			put_file(root, "/sys/kernel/security/lockdown", cases[i].lockdown,
+				 strlen(cases[i].lockdown));
+		if (cases[i].enforce)
+			put_file(root, "/sys/module/module/parameters/sig_enforce", cases[i].enforce, 2);
+		if (cases[i].keys)
+			put_file(root, "/proc/keys", cases[i].keys, strlen(cases[i].keys));
+		strcpy(s.signer, cases[i].signer);
+		signing_state(&s, root);
+		signing_key(&s, root);
+		verdict = signing_judge(&s, text, sizeof(text), &remedy);
+		ok(verdict == cases[i].verdict && strstr(text, cases[i].says) &&
+		   !remedy == !cases[i].remedy && (!remedy || strstr(remedy, cases[i].remedy)),
+		   "signing: %s: %s", cases[i].name, text);
+		snprintf(command, sizeof(command), "rm -rf %s", root);
+		if (system(command))
+			perror(root);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	puts("TAP version 13");
@@ -723,6 +816,7 @@ int main(int argc, char **argv)
 		test_wait();
 	}
 	test_names();
+	test_signing();
 	if (argc > 1)
 		test_profile(argv[1]);
 	else

@@ -18,6 +18,7 @@
 #include "parse.h"
 #include "rashpa.h"
 #include "rashpactl.h"
+#include "signing.h"
 
 enum verdict { OK, NOTE, PROBLEM };
 
@@ -136,23 +137,22 @@ static void check_module(struct doctor *d)
 
 static void check_signing(struct doctor *d)
 {
-	char lockdown[128], enforce[16], *mode;
-	uint8_t secure[5] = {};
-	FILE *file = fopen("/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c", "re");
-	bool boot = file && fread(secure, 1, sizeof(secure), file) == sizeof(secure) && secure[4];
-	bool must_sign;
+	static const enum verdict verdicts_of[] = {
+		[SIGNING_OK] = OK, [SIGNING_NOTE] = NOTE, [SIGNING_PROBLEM] = PROBLEM,
+	};
+	struct signing signing = {};
+	enum signing_verdict verdict;
+	const char *remedy;
+	char text[512];
 
-	if (file)
-		fclose(file);
-	read_line(lockdown, sizeof(lockdown), "/sys/kernel/security/lockdown");
-	mode = strchr(lockdown, '[');
-	mode = mode ? strtok(mode, "[]") : NULL;
-	read_line(enforce, sizeof(enforce), "/sys/module/module/parameters/sig_enforce");
-	must_sign = *enforce == 'Y' || (mode && strcmp(mode, "none"));
-	found(d, "signing", must_sign && !d->loaded ? PROBLEM : boot || must_sign ? NOTE : OK,
-	      must_sign ? "sign the module with a key that the machine knows (mokutil --import, DKMS signs by itself); with lockdown, windows for direct register access may be refused" : NULL,
-	      "secure boot %s, lockdown %s, signed modules %s", boot ? "on" : "off",
-	      mode ? mode : "not told", must_sign ? "required" : "not required");
+	signing_state(&signing, "");
+	signing_module(&signing, "", d->uts.release);
+	signing_key(&signing, "");
+	verdict = signing_judge(&signing, text, sizeof(text), &remedy);
+	/* what is loaded already has been accepted */
+	if (d->loaded && verdict == SIGNING_PROBLEM)
+		verdict = SIGNING_NOTE;
+	found(d, "signing", verdicts_of[verdict], remedy, "%s", text);
 }
 
 static void check_iommu(struct doctor *d)

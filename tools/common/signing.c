@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Will this kernel load our module? */
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "signing.h"
+
+#define SECURE_BOOT	"/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
+
+__attribute__((format(printf, 2, 3)))
+static FILE *open_file(const char *root, const char *format, ...)
+{
+	char path[512];
+	va_list args;
+	int n = snprintf(path, sizeof(path), "%s", root);
+
+	if (n >= (int)sizeof(path))
+		return NULL;
+	va_start(args, format);
+	vsnprintf(path + n, sizeof(path) - n, format, args);
+	va_end(args);
+	return fopen(path, "re");
+}
+
+static void first_line(FILE *file, char *line, int size)
+{
+	if (!file || !fgets(line, size, file))
+		*line = '\0';
+	line[strcspn(line, "\n")] = '\0';
+}
+
+void signing_state(struct signing *s, const char *root)
+{
+	char line[128], *mode;
+	uint8_t variable[5];	/* four bytes of attributes, one of value */
+	FILE *file;
+
+	file = open_file(root, "/sys/firmware/efi/runtime");
+	s->efi = file;
+	if (file)
+		fclose(file);
+	file = open_file(root, SECURE_BOOT);
+	s->secure_boot = file && fread(variable, 1, sizeof(variable), file) == sizeof(variable) &&
+			 variable[4] == 1;
+	if (file)
+		fclose(file);
+
+	file = open_file(root, "/sys/kernel/security/lockdown");
+	first_line(file, line, sizeof(line));
+	if (file)
+		fclose(file);
+	mode = strchr(line, '[');	/* the mode in force is in brackets */
+	mode = mode ? strtok(mode, "[]") : NULL;
+	snprintf(s->lockdown, sizeof(s->lockdown), "%s", mode ? mode : "");
+
+	file = open_file(root, "/sys/module/module/parameters/sig_enforce");
+	first_line(file, line, sizeof(line));
+	if (file)
+		fclose(file);
+	s->enforced = *line == 'Y' || (*s->lockdown && strcmp(s->lockdown, "none"));
+}
+
+/* The answer of modinfo about the module; false: there is none. */
+static bool modinfo(const char *root, const char *release, const char *field, char *answer,
+		    size_t size)
+{
+	char command[512];
+	FILE *pipe;
+
+	snprintf(command, sizeof(command),
+		 "PATH=$PATH:/usr/sbin:/sbin modinfo -b '%s/' -k '%s' -F %s rashpa 2>/dev/null",
+		 root, release, field);
+	pipe = popen(command, "re");
+	if (!pipe)
+		return false;
+	first_line(pipe, answer, size);
+	return !pclose(pipe);
+}
+
+void signing_module(struct signing *s, const char *root, const char *release)
+{
+	s->found = modinfo(root, release, "signer", s->signer, sizeof(s->signer));
+}
+
+void signing_key(struct signing *s, const char *root)
+{
+	char *line = NULL;
+	size_t room = 0;
+	FILE *file = open_file(root, "/proc/keys");
+
+	s->key = KEY_NOT_TOLD;
+	if (!file)
+		return;
+	/* who may not see the kernel's keys sees no asymmetric key at all */
+	while (getline(&line, &room, file) > 0) {
+		if (!strstr(line, " asymmetri "))
+			continue;
+		if (*s->signer && strstr(line, s->signer)) {
+			s->key = KEY_KNOWN;
+			break;
+		}
+		s->key = KEY_UNKNOWN;
+	}
+	free(line);
+	fclose(file);
+}
+
+enum signing_verdict signing_judge(const struct signing *s, char *text, size_t size,
+				   const char **remedy)
+{
+	static const char *const keys[] = {
+		[KEY_NOT_TOLD] = "its keys are not told to us",
+		[KEY_UNKNOWN] = "it does not know that key",
+		[KEY_KNOWN] = "it knows a key of that name",
+	};
+	char module[256] = "";
+
+	if (s->found && *s->signer)
+		snprintf(module, sizeof(module), "; rashpa.ko is signed by \"%s\", %s", s->signer,
+			 keys[s->key]);
+	else if (s->found)
+		snprintf(module, sizeof(module), "; rashpa.ko is not signed");
+	snprintf(text, size, "secure boot %s, lockdown %s, signed modules %s%s",
+		 s->secure_boot ? "on" : s->efi ? "off" : "not there (no UEFI)",
+		 *s->lockdown ? s->lockdown : "not told",
+		 s->enforced ? "required" : "not required", module);
+	*remedy = NULL;
+	if (!s->enforced)
+		return s->secure_boot ? SIGNING_NOTE : SIGNING_OK;
+	if (!s->found)
+		return SIGNING_NOTE;
+	if (!*s->signer) {
+		*remedy = "this kernel refuses it (Key was rejected by service): sign it, as DKMS does where openssl is installed, and enrol the key (Documentation/install.rst)";
+		return SIGNING_PROBLEM;
+	}
+	if (s->key == KEY_UNKNOWN) {
+		*remedy = "this kernel refuses it (Required key not available): mokutil --import /var/lib/dkms/mok.pub, or the certificate of whoever signed it, then reboot and enrol it (Documentation/install.rst)";
+		return SIGNING_PROBLEM;
+	}
+	return SIGNING_OK;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Will this kernel load our module: Secure Boot, lockdown, signatures, keys. */
+#ifndef SIGNING_H
+#define SIGNING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct signing {
+	bool efi;		/* booted by UEFI firmware */
+	bool secure_boot;
+	bool enforced;		/* unsigned modules are refused */
+	char lockdown[32];	/* none, integrity, confidentiality; empty: not told */
+	bool found;		/* a module file is there */
+	char signer[128];	/* who signed it; empty: nobody */
+	enum { KEY_NOT_TOLD, KEY_UNKNOWN, KEY_KNOWN } key;
+};
+
+enum signing_verdict { SIGNING_OK, SIGNING_NOTE, SIGNING_PROBLEM };
+
+/* What the kernel tells; root is "" or the folder that stands for /. */
+void signing_state(struct signing *s, const char *root);
+
+/* Ask modinfo for the file that modprobe would load: before signing_key(). */
+void signing_module(struct signing *s, const char *root, const char *release);
+
+/* Has the kernel a key of the signer's name? */
+void signing_key(struct signing *s, const char *root);
+
+/* A sentence for text; *remedy is what to do, or NULL. */
+enum signing_verdict signing_judge(const struct signing *s, char *text, size_t size,
+				   const char **remedy);
+
+#endif /* SIGNING_H */
