@@ -22,8 +22,8 @@ MODDIR  ?= $(BUILD)/modules/$(KREL)
 DKMSSRC := /usr/src/rashpa-$(VERSION)
 NPROC   := $(shell nproc)
 
-.PHONY: all modules tools selftests install install-tools install-dkms uninstall \
-	lab-build demo bench docs check static clean
+.PHONY: all modules tools selftests install install-tools install-dkms install-source \
+	uninstall uninstall-dkms lab-build demo bench docs check static clean
 
 all: modules tools
 
@@ -46,22 +46,39 @@ install-tools:
 	$(MAKE) -C tools/bench O=$(BUILD)/tools PREFIX=$(PREFIX) install
 	install -D -m 644 tools/udev/70-rashpa.rules \
 		$(DESTDIR)/etc/udev/rules.d/70-rashpa.rules
-	install -D -m 644 uapi/linux/rashpa.h $(DESTDIR)$(PREFIX)/include/linux/rashpa.h
 
+# The sources are left to DKMS, which builds them again for each new kernel. Versions that
+# were there before go, and kernels that had one get the new one. With DESTDIR (packages)
+# only the sources are put in place: the package's scripts call dkms.
 install-dkms:
-	if [ -n "$$(dkms status rashpa/$(VERSION))" ]; then \
-		dkms remove rashpa/$(VERSION) --all; \
+	if [ -n "$(DESTDIR)" ]; then \
+		$(MAKE) --no-print-directory install-source; \
+	else \
+		set -e; \
+		kernels="$(KREL) $$(dkms status -m rashpa | sed -nE 's/^[^,]*, *([^,]*), .*/\1/p')"; \
+		$(MAKE) --no-print-directory uninstall-dkms install-source; \
+		dkms add -m rashpa -v $(VERSION); \
+		for kernel in $$(echo $$kernels | tr ' ' '\n' | sort -u); do \
+			[ ! -d /lib/modules/$$kernel/build ] || \
+				dkms install -m rashpa -v $(VERSION) -k $$kernel; \
+		done; \
 	fi
-	rm -rf $(DKMSSRC)
-	mkdir -p $(DKMSSRC)
-	cp -r Kbuild dkms.conf drivers uapi $(DKMSSRC)
-	dkms add -m rashpa -v $(VERSION)
-	dkms install -m rashpa -v $(VERSION) -k $(KREL)
+
+install-source:
+	rm -rf $(DESTDIR)$(DKMSSRC)
+	mkdir -p $(DESTDIR)$(DKMSSRC)
+	cp -r Kbuild dkms.conf drivers uapi $(DESTDIR)$(DKMSSRC)
+
+uninstall-dkms:
+	for version in $$(dkms status -m rashpa | sed -nE 's,^rashpa/([^:,]+).*,\1,p' | sort -u); do \
+		dkms remove -m rashpa -v $$version --all; \
+		rm -rf /usr/src/rashpa-$$version; \
+	done
 
 uninstall:
-	-dkms remove -m rashpa -v $(VERSION) --all
-	rm -rf $(DKMSSRC)
-	rm -f /etc/udev/rules.d/70-rashpa.rules $(PREFIX)/include/linux/rashpa.h
+	-[ -n "$(DESTDIR)" ] || $(MAKE) --no-print-directory uninstall-dkms
+	rm -rf $(DESTDIR)$(DKMSSRC)
+	rm -f $(DESTDIR)/etc/udev/rules.d/70-rashpa.rules
 	$(MAKE) -C tools O=$(BUILD)/tools PREFIX=$(PREFIX) uninstall
 	$(MAKE) -C tools/bench O=$(BUILD)/tools PREFIX=$(PREFIX) uninstall
 
