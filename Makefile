@@ -8,6 +8,7 @@
 #   make bench          in a virtual machine: what it costs beside others (KERNEL=7.2)
 #   make docs           the reference of all ioctls from the header, under build/docs
 #   make check          in virtual machines: all tests, all kernels
+#   make kernels        compile for all kernels of Debian 12, 13, backports and sid
 #
 VERSION := 0.1.0
 BUILD   := $(CURDIR)/build
@@ -23,7 +24,7 @@ DKMSSRC := /usr/src/rashpa-$(VERSION)
 NPROC   := $(shell nproc)
 
 .PHONY: all modules tools selftests install install-tools install-dkms install-source \
-	uninstall uninstall-dkms lab-build demo bench docs check static clean
+	uninstall uninstall-dkms lab-build demo bench docs check kernels static clean
 
 all: modules tools
 
@@ -100,6 +101,9 @@ docs:
 check:
 	$(MAKE) --no-print-directory lab-build
 	selftests/check.sh $(KERNELS)
+
+kernels:
+	$(LAB) exec --headers -- selftests/kernels.sh
 
 clean:
 	rm -rf $(BUILD)

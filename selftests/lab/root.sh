@@ -199,18 +199,27 @@ cmd_clean() {
 	local path keep=none
 
 	[[ ${1-} != --old ]] || keep=$(root_path)
-	for path in "$CACHE"/root-* "$CACHE"/initramfs-*; do
+	for path in "$CACHE"/root-* "$CACHE"/initramfs-* "$CACHE"/headers-* "$CACHE"/apt; do
 		[[ $path == "$keep"* ]] || "${SUDO[@]}" rm -rf --one-file-system "$path"
 	done
 }
 
-# exec COMMAND...: inside the root, which is read-only here; the checkout is
-# /rashpa, and files get the owner of the checkout.
+# exec [--headers] [--scratch] COMMAND...: inside the root, which is read-only here; the
+# checkout is /rashpa, and files get the owner of the checkout. With --scratch the command
+# is root's, and what it writes elsewhere is kept in memory while it runs.
 cmd_exec() {
-	local owner group name
+	local owner group name over='' scratch=''
 	local -a pass=()
 
-	[[ ${1-} == -- ]] && shift
+	while [[ ${1-} == --* ]]; do
+		case $1 in
+		--) shift; break ;;
+		--headers) have_headers; over=$HEADERS ;;
+		--scratch) scratch=yes ;;
+		*) die "exec: unknown option $1" ;;
+		esac
+		shift
+	done
 	(($#)) || die "exec: no command"
 	have_root
 	owner=$(stat -c %u "$TOP")
@@ -220,9 +229,19 @@ cmd_exec() {
 	done
 	# shellcheck disable=SC2016
 	exec "${SUDO[@]}" unshare --mount --propagation private sh -euc '
-		root=$1 top=$2 owner=$3 group=$4; shift 4
-		mount --bind "$root" "$root"
-		mount -o remount,bind,ro "$root"
+		root=$1 top=$2 owner=$3 group=$4 over=$5 scratch=$6; shift 6
+		layers=lowerdir=${over:+$over:}$root
+		if [ "$scratch" ]; then
+			mount -t tmpfs tmpfs "$root/mnt"
+			mkdir "$root/mnt/upper" "$root/mnt/work"
+			layers=$layers,upperdir=$root/mnt/upper,workdir=$root/mnt/work
+			mount -t overlay -o "$layers" overlay "$root"
+		elif [ "$over" ]; then
+			mount -t overlay -o "ro,$layers" overlay "$root"
+		else
+			mount --bind "$root" "$root"
+			mount -o remount,bind,ro "$root"
+		fi
 		mount -t proc proc "$root/proc"
 		mount --rbind /dev "$root/dev"
 		mount --rbind /sys "$root/sys"
@@ -230,8 +249,9 @@ cmd_exec() {
 			mount -t tmpfs -o mode=1777 tmpfs "$root/$dir"
 		done
 		mount --bind "$top" "$root/rashpa"
-		exec chroot "$root" setpriv --reuid "$owner" --regid "$group" --clear-groups \
-			env -i -C /rashpa HOME=/root LANG=C.UTF-8 \
+		[ "$scratch" ] || set -- setpriv --reuid "$owner" --regid "$group" --clear-groups \
+			env "$@"
+		exec chroot "$root" env -i -C /rashpa HOME=/root LANG=C.UTF-8 \
 			PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "$@"' \
-		sh "$ROOT" "$TOP" "$owner" "$group" "${pass[@]}" "$@"
+		sh "$ROOT" "$TOP" "$owner" "$group" "$over" "$scratch" "${pass[@]}" "$@"
 }
