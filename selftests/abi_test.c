@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The rules that every ioctl keeps, tried on every ioctl. */
+#include <limits.h>
 #include <pthread.h>
 #include <sys/eventfd.h>
 
@@ -436,7 +437,7 @@ static void test_pointers(const struct op *op, int exact)
 	CHECK(ioctl(fd, op->cmd, 8) && errno == EFAULT, "8");
 	CHECK(ioctl(fd, op->cmd, pages + PAGE) && errno == EFAULT, "unmapped");
 	CHECK(ioctl(fd, op->cmd, -1L) && errno == EFAULT, "-1");
-	CHECK(ioctl(fd, op->cmd, 1UL << 63) && errno == EFAULT, "kernel half");
+	CHECK(ioctl(fd, op->cmd, LONG_MIN) && errno == EFAULT, "kernel half");
 	CHECK(ioctl(fd, op->cmd, pages + PAGE - 2) && errno == EFAULT,
 	      "the end is in the size");
 	*(uint32_t *)(pages + PAGE - 8) = op->size;
@@ -528,11 +529,11 @@ static void test_wrong_numbers(enum node node)
 
 /* --- the sentence --- */
 
-static int fail_with(char *to, uint32_t size)
+static int fail_with(uint64_t to, uint32_t size)
 {
 	struct rashpa_open o = { HEAD(o), .name = "st-no-such-buffer" };
 
-	o.head.reason = (uintptr_t)to;
+	o.head.reason = to;
 	o.head.reason_size = size;
 	return ioctl(memory, RASHPA_IOC_OPEN, &o) ? -errno : 0;
 }
@@ -544,13 +545,13 @@ static void test_reason(void)
 	uint32_t size;
 
 	memset(whole, 0x7f, sizeof(whole));
-	CHECK(fail_with(whole, sizeof(whole)) == -ENOENT, "answer");
+	CHECK(fail_with((uintptr_t)whole, sizeof(whole)) == -ENOENT, "answer");
 	CHECK(memchr(whole, 0, sizeof(whole)), "no NUL");
 	CHECK(strstr(whole, "st-no-such-buffer"), "\"%s\" names nothing", whole);
 	CHECK(whole[strlen(whole) - 1] != '\n', "it ends with a line end");
 	for (size = 0; size <= RASHPA_REASON_SIZE; size++) {
 		memset(text, 0x7f, sizeof(text));
-		CHECK(fail_with(text, size) == -ENOENT, "answer");
+		CHECK(fail_with((uintptr_t)text, size) == -ENOENT, "answer");
 		CHECK(text[size] == 0x7f, "more than %u bytes were written", size);
 		if (size && !CHECK(strnlen(text, size) < size &&
 				   !strncmp(text, whole, strlen(text)),
@@ -559,7 +560,7 @@ static void test_reason(void)
 		CHECK(!size || size > strlen(whole) || strlen(text) == size - 1,
 		      "size %u: cut to %zu", size, strlen(text));
 	}
-	CHECK(fail_with(whole, UINT32_MAX) == -ENOENT, "answer");
+	CHECK(fail_with((uintptr_t)whole, UINT32_MAX) == -ENOENT, "answer");
 }
 
 static void test_reason_pointer(void)
@@ -568,15 +569,15 @@ static void test_reason_pointer(void)
 			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	munmap(pages + PAGE, PAGE);
-	CHECK(fail_with(NULL, 256) == -ENOENT, "NULL");
-	CHECK(fail_with((char *)8, 256) == -ENOENT, "8");
-	CHECK(fail_with((char *)-1L, 256) == -ENOENT, "-1");
-	CHECK(fail_with((char *)(1UL << 63), 256) == -ENOENT, "kernel half");
-	CHECK(fail_with((char *)0xffff888000000000, 256) == -ENOENT, "kernel memory");
-	CHECK(fail_with(pages + PAGE, 256) == -ENOENT, "unmapped");
-	CHECK(fail_with(pages + PAGE - 4, 256) == -ENOENT, "partly unmapped");
+	CHECK(fail_with(0, 256) == -ENOENT, "NULL");
+	CHECK(fail_with(8, 256) == -ENOENT, "8");
+	CHECK(fail_with(-1, 256) == -ENOENT, "-1");
+	CHECK(fail_with(1ULL << 63, 256) == -ENOENT, "kernel half");
+	CHECK(fail_with(0xffff888000000000, 256) == -ENOENT, "kernel memory");
+	CHECK(fail_with((uintptr_t)(pages + PAGE), 256) == -ENOENT, "unmapped");
+	CHECK(fail_with((uintptr_t)(pages + PAGE - 4), 256) == -ENOENT, "partly unmapped");
 	mprotect(pages, PAGE, PROT_READ);
-	CHECK(fail_with(pages, 256) == -ENOENT, "read-only");
+	CHECK(fail_with((uintptr_t)pages, 256) == -ENOENT, "read-only");
 	munmap(pages, PAGE);
 }
 

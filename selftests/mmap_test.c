@@ -26,7 +26,7 @@ static char *map_here(int fd, uint64_t length)
 
 	if (!CHECK(all != MAP_FAILED, "no room: %s", strerror(errno)))
 		return NULL;
-	p = (char *)(((uintptr_t)all + 2 * MIB - 1) & -(2 * MIB)) + (aligned ? 0 : PAGE);
+	p = all + (-(uintptr_t)all & (2 * MIB - 1)) + (aligned ? 0 : PAGE);
 	munmap(all, p - all);
 	munmap(p + length, room - length - (p - all));
 	p = mmap(p, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);

@@ -1,0 +1,58 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+# Runs inside the lab's root: what a program that was compiled with a header relies on,
+# one fact a line: facts.sh HEADER [COMPILER [OPTION...]].
+#
+#	size STRUCT BYTES
+#	field STRUCT.FIELD OFFSET BYTES TYPE
+#	value NAME NUMBER			constants, flags, ioctl numbers, enums
+#
+# Layouts are those of the debug information; values are what the compiler makes of them.
+# The facts of another machine can be had as well, since nothing of it runs.
+set -euo pipefail
+
+header=$(readlink -f "$1")
+shift
+(($#)) || set -- gcc
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# <linux/rashpa.h> is the one asked for, whatever its name
+mkdir "$work/linux"
+cp "$header" "$work/linux/rashpa.h"
+echo '#include <linux/rashpa.h>' >"$work/all.c"
+
+# -g keeps only what is used: use every struct
+sed -nE 's/^struct (rashpa_[a-z_0-9]+) \{$/struct \1 *use_\1;/p' "$header" >>"$work/all.c"
+"$@" -I"$work" -g -c -o "$work/all.o" "$work/all.c"
+pahole "$work/all.o" >"$work/layout"
+awk '
+/^struct / { name = $2; next }
+/^\t\/\* size: / { size = $3; sub(",", "", size); print "size", name, size; next }
+/\/\* +[0-9]+ +[0-9]+ \*\/$/ {
+	bytes = $(NF - 1); offset = $(NF - 2)
+	declaration = $0
+	sub(/;.*/, "", declaration)
+	sub(/ *__attribute__.*/, "", declaration)
+	field = declaration
+	sub(/.*[ \t]/, "", field)
+	type = declaration
+	sub(/[ \t]+[^ \t]+$/, "", type)
+	sub(/^[ \t]+/, "", type)
+	sub(/\[.*/, "", field)
+	print "field", name "." field, offset, bytes, type
+}' "$work/layout" | sed 's/ struct rashpa_/ rashpa_/g'
+
+# numbers: an assembler line each, as the kernel makes its asm-offsets.h
+{
+	echo '#include <linux/rashpa.h>'
+	echo 'void facts(void); void facts(void) {'
+	{
+		"$@" -I"$work" -E -dM "$work/all.c" |
+			sed -nE 's/^#define (RASHPA_[A-Z0-9_]+) .*/\1/p'
+		sed -nE 's/^\t(RASHPA_[A-Z0-9_]+) = .*/\1/p' "$header"
+	} | sort -u | sed -E 's/.*/__asm__ volatile("\\n.ascii \\"->& %c0\\"" : : "i" ((unsigned long)(&)));/'
+	echo '}'
+} >"$work/values.c"
+"$@" -I"$work" -S -o "$work/values.s" "$work/values.c"
+sed -nE 's/.*"->(.*)"/value \1/p' "$work/values.s"

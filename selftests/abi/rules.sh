@@ -1,0 +1,31 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0-only
+# Sourced: what may become of a published header.
+
+GOLDEN=selftests/abi/rashpa.abi
+
+# broken OLD NEW: the facts of OLD that NEW took away or changed. A struct may grow, and
+# only it may: a size in OLD is kept by any size that is not smaller.
+broken() {
+	awk 'NR == FNR { if ($1 == "size") size[$2] = $3; else have[$0]; next }
+	$1 == "size" ? !($2 in size) || size[$2] < $3 : !($0 in have)' "$2" "$1"
+}
+
+# unsound FACTS: implicit padding, and types whose width or meaning is not the same
+# everywhere. The fields of a struct follow each other without a hole, and fill it.
+unsound() {
+	awk '
+	$1 == "size" {
+		if (end[$2] != $3)
+			print $2 ": padding after the last field"
+		next
+	}
+	$1 == "field" {
+		split($2, part, ".")
+		if ($3 != end[part[1]] + 0)
+			print $2 ": a hole before it"
+		end[part[1]] = $3 + $4
+		if ($5 !~ /^(__u8|__u16|__u32|__u64|__s32|__s64|char|rashpa_[a-z_]+)$/)
+			print $2 ": the type " $5
+	}' "$1"
+}

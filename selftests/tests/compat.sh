@@ -1,0 +1,45 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+# Programs that were compiled otherwise: of the first published header, and of 32 bits on
+# this kernel (pointers travel as u64, mmap offsets and records are the same).
+# shellcheck source-path=SCRIPTDIR source=../shell.sh
+. "$(dirname "$0")/../shell.sh"
+
+# part NAME COMMAND...: one test here is one of the program's; its numbers are not ours
+part() {
+	local name=$1 line status
+	shift
+	timeout 300 "$@" >"$work/out" 2>&1
+	status=$?
+	while IFS= read -r line; do
+		case $line in
+		"ok "*"# SKIP "*) skip "$name: $(what "${line%%#*}")" "${line#*# SKIP }" ;;
+		"ok "*) ok 0 "$name: $(what "$line")" ;;
+		"not ok "*) ok 1 "$name: $(what "${line#not }")" ;;
+		"#"* | "Bail out!"*) echo "# ${line#"# "}" ;;
+		esac
+	done <"$work/out"
+	((status == 0 || status == 4))
+	ok $? "$name: ends well"
+}
+what() { sed -E 's/^ok *[0-9]* *-? *//; s/ *$//' <<<"$1"; }
+
+node=
+if have_fpga; then
+	node=/dev/rashpa/fpga$fpga
+	part "first header" build/selftests/old/first-header "$node"
+else
+	skip "first header" "no software FPGA"
+fi
+
+# Debian 13 leaves 32-bit programs on; others want ia32_emulation=1 on the command line.
+if ! build/selftests/32/old/first-header /dev/null >"$work/out" 2>&1 &&
+	! grep -q "^Bail out!\|^ok\|^not ok" "$work/out"; then
+	skip "32 bits" "this kernel runs no 32-bit programs (ia32_emulation=1)"
+	finish
+fi
+[[ ! $node ]] || part "first header, 32 bits" build/selftests/32/old/first-header "$node"
+for t in ${RASHPA_COMPAT_TESTS:-abi event map memory mmap name pin ring}; do
+	part "$t, 32 bits" "build/selftests/32/${t}_test"
+done
+finish
