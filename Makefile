@@ -8,6 +8,7 @@
 #   make bench          in a virtual machine: what it costs beside others (KERNEL=7.2)
 #   make docs           the reference of all ioctls from the header, under build/docs
 #   make check          in virtual machines: all tests, all kernels
+#   make coverage       in virtual machines: which lines of the driver the tests run
 #   make kernels        compile for all kernels of Debian 12, 13, backports and sid
 #
 VERSION := 0.1.0
@@ -24,7 +25,7 @@ DKMSSRC := /usr/src/rashpa-$(VERSION)
 NPROC   := $(shell nproc)
 
 .PHONY: all modules tools selftests install install-tools install-dkms install-source \
-	uninstall uninstall-dkms lab-build demo bench docs check kernels static clean
+	uninstall uninstall-dkms lab-build demo bench docs check coverage kernels static clean
 
 all: modules tools
 
@@ -85,7 +86,7 @@ uninstall:
 
 # Compiled with the lab's own compilers and kernel headers: the machine needs none.
 lab-build:
-	$(LAB) exec -- selftests/build.sh $(KERNELS)
+	$(LAB) exec $(KERNELS:%=--kernel %) -- selftests/build.sh $(KERNELS)
 
 demo:
 	$(MAKE) --no-print-directory lab-build KERNELS=$(KERNEL)
@@ -104,6 +105,10 @@ check:
 
 kernels:
 	$(LAB) exec --headers -- selftests/kernels.sh
+
+coverage:
+	$(MAKE) --no-print-directory lab-build KERNELS="coverage"
+	selftests/coverage.sh
 
 clean:
 	rm -rf $(BUILD)

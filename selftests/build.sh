@@ -28,12 +28,18 @@ run() {
 }
 
 release() {
-	basename "$(ls -d "/lib/modules/$1."*-amd64 | sort -V | tail -n 1)"
+	local pattern="$1.*-amd64"
+
+	# "coverage" is a second build for the debug kernel: the module counts lines
+	[[ $1 != debug && $1 != coverage ]] || pattern="*-rashpa-debug"
+	basename "$(compgen -G "/lib/modules/$pattern" | sort -V | tail -n 1)"
 }
 
 for series in "$@"; do
+	flags=
+	[[ $series != coverage ]] || flags=RASHPA_COVERAGE=y
 	run "module for $series" make -s -C "$top" modules W=1 \
-		KREL="$(release "$series")" MODDIR="$build/modules/$series"
+		KREL="$(release "$series")" MODDIR="$build/modules/$series" KFLAGS="$flags"
 	if compgen -G "$top/selftests/modules/*.c" >/dev/null; then
 		run "test modules for $series" make -s -C "$top/selftests" modules W=1 \
 			KREL="$(release "$series")" MODDIR="$build/modules/$series/tests"

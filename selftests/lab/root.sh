@@ -182,8 +182,24 @@ have_root() {
 	exec 9>&-
 }
 
-# release SERIES -> exact release in the root
-release() { awk -v s="$1" '$1 == s { print $2 }' "$ROOT/etc/lab-kernels"; }
+# Make the kernel of a series unless it is there; "coverage" is a build for the debug kernel.
+have_kernel() { # series
+	if [[ $1 == debug || $1 == coverage ]]; then
+		have_debug
+	else
+		have_root
+		[[ $(release "$1") ]] || die "no kernel $1"
+	fi
+}
+
+# release SERIES -> exact release
+release() {
+	if [[ $1 == debug ]]; then
+		cat "$DEBUG/release"
+	else
+		awk -v s="$1" '$1 == s { print $2 }' "$ROOT/etc/lab-kernels"
+	fi
+}
 
 cmd_root() {
 	have_root
@@ -193,43 +209,48 @@ cmd_root() {
 cmd_kernels() {
 	have_root >&2
 	cat "$ROOT/etc/lab-kernels"
+	find_debug
+	if [[ -d $DEBUG ]]; then
+		printf 'debug\t%s\n' "$(release debug)"
+	else
+		printf 'debug\t%s\n' "not made yet"
+	fi
 }
 
 cmd_clean() {
-	local path keep=none
+	local path keep=none keep_debug=none
 
-	[[ ${1-} != --old ]] || keep=$(root_path)
-	for path in "$CACHE"/root-* "$CACHE"/initramfs-* "$CACHE"/headers-* "$CACHE"/apt; do
-		[[ $path == "$keep"* ]] || "${SUDO[@]}" rm -rf --one-file-system "$path"
+	if [[ ${1-} == --old ]]; then
+		keep=$(root_path)
+		ROOT=$keep
+		[[ ! -d $ROOT ]] || { find_debug; keep_debug=$DEBUG; }
+	fi
+	for path in "$CACHE"/root-* "$CACHE"/debug-* "$CACHE"/initramfs-* "$CACHE"/headers-* \
+		"$CACHE"/apt; do
+		[[ $path == "$keep"* || $path == "$keep_debug"* ]] ||
+			"${SUDO[@]}" rm -rf --one-file-system "$path"
 	done
 }
 
-# exec [--headers] [--scratch] COMMAND...: inside the root, which is read-only here; the
-# checkout is /rashpa, and files get the owner of the checkout. With --scratch the command
-# is root's, and what it writes elsewhere is kept in memory while it runs.
-cmd_exec() {
-	local owner group name over='' scratch=''
-	local -a pass=()
+# enter [--over LAYER] [--scratch] [FOLDER TARGET]... -- COMMAND...: replaces this process by
+# the command inside the root, which is read-only here; each FOLDER is seen as TARGET.
+# --over: the root with that layer over it. --scratch: what is written to the root is kept
+# in memory while the command runs.
+enter() {
+	local over='' scratch=''
 
-	while [[ ${1-} == --* ]]; do
-		case $1 in
-		--) shift; break ;;
-		--headers) have_headers; over=$HEADERS ;;
-		--scratch) scratch=yes ;;
-		*) die "exec: unknown option $1" ;;
-		esac
+	while [[ $1 == --over || $1 == --scratch ]]; do
+		if [[ $1 == --over ]]; then
+			over=$2
+			shift
+		else
+			scratch=yes
+		fi
 		shift
-	done
-	(($#)) || die "exec: no command"
-	have_root
-	owner=$(stat -c %u "$TOP")
-	group=$(stat -c %g "$TOP")
-	for name in $(compgen -e RASHPA_) TERM; do
-		[[ -v $name ]] && pass+=("$name=${!name}")
 	done
 	# shellcheck disable=SC2016
 	exec "${SUDO[@]}" unshare --mount --propagation private sh -euc '
-		root=$1 top=$2 owner=$3 group=$4 over=$5 scratch=$6; shift 6
+		root=$1 over=$2 scratch=$3; shift 3
 		layers=lowerdir=${over:+$over:}$root
 		if [ "$scratch" ]; then
 			mount -t tmpfs tmpfs "$root/mnt"
@@ -248,10 +269,46 @@ cmd_exec() {
 		for dir in tmp run root; do
 			mount -t tmpfs -o mode=1777 tmpfs "$root/$dir"
 		done
-		mount --bind "$top" "$root/rashpa"
-		[ "$scratch" ] || set -- setpriv --reuid "$owner" --regid "$group" --clear-groups \
-			env "$@"
-		exec chroot "$root" env -i -C /rashpa HOME=/root LANG=C.UTF-8 \
-			PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "$@"' \
-		sh "$ROOT" "$TOP" "$owner" "$group" "$over" "$scratch" "${pass[@]}" "$@"
+		while [ "$1" != -- ]; do
+			mount --bind "$1" "$root/$2"
+			shift 2
+		done
+		shift
+		exec chroot "$root" "$@"' sh "$ROOT" "$over" "$scratch" "$@"
+}
+
+# exec [--kernel SERIES]... [--headers] [--scratch] COMMAND...: inside the root; the checkout is
+# /rashpa, and files get the owner of the checkout. With --scratch the command is root's.
+cmd_exec() {
+	local name scratch=''
+	local -a pass=() layers=() folders=("$TOP" rashpa) who=()
+
+	have_root
+	while [[ ${1-} == --* ]]; do
+		case $1 in
+		--) shift; break ;;
+		--kernel)
+			(($# > 1)) || die "exec: --kernel has no value"
+			have_kernel "$2"
+			shift
+			;;
+		--headers) have_headers; layers+=(--over "$HEADERS") ;;
+		--scratch) scratch=yes; layers+=(--scratch) ;;
+		*) die "exec: unknown option $1" ;;
+		esac
+		shift
+	done
+	(($#)) || die "exec: no command"
+	[[ $scratch ]] || who=(setpriv --reuid "$(stat -c %u "$TOP")" --regid "$(stat -c %g "$TOP")"
+		--clear-groups)
+	for name in $(compgen -e RASHPA_) TERM; do
+		[[ -v $name ]] && pass+=("$name=${!name}")
+	done
+	find_debug
+	if [[ -d $DEBUG ]]; then
+		debug_mount_point
+		folders+=("$DEBUG/modules" "usr/lib/modules/$(release debug)")
+	fi
+	enter "${layers[@]}" "${folders[@]}" -- "${who[@]}" env -i -C /rashpa HOME=/root LANG=C.UTF-8 \
+		PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "${pass[@]}" "$@"
 }

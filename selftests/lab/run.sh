@@ -1,11 +1,22 @@
 # shellcheck shell=bash
 # Boot a kernel of the root with QEMU and run a command in the guest.
 
-# Make the initramfs of a kernel unless it is there; sets INITRAMFS.
-have_initramfs() { # release
-	local rel=$1 dir mods=$ROOT/usr/lib/modules/$1 hash wanted ko file n=0
+# Make the kernel of a series unless it is there; sets RELEASE, VMLINUZ, MODULES.
+find_kernel() { # series
+	have_kernel "$1"
+	RELEASE=$(release "$1")
+	VMLINUZ=$ROOT/boot/vmlinuz-$RELEASE
+	MODULES=$ROOT/usr/lib/modules/$RELEASE
+	[[ $1 == debug ]] || return 0
+	VMLINUZ=$DEBUG/vmlinuz
+	MODULES=$DEBUG/modules
+}
 
-	hash=$({ echo "$ROOT"; stat -c %Y "$ROOT/boot/vmlinuz-$rel"; cat "$LAB/initramfs-init"; } | sha256sum)
+# Make the initramfs of this kernel unless it is there; sets INITRAMFS.
+have_initramfs() {
+	local rel=$RELEASE dir mods=$MODULES hash wanted ko file
+
+	hash=$({ echo "$ROOT"; stat -c %Y "$VMLINUZ"; cat "$LAB/initramfs-init"; } | sha256sum)
 	INITRAMFS=$CACHE/initramfs-$rel-${hash:0:12}
 	[[ -e $INITRAMFS ]] && return
 
@@ -14,7 +25,10 @@ have_initramfs() { # release
 		"$dir/lower" "$dir/upper" "$dir/new"
 	cp "$ROOT/usr/bin/busybox" "$dir/bin/"
 	cp "$LAB/initramfs-init" "$dir/init"
+	: >"$dir/modules/order"
 	for wanted in virtio_pci virtio_console 9pnet_virtio 9p overlay; do
+		grep -q "/$wanted\.ko" "$mods/modules.dep" "$mods/modules.builtin" ||
+			die "no $wanted for the initramfs of $rel"
 		# "a.ko: b.ko c.ko" means: load c, b, a
 		for ko in $(sed -nE "s,^([^:]*/${wanted}\.ko[^:]*):,\1,p" "$mods/modules.dep" |
 			tr ' ' '\n' | tac); do
@@ -27,10 +41,8 @@ have_initramfs() { # release
 			*) cat "$mods/$ko" ;;
 			esac >"$dir/modules/$file"
 			echo "$file" >>"$dir/modules/order"
-			n=$((n + 1))
 		done
 	done
-	((n)) || die "no modules for the initramfs of $rel"
 	(cd "$dir" && find . | bin/busybox cpio -o -H newc -R 0:0 2>/dev/null |
 		gzip -1) >"$dir.cpio"
 	mv "$dir.cpio" "$INITRAMFS"
@@ -162,7 +174,7 @@ disk() { # number, size
 
 cmd_run() {
 	local kernel iommu=off memory=2G smp=2 fpgas=0 topology=port accel=tcg
-	local limit=300 keep=0 append='' log='' rel name i bus lib status=0 data
+	local limit=300 keep=0 append='' log='' name i bus lib status=0 data
 	local -a devices=() disks=()
 
 	FPGA_OPTIONS=()
@@ -197,10 +209,8 @@ cmd_run() {
 	[[ $topology == port || $topology == switch ]] || die "run: --topology port or switch"
 	[[ $accel =~ ^(tcg|kvm|probe)$ ]] || die "run: --accel tcg, kvm or probe"
 	[[ $fpgas =~ ^[0-9]+$ && $limit =~ ^[0-9]+$ ]] || die "run: not a number"
-	have_root
-	rel=$(release "$kernel")
-	[[ $rel ]] || die "run: no kernel $kernel"
-	have_initramfs "$rel"
+	find_kernel "$kernel"
+	have_initramfs
 	# programs of the root run here without a chroot, so without privileges
 	lib=$ROOT/usr/lib/x86_64-linux-gnu
 	LOADER=("$lib/ld-linux-x86-64.so.2" --library-path "$lib")
@@ -227,7 +237,7 @@ cmd_run() {
 		-name lab -no-reboot -m "$memory" -smp "$smp"
 		-object "memory-backend-memfd,id=ram0,size=$memory,share=on"
 		-serial "file:${LOG//,/,,}"
-		-kernel "$ROOT/boot/vmlinuz-$rel" -initrd "$INITRAMFS")
+		-kernel "$VMLINUZ" -initrd "$INITRAMFS")
 	case $accel in
 	tcg) QEMU+=(-accel "tcg,thread=multi" -cpu max) ;;
 	kvm) QEMU+=(-accel kvm -cpu host) ;;
@@ -255,6 +265,8 @@ cmd_run() {
 	share root "$ROOT" ,readonly=on
 	share rashpa "$TOP" ""
 	share job "$JOB/share" ""
+	# of the other kernels, the modules are in the root
+	[[ $kernel != debug ]] || share modules "$MODULES" ,readonly=on
 	data=${RASHPA_DATA:-$TOP/../shared/data}
 	if [[ -d $data ]]; then
 		share data "$(readlink -f "$data")" ,readonly=on

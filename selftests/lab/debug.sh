@@ -1,0 +1,131 @@
+# shellcheck shell=bash
+# The debug kernel, series "debug": made of the root's Linux source with the detectors
+# of debug.config, once, outside the checkout. It lies in $DEBUG:
+#   release, vmlinuz, config
+#   modules/             what is /usr/lib/modules/RELEASE in the root and in guests
+#   modules/build/       what modules out of the tree are built with
+
+DEBUG_VERSION=1	# raise it when the steps below change what is made
+
+# Versions of what the kernel is made of and with, as the root has them.
+debug_tools() {
+	awk '/^Package: / { wanted = $2 ~ /^(linux-source-[0-9.]+|gcc-[0-9]+|binutils)$/; name = $2 }
+		/^Version: / && wanted { print name, $2 }' "$ROOT/var/lib/dpkg/status"
+}
+
+# Sets DEBUG, made or not.
+find_debug() {
+	local hash
+	hash=$({ echo "$DEBUG_VERSION"; debug_tools; cat "$LAB/debug.config"; } | sha256sum)
+	DEBUG=$CACHE/debug-${hash:0:12}
+}
+
+# The root is read-only where it is used, so the mount point must be in it before.
+debug_mount_point() {
+	local dir
+	dir=$ROOT/usr/lib/modules/$(<"$DEBUG/release")
+	[[ -d $dir ]] || "${SUDO[@]}" mkdir "$dir"
+}
+
+# in_source FOLDER COMMAND...: in FOLDER/linux, with the root's programs.
+in_source() {
+	local folder=$1
+	shift
+	enter "$folder" mnt -- env -i -C /mnt/linux HOME=/root LANG=C.UTF-8 \
+		PATH=/usr/sbin:/usr/bin:/sbin:/bin KBUILD_BUILD_USER=rashpa KBUILD_BUILD_HOST=lab \
+		nice "$@"
+}
+
+# Is every line of the fragment true of this configuration?
+check_config() { # .config
+	local line name lost=0
+
+	while IFS= read -r line; do
+		case $line in
+		"# CONFIG_"*" is not set")
+			name=${line#\# }
+			name=${name%% *}
+			grep -q "^$name=" "$1" || continue
+			;;
+		CONFIG_*)
+			name=${line%%=*}
+			! grep -qxF "$line" "$1" || continue
+			;;
+		*) continue ;;
+		esac
+		echo "lost: $line (now: $(grep -w "$name" "$1" || echo "unknown, or a dependency is missing"))"
+		lost=1
+	done <"$LAB/debug.config"
+	return "$lost"
+}
+
+configure_debug() { # folder
+	(in_source "$1" make -s tinyconfig)
+	"${SUDO[@]}" tee -a "$1/linux/.config" <"$LAB/debug.config" >/dev/null
+	(in_source "$1" make -s olddefconfig)
+	check_config "$1/linux/.config"
+}
+
+install_debug() { # folder
+	# shellcheck disable=SC2016 # the variables are those of the inner shell, and of make
+	(in_source "$1" sh -euc '
+		release=$(make -s kernelrelease)
+		echo "$release" >/mnt/release
+		cp arch/x86/boot/bzImage /mnt/vmlinuz
+		cp .config /mnt/config
+		make -s modules_install INSTALL_MOD_PATH=/mnt/installed INSTALL_MOD_STRIP=1
+		mv "/mnt/installed/lib/modules/$release" /mnt/modules
+		rm -rf /mnt/modules/build /mnt/installed
+		make -s run-command KBUILD_RUN_COMMAND='\''
+			$(srctree)/scripts/package/install-extmod-build /mnt/modules/build'\''
+		cp .config System.map /mnt/modules/build/
+		chmod -R a+rX /mnt/modules /mnt/vmlinuz')
+	"${SUDO[@]}" rm -rf --one-file-system "$1/linux"
+}
+
+unpack_source() { # folder
+	# shellcheck disable=SC2016
+	(enter "$1" mnt -- sh -euc '
+		mkdir /mnt/linux
+		tar -xf /usr/src/linux-source-*.tar.xz -C /mnt/linux --strip-components=1')
+}
+
+build_debug() {
+	local new=$DEBUG.new.$$
+
+	# shellcheck disable=SC2064
+	trap "${SUDO[*]} rm -rf --one-file-system '$new'" EXIT
+	STEP_LOG=$DEBUG.log
+	: >"$STEP_LOG"
+	say "making the debug kernel in $DEBUG, about 15 minutes on two processors (log: $STEP_LOG)"
+	mkdir "$new"
+	step "source" unpack_source "$new"
+	step "configuration" configure_debug "$new"
+	step "kernel and modules" in_source "$new" make -s "-j$(($(nproc) + 1))" bzImage modules
+	step "install" install_debug "$new"
+	chmod 755 "$new"
+	mv -T "$new" "$DEBUG"
+	trap - EXIT
+	say "debug kernel complete: $(du -sh "$DEBUG" 2>/dev/null | cut -f1), ${SECONDS} s"
+}
+
+# Make the debug kernel unless it is there; sets DEBUG.
+have_debug() {
+	have_root
+	find_debug
+	if [[ ! -d $DEBUG ]]; then
+		exec 9>"$DEBUG.lock"
+		if ! flock -n 9; then
+			say "another lab makes the debug kernel, waiting"
+			flock 9
+		fi
+		[[ -d $DEBUG ]] || build_debug
+		exec 9>&-
+	fi
+	debug_mount_point
+}
+
+cmd_debug() {
+	have_debug
+	echo "$DEBUG"
+}

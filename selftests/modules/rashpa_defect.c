@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Defects on purpose, one a class: they show that the debug kernel notices them and that
+ * the lab fails for them. Writing a name to /sys/kernel/debug/rashpa-defect plants one;
+ * reading tells the names, in an order in which each is still noticed: lockdep ends with
+ * its first report, and with the first corruption that another detector finds.
+ * Only in the debug kernel: without its detectors most of these corrupt memory.
+ */
+#include <linux/debugfs.h>
+#include <linux/dma-mapping.h>
+#include <linux/list.h>
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/platform_device.h>
+#include <linux/rcupdate.h>
+#include <linux/refcount.h>
+#include <linux/seq_file.h>
+#include <linux/slab.h>
+#include <linux/spinlock.h>
+#include <linux/timer.h>
+#include <linux/uaccess.h>
+
+static DEFINE_MUTEX(defect_first);
+static DEFINE_MUTEX(defect_second);
+static DEFINE_SPINLOCK(defect_spinlock);
+static struct platform_device *defect_device;
+
+/* What the compiler cannot see through: it would warn, or leave the defect out. */
+static __always_inline void *hidden(void *p)
+{
+	OPTIMIZER_HIDE_VAR(p);
+	return p;
+}
+
+static void defect_rcu(void)
+{
+	static void __rcu *pointer;
+
+	if (rcu_dereference(pointer))
+		pr_info("a pointer\n");
+}
+
+static void defect_sleep(void)
+{
+	spin_lock(&defect_spinlock);
+	mutex_lock(&defect_first);
+	mutex_unlock(&defect_first);
+	spin_unlock(&defect_spinlock);
+}
+
+static void defect_inversion(void)
+{
+	mutex_lock(&defect_first);
+	mutex_lock(&defect_second);
+	mutex_unlock(&defect_second);
+	mutex_unlock(&defect_first);
+
+	mutex_lock(&defect_second);
+	mutex_lock(&defect_first);
+	mutex_unlock(&defect_first);
+	mutex_unlock(&defect_second);
+}
+
+static void defect_use_after_free(void)
+{
+	char *p = hidden(kzalloc(64, GFP_KERNEL));
+
+	if (!p)
+		return;
+	kfree(p);
+	WRITE_ONCE(((char *)hidden(p))[8], 1);
+}
+
+static void defect_out_of_bounds(void)
+{
+	char *p = hidden(kzalloc(64, GFP_KERNEL));
+
+	if (!p)
+		return;
+	WRITE_ONCE(p[64], 1);
+	kfree(p);
+}
+
+static void defect_double_free(void)
+{
+	void *p = hidden(kzalloc(64, GFP_KERNEL));
+
+	kfree(p);
+	kfree(hidden(p));
+}
+
+static void defect_leak(void)
+{
+	int i;
+
+	/* several: an old copy of one address in a register or on a stack hides it */
+	for (i = 0; i < 16; i++)
+		hidden(kzalloc(200, GFP_KERNEL));
+}
+
+static void defect_list(void)
+{
+	struct list_head head, *entry = kzalloc(sizeof(*entry), GFP_KERNEL);
+
+	if (!entry)
+		return;
+	INIT_LIST_HEAD(&head);
+	list_add(entry, &head);
+	list_del(entry);
+	list_del(hidden(entry));
+	kfree(entry);
+}
+
+static void defect_refcount(void)
+{
+	refcount_t count = REFCOUNT_INIT(0);
+
+	if (refcount_dec_and_test(&count))
+		pr_info("zero twice\n");
+}
+
+static void defect_shift(void)
+{
+	int bits = 32, one = 1;
+
+	OPTIMIZER_HIDE_VAR(bits);
+	pr_info("shifted: %d\n", one << bits);
+}
+
+static void defect_bounds(void)
+{
+	struct {
+		int numbers[4], behind[4];
+	} array = {};
+	int index = 5;
+
+	OPTIMIZER_HIDE_VAR(index);
+	array.numbers[index] = 1;
+	pr_info("behind: %d\n", array.behind[1]);
+}
+
+static void defect_timer_function(struct timer_list *timer)
+{
+}
+
+static void defect_timer(void)
+{
+	struct timer_list *timer = kzalloc(sizeof(*timer), GFP_KERNEL);
+
+	if (!timer)
+		return;
+	timer_setup(timer, defect_timer_function, 0);
+	mod_timer(timer, jiffies + 3600 * HZ);
+	kfree(timer);
+}
+
+static void defect_dma_unmap(void)
+{
+	dma_unmap_single(&defect_device->dev, 0x123456000, 4096, DMA_TO_DEVICE);
+}
+
+static void defect_dma_unchecked(void)
+{
+	struct device *dev = &defect_device->dev;
+	void *p = kzalloc(4096, GFP_KERNEL);
+	dma_addr_t addr;
+
+	if (!p)
+		return;
+	addr = dma_map_single(dev, p, 4096, DMA_TO_DEVICE);
+	dma_unmap_single(dev, addr, 4096, DMA_TO_DEVICE);
+	kfree(p);
+}
+
+/* A driver goes and leaves a mapping behind; its probe function makes it. */
+static int defect_probe(struct platform_device *pdev)
+{
+	struct device *dev = &pdev->dev;
+	void *p = devm_kzalloc(dev, 4096, GFP_KERNEL);
+	dma_addr_t addr;
+
+	if (!p)
+		return -ENOMEM;
+	addr = dma_map_single(dev, p, 64, DMA_TO_DEVICE);
+	return dma_mapping_error(dev, addr);
+}
+
+static struct platform_driver defect_driver = {
+	.driver.name = "rashpa-defect",
+	.probe = defect_probe,
+};
+
+static void defect_dma_leak(void)
+{
+	if (!platform_driver_register(&defect_driver))
+		platform_driver_unregister(&defect_driver);
+}
+
+static const struct defect {
+	const char *name;
+	void (*plant)(void);
+} defects[] = {
+	{ "rcu", defect_rcu },
+	{ "sleep", defect_sleep },
+	{ "inversion", defect_inversion },
+	{ "refcount", defect_refcount },
+	{ "shift", defect_shift },
+	{ "bounds", defect_bounds },
+	{ "timer", defect_timer },
+	{ "dma-unmap", defect_dma_unmap },
+	{ "dma-unchecked", defect_dma_unchecked },
+	{ "dma-leak", defect_dma_leak },
+	{ "list", defect_list },
+	{ "leak", defect_leak },
+	{ "use-after-free", defect_use_after_free },
+	{ "out-of-bounds", defect_out_of_bounds },
+	{ "double-free", defect_double_free },
+};
+
+static int defect_show(struct seq_file *file, void *unused)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(defects); i++)
+		seq_printf(file, "%s\n", defects[i].name);
+	return 0;
+}
+
+static int defect_open(struct inode *inode, struct file *file)
+{
+	return single_open(file, defect_show, NULL);
+}
+
+static ssize_t defect_write(struct file *file, const char __user *text, size_t length,
+			    loff_t *pos)
+{
+	char name[32] = {};
+	size_t i;
+
+	if (length >= sizeof(name))
+		return -EINVAL;
+	if (copy_from_user(name, text, length))
+		return -EFAULT;
+	strim(name);
+	for (i = 0; i < ARRAY_SIZE(defects); i++) {
+		if (strcmp(name, defects[i].name))
+			continue;
+		pr_info("rashpa-defect: planting %s\n", name);
+		defects[i].plant();
+		pr_info("rashpa-defect: planted %s\n", name);
+		return length;
+	}
+	return -EINVAL;
+}
+
+static const struct file_operations defect_fops = {
+	.owner = THIS_MODULE,
+	.open = defect_open,
+	.read = seq_read,
+	.write = defect_write,
+	.llseek = seq_lseek,
+	.release = single_release,
+};
+
+static struct dentry *defect_file;
+
+static int __init defect_init(void)
+{
+	if (!IS_ENABLED(CONFIG_KASAN))
+		return -EOPNOTSUPP;
+	defect_device = platform_device_register_simple("rashpa-defect", PLATFORM_DEVID_NONE,
+							NULL, 0);
+	if (IS_ERR(defect_device))
+		return PTR_ERR(defect_device);
+	defect_file = debugfs_create_file("rashpa-defect", 0600, NULL, NULL, &defect_fops);
+	return 0;
+}
+module_init(defect_init);
+
+static void __exit defect_exit(void)
+{
+	debugfs_remove(defect_file);
+	platform_device_unregister(defect_device);
+}
+module_exit(defect_exit);
+
+MODULE_DESCRIPTION("Defects on purpose, for tests of the debug kernel");
+MODULE_LICENSE("GPL");
