@@ -544,7 +544,7 @@ int wait_fd(int fd, int events, int ms)
 {
 	struct pollfd p = { .fd = fd, .events = events };
 
-	return poll(&p, 1, ms) > 0 ? p.revents : 0;
+	return poll(&p, 1, ms * (int)tap_slow()) > 0 ? p.revents : 0;
 }
 
 uint64_t now_ns(void)
@@ -553,4 +553,9 @@ uint64_t now_ns(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return (uint64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+uint64_t end_of_wait(unsigned int ms)
+{
+	return now_ns() + (uint64_t)ms * tap_slow() * 1000000;
 }

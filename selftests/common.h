@@ -118,6 +118,8 @@ int source_add(int channel, uint32_t kind, uint32_t index);
 /* Wait for @events on @fd at most @ms; returns revents, 0 on time-out. */
 int wait_fd(int fd, int events, int ms);
 uint64_t now_ns(void);
+/* The time at which to give up, for loops that poll; longer on slow machines, as wait_fd(). */
+uint64_t end_of_wait(unsigned int ms);
 
 static inline uint32_t reg32(volatile void *regs, uint32_t offset)
 {

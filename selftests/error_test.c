@@ -29,7 +29,7 @@ static bool inject(uint32_t uncorrectable, uint32_t correctable)
 	unsigned int domain, bus, dev, fn;
 	struct injection i = { .uncorrectable = uncorrectable, .correctable = correctable };
 	int fd = open("/dev/aer_inject", O_WRONLY | O_CLOEXEC);
-	const uint64_t end = now_ns() + 10000000000ULL;
+	const uint64_t end = end_of_wait(10000);
 	bool good;
 
 	if (!CHECK(fd >= 0, "aer_inject: %s", strerror(errno)))

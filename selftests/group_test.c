@@ -106,7 +106,7 @@ static uint64_t looks(struct bench *b, uint32_t i)
 /* Write a word, and wait until it has been looked at for sure. */
 static void put(struct bench *b, uint32_t i, uint64_t value)
 {
-	uint64_t end = now_ns() + 10000000000ULL, before;
+	uint64_t end = end_of_wait(10000), before;
 
 	__atomic_store_n((uint64_t *)(b->p + i * RASHPA_LOCK_SLOT), value, __ATOMIC_RELEASE);
 	before = looks(b, i);

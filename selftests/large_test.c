@@ -132,7 +132,7 @@ static void use(uint32_t backend, int registration)
 	char *p;
 	int i;
 
-	alarm(SECONDS);
+	alarm(SECONDS * tap_slow());
 	/* the second may get what the first left */
 	for (i = 0; i < 2; i++) {
 		ANSWERED(alloc_large(backend, &a), 0, NULL);
@@ -309,7 +309,7 @@ static void test_pieces(void)
 	uint64_t before = bytes_free();
 	int err = -ENOMEM;
 
-	alarm(SECONDS);
+	alarm(SECONDS * tap_slow());
 	if (hog_take(&h) && hog_pin(&h)) {
 		CHECK(either(RASHPA_BACKEND_CONTIG), "1 GiB across pinned pages");
 		if (cma_here())

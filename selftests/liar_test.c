@@ -187,7 +187,7 @@ static void test_load(void)
 /* All of the dataset, once; true when it is there. */
 static bool stream_mode(const struct rig *rig, uint32_t mode, uint32_t entries)
 {
-	uint64_t end = now_ns() + 5000000000ULL;
+	uint64_t end = end_of_wait(5000);
 	uint32_t status;
 
 	rig_configure(rig, 0, mode, 0, entries, IMAGES);

@@ -165,7 +165,7 @@ static uint64_t looks(int ch, uint32_t id)
 /* Until the word has been looked at once more for sure. */
 static void looked(int ch, uint32_t id)
 {
-	uint64_t before = looks(ch, id), end = now_ns() + 5000000000ULL;
+	uint64_t before = looks(ch, id), end = end_of_wait(5000);
 
 	while (looks(ch, id) < before + 2 && now_ns() < end)
 		;
@@ -315,7 +315,7 @@ static void test_budget(void)
 	 * A look that was interrupted by the machine itself is paid back by longer periods:
 	 * the budget holds in the long run.
 	 */
-	end = now_ns() + 60000000000ULL;
+	end = end_of_wait(60000);
 	do
 		ANSWERED(call(s.ch, RASHPA_IOC_SOURCE_INFO, &info), 0, NULL);
 	while (tap_ok() && now_ns() < end &&

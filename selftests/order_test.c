@@ -133,7 +133,7 @@ static void begin(struct place *p, uint32_t mode, uint32_t slots, uint64_t first
 
 static bool becomes_idle(const struct place *p)
 {
-	uint64_t end = now_ns() + WAIT_MS * 1000000ULL;
+	uint64_t end = end_of_wait(WAIT_MS);
 
 	while (reg32(p->r.regs, RFPGA_STATUS) & RFPGA_STATUS_BUSY)
 		if (!CHECK(now_ns() < end, "the board does not come to an end"))
@@ -217,7 +217,7 @@ static void give_credit(const struct place *p)
 
 static bool wait_stacks(const struct place *p, uint64_t n)
 {
-	uint64_t end = now_ns() + WAIT_MS * 1000000ULL;
+	uint64_t end = end_of_wait(WAIT_MS);
 
 	while (stacks(p) < n)
 		if (!CHECK(now_ns() < end, "no lock record %llu", (unsigned long long)n))

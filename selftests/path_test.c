@@ -556,7 +556,7 @@ static void test_keep(void)
 	REQUIRE(regs, "no registers");
 	if (keep(&k)) {
 		bytes = reg64(regs, RFPGA_BYTES);
-		end = now_ns() + 5000000000ULL;
+		end = end_of_wait(5000);
 		while (reg64(regs, RFPGA_BYTES) == bytes && now_ns() < end)
 			;
 		CHECK(reg64(regs, RFPGA_BYTES) > bytes, "the DMA has stopped");

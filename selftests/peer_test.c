@@ -113,7 +113,7 @@ static void dma_start(volatile void *regs, uint64_t src, uint64_t dst, uint32_t 
 
 static bool dma_done(volatile void *regs)
 {
-	uint64_t end = now_ns() + 20000000000ULL;
+	uint64_t end = end_of_wait(20000);
 
 	while (reg32(regs, EDU_DMA_CMD) & EDU_DMA_RUN)
 		if (!CHECK(now_ns() < end, "edu does not finish a transfer"))

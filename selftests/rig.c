@@ -110,7 +110,7 @@ void rig_start(const struct rig *r, unsigned int n)
 
 bool rig_wait_bytes(const struct rig *r, unsigned int n, uint64_t bytes)
 {
-	uint64_t end = now_ns() + 5000000000ULL;
+	uint64_t end = end_of_wait(5000);
 
 	while (reg64(rig_dtp(r, n), RFPGA_DTP_C_BYTES) < bytes)
 		if (now_ns() > end)

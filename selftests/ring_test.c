@@ -455,7 +455,7 @@ static void test_slow(void)
 	for (v = 0; v < SOURCES && tap_ok(); v += dtps) {
 		for (i = 0; i < dtps && v + i < SOURCES; i++)
 			slow_start(&r, i, v + i);
-		end = now_ns() + 20000000000ULL;
+		end = end_of_wait(20000);
 		while (reg32(r.regs, RFPGA_STATUS) & RFPGA_STATUS_BUSY && now_ns() < end) {
 			slow_credit(&r, bells, dtps);
 			for (i = 0; i < LISTENERS; i++)
@@ -582,14 +582,14 @@ static void *sleep_on(void *arg)
 {
 	struct pollfd p = { .fd = *(int *)arg, .events = POLLIN };
 
-	poll(&p, 1, 20000);
+	poll(&p, 1, 20000 * tap_slow());
 	return NULL;
 }
 
 /* A sleeper is woken: signals until one has found it asleep. */
 static bool wakeup_traced(struct queue *q)
 {
-	uint64_t end = now_ns() + 20000000000ULL;
+	uint64_t end = end_of_wait(20000);
 	struct rashpa_event e;
 	pthread_t thread;
 	bool found = false;

@@ -55,9 +55,10 @@ have_fpga() {
 # status FILTER: of the FPGA's registers and counters
 status() { rashpactl --json fpga status "fpga$fpga" | jq -r "$1"; }
 
-# wait_for SECONDS COMMAND...: until it succeeds; a bounded wait for what has no fd
+# wait_for SECONDS COMMAND...: until it succeeds; a bounded wait for what has no fd, longer on
+# slow machines (RASHPA_SLOW, as in tap.c)
 wait_for() {
-	local end=$((SECONDS + $1))
+	local end=$((SECONDS + $1 * ${RASHPA_SLOW:-1}))
 	shift
 	until "$@"; do
 		((SECONDS < end)) || return 1

@@ -48,7 +48,7 @@ verdict() { # NAME STATUS
 run_test() {
 	local name status=0 before=$failed start=$SECONDS
 	name=$(basename "$1")
-	timeout 450 "$@" >/tmp/out 2>&1 || status=$?
+	timeout $((450 * ${RASHPA_SLOW:-1})) "$@" >/tmp/out 2>&1 || status=$?
 	renumber "$name" </tmp/out
 	echo "# $name: $((SECONDS - start)) s"
 	if ((status != 0 && status != 4 && failed == before)); then

@@ -22,6 +22,18 @@ static void timed_out(int sig)
 	_exit(TAP_FAILED);
 }
 
+/*
+ * How much slower this machine is than those that the limits of time are made for: what
+ * is waited for may come later, not less. The lab says so of its debug kernel.
+ */
+unsigned int tap_slow(void)
+{
+	const char *text = getenv("RASHPA_SLOW");
+	int slow = text ? atoi(text) : 1;
+
+	return slow > 1 ? slow : 1;
+}
+
 void tap_start(const char *fmt, ...)
 {
 	va_list args;
@@ -36,7 +48,7 @@ void tap_start(const char *fmt, ...)
 	va_end(args);
 	failed_now = false;
 	skipped_because[0] = '\0';
-	alarm(TAP_SECONDS);
+	alarm(TAP_SECONDS * tap_slow());
 	if (tap_before)
 		tap_before();
 }
@@ -142,7 +154,7 @@ pid_t tap_fork_start(void (*fn)(void *arg), void *arg)
 	if (pid < 0)
 		tap_bail("fork fails");
 	if (!pid) {
-		alarm(TAP_SECONDS);
+		alarm(TAP_SECONDS * tap_slow());
 		fn(arg);
 		fflush(stdout);
 		_exit(failed_now ? TAP_FAILED : TAP_OK);

@@ -38,6 +38,8 @@ enum tap_status { TAP_OK = 0, TAP_FAILED = 1, TAP_SKIPPED = 4 };
 extern void (*tap_before)(void);
 extern void (*tap_after)(void);
 
+/* Limits of time are to be multiplied by this (RASHPA_SLOW, 1 by default). */
+unsigned int tap_slow(void);
 void tap_start(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void tap_done(void);
 void tap_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

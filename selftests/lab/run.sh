@@ -251,6 +251,8 @@ cmd_run() {
 		append="intel_iommu=off$append"
 	fi
 	((keep)) || append="oops=panic $append"
+	# on a busy machine the clocks that watch each other disagree, and HPET is slow to read
+	[[ $kernel != debug ]] || append="tsc=reliable $append"
 	# no_timer_check: on a busy machine ticks come late, and 6.1 would panic
 	QEMU+=(-append "console=ttyS0 loglevel=7 printk.devkmsg=on panic=-1 no_timer_check $append")
 
@@ -302,6 +304,8 @@ cmd_run() {
 			printf 'export %s=%q\n' "$name" "${!name}"
 		done
 		printf 'export RASHPA_KERNEL=%q RASHPA_IOMMU=%q RASHPA_FPGAS=%q\n' "$kernel" "$iommu" "$fpgas"
+		# the detectors take their time: limits of time are longer
+		[[ $kernel != debug ]] || printf 'export RASHPA_SLOW=%q\n' "${RASHPA_SLOW:-4}"
 		printf 'unset RASHPA_CACHE RASHPA_FPGA RASHPA_MIRROR RASHPA_MIRROR_SECURITY RASHPA_DATA\n'
 		[[ ! -d $data ]] || printf 'export RASHPA_DATA=/rashpa-data\n'
 	} >"$JOB/share/environment"
