@@ -24,9 +24,9 @@ declare -A says=(
 	[shift]="UBSAN: shift-out-of-bounds"
 	[bounds]="UBSAN: array-index-out-of-bounds"
 	[timer]="ODEBUG: free active .* timer_list"
-	[dma-unmap]="DMA-API: rashpa-defect .*free DMA memory it has not allocated"
-	[dma-unchecked]="DMA-API: rashpa-defect .*failed to check map error"
-	[dma-leak]="DMA-API: rashpa-defect .*pending DMA allocations while released"
+	[dma-unmap]="DMA-API: .*rashpa-defect.*free DMA memory it has not allocated"
+	[dma-unchecked]="DMA-API: .*rashpa-defect.*failed to check map error"
+	[dma-leak]="DMA-API: .*pending DMA allocations while released"
 	[list]="list_del corruption"
 	[leak]="kmemleak: [0-9]+ new suspected memory leaks"
 	[use-after-free]="BUG: KASAN: slab-use-after-free in defect_use_after_free"
@@ -48,7 +48,7 @@ ok() { # CONDITION-STATUS NAME
 # guest OPTION... -- COMMAND: sets status; what the lab says is in $work/said
 guest() {
 	status=0
-	"$lab" run --kernel debug --smp 1 --timeout 300 --log "$log" "$@" \
+	"$lab" run --kernel debug --smp 1 --timeout 900 --log "$log" "$@" \
 		>"$work/out" 2>"$work/said" || status=$?
 }
 

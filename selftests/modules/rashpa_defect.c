@@ -11,6 +11,7 @@
 #include <linux/list.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
+#include <linux/pci.h>
 #include <linux/platform_device.h>
 #include <linux/rcupdate.h>
 #include <linux/refcount.h>
@@ -172,28 +173,36 @@ static void defect_dma_unchecked(void)
 	kfree(p);
 }
 
-/* A driver goes and leaves a mapping behind; its probe function makes it. */
-static int defect_probe(struct platform_device *pdev)
+/*
+ * A driver goes and leaves a mapping behind; its probe function makes it. Only PCI drivers
+ * are watched: this one takes a function that every Q35 machine has, and nobody uses.
+ */
+static int defect_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 {
-	struct device *dev = &pdev->dev;
-	void *p = devm_kzalloc(dev, 4096, GFP_KERNEL);
+	void *p = devm_kzalloc(&pdev->dev, 4096, GFP_KERNEL);
 	dma_addr_t addr;
 
 	if (!p)
 		return -ENOMEM;
-	addr = dma_map_single(dev, p, 64, DMA_TO_DEVICE);
-	return dma_mapping_error(dev, addr);
+	addr = dma_map_single(&pdev->dev, p, 64, DMA_TO_DEVICE);
+	return dma_mapping_error(&pdev->dev, addr);
 }
 
-static struct platform_driver defect_driver = {
-	.driver.name = "rashpa-defect",
+static const struct pci_device_id defect_ids[] = {
+	{ PCI_DEVICE(PCI_VENDOR_ID_INTEL, 0x2930) },	/* the SMBus controller */
+	{ }
+};
+
+static struct pci_driver defect_driver = {
+	.name = "rashpa-defect",
+	.id_table = defect_ids,
 	.probe = defect_probe,
 };
 
 static void defect_dma_leak(void)
 {
-	if (!platform_driver_register(&defect_driver))
-		platform_driver_unregister(&defect_driver);
+	if (!pci_register_driver(&defect_driver))
+		pci_unregister_driver(&defect_driver);
 }
 
 static const struct defect {
@@ -201,8 +210,8 @@ static const struct defect {
 	void (*plant)(void);
 } defects[] = {
 	{ "rcu", defect_rcu },
-	{ "sleep", defect_sleep },
 	{ "inversion", defect_inversion },
+	{ "sleep", defect_sleep },
 	{ "refcount", defect_refcount },
 	{ "shift", defect_shift },
 	{ "bounds", defect_bounds },
