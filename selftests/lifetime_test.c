@@ -12,54 +12,9 @@
 
 #include "../tools/lib/rashpa-fpga.h"
 #include "common.h"
+#include "holder.h"
 
 static struct fpga f;
-
-/* Everything that can be open on a function. */
-struct open_things {
-	int fpga, window, map, map_window, channel, quiet, buffer;
-	void *regs, *untouched;		/* of the window */
-	const struct rashpa_table *table;
-	struct rashpa_map made;
-};
-
-static bool open_all(struct open_things *t)
-{
-	t->fpga = f.fd;
-	t->buffer = buffer_alloc(MIB, NULL);
-	t->window = fpga_window(&f, RFPGA_BAR_REGS, 0, RFPGA_BAR_REGS_SIZE, 0);
-	t->map = fpga_map(&f, t->buffer, RASHPA_BIDIRECTIONAL, &t->made);
-	t->channel = fpga_events(&f, 0);
-	t->quiet = fpga_events(&f, 0);	/* does not listen to the device */
-	if (!CHECK(t->buffer >= 0 && t->window >= 0 && t->map >= 0 && t->channel >= 0 &&
-		   t->quiet >= 0, "%s", reason))
-		return false;
-	fcntl(t->channel, F_SETFL, O_NONBLOCK);
-	fcntl(t->quiet, F_SETFL, O_NONBLOCK);
-	fcntl(t->map, F_SETFL, O_NONBLOCK);
-	CHECK(source_add(t->channel, RASHPA_SOURCE_DEVICE, 0) > 0, "%s", reason);
-	CHECK(source_add(t->channel, RASHPA_SOURCE_SOFTWARE, 0) > 0, "%s", reason);
-	CHECK(source_add(t->quiet, RASHPA_SOURCE_VECTOR, 0) > 0, "%s", reason);
-	t->regs = map_fd(t->window, RFPGA_BAR_REGS_SIZE);
-	t->untouched = map_fd(t->window, RFPGA_BAR_REGS_SIZE);
-	t->table = mmap(NULL, t->made.out_table_size, PROT_READ, MAP_SHARED, t->map, 0);
-	return CHECK(t->regs && t->table != MAP_FAILED, "mmap") &&
-	       CHECK(reg32(t->regs, RFPGA_ID) == RFPGA_ID_VALUE, "registers") &&
-	       CHECK(t->table->state == RASHPA_MAP_VALID, "table");
-}
-
-static void close_all(struct open_things *t)
-{
-	munmap(t->regs, RFPGA_BAR_REGS_SIZE);
-	munmap(t->untouched, RFPGA_BAR_REGS_SIZE);
-	munmap((void *)t->table, t->made.out_table_size);
-	close(t->window);
-	close(t->map);
-	close(t->channel);
-	close(t->quiet);
-	close(t->buffer);
-	close(t->fpga);
-}
 
 static void bind_again(void)
 {
@@ -93,107 +48,18 @@ static void unbind(void)
 	CHECK(!err, "unbind: %s", strerror(-err));
 }
 
-static void touch(void *p)
-{
-	(void)reg32(p, 0);
-}
-
-static void sigbus(void *p, const char *what)
-{
-	int status = tap_fork_wait(tap_fork_start(touch, p));
-
-	CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGBUS,
-	      "touching %s: status 0x%x, expected SIGBUS", what, status);
-}
-
 /* --- the unbind itself --- */
-
-static void all_answer_enodev(struct open_things *t)
-{
-	struct rashpa_device_info info;
-	struct rashpa_region_info region = { HEAD(region) };
-	struct rashpa_quiesce quiesce = { HEAD(quiesce) };
-	struct rashpa_reset reset = { HEAD(reset) };
-	struct rashpa_signal signal = { HEAD(signal) };
-	struct rashpa_source_del del = { HEAD(del), .id = 1 };
-	struct rashpa_eventfd eventfd = { HEAD(eventfd), .fd = -1 };
-	struct rashpa_map map;
-	char name[24];
-	uint32_t n;
-
-	snprintf(name, sizeof(name), "%s", f.name);
-	ANSWERED(fpga_info(&f, &info), ENODEV, name);
-	ANSWERED(call(f.fd, RASHPA_IOC_REGION_INFO, &region), ENODEV, name);
-	ANSWERED(fpga_profile(&f, 0, NULL, 0), ENODEV, name);
-	ANSWERED(fpga_window(&f, 0, 0, PAGE, 0), ENODEV, name);
-	ANSWERED(fpga_map(&f, t->buffer, 0, &map), ENODEV, name);
-	ANSWERED(fpga_events(&f, 0), ENODEV, name);
-	ANSWERED(call(f.fd, RASHPA_IOC_QUIESCE, &quiesce), ENODEV, name);
-	ANSWERED(call(f.fd, RASHPA_IOC_RESET, &reset), ENODEV, name);
-	ANSWERED(fpga_program(t->map, t->window, 0, &n), ENODEV, name);
-	ANSWERED(source_add(t->channel, RASHPA_SOURCE_VECTOR, 0), ENODEV, name);
-	ANSWERED(call(t->channel, RASHPA_IOC_SIGNAL, &signal), ENODEV, name);
-	ANSWERED(call(t->channel, RASHPA_IOC_SOURCE_DEL, &del), ENODEV, name);
-	ANSWERED(call(t->channel, RASHPA_IOC_EVENTFD, &eventfd), ENODEV, name);
-}
 
 static void test_unbind(void)
 {
 	struct open_things t = {};
-	struct rashpa_event e[8];
-	struct rashpa_table head;
-	struct rashpa_info info;
-	uint64_t generation;
-	bool quiesced = false;
-	void *p;
-	int n, i;
 
-	if (!open_all(&t))
+	if (!open_all(&t, &f))
 		return;
-	generation = t.table->generation;
 	ANSWERED(fpga_program(t.map, t.window, 0, NULL), 0, NULL);
 	unbind();
 	CHECK(access("/dev/rashpa/fpga0", F_OK) || f.index, "the node is still there");
-
-	/* the channel: its last records, then the end */
-	CHECK(wait_fd(t.channel, POLLIN, 1000) & POLLIN, "no event");
-	n = read(t.channel, e, sizeof(e)) / (ssize_t)sizeof(*e);
-	for (i = 0; i < n; i++)
-		quiesced = quiesced || e[i].value == RASHPA_DEVICE_QUIESCED;
-	CHECK(n >= 1 && e[n - 1].value == RASHPA_DEVICE_GONE, "GONE is not the last of %d",
-	      n);
-	CHECK(quiesced, "the function was not stopped");
-	CHECK(read(t.channel, e, sizeof(e)) < 0 && errno == ENODEV, "read: %s",
-	      strerror(errno));
-	CHECK(wait_fd(t.channel, POLLIN, 0) & POLLHUP, "no hang-up");
-	CHECK(read(t.quiet, e, sizeof(e)) < 0 && errno == ENODEV,
-	      "read of a channel that does not listen to the device: %s",
-	      strerror(errno));
-	CHECK(wait_fd(t.quiet, POLLIN, 0) & POLLHUP, "it does not hang up");
-
-	/* the map: revoked */
-	CHECK(wait_fd(t.map, POLLIN, 0) & POLLIN, "the map does not tell");
-	CHECK(read(t.map, &head, sizeof(head)) == sizeof(head), "read: %s",
-	      strerror(errno));
-	CHECK(head.state == RASHPA_MAP_REVOKED && !head.count &&
-	      head.generation > generation && !(head.generation & 1),
-	      "state %u, %u segments", head.state, head.count);
-	CHECK(t.table->state == RASHPA_MAP_REVOKED && !t.table->count,
-	      "the mapped table is not revoked");
-	ANSWERED(buffer_info(t.buffer, &info), 0, NULL);
-	CHECK(!info.out_importers, "%u importers", info.out_importers);
-
-	/* the window: SIGBUS, whether it was touched before or not */
-	sigbus(t.regs, "a mapping in use");
-	sigbus(t.untouched, "a mapping never touched");
-	p = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, t.window, 0);
-	if (p != MAP_FAILED) {
-		sigbus(p, "a mapping made afterwards");
-		munmap(p, PAGE);
-	}
-	ANSWERED(buffer_info(t.window, &info), 0, NULL);
-
-	all_answer_enodev(&t);
+	all_gone(&t, RASHPA_DEVICE_QUIESCED);
 	close_all(&t);
 	bind_again();
 }
@@ -217,7 +83,7 @@ static void test_unbind_bound_again(void)
 	int win;
 	void *regs;
 
-	if (!open_all(&t))
+	if (!open_all(&t, &f))
 		return;
 	old = f;
 	unbind();
@@ -305,7 +171,7 @@ static void test_unbind_waiting(void)
 	struct open_things t = {};
 
 	sigaction(SIGUSR1, &sa, NULL);
-	if (!open_all(&t))
+	if (!open_all(&t, &f))
 		return;
 	waiter_start(&channel, t.channel, sizeof(struct rashpa_event));
 	waiter_start(&quiet, t.quiet, sizeof(struct rashpa_event));
@@ -380,7 +246,7 @@ static void hold_all(void *arg)
 	struct open_things t = {};
 	int *ready = arg;
 
-	if (!open_all(&t) || fpga_program(t.map, t.window, 0, NULL))
+	if (!open_all(&t, &f) || fpga_program(t.map, t.window, 0, NULL))
 		return;
 	if (write(ready[1], "x", 1) != 1)
 		return;
@@ -427,7 +293,7 @@ static void unbind_under_holder(void *arg)
 	int *ready = arg;
 	char c;
 
-	if (!open_all(&t) || write(ready[1], "x", 1) != 1)
+	if (!open_all(&t, &f) || write(ready[1], "x", 1) != 1)
 		return;
 	/* the parent takes the function away, then kills */
 	while (read(t.channel, &c, 1) < 0 && errno != ENODEV)

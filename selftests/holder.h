@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Everything that can be open on a function, and what becomes of it when that goes. */
+#ifndef HOLDER_H
+#define HOLDER_H
+
+#include "common.h"
+
+struct open_things {
+	struct fpga f;			/* owns f.fd */
+	int window, map, channel, quiet, buffer;
+	void *regs, *untouched;		/* of the window */
+	const struct rashpa_table *table;
+	struct rashpa_map made;
+	uint64_t generation;		/* of the map when it was made */
+};
+
+/* False after a failed check. The node's fd goes with the rest. */
+bool open_all(struct open_things *t, const struct fpga *f);
+void close_all(struct open_things *t);
+
+/* Check: touching it is a SIGBUS. */
+void sigbus(void *p, const char *what);
+
+/*
+ * Check: the function is gone for all of them, after a RASHPA_DEVICE_* event that says how
+ * it was stopped.
+ */
+void all_gone(struct open_things *t, uint64_t stopped);
+
+#endif /* HOLDER_H */

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Functions that go for good while all sorts of things are open: QEMU's edu is unplugged, a
+ * board loses its power. Another board takes its slot's neighbour and streams.
+ */
+#include <poll.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
+
+#include "holder.h"
+#include "rig.h"
+
+#define EDU_VENDOR	0x1234
+#define EDU_DEVICE	0x11e8
+#define EDU_BUS		"\"bus\":\"fpga-port%u\""
+#define IN_TIME_NS	4000000000ULL
+#define PLUG_NS		30000000000ULL
+
+static unsigned int boards;	/* that the guest began with; the next port is free */
+
+/* Ask the host; see selftests/lab/host. */
+static bool host(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+static bool host(const char *fmt, ...)
+{
+	char command[512] = "selftests/lab/host ", *end = command + strlen(command);
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(end, (size_t)(command + sizeof(command) - end), fmt, args);
+	va_end(args);
+	return !system(command);
+}
+
+static bool appears(struct fpga *f, unsigned int vendor, unsigned int device,
+		    unsigned int nth)
+{
+	const uint64_t end = now_ns() + PLUG_NS;
+	bool there;
+
+	while (!(there = function_open(f, vendor, device, nth)) && now_ns() < end)
+		;
+	return CHECK(there, "it is not found on the bus");
+}
+
+/* --- who waits for it without end --- */
+
+struct sleeper {
+	pthread_t thread;
+	int fd;
+	volatile short revents;
+};
+
+static void *sleep_in_poll(void *arg)
+{
+	struct sleeper *s = arg;
+	struct pollfd p = { .fd = s->fd, .events = POLLIN };
+
+	poll(&p, 1, -1);
+	s->revents = p.revents;
+	return NULL;
+}
+
+static void sleeper_start(struct sleeper *s, int fd)
+{
+	s->fd = fd;
+	s->revents = 0;
+	pthread_create(&s->thread, NULL, sleep_in_poll, s);
+}
+
+static void sleeper_woken(struct sleeper *s)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += 5;
+	if (!CHECK(!pthread_timedjoin_np(s->thread, NULL, &until), "who sleeps is not woken")) {
+		pthread_cancel(s->thread);
+		pthread_join(s->thread, NULL);
+	}
+	CHECK(s->revents & (POLLHUP | POLLERR), "it was told 0x%x", s->revents);
+}
+
+static int bind_eventfd(int channel)
+{
+	struct rashpa_eventfd e = { HEAD(e), .fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK) };
+
+	ANSWERED(call(channel, RASHPA_IOC_EVENTFD, &e), 0, NULL);
+	return e.fd;
+}
+
+static void eventfd_signalled(int fd)
+{
+	uint64_t n = 0;
+
+	CHECK(read(fd, &n, sizeof(n)) == sizeof(n) && n, "the eventfd says nothing");
+	close(fd);
+}
+
+/* --- lock memory is the host's: it stays --- */
+
+static int lock_open(const struct fpga *f, int channel, uint64_t **words)
+{
+	struct rashpa_lock lock = { HEAD(lock), .slots = 4 };
+	struct rashpa_source_add add = { HEAD(add), .kind = RASHPA_SOURCE_LOCK };
+
+	if (!ANSWERED(call(f->fd, RASHPA_IOC_LOCK, &lock), 0, NULL))
+		return -1;
+	add.memory = lock.out_fd;
+	add.bits = 64;
+	add.condition = RASHPA_CONDITION_CHANGED;
+	ANSWERED(call(channel, RASHPA_IOC_SOURCE_ADD, &add), 0, NULL);
+	*words = map_fd(lock.out_fd, PAGE);
+	if (*words)
+		**words = 42;
+	return lock.out_fd;
+}
+
+static void lock_stays(int fd, uint64_t *words)
+{
+	if (!words)
+		return;
+	CHECK(*words == 42, "the lock memory has changed");
+	munmap(words, PAGE);
+	close(fd);
+}
+
+/* ------------------------------------------------------------------------ */
+
+/* Ordered, but nobody asks us: the driver is told when the slot is being emptied. */
+static void test_edu(void)
+{
+	struct open_things t = {};
+	struct sleeper sleeper;
+	struct fpga edu;
+	int signalled;
+
+	SKIP_IF(!host("qmp device_add '{\"driver\":\"edu\",\"id\":\"unplug\"," EDU_BUS "}' "
+		      ">/dev/null 2>&1", boards), "no port to plug an edu into");
+	if (!appears(&edu, EDU_VENDOR, EDU_DEVICE, 0))
+		return;
+	if (!open_all(&t, &edu))
+		return;
+	signalled = bind_eventfd(t.channel);
+	sleeper_start(&sleeper, t.quiet);
+	CHECK(host("qmp device_del '{\"id\":\"unplug\"}' >/dev/null"), "device_del");
+	CHECK(wait_fd(t.channel, 0, PLUG_NS / 1000000) & POLLHUP, "the channel does not end");
+	sleeper_woken(&sleeper);
+	eventfd_signalled(signalled);
+	/* it has no quiesce sequence: bus mastering off is all that stops it */
+	all_gone(&t, RASHPA_DEVICE_QUIESCED);
+	close_all(&t);
+}
+
+/* The process that is the board ends in mid-stream, without a word. */
+static void lose_power(struct rig *r, struct open_things *t)
+{
+	struct rashpa_quiesce quiesce = { HEAD(quiesce) };
+	struct rashpa_reset reset = { HEAD(reset) };
+	struct rashpa_device_info info;
+	struct rashpa_map map;
+	uint64_t begin, ns;
+
+	rig_configure(r, 0, RFPGA_MODE_FREERUN | RFPGA_MODE_FLUSH, 0, r->made.out_segments, 0);
+	rig_start(r, 0);
+	CHECK(rig_wait_bytes(r, 0, 2 * IMAGES * IMAGE), "it does not run");
+	/* there is nobody left to answer */
+	CHECK(!rig_tell(boards - 1, "exit"), "it is still there");
+	CHECK(reg32(r->regs, RFPGA_ID) == ~0U, "the registers answer");
+	begin = now_ns();
+	ANSWERED(call(t->f.fd, RASHPA_IOC_QUIESCE, &quiesce), ETIMEDOUT, "idle|reset");
+	ANSWERED(call(t->f.fd, RASHPA_IOC_RESET, &reset), EIO, "configuration space|remove");
+	ANSWERED(fpga_map(&t->f, t->buffer, RASHPA_BIDIRECTIONAL, &map), EIO, "reset");
+	ns = now_ns() - begin;
+	CHECK(ns < IN_TIME_NS, "that lasted %llu ms", (unsigned long long)ns / 1000000);
+	ANSWERED(fpga_info(&t->f, &info), 0, NULL);
+	CHECK(info.out_state == RASHPA_STATE_STUCK && !(info.out_flags & RASHPA_DEVICE_MASTER),
+	      "state %u, flags 0x%x", info.out_state, info.out_flags);
+	CHECK(filled(r->memory, IMAGES * IMAGE, SEED), "the data differ");
+}
+
+static void test_power(void)
+{
+	struct open_things t = {};
+	struct sleeper sleeper;
+	uint64_t *words = NULL;
+	struct rig r = { .fpga = NULL };
+	char path[64];
+	struct fpga f;
+	int signalled, lock, err;
+
+	REQUIRE(fpga_open(&f, boards - 1), "there is no FPGA %u", boards - 1);
+	if (fpga_profile(&f, 0, NULL, 0))
+		tap_bail("profile: %s", reason);
+	if (!rig_load(&f) || !open_all(&t, &f) || !rig_up(&r, &f, -1, 0, 0))
+		return;
+	signalled = bind_eventfd(t.channel);
+	lock = lock_open(&f, t.channel, &words);
+	sleeper_start(&sleeper, t.quiet);
+	lose_power(&r, &t);
+	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/remove", f.bdf);
+	err = write_text(path, "1");
+	CHECK(!err, "remove: %s", strerror(-err));
+	sleeper_woken(&sleeper);
+	eventfd_signalled(signalled);
+	all_gone(&t, RASHPA_DEVICE_STUCK);
+	lock_stays(lock, words);
+	CHECK(filled(r.memory, IMAGES * IMAGE, SEED), "the data differ");
+	rig_down(&r);
+	close_all(&t);
+}
+
+/* The board that takes its place. */
+static void test_replaced(void)
+{
+	struct fpga f;
+	struct rig r;
+
+	REQUIRE(host("start-fpga %u >/dev/null", boards) &&
+		host("qmp device_add \"$(cat /run/lab/fpga%u.json)\" >/dev/null", boards),
+		"it cannot be plugged in");
+	if (!appears(&f, RFPGA_PCI_VENDOR, RFPGA_PCI_DEVICE, boards - 1))
+		return;
+	if (fpga_profile(&f, 0, NULL, 0))
+		tap_bail("profile: %s", reason);
+	if (rig_load(&f) && rig_up(&r, &f, -1, 0, 0)) {
+		rig_configure(&r, 0, RFPGA_MODE_FREERUN | RFPGA_MODE_MSIX | RFPGA_MODE_FLUSH, 0,
+			      r.made.out_segments, IMAGES);
+		rig_start(&r, 0);
+		CHECK(wait_fd(r.channel, POLLIN, 5000), "no event");
+		CHECK(rig_wait_bytes(&r, 0, IMAGES * IMAGE), "it does not stream");
+		while (reg32(rig_dtp(&r, 0), RFPGA_DTP_STATUS) & RFPGA_DTP_RUNNING)
+			;
+		CHECK(filled(r.memory, IMAGES * IMAGE, SEED), "the data differ");
+		rig_is_idle(r.regs, 0);
+		rig_down(&r);
+	}
+	fpga_close(&f);
+}
+
+int main(void)
+{
+	const char *text = getenv("RASHPA_FPGAS");
+
+	common_init();
+	boards = text ? (unsigned int)atoi(text) : 0;
+	if (!boards || access("/dev/virtio-ports/qmp", F_OK)) {
+		tap_skip_all("unplugged functions", "not in the lab, or no software FPGA");
+		return tap_exit();
+	}
+	tap_run("edu is unplugged under a map, mappings and sleepers", test_edu);
+	if (boards < 2) {
+		tap_skip_all("a board that loses its power", "the other tests need the only one");
+		return tap_exit();
+	}
+	tap_run("a board loses its power in mid-stream, and is removed", test_power);
+	tap_run("another board is plugged in, and streams", test_replaced);
+	return tap_exit();
+}
