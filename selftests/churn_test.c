@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Random work of several processes at a time: maps of buffers and of other drivers' memory,
+ * many channels, buffers of all sizes while somebody breaks memory into pieces.
+ *
+ *   RASHPA_CHURN_SECONDS   how long (3)
+ *   RASHPA_CHURN_SEED      of what is random (by the clock); printed
+ *   RASHPA_CHURN_FPGA      which software FPGA (the last one)
+ *   RASHPA_CHURN_MIB       the largest buffer (16)
+ *   RASHPA_CHURN_JSON      file for the counts
+ */
+#include <poll.h>
+
+#include "common.h"
+
+#define SECOND_NS	1000000000ULL
+#define CHANNELS	48
+#define BUFFERS		8
+#define HOG		(96 * MIB)
+
+static struct fpga f;
+static uint64_t end_ns, largest_mib;
+static unsigned int seed;
+
+/* What was done; shared with the children, each of which writes its own counters. */
+static struct counts {
+	uint64_t maps, foreign, channels, events, lost, buffers, refused, largest;
+} *done;
+
+static uint64_t pick(uint64_t n)
+{
+	return (uint64_t)rand_r(&seed) % n;
+}
+
+static bool goes_on(void)
+{
+	return tap_ok() && now_ns() < end_ns;
+}
+
+static uint64_t number(const char *name, uint64_t otherwise)
+{
+	const char *text = getenv(name);
+
+	return text ? strtoull(text, NULL, 10) : otherwise;
+}
+
+/* -------------------------------------------------------------- maps ---- */
+
+static void map_some(int fd, uint64_t length)
+{
+	uint64_t pages = length / PAGE, first = pick(pages), n = 1 + pick(pages - first), sum = 0;
+	struct rashpa_map m = { HEAD(m), .fd = fd, .direction = (uint32_t)pick(3),
+				.offset = first * PAGE, .length = n * PAGE,
+				.max_segment = pick(2) ? 0 : (1 + pick(64)) * PAGE };
+	const struct rashpa_table *table;
+	uint32_t i;
+
+	if (!ANSWERED(call(f.fd, RASHPA_IOC_MAP, &m), 0, NULL))
+		return;
+	table = mmap(NULL, m.out_table_size, PROT_READ, MAP_SHARED, m.out_fd, 0);
+	if (CHECK(table != MAP_FAILED, "mmap: %s", strerror(errno))) {
+		for (i = 0; i < table->count; i++)
+			sum += table->segment[i].length;
+		CHECK(sum == n * PAGE, "a map of 0x%llx bytes has 0x%llx",
+		      (unsigned long long)(n * PAGE), (unsigned long long)sum);
+		munmap((void *)table, m.out_table_size);
+	}
+	close(m.out_fd);
+}
+
+static void churn_maps(void *unused)
+{
+	const uint64_t length = 4 * MIB;
+	int own, foreign;
+
+	(void)unused;
+	seed += 1;
+	own = buffer_alloc(length, NULL);
+	while (goes_on()) {
+		map_some(own, length);
+		done->maps++;
+		foreign = foreign_dmabuf(length);
+		if (foreign >= 0) {
+			map_some(foreign, length);
+			close(foreign);
+			done->foreign++;
+		}
+	}
+	close(own);
+}
+
+/* ---------------------------------------------------------- channels ---- */
+
+/* Every signal arrives or is counted as lost; there is no third way. */
+static void signal_some(int channel, uint32_t depth)
+{
+	struct rashpa_signal signal = { HEAD(signal) };
+	struct rashpa_source_info info = { HEAD(info), .id = 1 };
+	uint64_t n = 1 + pick(2 * depth), got = 0, i;
+	struct rashpa_event e;
+
+	for (i = 0; i < n; i++) {
+		signal.value = i;
+		ANSWERED(call(channel, RASHPA_IOC_SIGNAL, &signal), 0, NULL);
+	}
+	while (read(channel, &e, sizeof(e)) == sizeof(e)) {
+		CHECK(e.value == got, "value %llu, not %llu", (unsigned long long)e.value,
+		      (unsigned long long)got);
+		got++;
+	}
+	ANSWERED(call(channel, RASHPA_IOC_SOURCE_INFO, &info), 0, NULL);
+	CHECK(info.out_events == n && got + info.out_lost == n,
+	      "%llu signals, %llu records, %llu lost", (unsigned long long)n,
+	      (unsigned long long)got, (unsigned long long)info.out_lost);
+	done->events += got;
+	done->lost += info.out_lost;
+}
+
+static void churn_channels(void *unused)
+{
+	int channel[CHANNELS], i;
+
+	(void)unused;
+	seed += 2;
+	for (i = 0; i < CHANNELS; i++)
+		channel[i] = -1;
+	while (goes_on()) {
+		uint32_t depth = 1U << (1 + pick(6));
+
+		i = (int)pick(CHANNELS);
+		if (channel[i] >= 0)
+			close(channel[i]);
+		channel[i] = fpga_events(&f, depth);
+		if (!CHECK(channel[i] >= 0, "EVENTS: %s", reason))
+			break;
+		fcntl(channel[i], F_SETFL, O_NONBLOCK);
+		CHECK(source_add(channel[i], RASHPA_SOURCE_SOFTWARE, 0) == 1, "%s", reason);
+		CHECK(source_add(channel[i], RASHPA_SOURCE_VECTOR, (uint32_t)pick(8)) == 2,
+		      "%s", reason);
+		signal_some(channel[i], depth);
+		done->channels++;
+	}
+	for (i = 0; i < CHANNELS; i++)
+		if (channel[i] >= 0)
+			close(channel[i]);
+}
+
+/* ----------------------------------------------------------- buffers ---- */
+
+struct slot {
+	uint64_t length, seed;
+	char *p;
+};
+
+static void slot_free(struct slot *s)
+{
+	if (!s->p)
+		return;
+	CHECK(filled(s->p, s->length, s->seed), "a buffer has changed");
+	munmap(s->p, s->length);
+	s->p = NULL;
+}
+
+/* The fd is closed at once: the mapping holds the buffer. */
+static void slot_fill(struct slot *s)
+{
+	/* all sizes alike often, from a page on */
+	uint64_t length = PAGE << pick(20);
+	struct rashpa_alloc a = { HEAD(a), .backend = (uint32_t)pick(3) };
+	int err;
+
+	if (length > largest_mib * MIB)
+		length = largest_mib * MIB;
+	a.length = length - pick(length / 2 / PAGE + 1) * PAGE;
+	err = call(memory, RASHPA_IOC_ALLOC, &a);
+	/* to have none is no mistake, and said so; a backend may not be there */
+	if (err == -ENOMEM || err == -EOPNOTSUPP) {
+		CHECK(reason[0], "refused without a word");
+		done->refused += err == -ENOMEM;
+		return;
+	}
+	if (!ANSWERED(err, 0, NULL))
+		return;
+	s->length = a.out_length;
+	s->seed = pick(1000000);
+	s->p = map_fd(a.out_fd, s->length);
+	close(a.out_fd);
+	if (!s->p)
+		return;
+	CHECK(all_zero(s->p, s->length), "a new buffer is not zeroed");
+	fill(s->p, s->length, s->seed);
+	done->buffers++;
+	if (s->length > done->largest)
+		done->largest = s->length;
+}
+
+static void churn_buffers(void *unused)
+{
+	struct slot slot[BUFFERS] = {};
+	int i;
+
+	(void)unused;
+	seed += 3;
+	while (goes_on()) {
+		i = (int)pick(BUFFERS);
+		slot_free(&slot[i]);
+		slot_fill(&slot[i]);
+	}
+	for (i = 0; i < BUFFERS; i++)
+		slot_free(&slot[i]);
+}
+
+/* Memory in pieces: every other page of a large range is given back. */
+static void churn_hog(void *unused)
+{
+	char *p;
+	size_t i;
+
+	(void)unused;
+	while (now_ns() < end_ns) {
+		p = mmap(NULL, HOG, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (p == MAP_FAILED)
+			return;
+		madvise(p, HOG, MADV_NOHUGEPAGE);
+		for (i = 0; i < HOG && now_ns() < end_ns; i += PAGE)
+			p[i] = 1;
+		for (i = 0; i < HOG && now_ns() < end_ns; i += 2 * PAGE)
+			madvise(p + i, PAGE, MADV_DONTNEED);
+		munmap(p, HOG);
+	}
+}
+
+static void test_churn(void)
+{
+	static void (* const parts[])(void *) = {
+		churn_maps, churn_channels, churn_buffers, churn_hog
+	};
+	pid_t pid[ARRAY_SIZE(parts)];
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(parts); i++)
+		pid[i] = tap_fork_start(parts[i], NULL);
+	for (i = 0; i < ARRAY_SIZE(parts); i++)
+		tap_fork_wait(pid[i]);
+	CHECK(done->maps && done->channels && done->buffers, "something was not done");
+}
+
+static void write_counts(FILE *out)
+{
+	fprintf(out, "{\"seed\":%u,\"maps\":%llu,\"foreign_maps\":%llu,\"channels\":%llu,"
+		"\"events\":%llu,\"lost\":%llu,\"buffers\":%llu,\"refused\":%llu,"
+		"\"largest\":%llu}\n", seed, (unsigned long long)done->maps,
+		(unsigned long long)done->foreign, (unsigned long long)done->channels,
+		(unsigned long long)done->events, (unsigned long long)done->lost,
+		(unsigned long long)done->buffers, (unsigned long long)done->refused,
+		(unsigned long long)done->largest);
+}
+
+int main(void)
+{
+	const char *json = getenv("RASHPA_CHURN_JSON");
+	uint64_t seconds = number("RASHPA_CHURN_SECONDS", 3);
+	FILE *out;
+
+	common_init();
+	seed = (unsigned int)number("RASHPA_CHURN_SEED", now_ns() % 1000000);
+	largest_mib = number("RASHPA_CHURN_MIB", 16);
+	/* the last one: others may stream with the first, and every map that ends stops that */
+	if (!fpga_open(&f, (unsigned int)number("RASHPA_CHURN_FPGA", 1)) && !fpga_open(&f, 0)) {
+		tap_skip_all("random work", "no software FPGA");
+		return tap_exit();
+	}
+	if (fpga_profile(&f, 0, NULL, 0))
+		tap_bail("profile: %s", reason);
+	fpga_watch(&f);
+	done = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (done == MAP_FAILED)
+		tap_bail("mmap: %s", strerror(errno));
+	end_ns = now_ns() + seconds * SECOND_NS;
+	tap_run("random work of several processes", test_churn);
+	printf("# ");
+	write_counts(stdout);
+	out = json ? fopen(json, "w") : NULL;
+	if (out) {
+		write_counts(out);
+		fclose(out);
+	}
+	fpga_close(&f);
+	return tap_exit();
+}
