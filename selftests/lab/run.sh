@@ -173,8 +173,8 @@ disk() { # number, size
 }
 
 cmd_run() {
-	local kernel iommu=off memory=2G smp=2 fpgas=0 topology=port accel=tcg
-	local limit=300 keep=0 append='' log='' name i bus lib status=0 data
+	local kernel iommu=off memory=2G smp=2 fpgas=0 spare=1 topology=port accel=tcg
+	local room limit=300 keep=0 append='' log='' name i bus lib status=0 data
 	local -a devices=() disks=()
 
 	FPGA_OPTIONS=()
@@ -191,6 +191,7 @@ cmd_run() {
 		--memory) memory=$2 ;;
 		--smp) smp=$2 ;;
 		--fpga) fpgas=$2 ;;
+		--spare) spare=$2 ;;
 		--fpga-option) FPGA_OPTIONS+=("$2") ;;
 		--topology) topology=$2 ;;
 		--append) append+=" $2" ;;
@@ -208,7 +209,7 @@ cmd_run() {
 	[[ $iommu == on || $iommu == off ]] || die "run: --iommu on or off"
 	[[ $topology == port || $topology == switch ]] || die "run: --topology port or switch"
 	[[ $accel =~ ^(tcg|kvm|probe)$ ]] || die "run: --accel tcg, kvm or probe"
-	[[ $fpgas =~ ^[0-9]+$ && $limit =~ ^[0-9]+$ ]] || die "run: not a number"
+	[[ $fpgas =~ ^[0-9]+$ && $spare =~ ^[0-9]+$ && $limit =~ ^[0-9]+$ ]] || die "run: not a number"
 	find_kernel "$kernel"
 	have_initramfs
 	# programs of the root run here without a chroot, so without privileges
@@ -280,11 +281,14 @@ cmd_run() {
 		QEMU+=(-device "pcie-root-port,id=switch-port,chassis=1,slot=1"
 			-device "x3130-upstream,id=switch,bus=switch-port")
 	fi
-	# one port more than FPGAs: for a board that is plugged in later
-	for ((i = 0; fpgas && i <= fpgas; i++)); do
+	# more ports than FPGAs: for boards that are plugged in later; room for many is there
+	# only below 4 GiB, and only if each takes no more than it needs
+	room=pref64-reserve=256M,mem-reserve=32M
+	((spare <= 1)) || room=pref64-reserve=64M,mem-reserve=2M
+	for ((i = 0; fpgas && i < fpgas + spare; i++)); do
 		bus=fpga-port$i
 		case $topology in
-		port) QEMU+=(-device "pcie-root-port,id=$bus,chassis=$((i + 2)),slot=$((i + 2)),pref64-reserve=256M,mem-reserve=32M") ;;
+		port) QEMU+=(-device "pcie-root-port,id=$bus,chassis=$((i + 2)),slot=$((i + 2)),$room") ;;
 		switch) QEMU+=(-device "xio3130-downstream,id=$bus,bus=switch,chassis=$((i + 2)),slot=$((i + 2))") ;;
 		esac
 		printf '{"driver":"vfio-user-pci","id":"fpga%d","bus":"%s","socket":{"type":"unix","path":"%s"}}\n' \
