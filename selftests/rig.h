@@ -46,8 +46,9 @@ void rig_is_idle(const char *regs, unsigned int n);
  * A line for the control socket of the lab's FPGA number @n, see rashpa-fpga(1). False: it
  * cannot be reached, or does not obey.
  */
-bool rig_ask(unsigned int n, const char *command, char *answer, size_t size);
 bool rig_tell(unsigned int n, const char *command);
+/* The same; its @answer as text, at most @size bytes with the NUL. */
+bool rig_ask(unsigned int n, const char *command, char *answer, size_t size);
 /* Check: the first @n entries of the table are clear. */
 void rig_entries_clear(const char *regs, uint32_t n);
 

@@ -50,7 +50,7 @@ struct bus_space {
 	uint32_t cur;		/* entry of the last hit */
 	uint64_t base;		/* its offset in the linear space */
 	uint64_t generation;	/* of the table, when the two were true */
-	bool wild;		/* misbehave: a linear space at wild_addr, whatever the table says */
+	bool wild;		/* misbehave: linear from wild_addr on, whatever the table says */
 	uint64_t wild_addr;
 };
 

@@ -1,0 +1,56 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+# The module under a board that misbehaves: it stays while a stream runs, and can go at once
+# when the stream's process has been killed, also if the board does not stop.
+. "$(dirname "$0")/../shell.sh"
+
+have_fpga || { skip "hostile" "no software FPGA in this guest"; finish; }
+selftests/lab/host fpga 0 honest >/dev/null 2>&1 || {
+	skip "hostile" "no way to reach the FPGA's control socket"
+	finish
+}
+module=build/modules/${RASHPA_KERNEL:?set by the lab}/rashpa.ko
+bytes_pass() { (($(status .bytes) > $1)); }
+stream_on() {
+	remu --buffer ring1 --fpga "$fpga" --bunch 4 --slots 2 --free-run --timeout 60 \
+		>"$work/remu.out" 2>&1 &
+	remu=$!
+	wait_for 30 bytes_pass $(($(status .bytes) + 10000000))
+}
+
+for fault in "stuck on" "dead on"; do
+	rashpactl buffer create ring1 64M >/dev/null
+	stream_on
+	ok $? "$fault: data flows"
+	rmmod rashpa 2>"$work/out"
+	holds "$fault: the module stays while a stream runs" "$? != 0"
+	grep -q "in use" "$work/out"
+	ok $? "$fault: and rmmod says why"
+	# a removal that waits could be without end: nothing has been stopped
+	wait_for 30 bytes_pass $(($(status .bytes) + 1000000))
+	ok $? "$fault: the stream goes on"
+	selftests/lab/host fpga 0 "$fault" >/dev/null
+	kill -9 "$remu"
+	wait "$remu" 2>/dev/null
+	rashpactl buffer remove ring1
+	begin=$SECONDS
+	wait_for 10 rmmod rashpa 2>/dev/null
+	ok $? "$fault: the module goes when the process has been killed"
+	holds "$fault: soon" "SECONDS - begin < 10"
+	[[ $fault == dead* ]] && selftests/lab/host fpga 0 dead off >/dev/null
+	insmod "$module"
+	ok $? "$fault: and comes again"
+	have_fpga
+	ok $? "$fault: the board can be bound"
+	is "$fault: and is ready" \
+		"$(rashpactl --json list | jq -r ".devices[] | select(.node == \"fpga$fpga\").state")" ready
+done
+rashpactl buffer create ring1 64M >/dev/null
+romulu --buffer ring1 --timeout 60 --json "$work/romulu.json" >"$work/out" 2>&1 &
+romulu=$!
+remu --buffer ring1 --fpga "$fpga" --bunch 4 --slots 2 --images 40 --timeout 60 >"$work/remu.out" 2>&1
+wait "$romulu"
+ok $? "it streams again, and every byte is right"
+is "all images arrived" "$(jq .frames "$work/romulu.json")" 40
+rashpactl buffer remove ring1
+finish
