@@ -10,6 +10,8 @@
 #   make check          in virtual machines: all tests, all kernels
 #   make coverage       in virtual machines: which lines of the driver the tests run
 #   make kernels        compile for all kernels of Debian 12, 13, backports and sid
+#   make soak           in a virtual machine: random work for SOAK_MINUTES=30 (KERNEL=debug,
+#                       SOAK_SEED=... to do it again)
 #
 VERSION := 0.1.0
 BUILD   := $(CURDIR)/build
@@ -19,13 +21,15 @@ PREFIX  ?= /usr/local
 KERNEL  ?= 7.2
 KERNELS ?= 6.1 6.12 7.2
 LAB     := selftests/lab/lab
+SOAK_MINUTES ?= 30
+SOAK_SEED ?=
 # where the module is built and put; one folder per kernel
 MODDIR  ?= $(BUILD)/modules/$(KREL)
 DKMSSRC := /usr/src/rashpa-$(VERSION)
 NPROC   := $(shell nproc)
 
 .PHONY: all modules tools selftests install install-tools install-dkms install-source \
-	uninstall uninstall-dkms lab-build demo bench docs check coverage kernels static clean
+	uninstall uninstall-dkms lab-build demo bench docs check coverage kernels soak static clean
 
 all: modules tools
 
@@ -109,6 +113,12 @@ kernels:
 coverage:
 	$(MAKE) --no-print-directory lab-build KERNELS="coverage"
 	selftests/coverage.sh
+
+# The kernel that looks closest
+soak: KERNEL := debug
+soak:
+	$(MAKE) --no-print-directory lab-build KERNELS=$(KERNEL)
+	selftests/soak.sh $(KERNEL) $(SOAK_MINUTES) $(SOAK_SEED)
 
 clean:
 	rm -rf $(BUILD)
