@@ -9,11 +9,13 @@ selftests/lab/host fpga 0 honest >/dev/null 2>&1 || {
 	skip "hostile" "no way to reach the FPGA's control socket"
 	finish
 }
+# a short one: it is made and loaded again for each stream
+dataset=generate:2
 module=build/modules/${RASHPA_KERNEL:?set by the lab}/rashpa.ko
 bytes_pass() { (($(status .bytes) > $1)); }
 stream_on() {
-	remu --buffer ring1 --fpga "$fpga" --bunch 4 --slots 2 --free-run --timeout 60 \
-		>"$work/remu.out" 2>&1 &
+	remu --buffer ring1 --fpga "$fpga" --dataset $dataset --bunch 4 --slots 2 \
+		--free-run --timeout 60 >"$work/remu.out" 2>&1 &
 	remu=$!
 	wait_for 30 bytes_pass $(($(status .bytes) + 10000000))
 }
@@ -46,9 +48,10 @@ for fault in "stuck on" "dead on"; do
 		"$(rashpactl --json list | jq -r ".devices[] | select(.node == \"fpga$fpga\").state")" ready
 done
 rashpactl buffer create ring1 64M >/dev/null
-romulu --buffer ring1 --timeout 60 --json "$work/romulu.json" >"$work/out" 2>&1 &
+romulu --buffer ring1 --dataset $dataset --timeout 60 --json "$work/romulu.json" >"$work/out" 2>&1 &
 romulu=$!
-remu --buffer ring1 --fpga "$fpga" --bunch 4 --slots 2 --images 40 --timeout 60 >"$work/remu.out" 2>&1
+remu --buffer ring1 --fpga "$fpga" --dataset $dataset --bunch 4 --slots 2 --images 40 \
+	--timeout 60 >"$work/remu.out" 2>&1
 wait "$romulu"
 ok $? "it streams again, and every byte is right"
 is "all images arrived" "$(jq .frames "$work/romulu.json")" 40
