@@ -291,8 +291,8 @@ while ((SECONDS < end)); do
 	echo "soak: round $round, $kind, $((end > SECONDS ? end - SECONDS : 0)) s left, $errors wrong"
 done
 kind=end
+measure # the same buffer and module as before
 rashpactl buffer remove soak || complain "the buffer is still held"
 same "buffers" "$(find /dev/rashpa/buffer -mindepth 1 | wc -l)" 0
 rmmod rashpa || complain "rmmod"
-measure
 ((errors == 0))
