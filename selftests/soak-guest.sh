@@ -195,6 +195,9 @@ round_link() { # the link is lost, and comes back
 round_power() { # the board is another one from now on
 	((board == 0 || board < boards + RASHPA_SOAK_SPARE - 1)) || { round_link; return; }
 	in_midstream
+	# QEMU 11.1 aborts (error_setv) where an access to a register waits for its answer
+	kill -STOP "$remu"
+	wait_for 10 eval '[[ $(ps -o state= -p "$remu") == T ]]'
 	host fpga "$board" exit 2>/dev/null
 	echo 1 >"/sys/bus/pci/devices/$bdf/remove"
 	killed "$remu"

@@ -35,10 +35,8 @@ for fault in "stuck on" "dead on"; do
 	kill -9 "$remu"
 	wait "$remu" 2>/dev/null
 	rashpactl buffer remove ring1
-	begin=$SECONDS
 	wait_for 10 rmmod rashpa 2>/dev/null
-	ok $? "$fault: the module goes when the process has been killed"
-	holds "$fault: soon" "SECONDS - begin < 10"
+	ok $? "$fault: the module goes when the process has been killed, soon"
 	[[ $fault == dead* ]] && selftests/lab/host fpga 0 dead off >/dev/null
 	insmod "$module"
 	ok $? "$fault: and comes again"
