@@ -3,6 +3,7 @@
  * Functions that go for good while all sorts of things are open: QEMU's edu is unplugged, a
  * board loses its power. Another board takes its slot's neighbour and streams.
  */
+#include <glob.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sys/eventfd.h>
@@ -32,15 +33,37 @@ static bool host(const char *fmt, ...)
 	return !system(command);
 }
 
+/* Functions with these ids on all buses. */
+static unsigned int count(unsigned int vendor, unsigned int device)
+{
+	char alias[64];
+	unsigned int n = 0;
+	glob_t found;
+	size_t i;
+
+	snprintf(alias, sizeof(alias), "pci:v%08Xd%08X", vendor, device);
+	if (glob("/sys/bus/pci/devices/*/modalias", 0, NULL, &found))
+		return 0;
+	for (i = 0; i < found.gl_pathc; i++) {
+		char text[128];
+
+		n += read_text(found.gl_pathv[i], text, sizeof(text)) &&
+		     !strncmp(text, alias, strlen(alias));
+	}
+	globfree(&found);
+	return n;
+}
+
+/* One more than @before: the last one, since ports for plugging have the highest buses. */
 static bool appears(struct fpga *f, unsigned int vendor, unsigned int device,
-		    unsigned int nth)
+		    unsigned int before)
 {
 	const uint64_t end = now_ns() + PLUG_NS;
-	bool there;
 
-	while (!(there = function_open(f, vendor, device, nth)) && now_ns() < end)
-		;
-	return CHECK(there, "it is not found on the bus");
+	while (count(vendor, device) == before)
+		if (!CHECK(now_ns() < end, "it is not found on the bus"))
+			return false;
+	return CHECK(function_open(f, vendor, device, before), "it is not the last one");
 }
 
 /* --- who waits for it without end --- */
@@ -130,6 +153,7 @@ static void lock_stays(int fd, uint64_t *words)
 /* Ordered, but nobody asks us: the driver is told when the slot is being emptied. */
 static void test_edu(void)
 {
+	const unsigned int before = count(EDU_VENDOR, EDU_DEVICE);
 	struct open_things t = {};
 	struct sleeper sleeper;
 	struct fpga edu;
@@ -137,7 +161,7 @@ static void test_edu(void)
 
 	SKIP_IF(!host("qmp device_add '{\"driver\":\"edu\",\"id\":\"unplug\"," EDU_BUS "}' "
 		      ">/dev/null 2>&1", boards), "no port to plug an edu into");
-	if (!appears(&edu, EDU_VENDOR, EDU_DEVICE, 0))
+	if (!appears(&edu, EDU_VENDOR, EDU_DEVICE, before))
 		return;
 	if (!open_all(&t, &edu))
 		return;
@@ -213,13 +237,14 @@ static void test_power(void)
 /* The board that takes its place. */
 static void test_replaced(void)
 {
+	const unsigned int before = count(RFPGA_PCI_VENDOR, RFPGA_PCI_DEVICE);
 	struct fpga f;
 	struct rig r;
 
 	REQUIRE(host("start-fpga %u >/dev/null", boards) &&
 		host("qmp device_add \"$(cat /run/lab/fpga%u.json)\" >/dev/null", boards),
 		"it cannot be plugged in");
-	if (!appears(&f, RFPGA_PCI_VENDOR, RFPGA_PCI_DEVICE, boards - 1))
+	if (!appears(&f, RFPGA_PCI_VENDOR, RFPGA_PCI_DEVICE, before))
 		return;
 	if (fpga_profile(&f, 0, NULL, 0))
 		tap_bail("profile: %s", reason);
