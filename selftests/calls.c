@@ -1,0 +1,726 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Every call of the driver in one table. */
+#include <dirent.h>
+#include <sys/eventfd.h>
+
+#include "../tools/lib/rashpa-fpga.h"
+#include "calls.h"
+
+#define NAME		"st-calls"
+#define NAME_GONE	"st-calls-gone"	/* for REMOVE, and made again */
+
+struct calls calls;
+
+const char *const node_names[] = { "memory", "buffer", "fpga", "map", "channel" };
+
+const char *const fd_names[] = {
+	[FD_NONE] = "-1",
+	[FD_CLOSED] = "closed",
+	[FD_PATH] = "O_PATH",
+	[FD_FILE] = "a file",
+	[FD_PIPE] = "a pipe",
+	[FD_EVENTFD] = "an eventfd",
+	[FD_MEMORY] = "the memory node",
+	[FD_NODE] = "a buffer's node",
+	[FD_BUFFER] = "a buffer",
+	[FD_PINNED] = "pinned memory",
+	[FD_FOREIGN] = "memory of another driver",
+	[FD_LOCK] = "lock memory",
+	[FD_WINDOW] = "a window",
+	[FD_FPGA] = "a function",
+	[FD_FPGA_READ] = "a function, read-only",
+	[FD_MAP] = "a map",
+	[FD_CHANNEL] = "a channel",
+};
+
+/* ids in the channel that calls_open() makes */
+enum { SOURCE_SOFTWARE = 1, SOURCE_DEVICE, SOURCE_GROUP };
+
+#define HOST_MEMORY	(1U << FD_BUFFER | 1U << FD_PINNED | 1U << FD_LOCK)
+#define DMABUFS		(HOST_MEMORY | 1U << FD_FOREIGN | 1U << FD_WINDOW)
+
+/* --- a valid argument for each; what it made is taken away again --- */
+
+static void valid_alloc(void *arg)
+{
+	((struct rashpa_alloc *)arg)->length = PAGE;
+}
+
+static void valid_alloc_named(void *arg)
+{
+	valid_alloc(arg);
+	strcpy(((struct rashpa_alloc *)arg)->name, NAME "-new");
+}
+
+static void undo_alloc_named(void *arg)
+{
+	(void)arg;
+	buffer_remove(NAME "-new");
+}
+
+static void valid_open(void *arg)
+{
+	strcpy(((struct rashpa_open *)arg)->name, NAME);
+}
+
+static void valid_remove(void *arg)
+{
+	strcpy(((struct rashpa_remove *)arg)->name, NAME_GONE);
+}
+
+static void make_gone(void *arg)
+{
+	struct rashpa_alloc a = { HEAD(a), .length = PAGE, .name = NAME_GONE };
+
+	(void)arg;
+	if (!call(memory, RASHPA_IOC_ALLOC, &a))
+		close(a.out_fd);
+}
+
+static void valid_permit(void *arg)
+{
+	strcpy(((struct rashpa_permit *)arg)->name, NAME);
+}
+
+static char pinned_pages[2 * PAGE];
+
+static void valid_pin(void *arg)
+{
+	struct rashpa_pin *pin = arg;
+
+	pin->address = ((uintptr_t)pinned_pages + PAGE - 1) & -PAGE;
+	pin->length = PAGE;
+}
+
+static void valid_info(void *arg)
+{
+	((struct rashpa_info *)arg)->fd = calls.fds[FD_BUFFER];
+}
+
+static void valid_buffer_info(void *arg)
+{
+	((struct rashpa_info *)arg)->fd = -1;
+}
+
+static void valid_profile(void *arg)
+{
+	static const struct rashpa_profile_window window = {
+		.name = "doorbell", .bar = RFPGA_BAR_DOORBELL, .length = PAGE,
+		.flags = RASHPA_PWINDOW_USER,
+	};
+	static const struct rashpa_profile_step steps[] = {
+		{ .op = RASHPA_STEP_WRITE, .bar = RFPGA_BAR_REGS,
+		  .offset = RFPGA_CONTROL, .value = RFPGA_CONTROL_STOP, .mask = ~0U },
+		{ .op = RASHPA_STEP_WAIT, .bar = RFPGA_BAR_REGS,
+		  .offset = RFPGA_STATUS, .mask = RFPGA_STATUS_BUSY,
+		  .timeout_us = 1000000 },
+	};
+	struct rashpa_profile *p = arg;
+
+	p->head.flags = RASHPA_PROFILE_TABLE;
+	p->windows = (uintptr_t)&window;
+	p->n_windows = 1;
+	p->steps = (uintptr_t)steps;
+	p->n_steps = ARRAY_SIZE(steps);
+	p->table_bar = RFPGA_BAR_REGS;
+	p->table_offset = RFPGA_TABLE;
+	p->table_length = RFPGA_TABLE_SIZE;
+	fpga_layout(&p->table_layout);
+}
+
+static void valid_window(void *arg)
+{
+	((struct rashpa_window *)arg)->length = PAGE;
+}
+
+static void valid_map(void *arg)
+{
+	((struct rashpa_map *)arg)->fd = calls.fds[FD_BUFFER];
+}
+
+static void valid_map_keep(void *arg)
+{
+	valid_map(arg);
+	((struct rashpa_map *)arg)->head.flags = RASHPA_MAP_KEEP;
+}
+
+static void undo_map_keep(void *arg)
+{
+	struct rashpa_quiesce quiesce = { HEAD(quiesce) };
+
+	(void)arg;
+	call(calls.fpga.fd, RASHPA_IOC_QUIESCE, &quiesce);
+}
+
+static void valid_lock(void *arg)
+{
+	((struct rashpa_lock *)arg)->slots = 1;
+}
+
+static void valid_program(void *arg)
+{
+	struct rashpa_program *p = arg;
+
+	p->window = calls.fds[FD_WINDOW];
+	p->offset = RFPGA_TABLE;
+	p->length = RFPGA_TABLE_SIZE;
+	fpga_layout(&p->layout);
+}
+
+static void valid_program_profile(void *arg)
+{
+	((struct rashpa_program *)arg)->window = -1;
+}
+
+static void valid_source_add(void *arg)
+{
+	struct rashpa_source_add *add = arg;
+
+	add->kind = RASHPA_SOURCE_VECTOR;
+	add->index = 1;
+}
+
+static void valid_source_lock(void *arg)
+{
+	struct rashpa_source_add *add = arg;
+
+	add->kind = RASHPA_SOURCE_LOCK;
+	add->memory = calls.fds[FD_LOCK];
+	add->condition = RASHPA_CONDITION_CHANGED;
+	add->bits = 64;
+}
+
+static void valid_source_poll(void *arg)
+{
+	struct rashpa_source_add *add = arg;
+
+	valid_source_lock(arg);
+	add->head.flags = RASHPA_SOURCE_POLL;
+	add->period_us = RASHPA_PERIOD_MAX;
+}
+
+static void valid_source_of(void *arg)
+{
+	struct rashpa_source_add *add = arg;
+
+	add->head.flags = RASHPA_SOURCE_OF;
+	add->kind = RASHPA_SOURCE_MAP;
+	add->device = calls.fpga.fd;
+}
+
+static void source_del(uint32_t id)
+{
+	struct rashpa_source_del del = { HEAD(del), .id = id };
+
+	call(calls.nodes[CHANNEL], RASHPA_IOC_SOURCE_DEL, &del);
+}
+
+static void undo_source_add(void *arg)
+{
+	source_del(((struct rashpa_source_add *)arg)->out_id);
+}
+
+static void valid_source_del(void *arg)
+{
+	((struct rashpa_source_del *)arg)->id = SOURCE_DEVICE;
+}
+
+/* ids are given from the lowest one on: it gets the same */
+static void make_source(void *arg)
+{
+	(void)arg;
+	source_add(calls.nodes[CHANNEL], RASHPA_SOURCE_DEVICE, 0);
+}
+
+static void valid_eventfd(void *arg)
+{
+	((struct rashpa_eventfd *)arg)->fd = calls.fds[FD_EVENTFD];
+}
+
+static void valid_eventfd_late(void *arg)
+{
+	struct rashpa_eventfd *bind = arg;
+
+	valid_eventfd(arg);
+	bind->id = SOURCE_SOFTWARE;
+	bind->every = 2;
+	bind->delay_us = 1000000;
+}
+
+static void undo_eventfd(void *arg)
+{
+	struct rashpa_eventfd none = { HEAD(none), .fd = -1 };
+
+	none.id = ((struct rashpa_eventfd *)arg)->id;
+	call(calls.nodes[CHANNEL], RASHPA_IOC_EVENTFD, &none);
+}
+
+static const struct rashpa_member members[] = { { .source = SOURCE_SOFTWARE } };
+
+static void valid_group(void *arg)
+{
+	struct rashpa_group *group = arg;
+
+	group->members = (uintptr_t)members;
+	group->n_members = ARRAY_SIZE(members);
+}
+
+static void undo_group(void *arg)
+{
+	source_del(((struct rashpa_group *)arg)->out_id);
+}
+
+static void valid_ack(void *arg)
+{
+	((struct rashpa_ack *)arg)->id = SOURCE_GROUP;
+}
+
+static void valid_source_info(void *arg)
+{
+	((struct rashpa_source_info *)arg)->id = SOURCE_SOFTWARE;
+}
+
+static void valid_group_info(void *arg)
+{
+	/* several threads may have it filled, with the same */
+	static struct rashpa_member_info info[RASHPA_MEMBERS_MAX];
+	struct rashpa_group_info *group = arg;
+
+	group->id = SOURCE_GROUP;
+	group->members = (uintptr_t)info;
+	group->n_members = ARRAY_SIZE(info);
+}
+
+#define AT(type, field)	offsetof(struct rashpa_##type, field)
+#define END(type, field) \
+	(offsetof(struct rashpa_##type, field) + sizeof(((struct rashpa_##type *)0)->field))
+/* a struct that has grown: @last was the last field once */
+#define GROWN(at, call, type, last, ...) {				\
+	.name = #call, .node = (at), .cmd = RASHPA_IOC_##call,		\
+	.size = sizeof(struct rashpa_##type), .first = END(type, last), \
+	__VA_ARGS__ }
+#define OP(at, call, type, ...) {					\
+	.name = #call, .node = (at), .cmd = RASHPA_IOC_##call,		\
+	.size = sizeof(struct rashpa_##type),				\
+	.first = sizeof(struct rashpa_##type), __VA_ARGS__ }
+
+const struct op ops[] = {
+	GROWN(MEMORY, ALLOC, alloc, __reserved, .write = true,
+	      .flags = RASHPA_ALLOC_NODE | RASHPA_ALLOC_EXCLUSIVE | RASHPA_ALLOC_MODE,
+	      .valid = valid_alloc, .out_fd = AT(alloc, out_fd),
+	      .reserved = { AT(alloc, __reserved), AT(alloc, __reserved2) }),
+	GROWN(MEMORY, ALLOC, alloc, __reserved, .write = true, .variant = "named",
+	      .flags = RASHPA_ALLOC_NODE | RASHPA_ALLOC_EXCLUSIVE | RASHPA_ALLOC_MODE,
+	      .valid = valid_alloc_named, .out_fd = AT(alloc, out_fd),
+	      .undo = undo_alloc_named),
+	OP(MEMORY, OPEN, open, .flags = RASHPA_OPEN_EXCLUSIVE | RASHPA_OPEN_READ,
+	   .valid = valid_open, .out_fd = AT(open, out_fd),
+	   .reserved = { AT(open, __reserved) }),
+	OP(MEMORY, REMOVE, remove, .write = true, .valid = valid_remove,
+	   .undo = make_gone),
+	GROWN(MEMORY, QUERY, query, __reserved,
+	      .flags = RASHPA_QUERY_NODE | RASHPA_QUERY_TRY, .apart = RASHPA_QUERY_TRY,
+	      .reserved = { AT(query, __reserved), AT(query, __reserved2) }),
+	GROWN(MEMORY, INFO, info, out_name, .valid = valid_info,
+	      .fds = { { AT(info, fd), DMABUFS, "not a dma-buf" } }),
+	OP(MEMORY, PERMIT, permit, .write = true,
+	   .flags = RASHPA_PERMIT_UID | RASHPA_PERMIT_GID | RASHPA_PERMIT_MODE,
+	   .valid = valid_permit, .reserved = { AT(permit, __reserved) }),
+	OP(MEMORY, PIN, pin, .write = true, .valid = valid_pin, .out_fd = AT(pin, out_fd),
+	   .pointers = { { AT(pin, address), PAGE, true, true, 0, EFAULT } }),
+	GROWN(BUFFER, INFO, info, out_name, .valid = valid_buffer_info,
+	      .fds = { { AT(info, fd), 1U << FD_NONE, "must be -1" } }),
+	OP(BUFFER, DMABUF, dmabuf, .out_fd = AT(dmabuf, out_fd),
+	   .reserved = { AT(dmabuf, __reserved) }),
+	GROWN(FPGA, DEVICE_INFO, device_info, out_interrupts),
+	OP(FPGA, REGION_INFO, region_info),
+	OP(FPGA, PROFILE, profile, .write = true, .idle = true,
+	   .flags = RASHPA_PROFILE_DISCLOSE | RASHPA_PROFILE_TABLE,
+	   .valid = valid_profile,
+	   .reserved = { AT(profile, __reserved), AT(profile, __reserved2) },
+	   .pointers = {
+		{ AT(profile, windows), sizeof(struct rashpa_profile_window), false, false,
+		  offsetof(struct rashpa_profile_window, __reserved), EFAULT },
+		{ AT(profile, steps), 2 * sizeof(struct rashpa_profile_step), false, false,
+		  offsetof(struct rashpa_profile_step, __reserved), EFAULT } }),
+	OP(FPGA, WINDOW, window, .write = true, .valid = valid_window,
+	   .out_fd = AT(window, out_fd), .reserved = { AT(window, __reserved) }),
+	GROWN(FPGA, MAP, map, out_table_size, .write = true,
+	      .flags = RASHPA_MAP_DEVICE | RASHPA_MAP_KEEP, .apart = RASHPA_MAP_KEEP,
+	      .valid = valid_map, .out_fd = AT(map, out_fd),
+	      .reserved = { AT(map, __reserved) },
+	      .fds = { { AT(map, fd), HOST_MEMORY | 1U << FD_FOREIGN, "" } }),
+	GROWN(FPGA, MAP, map, out_table_size, .write = true, .variant = "kept",
+	      .flags = RASHPA_MAP_DEVICE | RASHPA_MAP_KEEP,
+	      .valid = valid_map_keep, .out_fd = AT(map, out_fd),
+	      .undo = undo_map_keep),
+	GROWN(FPGA, EVENTS, events, out_fd, .write = true, .out_fd = AT(events, out_fd)),
+	OP(FPGA, LOCK, lock, .write = true, .valid = valid_lock, .out_fd = AT(lock, out_fd)),
+	OP(FPGA, QUIESCE, quiesce, .write = true),
+	OP(FPGA, RESET, reset, .write = true),
+	OP(MAP, PROGRAM, program, .valid = valid_program,
+	   .reserved = { AT(program, __reserved), AT(program, layout.__reserved) },
+	   .fds = { { AT(program, window), 1U << FD_WINDOW, "" } }),
+	OP(MAP, PROGRAM, program, .variant = "by profile",
+	   .valid = valid_program_profile),
+	OP(MAP, RESTORE, restore),
+	GROWN(CHANNEL, SOURCE_ADD, source_add, __reserved,
+	      .flags = RASHPA_SOURCE_OF | RASHPA_SOURCE_QUIET | RASHPA_SOURCE_POLL,
+	      .valid = valid_source_add, .undo = undo_source_add,
+	      .reserved = { AT(source_add, __reserved) }),
+	OP(CHANNEL, SOURCE_ADD, source_add, .variant = "of a word",
+	   .flags = RASHPA_SOURCE_OF | RASHPA_SOURCE_QUIET | RASHPA_SOURCE_POLL,
+	   .valid = valid_source_lock, .undo = undo_source_add,
+	   .fds = { { AT(source_add, memory), HOST_MEMORY, "" } }),
+	OP(CHANNEL, SOURCE_ADD, source_add, .variant = "of a word, polled",
+	   .flags = RASHPA_SOURCE_OF | RASHPA_SOURCE_QUIET | RASHPA_SOURCE_POLL,
+	   .valid = valid_source_poll, .undo = undo_source_add,
+	   .fds = { { AT(source_add, memory), HOST_MEMORY, "" } }),
+	OP(CHANNEL, SOURCE_ADD, source_add, .variant = "of a function",
+	   .flags = RASHPA_SOURCE_OF | RASHPA_SOURCE_QUIET | RASHPA_SOURCE_POLL,
+	   .valid = valid_source_of, .undo = undo_source_add,
+	   .fds = { { AT(source_add, device), 1U << FD_FPGA, "device: fd" } }),
+	OP(CHANNEL, SOURCE_DEL, source_del, .valid = valid_source_del,
+	   .undo = make_source, .reserved = { AT(source_del, __reserved) }),
+	GROWN(CHANNEL, EVENTFD, eventfd, id, .valid = valid_eventfd,
+	      .undo = undo_eventfd,
+	      .fds = { { AT(eventfd, fd), 1U << FD_EVENTFD | 1U << FD_NONE,
+			 "not an eventfd" } }),
+	OP(CHANNEL, EVENTFD, eventfd, .variant = "late", .valid = valid_eventfd_late,
+	   .undo = undo_eventfd),
+	OP(CHANNEL, SIGNAL, signal),
+	OP(CHANNEL, GROUP, group, .valid = valid_group, .undo = undo_group,
+	   .reserved = { AT(group, __reserved) },
+	   .pointers = { { AT(group, members), sizeof(members), false, false,
+			   offsetof(struct rashpa_member, __reserved), EFAULT } }),
+	OP(CHANNEL, ACK, ack, .valid = valid_ack, .reserved = { AT(ack, __reserved) }),
+	OP(CHANNEL, SOURCE_INFO, source_info, .valid = valid_source_info),
+	OP(CHANNEL, GROUP_INFO, group_info, .valid = valid_group_info,
+	   .reserved = { AT(group_info, __reserved) },
+	   .pointers = { { AT(group_info, members), sizeof(struct rashpa_member_info),
+			   true, false, 0, EINVAL } }),
+};
+
+const size_t n_ops = ARRAY_SIZE(ops);
+
+/* ------------------------------------------------------- what they need -- */
+
+static void node_close(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+static void need(int fd, const char *what)
+{
+	if (fd < 0)
+		tap_bail("no %s: %s", what, reason);
+}
+
+static int map_new(void)
+{
+	struct rashpa_map map;
+
+	return fpga_map(&calls.fpga, calls.fds[FD_BUFFER], RASHPA_BIDIRECTIONAL, &map);
+}
+
+/* With the sources and the group that arguments name. */
+static int channel_new(void)
+{
+	struct rashpa_group group = { HEAD(group) };
+	int fd = fpga_events(&calls.fpga, 0);
+
+	if (fd < 0)
+		return fd;
+	valid_group(&group);
+	if (source_add(fd, RASHPA_SOURCE_SOFTWARE, 0) != SOURCE_SOFTWARE ||
+	    source_add(fd, RASHPA_SOURCE_DEVICE, 0) != SOURCE_DEVICE ||
+	    call(fd, RASHPA_IOC_GROUP, &group) || group.out_id != SOURCE_GROUP) {
+		close(fd);
+		return -ENODEV;
+	}
+	return fd;
+}
+
+static void function_idle(void)
+{
+	node_close(&calls.fds[FD_WINDOW]);
+	node_close(&calls.nodes[MAP]);
+	calls.fds[FD_MAP] = -1;
+}
+
+static void function_busy(void)
+{
+	if (calls.nodes[MAP] >= 0)
+		return;
+	calls.fds[FD_WINDOW] = fpga_window(&calls.fpga, RFPGA_BAR_REGS, 0,
+					   RFPGA_BAR_REGS_SIZE, 0);
+	need(calls.fds[FD_WINDOW], "window");
+	calls.nodes[MAP] = map_new();
+	need(calls.nodes[MAP], "map");
+	calls.fds[FD_MAP] = calls.nodes[MAP];
+}
+
+void calls_function_idle(bool idle)
+{
+	if (!calls.have_fpga)
+		return;
+	if (idle)
+		function_idle();
+	else
+		function_busy();
+}
+
+void calls_function_open(void)
+{
+	struct rashpa_profile p = { HEAD(p) };
+	struct rashpa_lock lock = { HEAD(lock), .slots = 1 };
+	char path[48];
+
+	calls.have_fpga = fpga_open(&calls.fpga, 0);
+	if (!calls.have_fpga)
+		return;
+	valid_profile(&p);
+	if (call(calls.fpga.fd, RASHPA_IOC_PROFILE, &p))
+		tap_bail("profile: %s", reason);
+	calls.fds[FD_FPGA] = calls.fpga.fd;
+	calls.nodes[FPGA] = calls.fpga.fd;
+	snprintf(path, sizeof(path), "/dev/rashpa/%s", calls.fpga.name);
+	calls.fds[FD_FPGA_READ] = open(path, O_RDONLY | O_CLOEXEC);
+	need(calls.fds[FD_FPGA_READ], "read-only function");
+	if (!call(calls.fpga.fd, RASHPA_IOC_LOCK, &lock))
+		calls.fds[FD_LOCK] = lock.out_fd;
+	need(calls.fds[FD_LOCK], "lock memory");
+	calls.nodes[CHANNEL] = channel_new();
+	need(calls.nodes[CHANNEL], "channel");
+	calls.fds[FD_CHANNEL] = calls.nodes[CHANNEL];
+	function_busy();
+	fpga_watch(&calls.fpga);
+}
+
+void calls_function_close(void)
+{
+	if (!calls.have_fpga)
+		return;
+	function_idle();
+	node_close(&calls.nodes[CHANNEL]);
+	calls.fds[FD_CHANNEL] = -1;
+	node_close(&calls.fds[FD_LOCK]);
+	node_close(&calls.fds[FD_FPGA_READ]);
+	fpga_close(&calls.fpga);
+	calls.fds[FD_FPGA] = -1;
+	calls.nodes[FPGA] = -1;
+}
+
+void calls_open(void)
+{
+	struct rashpa_pin pin = { HEAD(pin) };
+	int pipes[2], i;
+
+	for (i = 0; i < NODES; i++)
+		calls.nodes[i] = -1;
+	for (i = 0; i < FD_KINDS; i++)
+		calls.fds[i] = -1;
+	calls.nodes[MEMORY] = memory;
+	calls.fds[FD_MEMORY] = memory;
+	calls.fds[FD_BUFFER] = buffer_alloc(PAGE, NAME);
+	need(calls.fds[FD_BUFFER], "buffer");
+	make_gone(NULL);
+	calls.nodes[BUFFER] = buffer_node(NAME, O_RDWR);
+	need(calls.nodes[BUFFER], "node of a buffer");
+	calls.fds[FD_NODE] = calls.nodes[BUFFER];
+	valid_pin(&pin);
+	if (!call(memory, RASHPA_IOC_PIN, &pin))
+		calls.fds[FD_PINNED] = pin.out_fd;
+	need(calls.fds[FD_PINNED], "pinned memory");
+	calls.fds[FD_FOREIGN] = foreign_dmabuf(PAGE);
+	calls.fds[FD_PATH] = open("/dev/rashpa/memory", O_PATH | O_CLOEXEC);
+	calls.fds[FD_FILE] = memfd_create("file", MFD_CLOEXEC);
+	calls.fds[FD_EVENTFD] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (pipe2(pipes, O_CLOEXEC))
+		tap_bail("pipe: %s", strerror(errno));
+	close(pipes[1]);
+	calls.fds[FD_PIPE] = pipes[0];
+	/* far above what anybody gets */
+	calls.fds[FD_CLOSED] = 1000;
+	calls_function_open();
+}
+
+void calls_close(void)
+{
+	static const enum fd_kind kinds[] = {
+		FD_PATH, FD_FILE, FD_PIPE, FD_EVENTFD, FD_NODE, FD_BUFFER, FD_PINNED,
+		FD_FOREIGN,
+	};
+	size_t i;
+
+	calls_function_close();
+	for (i = 0; i < ARRAY_SIZE(kinds); i++)
+		node_close(&calls.fds[kinds[i]]);
+	/* a call may have been killed between REMOVE and the new one */
+	buffer_remove(NAME_GONE);
+	if (buffer_remove(NAME))
+		tap_bail("REMOVE: %s", reason);
+}
+
+int calls_node(enum node node)
+{
+	char path[48];
+	int fd;
+
+	switch (node) {
+	case MEMORY:
+		fd = open("/dev/rashpa/memory", O_RDWR | O_CLOEXEC);
+		break;
+	case BUFFER:
+		fd = buffer_node(NAME, O_RDWR);
+		break;
+	case FPGA:
+		snprintf(path, sizeof(path), "/dev/rashpa/%s", calls.fpga.name);
+		fd = open(path, O_RDWR | O_CLOEXEC);
+		break;
+	case MAP:
+		return map_new();
+	default:
+		return channel_new();
+	}
+	return fd < 0 ? -errno : fd;
+}
+
+/* ------------------------------------------------------------- calling -- */
+
+const char *op_name(const struct op *op)
+{
+	static char name[64];
+
+	snprintf(name, sizeof(name), "%s%s%s on %s", op->name, op->variant ? " " : "",
+		 op->variant ?: "", node_names[op->node]);
+	return name;
+}
+
+bool op_start(const struct op *op, const char *what)
+{
+	bool here = op->node < FPGA || calls.have_fpga;
+
+	calls_function_idle(op->idle);
+	tap_start("%s: %s", op_name(op), what);
+	if (!here) {
+		tap_skip("no software FPGA");
+		tap_done();
+	}
+	return here;
+}
+
+void op_prepare(const struct op *op, union call_arg *arg)
+{
+	memset(arg, 0, op->size + 4096);
+	if (op->valid)
+		op->valid(arg);
+	arg->head.size = op->size;
+}
+
+void op_undo(const struct op *op, union call_arg *arg)
+{
+	if (op->out_fd)
+		close(op_fd(op, arg));
+	if (op->undo)
+		op->undo(arg);
+}
+
+int op_run(const struct op *op, int fd, union call_arg *arg)
+{
+	int err = call(fd, op->cmd, arg);
+
+	if (!err)
+		op_undo(op, arg);
+	return err;
+}
+
+/* ------------------------------------------------------- what is left ---- */
+
+static unsigned int count_names(void)
+{
+	DIR *dir = opendir("/sys/class/rashpa");
+	struct dirent *entry;
+	unsigned int n = 0;
+
+	if (!dir)
+		tap_bail("/sys/class/rashpa cannot be read");
+	while ((entry = readdir(dir)))
+		n += !strncmp(entry->d_name, "buffer!", 7);
+	closedir(dir);
+	return n;
+}
+
+static unsigned int count_sources(void)
+{
+	struct rashpa_source_info info = { HEAD(info) };
+	unsigned int n = 0;
+
+	/* ids are given from the lowest one on */
+	for (info.id = 1; info.id <= 16; info.id++)
+		n += !ioctl(calls.nodes[CHANNEL], RASHPA_IOC_SOURCE_INFO, &info);
+	return n;
+}
+
+/* kB that this process has pinned */
+static uint64_t vm_pinned(void)
+{
+	char line[128];
+	uint64_t kb = 0;
+	FILE *f = fopen("/proc/self/status", "re");
+
+	if (!f)
+		tap_bail("/proc/self/status cannot be read");
+	while (fgets(line, sizeof(line), f))
+		if (!strncmp(line, "VmPin:", 6))
+			kb = strtoull(line + 6, NULL, 10);
+	fclose(f);
+	return kb;
+}
+
+void calls_state_get(struct calls_state *s)
+{
+	struct rashpa_device_info device = { HEAD(device) };
+	struct rashpa_info info = { HEAD(info), .fd = calls.fds[FD_BUFFER] };
+
+	memset(s, 0, sizeof(*s));
+	s->fds = fds_open();
+	s->names = count_names();
+	s->pinned = vm_pinned();
+	if (ioctl(memory, RASHPA_IOC_INFO, &info))
+		tap_bail("INFO: %s", strerror(errno));
+	s->importers = info.out_importers;
+	s->mappings = info.out_mappings;
+	if (!calls.have_fpga || calls.nodes[FPGA] < 0)
+		return;
+	s->sources = count_sources();
+	if (ioctl(calls.fpga.fd, RASHPA_IOC_DEVICE_INFO, &device))
+		tap_bail("DEVICE_INFO: %s", strerror(errno));
+	s->maps = device.out_maps;
+	s->windows = device.out_windows;
+	s->kept = device.out_kept;
+}
+
+bool calls_state_same(const struct calls_state *before, const char *what)
+{
+	struct calls_state now;
+	bool same = true;
+
+	calls_state_get(&now);
+#define SAME(field)							\
+	same &= CHECK(now.field == before->field, "%s: %llu " #field " before, %llu after", \
+		      what, (unsigned long long)before->field, (unsigned long long)now.field)
+	SAME(fds);
+	SAME(names);
+	SAME(sources);
+	SAME(importers);
+	SAME(mappings);
+	SAME(maps);
+	SAME(windows);
+	SAME(kept);
+	SAME(pinned);
+#undef SAME
+	return same;
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Every call of the driver in one table: arguments that are valid, what is wrong in each
+ * field, and how to take back what it made. A call that is added to the header and not here
+ * fails abi_test.
+ */
+#ifndef CALLS_H
+#define CALLS_H
+
+#include "common.h"
+
+enum node { MEMORY, BUFFER, FPGA, MAP, CHANNEL, NODES };
+
+/* What a file descriptor can be. */
+enum fd_kind {
+	FD_NONE,		/* -1 */
+	FD_CLOSED,
+	FD_PATH,		/* O_PATH of /dev/rashpa/memory */
+	FD_FILE,
+	FD_PIPE,
+	FD_EVENTFD,
+	FD_MEMORY,
+	FD_NODE,		/* of a named buffer */
+	FD_BUFFER,		/* dma-bufs from here on */
+	FD_PINNED,
+	FD_FOREIGN,
+	FD_LOCK,
+	FD_WINDOW,
+	FD_FPGA,
+	FD_FPGA_READ,		/* open read-only */
+	FD_MAP,
+	FD_CHANNEL,
+	FD_KINDS
+};
+
+/* A field with a file descriptor. */
+struct fd_field {
+	size_t at;
+	unsigned int takes;	/* 1 << enum fd_kind */
+	const char *says;	/* that the sentence names for all others, "a|b" */
+};
+
+/* A field with a pointer to @bytes. */
+struct pointer_field {
+	size_t at;
+	uint32_t bytes;
+	bool out;		/* the kernel writes there */
+	bool pages;		/* takes whole pages only */
+	uint32_t reserved;	/* offset of a reserved u32 in what it points to, 0: none */
+	int null;		/* errno for NULL */
+};
+
+struct op {
+	const char *name;
+	const char *variant;	/* another way to use a call that is in the table already */
+	enum node node;
+	unsigned int cmd;
+	uint32_t size;
+	uint32_t first;		/* size as first published */
+	uint32_t flags;		/* that are defined */
+	uint32_t apart;		/* of these, tried by another row or test */
+	bool write;		/* refused on a node that is open read-only */
+	bool idle;		/* refused while the function has maps and windows */
+	size_t out_fd;		/* field with the new file, 0: none */
+	/* Makes an argument that succeeds, if zeros do not. */
+	void (*valid)(void *arg);
+	/* Takes back what a success did, besides the new file. */
+	void (*undo)(void *arg);
+	size_t reserved[2];	/* of u32 fields, besides that of the head; 0: none */
+	struct fd_field fds[2];
+	struct pointer_field pointers[2];
+};
+
+extern const struct op ops[];
+extern const size_t n_ops;
+
+/* Room for the largest size that is tried. */
+union call_arg {
+	struct rashpa_head head;
+	char bytes[3 * 4096];
+};
+
+/* What the arguments name; made by calls_open(), -1 if it is not there. */
+struct calls {
+	struct fpga fpga;
+	bool have_fpga;
+	int nodes[NODES];
+	int fds[FD_KINDS];
+};
+
+extern struct calls calls;
+
+extern const char *const node_names[];
+extern const char *const fd_names[];
+
+/* Named buffers, a function with a profile, one object of each kind. */
+void calls_open(void);
+void calls_close(void);
+/* Only what belongs to the function, to have it unbound between these. */
+void calls_function_open(void);
+void calls_function_close(void);
+/* Close the windows and maps that arguments name, or open them again. */
+void calls_function_idle(bool idle);
+/*
+ * Bring about what @op needs and begin a test of it. False, and the test is skipped: there is
+ * no software FPGA.
+ */
+bool op_start(const struct op *op, const char *what);
+/* A new file of the node's kind, or a negative errno. */
+int calls_node(enum node node);
+
+/* The name of @op for people. */
+const char *op_name(const struct op *op);
+void op_prepare(const struct op *op, union call_arg *arg);
+/* Close the new file, take back what else was done. */
+void op_undo(const struct op *op, union call_arg *arg);
+/* Call with @arg on @fd; what it made is taken away again. Returns 0 or -errno. */
+int op_run(const struct op *op, int fd, union call_arg *arg);
+
+static inline int op_fd(const struct op *op, const union call_arg *arg)
+{
+	int fd;
+
+	memcpy(&fd, arg->bytes + op->out_fd, sizeof(fd));
+	return fd;
+}
+
+/* --- nothing may be left: what is cheap to ask after each call --- */
+
+struct calls_state {
+	unsigned int fds, names, sources, importers, mappings, maps, windows, kept;
+	uint64_t pinned;
+};
+
+void calls_state_get(struct calls_state *s);
+/* Check that it is as it was. */
+bool calls_state_same(const struct calls_state *before, const char *what);
+
+#endif /* CALLS_H */
