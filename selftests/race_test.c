@@ -1,0 +1,445 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Races that cannot be missed: calls stand still while they read or write user memory, and
+ * what they are about is taken away meanwhile.
+ */
+#include <poll.h>
+
+#include "stall.h"
+
+static struct stall stalls[STALLS_MAX];
+static struct calls_state before;
+
+static const char *const places[] = {
+	"the size", "the struct", "a pointer", "the sentence", "read()",
+};
+
+/* Does @op stand still there? */
+static bool can_stall(const struct op *op, enum stall_at at)
+{
+	if (op->node > BUFFER && !calls.have_fpga)
+		return false;
+	if (at == STALL_POINTER)
+		return op->pointers[0].at;
+	return at == STALL_SIZE || !op->variant;
+}
+
+static void told(const struct stall *s, bool ok)
+{
+	if (!ok)
+		tap_note("%s, stalled at %s: answer %d, reason \"%s\"",
+			 s->op ? op_name(s->op) : "read", places[s->at], -s->err, s->reason);
+}
+
+/* What a call answers that was stalled but not disturbed. */
+static bool undisturbed(const struct stall *s)
+{
+	if (s->at == STALL_REASON)
+		return s->err == -EINVAL && !memcmp(s->pages + PAGE, "flags 0x", 8);
+	/* windows and maps were made after it was begun */
+	if (s->op->idle)
+		return !s->err || s->err == -EBUSY;
+	return !s->err;
+}
+
+static void each_at(enum stall_at at, void (*fn)(const struct op *op, enum stall_at at))
+{
+	size_t i;
+
+	for (i = 0; i < n_ops; i++)
+		if (can_stall(&ops[i], at))
+			fn(&ops[i], at);
+}
+
+/* --- its own file is closed --- */
+
+static void close_file(const struct op *op, enum stall_at at)
+{
+	struct stall *s = &stalls[0];
+	int fd;
+
+	if (!stalls_open())
+		return;
+	fd = calls_node(op->node);
+	REQUIRE(fd >= 0, "%s: %s", op_name(op), reason);
+	stall_begin(s, op, at, fd);
+	if (stalls_wait())
+		close(fd);
+	stall_end_undo(s);
+	told(s, CHECK(undisturbed(s), "closed under it"));
+	stalls_close();
+}
+
+static void test_close(void)
+{
+	enum stall_at at;
+
+	calls_state_get(&before);
+	for (at = STALL_SIZE; at <= STALL_REASON; at++)
+		each_at(at, close_file);
+	calls_state_same(&before, "close");
+}
+
+/* --- a file that it names is closed, or another one --- */
+
+static void exchange(const struct op *op, const struct fd_field *f, int with)
+{
+	struct stall *s = &stalls[0];
+	int32_t fd, own = 700;
+
+	if (!stalls_open())
+		return;
+	stall_begin(s, op, STALL_SIZE, calls.nodes[op->node]);
+	if (stalls_wait()) {
+		/* the number that was there all the time is what counts when it goes on */
+		memcpy(&fd, s->rest + f->at - 8, sizeof(fd));
+		dup3(fd, own, O_CLOEXEC);
+		memcpy(s->rest + f->at - 8, &own, sizeof(own));
+		if (with < 0)
+			close(own);
+		else
+			dup3(with, own, O_CLOEXEC);
+	}
+	stall_end_undo(s);
+	if (with < 0)
+		told(s, CHECK(s->err == -EBADF, "closed"));
+	else
+		told(s, CHECK(s->err == -EINVAL || s->err == -EBADF || s->err == -EXDEV,
+			      "exchanged"));
+	CHECK(strstr(s->reason, "700"), "the reason \"%s\" does not name the fd", s->reason);
+	close(own);
+	stalls_close();
+}
+
+static void test_exchange(void)
+{
+	size_t i;
+
+	calls_state_get(&before);
+	for (i = 0; i < n_ops; i++) {
+		const struct fd_field *f = &ops[i].fds[0];
+
+		if (!f->at || !can_stall(&ops[i], STALL_SIZE) || f->takes == 1U << FD_NONE)
+			continue;
+		exchange(&ops[i], f, -1);
+		exchange(&ops[i], f, calls.fds[FD_PIPE]);
+		exchange(&ops[i], f, calls.fds[FD_MEMORY]);
+	}
+	calls_state_same(&before, "exchange");
+}
+
+/* --- the struct changes after its size was read --- */
+
+static void change_size(const struct op *op, enum stall_at at)
+{
+	static const uint32_t sizes[] = { 0, 23, 4096, 0xffffffff };
+	struct stall *s = &stalls[0];
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
+		if (!stalls_open())
+			return;
+		stall_begin(s, op, at, calls.nodes[op->node]);
+		/* a tail that a larger size would bring to light */
+		memset(s->rest + op->size - 8, 0xff, sizeof(s->rest) - op->size + 8);
+		if (stalls_wait())
+			*(volatile uint32_t *)s->arg = sizes[i];
+		stall_end_undo(s);
+		told(s, CHECK(undisturbed(s), "size %u", sizes[i]));
+		CHECK(s->arg[op->size] == (char)0xff, "%s: written behind the struct",
+		      op_name(op));
+		stalls_close();
+	}
+}
+
+/* Flags that come after the first reading count: they are checked where they are used. */
+static void change_flags(const struct op *op, enum stall_at at)
+{
+	struct stall *s = &stalls[0];
+
+	if (!stalls_open())
+		return;
+	stall_begin(s, op, at, calls.nodes[op->node]);
+	if (stalls_wait())
+		((volatile struct rashpa_head *)s->arg)->flags = 1U << 31;
+	stall_end_undo(s);
+	told(s, CHECK(s->err == -EINVAL && strstr(s->reason, "flags 0x80000000"),
+		      "a flag that is not defined"));
+	stalls_close();
+}
+
+static void test_change(void)
+{
+	calls_state_get(&before);
+	each_at(STALL_SIZE, change_size);
+	each_at(STALL_SIZE, change_flags);
+	calls_state_same(&before, "change");
+}
+
+/* --- the answer cannot be stored any more --- */
+
+static void lose_answer(const struct op *op, enum stall_at at)
+{
+	struct stall *s = &stalls[0];
+	bool silent = op->cmd == RASHPA_IOC_PROFILE;	/* has no answer */
+
+	if (!stalls_open())
+		return;
+	calls_function_idle(op->idle);
+	stall_begin(s, op, at, calls.nodes[op->node]);
+	if (stalls_wait())
+		mprotect(s->pages, PAGE, PROT_READ);
+	stall_end(s);
+	if (silent)
+		told(s, CHECK(undisturbed(s), "no answer to store"));
+	else
+		told(s, CHECK(s->err == -EFAULT, "stored in a read-only page"));
+	mprotect(s->pages, PAGE, PROT_READ | PROT_WRITE);
+	calls_function_idle(false);
+	stalls_close();
+	calls_state_same(&before, op_name(op));
+}
+
+static void test_lose_answer(void)
+{
+	calls_state_get(&before);
+	each_at(STALL_POINTER, lose_answer);
+}
+
+/* --- names --- */
+
+/* @name instead of the one at @at in the part of the struct that is yet to be read. */
+static void set_name(struct stall *s, size_t at, const char *name)
+{
+	snprintf(memset(s->rest + at - 8, 0, RASHPA_NAME_SIZE), RASHPA_NAME_SIZE, "%s", name);
+}
+
+static void lose_name(unsigned int cmd)
+{
+	struct stall *s = &stalls[0];
+	size_t i;
+
+	for (i = 0; ops[i].cmd != cmd; i++)
+		;
+	if (!stalls_open())
+		return;
+	close(buffer_alloc(PAGE, "st-lost"));
+	stall_begin(s, &ops[i], STALL_SIZE, memory);
+	/* at the same place in all of them */
+	set_name(s, offsetof(struct rashpa_open, name), "st-lost");
+	if (stalls_wait())
+		ANSWERED(buffer_remove("st-lost"), 0, NULL);
+	stall_end(s);
+	told(s, CHECK(s->err == -ENOENT && strstr(s->reason, "st-lost"), "removed"));
+	stalls_close();
+}
+
+/* A name that was free when the call began. */
+static void take_name(void)
+{
+	struct stall *s = &stalls[0];
+	size_t i;
+
+	for (i = 0; ops[i].cmd != RASHPA_IOC_ALLOC; i++)
+		;
+	if (!stalls_open())
+		return;
+	stall_begin(s, &ops[i], STALL_SIZE, memory);
+	set_name(s, offsetof(struct rashpa_alloc, name), "st-taken");
+	if (stalls_wait())
+		close(buffer_alloc(PAGE, "st-taken"));
+	stall_end_undo(s);
+	told(s, CHECK(s->err == -EEXIST && strstr(s->reason, "st-taken"), "taken"));
+	ANSWERED(buffer_remove("st-taken"), 0, NULL);
+	stalls_close();
+}
+
+static void test_names(void)
+{
+	lose_name(RASHPA_IOC_OPEN);
+	lose_name(RASHPA_IOC_PERMIT);
+	lose_name(RASHPA_IOC_REMOVE);
+	take_name();
+}
+
+/* --- read() --- */
+
+static void signal_once(int channel)
+{
+	struct rashpa_signal signal = { HEAD(signal) };
+
+	ANSWERED(call(channel, RASHPA_IOC_SIGNAL, &signal), 0, NULL);
+}
+
+static void *read_one(void *arg)
+{
+	struct rashpa_event e;
+
+	return (void *)(intptr_t)read(*(int *)arg, &e, sizeof(e));
+}
+
+static void test_read(void)
+{
+	struct stall *s = &stalls[0];
+	pthread_t other;
+	void *got;
+	int fd;
+
+	SKIP_IF(!calls.have_fpga, "no software FPGA");
+	if (!stalls_open())
+		return;
+	fd = calls_node(CHANNEL);
+	REQUIRE(fd >= 0, "%s", reason);
+	signal_once(fd);
+	stall_begin(s, NULL, STALL_READ, fd);
+	/* records go on coming, the queue can be asked, a second reader waits for its turn */
+	if (stalls_wait()) {
+		CHECK(wait_fd(fd, POLLIN, 0) == POLLIN, "the record was taken too early");
+		signal_once(fd);
+		pthread_create(&other, NULL, read_one, &fd);
+	}
+	CHECK(stall_end(s) > 0, "read: %s", strerror(-s->err));
+	if (s->err == sizeof(struct rashpa_event)) {
+		pthread_join(other, &got);
+		CHECK((intptr_t)got == sizeof(struct rashpa_event), "the second reader");
+	} else {	/* both records at once: there is none for the other */
+		signal_once(fd);
+		pthread_join(other, &got);
+		CHECK((intptr_t)got == sizeof(struct rashpa_event), "the second reader");
+	}
+	close(fd);
+	stalls_close();
+}
+
+/* A record that could not be stored is there for who reads next. */
+static void test_read_lost(void)
+{
+	struct stall *s = &stalls[0];
+	struct rashpa_event e;
+	int fd;
+
+	SKIP_IF(!calls.have_fpga, "no software FPGA");
+	if (!stalls_open())
+		return;
+	fd = calls_node(CHANNEL);
+	signal_once(fd);
+	stall_begin(s, NULL, STALL_READ, fd);
+	if (stalls_wait())
+		mprotect(s->pages + PAGE, PAGE, PROT_READ);
+	CHECK(stall_end(s) == -EFAULT, "answer %d", s->err);
+	CHECK(read(fd, &e, sizeof(e)) == sizeof(e) && e.sequence == 1, "the record is lost");
+	close(fd);
+	stalls_close();
+}
+
+/* --- all of them at once, and the function is reset or taken away --- */
+
+static unsigned int begin_all(void)
+{
+	enum stall_at at;
+	unsigned int n = 0;
+	size_t i;
+
+	for (i = 0; i < n_ops; i++)
+		for (at = STALL_SIZE; at <= STALL_POINTER; at++)
+			if (ops[i].node > BUFFER && can_stall(&ops[i], at) &&
+			    (at != STALL_STRUCT || !ops[i].pointers[0].at))
+				stall_begin(&stalls[n++], &ops[i], at,
+					    calls.nodes[ops[i].node]);
+	signal_once(calls.nodes[CHANNEL]);
+	stall_begin(&stalls[n++], NULL, STALL_READ, calls.nodes[CHANNEL]);
+	CHECK(stalls_wait(), "%u calls", n);
+	return n;
+}
+
+static void test_reset(void)
+{
+	struct rashpa_reset reset = { HEAD(reset) };
+	unsigned int i, n;
+
+	SKIP_IF(!calls.have_fpga, "no software FPGA");
+	calls_state_get(&before);
+	if (!stalls_open())
+		return;
+	n = begin_all();
+	ANSWERED(call(calls.fpga.fd, RASHPA_IOC_RESET, &reset), 0, NULL);
+	for (i = 0; i < n; i++) {
+		stall_end_undo(&stalls[i]);
+		told(&stalls[i], CHECK(stalls[i].op ? undisturbed(&stalls[i]) :
+				       stalls[i].err > 0, "reset"));
+	}
+	stalls_close();
+	calls_state_same(&before, "reset");
+}
+
+static void unbind(void *f)
+{
+	int err = fpga_unbind(f);
+
+	CHECK(!err, "unbind: %s", strerror(-err));
+}
+
+/* Calls that ask nothing of the function: they answer as before. */
+static bool needs_no_function(const struct op *op)
+{
+	return op->cmd == RASHPA_IOC_SOURCE_INFO || op->cmd == RASHPA_IOC_GROUP_INFO ||
+	       op->cmd == RASHPA_IOC_ACK;
+}
+
+static void test_unbind(void)
+{
+	unsigned int i, n;
+	pid_t pid;
+	int err;
+
+	SKIP_IF(!calls.have_fpga, "no software FPGA");
+	if (!stalls_open())
+		return;
+	n = begin_all();
+	/* no lock is held while user memory is waited for: it ends before they go on */
+	pid = tap_fork_start(unbind, &calls.fpga);
+	CHECK(!tap_fork_wait(pid), "unbind by another process");
+	for (i = 0; i < n; i++) {
+		struct stall *s = &stalls[i];
+
+		stall_end(s);
+		if (!s->op)
+			told(s, CHECK(s->err > 0, "the record that was there"));
+		else if (needs_no_function(s->op))
+			told(s, CHECK(!s->err, "unbound"));
+		else
+			told(s, CHECK(s->err == -ENODEV &&
+				      strstr(s->reason, calls.fpga.name), "unbound"));
+	}
+	stalls_close();
+	calls_function_close();
+	err = fpga_bind(&calls.fpga);
+	if (err)
+		tap_bail("bind: %s", strerror(-err));
+	calls_function_open();
+}
+
+int main(void)
+{
+	common_init();
+	calls_open();
+	tap_start("userfaultfd is here");
+	if (!stalls_open()) {
+		tap_done();
+		calls_close();
+		return tap_exit();
+	}
+	stalls_close();
+	tap_done();
+	tap_run("calls end well whose file is closed under them", test_close);
+	tap_run("calls see what an fd is when they use it", test_exchange);
+	tap_run("the size counts as it was read first, flags as they are used", test_change);
+	tap_run("an answer that cannot be stored undoes the call", test_lose_answer);
+	tap_run("names that go and come under a call", test_names);
+	tap_run("read() that waits for its memory holds up nobody", test_read);
+	tap_run("a record that could not be stored is not lost", test_read_lost);
+	tap_run("calls in the middle of which the function is reset", test_reset);
+	tap_run("calls in the middle of which the function is unbound", test_unbind);
+	calls_close();
+	return tap_exit();
+}

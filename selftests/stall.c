@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Calls that stand still in the middle. */
+#include <linux/userfaultfd.h>
+#include <poll.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+#include "stall.h"
+
+static int uffd = -1;
+static char *area;		/* two pages for each */
+static unsigned int begun, standing;
+
+bool stalls_open(void)
+{
+	struct uffdio_api api = { .api = UFFD_API };
+
+	uffd = syscall(__NR_userfaultfd, O_CLOEXEC | O_NONBLOCK);
+	if (uffd < 0 || ioctl(uffd, UFFDIO_API, &api)) {
+		tap_skip("userfaultfd: %s", strerror(errno));
+		return false;
+	}
+	area = mmap(NULL, STALLS_MAX * 2 * PAGE, PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (area == MAP_FAILED)
+		tap_bail("no memory to stall in");
+	begun = 0;
+	standing = 0;
+	return true;
+}
+
+void stalls_close(void)
+{
+	munmap(area, STALLS_MAX * 2 * PAGE);
+	close(uffd);
+}
+
+static void *run(void *data)
+{
+	struct stall *s = data;
+
+	if (s->at == STALL_READ)
+		s->err = read(s->fd, s->pages + PAGE, 4 * sizeof(struct rashpa_event));
+	else
+		s->err = ioctl(s->fd, s->op->cmd, s->arg);
+	if (s->err < 0)
+		s->err = -errno;
+	return NULL;
+}
+
+/* Pages and an argument in them; its end, or what it points to, goes to @s->rest. */
+static void place(struct stall *s)
+{
+	static union call_arg arg;
+	uint64_t second = (uintptr_t)s->pages + PAGE, from;
+	size_t before = s->at == STALL_SIZE ? 8 : s->at == STALL_STRUCT ? sizeof(arg.head) : 0;
+
+	if (before >= s->op->size)
+		before = 8;
+	op_prepare(s->op, &arg);
+	arg.head.reason = (uintptr_t)s->reason;
+	arg.head.reason_size = sizeof(s->reason);
+	s->arg = s->pages + PAGE - before;
+	switch (s->at) {
+	case STALL_POINTER:
+		memcpy(&from, arg.bytes + s->field->at, sizeof(from));
+		memcpy(s->rest, (void *)(uintptr_t)from, s->field->bytes);
+		memcpy(arg.bytes + s->field->at, &second, sizeof(second));
+		s->arg = s->pages;
+		break;
+	case STALL_REASON:
+		arg.head.flags = 1U << 31;
+		arg.head.reason = second;
+		s->arg = s->pages;
+		break;
+	default:
+		memcpy(s->rest, arg.bytes + before, s->op->size - before);
+		memcpy(s->arg, &arg, before);
+		return;
+	}
+	memcpy(s->arg, &arg, s->op->size);
+}
+
+void stall_begin(struct stall *s, const struct op *op, enum stall_at at, int fd)
+{
+	struct uffdio_register reg = { .mode = UFFDIO_REGISTER_MODE_MISSING };
+
+	if (begun == STALLS_MAX)
+		tap_bail("too many stalls");
+	s->op = op;
+	s->at = at;
+	s->fd = fd;
+	s->field = op ? &op->pointers[0] : NULL;
+	s->pages = area + begun++ * 2 * PAGE;
+	memset(s->rest, 0, sizeof(s->rest));
+	memset(s->reason, 0, sizeof(s->reason));
+	memset(s->pages, 0, PAGE);
+	if (op)
+		place(s);
+	reg.range.start = (uintptr_t)s->pages + PAGE;
+	reg.range.len = PAGE;
+	if (ioctl(uffd, UFFDIO_REGISTER, &reg))
+		tap_bail("UFFDIO_REGISTER: %s", strerror(errno));
+	if (pthread_create(&s->thread, NULL, run, s))
+		tap_bail("no thread");
+}
+
+bool stalls_wait(void)
+{
+	struct uffd_msg msg;
+
+	while (standing < begun) {
+		if (!CHECK(wait_fd(uffd, POLLIN, 20000), "%u of %u calls stand still", standing,
+			   begun))
+			return false;
+		if (read(uffd, &msg, sizeof(msg)) == sizeof(msg) &&
+		    msg.event == UFFD_EVENT_PAGEFAULT)
+			standing++;
+	}
+	return true;
+}
+
+int stall_end(struct stall *s)
+{
+	struct uffdio_copy copy = {
+		.dst = (uintptr_t)s->pages + PAGE, .src = (uintptr_t)s->rest, .len = PAGE,
+	};
+	struct timespec until;
+
+	if (ioctl(uffd, UFFDIO_COPY, &copy))
+		tap_bail("UFFDIO_COPY: %s", strerror(errno));
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += 20;
+	if (pthread_timedjoin_np(s->thread, NULL, &until))
+		tap_bail("%s does not end", s->op ? op_name(s->op) : "read()");
+	return s->err;
+}
+
+int stall_end_undo(struct stall *s)
+{
+	int err = stall_end(s), node;
+
+	if (err || !s->op)
+		return err;
+	/* of the file it was called on */
+	node = calls.nodes[s->op->node];
+	calls.nodes[s->op->node] = s->fd;
+	op_undo(s->op, (union call_arg *)s->arg);
+	calls.nodes[s->op->node] = node;
+	return err;
+}
