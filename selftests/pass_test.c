@@ -1,0 +1,408 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Files that go elsewhere: over a socket to a process without privileges, to duplicates,
+ * through exec. What may be done follows the file, not who opened it.
+ */
+#include <dirent.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include "../tools/lib/rashpa-fpga.h"
+#include "calls.h"
+
+/* --- over a socket --- */
+
+static bool send_fd(int sock, int fd)
+{
+	char control[CMSG_SPACE(sizeof(int))] = "", byte = 0;
+	struct iovec iov = { &byte, 1 };
+	struct msghdr msg = {
+		.msg_iov = &iov, .msg_iovlen = 1,
+		.msg_control = control, .msg_controllen = sizeof(control),
+	};
+	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(c), &fd, sizeof(fd));
+	return sendmsg(sock, &msg, 0) == 1;
+}
+
+static int receive_fd(int sock)
+{
+	char control[CMSG_SPACE(sizeof(int))], byte;
+	struct iovec iov = { &byte, 1 };
+	struct msghdr msg = {
+		.msg_iov = &iov, .msg_iovlen = 1,
+		.msg_control = control, .msg_controllen = sizeof(control),
+	};
+	struct cmsghdr *c;
+	int fd = -1;
+
+	if (recvmsg(sock, &msg, MSG_CMSG_CLOEXEC) != 1)
+		return -1;
+	c = CMSG_FIRSTHDR(&msg);
+	if (c && c->cmsg_type == SCM_RIGHTS)
+		memcpy(&fd, CMSG_DATA(c), sizeof(fd));
+	return fd;
+}
+
+/* What is passed: a file of @kind, and what nobody in particular may do with it. */
+struct passed {
+	const char *name;
+	int (*make)(void);
+	void (*use)(int fd);
+	bool function;
+};
+
+static int make_memory(void)
+{
+	return calls_node(MEMORY);
+}
+
+static void use_memory(int fd)
+{
+	struct rashpa_alloc a = { HEAD(a), .length = PAGE };
+	struct rashpa_permit p = { HEAD(p), .name = "st-calls" };
+	struct rashpa_remove r = { HEAD(r), .name = "st-calls" };
+
+	ANSWERED(call(fd, RASHPA_IOC_ALLOC, &a), 0, NULL);
+	close(a.out_fd);
+	ANSWERED(call(fd, RASHPA_IOC_PERMIT, &p), EPERM, "st-calls|not yours");
+	ANSWERED(call(fd, RASHPA_IOC_REMOVE, &r), EPERM, "st-calls|not yours");
+}
+
+static int make_memory_read(void)
+{
+	return open("/dev/rashpa/memory", O_RDONLY | O_CLOEXEC);
+}
+
+static void use_memory_read(int fd)
+{
+	struct rashpa_alloc a = { HEAD(a), .length = PAGE };
+	struct rashpa_open o = { HEAD(o), .name = "st-calls" };
+	struct rashpa_query q = { HEAD(q) };
+
+	ANSWERED(call(fd, RASHPA_IOC_ALLOC, &a), EPERM, "read-only");
+	ANSWERED(call(fd, RASHPA_IOC_OPEN, &o), EACCES, "st-calls|mode");
+	ANSWERED(call(fd, RASHPA_IOC_QUERY, &q), 0, NULL);
+}
+
+static int make_node(void)
+{
+	return calls_node(BUFFER);
+}
+
+static void maps(int fd, int prot, int err)
+{
+	void *p = mmap(NULL, PAGE, prot, MAP_SHARED, fd, 0);
+
+	if (err)
+		CHECK(p == MAP_FAILED && errno == err, "mmap: %s", strerror(errno));
+	else
+		CHECK(p != MAP_FAILED, "mmap: %s", strerror(errno));
+	if (p != MAP_FAILED)
+		munmap(p, PAGE);
+}
+
+/* Opened by who was allowed to. */
+static void use_node(int fd)
+{
+	struct rashpa_dmabuf d = { HEAD(d) };
+
+	maps(fd, PROT_READ | PROT_WRITE, 0);
+	ANSWERED(call(fd, RASHPA_IOC_DMABUF, &d), 0, NULL);
+	maps(d.out_fd, PROT_READ | PROT_WRITE, 0);
+	close(d.out_fd);
+}
+
+static int make_buffer(void)
+{
+	return fcntl(calls.fds[FD_BUFFER], F_DUPFD_CLOEXEC, 0);
+}
+
+static void use_buffer(int fd)
+{
+	maps(fd, PROT_READ | PROT_WRITE, 0);
+}
+
+static int make_buffer_read(void)
+{
+	struct rashpa_open o = { HEAD(o), .name = "st-calls" };
+
+	o.head.flags = RASHPA_OPEN_READ;
+	return call(memory, RASHPA_IOC_OPEN, &o) ?: o.out_fd;
+}
+
+static void use_buffer_read(int fd)
+{
+	maps(fd, PROT_READ, 0);
+	maps(fd, PROT_READ | PROT_WRITE, EACCES);
+}
+
+static int make_window(void)
+{
+	return fcntl(calls.fds[FD_WINDOW], F_DUPFD_CLOEXEC, 0);
+}
+
+static void use_window(int fd)
+{
+	void *p = map_fd(fd, PAGE);
+
+	if (!p)
+		return;
+	CHECK(reg32(p, RFPGA_ID) == RFPGA_ID_VALUE, "registers");
+	munmap(p, PAGE);
+}
+
+static int make_fpga(void)
+{
+	return calls_node(FPGA);
+}
+
+static void use_fpga(int fd)
+{
+	struct fpga f = { .fd = fd };
+	struct rashpa_window named = { HEAD(named), .name = "doorbell" };
+	struct rashpa_reset reset = { HEAD(reset) };
+	struct rashpa_device_info info;
+
+	ANSWERED(fpga_info(&f, &info), 0, NULL);
+	ANSWERED(call(fd, RASHPA_IOC_RESET, &reset), EPERM, "CAP_SYS_RAWIO");
+	ANSWERED(fpga_profile_none(&f), EPERM, "CAP_SYS_ADMIN");
+	ANSWERED(fpga_window(&f, RFPGA_BAR_REGS, 0, PAGE, 0), EPERM, "CAP_SYS_RAWIO");
+	ANSWERED(call(fd, RASHPA_IOC_WINDOW, &named), 0, NULL);
+	close(named.out_fd);
+}
+
+static int make_fpga_read(void)
+{
+	return fcntl(calls.fds[FD_FPGA_READ], F_DUPFD_CLOEXEC, 0);
+}
+
+static void use_fpga_read(int fd)
+{
+	struct fpga f = { .fd = fd };
+	struct rashpa_device_info info;
+
+	ANSWERED(fpga_info(&f, &info), 0, NULL);
+	ANSWERED(fpga_events(&f, 0), EPERM, "read-only");
+}
+
+static int make_map(void)
+{
+	return calls_node(MAP);
+}
+
+static void use_map(int fd)
+{
+	struct rashpa_restore restore = { HEAD(restore) };
+
+	maps(fd, PROT_READ, EPERM);	/* the profile discloses no addresses */
+	ANSWERED(fpga_program(fd, -1, 0, NULL), 0, NULL);
+	/* windows are not asked for by who may not write them himself */
+	ANSWERED(fpga_program(fd, 0, 0, NULL), EPERM, "CAP_SYS_RAWIO");
+	ANSWERED(call(fd, RASHPA_IOC_RESTORE, &restore), 0, NULL);
+}
+
+static int make_channel(void)
+{
+	return calls_node(CHANNEL);
+}
+
+static void use_channel(int fd)
+{
+	struct rashpa_signal signal = { HEAD(signal), .value = 5 };
+	struct rashpa_event e;
+
+	ANSWERED(call(fd, RASHPA_IOC_SIGNAL, &signal), 0, NULL);
+	CHECK(read(fd, &e, sizeof(e)) == sizeof(e) && e.value == 5, "read");
+	CHECK(source_add(fd, RASHPA_SOURCE_VECTOR, 0) > 0, "%s", reason);
+}
+
+static const struct passed passed[] = {
+	{ "the memory node", make_memory, use_memory, false },
+	{ "the memory node, read-only", make_memory_read, use_memory_read, false },
+	{ "a buffer's node", make_node, use_node, false },
+	{ "a buffer", make_buffer, use_buffer, false },
+	{ "a buffer, read-only", make_buffer_read, use_buffer_read, false },
+	{ "a window", make_window, use_window, true },
+	{ "a function", make_fpga, use_fpga, true },
+	{ "a function, read-only", make_fpga_read, use_fpga_read, true },
+	{ "a map", make_map, use_map, true },
+	{ "a channel", make_channel, use_channel, true },
+};
+
+struct receiver {
+	const struct passed *p;
+	int sock;
+};
+
+/* Nobody, with one file and nothing else of ours. */
+static void receive(void *arg)
+{
+	struct receiver *r = arg;
+	int fd;
+
+	if (dup3(r->sock, 3, O_CLOEXEC) != 3 || close_range(4, ~0U, 0))
+		tap_bail("files cannot be closed");
+	drop_privileges();
+	CHECK(open("/dev/rashpa/memory", O_RDONLY) < 0, "nobody may open the node");
+	fd = receive_fd(3);
+	if (CHECK(fd >= 0, "nothing was received"))
+		r->p->use(fd);
+}
+
+static void pass(const struct passed *p)
+{
+	struct receiver r = { .p = p };
+	int sock[2], fd;
+	pid_t pid;
+
+	REQUIRE(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sock), "socketpair");
+	r.sock = sock[1];
+	pid = tap_fork_start(receive, &r);
+	fd = p->make();
+	CHECK(fd >= 0, "%s: %s", p->name, reason);
+	CHECK(send_fd(sock[0], fd), "send: %s", strerror(errno));
+	/* from now on it is only in the message, or with who receives it */
+	close(fd);
+	CHECK(!tap_fork_wait(pid), "the receiver failed");
+	close(sock[0]);
+	close(sock[1]);
+}
+
+/* A message that nobody reads ends with its socket. */
+static void drop_message(const struct passed *p)
+{
+	int sock[2], fd = p->make();
+
+	REQUIRE(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sock), "socketpair");
+	CHECK(fd >= 0 && send_fd(sock[0], fd), "send: %s", strerror(errno));
+	close(fd);
+	close(sock[0]);
+	close(sock[1]);
+}
+
+static void test_pass(const struct passed *p)
+{
+	tap_start("%s is passed to nobody: what works follows the file", p->name);
+	if (p->function && !calls.have_fpga) {
+		tap_skip("no software FPGA");
+	} else {
+		pass(p);
+		drop_message(p);
+	}
+	tap_done();
+}
+
+/* --- duplicates --- */
+
+static void duplicate(const struct op *op)
+{
+	static union call_arg arg;
+	int fd = calls_node(op->node), copy;
+
+	REQUIRE(fd >= 0, "%s: %s", op_name(op), reason);
+	copy = fcntl(fd, F_DUPFD_CLOEXEC, 800);
+	op_prepare(op, &arg);
+	close(fd);
+	if (op->node == CHANNEL) {	/* what it undoes is in this channel */
+		fd = calls.nodes[CHANNEL];
+		calls.nodes[CHANNEL] = copy;
+		ANSWERED(op_run(op, copy, &arg), 0, NULL);
+		calls.nodes[CHANNEL] = fd;
+	} else {
+		ANSWERED(op_run(op, copy, &arg), 0, NULL);
+	}
+	/* another file in its place: it is what it is now, and the first one is gone */
+	dup3(calls.fds[FD_PIPE], copy, O_CLOEXEC);
+	op_prepare(op, &arg);
+	CHECK(call(copy, op->cmd, &arg) == -ENOTTY, "%s on a pipe", op_name(op));
+	close(copy);
+}
+
+static void test_duplicates(void)
+{
+	struct calls_state before;
+	size_t i;
+
+	calls_state_get(&before);
+	for (i = 0; i < n_ops; i++)
+		if (!ops[i].idle && (ops[i].node <= BUFFER || calls.have_fpga))
+			duplicate(&ops[i]);
+	calls_state_same(&before, "duplicates");
+}
+
+/* --- exec --- */
+
+/* All files that the program has: none of ours may be there. */
+static int list_files(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	struct dirent *entry;
+	char path[300], to[256];
+	int ours = 0;
+	ssize_t n;
+
+	while (dir && (entry = readdir(dir))) {
+		snprintf(path, sizeof(path), "/proc/self/fd/%s", entry->d_name);
+		n = readlink(path, to, sizeof(to) - 1);
+		if (n < 0)
+			continue;
+		to[n] = '\0';
+		if (strstr(to, "rashpa") || strstr(to, "dmabuf")) {
+			printf("# fd %s is %s\n", entry->d_name, to);
+			ours++;
+		}
+	}
+	return !dir || ours;
+}
+
+static void exec_list(void *unused)
+{
+	(void)unused;
+	execl("/proc/self/exe", "pass_test", "--list", NULL);
+	tap_fail(__FILE__, __LINE__, "exec: %s", strerror(errno));
+}
+
+static void test_exec(void)
+{
+	static union call_arg arg[64];
+	struct calls_state before;
+	size_t i;
+	int flags;
+
+	calls_state_get(&before);
+	REQUIRE(n_ops <= ARRAY_SIZE(arg), "no room for %zu calls", n_ops);
+	for (i = 0; i < n_ops; i++) {
+		if (!ops[i].out_fd || (ops[i].node > BUFFER && !calls.have_fpga))
+			continue;
+		op_prepare(&ops[i], &arg[i]);
+		ANSWERED(call(calls.nodes[ops[i].node], ops[i].cmd, &arg[i]), 0, NULL);
+		flags = fcntl(op_fd(&ops[i], &arg[i]), F_GETFD);
+		CHECK(flags == FD_CLOEXEC, "%s: flags %d", op_name(&ops[i]), flags);
+	}
+	tap_fork(exec_list, NULL);
+	for (i = 0; i < n_ops; i++)
+		if (ops[i].out_fd && (ops[i].node <= BUFFER || calls.have_fpga))
+			op_undo(&ops[i], &arg[i]);
+	calls_state_same(&before, "exec");
+}
+
+int main(int argc, char **argv)
+{
+	size_t i;
+
+	if (argc == 2 && !strcmp(argv[1], "--list"))
+		return list_files();
+	common_init();
+	calls_open();
+	for (i = 0; i < ARRAY_SIZE(passed); i++)
+		test_pass(&passed[i]);
+	tap_run("a duplicate is as good as the file itself", test_duplicates);
+	tap_run("no file of ours survives exec", test_exec);
+	calls_close();
+	return tap_exit();
+}

@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Many callers at once, for a while: each call against close() of its file and against unbind
+ * of its function, eight threads with whatever comes, processes that are killed. Who wins is
+ * left to chance; what must hold afterwards is not: nothing is left, and every call works.
+ */
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+
+#include "calls.h"
+
+#define CLOSE_MS	60	/* for each call */
+#define STORM_MS	2000
+#define THREADS		8
+
+static struct calls_state before;
+
+static void every_call_works(void)
+{
+	static union call_arg arg;
+	size_t i;
+
+	for (i = 0; i < n_ops; i++) {
+		if (ops[i].idle || (ops[i].node > BUFFER && !calls.have_fpga))
+			continue;
+		op_prepare(&ops[i], &arg);
+		if (!ANSWERED(op_run(&ops[i], calls.nodes[ops[i].node], &arg), 0, NULL))
+			tap_note("%s", op_name(&ops[i]));
+	}
+}
+
+/* --- close() --- */
+
+static atomic_int to_close;	/* -1: nothing, -2: end */
+
+static void *closer(void *unused)
+{
+	int fd;
+
+	(void)unused;
+	while ((fd = atomic_load(&to_close)) != -2) {
+		if (fd < 0) {
+			sched_yield();
+			continue;
+		}
+		close(fd);
+		atomic_store(&to_close, -1);
+	}
+	return NULL;
+}
+
+static void against_close(const struct op *op)
+{
+	uint64_t end = now_ns() + CLOSE_MS * 1000000ULL;
+	static union call_arg arg;
+	unsigned int rounds = 0;
+	int fd, err;
+
+	do {
+		fd = calls_node(op->node);
+		if (!CHECK(fd >= 0, "%s: %s", op_name(op), strerror(-fd)))
+			return;
+		op_prepare(op, &arg);
+		atomic_store(&to_close, fd);
+		err = ioctl(fd, op->cmd, &arg) ? errno : 0;
+		while (atomic_load(&to_close) != -1)
+			sched_yield();
+		/* what belongs to a map or a channel has gone with it */
+		if (!err && op->node <= FPGA)
+			op_undo(op, &arg);
+		if (!CHECK(!err || err == EBADF || (op->idle && err == EBUSY),
+			   "%s: %s", op_name(op), strerror(err)))
+			return;
+	} while (++rounds < 2 || now_ns() < end);
+}
+
+static void test_close(void)
+{
+	pthread_t thread;
+	size_t i;
+
+	calls_state_get(&before);
+	atomic_store(&to_close, -1);
+	pthread_create(&thread, NULL, closer, NULL);
+	for (i = 0; i < n_ops && tap_ok(); i++)
+		if (ops[i].node <= BUFFER || calls.have_fpga)
+			against_close(&ops[i]);
+	atomic_store(&to_close, -2);
+	pthread_join(thread, NULL);
+	calls_state_same(&before, "close");
+	every_call_works();
+}
+
+/* --- whatever comes --- */
+
+struct caller {
+	pthread_t thread;
+	unsigned int seed;
+	unsigned int calls, failed;
+	bool function_goes;
+};
+
+static atomic_bool storming;
+
+/* Calls with a fixed name or place disturb each other, as they should. */
+static bool expected(const struct caller *c, int err)
+{
+	switch (err) {
+	case 0:
+	case ENOENT:	/* a name, a source */
+	case EEXIST:
+	case EBUSY:	/* a member, a window, a table entry */
+	case ENOSPC:	/* sources of a channel */
+	case EDQUOT:	/* the budget of all timers */
+	case EINVAL:	/* an id that is a group's now */
+	case EAGAIN:	/* two resets */
+		return true;
+	case EBADF:
+	case ENODEV:
+		return c->function_goes;
+	default:
+		return false;
+	}
+}
+
+/* ids come from the call itself, or out of the air: sources that others are about to make */
+static void change_id(struct caller *c, const struct op *op, union call_arg *arg)
+{
+	uint32_t id = rand_r(&c->seed) % 12;
+
+	if (op->cmd == RASHPA_IOC_SOURCE_DEL)
+		((struct rashpa_source_del *)arg)->id = id;
+	else if (op->cmd == RASHPA_IOC_SOURCE_INFO)
+		((struct rashpa_source_info *)arg)->id = id;
+	else if (op->cmd == RASHPA_IOC_GROUP_INFO)
+		((struct rashpa_group_info *)arg)->id = id;
+}
+
+/* A file that the call made; objects without one go with the channel. */
+static void drop(const struct op *op, union call_arg *arg)
+{
+	if (op->node <= FPGA)
+		op_undo(op, arg);
+}
+
+static void *storm(void *data)
+{
+	struct caller *c = data;
+	union call_arg *arg = calloc(1, sizeof(*arg));
+	int err;
+
+	while (arg && atomic_load(&storming)) {
+		const struct op *op = &ops[rand_r(&c->seed) % n_ops];
+
+		if (op->node > BUFFER && !calls.have_fpga)
+			continue;
+		/* a reset takes a while, and an empty profile would end the maps of all */
+		if (op->cmd == RASHPA_IOC_RESET && rand_r(&c->seed) % 16)
+			continue;
+		op_prepare(op, arg);
+		change_id(c, op, arg);
+		err = ioctl(calls.nodes[op->node], op->cmd, arg) ? errno : 0;
+		if (!err)
+			drop(op, arg);
+		else if (!expected(c, err) && !c->failed++)
+			tap_note("%s, %s: %s", op->name, op->variant ?: "plain", strerror(err));
+		c->calls++;
+	}
+	free(arg);
+	return NULL;
+}
+
+static struct caller callers[THREADS];
+
+static void storm_begin(bool function_goes)
+{
+	size_t i;
+
+	atomic_store(&storming, true);
+	for (i = 0; i < THREADS; i++) {
+		callers[i] = (struct caller) { .seed = i + 1,
+					       .function_goes = function_goes };
+		pthread_create(&callers[i].thread, NULL, storm, &callers[i]);
+	}
+}
+
+static void storm_end(void)
+{
+	unsigned int n = 0;
+	size_t i;
+
+	atomic_store(&storming, false);
+	for (i = 0; i < THREADS; i++) {
+		pthread_join(callers[i].thread, NULL);
+		CHECK(!callers[i].failed, "%u calls failed otherwise than they may",
+		      callers[i].failed);
+		n += callers[i].calls;
+	}
+	tap_note("%u calls", n);
+}
+
+/* Objects as they were: the channel with sources that nobody counts is another one. */
+static void all_anew(void)
+{
+	calls_close();
+	calls_open();
+	every_call_works();
+}
+
+static void wait_ms(unsigned int ms)
+{
+	const struct timespec t = { ms / 1000, ms % 1000 * 1000000L };
+
+	nanosleep(&t, NULL);
+}
+
+static void test_threads(void)
+{
+	calls_state_get(&before);
+	storm_begin(false);
+	wait_ms(STORM_MS);
+	storm_end();
+	all_anew();
+	calls_state_same(&before, "eight threads");
+}
+
+static void test_unbind(void)
+{
+	int round, err;
+
+	SKIP_IF(!calls.have_fpga, "no software FPGA");
+	calls_state_get(&before);
+	for (round = 0; round < 4; round++) {
+		storm_begin(true);
+		wait_ms(20 * (round + 1));
+		err = fpga_unbind(&calls.fpga);
+		CHECK(!err, "unbind: %s", strerror(-err));
+		wait_ms(20);
+		storm_end();
+		calls_close();
+		err = fpga_bind(&calls.fpga);
+		CHECK(!err, "bind: %s", strerror(-err));
+		calls_open();
+	}
+	every_call_works();
+	calls_state_same(&before, "unbind");
+}
+
+/* --- processes that share files --- */
+
+static void storm_child(void *arg)
+{
+	struct caller c = { .seed = *(unsigned int *)arg };
+
+	atomic_store(&storming, true);
+	storm(&c);
+}
+
+static void test_killed(void)
+{
+	unsigned int i, seed;
+	pid_t pid[4];
+
+	calls_state_get(&before);
+	storm_begin(false);
+	for (seed = 100; seed < 104; seed++) {
+		for (i = 0; i < ARRAY_SIZE(pid); i++) {
+			unsigned int own = seed * 10 + i;
+
+			pid[i] = tap_fork_start(storm_child, &own);
+		}
+		wait_ms(100);
+		for (i = 0; i < ARRAY_SIZE(pid); i++) {
+			kill(pid[i], SIGKILL);
+			tap_fork_wait(pid[i]);
+		}
+	}
+	storm_end();
+	/* a child that was killed between ALLOC and REMOVE leaves its name: that is the rule */
+	buffer_remove("st-calls-new");
+	all_anew();
+	calls_state_same(&before, "killed");
+}
+
+/* It ends while the other goes on with the same files. */
+static void one_of_each(void *unused)
+{
+	(void)unused;
+	every_call_works();
+}
+
+static void test_fork(void)
+{
+	int i;
+
+	for (i = 0; i < 5; i++) {
+		tap_fork(one_of_each, NULL);
+		every_call_works();
+	}
+}
+
+int main(void)
+{
+	common_init();
+	calls_open();
+	tap_run("each call while its file is closed", test_close);
+	tap_run("eight threads call whatever comes on the same files", test_threads);
+	tap_run("eight threads, and the function goes", test_unbind);
+	tap_run("processes are killed in the middle of calls on shared files", test_killed);
+	tap_run("a child that ends takes nothing from its parent", test_fork);
+	calls_close();
+	return tap_exit();
+}
