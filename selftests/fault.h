@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The n-th allocation, or copy from or to user space, of this thread fails. Needs a kernel with
+ * fault injection (CONFIG_FAULT_INJECTION, FAILSLAB, FAIL_PAGE_ALLOC,
+ * FAULT_INJECTION_USERCOPY).
+ */
+#ifndef FAULT_H
+#define FAULT_H
+
+#include <stdbool.h>
+
+#define FAULTS_NEVER	1000000		/* more than any call has places to fail */
+
+/* False: this kernel injects nothing. */
+bool faults_open(void);
+void faults_close(void);
+/* From here on the @n-th place that can fail fails; and end that. */
+void faults_arm(unsigned int n);
+/* Returns how many places were left; 0: one has failed. */
+unsigned int faults_disarm(void);
+/* Is that what a call may answer whose place failed? */
+bool fault_answer(int err);
+
+#endif /* FAULT_H */

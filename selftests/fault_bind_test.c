@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Bind, unbind and load of the module while an allocation fails: they fail, or do without; and
+ * can be tried again.
+ */
+#include <sys/syscall.h>
+
+#include "calls.h"
+#include "fault.h"
+
+#define POINTS		400		/* of unbind, at most */
+
+static int bind_fd = -1, unbind_fd = -1;
+
+/* One write, so that nothing but the attribute itself can fail. */
+static int write_bdf(int fd)
+{
+	return write(fd, calls.fpga.bdf, strlen(calls.fpga.bdf)) < 0 ? -errno : 0;
+}
+
+static bool bound(void)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/sys/bus/pci/drivers/rashpa/%s", calls.fpga.bdf);
+	return !access(path, F_OK);
+}
+
+/*
+ * There are hundreds of places, most of them in the PCI and interrupt core, and behind some
+ * of them the function is reset: not each of them is tried.
+ */
+#define BINDS	60
+
+static void test_bind(void)
+{
+	unsigned int n, all, step, failed = 0;
+	int err;
+
+	err = write_bdf(unbind_fd);
+	REQUIRE(!err && !bound(), "unbind: %s", strerror(-err));
+	faults_arm(FAULTS_NEVER);
+	err = write_bdf(bind_fd);
+	all = FAULTS_NEVER - faults_disarm();
+	CHECK(!err && bound(), "bind: %s", strerror(-err));
+	step = all / BINDS + 1;
+	for (n = 1; n <= all && tap_ok(); n += step) {
+		err = write_bdf(unbind_fd);
+		CHECK(!err && !bound(), "unbind: %s", strerror(-err));
+		faults_arm(n);
+		err = write_bdf(bind_fd);
+		faults_disarm();
+		CHECK(!err == bound(), "place %u: answer %d, but %s", n, -err,
+		      bound() ? "bound" : "not bound");
+		if (!err)
+			continue;
+		failed++;
+		CHECK(err == -ENOMEM || err == -EFAULT || err == -ENOSPC, "place %u: %s", n,
+		      strerror(-err));
+		err = write_bdf(bind_fd);
+		CHECK(!err && bound(), "bind after place %u: %s", n, strerror(-err));
+	}
+	CHECK(failed, "none of %u places made it fail", all);
+	tap_note("bind: %u places, each %u. was tried, %u made it fail", all, step, failed);
+}
+
+static void test_unbind(void)
+{
+	unsigned int n, left = 0;
+	int err;
+
+	for (n = 1; n <= POINTS && tap_ok() && !left; n++) {
+		faults_arm(n);
+		err = write_bdf(unbind_fd);
+		left = faults_disarm();
+		CHECK(!err == !bound(), "place %u: answer %d, but %s", n, -err,
+		      bound() ? "bound" : "not bound");
+		CHECK(fault_answer(err), "place %u: %s", n, strerror(-err));
+		if (!bound()) {
+			err = write_bdf(bind_fd);
+			CHECK(!err, "bind after place %u: %s", n, strerror(-err));
+		}
+	}
+	CHECK(left, "it does not succeed");
+	tap_note("unbind: %u places", n - 2);
+}
+
+static void test_binds(void)
+{
+	bind_fd = open("/sys/bus/pci/drivers/rashpa/bind", O_WRONLY | O_CLOEXEC);
+	unbind_fd = open("/sys/bus/pci/drivers/rashpa/unbind", O_WRONLY | O_CLOEXEC);
+	tap_run("bind: a place in it fails", test_bind);
+	tap_run("unbind: each place in it fails", test_unbind);
+	close(bind_fd);
+	close(unbind_fd);
+}
+
+/* ------------------------------------------------------------ module --- */
+
+#define MODULE_MS	15000
+
+static int load(void)
+{
+	char path[96];
+	int fd, err;
+
+	snprintf(path, sizeof(path), "build/modules/%s/rashpa.ko", getenv("RASHPA_KERNEL") ?: "");
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	err = syscall(__NR_finit_module, fd, "", 0) ? -errno : 0;
+	close(fd);
+	return err;
+}
+
+static int unload(void)
+{
+	return syscall(__NR_delete_module, "rashpa", 0) ? -errno : 0;
+}
+
+static int load_failing(unsigned int n, unsigned int *left)
+{
+	int err;
+
+	faults_arm(n);
+	err = load();
+	*left = faults_disarm();
+	return err;
+}
+
+/*
+ * The module's own beginning is the end of loading it: places are tried from the last one
+ * on, as long as there is time.
+ */
+static void test_module(void)
+{
+	uint64_t end = now_ns() + MODULE_MS * 1000000ULL;
+	unsigned int n, all, left, failed = 0;
+	int err;
+
+	REQUIRE(!unload(), "unload: %s", strerror(errno));
+	err = load_failing(FAULTS_NEVER, &left);
+	REQUIRE(!err, "load: %s", strerror(-err));
+	all = FAULTS_NEVER - left;
+	for (n = all; n && tap_ok() && now_ns() < end; n--) {
+		err = unload();
+		CHECK(!err, "unload after place %u: %s", n, strerror(-err));
+		err = load_failing(n, &left);
+		if (!err)
+			continue;
+		failed++;
+		CHECK(fault_answer(err), "place %u: %s", n, strerror(-err));
+		CHECK(access("/sys/module/rashpa", F_OK) && access("/sys/class/rashpa", F_OK) &&
+		      access("/sys/bus/pci/drivers/rashpa", F_OK), "place %u: left", n);
+		err = load();
+		CHECK(!err, "load after place %u: %s", n, strerror(-err));
+	}
+	CHECK(failed, "none of the last %u places made it fail", all - n);
+	tap_note("load: %u places, %u tried, %u made it fail", all, all - n, failed);
+}
+
+static void test_loads(void)
+{
+	/* nothing to remember: the node that it is asked of goes with the module */
+	tap_before = NULL;
+	tap_after = NULL;
+	close(memory);
+	if (access("build/modules", F_OK))
+		tap_skip_all("load: a place in it fails", "the module is not in build/modules");
+	else
+		tap_run("load: a place in it fails", test_module);
+	common_init();
+}
+
+int main(void)
+{
+	common_init();
+	if (!faults_open()) {
+		tap_skip_all("faults", "this kernel cannot inject faults");
+		return tap_exit();
+	}
+	calls_open();
+	if (calls.have_fpga) {
+		calls_function_close();
+		test_binds();
+		calls_function_open();
+	}
+	calls_close();
+	test_loads();
+	faults_close();
+	return tap_exit();
+}

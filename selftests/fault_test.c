@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Each allocation, and each copy from or to user space, of each call fails once. The call then
+ * fails, leaves nothing, and works when it is made again.
+ */
+#include <poll.h>
+
+#include "calls.h"
+#include "fault.h"
+
+#define POINTS		400		/* of one call, at most */
+
+static struct calls_state before;
+
+/* ------------------------------------------------- one thing at a time --- */
+
+/* What is tried: @run answers 0 or -errno, @undo takes a success back. */
+struct thing {
+	const char *name;
+	int (*run)(void *data);
+	void (*undo)(void *data);
+	void *data;
+};
+
+/* Returns the number of places that can fail. */
+static unsigned int places(const struct thing *t)
+{
+	unsigned int left;
+	int err;
+
+	faults_arm(FAULTS_NEVER);
+	err = t->run(t->data);
+	left = faults_disarm();
+	if (!CHECK(!err, "%s: %s", t->name, strerror(-err)))
+		return 0;
+	if (t->undo)
+		t->undo(t->data);
+	return FAULTS_NEVER - left;
+}
+
+/* Fail at place @n. Returns false when the call has no such place any more. */
+static bool fail_at(const struct thing *t, unsigned int n)
+{
+	bool hit;
+	int err;
+
+	faults_arm(n);
+	err = t->run(t->data);
+	hit = !faults_disarm();
+	CHECK(fault_answer(err), "%s, place %u: %s", t->name, n, strerror(-err));
+	CHECK(hit || !err, "%s: %s without a fault", t->name, strerror(-err));
+	if (!err && t->undo)
+		t->undo(t->data);
+	calls_state_same(&before, t->name);
+	if (err) {
+		err = t->run(t->data);
+		CHECK(!err, "%s, after place %u: %s", t->name, n, strerror(-err));
+		if (!err && t->undo)
+			t->undo(t->data);
+	}
+	return hit;
+}
+
+static void fail_everywhere(const struct thing *t)
+{
+	unsigned int n = 0, all = places(t);
+
+	if (!CHECK(all <= POINTS, "%s: %u places", t->name, all))
+		return;
+	calls_state_get(&before);
+	while (tap_ok() && fail_at(t, ++n))
+		CHECK(n <= POINTS, "%s does not succeed", t->name);
+	if (!tap_ok())
+		tap_note("%s: place %u of %u", t->name, n, all);
+	else
+		tap_note("%s: %u places", t->name, n - 1);
+}
+
+/* --------------------------------------------------------- every call --- */
+
+static union call_arg arg;
+
+static int run_op(void *data)
+{
+	const struct op *op = data;
+
+	return ioctl(calls.nodes[op->node], op->cmd, &arg) ? -errno : 0;
+}
+
+/* Undone: the next argument is ready, because making it must not fail. */
+static void undo_op(void *data)
+{
+	const struct op *op = data;
+
+	op_undo(op, &arg);
+	op_prepare(op, &arg);
+}
+
+static void test_op(const struct op *op)
+{
+	struct thing t = { op_name(op), run_op, undo_op, (void *)op };
+
+	if (!op_start(op, "each place in it fails"))
+		return;
+	op_prepare(op, &arg);
+	fail_everywhere(&t);
+	tap_done();
+}
+
+/* --- the sentence: its errno is what counts --- */
+
+static char sentence[RASHPA_REASON_SIZE];
+
+static int run_refused(void *unused)
+{
+	struct rashpa_open o = { HEAD(o), .name = "st-none" };
+	int err;
+
+	(void)unused;
+	o.head.reason = (uintptr_t)sentence;
+	o.head.reason_size = sizeof(sentence);
+	err = ioctl(memory, RASHPA_IOC_OPEN, &o) ? -errno : 0;
+	return err == -ENOENT ? 0 : err ?: -EINVAL;
+}
+
+/* ------------------------------------------------------ other entries --- */
+
+static int made = -1;
+
+static void close_made(void *unused)
+{
+	(void)unused;
+	close(made);
+}
+
+static int run_open(void *data)
+{
+	made = open(data, O_RDWR | O_CLOEXEC);
+	return made < 0 ? -errno : 0;
+}
+
+/* mmap of one object, and its first byte */
+struct mapped {
+	int fd, prot;
+	off_t offset;
+	size_t length;
+	void *at;
+};
+
+static int run_mmap(void *data)
+{
+	struct mapped *m = data;
+
+	m->at = mmap(NULL, m->length, m->prot, MAP_SHARED, m->fd, m->offset);
+	if (m->at == MAP_FAILED)
+		return -errno;
+	/* a page fault that finds no memory is tried again */
+	(void)*(volatile char *)m->at;
+	return 0;
+}
+
+static void undo_mmap(void *data)
+{
+	struct mapped *m = data;
+
+	munmap(m->at, m->length);
+}
+
+static int run_read(void *unused)
+{
+	struct rashpa_event e;
+
+	(void)unused;
+	return read(calls.nodes[CHANNEL], &e, sizeof(e)) < 0 ? -errno : 0;
+}
+
+static void queue_record(void *unused)
+{
+	struct rashpa_signal signal = { HEAD(signal) };
+
+	(void)unused;
+	ioctl(calls.nodes[CHANNEL], RASHPA_IOC_SIGNAL, &signal);
+}
+
+static int run_poll(void *data)
+{
+	struct pollfd p[] = {
+		{ .fd = calls.nodes[CHANNEL], .events = POLLIN },
+		{ .fd = calls.nodes[MAP], .events = POLLIN },
+	};
+
+	(void)data;
+	return poll(p, ARRAY_SIZE(p), 0) < 0 ? -errno : 0;
+}
+
+static void try_one(const char *name, int (*run)(void *), void (*undo)(void *), void *data)
+{
+	struct thing t = { name, run, undo, data };
+
+	tap_start("%s: each place in it fails", name);
+	fail_everywhere(&t);
+	tap_done();
+}
+
+static void test_mmap(const char *name, int fd, int prot, off_t offset, size_t length)
+{
+	struct mapped m = { fd, prot, offset, length, NULL };
+
+	try_one(name, run_mmap, undo_mmap, &m);
+}
+
+/* An object whose last file is closed goes, whatever fails. */
+static void test_close(const struct op *op)
+{
+	unsigned int n, left = 0;
+
+	if (!op->out_fd || op->variant ||
+	    !op_start(op, "each place in close() of what it makes fails"))
+		return;
+	calls_state_get(&before);
+	for (n = 1; n <= POINTS && tap_ok() && !left; n++) {
+		op_prepare(op, &arg);
+		if (!ANSWERED(call(calls.nodes[op->node], op->cmd, &arg), 0, NULL))
+			break;
+		made = op_fd(op, &arg);
+		faults_arm(n);
+		close(made);
+		left = faults_disarm();
+		calls_state_same(&before, "close");
+	}
+	CHECK(left, "it does not end");
+	tap_done();
+}
+
+static void test_entries(void)
+{
+	struct rashpa_events events = { HEAD(events) };
+	char path[48];
+
+	try_one("the sentence", run_refused, NULL, NULL);
+	try_one("open of the memory node", run_open, close_made, "/dev/rashpa/memory");
+	try_one("open of a buffer's node", run_open, close_made,
+		"/dev/rashpa/buffer/st-calls");
+	test_mmap("mmap of a buffer", calls.fds[FD_BUFFER], PROT_READ | PROT_WRITE, 0, PAGE);
+	test_mmap("mmap of a buffer's node", calls.nodes[BUFFER], PROT_READ | PROT_WRITE, 0,
+		  PAGE);
+	if (!calls.have_fpga)
+		return;
+	snprintf(path, sizeof(path), "/dev/rashpa/%s", calls.fpga.name);
+	try_one("open of a function", run_open, close_made, path);
+	test_mmap("mmap of a window", calls.fds[FD_WINDOW], PROT_READ | PROT_WRITE, 0, PAGE);
+	test_mmap("mmap of a map", calls.nodes[MAP], PROT_READ, 0, PAGE);
+	if (call(calls.fpga.fd, RASHPA_IOC_EVENTS, &events))
+		tap_bail("EVENTS: %s", reason);
+	test_mmap("mmap of a queue", events.out_fd, PROT_READ, 0, events.out_ring_size);
+	test_mmap("mmap of a consumer's page", events.out_fd, PROT_READ | PROT_WRITE,
+		  events.out_consumer, PAGE);
+	close(events.out_fd);
+	queue_record(NULL);
+	try_one("read of a channel", run_read, queue_record, NULL);
+	try_one("poll", run_poll, NULL, NULL);
+}
+
+int main(void)
+{
+	size_t i;
+
+	common_init();
+	if (!faults_open()) {
+		tap_skip_all("faults", "this kernel cannot inject faults");
+		return tap_exit();
+	}
+	calls_open();
+	for (i = 0; i < n_ops; i++)
+		test_op(&ops[i]);
+	for (i = 0; i < n_ops; i++)
+		test_close(&ops[i]);
+	calls_function_idle(false);
+	test_entries();
+	calls_close();
+	faults_close();
+	return tap_exit();
+}
