@@ -497,7 +497,7 @@ static void *rashpa_table_alloc(size_t size)
 	unsigned int i;
 	void *table;
 
-	pages = kvmalloc_array(n, sizeof(*pages), GFP_KERNEL_ACCOUNT);
+	pages = kvmalloc_array(n, sizeof(*pages), GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
 	if (!pages)
 		return NULL;
 	for (i = 0; i < n; i++) {

@@ -46,7 +46,8 @@ static int rashpa_pin_add(struct rashpa_pinned *pinned, struct page *page)
 	if (pinned->n_extents == pinned->room) {
 		if (check_mul_overflow(max(pinned->room, 32u), 2u, &room))
 			return -E2BIG;
-		more = kvmalloc_array(room, sizeof(*more), GFP_KERNEL_ACCOUNT);
+		more = kvmalloc_array(room, sizeof(*more),
+				      GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
 		if (!more)
 			return -ENOMEM;
 		if (pinned->n_extents)

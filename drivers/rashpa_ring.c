@@ -33,8 +33,9 @@ int rashpa_ring_init(struct rashpa_channel *ch, u32 depth)
 	BUILD_BUG_ON(sizeof(struct rashpa_consumer) > PAGE_SIZE);
 
 	ch->ring_size = PAGE_ALIGN(RASHPA_RING_RECORDS + array_size(slots, sizeof(*ch->records)));
-	/* whole pages, charged, and zeroed: users see them */
-	p = __vmalloc(ch->ring_size + PAGE_SIZE, GFP_KERNEL_ACCOUNT | __GFP_ZERO);
+	/* whole pages, charged, and zeroed: users see them; who asks for too many is told */
+	p = __vmalloc(ch->ring_size + PAGE_SIZE,
+		      GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_NOWARN);
 	if (!p)
 		return -ENOMEM;
 	ch->ring = p;
