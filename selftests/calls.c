@@ -52,7 +52,7 @@ static void valid_alloc_named(void *arg)
 	strcpy(((struct rashpa_alloc *)arg)->name, NAME "-new");
 }
 
-static void undo_alloc_named(void *arg)
+static void undo_named(void *arg)
 {
 	(void)arg;
 	buffer_remove(NAME "-new");
@@ -155,6 +155,12 @@ static void undo_map_keep(void *arg)
 static void valid_lock(void *arg)
 {
 	((struct rashpa_lock *)arg)->slots = 1;
+}
+
+static void valid_lock_named(void *arg)
+{
+	valid_lock(arg);
+	strcpy(((struct rashpa_lock *)arg)->name, NAME "-new");
 }
 
 static void valid_program(void *arg)
@@ -312,7 +318,7 @@ const struct op ops[] = {
 	GROWN(MEMORY, ALLOC, alloc, __reserved, .write = true, .variant = "named",
 	      .flags = RASHPA_ALLOC_NODE | RASHPA_ALLOC_EXCLUSIVE | RASHPA_ALLOC_MODE,
 	      .valid = valid_alloc_named, .out_fd = AT(alloc, out_fd),
-	      .undo = undo_alloc_named),
+	      .undo = undo_named),
 	OP(MEMORY, OPEN, open, .flags = RASHPA_OPEN_EXCLUSIVE | RASHPA_OPEN_READ,
 	   .valid = valid_open, .out_fd = AT(open, out_fd),
 	   .reserved = { AT(open, __reserved) }),
@@ -355,7 +361,10 @@ const struct op ops[] = {
 	      .valid = valid_map_keep, .out_fd = AT(map, out_fd),
 	      .undo = undo_map_keep),
 	GROWN(FPGA, EVENTS, events, out_fd, .write = true, .out_fd = AT(events, out_fd)),
-	OP(FPGA, LOCK, lock, .write = true, .valid = valid_lock, .out_fd = AT(lock, out_fd)),
+	GROWN(FPGA, LOCK, lock, out_length, .write = true, .valid = valid_lock,
+	      .out_fd = AT(lock, out_fd)),
+	GROWN(FPGA, LOCK, lock, out_length, .write = true, .variant = "named",
+	      .valid = valid_lock_named, .out_fd = AT(lock, out_fd), .undo = undo_named),
 	OP(FPGA, QUIESCE, quiesce, .write = true),
 	OP(FPGA, RESET, reset, .write = true),
 	OP(MAP, PROGRAM, program, .valid = valid_program,
