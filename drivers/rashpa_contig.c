@@ -500,7 +500,8 @@ int rashpa_pages_alloc(struct rashpa_call *call, struct rashpa_pages *pages,
 		return rashpa_fail(call, -EOPNOTSUPP,
 				   "no CMA area: boot a kernel with CONFIG_DMA_CMA and cma=SIZE, or use contig");
 	if (want->cache != RASHPA_CACHE_CACHED && !RASHPA_CAN_UNCACHE)
-		return rashpa_fail(call, -EOPNOTSUPP, "buffers are cached only on this architecture");
+		return rashpa_fail(call, -EOPNOTSUPP,
+				   "buffers are cached only on this architecture");
 	if (want->length >> PAGE_SHIFT > totalram_pages())
 		return rashpa_fail(call, -ENOMEM, "%llu MiB asked for, the machine has %llu MiB",
 				   want->length >> 20, (u64)totalram_pages() << PAGE_SHIFT >> 20);

@@ -211,6 +211,7 @@ static ssize_t rashpa_channel_copy(struct rashpa_channel *ch, char __user *buf,
 		if (copy_to_user(buf + done * sizeof(*batch), batch,
 				 n * sizeof(*batch)))
 			return done ? done : -EFAULT;
+		/* after the records were copied: their places may be written again */
 		smp_store_release(&ch->consumer->tail, tail + n);
 		done += n;
 	}

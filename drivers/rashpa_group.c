@@ -295,6 +295,7 @@ int rashpa_ioc_ack(struct rashpa_call *call, void *arg)
 	mutex_lock(&ch->sources_lock);
 	found = rashpa_group_find(call, ch, ack->id);
 	if (found)
+		/* after the consumer's last look at the stacks: they may be overwritten now */
 		smp_store_release(&ch->consumer->ack[ack->id - 1], ack->position);
 	mutex_unlock(&ch->sources_lock);
 	return found ? 0 : -ENOENT;

@@ -173,12 +173,14 @@ static void rashpa_unprogram(struct rashpa_mapping *map)
 static void rashpa_table_begin(struct rashpa_table *table)
 {
 	WRITE_ONCE(table->generation, table->generation + 1);
+	/* the odd generation before the first change */
 	smp_wmb();
 }
 
 /* ... and an even one after everything has. */
 static void rashpa_table_end(struct rashpa_table *table)
 {
+	/* the last change before the even generation */
 	smp_wmb();
 	WRITE_ONCE(table->generation, table->generation + 1);
 }
@@ -1090,7 +1092,8 @@ static int rashpa_program_write(struct rashpa_call *call,
 
 	lockdep_assert_held(&map->dev->hw_lock);
 	if (map->table->state != RASHPA_MAP_VALID)
-		return rashpa_fail(call, -ESTALE, "the map is revoked: restore it, or make a new one");
+		return rashpa_fail(call, -ESTALE,
+				   "the map is revoked: restore it, or make a new one");
 	err = rashpa_program_fits(call, map, layout);
 	if (err)
 		return err;

@@ -109,7 +109,8 @@ static int rashpa_pin_check_vmas(struct rashpa_call *call, unsigned long start,
 					  "at 0x%lx is device memory or a CMA buffer, which cannot be pinned: use its dma-buf",
 					  start);
 		else if (!(vma->vm_flags & VM_WRITE))
-			err = rashpa_fail(call, -EFAULT, "the mapping at 0x%lx is read-only", start);
+			err = rashpa_fail(call, -EFAULT, "the mapping at 0x%lx is read-only",
+					  start);
 		else if (vma->vm_file && vma->vm_flags & VM_SHARED &&
 			 mapping_can_writeback(vma->vm_file->f_mapping))
 			err = rashpa_fail(call, -EFAULT,
