@@ -155,7 +155,7 @@ void pci_write(struct fpga *fpga, uint32_t offset, const uint8_t *data, uint32_t
 		bus_set_master(&fpga->bus, command & PCI_COMMAND_MASTER);
 	}
 	if (touches(offset, count, DEVCTL + 1, 1) &&
-	    (data[DEVCTL + 1 - offset] & PCI_EXP_DEVCTL_BCR_FLR >> 8)) {
+	    (data[DEVCTL + 1 - offset] & (PCI_EXP_DEVCTL_BCR_FLR >> 8))) {
 		log_debug("function level reset");
 		fpga_reset(fpga);
 	}

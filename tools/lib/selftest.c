@@ -160,6 +160,8 @@ static void test_map(int memory, unsigned int number)
 	if (!ok(map >= 0, "a map"))
 		return;
 	copy = calloc(1, sizeof(*copy) + arg.out_segments * sizeof(copy->segment[0]));
+	if (!ok(copy, "room for its table"))
+		return;
 	ok(!rashpa_table_map(map, arg.out_table_size, &table), "its table is mapped");
 	ok(rashpa_table_read(table, copy, arg.out_segments) == (int)arg.out_segments &&
 	   copy->generation == arg.out_generation && copy->state == RASHPA_MAP_VALID &&

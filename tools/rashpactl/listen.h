@@ -43,8 +43,10 @@ struct listen {
 /* Options that name sources, and the argument fpgaN; input: struct listen. */
 extern const struct argp listen_argp;
 
-/* Make the channel, not blocking, and add all sources (none: all vectors and the device). An
- * exit code, after a message. */
+/*
+ * Make the channel, not blocking, and add all sources (none: all vectors and the device). An
+ * exit code, after a message.
+ */
 int listen_open(struct listen *listen);
 void listen_close(struct listen *listen);
 

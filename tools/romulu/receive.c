@@ -218,7 +218,7 @@ static int open_channel(struct run *r)
 /* What the group counted, as long as there is one. */
 static void count_group(struct run *r)
 {
-	struct rashpa_member_info member[RASHPA_STREAM_DTPS];
+	struct rashpa_member_info member[RASHPA_STREAM_DTPS] = {};
 	struct rashpa_group_info info = {
 		.id = r->group, .members = (uintptr_t)member, .n_members = RASHPA_STREAM_DTPS,
 	};
