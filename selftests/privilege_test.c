@@ -1,0 +1,640 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Who may do what: every row of Documentation/privileges.rst, tried as nobody, as a member
+ * of the group rashpa, as a member with CAP_SYS_RAWIO, and as root.
+ */
+#include <grp.h>
+#include <linux/capability.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include "../tools/lib/rashpa-fpga.h"
+#include "common.h"
+
+enum role { NOBODY, MEMBER, RAWIO, ROOT, ROLES };
+
+static const char *const role_names[] = {
+	"nobody", "a member", "a member with CAP_SYS_RAWIO", "root",
+};
+
+#define OTHER		"st-priv-root"		/* root's, mode 0600 */
+#define SHARED		"st-priv-shared"	/* root's, group rashpa, mode 0660 */
+#define PARAMETERS	"/sys/module/rashpa/parameters/"
+#define NOBODY_ID	65534
+
+static struct fpga f;
+static gid_t group;
+
+/* In a child, for good. */
+static void become(enum role role)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[2] = {};
+
+	if (role == ROOT)
+		return;
+	if (setgroups(role == NOBODY ? 0 : 1, &group) ||
+	    setresgid(NOBODY_ID, NOBODY_ID, NOBODY_ID) ||
+	    prctl(PR_SET_KEEPCAPS, role == RAWIO) ||
+	    setresuid(NOBODY_ID, NOBODY_ID, NOBODY_ID))
+		tap_bail("not %s: %s", role_names[role], strerror(errno));
+	if (role != RAWIO)
+		return;
+	data[0].effective = 1U << CAP_SYS_RAWIO;
+	data[0].permitted = 1U << CAP_SYS_RAWIO;
+	if (syscall(SYS_capset, &head, data))
+		tap_bail("capset: %s", strerror(errno));
+}
+
+/* ------------------------------------------- things to do: 0 or -errno --- */
+
+static int node(const char *name, int flags)
+{
+	char path[96];
+	int fd;
+
+	snprintf(path, sizeof(path), "/dev/rashpa/%s", name);
+	fd = open(path, flags | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+static int call_node(const char *name, int flags, unsigned long cmd, void *arg)
+{
+	int fd = node(name, flags);
+
+	return fd < 0 ? fd : call(fd, cmd, arg);
+}
+
+static int on_memory(unsigned long cmd, void *arg)
+{
+	return call_node("memory", O_RDWR, cmd, arg);
+}
+
+static int on_fpga(unsigned long cmd, void *arg)
+{
+	return call_node(f.name, O_RDWR, cmd, arg);
+}
+
+static int do_alloc(void)
+{
+	struct rashpa_alloc a = { HEAD(a), .length = PAGE };
+
+	return on_memory(RASHPA_IOC_ALLOC, &a);
+}
+
+static int do_alloc_read_only(void)
+{
+	struct rashpa_alloc a = { HEAD(a), .length = PAGE };
+
+	return call_node("memory", O_RDONLY, RASHPA_IOC_ALLOC, &a);
+}
+
+/* more than user_limit_mib */
+static int do_alloc_much(void)
+{
+	struct rashpa_alloc a = { HEAD(a), .length = 2 * MIB,
+				  .backend = RASHPA_BACKEND_CONTIG };
+
+	return on_memory(RASHPA_IOC_ALLOC, &a);
+}
+
+static int do_query(void)
+{
+	struct rashpa_query q = { HEAD(q) };
+
+	return call_node("memory", O_RDONLY, RASHPA_IOC_QUERY, &q);
+}
+
+static int do_open(const char *name)
+{
+	struct rashpa_open o = { HEAD(o) };
+
+	strcpy(o.name, name);
+	return on_memory(RASHPA_IOC_OPEN, &o);
+}
+
+static int do_open_other(void)
+{
+	return do_open(OTHER);
+}
+
+static int do_open_shared(void)
+{
+	return do_open(SHARED);
+}
+
+static int do_info(void)
+{
+	struct rashpa_open o = { HEAD(o), .name = SHARED };
+	struct rashpa_info info = { HEAD(info) };
+	int err = on_memory(RASHPA_IOC_OPEN, &o);
+
+	info.fd = o.out_fd;
+	return err ? err : on_memory(RASHPA_IOC_INFO, &info);
+}
+
+/* A name that stays: the owner may take it away, so this is for others. */
+static int do_remove(void)
+{
+	struct rashpa_remove r = { HEAD(r), .name = SHARED };
+	int err = on_memory(RASHPA_IOC_REMOVE, &r);
+
+	/* root may, if nobody maps it: somebody does */
+	return err == -EBUSY ? 0 : err;
+}
+
+static int do_permit_other(void)
+{
+	struct rashpa_permit p = { HEAD(p), .name = OTHER, .mode = 0600 };
+
+	p.head.flags = RASHPA_PERMIT_MODE;
+	return on_memory(RASHPA_IOC_PERMIT, &p);
+}
+
+static int permit_own(uint32_t flags, uid_t uid, gid_t gid)
+{
+	struct rashpa_alloc a = { HEAD(a), .length = PAGE, .name = "st-priv-own" };
+	struct rashpa_permit p = { HEAD(p), .name = "st-priv-own", .uid = uid, .gid = gid };
+	int err = on_memory(RASHPA_IOC_ALLOC, &a);
+
+	if (err)
+		return err;
+	p.head.flags = flags;
+	err = on_memory(RASHPA_IOC_PERMIT, &p);
+	close(a.out_fd);
+	return err;
+}
+
+static int do_permit_uid(void)
+{
+	return permit_own(RASHPA_PERMIT_UID, 1, 0);
+}
+
+static int do_permit_gid(void)
+{
+	return permit_own(RASHPA_PERMIT_GID, 0, 1);
+}
+
+static int do_permit_own_gid(void)
+{
+	return permit_own(RASHPA_PERMIT_GID, 0, group);
+}
+
+static int do_pin(void)
+{
+	static char pages[17 * PAGE];
+	struct rlimit limit = { .rlim_cur = 8 * PAGE, .rlim_max = 8 * PAGE };
+	struct rashpa_pin pin = { HEAD(pin), .length = 16 * PAGE };
+
+	memset(pages, 1, sizeof(pages));
+	pin.address = ((uintptr_t)pages + PAGE - 1) & -PAGE;
+	setrlimit(RLIMIT_MEMLOCK, &limit);
+	return on_memory(RASHPA_IOC_PIN, &pin);
+}
+
+static int do_buffer_node_other(void)
+{
+	return node("buffer/" OTHER, O_RDWR);
+}
+
+static int do_device_info(void)
+{
+	struct rashpa_device_info info = { HEAD(info) };
+
+	return call_node(f.name, O_RDONLY, RASHPA_IOC_DEVICE_INFO, &info);
+}
+
+static int do_region_info(void)
+{
+	struct rashpa_region_info info = { HEAD(info) };
+
+	return call_node(f.name, O_RDONLY, RASHPA_IOC_REGION_INFO, &info);
+}
+
+/* the same again: busy or not, who may not is told so first */
+static int do_profile(void)
+{
+	struct rashpa_profile p = { HEAD(p), .dma_bits = 1 };
+	int err = on_fpga(RASHPA_IOC_PROFILE, &p);
+
+	return err == -EINVAL || err == -EBUSY ? 0 : err;
+}
+
+static int user_window(void)
+{
+	struct rashpa_window w = { HEAD(w), .name = "user" };
+	int err = on_fpga(RASHPA_IOC_WINDOW, &w);
+
+	return err ? err : w.out_fd;
+}
+
+static int do_window(void)
+{
+	struct rashpa_window w = { HEAD(w), .length = PAGE };
+
+	return on_fpga(RASHPA_IOC_WINDOW, &w);
+}
+
+static int do_window_admin(void)
+{
+	struct rashpa_window w = { HEAD(w), .name = "admin" };
+
+	return on_fpga(RASHPA_IOC_WINDOW, &w);
+}
+
+static int map_with(struct rashpa_map *m)
+{
+	struct rashpa_alloc a = { HEAD(a), .length = PAGE };
+	int err = on_memory(RASHPA_IOC_ALLOC, &a);
+
+	m->head.size = sizeof(*m);
+	m->fd = a.out_fd;
+	return err ? err : on_fpga(RASHPA_IOC_MAP, m);
+}
+
+static int do_map(void)
+{
+	struct rashpa_map m = {};
+
+	return map_with(&m);
+}
+
+static int do_map_boundary(void)
+{
+	struct rashpa_map m = { .boundary = PAGE };
+
+	return map_with(&m);
+}
+
+static int do_map_alignment(void)
+{
+	struct rashpa_map m = { .alignment = PAGE };
+
+	return map_with(&m);
+}
+
+static int do_table(void)
+{
+	struct rashpa_map m = {};
+	int err = map_with(&m);
+
+	if (err)
+		return err;
+	return mmap(NULL, m.out_table_size, PROT_READ, MAP_SHARED, m.out_fd, 0) ==
+	       MAP_FAILED ? -errno : 0;
+}
+
+static int do_read_map(void)
+{
+	struct rashpa_table t;
+	struct rashpa_map m = {};
+	int err = map_with(&m);
+
+	if (err)
+		return err;
+	/* nothing has changed since MAP: there is nothing to read, and nobody is refused */
+	fcntl(m.out_fd, F_SETFL, O_NONBLOCK);
+	if (read(m.out_fd, &t, sizeof(t)) == sizeof(t) || errno == EAGAIN)
+		return 0;
+	return -errno;
+}
+
+static int do_program(void)
+{
+	struct rashpa_program p = { HEAD(p), .window = -1 };
+	struct rashpa_map m = {};
+	int err = map_with(&m);
+
+	return err ? err : call(m.out_fd, RASHPA_IOC_PROGRAM, &p);
+}
+
+static int do_program_window(void)
+{
+	struct rashpa_program p = { HEAD(p), .offset = RFPGA_TABLE,
+				    .length = RFPGA_TABLE_SIZE };
+	struct rashpa_window w = { HEAD(w), .length = RFPGA_BAR_REGS_SIZE };
+	struct rashpa_map m = {};
+	int err = map_with(&m);
+
+	if (err)
+		return err;
+	/* who gets no other window tries with his own */
+	p.window = on_fpga(RASHPA_IOC_WINDOW, &w) ? user_window() : w.out_fd;
+	fpga_layout(&p.layout);
+	return call(m.out_fd, RASHPA_IOC_PROGRAM, &p);
+}
+
+static int do_events(void)
+{
+	struct rashpa_events e = { HEAD(e) };
+
+	return on_fpga(RASHPA_IOC_EVENTS, &e);
+}
+
+static int do_source(void)
+{
+	struct rashpa_source_add a = { HEAD(a), .kind = RASHPA_SOURCE_SOFTWARE };
+	struct rashpa_events e = { HEAD(e) };
+	int err = on_fpga(RASHPA_IOC_EVENTS, &e);
+
+	return err ? err : call(e.out_fd, RASHPA_IOC_SOURCE_ADD, &a);
+}
+
+static int do_lock(void)
+{
+	struct rashpa_lock l = { HEAD(l), .slots = 1 };
+
+	return on_fpga(RASHPA_IOC_LOCK, &l);
+}
+
+static int do_quiesce(void)
+{
+	struct rashpa_quiesce q = { HEAD(q) };
+
+	return on_fpga(RASHPA_IOC_QUIESCE, &q);
+}
+
+static int do_quiesce_read_only(void)
+{
+	struct rashpa_quiesce q = { HEAD(q) };
+
+	return call_node(f.name, O_RDONLY, RASHPA_IOC_QUIESCE, &q);
+}
+
+static int do_reset(void)
+{
+	struct rashpa_reset r = { HEAD(r) };
+
+	return on_fpga(RASHPA_IOC_RESET, &r);
+}
+
+/* Opens only: what is written there would be another test's. */
+static int may_open(const char *path, int flags)
+{
+	int fd = open(path, flags | O_CLOEXEC);
+
+	return fd < 0 ? -errno : 0;
+}
+
+static int do_bind(void)
+{
+	return may_open("/sys/bus/pci/drivers/rashpa/bind", O_WRONLY);
+}
+
+static int do_parameter_limit(void)
+{
+	return may_open(PARAMETERS "limit_mib", O_WRONLY);
+}
+
+static int do_parameter_user_limit(void)
+{
+	return may_open(PARAMETERS "user_limit_mib", O_WRONLY);
+}
+
+static int do_parameter_budget(void)
+{
+	return may_open(PARAMETERS "poll_budget", O_WRONLY);
+}
+
+static int do_parameter_p2p(void)
+{
+	return may_open(PARAMETERS "p2p_bridge", O_WRONLY);
+}
+
+static int do_parameter_read(void)
+{
+	return may_open(PARAMETERS "limit_mib", O_RDONLY);
+}
+
+static int do_traces(void)
+{
+	return may_open("/sys/kernel/tracing/events/rashpa/enable", O_WRONLY);
+}
+
+static int do_debugfs(void)
+{
+	return may_open("/sys/kernel/debug/dma_buf/bufinfo", O_RDONLY);
+}
+
+/* --------------------------------------------------------------- rows --- */
+
+struct row {
+	const char *name;
+	int (*fn)(void);
+	int want[ROLES];	/* errno */
+	const char *says;	/* where EPERM is answered */
+};
+
+#define CAN_OPEN	{ EACCES, 0, 0, 0 }
+#define NEEDS_RAWIO	{ EACCES, EPERM, 0, 0 }
+#define NEEDS_ROOT	{ EACCES, EPERM, EPERM, 0 }
+#define FILE_OF_ROOT	{ EACCES, EACCES, EACCES, 0 }
+#define NOT_EVEN_ROOT	{ EACCES, EPERM, EPERM, EPERM }
+
+static const struct row memory_rows[] = {
+	{ "ALLOC", do_alloc, CAN_OPEN, NULL },
+	{ "ALLOC on a node that is open for reading", do_alloc_read_only, NOT_EVEN_ROOT,
+	  "read-only" },
+	{ "ALLOC above user_limit_mib", do_alloc_much, { EACCES, EDQUOT, EDQUOT, 0 }, NULL },
+	{ "QUERY", do_query, CAN_OPEN, NULL },
+	{ "OPEN of a buffer with mode 0600", do_open_other, FILE_OF_ROOT, NULL },
+	{ "OPEN of a buffer of the group", do_open_shared, CAN_OPEN, NULL },
+	{ "INFO", do_info, CAN_OPEN, NULL },
+	{ "REMOVE of somebody's buffer", do_remove, NEEDS_ROOT, "not yours" },
+	{ "PERMIT for somebody's buffer", do_permit_other, NEEDS_ROOT, "not yours" },
+	{ "PERMIT: another owner", do_permit_uid, NEEDS_ROOT, "give a buffer away" },
+	{ "PERMIT: a group that is not one's own", do_permit_gid, NEEDS_ROOT, "not in group" },
+	{ "PERMIT: a group of one's own", do_permit_own_gid, CAN_OPEN, NULL },
+	{ "PIN above RLIMIT_MEMLOCK", do_pin, { EACCES, ENOMEM, ENOMEM, 0 }, NULL },
+	{ "node of a buffer with mode 0600", do_buffer_node_other, FILE_OF_ROOT, NULL },
+};
+
+static const struct row function_rows[] = {
+	{ "DEVICE_INFO", do_device_info, CAN_OPEN, NULL },
+	{ "REGION_INFO", do_region_info, CAN_OPEN, NULL },
+	{ "PROFILE", do_profile, NEEDS_ROOT, "CAP_SYS_ADMIN" },
+	{ "WINDOW of the profile, for users", user_window, CAN_OPEN, NULL },
+	{ "WINDOW of the profile, not for users", do_window_admin, NEEDS_RAWIO,
+	  "CAP_SYS_RAWIO" },
+	{ "WINDOW anywhere", do_window, NEEDS_RAWIO, "CAP_SYS_RAWIO" },
+	{ "MAP", do_map, CAN_OPEN, NULL },
+	{ "MAP with a boundary of one's own", do_map_boundary, NEEDS_RAWIO, "boundary" },
+	{ "MAP with an alignment of one's own", do_map_alignment, NEEDS_RAWIO, "alignment" },
+	{ "read of a map: its header", do_read_map, CAN_OPEN, NULL },
+	{ "PROGRAM into the profile's table", do_program, CAN_OPEN, NULL },
+	{ "PROGRAM into a window", do_program_window, NEEDS_RAWIO, "CAP_SYS_RAWIO" },
+	{ "EVENTS", do_events, CAN_OPEN, NULL },
+	{ "SOURCE_ADD", do_source, CAN_OPEN, NULL },
+	{ "LOCK", do_lock, CAN_OPEN, NULL },
+	{ "QUIESCE", do_quiesce, CAN_OPEN, NULL },
+	{ "QUIESCE on a node that is open for reading", do_quiesce_read_only, NOT_EVEN_ROOT,
+	  "read-only" },
+	{ "RESET", do_reset, NEEDS_RAWIO, "CAP_SYS_RAWIO" },
+};
+
+/* mmap of a map gives no sentence */
+static const struct row table_row = {
+	"mmap of a map: the addresses", do_table, NEEDS_RAWIO, NULL
+};
+
+static const struct row disclosed_row = {
+	"mmap of a map, where the profile discloses", do_table, CAN_OPEN, NULL
+};
+
+static const struct row bare_rows[] = {
+	{ "MAP without a quiesce sequence", do_map, NEEDS_RAWIO, "CAP_SYS_RAWIO" },
+	{ "EVENTS without a quiesce sequence", do_events, NEEDS_RAWIO, "CAP_SYS_RAWIO" },
+};
+
+static const struct row file_rows[] = {
+	{ "bind", do_bind, FILE_OF_ROOT, NULL },
+	{ "parameter limit_mib", do_parameter_limit, FILE_OF_ROOT, NULL },
+	{ "parameter user_limit_mib", do_parameter_user_limit, FILE_OF_ROOT, NULL },
+	{ "parameter poll_budget", do_parameter_budget, FILE_OF_ROOT, NULL },
+	{ "parameter p2p_bridge", do_parameter_p2p, FILE_OF_ROOT, NULL },
+	{ "parameters, for reading", do_parameter_read, {}, NULL },
+	{ "tracepoints", do_traces, FILE_OF_ROOT, NULL },
+	{ "debugfs: other drivers' view of our dma-bufs", do_debugfs, FILE_OF_ROOT, NULL },
+};
+
+struct trial {
+	const struct row *row;
+	enum role role;
+};
+
+static void try(void *arg)
+{
+	const struct trial *t = arg;
+	int want = t->row->want[t->role], got;
+
+	become(t->role);
+	memset(reason, 0, sizeof(reason));
+	got = t->row->fn();
+	if (got > 0)
+		got = 0;
+	CHECK(got == -want, "%s: answer %d (%s), expected %d (%s), reason \"%s\"",
+	      role_names[t->role], -got, strerror(-got), want, strerror(want), reason);
+	if (want == EPERM && t->row->says)
+		CHECK(strstr(reason, t->row->says), "%s: reason \"%s\" does not name \"%s\"",
+		      role_names[t->role], reason, t->row->says);
+}
+
+static void try_rows(const struct row *rows, size_t n)
+{
+	struct trial t;
+
+	for (t.row = rows; t.row < rows + n; t.row++) {
+		tap_start("%s", t.row->name);
+		for (t.role = NOBODY; t.role < ROLES; t.role++) {
+			tap_fork(try, &t);
+			buffer_remove("st-priv-own");
+		}
+		tap_done();
+	}
+}
+
+/* --------------------------------------------------------------- nodes --- */
+
+static void check_mode(const char *name)
+{
+	char path[96];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "/dev/rashpa/%s", name);
+	if (!CHECK(!stat(path, &st), "%s: %s", path, strerror(errno)))
+		return;
+	CHECK(S_ISCHR(st.st_mode) && (st.st_mode & 07777) == 0660, "%s has mode %o", path,
+	      st.st_mode & 07777);
+	CHECK(!st.st_uid, "%s belongs to %u", path, st.st_uid);
+}
+
+static void test_modes(void)
+{
+	check_mode("memory");
+	if (f.fd >= 0)
+		check_mode(f.name);
+}
+
+/* What the udev rule does; there is no udev in the lab's guests. */
+static void give_node(const char *name, gid_t gid)
+{
+	char path[96];
+
+	snprintf(path, sizeof(path), "/dev/rashpa/%s", name);
+	if (chown(path, 0, gid))
+		tap_bail("chown of %s: %s", path, strerror(errno));
+}
+
+static int named(const char *name, uint32_t mode)
+{
+	struct rashpa_alloc a = { HEAD(a), .length = PAGE, .mode = mode };
+
+	a.head.flags = RASHPA_ALLOC_MODE;
+	strcpy(a.name, name);
+	if (call(memory, RASHPA_IOC_ALLOC, &a))
+		tap_bail("ALLOC of %s: %s", name, reason);
+	return a.out_fd;
+}
+
+static void try_function(void)
+{
+	static const struct rashpa_profile_window windows[] = {
+		{ .name = "user", .bar = 2, .flags = RASHPA_PWINDOW_USER,
+		  .offset = PAGE, .length = PAGE },
+		{ .name = "admin", .bar = 2, .offset = 4 * PAGE, .length = PAGE },
+	};
+
+	give_node(f.name, group);
+	if (fpga_profile(&f, 0, windows, ARRAY_SIZE(windows)))
+		tap_bail("profile: %s", reason);
+	try_rows(function_rows, ARRAY_SIZE(function_rows));
+	try_rows(&table_row, 1);
+	if (fpga_profile(&f, RASHPA_PROFILE_DISCLOSE, windows, ARRAY_SIZE(windows)))
+		tap_bail("profile: %s", reason);
+	try_rows(&disclosed_row, 1);
+	if (fpga_profile_none(&f))
+		tap_bail("profile: %s", reason);
+	try_rows(bare_rows, ARRAY_SIZE(bare_rows));
+	give_node(f.name, 0);
+}
+
+int main(void)
+{
+	struct group *rashpa = getgrnam("rashpa");
+	bool have_fpga;
+	int other, shared;
+	char *held;
+
+	common_init();
+	if (!rashpa)
+		tap_bail("no group rashpa");
+	group = rashpa->gr_gid;
+	f.fd = -1;
+	have_fpga = fpga_open(&f, 0);
+	tap_run("nodes belong to root and are for nobody else", test_modes);
+
+	give_node("memory", group);
+	other = named(OTHER, 0600);
+	shared = named(SHARED, 0660);
+	held = map_fd(shared, PAGE);
+	if (write_text(PARAMETERS "user_limit_mib", "1"))
+		tap_bail("user_limit_mib cannot be set");
+	try_rows(memory_rows, ARRAY_SIZE(memory_rows));
+	write_text(PARAMETERS "user_limit_mib", "0");
+
+	if (have_fpga)
+		try_function();
+	else
+		tap_skip_all("function", "no software FPGA");
+	try_rows(file_rows, ARRAY_SIZE(file_rows));
+
+	munmap(held, PAGE);
+	close(other);
+	close(shared);
+	buffer_remove(OTHER);
+	buffer_remove(SHARED);
+	give_node("memory", 0);
+	return tap_exit();
+}
