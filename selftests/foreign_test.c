@@ -198,7 +198,8 @@ static void test_cma(void)
 int main(void)
 {
 	common_init();
-	if (system("modprobe -q vgem") || (vgem = vgem_open()) < 0) {
+	vgem = system("modprobe -q vgem") ? -1 : vgem_open();
+	if (vgem < 0) {
 		tap_skip_all("a foreign importer", "this kernel has no vgem");
 		return tap_exit();
 	}

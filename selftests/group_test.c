@@ -510,7 +510,7 @@ out:
 
 static void test_two_functions(void)
 {
-	two_functions((const char *const [2]){ NULL, NULL });
+	two_functions((const char *const [2]) { NULL, NULL });
 }
 
 /* Records and interrupts that come twice, late or never: still every event is true. */

@@ -1,27 +1,107 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
-# Runs inside the lab's root: sparse over the driver, for the kernels whose headers
-# it understands (its parser is older than those of 7.x). TAP.
+# Runs inside the lab's root: what tools find in the sources without running them. No
+# finding stays open; what is left out, and why, stands in selftests/static/. TAP, and the
+# seconds of processor time of each tool. static.sh [TOOL...]: only these.
 set -uo pipefail
 
 cd "$(dirname "$0")/.." || exit 1
+scripts=/usr/src/linux-scripts/scripts
+out=build/static
+jobs=$(nproc)
 n=0 bad=0
-mkdir -p build/sparse
-for series in 6.1 6.12; do
-	release=$(basename "$(ls -d "/lib/modules/$series."*-amd64 | sort -V | tail -n 1)")
-	dir=build/sparse/$series
+only=" $* "
+rm -rf "$out"
+mkdir -p "$out"
+
+# the lines of a list; what stands behind '#' is the reason
+entries() { sed -E 's/[[:space:]]*#.*//; /^$/d' "selftests/static/$1"; }
+
+# tool NAME TITLE FUNCTION: a test is good if the function succeeds and says nothing.
+tool() {
+	local log=$out/${1// /-} used
+	[[ $only == "  " || $only == *" ${1%% *} "* ]] || return 0
 	n=$((n + 1))
-	rm -rf "$dir"
-	if make -s modules KREL="$release" MODDIR="$PWD/$dir" W=1 KFLAGS=C=2 >"$dir.log" 2>&1 &&
-		! grep -q 'warning:\|error:' "$dir.log"; then
-		echo "ok $n - sparse is clean on $release"
-	else
-		sed 's/^/# /' "$dir.log"
-		echo "not ok $n - sparse is clean on $release"
+	TIMEFORMAT='%U %S'
+	used=$({ time "$3" "$1" >"$log" 2>&1 || echo "# ended with an error" >>"$log"; } 2>&1)
+	used=$(awk '{ printf "%.0f", $1 + $2 }' <<<"$used")
+	if [[ -s $log ]]; then
+		head -n 200 "$log" | sed 's/^/# /'
 		bad=1
+		echo "not ok $n - $2 ($used s)"
+	else
+		echo "ok $n - $2 ($used s)"
 	fi
-done
-n=$((n + 1))
-echo "ok $n - sparse on 7.2 # SKIP sparse 0.6.4 does not parse the headers of this kernel"
+}
+
+sources() { find "$@" -name '*.[ch]' | sort; }
+shell_scripts() { grep -rlE '^#!.*sh$|^# shellcheck shell=' selftests Documentation tools | sort; }
+
+run_sparse() { # "sparse SERIES"
+	local release dir=$PWD/$out/module-${1#* }
+	release=$(printf '%s\n' /lib/modules/"${1#* }".*-amd64 | sort -V | tail -n 1)
+	make -s modules KREL="${release##*/}" MODDIR="$dir" W=1 KFLAGS=C=2 >"$dir.log" 2>&1 ||
+		cat "$dir.log"
+	grep 'warning:\|error:' "$dir.log" || true
+}
+
+run_checkpatch() {
+	local top=$PWD
+	cd "$out" || return # it leaves a file where it runs
+	sources "$top/drivers" "$top/uapi" "$top/tools" "$top/selftests" |
+		grep -v "^$top/selftests/abi/0.1/" |
+		xargs -P "$jobs" -n 8 perl "$scripts/checkpatch.pl" --strict --no-tree \
+			--no-summary --quiet --terse --show-types --max-line-length=100 -f 2>checkpatch.err |
+		sed "s,^$top/,," >checkpatch.all
+	cd "$top" || return
+	grep -vEf <(entries checkpatch) "$out/checkpatch.all"
+	return 0
+}
+
+# one rule a process; what spatch says of the rule itself is not about our sources
+cocci_rule() {
+	local options log=$2/cocci-$(basename "$1")
+	options=$(sed -n 's,^// Options:,,p' "$1" | paste -sd' ')
+	# shellcheck disable=SC2086 # options
+	timeout 120 spatch -D report --very-quiet $options -I uapi --cocci-file "$1" \
+		--dir drivers >"$log" 2>&1 || echo "${1##*/}: status $?"
+	grep -v '^warning: line .* should .* be a metavariable' "$log"
+	return 0
+}
+export -f cocci_rule
+
+run_coccinelle() {
+	find "$scripts/coccinelle" -name '*.cocci' | sort |
+		grep -vFf <(entries coccinelle) |
+		xargs -P "$jobs" -I '{}' bash -c 'cocci_rule "$@"' rule '{}' "$out"
+}
+
+run_cppcheck() {
+	cppcheck -q -j "$jobs" --enable=warning,portability,performance --inline-suppr \
+		--suppressions-list=selftests/static/cppcheck \
+		--template='{file}:{line}: {id}: {message}' -Iuapi -Itools/lib -Itools/common \
+		-iselftests/modules -iselftests/abi tools selftests
+}
+
+run_codespell() {
+	codespell --ignore-words <(entries codespell) drivers uapi tools selftests \
+		Documentation README.md Makefile Kbuild dkms.conf
+}
+
+run_shellcheck() {
+	shell_scripts | xargs shellcheck -x -f gcc
+}
+
+tool "sparse 6.1" "sparse is clean on 6.1" run_sparse
+tool "sparse 6.12" "sparse is clean on 6.12" run_sparse
+if [[ $only == "  " || $only == *" sparse "* ]]; then
+	n=$((n + 1))
+	echo "ok $n - sparse on 7.2 # SKIP sparse 0.6.4 does not parse the headers of this kernel"
+fi
+tool checkpatch "checkpatch --strict has no complaint" run_checkpatch
+tool coccinelle "the kernel's coccinelle rules find nothing" run_coccinelle
+tool cppcheck "cppcheck finds nothing in tools and tests" run_cppcheck
+tool codespell "codespell finds no mistyped word" run_codespell
+tool shellcheck "shellcheck has no complaint" run_shellcheck
 echo "1..$n"
 exit "$bad"

@@ -89,7 +89,7 @@ static void test_function(void)
 	ARG(device_info) info;
 	ARG(map) m;
 	ARG(program) program;
-	struct rashpa_table table;
+	struct rashpa_table *table;
 
 	CLEAR(info);
 	CHECK(!CALL(fpga, RASHPA_IOC_DEVICE_INFO, info), "DEVICE_INFO: %s", reason);
@@ -101,9 +101,11 @@ static void test_function(void)
 	CHECK(m.arg.out_segments >= 1 && (m.arg.out_class == RASHPA_CLASS_HOST ||
 					  m.arg.out_class == RASHPA_CLASS_IOVA),
 	      "%u segments of class %u", m.arg.out_segments, m.arg.out_class);
-	CHECK(read(m.arg.out_fd, &table, sizeof(table)) == sizeof(table) &&
-	      table.state == RASHPA_MAP_VALID && table.count == m.arg.out_segments,
-	      "state %u", table.state);
+	table = mmap(NULL, m.arg.out_table_size, PROT_READ, MAP_SHARED, m.arg.out_fd, 0);
+	REQUIRE(table != MAP_FAILED, "mmap of the table: %s", strerror(errno));
+	CHECK(table->state == RASHPA_MAP_VALID && table->count == m.arg.out_segments &&
+	      table->generation == m.arg.out_generation, "state %u", table->state);
+	munmap(table, m.arg.out_table_size);
 	CLEAR(program);
 	program.arg.window = -1;
 	CHECK(!CALL(m.arg.out_fd, RASHPA_IOC_PROGRAM, program), "PROGRAM: %s", reason);
