@@ -60,7 +60,7 @@ run_checkpatch() {
 
 # one rule a process; what spatch says of the rule itself is not about our sources
 cocci_rule() {
-	local options log=$2/cocci-$(basename "$1")
+	local options log=$2/cocci-${1##*/}
 	options=$(sed -n 's,^// Options:,,p' "$1" | paste -sd' ')
 	# shellcheck disable=SC2086 # options
 	timeout 120 spatch -D report --very-quiet $options -I uapi --cocci-file "$1" \
@@ -84,7 +84,7 @@ run_cppcheck() {
 }
 
 run_codespell() {
-	codespell --ignore-words <(entries codespell) drivers uapi tools selftests \
+	codespell -L "$(entries codespell | paste -sd,)" drivers uapi tools selftests \
 		Documentation README.md Makefile Kbuild dkms.conf
 }
 

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Sourced: what may become of a published header.
 
+# shellcheck disable=SC2034 # for who sources this
 GOLDEN=selftests/abi/rashpa.abi
 
 # broken OLD NEW: the facts of OLD that NEW took away or changed. A struct may grow, and

@@ -280,7 +280,8 @@ static bool affinity(unsigned int irq, bool write, char *text, size_t size)
 	file = fopen(path, write ? "we" : "re");
 	if (!file)
 		return false;
-	/* opened for the one or for the other: cppcheck-suppress IOWithoutPositioning */
+	/* opened for the one or for the other */
+	/* cppcheck-suppress IOWithoutPositioning */
 	good = write ? fputs(text, file) >= 0 : !!fgets(text, size, file);
 	return !fclose(file) && good;
 }
