@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What uapi/linux/rashpa.h cannot tell a fuzzer: see describe.py."""
+
+PREAMBLE = """\
+# SPDX-License-Identifier: GPL-2.0-only
+# Made by describe.py from uapi/linux/rashpa.h and annotations.py: change those.
+
+include <uapi/linux/rashpa.h>
+include <uapi/linux/fcntl.h>
+
+resource fd_rashpa_memory[fd]
+resource fd_rashpa_node[fd]
+resource fd_rashpa_fpga[fd]
+resource fd_rashpa_dmabuf[fd]
+resource fd_rashpa_map[fd]
+resource fd_rashpa_channel[fd]
+resource rashpa_source_id[int32]: 1, 2, 3
+resource rashpa_map_id[int32]: 0
+
+openat$rashpa_memory(fd const[AT_FDCWD], file ptr[in, string["/dev/rashpa/memory"]], flags flags[open_flags], mode const[0]) fd_rashpa_memory
+openat$rashpa_node(fd const[AT_FDCWD], file ptr[in, string["/dev/rashpa/buffer/syz"]], flags flags[open_flags], mode const[0]) fd_rashpa_node
+syz_open_dev$rashpa_fpga(dev ptr[in, string["/dev/rashpa/fpga#"]], id intptr[0:3], flags flags[open_flags]) fd_rashpa_fpga
+mmap$rashpa_dmabuf(addr vma, len len[addr], prot flags[mmap_prot], flags flags[mmap_flags], fd fd_rashpa_dmabuf, offset fileoff)
+mmap$rashpa_map(addr vma, len len[addr], prot flags[mmap_prot], flags flags[mmap_flags], fd fd_rashpa_map, offset fileoff)
+mmap$rashpa_channel(addr vma, len len[addr], prot flags[mmap_prot], flags flags[mmap_flags], fd fd_rashpa_channel, offset fileoff)
+read$rashpa_map(fd fd_rashpa_map, data buffer[out], len len[data])
+read$rashpa_channel(fd fd_rashpa_channel, data buffer[out], len len[data])
+
+type rashpa_head[SIZE, FLAGS] {
+	size		const[SIZE, int32]
+	flags		FLAGS
+	reason		ptr64[out, array[int8, 256], opt]
+	reason_size	const[256, int32]
+	__reserved	const[0, int32]
+}
+"""
+
+# number[@node]: fd, struct
+CALLS = {
+    "ALLOC": ("fd_rashpa_memory", "alloc"),
+    "OPEN": ("fd_rashpa_memory", "open"),
+    "REMOVE": ("fd_rashpa_memory", "remove"),
+    "QUERY": ("fd_rashpa_memory", "query"),
+    "INFO": ("fd_rashpa_memory", "info"),
+    "INFO@node": ("fd_rashpa_node", "info"),
+    "PERMIT": ("fd_rashpa_memory", "permit"),
+    "PIN": ("fd_rashpa_memory", "pin"),
+    "DMABUF": ("fd_rashpa_node", "dmabuf"),
+    "DEVICE_INFO": ("fd_rashpa_fpga", "device_info"),
+    "REGION_INFO": ("fd_rashpa_fpga", "region_info"),
+    "PROFILE": ("fd_rashpa_fpga", "profile"),
+    "WINDOW": ("fd_rashpa_fpga", "window"),
+    "MAP": ("fd_rashpa_fpga", "map"),
+    "EVENTS": ("fd_rashpa_fpga", "events"),
+    "QUIESCE": ("fd_rashpa_fpga", "quiesce"),
+    "RESET": ("fd_rashpa_fpga", "reset"),
+    "LOCK": ("fd_rashpa_fpga", "lock"),
+    "PROGRAM": ("fd_rashpa_map", "program"),
+    "RESTORE": ("fd_rashpa_map", "restore"),
+    "SOURCE_ADD": ("fd_rashpa_channel", "source_add"),
+    "SOURCE_DEL": ("fd_rashpa_channel", "source_del"),
+    "EVENTFD": ("fd_rashpa_channel", "eventfd"),
+    "SIGNAL": ("fd_rashpa_channel", "signal"),
+    "GROUP": ("fd_rashpa_channel", "group"),
+    "ACK": ("fd_rashpa_channel", "ack"),
+    "SOURCE_INFO": ("fd_rashpa_channel", "source_info"),
+    "GROUP_INFO": ("fd_rashpa_channel", "group_info"),
+}
+
+# flags of struct rashpa_head, by struct
+HEAD = {
+    "alloc": "rashpa_alloc_flags",
+    "open": "rashpa_open_flags",
+    "permit": "rashpa_permit_flags",
+    "query": "rashpa_query_flags",
+    "profile": "rashpa_profile_flags",
+    "map": "rashpa_map_flags",
+    "source_add": "rashpa_source_flags",
+}
+
+FLAGS = {
+    "rashpa_alloc_flags": ["RASHPA_ALLOC_NODE", "RASHPA_ALLOC_EXCLUSIVE", "RASHPA_ALLOC_MODE"],
+    "rashpa_open_flags": ["RASHPA_OPEN_EXCLUSIVE", "RASHPA_OPEN_READ"],
+    "rashpa_permit_flags": ["RASHPA_PERMIT_UID", "RASHPA_PERMIT_GID", "RASHPA_PERMIT_MODE"],
+    "rashpa_query_flags": ["RASHPA_QUERY_NODE", "RASHPA_QUERY_TRY"],
+    "rashpa_profile_flags": ["RASHPA_PROFILE_DISCLOSE", "RASHPA_PROFILE_TABLE"],
+    "rashpa_map_flags": ["RASHPA_MAP_DEVICE", "RASHPA_MAP_KEEP"],
+    "rashpa_source_flags": ["RASHPA_SOURCE_OF", "RASHPA_SOURCE_QUIET", "RASHPA_SOURCE_POLL"],
+    "rashpa_pwindow_flags": ["RASHPA_PWINDOW_USER"],
+    "rashpa_backends": ["RASHPA_BACKEND_AUTO", "RASHPA_BACKEND_CMA", "RASHPA_BACKEND_CONTIG"],
+    "rashpa_caches": ["RASHPA_CACHE_DEFAULT", "RASHPA_CACHE_CACHED", "RASHPA_CACHE_WC",
+                      "RASHPA_CACHE_UC"],
+    "rashpa_directions": ["RASHPA_BIDIRECTIONAL", "RASHPA_TO_MEMORY", "RASHPA_FROM_MEMORY"],
+    "rashpa_step_ops": ["RASHPA_STEP_WRITE", "RASHPA_STEP_WAIT"],
+    "rashpa_sources": ["RASHPA_SOURCE_VECTOR", "RASHPA_SOURCE_DEVICE", "RASHPA_SOURCE_SOFTWARE",
+                       "RASHPA_SOURCE_LOCK", "RASHPA_SOURCE_MAP", "RASHPA_SOURCE_GROUP",
+                       "RASHPA_SOURCE_OVERRUN", "RASHPA_SOURCE_LAG"],
+    "rashpa_conditions": ["RASHPA_CONDITION_CHANGED", "RASHPA_CONDITION_EQUAL",
+                          "RASHPA_CONDITION_REACHED"],
+}
+
+# Constants that no argument takes: results, sizes, limits.
+UNUSED = """
+RASHPA_IOC_TYPE RASHPA_NAME_SIZE RASHPA_REASON_SIZE RASHPA_BARS RASHPA_AREA_SIZE
+RASHPA_STAGE_IDLE RASHPA_STAGE_SEARCH RASHPA_STAGE_ZERO
+RASHPA_KIND_BUFFER RASHPA_KIND_WINDOW RASHPA_KIND_FOREIGN RASHPA_KIND_PINNED RASHPA_KIND_LOCK
+RASHPA_INFO_REGISTRABLE RASHPA_INFO_EXCLUSIVE RASHPA_INFO_REVOKED
+RASHPA_STATE_READY RASHPA_STATE_STUCK
+RASHPA_DEVICE_IOMMU RASHPA_DEVICE_PROFILE RASHPA_DEVICE_DISCLOSE RASHPA_DEVICE_MASTER
+RASHPA_REGION_MEMORY RASHPA_REGION_PREFETCH RASHPA_REGION_64BIT
+RASHPA_PROFILE_NAME_SIZE RASHPA_PROFILE_WINDOWS_MAX RASHPA_PROFILE_STEPS_MAX
+RASHPA_CLASS_HOST RASHPA_CLASS_IOVA RASHPA_CLASS_PEER RASHPA_CLASS_BRIDGE
+RASHPA_MAPPED_REMAPPED RASHPA_LOCK_SLOT RASHPA_LOCK_SLOTS_MAX
+RASHPA_MAP_VALID RASHPA_MAP_REVOKED
+RASHPA_DEVICE_QUIESCED RASHPA_DEVICE_RESET RASHPA_DEVICE_STUCK RASHPA_DEVICE_GONE
+RASHPA_DEVICE_ERROR RASHPA_PERIOD_MIN RASHPA_PERIOD_MAX RASHPA_MEMBERS_MAX
+RASHPA_CHANNEL_SOURCES
+""".split()
+
+NAME = 'string["syz", 64]'
+
+# struct.field: type; all others are plain integers, reserved ones 0
+FIELDS = {
+    "alloc.backend": "flags[rashpa_backends, int32]",
+    "alloc.cache": "flags[rashpa_caches, int32]",
+    "alloc.out_fd": "fd_rashpa_dmabuf",
+    "alloc.length": "int64[0:4194304]",
+    "alloc.name": NAME,
+    "open.name": NAME,
+    "open.out_fd": "fd_rashpa_dmabuf",
+    "remove.name": NAME,
+    "permit.name": NAME,
+    "permit.uid": "uid",
+    "permit.gid": "gid",
+    "pin.address": "vma64",
+    "pin.length": "int64[0:4194304]",
+    "pin.out_fd": "fd_rashpa_dmabuf",
+    "query.backend": "flags[rashpa_backends, int32]",
+    "info.fd": "fd_rashpa_dmabuf",
+    "dmabuf.out_fd": "fd_rashpa_dmabuf",
+    "region_info.bar": "int32[0:6]",
+    "profile_window.name": 'string["w", 32]',
+    "profile_window.flags": "flags[rashpa_pwindow_flags, int32]",
+    "profile_window.cache": "flags[rashpa_caches, int32]",
+    "profile_step.op": "flags[rashpa_step_ops, int32]",
+    "profile.windows": "ptr64[in, array[rashpa_profile_window]]",
+    "profile.steps": "ptr64[in, array[rashpa_profile_step]]",
+    "profile.n_windows": "len[windows, int32]",
+    "profile.n_steps": "len[steps, int32]",
+    "window.cache": "flags[rashpa_caches, int32]",
+    "window.name": 'string["w", 32]',
+    "window.out_fd": "fd_rashpa_dmabuf",
+    "map.fd": "fd_rashpa_dmabuf",
+    "map.direction": "flags[rashpa_directions, int32]",
+    "map.out_fd": "fd_rashpa_map",
+    "map.out_id": "rashpa_map_id",
+    "events.depth": "int32[0:65536]",
+    "events.out_fd": "fd_rashpa_channel",
+    "lock.slots": "int32[1:65536]",
+    "lock.out_fd": "fd_rashpa_dmabuf",
+    "program.window": "fd_rashpa_dmabuf",
+    "source_add.kind": "flags[rashpa_sources, int32]",
+    "source_add.out_id": "rashpa_source_id",
+    "source_add.device": "fd_rashpa_fpga",
+    "source_add.memory": "fd_rashpa_dmabuf",
+    "source_add.condition": "flags[rashpa_conditions, int32]",
+    "source_del.id": "rashpa_source_id",
+    "source_info.id": "rashpa_source_id",
+    "eventfd.fd": "fd_event",
+    "eventfd.id": "rashpa_source_id",
+    "member.source": "rashpa_source_id",
+    "group.members": "ptr64[in, array[rashpa_member]]",
+    "group.n_members": "len[members, int32]",
+    "group.out_id": "rashpa_source_id",
+    "ack.id": "rashpa_source_id",
+    "group_info.members": "ptr64[out, array[rashpa_member_info]]",
+    "group_info.id": "rashpa_source_id",
+    "group_info.n_members": "len[members, int32]",
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "board.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "../../tools/fpga/log.h"
+
+struct fpga board;
+
+/* Instead of log.c: millions of inputs, and what is logged is no finding. */
+bool log_verbose;
+
+static void format(const char *fmt, va_list args)
+{
+	char text[512];
+
+	vsnprintf(text, sizeof(text), fmt, args);	/* the arguments are looked at all the same */
+}
+
+void log_msg(const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	format(fmt, args);
+	va_end(args);
+}
+
+void log_limited(const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	format(fmt, args);
+	va_end(args);
+}
+
+void board_check(bool good, const char *what, int line)
+{
+	if (good)
+		return;
+	fprintf(stderr, "line %d: not true: %s\n", line, what);
+	abort();
+}
+
+void board_honest(void)
+{
+	board_assert(misbehave(&board, "honest"));
+	pthread_mutex_lock(&board.engine.lock);
+	board.engine.stuck = false;
+	pthread_mutex_unlock(&board.engine.lock);
+}
+
+int board_next_fd(void)
+{
+	int fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
+
+	close(fd);
+	return fd;
+}
+
+void board_init(void)
+{
+	signal(SIGPIPE, SIG_IGN);
+	log_verbose = true;
+	board.dtps = BOARD_DTPS;
+	board.vectors = BOARD_VECTORS;
+	board.memory_size = BOARD_MEMORY;
+	board.intx = true;
+	board_assert(!fpga_init(&board));
+}

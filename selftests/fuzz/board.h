@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The software FPGA inside a fuzzer: no process, no sockets in the file system. */
+#ifndef FUZZ_BOARD_H
+#define FUZZ_BOARD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "../../tools/fpga/fpga.h"
+
+/* As the board that rashpa-fpga-selftest starts: what it records can be a seed. */
+#define BOARD_MEMORY	(16u << 20)
+#define BOARD_DTPS	4
+#define BOARD_VECTORS	4
+
+extern struct fpga board;
+
+/* Started once; every input begins with a board that was reset. */
+void board_init(void);
+/* Nothing that the control socket was told stays. */
+void board_honest(void);
+/* Aborts, so that the fuzzer keeps the input. */
+#define board_assert(cond) board_check(cond, #cond, __LINE__)
+void board_check(bool good, const char *what, int line);
+/* The descriptor that the next open would return: rises when one leaked. */
+int board_next_fd(void);
+
+int LLVMFuzzerInitialize(int *argc, char ***argv);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#endif /* FUZZ_BOARD_H */

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The header that a producer puts at the beginning of a buffer, as a receiver checks it:
+ * whatever is believed lies inside the buffer. An input is the buffer's length and a header.
+ */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../tools/common/say.h"
+#include "../../tools/common/stream.h"
+#include "../../tools/lib/rashpa-fpga.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void must(bool good)
+{
+	if (!good)
+		abort();
+}
+
+/* Without the arithmetic of the code under test: wide enough not to overflow. */
+static void must_fit(const struct rashpa_stream *s, uint64_t length)
+{
+	unsigned __int128 end = s->data_offset;
+	unsigned int i;
+
+	end += (unsigned __int128)(s->slots - 1) * s->slot_stride;
+	end += (unsigned __int128)(s->bunch - 1) * s->image_stride;
+	end += (unsigned __int128)(s->height - 1) * s->line_stride;
+	end += (unsigned __int128)s->width * s->pixel_bytes;
+	must(end <= length);
+	for (i = 0; i < s->dtps; i++) {
+		const struct rashpa_stream_dtp *d = &s->dtp[i];
+
+		must(d->lock_offset >= sizeof(*s) &&
+		     d->lock_offset + RFPGA_LOCK_SIZE <= s->data_offset &&
+		     d->doorbell_offset + 4 <= RFPGA_BAR_DOORBELL_SIZE &&
+		     (uint64_t)d->x + d->width <= s->width &&
+		     (uint64_t)d->y + d->height <= s->height);
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct rashpa_stream shared = { .magic = RASHPA_STREAM_MAGIC,
+					.header_size = sizeof(shared) }, s;
+	char why[WHY_SIZE];
+	uint64_t length, end, images;
+
+	if (size < sizeof(length))
+		return 0;
+	memcpy(&length, data, sizeof(length));
+	data += sizeof(length);
+	size -= sizeof(length);
+	memcpy(&shared, data, size < sizeof(shared) ? size : sizeof(shared));
+	if (stream_copy(&shared, length, &s, why))
+		return 0;
+	must_fit(&s, length);
+	end = stream_end(&s);
+	images = stream_stack_images(&s, s.first_stack);
+	must(images && images <= s.bunch);
+	must(!s.images || stream_stack_images(&s, end - 1));
+	must(!s.images || !stream_stack_images(&s, end));
+	must(stream_bytes(&s, 1) >= s.data_offset);
+	return 0;
+}

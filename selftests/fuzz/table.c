@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Every ioctl, with its fields: what makes it succeed. calls.c bends it. */
+#include "calls.h"
+
+#define F(s, f, t, a)	{ offsetof(struct rashpa_##s, f), sizeof(((struct rashpa_##s *)0)->f), t, a }
+#define CALL(c, s)	.name = #c, .cmd = RASHPA_IOC_##c, .size = sizeof(struct rashpa_##s)
+#define MAKES(s, k)	.makes = k, .out_fd = offsetof(struct rashpa_##s, out_fd)
+
+const struct call calls[] = {
+	{ CALL(ALLOC, alloc), .weight = 30, .on = K_MEMORY, MAKES(alloc, K_BUFFER),
+	  .flags = RASHPA_ALLOC_NODE | RASHPA_ALLOC_EXCLUSIVE | RASHPA_ALLOC_MODE, .fields = {
+		F(alloc, length, T_LENGTH, 0), F(alloc, alignment, T_POWER, 0),
+		F(alloc, backend, T_BELOW, 3), F(alloc, cache, T_RARE, 4),
+		F(alloc, name, T_NAME, 3), F(alloc, mode, T_BELOW, 0667),
+		F(alloc, out_fd, T_OUT, 0), F(alloc, out_length, T_OUT, 0) } },
+	{ CALL(OPEN, open), .weight = 15, .on = K_MEMORY, MAKES(open, K_BUFFER),
+	  .flags = RASHPA_OPEN_EXCLUSIVE | RASHPA_OPEN_READ, .fields = {
+		F(open, name, T_NAME, 0) } },
+	{ CALL(REMOVE, remove), .weight = 5, .on = K_MEMORY, .fields = {
+		F(remove, name, T_NAME, 0) } },
+	{ CALL(PERMIT, permit), .weight = 5, .on = K_MEMORY,
+	  .flags = RASHPA_PERMIT_UID | RASHPA_PERMIT_GID | RASHPA_PERMIT_MODE, .fields = {
+		F(permit, name, T_NAME, 0), F(permit, uid, T_RARE, 65534),
+		F(permit, gid, T_RARE, 65534), F(permit, mode, T_RARE, 0666) } },
+	{ CALL(PIN, pin), .weight = 15, .on = K_MEMORY, MAKES(pin, K_BUFFER), .fields = {
+		F(pin, address, T_ADDRESS, 0), F(pin, length, T_LENGTH, 0) } },
+	{ CALL(QUERY, query), .weight = 8, .on = K_MEMORY,
+	  .flags = RASHPA_QUERY_NODE | RASHPA_QUERY_TRY, .fields = {
+		F(query, node, T_RARE, 3), F(query, backend, T_BELOW, 3),
+		F(query, out_largest, T_OUT, 0) } },
+	{ CALL(INFO, info), .weight = 10, .on = K_MEMORY, .fields = {
+		F(info, fd, T_FD, K_BUFFER), F(info, out_name, T_OUT, 0) } },
+	{ CALL(INFO, info), .weight = 3, .on = K_NODE, .fields = {
+		F(info, fd, T_MAYBE_FD, K_BUFFER) } },
+	{ CALL(DMABUF, dmabuf), .weight = 10, .on = K_NODE, MAKES(dmabuf, K_BUFFER), .fields = {
+		F(dmabuf, out_fd, T_OUT, 0) } },
+	{ CALL(DEVICE_INFO, device_info), .weight = 5, .on = K_FPGA, .fields = {
+		F(device_info, out_vendor, T_OUT, 0) } },
+	{ CALL(REGION_INFO, region_info), .weight = 3, .on = K_FPGA, .fields = {
+		F(region_info, bar, T_BELOW, 7) } },
+	{ CALL(PROFILE, profile), .weight = 8, .on = K_FPGA,
+	  .flags = RASHPA_PROFILE_DISCLOSE | RASHPA_PROFILE_TABLE, .fields = {
+		F(profile, windows, T_WINDOWS, 0), F(profile, steps, T_STEPS, 0),
+		F(profile, n_windows, T_BELOW, 6), F(profile, n_steps, T_BELOW, 5),
+		F(profile, dma_bits, T_RARE, 64), F(profile, max_segment, T_POWER, 0),
+		F(profile, boundary, T_POWER, 0), F(profile, alignment, T_POWER, 0),
+		F(profile, table_offset, T_TABLE, 0), F(profile, table_length, T_LENGTH, 0),
+		F(profile, table_layout, T_LAYOUT, 0) } },
+	{ CALL(WINDOW, window), .weight = 20, .on = K_FPGA, MAKES(window, K_WINDOW), .fields = {
+		F(window, bar, T_BAR, 0), F(window, cache, T_RARE, 4),
+		F(window, offset, T_OFFSET, 0), F(window, length, T_LENGTH, 0),
+		F(window, name, T_WINDOW_NAME, 0) } },
+	{ CALL(MAP, map), .weight = 40, .on = K_FPGA, MAKES(map, K_MAP),
+	  .flags = RASHPA_MAP_DEVICE | RASHPA_MAP_KEEP, .fields = {
+		F(map, fd, T_FD, K_BUFFER), F(map, direction, T_BELOW, 3),
+		F(map, offset, T_OFFSET, 0), F(map, length, T_MAYBE_LENGTH, 0),
+		F(map, max_segment, T_POWER, 0), F(map, boundary, T_POWER, 0),
+		F(map, alignment, T_RARE, 65536) } },
+	{ CALL(MAP, map), .weight = 10, .on = K_FPGA, MAKES(map, K_MAP), .fields = {
+		F(map, fd, T_FD, K_WINDOW), F(map, direction, T_BELOW, 3),
+		F(map, offset, T_RARE, 4) } },
+	{ CALL(EVENTS, events), .weight = 15, .on = K_FPGA, MAKES(events, K_CHANNEL), .fields = {
+		F(events, depth, T_RARE, 1024) } },
+	{ CALL(QUIESCE, quiesce), .weight = 6, .on = K_FPGA, .fields = {
+		F(quiesce, out_time_ns, T_OUT, 0) } },
+	{ CALL(RESET, reset), .weight = 1, .on = K_FPGA, .fields = { { 0 } } },
+	{ CALL(LOCK, lock), .weight = 12, .on = K_FPGA, MAKES(lock, K_BUFFER), .fields = {
+		F(lock, slots, T_BELOW, 200) } },
+	{ CALL(PROGRAM, program), .weight = 20, .on = K_MAP, .fields = {
+		F(program, window, T_MAYBE_FD, K_WINDOW), F(program, first, T_BELOW, 64),
+		F(program, offset, T_TABLE, 0), F(program, length, T_LENGTH, 0),
+		F(program, layout, T_LAYOUT, 0) } },
+	{ CALL(RESTORE, restore), .weight = 5, .on = K_MAP, .fields = {
+		F(restore, out_class, T_OUT, 0) } },
+	{ CALL(SOURCE_ADD, source_add), .weight = 30, .on = K_CHANNEL,
+	  .flags = RASHPA_SOURCE_OF | RASHPA_SOURCE_QUIET, .fields = {
+		F(source_add, kind, T_BELOW, 6), F(source_add, index, T_BELOW, 9),
+		F(source_add, device, T_FD, K_FPGA) } },
+	{ CALL(SOURCE_ADD, source_add), .weight = 30, .on = K_CHANNEL,
+	  .flags = RASHPA_SOURCE_OF | RASHPA_SOURCE_QUIET | RASHPA_SOURCE_POLL, .fields = {
+		F(source_add, kind, T_BELOW, 5), F(source_add, index, T_BELOW, 8),
+		F(source_add, device, T_FD, K_FPGA), F(source_add, memory, T_FD, K_BUFFER),
+		F(source_add, offset, T_LINE, 0), F(source_add, mask, T_RARE, 65536),
+		F(source_add, value, T_RARE, 16), F(source_add, step, T_RARE, 4),
+		F(source_add, condition, T_BELOW, 4), F(source_add, bits, T_WIDTH, 0),
+		F(source_add, period_us, T_PERIOD, 0), F(source_add, budget, T_RARE, 1000) } },
+	{ CALL(SOURCE_DEL, source_del), .weight = 10, .on = K_CHANNEL, .fields = {
+		F(source_del, id, T_ID, 0) } },
+	{ CALL(EVENTFD, eventfd), .weight = 15, .on = K_CHANNEL, .fields = {
+		F(eventfd, fd, T_FD, K_EVENTFD), F(eventfd, id, T_ID, 0),
+		F(eventfd, every, T_RARE, 8), F(eventfd, delay_us, T_RARE, 20000) } },
+	{ CALL(SIGNAL, signal), .weight = 20, .on = K_CHANNEL, .fields = {
+		F(signal, value, T_WORD, 0) } },
+	{ CALL(GROUP, group), .weight = 15, .on = K_CHANNEL, .fields = {
+		F(group, members, T_MEMBERS, 0), F(group, n_members, T_BELOW, 5),
+		F(group, slots, T_RARE, 8), F(group, first, T_RARE, 4),
+		F(group, lag, T_RARE, 4) } },
+	{ CALL(ACK, ack), .weight = 8, .on = K_CHANNEL, .fields = {
+		F(ack, id, T_ID, 0), F(ack, position, T_WORD, 0) } },
+	{ CALL(SOURCE_INFO, source_info), .weight = 5, .on = K_CHANNEL, .fields = {
+		F(source_info, id, T_ID, 0) } },
+	{ CALL(GROUP_INFO, group_info), .weight = 8, .on = K_CHANNEL, .fields = {
+		F(group_info, members, T_MEMBERS, 0), F(group_info, id, T_ID, 0),
+		F(group_info, n_members, T_BELOW, 34) } },
+};
+
+const unsigned int n_calls = ARRAY_SIZE(calls);

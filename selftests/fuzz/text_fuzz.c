@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What people write: profiles, recorded images, numbers and regions. The first byte of an
+ * input says who reads the rest.
+ */
+#include <fcntl.h>
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../../tools/common/dataset.h"
+#include "../../tools/common/parse.h"
+#include "../../tools/common/profile.h"
+#include "../../tools/common/say.h"
+
+#define TEXT_MAX	8192
+
+static char folder[] = "/tmp/text-fuzz.XXXXXX";
+static char why[WHY_SIZE];
+
+int LLVMFuzzerInitialize(int *argc, char ***argv);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void must(bool good)
+{
+	if (!good)
+		abort();
+}
+
+static void clean(void)
+{
+	chdir("/");
+	remove(folder);
+}
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+	(void)argc;
+	(void)argv;
+	must(mkdtemp(folder));
+	atexit(clean);
+	return 0;
+}
+
+static void write_file(char *path, size_t room, const char *name, const uint8_t *data,
+		       size_t size)
+{
+	int fd;
+
+	snprintf(path, room, "%s/%s", folder, name);
+	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	must(fd >= 0 && write(fd, data, size) == (ssize_t)size);
+	close(fd);
+}
+
+static bool ends(const char *text, size_t room)
+{
+	return memchr(text, '\0', room);
+}
+
+static void read_profile(const uint8_t *data, size_t size)
+{
+	static struct profile p;
+	char path[64];
+	unsigned int i;
+	int err;
+
+	write_file(path, sizeof(path), "profile.json", data, size);
+	err = profile_load(&p, path, why);
+	unlink(path);
+	if (err) {
+		must(err == -1 && *why);
+		return;
+	}
+	must(p.n_windows <= RASHPA_PROFILE_WINDOWS_MAX && p.n_steps <= RASHPA_PROFILE_STEPS_MAX &&
+	     p.n_vectors <= PROFILE_VECTORS_MAX && p.n_matches <= PROFILE_MATCHES_MAX);
+	must(ends(p.name, sizeof(p.name)));
+	for (i = 0; i < p.n_windows; i++)
+		must(ends(p.window[i].name, sizeof(p.window[i].name)) && p.window[i].bar < 6);
+	for (i = 0; i < p.n_vectors; i++)
+		must(ends(p.vector[i], sizeof(p.vector[i])));
+	for (i = 0; i < p.n_steps; i++)
+		must(p.step[i].bar < 6 && !p.step[i].__reserved);
+}
+
+static void read_dataset(const char *name, const uint8_t *data, size_t size)
+{
+	struct dataset d;
+	char path[64];
+	int err;
+
+	write_file(path, sizeof(path), name, data, size);
+	err = dataset_load(&d, folder, why);
+	unlink(path);
+	must(!err || (*why && !d.pixels));
+	if (!err)
+		must(d.images == 1);
+	dataset_free(&d);
+}
+
+static void read_numbers(const char *text)
+{
+	struct region r, parts[4];
+	uint64_t wide;
+	uint32_t narrow;
+	double real;
+	char size[SIZE_TEXT];
+
+	if (parse_u64(text, 1000, &wide))
+		must(wide <= 1000);
+	parse_u32(text, &narrow);
+	if (parse_mode(text, &narrow))
+		must(narrow <= 0666);
+	if (parse_size(text, &wide))
+		must(strlen(format_size(size, wide)) < sizeof(size));
+	if (parse_real(text, &real))
+		must(isfinite(real) && real >= 0);
+	if (parse_region(text, &r)) {
+		must(!regions_overlap(&r, &r) == !(r.width && r.height));
+		if (r.height >= 4)
+			split_regions(r.width, r.height, 4, parts);
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	char text[TEXT_MAX + 1];
+
+	if (!size || size > TEXT_MAX)
+		return 0;
+	memcpy(text, data + 1, size - 1);
+	text[size - 1] = '\0';
+	switch (data[0] % 4) {
+	case 0:
+		read_profile(data + 1, size - 1);
+		break;
+	case 1:
+		read_dataset("raw0.bin.zst", data + 1, size - 1);
+		break;
+	case 2:
+		read_dataset("raw0.bin", data + 1, size - 1);
+		break;
+	default:
+		read_numbers(text);
+	}
+	return 0;
+}
