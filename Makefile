@@ -10,6 +10,7 @@
 #   make check          in virtual machines: all tests, all kernels
 #   make coverage       in virtual machines: which lines of the driver the tests run
 #   make kernels        compile for all kernels of Debian 12, 13, backports and sid
+#   make fuzz           in a virtual machine and on the host: for FUZZ_MINUTES=20 (SEED=)
 #   make soak           in a virtual machine: random work for SOAK_MINUTES=30 (KERNEL=debug,
 #                       SOAK_SEED=... to do it again)
 #
@@ -23,13 +24,15 @@ KERNELS ?= 6.1 6.12 7.2
 LAB     := selftests/lab/lab
 SOAK_MINUTES ?= 30
 SOAK_SEED ?=
+FUZZ_MINUTES ?= 20
+SEED ?=
 # where the module is built and put; one folder per kernel
 MODDIR  ?= $(BUILD)/modules/$(KREL)
 DKMSSRC := /usr/src/rashpa-$(VERSION)
 NPROC   := $(shell nproc)
 
 .PHONY: all modules tools selftests install install-tools install-dkms install-source \
-	uninstall uninstall-dkms lab-build demo bench docs check coverage kernels soak static clean
+	uninstall uninstall-dkms lab-build demo bench docs check coverage fuzz kernels soak static clean
 
 all: modules tools
 
@@ -119,6 +122,10 @@ soak: KERNEL := debug
 soak:
 	$(MAKE) --no-print-directory lab-build KERNELS=$(KERNEL)
 	selftests/soak.sh $(KERNEL) $(SOAK_MINUTES) $(SOAK_SEED)
+
+fuzz:
+	$(MAKE) --no-print-directory lab-build KERNELS="$$(selftests/fuzz/run.sh kernel)"
+	selftests/fuzz/run.sh $(FUZZ_MINUTES) $(SEED)
 
 clean:
 	rm -rf $(BUILD)

@@ -1,0 +1,30 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+# A few seconds of the fuzzers with seeds that stay, so that they do not rot, and one thread
+# replays: the same steps make the same calls. The long runs are "make fuzz".
+. "$(dirname "$0")/../shell.sh"
+
+fuzz=../build/selftests/fuzz
+
+# value FILTER: of the line of JSON that the last run ends with
+value() { sed -n 's/^# {/{/p' "$work/out" | jq -r "$1"; }
+
+# runs NAME COMMAND...: finds nothing; else show what it says
+runs() {
+	local name=$1 status=0
+	shift
+	"$@" >"$work/out" 2>&1 || status=$?
+	if ((status == 4)); then
+		skip "$name" "$(sed -n 's/.*# SKIP //p' "$work/out")"
+		return 4
+	fi
+	((status == 0)) || sed 's/^/# /' "$work/out"
+	ok "$status" "$name"
+}
+
+runs "system calls, one thread" "$fuzz/fuzz" --seed 1 --calls 2500
+holds "a part of the calls gets past the door" "$(value .succeeded) * 20 > $(value .ioctls)"
+runs "system calls, three threads" "$fuzz/fuzz" --seed 2 --calls 800 --threads 3
+runs "registers of the board" "$fuzz/regs" 1 2 &&
+	holds "the board streams after a reset" "$(value .streams) > 0"
+finish
