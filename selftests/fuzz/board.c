@@ -19,7 +19,8 @@ static void format(const char *fmt, va_list args)
 {
 	char text[512];
 
-	vsnprintf(text, sizeof(text), fmt, args);	/* the arguments are looked at all the same */
+	/* the arguments are looked at all the same */
+	vsnprintf(text, sizeof(text), fmt, args);
 }
 
 void log_msg(const char *fmt, ...)

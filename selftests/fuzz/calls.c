@@ -30,11 +30,11 @@ static void fill_window(struct rng *r, struct rashpa_profile_window *w, uint32_t
 {
 	memset(w, 0, sizeof(*w));
 	snprintf(w->name, sizeof(w->name), "w%u", one_in(r, 16) ? 0 : i);
-	w->bar = (uint32_t)PICK(r, 0, 0, 2, 4, 1, 7);
+	w->bar = one_in(r, 16) ? below(r, 8) : (uint32_t)PICK(r, 2, 4, 4);
 	w->flags = below(r, 2);
 	w->offset = PAGE * below(r, 8);
 	w->length = PAGE * (1 + below(r, 4));
-	w->cache = one_in(r, 4) ? below(r, 5) : 0;
+	w->cache = one_in(r, 8) ? below(r, 5) : 0;
 }
 
 /* Waits are short: a sequence is run with locks held. */
@@ -63,7 +63,8 @@ static void fill_layout(struct rng *r, struct rashpa_layout *l)
 
 	fpga_layout(l);
 	if (one_in(r, 4))
-		words[below(r, sizeof(*l) / 4)] = (uint32_t)odd_number(r) & (one_in(r, 2) ? 0x3c : ~0U);
+		words[below(r, sizeof(*l) / 4)] =
+			(uint32_t)odd_number(r) & (one_in(r, 2) ? 0x3c : ~0U);
 	if (one_in(r, 16))
 		memset(l, 0, sizeof(*l));
 }
@@ -87,7 +88,7 @@ static uint64_t fill_array(struct thread *t, enum type type)
 		break;
 	default:
 		for (i = 0; i < RASHPA_MEMBERS_MAX; i++)
-			((struct rashpa_member *)side)[i].source = 1 + (i + below(r, 2)) % 8;
+			((struct rashpa_member *)side)[i].source = one_in(r, 16) ? below(r, 70) : 1 + i;
 	}
 	if (one_in(r, 16))
 		return PICK(r, 0, 1, (uintptr_t)t->side + 2 * PAGE - 8, (uintptr_t)t->arg_ro,
@@ -105,11 +106,11 @@ static uint64_t value_of(struct thread *t, const struct field *f)
 	case T_LENGTH:
 		return length_value(r);
 	case T_MAYBE_LENGTH:
-		return one_in(r, 2) ? 0 : length_value(r);
+		return one_in(r, 4) ? length_value(r) : 0;
 	case T_OFFSET:
-		return one_in(r, 2) ? 0 : PAGE * below(r, 16);
+		return one_in(r, 3) ? PAGE * below(r, 16) : 0;
 	case T_POWER:
-		return one_in(r, 2) ? 0 : PAGE << below(r, 12);
+		return one_in(r, 4) ? PAGE << below(r, 12) : 0;
 	case T_BELOW:
 		return below(r, f->arg);
 	case T_RARE:
@@ -184,32 +185,39 @@ static void make_sense(struct thread *t, const struct call *c, char *arg)
 		break;
 	case RASHPA_IOC_WINDOW:
 		if (w->name[0])
-			w->bar = w->cache = 0, w->offset = w->length = 0;
+			memset(&w->bar, 0, offsetof(struct rashpa_window, name) -
+			       offsetof(struct rashpa_window, bar));
 		break;
 	case RASHPA_IOC_PROGRAM:
 		if (p->window == -1) {
-			p->offset = p->length = 0;
+			p->offset = 0;
+			p->length = 0;
 			memset(&p->layout, 0, sizeof(p->layout));
 		}
 		break;
 	case RASHPA_IOC_PROFILE:
 		if (!(head->flags & RASHPA_PROFILE_TABLE)) {
 			profile->table_bar = 0;
-			profile->table_offset = profile->table_length = 0;
+			profile->table_offset = 0;
+			profile->table_length = 0;
 			memset(&profile->table_layout, 0, sizeof(profile->table_layout));
 		}
 		break;
 	case RASHPA_IOC_SOURCE_ADD:
 		if (!(head->flags & RASHPA_SOURCE_OF))
 			s->device = 0;
+		if (s->kind == RASHPA_SOURCE_SOFTWARE || s->kind == RASHPA_SOURCE_DEVICE)
+			s->index = 0;
 		if (s->kind != RASHPA_SOURCE_LOCK) {
-			memset(&s->memory, 0, sizeof(*s) - offsetof(struct rashpa_source_add, memory));
+			memset(&s->memory, 0,
+			       sizeof(*s) - offsetof(struct rashpa_source_add, memory));
 			head->flags &= ~(uint32_t)RASHPA_SOURCE_POLL;
 		} else if (head->flags & RASHPA_SOURCE_POLL) {
 			s->index = 0;
 			s->period_us = s->period_us ? s->period_us : 100;
 		} else {
-			s->period_us = s->budget = 0;
+			s->period_us = 0;
+			s->budget = 0;
 		}
 		break;
 	}
@@ -351,7 +359,7 @@ static void clean_slate(struct thread *t)
 
 	pool_drop_all();
 	maps_reset();
-	snprintf(path, sizeof(path), "/dev/rashpa/fpga%u", below(&t->rng, 4));
+	fpga_path(&t->rng, path, sizeof(path));
 	fd = open(path, O_RDWR | O_CLOEXEC);
 	if (fd < 0)
 		return;

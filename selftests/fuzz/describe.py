@@ -3,7 +3,7 @@
 """Description of the ioctls for syzkaller, made from uapi/linux/rashpa.h.
 
 describe.py --write   makes rashpa.txt and rashpa.txt.const anew
-describe.py --check   fails unless both are what the header says
+describe.py --check   fails unless both are what the header says; TAP
 
 Structs, fields, numbers and flags come from the header, sizes and offsets from the
 compiler. What a header cannot tell (which fd, which flags, which pointer) stands in
@@ -167,9 +167,10 @@ def main():
         if sys.argv[1] == "--write":
             path.write_text(content)
         elif not path.exists() or path.read_text() != content:
-            print(f"describe: {name} is not what the header says: describe.py --write",
-                  file=sys.stderr)
+            print(f"# {name} is not what the header says: describe.py --write")
             bad = 1
+    if sys.argv[1] == "--check":
+        print(f"{'not ' if bad else ''}ok 1 - the description for syzkaller is the header's\n1..1")
     sys.exit(bad)
 
 

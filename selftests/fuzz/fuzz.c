@@ -6,6 +6,7 @@
  */
 #include <dirent.h>
 #include <getopt.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
 #include <time.h>
@@ -63,7 +64,7 @@ void step(struct thread *t)
 		void (*run)(struct thread *t);
 		uint32_t weight;
 	} steps[] = {
-		{ step_ioctl, 500 }, { step_open, 40 }, { step_close, 25 }, { step_dup, 15 },
+		{ step_ioctl, 500 }, { step_open, 50 }, { step_close, 25 }, { step_dup, 15 },
 		{ step_mmap, 80 }, { step_munmap, 50 }, { step_change, 60 }, { step_touch, 80 },
 		{ step_file, 90 }, { step_dmabuf, 20 }, { step_fork, 3 }, { step_sysfs, 2 },
 	};
@@ -151,6 +152,9 @@ static void make_steps(void)
 	char *range = NULL;
 	unsigned int i;
 
+	/* else memory of malloc() could end up where maps.c has a hole for a moment */
+	mallopt(M_MMAP_MAX, 0);
+	mallopt(M_ARENA_MAX, 1);
 	pool_init();
 	maps_init();
 	run.shared_arg = pages(&range, 1, PROT_READ | PROT_WRITE);
@@ -210,7 +214,8 @@ static void show_stacks(pid_t pid)
 	char command[160];
 
 	snprintf(command, sizeof(command),
-		 "for t in /proc/%d/task/*; do echo \"fuzz: $t\"; cat $t/stack; done | tee /dev/kmsg", pid);
+		 "for t in /proc/%d/task/*; do echo \"fuzz: $t\"; cat $t/stack; done | tee /dev/kmsg",
+		 pid);
 	fflush(stdout);
 	if (system(command))
 		puts("# no stacks");
@@ -397,7 +402,8 @@ int main(int argc, char **argv)
 	common_init();
 	set_limit_mib(96);
 	run.iommu = getenv("RASHPA_IOMMU") && !strcmp(getenv("RASHPA_IOMMU"), "on");
-	while (run.boards < ARRAY_SIZE(run.board) && fpga_open(&run.board[run.boards], run.boards)) {
+	while (run.boards < ARRAY_SIZE(run.board) &&
+	       fpga_open(&run.board[run.boards], run.boards)) {
 		close(run.board[run.boards].fd);
 		run.boards++;
 	}

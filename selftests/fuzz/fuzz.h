@@ -118,6 +118,7 @@ enum kind {
 #define SLOTS	64
 
 void pool_init(void);
+void fpga_path(struct rng *r, char *path, size_t size);
 /* fd of that kind, mostly; else of another, closed, or never one. */
 int pool_fd(struct thread *t, enum kind kind);
 enum kind pool_kind(int fd);

@@ -11,7 +11,7 @@
 
 #define PLACES		24
 #define PLACE_SIZE	(2 * MIB)
-#define PLAIN		4		/* places that begin as memory of the process, to be pinned */
+#define PLAIN		4	/* places that begin as memory of the process, to be pinned */
 
 /* since Linux 5.14 */
 #ifndef MADV_POPULATE_READ
@@ -85,7 +85,6 @@ void maps_reset(void)
 
 void maps_init(void)
 {
-
 	arena = mmap(NULL, PLACES * PLACE_SIZE, PROT_NONE,
 		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (arena == MAP_FAILED)
@@ -95,7 +94,8 @@ void maps_init(void)
 
 static char *page_of(struct rng *r, uint32_t place)
 {
-	return arena + place * PLACE_SIZE + PAGE * below(r, one_in(r, 4) ? PLACE_SIZE / PAGE : 16);
+	return arena + place * PLACE_SIZE +
+	       PAGE * below(r, one_in(r, 4) ? PLACE_SIZE / PAGE : 16);
 }
 
 uint64_t map_address(struct rng *r)

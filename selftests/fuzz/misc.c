@@ -126,7 +126,8 @@ static void read_device(struct thread *t, const struct fpga *f)
 	};
 	char path[96], text[4096];
 
-	snprintf(path, sizeof(path), PCI "%s/%s", f->bdf, files[below(&t->rng, ARRAY_SIZE(files))]);
+	snprintf(path, sizeof(path), PCI "%s/%s", f->bdf,
+		 files[below(&t->rng, ARRAY_SIZE(files))]);
 	note(t, "read %s", path);
 	read_text(path, text, sizeof(text));
 }

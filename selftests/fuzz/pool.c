@@ -3,6 +3,7 @@
  * Live objects. Threads share them without a lock: that an fd is closed, or is another
  * file's, while somebody uses it is what happens in real programs.
  */
+#include <dirent.h>
 #include <sys/eventfd.h>
 
 #include "fuzz.h"
@@ -80,15 +81,30 @@ void pool_drop_all(void)
 	}
 }
 
+/* Path of one of the boards that are bound now; each bind gives it another number. */
+void fpga_path(struct rng *r, char *path, size_t size)
+{
+	char names[8][24];
+	struct dirent *entry;
+	DIR *dir = opendir("/dev/rashpa");
+	uint32_t which = below(r, 840), n = 0;
+
+	while (dir && n < ARRAY_SIZE(names) && (entry = readdir(dir)))
+		if (!strncmp(entry->d_name, "fpga", 4))
+			snprintf(names[n++], sizeof(names[0]), "%.20s", entry->d_name);
+	if (dir)
+		closedir(dir);
+	snprintf(path, size, "/dev/rashpa/%s", n ? names[which % n] : "fpga0");
+}
+
 static void open_node(struct thread *t, enum kind kind)
 {
-	int flags = (int)PICK(&t->rng, O_RDWR, O_RDWR, O_RDWR, O_RDONLY, O_WRONLY,
+	int flags = (int)PICK(&t->rng, O_RDWR, O_RDWR, O_RDWR, O_RDWR, O_RDONLY, O_WRONLY,
 			      O_RDWR | O_EXCL, O_RDWR | O_NONBLOCK);
 	char path[96] = "/dev/rashpa/memory", name[RASHPA_NAME_SIZE + 1] = "";
 
 	if (kind == K_FPGA) {
-		/* other numbers follow a bind */
-		snprintf(path, sizeof(path), "/dev/rashpa/fpga%u", below(&t->rng, 6));
+		fpga_path(&t->rng, path, sizeof(path));
 	} else if (kind == K_NODE) {
 		fill_name(&t->rng, name);
 		snprintf(path, sizeof(path), "/dev/rashpa/buffer/%s", name);

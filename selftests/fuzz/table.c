@@ -2,7 +2,8 @@
 /* Every ioctl, with its fields: what makes it succeed. calls.c bends it. */
 #include "calls.h"
 
-#define F(s, f, t, a)	{ offsetof(struct rashpa_##s, f), sizeof(((struct rashpa_##s *)0)->f), t, a }
+#define F(s, f, t, a)	\
+	{ offsetof(struct rashpa_##s, f), sizeof(((struct rashpa_##s *)0)->f), t, a }
 #define CALL(c, s)	.name = #c, .cmd = RASHPA_IOC_##c, .size = sizeof(struct rashpa_##s)
 #define MAKES(s, k)	.makes = k, .out_fd = offsetof(struct rashpa_##s, out_fd)
 
@@ -55,7 +56,7 @@ const struct call calls[] = {
 		F(map, fd, T_FD, K_BUFFER), F(map, direction, T_BELOW, 3),
 		F(map, offset, T_OFFSET, 0), F(map, length, T_MAYBE_LENGTH, 0),
 		F(map, max_segment, T_POWER, 0), F(map, boundary, T_POWER, 0),
-		F(map, alignment, T_RARE, 65536) } },
+		F(map, alignment, T_POWER, 0) } },
 	{ CALL(MAP, map), .weight = 10, .on = K_FPGA, MAKES(map, K_MAP), .fields = {
 		F(map, fd, T_FD, K_WINDOW), F(map, direction, T_BELOW, 3),
 		F(map, offset, T_RARE, 4) } },
@@ -92,7 +93,7 @@ const struct call calls[] = {
 	{ CALL(SIGNAL, signal), .weight = 20, .on = K_CHANNEL, .fields = {
 		F(signal, value, T_WORD, 0) } },
 	{ CALL(GROUP, group), .weight = 15, .on = K_CHANNEL, .fields = {
-		F(group, members, T_MEMBERS, 0), F(group, n_members, T_BELOW, 5),
+		F(group, members, T_MEMBERS, 0), F(group, n_members, T_BELOW, 4),
 		F(group, slots, T_RARE, 8), F(group, first, T_RARE, 4),
 		F(group, lag, T_RARE, 4) } },
 	{ CALL(ACK, ack), .weight = 8, .on = K_CHANNEL, .fields = {

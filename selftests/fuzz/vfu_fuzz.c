@@ -31,7 +31,7 @@ enum step {
 	SPLIT,		/* a message in two parts, the first one of arg bytes */
 	CREDIT,		/* the doorbell of DTP arg: 32 bits */
 	CONTROL,	/* a line of the control socket */
-	WAIT,		/* serve until the engine is idle, at most arg * 50 us */
+	WAIT,		/* serve until the engine is idle, at most arg * 5 us */
 	POLICY,		/* arg: how DMA messages are answered from now on */
 	REGISTERS,	/* words {offset, value} for the registers of DTP arg, or the global ones */
 	STEPS,
@@ -287,7 +287,7 @@ static bool run_step(uint8_t what, uint8_t arg, uint8_t *bytes, size_t size)
 		tell(bytes, size);
 		return true;
 	case WAIT:
-		return serve_until_idle(arg * 50u);
+		return serve_until_idle(arg * 5u);
 	case POLICY:
 		policy = arg % POLICIES;
 		return true;
