@@ -15,7 +15,8 @@
 
 #define HANG_SECONDS	90
 #define TICK_MS		20	/* what blocks is interrupted */
-#define RANGE		(1UL << 28)
+#define RANGE		(1UL << 28)	/* of the pages of a thread */
+#define RANGES		(1UL << 44)
 #define LOG_EVERY	2048	/* steps; where a panic leaves nothing else */
 
 struct run run = { .threads = 1, .calls = 20000 };
@@ -98,19 +99,20 @@ static void start_ticks(void)
 }
 
 /*
- * Pages, and behind them one that cannot be reached. All are in the middle of a wide range
- * without anything else: a pointer with a bit turned around leads to nothing of the fuzzer.
+ * Pages, and behind them one that cannot be reached. All are in a wide range without anything
+ * else, and more than a bit away from those of other threads: a pointer with a bit turned
+ * around leads to nothing of the fuzzer.
  */
-static char *pages(char **range, unsigned int n, int prot)
+static char *pages(char **range, unsigned int number, unsigned int n, int prot)
 {
 	char *p;
 
 	if (!*range) {
-		p = mmap(NULL, 2 * RANGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-			 -1, 0);
-		if (p == MAP_FAILED)
+		*range = (char *)(RANGES + number * (3UL << 36));
+		p = mmap(*range, RANGE, PROT_NONE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+		if (p != *range)
 			tap_bail("mmap: %s", strerror(errno));
-		*range = (char *)(((uintptr_t)p + RANGE - 1) & -RANGE);
 	}
 	p = *range;
 	*range += 16 * PAGE;
@@ -126,10 +128,10 @@ static void *thread_main(void *arg)
 	uint64_t end = run.seconds ? now_ns() + run.seconds * 1000000000ULL : UINT64_MAX;
 	char text[96], *range = NULL;
 
-	t.arg = pages(&range, 1, PROT_READ | PROT_WRITE);
-	t.arg_ro = pages(&range, 1, PROT_READ);
-	t.side = pages(&range, 2, PROT_READ | PROT_WRITE);
-	t.sentence = pages(&range, 1, PROT_READ | PROT_WRITE);
+	t.arg = pages(&range, number, 1, PROT_READ | PROT_WRITE);
+	t.arg_ro = pages(&range, number, 1, PROT_READ);
+	t.side = pages(&range, number, 2, PROT_READ | PROT_WRITE);
+	t.sentence = pages(&range, number, 1, PROT_READ | PROT_WRITE);
 	guard_thread(&t);
 	start_ticks();
 	for (; t.step - run.first < run.calls && now_ns() < end; t.step++) {
@@ -157,7 +159,7 @@ static void make_steps(void)
 	mallopt(M_ARENA_MAX, 1);
 	pool_init();
 	maps_init();
-	run.shared_arg = pages(&range, 1, PROT_READ | PROT_WRITE);
+	run.shared_arg = pages(&range, THREADS_MAX, 1, PROT_READ | PROT_WRITE);
 	for (i = 1; i < run.threads; i++)
 		if (pthread_create(&thread[i], NULL, thread_main, (void *)(uintptr_t)i))
 			tap_bail("no thread");
@@ -285,22 +287,27 @@ static int watch(pid_t pid, int kmsg)
 
 /* ---------------------------------------------------------- afterwards ---- */
 
-/* The child is dead: nothing of it may be left. */
-static int leftovers(void)
+static void remove_names(void)
 {
-	struct rashpa_quiesce quiesce;
-	struct rashpa_device_info info;
-	struct fpga f = { 0 };
-	struct dirent *entry;
 	DIR *dir = opendir("/dev/rashpa/buffer");
-	int bad = 0;
-	unsigned int i;
+	struct dirent *entry;
 
 	while (dir && (entry = readdir(dir)))
 		if (entry->d_name[0] != '.')
 			buffer_remove(entry->d_name);
 	if (dir)
 		closedir(dir);
+}
+
+/* The child is dead: nothing of it may be left. */
+static int leftovers(void)
+{
+	struct rashpa_quiesce quiesce;
+	struct rashpa_device_info info;
+	struct fpga f = { 0 };
+	int bad = 0;
+	unsigned int i;
+
 	for (i = 0; i < run.boards && fpga_open(&f, i); i++) {
 		quiesce = (struct rashpa_quiesce){ HEAD(quiesce) };
 		call(f.fd, RASHPA_IOC_QUIESCE, &quiesce);	/* ends maps that were kept */
@@ -310,7 +317,9 @@ static int leftovers(void)
 			bad = 1;
 		}
 		fpga_close(&f);
+		fpga_unbind(&f);	/* the next user's profile is not ours, and it is not stuck */
 	}
+	remove_names();			/* a map that was kept has held them until now */
 	if (bytes_allocated()) {
 		printf("# %llu bytes of buffers are left\n",
 		       (unsigned long long)bytes_allocated());
@@ -400,6 +409,7 @@ int main(int argc, char **argv)
 	parse(argc, argv);
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	common_init();
+	parameters_keep();
 	set_limit_mib(96);
 	run.iommu = getenv("RASHPA_IOMMU") && !strcmp(getenv("RASHPA_IOMMU"), "on");
 	while (run.boards < ARRAY_SIZE(run.board) &&
@@ -419,7 +429,7 @@ int main(int argc, char **argv)
 		make_steps();
 	bad = watch(pid, kmsg);
 	common_init();
-	set_limit_mib(0);
+	parameters_restore();
 	bad |= leftovers();
 	report(began, bad);
 	return bad;

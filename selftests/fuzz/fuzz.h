@@ -155,6 +155,9 @@ void step_file(struct thread *t);	/* read, write, poll, lseek, fdinfo */
 void step_dmabuf(struct thread *t);
 void step_fork(struct thread *t);
 void step_sysfs(struct thread *t);
+/* Of the module: what they were before the run is what they are afterwards. */
+void parameters_keep(void);
+void parameters_restore(void);
 void step(struct thread *t);		/* fuzz.c: any of them */
 
 #endif /* FUZZ_H */

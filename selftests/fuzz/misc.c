@@ -132,15 +132,54 @@ static void read_device(struct thread *t, const struct fpga *f)
 	read_text(path, text, sizeof(text));
 }
 
+#define PARAMETERS	"/sys/module/rashpa/parameters/"
+
+/* The last one takes a word. */
+static const char * const parameters[] = {
+	"limit_mib", "user_limit_mib", "poll_budget", "p2p_bridge",
+};
+
+static char kept[ARRAY_SIZE(parameters)][24];
+
+static void parameter_path(uint32_t i, char *path, size_t size)
+{
+	snprintf(path, size, PARAMETERS "%s", parameters[i]);
+}
+
+void parameters_keep(void)
+{
+	char path[64];
+	uint32_t i;
+
+	for (i = 0; i < ARRAY_SIZE(parameters); i++) {
+		parameter_path(i, path, sizeof(path));
+		read_text(path, kept[i], sizeof(kept[i]));
+	}
+}
+
+void parameters_restore(void)
+{
+	char path[64];
+	uint32_t i;
+
+	for (i = 0; i < ARRAY_SIZE(parameters); i++) {
+		parameter_path(i, path, sizeof(path));
+		write_text(path, kept[i]);
+	}
+}
+
 static void set_parameter(struct thread *t)
 {
-	static const char * const names[] = { "limit_mib", "user_limit_mib", "poll_budget" };
-	char path[80], text[24];
+	static const char * const words[] = { "allow", "allow", "auto", "deny", "" };
+	uint32_t i = below(&t->rng, ARRAY_SIZE(parameters)), value = 1 + below(&t->rng, 96);
+	char path[64], text[24];
 
-	snprintf(path, sizeof(path), "/sys/module/rashpa/parameters/%s",
-		 names[below(&t->rng, ARRAY_SIZE(names))]);
-	snprintf(text, sizeof(text), "%u", 1 + below(&t->rng, 96));
-	note(t, "%s = %s", path + 30, text);
+	parameter_path(i, path, sizeof(path));
+	if (i + 1 == ARRAY_SIZE(parameters))
+		snprintf(text, sizeof(text), "%s", words[value % ARRAY_SIZE(words)]);
+	else
+		snprintf(text, sizeof(text), "%u", value);
+	note(t, "%s = %s", parameters[i], text);
 	write_text(path, text);
 }
 

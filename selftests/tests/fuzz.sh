@@ -4,7 +4,7 @@
 # replays: the same steps make the same calls. The long runs are "make fuzz".
 . "$(dirname "$0")/../shell.sh"
 
-fuzz=../build/selftests/fuzz
+fuzz=build/selftests/fuzz
 
 # value FILTER: of the line of JSON that the last run ends with
 value() { sed -n 's/^# {/{/p' "$work/out" | jq -r "$1"; }
