@@ -282,8 +282,11 @@ static char *place(struct thread *t, const struct call *c, const char *arg)
 					       0xffff888000000000, (uintptr_t)t->arg + PAGE);
 	case 3:
 	case 4:
-		at = run.shared_arg;			/* others change it meanwhile */
-		break;
+		/* others change it meanwhile, and a sentence for them is not ours to look at */
+		at = run.shared_arg;
+		memcpy(at, arg, c->size);
+		((struct rashpa_head *)at)->reason = (uintptr_t)at + PAGE / 2;
+		return at;
 	case 5:
 		at = t->arg + 1 + below(&t->rng, 7);	/* not aligned */
 		break;
