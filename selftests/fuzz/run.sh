@@ -22,9 +22,12 @@ trap 'kill $(jobs -p) 2>/dev/null; wait; exit 130' INT TERM
 
 # The corpus begins with what the self-test says to a board, a profile, and words.
 seeds() {
-	local name=$out/corpus
+	local name=$out/corpus word
 	[[ -d $name/vfu ]] && return
 	mkdir -p "$name"/{vfu,control,stream,text}
+	for word in "early on" "late lock hold" "twice interrupt 100" "lose on 3 dtp 1" release; do
+		printf "\x01\x04\x01\x$(printf %02x ${#word})\x00%s" "$word" >"$name/vfu/${word// /-}"
+	done
 	RASHPA_RECORD=/rashpa/$name/vfu "$lab" exec -- build/tools/rashpa-fpga-selftest >/dev/null
 	printf '\x08%s\n' status "stuck on" "early lock 100" "late on hold dtp 1" "twice on" \
 		"lose on 3 dtp 0" "reorder on" release honest disconnect >"$name/control/commands"
@@ -38,7 +41,7 @@ on_host() {
 	for i in "${!host[@]}"; do
 		name=${host[i]} seconds=$((minutes * 6 * weight[i]))
 		"$lab" exec -- "$bin/${name}_fuzz" -seed="$((seed & 0x7fffffff))" \
-			-max_len=16384 -timeout=20 -rss_limit_mb=3000 \
+			-max_len=8192 -dict=selftests/fuzz/words.dict -timeout=20 -rss_limit_mb=3000 \
 			-max_total_time="$seconds" -print_final_stats=1 \
 			-artifact_prefix="$out/$name-" "$out/corpus/$name" \
 			>"$out/$name.log" 2>&1 || status=1

@@ -121,8 +121,8 @@ void client_disconnect(struct client *c)
 
 /*
  * With RASHPA_RECORD=FOLDER, what is sent between two resets is kept in a file of its own
- * there, in the form that selftests/fuzz/vfu_fuzz.c reads. Reads become pauses: they ask how
- * far the engine is.
+ * there, in the form that selftests/fuzz/vfu_fuzz.c reads. Reads of registers become pauses:
+ * they ask how far the engine is.
  */
 enum { RECORD_MESSAGE = 0, RECORD_WAIT = 5 };
 
@@ -141,6 +141,7 @@ static void record(const void *data, size_t size, unsigned int n_fds)
 	static bool waits;
 	const struct header *h = data;
 	static FILE *file;
+	bool read = size >= 28 && h->command == 9 && !((const uint8_t *)data)[24];
 	char path[256];
 
 	if (!folder || size < sizeof(*h) || (h->flags & 0xf) || n_fds > 31 || size > UINT16_MAX)
@@ -156,11 +157,11 @@ static void record(const void *data, size_t size, unsigned int n_fds)
 	}
 	if (ftell(file) + (long)size > RECORD_MAX)
 		return;
-	if (h->command != 9)
+	if (!read)
 		record_step(file, RECORD_MESSAGE, (uint8_t)n_fds, data, size);
 	else if (!waits)
 		record_step(file, RECORD_WAIT, 20, data, 0);
-	waits = h->command == 9;
+	waits = read;
 }
 
 /* ----------------------------------------------------------- messages --- */
