@@ -125,6 +125,7 @@ soak:
 
 fuzz:
 	$(MAKE) --no-print-directory lab-build KERNELS="$$(selftests/fuzz/run.sh kernel)"
+	$(LAB) exec -- make -s -C selftests/fuzz O=/rashpa/build/selftests/fuzz host
 	selftests/fuzz/run.sh $(FUZZ_MINUTES) $(SEED)
 
 clean:

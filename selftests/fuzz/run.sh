@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 # "make fuzz": each fuzzer for MINUTES, the guest's and the host's side by side.
-# run.sh MINUTES [SEED]. What is found stays in build/fuzz; the last line counts, and
+# run.sh MINUTES [SEED], or run.sh kernel: which one the guest boots. What is found stays in build/fuzz; the last line counts, and
 # build/fuzz.json has it for programs.
 set -uo pipefail
 
@@ -9,9 +9,15 @@ cd "$(dirname "$0")/../.." || exit 1
 lab=selftests/lab/lab
 out=build/fuzz
 bin=build/selftests/fuzz
+# the debug kernel sees more, where it has been made; else the newest
+series=$("$lab" kernels | awk '$1 != "debug" { last = $1 }
+	$1 == "debug" && $2 != "not" { debug = $1 }
+	END { print debug ? debug : last }')
+if [[ ${1-} == kernel ]]; then
+	echo "$series"
+	exit
+fi
 minutes=${1:?minutes} seed=${2:-$(date +%s)}
-# the debug kernel sees more; else the newest
-series=$("$lab" kernels | cut -f1 | grep -x debug || "$lab" kernels | cut -f1 | tail -n 1)
 
 host=(vfu control stream text)
 weight=(6 1 1 2) # tenths of the time
@@ -55,34 +61,6 @@ in_guest() {
 		selftests/fuzz/guest.sh $((minutes * 60)) "$seed" >"$out/guest.log" 2>&1
 }
 
-# statistic NAME FUZZER: of libFuzzer's last lines
-statistic() { sed -n "s/^stat::$1: *//p" "$out/$2.log"; }
-
-report() { # status of host, of guest
-	local name
-	for name in "${host[@]}"; do
-		jq -n --arg name "$name" --arg runs "$(statistic number_of_executed_units "$name")" \
-			--arg rate "$(statistic average_exec_per_sec "$name")" \
-			--arg edges "$(grep -o 'cov: [0-9]*' "$out/$name.log" | tail -n 1 | cut -c6-)" \
-			--argjson corpus "$(find "$out/corpus/$name" -type f | wc -l)" \
-			--argjson found "$(compgen -G "$out/$name-*-*" | wc -l)" \
-			'{name: $name, runs: ($runs | tonumber? // 0), per_second: ($rate | tonumber? // 0),
-			  edges: ($edges | tonumber? // 0), corpus: $corpus, findings: $found}'
-	done | jq -s --argjson host "$1" --argjson guest "$2" --arg kernel "$series" \
-		--argjson seed "$seed" --slurpfile lines <(sed -n 's/^# {/{/p' "$out/guest.log") \
-		'{seed: $seed, kernel: $kernel, host_status: $host, guest_status: $guest, host: .,
-		  calls: ($lines | map(select(.ioctls)) |
-			{turns: length, steps: (map(.steps) | add), ioctls: (map(.ioctls) | add),
-			 succeeded: (map(.succeeded) | add), seconds: ((map(.ms) | add // 0) / 1000),
-			 findings: (map(.findings) | add)}),
-		  registers: ($lines | map(select(has("streams"))) |
-			{turns: length, steps: (map(.steps) | add), streams: (map(.streams) | add)})}' \
-		>build/fuzz.json
-	jq -r '(.host[] | "\(.name): \(.runs) runs, \(.per_second)/s, \(.edges) edges, corpus \(.corpus), findings \(.findings)"),
-		"system calls, Linux \(.kernel): \(.calls.steps) steps, \(.calls.ioctls) ioctls, \(.calls.succeeded) succeeded, \(.calls.seconds) s, findings \(.calls.findings)",
-		"registers: \(.registers.steps) steps, \(.registers.streams) streams"' build/fuzz.json
-}
-
 seeds
 echo "fuzzing for $minutes minutes, seed $seed, guest Linux $series"
 guest=0 other=0
@@ -90,7 +68,8 @@ in_guest &
 pid=$!
 on_host || other=$?
 wait "$pid" || guest=$?
-report "$other" "$guest"
+# jq is in the lab's root
+"$lab" exec -- selftests/fuzz/report.sh "$other" "$guest" "$series" "$seed"
 ((guest)) && grep '^# kernel\|^not ok\|^lab:\|left$' "$out/guest.log" | head -n 20
 ((other)) && grep -h 'ERROR:\|runtime error\|not true' "$out"/*.log | head -n 20
 if ((guest || other)); then
