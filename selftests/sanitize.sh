@@ -1,0 +1,36 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+# Runs inside the lab's root: tools, software FPGA and tests with the address and the
+# undefined behaviour sanitizer, in build/sanitize; then what needs no kernel of ours. TAP.
+# In a guest: RASHPA_FPGA=build/sanitize/tools/rashpa-fpga lab run ... --
+#	selftests/suite.sh build/sanitize/selftests/*_test
+set -uo pipefail
+
+cd "$(dirname "$0")/.." || exit 1
+out=$PWD/build/sanitize
+flags="-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer"
+n=0 bad=0
+mkdir -p "$out"
+
+# good NAME COMMAND...: its status is the test
+good() {
+	local name=$1
+	shift
+	n=$((n + 1))
+	if "$@" >"$out/log" 2>&1; then
+		echo "ok $n - $name"
+	else
+		grep -v '^ok ' "$out/log" | tail -n 60 | sed 's/^/# /'
+		bad=1
+		echo "not ok $n - $name"
+	fi
+}
+
+good "tools and software FPGA are built with sanitizers" \
+	make -s -C tools O="$out/tools" EXTRA_CFLAGS="$flags"
+good "tests are built with sanitizers" \
+	make -s -C selftests O="$out/selftests" EXTRA_CFLAGS="$flags"
+good "software FPGA: nothing to say of its self-test" "$out/tools/rashpa-fpga-selftest"
+good "tools: nothing to say of their self-test" "$out/tools/tools-selftest" tools/profiles
+echo "1..$n"
+exit "$bad"
