@@ -31,7 +31,7 @@ MODDIR  ?= $(BUILD)/modules/$(KREL)
 DKMSSRC := /usr/src/rashpa-$(VERSION)
 NPROC   := $(shell nproc)
 
-.PHONY: all modules tools selftests install install-tools install-dkms install-source \
+.PHONY: abi all modules tools selftests install install-tools install-dkms install-source \
 	uninstall uninstall-dkms lab-build demo bench docs check coverage fuzz kernels soak static clean
 
 all: modules tools
@@ -102,6 +102,10 @@ demo:
 bench:
 	$(MAKE) --no-print-directory lab-build KERNELS=$(KERNEL)
 	selftests/bench.sh $(KERNEL)
+
+# after a struct, flag or call was added: write down what the header promises now
+abi:
+	$(LAB) exec -- selftests/abi/update.sh
 
 docs:
 	$(LAB) exec -- Documentation/build.sh
