@@ -252,8 +252,10 @@ cmd_run() {
 		append="intel_iommu=off$append"
 	fi
 	((keep)) || append="oops=panic $append"
-	# on a busy machine the clocks that watch each other disagree, and HPET is slow to read
-	[[ $kernel != debug ]] || append="tsc=reliable $append"
+	# On a busy machine the clocks that watch each other disagree, and HPET is slow to read.
+	# Without checks the slabs keep what they handed out in arrays, where kmemleak finds
+	# the addresses of what is lost.
+	[[ $kernel != debug ]] || append="tsc=reliable slab_debug=F,kmalloc-* $append"
 	# no_timer_check: on a busy machine ticks come late, and 6.1 would panic
 	QEMU+=(-append "console=ttyS0 loglevel=7 printk.devkmsg=on panic=-1 no_timer_check $append")
 
