@@ -299,6 +299,10 @@ int rashpa_ioc_query(struct rashpa_call *call, void *arg)
 		return rashpa_fail(call, -EINVAL,
 				   "a node is given without the flag RASHPA_QUERY_NODE");
 	}
+	if (query->head.flags & RASHPA_QUERY_USAGE &&
+	    (query->head.flags != RASHPA_QUERY_USAGE || query->backend))
+		return rashpa_fail(call, -EINVAL,
+				   "RASHPA_QUERY_USAGE is about all buffers: no other flag, backend AUTO");
 	err = rashpa_pages_query(call, query, node);
 	if (err)
 		return err;

@@ -650,7 +650,10 @@ int rashpa_pages_query(struct rashpa_call *call, struct rashpa_query *query,
 	query->out_total = 0;
 	query->out_free = 0;
 	query->out_largest = 0;
+	query->out_backend = 0;
 	memset(query->out_area, 0, sizeof(query->out_area));
+	if (query->head.flags & RASHPA_QUERY_USAGE)
+		return 0;
 	if (query->backend == RASHPA_BACKEND_CMA && !cma)
 		return rashpa_fail(call, -EOPNOTSUPP,
 				   "no CMA area: boot a kernel with CONFIG_DMA_CMA and cma=SIZE");

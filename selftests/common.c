@@ -98,7 +98,7 @@ unsigned int fds_open(void)
 
 uint64_t bytes_allocated(void)
 {
-	struct rashpa_query q = { HEAD(q), .backend = RASHPA_BACKEND_CONTIG };
+	struct rashpa_query q = { HEAD(q), .head.flags = RASHPA_QUERY_USAGE };
 
 	if (ioctl(memory, RASHPA_IOC_QUERY, &q))
 		tap_bail("QUERY: %s", strerror(errno));

@@ -803,6 +803,30 @@ static void test_query(void)
 	ANSWERED(call(memory, RASHPA_IOC_QUERY, &q), EINVAL, "backend 3");
 }
 
+static void test_query_usage(void)
+{
+	struct rashpa_query q = { HEAD(q), .head.flags = RASHPA_QUERY_USAGE };
+	uint64_t before;
+	int fd;
+
+	memset(&q.out_total, 0xa5, sizeof(q) - offsetof(struct rashpa_query, out_total));
+	q.__reserved = q.__reserved2 = 0;
+	ANSWERED(call(memory, RASHPA_IOC_QUERY, &q), 0, NULL);
+	CHECK(!q.out_total && !q.out_free && !q.out_largest && !q.out_backend &&
+	      all_zero(q.out_area, sizeof(q.out_area)), "more than usage was told");
+	before = q.out_allocated;
+	fd = buffer_alloc(2 * MIB, NULL);
+	ANSWERED(call(memory, RASHPA_IOC_QUERY, &q), 0, NULL);
+	CHECK(q.out_allocated == before + 2 * MIB, "%llu bytes are held",
+	      (unsigned long long)q.out_allocated);
+	close(fd);
+	q.head.flags = RASHPA_QUERY_USAGE | RASHPA_QUERY_NODE;
+	ANSWERED(call(memory, RASHPA_IOC_QUERY, &q), EINVAL, "USAGE|flag");
+	q.head.flags = RASHPA_QUERY_USAGE;
+	q.backend = RASHPA_BACKEND_CONTIG;
+	ANSWERED(call(memory, RASHPA_IOC_QUERY, &q), EINVAL, "USAGE|backend");
+}
+
 static void test_query_try(void)
 {
 	struct rashpa_query q = { HEAD(q), .backend = RASHPA_BACKEND_CONTIG };
@@ -1045,6 +1069,7 @@ int main(void)
 		test_memory_read_only);
 	tap_run("a user outside the group opens nothing", test_unprivileged);
 	tap_run("QUERY answers what would fit", test_query);
+	tap_run("QUERY of usage searches nothing, and says so", test_query_usage);
 	tap_run("QUERY finds out by trying", test_query_try);
 	tap_run("QUERY tells how far an allocation is", test_progress);
 	tap_run("QUERY counts what buffers hold", test_allocated);

@@ -26,7 +26,7 @@ const struct call calls[] = {
 	{ CALL(PIN, pin), .weight = 15, .on = K_MEMORY, MAKES(pin, K_BUFFER), .fields = {
 		F(pin, address, T_ADDRESS, 0), F(pin, length, T_LENGTH, 0) } },
 	{ CALL(QUERY, query), .weight = 8, .on = K_MEMORY,
-	  .flags = RASHPA_QUERY_NODE | RASHPA_QUERY_TRY, .fields = {
+	  .flags = RASHPA_QUERY_NODE | RASHPA_QUERY_TRY | RASHPA_QUERY_USAGE, .fields = {
 		F(query, node, T_RARE, 3), F(query, backend, T_BELOW, 3),
 		F(query, out_largest, T_OUT, 0) } },
 	{ CALL(INFO, info), .weight = 10, .on = K_MEMORY, .fields = {

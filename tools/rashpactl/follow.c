@@ -17,7 +17,7 @@ static void show(struct follow *f, struct progress *progress, double seconds)
 		[RASHPA_STAGE_SEARCH] = "making room",
 		[RASHPA_STAGE_ZERO] = "zeroing",
 	};
-	struct rashpa_query query = {};
+	struct rashpa_query query = { .head.flags = RASHPA_QUERY_USAGE };
 	char done[SIZE_TEXT], todo[SIZE_TEXT];
 
 	if (rashpa_query(f->memory, &query) || query.out_stage == RASHPA_STAGE_IDLE ||

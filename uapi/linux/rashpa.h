@@ -252,6 +252,11 @@ struct rashpa_pin {
  * for CMA as well, but moves the memory of others, and takes time
  */
 #define RASHPA_QUERY_TRY	_BITUL(1)
+/**
+ * RASHPA_QUERY_USAGE - only what is counted anyway: @out_allocated, @out_limit and the
+ * progress of an ALLOC. Memory is not searched; the other answers are zero
+ */
+#define RASHPA_QUERY_USAGE	_BITUL(2)
 
 /** RASHPA_AREA_SIZE - bytes of the name of a CMA area, the final NUL included */
 #define RASHPA_AREA_SIZE	64
@@ -270,7 +275,7 @@ enum rashpa_stage {
 
 /**
  * struct rashpa_query - RASHPA_IOC_QUERY: what would fit
- * @head: flags: RASHPA_QUERY_NODE, RASHPA_QUERY_TRY
+ * @head: flags: RASHPA_QUERY_NODE, RASHPA_QUERY_TRY, or RASHPA_QUERY_USAGE alone
  * @node: NUMA node, with RASHPA_QUERY_NODE; must be 0 without
  * @backend: enum rashpa_backend; AUTO answers for the backend it would take
  * @out_total: bytes that the backend manages
