@@ -3,6 +3,7 @@
  * Bind, unbind and load of the module while an allocation fails: they fail, or do without; and
  * can be tried again.
  */
+#include <sys/stat.h>
 #include <sys/syscall.h>
 
 #include "calls.h"
@@ -46,7 +47,8 @@ static bool bind_at(unsigned int n)
 	      bound() ? "bound" : "not bound");
 	if (!failed)
 		return false;
-	CHECK(fault_answer(failed), "place %u: %s", n, strerror(-failed));
+	/* busy: what a BAR answers for which there is no struct resource */
+	CHECK(fault_answer(failed) || failed == -EBUSY, "place %u: %s", n, strerror(-failed));
 	err = write_bdf(bind_fd);
 	CHECK(!err && bound(), "bind after place %u: %s", n, strerror(-err));
 	return true;
@@ -109,18 +111,33 @@ static void test_binds(void)
 #define MODULE_MS	30000
 #define MODULE_STEP	5
 
-static int load(void)
+/* Read once: the file system that the file is on shall not meet the faults. */
+static void *image;
+static size_t image_size;
+
+static bool image_read(void)
 {
 	char path[96];
-	int fd, err;
+	struct stat st;
+	int fd;
 
 	snprintf(path, sizeof(path), "build/modules/%s/rashpa.ko", getenv("RASHPA_KERNEL") ?: "");
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
-		return -errno;
-	err = syscall(__NR_finit_module, fd, "", 0) ? -errno : 0;
+		return false;
+	if (fstat(fd, &st))
+		tap_bail("%s: %s", path, strerror(errno));
+	image_size = st.st_size;
+	image = malloc(image_size);
+	if (!image || read(fd, image, image_size) != (ssize_t)image_size)
+		tap_bail("%s cannot be read", path);
 	close(fd);
-	return err;
+	return true;
+}
+
+static int load(void)
+{
+	return syscall(__NR_init_module, image, image_size, "") ? -errno : 0;
 }
 
 static int unload(void)
@@ -176,10 +193,11 @@ static void test_loads(void)
 	tap_before = NULL;
 	tap_after = NULL;
 	close(memory);
-	if (access("build/modules", F_OK))
+	if (!image_read())
 		tap_skip_all("load: a place in it fails", "the module is not in build/modules");
 	else
 		tap_run("load: a place in it fails", test_module);
+	free(image);
 	common_init();
 }
 
