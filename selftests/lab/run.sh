@@ -149,11 +149,29 @@ finish_run() {
 	fi
 }
 
-# Lines of the log that must not be there.
-findings() {
-	tr -d '\r' <"$LOG" | grep -avEf <(entries "$LAB/allow") |
-		grep -anEf <(entries "$LAB/patterns")
+# The log without what is allowed: single lines, and whole reports in which such a line is.
+without_allowed() {
+	tr -d '\r' <"$LOG" | ALLOWED=$(entries "$LAB/allow" | paste -sd'|') awk '
+		BEGIN { allowed = ENVIRON["ALLOWED"] }
+		function is_allowed(line) { return allowed != "" && line ~ allowed }
+		/-+\[ cut here \]-+/ { printf "%s", report; report = ""; inside = 1; drop = 0 }
+		inside {
+			report = report $0 "\n"
+			drop = drop || is_allowed($0)
+			if ($0 ~ /---\[ end trace/) {
+				if (!drop)
+					printf "%s", report
+				report = ""
+				inside = 0
+			}
+			next
+		}
+		!is_allowed($0)
+		END { printf "%s", report }'
 }
+
+# Lines of the log that must not be there.
+findings() { without_allowed | grep -anEf <(entries "$LAB/patterns"); }
 
 share() { # id, path, more
 	QEMU+=(-fsdev "local,id=$1,path=${2//,/,,},security_model=none,multidevs=remap$3"
