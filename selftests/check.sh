@@ -17,7 +17,11 @@ jobs=${RASHPA_CHECK_JOBS:-$(nproc)}
 # the lock that the first one holds.
 smp=2
 ((jobs * 2 <= $(nproc))) || smp=1
-(($#)) || set -- 6.1 6.12 7.2
+(($#)) || set -- 6.1 6.12 7.2 debug
+newest= # of Debian's
+for series in "$@"; do
+	[[ $series == debug ]] || newest=$series
+done
 rm -rf "$out"
 mkdir -p "$out"
 
@@ -96,43 +100,93 @@ foreign=(--disk 64M --device "edu,dma_mask=0xffffffffffffffff" --device edu
 	--device "ivshmem-plain,memdev=shm0"
 	--device pcie-root-port,id=port9,chassis=9 --device e1000e,bus=port9)
 
+# What a guest leaves out, because another one runs it: most of what asks nothing of the
+# IOMMU runs once a kernel, what asks nothing of the kernel only once.
+declare -A leaves_out=(
+	["6.1 off"]="argument_test memory_test privilege_test disclosure_test order_test
+		keepup.sh tools.sh kill.sh hostile.sh compat.sh fuzz.sh"
+	["6.1 on"]="abi_test storm_test pass_test race_test churn_test
+		foreign.sh bench.sh tools.sh hostile.sh compat.sh fuzz.sh"
+	["6.12 off"]="abi_test storm_test pass_test race_test churn_test argument_test
+		foreign.sh bench.sh tools.sh hostile.sh fuzz.sh"
+	["6.12 on"]="abi_test argument_test memory_test privilege_test disclosure_test order_test
+		keepup.sh tools.sh compat.sh"
+	["7.2 off"]="argument_test privilege_test disclosure_test order_test
+		keepup.sh tools.sh kill.sh hostile.sh compat.sh fuzz.sh"
+	["7.2 on"]="abi_test storm_test pass_test race_test churn_test
+		foreign.sh bench.sh compat.sh fuzz.sh"
+)
+
+# stock SERIES IOMMU: a guest with a kernel of Debian's
+stock() {
+	local name options=(--smp "$smp")
+	local -a without=(--without large_test --without bounce_test)
+
+	for name in ${leaves_out["$1 $2"]-}; do
+		without+=(--without "$name")
+	done
+	if [[ $1 != 6.* && $2 == on ]]; then
+		# The newest kernel runs on two processors, in one of its guests at least. Debian
+		# zeroes pages for us; without that, our own zeroing shows.
+		options=(--smp 2 --append init_on_alloc=0)
+		export RASHPA_STRESS_EVENTS=2000000
+	elif [[ $1 != 6.* ]]; then
+		# CMA only once, so that both backends are seen on a kernel that has both
+		options+=(--append cma=256M)
+	fi
+	guest "$1" "$2" --fpga 2 --memory 2G "${foreign[@]}" "${options[@]}" -- \
+		selftests/suite.sh "${without[@]}"
+}
+
+# What the debug kernel runs: what ends, fails, races and frees. The rest would only be slow.
+declare -A looks_at=(
+	[off]="argument_test event_test ring_test lock_test group_test liar_test peer_test
+		stream_test mmap_test pin_test name_test"
+	[on]="race_test fault_test storm_test pass_test lifetime_test map_test path_test
+		hostile_test unplug_test"
+)
+
+# debug IOMMU: a guest with the kernel that looks closest
+debug() {
+	local name
+	local -a tests=()
+
+	for name in ${looks_at[$1]}; do
+		tests+=("build/selftests/$name")
+	done
+	guest debug "$1" --fpga 2 --memory 2G --smp "$smp" "${foreign[@]}" -- \
+		selftests/suite.sh "${tests[@]}"
+}
+
 part "software FPGA" "$lab" exec -- build/tools/rashpa-fpga-selftest
 part "tools" "$lab" exec -- build/tools/tools-selftest tools/profiles
 for series in "$@"; do
-	for iommu in off on; do
-		options=(--smp "$smp") without=(--without large_test --without bounce_test)
-		# the newest kernel runs on two, in one of its guests at least
-		[[ $series != 6.* && $iommu == on ]] && options=(--smp 2)
-		# CMA only once, so that both backends are seen on a kernel that has both
-		[[ $series != 6.* && $iommu == off ]] && options+=(--append cma=256M)
-		# Debian zeroes pages for us; without that, our own zeroing shows
-		[[ $series != 6.* && $iommu == on ]] && options+=(--append init_on_alloc=0)
-		# What asks nothing of the IOMMU runs once a kernel, in one guest or the other
-		if [[ $series == 6.12 && $iommu == on || $series != 6.12 && $iommu == off ]]; then
-			without+=(--without tools.sh --without keepup.sh --without order_test)
-			[[ $series == 6.* ]] && without+=(--without memory_test)
-			[[ $series == 6.12 ]] && without+=(--without abi_test)
+	for iommu in on off; do
+		if [[ $series == debug ]]; then
+			part "debug kernel IOMMU $iommu" debug "$iommu"
 		else
-			without+=(--without foreign.sh --without abi_test --without bench.sh)
-			[[ $series == 6.12 ]] && without+=(--without tools.sh)
+			part "Linux $series IOMMU $iommu" stock "$series" "$iommu"
 		fi
-		part "Linux $series IOMMU $iommu" guest "$series" "$iommu" --fpga 2 --memory 2G \
-			"${foreign[@]}" "${options[@]}" -- selftests/suite.sh "${without[@]}"
 	done
 done
 for series in "$@"; do
 	case $series in
+	debug) ;;
 	6.1) part "Linux $series 1 GiB" large "$series" off 4 ;;
 	6.12) part "Linux $series 1 GiB IOMMU on" large "$series" on 5 --append "hugepagesz=1G hugepages=1" ;;
 	*) part "Linux $series 1 GiB" large "$series" off 6 --append cma=1536M ;;
 	esac
 done
-part "bounce buffers" guest "${@: -1}" off --append swiotlb=force --fpga 1 -- \
+[[ ! $newest ]] || part "bounce buffers" guest "$newest" off --append swiotlb=force --fpga 1 -- \
 	selftests/suite.sh build/selftests/bounce_test
-part "interrupt pin" guest "${@: -1}" on --fpga 1 --fpga-option --intx -- \
+[[ ! $newest ]] || part "interrupt pin" guest "$newest" on --fpga 1 --fpga-option --intx -- \
 	selftests/suite.sh selftests/tests/bench.sh
+[[ " $* " != *" debug "* ]] || part "planted defects" selftests/defects.sh
 part "lab" selftests/lab/selftest --quick
-part "sparse" "$lab" exec -- selftests/static.sh
+part "static" "$lab" exec -- selftests/static.sh
+part "ABI" "$lab" exec -- selftests/abi.sh
+part "syzkaller description" "$lab" exec -- python3 -B selftests/fuzz/describe.py --check
+part "sanitizers" "$lab" exec -- selftests/sanitize.sh
 part "documentation" "$lab" exec -- selftests/docs.sh
 while ((${#running[@]})); do
 	reap
