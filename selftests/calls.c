@@ -52,7 +52,7 @@ static void valid_alloc_named(void *arg)
 	strcpy(((struct rashpa_alloc *)arg)->name, NAME "-new");
 }
 
-static void undo_named(void *arg)
+static void undo_alloc_named(void *arg)
 {
 	(void)arg;
 	buffer_remove(NAME "-new");
@@ -160,7 +160,13 @@ static void valid_lock(void *arg)
 static void valid_lock_named(void *arg)
 {
 	valid_lock(arg);
-	strcpy(((struct rashpa_lock *)arg)->name, NAME "-new");
+	strcpy(((struct rashpa_lock *)arg)->name, NAME "-lock");
+}
+
+static void undo_lock_named(void *arg)
+{
+	(void)arg;
+	buffer_remove(NAME "-lock");
 }
 
 static void valid_program(void *arg)
@@ -318,7 +324,7 @@ const struct op ops[] = {
 	GROWN(MEMORY, ALLOC, alloc, __reserved, .write = true, .variant = "named",
 	      .flags = RASHPA_ALLOC_NODE | RASHPA_ALLOC_EXCLUSIVE | RASHPA_ALLOC_MODE,
 	      .valid = valid_alloc_named, .out_fd = AT(alloc, out_fd),
-	      .undo = undo_named),
+	      .undo = undo_alloc_named),
 	OP(MEMORY, OPEN, open, .flags = RASHPA_OPEN_EXCLUSIVE | RASHPA_OPEN_READ,
 	   .valid = valid_open, .out_fd = AT(open, out_fd),
 	   .reserved = { AT(open, __reserved) }),
@@ -365,7 +371,8 @@ const struct op ops[] = {
 	GROWN(FPGA, LOCK, lock, out_length, .write = true, .valid = valid_lock,
 	      .out_fd = AT(lock, out_fd)),
 	GROWN(FPGA, LOCK, lock, out_length, .write = true, .variant = "named",
-	      .valid = valid_lock_named, .out_fd = AT(lock, out_fd), .undo = undo_named),
+	      .valid = valid_lock_named, .out_fd = AT(lock, out_fd),
+	      .undo = undo_lock_named),
 	OP(FPGA, QUIESCE, quiesce, .write = true),
 	OP(FPGA, RESET, reset, .write = true),
 	OP(MAP, PROGRAM, program, .valid = valid_program,

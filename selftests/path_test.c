@@ -304,7 +304,7 @@ static void test_touch_alone(void)
 	pthread_join(t.thread, NULL);
 	CHECK(!r.err, "RESET: %s", strerror(r.err));
 	CHECK(!t.wrong, "%llu reads were wrong", (unsigned long long)t.wrong);
-	CHECK(most >= 100, "%u mappings while another thread waited", most);
+	CHECK(most >= 100 / tap_slow(), "%u mappings while another thread waited", most);
 	munmap(p, RFPGA_BAR_REGS_SIZE);
 	close(win);
 }

@@ -199,7 +199,7 @@ void step_sysfs(struct thread *t)
 		fpga_unbind(f);
 		if (one_in(&t->rng, 2))
 			break;
-		/* fall through */
+		__attribute__((fallthrough));
 	case 2:
 	case 3:
 	case 4:
