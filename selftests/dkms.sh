@@ -3,6 +3,7 @@
 # Runs inside the lab's root, which it may write to ("lab exec --scratch"): installs the
 # driver with DKMS, raises its version, has a kernel that comes later, and removes
 # everything. TAP. What was installed is kept in build/dkms for dkms-guest.sh.
+# shellcheck disable=SC2031 # "work" is set in shell.sh, not in the subshell that reads dkms.conf
 # shellcheck source-path=SCRIPTDIR source=shell.sh
 . "$(dirname "$0")/shell.sh"
 

@@ -96,7 +96,7 @@ stock=" $(awk '$1 !~ /-(rt|cloud)-|-16k$/ {
 	}
 	END { for (key in newest) printf "%s ", newest[key] }' /etc/lab-headers)"
 
-while read -r release arch version suite; do
+while read -r release arch _ suite; do
 	# shellcheck disable=SC2053 # it is a pattern
 	[[ $release == $pattern ]] || continue
 	machine=X86-64
@@ -131,7 +131,7 @@ done
 
 {
 	printf '%-32s %-20s %-5s %s\n' release suite gcc clang
-	while read -r release arch version suite; do
+	while read -r release _ _ suite; do
 		printf '%-32s %-20s %-5s %s\n' "$release" "$suite" "${result[$release gcc]--}" \
 			"${result[$release clang]--}"
 	done </etc/lab-headers

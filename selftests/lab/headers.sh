@@ -104,7 +104,7 @@ unpack_headers() { # list of kernels, list of packages, final path
 		rm "$deb"
 	done
 	rmdir "$new/debs"
-	rm -rf "$new/lib"
+	rm -rf "${new:?}/lib"
 	cp "$1" "$new/etc/lab-headers"
 	mv -T "$new" "$3"
 }

@@ -36,6 +36,7 @@ offset=$(nm "$work/romulu" | sed -n 's/ T rashpa_doorbell$//p')
 if [[ -e $trace/uprobe_events ]]; then
 	echo "p:rashpa_user/doorbell $work/romulu:0x$offset offset=%si:x64 value=%dx:u32" \
 		>"$trace/uprobe_events"
+	grep -q "rashpa_user/doorbell" "$trace/uprobe_events"
 	ok $? "a probe on rashpa_doorbell"
 	echo 1 >"$trace/events/rashpa_user/enable"
 	rashpactl buffer create bells 16M >/dev/null

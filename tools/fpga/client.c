@@ -153,7 +153,7 @@ static void record(const void *data, size_t size, unsigned int n_fds)
 		file = fopen(path, "we");
 		if (!file)
 			die("%s: %s", path, strerror(errno));
-		fputc(number > 1, file);	/* the client is known already */
+		fputc(number > 1 ? 1 : 0, file);	/* the client is known already */
 	}
 	if (ftell(file) + (long)size > RECORD_MAX)
 		return;
