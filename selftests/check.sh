@@ -140,10 +140,10 @@ stock() {
 
 # What the debug kernel runs: what ends, fails, races and frees. The rest would only be slow.
 declare -A looks_at=(
-	[off]="argument_test event_test ring_test lock_test group_test liar_test peer_test
-		stream_test mmap_test pin_test name_test"
-	[on]="race_test fault_test storm_test pass_test lifetime_test map_test path_test
-		hostile_test unplug_test"
+	[off]="abi_test argument_test pass_test event_test ring_test lock_test liar_test
+		stream_test pin_test name_test"
+	[on]="race_test fault_test storm_test lifetime_test map_test path_test hostile_test
+		unplug_test"
 )
 
 # debug IOMMU: a guest with the kernel that looks closest
