@@ -21,10 +21,20 @@ static struct fpga f;
 static uint64_t secrets[64];
 static unsigned int n_secrets;
 
+/* Hexadecimal digits that are not zero. */
+static unsigned int digits(uint64_t n)
+{
+	unsigned int count = 0;
+
+	for (; n; n >>= 4)
+		count += !!(n & 15);
+	return count;
+}
+
 static void keep_secret(uint64_t address)
 {
-	/* small numbers stand everywhere */
-	if (address >= MIB && n_secrets < ARRAY_SIZE(secrets))
+	/* small numbers stand everywhere, and so do round ones: offsets, flags (02000000) */
+	if (address >= MIB && digits(address) >= 2 && n_secrets < ARRAY_SIZE(secrets))
 		secrets[n_secrets++] = address;
 }
 

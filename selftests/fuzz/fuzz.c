@@ -304,6 +304,7 @@ static int leftovers(void)
 {
 	struct rashpa_quiesce quiesce;
 	struct rashpa_device_info info;
+	const uint64_t end = end_of_wait(5000);
 	struct fpga f = { 0 };
 	int bad = 0;
 	unsigned int i;
@@ -320,6 +321,9 @@ static int leftovers(void)
 		fpga_unbind(&f);	/* the next user's profile is not ours, and it is not stuck */
 	}
 	remove_names();			/* a map that was kept has held them until now */
+	/* what the driver's worker gives back, it gives back soon */
+	while (bytes_allocated() && now_ns() < end)
+		;
 	if (bytes_allocated()) {
 		printf("# %llu bytes of buffers are left\n",
 		       (unsigned long long)bytes_allocated());
