@@ -142,8 +142,7 @@ stock() {
 declare -A looks_at=(
 	[off]="abi_test argument_test pass_test event_test ring_test lock_test liar_test
 		stream_test pin_test name_test"
-	[on]="race_test fault_test storm_test lifetime_test map_test path_test hostile_test
-		unplug_test"
+	[on]="race_test fault_test storm_test lifetime_test map_test path_test hostile_test"
 )
 
 # debug IOMMU: a guest with the kernel that looks closest

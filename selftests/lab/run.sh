@@ -285,8 +285,6 @@ cmd_run() {
 	QEMU+=(-chardev "socket,id=monitor,path=$JOB/monitor,server=on,wait=off"
 		-object "monitor-qmp,id=monitor,chardev=monitor")
 	port qmp "socket,id=qmp,path=$JOB/monitor"
-	# stock kernels plug by ACPI, as QEMU has it by default; this one as PCIe has it
-	[[ $kernel != debug ]] || QEMU+=(-global ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off)
 	share root "$ROOT" ,readonly=on
 	share rashpa "$TOP" ""
 	share job "$JOB/share" ""
