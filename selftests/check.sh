@@ -101,9 +101,10 @@ foreign=(--disk 64M --device "edu,dma_mask=0xffffffffffffffff" --device edu
 	--device pcie-root-port,id=port9,chassis=9 --device e1000e,bus=port9)
 
 # What a guest leaves out, because another one runs it: most of what asks nothing of the
-# IOMMU runs once a kernel, what asks nothing of the kernel only once.
+# IOMMU runs once a kernel, what asks nothing of the kernel only once. 6.1 does not let a
+# fault wait while pages are pinned, so race_test cannot hold all calls there.
 declare -A leaves_out=(
-	["6.1 off"]="argument_test memory_test privilege_test disclosure_test order_test
+	["6.1 off"]="race_test argument_test memory_test privilege_test disclosure_test order_test
 		keepup.sh tools.sh kill.sh hostile.sh compat.sh fuzz.sh"
 	["6.1 on"]="abi_test storm_test pass_test race_test churn_test
 		foreign.sh bench.sh tools.sh hostile.sh compat.sh fuzz.sh"
