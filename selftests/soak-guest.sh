@@ -29,7 +29,8 @@ same() { # WHAT ACTUAL EXPECTED
 pick() { echo $(($1 + RANDOM % ($2 - $1 + 1))); }
 host() { selftests/lab/host "$@" >/dev/null; }
 control() { host fpga "$board" "$@" || complain "the board does not know \"$*\""; }
-figure() { jq "${2} // 0" "$work/$1.json" 2>/dev/null || echo 0; }
+# A report without it, or none at all, is -1: no count is, so that the comparison complains.
+figure() { jq "${2} // -1" "$work/$1.json" 2>/dev/null || echo -1; }
 
 bind_board() {
 	local node
