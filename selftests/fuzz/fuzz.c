@@ -299,24 +299,37 @@ static void remove_names(void)
 		closedir(dir);
 }
 
+/* What the child had of a board goes when the last of its forks has died. */
+static bool board_is_free(struct fpga *f, uint64_t end)
+{
+	struct rashpa_device_info info;
+	struct rashpa_quiesce quiesce;
+
+	do {
+		quiesce = (struct rashpa_quiesce){ HEAD(quiesce) };
+		call(f->fd, RASHPA_IOC_QUIESCE, &quiesce);	/* ends maps that were kept */
+		if (fpga_info(f, &info)) {
+			printf("# %s: INFO: %s\n", f->name, strerror(errno));
+			return false;
+		}
+		if (!info.out_maps && !info.out_windows && !info.out_kept)
+			return true;
+	} while (now_ns() < end);
+	printf("# %s: %u maps, %u windows, %u kept are left\n", f->name, info.out_maps,
+	       info.out_windows, info.out_kept);
+	return false;
+}
+
 /* The child is dead: nothing of it may be left. */
 static int leftovers(void)
 {
-	struct rashpa_quiesce quiesce;
-	struct rashpa_device_info info;
 	const uint64_t end = end_of_wait(5000);
 	struct fpga f = { 0 };
 	int bad = 0;
 	unsigned int i;
 
 	for (i = 0; i < run.boards && fpga_open(&f, i); i++) {
-		quiesce = (struct rashpa_quiesce){ HEAD(quiesce) };
-		call(f.fd, RASHPA_IOC_QUIESCE, &quiesce);	/* ends maps that were kept */
-		if (fpga_info(&f, &info) || info.out_maps || info.out_windows || info.out_kept) {
-			printf("# %s: %u maps, %u windows, %u kept are left\n", f.name,
-			       info.out_maps, info.out_windows, info.out_kept);
-			bad = 1;
-		}
+		bad |= !board_is_free(&f, end);
 		fpga_close(&f);
 		fpga_unbind(&f);	/* the next user's profile is not ours, and it is not stuck */
 	}
