@@ -71,6 +71,7 @@ enum rashpa_node {
  * @undo: takes back what the handler did besides @new_file, if the answer cannot be
  *	stored; not where doing it once more changes nothing
  * @undo_data: for @undo
+ * @undo_serial: tells @undo_data from what came to the same address later
  * @reason: sentence on failure
  */
 struct rashpa_call {
@@ -80,6 +81,7 @@ struct rashpa_call {
 	struct file *new_file;
 	void (*undo)(struct rashpa_call *call);
 	void *undo_data;
+	u64 undo_serial;
 	char reason[RASHPA_REASON_SIZE];
 };
 

@@ -158,7 +158,8 @@ void rashpa_group_leave(struct rashpa_listener *l);
  * @channel: where records go
  * @dev: function of the source; one reference
  * @guest: @dev is not the channel's function, and counts it
- * @id: in records, from 1 on
+ * @id: in records, from 1 on; used again when it is free
+ * @serial: never used again in this channel
  * @kind: enum rashpa_source
  * @index: vector, map
  * @quiet: events make no records
@@ -179,6 +180,7 @@ struct rashpa_listener {
 	struct rashpa_device *dev;
 	bool guest;
 	u32 id;
+	u64 serial;
 	u32 kind;
 	u32 index;
 	bool quiet;
@@ -197,8 +199,9 @@ struct rashpa_listener {
  * struct rashpa_channel - a queue of records
  * @dev: the function; one reference
  * @entry: in rashpa_device.channels (its lock)
- * @sources_lock: protects @listeners against concurrent ioctls
+ * @sources_lock: protects @listeners and @serial against concurrent ioctls
  * @listeners: by id - 1
+ * @serial: of the last one that got a place
  * @read_lock: one reader at a time, so that a record is taken only when it has
  *	arrived in user memory
  * @lock: protects everything below, listeners and groups; hard interrupt context
@@ -216,8 +219,9 @@ struct rashpa_listener {
 struct rashpa_channel {
 	struct rashpa_device *dev;
 	struct list_head entry;
-	struct mutex sources_lock;	/* listeners */
+	struct mutex sources_lock;	/* listeners, serial */
 	struct rashpa_listener *listeners[RASHPA_CHANNEL_SOURCES];
+	u64 serial;
 	struct mutex read_lock;		/* one reader at a time */
 	spinlock_t lock;		/* the queue; hard interrupt */
 	u64 head;

@@ -495,6 +495,7 @@ int rashpa_listener_place(struct rashpa_call *call, struct rashpa_channel *ch,
 			continue;
 		ch->listeners[i] = l;
 		l->id = i + 1;
+		l->serial = ++ch->serial;
 		return 0;
 	}
 	return rashpa_fail(call, -ENOSPC,
@@ -610,6 +611,7 @@ static int rashpa_source_connect(struct rashpa_call *call, struct rashpa_channel
 	if (!err) {
 		call->undo = rashpa_listener_undo;
 		call->undo_data = l;
+		call->undo_serial = l->serial;
 	}
 	mutex_unlock(&ch->sources_lock);
 	if (err && l->dev != ch->dev) {
@@ -716,7 +718,8 @@ static void rashpa_listener_take(struct rashpa_listener *l)
 
 /**
  * rashpa_listener_undo() - the answer could not be stored: nobody knows of the source or group
- * @call: its undo_data is the listener, which may be gone: another thread can guess its id
+ * @call: its undo_data is the listener, which may be gone, and another one in its place:
+ *	another thread can guess its id
  */
 void rashpa_listener_undo(struct rashpa_call *call)
 {
@@ -726,7 +729,8 @@ void rashpa_listener_undo(struct rashpa_call *call)
 
 	mutex_lock(&ch->sources_lock);
 	for (i = 0; i < ARRAY_SIZE(ch->listeners) && !l; i++)
-		if (ch->listeners[i] && ch->listeners[i] == call->undo_data)
+		if (ch->listeners[i] && ch->listeners[i] == call->undo_data &&
+		    ch->listeners[i]->serial == call->undo_serial)
 			l = ch->listeners[i];
 	/* whoever guessed it made a group of it, and knows it now */
 	if (l && l->n_memberships)

@@ -215,6 +215,7 @@ static int rashpa_group_make(struct rashpa_call *call, struct rashpa_channel *ch
 	arg->out_id = l->id;
 	call->undo = rashpa_listener_undo;
 	call->undo_data = l;
+	call->undo_serial = l->serial;
 	return 0;
 
 out_listener:
