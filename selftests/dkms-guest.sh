@@ -4,8 +4,8 @@
 # that asks for signatures refuses it unsigned and signed by a key it does not know, with
 # the words that the documentation and "rashpactl doctor" use. TAP.
 # build/dkms/key.pem and key.x509 are made by install.sh.
-# shellcheck source-path=SCRIPTDIR source=shell.sh
-. "$(dirname "$0")/shell.sh"
+# shellcheck source-path=SCRIPTDIR source=lib/shell.sh
+. "$(dirname "$0")/lib/shell.sh"
 export PATH=$PWD/build/tools:$PATH
 release=$(uname -r)
 enforce=/sys/module/module/parameters/sig_enforce

@@ -4,8 +4,8 @@
 # driver with DKMS, raises its version, has a kernel that comes later, and removes
 # everything. TAP. What was installed is kept in build/dkms for dkms-guest.sh.
 # shellcheck disable=SC2031 # "work" is set in shell.sh, not in the subshell that reads dkms.conf
-# shellcheck source-path=SCRIPTDIR source=shell.sh
-. "$(dirname "$0")/shell.sh"
+# shellcheck source-path=SCRIPTDIR source=lib/shell.sh
+. "$(dirname "$0")/lib/shell.sh"
 
 release() { basename "$(ls -d "/lib/modules/$1."*-amd64 | sort -V | tail -n 1)"; }
 first=$(release 7.2) second=$(release 6.12) later=$(release 6.1)

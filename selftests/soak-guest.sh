@@ -4,7 +4,7 @@
 # soak-guest.sh FOLDER MINUTES SEED. FOLDER/rounds has a JSON object per round, FOLDER/memory
 # two: before and after. Needs two software FPGAs: one streams, the other is for random work
 # beside it, since every map that ends stops the streams of its function.
-. "$(dirname "$0")/shell.sh"
+. "$(dirname "$0")/lib/shell.sh"
 export PATH=$PWD/build/tools:$PATH RASHPA_PROFILES=$PWD/tools/profiles
 out=$1 minutes=$2 seed=$3
 RANDOM=$seed

@@ -8,7 +8,7 @@
 
 #include <stdatomic.h>
 
-#include "../common.h"
+#include "../lib/common.h"
 
 /* ------------------------------------------------------------- chance ---- */
 

@@ -7,7 +7,7 @@
  */
 #include <inttypes.h>
 
-#include "../rig.h"
+#include "../lib/rig.h"
 #include "fuzz.h"
 
 #define PAGES	32		/* of each buffer */

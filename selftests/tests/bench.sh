@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # rashpa-bench: the shape of its JSON, and that it leaves the machine as it was. What it
 # measures is not judged here.
-. "$(dirname "$0")/../shell.sh"
+. "$(dirname "$0")/../lib/shell.sh"
 
 pool=/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages
 pages=$(<"$pool")

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Programs that were compiled otherwise: of the first published header, and of 32 bits on
 # this kernel (pointers travel as u64, mmap offsets and records are the same).
-# shellcheck source-path=SCRIPTDIR source=../shell.sh
-. "$(dirname "$0")/../shell.sh"
+# shellcheck source-path=SCRIPTDIR source=../lib/shell.sh
+. "$(dirname "$0")/../lib/shell.sh"
 
 # part NAME COMMAND...: one test here is one of the program's; its numbers are not ours
 part() {

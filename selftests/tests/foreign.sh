@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Programs that know nothing of us use our buffers, as files: perftest, fio, NumPy, and
 # direct I/O. Where the memory cannot be used that way they end, with an error.
-. "$(dirname "$0")/../shell.sh"
+. "$(dirname "$0")/../lib/shell.sh"
 
 buffers=(perf-server perf-client disk-io frames)
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # A few seconds of the fuzzers with seeds that stay, so that they do not rot, and one thread
 # replays: the same steps make the same calls. The long runs are "make fuzz".
-. "$(dirname "$0")/../shell.sh"
+. "$(dirname "$0")/../lib/shell.sh"
 
 fuzz=build/selftests/fuzz
 

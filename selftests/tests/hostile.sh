@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # The module under a board that misbehaves: it stays while a stream runs, and can go at once
 # when the stream's process has been killed, also if the board does not stop.
-. "$(dirname "$0")/../shell.sh"
+. "$(dirname "$0")/../lib/shell.sh"
 
 have_fpga || { skip "hostile" "no software FPGA in this guest"; finish; }
 selftests/lab/host fpga 0 honest >/dev/null 2>&1 || {

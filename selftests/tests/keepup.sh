@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # System calls per image stack, counted by strace; and, as a measurement and not as a
 # verdict, how much of what the FPGA alone can deliver a receiver keeps up with.
-. "$(dirname "$0")/../shell.sh"
+. "$(dirname "$0")/../lib/shell.sh"
 
 have_fpga || { skip "keepup" "no software FPGA in this guest"; finish; }
 rashpactl buffer create ring2 128M >/dev/null

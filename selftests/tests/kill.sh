@@ -3,7 +3,7 @@
 # kill -9 of the producer and of the receiver in mid-stream, again and again: the DMA
 # has stopped before memory could be given back, buffer and data are there, and a
 # restart streams again.
-. "$(dirname "$0")/../shell.sh"
+. "$(dirname "$0")/../lib/shell.sh"
 
 have_fpga || { skip "kill" "no software FPGA in this guest"; finish; }
 rounds=2

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 # The main job, end to end: 2000 frames, two transfer processes, every byte compared.
-. "$(dirname "$0")/../shell.sh"
+. "$(dirname "$0")/../lib/shell.sh"
 
 have_fpga || { skip "stream" "no software FPGA in this guest"; finish; }
 expected=$([[ $RASHPA_IOMMU == on ]] && echo iova || echo host)

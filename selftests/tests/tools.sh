@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # The tools' answers to wrong input: an exit status, a sentence that names the thing and
 # the remedy, and nothing has changed. And what they tell is true, as text and as JSON.
-. "$(dirname "$0")/../shell.sh"
+. "$(dirname "$0")/../lib/shell.sh"
 
 # Buffers, functions and who holds them; of a bound function also its maps and how often
 # it was stopped. Programs start slowly in an emulated machine: few are used.

@@ -7,7 +7,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
-#include "../tools/lib/rashpa-fpga.h"
+#include "../../tools/lib/rashpa-fpga.h"
 #include "calls.h"
 
 /* --- over a socket --- */

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-#include "../tools/lib/rashpa-fpga.h"
+#include "../../tools/lib/rashpa-fpga.h"
 #include "common.h"
 
 enum role { NOBODY, MEMBER, RAWIO, ROOT, ROLES };

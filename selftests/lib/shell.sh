@@ -3,7 +3,7 @@
 # Sourced by the tests in selftests/tests: TAP, and what they all need.
 # They run in the guest, with the module loaded and the tools in PATH.
 
-cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
+cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
 n=0 bad=0
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -10,7 +10,7 @@
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
 
-#include "../tools/lib/rashpa-fpga.h"
+#include "../../tools/lib/rashpa-fpga.h"
 #include "common.h"
 #include "holder.h"
 

@@ -7,7 +7,7 @@
 #include <dirent.h>
 #include <sys/stat.h>
 
-#include "../tools/lib/rashpa-fpga.h"
+#include "../../tools/lib/rashpa-fpga.h"
 #include "common.h"
 
 #define TRACEPOINTS	"/sys/kernel/tracing/events/rashpa"

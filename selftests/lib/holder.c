@@ -2,7 +2,7 @@
 #include <poll.h>
 #include <signal.h>
 
-#include "../tools/lib/rashpa-fpga.h"
+#include "../../tools/lib/rashpa-fpga.h"
 #include "holder.h"
 
 bool open_all(struct open_things *t, const struct fpga *f)

@@ -10,7 +10,7 @@
 #include <signal.h>
 #include <sys/syscall.h>
 
-#include "modules/rashpa_liar.h"
+#include "../modules/rashpa_liar.h"
 #include "rig.h"
 
 #define DATA	((uint64_t)IMAGES * IMAGE)

@@ -7,7 +7,7 @@
 #include <signal.h>
 #include <sys/eventfd.h>
 
-#include "../tools/lib/rashpa-fpga.h"
+#include "../../tools/lib/rashpa-fpga.h"
 #include "common.h"
 
 static struct fpga f;

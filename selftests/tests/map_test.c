@@ -4,7 +4,7 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 
-#include "../tools/lib/rashpa-fpga.h"
+#include "../../tools/lib/rashpa-fpga.h"
 #include "common.h"
 
 static struct fpga f, f2;

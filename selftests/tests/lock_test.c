@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../tools/lib/rashpa-fpga.h"
+#include "../../tools/lib/rashpa-fpga.h"
 #include "common.h"
 #include "rig.h"
 

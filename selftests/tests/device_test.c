@@ -2,7 +2,7 @@
 /* /dev/rashpa/fpgaN: identity, BARs, profile, windows, quiesce, reset, privileges. */
 #include <limits.h>
 
-#include "../tools/lib/rashpa-fpga.h"
+#include "../../tools/lib/rashpa-fpga.h"
 #include "common.h"
 
 static struct fpga f;

@@ -3,7 +3,7 @@
 #include <dirent.h>
 #include <sys/eventfd.h>
 
-#include "../tools/lib/rashpa-fpga.h"
+#include "../../tools/lib/rashpa-fpga.h"
 #include "calls.h"
 
 #define NAME		"st-calls"
