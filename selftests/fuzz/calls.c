@@ -88,7 +88,8 @@ static uint64_t fill_array(struct thread *t, enum type type)
 		break;
 	default:
 		for (i = 0; i < RASHPA_MEMBERS_MAX; i++)
-			((struct rashpa_member *)side)[i].source = one_in(r, 16) ? below(r, 70) : 1 + i;
+			((struct rashpa_member *)side)[i].source = one_in(r, 16) ?
+								   below(r, 70) : 1 + i;
 	}
 	if (one_in(r, 16))
 		return PICK(r, 0, 1, (uintptr_t)t->side + 2 * PAGE - 8, (uintptr_t)t->arg_ro,

@@ -331,7 +331,7 @@ static int leftovers(void)
 	for (i = 0; i < run.boards && fpga_open(&f, i); i++) {
 		bad |= !board_is_free(&f, end);
 		fpga_close(&f);
-		fpga_unbind(&f);	/* the next user's profile is not ours, and it is not stuck */
+		fpga_unbind(&f);	/* the next user's profile is not ours; not stuck */
 	}
 	remove_names();			/* a map that was kept has held them until now */
 	/* what the driver's worker gives back, it gives back soon */

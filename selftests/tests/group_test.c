@@ -521,7 +521,8 @@ static const struct {
 	{ "interrupts come twice", { "twice interrupt", "twice interrupt dtp 0" } },
 	{ "every seventh lock record is missing", { "lose lock 7 dtp 2", NULL } },
 	{ "every seventh interrupt is missing", { NULL, "lose interrupt 7" } },
-	{ "records come twice, the second one late", { "twice lock 2000 dtp 0", "twice lock 1000" } },
+	{ "records come twice, the second one late",
+	  { "twice lock 2000 dtp 0", "twice lock 1000" } },
 };
 
 static void test_wrong(void)

@@ -865,7 +865,7 @@ static void *watch_progress(void *arg)
 	struct rashpa_query q = { HEAD(q), .backend = RASHPA_BACKEND_CONTIG };
 	struct watch *w = arg;
 
-	/* the answer for contig takes a while; that for a backend that is not here does not matter */
+	/* the answer for contig takes a while; that for a backend that is not here is no matter */
 	while (!atomic_load(&w->stop)) {
 		if (ioctl(memory, RASHPA_IOC_QUERY, &q))
 			break;

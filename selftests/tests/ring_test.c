@@ -718,7 +718,8 @@ int main(void)
 	tap_run("eight sources, three listeners, one slow: the others notice nothing", test_slow);
 	tap_run("the end of a map is an event, of one or of all", test_map_events);
 	tap_run("a quiet source counts", test_quiet);
-	tap_run("tracepoints tell of a record, a wake-up, a reader and a doorbell's mapping", test_trace);
+	tap_run("tracepoints tell of a record, a wake-up, a reader and a doorbell's mapping",
+		test_trace);
 	tap_run("a source of another function comes and goes", test_other_function);
 	tap_run("a removed function is seen in the ring", test_gone);
 	if (have_two)

@@ -158,7 +158,8 @@ static bool write_script(FILE *to, const void *what)
 	fputs("$CPU << END\n", to);
 	for (unsigned int i = 0; i < PATHS; i++)
 		if (l->result[i].trip.count)
-			fprintf(to, "\"%s\" %.3f\n", path_kinds[i].name, cpu_ns(&l->result[i]) / 1e3);
+			fprintf(to, "\"%s\" %.3f\n", path_kinds[i].name,
+				cpu_ns(&l->result[i]) / 1e3);
 	fputs("END\nset multiplot layout 1,2\nset grid\nset key bottom right\nset logscale x 10\n"
 	      "set xlabel 'doorbell until the program has the event, microseconds'\n"
 	      "set ylabel 'percent of the events'\nset yrange [0:100]\n", to);

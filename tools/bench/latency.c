@@ -23,13 +23,19 @@ struct config {
 enum { OPT_VFIO = 256, OPT_UIO, OPT_JSON, OPT_SVG, OPT_RATE };
 
 static const struct argp_option options[] = {
-	{ "device", 'd', "fpgaN", 0, "a bound function with the reference interface that nobody uses", 0 },
-	{ "vfio", OPT_VFIO, "same|BDF", 0, "compare with vfio-pci, by the same function, bound to it for its turns, or by another one that is", 0 },
-	{ "uio", OPT_UIO, NULL, 0, "compare with uio_pci_generic, by the same function, bound to it for its turns", 0 },
+	{ "device", 'd', "fpgaN", 0,
+	  "a bound function with the reference interface that nobody uses", 0 },
+	{ "vfio", OPT_VFIO, "same|BDF", 0,
+	  "compare with vfio-pci, by the same function, bound to it for its turns, or by another "
+	  "one that is", 0 },
+	{ "uio", OPT_UIO, NULL, 0,
+	  "compare with uio_pci_generic, by the same function, bound to it for its turns", 0 },
 	{ "repeat", 'r', "N", 0, "rounds, 1 to 1000 (default: 20)", 0 },
 	{ "events", 'e', "N", 0, "of each path in a round, 1 to 1000000 (default: 250)", 0 },
-	{ "period", 'p', "US", 0, "of the timer that looks at a lock, microseconds (default: 100)", 0 },
-	{ "max-rate", OPT_RATE, "N", 0, "search the largest rate up to this, 0: do not (default: 1000000)", 0 },
+	{ "period", 'p', "US", 0,
+	  "of the timer that looks at a lock, microseconds (default: 100)", 0 },
+	{ "max-rate", OPT_RATE, "N", 0,
+	  "search the largest rate up to this, 0: do not (default: 1000000)", 0 },
 	{ "json", OPT_JSON, "FILE", 0, "write the result as JSON, - is standard output", 0 },
 	{ "svg", OPT_SVG, "FILE", 0, "draw the distributions (needs gnuplot)", 0 },
 	{}

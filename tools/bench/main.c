@@ -14,7 +14,8 @@ static const struct command {
 } commands[] = {
 	{ "memory", cmd_memory, "allocation, maps, mmap, reading and writing" },
 	{ "latency", cmd_latency, "from an event to the program, on every path" },
-	{ "roundtrip", cmd_roundtrip, "start, DMA, notification, acknowledge, by the FPGA's clock" },
+	{ "roundtrip", cmd_roundtrip,
+	  "start, DMA, notification, acknowledge, by the FPGA's clock" },
 };
 
 #define COMMANDS	(sizeof(commands) / sizeof(commands[0]))

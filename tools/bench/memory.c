@@ -20,7 +20,8 @@ static const struct argp_option options[] = {
 	  "of the blocks (default: 64K,2M,16M,128M,1G); below 2M only maps are measured", 0 },
 	{ "repeat", 'r', "N", 0, "rounds, 1 to 1000 (default: 5)", 0 },
 	{ "device", 'd', "fpgaN", 0, "measure maps for this function, which nobody may use", 0 },
-	{ "vfio", OPT_VFIO, "BDF", 0, "compare with VFIO, by a spare function bound to vfio-pci", 0 },
+	{ "vfio", OPT_VFIO, "BDF", 0,
+	  "compare with VFIO, by a spare function bound to vfio-pci", 0 },
 	{ "buffer-backend", 'b', "contig|cma", 0, "only this one (default: all there are)", 0 },
 	{ "json", OPT_JSON, "FILE", 0, "write the result as JSON, - is standard output", 0 },
 	{ "svg", OPT_SVG, "FILE", 0, "draw the ratios (needs gnuplot)", 0 },
@@ -38,7 +39,8 @@ static void parse_sizes(struct argp_state *state, struct bench *bench, char *tex
 		if (bench->sizes == SIZES_MAX)
 			argp_error(state, "--sizes: more than %d", SIZES_MAX);
 		if (!parse_size(word, &size) || !size || size > UINT64_C(1) << 46)
-			argp_error(state, "--sizes: \"%s\" is not a size: give 2M or the like", word);
+			argp_error(state, "--sizes: \"%s\" is not a size: give 2M or the like",
+				   word);
 		if (size % (size < HUGE_PAGE ? 4096 : HUGE_PAGE))
 			argp_error(state, "--sizes: %s is not a multiple of %s", word,
 				   size < HUGE_PAGE ? "4K" : "2M");
@@ -70,7 +72,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		break;
 	case 'b':
 		if (strcmp(arg, "contig") && strcmp(arg, "cma"))
-			argp_error(state, "--buffer-backend: \"%s\" is neither contig nor cma", arg);
+			argp_error(state, "--buffer-backend: \"%s\" is neither contig nor cma",
+				   arg);
 		c->backend = arg;
 		break;
 	case OPT_JSON:

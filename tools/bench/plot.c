@@ -102,9 +102,9 @@ static unsigned int write_panel(FILE *to, const struct report *report, const cha
 			continue;
 		if (!lines++) {
 			/* bandwidths are alike, times can be worlds apart */
-			fputs(r->unit == UNIT_GBPS ? "unset logscale y\nset yrange [0:1.2<*]\nset key bottom\n" :
-						     "set logscale y 10\nset yrange [*<0.5:2<*]\nset key top\n",
-			      to);
+			fputs(r->unit == UNIT_GBPS ?
+			      "unset logscale y\nset yrange [0:1.2<*]\nset key bottom\n" :
+			      "set logscale y 10\nset yrange [*<0.5:2<*]\nset key top\n", to);
 			fprintf(to, "set title \"%s (%s is better)\"\nplot 1 with lines lc 'black' dt 2 notitle",
 				name, r->unit == UNIT_GBPS ? "more" : "less");
 		}
@@ -145,7 +145,8 @@ static bool write_script(FILE *to, const void *what)
 	fprintf(to, "set multiplot layout %zu,2 title \"time or bandwidth of ours / theirs\"\n",
 		(n + 1) / 2);
 	fputs("set logscale x 2\nset grid\nset key font ',9' samplen 1\n"
-	      "set xlabel 'size in KiB'\nset ylabel 'ratio'\nset offsets graph 0.03, graph 0.03, graph 0.15, 0\n", to);
+	      "set xlabel 'size in KiB'\nset ylabel 'ratio'\n"
+	      "set offsets graph 0.03, graph 0.03, graph 0.15, 0\n", to);
 	for (size_t i = 0; i < n; i++)
 		write_panel(to, report, names[i]);
 	fputs("unset multiplot\n", to);

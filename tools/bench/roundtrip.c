@@ -40,7 +40,8 @@ static const unsigned int ways[] = { PATH_LOCK, PATH_READ, PATH_EVENTFD, PATH_RI
 enum { OPT_JSON = 256, OPT_SVG };
 
 static const struct argp_option options[] = {
-	{ "device", 'd', "fpgaN", 0, "a bound function with the reference interface that nobody uses", 0 },
+	{ "device", 'd', "fpgaN", 0,
+	  "a bound function with the reference interface that nobody uses", 0 },
 	{ "sizes", 's', "SIZE,...", 0,
 	  "bytes of a transfer, multiples of 8 (default: 1K,4K,16K,64K,256K,1M,4M)", 0 },
 	{ "repeat", 'r', "N", 0, "rounds, 1 to 1000 (default: 5)", 0 },
@@ -87,7 +88,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		break;
 	case 'e':
 		if (!parse_u64(arg, 1000000, &n) || !n)
-			argp_error(state, "--events: \"%s\" is not a number from 1 to 1000000", arg);
+			argp_error(state, "--events: \"%s\" is not a number from 1 to 1000000",
+				   arg);
 		c->trips = n;
 		break;
 	case OPT_JSON:
@@ -204,7 +206,8 @@ static void measure_size(struct config *c, struct board *b, size_t s)
 			struct path p = { .kind = &path_kinds[ways[w]], .board = b };
 
 			progress_show(&c->report->progress, "round trip: %s, round %u of %u, %s",
-				      format_size(text, t->size), r + 1, c->report->repeat, t->path);
+				      format_size(text, t->size), r + 1, c->report->repeat,
+				      t->path);
 			if (out[w] || !turn_of(c, &p, t, why))
 				continue;
 			out[w] = true;
@@ -261,8 +264,9 @@ static void print(const struct config *c)
 
 		if (shown(t))
 			printf("%12s  %-18s %10.1f %10.1f %10.1f %10.1f %9.1f\n",
-			       format_size(text, t->size), t->path, nth(t, 0) / 1e3, nth(t, 50) / 1e3,
-			       nth(t, 99) / 1e3, t->dma_ns / 1e3, t->size * 1e3 / nth(t, 50));
+			       format_size(text, t->size), t->path, nth(t, 0) / 1e3,
+			       nth(t, 50) / 1e3, nth(t, 99) / 1e3, t->dma_ns / 1e3,
+			       t->size * 1e3 / nth(t, 50));
 	}
 	report_print_left_out(c->report);
 }

@@ -97,7 +97,7 @@ void dataset_generate(uint16_t *image, uint32_t number, uint64_t seed)
 
 		if (i % 4 == 0)
 			noise = next(&state);
-		/* two uniform deviates: a triangle around the mean, as wide as shot noise of few photons */
+		/* two uniform deviates: a triangle, as wide as shot noise of few photons */
 		p += (noise & 1) && p < 100 ? p / 4 : 0;
 		image[i] = pixel(p, (noise >> 1 & 0x3f) + (noise >> 7 & 0x3f));
 		noise >>= 16;

@@ -50,7 +50,8 @@ int view_open(struct view *view, struct fpga *fpga, const char *name, unsigned i
 	view->fd = rashpa_window(fpga->device, &window);
 	if (view->fd == -ENOENT) {
 		if (rashpa_region_info(fpga->device, bar, &region))
-			return because(why, -1, "fpga%u: BAR %u: %s", fpga->number, bar, rashpa_reason());
+			return because(why, -1, "fpga%u: BAR %u: %s", fpga->number, bar,
+				       rashpa_reason());
 		window = (struct rashpa_window) {
 			.bar = bar,
 			.offset = offset,
@@ -59,7 +60,8 @@ int view_open(struct view *view, struct fpga *fpga, const char *name, unsigned i
 		view->fd = rashpa_window(fpga->device, &window);
 	}
 	if (view->fd < 0)
-		return because(why, -1, "fpga%u: window \"%s\": %s", fpga->number, name, rashpa_reason());
+		return because(why, -1, "fpga%u: window \"%s\": %s", fpga->number, name,
+			       rashpa_reason());
 	view->length = window.out_length;
 	if (!map)
 		return 0;

@@ -41,7 +41,8 @@ int locks_open(struct locks *l, const struct rashpa_stream *s, int buffer,
 	for (unsigned int i = 0; i < s->dtps; i++) {
 		if (s->dtp[i].lock_offset <= l->length - RFPGA_LOCK_SIZE)
 			continue;
-		because(why, -1, "lock memory %s has %" PRIu64 " bytes: dtp[%u].lock_offset %" PRIu64 " is behind its end",
+		because(why, -1, "lock memory %s has %" PRIu64
+			" bytes: dtp[%u].lock_offset %" PRIu64 " is behind its end",
 			s->lock_name, l->length, i, (uint64_t)s->dtp[i].lock_offset);
 		locks_close(l);
 		return -1;

@@ -59,7 +59,8 @@ static size_t enter(struct place *at, const char *key, int index)
 	size_t length = strlen(at->key);
 
 	if (key)
-		snprintf(at->key + length, sizeof(at->key) - length, "%s%s", length ? "." : "", key);
+		snprintf(at->key + length, sizeof(at->key) - length, "%s%s", length ? "." : "",
+			 key);
 	else
 		snprintf(at->key + length, sizeof(at->key) - length, "[%d]", index);
 	return length;
@@ -503,7 +504,8 @@ static char *slurp(const char *path, size_t *length, char *why)
 		*length = fread(text, 1, FILE_MAX, file);
 		text[*length] = '\0';
 		if (ferror(file) || *length == FILE_MAX || strlen(text) != *length) {
-			because(why, 0, "%s: cannot be read, is not text, or is longer than 1 MiB", path);
+			because(why, 0, "%s: cannot be read, is not text, or is longer than 1 MiB",
+				path);
 			free(text);
 			text = NULL;
 		}
@@ -552,7 +554,9 @@ static int find_in(struct profile *profile, const char *dir, uint32_t vendor, ui
 		return errno == ENOENT ? 0 : because(why, -1, "%s: %s", dir, strerror(errno));
 	for (int i = 0; i < n; i++) {
 		if (!result) {
-			if (snprintf(path, sizeof(path), "%s/%s", dir, entries[i]->d_name) >= (int)sizeof(path))
+			const char *name = entries[i]->d_name;
+
+			if (snprintf(path, sizeof(path), "%s/%s", dir, name) >= (int)sizeof(path))
 				result = because(why, -1, "%s: the path is too long", dir);
 			else
 				result = profile_load(profile, path, why);
@@ -604,10 +608,11 @@ int profile_apply(const struct profile *profile, int device, char *why)
 		if (w->length)
 			continue;
 		if (rashpa_region_info(device, w->bar, &region))
-			return because(why, -1, "%s: window \"%s\": BAR %u: %s", profile->path, w->name,
-				       w->bar, rashpa_reason());
+			return because(why, -1, "%s: window \"%s\": BAR %u: %s", profile->path,
+				       w->name, w->bar, rashpa_reason());
 		if (region.out_length <= w->offset)
-			return because(why, -1, "%s: window \"%s\" begins at %" PRIu64 ", but BAR %u has %" PRIu64 " bytes",
+			return because(why, -1, "%s: window \"%s\" begins at %" PRIu64
+				       ", but BAR %u has %" PRIu64 " bytes",
 				       profile->path, w->name, (uint64_t)w->offset, w->bar,
 				       (uint64_t)region.out_length);
 		w->length = region.out_length - w->offset;
@@ -617,8 +622,8 @@ int profile_apply(const struct profile *profile, int device, char *why)
 			continue;
 		if (profile->table.offset > window[i].length ||
 		    profile->table.length > window[i].length - profile->table.offset)
-			return because(why, -1, "%s: the table is outside the window \"%s\"", profile->path,
-				       profile->table.window);
+			return because(why, -1, "%s: the table is outside the window \"%s\"",
+				       profile->path, profile->table.window);
 		arg.table_bar = window[i].bar;
 		arg.table_offset = window[i].offset + profile->table.offset;
 		arg.table_length = profile->table.length;

@@ -49,7 +49,8 @@ static void test_sizes(void)
 		const char *text;
 		uint64_t value;
 	} good[] = {
-		{ "0", 0 }, { "1", 1 }, { "64M", 64 << 20 }, { "2g", 2ull << 30 }, { "0x10K", 16 << 10 },
+		{ "0", 0 }, { "1", 1 }, { "64M", 64 << 20 }, { "2g", 2ull << 30 },
+		{ "0x10K", 16 << 10 },
 		{ "3T", 3ull << 40 }, { "5MiB", 5 << 20 }, { "18446744073709551615", UINT64_MAX },
 		{ "010", 10 }, { "17179869183G", 17179869183ull << 30 },
 	};
@@ -60,7 +61,8 @@ static void test_sizes(void)
 	uint64_t value;
 
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
-		ok(parse_size(good[i].text, &value) && value == good[i].value, "size \"%s\"", good[i].text);
+		ok(parse_size(good[i].text, &value) && value == good[i].value, "size \"%s\"",
+		   good[i].text);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		ok(!parse_size(bad[i], &value), "size \"%s\" is refused", bad[i]);
 	ok(parse_u64("7", 7, &value) && !parse_u64("8", 7, &value), "a number above its maximum is refused");
@@ -92,10 +94,10 @@ static void test_regions(void)
 	uint32_t sum = 0;
 	bool follow = true;
 
-	ok(parse_region("1,2,30x40", &r) && r.x == 1 && r.y == 2 && r.width == 30 && r.height == 40 &&
-	   r.to_x == 1 && r.to_y == 2, "a region stays where it is");
-	ok(parse_region("1,2,30x40@50,60", &r) && r.x == 1 && r.y == 2 && r.to_x == 50 && r.to_y == 60,
-	   "a region is moved");
+	ok(parse_region("1,2,30x40", &r) && r.x == 1 && r.y == 2 && r.width == 30 &&
+	   r.height == 40 && r.to_x == 1 && r.to_y == 2, "a region stays where it is");
+	ok(parse_region("1,2,30x40@50,60", &r) && r.x == 1 && r.y == 2 && r.to_x == 50 &&
+	   r.to_y == 60, "a region is moved");
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		ok(!parse_region(bad[i], &r), "region \"%s\" is refused", bad[i]);
 
@@ -103,7 +105,8 @@ static void test_regions(void)
 		split_regions(1024, 512, n, s);
 		sum = 0;
 		for (unsigned int i = 0; i < n; i++) {
-			follow &= s[i].y == sum && s[i].to_y == sum && s[i].width == 1024 && s[i].height;
+			follow &= s[i].y == sum && s[i].to_y == sum && s[i].width == 1024 &&
+				  s[i].height;
 			sum += s[i].height;
 		}
 		follow &= sum == 512;
@@ -112,8 +115,8 @@ static void test_regions(void)
 	parse_region("0,0,10x10", &s[0]);
 	parse_region("0,0,10x10@10,0", &s[1]);
 	parse_region("0,0,10x10@9,9", &s[2]);
-	ok(!regions_overlap(&s[0], &s[1]) && regions_overlap(&s[0], &s[2]) && regions_overlap(&s[1], &s[2]),
-	   "overlapping targets are seen");
+	ok(!regions_overlap(&s[0], &s[1]) && regions_overlap(&s[0], &s[2]) &&
+	   regions_overlap(&s[1], &s[2]), "overlapping targets are seen");
 }
 
 /* --- percentiles --- */
@@ -164,10 +167,12 @@ static void test_dataset(void)
 	ok(!stage[2], "gain stage 2, which does not exist, never does");
 	ok(stage[0] > stage[1] && stage[1] > stage[3], "few pixels are bright");
 
-	ok(dataset_load(&c, "generate:0", why) && strstr(why, "generate:0"), "no images are refused: %s", why);
+	ok(dataset_load(&c, "generate:0", why) && strstr(why, "generate:0"),
+	   "no images are refused: %s", why);
 	ok(dataset_load(&c, "generate:x", why), "a wrong number is refused: %s", why);
 	ok(dataset_load(&c, "generate:1:", why), "an empty seed is refused: %s", why);
-	ok(dataset_load(&c, "/nowhere", why) && strstr(why, "/nowhere"), "a folder that is not there: %s", why);
+	ok(dataset_load(&c, "/nowhere", why) && strstr(why, "/nowhere"),
+	   "a folder that is not there: %s", why);
 
 	if (!mkdtemp(dir))
 		return ok(false, "mkdtemp");
@@ -179,12 +184,14 @@ static void test_dataset(void)
 		fwrite(dataset_line(&a, i - 9, 0), 2, DATASET_IMAGE, file);
 		fclose(file);
 	}
-	ok(!dataset_load(&c, dir, why) && c.images == 2 && !memcmp(c.pixels, a.pixels, dataset_bytes(&c)),
+	ok(!dataset_load(&c, dir, why) && c.images == 2 &&
+	   !memcmp(c.pixels, a.pixels, dataset_bytes(&c)),
 	   "files are read in the order of their numbers");
 	dataset_free(&c);
 	if (truncate(path, 1000))
 		ok(false, "truncate");
-	ok(dataset_load(&c, dir, why) && strstr(why, "raw10.bin"), "a short file is refused: %s", why);
+	ok(dataset_load(&c, dir, why) && strstr(why, "raw10.bin"), "a short file is refused: %s",
+	   why);
 	unlink(path);
 	snprintf(path, sizeof(path), "%s/raw9.bin", dir);
 	unlink(path);
@@ -211,7 +218,8 @@ static void good_stream(struct rashpa_stream *s)
 		.paced = 1,
 		.dtp = {
 			{ .dtp = 0, .width = 1024, .height = 256 },
-			{ .dtp = 1, .y = 256, .width = 1024, .height = 256, .doorbell_offset = 4096 },
+			{ .dtp = 1, .y = 256, .width = 1024, .height = 256,
+			  .doorbell_offset = 4096 },
 		},
 		.origin = { {}, { .y = 256 } },
 	};
@@ -234,26 +242,32 @@ static void test_stream(void)
 		FIELD(fpga, UINT32_MAX), FIELD(vector, UINT32_MAX),
 		FIELD(width, 0), FIELD(width, 1025), FIELD(width, UINT32_MAX),
 		FIELD(height, 0), FIELD(height, 513), FIELD(height, UINT32_MAX),
-		FIELD(pixel_bytes, 0), FIELD(pixel_bytes, 3), FIELD(pixel_bytes, 4), FIELD(pixel_bytes, UINT32_MAX),
+		FIELD(pixel_bytes, 0), FIELD(pixel_bytes, 3), FIELD(pixel_bytes, 4),
+		FIELD(pixel_bytes, UINT32_MAX),
 		FIELD(bunch, 0), FIELD(bunch, 9), FIELD(bunch, UINT32_MAX),
 		FIELD(slots, 0), FIELD(slots, 8), FIELD(slots, UINT32_MAX),
 		FIELD(sampling, 0), FIELD(dataset_images, 0),
 		FIELD(dtps, 0), FIELD(dtps, 17), FIELD(dtps, UINT32_MAX),
 		FIELD(data_offset, 0), FIELD(data_offset, 8193), FIELD(data_offset, 4096),
 		FIELD(data_offset, LENGTH), FIELD(data_offset, UINT64_MAX - 4095),
-		FIELD(line_stride, 0), FIELD(line_stride, 2047), FIELD(line_stride, 2049), FIELD(line_stride, UINT64_MAX - 1),
-		FIELD(image_stride, 0), FIELD(image_stride, 2048), FIELD(image_stride, UINT64_MAX - 1),
+		FIELD(line_stride, 0), FIELD(line_stride, 2047), FIELD(line_stride, 2049),
+		FIELD(line_stride, UINT64_MAX - 1),
+		FIELD(image_stride, 0), FIELD(image_stride, 2048),
+		FIELD(image_stride, UINT64_MAX - 1),
 		FIELD(slot_stride, 0), FIELD(slot_stride, 4096), FIELD(slot_stride, UINT64_MAX - 1),
 		FIELD(slot_stride, LENGTH),
-		FIELD(images, UINT64_MAX), FIELD(first_stack, UINT64_MAX), FIELD(consumed, UINT64_MAX),
+		FIELD(images, UINT64_MAX), FIELD(first_stack, UINT64_MAX),
+		FIELD(consumed, UINT64_MAX),
 		FIELD(paced, 2), FIELD(__reserved, 1),
 		FIELD(dtp[0].dtp, 16), FIELD(dtp[0].dtp, 1), FIELD(dtp[0].dtp, UINT32_MAX),
 		FIELD(dtp[1].x, 1), FIELD(dtp[1].x, UINT32_MAX),
 		FIELD(dtp[1].y, 257), FIELD(dtp[1].y, UINT32_MAX),
 		FIELD(dtp[1].width, 0), FIELD(dtp[1].width, 1025), FIELD(dtp[1].width, UINT32_MAX),
-		FIELD(dtp[1].height, 0), FIELD(dtp[1].height, 257), FIELD(dtp[1].height, UINT32_MAX),
+		FIELD(dtp[1].height, 0), FIELD(dtp[1].height, 257),
+		FIELD(dtp[1].height, UINT32_MAX),
 		FIELD(dtp[1].__reserved, 1),
-		FIELD(dtp[1].lock_offset, 0), FIELD(dtp[1].lock_offset, 4096), FIELD(dtp[1].lock_offset, 4161),
+		FIELD(dtp[1].lock_offset, 0), FIELD(dtp[1].lock_offset, 4096),
+		FIELD(dtp[1].lock_offset, 4161),
 		FIELD(dtp[1].lock_offset, 8192), FIELD(dtp[1].lock_offset, UINT64_MAX - 63),
 		FIELD(dtp[1].doorbell_offset, 1), FIELD(dtp[1].doorbell_offset, 65536),
 		FIELD(dtp[1].doorbell_offset, UINT64_MAX - 3),
@@ -266,7 +280,8 @@ static void test_stream(void)
 	ok(!stream_check(&s, LENGTH, why), "a good header");
 	ok(stream_bytes(&s, s.slots) <= LENGTH && stream_bytes(&s, s.slots + 1ull) > LENGTH,
 	   "%u slots fill the buffer", s.slots);
-	ok(stream_check(&s, stream_bytes(&s, s.slots) - 1, why), "a buffer too short by one byte: %s", why);
+	ok(stream_check(&s, stream_bytes(&s, s.slots) - 1, why),
+	   "a buffer too short by one byte: %s", why);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		good_stream(&s);
 		memcpy((char *)&s + bad[i].offset, &bad[i].value, bad[i].size);
@@ -291,7 +306,8 @@ static void test_stream(void)
 	ok(stream_copy(&s, 100, &copy, why) && *why, "a buffer without room for a header: %s", why);
 
 	good_stream(&s);
-	ok(stream_end(&s) == 17 && stream_stack_images(&s, 4) == 8 && stream_stack_images(&s, 15) == 8 &&
+	ok(stream_end(&s) == 17 && stream_stack_images(&s, 4) == 8 &&
+	   stream_stack_images(&s, 15) == 8 &&
 	   stream_stack_images(&s, 16) == 4 && !stream_stack_images(&s, 17),
 	   "100 images are 12 stacks of 8 and one of 4");
 	s.images = 0;
@@ -314,8 +330,10 @@ static void test_profile(const char *folder)
 		{ "{ \"name\": \"x\" }", "match: is missing" },
 		{ "{ \"match\": [ { \"vendor\": 1, \"device\": 2 } ] }", "name: is missing" },
 		{ "{ \"name\": \"x\", \"match\": [] }", "match" },
-		{ "{ \"name\": 1, \"match\": [ { \"vendor\": 1, \"device\": 2 } ] }", "name: must be a string" },
-		{ "{ \"name\": \"x\", \"match\": [ { \"vendor\": 65536, \"device\": 2 } ] }", "match[0].vendor" },
+		{ "{ \"name\": 1, \"match\": [ { \"vendor\": 1, \"device\": 2 } ] }",
+		  "name: must be a string" },
+		{ "{ \"name\": \"x\", \"match\": [ { \"vendor\": 65536, \"device\": 2 } ] }",
+		  "match[0].vendor" },
 		{ "{ \"name\": \"x\", \"match\": [ { \"vendor\": 1 } ] }", "match[0].device" },
 		{ HEAD ", \"colour\": 1 }", "colour: unknown key" },
 		{ HEAD ", \"disclose\": 1 }", "disclose" },
@@ -323,26 +341,42 @@ static void test_profile(const char *folder)
 		{ HEAD ", \"dma_bits\": -1 }", "dma_bits" },
 		{ HEAD ", \"segments\": { \"max_length\": 5 } }", "segments.max_length" },
 		{ HEAD ", \"windows\": {} }", "windows" },
-		{ HEAD ", \"windows\": [ { \"name\": \"a\", \"length\": 4096 } ] }", "windows[0].bar" },
-		{ HEAD ", \"windows\": [ { \"name\": \"a\", \"bar\": 6, \"length\": 4096 } ] }", "windows[0].bar" },
-		{ HEAD ", \"windows\": [ { \"name\": \"a\", \"bar\": 0, \"length\": 5 } ] }", "windows[0].length" },
-		{ HEAD ", \"windows\": [ { \"name\": \"a\", \"bar\": 0, \"length\": \"4Q\" } ] }", "windows[0].length" },
-		{ HEAD ", \"windows\": [ { \"name\": \"\", \"bar\": 0, \"length\": 0 } ] }", "windows[0].name" },
-		{ HEAD ", \"windows\": [ { \"name\": \"0123456789abcdef0123456789abcdef\", \"bar\": 0, \"length\": 0 } ] }", "windows[0].name" },
-		{ HEAD ", \"windows\": [ { \"name\": \"a\", \"bar\": 0, \"length\": 0, \"cache\": \"hot\" } ] }", "windows[0].cache" },
-		{ HEAD ", \"windows\": [ { \"name\": \"a\", \"bar\": 0, \"length\": 0, \"user\": \"yes\" } ] }", "windows[0].user" },
-		{ HEAD ", \"windows\": [ { \"name\": \"a\", \"bar\": 0, \"length\": 0 }, { \"name\": \"a\", \"bar\": 1, \"length\": 0 } ] }", "windows[1]" },
-		{ HEAD ", \"quiesce\": [ { \"write\": { \"bar\": 0, \"offset\": 2, \"value\": 1 } } ] }", "quiesce[0].write.offset" },
-		{ HEAD ", \"quiesce\": [ { \"write\": { \"bar\": 0, \"offset\": 4, \"value\": 4294967296 } } ] }", "quiesce[0].write.value" },
-		{ HEAD ", \"quiesce\": [ { \"wait\": { \"bar\": 0, \"offset\": 4, \"value\": 1 } } ] }", "quiesce[0].wait.timeout_ms" },
-		{ HEAD ", \"quiesce\": [ { \"wait\": { \"bar\": 0, \"offset\": 4, \"value\": 1, \"timeout_ms\": 1001 } } ] }", "quiesce[0].wait.timeout_ms" },
+		{ HEAD ", \"windows\": [ { \"name\": \"a\", \"length\": 4096 } ] }",
+		  "windows[0].bar" },
+		{ HEAD ", \"windows\": [ { \"name\": \"a\", \"bar\": 6, \"length\": 4096 } ] }",
+		  "windows[0].bar" },
+		{ HEAD ", \"windows\": [ { \"name\": \"a\", \"bar\": 0, \"length\": 5 } ] }",
+		  "windows[0].length" },
+		{ HEAD ", \"windows\": [ { \"name\": \"a\", \"bar\": 0, \"length\": \"4Q\" } ] }",
+		  "windows[0].length" },
+		{ HEAD ", \"windows\": [ { \"name\": \"\", \"bar\": 0, \"length\": 0 } ] }",
+		  "windows[0].name" },
+		{ HEAD ", \"windows\": [ { \"name\": \"0123456789abcdef0123456789abcdef\", \"bar\": 0, \"length\": 0 } ] }",
+		  "windows[0].name" },
+		{ HEAD ", \"windows\": [ { \"name\": \"a\", \"bar\": 0, \"length\": 0, \"cache\": \"hot\" } ] }",
+		  "windows[0].cache" },
+		{ HEAD ", \"windows\": [ { \"name\": \"a\", \"bar\": 0, \"length\": 0, \"user\": \"yes\" } ] }",
+		  "windows[0].user" },
+		{ HEAD ", \"windows\": [ { \"name\": \"a\", \"bar\": 0, \"length\": 0 }, { \"name\": \"a\", \"bar\": 1, \"length\": 0 } ] }",
+		  "windows[1]" },
+		{ HEAD ", \"quiesce\": [ { \"write\": { \"bar\": 0, \"offset\": 2, \"value\": 1 } } ] }",
+		  "quiesce[0].write.offset" },
+		{ HEAD ", \"quiesce\": [ { \"write\": { \"bar\": 0, \"offset\": 4, \"value\": 4294967296 } } ] }",
+		  "quiesce[0].write.value" },
+		{ HEAD ", \"quiesce\": [ { \"wait\": { \"bar\": 0, \"offset\": 4, \"value\": 1 } } ] }",
+		  "quiesce[0].wait.timeout_ms" },
+		{ HEAD ", \"quiesce\": [ { \"wait\": { \"bar\": 0, \"offset\": 4, \"value\": 1, \"timeout_ms\": 1001 } } ] }",
+		  "quiesce[0].wait.timeout_ms" },
 		{ HEAD ", \"quiesce\": [ { \"sleep\": 1 } ] }", "quiesce[0].sleep" },
 		{ HEAD ", \"quiesce\": [ {} ] }", "quiesce[0]" },
 		{ HEAD ", \"vectors\": [ 1 ] }", "vectors[0]" },
 		{ HEAD ", \"table\": { \"window\": \"t\" } }", "table.length" },
-		{ HEAD ", \"table\": { \"window\": \"t\", \"length\": 4096, \"stride\": 16, \"address\": { \"offset\": 0, \"bits\": 64 } } }", "table.window" },
-		{ HEAD ", \"table\": { \"window\": \"t\", \"length\": 4096, \"stride\": 6, \"address\": { \"offset\": 0, \"bits\": 64 } } }", "table" },
-		{ HEAD ", \"table\": { \"window\": \"t\", \"length\": 4096, \"stride\": 16, \"address\": { \"offset\": 0, \"bits\": 63 } } }", "table.address" },
+		{ HEAD ", \"table\": { \"window\": \"t\", \"length\": 4096, \"stride\": 16, \"address\": { \"offset\": 0, \"bits\": 64 } } }",
+		  "table.window" },
+		{ HEAD ", \"table\": { \"window\": \"t\", \"length\": 4096, \"stride\": 6, \"address\": { \"offset\": 0, \"bits\": 64 } } }",
+		  "table" },
+		{ HEAD ", \"table\": { \"window\": \"t\", \"length\": 4096, \"stride\": 16, \"address\": { \"offset\": 0, \"bits\": 63 } } }",
+		  "table.address" },
 	};
 	static struct profile p;
 	char why[WHY_SIZE], path[] = "/tmp/rashpa-selftest-XXXXXX", real[512];
@@ -357,14 +391,14 @@ static void test_profile(const char *folder)
 		fputs(bad[i].text, file);
 		fclose(file);
 		why[0] = '\0';
-		ok(profile_load(&p, path, why) && strstr(why, bad[i].key) && !strncmp(why, path, strlen(path)),
-		   "refused: %s", why);
+		ok(profile_load(&p, path, why) && strstr(why, bad[i].key) &&
+		   !strncmp(why, path, strlen(path)), "refused: %s", why);
 	}
 	file = fopen(path, "w");
 	fputs(HEAD " }", file);
 	fclose(file);
-	ok(!profile_load(&p, path, why) && p.match[0].vendor == 1 && p.match[0].device == 2 && !p.has_table,
-	   "the smallest profile");
+	ok(!profile_load(&p, path, why) && p.match[0].vendor == 1 && p.match[0].device == 2 &&
+	   !p.has_table, "the smallest profile");
 	unlink(path);
 	ok(profile_load(&p, path, why) && strstr(why, path), "a file that is not there: %s", why);
 
@@ -372,14 +406,17 @@ static void test_profile(const char *folder)
 	why[0] = '\0';
 	ok(!profile_load(&p, real, why), "%s%s", real, why);
 	ok(p.match[0].vendor == RFPGA_PCI_VENDOR && p.match[0].device == RFPGA_PCI_DEVICE, "its ids");
-	ok(p.n_windows == 20 && p.window[1].offset == RFPGA_TABLE && p.window[1].length == RFPGA_TABLE_SIZE &&
-	   p.window[17].offset == 15 * RFPGA_DOORBELL_PAGE && p.window[17].flags == RASHPA_PWINDOW_USER &&
+	ok(p.n_windows == 20 && p.window[1].offset == RFPGA_TABLE &&
+	   p.window[1].length == RFPGA_TABLE_SIZE &&
+	   p.window[17].offset == 15 * RFPGA_DOORBELL_PAGE &&
+	   p.window[17].flags == RASHPA_PWINDOW_USER &&
 	   p.window[19].cache == RASHPA_CACHE_WC && !p.window[19].flags, "its windows");
-	ok(p.n_steps == 2 && p.step[0].op == RASHPA_STEP_WRITE && p.step[0].offset == RFPGA_CONTROL &&
+	ok(p.n_steps == 2 && p.step[0].op == RASHPA_STEP_WRITE &&
+	   p.step[0].offset == RFPGA_CONTROL &&
 	   p.step[0].value == RFPGA_CONTROL_STOP && p.step[0].mask == UINT32_MAX &&
 	   p.step[1].op == RASHPA_STEP_WAIT && p.step[1].offset == RFPGA_STATUS &&
-	   p.step[1].mask == RFPGA_STATUS_BUSY && !p.step[1].value && p.step[1].timeout_us == 500000,
-	   "its quiesce sequence");
+	   p.step[1].mask == RFPGA_STATUS_BUSY && !p.step[1].value &&
+	   p.step[1].timeout_us == 500000, "its quiesce sequence");
 	ok(p.has_table && p.table.layout.stride == RFPGA_ENTRY_STRIDE &&
 	   p.table.layout.length_offset == RFPGA_ENTRY_LEN && p.table.layout.length_bits == 64 &&
 	   p.table.layout.control_offset == RFPGA_ENTRY_CONTROL &&
@@ -420,7 +457,8 @@ static void test_paths(void)
 		{ "another root port", CHAIN(AT(9, 0, 0), AT(0, 7, 0)), MEET_BRIDGE, 0 },
 		{ "a function of the root", CHAIN(AT(0, 31, 2)), MEET_BRIDGE, 0 },
 		{ "another root bus", CHAIN(AT(0x81, 0, 0), AT(0x80, 1, 0)), MEET_NOWHERE, 0 },
-		{ "another domain", CHAIN(PCI_BDF(1, 3, 0), PCI_BDF(1, 0, 6 << 3)), MEET_NOWHERE, 0 },
+		{ "another domain",
+		  CHAIN(PCI_BDF(1, 3, 0), PCI_BDF(1, 0, 6 << 3)), MEET_NOWHERE, 0 },
 	};
 	uint32_t where, back;
 
@@ -541,7 +579,8 @@ static void test_mmap(void)
 	   strstr(rashpa_reason(), "offset 1"), "an offset that is no page: %s", rashpa_reason());
 	ok(rashpa_sync_begin(fd, PROT_READ) == -ENOTTY && strstr(rashpa_reason(), "not a dma-buf"),
 	   "synchronising a file: %s", rashpa_reason());
-	ok(rashpa_sync_end(fd, PROT_NONE) == -EINVAL, "synchronising for nothing: %s", rashpa_reason());
+	ok(rashpa_sync_end(fd, PROT_NONE) == -EINVAL, "synchronising for nothing: %s",
+	   rashpa_reason());
 	close(fd);
 }
 
@@ -652,14 +691,15 @@ static void wait_for_words(struct rashpa_wait *wait, long pause, const char *wha
 		waited[i] = true;
 	}
 	pthread_join(writer, NULL);
-	ok(!wrong, "%s: %" PRIu64 " of %u waits slept, %" PRIu64 " us spent spinning", what, wait->slept,
-	   STEPS, wait->spent_ns / 1000);
+	ok(!wrong, "%s: %" PRIu64 " of %u waits slept, %" PRIu64 " us spent spinning", what,
+	   wait->slept, STEPS, wait->spent_ns / 1000);
 }
 
 static void test_wait(void)
 {
 	struct rashpa_queue queue = fake_queue();
-	struct rashpa_wait wait = { .word = &word, .bits = 64, .condition = RASHPA_CONDITION_REACHED };
+	struct rashpa_wait wait = { .word = &word, .bits = 64,
+				    .condition = RASHPA_CONDITION_REACHED };
 	uint32_t narrow = 0x12345;
 	uint64_t seen, begin;
 
@@ -730,10 +770,12 @@ static void put_file(const char *root, const char *path, const void *data, size_
 
 static void test_signing(void)
 {
-	static const char variable[] = "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c";
+	static const char variable[] =
+		"/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c";
 	static const char keys[] =
 		"2d6f I------ 1 perm 1f030000 0 0 keyring   .builtin_trusted_keys: 1\n"
-		"3ac1 I------ 1 perm 1f030000 0 0 asymmetri DKMS module signing key: 6ccece7e: X509.rsa 6ccece7e []\n";
+		"3ac1 I------ 1 perm 1f030000 0 0 asymmetri DKMS module signing key: 6ccece7e: "
+		"X509.rsa 6ccece7e []\n";
 	static const struct {
 		const char *name, *secure, *lockdown, *enforce, *keys, *signer;
 		bool found;
@@ -741,27 +783,33 @@ static void test_signing(void)
 		const char *says, *remedy;
 	} cases[] = {
 		{ "nothing there", NULL, NULL, NULL, NULL, "", false, SIGNING_OK,
-		  "secure boot not there (no UEFI), lockdown not told, signed modules not required", NULL },
-		{ "no lockdown, unsigned", "\6\0\0\0\0", "[none] integrity confidentiality\n", "N\n", NULL,
-		  "", true, SIGNING_OK,
-		  "secure boot off, lockdown none, signed modules not required; rashpa.ko is not signed", NULL },
-		{ "Secure Boot, unsigned", "\6\0\0\0\1", "none [integrity] confidentiality\n", "N\n", keys, "",
-		  true, SIGNING_PROBLEM,
+		  "secure boot not there (no UEFI), lockdown not told, signed modules not required",
+		  NULL },
+		{ "no lockdown, unsigned", "\6\0\0\0\0", "[none] integrity confidentiality\n",
+		  "N\n", NULL, "", true, SIGNING_OK,
+		  "secure boot off, lockdown none, signed modules not required; rashpa.ko is not signed",
+		  NULL },
+		{ "Secure Boot, unsigned", "\6\0\0\0\1", "none [integrity] confidentiality\n",
+		  "N\n", keys, "", true, SIGNING_PROBLEM,
 		  "secure boot on, lockdown integrity, signed modules required; rashpa.ko is not signed",
 		  "Key was rejected by service" },
-		{ "Secure Boot, key enrolled", "\6\0\0\0\1", "none [integrity] confidentiality\n", "N\n",
-		  keys, "DKMS module signing key", true, SIGNING_OK, "it knows a key of that name", NULL },
-		{ "Secure Boot, other key", "\6\0\0\0\1", "none [integrity] confidentiality\n", "N\n", keys,
-		  "somebody", true, SIGNING_PROBLEM, "signed by \"somebody\", it does not know that key",
-		  "mokutil --import" },
-		{ "keys not told", "\6\0\0\0\1", "none integrity [confidentiality]\n", "Y\n", "", "somebody",
-		  true, SIGNING_OK, "lockdown confidentiality, signed modules required", NULL },
-		{ "enforced without lockdown", NULL, "[none] integrity confidentiality\n", "Y\n", keys, "", true,
-		  SIGNING_PROBLEM, "signed modules required", "(Documentation/install.rst)" },
+		{ "Secure Boot, key enrolled", "\6\0\0\0\1", "none [integrity] confidentiality\n",
+		  "N\n", keys, "DKMS module signing key", true, SIGNING_OK,
+		  "it knows a key of that name", NULL },
+		{ "Secure Boot, other key", "\6\0\0\0\1", "none [integrity] confidentiality\n",
+		  "N\n", keys, "somebody", true, SIGNING_PROBLEM,
+		  "signed by \"somebody\", it does not know that key", "mokutil --import" },
+		{ "keys not told", "\6\0\0\0\1", "none integrity [confidentiality]\n", "Y\n", "",
+		  "somebody", true, SIGNING_OK,
+		  "lockdown confidentiality, signed modules required", NULL },
+		{ "enforced without lockdown", NULL, "[none] integrity confidentiality\n", "Y\n",
+		  keys, "", true, SIGNING_PROBLEM, "signed modules required",
+		  "(Documentation/install.rst)" },
 		{ "enforced, not installed", NULL, NULL, "Y\n", keys, "", false, SIGNING_NOTE,
 		  "signed modules required", NULL },
-		{ "lockdown was switched off", "\6\0\0\0\1", "[none] integrity confidentiality\n", "N\n", keys,
-		  "", true, SIGNING_NOTE, "secure boot on, lockdown none, signed modules not required", NULL },
+		{ "lockdown was switched off", "\6\0\0\0\1", "[none] integrity confidentiality\n",
+		  "N\n", keys, "", true, SIGNING_NOTE,
+		  "secure boot on, lockdown none, signed modules not required", NULL },
 	};
 	char root[] = "/tmp/rashpa-signing.XXXXXX", command[64], text[512];
 
@@ -783,7 +831,8 @@ static void test_signing(void)
 			put_file(root, "/sys/kernel/security/lockdown", cases[i].lockdown,
 				 strlen(cases[i].lockdown));
 		if (cases[i].enforce)
-			put_file(root, "/sys/module/module/parameters/sig_enforce", cases[i].enforce, 2);
+			put_file(root, "/sys/module/module/parameters/sig_enforce",
+				 cases[i].enforce, 2);
 		if (cases[i].keys)
 			put_file(root, "/proc/keys", cases[i].keys, strlen(cases[i].keys));
 		strcpy(s.signer, cases[i].signer);

@@ -134,11 +134,15 @@ enum signing_verdict signing_judge(const struct signing *s, char *text, size_t s
 	if (!s->found)
 		return SIGNING_NOTE;
 	if (!*s->signer) {
-		*remedy = "this kernel refuses it (Key was rejected by service): sign it, as DKMS does where openssl is installed, and enrol the key (Documentation/install.rst)";
+		*remedy = "this kernel refuses it (Key was rejected by service): sign it, as DKMS "
+			  "does where openssl is installed, and enrol the key "
+			  "(Documentation/install.rst)";
 		return SIGNING_PROBLEM;
 	}
 	if (s->key == KEY_UNKNOWN) {
-		*remedy = "this kernel refuses it (Required key not available): mokutil --import /var/lib/dkms/mok.pub, or the certificate of whoever signed it, then reboot and enrol it (Documentation/install.rst)";
+		*remedy = "this kernel refuses it (Required key not available): mokutil --import "
+			  "/var/lib/dkms/mok.pub, or the certificate of whoever signed it, then "
+			  "reboot and enrol it (Documentation/install.rst)";
 		return SIGNING_PROBLEM;
 	}
 	return SIGNING_OK;

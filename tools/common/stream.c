@@ -70,12 +70,15 @@ int stream_check(const struct rashpa_stream *s, uint64_t length, char *why)
 		return because(why, -1, "state is %" PRIu32, s->state);
 	if (!s->width || !s->height)
 		return because(why, -1, "the image has no pixels");
-	if (s->pixel_bytes != 1 && s->pixel_bytes != 2 && s->pixel_bytes != 4 && s->pixel_bytes != 8)
-		return because(why, -1, "pixel_bytes is %" PRIu32 ", not 1, 2, 4 or 8", s->pixel_bytes);
+	if (s->pixel_bytes != 1 && s->pixel_bytes != 2 && s->pixel_bytes != 4 &&
+	    s->pixel_bytes != 8)
+		return because(why, -1, "pixel_bytes is %" PRIu32 ", not 1, 2, 4 or 8",
+			       s->pixel_bytes);
 	if (!s->bunch || !s->slots || !s->sampling || !s->dataset_images)
 		return because(why, -1, "bunch, slots, sampling or dataset_images is 0");
 	if (!s->dtps || s->dtps > RASHPA_STREAM_DTPS)
-		return because(why, -1, "dtps is %" PRIu32 ", not 1 to %d", s->dtps, RASHPA_STREAM_DTPS);
+		return because(why, -1, "dtps is %" PRIu32 ", not 1 to %d", s->dtps,
+			       RASHPA_STREAM_DTPS);
 	if (s->fpga > 0xffff || s->vector > 0x7ff)
 		return because(why, -1, "fpga %" PRIu32 " or vector %" PRIu32 " is no such number",
 			       s->fpga, s->vector);
@@ -102,7 +105,8 @@ int stream_check(const struct rashpa_stream *s, uint64_t length, char *why)
 	if (slot == UINT64_MAX ||
 	    reach(s->data_offset + slot, s->slots - 1, s->slot_stride) > length ||
 	    s->data_offset + slot < slot)
-		return because(why, -1, "%" PRIu32 " slots of %" PRIu64 " bytes at %" PRIu64 " are more than the buffer's %" PRIu64 " bytes",
+		return because(why, -1, "%" PRIu32 " slots of %" PRIu64 " bytes at %" PRIu64
+			       " are more than the buffer's %" PRIu64 " bytes",
 			       s->slots, s->slot_stride, s->data_offset, length);
 
 	/* Frame numbers stay far from wrapping. */

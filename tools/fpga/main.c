@@ -36,10 +36,12 @@ static struct fpga fpga;
 
 static const struct argp_option option_list[] = {
 	{ "socket", 's', "PATH", 0, "listen on this UNIX socket", 0 },
-	{ "memory", 'm', "SIZE", 0, "on-board memory, a power of two; K, M and G are known (64M)", 0 },
+	{ "memory", 'm', "SIZE", 0,
+	  "on-board memory, a power of two; K, M and G are known (64M)", 0 },
 	{ "dtps", 'd', "N", 0, "data transfer processes, 1 to 16 (8)", 0 },
 	{ "vectors", 'V', "N", 0, "MSI-X vectors, 1 to 16 (8)", 0 },
-	{ "intx", OPT_INTX, NULL, 0, "have an interrupt pin as well, for drivers without MSI-X", 0 },
+	{ "intx", OPT_INTX, NULL, 0,
+	  "have an interrupt pin as well, for drivers without MSI-X", 0 },
 	{ "control", 'c', "PATH", 0, "take commands for tests on this UNIX socket", 0 },
 	{ "log", 'l', "FILE", 0, "append messages to FILE instead of standard error", 0 },
 	{ "verbose", 'v', NULL, 0, "tell more", 0 },

@@ -506,7 +506,8 @@ static int parse_version(struct vfu *vfu, const char *text, size_t size)
 static int do_version(struct vfu *vfu, struct request *r)
 {
 	static const char format[] =
-		"{\"capabilities\":{\"max_msg_fds\":%u,\"max_data_xfer_size\":%u,\"pgsizes\":4096}}";
+		"{\"capabilities\":{\"max_msg_fds\":%u,\"max_data_xfer_size\":%u,"
+		"\"pgsizes\":4096}}";
 	uint16_t major;
 	int err;
 

@@ -106,7 +106,7 @@
 #define RFPGA_DTP_HEIGHT	0x038	/* rw: lines, >= 1 */
 #define RFPGA_DTP_DST_X		0x03c	/* rw: pixels */
 #define RFPGA_DTP_DST_Y		0x040	/* rw: lines */
-#define RFPGA_DTP_GROUP		0x044	/* rw: bit mask of DTPs whose stacks make one event; 0: alone */
+#define RFPGA_DTP_GROUP		0x044	/* rw: mask of DTPs whose stacks make one event; 0: alone */
 #define RFPGA_DTP_SRC_LINE	0x048	/* rw, 64 bit: bytes from line to line */
 #define RFPGA_DTP_SRC_IMAGE	0x050	/* rw, 64 bit: bytes from image to image */
 #define RFPGA_DTP_DST_BASE	0x058	/* rw, 64 bit: in the destination */
@@ -119,8 +119,8 @@
 #define RFPGA_DTP_LOCK_FIRST	0x088	/* rw: first table entry of the lock memory */
 #define RFPGA_DTP_LOCK_COUNT	0x08c	/* rw: entries */
 #define RFPGA_DTP_IMAGES	0x090	/* rw, 64 bit: images to send; 0: until stopped */
-#define RFPGA_DTP_PERIOD	0x098	/* rw, 64 bit: ticks from image to image when free-running; 0: as fast as possible */
-#define RFPGA_DTP_FIRST_STACK	0x0a0	/* rw, 64 bit: number of the first stack (to resume); counts on from here */
+#define RFPGA_DTP_PERIOD	0x098	/* rw, 64 bit: ticks an image, free-running; 0: fastest */
+#define RFPGA_DTP_FIRST_STACK	0x0a0	/* rw, 64 bit: the first stack (to resume); counts on */
 
 /* counters of a DTP, read-only, from START on, 64 bit unless said otherwise */
 #define RFPGA_DTP_C_IMAGES	0x100	/* images sent */
@@ -134,8 +134,11 @@
 #define RFPGA_DTP_C_STOP	0x140	/* RFPGA_TICKS when the last write was done */
 #define RFPGA_DTP_C_CREDIT	0x148	/* credit as last seen, 32 bit */
 
-/* doorbell page of DTP n: BAR 2 at n * RFPGA_DOORBELL_PAGE */
-#define RFPGA_DB_CREDIT		0x00	/* rw, 32 bit: stacks consumed so far, modulo 2^32 (FIRST_STACK included) */
+/*
+ * Doorbell page of DTP n: BAR 2 at n * RFPGA_DOORBELL_PAGE. The credit is the number of stacks
+ * consumed so far, modulo 2^32, FIRST_STACK included.
+ */
+#define RFPGA_DB_CREDIT		0x00	/* rw, 32 bit */
 
 /* lock record: one 64-byte write, `stacks` being the last word to become visible */
 #define RFPGA_LOCK_SIZE		64

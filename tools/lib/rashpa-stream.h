@@ -35,7 +35,7 @@ struct rashpa_stream_dtp {
 	uint32_t dtp;			/* number in the FPGA */
 	uint32_t x, y, width, height;	/* region of the image that it fills, pixels */
 	uint32_t __reserved;
-	uint64_t lock_offset;		/* of its lock record (RFPGA_LOCK_*), bytes from the start of the buffer, or of the lock memory */
+	uint64_t lock_offset;		/* of its RFPGA_LOCK_*, in the buffer or lock_name; bytes */
 	uint64_t doorbell_offset;	/* of its credit doorbell in the FPGA's BAR 2, bytes */
 };
 
@@ -70,8 +70,10 @@ struct rashpa_stream {
 	uint64_t consumed;		/* written by the consumer: stacks given back */
 	struct rashpa_stream_dtp dtp[RASHPA_STREAM_DTPS];
 	struct rashpa_stream_origin origin[RASHPA_STREAM_DTPS];	/* of dtp[] of the same index */
-	char lock_name[RASHPA_STREAM_NAME];	/* lock memory that has the lock records; empty: they are in the buffer */
-	uint64_t start_ns;		/* CLOCK_MONOTONIC when state became RUNNING: older device events are not about this run */
+	/* lock memory that has the lock records; empty: they are in the buffer */
+	char lock_name[RASHPA_STREAM_NAME];
+	/* CLOCK_MONOTONIC when state became RUNNING: older device events are not about this run */
+	uint64_t start_ns;
 };
 
 #endif /* RASHPA_STREAM_H */

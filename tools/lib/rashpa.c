@@ -77,7 +77,9 @@ static int open_node(const char *path, int flags)
 	case ENOENT:
 		return fail(error, "%s is not there", path);
 	case EACCES:
-		return fail(error, "%s may not be opened: become a member of the group rashpa, or root", path);
+		return fail(error,
+			    "%s may not be opened: become a member of the group rashpa, or root",
+			    path);
 	default:
 		return fail(error, "%s: %s", path, strerror(error));
 	}
@@ -88,7 +90,8 @@ static int copy_name(char *to, size_t size, const char *name)
 	size_t length = strlen(name);
 
 	if (length >= size)
-		return fail(ENAMETOOLONG, "the name \"%s\" is longer than %zu characters", name, size - 1);
+		return fail(ENAMETOOLONG, "the name \"%s\" is longer than %zu characters", name,
+			    size - 1);
 	memset(to, 0, size);
 	memcpy(to, name, length);
 	return 0;
@@ -355,7 +358,8 @@ int rashpa_device_open(unsigned int number)
 	snprintf(path, sizeof(path), "%s/fpga%u", rashpa_device_directory(), number);
 	fd = open_node(path, O_RDWR);
 	if (fd == -ENOENT)
-		fail(ENOENT, "%s is not there: bind a function (rashpactl list, rashpactl bind)", path);
+		fail(ENOENT, "%s is not there: bind a function (rashpactl list, rashpactl bind)",
+		     path);
 	return fd;
 }
 

@@ -30,7 +30,8 @@ int rashpa_ring_map(int channel, const struct rashpa_events *events, struct rash
 	ring = mmap(NULL, events->out_ring_size, PROT_READ, MAP_SHARED, channel, 0);
 	if (ring == MAP_FAILED)
 		return fail(errno, "cannot map the records of the channel: %s", strerror(errno));
-	consumer = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED, channel, events->out_consumer);
+	consumer = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED, channel,
+			events->out_consumer);
 	if (consumer == MAP_FAILED) {
 		int error = errno;
 

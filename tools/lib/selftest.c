@@ -221,8 +221,8 @@ static void test_group(struct rashpa_queue *queue, int memory, volatile uint64_t
 	   e.kind == RASHPA_SOURCE_OVERRUN && e.source == member[0].source && e.value == 7,
 	   "who laps the consumer is told");
 	info.id = id;
-	ok(!rashpa_group_info(queue->channel, &info) && info.out_ack == 2 && info.out_position == 2 &&
-	   info.out_overruns == 1 && members[1].lag == 5, "and counted");
+	ok(!rashpa_group_info(queue->channel, &info) && info.out_ack == 2 &&
+	   info.out_position == 2 && info.out_overruns == 1 && members[1].lag == 5, "and counted");
 	ok(!rashpa_ack(queue->channel, id, 5) && queue->consumer->ack[id - 1] == 5,
 	   "acknowledging by a call is the same as by the page");
 	refused(rashpa_source_del(queue->channel, member[0].source), EBUSY, "group",
@@ -247,8 +247,8 @@ static void test_signals(struct rashpa_queue *queue)
 	ok(read(fd, &signals, sizeof(signals)) == sizeof(signals) && signals == 1,
 	   "seven signal it once");
 	info.id = id;
-	ok(!rashpa_source_info(queue->channel, &info) && info.out_events == 7 && info.out_value == 6,
-	   "the source has counted seven");
+	ok(!rashpa_source_info(queue->channel, &info) && info.out_events == 7 &&
+	   info.out_value == 6, "the source has counted seven");
 	while (rashpa_ring_next(queue, &e))
 		signals += e.kind == RASHPA_SOURCE_SOFTWARE && e.value + 1 == signals;
 	ok(signals == 8, "and the ring has them all");
@@ -297,11 +297,13 @@ static void test_events(unsigned int number)
 	void *word;
 
 	memory = rashpa_lock(device, &lock);
-	if (!ok(memory >= 0 && !rashpa_mmap(memory, 0, lock.out_length, PROT_READ | PROT_WRITE, &word),
+	if (!ok(memory >= 0 &&
+		!rashpa_mmap(memory, 0, lock.out_length, PROT_READ | PROT_WRITE, &word),
 		"lock memory"))
 		return;
 	channel = rashpa_channel(device, &events);
-	if (!ok(channel >= 0 && !rashpa_ring_map(channel, &events, &queue), "a channel, and its ring"))
+	if (!ok(channel >= 0 && !rashpa_ring_map(channel, &events, &queue),
+		"a channel, and its ring"))
 		return;
 	test_group(&queue, memory, word);
 	test_signals(&queue);

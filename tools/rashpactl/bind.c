@@ -112,7 +112,8 @@ static int wait_node(unsigned int number)
 		close(pollfd.fd);
 	if (there)
 		return 0;
-	return fail("%s did not appear within %d s: is devtmpfs mounted on /dev?", path, NODE_MS / 1000);
+	return fail("%s did not appear within %d s: is devtmpfs mounted on /dev?", path,
+		    NODE_MS / 1000);
 }
 
 static int release(const char *bdf)
@@ -135,7 +136,8 @@ static int take_over(const struct bind *b, struct pci_function *f)
 		return fail("%s is bound already, as fpga%d: unbind it first (rashpactl unbind fpga%d)",
 			    f->bdf, f->fpga, f->fpga);
 	if (*f->driver && !b->force)
-		return fail("%s is served by the driver %s: give --force to take it away", f->bdf, f->driver);
+		return fail("%s is served by the driver %s: give --force to take it away", f->bdf,
+			    f->driver);
 	if (access(PCI_DRIVER, F_OK))
 		return fail("the driver is not loaded: modprobe rashpa");
 	if (*f->driver) {
@@ -160,7 +162,8 @@ static int take_over(const struct bind *b, struct pci_function *f)
 	return fail("%s: the driver took it, but made no fpgaN: see the kernel log", f->bdf);
 }
 
-static int apply(const struct bind *b, const struct pci_function *f, struct profile *profile, int found)
+static int apply(const struct bind *b, const struct pci_function *f, struct profile *profile,
+		 int found)
 {
 	struct fpga fpga = FPGA_NONE;
 	char why[WHY_SIZE];
@@ -228,7 +231,8 @@ int cmd_unbind(int argc, char **argv)
 {
 	const char *what;
 	const struct simple simple = {
-		"BDF|fpgaN", "Take a function back from the driver. All DMA is stopped before.", 1, &what, NULL,
+		"BDF|fpgaN", "Take a function back from the driver. All DMA is stopped before.", 1,
+		&what, NULL,
 	};
 	struct pci_function *list, function = { .fpga = -1 };
 	unsigned int number;

@@ -101,7 +101,8 @@ static void print_row(const struct entry *e)
 		printf("%-24s %10s  %-7s %4s  %-16s %04" PRIo32 "  %s\n", e->name, "-", "-", "-",
 		       owner, e->mode, why_unknown(e));
 	else
-		printf("%-24s %10s  %-7s %4d  %-16s %04" PRIo32 " %6" PRIu32 " %9" PRIu32 " %8" PRIu32 "\n",
+		printf("%-24s %10s  %-7s %4d  %-16s %04" PRIo32 " %6" PRIu32 " %9" PRIu32
+		       " %8" PRIu32 "\n",
 		       e->name, format_size(size, e->info.out_length),
 		       rashpa_backend_name(e->info.out_backend), e->info.out_node, owner, e->mode,
 		       e->info.out_leases, e->info.out_importers, e->info.out_mappings);

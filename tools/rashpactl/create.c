@@ -69,7 +69,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		else if (state->arg_num > 1)
 			return ARGP_ERR_UNKNOWN;
 		else if (!parse_size(arg, &size) || !size)
-			argp_error(state, "\"%s\" is not a size: write bytes, or a number with K, M, G or T", arg);
+			argp_error(state,
+				   "\"%s\" is not a size: write bytes, or a number with K, M, G or T",
+				   arg);
 		else
 			c->alloc.length = size;
 		break;

@@ -160,7 +160,8 @@ static void check_iommu(struct doctor *d)
 	int units = entries("/sys/class/iommu"), groups = entries("/sys/kernel/iommu_groups");
 
 	if (groups > 0)
-		found(d, "iommu", OK, NULL, "on: %d unit%s, %d groups", units, units == 1 ? "" : "s", groups);
+		found(d, "iommu", OK, NULL, "on: %d unit%s, %d groups", units,
+		      units == 1 ? "" : "s", groups);
 	else
 		found(d, "iommu", NOTE,
 		      "boot with intel_iommu=on or amd_iommu=on if boards shall not reach all memory",
@@ -180,8 +181,8 @@ static void check_cma(struct doctor *d)
 		      "none reserved%s: buffers are assembled at run time",
 		      config == 'n' ? ", and this kernel has no CMA" : "");
 	else if (d->memory >= 0 && rashpa_query(d->memory, &query))
-		found(d, "cma", NOTE, NULL, "%s reserved, but not for us: %s", format_size(have, total),
-		      rashpa_reason());
+		found(d, "cma", NOTE, NULL, "%s reserved, but not for us: %s",
+		      format_size(have, total), rashpa_reason());
 	else
 		found(d, "cma", OK, NULL, "%s reserved%s%s, %s free", format_size(have, total),
 		      *query.out_area ? " in area " : "", query.out_area,
@@ -270,11 +271,13 @@ static void check_memory(struct doctor *d)
 		if (access(path, F_OK) && node)
 			continue;
 		if (rashpa_query(d->memory, &query)) {
-			found(d, "memory", NOTE, NULL, "node %" PRIu32 ": %s", node, rashpa_reason());
+			found(d, "memory", NOTE, NULL, "node %" PRIu32 ": %s", node,
+			      rashpa_reason());
 			continue;
 		}
 		found(d, "memory", OK, NULL, "node %" PRIu32 ": %s, %s free, longest run %s, buffers hold %s",
-		      node, rashpa_backend_name(query.out_backend), format_size(free, query.out_free),
+		      node, rashpa_backend_name(query.out_backend),
+		      format_size(free, query.out_free),
 		      query.out_largest ? format_size(largest, query.out_largest) : "not told",
 		      format_size(allocated, query.out_allocated));
 	}
@@ -314,7 +317,8 @@ static void check_nodes(struct doctor *d)
 	snprintf(path, sizeof(path), "%s/memory", rashpa_device_directory());
 	if (stat(path, &st)) {
 		if (d->loaded)
-			found(d, "nodes", PROBLEM, "mount devtmpfs on /dev", "%s: %s", path, strerror(errno));
+			found(d, "nodes", PROBLEM, "mount devtmpfs on /dev", "%s: %s", path,
+			      strerror(errno));
 		return;
 	}
 	if (st.st_mode & 0007)
@@ -342,12 +346,16 @@ static void check_functions(struct doctor *d)
 		}
 		if (fpga.info.out_state == RASHPA_STATE_STUCK) {
 			snprintf(remedy, sizeof(remedy), "rashpactl reset fpga%u", numbers[i]);
-			found(d, "function", PROBLEM, remedy, "fpga%u did not stop its DMA: bus mastering is off", numbers[i]);
+			found(d, "function", PROBLEM, remedy,
+			      "fpga%u did not stop its DMA: bus mastering is off", numbers[i]);
 		} else if (!(fpga.info.out_flags & RASHPA_DEVICE_PROFILE)) {
-			snprintf(remedy, sizeof(remedy), "write a profile, rashpactl unbind fpga%u, rashpactl bind", numbers[i]);
+			snprintf(remedy, sizeof(remedy),
+				 "write a profile, rashpactl unbind fpga%u, rashpactl bind",
+				 numbers[i]);
 			found(d, "function", NOTE, remedy, "fpga%u has no profile", numbers[i]);
 		} else {
-			found(d, "function", OK, NULL, "fpga%u is ready, profile applied", numbers[i]);
+			found(d, "function", OK, NULL, "fpga%u is ready, profile applied",
+			      numbers[i]);
 		}
 		fpga_close(&fpga);
 	}

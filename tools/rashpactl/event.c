@@ -321,7 +321,8 @@ static void stat_text(const struct watch *w, const struct source_stat *stat, dou
 	for (uint32_t k = 0; k < members && k < g->out_members; k++) {
 		const struct rashpa_member_info *m = &stat->member[k];
 
-		printf("  %-38s %10" PRIu64 "  lag %" PRIu64 "  overruns %" PRIu64 "  repeats %" PRIu64 "  skips %" PRIu64 "\n",
+		printf("  %-38s %10" PRIu64 "  lag %" PRIu64 "  overruns %" PRIu64
+		       "  repeats %" PRIu64 "  skips %" PRIu64 "\n",
 		       label_of(w, m->source), (uint64_t)m->position, (uint64_t)m->lag,
 		       (uint64_t)m->overruns, (uint64_t)m->repeats, (uint64_t)m->skips);
 	}
@@ -403,8 +404,10 @@ static int report(const struct watch *w, double time)
 		json_object_object_add(o, "device", device_json(&l->fpga.info, &device));
 		json_object_object_add(o, "sources", list);
 	} else {
-		printf("fpga%u: %s, %" PRIu64 " interrupts (%.1f/s), stopped %" PRIu64 " times, %" PRIu32 " maps, %" PRIu32 " windows\n",
-		       l->number, rashpa_state_name(device.out_state), (uint64_t)device.out_interrupts,
+		printf("fpga%u: %s, %" PRIu64 " interrupts (%.1f/s), stopped %" PRIu64
+		       " times, %" PRIu32 " maps, %" PRIu32 " windows\n",
+		       l->number, rashpa_state_name(device.out_state),
+		       (uint64_t)device.out_interrupts,
 		       (device.out_interrupts - l->fpga.info.out_interrupts) / time,
 		       (uint64_t)device.out_quiesces, device.out_maps, device.out_windows);
 	}

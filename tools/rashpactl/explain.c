@@ -76,7 +76,8 @@ static void cost_of_switch(struct explanation *e)
 		     at, bdf_text(port_text, port));
 	else
 		cost(e, "stays below one switch (%s): the host bridge is not touched%s", at,
-		     acs == ACS_UNKNOWN ? ", unless its ports redirect requests (ACS: only root may read that)" : "");
+		     acs != ACS_UNKNOWN ? "" :
+		     ", unless its ports redirect requests (ACS: only root may read that)");
 }
 
 static void cost_of_peer(struct explanation *e)
@@ -113,7 +114,8 @@ static void cost_of_link(struct explanation *e)
 	if (!*l->speed || !l->width)
 		return;
 	if ((*l->max_speed && strcmp(l->speed, l->max_speed)) || l->width < l->max_width)
-		cost(e, "the link of fpga%u runs at %s x%" PRIu32 ", the function could do %s x%" PRIu32 ": check the slot",
+		cost(e, "the link of fpga%u runs at %s x%" PRIu32
+		     ", the function could do %s x%" PRIu32 ": check the slot",
 		     e->fpga->number, l->speed, l->width, l->max_speed, l->max_width);
 }
 

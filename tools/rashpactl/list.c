@@ -67,14 +67,15 @@ static void bound_text(const struct pci_function *f, const struct fpga *fpga)
 	char text[256];
 	const char *name = pci_name(text, sizeof(text), f->vendor, f->device);
 
-	printf("fpga%d  %s  %04" PRIx32 ":%04" PRIx32 "  %s\n", f->fpga, f->bdf, f->vendor, f->device,
-	       name ? name : "");
+	printf("fpga%d  %s  %04" PRIx32 ":%04" PRIx32 "  %s\n", f->fpga, f->bdf, f->vendor,
+	       f->device, name ? name : "");
 	printf("       %s, profile %s, bus master %s, iommu %s, node %d, %" PRIu32 "-bit DMA\n",
 	       rashpa_state_name(i->out_state),
 	       i->out_flags & RASHPA_DEVICE_PROFILE ? "applied" : "missing",
 	       i->out_flags & RASHPA_DEVICE_MASTER ? "on" : "off",
 	       i->out_flags & RASHPA_DEVICE_IOMMU ? "on" : "off", i->out_node, i->out_dma_bits);
-	printf("       %" PRIu32 " vectors, %" PRIu64 " interrupts, %" PRIu32 " maps (%" PRIu32 " kept), %" PRIu32 " windows, stopped %" PRIu64 " times\n",
+	printf("       %" PRIu32 " vectors, %" PRIu64 " interrupts, %" PRIu32 " maps (%" PRIu32
+	       " kept), %" PRIu32 " windows, stopped %" PRIu64 " times\n",
 	       i->out_vectors, (uint64_t)i->out_interrupts, i->out_maps, i->out_kept,
 	       i->out_windows, (uint64_t)i->out_quiesces);
 	for (unsigned int bar = 0; bar < RASHPA_BARS; bar++) {

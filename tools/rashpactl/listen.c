@@ -61,7 +61,8 @@ static struct source *add(struct argp_state *state, struct listen *l, uint32_t k
 	if (l->sources == RASHPA_CHANNEL_SOURCES)
 		argp_error(state, "there are more than %d sources", RASHPA_CHANNEL_SOURCES);
 	l->sources++;
-	*s = (struct source) { .add.kind = kind, .fpga = l->of < 0 ? UINT32_MAX : (unsigned int)l->of };
+	*s = (struct source) { .add.kind = kind,
+			       .fpga = l->of < 0 ? UINT32_MAX : (unsigned int)l->of };
 	if (l->quiet)
 		s->add.head.flags |= RASHPA_SOURCE_QUIET;
 	return s;
@@ -146,7 +147,8 @@ static void parse_group(struct argp_state *state, struct listen *l, char *arg)
 
 	while ((word = strsep(&arg, ","))) {
 		if (s->members == RASHPA_MEMBERS_MAX)
-			argp_error(state, "--group: there are more than %d members", RASHPA_MEMBERS_MAX);
+			argp_error(state, "--group: there are more than %d members",
+				   RASHPA_MEMBERS_MAX);
 		s->member[s->members++] = number(state, "--group", word, RASHPA_CHANNEL_SOURCES);
 	}
 }
@@ -174,7 +176,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 	switch (key) {
 	case 'v':
-		add(state, l, RASHPA_SOURCE_VECTOR)->add.index = number(state, "--vector", arg, UINT32_MAX);
+		add(state, l, RASHPA_SOURCE_VECTOR)->add.index = number(state, "--vector", arg,
+									UINT32_MAX);
 		break;
 	case 'd':
 		add(state, l, RASHPA_SOURCE_DEVICE);
@@ -256,12 +259,13 @@ static void label_vector(struct source *s, const struct fpga *fpga)
 	char why[WHY_SIZE];
 
 	if (ids != known)
-		have = profile_find(&profile, fpga->info.out_vendor, fpga->info.out_device, why) == 1;
+		have = profile_find(&profile, fpga->info.out_vendor, fpga->info.out_device,
+				    why) == 1;
 	known = ids;
 	snprintf(s->label, sizeof(s->label), "vector %" PRIu32, (uint32_t)s->add.index);
 	if (have && s->add.index < profile.n_vectors)
-		snprintf(s->label, sizeof(s->label), "vector %" PRIu32 " (%s)", (uint32_t)s->add.index,
-			 profile.vector[s->add.index]);
+		snprintf(s->label, sizeof(s->label), "vector %" PRIu32 " (%s)",
+			 (uint32_t)s->add.index, profile.vector[s->add.index]);
 }
 
 /* Of another function than the channel's: say which. */
@@ -318,7 +322,8 @@ static struct fpga *function_of(struct listen *l, unsigned int number)
 static uint64_t peek(const struct rashpa_source_add *a)
 {
 	uint64_t page = sysconf(_SC_PAGESIZE), in_page = a->offset % page, word;
-	const volatile char *p = mmap(NULL, page, PROT_READ, MAP_SHARED, a->memory, a->offset - in_page);
+	const volatile char *p = mmap(NULL, page, PROT_READ, MAP_SHARED, a->memory,
+				      a->offset - in_page);
 
 	if (p == MAP_FAILED)
 		return 0;
@@ -399,7 +404,8 @@ static void add_all(struct listen *l)
 	/* one place is for the device */
 	if (n > RASHPA_CHANNEL_SOURCES - 1)
 		n = RASHPA_CHANNEL_SOURCES - 1;
-	l->source[l->sources++] = (struct source) { .add.kind = RASHPA_SOURCE_DEVICE, .fpga = UINT32_MAX };
+	l->source[l->sources++] = (struct source) { .add.kind = RASHPA_SOURCE_DEVICE,
+						    .fpga = UINT32_MAX };
 	for (unsigned int i = 0; i < n; i++)
 		l->source[l->sources++] = (struct source) {
 			.add = { .kind = RASHPA_SOURCE_VECTOR, .index = i }, .fpga = UINT32_MAX,

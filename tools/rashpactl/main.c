@@ -91,9 +91,11 @@ int main(int argc, char **argv)
 				break;
 		}
 	}
-	if (c == commands + COMMANDS)
-		return group ? usage("no such command of this group",
-				     argc > 2 ? argv[2] : argv[1]) : usage("unknown command", argv[1]);
+	if (c == commands + COMMANDS) {
+		if (!group)
+			return usage("unknown command", argv[1]);
+		return usage("no such command of this group", argc > 2 ? argv[2] : argv[1]);
+	}
 
 	snprintf(name, sizeof(name), "rashpactl %s%s%s", c->group ? c->group : "",
 		 c->group ? " " : "", c->name);

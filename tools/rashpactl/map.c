@@ -39,7 +39,8 @@ void print_map(const struct rashpa_map *map)
 
 	printf("%s", rashpa_class_name(map->out_class));
 	if (is_peer(map))
-		printf(", in BAR %" PRIu32 " of %s", map->out_peer_bar, bdf_text(bdf, map->out_peer));
+		printf(", in BAR %" PRIu32 " of %s", map->out_peer_bar,
+		       bdf_text(bdf, map->out_peer));
 	if (map->out_flags & RASHPA_MAPPED_REMAPPED)
 		printf(", mapped by the driver itself");
 	printf(", %" PRIu32 " segment%s\n", map->out_segments, map->out_segments == 1 ? "" : "s");

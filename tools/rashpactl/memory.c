@@ -49,7 +49,8 @@ static int open_window(struct memory *m, size_t length, const char *window, char
 	strcpy(arg.name, window);
 	m->fd = rashpa_window(m->fpga.device, &arg);
 	if (m->fd < 0)
-		return because(why, -1, "fpga%u: window \"%s\": %s", number, window, rashpa_reason());
+		return because(why, -1, "fpga%u: window \"%s\": %s", number, window,
+			       rashpa_reason());
 	if (ask(m, why))
 		return -1;
 	/* of what we opened ourselves we know */

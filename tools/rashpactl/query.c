@@ -90,7 +90,9 @@ static void tell_boot(struct json_object *to, const struct question *q)
 		return;
 	}
 	if (q->has_node && kernel_config("CONFIG_DMA_NUMA_CMA") == 'y')
-		tell(to, "cma: boot with cma=SIZE, or numa_cma=%" PRIu32 ":SIZE for memory of node %" PRIu32 ", to keep memory back, more than the largest buffer",
+		tell(to, "cma: boot with cma=SIZE, or numa_cma=%" PRIu32
+		     ":SIZE for memory of node %" PRIu32
+		     ", to keep memory back, more than the largest buffer",
 		     q->node, q->node);
 	else
 		tell(to, "cma: boot with cma=SIZE to keep memory back, more than the largest buffer");
@@ -145,9 +147,11 @@ static void tell_contig(struct json_object *to, const struct question *q, const 
 	if (q->try)
 		tell(to, "contig: %s free, %s tried and given back", free, run);
 	else
-		tell(to, "contig: %s free, the longest run that looks free or movable is %s", free, run);
+		tell(to, "contig: %s free, the longest run that looks free or movable is %s", free,
+		     run);
 	if (q->size > query->out_total)
-		tell(to, "contig: there is no more memory than %s", format_size(run, query->out_total));
+		tell(to, "contig: there is no more memory than %s",
+		     format_size(run, query->out_total));
 	else if (query->out_largest < want && want <= query->out_free)
 		tell(to, "contig: memory is in pieces that cannot be moved: make buffers soon after boot%s",
 		     q->has_node ? ", or take another node" : "");
@@ -312,7 +316,8 @@ int cmd_buffer_query(int argc, char **argv)
 		print_text(&o.question, answer, n);
 	if (failed == n) {
 		for (unsigned int i = 0; i < n; i++)
-			say("%s: %s", rashpa_backend_name(answer[i].query.backend), answer[i].reason);
+			say("%s: %s", rashpa_backend_name(answer[i].query.backend),
+			    answer[i].reason);
 		result = EXIT_FAILED;
 	}
 	return result;

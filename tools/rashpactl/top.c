@@ -194,8 +194,8 @@ static void print_row(struct follower *f)
 	snprintf(lag, sizeof(lag), "%" PRIu64 "/%" PRIu32,
 		 f->stacks > f->consumed ? f->stacks - f->consumed : 0, s->slots);
 	printf("%-16s %-7s %-8s %10.1f %8.3f %10" PRIu64 " %9s %5" PRIu64 " %8" PRIu64 " %8s %8s\n",
-	       f->name, fpga, f->state, f->images_per_second, f->bytes_per_second / 1e9, f->stacks, lag,
-	       f->most - f->stacks, f->overruns, p50, p99);
+	       f->name, fpga, f->state, f->images_per_second, f->bytes_per_second / 1e9, f->stacks,
+	       lag, f->most - f->stacks, f->overruns, p50, p99);
 }
 
 static void print_text(const struct top *t)

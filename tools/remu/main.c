@@ -30,9 +30,11 @@ static const struct argp_option options[] = {
 	{ "slots", OPT_SLOTS, "N", 0, "stacks in the buffer (default: as many as fit)", 0 },
 	{ "sampling", OPT_SAMPLING, "N", 0, "send 1 of N images (default 1)", 0 },
 	{ "rate", OPT_RATE, "HZ", 0, "images per second, not waiting for the receiver", 0 },
-	{ "free-run", OPT_FREE_RUN, NULL, 0, "as fast as possible, not waiting for the receiver", 0 },
+	{ "free-run", OPT_FREE_RUN, NULL, 0,
+	  "as fast as possible, not waiting for the receiver", 0 },
 	{ "vector", OPT_VECTOR, "V", 0, "interrupt vector of the complete stacks (default 0)", 0 },
-	{ "lock", OPT_LOCK, "NAME", 0, "lock memory for the lock records (rashpactl lock create; default: in the buffer)", 0 },
+	{ "lock", OPT_LOCK, "NAME", 0,
+	  "lock memory for the lock records (rashpactl lock create; default: in the buffer)", 0 },
 	{ "resume", OPT_RESUME, NULL, 0, "go on where the receiver of the last run stopped", 0 },
 	{ "transport", OPT_TRANSPORT, "NAME", 0, "pcie (default)", 0 },
 	{}
@@ -78,7 +80,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 			argp_error(state, "--dtp: %s is outside the image of %d x %d pixels", arg,
 				   DATASET_WIDTH, DATASET_HEIGHT);
 		if (r->to_x + r->width > 65536 || r->to_y + r->height > 65536)
-			argp_error(state, "--dtp: %s makes an image of more than 65536 pixels a side", arg);
+			argp_error(state,
+				   "--dtp: %s makes an image of more than 65536 pixels a side",
+				   arg);
 		break;
 	case OPT_SPLIT:
 		option_u32(state, "--split", arg, 1, RASHPA_STREAM_DTPS, &c->split);
@@ -94,7 +98,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		break;
 	case OPT_RATE:
 		if (!parse_real(arg, &c->rate) || c->rate <= 0 || c->rate > 1e9 / RFPGA_TICK_NS)
-			argp_error(state, "--rate: \"%s\" is not a number of images per second", arg);
+			argp_error(state, "--rate: \"%s\" is not a number of images per second",
+				   arg);
 		c->period = 1e9 / RFPGA_TICK_NS / c->rate + 0.5;
 		break;
 	case OPT_FREE_RUN:

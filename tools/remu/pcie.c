@@ -81,7 +81,8 @@ static int resume(struct run *r)
 		return fail("buffer %s: there is nothing to resume: %s", r->config->opt.buffer,
 			    *why ? why : "no stream was ever here");
 	if (old.bunch != r->config->bunch)
-		return fail("buffer %s: the last run had %" PRIu32 " images per stack: resume with --bunch %" PRIu32,
+		return fail("buffer %s: the last run had %" PRIu32
+			    " images per stack: resume with --bunch %" PRIu32,
 			    r->config->opt.buffer, old.bunch, old.bunch);
 	r->stream.first_stack = old.consumed;
 	return 0;
@@ -229,7 +230,8 @@ static int check_fpga(struct run *r)
 			(s->paced ? 0 : RFPGA_FEATURE_FREERUN);
 
 	if (f->info.out_state == RASHPA_STATE_STUCK)
-		return fail("fpga%u: it is stuck: reset it (rashpactl reset fpga%u)", f->number, f->number);
+		return fail("fpga%u: it is stuck: reset it (rashpactl reset fpga%u)", f->number,
+			    f->number);
 	if (s->dtps > RFPGA_CAPS_DTPS(caps))
 		return fail("fpga%u: it has %u data transfer processes, %" PRIu32 " are wanted: use fewer --dtp, or --split",
 			    f->number, RFPGA_CAPS_DTPS(caps), s->dtps);
@@ -237,8 +239,8 @@ static int check_fpga(struct run *r)
 		return fail("fpga%u: there is no vector %" PRIu32 ": it has %u, of which %u can be used",
 			    f->number, s->vector, RFPGA_CAPS_VECTORS(caps), f->info.out_vectors);
 	if ((features & want) != want)
-		return fail("fpga%u: it lacks features for this stream (has %#x, needs %#x)", f->number,
-			    features, want);
+		return fail("fpga%u: it lacks features for this stream (has %#x, needs %#x)",
+			    f->number, features, want);
 	for (unsigned int i = 0; i < RFPGA_CAPS_DTPS(caps); i++) {
 		if (fpga_read(f, RFPGA_DTP(i) + RFPGA_DTP_STATUS) & RFPGA_DTP_RUNNING)
 			return fail("fpga%u: process %u runs already: stop the other producer first (rashpactl quiesce fpga%u)",
@@ -272,11 +274,14 @@ static int load(struct run *r, struct report *report, const volatile bool *stop)
 	if (room > r->memory.length)
 		room = r->memory.length;
 	if (dataset_bytes(r->dataset) > room)
-		return fail("fpga%u: the dataset has %" PRIu32 " images, on-board memory has room for %" PRIu64 ": use fewer (generate:%" PRIu64 ")",
+		return fail("fpga%u: the dataset has %" PRIu32
+			    " images, on-board memory has room for %" PRIu64
+			    ": use fewer (generate:%" PRIu64 ")",
 			    r->fpga.number, r->dataset->images, room / image, room / image);
 	progress_init(&progress, r->config->opt.progress);
 	for (uint32_t i = 0; i < r->dataset->images && !*stop; i++) {
-		memcpy((char *)(uintptr_t)r->memory.base + i * image, dataset_line(r->dataset, i, 0), image);
+		memcpy((char *)(uintptr_t)r->memory.base + i * image,
+		       dataset_line(r->dataset, i, 0), image);
 		progress_show(&progress, "loading image %" PRIu32 " of %" PRIu32, i + 1,
 			      r->dataset->images);
 	}
@@ -298,8 +303,9 @@ static int program_table(struct run *r, int map, uint32_t first)
 
 	if (error != -ENOENT)
 		return error;
-	if (r->table.fd < 0 && view_open(&r->table, &r->fpga, "table", RFPGA_BAR_REGS, RFPGA_TABLE, RFPGA_TABLE_SIZE,
-		      false, why))
+	if (r->table.fd < 0 &&
+	    view_open(&r->table, &r->fpga, "table", RFPGA_BAR_REGS, RFPGA_TABLE,
+		      RFPGA_TABLE_SIZE, false, why))
 		return error;
 	program.window = r->table.fd;
 	program.length = RFPGA_TABLE_SIZE;
@@ -339,7 +345,8 @@ static int map_buffer(struct run *r)
 		return fail("buffer %s: cannot map it for fpga%u: %s", r->config->opt.buffer,
 			    r->fpga.number, rashpa_reason());
 	if (map.out_segments > entries)
-		return fail("buffer %s: its map has %" PRIu32 " segments, but fpga%u keeps only %" PRIu32 ": make a contiguous buffer",
+		return fail("buffer %s: its map has %" PRIu32
+			    " segments, but fpga%u keeps only %" PRIu32 ": make a contiguous buffer",
 			    r->config->opt.buffer, map.out_segments, r->fpga.number, entries);
 	if (program_table(r, r->map, 0))
 		return fail("fpga%u: cannot program the address table: %s", r->fpga.number,
@@ -410,7 +417,8 @@ static void start(struct run *r)
 	__sync_synchronize();
 	r->started = true;
 	for (unsigned int i = 0; i < r->stream.dtps; i++)
-		fpga_write(&r->fpga, RFPGA_DTP(r->stream.dtp[i].dtp) + RFPGA_DTP_CONTROL, RFPGA_DTP_START);
+		fpga_write(&r->fpga, RFPGA_DTP(r->stream.dtp[i].dtp) + RFPGA_DTP_CONTROL,
+			   RFPGA_DTP_START);
 }
 
 /* All bits of the processes' status: any of them, and those that all have. */
@@ -436,10 +444,12 @@ static int stop_all(struct run *r)
 	if (!r->started)
 		return 0;
 	for (unsigned int i = 0; i < r->stream.dtps; i++)
-		fpga_write(&r->fpga, RFPGA_DTP(r->stream.dtp[i].dtp) + RFPGA_DTP_CONTROL, RFPGA_DTP_STOP);
+		fpga_write(&r->fpga, RFPGA_DTP(r->stream.dtp[i].dtp) + RFPGA_DTP_CONTROL,
+			   RFPGA_DTP_STOP);
 	while (status(r, &all) & RFPGA_DTP_RUNNING) {
 		if (now_ns() > end) {
-			say("fpga%u: it does not stop by itself: the driver stops it", r->fpga.number);
+			say("fpga%u: it does not stop by itself: the driver stops it",
+			    r->fpga.number);
 			if (rashpa_quiesce(r->fpga.device, NULL))
 				return fail("fpga%u: %s", r->fpga.number, rashpa_reason());
 			break;
@@ -454,7 +464,8 @@ static int explain_fault(struct run *r)
 {
 	uint32_t cause = fpga_read(&r->fpga, RFPGA_FAULT_CAUSE);
 
-	return fail("fpga%u: process %" PRIu32 " stopped with a fault: %s at address %#" PRIx64 ", after %" PRIu64 " stacks",
+	return fail("fpga%u: process %" PRIu32 " stopped with a fault: %s at address %#" PRIx64
+		    ", after %" PRIu64 " stacks",
 		    r->fpga.number, fpga_read(&r->fpga, RFPGA_FAULT_DTP), fpga_cause_name(cause),
 		    fpga_read64(&r->fpga, RFPGA_FAULT_ADDR),
 		    stacks_complete(r) - r->stream.first_stack);
@@ -468,10 +479,11 @@ static int take_events(struct run *r)
 
 	while ((n = read(r->channel, event, sizeof(event))) > 0) {
 		for (size_t i = 0; i < n / sizeof(event[0]); i++) {
-			if (event[i].kind != RASHPA_SOURCE_DEVICE || event[i].time_ns < r->stream.start_ns)
+			if (event[i].kind != RASHPA_SOURCE_DEVICE ||
+			    event[i].time_ns < r->stream.start_ns)
 				continue;
-			return fail("fpga%u: somebody stopped it (%s) after %" PRIu64 " stacks", r->fpga.number,
-				    rashpa_device_event_name(event[i].value),
+			return fail("fpga%u: somebody stopped it (%s) after %" PRIu64 " stacks",
+				    r->fpga.number, rashpa_device_event_name(event[i].value),
 				    stacks_complete(r) - r->stream.first_stack);
 		}
 		if ((size_t)n < sizeof(event))
@@ -502,7 +514,8 @@ static int wait_done(struct run *r, const volatile bool *stop)
 			checked = now;
 			any = status(r, &all);
 			if (any == UINT32_MAX) {
-				result = fail("fpga%u: it does not answer any more", r->fpga.number);
+				result = fail("fpga%u: it does not answer any more",
+					      r->fpga.number);
 				break;
 			}
 			if (any & RFPGA_DTP_FAULTED) {
@@ -516,9 +529,10 @@ static int wait_done(struct run *r, const volatile bool *stop)
 				      any & RFPGA_DTP_WAITING ? ", waiting for the receiver" : "");
 		}
 		if (r->config->opt.timeout > 0 && now - moved > r->config->opt.timeout * 1e9) {
-			say("no progress for %g s after %" PRIu64 " stacks%s", r->config->opt.timeout,
-			    stacks - r->stream.first_stack,
-			    status(r, &all) & RFPGA_DTP_WAITING ? ": is there a receiver (romulu)?" : "");
+			say("no progress for %g s after %" PRIu64 " stacks%s",
+			    r->config->opt.timeout, stacks - r->stream.first_stack,
+			    status(r, &all) & RFPGA_DTP_WAITING ?
+			    ": is there a receiver (romulu)?" : "");
 			result = EXIT_TIMEOUT;
 			break;
 		}

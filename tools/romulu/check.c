@@ -12,7 +12,9 @@ int check_possible(const struct rashpa_stream *stream, const struct dataset *dat
 		return because(why, -1, "pixels of %" PRIu32 " bytes cannot be compared: use --no-check",
 			       stream->pixel_bytes);
 	if (stream->dataset_images > dataset->images)
-		return because(why, -1, "the stream shows %" PRIu32 " images, the dataset %s has %" PRIu32 ": give the producer's --dataset",
+		return because(why, -1, "the stream shows %" PRIu32
+			       " images, the dataset %s has %" PRIu32
+			       ": give the producer's --dataset",
 			       stream->dataset_images, dataset->source, dataset->images);
 	for (unsigned int i = 0; i < stream->dtps; i++) {
 		const struct rashpa_stream_dtp *d = &stream->dtp[i];
@@ -33,7 +35,8 @@ static bool same(const struct rashpa_stream *s, const struct dataset *dataset, u
 		const struct rashpa_stream_dtp *d = &s->dtp[i];
 
 		for (uint32_t y = 0; y < d->height; y++) {
-			const uint8_t *line = frame + (d->y + y) * s->line_stride + (uint64_t)d->x * 2;
+			const uint8_t *line = frame + (d->y + y) * s->line_stride +
+					      (uint64_t)d->x * 2;
 			const uint16_t *want = dataset_line(dataset, number, s->origin[i].y + y) +
 					       s->origin[i].x;
 			uint16_t got;

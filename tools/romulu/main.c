@@ -75,8 +75,8 @@ static void print_text(const struct report *r)
 	printf("frames   %" PRIu64 " in %" PRIu64 " stacks%s\n", r->frames, r->stacks,
 	       r->interrupted ? ", interrupted" : "");
 	printf("lost     %" PRIu64 "\n", r->lost);
-	printf("corrupt  %" PRIu64 " (%" PRIu64 " duplicate, %" PRIu64 " never written)\n", r->corrupt,
-	       r->duplicate, r->unwritten);
+	printf("corrupt  %" PRIu64 " (%" PRIu64 " duplicate, %" PRIu64 " never written)\n",
+	       r->corrupt, r->duplicate, r->unwritten);
 	printf("bytes    %" PRIu64 "\n", r->bytes);
 	if (r->ns)
 		printf("time     %.6f s, %.6f GB/s\n", r->ns / 1e9, (double)r->bytes / r->ns);

@@ -128,7 +128,8 @@ static int await_stream(struct run *r, const volatile bool *stop)
 			    r->config->opt.buffer, r->config->opt.timeout);
 			return EXIT_TIMEOUT;
 		}
-		progress_show(&progress, "waiting for a stream in buffer %s", r->config->opt.buffer);
+		progress_show(&progress, "waiting for a stream in buffer %s",
+			      r->config->opt.buffer);
 	}
 	progress_end(&progress);
 	return 0;
@@ -204,14 +205,15 @@ static int open_channel(struct run *r)
 
 	r->channel = rashpa_channel(r->fpga.device, &events);
 	if (r->channel < 0 || rashpa_source_add(r->channel, RASHPA_SOURCE_DEVICE, 0) < 0)
-		return fail("fpga%" PRIu32 ": cannot listen to events: %s", s->fpga, rashpa_reason());
+		return fail("fpga%" PRIu32 ": cannot listen to events: %s", s->fpga,
+			    rashpa_reason());
 	if (!make_group(r, &events))
 		return 0;
 	say("fpga%" PRIu32 ": no group of the stream's processes: %s; listening to vector %" PRIu32 " instead, overruns are not counted",
 	    s->fpga, rashpa_reason(), s->vector);
 	if (rashpa_source_add(r->channel, RASHPA_SOURCE_VECTOR, s->vector) < 0)
-		return fail("fpga%" PRIu32 ": cannot listen to vector %" PRIu32 ": %s", s->fpga, s->vector,
-			    rashpa_reason());
+		return fail("fpga%" PRIu32 ": cannot listen to vector %" PRIu32 ": %s", s->fpga,
+			    s->vector, rashpa_reason());
 	return 0;
 }
 
@@ -302,7 +304,8 @@ static int begin(struct run *r)
 
 	r->end = stream_end(s);
 	if (s->consumed < s->first_stack || s->consumed > r->end)
-		return fail("buffer %s: consumed is %" PRIu64 ", but the run goes from stack %" PRIu64 " to %" PRIu64,
+		return fail("buffer %s: consumed is %" PRIu64
+			    ", but the run goes from stack %" PRIu64 " to %" PRIu64,
 			    r->config->opt.buffer, s->consumed, s->first_stack, r->end);
 	r->credit = s->consumed;
 	r->next = r->config->from_start ? s->first_stack : s->consumed;
@@ -411,7 +414,7 @@ static int take_stack(struct run *r)
 	bool lost;
 
 	if (r->config->mode == MODE_CHECK) {
-		/* The last image first: if the event came before the data, it is the one that is late. */
+		/* The last image first: if the event came before the data, that one is late. */
 		for (uint32_t i = images; i-- > 0;) {
 			if (check_frame(s, r->dataset, slot + i * s->image_stride, r->next, i, &m))
 				continue;
@@ -549,8 +552,8 @@ static int on_idle(struct run *r)
 	if (idle > 1000000000ull && !rashpa_device_info(r->fpga.device, &info) && !info.out_maps)
 		r->over = "the producer is gone";
 	if (!r->over && r->config->opt.timeout > 0 && idle > r->config->opt.timeout * 1e9) {
-		say("buffer %s: no stack arrived for %g s after %" PRIu64 " frames", r->config->opt.buffer,
-		    r->config->opt.timeout, r->report->frames);
+		say("buffer %s: no stack arrived for %g s after %" PRIu64 " frames",
+		    r->config->opt.buffer, r->config->opt.timeout, r->report->frames);
 		return EXIT_TIMEOUT;
 	}
 	return 0;
@@ -602,8 +605,9 @@ static int loop(struct run *r, const volatile bool *stop)
 		report->ns = (r->next >= r->end || !r->woken ? now_ns() : r->woken) - begin;
 	if (!result && !*stop && r->next < r->end && r->end != UINT64_MAX && r->over &&
 	    !r->config->opt.images)
-		result = fail("buffer %s: %s after %" PRIu64 " of %" PRIu64 " images", r->config->opt.buffer,
-			      r->over, (r->next - s->first_stack) * s->bunch, s->images);
+		result = fail("buffer %s: %s after %" PRIu64 " of %" PRIu64 " images",
+			      r->config->opt.buffer, r->over,
+			      (r->next - s->first_stack) * s->bunch, s->images);
 	if (!result && (report->lost || report->corrupt))
 		result = EXIT_DATA;
 	return result;

@@ -36,7 +36,7 @@ struct report {
 	uint64_t repeats;	/* events that brought nothing new */
 	uint64_t skips;		/* parts of stacks that came without an event of their own */
 	uint64_t ns;		/* from attaching to the end */
-	struct samples latency;	/* interrupt handler to return of read(), of records we waited for */
+	struct samples latency;	/* handler to return of read(), of records we waited for */
 };
 
 /* The first wrong pixel of a frame. */
