@@ -24,6 +24,28 @@ bool rig_load(const struct fpga *fpga)
 	return true;
 }
 
+bool rig_open_nth(struct fpga *fpga, unsigned int nth)
+{
+	if (!fpga_open(fpga, nth))
+		return false;
+	if (fpga_profile(fpga, 0, NULL, 0))
+		tap_bail("profile: %s", reason);
+	if (!rig_load(fpga))
+		tap_bail("no dataset: %s", reason);
+	return true;
+}
+
+bool rig_open(const char *name, struct fpga *fpga)
+{
+	common_init();
+	if (!rig_open_nth(fpga, 0)) {
+		tap_skip_all(name, "no software FPGA");
+		return false;
+	}
+	fpga_watch(fpga);
+	return true;
+}
+
 void rig_down(struct rig *r)
 {
 	if (r->memory)

@@ -24,6 +24,14 @@ struct rig {
 /* The dataset in on-board memory. */
 bool rig_load(const struct fpga *fpga);
 
+/* Open the @nth software FPGA with a profile and the dataset. False if there is none. */
+bool rig_open_nth(struct fpga *fpga, unsigned int nth);
+/*
+ * What a program of tests with the first one begins with: it is watched. False if there is
+ * none: then all tests of @name are skipped.
+ */
+bool rig_open(const char *name, struct fpga *fpga);
+
 /*
  * Registers, a channel on vector 1, a mapped and programmed memory: @memory_fd, or a new
  * buffer if it is -1. False after a failed check; rig_down() in both cases.

@@ -160,16 +160,8 @@ static void test_combined(void)
 
 int main(void)
 {
-	common_init();
-	if (!fpga_open(&f, 0)) {
-		tap_skip_all("doorbell", "no software FPGA");
+	if (!rig_open("doorbell", &f))
 		return tap_exit();
-	}
-	if (fpga_profile(&f, 0, NULL, 0))
-		tap_bail("profile: %s", reason);
-	fpga_watch(&f);
-	if (!rig_load(&f))
-		tap_bail("no dataset: %s", reason);
 	tap_run("a user rings his doorbell, and reaches no byte beside it", test_ring);
 	tap_run("write-combined where the BAR is prefetchable", test_combined);
 	fpga_close(&f);

@@ -539,19 +539,9 @@ static void test_wrong(void)
 
 int main(void)
 {
-	common_init();
-	if (!fpga_open(&f, 0)) {
-		tap_skip_all("group", "no software FPGA");
+	if (!rig_open("group", &f))
 		return tap_exit();
-	}
-	if (fpga_profile(&f, 0, NULL, 0))
-		tap_bail("profile: %s", reason);
-	fpga_watch(&f);
-	have_two = fpga_open(&f2, 1);
-	if (have_two && fpga_profile(&f2, 0, NULL, 0))
-		tap_bail("profile: %s", reason);
-	if (!rig_load(&f) || (have_two && !rig_load(&f2)))
-		tap_bail("no dataset: %s", reason);
+	have_two = rig_open_nth(&f2, 1);
 	tap_run("one event when all have got there, and the slowest counts", test_all);
 	tap_run("what comes twice or goes back moves nothing", test_repeats);
 	tap_run("a group that is made late begins where its members are", test_late_group);

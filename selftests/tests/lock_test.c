@@ -489,16 +489,8 @@ out:
 
 int main(void)
 {
-	common_init();
-	if (!fpga_open(&f, 0)) {
-		tap_skip_all("lock", "no software FPGA");
+	if (!rig_open("lock", &f))
 		return tap_exit();
-	}
-	if (fpga_profile(&f, 0, NULL, 0))
-		tap_bail("profile: %s", reason);
-	fpga_watch(&f);
-	if (!rig_load(&f))
-		tap_bail("no dataset: %s", reason);
 	tap_run("lock memory is zeroed, small, and can be registered and mapped", test_memory);
 	tap_run("lock memory with a name is for all programs", test_named);
 	tap_run("CHANGED: bits under the mask, since it was added", test_changed);

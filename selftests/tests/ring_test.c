@@ -699,16 +699,9 @@ out:
 
 int main(void)
 {
-	common_init();
-	if (!fpga_open(&f, 0)) {
-		tap_skip_all("ring", "no software FPGA");
+	if (!rig_open("ring", &f))
 		return tap_exit();
-	}
-	have_two = fpga_open(&f2, 1);
-	if (fpga_profile(&f, 0, NULL, 0) || (have_two && fpga_profile(&f2, 0, NULL, 0)))
-		tap_bail("profile: %s", reason);
-	if (!rig_load(&f))
-		tap_bail("no dataset: %s", reason);
+	have_two = rig_open_nth(&f2, 1);
 	tap_run("ring and consumer's page are mapped, and nothing else", test_mmap);
 	tap_run("the ring shows what read returns", test_ring);
 	tap_run("a tail that lies is taken as nothing consumed", test_nonsense);
