@@ -130,6 +130,26 @@ void rig_start(const struct rig *r, unsigned int n)
 	set32(rig_dtp(r, n), RFPGA_DTP_CONTROL, RFPGA_DTP_START);
 }
 
+void rig_wait_stopped(const struct rig *r, unsigned int n)
+{
+	while (reg32(rig_dtp(r, n), RFPGA_DTP_STATUS) & RFPGA_DTP_RUNNING)
+		;
+}
+
+bool rig_send_image(const struct rig *r, unsigned int i, struct rashpa_event *e)
+{
+	char *d = rig_dtp(r, 0);
+
+	rig_configure(r, 0, RFPGA_MODE_FREERUN | RFPGA_MODE_MSIX | RFPGA_MODE_FLUSH, 0,
+		      r->made.out_segments, 1);
+	set64(d, RFPGA_DTP_SRC_BASE, (uint64_t)i * IMAGE);
+	set32(d, RFPGA_DTP_SRC_IMAGES, 1);
+	set64(d, RFPGA_DTP_DST_BASE, (uint64_t)i * IMAGE);
+	rig_start(r, 0);
+	return CHECK(wait_fd(r->channel, POLLIN, 5000), "no event %u", i) &&
+	       CHECK(read(r->channel, e, sizeof(*e)) == sizeof(*e), "read");
+}
+
 bool rig_wait_bytes(const struct rig *r, unsigned int n, uint64_t bytes)
 {
 	uint64_t end = end_of_wait(5000);

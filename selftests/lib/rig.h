@@ -46,6 +46,13 @@ char *rig_dtp(const struct rig *r, unsigned int n);
 void rig_configure(const struct rig *r, unsigned int n, uint32_t mode, uint32_t first,
 		   uint32_t count, uint64_t images);
 void rig_start(const struct rig *r, unsigned int n);
+/* Until it has stopped by itself; the limit is the test's. */
+void rig_wait_stopped(const struct rig *r, unsigned int n);
+/*
+ * Let DTP 0 send image @i of the dataset to its place in the memory, and read its event into
+ * @e. False after a failed check. The event comes first: DTP 0 may still be running.
+ */
+bool rig_send_image(const struct rig *r, unsigned int i, struct rashpa_event *e);
 /* Until the DTP has moved @bytes; polls a register, at most five seconds. */
 bool rig_wait_bytes(const struct rig *r, unsigned int n, uint64_t bytes);
 /* Check: stopped, nothing moves any more, and nothing went wrong on the way. */

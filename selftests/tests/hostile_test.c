@@ -109,8 +109,7 @@ static void streams_again(void)
 		CHECK(rig_wait_bytes(&r, 0, IMAGES * IMAGE), "it does not stream again");
 		CHECK(wait_fd(r.channel, POLLIN, 5000) && read(r.channel, &e, sizeof(e)) > 0,
 		      "no event");
-		while (reg32(rig_dtp(&r, 0), RFPGA_DTP_STATUS) & RFPGA_DTP_RUNNING)
-			;
+		rig_wait_stopped(&r, 0);
 		CHECK(filled(r.memory, IMAGES * IMAGE, SEED), "the data differ");
 		rig_is_idle(r.regs, 0);
 		rig_down(&r);
@@ -399,18 +398,9 @@ static void test_flood(void)
 	tell("flood max 5");
 	/* others are served meanwhile: one image, one event at a time */
 	if (rig_up(&r, &f, -1, 0, 0)) {
-		for (i = 0; i < IMAGES; i++) {
-			rig_configure(&r, 0, RFPGA_MODE_FREERUN | RFPGA_MODE_MSIX |
-				      RFPGA_MODE_FLUSH, 0, r.made.out_segments, 1);
-			set64(rig_dtp(&r, 0), RFPGA_DTP_SRC_BASE, (uint64_t)i * IMAGE);
-			set32(rig_dtp(&r, 0), RFPGA_DTP_SRC_IMAGES, 1);
-			set64(rig_dtp(&r, 0), RFPGA_DTP_DST_BASE, (uint64_t)i * IMAGE);
-			rig_start(&r, 0);
-			if (!CHECK(wait_fd(r.channel, POLLIN, 5000), "no event %d", i))
-				break;
-			CHECK(read(r.channel, &e, sizeof(e)) == sizeof(e) && !e.lost, "read");
-			while (reg32(rig_dtp(&r, 0), RFPGA_DTP_STATUS) & RFPGA_DTP_RUNNING)
-				;
+		for (i = 0; i < IMAGES && rig_send_image(&r, i, &e); i++) {
+			CHECK(!e.lost, "%llu lost before event %d", (unsigned long long)e.lost, i);
+			rig_wait_stopped(&r, 0);
 		}
 		CHECK(filled(r.memory, IMAGES * IMAGE, SEED), "the data differ");
 		rig_is_idle(r.regs, 0);
@@ -503,8 +493,7 @@ static void test_late_consumer(void)
 		set64(rig_dtp(&r, 0), RFPGA_DTP_PERIOD, PERIOD);
 		rig_start(&r, 0);
 		CHECK(rig_wait_bytes(&r, 0, STACKS * IMAGE), "it does not run");
-		while (reg32(rig_dtp(&r, 0), RFPGA_DTP_STATUS) & RFPGA_DTP_RUNNING)
-			;
+		rig_wait_stopped(&r, 0);
 		sent = reg64(rig_dtp(&r, 0), RFPGA_DTP_C_EVENTS);
 		lost = lost_of(c.channel, 1, &events);
 		CHECK(sent == STACKS && events <= sent && lost && events == lost + 16,
@@ -517,8 +506,7 @@ static void test_late_consumer(void)
 			if (!CHECK(now_ns() < end, "the consumer does not go on"))
 				break;
 		start(&r, RFPGA_MODE_FREERUN | RFPGA_MODE_MSIX, 1);
-		while (reg32(rig_dtp(&r, 0), RFPGA_DTP_STATUS) & RFPGA_DTP_RUNNING)
-			;
+		rig_wait_stopped(&r, 0);
 		CHECK(wait_fd(r.channel, POLLIN, 5000), "no event");
 		ANSWERED(call(c.channel, RASHPA_IOC_SIGNAL, &signal), 0, NULL);
 		CHECK(read(c.ready[0], &counted, sizeof(counted)) == sizeof(counted), "read");
@@ -555,8 +543,7 @@ static void test_reset_running(void)
 			ANSWERED(fpga_program(r.map, r.window, 0, NULL), 0, NULL);
 			start(&r, RFPGA_MODE_FREERUN, IMAGES);
 			CHECK(rig_wait_bytes(&r, 0, IMAGES * IMAGE), "it does not run again");
-			while (reg32(rig_dtp(&r, 0), RFPGA_DTP_STATUS) & RFPGA_DTP_RUNNING)
-				;
+			rig_wait_stopped(&r, 0);
 			CHECK(filled(r.memory, IMAGES * IMAGE, SEED), "the data differ");
 			rig_is_idle(r.regs, 0);
 		}
@@ -580,8 +567,7 @@ static void test_master(void)
 		ANSWERED(fpga_program(r.map, r.window, 0, NULL), 0, NULL);
 		start(&r, RFPGA_MODE_FREERUN, IMAGES);
 		CHECK(rig_wait_bytes(&r, 0, IMAGES * IMAGE), "it does not run again");
-		while (reg32(rig_dtp(&r, 0), RFPGA_DTP_STATUS) & RFPGA_DTP_RUNNING)
-			;
+		rig_wait_stopped(&r, 0);
 		CHECK(filled(r.memory, IMAGES * IMAGE, SEED), "the data differ");
 	}
 	rig_down(&r);

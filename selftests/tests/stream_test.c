@@ -74,16 +74,7 @@ static void test_events(void)
 	fpga_info(&f, &info);
 	interrupts = info.out_interrupts;
 	if (rig_up(&r, &f, -1, 0, 0)) {
-		for (i = 0; i < IMAGES; i++) {
-			rig_configure(&r, 0, RFPGA_MODE_FREERUN | RFPGA_MODE_MSIX |
-				  RFPGA_MODE_FLUSH, 0, r.made.out_segments, 1);
-			set64(rig_dtp(&r, 0), RFPGA_DTP_SRC_BASE, (uint64_t)i * IMAGE);
-			set32(rig_dtp(&r, 0), RFPGA_DTP_SRC_IMAGES, 1);
-			set64(rig_dtp(&r, 0), RFPGA_DTP_DST_BASE, (uint64_t)i * IMAGE);
-			rig_start(&r, 0);
-			if (!CHECK(wait_fd(r.channel, POLLIN, 5000), "no event %d", i))
-				break;
-			CHECK(read(r.channel, &e, sizeof(e)) == sizeof(e), "read");
+		for (i = 0; i < IMAGES && rig_send_image(&r, i, &e); i++) {
 			CHECK(e.kind == RASHPA_SOURCE_VECTOR && e.value == 1 &&
 			      e.source == 1 && !e.lost, "kind %u, value %llu", e.kind,
 			      (unsigned long long)e.value);
@@ -94,8 +85,7 @@ static void test_events(void)
 			CHECK(filled(r.memory + i * IMAGE, IMAGE, SEED + i * IMAGE / 8),
 			      "image %d differs when its event is there", i);
 			/* the event comes first, and START while it runs is ignored */
-			while (reg32(rig_dtp(&r, 0), RFPGA_DTP_STATUS) & RFPGA_DTP_RUNNING)
-				;
+			rig_wait_stopped(&r, 0);
 		}
 		CHECK(read(r.channel, &e, sizeof(e)) < 0 && errno == EAGAIN,
 		      "there are more events");

@@ -254,8 +254,7 @@ static void test_replaced(void)
 		rig_start(&r, 0);
 		CHECK(wait_fd(r.channel, POLLIN, 5000), "no event");
 		CHECK(rig_wait_bytes(&r, 0, IMAGES * IMAGE), "it does not stream");
-		while (reg32(rig_dtp(&r, 0), RFPGA_DTP_STATUS) & RFPGA_DTP_RUNNING)
-			;
+		rig_wait_stopped(&r, 0);
 		CHECK(filled(r.memory, IMAGES * IMAGE, SEED), "the data differ");
 		rig_is_idle(r.regs, 0);
 		rig_down(&r);
