@@ -8,23 +8,22 @@
 #include <time.h>
 
 #include "latency.h"
-#include "parse.h"
 #include "rashpa.h"
+#include "settings.h"
 
 #define WARM_UP		25	/* events that do not count: a driver has just been bound */
 #define PATIENCE_MS	500	/* an event that took two of these is lost */
 
 struct config {
+	struct settings settings;
 	struct latency *latency;
-	const char *device, *vfio, *json, *svg;
 	bool uio;
 };
 
-enum { OPT_VFIO = 256, OPT_UIO, OPT_JSON, OPT_SVG, OPT_RATE };
+enum { OPT_UIO = OPT_OWN, OPT_RATE };
 
 static const struct argp_option options[] = {
-	{ "device", 'd', "fpgaN", 0,
-	  "a bound function with the reference interface that nobody uses", 0 },
+	OPTION_DEVICE,
 	{ "vfio", OPT_VFIO, "same|BDF", 0,
 	  "compare with vfio-pci, by the same function, bound to it for its turns, or by another "
 	  "one that is", 0 },
@@ -36,64 +35,34 @@ static const struct argp_option options[] = {
 	  "of the timer that looks at a lock, microseconds (default: 100)", 0 },
 	{ "max-rate", OPT_RATE, "N", 0,
 	  "search the largest rate up to this, 0: do not (default: 1000000)", 0 },
-	{ "json", OPT_JSON, "FILE", 0, "write the result as JSON, - is standard output", 0 },
+	OPTION_JSON,
 	{ "svg", OPT_SVG, "FILE", 0, "draw the distributions (needs gnuplot)", 0 },
 	{}
 };
 
-static void parse_number(struct argp_state *state, const char *what, const char *arg,
-			 uint64_t min, uint64_t max, uint64_t *value)
-{
-	if (!parse_u64(arg, max, value) || *value < min)
-		argp_error(state, "%s: \"%s\" is not a number from %llu to %llu", what, arg,
-			   (unsigned long long)min, (unsigned long long)max);
-}
-
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct config *c = state->input;
-	uint64_t n;
 
 	switch (key) {
-	case 'd':
-		c->device = arg;
-		break;
-	case OPT_VFIO:
-		c->vfio = arg;
-		break;
 	case OPT_UIO:
 		c->uio = true;
 		break;
-	case 'r':
-		parse_number(state, "--repeat", arg, 1, 1000, &n);
-		c->latency->report->repeat = n;
-		break;
 	case 'e':
-		parse_number(state, "--events", arg, 1, 1000000, &n);
-		c->latency->events = n;
+		c->latency->events = option_number(state, "--events", arg, 1, 1000000);
 		break;
 	case 'p':
-		parse_number(state, "--period", arg, RASHPA_PERIOD_MIN, RASHPA_PERIOD_MAX, &n);
-		c->latency->period_us = n;
+		c->latency->period_us = option_number(state, "--period", arg, RASHPA_PERIOD_MIN,
+						      RASHPA_PERIOD_MAX);
 		break;
 	case OPT_RATE:
-		parse_number(state, "--max-rate", arg, 0, 100000000, &c->latency->max_rate);
-		break;
-	case OPT_JSON:
-		c->json = arg;
-		break;
-	case OPT_SVG:
-		c->svg = arg;
-		break;
-	case ARGP_KEY_ARG:
-		argp_error(state, "\"%s\" is too much", arg);
+		c->latency->max_rate = option_number(state, "--max-rate", arg, 0, 100000000);
 		break;
 	case ARGP_KEY_END:
-		if (!c->device)
-			argp_error(state, "--device is missing: see rashpactl list");
+		settings_need_device(&c->settings, state);
 		break;
 	default:
-		return ARGP_ERR_UNKNOWN;
+		return settings_parse(&c->settings, key, arg, state);
 	}
 	return 0;
 }
@@ -279,14 +248,14 @@ static void boards_open(struct latency *l, const struct config *c)
 	struct board *ours = &l->board[OURS];
 	char why[WHY_SIZE];
 
-	if (board_open_ours(ours, c->device, LATENCY_BYTES, why)) {
-		report_leave_out(l->report, c->device, "%s", why);
+	if (board_open_ours(ours, c->settings.device, LATENCY_BYTES, why)) {
+		report_leave_out(l->report, c->settings.device, "%s", why);
 	} else {
-		l->report->device = c->device;
+		l->report->device = c->settings.device;
 		l->report->iommu = !!(ours->fpga.info.out_flags & RASHPA_DEVICE_IOMMU);
 		memcpy(l->bdf, ours->bdf, sizeof(l->bdf));
 	}
-	want_vfio(l, c->vfio);
+	want_vfio(l, c->settings.vfio);
 	want_uio(l, c->uio);
 }
 
@@ -375,27 +344,23 @@ static void measure(struct latency *l)
 
 static int result(const struct config *c)
 {
+	const struct settings *s = &c->settings;
 	const struct latency *l = c->latency;
-	bool any = false, exact = true;
-	int bad = 0;
+	bool any = false, exact = true, bad = false;
 
-	if (!c->json || strcmp(c->json, "-"))
+	if (settings_text(s))
 		latency_print(l);
-	if (c->json)
-		bad |= latency_json(l, c->json);
+	if (s->json)
+		bad |= latency_json(l, s->json);
 	for (unsigned int i = 0; i < PATHS; i++) {
 		any |= l->result[i].trip.count > 0;
 		exact &= !l->result[i].overload.done || l->result[i].overload.exact;
 	}
-	if (c->svg && any)
-		bad |= latency_svg(l, c->svg);
-	if (!going_on())
-		return fail("interrupted: what is shown is not complete");
-	if (!any)
-		return fail("nothing was measured: the reasons are above");
-	if (!exact)
+	if (s->svg && any)
+		bad |= latency_svg(l, s->svg);
+	if (going_on() && any && !exact)
 		return fail("events were lost that the driver did not count, or counted that were not lost");
-	return bad ? EXIT_FAILED : 0;
+	return measured(any, bad);
 }
 
 int cmd_latency(int argc, char **argv)
@@ -406,11 +371,11 @@ int cmd_latency(int argc, char **argv)
 		.board = { BOARD_NONE, BOARD_NONE, BOARD_NONE },
 		.period_us = 100, .max_rate = 1000000,
 	};
-	struct config c = { .latency = &l };
+	struct config c = { .settings.report = &report, .latency = &l };
 	int status;
 
 	argp_parse(&argp, argc, argv, 0, NULL, &c);
-	if (c.svg && plot_check())
+	if (c.settings.svg && plot_check())
 		return EXIT_FAILED;
 	for (unsigned int i = 0; i < PATHS; i++) {
 		l.result[i].median = calloc(report.repeat, sizeof(*l.result[i].median));

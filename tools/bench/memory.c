@@ -5,15 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench.h"
-#include "parse.h"
+#include "settings.h"
 
 struct config {
+	struct settings settings;
 	struct bench *bench;
-	const char *device, *vfio, *backend, *json, *svg;
+	const char *backend;
 };
-
-enum { OPT_VFIO = 256, OPT_JSON, OPT_SVG };
 
 static const struct argp_option options[] = {
 	{ "sizes", 's', "SIZE,...", 0,
@@ -23,52 +21,27 @@ static const struct argp_option options[] = {
 	{ "vfio", OPT_VFIO, "BDF", 0,
 	  "compare with VFIO, by a spare function bound to vfio-pci", 0 },
 	{ "buffer-backend", 'b', "contig|cma", 0, "only this one (default: all there are)", 0 },
-	{ "json", OPT_JSON, "FILE", 0, "write the result as JSON, - is standard output", 0 },
+	OPTION_JSON,
 	{ "svg", OPT_SVG, "FILE", 0, "draw the ratios (needs gnuplot)", 0 },
 	{}
 };
 
-static void parse_sizes(struct argp_state *state, struct bench *bench, char *text)
+static void check_size(struct argp_state *state, const char *word, uint64_t size)
 {
-	char *next, *word;
-
-	bench->sizes = 0;
-	for (word = strtok_r(text, ",", &next); word; word = strtok_r(NULL, ",", &next)) {
-		uint64_t size;
-
-		if (bench->sizes == SIZES_MAX)
-			argp_error(state, "--sizes: more than %d", SIZES_MAX);
-		if (!parse_size(word, &size) || !size || size > UINT64_C(1) << 46)
-			argp_error(state, "--sizes: \"%s\" is not a size: give 2M or the like",
-				   word);
-		if (size % (size < HUGE_PAGE ? 4096 : HUGE_PAGE))
-			argp_error(state, "--sizes: %s is not a multiple of %s", word,
-				   size < HUGE_PAGE ? "4K" : "2M");
-		bench->size[bench->sizes++] = size;
-	}
-	if (!bench->sizes)
-		argp_error(state, "--sizes: none is given");
+	if (!size || size > UINT64_C(1) << 46)
+		argp_error(state, "--sizes: \"%s\" is not a size: give 2M or the like", word);
+	if (size % (size < HUGE_PAGE ? 4096 : HUGE_PAGE))
+		argp_error(state, "--sizes: %s is not a multiple of %s", word,
+			   size < HUGE_PAGE ? "4K" : "2M");
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct config *c = state->input;
-	uint64_t n;
 
 	switch (key) {
 	case 's':
-		parse_sizes(state, c->bench, arg);
-		break;
-	case 'r':
-		if (!parse_u64(arg, 1000, &n) || !n)
-			argp_error(state, "--repeat: \"%s\" is not a number from 1 to 1000", arg);
-		c->bench->report->repeat = n;
-		break;
-	case 'd':
-		c->device = arg;
-		break;
-	case OPT_VFIO:
-		c->vfio = arg;
+		c->bench->sizes = option_sizes(state, arg, c->bench->size, check_size);
 		break;
 	case 'b':
 		if (strcmp(arg, "contig") && strcmp(arg, "cma"))
@@ -76,17 +49,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 				   arg);
 		c->backend = arg;
 		break;
-	case OPT_JSON:
-		c->json = arg;
-		break;
-	case OPT_SVG:
-		c->svg = arg;
-		break;
-	case ARGP_KEY_ARG:
-		argp_error(state, "\"%s\" is too much", arg);
-		break;
 	default:
-		return ARGP_ERR_UNKNOWN;
+		return settings_parse(&c->settings, key, arg, state);
 	}
 	return 0;
 }
@@ -112,7 +76,7 @@ static void measure(struct config *c)
 		if (bench->size[i] >= HUGE_PAGE)
 			bench_access(bench, bench->size[i]);
 	if (going_on())
-		bench_maps(bench, c->device, c->vfio);
+		bench_maps(bench, c->settings.device, c->settings.vfio);
 	sources_close(bench->source, bench->sources);
 	progress_end(&bench->report->progress);
 }
@@ -120,19 +84,16 @@ static void measure(struct config *c)
 static int result(const struct config *c)
 {
 	const struct report *report = c->bench->report;
-	int bad = 0;
+	const struct settings *s = &c->settings;
+	bool bad = false;
 
-	if (!c->json || strcmp(c->json, "-"))
+	if (settings_text(s))
 		report_print(report);
-	if (c->json)
-		bad |= report_json(report, "memory", c->json);
-	if (c->svg)
-		bad |= plot_svg(report, c->svg);
-	if (!going_on())
-		return fail("interrupted: what is shown is not complete");
-	if (!report->rows)
-		return fail("nothing was measured: the reasons are above");
-	return bad ? EXIT_FAILED : 0;
+	if (s->json)
+		bad |= report_json(report, "memory", s->json);
+	if (s->svg)
+		bad |= plot_svg(report, s->svg);
+	return measured(report->rows, bad);
 }
 
 int cmd_memory(int argc, char **argv)
@@ -143,12 +104,12 @@ int cmd_memory(int argc, char **argv)
 	};
 	struct report report = { .repeat = 5, .iommu = -1 };
 	struct bench bench = { .report = &report, .sizes = sizeof(sizes) / sizeof(sizes[0]) };
-	struct config c = { .bench = &bench };
+	struct config c = { .settings.report = &report, .bench = &bench };
 	int status;
 
 	memcpy(bench.size, sizes, sizeof(sizes));
 	argp_parse(&argp, argc, argv, 0, NULL, &c);
-	if (c.svg && plot_check())
+	if (c.settings.svg && plot_check())
 		return EXIT_FAILED;
 	catch_signals();
 	progress_init(&report.progress, true);

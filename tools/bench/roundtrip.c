@@ -12,6 +12,7 @@
 #include "event.h"
 #include "json-out.h"
 #include "parse.h"
+#include "settings.h"
 
 #define FREE_STACKS	200	/* of the run that nobody answers */
 #define PATIENCE_MS	500
@@ -24,8 +25,7 @@ struct trip {
 };
 
 struct config {
-	struct report *report;
-	const char *device, *json, *svg;
+	struct settings settings;
 	uint64_t size[SIZES_MAX];
 	size_t sizes;
 	unsigned int trips;
@@ -37,76 +37,39 @@ static const unsigned int ways[] = { PATH_LOCK, PATH_READ, PATH_EVENTFD, PATH_RI
 
 #define WAYS	(sizeof(ways) / sizeof(ways[0]))
 
-enum { OPT_JSON = 256, OPT_SVG };
-
 static const struct argp_option options[] = {
-	{ "device", 'd', "fpgaN", 0,
-	  "a bound function with the reference interface that nobody uses", 0 },
+	OPTION_DEVICE,
 	{ "sizes", 's', "SIZE,...", 0,
 	  "bytes of a transfer, multiples of 8 (default: 1K,4K,16K,64K,256K,1M,4M)", 0 },
 	{ "repeat", 'r', "N", 0, "rounds, 1 to 1000 (default: 5)", 0 },
 	{ "events", 'e', "N", 0, "round trips in a round, 1 to 1000000 (default: 200)", 0 },
-	{ "json", OPT_JSON, "FILE", 0, "write the result as JSON, - is standard output", 0 },
+	OPTION_JSON,
 	{ "svg", OPT_SVG, "FILE", 0, "draw the medians over the sizes (needs gnuplot)", 0 },
 	{}
 };
 
-static void parse_sizes(struct argp_state *state, struct config *c, char *text)
+static void check_size(struct argp_state *state, const char *word, uint64_t size)
 {
-	char *next, *word;
-
-	c->sizes = 0;
-	for (word = strtok_r(text, ",", &next); word; word = strtok_r(NULL, ",", &next)) {
-		uint64_t size;
-
-		if (c->sizes == SIZES_MAX)
-			argp_error(state, "--sizes: more than %d", SIZES_MAX);
-		if (!parse_size(word, &size) || !size || size % 8 || size > UINT64_C(1) << 30)
-			argp_error(state, "--sizes: \"%s\" is not a multiple of 8 up to 1G", word);
-		c->size[c->sizes++] = size;
-	}
-	if (!c->sizes)
-		argp_error(state, "--sizes: none is given");
+	if (!size || size % 8 || size > UINT64_C(1) << 30)
+		argp_error(state, "--sizes: \"%s\" is not a multiple of 8 up to 1G", word);
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct config *c = state->input;
-	uint64_t n;
 
 	switch (key) {
-	case 'd':
-		c->device = arg;
-		break;
 	case 's':
-		parse_sizes(state, c, arg);
-		break;
-	case 'r':
-		if (!parse_u64(arg, 1000, &n) || !n)
-			argp_error(state, "--repeat: \"%s\" is not a number from 1 to 1000", arg);
-		c->report->repeat = n;
+		c->sizes = option_sizes(state, arg, c->size, check_size);
 		break;
 	case 'e':
-		if (!parse_u64(arg, 1000000, &n) || !n)
-			argp_error(state, "--events: \"%s\" is not a number from 1 to 1000000",
-				   arg);
-		c->trips = n;
-		break;
-	case OPT_JSON:
-		c->json = arg;
-		break;
-	case OPT_SVG:
-		c->svg = arg;
-		break;
-	case ARGP_KEY_ARG:
-		argp_error(state, "\"%s\" is too much", arg);
+		c->trips = option_number(state, "--events", arg, 1, 1000000);
 		break;
 	case ARGP_KEY_END:
-		if (!c->device)
-			argp_error(state, "--device is missing: see rashpactl list");
+		settings_need_device(&c->settings, state);
 		break;
 	default:
-		return ARGP_ERR_UNKNOWN;
+		return settings_parse(&c->settings, key, arg, state);
 	}
 	return 0;
 }
@@ -199,19 +162,19 @@ static void measure_size(struct config *c, struct board *b, size_t s)
 	char why[WHY_SIZE], text[SIZE_TEXT];
 	bool out[WAYS] = {};
 
-	for (unsigned int r = 0; r < c->report->repeat; r++) {
+	for (unsigned int r = 0; r < c->settings.report->repeat; r++) {
 		for (size_t i = 0; i < WAYS && going_on(); i++) {
 			size_t w = turn(r, i, WAYS);
 			struct trip *t = &c->trip[s * WAYS + w];
 			struct path p = { .kind = &path_kinds[ways[w]], .board = b };
 
-			progress_show(&c->report->progress, "round trip: %s, round %u of %u, %s",
-				      format_size(text, t->size), r + 1, c->report->repeat,
+			progress_show(&c->settings.report->progress, "round trip: %s, round %u of %u, %s",
+				      format_size(text, t->size), r + 1, c->settings.report->repeat,
 				      t->path);
 			if (out[w] || !turn_of(c, &p, t, why))
 				continue;
 			out[w] = true;
-			report_leave_out(c->report, t->path, "%s", why);
+			report_leave_out(c->settings.report, t->path, "%s", why);
 		}
 	}
 	if (!going_on())
@@ -228,15 +191,15 @@ static void measure(struct config *c)
 
 	for (size_t s = 0; s < c->sizes; s++)
 		most = c->size[s] > most ? c->size[s] : most;
-	if (board_open_ours(&board, c->device, most, why)) {
-		report_leave_out(c->report, c->device, "%s", why);
+	if (board_open_ours(&board, c->settings.device, most, why)) {
+		report_leave_out(c->settings.report, c->settings.device, "%s", why);
 		return;
 	}
-	c->report->device = c->device;
-	c->report->iommu = !!(board.fpga.info.out_flags & RASHPA_DEVICE_IOMMU);
+	c->settings.report->device = c->settings.device;
+	c->settings.report->iommu = !!(board.fpga.info.out_flags & RASHPA_DEVICE_IOMMU);
 	for (size_t s = 0; s < c->sizes && going_on(); s++)
 		measure_size(c, &board, s);
-	progress_end(&c->report->progress);
+	progress_end(&c->settings.report->progress);
 	board_close(&board);
 }
 
@@ -268,12 +231,12 @@ static void print(const struct config *c)
 			       nth(t, 50) / 1e3, nth(t, 99) / 1e3, t->dma_ns / 1e3,
 			       t->size * 1e3 / nth(t, 50));
 	}
-	report_print_left_out(c->report);
+	report_print_left_out(c->settings.report);
 }
 
 static int write_json(const struct config *c)
 {
-	struct json_object *o = report_json_head(c->report, "roundtrip");
+	struct json_object *o = report_json_head(c->settings.report, "roundtrip");
 	struct json_object *rows = json_object_new_array(), *e;
 
 	put_u64(o, "events", c->trips);
@@ -294,8 +257,8 @@ static int write_json(const struct config *c)
 		json_object_array_add(rows, e);
 	}
 	json_object_object_add(o, "rows", rows);
-	report_json_left_out(c->report, o);
-	return json_finish(o, c->json);
+	report_json_left_out(c->settings.report, o);
+	return json_finish(o, c->settings.json);
 }
 
 static bool write_data(FILE *to, const struct config *c, size_t w)
@@ -336,22 +299,18 @@ static bool write_script(FILE *to, const void *what)
 
 static int result(const struct config *c)
 {
-	bool any = false;
-	int bad = 0;
+	const struct settings *s = &c->settings;
+	bool any = false, bad = false;
 
 	for (size_t i = 0; i < c->sizes * WAYS; i++)
 		any |= shown(&c->trip[i]);
-	if (!c->json || strcmp(c->json, "-"))
+	if (settings_text(s))
 		print(c);
-	if (c->json)
+	if (s->json)
 		bad |= write_json(c);
-	if (c->svg && any)
-		bad |= plot_run(write_script, c, c->svg);
-	if (!going_on())
-		return fail("interrupted: what is shown is not complete");
-	if (!any)
-		return fail("nothing was measured: the reasons are above");
-	return bad ? EXIT_FAILED : 0;
+	if (s->svg && any)
+		bad |= plot_run(write_script, c, s->svg);
+	return measured(any, bad);
 }
 
 static int trips_new(struct config *c)
@@ -372,13 +331,13 @@ int cmd_roundtrip(int argc, char **argv)
 {
 	struct report report = { .repeat = 5, .iommu = -1 };
 	struct config c = {
-		.report = &report, .trips = 200, .sizes = 7,
+		.settings.report = &report, .trips = 200, .sizes = 7,
 		.size = { 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20 },
 	};
 	int status;
 
 	argp_parse(&argp, argc, argv, 0, NULL, &c);
-	if (c.svg && plot_check())
+	if (c.settings.svg && plot_check())
 		return EXIT_FAILED;
 	if (trips_new(&c))
 		return fail("no memory");

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "settings.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "parse.h"
+
+uint64_t option_number(struct argp_state *state, const char *what, const char *arg, uint64_t min,
+		       uint64_t max)
+{
+	uint64_t n = 0;
+
+	if (!parse_u64(arg, max, &n) || n < min)
+		argp_error(state, "%s: \"%s\" is not a number from %" PRIu64 " to %" PRIu64, what,
+			   arg, min, max);
+	return n;
+}
+
+size_t option_sizes(struct argp_state *state, char *arg, uint64_t *size,
+		    void (*check)(struct argp_state *state, const char *word, uint64_t size))
+{
+	char *next, *word;
+	size_t n = 0;
+
+	for (word = strtok_r(arg, ",", &next); word; word = strtok_r(NULL, ",", &next)) {
+		if (n == SIZES_MAX)
+			argp_error(state, "--sizes: more than %d", SIZES_MAX);
+		if (!parse_size(word, &size[n]))
+			size[n] = 0;
+		check(state, word, size[n]);
+		n++;
+	}
+	if (!n)
+		argp_error(state, "--sizes: none is given");
+	return n;
+}
+
+error_t settings_parse(struct settings *settings, int key, char *arg, struct argp_state *state)
+{
+	switch (key) {
+	case 'd':
+		settings->device = arg;
+		break;
+	case 'r':
+		settings->report->repeat = option_number(state, "--repeat", arg, 1, 1000);
+		break;
+	case OPT_VFIO:
+		settings->vfio = arg;
+		break;
+	case OPT_JSON:
+		settings->json = arg;
+		break;
+	case OPT_SVG:
+		settings->svg = arg;
+		break;
+	case ARGP_KEY_ARG:
+		argp_error(state, "\"%s\" is too much", arg);
+		break;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+	return 0;
+}
+
+void settings_need_device(const struct settings *settings, struct argp_state *state)
+{
+	if (!settings->device)
+		argp_error(state, "--device is missing: see rashpactl list");
+}
+
+bool settings_text(const struct settings *settings)
+{
+	return !settings->json || strcmp(settings->json, "-");
+}
+
+int measured(bool any, bool bad)
+{
+	if (!going_on())
+		return fail("interrupted: what is shown is not complete");
+	if (!any)
+		return fail("nothing was measured: the reasons are above");
+	return bad ? EXIT_FAILED : 0;
+}

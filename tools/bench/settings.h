@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What all measurements are told alike, and how they end. */
+#ifndef SETTINGS_H
+#define SETTINGS_H
+
+#include <argp.h>
+
+#include "bench.h"
+
+struct settings {
+	struct report *report;	/* --repeat is kept there */
+	const char *device, *vfio, *json, *svg;	/* NULL: not given */
+};
+
+/* Options without a letter; those of one measurement alone follow OPT_OWN. */
+enum { OPT_VFIO = 256, OPT_JSON, OPT_SVG, OPT_OWN };
+
+/* Rows of a table of options. */
+#define OPTION_DEVICE \
+	{ "device", 'd', "fpgaN", 0, \
+	  "a bound function with the reference interface that nobody uses", 0 }
+#define OPTION_JSON \
+	{ "json", OPT_JSON, "FILE", 0, "write the result as JSON, - is standard output", 0 }
+
+/* A parser of argp for --device, --repeat, --vfio, --json and --svg; there are no arguments. */
+error_t settings_parse(struct settings *settings, int key, char *arg, struct argp_state *state);
+/* For ARGP_KEY_END of who cannot do without --device. */
+void settings_need_device(const struct settings *settings, struct argp_state *state);
+
+/* For parsers: the value of an option, or the end of the program with a message. */
+uint64_t option_number(struct argp_state *state, const char *what, const char *arg, uint64_t min,
+		       uint64_t max);
+/* The same for --sizes: how many. check() ends it for what it does not like; 0: no size at all. */
+size_t option_sizes(struct argp_state *state, char *arg, uint64_t *size,
+		    void (*check)(struct argp_state *state, const char *word, uint64_t size));
+
+/* Standard output is free for text. */
+bool settings_text(const struct settings *settings);
+/* The exit code. any: something was measured; bad: a result could not be written. */
+int measured(bool any, bool bad);
+
+#endif /* SETTINGS_H */
