@@ -372,16 +372,17 @@ int cmd_latency(int argc, char **argv)
 		.period_us = 100, .max_rate = 1000000,
 	};
 	struct config c = { .settings.report = &report, .latency = &l };
+	uint64_t *medians;
 	int status;
 
 	argp_parse(&argp, argc, argv, 0, NULL, &c);
 	if (c.settings.svg && plot_check())
 		return EXIT_FAILED;
-	for (unsigned int i = 0; i < PATHS; i++) {
-		l.result[i].median = calloc(report.repeat, sizeof(*l.result[i].median));
-		if (!l.result[i].median)
-			return fail("no memory");
-	}
+	medians = calloc(PATHS * (size_t)report.repeat, sizeof(*medians));
+	if (!medians)
+		return fail("no memory");
+	for (unsigned int i = 0; i < PATHS; i++)
+		l.result[i].median = medians + i * (size_t)report.repeat;
 	catch_signals();
 	stay_on_cpu();
 	progress_init(&report.progress, true);
@@ -391,10 +392,9 @@ int cmd_latency(int argc, char **argv)
 	for (unsigned int i = 0; i < PATHS; i++)
 		samples_sort(&l.result[i].trip);
 	status = result(&c);
-	for (unsigned int i = 0; i < PATHS; i++) {
+	for (unsigned int i = 0; i < PATHS; i++)
 		samples_free(&l.result[i].trip);
-		free(l.result[i].median);
-	}
+	free(medians);
 	for (unsigned int i = 0; i < OWNERS; i++)
 		if (l.board[i].open)
 			board_close(&l.board[i]);

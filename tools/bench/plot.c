@@ -173,8 +173,8 @@ int plot_run(bool (*script_of)(FILE *to, const void *what), const void *what, co
 		fclose(script);
 		return -1;
 	}
-	rewind(script);
-	result = gnuplot(fileno(script), out);
+	/* rewind() would not tell that it has failed */
+	result = fseek(script, 0, SEEK_SET) ? -errno : gnuplot(fileno(script), out);
 	if (result)
 		say("--svg: gnuplot failed: %s", result < 0 ? strerror(-result) : "see above");
 	close(out);

@@ -84,6 +84,8 @@ int client_open(const char *path)
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 	int i, fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
+	if (fd < 0)
+		die("socket: %s", strerror(errno));
 	strcpy(addr.sun_path, path);
 	for (i = 0; i < 500; i++) {
 		if (!connect(fd, (struct sockaddr *)&addr, sizeof(addr)))
