@@ -83,6 +83,22 @@ run_cppcheck() {
 		-iselftests/modules -iselftests/abi tools selftests
 }
 
+# Shallow: a sixth of the time, and it does not doubt what a function of another file returns.
+run_analyzer() {
+	local flags good=0
+	flags=$(pkg-config --cflags hwloc json-c libpci libzstd) || return
+	# shellcheck disable=SC2086 # flags
+	find tools -name '*.c' ! -name selftest.c | sort |
+		xargs -P "$jobs" -n 1 clang --analyze -Xclang -analyzer-config \
+			-Xclang mode=shallow -fno-caret-diagnostics -std=gnu17 -D_GNU_SOURCE \
+			-DRASHPA_VERSION='""' -DPROFILE_DIR='""' \
+			-Iuapi -Itools/lib -Itools/common -Iselftests/modules $flags \
+			-o /dev/null 2>"$out/analyzer.all" || good=1
+	grep -vE '^[0-9]+ warnings? generated\.$' "$out/analyzer.all" |
+		grep -vEf <(entries analyzer)
+	return "$good"
+}
+
 run_codespell() {
 	codespell -L "$(entries codespell | paste -sd,)" drivers uapi tools selftests \
 		Documentation README.md Makefile Kbuild dkms.conf
@@ -101,6 +117,7 @@ fi
 tool checkpatch "checkpatch --strict has no complaint" run_checkpatch
 tool coccinelle "the kernel's coccinelle rules find nothing" run_coccinelle
 tool cppcheck "cppcheck finds nothing in tools and tests" run_cppcheck
+tool analyzer "clang's analyzer finds nothing in the tools" run_analyzer
 tool codespell "codespell finds no mistyped word" run_codespell
 tool shellcheck "shellcheck has no complaint" run_shellcheck
 echo "1..$n"
