@@ -321,10 +321,11 @@ static bool rashpa_cma_present(void)
  * takes memory for a device from the area of its node: be such a device for a moment.
  */
 static DEFINE_MUTEX(rashpa_node_dev_lock);	/* rashpa_node_dev's node */
-static u64 rashpa_node_dev_mask = DMA_BIT_MASK(64);
+/* not DMA_BIT_MASK(64): before 6.16 clang warns of it in an initializer */
+static u64 rashpa_node_dev_mask = U64_MAX;
 static struct device rashpa_node_dev = {
 	.init_name = "rashpa-node",
-	.coherent_dma_mask = DMA_BIT_MASK(64),
+	.coherent_dma_mask = U64_MAX,
 	.dma_mask = &rashpa_node_dev_mask,
 };
 
