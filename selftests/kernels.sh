@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Runs inside the lab's root, with the headers of all kernels ("lab exec --headers"): builds
 # the module for each of them with gcc, for the newest stock kernel of each series and suite
-# also with clang, and tools and tests for arm64 and with clang. A warning is a failure. TAP; results, and a table of what was built, are in
-# build/kernels.
+# also with clang, and tools and tests for arm64 and with clang. A warning is a failure. TAP;
+# results, and a table of what was built, are in build/kernels.
 # kernels.sh [PATTERN]: only kernels whose release matches, as "7.*-arm64".
 # RASHPA_CHECK_JOBS: builds at a time (default: as many as processors).
 set -uo pipefail
