@@ -12,6 +12,8 @@
 
 #define TRACEPOINTS	"/sys/kernel/tracing/events/rashpa"
 #define LEFT		0xa5
+/* in the kernel's half, at the same place in every process of every x86 kernel that has it */
+#define VSYSCALL	0xffffffffff600000
 
 static struct fpga f;
 
@@ -42,6 +44,8 @@ static bool is_secret(uint64_t word)
 {
 	unsigned int i;
 
+	if (word == VSYSCALL)
+		return false;
 	if (word >> 47 == 0x1ffff)		/* the kernel's half */
 		return true;
 	for (i = 0; i < n_secrets; i++)

@@ -764,17 +764,19 @@ static void test_cma(void)
 
 static void test_many(void)
 {
+	/* a kernel that checks the DMA API counts to seven, and warns when it cannot go on */
+	const int n = access("/sys/kernel/debug/dma-api", F_OK) ? 64 : 7;
 	int fd = buffer_alloc(MIB, NULL), fds[64], i;
 	struct rashpa_device_info info;
 	struct rashpa_map map;
 
-	for (i = 0; i < (int)ARRAY_SIZE(fds); i++) {
+	for (i = 0; i < n; i++) {
 		fds[i] = fpga_map(&f, fd, i % 3, &map);
 		if (!CHECK(fds[i] >= 0, "map %d: %s", i, reason))
 			break;
 	}
 	ANSWERED(fpga_info(&f, &info), 0, NULL);
-	CHECK(info.out_maps == ARRAY_SIZE(fds), "%u maps", info.out_maps);
+	CHECK((int)info.out_maps == n, "%u maps", info.out_maps);
 	while (i--)
 		close(fds[i]);
 	close(fd);
