@@ -136,7 +136,8 @@ static const struct rashpa_event *ring_record(const struct path *p, uint64_t n)
 {
 	const struct rashpa_ring *r = p->ring;
 
-	return (const void *)((const uint8_t *)r + r->record + (n & (r->slots - 1)) * r->record_size);
+	return (const void *)((const uint8_t *)r + r->record +
+			      (n & (r->slots - 1)) * r->record_size);
 }
 
 static uint64_t ring_wait(struct path *p)
