@@ -271,6 +271,8 @@ measure() {
 	rm -f /tmp/cache
 	sync
 	echo 3 >/proc/sys/vm/drop_caches
+	# all of it, for who looks for what is missing
+	cat /proc/meminfo /proc/pagetypeinfo /proc/buddyinfo >"$out/memory-$kind"
 	awk '/^(MemTotal|MemAvailable|Slab|SUnreclaim|PageTables):/ {
 		printf "%s\"%s\": %d", n++ ? ", " : "{ ", substr($1, 1, length($1) - 1), $2 }
 		END { print " }" }' /proc/meminfo >>"$out/memory"
