@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 # "make fuzz": each fuzzer for MINUTES, the guest's and the host's side by side.
-# run.sh MINUTES [SEED], or run.sh kernel: which one the guest boots. What is found stays in build/fuzz; the last line counts, and
-# build/fuzz.json has it for programs.
+# run.sh MINUTES [SEED], or run.sh kernel: which one the guest boots. What is found stays in
+# build/fuzz; the last line counts, and build/fuzz.json has it for programs.
 set -uo pipefail
 
 cd "$(dirname "$0")/../.." || exit 1
