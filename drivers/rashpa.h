@@ -31,6 +31,7 @@
 #include <linux/device.h>
 #include <linux/dma-buf.h>
 #include <linux/dma-direction.h>
+#include <linux/irqreturn.h>
 #include <linux/kref.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
@@ -541,6 +542,7 @@ void rashpa_maps_exit(void);
 
 void rashpa_origin_init(struct rashpa_origin *origin);
 void rashpa_origin_fire(struct rashpa_origin *origin, u64 value);
+irqreturn_t rashpa_vector_fire(int irq, void *vector);
 void rashpa_device_event(struct rashpa_device *dev, u64 what);
 void rashpa_channels_gone(struct rashpa_device *dev);
 int rashpa_ioc_events(struct rashpa_call *call, void *arg);

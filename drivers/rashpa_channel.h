@@ -5,10 +5,12 @@
 #ifndef RASHPA_CHANNEL_H
 #define RASHPA_CHANNEL_H
 
+#include <linux/eventfd.h>
 #include <linux/hrtimer.h>
 #include <linux/wait.h>
 
 #include "rashpa.h"
+#include "rashpa_compat.h"
 
 /* a source may be a member of so many groups: each costs time in the interrupt */
 #define RASHPA_MEMBERSHIPS_MAX	4
@@ -37,8 +39,27 @@ struct rashpa_notifier {
 	struct hrtimer timer;
 };
 
-void rashpa_notify(struct rashpa_notifier *n);
+void rashpa_notify_later(struct rashpa_notifier *n);
 void rashpa_notifier_free(struct rashpa_notifier *n);
+
+static inline void rashpa_notifier_signal(struct rashpa_notifier *n)
+{
+	n->pending = 0;
+	rashpa_eventfd_signal(n->ctx);
+}
+
+/**
+ * rashpa_notify() - an event for an eventfd
+ * @n: its channel's lock held
+ */
+static inline void rashpa_notify(struct rashpa_notifier *n)
+{
+	n->pending++;
+	if (n->every && n->pending >= n->every)
+		rashpa_notifier_signal(n);
+	else if (n->delay && !n->armed)
+		rashpa_notify_later(n);
+}
 
 /* ----------------------------------------------------- rashpa_lock.c --- */
 
@@ -206,6 +227,7 @@ struct rashpa_listener {
  *	arrived in user memory
  * @lock: protects everything below, listeners and groups; hard interrupt context
  * @head: records queued since the channel was made
+ * @tail: how far the consumer was when it was last asked
  * @gone: the function was removed
  * @notifier: for all sources, or NULL
  * @wait: readers
@@ -225,6 +247,7 @@ struct rashpa_channel {
 	struct mutex read_lock;		/* one reader at a time */
 	spinlock_t lock;		/* the queue; hard interrupt */
 	u64 head;
+	u64 tail;
 	bool gone;
 	struct rashpa_notifier *notifier;
 	wait_queue_head_t wait;
@@ -265,6 +288,19 @@ static inline u64 rashpa_ring_used(struct rashpa_channel *ch)
 
 	lockdep_assert_held(&ch->lock);
 	return min3(used, (u64)ch->depth, ch->head);
+}
+
+/**
+ * rashpa_ring_room() - is there room for one more record?
+ * @ch: the channel, its lock held
+ *
+ * The consumer's page is another CPU's: it is read only when what was known of it does not do.
+ */
+static inline bool rashpa_ring_room(struct rashpa_channel *ch)
+{
+	if (ch->head - ch->tail >= ch->depth)
+		ch->tail = ch->head - rashpa_ring_used(ch);
+	return ch->head - ch->tail < ch->depth;
 }
 
 #endif /* RASHPA_CHANNEL_H */

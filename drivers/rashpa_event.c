@@ -45,7 +45,7 @@ void rashpa_channel_queue(struct rashpa_listener *l, u32 kind, u64 sequence, u64
 	struct rashpa_channel *ch = l->channel;
 
 	lockdep_assert_held(&ch->lock);
-	if (rashpa_ring_used(ch) < ch->depth) {
+	if (rashpa_ring_room(ch)) {
 		ch->records[ch->head & ch->mask] = (struct rashpa_event) {
 			.sequence = sequence,
 			.time_ns = time,
@@ -136,6 +136,25 @@ void rashpa_origin_fire(struct rashpa_origin *origin, u64 value)
 		rashpa_channel_wake(ch, before);
 	}
 	spin_unlock_irqrestore(&origin->lock, flags);
+}
+
+/**
+ * rashpa_vector_fire() - the handler of an interrupt
+ * @irq: unused
+ * @data: &struct rashpa_vector
+ *
+ * Here and not with the interrupts: an event that comes after a pause finds no cache warm,
+ * and pays for every page of code and data that it touches.
+ *
+ * Return: IRQ_HANDLED.
+ */
+irqreturn_t rashpa_vector_fire(int irq, void *data)
+{
+	struct rashpa_vector *vector = data;
+
+	trace_rashpa_interrupt(vector->dev->id, vector->index);
+	rashpa_origin_fire(&vector->origin, vector->index);
+	return IRQ_HANDLED;
 }
 
 /**

@@ -10,12 +10,6 @@
 
 #define RASHPA_DELAY_MAX_US	10000000U
 
-static void rashpa_notifier_signal(struct rashpa_notifier *n)
-{
-	n->pending = 0;
-	rashpa_eventfd_signal(n->ctx);
-}
-
 static enum hrtimer_restart rashpa_notifier_late(struct hrtimer *timer)
 {
 	struct rashpa_notifier *n = container_of(timer, struct rashpa_notifier, timer);
@@ -30,22 +24,17 @@ static enum hrtimer_restart rashpa_notifier_late(struct hrtimer *timer)
 }
 
 /**
- * rashpa_notify() - an event for an eventfd
- * @n: its channel's lock held
+ * rashpa_notify_later() - an event for an eventfd that is signalled after a time
+ * @n: its channel's lock held; no timer of it runs
  *
  * A timer that still runs for events signalled meanwhile is left alone: it ends sooner
  * than the next events ask for, which is allowed, and stopping it would cost as much.
  */
-void rashpa_notify(struct rashpa_notifier *n)
+void rashpa_notify_later(struct rashpa_notifier *n)
 {
 	lockdep_assert_held(&n->channel->lock);
-	n->pending++;
-	if (n->every && n->pending >= n->every) {
-		rashpa_notifier_signal(n);
-	} else if (n->delay && !n->armed) {
-		n->armed = true;
-		hrtimer_start(&n->timer, n->delay, HRTIMER_MODE_REL);
-	}
+	n->armed = true;
+	hrtimer_start(&n->timer, n->delay, HRTIMER_MODE_REL);
 }
 
 /**

@@ -12,7 +12,6 @@
 
 #include "rashpa.h"
 #include "rashpa_compat.h"
-#include "rashpa_trace.h"
 
 static char *ids;
 module_param(ids, charp, 0444);
@@ -237,15 +236,6 @@ void rashpa_device_rest(struct rashpa_device *dev)
 
 /* ------------------------------------------------------- interrupts ----- */
 
-static irqreturn_t rashpa_irq(int irq, void *data)
-{
-	struct rashpa_vector *vector = data;
-
-	trace_rashpa_interrupt(vector->dev->id, vector->index);
-	rashpa_origin_fire(&vector->origin, vector->index);
-	return IRQ_HANDLED;
-}
-
 static void rashpa_vectors_free(struct rashpa_device *dev, u32 requested)
 {
 	while (requested--)
@@ -281,7 +271,7 @@ static int rashpa_vectors_init(struct rashpa_device *dev)
 		vector->irq = pci_irq_vector(dev->pdev, i);
 		snprintf(vector->name, sizeof(vector->name), "rashpa-fpga%d-%u",
 			 dev->id, i);
-		err = request_irq(vector->irq, rashpa_irq, 0, vector->name, vector);
+		err = request_irq(vector->irq, rashpa_vector_fire, 0, vector->name, vector);
 		if (err) {
 			rashpa_vectors_free(dev, i);
 			return err;
