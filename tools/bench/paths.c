@@ -227,7 +227,7 @@ static void vfio_path_close(struct path *p)
 {
 	char why[WHY_SIZE];
 
-	vfio_set_eventfd(&p->board->vfio, -1, why);
+	vfio_no_eventfd(&p->board->vfio, why);
 	if (p->eventfd >= 0)
 		close(p->eventfd);
 }

@@ -7,11 +7,14 @@
 #include <linux/vfio.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "say.h"
+
+#define VECTORS_MAX	32
 
 static int group_path(const char *bdf, char *path, size_t size, char *why)
 {
@@ -142,25 +145,48 @@ int vfio_map_dma(const struct vfio *v, void *base, size_t size, char *why)
 	return 0;
 }
 
-int vfio_set_eventfd(const struct vfio *v, int fd, char *why)
+static int set_irqs(const struct vfio *v, struct vfio_irq_set *set, char *why)
 {
-	struct {
-		struct vfio_irq_set set;
-		int32_t fd;
-	} arg = {
-		.set = {
-			.argsz = sizeof(arg), .index = VFIO_PCI_MSIX_IRQ_INDEX, .count = 1,
-			.flags = VFIO_IRQ_SET_DATA_EVENTFD | VFIO_IRQ_SET_ACTION_TRIGGER,
-		},
-		.fd = fd,
-	};
-
-	if (fd < 0) {
-		arg.set.argsz = sizeof(arg.set);
-		arg.set.count = 0;
-		arg.set.flags = VFIO_IRQ_SET_DATA_NONE | VFIO_IRQ_SET_ACTION_TRIGGER;
-	}
-	if (ioctl(v->device, VFIO_DEVICE_SET_IRQS, &arg))
+	if (ioctl(v->device, VFIO_DEVICE_SET_IRQS, set))
 		return because(why, -1, "VFIO_DEVICE_SET_IRQS: %s", strerror(errno));
 	return 0;
+}
+
+int vfio_set_eventfd(const struct vfio *v, int fd, char *why)
+{
+	struct vfio_irq_info info = { .argsz = sizeof(info), .index = VFIO_PCI_MSIX_IRQ_INDEX };
+	struct {
+		struct vfio_irq_set set;
+		int32_t fd[VECTORS_MAX];
+	} arg = {
+		.set = {
+			.index = VFIO_PCI_MSIX_IRQ_INDEX,
+			.flags = VFIO_IRQ_SET_DATA_EVENTFD | VFIO_IRQ_SET_ACTION_TRIGGER,
+		},
+	};
+	uint32_t i;
+	int error;
+
+	if (ioctl(v->device, VFIO_DEVICE_GET_IRQ_INFO, &info))
+		return because(why, -1, "VFIO_DEVICE_GET_IRQ_INFO: %s", strerror(errno));
+	arg.set.count = info.count < VECTORS_MAX ? info.count : VECTORS_MAX;
+	arg.set.argsz = sizeof(arg.set) + arg.set.count * sizeof(arg.fd[0]);
+	arg.fd[0] = fd;
+	/* what cannot be had is -1, which leaves that vector alone */
+	for (i = 1; i < arg.set.count; i++)
+		arg.fd[i] = eventfd(0, EFD_CLOEXEC);
+	error = set_irqs(v, &arg.set, why);
+	for (i = 1; i < arg.set.count; i++)
+		close_one(&arg.fd[i]);
+	return error;
+}
+
+int vfio_no_eventfd(const struct vfio *v, char *why)
+{
+	struct vfio_irq_set set = {
+		.argsz = sizeof(set), .index = VFIO_PCI_MSIX_IRQ_INDEX,
+		.flags = VFIO_IRQ_SET_DATA_NONE | VFIO_IRQ_SET_ACTION_TRIGGER,
+	};
+
+	return set_irqs(v, &set, why);
 }
