@@ -7,6 +7,8 @@ set -uo pipefail
 
 top=$(cd "$(dirname "$0")/.." && pwd)
 cd "$top" || exit 1
+# shellcheck source-path=SCRIPTDIR source=guests.sh
+. selftests/guests.sh
 lab=selftests/lab/lab
 out=build/check
 passed=0 failed=0 skipped=0
@@ -70,13 +72,9 @@ part() {
 
 # Both replace the part's own process, so that a signal reaches the lab.
 
-# guest SERIES IOMMU OPTION... -- TEST...
+# guest NAME SERIES IOMMU OPTION... -- TEST...
 guest() {
-	local log=$out/$1-iommu-$2.log
-
-	[[ ${*:3} != *swiotlb* ]] || log=$out/$1-bounce.log
-	[[ ${*:3} != *--intx* ]] || log=$out/$1-intx.log
-	exec "$lab" run --kernel "$1" --iommu "$2" --timeout 1200 --log "$log" "${@:3}"
+	exec "$lab" run --kernel "$2" --iommu "$3" --timeout 1200 --log "$out/$2-$1.log" "${@:4}"
 }
 
 # 1 GiB in one piece, in a guest of its own: SERIES IOMMU GIB OPTION...
@@ -93,80 +91,26 @@ large() {
 
 trap 'kill "${!running[@]}" 2>/dev/null; wait; exit 130' INT TERM
 
-# What is not ours: a disk, a device with DMA, one that reaches 28 bits, memory in a BAR,
-# a network card that can report errors.
-foreign=(--disk 64M --device "edu,dma_mask=0xffffffffffffffff" --device edu
-	--object "memory-backend-memfd,id=shm0,size=4M,share=on"
-	--device "ivshmem-plain,memdev=shm0"
-	--device pcie-root-port,id=port9,chassis=9 --device e1000e,bus=port9)
+# suite SERIES IOMMU: a guest with all that is not left out
+suite() {
+	local -a options without
 
-# What a guest leaves out, because another one runs it: most of what asks nothing of the
-# IOMMU runs once a kernel, what asks nothing of the kernel only once. 6.1 does not let a
-# fault wait while pages are pinned, so race_test cannot hold all calls there.
-declare -A leaves_out=(
-	["6.1 off"]="race_test argument_test memory_test privilege_test disclosure_test order_test
-		keepup.sh tools.sh kill.sh hostile.sh compat.sh fuzz.sh"
-	["6.1 on"]="abi_test storm_test pass_test race_test churn_test
-		foreign.sh bench.sh tools.sh hostile.sh compat.sh fuzz.sh"
-	["6.12 off"]="abi_test storm_test pass_test race_test churn_test argument_test
-		foreign.sh bench.sh tools.sh hostile.sh fuzz.sh"
-	["6.12 on"]="abi_test argument_test memory_test privilege_test disclosure_test order_test
-		keepup.sh tools.sh compat.sh"
-	["7.2 off"]="argument_test privilege_test disclosure_test order_test
-		keepup.sh tools.sh kill.sh hostile.sh compat.sh fuzz.sh"
-	["7.2 on"]="abi_test storm_test pass_test race_test churn_test
-		foreign.sh bench.sh compat.sh fuzz.sh"
-)
-
-# stock SERIES IOMMU: a guest with a kernel of Debian's
-stock() {
-	local name options=(--smp "$smp")
-	local -a without=(--without large_test --without bounce_test)
-
-	for name in ${leaves_out["$1 $2"]-}; do
-		without+=(--without "$name")
-	done
-	if [[ $1 != 6.* && $2 == on ]]; then
-		# The newest kernel runs on two processors, in one of its guests at least. Debian
-		# zeroes pages for us; without that, our own zeroing shows.
-		options=(--smp 2 --append init_on_alloc=0)
+	suite_of "$1" "$2"
+	options+=(--smp "$smp")
+	if [[ $1 == "$newest" && $2 == on ]]; then
+		# on two processors in one of the guests at least
+		options+=(--smp 2)
 		export RASHPA_STRESS_EVENTS=2000000
-	elif [[ $1 != 6.* ]]; then
-		# CMA only once, so that both backends are seen on a kernel that has both
-		options+=(--append cma=256M)
 	fi
-	guest "$1" "$2" --fpga 2 --memory 2G "${foreign[@]}" "${options[@]}" -- \
+	exec "$lab" run "${options[@]}" --timeout 1200 --log "$out/$1-iommu-$2.log" -- \
 		selftests/suite.sh "${without[@]}"
-}
-
-# What the debug kernel runs: what ends, fails, races and frees. The rest would only be slow.
-declare -A looks_at=(
-	[off]="abi_test argument_test pass_test event_test ring_test lock_test liar_test
-		stream_test pin_test name_test"
-	[on]="race_test fault_test storm_test lifetime_test map_test path_test hostile_test"
-)
-
-# debug IOMMU: a guest with the kernel that looks closest
-debug() {
-	local name
-	local -a tests=()
-
-	for name in ${looks_at[$1]}; do
-		tests+=("build/selftests/$name")
-	done
-	guest debug "$1" --fpga 2 --memory 2G --smp "$smp" "${foreign[@]}" -- \
-		selftests/suite.sh "${tests[@]}"
 }
 
 part "software FPGA" "$lab" exec -- build/tools/rashpa-fpga-selftest
 part "tools" "$lab" exec -- build/tools/tools-selftest tools/profiles
 for series in "$@"; do
 	for iommu in on off; do
-		if [[ $series == debug ]]; then
-			part "debug kernel IOMMU $iommu" debug "$iommu"
-		else
-			part "Linux $series IOMMU $iommu" stock "$series" "$iommu"
-		fi
+		part "Linux $series IOMMU $iommu" suite "$series" "$iommu"
 	done
 done
 for series in "$@"; do
@@ -177,10 +121,12 @@ for series in "$@"; do
 	*) part "Linux $series 1 GiB" large "$series" off 6 --append cma=1536M ;;
 	esac
 done
-[[ ! $newest ]] || part "bounce buffers" guest "$newest" off --append swiotlb=force --fpga 1 -- \
+[[ ! $newest ]] || part "bounce buffers" guest bounce "$newest" off --append swiotlb=force --fpga 1 -- \
 	selftests/suite.sh build/selftests/bounce_test
-[[ ! $newest ]] || part "interrupt pin" guest "$newest" on --fpga 1 --fpga-option --intx -- \
+[[ ! $newest ]] || part "interrupt pin" guest intx "$newest" on --fpga 1 --fpga-option --intx -- \
 	selftests/suite.sh selftests/tests/bench.sh
+[[ ! $newest ]] || part "switch" guest switch "$newest" on --fpga 2 --topology switch -- \
+	selftests/suite.sh build/selftests/{path,peer}_test
 [[ " $* " != *" debug "* ]] || part "planted defects" selftests/defects.sh
 part "lab" selftests/lab/selftest --quick
 part "static" "$lab" exec -- selftests/static.sh

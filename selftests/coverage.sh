@@ -1,26 +1,20 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 # Which lines of the driver do the tests run? The suite on the debug kernel, with a module
-# that counts, in the guests of check.sh that differ in what the driver does.
+# that counts, in the guests of check.sh that differ in what the driver does, two at a time.
 # Results: build/coverage.json, and a table. coverage.sh [GUEST...]: only these.
 set -uo pipefail
 
 top=$(cd "$(dirname "$0")/.." && pwd)
 cd "$top" || exit
+# shellcheck source-path=SCRIPTDIR source=guests.sh
+. selftests/guests.sh
 lab=selftests/lab/lab
 out=build/coverage
-suite=selftests/coverage-guest.sh
 bad=0
 
-# What is not ours, as in check.sh.
-# shellcheck disable=SC2054 # the commas are QEMU's
-foreign=(--disk 64M --device "edu,dma_mask=0xffffffffffffffff" --device edu
-	--object "memory-backend-memfd,id=shm0,size=4M,share=on"
-	--device "ivshmem-plain,memdev=shm0"
-	--device pcie-root-port,id=port9,chassis=9 --device e1000e,bus=port9)
-
 guest() { # NAME OPTION... -- ARGUMENTS-OF-SUITE...
-	local name=$1 start=$SECONDS
+	local name=$1 start=$SECONDS status=0
 	local -a options=()
 
 	shift
@@ -32,24 +26,34 @@ guest() { # NAME OPTION... -- ARGUMENTS-OF-SUITE...
 	rm -rf "${out:?}/$name"
 	mkdir -p "$out"
 	"$lab" run --kernel debug --smp 1 --timeout 1800 --log "$out/$name.log" \
-		"${options[@]}" -- "$suite" "$out/$name" "$@" >"$out/$name.tap" || bad=1
+		"${options[@]}" -- selftests/coverage-guest.sh "$out/$name" "$@" \
+		>"$out/$name.tap" || status=1
 	grep -B8 '^not ok ' "$out/$name.tap" | grep '^not ok \|^#'
 	echo "== $name ($((SECONDS - start)) s)"
+	return "$status"
 }
 
-(($#)) || { set -- off on switch bounce pin; rm -rf "$out"; }
+trap 'kill $(jobs -p) 2>/dev/null; wait; exit 130' INT TERM
+(($#)) || { set -- on off switch bounce pin; rm -rf "$out"; }
 for name; do
+	while (($(jobs -pr | wc -l) >= 2)); do
+		wait -n || bad=1
+	done
 	case $name in
-	off) guest off --iommu off --fpga 2 "${foreign[@]}" --append cma=256M -- \
-		--without large_test --without bounce_test ;;
-	on) guest on --iommu on --fpga 2 "${foreign[@]}" -- \
-		--without large_test --without bounce_test ;;
-	switch) guest switch --iommu on --fpga 2 --topology switch -- build/selftests/peer_test ;;
+	on | off)
+		suite_of coverage "$name"
+		guest "$name" "${options[@]}" -- "${without[@]}" &
+		;;
+	switch) guest switch --iommu on --fpga 2 --topology switch -- \
+		build/selftests/{path,peer}_test & ;;
 	bounce) guest bounce --iommu off --fpga 1 --append swiotlb=force -- \
-		build/selftests/bounce_test ;;
-	pin) guest pin --iommu on --fpga 1 --fpga-option --intx -- selftests/tests/bench.sh ;;
+		build/selftests/bounce_test & ;;
+	pin) guest pin --iommu on --fpga 1 --fpga-option --intx -- selftests/tests/bench.sh & ;;
 	*) echo "coverage.sh: no guest $name" >&2; exit 2 ;;
 	esac
+done
+while (($(jobs -p | wc -l))); do
+	wait -n || bad=1
 done
 "$lab" exec -- selftests/coverage.py build/modules/coverage "$out" build/coverage.json || bad=1
 exit "$bad"

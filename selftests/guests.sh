@@ -1,0 +1,61 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0-only
+# The guests that the suite runs in: what they have, and what each of them leaves out.
+# Sourced by check.sh and coverage.sh.
+
+# What is not ours: a disk, a device with DMA, one that reaches 28 bits, memory in a BAR,
+# a network card that can report errors.
+foreign=(--disk 64M --device "edu,dma_mask=0xffffffffffffffff" --device edu
+	--object "memory-backend-memfd,id=shm0,size=4M,share=on"
+	--device "ivshmem-plain,memdev=shm0"
+	--device pcie-root-port,id=port9,chassis=9 --device e1000e,bus=port9)
+
+# What a guest leaves out, because another one runs it: most of what asks nothing of the
+# IOMMU runs once a kernel, what asks nothing of the kernel only once. 6.1 does not let a
+# fault wait while pages are pinned, so race_test cannot hold all calls there.
+declare -A leaves_out=(
+	["6.1 off"]="race_test argument_test memory_test privilege_test disclosure_test order_test
+		keepup.sh tools.sh kill.sh hostile.sh compat.sh fuzz.sh"
+	["6.1 on"]="abi_test storm_test pass_test race_test churn_test
+		foreign.sh bench.sh tools.sh hostile.sh compat.sh fuzz.sh"
+	["6.12 off"]="abi_test storm_test pass_test race_test churn_test argument_test
+		foreign.sh bench.sh tools.sh hostile.sh fuzz.sh"
+	["6.12 on"]="abi_test argument_test memory_test privilege_test disclosure_test order_test
+		keepup.sh tools.sh compat.sh"
+	["7.2 off"]="abi_test argument_test privilege_test disclosure_test order_test storm_test
+		pass_test race_test churn_test event_test group_test lock_test name_test pin_test
+		bench.sh keepup.sh tools.sh kill.sh hostile.sh compat.sh fuzz.sh"
+	["7.2 on"]="abi_test storm_test pass_test race_test churn_test
+		foreign.sh bench.sh compat.sh fuzz.sh"
+	# Scripts are mostly about programs: coverage.sh runs those that are left out here.
+	["debug off"]="churn_test race_test unplug_test lifetime_test fault_bind_test
+		bench.sh compat.sh foreign.sh fuzz.sh hostile.sh keepup.sh stream.sh tools.sh"
+	["debug on"]="abi_test argument_test memory_test name_test pin_test privilege_test
+		disclosure_test event_test ring_test lock_test group_test doorbell_test storm_test
+		bench.sh compat.sh foreign.sh fuzz.sh hostile.sh keepup.sh kill.sh tools.sh"
+	# All of it, but once what asks nothing of the IOMMU.
+	["coverage off"]="churn_test race_test unplug_test lifetime_test fault_bind_test
+		bench.sh tools.sh hostile.sh kill.sh stream.sh"
+	["coverage on"]="abi_test argument_test memory_test name_test pin_test privilege_test
+		disclosure_test event_test ring_test lock_test group_test doorbell_test storm_test
+		compat.sh foreign.sh fuzz.sh keepup.sh"
+)
+
+# suite_of SERIES IOMMU: options of the lab in "options", of suite.sh in "without". Series
+# coverage is the debug kernel for coverage.sh.
+suite_of() {
+	local name
+
+	options=(--kernel "${1/coverage/debug}" --iommu "$2" --fpga 2 --memory 2G "${foreign[@]}")
+	without=(--without large_test --without bounce_test)
+	for name in ${leaves_out["$1 $2"]-}; do
+		without+=(--without "$name")
+	done
+	case $1-$2 in
+	6.*) ;;
+	# CMA only once, so that both backends are seen on a kernel that has both
+	*-off) options+=(--append cma=256M) ;;
+	# Debian zeroes pages for us; without that, our own zeroing shows
+	7.*-on) options+=(--append init_on_alloc=0) ;;
+	esac
+}
