@@ -44,7 +44,7 @@ static bool is_secret(uint64_t word)
 {
 	unsigned int i;
 
-	if (word == VSYSCALL)
+	if (word == VSYSCALL || word == VSYSCALL + PAGE)
 		return false;
 	if (word >> 47 == 0x1ffff)		/* the kernel's half */
 		return true;

@@ -276,7 +276,8 @@ static void *reset_thrice(void *arg)
 
 /*
  * Who waits for a register does not hold the address space: its other threads can map
- * and unmap. 100 times without that the waiting one has read: it does wait.
+ * and unmap. 100 times without that the waiting one has read: it does wait. A reset takes its
+ * time, whatever a slow kernel gets done meanwhile.
  */
 static void test_touch_alone(void)
 {
@@ -304,7 +305,7 @@ static void test_touch_alone(void)
 	pthread_join(t.thread, NULL);
 	CHECK(!r.err, "RESET: %s", strerror(r.err));
 	CHECK(!t.wrong, "%llu reads were wrong", (unsigned long long)t.wrong);
-	CHECK(most >= 100 / tap_slow(), "%u mappings while another thread waited", most);
+	CHECK(most >= (tap_slow() > 1 ? 10 : 100), "%u mappings while another thread waited", most);
 	munmap(p, RFPGA_BAR_REGS_SIZE);
 	close(win);
 }
