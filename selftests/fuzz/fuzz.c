@@ -9,6 +9,7 @@
 #include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <time.h>
 
 #include "calls.h"
@@ -299,7 +300,7 @@ static void remove_names(void)
 		closedir(dir);
 }
 
-/* What the child had of a board goes when the last of its forks has died. */
+/* The driver's worker may still be at it. */
 static bool board_is_free(struct fpga *f, uint64_t end)
 {
 	struct rashpa_device_info info;
@@ -441,10 +442,16 @@ int main(int argc, char **argv)
 	       run.boards);
 	close(memory);			/* the child opens its own; nobody else holds one */
 	fflush(stdout);
+	/* forks of forks may outlive the child: they are of its group, and end up here */
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	pid = fork();
+	setpgid(pid, 0);
 	if (!pid)
 		make_steps();
 	bad = watch(pid, kmsg);
+	kill(-pid, SIGKILL);
+	while (waitpid(-pid, NULL, 0) > 0)
+		;
 	common_init();
 	parameters_restore();
 	bad |= leftovers();

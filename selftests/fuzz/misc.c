@@ -3,7 +3,6 @@
 #include <linux/dma-buf.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/prctl.h>
 
 #include "fuzz.h"
 
@@ -93,8 +92,6 @@ void step_fork(struct thread *t)
 	if (pid < 0)
 		return;
 	if (!pid) {
-		/* who is killed for its patience may have forked as well */
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		for (i = 0; i < steps; i++)
 			step(t);
 		if (end == 0)
