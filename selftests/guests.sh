@@ -15,24 +15,24 @@ foreign=(--disk 64M --device "edu,dma_mask=0xffffffffffffffff" --device edu
 # fault wait while pages are pinned, so race_test cannot hold all calls there.
 declare -A leaves_out=(
 	["6.1 off"]="race_test argument_test memory_test privilege_test disclosure_test order_test
-		keepup.sh tools.sh kill.sh hostile.sh compat.sh fuzz.sh"
-	["6.1 on"]="abi_test storm_test pass_test race_test churn_test
+		keepup.sh tools.sh kill.sh stream.sh hostile.sh compat.sh fuzz.sh"
+	["6.1 on"]="abi_test storm_test pass_test race_test churn_test group_test
 		foreign.sh bench.sh tools.sh hostile.sh compat.sh fuzz.sh"
 	["6.12 off"]="abi_test storm_test pass_test race_test churn_test argument_test
-		foreign.sh bench.sh tools.sh hostile.sh fuzz.sh"
+		foreign.sh bench.sh tools.sh kill.sh hostile.sh fuzz.sh"
 	["6.12 on"]="abi_test argument_test memory_test privilege_test disclosure_test order_test
-		keepup.sh tools.sh compat.sh"
+		group_test foreign.sh keepup.sh tools.sh stream.sh compat.sh"
 	["7.2 off"]="abi_test argument_test privilege_test disclosure_test order_test storm_test
 		pass_test race_test churn_test event_test group_test lock_test name_test pin_test
-		bench.sh keepup.sh tools.sh kill.sh hostile.sh compat.sh fuzz.sh"
-	["7.2 on"]="abi_test storm_test pass_test race_test churn_test
+		bench.sh keepup.sh tools.sh kill.sh stream.sh hostile.sh compat.sh fuzz.sh"
+	["7.2 on"]="abi_test storm_test pass_test race_test churn_test memory_test
 		foreign.sh bench.sh compat.sh fuzz.sh"
 	# Scripts are mostly about programs: coverage.sh runs those that are left out here.
 	["debug off"]="churn_test race_test unplug_test lifetime_test fault_bind_test
 		bench.sh compat.sh foreign.sh fuzz.sh hostile.sh keepup.sh stream.sh tools.sh"
 	["debug on"]="abi_test argument_test memory_test name_test pin_test privilege_test
 		disclosure_test event_test ring_test lock_test group_test doorbell_test storm_test
-		bench.sh compat.sh foreign.sh fuzz.sh hostile.sh keepup.sh kill.sh tools.sh"
+		fault_test bench.sh compat.sh foreign.sh fuzz.sh hostile.sh keepup.sh kill.sh tools.sh"
 	# All of it, but once what asks nothing of the IOMMU.
 	["coverage off"]="churn_test race_test unplug_test lifetime_test fault_bind_test
 		bench.sh tools.sh hostile.sh kill.sh stream.sh"
