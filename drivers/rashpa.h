@@ -440,7 +440,7 @@ int rashpa_device_master(struct rashpa_call *call, struct rashpa_device *dev);
 u64 rashpa_device_stop_locked(struct rashpa_device *dev);
 int rashpa_device_stop(struct rashpa_device *dev);
 void rashpa_device_rest(struct rashpa_device *dev);
-bool rashpa_device_translated(struct rashpa_device *dev);
+bool rashpa_pci_translated(struct pci_dev *pdev);
 bool rashpa_bar_is_memory(struct rashpa_device *dev, u32 bar);
 bool rashpa_bar_range_ok(struct rashpa_device *dev, u32 bar, u64 offset,
 			 u64 length);

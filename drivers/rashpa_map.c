@@ -780,7 +780,7 @@ static int rashpa_map_check_reach(struct rashpa_call *call, struct rashpa_device
 	struct device *d = &dev->pdev->dev;
 	phys_addr_t last;
 
-	if (rashpa_device_translated(dev))
+	if (rashpa_pci_translated(dev->pdev))
 		return 0;
 	if (!rashpa_window_of(dmabuf) && is_swiotlb_force_bounce(d))
 		return rashpa_fail(call, -EREMOTEIO,

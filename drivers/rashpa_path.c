@@ -119,7 +119,8 @@ int rashpa_path_between(struct rashpa_call *call, struct pci_dev *importer,
 		return rashpa_fail(call, -ENXIO,
 				   "%s and %s are in different PCI domains: there is no path between them",
 				   pci_name(importer), pci_name(peer));
-	if (rashpa_switch_routes(importer, peer))
+	/* what an IOMMU translates goes to the root complex first, whatever a switch could do */
+	if (!rashpa_pci_translated(importer) && rashpa_switch_routes(importer, peer))
 		return RASHPA_CLASS_PEER;
 	if (policy == RASHPA_P2P_DENY)
 		return rashpa_fail(call, -ENXIO,
@@ -382,8 +383,7 @@ static int rashpa_check_class(struct rashpa_check *check, bool device_only)
 	class = rashpa_path_between(check->call, check->dev->pdev, peer);
 	if (class < 0)
 		return class;
-	/* what an IOMMU translates has been to the root complex */
-	pieces->class = check->domain ? RASHPA_CLASS_BRIDGE : class;
+	pieces->class = class;
 	pieces->peer = rashpa_bdf(peer);
 	pieces->peer_bar = check->place.bar;
 	return 0;
@@ -410,7 +410,7 @@ int rashpa_pieces_check(struct rashpa_call *call, struct rashpa_device *dev,
 	u32 i;
 	int err = 0;
 
-	if (rashpa_device_translated(dev))
+	if (rashpa_pci_translated(dev->pdev))
 		check.domain = iommu_get_domain_for_dev(&dev->pdev->dev);
 	for (i = 0; i < pieces->count && !err; i++)
 		err = rashpa_check_piece(&check, &pieces->piece[i]);

@@ -43,14 +43,14 @@ int rashpa_device_lock(struct rashpa_call *call, struct rashpa_device *dev)
 }
 
 /**
- * rashpa_device_translated() - does an IOMMU translate what this function sends
- * @dev: the function
+ * rashpa_pci_translated() - does an IOMMU translate what this function sends
+ * @pdev: the function
  *
  * Return: whether it is in a domain that maps pages; not if that passes all through.
  */
-bool rashpa_device_translated(struct rashpa_device *dev)
+bool rashpa_pci_translated(struct pci_dev *pdev)
 {
-	struct iommu_domain *domain = iommu_get_domain_for_dev(&dev->pdev->dev);
+	struct iommu_domain *domain = iommu_get_domain_for_dev(&pdev->dev);
 
 	return domain && (domain->type & __IOMMU_DOMAIN_PAGING);
 }
@@ -366,7 +366,7 @@ int rashpa_ioc_device_info(struct rashpa_call *call, void *arg)
 	info->out_node = dev_to_node(&pdev->dev);
 	info->out_dma_bits = fls64(dma_get_mask(&pdev->dev));
 	info->out_flags = 0;
-	if (rashpa_device_translated(dev))
+	if (rashpa_pci_translated(dev->pdev))
 		info->out_flags |= RASHPA_DEVICE_IOMMU;
 	if (dev->have_profile)
 		info->out_flags |= RASHPA_DEVICE_PROFILE;
@@ -666,7 +666,7 @@ static int rashpa_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	if (err)
 		goto out_vectors;
 	dev_info(&pdev->dev, "bound as fpga%d, %u vectors, %s IOMMU\n", dev->id,
-		 dev->n_vectors, rashpa_device_translated(dev) ? "behind an" : "no");
+		 dev->n_vectors, rashpa_pci_translated(dev->pdev) ? "behind an" : "no");
 	return 0;
 
 out_vectors:
