@@ -295,6 +295,8 @@ static inline u64 rashpa_ring_used(struct rashpa_channel *ch)
  * @ch: the channel, its lock held
  *
  * The consumer's page is another CPU's: it is read only when what was known of it does not do.
+ *
+ * Return: whether there is.
  */
 static inline bool rashpa_ring_room(struct rashpa_channel *ch)
 {
