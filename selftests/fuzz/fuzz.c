@@ -321,16 +321,39 @@ static bool board_is_free(struct fpga *f, uint64_t end)
 	return false;
 }
 
+/* All functions that are bound: the child opened every node, other tests bind other devices. */
+static int all_are_free(uint64_t end)
+{
+	DIR *dir = opendir("/dev/rashpa");
+	struct dirent *entry;
+	int bad = 0;
+
+	while (dir && (entry = readdir(dir))) {
+		struct fpga f = { 0 };
+
+		if (strncmp(entry->d_name, "fpga", 4))
+			continue;
+		snprintf(f.name, sizeof(f.name), "%.20s", entry->d_name);
+		f.fd = openat(dirfd(dir), entry->d_name, O_RDWR | O_CLOEXEC);
+		if (f.fd < 0)
+			continue;
+		bad |= !board_is_free(&f, end);
+		close(f.fd);
+	}
+	if (dir)
+		closedir(dir);
+	return bad;
+}
+
 /* The child is dead: nothing of it may be left. */
 static int leftovers(void)
 {
 	const uint64_t end = end_of_wait(5000);
 	struct fpga f = { 0 };
-	int bad = 0;
+	int bad = all_are_free(end);
 	unsigned int i;
 
 	for (i = 0; i < run.boards && fpga_open(&f, i); i++) {
-		bad |= !board_is_free(&f, end);
 		fpga_close(&f);
 		fpga_unbind(&f);	/* the next user's profile is not ours; not stuck */
 	}
