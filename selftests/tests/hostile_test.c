@@ -60,7 +60,7 @@ static void in_time(uint64_t begin, const char *what)
 {
 	uint64_t ns = now_ns() - begin;
 
-	CHECK(ns < IN_TIME_NS, "%s lasted %llu ms", what, (unsigned long long)ns / 1000000);
+	CHECK(ns < IN_TIME_NS * tap_slow(), "%s lasted %llu ms", what, (unsigned long long)ns / 1000000);
 }
 
 static void state_is(uint32_t state)
@@ -73,17 +73,23 @@ static void state_is(uint32_t state)
 		CHECK(!(info.out_flags & RASHPA_DEVICE_MASTER), "bus mastering is on");
 }
 
-/* The DTP was stopped by what keeps memory safe, and not by itself. */
-static void refused(const struct rig *r, uint32_t cause)
+/* The DTP was stopped by what keeps memory safe, not by itself: by one of two things. */
+static void refused_for(const struct rig *r, uint32_t cause, uint32_t other)
 {
-	uint64_t end = now_ns() + IN_TIME_NS;
+	uint64_t end = now_ns() + IN_TIME_NS * tap_slow();
+	uint32_t seen;
 
 	while (!(reg32(rig_dtp(r, 0), RFPGA_DTP_STATUS) & RFPGA_DTP_FAULTED))
 		if (!CHECK(now_ns() < end, "nothing was refused"))
 			return;
 	CHECK(reg64(r->regs, RFPGA_FAULTS) >= 1, "no fault is counted");
-	CHECK(reg32(r->regs, RFPGA_FAULT_CAUSE) == cause, "cause %u",
-	      reg32(r->regs, RFPGA_FAULT_CAUSE));
+	seen = reg32(r->regs, RFPGA_FAULT_CAUSE);
+	CHECK(seen == cause || seen == other, "cause %u", seen);
+}
+
+static void refused(const struct rig *r, uint32_t cause)
+{
+	refused_for(r, cause, cause);
 }
 
 static void nobody_writes(void *p)
@@ -280,7 +286,8 @@ static void test_stuck_close(void)
 		r.map = -1;
 		state_is(RASHPA_STATE_STUCK);
 		nobody_writes(r.memory);
-		refused(&r, RFPGA_FAULT_MASTER);
+		/* its entry is cleared as well: a slow one may look only now */
+		refused_for(&r, RFPGA_FAULT_MASTER, RFPGA_FAULT_ENTRY);
 		ANSWERED(reset(), 0, NULL);
 	}
 	rig_down(&r);
@@ -410,7 +417,7 @@ static void test_flood(void)
 	quiet = fpga_events(&f, 16);
 	CHECK(source_add(quiet, RASHPA_SOURCE_VECTOR, FLOOD_VECTOR) == 1, "%s", reason);
 	CHECK(wait_fd(quiet, POLLIN, 5000), "the new listener hears nothing");
-	end = now_ns() + IN_TIME_NS;
+	end = now_ns() + IN_TIME_NS * tap_slow();
 	while (!lost_of(flooded, 1, &events) && tap_ok())
 		CHECK(now_ns() < end, "%llu events only", (unsigned long long)events);
 	tell("flood off");
@@ -473,7 +480,7 @@ static void consume(void *arg)
 static void test_late_consumer(void)
 {
 	struct rashpa_signal signal = { HEAD(signal) };
-	uint64_t counted = 0, events, sent, lost, end;
+	uint64_t counted = 0, events, now, sent, lost, end;
 	struct consumer c;
 	struct rig r;
 	pid_t pid;
@@ -490,7 +497,7 @@ static void test_late_consumer(void)
 		waitpid(pid, NULL, WUNTRACED);
 		rig_configure(&r, 0, RFPGA_MODE_FREERUN | RFPGA_MODE_MSIX | RFPGA_MODE_FLUSH, 0,
 			      r.made.out_segments, STACKS);
-		set64(rig_dtp(&r, 0), RFPGA_DTP_PERIOD, PERIOD);
+		set64(rig_dtp(&r, 0), RFPGA_DTP_PERIOD, PERIOD * tap_slow());
 		rig_start(&r, 0);
 		CHECK(rig_wait_bytes(&r, 0, STACKS * IMAGE), "it does not run");
 		rig_wait_stopped(&r, 0);
@@ -501,13 +508,17 @@ static void test_late_consumer(void)
 		      (unsigned long long)events, (unsigned long long)lost);
 		kill(pid, SIGCONT);
 		/* one more when there is room again: it tells how many were lost */
-		end = now_ns() + IN_TIME_NS;
+		end = now_ns() + IN_TIME_NS * tap_slow();
 		while (wait_fd(c.channel, POLLIN, 0))
 			if (!CHECK(now_ns() < end, "the consumer does not go on"))
 				break;
 		start(&r, RFPGA_MODE_FREERUN | RFPGA_MODE_MSIX, 1);
 		rig_wait_stopped(&r, 0);
-		CHECK(wait_fd(r.channel, POLLIN, 5000), "no event");
+		/* the signal is to come behind it */
+		end = now_ns() + IN_TIME_NS * tap_slow();
+		do
+			lost_of(c.channel, 1, &now);
+		while (now == events && CHECK(now_ns() < end, "no event"));
 		ANSWERED(call(c.channel, RASHPA_IOC_SIGNAL, &signal), 0, NULL);
 		CHECK(read(c.ready[0], &counted, sizeof(counted)) == sizeof(counted), "read");
 		CHECK(counted == (17ULL << 32 | lost), "the consumer saw %llu and %llu lost",
