@@ -60,7 +60,8 @@ static void in_time(uint64_t begin, const char *what)
 {
 	uint64_t ns = now_ns() - begin;
 
-	CHECK(ns < IN_TIME_NS * tap_slow(), "%s lasted %llu ms", what, (unsigned long long)ns / 1000000);
+	CHECK(ns < IN_TIME_NS * tap_slow(), "%s lasted %llu ms", what,
+	      (unsigned long long)ns / 1000000);
 }
 
 static void state_is(uint32_t state)
