@@ -128,7 +128,7 @@ int rashpa_path_between(struct rashpa_call *call, struct pci_dev *importer,
 				   pci_name(importer), pci_name(peer));
 	if (policy == RASHPA_P2P_AUTO && !rashpa_p2p_known(importer, peer))
 		return rashpa_fail(call, -ENXIO,
-				   "the path from %s to %s goes through a host bridge that the kernel does not know to route: put both behind one switch, or set the module parameter p2p_bridge=allow if it does",
+				   "the path from %s to %s goes through a host bridge that the kernel does not know to route: put both behind one switch, which helps without an IOMMU, or set the module parameter p2p_bridge=allow if it does",
 				   pci_name(importer), pci_name(peer));
 	return RASHPA_CLASS_BRIDGE;
 }
