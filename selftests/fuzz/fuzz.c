@@ -335,8 +335,14 @@ static int all_are_free(uint64_t end)
 			continue;
 		snprintf(f.name, sizeof(f.name), "%.20s", entry->d_name);
 		f.fd = openat(dirfd(dir), entry->d_name, O_RDWR | O_CLOEXEC);
-		if (f.fd < 0)
+		if (f.fd < 0) {
+			/* it may have gone since the folder was read */
+			if (errno != ENODEV && errno != ENXIO && errno != ENOENT) {
+				printf("# %s: open: %s\n", f.name, strerror(errno));
+				bad = 1;
+			}
 			continue;
+		}
 		bad |= !board_is_free(&f, end);
 		close(f.fd);
 	}
