@@ -183,7 +183,7 @@ void rashpa_group_leave(struct rashpa_listener *l);
  * @serial: never used again in this channel
  * @kind: enum rashpa_source
  * @index: vector, map
- * @quiet: events make no records
+ * @quiet: events make no records, only @notifier is signalled
  * @watch: of a lock slot, or NULL
  * @group: of a group, or NULL
  * @memberships: in groups (sources_lock and channel lock)

@@ -54,7 +54,7 @@ void rashpa_channel_queue(struct rashpa_listener *l, u32 kind, u64 sequence, u64
 			.value = value,
 			.lost = l->lost,
 		};
-		ch->head++;
+		WRITE_ONCE(ch->head, ch->head + 1);
 		/* the record is there before who maps the ring can see that it is */
 		smp_store_release(&ch->ring->head, ch->head);
 	} else {
@@ -81,6 +81,8 @@ void rashpa_listener_event(struct rashpa_listener *l, u64 sequence, u64 time, u6
 	l->value = value;
 	if (!l->quiet)
 		rashpa_channel_queue(l, l->kind, sequence, time, value);
+	else if (l->notifier)
+		rashpa_notify(l->notifier);
 	if (l->n_memberships)
 		rashpa_groups_advance(l, time, value);
 }
@@ -93,7 +95,7 @@ void rashpa_listener_event(struct rashpa_listener *l, u64 sequence, u64 time, u6
 void rashpa_channel_wake(struct rashpa_channel *ch, u64 before)
 {
 	/* its barrier pairs with that of whoever goes to sleep and looks at the head */
-	if (READ_ONCE(ch->ring->head) != before && wq_has_sleeper(&ch->wait)) {
+	if (READ_ONCE(ch->head) != before && wq_has_sleeper(&ch->wait)) {
 		trace_rashpa_wakeup(ch->dev->id, READ_ONCE(ch->ring->head));
 		wake_up_interruptible_all(&ch->wait);
 	}
@@ -219,12 +221,12 @@ static ssize_t rashpa_channel_copy(struct rashpa_channel *ch, char __user *buf,
 {
 	struct rashpa_event batch[RASHPA_READ_BATCH];
 	size_t done = 0;
+	u32 n, want;
 	u64 tail;
-	u32 n;
 
-	while (done < room) {
-		n = min_t(size_t, room - done, ARRAY_SIZE(batch));
-		n = rashpa_channel_peek(ch, batch, n, &tail);
+	do {
+		want = min_t(size_t, room - done, ARRAY_SIZE(batch));
+		n = rashpa_channel_peek(ch, batch, want, &tail);
 		if (!n)
 			break;
 		if (copy_to_user(buf + done * sizeof(*batch), batch,
@@ -233,7 +235,7 @@ static ssize_t rashpa_channel_copy(struct rashpa_channel *ch, char __user *buf,
 		/* after the records were copied: their places may be written again */
 		smp_store_release(&ch->consumer->tail, tail + n);
 		done += n;
-	}
+	} while (n == want && done < room);
 	return done;
 }
 

@@ -467,6 +467,31 @@ static void test_eventfd(void)
 	close(all);
 }
 
+/* Who wants only to be signalled: no record, and no queue that fills. */
+static void test_eventfd_quiet(void)
+{
+	struct rashpa_source_add add = {
+		.head = { .size = sizeof(add), .flags = RASHPA_SOURCE_QUIET },
+		.kind = RASHPA_SOURCE_SOFTWARE,
+	};
+	int all = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	int one = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	int ch = fpga_events(&f, 2), i;
+
+	ANSWERED(call(ch, RASHPA_IOC_SOURCE_ADD, &add), 0, NULL);
+	ANSWERED(bind_eventfd(ch, all, 0), 0, NULL);
+	ANSWERED(bind_eventfd(ch, one, add.out_id), 0, NULL);
+	for (i = 0; i < 5; i++)
+		ANSWERED(signal_one(ch, i), 0, NULL);
+	i = count_of(one);
+	CHECK(i == 5, "the eventfd of the quiet source counts %d of 5", i);
+	CHECK(!count_of(all), "the eventfd of the records is signalled without one");
+	CHECK(!wait_fd(ch, POLLIN, 0), "a quiet source makes records");
+	close(ch);
+	close(one);
+	close(all);
+}
+
 /* ------------------------------------------------------ device events --- */
 
 static void test_quiesced(void)
@@ -533,6 +558,7 @@ int main(void)
 	tap_run("several readers get every record once", test_many_readers);
 	tap_run("several signallers make one sequence", test_many_writers);
 	tap_run("eventfds count every event", test_eventfd);
+	tap_run("a quiet source signals its eventfd, and makes no record", test_eventfd_quiet);
 	tap_run("QUIESCE is an event, for every listener the same", test_quiesced);
 	tap_run("RESET is an event", test_reset_event);
 	fpga_close(&f);

@@ -1035,7 +1035,7 @@ enum rashpa_device_event {
 
 /** RASHPA_SOURCE_OF - the source is one of the function @device, not of the channel's own */
 #define RASHPA_SOURCE_OF	_BITUL(0)
-/** RASHPA_SOURCE_QUIET - no records: the source is there for groups */
+/** RASHPA_SOURCE_QUIET - no records: the source is there for groups and its own eventfd */
 #define RASHPA_SOURCE_QUIET	_BITUL(1)
 /** RASHPA_SOURCE_POLL - LOCK: look every @period_us, not at an interrupt */
 #define RASHPA_SOURCE_POLL	_BITUL(2)
@@ -1152,7 +1152,8 @@ struct rashpa_source_info {
  *	signalled; 0: wait for @every events however long it takes; up to 10 s
  *
  * One eventfd a source and one for all; a second call replaces the first. Records are
- * queued all the same. Errors: EBADF, EINVAL (not an eventfd), ENOENT (source).
+ * queued all the same; the one for all is for them, so RASHPA_SOURCE_QUIET signals only the
+ * source's. Errors: EBADF, EINVAL (not an eventfd), ENOENT (source).
  */
 struct rashpa_eventfd {
 	struct rashpa_head head;
