@@ -95,7 +95,10 @@ static uint64_t read_wait(struct path *p)
 
 static int eventfd_open(struct path *p, char *why)
 {
-	struct rashpa_source_add source = { .kind = RASHPA_SOURCE_VECTOR };
+	/* who takes only the count of an eventfd needs no records */
+	struct rashpa_source_add source = {
+		.head.flags = RASHPA_SOURCE_QUIET, .kind = RASHPA_SOURCE_VECTOR,
+	};
 
 	if (open_channel(p, &source, why))
 		return -1;
