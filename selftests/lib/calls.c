@@ -144,12 +144,18 @@ static void valid_map_keep(void *arg)
 	((struct rashpa_map *)arg)->head.flags = RASHPA_MAP_KEEP;
 }
 
-static void undo_map_keep(void *arg)
+void calls_end_kept(void)
 {
 	struct rashpa_quiesce quiesce = { HEAD(quiesce) };
 
+	if (calls.have_fpga)
+		call(calls.fpga.fd, RASHPA_IOC_QUIESCE, &quiesce);
+}
+
+static void undo_map_keep(void *arg)
+{
 	(void)arg;
-	call(calls.fpga.fd, RASHPA_IOC_QUIESCE, &quiesce);
+	calls_end_kept();
 }
 
 static void valid_lock(void *arg)

@@ -96,6 +96,8 @@ extern const char *const fd_names[];
 /* Named buffers, a function with a profile, one object of each kind. */
 void calls_open(void);
 void calls_close(void);
+/* Maps with RASHPA_MAP_KEEP whose files are closed. */
+void calls_end_kept(void);
 /* Only what belongs to the function, to have it unbound between these. */
 void calls_function_open(void);
 void calls_function_close(void);
