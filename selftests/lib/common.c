@@ -501,16 +501,7 @@ int fpga_events(const struct fpga *f, uint32_t depth)
 
 void fpga_layout(struct rashpa_layout *layout)
 {
-	*layout = (struct rashpa_layout) {
-		.stride = RFPGA_ENTRY_STRIDE,
-		.address_offset = RFPGA_ENTRY_ADDR,
-		.address_bits = 64,
-		.length_offset = RFPGA_ENTRY_LEN,
-		.length_bits = 64,
-		.control_offset = RFPGA_ENTRY_CONTROL,
-		.control_bits = 32,
-		.control_set = RFPGA_ENTRY_VALID,
-	};
+	*layout = (struct rashpa_layout)RFPGA_LAYOUT;
 }
 
 int fpga_program(int map, int window, uint32_t first, uint32_t *entries)

@@ -75,6 +75,18 @@
 #define RFPGA_ENTRY_CONTROL	0x10	/* rw */
 #define   RFPGA_ENTRY_VALID	(1u << 0)
 
+/* the same for RASHPA_IOC_PROGRAM: initializer of a struct rashpa_layout (linux/rashpa.h) */
+#define RFPGA_LAYOUT { \
+	.stride = RFPGA_ENTRY_STRIDE, \
+	.address_offset = RFPGA_ENTRY_ADDR, \
+	.address_bits = 64, \
+	.length_offset = RFPGA_ENTRY_LEN, \
+	.length_bits = 64, \
+	.control_offset = RFPGA_ENTRY_CONTROL, \
+	.control_bits = 32, \
+	.control_set = RFPGA_ENTRY_VALID, \
+}
+
 /* data transfer process n (BAR 0) */
 #define RFPGA_DTP(n)		(0x1000 + (n) * 0x200)
 #define RFPGA_DTPS_MAX		16

@@ -36,17 +36,7 @@ struct run {
 	bool started, published;
 };
 
-static const struct rashpa_layout reference_layout = {
-	.stride = RFPGA_ENTRY_STRIDE,
-	.address_offset = RFPGA_ENTRY_ADDR,
-	.address_bits = 64,
-	.length_offset = RFPGA_ENTRY_LEN,
-	.length_bits = 64,
-	.control_offset = RFPGA_ENTRY_CONTROL,
-	.control_bits = 32,
-	.control_set = RFPGA_ENTRY_VALID,
-	.control_clear = 0,
-};
+static const struct rashpa_layout reference_layout = RFPGA_LAYOUT;
 
 /* --- buffer --- */
 
