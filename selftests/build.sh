@@ -35,6 +35,7 @@ release() {
 	basename "$(compgen -G "/lib/modules/$pattern" | sort -V | tail -n 1)"
 }
 
+export MAKEFLAGS=-j$(nproc)
 for series in "$@"; do
 	flags=
 	[[ $series != coverage ]] || flags=RASHPA_COVERAGE=y

@@ -128,11 +128,11 @@ done
 [[ ! $newest ]] || part "switch" guest switch "$newest" on --fpga 2 --topology switch -- \
 	selftests/suite.sh build/selftests/{path,peer}_test
 [[ " $* " != *" debug "* ]] || part "planted defects" selftests/defects.sh
+part "sanitizers" "$lab" exec -- selftests/sanitize.sh
 part "lab" selftests/lab/selftest --quick
 part "static" "$lab" exec -- selftests/static.sh
 part "ABI" "$lab" exec -- selftests/abi.sh
 part "syzkaller description" "$lab" exec -- python3 -B selftests/fuzz/describe.py --check
-part "sanitizers" "$lab" exec -- selftests/sanitize.sh
 part "documentation" "$lab" exec -- selftests/docs.sh
 while ((${#running[@]})); do
 	reap

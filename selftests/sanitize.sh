@@ -10,6 +10,7 @@ cd "$(dirname "$0")/.." || exit 1
 out=$PWD/build/sanitize
 flags="-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer"
 n=0 bad=0
+export MAKEFLAGS=-j$(nproc)
 mkdir -p "$out"
 
 # good NAME COMMAND...: its status is the test
