@@ -33,5 +33,10 @@ good "tests are built with sanitizers" \
 	make -s -C selftests O="$out/selftests" EXTRA_CFLAGS="$flags"
 good "software FPGA: nothing to say of its self-test" "$out/tools/rashpa-fpga-selftest"
 good "tools: nothing to say of their self-test" "$out/tools/tools-selftest" tools/profiles
+good "fuzzers are built" make -s -C selftests/fuzz O="$out/fuzz" host
+for name in vfu control stream text; do
+	good "fuzzer of $name: a thousand inputs" "$out/fuzz/${name}_fuzz" -runs=1000 -seed=1 \
+		-dict=selftests/fuzz/words.dict
+done
 echo "1..$n"
 exit "$bad"
