@@ -130,17 +130,21 @@ round_kill_producer() {
 }
 
 round_kill_receiver() { # a second one goes on where the first one was
+	local i
 	shape
-	images=$((images + 200))
-	produce --images "$images"
+	produce
 	wait_for 60 busy
-	receive
-	wait_for 60 passed $(($(status .bytes) + 5000000 * $(pick 1 4)))
-	killed "$romulu"
-	receive
-	received 0
+	for i in 1 2; do
+		receive
+		wait_for 60 passed $(($(status .bytes) + 5000000 * $(pick 1 4))) ||
+			complain "receiver $i: no data"
+		((i == 2)) || killed "$romulu"
+	done
+	# the producer ends in good order: so does the receiver
+	kill -INT "$remu"
 	produced
-	same "images" "$(figure remu .images)" "$images"
+	received 0
+	same "lost" "$(figure romulu .lost)" 0
 }
 
 round_kill_both() {
