@@ -20,8 +20,7 @@ receive() { # more arguments of romulu
 	romulu=$!
 }
 busy() { [[ $(status .busy) == true ]]; }
-# Both: the receiver comes when this stream has begun, not while the header in the buffer
-# is still that of the last one, whose producer was killed.
+# Both: the receiver comes when this stream has begun.
 stream_and_receive() { # more arguments of remu
 	stream_on "$@"
 	wait_for 30 busy
@@ -94,6 +93,32 @@ wait "$romulu" "$remu" 2>/dev/null
 wait_for 30 maps_gone
 is "both killed: the FPGA is idle" "$(status .busy)" false
 is "both killed: top knows" "$(rashpactl top --once --interval 0.01 ring1 | grep -c "^ring1 .* dead")" 1
+
+# Nor does it come to life when the FPGA gets a map of something else.
+rashpactl buffer create other 2M >/dev/null && rashpactl map --keep other "fpga$fpga" >/dev/null
+ok $? "both killed: the FPGA has a map of another buffer"
+romulu --buffer ring1 --timeout 1 >"$work/out" 2>&1
+is "both killed: a receiver finds no stream" $? 3
+is "both killed: top knows it still" "$(rashpactl top --once --interval 0.01 ring1 | grep -c "^ring1 .* dead")" 1
+rashpactl quiesce "fpga$fpga" && rashpactl buffer remove other
+ok $? "both killed: that map ends"
+
+# A receiver that was asleep when its producer died and another stream began.
+stream_and_receive --images 500
+wait_for 30 bytes_pass $(($(status .bytes) + 40000000))
+kill -STOP "$romulu"
+kill -9 "$remu"
+wait "$remu" 2>/dev/null
+wait_for 30 maps_gone
+stream_on --free-run --bunch 3 --images 300
+wait "$remu"
+ok $? "asleep: another stream was here"
+kill -CONT "$romulu"
+wait "$romulu"
+grep -q "another stream" "$work/romulu.out"
+ok $? "asleep: the receiver says so"
+holds "asleep: at most the stack in its hands is lost" "$(jq .lost "$work/romulu.json") <= 4"
+is "asleep: nothing of the other stream is taken for its own" "$(jq .corrupt "$work/romulu.json")" 0
 
 # A board that does not obey: its bus mastering ends instead, and a reset repairs it.
 state() { rashpactl --json list | jq -r ".devices[] | select(.node == \"fpga$fpga\").state"; }

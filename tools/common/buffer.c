@@ -23,3 +23,10 @@ int buffer_open(const char *name, struct rashpa_info *info, void **base, char *w
 	close(fd);
 	return -1;
 }
+
+bool buffer_mapped(int fd)
+{
+	struct rashpa_info info = { .fd = -1 };
+
+	return !rashpa_info(fd, &info) && info.out_importers;
+}

@@ -3,6 +3,8 @@
 #ifndef BUFFER_H
 #define BUFFER_H
 
+#include <stdbool.h>
+
 #include <linux/rashpa.h>
 
 /*
@@ -11,5 +13,8 @@
  * and close().
  */
 int buffer_open(const char *name, struct rashpa_info *info, void **base, char *why);
+
+/* Has a device mapped it for DMA? */
+bool buffer_mapped(int fd);
 
 #endif /* BUFFER_H */

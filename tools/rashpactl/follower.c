@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "buffer.h"
 #include "rashpa-fpga.h"
 #include "stream.h"
 
@@ -76,13 +77,6 @@ static bool open_buffer(struct follower *f)
 	return copy_header(f);
 }
 
-static bool producer_lives(const struct follower *f)
-{
-	struct rashpa_device_info info;
-
-	return f->device >= 0 && !rashpa_device_info(f->device, &info) && info.out_maps;
-}
-
 /*
  * A channel turns bus mastering on: only where a stream runs, and it is on. Without one there
  * are no latencies, and everything else.
@@ -123,7 +117,7 @@ static void attach(struct follower *f)
 		f->state = f->stream.state == RASHPA_STREAM_ENDED ? "ended" : "idle";
 		return let_go(f);
 	}
-	if (f->device >= 0 && !producer_lives(f)) {
+	if (!buffer_mapped(f->buffer)) {
 		f->state = "dead";
 		return let_go(f);
 	}
@@ -144,7 +138,7 @@ static bool over(const struct follower *f)
 	return __atomic_load_n(&f->shared->magic, __ATOMIC_ACQUIRE) != RASHPA_STREAM_MAGIC ||
 	       f->shared->generation != f->stream.generation ||
 	       __atomic_load_n(&f->shared->state, __ATOMIC_ACQUIRE) != RASHPA_STREAM_RUNNING ||
-	       (f->device >= 0 && !producer_lives(f));
+	       !buffer_mapped(f->buffer);
 }
 
 static uint64_t image_bytes(const struct rashpa_stream *s)

@@ -64,16 +64,23 @@ static int open_buffer(struct run *r)
 	return 0;
 }
 
-/* A producer that died leaves RUNNING behind, but its map is gone. */
-static bool alive(const struct rashpa_stream *s)
+/* Does the header still say what we copied? Who begins another stream changes it first of all. */
+static bool same_stream(const struct run *r)
 {
-	struct rashpa_device_info info;
-	int device = rashpa_device_open(s->fpga);
-	bool result = device >= 0 && !rashpa_device_info(device, &info) && info.out_maps;
+	/* what was read before is older than the answer */
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	return __atomic_load_n(&r->shared->magic, __ATOMIC_ACQUIRE) == RASHPA_STREAM_MAGIC &&
+	       r->shared->generation == r->stream.generation;
+}
 
-	if (device >= 0)
-		close(device);
-	return result;
+/*
+ * A producer that died leaves RUNNING behind, but its map is gone. In this order: a new one
+ * ends that state before it maps the buffer.
+ */
+static bool alive(const struct run *r)
+{
+	return buffer_mapped(r->buffer) && same_stream(r) &&
+	       __atomic_load_n(&r->shared->state, __ATOMIC_ACQUIRE) == RASHPA_STREAM_RUNNING;
 }
 
 /* Stacks that nobody has taken; none are known of where the lock memory has been removed. */
@@ -102,7 +109,7 @@ static bool worth_it(struct run *r, uint64_t generation)
 	if (s->generation != generation || (r->config->from_start && s->state))
 		return true;
 	if (s->state == RASHPA_STREAM_RUNNING)
-		return alive(s);
+		return alive(r);
 	return s->state == RASHPA_STREAM_ENDED && s->paced && left_over(r);
 }
 
@@ -259,7 +266,8 @@ static int open_fpga(struct run *r)
 /* A successor goes on from here if we are killed. */
 static void store_consumed(struct run *r)
 {
-	__atomic_store_n(&r->shared->consumed, r->credit, __ATOMIC_RELEASE);
+	if (same_stream(r))
+		__atomic_store_n(&r->shared->consumed, r->credit, __ATOMIC_RELEASE);
 }
 
 /*
@@ -283,7 +291,7 @@ static void give_credit(struct run *r)
 	__sync_synchronize();
 	if (r->group)
 		rashpa_ring_ack(&r->queue, r->group, r->credit);
-	if (!r->doorbells.base)
+	if (!r->doorbells.base || !same_stream(r))
 		return;
 	if (sigsetjmp(no_doorbell, 0)) {
 		ringing = false;
@@ -434,7 +442,7 @@ static int take_stack(struct run *r)
 	/* What we read was this stack only if nobody has begun to overwrite it since. */
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	locks_stacks(&r->locks, &r->stream, &most);
-	lost = oldest(s, most) > r->next;
+	lost = oldest(s, most) > r->next || !same_stream(r);
 	if (lost) {
 		r->report->lost += images;
 	} else {
@@ -530,8 +538,7 @@ static bool stream_over(struct run *r)
 {
 	if (r->over)
 		return true;
-	if (__atomic_load_n(&r->shared->magic, __ATOMIC_ACQUIRE) != RASHPA_STREAM_MAGIC ||
-	    r->shared->generation != r->stream.generation)
+	if (!same_stream(r))
 		r->over = "the producer began another stream";
 	else if (__atomic_load_n(&r->shared->state, __ATOMIC_ACQUIRE) != RASHPA_STREAM_RUNNING)
 		r->over = "the producer ended the stream";
@@ -541,7 +548,6 @@ static bool stream_over(struct run *r)
 /* A tick while nothing arrives. */
 static int on_idle(struct run *r)
 {
-	struct rashpa_device_info info;
 	uint64_t now = now_ns(), idle;
 
 	if (r->next != r->moved_to)
@@ -549,7 +555,7 @@ static int on_idle(struct run *r)
 	r->moved_to = r->next;
 	idle = now - r->moved;
 	/* An event that says so may have come before our channel existed. */
-	if (idle > 1000000000ull && !rashpa_device_info(r->fpga.device, &info) && !info.out_maps)
+	if (idle > 1000000000ull && !buffer_mapped(r->buffer))
 		r->over = "the producer is gone";
 	if (!r->over && r->config->opt.timeout > 0 && idle > r->config->opt.timeout * 1e9) {
 		say("buffer %s: no stack arrived for %g s after %" PRIu64 " frames",
@@ -576,6 +582,11 @@ static int loop(struct run *r, const volatile bool *stop)
 			break;
 		over = stream_over(r);	/* before the locks: what was complete then is in them */
 		least = locks_stacks(&r->locks, &r->stream, &most);
+		/* the records of another stream tell nothing of ours */
+		if (!same_stream(r)) {
+			stream_over(r);
+			break;
+		}
 		if (oldest(s, most) > r->next) {
 			uint64_t skip = oldest(s, most) - r->next;
 
