@@ -18,13 +18,28 @@ static bool read_fdinfo(int fd, char *text, size_t size)
 
 /*
  * Linux's own udmabuf keeps its pages mapped for the direction that was asked for first, and
- * syncs them in any other: the DMA API's checks complain, and are right, but not of us.
+ * syncs them in any other: the DMA API's checks complain, and are right, but not of us. Who may
+ * not look (a user without privileges) takes it for one.
  */
 static bool is_udmabuf(int fd)
 {
 	char text[2048];
 
-	return read_fdinfo(fd, text, sizeof(text)) && strstr(text, "udmabuf");
+	return !read_fdinfo(fd, text, sizeof(text)) || strstr(text, "udmabuf");
+}
+
+static void sync_dmabuf(struct thread *t, int fd)
+{
+	struct rng *r = &t->rng;
+	struct dma_buf_sync sync = { .flags = one_in(r, 8) ? rng_next(r) : below(r, 8) };
+	/* of our own: another thread may close the one that was looked at */
+	int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+
+	if (own < 0)
+		return;
+	if (!is_udmabuf(own))
+		ioctl(own, DMA_BUF_IOCTL_SYNC, &sync);
+	close(own);
 }
 
 void step_file(struct thread *t)
@@ -71,7 +86,6 @@ void step_dmabuf(struct thread *t)
 {
 	struct rng *r = &t->rng;
 	int fd = pool_fd(t, one_in(r, 3) ? K_WINDOW : K_BUFFER);
-	struct dma_buf_sync sync = { .flags = one_in(r, 8) ? rng_next(r) : below(r, 8) };
 	struct dma_buf_export_sync_file file = { .flags = below(r, 4), .fd = -1 };
 	char name[40] = "fuzz";
 
@@ -79,8 +93,7 @@ void step_dmabuf(struct thread *t)
 	switch (below(r, 4)) {
 	case 0:
 	case 1:
-		if (!is_udmabuf(fd))
-			ioctl(fd, DMA_BUF_IOCTL_SYNC, &sync);
+		sync_dmabuf(t, fd);
 		break;
 	case 2:
 		if (!ioctl(fd, DMA_BUF_IOCTL_EXPORT_SYNC_FILE, &file))

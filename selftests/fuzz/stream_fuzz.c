@@ -33,9 +33,14 @@ static void must_fit(const struct rashpa_stream *s, uint64_t length)
 	for (i = 0; i < s->dtps; i++) {
 		const struct rashpa_stream_dtp *d = &s->dtp[i];
 
-		must(d->lock_offset >= sizeof(*s) &&
-		     d->lock_offset + RFPGA_LOCK_SIZE <= s->data_offset &&
-		     d->doorbell_offset + 4 <= RFPGA_BAR_DOORBELL_SIZE &&
+		/* in lock memory, or between header and data */
+		if (*s->lock_name)
+			must(d->lock_offset + RFPGA_LOCK_SIZE <=
+			     RASHPA_LOCK_SLOTS_MAX * (uint64_t)RASHPA_LOCK_SLOT);
+		else
+			must(d->lock_offset >= sizeof(*s) &&
+			     d->lock_offset + RFPGA_LOCK_SIZE <= s->data_offset);
+		must(d->doorbell_offset + 4 <= RFPGA_BAR_DOORBELL_SIZE &&
 		     (uint64_t)d->x + d->width <= s->width &&
 		     (uint64_t)d->y + d->height <= s->height);
 	}
