@@ -89,6 +89,15 @@ large() {
 		--log "$out/$1-large.log" "${@:4}" -- selftests/suite.sh build/selftests/large_test
 }
 
+# Programs of user space with sanitizers: what needs no kernel of ours, then the tools and
+# the software FPGA in a guest.
+sanitizers() { # SERIES
+	"$lab" exec -- selftests/sanitize.sh || return
+	[[ ! $1 ]] || RASHPA_TOOLS=build/sanitize/tools RASHPA_FPGA=build/sanitize/tools/rashpa-fpga \
+		guest sanitizers "$1" on --fpga 2 -- \
+		selftests/suite.sh build/sanitize/selftests/{map,lock}_test selftests/tests/{tools,stream}.sh
+}
+
 trap 'kill "${!running[@]}" 2>/dev/null; wait; exit 130' INT TERM
 
 # suite SERIES IOMMU: a guest with all that is not left out
@@ -128,7 +137,7 @@ done
 [[ ! $newest ]] || part "switch" guest switch "$newest" on --fpga 2 --topology switch -- \
 	selftests/suite.sh build/selftests/{path,peer}_test
 [[ " $* " != *" debug "* ]] || part "planted defects" selftests/defects.sh
-part "sanitizers" "$lab" exec -- selftests/sanitize.sh
+part "sanitizers" sanitizers "$newest"
 part "lab" selftests/lab/selftest --quick
 part "static" "$lab" exec -- selftests/static.sh
 part "ABI" "$lab" exec -- selftests/abi.sh

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Does the debug kernel notice what it is there for, and does the lab fail for it? Plants
 # one defect a class (modules/rashpa_defect.c) and looks for its name in the kernel's log,
-# among the lines that fail a run. TAP.
+# among the lines that fail a run. That a run without a defect is good, the check's other
+# guests show. TAP.
 set -uo pipefail
 
 cd "$(dirname "$(readlink -f "$0")")/.." || exit
@@ -94,8 +95,6 @@ guest -- sh -ec "$load; echo use-after-free >$plant"
 ends 100 "a defect ends the run with status 100"
 grep -q "KASAN" "$work/said"
 ok $? "... and the lab says which"
-guest -- sh -ec "$load; grep use-after-free $plant; rmmod rashpa_defect"
-ends 0 "with none planted the run is good"
 
 echo "1..$n"
 ((failed == 0))

@@ -2,10 +2,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Runs inside the guest: loads the module, runs every test, prints one TAP stream.
 # suite.sh [--without NAME]... [TEST...]: not these; only these.
+# RASHPA_TOOLS: folder of the tools, where others than build/tools are to be tested. What
+# sanitizers say of programs fails the run, also of those that are expected to fail.
 set -uo pipefail
 
 cd "$(dirname "$0")/.." || exit 1
-export PATH=$PWD/build/tools:$PATH RASHPA_PROFILES=$PWD/tools/profiles
+export PATH=$PWD/${RASHPA_TOOLS:-build/tools}:$PATH RASHPA_PROFILES=$PWD/tools/profiles
+export ASAN_OPTIONS=log_path=/tmp/sanitizer UBSAN_OPTIONS=log_path=/tmp/sanitizer:print_stacktrace=1
 series=${RASHPA_KERNEL:?set by the lab}
 total=0 failed=0
 without=()
@@ -75,5 +78,9 @@ for b in /dev/rashpa/buffer/*; do
 done
 rmmod rashpa
 verdict "module unloads" $?
+if compgen -G "/tmp/sanitizer.*" >/dev/null; then
+	head -n 40 /tmp/sanitizer.* | sed 's/^/# /'
+	verdict "sanitizers: nothing to say" 1
+fi
 echo "1..$total"
 ((failed == 0))
