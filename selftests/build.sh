@@ -35,7 +35,8 @@ release() {
 	basename "$(compgen -G "/lib/modules/$pattern" | sort -V | tail -n 1)"
 }
 
-export MAKEFLAGS=-j$(nproc)
+MAKEFLAGS=-j$(nproc)
+export MAKEFLAGS
 for series in "$@"; do
 	flags=
 	[[ $series != coverage ]] || flags=RASHPA_COVERAGE=y

@@ -10,7 +10,8 @@ cd "$(dirname "$0")/.." || exit 1
 out=$PWD/build/sanitize
 flags="-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer"
 n=0 bad=0
-export MAKEFLAGS=-j$(nproc)
+MAKEFLAGS=-j$(nproc)
+export MAKEFLAGS
 mkdir -p "$out"
 
 # good NAME COMMAND...: its status is the test

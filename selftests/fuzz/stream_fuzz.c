@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <linux/rashpa.h>
+
 #include "../../tools/common/say.h"
 #include "../../tools/common/stream.h"
 #include "../../tools/lib/rashpa-fpga.h"
