@@ -17,11 +17,11 @@ declare -A leaves_out=(
 	["6.1 off"]="race_test argument_test memory_test privilege_test disclosure_test order_test
 		keepup.sh tools.sh kill.sh stream.sh hostile.sh compat.sh fuzz.sh"
 	["6.1 on"]="abi_test storm_test pass_test race_test churn_test group_test
-		foreign.sh bench.sh tools.sh hostile.sh compat.sh fuzz.sh"
+		foreign.sh bench.sh tools.sh hostile.sh compat.sh fuzz.sh stream.sh keepup.sh"
 	["6.12 off"]="abi_test storm_test pass_test race_test churn_test argument_test
 		foreign.sh bench.sh tools.sh kill.sh hostile.sh fuzz.sh"
 	["6.12 on"]="abi_test argument_test memory_test privilege_test disclosure_test order_test
-		group_test foreign.sh keepup.sh tools.sh stream.sh compat.sh"
+		group_test foreign.sh keepup.sh tools.sh stream.sh compat.sh kill.sh hostile.sh"
 	["7.2 off"]="abi_test argument_test privilege_test disclosure_test order_test storm_test
 		pass_test race_test churn_test event_test group_test lock_test name_test pin_test
 		bench.sh keepup.sh tools.sh kill.sh stream.sh hostile.sh compat.sh fuzz.sh"
