@@ -97,7 +97,6 @@ void rashpa_node_init(struct device *dev, struct device *parent,
 int rashpa_node_add(struct device *dev, struct cdev *cdev,
 		    const struct file_operations *fops);
 void rashpa_node_remove(struct device *dev, struct cdev *cdev);
-void rashpa_node_free_minor(struct device *dev);
 
 /**
  * struct rashpa_progress - how far the ALLOC on an open memory node is
@@ -293,7 +292,6 @@ struct dma_buf *rashpa_export_buffer(struct rashpa_buffer *buffer,
 struct dma_buf *rashpa_export_pinned(struct rashpa_pinned *pinned, u64 length);
 const struct rashpa_extent *rashpa_dmabuf_extents(struct dma_buf *dmabuf, u32 *count);
 bool rashpa_export_info(struct dma_buf *dmabuf, struct rashpa_info *info);
-struct rashpa_buffer *rashpa_dmabuf_buffer(struct dma_buf *dmabuf);
 
 /* -------------------------------------------------------- rashpa_pci.c --- */
 

@@ -371,16 +371,3 @@ bool rashpa_export_info(struct dma_buf *dmabuf, struct rashpa_info *info)
 	info->out_importers = atomic_read(export->importers);
 	return true;
 }
-
-/**
- * rashpa_dmabuf_buffer() - the buffer behind a dma-buf
- * @dmabuf: any dma-buf
- *
- * Return: the buffer, or NULL if it is not one of ours.
- */
-struct rashpa_buffer *rashpa_dmabuf_buffer(struct dma_buf *dmabuf)
-{
-	struct rashpa_export *export = dmabuf->priv;
-
-	return dmabuf->ops == &rashpa_export_ops ? export->buffer : NULL;
-}

@@ -367,6 +367,11 @@ void rashpa_node_init(struct device *dev, struct device *parent,
 	dev->release = release;
 }
 
+static void rashpa_node_free_minor(struct device *dev)
+{
+	ida_free(&rashpa_minors, MINOR(dev->devt));
+}
+
 /**
  * rashpa_node_add() - make the node appear in /dev/rashpa
  * @dev: from rashpa_node_init(), with a name
@@ -403,11 +408,6 @@ void rashpa_node_remove(struct device *dev, struct cdev *cdev)
 {
 	cdev_device_del(cdev, dev);
 	rashpa_node_free_minor(dev);
-}
-
-void rashpa_node_free_minor(struct device *dev)
-{
-	ida_free(&rashpa_minors, MINOR(dev->devt));
 }
 
 /* ------------------------------------------------- /dev/rashpa/memory --- */
