@@ -25,7 +25,7 @@ guest() { # NAME OPTION... -- ARGUMENTS-OF-SUITE...
 	shift
 	rm -rf "${out:?}/$name"
 	mkdir -p "$out"
-	"$lab" run --kernel debug --smp 1 --timeout 1800 --log "$out/$name.log" \
+	"$lab" run --kernel debug --smp 1 --timeout 2700 --log "$out/$name.log" \
 		"${options[@]}" -- selftests/coverage-guest.sh "$out/$name" "$@" \
 		>"$out/$name.tap" || status=1
 	grep -B8 '^not ok ' "$out/$name.tap" | grep '^not ok \|^#'
