@@ -155,29 +155,32 @@ static int set_irqs(const struct vfio *v, struct vfio_irq_set *set, char *why)
 int vfio_set_eventfd(const struct vfio *v, int fd, char *why)
 {
 	struct vfio_irq_info info = { .argsz = sizeof(info), .index = VFIO_PCI_MSIX_IRQ_INDEX };
-	struct {
+	/* the fds follow the structure */
+	union {
 		struct vfio_irq_set set;
-		int32_t fd[VECTORS_MAX];
+		uint8_t bytes[sizeof(struct vfio_irq_set) + VECTORS_MAX * sizeof(int32_t)];
 	} arg = {
 		.set = {
 			.index = VFIO_PCI_MSIX_IRQ_INDEX,
 			.flags = VFIO_IRQ_SET_DATA_EVENTFD | VFIO_IRQ_SET_ACTION_TRIGGER,
 		},
 	};
+	int32_t fds[VECTORS_MAX];
 	uint32_t i;
 	int error;
 
 	if (ioctl(v->device, VFIO_DEVICE_GET_IRQ_INFO, &info))
 		return because(why, -1, "VFIO_DEVICE_GET_IRQ_INFO: %s", strerror(errno));
 	arg.set.count = info.count < VECTORS_MAX ? info.count : VECTORS_MAX;
-	arg.set.argsz = sizeof(arg.set) + arg.set.count * sizeof(arg.fd[0]);
-	arg.fd[0] = fd;
+	arg.set.argsz = sizeof(arg.set) + arg.set.count * sizeof(fds[0]);
+	fds[0] = fd;
 	/* what cannot be had is -1, which leaves that vector alone */
 	for (i = 1; i < arg.set.count; i++)
-		arg.fd[i] = eventfd(0, EFD_CLOEXEC);
+		fds[i] = eventfd(0, EFD_CLOEXEC);
+	memcpy(arg.bytes + sizeof(arg.set), fds, arg.set.count * sizeof(fds[0]));
 	error = set_irqs(v, &arg.set, why);
 	for (i = 1; i < arg.set.count; i++)
-		close_one(&arg.fd[i]);
+		close_one(&fds[i]);
 	return error;
 }
 
