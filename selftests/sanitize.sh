@@ -1,9 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 # Runs inside the lab's root: tools, software FPGA and tests with the address and the
-# undefined behaviour sanitizer, in build/sanitize; then what needs no kernel of ours. TAP.
-# In a guest: RASHPA_FPGA=build/sanitize/tools/rashpa-fpga lab run ... --
-#	selftests/suite.sh build/sanitize/selftests/*_test
+# undefined behaviour sanitizer, and the fuzzers, in build/sanitize; then what needs no kernel
+# of ours. TAP. check.sh runs the rest in a guest.
 set -uo pipefail
 
 cd "$(dirname "$0")/.." || exit 1
