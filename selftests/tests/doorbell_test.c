@@ -21,24 +21,38 @@ static void on_fault(int sig)
 	siglongjmp(back, sig);
 }
 
+/* Nothing that is needed after a fault is in a variable of the function that it returns to. */
+static bool touch(volatile uint8_t *at, uint8_t (*access)(volatile uint8_t *))
+{
+	if (sigsetjmp(back, 1))
+		return false;
+	access(at);
+	return true;
+}
+
+static uint8_t load(volatile uint8_t *at)
+{
+	return *at;
+}
+
+static uint8_t store(volatile uint8_t *at)
+{
+	*at = 0xff;
+	return 0;
+}
+
 /* Does the CPU fault on this address? */
 static bool faults(volatile uint8_t *at, bool write)
 {
 	struct sigaction sa = { .sa_handler = on_fault }, old[2];
-	bool bad = true;
+	bool good;
 
 	sigaction(SIGSEGV, &sa, &old[0]);
 	sigaction(SIGBUS, &sa, &old[1]);
-	if (!sigsetjmp(back, 1)) {
-		if (write)
-			*at = 0xff;
-		else
-			(void)*at;
-		bad = false;
-	}
+	good = touch(at, write ? store : load);
 	sigaction(SIGSEGV, &old[0], NULL);
 	sigaction(SIGBUS, &old[1], NULL);
-	return bad;
+	return !good;
 }
 
 static int named(const char *name)
