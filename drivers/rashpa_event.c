@@ -96,7 +96,7 @@ void rashpa_channel_wake(struct rashpa_channel *ch, u64 before)
 {
 	/* its barrier pairs with that of whoever goes to sleep and looks at the head */
 	if (READ_ONCE(ch->head) != before && wq_has_sleeper(&ch->wait)) {
-		trace_rashpa_wakeup(ch->dev->id, READ_ONCE(ch->ring->head));
+		trace_rashpa_wakeup(ch->dev->id, READ_ONCE(ch->head));
 		wake_up_interruptible_all(&ch->wait);
 	}
 }
