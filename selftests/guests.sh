@@ -17,27 +17,30 @@ declare -A leaves_out=(
 	["6.1 off"]="race_test argument_test memory_test privilege_test disclosure_test order_test
 		keepup.sh tools.sh kill.sh stream.sh hostile.sh compat.sh fuzz.sh"
 	["6.1 on"]="abi_test storm_test pass_test race_test churn_test group_test
-		foreign.sh bench.sh tools.sh hostile.sh compat.sh fuzz.sh stream.sh keepup.sh"
+		foreign.sh bench.sh tools.sh hostile.sh compat.sh fuzz.sh stream.sh keepup.sh load.sh"
 	["6.12 off"]="abi_test storm_test pass_test race_test churn_test argument_test
-		foreign.sh bench.sh tools.sh kill.sh hostile.sh fuzz.sh"
+		foreign.sh bench.sh tools.sh kill.sh hostile.sh fuzz.sh load.sh"
 	["6.12 on"]="abi_test argument_test memory_test privilege_test disclosure_test order_test
-		group_test foreign.sh keepup.sh tools.sh stream.sh compat.sh kill.sh hostile.sh"
+		group_test foreign.sh keepup.sh tools.sh stream.sh compat.sh kill.sh hostile.sh
+		load.sh"
 	["7.2 off"]="abi_test argument_test privilege_test disclosure_test order_test storm_test
 		pass_test race_test churn_test event_test group_test lock_test name_test pin_test
 		bench.sh keepup.sh tools.sh kill.sh stream.sh hostile.sh compat.sh fuzz.sh"
 	# the guest with sanitizers runs tools.sh and stream.sh here
 	["7.2 on"]="abi_test storm_test pass_test race_test churn_test memory_test
-		foreign.sh bench.sh compat.sh fuzz.sh tools.sh stream.sh"
+		foreign.sh bench.sh compat.sh fuzz.sh tools.sh stream.sh load.sh"
 	# Scripts are mostly about the tools, and slow here: coverage.sh runs them.
 	["debug off"]="churn_test race_test unplug_test lifetime_test fault_bind_test
-		bench.sh compat.sh foreign.sh fuzz.sh hostile.sh keepup.sh kill.sh stream.sh tools.sh"
+		bench.sh compat.sh foreign.sh fuzz.sh hostile.sh keepup.sh kill.sh stream.sh
+		tools.sh load.sh"
 	["debug on"]="abi_test argument_test memory_test name_test pin_test privilege_test
 		disclosure_test event_test ring_test lock_test group_test doorbell_test storm_test
 		fault_test
-		bench.sh compat.sh foreign.sh fuzz.sh hostile.sh keepup.sh kill.sh stream.sh tools.sh"
+		bench.sh compat.sh foreign.sh fuzz.sh hostile.sh keepup.sh kill.sh stream.sh
+		tools.sh load.sh"
 	# All of it, but once what asks nothing of the IOMMU.
 	["coverage off"]="churn_test race_test unplug_test lifetime_test fault_bind_test
-		bench.sh tools.sh hostile.sh kill.sh stream.sh"
+		bench.sh tools.sh hostile.sh kill.sh stream.sh load.sh"
 	["coverage on"]="abi_test argument_test memory_test name_test pin_test privilege_test
 		disclosure_test event_test ring_test lock_test group_test doorbell_test storm_test
 		compat.sh foreign.sh fuzz.sh keepup.sh"
