@@ -222,6 +222,15 @@ static int rashpa_export_mmap(struct dma_buf *dmabuf, struct vm_area_struct *vma
 	/* pinned memory is mapped already where it is; anonymous pages cannot be twice */
 	if (!export->buffer)
 		return -EOPNOTSUPP;
+	/*
+	 * The kernel has looked at the mode of the file that is mapped. That is another one
+	 * where a driver that imported us maps its own object.
+	 */
+	if (!(dmabuf->file->f_mode & FMODE_WRITE)) {
+		if (vma->vm_flags & VM_WRITE)
+			return -EACCES;
+		vm_flags_clear(vma, VM_MAYWRITE);
+	}
 	return rashpa_buffer_mmap(export->buffer, vma);
 }
 

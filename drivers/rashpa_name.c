@@ -395,6 +395,9 @@ int rashpa_ioc_dmabuf(struct rashpa_call *call, void *arg)
 
 	if (get->__reserved)
 		return rashpa_fail(call, -EINVAL, "a reserved field is not zero");
+	/* a dma-buf can always be read */
+	if (!(call->file->f_mode & FMODE_READ))
+		return rashpa_fail(call, -EACCES, "the buffer is open only for writing");
 	err = rashpa_call_reserve_fd(call);
 	if (err)
 		return err;

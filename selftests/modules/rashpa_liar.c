@@ -396,6 +396,46 @@ out:
 	return err;
 }
 
+static long liar_ioc_show(struct file *file, void __user *user)
+{
+	struct rashpa_liar_show arg;
+	struct dma_buf *dmabuf;
+
+	if (copy_from_user(&arg, user, sizeof(arg)))
+		return -EFAULT;
+	if (arg.__reserved)
+		return -EINVAL;
+	dmabuf = dma_buf_get(arg.fd);
+	if (IS_ERR(dmabuf))
+		return PTR_ERR(dmabuf);
+	if (cmpxchg(&file->private_data, NULL, dmabuf)) {
+		dma_buf_put(dmabuf);
+		return -EBUSY;
+	}
+	return 0;
+}
+
+static int liar_open(struct inode *inode, struct file *file)
+{
+	file->private_data = NULL;
+	return 0;
+}
+
+static int liar_close(struct inode *inode, struct file *file)
+{
+	if (file->private_data)
+		dma_buf_put(file->private_data);
+	return 0;
+}
+
+/* As drivers of GPUs do: it is their file whose mode the kernel has looked at. */
+static int liar_show(struct file *file, struct vm_area_struct *vma)
+{
+	struct dma_buf *dmabuf = READ_ONCE(file->private_data);
+
+	return dmabuf ? dma_buf_mmap(dmabuf, vma, vma->vm_pgoff) : -ENXIO;
+}
+
 static long liar_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 {
 	void __user *user = (void __user *)arg;
@@ -409,6 +449,8 @@ static long liar_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 	case RASHPA_LIAR_ALLOW:
 	case RASHPA_LIAR_COUNT:
 		return liar_ioc_state(cmd, user);
+	case RASHPA_LIAR_SHOW:
+		return liar_ioc_show(file, user);
 	default:
 		return -ENOTTY;
 	}
@@ -416,6 +458,9 @@ static long liar_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 
 static const struct file_operations liar_fops = {
 	.owner = THIS_MODULE,
+	.open = liar_open,
+	.release = liar_close,
+	.mmap = liar_show,
 	.unlocked_ioctl = liar_ioctl,
 	.compat_ioctl = compat_ptr_ioctl,
 	.llseek = noop_llseek,

@@ -87,9 +87,22 @@ struct rashpa_liar_state {
 	__u32 out_pinned;
 };
 
+/**
+ * struct rashpa_liar_show - RASHPA_LIAR_SHOW: mmap of this file shows somebody's dma-buf
+ * @fd: dma-buf, as drivers of GPUs import it and map it for who has opened them
+ * @__reserved: must be zero
+ *
+ * Errors: EPERM, EBADF, EINVAL, EBUSY (it shows one already).
+ */
+struct rashpa_liar_show {
+	__s32 fd;
+	__u32 __reserved;
+};
+
 #define RASHPA_LIAR_EXPORT	_IOWR(0xE8, 0, struct rashpa_liar_export)
 #define RASHPA_LIAR_REVOKE	_IOWR(0xE8, 1, struct rashpa_liar_state)
 #define RASHPA_LIAR_ALLOW	_IOWR(0xE8, 2, struct rashpa_liar_state)
 #define RASHPA_LIAR_COUNT	_IOWR(0xE8, 3, struct rashpa_liar_state)
+#define RASHPA_LIAR_SHOW	_IOW(0xE8, 4, struct rashpa_liar_show)
 
 #endif /* RASHPA_LIAR_H */

@@ -1164,6 +1164,50 @@ static const char *load(void)
 	return NULL;
 }
 
+static int show(int fd)
+{
+	struct rashpa_liar_show arg = { .fd = fd };
+	int node = open("/dev/rashpa-liar", O_RDWR | O_CLOEXEC);
+
+	CHECK(node >= 0 && !ioctl(node, RASHPA_LIAR_SHOW, &arg), "SHOW: %s", strerror(errno));
+	return node;
+}
+
+/* Another driver's file is open for writing; the dma-buf that it shows is not. */
+static void test_read_only_through_another(void)
+{
+	struct rashpa_alloc a = { HEAD(a), .length = MIB, .name = "st-shown" };
+	struct rashpa_dmabuf get = { HEAD(get), .out_fd = -1 };
+	int node, shown;
+	void *p;
+
+	REQUIRE(ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), 0, NULL), "no memory");
+	node = buffer_node("st-shown", O_RDONLY);
+	ANSWERED(call(node, RASHPA_IOC_DMABUF, &get), 0, NULL);
+	shown = show(get.out_fd);
+	p = mmap(NULL, MIB, PROT_READ | PROT_WRITE, MAP_SHARED, shown, 0);
+	CHECK(p == MAP_FAILED && errno == EACCES, "it can be written through another driver");
+	p = mmap(NULL, MIB, PROT_READ, MAP_SHARED, shown, 0);
+	if (CHECK(p != MAP_FAILED, "it cannot be read: %s", strerror(errno))) {
+		CHECK(mprotect(p, MIB, PROT_READ | PROT_WRITE) && errno == EACCES,
+		      "it can be made writable");
+		munmap(p, MIB);
+	}
+	close(shown);
+	/* who may write it still can */
+	shown = show(a.out_fd);
+	p = mmap(NULL, MIB, PROT_READ | PROT_WRITE, MAP_SHARED, shown, 0);
+	if (CHECK(p != MAP_FAILED, "it cannot be written: %s", strerror(errno))) {
+		memset(p, 1, MIB);
+		munmap(p, MIB);
+	}
+	close(shown);
+	close(get.out_fd);
+	close(node);
+	close(a.out_fd);
+	ANSWERED(buffer_remove("st-shown"), 0, NULL);
+}
+
 static void test_module_stays(void)
 {
 	int fd = export_kind(RASHPA_LIAR_HONEST), err;
@@ -1226,6 +1270,8 @@ static void run_all(void)
 	tap_run("taking memory back against RESTORE and PROGRAM", test_revoke_race);
 	tap_run("taking memory back against MAP", test_revoke_and_map);
 	tap_run("taking memory back against a stream that is started again", test_stream_race);
+	tap_run("read-only memory is that through another driver's file, too",
+		test_read_only_through_another);
 	tap_run("an exporter's module stays while its memory is used", test_module_stays);
 	close_regs();
 }

@@ -213,11 +213,15 @@ static void test_write_only(void)
 {
 	int fd = buffer_alloc(LEN, "st-wo");
 	int node = buffer_node("st-wo", O_WRONLY);
+	struct rashpa_dmabuf get = { HEAD(get), .out_fd = -7 };
 	void *p;
 
 	REQUIRE(node >= 0, "open: %s", strerror(errno));
 	p = try_map(node, LEN, PROT_READ | PROT_WRITE, MAP_SHARED, 0);
 	CHECK(p == MAP_FAILED && errno == EACCES, "mapped readable");
+	/* nor through its dma-buf, which could be read */
+	ANSWERED(call(node, RASHPA_IOC_DMABUF, &get), EACCES, "only for writing");
+	CHECK(get.out_fd == -7, "out_fd was written on failure");
 	close(node);
 	close(fd);
 	ANSWERED(buffer_remove("st-wo"), 0, NULL);

@@ -400,6 +400,8 @@ struct rashpa_info {
  * @head: no flags
  * @out_fd: dma-buf fd; read-only if the node was opened read-only
  * @__reserved: must be zero
+ *
+ * Errors: EINVAL, EACCES (the node is open only for writing, and a dma-buf can be read).
  */
 struct rashpa_dmabuf {
 	struct rashpa_head head;
