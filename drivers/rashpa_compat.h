@@ -115,6 +115,13 @@ static inline vm_fault_t rashpa_insert_pmd(struct vm_fault *vmf, unsigned long p
 #define RASHPA_BLOCK_ORDER	pageblock_order
 #define RASHPA_BLOCK_PAGES	BIT(RASHPA_BLOCK_ORDER)
 
+/* memory of the page allocator, not of CMA: a migrate type, later a flag whose numbers differ */
+#ifdef RASHPA_HAVE_ACR_FLAGS
+#define RASHPA_CONTIG_MOVABLE	ACR_FLAGS_NONE
+#else
+#define RASHPA_CONTIG_MOVABLE	MIGRATE_MOVABLE
+#endif
+
 /**
  * rashpa_block_alloc() - take one page block out of the page allocator
  * @pfn: its first page, aligned to the block
@@ -129,13 +136,13 @@ static inline int rashpa_block_alloc(unsigned long pfn)
 #ifdef RASHPA_HAVE_CONTIG_FROZEN
 	int err;
 
-	err = alloc_contig_frozen_range(pfn, end, ACR_FLAGS_NONE,
+	err = alloc_contig_frozen_range(pfn, end, RASHPA_CONTIG_MOVABLE,
 					gfp | __GFP_COMP);
 	if (!err)
 		init_page_count(pfn_to_page(pfn));
 	return err;
 #elif defined(RASHPA_HAVE_CONTIG_COMP)
-	return alloc_contig_range(pfn, end, MIGRATE_MOVABLE, gfp | __GFP_COMP);
+	return alloc_contig_range(pfn, end, RASHPA_CONTIG_MOVABLE, gfp | __GFP_COMP);
 #else
 	/*
 	 * This kernel hands out single pages with one reference each. Make them
@@ -146,7 +153,7 @@ static inline int rashpa_block_alloc(unsigned long pfn)
 	unsigned long i;
 	int err;
 
-	err = alloc_contig_range(pfn, end, MIGRATE_MOVABLE, gfp);
+	err = alloc_contig_range(pfn, end, RASHPA_CONTIG_MOVABLE, gfp);
 	if (err)
 		return err;
 	/* Somebody who walks memory may hold a page for a moment: then not this block. */
@@ -155,7 +162,9 @@ static inline int rashpa_block_alloc(unsigned long pfn)
 			continue;
 		while (--i)
 			page_ref_unfreeze(head + i, 1);
-		free_contig_range(pfn, RASHPA_BLOCK_PAGES);
+		/* not free_contig_range(), which warns of pages that are still held */
+		for (i = 0; i < RASHPA_BLOCK_PAGES; i++)
+			__free_page(head + i);
 		return -EBUSY;
 	}
 	__SetPageHead(head);
