@@ -14,7 +14,53 @@
 #include "rashpa_compat.h"
 
 static char *ids;
-module_param(ids, charp, 0444);
+
+/* @use each pair of vendor and device in @val. */
+static int rashpa_parse_ids(const char *val, int (*use)(unsigned int vendor,
+							unsigned int device))
+{
+	unsigned int vendor, device;
+	char *copy, *rest, *text;
+	int err = 0;
+	char end;
+
+	copy = kstrdup(val, GFP_KERNEL);
+	if (!copy)
+		return -ENOMEM;
+	rest = copy;
+	while (!err && (text = strsep(&rest, ","))) {
+		if (sscanf(text, "%x:%x%c", &vendor, &device, &end) == 2 &&
+		    vendor <= 0xffff && device <= 0xffff) {
+			err = use(vendor, device);
+			continue;
+		}
+		pr_err("rashpa: ids: \"%s\" is not vendor:device in hexadecimal\n", text);
+		err = -EINVAL;
+	}
+	kfree(copy);
+	return err;
+}
+
+static int rashpa_only_look(unsigned int vendor, unsigned int device)
+{
+	return 0;
+}
+
+/* A wrong one is refused before any of our code can be in use. */
+static int rashpa_ids_set(const char *val, const struct kernel_param *kp)
+{
+	int err = *val ? rashpa_parse_ids(val, rashpa_only_look) : 0;
+
+	return err ? err : param_set_charp(val, kp);
+}
+
+static const struct kernel_param_ops rashpa_ids_ops = {
+	.set = rashpa_ids_set,
+	.get = param_get_charp,
+	.free = param_free_charp,
+};
+
+module_param_cb(ids, &rashpa_ids_ops, &ids, 0444);
 MODULE_PARM_DESC(ids, "functions to bind at load: vendor:device[,vendor:device...] in hexadecimal");
 
 static DEFINE_IDA(rashpa_ids);
@@ -733,36 +779,10 @@ static struct pci_driver rashpa_pci_driver = {
 	.err_handler = &rashpa_err_handlers,
 };
 
-static int rashpa_add_id(const char *text)
+static int rashpa_add_id(unsigned int vendor, unsigned int device)
 {
-	unsigned int vendor, device;
-	char end;
-
-	if (sscanf(text, "%x:%x%c", &vendor, &device, &end) != 2 ||
-	    vendor > 0xffff || device > 0xffff) {
-		pr_err("rashpa: ids: \"%s\" is not vendor:device in hexadecimal\n",
-		       text);
-		return -EINVAL;
-	}
 	return pci_add_dynid(&rashpa_pci_driver, vendor, device, PCI_ANY_ID,
 			     PCI_ANY_ID, 0, 0, 0);
-}
-
-static int rashpa_add_ids(void)
-{
-	char *copy, *rest, *text;
-	int err = 0;
-
-	if (!ids || !ids[0])
-		return 0;
-	copy = kstrdup(ids, GFP_KERNEL);
-	if (!copy)
-		return -ENOMEM;
-	rest = copy;
-	while (!err && (text = strsep(&rest, ",")))
-		err = rashpa_add_id(text);
-	kfree(copy);
-	return err;
 }
 
 int rashpa_pci_init(void)
@@ -771,7 +791,8 @@ int rashpa_pci_init(void)
 
 	if (err)
 		return err;
-	err = rashpa_add_ids();
+	if (ids && *ids)
+		err = rashpa_parse_ids(ids, rashpa_add_id);
 	if (err)
 		pci_unregister_driver(&rashpa_pci_driver);
 	return err;

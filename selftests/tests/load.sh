@@ -27,6 +27,9 @@ refused() {
 	ok $? "$1: the log names the value" || dmesg | tail -n 5 | sed 's/^/#   /'
 	[[ ! -e /sys/module/rashpa && ! -e /sys/bus/pci/drivers/rashpa && ! -e /dev/rashpa ]]
 	ok $? "$1: nothing is left"
+	# a node that somebody opens would hold a module that goes all the same
+	dmesg | tail -n +$((before + 1)) | grep -q "bound as"
+	holds "$1: and nothing was bound meanwhile" "$? == 1"
 	((status)) || rmmod rashpa
 }
 
