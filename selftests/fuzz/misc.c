@@ -32,8 +32,11 @@ static void sync_dmabuf(struct thread *t, int fd)
 {
 	struct rng *r = &t->rng;
 	struct dma_buf_sync sync = { .flags = one_in(r, 8) ? rng_next(r) : below(r, 8) };
-	/* of our own: another thread may close the one that was looked at */
-	int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	/*
+	 * One of our own, with a number that no other thread closes by mistake: another file
+	 * could be there by the time of the call.
+	 */
+	int own = fcntl(fd, F_DUPFD_CLOEXEC, 900);
 
 	if (own < 0)
 		return;
