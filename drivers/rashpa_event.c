@@ -6,6 +6,7 @@
 #include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/ktime.h>
+#include <linux/nospec.h>
 #include <linux/poll.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
@@ -62,7 +63,8 @@ void rashpa_channel_queue(struct rashpa_listener *l, u32 kind, u64 sequence, u64
 		WRITE_ONCE(ch->ring->lost, ch->ring->lost + 1);
 	}
 	trace_rashpa_event(ch->dev->id, l->id, kind, sequence, time, value, l->lost);
-	if (l->notifier)
+	/* OVERRUN and LAG tell of a group what the source's own eventfd does not count */
+	if (l->notifier && kind == l->kind)
 		rashpa_notify(l->notifier);
 	if (ch->notifier)
 		rashpa_notify(ch->notifier);
@@ -104,12 +106,17 @@ void rashpa_channel_wake(struct rashpa_channel *ch, u64 before)
 /* The origin has fired: is that an event of this source? Its channel's lock is held. */
 static void rashpa_listener_fire(struct rashpa_listener *l, u64 time, u64 value)
 {
-	if (l->kind == RASHPA_SOURCE_MAP && l->index && l->index != value >> 32)
+	const bool of_one_map = l->kind == RASHPA_SOURCE_MAP && l->index;
+
+	if (of_one_map && l->index != value >> 32)
 		return;
-	if (!l->watch)
-		rashpa_listener_event(l, l->origin->sequence, time, value);
-	else if (rashpa_watch_look(l->watch, &value))
+	if (l->watch && !rashpa_watch_look(l->watch, &value))
+		return;
+	/* who asks for a part of what the origin tells finds no gaps where the rest was */
+	if (l->watch || of_one_map)
 		rashpa_listener_event(l, ++l->sequence, time, value);
+	else
+		rashpa_listener_event(l, l->origin->sequence, time, value);
 }
 
 /**
@@ -456,7 +463,7 @@ static int rashpa_source_origin(struct rashpa_call *call, struct rashpa_device *
 		if (add->index >= dev->n_vectors)
 			return rashpa_fail(call, -ERANGE, "vector %u: fpga%d has %u",
 					   add->index, dev->id, dev->n_vectors);
-		*origin = &dev->vectors[add->index].origin;
+		*origin = &dev->vectors[array_index_nospec(add->index, dev->n_vectors)].origin;
 		break;
 	case RASHPA_SOURCE_MAP:
 		*origin = &dev->map_events;
@@ -560,6 +567,23 @@ static int rashpa_origin_join(struct rashpa_call *call, struct rashpa_listener *
 				 RASHPA_LISTENERS_MAX) : 0;
 }
 
+/*
+ * The word may have changed, and its interrupt come, while the source was made: the next
+ * interrupt may wait for the consumer to answer to this one.
+ */
+static void rashpa_listener_catch_up(struct rashpa_listener *l)
+{
+	struct rashpa_channel *ch = l->channel;
+	u64 before, value;
+
+	spin_lock_irq(&ch->lock);
+	before = ch->head;
+	if (rashpa_watch_look(l->watch, &value))
+		rashpa_listener_event(l, ++l->sequence, ktime_get_ns(), value);
+	spin_unlock_irq(&ch->lock);
+	rashpa_channel_wake(ch, before);
+}
+
 /* @l->dev and the channel's sources are locked. */
 static int rashpa_source_insert(struct rashpa_call *call, struct rashpa_channel *ch,
 				struct rashpa_listener *l, struct rashpa_origin *origin)
@@ -579,6 +603,8 @@ static int rashpa_source_insert(struct rashpa_call *call, struct rashpa_channel 
 		err = rashpa_origin_join(call, l, origin);
 	if (err)
 		ch->listeners[l->id - 1] = NULL;
+	else if (l->watch && origin)
+		rashpa_listener_catch_up(l);
 	return err;
 }
 
@@ -717,7 +743,9 @@ int rashpa_ioc_source_add(struct rashpa_call *call, void *arg)
 struct rashpa_listener *rashpa_source_find(struct rashpa_channel *ch, u32 id)
 {
 	lockdep_assert_held(&ch->sources_lock);
-	return id && id <= RASHPA_CHANNEL_SOURCES ? ch->listeners[id - 1] : NULL;
+	if (!id || id > RASHPA_CHANNEL_SOURCES)
+		return NULL;
+	return ch->listeners[array_index_nospec(id - 1, RASHPA_CHANNEL_SOURCES)];
 }
 
 int rashpa_channel_check(struct rashpa_call *call, struct rashpa_channel *ch)

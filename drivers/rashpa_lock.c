@@ -17,6 +17,7 @@ int rashpa_ioc_lock(struct rashpa_call *call, void *arg)
 {
 	struct rashpa_device *dev = call->obj;
 	struct rashpa_lock *lock = arg;
+	int node = dev_to_node(&dev->pdev->dev);
 	int err;
 
 	if (!lock->slots || lock->slots > RASHPA_LOCK_SLOTS_MAX)
@@ -30,7 +31,10 @@ int rashpa_ioc_lock(struct rashpa_call *call, void *arg)
 	err = rashpa_call_reserve_fd(call);
 	if (err)
 		return err;
-	return rashpa_lock_memory(call, lock, dev_to_node(&dev->pdev->dev));
+	/* a processor without memory of its own: any will do */
+	if (node != NUMA_NO_NODE && !node_state(node, N_MEMORY))
+		node = NUMA_NO_NODE;
+	return rashpa_lock_memory(call, lock, node);
 }
 
 /* ------------------------------------------------------------ looking --- */
@@ -52,9 +56,14 @@ static u64 rashpa_watch_read(const struct rashpa_watch *w)
 /* Move on to the next value behind @v. */
 static void rashpa_watch_step(struct rashpa_watch *w, u64 v)
 {
-	u64 n = div64_u64(v - w->value, w->step) + 1;
-	u64 way;
+	u64 n, way;
 
+	/* nothing is greater than this: @way might not fit, not even as an overflow */
+	if (v == w->mask) {
+		w->ended = true;
+		return;
+	}
+	n = div64_u64(v - w->value, w->step) + 1;
 	w->ended = check_mul_overflow(n, w->step, &way) ||
 		   check_add_overflow(w->value, way, &w->value) || w->value > w->mask;
 }

@@ -531,6 +531,21 @@ int source_add(int channel, uint32_t kind, uint32_t index)
 	return err ? err : (int)add.out_id;
 }
 
+int bind_eventfd(int channel, int fd, uint32_t id, uint32_t every, uint32_t delay_us)
+{
+	struct rashpa_eventfd e = { HEAD(e), .fd = fd, .id = id, .every = every,
+				    .delay_us = delay_us };
+
+	return call(channel, RASHPA_IOC_EVENTFD, &e);
+}
+
+uint64_t count_of(int event)
+{
+	uint64_t n = 0;
+
+	return read(event, &n, sizeof(n)) == sizeof(n) ? n : 0;
+}
+
 int wait_fd(int fd, int events, int ms)
 {
 	struct pollfd p = { .fd = fd, .events = events };

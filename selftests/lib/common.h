@@ -117,6 +117,12 @@ void fpga_layout(struct rashpa_layout *layout);
 int source_add(int channel, uint32_t kind, uint32_t index);
 /* Wait for @events on @fd at most @ms; returns revents, 0 on time-out. */
 int wait_fd(int fd, int events, int ms);
+
+/* RASHPA_IOC_EVENTFD: of source @id, or 0 for all. */
+int bind_eventfd(int channel, int fd, uint32_t id, uint32_t every, uint32_t delay_us);
+
+/* What an eventfd that does not block has counted since the last look. */
+uint64_t count_of(int event);
 uint64_t now_ns(void);
 /* The time at which to give up, for loops that poll; longer on slow machines, as wait_fd(). */
 uint64_t end_of_wait(unsigned int ms);

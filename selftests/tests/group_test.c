@@ -3,6 +3,7 @@
 #include <limits.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "../../tools/lib/rashpa-fpga.h"
@@ -247,11 +248,15 @@ out:
 
 static void test_lag(void)
 {
+	int late = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	struct bench b;
+	uint64_t n;
 	uint32_t i;
 
 	if (!bench_up(&b, 0, 3))
 		goto out;
+	/* its own counts what it does, not what is said of it */
+	ANSWERED(bind_eventfd(b.ch, late, b.member[0], 0, 0), 0, NULL);
 	for (i = 1; i < WORDS; i++)
 		put(&b, i, FIRST + 2);
 	nothing(&b);
@@ -259,7 +264,10 @@ static void test_lag(void)
 	expect(&b, b.member[0], RASHPA_SOURCE_LAG, 3, FIRST);
 	put(&b, 1, FIRST + 4);
 	nothing(&b);	/* told once */
+	n = count_of(late);
+	CHECK(!n, "the eventfd of a member that did nothing counts %llu", (unsigned long long)n);
 	put(&b, 0, FIRST + 2);
+	CHECK(count_of(late) == 1, "the eventfd of a member does not count its event");
 	expect(&b, b.group, RASHPA_SOURCE_GROUP, 1, FIRST + 2);
 	nothing(&b);
 	put(&b, 1, FIRST + 5);	/* and once more when it is late again: all but one */
@@ -269,6 +277,7 @@ static void test_lag(void)
 	nothing(&b);
 out:
 	bench_down(&b);
+	close(late);
 }
 
 static void ack(struct bench *b, uint64_t position)

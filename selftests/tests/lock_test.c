@@ -276,6 +276,55 @@ static void test_reached(void)
 	slot_down(&s);
 }
 
+/* The number of the next value fits into no word. */
+static void test_reached_all(void)
+{
+	struct slot s;
+	int id;
+
+	REQUIRE(slot_up(&s), "%s", reason);
+	*s.p = UINT64_MAX;
+	id = polled(&s, RASHPA_CONDITION_REACHED, 0, 0, 1, 64);
+	CHECK(id > 0, "%s", reason);
+	expect(&s, id, 1, UINT64_MAX);
+	looked(s.ch, id);
+	nothing(&s);
+	slot_down(&s);
+}
+
+/*
+ * What a word says when its source is added may be all that its writer says before somebody
+ * answers: the interrupt has come already.
+ */
+static void test_there_already(void)
+{
+	struct rashpa_source_add a = {
+		.condition = RASHPA_CONDITION_REACHED, .value = 10, .step = 10, .bits = 64,
+	};
+	struct slot s;
+	int id;
+
+	REQUIRE(slot_up(&s), "%s", reason);
+	a.memory = s.lock.out_fd;
+	*s.p = 25;
+	id = add(s.ch, &a);
+	CHECK(id > 0, "%s", reason);
+	expect(&s, id, 1, 25);
+	nothing(&s);
+	a.condition = RASHPA_CONDITION_EQUAL;
+	a.value = 25;
+	a.step = 0;
+	id = add(s.ch, &a);
+	CHECK(id > 0, "%s", reason);
+	expect(&s, id, 1, 25);
+	a.condition = RASHPA_CONDITION_CHANGED;
+	a.value = 0;
+	id = add(s.ch, &a);
+	CHECK(id > 0, "%s", reason);
+	nothing(&s);	/* since it was added */
+	slot_down(&s);
+}
+
 static void test_reached_again(void)
 {
 	struct slot s;
@@ -497,6 +546,9 @@ int main(void)
 	tap_run("EQUAL: once each time it becomes true", test_equal);
 	tap_run("REACHED: step by step, none twice, until there is no next", test_reached);
 	tap_run("REACHED without a step: again only after it was less", test_reached_again);
+	tap_run("REACHED: the greatest word of all is one event", test_reached_all);
+	tap_run("what a word says when it is added is told, without an interrupt",
+		test_there_already);
 	tap_run("looking keeps its budget", test_budget);
 	tap_run("all timers together keep poll_budget", test_budget_of_all);
 	tap_run("what is no word and no condition is refused", test_refused);

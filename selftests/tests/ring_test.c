@@ -187,21 +187,6 @@ out:
 
 /* ------------------------------------------------------------- eventfd --- */
 
-static int bind_eventfd(int ch, int fd, uint32_t id, uint32_t every, uint32_t delay_us)
-{
-	struct rashpa_eventfd e = { HEAD(e), .fd = fd, .id = id, .every = every,
-				    .delay_us = delay_us };
-
-	return call(ch, RASHPA_IOC_EVENTFD, &e);
-}
-
-static uint64_t count_of(int event)
-{
-	uint64_t n = 0;
-
-	return read(event, &n, sizeof(n)) == sizeof(n) ? n : 0;
-}
-
 static void test_every(void)
 {
 	int event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), one, i;
@@ -529,7 +514,10 @@ static void test_map_events(void)
 	      "source %u value 0x%llx", e.source, (unsigned long long)e.value);
 	CHECK(!next(&q, &e), "an event of another map");
 	close(map[1]);
-	CHECK(next(&q, &e) && next(&q, &e) && e.value >> 32 == m[1].out_id, "the second map");
+	CHECK(next(&q, &e) && e.source == 1 && e.value >> 32 == m[1].out_id &&
+	      e.sequence == 1, "the second map, source %u, sequence %llu: a gap without a loss",
+	      e.source, (unsigned long long)e.sequence);
+	CHECK(next(&q, &e) && e.source == 2 && e.value >> 32 == m[1].out_id, "the second map");
 out:
 	queue_close(&q);
 	close(buffer);

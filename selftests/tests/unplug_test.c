@@ -104,12 +104,12 @@ static void sleeper_woken(struct sleeper *s)
 	CHECK(s->revents & (POLLHUP | POLLERR), "it was told 0x%x", s->revents);
 }
 
-static int bind_eventfd(int channel)
+static int signals_of(int channel)
 {
-	struct rashpa_eventfd e = { HEAD(e), .fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK) };
+	int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 
-	ANSWERED(call(channel, RASHPA_IOC_EVENTFD, &e), 0, NULL);
-	return e.fd;
+	ANSWERED(bind_eventfd(channel, fd, 0, 0, 0), 0, NULL);
+	return fd;
 }
 
 static void eventfd_signalled(int fd)
@@ -165,7 +165,7 @@ static void test_edu(void)
 		return;
 	if (!open_all(&t, &edu))
 		return;
-	signalled = bind_eventfd(t.channel);
+	signalled = signals_of(t.channel);
 	sleeper_start(&sleeper, t.quiet);
 	CHECK(host("qmp device_del '{\"id\":\"unplug\"}' >/dev/null"), "device_del");
 	CHECK(wait_fd(t.channel, 0, PLUG_NS / 1000000) & POLLHUP, "the channel does not end");
@@ -218,7 +218,7 @@ static void test_power(void)
 		tap_bail("profile: %s", reason);
 	if (!rig_load(&f) || !open_all(&t, &f) || !rig_up(&r, &f, -1, 0, 0))
 		return;
-	signalled = bind_eventfd(t.channel);
+	signalled = signals_of(t.channel);
 	lock = lock_open(&f, t.channel, &words);
 	sleeper_start(&sleeper, t.quiet);
 	lose_power(&r, &t);

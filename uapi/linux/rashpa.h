@@ -1073,7 +1073,8 @@ enum rashpa_device_event {
  * together makes one event, and the value tells how far it is. REACHED and CHANGED lose
  * no position by that; EQUAL can miss a value that was there only between two looks. A
  * function that sends no interrupts is looked at by a timer, with RASHPA_SOURCE_POLL; all
- * timers together take no more than the module parameter ``poll_budget``.
+ * timers together take no more than the module parameter ``poll_budget``. A condition that
+ * is true already when the source is added is an event at once (with POLL: at the first look).
  *
  * Errors: EINVAL, EBADF, ERANGE (no such vector; outside the memory), EXDEV (memory of
  * somebody else, or not host memory), EEXIST (already in this channel; LOCK may be
@@ -1155,7 +1156,8 @@ struct rashpa_source_info {
  *
  * One eventfd a source and one for all; a second call replaces the first. Records are
  * queued all the same; the one for all is for them, so RASHPA_SOURCE_QUIET signals only the
- * source's. Errors: EBADF, EINVAL (not an eventfd), ENOENT (source).
+ * source's. OVERRUN and LAG, which tell of a member of a group, signal only the one for all.
+ * Errors: EBADF, EINVAL (not an eventfd), ENOENT (source).
  */
 struct rashpa_eventfd {
 	struct rashpa_head head;
@@ -1297,7 +1299,8 @@ struct rashpa_signal {
 /**
  * struct rashpa_event - one record, as read() of a channel returns it
  * @sequence: counts the events of the source since the bind, from 1 on, whether
- *	anybody listened or not (SOFTWARE: since the source was added)
+ *	anybody listened or not (SOFTWARE, LOCK, GROUP, and MAP of one map: since the source
+ *	was added)
  * @time_ns: CLOCK_MONOTONIC, taken in the interrupt handler
  * @source: id from RASHPA_IOC_SOURCE_ADD
  * @kind: enum rashpa_source
