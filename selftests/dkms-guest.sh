@@ -19,6 +19,17 @@ refused() { # NAME WORDS: modprobe fails with them
 	ok $? "$1: not loaded"
 }
 
+told() { # NAME WORDS: the kernel's log has them since the last look
+	dmesg -c | grep -q "$2"
+	ok $? "$1: the log says: $2"
+}
+
+doctor_says() { # NAME WORDS REMEDY
+	rashpactl doctor >"$work/doctor"
+	grep -A1 "^problem *signing .*$2" "$work/doctor" | grep -q "$3"
+	ok $? "$1: doctor tells why, and what to do" || sed 's/^/# /' "$work/doctor"
+}
+
 tar -xf build/dkms/installed.tar -C /
 file=$(modinfo -n rashpa)
 [[ $file == /lib/modules/$release/updates/dkms/rashpa.ko* ]]
@@ -35,13 +46,19 @@ rashpactl doctor >"$work/doctor"
 grep -q '^ok *signing .*not required; rashpa.ko is not signed' "$work/doctor"
 ok $? "doctor: no signature is needed" || sed 's/^/# /' "$work/doctor"
 
+# lockdown, as Debian's kernels have it with Secure Boot; there is no way back
+mountpoint -q /sys/kernel/security || mount -t securityfs none /sys/kernel/security
+echo integrity >/sys/kernel/security/lockdown
+refused "locked down, unsigned module" "Operation not permitted"
+told "locked down, unsigned module" 'unsigned module loading is restricted'
+doctor_says "locked down, unsigned module" 'required; rashpa.ko is not signed' \
+	'Operation not permitted'
+
 echo 1 >$enforce
 is "the kernel asks for signatures now" "$(cat $enforce)" Y
 refused "unsigned module" "Key was rejected by service"
-rashpactl doctor >"$work/doctor"
-grep -A1 '^problem *signing .*required; rashpa.ko is not signed' "$work/doctor" |
-	grep -q 'Key was rejected by service'
-ok $? "doctor: tells why, and what to do" || sed 's/^/# /' "$work/doctor"
+told "unsigned module" 'Loading of unsigned module is rejected'
+doctor_says "unsigned module" 'required; rashpa.ko is not signed' 'Key was rejected by service'
 
 if [[ -s build/dkms/key.pem ]]; then
 	xz -dc "$file" >"$work/rashpa.ko" 2>/dev/null || cp "$file" "$work/rashpa.ko"
@@ -51,11 +68,11 @@ if [[ -s build/dkms/key.pem ]]; then
 	ok $? "the kernel's sign-file signs it"
 	depmod
 	is "modinfo tells the signer" "$(modinfo -F signer rashpa)" "rashpa test key"
-	refused "signed by an unknown key" "Required key not available"
-	rashpactl doctor >"$work/doctor"
-	grep -A1 '^problem *signing .*signed by "rashpa test key", it does not know that key' \
-		"$work/doctor" | grep -q 'Required key not available.*mokutil --import'
-	ok $? "doctor: tells why, and what to do" || sed 's/^/# /' "$work/doctor"
+	refused "signed by an unknown key" "Key was rejected by service"
+	told "signed by an unknown key" 'Loading of module with unavailable key is rejected'
+	doctor_says "signed by an unknown key" \
+		'signed by "rashpa test key", it does not know that key' \
+		'Key was rejected by service.*mokutil --import'
 	# a byte of the module is changed: the signature does not fit
 	printf 'X' | dd of="${file%.xz}" bs=1 seek=4096 conv=notrunc status=none
 	modprobe rashpa 2>/dev/null

@@ -61,7 +61,8 @@ void signing_state(struct signing *s, const char *root)
 	first_line(file, line, sizeof(line));
 	if (file)
 		fclose(file);
-	s->enforced = *line == 'Y' || (*s->lockdown && strcmp(s->lockdown, "none"));
+	s->by_lockdown = *line != 'Y' && *s->lockdown && strcmp(s->lockdown, "none");
+	s->enforced = *line == 'Y' || s->by_lockdown;
 }
 
 /* The answer of modinfo about the module; false: there is none. */
@@ -109,6 +110,15 @@ void signing_key(struct signing *s, const char *root)
 	fclose(file);
 }
 
+/* What modprobe will say: it is not told whether the signature or the key is missing. */
+#define REFUSED(words)	"this kernel refuses it (" words "): "
+#define REJECTED	REFUSED("Key was rejected by service")
+#define NOT_PERMITTED	REFUSED("Operation not permitted")
+#define SIGN_IT		"sign it, as DKMS does where openssl is installed, and enrol the key " \
+			"(Documentation/install.rst)"
+#define ENROL_IT	"mokutil --import /var/lib/dkms/mok.pub, or the certificate of whoever " \
+			"signed it, then reboot and enrol it (Documentation/install.rst)"
+
 enum signing_verdict signing_judge(const struct signing *s, char *text, size_t size,
 				   const char **remedy)
 {
@@ -134,15 +144,11 @@ enum signing_verdict signing_judge(const struct signing *s, char *text, size_t s
 	if (!s->found)
 		return SIGNING_NOTE;
 	if (!*s->signer) {
-		*remedy = "this kernel refuses it (Key was rejected by service): sign it, as DKMS "
-			  "does where openssl is installed, and enrol the key "
-			  "(Documentation/install.rst)";
+		*remedy = s->by_lockdown ? NOT_PERMITTED SIGN_IT : REJECTED SIGN_IT;
 		return SIGNING_PROBLEM;
 	}
 	if (s->key == KEY_UNKNOWN) {
-		*remedy = "this kernel refuses it (Required key not available): mokutil --import "
-			  "/var/lib/dkms/mok.pub, or the certificate of whoever signed it, then "
-			  "reboot and enrol it (Documentation/install.rst)";
+		*remedy = s->by_lockdown ? NOT_PERMITTED ENROL_IT : REJECTED ENROL_IT;
 		return SIGNING_PROBLEM;
 	}
 	return SIGNING_OK;

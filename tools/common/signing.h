@@ -10,6 +10,7 @@ struct signing {
 	bool efi;		/* booted by UEFI firmware */
 	bool secure_boot;
 	bool enforced;		/* unsigned modules are refused */
+	bool by_lockdown;	/* only by lockdown, not by module.sig_enforce */
 	char lockdown[32];	/* none, integrity, confidentiality; empty: not told */
 	bool found;		/* a module file is there */
 	char signer[128];	/* who signed it; empty: nobody */
