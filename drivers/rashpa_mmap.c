@@ -60,25 +60,39 @@ static bool rashpa_vma_huge(struct vm_area_struct *vma, unsigned long addr)
 	return IS_ALIGNED(rashpa_vma_pfn(vma, start), PTRS_PER_PTE);
 }
 
+#define RASHPA_INSERT_TRIES	16
+
 static vm_fault_t rashpa_vma_fault(struct vm_fault *vmf)
 {
 	struct vm_area_struct *vma = vmf->vma;
 	struct rashpa_buffer *buffer = vma->vm_private_data;
 	unsigned long addr = vmf->address & PAGE_MASK;
+	int tries = RASHPA_INSERT_TRIES;
+	pmd_t pmd;
 	int err;
 
 	if (vmf->pgoff >= buffer->length >> PAGE_SHIFT)
 		return VM_FAULT_SIGBUS;
 	/*
 	 * Whether an address can be in a huge entry changes only with the mapping itself,
-	 * under mmap_lock: a small entry and a huge one never race for one place.
+	 * under mmap_lock. What the kernel saw before it called us may be old: another thread
+	 * may have made the huge entry since, and a small one does not go beside it.
 	 */
-	if (pmd_none(*vmf->pmd) && rashpa_vma_huge(vma, addr))
+	pmd = READ_ONCE(*vmf->pmd);
+	if (pmd_none(pmd) && rashpa_vma_huge(vma, addr))
 		return rashpa_insert_pmd(vmf, rashpa_vma_pfn(vma, ALIGN_DOWN(addr, PMD_SIZE)));
+	if (pmd_trans_huge(pmd))
+		return VM_FAULT_NOPAGE;
 	if (!rashpa_pages_pinnable(&buffer->pages))
 		return vmf_insert_pfn(vma, addr, rashpa_vma_pfn(vma, addr));
-	/* not through vmf->page: the kernel could make it a huge entry that counts */
-	err = vm_insert_page(vma, addr, pfn_to_page(rashpa_vma_pfn(vma, addr)));
+	/*
+	 * Not through vmf->page: the kernel could make it a huge entry that counts. Since 6.14
+	 * madvise() of another thread may take the page table away meanwhile, which looks like
+	 * a lack of memory.
+	 */
+	do
+		err = vm_insert_page(vma, addr, pfn_to_page(rashpa_vma_pfn(vma, addr)));
+	while (err == -ENOMEM && --tries && !fatal_signal_pending(current));
 	/* busy: another thread was faster */
 	return err && err != -EBUSY ? vmf_error(err) : VM_FAULT_NOPAGE;
 }
@@ -118,29 +132,34 @@ static int rashpa_vma_insert(struct vm_area_struct *vma, unsigned long addr,
 	return err;
 }
 
+/*
+ * Once there is a huge entry, mmap may not fail: kernels before 7.0 would take the entries of
+ * a mapping that has lost its file for those of pages that they own, and put the pages. What
+ * is missing then is filled when it is touched.
+ */
 static int rashpa_vma_fill(struct vm_area_struct *vma, struct page **chunk)
 {
 	const unsigned int flags = vma->vm_flags & VM_WRITE ? FAULT_FLAG_WRITE : 0;
 	unsigned long addr = vma->vm_start;
+	bool have_huge = false;
 	unsigned long next;
 	int err = 0;
 
-	while (addr < vma->vm_end) {
+	while (!err && addr < vma->vm_end) {
 		next = min(ALIGN_DOWN(addr, PMD_SIZE) + PMD_SIZE, vma->vm_end);
 		/* the kernel has no other way to make a huge entry than to fault it in */
-		if (rashpa_vma_huge(vma, addr))
-			err = handle_mm_fault(vma, addr, flags, NULL) & VM_FAULT_ERROR ?
-			      -ENOMEM : 0;
-		else
+		if (!rashpa_vma_huge(vma, addr))
 			err = rashpa_vma_insert(vma, addr, next, chunk);
-		if (err)
-			return err;
-		if (fatal_signal_pending(current))
-			return -EINTR;
+		else if (handle_mm_fault(vma, addr, flags, NULL) & VM_FAULT_ERROR)
+			err = -ENOMEM;
+		else
+			have_huge = true;
+		if (!err && fatal_signal_pending(current))
+			err = -EINTR;
 		cond_resched();
 		addr = next;
 	}
-	return 0;
+	return have_huge ? 0 : err;
 }
 
 /**
@@ -148,7 +167,8 @@ static int rashpa_vma_fill(struct vm_area_struct *vma, struct page **chunk)
  * @buffer: the buffer; the file that is mapped keeps it alive
  * @vma: where; the caller (mmap) holds mmap_lock for writing
  *
- * Return: 0, -EINVAL (private, or outside the buffer), -ENOMEM, -EINTR.
+ * Return: 0 (wholly, unless memory for page tables is missing), -EINVAL (private, or outside
+ * the buffer), -ENOMEM, -EINTR.
  */
 int rashpa_buffer_mmap(struct rashpa_buffer *buffer, struct vm_area_struct *vma)
 {

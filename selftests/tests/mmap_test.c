@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* CPU mappings of buffers. */
 #include <linux/io_uring.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -9,6 +11,9 @@
 #include "common.h"
 
 #define LEN	(64 * KIB)
+#define RACED	(4 * MIB)
+#define KILLED	(32 * MIB)
+#define KILLS	16
 
 static void *try_map(int fd, uint64_t length, int prot, int flags, uint64_t offset)
 {
@@ -374,6 +379,132 @@ static void test_dontneed(void)
 	close(fd);
 }
 
+struct toucher {
+	pthread_t thread;
+	char *p;
+	atomic_bool stop;
+	uint64_t refused;
+};
+
+/* Through a call, which tells where a fault cannot be served. */
+static void *touch(void *arg)
+{
+	struct toucher *t = arg;
+	char byte;
+	struct iovec to = { &byte, 1 }, from = { NULL, 1 };
+	uint64_t i;
+
+	for (i = 0; !atomic_load(&t->stop); i++) {
+		from.iov_base = t->p + i * 1234 * PAGE % RACED;
+		t->refused += process_vm_readv(getpid(), &to, 1, &from, 1, 0) != 1;
+	}
+	return NULL;
+}
+
+/* Threads that fault one huge entry at a time make one, and nothing in its place. */
+static void test_fault_race(void)
+{
+	int fd = buffer_alloc(RACED, NULL), i;
+	char *p = map_here(fd, RACED);
+	struct toucher t[3] = {};
+
+	REQUIRE(p, "no mapping");
+	for (i = 0; i < 3; i++) {
+		t[i].p = p;
+		pthread_create(&t[i].thread, NULL, touch, &t[i]);
+	}
+	for (i = 0; i < 1200 && tap_ok(); i++) {
+		CHECK(!madvise(p, RACED, MADV_DONTNEED), "madvise: %s", strerror(errno));
+		*(volatile char *)(p + i % (RACED / PAGE) * PAGE);
+	}
+	for (i = 0; i < 3; i++) {
+		atomic_store(&t[i].stop, true);
+		pthread_join(t[i].thread, NULL);
+		CHECK(!t[i].refused, "%llu faults were not served",
+		      (unsigned long long)t[i].refused);
+	}
+	/* a page table in our memory would have left addresses there */
+	CHECK(all_zero(p, RACED), "something was written");
+	munmap(p, RACED);
+	close(fd);
+}
+
+#define PM_PRESENT	(1ULL << 63)
+#define PM_FRAME	((1ULL << 55) - 1)
+#define KPF_COMPOUND	(3ULL << 15)	/* a head or a tail */
+
+/* Pages of [@p, @p + @length) that are no part of one of our blocks any more. */
+static unsigned int pages_lost(const char *p, size_t length)
+{
+	int map = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+	int flags = open("/proc/kpageflags", O_RDONLY | O_CLOEXEC);
+	unsigned int lost = 0;
+	uint64_t entry, flag;
+	size_t i;
+
+	for (i = 0; i < length; i += PAGE) {
+		if (pread(map, &entry, 8, (off_t)(((uintptr_t)p + i) / PAGE * 8)) != 8 ||
+		    !(entry & PM_PRESENT) ||
+		    pread(flags, &flag, 8, (off_t)((entry & PM_FRAME) * 8)) != 8) {
+			lost = UINT32_MAX;	/* it cannot be looked at */
+			break;
+		}
+		lost += !(flag & KPF_COMPOUND);
+	}
+	close(map);
+	close(flags);
+	return lost;
+}
+
+struct mapper {
+	int fd;
+	_Atomic uint64_t *times;
+};
+
+static void map_for_ever(void *arg)
+{
+	const struct mapper *m = arg;
+
+	for (;;) {
+		munmap(map_here(m->fd, KILLED), KILLED);
+		atomic_fetch_add(m->times, 1);
+	}
+}
+
+/* A process is killed in the middle of mmap: the memory stays that of the others. */
+static void test_killed_in_mmap(void)
+{
+	struct mapper m = { .fd = buffer_alloc(KILLED, NULL) };
+	char *p = map_here(m.fd, KILLED);
+	unsigned int lost, i;
+	uint64_t begin, all;
+	pid_t pid;
+
+	m.times = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	REQUIRE(p, "no mapping");
+	for (i = 0; i < KILLS && tap_ok(); i++) {
+		atomic_store(m.times, 0);
+		pid = tap_fork_start(map_for_ever, &m);
+		while (!atomic_load(m.times))
+			;
+		begin = now_ns();
+		while (atomic_load(m.times) < 3)
+			;
+		all = (now_ns() - begin) / 2;
+		/* each time at another moment of it */
+		begin = now_ns();
+		while (now_ns() - begin < all * i / KILLS)
+			;
+		kill(pid, SIGKILL);
+		tap_fork_wait(pid);
+	}
+	lost = pages_lost(p, KILLED);
+	CHECK(!lost, "%u pages were given back under a mapping", lost);
+	munmap(m.times, PAGE);
+	munmap(p, KILLED);
+	close(m.fd);
+}
+
 static void test_partial_munmap(void)
 {
 	struct rashpa_info info;
@@ -567,6 +698,8 @@ static const struct {
 	{ "as few page tables as possible", test_page_tables },
 	{ "a child shares the mapping", test_fork },
 	{ "MADV_DONTNEED loses no data", test_dontneed },
+	{ "threads fault the same pages", test_fault_race },
+	{ "a process is killed while it maps", test_killed_in_mmap },
 	{ "a part can be unmapped", test_partial_munmap },
 	{ "a part can be protected", test_mprotect },
 	{ "a mapping moves, but does not grow", test_mremap },
