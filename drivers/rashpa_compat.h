@@ -89,16 +89,6 @@ static inline void rashpa_dmabuf_invalidate(struct dma_buf *dmabuf)
 #define RASHPA_ATTACH_INVALIDATE	move_notify
 #endif
 
-/* A reference to the file of @dmabuf, or NULL if its last one is gone already. */
-static inline struct file *rashpa_file_tryget(struct dma_buf *dmabuf)
-{
-#ifdef RASHPA_HAVE_GET_FILE_ACTIVE
-	return get_file_active(&dmabuf->file);
-#else
-	return get_file_rcu(dmabuf->file) ? dmabuf->file : NULL;
-#endif
-}
-
 /* Map 2 MiB (of x86) at once; the caller checked that address and @pfn are aligned. */
 static inline vm_fault_t rashpa_insert_pmd(struct vm_fault *vmf, unsigned long pfn)
 {

@@ -6,6 +6,7 @@
 #include <linux/capability.h>
 #include <linux/dma-mapping.h>
 #include <linux/dma-resv.h>
+#include <linux/fs.h>
 #include <linux/io.h>
 #include <linux/mm.h>
 #include <linux/scatterlist.h>
@@ -19,6 +20,8 @@
  * struct rashpa_win - one window
  * @dev: the function; one reference
  * @dmabuf: the memory; holds this struct
+ * @inode: of the dma-buf's file; one reference. Not the file: that may be gone before we are
+ *	released, while somebody has its name open (O_PATH)
  * @entry: in rashpa_device.open_windows (its windows_lock)
  * @bar: BAR
  * @offset: in the BAR
@@ -32,6 +35,7 @@
 struct rashpa_win {
 	struct rashpa_device *dev;
 	struct dma_buf *dmabuf;
+	struct inode *inode;
 	struct list_head entry;
 	u32 bar;
 	u64 offset;
@@ -242,6 +246,7 @@ static void rashpa_win_free(struct rashpa_win *win)
 {
 	if (win->cache == RASHPA_CACHE_WC)
 		arch_io_free_memtype_wc(win->phys, win->length);
+	iput(win->inode);
 	put_device(&win->dev->dev);
 	kfree(win);
 }
@@ -332,19 +337,17 @@ int rashpa_window_phys(struct dma_buf *dmabuf, struct rashpa_device *dev,
 	return 0;
 }
 
-/* Nobody may reach this window: CPUs fault, maps of it end. */
+/*
+ * Nobody may reach this window: CPUs fault, maps of it end. Its release waits for
+ * windows_lock, so the dma-buf is there as long as the window is in the list.
+ */
 static void rashpa_win_cut(struct rashpa_win *win)
 {
-	struct file *file = rashpa_file_tryget(win->dmabuf);
-
-	/* On its way out, waiting for windows_lock: nobody can have it mapped. */
-	if (!file)
-		return;
-	unmap_mapping_range(file->f_mapping, 0, 0, 1);
+	lockdep_assert_held(&win->dev->windows_lock);
+	unmap_mapping_range(win->inode->i_mapping, 0, 0, 1);
 	dma_resv_lock(win->dmabuf->resv, NULL);
 	rashpa_dmabuf_invalidate(win->dmabuf);
 	dma_resv_unlock(win->dmabuf->resv);
-	fput(file);
 }
 
 /**
@@ -401,14 +404,9 @@ void rashpa_windows_resume(struct rashpa_device *dev)
 	up_write(&dev->bars_lock);
 	mutex_lock(&dev->windows_lock);
 	list_for_each_entry(win, &dev->open_windows, entry) {
-		struct file *file = rashpa_file_tryget(win->dmabuf);
-
-		if (!file)
-			continue;
 		dma_resv_lock(win->dmabuf->resv, NULL);
 		rashpa_maps_restore(win->dmabuf);
 		dma_resv_unlock(win->dmabuf->resv);
-		fput(file);
 	}
 	mutex_unlock(&dev->windows_lock);
 }
@@ -537,6 +535,8 @@ static int rashpa_window_make(struct rashpa_call *call, struct rashpa_device *de
 		return PTR_ERR(dmabuf);
 	}
 	win->dmabuf = dmabuf;
+	win->inode = file_inode(dmabuf->file);
+	ihold(win->inode);
 	mutex_lock(&dev->windows_lock);
 	list_add_tail(&win->entry, &dev->open_windows);
 	dev->n_open_windows++;

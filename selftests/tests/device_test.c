@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* /dev/rashpa/fpgaN: identity, BARs, profile, windows, quiesce, reset, privileges. */
 #include <limits.h>
+#include <linux/membarrier.h>
+#include <sys/syscall.h>
 
 #include "../../tools/lib/rashpa-fpga.h"
 #include "common.h"
+
+#define MEMFDS	200
 
 static struct fpga f;
 
@@ -411,6 +415,40 @@ static void test_window(void)
 	close(win);
 }
 
+/*
+ * O_PATH keeps the name of the window's file, and with it the window, when the file itself is
+ * gone: what has taken its place in memory is not ours to look at. A private page of somebody
+ * else would be lost by that.
+ */
+static void test_window_name_stays(void)
+{
+	int win = fpga_window(&f, RFPGA_BAR_REGS, 0, RFPGA_BAR_REGS_SIZE, 0);
+	struct rashpa_reset reset = { HEAD(reset) };
+	int fds[MEMFDS], name, i, lost = 0;
+	char path[40], *p[MEMFDS];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", win);
+	name = open(path, O_PATH | O_CLOEXEC);
+	REQUIRE(win >= 0 && name >= 0, "open: %s", strerror(errno));
+	close(win);
+	/* its memory is free for others after this */
+	syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0);
+	for (i = 0; i < MEMFDS; i++) {
+		fds[i] = memfd_create("st", MFD_CLOEXEC);
+		CHECK(!ftruncate(fds[i], PAGE), "ftruncate: %s", strerror(errno));
+		p[i] = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE, fds[i], 0);
+		*p[i] = 1;
+	}
+	ANSWERED(call(f.fd, RASHPA_IOC_RESET, &reset), 0, NULL);
+	for (i = 0; i < MEMFDS; i++) {
+		lost += *p[i] != 1;
+		munmap(p[i], PAGE);
+		close(fds[i]);
+	}
+	CHECK(!lost, "%d pages of other files are lost", lost);
+	close(name);
+}
+
 static void test_window_part(void)
 {
 	int win = fpga_window(&f, RFPGA_BAR_REGS, 0, 2 * PAGE, RASHPA_CACHE_UC);
@@ -633,6 +671,7 @@ int main(void)
 	tap_run("QUIESCE stops the function and is counted", test_quiesce);
 	tap_run("a function that does not stop is stuck until reset", test_stuck);
 	tap_run("RESET resets, and windows stay", test_reset);
+	tap_run("RESET with a window of which only the name is open", test_window_name_stays);
 	tap_run("a user gets the windows of users and nothing more", test_user);
 	fpga_close(&f);
 	return tap_exit();
