@@ -674,8 +674,8 @@ static void rashpa_map_restore(struct work_struct *work)
 	struct rashpa_call call = {};
 
 	mutex_lock(&map->dev->lock);
-	/* whoever needs to know why it failed asks for it */
-	if (!list_empty(&map->entry))
+	/* not if it was closed meanwhile; whoever needs to know why it failed asks for it */
+	if (map->attach)
 		rashpa_map_again(&call, map);
 	mutex_unlock(&map->dev->lock);
 }

@@ -498,6 +498,74 @@ static void test_table_counted(void)
 
 /* -------------------------------------------------------------- kept ---- */
 
+static uint32_t kept(void)
+{
+	struct rashpa_device_info info;
+
+	return fpga_info(&f, &info) ? UINT32_MAX : info.out_kept;
+}
+
+static void *reset_by_sysfs(void *arg)
+{
+	const struct fpga *who = arg;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/reset", who->bdf);
+	return (void *)(intptr_t)write_text(path, "1");
+}
+
+/*
+ * A kept map of a window is closed when its restoring, after the reset of the window's
+ * function, waits already: QUIESCE holds the function while a register is not what its
+ * sequence waits for.
+ */
+static void test_restore_closed(void)
+{
+	struct rashpa_profile_step step = {
+		.op = RASHPA_STEP_WAIT, .bar = RFPGA_BAR_REGS, .offset = RFPGA_SCRATCH,
+		.mask = ~0U, .timeout_us = 1000000,
+	};
+	struct rashpa_profile p = { HEAD(p), .steps = (uintptr_t)&step, .n_steps = 1 };
+	struct rashpa_quiesce quiesce = { HEAD(quiesce) };
+	struct rashpa_reset reset = { HEAD(reset) };
+	struct rashpa_map map = { HEAD(map) };
+	int regs_fd, win, seen, err;
+	char *regs, *mem;
+	pthread_t thread;
+	void *result;
+
+	SKIP_IF(!have_f2, "only one software FPGA");
+	ANSWERED(call(f.fd, RASHPA_IOC_PROFILE, &p), 0, NULL);
+	regs_fd = fpga_window(&f, RFPGA_BAR_REGS, 0, RFPGA_BAR_REGS_SIZE, 0);
+	regs = map_fd(regs_fd, RFPGA_BAR_REGS_SIZE);
+	win = peer_window(&mem);
+	/* the last one made is the first one that ends: when we see this one's end, both have */
+	seen = fpga_map(&f, win, RASHPA_TO_MEMORY, &map);
+	map = (struct rashpa_map) { HEAD(map), .fd = win, .direction = RASHPA_TO_MEMORY };
+	map.head.flags = RASHPA_MAP_KEEP;
+	err = call(f.fd, RASHPA_IOC_MAP, &map);
+	if (!CHECK(regs && seen >= 0 && !err, "%s", reason))
+		return;
+	close(map.out_fd);
+	CHECK(kept() == 1, "%u kept maps", kept());
+	pthread_create(&thread, NULL, reset_by_sysfs, &f2);
+	map_becomes(seen, RASHPA_MAP_REVOKED, 0);
+	set32(regs, RFPGA_SCRATCH, 1);
+	ANSWERED(call(f.fd, RASHPA_IOC_QUIESCE, &quiesce), ETIMEDOUT, "idle");
+	CHECK(!kept(), "%u kept maps after QUIESCE", kept());
+	pthread_join(thread, &result);
+	CHECK(!result, "reset: %s", strerror(-(int)(intptr_t)result));
+	set32(regs, RFPGA_SCRATCH, 0);
+	ANSWERED(call(f.fd, RASHPA_IOC_RESET, &reset), 0, NULL);
+	ANSWERED(restore(seen), 0, NULL);	/* it still has its function */
+	close(seen);
+	munmap(mem, IMAGES * IMAGE);
+	munmap(regs, RFPGA_BAR_REGS_SIZE);
+	close(regs_fd);
+	close(win);
+	ANSWERED(fpga_profile(&f, 0, NULL, 0), 0, NULL);
+}
+
 struct keeper {
 	int ready[2];
 	int buffer;
@@ -515,13 +583,6 @@ static void keep_streaming(void *arg)
 	}
 	CHECK(write(k->ready[1], "", 1) == 1, "write");
 	pause();
-}
-
-static uint32_t kept(void)
-{
-	struct rashpa_device_info info;
-
-	return fpga_info(&f, &info) ? UINT32_MAX : info.out_kept;
 }
 
 static bool keep(struct keeper *k)
@@ -636,6 +697,7 @@ int main(void)
 	tap_run("tables are charged to the memory cgroup", test_table_charged);
 	tap_run("tables leave the kernel's own count as it was", test_table_counted);
 	tap_run("limits of segments are no oracle for addresses", test_oracle);
+	tap_run("a kept map is closed while its restoring waits", test_restore_closed);
 	tap_run("a kept map outlives its killed process until QUIESCE", test_keep);
 	tap_run("a kept map ends with a reset", test_keep_reset);
 	tap_run("a kept map ends with its function", test_keep_unbind);
