@@ -137,6 +137,9 @@ static int rashpa_buffer_node_open(struct inode *inode, struct file *file)
 		want |= MAY_READ;
 	if (file->f_mode & FMODE_WRITE)
 		want |= MAY_WRITE;
+	/* access mode 3: neither, for ioctls; the kernel asks the node's mode for both */
+	if (!want)
+		want = MAY_READ | MAY_WRITE;
 	if (!rashpa_buffer_permits(named->buffer, want))
 		return -EACCES;
 	lease = rashpa_lease_new(NULL, named->buffer, file->f_flags & O_EXCL);
