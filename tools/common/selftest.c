@@ -300,6 +300,10 @@ static void test_stream(void)
 	ok(stream_check(&s, LENGTH, why), "two processes with one lock record: %s", why);
 
 	good_stream(&s);
+	s.slots = UINT32_MAX;
+	s.slot_stride = 1ULL << 62;
+	ok(stream_check(&s, UINT64_MAX, why), "more than any buffer could have: %s", why);
+	good_stream(&s);
 	ok(!stream_copy(&s, LENGTH, &copy, why) && !memcmp(&s, &copy, sizeof(s)), "a header is copied");
 	s.magic = 0;
 	ok(stream_copy(&s, LENGTH, &copy, why) && !*why, "no magic: no stream, and no error");

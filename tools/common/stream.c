@@ -59,7 +59,7 @@ static int check_dtp(const struct rashpa_stream *s, unsigned int i, char *why)
 
 int stream_check(const struct rashpa_stream *s, uint64_t length, char *why)
 {
-	uint64_t line, image, slot;
+	uint64_t line, image, slot, end;
 
 	if (s->magic != RASHPA_STREAM_MAGIC)
 		return because(why, -1, "there is no stream header (magic %#" PRIx64 ")", s->magic);
@@ -102,9 +102,9 @@ int stream_check(const struct rashpa_stream *s, uint64_t length, char *why)
 	if (s->slot_stride < slot || s->slot_stride % s->pixel_bytes)
 		return because(why, -1, "slot_stride %" PRIu64 " is too small or not whole pixels",
 			       s->slot_stride);
-	if (slot == UINT64_MAX ||
-	    reach(s->data_offset + slot, s->slots - 1, s->slot_stride) > length ||
-	    s->data_offset + slot < slot)
+	end = s->data_offset + slot < slot ? UINT64_MAX :
+	      reach(s->data_offset + slot, s->slots - 1, s->slot_stride);
+	if (slot == UINT64_MAX || end == UINT64_MAX || end > length)
 		return because(why, -1, "%" PRIu32 " slots of %" PRIu64 " bytes at %" PRIu64
 			       " are more than the buffer's %" PRIu64 " bytes",
 			       s->slots, s->slot_stride, s->data_offset, length);
