@@ -456,6 +456,7 @@ int main(int argc, char **argv)
 	parse(argc, argv);
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	common_init();
+	check_udmabuf();
 	parameters_keep();
 	set_limit_mib(96);
 	run.iommu = getenv("RASHPA_IOMMU") && !strcmp(getenv("RASHPA_IOMMU"), "on");

@@ -13,7 +13,7 @@ static bool read_fdinfo(int fd, char *text, size_t size)
 	char path[40];
 
 	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
-	return read_text(path, text, size);
+	return read_file(path, text, size);
 }
 
 /*
@@ -26,6 +26,15 @@ static bool is_udmabuf(int fd)
 	char text[2048];
 
 	return !read_fdinfo(fd, text, sizeof(text)) || strstr(text, "udmabuf");
+}
+
+void check_udmabuf(void)
+{
+	int fd = foreign_dmabuf(64 * KIB);
+
+	if (fd >= 0 && !is_udmabuf(fd))
+		tap_bail("a udmabuf is not known from its fdinfo");
+	close(fd);
 }
 
 static void sync_dmabuf(struct thread *t, int fd)

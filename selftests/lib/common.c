@@ -54,7 +54,7 @@ bool answered(const char *file, int line, int got, int want, const char *says)
 	return ok;
 }
 
-bool read_text(const char *path, char *buf, size_t size)
+bool read_file(const char *path, char *buf, size_t size)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	ssize_t n;
@@ -66,6 +66,13 @@ bool read_text(const char *path, char *buf, size_t size)
 	if (n < 0)
 		return false;
 	buf[n] = '\0';
+	return true;
+}
+
+bool read_text(const char *path, char *buf, size_t size)
+{
+	if (!read_file(path, buf, size))
+		return false;
 	buf[strcspn(buf, "\n")] = '\0';
 	return true;
 }

@@ -40,7 +40,10 @@ bool answered(const char *file, int line, int got, int want, const char *says);
 /* Open /dev/rashpa/memory or bail out; check after each test that nothing leaked. */
 void common_init(void);
 
-/* Text of a small file in @buf, without the line end; false if it cannot be read. */
+/* A small file in @buf, as a string; false if it cannot be read. */
+bool read_file(const char *path, char *buf, size_t size);
+
+/* Its first line, without the line end. */
 bool read_text(const char *path, char *buf, size_t size);
 /* Returns 0 or a negative errno. */
 int write_text(const char *path, const char *text);
