@@ -467,7 +467,8 @@ static int rashpa_buffer_permit(struct rashpa_call *call, struct rashpa_buffer *
 	kgid_t gid = make_kgid(current_user_ns(), permit->gid);
 	u32 flags = permit->head.flags;
 
-	if (!uid_valid(uid) || !gid_valid(gid))
+	if ((flags & RASHPA_PERMIT_UID && !uid_valid(uid)) ||
+	    (flags & RASHPA_PERMIT_GID && !gid_valid(gid)))
 		return rashpa_fail(call, -EINVAL, "the user or group id does not exist here");
 	if (!rashpa_buffer_is_mine(buffer, CAP_FOWNER))
 		return rashpa_fail(call, -EPERM, "%s is not yours", buffer->name);

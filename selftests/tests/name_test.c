@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Named buffers: leases, owner, group and mode. */
 #include <grp.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/stat.h>
 
@@ -271,6 +272,58 @@ static void test_hand_over(void)
 	ANSWERED(buffer_remove(NAME), ENOENT, NULL);
 }
 
+/* The node is open to all, the buffer is not; access mode 3 asks for no permission itself. */
+static void without_mode(void *arg)
+{
+	const int *node = arg;
+	char path[40];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", *node);
+	drop_privileges();
+	fd = open(path, O_ACCMODE | O_CLOEXEC);
+	CHECK(fd < 0 && errno == EACCES, "opened: %s", fd < 0 ? strerror(errno) : "yes");
+	close(fd);
+}
+
+static void test_without_mode(void)
+{
+	int fd = alloc_with(RASHPA_ALLOC_MODE, 0600), node;
+
+	CHECK(!chmod(NODE, 0666), "chmod: %s", strerror(errno));
+	node = open(NODE, O_PATH);
+	tap_fork(without_mode, &node);
+	close(node);
+	close(fd);
+	ANSWERED(buffer_remove(NAME), 0, NULL);
+}
+
+/* Where user and group 0 have no meaning, a mode needs none. */
+static void mode_in_namespace(void *arg)
+{
+	(void)arg;
+	CHECK(!unshare(CLONE_NEWUSER), "unshare: %s", strerror(errno));
+	CHECK(!write_text("/proc/self/uid_map", "1000 0 1") &&
+	      !write_text("/proc/self/setgroups", "deny") &&
+	      !write_text("/proc/self/gid_map", "1000 0 1"), "maps of ids");
+	ANSWERED(permit(RASHPA_PERMIT_MODE, 0, 0, 0640), 0, NULL);
+	ANSWERED(permit(RASHPA_PERMIT_UID, 0, 0, 0), EINVAL, "user");
+}
+
+static void test_namespace(void)
+{
+	struct rashpa_info info;
+	int fd;
+
+	SKIP_IF(access("/proc/self/ns/user", F_OK), "no user namespaces in this kernel");
+	fd = alloc_with(RASHPA_ALLOC_MODE, 0600);
+	tap_fork(mode_in_namespace, NULL);
+	if (!buffer_info(fd, &info))
+		CHECK(info.out_mode == 0640, "mode 0%o", info.out_mode);
+	close(fd);
+	ANSWERED(buffer_remove(NAME), 0, NULL);
+}
+
 static void in_group(void *arg)
 {
 	(void)arg;
@@ -299,6 +352,8 @@ int main(void)
 	tap_run("the lease of a killed process ends", test_lease_dies);
 	tap_run("flags without their values, values without their flags", test_bad_flags);
 	tap_run("a node has its owner and mode when it appears", test_node_mode);
+	tap_run("an access mode without permissions gives none", test_without_mode);
+	tap_run("a mode is permitted in a namespace without user 0", test_namespace);
 	tap_run("others cannot open, remove or permit", test_stranger);
 	tap_run("who may only read, reads", test_reader);
 	tap_run("root hands a buffer to a user", test_hand_over);
