@@ -10,12 +10,15 @@
  *			Taken by every ioctl on the function and by removal.
  *   rashpa_channel.sources_lock	table of its sources and groups, against other ioctls. One
  *			device lock at most is held outside of it: that of the source
- *   rashpa_device.windows_lock	list of its windows
  *   mmap_lock		as page faults take it
- *   rashpa_device.bars_lock	held while the function is being reset: CPUs wait
+ *   rashpa_device.bars_lock	held while the function is being reset: CPUs wait. A reset of
+ *			the bus holds those of several functions
+ *   rashpa_device.windows_lock	list of its windows
  *   dma_resv		of a dma-buf, as its rules demand
  *   rashpa_device.hw_lock	registers, bus mastering, state, programmed entries. A leaf for
- *			sleeping code: taken from dma-buf callbacks and reset handlers.
+ *			sleeping code: taken from dma-buf callbacks and reset handlers. Who
+ *			writes registers waits for the end of a reset (rashpa_hw_lock()), but
+ *			not with a reservation lock, which the reset may need
  *   rashpa_origin.lock	listeners of one event source (hard interrupt)
  *   rashpa_channel.lock	queue of one channel, its sources' counters, watched words,
  *			groups and eventfds (hard interrupt)
@@ -378,6 +381,9 @@ struct rashpa_bar_range {
  * @channels: of events (@lock)
  * @n_guests: sources of this function in channels of others (@lock)
  * @hw_lock: see the top of this file
+ * @resetting: between the handlers of a reset: its registers are not there (@hw_lock)
+ * @reset_wait: for the end of it
+ * @stale: maps that ended meanwhile, whose entries are still to be cleared (@hw_lock)
  * @state: enum rashpa_state (@hw_lock)
  * @master: bus mastering is on (@hw_lock)
  * @steps: quiesce sequence (@hw_lock)
@@ -412,6 +418,9 @@ struct rashpa_device {
 	struct list_head channels;
 	u32 n_guests;
 
+	/* a reset of the bus holds these of several functions, in the order of the bus */
+	struct lock_class_key windows_key;
+	struct lock_class_key bars_key;
 	struct mutex windows_lock;	/* list of windows */
 	struct list_head open_windows;
 	u32 n_open_windows;
@@ -419,6 +428,9 @@ struct rashpa_device {
 	bool suspended;
 
 	struct mutex hw_lock;		/* registers, master, state, steps */
+	bool resetting;
+	wait_queue_head_t reset_wait;
+	struct list_head stale;
 	u32 state;
 	bool master;
 	struct rashpa_step *steps;
@@ -435,6 +447,7 @@ struct rashpa_device *rashpa_device_of(struct file *file);
 
 int rashpa_device_lock(struct rashpa_call *call, struct rashpa_device *dev);
 int rashpa_device_master(struct rashpa_call *call, struct rashpa_device *dev);
+void rashpa_hw_lock(struct rashpa_device *dev);
 u64 rashpa_device_stop_locked(struct rashpa_device *dev);
 int rashpa_device_stop(struct rashpa_device *dev);
 void rashpa_device_rest(struct rashpa_device *dev);
@@ -530,6 +543,7 @@ int rashpa_ioc_map(struct rashpa_call *call, void *arg);
 int rashpa_ioc_program(struct rashpa_call *call, void *arg);
 int rashpa_ioc_restore(struct rashpa_call *call, void *arg);
 int rashpa_layout_check(struct rashpa_call *call, const struct rashpa_layout *l);
+void rashpa_maps_clear_stale(struct rashpa_device *dev);
 void rashpa_maps_close(struct rashpa_device *dev, bool all, struct list_head *ended);
 void rashpa_maps_free(struct list_head *ended);
 void rashpa_maps_restore(struct dma_buf *dmabuf);

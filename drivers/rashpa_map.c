@@ -61,6 +61,7 @@ static struct workqueue_struct *rashpa_map_wq;
  * @regs_phys: their CPU address
  * @layout: of an entry
  * @entries: programmed
+ * @stale: in rashpa_device.stale (hw_lock)
  * @wait: for a new generation
  */
 struct rashpa_mapping {
@@ -86,6 +87,7 @@ struct rashpa_mapping {
 	phys_addr_t regs_phys;
 	struct rashpa_layout layout;
 	u32 entries;
+	struct list_head stale;
 	wait_queue_head_t wait;
 };
 
@@ -200,17 +202,33 @@ static void rashpa_map_unmap(struct rashpa_mapping *map, struct dma_buf_attachme
 	map->sgt = NULL;
 }
 
-/*
- * The addresses end: stop the function, clear its table, tell the readers. May run in
- * a dma-buf callback, with the reservation lock held.
+/**
+ * rashpa_maps_clear_stale() - clear what ended while the function was being reset
+ * @dev: the function, hw_lock held; its registers are there again
  */
-static void rashpa_map_end(struct rashpa_mapping *map)
+void rashpa_maps_clear_stale(struct rashpa_device *dev)
 {
-	struct rashpa_table *table = map->table;
-	bool ended = false;
+	struct rashpa_mapping *map, *next;
+
+	lockdep_assert_held(&dev->hw_lock);
+	list_for_each_entry_safe(map, next, &dev->stale, stale) {
+		list_del_init(&map->stale);
+		rashpa_unprogram(map);
+	}
+}
+
+/* Stop the function, and clear its table. */
+static u64 rashpa_map_stop(struct rashpa_mapping *map)
+{
 	u64 what;
 
-	mutex_lock(&map->dev->hw_lock);
+	lockdep_assert_held(&map->dev->hw_lock);
+	/* it has been stopped, and cannot start before rashpa_maps_clear_stale() */
+	if (map->dev->resetting) {
+		if (map->regs && list_empty(&map->stale))
+			list_add_tail(&map->stale, &map->dev->stale);
+		return 0;
+	}
 	what = rashpa_device_stop_locked(map->dev);
 	rashpa_unprogram(map);
 	/*
@@ -218,6 +236,25 @@ static void rashpa_map_end(struct rashpa_mapping *map)
 	 * held these addresses. Now that it does not, the second stop is the last word.
 	 */
 	rashpa_device_stop_locked(map->dev);
+	return what;
+}
+
+/*
+ * The addresses end: stop the function, clear its table, tell the readers. A dma-buf callback,
+ * which has the reservation lock, does not @wait for a reset of the function: it may be this
+ * thread's.
+ */
+static void rashpa_map_end(struct rashpa_mapping *map, bool wait)
+{
+	struct rashpa_table *table = map->table;
+	bool ended = false;
+	u64 what;
+
+	if (wait)
+		rashpa_hw_lock(map->dev);
+	else
+		mutex_lock(&map->dev->hw_lock);
+	what = rashpa_map_stop(map);
 	if (table->state == RASHPA_MAP_VALID) {
 		rashpa_table_begin(table);
 		table->state = RASHPA_MAP_REVOKED;
@@ -240,7 +277,7 @@ static void rashpa_map_invalidate(struct dma_buf_attachment *attach)
 	dma_resv_assert_held(attach->dmabuf->resv);
 	if (!map->sgt)
 		return;
-	rashpa_map_end(map);
+	rashpa_map_end(map, false);
 	rashpa_map_unmap(map, attach);
 }
 
@@ -272,7 +309,7 @@ static void rashpa_map_close(struct rashpa_mapping *map)
 	map->dev->n_maps--;
 	if (map->kept)
 		map->dev->n_kept--;
-	rashpa_map_end(map);
+	rashpa_map_end(map, true);
 	rashpa_map_detach(map);
 }
 
@@ -649,19 +686,25 @@ out_detach:
 
 static int rashpa_map_again(struct rashpa_call *call, struct rashpa_mapping *map)
 {
-	bool restored = false;
+	bool restored = false, ended;
 	int err = 0;
 
 	lockdep_assert_held(&map->dev->lock);
 	dma_resv_lock(map->dmabuf->resv, NULL);
-	/* to one that is valid nothing happens: not even that bus mastering comes back */
-	if (!map->sgt) {
-		err = rashpa_device_master(call, map->dev);
-		if (!err)
-			err = rashpa_map_fill(call, map, map->attach);
-		restored = !err;
-	}
+	ended = !map->sgt;
 	dma_resv_unlock(map->dmabuf->resv);
+	/*
+	 * To one that is valid nothing happens: not even that bus mastering comes back. What
+	 * has ended stays so: only here, under dev->lock, it can come back.
+	 */
+	if (ended)
+		err = rashpa_device_master(call, map->dev);
+	if (ended && !err) {
+		dma_resv_lock(map->dmabuf->resv, NULL);
+		err = rashpa_map_fill(call, map, map->attach);
+		restored = !err;
+		dma_resv_unlock(map->dmabuf->resv);
+	}
 	wake_up_all(&map->wait);
 	if (restored)
 		rashpa_map_event(map, RASHPA_MAP_VALID);
@@ -859,6 +902,7 @@ static struct rashpa_mapping *rashpa_mapping_new(struct rashpa_device *dev,
 	map->device_only = arg->head.flags & RASHPA_MAP_DEVICE;
 	map->keep = arg->head.flags & RASHPA_MAP_KEEP;
 	INIT_LIST_HEAD(&map->entry);
+	INIT_LIST_HEAD(&map->stale);
 	INIT_WORK(&map->restore, rashpa_map_restore);
 	init_waitqueue_head(&map->wait);
 	return map;
@@ -1123,7 +1167,7 @@ static int rashpa_program_at(struct rashpa_call *call, struct rashpa_mapping *ma
 	const u64 start = p->first * stride;
 	int err;
 
-	mutex_lock(&map->dev->hw_lock);
+	rashpa_hw_lock(map->dev);
 	if (start > at->length || map->table->count * stride > at->length - start)
 		err = rashpa_fail(call, -ERANGE,
 				  "%u segments from entry %u on do not fit into the %llu entries of the table",

@@ -136,6 +136,20 @@ bool rashpa_device_reachable(struct rashpa_device *dev)
 }
 
 /**
+ * rashpa_hw_lock() - take hw_lock when the function is not being reset
+ * @dev: the function; the caller holds no reservation lock
+ */
+void rashpa_hw_lock(struct rashpa_device *dev)
+{
+	mutex_lock(&dev->hw_lock);
+	while (dev->resetting) {
+		mutex_unlock(&dev->hw_lock);
+		wait_event(dev->reset_wait, !READ_ONCE(dev->resetting));
+		mutex_lock(&dev->hw_lock);
+	}
+}
+
+/**
  * rashpa_device_master() - let the function do DMA (interrupts are DMA as well)
  * @call: the ioctl
  * @dev: the function, locked
@@ -158,7 +172,7 @@ int rashpa_device_master(struct rashpa_call *call, struct rashpa_device *dev)
 		return rashpa_fail(call, -EPERM,
 				   "fpga%d has no quiesce sequence: apply a profile that has one, or use CAP_SYS_RAWIO",
 				   dev->id);
-	mutex_lock(&dev->hw_lock);
+	rashpa_hw_lock(dev);
 	if (dev->state == RASHPA_STATE_STUCK) {
 		err = rashpa_fail(call, -EIO,
 				  "fpga%d did not stop when asked and its bus mastering is off: reset it",
@@ -232,15 +246,13 @@ u64 rashpa_device_stop_locked(struct rashpa_device *dev)
  * rashpa_device_stop() - quiesce, and tell who listens
  * @dev: the function
  *
- * May be called from dma-buf callbacks: takes only hw_lock.
- *
  * Return: 0, or -ETIMEDOUT if bus mastering had to be turned off.
  */
 int rashpa_device_stop(struct rashpa_device *dev)
 {
 	u64 what;
 
-	mutex_lock(&dev->hw_lock);
+	rashpa_hw_lock(dev);
 	what = rashpa_device_stop_locked(dev);
 	mutex_unlock(&dev->hw_lock);
 	if (what)
@@ -274,7 +286,7 @@ void rashpa_device_rest(struct rashpa_device *dev)
 	lockdep_assert_held(&dev->lock);
 	if (rashpa_device_used(dev))
 		return;
-	mutex_lock(&dev->hw_lock);
+	rashpa_hw_lock(dev);
 	if (dev->master && !dev->gone)
 		rashpa_master_off(dev);
 	mutex_unlock(&dev->hw_lock);
@@ -505,13 +517,15 @@ int rashpa_ioc_reset(struct rashpa_call *call, void *arg)
 				   "fpga%d does not answer, not even in configuration space: remove it and scan its bus again",
 				   dev->id);
 	}
-	rashpa_maps_close(dev, false, &ended);
-	rashpa_device_rest(dev);
 	/*
 	 * Only try: the reset takes the lock under which removal calls us, and
 	 * removal waits for dev->lock. The handlers below do the rest.
 	 */
 	err = pci_try_reset_function(dev->pdev);
+	if (!err) {
+		rashpa_maps_close(dev, false, &ended);
+		rashpa_device_rest(dev);
+	}
 	if (err == -ENOTTY)
 		err = rashpa_fail(call, -EOPNOTSUPP, "fpga%d has no function reset",
 				  dev->id);
@@ -535,9 +549,10 @@ int rashpa_ioc_reset(struct rashpa_call *call, void *arg)
 
 /*
  * First nobody reaches the BARs any more: CPUs wait, and other functions' maps of windows
- * are revoked. hw_lock is held from here to rashpa_reset_done(), in the same thread: while
- * the function is being reset, writes to its table would be dropped, and what the PCI
- * core restores would undo a change of bus mastering.
+ * are revoked. Until rashpa_reset_done(), in the same thread, nobody writes registers or the
+ * command register: a write would be dropped, or undone by what the PCI core restores.
+ * hw_lock is not held for that time: a reset of the bus goes through here for several
+ * functions, one after the other, and what the second one revokes may be a map of the first.
  */
 static void rashpa_reset_prepare(struct pci_dev *pdev)
 {
@@ -547,6 +562,10 @@ static void rashpa_reset_prepare(struct pci_dev *pdev)
 	rashpa_windows_suspend(dev);
 	mutex_lock(&dev->hw_lock);
 	what = rashpa_device_stop_locked(dev);
+	/* off in what the PCI core restores: entries may have to be cleared before */
+	pci_clear_master(pdev);
+	WRITE_ONCE(dev->resetting, true);
+	mutex_unlock(&dev->hw_lock);
 	if (what)
 		rashpa_device_event(dev, what);
 }
@@ -555,20 +574,21 @@ static void rashpa_reset_done(struct pci_dev *pdev)
 {
 	struct rashpa_device *dev = pci_get_drvdata(pdev);
 
+	mutex_lock(&dev->hw_lock);
+	rashpa_maps_clear_stale(dev);
 	/* Also called after a reset that failed: believe only what the function shows. */
 	if (dev->state == RASHPA_STATE_STUCK && rashpa_device_reachable(dev) &&
 	    !rashpa_profile_run_steps(dev))
 		dev->state = RASHPA_STATE_READY;
-	/*
-	 * The PCI core restores what it found, also the bus master bit, and others may have
-	 * written that.
-	 */
+	/* others may have written the bit meanwhile */
 	if (dev->master)
 		pci_set_master(pdev);
 	else
 		pci_clear_master(pdev);
 	rashpa_device_event(dev, RASHPA_DEVICE_RESET);
+	WRITE_ONCE(dev->resetting, false);
 	mutex_unlock(&dev->hw_lock);
+	wake_up_all(&dev->reset_wait);
 	rashpa_windows_resume(dev);
 }
 
@@ -587,8 +607,28 @@ static pci_ers_result_t rashpa_error_detected(struct pci_dev *pdev, pci_channel_
 						PCI_ERS_RESULT_NEED_RESET;
 }
 
+/*
+ * The link was reset without our handlers: what the function had is lost, its BARs and its
+ * command register too. It answers again, and is to be reset by who uses it.
+ */
+static pci_ers_result_t rashpa_slot_reset(struct pci_dev *pdev)
+{
+	struct rashpa_device *dev = pci_get_drvdata(pdev);
+
+	pci_restore_state(pdev);
+	/* kernels before 6.19 have forgotten it by that */
+	pci_save_state(pdev);
+	mutex_lock(&dev->hw_lock);
+	rashpa_master_off(dev);
+	dev->state = RASHPA_STATE_STUCK;
+	mutex_unlock(&dev->hw_lock);
+	rashpa_device_event(dev, RASHPA_DEVICE_STUCK);
+	return PCI_ERS_RESULT_RECOVERED;
+}
+
 static const struct pci_error_handlers rashpa_err_handlers = {
 	.error_detected = rashpa_error_detected,
+	.slot_reset = rashpa_slot_reset,
 	.reset_prepare = rashpa_reset_prepare,
 	.reset_done = rashpa_reset_done,
 };
@@ -601,6 +641,8 @@ static void rashpa_device_release(struct device *d)
 
 	pci_dev_put(dev->pdev);
 	ida_free(&rashpa_ids, dev->id);
+	lockdep_unregister_key(&dev->bars_key);
+	lockdep_unregister_key(&dev->windows_key);
 	kfree(dev->windows);
 	kfree(dev->vectors);
 	kfree(dev);
@@ -623,8 +665,14 @@ static struct rashpa_device *rashpa_device_create(struct pci_dev *pdev)
 	dev->pdev = pci_dev_get(pdev);
 	mutex_init(&dev->lock);
 	mutex_init(&dev->windows_lock);
+	lockdep_register_key(&dev->windows_key);
+	lockdep_set_class(&dev->windows_lock, &dev->windows_key);
 	init_rwsem(&dev->bars_lock);
+	lockdep_register_key(&dev->bars_key);
+	lockdep_set_class(&dev->bars_lock, &dev->bars_key);
 	mutex_init(&dev->hw_lock);
+	init_waitqueue_head(&dev->reset_wait);
+	INIT_LIST_HEAD(&dev->stale);
 	INIT_LIST_HEAD(&dev->maps);
 	INIT_LIST_HEAD(&dev->open_windows);
 	INIT_LIST_HEAD(&dev->channels);
@@ -707,6 +755,8 @@ static int rashpa_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	err = rashpa_vectors_init(dev);
 	if (err)
 		goto out_regions;
+	/* for rashpa_slot_reset() */
+	pci_save_state(pdev);
 	pci_set_drvdata(pdev, dev);
 	err = rashpa_node_add(&dev->dev, &dev->cdev, &rashpa_fpga_fops);
 	if (err)

@@ -359,12 +359,14 @@ void rashpa_windows_revoke(struct rashpa_device *dev)
 	struct rashpa_win *win, *next;
 
 	lockdep_assert_held(&dev->lock);
-	mutex_lock(&dev->windows_lock);
 	down_write(&dev->bars_lock);
+	mutex_lock(&dev->windows_lock);
 	list_for_each_entry(win, &dev->open_windows, entry)
 		WRITE_ONCE(win->revoked, true);
+	mutex_unlock(&dev->windows_lock);
 	up_write(&dev->bars_lock);
-	/* Touching it from now on is a SIGBUS. */
+	/* Touching it from now on is a SIGBUS. No new ones come: that takes dev->lock. */
+	mutex_lock(&dev->windows_lock);
 	list_for_each_entry_safe(win, next, &dev->open_windows, entry) {
 		rashpa_win_cut(win);
 		list_del_init(&win->entry);
@@ -384,8 +386,8 @@ void rashpa_windows_suspend(struct rashpa_device *dev)
 {
 	struct rashpa_win *win;
 
-	mutex_lock(&dev->windows_lock);
 	down_write(&dev->bars_lock);
+	mutex_lock(&dev->windows_lock);
 	WRITE_ONCE(dev->suspended, true);
 	list_for_each_entry(win, &dev->open_windows, entry)
 		rashpa_win_cut(win);

@@ -21,6 +21,7 @@ struct injection {
 
 #define POISONED_TLP	0x1000
 #define BAD_TLP		0x40
+#define DATA_LINK	0x10	/* fatal: the PCI core resets the link */
 
 static struct fpga f;
 
@@ -75,6 +76,50 @@ static void test_error(void)
 	close(ch);
 }
 
+static bool read_bars(uint32_t bars[6])
+{
+	char path[80];
+	bool good;
+	int fd;
+
+	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/config", f.bdf);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	good = pread(fd, bars, 24, 0x10) == 24;
+	close(fd);
+	return CHECK(good, "%s: %s", path, strerror(errno));
+}
+
+/* The link is reset, and with it all that the function had: it answers, until it is reset. */
+static void test_fatal(void)
+{
+	struct rashpa_reset reset = { HEAD(reset) };
+	struct rashpa_device_info info;
+	uint32_t before[6], after[6];
+	struct rashpa_event e = {};
+	int ch = fpga_events(&f, 0);
+
+	REQUIRE(ch >= 0, "EVENTS: %s", reason);
+	source_add(ch, RASHPA_SOURCE_DEVICE, 0);
+	if (read_bars(before) && inject(DATA_LINK, 0)) {
+		do
+			CHECK(wait_fd(ch, POLLIN, 20000) && read(ch, &e, sizeof(e)) == sizeof(e),
+			      "no event after %llu", (unsigned long long)e.value);
+		while (tap_ok() && e.value == RASHPA_DEVICE_ERROR);
+		CHECK(e.value == RASHPA_DEVICE_STUCK, "value %llu", (unsigned long long)e.value);
+		CHECK(read_bars(after) && !memcmp(before, after, sizeof(before)),
+		      "its BARs are not where they were");
+		ANSWERED(fpga_info(&f, &info), 0, NULL);
+		CHECK(info.out_state == RASHPA_STATE_STUCK &&
+		      !(info.out_flags & RASHPA_DEVICE_MASTER), "state %u", info.out_state);
+		CHECK(fpga_events(&f, 0) == -EIO, "it may be used without a reset");
+		ANSWERED(call(f.fd, RASHPA_IOC_RESET, &reset), 0, NULL);
+		ANSWERED(fpga_info(&f, &info), 0, NULL);
+		CHECK(info.out_state == RASHPA_STATE_READY &&
+		      info.out_flags & RASHPA_DEVICE_MASTER, "state %u", info.out_state);
+	}
+	close(ch);
+}
+
 int main(void)
 {
 	common_init();
@@ -84,6 +129,7 @@ int main(void)
 	}
 	fpga_watch(&f);
 	tap_run("an error that the PCI core reports is an event", test_error);
+	tap_run("after a fatal one the function is there, and to be reset", test_fatal);
 	fpga_close(&f);
 	/*
 	 * It stands between every configuration access and the bus, with a lock that may

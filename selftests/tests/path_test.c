@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Maps of other functions' memory, maps that end and come back, maps that are kept. */
+#include <limits.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -176,6 +177,64 @@ static void test_peer_reset(void)
 		CHECK(!(info.out_flags & RASHPA_INFO_REVOKED), "INFO says that it is revoked");
 	memset(p, 0, IMAGES * IMAGE);
 	ANSWERED(fpga_program(r.map, r.window, 0, NULL), 0, NULL);
+	stream_once(&r);
+	CHECK(filled(p, IMAGES * IMAGE, SEED), "the data differ");
+out:
+	rig_down(&r);
+	munmap(p, IMAGES * IMAGE);
+	close(win);
+}
+
+/* The bridge above both functions that can reset them together; false: none. */
+static bool common_bridge(char *path, size_t size)
+{
+	char link[64], a[PATH_MAX], b[PATH_MAX];
+	size_t i, end = 0;
+
+	snprintf(link, sizeof(link), "/sys/bus/pci/devices/%s", f.bdf);
+	if (!realpath(link, a))
+		return false;
+	snprintf(link, sizeof(link), "/sys/bus/pci/devices/%s", f2.bdf);
+	if (!realpath(link, b))
+		return false;
+	for (i = 0; a[i] && a[i] == b[i]; i++)
+		if (a[i] == '/')
+			end = i;
+	snprintf(path, size, "%.*s/reset_subordinate", (int)end, a);
+	return !access(path, W_OK);
+}
+
+/*
+ * The functions are stopped one after the other, by one thread: what it revokes for the
+ * second may be a map of the first.
+ */
+static void test_bus_reset(void)
+{
+	char path[PATH_MAX + 32], *p;
+	uint64_t generation;
+	int win, err;
+	struct rig r;
+
+	SKIP_IF(!have_f2, "only one software FPGA");
+	SKIP_IF(!common_bridge(path, sizeof(path)),
+		"no bridge that can reset both (7.2, lab run --topology switch)");
+	win = peer_window(&p);
+	REQUIRE(p, "no mapping");
+	if (!rig_up(&r, &f, win, 0, 0))
+		goto out;
+	generation = r.made.out_generation;
+	rig_configure(&r, 0, STREAM, 0, r.made.out_segments, 0);
+	rig_start(&r, 0);
+	CHECK(rig_wait_bytes(&r, 0, 2 * IMAGE), "it does not run");
+	err = write_text(path, "1");
+	CHECK(!err, "%s: %s", path, strerror(-err));
+	rig_is_idle(r.regs, 0);
+	rig_entries_clear(r.regs, r.made.out_segments);
+	CHECK(map_becomes(r.map, RASHPA_MAP_VALID, generation) >= generation + 4,
+	      "it was never revoked");
+	memset(p, 0, IMAGES * IMAGE);
+	ANSWERED(fpga_program(r.map, r.window, 0, NULL), 0, NULL);
+	/* on-board memory is not what a reset of the bus changes */
 	stream_once(&r);
 	CHECK(filled(p, IMAGES * IMAGE, SEED), "the data differ");
 out:
@@ -643,8 +702,15 @@ static void test_keep_reset(void)
 {
 	struct rashpa_reset reset = { HEAD(reset) };
 	struct keeper k;
+	char path[64];
 
+	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/reset_method", f.bdf);
 	if (keep(&k)) {
+		/* a reset that is not possible changes nothing */
+		CHECK(!write_text(path, "\n"), "%s", path);
+		ANSWERED(call(f.fd, RASHPA_IOC_RESET, &reset), EOPNOTSUPP, "no function reset");
+		CHECK(kept() == 1, "%u kept maps", kept());
+		CHECK(!write_text(path, "default"), "%s", path);
 		ANSWERED(call(f.fd, RASHPA_IOC_RESET, &reset), 0, NULL);
 		CHECK(!kept(), "%u kept maps after RESET", kept());
 	}
@@ -689,6 +755,7 @@ int main(void)
 	tap_run("the administrator decides about host bridges", test_policy);
 	tap_run("host memory is refused where a device's was asked for", test_device_only);
 	tap_run("the reset of a peer ends its maps, and restores them", test_peer_reset);
+	tap_run("a reset of the bus with a map of the one in the other", test_bus_reset);
 	tap_run("the removal of a peer ends its maps for good", test_peer_gone);
 	tap_run("who touches a register waits for the end of a reset", test_touch_reset);
 	tap_run("who waits for a register holds up no other thread", test_touch_alone);
