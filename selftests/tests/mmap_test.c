@@ -458,7 +458,7 @@ static unsigned int pages_lost(const char *p, size_t length)
 
 struct mapper {
 	int fd;
-	_Atomic uint64_t *times;
+	atomic_ullong *times;
 };
 
 static void map_for_ever(void *arg)
