@@ -373,6 +373,8 @@ struct rashpa_bar_range {
  * @maps: maps of this importer (@lock)
  * @n_maps: their number
  * @n_kept: those that no process holds any more
+ * @windows_key: lock class of its own for @windows_lock
+ * @bars_key: and for @bars_lock
  * @windows_lock: protects the next two
  * @open_windows: windows made
  * @n_open_windows: their number

@@ -36,7 +36,7 @@ declare -A leaves_out=(
 		tools.sh load.sh"
 	["debug on"]="abi_test argument_test memory_test name_test pin_test privilege_test
 		disclosure_test event_test ring_test lock_test group_test doorbell_test storm_test
-		fault_test
+		fault_test mmap_test
 		bench.sh compat.sh foreign.sh fuzz.sh hostile.sh keepup.sh kill.sh stream.sh
 		tools.sh load.sh"
 	# All of it, but once what asks nothing of the IOMMU.

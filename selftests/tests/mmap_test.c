@@ -12,6 +12,7 @@
 
 #define LEN	(64 * KIB)
 #define RACED	(4 * MIB)
+#define RACES	1200
 #define KILLED	(32 * MIB)
 #define KILLS	16
 
@@ -413,7 +414,7 @@ static void test_fault_race(void)
 		t[i].p = p;
 		pthread_create(&t[i].thread, NULL, touch, &t[i]);
 	}
-	for (i = 0; i < 1200 && tap_ok(); i++) {
+	for (i = 0; i < RACES / (int)tap_slow() && tap_ok(); i++) {
 		CHECK(!madvise(p, RACED, MADV_DONTNEED), "madvise: %s", strerror(errno));
 		*(volatile char *)(p + i % (RACED / PAGE) * PAGE);
 	}
