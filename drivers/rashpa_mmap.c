@@ -86,9 +86,9 @@ static vm_fault_t rashpa_vma_fault(struct vm_fault *vmf)
 	if (!rashpa_pages_pinnable(&buffer->pages))
 		return vmf_insert_pfn(vma, addr, rashpa_vma_pfn(vma, addr));
 	/*
-	 * Not through vmf->page: the kernel could make it a huge entry that counts. Since 6.14
-	 * madvise() of another thread may take the page table away meanwhile, which looks like
-	 * a lack of memory.
+	 * Not through vmf->page: the kernel could make it a huge entry that counts. On newer
+	 * kernels madvise() of another thread may take the page table away meanwhile, which
+	 * looks like a lack of memory.
 	 */
 	do
 		err = vm_insert_page(vma, addr, pfn_to_page(rashpa_vma_pfn(vma, addr)));
@@ -133,8 +133,8 @@ static int rashpa_vma_insert(struct vm_area_struct *vma, unsigned long addr,
 }
 
 /*
- * Once there is a huge entry, mmap may not fail: kernels before 7.0 would take the entries of
- * a mapping that has lost its file for those of pages that they own, and put the pages. What
+ * Once there is a huge entry, mmap may not fail: older kernels would take the entries of a
+ * mapping that has lost its file for those of pages that they own, and put the pages. What
  * is missing then is filled when it is touched.
  */
 static int rashpa_vma_fill(struct vm_area_struct *vma, struct page **chunk)

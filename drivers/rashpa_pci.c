@@ -616,7 +616,7 @@ static pci_ers_result_t rashpa_slot_reset(struct pci_dev *pdev)
 	struct rashpa_device *dev = pci_get_drvdata(pdev);
 
 	pci_restore_state(pdev);
-	/* kernels before 6.19 have forgotten it by that */
+	/* some kernels have forgotten it by that */
 	pci_save_state(pdev);
 	mutex_lock(&dev->hw_lock);
 	rashpa_master_off(dev);

@@ -146,17 +146,16 @@ static void test_device_only(void)
 
 /* ----------------------------------------------- revoked and restored --- */
 
-/* The other function is reset while this one writes into its memory. */
-static void test_peer_reset(void)
+/* The other function is reset while this one writes into its memory: alone, or by @bus. */
+static void peer_reset(const char *bus)
 {
 	struct rashpa_reset reset = { HEAD(reset) };
 	struct rashpa_info info;
 	uint64_t generation;
 	struct rig r;
+	int win, err;
 	char *p;
-	int win;
 
-	SKIP_IF(!have_f2, "only one software FPGA");
 	win = peer_window(&p);
 	REQUIRE(p, "no mapping");
 	if (!rig_up(&r, &f, win, 0, 0))
@@ -165,7 +164,8 @@ static void test_peer_reset(void)
 	rig_configure(&r, 0, STREAM, 0, r.made.out_segments, 0);
 	rig_start(&r, 0);
 	CHECK(rig_wait_bytes(&r, 0, 2 * IMAGE), "it does not run");
-	ANSWERED(call(f2.fd, RASHPA_IOC_RESET, &reset), 0, NULL);
+	err = bus ? write_text(bus, "1") : call(f2.fd, RASHPA_IOC_RESET, &reset);
+	CHECK(!err, "%s: %s", bus ?: "RESET", strerror(-err));
 	/* stopped before the peer was reset: nothing went astray */
 	rig_is_idle(r.regs, 0);
 	rig_entries_clear(r.regs, r.made.out_segments);
@@ -183,6 +183,12 @@ out:
 	rig_down(&r);
 	munmap(p, IMAGES * IMAGE);
 	close(win);
+}
+
+static void test_peer_reset(void)
+{
+	SKIP_IF(!have_f2, "only one software FPGA");
+	peer_reset(NULL);
 }
 
 /* The bridge above both functions that can reset them together; false: none. */
@@ -210,37 +216,12 @@ static bool common_bridge(char *path, size_t size)
  */
 static void test_bus_reset(void)
 {
-	char path[PATH_MAX + 32], *p;
-	uint64_t generation;
-	int win, err;
-	struct rig r;
+	char path[PATH_MAX + 32];
 
 	SKIP_IF(!have_f2, "only one software FPGA");
 	SKIP_IF(!common_bridge(path, sizeof(path)),
 		"no bridge that can reset both (7.2, lab run --topology switch)");
-	win = peer_window(&p);
-	REQUIRE(p, "no mapping");
-	if (!rig_up(&r, &f, win, 0, 0))
-		goto out;
-	generation = r.made.out_generation;
-	rig_configure(&r, 0, STREAM, 0, r.made.out_segments, 0);
-	rig_start(&r, 0);
-	CHECK(rig_wait_bytes(&r, 0, 2 * IMAGE), "it does not run");
-	err = write_text(path, "1");
-	CHECK(!err, "%s: %s", path, strerror(-err));
-	rig_is_idle(r.regs, 0);
-	rig_entries_clear(r.regs, r.made.out_segments);
-	CHECK(map_becomes(r.map, RASHPA_MAP_VALID, generation) >= generation + 4,
-	      "it was never revoked");
-	memset(p, 0, IMAGES * IMAGE);
-	ANSWERED(fpga_program(r.map, r.window, 0, NULL), 0, NULL);
-	/* on-board memory is not what a reset of the bus changes */
-	stream_once(&r);
-	CHECK(filled(p, IMAGES * IMAGE, SEED), "the data differ");
-out:
-	rig_down(&r);
-	munmap(p, IMAGES * IMAGE);
-	close(win);
+	peer_reset(path);
 }
 
 static void test_peer_gone(void)
