@@ -9,6 +9,7 @@
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
+#include <linux/user_namespace.h>
 
 #include "rashpa.h"
 
@@ -36,6 +37,21 @@ static LIST_HEAD(rashpa_users);
 static u64 rashpa_total;
 static DEFINE_MUTEX(rashpa_account_lock);	/* rashpa_users, rashpa_total */
 
+/*
+ * Who is charged. The ids of a namespace that an ordinary user has made are that user's own:
+ * one limit for each would be none.
+ */
+static kuid_t rashpa_user_charged(void)
+{
+	const struct user_namespace *ns;
+	kuid_t uid = current_uid();
+
+	for (ns = current_user_ns(); ns != &init_user_ns; ns = ns->parent)
+		if (!uid_eq(ns->owner, GLOBAL_ROOT_UID))
+			uid = ns->owner;
+	return uid;
+}
+
 static struct rashpa_user *rashpa_user_find(kuid_t uid)
 {
 	struct rashpa_user *user;
@@ -49,14 +65,15 @@ static struct rashpa_user *rashpa_user_find(kuid_t uid)
 
 static struct rashpa_user *rashpa_user_get(void)
 {
-	struct rashpa_user *user = rashpa_user_find(current_uid());
+	kuid_t uid = rashpa_user_charged();
+	struct rashpa_user *user = rashpa_user_find(uid);
 
 	if (user)
 		return user;
 	user = kzalloc(sizeof(*user), GFP_KERNEL);
 	if (!user)
 		return NULL;
-	user->uid = current_uid();
+	user->uid = uid;
 	list_add(&user->entry, &rashpa_users);
 	return user;
 }
@@ -149,7 +166,7 @@ void rashpa_account_query(struct rashpa_query *query)
 	struct rashpa_user *user;
 
 	mutex_lock(&rashpa_account_lock);
-	user = rashpa_user_find(current_uid());
+	user = rashpa_user_find(rashpa_user_charged());
 	query->out_allocated = rashpa_total;
 	query->out_user_allocated = user ? user->bytes : 0;
 	mutex_unlock(&rashpa_account_lock);
