@@ -197,6 +197,7 @@ static inline bool rashpa_pages_pinnable(const struct rashpa_pages *pages)
 	return pages->backend != RASHPA_BACKEND_CMA;
 }
 
+void rashpa_contig_init(void);
 int rashpa_pages_alloc(struct rashpa_call *call, struct rashpa_pages *pages,
 		       const struct rashpa_want *want);
 void rashpa_pages_free(struct rashpa_pages *pages);

@@ -226,6 +226,8 @@ static inline int rashpa_memory_wb(struct page *first, unsigned long count)
 #endif
 
 #ifdef RASHPA_HAVE_CMA
+#define RASHPA_CAN_CMA		true
+
 static inline struct cma *rashpa_cma_area(struct device *dev)
 {
 	return dev_get_cma_area(dev);
@@ -236,6 +238,8 @@ static inline const char *rashpa_cma_name(struct cma *area)
 	return cma_get_name(area);
 }
 #else
+#define RASHPA_CAN_CMA		false
+
 struct cma;
 
 static inline struct cma *rashpa_cma_area(struct device *dev)

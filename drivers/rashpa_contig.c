@@ -21,6 +21,17 @@
 static DEFINE_MUTEX(rashpa_contig_lock);
 
 /*
+ * Not what is pinned for DMA: it is on the LRU, and cannot be moved. Nor what is being read or
+ * written: the search would wait for that, without an end where a server does not answer.
+ */
+static bool rashpa_folio_movable(struct folio *folio)
+{
+	return folio_test_lru(folio) && !folio_maybe_dma_pinned(folio) &&
+	       (folio_test_uptodate(folio) || !folio_test_locked(folio)) &&
+	       !folio_test_writeback(folio);
+}
+
+/*
  * A cheap guess, without locks, whether a block can be emptied. A wrong answer
  * costs a failed attempt or a missed chance, nothing else.
  */
@@ -39,10 +50,7 @@ static bool rashpa_block_usable(unsigned long pfn, struct zone *zone)
 			pfn += order <= RASHPA_BLOCK_ORDER + 1 ? 1UL << order : 1;
 			continue;
 		}
-		if (page_count(page) && !folio_test_lru(page_folio(page)))
-			return false;
-		/* pinned for DMA: on the LRU, and cannot be moved */
-		if (page_count(page) && folio_maybe_dma_pinned(page_folio(page)))
+		if (page_count(page) && !rashpa_folio_movable(page_folio(page)))
 			return false;
 		pfn++;
 	}
@@ -93,16 +101,21 @@ struct rashpa_search {
 
 #define RASHPA_BLOCKS_ALL	ULONG_MAX
 
+/* Pages that are free, without those of CMA: contig never gets them. */
+static unsigned long rashpa_zone_free(struct zone *zone)
+{
+	unsigned long free = zone_page_state(zone, NR_FREE_PAGES);
+
+	return free - min(free, zone_page_state(zone, NR_FREE_CMA_PAGES));
+}
+
 /*
  * alloc_contig_range() knows no watermarks: without a look at them it would take what
  * the kernel needs to go on at all, and the OOM killer would make up for it.
  */
 static bool rashpa_zone_spent(struct zone *zone)
 {
-	unsigned long usable = zone_page_state(zone, NR_FREE_PAGES);
-
-	usable -= min(usable, zone_page_state(zone, NR_FREE_CMA_PAGES));
-	return usable < high_wmark_pages(zone) + RASHPA_BLOCK_PAGES;
+	return rashpa_zone_free(zone) < high_wmark_pages(zone) + RASHPA_BLOCK_PAGES;
 }
 
 /*
@@ -169,6 +182,7 @@ static int rashpa_contig_zone(struct zone *zone, struct rashpa_search *search)
 		}
 		if (task_sigpending(current))
 			return -EINTR;
+		cond_resched();
 		pfn = ALIGN(pfn + (n + 1) * RASHPA_BLOCK_PAGES, search->align_pages);
 	}
 	return -ENOMEM;
@@ -228,10 +242,10 @@ static int rashpa_contig_search(struct rashpa_search *search)
 }
 
 /*
- * The longest run of all that can be had, in blocks. Taking memory takes time: first what
+ * The longest run of all that can be had, in bytes. Taking memory takes time: first what
  * looks best, then only what may be longer than that proved to be.
  */
-static unsigned long rashpa_contig_longest(int node)
+static int rashpa_contig_longest(int node, u64 *longest)
 {
 	struct rashpa_progress progress;
 	struct rashpa_search search = {
@@ -241,16 +255,20 @@ static unsigned long rashpa_contig_longest(int node)
 		.align_pages = RASHPA_BLOCK_PAGES,
 		.node = node,
 	};
+	int err;
 
-	if (mutex_lock_interruptible(&rashpa_contig_lock))
-		return 0;
-	if (rashpa_contig_zones(&search) == -ENOMEM) {
+	err = mutex_lock_interruptible(&rashpa_contig_lock);
+	if (err)
+		return err;
+	err = rashpa_contig_zones(&search);
+	if (err == -ENOMEM) {
 		rashpa_contig_try(&search);
 		search.least = search.longest + 1;
-		rashpa_contig_zones(&search);
+		err = rashpa_contig_zones(&search);
 	}
 	mutex_unlock(&rashpa_contig_lock);
-	return search.longest;
+	*longest = (u64)search.longest * RASHPA_BLOCK_PAGES << PAGE_SHIFT;
+	return err == -ENOMEM ? 0 : err;
 }
 
 /* Up to one page block the page allocator has it. */
@@ -329,25 +347,43 @@ static struct device rashpa_node_dev = {
 	.dma_mask = &rashpa_node_dev_mask,
 };
 
-static int rashpa_cma_alloc_node(struct rashpa_pages *pages, u64 length, int node)
+/**
+ * rashpa_contig_init() - before memory is asked for
+ *
+ * The DMA core expects of a device what device_initialize() sets. Nothing of that has to be
+ * given back, and nobody else ever holds it.
+ */
+void rashpa_contig_init(void)
+{
+	device_initialize(&rashpa_node_dev);
+}
+
+static void rashpa_node_free(struct page *first, unsigned long count)
+{
+	dma_free_pages(&rashpa_node_dev, count << PAGE_SHIFT, first, page_to_phys(first),
+		       DMA_BIDIRECTIONAL);
+}
+
+/*
+ * Where no area has room the DMA core goes to the page allocator. That leaves the later pages
+ * of what it hands out without references, CMA gives each page one. Of CMA a single page
+ * never comes.
+ */
+static struct page *rashpa_node_alloc(unsigned long count, int node)
 {
 	dma_addr_t unused;
-	struct page *page;
+	struct page *first;
 
-	if (!IS_ENABLED(CONFIG_DMA_NUMA_CMA))
-		return -ENOMEM;
 	mutex_lock(&rashpa_node_dev_lock);
 	set_dev_node(&rashpa_node_dev, node);
-	page = dma_alloc_pages(&rashpa_node_dev, length, &unused, DMA_BIDIRECTIONAL,
-			       GFP_KERNEL | __GFP_NOWARN);
+	first = dma_alloc_pages(&rashpa_node_dev, count << PAGE_SHIFT, &unused,
+				DMA_BIDIRECTIONAL, GFP_KERNEL | __GFP_NOWARN);
 	mutex_unlock(&rashpa_node_dev_lock);
-	if (!page)
-		return -ENOMEM;
-	pages->first = page;
-	pages->dma = true;
-	pages->backend = RASHPA_BACKEND_CMA;
-	pages->count = length >> PAGE_SHIFT;
-	return 0;
+	if (first && (count == 1 || !page_count(first + count - 1))) {
+		rashpa_node_free(first, count);
+		first = NULL;
+	}
+	return first;
 }
 
 static void rashpa_cma_free(struct rashpa_pages *pages)
@@ -355,14 +391,81 @@ static void rashpa_cma_free(struct rashpa_pages *pages)
 	if (pages->cma)
 		cma_release(pages->cma, pages->first, pages->count);
 	else
-		dma_free_pages(&rashpa_node_dev, rashpa_pages_size(pages), pages->first,
-			       page_to_phys(pages->first), DMA_BIDIRECTIONAL);
+		rashpa_node_free(pages->first, pages->count);
 }
 
-static bool rashpa_cma_fits(const struct rashpa_pages *pages, const struct rashpa_want *want)
+static bool rashpa_cma_fits(struct page *first, const struct rashpa_want *want)
 {
-	return (want->node == NUMA_NO_NODE || page_to_nid(pages->first) == want->node) &&
-	       IS_ALIGNED(page_to_phys(pages->first), want->alignment);
+	return (want->node == NUMA_NO_NODE || page_to_nid(first) == want->node) &&
+	       IS_ALIGNED(page_to_phys(first), want->alignment);
+}
+
+/**
+ * struct rashpa_gaps - memory of a node that is kept while better aligned memory is looked for
+ * @gap: what is kept
+ * @count: their number
+ */
+struct rashpa_gaps {
+	struct rashpa_extent gap[32];
+	unsigned int count;
+};
+
+/* Keep what is between @pfn and the next @align_pages. Return whether anything was left to do. */
+static bool rashpa_gaps_fill(struct rashpa_gaps *gaps, unsigned long pfn,
+			     unsigned long align_pages, int node)
+{
+	const unsigned int before = gaps->count;
+
+	while (gaps->count < ARRAY_SIZE(gaps->gap) && !IS_ALIGNED(pfn, align_pages)) {
+		struct rashpa_extent *gap = &gaps->gap[gaps->count];
+
+		/* as long as it is aligned: then it goes here, or where it is of no harm */
+		gap->count = 1UL << __ffs(pfn);
+		gap->first = rashpa_node_alloc(gap->count, node);
+		if (!gap->first)
+			return false;
+		gaps->count++;
+		pfn += gap->count;
+	}
+	return gaps->count > before;
+}
+
+/*
+ * The DMA core aligns to 1 MiB at most, and CMA takes the first place that is free: if that
+ * is not aligned, fill what is before one that is, and look again.
+ */
+static struct page *rashpa_node_alloc_aligned(const struct rashpa_want *want, int node)
+{
+	const unsigned long count = want->length >> PAGE_SHIFT;
+	struct rashpa_gaps gaps = {};
+	struct page *first;
+	unsigned long pfn;
+
+	do {
+		first = rashpa_node_alloc(count, node);
+		if (!first || rashpa_cma_fits(first, want))
+			break;
+		pfn = page_to_pfn(first);
+		rashpa_node_free(first, count);
+		first = NULL;
+	} while (rashpa_gaps_fill(&gaps, pfn, want->alignment >> PAGE_SHIFT, node));
+	while (gaps.count--)
+		rashpa_node_free(gaps.gap[gaps.count].first, gaps.gap[gaps.count].count);
+	return first;
+}
+
+static int rashpa_cma_alloc_node(struct rashpa_pages *pages, const struct rashpa_want *want,
+				 int node)
+{
+	if (!IS_ENABLED(CONFIG_DMA_NUMA_CMA))
+		return -ENOMEM;
+	pages->first = rashpa_node_alloc_aligned(want, node);
+	if (!pages->first)
+		return -ENOMEM;
+	pages->dma = true;
+	pages->backend = RASHPA_BACKEND_CMA;
+	pages->count = want->length >> PAGE_SHIFT;
+	return 0;
 }
 
 static int rashpa_cma_alloc(struct rashpa_pages *pages, const struct rashpa_want *want)
@@ -378,7 +481,7 @@ static int rashpa_cma_alloc(struct rashpa_pages *pages, const struct rashpa_want
 		pages->count = want->length >> PAGE_SHIFT;
 		pages->first = cma_alloc(area, pages->count, get_order(alignment), true);
 		pages->cma = area;
-		if (pages->first && rashpa_cma_fits(pages, want))
+		if (pages->first && rashpa_cma_fits(pages->first, want))
 			return 0;
 		if (pages->first)
 			rashpa_cma_free(pages);
@@ -387,11 +490,8 @@ static int rashpa_cma_alloc(struct rashpa_pages *pages, const struct rashpa_want
 	for_each_online_node(nid) {
 		if (want->node != NUMA_NO_NODE && nid != want->node)
 			continue;
-		if (rashpa_cma_alloc_node(pages, want->length, nid))
-			continue;
-		if (rashpa_cma_fits(pages, want))
+		if (!rashpa_cma_alloc_node(pages, want, nid))
 			return 0;
-		rashpa_cma_free(pages);
 	}
 	return -ENOMEM;
 }
@@ -444,7 +544,7 @@ static int rashpa_pages_explain(struct rashpa_call *call, const struct rashpa_wa
 			   "%llu MiB contiguous not available%s: largest run is %llu MiB, %llu of %llu MiB are free; allocate soon after boot, or less%s",
 			   want->length >> 20, where, longest >> 20, query.out_free >> 20,
 			   query.out_total >> 20,
-			   IS_ENABLED(CONFIG_DMA_CMA) ? ", or boot with cma=" : "");
+			   RASHPA_CAN_CMA ? ", or boot with cma=" : "");
 }
 
 static int rashpa_pages_get(struct rashpa_call *call, struct rashpa_pages *pages,
@@ -472,6 +572,8 @@ static int rashpa_pages_cache(struct rashpa_call *call, struct rashpa_pages *pag
 {
 	int err = 0;
 
+	/* set first: what fails half-way has changed one half, which is to be made cached again */
+	pages->cache = cache;
 	if (cache == RASHPA_CACHE_WC)
 		err = rashpa_memory_wc(pages->first, pages->count);
 	else if (cache == RASHPA_CACHE_UC)
@@ -479,7 +581,6 @@ static int rashpa_pages_cache(struct rashpa_call *call, struct rashpa_pages *pag
 	if (err)
 		return rashpa_fail(call, err, "%s memory cannot be made on this machine",
 				   cache == RASHPA_CACHE_WC ? "write-combined" : "uncached");
-	pages->cache = cache;
 	return 0;
 }
 
@@ -545,8 +646,10 @@ void rashpa_pages_free(struct rashpa_pages *pages)
 		rashpa_cma_free(pages);
 		return;
 	}
-	for (i = 0; i < pages->count; i += 1UL << pages->order)
+	for (i = 0; i < pages->count; i += 1UL << pages->order) {
 		put_page(pages->first + i);
+		cond_resched();
+	}
 }
 
 /* ------------------------------------------------------ what would fit -- */
@@ -578,14 +681,15 @@ static void rashpa_query_zone(struct rashpa_query *query, struct zone *zone)
 	unsigned long pfn = ALIGN(zone->zone_start_pfn, RASHPA_BLOCK_PAGES);
 	const unsigned long end = zone_end_pfn(zone);
 
-	query->out_total += (u64)zone_managed_pages(zone) << PAGE_SHIFT;
-	query->out_free += (u64)zone_page_state(zone, NR_FREE_PAGES) << PAGE_SHIFT;
+	query->out_total += (u64)(zone_managed_pages(zone) - zone_cma_pages(zone)) << PAGE_SHIFT;
+	query->out_free += (u64)rashpa_zone_free(zone) << PAGE_SHIFT;
 	while (pfn + RASHPA_BLOCK_PAGES <= end && !task_sigpending(current)) {
 		unsigned long last = rashpa_run_end(zone, pfn, end);
 
 		query->out_largest = max_t(u64, query->out_largest,
 					   (u64)(last - pfn) << PAGE_SHIFT);
 		pfn = last + RASHPA_BLOCK_PAGES;
+		cond_resched();
 	}
 }
 
@@ -624,12 +728,13 @@ static u64 rashpa_try_cma(u64 size, int node)
 
 static int rashpa_query_try(struct rashpa_call *call, struct rashpa_query *query, int node)
 {
+	int err = 0;
+
 	if (query->out_backend == RASHPA_BACKEND_CMA)
 		query->out_largest = rashpa_try_cma(query->out_free, node);
 	else
-		query->out_largest = (u64)rashpa_contig_longest(node) * RASHPA_BLOCK_PAGES <<
-				     PAGE_SHIFT;
-	if (task_sigpending(current))
+		err = rashpa_contig_longest(node, &query->out_largest);
+	if (err || task_sigpending(current))
 		return rashpa_fail(call, -EINTR, "interrupted by a signal");
 	return 0;
 }

@@ -482,21 +482,23 @@ static int __init rashpa_init(void)
 	err = class_register(&rashpa_class);
 	if (err)
 		goto out_chrdev;
-	err = rashpa_memory_init();
-	if (err)
-		goto out_class;
+	rashpa_contig_init();
 	err = rashpa_maps_init();
 	if (err)
-		goto out_memory;
+		goto out_class;
 	err = rashpa_pci_init();
 	if (err)
 		goto out_maps;
+	/* last: who opened it would be left with a module that goes */
+	err = rashpa_memory_init();
+	if (err)
+		goto out_pci;
 	return 0;
 
+out_pci:
+	rashpa_pci_exit();
 out_maps:
 	rashpa_maps_exit();
-out_memory:
-	rashpa_memory_exit();
 out_class:
 	class_unregister(&rashpa_class);
 out_chrdev:
@@ -506,9 +508,9 @@ out_chrdev:
 
 static void __exit rashpa_exit(void)
 {
+	rashpa_memory_exit();
 	rashpa_pci_exit();
 	rashpa_maps_exit();
-	rashpa_memory_exit();
 	class_unregister(&rashpa_class);
 	unregister_chrdev_region(rashpa_devt, RASHPA_MINORS);
 	ida_destroy(&rashpa_minors);

@@ -281,8 +281,9 @@ enum rashpa_stage {
  * @out_total: bytes that the backend manages
  * @out_free: bytes free now
  * @out_largest: longest run in bytes that looks free or movable; another
- *	allocation, or a page that cannot be moved after all, can make it less. 0 for
- *	CMA without RASHPA_QUERY_TRY: the kernel keeps its layout to itself
+ *	allocation, a page that cannot be moved after all, or an area of CMA, which looks
+ *	like any memory, can make it less. 0 for CMA without RASHPA_QUERY_TRY: the kernel
+ *	keeps its layout to itself
  * @out_allocated: bytes that rashpa buffers hold now
  * @out_limit: administrator's limit for all buffers in bytes, 0 for none
  * @out_backend: backend that the answer is for, enum rashpa_backend
