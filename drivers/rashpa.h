@@ -23,7 +23,7 @@
  *   rashpa_channel.lock	queue of one channel, its sources' counters, watched words,
  *			groups and eventfds (hard interrupt)
  *
- * rashpa_account_lock, rashpa_export.lock and rashpa_budget_lock are leaves;
+ * rashpa_account_lock, rashpa_importers.lock and rashpa_budget_lock are leaves;
  * rashpa_channel.read_lock, one reader at a time, has only page faults and
  * rashpa_channel.lock inside.
  */
@@ -207,13 +207,25 @@ int rashpa_pages_query(struct rashpa_call *call, struct rashpa_query *query,
 /* ----------------------------------------------------- rashpa_buffer.c --- */
 
 /**
+ * struct rashpa_importers - who has attached one memory, through whatever dma-buf of it
+ * @count: attachments now
+ * @lock: protects @attachments and what is in them
+ * @attachments: all of them
+ */
+struct rashpa_importers {
+	atomic_t count;
+	struct mutex lock;		/* attachments */
+	struct list_head attachments;
+};
+
+/**
  * struct rashpa_buffer - memory that this driver allocated
  * @ref: one for each dma-buf and lease, one for the name
  * @pages: the memory
  * @extent: the part of it that the user asked for
  * @length: bytes that the user asked for, rounded to pages
  * @charge: what it is charged with
- * @importers: dma-buf attachments now
+ * @importers: of all its dma-bufs
  * @mappings: CPU mappings now
  * @name: empty if anonymous
  * @lock: protects the rest
@@ -230,7 +242,7 @@ struct rashpa_buffer {
 	struct rashpa_extent extent;
 	u64 length;
 	struct rashpa_charge charge;
-	atomic_t importers;
+	struct rashpa_importers importers;
 	atomic_t mappings;
 	char name[RASHPA_NAME_SIZE];
 	struct mutex lock;		/* owner, leases */
@@ -291,6 +303,7 @@ int rashpa_buffer_mmap(struct rashpa_buffer *buffer, struct vm_area_struct *vma)
 
 /* ----------------------------------------------------- rashpa_export.c --- */
 
+void rashpa_importers_init(struct rashpa_importers *importers);
 struct dma_buf *rashpa_export_buffer(struct rashpa_buffer *buffer,
 				     struct rashpa_lease *lease, int flags);
 struct dma_buf *rashpa_export_pinned(struct rashpa_pinned *pinned, u64 length);

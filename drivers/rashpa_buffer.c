@@ -42,6 +42,7 @@ static struct rashpa_buffer *rashpa_buffer_alloc(struct rashpa_call *call,
 		return ERR_PTR(-ENOMEM);
 	kref_init(&buffer->ref);
 	mutex_init(&buffer->lock);
+	rashpa_importers_init(&buffer->importers);
 	buffer->length = want.length;
 	err = rashpa_charge(call, &buffer->charge, buffer->length);
 	if (err)
@@ -324,7 +325,7 @@ void rashpa_buffer_info(struct rashpa_buffer *buffer, struct rashpa_info *info)
 	info->out_cache = buffer->pages.cache;
 	info->out_node = buffer->pages.node;
 	info->out_segments = 1;
-	info->out_importers = atomic_read(&buffer->importers);
+	info->out_importers = atomic_read(&buffer->importers.count);
 	info->out_mappings = atomic_read(&buffer->mappings);
 	info->out_page_size = PAGE_SIZE << buffer->pages.order;
 	if (rashpa_pages_pinnable(&buffer->pages))

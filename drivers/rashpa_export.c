@@ -16,10 +16,8 @@
  * @buffer: whose it is, one reference; or NULL
  * @lease: of a named buffer, one reference; or NULL
  * @pinned: whose it is, owned; or NULL
- * @importers: attachments now; of a buffer those of all its dma-bufs
+ * @importers: attachments; of a buffer those of all its dma-bufs
  * @own_importers: what @importers points to without a buffer
- * @lock: protects @attachments and what is in them
- * @attachments: that have the memory mapped
  */
 struct rashpa_export {
 	const struct rashpa_extent *extents;
@@ -27,15 +25,13 @@ struct rashpa_export {
 	struct rashpa_buffer *buffer;
 	struct rashpa_lease *lease;
 	struct rashpa_pinned *pinned;
-	atomic_t *importers;
-	atomic_t own_importers;
-	struct mutex lock;		/* attachments */
-	struct list_head attachments;
+	struct rashpa_importers *importers;
+	struct rashpa_importers own_importers;
 };
 
 /**
  * struct rashpa_attachment - an importer of it
- * @entry: in rashpa_export.attachments
+ * @entry: in rashpa_importers.attachments
  * @dev: importer
  * @sgt: what it has mapped, or NULL
  * @dir: direction
@@ -47,10 +43,21 @@ struct rashpa_attachment {
 	enum dma_data_direction dir;
 };
 
+/**
+ * rashpa_importers_init() - nobody yet
+ * @importers: zeroed
+ */
+void rashpa_importers_init(struct rashpa_importers *importers)
+{
+	mutex_init(&importers->lock);
+	INIT_LIST_HEAD(&importers->attachments);
+}
+
 static int rashpa_export_attach(struct dma_buf *dmabuf,
 				struct dma_buf_attachment *attach)
 {
 	struct rashpa_export *export = dmabuf->priv;
+	struct rashpa_importers *importers = export->importers;
 	struct rashpa_attachment *a;
 
 	a = kzalloc(sizeof(*a), GFP_KERNEL);
@@ -58,10 +65,10 @@ static int rashpa_export_attach(struct dma_buf *dmabuf,
 		return -ENOMEM;
 	a->dev = attach->dev;
 	attach->priv = a;
-	mutex_lock(&export->lock);
-	list_add(&a->entry, &export->attachments);
-	mutex_unlock(&export->lock);
-	atomic_inc(export->importers);
+	mutex_lock(&importers->lock);
+	list_add(&a->entry, &importers->attachments);
+	mutex_unlock(&importers->lock);
+	atomic_inc(&importers->count);
 	return 0;
 }
 
@@ -69,12 +76,13 @@ static void rashpa_export_detach(struct dma_buf *dmabuf,
 				 struct dma_buf_attachment *attach)
 {
 	struct rashpa_export *export = dmabuf->priv;
+	struct rashpa_importers *importers = export->importers;
 	struct rashpa_attachment *a = attach->priv;
 
-	atomic_dec(export->importers);
-	mutex_lock(&export->lock);
+	atomic_dec(&importers->count);
+	mutex_lock(&importers->lock);
 	list_del(&a->entry);
-	mutex_unlock(&export->lock);
+	mutex_unlock(&importers->lock);
 	kfree(a);
 }
 
@@ -165,10 +173,10 @@ static struct sg_table *rashpa_export_map(struct dma_buf_attachment *attach,
 		kfree(sgt);
 		return ERR_PTR(err);
 	}
-	mutex_lock(&export->lock);
+	mutex_lock(&export->importers->lock);
 	a->sgt = sgt;
 	a->dir = dir;
-	mutex_unlock(&export->lock);
+	mutex_unlock(&export->importers->lock);
 	return sgt;
 }
 
@@ -179,9 +187,9 @@ static void rashpa_export_unmap(struct dma_buf_attachment *attach,
 	struct rashpa_export *export = attach->dmabuf->priv;
 	struct rashpa_attachment *a = attach->priv;
 
-	mutex_lock(&export->lock);
+	mutex_lock(&export->importers->lock);
 	a->sgt = NULL;
-	mutex_unlock(&export->lock);
+	mutex_unlock(&export->importers->lock);
 	dma_unmap_sgtable(attach->dev, sgt, dir, 0);
 	sg_free_table(sgt);
 	kfree(sgt);
@@ -191,13 +199,14 @@ static int rashpa_export_begin_cpu(struct dma_buf *dmabuf,
 				   enum dma_data_direction dir)
 {
 	struct rashpa_export *export = dmabuf->priv;
+	struct rashpa_importers *importers = export->importers;
 	struct rashpa_attachment *a;
 
-	mutex_lock(&export->lock);
-	list_for_each_entry(a, &export->attachments, entry)
+	mutex_lock(&importers->lock);
+	list_for_each_entry(a, &importers->attachments, entry)
 		if (a->sgt && a->dir != DMA_TO_DEVICE)
 			dma_sync_sgtable_for_cpu(a->dev, a->sgt, a->dir);
-	mutex_unlock(&export->lock);
+	mutex_unlock(&importers->lock);
 	return 0;
 }
 
@@ -205,13 +214,14 @@ static int rashpa_export_end_cpu(struct dma_buf *dmabuf,
 				 enum dma_data_direction dir)
 {
 	struct rashpa_export *export = dmabuf->priv;
+	struct rashpa_importers *importers = export->importers;
 	struct rashpa_attachment *a;
 
-	mutex_lock(&export->lock);
-	list_for_each_entry(a, &export->attachments, entry)
+	mutex_lock(&importers->lock);
+	list_for_each_entry(a, &importers->attachments, entry)
 		if (a->sgt)
 			dma_sync_sgtable_for_device(a->dev, a->sgt, a->dir);
-	mutex_unlock(&export->lock);
+	mutex_unlock(&importers->lock);
 	return 0;
 }
 
@@ -266,8 +276,7 @@ static struct rashpa_export *rashpa_export_new(void)
 
 	if (!export)
 		return NULL;
-	mutex_init(&export->lock);
-	INIT_LIST_HEAD(&export->attachments);
+	rashpa_importers_init(&export->own_importers);
 	export->importers = &export->own_importers;
 	return export;
 }
@@ -377,6 +386,6 @@ bool rashpa_export_info(struct dma_buf *dmabuf, struct rashpa_info *info)
 	info->out_cache = RASHPA_CACHE_CACHED;
 	info->out_node = page_to_nid(export->extents->first);
 	info->out_segments = export->n_extents;
-	info->out_importers = atomic_read(export->importers);
+	info->out_importers = atomic_read(&export->importers->count);
 	return true;
 }

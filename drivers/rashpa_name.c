@@ -116,12 +116,8 @@ static bool rashpa_buffer_permits(struct rashpa_buffer *buffer, int want)
 
 static bool rashpa_buffer_is_mine(struct rashpa_buffer *buffer, int cap)
 {
-	bool mine;
-
-	mutex_lock(&buffer->lock);
-	mine = uid_eq(current_fsuid(), buffer->uid);
-	mutex_unlock(&buffer->lock);
-	return mine || capable(cap);
+	lockdep_assert_held(&buffer->lock);
+	return uid_eq(current_fsuid(), buffer->uid) || capable(cap);
 }
 
 /* ------------------------------------------- /dev/rashpa/buffer/NAME ---- */
@@ -313,6 +309,11 @@ static void rashpa_named_del(struct rashpa_named *named)
 	lockdep_assert_held(&rashpa_names_lock);
 	list_del(&named->entry);
 	rashpa_node_remove(&named->dev, &named->cdev);
+}
+
+/* Without the lock of all names: this may give back gigabytes. */
+static void rashpa_named_put(struct rashpa_named *named)
+{
 	put_device(&named->dev);
 	module_put(THIS_MODULE);
 }
@@ -328,9 +329,13 @@ void rashpa_named_undo(struct rashpa_call *call)
 
 	mutex_lock(&rashpa_names_lock);
 	named = rashpa_named_find(buffer->name);
-	if (named && named->buffer == buffer)
+	if (named && named->buffer != buffer)
+		named = NULL;
+	if (named)
 		rashpa_named_del(named);
 	mutex_unlock(&rashpa_names_lock);
+	if (named)
+		rashpa_named_put(named);
 }
 
 /* ------------------------------------------------------------ ioctls ---- */
@@ -411,10 +416,14 @@ int rashpa_ioc_dmabuf(struct rashpa_call *call, void *arg)
 static int rashpa_named_remove(struct rashpa_call *call, struct rashpa_named *named)
 {
 	struct rashpa_buffer *buffer = named->buffer;
-	int importers = atomic_read(&buffer->importers);
+	int importers = atomic_read(&buffer->importers.count);
 	int mappings = atomic_read(&buffer->mappings);
+	bool mine;
 
-	if (!rashpa_buffer_is_mine(buffer, CAP_SYS_ADMIN))
+	mutex_lock(&buffer->lock);
+	mine = rashpa_buffer_is_mine(buffer, CAP_SYS_ADMIN);
+	mutex_unlock(&buffer->lock);
+	if (!mine)
 		return rashpa_fail(call, -EPERM, "%s is not yours: its owner or root can remove it",
 				   buffer->name);
 	if (importers || mappings)
@@ -442,6 +451,8 @@ int rashpa_ioc_remove(struct rashpa_call *call, void *arg)
 		err = rashpa_fail(call, -ENOENT, "no buffer is named %s",
 				  remove->name);
 	mutex_unlock(&rashpa_names_lock);
+	if (!err)
+		rashpa_named_put(named);
 	return err;
 }
 
@@ -460,16 +471,11 @@ static int rashpa_permit_check(struct rashpa_call *call, const struct rashpa_per
 	return rashpa_check_name(call, permit->name, sizeof(permit->name));
 }
 
-static int rashpa_buffer_permit(struct rashpa_call *call, struct rashpa_buffer *buffer,
-				const struct rashpa_permit *permit)
+static int rashpa_permit_may(struct rashpa_call *call, struct rashpa_buffer *buffer,
+			     const struct rashpa_permit *permit, kuid_t uid, kgid_t gid)
 {
-	kuid_t uid = make_kuid(current_user_ns(), permit->uid);
-	kgid_t gid = make_kgid(current_user_ns(), permit->gid);
 	u32 flags = permit->head.flags;
 
-	if ((flags & RASHPA_PERMIT_UID && !uid_valid(uid)) ||
-	    (flags & RASHPA_PERMIT_GID && !gid_valid(gid)))
-		return rashpa_fail(call, -EINVAL, "the user or group id does not exist here");
 	if (!rashpa_buffer_is_mine(buffer, CAP_FOWNER))
 		return rashpa_fail(call, -EPERM, "%s is not yours", buffer->name);
 	if (flags & RASHPA_PERMIT_UID && !uid_eq(uid, buffer->uid) && !capable(CAP_CHOWN))
@@ -478,15 +484,33 @@ static int rashpa_buffer_permit(struct rashpa_call *call, struct rashpa_buffer *
 	if (flags & RASHPA_PERMIT_GID && !in_group_p(gid) && !capable(CAP_CHOWN))
 		return rashpa_fail(call, -EPERM, "%s: you are not in group %u", buffer->name,
 				   permit->gid);
-	mutex_lock(&buffer->lock);
-	if (flags & RASHPA_PERMIT_UID)
-		buffer->uid = uid;
-	if (flags & RASHPA_PERMIT_GID)
-		buffer->gid = gid;
-	if (flags & RASHPA_PERMIT_MODE)
-		buffer->mode = permit->mode;
-	mutex_unlock(&buffer->lock);
 	return 0;
+}
+
+static int rashpa_buffer_permit(struct rashpa_call *call, struct rashpa_buffer *buffer,
+				const struct rashpa_permit *permit)
+{
+	kuid_t uid = make_kuid(current_user_ns(), permit->uid);
+	kgid_t gid = make_kgid(current_user_ns(), permit->gid);
+	u32 flags = permit->head.flags;
+	int err;
+
+	if ((flags & RASHPA_PERMIT_UID && !uid_valid(uid)) ||
+	    (flags & RASHPA_PERMIT_GID && !gid_valid(gid)))
+		return rashpa_fail(call, -EINVAL, "the user or group id does not exist here");
+	/* whose it is must not change between the question and the answer */
+	mutex_lock(&buffer->lock);
+	err = rashpa_permit_may(call, buffer, permit, uid, gid);
+	if (!err) {
+		if (flags & RASHPA_PERMIT_UID)
+			buffer->uid = uid;
+		if (flags & RASHPA_PERMIT_GID)
+			buffer->gid = gid;
+		if (flags & RASHPA_PERMIT_MODE)
+			buffer->mode = permit->mode;
+	}
+	mutex_unlock(&buffer->lock);
+	return err;
 }
 
 int rashpa_ioc_permit(struct rashpa_call *call, void *arg)
