@@ -176,6 +176,26 @@ void rashpa_device_event(struct rashpa_device *dev, u64 what)
 	rashpa_origin_fire(&dev->events, what);
 }
 
+static void rashpa_channel_end(struct rashpa_channel *ch)
+{
+	size_t i;
+
+	/* an eventfd is bound before this, or not any more */
+	mutex_lock(&ch->sources_lock);
+	spin_lock_irq(&ch->lock);
+	ch->gone = true;
+	WRITE_ONCE(ch->ring->gone, 1);
+	/* the events that these wait for may never come */
+	if (ch->notifier)
+		rashpa_notifier_signal(ch->notifier);
+	for (i = 0; i < ARRAY_SIZE(ch->listeners); i++)
+		if (ch->listeners[i] && ch->listeners[i]->notifier)
+			rashpa_notifier_signal(ch->listeners[i]->notifier);
+	spin_unlock_irq(&ch->lock);
+	mutex_unlock(&ch->sources_lock);
+	wake_up_interruptible_all(&ch->wait);
+}
+
 /**
  * rashpa_channels_gone() - the function goes: wake everybody who waits for it
  * @dev: the function, locked
@@ -185,13 +205,8 @@ void rashpa_channels_gone(struct rashpa_device *dev)
 	struct rashpa_channel *ch;
 
 	lockdep_assert_held(&dev->lock);
-	list_for_each_entry(ch, &dev->channels, entry) {
-		spin_lock_irq(&ch->lock);
-		ch->gone = true;
-		WRITE_ONCE(ch->ring->gone, 1);
-		spin_unlock_irq(&ch->lock);
-		wake_up_interruptible_all(&ch->wait);
-	}
+	list_for_each_entry(ch, &dev->channels, entry)
+		rashpa_channel_end(ch);
 }
 
 /* -------------------------------------------------------------- file ---- */
@@ -246,11 +261,20 @@ static ssize_t rashpa_channel_copy(struct rashpa_channel *ch, char __user *buf,
 	return done;
 }
 
+/* Another reader may hold it as long as a page of its own memory does not come. */
+static int rashpa_channel_read_lock(struct rashpa_channel *ch, bool wait)
+{
+	if (wait)
+		return mutex_lock_interruptible(&ch->read_lock);
+	return mutex_trylock(&ch->read_lock) ? 0 : -EAGAIN;
+}
+
 static ssize_t rashpa_channel_read(struct file *file, char __user *buf, size_t size,
 				   loff_t *pos)
 {
 	struct rashpa_channel *ch = file->private_data;
 	const size_t room = size / sizeof(struct rashpa_event);
+	const bool wait = !(file->f_flags & O_NONBLOCK);
 	ssize_t n;
 
 	if (!room)
@@ -259,7 +283,7 @@ static ssize_t rashpa_channel_read(struct file *file, char __user *buf, size_t s
 		/* before the queue is looked at: the last records come first */
 		bool gone = READ_ONCE(ch->gone);
 
-		n = mutex_lock_interruptible(&ch->read_lock);
+		n = rashpa_channel_read_lock(ch, wait);
 		if (n)
 			return n;
 		n = rashpa_channel_copy(ch, buf, room);
@@ -272,7 +296,7 @@ static ssize_t rashpa_channel_read(struct file *file, char __user *buf, size_t s
 			return n;
 		if (gone)
 			return -ENODEV;
-		if (file->f_flags & O_NONBLOCK)
+		if (!wait)
 			return -EAGAIN;
 		n = wait_event_interruptible(ch->wait, rashpa_channel_ready(ch));
 		if (n)
@@ -332,6 +356,11 @@ static int rashpa_channel_release(struct inode *inode, struct file *file)
 	struct rashpa_channel *ch = file->private_data;
 	size_t i;
 
+	/* before its listeners go: rashpa_channels_gone() looks at them */
+	mutex_lock(&ch->dev->lock);
+	list_del(&ch->entry);
+	rashpa_device_rest(ch->dev);
+	mutex_unlock(&ch->dev->lock);
 	/* groups first: members know of them */
 	for (i = 0; i < ARRAY_SIZE(ch->listeners); i++)
 		if (ch->listeners[i] && ch->listeners[i]->group)
@@ -339,10 +368,6 @@ static int rashpa_channel_release(struct inode *inode, struct file *file)
 	for (i = 0; i < ARRAY_SIZE(ch->listeners); i++)
 		if (ch->listeners[i])
 			rashpa_listener_free(ch->listeners[i]);
-	mutex_lock(&ch->dev->lock);
-	list_del(&ch->entry);
-	rashpa_device_rest(ch->dev);
-	mutex_unlock(&ch->dev->lock);
 	rashpa_notifier_free(ch->notifier);
 	put_device(&ch->dev->dev);
 	rashpa_ring_free(ch);

@@ -46,6 +46,9 @@ void rashpa_notifier_free(struct rashpa_notifier *n)
 	if (!n)
 		return;
 	hrtimer_cancel(&n->timer);
+	/* what the timer had promised is kept: who sleeps does not wait for it in vain */
+	if (n->delay && n->pending)
+		rashpa_notifier_signal(n);
 	eventfd_ctx_put(n->ctx);
 	kfree(n);
 }
@@ -96,8 +99,6 @@ int rashpa_ioc_eventfd(struct rashpa_call *call, void *arg)
 	int err;
 
 	err = rashpa_eventfd_check(call, bind);
-	if (!err)
-		err = rashpa_channel_check(call, ch);
 	if (err)
 		return err;
 	if (bind->fd >= 0) {
@@ -106,7 +107,8 @@ int rashpa_ioc_eventfd(struct rashpa_call *call, void *arg)
 			return PTR_ERR(n);
 	}
 	mutex_lock(&ch->sources_lock);
-	if (bind->id) {
+	err = rashpa_channel_check(call, ch);
+	if (!err && bind->id) {
 		l = rashpa_source_find(ch, bind->id);
 		if (l)
 			place = &l->notifier;

@@ -1025,7 +1025,9 @@ enum rashpa_condition {
  * @RASHPA_DEVICE_QUIESCED: all DMA was stopped
  * @RASHPA_DEVICE_RESET: the function was reset
  * @RASHPA_DEVICE_STUCK: the function did not stop, or does not answer; bus mastering is off
- * @RASHPA_DEVICE_GONE: the function was removed; no more events will come
+ * @RASHPA_DEVICE_GONE: the function was removed; no more events of its vectors, its maps and its
+ *	state will come. Words of memory that a timer looks at, and sources of other functions,
+ *	go on until the channel is closed
  * @RASHPA_DEVICE_ERROR: the PCI core reports an error of the function or its link
  */
 enum rashpa_device_event {
@@ -1074,8 +1076,10 @@ enum rashpa_device_event {
  * together makes one event, and the value tells how far it is. REACHED and CHANGED lose
  * no position by that; EQUAL can miss a value that was there only between two looks. A
  * function that sends no interrupts is looked at by a timer, with RASHPA_SOURCE_POLL; all
- * timers together take no more than the module parameter ``poll_budget``. A condition that
- * is true already when the source is added is an event at once (with POLL: at the first look).
+ * timers together take no more than the module parameter ``poll_budget``: a source has its part
+ * of that until it is deleted or its channel is closed, also when the function is gone. A
+ * condition that is true already when the source is added is an event at once (with POLL: at the
+ * first look).
  *
  * Errors: EINVAL, EBADF, ERANGE (no such vector; outside the memory), EXDEV (memory of
  * somebody else, or not host memory), EEXIST (already in this channel; LOCK may be
@@ -1158,7 +1162,13 @@ struct rashpa_source_info {
  * One eventfd a source and one for all; a second call replaces the first. Records are
  * queued all the same; the one for all is for them, so RASHPA_SOURCE_QUIET signals only the
  * source's. OVERRUN and LAG, which tell of a member of a group, signal only the one for all.
- * Errors: EBADF, EINVAL (not an eventfd), ENOENT (source).
+ *
+ * When the channel's function is removed all its eventfds are signalled once more, whatever @every
+ * and @delay_us say: read() or &struct rashpa_ring.gone tells. For the removal of another function
+ * (RASHPA_SOURCE_OF) listen to its RASHPA_SOURCE_DEVICE. One that is replaced or stopped, or whose
+ * source or channel ends, is signalled at once if there are events that @delay_us holds back.
+ *
+ * Errors: EBADF, EINVAL (not an eventfd), ENOENT (source), ENODEV.
  */
 struct rashpa_eventfd {
 	struct rashpa_head head;
@@ -1309,9 +1319,9 @@ struct rashpa_signal {
  * @lost: records of this source that this channel had no room for, so far
  *
  * read() returns whole records, as many as fit; it blocks until there is one
- * unless O_NONBLOCK is set (EAGAIN). A buffer shorter than one record: EINVAL. After
- * RASHPA_DEVICE_GONE and an empty queue: ENODEV. When the queue is full the newest
- * record is dropped and counted. PCI may merge interrupts: @sequence counts
+ * unless O_NONBLOCK is set (EAGAIN, also while another thread reads). A buffer shorter than
+ * one record: EINVAL. After RASHPA_DEVICE_GONE and an empty queue: ENODEV. When the queue is
+ * full the newest record is dropped and counted. PCI may merge interrupts: @sequence counts
  * those that arrived; what hardware wrote is counted by its lock slot.
  */
 struct rashpa_event {
@@ -1337,7 +1347,8 @@ struct rashpa_event {
  * A consumer that wants no system call for each event: load @head with acquire semantics; the
  * records from &struct rashpa_consumer.tail up to it are there. Read them, then store
  * tail with release semantics. When there is none, poll() the channel: it is ready exactly
- * when @head and tail differ, or @gone. read() takes records from the same queue.
+ * when @head and tail differ, or @gone. Load @gone with acquire semantics before @head: the last
+ * records come first. read() takes records from the same queue.
  */
 struct rashpa_ring {
 	__aligned_u64 head;
