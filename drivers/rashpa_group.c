@@ -152,31 +152,44 @@ static int rashpa_group_member(struct rashpa_call *call, struct rashpa_channel *
 }
 
 /*
+ * What the events of @l have told so far: a group that is made late is where it would be if it
+ * had been there. Of a word that changes, this includes the one that it was added with.
+ */
+static u64 rashpa_group_reached(const struct rashpa_listener *l)
+{
+	if (!l->watch)
+		return 0;
+	return l->watch->condition == RASHPA_CONDITION_CHANGED ? l->watch->last : l->value;
+}
+
+/*
  * From here on events count. A word may be ahead already, and its next event may wait for
- * the consumer to acknowledge what this one tells.
+ * the consumer to acknowledge what this one tells. It may be too far ahead: the consumer
+ * begins at @begin.
  */
 static void rashpa_group_join(struct rashpa_channel *ch, struct rashpa_group_state *g,
 			      u64 begin)
 {
-	u64 first, last, before;
+	u64 first, last, before, time;
 	u32 i;
 
 	WRITE_ONCE(ch->consumer->ack[g->listener->id - 1], begin);
 	spin_lock_irq(&ch->lock);
+	time = ktime_get_ns();
 	before = ch->head;
 	for (i = 0; i < g->n; i++) {
 		struct rashpa_membership *m = &g->member[i];
-		const struct rashpa_watch *w = m->listener->watch;
 
-		m->position = max(begin, w ? w->last : 0);
-		m->judged = m->position;
+		m->position = max(begin, rashpa_group_reached(m->listener));
+		m->judged = begin;
 		m->listener->memberships[m->listener->n_memberships++] = m;
+		rashpa_member_overrun(m, time);
 	}
 	rashpa_group_ends(g, &first, &last);
+	rashpa_group_lag(g, first, time);
 	g->position = last;
 	if (last > begin)
-		rashpa_listener_event(g->listener, ++g->listener->sequence, ktime_get_ns(),
-				      last);
+		rashpa_listener_event(g->listener, ++g->listener->sequence, time, last);
 	spin_unlock_irq(&ch->lock);
 	rashpa_channel_wake(ch, before);
 }

@@ -1202,11 +1202,13 @@ struct rashpa_member {
  * @out_id: id in the records, from the same numbers as those of sources
  * @__reserved: must be zero
  *
- * Each member has a position, @first at least: a LOCK source the greatest value that its
- * word was seen with, beginning with the last one before the group was made (clear what an
- * earlier run left there); any other source @first plus the number of its events since
- * then. The group's position is the smallest of them; when it is greater than @first, and
- * whenever it grows, there is one record, RASHPA_SOURCE_GROUP.
+ * Each member has a position, @first at least: a LOCK source the greatest value of its events,
+ * beginning with the last one before the group was made, with RASHPA_CONDITION_CHANGED if there
+ * was none the word that it was added with (clear what an earlier run left there); any other
+ * source @first plus the number of its events since then. The group's position is the smallest
+ * of them; when it is greater than @first, and whenever it grows, there is one record,
+ * RASHPA_SOURCE_GROUP. A group that is made late tells at once of members that are late already,
+ * or more than @slots ahead of @first.
  *
  * A word that is written twice or not at all changes no position: with LOCK members (and
  * RASHPA_CONDITION_CHANGED) the group is right whatever interrupts arrive twice or never. An
