@@ -23,15 +23,16 @@ static int rashpa_step_wait(struct rashpa_step *s)
 	u32 value;
 	int err;
 
+	/* a whole register of bits that say busy is no reason yet to give up */
 	err = readl_poll_timeout(s->reg, value,
 				 (value & s->step.mask) == s->step.value ||
-				 value == RASHPA_ALL_ONES,
+				 (value == RASHPA_ALL_ONES && s->step.mask != RASHPA_ALL_ONES),
 				 RASHPA_STEP_POLL_US, s->step.timeout_us);
 	/*
 	 * A dead function has every bit set, also the one that says idle. Only a step that
-	 * looks at the whole register may ask for that.
+	 * waits for all ones may take them for an answer.
 	 */
-	if (value == RASHPA_ALL_ONES && s->step.mask != RASHPA_ALL_ONES)
+	if (value == RASHPA_ALL_ONES && s->step.value != RASHPA_ALL_ONES)
 		return -EIO;
 	return err;
 }
@@ -91,7 +92,7 @@ bool rashpa_profile_answers(struct rashpa_device *dev)
 	if (!dev->n_steps)
 		return true;
 	last = &dev->steps[dev->n_steps - 1];
-	return last->step.mask == RASHPA_ALL_ONES || readl(last->reg) != RASHPA_ALL_ONES;
+	return last->step.value == RASHPA_ALL_ONES || readl(last->reg) != RASHPA_ALL_ONES;
 }
 
 static void rashpa_steps_free(struct rashpa_device *dev,

@@ -554,8 +554,8 @@ enum rashpa_step_op {
  * @timeout_us: of a WAIT, 1 to 1000000 microseconds; 0 for WRITE
  * @__reserved: must be zero
  *
- * A WAIT that reads all ones under a full-ones register is taken as a device
- * that does not answer.
+ * A WAIT that reads all ones from the register is taken as a device that does not answer,
+ * unless all ones is the value that it waits for.
  */
 struct rashpa_profile_step {
 	__u32 op;
