@@ -372,6 +372,7 @@ struct rashpa_bar_range {
  * @cdev: /dev/rashpa/fpgaN
  * @pdev: the function; registers may be touched only while not @gone
  * @id: N
+ * @saved: its configuration space when it was bound
  * @msix: MSI-X table and pending bits
  * @lock: see the top of this file
  * @gone: removal has begun (written under @lock and @hw_lock)
@@ -415,6 +416,7 @@ struct rashpa_device {
 	struct cdev cdev;
 	struct pci_dev *pdev;
 	int id;
+	struct pci_saved_state *saved;
 	struct rashpa_bar_range msix[2];
 
 	struct mutex lock;		/* life, profile, maps, windows */

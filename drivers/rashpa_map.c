@@ -220,7 +220,7 @@ void rashpa_maps_clear_stale(struct rashpa_device *dev)
 /* Stop the function, and clear its table. */
 static u64 rashpa_map_stop(struct rashpa_mapping *map)
 {
-	u64 what;
+	u64 what, again;
 
 	lockdep_assert_held(&map->dev->hw_lock);
 	/* it has been stopped, and cannot start before rashpa_maps_clear_stale() */
@@ -235,8 +235,8 @@ static u64 rashpa_map_stop(struct rashpa_mapping *map)
 	 * Whoever has a doorbell may have started the function again while its table still
 	 * held these addresses. Now that it does not, the second stop is the last word.
 	 */
-	rashpa_device_stop_locked(map->dev);
-	return what;
+	again = rashpa_device_stop_locked(map->dev);
+	return again == RASHPA_DEVICE_STUCK ? again : what;
 }
 
 /*
@@ -255,6 +255,7 @@ static void rashpa_map_end(struct rashpa_mapping *map, bool wait)
 	else
 		mutex_lock(&map->dev->hw_lock);
 	what = rashpa_map_stop(map);
+	map->dev->quiesces += !!what;
 	if (table->state == RASHPA_MAP_VALID) {
 		rashpa_table_begin(table);
 		table->state = RASHPA_MAP_REVOKED;
@@ -611,6 +612,21 @@ static int rashpa_map_refused(struct rashpa_call *call, struct rashpa_mapping *m
 				   peer->id);
 	return rashpa_fail(call, err, "the exporter %s cannot map this memory for fpga%d",
 			   map->dmabuf->exp_name, map->dev->id);
+}
+
+/* The exporter may still be moving the memory to where it has mapped it. */
+static int rashpa_map_settle(struct rashpa_call *call, struct rashpa_mapping *map)
+{
+	long left = dma_resv_wait_timeout(map->dmabuf->resv, DMA_RESV_USAGE_KERNEL, true,
+					  RASHPA_FENCE_LIMIT * HZ);
+
+	if (left > 0)
+		return 0;
+	if (left < 0)
+		return rashpa_fail(call, -EINTR, "interrupted by a signal");
+	return rashpa_fail(call, -ETIMEDOUT,
+			   "the exporter %s has not finished moving this memory in %d s: try again",
+			   map->dmabuf->exp_name, RASHPA_FENCE_LIMIT);
 }
 
 /*

@@ -116,23 +116,37 @@ bool rashpa_bar_range_ok(struct rashpa_device *dev, u32 bar, u64 offset,
 	return offset <= size && length <= size - offset;
 }
 
+/* Does it answer, and pass accesses to memory on, or take them? */
+static bool rashpa_pci_open(struct pci_dev *pdev)
+{
+	u16 command;
+
+	pci_read_config_word(pdev, PCI_COMMAND, &command);
+	return !PCI_POSSIBLE_ERROR(command) &&
+	       (command & PCI_COMMAND_MEMORY || pdev->no_command_memory);
+}
+
+static bool rashpa_bridges_open(struct pci_dev *pdev)
+{
+	while ((pdev = pci_upstream_bridge(pdev)))
+		if (!rashpa_pci_open(pdev))
+			return false;
+	return true;
+}
+
 /**
  * rashpa_device_reachable() - does what its BARs read come from the function
  * @dev: the function
  *
  * Not when configuration space reads all ones: pulled out, or deaf. And not when somebody
- * has switched its BARs off: then the host bridge answers, with all ones or with zero, which
- * looks like idle.
+ * has switched its BARs off, or a bridge above: then the host bridge answers, with all ones or
+ * with zero, which looks like idle.
  *
  * Return: whether its registers can be believed.
  */
 bool rashpa_device_reachable(struct rashpa_device *dev)
 {
-	u16 command;
-
-	pci_read_config_word(dev->pdev, PCI_COMMAND, &command);
-	return !PCI_POSSIBLE_ERROR(command) &&
-	       (command & PCI_COMMAND_MEMORY || dev->pdev->no_command_memory);
+	return rashpa_pci_open(dev->pdev) && rashpa_bridges_open(dev->pdev);
 }
 
 /**
@@ -207,7 +221,7 @@ static void rashpa_master_off(struct rashpa_device *dev)
  * @dev: the function, hw_lock held
  *
  * Runs the profile's sequence; where it fails, or there is none, turns bus
- * mastering off. The caller sends the event.
+ * mastering off. The caller counts it, once if it stops twice, and sends the event.
  *
  * Return: 0 if there was nothing to stop, else enum rashpa_device_event:
  * RASHPA_DEVICE_QUIESCED, or RASHPA_DEVICE_STUCK if it took the hard way (the memory is
@@ -220,7 +234,6 @@ u64 rashpa_device_stop_locked(struct rashpa_device *dev)
 	lockdep_assert_held(&dev->hw_lock);
 	if (!dev->master || dev->gone)
 		return 0;
-	dev->quiesces++;
 	/*
 	 * Pulled out, or only deaf: nobody knows whether it still sends, so it is not taken
 	 * for idle. It may hear what it cannot answer.
@@ -254,6 +267,7 @@ int rashpa_device_stop(struct rashpa_device *dev)
 
 	rashpa_hw_lock(dev);
 	what = rashpa_device_stop_locked(dev);
+	dev->quiesces += !!what;
 	mutex_unlock(&dev->hw_lock);
 	if (what)
 		rashpa_device_event(dev, what);
@@ -489,7 +503,7 @@ int rashpa_ioc_quiesce(struct rashpa_call *call, void *arg)
 	err = rashpa_device_stop(dev);
 	if (err)
 		err = rashpa_fail(call, err,
-				  "fpga%d did not become idle in time: bus mastering is off until it is reset",
+				  "fpga%d did not become idle in time, or does not answer: bus mastering is off until it is reset",
 				  dev->id);
 	quiesce->out_time_ns = ktime_get_ns() - start;
 	rashpa_maps_close(dev, false, &ended);
@@ -548,6 +562,50 @@ int rashpa_ioc_reset(struct rashpa_call *call, void *arg)
 /* -------------------------------------------------- reset by anybody ---- */
 
 /*
+ * As it was bound: BARs, command register (without bus mastering), capabilities. What the PCI
+ * core has saved last may be of no use: some kernels forget it when they restore it.
+ */
+static int rashpa_config_restore(struct rashpa_device *dev)
+{
+	int err = pci_load_saved_state(dev->pdev, dev->saved);
+
+	if (!err)
+		pci_restore_state(dev->pdev);
+	return err;
+}
+
+/* After a reset of its link a function answers, but its BARs are not where they were. */
+static bool rashpa_config_lost(struct rashpa_device *dev)
+{
+	u32 i, value;
+
+	for (i = 0; i < PCI_STD_NUM_BARS; i++) {
+		const int at = PCI_BASE_ADDRESS_0 + i * sizeof(u32);
+
+		pci_read_config_dword(dev->pdev, at, &value);
+		if (value != dev->pdev->saved_config_space[at / sizeof(u32)])
+			return true;
+	}
+	return false;
+}
+
+/*
+ * A reset of a bus further up goes from there down: the bridge above is closed already. Then
+ * nothing passes in either direction, and rashpa_reset_done() looks what has become of it.
+ */
+static u64 rashpa_reset_stop(struct rashpa_device *dev)
+{
+	if (!dev->master || rashpa_bridges_open(dev->pdev))
+		return rashpa_device_stop_locked(dev);
+	if (!dev->n_steps) {
+		rashpa_master_off(dev);
+		return RASHPA_DEVICE_QUIESCED;
+	}
+	dev->state = RASHPA_STATE_STUCK;
+	return 0;
+}
+
+/*
  * First nobody reaches the BARs any more: CPUs wait, and other functions' maps of windows
  * are revoked. Until rashpa_reset_done(), in the same thread, nobody writes registers or the
  * command register: a write would be dropped, or undone by what the PCI core restores.
@@ -561,7 +619,11 @@ static void rashpa_reset_prepare(struct pci_dev *pdev)
 
 	rashpa_windows_suspend(dev);
 	mutex_lock(&dev->hw_lock);
-	what = rashpa_device_stop_locked(dev);
+	/* the link was reset, rashpa_slot_reset() is still to come: the PCI core saves this next */
+	if (rashpa_config_lost(dev))
+		rashpa_config_restore(dev);
+	what = rashpa_reset_stop(dev);
+	dev->quiesces += !!what;
 	/* off in what the PCI core restores: entries may have to be cleared before */
 	pci_clear_master(pdev);
 	WRITE_ONCE(dev->resetting, true);
@@ -580,6 +642,11 @@ static void rashpa_reset_done(struct pci_dev *pdev)
 	if (dev->state == RASHPA_STATE_STUCK && rashpa_device_reachable(dev) &&
 	    !rashpa_profile_run_steps(dev))
 		dev->state = RASHPA_STATE_READY;
+	/* not known before, see rashpa_reset_stop() */
+	if (dev->state == RASHPA_STATE_STUCK && dev->master) {
+		dev->master = false;
+		rashpa_device_event(dev, RASHPA_DEVICE_STUCK);
+	}
 	/* others may have written the bit meanwhile */
 	if (dev->master)
 		pci_set_master(pdev);
@@ -609,21 +676,23 @@ static pci_ers_result_t rashpa_error_detected(struct pci_dev *pdev, pci_channel_
 
 /*
  * The link was reset without our handlers: what the function had is lost, its BARs and its
- * command register too. It answers again, and is to be reset by who uses it.
+ * command register too. If it answers again, it is to be reset by who uses it.
  */
 static pci_ers_result_t rashpa_slot_reset(struct pci_dev *pdev)
 {
 	struct rashpa_device *dev = pci_get_drvdata(pdev);
+	bool back;
 
-	pci_restore_state(pdev);
-	/* some kernels have forgotten it by that */
-	pci_save_state(pdev);
 	mutex_lock(&dev->hw_lock);
+	back = !rashpa_config_restore(dev) && rashpa_device_reachable(dev);
+	/* some kernels have forgotten it by that */
+	if (back)
+		pci_save_state(pdev);
 	rashpa_master_off(dev);
 	dev->state = RASHPA_STATE_STUCK;
 	mutex_unlock(&dev->hw_lock);
 	rashpa_device_event(dev, RASHPA_DEVICE_STUCK);
-	return PCI_ERS_RESULT_RECOVERED;
+	return back ? PCI_ERS_RESULT_RECOVERED : PCI_ERS_RESULT_DISCONNECT;
 }
 
 static const struct pci_error_handlers rashpa_err_handlers = {
@@ -645,6 +714,7 @@ static void rashpa_device_release(struct device *d)
 	lockdep_unregister_key(&dev->windows_key);
 	kfree(dev->windows);
 	kfree(dev->vectors);
+	kfree(dev->saved);
 	kfree(dev);
 }
 
@@ -755,8 +825,13 @@ static int rashpa_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	err = rashpa_vectors_init(dev);
 	if (err)
 		goto out_regions;
-	/* for rashpa_slot_reset() */
+	/* for rashpa_config_restore() */
 	pci_save_state(pdev);
+	dev->saved = pci_store_saved_state(pdev);
+	if (!dev->saved) {
+		err = -ENOMEM;
+		goto out_vectors;
+	}
 	pci_set_drvdata(pdev, dev);
 	err = rashpa_node_add(&dev->dev, &dev->cdev, &rashpa_fpga_fops);
 	if (err)
@@ -780,7 +855,7 @@ out_put:
 
 /*
  * Open files keep @dev alive but find it gone. Order: take away the registers that users
- * see, stop the DMA, then take away what it could reach, then the interrupts.
+ * see, stop the DMA, then take away what it could reach, then the interrupts, and tell.
  */
 static void rashpa_remove(struct pci_dev *pdev)
 {
@@ -801,15 +876,18 @@ static void rashpa_remove(struct pci_dev *pdev)
 	dev->gone = true;
 	rashpa_profile_free(dev);
 	mutex_unlock(&dev->hw_lock);
+	/*
+	 * Those on their way are told before GONE, which says that no more will come. Listeners
+	 * stay on the lists of the vectors, so those stay until release.
+	 */
+	vectors = dev->n_vectors;
+	while (vectors--)
+		free_irq(dev->vectors[vectors].irq, &dev->vectors[vectors]);
 	rashpa_device_event(dev, RASHPA_DEVICE_GONE);
 	rashpa_channels_gone(dev);
-	vectors = dev->n_vectors;
 	mutex_unlock(&dev->lock);
 	rashpa_maps_free(&ended);
 
-	/* Listeners stay on the lists of the vectors, so those stay until release. */
-	while (vectors--)
-		free_irq(dev->vectors[vectors].irq, &dev->vectors[vectors]);
 	pci_free_irq_vectors(pdev);
 	pci_release_regions(pdev);
 	pci_disable_device(pdev);

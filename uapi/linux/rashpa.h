@@ -1023,7 +1023,8 @@ enum rashpa_condition {
 /**
  * enum rashpa_device_event - values of RASHPA_SOURCE_DEVICE
  * @RASHPA_DEVICE_QUIESCED: all DMA was stopped
- * @RASHPA_DEVICE_RESET: the function was reset
+ * @RASHPA_DEVICE_RESET: a reset of the function has ended. The PCI core does not say whether it
+ *	failed; RASHPA_IOC_RESET does
  * @RASHPA_DEVICE_STUCK: the function did not stop, or does not answer; bus mastering is off
  * @RASHPA_DEVICE_GONE: the function was removed; no more events of its vectors, its maps and its
  *	state will come. Words of memory that a timer looks at, and sources of other functions,
