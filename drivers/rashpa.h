@@ -494,10 +494,14 @@ rashpa_profile_cover(struct rashpa_device *dev, u32 bar, u64 offset, u64 length)
 
 /* ----------------------------------------------------- rashpa_window.c --- */
 
+/* What others have to finish first (fences of a dma-buf) is not waited for longer, in seconds. */
+#define RASHPA_FENCE_LIMIT	10
+
 int rashpa_ioc_window(struct rashpa_call *call, void *arg);
 struct rashpa_device *rashpa_window_of(struct dma_buf *dmabuf);
 int rashpa_window_phys(struct dma_buf *dmabuf, struct rashpa_device *dev,
 		       u64 offset, u64 length, phys_addr_t *phys);
+dma_addr_t rashpa_window_bus(struct dma_buf *dmabuf);
 bool rashpa_dmabuf_is_window(struct dma_buf *dmabuf);
 void rashpa_window_info(struct dma_buf *dmabuf, struct rashpa_info *info);
 void rashpa_windows_revoke(struct rashpa_device *dev);
@@ -546,6 +550,7 @@ static inline u32 rashpa_bdf(struct pci_dev *pdev)
 	return pci_domain_nr(pdev->bus) << 16 | pdev->bus->number << 8 | pdev->devfn;
 }
 
+u64 rashpa_dma_limit(struct rashpa_device *dev);
 int rashpa_path_between(struct rashpa_call *call, struct pci_dev *importer,
 			struct pci_dev *peer);
 struct rashpa_pieces *rashpa_pieces_get(struct rashpa_call *call, struct rashpa_device *dev,

@@ -4,6 +4,7 @@
  */
 #include <linux/anon_inodes.h>
 #include <linux/capability.h>
+#include <linux/dma-direct.h>
 #include <linux/dma-mapping.h>
 #include <linux/dma-resv.h>
 #include <linux/fs.h>
@@ -645,6 +646,9 @@ static int rashpa_map_fill(struct rashpa_call *call, struct rashpa_mapping *map,
 	sgt = dma_buf_map_attachment(attach, map->dir);
 	if (IS_ERR(sgt))
 		return rashpa_map_refused(call, map, PTR_ERR(sgt));
+	err = rashpa_map_settle(call, map);
+	if (err)
+		goto out_unmap;
 	pieces = rashpa_pieces_get(call, map->dev, sgt, map->dir, map->offset, map->length);
 	if (IS_ERR(pieces)) {
 		err = PTR_ERR(pieces);
@@ -702,7 +706,7 @@ out_detach:
 
 static int rashpa_map_again(struct rashpa_call *call, struct rashpa_mapping *map)
 {
-	bool restored = false, ended;
+	bool ended;
 	int err = 0;
 
 	lockdep_assert_held(&map->dev->lock);
@@ -718,12 +722,12 @@ static int rashpa_map_again(struct rashpa_call *call, struct rashpa_mapping *map
 	if (ended && !err) {
 		dma_resv_lock(map->dmabuf->resv, NULL);
 		err = rashpa_map_fill(call, map, map->attach);
-		restored = !err;
+		/* before the exporter can end it again: the last record tells what it is */
+		if (!err)
+			rashpa_map_event(map, RASHPA_MAP_VALID);
 		dma_resv_unlock(map->dmabuf->resv);
 	}
 	wake_up_all(&map->wait);
-	if (restored)
-		rashpa_map_event(map, RASHPA_MAP_VALID);
 	return err;
 }
 
@@ -810,23 +814,23 @@ static int rashpa_map_check(struct rashpa_call *call, const struct rashpa_map *a
 	return 0;
 }
 
-/* The last byte of the memory, for a function without an IOMMU; 0 if it is not ours. */
-static phys_addr_t rashpa_memory_last(struct dma_buf *dmabuf)
+/* Is all of it where a function without an IOMMU reaches it? Asked as the DMA core does. */
+static bool rashpa_memory_reached(struct device *d, struct dma_buf *dmabuf)
 {
-	struct rashpa_device *peer = rashpa_window_of(dmabuf);
 	const struct rashpa_extent *extents;
-	phys_addr_t last = 0;
 	u32 i, count;
 
-	if (peer) {
-		rashpa_window_phys(dmabuf, peer, 0, dmabuf->size, &last);
-		return last + dmabuf->size - 1;
-	}
+	if (rashpa_window_of(dmabuf))
+		return dma_capable(d, rashpa_window_bus(dmabuf), dmabuf->size, false);
 	extents = rashpa_dmabuf_extents(dmabuf, &count);
-	for (i = 0; extents && i < count; i++)
-		last = max(last, page_to_phys(extents[i].first) - 1 +
-				 ((u64)extents[i].count << PAGE_SHIFT));
-	return last;
+	/* not ours to look into: with less than all memory in reach, assume the worst */
+	if (!extents)
+		return !dma_addressing_limited(d);
+	for (i = 0; i < count; i++)
+		if (!dma_capable(d, phys_to_dma(d, page_to_phys(extents[i].first)),
+				 extents[i].count << PAGE_SHIFT, true))
+			return false;
+	return true;
 }
 
 /*
@@ -837,19 +841,16 @@ static int rashpa_map_check_reach(struct rashpa_call *call, struct rashpa_device
 				  struct dma_buf *dmabuf)
 {
 	struct device *d = &dev->pdev->dev;
-	phys_addr_t last;
 
 	if (rashpa_pci_translated(dev->pdev))
 		return 0;
 	if (!rashpa_window_of(dmabuf) && is_swiotlb_force_bounce(d))
 		return rashpa_fail(call, -EREMOTEIO,
 				   "all DMA goes to a bounce buffer here (swiotlb=force, or a confidential guest): enable the IOMMU, or do without");
-	last = rashpa_memory_last(dmabuf);
-	/* not ours to look into: with less than all memory in reach, assume the worst */
-	if (last ? last > dma_get_mask(d) : dma_addressing_limited(d))
+	if (!rashpa_memory_reached(d, dmabuf))
 		return rashpa_fail(call, -EOVERFLOW,
 				   "the memory is above what fpga%d can address (%d bits): allocate it lower or enable the IOMMU",
-				   dev->id, fls64(dma_get_mask(d)));
+				   dev->id, fls64(rashpa_dma_limit(dev)));
 	return 0;
 }
 

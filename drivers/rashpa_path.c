@@ -136,6 +136,19 @@ int rashpa_path_between(struct rashpa_call *call, struct pci_dev *importer,
 /* --------------------------------------------------------- addresses ---- */
 
 /**
+ * rashpa_dma_limit() - the highest address that a function can send
+ * @dev: the function
+ *
+ * Return: that of its DMA mask, or of a bus above that carries less.
+ */
+u64 rashpa_dma_limit(struct rashpa_device *dev)
+{
+	struct device *d = &dev->pdev->dev;
+
+	return min_not_zero(dma_get_mask(d), d->bus_dma_limit);
+}
+
+/**
  * struct rashpa_place - what an address leads to
  * @peer: function that has it in a BAR, one reference; NULL for host memory
  * @bar: that BAR
@@ -344,20 +357,41 @@ static int rashpa_check_remap(struct rashpa_check *check, struct rashpa_piece *p
 	return 0;
 }
 
+/*
+ * Bus addresses. A host bridge may show its windows elsewhere to CPUs than they are on the
+ * bus; whatever is not in one of them is memory.
+ */
+static int rashpa_check_bus(struct rashpa_check *check, const struct rashpa_piece *piece)
+{
+	struct pci_bus_region region = { .start = piece->address, .end = piece->address };
+	struct resource res = { .flags = IORESOURCE_MEM };
+	struct rashpa_place *place = &check->place;
+	struct pci_dev *pdev = check->dev->pdev;
+	phys_addr_t phys;
+	int err;
+
+	pcibios_bus_to_resource(pdev->bus, &res, &region);
+	phys = res.start != piece->address ? res.start : dma_to_phys(&pdev->dev, piece->address);
+	err = rashpa_check_phys(check, phys, piece->length);
+	if (!err && place->peer &&
+	    pci_bus_address(place->peer, place->bar) + (phys - place->start) != piece->address)
+		return rashpa_fail(check->call, -EREMOTEIO,
+				   "the exporter's table has the address that CPUs have for a BAR, the bus has another one");
+	return err;
+}
+
 static int rashpa_check_piece(struct rashpa_check *check, struct rashpa_piece *piece)
 {
+	const u64 limit = rashpa_dma_limit(check->dev);
 	u64 last;
 
 	/* the mask first: the DMA core would have to warn about what it cannot reach */
-	if (check_add_overflow(piece->address, piece->length - 1, &last) ||
-	    last > dma_get_mask(&check->dev->pdev->dev))
+	if (check_add_overflow(piece->address, piece->length - 1, &last) || last > limit)
 		return rashpa_fail(check->call, -EOVERFLOW,
 				   "the memory is above what fpga%d can address (%d bits): allocate it lower or enable the IOMMU",
-				   check->dev->id, fls64(dma_get_mask(&check->dev->pdev->dev)));
+				   check->dev->id, fls64(limit));
 	if (!check->domain)
-		return rashpa_check_phys(check, dma_to_phys(&check->dev->pdev->dev,
-							    piece->address),
-					 piece->length);
+		return rashpa_check_bus(check, piece);
 	if (!iommu_iova_to_phys(check->domain, piece->address))
 		return rashpa_check_remap(check, piece);
 	return rashpa_check_translated(check, piece->address, piece->length);

@@ -4,6 +4,7 @@
  * memory: a dma-buf to mmap, and to map for another function (peer-to-peer).
  */
 #include <linux/capability.h>
+#include <linux/dma-direct.h>
 #include <linux/dma-mapping.h>
 #include <linux/dma-resv.h>
 #include <linux/fs.h>
@@ -27,7 +28,9 @@
  * @offset: in the BAR
  * @length: bytes
  * @phys: CPU address of the first byte
+ * @bus: its address on the bus
  * @cache: enum rashpa_cache
+ * @combined: x86 knows that the range is write-combined (windows_lock)
  * @revoked: the function is gone: nothing may be mapped any more (its bars_lock)
  * @mappings: CPU mappings
  * @importers: attachments
@@ -41,10 +44,22 @@ struct rashpa_win {
 	u64 offset;
 	u64 length;
 	phys_addr_t phys;
+	dma_addr_t bus;
 	u32 cache;
+	bool combined;
 	bool revoked;
 	atomic_t mappings;
 	atomic_t importers;
+};
+
+/**
+ * struct rashpa_win_mapping - a window as one importer has it
+ * @sgt: what it was told
+ * @mapped: its IOMMU translates these addresses
+ */
+struct rashpa_win_mapping {
+	struct sg_table sgt;
+	bool mapped;
 };
 
 /* ------------------------------------------------------ CPU mappings ---- */
@@ -188,12 +203,23 @@ static void rashpa_win_unpin(struct dma_buf_attachment *attach)
 {
 }
 
+/* The DMA core has CPU addresses of registers only: right for an IOMMU, not for the bus. */
+static dma_addr_t rashpa_win_address(struct rashpa_win *win, struct device *dev,
+				     enum dma_data_direction dir, bool *mapped)
+{
+	*mapped = rashpa_pci_translated(to_pci_dev(dev));
+	if (*mapped)
+		return dma_map_resource(dev, win->phys, win->length, dir,
+					DMA_ATTR_SKIP_CPU_SYNC);
+	return dma_capable(dev, win->bus, win->length, false) ? win->bus : DMA_MAPPING_ERROR;
+}
+
 static struct sg_table *rashpa_win_map(struct dma_buf_attachment *attach,
 				       enum dma_data_direction dir)
 {
 	struct rashpa_win *win = attach->dmabuf->priv;
+	struct rashpa_win_mapping *m;
 	struct scatterlist *sg;
-	struct sg_table *sgt;
 	u64 offset = 0;
 	dma_addr_t addr;
 	int err, i;
@@ -203,18 +229,17 @@ static struct sg_table *rashpa_win_map(struct dma_buf_attachment *attach,
 		return ERR_PTR(-ENODEV);
 	if (READ_ONCE(win->dev->suspended))
 		return ERR_PTR(-EAGAIN);
-	sgt = kzalloc(sizeof(*sgt), GFP_KERNEL);
-	if (!sgt)
+	m = kzalloc(sizeof(*m), GFP_KERNEL);
+	if (!m)
 		return ERR_PTR(-ENOMEM);
-	err = sg_alloc_table(sgt, DIV_ROUND_UP_ULL(win->length, SZ_2G), GFP_KERNEL);
+	err = sg_alloc_table(&m->sgt, DIV_ROUND_UP_ULL(win->length, SZ_2G), GFP_KERNEL);
 	if (err)
 		goto out_free;
-	addr = dma_map_resource(attach->dev, win->phys, win->length, dir,
-				DMA_ATTR_SKIP_CPU_SYNC);
+	addr = rashpa_win_address(win, attach->dev, dir, &m->mapped);
 	err = dma_mapping_error(attach->dev, addr);
 	if (err)
 		goto out_table;
-	for_each_sgtable_sg(sgt, sg, i) {
+	for_each_sgtable_sg(&m->sgt, sg, i) {
 		u64 length = min_t(u64, SZ_2G, win->length - offset);
 
 		sg_set_page(sg, NULL, length, 0);
@@ -222,30 +247,49 @@ static struct sg_table *rashpa_win_map(struct dma_buf_attachment *attach,
 		sg_dma_len(sg) = length;
 		offset += length;
 	}
-	return sgt;
+	return &m->sgt;
 
 out_table:
-	sg_free_table(sgt);
+	sg_free_table(&m->sgt);
 out_free:
-	kfree(sgt);
+	kfree(m);
 	return ERR_PTR(err);
 }
 
 static void rashpa_win_unmap(struct dma_buf_attachment *attach,
 			     struct sg_table *sgt, enum dma_data_direction dir)
 {
+	struct rashpa_win_mapping *m = container_of(sgt, struct rashpa_win_mapping, sgt);
 	struct rashpa_win *win = attach->dmabuf->priv;
 
-	dma_unmap_resource(attach->dev, sg_dma_address(sgt->sgl), win->length, dir,
-			   DMA_ATTR_SKIP_CPU_SYNC);
+	if (m->mapped)
+		dma_unmap_resource(attach->dev, sg_dma_address(sgt->sgl), win->length, dir,
+				   DMA_ATTR_SKIP_CPU_SYNC);
 	sg_free_table(sgt);
-	kfree(sgt);
+	kfree(m);
+}
+
+static void rashpa_win_uncombine(struct rashpa_win *win)
+{
+	if (win->combined)
+		arch_io_free_memtype_wc(win->phys, win->length);
+	win->combined = false;
+}
+
+/* No CPU has it mapped: the range is free for a window with another cache mode. */
+static void rashpa_win_forget(struct rashpa_win *win)
+{
+	lockdep_assert_held(&win->dev->windows_lock);
+	if (list_empty(&win->entry))
+		return;
+	rashpa_win_uncombine(win);
+	list_del_init(&win->entry);
+	win->dev->n_open_windows--;
 }
 
 static void rashpa_win_free(struct rashpa_win *win)
 {
-	if (win->cache == RASHPA_CACHE_WC)
-		arch_io_free_memtype_wc(win->phys, win->length);
+	rashpa_win_uncombine(win);
 	iput(win->inode);
 	put_device(&win->dev->dev);
 	kfree(win);
@@ -256,10 +300,7 @@ static void rashpa_win_release(struct dma_buf *dmabuf)
 	struct rashpa_win *win = dmabuf->priv;
 
 	mutex_lock(&win->dev->windows_lock);
-	if (!list_empty(&win->entry)) {
-		list_del(&win->entry);
-		win->dev->n_open_windows--;
-	}
+	rashpa_win_forget(win);
 	mutex_unlock(&win->dev->windows_lock);
 	rashpa_win_free(win);
 }
@@ -337,17 +378,38 @@ int rashpa_window_phys(struct dma_buf *dmabuf, struct rashpa_device *dev,
 	return 0;
 }
 
+/**
+ * rashpa_window_bus() - address of a window for who sends it without an IOMMU
+ * @dmabuf: dma-buf of a window
+ *
+ * Return: the address on the bus of its function.
+ */
+dma_addr_t rashpa_window_bus(struct dma_buf *dmabuf)
+{
+	struct rashpa_win *win = dmabuf->priv;
+
+	return win->bus;
+}
+
 /*
- * Nobody may reach this window: CPUs fault, maps of it end. Its release waits for
- * windows_lock, so the dma-buf is there as long as the window is in the list.
+ * Nobody may reach this window: CPUs fault, maps of it end. Importers that cannot stop at once
+ * say by a fence when they have. The release waits for windows_lock, so the dma-buf is there
+ * as long as the window is in the list.
  */
 static void rashpa_win_cut(struct rashpa_win *win)
 {
+	struct dma_resv *resv = win->dmabuf->resv;
+
 	lockdep_assert_held(&win->dev->windows_lock);
 	unmap_mapping_range(win->inode->i_mapping, 0, 0, 1);
-	dma_resv_lock(win->dmabuf->resv, NULL);
+	dma_resv_lock(resv, NULL);
 	rashpa_dmabuf_invalidate(win->dmabuf);
-	dma_resv_unlock(win->dmabuf->resv);
+	if (!dma_resv_wait_timeout(resv, DMA_RESV_USAGE_BOOKKEEP, false,
+				   RASHPA_FENCE_LIMIT * HZ))
+		dev_warn(&win->dev->pdev->dev,
+			 "an importer of BAR %u did not let go of it in %d s\n", win->bar,
+			 RASHPA_FENCE_LIMIT);
+	dma_resv_unlock(resv);
 }
 
 /**
@@ -369,8 +431,7 @@ void rashpa_windows_revoke(struct rashpa_device *dev)
 	mutex_lock(&dev->windows_lock);
 	list_for_each_entry_safe(win, next, &dev->open_windows, entry) {
 		rashpa_win_cut(win);
-		list_del_init(&win->entry);
-		dev->n_open_windows--;
+		rashpa_win_forget(win);
 	}
 	mutex_unlock(&dev->windows_lock);
 }
@@ -445,6 +506,23 @@ struct rashpa_range {
 	bool user;
 };
 
+/* Users have one mode: who chose another one would keep all others out. */
+static int rashpa_window_resolve_cache(struct rashpa_call *call,
+				       const struct rashpa_profile_window *p,
+				       struct rashpa_range *range)
+{
+	const u32 cache = p->cache ?: RASHPA_CACHE_UC;
+
+	if ((range->cache ?: RASHPA_CACHE_UC) == cache || capable(CAP_SYS_RAWIO))
+		return 0;
+	if (range->cache)
+		return rashpa_fail(call, -EPERM,
+				   "a cache mode other than that of window %s of the profile needs CAP_SYS_RAWIO",
+				   p->name);
+	range->cache = cache;
+	return 0;
+}
+
 static int rashpa_window_resolve(struct rashpa_call *call,
 				 struct rashpa_device *dev,
 				 const struct rashpa_window *w,
@@ -475,8 +553,9 @@ static int rashpa_window_resolve(struct rashpa_call *call,
 		range->cache = w->cache;
 		range->offset = w->offset;
 		range->length = w->length;
-		range->user = rashpa_profile_cover(dev, w->bar, w->offset, w->length);
-		return 0;
+		p = rashpa_profile_cover(dev, w->bar, w->offset, w->length);
+		range->user = p;
+		return p ? rashpa_window_resolve_cache(call, p, range) : 0;
 	}
 	err = rashpa_check_name(call, w->name, sizeof(w->name));
 	if (err)
@@ -497,6 +576,34 @@ static int rashpa_window_resolve(struct rashpa_call *call,
 	return 0;
 }
 
+/*
+ * Two modes for the same registers would become one: x86 maps all as the range was reserved.
+ * Windows come under dev->lock, so that none can come after this.
+ */
+static int rashpa_window_check_cache(struct rashpa_call *call, struct rashpa_device *dev,
+				     const struct rashpa_range *w)
+{
+	const u32 cache = w->cache ?: RASHPA_CACHE_UC;
+	struct rashpa_win *win;
+	int err = 0;
+
+	lockdep_assert_held(&dev->lock);
+	mutex_lock(&dev->windows_lock);
+	list_for_each_entry(win, &dev->open_windows, entry) {
+		if (win->bar != w->bar || win->cache == cache ||
+		    w->offset >= win->offset + win->length ||
+		    win->offset >= w->offset + w->length)
+			continue;
+		err = rashpa_fail(call, -EBUSY,
+				  "a window of 0x%llx + 0x%llx in BAR %u is open %s: close it or ask for the same cache mode",
+				  win->offset, win->length, win->bar,
+				  win->cache == RASHPA_CACHE_WC ? "write-combined" : "uncached");
+		break;
+	}
+	mutex_unlock(&dev->windows_lock);
+	return err;
+}
+
 static int rashpa_window_make(struct rashpa_call *call, struct rashpa_device *dev,
 			      const struct rashpa_range *w)
 {
@@ -514,6 +621,7 @@ static int rashpa_window_make(struct rashpa_call *call, struct rashpa_device *de
 	win->length = w->length;
 	win->cache = w->cache ?: RASHPA_CACHE_UC;
 	win->phys = pci_resource_start(dev->pdev, w->bar) + w->offset;
+	win->bus = pci_bus_address(dev->pdev, w->bar) + w->offset;
 	/* x86 asks what the range was reserved as, not what the mapping wants */
 	if (win->cache == RASHPA_CACHE_WC) {
 		err = arch_io_reserve_memtype_wc(win->phys, win->length);
@@ -523,6 +631,7 @@ static int rashpa_window_make(struct rashpa_call *call, struct rashpa_device *de
 					   "this range of BAR %u is in use with another cache mode",
 					   w->bar);
 		}
+		win->combined = true;
 	}
 	win->dev = dev;
 	get_device(&dev->dev);
@@ -587,7 +696,9 @@ int rashpa_ioc_window(struct rashpa_call *call, void *arg)
 				  range.bar);
 		goto out;
 	}
-	err = rashpa_window_make(call, dev, &range);
+	err = rashpa_window_check_cache(call, dev, &range);
+	if (!err)
+		err = rashpa_window_make(call, dev, &range);
 	if (err)
 		goto out;
 	w->out_length = range.length;

@@ -656,7 +656,8 @@ struct rashpa_profile {
  * struct rashpa_window - RASHPA_IOC_WINDOW: a range of a BAR as memory
  * @head: no flags
  * @bar: 0 to 5; must be 0 with a name
- * @cache: enum rashpa_cache; must be 0 with a name
+ * @cache: enum rashpa_cache; must be 0 with a name. Without CAP_SYS_RAWIO 0, or that of the
+ *	profile's window which has the range
  * @offset: in the BAR, a multiple of the page size; must be 0 with a name
  * @length: a multiple of the page size, > 0; must be 0 with a name
  * @name: name of a window in the profile, or empty
@@ -665,9 +666,9 @@ struct rashpa_profile {
  * @__reserved: must be zero
  *
  * Errors: EPERM (CAP_SYS_RAWIO needed, except for a window of the profile with
- * RASHPA_PWINDOW_USER), EINVAL, ERANGE (outside the BAR), ENOENT (name), EOPNOTSUPP
- * (not a memory BAR, or write-combining on a BAR that is not prefetchable),
- * EBUSY (the range holds the MSI-X table), ENODEV.
+ * RASHPA_PWINDOW_USER in its cache mode), EINVAL, ERANGE (outside the BAR), ENOENT (name),
+ * EOPNOTSUPP (not a memory BAR, or write-combining on a BAR that is not prefetchable),
+ * EBUSY (the range holds the MSI-X table, or is in use with another cache mode), ENODEV.
  */
 struct rashpa_window {
 	struct rashpa_head head;
@@ -761,8 +762,9 @@ enum rashpa_class {
  * sequence: needs CAP_SYS_RAWIO; or a boundary or an alignment of one's own), ENODEV,
  * EIO (function is stuck: reset it; or it does not answer), EREMOTEIO (the exporter's
  * table is not true, or the memory is not a device's; see the reason), ENXIO (no path
- * between the two functions), EOVERFLOW (an address outside the DMA mask), E2BIG (more than 1048576
- * segments), and what the exporter answers.
+ * between the two functions), EOVERFLOW (an address outside the DMA mask, or above what a bus on
+ * the way carries), E2BIG (more than 1048576 segments), ETIMEDOUT (the exporter did not finish
+ * moving the memory), EINTR, and what the exporter answers.
  */
 struct rashpa_map {
 	struct rashpa_head head;
