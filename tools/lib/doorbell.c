@@ -11,6 +11,11 @@ void rashpa_doorbell(volatile void *window, uint64_t offset, uint32_t value)
 	/* The kernel puts no probe on an instruction with a lock prefix, as a barrier is. */
 	__asm__ volatile("nop");
 	/* Also for write-combined windows and non-temporal stores: a full barrier. */
+#if defined(__aarch64__)
+	/* That of the compiler is for CPUs (ish): a function is farther away. */
+	__asm__ volatile("dmb osh" ::: "memory");
+#else
 	__sync_synchronize();
+#endif
 	*word = value;
 }

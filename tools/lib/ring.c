@@ -88,28 +88,28 @@ int rashpa_ring_next(struct rashpa_queue *queue, struct rashpa_event *event)
 	return 1;
 }
 
-static bool ready(const struct rashpa_queue *queue)
+/* 1: there are records, 0: there are none, or a negative errno: there will be none. */
+static int ready(const struct rashpa_queue *queue)
 {
+	/* Before the head: the last records come first. */
+	uint32_t gone = __atomic_load_n(&queue->ring->gone, __ATOMIC_ACQUIRE);
 	uint64_t head = __atomic_load_n(&queue->ring->head, __ATOMIC_ACQUIRE);
 
-	return tail(queue, head) != head;
+	if (tail(queue, head) != head)
+		return 1;
+	return gone ? fail(ENODEV, "the function was removed") : 0;
 }
 
 int rashpa_ring_wait(struct rashpa_queue *queue, int timeout_ms)
 {
 	struct pollfd pollfd = { .fd = queue->channel, .events = POLLIN };
+	int result = ready(queue);
 
-	if (ready(queue))
-		return 1;
-	if (__atomic_load_n(&queue->ring->gone, __ATOMIC_ACQUIRE))
-		return fail(ENODEV, "the function was removed");
+	if (result)
+		return result;
 	if (poll(&pollfd, 1, timeout_ms) < 0)
 		return fail(errno, "cannot wait for the channel: %s", strerror(errno));
-	if (ready(queue))
-		return 1;
-	if (__atomic_load_n(&queue->ring->gone, __ATOMIC_ACQUIRE))
-		return fail(ENODEV, "the function was removed");
-	return 0;
+	return ready(queue);
 }
 
 int rashpa_ring_ack(struct rashpa_queue *queue, unsigned int id, uint64_t position)
