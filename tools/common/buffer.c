@@ -2,6 +2,7 @@
 #include "buffer.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -22,6 +23,11 @@ int buffer_open(const char *name, struct rashpa_info *info, void **base, char *w
 	because(why, -1, "buffer %s: %s", name, rashpa_reason());
 	close(fd);
 	return -1;
+}
+
+bool buffer_claim(int fd)
+{
+	return !flock(fd, LOCK_EX | LOCK_NB) && !buffer_mapped(fd);
 }
 
 bool buffer_mapped(int fd)

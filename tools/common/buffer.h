@@ -17,4 +17,10 @@ int buffer_open(const char *name, struct rashpa_info *info, void **base, char *w
 /* Has a device mapped it for DMA? */
 bool buffer_mapped(int fd);
 
+/*
+ * Have it to ourselves, as its producer: false while another one has claimed it, or a device
+ * maps it. It ends when the fd is closed.
+ */
+bool buffer_claim(int fd);
+
 #endif /* BUFFER_H */

@@ -2,7 +2,11 @@
 #include "fpga.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -36,6 +40,27 @@ int fpga_open(struct fpga *fpga, unsigned int number, char *why)
 	because(why, -1, "fpga%u: %s", number, rashpa_reason());
 	fpga_close(fpga);
 	return -1;
+}
+
+int fpga_claim(struct fpga *fpga, char *why)
+{
+	if (flock(fpga->device, LOCK_EX | LOCK_NB))
+		return because(why, -1, "fpga%u: another program has it to itself: stop the producer first",
+			       fpga->number);
+	if (rashpa_device_info(fpga->device, &fpga->info))
+		because(why, -1, "fpga%u: %s", fpga->number, rashpa_reason());
+	else if (fpga->info.out_maps)
+		because(why, -1, "fpga%u: it has %" PRIu32 " maps, and to release one more would stop its DMA: stop the producer first (rashpactl quiesce fpga%u)",
+			fpga->number, fpga->info.out_maps, fpga->number);
+	else
+		return 0;
+	fpga_unclaim(fpga);
+	return -1;
+}
+
+void fpga_unclaim(struct fpga *fpga)
+{
+	flock(fpga->device, LOCK_UN);
 }
 
 int view_open(struct view *view, struct fpga *fpga, const char *name, unsigned int bar,
@@ -120,6 +145,27 @@ void fpga_close(struct fpga *fpga)
 	if (fpga->device >= 0)
 		close(fpga->device);
 	fpga->device = -1;
+}
+
+static char removed[128];
+
+static void on_bus_error(int number)
+{
+	ssize_t n = write(STDERR_FILENO, removed, strlen(removed));
+
+	(void)number;
+	(void)n;
+	_exit(EXIT_FAILED);
+}
+
+void fpga_catch_removal(void)
+{
+	const struct sigaction action = { .sa_handler = on_bus_error };
+
+	/* in the handler nothing can be formatted */
+	snprintf(removed, sizeof(removed), "%s: the function was removed, or the memory is gone\n",
+		 program_invocation_short_name);
+	sigaction(SIGBUS, &action, NULL);
 }
 
 const char *fpga_cause_name(uint32_t cause)

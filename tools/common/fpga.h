@@ -36,6 +36,18 @@ int fpga_registers(struct fpga *fpga, char *why);
 void fpga_close(struct fpga *fpga);
 
 /*
+ * Have the function to ourselves, as who is going to map memory for it: whoever releases a map
+ * stops all its DMA. Refused while another program has claimed it, or it has maps; looks anew
+ * each time. It ends with the program, with fpga_close(), or with fpga_unclaim(). 0, or -1 with
+ * the reason in why[WHY_SIZE].
+ */
+int fpga_claim(struct fpga *fpga, char *why);
+void fpga_unclaim(struct fpga *fpga);
+
+/* Registers of a function that was removed cannot be reached: end with a message, not silently. */
+void fpga_catch_removal(void);
+
+/*
  * A window: that of the profile with this name, or if there is none (no profile) the range of the
  * BAR; length 0 is to its end.
  */
@@ -71,6 +83,19 @@ static inline uint64_t fpga_read64(const struct fpga *fpga, size_t offset)
 static inline void fpga_write64(const struct fpga *fpga, size_t offset, uint64_t value)
 {
 	*(volatile uint64_t *)(fpga->regs.base + offset) = value;
+}
+
+/* False: it is no reference interface, or not any more (what is gone reads as all ones). */
+static inline bool fpga_answers(const struct fpga *fpga)
+{
+	return fpga_read(fpga, RFPGA_ID) == RFPGA_ID_VALUE;
+}
+
+static inline unsigned int fpga_processes(const struct fpga *fpga)
+{
+	unsigned int n = RFPGA_CAPS_DTPS(fpga_read(fpga, RFPGA_CAPS));
+
+	return n < RFPGA_DTPS_MAX ? n : RFPGA_DTPS_MAX;
 }
 
 const char *fpga_cause_name(uint32_t cause);

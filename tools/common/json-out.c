@@ -45,21 +45,26 @@ int json_finish(struct json_object *object, const char *path)
 {
 	const int flags = JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED |
 			  JSON_C_TO_STRING_NOSLASHESCAPE;
-	int is_stdout = !strcmp(path, "-");
-	FILE *file = is_stdout ? stdout : fopen(path, "we");
+	const char *text = json_object_to_json_string_ext(object, flags);
+	FILE *file;
 	int error = 0;
 
+	if (!strcmp(path, "-")) {
+		puts(text);
+		json_object_put(object);
+		return flush_output() ? -1 : 0;
+	}
+	file = fopen(path, "we");
 	if (!file) {
 		error = errno;
 	} else {
-		if (fprintf(file, "%s\n", json_object_to_json_string_ext(object, flags)) < 0 ||
-		    fflush(file))
+		if (fprintf(file, "%s\n", text) < 0 || fflush(file))
 			error = errno;
-		if (!is_stdout && fclose(file) && !error)
+		if (fclose(file) && !error)
 			error = errno;
 	}
 	json_object_put(object);
 	if (error)
-		say("cannot write %s: %s", is_stdout ? "standard output" : path, strerror(error));
+		say("cannot write %s: %s", path, strerror(error));
 	return error ? -1 : 0;
 }

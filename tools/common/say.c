@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -43,6 +45,31 @@ int fail(const char *format, ...)
 	vsay(format, args);
 	va_end(args);
 	return EXIT_FAILED;
+}
+
+int flush_output(void)
+{
+	static bool said;
+
+	errno = 0;
+	if (!fflush(stdout) && !ferror(stdout))
+		return 0;
+	/* what failed earlier left its mark, but not its reason */
+	if (!said)
+		say("cannot write standard output: %s", strerror(errno ? errno : EIO));
+	said = true;
+	return EXIT_FAILED;
+}
+
+static void at_exit(void)
+{
+	if (flush_output())
+		_exit(EXIT_FAILED);
+}
+
+void check_output_at_exit(void)
+{
+	atexit(at_exit);
 }
 
 unsigned long long now_ns(void)

@@ -45,6 +45,11 @@ __attribute__((format(printf, 2, 3)))
 void progress_show(struct progress *progress, const char *format, ...);
 void progress_end(struct progress *progress);
 
+/* All that was printed so far is written: 0, or EXIT_FAILED after a message, which comes once. */
+int flush_output(void);
+/* The same at the end, whichever way the program ends: what nobody can read is not done. */
+void check_output_at_exit(void);
+
 /* CLOCK_MONOTONIC */
 unsigned long long now_ns(void);
 

@@ -6,6 +6,16 @@
 
 void samples_add(struct samples *samples, uint64_t value)
 {
+	samples->all++;
+	if (value > samples->max)
+		samples->max = value;
+	if (samples->limit && samples->count == samples->limit) {
+		uint64_t at = erand48(samples->random) * samples->all;
+
+		if (at < samples->limit)
+			samples->value[at] = value;
+		return;
+	}
 	if (samples->count == samples->room) {
 		size_t room = samples->room ? 2 * samples->room : 4096;
 		uint64_t *more = realloc(samples->value, room * sizeof(*more));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Samples that are kept, and their percentiles. */
+/* Samples that are kept, all or a random choice, and their percentiles. */
 #ifndef STATS_H
 #define STATS_H
 
@@ -9,6 +9,9 @@
 struct samples {
 	uint64_t *value;
 	size_t count, room;
+	size_t limit;		/* of count, 0: none; all have the same chance to be kept */
+	uint64_t all, max;	/* also of those that were not kept */
+	unsigned short random[3];
 	uint64_t skipped;	/* for which there was no memory */
 };
 

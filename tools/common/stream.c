@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "stream.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stddef.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include "say.h"
 
 #define PAGE	RASHPA_STREAM_PAGE
+#define IMAGES_BITS	56	/* no run has more images */
 /* of any lock memory */
 #define LOCK_OFFSET_MAX	((RASHPA_LOCK_SLOTS_MAX - 1) * (uint64_t)RASHPA_LOCK_SLOT)
 
@@ -22,6 +24,16 @@ static uint64_t reach(uint64_t a, uint64_t b, uint64_t c)
 	if (__builtin_mul_overflow(b, c, &r) || __builtin_add_overflow(a, r, &r))
 		return UINT64_MAX;
 	return r;
+}
+
+/* The driver has no other names; this one is printed. Empty: none. */
+static bool name_possible(const char *name)
+{
+	for (const char *c = name; *c; c++) {
+		if (!isascii(*c) || !(isalnum(*c) || strchr("._-", *c)))
+			return false;
+	}
+	return *name != '.';
 }
 
 static int check_dtp(const struct rashpa_stream *s, unsigned int i, char *why)
@@ -86,6 +98,8 @@ int stream_check(const struct rashpa_stream *s, uint64_t length, char *why)
 		return because(why, -1, "paced or __reserved is not what it may be");
 	if (!memchr(s->lock_name, 0, sizeof(s->lock_name)))
 		return because(why, -1, "lock_name does not end");
+	if (!name_possible(s->lock_name))
+		return because(why, -1, "lock_name is not made of letters, digits and . _ -");
 	if (s->data_offset < sizeof(*s) || s->data_offset % PAGE)
 		return because(why, -1, "data_offset %" PRIu64 " is in the header or not at a page",
 			       s->data_offset);
@@ -94,11 +108,11 @@ int stream_check(const struct rashpa_stream *s, uint64_t length, char *why)
 	if (s->line_stride < line || s->line_stride % s->pixel_bytes)
 		return because(why, -1, "line_stride %" PRIu64 " is too small or not whole pixels",
 			       s->line_stride);
-	image = reach(line, s->height - 1, s->line_stride);
+	image = stream_extent(s, 1);
 	if (s->image_stride < image || s->image_stride % s->pixel_bytes)
 		return because(why, -1, "image_stride %" PRIu64 " is too small or not whole pixels",
 			       s->image_stride);
-	slot = reach(image, s->bunch - 1, s->image_stride);
+	slot = stream_extent(s, s->bunch);
 	if (s->slot_stride < slot || s->slot_stride % s->pixel_bytes)
 		return because(why, -1, "slot_stride %" PRIu64 " is too small or not whole pixels",
 			       s->slot_stride);
@@ -110,7 +124,7 @@ int stream_check(const struct rashpa_stream *s, uint64_t length, char *why)
 			       s->slots, s->slot_stride, s->data_offset, length);
 
 	/* Frame numbers stay far from wrapping. */
-	if (s->first_stack >> 40 || s->images >> 56)
+	if (s->first_stack >> 40 || s->images >> IMAGES_BITS)
 		return because(why, -1, "first_stack or images is absurdly large");
 	if (s->consumed >> 41)
 		return because(why, -1, "consumed is absurdly large");
@@ -144,6 +158,14 @@ int stream_copy(const volatile struct rashpa_stream *shared, uint64_t length,
 	return stream_check(copy, length, why);
 }
 
+uint64_t stream_extent(const struct rashpa_stream *s, uint32_t images)
+{
+	uint64_t image = reach(reach(0, s->width, s->pixel_bytes), s->height - 1, s->line_stride);
+
+	/* lines and images may be padded, but behind the last pixel the next slot may begin */
+	return images ? reach(image, images - 1, s->image_stride) : 0;
+}
+
 uint64_t stream_bytes(const struct rashpa_stream *s, uint64_t slots)
 {
 	return reach(s->data_offset, slots, s->slot_stride);
@@ -167,15 +189,35 @@ uint64_t stream_end(const struct rashpa_stream *s)
 	return s->first_stack + (s->images + s->bunch - 1) / s->bunch;
 }
 
+/* Images of this run before stack k. */
+static uint64_t images_before(const struct rashpa_stream *s, uint64_t k)
+{
+	uint64_t images = k < s->first_stack ? 0 : reach(0, k - s->first_stack, s->bunch);
+
+	return s->images && images > s->images ? s->images : images;
+}
+
+uint64_t stream_images(const struct rashpa_stream *s, uint64_t a, uint64_t b)
+{
+	return images_before(s, b) - images_before(s, a);
+}
+
 uint32_t stream_stack_images(const struct rashpa_stream *s, uint64_t k)
 {
-	uint64_t done = (k - s->first_stack) * s->bunch;
+	return stream_images(s, k, k + 1);
+}
 
-	if (!s->images)
-		return s->bunch;
-	if (k < s->first_stack || done >= s->images)
-		return 0;
-	return s->images - done < s->bunch ? s->images - done : s->bunch;
+bool stream_possible(const struct rashpa_stream *s, uint64_t stacks)
+{
+	return stacks <= stream_end(s) && !(images_before(s, stacks) >> IMAGES_BITS);
+}
+
+uint64_t stream_oldest(const struct rashpa_stream *s, uint64_t most, uint64_t credit)
+{
+	bool writing = most < stream_end(s) && (!s->paced || most < credit + s->slots);
+	uint64_t past = most + writing;
+
+	return past > s->slots ? past - s->slots : 0;
 }
 
 _Static_assert(sizeof(struct rashpa_stream) % sizeof(uint64_t) == 0, "copied in words");

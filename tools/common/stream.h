@@ -26,10 +26,26 @@ int stream_check(const struct rashpa_stream *s, uint64_t length, char *why);
 uint64_t stream_layout(struct rashpa_stream *s, uint64_t length);
 uint64_t stream_bytes(const struct rashpa_stream *s, uint64_t slots);
 
+/* Bytes from the first of a stack to the last of so many of its images: what may be touched. */
+uint64_t stream_extent(const struct rashpa_stream *s, uint32_t images);
+
 /* Images in stack k of this run: bunch, or what is left for the last one, or 0. */
 uint32_t stream_stack_images(const struct rashpa_stream *s, uint64_t k);
 
+/* Images of this run in the stacks from a to before b. */
+uint64_t stream_images(const struct rashpa_stream *s, uint64_t a, uint64_t b);
+
 /* Number of the first stack after this run; UINT64_MAX if it is endless. */
 uint64_t stream_end(const struct rashpa_stream *s);
+
+/* Can so many stacks be complete? The FPGA, or who maps the buffer, wrote that number. */
+bool stream_possible(const struct rashpa_stream *s, uint64_t stacks);
+
+/*
+ * The oldest stack whose slot nobody writes when the most advanced process has completed
+ * @most stacks, and @credit were given back: a paced producer waits for that before the next
+ * one, another does not.
+ */
+uint64_t stream_oldest(const struct rashpa_stream *s, uint64_t most, uint64_t credit);
 
 #endif /* STREAM_H */
