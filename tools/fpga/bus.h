@@ -4,10 +4,11 @@
  * reaches memory of the host. Bus mastering, the DMA regions that the host mapped, and
  * the address table.
  *
- * bus.lock protects all three. The engine is its only reader and holds it while it
- * copies, at most BUS_BURST bytes at a time. The protocol thread is its only writer. So
- * when an unmap, a cleared bus master bit or a write to the address table has been
- * answered, nothing that was granted before is in flight any more.
+ * bus.lock protects all three. The engine reads, and holds it while it copies, at most
+ * BUS_BURST bytes at a time; a flood of interrupts (fault.c) reads whether it is a master.
+ * The protocol thread is the only writer. So when an unmap, a cleared bus master bit or a
+ * write to the address table has been answered, nothing that was granted before is in flight
+ * any more.
  *
  * The one exception are regions without a file descriptor (BARs of other devices),
  * which are reached by messages. The lock is dropped while the answer is awaited,
@@ -59,7 +60,7 @@ struct bus {
 	bool master;
 	struct bus_region *regions;	/* sorted by address, no overlaps */
 	size_t count, room;
-	size_t last;			/* last hit; the reader's */
+	size_t last;			/* last hit; the engine's */
 	struct bus_backing *backings;
 	uint32_t table[RFPGA_TABLE_SIZE / 4];
 	uint64_t generation;		/* changes with the table; never 0 */
@@ -79,7 +80,7 @@ uint32_t bus_table_read(const struct bus *bus, uint32_t offset);
 void bus_table_write(struct bus *bus, uint32_t offset, uint32_t value);
 void bus_table_clear(struct bus *bus);
 
-/* for the engine; the caller holds the lock, and may lose it for a while */
+/* for the engine and a flood; the caller holds the lock, and may lose it for a while */
 void bus_lock(struct bus *bus);
 void bus_unlock(struct bus *bus);
 void bus_space_init(struct bus_space *space, uint32_t first, uint32_t count);

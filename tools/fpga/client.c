@@ -65,18 +65,23 @@ void client_spawn(struct client *c, const char *program)
 		die("%s does not listen", program);
 }
 
-int client_end(struct client *c)
+int client_wait(pid_t pid)
 {
 	int status, i;
 
-	kill(c->pid, SIGTERM);
 	for (i = 0; i < 500; i++) {
-		if (waitpid(c->pid, &status, WNOHANG) == c->pid)
+		if (waitpid(pid, &status, WNOHANG) == pid)
 			return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
 		usleep(10000);
 	}
-	kill(c->pid, SIGKILL);
+	kill(pid, SIGKILL);
 	return -1;
+}
+
+int client_end(struct client *c)
+{
+	kill(c->pid, SIGTERM);
+	return client_wait(c->pid);
 }
 
 int client_open(const char *path)
@@ -136,7 +141,7 @@ static void record_step(FILE *file, uint8_t what, uint8_t arg, const void *data,
 	fwrite(data, 1, size, file);
 }
 
-static void record(const void *data, size_t size, unsigned int n_fds)
+static void record(const struct client *c, const void *data, size_t size, unsigned int n_fds)
 {
 	const char *folder = getenv("RASHPA_RECORD");
 	static unsigned int number;
@@ -155,7 +160,8 @@ static void record(const void *data, size_t size, unsigned int n_fds)
 		file = fopen(path, "we");
 		if (!file)
 			die("%s: %s", path, strerror(errno));
-		fputc(number > 1 ? 1 : 0, file);	/* the client is known already */
+		/* the client is known already; the board has a pin */
+		fputc((number > 1 ? 1 : 0) | (c->intx ? 2 : 0), file);
 	}
 	if (ftell(file) + (long)size > RECORD_MAX)
 		return;
@@ -185,7 +191,7 @@ void client_send(struct client *c, const void *data, size_t size, const int *fds
 		h->cmsg_len = CMSG_LEN(n * sizeof(int));
 		memcpy(CMSG_DATA(h), fds, n * sizeof(int));
 	}
-	record(data, size, n);
+	record(c, data, size, n);
 	while (iov.iov_len) {
 		ssize_t sent = sendmsg(c->fd, &msg, MSG_NOSIGNAL);
 

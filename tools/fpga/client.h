@@ -46,6 +46,7 @@ void die(const char *fmt, ...) __attribute__((noreturn, format(printf, 1, 2)));
 
 void client_spawn(struct client *c, const char *program);
 int client_end(struct client *c);	/* SIGTERM; the exit status */
+int client_wait(pid_t pid);		/* the exit status; -1: it did not end, and was killed */
 void client_connect(struct client *c);	/* socket only */
 void client_setup(struct client *c);	/* version, BARs, vectors, bus master */
 void client_disconnect(struct client *c);

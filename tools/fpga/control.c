@@ -5,7 +5,6 @@
  *
  *   disconnect	     drop the connection to the host
  *   exit	     end at once, as if the board had lost its power
- *   stuck on|off    do not obey stop requests (a reset still helps, and ends this)
  *   status	     counters, also when the host cannot read them any more
  *
  * those of fault.c, which the whole board does wrong, and those of misbehave.c, which get a
@@ -32,13 +31,20 @@ int control_open(const char *path)
 	return listener < 0 ? listener : 0;
 }
 
+static void hang_up(void)
+{
+	close(client);
+	client = -1;
+	have = 0;
+}
+
 void control_close(const char *path)
 {
 	unlink(path);
 	if (client >= 0)
-		close(client);
+		hang_up();
 	close(listener);
-	client = listener = -1;
+	listener = -1;
 }
 
 int control_fd(void)
@@ -50,13 +56,6 @@ static void answer(const char *text)
 {
 	send(client, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT);
 	send(client, "\n", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
-}
-
-static void set_stuck(struct fpga *fpga, bool on)
-{
-	pthread_mutex_lock(&fpga->engine.lock);
-	fpga->engine.stuck = on;
-	pthread_mutex_unlock(&fpga->engine.lock);
 }
 
 static void tell_status(struct fpga *fpga)
@@ -85,21 +84,12 @@ static void obey(struct fpga *fpga, const char *command)
 	}
 	if (!strcmp(command, "disconnect")) {
 		vfu_disconnect(fpga->vfu);
-	} else if (!strcmp(command, "stuck on") || !strcmp(command, "stuck off")) {
-		set_stuck(fpga, !strcmp(command, "stuck on"));
 	} else if (!fault_command(fpga, command) && !misbehave(fpga, command)) {
-		answer("error: disconnect, exit, stuck on|off, status; dead, flood; early, late, "
+		answer("error: disconnect, exit, status; dead, flood, stuck on|off; early, late, "
 		       "reorder, twice, lose, wild, release, honest: rashpa-fpga(1)");
 		return;
 	}
 	answer("ok");
-}
-
-static void hang_up(void)
-{
-	close(client);
-	client = -1;
-	have = 0;
 }
 
 static void take_lines(struct fpga *fpga)

@@ -3,6 +3,9 @@
 #include "bus.h"
 
 #include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -43,6 +46,57 @@ struct piece {
 	uint8_t *host;		/* NULL: by messages */
 };
 
+/* --------------------------------------------- memory that is cut off --- */
+
+static __thread sigjmp_buf cut_off;
+static __thread volatile sig_atomic_t reaching;
+static struct sigaction other_sigbus;
+
+/* What nobody expected is for who was there before us: it happens again at once. */
+static void on_sigbus(int number)
+{
+	if (reaching)
+		siglongjmp(cut_off, 1);
+	sigaction(number, &other_sigbus, NULL);
+}
+
+/* SA_NODEFER: the jump leaves the signal mask as it is. */
+static void catch_sigbus(void)
+{
+	struct sigaction action = { .sa_handler = on_sigbus, .sa_flags = SA_NODEFER };
+
+	sigaction(SIGBUS, &action, &other_sigbus);
+}
+
+static void copy_out(const struct piece *piece, void *data)
+{
+	memcpy(piece->host, data, piece->length);
+}
+
+static void copy_in(const struct piece *piece, void *data)
+{
+	memcpy(data, piece->host, piece->length);
+}
+
+/*
+ * The file is the client's, which may have made it shorter since it was mapped: then this is
+ * false, and something may have been copied.
+ */
+static bool reach(const struct piece *piece, void *data,
+		  void (*copy)(const struct piece *piece, void *data))
+{
+	if (sigsetjmp(cut_off, 0)) {
+		reaching = 0;
+		return false;
+	}
+	reaching = 1;
+	atomic_signal_fence(memory_order_seq_cst);
+	copy(piece, data);
+	atomic_signal_fence(memory_order_seq_cst);
+	reaching = 0;
+	return true;
+}
+
 int bus_init(struct bus *bus, struct vfu *vfu)
 {
 	pthread_rwlockattr_t attr;
@@ -56,6 +110,7 @@ int bus_init(struct bus *bus, struct vfu *vfu)
 	pthread_rwlockattr_setkind_np(&attr, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
 	err = pthread_rwlock_init(&bus->lock, &attr);
 	pthread_rwlockattr_destroy(&attr);
+	catch_sigbus();
 	return -err;
 }
 
@@ -476,11 +531,8 @@ static bool execute(struct bus *bus, const struct piece *piece, uint8_t *data, b
 {
 	if (!piece->host)
 		return message(bus, piece, data, write, fault);
-	if (write)
-		memcpy(piece->host, data, piece->length);
-	else
-		memcpy(data, piece->host, piece->length);
-	return true;
+	return reach(piece, data, write ? copy_out : copy_in) ||
+	       refuse(fault, RFPGA_FAULT_BUS, piece->addr);
 }
 
 static bool check(struct bus *bus, struct bus_space *space, uint64_t offset,
@@ -536,15 +588,23 @@ bool bus_read(struct bus *bus, struct bus_space *space, uint64_t offset, void *d
 }
 
 /*
- * Write a lock record. The first word becomes visible last, and after everything that
- * was written before: whoever reads it with acquire semantics sees the payload.
+ * The first word becomes visible last, and after everything that was written before: whoever
+ * reads it with acquire semantics sees the payload.
  */
+static void copy_record(const struct piece *piece, void *data)
+{
+	uint64_t *host = (uint64_t *)piece->host, *record = data;
+	int i;
+
+	for (i = 1; i < RFPGA_LOCK_SIZE / 8; i++)
+		__atomic_store_n(&host[i], record[i], __ATOMIC_RELAXED);
+	__atomic_store_n(&host[0], record[0], __ATOMIC_RELEASE);
+}
+
 bool bus_write_record(struct bus *bus, struct bus_space *space, uint64_t offset,
 		      const uint64_t record[RFPGA_LOCK_SIZE / 8], struct bus_fault *fault)
 {
 	struct piece piece;
-	uint64_t *host;
-	int i;
 
 	if (!piece_find(bus, space, offset, RFPGA_LOCK_SIZE, BUS_WRITE, &piece, fault))
 		return false;
@@ -552,12 +612,9 @@ bool bus_write_record(struct bus *bus, struct bus_space *space, uint64_t offset,
 		return refuse(fault, RFPGA_FAULT_ENTRY, offset);
 	if (!piece.host)
 		return message(bus, &piece, (uint8_t *)record, true, fault);
-	if ((uintptr_t)piece.host % sizeof(*host))
+	if ((uintptr_t)piece.host % sizeof(*record) ||
+	    !reach(&piece, (void *)record, copy_record))
 		return refuse(fault, RFPGA_FAULT_BUS, piece.addr);
-	host = (uint64_t *)piece.host;
-	for (i = 1; i < RFPGA_LOCK_SIZE / 8; i++)
-		__atomic_store_n(&host[i], record[i], __ATOMIC_RELAXED);
-	__atomic_store_n(&host[0], record[0], __ATOMIC_RELEASE);
 	return true;
 }
 

@@ -186,6 +186,7 @@ static enum outcome send_image(struct fpga *fpga, struct dtp *d, struct bus_faul
 static uint32_t plan_event(struct fpga *fpga, struct dtp *d)
 {
 	const struct misbehaviour *m = &d->does;
+	uint64_t delay = 0, last = 0;
 	uint32_t event = 0;
 
 	if (d->config.mode & RFPGA_MODE_LOCK)
@@ -197,19 +198,25 @@ static uint32_t plan_event(struct fpga *fpga, struct dtp *d)
 
 	d->behind = event & m->twice;
 	d->posted = false;
+	if (d->behind)
+		delay = m->twice_delay;
 	if (event & m->early) {
 		d->behind |= FPGA_IMAGE | (event & ~m->early);
 		event &= m->early;
+		last = m->early_delay;
 	} else if (m->late) {
 		d->behind |= FPGA_IMAGE;
 		d->posted = true;
+		last = m->late_delay;
 	}
+	if (last > delay)
+		delay = last;
 	if (d->behind) {
 		/* now: who sees the event may release the rest at once */
 		pthread_mutex_lock(&fpga->engine.lock);
 		d->due = fpga_ticks();
 		if (d->orders == d->obeyed &&
-		    __builtin_add_overflow(d->due, m->delay, &d->due))
+		    __builtin_add_overflow(d->due, delay, &d->due))
 			d->due = NEVER;
 		pthread_mutex_unlock(&fpga->engine.lock);
 	}
@@ -285,7 +292,7 @@ static bool group_complete(struct fpga *fpga, const struct dtp *d)
 	for (n = 0; n < fpga->dtps; n++) {
 		const struct dtp *m = &fpga->dtp[n];
 
-		if ((mask & 1u << n) && (!m->in_group || m->complete < d->complete))
+		if ((mask & 1u << n) && (m->group != mask || m->complete < d->complete))
 			return false;
 	}
 	return true;
@@ -406,8 +413,8 @@ static void end_run(struct fpga *fpga, struct dtp *d)
 {
 	d->status &= ~(RFPGA_DTP_RUNNING | RFPGA_DTP_WAITING);
 	/* a member that gave up takes no further part; one that is done still counts */
-	if (!(d->status & RFPGA_DTP_DONE))
-		d->in_group = false;
+	if (d->stop || !(d->status & RFPGA_DTP_DONE))
+		d->group = 0;
 	log_debug("DTP %u: %s after %llu images", (unsigned int)(d - fpga->dtp),
 		  d->status & RFPGA_DTP_DONE ? "done" : "stopped",
 		  (unsigned long long)d->count.images);
@@ -596,21 +603,21 @@ static void reset_counters(struct dtp *d)
 }
 
 /*
- * A group's run begins when a member is started that already took part: then the others
- * count again only when they are started too, unless they still run.
+ * A group's run begins when a member is started that already took part, also if it has left
+ * since: then the others count again only when they are started too, unless they still run.
  */
 static void join_group(struct fpga *fpga, struct dtp *d)
 {
-	bool new_run = d->in_group;
+	uint32_t group = d->config.group;
 	unsigned int n;
 
-	for (n = 0; n < fpga->dtps && new_run; n++) {
+	for (n = 0; n < fpga->dtps && group && d->took_part == group; n++) {
 		struct dtp *m = &fpga->dtp[n];
 
-		if ((d->config.group & 1u << n) && !running(m))
-			m->in_group = false;
+		if (m->took_part == group && m != d && !running(m))
+			m->group = m->took_part = 0;
 	}
-	d->in_group = true;
+	d->group = d->took_part = group;
 	d->complete = d->config.first_stack;
 }
 
@@ -654,7 +661,7 @@ void engine_start(struct fpga *fpga, unsigned int n)
 	if (ok) {
 		begin_run(fpga, d);
 	} else {
-		d->in_group = false;
+		d->group = 0;
 		record_fault(fpga, d, &fault);
 	}
 	pthread_cond_signal(&e->wake);
@@ -663,17 +670,24 @@ void engine_start(struct fpga *fpga, unsigned int n)
 		log_debug("DTP %u: started", n);
 }
 
-/* One request to stop all DTPs of the mask. Does not wait for the one in work. */
+/*
+ * One request to stop all DTPs of the mask. Does not wait for the one in work. Who stops all
+ * wants no more of any group's run, so that nobody has taken part in one.
+ */
 void engine_stop(struct fpga *fpga, uint32_t mask)
 {
 	struct engine *e = &fpga->engine;
-	bool pending = false;
+	bool pending = false, all = mask == UINT32_MAX;
 	unsigned int n;
 
 	pthread_mutex_lock(&e->lock);
 	for (n = 0; n < fpga->dtps && !e->stuck; n++) {
 		struct dtp *d = &fpga->dtp[n];
 
+		if (all)
+			d->took_part = 0;
+		if (all && !running(d))
+			d->group = 0;
 		if (!(mask & 1u << n) || !running(d))
 			continue;
 		if (e->active == d || d->behind) {
@@ -691,13 +705,18 @@ void engine_stop(struct fpga *fpga, uint32_t mask)
 	pthread_mutex_unlock(&e->lock);
 }
 
+void engine_set_stuck(struct fpga *fpga, bool on)
+{
+	pthread_mutex_lock(&fpga->engine.lock);
+	fpga->engine.stuck = on;
+	pthread_mutex_unlock(&fpga->engine.lock);
+}
+
 void engine_quiesce(struct fpga *fpga)
 {
 	struct engine *e = &fpga->engine;
 
-	pthread_mutex_lock(&e->lock);
-	e->stuck = false;
-	pthread_mutex_unlock(&e->lock);
+	engine_set_stuck(fpga, false);
 	engine_stop(fpga, UINT32_MAX);
 	/* the host may not answer a message before it has our answer */
 	vfu_dma_abort(fpga->vfu, true);
@@ -733,7 +752,7 @@ void engine_reset(struct fpga *fpga)
 
 		reset_counters(d);
 		d->status = 0;
-		d->in_group = false;
+		d->group = d->took_part = 0;
 		d->complete = 0;
 	}
 	pthread_mutex_unlock(&fpga->engine.lock);

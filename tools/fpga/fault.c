@@ -8,6 +8,7 @@
  *			again, the board has been reset
  *   flood max|N V	interrupt vector V N times a second, or as often as it can
  *   flood off
+ *   stuck on|off	do not obey stop requests (a reset still helps, and ends this)
  *
  * Pages of BARs that the host maps (doorbells, on-board memory) are not reached by messages
  * and answer all the same.
@@ -65,8 +66,11 @@ static void *flood_main(void *arg)
 		}
 		if (f->period) {
 			advance(&due, f->period);
-			if (!pthread_cond_timedwait(&f->wake, &f->lock, &due))
-				continue;	/* told something else */
+			if (!pthread_cond_timedwait(&f->wake, &f->lock, &due) || !f->flooding) {
+				/* told something else: that begins now, not when this was due */
+				due = (struct timespec){ 0 };
+				continue;
+			}
 		}
 		f->sending = true;
 		pthread_mutex_unlock(&f->lock);
@@ -180,6 +184,8 @@ bool fault_command(struct fpga *fpga, const char *command)
 		set_dead(fpga, false, true);
 	else if (!strncmp(command, "flood ", 6))
 		return flood(fpga, command + 6);
+	else if (!strcmp(command, "stuck on") || !strcmp(command, "stuck off"))
+		engine_set_stuck(fpga, !strcmp(command, "stuck on"));
 	else
 		return false;
 	return true;

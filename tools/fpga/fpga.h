@@ -59,7 +59,8 @@ struct dtp_counters {
 struct misbehaviour {
 	uint32_t early, twice, lose;	/* FPGA_LOCK, FPGA_INTERRUPT */
 	uint64_t lose_every;		/* stacks; 0 only if nothing is lost */
-	uint64_t delay;			/* ticks, or FPGA_HOLD, of what comes later */
+	/* ticks, or FPGA_HOLD, of what comes later */
+	uint64_t early_delay, late_delay, twice_delay;
 	uint64_t wild_addr;		/* bus address of the payload's destination */
 	bool late, reorder, wild;
 };
@@ -83,7 +84,8 @@ struct dtp {
 
 	/* under engine.lock */
 	uint32_t status;		/* RFPGA_DTP_RUNNING ... */
-	bool in_group;			/* takes part in the run of its group */
+	uint32_t group;			/* GROUP in whose run it counts; 0: in none */
+	uint32_t took_part;		/* GROUP in whose run it was, also if it has left */
 	uint64_t complete;		/* stacks complete, FIRST_STACK included */
 	struct misbehaviour told;
 	unsigned int orders;		/* counts changes of told */
@@ -172,6 +174,7 @@ void engine_quiesce(struct fpga *fpga);	/* returns when nothing is in flight */
 void engine_reset(struct fpga *fpga);	/* after engine_quiesce() */
 void engine_kick(struct fpga *fpga);	/* a doorbell was written */
 void engine_clear(struct fpga *fpga);
+void engine_set_stuck(struct fpga *fpga, bool on);
 bool engine_busy(struct fpga *fpga);
 
 /* control.c: a second socket, for tests that need hardware which fails */

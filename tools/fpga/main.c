@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -52,6 +53,7 @@ static bool parse_size(const char *text, uint64_t *size)
 {
 	static const char units[] = "KMG";
 	const char *unit;
+	int shift;
 	char *end;
 
 	errno = 0;
@@ -60,9 +62,12 @@ static bool parse_size(const char *text, uint64_t *size)
 		return false;
 	if (*end) {
 		unit = strchr(units, *end);
-		if (!unit || end[1] || *size > MEMORY_MAX)
+		if (!unit || end[1])
 			return false;
-		*size <<= 10 * (unit - units + 1);
+		shift = 10 * (int)(unit - units + 1);
+		if (*size > MEMORY_MAX >> shift)
+			return false;
+		*size <<= shift;
 	}
 	return *size >= MEMORY_MIN && *size <= MEMORY_MAX && !(*size & (*size - 1));
 }
@@ -131,12 +136,19 @@ static const struct argp argp = {
 
 /* ------------------------------------------------------------- socket --- */
 
-/* Somebody who died left the file there: it may go if nobody answers behind it. */
+/*
+ * Somebody who died left the socket there: it may go if nobody answers behind it. A file that
+ * is no socket is refused as well, and one whose queue is full would have us wait.
+ */
 static bool is_stale(const struct sockaddr_un *addr)
 {
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct stat st;
 	bool stale = false;
+	int fd;
 
+	if (lstat(addr->sun_path, &st) || !S_ISSOCK(st.st_mode))
+		return false;
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return false;
 	if (connect(fd, (const struct sockaddr *)addr, sizeof(*addr)))
@@ -156,17 +168,17 @@ int listen_at(const char *path)
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -errno;
-	err = bind(fd, (struct sockaddr *)&addr, sizeof(addr));
-	if (err && errno == EADDRINUSE && is_stale(&addr)) {
+	err = bind(fd, (struct sockaddr *)&addr, sizeof(addr)) ? -errno : 0;
+	if (err == -EADDRINUSE && is_stale(&addr)) {
 		unlink(path);
-		err = bind(fd, (struct sockaddr *)&addr, sizeof(addr));
+		err = bind(fd, (struct sockaddr *)&addr, sizeof(addr)) ? -errno : 0;
 	}
-	if (err || listen(fd, 4)) {
+	if (!err && listen(fd, 4))
 		err = -errno;
-		close(fd);
-		return err;
-	}
-	return fd;
+	if (!err)
+		return fd;
+	close(fd);
+	return err;
 }
 
 static int listen_for_signals(void)
@@ -230,6 +242,7 @@ int main(int argc, char **argv)
 			return EXIT_FAILURE;
 		}
 	}
+	signal(SIGPIPE, SIG_IGN);		/* nobody may read our messages any more */
 	signals = listen_for_signals();		/* before there are threads */
 	fpga.memory_size = options.memory;
 	fpga.dtps = options.dtps;

@@ -4,21 +4,24 @@
  * payload, lock record and interrupt wrong, lose one of them, or send it twice; or that take
  * the payload elsewhere.
  *
- *   early on|lock|interrupt|off [US|hold]	the event, or this part of it, is sent before
+ *   early on|lock|interrupt [US|hold]		the event, or this part of it, is sent before
  *						the last image of its stack
- *   late on|off [US|hold]			the last image is sent before its event and
+ *   late on [US|hold]				the last image is sent before its event and
  *						arrives after it; FLUSH pushes it
- *   reorder on|off				lines of an image from the last to the first
- *   twice on|lock|interrupt|off [US|hold]	the event, or this part of it, a second time
- *   lose on|lock|interrupt|off N		the event, or this part of it, not at all for
+ *   reorder on					lines of an image from the last to the first
+ *   twice on|lock|interrupt [US|hold]		the event, or this part of it, a second time
+ *   lose on|lock|interrupt N			the event, or this part of it, not at all for
  *						stacks whose STACKS is a multiple of N
+ *   early|late|reorder|twice|lose off		no more of this one
  *   wild ADDRESS|off				payload goes to this bus address, not to
  *						where the table says
  *   release					what is behind is sent now
- *   honest					none of all this
+ *   honest					none of all this; if it is for all DTPs, they
+ *						also obey stop requests again (fault.c: stuck)
  *
  * Each may end in "dtp N"; else it is for all DTPs. What comes later does so after US
- * microseconds, or when it is released; until then the DTP does not go on.
+ * microseconds, or when it is released; until then the DTP does not go on. If it was told two
+ * of these, what comes later does so after the longer time.
  */
 #include "fpga.h"
 
@@ -104,16 +107,16 @@ static bool take_parts(struct words *w, uint32_t *parts)
 	return true;
 }
 
-static void take_delay(struct words *w, struct misbehaviour *m)
+static void take_delay(struct words *w, uint64_t *delay)
 {
 	uint64_t us = DELAY_US;
 
 	if (take(w, "hold")) {
-		m->delay = FPGA_HOLD;
+		*delay = FPGA_HOLD;
 		return;
 	}
 	take_number(w, 0, DELAY_MAX_US, &us);
-	m->delay = us * 1000 / RFPGA_TICK_NS;
+	*delay = us * 1000 / RFPGA_TICK_NS;
 }
 
 static bool take_command(struct words *w, struct misbehaviour *m)
@@ -136,13 +139,19 @@ static bool take_command(struct words *w, struct misbehaviour *m)
 	if (take(w, "late")) {
 		if (!take_switch(w, &m->late))
 			return false;
+		if (m->late)
+			take_delay(w, &m->late_delay);
 	} else if (take(w, "early")) {
 		if (!take_parts(w, &m->early))
 			return false;
-	} else if (!take(w, "twice") || !take_parts(w, &m->twice)) {
-		return false;
+		if (m->early)
+			take_delay(w, &m->early_delay);
+	} else {
+		if (!take(w, "twice") || !take_parts(w, &m->twice))
+			return false;
+		if (m->twice)
+			take_delay(w, &m->twice_delay);
 	}
-	take_delay(w, m);
 	return true;
 }
 
@@ -175,6 +184,9 @@ bool misbehave(struct fpga *fpga, const char *command)
 	again = w;
 	if (!take_command(&w, &trial) || !take_dtps(fpga, &w, &mask))
 		return false;
+	w = again;
+	if (take(&w, "honest") && mask == UINT32_MAX)
+		engine_set_stuck(fpga, false);
 	pthread_mutex_lock(&e->lock);
 	for (n = 0; n < fpga->dtps; n++) {
 		struct dtp *d = &fpga->dtp[n];

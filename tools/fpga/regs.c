@@ -51,29 +51,37 @@ static uint32_t read_status(struct fpga *fpga)
 	return status;
 }
 
-/* What the engine keeps under its lock. */
+/* What the engine keeps under its lock. Only pairs have something to latch. */
 static uint32_t read_engine(struct fpga *fpga, uint32_t offset)
 {
 	struct engine *e = &fpga->engine;
+	bool pair = false;
 	uint64_t value = 0;
 
 	pthread_mutex_lock(&e->lock);
-	switch (offset & ~4u) {
+	switch (offset) {
 	case RFPGA_FAULTS:
+	case RFPGA_FAULTS + 4:
 		value = e->faults;
+		pair = true;
 		break;
 	case RFPGA_FAULT_ADDR:
+	case RFPGA_FAULT_ADDR + 4:
 		value = e->fault_addr;
+		pair = true;
 		break;
-	case RFPGA_FAULT_CAUSE:		/* and, as its high word, RFPGA_FAULT_DTP */
-		value = e->fault_cause | (uint64_t)e->fault_dtp << 32;
+	case RFPGA_FAULT_CAUSE:
+		value = e->fault_cause;
+		break;
+	case RFPGA_FAULT_DTP:
+		value = e->fault_dtp;
 		break;
 	case RFPGA_STOPS:
 		value = e->stops;
 		break;
 	}
 	pthread_mutex_unlock(&e->lock);
-	return half(fpga, offset, value);
+	return pair ? half(fpga, offset, value) : (uint32_t)value;
 }
 
 static uint32_t read_global(struct fpga *fpga, uint32_t offset)

@@ -4,6 +4,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -12,6 +13,8 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/un.h>
+#include <sysexits.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -583,6 +586,67 @@ static void test_group(void)
 	group_run(3);
 }
 
+/* Start it, and wait for its end. */
+static void run_to(const struct dtp *d, uint32_t end)
+{
+	start(d);
+	CHECK(EVENTUALLY(status(d->n) == end));
+}
+
+static struct dtp member(uint32_t n, uint32_t group)
+{
+	struct dtp d = plain(n);
+
+	d.group = group;
+	d.vector = 2;
+	d.slots = 4;
+	d.dst_base = (2ull << 20) * n;
+	return d;
+}
+
+/* What DTPs have sent that were no members then. */
+static void test_group_strangers(void)
+{
+	struct dtp d = member(1, 0), other = member(0, 3);
+
+	run_to(&d, RFPGA_DTP_DONE);
+	CHECK_EQ(events_so_far(2), 4);
+	d = member(3, 0xa);		/* another group, which has no 1 yet */
+	run_to(&d, RFPGA_DTP_DONE);
+	CHECK_EQ(events_so_far(2), 0);
+	group_run(20);
+	/* 1 is in the group {0, 1, 3}, not in this one */
+	run_to(&other, RFPGA_DTP_DONE);
+	CHECK_EQ(events_so_far(2), 0);
+	d = member(1, 3);		/* joins, though it took part elsewhere */
+	run_to(&d, RFPGA_DTP_DONE);
+	CHECK_EQ(events_so_far(2), 4);
+}
+
+/* Members that left, and others that are done: the next run has an event when all have sent. */
+static void test_group_again(void)
+{
+	struct dtp a = member(0, 3), b = member(1, 3), bad = a, endless = a;
+	int how;
+
+	bad.first = 7;			/* not valid */
+	endless.images = 0;
+	for (how = 0; how < 3; how++) {
+		if (how < 2)
+			run_to(&b, RFPGA_DTP_DONE);
+		run_to(how < 2 ? &bad : &endless, how < 2 ? RFPGA_DTP_FAULTED :
+		       RFPGA_DTP_RUNNING | RFPGA_DTP_WAITING);
+		if (how)
+			wr(c, RFPGA_CONTROL, RFPGA_CONTROL_STOP);
+		CHECK(EVENTUALLY(idle()));
+		CHECK_EQ(events_so_far(2), 0);
+		run_to(how < 2 ? &a : &b, RFPGA_DTP_DONE);
+		CHECK_EQ(events_so_far(2), 0);
+		run_to(how < 2 ? &b : &a, RFPGA_DTP_DONE);
+		CHECK_EQ(events_so_far(2), 4);
+	}
+}
+
 static void test_lock(void)
 {
 	struct dtp d = plain(2);
@@ -667,6 +731,30 @@ static void test_fault_bus(void)
 	set_entry(0, HOST_ADDR, 1 << 20, RFPGA_ENTRY_VALID);
 	start(&d);
 	check_refused(RFPGA_FAULT_BUS);
+}
+
+/* What is no pair has no high word: neither of it nor for it is anything latched. */
+static void test_fault_latch(void)
+{
+	struct dtp d = plain(0);
+
+	d.first = 7;			/* not valid */
+	start(&d);
+	CHECK(EVENTUALLY(status(0) & RFPGA_DTP_FAULTED));
+	CHECK_EQ(rd(c, RFPGA_FAULT_CAUSE), RFPGA_FAULT_ENTRY);
+	d.n = 1;
+	start(&d);
+	CHECK(EVENTUALLY(status(1) & RFPGA_DTP_FAULTED));
+	CHECK_EQ(rd(c, RFPGA_FAULT_DTP), 1);
+	/* the two of a pair belong together, also with others between */
+	set_entry(7, 1ull << 40, 1 << 20, RFPGA_ENTRY_VALID);
+	start(&d);
+	CHECK(EVENTUALLY(status(1) & RFPGA_DTP_FAULTED));
+	CHECK_EQ(rd(c, RFPGA_FAULT_ADDR), 0);
+	wr(c, RFPGA_CONTROL, RFPGA_CONTROL_CLEAR);
+	CHECK_EQ(rd(c, RFPGA_STOPS), 0);
+	CHECK_EQ(rd(c, 0x70), 0);
+	CHECK_EQ(rd(c, RFPGA_FAULT_ADDR + 4), 1 << 8);
 }
 
 static void test_fault_master(void)
@@ -826,6 +914,39 @@ static void test_unmap(void)
 	memset(host, CANARY, 1 << 20);
 	CHECK(faulted(0, RFPGA_FAULT_ENTRY));
 	CHECK(untouched(0, 1 << 20));
+}
+
+/* The file behind memory that is mapped gets shorter: as if nothing were there any more. */
+static void test_cut_off(void)
+{
+	const uint64_t addr = 0xa00000000ull, size = 1 << 20;
+	int fd = memfd_create("short", MFD_CLOEXEC);
+	struct dtp d = plain(0);
+
+	if (fd < 0 || ftruncate(fd, (off_t)size))
+		die("memfd: %s", strerror(errno));
+	CHECK_EQ(client_map(c, addr, size, 0, 3, fd), 0);
+	CHECK(!ftruncate(fd, 0));
+	set_entry(5, addr, size, RFPGA_ENTRY_VALID);
+	d.first = 5;
+	start(&d);
+	CHECK(faulted(0, RFPGA_FAULT_BUS));
+	CHECK_EQ(rd64(c, RFPGA_FAULT_ADDR), addr);
+	CHECK_EQ(counter(0, RFPGA_DTP_C_BYTES), 0);
+	/* a lock record */
+	wr(c, RFPGA_CONTROL, RFPGA_CONTROL_CLEAR);
+	set_entry(1, addr, 4096, RFPGA_ENTRY_VALID);
+	d.first = 0;
+	start(&d);
+	CHECK(faulted(0, RFPGA_FAULT_BUS));
+	CHECK_EQ(rd64(c, RFPGA_FAULT_ADDR), addr);
+	CHECK(same_image(&d, 0, 3));
+	/* nothing that was held stays so, and what is back is good */
+	CHECK(!ftruncate(fd, (off_t)size));
+	start(&d);
+	CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_STACKS) == 2));
+	client_unmap(c, addr, size);
+	close(fd);
 }
 
 static void test_reset(void)
@@ -1034,6 +1155,49 @@ static void test_interrupts(void)
 	client_call(c, 8, &set, 20, NULL, 0, NULL);
 }
 
+/* What SET_IRQS answers to this as the listener of vector 1: 0 or an errno. */
+static uint32_t set_vector(int fd)
+{
+	struct { uint32_t argsz, flags, index, start, count; } set = {
+		sizeof(set), 0x24, 2, 1, 1,		/* EVENTFD | TRIGGER */
+	};
+	struct reply r;
+
+	client_call(c, 8, &set, sizeof(set), &fd, 1, &r);
+	return r.error;
+}
+
+/* Listeners that would end or hold up the board are refused; who is signalled must not. */
+static void test_listeners(void)
+{
+	struct { uint32_t argsz, flags, index, start, count; } set = {
+		sizeof(set), 0x21, 2, 1, 1,		/* NONE | TRIGGER */
+	};
+	const uint64_t full = UINT64_MAX - 1;
+	int ends[2], terminal = posix_openpt(O_RDWR | O_NOCTTY), event = eventfd(0, 0);
+
+	if (pipe(ends) || event < 0)
+		die("pipe, eventfd: %s", strerror(errno));
+	close(ends[0]);
+	CHECK_EQ(set_vector(ends[1]), EINVAL);
+	CHECK_EQ(set_vector(c->fd), EINVAL);
+	CHECK_EQ(set_vector(host_fd), EINVAL);
+	if (terminal >= 0)
+		CHECK_EQ(set_vector(terminal), EINVAL);
+	client_call(c, 8, &set, sizeof(set), NULL, 0, NULL);
+	CHECK_EQ(rd(c, RFPGA_ID), RFPGA_ID_VALUE);
+	CHECK_EQ(events_so_far(1), 1);			/* it was not replaced */
+	/* one that blocks, and is full */
+	CHECK_EQ(set_vector(event), 0);
+	CHECK(write(event, &full, sizeof(full)) == sizeof(full));
+	client_call(c, 8, &set, sizeof(set), NULL, 0, NULL);
+	CHECK_EQ(rd(c, RFPGA_ID), RFPGA_ID_VALUE);
+	CHECK_EQ(set_vector(c->event[1]), 0);
+	close(ends[1]);
+	close(event);
+	close(terminal);
+}
+
 /* What SET_IRQS of INTx answers: 0 or an errno. */
 static uint32_t set_intx(uint32_t flags, uint32_t count, int fd)
 {
@@ -1137,7 +1301,8 @@ static void test_intx(void)
 	memcpy(&info, r.data, sizeof(info));
 	CHECK_EQ(info.count, 1);
 	CHECK_EQ(info.flags, 7);
-	CHECK_EQ(set_intx(0x24, 1, event), 0);		/* EVENTFD | TRIGGER */
+	CHECK_EQ(set_intx(0x24, 1, host_fd), EINVAL);	/* EVENTFD | TRIGGER */
+	CHECK_EQ(set_intx(0x24, 1, event), 0);
 	CHECK_EQ(set_intx(0x14, 1, event), EOPNOTSUPP);
 	CHECK_EQ(set_intx(0x11, 2, -1), EINVAL);
 	check_intx(event);
@@ -1222,6 +1387,8 @@ static void test_bad_commands(void)
 /* After these the stream cannot be trusted: the server hangs up, and takes a new client. */
 static void test_bad_streams(void)
 {
+	static const char narrow[] =
+		"\0\0\0\0{\"capabilities\":{\"max_data_xfer_size\":63}}";
 	static const struct frame bad[] = {
 		{ 1, 4, 15, 0, 0, { 0 } },		/* shorter than a header */
 		{ 1, 4, 0, 0, 0, { 0 } },
@@ -1264,6 +1431,8 @@ static void test_bad_streams(void)
 	CHECK(r.error);
 	client_call(c, 1, "\0\0\0\0[1]", 8, NULL, 0, &r);
 	CHECK(r.error);
+	client_call(c, 1, narrow, sizeof(narrow), NULL, 0, &r);
+	CHECK_EQ(r.error, EINVAL);		/* a lock record does not fit */
 	client_call(c, 1, "\0\0\0\0{\"capabilities\":[]}", 24, NULL, 0, &r);
 	CHECK(!r.error);
 	close(c->fd);
@@ -1337,6 +1506,17 @@ static void test_control(void)
 	CHECK_EQ(rd(c, RFPGA_STOPS), 0);
 	client_reset(c);
 	CHECK(idle());
+	/* so does a board that is honest, as a whole */
+	fresh();
+	CHECK(control(fd, "stuck on\n", "ok\n"));
+	CHECK(control(fd, "honest dtp 0\n", "ok\n"));
+	start(&d);
+	wr(c, RFPGA_CONTROL, RFPGA_CONTROL_STOP);
+	CHECK(!idle());
+	CHECK(control(fd, "honest\n", "ok\n"));
+	wr(c, RFPGA_CONTROL, RFPGA_CONTROL_STOP);
+	CHECK(EVENTUALLY(idle()));
+	CHECK_EQ(rd(c, RFPGA_STOPS), 1);
 	/* an event that comes too early */
 	fresh();
 	CHECK(control(fd, "early on\n", "ok\n"));
@@ -1565,23 +1745,48 @@ static void test_flush_messages(void)
 	tell("honest");
 }
 
-/* One that is behind holds up nobody else. */
-static void test_one_dtp(void)
+/*
+ * @d is behind while DTP 1 sends all it has. DTPs take turns: what is due would have been sent
+ * before that one is done.
+ */
+static void check_behind(const struct dtp *d)
 {
-	struct dtp d = one_stack(0), other = plain(1);
+	struct dtp other = plain(1);
 
-	tell("late on hold dtp 0");
-	start(&d);
+	start(d);
 	CHECK(EVENTUALLY(lock_record(0)[0] == 1));
 	other.dst_base = 1 << 20;
 	other.slots = 4;
 	start(&other);
 	CHECK(EVENTUALLY(status(1) == RFPGA_DTP_DONE));
 	CHECK(same_stack(&other, 3));
-	CHECK(last_image_untouched(&d));
+	CHECK(last_image_untouched(d));
+}
+
+/* One that is behind holds up nobody else. */
+static void test_one_dtp(void)
+{
+	struct dtp d = one_stack(0);
+
+	tell("late on hold dtp 0");
+	check_behind(&d);
 	tell("release dtp 1");
 	CHECK(last_image_untouched(&d));
 	check_released(&d);
+	tell("honest");
+}
+
+/* Each has a delay of its own, the longest counts, and who is told off has none. */
+static void test_delays(void)
+{
+	struct dtp d = one_stack(0);
+
+	tell("late on hold dtp 0");
+	tell("early off dtp 0");
+	tell("twice interrupt 0 dtp 0");
+	check_behind(&d);
+	check_released(&d);
+	CHECK_EQ(counter(0, RFPGA_DTP_C_EVENTS), 2);
 	tell("honest");
 }
 
@@ -1807,12 +2012,24 @@ static void test_flood(void)
 	CHECK_EQ(flood_sent(), sent);
 }
 
+/* A flood begins when it is told, however far away the next one of the flood before was. */
+static void test_floods(void)
+{
+	int i;
+
+	for (i = 0; i < 8; i++)
+		tell("flood 1 2");
+	CHECK(EVENTUALLY(flood_sent() > 0));
+	tell("flood off");
+}
+
 static void test_bad_words(void)
 {
 	static const char * const bad[] = {
 		"early", "early perhaps", "early on 5x", "early on -1", "early on hold 5",
 		"late", "late lock", "late on 99999999999", "reorder", "reorder on 5",
-		"twice", "lose", "lose on", "lose on 0", "lose lock hold", "release on",
+		"early off 5", "late off hold", "twice off 0", "twice", "lose", "lose on",
+		"lose on 0", "lose lock hold", "release on",
 		"honest dtp", "honest dtp 4", "honest dtp x", "honest dtp 0 1",
 		"late on 1 dtp 0 dtp 1 dtp 2 dtp 3",
 		"dead", "dead maybe", "dead on dtp 0", "flood", "flood on", "flood 0 1", "flood 10",
@@ -1889,6 +2106,68 @@ static void test_end(void)
 	CHECK_EQ(client_end(c), 0);
 }
 
+/* What the program ends with, by itself, when it is started with these; -1: it does not. */
+static int ends_with(const char *socket_path, const char *control_path, const char *memory)
+{
+	pid_t pid = fork();
+
+	if (pid < 0)
+		die("fork: %s", strerror(errno));
+	if (!pid) {
+		execl(program, program, "--socket", socket_path, "--control", control_path,
+		      "--memory", memory, "--log", "/dev/null", NULL);
+		_exit(127);
+	}
+	return client_wait(pid);
+}
+
+static bool has_text(const char *path, const char *text)
+{
+	char read_back[16] = "";
+	FILE *file = fopen(path, "r");
+	bool same = file && fgets(read_back, sizeof(read_back), file) &&
+		    !strcmp(read_back, text);
+
+	if (file)
+		fclose(file);
+	return same;
+}
+
+/* A path where something else is: it stays there, and nobody waits. Or a size that is none. */
+static void test_arguments(void)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	int busy = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), queue[8], n = 0;
+	char *path = addr.sun_path, free_path[sizeof(addr.sun_path)];
+	FILE *file;
+
+	snprintf(path, sizeof(addr.sun_path), "%.90s.other", c->path);
+	snprintf(free_path, sizeof(free_path), "%.90s.free", c->path);
+	file = fopen(path, "w");
+	if (!file || fputs("mine", file) < 0 || fclose(file))
+		die("%s: %s", path, strerror(errno));
+	CHECK_EQ(ends_with(path, free_path, "4K"), EXIT_FAILURE);
+	CHECK(has_text(path, "mine"));
+	CHECK_EQ(ends_with(free_path, path, "4K"), EXIT_FAILURE);
+	CHECK(has_text(path, "mine"));
+	unlink(path);
+	/* not as much memory as a sum that wraps */
+	CHECK_EQ(ends_with(free_path, path, "17179869185G"), EX_USAGE);
+	/* somebody who is alive, and busy */
+	if (bind(busy, (struct sockaddr *)&addr, sizeof(addr)) || listen(busy, 0))
+		die("%s: %s", path, strerror(errno));
+	do {
+		queue[n] = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	} while (!connect(queue[n++], (struct sockaddr *)&addr, sizeof(addr)) && n < 8);
+	CHECK_EQ(errno, EAGAIN);
+	CHECK_EQ(ends_with(path, free_path, "4K"), EXIT_FAILURE);
+	CHECK(!access(path, F_OK));
+	while (n)
+		close(queue[--n]);
+	close(busy);
+	unlink(path);
+}
+
 static const struct { const char *name; void (*run)(void); } tests[] = {
 	{ "identity, capabilities, BAR sizes", test_identity },
 	{ "ticks of 4 ns", test_clock },
@@ -1903,15 +2182,19 @@ static const struct { const char *name; void (*run)(void); } tests[] = {
 	{ "free-running: period and overruns", test_freerun },
 	{ "sampling", test_sampling },
 	{ "one event for a group", test_group },
+	{ "a group does not count strangers", test_group_strangers },
+	{ "a group begins anew", test_group_again },
 	{ "lock records", test_lock },
 	{ "refused: entries", test_fault_entry },
 	{ "refused: bus addresses", test_fault_bus },
+	{ "refused: who and why, latched by nobody else", test_fault_latch },
 	{ "refused: bus mastering is off", test_fault_master },
 	{ "refused: source", test_fault_source },
 	{ "refused: configuration", test_fault_config },
 	{ "refused: lock records", test_lock_faults },
 	{ "stop, and then silence", test_stop },
 	{ "memory taken away while it is written", test_unmap },
+	{ "memory whose file was cut off", test_cut_off },
 	{ "reset by register, FLR and message", test_reset },
 	{ "DMA by messages", test_messages },
 	{ "all addresses in two regions", test_whole_space },
@@ -1919,6 +2202,7 @@ static const struct { const char *name; void (*run)(void); } tests[] = {
 	{ "DTPs take turns", test_round_robin },
 	{ "start, stop and resume", test_restart },
 	{ "interrupt vectors", test_interrupts },
+	{ "listeners that are none", test_listeners },
 	{ "INTx, where it was asked for", test_intx },
 	{ "commands that make no sense", test_bad_commands },
 	{ "streams that make no sense", test_bad_streams },
@@ -1929,6 +2213,7 @@ static const struct { const char *name; void (*run)(void); } tests[] = {
 	{ "misbehave: a flush pushes the image", test_flush },
 	{ "misbehave: a flush pushes messages", test_flush_messages },
 	{ "misbehave: one of several DTPs", test_one_dtp },
+	{ "misbehave: one delay does not change another", test_delays },
 	{ "misbehave: lines in another order", test_reorder },
 	{ "misbehave: events twice", test_twice },
 	{ "misbehave: events that are lost", test_lose },
@@ -1936,8 +2221,10 @@ static const struct { const char *name; void (*run)(void); } tests[] = {
 	{ "the board has lost its link", test_no_link },
 	{ "misbehave: a wrong bus address", test_wild },
 	{ "a flood of interrupts", test_flood },
+	{ "a flood after another one", test_floods },
 	{ "misbehave: words that make no sense", test_bad_words },
 	{ "speed", test_speed },
+	{ "paths where something else is, a size that is none", test_arguments },
 	{ "the end, and another beginning", test_end },
 };
 

@@ -333,7 +333,22 @@ static void dma_set_open(struct vfu *vfu, bool open)
 
 /* --------------------------------------------------------- interrupts --- */
 
-/* A client could pass something that blocks; the engine must not. */
+/*
+ * A pipe could end us with a signal, a terminal or a file system of the client's keep us for
+ * ever: only what the kernel itself counts is taken. No other file can have this name, for the
+ * others begin with a slash or with their own kind.
+ */
+static bool is_eventfd(int fd)
+{
+	static const char wanted[] = "anon_inode:[eventfd]";
+	char path[32], name[sizeof(wanted)];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return readlink(path, name, sizeof(name)) == sizeof(wanted) - 1 &&
+	       !memcmp(name, wanted, sizeof(wanted) - 1);
+}
+
+/* The client may have left out O_NONBLOCK: with a full counter the engine must not wait. */
 static bool signal_fd(int fd)
 {
 	struct pollfd p = { .fd = fd, .events = POLLOUT };
@@ -466,7 +481,7 @@ static void irq_clear_all(struct vfu *vfu)
 
 /* Each returns 0 or -errno, which is what is answered. */
 
-static void take_capabilities(struct vfu *vfu, struct json_object *version)
+static int take_capabilities(struct vfu *vfu, struct json_object *version)
 {
 	struct json_object *caps, *value;
 
@@ -474,9 +489,13 @@ static void take_capabilities(struct vfu *vfu, struct json_object *version)
 	if (!json_object_object_get_ex(version, "capabilities", &caps) ||
 	    !json_object_is_type(caps, json_type_object) ||
 	    !json_object_object_get_ex(caps, "max_data_xfer_size", &value))
-		return;
-	if (json_object_get_int64(value) > 0 && json_object_get_int64(value) < MAX_DATA)
+		return 0;
+	/* a lock record is one write */
+	if (json_object_get_int64(value) < RFPGA_LOCK_SIZE)
+		return -EINVAL;
+	if (json_object_get_int64(value) < MAX_DATA)
 		vfu->max_data = (uint32_t)json_object_get_int64(value);
+	return 0;
 }
 
 static int parse_version(struct vfu *vfu, const char *text, size_t size)
@@ -494,10 +513,8 @@ static int parse_version(struct vfu *vfu, const char *text, size_t size)
 	if (!tokener)
 		return -ENOMEM;
 	version = json_tokener_parse_ex(tokener, text, (int)size);
-	if (json_object_is_type(version, json_type_object)) {
-		take_capabilities(vfu, version);
-		err = 0;
-	}
+	if (json_object_is_type(version, json_type_object))
+		err = take_capabilities(vfu, version);
 	json_object_put(version);
 	json_tokener_free(tokener);
 	return err;
@@ -731,6 +748,7 @@ static int set_intx(struct vfu *vfu, const struct vfio_irq_set *set, const uint8
 static int do_set_irqs(struct vfu *vfu, struct request *r)
 {
 	struct vfio_irq_set set;
+	unsigned int i;
 
 	if (r->size < sizeof(set))
 		return -EINVAL;
@@ -739,6 +757,9 @@ static int do_set_irqs(struct vfu *vfu, struct request *r)
 		  set.start, set.count, vfu->n_fds);
 	if (set.index >= IRQS)
 		return -EINVAL;
+	for (i = 0; i < vfu->n_fds; i++)
+		if (!is_eventfd(vfu->fds[i]))
+			return -EINVAL;
 	if (set.index == VFIO_PCI_MSIX_IRQ_INDEX)
 		return set_msix(vfu, &set, r->data + sizeof(set), r->size - sizeof(set));
 	if (set.index == VFIO_PCI_INTX_IRQ_INDEX && vfu->fpga->intx)
