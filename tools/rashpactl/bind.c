@@ -128,10 +128,42 @@ static int release(const char *bdf)
 	return 0;
 }
 
-static int take_over(const struct bind *b, struct pci_function *f)
+/* Whose a function was before us. */
+struct before {
+	char driver[64], override[64];	/* empty: none */
+};
+
+static void remember(struct before *before, const struct pci_function *f)
 {
+	snprintf(before->driver, sizeof(before->driver), "%s", f->driver);
+	read_line(before->override, sizeof(before->override), PCI_DEVICES "/%s/driver_override",
+		  f->bdf);
+	if (!strcmp(before->override, "(null)"))
+		before->override[0] = '\0';
+}
+
+/* As it was: a function that we cannot use is not left without its driver. */
+static void give_back(const char *bdf, const struct before *before)
+{
+	struct pci_function now;
 	int error;
 
+	write_text(bdf, PCI_DRIVER "/unbind");	/* refused if it is not ours */
+	error = write_text(*before->override ? before->override : "\n",
+			   PCI_DEVICES "/%s/driver_override", bdf);
+	if (error)
+		say("%s: cannot set driver_override to \"%s\" again: %s", bdf, before->override,
+		    strerror(-error));
+	if (!*before->driver || !pci_read(bdf, &now) || *now.driver)
+		return;
+	error = write_text(bdf, PCI_DRIVERS "/%s/bind", before->driver);
+	if (error)
+		say("%s: the driver %s does not take it back: %s", bdf, before->driver,
+		    strerror(-error));
+}
+
+static int check_free(const struct bind *b, const struct pci_function *f)
+{
 	if (f->fpga >= 0)
 		return fail("%s is bound already, as fpga%d: unbind it first (rashpactl unbind fpga%d)",
 			    f->bdf, f->fpga, f->fpga);
@@ -140,26 +172,39 @@ static int take_over(const struct bind *b, struct pci_function *f)
 			    f->driver);
 	if (access(PCI_DRIVER, F_OK))
 		return fail("the driver is not loaded: modprobe rashpa");
+	return 0;
+}
+
+static int take(struct pci_function *f)
+{
+	int error;
+
 	if (*f->driver) {
 		error = write_text(f->bdf, PCI_DEVICES "/%s/driver/unbind", f->bdf);
 		if (error)
 			return fail("%s: cannot take it from the driver %s: %s", f->bdf, f->driver,
 				    strerror(-error));
 	}
-	error = write_text("rashpa", PCI_DEVICES "/%s/driver_override", f->bdf);
+	error = write_text(f->bdf, PCI_DRIVER "/bind");
+	if (error)
+		return fail("%s: the driver refused it: %s (the kernel log says more)", f->bdf,
+			    strerror(-error));
+	if (pci_read(f->bdf, f) && f->fpga >= 0)
+		return 0;
+	return fail("%s: the driver took it, but made no fpgaN: see the kernel log", f->bdf);
+}
+
+static int take_over(struct pci_function *f, const struct before *before)
+{
+	int error = write_text("rashpa", PCI_DEVICES "/%s/driver_override", f->bdf);
+
 	if (error)
 		return fail("%s: cannot set driver_override: %s%s", f->bdf, strerror(-error),
 			    error == -EACCES ? " (be root)" : "");
-	error = write_text(f->bdf, PCI_DRIVER "/bind");
-	if (error) {
-		write_text("\n", PCI_DEVICES "/%s/driver_override", f->bdf);
-		return fail("%s: the driver refused it: %s (the kernel log says more)", f->bdf,
-			    strerror(-error));
-	}
-	if (pci_read(f->bdf, f) && f->fpga >= 0)
+	if (!take(f))
 		return 0;
-	release(f->bdf);
-	return fail("%s: the driver took it, but made no fpgaN: see the kernel log", f->bdf);
+	give_back(f->bdf, before);
+	return EXIT_FAILED;
 }
 
 static int apply(const struct bind *b, const struct pci_function *f, struct profile *profile,
@@ -191,6 +236,7 @@ int cmd_bind(int argc, char **argv)
 	struct pci_function function;
 	struct json_object *o;
 	struct bind b = { .json = want_json };
+	struct before before;
 	char why[WHY_SIZE];
 	int result, found;
 
@@ -206,14 +252,18 @@ int cmd_bind(int argc, char **argv)
 	if (found < 0)
 		return fail("%s", why);
 
-	result = take_over(&b, &function);
+	result = check_free(&b, &function);
+	if (result)
+		return result;
+	remember(&before, &function);
+	result = take_over(&function, &before);
 	if (result)
 		return result;
 	result = wait_node(function.fpga);
 	if (!result)
 		result = apply(&b, &function, &profile, found);
 	if (result) {
-		release(function.bdf);
+		give_back(function.bdf, &before);
 		return result;
 	}
 	if (b.json) {

@@ -112,7 +112,7 @@ static void print_json(const struct rashpa_event *e, const struct source *s, uns
 	json_object_put(o);
 }
 
-static void print_event(const struct watch *w, const struct rashpa_event *e)
+static int print_event(const struct watch *w, const struct rashpa_event *e)
 {
 	const struct source *s = listen_source(&w->listen, e->source);
 
@@ -120,10 +120,12 @@ static void print_event(const struct watch *w, const struct rashpa_event *e)
 		print_json(e, s, w->listen.number);
 	else
 		print_text(e, s ? s->label : "?");
-	fflush(stdout);
+	if (flush_output())
+		return EXIT_FAILED;
 	/* We are the consumer: what was printed is done with. */
 	if (e->kind == RASHPA_SOURCE_GROUP)
 		rashpa_ack(w->listen.channel, e->source, e->value);
+	return 0;
 }
 
 /* Records that are there now: their number, 0, or -1 after a message. */
@@ -194,8 +196,10 @@ static int watch(const struct watch *w)
 		n = take(&w->listen, event, sizeof(event) / sizeof(event[0]));
 		if (n < 0)
 			return EXIT_FAILED;
-		for (ssize_t i = 0; i < n && (!w->count || printed < w->count); i++, printed++)
-			print_event(w, &event[i]);
+		for (ssize_t i = 0; i < n && (!w->count || printed < w->count); i++, printed++) {
+			if (print_event(w, &event[i]))
+				return EXIT_FAILED;
+		}
 		last = now_ns();
 	}
 	return 0;

@@ -16,7 +16,7 @@
 
 struct explanation {
 	const struct memory *memory;
-	const struct fpga *fpga;
+	struct fpga *fpga;
 	uint32_t bdf;			/* of the function */
 	bool peer;			/* the memory is in a BAR */
 	struct chain from, to;		/* to: with peer */
@@ -122,24 +122,20 @@ static void cost_of_link(struct explanation *e)
 /* The truth is what the driver finds: make the map, and release it. */
 static void check(struct explanation *e)
 {
-	const struct rashpa_device_info *info = &e->fpga->info;
 	int fd;
 
-	if (info->out_maps) {
-		snprintf(e->reason, sizeof(e->reason),
-			 "fpga%u has %" PRIu32 " maps, and to release one more would stop its DMA",
-			 e->fpga->number, info->out_maps);
+	if (fpga_claim(e->fpga, e->reason))
 		return;
-	}
 	e->map.fd = e->memory->fd;
 	fd = rashpa_map(e->fpga->device, &e->map);
 	if (fd < 0) {
 		e->refused = true;
 		snprintf(e->reason, sizeof(e->reason), "%s", rashpa_reason());
-		return;
+	} else {
+		e->checked = true;
+		close(fd);
 	}
-	e->checked = true;
-	close(fd);
+	fpga_unclaim(e->fpga);
 }
 
 static bool find_out(struct explanation *e)

@@ -41,13 +41,6 @@ static const struct {
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 
-static unsigned int processes(const struct fpga *f)
-{
-	unsigned int n = RFPGA_CAPS_DTPS(fpga_read(f, RFPGA_CAPS));
-
-	return n < RFPGA_DTPS_MAX ? n : RFPGA_DTPS_MAX;
-}
-
 static struct json_object *dtp_json(const struct fpga *f, unsigned int n)
 {
 	struct json_object *o = json_object_new_object();
@@ -92,7 +85,7 @@ static int print_json(const struct fpga *f)
 	put_u64(fault, "dtp", fpga_read(f, RFPGA_FAULT_DTP));
 	json_object_object_add(o, "last_fault", fault);
 	list = json_object_new_array();
-	for (unsigned int i = 0; i < processes(f); i++)
+	for (unsigned int i = 0; i < fpga_processes(f); i++)
 		json_object_array_add(list, dtp_json(f, i));
 	json_object_object_add(o, "dtps", list);
 	return json_finish(o, "-") ? EXIT_FAILED : 0;
@@ -122,7 +115,7 @@ static int print_text(const struct fpga *f)
 		       fpga_cause_name(fpga_read(f, RFPGA_FAULT_CAUSE)),
 		       fpga_read64(f, RFPGA_FAULT_ADDR), fpga_read(f, RFPGA_FAULT_DTP));
 	printf("\n");
-	for (unsigned int n = 0; n < processes(f); n++) {
+	for (unsigned int n = 0; n < fpga_processes(f); n++) {
 		uint32_t status = fpga_read(f, RFPGA_DTP(n) + RFPGA_DTP_STATUS);
 
 		/* A process that was never started has nothing to tell. */
@@ -160,6 +153,7 @@ int cmd_fpga_status(int argc, char **argv)
 		say("\"%s\" is not fpgaN: see rashpactl list", name);
 		return EXIT_USAGE;
 	}
+	fpga_catch_removal();
 	if (fpga_open(&fpga, n, why) || fpga_registers(&fpga, why))
 		result = fail("%s", why);
 	else

@@ -402,8 +402,11 @@ static void add_all(struct listen *l)
 	unsigned int n = l->fpga.info.out_vectors;
 
 	/* one place is for the device */
-	if (n > RASHPA_CHANNEL_SOURCES - 1)
+	if (n > RASHPA_CHANNEL_SOURCES - 1) {
 		n = RASHPA_CHANNEL_SOURCES - 1;
+		say("fpga%u: it has %" PRIu32 " vectors, only 0 to %u are listened to: name others (--vector)",
+		    l->number, l->fpga.info.out_vectors, n - 1);
+	}
 	l->source[l->sources++] = (struct source) { .add.kind = RASHPA_SOURCE_DEVICE,
 						    .fpga = UINT32_MAX };
 	for (unsigned int i = 0; i < n; i++)

@@ -37,6 +37,11 @@ int cmd_lock_create(int argc, char **argv)
 	int result;
 
 	parse_simple(&simple, argc, argv);
+	/* without a name it would be gone as soon as we are */
+	if (!*value[1]) {
+		say("NAME: the name of lock memory is empty");
+		return EXIT_USAGE;
+	}
 	if (strlen(value[1]) >= sizeof(lock.name))
 		return fail("the name \"%s\" is longer than %zu characters", value[1],
 			    sizeof(lock.name) - 1);

@@ -64,6 +64,7 @@ int main(int argc, char **argv)
 	char name[64];
 
 	argp_err_exit_status = EXIT_USAGE;
+	check_output_at_exit();
 	/* --json is understood before the command as well as behind it. */
 	if (argc > 1 && !strcmp(argv[1], "--json")) {
 		want_json = true;

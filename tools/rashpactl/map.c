@@ -46,16 +46,6 @@ void print_map(const struct rashpa_map *map)
 	printf(", %" PRIu32 " segment%s\n", map->out_segments, map->out_segments == 1 ? "" : "s");
 }
 
-/* Release of a map stops all DMA of its function: not while others use it. */
-static bool others_have_maps(unsigned int number, const struct rashpa_device_info *info)
-{
-	if (!info->out_maps)
-		return false;
-	say("fpga%u: it has %" PRIu32 " maps, and to release one more would stop its DMA: stop the producer first",
-	    number, info->out_maps);
-	return true;
-}
-
 struct options {
 	const char *memory, *fpga;
 	struct rashpa_map map;
@@ -171,25 +161,40 @@ static int copy_table(int fd, const struct rashpa_map *map, struct rashpa_table 
 	return n;
 }
 
-static int show(struct options *o, const struct memory *memory, struct fpga *fpga)
+/* Map it, and release it before a reader of what we print can keep us waiting. */
+static int make(struct options *o, const struct memory *memory, struct fpga *fpga,
+		struct rashpa_table **table)
 {
-	struct rashpa_table *table = NULL;
-	int fd, result;
+	int fd, error;
 
 	o->map.fd = memory->fd;
 	fd = rashpa_map(fpga->device, &o->map);
-	if (fd < 0)
-		return fail("%s for fpga%u: %s", o->memory, fpga->number, rashpa_reason());
-	if (copy_table(fd, &o->map, &table)) {
-		result = fail("%s for fpga%u: %s", o->memory, fpga->number, rashpa_reason());
-	} else if (o->json) {
+	error = fd < 0 ? fd : copy_table(fd, &o->map, table);
+	if (error)
+		fail("%s for fpga%u: %s", o->memory, fpga->number, rashpa_reason());
+	if (fd >= 0)
+		close(fd);
+	return error ? EXIT_FAILED : 0;
+}
+
+static int show(struct options *o, const struct memory *memory, struct fpga *fpga)
+{
+	const bool keep = o->map.head.flags & RASHPA_MAP_KEEP;
+	struct rashpa_table *table = NULL;
+	char why[WHY_SIZE];
+	int result;
+
+	/* Release of a map stops all DMA of its function: not while others use it. */
+	if (!keep && fpga_claim(fpga, why))
+		return fail("%s", why);
+	result = make(o, memory, fpga, &table);
+	if (!keep)
+		fpga_unclaim(fpga);
+	if (!result && o->json)
 		result = print_json(o, fpga->number, table);
-	} else {
+	else if (!result)
 		print_text(o, fpga->number, table);
-		result = 0;
-	}
 	free(table);
-	close(fd);
 	return result;
 }
 
@@ -212,9 +217,6 @@ int cmd_map(int argc, char **argv)
 			o.map.direction == RASHPA_FROM_MEMORY ? O_RDONLY : O_RDWR, why))
 		return fail("%s", why);
 	result = fpga_named(&fpga, o.fpga);
-	if (!result && !(o.map.head.flags & RASHPA_MAP_KEEP) &&
-	    others_have_maps(fpga.number, &fpga.info))
-		result = EXIT_FAILED;
 	if (!result)
 		result = show(&o, &memory, &fpga);
 	fpga_close(&fpga);

@@ -85,7 +85,8 @@ bool module_parameter(char *buf, size_t size, const char *name);
 /* --- sysfs.c --- */
 
 #define PCI_DEVICES	"/sys/bus/pci/devices"
-#define PCI_DRIVER	"/sys/bus/pci/drivers/rashpa"
+#define PCI_DRIVERS	"/sys/bus/pci/drivers"
+#define PCI_DRIVER	PCI_DRIVERS "/rashpa"
 #define BDF_SIZE	16
 
 struct pci_function {

@@ -15,16 +15,17 @@
 #include "parse.h"
 #include "rashpactl.h"
 
-#define STREAMS_MAX	64
+#define WANTED_MAX	64
 
 struct top {
 	double interval, timeout;	/* seconds; timeout 0: none */
 	uint64_t count;			/* refreshes, 0: for ever */
 	bool json;
-	const char *wanted[STREAMS_MAX];	/* none: all buffers */
+	const char *wanted[WANTED_MAX];	/* none: all buffers */
 	unsigned int n_wanted;
 	struct follower *follower;
-	unsigned int followers;
+	struct pollfd *pollfd;		/* as many as followers */
+	unsigned int followers, room;
 };
 
 enum { OPT_ONCE = 512 };
@@ -63,8 +64,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		t->json = true;
 		break;
 	case ARGP_KEY_ARG:
-		if (t->n_wanted == STREAMS_MAX)
-			argp_error(state, "more than %d buffers", STREAMS_MAX);
+		if (t->n_wanted == WANTED_MAX)
+			argp_error(state, "more than %d buffers", WANTED_MAX);
 		t->wanted[t->n_wanted++] = arg;
 		break;
 	default:
@@ -92,10 +93,29 @@ static struct follower *find(struct top *t, const char *name)
 	return NULL;
 }
 
-static void add(struct top *t, const char *name)
+static bool make_room(struct top *t)
 {
-	if (t->followers < STREAMS_MAX && !find(t, name))
-		follower_init(&t->follower[t->followers++], name);
+	unsigned int room = t->room ? 2 * t->room : 64;
+	struct follower *follower = reallocarray(t->follower, room, sizeof(*follower));
+	struct pollfd *pollfd = follower ? reallocarray(t->pollfd, room, sizeof(*pollfd)) : NULL;
+
+	if (follower)
+		t->follower = follower;
+	if (!pollfd)
+		return false;
+	t->pollfd = pollfd;
+	t->room = room;
+	return true;
+}
+
+static int add(struct top *t, const char *name)
+{
+	if (find(t, name))
+		return 0;
+	if (t->followers == t->room && !make_room(t))
+		return fail("no memory to follow more than %u buffers", t->followers);
+	follower_init(&t->follower[t->followers++], name);
+	return 0;
 }
 
 static bool listed(const char *name, char **names, int n)
@@ -110,18 +130,18 @@ static bool listed(const char *name, char **names, int n)
 /* Buffers come and go; those that were named stay. */
 static int update_list(struct top *t)
 {
+	int n, error = 0;
 	char **names;
-	int n;
 
-	for (unsigned int i = 0; i < t->n_wanted; i++)
-		add(t, t->wanted[i]);
+	for (unsigned int i = 0; !error && i < t->n_wanted; i++)
+		error = add(t, t->wanted[i]);
 	if (t->n_wanted)
-		return 0;
+		return error;
 	n = rashpa_buffer_list(&names);
 	if (n < 0)
 		return fail("%s", rashpa_reason());
-	for (int i = 0; i < n; i++)
-		add(t, names[i]);
+	for (int i = 0; !error && i < n; i++)
+		error = add(t, names[i]);
 	for (unsigned int i = 0; i < t->followers; i++) {
 		if (listed(t->follower[i].name, names, n))
 			continue;
@@ -129,7 +149,7 @@ static int update_list(struct top *t)
 		t->follower[i--] = t->follower[--t->followers];
 	}
 	rashpa_list_free(names, n);
-	return 0;
+	return error;
 }
 
 static int look(struct top *t)
@@ -143,11 +163,11 @@ static int look(struct top *t)
 
 /* --- one interval --- */
 
-static void take_ready(struct top *t, const struct pollfd *pollfd, int n)
+static void take_ready(struct top *t, int n)
 {
 	for (unsigned int i = 0; i < t->followers; i++) {
 		for (int j = 0; j < n; j++) {
-			if (pollfd[j].revents && pollfd[j].fd == t->follower[i].channel)
+			if (t->pollfd[j].revents && t->pollfd[j].fd == t->follower[i].channel)
 				follower_take(&t->follower[i], true);
 		}
 	}
@@ -156,7 +176,6 @@ static void take_ready(struct top *t, const struct pollfd *pollfd, int n)
 /* Time some records; the rest of the interval is slept, however many more come. */
 static void listen_until(struct top *t, uint64_t end)
 {
-	struct pollfd pollfd[STREAMS_MAX];
 	uint64_t now;
 	int n;
 
@@ -166,10 +185,12 @@ static void listen_until(struct top *t, uint64_t end)
 		n = 0;
 		for (unsigned int i = 0; i < t->followers; i++) {
 			if (follower_wants(&t->follower[i]))
-				pollfd[n++] = (struct pollfd) { t->follower[i].channel, POLLIN, 0 };
+				t->pollfd[n++] = (struct pollfd) {
+					.fd = t->follower[i].channel, .events = POLLIN,
+				};
 		}
-		if (poll(pollfd, n, (end - now + 999999) / 1000000) > 0)
-			take_ready(t, pollfd, n);
+		if (poll(t->pollfd, n, (end - now + 999999) / 1000000) > 0)
+			take_ready(t, n);
 	}
 }
 
@@ -222,7 +243,6 @@ static void print_text(const struct top *t)
 		if (*t->follower[i].why)
 			printf("%s: %s\n", t->follower[i].name, t->follower[i].why);
 	}
-	fflush(stdout);
 }
 
 static struct json_object *latency_json(struct samples *l)
@@ -295,7 +315,6 @@ static void print_json(const struct top *t)
 	json_object_object_add(o, "streams", streams);
 	json_object_object_add(o, "skipped", skipped);
 	puts(json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN));
-	fflush(stdout);
 	json_object_put(o);
 }
 
@@ -348,6 +367,7 @@ static int run(struct top *t)
 			print_json(t);
 		else
 			print_text(t);
+		result = flush_output();
 	}
 	return result;
 }
@@ -360,8 +380,7 @@ int cmd_top(int argc, char **argv)
 		NULL, NULL, NULL,
 	};
 	const struct sigaction action = { .sa_handler = on_signal };
-	static struct follower follower[STREAMS_MAX];
-	struct top t = { .interval = 1, .json = want_json, .follower = follower };
+	struct top t = { .interval = 1, .json = want_json };
 	int result;
 
 	argp_parse(&argp, argc, argv, 0, NULL, &t);
@@ -370,5 +389,7 @@ int cmd_top(int argc, char **argv)
 	result = run(&t);
 	while (t.followers)
 		follower_close(&t.follower[--t.followers]);
+	free(t.follower);
+	free(t.pollfd);
 	return result;
 }

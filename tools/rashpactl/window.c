@@ -13,70 +13,109 @@
 #include "profile.h"
 #include "rashpactl.h"
 
+/* A window as the profile file has it; of one that could be made, as the driver has it. */
+struct row {
+	struct rashpa_profile_window window;
+	bool differs;			/* where it begins, and whose it is, is not known then */
+	const char *state;
+};
+
+/* The driver's window, and whether it can be that of the file. */
+static const char *compare(int memory, int window, const struct fpga *fpga, struct row *row)
+{
+	struct rashpa_profile_window *w = &row->window;
+	struct rashpa_info info = { .fd = window };
+	struct rashpa_region_info region;
+
+	if (rashpa_info(memory, &info) || rashpa_region_info(fpga->device, w->bar, &region))
+		return rashpa_reason();
+	row->differs = info.out_bar != w->bar || (w->cache && info.out_cache != w->cache) ||
+		       info.out_length != (w->length ? w->length : region.out_length - w->offset);
+	w->bar = info.out_bar;
+	w->length = info.out_length;
+	w->cache = info.out_cache;
+	return row->differs ? "differs" : "ok";
+}
+
 /*
  * The driver does not tell which windows a profile declared: the profile file does, and
- * the driver whether it knows them.
+ * the driver whether it knows them. It may have been given those of another file.
  */
-static const char *state_of(struct fpga *fpga, const struct rashpa_profile_window *w,
-			    uint64_t *length)
+static const char *state_of(int memory, const struct fpga *fpga, struct row *row)
 {
 	struct rashpa_window window = {};
+	const char *state;
 	int fd;
 
-	memcpy(window.name, w->name, sizeof(window.name));
+	memcpy(window.name, row->window.name, sizeof(window.name));
 	fd = rashpa_window(fpga->device, &window);
 	if (fd >= 0) {
+		state = compare(memory, fd, fpga, row);
 		close(fd);
-		*length = window.out_length;
-		return "ok";
+		return state;
 	}
 	if (fd == -EPERM)
 		return "privileged";	/* to us */
 	return fd == -ENOENT ? "not applied" : rashpa_reason();
 }
 
-static void print_row(const struct rashpa_profile_window *w, const char *state, uint64_t length)
+static void print_row(const struct row *row)
 {
-	char size[SIZE_TEXT];
+	const struct rashpa_profile_window *w = &row->window;
+	char size[SIZE_TEXT], offset[24] = "-";
+	const char *user = "-";
 
-	printf("%-32s %3" PRIu32 " %#10" PRIx64 " %10s  %-7s %-4s  %s\n", w->name, w->bar,
-	       (uint64_t)w->offset, length ? format_size(size, length) : "to its end",
-	       rashpa_cache_name(w->cache), w->flags & RASHPA_PWINDOW_USER ? "yes" : "no", state);
+	if (!row->differs) {
+		snprintf(offset, sizeof(offset), "%#" PRIx64, (uint64_t)w->offset);
+		user = w->flags & RASHPA_PWINDOW_USER ? "yes" : "no";
+	}
+	printf("%-32s %3" PRIu32 " %10s %10s  %-7s %-4s  %s\n", w->name, w->bar, offset,
+	       w->length ? format_size(size, w->length) : "to its end",
+	       rashpa_cache_name(w->cache), user, row->state);
 }
 
-static struct json_object *row_json(const struct rashpa_profile_window *w, const char *state,
-				    uint64_t length)
+static struct json_object *row_json(const struct row *row)
 {
+	const struct rashpa_profile_window *w = &row->window;
 	struct json_object *o = json_object_new_object();
 
 	put_text(o, "name", w->name);
 	put_int(o, "bar", w->bar);
-	put_u64(o, "offset", w->offset);
-	put_u64(o, "length", length);
+	if (row->differs)
+		put_text(o, "offset", NULL);
+	else
+		put_u64(o, "offset", w->offset);
+	put_u64(o, "length", w->length);
 	put_text(o, "cache", rashpa_cache_name(w->cache));
-	put_bool(o, "user", w->flags & RASHPA_PWINDOW_USER);
-	put_text(o, "state", state);
+	if (row->differs)
+		put_text(o, "user", NULL);
+	else
+		put_bool(o, "user", w->flags & RASHPA_PWINDOW_USER);
+	put_text(o, "state", row->state);
 	return o;
 }
 
 static int list(struct fpga *fpga, const struct profile *profile, bool json)
 {
-	struct json_object *o = json ? json_object_new_array() : NULL;
-	const struct rashpa_profile_window *w;
-	const char *state;
-	uint64_t length;
+	struct json_object *o;
+	int memory = rashpa_memory_open();
 
+	if (memory < 0)
+		return fail("%s", rashpa_reason());
+	o = json ? json_object_new_array() : NULL;
 	if (!json)
 		printf("%-32s %3s %10s %10s  %-7s %-4s  %s\n", "NAME", "BAR", "OFFSET", "LENGTH",
 		       "CACHE", "USER", "STATE");
-	for (w = profile->window; w < profile->window + profile->n_windows; w++) {
-		length = w->length;
-		state = state_of(fpga, w, &length);
+	for (unsigned int i = 0; i < profile->n_windows; i++) {
+		struct row row = { .window = profile->window[i] };
+
+		row.state = state_of(memory, fpga, &row);
 		if (json)
-			json_object_array_add(o, row_json(w, state, length));
+			json_object_array_add(o, row_json(&row));
 		else
-			print_row(w, state, length);
+			print_row(&row);
 	}
+	close(memory);
 	return json && json_finish(o, "-") ? EXIT_FAILED : 0;
 }
 
