@@ -2,17 +2,20 @@
 /* remu: a detector that streams a dataset into a buffer. See remu(1). */
 #include <argp.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "fpga.h"
 #include "json-out.h"
 #include "rashpa.h"
 #include "rashpa-fpga.h"
 #include "remu.h"
 #include "say.h"
+
+/* An image in eleven days, or in each tick: what is between has a period in ticks. */
+#define RATE_MIN	0.000001
+#define RATE_MAX	(1e9 / RFPGA_TICK_NS)
 
 const char *argp_program_version = "remu " RASHPA_VERSION;
 
@@ -97,10 +100,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		option_u32(state, "--sampling", arg, 1, 1 << 20, &c->sampling);
 		break;
 	case OPT_RATE:
-		if (!parse_real(arg, &c->rate) || c->rate <= 0 || c->rate > 1e9 / RFPGA_TICK_NS)
-			argp_error(state, "--rate: \"%s\" is not a number of images per second",
-				   arg);
-		c->period = 1e9 / RFPGA_TICK_NS / c->rate + 0.5;
+		if (!parse_real(arg, &c->rate) || c->rate < RATE_MIN || c->rate > RATE_MAX)
+			argp_error(state, "--rate: \"%s\" is not %g to %.0f images per second", arg,
+				   RATE_MIN, RATE_MAX);
+		c->period = RATE_MAX / c->rate + 0.5;
 		break;
 	case OPT_FREE_RUN:
 		c->free_run = true;
@@ -138,18 +141,7 @@ static const struct argp argp = {
 	       "\vExit status: 0 done (or stopped by a signal), 1 failed, 2 usage, 3 no progress in time.",
 };
 
-/* Registers of a function that was removed cannot be reached any more. */
-static void on_bus_error(int number)
-{
-	static const char text[] = "remu: the function was removed, or the buffer is gone\n";
-	ssize_t n = write(STDERR_FILENO, text, sizeof(text) - 1);
-
-	(void)number;
-	(void)n;
-	_exit(EXIT_FAILED);
-}
-
-static void print_text(const struct report *r, double seconds)
+static void print_figures(const struct report *r, double seconds)
 {
 	printf("images      %" PRIu64 " in %" PRIu64 " stacks from stack %" PRIu64 "%s\n",
 	       r->images, r->stacks, r->first_stack, r->interrupted ? ", interrupted" : "");
@@ -160,9 +152,27 @@ static void print_text(const struct report *r, double seconds)
 	printf("faults      %" PRIu64 "\n", r->faults);
 	if (seconds > 0)
 		printf("time        %.9f s, %.6f GB/s\n", seconds, r->bytes / seconds / 1e9);
+}
+
+static void print_text(const struct report *r, double seconds)
+{
+	if (r->counted)
+		print_figures(r, seconds);
+	else
+		puts("the board does not answer: what it sent is not known");
 	printf("map         %s, %" PRIu32 " segment%s, iommu %s, %" PRIu32 " slots\n",
 	       rashpa_class_name(r->map_class), r->segments, r->segments == 1 ? "" : "s",
 	       r->iommu ? "on" : "off", r->slots);
+}
+
+/* A figure of the board's, null if it told none. */
+static void put_figure(struct json_object *to, const char *key, const struct report *r,
+		       uint64_t value)
+{
+	if (r->counted)
+		put_u64(to, key, value);
+	else
+		put_text(to, key, NULL);
 }
 
 static int print_json(const struct config *c, const struct dataset *dataset,
@@ -181,17 +191,20 @@ static int print_json(const struct config *c, const struct dataset *dataset,
 	put_bool(o, "paced", !c->free_run && !c->period);
 	put_bool(o, "interrupted", r->interrupted);
 	put_u64(o, "first_stack", r->first_stack);
-	put_u64(o, "images", r->images);
-	put_u64(o, "stacks", r->stacks);
-	put_u64(o, "bytes", r->bytes);
-	put_u64(o, "descriptors", r->descriptors);
-	put_u64(o, "events", r->events);
-	put_u64(o, "overruns", r->overruns);
-	put_u64(o, "faults", r->faults);
-	put_u64(o, "start_ticks", r->start);
-	put_u64(o, "stop_ticks", r->stop);
-	put_real(o, "seconds", seconds);
-	if (seconds > 0)
+	put_figure(o, "images", r, r->images);
+	put_figure(o, "stacks", r, r->stacks);
+	put_figure(o, "bytes", r, r->bytes);
+	put_figure(o, "descriptors", r, r->descriptors);
+	put_figure(o, "events", r, r->events);
+	put_figure(o, "overruns", r, r->overruns);
+	put_figure(o, "faults", r, r->faults);
+	put_figure(o, "start_ticks", r, r->start);
+	put_figure(o, "stop_ticks", r, r->stop);
+	if (r->counted)
+		put_real(o, "seconds", seconds);
+	else
+		put_text(o, "seconds", NULL);
+	if (r->counted && seconds > 0)
 		put_real(o, "gbps", r->bytes / seconds / 1e9);
 	else
 		put_text(o, "gbps", NULL);
@@ -206,7 +219,6 @@ static int print_json(const struct config *c, const struct dataset *dataset,
 int main(int argc, char **argv)
 {
 	struct config config = { .bunch = 8, .sampling = 1 };
-	const struct sigaction bus_error = { .sa_handler = on_bus_error };
 	volatile bool *stop = stop_on_signals();
 	struct report report = {};
 	struct dataset dataset;
@@ -215,8 +227,9 @@ int main(int argc, char **argv)
 	int result;
 
 	argp_err_exit_status = EXIT_USAGE;
+	check_output_at_exit();
 	argp_parse(&argp, argc, argv, 0, NULL, &config);
-	sigaction(SIGBUS, &bus_error, NULL);
+	fpga_catch_removal();
 
 	if (dataset_load(&dataset, config.opt.dataset, why))
 		return fail("%s", why);

@@ -40,6 +40,15 @@ static const struct rashpa_layout reference_layout = RFPGA_LAYOUT;
 
 /* --- buffer --- */
 
+/* Two producers would write to the same places, and the first to end ends both streams. */
+static int claim(const char *what, const char *name, int fd)
+{
+	if (buffer_claim(fd))
+		return 0;
+	return fail("%s %s: another producer has it, or another device maps it: stop the other producer first",
+		    what, name);
+}
+
 static int open_buffer(struct run *r)
 {
 	const char *name = r->config->opt.buffer;
@@ -52,9 +61,8 @@ static int open_buffer(struct run *r)
 		return fail("%s", why);
 	r->length = info.out_length;
 	r->shared = base;
-	if (info.out_importers)
-		return fail("buffer %s: another device maps it already: stop the other producer first",
-			    name);
+	if (claim("buffer", name, r->buffer))
+		return EXIT_FAILED;
 	r->dmabuf = rashpa_buffer_dmabuf(r->buffer);
 	if (r->dmabuf < 0)
 		return fail("buffer %s: %s", name, rashpa_reason());
@@ -93,9 +101,8 @@ static int open_locks(struct run *r)
 	if (info.out_kind != RASHPA_KIND_LOCK)
 		return fail("%s is no lock memory: make some (rashpactl lock create fpga%u NAME)",
 			    r->config->lock, r->config->fpga);
-	if (info.out_importers)
-		return fail("lock memory %s: another device maps it already: stop the other producer first",
-			    r->config->lock);
+	if (claim("lock memory", r->config->lock, r->locks.fd))
+		return EXIT_FAILED;
 	r->lock_dmabuf = rashpa_buffer_dmabuf(r->locks.fd);
 	if (r->lock_dmabuf < 0)
 		return fail("lock memory %s: %s", r->config->lock, rashpa_reason());
@@ -208,6 +215,18 @@ static void retire(struct run *r)
 
 /* --- FPGA --- */
 
+static int check_idle(const struct fpga *f)
+{
+	if (!fpga_answers(f))
+		return fail("fpga%u: it does not answer any more", f->number);
+	for (unsigned int i = 0; i < fpga_processes(f); i++) {
+		if (fpga_read(f, RFPGA_DTP(i) + RFPGA_DTP_STATUS) & RFPGA_DTP_RUNNING)
+			return fail("fpga%u: process %u runs already: stop the other producer first (rashpactl quiesce fpga%u)",
+				    f->number, i, f->number);
+	}
+	return 0;
+}
+
 static int check_fpga(struct run *r)
 {
 	const struct rashpa_stream *s = &r->stream;
@@ -231,12 +250,7 @@ static int check_fpga(struct run *r)
 	if ((features & want) != want)
 		return fail("fpga%u: it lacks features for this stream (has %#x, needs %#x)",
 			    f->number, features, want);
-	for (unsigned int i = 0; i < RFPGA_CAPS_DTPS(caps); i++) {
-		if (fpga_read(f, RFPGA_DTP(i) + RFPGA_DTP_STATUS) & RFPGA_DTP_RUNNING)
-			return fail("fpga%u: process %u runs already: stop the other producer first (rashpactl quiesce fpga%u)",
-				    f->number, i, f->number);
-	}
-	return 0;
+	return check_idle(f);
 }
 
 static int open_fpga(struct run *r)
@@ -244,7 +258,7 @@ static int open_fpga(struct run *r)
 	struct fpga *f = &r->fpga;
 	char why[WHY_SIZE];
 
-	if (fpga_open(f, r->config->fpga, why) || fpga_registers(f, why) ||
+	if (fpga_open(f, r->config->fpga, why) || fpga_claim(f, why) || fpga_registers(f, why) ||
 	    view_open(&r->doorbells, f, "doorbells", RFPGA_BAR_DOORBELL, 0, 0, true, why) ||
 	    view_open(&r->memory, f, "memory", RFPGA_BAR_MEMORY, 0, 0, true, why))
 		return fail("%s", why);
@@ -320,6 +334,20 @@ static int map_lock(struct run *r)
 	return 0;
 }
 
+/* Loading took long, and not all producers claim what they use. */
+static int still_alone(struct run *r)
+{
+	const struct config *c = r->config;
+	char why[WHY_SIZE];
+
+	if (claim("buffer", c->opt.buffer, r->buffer) ||
+	    (c->lock && claim("lock memory", c->lock, r->locks.fd)))
+		return EXIT_FAILED;
+	if (fpga_claim(&r->fpga, why))
+		return fail("%s", why);
+	return check_idle(&r->fpga);
+}
+
 static int map_buffer(struct run *r)
 {
 	struct rashpa_map map = {
@@ -329,6 +357,8 @@ static int map_buffer(struct run *r)
 	};
 	uint32_t entries = RFPGA_CAPS_ENTRIES(fpga_read(&r->fpga, RFPGA_CAPS));
 
+	if (still_alone(r))
+		return EXIT_FAILED;
 	retire(r);
 	r->map = rashpa_map(r->fpga.device, &map);
 	if (r->map < 0)
@@ -565,6 +595,8 @@ static void count(struct run *r, struct report *report)
 		report->overruns += fpga_read64(f, dtp + RFPGA_DTP_C_OVERRUNS);
 		report->faults += fpga_read64(f, dtp + RFPGA_DTP_C_FAULTS);
 	}
+	/* A board that is gone reads as all ones, at the latest behind its last counter. */
+	report->counted = fpga_answers(f);
 }
 
 static void close_fd(int fd)
@@ -575,7 +607,9 @@ static void close_fd(int fd)
 
 static void close_all(struct run *r)
 {
-	if (r->published)
+	/* A stream that somebody began over ours is not ours to end. */
+	if (r->published && r->shared->magic == RASHPA_STREAM_MAGIC &&
+	    r->shared->generation == r->stream.generation)
 		__atomic_store_n(&r->shared->state, RASHPA_STREAM_ENDED, __ATOMIC_RELEASE);
 	close_fd(r->channel);
 	close_fd(r->lock_map);

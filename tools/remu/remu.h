@@ -26,6 +26,7 @@ struct config {
 struct report {
 	uint32_t dtps, segments, map_class;
 	bool iommu, interrupted;
+	bool counted;			/* false: the board does not answer, it told no figures */
 	uint64_t first_stack, images, stacks, bytes, descriptors, events, overruns, faults;
 	uint64_t start, stop;		/* ticks */
 	uint64_t load_ns, load_bytes;	/* of the dataset into on-board memory */
