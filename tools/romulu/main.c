@@ -81,10 +81,10 @@ static void print_text(const struct report *r)
 	if (r->ns)
 		printf("time     %.6f s, %.6f GB/s\n", r->ns / 1e9, (double)r->bytes / r->ns);
 	if (l->count)
-		printf("latency  p50 %.1f us, p99 %.1f us, max %.1f us (%zu samples)\n",
+		printf("latency  p50 %.1f us, p99 %.1f us, max %.1f us (%" PRIu64 " samples)\n",
 		       percentile(l->value, l->count, 50) / 1e3,
 		       percentile(l->value, l->count, 99) / 1e3,
-		       percentile(l->value, l->count, 100) / 1e3, l->count);
+		       l->max / 1e3, l->all);
 	printf("reads    %" PRIu64 ", %" PRIu64 " stacks without one\n", r->reads,
 	       r->stacks_without_read);
 	if (r->group)
@@ -99,11 +99,11 @@ static struct json_object *latency_json(const struct samples *l)
 {
 	struct json_object *o = json_object_new_object();
 
-	put_u64(o, "samples", l->count);
+	put_u64(o, "samples", l->all);
 	if (l->count) {
 		put_u64(o, "p50", percentile(l->value, l->count, 50));
 		put_u64(o, "p99", percentile(l->value, l->count, 99));
-		put_u64(o, "max", percentile(l->value, l->count, 100));
+		put_u64(o, "max", l->max);
 	} else {
 		put_text(o, "p50", NULL);
 		put_text(o, "p99", NULL);

@@ -23,11 +23,13 @@
 #define TICK_NS		500000000ull
 #define WAIT_MS		20	/* between looks for a stream */
 #define MISMATCHES	8	/* that are printed */
+#define LATENCIES	(1 << 20)	/* that are kept: a stream can last for weeks */
 
 struct run {
 	const struct config *config;
 	const struct dataset *dataset;
 	struct report *report;
+	const volatile bool *stop;
 	int buffer, channel, file;
 	uint64_t length;
 	volatile struct rashpa_stream *shared;
@@ -37,11 +39,13 @@ struct run {
 	struct view doorbells;
 	int group;			/* id of the group of all processes, 0: there is none */
 	struct rashpa_queue queue;	/* of the channel, for acknowledging */
-	void *bounce;			/* one stack, when the slot may change under us */
+	void *bounce;			/* one stack: a file may take longer than it is ours */
+	uint64_t written;		/* bytes of the stack that is being written */
 	uint64_t next, end;		/* stacks */
 	uint64_t credit;		/* stacks given back */
 	uint64_t moved, moved_to;	/* when we last saw progress, and how far it was */
 	uint64_t woken;			/* when the last read() returned */
+	uint64_t taken, taken_to;	/* when we had taken all there was, and how far it was */
 	unsigned int printed;
 	bool have_timer;
 	timer_t timer;
@@ -71,6 +75,17 @@ static bool same_stream(const struct run *r)
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	return __atomic_load_n(&r->shared->magic, __ATOMIC_ACQUIRE) == RASHPA_STREAM_MAGIC &&
 	       r->shared->generation == r->stream.generation;
+}
+
+/*
+ * Is the memory still this stream's? A producer retires it before it maps the buffer, some time
+ * before its first stack. This is no lock: it can happen right after we looked. Thus look
+ * right before each store, and let each be small.
+ */
+static bool undisturbed(const struct run *r)
+{
+	return same_stream(r) &&
+	       __atomic_load_n(&r->shared->state, __ATOMIC_ACQUIRE) != RASHPA_STREAM_IDLE;
 }
 
 /*
@@ -113,7 +128,7 @@ static bool worth_it(struct run *r, uint64_t generation)
 	return s->state == RASHPA_STREAM_ENDED && s->paced && left_over(r);
 }
 
-static int await_stream(struct run *r, const volatile bool *stop)
+static int await_stream(struct run *r)
 {
 	struct rashpa_stream *s = &r->stream;
 	uint64_t begin = now_ns(), generation = r->shared->generation;
@@ -121,7 +136,7 @@ static int await_stream(struct run *r, const volatile bool *stop)
 	char why[WHY_SIZE];
 
 	progress_init(&progress, r->config->opt.progress);
-	for (; !*stop; poll(NULL, 0, WAIT_MS)) {
+	for (; !*r->stop; poll(NULL, 0, WAIT_MS)) {
 		if (!stream_copy(r->shared, r->length, s, why)) {
 			if (worth_it(r, generation))
 				break;
@@ -291,7 +306,7 @@ static void give_credit(struct run *r)
 	__sync_synchronize();
 	if (r->group)
 		rashpa_ring_ack(&r->queue, r->group, r->credit);
-	if (!r->doorbells.base || !same_stream(r))
+	if (!r->doorbells.base || !undisturbed(r))
 		return;
 	if (sigsetjmp(no_doorbell, 0)) {
 		ringing = false;
@@ -319,8 +334,8 @@ static int begin(struct run *r)
 	r->next = r->config->from_start ? s->first_stack : s->consumed;
 	if (r->config->mode == MODE_CHECK && check_possible(s, r->dataset, why))
 		return fail("buffer %s: %s", r->config->opt.buffer, why);
-	if (r->config->mode == MODE_WRITE && !s->paced) {
-		r->bounce = malloc(s->bunch * s->image_stride);
+	if (r->config->mode == MODE_WRITE) {
+		r->bounce = malloc(stream_extent(s, s->bunch));
 		if (!r->bounce)
 			return fail("no memory for a copy of one stack");
 	}
@@ -332,17 +347,6 @@ static int begin(struct run *r)
 	if (s->state == RASHPA_STREAM_RUNNING)
 		give_credit(r);
 	return 0;
-}
-
-/*
- * The oldest stack whose slot nobody writes when the most advanced process has
- * completed so many. A paced producer waits for credit before the next one, another does not.
- */
-static uint64_t oldest(const struct rashpa_stream *s, uint64_t most)
-{
-	uint64_t past = most + !s->paced;
-
-	return past > s->slots ? past - s->slots : 0;
 }
 
 /* --- one stack --- */
@@ -363,40 +367,88 @@ static void explain(struct run *r, const struct mismatch *m)
 		say("more wrong frames are only counted");
 }
 
+/* 0, -EINTR when we were told to stop, or an exit code. Ticks interrupt a write that waits. */
 static int write_all(struct run *r, const void *data, size_t size)
 {
+	const double timeout = r->config->opt.timeout;
+	uint64_t stalled = 0;	/* since when nothing is taken */
+
 	while (size) {
 		ssize_t n = write(r->file, data, size);
 
-		if (n < 0 && errno == EINTR)
+		if (n > 0) {
+			data = (const char *)data + n;
+			size -= n;
+			r->written += n;
+			stalled = 0;
 			continue;
-		if (n <= 0)
+		}
+		if (!n || errno != EINTR)
 			return fail("cannot write %s: %s", r->config->write, strerror(errno));
-		data = (const char *)data + n;
-		size -= n;
+		if (*r->stop)
+			return -EINTR;
+		if (!stalled)
+			stalled = now_ns();
+		if (timeout > 0 && now_ns() - stalled > timeout * 1e9) {
+			say("cannot write %s: nobody took anything for %g s", r->config->write,
+			    timeout);
+			return EXIT_TIMEOUT;
+		}
 	}
 	return 0;
 }
 
-static int write_stack(struct run *r, const uint8_t *slot, uint32_t images)
+/* The next receiver appends this stack, as a whole. What a pipe has, it has. */
+static void unwrite(struct run *r)
+{
+	off_t end = r->written ? lseek(r->file, 0, SEEK_CUR) : -1;
+
+	if (end >= 0 && ftruncate(r->file, end - r->written))
+		say("%s ends with a part of a stack: %s", r->config->write, strerror(errno));
+}
+
+static int write_images(struct run *r, uint32_t images)
 {
 	const struct rashpa_stream *s = &r->stream;
 	size_t line = (size_t)s->width * s->pixel_bytes;
+	int result;
 
 	for (uint32_t i = 0; i < images; i++) {
-		const uint8_t *image = slot + i * s->image_stride;
+		const uint8_t *image = (const uint8_t *)r->bounce + i * s->image_stride;
 
 		if (line == s->line_stride) {
-			if (write_all(r, image, line * s->height))
-				return EXIT_FAILED;
+			result = write_all(r, image, line * s->height);
+			if (result)
+				return result;
 			continue;
 		}
 		for (uint32_t y = 0; y < s->height; y++) {
-			if (write_all(r, image + y * s->line_stride, line))
-				return EXIT_FAILED;
+			result = write_all(r, image + y * s->line_stride, line);
+			if (result)
+				return result;
 		}
 	}
 	return 0;
+}
+
+static int write_stack(struct run *r, uint32_t images)
+{
+	int result;
+
+	r->written = 0;
+	result = write_images(r, images);
+	if (result)
+		unwrite(r);
+	return result;
+}
+
+/* A slot that is not written again must not look right. */
+static void poison(struct run *r, uint8_t *slot, uint32_t images)
+{
+	const struct rashpa_stream *s = &r->stream;
+
+	for (uint32_t i = 0; i < images && undisturbed(r); i++)
+		memset(slot + i * s->image_stride, POISON_BYTE, stream_extent(s, 1));
 }
 
 static uint64_t payload(const struct rashpa_stream *s)
@@ -408,7 +460,7 @@ static uint64_t payload(const struct rashpa_stream *s)
 	return bytes;
 }
 
-/* Stack r->next is complete: use it, and give its slot back. */
+/* Stack r->next is complete: use it, and give its slot back. As write_all(). */
 static int take_stack(struct run *r)
 {
 	const struct rashpa_stream *s = &r->stream;
@@ -418,8 +470,8 @@ static int take_stack(struct run *r)
 	struct mismatch wrong[MISMATCHES], m;
 	uint64_t most, more_wrong = 0, duplicate = 0, unwritten = 0;
 	unsigned int n_wrong = 0;
-	const uint8_t *data = slot;
 	bool lost;
+	int result;
 
 	if (r->config->mode == MODE_CHECK) {
 		/* The last image first: if the event came before the data, that one is late. */
@@ -435,14 +487,13 @@ static int take_stack(struct run *r)
 			unwritten += m.unwritten;
 		}
 	} else if (r->bounce) {
-		memcpy(r->bounce, slot, images * s->image_stride);
-		data = r->bounce;
+		memcpy(r->bounce, slot, stream_extent(s, images));
 	}
 
 	/* What we read was this stack only if nobody has begun to overwrite it since. */
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	locks_stacks(&r->locks, &r->stream, &most);
-	lost = oldest(s, most) > r->next || !same_stream(r);
+	lost = stream_oldest(s, most, r->credit) > r->next || !same_stream(r);
 	if (lost) {
 		r->report->lost += images;
 	} else {
@@ -451,8 +502,9 @@ static int take_stack(struct run *r)
 		r->report->corrupt += more_wrong;
 		r->report->duplicate += duplicate;
 		r->report->unwritten += unwritten;
-		if (r->config->mode == MODE_WRITE && write_stack(r, data, images))
-			return EXIT_FAILED;
+		result = r->bounce ? write_stack(r, images) : 0;
+		if (result)
+			return result;
 		r->report->frames += images;
 		r->report->stacks++;
 		r->report->bytes += images * payload(s);
@@ -462,11 +514,11 @@ static int take_stack(struct run *r)
 	r->credit = r->next;
 	store_consumed(r);
 	/*
-	 * A slot that is not written again must not look right. It is ours until we give credit,
-	 * and after consumed was stored no successor looks at what we spoil.
+	 * The slot is ours until we give credit, and after consumed was stored no successor looks
+	 * at what we spoil.
 	 */
 	if (r->config->mode == MODE_CHECK && s->paced && !lost)
-		memset(slot, POISON_BYTE, images * s->image_stride);
+		poison(r, slot, images);
 	give_credit(r);
 	return 0;
 }
@@ -496,15 +548,25 @@ static int start_ticks(struct run *r)
 }
 
 /*
- * One read() on the channel; -EINTR on a tick. Some machines ask the kernel for the time: it is
- * asked for once a wake-up, not once a stack.
+ * There is nothing to take now, or nothing more. Some machines ask the kernel for the time: it is
+ * asked for around a wait, not once a stack.
  */
+static void all_taken(struct run *r)
+{
+	if (r->next == r->taken_to)
+		return;
+	r->taken_to = r->next;
+	r->taken = now_ns();
+}
+
+/* One read() on the channel; -EINTR on a tick. */
 static int wait_event(struct run *r)
 {
 	struct rashpa_event event[64];
 	uint64_t newest = 0, most;
 	ssize_t n;
 
+	all_taken(r);
 	n = read(r->channel, event, sizeof(event));
 	if (n < 0 && errno == EINTR)
 		return -EINTR;
@@ -536,11 +598,8 @@ static int wait_event(struct run *r)
 
 static bool stream_over(struct run *r)
 {
-	if (r->over)
-		return true;
-	if (!same_stream(r))
-		r->over = "the producer began another stream";
-	else if (__atomic_load_n(&r->shared->state, __ATOMIC_ACQUIRE) != RASHPA_STREAM_RUNNING)
+	if (!r->over &&
+	    __atomic_load_n(&r->shared->state, __ATOMIC_ACQUIRE) != RASHPA_STREAM_RUNNING)
 		r->over = "the producer ended the stream";
 	return r->over;
 }
@@ -565,33 +624,66 @@ static int on_idle(struct run *r)
 	return 0;
 }
 
-static int loop(struct run *r, const volatile bool *stop)
+/* The stream is over, and more was to come. */
+static int too_short(const struct run *r)
+{
+	const struct rashpa_stream *s = &r->stream;
+	uint64_t got = stream_images(s, s->first_stack, r->next), want = s->images;
+
+	if (r->config->opt.images) {
+		got = r->report->frames + r->report->lost;
+		want = r->config->opt.images;
+	}
+	return fail("buffer %s: %s after %" PRIu64 " of %" PRIu64 " images",
+		    r->config->opt.buffer, r->over, got, want);
+}
+
+/* What is in the buffer is not ours any more; @complete stacks were seen while it was. */
+static int replaced(struct run *r, uint64_t complete)
+{
+	struct report *report = r->report;
+
+	if (complete > r->next)
+		report->lost += stream_images(&r->stream, r->next, complete);
+	return fail("buffer %s: the producer began another stream after %" PRIu64
+		    " images of this one that we know of, %" PRIu64
+		    " of them lost: how many more there were nobody knows",
+		    r->config->opt.buffer, report->frames + report->lost, report->lost);
+}
+
+static int loop(struct run *r)
 {
 	const struct rashpa_stream *s = &r->stream;
 	struct report *report = r->report;
-	uint64_t least, most, read_for = UINT64_MAX, begin = now_ns();
+	uint64_t least, most, oldest, complete = 0, read_for = UINT64_MAX, begin = now_ns();
 	struct progress progress;
 	int result = 0;
 	bool over;
 
-	r->moved = begin;
-	r->moved_to = r->next;
+	r->moved = r->taken = begin;
+	r->moved_to = r->taken_to = r->next;
 	progress_init(&progress, r->config->opt.progress);
-	while (!result && !*stop && r->next < r->end) {
+	while (!result && !*r->stop && r->next < r->end) {
 		if (r->config->opt.images && report->frames + report->lost >= r->config->opt.images)
 			break;
 		over = stream_over(r);	/* before the locks: what was complete then is in them */
 		least = locks_stacks(&r->locks, &r->stream, &most);
 		/* the records of another stream tell nothing of ours */
 		if (!same_stream(r)) {
-			stream_over(r);
+			result = replaced(r, complete);
 			break;
 		}
-		if (oldest(s, most) > r->next) {
-			uint64_t skip = oldest(s, most) - r->next;
-
-			for (; skip && r->next < r->end; skip--)
-				report->lost += stream_stack_images(s, r->next++);
+		if (!stream_possible(s, most)) {
+			result = fail("buffer %s: a lock record tells of %" PRIu64
+				      " complete stacks, which cannot be",
+				      r->config->opt.buffer, most);
+			break;
+		}
+		complete = least;
+		oldest = stream_oldest(s, most, r->credit);
+		if (oldest > r->next) {
+			report->lost += stream_images(s, r->next, oldest);
+			r->next = oldest;
 			continue;
 		}
 		if (least > r->next) {
@@ -610,22 +702,24 @@ static int loop(struct run *r, const volatile bool *stop)
 			read_for = r->next;
 	}
 	progress_end(&progress);
-	report->interrupted = *stop;
-	/* Without an end that was agreed upon, the last event is the end. */
+	report->interrupted = *r->stop;
+	all_taken(r);
 	if (report->stacks)
-		report->ns = (r->next >= r->end || !r->woken ? now_ns() : r->woken) - begin;
-	if (!result && !*stop && r->next < r->end && r->end != UINT64_MAX && r->over &&
-	    !r->config->opt.images)
-		result = fail("buffer %s: %s after %" PRIu64 " of %" PRIu64 " images",
-			      r->config->opt.buffer, r->over,
-			      (r->next - s->first_stack) * s->bunch, s->images);
+		report->ns = r->taken - begin;
+	if (result == -EINTR)	/* in the middle of a stack */
+		result = 0;
+	if (!result && !*r->stop && r->over && r->next < r->end &&
+	    (s->images || r->config->opt.images))
+		result = too_short(r);
 	if (!result && (report->lost || report->corrupt))
 		result = EXIT_DATA;
 	return result;
 }
 
-static void close_all(struct run *r)
+static int close_all(struct run *r)
 {
+	int result = 0;
+
 	if (r->have_timer)
 		timer_delete(r->timer);
 	view_close(&r->doorbells);
@@ -639,8 +733,9 @@ static void close_all(struct run *r)
 	if (r->buffer >= 0)
 		close(r->buffer);
 	if (r->file >= 0 && close(r->file))
-		say("cannot write %s: %s", r->config->write, strerror(errno));
+		result = fail("cannot write %s: %s", r->config->write, strerror(errno));
 	free(r->bounce);
+	return result;
 }
 
 int receive(const struct config *config, const struct dataset *dataset, volatile bool *stop,
@@ -650,6 +745,7 @@ int receive(const struct config *config, const struct dataset *dataset, volatile
 		.config = config,
 		.dataset = dataset,
 		.report = report,
+		.stop = stop,
 		.buffer = -1, .channel = -1, .file = -1,
 		.fpga = FPGA_NONE,
 		.doorbells = VIEW_NONE,
@@ -658,6 +754,7 @@ int receive(const struct config *config, const struct dataset *dataset, volatile
 	const struct sigaction bus_error = { .sa_handler = on_bus_error, .sa_flags = SA_NODEFER };
 	int result;
 
+	report->latency.limit = LATENCIES;
 	sigaction(SIGBUS, &bus_error, NULL);
 	if (config->write) {
 		r.file = open(config->write, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
@@ -666,7 +763,7 @@ int receive(const struct config *config, const struct dataset *dataset, volatile
 	}
 	result = open_buffer(&r);
 	if (!result)
-		result = await_stream(&r, stop);
+		result = await_stream(&r);
 	if (!result && !*stop)
 		result = begin(&r);
 	if (!result && !*stop)
@@ -675,9 +772,8 @@ int receive(const struct config *config, const struct dataset *dataset, volatile
 		report->attached = true;
 		report->stream = r.stream;
 		report->iommu = r.fpga.info.out_flags & RASHPA_DEVICE_IOMMU;
-		result = loop(&r, stop);
+		result = loop(&r);
 		count_group(&r);
 	}
-	close_all(&r);
-	return result;
+	return close_all(&r) ? EXIT_FAILED : result;
 }

@@ -35,7 +35,7 @@ struct report {
 	uint64_t overruns;	/* parts of stacks that were written before we gave the slot back */
 	uint64_t repeats;	/* events that brought nothing new */
 	uint64_t skips;		/* parts of stacks that came without an event of their own */
-	uint64_t ns;		/* from attaching to the end */
+	uint64_t ns;		/* from attaching until the last stack was taken */
 	struct samples latency;	/* handler to return of read(), of records we waited for */
 };
 
