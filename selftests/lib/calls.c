@@ -92,6 +92,11 @@ static void valid_pin(void *arg)
 	pin->length = PAGE;
 }
 
+static void valid_usage(void *arg)
+{
+	((struct rashpa_query *)arg)->head.flags = RASHPA_QUERY_USAGE;
+}
+
 static void valid_info(void *arg)
 {
 	((struct rashpa_info *)arg)->fd = calls.fds[FD_BUFFER];
@@ -100,6 +105,11 @@ static void valid_info(void *arg)
 static void valid_buffer_info(void *arg)
 {
 	((struct rashpa_info *)arg)->fd = -1;
+}
+
+static void valid_no_bar(void *arg)
+{
+	((struct rashpa_region_info *)arg)->bar = RASHPA_BARS - 1;
 }
 
 static void valid_profile(void *arg)
@@ -314,11 +324,11 @@ static void valid_group_info(void *arg)
 	(offsetof(struct rashpa_##type, field) + sizeof(((struct rashpa_##type *)0)->field))
 /* a struct that has grown: @last was the last field once */
 #define GROWN(at, call, type, last, ...) {				\
-	.name = #call, .node = (at), .cmd = RASHPA_IOC_##call,		\
+	.name = #call, .tag = #type, .node = (at), .cmd = RASHPA_IOC_##call, \
 	.size = sizeof(struct rashpa_##type), .first = END(type, last), \
 	__VA_ARGS__ }
 #define OP(at, call, type, ...) {					\
-	.name = #call, .node = (at), .cmd = RASHPA_IOC_##call,		\
+	.name = #call, .tag = #type, .node = (at), .cmd = RASHPA_IOC_##call, \
 	.size = sizeof(struct rashpa_##type),				\
 	.first = sizeof(struct rashpa_##type), __VA_ARGS__ }
 
@@ -340,6 +350,7 @@ const struct op ops[] = {
 	      .flags = RASHPA_QUERY_NODE | RASHPA_QUERY_TRY | RASHPA_QUERY_USAGE,
 	      .apart = RASHPA_QUERY_TRY,
 	      .reserved = { AT(query, __reserved), AT(query, __reserved2) }),
+	OP(MEMORY, QUERY, query, .variant = "of usage", .valid = valid_usage),
 	GROWN(MEMORY, INFO, info, out_name, .valid = valid_info,
 	      .fds = { { AT(info, fd), DMABUFS, "not a dma-buf" } }),
 	OP(MEMORY, PERMIT, permit, .write = true,
@@ -353,6 +364,7 @@ const struct op ops[] = {
 	   .reserved = { AT(dmabuf, __reserved) }),
 	GROWN(FPGA, DEVICE_INFO, device_info, out_interrupts),
 	OP(FPGA, REGION_INFO, region_info),
+	OP(FPGA, REGION_INFO, region_info, .variant = "without a BAR", .valid = valid_no_bar),
 	OP(FPGA, PROFILE, profile, .write = true, .idle = true,
 	   .flags = RASHPA_PROFILE_DISCLOSE | RASHPA_PROFILE_TABLE,
 	   .valid = valid_profile,
@@ -425,6 +437,14 @@ const struct op ops[] = {
 };
 
 const size_t n_ops = ARRAY_SIZE(ops);
+
+/* all fields named out_ that the header has, see Makefile */
+#define OUT(type, field)	{ #type, AT(type, field), END(type, field) },
+static const struct { const char *tag; size_t at, end; } outs[] = {
+#include "outs.h"
+};
+
+_Static_assert(ARRAY_SIZE(outs) > 50, "the header is not understood");
 
 /* ------------------------------------------------------- what they need -- */
 
@@ -536,6 +556,17 @@ void calls_function_close(void)
 	calls.nodes[FPGA] = -1;
 }
 
+void calls_function_again(void)
+{
+	int err;
+
+	calls_function_close();
+	err = fpga_bind(&calls.fpga);
+	if (err)
+		tap_bail("bind: %s", strerror(-err));
+	calls_function_open();
+}
+
 void calls_open(void)
 {
 	struct rashpa_pin pin = { HEAD(pin) };
@@ -633,6 +664,26 @@ bool op_start(const struct op *op, const char *what)
 		tap_done();
 	}
 	return here;
+}
+
+bool op_out(const struct op *op, size_t at)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(outs); i++)
+		if (!strcmp(outs[i].tag, op->tag) && at >= outs[i].at && at < outs[i].end)
+			return true;
+	return false;
+}
+
+bool op_answers(const struct op *op)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(outs); i++)
+		if (!strcmp(outs[i].tag, op->tag))
+			return true;
+	return false;
 }
 
 void op_prepare(const struct op *op, union call_arg *arg)

@@ -53,6 +53,7 @@ struct pointer_field {
 struct op {
 	const char *name;
 	const char *variant;	/* another way to use a call that is in the table already */
+	const char *tag;	/* of its struct, without rashpa_ */
 	enum node node;
 	unsigned int cmd;
 	uint32_t size;
@@ -101,6 +102,8 @@ void calls_end_kept(void);
 /* Only what belongs to the function, to have it unbound between these. */
 void calls_function_open(void);
 void calls_function_close(void);
+/* After it was unbound: bind it, and make all of that again. */
+void calls_function_again(void);
 /* Close the windows and maps that arguments name, or open them again. */
 void calls_function_idle(bool idle);
 /*
@@ -113,6 +116,10 @@ int calls_node(enum node node);
 
 /* The name of @op for people. */
 const char *op_name(const struct op *op);
+/* Is byte @at of the struct of a field named out_? */
+bool op_out(const struct op *op, size_t at);
+/* Has the struct any? */
+bool op_answers(const struct op *op);
 void op_prepare(const struct op *op, union call_arg *arg);
 /* Close the new file, take back what else was done. */
 void op_undo(const struct op *op, union call_arg *arg);

@@ -277,18 +277,24 @@ bool all_zero(const void *p, size_t length)
 	return !any;
 }
 
-uint64_t pfn_of(const void *p)
+void pfns_of(const void *p, uint64_t *pfns, size_t n)
 {
 	int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
-	uint64_t entry = 0;
+	size_t size = n * sizeof(*pfns), i;
 
-	if (fd < 0)
-		return 0;
-	if (pread(fd, &entry, sizeof(entry), (uintptr_t)p / PAGE * sizeof(entry)) !=
-	    sizeof(entry))
-		entry = 0;
+	if (pread(fd, pfns, size, (uintptr_t)p / PAGE * sizeof(*pfns)) != (ssize_t)size)
+		memset(pfns, 0, size);
 	close(fd);
-	return entry >> 63 ? entry & ((1ULL << 55) - 1) : 0;
+	for (i = 0; i < n; i++)
+		pfns[i] = pfns[i] >> 63 ? pfns[i] & ((1ULL << 55) - 1) : 0;
+}
+
+uint64_t pfn_of(const void *p)
+{
+	uint64_t pfn;
+
+	pfns_of(p, &pfn, 1);
+	return pfn;
 }
 
 int foreign_dmabuf(uint64_t length)

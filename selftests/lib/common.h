@@ -73,7 +73,9 @@ void fill(void *p, size_t length, uint64_t seed);
 /* Does it hold what fill() wrote? */
 bool filled(const void *p, size_t length, uint64_t seed);
 bool all_zero(const void *p, size_t length);
-/* Page frame number of a mapped address, 0 if unknown. */
+/* Page frame numbers of @n mapped pages, 0 where unknown. */
+void pfns_of(const void *p, uint64_t *pfns, size_t n);
+/* That of one address. */
 uint64_t pfn_of(const void *p);
 /* A dma-buf of another driver (udmabuf) over @length bytes of memfd, or -1. */
 int foreign_dmabuf(uint64_t length);

@@ -9,11 +9,13 @@
 
 static int uffd = -1;
 static char *area;		/* two pages for each */
+static struct stall *stalls[STALLS_MAX];
 static unsigned int begun, standing;
 
 bool stalls_open(void)
 {
-	struct uffdio_api api = { .api = UFFD_API };
+	struct uffdio_api api = { .api = UFFD_API,
+				  .features = UFFD_FEATURE_PAGEFAULT_FLAG_WP };
 
 	uffd = syscall(__NR_userfaultfd, O_CLOEXEC | O_NONBLOCK);
 	if (uffd < 0 || ioctl(uffd, UFFDIO_API, &api)) {
@@ -53,7 +55,8 @@ static void place(struct stall *s)
 {
 	static union call_arg arg;
 	uint64_t second = (uintptr_t)s->pages + PAGE, from;
-	size_t before = s->at == STALL_SIZE ? 8 : s->at == STALL_STRUCT ? sizeof(arg.head) : 0;
+	size_t before = s->at == STALL_SIZE || s->at == STALL_ANSWER ? 8 :
+			s->at == STALL_STRUCT ? sizeof(arg.head) : 0;
 
 	if (before >= s->op->size)
 		before = 8;
@@ -73,12 +76,26 @@ static void place(struct stall *s)
 		arg.head.reason = second;
 		s->arg = s->pages;
 		break;
+	case STALL_ANSWER:
+		break;
 	default:
 		memcpy(s->rest, arg.bytes + before, s->op->size - before);
 		memcpy(s->arg, &arg, before);
 		return;
 	}
 	memcpy(s->arg, &arg, s->op->size);
+}
+
+/* May @pages be written? Whoever waits for that goes on. */
+static void protect(const char *pages, size_t length, bool on)
+{
+	struct uffdio_writeprotect wp = {
+		.range = { .start = (uintptr_t)pages, .len = length },
+		.mode = on ? UFFDIO_WRITEPROTECT_MODE_WP : 0,
+	};
+
+	if (ioctl(uffd, UFFDIO_WRITEPROTECT, &wp))
+		tap_bail("UFFDIO_WRITEPROTECT: %s", strerror(errno));
 }
 
 void stall_begin(struct stall *s, const struct op *op, enum stall_at at, int fd)
@@ -91,7 +108,9 @@ void stall_begin(struct stall *s, const struct op *op, enum stall_at at, int fd)
 	s->at = at;
 	s->fd = fd;
 	s->field = op ? &op->pointers[0] : NULL;
-	s->pages = area + begun++ * 2 * PAGE;
+	s->probed = false;
+	s->pages = area + begun * 2 * PAGE;
+	stalls[begun++] = s;
 	memset(s->rest, 0, sizeof(s->rest));
 	memset(s->reason, 0, sizeof(s->reason));
 	memset(s->pages, 0, PAGE);
@@ -99,23 +118,50 @@ void stall_begin(struct stall *s, const struct op *op, enum stall_at at, int fd)
 		place(s);
 	reg.range.start = (uintptr_t)s->pages + PAGE;
 	reg.range.len = PAGE;
+	if (at == STALL_ANSWER) {
+		reg.mode = UFFDIO_REGISTER_MODE_WP;
+		reg.range.start -= PAGE;
+		reg.range.len += PAGE;
+	}
 	if (ioctl(uffd, UFFDIO_REGISTER, &reg))
 		tap_bail("UFFDIO_REGISTER: %s", strerror(errno));
+	if (at == STALL_ANSWER)
+		protect(s->pages, 2 * PAGE, true);
 	if (pthread_create(&s->thread, NULL, run, s))
 		tap_bail("no thread");
+}
+
+/*
+ * It waits for the page at @address: is that where it should stand? The driver stores twice:
+ * first what it has read, to know that it can, and then the answer. The first time it is let
+ * into the second page, and the first page is closed behind it: the answer finds it so.
+ */
+static bool stands(struct stall *s, const char *address)
+{
+	if (s->at != STALL_ANSWER || (s->probed && address < s->pages + PAGE))
+		return true;
+	if (address >= s->pages + PAGE) {
+		s->probed = true;
+		protect(s->pages, PAGE, true);
+	}
+	protect(address, PAGE, false);
+	return false;
 }
 
 bool stalls_wait(void)
 {
 	struct uffd_msg msg;
+	char *address;
 
 	while (standing < begun) {
 		if (!CHECK(wait_fd(uffd, POLLIN, 20000), "%u of %u calls stand still", standing,
 			   begun))
 			return false;
-		if (read(uffd, &msg, sizeof(msg)) == sizeof(msg) &&
-		    msg.event == UFFD_EVENT_PAGEFAULT)
-			standing++;
+		if (read(uffd, &msg, sizeof(msg)) != sizeof(msg) ||
+		    msg.event != UFFD_EVENT_PAGEFAULT)
+			continue;
+		address = (char *)(uintptr_t)(msg.arg.pagefault.address & -PAGE);
+		standing += stands(stalls[(address - area) / (2 * PAGE)], address);
 	}
 	return true;
 }
@@ -127,7 +173,9 @@ int stall_end(struct stall *s)
 	};
 	struct timespec until;
 
-	if (ioctl(uffd, UFFDIO_COPY, &copy))
+	if (s->at == STALL_ANSWER)
+		protect(s->pages, 2 * PAGE, false);
+	else if (ioctl(uffd, UFFDIO_COPY, &copy))
 		tap_bail("UFFDIO_COPY: %s", strerror(errno));
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec += 20;

@@ -18,6 +18,7 @@ enum stall_at {
 	STALL_STRUCT,		/* the head was read, the rest of the struct was not */
 	STALL_POINTER,		/* at what a field points to */
 	STALL_REASON,		/* a call that fails, at its sentence */
+	STALL_ANSWER,		/* all is done, the answer is to be stored */
 	STALL_READ,		/* read() */
 };
 
@@ -26,8 +27,9 @@ struct stall {
 	const struct pointer_field *field;
 	enum stall_at at;
 	int fd;
-	char *pages;		/* two: the first is there */
-	char *arg;		/* the struct, in @pages */
+	char *pages;		/* two: the first is there; ANSWER: both, not to be written */
+	char *arg;		/* the struct, in @pages; ANSWER: the size in the first one */
+	bool probed;		/* ANSWER: the driver knows that the struct can be written */
 	char rest[PAGE];	/* what the second page will hold */
 	char reason[RASHPA_REASON_SIZE];
 	pthread_t thread;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* A small producer of the Test Anything Protocol. */
 #include <signal.h>
+#include <time.h>
 
 #include "tap.h"
 
@@ -11,6 +12,7 @@ static char name_now[200];
 static char skipped_because[200];
 static bool failed_now;
 static unsigned int count, failed, skipped;
+static time_t begun;
 
 static void timed_out(int sig)
 {
@@ -49,6 +51,7 @@ void tap_start(const char *fmt, ...)
 	failed_now = false;
 	skipped_because[0] = '\0';
 	alarm(TAP_SECONDS * tap_slow());
+	begun = time(NULL);
 	if (tap_before)
 		tap_before();
 }
@@ -63,6 +66,9 @@ void tap_done(void)
 	if (!failed_now && skipped_because[0])
 		printf(" # SKIP %s", skipped_because);
 	printf("\n");
+	/* for who asks where the time of a check goes */
+	if (time(NULL) - begun > 1)
+		tap_note("%ld s: %s", (long)(time(NULL) - begun), name_now);
 	fflush(stdout);
 	failed += failed_now;
 	skipped += !failed_now && skipped_because[0];
@@ -171,11 +177,24 @@ int tap_fork_wait(pid_t pid)
 	return status;
 }
 
-int tap_fork(void (*fn)(void *arg), void *arg)
+void tap_fork_end(pid_t pid)
 {
-	int status = tap_fork_wait(tap_fork_start(fn, arg));
+	int status = tap_fork_wait(pid);
 
-	CHECK(WIFEXITED(status) && !WEXITSTATUS(status),
-	      "the child failed (status 0x%x)", status);
-	return status;
+	CHECK(!status, "the child failed (status 0x%x)", status);
+}
+
+void tap_fork_kill(pid_t pid)
+{
+	int status;
+
+	kill(pid, SIGKILL);
+	status = tap_fork_wait(pid);
+	CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL,
+	      "the child had ended before (status 0x%x)", status);
+}
+
+void tap_fork(void (*fn)(void *arg), void *arg)
+{
+	tap_fork_end(tap_fork_start(fn, arg));
 }

@@ -52,11 +52,16 @@ void tap_run(const char *name, void (*fn)(void));
 void tap_skip_all(const char *name, const char *reason);
 int tap_exit(void);
 
-/* Run @fn in a child; what it checks counts. Returns the status of waitpid(). */
-int tap_fork(void (*fn)(void *arg), void *arg);
-/* The same for a child that the test wants to talk to or kill. */
+/* Run @fn in a child; what it checks counts. */
+void tap_fork(void (*fn)(void *arg), void *arg);
+/*
+ * The same for a child that the test wants to talk to or kill: what it checks counts when its
+ * end is waited for by one of these. The last one returns the status of waitpid().
+ */
 pid_t tap_fork_start(void (*fn)(void *arg), void *arg);
-int tap_fork_wait(pid_t pid);
+void tap_fork_end(pid_t pid);
+void tap_fork_kill(pid_t pid);
+int tap_fork_wait(pid_t pid) __attribute__((warn_unused_result));
 
 #define CHECK(cond, ...) \
 	((cond) ? true : (tap_fail(__FILE__, __LINE__, "" __VA_ARGS__), false))

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * An exporter of dma-bufs that lies to its importers on request, as real ones did by
- * mistake, and that takes its memory back while it is in use. Only for tests.
+ * mistake, and that takes its memory back while it is in use; an importer that is slow; a bus
+ * that is not what it seems. Only for tests.
  */
 #include <linux/capability.h>
 #include <linux/dma-buf.h>
+#include <linux/dma-fence.h>
 #include <linux/dma-mapping.h>
 #include <linux/dma-resv.h>
 #include <linux/file.h>
@@ -21,6 +23,7 @@
 
 #ifndef RASHPA_HAVE_DMABUF_INVALIDATE
 #define dma_buf_invalidate_mappings	dma_buf_move_notify
+#define invalidate_mappings		move_notify
 #endif
 
 /**
@@ -59,6 +62,32 @@ struct liar_mapping {
 	struct sg_table sgt;
 	dma_addr_t host;
 	bool has_host;
+};
+
+/**
+ * struct liar_fence - one that is signalled when user space says so
+ * @base: the fence
+ * @lock: its lock
+ */
+struct liar_fence {
+	struct dma_fence base;
+	spinlock_t lock;	/* of @base */
+};
+
+/**
+ * struct liar_file - one open file
+ * @lock: protects all fields
+ * @shown: what its mmap shows, or NULL
+ * @fence: of RASHPA_LIAR_FENCE or RASHPA_LIAR_IMPORT, or NULL
+ * @attach: of RASHPA_LIAR_IMPORT, or NULL
+ * @sgt: its mapping
+ */
+struct liar_file {
+	struct mutex lock;	/* all fields */
+	struct dma_buf *shown;
+	struct dma_fence *fence;
+	struct dma_buf_attachment *attach;
+	struct sg_table *sgt;
 };
 
 /* --------------------------------------------------------------- lies --- */
@@ -236,6 +265,11 @@ static const struct dma_buf_ops liar_ops = {
 
 /* -------------------------------------------------------------- calls --- */
 
+static struct pci_dev *liar_function(u32 bdf)
+{
+	return pci_get_domain_bus_and_slot(bdf >> 16, (bdf >> 8) & 0xff, bdf & 0xff);
+}
+
 static int liar_find_bar(struct rashpa_liar_export *arg)
 {
 	struct pci_dev *pdev;
@@ -247,8 +281,7 @@ static int liar_find_bar(struct rashpa_liar_export *arg)
 		return arg->bar || arg->offset ? -EINVAL : 0;
 	if (arg->bar >= PCI_STD_NUM_BARS || !PAGE_ALIGNED(arg->offset))
 		return -EINVAL;
-	pdev = pci_get_domain_bus_and_slot(arg->bdf >> 16, (arg->bdf >> 8) & 0xff,
-					   arg->bdf & 0xff);
+	pdev = liar_function(arg->bdf);
 	if (!pdev)
 		return -ENODEV;
 	length = pci_resource_flags(pdev, arg->bar) & IORESOURCE_MEM ?
@@ -396,7 +429,7 @@ out:
 	return err;
 }
 
-static long liar_ioc_show(struct file *file, void __user *user)
+static long liar_ioc_show(struct liar_file *lf, void __user *user)
 {
 	struct rashpa_liar_show arg;
 	struct dma_buf *dmabuf;
@@ -408,30 +441,226 @@ static long liar_ioc_show(struct file *file, void __user *user)
 	dmabuf = dma_buf_get(arg.fd);
 	if (IS_ERR(dmabuf))
 		return PTR_ERR(dmabuf);
-	if (cmpxchg(&file->private_data, NULL, dmabuf)) {
+	if (cmpxchg(&lf->shown, NULL, dmabuf)) {
 		dma_buf_put(dmabuf);
 		return -EBUSY;
 	}
 	return 0;
 }
 
+/* ------------------------------------------------------------- fences --- */
+
+static const char *liar_fence_name(struct dma_fence *fence)
+{
+	return "rashpa-liar";
+}
+
+static const struct dma_fence_ops liar_fence_ops = {
+	.get_driver_name = liar_fence_name,
+	.get_timeline_name = liar_fence_name,
+};
+
+static struct dma_fence *liar_fence_new(void)
+{
+	struct liar_fence *fence = kzalloc(sizeof(*fence), GFP_KERNEL);
+
+	if (!fence)
+		return NULL;
+	spin_lock_init(&fence->lock);
+	dma_fence_init(&fence->base, &liar_fence_ops, &fence->lock, dma_fence_context_alloc(1), 1);
+	return &fence->base;
+}
+
+static int liar_fence_add(struct dma_buf *dmabuf, struct dma_fence *fence,
+			  enum dma_resv_usage usage)
+{
+	int err = dma_resv_reserve_fences(dmabuf->resv, 1);
+
+	if (!err)
+		dma_resv_add_fence(dmabuf->resv, fence, usage);
+	return err;
+}
+
+static void liar_import_ends(struct dma_buf_attachment *attach)
+{
+	struct liar_file *lf = attach->importer_priv;
+
+	WARN_ON(liar_fence_add(attach->dmabuf, lf->fence, DMA_RESV_USAGE_BOOKKEEP));
+}
+
+static const struct dma_buf_attach_ops liar_attach_ops = {
+	.allow_peer2peer = true,
+	.invalidate_mappings = liar_import_ends,
+};
+
+static int liar_import(struct liar_file *lf, struct dma_buf *dmabuf, struct device *dev)
+{
+	struct dma_buf_attachment *attach;
+	int err;
+
+	attach = dma_buf_dynamic_attach(dmabuf, dev, &liar_attach_ops, lf);
+	if (IS_ERR(attach))
+		return PTR_ERR(attach);
+	dma_resv_lock(dmabuf->resv, NULL);
+	err = dma_buf_pin(attach);
+	if (!err) {
+		lf->sgt = dma_buf_map_attachment(attach, DMA_BIDIRECTIONAL);
+		err = PTR_ERR_OR_ZERO(lf->sgt);
+		if (err)
+			dma_buf_unpin(attach);
+	}
+	dma_resv_unlock(dmabuf->resv);
+	if (err) {
+		dma_buf_detach(dmabuf, attach);
+		return err;
+	}
+	get_dma_buf(dmabuf);
+	lf->attach = attach;
+	return 0;
+}
+
+static void liar_import_end(struct liar_file *lf)
+{
+	struct dma_buf *dmabuf = lf->attach->dmabuf;
+
+	dma_resv_lock(dmabuf->resv, NULL);
+	dma_buf_unmap_attachment(lf->attach, lf->sgt, DMA_BIDIRECTIONAL);
+	dma_buf_unpin(lf->attach);
+	dma_resv_unlock(dmabuf->resv);
+	dma_buf_detach(dmabuf, lf->attach);
+	dma_buf_put(dmabuf);
+}
+
+/* The function stays bound meanwhile: its driver has set the DMA mask. */
+static int liar_import_for(struct liar_file *lf, struct dma_buf *dmabuf, u32 bdf)
+{
+	struct pci_dev *pdev = liar_function(bdf);
+	int err = -ENODEV;
+
+	if (!pdev)
+		return err;
+	device_lock(&pdev->dev);
+	if (pdev->dev.driver)
+		err = liar_import(lf, dmabuf, &pdev->dev);
+	device_unlock(&pdev->dev);
+	pci_dev_put(pdev);
+	return err;
+}
+
+static int liar_fence_move(struct liar_file *lf, struct dma_buf *dmabuf)
+{
+	int err;
+
+	if (dmabuf->ops != &liar_ops)
+		return -EINVAL;
+	dma_resv_lock(dmabuf->resv, NULL);
+	err = liar_fence_add(dmabuf, lf->fence, DMA_RESV_USAGE_KERNEL);
+	dma_resv_unlock(dmabuf->resv);
+	return err;
+}
+
+static int liar_fence_begin(struct liar_file *lf, unsigned int cmd,
+			    const struct rashpa_liar_fence *arg)
+{
+	struct dma_buf *dmabuf;
+	int err;
+
+	if (lf->fence)
+		return -EBUSY;
+	dmabuf = dma_buf_get(arg->fd);
+	if (IS_ERR(dmabuf))
+		return PTR_ERR(dmabuf);
+	lf->fence = liar_fence_new();
+	if (!lf->fence)
+		err = -ENOMEM;
+	else if (cmd == RASHPA_LIAR_IMPORT)
+		err = liar_import_for(lf, dmabuf, arg->bdf);
+	else
+		err = liar_fence_move(lf, dmabuf);
+	if (err) {
+		dma_fence_put(lf->fence);
+		lf->fence = NULL;
+	}
+	dma_buf_put(dmabuf);
+	return err;
+}
+
+static long liar_ioc_fence(struct liar_file *lf, unsigned int cmd, void __user *user)
+{
+	struct rashpa_liar_fence arg;
+	int err = 0;
+
+	if (copy_from_user(&arg, user, sizeof(arg)))
+		return -EFAULT;
+	if (arg.bdf && cmd != RASHPA_LIAR_IMPORT)
+		return -EINVAL;
+	mutex_lock(&lf->lock);
+	if (cmd != RASHPA_LIAR_SIGNAL)
+		err = liar_fence_begin(lf, cmd, &arg);
+	else if (lf->fence)
+		dma_fence_signal(lf->fence);
+	else
+		err = -EINVAL;
+	mutex_unlock(&lf->lock);
+	return err;
+}
+
+static long liar_ioc_bus(void __user *user)
+{
+	struct resource_entry *window;
+	struct rashpa_liar_bus arg;
+	struct pci_dev *pdev;
+	int err = -ENODEV;
+
+	if (copy_from_user(&arg, user, sizeof(arg)))
+		return -EFAULT;
+	if (arg.bar >= PCI_STD_NUM_BARS)
+		return -EINVAL;
+	pdev = liar_function(arg.bdf);
+	if (!pdev)
+		return err;
+	resource_list_for_each_entry(window, &pci_find_host_bridge(pdev->bus)->windows) {
+		if (!resource_contains(window->res, &pdev->resource[arg.bar]))
+			continue;
+		window->offset = arg.offset;
+		pdev->dev.bus_dma_limit = arg.limit;
+		err = 0;
+	}
+	pci_dev_put(pdev);
+	return err;
+}
+
 static int liar_open(struct inode *inode, struct file *file)
 {
-	file->private_data = NULL;
+	struct liar_file *lf = kzalloc(sizeof(*lf), GFP_KERNEL);
+
+	if (!lf)
+		return -ENOMEM;
+	mutex_init(&lf->lock);
+	file->private_data = lf;
 	return 0;
 }
 
 static int liar_close(struct inode *inode, struct file *file)
 {
-	if (file->private_data)
-		dma_buf_put(file->private_data);
+	struct liar_file *lf = file->private_data;
+
+	if (lf->fence)
+		dma_fence_signal(lf->fence);
+	if (lf->attach)
+		liar_import_end(lf);
+	dma_fence_put(lf->fence);
+	if (lf->shown)
+		dma_buf_put(lf->shown);
+	kfree(lf);
 	return 0;
 }
 
 /* As drivers of GPUs do: it is their file whose mode the kernel has looked at. */
 static int liar_show(struct file *file, struct vm_area_struct *vma)
 {
-	struct dma_buf *dmabuf = READ_ONCE(file->private_data);
+	struct liar_file *lf = file->private_data;
+	struct dma_buf *dmabuf = READ_ONCE(lf->shown);
 
 	return dmabuf ? dma_buf_mmap(dmabuf, vma, vma->vm_pgoff) : -ENXIO;
 }
@@ -450,7 +679,13 @@ static long liar_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 	case RASHPA_LIAR_COUNT:
 		return liar_ioc_state(cmd, user);
 	case RASHPA_LIAR_SHOW:
-		return liar_ioc_show(file, user);
+		return liar_ioc_show(file->private_data, user);
+	case RASHPA_LIAR_FENCE:
+	case RASHPA_LIAR_IMPORT:
+	case RASHPA_LIAR_SIGNAL:
+		return liar_ioc_fence(file->private_data, cmd, user);
+	case RASHPA_LIAR_BUS:
+		return liar_ioc_bus(user);
 	default:
 		return -ENOTTY;
 	}

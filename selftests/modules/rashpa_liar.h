@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Between liar_test and rashpa_liar.ko: an exporter of dma-bufs that lies on request. */
+/*
+ * Between liar_test and rashpa_liar.ko: an exporter of dma-bufs that lies on request, an
+ * importer that is slow, and a bus that is not what it seems.
+ */
 #ifndef RASHPA_LIAR_H
 #define RASHPA_LIAR_H
 
@@ -99,10 +102,50 @@ struct rashpa_liar_show {
 	__u32 __reserved;
 };
 
+/**
+ * struct rashpa_liar_fence - RASHPA_LIAR_FENCE, RASHPA_LIAR_IMPORT, RASHPA_LIAR_SIGNAL
+ * @fd: FENCE: dma-buf of RASHPA_LIAR_EXPORT; IMPORT: of anybody; SIGNAL: 0
+ * @bdf: IMPORT: function that imports it, bound to a driver; else 0
+ *
+ * FENCE says that the memory is on its way to where it is mapped. IMPORT maps a dma-buf, and
+ * says when the exporter ends the mapping that its DMA goes on. SIGNAL ends either: it has
+ * arrived, it has stopped. There is one of them in an open file, and it ends with that.
+ *
+ * Errors: EPERM, EBADF, EINVAL, EBUSY (there is one already), ENODEV (no such function),
+ * ENOMEM, and what the exporter answers.
+ */
+struct rashpa_liar_fence {
+	__s32 fd;
+	__u32 bdf;
+};
+
+/**
+ * struct rashpa_liar_bus - RASHPA_LIAR_BUS: let the kernel believe things of a bus
+ * @bdf: function
+ * @bar: of it, 0 to 5
+ * @limit: last address that the bus carries from the function, 0 for any
+ * @offset: what is to be subtracted from the CPU's address of the BAR, and of all that the host
+ *	bridge shows in the same window, to have that on the bus
+ *
+ * Nothing is what it was until both are 0 again.
+ *
+ * Errors: EPERM, EINVAL, ENODEV (no such function, no such window).
+ */
+struct rashpa_liar_bus {
+	__u32 bdf;
+	__u32 bar;
+	__aligned_u64 limit;
+	__aligned_u64 offset;
+};
+
 #define RASHPA_LIAR_EXPORT	_IOWR(0xE8, 0, struct rashpa_liar_export)
 #define RASHPA_LIAR_REVOKE	_IOWR(0xE8, 1, struct rashpa_liar_state)
 #define RASHPA_LIAR_ALLOW	_IOWR(0xE8, 2, struct rashpa_liar_state)
 #define RASHPA_LIAR_COUNT	_IOWR(0xE8, 3, struct rashpa_liar_state)
 #define RASHPA_LIAR_SHOW	_IOW(0xE8, 4, struct rashpa_liar_show)
+#define RASHPA_LIAR_FENCE	_IOW(0xE8, 5, struct rashpa_liar_fence)
+#define RASHPA_LIAR_IMPORT	_IOW(0xE8, 6, struct rashpa_liar_fence)
+#define RASHPA_LIAR_SIGNAL	_IOW(0xE8, 7, struct rashpa_liar_fence)
+#define RASHPA_LIAR_BUS		_IOW(0xE8, 8, struct rashpa_liar_bus)
 
 #endif /* RASHPA_LIAR_H */

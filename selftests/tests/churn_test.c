@@ -241,7 +241,7 @@ static void test_churn(void)
 	for (i = 0; i < ARRAY_SIZE(parts); i++)
 		pid[i] = tap_fork_start(parts[i], NULL);
 	for (i = 0; i < ARRAY_SIZE(parts); i++)
-		tap_fork_wait(pid[i]);
+		tap_fork_end(pid[i]);
 }
 
 static void write_counts(FILE *out)

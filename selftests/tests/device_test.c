@@ -501,6 +501,85 @@ static void test_window_memory(void)
 	close(uc);
 }
 
+/* The lines of the kernel's list of cache modes that have the range; -1: there is no list. */
+static int memtypes(uint64_t start, uint64_t length)
+{
+	FILE *file = fopen("/sys/kernel/debug/x86/pat_memtype_list", "re");
+	unsigned long long first, last;
+	char line[128];
+	int n = 0;
+
+	if (!file)
+		return -1;
+	while (fgets(line, sizeof(line), file))
+		n += sscanf(line, "PAT: [mem %llx-%llx", &first, &last) == 2 &&
+		     first < start + length && start < last;
+	fclose(file);
+	return n;
+}
+
+static uint64_t bar_address(unsigned int bar)
+{
+	unsigned long long start = 0;
+	char path[64];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/resource", f.bdf);
+	file = fopen(path, "re");
+	do
+		CHECK(file && fscanf(file, "%llx %*x %*x", &start) == 1, "%s", path);
+	while (tap_ok() && bar--);
+	if (file)
+		fclose(file);
+	return start;
+}
+
+/* Registers have one cache mode at a time: CPUs could not keep two apart. */
+static void test_window_modes(void)
+{
+	int wc = fpga_window(&f, RFPGA_BAR_MEMORY, 0, MIB, RASHPA_CACHE_WC), uc, same;
+
+	REQUIRE(wc >= 0, "%s", reason);
+	ANSWERED(fpga_window(&f, RFPGA_BAR_MEMORY, 0, PAGE, RASHPA_CACHE_UC), EBUSY,
+		 "BAR 4|0x0 + 0x100000|write-combined");
+	ANSWERED(fpga_window(&f, RFPGA_BAR_MEMORY, MIB - PAGE, 2 * PAGE, 0), EBUSY,
+		 "BAR 4|write-combined");
+	uc = fpga_window(&f, RFPGA_BAR_MEMORY, MIB, PAGE, RASHPA_CACHE_UC);
+	same = fpga_window(&f, RFPGA_BAR_MEMORY, PAGE, MIB, RASHPA_CACHE_WC);
+	CHECK(uc >= 0, "beside it: %s", reason);
+	ANSWERED(same, EBUSY, "uncached");
+	close(uc);
+	same = fpga_window(&f, RFPGA_BAR_MEMORY, PAGE, MIB, RASHPA_CACHE_WC);
+	CHECK(same >= 0, "the same mode: %s", reason);
+	close(same);
+	close(wc);
+	uc = fpga_window(&f, RFPGA_BAR_MEMORY, 0, PAGE, RASHPA_CACHE_UC);
+	CHECK(uc >= 0, "after it: %s", reason);
+	close(uc);
+}
+
+/* What is left of a window, when its function has gone, keeps no cache mode. */
+static void test_window_mode_ends(void)
+{
+	const uint64_t start = bar_address(RFPGA_BAR_MEMORY);
+	int wc, before, during, after;
+
+	before = memtypes(start, MIB);
+	SKIP_IF(before < 0, "no list of cache modes");
+	wc = fpga_window(&f, RFPGA_BAR_MEMORY, 0, MIB, RASHPA_CACHE_WC);
+	during = memtypes(start, MIB);
+	CHECK(wc >= 0 && during == before + 1, "%d of them, then %d", before, during);
+	CHECK(!fpga_unbind(&f), "unbind");
+	after = memtypes(start, MIB);
+	CHECK(after == before, "%d of them before, %d after the function has gone", before, after);
+	close(wc);
+	CHECK(memtypes(start, MIB) == before, "it is not the same after the window's end");
+	fpga_close(&f);
+	if (fpga_bind(&f) || !fpga_open(&f, 0))
+		tap_bail("the FPGA does not come back: %s", reason);
+	fpga_watch(&f);
+}
+
 static void child_window(void *regs)
 {
 	CHECK(reg32(regs, RFPGA_ID) == RFPGA_ID_VALUE, "the child does not see it");
@@ -524,7 +603,8 @@ static void test_quiesce(void)
 {
 	struct rashpa_quiesce q = { HEAD(q) };
 	struct rashpa_device_info before, after;
-	int channel;
+	struct rashpa_map map;
+	int channel, fd;
 
 	ANSWERED(fpga_profile(&f, 0, NULL, 0), 0, NULL);
 	channel = fpga_events(&f, 0);
@@ -536,6 +616,13 @@ static void test_quiesce(void)
 	      (unsigned long long)(after.out_quiesces - before.out_quiesces));
 	CHECK(q.out_time_ns < 1000000000, "it took %llu ns",
 	      (unsigned long long)q.out_time_ns);
+	/* the end of a map looks twice, and stops once */
+	fd = buffer_alloc(PAGE, NULL);
+	close(fpga_map(&f, fd, RASHPA_BIDIRECTIONAL, &map));
+	close(fd);
+	ANSWERED(fpga_info(&f, &after), 0, NULL);
+	CHECK(after.out_quiesces == before.out_quiesces + 2, "%llu quiesces",
+	      (unsigned long long)(after.out_quiesces - before.out_quiesces));
 	close(channel);
 }
 
@@ -602,7 +689,9 @@ static void as_user(void *arg)
 	struct rashpa_quiesce q = { HEAD(q) };
 	struct rashpa_reset r = { HEAD(r) };
 	struct rashpa_device_info info;
+	struct rashpa_info window;
 	char path[64];
+	int win;
 
 	(void)arg;
 	drop_privileges();
@@ -621,6 +710,12 @@ static void as_user(void *arg)
 	CHECK(named_window("user") >= 0, "user window: %s", reason);
 	CHECK(fpga_window(&f, 2, PAGE, 2 * PAGE, 0) >= 0, "all of it: %s", reason);
 	CHECK(fpga_window(&f, 2, 2 * PAGE, PAGE, 0) >= 0, "a part of it: %s", reason);
+	/* the profile says how it is cached */
+	ANSWERED(fpga_window(&f, RFPGA_BAR_MEMORY, 0, PAGE, RASHPA_CACHE_UC), EPERM,
+		 "combined|CAP_SYS_RAWIO");
+	win = fpga_window(&f, RFPGA_BAR_MEMORY, 0, PAGE, 0);
+	if (ANSWERED(buffer_info(win, &window), 0, NULL))
+		CHECK(window.out_cache == RASHPA_CACHE_WC, "cache mode %u", window.out_cache);
 	ANSWERED(call(f.fd, RASHPA_IOC_QUIESCE, &q), 0, NULL);
 	CHECK(fpga_events(&f, 0) >= 0, "channel: %s", reason);
 }
@@ -631,10 +726,12 @@ static void test_user(void)
 		{ .name = "user", .bar = 2, .flags = RASHPA_PWINDOW_USER,
 		  .offset = PAGE, .length = 2 * PAGE },
 		{ .name = "admin", .bar = 2, .offset = 4 * PAGE, .length = PAGE },
+		{ .name = "combined", .bar = RFPGA_BAR_MEMORY, .cache = RASHPA_CACHE_WC,
+		  .flags = RASHPA_PWINDOW_USER, .length = PAGE },
 	};
 	struct rashpa_device_info before, after;
 
-	ANSWERED(fpga_profile(&f, 0, windows, 2), 0, NULL);
+	ANSWERED(fpga_profile(&f, 0, windows, ARRAY_SIZE(windows)), 0, NULL);
 	ANSWERED(fpga_info(&f, &before), 0, NULL);
 	tap_fork(as_user, NULL);
 	ANSWERED(fpga_info(&f, &after), 0, NULL);
@@ -667,6 +764,8 @@ int main(void)
 	tap_run("a window shows the registers", test_window);
 	tap_run("a window shows its part and no more", test_window_part);
 	tap_run("on-board memory can be reached to its end", test_window_memory);
+	tap_run("registers have one cache mode at a time", test_window_modes);
+	tap_run("a function that goes takes its cache modes along", test_window_mode_ends);
 	tap_run("a child shares the window", test_window_fork);
 	tap_run("QUIESCE stops the function and is counted", test_quiesce);
 	tap_run("a function that does not stop is stuck until reset", test_stuck);

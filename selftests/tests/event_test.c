@@ -8,7 +8,7 @@
 #include <sys/eventfd.h>
 
 #include "../../tools/lib/rashpa-fpga.h"
-#include "common.h"
+#include "stall.h"
 
 static struct fpga f;
 
@@ -352,6 +352,33 @@ static void test_interrupted(void)
 	close(ch);
 }
 
+/*
+ * A reader stands still in its own memory, and who must not wait does not: not even for it. If
+ * it does, the limit of the test ends it.
+ */
+static void test_nonblocking(void)
+{
+	static struct stall s;
+	struct rashpa_event e;
+	int ch = software(0), got;
+
+	if (!stalls_open())
+		goto out;
+	ANSWERED(signal_one(ch, 1), 0, NULL);
+	stall_begin(&s, NULL, STALL_READ, ch);
+	if (stalls_wait()) {
+		CHECK(wait_fd(ch, POLLIN, 0) == POLLIN, "the record was taken before it arrived");
+		got = read_events(ch, &e, 1);
+		CHECK(got == -EAGAIN, "answer %d", got);
+	}
+	got = stall_end(&s);
+	CHECK(got == sizeof(e), "the reader that stood still got %d", got);
+	CHECK(read_events(ch, &e, 1) == -EAGAIN, "read twice");
+	stalls_close();
+out:
+	close(ch);
+}
+
 #define READERS 4
 
 static void *read_all(void *arg)
@@ -541,6 +568,7 @@ int main(void)
 	tap_run("poll says when there is something", test_poll);
 	tap_run("a blocking read is woken by a record", test_blocking);
 	tap_run("a blocking read is woken by a signal", test_interrupted);
+	tap_run("who does not block does not wait for another reader", test_nonblocking);
 	tap_run("several readers get every record once", test_many_readers);
 	tap_run("several signallers make one sequence", test_many_writers);
 	tap_run("eventfds count every event", test_eventfd);

@@ -11,6 +11,8 @@
 #define POINTS		400		/* of one call, at most */
 
 static struct calls_state before;
+/* How often a call failed because of a fault; both must have been seen somewhere. */
+static unsigned int no_copy, no_memory;
 
 /* ------------------------------------------------- one thing at a time --- */
 
@@ -49,6 +51,8 @@ static bool fail_at(const struct thing *t, unsigned int n)
 	hit = !faults_disarm();
 	CHECK(fault_answer(err), "%s, place %u: %s", t->name, n, strerror(-err));
 	CHECK(hit || !err, "%s: %s without a fault", t->name, strerror(-err));
+	no_copy += err == -EFAULT;
+	no_memory += err == -ENOMEM;
 	if (!err && t->undo)
 		t->undo(t->data);
 	calls_state_same(&before, t->name);
@@ -99,11 +103,16 @@ static void undo_op(void *data)
 static void test_op(const struct op *op)
 {
 	struct thing t = { op_name(op), run_op, undo_op, (void *)op };
+	unsigned int memory_before = no_memory;
 
 	if (!op_start(op, "each place in it fails"))
 		return;
+	no_copy = 0;
 	op_prepare(op, &arg);
 	fail_everywhere(&t);
+	/* each call copies its argument, and what makes an object allocates */
+	CHECK(no_copy, "no copy was made to fail");
+	CHECK(!op->out_fd || no_memory > memory_before, "no allocation was made to fail");
 	tap_done();
 }
 

@@ -5,6 +5,7 @@
  */
 #include <drm/drm.h>
 #include <drm/drm_mode.h>
+#include <linux/dma-buf.h>
 #include <sys/stat.h>
 
 #include "common.h"
@@ -195,6 +196,48 @@ static void test_cma(void)
 	close(a.out_fd);
 }
 
+static int sync_of(int fd, uint64_t flags)
+{
+	struct dma_buf_sync sync = { flags | DMA_BUF_SYNC_RW };
+
+	return ioctl(fd, DMA_BUF_IOCTL_SYNC, &sync) ? -errno : 0;
+}
+
+/*
+ * Where all DMA is copied (swiotlb=force) an importer that maps has a bounce buffer, which is
+ * what its device would have written. Whoever holds another dma-buf gets to see that.
+ */
+static void test_sync(void)
+{
+	struct rashpa_open o = { HEAD(o), .name = "st-foreign" };
+	char line[1024] = "";
+	bool copied = read_text("/proc/cmdline", line, sizeof(line)) &&
+		      strstr(line, "swiotlb=force");
+	int fd = buffer_alloc(PAGE, "st-foreign");
+	char *p = map_fd(fd, PAGE);
+	uint32_t handle;
+
+	ANSWERED(call(memory, RASHPA_IOC_OPEN, &o), 0, NULL);
+	REQUIRE(tap_ok(), "no memory");
+	fill(p, PAGE, 1);
+	handle = import(vgem, fd);
+	CHECK(handle, "PRIME_FD_TO_HANDLE: %s", strerror(errno));
+	fill(p, PAGE, 2);
+	CHECK(!sync_of(o.out_fd, DMA_BUF_SYNC_START), "start");
+	CHECK(filled(p, PAGE, copied ? 1 : 2), "what the device has is not seen");
+	fill(p, PAGE, 3);
+	CHECK(!sync_of(o.out_fd, DMA_BUF_SYNC_END), "end");
+	fill(p, PAGE, 4);
+	CHECK(!sync_of(fd, DMA_BUF_SYNC_START), "start");
+	CHECK(filled(p, PAGE, copied ? 3 : 4), "the device has not got what was written");
+	CHECK(!sync_of(fd, DMA_BUF_SYNC_END), "end");
+	gem_close(vgem, handle);
+	munmap(p, PAGE);
+	close(o.out_fd);
+	close(fd);
+	ANSWERED(buffer_remove("st-foreign"), 0, NULL);
+}
+
 int main(void)
 {
 	common_init();
@@ -210,6 +253,7 @@ int main(void)
 	tap_run("a name stays while vgem holds the buffer", test_named);
 	tap_run("a buffer that only vgem holds lives", test_outlives_fd);
 	tap_run("CMA memory as a dma-buf is good for vgem", test_cma);
+	tap_run("CPU access through another dma-buf than that of vgem", test_sync);
 	close(vgem);
 	return tap_exit();
 }

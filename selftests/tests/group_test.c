@@ -246,6 +246,72 @@ out:
 	bench_down(&b);
 }
 
+/* And tells at once who is late already, and who has lapped a consumer that begins at first. */
+static void test_late_told(void)
+{
+	struct bench b;
+	uint32_t i;
+	int id;
+
+	if (!bench_up(&b, 0, 0))
+		goto out;
+	for (i = 0; i < WORDS - 1; i++)
+		put(&b, i, FIRST + 5);
+	nothing(&b);
+	CHECK(group_make(b.ch, b.member, WORDS, 0, FIRST, 6) > 0, "%s", reason);
+	nothing(&b);
+	CHECK(group_make(b.ch, b.member, WORDS, 5, FIRST, 3) > 0, "%s", reason);
+	expect(&b, b.member[WORDS - 1], RASHPA_SOURCE_LAG, 5, FIRST);
+	nothing(&b);
+	id = group_make(b.ch, b.member, 3, 2, FIRST, 0);
+	CHECK(id > 0, "%s", reason);
+	for (i = 0; i < 3; i++)
+		expect(&b, b.member[i], RASHPA_SOURCE_OVERRUN, 3, FIRST + 5);
+	expect(&b, (uint32_t)id, RASHPA_SOURCE_GROUP, 1, FIRST + 5);
+	nothing(&b);
+out:
+	bench_down(&b);
+}
+
+/* Where a word with a condition is does not depend on when its group was made. */
+static void test_late_condition(void)
+{
+	struct rashpa_source_del del = { HEAD(del) };
+	struct rashpa_source_add a = {
+		.head = { .size = sizeof(a), .flags = RASHPA_SOURCE_POLL | RASHPA_SOURCE_QUIET },
+		.kind = RASHPA_SOURCE_LOCK, .offset = 4 * RASHPA_LOCK_SLOT, .bits = 64,
+		.condition = RASHPA_CONDITION_REACHED, .value = FIRST + 2, .step = 10,
+		.period_us = RASHPA_PERIOD_MIN, .budget = 20,
+	};
+	struct bench b;
+	int early, late;
+
+	if (!bench_up(&b, 0, 0))
+		goto out;
+	/* the budget is for five: this one in the place of the last */
+	del.id = b.group;
+	ANSWERED(call(b.ch, RASHPA_IOC_SOURCE_DEL, &del), 0, NULL);
+	del.id = b.member[4];
+	ANSWERED(call(b.ch, RASHPA_IOC_SOURCE_DEL, &del), 0, NULL);
+	a.memory = b.lock.out_fd;
+	ANSWERED(call(b.ch, RASHPA_IOC_SOURCE_ADD, &a), 0, NULL);
+	b.member[4] = a.out_id;
+	early = group_make(b.ch, &a.out_id, 1, 0, FIRST, 0);
+	CHECK(early > 0, "%s", reason);
+	put(&b, 4, FIRST + 3);
+	expect(&b, (uint32_t)early, RASHPA_SOURCE_GROUP, 1, FIRST + 3);
+	put(&b, 4, FIRST + 7);	/* seen, but no event: the next one is at 12 */
+	nothing(&b);
+	late = group_make(b.ch, &a.out_id, 1, 0, FIRST, 0);
+	expect(&b, (uint32_t)late, RASHPA_SOURCE_GROUP, 1, FIRST + 3);
+	put(&b, 4, FIRST + 12);
+	expect(&b, (uint32_t)early, RASHPA_SOURCE_GROUP, 2, FIRST + 12);
+	expect(&b, (uint32_t)late, RASHPA_SOURCE_GROUP, 2, FIRST + 12);
+	nothing(&b);
+out:
+	bench_down(&b);
+}
+
 static void test_lag(void)
 {
 	int late = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -377,7 +443,7 @@ out:
 /* ---------------------------------------------------------- hardware --- */
 
 #define MODE	(RFPGA_MODE_MSIX | RFPGA_MODE_LOCK)
-#define STACKS	150
+#define STACKS	60
 
 /* One DTP, with its lock record in slot @slot. */
 static void dtp_start(const struct rig *r, unsigned int n, uint32_t entries, uint32_t slot)
@@ -554,6 +620,8 @@ int main(void)
 	tap_run("one event when all have got there, and the slowest counts", test_all);
 	tap_run("what comes twice or goes back moves nothing", test_repeats);
 	tap_run("a group that is made late begins where its members are", test_late_group);
+	tap_run("and tells at once who is late, and who has lapped", test_late_told);
+	tap_run("a word with a condition is where its last event was", test_late_condition);
 	tap_run("who is late is told once", test_lag);
 	tap_run("who laps the consumer is told and counted exactly", test_overrun);
 	tap_run("what is no group is refused; members stay while it is there", test_refused);

@@ -131,22 +131,27 @@ static void bind_again(void)
 		tap_bail("bind: %s, %s", strerror(-err), reason);
 }
 
-static int set_command(uint16_t clear, uint16_t set)
+/* @where: the function, "", or the port above it, "/.." */
+static int set_config(const char *where, off_t at, uint16_t clear, uint16_t set)
 {
-	uint16_t command;
+	uint16_t value;
 	char path[64];
 	int fd, err = -1;
 
-	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/config", f.bdf);
+	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s%s/config", f.bdf, where);
 	fd = open(path, O_RDWR | O_CLOEXEC);
-	if (fd >= 0 && pread(fd, &command, sizeof(command), PCI_COMMAND) == sizeof(command)) {
-		command = (command & ~clear) | set;
-		err = pwrite(fd, &command, sizeof(command), PCI_COMMAND) == sizeof(command) ?
-		      0 : -1;
+	if (fd >= 0 && pread(fd, &value, sizeof(value), at) == sizeof(value)) {
+		value = (value & ~clear) | set;
+		err = pwrite(fd, &value, sizeof(value), at) == sizeof(value) ? 0 : -1;
 	}
 	close(fd);
 	CHECK(!err, "configuration space: %s", strerror(errno));
 	return err;
+}
+
+static int set_command(uint16_t clear, uint16_t set)
+{
+	return set_config("", PCI_COMMAND, clear, set);
 }
 
 /* -------------------------------------------------- it does not answer --- */
@@ -183,6 +188,33 @@ static void test_dead(void)
 		ANSWERED(reset(), 0, NULL);
 	}
 	rig_down(&r);
+	streams_again();
+}
+
+/* A step that looks at the whole register, and waits for other than all ones. */
+static void test_dead_whole(void)
+{
+	const struct rashpa_profile_step step = {
+		.op = RASHPA_STEP_WAIT, .bar = RFPGA_BAR_REGS, .offset = RFPGA_SCRATCH,
+		.mask = ~0U, .timeout_us = 1000,
+	};
+	struct rashpa_profile p = { HEAD(p), .steps = (uintptr_t)&step, .n_steps = 1 };
+	int channel;
+
+	ANSWERED(call(f.fd, RASHPA_IOC_PROFILE, &p), 0, NULL);
+	channel = fpga_events(&f, 0);
+	CHECK(channel >= 0, "EVENTS: %s", reason);
+	ANSWERED(quiesce(), 0, NULL);
+	state_is(RASHPA_STATE_READY);
+	tell("dead on");
+	ANSWERED(quiesce(), ETIMEDOUT, "idle|reset");
+	state_is(RASHPA_STATE_STUCK);
+	ANSWERED(reset(), EIO, "was reset|still");
+	state_is(RASHPA_STATE_STUCK);
+	tell("dead off");
+	ANSWERED(reset(), 0, NULL);
+	close(channel);
+	ANSWERED(fpga_profile(&f, 0, NULL, 0), 0, NULL);
 	streams_again();
 }
 
@@ -451,8 +483,7 @@ static void test_flood(void)
 
 /* ---------------------------------------------- the consumer is late --- */
 
-#define STACKS	100
-#define PERIOD	(2000000 / RFPGA_TICK_NS)	/* slowly: PCI merges interrupts */
+#define STACKS	20
 
 struct consumer {
 	int channel, ready[2];
@@ -481,7 +512,7 @@ static void consume(void *arg)
 static void test_late_consumer(void)
 {
 	struct rashpa_signal signal = { HEAD(signal) };
-	uint64_t counted = 0, seen, events, now, sent, lost, end;
+	uint64_t counted = 0, seen, events, now, sent = 0, lost, end;
 	struct consumer c;
 	struct rig r;
 	pid_t pid;
@@ -496,15 +527,15 @@ static void test_late_consumer(void)
 		CHECK(read(c.ready[0], &x, 1) == 1, "the child did not begin");
 		kill(pid, SIGSTOP);
 		waitpid(pid, NULL, WUNTRACED);
-		rig_configure(&r, 0, RFPGA_MODE_FREERUN | RFPGA_MODE_MSIX | RFPGA_MODE_FLUSH, 0,
-			      r.made.out_segments, STACKS);
-		set64(rig_dtp(&r, 0), RFPGA_DTP_PERIOD, PERIOD * tap_slow());
-		rig_start(&r, 0);
-		CHECK(rig_wait_bytes(&r, 0, STACKS * IMAGE), "it does not run");
-		rig_wait_stopped(&r, 0);
-		sent = reg64(rig_dtp(&r, 0), RFPGA_DTP_C_EVENTS);
-		lost = lost_of(c.channel, 1, &events);
-		CHECK(sent == STACKS && events <= sent && lost && events == lost + 16,
+		end = now_ns() + IN_TIME_NS * tap_slow();
+		/* PCI merges interrupts where this processor is slow: send what it takes */
+		do {
+			start(&r, RFPGA_MODE_FREERUN | RFPGA_MODE_MSIX, STACKS);
+			rig_wait_stopped(&r, 0);
+			sent += reg64(rig_dtp(&r, 0), RFPGA_DTP_C_EVENTS);
+			lost = lost_of(c.channel, 1, &events);
+		} while (lost < STACKS && CHECK(now_ns() < end, "too few events"));
+		CHECK(events <= sent && events == lost + 16,
 		      "%llu sent, %llu arrived, %llu lost", (unsigned long long)sent,
 		      (unsigned long long)events, (unsigned long long)lost);
 		kill(pid, SIGCONT);
@@ -531,7 +562,7 @@ static void test_late_consumer(void)
 		      (unsigned long long)seen, (unsigned long long)counted,
 		      (unsigned long long)now, (unsigned long long)events);
 		CHECK(filled(r.memory, IMAGES * IMAGE, SEED), "the data differ");
-		tap_fork_wait(pid);
+		tap_fork_end(pid);
 		rig_is_idle(r.regs, 0);
 	}
 	rig_down(&r);
@@ -619,6 +650,25 @@ static void test_decoding(void)
 	streams_again();
 }
 
+/*
+ * As the PCI core does when a link fails, before it tells the driver: the function has
+ * forgotten its BARs, and a RESET just then must not keep that.
+ */
+static void test_link_reset(void)
+{
+	struct rig r;
+
+	if (rig_up(&r, &f, -1, 0, 64 * KIB) &&
+	    !set_config("/..", PCI_BRIDGE_CONTROL, 0, PCI_BRIDGE_CTL_BUS_RESET) &&
+	    !set_config("/..", PCI_BRIDGE_CONTROL, PCI_BRIDGE_CTL_BUS_RESET, 0)) {
+		CHECK(reg32(r.regs, RFPGA_ID) != RFPGA_ID_VALUE, "it has its BARs");
+		ANSWERED(reset(), 0, NULL);
+		CHECK(reg32(r.regs, RFPGA_ID) == RFPGA_ID_VALUE, "its BARs are lost");
+	}
+	rig_down(&r);
+	streams_again();
+}
+
 int main(void)
 {
 	struct rashpa_device_info info;
@@ -641,6 +691,7 @@ int main(void)
 	if (!rig_load(&f))
 		tap_bail("the dataset cannot be loaded");
 	tap_run("all ones: not taken for idle, and not for reset", test_dead);
+	tap_run("all ones: not taken for a whole register that is idle", test_dead_whole);
 	tap_run("all ones: the memory of a map that is closed is safe", test_dead_close);
 	tap_run("link lost: answers at once, removal and scan bring it back", test_link);
 	tap_run("link lost before anybody has noticed", test_link_idle);
@@ -652,6 +703,7 @@ int main(void)
 	tap_run("a reset in mid-stream, by RESET and by sysfs", test_reset_running);
 	tap_run("bus mastering is switched off behind our back", test_master);
 	tap_run("the BARs are switched off behind our back", test_decoding);
+	tap_run("the link is reset behind our back", test_link_reset);
 	fpga_close(&f);
 	return tap_exit();
 }

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Exporters that lie, and exporters that take their memory back: rashpa_liar.ko does both
- * on request. What is not true is refused; what is taken back is not written any more.
+ * on request. What is not true is refused; what is taken back is not written any more. Who
+ * needs time gets it.
  */
 #include <limits.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/syscall.h>
 
 #include "../modules/rashpa_liar.h"
@@ -908,8 +910,7 @@ static void test_kill_running(void)
 	for (i = 0; i < 10 && tap_ok(); i++) {
 		pid = tap_fork_start(stream_for_ever, ready);
 		CHECK(read(ready[0], &c, 1) == 1, "the child did not begin");
-		kill(pid, SIGKILL);
-		tap_fork_wait(pid);
+		tap_fork_kill(pid);
 		rig_is_idle(regs, 0);
 		rig_entries_clear(regs, DATA / PAGE);
 	}
@@ -1135,6 +1136,217 @@ static void test_revoke_and_map(void)
 	close(fd);
 }
 
+/* ------------------------------------------------------ waiting for fences --- */
+
+/* A call in a thread of its own, and whether it has come back. */
+struct caller {
+	pthread_t thread;
+	int (*what)(struct caller *c);
+	int fd;
+	unsigned long cmd;
+	void *arg;
+	atomic_int tid;
+	atomic_bool done;
+	int err;
+};
+
+static int by_ioctl(struct caller *c)
+{
+	return ioctl(c->fd, c->cmd, c->arg) ? -errno : 0;
+}
+
+static int by_unbind(struct caller *c)
+{
+	return fpga_unbind(c->arg);
+}
+
+static void *run_call(void *arg)
+{
+	struct caller *c = arg;
+
+	atomic_store(&c->tid, (int)syscall(SYS_gettid));
+	c->err = c->what(c);
+	atomic_store(&c->done, true);
+	return NULL;
+}
+
+/* Begin it: true when it sleeps until a fence is signalled, false if it comes back before. */
+static bool call_waits(struct caller *c)
+{
+	char path[64], where[64] = "";
+
+	if (pthread_create(&c->thread, NULL, run_call, c))
+		tap_bail("pthread_create");
+	while (!strstr(where, "dma_fence") && !atomic_load(&c->done)) {
+		snprintf(path, sizeof(path), "/proc/self/task/%d/wchan", atomic_load(&c->tid));
+		read_text(path, where, sizeof(where));
+		sched_yield();
+	}
+	return !atomic_load(&c->done);
+}
+
+static int call_ends(struct caller *c)
+{
+	pthread_join(c->thread, NULL);
+	return c->err;
+}
+
+/* A new open file of the module with a fence: of @fd, or with @bdf its importer's. */
+static int fence(unsigned long cmd, int fd, uint32_t bdf)
+{
+	struct rashpa_liar_fence arg = { .fd = fd, .bdf = bdf };
+	int node = open("/dev/rashpa-liar", O_RDWR | O_CLOEXEC);
+
+	CHECK(node >= 0 && !ioctl(node, cmd, &arg), "fence: %s", strerror(errno));
+	return node;
+}
+
+static void arrive(int node)
+{
+	struct rashpa_liar_fence arg = {};
+
+	CHECK(!ioctl(node, RASHPA_LIAR_SIGNAL, &arg), "SIGNAL: %s", strerror(errno));
+}
+
+/* Memory that is on its way to where it is mapped: neither MAP nor RESTORE is ahead of it. */
+static void test_moving(void)
+{
+	int fd = export_kind(RASHPA_LIAR_HONEST), node = fence(RASHPA_LIAR_FENCE, fd, 0);
+	struct rashpa_map map = default_map(fd);
+	struct rashpa_restore r = { HEAD(r) };
+	struct caller c = { .what = by_ioctl, .fd = f.fd, .cmd = RASHPA_IOC_MAP, .arg = &map };
+
+	CHECK(call_waits(&c), "MAP does not wait");
+	arrive(node);
+	CHECK(!call_ends(&c), "MAP: %s", strerror(-c.err));
+	close(node);
+	take_back(fd);
+	allow(fd, RASHPA_LIAR_HONEST);
+	node = fence(RASHPA_LIAR_FENCE, fd, 0);
+	c = (struct caller) { .what = by_ioctl, .fd = map.out_fd, .cmd = RASHPA_IOC_RESTORE,
+			      .arg = &r };
+	CHECK(call_waits(&c), "RESTORE does not wait");
+	arrive(node);
+	CHECK(!call_ends(&c), "RESTORE: %s", strerror(-c.err));
+	close(node);
+	close(map.out_fd);
+	nothing_left(fd);
+	close(fd);
+}
+
+static void on_signal(int number)
+{
+	(void)number;
+}
+
+static void test_moving_signal(void)
+{
+	int fd = export_kind(RASHPA_LIAR_HONEST), node = fence(RASHPA_LIAR_FENCE, fd, 0);
+	struct sigaction sa = { .sa_handler = on_signal }, old;
+	struct rashpa_map map = default_map(fd);
+	struct caller c = { .what = by_ioctl, .fd = f.fd, .cmd = RASHPA_IOC_MAP, .arg = &map };
+
+	sigaction(SIGUSR1, &sa, &old);
+	if (CHECK(call_waits(&c), "MAP does not wait"))
+		pthread_kill(c.thread, SIGUSR1);
+	CHECK(call_ends(&c) == -EINTR, "MAP: %s", strerror(-c.err));
+	sigaction(SIGUSR1, &old, NULL);
+	close(node);
+	nothing_left(fd);
+	close(fd);
+}
+
+/* An importer whose DMA goes on for a while: the function with the window does not go before. */
+static void test_slow_importer(void)
+{
+	struct caller c = { .what = by_unbind, .arg = &f2 };
+	int win, node, err;
+
+	SKIP_IF(!have_f2, "only one software FPGA");
+	win = fpga_window(&f2, RFPGA_BAR_MEMORY, 0, DATA, 0);
+	REQUIRE(win >= 0, "window: %s", reason);
+	node = fence(RASHPA_LIAR_IMPORT, win, bdf_of(&f));
+	CHECK(call_waits(&c), "unbinding does not wait for the importer");
+	arrive(node);
+	CHECK(!call_ends(&c), "unbind: %s", strerror(-c.err));
+	close(node);
+	close(win);
+	fpga_close(&f2);
+	err = fpga_bind(&f2);
+	if (err || !fpga_open(&f2, 1) || fpga_profile(&f2, 0, NULL, 0))
+		tap_bail("bind: %s, %s", strerror(-err), reason);
+}
+
+/* ---------------------------------------------------------- the machine --- */
+
+static void bus(const struct fpga *fpga, uint64_t limit, uint64_t offset)
+{
+	struct rashpa_liar_bus arg = { .bdf = bdf_of(fpga), .bar = RFPGA_BAR_MEMORY,
+				       .limit = limit, .offset = offset };
+
+	CHECK(!ioctl(liar, RASHPA_LIAR_BUS, &arg), "BUS: %s", strerror(errno));
+}
+
+/* A bus that carries less than the function sends: nothing is copied where it reaches. */
+static void test_narrow_bus(void)
+{
+	int buffer, fd;
+	struct rashpa_map map;
+	void *p;
+
+	SKIP_IF(iommu, "behind an IOMMU all memory has an address that fits");
+	buffer = buffer_alloc(PAGE, NULL);
+	fd = export_kind(RASHPA_LIAR_HONEST);
+	p = map_fd(buffer, PAGE);
+	REQUIRE(p && pfn_of(p) * PAGE >= 16 * MIB, "memory of 24 bits");
+	bus(&f, 16 * MIB - 1, 0);
+	map = default_map(buffer);
+	ANSWERED(make(&map), EOVERFLOW, "24 bits|IOMMU");
+	map = default_map(fd);
+	ANSWERED(make(&map), EOVERFLOW, "24 bits|IOMMU");
+	bus(&f, 0, 0);
+	map = default_map(buffer);
+	if (ANSWERED(make(&map), 0, NULL))
+		close(map.out_fd);
+	munmap(p, PAGE);
+	close(buffer);
+	close(fd);
+}
+
+#define ELSEWHERE	(1ULL << 40)
+
+/* A host bridge whose registers are elsewhere on the bus: there a function has to send. */
+static void test_bus_offset(void)
+{
+	struct rashpa_liar_export cpu = lie(RASHPA_LIAR_BAR), there = lie(RASHPA_LIAR_ADDRESS);
+	struct rashpa_map map;
+	int fd, win;
+
+	SKIP_IF(!have_f2, "only one software FPGA");
+	SKIP_IF(iommu, "an IOMMU has the addresses of CPUs");
+	fd = export(&cpu);
+	bus(&f2, 0, -ELSEWHERE);
+	win = fpga_window(&f2, RFPGA_BAR_MEMORY, 0, DATA, 0);
+	map = default_map(win);
+	if (ANSWERED(make(&map), 0, NULL)) {
+		is_peer(&map, cpu.out_bar_address + ELSEWHERE);
+		close(map.out_fd);
+	}
+	close(win);
+	map = default_map(fd);
+	ANSWERED(make(&map), EREMOTEIO, "CPUs|bus");
+	close(fd);
+	there.address = cpu.out_bar_address + ELSEWHERE;
+	fd = export(&there);
+	map = default_map(fd);
+	if (ANSWERED(make(&map), 0, NULL)) {
+		is_peer(&map, there.address);
+		close(map.out_fd);
+	}
+	bus(&f2, 0, 0);
+	close(fd);
+}
+
 /* ------------------------------------------------------------ module ---- */
 
 static int unload(void)
@@ -1270,6 +1482,11 @@ static void run_all(void)
 	tap_run("taking memory back against RESTORE and PROGRAM", test_revoke_race);
 	tap_run("taking memory back against MAP", test_revoke_and_map);
 	tap_run("taking memory back against a stream that is started again", test_stream_race);
+	tap_run("memory that is still moved is waited for", test_moving);
+	tap_run("a signal ends that waiting", test_moving_signal);
+	tap_run("unbinding waits for who imports a window", test_slow_importer);
+	tap_run("memory beyond what the bus carries is refused", test_narrow_bus);
+	tap_run("a window's address is that on the bus", test_bus_offset);
 	tap_run("read-only memory is that through another driver's file, too",
 		test_read_only_through_another);
 	tap_run("an exporter's module stays while its memory is used", test_module_stays);

@@ -186,6 +186,44 @@ static void test_profile_limits(void)
 	ANSWERED(fpga_profile(&f, 0, NULL, 0), 0, NULL);
 }
 
+/* A function that is idle only as long as its table is there: the second stop finds it out. */
+static void test_stuck_second(void)
+{
+	const struct rashpa_profile_step step = {
+		.op = RASHPA_STEP_WAIT, .bar = RFPGA_BAR_REGS,
+		.offset = RFPGA_TABLE + RFPGA_ENTRY_CONTROL, .value = RFPGA_ENTRY_VALID,
+		.mask = RFPGA_ENTRY_VALID, .timeout_us = 1000,
+	};
+	struct rashpa_profile p = { HEAD(p), .steps = (uintptr_t)&step, .n_steps = 1,
+				    .table_bar = RFPGA_BAR_REGS, .table_offset = RFPGA_TABLE,
+				    .table_length = RFPGA_TABLE_SIZE };
+	struct rashpa_reset reset = { HEAD(reset) };
+	struct rashpa_device_info info;
+	struct rashpa_event e[4];
+	int fd = buffer_alloc(MIB, NULL), ch;
+	struct rashpa_map map = default_map(fd);
+	ssize_t n;
+
+	p.head.flags = RASHPA_PROFILE_TABLE;
+	fpga_layout(&p.table_layout);
+	ANSWERED(call(f.fd, RASHPA_IOC_PROFILE, &p), 0, NULL);
+	ch = fpga_events(&f, 0);
+	CHECK(source_add(ch, RASHPA_SOURCE_DEVICE, 0) == 1, "%s", reason);
+	fcntl(ch, F_SETFL, O_NONBLOCK);
+	REQUIRE(!make(&map), "MAP: %s", reason);
+	ANSWERED(fpga_program(map.out_fd, -1, 0, NULL), 0, NULL);
+	close(map.out_fd);
+	ANSWERED(fpga_info(&f, &info), 0, NULL);
+	CHECK(info.out_state == RASHPA_STATE_STUCK, "state %u", info.out_state);
+	n = read(ch, e, sizeof(e)) / (ssize_t)sizeof(e[0]);
+	CHECK(n == 1 && e[0].value == RASHPA_DEVICE_STUCK, "%zd records, value %llu", n,
+	      (unsigned long long)e[0].value);
+	close(ch);
+	close(fd);
+	ANSWERED(fpga_profile(&f, 0, NULL, 0), 0, NULL);
+	ANSWERED(call(f.fd, RASHPA_IOC_RESET, &reset), 0, NULL);
+}
+
 /* ----------------------------------------------------------- refused ---- */
 
 static void test_refused(void)
@@ -818,6 +856,7 @@ int main(void)
 
 	test_segments();
 	tap_run("the profile's limits are the default", test_profile_limits);
+	tap_run("a function that is stuck at the second stop says so", test_stuck_second);
 	tap_run("a function that cannot reach the memory gets no map", test_mask);
 	test_refused();
 	tap_run("what is no dma-buf is not mapped", test_wrong_fds);

@@ -3,6 +3,7 @@
 #include <limits.h>
 #include <linux/dma-buf.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/eventfd.h>
@@ -538,6 +539,59 @@ static void test_user_limit(void)
 	CHECK(!write_text(param, "0"), "the parameter cannot be set");
 }
 
+struct ids {
+	bool own;		/* the namespace is the user's own, not root's */
+	int ready[2], go[2];
+};
+
+/* Two ids of one namespace: two users, or one who has made it. */
+static void two_ids(void *arg)
+{
+	struct rashpa_alloc a = { HEAD(a), .length = 8 * MIB };
+	const struct ids *ids = arg;
+	char c;
+
+	if (ids->own)
+		drop_privileges();
+	CHECK(!unshare(CLONE_NEWUSER), "unshare: %s", strerror(errno));
+	CHECK(write(ids->ready[1], "", 1) == 1 && read(ids->go[0], &c, 1) == 1, "no ids");
+	CHECK(!setresuid(0, 0, 0), "the first id: %s", strerror(errno));
+	buffer_alloc(8 * MIB, NULL);
+	CHECK(!setresuid(1, 1, 1), "the second id: %s", strerror(errno));
+	ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), ids->own ? EDQUOT : 0,
+		 ids->own ? "one user|8 in use" : NULL);
+}
+
+static void user_namespace(bool own)
+{
+	struct ids ids = { .own = own };
+	char path[32], c;
+	pid_t pid;
+
+	REQUIRE(!pipe(ids.ready) && !pipe(ids.go), "pipe");
+	pid = tap_fork_start(two_ids, &ids);
+	CHECK(read(ids.ready[0], &c, 1) == 1, "the child did not begin");
+	snprintf(path, sizeof(path), "/proc/%d/uid_map", pid);
+	CHECK(!write_text(path, "0 65534 1\n1 1000 1"), "map of ids");
+	CHECK(write(ids.go[1], "", 1) == 1, "write");
+	tap_fork_end(pid);
+	close(ids.ready[0]);
+	close(ids.ready[1]);
+	close(ids.go[0]);
+	close(ids.go[1]);
+}
+
+static void test_user_namespace(void)
+{
+	const char *param = "/sys/module/rashpa/parameters/user_limit_mib";
+
+	SKIP_IF(access("/proc/self/ns/user", F_OK), "no user namespaces in this kernel");
+	CHECK(!write_text(param, "12"), "the parameter cannot be set");
+	user_namespace(true);
+	user_namespace(false);
+	CHECK(!write_text(param, "0"), "the parameter cannot be set");
+}
+
 static void cache_mode(uint32_t cache, uint32_t backend, uint64_t length)
 {
 	struct rashpa_alloc a = { HEAD(a), .length = length, .cache = cache,
@@ -682,16 +736,14 @@ static void test_survives_exit(void)
 
 static void test_survives_kill(void)
 {
-	int ready[2], status;
+	int ready[2];
 	char c;
 	pid_t pid;
 
 	REQUIRE(!pipe(ready), "pipe");
 	pid = tap_fork_start(make_named, ready);
 	CHECK(read(ready[0], &c, 1) == 1, "the child did not begin");
-	kill(pid, SIGKILL);
-	status = tap_fork_wait(pid);
-	CHECK(WIFSIGNALED(status), "status 0x%x", status);
+	tap_fork_kill(pid);
 	close(ready[0]);
 	close(ready[1]);
 	survivor_is_there();
@@ -720,8 +772,7 @@ static void test_anonymous_dies(void)
 	pid = tap_fork_start(anonymous_child, ready);
 	CHECK(read(ready[0], &c, 1) == 1, "the child did not begin");
 	CHECK(bytes_allocated() == before + 8 * MIB, "it is not counted");
-	kill(pid, SIGKILL);
-	tap_fork_wait(pid);
+	tap_fork_kill(pid);
 	CHECK(bytes_allocated() == before, "the memory did not come back");
 	close(ready[0]);
 	close(ready[1]);
@@ -1058,6 +1109,7 @@ int main(void)
 	tap_run("memory comes from the node that was asked for", test_node);
 	tap_run("the limit of the administrator holds", test_limit);
 	tap_run("the limit of one user holds, and root's does not count", test_user_limit);
+	tap_run("the limit of one user holds for the namespaces of that user", test_user_namespace);
 	tap_run("write-combined and uncached buffers, cached again when given back",
 		test_cache_modes);
 	tap_run("an allocation can be interrupted", test_interrupted);

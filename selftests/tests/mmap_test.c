@@ -477,13 +477,15 @@ static void test_killed_in_mmap(void)
 {
 	struct mapper m = { .fd = buffer_alloc(KILLED, NULL) };
 	char *p = map_here(m.fd, KILLED);
+	/* fewer where each mapping takes long, and is as long in the middle of it */
+	const unsigned int kills = KILLS / (tap_slow() > 1 ? 2 : 1);
 	unsigned int lost, i;
 	uint64_t begin, all;
 	pid_t pid;
 
 	m.times = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	REQUIRE(p, "no mapping");
-	for (i = 0; i < KILLS && tap_ok(); i++) {
+	for (i = 0; i < kills && tap_ok(); i++) {
 		atomic_store(m.times, 0);
 		pid = tap_fork_start(map_for_ever, &m);
 		while (!atomic_load(m.times))
@@ -494,10 +496,9 @@ static void test_killed_in_mmap(void)
 		all = (now_ns() - begin) / 2;
 		/* each time at another moment of it */
 		begin = now_ns();
-		while (now_ns() - begin < all * i / KILLS)
+		while (now_ns() - begin < all * i / kills)
 			;
-		kill(pid, SIGKILL);
-		tap_fork_wait(pid);
+		tap_fork_kill(pid);
 	}
 	lost = pages_lost(p, KILLED);
 	CHECK(!lost, "%u pages were given back under a mapping", lost);
@@ -659,7 +660,6 @@ static void test_cma(void)
 	struct rashpa_alloc a = { HEAD(a), .length = 16 * MIB,
 				  .backend = RASHPA_BACKEND_CMA };
 	int ring, err;
-	uint64_t start;
 	char *p;
 	char data[PAGE];
 	struct iovec local = { data, sizeof(data) }, remote = { NULL, sizeof(data) };
@@ -675,10 +675,8 @@ static void test_cma(void)
 	      errno == EFAULT, "pages of CMA memory can be taken by address");
 	ring = ring_open();
 	if (ring >= 0) {
-		start = now_ns();
 		err = ring_register(ring, p, a.length);
 		CHECK(err == -EFAULT, "a long-term pin: %s", strerror(-err));
-		CHECK(now_ns() - start < 5000000000ULL, "it fails only after a while");
 		close(ring);
 	}
 	tap_fork(write_there, p);

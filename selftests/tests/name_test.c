@@ -3,6 +3,7 @@
 #include <grp.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/stat.h>
 
 #include "common.h"
@@ -140,8 +141,7 @@ static void test_lease_dies(void)
 	pid = tap_fork_start(hold, ready);
 	CHECK(read(ready[0], &c, 1) == 1, "the child does not answer");
 	ANSWERED(open_name(0), EBUSY, NAME);
-	kill(pid, SIGKILL);
-	tap_fork_wait(pid);
+	tap_fork_kill(pid);
 	fd = open_name(RASHPA_OPEN_EXCLUSIVE);
 	CHECK(fd >= 0, "the lease of a dead process holds: %s", reason);
 	close(fd);
@@ -324,6 +324,60 @@ static void test_namespace(void)
 	ANSWERED(buffer_remove(NAME), 0, NULL);
 }
 
+#define RACES		2000
+#define RACE_OWNER	65534U	/* whom drop_privileges() makes */
+#define RACE_OTHER	1000U
+
+/* The owner, who opens it to all as long as it is his. Counts how often he has tried. */
+static void permit_for_ever(void *arg)
+{
+	atomic_uint *tries = arg;
+
+	drop_privileges();
+	for (;;) {
+		permit(RASHPA_PERMIT_UID | RASHPA_PERMIT_MODE, RACE_OWNER, 0, 0666);
+		atomic_fetch_add(tries, 1);
+	}
+}
+
+/* Root gives it to another one meanwhile: when that is done, it is done. */
+static bool permit_stays(int fd, atomic_uint *tries)
+{
+	uint32_t flags = RASHPA_PERMIT_UID | RASHPA_PERMIT_MODE;
+	struct rashpa_info info = {};
+	unsigned int before;
+
+	ANSWERED(permit(flags, RACE_OWNER, 0, 0600), 0, NULL);
+	before = atomic_load(tries);
+	while (atomic_load(tries) == before)
+		sched_yield();
+	ANSWERED(permit(flags, RACE_OTHER, 0, 0600), 0, NULL);
+	before = atomic_load(tries);
+	/* the one that was under way, and one more */
+	while (atomic_load(tries) - before < 2)
+		sched_yield();
+	ANSWERED(buffer_info(fd, &info), 0, NULL);
+	return CHECK(info.out_uid == RACE_OTHER && info.out_mode == 0600,
+		     "it belongs to %u, mode 0%o", info.out_uid, info.out_mode);
+}
+
+static void test_permit_race(void)
+{
+	atomic_uint *tries = mmap(NULL, PAGE, PROT_READ | PROT_WRITE,
+				  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	/* on one processor each look at the other process takes a time slice, and finds little */
+	const int races = sysconf(_SC_NPROCESSORS_ONLN) > 1 ? RACES : RACES / 20;
+	int fd = alloc_with(RASHPA_ALLOC_MODE, 0600), i;
+	pid_t pid = tap_fork_start(permit_for_ever, tries);
+
+	for (i = 0; i < races && permit_stays(fd, tries); i++)
+		;
+	tap_fork_kill(pid);
+	munmap(tries, PAGE);
+	close(fd);
+	ANSWERED(buffer_remove(NAME), 0, NULL);
+}
+
 static void in_group(void *arg)
 {
 	(void)arg;
@@ -358,5 +412,6 @@ int main(void)
 	tap_run("who may only read, reads", test_reader);
 	tap_run("root hands a buffer to a user", test_hand_over);
 	tap_run("a group may use it", test_group);
+	tap_run("an owner cannot undo what root has permitted meanwhile", test_permit_race);
 	return tap_exit();
 }

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "rig.h"
+#include "trace.h"
 
 #define POLICY	"/sys/module/rashpa/parameters/p2p_bridge"
 /* in the peer's on-board memory, behind its dataset */
@@ -191,6 +192,41 @@ static void test_peer_reset(void)
 	peer_reset(NULL);
 }
 
+/*
+ * A map that has come back is told before its exporter can end it again, which needs the lock
+ * of the memory: else the last record could say VALID of a map that is not.
+ */
+static void test_restored_told(void)
+{
+	int win, m = -1, ch = fpga_events(&f, 0);
+	struct rashpa_reset reset = { HEAD(reset) };
+	struct rashpa_map map;
+	char words[48];
+	char *p;
+
+	SKIP_IF(!have_f2, "only one software FPGA");
+	win = peer_window(&p);
+	if (!trace_begin("ww_mutex_unlock"))
+		goto out;
+	CHECK(source_add(ch, RASHPA_SOURCE_MAP, 0) == 1, "%s", reason);
+	m = fpga_map(&f, win, RASHPA_TO_MEMORY, &map);
+	CHECK(m >= 0, "%s", reason);
+	ANSWERED(call(f2.fd, RASHPA_IOC_RESET, &reset), 0, NULL);
+	map_becomes(m, RASHPA_MAP_VALID, map.out_generation);
+	/* waits for who has restored it */
+	ANSWERED(restore(m), 0, NULL);
+	snprintf(words, sizeof(words), " value=%llu ",
+		 (unsigned long long)map.out_id << 32 | RASHPA_MAP_VALID);
+	CHECK(traced("rashpa_event:", words), "no record of \"%s\"", words);
+	CHECK(called_after("rashpa_event:", words), "the lock was free before the record");
+	trace_end();
+	close(m);
+out:
+	munmap(p, IMAGES * IMAGE);
+	close(win);
+	close(ch);
+}
+
 /* The bridge above both functions that can reset them together; false: none. */
 static bool common_bridge(char *path, size_t size)
 {
@@ -222,6 +258,43 @@ static void test_bus_reset(void)
 	SKIP_IF(!common_bridge(path, sizeof(path)),
 		"no bridge that can reset both (7.2, lab run --topology switch)");
 	peer_reset(path);
+}
+
+/*
+ * The port above is reset and closed before the function is told: nothing of it says that it
+ * is stuck, and who has used it goes on.
+ */
+static void test_bus_reset_quiet(void)
+{
+	struct rashpa_device_info info;
+	char path[PATH_MAX + 32];
+	struct rashpa_event e;
+	int device;
+	struct rig r;
+
+	SKIP_IF(!have_f2, "only one software FPGA");
+	SKIP_IF(!common_bridge(path, sizeof(path)),
+		"no bridge that can reset both (7.2, lab run --topology switch)");
+	device = fpga_events(&f, 0);
+	fcntl(device, F_SETFL, O_NONBLOCK);
+	CHECK(source_add(device, RASHPA_SOURCE_DEVICE, 0) > 0, "SOURCE_ADD: %s", reason);
+	if (rig_up(&r, &f, -1, 0, 0)) {
+		CHECK(!write_text(path, "1"), "%s: %s", path, strerror(errno));
+		CHECK(read(device, &e, sizeof(e)) == sizeof(e) && e.value == RASHPA_DEVICE_RESET,
+		      "the first record is %llu", (unsigned long long)e.value);
+		CHECK(read(device, &e, sizeof(e)) < 0, "one more: %llu",
+		      (unsigned long long)e.value);
+		ANSWERED(fpga_info(&f, &info), 0, NULL);
+		CHECK(info.out_state == RASHPA_STATE_READY &&
+		      info.out_flags & RASHPA_DEVICE_MASTER, "state %u, flags 0x%x",
+		      info.out_state, info.out_flags);
+		rig_load(&f);
+		ANSWERED(fpga_program(r.map, r.window, 0, NULL), 0, NULL);
+		rig_send_image(&r, 0, &e);
+		rig_wait_stopped(&r, 0);
+	}
+	rig_down(&r);
+	close(device);
 }
 
 static void test_peer_gone(void)
@@ -636,8 +709,7 @@ static bool keep(struct keeper *k)
 	pid = tap_fork_start(keep_streaming, k);
 	CHECK(read(k->ready[0], &c, 1) == 1, "the child does not answer");
 	CHECK(!kept(), "%u kept maps", kept());
-	kill(pid, SIGKILL);
-	tap_fork_wait(pid);
+	tap_fork_kill(pid);
 	close(k->ready[0]);
 	close(k->ready[1]);
 	return CHECK(kept() == 1, "%u kept maps", kept());
@@ -736,7 +808,9 @@ int main(void)
 	tap_run("the administrator decides about host bridges", test_policy);
 	tap_run("host memory is refused where a device's was asked for", test_device_only);
 	tap_run("the reset of a peer ends its maps, and restores them", test_peer_reset);
+	tap_run("a restored map is told before it can end again", test_restored_told);
 	tap_run("a reset of the bus with a map of the one in the other", test_bus_reset);
+	tap_run("a reset of the bus reports nothing that is not", test_bus_reset_quiet);
 	tap_run("the removal of a peer ends its maps for good", test_peer_gone);
 	tap_run("who touches a register waits for the end of a reset", test_touch_reset);
 	tap_run("who waits for a register holds up no other thread", test_touch_alone);

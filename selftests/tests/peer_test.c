@@ -317,6 +317,78 @@ static void test_quiesce(void)
 	registers_end(regs, fd);
 }
 
+/* Wait until the kernel's log has a line with both; @log: from where on. */
+static bool logged(int log, const char *what, const char *where)
+{
+	uint64_t end = end_of_wait(20000);
+	char line[1024];
+	ssize_t n;
+
+	while (now_ns() < end) {
+		n = read(log, line, sizeof(line) - 1);
+		line[n > 0 ? n : 0] = '\0';
+		if (strstr(line, what) && strstr(line, where))
+			return true;
+	}
+	return false;
+}
+
+/* What is not mapped any more is the IOMMU's to refuse: edu was told the address, and uses it. */
+static void refused(volatile void *regs, char *p, uint64_t old)
+{
+	int log = open("/dev/kmsg", O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	char where[64];
+
+	REQUIRE(log >= 0, "/dev/kmsg: %s", strerror(errno));
+	lseek(log, 0, SEEK_END);
+	snprintf(where, sizeof(where), "%s] fault addr 0x%llx ", edu.bdf + 5,
+		 (unsigned long long)old);	/* newer kernels name the domain, too */
+	dprintf(log, "lab: expects: %s\n", where);	/* else the run fails for it */
+	dma_start(regs, EDU_BUFFER, old, EDU_DMA_TO);
+	CHECK(dma_done(regs), "the transfer does not end");
+	CHECK(logged(log, "DMAR: [DMA Write", where), "no fault with \"%s\" in the log", where);
+	CHECK(filled(p, CHUNK, 82), "edu wrote into memory that was not mapped for it");
+	dprintf(log, "lab: expects:\n");
+	close(log);
+}
+
+/* A map of another buffer stays, so that bus mastering is on and edu's access goes out. */
+static void test_unmapped(void)
+{
+	int fd, buffer, other;
+	struct mapped m, stays;
+	volatile void *regs;
+	uint64_t old;
+	char *p, *q;
+
+	SKIP_IF(!iommu_on(), "there is no IOMMU to refuse it");
+	buffer = buffer_alloc(LEN, NULL);
+	other = buffer_alloc(LEN, NULL);
+	regs = registers(&edu, &fd);
+	p = map_fd(buffer, LEN);
+	q = map_fd(other, LEN);
+	REQUIRE(regs && p && q, "no registers, or no memory");
+	if (!map_for(&edu, other, &stays))
+		return;
+	if (map_for(&edu, buffer, &m)) {
+		old = address(&m, 0);
+		fill(q, CHUNK, 81);
+		CHECK(copy(regs, address(&stays, 0), old), "no copy while it is mapped");
+		CHECK(filled(p, CHUNK, 81), "edu wrote something else");
+		unmap(&m);
+		fill(p, CHUNK, 82);
+		refused(regs, p, old);
+	}
+	unmap(&stays);
+	memset(p, 0, LEN);
+	copy_inside(&edu, regs, buffer);
+	munmap(p, LEN);
+	munmap(q, LEN);
+	close(buffer);
+	close(other);
+	registers_end(regs, fd);
+}
+
 /* QEMU's host bridge routes, but newer kernels have it in no list: say so for them. */
 static void test_peer_allowed(void)
 {
@@ -423,6 +495,7 @@ int main(void)
 	tap_run("edu: addresses are what their class says", test_class);
 	tap_run("edu: interrupts are events", test_interrupt);
 	tap_run("edu: a map does not end before a transfer", test_quiesce);
+	tap_run("edu: the IOMMU refuses an address whose map has ended", test_unmapped);
 	if (have_shm)
 		tap_run("edu: DMA into another function's BAR and out of it",
 			test_peer_allowed);

@@ -279,8 +279,7 @@ static void test_killed(void)
 	CHECK(read(k.ready[0], &c, 1) == 1, "the child does not answer");
 	REQUIRE(!fpga_info(&fpga, &info), "INFO");
 	CHECK(info.out_maps == before + 1, "%u maps", info.out_maps);
-	kill(pid, SIGKILL);
-	tap_fork_wait(pid);
+	tap_fork_kill(pid);
 	close(k.ready[0]);
 	close(k.ready[1]);
 	REQUIRE(!fpga_info(&fpga, &info), "INFO");

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Who may do what: every row of Documentation/privileges.rst, tried as nobody, as a member
- * of the group rashpa, as a member with CAP_SYS_RAWIO, and as root.
+ * of the group rashpa, as a member with CAP_SYS_RAWIO, and as root. What a capability opens
+ * is tried with that one alone, and with all others.
  */
 #include <grp.h>
 #include <linux/capability.h>
@@ -13,11 +14,14 @@
 #include "../../tools/lib/rashpa-fpga.h"
 #include "common.h"
 
-enum role { NOBODY, MEMBER, RAWIO, ROOT, ROLES };
+enum role { NOBODY, MEMBER, RAWIO, ROOT, ROLES, ALONE = ROLES, OTHERS };
 
 static const char *const role_names[] = {
 	"nobody", "a member", "a member with CAP_SYS_RAWIO", "root",
+	"a member with this capability alone", "a member with all other capabilities",
 };
+
+#define CAP(name)	(1ULL << CAP_##name)
 
 #define OTHER		"st-priv-root"		/* root's, mode 0600 */
 #define SHARED		"st-priv-shared"	/* root's, group rashpa, mode 0660 */
@@ -27,23 +31,26 @@ static const char *const role_names[] = {
 static struct fpga f;
 static gid_t group;
 
-/* In a child, for good. */
-static void become(enum role role)
+/* In a child, for good; of the capabilities that root has, those in @keep stay. */
+static void become(enum role role, uint64_t keep)
 {
 	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	struct __user_cap_data_struct data[2] = {};
+	struct __user_cap_data_struct data[2];
+	int i;
 
 	if (role == ROOT)
 		return;
 	if (setgroups(role == NOBODY ? 0 : 1, &group) ||
 	    setresgid(NOBODY_ID, NOBODY_ID, NOBODY_ID) ||
-	    prctl(PR_SET_KEEPCAPS, role == RAWIO) ||
-	    setresuid(NOBODY_ID, NOBODY_ID, NOBODY_ID))
+	    prctl(PR_SET_KEEPCAPS, 1) ||
+	    setresuid(NOBODY_ID, NOBODY_ID, NOBODY_ID) ||
+	    syscall(SYS_capget, &head, data))
 		tap_bail("not %s: %s", role_names[role], strerror(errno));
-	if (role != RAWIO)
-		return;
-	data[0].effective = 1U << CAP_SYS_RAWIO;
-	data[0].permitted = 1U << CAP_SYS_RAWIO;
+	for (i = 0; i < 2; i++) {
+		data[i].permitted &= (uint32_t)(keep >> 32 * i);
+		data[i].effective = data[i].permitted;
+		data[i].inheritable = 0;
+	}
 	if (syscall(SYS_capset, &head, data))
 		tap_bail("capset: %s", strerror(errno));
 }
@@ -423,38 +430,42 @@ static int do_debugfs(void)
 struct row {
 	const char *name;
 	int (*fn)(void);
-	int want[ROLES];	/* errno */
+	struct {
+		int to[ROLES];	/* errno */
+		uint64_t cap;	/* which lets a member do it, 0: none alone */
+	} answer;
 	const char *says;	/* where EPERM is answered */
 };
 
-#define CAN_OPEN	{ EACCES, 0, 0, 0 }
-#define NEEDS_RAWIO	{ EACCES, EPERM, 0, 0 }
-#define NEEDS_ROOT	{ EACCES, EPERM, EPERM, 0 }
-#define FILE_OF_ROOT	{ EACCES, EACCES, EACCES, 0 }
-#define NOT_EVEN_ROOT	{ EACCES, EPERM, EPERM, EPERM }
+#define CAN_OPEN		{ { EACCES, 0, 0, 0 }, 0 }
+#define NEEDS_RAWIO		{ { EACCES, EPERM, 0, 0 }, CAP(SYS_RAWIO) }
+#define REFUSED(error, name)	{ { EACCES, error, error, 0 }, CAP(name) }
+#define NEEDS(name)		REFUSED(EPERM, name)
+#define FILE_OF_ROOT		REFUSED(EACCES, DAC_OVERRIDE)
+#define NOT_EVEN_ROOT		{ { EACCES, EPERM, EPERM, EPERM }, 0 }
 
 static const struct row memory_rows[] = {
 	{ "ALLOC", do_alloc, CAN_OPEN, NULL },
 	{ "ALLOC on a node that is open for reading", do_alloc_read_only, NOT_EVEN_ROOT,
 	  "read-only" },
-	{ "ALLOC above user_limit_mib", do_alloc_much, { EACCES, EDQUOT, EDQUOT, 0 }, NULL },
+	{ "ALLOC above user_limit_mib", do_alloc_much, REFUSED(EDQUOT, SYS_RESOURCE), NULL },
 	{ "QUERY", do_query, CAN_OPEN, NULL },
 	{ "OPEN of a buffer with mode 0600", do_open_other, FILE_OF_ROOT, NULL },
 	{ "OPEN of a buffer of the group", do_open_shared, CAN_OPEN, NULL },
 	{ "INFO", do_info, CAN_OPEN, NULL },
-	{ "REMOVE of somebody's buffer", do_remove, NEEDS_ROOT, "not yours" },
-	{ "PERMIT for somebody's buffer", do_permit_other, NEEDS_ROOT, "not yours" },
-	{ "PERMIT: another owner", do_permit_uid, NEEDS_ROOT, "give a buffer away" },
-	{ "PERMIT: a group that is not one's own", do_permit_gid, NEEDS_ROOT, "not in group" },
+	{ "REMOVE of somebody's buffer", do_remove, NEEDS(SYS_ADMIN), "not yours" },
+	{ "PERMIT for somebody's buffer", do_permit_other, NEEDS(FOWNER), "not yours" },
+	{ "PERMIT: another owner", do_permit_uid, NEEDS(CHOWN), "give a buffer away" },
+	{ "PERMIT: a group that is not one's own", do_permit_gid, NEEDS(CHOWN), "not in group" },
 	{ "PERMIT: a group of one's own", do_permit_own_gid, CAN_OPEN, NULL },
-	{ "PIN above RLIMIT_MEMLOCK", do_pin, { EACCES, ENOMEM, ENOMEM, 0 }, NULL },
+	{ "PIN above RLIMIT_MEMLOCK", do_pin, REFUSED(ENOMEM, IPC_LOCK), NULL },
 	{ "node of a buffer with mode 0600", do_buffer_node_other, FILE_OF_ROOT, NULL },
 };
 
 static const struct row function_rows[] = {
 	{ "DEVICE_INFO", do_device_info, CAN_OPEN, NULL },
 	{ "REGION_INFO", do_region_info, CAN_OPEN, NULL },
-	{ "PROFILE", do_profile, NEEDS_ROOT, "CAP_SYS_ADMIN" },
+	{ "PROFILE", do_profile, NEEDS(SYS_ADMIN), "CAP_SYS_ADMIN" },
 	{ "WINDOW of the profile, for users", user_window, CAN_OPEN, NULL },
 	{ "WINDOW of the profile, not for users", do_window_admin, NEEDS_RAWIO,
 	  "CAP_SYS_RAWIO" },
@@ -496,7 +507,8 @@ static const struct row file_rows[] = {
 	{ "parameter p2p_bridge", do_parameter_p2p, FILE_OF_ROOT, NULL },
 	{ "parameters, for reading", do_parameter_read, {}, NULL },
 	{ "tracepoints", do_traces, FILE_OF_ROOT, NULL },
-	{ "debugfs: other drivers' view of our dma-bufs", do_debugfs, FILE_OF_ROOT, NULL },
+	{ "debugfs: other drivers' view of our dma-bufs", do_debugfs,
+	  { { EACCES, EACCES, EACCES, 0 }, 0 }, NULL },
 };
 
 struct trial {
@@ -507,9 +519,14 @@ struct trial {
 static void try(void *arg)
 {
 	const struct trial *t = arg;
-	int want = t->row->want[t->role], got;
+	const uint64_t keep[] = {
+		[RAWIO] = CAP(SYS_RAWIO), [ALONE] = t->row->answer.cap,
+		[OTHERS] = ~t->row->answer.cap,
+	};
+	int want = t->role == ALONE ? 0 : t->row->answer.to[t->role == OTHERS ? MEMBER : t->role];
+	int got;
 
-	become(t->role);
+	become(t->role, keep[t->role]);
 	memset(reason, 0, sizeof(reason));
 	got = t->row->fn();
 	if (got > 0)
@@ -527,7 +544,7 @@ static void try_rows(const struct row *rows, size_t n)
 
 	for (t.row = rows; t.row < rows + n; t.row++) {
 		tap_start("%s", t.row->name);
-		for (t.role = NOBODY; t.role < ROLES; t.role++) {
+		for (t.role = NOBODY; t.role <= (t.row->answer.cap ? OTHERS : ROOT); t.role++) {
 			tap_fork(try, &t);
 			buffer_remove("st-priv-own");
 		}

@@ -11,7 +11,7 @@ static struct stall stalls[STALLS_MAX];
 static struct calls_state before;
 
 static const char *const places[] = {
-	"the size", "the struct", "a pointer", "the sentence", "read()",
+	"the size", "the struct", "a pointer", "the sentence", "the answer", "read()",
 };
 
 /* Does @op stand still there? */
@@ -21,6 +21,8 @@ static bool can_stall(const struct op *op, enum stall_at at)
 		return false;
 	if (at == STALL_POINTER)
 		return op->pointers[0].at;
+	if (at == STALL_ANSWER)
+		return op_answers(op);
 	return at == STALL_SIZE || !op->variant;
 }
 
@@ -56,15 +58,19 @@ static void each_at(enum stall_at at, void (*fn)(const struct op *op, enum stall
 static void close_file(const struct op *op, enum stall_at at)
 {
 	struct stall *s = &stalls[0];
+	unsigned int fds;
 	int fd;
 
 	if (!stalls_open())
 		return;
 	fd = calls_node(op->node);
 	REQUIRE(fd >= 0, "%s: %s", op_name(op), reason);
+	fds = fds_open();
 	stall_begin(s, op, at, fd);
-	if (stalls_wait())
+	if (stalls_wait()) {
+		CHECK(fds_open() == fds, "%s: a file before its answer", op_name(op));
 		close(fd);
+	}
 	stall_end_undo(s);
 	told(s, CHECK(undisturbed(s), "closed under it"));
 	stalls_close();
@@ -75,7 +81,7 @@ static void test_close(void)
 	enum stall_at at;
 
 	calls_state_get(&before);
-	for (at = STALL_SIZE; at <= STALL_REASON; at++)
+	for (at = STALL_SIZE; at <= STALL_ANSWER; at++)
 		each_at(at, close_file);
 	calls_state_same(&before, "close");
 }
@@ -178,32 +184,77 @@ static void test_change(void)
 
 /* --- the answer cannot be stored any more --- */
 
-static void lose_answer(const struct op *op, enum stall_at at)
+static void lose_page(const struct op *op, enum stall_at at, unsigned int page)
 {
 	struct stall *s = &stalls[0];
 	bool silent = op->cmd == RASHPA_IOC_PROFILE;	/* has no answer */
 
+	calls_state_get(&before);
 	if (!stalls_open())
 		return;
 	calls_function_idle(op->idle);
 	stall_begin(s, op, at, calls.nodes[op->node]);
 	if (stalls_wait())
-		mprotect(s->pages, PAGE, PROT_READ);
+		mprotect(s->pages + page * PAGE, PAGE, PROT_READ);
 	stall_end(s);
 	if (silent)
 		told(s, CHECK(undisturbed(s), "no answer to store"));
 	else
 		told(s, CHECK(s->err == -EFAULT, "stored in a read-only page"));
-	mprotect(s->pages, PAGE, PROT_READ | PROT_WRITE);
 	calls_function_idle(false);
 	stalls_close();
 	calls_state_same(&before, op_name(op));
 }
 
+static void lose_answer(const struct op *op, enum stall_at at)
+{
+	lose_page(op, at, 0);
+	/* the beginning can be stored */
+	if (at == STALL_ANSWER)
+		lose_page(op, at, 1);
+}
+
 static void test_lose_answer(void)
 {
-	calls_state_get(&before);
 	each_at(STALL_POINTER, lose_answer);
+	each_at(STALL_ANSWER, lose_answer);
+}
+
+/* Somebody guesses the id, ends what has it, and gets the same one. */
+static void guess_id(const struct op *op, enum stall_at at)
+{
+	struct rashpa_source_info info = { HEAD(info), .id = 1 };
+	struct rashpa_source_del del = { HEAD(del) };
+	int channel = calls.nodes[CHANNEL];
+	struct stall *s = &stalls[0];
+	static union call_arg other;
+
+	if (op->node != CHANNEL || !op->undo || !stalls_open())
+		return;
+	/* ids are given from the lowest one on */
+	while (!call(channel, RASHPA_IOC_SOURCE_INFO, &info))
+		info.id++;
+	del.id = info.id;
+	stall_begin(s, op, at, channel);
+	if (stalls_wait()) {
+		ANSWERED(call(channel, RASHPA_IOC_SOURCE_DEL, &del), 0, NULL);
+		op_prepare(op, &other);
+		ANSWERED(call(channel, op->cmd, &other), 0, NULL);
+		mprotect(s->pages, PAGE, PROT_READ);
+	}
+	stall_end(s);
+	told(s, CHECK(s->err == -EFAULT, "stored in a read-only page"));
+	if (!ANSWERED(call(channel, RASHPA_IOC_SOURCE_INFO, &info), 0, NULL))
+		tap_note("%s: undone is what another call has made", op_name(op));
+	op_undo(op, &other);
+	stalls_close();
+	calls_state_same(&before, op_name(op));
+}
+
+static void test_guess_id(void)
+{
+	calls_state_get(&before);
+	each_at(STALL_ANSWER, guess_id);
 }
 
 /* --- names --- */
@@ -252,6 +303,73 @@ static void take_name(void)
 	told(s, CHECK(s->err == -EEXIST && strstr(s->reason, "st-taken"), "taken"));
 	ANSWERED(buffer_remove("st-taken"), 0, NULL);
 	stalls_close();
+}
+
+/* The name goes before its buffer is known of, and somebody makes another one of that name. */
+static void exchange_name(const struct op *op, size_t at, bool lost)
+{
+	struct rashpa_open again = { HEAD(again) };
+	struct stall *s = &stalls[0];
+	struct rashpa_info info;
+
+	if (!stalls_open())
+		return;
+	stall_begin(s, op, STALL_ANSWER, calls.nodes[op->node]);
+	memcpy(again.name, s->arg + at, sizeof(again.name));
+	if (stalls_wait()) {
+		ANSWERED(buffer_remove(again.name), 0, NULL);
+		close(buffer_alloc(2 * PAGE, again.name));
+		if (lost)
+			mprotect(s->pages, PAGE, PROT_READ);
+	}
+	stall_end(s);
+	told(s, CHECK(s->err == (lost ? -EFAULT : 0), "removed"));
+	if (!s->err) {
+		CHECK(!buffer_info(op_fd(op, (union call_arg *)s->arg), &info) &&
+		      info.out_length == PAGE, "%s: not what was made", op_name(op));
+		close(op_fd(op, (union call_arg *)s->arg));
+	}
+	if (!ANSWERED(call(memory, RASHPA_IOC_OPEN, &again), 0, NULL)) {
+		tap_note("%s: the name of the other one is gone", op_name(op));
+	} else {
+		close(again.out_fd);
+		buffer_remove(again.name);
+	}
+	stalls_close();
+}
+
+static void valid_lost(void *arg)
+{
+	strcpy(((struct rashpa_open *)arg)->name, "st-lost");
+}
+
+static void lose_name_early(const struct op *op, enum stall_at at)
+{
+	struct op own = *op;
+	size_t name = 0;
+	int lost;
+
+	(void)at;
+	if (op->cmd == RASHPA_IOC_OPEN) {
+		own.valid = valid_lost;
+		name = offsetof(struct rashpa_open, name);
+	} else if (op->cmd == RASHPA_IOC_ALLOC && op->undo) {
+		name = offsetof(struct rashpa_alloc, name);
+	} else if (op->cmd == RASHPA_IOC_LOCK && op->undo) {
+		name = offsetof(struct rashpa_lock, name);
+	}
+	for (lost = 0; name && lost < 2; lost++) {
+		if (op->cmd == RASHPA_IOC_OPEN)
+			close(buffer_alloc(PAGE, "st-lost"));
+		exchange_name(&own, name, lost);
+	}
+}
+
+static void test_names_early(void)
+{
+	calls_state_get(&before);
+	each_at(STALL_ANSWER, lose_name_early);
+	calls_state_same(&before, "names");
 }
 
 static void test_names(void)
@@ -352,7 +470,23 @@ static unsigned int begin_all(void)
 	return n;
 }
 
-static void test_reset(void)
+/* One after the other: all is done, and nobody knows of it yet. */
+static unsigned int begin_answers(void)
+{
+	unsigned int n = 0;
+	size_t i;
+
+	for (i = 0; i < n_ops; i++) {
+		if (ops[i].node <= BUFFER || !can_stall(&ops[i], STALL_ANSWER))
+			continue;
+		stall_begin(&stalls[n++], &ops[i], STALL_ANSWER, calls.nodes[ops[i].node]);
+		if (!stalls_wait())
+			break;
+	}
+	return n;
+}
+
+static void reset_under(unsigned int (*begin)(void))
 {
 	struct rashpa_reset reset = { HEAD(reset) };
 	unsigned int i, n;
@@ -361,7 +495,7 @@ static void test_reset(void)
 	calls_state_get(&before);
 	if (!stalls_open())
 		return;
-	n = begin_all();
+	n = begin();
 	ANSWERED(call(calls.fpga.fd, RASHPA_IOC_RESET, &reset), 0, NULL);
 	for (i = 0; i < n; i++) {
 		stall_end_undo(&stalls[i]);
@@ -370,6 +504,16 @@ static void test_reset(void)
 	}
 	stalls_close();
 	calls_state_same(&before, "reset");
+}
+
+static void test_reset(void)
+{
+	reset_under(begin_all);
+}
+
+static void test_reset_answers(void)
+{
+	reset_under(begin_answers);
 }
 
 static void unbind(void *f)
@@ -386,22 +530,57 @@ static bool needs_no_function(const struct op *op)
 	       op->cmd == RASHPA_IOC_ACK;
 }
 
-static void test_unbind(void)
+/* What was made before knows that its function is gone. */
+static void check_gone(const struct op *op, int fd)
+{
+	struct rashpa_table table = {};
+	struct rashpa_info info;
+	struct rashpa_event e;
+
+	if (op->cmd == RASHPA_IOC_WINDOW)
+		CHECK(!buffer_info(fd, &info) && info.out_flags & RASHPA_INFO_REVOKED,
+		      "the window is not revoked");
+	else if (op->cmd == RASHPA_IOC_MAP)
+		CHECK(read(fd, &table, sizeof(table)) == sizeof(table) &&
+		      table.state == RASHPA_MAP_REVOKED, "the map is not revoked");
+	else if (op->cmd == RASHPA_IOC_EVENTS)
+		CHECK(read(fd, &e, sizeof(e)) < 0 && errno == ENODEV,
+		      "the channel waits for ever");
+}
+
+static void end_answer(struct stall *s, bool lost)
+{
+	if (lost)
+		mprotect(s->pages, PAGE, PROT_READ);
+	stall_end(s);
+	told(s, CHECK(s->err == (lost ? -EFAULT : 0), "unbound"));
+	if (s->err)
+		return;
+	if (s->op->out_fd)
+		check_gone(s->op, op_fd(s->op, (union call_arg *)s->arg));
+	op_undo(s->op, (union call_arg *)s->arg);
+}
+
+static void unbind_under(unsigned int (*begin)(void), bool lost)
 {
 	unsigned int i, n;
 	pid_t pid;
-	int err;
 
 	SKIP_IF(!calls.have_fpga, "no software FPGA");
+	calls_state_get(&before);
 	if (!stalls_open())
 		return;
-	n = begin_all();
+	n = begin();
 	/* no lock is held while user memory is waited for: it ends before they go on */
 	pid = tap_fork_start(unbind, &calls.fpga);
-	CHECK(!tap_fork_wait(pid), "unbind by another process");
+	tap_fork_end(pid);
 	for (i = 0; i < n; i++) {
 		struct stall *s = &stalls[i];
 
+		if (s->at == STALL_ANSWER) {
+			end_answer(s, lost);
+			continue;
+		}
 		stall_end(s);
 		if (!s->op)
 			told(s, CHECK(s->err > 0, "the record that was there"));
@@ -412,11 +591,19 @@ static void test_unbind(void)
 				      strstr(s->reason, calls.fpga.name), "unbound"));
 	}
 	stalls_close();
-	calls_function_close();
-	err = fpga_bind(&calls.fpga);
-	if (err)
-		tap_bail("bind: %s", strerror(-err));
-	calls_function_open();
+	calls_function_again();
+	calls_state_same(&before, "unbind");
+}
+
+static void test_unbind(void)
+{
+	unbind_under(begin_all, false);
+}
+
+static void test_unbind_answers(void)
+{
+	unbind_under(begin_answers, false);
+	unbind_under(begin_answers, true);
 }
 
 int main(void)
@@ -435,11 +622,15 @@ int main(void)
 	tap_run("calls see what an fd is when they use it", test_exchange);
 	tap_run("the size counts as it was read first, flags as they are used", test_change);
 	tap_run("an answer that cannot be stored undoes the call", test_lose_answer);
+	tap_run("a call undoes only what it has made", test_guess_id);
 	tap_run("names that go and come under a call", test_names);
+	tap_run("names that go and come before the answer", test_names_early);
 	tap_run("read() that waits for its memory holds up nobody", test_read);
 	tap_run("a record that could not be stored is not lost", test_read_lost);
 	tap_run("calls in the middle of which the function is reset", test_reset);
+	tap_run("answers before which the function is reset", test_reset_answers);
 	tap_run("calls in the middle of which the function is unbound", test_unbind);
+	tap_run("answers before which the function is unbound", test_unbind_answers);
 	calls_close();
 	return tap_exit();
 }

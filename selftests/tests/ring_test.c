@@ -14,6 +14,7 @@
 #include "../../tools/lib/rashpa-fpga.h"
 #include "common.h"
 #include "rig.h"
+#include "trace.h"
 
 static struct fpga f, f2;
 static bool have_two;
@@ -239,6 +240,37 @@ static void test_delay(void)
 	i = (int)count_of(event);
 	CHECK(i == 1, "%d signals of 4 events, every 3", i);
 	/* the timer of the fourth runs: closing does not wait for it */
+out:
+	queue_close(&q);
+	close(event);
+}
+
+/* Events that a delay holds back: whoever takes the eventfd away signals it first. */
+static void test_promise(void)
+{
+	int event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), i;
+	struct rashpa_source_del del = { HEAD(del), .id = 1 };
+	struct queue q;
+
+	if (!queue_open(&q, 0) || !CHECK(source_add(q.fd, RASHPA_SOURCE_SOFTWARE, 0) == 1,
+					 "%s", reason))
+		goto out;
+	ANSWERED(bind_eventfd(q.fd, event, 1, 0, 10000000), 0, NULL);
+	ANSWERED(signal_one(q.fd, 1), 0, NULL);
+	ANSWERED(bind_eventfd(q.fd, event, 1, 1, 0), 0, NULL);
+	i = (int)count_of(event);
+	CHECK(i == 1, "%d signals when it is replaced", i);
+	/* nothing is held back, and nothing was promised */
+	ANSWERED(bind_eventfd(q.fd, event, 1, 4, 0), 0, NULL);
+	ANSWERED(signal_one(q.fd, 2), 0, NULL);
+	ANSWERED(bind_eventfd(q.fd, event, 1, 4, 10000000), 0, NULL);
+	ANSWERED(bind_eventfd(q.fd, -1, 1, 0, 0), 0, NULL);
+	CHECK(!count_of(event), "a signal for nothing");
+	ANSWERED(bind_eventfd(q.fd, event, 1, 4, 10000000), 0, NULL);
+	ANSWERED(signal_one(q.fd, 3), 0, NULL);
+	ANSWERED(call(q.fd, RASHPA_IOC_SOURCE_DEL, &del), 0, NULL);
+	i = (int)count_of(event);
+	CHECK(i == 1, "%d signals when its source goes", i);
 out:
 	queue_close(&q);
 	close(event);
@@ -550,22 +582,6 @@ out:
 
 /* ------------------------------------------------------- tracepoints --- */
 
-#define TRACING	"/sys/kernel/tracing/"
-
-/* Is there a line with all of these words? */
-static bool traced(const char *event, const char *words)
-{
-	char line[512];
-	bool found = false;
-	FILE *file = fopen(TRACING "trace", "re");
-
-	while (file && !found && fgets(line, sizeof(line), file))
-		found = strstr(line, event) && strstr(line, words);
-	if (file)
-		fclose(file);
-	return found;
-}
-
 static void *sleep_on(void *arg)
 {
 	struct pollfd p = { .fd = *(int *)arg, .events = POLLIN };
@@ -602,9 +618,8 @@ static void test_trace(void)
 	int win;
 	void *p;
 
-	SKIP_IF(access(TRACING "trace", R_OK), "tracefs is not mounted");
-	ANSWERED(write_text(TRACING "trace", ""), 0, NULL);
-	ANSWERED(write_text(TRACING "events/rashpa/enable", "1"), 0, NULL);
+	if (!trace_begin(NULL))
+		return;
 	if (!queue_open(&q, 0) || !CHECK(source_add(q.fd, RASHPA_SOURCE_SOFTWARE, 0) == 1,
 					 "%s", reason))
 		goto out;
@@ -616,7 +631,6 @@ static void test_trace(void)
 		munmap(p, PAGE);
 	close(win);
 	CHECK(wakeup_traced(&q), "no wake-up");
-	ANSWERED(write_text(TRACING "events/rashpa/enable", "0"), 0, NULL);
 	snprintf(words, sizeof(words), "fpga%d source=1 kind=3 sequence=1 time=%llu value=4711",
 		 f.index, (unsigned long long)e.time_ns);
 	CHECK(traced("rashpa_event:", words), "no record of \"%s\"", words);
@@ -625,6 +639,7 @@ static void test_trace(void)
 	snprintf(words, sizeof(words), "fpga%d bar=2 offset=0x1000 length=0x1000", f.index);
 	CHECK(traced("rashpa_window_mmap:", words), "no mapping of \"%s\"", words);
 out:
+	trace_end();
 	queue_close(&q);
 }
 
@@ -663,6 +678,63 @@ out:
 	CHECK(have_two, "it does not come back");
 }
 
+static void come_back(void)
+{
+	fpga_close(&f);
+	CHECK(!fpga_bind(&f) && fpga_open(&f, 0), "it does not come back");
+}
+
+/* Who waits for events that do not come any more is told all the same, once. */
+static void test_gone_eventfd(void)
+{
+	int all = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), i;
+	int one = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	struct queue q;
+
+	if (!queue_open(&q, 0) || !CHECK(source_add(q.fd, RASHPA_SOURCE_VECTOR, 0) == 1,
+					 "%s", reason))
+		goto out;
+	ANSWERED(bind_eventfd(q.fd, all, 0, 64, 0), 0, NULL);
+	ANSWERED(bind_eventfd(q.fd, one, 1, 64, 0), 0, NULL);
+	ANSWERED(fpga_unbind(&f) ? -EIO : 0, 0, NULL);
+	i = (int)count_of(all);
+	CHECK(i == 1, "the eventfd of the channel counts %d", i);
+	i = (int)count_of(one);
+	CHECK(i == 1, "the eventfd of a source counts %d", i);
+out:
+	queue_close(&q);
+	close(all);
+	close(one);
+	come_back();
+}
+
+/* GONE says that no interrupt will come: it is told when none can. */
+static void test_gone_last(void)
+{
+	struct rashpa_event e = {};
+	char words[96];
+	struct queue q;
+
+	if (!trace_begin("free_irq"))
+		return;
+	if (!queue_open(&q, 0) || !CHECK(source_add(q.fd, RASHPA_SOURCE_DEVICE, 0) == 1,
+					 "%s", reason))
+		goto out;
+	ANSWERED(fpga_unbind(&f) ? -EIO : 0, 0, NULL);
+	while (next(&q, &e))
+		;
+	CHECK(e.value == RASHPA_DEVICE_GONE, "value %llu", (unsigned long long)e.value);
+	snprintf(words, sizeof(words), "sequence=%llu time=%llu value=%u ",
+		 (unsigned long long)e.sequence, (unsigned long long)e.time_ns,
+		 RASHPA_DEVICE_GONE);
+	CHECK(traced("rashpa_event:", words) && traced("call:", "free_irq"), "nothing is traced");
+	CHECK(!called_after("rashpa_event:", words), "interrupts end after GONE");
+out:
+	trace_end();
+	queue_close(&q);
+	come_back();
+}
+
 static void test_gone(void)
 {
 	struct rashpa_event e;
@@ -681,8 +753,7 @@ static void test_gone(void)
 	CHECK(read(q.fd, &e, sizeof(e)) < 0 && errno == ENODEV, "read: %s", strerror(errno));
 out:
 	queue_close(&q);
-	fpga_close(&f);
-	CHECK(!fpga_bind(&f) && fpga_open(&f, 0), "it does not come back");
+	come_back();
 }
 
 int main(void)
@@ -695,6 +766,7 @@ int main(void)
 	tap_run("a tail that lies is taken as nothing consumed", test_nonsense);
 	tap_run("an eventfd is signalled every N events", test_every);
 	tap_run("or after a time", test_delay);
+	tap_run("an eventfd that is replaced or ends keeps its promise", test_promise);
 	tap_run("ready and readable are the same, under load", test_level);
 	tap_run("eight sources, three listeners, one slow: the others notice nothing", test_slow);
 	tap_run("the end of a map is an event, of one or of all", test_map_events);
@@ -703,6 +775,8 @@ int main(void)
 		test_trace);
 	tap_run("a source of another function comes and goes", test_other_function);
 	tap_run("a removed function is seen in the ring", test_gone);
+	tap_run("and by who sleeps on an eventfd", test_gone_eventfd);
+	tap_run("GONE comes when no interrupt can", test_gone_last);
 	if (have_two)
 		fpga_close(&f2);
 	fpga_close(&f);

@@ -272,10 +272,8 @@ static void test_killed(void)
 			pid[i] = tap_fork_start(storm_child, &own);
 		}
 		wait_ms(100);
-		for (i = 0; i < ARRAY_SIZE(pid); i++) {
-			kill(pid[i], SIGKILL);
-			tap_fork_wait(pid[i]);
-		}
+		for (i = 0; i < ARRAY_SIZE(pid); i++)
+			tap_fork_kill(pid[i]);
 	}
 	storm_end();
 	/* a child that was killed leaves its names, and maps that it kept: that is the rule */

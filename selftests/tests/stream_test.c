@@ -184,8 +184,7 @@ static void test_kill_running(void)
 	for (i = 0; regs && i < 20 && tap_ok(); i++) {
 		pid = tap_fork_start(stream_for_ever, ready);
 		CHECK(read(ready[0], &c, 1) == 1, "the child did not begin");
-		kill(pid, SIGKILL);
-		tap_fork_wait(pid);
+		tap_fork_kill(pid);
 		rig_is_idle(regs, 0);
 		rig_entries_clear(regs, IMAGES * IMAGE / (64 * KIB));
 	}
@@ -207,8 +206,7 @@ static void test_kill_and_reuse(void)
 	for (i = 0; i < 5 && tap_ok(); i++) {
 		pid = tap_fork_start(stream_for_ever, ready);
 		CHECK(read(ready[0], &c, 1) == 1, "the child did not begin");
-		kill(pid, SIGKILL);
-		tap_fork_wait(pid);
+		tap_fork_kill(pid);
 		fd = buffer_alloc(IMAGES * IMAGE, NULL);
 		p = map_fd(fd, IMAGES * IMAGE);
 		CHECK(p && all_zero(p, IMAGES * IMAGE), "the next one sees DMA");

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What the kernel has traced: events of the driver, and calls of one function. */
+#ifndef TRACE_H
+#define TRACE_H
+
+#include <stdbool.h>
+
+/*
+ * Trace the driver, and @function if it is not NULL. False: this kernel cannot, and the test
+ * that runs is skipped.
+ */
+bool trace_begin(const char *function);
+/* Look before: what was traced is forgotten with the function. */
+void trace_end(void);
+
+/* Is there a line of @event with these words? */
+bool traced(const char *event, const char *words);
+/* Has the task of the first such line called the function later on? */
+bool called_after(const char *event, const char *words);
+
+#endif /* TRACE_H */

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* What contig takes and leaves alone, and what comes from areas of CMA. */
+#include <linux/fuse.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+
+#include "common.h"
+
+/* ----------------------------------------- a read that is never answered --- */
+
+#define FOLDER		"/tmp/st-contig"
+#define ROOM		(64 * KIB)	/* for a request of FUSE */
+#define FILE_SIZE	(64 * KIB)
+#define HOLES		(128 * MIB)
+
+struct server {
+	int fuse;
+	int asked[2];		/* pipe: a byte for each read */
+	int done[2];		/* pipe: all is taken */
+};
+
+static void answer(int fuse, const struct fuse_in_header *in, int err, void *data, size_t size)
+{
+	struct fuse_out_header out = {
+		.len = sizeof(out) + size, .error = err, .unique = in->unique
+	};
+	struct iovec parts[] = { { &out, sizeof(out) }, { data, size } };
+
+	/* who asked may have gone */
+	if (writev(fuse, parts, 2) < 0)
+		return;
+}
+
+static struct fuse_attr attributes(uint64_t node)
+{
+	return (struct fuse_attr) {
+		.ino = node, .nlink = 1, .size = FILE_SIZE,
+		.mode = node == FUSE_ROOT_ID ? S_IFDIR | 0755 : S_IFREG | 0644,
+	};
+}
+
+static void serve_one(const struct server *s, const struct fuse_in_header *in)
+{
+	struct fuse_init_out init = { .major = FUSE_KERNEL_VERSION, .minor = 31,
+				      .max_write = PAGE };
+	struct fuse_entry_out entry = { .nodeid = 2, .attr = attributes(2) };
+	struct fuse_attr_out attr = { .attr = attributes(in->nodeid) };
+	struct fuse_open_out open_out = {};
+
+	switch (in->opcode) {
+	case FUSE_INIT:
+		answer(s->fuse, in, 0, &init, sizeof(init));
+		break;
+	case FUSE_LOOKUP:
+		answer(s->fuse, in, 0, &entry, sizeof(entry));
+		break;
+	case FUSE_GETATTR:
+		answer(s->fuse, in, 0, &attr, sizeof(attr));
+		break;
+	case FUSE_OPEN:
+		answer(s->fuse, in, 0, &open_out, sizeof(open_out));
+		break;
+	case FUSE_READ:
+		CHECK(write(s->asked[1], "", 1) == 1, "write");
+		break;
+	case FUSE_FORGET:
+	case FUSE_BATCH_FORGET:
+	case FUSE_INTERRUPT:
+		break;
+	default:
+		answer(s->fuse, in, -EOPNOTSUPP, NULL, 0);
+	}
+}
+
+static void serve(void *arg)
+{
+	static char request[ROOM];
+	const struct server *s = arg;
+
+	while (read(s->fuse, request, sizeof(request)) > 0)
+		serve_one(s, (void *)request);
+}
+
+static void read_for_ever(void *arg)
+{
+	const struct server *s = arg;
+	int fd;
+	char c;
+
+	close(s->fuse);
+	fd = open(FOLDER "/file", O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || read(fd, &c, 1) < 0)
+		tap_note("read: %s", strerror(errno));
+}
+
+/* All that can be had, and so each block that looks as if it could. */
+static void take_all(void *arg)
+{
+	static const uint64_t lengths[] = { 64 * MIB, 16 * MIB, 4 * MIB };
+	const struct server *s = arg;
+	size_t i;
+
+	close(s->fuse);
+
+	for (i = 0; i < ARRAY_SIZE(lengths); i++) {
+		struct rashpa_alloc a = { HEAD(a), .length = lengths[i],
+					  .backend = RASHPA_BACKEND_CONTIG };
+		int err;
+
+		do
+			err = call(memory, RASHPA_IOC_ALLOC, &a);
+		while (!err);
+		ANSWERED(err, ENOMEM, "largest run");
+	}
+	CHECK(write(s->done[1], "", 1) == 1, "write");
+}
+
+/*
+ * Small pages, until the holes in blocks that cannot be emptied are full: what others get next
+ * is in blocks that can.
+ */
+static char *fill_holes(void)
+{
+	char *p = mmap(NULL, HOLES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	madvise(p, HOLES, MADV_NOHUGEPAGE);
+	CHECK(!madvise(p, HOLES, MADV_POPULATE_WRITE), "populate: %s", strerror(errno));
+	return p;
+}
+
+/* The page stays locked: who waits for it waits for ever. */
+static void test_unanswered(void)
+{
+	char options[80], *holes;
+	struct server s;
+	pid_t server, reader, taker;
+
+	if (system("modprobe -q fuse"))
+		tap_note("modprobe of fuse fails");
+	s.fuse = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+	SKIP_IF(s.fuse < 0, "no FUSE in this kernel");
+	REQUIRE(!pipe(s.asked) && !pipe(s.done), "pipe");
+	mkdir(FOLDER, 0700);
+	snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=0,group_id=0", s.fuse);
+	CHECK(!mount("fuse", FOLDER, "fuse", 0, options), "mount: %s", strerror(errno));
+	server = tap_fork_start(serve, &s);
+	holes = fill_holes();
+	reader = tap_fork_start(read_for_ever, &s);
+	CHECK(wait_fd(s.asked[0], POLLIN, 20000), "nobody reads");
+	munmap(holes, HOLES);
+	taker = tap_fork_start(take_all, &s);
+	CHECK(wait_fd(s.done[0], POLLIN, 40000), "ALLOC waits for the read of another process");
+	/* without a server all requests end, and so does whoever waits for one */
+	tap_fork_kill(server);
+	close(s.fuse);
+	tap_fork_end(taker);
+	tap_fork_end(reader);
+	umount2(FOLDER, MNT_DETACH);
+	rmdir(FOLDER);
+	close(s.asked[0]);
+	close(s.asked[1]);
+	close(s.done[0]);
+	close(s.done[1]);
+}
+
+/* --------------------------------------------------------------- CMA --- */
+
+static int alloc_cma(uint64_t length, uint64_t alignment)
+{
+	struct rashpa_alloc a = { HEAD(a), .length = length, .alignment = alignment,
+				  .backend = RASHPA_BACKEND_CMA };
+	int err = call(memory, RASHPA_IOC_ALLOC, &a);
+
+	return err ? err : a.out_fd;
+}
+
+static void query(uint32_t backend, struct rashpa_query *q)
+{
+	*q = (struct rashpa_query) { HEAD(*q), .backend = backend };
+	ANSWERED(call(memory, RASHPA_IOC_QUERY, q), 0, NULL);
+}
+
+/* In a child, whose end gives it back. */
+static void take_cma(void *arg)
+{
+	struct rashpa_alloc a = { HEAD(a), .length = MIB };
+	struct rashpa_query q;
+	uint64_t held = 0, length;
+	int fd;
+
+	(void)arg;
+	query(RASHPA_BACKEND_CMA, &q);
+	for (length = 2 * MIB; length >= 512 * KIB; length /= 2) {
+		do {
+			fd = alloc_cma(length, 0);
+			held += fd < 0 ? 0 : length;
+		} while (fd >= 0 && held <= q.out_total);
+		ANSWERED(fd < 0 ? fd : 0, ENOMEM, "CMA");
+	}
+	CHECK(held && held <= q.out_total, "%llu MiB of %llu",
+	      (unsigned long long)(held / MIB), (unsigned long long)(q.out_total / MIB));
+	/* there is none left, so this comes from elsewhere */
+	if (ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), 0, NULL))
+		CHECK(a.out_backend == RASHPA_BACKEND_CONTIG, "backend %u", a.out_backend);
+}
+
+static void test_cma_full(void)
+{
+	tap_fork(take_cma, NULL);
+}
+
+/* Of the areas of nodes the DMA core takes no single page. */
+static void test_cma_page(void)
+{
+	struct rashpa_query q;
+	int fd;
+
+	query(RASHPA_BACKEND_CMA, &q);
+	fd = alloc_cma(PAGE, 0);
+	if (q.out_area[0])
+		CHECK(fd >= 0, "a page: %s", reason);
+	else
+		ANSWERED(fd < 0 ? fd : 0, ENOMEM, "CMA");
+	close(fd);
+}
+
+static void aligned(uint64_t length, uint64_t alignment)
+{
+	int fd = alloc_cma(length, alignment);
+	void *p;
+
+	if (!CHECK(fd >= 0, "%llu KiB aligned to %llu MiB: %s",
+		   (unsigned long long)(length / KIB), (unsigned long long)(alignment / MIB),
+		   reason))
+		return;
+	p = map_fd(fd, length);
+	if (p) {
+		CHECK(!(pfn_of(p) * PAGE & (alignment - 1)), "it is not aligned");
+		munmap(p, length);
+	}
+	close(fd);
+}
+
+/* Whatever else the area holds: there is room. */
+static void test_cma_aligned(void)
+{
+	int odd = alloc_cma(3 * PAGE, 0), fd;
+
+	fd = alloc_cma(MIB, 0);
+	aligned(2 * PAGE, 2 * MIB);
+	aligned(MIB, 2 * MIB);
+	aligned(4 * MIB, 4 * MIB);
+	aligned(MIB, 16 * MIB);
+	close(fd);
+	aligned(MIB, 2 * MIB);
+	close(odd);
+}
+
+/* Of /proc/meminfo, in bytes. */
+static uint64_t meminfo(const char *name)
+{
+	static char text[8192];
+	const char *at;
+
+	if (!read_file("/proc/meminfo", text, sizeof(text)))
+		return 0;
+	at = strstr(text, name);
+	return at ? strtoull(at + strlen(name), NULL, 10) * KIB : 0;
+}
+
+/* What is an area's, contig never gets. */
+static void test_query(void)
+{
+	uint64_t area = meminfo("CmaTotal:");
+	struct rashpa_query q;
+
+	query(RASHPA_BACKEND_CONTIG, &q);
+	CHECK(q.out_total <= meminfo("MemTotal:") - area, "%llu MiB of %llu, %llu of them CMA",
+	      (unsigned long long)(q.out_total / MIB),
+	      (unsigned long long)(meminfo("MemTotal:") / MIB),
+	      (unsigned long long)(area / MIB));
+	CHECK(q.out_free <= meminfo("MemFree:") - meminfo("CmaFree:") + area / 4,
+	      "%llu MiB are free, and %llu with CMA", (unsigned long long)(q.out_free / MIB),
+	      (unsigned long long)(meminfo("MemFree:") / MIB));
+}
+
+int main(void)
+{
+	common_init();
+	tap_run("contig does not wait for a page that is being read", test_unanswered);
+	if (!cma_here()) {
+		tap_skip_all("CMA", "no area (lab run --append cma=256M)");
+		return tap_exit();
+	}
+	tap_run("an area of CMA hands out what it has, and no more", test_cma_full);
+	tap_run("a single page comes from an area, or not from CMA", test_cma_page);
+	tap_run("alignment that an area has room for is found", test_cma_aligned);
+	tap_run("QUERY does not count areas of CMA for contig", test_query);
+	return tap_exit();
+}
