@@ -119,6 +119,7 @@ except OSError as e:
     print("17 frames:", e.strerror)
 frames.flush()
 print("flushed")
+print("bytes", numpy.memmap(node, dtype="u1", mode="r").shape)
 P
 ok $? "numpy.memmap: 16 frames of 512 x 1024 pixels, and flush()" || said "$work/numpy.err"
 is "numpy.memmap: the array is what was asked for" "$(sed -n 1p "$work/numpy")" \
@@ -128,6 +129,8 @@ is "numpy.memmap: it reads what it wrote" "$(sed -n 2p "$work/numpy")" \
 	"sum $((1024 * 511 * 512 / 2 + 512 * 1023 * 1024 / 2 + 7 * 512 * 1024))"
 is "numpy.memmap: it cannot make the buffer longer" "$(sed -n 3p "$work/numpy")" \
 	"17 frames: Invalid argument"
+is "numpy.memmap: without a shape it is all of the buffer" "$(sed -n 5p "$work/numpy")" \
+	"bytes ($((16 << 20)),)"
 python3 - >"$work/pixel" <<'P'
 import mmap, os
 fd = os.open("/dev/rashpa/buffer/frames", os.O_RDONLY)

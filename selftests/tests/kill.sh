@@ -104,21 +104,86 @@ rashpactl quiesce "fpga$fpga" && rashpactl buffer remove other
 ok $? "both killed: that map ends"
 
 # A receiver that was asleep when its producer died and another stream began.
-stream_and_receive --images 500
-wait_for 30 bytes_pass $(($(status .bytes) + 40000000))
-kill -STOP "$romulu"
-kill -9 "$remu"
-wait "$remu" 2>/dev/null
-wait_for 30 maps_gone
-stream_on --free-run --bunch 3 --images 300
-wait "$remu"
-ok $? "asleep: another stream was here"
-kill -CONT "$romulu"
-wait "$romulu"
-grep -q "another stream" "$work/romulu.out"
-ok $? "asleep: the receiver says so"
-holds "asleep: at most the stack in its hands is lost" "$(jq .lost "$work/romulu.json") <= 4"
-is "asleep: nothing of the other stream is taken for its own" "$(jq .corrupt "$work/romulu.json")" 0
+for images in 500 0; do
+	stream_and_receive --images "$images"
+	wait_for 30 bytes_pass $(($(status .bytes) + 40000000))
+	kill -STOP "$romulu"
+	kill -9 "$remu"
+	wait "$remu" 2>/dev/null
+	wait_for 30 maps_gone
+	stream_on --free-run --bunch 3 --images 300
+	wait "$remu"
+	ok $? "asleep, of $images: another stream was here"
+	kill -CONT "$romulu"
+	wait "$romulu"
+	is "asleep, of $images: the receiver fails" $? 1
+	grep -q "another stream" "$work/romulu.out"
+	ok $? "asleep, of $images: and says so"
+	holds "asleep, of $images: what it had seen is lost" "$(jq .lost "$work/romulu.json") <= 8"
+	is "asleep, of $images: nothing of the other stream is taken for its own" \
+		"$(jq .corrupt "$work/romulu.json")" 0
+done
+
+# Two producers that begin together: one streams, the other one is refused and takes nothing
+# with it. kill -0 complains of the one that has ended, which is the answer.
+one_ended() { ! kill -0 "${both[0]}" 2>/dev/null || ! kill -0 "${both[1]}" 2>/dev/null; }
+stacks_pass() { # BUFFER
+	rashpactl --json top --once --interval 0.01 "$1" |
+		jq -e '.streams[0] | .state == "running" and .stacks > 0' >/dev/null
+}
+begin_both() { # NAME BUFFER FPGA BUFFER FPGA
+	local i buffers=("$2" "$4") fpgas=("$3" "$5")
+	both=()
+	for i in 0 1; do
+		remu --buffer "${buffers[i]}" --fpga "${fpgas[i]}" --free-run --bunch 4 --slots 2 \
+			--json "$work/both$i.json" >/dev/null 2>"$work/both$i" &
+		both+=($!)
+	done
+	wait_for 60 one_ended
+	ok $? "$1: one ends" || kill -INT "${both[@]}"
+	kill -0 "${both[0]}" 2>/dev/null && i=0 || i=1
+	wait "${both[1 - i]}"
+	is "$1: it failed" $? 1
+	grep -q "producer first" "$work/both$((1 - i))" || ! sed 's/^/# /' "$work/both$((1 - i))"
+	ok $? "$1: and says that there is another one"
+	wait_for 30 stacks_pass "${buffers[i]}"
+	ok $? "$1: the other one streams, and nobody says that it ended"
+	kill -INT "${both[i]}"
+	wait "${both[i]}"
+	is "$1: until we end it" $? 0
+	holds "$1: with data" "$(jq .bytes "$work/both$i.json") > 0"
+}
+rashpactl buffer create ring2 64M >/dev/null
+begin_both "one board, two buffers" ring1 "$fpga" ring2 "$fpga"
+second=$(lspci -D -d 1234:5250 | sed -n '2s/ .*//p')
+if [[ $second ]]; then
+	rashpactl unbind "$second" >/dev/null 2>&1
+	begin_both "one buffer, two boards" ring1 "$fpga" ring1 \
+		"$(rashpactl --json bind "$second" | jq -r .number)"
+	rashpactl unbind "$second"
+else
+	skip "one buffer, two boards" "fewer than two software FPGAs in this guest"
+fi
+rashpactl buffer remove ring2
+
+# A board that goes blank: what it sent is not known, and not 2^64 - 1.
+if selftests/lab/host fpga 0 honest >/dev/null 2>&1; then
+	stream_on --free-run
+	wait_for 30 bytes_pass $(($(status .bytes) + 20000000))
+	selftests/lab/host fpga 0 dead on >/dev/null
+	wait "$remu"
+	is "a board that goes blank: remu fails" $? 1
+	grep -q "does not answer any more" "$work/remu.out"
+	ok $? "a board that goes blank: and says why"
+	is "a board that goes blank: there are no figures" "$(jq -c '[.images, .stacks, .bytes,
+		.descriptors, .events, .overruns, .faults, .start_ticks, .stop_ticks, .seconds,
+		.gbps] | unique' "$work/remu.json")" "[null]"
+	selftests/lab/host fpga 0 dead off >/dev/null
+	rashpactl reset "fpga$fpga"
+	ok $? "a board that goes blank: it is back"
+else
+	skip "a board that goes blank" "no way to reach the FPGA's control socket"
+fi
 
 # A board that does not obey: its bus mastering ends instead, and a reset repairs it.
 state() { rashpactl --json list | jq -r ".devices[] | select(.node == \"fpga$fpga\").state"; }

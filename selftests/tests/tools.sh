@@ -34,6 +34,8 @@ refuses 1 "a/b.*letters" rashpactl buffer create a/b 4M
 refuses 1 "\.hidden" rashpactl buffer create .hidden 4M
 refuses 1 "longer than 63" rashpactl buffer create "$(printf 'x%.0s' {1..80})" 4M
 refuses 1 "here.*exists" rashpactl buffer create here 4M
+refuses 2 "name.*empty" rashpactl buffer create "" 4M
+refuses 2 "name.*empty" rashpactl lock create fpga77 "" 4
 refuses 2 "0" rashpactl buffer create zero 0
 refuses 2 "4Q" rashpactl buffer create unit 4Q
 refuses 2 "99999999T" rashpactl buffer create huge 99999999T
@@ -54,6 +56,8 @@ refuses 1 "nosuch.*rashpactl buffer create" romulu --buffer nosuch
 refuses 2 "buffer" remu
 refuses 2 "udp.*pcie|not built" remu --buffer here --transport udp
 refuses 2 "outside" remu --buffer here --dtp 1000,500,100x100
+refuses 2 "1e-12.*1e-06 to 250000000 images" remu --buffer here --rate 1e-12
+refuses 2 "images per second" remu --buffer here --rate 0
 
 refuses 2 "0777.*0666" rashpactl buffer create odd 4M --mode 0777
 refuses 2 "no user.*nosuchuser" rashpactl buffer create odd 4M --owner nosuchuser
@@ -107,11 +111,23 @@ ok $? "buffer list --json tells what it is and whose"
 json '.streams == [] and .skipped == [{buffer: "here", why: "there is no stream in it"}]' \
 	rashpactl --json top --once --interval 0.01
 ok $? "top --json tells where no stream is"
+mkdir -p "$work/dev/buffer" && touch "$work/dev/buffer/b"{1..130}
+json '.skipped | length == 130' env RASHPA_DEV="$work/dev" rashpactl --json top --once --interval 0.01
+ok $? "top leaves no buffer out, however many there are"
 text=$(rashpactl buffer info here)
 ok $? "buffer info"
 for line in "owner +root:" "mode +0[0-7]{3}" "leases +0" "by address +can" "page size"; do
 	[[ $text =~ (^|$'\n')$line ]]
 	ok $? "and tells: $line"
+done
+
+# What cannot be written is a failure, and said once.
+for command in "rashpactl --help" "rashpactl list --help" "rashpactl buffer list" \
+	"rashpactl --json buffer list" "rashpactl top --once --interval 0.01" "remu --help"; do
+	read -ra words <<<"$command"
+	"${words[@]}" >/dev/full 2>"$work/err"
+	is "$command: to a full device" \
+		"$? $(grep -c "cannot write standard output: No space" "$work/err")" "1 1"
 done
 
 # --- whose buffers are ---
@@ -253,16 +269,124 @@ if have_fpga; then
 	rashpactl quiesce "fpga$fpga" >/dev/null
 	is "and quiesce ends it" "$(rashpactl --json list |
 		jq ".devices[] | select(.number == $fpga) | .maps")" 0
-	rashpactl event watch "fpga$fpga" --device --count 1 --timeout 20 --json >"$work/event" &
-	watcher=$!
-	# the watcher's channel turns bus mastering on; until then there is nothing to stop
-	while kill -0 "$watcher" 2>/dev/null && [[ ! -s $work/event ]]; do
-		rashpactl quiesce "fpga$fpga" >/dev/null
-	done
-	wait "$watcher"
+	watch_quiesce() { # FILE: one event, into it
+		local watcher
+		rashpactl event watch "fpga$fpga" --device --count 1 --timeout 20 --json \
+			>"$1" 2>"$work/err" &
+		watcher=$!
+		# the watcher's channel turns bus mastering on; until then there is nothing to stop
+		while kill -0 "$watcher" 2>/dev/null && [[ ! -s $1 ]]; do
+			rashpactl quiesce "fpga$fpga" >/dev/null
+		done
+		wait "$watcher"
+	}
+	watch_quiesce "$work/event"
 	ok $? "event watch sees a quiesce"
 	jq -e . "$work/event" >/dev/null
 	ok $? "and prints it as JSON"
+	watch_quiesce /dev/full
+	is "event watch ends where nobody can read it" \
+		"$? $(grep -c "cannot write standard output" "$work/err")" "1 1"
+
+	# What a producer has claimed, although there is no map yet: so it is while remu loads
+	# its dataset.
+	rashpactl buffer create roomy 16M >/dev/null
+	brief=(remu --buffer roomy --fpga "$fpga" --bunch 1 --dataset generate:1 --images 4
+		--free-run --timeout 60)
+	exec {claim}<"/dev/rashpa/fpga$fpga"
+	flock -n "$claim"
+	refuses 1 "fpga$fpga.*stop the producer" rashpactl map here "fpga$fpga"
+	json '.checked == null and (.refused | not) and (.reason | test("stop the producer"))' \
+		rashpactl --json map explain here --for "fpga$fpga"
+	ok $? "map explain does not stop what begins"
+	refuses 1 "fpga$fpga.*stop the producer" "${brief[@]}"
+	exec {claim}<&-
+	exec {claim}</dev/rashpa/buffer/roomy
+	flock -n "$claim"
+	refuses 1 "roomy.*stop the other producer" "${brief[@]}"
+	exec {claim}<&-
+
+	# Whoever reads what we print may be slow: nothing is held meanwhile.
+	writes() { [[ $(<"/proc/$1/syscall") == "1 0x1 "* ]]; }
+	for command in "map here fpga$fpga" "map explain here --for fpga$fpga"; do
+		read -ra words <<<"$command"
+		rm -f "$work/pipe"
+		mkfifo "$work/pipe"
+		exec {pipe}<>"$work/pipe"
+		head -c 65536 /dev/zero >&"$pipe"
+		rashpactl --json "${words[@]}" >&"$pipe" &
+		printer=$!
+		wait_for 20 writes "$printer"
+		is "$command: nobody reads it, and there is no map" "$? $(rashpactl --json list |
+			jq ".devices[] | select(.number == $fpga) | .maps")" "0 0"
+		"${brief[@]}" >/dev/null
+		ok $? "$command: a stream does not wait for its reader"
+		head -c 65536 <&"$pipe" >/dev/null
+		wait "$printer"
+		ok $? "$command: and it ends"
+		exec {pipe}>&-
+	done
+	rashpactl buffer remove roomy
+
+	# A terminal that nobody reads holds it between two registers, and the function goes.
+	python3 - "fpga$fpga" >"$work/out" 2>&1 <<'P'
+import os, subprocess, sys, time
+terminal, output = os.openpty()
+os.set_blocking(output, False)
+try:
+    while True:
+        os.write(output, b"x")
+except BlockingIOError:
+    os.set_blocking(output, True)
+p = subprocess.Popen(["rashpactl", "fpga", "status", sys.argv[1]], stdout=output,
+                     stderr=subprocess.PIPE)
+end = time.monotonic() + 60
+while not open(f"/proc/{p.pid}/syscall").read().startswith("1 0x1 "):
+    if p.poll() is not None or time.monotonic() > end:
+        sys.exit("it was not held")
+subprocess.run(["rashpactl", "unbind", sys.argv[1]], check=True)
+os.close(output)
+try:
+    while os.read(terminal, 4096):
+        pass
+except OSError:
+    pass
+print(p.wait(), p.stderr.read().decode())
+P
+	[[ $(<"$work/out") == "1 "*"the function was removed"* ]] || ! sed 's/^/#   /' "$work/out"
+	ok $? "fpga status says that the function was removed"
+	have_fpga
+	ok $? "and is bound again"
+
+	# A profile that the board refuses, and one that differs from what is installed.
+	modprobe -q pci-stub
+	drivers=/sys/bus/pci/drivers override=/sys/bus/pci/devices/$bdf/driver_override
+	rashpactl unbind "$bdf"
+	if [[ -e $drivers/pci-stub ]]; then
+		jq '.windows[0].offset = 1073741824' tools/profiles/rashpa-fpga.json \
+			>"$work/beyond.json"
+		echo pci-stub >"$override"
+		echo "$bdf" >$drivers/pci-stub/bind
+		refuses 1 "beyond.json" rashpactl bind --force --profile "$work/beyond.json" "$bdf"
+		is "the function has its driver and its driver_override again" \
+			"$(readlink "${override%/*}/driver" | sed 's,.*/,,') $(<"$override")" \
+			"pci-stub pci-stub"
+		echo "$bdf" >$drivers/pci-stub/unbind
+		echo >"$override"
+	else
+		skip "bind --force gives back" "a kernel without pci-stub"
+	fi
+	jq '(.windows[] | select(.name == "memory")).length = 8192' \
+		tools/profiles/rashpa-fpga.json >"$work/other.json"
+	fpga=$(rashpactl --json bind --profile "$work/other.json" "$bdf" | jq -r .number)
+	json 'all(.[]; (.state == "ok") == (.name != "memory")) and (.[] |
+		select(.name == "memory") | .state == "differs" and .length == 8192 and
+		.offset == null and .user == null and .bar == 4)' rashpactl --json window list "fpga$fpga"
+	ok $? "window list tells of a window that is another profile's"
+	rashpactl window list "fpga$fpga" | grep -Eq "^memory +4 +- +8 KiB +wc +- +differs"
+	ok $? "also as text"
+	have_fpga
+	ok $? "the installed profile is back"
 else
 	skip "bound functions" "no software FPGA in this guest"
 fi
@@ -286,8 +410,6 @@ fi
 
 # --- what the commands say about themselves ---
 
-. tools/completion/rashpactl
-manual=$(sed 's/\\-/-/g' Documentation/man/rashpactl.1)
 commands=("doctor" "list" "bind" "unbind" "profile" "buffer create" "buffer list" "buffer info"
 	"buffer permit" "buffer query" "buffer remove" "lock create" "window list" "window info" "map explain"
 	"map" "event watch" "event stat" "top" "quiesce" "reset" "fpga status")
@@ -295,20 +417,30 @@ commands=("doctor" "list" "bind" "unbind" "profile" "buffer create" "buffer list
 is "the help names all commands" \
 	"$(rashpactl --help | grep '^  ' | cut -c3-20 | sed -E 's/ +/ /; s/ +$//' | sort)" \
 	"$(printf '%s\n' "${commands[@]}" | sort)"
-for command in "${commands[@]}"; do
-	missing=
-	read -ra command_words <<<"$command"
-	words=("${command_words[@]}")
-	[[ $command == map ]] && words+=(NAME)
-	COMP_WORDS=(rashpactl "${words[@]}" "") COMP_CWORD=$((${#words[@]} + 1))
-	_rashpactl
-	for option in $(rashpactl "${command_words[@]}" --help | grep -oE '^ .*--[a-z-]+' | grep -oE -- '--[a-z-]+'); do
+options_known() { # COMMAND [WORD]: those of its help; WORD stands behind it
+	local missing='' option manual words
+	read -ra words <<<"$1"
+	# shellcheck source=/dev/null
+	. "tools/completion/${words[0]}"
+	manual=$(sed 's/\\-/-/g' "Documentation/man/${words[0]}.1")
+	COMP_WORDS=("${words[@]}" ${2+"$2"} "")
+	COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+	"_${words[0]//-/_}"
+	for option in $("${words[@]}" --help | grep -oE '^ .*--[a-z-]+' | grep -oE -- '--[a-z-]+'); do
 		[[ $option == --usage || $option == --version ]] && continue
-		[[ " ${COMPREPLY[*]} " == *" $option "* || $command == profile ]] ||
+		[[ " ${COMPREPLY[*]} " == *" $option "* || $1 == "rashpactl profile" ]] ||
 			missing+=" $option (completion)"
-		[[ $manual == *"$option"* ]] || missing+=" $option (manual)"
+		[[ $manual == *"$option"* || $option == --help ]] || missing+=" $option (manual)"
 	done
-	is "completion and manual know the options of \"$command\"" "$missing" ""
+	is "completion and manual know the options of \"$1\"" "$missing" ""
+}
+for command in "${commands[@]/#/rashpactl }" remu romulu "rashpa-bench memory" \
+	"rashpa-bench latency" "rashpa-bench roundtrip"; do
+	# behind a bare "map" may come "explain"
+	case $command in
+	*" map") options_known "$command" NAME ;;
+	*) options_known "$command" ;;
+	esac
 done
 is "the groups are completed" "$(COMP_WORDS=(rashpactl buffer "") COMP_CWORD=2
 	_rashpactl; echo "${COMPREPLY[*]}")" "create list info permit query remove"

@@ -1,0 +1,155 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+# A receiver that things happen to: headers and lock records that are not what remu writes, files
+# that take nothing more, streams that end too early or are replaced.
+. "$(dirname "$0")/../lib/shell.sh"
+
+have_fpga || { skip "receive" "no software FPGA in this guest"; finish; }
+image=$((1024 * 512 * 2)) # bytes
+rashpactl buffer create ring3 64M >/dev/null
+ok $? "buffer"
+mkfifo "$work/fifo"
+mkdir "$work/small"
+
+# start DATASET OPTION...: stacks of one image, by one process
+start() {
+	local dataset=$1
+	shift
+	remu --buffer ring3 --fpga "$fpga" --dataset "$dataset" --split 1 --bunch 1 --timeout 60 \
+		"$@" >"$work/remu.out" 2>&1 &
+	remu=$!
+}
+produce() { # DATASET OPTION...: to the end
+	start "$@"
+	wait "$remu"
+}
+stop() { kill "$remu" && wait "$remu"; }
+attach() { # more arguments of romulu
+	romulu --buffer ring3 --timeout 60 --json "$work/romulu.json" "$@" >"$work/romulu.out" 2>&1 &
+	romulu=$!
+}
+# Its exit status; one that does not end is killed.
+ended() {
+	wait_for 30 gone "$romulu" || kill -9 "$romulu"
+	wait "$romulu"
+}
+receive() { # more arguments of romulu
+	attach "$@"
+	ended
+}
+get() { jq ".$1" "$work/romulu.json"; }
+says() { grep -q "$1" "$work/romulu.out" || { sed 's/^/# /' "$work/romulu.out"; false; }; }
+# poke OFFSET VALUE: a word of 64 bits of the buffer
+poke() {
+	python3 - "$@" <<-'P'
+		import mmap, os, sys
+		fd = os.open("/dev/rashpa/buffer/ring3", os.O_RDWR)
+		offset, value = int(sys.argv[1]), int(sys.argv[2])
+		mmap.mmap(fd, 8192)[offset:offset + 8] = value.to_bytes(8, "little")
+	P
+}
+image_stride=80 lock_stacks=4096 # offsets in the buffer
+now() { python3 -c 'import time; print(time.monotonic_ns())'; }
+waits() { [[ $(status '.dtps[0].waiting') == true ]]; }
+sent() { (($(status '.dtps[0].images') >= $1)); }
+gone() { ! kill -0 "$1" 2>/dev/null; }
+into_pipe() { # more arguments of romulu; the pipe is open when this returns
+	attach --write "$work/fifo" "$@"
+	exec {pipe}<"$work/fifo"
+}
+
+# --- a stride that leads nowhere, images that are not packed: what is touched is in the slot
+produce generate:4 --slots 4 --images 4
+poke $image_stride $((1 << 40))
+receive --dataset generate:4
+ok $? "a stride to no second image leads out of the buffer: nothing is there to touch"
+is "and all images are right" "$(get frames)" 4
+produce generate:4 --slots 4 --images 4
+poke $image_stride $((image + 4096))
+receive --dataset generate:4
+ok $? "a pattern in one slot does not reach the next one"
+is "where all images are right" "$(get frames) $(get corrupt)" "4 0"
+
+# --- another run begins while the last stack of one is on its way to a file
+produce generate:1:1 --slots 2 --images 2
+into_pipe
+head -c $((image + 1)) <&"$pipe" >"$work/got" # and no more: the pipe is full
+produce generate:1:2 --slots 2 --images 2
+ok $? "another run, while the last stack is written"
+cat <&"$pipe" >>"$work/got"
+exec {pipe}<&-
+ended
+ok $? "what was copied before is a good stack"
+is "it is whole" "$(stat -c %s "$work/got")" $((2 * image))
+cmp <(head -c $image "$work/got") <(tail -c $image "$work/got") | sed 's/^/# /'
+is "and of the first run" "${PIPESTATUS[0]}" 0
+
+# --- a file that takes nothing: the stack is not given back, until it has been taken whole
+produce generate:2 --slots 2 --images 2
+into_pipe
+head -c 1 <&"$pipe" >/dev/null
+kill -TERM "$romulu"
+ended
+is "a receiver can be interrupted while nobody reads what it writes" \
+	"$? $(get interrupted) $(get frames)" "0 true 0"
+exec {pipe}<&-
+into_pipe --timeout 0.1
+head -c 1 <&"$pipe" >/dev/null
+ended
+is "and gives up when the time is over" $? 3
+exec {pipe}<&-
+mount -t tmpfs -o size=$((image * 3 / 2)) none "$work/small"
+receive --write "$work/small/out"
+is "a full file system: a failure" $? 1
+says "No space left"
+ok $? "that is explained"
+is "a stack in its file is a whole one" "$(stat -c %s "$work/small/out")" $image
+mount -o remount,size=$((image * 4)) "$work/small"
+receive --write "$work/small/out"
+ok $? "the next receiver goes on behind it"
+receive --from-start --write "$work/all"
+ok $? "all of a paced stream that has ended is still there"
+cmp "$work/all" "$work/small/out" | sed 's/^/# /'
+is "and the same" "${PIPESTATUS[0]}" 0
+umount "$work/small"
+
+# --- the time of a report lasts until the last stack was taken, and not until the last wait
+start generate:1 --rate 20
+into_pipe --images 12
+head -c $((11 * image + 1)) <&"$pipe" >/dev/null # of these, some were waited for
+begin=$(now)
+wait_for 30 sent $(($(status '.dtps[0].images') + 20))
+end=$(now)
+cat <&"$pipe" >/dev/null
+exec {pipe}<&-
+ended
+stop
+if (($(get lost))); then
+	skip "a slow file is in the time" "this machine is slower than 20 images a second"
+else
+	holds "a slow file is in the time" "$(get 'seconds * 1e9 | floor') >= $end - $begin"
+fi
+
+# --- a lock record that cannot be
+start generate:1 --slots 2
+wait_for 30 waits
+poke $lock_stacks $((1 << 62))
+receive --no-check
+is "a bad lock record: a failure" $? 1
+says "4611686018427387904 complete stacks, which cannot be"
+ok $? "that is explained"
+stop
+
+# --- a producer that ends before all images came
+start generate:1 --slots 2
+wait_for 30 waits
+attach --no-check --images 100000
+wait_for 30 sent 10
+stop
+ended
+is "fewer images than were asked for: a failure" $? 1
+says "after .* of 100000 images"
+ok $? "that is explained"
+rashpactl buffer remove ring3
+ok $? "the buffer can be removed: nobody holds it"
+finish
