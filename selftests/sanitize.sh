@@ -34,6 +34,10 @@ good "tests are built with sanitizers" \
 good "software FPGA: nothing to say of its self-test" "$out/tools/rashpa-fpga-selftest"
 good "tools: nothing to say of their self-test" "$out/tools/tools-selftest" tools/profiles
 good "fuzzers are built" make -s -C selftests/fuzz O="$out/fuzz" host
+# the second input begins with a board that knows nothing of the first
+printf '%s\n' $'\x08stuck on' "dead link" "flood max 0" >"$out/told"
+good "fuzzer of control: what one input told has ended" \
+	"$out/fuzz/control_fuzz" "$out/told" "$out/told"
 for name in vfu control stream text; do
 	good "fuzzer of $name: a thousand inputs" "$out/fuzz/${name}_fuzz" -runs=1000 -seed=1 \
 		-dict=selftests/fuzz/words.dict

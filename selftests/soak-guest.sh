@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # The part of the soak test that runs in the guest: rounds of random work for so long.
 # soak-guest.sh FOLDER MINUTES SEED. FOLDER/rounds has a JSON object per round, FOLDER/memory
-# two: before and after. Needs two software FPGAs: one streams, the other is for random work
-# beside it, since every map that ends stops the streams of its function.
+# two: before and after. The same seed draws the same numbers (a round's "drawn"). Needs two
+# software FPGAs: one streams, the other is for random work beside it, since every map that
+# ends stops the streams of its function.
 . "$(dirname "$0")/lib/shell.sh"
 export PATH=$PWD/build/tools:$PATH RASHPA_PROFILES=$PWD/tools/profiles
 out=$1 minutes=$2 seed=$3
@@ -25,8 +26,12 @@ expect() { # WHAT EXPRESSION
 same() { # WHAT ACTUAL EXPECTED
 	[[ $2 == "$3" ]] || complain "$1: \"$2\", expected \"$3\""
 }
-# so many, from FIRST to LAST
-pick() { echo $(($1 + RANDOM % ($2 - $1 + 1))); }
+# pick VARIABLE FIRST LAST: so many, from FIRST to LAST. Not in a subshell: those begin with
+# another state of RANDOM each time, and the seed would not tell what was drawn.
+pick() {
+	printf -v "$1" %d $(($2 + RANDOM % ($3 - $2 + 1)))
+	drawn+=("\"$1=${!1}\"")
+}
 host() { selftests/lab/host "$@" >/dev/null; }
 control() { host fpga "$board" "$@" || complain "the board does not know \"$*\""; }
 # A report without it, or none at all, is -1: no count is, so that the comparison complains.
@@ -48,8 +53,13 @@ passed() { (($(status .bytes) > $1)); }
 
 # Options of both programs at random, and how many images.
 shape() {
-	images=$(pick 40 200)
-	options=(--split "$(pick 1 4)" --bunch "$(pick 1 12)" --slots "$(pick 2 3)")
+	local split=0 bunch=0 slots=0
+	images=0
+	pick images 40 200
+	pick split 1 4
+	pick bunch 1 12
+	pick slots 2 3
+	options=(--split "$split" --bunch "$bunch" --slots "$slots")
 }
 produce() { # OPTION...
 	remu --buffer soak --fpga "$fpga" --dataset "$dataset" "${options[@]}" "$@" --timeout 60 \
@@ -78,12 +88,15 @@ produced() {
 	same "faults" "$(figure remu .faults)" 0
 }
 in_midstream() {
-	local begin
-	options=(--split "$(pick 1 4)" --bunch "$(pick 1 8)" --slots 2)
+	local begin split bunch megabytes
+	pick split 1 4
+	pick bunch 1 8
+	pick megabytes 1 30
+	options=(--split "$split" --bunch "$bunch" --slots 2)
 	produce --free-run
 	wait_for 60 busy || complain "it does not begin"
 	begin=$(status .bytes)
-	wait_for 60 passed $((begin + 1000000 * $(pick 1 30))) || complain "no data"
+	wait_for 60 passed $((begin + 1000000 * megabytes)) || complain "no data"
 }
 killed() { # PROCESS
 	kill -9 "$1" 2>/dev/null
@@ -130,13 +143,14 @@ round_kill_producer() {
 }
 
 round_kill_receiver() { # a second one goes on where the first one was
-	local i
+	local i pieces
 	shape
 	produce
 	wait_for 60 busy
 	for i in 1 2; do
+		pick pieces 1 4
 		receive
-		wait_for 60 passed $(($(status .bytes) + 5000000 * $(pick 1 4))) ||
+		wait_for 60 passed $(($(status .bytes) + 5000000 * pieces)) ||
 			complain "receiver $i: no data"
 		((i == 2)) || killed "$romulu"
 	done
@@ -216,7 +230,7 @@ round_power() { # the board is another one from now on
 
 round_flood() { # interrupts without end beside a stream
 	local rate=max
-	((RANDOM % 2)) && rate=$(pick 10 5000)
+	((RANDOM % 2)) && pick rate 10 5000
 	control flood "$rate" 7
 	round_stream
 	control flood off
@@ -226,17 +240,23 @@ round_flood() { # interrupts without end beside a stream
 
 # Fewer free pages in a row: page cache, and huge pages that come and go.
 fragment() {
-	((RANDOM % 2)) && pick 0 96 >/proc/sys/vm/nr_hugepages
-	((RANDOM % 2)) && head -c "$(pick 1 300)M" /dev/zero >/tmp/cache
+	local huge cache
+	pick huge 0 96
+	pick cache 1 300
+	((RANDOM % 2)) && echo "$huge" >/proc/sys/vm/nr_hugepages
+	((RANDOM % 2)) && head -c "${cache}M" /dev/zero >/tmp/cache
 	((RANDOM % 3)) || rm -f /tmp/cache
 }
 
 churn() {
-	local nth
+	local nth seconds mib churn_seed
+	pick churn_seed 0 32767
+	pick seconds 2 8
+	pick mib 1 128
 	nth=$(lspci -D -d 1234:5250 | cut -d' ' -f1 | grep -nx "$other" | cut -d: -f1)
 	rm -f "$work/churn.json"
-	RASHPA_CHURN_SECONDS=$(pick 2 8) RASHPA_CHURN_SEED=$RANDOM RASHPA_CHURN_FPGA=$((nth - 1)) \
-		RASHPA_CHURN_MIB=$(pick 1 128) RASHPA_CHURN_JSON=$work/churn.json \
+	RASHPA_CHURN_SECONDS=$seconds RASHPA_CHURN_SEED=$churn_seed RASHPA_CHURN_FPGA=$((nth - 1)) \
+		RASHPA_CHURN_MIB=$mib RASHPA_CHURN_JSON=$work/churn.json \
 		build/selftests/churn_test >"$work/churn.out" 2>&1 &
 	churn=$!
 }
@@ -249,7 +269,7 @@ churned() {
 
 run_round() { # KIND
 	local begin=$SECONDS with=0
-	kind=$1 wrong=0
+	kind=$1 wrong=0 drawn=()
 	n_images=0 n_bytes=0 n_events=0 n_lost=0 n_uncounted=0 n_kills=0 n_unplugs=0
 	rm -f "${work:?}"/*.json "$work"/*.out
 	fragment
@@ -264,6 +284,7 @@ run_round() { # KIND
 		--argjson lost "$n_lost" --argjson uncounted "$n_uncounted" \
 		--argjson kills "$n_kills" --argjson unplugs "$n_unplugs" \
 		--argjson churn "$( ((with)) && cat "$work/churn.json" || echo null)" \
+		--argjson drawn "[$(IFS=,; echo "${drawn[*]}")]" \
 		'$ARGS.named' >>"$out/rounds"
 	round=$((round + 1))
 	((wrong)) && bind_board

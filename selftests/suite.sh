@@ -22,8 +22,12 @@ done
 # TAP numbers start again in every program: count on, and name the program. Without
 # processes: where they start slowly, one for each line takes longer than the tests.
 renumber() {
-	local line
+	local line plan='' first=$total
 	while IFS= read -r line; do
+		# what the lab has given must not be missed: then something is wrong with it
+		if ((${RASHPA_FPGAS:-0})) && [[ $line =~ ^ok.*\#\ SKIP\ (no software FPGA|no way to reach) ]]; then
+			line="not $line"
+		fi
 		case $line in
 		"ok "* | "not ok "*)
 			total=$((total + 1))
@@ -31,7 +35,8 @@ renumber() {
 			[[ $line =~ ^(not\ )?ok\ *[0-9]*\ *-?\ *(.*) ]]
 			echo "${BASH_REMATCH[1]}ok $total - $1: ${BASH_REMATCH[2]}"
 			;;
-		[0-9]*..[0-9]* | "TAP version"*) ;;
+		[0-9]*..[0-9]*) plan=${line#*..} ;;
+		"TAP version"*) ;;
 		"Bail out!"*)
 			total=$((total + 1)) failed=$((failed + 1))
 			echo "not ok $total - $1: $line"
@@ -39,6 +44,8 @@ renumber() {
 		*) echo "$line" ;;
 		esac
 	done
+	[[ $plan == $((total - first)) ]] || ((failed > $2)) ||
+		verdict "$1: ${plan:-no} tests announced, $((total - first)) made" 1
 }
 
 verdict() { # NAME STATUS
@@ -56,7 +63,7 @@ run_test() {
 	local name status=0 before=$failed start=$SECONDS
 	name=$(basename "$1")
 	timeout $((450 * ${RASHPA_SLOW:-1})) "$@" >/tmp/out 2>&1 || status=$?
-	renumber "$name" </tmp/out
+	renumber "$name" "$before" </tmp/out
 	echo "# $name: $((SECONDS - start)) s"
 	if ((status != 0 && status != 4 && failed == before)); then
 		verdict "$name: exit status $status" 1
