@@ -2,7 +2,6 @@
 #include "board.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,10 +50,15 @@ void board_check(bool good, const char *what, int line)
 
 void board_honest(void)
 {
-	board_assert(misbehave(&board, "honest"));
-	pthread_mutex_lock(&board.engine.lock);
-	board.engine.stuck = false;
-	pthread_mutex_unlock(&board.engine.lock);
+	board_assert(fault_command(&board, "dead off") && fault_command(&board, "flood off") &&
+		     misbehave(&board, "honest"));
+}
+
+int board_begin(void)
+{
+	board_assert(!board.faults.dead && !board.faults.no_link && !board.faults.flooding &&
+		     !board.engine.stuck);
+	return board_next_fd();
 }
 
 int board_next_fd(void)
@@ -67,11 +71,9 @@ int board_next_fd(void)
 
 void board_init(void)
 {
-	signal(SIGPIPE, SIG_IGN);
 	log_verbose = true;
 	board.dtps = BOARD_DTPS;
 	board.vectors = BOARD_VECTORS;
 	board.memory_size = BOARD_MEMORY;
-	board.intx = true;
 	board_assert(!fpga_init(&board));
 }

@@ -19,6 +19,8 @@ extern struct fpga board;
 void board_init(void);
 /* Nothing that the control socket was told stays. */
 void board_honest(void);
+/* Nothing has stayed of the input before; board_next_fd(). */
+int board_begin(void);
 /* Aborts, so that the fuzzer keeps the input. */
 #define board_assert(cond) board_check(cond, #cond, __LINE__)
 void board_check(bool good, const char *what, int line);

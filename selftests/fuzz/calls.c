@@ -296,7 +296,7 @@ static char *place(struct thread *t, const struct call *c, const char *arg)
 	return at;
 }
 
-static int next_fd(void)
+int next_fd(void)
 {
 	int fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
 
@@ -378,7 +378,7 @@ void step_ioctl(struct thread *t)
 	struct rashpa_head *head = (struct rashpa_head *)arg;
 	bool nobody = one_in(&t->rng, 16), bent = one_in(&t->rng, 4);
 	unsigned long cmd = c->cmd;
-	int fd, before = 0, err, after;
+	int fd, before = 0, err, after = 0;
 	char *at;
 
 	if (c->cmd == RASHPA_IOC_PROFILE && one_in(&t->rng, 4))
@@ -417,6 +417,9 @@ void step_ioctl(struct thread *t)
 			finding(t, "%s: errno %d, and the next fd is %d after %d", c->name, err,
 				after, before);
 	}
-	if (!err && cmd == c->cmd && at != run.shared_arg)
+	/* what other threads may have written over is left to sweep() */
+	if (!err && cmd == c->cmd && (at != run.shared_arg || run.threads == 1))
 		keep_result(t, c, at);
+	else if (run.threads == 1 && before != after)
+		close(before);		/* of another call than that which was meant */
 }

@@ -35,13 +35,16 @@ _Noreturn void fuzz_exit(int status)
 	longjmp(exited, 1);
 }
 
-/* As main.c polls. */
+/* As main.c polls. After "exit" it is the next program that listens, and knows nothing. */
 static void serve(void)
 {
 	struct pollfd p = { .events = POLLIN };
 
-	if (setjmp(exited))
+	if (setjmp(exited)) {
+		control_close(address.sun_path);
+		board_assert(!control_open(address.sun_path));
 		return;
+	}
 	for (p.fd = control_fd(); poll(&p, 1, 0) == 1; p.fd = control_fd())
 		control_serve(&board);
 }
@@ -59,7 +62,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	size_t piece = size ? data[0] + 1u : 1, at, n;
-	int before = board_next_fd(), fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int before = board_begin(), fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	char answers[4096];
 
 	board_assert(!connect(fd, (struct sockaddr *)&address, sizeof(address)));

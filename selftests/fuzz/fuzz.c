@@ -19,6 +19,7 @@
 #define RANGE		(1UL << 28)	/* of the pages of a thread */
 #define RANGES		(1UL << 44)
 #define LOG_EVERY	2048	/* steps; where a panic leaves nothing else */
+#define SWEEP_EVERY	256
 
 struct run run = { .threads = 1, .calls = 20000 };
 
@@ -122,6 +123,28 @@ static char *pages(char **range, unsigned int number, unsigned int n, int prot)
 	return p;
 }
 
+/* Held for reading by who is in a step. A child of fork() takes it no more. */
+static pthread_rwlock_t in_step = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
+
+/*
+ * What is not in the pool. With several threads that is what calls have made whose answer
+ * another thread has written over: a map among it would take the profile for ever.
+ */
+static void sweep(struct thread *t)
+{
+	int fd;
+
+	pthread_rwlock_wrlock(&in_step);
+	for (fd = run.first_fd; fd < OWN_FD; fd++) {
+		if (pool_kind(fd) != K_NONE || fcntl(fd, F_GETFD) < 0)
+			continue;
+		if (run.threads == 1)
+			finding(t, "fd %d is open, and nobody knows it", fd);
+		close(fd);
+	}
+	pthread_rwlock_unlock(&in_step);
+}
+
 static void *thread_main(void *arg)
 {
 	unsigned int number = (unsigned int)(uintptr_t)arg;
@@ -138,6 +161,9 @@ static void *thread_main(void *arg)
 	for (; t.step - run.first < run.calls && now_ns() < end; t.step++) {
 		t.rng.state = run.seed ^ (uint64_t)number << 56 ^ t.step * 0xd1342543de82ef95ULL;
 		t.ring->step = t.step;
+		if (t.step % SWEEP_EVERY == 0)
+			sweep(&t);
+		pthread_rwlock_rdlock(&in_step);
 		if (t.step % LOG_EVERY == 0) {
 			snprintf(text, sizeof(text), "<6>fuzz: seed %#llx, thread %u, step %llu",
 				 (unsigned long long)run.seed, number,
@@ -145,6 +171,7 @@ static void *thread_main(void *arg)
 			kernel_log(text);
 		}
 		step(&t);
+		pthread_rwlock_unlock(&in_step);
 	}
 	return NULL;
 }
@@ -158,6 +185,8 @@ static void make_steps(void)
 	/* else memory of malloc() could end up where maps.c has a hole for a moment */
 	mallopt(M_MMAP_MAX, 0);
 	mallopt(M_ARENA_MAX, 1);
+	run.first_fd = next_fd();
+	close_range((unsigned int)run.first_fd, ~0U, 0);	/* of who started us */
 	pool_init();
 	maps_init();
 	run.shared_arg = pages(&range, THREADS_MAX, 1, PROT_READ | PROT_WRITE);

@@ -98,6 +98,7 @@ struct run {
 	struct fpga board[2];
 	struct ring *rings;
 	char *shared_arg;	/* arguments that several threads write */
+	int first_fd;		/* of those that steps make */
 };
 
 extern struct run run;
@@ -116,6 +117,7 @@ enum kind {
 };
 
 #define SLOTS	64
+#define OWN_FD	900		/* from here on they are of one thread, and not of the pool */
 
 void pool_init(void);
 void fpga_path(struct rng *r, char *path, size_t size);
@@ -132,6 +134,7 @@ void step_dup(struct thread *t);
 /* ---------------------------------------------------------- ioctls, calls.c --- */
 
 void step_ioctl(struct thread *t);
+int next_fd(void);
 void fill_name(struct rng *r, char *name);
 uint64_t length_value(struct rng *r);
 

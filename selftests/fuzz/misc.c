@@ -45,7 +45,7 @@ static void sync_dmabuf(struct thread *t, int fd)
 	 * One of our own, with a number that no other thread closes by mistake: another file
 	 * could be there by the time of the call.
 	 */
-	int own = fcntl(fd, F_DUPFD_CLOEXEC, 900);
+	int own = fcntl(fd, F_DUPFD_CLOEXEC, OWN_FD);
 
 	if (own < 0)
 		return;

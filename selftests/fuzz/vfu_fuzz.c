@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/vfio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -21,7 +22,8 @@
 #include <unistd.h>
 
 #define STEPS_MAX	400
-#define KNOWN		1u	/* flag: version, memory and bus mastering are set up */
+#define KNOWN		1u	/* flag: version, memory, vectors, bus mastering are set up */
+#define PIN		2u	/* flag: there is an interrupt pin, too */
 #define FDS_MAX		20	/* more than the server takes */
 #define ANSWER_MAX	(128u << 10)	/* what the engine asks for in one message */
 
@@ -34,6 +36,7 @@ enum step {
 	WAIT,		/* serve until the engine is idle, at most arg * 5 us */
 	POLICY,		/* arg: how DMA messages are answered from now on */
 	REGISTERS,	/* words {offset, value} for the registers of DTP arg, or the global ones */
+	TRUNCATE,	/* the file behind PLAIN memory, to arg * 4 KiB */
 	STEPS,
 };
 
@@ -273,7 +276,8 @@ static void tell(const uint8_t *bytes, size_t size)
 	char text[FPGA_COMMAND_SIZE + 8] = "";
 
 	memcpy(text, bytes, size < sizeof(text) - 1 ? size : sizeof(text) - 1);
-	if (!strstr(text, "late"))
+	text[strcspn(text, "\n")] = '\0';	/* a line of the dictionary */
+	if (!strstr(text, "late") && !fault_command(&board, text))
 		misbehave(&board, text);
 }
 
@@ -293,6 +297,8 @@ static bool run_step(uint8_t what, uint8_t arg, uint8_t *bytes, size_t size)
 		return true;
 	case REGISTERS:
 		return write_registers(arg, bytes, size);
+	case TRUNCATE:
+		return !ftruncate(memories[PLAIN], arg * 4096);
 	default:
 		return send_step(what, arg, bytes, size);
 	}
@@ -317,9 +323,20 @@ static void introduce(void)
 		.h = { .command = 10, .size = sizeof(master) },
 		.offset = 4, .region = 7, .count = 2, .value = 6,
 	};
+	static struct {
+		struct header h;
+		uint32_t argsz, flags, index, start, count;
+	} vectors = {
+		.h = { .command = 8, .size = sizeof(vectors) }, .argsz = 20,
+		.flags = VFIO_IRQ_SET_DATA_EVENTFD | VFIO_IRQ_SET_ACTION_TRIGGER,
+	};
+	const int event = memories[EVENT], events[BOARD_VECTORS] = { event, event, event, event };
 
+	vectors.index = board.intx ? VFIO_PCI_INTX_IRQ_INDEX : VFIO_PCI_MSIX_IRQ_INDEX;
+	vectors.count = board.intx ? 1 : BOARD_VECTORS;
 	board_assert(send_all(&version, sizeof(version), NULL, 0) && serve() &&
 		     send_all(&map, sizeof(map), &memories[PLAIN], 1) && serve() &&
+		     send_all(&vectors, sizeof(vectors), events, vectors.count) && serve() &&
 		     send_all(&master, sizeof(master), NULL, 0) && serve());
 }
 
@@ -396,11 +413,14 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	int before = board_next_fd(), room = 4 << 20;
+	int before = board_begin(), room = 4 << 20;
 	pthread_t client;
 
+	board.intx = size && (*data & PIN);
+	pci_reset(&board);		/* that the pin is there stands in configuration space */
 	board_assert(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, socket_pair));
 	setsockopt(socket_pair[0], SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
+	board_assert(!ftruncate(memories[PLAIN], PLAIN_SIZE));
 	policy = GOOD;
 	aligned = true;
 	board_assert(!pthread_create(&client, NULL, client_main, NULL));
