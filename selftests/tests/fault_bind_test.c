@@ -30,7 +30,8 @@ static bool bound(void)
 /*
  * There are hundreds of places. What is tried is the driver's own: its beginning, and its
  * node, which is the end. Between them the core makes files of each interrupt in /proc, goes
- * on where that fails, and warns when it cannot remove what it has not made.
+ * on where that fails, and warns when it cannot remove what it has not made (lab/allow): the
+ * number of places is not always the same, so some of these may be tried.
  */
 #define BIND_FIRST	20
 #define BIND_LAST	20
