@@ -123,7 +123,8 @@ done
 
 # What cannot be written is a failure, and said once.
 for command in "rashpactl --help" "rashpactl list --help" "rashpactl buffer list" \
-	"rashpactl --json buffer list" "rashpactl top --once --interval 0.01" "remu --help"; do
+	"rashpactl --json buffer list" "rashpactl top --once --interval 0.01" "remu --help" \
+	"romulu --help" "rashpa-bench --help"; do
 	read -ra words <<<"$command"
 	"${words[@]}" >/dev/full 2>"$work/err"
 	is "$command: to a full device" \

@@ -55,6 +55,7 @@ int main(int argc, char **argv)
 	char name[64];
 
 	argp_err_exit_status = EXIT_USAGE;
+	check_output_at_exit();
 	if (argc < 2) {
 		help(stderr);
 		return EXIT_USAGE;

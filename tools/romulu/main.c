@@ -166,6 +166,7 @@ int main(int argc, char **argv)
 	int result;
 
 	argp_err_exit_status = EXIT_USAGE;
+	check_output_at_exit();
 	argp_parse(&argp, argc, argv, 0, NULL, &config);
 
 	if (config.mode == MODE_CHECK && dataset_load(&dataset, config.opt.dataset, why))
