@@ -18,12 +18,13 @@ scripts="bench.sh compat.sh foreign.sh fuzz.sh hostile.sh keepup.sh kill.sh load
 # not let a fault wait while pages are pinned, so race_test cannot hold all calls there.
 declare -A leaves_out=(
 	["6.1 off"]="race_test argument_test memory_test privilege_test disclosure_test order_test
-		keepup.sh tools.sh kill.sh stream.sh receive.sh hostile.sh compat.sh fuzz.sh"
+		bench.sh keepup.sh tools.sh kill.sh stream.sh receive.sh hostile.sh compat.sh fuzz.sh
+		load.sh"
 	["6.1 on"]="abi_test storm_test pass_test race_test churn_test group_test
 		foreign.sh bench.sh tools.sh hostile.sh compat.sh fuzz.sh stream.sh receive.sh
 		keepup.sh kill.sh load.sh"
 	["6.12 off"]="abi_test storm_test pass_test race_test churn_test
-		foreign.sh bench.sh tools.sh kill.sh receive.sh hostile.sh fuzz.sh load.sh"
+		foreign.sh bench.sh keepup.sh tools.sh kill.sh receive.sh hostile.sh fuzz.sh load.sh"
 	["6.12 on"]="argument_test memory_test privilege_test disclosure_test order_test
 		group_test foreign.sh keepup.sh tools.sh stream.sh receive.sh compat.sh kill.sh
 		hostile.sh load.sh"

@@ -282,7 +282,7 @@ static uint64_t stress_events(void)
 {
 	const char *text = getenv("RASHPA_STRESS_EVENTS");
 
-	return text ? strtoull(text, NULL, 0) : 200000;
+	return text ? strtoull(text, NULL, 0) : 60000;
 }
 
 struct producer {

@@ -11,7 +11,7 @@
 
 #include "calls.h"
 
-#define CLOSE_MS	60	/* for each call */
+#define CLOSE_MS	40	/* for each call */
 #define STORM_MS	2000
 #define THREADS		8
 
@@ -232,7 +232,7 @@ static void test_unbind(void)
 
 	SKIP_IF(!calls.have_fpga, "no software FPGA");
 	calls_state_get(&before);
-	for (round = 0; round < 4; round++) {
+	for (round = 0; round < 3; round++) {
 		storm_begin(true);
 		wait_ms(20 * (round + 1));
 		err = fpga_unbind(&calls.fpga);
@@ -265,7 +265,7 @@ static void test_killed(void)
 
 	calls_state_get(&before);
 	storm_begin(false);
-	for (seed = 100; seed < 104; seed++) {
+	for (seed = 100; seed < 102; seed++) {
 		for (i = 0; i < ARRAY_SIZE(pid); i++) {
 			unsigned int own = seed * 10 + i;
 
@@ -295,7 +295,7 @@ static void test_fork(void)
 {
 	int i;
 
-	for (i = 0; i < 5; i++) {
+	for (i = 0; i < 3; i++) {
 		tap_fork(one_of_each, NULL);
 		every_call_works();
 	}
