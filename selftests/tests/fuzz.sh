@@ -25,6 +25,10 @@ runs() {
 
 runs "system calls, one thread" "$fuzz/fuzz" --seed 1 --calls 2500
 holds "a part of the calls gets past the door" "$(value .succeeded) * 20 > $(value .ioctls)"
+# which calls it made, and how many of each the kernel served
+replay() { "$fuzz/fuzz" --seed 3 --calls 600 | grep ' tried, '; }
+once=$(replay) && [[ $once && $once == "$(replay)" ]]
+ok $? "one thread with one seed makes the same calls, and gets the same answers"
 runs "system calls, three threads" "$fuzz/fuzz" --seed 2 --calls 800 --threads 3
 runs "registers of the board" "$fuzz/regs" 1 2 &&
 	holds "the board streams after a reset" "$(value .streams) > 0"
