@@ -550,7 +550,8 @@ static inline u32 rashpa_bdf(struct pci_dev *pdev)
 	return pci_domain_nr(pdev->bus) << 16 | pdev->bus->number << 8 | pdev->devfn;
 }
 
-u64 rashpa_dma_limit(struct rashpa_device *dev);
+u64 rashpa_dma_limit(struct device *dev);
+bool rashpa_dma_reaches(struct device *dev, dma_addr_t address, u64 length);
 int rashpa_path_between(struct rashpa_call *call, struct pci_dev *importer,
 			struct pci_dev *peer);
 struct rashpa_pieces *rashpa_pieces_get(struct rashpa_call *call, struct rashpa_device *dev,

@@ -814,21 +814,21 @@ static int rashpa_map_check(struct rashpa_call *call, const struct rashpa_map *a
 	return 0;
 }
 
-/* Is all of it where a function without an IOMMU reaches it? Asked as the DMA core does. */
+/* Is all of it where a function without an IOMMU reaches it? */
 static bool rashpa_memory_reached(struct device *d, struct dma_buf *dmabuf)
 {
 	const struct rashpa_extent *extents;
 	u32 i, count;
 
 	if (rashpa_window_of(dmabuf))
-		return dma_capable(d, rashpa_window_bus(dmabuf), dmabuf->size, false);
+		return rashpa_dma_reaches(d, rashpa_window_bus(dmabuf), dmabuf->size);
 	extents = rashpa_dmabuf_extents(dmabuf, &count);
 	/* not ours to look into: with less than all memory in reach, assume the worst */
 	if (!extents)
 		return !dma_addressing_limited(d);
 	for (i = 0; i < count; i++)
-		if (!dma_capable(d, phys_to_dma(d, page_to_phys(extents[i].first)),
-				 extents[i].count << PAGE_SHIFT, true))
+		if (!rashpa_dma_reaches(d, phys_to_dma(d, page_to_phys(extents[i].first)),
+					(u64)extents[i].count << PAGE_SHIFT))
 			return false;
 	return true;
 }
@@ -850,7 +850,7 @@ static int rashpa_map_check_reach(struct rashpa_call *call, struct rashpa_device
 	if (!rashpa_memory_reached(d, dmabuf))
 		return rashpa_fail(call, -EOVERFLOW,
 				   "the memory is above what fpga%d can address (%d bits): allocate it lower or enable the IOMMU",
-				   dev->id, fls64(rashpa_dma_limit(dev)));
+				   dev->id, fls64(rashpa_dma_limit(d)));
 	return 0;
 }
 

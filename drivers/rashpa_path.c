@@ -141,11 +141,27 @@ int rashpa_path_between(struct rashpa_call *call, struct pci_dev *importer,
  *
  * Return: that of its DMA mask, or of a bus above that carries less.
  */
-u64 rashpa_dma_limit(struct rashpa_device *dev)
+u64 rashpa_dma_limit(struct device *dev)
 {
-	struct device *d = &dev->pdev->dev;
+	return min_not_zero(dma_get_mask(dev), dev->bus_dma_limit);
+}
 
-	return min_not_zero(dma_get_mask(d), d->bus_dma_limit);
+/**
+ * rashpa_dma_reaches() - whether a function can send all these addresses
+ * @dev: the function
+ * @address: first, as it would send it
+ * @length: bytes, > 0
+ *
+ * What the DMA core asks, dma_capable(), is not for modules in all kernels.
+ *
+ * Return: whether it can.
+ */
+bool rashpa_dma_reaches(struct device *dev, dma_addr_t address, u64 length)
+{
+	u64 last;
+
+	return !check_add_overflow((u64)address, length - 1, &last) &&
+	       last <= rashpa_dma_limit(dev);
 }
 
 /**
@@ -382,14 +398,13 @@ static int rashpa_check_bus(struct rashpa_check *check, const struct rashpa_piec
 
 static int rashpa_check_piece(struct rashpa_check *check, struct rashpa_piece *piece)
 {
-	const u64 limit = rashpa_dma_limit(check->dev);
-	u64 last;
+	struct device *d = &check->dev->pdev->dev;
 
 	/* the mask first: the DMA core would have to warn about what it cannot reach */
-	if (check_add_overflow(piece->address, piece->length - 1, &last) || last > limit)
+	if (!rashpa_dma_reaches(d, piece->address, piece->length))
 		return rashpa_fail(check->call, -EOVERFLOW,
 				   "the memory is above what fpga%d can address (%d bits): allocate it lower or enable the IOMMU",
-				   check->dev->id, fls64(limit));
+				   check->dev->id, fls64(rashpa_dma_limit(d)));
 	if (!check->domain)
 		return rashpa_check_bus(check, piece);
 	if (!iommu_iova_to_phys(check->domain, piece->address))

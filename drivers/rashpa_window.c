@@ -4,7 +4,6 @@
  * memory: a dma-buf to mmap, and to map for another function (peer-to-peer).
  */
 #include <linux/capability.h>
-#include <linux/dma-direct.h>
 #include <linux/dma-mapping.h>
 #include <linux/dma-resv.h>
 #include <linux/fs.h>
@@ -211,7 +210,7 @@ static dma_addr_t rashpa_win_address(struct rashpa_win *win, struct device *dev,
 	if (*mapped)
 		return dma_map_resource(dev, win->phys, win->length, dir,
 					DMA_ATTR_SKIP_CPU_SYNC);
-	return dma_capable(dev, win->bus, win->length, false) ? win->bus : DMA_MAPPING_ERROR;
+	return rashpa_dma_reaches(dev, win->bus, win->length) ? win->bus : DMA_MAPPING_ERROR;
 }
 
 static struct sg_table *rashpa_win_map(struct dma_buf_attachment *attach,
