@@ -4,8 +4,8 @@
 #
 #   make                module for the running kernel, tools
 #   make install        tools, udev rule, man pages; the module through DKMS
-#   make demo           in a virtual machine: stream detector frames (KERNEL=7.2)
-#   make bench          in a virtual machine: what it costs beside others (KERNEL=7.2)
+#   make demo           in a virtual machine: stream detector frames (KERNEL=newest)
+#   make bench          in a virtual machine: what it costs beside others (KERNEL=newest)
 #   make docs           the reference of all ioctls from the header, under build/docs
 #   make check          in virtual machines: all tests, all kernels
 #   make coverage       in virtual machines: which lines of the driver the tests run
@@ -19,8 +19,8 @@ BUILD   := $(CURDIR)/build
 KREL    ?= $(shell uname -r)
 KDIR    ?= /lib/modules/$(KREL)/build
 PREFIX  ?= /usr/local
-KERNEL  ?= 7.2
-KERNELS ?= debug 6.1 6.12 7.2
+KERNEL  ?= newest
+KERNELS ?= debug 6.1 6.12 newest
 LAB     := selftests/lab/lab
 SOAK_MINUTES ?= 30
 SOAK_SEED ?=

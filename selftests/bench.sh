@@ -8,13 +8,13 @@ set -euo pipefail
 
 top=$(cd "$(dirname "$0")/.." && pwd)
 cd "$top"
-series=${1:-7.2}
+series=${1:-newest}
 shift || true
 out=build/bench
 
 mkdir -p "$out"
 rm -f "$out"/{memory,latency,roundtrip}.{json,svg}
-# an area for the CMA backend: kernels before 7.2 ignore it, and run without that backend;
+# an area for the CMA backend: older kernels ignore it, and run without that backend;
 # an interrupt pin for uio_pci_generic
 selftests/lab/lab run --kernel "$series" --iommu on --fpga 2 --fpga-option --intx --memory 6G \
 	--append cma=1536M --timeout 900 --log "$out/bench.log" -- \

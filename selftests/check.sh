@@ -19,7 +19,7 @@ jobs=${RASHPA_CHECK_JOBS:-$(($(nproc) + 1))}
 # the lock that the first one holds.
 smp=2
 ((jobs * 2 <= $(nproc))) || smp=1
-(($#)) || set -- debug 6.1 6.12 7.2
+(($#)) || set -- debug 6.1 6.12 newest
 newest= # of Debian's
 for series in "$@"; do
 	[[ $series == debug ]] || newest=$series

@@ -7,7 +7,7 @@ set -euo pipefail
 
 top=$(cd "$(dirname "$0")/.." && pwd)
 cd "$top"
-series=${1:-7.2}
+series=${1:-newest}
 lab=selftests/lab/lab
 out=build/demo
 status=0

@@ -8,7 +8,7 @@
 . "$(dirname "$0")/lib/shell.sh"
 
 release() { basename "$(ls -d "/lib/modules/$1."*-amd64 | sort -V | tail -n 1)"; }
-first=$(release 7.2) second=$(release 6.12) later=$(release 6.1)
+first=$(release newest) second=$(release 6.12) later=$(release 6.1)
 source=$PWD
 out=$PWD/build/dkms
 version=$(sed -n 's/^VERSION := //p' Makefile)

@@ -36,8 +36,9 @@ in_source() {
 		nice "$@"
 }
 
-# Is every line of the fragment true of this configuration?
-check_config() { # .config
+# Is every line of the fragment true of this configuration? A symbol that the source has no
+# more, because it was renamed or is always on, is told, but does not stop what works.
+check_config() { # folder of the source
 	local line name lost=0
 
 	while IFS= read -r line; do
@@ -45,15 +46,19 @@ check_config() { # .config
 		"# CONFIG_"*" is not set")
 			name=${line#\# }
 			name=${name%% *}
-			grep -q "^$name=" "$1" || continue
+			grep -q "^$name=" "$1/.config" || continue
 			;;
 		CONFIG_*)
 			name=${line%%=*}
-			! grep -qxF "$line" "$1" || continue
+			! grep -qxF "$line" "$1/.config" || continue
 			;;
 		*) continue ;;
 		esac
-		echo "lost: $line (now: $(grep -w "$name" "$1" || echo "unknown, or a dependency is missing"))"
+		if ! grep -rqxE "[[:space:]]*(menu)?config ${name#CONFIG_}" --include='Kconfig*' "$1"; then
+			echo "gone: $line (no symbol of this source)"
+			continue
+		fi
+		echo "lost: $line (now: $(grep -w "$name" "$1/.config" || echo "a dependency is missing"))"
 		lost=1
 	done <"$LAB/debug.config"
 	return "$lost"
@@ -63,7 +68,7 @@ configure_debug() { # folder
 	(in_source "$1" make -s tinyconfig)
 	"${SUDO[@]}" tee -a "$1/linux/.config" <"$LAB/debug.config" >/dev/null
 	(in_source "$1" make -s olddefconfig)
-	check_config "$1/linux/.config"
+	check_config "$1/linux"
 }
 
 install_debug() { # folder

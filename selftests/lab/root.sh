@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # The cached Debian 13 root: compilers, QEMU, kernels and their headers.
 
-ROOT_VERSION=3	# raise it when the steps below change what is in the root
+ROOT_VERSION=4	# raise it when the steps below change what is in the root
 
 root_path() {
 	local hash
@@ -88,10 +88,19 @@ build_in() {
 			PATH=/usr/sbin:/usr/bin:/sbin:/bin "$@"' sh "$root" "$@"
 }
 
-# Newest stock kernel of a series, e.g. 6.1 -> 6.1.0-45-amd64.
+# Newest stock kernel of a series, e.g. 6.1 -> 6.1.0-45-amd64; of all of them for "newest".
 newest() { # root, series
-	build_in "$1" apt-cache search --names-only "^linux-headers-${2//./\\.}\.[0-9]" |
+	local series=${2//./\\.}
+
+	[[ $2 != newest ]] || series='[0-9]+'
+	build_in "$1" apt-cache search --names-only "^linux-headers-$series\.[0-9]" |
 		sed -nE 's/^linux-headers-([0-9.]+(-[0-9]+|\+deb[0-9]+(\.[0-9]+)?)?-amd64) .*/\1/p' |
+		sort -V | tail -n 1
+}
+
+# Newest source of the archive: of it, the debug kernel is made.
+newest_source() { # root
+	build_in "$1" apt-cache search --names-only '^linux-source-[0-9.]+$' | cut -d' ' -f1 |
 		sort -V | tail -n 1
 }
 
@@ -127,7 +136,7 @@ finish_root() { # root
 }
 
 build_root() { # final path
-	local root=$1 new main security series suite release
+	local root=$1 new main security series suite release source
 	local -a packages
 
 	need debootstrap=debootstrap unshare=util-linux
@@ -160,6 +169,9 @@ build_root() { # final path
 		printf '%s\t%s\n' "$series" "$release" | "${SUDO[@]}" tee -a "$new/etc/lab-kernels" >/dev/null
 	done < <(entries "$LAB/kernels")
 
+	source=$(newest_source "$new")
+	[[ $source ]] || die "no source of a kernel in the archive"
+	step "source ${source#linux-source-}" build_in "$new" apt-get install -y "$source"
 	step "scripts of the kernel" unpack_scripts "$new"
 	step "clean" finish_root "$new"
 	"${SUDO[@]}" chmod 755 "$new"
