@@ -544,7 +544,7 @@ struct rashpa_pieces {
 	struct rashpa_piece piece[];
 };
 
-/* A function in one number, as struct rashpa_info and struct rashpa_map tell it. */
+/* A function in one number, as struct rashpa_info and struct rashpa_map_make tell it. */
 static inline u32 rashpa_bdf(struct pci_dev *pdev)
 {
 	return pci_domain_nr(pdev->bus) << 16 | pdev->bus->number << 8 | pdev->devfn;

@@ -121,7 +121,7 @@ void rashpa_watch_free(struct rashpa_watch *w);
 
 /* ---------------------------------------------------- rashpa_group.c --- */
 
-struct rashpa_group_state;
+struct rashpa_group;
 
 /**
  * struct rashpa_membership - a source as a member of a group
@@ -138,7 +138,7 @@ struct rashpa_group_state;
  * Protected by the channel's lock.
  */
 struct rashpa_membership {
-	struct rashpa_group_state *group;
+	struct rashpa_group *group;
 	struct rashpa_listener *listener;
 	u64 position;
 	u64 judged;
@@ -150,15 +150,15 @@ struct rashpa_membership {
 };
 
 /**
- * struct rashpa_group_state - a group
+ * struct rashpa_group - a group
  * @listener: its place in the channel: id, lost, eventfd
- * @slots: see &struct rashpa_group
+ * @slots: see &struct rashpa_group_make
  * @lag: likewise
  * @position: that all members have reached
  * @n: members
  * @member: the members
  */
-struct rashpa_group_state {
+struct rashpa_group {
 	struct rashpa_listener *listener;
 	u32 slots;
 	u64 lag;
@@ -206,7 +206,7 @@ struct rashpa_listener {
 	u32 index;
 	bool quiet;
 	struct rashpa_watch *watch;
-	struct rashpa_group_state *group;
+	struct rashpa_group *group;
 	struct rashpa_membership *memberships[RASHPA_MEMBERSHIPS_MAX];
 	u32 n_memberships;
 	u64 sequence;

@@ -413,7 +413,7 @@ static struct rashpa_channel *rashpa_channel_alloc(u32 depth)
 }
 
 static int rashpa_channel_make(struct rashpa_call *call, struct rashpa_device *dev,
-			       u32 depth, struct rashpa_events *events)
+			       u32 depth, struct rashpa_channel_make *events)
 {
 	struct rashpa_channel *ch;
 	struct file *file;
@@ -452,7 +452,7 @@ out_rest:
 int rashpa_ioc_events(struct rashpa_call *call, void *arg)
 {
 	struct rashpa_device *dev = call->obj;
-	struct rashpa_events *events = arg;
+	struct rashpa_channel_make *events = arg;
 	u32 depth = events->depth ?: RASHPA_DEPTH_DEFAULT;
 	int err;
 

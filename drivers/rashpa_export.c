@@ -10,7 +10,7 @@
 #include "rashpa_compat.h"
 
 /**
- * struct rashpa_export - host memory as one dma-buf
+ * struct rashpa_exported - host memory as one dma-buf
  * @extents: the memory, in order
  * @n_extents: their number
  * @buffer: whose it is, one reference; or NULL
@@ -19,7 +19,7 @@
  * @importers: attachments; of a buffer those of all its dma-bufs
  * @own_importers: what @importers points to without a buffer
  */
-struct rashpa_export {
+struct rashpa_exported {
 	const struct rashpa_extent *extents;
 	u32 n_extents;
 	struct rashpa_buffer *buffer;
@@ -56,7 +56,7 @@ void rashpa_importers_init(struct rashpa_importers *importers)
 static int rashpa_export_attach(struct dma_buf *dmabuf,
 				struct dma_buf_attachment *attach)
 {
-	struct rashpa_export *export = dmabuf->priv;
+	struct rashpa_exported *export = dmabuf->priv;
 	struct rashpa_importers *importers = export->importers;
 	struct rashpa_attachment *a;
 
@@ -75,7 +75,7 @@ static int rashpa_export_attach(struct dma_buf *dmabuf,
 static void rashpa_export_detach(struct dma_buf *dmabuf,
 				 struct dma_buf_attachment *attach)
 {
-	struct rashpa_export *export = dmabuf->priv;
+	struct rashpa_exported *export = dmabuf->priv;
 	struct rashpa_importers *importers = export->importers;
 	struct rashpa_attachment *a = attach->priv;
 
@@ -95,7 +95,7 @@ static u64 rashpa_export_entry_size(struct device *dev)
 	return clamp_t(u64, dma_get_max_seg_size(dev) & PAGE_MASK, PAGE_SIZE, SZ_2G);
 }
 
-static u64 rashpa_export_entries(struct rashpa_export *export, u64 most)
+static u64 rashpa_export_entries(struct rashpa_exported *export, u64 most)
 {
 	u64 entries = 0;
 	u32 i;
@@ -106,7 +106,7 @@ static u64 rashpa_export_entries(struct rashpa_export *export, u64 most)
 	return entries;
 }
 
-static struct sg_table *rashpa_export_table(struct rashpa_export *export,
+static struct sg_table *rashpa_export_table(struct rashpa_exported *export,
 					    struct device *dev)
 {
 	const u64 most = rashpa_export_entry_size(dev);
@@ -159,7 +159,7 @@ static void rashpa_export_unpin(struct dma_buf_attachment *attach)
 static struct sg_table *rashpa_export_map(struct dma_buf_attachment *attach,
 					  enum dma_data_direction dir)
 {
-	struct rashpa_export *export = attach->dmabuf->priv;
+	struct rashpa_exported *export = attach->dmabuf->priv;
 	struct rashpa_attachment *a = attach->priv;
 	struct sg_table *sgt;
 	int err;
@@ -184,7 +184,7 @@ static void rashpa_export_unmap(struct dma_buf_attachment *attach,
 				struct sg_table *sgt,
 				enum dma_data_direction dir)
 {
-	struct rashpa_export *export = attach->dmabuf->priv;
+	struct rashpa_exported *export = attach->dmabuf->priv;
 	struct rashpa_attachment *a = attach->priv;
 
 	mutex_lock(&export->importers->lock);
@@ -198,7 +198,7 @@ static void rashpa_export_unmap(struct dma_buf_attachment *attach,
 static int rashpa_export_begin_cpu(struct dma_buf *dmabuf,
 				   enum dma_data_direction dir)
 {
-	struct rashpa_export *export = dmabuf->priv;
+	struct rashpa_exported *export = dmabuf->priv;
 	struct rashpa_importers *importers = export->importers;
 	struct rashpa_attachment *a;
 
@@ -213,7 +213,7 @@ static int rashpa_export_begin_cpu(struct dma_buf *dmabuf,
 static int rashpa_export_end_cpu(struct dma_buf *dmabuf,
 				 enum dma_data_direction dir)
 {
-	struct rashpa_export *export = dmabuf->priv;
+	struct rashpa_exported *export = dmabuf->priv;
 	struct rashpa_importers *importers = export->importers;
 	struct rashpa_attachment *a;
 
@@ -227,7 +227,7 @@ static int rashpa_export_end_cpu(struct dma_buf *dmabuf,
 
 static int rashpa_export_mmap(struct dma_buf *dmabuf, struct vm_area_struct *vma)
 {
-	struct rashpa_export *export = dmabuf->priv;
+	struct rashpa_exported *export = dmabuf->priv;
 
 	/* pinned memory is mapped already where it is; anonymous pages cannot be twice */
 	if (!export->buffer)
@@ -246,7 +246,7 @@ static int rashpa_export_mmap(struct dma_buf *dmabuf, struct vm_area_struct *vma
 
 static void rashpa_export_release(struct dma_buf *dmabuf)
 {
-	struct rashpa_export *export = dmabuf->priv;
+	struct rashpa_exported *export = dmabuf->priv;
 
 	if (export->pinned)
 		rashpa_pinned_free(export->pinned);
@@ -270,9 +270,9 @@ static const struct dma_buf_ops rashpa_export_ops = {
 	.release = rashpa_export_release,
 };
 
-static struct rashpa_export *rashpa_export_new(void)
+static struct rashpa_exported *rashpa_export_new(void)
 {
-	struct rashpa_export *export = kzalloc(sizeof(*export), GFP_KERNEL_ACCOUNT);
+	struct rashpa_exported *export = kzalloc(sizeof(*export), GFP_KERNEL_ACCOUNT);
 
 	if (!export)
 		return NULL;
@@ -281,7 +281,7 @@ static struct rashpa_export *rashpa_export_new(void)
 	return export;
 }
 
-static struct dma_buf *rashpa_export_dmabuf(struct rashpa_export *export, u64 size,
+static struct dma_buf *rashpa_export_dmabuf(struct rashpa_exported *export, u64 size,
 					    int flags)
 {
 	DEFINE_DMA_BUF_EXPORT_INFO(info);
@@ -304,7 +304,7 @@ static struct dma_buf *rashpa_export_dmabuf(struct rashpa_export *export, u64 si
 struct dma_buf *rashpa_export_buffer(struct rashpa_buffer *buffer,
 				     struct rashpa_lease *lease, int flags)
 {
-	struct rashpa_export *export = rashpa_export_new();
+	struct rashpa_exported *export = rashpa_export_new();
 	struct dma_buf *dmabuf;
 
 	if (!export)
@@ -334,7 +334,7 @@ struct dma_buf *rashpa_export_buffer(struct rashpa_buffer *buffer,
  */
 struct dma_buf *rashpa_export_pinned(struct rashpa_pinned *pinned, u64 length)
 {
-	struct rashpa_export *export = rashpa_export_new();
+	struct rashpa_exported *export = rashpa_export_new();
 	struct dma_buf *dmabuf;
 
 	if (!export)
@@ -356,7 +356,7 @@ struct dma_buf *rashpa_export_pinned(struct rashpa_pinned *pinned, u64 length)
  */
 const struct rashpa_extent *rashpa_dmabuf_extents(struct dma_buf *dmabuf, u32 *count)
 {
-	struct rashpa_export *export = dmabuf->priv;
+	struct rashpa_exported *export = dmabuf->priv;
 
 	if (dmabuf->ops != &rashpa_export_ops)
 		return NULL;
@@ -373,7 +373,7 @@ const struct rashpa_extent *rashpa_dmabuf_extents(struct dma_buf *dmabuf, u32 *c
  */
 bool rashpa_export_info(struct dma_buf *dmabuf, struct rashpa_info *info)
 {
-	struct rashpa_export *export = dmabuf->priv;
+	struct rashpa_exported *export = dmabuf->priv;
 
 	if (dmabuf->ops != &rashpa_export_ops)
 		return false;

@@ -13,7 +13,7 @@
 
 /* ------------------------------------------------------------ advance --- */
 
-static u64 rashpa_group_ack(const struct rashpa_group_state *g)
+static u64 rashpa_group_ack(const struct rashpa_group *g)
 {
 	const struct rashpa_listener *l = g->listener;
 
@@ -24,7 +24,7 @@ static u64 rashpa_group_ack(const struct rashpa_group_state *g)
 /* Positions behind what the consumer has made room for were written over its data. */
 static void rashpa_member_overrun(struct rashpa_membership *m, u64 time)
 {
-	const struct rashpa_group_state *g = m->group;
+	const struct rashpa_group *g = m->group;
 	u64 limit;
 
 	if (!g->slots)
@@ -40,7 +40,7 @@ static void rashpa_member_overrun(struct rashpa_membership *m, u64 time)
 			     m->position);
 }
 
-static void rashpa_group_lag(struct rashpa_group_state *g, u64 first, u64 time)
+static void rashpa_group_lag(struct rashpa_group *g, u64 first, u64 time)
 {
 	u32 i;
 
@@ -60,7 +60,7 @@ static void rashpa_group_lag(struct rashpa_group_state *g, u64 first, u64 time)
 	}
 }
 
-static void rashpa_group_ends(const struct rashpa_group_state *g, u64 *first, u64 *last)
+static void rashpa_group_ends(const struct rashpa_group *g, u64 *first, u64 *last)
 {
 	u32 i;
 
@@ -74,7 +74,7 @@ static void rashpa_group_ends(const struct rashpa_group_state *g, u64 *first, u6
 
 static void rashpa_member_advance(struct rashpa_membership *m, u64 time, u64 position)
 {
-	struct rashpa_group_state *g = m->group;
+	struct rashpa_group *g = m->group;
 	u64 first, last;
 
 	m->time = time;
@@ -114,7 +114,7 @@ void rashpa_groups_advance(struct rashpa_listener *l, u64 time, u64 value)
 
 /* --------------------------------------------------------------- life --- */
 
-static int rashpa_group_check(struct rashpa_call *call, const struct rashpa_group *arg)
+static int rashpa_group_check(struct rashpa_call *call, const struct rashpa_group_make *arg)
 {
 	if (arg->__reserved)
 		return rashpa_fail(call, -EINVAL, "a reserved field is not zero");
@@ -126,7 +126,7 @@ static int rashpa_group_check(struct rashpa_call *call, const struct rashpa_grou
 
 /* The listener of member @i, checked. */
 static int rashpa_group_member(struct rashpa_call *call, struct rashpa_channel *ch,
-			       struct rashpa_group_state *g,
+			       struct rashpa_group *g,
 			       const struct rashpa_member *members, u32 i)
 {
 	struct rashpa_listener *l = rashpa_source_find(ch, members[i].source);
@@ -167,7 +167,7 @@ static u64 rashpa_group_reached(const struct rashpa_listener *l)
  * the consumer to acknowledge what this one tells. It may be too far ahead: the consumer
  * begins at @begin.
  */
-static void rashpa_group_join(struct rashpa_channel *ch, struct rashpa_group_state *g,
+static void rashpa_group_join(struct rashpa_channel *ch, struct rashpa_group *g,
 			      u64 begin)
 {
 	u64 first, last, before, time;
@@ -196,9 +196,9 @@ static void rashpa_group_join(struct rashpa_channel *ch, struct rashpa_group_sta
 
 /* @ch's sources_lock is held. */
 static int rashpa_group_make(struct rashpa_call *call, struct rashpa_channel *ch,
-			     const struct rashpa_member *members, struct rashpa_group *arg)
+			     const struct rashpa_member *members, struct rashpa_group_make *arg)
 {
-	struct rashpa_group_state *g;
+	struct rashpa_group *g;
 	struct rashpa_listener *l;
 	int err = -ENOMEM;
 	u32 i;
@@ -241,7 +241,7 @@ out_group:
 int rashpa_ioc_group(struct rashpa_call *call, void *arg)
 {
 	struct rashpa_channel *ch = call->obj;
-	struct rashpa_group *group = arg;
+	struct rashpa_group_make *group = arg;
 	struct rashpa_member *members;
 	int err;
 
@@ -268,7 +268,7 @@ int rashpa_ioc_group(struct rashpa_call *call, void *arg)
  */
 void rashpa_group_leave(struct rashpa_listener *l)
 {
-	struct rashpa_group_state *g = l->group;
+	struct rashpa_group *g = l->group;
 	u32 i, j;
 
 	spin_lock_irq(&l->channel->lock);
@@ -287,7 +287,7 @@ void rashpa_group_leave(struct rashpa_listener *l)
 /* ------------------------------------------------------------- ioctls --- */
 
 /* @ch's sources_lock is held. */
-static struct rashpa_group_state *rashpa_group_find(struct rashpa_call *call,
+static struct rashpa_group *rashpa_group_find(struct rashpa_call *call,
 						    struct rashpa_channel *ch, u32 id)
 {
 	struct rashpa_listener *l = rashpa_source_find(ch, id);
@@ -316,7 +316,7 @@ int rashpa_ioc_ack(struct rashpa_call *call, void *arg)
 }
 
 /* What is known of all members at one moment. */
-static void rashpa_group_tell(const struct rashpa_group_state *g,
+static void rashpa_group_tell(const struct rashpa_group *g,
 			      struct rashpa_group_info *info, struct rashpa_member_info *to)
 {
 	u64 first, last;
@@ -347,7 +347,7 @@ int rashpa_ioc_group_info(struct rashpa_call *call, void *arg)
 	struct rashpa_channel *ch = call->obj;
 	struct rashpa_group_info *info = arg;
 	struct rashpa_member_info *members;
-	struct rashpa_group_state *g;
+	struct rashpa_group *g;
 	int err = 0;
 	u32 n;
 

@@ -78,20 +78,20 @@ static const struct rashpa_op rashpa_ops[] = {
 		  0, 0, rashpa_ioc_info),
 	RASHPA_OP(BUFFER, INFO, rashpa_info, out_name,
 		  0, 0, rashpa_ioc_buffer_info),
-	RASHPA_OP(BUFFER, DMABUF, rashpa_dmabuf, __reserved,
+	RASHPA_OP(BUFFER, EXPORT, rashpa_export, __reserved,
 		  0, 0, rashpa_ioc_dmabuf),
 	RASHPA_OP(FPGA, DEVICE_INFO, rashpa_device_info, out_interrupts,
 		  0, 0, rashpa_ioc_device_info),
 	RASHPA_OP(FPGA, REGION_INFO, rashpa_region_info, out_length,
 		  0, 0, rashpa_ioc_region_info),
-	RASHPA_OP(FPGA, PROFILE, rashpa_profile, table_layout,
+	RASHPA_OP(FPGA, PROFILE_SET, rashpa_profile_set, table_layout,
 		  RASHPA_PROFILE_DISCLOSE | RASHPA_PROFILE_TABLE,
 		  RASHPA_OP_WRITE | RASHPA_OP_SILENT, rashpa_ioc_profile),
-	RASHPA_OP(FPGA, WINDOW, rashpa_window, __reserved,
+	RASHPA_OP(FPGA, WINDOW_MAKE, rashpa_window_make, __reserved,
 		  0, RASHPA_OP_WRITE, rashpa_ioc_window),
-	RASHPA_OP(FPGA, MAP, rashpa_map, out_table_size,
+	RASHPA_OP(FPGA, MAP_MAKE, rashpa_map_make, out_table_size,
 		  RASHPA_MAP_DEVICE | RASHPA_MAP_KEEP, RASHPA_OP_WRITE, rashpa_ioc_map),
-	RASHPA_OP(FPGA, EVENTS, rashpa_events, out_fd,
+	RASHPA_OP(FPGA, CHANNEL_MAKE, rashpa_channel_make, out_fd,
 		  0, RASHPA_OP_WRITE, rashpa_ioc_events),
 	RASHPA_OP(FPGA, LOCK, rashpa_lock, out_length,
 		  0, RASHPA_OP_WRITE, rashpa_ioc_lock),
@@ -108,11 +108,11 @@ static const struct rashpa_op rashpa_ops[] = {
 		  0, rashpa_ioc_source_add),
 	RASHPA_OP(CHANNEL, SOURCE_DEL, rashpa_source_del, __reserved,
 		  0, RASHPA_OP_SILENT, rashpa_ioc_source_del),
-	RASHPA_OP(CHANNEL, EVENTFD, rashpa_eventfd, id,
+	RASHPA_OP(CHANNEL, EVENTFD_BIND, rashpa_eventfd_bind, id,
 		  0, RASHPA_OP_SILENT, rashpa_ioc_eventfd),
 	RASHPA_OP(CHANNEL, SIGNAL, rashpa_signal, value,
 		  0, RASHPA_OP_SILENT, rashpa_ioc_signal),
-	RASHPA_OP(CHANNEL, GROUP, rashpa_group, __reserved,
+	RASHPA_OP(CHANNEL, GROUP_MAKE, rashpa_group_make, __reserved,
 		  0, 0, rashpa_ioc_group),
 	RASHPA_OP(CHANNEL, ACK, rashpa_ack, position,
 		  0, RASHPA_OP_SILENT, rashpa_ioc_ack),
@@ -129,9 +129,9 @@ union rashpa_arg {
 	struct rashpa_query query;
 	struct rashpa_info info;
 	struct rashpa_device_info device_info;
-	struct rashpa_map map;
-	struct rashpa_window window;
-	struct rashpa_profile profile;
+	struct rashpa_map_make map;
+	struct rashpa_window_make window;
+	struct rashpa_profile_set profile;
 	struct rashpa_program program;
 	struct rashpa_source_add source_add;
 	struct rashpa_source_info source_info;

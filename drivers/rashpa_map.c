@@ -39,7 +39,7 @@ struct rashpa_limits {
 static struct workqueue_struct *rashpa_map_wq;
 
 /**
- * struct rashpa_mapping - one map
+ * struct rashpa_map - one map
  * @dev: the importer; one reference
  * @id: in events
  * @entry: in rashpa_device.maps (its lock)
@@ -65,7 +65,7 @@ static struct workqueue_struct *rashpa_map_wq;
  * @stale: in rashpa_device.stale (hw_lock)
  * @wait: for a new generation
  */
-struct rashpa_mapping {
+struct rashpa_map {
 	struct rashpa_device *dev;
 	u32 id;
 	struct list_head entry;
@@ -98,7 +98,7 @@ struct rashpa_mapping {
  * @seen: generation that read() returned last
  */
 struct rashpa_map_file {
-	struct rashpa_mapping *map;
+	struct rashpa_map *map;
 	u64 seen;
 };
 
@@ -111,7 +111,7 @@ static void rashpa_entry_write(void __iomem *entry, u32 offset, u32 bits, u64 va
 		writel(upper_32_bits(value), entry + offset + sizeof(u32));
 }
 
-static void rashpa_entry_set(struct rashpa_mapping *map, u32 i)
+static void rashpa_entry_set(struct rashpa_map *map, u32 i)
 {
 	const struct rashpa_segment *s = &map->table->segment[i];
 	const struct rashpa_layout *l = &map->layout;
@@ -127,7 +127,7 @@ static void rashpa_entry_set(struct rashpa_mapping *map, u32 i)
 		writel(l->control_set, entry + l->control_offset);
 }
 
-static void rashpa_entry_clear(struct rashpa_mapping *map, u32 i)
+static void rashpa_entry_clear(struct rashpa_map *map, u32 i)
 {
 	const struct rashpa_layout *l = &map->layout;
 	void __iomem *entry = map->regs + (size_t)i * l->stride;
@@ -145,7 +145,7 @@ static void rashpa_entry_clear(struct rashpa_mapping *map, u32 i)
  *
  * Return: 0, -EIO if the function does not answer.
  */
-static int rashpa_entries_flush(struct rashpa_mapping *map)
+static int rashpa_entries_flush(struct rashpa_map *map)
 {
 	if (readl(map->regs + map->layout.address_offset) == ~0U &&
 	    !rashpa_profile_answers(map->dev))
@@ -153,7 +153,7 @@ static int rashpa_entries_flush(struct rashpa_mapping *map)
 	return 0;
 }
 
-static void rashpa_unprogram(struct rashpa_mapping *map)
+static void rashpa_unprogram(struct rashpa_map *map)
 {
 	u32 i;
 
@@ -188,13 +188,13 @@ static void rashpa_table_end(struct rashpa_table *table)
 	WRITE_ONCE(table->generation, table->generation + 1);
 }
 
-static void rashpa_map_event(struct rashpa_mapping *map, u32 state)
+static void rashpa_map_event(struct rashpa_map *map, u32 state)
 {
 	rashpa_origin_fire(&map->dev->map_events, (u64)map->id << 32 | state);
 }
 
 /* The function cannot use the addresses any more: give them back to the exporter. */
-static void rashpa_map_unmap(struct rashpa_mapping *map, struct dma_buf_attachment *attach)
+static void rashpa_map_unmap(struct rashpa_map *map, struct dma_buf_attachment *attach)
 {
 	dma_resv_assert_held(attach->dmabuf->resv);
 	rashpa_pieces_put(map->pieces);
@@ -209,7 +209,7 @@ static void rashpa_map_unmap(struct rashpa_mapping *map, struct dma_buf_attachme
  */
 void rashpa_maps_clear_stale(struct rashpa_device *dev)
 {
-	struct rashpa_mapping *map, *next;
+	struct rashpa_map *map, *next;
 
 	lockdep_assert_held(&dev->hw_lock);
 	list_for_each_entry_safe(map, next, &dev->stale, stale) {
@@ -219,7 +219,7 @@ void rashpa_maps_clear_stale(struct rashpa_device *dev)
 }
 
 /* Stop the function, and clear its table. */
-static u64 rashpa_map_stop(struct rashpa_mapping *map)
+static u64 rashpa_map_stop(struct rashpa_map *map)
 {
 	u64 what, again;
 
@@ -245,7 +245,7 @@ static u64 rashpa_map_stop(struct rashpa_mapping *map)
  * which has the reservation lock, does not @wait for a reset of the function: it may be this
  * thread's.
  */
-static void rashpa_map_end(struct rashpa_mapping *map, bool wait)
+static void rashpa_map_end(struct rashpa_map *map, bool wait)
 {
 	struct rashpa_table *table = map->table;
 	bool ended = false;
@@ -274,7 +274,7 @@ static void rashpa_map_end(struct rashpa_mapping *map, bool wait)
 
 static void rashpa_map_invalidate(struct dma_buf_attachment *attach)
 {
-	struct rashpa_mapping *map = attach->importer_priv;
+	struct rashpa_map *map = attach->importer_priv;
 
 	dma_resv_assert_held(attach->dmabuf->resv);
 	if (!map->sgt)
@@ -288,7 +288,7 @@ static const struct dma_buf_attach_ops rashpa_attach_ops = {
 	.RASHPA_ATTACH_INVALIDATE = rashpa_map_invalidate,
 };
 
-static void rashpa_map_detach(struct rashpa_mapping *map)
+static void rashpa_map_detach(struct rashpa_map *map)
 {
 	if (!map->attach)
 		return;
@@ -304,7 +304,7 @@ static void rashpa_map_detach(struct rashpa_mapping *map)
 }
 
 /* Take a map off its function: stop, clear the table, and only then let go of the memory. */
-static void rashpa_map_close(struct rashpa_mapping *map)
+static void rashpa_map_close(struct rashpa_map *map)
 {
 	lockdep_assert_held(&map->dev->lock);
 	list_del_init(&map->entry);
@@ -315,7 +315,7 @@ static void rashpa_map_close(struct rashpa_mapping *map)
 	rashpa_map_detach(map);
 }
 
-static void rashpa_map_free(struct rashpa_mapping *map)
+static void rashpa_map_free(struct rashpa_map *map)
 {
 	/* not under dev->lock, which the work takes */
 	cancel_work_sync(&map->restore);
@@ -332,7 +332,7 @@ static void rashpa_map_free(struct rashpa_mapping *map)
  */
 void rashpa_maps_close(struct rashpa_device *dev, bool all, struct list_head *ended)
 {
-	struct rashpa_mapping *map, *next;
+	struct rashpa_map *map, *next;
 
 	lockdep_assert_held(&dev->lock);
 	list_for_each_entry_safe(map, next, &dev->maps, entry) {
@@ -350,7 +350,7 @@ void rashpa_maps_close(struct rashpa_device *dev, bool all, struct list_head *en
  */
 void rashpa_maps_free(struct list_head *ended)
 {
-	struct rashpa_mapping *map, *next;
+	struct rashpa_map *map, *next;
 
 	list_for_each_entry_safe(map, next, ended, entry)
 		rashpa_map_free(map);
@@ -361,7 +361,7 @@ void rashpa_maps_free(struct list_head *ended)
 static int rashpa_map_release(struct inode *inode, struct file *file)
 {
 	struct rashpa_map_file *mf = file->private_data;
-	struct rashpa_mapping *map = mf->map;
+	struct rashpa_map *map = mf->map;
 	struct rashpa_device *dev = map->dev;
 
 	kfree(mf);
@@ -390,7 +390,7 @@ static bool rashpa_map_discloses(struct rashpa_device *dev)
 static int rashpa_map_mmap(struct file *file, struct vm_area_struct *vma)
 {
 	struct rashpa_map_file *mf = file->private_data;
-	struct rashpa_mapping *map = mf->map;
+	struct rashpa_map *map = mf->map;
 
 	if (!rashpa_map_discloses(map->dev))
 		return -EPERM;
@@ -404,7 +404,7 @@ static ssize_t rashpa_map_read(struct file *file, char __user *buf, size_t size,
 			       loff_t *pos)
 {
 	struct rashpa_map_file *mf = file->private_data;
-	struct rashpa_mapping *map = mf->map;
+	struct rashpa_map *map = mf->map;
 	struct rashpa_table head;
 	int err;
 
@@ -556,7 +556,7 @@ out_free:
 	return NULL;
 }
 
-static int rashpa_map_room(struct rashpa_call *call, struct rashpa_mapping *map, u64 count)
+static int rashpa_map_room(struct rashpa_call *call, struct rashpa_map *map, u64 count)
 {
 	if (!map->table) {
 		map->table_size = PAGE_ALIGN(struct_size(map->table, segment, count));
@@ -573,7 +573,7 @@ static int rashpa_map_room(struct rashpa_call *call, struct rashpa_mapping *map,
 }
 
 /* Fill the table from checked pieces. */
-static int rashpa_map_build(struct rashpa_call *call, struct rashpa_mapping *map,
+static int rashpa_map_build(struct rashpa_call *call, struct rashpa_map *map,
 			    const struct rashpa_pieces *pieces)
 {
 	struct rashpa_walk w = { .limits = &map->limits };
@@ -599,7 +599,7 @@ static int rashpa_map_build(struct rashpa_call *call, struct rashpa_mapping *map
 }
 
 /* Why the exporter does not give the memory, now or any more. */
-static int rashpa_map_refused(struct rashpa_call *call, struct rashpa_mapping *map, int err)
+static int rashpa_map_refused(struct rashpa_call *call, struct rashpa_map *map, int err)
 {
 	struct rashpa_device *peer = rashpa_window_of(map->dmabuf);
 
@@ -616,7 +616,7 @@ static int rashpa_map_refused(struct rashpa_call *call, struct rashpa_mapping *m
 }
 
 /* The exporter may still be moving the memory to where it has mapped it. */
-static int rashpa_map_settle(struct rashpa_call *call, struct rashpa_mapping *map)
+static int rashpa_map_settle(struct rashpa_call *call, struct rashpa_map *map)
 {
 	long left = dma_resv_wait_timeout(map->dmabuf->resv, DMA_RESV_USAGE_KERNEL, true,
 					  RASHPA_FENCE_LIMIT * HZ);
@@ -635,7 +635,7 @@ static int rashpa_map_settle(struct rashpa_call *call, struct rashpa_mapping *ma
  * the reservation lock is let go: from then on the exporter may end the mapping, and that needs
  * a table to mark.
  */
-static int rashpa_map_fill(struct rashpa_call *call, struct rashpa_mapping *map,
+static int rashpa_map_fill(struct rashpa_call *call, struct rashpa_map *map,
 			   struct dma_buf_attachment *attach)
 {
 	struct rashpa_pieces *pieces;
@@ -670,7 +670,7 @@ out_unmap:
 	return err;
 }
 
-static int rashpa_map_attach(struct rashpa_call *call, struct rashpa_mapping *map)
+static int rashpa_map_attach(struct rashpa_call *call, struct rashpa_map *map)
 {
 	struct dma_buf_attachment *attach;
 	int err;
@@ -704,7 +704,7 @@ out_detach:
 
 /* --------------------------------------------------------- restoring ---- */
 
-static int rashpa_map_again(struct rashpa_call *call, struct rashpa_mapping *map)
+static int rashpa_map_again(struct rashpa_call *call, struct rashpa_map *map)
 {
 	bool ended;
 	int err = 0;
@@ -733,7 +733,7 @@ static int rashpa_map_again(struct rashpa_call *call, struct rashpa_mapping *map
 
 static void rashpa_map_restore(struct work_struct *work)
 {
-	struct rashpa_mapping *map = container_of(work, struct rashpa_mapping, restore);
+	struct rashpa_map *map = container_of(work, struct rashpa_map, restore);
 	struct rashpa_call call = {};
 
 	mutex_lock(&map->dev->lock);
@@ -755,7 +755,7 @@ void rashpa_maps_restore(struct dma_buf *dmabuf)
 
 	dma_resv_assert_held(dmabuf->resv);
 	list_for_each_entry(attach, &dmabuf->attachments, node) {
-		struct rashpa_mapping *map = attach->importer_priv;
+		struct rashpa_map *map = attach->importer_priv;
 
 		if (attach->importer_ops == &rashpa_attach_ops)
 			queue_work(rashpa_map_wq, &map->restore);
@@ -765,7 +765,7 @@ void rashpa_maps_restore(struct dma_buf *dmabuf)
 int rashpa_ioc_restore(struct rashpa_call *call, void *arg)
 {
 	struct rashpa_map_file *mf = call->obj;
-	struct rashpa_mapping *map = mf->map;
+	struct rashpa_map *map = mf->map;
 	struct rashpa_restore *restore = arg;
 	int err;
 
@@ -792,7 +792,7 @@ static const enum dma_data_direction rashpa_directions[] = {
 	[RASHPA_FROM_MEMORY] = DMA_TO_DEVICE,
 };
 
-static int rashpa_map_check(struct rashpa_call *call, const struct rashpa_map *arg)
+static int rashpa_map_check(struct rashpa_call *call, const struct rashpa_map_make *arg)
 {
 	if (arg->__reserved)
 		return rashpa_fail(call, -EINVAL, "a reserved field is not zero");
@@ -874,7 +874,7 @@ static int rashpa_map_check_peer(struct rashpa_call *call, struct rashpa_device 
 /* @dmabuf is what @arg names: may this function map that part of it? */
 static int rashpa_map_check_memory(struct rashpa_call *call,
 				   struct rashpa_device *dev,
-				   const struct rashpa_map *arg,
+				   const struct rashpa_map_make *arg,
 				   struct dma_buf *dmabuf, u64 *length)
 {
 	u64 size = dmabuf->size;
@@ -899,11 +899,11 @@ static int rashpa_map_check_memory(struct rashpa_call *call,
 /* For events: 0 is none, and after 4 billion maps the first ones are gone. */
 static atomic_t rashpa_map_ids = ATOMIC_INIT(0);
 
-static struct rashpa_mapping *rashpa_mapping_new(struct rashpa_device *dev,
-						 const struct rashpa_map *arg,
+static struct rashpa_map *rashpa_mapping_new(struct rashpa_device *dev,
+						 const struct rashpa_map_make *arg,
 						 struct dma_buf *dmabuf, u64 length)
 {
-	struct rashpa_mapping *map = kzalloc(sizeof(*map), GFP_KERNEL_ACCOUNT);
+	struct rashpa_map *map = kzalloc(sizeof(*map), GFP_KERNEL_ACCOUNT);
 
 	if (!map)
 		return NULL;
@@ -925,7 +925,7 @@ static struct rashpa_mapping *rashpa_mapping_new(struct rashpa_device *dev,
 	return map;
 }
 
-static void rashpa_map_answer(const struct rashpa_mapping *map, struct rashpa_map *arg)
+static void rashpa_map_answer(const struct rashpa_map *map, struct rashpa_map_make *arg)
 {
 	arg->out_class = map->table->map_class;
 	arg->out_generation = map->table->generation;
@@ -942,7 +942,7 @@ static void rashpa_map_answer(const struct rashpa_mapping *map, struct rashpa_ma
  * because work that the exporter may queue from then on cannot be waited for under dev->lock.
  */
 static int rashpa_map_file(struct rashpa_call *call, struct rashpa_map_file *mf,
-			   struct rashpa_mapping *map)
+			   struct rashpa_map *map)
 {
 	struct file *file;
 
@@ -959,17 +959,17 @@ static int rashpa_map_file(struct rashpa_call *call, struct rashpa_map_file *mf,
 /* The answer could not be stored: nobody knows of the map, it must go with its file. */
 static void rashpa_map_undo(struct rashpa_call *call)
 {
-	struct rashpa_mapping *map = call->undo_data;
+	struct rashpa_map *map = call->undo_data;
 
 	map->keep = false;
 }
 
 /* Make the map; it belongs to the new file of @call. */
 static int rashpa_map_make(struct rashpa_call *call, struct rashpa_device *dev,
-			   struct rashpa_map *arg, struct dma_buf *dmabuf)
+			   struct rashpa_map_make *arg, struct dma_buf *dmabuf)
 {
 	struct rashpa_map_file *mf;
-	struct rashpa_mapping *map;
+	struct rashpa_map *map;
 	u64 length;
 	int err;
 
@@ -1008,7 +1008,7 @@ static int rashpa_map_make(struct rashpa_call *call, struct rashpa_device *dev,
 int rashpa_ioc_map(struct rashpa_call *call, void *arg)
 {
 	struct rashpa_device *dev = call->obj;
-	struct rashpa_map *map = arg;
+	struct rashpa_map_make *map = arg;
 	struct dma_buf *dmabuf;
 	int err;
 
@@ -1093,7 +1093,7 @@ int rashpa_layout_check(struct rashpa_call *call, const struct rashpa_layout *l)
 }
 
 static int rashpa_program_fits(struct rashpa_call *call,
-			       const struct rashpa_mapping *map,
+			       const struct rashpa_map *map,
 			       const struct rashpa_layout *l)
 {
 	u32 i;
@@ -1114,10 +1114,10 @@ static int rashpa_program_fits(struct rashpa_call *call,
 }
 
 /* Two maps in one place: the end of the first would clear the second. */
-static int rashpa_program_free(struct rashpa_call *call, struct rashpa_mapping *map,
+static int rashpa_program_free(struct rashpa_call *call, struct rashpa_map *map,
 			       phys_addr_t phys, u64 length)
 {
-	struct rashpa_mapping *other;
+	struct rashpa_map *other;
 
 	list_for_each_entry(other, &map->dev->maps, entry) {
 		u64 size = (u64)other->entries * other->layout.stride;
@@ -1143,7 +1143,7 @@ struct rashpa_place {
 };
 
 static int rashpa_program_write(struct rashpa_call *call,
-				struct rashpa_mapping *map,
+				struct rashpa_map *map,
 				const struct rashpa_layout *layout, phys_addr_t phys,
 				u64 length)
 {
@@ -1177,7 +1177,7 @@ static int rashpa_program_write(struct rashpa_call *call,
 	return 0;
 }
 
-static int rashpa_program_at(struct rashpa_call *call, struct rashpa_mapping *map,
+static int rashpa_program_at(struct rashpa_call *call, struct rashpa_map *map,
 			     struct rashpa_program *p, const struct rashpa_place *at)
 {
 	const u64 stride = at->layout.stride;
@@ -1200,7 +1200,7 @@ static int rashpa_program_at(struct rashpa_call *call, struct rashpa_mapping *ma
 
 /* The table that the profile describes: anybody's, because the kernel alone writes it. */
 static int rashpa_program_profile(struct rashpa_call *call,
-				  struct rashpa_mapping *map,
+				  struct rashpa_map *map,
 				  struct rashpa_program *p)
 {
 	struct rashpa_device *dev = map->dev;
@@ -1219,7 +1219,7 @@ static int rashpa_program_profile(struct rashpa_call *call,
 }
 
 static int rashpa_program_window(struct rashpa_call *call,
-				 struct rashpa_mapping *map,
+				 struct rashpa_map *map,
 				 struct rashpa_program *p)
 {
 	struct rashpa_place at = { .length = p->length, .layout = p->layout };

@@ -398,7 +398,7 @@ int rashpa_ioc_open(struct rashpa_call *call, void *arg)
 
 int rashpa_ioc_dmabuf(struct rashpa_call *call, void *arg)
 {
-	struct rashpa_dmabuf *get = arg;
+	struct rashpa_export *get = arg;
 	int err;
 
 	if (get->__reserved)

@@ -54,7 +54,7 @@ void rashpa_notifier_free(struct rashpa_notifier *n)
 }
 
 static struct rashpa_notifier *rashpa_notifier_new(struct rashpa_call *call,
-						   const struct rashpa_eventfd *bind)
+						   const struct rashpa_eventfd_bind *bind)
 {
 	struct rashpa_notifier *n;
 	struct eventfd_ctx *ctx;
@@ -77,7 +77,7 @@ static struct rashpa_notifier *rashpa_notifier_new(struct rashpa_call *call,
 	return n;
 }
 
-static int rashpa_eventfd_check(struct rashpa_call *call, const struct rashpa_eventfd *bind)
+static int rashpa_eventfd_check(struct rashpa_call *call, const struct rashpa_eventfd_bind *bind)
 {
 	if (bind->fd < -1)
 		return rashpa_fail(call, -EBADF, "fd %d", bind->fd);
@@ -92,7 +92,7 @@ static int rashpa_eventfd_check(struct rashpa_call *call, const struct rashpa_ev
 int rashpa_ioc_eventfd(struct rashpa_call *call, void *arg)
 {
 	struct rashpa_channel *ch = call->obj;
-	struct rashpa_eventfd *bind = arg;
+	struct rashpa_eventfd_bind *bind = arg;
 	struct rashpa_notifier **place = &ch->notifier;
 	struct rashpa_notifier *n = NULL;
 	struct rashpa_listener *l;

@@ -204,7 +204,7 @@ static int rashpa_steps_check(struct rashpa_call *call, struct rashpa_device *de
 }
 
 static int rashpa_table_check(struct rashpa_call *call, struct rashpa_device *dev,
-			      const struct rashpa_profile *p,
+			      const struct rashpa_profile_set *p,
 			      const struct rashpa_profile_window *windows)
 {
 	u32 i;
@@ -239,7 +239,7 @@ static int rashpa_table_check(struct rashpa_call *call, struct rashpa_device *de
 }
 
 static int rashpa_limits_check(struct rashpa_call *call,
-			       const struct rashpa_profile *p)
+			       const struct rashpa_profile_set *p)
 {
 	if (p->__reserved || p->__reserved2)
 		return rashpa_fail(call, -EINVAL, "a reserved field is not zero");
@@ -293,7 +293,7 @@ static struct rashpa_step *rashpa_steps_map(struct rashpa_call *call,
 
 static int rashpa_profile_apply(struct rashpa_call *call,
 				struct rashpa_device *dev,
-				const struct rashpa_profile *p,
+				const struct rashpa_profile_set *p,
 				struct rashpa_profile_window *windows,
 				const struct rashpa_profile_step *in)
 {
@@ -351,7 +351,7 @@ static int rashpa_profile_apply(struct rashpa_call *call,
 int rashpa_ioc_profile(struct rashpa_call *call, void *arg)
 {
 	struct rashpa_device *dev = call->obj;
-	struct rashpa_profile *p = arg;
+	struct rashpa_profile_set *p = arg;
 	struct rashpa_profile_window *windows;
 	struct rashpa_profile_step *steps;
 	int err;

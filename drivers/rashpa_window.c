@@ -524,7 +524,7 @@ static int rashpa_window_resolve_cache(struct rashpa_call *call,
 
 static int rashpa_window_resolve(struct rashpa_call *call,
 				 struct rashpa_device *dev,
-				 const struct rashpa_window *w,
+				 const struct rashpa_window_make *w,
 				 struct rashpa_range *range)
 {
 	const struct rashpa_profile_window *p;
@@ -658,7 +658,7 @@ static int rashpa_window_make(struct rashpa_call *call, struct rashpa_device *de
 int rashpa_ioc_window(struct rashpa_call *call, void *arg)
 {
 	struct rashpa_device *dev = call->obj;
-	struct rashpa_window *w = arg;
+	struct rashpa_window_make *w = arg;
 	struct rashpa_range range;
 	int err;
 

@@ -28,11 +28,12 @@ run() {
 }
 
 release() {
-	local pattern="$1.*-amd64"
-
 	# "coverage" is a second build for the debug kernel: the module counts lines
-	[[ $1 != debug && $1 != coverage ]] || pattern="*-rashpa-debug"
-	basename "$(compgen -G "/lib/modules/$pattern" | sort -V | tail -n 1)"
+	if [[ $1 == debug || $1 == coverage ]]; then
+		basename "$(compgen -G "/lib/modules/*-rashpa-debug" | sort -V | tail -n 1)"
+	else
+		awk -v s="$1" '$1 == s { print $2 }' /etc/lab-kernels
+	fi
 }
 
 MAKEFLAGS=-j$(nproc)

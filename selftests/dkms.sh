@@ -7,7 +7,7 @@
 # shellcheck source-path=SCRIPTDIR source=lib/shell.sh
 . "$(dirname "$0")/lib/shell.sh"
 
-release() { basename "$(ls -d "/lib/modules/$1."*-amd64 | sort -V | tail -n 1)"; }
+release() { awk -v s="$1" '$1 == s { print $2 }' /etc/lab-kernels; }
 first=$(release newest) second=$(release 6.12) later=$(release 6.1)
 source=$PWD
 out=$PWD/build/dkms

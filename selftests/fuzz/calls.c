@@ -171,10 +171,10 @@ static void make_sense(struct thread *t, const struct call *c, char *arg)
 {
 	struct rashpa_head *head = (struct rashpa_head *)arg;
 	struct rashpa_source_add *s = (struct rashpa_source_add *)arg;
-	struct rashpa_window *w = (struct rashpa_window *)arg;
+	struct rashpa_window_make *w = (struct rashpa_window_make *)arg;
 	struct rashpa_program *p = (struct rashpa_program *)arg;
 	struct rashpa_alloc *a = (struct rashpa_alloc *)arg;
-	struct rashpa_profile *profile = (struct rashpa_profile *)arg;
+	struct rashpa_profile_set *profile = (struct rashpa_profile_set *)arg;
 
 	(void)t;
 	switch (c->cmd) {
@@ -184,10 +184,10 @@ static void make_sense(struct thread *t, const struct call *c, char *arg)
 		if (!a->name[0])
 			head->flags &= ~(uint32_t)RASHPA_ALLOC_EXCLUSIVE;
 		break;
-	case RASHPA_IOC_WINDOW:
+	case RASHPA_IOC_WINDOW_MAKE:
 		if (w->name[0])
-			memset(&w->bar, 0, offsetof(struct rashpa_window, name) -
-			       offsetof(struct rashpa_window, bar));
+			memset(&w->bar, 0, offsetof(struct rashpa_window_make, name) -
+			       offsetof(struct rashpa_window_make, bar));
 		break;
 	case RASHPA_IOC_PROGRAM:
 		if (p->window == -1) {
@@ -196,7 +196,7 @@ static void make_sense(struct thread *t, const struct call *c, char *arg)
 			memset(&p->layout, 0, sizeof(p->layout));
 		}
 		break;
-	case RASHPA_IOC_PROFILE:
+	case RASHPA_IOC_PROFILE_SET:
 		if (!(head->flags & RASHPA_PROFILE_TABLE)) {
 			profile->table_bar = 0;
 			profile->table_offset = 0;
@@ -381,7 +381,7 @@ void step_ioctl(struct thread *t)
 	int fd, before = 0, err, after = 0;
 	char *at;
 
-	if (c->cmd == RASHPA_IOC_PROFILE && one_in(&t->rng, 4))
+	if (c->cmd == RASHPA_IOC_PROFILE_SET && one_in(&t->rng, 4))
 		clean_slate(t);
 	fd = pool_fd(t, c->on);
 	memset(sentence, 0xee, SENTENCE);

@@ -157,7 +157,7 @@ static bool known_good_stream(void)
 /* From a reset to the next one. */
 static bool one_life(int memory_fd)
 {
-	struct rashpa_map map = { HEAD(map), .fd = memory_fd };
+	struct rashpa_map_make map = { HEAD(map), .fd = memory_fd };
 	struct rashpa_quiesce quiesce = { HEAD(quiesce) };
 	struct rashpa_reset reset = { HEAD(reset) };
 	struct rig r = { .fpga = &fpga, .regs = regs };
@@ -165,7 +165,7 @@ static bool one_life(int memory_fd)
 	bool ok;
 
 	ok = CHECK(window >= 0, "%s", reason) &&
-	     ANSWERED(call(fpga.fd, RASHPA_IOC_MAP, &map), 0, NULL) &&
+	     ANSWERED(call(fpga.fd, RASHPA_IOC_MAP_MAKE, &map), 0, NULL) &&
 	     ANSWERED(fpga_program(map.out_fd, window, 0, NULL), 0, NULL);
 	for (i = 0; ok && i < ROUNDS; i++) {
 		for (j = 0; j < ROUND; j++, steps++)

@@ -33,35 +33,35 @@ const struct call calls[] = {
 		F(info, fd, T_FD, K_BUFFER), F(info, out_name, T_OUT, 0) } },
 	{ CALL(INFO, info), .weight = 3, .on = K_NODE, .fields = {
 		F(info, fd, T_MAYBE_FD, K_BUFFER) } },
-	{ CALL(DMABUF, dmabuf), .weight = 10, .on = K_NODE, MAKES(dmabuf, K_BUFFER), .fields = {
-		F(dmabuf, out_fd, T_OUT, 0) } },
+	{ CALL(EXPORT, export), .weight = 10, .on = K_NODE, MAKES(export, K_BUFFER), .fields = {
+		F(export, out_fd, T_OUT, 0) } },
 	{ CALL(DEVICE_INFO, device_info), .weight = 5, .on = K_FPGA, .fields = {
 		F(device_info, out_vendor, T_OUT, 0) } },
 	{ CALL(REGION_INFO, region_info), .weight = 3, .on = K_FPGA, .fields = {
 		F(region_info, bar, T_BELOW, 7) } },
-	{ CALL(PROFILE, profile), .weight = 8, .on = K_FPGA,
+	{ CALL(PROFILE_SET, profile_set), .weight = 8, .on = K_FPGA,
 	  .flags = RASHPA_PROFILE_DISCLOSE | RASHPA_PROFILE_TABLE, .fields = {
-		F(profile, windows, T_WINDOWS, 0), F(profile, steps, T_STEPS, 0),
-		F(profile, n_windows, T_BELOW, 6), F(profile, n_steps, T_BELOW, 5),
-		F(profile, dma_bits, T_RARE, 64), F(profile, max_segment, T_POWER, 0),
-		F(profile, boundary, T_POWER, 0), F(profile, alignment, T_POWER, 0),
-		F(profile, table_offset, T_TABLE, 0), F(profile, table_length, T_LENGTH, 0),
-		F(profile, table_layout, T_LAYOUT, 0) } },
-	{ CALL(WINDOW, window), .weight = 20, .on = K_FPGA, MAKES(window, K_WINDOW), .fields = {
-		F(window, bar, T_BAR, 0), F(window, cache, T_RARE, 4),
-		F(window, offset, T_OFFSET, 0), F(window, length, T_LENGTH, 0),
-		F(window, name, T_WINDOW_NAME, 0) } },
-	{ CALL(MAP, map), .weight = 40, .on = K_FPGA, MAKES(map, K_MAP),
+		F(profile_set, windows, T_WINDOWS, 0), F(profile_set, steps, T_STEPS, 0),
+		F(profile_set, n_windows, T_BELOW, 6), F(profile_set, n_steps, T_BELOW, 5),
+		F(profile_set, dma_bits, T_RARE, 64), F(profile_set, max_segment, T_POWER, 0),
+		F(profile_set, boundary, T_POWER, 0), F(profile_set, alignment, T_POWER, 0),
+		F(profile_set, table_offset, T_TABLE, 0), F(profile_set, table_length, T_LENGTH, 0),
+		F(profile_set, table_layout, T_LAYOUT, 0) } },
+	{ CALL(WINDOW_MAKE, window_make), .weight = 20, .on = K_FPGA, MAKES(window_make, K_WINDOW), .fields = {
+		F(window_make, bar, T_BAR, 0), F(window_make, cache, T_RARE, 4),
+		F(window_make, offset, T_OFFSET, 0), F(window_make, length, T_LENGTH, 0),
+		F(window_make, name, T_WINDOW_NAME, 0) } },
+	{ CALL(MAP_MAKE, map_make), .weight = 40, .on = K_FPGA, MAKES(map_make, K_MAP),
 	  .flags = RASHPA_MAP_DEVICE | RASHPA_MAP_KEEP, .fields = {
-		F(map, fd, T_FD, K_BUFFER), F(map, direction, T_BELOW, 3),
-		F(map, offset, T_OFFSET, 0), F(map, length, T_MAYBE_LENGTH, 0),
-		F(map, max_segment, T_POWER, 0), F(map, boundary, T_POWER, 0),
-		F(map, alignment, T_POWER, 0) } },
-	{ CALL(MAP, map), .weight = 10, .on = K_FPGA, MAKES(map, K_MAP), .fields = {
-		F(map, fd, T_FD, K_WINDOW), F(map, direction, T_BELOW, 3),
-		F(map, offset, T_RARE, 4) } },
-	{ CALL(EVENTS, events), .weight = 15, .on = K_FPGA, MAKES(events, K_CHANNEL), .fields = {
-		F(events, depth, T_RARE, 1024) } },
+		F(map_make, fd, T_FD, K_BUFFER), F(map_make, direction, T_BELOW, 3),
+		F(map_make, offset, T_OFFSET, 0), F(map_make, length, T_MAYBE_LENGTH, 0),
+		F(map_make, max_segment, T_POWER, 0), F(map_make, boundary, T_POWER, 0),
+		F(map_make, alignment, T_POWER, 0) } },
+	{ CALL(MAP_MAKE, map_make), .weight = 10, .on = K_FPGA, MAKES(map_make, K_MAP), .fields = {
+		F(map_make, fd, T_FD, K_WINDOW), F(map_make, direction, T_BELOW, 3),
+		F(map_make, offset, T_RARE, 4) } },
+	{ CALL(CHANNEL_MAKE, channel_make), .weight = 15, .on = K_FPGA, MAKES(channel_make, K_CHANNEL), .fields = {
+		F(channel_make, depth, T_RARE, 1024) } },
 	{ CALL(QUIESCE, quiesce), .weight = 6, .on = K_FPGA, .fields = {
 		F(quiesce, out_time_ns, T_OUT, 0) } },
 	{ CALL(RESET, reset), .weight = 1, .on = K_FPGA, .fields = { { 0 } } },
@@ -87,15 +87,15 @@ const struct call calls[] = {
 		F(source_add, period_us, T_PERIOD, 0), F(source_add, budget, T_RARE, 1000) } },
 	{ CALL(SOURCE_DEL, source_del), .weight = 10, .on = K_CHANNEL, .fields = {
 		F(source_del, id, T_ID, 0) } },
-	{ CALL(EVENTFD, eventfd), .weight = 15, .on = K_CHANNEL, .fields = {
-		F(eventfd, fd, T_FD, K_EVENTFD), F(eventfd, id, T_ID, 0),
-		F(eventfd, every, T_RARE, 8), F(eventfd, delay_us, T_RARE, 20000) } },
+	{ CALL(EVENTFD_BIND, eventfd_bind), .weight = 15, .on = K_CHANNEL, .fields = {
+		F(eventfd_bind, fd, T_FD, K_EVENTFD), F(eventfd_bind, id, T_ID, 0),
+		F(eventfd_bind, every, T_RARE, 8), F(eventfd_bind, delay_us, T_RARE, 20000) } },
 	{ CALL(SIGNAL, signal), .weight = 20, .on = K_CHANNEL, .fields = {
 		F(signal, value, T_WORD, 0) } },
-	{ CALL(GROUP, group), .weight = 15, .on = K_CHANNEL, .fields = {
-		F(group, members, T_MEMBERS, 0), F(group, n_members, T_BELOW, 4),
-		F(group, slots, T_RARE, 8), F(group, first, T_RARE, 4),
-		F(group, lag, T_RARE, 4) } },
+	{ CALL(GROUP_MAKE, group_make), .weight = 15, .on = K_CHANNEL, .fields = {
+		F(group_make, members, T_MEMBERS, 0), F(group_make, n_members, T_BELOW, 4),
+		F(group_make, slots, T_RARE, 8), F(group_make, first, T_RARE, 4),
+		F(group_make, lag, T_RARE, 4) } },
 	{ CALL(ACK, ack), .weight = 8, .on = K_CHANNEL, .fields = {
 		F(ack, id, T_ID, 0), F(ack, position, T_WORD, 0) } },
 	{ CALL(SOURCE_INFO, source_info), .weight = 5, .on = K_CHANNEL, .fields = {

@@ -125,7 +125,7 @@ static void valid_profile(void *arg)
 		  .offset = RFPGA_STATUS, .mask = RFPGA_STATUS_BUSY,
 		  .timeout_us = 1000000 },
 	};
-	struct rashpa_profile *p = arg;
+	struct rashpa_profile_set *p = arg;
 
 	p->head.flags = RASHPA_PROFILE_TABLE;
 	p->windows = (uintptr_t)&window;
@@ -140,18 +140,18 @@ static void valid_profile(void *arg)
 
 static void valid_window(void *arg)
 {
-	((struct rashpa_window *)arg)->length = PAGE;
+	((struct rashpa_window_make *)arg)->length = PAGE;
 }
 
 static void valid_map(void *arg)
 {
-	((struct rashpa_map *)arg)->fd = calls.fds[FD_BUFFER];
+	((struct rashpa_map_make *)arg)->fd = calls.fds[FD_BUFFER];
 }
 
 static void valid_map_keep(void *arg)
 {
 	valid_map(arg);
-	((struct rashpa_map *)arg)->head.flags = RASHPA_MAP_KEEP;
+	((struct rashpa_map_make *)arg)->head.flags = RASHPA_MAP_KEEP;
 }
 
 void calls_end_kept(void)
@@ -262,12 +262,12 @@ static void make_source(void *arg)
 
 static void valid_eventfd(void *arg)
 {
-	((struct rashpa_eventfd *)arg)->fd = calls.fds[FD_EVENTFD];
+	((struct rashpa_eventfd_bind *)arg)->fd = calls.fds[FD_EVENTFD];
 }
 
 static void valid_eventfd_late(void *arg)
 {
-	struct rashpa_eventfd *bind = arg;
+	struct rashpa_eventfd_bind *bind = arg;
 
 	valid_eventfd(arg);
 	bind->id = SOURCE_SOFTWARE;
@@ -277,17 +277,17 @@ static void valid_eventfd_late(void *arg)
 
 static void undo_eventfd(void *arg)
 {
-	struct rashpa_eventfd none = { HEAD(none), .fd = -1 };
+	struct rashpa_eventfd_bind none = { HEAD(none), .fd = -1 };
 
-	none.id = ((struct rashpa_eventfd *)arg)->id;
-	call(calls.nodes[CHANNEL], RASHPA_IOC_EVENTFD, &none);
+	none.id = ((struct rashpa_eventfd_bind *)arg)->id;
+	call(calls.nodes[CHANNEL], RASHPA_IOC_EVENTFD_BIND, &none);
 }
 
 static const struct rashpa_member members[] = { { .source = SOURCE_SOFTWARE } };
 
 static void valid_group(void *arg)
 {
-	struct rashpa_group *group = arg;
+	struct rashpa_group_make *group = arg;
 
 	group->members = (uintptr_t)members;
 	group->n_members = ARRAY_SIZE(members);
@@ -295,7 +295,7 @@ static void valid_group(void *arg)
 
 static void undo_group(void *arg)
 {
-	source_del(((struct rashpa_group *)arg)->out_id);
+	source_del(((struct rashpa_group_make *)arg)->out_id);
 }
 
 static void valid_ack(void *arg)
@@ -360,32 +360,32 @@ const struct op ops[] = {
 	   .pointers = { { AT(pin, address), PAGE, true, true, 0, EFAULT } }),
 	GROWN(BUFFER, INFO, info, out_name, .valid = valid_buffer_info,
 	      .fds = { { AT(info, fd), 1U << FD_NONE, "must be -1" } }),
-	OP(BUFFER, DMABUF, dmabuf, .out_fd = AT(dmabuf, out_fd),
-	   .reserved = { AT(dmabuf, __reserved) }),
+	OP(BUFFER, EXPORT, export, .out_fd = AT(export, out_fd),
+	   .reserved = { AT(export, __reserved) }),
 	GROWN(FPGA, DEVICE_INFO, device_info, out_interrupts),
 	OP(FPGA, REGION_INFO, region_info),
 	OP(FPGA, REGION_INFO, region_info, .variant = "without a BAR", .valid = valid_no_bar),
-	OP(FPGA, PROFILE, profile, .write = true, .idle = true,
+	OP(FPGA, PROFILE_SET, profile_set, .write = true, .idle = true,
 	   .flags = RASHPA_PROFILE_DISCLOSE | RASHPA_PROFILE_TABLE,
 	   .valid = valid_profile,
-	   .reserved = { AT(profile, __reserved), AT(profile, __reserved2) },
+	   .reserved = { AT(profile_set, __reserved), AT(profile_set, __reserved2) },
 	   .pointers = {
-		{ AT(profile, windows), sizeof(struct rashpa_profile_window), false, false,
+		{ AT(profile_set, windows), sizeof(struct rashpa_profile_window), false, false,
 		  offsetof(struct rashpa_profile_window, __reserved), EFAULT },
-		{ AT(profile, steps), 2 * sizeof(struct rashpa_profile_step), false, false,
+		{ AT(profile_set, steps), 2 * sizeof(struct rashpa_profile_step), false, false,
 		  offsetof(struct rashpa_profile_step, __reserved), EFAULT } }),
-	OP(FPGA, WINDOW, window, .write = true, .valid = valid_window,
-	   .out_fd = AT(window, out_fd), .reserved = { AT(window, __reserved) }),
-	GROWN(FPGA, MAP, map, out_table_size, .write = true,
+	OP(FPGA, WINDOW_MAKE, window_make, .write = true, .valid = valid_window,
+	   .out_fd = AT(window_make, out_fd), .reserved = { AT(window_make, __reserved) }),
+	GROWN(FPGA, MAP_MAKE, map_make, out_table_size, .write = true,
 	      .flags = RASHPA_MAP_DEVICE | RASHPA_MAP_KEEP, .apart = RASHPA_MAP_KEEP,
-	      .valid = valid_map, .out_fd = AT(map, out_fd),
-	      .reserved = { AT(map, __reserved) },
-	      .fds = { { AT(map, fd), HOST_MEMORY | 1U << FD_FOREIGN, "" } }),
-	GROWN(FPGA, MAP, map, out_table_size, .write = true, .variant = "kept",
+	      .valid = valid_map, .out_fd = AT(map_make, out_fd),
+	      .reserved = { AT(map_make, __reserved) },
+	      .fds = { { AT(map_make, fd), HOST_MEMORY | 1U << FD_FOREIGN, "" } }),
+	GROWN(FPGA, MAP_MAKE, map_make, out_table_size, .write = true, .variant = "kept",
 	      .flags = RASHPA_MAP_DEVICE | RASHPA_MAP_KEEP,
-	      .valid = valid_map_keep, .out_fd = AT(map, out_fd),
+	      .valid = valid_map_keep, .out_fd = AT(map_make, out_fd),
 	      .undo = undo_map_keep),
-	GROWN(FPGA, EVENTS, events, out_fd, .write = true, .out_fd = AT(events, out_fd)),
+	GROWN(FPGA, CHANNEL_MAKE, channel_make, out_fd, .write = true, .out_fd = AT(channel_make, out_fd)),
 	GROWN(FPGA, LOCK, lock, out_length, .write = true, .valid = valid_lock,
 	      .out_fd = AT(lock, out_fd)),
 	GROWN(FPGA, LOCK, lock, out_length, .write = true, .variant = "named",
@@ -417,16 +417,16 @@ const struct op ops[] = {
 	   .fds = { { AT(source_add, device), 1U << FD_FPGA, "device: fd" } }),
 	OP(CHANNEL, SOURCE_DEL, source_del, .valid = valid_source_del,
 	   .undo = make_source, .reserved = { AT(source_del, __reserved) }),
-	GROWN(CHANNEL, EVENTFD, eventfd, id, .valid = valid_eventfd,
+	GROWN(CHANNEL, EVENTFD_BIND, eventfd_bind, id, .valid = valid_eventfd,
 	      .undo = undo_eventfd,
-	      .fds = { { AT(eventfd, fd), 1U << FD_EVENTFD | 1U << FD_NONE,
+	      .fds = { { AT(eventfd_bind, fd), 1U << FD_EVENTFD | 1U << FD_NONE,
 			 "not an eventfd" } }),
-	OP(CHANNEL, EVENTFD, eventfd, .variant = "late", .valid = valid_eventfd_late,
+	OP(CHANNEL, EVENTFD_BIND, eventfd_bind, .variant = "late", .valid = valid_eventfd_late,
 	   .undo = undo_eventfd),
 	OP(CHANNEL, SIGNAL, signal),
-	OP(CHANNEL, GROUP, group, .valid = valid_group, .undo = undo_group,
-	   .reserved = { AT(group, __reserved) },
-	   .pointers = { { AT(group, members), sizeof(members), false, false,
+	OP(CHANNEL, GROUP_MAKE, group_make, .valid = valid_group, .undo = undo_group,
+	   .reserved = { AT(group_make, __reserved) },
+	   .pointers = { { AT(group_make, members), sizeof(members), false, false,
 			   offsetof(struct rashpa_member, __reserved), EFAULT } }),
 	OP(CHANNEL, ACK, ack, .valid = valid_ack, .reserved = { AT(ack, __reserved) }),
 	OP(CHANNEL, SOURCE_INFO, source_info, .valid = valid_source_info),
@@ -463,7 +463,7 @@ static void need(int fd, const char *what)
 
 static int map_new(void)
 {
-	struct rashpa_map map;
+	struct rashpa_map_make map;
 
 	return fpga_map(&calls.fpga, calls.fds[FD_BUFFER], RASHPA_BIDIRECTIONAL, &map);
 }
@@ -471,7 +471,7 @@ static int map_new(void)
 /* With the sources and the group that arguments name. */
 static int channel_new(void)
 {
-	struct rashpa_group group = { HEAD(group) };
+	struct rashpa_group_make group = { HEAD(group) };
 	int fd = fpga_events(&calls.fpga, 0);
 
 	if (fd < 0)
@@ -479,7 +479,7 @@ static int channel_new(void)
 	valid_group(&group);
 	if (source_add(fd, RASHPA_SOURCE_SOFTWARE, 0) != SOURCE_SOFTWARE ||
 	    source_add(fd, RASHPA_SOURCE_DEVICE, 0) != SOURCE_DEVICE ||
-	    call(fd, RASHPA_IOC_GROUP, &group) || group.out_id != SOURCE_GROUP) {
+	    call(fd, RASHPA_IOC_GROUP_MAKE, &group) || group.out_id != SOURCE_GROUP) {
 		close(fd);
 		return -ENODEV;
 	}
@@ -517,7 +517,7 @@ void calls_function_idle(bool idle)
 
 void calls_function_open(void)
 {
-	struct rashpa_profile p = { HEAD(p) };
+	struct rashpa_profile_set p = { HEAD(p) };
 	struct rashpa_lock lock = { HEAD(lock), .slots = 1 };
 	char path[48];
 
@@ -525,7 +525,7 @@ void calls_function_open(void)
 	if (!calls.have_fpga)
 		return;
 	valid_profile(&p);
-	if (call(calls.fpga.fd, RASHPA_IOC_PROFILE, &p))
+	if (call(calls.fpga.fd, RASHPA_IOC_PROFILE_SET, &p))
 		tap_bail("profile: %s", reason);
 	calls.fds[FD_FPGA] = calls.fpga.fd;
 	calls.nodes[FPGA] = calls.fpga.fd;

@@ -462,7 +462,7 @@ int fpga_profile(const struct fpga *f, uint32_t flags,
 		  .offset = RFPGA_STATUS, .value = 0, .mask = RFPGA_STATUS_BUSY,
 		  .timeout_us = 1000000 },
 	};
-	struct rashpa_profile p = { HEAD(p), .windows = (uintptr_t)windows,
+	struct rashpa_profile_set p = { HEAD(p), .windows = (uintptr_t)windows,
 				    .n_windows = n, .steps = (uintptr_t)steps,
 				    .n_steps = ARRAY_SIZE(steps),
 				    .table_bar = RFPGA_BAR_REGS,
@@ -471,28 +471,28 @@ int fpga_profile(const struct fpga *f, uint32_t flags,
 
 	fpga_layout(&p.table_layout);
 	p.head.flags = flags | RASHPA_PROFILE_TABLE;
-	return call(f->fd, RASHPA_IOC_PROFILE, &p);
+	return call(f->fd, RASHPA_IOC_PROFILE_SET, &p);
 }
 
 int fpga_profile_none(const struct fpga *f)
 {
-	struct rashpa_profile p = { HEAD(p) };
+	struct rashpa_profile_set p = { HEAD(p) };
 
-	return call(f->fd, RASHPA_IOC_PROFILE, &p);
+	return call(f->fd, RASHPA_IOC_PROFILE_SET, &p);
 }
 
 int fpga_window(const struct fpga *f, uint32_t bar, uint64_t offset, uint64_t length,
 		uint32_t cache)
 {
-	struct rashpa_window w = { HEAD(w), .bar = bar, .cache = cache,
+	struct rashpa_window_make w = { HEAD(w), .bar = bar, .cache = cache,
 				   .offset = offset, .length = length };
-	int err = call(f->fd, RASHPA_IOC_WINDOW, &w);
+	int err = call(f->fd, RASHPA_IOC_WINDOW_MAKE, &w);
 
 	return err ? err : w.out_fd;
 }
 
 int fpga_map(const struct fpga *f, int memory_fd, uint32_t direction,
-	     struct rashpa_map *map)
+	     struct rashpa_map_make *map)
 {
 	int err;
 
@@ -500,14 +500,14 @@ int fpga_map(const struct fpga *f, int memory_fd, uint32_t direction,
 	map->head.size = sizeof(*map);
 	map->fd = memory_fd;
 	map->direction = direction;
-	err = call(f->fd, RASHPA_IOC_MAP, map);
+	err = call(f->fd, RASHPA_IOC_MAP_MAKE, map);
 	return err ? err : map->out_fd;
 }
 
 int fpga_events(const struct fpga *f, uint32_t depth)
 {
-	struct rashpa_events e = { HEAD(e), .depth = depth };
-	int err = call(f->fd, RASHPA_IOC_EVENTS, &e);
+	struct rashpa_channel_make e = { HEAD(e), .depth = depth };
+	int err = call(f->fd, RASHPA_IOC_CHANNEL_MAKE, &e);
 
 	return err ? err : e.out_fd;
 }
@@ -546,10 +546,10 @@ int source_add(int channel, uint32_t kind, uint32_t index)
 
 int bind_eventfd(int channel, int fd, uint32_t id, uint32_t every, uint32_t delay_us)
 {
-	struct rashpa_eventfd e = { HEAD(e), .fd = fd, .id = id, .every = every,
+	struct rashpa_eventfd_bind e = { HEAD(e), .fd = fd, .id = id, .every = every,
 				    .delay_us = delay_us };
 
-	return call(channel, RASHPA_IOC_EVENTFD, &e);
+	return call(channel, RASHPA_IOC_EVENTFD_BIND, &e);
 }
 
 uint64_t count_of(int event)

@@ -113,7 +113,7 @@ int fpga_profile_none(const struct fpga *f);
 int fpga_window(const struct fpga *f, uint32_t bar, uint64_t offset, uint64_t length,
 		uint32_t cache);
 int fpga_map(const struct fpga *f, int memory_fd, uint32_t direction,
-	     struct rashpa_map *map);
+	     struct rashpa_map_make *map);
 int fpga_events(const struct fpga *f, uint32_t depth);
 /* The FPGA's address table: entries from @first on. Returns 0 or -errno. */
 int fpga_program(int map, int window, uint32_t first, uint32_t *entries);
@@ -123,7 +123,7 @@ int source_add(int channel, uint32_t kind, uint32_t index);
 /* Wait for @events on @fd at most @ms; returns revents, 0 on time-out. */
 int wait_fd(int fd, int events, int ms);
 
-/* RASHPA_IOC_EVENTFD: of source @id, or 0 for all. */
+/* RASHPA_IOC_EVENTFD_BIND: of source @id, or 0 for all. */
 int bind_eventfd(int channel, int fd, uint32_t id, uint32_t every, uint32_t delay_us);
 
 /* What an eventfd that does not block has counted since the last look. */

@@ -124,10 +124,10 @@ static void calls_answer_enodev(struct open_things *t)
 	struct rashpa_reset reset = { HEAD(reset) };
 	struct rashpa_signal signal = { HEAD(signal) };
 	struct rashpa_source_del del = { HEAD(del), .id = 1 };
-	struct rashpa_eventfd eventfd = { HEAD(eventfd), .fd = -1 };
+	struct rashpa_eventfd_bind eventfd = { HEAD(eventfd), .fd = -1 };
 	struct rashpa_lock lock = { HEAD(lock), .slots = 1 };
 	const struct fpga *f = &t->f;
-	struct rashpa_map map;
+	struct rashpa_map_make map;
 	uint32_t n;
 
 	ANSWERED(fpga_info(f, &info), ENODEV, f->name);
@@ -143,7 +143,7 @@ static void calls_answer_enodev(struct open_things *t)
 	ANSWERED(source_add(t->channel, RASHPA_SOURCE_VECTOR, 0), ENODEV, f->name);
 	ANSWERED(call(t->channel, RASHPA_IOC_SIGNAL, &signal), ENODEV, f->name);
 	ANSWERED(call(t->channel, RASHPA_IOC_SOURCE_DEL, &del), ENODEV, f->name);
-	ANSWERED(call(t->channel, RASHPA_IOC_EVENTFD, &eventfd), ENODEV, f->name);
+	ANSWERED(call(t->channel, RASHPA_IOC_EVENTFD_BIND, &eventfd), ENODEV, f->name);
 }
 
 void all_gone(struct open_things *t, uint64_t stopped)

@@ -10,7 +10,7 @@ struct open_things {
 	int window, map, channel, quiet, buffer;
 	void *regs, *untouched;		/* of the window */
 	const struct rashpa_table *table;
-	struct rashpa_map made;
+	struct rashpa_map_make made;
 	uint64_t generation;		/* of the map when it was made */
 };
 

@@ -79,13 +79,13 @@ bool rig_up(struct rig *r, const struct fpga *fpga, int memory_fd, uint32_t flag
 	if (memory_fd < 0)
 		r->memory = map_fd(r->buffer, IMAGES * IMAGE);
 	CHECK(source_add(r->channel, RASHPA_SOURCE_VECTOR, 1) == 1, "%s", reason);
-	r->made = (struct rashpa_map) { .head = { .size = sizeof(r->made), .flags = flags },
+	r->made = (struct rashpa_map_make) { .head = { .size = sizeof(r->made), .flags = flags },
 					.fd = r->buffer,
 					/* the flush before an event reads back */
 					.direction = RASHPA_BIDIRECTIONAL,
 					.max_segment = max_segment };
 	if (!r->regs || (memory_fd < 0 && !r->memory) ||
-	    !ANSWERED(call(fpga->fd, RASHPA_IOC_MAP, &r->made), 0, NULL))
+	    !ANSWERED(call(fpga->fd, RASHPA_IOC_MAP_MAKE, &r->made), 0, NULL))
 		return false;
 	r->map = r->made.out_fd;
 	set32(r->regs, RFPGA_CONTROL, RFPGA_CONTROL_CLEAR);

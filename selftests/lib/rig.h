@@ -18,7 +18,7 @@ struct rig {
 	int window, channel, buffer, map;
 	char *regs;
 	char *memory;		/* of the buffer, NULL if it was not made here */
-	struct rashpa_map made;
+	struct rashpa_map_make made;
 };
 
 /* The dataset in on-board memory. */

@@ -16,7 +16,7 @@ static bool bounces(void)
 
 static void refused(int fd)
 {
-	struct rashpa_map map;
+	struct rashpa_map_make map;
 	int got;
 
 	REQUIRE(fd >= 0, "no memory: %s", reason);

@@ -49,13 +49,13 @@ static uint64_t number(const char *name, uint64_t otherwise)
 static void map_some(int fd, uint64_t length)
 {
 	uint64_t pages = length / PAGE, first = pick(pages), n = 1 + pick(pages - first), sum = 0;
-	struct rashpa_map m = { HEAD(m), .fd = fd, .direction = (uint32_t)pick(3),
+	struct rashpa_map_make m = { HEAD(m), .fd = fd, .direction = (uint32_t)pick(3),
 				.offset = first * PAGE, .length = n * PAGE,
 				.max_segment = pick(2) ? 0 : (1 + pick(64)) * PAGE };
 	const struct rashpa_table *table;
 	uint32_t i;
 
-	if (!ANSWERED(call(f.fd, RASHPA_IOC_MAP, &m), 0, NULL))
+	if (!ANSWERED(call(f.fd, RASHPA_IOC_MAP_MAKE, &m), 0, NULL))
 		return;
 	table = mmap(NULL, m.out_table_size, PROT_READ, MAP_SHARED, m.out_fd, 0);
 	if (CHECK(table != MAP_FAILED, "mmap: %s", strerror(errno))) {

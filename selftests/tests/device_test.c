@@ -93,7 +93,7 @@ static void test_second_bind(void)
 
 enum part { PROFILE, PWINDOW, STEP };
 
-#define P(field)	PROFILE, offsetof(struct rashpa_profile, field)
+#define P(field)	PROFILE, offsetof(struct rashpa_profile_set, field)
 #define W(field)	PWINDOW, offsetof(struct rashpa_profile_window, field)
 #define S(field)	STEP, offsetof(struct rashpa_profile_step, field)
 
@@ -191,7 +191,7 @@ static void test_bad_profiles(void)
 	size_t i;
 
 	for (i = 0; i < ARRAY_SIZE(bad_profiles); i++) {
-		struct rashpa_profile p = { HEAD(p), .windows = (uintptr_t)windows,
+		struct rashpa_profile_set p = { HEAD(p), .windows = (uintptr_t)windows,
 					    .n_windows = 2, .steps = (uintptr_t)steps,
 					    .n_steps = 2,
 					    .table_offset = RFPGA_TABLE,
@@ -209,7 +209,7 @@ static void test_bad_profiles(void)
 		       &bad_profiles[i].value, bad_profiles[i].size);
 		tap_start("a profile %s is refused", bad_profiles[i].what);
 		ANSWERED(fpga_info(&f, &before), 0, NULL);
-		ANSWERED(call(f.fd, RASHPA_IOC_PROFILE, &p), bad_profiles[i].err,
+		ANSWERED(call(f.fd, RASHPA_IOC_PROFILE_SET, &p), bad_profiles[i].err,
 			 bad_profiles[i].says);
 		ANSWERED(fpga_info(&f, &after), 0, NULL);
 		CHECK(before.out_flags == after.out_flags &&
@@ -223,22 +223,22 @@ static void test_bad_profiles(void)
 static void test_step_rows(void)
 {
 	struct rashpa_profile_step steps[2];
-	struct rashpa_profile p = { HEAD(p), .steps = (uintptr_t)steps, .n_steps = 2 };
+	struct rashpa_profile_set p = { HEAD(p), .steps = (uintptr_t)steps, .n_steps = 2 };
 
 	memcpy(steps, good_steps, sizeof(steps));
 	steps[1].timeout_us = 0;
-	ANSWERED(call(f.fd, RASHPA_IOC_PROFILE, &p), EINVAL, "step 1|time limit");
+	ANSWERED(call(f.fd, RASHPA_IOC_PROFILE_SET, &p), EINVAL, "step 1|time limit");
 	steps[1].timeout_us = 1000001;
-	ANSWERED(call(f.fd, RASHPA_IOC_PROFILE, &p), EINVAL, "step 1|time limit");
+	ANSWERED(call(f.fd, RASHPA_IOC_PROFILE_SET, &p), EINVAL, "step 1|time limit");
 	steps[1].timeout_us = 1000;
 	steps[1].value = 2;
-	ANSWERED(call(f.fd, RASHPA_IOC_PROFILE, &p), EINVAL, "step 1|mask");
+	ANSWERED(call(f.fd, RASHPA_IOC_PROFILE_SET, &p), EINVAL, "step 1|mask");
 	/* a sequence that does not look whether the function has stopped */
 	steps[1].value = 0;
 	steps[1].mask = 0;
-	ANSWERED(call(f.fd, RASHPA_IOC_PROFILE, &p), EINVAL, "step 1|last");
+	ANSWERED(call(f.fd, RASHPA_IOC_PROFILE_SET, &p), EINVAL, "step 1|last");
 	p.n_steps = 1;
-	ANSWERED(call(f.fd, RASHPA_IOC_PROFILE, &p), EINVAL, "step 0|last");
+	ANSWERED(call(f.fd, RASHPA_IOC_PROFILE_SET, &p), EINVAL, "step 0|last");
 }
 
 /* Who can write the address table can make the function write anywhere. */
@@ -260,16 +260,16 @@ static void test_user_table(void)
 /* A refused profile leaves the one before in place. */
 static void test_profile_kept(void)
 {
-	struct rashpa_profile bad = { HEAD(bad), .dma_bits = 99 };
-	struct rashpa_window w = { HEAD(w), .name = "a1" };
+	struct rashpa_profile_set bad = { HEAD(bad), .dma_bits = 99 };
+	struct rashpa_window_make w = { HEAD(w), .name = "a1" };
 	struct rashpa_device_info info;
 
 	ANSWERED(fpga_profile(&f, RASHPA_PROFILE_DISCLOSE, good_windows, 2), 0, NULL);
-	ANSWERED(call(f.fd, RASHPA_IOC_PROFILE, &bad), EINVAL, "99");
+	ANSWERED(call(f.fd, RASHPA_IOC_PROFILE_SET, &bad), EINVAL, "99");
 	ANSWERED(fpga_info(&f, &info), 0, NULL);
 	CHECK(info.out_flags & RASHPA_DEVICE_PROFILE, "no profile");
 	CHECK(info.out_flags & RASHPA_DEVICE_DISCLOSE, "disclose is lost");
-	if (ANSWERED(call(f.fd, RASHPA_IOC_WINDOW, &w), 0, NULL)) {
+	if (ANSWERED(call(f.fd, RASHPA_IOC_WINDOW_MAKE, &w), 0, NULL)) {
 		CHECK(w.out_length == PAGE, "length %llu", (unsigned long long)w.out_length);
 		close(w.out_fd);
 	}
@@ -277,14 +277,14 @@ static void test_profile_kept(void)
 	ANSWERED(fpga_profile_none(&f), 0, NULL);
 	ANSWERED(fpga_info(&f, &info), 0, NULL);
 	CHECK(!(info.out_flags & RASHPA_DEVICE_DISCLOSE), "disclose has stayed");
-	ANSWERED(call(f.fd, RASHPA_IOC_WINDOW, &w), ENOENT, "a1");
+	ANSWERED(call(f.fd, RASHPA_IOC_WINDOW_MAKE, &w), ENOENT, "a1");
 }
 
 static void test_profile_busy(void)
 {
 	int win = fpga_window(&f, 0, 0, PAGE, 0);
 	int fd = buffer_alloc(PAGE, NULL);
-	struct rashpa_map map;
+	struct rashpa_map_make map;
 	int m;
 
 	ANSWERED(fpga_profile_none(&f), EBUSY, "1 windows|close");
@@ -298,10 +298,10 @@ static void test_profile_busy(void)
 
 static void test_dma_bits(void)
 {
-	struct rashpa_profile p = { HEAD(p), .dma_bits = 32 };
+	struct rashpa_profile_set p = { HEAD(p), .dma_bits = 32 };
 	struct rashpa_device_info info;
 
-	ANSWERED(call(f.fd, RASHPA_IOC_PROFILE, &p), 0, NULL);
+	ANSWERED(call(f.fd, RASHPA_IOC_PROFILE_SET, &p), 0, NULL);
 	ANSWERED(fpga_info(&f, &info), 0, NULL);
 	CHECK(info.out_dma_bits == 32, "%u bits", info.out_dma_bits);
 	ANSWERED(fpga_profile_none(&f), 0, NULL);
@@ -355,7 +355,7 @@ static void test_bad_windows(void)
 	if (fpga_profile(&f, 0, good_windows, 2))
 		tap_bail("profile: %s", reason);
 	for (i = 0; i < ARRAY_SIZE(bad_windows); i++) {
-		struct rashpa_window w = {
+		struct rashpa_window_make w = {
 			HEAD(w),
 			.bar = bad_windows[i].bar,
 			.cache = bad_windows[i].cache,
@@ -366,7 +366,7 @@ static void test_bad_windows(void)
 
 		strcpy(w.name, bad_windows[i].name);
 		tap_start("a window %s is refused", bad_windows[i].what);
-		ANSWERED(call(f.fd, RASHPA_IOC_WINDOW, &w), bad_windows[i].err,
+		ANSWERED(call(f.fd, RASHPA_IOC_WINDOW_MAKE, &w), bad_windows[i].err,
 			 bad_windows[i].says);
 		CHECK(w.out_fd == -7, "out_fd was written on failure");
 		tap_done();
@@ -375,12 +375,12 @@ static void test_bad_windows(void)
 
 static void test_window_name_bytes(void)
 {
-	struct rashpa_window w = { HEAD(w), .name = "a1" };
+	struct rashpa_window_make w = { HEAD(w), .name = "a1" };
 
 	w.name[RASHPA_PROFILE_NAME_SIZE - 1] = 'x';
-	ANSWERED(call(f.fd, RASHPA_IOC_WINDOW, &w), EINVAL, "after the end");
+	ANSWERED(call(f.fd, RASHPA_IOC_WINDOW_MAKE, &w), EINVAL, "after the end");
 	memset(w.name, 'a', sizeof(w.name));
-	ANSWERED(call(f.fd, RASHPA_IOC_WINDOW, &w), ENAMETOOLONG, "31");
+	ANSWERED(call(f.fd, RASHPA_IOC_WINDOW_MAKE, &w), ENAMETOOLONG, "31");
 }
 
 static void test_window(void)
@@ -603,7 +603,7 @@ static void test_quiesce(void)
 {
 	struct rashpa_quiesce q = { HEAD(q) };
 	struct rashpa_device_info before, after;
-	struct rashpa_map map;
+	struct rashpa_map_make map;
 	int channel, fd;
 
 	ANSWERED(fpga_profile(&f, 0, NULL, 0), 0, NULL);
@@ -632,13 +632,13 @@ static void test_stuck(void)
 	struct rashpa_profile_step step = { .op = RASHPA_STEP_WAIT, .bar = 0,
 					    .offset = RFPGA_ID, .mask = ~0U,
 					    .timeout_us = 1000 };
-	struct rashpa_profile p = { HEAD(p), .steps = (uintptr_t)&step, .n_steps = 1 };
+	struct rashpa_profile_set p = { HEAD(p), .steps = (uintptr_t)&step, .n_steps = 1 };
 	struct rashpa_quiesce q = { HEAD(q) };
 	struct rashpa_reset r = { HEAD(r) };
 	struct rashpa_device_info info;
 	int channel;
 
-	ANSWERED(call(f.fd, RASHPA_IOC_PROFILE, &p), 0, NULL);
+	ANSWERED(call(f.fd, RASHPA_IOC_PROFILE_SET, &p), 0, NULL);
 	channel = fpga_events(&f, 0);
 	ANSWERED(call(f.fd, RASHPA_IOC_QUIESCE, &q), ETIMEDOUT, "fpga|reset");
 	ANSWERED(fpga_info(&f, &info), 0, NULL);
@@ -675,17 +675,17 @@ static void test_reset(void)
 
 static int named_window(const char *name)
 {
-	struct rashpa_window w = { HEAD(w) };
+	struct rashpa_window_make w = { HEAD(w) };
 	int err;
 
 	strcpy(w.name, name);
-	err = call(f.fd, RASHPA_IOC_WINDOW, &w);
+	err = call(f.fd, RASHPA_IOC_WINDOW_MAKE, &w);
 	return err ? err : w.out_fd;
 }
 
 static void as_user(void *arg)
 {
-	struct rashpa_profile p = { HEAD(p) };
+	struct rashpa_profile_set p = { HEAD(p) };
 	struct rashpa_quiesce q = { HEAD(q) };
 	struct rashpa_reset r = { HEAD(r) };
 	struct rashpa_device_info info;
@@ -698,7 +698,7 @@ static void as_user(void *arg)
 	snprintf(path, sizeof(path), "/dev/rashpa/%s", f.name);
 	CHECK(open(path, O_RDWR) < 0 && errno == EACCES, "nobody may open %s", path);
 	ANSWERED(fpga_info(&f, &info), 0, NULL);
-	ANSWERED(call(f.fd, RASHPA_IOC_PROFILE, &p), EPERM, "CAP_SYS_ADMIN");
+	ANSWERED(call(f.fd, RASHPA_IOC_PROFILE_SET, &p), EPERM, "CAP_SYS_ADMIN");
 	ANSWERED(call(f.fd, RASHPA_IOC_RESET, &r), EPERM, "CAP_SYS_RAWIO");
 	ANSWERED(fpga_window(&f, 0, 0, RFPGA_BAR_REGS_SIZE, 0), EPERM, "CAP_SYS_RAWIO");
 	ANSWERED(fpga_window(&f, 2, 0, PAGE, 0), EPERM, "CAP_SYS_RAWIO");

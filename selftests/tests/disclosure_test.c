@@ -137,7 +137,7 @@ static unsigned int check_folder(const char *path)
 static struct {
 	int buffer, window, map, channel, lock;
 	void *memory, *regs;
-	struct rashpa_map made;
+	struct rashpa_map_make made;
 } held;
 
 static void learn_bars(void)
@@ -172,7 +172,7 @@ static void hold(void)
 		{ .name = "user", .bar = 2, .flags = RASHPA_PWINDOW_USER, .length = PAGE },
 	};
 	struct rashpa_lock lock = { HEAD(lock), .slots = 1 };
-	struct rashpa_window w = { HEAD(w), .name = "user" };
+	struct rashpa_window_make w = { HEAD(w), .name = "user" };
 
 	if (fpga_profile(&f, 0, windows, 1))
 		tap_bail("profile: %s", reason);
@@ -181,7 +181,7 @@ static void hold(void)
 	held.map = fpga_map(&f, held.buffer, RASHPA_BIDIRECTIONAL, &held.made);
 	held.channel = fpga_events(&f, 0);
 	if (!held.memory || held.map < 0 || held.channel < 0 ||
-	    call(f.fd, RASHPA_IOC_LOCK, &lock) || call(f.fd, RASHPA_IOC_WINDOW, &w))
+	    call(f.fd, RASHPA_IOC_LOCK, &lock) || call(f.fd, RASHPA_IOC_WINDOW_MAKE, &w))
 		tap_bail("nothing to hold: %s", reason);
 	held.lock = lock.out_fd;
 	held.window = w.out_fd;
@@ -292,11 +292,11 @@ static void refuse(unsigned long cmd, void *arg, int fd)
 
 static void fail_as_user(void *arg)
 {
-	struct rashpa_map m = { HEAD(m), .fd = held.buffer, .offset = 8 * MIB };
-	struct rashpa_map aligned = { HEAD(aligned), .fd = held.buffer, .alignment = GIB };
-	struct rashpa_map window = { HEAD(window), .fd = held.window };
-	struct rashpa_window w = { HEAD(w), .offset = GIB, .length = PAGE };
-	struct rashpa_window admin = { HEAD(admin), .length = PAGE };
+	struct rashpa_map_make m = { HEAD(m), .fd = held.buffer, .offset = 8 * MIB };
+	struct rashpa_map_make aligned = { HEAD(aligned), .fd = held.buffer, .alignment = GIB };
+	struct rashpa_map_make window = { HEAD(window), .fd = held.window };
+	struct rashpa_window_make w = { HEAD(w), .offset = GIB, .length = PAGE };
+	struct rashpa_window_make admin = { HEAD(admin), .length = PAGE };
 	struct rashpa_alloc a = { HEAD(a), .length = 1ULL << 50 };
 	struct rashpa_info i = { HEAD(i), .fd = held.map };
 	struct rashpa_program p = { HEAD(p), .window = held.window, .length = PAGE };
@@ -305,11 +305,11 @@ static void fail_as_user(void *arg)
 
 	(void)arg;
 	drop_privileges();
-	refuse(RASHPA_IOC_MAP, &m, f.fd);
-	refuse(RASHPA_IOC_MAP, &aligned, f.fd);
-	refuse(RASHPA_IOC_MAP, &window, f.fd);
-	refuse(RASHPA_IOC_WINDOW, &w, f.fd);
-	refuse(RASHPA_IOC_WINDOW, &admin, f.fd);
+	refuse(RASHPA_IOC_MAP_MAKE, &m, f.fd);
+	refuse(RASHPA_IOC_MAP_MAKE, &aligned, f.fd);
+	refuse(RASHPA_IOC_MAP_MAKE, &window, f.fd);
+	refuse(RASHPA_IOC_WINDOW_MAKE, &w, f.fd);
+	refuse(RASHPA_IOC_WINDOW_MAKE, &admin, f.fd);
 	refuse(RASHPA_IOC_PROGRAM, &p, held.map);
 	refuse(RASHPA_IOC_ALLOC, &a, memory);
 	refuse(RASHPA_IOC_INFO, &i, memory);
@@ -786,7 +786,7 @@ static void test_calls(void)
 /* Pages that the kernel shares hold what the header says, and behind it nothing. */
 static void test_pages(void)
 {
-	struct rashpa_events e = { HEAD(e), .depth = 16 };
+	struct rashpa_channel_make e = { HEAD(e), .depth = 16 };
 	struct rashpa_signal sig = { HEAD(sig), .value = 1 };
 	struct rashpa_ring *ring;
 	struct rashpa_consumer *consumer;
@@ -795,7 +795,7 @@ static void test_pages(void)
 	size_t used, end;
 
 	hold();
-	REQUIRE(ANSWERED(call(f.fd, RASHPA_IOC_EVENTS, &e), 0, NULL), "EVENTS");
+	REQUIRE(ANSWERED(call(f.fd, RASHPA_IOC_CHANNEL_MAKE, &e), 0, NULL), "EVENTS");
 	end = (e.out_ring_size + PAGE - 1) & -PAGE;
 	ring = mmap(NULL, end, PROT_READ, MAP_SHARED, e.out_fd, 0);
 	consumer = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, e.out_fd, e.out_consumer);

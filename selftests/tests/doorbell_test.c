@@ -57,11 +57,11 @@ static bool faults(volatile uint8_t *at, bool write)
 
 static int named(const char *name)
 {
-	struct rashpa_window w = { HEAD(w) };
+	struct rashpa_window_make w = { HEAD(w) };
 	int err;
 
 	strcpy(w.name, name);
-	err = call(f.fd, RASHPA_IOC_WINDOW, &w);
+	err = call(f.fd, RASHPA_IOC_WINDOW_MAKE, &w);
 	return err ? err : w.out_fd;
 }
 

@@ -243,7 +243,7 @@ static void test_close(const struct op *op)
 
 static void test_entries(void)
 {
-	struct rashpa_events events = { HEAD(events) };
+	struct rashpa_channel_make events = { HEAD(events) };
 	char path[48];
 
 	try_one("the sentence", run_refused, NULL, NULL);
@@ -259,7 +259,7 @@ static void test_entries(void)
 	try_one("open of a function", run_open, close_made, path);
 	test_mmap("mmap of a window", calls.fds[FD_WINDOW], PROT_READ | PROT_WRITE, 0, PAGE);
 	test_mmap("mmap of a map", calls.nodes[MAP], PROT_READ, 0, PAGE);
-	if (call(calls.fpga.fd, RASHPA_IOC_EVENTS, &events))
+	if (call(calls.fpga.fd, RASHPA_IOC_CHANNEL_MAKE, &events))
 		tap_bail("EVENTS: %s", reason);
 	test_mmap("mmap of a queue", events.out_fd, PROT_READ, 0, events.out_ring_size);
 	test_mmap("mmap of a consumer's page", events.out_fd, PROT_READ | PROT_WRITE,

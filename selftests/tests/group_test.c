@@ -29,14 +29,14 @@ static int group_make(int ch, const uint32_t *ids, uint32_t n, uint32_t slots, u
 		      uint64_t lag)
 {
 	struct rashpa_member m[RASHPA_MEMBERS_MAX + 1] = {};
-	struct rashpa_group g = { HEAD(g), .members = (uintptr_t)m, .n_members = n,
+	struct rashpa_group_make g = { HEAD(g), .members = (uintptr_t)m, .n_members = n,
 				  .slots = slots, .first = first, .lag = lag };
 	uint32_t i;
 	int err;
 
 	for (i = 0; i < n && i < ARRAY_SIZE(m); i++)
 		m[i].source = ids[i];
-	err = call(ch, RASHPA_IOC_GROUP, &g);
+	err = call(ch, RASHPA_IOC_GROUP_MAKE, &g);
 	return err ? err : (int)g.out_id;
 }
 
@@ -67,14 +67,14 @@ static void bench_down(struct bench *b)
 
 static bool bench_up(struct bench *b, uint32_t slots, uint64_t lag)
 {
-	struct rashpa_events e = { HEAD(e) };
+	struct rashpa_channel_make e = { HEAD(e) };
 	uint32_t i;
 	int id;
 
 	memset(b, 0, sizeof(*b));
 	b->lock = (struct rashpa_lock) { HEAD(b->lock), .slots = WORDS, .out_fd = -1 };
 	b->ch = -1;
-	if (!ANSWERED(call(f.fd, RASHPA_IOC_EVENTS, &e), 0, NULL) ||
+	if (!ANSWERED(call(f.fd, RASHPA_IOC_CHANNEL_MAKE, &e), 0, NULL) ||
 	    !ANSWERED(call(f.fd, RASHPA_IOC_LOCK, &b->lock), 0, NULL))
 		return false;
 	b->ch = e.out_fd;
@@ -396,7 +396,7 @@ static void test_refused(void)
 	uint32_t twice[2], none = 60, i;
 	struct rashpa_source_del del = { HEAD(del) };
 	struct rashpa_group_info info = { HEAD(info) };
-	struct rashpa_group g = { HEAD(g), .n_members = 1 };
+	struct rashpa_group_make g = { HEAD(g), .n_members = 1 };
 	struct rashpa_ack a = { HEAD(a) };
 	struct bench b;
 
@@ -409,7 +409,7 @@ static void test_refused(void)
 	ANSWERED(group_make(b.ch, twice, 2, 0, 0, 0), EEXIST, "twice");
 	ANSWERED(group_make(b.ch, &none, 1, 0, 0, 0), ENOENT, "source 60");
 	ANSWERED(group_make(b.ch, &b.group, 1, 0, 0, 0), EINVAL, "is a group");
-	ANSWERED(call(b.ch, RASHPA_IOC_GROUP, &g), EFAULT, NULL);
+	ANSWERED(call(b.ch, RASHPA_IOC_GROUP_MAKE, &g), EFAULT, NULL);
 	a.id = b.member[0];
 	ANSWERED(call(b.ch, RASHPA_IOC_ACK, &a), ENOENT, "group");
 	info.id = b.member[0];
@@ -541,7 +541,7 @@ static void two_functions(const char *const told[2])
 	char *bells[2] = { NULL, NULL }, *words = NULL;
 	int map[2] = { -1, -1 }, group;
 	struct rig r, r2;
-	struct rashpa_map m;
+	struct rashpa_map_make m;
 
 	SKIP_IF(!have_two, "needs two software FPGAs (lab run --fpga 2)");
 	for (i = 0; i < 2; i++)

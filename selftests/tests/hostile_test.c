@@ -158,7 +158,7 @@ static int set_command(uint16_t clear, uint16_t set)
 
 static void test_dead(void)
 {
-	struct rashpa_map map;
+	struct rashpa_map_make map;
 	uint64_t begin;
 	struct rig r;
 	int m;
@@ -198,10 +198,10 @@ static void test_dead_whole(void)
 		.op = RASHPA_STEP_WAIT, .bar = RFPGA_BAR_REGS, .offset = RFPGA_SCRATCH,
 		.mask = ~0U, .timeout_us = 1000,
 	};
-	struct rashpa_profile p = { HEAD(p), .steps = (uintptr_t)&step, .n_steps = 1 };
+	struct rashpa_profile_set p = { HEAD(p), .steps = (uintptr_t)&step, .n_steps = 1 };
 	int channel;
 
-	ANSWERED(call(f.fd, RASHPA_IOC_PROFILE, &p), 0, NULL);
+	ANSWERED(call(f.fd, RASHPA_IOC_PROFILE_SET, &p), 0, NULL);
 	channel = fpga_events(&f, 0);
 	CHECK(channel >= 0, "EVENTS: %s", reason);
 	ANSWERED(quiesce(), 0, NULL);
@@ -251,7 +251,7 @@ static void write_sysfs(const char *name)
 static void test_link(void)
 {
 	struct rashpa_device_info info;
-	struct rashpa_map map;
+	struct rashpa_map_make map;
 	struct rashpa_event e;
 	char remove[40];
 	uint64_t begin;
@@ -288,7 +288,7 @@ static void test_link(void)
 /* Nobody has noticed that it has gone when the first one comes. */
 static void test_link_idle(void)
 {
-	struct rashpa_map map;
+	struct rashpa_map_make map;
 	int buffer = buffer_alloc(PAGE, NULL);
 
 	tell("dead link");

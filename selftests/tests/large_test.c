@@ -68,7 +68,7 @@ static void check_no_faults(volatile char *p)
 
 static void check_segments(int buffer)
 {
-	struct rashpa_map map;
+	struct rashpa_map_make map;
 	int fd = fpga_map(&fpga, buffer, RASHPA_BIDIRECTIONAL, &map);
 
 	if (!CHECK(fd >= 0, "MAP: %s", reason))

@@ -93,15 +93,15 @@ static void nothing_left(int fd)
 
 /* --------------------------------------------------------------- maps --- */
 
-static struct rashpa_map default_map(int fd)
+static struct rashpa_map_make default_map(int fd)
 {
-	return (struct rashpa_map) { .head.size = sizeof(struct rashpa_map), .fd = fd,
+	return (struct rashpa_map_make) { .head.size = sizeof(struct rashpa_map_make), .fd = fd,
 				     .out_fd = -7 };
 }
 
-static int make(struct rashpa_map *map)
+static int make(struct rashpa_map_make *map)
 {
-	return call(f.fd, RASHPA_IOC_MAP, map);
+	return call(f.fd, RASHPA_IOC_MAP_MAKE, map);
 }
 
 static int restore(int map, struct rashpa_restore *r)
@@ -148,7 +148,7 @@ static void is_valid(int map, const struct rashpa_restore *r, uint64_t before)
 }
 
 /* First address of a map, 0 after a failed check. */
-static uint64_t first_address(const struct rashpa_map *map)
+static uint64_t first_address(const struct rashpa_map_make *map)
 {
 	struct rashpa_table *t = mmap(NULL, map->out_table_size, PROT_READ, MAP_SHARED,
 				      map->out_fd, 0);
@@ -254,7 +254,7 @@ static bool lent_up(struct lent *l, uint32_t kind)
 /* ------------------------------------------- bare addresses of a BAR ---- */
 
 /* What a map of the second function's on-board memory must say of itself. */
-static void is_peer(const struct rashpa_map *map, uint64_t bare)
+static void is_peer(const struct rashpa_map_make *map, uint64_t bare)
 {
 	uint64_t address = first_address(map);
 
@@ -307,7 +307,7 @@ static void test_bar(void)
 static void test_bar_part(void)
 {
 	struct rashpa_liar_export arg = lie(RASHPA_LIAR_BAR);
-	struct rashpa_map map, rest;
+	struct rashpa_map_make map, rest;
 	int fd;
 
 	SKIP_IF(!have_f2, "only one software FPGA");
@@ -334,7 +334,7 @@ static void test_bar_part(void)
 
 static void test_bar_denied(void)
 {
-	struct rashpa_map map;
+	struct rashpa_map_make map;
 	char before[16];
 	int fd, err;
 
@@ -362,7 +362,7 @@ static void test_bar_denied(void)
 static void test_own_bar(void)
 {
 	struct rashpa_liar_export arg = lie(RASHPA_LIAR_BAR);
-	struct rashpa_map map;
+	struct rashpa_map_make map;
 	int fd;
 
 	arg.bdf = bdf_of(&f);
@@ -380,7 +380,7 @@ static void test_own_bar(void)
 static void test_device_flag(void)
 {
 	int fd = export_kind(RASHPA_LIAR_HONEST), buffer = buffer_alloc(MIB, NULL);
-	struct rashpa_map map = default_map(fd);
+	struct rashpa_map_make map = default_map(fd);
 
 	map.head.flags = RASHPA_MAP_DEVICE;
 	if (!ANSWERED(make(&map), EREMOTEIO, "host"))
@@ -560,9 +560,9 @@ static uint64_t address_of(enum where where)
 
 static void profile_bits(uint32_t bits)
 {
-	struct rashpa_profile p = { HEAD(p), .dma_bits = bits };
+	struct rashpa_profile_set p = { HEAD(p), .dma_bits = bits };
 
-	ANSWERED(call(f.fd, RASHPA_IOC_PROFILE, &p), 0, NULL);
+	ANSWERED(call(f.fd, RASHPA_IOC_PROFILE_SET, &p), 0, NULL);
 }
 
 static struct rashpa_liar_export lie_of(const struct lie_row *row)
@@ -591,7 +591,7 @@ static bool can_lie(const struct lie_row *row)
 static void map_lie(const struct lie_row *row)
 {
 	struct rashpa_liar_export arg;
-	struct rashpa_map map;
+	struct rashpa_map_make map;
 	int fd;
 
 	if (!can_lie(row))
@@ -627,7 +627,7 @@ static void restore_lie(const struct lie_row *row)
 {
 	struct rashpa_liar_export arg;
 	struct rashpa_restore r;
-	struct rashpa_map map;
+	struct rashpa_map_make map;
 	uint64_t before;
 	int fd;
 
@@ -797,7 +797,7 @@ static void test_restore_elsewhere(void)
 static void test_restore_device(void)
 {
 	struct rashpa_restore res;
-	struct rashpa_map map;
+	struct rashpa_map_make map;
 	int fd;
 
 	SKIP_IF(!have_f2, "only one software FPGA");
@@ -819,7 +819,7 @@ static void test_restore_device(void)
 static void test_map_revoked(void)
 {
 	int fd = export_kind(RASHPA_LIAR_HONEST);
-	struct rashpa_map map = default_map(fd);
+	struct rashpa_map_make map = default_map(fd);
 
 	take_back(fd);
 	ANSWERED(make(&map), ENODEV, "exporter");
@@ -830,7 +830,7 @@ static void test_map_revoked(void)
 /* Maps of one memory end together; what is streamed elsewhere may stop, but stays valid. */
 static void test_revoke_several(void)
 {
-	struct rashpa_map a, b, other;
+	struct rashpa_map_make a, b, other;
 	struct rashpa_restore res;
 	int fd = export_kind(RASHPA_LIAR_HONEST), fd2 = export_kind(RASHPA_LIAR_HONEST);
 
@@ -1112,7 +1112,7 @@ static void test_revoke_and_map(void)
 {
 	int fd = export_kind(RASHPA_LIAR_HONEST), err;
 	struct revoker revoker = { .fd = fd, .most = REVOKE_ROUNDS };
-	struct rashpa_map map;
+	struct rashpa_map_make map;
 	unsigned int made = 0;
 	pthread_t thread;
 
@@ -1212,9 +1212,9 @@ static void arrive(int node)
 static void test_moving(void)
 {
 	int fd = export_kind(RASHPA_LIAR_HONEST), node = fence(RASHPA_LIAR_FENCE, fd, 0);
-	struct rashpa_map map = default_map(fd);
+	struct rashpa_map_make map = default_map(fd);
 	struct rashpa_restore r = { HEAD(r) };
-	struct caller c = { .what = by_ioctl, .fd = f.fd, .cmd = RASHPA_IOC_MAP, .arg = &map };
+	struct caller c = { .what = by_ioctl, .fd = f.fd, .cmd = RASHPA_IOC_MAP_MAKE, .arg = &map };
 
 	CHECK(call_waits(&c), "MAP does not wait");
 	arrive(node);
@@ -1243,8 +1243,8 @@ static void test_moving_signal(void)
 {
 	int fd = export_kind(RASHPA_LIAR_HONEST), node = fence(RASHPA_LIAR_FENCE, fd, 0);
 	struct sigaction sa = { .sa_handler = on_signal }, old;
-	struct rashpa_map map = default_map(fd);
-	struct caller c = { .what = by_ioctl, .fd = f.fd, .cmd = RASHPA_IOC_MAP, .arg = &map };
+	struct rashpa_map_make map = default_map(fd);
+	struct caller c = { .what = by_ioctl, .fd = f.fd, .cmd = RASHPA_IOC_MAP_MAKE, .arg = &map };
 
 	sigaction(SIGUSR1, &sa, &old);
 	if (CHECK(call_waits(&c), "MAP does not wait"))
@@ -1291,7 +1291,7 @@ static void bus(const struct fpga *fpga, uint64_t limit, uint64_t offset)
 static void test_narrow_bus(void)
 {
 	int buffer, fd;
-	struct rashpa_map map;
+	struct rashpa_map_make map;
 	void *p;
 
 	SKIP_IF(iommu, "behind an IOMMU all memory has an address that fits");
@@ -1319,7 +1319,7 @@ static void test_narrow_bus(void)
 static void test_bus_offset(void)
 {
 	struct rashpa_liar_export cpu = lie(RASHPA_LIAR_BAR), there = lie(RASHPA_LIAR_ADDRESS);
-	struct rashpa_map map;
+	struct rashpa_map_make map;
 	int fd, win;
 
 	SKIP_IF(!have_f2, "only one software FPGA");
@@ -1389,13 +1389,13 @@ static int show(int fd)
 static void test_read_only_through_another(void)
 {
 	struct rashpa_alloc a = { HEAD(a), .length = MIB, .name = "st-shown" };
-	struct rashpa_dmabuf get = { HEAD(get), .out_fd = -1 };
+	struct rashpa_export get = { HEAD(get), .out_fd = -1 };
 	int node, shown;
 	void *p;
 
 	REQUIRE(ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), 0, NULL), "no memory");
 	node = buffer_node("st-shown", O_RDONLY);
-	ANSWERED(call(node, RASHPA_IOC_DMABUF, &get), 0, NULL);
+	ANSWERED(call(node, RASHPA_IOC_EXPORT, &get), 0, NULL);
 	shown = show(get.out_fd);
 	p = mmap(NULL, MIB, PROT_READ | PROT_WRITE, MAP_SHARED, shown, 0);
 	CHECK(p == MAP_FAILED && errno == EACCES, "it can be written through another driver");
@@ -1423,7 +1423,7 @@ static void test_read_only_through_another(void)
 static void test_module_stays(void)
 {
 	int fd = export_kind(RASHPA_LIAR_HONEST), err;
-	struct rashpa_map map = default_map(fd);
+	struct rashpa_map_make map = default_map(fd);
 
 	/* its own node holds it as well */
 	close(liar);

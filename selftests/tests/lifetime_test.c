@@ -197,7 +197,7 @@ static atomic_uint worked;	/* how often */
 
 static void *work(void *unused)
 {
-	struct rashpa_map map;
+	struct rashpa_map_make map;
 	struct rashpa_device_info info;
 	int buf, win, ch, m;
 
@@ -326,7 +326,7 @@ static void test_kill_after_unbind(void)
 static void test_map_outlives_buffer(void)
 {
 	uint64_t before = bytes_allocated();
-	struct rashpa_map map;
+	struct rashpa_map_make map;
 	int fd = buffer_alloc(MIB, NULL), m;
 
 	m = fpga_map(&f, fd, RASHPA_BIDIRECTIONAL, &map);
@@ -339,7 +339,7 @@ static void test_map_outlives_buffer(void)
 
 static void test_table_outlives_map(void)
 {
-	struct rashpa_map map;
+	struct rashpa_map_make map;
 	int fd = buffer_alloc(MIB, NULL), m;
 	const struct rashpa_table *t;
 

@@ -48,7 +48,7 @@ static void test_memory(void)
 {
 	struct rashpa_info info = { HEAD(info) };
 	struct rashpa_lock lock;
-	struct rashpa_map map;
+	struct rashpa_map_make map;
 	char *p;
 	int fd;
 
@@ -91,7 +91,7 @@ static void test_named(void)
 		.head.flags = RASHPA_SOURCE_POLL, .condition = RASHPA_CONDITION_REACHED,
 		.value = 5, .bits = 64, .offset = 64, .period_us = RASHPA_PERIOD_MIN, .budget = 50,
 	};
-	struct rashpa_dmabuf get = { HEAD(get) };
+	struct rashpa_export get = { HEAD(get) };
 	struct rashpa_lock lock, other;
 	struct rashpa_event e = {};
 	uint64_t *p;
@@ -111,7 +111,7 @@ static void test_named(void)
 	ANSWERED(call(node, RASHPA_IOC_INFO, &info), 0, NULL);
 	CHECK(info.out_kind == RASHPA_KIND_LOCK && !strcmp(info.out_name, "st-lock"),
 	      "kind %u, name %s", info.out_kind, info.out_name);
-	ANSWERED(call(node, RASHPA_IOC_DMABUF, &get), 0, NULL);
+	ANSWERED(call(node, RASHPA_IOC_EXPORT, &get), 0, NULL);
 	a.memory = get.out_fd;
 	ch = events();
 	CHECK(add(ch, &a) > 0, "%s", reason);
@@ -495,7 +495,7 @@ static void test_hardware(void)
 	struct rashpa_event e, last = {};
 	struct rashpa_lock lock;
 	uint32_t entries = 0;
-	struct rashpa_map m;
+	struct rashpa_map_make m;
 	struct rig r;
 	int map = -1;
 

@@ -12,19 +12,19 @@ static bool have_f2, iommu;
 static void *regs;	/* BAR 0, mapped while @window is open */
 static int window = -1;
 
-static struct rashpa_map default_map(int fd)
+static struct rashpa_map_make default_map(int fd)
 {
-	return (struct rashpa_map) { .head.size = sizeof(struct rashpa_map), .fd = fd,
+	return (struct rashpa_map_make) { .head.size = sizeof(struct rashpa_map_make), .fd = fd,
 				     .out_fd = -7 };
 }
 
-static int make(struct rashpa_map *map)
+static int make(struct rashpa_map_make *map)
 {
-	return call(f.fd, RASHPA_IOC_MAP, map);
+	return call(f.fd, RASHPA_IOC_MAP_MAKE, map);
 }
 
 /* The table of a map, or NULL after a failed check. */
-static const struct rashpa_table *table_of(const struct rashpa_map *map)
+static const struct rashpa_table *table_of(const struct rashpa_map_make *map)
 {
 	void *p = mmap(NULL, map->out_table_size, PROT_READ, MAP_SHARED, map->out_fd, 0);
 
@@ -68,7 +68,7 @@ static void segments(const struct want *w)
 				  .backend = RASHPA_BACKEND_CONTIG };
 	uint64_t part = w->part ? w->part : w->length - w->offset, sum = 0, frame = 0;
 	const struct rashpa_table *t;
-	struct rashpa_map map;
+	struct rashpa_map_make map;
 	uint32_t i;
 	char *p;
 
@@ -166,12 +166,12 @@ static void test_segments(void)
 
 static void test_profile_limits(void)
 {
-	struct rashpa_profile p = { HEAD(p), .max_segment = 4 * MIB,
+	struct rashpa_profile_set p = { HEAD(p), .max_segment = 4 * MIB,
 				    .boundary = 2 * MIB };
 	int fd = buffer_alloc(16 * MIB, NULL);
-	struct rashpa_map map = default_map(fd);
+	struct rashpa_map_make map = default_map(fd);
 
-	ANSWERED(call(f.fd, RASHPA_IOC_PROFILE, &p), 0, NULL);
+	ANSWERED(call(f.fd, RASHPA_IOC_PROFILE_SET, &p), 0, NULL);
 	ANSWERED(make(&map), 0, NULL);
 	CHECK(map.out_segments == 8 || map.out_segments == 9, "%u segments",
 	      map.out_segments);
@@ -194,19 +194,19 @@ static void test_stuck_second(void)
 		.offset = RFPGA_TABLE + RFPGA_ENTRY_CONTROL, .value = RFPGA_ENTRY_VALID,
 		.mask = RFPGA_ENTRY_VALID, .timeout_us = 1000,
 	};
-	struct rashpa_profile p = { HEAD(p), .steps = (uintptr_t)&step, .n_steps = 1,
+	struct rashpa_profile_set p = { HEAD(p), .steps = (uintptr_t)&step, .n_steps = 1,
 				    .table_bar = RFPGA_BAR_REGS, .table_offset = RFPGA_TABLE,
 				    .table_length = RFPGA_TABLE_SIZE };
 	struct rashpa_reset reset = { HEAD(reset) };
 	struct rashpa_device_info info;
 	struct rashpa_event e[4];
 	int fd = buffer_alloc(MIB, NULL), ch;
-	struct rashpa_map map = default_map(fd);
+	struct rashpa_map_make map = default_map(fd);
 	ssize_t n;
 
 	p.head.flags = RASHPA_PROFILE_TABLE;
 	fpga_layout(&p.table_layout);
-	ANSWERED(call(f.fd, RASHPA_IOC_PROFILE, &p), 0, NULL);
+	ANSWERED(call(f.fd, RASHPA_IOC_PROFILE_SET, &p), 0, NULL);
 	ch = fpga_events(&f, 0);
 	CHECK(source_add(ch, RASHPA_SOURCE_DEVICE, 0) == 1, "%s", reason);
 	fcntl(ch, F_SETFL, O_NONBLOCK);
@@ -264,7 +264,7 @@ static void test_refused(void)
 		{ "in direction UINT_MAX", 0, 0, 0, 0, 0, UINT_MAX, EINVAL, "direction" },
 	};
 	struct rashpa_alloc a = { HEAD(a), .length = MIB, .alignment = MIB };
-	struct rashpa_map map;
+	struct rashpa_map_make map;
 	struct rashpa_info info;
 	size_t i;
 
@@ -293,7 +293,7 @@ static void test_wrong_fds(void)
 	int fds[2], null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	int event = eventfd(0, EFD_CLOEXEC), closed = 999;
 	int fd = buffer_alloc(PAGE, NULL), i;
-	struct rashpa_map map = default_map(fd), bad;
+	struct rashpa_map_make map = default_map(fd), bad;
 
 	REQUIRE(!pipe(fds), "pipe");
 	ANSWERED(make(&map), 0, NULL);
@@ -317,19 +317,19 @@ static void test_wrong_fds(void)
 
 static void test_own_window(void)
 {
-	struct rashpa_map map = default_map(window);
+	struct rashpa_map_make map = default_map(window);
 
 	ANSWERED(make(&map), ENXIO, f.name);
 }
 
 static void test_read_only(void)
 {
-	struct rashpa_dmabuf get = { HEAD(get) };
+	struct rashpa_export get = { HEAD(get) };
 	int fd = buffer_alloc(MIB, "st-ro"), node = buffer_node("st-ro", O_RDONLY);
-	struct rashpa_map map;
+	struct rashpa_map_make map;
 
 	REQUIRE(node >= 0, "open: %s", strerror(errno));
-	ANSWERED(call(node, RASHPA_IOC_DMABUF, &get), 0, NULL);
+	ANSWERED(call(node, RASHPA_IOC_EXPORT, &get), 0, NULL);
 	ANSWERED(fpga_map(&f, get.out_fd, RASHPA_TO_MEMORY, &map), EACCES, "read-only");
 	ANSWERED(fpga_map(&f, get.out_fd, RASHPA_BIDIRECTIONAL, &map), EACCES, "read-only");
 	CHECK(fpga_map(&f, get.out_fd, RASHPA_FROM_MEMORY, &map) >= 0, "%s", reason);
@@ -343,7 +343,7 @@ static void test_read_only(void)
 static void test_remove_mapped(void)
 {
 	int fd = buffer_alloc(MIB, "st-map");
-	struct rashpa_map map;
+	struct rashpa_map_make map;
 	struct rashpa_info info;
 	int m = fpga_map(&f, fd, RASHPA_BIDIRECTIONAL, &map);
 
@@ -359,14 +359,14 @@ static void test_remove_mapped(void)
 /* What a narrow function cannot reach must not be mapped to something else. */
 static void test_mask(void)
 {
-	struct rashpa_profile p = { HEAD(p), .dma_bits = 24 };
+	struct rashpa_profile_set p = { HEAD(p), .dma_bits = 24 };
 	int fd = buffer_alloc(64 * KIB, NULL);
-	struct rashpa_map map = default_map(fd);
+	struct rashpa_map_make map = default_map(fd);
 	char *m = map_fd(fd, 64 * KIB);
 	uint64_t at = m ? pfn_of(m) * PAGE : 0;
 	int err;
 
-	err = call(f.fd, RASHPA_IOC_PROFILE, &p);
+	err = call(f.fd, RASHPA_IOC_PROFILE_SET, &p);
 	if (err == -EIO) {
 		tap_skip("no masks of 24 bits on this machine");
 		goto out;
@@ -400,7 +400,7 @@ out:
 
 static void table_as_user(void *arg)
 {
-	struct rashpa_map *map = arg;
+	struct rashpa_map_make *map = arg;
 	void *p;
 
 	drop_privileges();
@@ -410,7 +410,7 @@ static void table_as_user(void *arg)
 
 static void table_disclosed(void *arg)
 {
-	struct rashpa_map *map = arg;
+	struct rashpa_map_make *map = arg;
 	struct rashpa_table *t;
 
 	drop_privileges();
@@ -422,7 +422,7 @@ static void table_disclosed(void *arg)
 static void test_table(void)
 {
 	int fd = buffer_alloc(MIB, NULL);
-	struct rashpa_map map = default_map(fd);
+	struct rashpa_map_make map = default_map(fd);
 	struct rashpa_table *t;
 	void *p;
 
@@ -461,7 +461,7 @@ static void test_table(void)
 static void test_read(void)
 {
 	int fd = buffer_alloc(MIB, NULL);
-	struct rashpa_map map = default_map(fd);
+	struct rashpa_map_make map = default_map(fd);
 	struct rashpa_table head;
 
 	REQUIRE(!make(&map), "MAP: %s", reason);
@@ -480,7 +480,7 @@ static void test_read(void)
 static void test_program(void)
 {
 	int fd = buffer_alloc(16 * MIB, NULL);
-	struct rashpa_map map = default_map(fd);
+	struct rashpa_map_make map = default_map(fd);
 	const struct rashpa_table *t;
 	uint32_t entries = 0, i;
 
@@ -516,7 +516,7 @@ static void test_program(void)
 
 static void program_as_user(void *arg)
 {
-	struct rashpa_map *map = arg;
+	struct rashpa_map_make *map = arg;
 	uint32_t entries;
 
 	drop_privileges();
@@ -529,7 +529,7 @@ static void program_as_user(void *arg)
 static void test_program_profile(void)
 {
 	int fd = buffer_alloc(MIB, NULL);
-	struct rashpa_map map = default_map(fd);
+	struct rashpa_map_make map = default_map(fd);
 	struct rashpa_program p = { HEAD(p), .window = -1 };
 	uint32_t entries = 0;
 
@@ -556,7 +556,7 @@ static void test_program_profile(void)
 static void test_program_hidden(void)
 {
 	int fd = buffer_alloc(MIB, NULL);
-	struct rashpa_map map = default_map(fd);
+	struct rashpa_map_make map = default_map(fd);
 
 	REQUIRE(!make(&map), "MAP: %s", reason);
 	tap_fork(program_as_user, &map);
@@ -616,7 +616,7 @@ static const struct {
 static void test_bad_programs(void)
 {
 	int fd = buffer_alloc(4 * MIB, NULL);
-	struct rashpa_map map = default_map(fd);
+	struct rashpa_map_make map = default_map(fd);
 	struct rashpa_program p;
 	uint32_t e;
 	size_t i;
@@ -650,7 +650,7 @@ static void test_program_fds(void)
 {
 	int fd = buffer_alloc(PAGE, NULL), null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	int event = eventfd(0, EFD_CLOEXEC), closed = 999;
-	struct rashpa_map map = default_map(fd);
+	struct rashpa_map_make map = default_map(fd);
 
 	REQUIRE(!make(&map), "MAP: %s", reason);
 	ANSWERED(fpga_program(map.out_fd, -2, 0, NULL), EBADF, "fd -2|window");
@@ -669,7 +669,7 @@ static void test_program_fds(void)
 static void test_program_twice(void)
 {
 	int fd = buffer_alloc(4 * MIB, NULL);
-	struct rashpa_map a = default_map(fd), b = default_map(fd);
+	struct rashpa_map_make a = default_map(fd), b = default_map(fd);
 	uint64_t address;
 
 	a.max_segment = b.max_segment = MIB;
@@ -698,7 +698,7 @@ static void test_program_twice(void)
 static void test_program_many(void)
 {
 	int fd = buffer_alloc(8 * MIB, NULL);
-	struct rashpa_map map = default_map(fd);
+	struct rashpa_map_make map = default_map(fd);
 	uint32_t entries;
 
 	map.max_segment = PAGE;
@@ -722,7 +722,7 @@ static void test_program_many(void)
 static void test_program_narrow(void)
 {
 	int fd = buffer_alloc(MIB, NULL);
-	struct rashpa_map map = default_map(fd);
+	struct rashpa_map_make map = default_map(fd);
 	struct rashpa_program p = { HEAD(p), .window = window, .offset = RFPGA_TABLE,
 				    .length = RFPGA_TABLE_SIZE };
 	const struct rashpa_table *t;
@@ -751,7 +751,7 @@ static void test_program_narrow(void)
 static void test_foreign(void)
 {
 	int fd = foreign_dmabuf(MIB);
-	struct rashpa_map map = default_map(fd);
+	struct rashpa_map_make map = default_map(fd);
 	const struct rashpa_table *t;
 	uint64_t sum = 0;
 	uint32_t i;
@@ -788,7 +788,7 @@ static void test_cma(void)
 {
 	struct rashpa_alloc a = { HEAD(a), .length = 16 * MIB,
 				  .backend = RASHPA_BACKEND_CMA };
-	struct rashpa_map map;
+	struct rashpa_map_make map;
 
 	SKIP_IF(!cma_here(), "no CMA area");
 	REQUIRE(!call(memory, RASHPA_IOC_ALLOC, &a), "ALLOC: %s", reason);
@@ -806,7 +806,7 @@ static void test_many(void)
 	const int n = access("/sys/kernel/debug/dma-api", F_OK) ? 64 : 7;
 	int fd = buffer_alloc(MIB, NULL), fds[64], i;
 	struct rashpa_device_info info;
-	struct rashpa_map map;
+	struct rashpa_map_make map;
 
 	for (i = 0; i < n; i++) {
 		fds[i] = fpga_map(&f, fd, i % 3, &map);
@@ -822,7 +822,7 @@ static void test_many(void)
 
 static void test_other_window(void)
 {
-	struct rashpa_map map;
+	struct rashpa_map_make map;
 	int fd, other;
 
 	SKIP_IF(!have_f2, "only one software FPGA");

@@ -1025,7 +1025,7 @@ static void test_info_foreign(void)
 static void test_node_calls(void)
 {
 	struct rashpa_info info = { HEAD(info), .fd = -1 };
-	struct rashpa_dmabuf get = { HEAD(get) };
+	struct rashpa_export get = { HEAD(get) };
 	int fd = buffer_alloc(3 * PAGE, "st-node");
 	int node = buffer_node("st-node", O_RDWR);
 	void *p, *q;
@@ -1038,7 +1038,7 @@ static void test_node_calls(void)
 	ANSWERED(call(node, RASHPA_IOC_INFO, &info), EINVAL, "-1");
 	CHECK(lseek(node, 0, SEEK_END) == 3 * (off_t)PAGE, "length by lseek");
 	CHECK(lseek(node, 3 * PAGE + 1, SEEK_SET) < 0, "lseek beyond the end");
-	if (ANSWERED(call(node, RASHPA_IOC_DMABUF, &get), 0, NULL)) {
+	if (ANSWERED(call(node, RASHPA_IOC_EXPORT, &get), 0, NULL)) {
 		CHECK(fcntl(get.out_fd, F_GETFD) == FD_CLOEXEC, "not close-on-exec");
 		CHECK((fcntl(get.out_fd, F_GETFL) & O_ACCMODE) == O_RDWR, "access");
 		p = map_fd(fd, PAGE);

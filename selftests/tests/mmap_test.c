@@ -156,7 +156,7 @@ static void test_range_overflow(void)
 
 static void test_read_only(void)
 {
-	struct rashpa_dmabuf get = { HEAD(get) };
+	struct rashpa_export get = { HEAD(get) };
 	int fd = buffer_alloc(LEN, "st-ro");
 	int node = buffer_node("st-ro", O_RDONLY);
 	char *w = map_here(fd, LEN), *p;
@@ -164,7 +164,7 @@ static void test_read_only(void)
 
 	REQUIRE(node >= 0 && w, "open: %s", strerror(errno));
 	fill(w, LEN, 9);
-	ANSWERED(call(node, RASHPA_IOC_DMABUF, &get), 0, NULL);
+	ANSWERED(call(node, RASHPA_IOC_EXPORT, &get), 0, NULL);
 	CHECK((fcntl(get.out_fd, F_GETFL) & O_ACCMODE) == O_RDONLY,
 	      "the dma-buf of a read-only node is writable");
 	ro[0] = node;
@@ -219,14 +219,14 @@ static void test_write_only(void)
 {
 	int fd = buffer_alloc(LEN, "st-wo");
 	int node = buffer_node("st-wo", O_WRONLY);
-	struct rashpa_dmabuf get = { HEAD(get), .out_fd = -7 };
+	struct rashpa_export get = { HEAD(get), .out_fd = -7 };
 	void *p;
 
 	REQUIRE(node >= 0, "open: %s", strerror(errno));
 	p = try_map(node, LEN, PROT_READ | PROT_WRITE, MAP_SHARED, 0);
 	CHECK(p == MAP_FAILED && errno == EACCES, "mapped readable");
 	/* nor through its dma-buf, which could be read */
-	ANSWERED(call(node, RASHPA_IOC_DMABUF, &get), EACCES, "only for writing");
+	ANSWERED(call(node, RASHPA_IOC_EXPORT, &get), EACCES, "only for writing");
 	CHECK(get.out_fd == -7, "out_fd was written on failure");
 	close(node);
 	close(fd);

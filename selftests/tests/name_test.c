@@ -51,7 +51,7 @@ static unsigned int leases(int fd)
 static void test_shared(void)
 {
 	int a = alloc_with(0, 0), b, node, dmabuf;
-	struct rashpa_dmabuf d = { HEAD(d) };
+	struct rashpa_export d = { HEAD(d) };
 
 	REQUIRE(a >= 0, "ALLOC: %d", a);
 	CHECK(leases(a) == 1, "%u leases", leases(a));
@@ -59,7 +59,7 @@ static void test_shared(void)
 	node = buffer_node(NAME, O_RDWR);
 	CHECK(leases(a) == 3, "%u leases", leases(a));
 	/* a dma-buf of the node is the node's lease */
-	ANSWERED(call(node, RASHPA_IOC_DMABUF, &d), 0, NULL);
+	ANSWERED(call(node, RASHPA_IOC_EXPORT, &d), 0, NULL);
 	dmabuf = d.out_fd;
 	CHECK(leases(a) == 3, "%u leases", leases(a));
 	close(node);

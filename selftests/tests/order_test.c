@@ -58,7 +58,7 @@ struct place {
 
 static bool lock_up(struct place *p)
 {
-	struct rashpa_map map;
+	struct rashpa_map_make map;
 
 	if (p->row->together) {
 		p->record = (uint64_t *)(p->payload + RECORD);

@@ -109,10 +109,10 @@ static void maps(int fd, int prot, int err)
 /* Opened by who was allowed to. */
 static void use_node(int fd)
 {
-	struct rashpa_dmabuf d = { HEAD(d) };
+	struct rashpa_export d = { HEAD(d) };
 
 	maps(fd, PROT_READ | PROT_WRITE, 0);
-	ANSWERED(call(fd, RASHPA_IOC_DMABUF, &d), 0, NULL);
+	ANSWERED(call(fd, RASHPA_IOC_EXPORT, &d), 0, NULL);
 	maps(d.out_fd, PROT_READ | PROT_WRITE, 0);
 	close(d.out_fd);
 }
@@ -164,7 +164,7 @@ static int make_fpga(void)
 static void use_fpga(int fd)
 {
 	struct fpga f = { .fd = fd };
-	struct rashpa_window named = { HEAD(named), .name = "doorbell" };
+	struct rashpa_window_make named = { HEAD(named), .name = "doorbell" };
 	struct rashpa_reset reset = { HEAD(reset) };
 	struct rashpa_device_info info;
 
@@ -172,7 +172,7 @@ static void use_fpga(int fd)
 	ANSWERED(call(fd, RASHPA_IOC_RESET, &reset), EPERM, "CAP_SYS_RAWIO");
 	ANSWERED(fpga_profile_none(&f), EPERM, "CAP_SYS_ADMIN");
 	ANSWERED(fpga_window(&f, RFPGA_BAR_REGS, 0, PAGE, 0), EPERM, "CAP_SYS_RAWIO");
-	ANSWERED(call(fd, RASHPA_IOC_WINDOW, &named), 0, NULL);
+	ANSWERED(call(fd, RASHPA_IOC_WINDOW_MAKE, &named), 0, NULL);
 	close(named.out_fd);
 }
 

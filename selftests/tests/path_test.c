@@ -103,7 +103,7 @@ static void test_peer_stream(void)
 
 static void test_policy(void)
 {
-	struct rashpa_map map = {};
+	struct rashpa_map_make map = {};
 	char *p;
 	int win, m;
 
@@ -136,12 +136,12 @@ static void test_policy(void)
 
 static void test_device_only(void)
 {
-	struct rashpa_map map = { HEAD(map) };
+	struct rashpa_map_make map = { HEAD(map) };
 	int fd = buffer_alloc(MIB, NULL);
 
 	map.fd = fd;
 	map.head.flags = RASHPA_MAP_DEVICE;
-	ANSWERED(call(f.fd, RASHPA_IOC_MAP, &map), EREMOTEIO, "host|not in a device");
+	ANSWERED(call(f.fd, RASHPA_IOC_MAP_MAKE, &map), EREMOTEIO, "host|not in a device");
 	close(fd);
 }
 
@@ -200,7 +200,7 @@ static void test_restored_told(void)
 {
 	int win, m = -1, ch = fpga_events(&f, 0);
 	struct rashpa_reset reset = { HEAD(reset) };
-	struct rashpa_map map;
+	struct rashpa_map_make map;
 	char words[48];
 	char *p;
 
@@ -434,7 +434,7 @@ static bool is_master(void)
 static void test_restore_quiesced(void)
 {
 	struct rashpa_quiesce quiesce = { HEAD(quiesce) };
-	struct rashpa_map map;
+	struct rashpa_map_make map;
 	int fd = buffer_alloc(MIB, NULL), m;
 
 	ANSWERED(fpga_profile_none(&f), 0, NULL);
@@ -452,7 +452,7 @@ static void test_restore_quiesced(void)
 static void test_restore_valid(void)
 {
 	struct rashpa_restore arg = { HEAD(arg) };
-	struct rashpa_map map;
+	struct rashpa_map_make map;
 	int fd = buffer_alloc(MIB, NULL);
 	int m = fpga_map(&f, fd, RASHPA_BIDIRECTIONAL, &map);
 
@@ -468,17 +468,17 @@ static void test_restore_valid(void)
 
 static void oracle(void *arg)
 {
-	struct rashpa_map map = { HEAD(map), .fd = *(int *)arg };
+	struct rashpa_map_make map = { HEAD(map), .fd = *(int *)arg };
 
 	drop_privileges();
 	map.alignment = 2 * MIB;
-	ANSWERED(call(f.fd, RASHPA_IOC_MAP, &map), EPERM, "alignment|CAP_SYS_RAWIO");
+	ANSWERED(call(f.fd, RASHPA_IOC_MAP_MAKE, &map), EPERM, "alignment|CAP_SYS_RAWIO");
 	map.alignment = 0;
 	map.boundary = 2 * MIB;
-	ANSWERED(call(f.fd, RASHPA_IOC_MAP, &map), EPERM, "boundary|profile");
+	ANSWERED(call(f.fd, RASHPA_IOC_MAP_MAKE, &map), EPERM, "boundary|profile");
 	map.boundary = 0;
 	map.max_segment = 64 * KIB;
-	if (ANSWERED(call(f.fd, RASHPA_IOC_MAP, &map), 0, NULL)) {
+	if (ANSWERED(call(f.fd, RASHPA_IOC_MAP_MAKE, &map), 0, NULL)) {
 		CHECK(map.out_segments == MIB / (64 * KIB), "%u segments", map.out_segments);
 		close(map.out_fd);
 	}
@@ -486,10 +486,10 @@ static void oracle(void *arg)
 
 static void disclosed(void *arg)
 {
-	struct rashpa_map map = { HEAD(map), .fd = *(int *)arg, .alignment = PAGE };
+	struct rashpa_map_make map = { HEAD(map), .fd = *(int *)arg, .alignment = PAGE };
 
 	drop_privileges();
-	if (ANSWERED(call(f.fd, RASHPA_IOC_MAP, &map), 0, NULL))
+	if (ANSWERED(call(f.fd, RASHPA_IOC_MAP_MAKE, &map), 0, NULL))
 		close(map.out_fd);
 }
 
@@ -518,9 +518,9 @@ static void map_tables(int buffer, int *maps)
 	int i;
 
 	for (i = 0; i < TABLES; i++) {
-		struct rashpa_map map = { HEAD(map), .fd = buffer, .max_segment = PAGE };
+		struct rashpa_map_make map = { HEAD(map), .fd = buffer, .max_segment = PAGE };
 
-		ANSWERED(call(f.fd, RASHPA_IOC_MAP, &map), 0, NULL);
+		ANSWERED(call(f.fd, RASHPA_IOC_MAP_MAKE, &map), 0, NULL);
 		CHECK(map.out_table_size >= TABLE_BYTES, "a table of %llu bytes",
 		      (unsigned long long)map.out_table_size);
 		maps[i] = map.out_fd;
@@ -638,25 +638,25 @@ static void test_restore_closed(void)
 		.op = RASHPA_STEP_WAIT, .bar = RFPGA_BAR_REGS, .offset = RFPGA_SCRATCH,
 		.mask = ~0U, .timeout_us = 1000000,
 	};
-	struct rashpa_profile p = { HEAD(p), .steps = (uintptr_t)&step, .n_steps = 1 };
+	struct rashpa_profile_set p = { HEAD(p), .steps = (uintptr_t)&step, .n_steps = 1 };
 	struct rashpa_quiesce quiesce = { HEAD(quiesce) };
 	struct rashpa_reset reset = { HEAD(reset) };
-	struct rashpa_map map = { HEAD(map) };
+	struct rashpa_map_make map = { HEAD(map) };
 	int regs_fd, win, seen, err;
 	char *regs, *mem;
 	pthread_t thread;
 	void *result;
 
 	SKIP_IF(!have_f2, "only one software FPGA");
-	ANSWERED(call(f.fd, RASHPA_IOC_PROFILE, &p), 0, NULL);
+	ANSWERED(call(f.fd, RASHPA_IOC_PROFILE_SET, &p), 0, NULL);
 	regs_fd = fpga_window(&f, RFPGA_BAR_REGS, 0, RFPGA_BAR_REGS_SIZE, 0);
 	regs = map_fd(regs_fd, RFPGA_BAR_REGS_SIZE);
 	win = peer_window(&mem);
 	/* the last one made is the first one that ends: when we see this one's end, both have */
 	seen = fpga_map(&f, win, RASHPA_TO_MEMORY, &map);
-	map = (struct rashpa_map) { HEAD(map), .fd = win, .direction = RASHPA_TO_MEMORY };
+	map = (struct rashpa_map_make) { HEAD(map), .fd = win, .direction = RASHPA_TO_MEMORY };
 	map.head.flags = RASHPA_MAP_KEEP;
-	err = call(f.fd, RASHPA_IOC_MAP, &map);
+	err = call(f.fd, RASHPA_IOC_MAP_MAKE, &map);
 	if (!CHECK(regs && seen >= 0 && !err, "%s", reason))
 		return;
 	close(map.out_fd);

@@ -41,7 +41,7 @@ static bool have_narrow, have_shm;
 /* a memory as one importer sees it */
 struct mapped {
 	int fd;
-	struct rashpa_map map;
+	struct rashpa_map_make map;
 	struct rashpa_table *table;
 };
 
@@ -58,10 +58,10 @@ static int profile(const struct fpga *f, uint32_t dma_bits)
 	const struct rashpa_profile_step wait = {
 		.op = RASHPA_STEP_WAIT, .bar = 0, .offset = EDU_DMA_CMD,
 		.mask = EDU_DMA_RUN, .timeout_us = 1000000 };
-	struct rashpa_profile p = { HEAD(p), .steps = (uintptr_t)&wait, .n_steps = 1,
+	struct rashpa_profile_set p = { HEAD(p), .steps = (uintptr_t)&wait, .n_steps = 1,
 				    .dma_bits = dma_bits };
 
-	return call(f->fd, RASHPA_IOC_PROFILE, &p);
+	return call(f->fd, RASHPA_IOC_PROFILE_SET, &p);
 }
 
 static bool map_for(const struct fpga *f, int fd, struct mapped *m)
@@ -415,7 +415,7 @@ static void test_narrow(void)
 	int fd, buffer = high_buffer(), foreign;
 	struct rashpa_device_info info;
 	volatile void *regs;
-	struct rashpa_map map;
+	struct rashpa_map_make map;
 	struct mapped m;
 
 	ANSWERED(fpga_info(&narrow, &info), 0, NULL);
@@ -450,7 +450,7 @@ static void test_narrow(void)
 static void test_narrow_full(void)
 {
 	int buffer = buffer_alloc(300 * MIB, NULL);
-	struct rashpa_map map;
+	struct rashpa_map_make map;
 	bool translated = iommu_on();
 	int got = fpga_map(&narrow, buffer, RASHPA_BIDIRECTIONAL, &map);
 

@@ -256,7 +256,7 @@ static void holder(void *arg)
 {
 	struct killed *k = arg;
 	void *p = anonymous(LEN, 0);
-	struct rashpa_map map;
+	struct rashpa_map_make map;
 
 	CHECK(fpga_map(&fpga, pin(p, LEN), RASHPA_TO_MEMORY, &map) >= 0, "map: %s", reason);
 	CHECK(write(k->ready[1], "", 1) == 1, "write");
@@ -289,7 +289,7 @@ static void test_killed(void)
 static void test_map(void)
 {
 	struct rashpa_info info;
-	struct rashpa_map map;
+	struct rashpa_map_make map;
 	void *p = anonymous(LEN, 0);
 	int fd, m;
 

@@ -223,68 +223,68 @@ static int do_region_info(void)
 /* the same again: busy or not, who may not is told so first */
 static int do_profile(void)
 {
-	struct rashpa_profile p = { HEAD(p), .dma_bits = 1 };
-	int err = on_fpga(RASHPA_IOC_PROFILE, &p);
+	struct rashpa_profile_set p = { HEAD(p), .dma_bits = 1 };
+	int err = on_fpga(RASHPA_IOC_PROFILE_SET, &p);
 
 	return err == -EINVAL || err == -EBUSY ? 0 : err;
 }
 
 static int user_window(void)
 {
-	struct rashpa_window w = { HEAD(w), .name = "user" };
-	int err = on_fpga(RASHPA_IOC_WINDOW, &w);
+	struct rashpa_window_make w = { HEAD(w), .name = "user" };
+	int err = on_fpga(RASHPA_IOC_WINDOW_MAKE, &w);
 
 	return err ? err : w.out_fd;
 }
 
 static int do_window(void)
 {
-	struct rashpa_window w = { HEAD(w), .length = PAGE };
+	struct rashpa_window_make w = { HEAD(w), .length = PAGE };
 
-	return on_fpga(RASHPA_IOC_WINDOW, &w);
+	return on_fpga(RASHPA_IOC_WINDOW_MAKE, &w);
 }
 
 static int do_window_admin(void)
 {
-	struct rashpa_window w = { HEAD(w), .name = "admin" };
+	struct rashpa_window_make w = { HEAD(w), .name = "admin" };
 
-	return on_fpga(RASHPA_IOC_WINDOW, &w);
+	return on_fpga(RASHPA_IOC_WINDOW_MAKE, &w);
 }
 
-static int map_with(struct rashpa_map *m)
+static int map_with(struct rashpa_map_make *m)
 {
 	struct rashpa_alloc a = { HEAD(a), .length = PAGE };
 	int err = on_memory(RASHPA_IOC_ALLOC, &a);
 
 	m->head.size = sizeof(*m);
 	m->fd = a.out_fd;
-	return err ? err : on_fpga(RASHPA_IOC_MAP, m);
+	return err ? err : on_fpga(RASHPA_IOC_MAP_MAKE, m);
 }
 
 static int do_map(void)
 {
-	struct rashpa_map m = {};
+	struct rashpa_map_make m = {};
 
 	return map_with(&m);
 }
 
 static int do_map_boundary(void)
 {
-	struct rashpa_map m = { .boundary = PAGE };
+	struct rashpa_map_make m = { .boundary = PAGE };
 
 	return map_with(&m);
 }
 
 static int do_map_alignment(void)
 {
-	struct rashpa_map m = { .alignment = PAGE };
+	struct rashpa_map_make m = { .alignment = PAGE };
 
 	return map_with(&m);
 }
 
 static int do_table(void)
 {
-	struct rashpa_map m = {};
+	struct rashpa_map_make m = {};
 	int err = map_with(&m);
 
 	if (err)
@@ -296,7 +296,7 @@ static int do_table(void)
 static int do_read_map(void)
 {
 	struct rashpa_table t;
-	struct rashpa_map m = {};
+	struct rashpa_map_make m = {};
 	int err = map_with(&m);
 
 	if (err)
@@ -311,7 +311,7 @@ static int do_read_map(void)
 static int do_program(void)
 {
 	struct rashpa_program p = { HEAD(p), .window = -1 };
-	struct rashpa_map m = {};
+	struct rashpa_map_make m = {};
 	int err = map_with(&m);
 
 	return err ? err : call(m.out_fd, RASHPA_IOC_PROGRAM, &p);
@@ -321,30 +321,30 @@ static int do_program_window(void)
 {
 	struct rashpa_program p = { HEAD(p), .offset = RFPGA_TABLE,
 				    .length = RFPGA_TABLE_SIZE };
-	struct rashpa_window w = { HEAD(w), .length = RFPGA_BAR_REGS_SIZE };
-	struct rashpa_map m = {};
+	struct rashpa_window_make w = { HEAD(w), .length = RFPGA_BAR_REGS_SIZE };
+	struct rashpa_map_make m = {};
 	int err = map_with(&m);
 
 	if (err)
 		return err;
 	/* who gets no other window tries with his own */
-	p.window = on_fpga(RASHPA_IOC_WINDOW, &w) ? user_window() : w.out_fd;
+	p.window = on_fpga(RASHPA_IOC_WINDOW_MAKE, &w) ? user_window() : w.out_fd;
 	fpga_layout(&p.layout);
 	return call(m.out_fd, RASHPA_IOC_PROGRAM, &p);
 }
 
 static int do_events(void)
 {
-	struct rashpa_events e = { HEAD(e) };
+	struct rashpa_channel_make e = { HEAD(e) };
 
-	return on_fpga(RASHPA_IOC_EVENTS, &e);
+	return on_fpga(RASHPA_IOC_CHANNEL_MAKE, &e);
 }
 
 static int do_source(void)
 {
 	struct rashpa_source_add a = { HEAD(a), .kind = RASHPA_SOURCE_SOFTWARE };
-	struct rashpa_events e = { HEAD(e) };
-	int err = on_fpga(RASHPA_IOC_EVENTS, &e);
+	struct rashpa_channel_make e = { HEAD(e) };
+	int err = on_fpga(RASHPA_IOC_CHANNEL_MAKE, &e);
 
 	return err ? err : call(e.out_fd, RASHPA_IOC_SOURCE_ADD, &a);
 }

@@ -187,7 +187,7 @@ static void test_change(void)
 static void lose_page(const struct op *op, enum stall_at at, unsigned int page)
 {
 	struct stall *s = &stalls[0];
-	bool silent = op->cmd == RASHPA_IOC_PROFILE;	/* has no answer */
+	bool silent = op->cmd == RASHPA_IOC_PROFILE_SET;	/* has no answer */
 
 	calls_state_get(&before);
 	if (!stalls_open())
@@ -537,13 +537,13 @@ static void check_gone(const struct op *op, int fd)
 	struct rashpa_info info;
 	struct rashpa_event e;
 
-	if (op->cmd == RASHPA_IOC_WINDOW)
+	if (op->cmd == RASHPA_IOC_WINDOW_MAKE)
 		CHECK(!buffer_info(fd, &info) && info.out_flags & RASHPA_INFO_REVOKED,
 		      "the window is not revoked");
-	else if (op->cmd == RASHPA_IOC_MAP)
+	else if (op->cmd == RASHPA_IOC_MAP_MAKE)
 		CHECK(read(fd, &table, sizeof(table)) == sizeof(table) &&
 		      table.state == RASHPA_MAP_REVOKED, "the map is not revoked");
-	else if (op->cmd == RASHPA_IOC_EVENTS)
+	else if (op->cmd == RASHPA_IOC_CHANNEL_MAKE)
 		CHECK(read(fd, &e, sizeof(e)) < 0 && errno == ENODEV,
 		      "the channel waits for ever");
 }

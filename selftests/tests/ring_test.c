@@ -39,10 +39,10 @@ static void queue_close(struct queue *q)
 
 static bool queue_open(struct queue *q, uint32_t depth)
 {
-	struct rashpa_events e = { HEAD(e), .depth = depth };
+	struct rashpa_channel_make e = { HEAD(e), .depth = depth };
 
 	*q = (struct queue) { .fd = -1, .ring = MAP_FAILED, .consumer = MAP_FAILED };
-	if (!ANSWERED(call(f.fd, RASHPA_IOC_EVENTS, &e), 0, NULL))
+	if (!ANSWERED(call(f.fd, RASHPA_IOC_CHANNEL_MAKE, &e), 0, NULL))
 		return false;
 	q->fd = e.out_fd;
 	q->size = e.out_ring_size;
@@ -527,7 +527,7 @@ static void test_map_events(void)
 {
 	int buffer = buffer_alloc(PAGE, NULL), map[2];
 	struct rashpa_event e = {};
-	struct rashpa_map m[2];
+	struct rashpa_map_make m[2];
 	struct queue q;
 
 	if (!queue_open(&q, 0))

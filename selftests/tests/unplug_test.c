@@ -185,7 +185,7 @@ static void lose_power(struct rig *r, struct open_things *t)
 	struct rashpa_quiesce quiesce = { HEAD(quiesce) };
 	struct rashpa_reset reset = { HEAD(reset) };
 	struct rashpa_device_info info;
-	struct rashpa_map map;
+	struct rashpa_map_make map;
 	uint64_t begin, ns;
 
 	rig_configure(r, 0, RFPGA_MODE_FREERUN | RFPGA_MODE_FLUSH, 0, r->made.out_segments, 0);

@@ -79,7 +79,7 @@ static int buffer(struct board *b, enum rashpa_backend backend, char *why)
 
 static int ours_memory(struct board *b, char *why)
 {
-	struct rashpa_map map = { .direction = RASHPA_BIDIRECTIONAL };
+	struct rashpa_map_make map = { .direction = RASHPA_BIDIRECTIONAL };
 	struct rashpa_program program = { .window = -1 };
 
 	if (buffer(b, RASHPA_BACKEND_AUTO, why))

@@ -85,7 +85,7 @@ static int vfio_once(struct maps *m, void *base, uint64_t size, struct samples *
 static int ours_once(struct maps *m, int dmabuf, struct samples *samples, char *why)
 {
 	uint64_t mapped, stopped, start = now_ns();
-	struct rashpa_map map = { .fd = dmabuf };
+	struct rashpa_map_make map = { .fd = dmabuf };
 	int fd = rashpa_map(m->fpga.device, &map);
 
 	mapped = now_ns();

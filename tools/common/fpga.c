@@ -66,7 +66,7 @@ void fpga_unclaim(struct fpga *fpga)
 int view_open(struct view *view, struct fpga *fpga, const char *name, unsigned int bar,
 	      uint64_t offset, uint64_t length, bool map, char *why)
 {
-	struct rashpa_window window = {};
+	struct rashpa_window_make window = {};
 	struct rashpa_region_info region;
 	void *base;
 
@@ -77,7 +77,7 @@ int view_open(struct view *view, struct fpga *fpga, const char *name, unsigned i
 		if (rashpa_region_info(fpga->device, bar, &region))
 			return because(why, -1, "fpga%u: BAR %u: %s", fpga->number, bar,
 				       rashpa_reason());
-		window = (struct rashpa_window) {
+		window = (struct rashpa_window_make) {
 			.bar = bar,
 			.offset = offset,
 			.length = length ? length : region.out_length - offset,

@@ -587,7 +587,7 @@ int profile_find(struct profile *profile, uint32_t vendor, uint32_t device, char
 int profile_apply(const struct profile *profile, int device, char *why)
 {
 	struct rashpa_profile_window window[RASHPA_PROFILE_WINDOWS_MAX];
-	struct rashpa_profile arg = {
+	struct rashpa_profile_set arg = {
 		.head.flags = (profile->disclose ? RASHPA_PROFILE_DISCLOSE : 0) |
 			      (profile->has_table ? RASHPA_PROFILE_TABLE : 0),
 		.windows = profile->n_windows ? (uintptr_t)window : 0,

@@ -267,8 +267,8 @@ int rashpa_buffer_open(const char *name, int flags)
 
 int rashpa_buffer_dmabuf(int buffer)
 {
-	struct rashpa_dmabuf arg = {};
-	int error = rashpa_ioctl(buffer, RASHPA_IOC_DMABUF, &arg, sizeof(arg));
+	struct rashpa_export arg = {};
+	int error = rashpa_ioctl(buffer, RASHPA_IOC_EXPORT, &arg, sizeof(arg));
 
 	return error ? error : arg.out_fd;
 }
@@ -376,21 +376,21 @@ int rashpa_region_info(int device, unsigned int bar, struct rashpa_region_info *
 	return rashpa_ioctl(device, RASHPA_IOC_REGION_INFO, info, sizeof(*info));
 }
 
-int rashpa_profile(int device, struct rashpa_profile *profile)
+int rashpa_profile(int device, struct rashpa_profile_set *profile)
 {
-	return rashpa_ioctl(device, RASHPA_IOC_PROFILE, profile, sizeof(*profile));
+	return rashpa_ioctl(device, RASHPA_IOC_PROFILE_SET, profile, sizeof(*profile));
 }
 
-int rashpa_window(int device, struct rashpa_window *window)
+int rashpa_window(int device, struct rashpa_window_make *window)
 {
-	int error = rashpa_ioctl(device, RASHPA_IOC_WINDOW, window, sizeof(*window));
+	int error = rashpa_ioctl(device, RASHPA_IOC_WINDOW_MAKE, window, sizeof(*window));
 
 	return error ? error : window->out_fd;
 }
 
-int rashpa_map(int device, struct rashpa_map *map)
+int rashpa_map(int device, struct rashpa_map_make *map)
 {
-	int error = rashpa_ioctl(device, RASHPA_IOC_MAP, map, sizeof(*map));
+	int error = rashpa_ioctl(device, RASHPA_IOC_MAP_MAKE, map, sizeof(*map));
 
 	return error ? error : map->out_fd;
 }
@@ -492,16 +492,16 @@ int rashpa_lock(int device, struct rashpa_lock *lock)
 	return error ? error : lock->out_fd;
 }
 
-int rashpa_channel(int device, struct rashpa_events *events)
+int rashpa_channel(int device, struct rashpa_channel_make *events)
 {
-	int error = rashpa_ioctl(device, RASHPA_IOC_EVENTS, events, sizeof(*events));
+	int error = rashpa_ioctl(device, RASHPA_IOC_CHANNEL_MAKE, events, sizeof(*events));
 
 	return error ? error : events->out_fd;
 }
 
 int rashpa_events(int device, unsigned int depth)
 {
-	struct rashpa_events arg = { .depth = depth };
+	struct rashpa_channel_make arg = { .depth = depth };
 
 	return rashpa_channel(device, &arg);
 }
@@ -532,9 +532,9 @@ int rashpa_source_info(int channel, struct rashpa_source_info *info)
 	return rashpa_ioctl(channel, RASHPA_IOC_SOURCE_INFO, info, sizeof(*info));
 }
 
-int rashpa_group(int channel, struct rashpa_group *group)
+int rashpa_group(int channel, struct rashpa_group_make *group)
 {
-	int error = rashpa_ioctl(channel, RASHPA_IOC_GROUP, group, sizeof(*group));
+	int error = rashpa_ioctl(channel, RASHPA_IOC_GROUP_MAKE, group, sizeof(*group));
 
 	return error ? error : (int)group->out_id;
 }
@@ -554,11 +554,11 @@ int rashpa_group_info(int channel, struct rashpa_group_info *info)
 int rashpa_eventfd_every(int channel, unsigned int id, int fd, uint32_t every,
 			 uint32_t delay_us)
 {
-	struct rashpa_eventfd arg = {
+	struct rashpa_eventfd_bind arg = {
 		.fd = fd, .id = id, .every = every, .delay_us = delay_us,
 	};
 
-	return rashpa_ioctl(channel, RASHPA_IOC_EVENTFD, &arg, sizeof(arg));
+	return rashpa_ioctl(channel, RASHPA_IOC_EVENTFD_BIND, &arg, sizeof(arg));
 }
 
 int rashpa_eventfd(int channel, unsigned int id, int fd)

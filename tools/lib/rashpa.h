@@ -249,29 +249,29 @@ int rashpa_region_info(int device, unsigned int bar, struct rashpa_region_info *
 /**
  * rashpa_profile() - tell the driver what differs from board to board
  * @device: from rashpa_device_open()
- * @profile: see &struct rashpa_profile
+ * @profile: see &struct rashpa_profile_set
  *
  * Return: 0 or a negative errno.
  */
-int rashpa_profile(int device, struct rashpa_profile *profile);
+int rashpa_profile(int device, struct rashpa_profile_set *profile);
 
 /**
  * rashpa_window() - a range of a BAR as a memory
  * @device: from rashpa_device_open()
- * @window: see &struct rashpa_window
+ * @window: see &struct rashpa_window_make
  *
  * Return: its dma-buf fd (also in @window->out_fd) or a negative errno.
  */
-int rashpa_window(int device, struct rashpa_window *window);
+int rashpa_window(int device, struct rashpa_window_make *window);
 
 /**
  * rashpa_map() - translate a memory for a function
  * @device: from rashpa_device_open()
- * @map: see &struct rashpa_map
+ * @map: see &struct rashpa_map_make
  *
  * Return: the map (also in @map->out_fd) or a negative errno.
  */
-int rashpa_map(int device, struct rashpa_map *map);
+int rashpa_map(int device, struct rashpa_map_make *map);
 
 /**
  * rashpa_program() - let the kernel write a map's table into the function
@@ -378,11 +378,11 @@ int rashpa_events(int device, unsigned int depth);
 /**
  * rashpa_channel() - make an event channel, with all that rashpa_ring_map() needs
  * @device: from rashpa_device_open()
- * @events: see &struct rashpa_events
+ * @events: see &struct rashpa_channel_make
  *
  * Return: the channel (also in @events->out_fd) or a negative errno.
  */
-int rashpa_channel(int device, struct rashpa_events *events);
+int rashpa_channel(int device, struct rashpa_channel_make *events);
 
 /**
  * rashpa_source_add() - listen to a source that has no more than a number
@@ -426,11 +426,11 @@ int rashpa_source_info(int channel, struct rashpa_source_info *info);
 /**
  * rashpa_group() - one event when all sources have got so far
  * @channel: from rashpa_events()
- * @group: see &struct rashpa_group
+ * @group: see &struct rashpa_group_make
  *
  * Return: id of the group in the records (> 0, also in @group->out_id) or a negative errno.
  */
-int rashpa_group(int channel, struct rashpa_group *group);
+int rashpa_group(int channel, struct rashpa_group_make *group);
 
 /**
  * rashpa_ack() - the consumer of a group has got so far
@@ -512,7 +512,7 @@ struct rashpa_queue {
  *
  * Return: 0 or a negative errno.
  */
-int rashpa_ring_map(int channel, const struct rashpa_events *events, struct rashpa_queue *queue);
+int rashpa_ring_map(int channel, const struct rashpa_channel_make *events, struct rashpa_queue *queue);
 
 /**
  * rashpa_ring_unmap() - undo rashpa_ring_map()

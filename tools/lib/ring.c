@@ -19,7 +19,7 @@ static bool ring_makes_sense(const struct rashpa_ring *ring, uint64_t size)
 	       ring->record >= sizeof(*ring) && ring->record + slots * ring->record_size <= size;
 }
 
-int rashpa_ring_map(int channel, const struct rashpa_events *events, struct rashpa_queue *queue)
+int rashpa_ring_map(int channel, const struct rashpa_channel_make *events, struct rashpa_queue *queue)
 {
 	size_t page = sysconf(_SC_PAGESIZE);
 	void *ring, *consumer;

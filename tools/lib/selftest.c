@@ -150,7 +150,7 @@ static void test_query(int memory)
 static void test_map(int memory, unsigned int number)
 {
 	int device = rashpa_device_open(number), fd = rashpa_open(memory, NAME, 0), map;
-	struct rashpa_map arg = { .fd = fd, .max_segment = HUGE };
+	struct rashpa_map_make arg = { .fd = fd, .max_segment = HUGE };
 	const struct rashpa_table *table;
 	struct rashpa_table *copy;
 	struct rashpa_restore restore = {};
@@ -197,7 +197,7 @@ static void test_group(struct rashpa_queue *queue, int memory, volatile uint64_t
 {
 	struct rashpa_member member[2] = {};
 	struct rashpa_member_info members[2];
-	struct rashpa_group group = {
+	struct rashpa_group_make group = {
 		.members = (uintptr_t)member, .n_members = 2, .slots = 4,
 	};
 	struct rashpa_group_info info = { .members = (uintptr_t)members, .n_members = 2 };
@@ -291,7 +291,7 @@ static void test_word(struct rashpa_queue *queue, int memory, volatile uint64_t 
 static void test_events(unsigned int number)
 {
 	int device = rashpa_device_open(number), channel, memory;
-	struct rashpa_events events = { .depth = 100 };
+	struct rashpa_channel_make events = { .depth = 100 };
 	struct rashpa_lock lock = { .slots = 2 };
 	struct rashpa_queue queue;
 	void *word;

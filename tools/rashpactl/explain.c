@@ -25,7 +25,7 @@ struct explanation {
 	enum distance distance;
 	struct link link;
 	struct json_object *costs;	/* array of sentences */
-	struct rashpa_map map;
+	struct rashpa_map_make map;
 	bool checked, refused;
 	char reason[WHY_SIZE];		/* why it was not checked, or refused */
 };

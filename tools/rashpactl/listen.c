@@ -351,7 +351,7 @@ static uint64_t group_begin(const struct listen *l, const struct source *group)
 static int add_group(struct listen *l, struct source *s)
 {
 	struct rashpa_member member[RASHPA_MEMBERS_MAX] = {};
-	struct rashpa_group group = {
+	struct rashpa_group_make group = {
 		.members = (uintptr_t)member, .n_members = s->members,
 		.slots = l->slots, .first = group_begin(l, s), .lag = l->lag,
 	};

@@ -13,12 +13,12 @@
 #include "memory.h"
 #include "rashpactl.h"
 
-static bool is_peer(const struct rashpa_map *map)
+static bool is_peer(const struct rashpa_map_make *map)
 {
 	return map->out_class == RASHPA_CLASS_PEER || map->out_class == RASHPA_CLASS_BRIDGE;
 }
 
-void put_map(struct json_object *to, const struct rashpa_map *map)
+void put_map(struct json_object *to, const struct rashpa_map_make *map)
 {
 	char bdf[BDF_SIZE];
 
@@ -33,7 +33,7 @@ void put_map(struct json_object *to, const struct rashpa_map *map)
 		put_text(to, "peer_bar", NULL);
 }
 
-void print_map(const struct rashpa_map *map)
+void print_map(const struct rashpa_map_make *map)
 {
 	char bdf[BDF_SIZE];
 
@@ -48,7 +48,7 @@ void print_map(const struct rashpa_map *map)
 
 struct options {
 	const char *memory, *fpga;
-	struct rashpa_map map;
+	struct rashpa_map_make map;
 	bool json;
 };
 
@@ -143,7 +143,7 @@ static void print_text(const struct options *o, unsigned int number,
 }
 
 /* One consistent copy; NULL where addresses are not disclosed. 0 or a negative errno. */
-static int copy_table(int fd, const struct rashpa_map *map, struct rashpa_table **copy)
+static int copy_table(int fd, const struct rashpa_map_make *map, struct rashpa_table **copy)
 {
 	const struct rashpa_table *table;
 	int n, error = rashpa_table_map(fd, map->out_table_size, &table);

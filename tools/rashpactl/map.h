@@ -6,8 +6,8 @@
 #include <json-c/json.h>
 #include <linux/rashpa.h>
 
-void put_map(struct json_object *to, const struct rashpa_map *map);
+void put_map(struct json_object *to, const struct rashpa_map_make *map);
 /* "peer, in BAR 4 of 0000:02:00.0, 1 segment" */
-void print_map(const struct rashpa_map *map);
+void print_map(const struct rashpa_map_make *map);
 
 #endif /* MAP_H */

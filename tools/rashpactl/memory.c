@@ -35,7 +35,7 @@ static int ask(struct memory *m, char *why)
 
 static int open_window(struct memory *m, size_t length, const char *window, char *why)
 {
-	struct rashpa_window arg = {};
+	struct rashpa_window_make arg = {};
 	unsigned int number;
 	char fpga[32];
 

@@ -43,7 +43,7 @@ static const char *compare(int memory, int window, const struct fpga *fpga, stru
  */
 static const char *state_of(int memory, const struct fpga *fpga, struct row *row)
 {
-	struct rashpa_window window = {};
+	struct rashpa_window_make window = {};
 	const char *state;
 	int fd;
 

@@ -320,7 +320,7 @@ static int program_table(struct run *r, int map, uint32_t first)
 /* Lock memory has entries of the table for itself, behind those of the buffer. */
 static int map_lock(struct run *r)
 {
-	struct rashpa_map map = { .fd = r->lock_dmabuf, .direction = RASHPA_BIDIRECTIONAL };
+	struct rashpa_map_make map = { .fd = r->lock_dmabuf, .direction = RASHPA_BIDIRECTIONAL };
 
 	r->lock_map = rashpa_map(r->fpga.device, &map);
 	if (r->lock_map < 0)
@@ -350,7 +350,7 @@ static int still_alone(struct run *r)
 
 static int map_buffer(struct run *r)
 {
-	struct rashpa_map map = {
+	struct rashpa_map_make map = {
 		.fd = r->dmabuf,
 		/* The flush before an event reads back what was written. */
 		.direction = RASHPA_BIDIRECTIONAL,

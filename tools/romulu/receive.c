@@ -182,7 +182,7 @@ static int add_member(struct run *r, int dmabuf, unsigned int i)
 static int add_group(struct run *r, int dmabuf)
 {
 	struct rashpa_member member[RASHPA_STREAM_DTPS] = {};
-	struct rashpa_group group = {
+	struct rashpa_group_make group = {
 		.members = (uintptr_t)member,
 		.n_members = r->stream.dtps,
 		.slots = r->stream.slots,
@@ -203,7 +203,7 @@ static int add_group(struct run *r, int dmabuf)
 	return 0;
 }
 
-static int make_group(struct run *r, const struct rashpa_events *events)
+static int make_group(struct run *r, const struct rashpa_channel_make *events)
 {
 	int dmabuf = rashpa_buffer_dmabuf(r->locks.fd), error;
 
@@ -223,7 +223,7 @@ static int make_group(struct run *r, const struct rashpa_events *events)
 static int open_channel(struct run *r)
 {
 	const struct rashpa_stream *s = &r->stream;
-	struct rashpa_events events = {};
+	struct rashpa_channel_make events = {};
 
 	r->channel = rashpa_channel(r->fpga.device, &events);
 	if (r->channel < 0 || rashpa_source_add(r->channel, RASHPA_SOURCE_DEVICE, 0) < 0)

@@ -164,7 +164,7 @@ struct rashpa_alloc {
  * Every open of a named buffer is a lease of it, shared unless asked for otherwise: the
  * fd of ALLOC, of OPEN, and the open node /dev/rashpa/buffer/NAME (exclusive with
  * O_EXCL). It ends with the last of what came of it: duplicates, mappings, maps, the
- * dma-bufs of RASHPA_IOC_DMABUF.
+ * dma-bufs of RASHPA_IOC_EXPORT.
  *
  * Errors: ENOENT, EINVAL, ENAMETOOLONG, EACCES (owner, group and mode do not permit
  * it), EBUSY (somebody has an exclusive lease; or, with RASHPA_OPEN_EXCLUSIVE, any).
@@ -397,14 +397,14 @@ struct rashpa_info {
 /* -------------------------------------------- /dev/rashpa/buffer/NAME --- */
 
 /**
- * struct rashpa_dmabuf - RASHPA_IOC_DMABUF: the dma-buf of the opened buffer
+ * struct rashpa_export - RASHPA_IOC_EXPORT: the dma-buf of the opened buffer
  * @head: no flags
  * @out_fd: dma-buf fd; read-only if the node was opened read-only
  * @__reserved: must be zero
  *
  * Errors: EINVAL, EACCES (the node is open only for writing, and a dma-buf can be read).
  */
-struct rashpa_dmabuf {
+struct rashpa_export {
 	struct rashpa_head head;
 	__s32 out_fd;
 	__u32 __reserved;
@@ -603,7 +603,7 @@ struct rashpa_layout {
 #define RASHPA_PROFILE_TABLE	_BITUL(1)
 
 /**
- * struct rashpa_profile - RASHPA_IOC_PROFILE: what differs from board to board
+ * struct rashpa_profile_set - RASHPA_IOC_PROFILE_SET: what differs from board to board
  * @head: flags: RASHPA_PROFILE_DISCLOSE, RASHPA_PROFILE_TABLE
  * @windows: pointer to @n_windows of struct rashpa_profile_window
  * @steps: pointer to @n_steps of struct rashpa_profile_step, the quiesce sequence
@@ -612,7 +612,7 @@ struct rashpa_layout {
  *	off
  * @dma_bits: width of the DMA mask, 24 to 64; 0 for 64
  * @__reserved: must be zero
- * @max_segment: default segment limits of maps, see struct rashpa_map
+ * @max_segment: default segment limits of maps, see struct rashpa_map_make
  * @boundary: likewise
  * @alignment: likewise
  * @table_offset: of the function's address table in its BAR, a multiple of 4
@@ -634,7 +634,7 @@ struct rashpa_layout {
  * EOPNOTSUPP (a cached window), ERANGE (a window or step outside its BAR), EIO (the
  * DMA mask does not work on this machine).
  */
-struct rashpa_profile {
+struct rashpa_profile_set {
 	struct rashpa_head head;
 	__aligned_u64 windows;
 	__aligned_u64 steps;
@@ -653,7 +653,7 @@ struct rashpa_profile {
 };
 
 /**
- * struct rashpa_window - RASHPA_IOC_WINDOW: a range of a BAR as memory
+ * struct rashpa_window_make - RASHPA_IOC_WINDOW_MAKE: a range of a BAR as memory
  * @head: no flags
  * @bar: 0 to 5; must be 0 with a name
  * @cache: enum rashpa_cache; must be 0 with a name. Without CAP_SYS_RAWIO 0, or that of the
@@ -670,7 +670,7 @@ struct rashpa_profile {
  * EOPNOTSUPP (not a memory BAR, or write-combining on a BAR that is not prefetchable),
  * EBUSY (the range holds the MSI-X table, or is in use with another cache mode), ENODEV.
  */
-struct rashpa_window {
+struct rashpa_window_make {
 	struct rashpa_head head;
 	__u32 bar;
 	__u32 cache;
@@ -729,7 +729,7 @@ enum rashpa_class {
 #define RASHPA_MAPPED_REMAPPED	_BITUL(0)
 
 /**
- * struct rashpa_map - RASHPA_IOC_MAP: translate a memory for this function
+ * struct rashpa_map_make - RASHPA_IOC_MAP_MAKE: translate a memory for this function
  * @head: flags: RASHPA_MAP_DEVICE, RASHPA_MAP_KEEP
  * @fd: dma-buf fd of any exporter
  * @direction: enum rashpa_direction
@@ -766,7 +766,7 @@ enum rashpa_class {
  * the way carries), E2BIG (more than 1048576 segments), ETIMEDOUT (the exporter did not finish
  * moving the memory), EINTR, and what the exporter answers.
  */
-struct rashpa_map {
+struct rashpa_map_make {
 	struct rashpa_head head;
 	__s32 fd;
 	__u32 direction;
@@ -788,10 +788,10 @@ struct rashpa_map {
 };
 
 /**
- * struct rashpa_events - RASHPA_IOC_EVENTS: make an event channel
+ * struct rashpa_channel_make - RASHPA_IOC_CHANNEL_MAKE: make an event channel
  * @head: no flags
  * @depth: records that the queue holds, 2 to 65536; 0 for 1024
- * @out_fd: the channel; read, poll, mmap, RASHPA_IOC_SOURCE_ADD, RASHPA_IOC_EVENTFD
+ * @out_fd: the channel; read, poll, mmap, RASHPA_IOC_SOURCE_ADD, RASHPA_IOC_EVENTFD_BIND
  * @out_ring_size: bytes of &struct rashpa_ring and its records: mmap so much at offset 0,
  *	read-only
  * @out_consumer: mmap offset of the page with &struct rashpa_consumer, for reading and
@@ -800,7 +800,7 @@ struct rashpa_map {
  * Errors: EINVAL, ENOMEM, EPERM (the profile has no quiesce sequence: needs
  * CAP_SYS_RAWIO), EIO (function is stuck, or does not answer), ENODEV.
  */
-struct rashpa_events {
+struct rashpa_channel_make {
 	struct rashpa_head head;
 	__u32 depth;
 	__s32 out_fd;
@@ -823,7 +823,7 @@ struct rashpa_events {
  *	until RASHPA_IOC_REMOVE
  *
  * Words that hardware writes and software waits for. A memory like any other: mmap it, map
- * it for the function (RASHPA_IOC_MAP) to give it the bus address of slot 0, register it
+ * it for the function (RASHPA_IOC_MAP_MAKE) to give it the bus address of slot 0, register it
  * with a GPU runtime. Its pages are a few, so that it may be mapped apart from the payload.
  * RASHPA_SOURCE_LOCK makes events of it.
  *
@@ -971,7 +971,7 @@ struct rashpa_program {
  *
  * Errors: ENODEV (the function or the memory's is gone), EAGAIN (the memory's function is
  * being reset), E2BIG (more segments than at first: make a new map), and those of
- * RASHPA_IOC_MAP that tell of the memory.
+ * RASHPA_IOC_MAP_MAKE that tell of the memory.
  */
 struct rashpa_restore {
 	struct rashpa_head head;
@@ -990,7 +990,7 @@ struct rashpa_restore {
  * @RASHPA_SOURCE_LOCK: a word of host memory fulfils a condition; value = the word, masked
  * @RASHPA_SOURCE_MAP: state of a map of the function; value = its out_id << 32 | enum
  *	rashpa_map_state
- * @RASHPA_SOURCE_GROUP: in records: a group, see RASHPA_IOC_GROUP; value = the position that
+ * @RASHPA_SOURCE_GROUP: in records: a group, see RASHPA_IOC_GROUP_MAKE; value = the position that
  *	all members have reached
  * @RASHPA_SOURCE_OVERRUN: in records: a member of a group has lapped the consumer; source =
  *	the member, value = its position, sequence = stacks that it has overrun so far
@@ -1087,7 +1087,7 @@ enum rashpa_device_event {
  * Errors: EINVAL, EBADF, ERANGE (no such vector; outside the memory), EXDEV (memory of
  * somebody else, or not host memory), EEXIST (already in this channel; LOCK may be
  * there several times), ENOSPC (more than 64 sources and groups in the channel, or
- * listeners to the source), EDQUOT (``poll_budget``), ENODEV, and as RASHPA_IOC_EVENTS.
+ * listeners to the source), EDQUOT (``poll_budget``), ENODEV, and as RASHPA_IOC_CHANNEL_MAKE.
  */
 struct rashpa_source_add {
 	struct rashpa_head head;
@@ -1154,7 +1154,7 @@ struct rashpa_source_info {
 };
 
 /**
- * struct rashpa_eventfd - RASHPA_IOC_EVENTFD: signal an eventfd as well
+ * struct rashpa_eventfd_bind - RASHPA_IOC_EVENTFD_BIND: signal an eventfd as well
  * @head: no flags
  * @fd: eventfd; -1 to stop
  * @id: source or group, or 0 for all of the channel
@@ -1173,7 +1173,7 @@ struct rashpa_source_info {
  *
  * Errors: EBADF, EINVAL (not an eventfd), ENOENT (source), ENODEV.
  */
-struct rashpa_eventfd {
+struct rashpa_eventfd_bind {
 	struct rashpa_head head;
 	__s32 fd;
 	__u32 id;
@@ -1194,7 +1194,7 @@ struct rashpa_member {
 };
 
 /**
- * struct rashpa_group - RASHPA_IOC_GROUP: one event when all members have got so far
+ * struct rashpa_group_make - RASHPA_IOC_GROUP_MAKE: one event when all members have got so far
  * @head: no flags
  * @members: pointer to @n_members of &struct rashpa_member
  * @n_members: 1 to RASHPA_MEMBERS_MAX
@@ -1221,7 +1221,7 @@ struct rashpa_member {
  *
  * Errors: EINVAL, EFAULT, ENOENT (source), EEXIST (twice in the list), ENOSPC.
  */
-struct rashpa_group {
+struct rashpa_group_make {
 	struct rashpa_head head;
 	__aligned_u64 members;
 	__u32 n_members;
@@ -1254,7 +1254,7 @@ struct rashpa_ack {
  * struct rashpa_member_info - how far a member of a group is
  * @source: id
  * @__reserved: zero
- * @position: see &struct rashpa_group
+ * @position: see &struct rashpa_group_make
  * @lag: behind the first member
  * @overruns: stacks that lapped the consumer
  * @repeats: events of a LOCK member that brought no new position
@@ -1395,14 +1395,14 @@ struct rashpa_consumer {
 #define RASHPA_IOC_PERMIT	_IO(RASHPA_IOC_TYPE, 0x05)
 #define RASHPA_IOC_PIN		_IO(RASHPA_IOC_TYPE, 0x06)
 /* /dev/rashpa/buffer/NAME */
-#define RASHPA_IOC_DMABUF	_IO(RASHPA_IOC_TYPE, 0x10)
+#define RASHPA_IOC_EXPORT	_IO(RASHPA_IOC_TYPE, 0x10)
 /* /dev/rashpa/fpgaN */
 #define RASHPA_IOC_DEVICE_INFO	_IO(RASHPA_IOC_TYPE, 0x20)
 #define RASHPA_IOC_REGION_INFO	_IO(RASHPA_IOC_TYPE, 0x21)
-#define RASHPA_IOC_PROFILE	_IO(RASHPA_IOC_TYPE, 0x22)
-#define RASHPA_IOC_WINDOW	_IO(RASHPA_IOC_TYPE, 0x23)
-#define RASHPA_IOC_MAP		_IO(RASHPA_IOC_TYPE, 0x24)
-#define RASHPA_IOC_EVENTS	_IO(RASHPA_IOC_TYPE, 0x25)
+#define RASHPA_IOC_PROFILE_SET	_IO(RASHPA_IOC_TYPE, 0x22)
+#define RASHPA_IOC_WINDOW_MAKE	_IO(RASHPA_IOC_TYPE, 0x23)
+#define RASHPA_IOC_MAP_MAKE		_IO(RASHPA_IOC_TYPE, 0x24)
+#define RASHPA_IOC_CHANNEL_MAKE	_IO(RASHPA_IOC_TYPE, 0x25)
 #define RASHPA_IOC_QUIESCE	_IO(RASHPA_IOC_TYPE, 0x26)
 #define RASHPA_IOC_RESET	_IO(RASHPA_IOC_TYPE, 0x27)
 #define RASHPA_IOC_LOCK		_IO(RASHPA_IOC_TYPE, 0x28)
@@ -1412,9 +1412,9 @@ struct rashpa_consumer {
 /* channel fd */
 #define RASHPA_IOC_SOURCE_ADD	_IO(RASHPA_IOC_TYPE, 0x40)
 #define RASHPA_IOC_SOURCE_DEL	_IO(RASHPA_IOC_TYPE, 0x41)
-#define RASHPA_IOC_EVENTFD	_IO(RASHPA_IOC_TYPE, 0x42)
+#define RASHPA_IOC_EVENTFD_BIND	_IO(RASHPA_IOC_TYPE, 0x42)
 #define RASHPA_IOC_SIGNAL	_IO(RASHPA_IOC_TYPE, 0x43)
-#define RASHPA_IOC_GROUP	_IO(RASHPA_IOC_TYPE, 0x44)
+#define RASHPA_IOC_GROUP_MAKE	_IO(RASHPA_IOC_TYPE, 0x44)
 #define RASHPA_IOC_ACK		_IO(RASHPA_IOC_TYPE, 0x45)
 #define RASHPA_IOC_SOURCE_INFO	_IO(RASHPA_IOC_TYPE, 0x46)
 #define RASHPA_IOC_GROUP_INFO	_IO(RASHPA_IOC_TYPE, 0x47)
