@@ -19,9 +19,9 @@
  *			sleeping code: taken from dma-buf callbacks and reset handlers. Who
  *			writes registers waits for the end of a reset (rashpa_hw_lock()), but
  *			not with a reservation lock, which the reset may need
- *   rashpa_origin.lock	listeners of one event source (hard interrupt)
+ *   rashpa_origin.lock	ears of one event source (hard interrupt)
  *   rashpa_channel.lock	queue of one channel, its sources' counters, watched words,
- *			groups and eventfds (hard interrupt)
+ *			groups and eventfds; writing the table (hard interrupt)
  *
  * rashpa_account_lock, rashpa_importers.lock and rashpa_budget_lock are leaves;
  * rashpa_channel.read_lock, one reader at a time, has only page faults and
@@ -34,7 +34,6 @@
 #include <linux/device.h>
 #include <linux/dma-buf.h>
 #include <linux/dma-direction.h>
-#include <linux/irqreturn.h>
 #include <linux/kref.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
@@ -45,61 +44,12 @@
 #include <linux/uidgid.h>
 #include <linux/wait.h>
 
+#include "rashpa_call.h"
+#include "rashpa_node.h"
+#include "rashpa_origin.h"
+
 struct cma;
 struct eventfd_ctx;
-
-/* ------------------------------------------------------- rashpa_main.c --- */
-
-/**
- * enum rashpa_node - what kind of file an ioctl arrived on
- * @RASHPA_NODE_MEMORY: /dev/rashpa/memory
- * @RASHPA_NODE_BUFFER: /dev/rashpa/buffer/NAME
- * @RASHPA_NODE_FPGA: /dev/rashpa/fpgaN
- * @RASHPA_NODE_MAP: map fd
- * @RASHPA_NODE_CHANNEL: event channel fd
- */
-enum rashpa_node {
-	RASHPA_NODE_MEMORY,
-	RASHPA_NODE_BUFFER,
-	RASHPA_NODE_FPGA,
-	RASHPA_NODE_MAP,
-	RASHPA_NODE_CHANNEL,
-};
-
-/**
- * struct rashpa_call - one ioctl in progress
- * @file: the file it arrived on
- * @obj: file->private_data, the object behind it
- * @fd: reserved for @new_file, -1 if the call makes none
- * @new_file: installed by the dispatcher once the answer is in user memory
- * @undo: takes back what the handler did besides @new_file, if the answer cannot be
- *	stored; not where doing it once more changes nothing
- * @undo_data: for @undo
- * @undo_serial: tells @undo_data from what came to the same address later
- * @reason: sentence on failure
- */
-struct rashpa_call {
-	struct file *file;
-	void *obj;
-	int fd;
-	struct file *new_file;
-	void (*undo)(struct rashpa_call *call);
-	void *undo_data;
-	u64 undo_serial;
-	char reason[RASHPA_REASON_SIZE];
-};
-
-__printf(3, 4)
-int rashpa_fail(struct rashpa_call *call, int err, const char *fmt, ...);
-int rashpa_call_reserve_fd(struct rashpa_call *call);
-long rashpa_ioctl(enum rashpa_node node, struct file *file, unsigned int cmd,
-		  unsigned long arg);
-int rashpa_check_name(struct rashpa_call *call, const char *name, size_t size);
-void rashpa_node_init(struct device *dev, struct device *parent,
-		      void (*release)(struct device *dev));
-int rashpa_node_add(struct device *dev, struct cdev *cdev,
-		    const struct file_operations *fops);
-void rashpa_node_remove(struct device *dev, struct cdev *cdev);
 
 /**
  * struct rashpa_progress - how far the ALLOC on an open memory node is
@@ -315,20 +265,6 @@ bool rashpa_export_info(struct dma_buf *dmabuf, struct rashpa_info *info);
 #define RASHPA_VECTORS_MAX	64
 
 /**
- * struct rashpa_origin - something that events come from
- * @lock: protects all fields; hard interrupt context
- * @sequence: events so far
- * @listeners: of channels
- * @n_listeners: their number, bounded: each costs time in the interrupt
- */
-struct rashpa_origin {
-	spinlock_t lock;		/* all fields; hard interrupt */
-	u64 sequence;
-	struct list_head listeners;
-	u32 n_listeners;
-};
-
-/**
  * struct rashpa_vector - one interrupt vector
  * @dev: the function
  * @origin: its listeners
@@ -395,8 +331,7 @@ struct rashpa_bar_range {
  * @n_open_windows: their number
  * @bars_lock: held by page faults in windows for reading, by reset for writing
  * @suspended: the function is being reset (@bars_lock)
- * @channels: of events (@lock)
- * @n_guests: sources of this function in channels of others (@lock)
+ * @n_users: who expects to be served, besides maps (@lock)
  * @hw_lock: see the top of this file
  * @resetting: between the handlers of a reset: its registers are not there (@hw_lock)
  * @reset_wait: for the end of it
@@ -410,6 +345,7 @@ struct rashpa_bar_range {
  * @n_vectors: their number
  * @events: device events (quiesced, reset, gone)
  * @map_events: state of its maps
+ * @end: fires once, when the function is gone and nothing more will come
  */
 struct rashpa_device {
 	struct device dev;
@@ -433,8 +369,7 @@ struct rashpa_device {
 	struct list_head maps;
 	u32 n_maps;
 	u32 n_kept;
-	struct list_head channels;
-	u32 n_guests;
+	u32 n_users;
 
 	/* a reset of the bus holds these of several functions, in the order of the bus */
 	struct lock_class_key windows_key;
@@ -459,12 +394,16 @@ struct rashpa_device {
 	u32 n_vectors;
 	struct rashpa_origin events;
 	struct rashpa_origin map_events;
+	struct rashpa_origin end;
 };
 
 struct rashpa_device *rashpa_device_of(struct file *file);
 
 int rashpa_device_lock(struct rashpa_call *call, struct rashpa_device *dev);
 int rashpa_device_master(struct rashpa_call *call, struct rashpa_device *dev);
+int rashpa_device_hold(struct rashpa_call *call, struct rashpa_device *dev);
+void rashpa_device_leave(struct rashpa_device *dev);
+void rashpa_device_event(struct rashpa_device *dev, u64 what);
 void rashpa_hw_lock(struct rashpa_device *dev);
 u64 rashpa_device_stop_locked(struct rashpa_device *dev);
 int rashpa_device_stop(struct rashpa_device *dev);
@@ -576,11 +515,6 @@ void rashpa_maps_exit(void);
 
 /* ------------------------------------------------------ rashpa_event.c --- */
 
-void rashpa_origin_init(struct rashpa_origin *origin);
-void rashpa_origin_fire(struct rashpa_origin *origin, u64 value);
-irqreturn_t rashpa_vector_fire(int irq, void *vector);
-void rashpa_device_event(struct rashpa_device *dev, u64 what);
-void rashpa_channels_gone(struct rashpa_device *dev);
 int rashpa_ioc_events(struct rashpa_call *call, void *arg);
 int rashpa_ioc_source_add(struct rashpa_call *call, void *arg);
 int rashpa_ioc_source_del(struct rashpa_call *call, void *arg);

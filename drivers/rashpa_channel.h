@@ -174,8 +174,7 @@ void rashpa_group_leave(struct rashpa_listener *l);
 
 /**
  * struct rashpa_listener - one source, or one group, of one channel
- * @entry: in rashpa_origin.listeners (its lock)
- * @origin: what it listens to; NULL for software, polled words and groups
+ * @ear: listens to its origin; not for software, polled words and groups
  * @channel: where records go
  * @dev: function of the source; one reference
  * @guest: @dev is not the channel's function, and counts it
@@ -195,8 +194,7 @@ void rashpa_group_leave(struct rashpa_listener *l);
  * @notifier: signalled as well, or NULL (channel lock)
  */
 struct rashpa_listener {
-	struct list_head entry;
-	struct rashpa_origin *origin;
+	struct rashpa_ear ear;
 	struct rashpa_channel *channel;
 	struct rashpa_device *dev;
 	bool guest;
@@ -219,9 +217,9 @@ struct rashpa_listener {
 /**
  * struct rashpa_channel - a queue of records
  * @dev: the function; one reference
- * @entry: in rashpa_device.channels (its lock)
+ * @end: listens to the end of @dev
  * @sources_lock: protects @listeners and @serial against concurrent ioctls
- * @listeners: by id - 1
+ * @listeners: by id - 1; written under @lock as well
  * @serial: of the last one that got a place
  * @read_lock: one reader at a time, so that a record is taken only when it has
  *	arrived in user memory
@@ -240,7 +238,7 @@ struct rashpa_listener {
  */
 struct rashpa_channel {
 	struct rashpa_device *dev;
-	struct list_head entry;
+	struct rashpa_ear end;
 	struct mutex sources_lock;	/* listeners, serial */
 	struct rashpa_listener *listeners[RASHPA_CHANNEL_SOURCES];
 	u64 serial;

@@ -15,20 +15,12 @@
 #include "rashpa_compat.h"
 #include "rashpa_trace.h"
 
-/* every listener is served in the interrupt handler */
-#define RASHPA_LISTENERS_MAX	64
 #define RASHPA_DEPTH_DEFAULT	1024
 #define RASHPA_DEPTH_MAX	65536
 /* records copied to user space at a time; on the stack */
 #define RASHPA_READ_BATCH	8
 
 /* ---------------------------------------------------------- delivery ---- */
-
-void rashpa_origin_init(struct rashpa_origin *origin)
-{
-	spin_lock_init(&origin->lock);
-	INIT_LIST_HEAD(&origin->listeners);
-}
 
 /**
  * rashpa_channel_queue() - a record for the consumer
@@ -104,7 +96,7 @@ void rashpa_channel_wake(struct rashpa_channel *ch, u64 before)
 }
 
 /* The origin has fired: is that an event of this source? Its channel's lock is held. */
-static void rashpa_listener_fire(struct rashpa_listener *l, u64 time, u64 value)
+static void rashpa_listener_fire(struct rashpa_listener *l, u64 sequence, u64 time, u64 value)
 {
 	const bool of_one_map = l->kind == RASHPA_SOURCE_MAP && l->index;
 
@@ -116,73 +108,31 @@ static void rashpa_listener_fire(struct rashpa_listener *l, u64 time, u64 value)
 	if (l->watch || of_one_map)
 		rashpa_listener_event(l, ++l->sequence, time, value);
 	else
-		rashpa_listener_event(l, l->origin->sequence, time, value);
+		rashpa_listener_event(l, sequence, time, value);
 }
 
-/**
- * rashpa_origin_fire() - something has happened
- * @origin: where
- * @value: for the record
- *
- * Called in hard interrupt context: the time is taken here, before anything else.
- */
-void rashpa_origin_fire(struct rashpa_origin *origin, u64 value)
+/* In the interrupt: see &struct rashpa_ear. */
+static void rashpa_listener_hear(struct rashpa_ear *ear, u64 sequence, u64 time, u64 value)
 {
-	const u64 time = ktime_get_ns();
-	struct rashpa_listener *l;
-	unsigned long flags;
+	struct rashpa_listener *l = container_of(ear, struct rashpa_listener, ear);
+	struct rashpa_channel *ch = l->channel;
 	u64 before;
 
-	spin_lock_irqsave(&origin->lock, flags);
-	origin->sequence++;
-	list_for_each_entry(l, &origin->listeners, entry) {
-		struct rashpa_channel *ch = l->channel;
-
-		spin_lock(&ch->lock);
-		before = ch->head;
-		rashpa_listener_fire(l, time, value);
-		spin_unlock(&ch->lock);
-		rashpa_channel_wake(ch, before);
-	}
-	spin_unlock_irqrestore(&origin->lock, flags);
+	spin_lock(&ch->lock);
+	before = ch->head;
+	rashpa_listener_fire(l, sequence, time, value);
+	spin_unlock(&ch->lock);
+	rashpa_channel_wake(ch, before);
 }
 
-/**
- * rashpa_vector_fire() - the handler of an interrupt
- * @irq: unused
- * @data: &struct rashpa_vector
- *
- * Here and not with the interrupts: an event that comes after a pause finds no cache warm,
- * and pays for every page of code and data that it touches.
- *
- * Return: IRQ_HANDLED.
- */
-irqreturn_t rashpa_vector_fire(int irq, void *data)
+/* The function has gone: wake everybody who waits. Interrupts are off, as for all ears. */
+static void rashpa_channel_end(struct rashpa_ear *ear, u64 sequence, u64 time, u64 value)
 {
-	struct rashpa_vector *vector = data;
-
-	trace_rashpa_interrupt(vector->dev->id, vector->index);
-	rashpa_origin_fire(&vector->origin, vector->index);
-	return IRQ_HANDLED;
-}
-
-/**
- * rashpa_device_event() - tell who listens to the state of a function
- * @dev: the function
- * @what: enum rashpa_device_event
- */
-void rashpa_device_event(struct rashpa_device *dev, u64 what)
-{
-	rashpa_origin_fire(&dev->events, what);
-}
-
-static void rashpa_channel_end(struct rashpa_channel *ch)
-{
+	struct rashpa_channel *ch = container_of(ear, struct rashpa_channel, end);
 	size_t i;
 
 	/* an eventfd is bound before this, or not any more */
-	mutex_lock(&ch->sources_lock);
-	spin_lock_irq(&ch->lock);
+	spin_lock(&ch->lock);
 	ch->gone = true;
 	WRITE_ONCE(ch->ring->gone, 1);
 	/* the events that these wait for may never come */
@@ -191,22 +141,8 @@ static void rashpa_channel_end(struct rashpa_channel *ch)
 	for (i = 0; i < ARRAY_SIZE(ch->listeners); i++)
 		if (ch->listeners[i] && ch->listeners[i]->notifier)
 			rashpa_notifier_signal(ch->listeners[i]->notifier);
-	spin_unlock_irq(&ch->lock);
-	mutex_unlock(&ch->sources_lock);
+	spin_unlock(&ch->lock);
 	wake_up_interruptible_all(&ch->wait);
-}
-
-/**
- * rashpa_channels_gone() - the function goes: wake everybody who waits for it
- * @dev: the function, locked
- */
-void rashpa_channels_gone(struct rashpa_device *dev)
-{
-	struct rashpa_channel *ch;
-
-	lockdep_assert_held(&dev->lock);
-	list_for_each_entry(ch, &dev->channels, entry)
-		rashpa_channel_end(ch);
 }
 
 /* -------------------------------------------------------------- file ---- */
@@ -324,28 +260,21 @@ static int rashpa_channel_mmap(struct file *file, struct vm_area_struct *vma)
 	return rashpa_ring_mmap(file->private_data, vma);
 }
 
-/* A function that another one's channel listens to is in use, like by a channel. */
-static void rashpa_guest_leave(struct rashpa_device *dev)
+static void rashpa_channel_leave(struct rashpa_device *dev)
 {
 	mutex_lock(&dev->lock);
-	dev->n_guests--;
-	rashpa_device_rest(dev);
+	rashpa_device_leave(dev);
 	mutex_unlock(&dev->lock);
 }
 
 /* @l is in the channel's table no more. */
 static void rashpa_listener_free(struct rashpa_listener *l)
 {
-	if (l->origin) {
-		spin_lock_irq(&l->origin->lock);
-		list_del(&l->entry);
-		l->origin->n_listeners--;
-		spin_unlock_irq(&l->origin->lock);
-	}
+	rashpa_origin_leave(&l->ear);
 	rashpa_watch_free(l->watch);
 	rashpa_notifier_free(l->notifier);
 	if (l->guest)
-		rashpa_guest_leave(l->dev);
+		rashpa_channel_leave(l->dev);
 	if (l->dev)
 		put_device(&l->dev->dev);
 	kfree(l);
@@ -356,11 +285,9 @@ static int rashpa_channel_release(struct inode *inode, struct file *file)
 	struct rashpa_channel *ch = file->private_data;
 	size_t i;
 
-	/* before its listeners go: rashpa_channels_gone() looks at them */
-	mutex_lock(&ch->dev->lock);
-	list_del(&ch->entry);
-	rashpa_device_rest(ch->dev);
-	mutex_unlock(&ch->dev->lock);
+	/* before its listeners go: rashpa_channel_end() looks at them */
+	rashpa_origin_leave(&ch->end);
+	rashpa_channel_leave(ch->dev);
 	/* groups first: members know of them */
 	for (i = 0; i < ARRAY_SIZE(ch->listeners); i++)
 		if (ch->listeners[i] && ch->listeners[i]->group)
@@ -409,6 +336,7 @@ static struct rashpa_channel *rashpa_channel_alloc(u32 depth)
 	mutex_init(&ch->read_lock);
 	spin_lock_init(&ch->lock);
 	init_waitqueue_head(&ch->wait);
+	ch->end.hear = rashpa_channel_end;
 	return ch;
 }
 
@@ -419,13 +347,13 @@ static int rashpa_channel_make(struct rashpa_call *call, struct rashpa_device *d
 	struct file *file;
 	int err;
 
-	err = rashpa_device_master(call, dev);
+	err = rashpa_device_hold(call, dev);
 	if (err)
 		return err;
 	ch = rashpa_channel_alloc(depth);
 	if (!ch) {
 		err = -ENOMEM;
-		goto out_rest;
+		goto out_leave;
 	}
 	file = anon_inode_getfile("[rashpa-events]", &rashpa_channel_fops, ch,
 				  O_RDWR | O_CLOEXEC);
@@ -435,7 +363,8 @@ static int rashpa_channel_make(struct rashpa_call *call, struct rashpa_device *d
 	}
 	ch->dev = dev;
 	get_device(&dev->dev);
-	list_add_tail(&ch->entry, &dev->channels);
+	/* @dev is locked: it has not ended yet */
+	rashpa_origin_join(&dev->end, &ch->end);
 	call->new_file = file;
 	events->out_ring_size = ch->ring_size;
 	events->out_consumer = ch->ring_size;
@@ -444,8 +373,8 @@ static int rashpa_channel_make(struct rashpa_call *call, struct rashpa_device *d
 out_free:
 	rashpa_ring_free(ch);
 	kfree(ch);
-out_rest:
-	rashpa_device_rest(dev);
+out_leave:
+	rashpa_device_leave(dev);
 	return err;
 }
 
@@ -529,6 +458,15 @@ static int rashpa_source_check(struct rashpa_call *call, const struct rashpa_sou
 	return 0;
 }
 
+/* Writers of the table hold both locks: the end of the function has only the inner one. */
+static void rashpa_channel_seat(struct rashpa_channel *ch, u32 id, struct rashpa_listener *l)
+{
+	lockdep_assert_held(&ch->sources_lock);
+	spin_lock_irq(&ch->lock);
+	ch->listeners[id - 1] = l;
+	spin_unlock_irq(&ch->lock);
+}
+
 /**
  * rashpa_listener_place() - a place and an id in the channel
  * @call: the ioctl
@@ -546,9 +484,9 @@ int rashpa_listener_place(struct rashpa_call *call, struct rashpa_channel *ch,
 	for (i = 0; i < RASHPA_CHANNEL_SOURCES; i++) {
 		if (ch->listeners[i])
 			continue;
-		ch->listeners[i] = l;
 		l->id = i + 1;
 		l->serial = ++ch->serial;
+		rashpa_channel_seat(ch, l->id, l);
 		return 0;
 	}
 	return rashpa_fail(call, -ENOSPC,
@@ -574,22 +512,15 @@ static int rashpa_source_unique(struct rashpa_call *call, struct rashpa_channel 
 	return 0;
 }
 
-static int rashpa_origin_join(struct rashpa_call *call, struct rashpa_listener *l,
-			      struct rashpa_origin *origin)
+static int rashpa_listener_join(struct rashpa_call *call, struct rashpa_listener *l,
+				struct rashpa_origin *origin)
 {
-	int err = 0;
+	int err;
 
-	spin_lock_irq(&origin->lock);
-	if (origin->n_listeners < RASHPA_LISTENERS_MAX) {
-		origin->n_listeners++;
-		l->origin = origin;
-		list_add_tail(&l->entry, &origin->listeners);
-	} else {
-		err = -ENOSPC;
-	}
-	spin_unlock_irq(&origin->lock);
+	l->ear.hear = rashpa_listener_hear;
+	err = rashpa_origin_join(origin, &l->ear);
 	return err ? rashpa_fail(call, err, "%d channels listen to this source already",
-				 RASHPA_LISTENERS_MAX) : 0;
+				 RASHPA_EARS_MAX) : 0;
 }
 
 /*
@@ -625,9 +556,9 @@ static int rashpa_source_insert(struct rashpa_call *call, struct rashpa_channel 
 	if (l->watch)
 		rashpa_watch_start(l->watch, l);
 	if (origin)
-		err = rashpa_origin_join(call, l, origin);
+		err = rashpa_listener_join(call, l, origin);
 	if (err)
-		ch->listeners[l->id - 1] = NULL;
+		rashpa_channel_seat(ch, l->id, NULL);
 	else if (l->watch && origin)
 		rashpa_listener_catch_up(l);
 	return err;
@@ -670,10 +601,9 @@ static int rashpa_source_connect(struct rashpa_call *call, struct rashpa_channel
 	if (err)
 		return err;
 	if (l->dev != ch->dev) {
-		err = rashpa_device_master(call, l->dev);
+		err = rashpa_device_hold(call, l->dev);
 		if (err)
 			return err;
-		l->dev->n_guests++;
 		l->guest = true;
 	}
 	mutex_lock(&ch->sources_lock);
@@ -686,10 +616,8 @@ static int rashpa_source_connect(struct rashpa_call *call, struct rashpa_channel
 		call->undo_serial = l->serial;
 	}
 	mutex_unlock(&ch->sources_lock);
-	if (err && l->dev != ch->dev) {
-		l->dev->n_guests--;
-		rashpa_device_rest(l->dev);
-	}
+	if (err && l->dev != ch->dev)
+		rashpa_device_leave(l->dev);
 	return err;
 }
 
@@ -784,8 +712,7 @@ int rashpa_channel_check(struct rashpa_call *call, struct rashpa_channel *ch)
 /* Out of its channel, whose sources_lock is held: ready to be freed. */
 static void rashpa_listener_take(struct rashpa_listener *l)
 {
-	lockdep_assert_held(&l->channel->sources_lock);
-	l->channel->listeners[l->id - 1] = NULL;
+	rashpa_channel_seat(l->channel, l->id, NULL);
 	if (l->group)
 		rashpa_group_leave(l);
 }

@@ -107,20 +107,18 @@ int rashpa_ioc_eventfd(struct rashpa_call *call, void *arg)
 			return PTR_ERR(n);
 	}
 	mutex_lock(&ch->sources_lock);
-	err = rashpa_channel_check(call, ch);
-	if (!err && bind->id) {
+	if (bind->id) {
 		l = rashpa_source_find(ch, bind->id);
-		if (l)
-			place = &l->notifier;
-		else
-			err = rashpa_fail(call, -ENOENT, "the channel has no source %u",
-					  bind->id);
+		place = l ? &l->notifier : NULL;
 	}
-	if (!err) {
-		spin_lock_irq(&ch->lock);
+	spin_lock_irq(&ch->lock);
+	/* either the end of the function finds it bound, and signals it, or it is refused */
+	err = rashpa_channel_check(call, ch);
+	if (!err && place)
 		swap(*place, n);
-		spin_unlock_irq(&ch->lock);
-	}
+	else if (!err)
+		err = rashpa_fail(call, -ENOENT, "the channel has no source %u", bind->id);
+	spin_unlock_irq(&ch->lock);
 	mutex_unlock(&ch->sources_lock);
 	rashpa_notifier_free(n);
 	return err;

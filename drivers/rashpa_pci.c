@@ -12,6 +12,7 @@
 
 #include "rashpa.h"
 #include "rashpa_compat.h"
+#include "rashpa_trace.h"
 
 static char *ids;
 
@@ -217,6 +218,16 @@ static void rashpa_master_off(struct rashpa_device *dev)
 }
 
 /**
+ * rashpa_device_event() - tell who listens to the state of a function
+ * @dev: the function
+ * @what: enum rashpa_device_event
+ */
+void rashpa_device_event(struct rashpa_device *dev, u64 what)
+{
+	rashpa_origin_fire(&dev->events, what);
+}
+
+/**
  * rashpa_device_stop_locked() - quiesce: no DMA of this function after this returns
  * @dev: the function, hw_lock held
  *
@@ -288,11 +299,11 @@ static bool rashpa_device_stuck(struct rashpa_device *dev)
 static bool rashpa_device_used(const struct rashpa_device *dev)
 {
 	lockdep_assert_held(&dev->lock);
-	return dev->n_maps || dev->n_guests || !list_empty(&dev->channels);
+	return dev->n_maps || dev->n_users;
 }
 
 /**
- * rashpa_device_rest() - a map or a channel has gone: turn bus mastering off with the last
+ * rashpa_device_rest() - a map or another user has gone: turn bus mastering off with the last
  * @dev: the function, locked
  */
 void rashpa_device_rest(struct rashpa_device *dev)
@@ -306,7 +317,43 @@ void rashpa_device_rest(struct rashpa_device *dev)
 	mutex_unlock(&dev->hw_lock);
 }
 
+/**
+ * rashpa_device_hold() - somebody expects to be served by this function
+ * @call: the ioctl
+ * @dev: the function, locked
+ *
+ * Return: 0, and bus mastering is on until rashpa_device_leave(); see rashpa_device_master().
+ */
+int rashpa_device_hold(struct rashpa_call *call, struct rashpa_device *dev)
+{
+	int err = rashpa_device_master(call, dev);
+
+	if (!err)
+		dev->n_users++;
+	return err;
+}
+
+/**
+ * rashpa_device_leave() - the end of rashpa_device_hold()
+ * @dev: the function, locked
+ */
+void rashpa_device_leave(struct rashpa_device *dev)
+{
+	lockdep_assert_held(&dev->lock);
+	dev->n_users--;
+	rashpa_device_rest(dev);
+}
+
 /* ------------------------------------------------------- interrupts ----- */
+
+static irqreturn_t rashpa_vector_fire(int irq, void *data)
+{
+	struct rashpa_vector *vector = data;
+
+	trace_rashpa_interrupt(vector->dev->id, vector->index);
+	rashpa_origin_fire(&vector->origin, vector->index);
+	return IRQ_HANDLED;
+}
 
 static void rashpa_vectors_free(struct rashpa_device *dev, u32 requested)
 {
@@ -337,7 +384,7 @@ static int rashpa_vectors_init(struct rashpa_device *dev)
 	for (i = 0; i < n; i++) {
 		struct rashpa_vector *vector = &dev->vectors[i];
 
-		rashpa_origin_init(&vector->origin);
+		rashpa_origin_init(&vector->origin, RASHPA_EARS_MAX);
 		vector->dev = dev;
 		vector->index = i;
 		vector->irq = pci_irq_vector(dev->pdev, i);
@@ -745,9 +792,10 @@ static struct rashpa_device *rashpa_device_create(struct pci_dev *pdev)
 	INIT_LIST_HEAD(&dev->stale);
 	INIT_LIST_HEAD(&dev->maps);
 	INIT_LIST_HEAD(&dev->open_windows);
-	INIT_LIST_HEAD(&dev->channels);
-	rashpa_origin_init(&dev->events);
-	rashpa_origin_init(&dev->map_events);
+	rashpa_origin_init(&dev->events, RASHPA_EARS_MAX);
+	rashpa_origin_init(&dev->map_events, RASHPA_EARS_MAX);
+	/* fires once, not in an interrupt: whoever uses the function may listen */
+	rashpa_origin_init(&dev->end, U32_MAX);
 	rashpa_node_init(&dev->dev, &pdev->dev, rashpa_device_release);
 	err = dev_set_name(&dev->dev, "fpga%d", dev->id);
 	if (err) {
@@ -877,14 +925,14 @@ static void rashpa_remove(struct pci_dev *pdev)
 	rashpa_profile_free(dev);
 	mutex_unlock(&dev->hw_lock);
 	/*
-	 * Those on their way are told before GONE, which says that no more will come. Listeners
+	 * Those on their way are told before GONE, which says that no more will come. Ears
 	 * stay on the lists of the vectors, so those stay until release.
 	 */
 	vectors = dev->n_vectors;
 	while (vectors--)
 		free_irq(dev->vectors[vectors].irq, &dev->vectors[vectors]);
 	rashpa_device_event(dev, RASHPA_DEVICE_GONE);
-	rashpa_channels_gone(dev);
+	rashpa_origin_fire(&dev->end, 0);
 	mutex_unlock(&dev->lock);
 	rashpa_maps_free(&ended);
 

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * rashpa: what every ioctl goes through, whatever node it arrives on.
+ */
+#include <linux/ctype.h>
+#include <linux/file.h>
+#include <linux/fs.h>
+#include <linux/string.h>
+#include <linux/uaccess.h>
+
+#include "rashpa_call.h"
+
+/**
+ * rashpa_fail() - keep the sentence that explains an error
+ * @call: the ioctl
+ * @err: negative errno
+ * @fmt: sentence without a final newline: thing, reason, remedy
+ *
+ * Return: @err.
+ */
+int rashpa_fail(struct rashpa_call *call, int err, const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	vscnprintf(call->reason, sizeof(call->reason), fmt, args);
+	va_end(args);
+	return err;
+}
+
+/**
+ * rashpa_call_reserve_fd() - promise a file descriptor before doing the work
+ * @call: the ioctl
+ *
+ * Return: 0 or a negative errno. The dispatcher releases it on failure.
+ */
+int rashpa_call_reserve_fd(struct rashpa_call *call)
+{
+	int fd = get_unused_fd_flags(O_CLOEXEC);
+
+	if (fd < 0)
+		return rashpa_fail(call, fd, "no file descriptor is free: raise RLIMIT_NOFILE");
+	call->fd = fd;
+	return 0;
+}
+
+static const struct rashpa_op *rashpa_op_find(enum rashpa_node node,
+					      unsigned int cmd)
+{
+	size_t i;
+
+	for (i = 0; i < rashpa_n_ops; i++)
+		if (rashpa_ops[i].node == node && rashpa_ops[i].cmd == cmd)
+			return &rashpa_ops[i];
+	return NULL;
+}
+
+static int rashpa_call_run(const struct rashpa_op *op, struct rashpa_call *call,
+			   union rashpa_arg *arg, void __user *uarg, u32 usize)
+{
+	int err;
+
+	if (usize < op->min)
+		return rashpa_fail(call, -EINVAL,
+				   "size %u is less than the %zu bytes of this struct",
+				   usize, op->min);
+	err = copy_struct_from_user(arg, op->size, uarg, usize);
+	if (err == -E2BIG)
+		return rashpa_fail(call, err,
+				   "the struct has fields that this driver does not know (%u bytes, %zu known): update the driver",
+				   usize, op->size);
+	if (err)
+		return err;
+	if (arg->head.flags & ~op->flags)
+		return rashpa_fail(call, -EINVAL, "flags 0x%x are not defined",
+				   arg->head.flags & ~op->flags);
+	if (arg->head.__reserved)
+		return rashpa_fail(call, -EINVAL, "a reserved field of the head is not zero");
+
+	if (op->rules & RASHPA_OP_WRITE && !(call->file->f_mode & FMODE_WRITE))
+		return rashpa_fail(call, -EPERM,
+				   "/dev/%pD2 is open read-only: open it for writing",
+				   call->file);
+
+	/* Can the answer be stored? It is too late to ask when things were done. */
+	if (copy_to_user(uarg, arg, min_t(size_t, usize, op->size)))
+		return -EFAULT;
+
+	err = op->fn(call, arg);
+	if (err || op->rules & RASHPA_OP_SILENT)
+		return err;
+
+	/* The size the caller knows stays in head.size: copy no more than that. */
+	if (copy_to_user(uarg, arg, min_t(size_t, usize, op->size))) {
+		if (call->undo)
+			call->undo(call);
+		return -EFAULT;
+	}
+	return 0;
+}
+
+static void rashpa_call_explain(const struct rashpa_call *call,
+				const struct rashpa_head *head)
+{
+	size_t len = strlen(call->reason) + 1;
+	char __user *to = u64_to_user_ptr(head->reason);
+	size_t room = head->reason_size;
+
+	if (!head->reason || !room)
+		return;
+	/* The errno matters more than the sentence: a bad pointer is not reported. */
+	if (len <= room) {
+		if (copy_to_user(to, call->reason, len))
+			return;
+	} else if (!copy_to_user(to, call->reason, room - 1)) {
+		put_user('\0', to + room - 1);
+	}
+}
+
+/**
+ * rashpa_ioctl() - every ioctl of every node comes through here
+ * @node: kind of file
+ * @file: the file
+ * @cmd: number
+ * @arg: user pointer to the struct
+ *
+ * Return: 0 or a negative errno.
+ */
+long rashpa_ioctl(enum rashpa_node node, struct file *file, unsigned int cmd,
+		  unsigned long arg)
+{
+	const struct rashpa_op *op = rashpa_op_find(node, cmd);
+	void __user *uarg = (void __user *)arg;
+	struct rashpa_call call = {
+		.file = file,
+		.obj = file->private_data,
+		.fd = -1,
+	};
+	struct rashpa_head head = {};
+	union rashpa_arg karg = {};
+	u32 usize;
+	int err;
+
+	BUILD_BUG_ON(sizeof(karg) > 256);
+
+	if (!op)
+		return -ENOTTY;
+	if (get_user(usize, (u32 __user *)uarg))
+		return -EFAULT;
+	if (usize > PAGE_SIZE)
+		return -E2BIG;
+	if (usize < sizeof(head))
+		return -EINVAL;
+	if (copy_from_user(&head, uarg, sizeof(head)))
+		return -EFAULT;
+	/* Another thread may have changed it since: the first reading counts. */
+	head.size = usize;
+
+	err = rashpa_call_run(op, &call, &karg, uarg, usize);
+	if (err) {
+		if (call.new_file)
+			fput(call.new_file);
+		if (call.fd >= 0)
+			put_unused_fd(call.fd);
+		rashpa_call_explain(&call, &head);
+		return err;
+	}
+	if (call.fd >= 0)
+		fd_install(call.fd, call.new_file);
+	return 0;
+}
+
+/**
+ * rashpa_check_name() - is this a valid name
+ * @call: the ioctl
+ * @name: array of @size bytes from user space
+ * @size: of the array
+ *
+ * The alphabet keeps out everything that has a meaning in a path.
+ *
+ * Return: 0, -ENAMETOOLONG without a NUL, -EINVAL.
+ */
+int rashpa_check_name(struct rashpa_call *call, const char *name, size_t size)
+{
+	size_t len = strnlen(name, size);
+	size_t i;
+
+	if (len == size)
+		return rashpa_fail(call, -ENAMETOOLONG, "the name is longer than %zu bytes",
+				   size - 1);
+	if (!len)
+		return rashpa_fail(call, -EINVAL, "the name is empty");
+	if (name[0] == '.')
+		return rashpa_fail(call, -EINVAL, "the name begins with a dot");
+	for (i = 0; i < len; i++) {
+		char c = name[i];
+
+		if (!isascii(c) || !(isalnum(c) || strchr("._-", c)))
+			return rashpa_fail(call, -EINVAL,
+					   "the name has a byte 0x%02x: use letters, digits and . _ -",
+					   (unsigned char)c);
+	}
+	if (memchr_inv(name + len, 0, size - len))
+		return rashpa_fail(call, -EINVAL, "bytes after the end of the name are not zero");
+	return 0;
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * An ioctl in progress, and the table that it is looked up in.
+ */
+#ifndef RASHPA_CALL_H
+#define RASHPA_CALL_H
+
+#include <linux/bits.h>
+#include <linux/build_bug.h>
+#include <linux/fs.h>
+#include <linux/rashpa.h>
+#include <linux/stddef.h>
+#include <linux/types.h>
+
+/**
+ * enum rashpa_node - what kind of file an ioctl arrived on
+ * @RASHPA_NODE_MEMORY: /dev/rashpa/memory
+ * @RASHPA_NODE_BUFFER: /dev/rashpa/buffer/NAME
+ * @RASHPA_NODE_FPGA: /dev/rashpa/fpgaN
+ * @RASHPA_NODE_MAP: map fd
+ * @RASHPA_NODE_CHANNEL: event channel fd
+ */
+enum rashpa_node {
+	RASHPA_NODE_MEMORY,
+	RASHPA_NODE_BUFFER,
+	RASHPA_NODE_FPGA,
+	RASHPA_NODE_MAP,
+	RASHPA_NODE_CHANNEL,
+};
+
+/**
+ * struct rashpa_call - one ioctl in progress
+ * @file: the file it arrived on
+ * @obj: file->private_data, the object behind it
+ * @fd: reserved for @new_file, -1 if the call makes none
+ * @new_file: installed by the dispatcher once the answer is in user memory
+ * @undo: takes back what the handler did besides @new_file, if the answer cannot be
+ *	stored; not where doing it once more changes nothing
+ * @undo_data: for @undo
+ * @undo_serial: tells @undo_data from what came to the same address later
+ * @reason: sentence on failure
+ */
+struct rashpa_call {
+	struct file *file;
+	void *obj;
+	int fd;
+	struct file *new_file;
+	void (*undo)(struct rashpa_call *call);
+	void *undo_data;
+	u64 undo_serial;
+	char reason[RASHPA_REASON_SIZE];
+};
+
+/* ----------------------------------------------------------- table --- */
+
+/* only on a file that is open for writing */
+#define RASHPA_OP_WRITE		BIT(0)
+/*
+ * The struct has no out_ fields: nothing is stored when it is done, because what cannot be
+ * stored must not make a failure of what was done for good.
+ */
+#define RASHPA_OP_SILENT	BIT(1)
+
+/* Room for the largest struct; on the stack, so it has to stay small. */
+union rashpa_arg {
+	struct rashpa_head head;
+	struct rashpa_alloc alloc;
+	struct rashpa_query query;
+	struct rashpa_info info;
+	struct rashpa_device_info device_info;
+	struct rashpa_map_make map;
+	struct rashpa_window_make window;
+	struct rashpa_profile_set profile;
+	struct rashpa_program program;
+	struct rashpa_source_add source_add;
+	struct rashpa_source_info source_info;
+	struct rashpa_group_info group_info;
+};
+
+/**
+ * struct rashpa_op - one line of the ioctl table
+ * @node: where it may be called
+ * @cmd: number
+ * @min: size of the struct as first published
+ * @size: size of the struct now
+ * @flags: that head.flags may hold
+ * @rules: RASHPA_OP_*
+ * @fn: handler; its argument is the kernel's copy of the struct
+ */
+struct rashpa_op {
+	enum rashpa_node node;
+	unsigned int cmd;
+	size_t min;
+	size_t size;
+	u32 flags;
+	u32 rules;
+	int (*fn)(struct rashpa_call *call, void *arg);
+};
+
+#define RASHPA_OP(_node, _cmd, _struct, _last, _flags, _rules, _fn) {	\
+	.node = RASHPA_NODE_##_node,					\
+	.cmd = RASHPA_IOC_##_cmd,					\
+	.min = offsetofend(struct _struct, _last),			\
+	.size = sizeof(struct _struct) +				\
+		BUILD_BUG_ON_ZERO(sizeof(struct _struct) > sizeof(union rashpa_arg)), \
+	.flags = (_flags),						\
+	.rules = (_rules),						\
+	.fn = (_fn),							\
+}
+
+/* Defined where all handlers are known: nothing down here calls one by its name. */
+extern const struct rashpa_op rashpa_ops[];
+extern const size_t rashpa_n_ops;
+
+/* ------------------------------------------------------- for handlers --- */
+
+__printf(3, 4)
+int rashpa_fail(struct rashpa_call *call, int err, const char *fmt, ...);
+int rashpa_call_reserve_fd(struct rashpa_call *call);
+long rashpa_ioctl(enum rashpa_node node, struct file *file, unsigned int cmd,
+		  unsigned long arg);
+int rashpa_check_name(struct rashpa_call *call, const char *name, size_t size);
+
+#endif /* RASHPA_CALL_H */

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * rashpa: character devices in /dev/rashpa.
+ */
+#include <linux/idr.h>
+#include <linux/module.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+
+#include "rashpa_compat.h"
+#include "rashpa_node.h"
+
+#define RASHPA_MINORS	1024
+
+static dev_t rashpa_devt;
+static DEFINE_IDA(rashpa_minors);
+
+static char *rashpa_devnode(RASHPA_DEVNODE_CONST struct device *dev, umode_t *mode)
+{
+	char *path = kasprintf(GFP_KERNEL, "rashpa/%s", dev_name(dev));
+
+	if (mode)
+		*mode = 0660;
+	/* sysfs has no slashes in names: "buffer!NAME" there is buffer/NAME here */
+	if (path)
+		strreplace(path, '!', '/');
+	return path;
+}
+
+static struct class rashpa_class = {
+	.name = "rashpa",
+	.devnode = rashpa_devnode,
+};
+
+/**
+ * rashpa_node_init() - prepare a class device; its name is still to be set
+ * @dev: the device
+ * @parent: bus device, or NULL
+ * @release: frees the struct around it
+ */
+void rashpa_node_init(struct device *dev, struct device *parent,
+		      void (*release)(struct device *dev))
+{
+	device_initialize(dev);
+	dev->class = &rashpa_class;
+	dev->parent = parent;
+	dev->release = release;
+}
+
+static void rashpa_node_free_minor(struct device *dev)
+{
+	ida_free(&rashpa_minors, MINOR(dev->devt));
+}
+
+/**
+ * rashpa_node_add() - make the node appear in /dev/rashpa
+ * @dev: from rashpa_node_init(), with a name
+ * @cdev: goes with it
+ * @fops: of the node
+ *
+ * Return: 0 or a negative errno.
+ */
+int rashpa_node_add(struct device *dev, struct cdev *cdev,
+		    const struct file_operations *fops)
+{
+	int minor = ida_alloc_max(&rashpa_minors, RASHPA_MINORS - 1, GFP_KERNEL);
+	int err;
+
+	if (minor < 0)
+		return minor;
+	dev->devt = MKDEV(MAJOR(rashpa_devt), minor);
+	cdev_init(cdev, fops);
+	cdev->owner = THIS_MODULE;
+	err = cdev_device_add(cdev, dev);
+	if (err) {
+		rashpa_node_free_minor(dev);
+		return err;
+	}
+	return 0;
+}
+
+/**
+ * rashpa_node_remove() - take the node away; open files stay valid
+ * @dev: the device
+ * @cdev: goes with it
+ */
+void rashpa_node_remove(struct device *dev, struct cdev *cdev)
+{
+	cdev_device_del(cdev, dev);
+	rashpa_node_free_minor(dev);
+}
+
+int rashpa_nodes_init(void)
+{
+	int err = alloc_chrdev_region(&rashpa_devt, 0, RASHPA_MINORS, "rashpa");
+
+	if (err)
+		return err;
+	err = class_register(&rashpa_class);
+	if (err)
+		unregister_chrdev_region(rashpa_devt, RASHPA_MINORS);
+	return err;
+}
+
+void rashpa_nodes_exit(void)
+{
+	class_unregister(&rashpa_class);
+	unregister_chrdev_region(rashpa_devt, RASHPA_MINORS);
+	ida_destroy(&rashpa_minors);
+}

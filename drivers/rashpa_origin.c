@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * rashpa: what events come from.
+ */
+#include <linux/errno.h>
+#include <linux/ktime.h>
+
+#include "rashpa_origin.h"
+
+/**
+ * rashpa_origin_init() - nothing has happened, and nobody listens
+ * @origin: the origin
+ * @max: ears that it may have
+ */
+void rashpa_origin_init(struct rashpa_origin *origin, u32 max)
+{
+	spin_lock_init(&origin->lock);
+	INIT_LIST_HEAD(&origin->ears);
+	origin->max = max;
+}
+
+/**
+ * rashpa_origin_join() - listen
+ * @origin: to what
+ * @ear: its @hear is set
+ *
+ * Return: 0, -ENOSPC if too many listen already.
+ */
+int rashpa_origin_join(struct rashpa_origin *origin, struct rashpa_ear *ear)
+{
+	int err = 0;
+
+	spin_lock_irq(&origin->lock);
+	if (origin->n_ears < origin->max) {
+		origin->n_ears++;
+		ear->origin = origin;
+		list_add_tail(&ear->entry, &origin->ears);
+	} else {
+		err = -ENOSPC;
+	}
+	spin_unlock_irq(&origin->lock);
+	return err;
+}
+
+/**
+ * rashpa_origin_leave() - listen no more: @ear is not called after this returns
+ * @ear: one that listens, or not
+ */
+void rashpa_origin_leave(struct rashpa_ear *ear)
+{
+	struct rashpa_origin *origin = ear->origin;
+
+	if (!origin)
+		return;
+	spin_lock_irq(&origin->lock);
+	list_del(&ear->entry);
+	origin->n_ears--;
+	spin_unlock_irq(&origin->lock);
+	ear->origin = NULL;
+}
+
+/**
+ * rashpa_origin_fire() - something has happened
+ * @origin: where
+ * @value: for who hears of it
+ *
+ * Called in hard interrupt context: the time is taken here, before anything else.
+ */
+void rashpa_origin_fire(struct rashpa_origin *origin, u64 value)
+{
+	const u64 time = ktime_get_ns();
+	struct rashpa_ear *ear;
+	unsigned long flags;
+
+	spin_lock_irqsave(&origin->lock, flags);
+	origin->sequence++;
+	list_for_each_entry(ear, &origin->ears, entry)
+		ear->hear(ear, origin->sequence, time, value);
+	spin_unlock_irqrestore(&origin->lock, flags);
+}
