@@ -11,7 +11,7 @@
 #include <linux/slab.h>
 #include <linux/user_namespace.h>
 
-#include "rashpa.h"
+#include "rashpa_memory.h"
 
 static unsigned int limit_mib;
 module_param(limit_mib, uint, 0644);

@@ -5,7 +5,7 @@
 #include <linux/mm.h>
 #include <linux/slab.h>
 
-#include "rashpa.h"
+#include "rashpa_memory.h"
 
 /* ------------------------------------------------------------- life ----- */
 
@@ -343,8 +343,11 @@ void rashpa_buffer_info(struct rashpa_buffer *buffer, struct rashpa_info *info)
 	mutex_unlock(&buffer->lock);
 }
 
-/* Outputs are ignored on input: do not send back what came in. */
-static void rashpa_info_clear(struct rashpa_info *info)
+/**
+ * rashpa_info_clear() - begin an answer
+ * @info: outputs are ignored on input: what came in is not sent back
+ */
+void rashpa_info_clear(struct rashpa_info *info)
 {
 	struct rashpa_head head = info->head;
 	s32 fd = info->fd;
@@ -352,26 +355,6 @@ static void rashpa_info_clear(struct rashpa_info *info)
 	memset(info, 0, sizeof(*info));
 	info->head = head;
 	info->fd = fd;
-}
-
-int rashpa_ioc_info(struct rashpa_call *call, void *arg)
-{
-	struct rashpa_info *info = arg;
-	struct dma_buf *dmabuf;
-
-	rashpa_info_clear(info);
-	dmabuf = dma_buf_get(info->fd);
-	if (IS_ERR(dmabuf))
-		return rashpa_fail(call, PTR_ERR(dmabuf), "fd %d is not a dma-buf", info->fd);
-	if (rashpa_dmabuf_is_window(dmabuf)) {
-		rashpa_window_info(dmabuf, info);
-	} else if (!rashpa_export_info(dmabuf, info)) {
-		info->out_kind = RASHPA_KIND_FOREIGN;
-		info->out_length = dmabuf->size;
-		info->out_node = NUMA_NO_NODE;
-	}
-	dma_buf_put(dmabuf);
-	return 0;
 }
 
 int rashpa_ioc_buffer_info(struct rashpa_call *call, void *arg)

@@ -1,6 +1,32 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * An ioctl in progress, and the table that it is looked up in.
+ *
+ * The driver has floors, and a file includes and calls only what is on its own floor or below:
+ *
+ *   rashpa_main.c	the module, the one ioctl table
+ *   rashpa_events.h	channels: what happened, for programs that wait
+ *   rashpa_function.h	PCI functions, their windows and maps
+ *   rashpa_memory.h	buffers and pinned pages
+ *   the cellar	ioctls in progress, nodes, origins of events, tracepoints, rashpa_compat.h
+ *
+ * Locks of all floors, outermost first. Each is explained in the header of its floor:
+ *
+ *   rashpa_names_lock
+ *   rashpa_buffer.lock
+ *   rashpa_device.lock
+ *   rashpa_channel.sources_lock	one rashpa_device.lock at most is held outside of it: that
+ *			of the source
+ *   mmap_lock		as page faults take it
+ *   rashpa_device.bars_lock
+ *   rashpa_device.windows_lock
+ *   dma_resv		of a dma-buf, as its rules demand
+ *   rashpa_device.hw_lock
+ *   rashpa_origin.lock	(hard interrupt)
+ *   rashpa_channel.lock	(hard interrupt)
+ *
+ * rashpa_account_lock, rashpa_importers.lock and rashpa_budget_lock are leaves;
+ * rashpa_channel.read_lock has only page faults and rashpa_channel.lock inside.
  */
 #ifndef RASHPA_CALL_H
 #define RASHPA_CALL_H
@@ -112,7 +138,7 @@ struct rashpa_op {
 extern const struct rashpa_op rashpa_ops[];
 extern const size_t rashpa_n_ops;
 
-/* ------------------------------------------------------- for handlers --- */
+/* ---------------------------------------------------- for handlers --- */
 
 __printf(3, 4)
 int rashpa_fail(struct rashpa_call *call, int err, const char *fmt, ...);

@@ -1,6 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * What an event channel is made of. Only for the files that deliver events.
+ *
+ * Locks, their order in rashpa_call.h:
+ *
+ *   rashpa_channel.sources_lock	table of its sources and groups, against other ioctls
+ *   rashpa_channel.lock	queue of one channel, its sources' counters, watched words,
+ *			groups and eventfds; writing the table (hard interrupt)
+ *   rashpa_channel.read_lock	one reader at a time
+ *   rashpa_budget_lock	what all timers for words may take; a leaf
  */
 #ifndef RASHPA_CHANNEL_H
 #define RASHPA_CHANNEL_H
@@ -9,15 +17,16 @@
 #include <linux/hrtimer.h>
 #include <linux/wait.h>
 
-#include "rashpa.h"
 #include "rashpa_compat.h"
+#include "rashpa_function.h"
+#include "rashpa_origin.h"
 
 /* a source may be a member of so many groups: each costs time in the interrupt */
 #define RASHPA_MEMBERSHIPS_MAX	4
 
 struct rashpa_channel;
 
-/* --------------------------------------------------- rashpa_notify.c --- */
+/* ------------------------------------------------- rashpa_notify.c --- */
 
 /**
  * struct rashpa_notifier - an eventfd, and when it is signalled
@@ -61,7 +70,7 @@ static inline void rashpa_notify(struct rashpa_notifier *n)
 		rashpa_notify_later(n);
 }
 
-/* ----------------------------------------------------- rashpa_lock.c --- */
+/* -------------------------------------------------- rashpa_words.c --- */
 
 struct rashpa_listener;
 
@@ -119,7 +128,7 @@ bool rashpa_watch_look(struct rashpa_watch *w, u64 *value);
 void rashpa_watch_start(struct rashpa_watch *w, struct rashpa_listener *l);
 void rashpa_watch_free(struct rashpa_watch *w);
 
-/* ---------------------------------------------------- rashpa_group.c --- */
+/* -------------------------------------------------- rashpa_group.c --- */
 
 struct rashpa_group;
 
@@ -170,7 +179,7 @@ struct rashpa_group {
 void rashpa_groups_advance(struct rashpa_listener *l, u64 time, u64 value);
 void rashpa_group_leave(struct rashpa_listener *l);
 
-/* ---------------------------------------------------- rashpa_event.c --- */
+/* ------------------------------------------------ rashpa_channel.c --- */
 
 /**
  * struct rashpa_listener - one source, or one group, of one channel
@@ -267,7 +276,7 @@ int rashpa_listener_place(struct rashpa_call *call, struct rashpa_channel *ch,
 void rashpa_listener_undo(struct rashpa_call *call);
 struct rashpa_listener *rashpa_source_find(struct rashpa_channel *ch, u32 id);
 
-/* ----------------------------------------------------- rashpa_ring.c --- */
+/* --------------------------------------------------- rashpa_ring.c --- */
 
 int rashpa_ring_init(struct rashpa_channel *ch, u32 depth);
 void rashpa_ring_free(struct rashpa_channel *ch);

@@ -14,8 +14,8 @@
 #include <linux/mmzone.h>
 #include <linux/sched/signal.h>
 
-#include "rashpa.h"
 #include "rashpa_compat.h"
+#include "rashpa_memory.h"
 
 /* One search at a time: two would take blocks out of each other's runs. */
 static DEFINE_MUTEX(rashpa_contig_lock);

@@ -6,8 +6,8 @@
 #include <linux/scatterlist.h>
 #include <linux/slab.h>
 
-#include "rashpa.h"
 #include "rashpa_compat.h"
+#include "rashpa_memory.h"
 
 /**
  * struct rashpa_exported - host memory as one dma-buf

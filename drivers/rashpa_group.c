@@ -10,6 +10,7 @@
 #include <linux/uaccess.h>
 
 #include "rashpa_channel.h"
+#include "rashpa_events.h"
 
 /* ------------------------------------------------------------ advance --- */
 

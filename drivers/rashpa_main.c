@@ -2,13 +2,38 @@
 /*
  * rashpa: the module, its memory node, the one ioctl table.
  */
+#include <linux/dma-buf.h>
 #include <linux/fs.h>
 #include <linux/module.h>
 #include <linux/slab.h>
 
-#include "rashpa.h"
+#include "rashpa_events.h"
+#include "rashpa_function.h"
+#include "rashpa_memory.h"
+#include "rashpa_node.h"
 
 /* ---------------------------------------------------------- ioctls ------ */
+
+/* Whose memory is it? Only here everybody is known who exports some. */
+static int rashpa_ioc_info(struct rashpa_call *call, void *arg)
+{
+	struct rashpa_info *info = arg;
+	struct dma_buf *dmabuf;
+
+	rashpa_info_clear(info);
+	dmabuf = dma_buf_get(info->fd);
+	if (IS_ERR(dmabuf))
+		return rashpa_fail(call, PTR_ERR(dmabuf), "fd %d is not a dma-buf", info->fd);
+	if (rashpa_dmabuf_is_window(dmabuf)) {
+		rashpa_window_info(dmabuf, info);
+	} else if (!rashpa_export_info(dmabuf, info)) {
+		info->out_kind = RASHPA_KIND_FOREIGN;
+		info->out_length = dmabuf->size;
+		info->out_node = NUMA_NO_NODE;
+	}
+	dma_buf_put(dmabuf);
+	return 0;
+}
 
 const struct rashpa_op rashpa_ops[] = {
 	RASHPA_OP(MEMORY, ALLOC, rashpa_alloc, __reserved,

@@ -8,7 +8,6 @@
 #include <linux/dma-mapping.h>
 #include <linux/dma-resv.h>
 #include <linux/fs.h>
-#include <linux/io.h>
 #include <linux/mm.h>
 #include <linux/overflow.h>
 #include <linux/poll.h>
@@ -16,159 +15,15 @@
 #include <linux/swiotlb.h>
 #include <linux/uaccess.h>
 #include <linux/vmalloc.h>
-#include <linux/workqueue.h>
 
-#include "rashpa.h"
 #include "rashpa_compat.h"
+#include "rashpa_map.h"
+#include "rashpa_memory.h"
 
 /* 1 Mi segments are 4 GiB of single pages; more is a mistake, not a plan */
 #define RASHPA_SEGMENTS_MAX	SZ_1M
 
-/**
- * struct rashpa_limits - what a segment may be
- * @max_segment: bytes, 0 for any
- * @boundary: power of two that it may not cross, 0 for none
- * @alignment: power of two that its address is a multiple of, 0 for any
- */
-struct rashpa_limits {
-	u64 max_segment;
-	u64 boundary;
-	u64 alignment;
-};
-
 static struct workqueue_struct *rashpa_map_wq;
-
-/**
- * struct rashpa_map - one map
- * @dev: the importer; one reference
- * @id: in events
- * @entry: in rashpa_device.maps (its lock)
- * @dmabuf: the memory; one reference, NULL once the function was removed
- * @attach: attachment, NULL once the function was removed (device lock)
- * @sgt: mapping, NULL while revoked (reservation lock)
- * @pieces: of @sgt, NULL while revoked (reservation lock)
- * @dir: direction
- * @offset: first byte of the memory
- * @length: bytes
- * @limits: of the segments
- * @device_only: host memory is refused
- * @keep: stays when the file goes
- * @kept: the file has gone (@dev->lock)
- * @restore: makes it valid again, when the exporter says that it can be
- * @table: what user space may mmap; written under hw_lock
- * @table_size: bytes, whole pages
- * @room: segments that fit into it
- * @regs: programmed entries, or NULL (hw_lock)
- * @regs_phys: their CPU address
- * @layout: of an entry
- * @entries: programmed
- * @stale: in rashpa_device.stale (hw_lock)
- * @wait: for a new generation
- */
-struct rashpa_map {
-	struct rashpa_device *dev;
-	u32 id;
-	struct list_head entry;
-	struct dma_buf *dmabuf;
-	struct dma_buf_attachment *attach;
-	struct sg_table *sgt;
-	struct rashpa_pieces *pieces;
-	enum dma_data_direction dir;
-	u64 offset;
-	u64 length;
-	struct rashpa_limits limits;
-	bool device_only;
-	bool keep;
-	bool kept;
-	struct work_struct restore;
-	struct rashpa_table *table;
-	size_t table_size;
-	u32 room;
-	void __iomem *regs;
-	phys_addr_t regs_phys;
-	struct rashpa_layout layout;
-	u32 entries;
-	struct list_head stale;
-	wait_queue_head_t wait;
-};
-
-/**
- * struct rashpa_map_file - one open file of a map
- * @map: the map, owned by the file
- * @seen: generation that read() returned last
- */
-struct rashpa_map_file {
-	struct rashpa_map *map;
-	u64 seen;
-};
-
-/* ---------------------------------------------------- address table ----- */
-
-static void rashpa_entry_write(void __iomem *entry, u32 offset, u32 bits, u64 value)
-{
-	writel(lower_32_bits(value), entry + offset);
-	if (bits == 64)
-		writel(upper_32_bits(value), entry + offset + sizeof(u32));
-}
-
-static void rashpa_entry_set(struct rashpa_map *map, u32 i)
-{
-	const struct rashpa_segment *s = &map->table->segment[i];
-	const struct rashpa_layout *l = &map->layout;
-	void __iomem *entry = map->regs + (size_t)i * l->stride;
-
-	/* Valid last: the function must never see half an entry. */
-	if (l->control_bits)
-		writel(l->control_clear, entry + l->control_offset);
-	rashpa_entry_write(entry, l->address_offset, l->address_bits, s->address);
-	if (l->length_bits)
-		rashpa_entry_write(entry, l->length_offset, l->length_bits, s->length);
-	if (l->control_bits)
-		writel(l->control_set, entry + l->control_offset);
-}
-
-static void rashpa_entry_clear(struct rashpa_map *map, u32 i)
-{
-	const struct rashpa_layout *l = &map->layout;
-	void __iomem *entry = map->regs + (size_t)i * l->stride;
-
-	if (l->control_bits)
-		writel(l->control_clear, entry + l->control_offset);
-	if (l->length_bits)
-		rashpa_entry_write(entry, l->length_offset, l->length_bits, 0);
-	rashpa_entry_write(entry, l->address_offset, l->address_bits, 0);
-}
-
-/*
- * Writes are posted: a read makes sure that they have arrived. No address of a page ends in
- * all ones, but a table may be write-only: then another register tells.
- *
- * Return: 0, -EIO if the function does not answer.
- */
-static int rashpa_entries_flush(struct rashpa_map *map)
-{
-	if (readl(map->regs + map->layout.address_offset) == ~0U &&
-	    !rashpa_profile_answers(map->dev))
-		return -EIO;
-	return 0;
-}
-
-static void rashpa_unprogram(struct rashpa_map *map)
-{
-	u32 i;
-
-	lockdep_assert_held(&map->dev->hw_lock);
-	if (!map->regs)
-		return;
-	if (!map->dev->gone) {
-		for (i = 0; i < map->entries; i++)
-			rashpa_entry_clear(map, i);
-		rashpa_entries_flush(map);
-	}
-	iounmap(map->regs);
-	map->regs = NULL;
-	map->entries = 0;
-}
 
 /* ----------------------------------------------------------- revoking --- */
 
@@ -899,7 +754,7 @@ static int rashpa_map_check_memory(struct rashpa_call *call,
 /* For events: 0 is none, and after 4 billion maps the first ones are gone. */
 static atomic_t rashpa_map_ids = ATOMIC_INIT(0);
 
-static struct rashpa_map *rashpa_mapping_new(struct rashpa_device *dev,
+static struct rashpa_map *rashpa_map_new(struct rashpa_device *dev,
 						 const struct rashpa_map_make *arg,
 						 struct dma_buf *dmabuf, u64 length)
 {
@@ -977,7 +832,7 @@ static int rashpa_map_make(struct rashpa_call *call, struct rashpa_device *dev,
 	if (err)
 		return err;
 	err = -ENOMEM;
-	map = rashpa_mapping_new(dev, arg, dmabuf, length);
+	map = rashpa_map_new(dev, arg, dmabuf, length);
 	mf = kzalloc(sizeof(*mf), GFP_KERNEL_ACCOUNT);
 	if (map && mf)
 		err = rashpa_map_file(call, mf, map);
@@ -1032,254 +887,7 @@ int rashpa_ioc_map(struct rashpa_call *call, void *arg)
 	return err;
 }
 
-/* ----------------------------------------------------------- program ---- */
-
-struct rashpa_field {
-	u32 offset;
-	u32 bits;
-};
-
-/**
- * rashpa_layout_check() - does the layout of a table entry make sense
- * @call: the ioctl
- * @l: from user space
- *
- * Return: 0 or -EINVAL.
- */
-int rashpa_layout_check(struct rashpa_call *call, const struct rashpa_layout *l)
-{
-	const struct rashpa_field f[] = {
-		{ l->address_offset, l->address_bits },
-		{ l->length_offset, l->length_bits },
-		{ l->control_offset, l->control_bits },
-	};
-	size_t i, j;
-
-	if (l->__reserved)
-		return rashpa_fail(call, -EINVAL, "a reserved field of the layout is not zero");
-	if (!l->stride || l->stride > SZ_4K || !IS_ALIGNED(l->stride, sizeof(u32)))
-		return rashpa_fail(call, -EINVAL,
-				   "a stride of %u: must be a multiple of 4 up to 4096",
-				   l->stride);
-	if (l->address_bits != 32 && l->address_bits != 64)
-		return rashpa_fail(call, -EINVAL, "address field of %u bits: must be 32 or 64",
-				   l->address_bits);
-	if (l->length_bits && l->length_bits != 32 && l->length_bits != 64)
-		return rashpa_fail(call, -EINVAL, "length field of %u bits: must be 0, 32 or 64",
-				   l->length_bits);
-	if (l->control_bits && l->control_bits != 32)
-		return rashpa_fail(call, -EINVAL, "control field of %u bits: must be 0 or 32",
-				   l->control_bits);
-	if (l->control_bits && l->control_set == l->control_clear)
-		return rashpa_fail(call, -EINVAL,
-				   "control_set and control_clear are both 0x%x: an entry could not be made invalid",
-				   l->control_set);
-	for (i = 0; i < ARRAY_SIZE(f); i++) {
-		if (!f[i].bits && f[i].offset)
-			return rashpa_fail(call, -EINVAL, "a field without bits has an offset");
-		if (!IS_ALIGNED(f[i].offset, sizeof(u32)) ||
-		    f[i].offset > l->stride || f[i].bits / 8 > l->stride - f[i].offset)
-			return rashpa_fail(call, -EINVAL,
-					   "a field at %u of %u bits is not inside the stride of %u",
-					   f[i].offset, f[i].bits, l->stride);
-		for (j = 0; j < i; j++)
-			if (f[i].bits && f[j].bits &&
-			    f[i].offset < f[j].offset + f[j].bits / 8 &&
-			    f[j].offset < f[i].offset + f[i].bits / 8)
-				return rashpa_fail(call, -EINVAL,
-						   "two fields of the layout overlap");
-	}
-	return 0;
-}
-
-static int rashpa_program_fits(struct rashpa_call *call,
-			       const struct rashpa_map *map,
-			       const struct rashpa_layout *l)
-{
-	u32 i;
-
-	for (i = 0; i < map->table->count; i++) {
-		const struct rashpa_segment *s = &map->table->segment[i];
-
-		if (l->address_bits == 32 && s->address + s->length - 1 > U32_MAX)
-			return rashpa_fail(call, -EOVERFLOW,
-					   "segment %u is above 4 GiB, the address field has 32 bits: set dma_bits to 32 in the profile",
-					   i);
-		if (l->length_bits == 32 && s->length > U32_MAX)
-			return rashpa_fail(call, -EOVERFLOW,
-					   "segment %u is 4 GiB or longer, the length field has 32 bits: set max_segment",
-					   i);
-	}
-	return 0;
-}
-
-/* Two maps in one place: the end of the first would clear the second. */
-static int rashpa_program_free(struct rashpa_call *call, struct rashpa_map *map,
-			       phys_addr_t phys, u64 length)
-{
-	struct rashpa_map *other;
-
-	list_for_each_entry(other, &map->dev->maps, entry) {
-		u64 size = (u64)other->entries * other->layout.stride;
-
-		if (other != map && other->regs && phys < other->regs_phys + size &&
-		    other->regs_phys < phys + length)
-			return rashpa_fail(call, -EBUSY,
-					   "another map is programmed in these entries: choose others or close it");
-	}
-	return 0;
-}
-
-/**
- * struct rashpa_place - where a map is to be programmed
- * @phys: CPU address of entry 0
- * @length: of the whole table, bytes
- * @layout: of an entry
- */
-struct rashpa_place {
-	phys_addr_t phys;
-	u64 length;
-	struct rashpa_layout layout;
-};
-
-static int rashpa_program_write(struct rashpa_call *call,
-				struct rashpa_map *map,
-				const struct rashpa_layout *layout, phys_addr_t phys,
-				u64 length)
-{
-	void __iomem *regs;
-	u32 i;
-	int err;
-
-	lockdep_assert_held(&map->dev->hw_lock);
-	if (map->table->state != RASHPA_MAP_VALID)
-		return rashpa_fail(call, -ESTALE,
-				   "the map is revoked: restore it, or make a new one");
-	err = rashpa_program_fits(call, map, layout);
-	if (err)
-		return err;
-	err = rashpa_program_free(call, map, phys, length);
-	if (err)
-		return err;
-	regs = ioremap(phys, length);
-	if (!regs)
-		return -ENOMEM;
-	rashpa_unprogram(map);
-	map->regs = regs;
-	map->regs_phys = phys;
-	map->layout = *layout;
-	map->entries = map->table->count;
-	for (i = 0; i < map->entries; i++)
-		rashpa_entry_set(map, i);
-	/* The entries stay ours to clear: it may have heard what it cannot answer. */
-	if (rashpa_entries_flush(map))
-		return rashpa_fail(call, -EIO, "fpga%d does not answer: reset it", map->dev->id);
-	return 0;
-}
-
-static int rashpa_program_at(struct rashpa_call *call, struct rashpa_map *map,
-			     struct rashpa_program *p, const struct rashpa_place *at)
-{
-	const u64 stride = at->layout.stride;
-	const u64 start = p->first * stride;
-	int err;
-
-	rashpa_hw_lock(map->dev);
-	if (start > at->length || map->table->count * stride > at->length - start)
-		err = rashpa_fail(call, -ERANGE,
-				  "%u segments from entry %u on do not fit into the %llu entries of the table",
-				  map->table->count, p->first,
-				  div64_u64(at->length, stride));
-	else
-		err = rashpa_program_write(call, map, &at->layout, at->phys + start,
-					   map->table->count * stride);
-	p->out_entries = map->entries;
-	mutex_unlock(&map->dev->hw_lock);
-	return err;
-}
-
-/* The table that the profile describes: anybody's, because the kernel alone writes it. */
-static int rashpa_program_profile(struct rashpa_call *call,
-				  struct rashpa_map *map,
-				  struct rashpa_program *p)
-{
-	struct rashpa_device *dev = map->dev;
-	struct rashpa_place at;
-
-	if (p->offset || p->length || memchr_inv(&p->layout, 0, sizeof(p->layout)))
-		return rashpa_fail(call, -EINVAL,
-				   "the profile's table, and a place of your own, exclude each other");
-	if (!dev->table.length)
-		return rashpa_fail(call, -ENOENT,
-				   "the profile of fpga%d describes no address table", dev->id);
-	at.phys = pci_resource_start(dev->pdev, dev->table.bar) + dev->table.offset;
-	at.length = dev->table.length;
-	at.layout = dev->table_layout;
-	return rashpa_program_at(call, map, p, &at);
-}
-
-static int rashpa_program_window(struct rashpa_call *call,
-				 struct rashpa_map *map,
-				 struct rashpa_program *p)
-{
-	struct rashpa_place at = { .length = p->length, .layout = p->layout };
-	struct dma_buf *window;
-	int err;
-
-	if (!IS_ALIGNED(p->offset, sizeof(u32)))
-		return rashpa_fail(call, -EINVAL, "offset 0x%llx is not a multiple of 4",
-				   p->offset);
-	err = rashpa_layout_check(call, &p->layout);
-	if (err)
-		return err;
-	/* The caller chooses what is written where: the same as writing it himself. */
-	if (!capable(CAP_SYS_RAWIO))
-		return rashpa_fail(call, -EPERM,
-				   "a place of your own needs CAP_SYS_RAWIO: describe the table in the profile");
-	window = dma_buf_get(p->window);
-	if (IS_ERR(window))
-		return rashpa_fail(call, PTR_ERR(window), "fd %d is not a window",
-				   p->window);
-	err = rashpa_window_phys(window, map->dev, p->offset, p->length, &at.phys);
-	switch (err) {
-	case -EINVAL:
-		rashpa_fail(call, err, "fd %d is not a window", p->window);
-		break;
-	case -EXDEV:
-		rashpa_fail(call, err, "the window is of another function than fpga%d",
-			    map->dev->id);
-		break;
-	case -ERANGE:
-		rashpa_fail(call, err,
-			    "the table at 0x%llx of 0x%llx bytes is outside the window of 0x%llx bytes",
-			    p->offset, p->length, (u64)window->size);
-		break;
-	case 0:
-		err = rashpa_program_at(call, map, p, &at);
-		break;
-	}
-	dma_buf_put(window);
-	return err;
-}
-
-int rashpa_ioc_program(struct rashpa_call *call, void *arg)
-{
-	struct rashpa_map_file *mf = call->obj;
-	struct rashpa_program *p = arg;
-	int err;
-
-	if (p->__reserved)
-		return rashpa_fail(call, -EINVAL, "a reserved field is not zero");
-	err = rashpa_device_lock(call, mf->map->dev);
-	if (err)
-		return err;
-	if (p->window == -1)
-		err = rashpa_program_profile(call, mf->map, p);
-	else
-		err = rashpa_program_window(call, mf->map, p);
-	mutex_unlock(&mf->map->dev->lock);
-	return err;
-}
+/* ------------------------------------------------------------ module ---- */
 
 int rashpa_maps_init(void)
 {

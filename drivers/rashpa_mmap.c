@@ -17,8 +17,8 @@
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 
-#include "rashpa.h"
 #include "rashpa_compat.h"
+#include "rashpa_memory.h"
 
 static void rashpa_vma_open(struct vm_area_struct *vma)
 {

@@ -10,8 +10,9 @@
 #include <linux/module.h>
 #include <linux/slab.h>
 
-#include "rashpa.h"
 #include "rashpa_compat.h"
+#include "rashpa_memory.h"
+#include "rashpa_node.h"
 
 /**
  * struct rashpa_named - a name, its node, and the buffer it keeps alive

@@ -18,8 +18,8 @@
 #include <linux/scatterlist.h>
 #include <linux/slab.h>
 
-#include "rashpa.h"
 #include "rashpa_compat.h"
+#include "rashpa_function.h"
 
 enum rashpa_p2p_bridge {
 	RASHPA_P2P_AUTO,

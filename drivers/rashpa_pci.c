@@ -10,8 +10,9 @@
 #include <linux/module.h>
 #include <linux/slab.h>
 
-#include "rashpa.h"
 #include "rashpa_compat.h"
+#include "rashpa_function.h"
+#include "rashpa_node.h"
 #include "rashpa_trace.h"
 
 static char *ids;

@@ -10,8 +10,8 @@
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
-#include "rashpa.h"
 #include "rashpa_compat.h"
+#include "rashpa_function.h"
 
 /* A register that a removed function answers with. */
 #define RASHPA_ALL_ONES		(~0U)

@@ -12,8 +12,8 @@
 #include <linux/scatterlist.h>
 #include <linux/slab.h>
 
-#include "rashpa.h"
 #include "rashpa_compat.h"
+#include "rashpa_function.h"
 #include "rashpa_trace.h"
 
 /**

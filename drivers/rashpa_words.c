@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * rashpa: lock memory, and words of memory as sources of events.
+ * rashpa: words of memory as sources of events, and memory for such words.
  */
 #include <linux/dma-buf.h>
 #include <linux/ktime.h>
@@ -10,6 +10,8 @@
 
 #include "rashpa_channel.h"
 #include "rashpa_compat.h"
+#include "rashpa_events.h"
+#include "rashpa_memory.h"
 
 /* ------------------------------------------------------- lock memory --- */
 

@@ -13,6 +13,7 @@
 
 #include "rashpa_channel.h"
 #include "rashpa_compat.h"
+#include "rashpa_events.h"
 #include "rashpa_trace.h"
 
 #define RASHPA_DEPTH_DEFAULT	1024

@@ -1,266 +1,37 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Shared by the files of the driver.
+ * PCI functions: their life, their registers, and what memory they reach at which address.
  *
- * Locks, outermost first:
+ * Locks, their order in rashpa_call.h:
  *
- *   rashpa_names_lock	the list of named buffers
- *   rashpa_buffer.lock	owner and leases of one buffer
- *   rashpa_device.lock	life of the function: gone, profile, lists of maps and windows.
+ *   rashpa_device.lock	life of the function: gone, profile, lists of maps and windows, users.
  *			Taken by every ioctl on the function and by removal.
- *   rashpa_channel.sources_lock	table of its sources and groups, against other ioctls. One
- *			device lock at most is held outside of it: that of the source
- *   mmap_lock		as page faults take it
  *   rashpa_device.bars_lock	held while the function is being reset: CPUs wait. A reset of
  *			the bus holds those of several functions
  *   rashpa_device.windows_lock	list of its windows
- *   dma_resv		of a dma-buf, as its rules demand
  *   rashpa_device.hw_lock	registers, bus mastering, state, programmed entries. A leaf for
  *			sleeping code: taken from dma-buf callbacks and reset handlers. Who
  *			writes registers waits for the end of a reset (rashpa_hw_lock()), but
  *			not with a reservation lock, which the reset may need
- *   rashpa_origin.lock	ears of one event source (hard interrupt)
- *   rashpa_channel.lock	queue of one channel, its sources' counters, watched words,
- *			groups and eventfds; writing the table (hard interrupt)
- *
- * rashpa_account_lock, rashpa_importers.lock and rashpa_budget_lock are leaves;
- * rashpa_channel.read_lock, one reader at a time, has only page faults and
- * rashpa_channel.lock inside.
  */
-#ifndef RASHPA_H
-#define RASHPA_H
+#ifndef RASHPA_FUNCTION_H
+#define RASHPA_FUNCTION_H
 
 #include <linux/cdev.h>
 #include <linux/device.h>
 #include <linux/dma-buf.h>
 #include <linux/dma-direction.h>
-#include <linux/kref.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
-#include <linux/rwsem.h>
 #include <linux/pci.h>
 #include <linux/rashpa.h>
-#include <linux/spinlock.h>
-#include <linux/uidgid.h>
+#include <linux/rwsem.h>
 #include <linux/wait.h>
 
 #include "rashpa_call.h"
-#include "rashpa_node.h"
 #include "rashpa_origin.h"
 
-struct cma;
-struct eventfd_ctx;
-
-/**
- * struct rashpa_progress - how far the ALLOC on an open memory node is
- * @stage: enum rashpa_stage
- * @done: bytes of the stage that are done
- * @todo: bytes of the stage
- *
- * For people who wait: written and read without a lock.
- */
-struct rashpa_progress {
-	u32 stage;
-	u64 done;
-	u64 todo;
-};
-
-/* ---------------------------------------------------- rashpa_account.c --- */
-
-struct rashpa_user;
-
-/**
- * struct rashpa_charge - what an object is charged with
- * @user: who is charged, NULL for nobody
- * @bytes: how much
- */
-struct rashpa_charge {
-	struct rashpa_user *user;
-	u64 bytes;
-};
-
-int rashpa_charge(struct rashpa_call *call, struct rashpa_charge *charge, u64 bytes);
-void rashpa_uncharge(struct rashpa_charge *charge);
-void rashpa_account_query(struct rashpa_query *query);
-int rashpa_memlock(struct rashpa_call *call, unsigned long pages);
-
-/* ----------------------------------------------------- rashpa_contig.c --- */
-
-/**
- * struct rashpa_extent - physically contiguous pages
- * @first: first page
- * @count: pages
- */
-struct rashpa_extent {
-	struct page *first;
-	unsigned long count;
-};
-
-/**
- * struct rashpa_pages - physically contiguous, zeroed memory
- * @first: first page
- * @count: pages
- * @order: order of the compound pages it consists of; 0 from CMA
- * @backend: enum rashpa_backend
- * @cache: enum rashpa_cache, not DEFAULT
- * @node: NUMA node
- * @cma: area it came from, or NULL
- * @dma: it came from the CMA area of a node, through the DMA core
- * @longest: bytes of the longest run that a search without success could take
- */
-struct rashpa_pages {
-	struct page *first;
-	unsigned long count;
-	unsigned int order;
-	u32 backend;
-	u32 cache;
-	int node;
-	struct cma *cma;
-	bool dma;
-	u64 longest;
-};
-
-/**
- * struct rashpa_want - what is asked for
- * @length: bytes, a multiple of the page size
- * @alignment: bytes, a power of two, at least a page
- * @node: NUMA node or NUMA_NO_NODE
- * @backend: enum rashpa_backend
- * @cache: enum rashpa_cache
- */
-struct rashpa_want {
-	u64 length;
-	u64 alignment;
-	int node;
-	u32 backend;
-	u32 cache;
-};
-
-static inline u64 rashpa_pages_size(const struct rashpa_pages *pages)
-{
-	return (u64)pages->count << PAGE_SHIFT;
-}
-
-/* CMA pages move when somebody pins them for long: nobody may. */
-static inline bool rashpa_pages_pinnable(const struct rashpa_pages *pages)
-{
-	return pages->backend != RASHPA_BACKEND_CMA;
-}
-
-void rashpa_contig_init(void);
-int rashpa_pages_alloc(struct rashpa_call *call, struct rashpa_pages *pages,
-		       const struct rashpa_want *want);
-void rashpa_pages_free(struct rashpa_pages *pages);
-int rashpa_pages_query(struct rashpa_call *call, struct rashpa_query *query,
-		       int node);
-
-/* ----------------------------------------------------- rashpa_buffer.c --- */
-
-/**
- * struct rashpa_importers - who has attached one memory, through whatever dma-buf of it
- * @count: attachments now
- * @lock: protects @attachments and what is in them
- * @attachments: all of them
- */
-struct rashpa_importers {
-	atomic_t count;
-	struct mutex lock;		/* attachments */
-	struct list_head attachments;
-};
-
-/**
- * struct rashpa_buffer - memory that this driver allocated
- * @ref: one for each dma-buf and lease, one for the name
- * @pages: the memory
- * @extent: the part of it that the user asked for
- * @length: bytes that the user asked for, rounded to pages
- * @charge: what it is charged with
- * @importers: of all its dma-bufs
- * @mappings: CPU mappings now
- * @name: empty if anonymous
- * @lock: protects the rest
- * @uid: owner of a named buffer
- * @gid: its group
- * @mode: its permission bits
- * @leases: opens of it now
- * @exclusive: the one lease is exclusive
- * @lock_memory: made by RASHPA_IOC_LOCK
- */
-struct rashpa_buffer {
-	struct kref ref;
-	struct rashpa_pages pages;
-	struct rashpa_extent extent;
-	u64 length;
-	struct rashpa_charge charge;
-	struct rashpa_importers importers;
-	atomic_t mappings;
-	char name[RASHPA_NAME_SIZE];
-	struct mutex lock;		/* owner, leases */
-	kuid_t uid;
-	kgid_t gid;
-	umode_t mode;
-	u32 leases;
-	bool exclusive;
-	bool lock_memory;
-};
-
-void rashpa_buffer_put(struct rashpa_buffer *buffer);
-void rashpa_buffer_info(struct rashpa_buffer *buffer, struct rashpa_info *info);
-int rashpa_ioc_alloc(struct rashpa_call *call, void *arg);
-int rashpa_lock_memory(struct rashpa_call *call, struct rashpa_lock *lock, int node);
-int rashpa_ioc_query(struct rashpa_call *call, void *arg);
-int rashpa_ioc_info(struct rashpa_call *call, void *arg);
-int rashpa_ioc_buffer_info(struct rashpa_call *call, void *arg);
-
-/* ------------------------------------------------------- rashpa_name.c --- */
-
-/**
- * struct rashpa_lease - one open of a named buffer, and what came of it
- * @ref: references
- * @buffer: the buffer; one reference
- * @exclusive: nobody else has one
- */
-struct rashpa_lease {
-	struct kref ref;
-	struct rashpa_buffer *buffer;
-	bool exclusive;
-};
-
-struct rashpa_lease *rashpa_lease_new(struct rashpa_call *call,
-				      struct rashpa_buffer *buffer, bool exclusive);
-void rashpa_lease_hold(struct rashpa_lease *lease);
-void rashpa_lease_put(struct rashpa_lease *lease);
-int rashpa_named_add(struct rashpa_call *call, struct rashpa_buffer *buffer);
-void rashpa_named_undo(struct rashpa_call *call);
-bool rashpa_name_taken(const char *name);
-int rashpa_ioc_open(struct rashpa_call *call, void *arg);
-int rashpa_ioc_remove(struct rashpa_call *call, void *arg);
-int rashpa_ioc_permit(struct rashpa_call *call, void *arg);
-int rashpa_ioc_dmabuf(struct rashpa_call *call, void *arg);
-
-/* -------------------------------------------------------- rashpa_pin.c --- */
-
-struct rashpa_pinned;
-
-void rashpa_pinned_free(struct rashpa_pinned *pinned);
-const struct rashpa_extent *rashpa_pinned_extents(const struct rashpa_pinned *pinned,
-						  u32 *count);
-int rashpa_ioc_pin(struct rashpa_call *call, void *arg);
-
-/* ------------------------------------------------------- rashpa_mmap.c --- */
-
-int rashpa_buffer_mmap(struct rashpa_buffer *buffer, struct vm_area_struct *vma);
-
-/* ----------------------------------------------------- rashpa_export.c --- */
-
-void rashpa_importers_init(struct rashpa_importers *importers);
-struct dma_buf *rashpa_export_buffer(struct rashpa_buffer *buffer,
-				     struct rashpa_lease *lease, int flags);
-struct dma_buf *rashpa_export_pinned(struct rashpa_pinned *pinned, u64 length);
-const struct rashpa_extent *rashpa_dmabuf_extents(struct dma_buf *dmabuf, u32 *count);
-bool rashpa_export_info(struct dma_buf *dmabuf, struct rashpa_info *info);
-
-/* -------------------------------------------------------- rashpa_pci.c --- */
+/* ---------------------------------------------------- rashpa_pci.c --- */
 
 #define RASHPA_VECTORS_MAX	64
 
@@ -419,7 +190,7 @@ int rashpa_ioc_reset(struct rashpa_call *call, void *arg);
 int rashpa_pci_init(void);
 void rashpa_pci_exit(void);
 
-/* ---------------------------------------------------- rashpa_profile.c --- */
+/* ------------------------------------------------ rashpa_profile.c --- */
 
 int rashpa_ioc_profile(struct rashpa_call *call, void *arg);
 bool rashpa_device_reachable(struct rashpa_device *dev);
@@ -431,7 +202,7 @@ rashpa_profile_find(struct rashpa_device *dev, const char *name);
 const struct rashpa_profile_window *
 rashpa_profile_cover(struct rashpa_device *dev, u32 bar, u64 offset, u64 length);
 
-/* ----------------------------------------------------- rashpa_window.c --- */
+/* ------------------------------------------------- rashpa_window.c --- */
 
 /* What others have to finish first (fences of a dma-buf) is not waited for longer, in seconds. */
 #define RASHPA_FENCE_LIMIT	10
@@ -447,7 +218,7 @@ void rashpa_windows_revoke(struct rashpa_device *dev);
 void rashpa_windows_suspend(struct rashpa_device *dev);
 void rashpa_windows_resume(struct rashpa_device *dev);
 
-/* ------------------------------------------------------- rashpa_path.c --- */
+/* --------------------------------------------------- rashpa_path.c --- */
 
 /**
  * struct rashpa_piece - contiguous for the importer
@@ -500,12 +271,10 @@ int rashpa_pieces_check(struct rashpa_call *call, struct rashpa_device *dev,
 			struct rashpa_pieces *pieces, bool device_only);
 void rashpa_pieces_put(struct rashpa_pieces *pieces);
 
-/* -------------------------------------------------------- rashpa_map.c --- */
+/* ---------------------------------------------------- rashpa_map.c --- */
 
 int rashpa_ioc_map(struct rashpa_call *call, void *arg);
-int rashpa_ioc_program(struct rashpa_call *call, void *arg);
 int rashpa_ioc_restore(struct rashpa_call *call, void *arg);
-int rashpa_layout_check(struct rashpa_call *call, const struct rashpa_layout *l);
 void rashpa_maps_clear_stale(struct rashpa_device *dev);
 void rashpa_maps_close(struct rashpa_device *dev, bool all, struct list_head *ended);
 void rashpa_maps_free(struct list_head *ended);
@@ -513,26 +282,9 @@ void rashpa_maps_restore(struct dma_buf *dmabuf);
 int rashpa_maps_init(void);
 void rashpa_maps_exit(void);
 
-/* ------------------------------------------------------ rashpa_event.c --- */
+/* ------------------------------------------------ rashpa_program.c --- */
 
-int rashpa_ioc_events(struct rashpa_call *call, void *arg);
-int rashpa_ioc_source_add(struct rashpa_call *call, void *arg);
-int rashpa_ioc_source_del(struct rashpa_call *call, void *arg);
-int rashpa_ioc_signal(struct rashpa_call *call, void *arg);
-int rashpa_ioc_source_info(struct rashpa_call *call, void *arg);
+int rashpa_ioc_program(struct rashpa_call *call, void *arg);
+int rashpa_layout_check(struct rashpa_call *call, const struct rashpa_layout *l);
 
-/* ------------------------------------------------------- rashpa_lock.c --- */
-
-int rashpa_ioc_lock(struct rashpa_call *call, void *arg);
-
-/* ----------------------------------------------------- rashpa_notify.c --- */
-
-int rashpa_ioc_eventfd(struct rashpa_call *call, void *arg);
-
-/* ------------------------------------------------------ rashpa_group.c --- */
-
-int rashpa_ioc_group(struct rashpa_call *call, void *arg);
-int rashpa_ioc_ack(struct rashpa_call *call, void *arg);
-int rashpa_ioc_group_info(struct rashpa_call *call, void *arg);
-
-#endif /* RASHPA_H */
+#endif /* RASHPA_FUNCTION_H */

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Event channels, as the ioctl table knows them; what they are made of is in rashpa_channel.h.
+ */
+#ifndef RASHPA_EVENTS_H
+#define RASHPA_EVENTS_H
+
+#include "rashpa_call.h"
+
+/* ------------------------------------------------ rashpa_channel.c --- */
+
+int rashpa_ioc_events(struct rashpa_call *call, void *arg);
+int rashpa_ioc_source_add(struct rashpa_call *call, void *arg);
+int rashpa_ioc_source_del(struct rashpa_call *call, void *arg);
+int rashpa_ioc_signal(struct rashpa_call *call, void *arg);
+int rashpa_ioc_source_info(struct rashpa_call *call, void *arg);
+
+/* -------------------------------------------------- rashpa_group.c --- */
+
+int rashpa_ioc_group(struct rashpa_call *call, void *arg);
+int rashpa_ioc_ack(struct rashpa_call *call, void *arg);
+int rashpa_ioc_group_info(struct rashpa_call *call, void *arg);
+
+/* ------------------------------------------------- rashpa_notify.c --- */
+
+int rashpa_ioc_eventfd(struct rashpa_call *call, void *arg);
+
+/* -------------------------------------------------- rashpa_words.c --- */
+
+int rashpa_ioc_lock(struct rashpa_call *call, void *arg);
+
+#endif /* RASHPA_EVENTS_H */

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Memory of this driver: buffers, named or not, and pinned pages, as dma-bufs. It knows of no
+ * function: whoever maps a memory comes through its dma-buf.
+ *
+ * Locks, their order in rashpa_call.h:
+ *
+ *   rashpa_names_lock	the list of named buffers
+ *   rashpa_buffer.lock	owner and leases of one buffer
+ *   rashpa_importers.lock	attachments of one memory; a leaf
+ *   rashpa_account_lock	who is charged with how much; a leaf
+ */
+#ifndef RASHPA_MEMORY_H
+#define RASHPA_MEMORY_H
+
+#include <linux/dma-buf.h>
+#include <linux/kref.h>
+#include <linux/list.h>
+#include <linux/mm.h>
+#include <linux/mutex.h>
+#include <linux/rashpa.h>
+#include <linux/uidgid.h>
+
+#include "rashpa_call.h"
+
+struct cma;
+
+/* ------------------------------------------------ rashpa_account.c --- */
+
+struct rashpa_user;
+
+/**
+ * struct rashpa_charge - what an object is charged with
+ * @user: who is charged, NULL for nobody
+ * @bytes: how much
+ */
+struct rashpa_charge {
+	struct rashpa_user *user;
+	u64 bytes;
+};
+
+int rashpa_charge(struct rashpa_call *call, struct rashpa_charge *charge, u64 bytes);
+void rashpa_uncharge(struct rashpa_charge *charge);
+void rashpa_account_query(struct rashpa_query *query);
+int rashpa_memlock(struct rashpa_call *call, unsigned long pages);
+
+/* ------------------------------------------------- rashpa_contig.c --- */
+
+/**
+ * struct rashpa_extent - physically contiguous pages
+ * @first: first page
+ * @count: pages
+ */
+struct rashpa_extent {
+	struct page *first;
+	unsigned long count;
+};
+
+/**
+ * struct rashpa_pages - physically contiguous, zeroed memory
+ * @first: first page
+ * @count: pages
+ * @order: order of the compound pages it consists of; 0 from CMA
+ * @backend: enum rashpa_backend
+ * @cache: enum rashpa_cache, not DEFAULT
+ * @node: NUMA node
+ * @cma: area it came from, or NULL
+ * @dma: it came from the CMA area of a node, through the DMA core
+ * @longest: bytes of the longest run that a search without success could take
+ */
+struct rashpa_pages {
+	struct page *first;
+	unsigned long count;
+	unsigned int order;
+	u32 backend;
+	u32 cache;
+	int node;
+	struct cma *cma;
+	bool dma;
+	u64 longest;
+};
+
+/**
+ * struct rashpa_want - what is asked for
+ * @length: bytes, a multiple of the page size
+ * @alignment: bytes, a power of two, at least a page
+ * @node: NUMA node or NUMA_NO_NODE
+ * @backend: enum rashpa_backend
+ * @cache: enum rashpa_cache
+ */
+struct rashpa_want {
+	u64 length;
+	u64 alignment;
+	int node;
+	u32 backend;
+	u32 cache;
+};
+
+static inline u64 rashpa_pages_size(const struct rashpa_pages *pages)
+{
+	return (u64)pages->count << PAGE_SHIFT;
+}
+
+/* CMA pages move when somebody pins them for long: nobody may. */
+static inline bool rashpa_pages_pinnable(const struct rashpa_pages *pages)
+{
+	return pages->backend != RASHPA_BACKEND_CMA;
+}
+
+void rashpa_contig_init(void);
+int rashpa_pages_alloc(struct rashpa_call *call, struct rashpa_pages *pages,
+		       const struct rashpa_want *want);
+void rashpa_pages_free(struct rashpa_pages *pages);
+int rashpa_pages_query(struct rashpa_call *call, struct rashpa_query *query,
+		       int node);
+
+/* ------------------------------------------------- rashpa_buffer.c --- */
+
+/**
+ * struct rashpa_progress - how far the ALLOC on an open memory node is
+ * @stage: enum rashpa_stage
+ * @done: bytes of the stage that are done
+ * @todo: bytes of the stage
+ *
+ * For people who wait: written and read without a lock.
+ */
+struct rashpa_progress {
+	u32 stage;
+	u64 done;
+	u64 todo;
+};
+
+/**
+ * struct rashpa_importers - who has attached one memory, through whatever dma-buf of it
+ * @count: attachments now
+ * @lock: protects @attachments and what is in them
+ * @attachments: all of them
+ */
+struct rashpa_importers {
+	atomic_t count;
+	struct mutex lock;		/* attachments */
+	struct list_head attachments;
+};
+
+/**
+ * struct rashpa_buffer - memory that this driver allocated
+ * @ref: one for each dma-buf and lease, one for the name
+ * @pages: the memory
+ * @extent: the part of it that the user asked for
+ * @length: bytes that the user asked for, rounded to pages
+ * @charge: what it is charged with
+ * @importers: of all its dma-bufs
+ * @mappings: CPU mappings now
+ * @name: empty if anonymous
+ * @lock: protects the rest
+ * @uid: owner of a named buffer
+ * @gid: its group
+ * @mode: its permission bits
+ * @leases: opens of it now
+ * @exclusive: the one lease is exclusive
+ * @lock_memory: made by RASHPA_IOC_LOCK
+ */
+struct rashpa_buffer {
+	struct kref ref;
+	struct rashpa_pages pages;
+	struct rashpa_extent extent;
+	u64 length;
+	struct rashpa_charge charge;
+	struct rashpa_importers importers;
+	atomic_t mappings;
+	char name[RASHPA_NAME_SIZE];
+	struct mutex lock;		/* owner, leases */
+	kuid_t uid;
+	kgid_t gid;
+	umode_t mode;
+	u32 leases;
+	bool exclusive;
+	bool lock_memory;
+};
+
+void rashpa_buffer_put(struct rashpa_buffer *buffer);
+void rashpa_info_clear(struct rashpa_info *info);
+void rashpa_buffer_info(struct rashpa_buffer *buffer, struct rashpa_info *info);
+int rashpa_ioc_alloc(struct rashpa_call *call, void *arg);
+int rashpa_lock_memory(struct rashpa_call *call, struct rashpa_lock *lock, int node);
+int rashpa_ioc_query(struct rashpa_call *call, void *arg);
+int rashpa_ioc_buffer_info(struct rashpa_call *call, void *arg);
+
+/* --------------------------------------------------- rashpa_name.c --- */
+
+/**
+ * struct rashpa_lease - one open of a named buffer, and what came of it
+ * @ref: references
+ * @buffer: the buffer; one reference
+ * @exclusive: nobody else has one
+ */
+struct rashpa_lease {
+	struct kref ref;
+	struct rashpa_buffer *buffer;
+	bool exclusive;
+};
+
+struct rashpa_lease *rashpa_lease_new(struct rashpa_call *call,
+				      struct rashpa_buffer *buffer, bool exclusive);
+void rashpa_lease_hold(struct rashpa_lease *lease);
+void rashpa_lease_put(struct rashpa_lease *lease);
+int rashpa_named_add(struct rashpa_call *call, struct rashpa_buffer *buffer);
+void rashpa_named_undo(struct rashpa_call *call);
+bool rashpa_name_taken(const char *name);
+int rashpa_ioc_open(struct rashpa_call *call, void *arg);
+int rashpa_ioc_remove(struct rashpa_call *call, void *arg);
+int rashpa_ioc_permit(struct rashpa_call *call, void *arg);
+int rashpa_ioc_dmabuf(struct rashpa_call *call, void *arg);
+
+/* ---------------------------------------------------- rashpa_pin.c --- */
+
+struct rashpa_pinned;
+
+void rashpa_pinned_free(struct rashpa_pinned *pinned);
+const struct rashpa_extent *rashpa_pinned_extents(const struct rashpa_pinned *pinned,
+						  u32 *count);
+int rashpa_ioc_pin(struct rashpa_call *call, void *arg);
+
+/* --------------------------------------------------- rashpa_mmap.c --- */
+
+int rashpa_buffer_mmap(struct rashpa_buffer *buffer, struct vm_area_struct *vma);
+
+/* ------------------------------------------------- rashpa_export.c --- */
+
+void rashpa_importers_init(struct rashpa_importers *importers);
+struct dma_buf *rashpa_export_buffer(struct rashpa_buffer *buffer,
+				     struct rashpa_lease *lease, int flags);
+struct dma_buf *rashpa_export_pinned(struct rashpa_pinned *pinned, u64 length);
+const struct rashpa_extent *rashpa_dmabuf_extents(struct dma_buf *dmabuf, u32 *count);
+bool rashpa_export_info(struct dma_buf *dmabuf, struct rashpa_info *info);
+
+#endif /* RASHPA_MEMORY_H */
