@@ -17,7 +17,7 @@
 #include "rashpa_trace.h"
 
 /**
- * struct rashpa_win - one window
+ * struct rashpa_window - one window
  * @dev: the function; one reference
  * @dmabuf: the memory; holds this struct
  * @inode: of the dma-buf's file; one reference. Not the file: that may be gone before we are
@@ -34,7 +34,7 @@
  * @mappings: CPU mappings
  * @importers: attachments
  */
-struct rashpa_win {
+struct rashpa_window {
 	struct rashpa_device *dev;
 	struct dma_buf *dmabuf;
 	struct inode *inode;
@@ -52,27 +52,27 @@ struct rashpa_win {
 };
 
 /**
- * struct rashpa_win_mapping - a window as one importer has it
+ * struct rashpa_window_mapping - a window as one importer has it
  * @sgt: what it was told
  * @mapped: its IOMMU translates these addresses
  */
-struct rashpa_win_mapping {
+struct rashpa_window_mapping {
 	struct sg_table sgt;
 	bool mapped;
 };
 
 /* ------------------------------------------------------ CPU mappings ---- */
 
-static void rashpa_win_vma_open(struct vm_area_struct *vma)
+static void rashpa_window_vma_open(struct vm_area_struct *vma)
 {
-	struct rashpa_win *win = vma->vm_private_data;
+	struct rashpa_window *win = vma->vm_private_data;
 
 	atomic_inc(&win->mappings);
 }
 
-static void rashpa_win_vma_close(struct vm_area_struct *vma)
+static void rashpa_window_vma_close(struct vm_area_struct *vma)
 {
-	struct rashpa_win *win = vma->vm_private_data;
+	struct rashpa_window *win = vma->vm_private_data;
 
 	atomic_dec(&win->mappings);
 }
@@ -84,7 +84,7 @@ static void rashpa_win_vma_close(struct vm_area_struct *vma)
  *
  * Return: 0 with bars_lock held for reading, or what the fault answers with.
  */
-static vm_fault_t rashpa_win_enter(struct vm_fault *vmf, struct rashpa_device *dev)
+static vm_fault_t rashpa_window_enter(struct vm_fault *vmf, struct rashpa_device *dev)
 {
 	struct file *file;
 
@@ -104,25 +104,25 @@ static vm_fault_t rashpa_win_enter(struct vm_fault *vmf, struct rashpa_device *d
 }
 
 /* How much of a window one fault fills: few faults, but never a long time in one. */
-#define RASHPA_WIN_FILL		SZ_2M
+#define RASHPA_WINDOW_FILL		SZ_2M
 
 /*
  * Filled when touched: only a mapping that the kernel already knows can be zapped on
  * removal, and at mmap time it does not know it yet.
  */
-static vm_fault_t rashpa_win_fault(struct vm_fault *vmf)
+static vm_fault_t rashpa_window_fault(struct vm_fault *vmf)
 {
 	struct vm_area_struct *vma = vmf->vma;
-	struct rashpa_win *win = vma->vm_private_data;
+	struct rashpa_window *win = vma->vm_private_data;
 	unsigned long addr = max(vma->vm_start,
-				 ALIGN_DOWN(vmf->address, RASHPA_WIN_FILL));
+				 ALIGN_DOWN(vmf->address, RASHPA_WINDOW_FILL));
 	unsigned long end = min(vma->vm_end,
-				ALIGN_DOWN(vmf->address, RASHPA_WIN_FILL) + RASHPA_WIN_FILL);
+				ALIGN_DOWN(vmf->address, RASHPA_WINDOW_FILL) + RASHPA_WINDOW_FILL);
 	unsigned long pfn = PHYS_PFN(win->phys) + vma->vm_pgoff +
 			    ((addr - vma->vm_start) >> PAGE_SHIFT);
 	vm_fault_t ret;
 
-	ret = rashpa_win_enter(vmf, win->dev);
+	ret = rashpa_window_enter(vmf, win->dev);
 	if (ret)
 		return ret;
 	ret = VM_FAULT_NOPAGE;
@@ -134,15 +134,15 @@ static vm_fault_t rashpa_win_fault(struct vm_fault *vmf)
 	return ret;
 }
 
-static const struct vm_operations_struct rashpa_win_vm_ops = {
-	.open = rashpa_win_vma_open,
-	.close = rashpa_win_vma_close,
-	.fault = rashpa_win_fault,
+static const struct vm_operations_struct rashpa_window_vm_ops = {
+	.open = rashpa_window_vma_open,
+	.close = rashpa_window_vma_close,
+	.fault = rashpa_window_fault,
 };
 
-static int rashpa_win_mmap(struct dma_buf *dmabuf, struct vm_area_struct *vma)
+static int rashpa_window_mmap(struct dma_buf *dmabuf, struct vm_area_struct *vma)
 {
-	struct rashpa_win *win = dmabuf->priv;
+	struct rashpa_window *win = dmabuf->priv;
 	unsigned long total = win->length >> PAGE_SHIFT;
 
 	if (!(vma->vm_flags & VM_MAYSHARE))
@@ -155,8 +155,8 @@ static int rashpa_win_mmap(struct dma_buf *dmabuf, struct vm_area_struct *vma)
 	else
 		vma->vm_page_prot = pgprot_noncached(vma->vm_page_prot);
 	vma->vm_private_data = win;
-	vma->vm_ops = &rashpa_win_vm_ops;
-	rashpa_win_vma_open(vma);
+	vma->vm_ops = &rashpa_window_vm_ops;
+	rashpa_window_vma_open(vma);
 	trace_rashpa_window_mmap(win->dev->id, win->bar,
 				 win->offset + ((u64)vma->vm_pgoff << PAGE_SHIFT),
 				 vma->vm_end - vma->vm_start);
@@ -165,10 +165,10 @@ static int rashpa_win_mmap(struct dma_buf *dmabuf, struct vm_area_struct *vma)
 
 /* ------------------------------------------------------ peer-to-peer ---- */
 
-static int rashpa_win_attach(struct dma_buf *dmabuf,
-			     struct dma_buf_attachment *attach)
+static int rashpa_window_attach(struct dma_buf *dmabuf,
+				struct dma_buf_attachment *attach)
 {
-	struct rashpa_win *win = dmabuf->priv;
+	struct rashpa_window *win = dmabuf->priv;
 	struct rashpa_call call = {};
 	int class;
 
@@ -182,29 +182,29 @@ static int rashpa_win_attach(struct dma_buf *dmabuf,
 	return 0;
 }
 
-static void rashpa_win_detach(struct dma_buf *dmabuf,
-			      struct dma_buf_attachment *attach)
+static void rashpa_window_detach(struct dma_buf *dmabuf,
+				 struct dma_buf_attachment *attach)
 {
-	struct rashpa_win *win = dmabuf->priv;
+	struct rashpa_window *win = dmabuf->priv;
 
 	atomic_dec(&win->importers);
 }
 
 /* A window moves nowhere; it can only end, and then importers are told. */
-static int rashpa_win_pin(struct dma_buf_attachment *attach)
+static int rashpa_window_pin(struct dma_buf_attachment *attach)
 {
-	struct rashpa_win *win = attach->dmabuf->priv;
+	struct rashpa_window *win = attach->dmabuf->priv;
 
 	return READ_ONCE(win->revoked) ? -ENODEV : 0;
 }
 
-static void rashpa_win_unpin(struct dma_buf_attachment *attach)
+static void rashpa_window_unpin(struct dma_buf_attachment *attach)
 {
 }
 
 /* The DMA core has CPU addresses of registers only: right for an IOMMU, not for the bus. */
-static dma_addr_t rashpa_win_address(struct rashpa_win *win, struct device *dev,
-				     enum dma_data_direction dir, bool *mapped)
+static dma_addr_t rashpa_window_address(struct rashpa_window *win, struct device *dev,
+					enum dma_data_direction dir, bool *mapped)
 {
 	*mapped = rashpa_pci_translated(to_pci_dev(dev));
 	if (*mapped)
@@ -213,11 +213,11 @@ static dma_addr_t rashpa_win_address(struct rashpa_win *win, struct device *dev,
 	return rashpa_dma_reaches(dev, win->bus, win->length) ? win->bus : DMA_MAPPING_ERROR;
 }
 
-static struct sg_table *rashpa_win_map(struct dma_buf_attachment *attach,
-				       enum dma_data_direction dir)
+static struct sg_table *rashpa_window_map(struct dma_buf_attachment *attach,
+					  enum dma_data_direction dir)
 {
-	struct rashpa_win *win = attach->dmabuf->priv;
-	struct rashpa_win_mapping *m;
+	struct rashpa_window *win = attach->dmabuf->priv;
+	struct rashpa_window_mapping *m;
 	struct scatterlist *sg;
 	u64 offset = 0;
 	dma_addr_t addr;
@@ -234,7 +234,7 @@ static struct sg_table *rashpa_win_map(struct dma_buf_attachment *attach,
 	err = sg_alloc_table(&m->sgt, DIV_ROUND_UP_ULL(win->length, SZ_2G), GFP_KERNEL);
 	if (err)
 		goto out_free;
-	addr = rashpa_win_address(win, attach->dev, dir, &m->mapped);
+	addr = rashpa_window_address(win, attach->dev, dir, &m->mapped);
 	err = dma_mapping_error(attach->dev, addr);
 	if (err)
 		goto out_table;
@@ -255,11 +255,11 @@ out_free:
 	return ERR_PTR(err);
 }
 
-static void rashpa_win_unmap(struct dma_buf_attachment *attach,
-			     struct sg_table *sgt, enum dma_data_direction dir)
+static void rashpa_window_unmap(struct dma_buf_attachment *attach,
+				struct sg_table *sgt, enum dma_data_direction dir)
 {
-	struct rashpa_win_mapping *m = container_of(sgt, struct rashpa_win_mapping, sgt);
-	struct rashpa_win *win = attach->dmabuf->priv;
+	struct rashpa_window_mapping *m = container_of(sgt, struct rashpa_window_mapping, sgt);
+	struct rashpa_window *win = attach->dmabuf->priv;
 
 	if (m->mapped)
 		dma_unmap_resource(attach->dev, sg_dma_address(sgt->sgl), win->length, dir,
@@ -268,7 +268,7 @@ static void rashpa_win_unmap(struct dma_buf_attachment *attach,
 	kfree(m);
 }
 
-static void rashpa_win_uncombine(struct rashpa_win *win)
+static void rashpa_window_uncombine(struct rashpa_window *win)
 {
 	if (win->combined)
 		arch_io_free_memtype_wc(win->phys, win->length);
@@ -276,55 +276,55 @@ static void rashpa_win_uncombine(struct rashpa_win *win)
 }
 
 /* No CPU has it mapped: the range is free for a window with another cache mode. */
-static void rashpa_win_forget(struct rashpa_win *win)
+static void rashpa_window_forget(struct rashpa_window *win)
 {
 	lockdep_assert_held(&win->dev->windows_lock);
 	if (list_empty(&win->entry))
 		return;
-	rashpa_win_uncombine(win);
+	rashpa_window_uncombine(win);
 	list_del_init(&win->entry);
 	win->dev->n_open_windows--;
 }
 
-static void rashpa_win_free(struct rashpa_win *win)
+static void rashpa_window_free(struct rashpa_window *win)
 {
-	rashpa_win_uncombine(win);
+	rashpa_window_uncombine(win);
 	iput(win->inode);
 	put_device(&win->dev->dev);
 	kfree(win);
 }
 
-static void rashpa_win_release(struct dma_buf *dmabuf)
+static void rashpa_window_release(struct dma_buf *dmabuf)
 {
-	struct rashpa_win *win = dmabuf->priv;
+	struct rashpa_window *win = dmabuf->priv;
 
 	mutex_lock(&win->dev->windows_lock);
-	rashpa_win_forget(win);
+	rashpa_window_forget(win);
 	mutex_unlock(&win->dev->windows_lock);
-	rashpa_win_free(win);
+	rashpa_window_free(win);
 }
 
-static const struct dma_buf_ops rashpa_win_ops = {
-	.attach = rashpa_win_attach,
-	.detach = rashpa_win_detach,
-	.pin = rashpa_win_pin,
-	.unpin = rashpa_win_unpin,
-	.map_dma_buf = rashpa_win_map,
-	.unmap_dma_buf = rashpa_win_unmap,
-	.mmap = rashpa_win_mmap,
-	.release = rashpa_win_release,
+static const struct dma_buf_ops rashpa_window_ops = {
+	.attach = rashpa_window_attach,
+	.detach = rashpa_window_detach,
+	.pin = rashpa_window_pin,
+	.unpin = rashpa_window_unpin,
+	.map_dma_buf = rashpa_window_map,
+	.unmap_dma_buf = rashpa_window_unmap,
+	.mmap = rashpa_window_mmap,
+	.release = rashpa_window_release,
 };
 
 /* -------------------------------------------------------- operations ---- */
 
 bool rashpa_dmabuf_is_window(struct dma_buf *dmabuf)
 {
-	return dmabuf->ops == &rashpa_win_ops;
+	return dmabuf->ops == &rashpa_window_ops;
 }
 
 void rashpa_window_info(struct dma_buf *dmabuf, struct rashpa_info *info)
 {
-	struct rashpa_win *win = dmabuf->priv;
+	struct rashpa_window *win = dmabuf->priv;
 
 	info->out_kind = RASHPA_KIND_WINDOW;
 	info->out_length = win->length;
@@ -347,7 +347,7 @@ void rashpa_window_info(struct dma_buf *dmabuf, struct rashpa_info *info)
  */
 struct rashpa_device *rashpa_window_of(struct dma_buf *dmabuf)
 {
-	struct rashpa_win *win = dmabuf->priv;
+	struct rashpa_window *win = dmabuf->priv;
 
 	return rashpa_dmabuf_is_window(dmabuf) ? win->dev : NULL;
 }
@@ -365,7 +365,7 @@ struct rashpa_device *rashpa_window_of(struct dma_buf *dmabuf)
 int rashpa_window_phys(struct dma_buf *dmabuf, struct rashpa_device *dev,
 		       u64 offset, u64 length, phys_addr_t *phys)
 {
-	struct rashpa_win *win = dmabuf->priv;
+	struct rashpa_window *win = dmabuf->priv;
 
 	if (!rashpa_dmabuf_is_window(dmabuf))
 		return -EINVAL;
@@ -385,7 +385,7 @@ int rashpa_window_phys(struct dma_buf *dmabuf, struct rashpa_device *dev,
  */
 dma_addr_t rashpa_window_bus(struct dma_buf *dmabuf)
 {
-	struct rashpa_win *win = dmabuf->priv;
+	struct rashpa_window *win = dmabuf->priv;
 
 	return win->bus;
 }
@@ -395,7 +395,7 @@ dma_addr_t rashpa_window_bus(struct dma_buf *dmabuf)
  * say by a fence when they have. The release waits for windows_lock, so the dma-buf is there
  * as long as the window is in the list.
  */
-static void rashpa_win_cut(struct rashpa_win *win)
+static void rashpa_window_cut(struct rashpa_window *win)
 {
 	struct dma_resv *resv = win->dmabuf->resv;
 
@@ -417,7 +417,7 @@ static void rashpa_win_cut(struct rashpa_win *win)
  */
 void rashpa_windows_revoke(struct rashpa_device *dev)
 {
-	struct rashpa_win *win, *next;
+	struct rashpa_window *win, *next;
 
 	lockdep_assert_held(&dev->lock);
 	down_write(&dev->bars_lock);
@@ -429,8 +429,8 @@ void rashpa_windows_revoke(struct rashpa_device *dev)
 	/* Touching it from now on is a SIGBUS. No new ones come: that takes dev->lock. */
 	mutex_lock(&dev->windows_lock);
 	list_for_each_entry_safe(win, next, &dev->open_windows, entry) {
-		rashpa_win_cut(win);
-		rashpa_win_forget(win);
+		rashpa_window_cut(win);
+		rashpa_window_forget(win);
 	}
 	mutex_unlock(&dev->windows_lock);
 }
@@ -444,13 +444,13 @@ void rashpa_windows_revoke(struct rashpa_device *dev)
  */
 void rashpa_windows_suspend(struct rashpa_device *dev)
 {
-	struct rashpa_win *win;
+	struct rashpa_window *win;
 
 	down_write(&dev->bars_lock);
 	mutex_lock(&dev->windows_lock);
 	WRITE_ONCE(dev->suspended, true);
 	list_for_each_entry(win, &dev->open_windows, entry)
-		rashpa_win_cut(win);
+		rashpa_window_cut(win);
 	mutex_unlock(&dev->windows_lock);
 }
 
@@ -460,7 +460,7 @@ void rashpa_windows_suspend(struct rashpa_device *dev)
  */
 void rashpa_windows_resume(struct rashpa_device *dev)
 {
-	struct rashpa_win *win;
+	struct rashpa_window *win;
 
 	WRITE_ONCE(dev->suspended, false);
 	up_write(&dev->bars_lock);
@@ -583,7 +583,7 @@ static int rashpa_window_check_cache(struct rashpa_call *call, struct rashpa_dev
 				     const struct rashpa_range *w)
 {
 	const u32 cache = w->cache ?: RASHPA_CACHE_UC;
-	struct rashpa_win *win;
+	struct rashpa_window *win;
 	int err = 0;
 
 	lockdep_assert_held(&dev->lock);
@@ -607,7 +607,7 @@ static int rashpa_window_make(struct rashpa_call *call, struct rashpa_device *de
 			      const struct rashpa_range *w)
 {
 	DEFINE_DMA_BUF_EXPORT_INFO(info);
-	struct rashpa_win *win;
+	struct rashpa_window *win;
 	struct dma_buf *dmabuf;
 	int err;
 
@@ -635,13 +635,13 @@ static int rashpa_window_make(struct rashpa_call *call, struct rashpa_device *de
 	win->dev = dev;
 	get_device(&dev->dev);
 
-	info.ops = &rashpa_win_ops;
+	info.ops = &rashpa_window_ops;
 	info.size = win->length;
 	info.flags = O_RDWR;
 	info.priv = win;
 	dmabuf = dma_buf_export(&info);
 	if (IS_ERR(dmabuf)) {
-		rashpa_win_free(win);
+		rashpa_window_free(win);
 		return PTR_ERR(dmabuf);
 	}
 	win->dmabuf = dmabuf;
