@@ -289,7 +289,7 @@ void rashpa_group_leave(struct rashpa_listener *l)
 
 /* @ch's sources_lock is held. */
 static struct rashpa_group *rashpa_group_find(struct rashpa_call *call,
-						    struct rashpa_channel *ch, u32 id)
+					      struct rashpa_channel *ch, u32 id)
 {
 	struct rashpa_listener *l = rashpa_source_find(ch, id);
 

@@ -755,8 +755,8 @@ static int rashpa_map_check_memory(struct rashpa_call *call,
 static atomic_t rashpa_map_ids = ATOMIC_INIT(0);
 
 static struct rashpa_map *rashpa_map_new(struct rashpa_device *dev,
-						 const struct rashpa_map_make *arg,
-						 struct dma_buf *dmabuf, u64 length)
+					 const struct rashpa_map_make *arg,
+					 struct dma_buf *dmabuf, u64 length)
 {
 	struct rashpa_map *map = kzalloc(sizeof(*map), GFP_KERNEL_ACCOUNT);
 
