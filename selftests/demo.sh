@@ -9,6 +9,7 @@ top=$(cd "$(dirname "$0")/.." && pwd)
 cd "$top"
 series=${1:-newest}
 lab=selftests/lab/lab
+release=$("$lab" release "$series")
 out=build/demo
 status=0
 
@@ -16,7 +17,7 @@ rm -rf "$out" build/demo.json
 mkdir -p "$out"
 cat <<END
 
-  software FPGA                        virtual machine, Linux $series
+  software FPGA                        virtual machine, Linux $release
  +--------------+  PCIe, bus-master   +------------------------------------+
  | on-board     |  DMA, 2 transfer    |  buffer ring0, contiguous, named   |
  | memory with  | ------------------> |  [ stack 0 ][ stack 1 ]  ping-pong |
@@ -29,7 +30,7 @@ cat <<END
 
 END
 for iommu in off on; do
-	echo "== Linux $series, IOMMU $iommu: booting"
+	echo "== Linux $release, IOMMU $iommu: booting"
 	if ! "$lab" run --kernel "$series" --iommu "$iommu" --fpga 1 --memory 2G \
 		--log "$out/$series-iommu-$iommu.log" -- \
 		selftests/demo-guest.sh "$out/$iommu.json"; then

@@ -7,11 +7,12 @@ set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 series=$1 minutes=$2 seed=${3:-$((RANDOM * 32768 + RANDOM))}
 out=build/soak
+release=$(selftests/lab/lab release "$series") || exit
 export RASHPA_SOAK_SPARE=8
 
 mkdir -p "$out"
 rm -f "$out"/* build/soak.json
-echo "soak: Linux $series, $minutes minutes, seed $seed (again: SOAK_SEED=$seed)"
+echo "soak: Linux $release, $minutes minutes, seed $seed (again: SOAK_SEED=$seed)"
 status=0
 # CMA, so that both backends are used on a kernel that has both
 selftests/lab/lab run --kernel "$series" --iommu on --fpga 2 --spare "$RASHPA_SOAK_SPARE" \
@@ -26,7 +27,7 @@ leaks=$(grep -ac "unreferenced object" "$out/soak.log")
 	exit $((status ? status : 1))
 }
 
-jq -n --slurpfile rounds "$out/rounds" --slurpfile memory "$out/memory" --arg kernel "$series" \
+jq -n --slurpfile rounds "$out/rounds" --slurpfile memory "$out/memory" --arg kernel "$release" \
 	--argjson seed "$seed" --argjson status "$status" --argjson found "$found" \
 	--argjson leaks "$leaks" '
 	def total(f): [$rounds[] | f // 0] | add;

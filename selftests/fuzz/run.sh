@@ -18,6 +18,7 @@ if [[ ${1-} == kernel ]]; then
 	exit
 fi
 minutes=${1:?minutes} seed=${2:-$(date +%s)}
+release=$("$lab" release "$series") || exit
 
 host=(vfu control stream text)
 weight=(6 1 1 2) # tenths of the time
@@ -64,14 +65,14 @@ in_guest() {
 }
 
 seeds
-echo "fuzzing for $minutes minutes, seed $seed, guest Linux $series"
+echo "fuzzing for $minutes minutes, seed $seed, guest Linux $release"
 guest=0 other=0
 in_guest &
 pid=$!
 on_host || other=$?
 wait "$pid" || guest=$?
 # jq is in the lab's root
-"$lab" exec -- selftests/fuzz/report.sh "$other" "$guest" "$series" "$seed"
+"$lab" exec -- selftests/fuzz/report.sh "$other" "$guest" "$release" "$seed"
 ((guest)) && grep '^# kernel\|^not ok\|^lab:\|left$' "$out/guest.log" | head -n 20
 ((other)) && grep -h 'ERROR:\|runtime error\|not true' "$out"/*.log | head -n 20
 if ((guest || other)); then

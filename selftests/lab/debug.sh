@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # The debug kernel, series "debug": made of the root's Linux source with the detectors
 # of debug.config, once, outside the checkout. It lies in $DEBUG:
-#   release, vmlinuz, config
+#   release, vmlinuz, config, lost (what of debug.config this source does not have)
 #   modules/             what is /usr/lib/modules/RELEASE in the root and in guests
 #   modules/build/       what modules out of the tree are built with
 
@@ -36,10 +36,11 @@ in_source() {
 		nice "$@"
 }
 
-# Is every line of the fragment true of this configuration? A symbol that the source has no
-# more, because it was renamed or is always on, is told, but does not stop what works.
+# Which lines of the fragment are not true of this configuration? A newer kernel may have no such
+# symbol any more, or other dependencies. That does not stop what works: it is told, and
+# defects.sh says what is not noticed then.
 check_config() { # folder of the source
-	local line name lost=0
+	local line name
 
 	while IFS= read -r line; do
 		case $line in
@@ -59,16 +60,14 @@ check_config() { # folder of the source
 			continue
 		fi
 		echo "lost: $line (now: $(grep -w "$name" "$1/.config" || echo "a dependency is missing"))"
-		lost=1
 	done <"$LAB/debug.config"
-	return "$lost"
 }
 
 configure_debug() { # folder
 	(in_source "$1" make -s tinyconfig)
 	"${SUDO[@]}" tee -a "$1/linux/.config" <"$LAB/debug.config" >/dev/null
 	(in_source "$1" make -s olddefconfig)
-	check_config "$1/linux"
+	check_config "$1/linux" | "${SUDO[@]}" tee "$1/lost"
 }
 
 install_debug() { # folder
@@ -96,7 +95,7 @@ unpack_source() { # folder
 }
 
 build_debug() {
-	local new=$DEBUG.new.$$
+	local new=$DEBUG.new.$$ line
 
 	# shellcheck disable=SC2064
 	trap "${SUDO[*]} rm -rf --one-file-system '$new'" EXIT
@@ -106,6 +105,9 @@ build_debug() {
 	mkdir "$new"
 	step "source" unpack_source "$new"
 	step "configuration" configure_debug "$new"
+	sed -n 's/^lost: /not in the debug kernel: /p' "$new/lost" | while IFS= read -r line; do
+		say "$line"
+	done
 	step "kernel and modules" in_source "$new" make -s "-j$(($(nproc) + 1))" bzImage modules
 	step "install" install_debug "$new"
 	chmod 755 "$new"

@@ -51,7 +51,7 @@ headers_choose() {
 			sub(/\/.*/, "", where[2])
 			print $1, where[3], $2, where[2] }' |
 		sort -V -k1,1 -k3,3 | awk -v flavours="^($HEADERS_FLAVOURS)\$" '
-		$1 !~ /^[0-9]+\.[0-9]+\.[0-9]+[-+]/ { next }
+		$1 !~ /^[0-9]+\.[0-9]+(\.[0-9]+)?[-+]/ { next }
 		{
 			split($1, number, ".")
 			flavour = $1

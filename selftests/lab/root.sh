@@ -89,13 +89,14 @@ build_in() {
 }
 
 # Newest stock kernel of a series, e.g. 6.1 -> 6.1.0-45-amd64; of all of them for "newest".
+# It has headers and an image: that is signed, and comes to the archive later.
 newest() { # root, series
 	local series=${2//./\\.}
 
 	[[ $2 != newest ]] || series='[0-9]+'
-	build_in "$1" apt-cache search --names-only "^linux-headers-$series\.[0-9]" |
-		sed -nE 's/^linux-headers-([0-9.]+(-[0-9]+|\+deb[0-9]+(\.[0-9]+)?)?-amd64) .*/\1/p' |
-		sort -V | tail -n 1
+	build_in "$1" apt-cache search --names-only "^linux-(headers|image)-$series\.[0-9]" |
+		sed -nE 's/^linux-(headers|image)-([0-9][^ ]*[0-9]-amd64) .*/\2/p' |
+		sort -V | uniq -d | tail -n 1
 }
 
 # Newest source of the archive: of it, the debug kernel is made.
@@ -104,9 +105,13 @@ newest_source() { # root
 		sort -V | tail -n 1
 }
 
-# The package's scripts run depmod; nobody needs Debian's initramfs here.
-install_kernel() { # root, release
-	build_in "$1" apt-get install -y "linux-image-$2" "linux-headers-$2"
+# The package's scripts run depmod; nobody needs Debian's initramfs here. What a kernel of
+# backports needs newer than in the release, comes from there as well.
+install_kernel() { # root, release, suite
+	local -a from=()
+
+	[[ $3 != *-backports ]] || from=(-t "$3")
+	build_in "$1" apt-get install -y "${from[@]}" "linux-image-$2" "linux-headers-$2"
 	# shellcheck disable=SC2016 # since 7.2 the image lies beside the modules
 	build_in "$1" sh -euc '
 		[ -e "/boot/vmlinuz-$1" ] || cp "/usr/lib/modules/$1/vmlinuz" "/boot/vmlinuz-$1"
@@ -165,7 +170,7 @@ build_root() { # final path
 	while read -r series suite; do
 		release=$(newest "$new" "$series")
 		[[ $release ]] || die "no kernel $series in $suite"
-		step "kernel $release" install_kernel "$new" "$release"
+		step "kernel $release" install_kernel "$new" "$release" "$suite"
 		printf '%s\t%s\n' "$series" "$release" | "${SUDO[@]}" tee -a "$new/etc/lab-kernels" >/dev/null
 	done < <(entries "$LAB/kernels")
 
@@ -216,6 +221,12 @@ release() {
 cmd_root() {
 	have_root
 	echo "$ROOT"
+}
+
+cmd_release() { # series
+	(($# == 1)) || die "release: of which series?"
+	have_kernel "$1" >&2
+	release "$1"
 }
 
 cmd_kernels() {

@@ -37,7 +37,7 @@ have_initramfs() {
 			[[ -e $dir/modules/$file ]] && continue
 			case $ko in
 			*.xz) "$dir/bin/busybox" xzcat "$mods/$ko" ;;
-			*.zst) die "zstd modules are not supported" ;;
+			*.zst) "${LOADER[@]}" "$ROOT/usr/bin/zstd" -dcq "$mods/$ko" ;;
 			*) cat "$mods/$ko" ;;
 			esac >"$dir/modules/$file"
 			echo "$file" >>"$dir/modules/order"
@@ -232,10 +232,10 @@ cmd_run() {
 	[[ $accel =~ ^(tcg|kvm|probe)$ ]] || die "run: --accel tcg, kvm or probe"
 	[[ $fpgas =~ ^[0-9]+$ && $spare =~ ^[0-9]+$ && $limit =~ ^[0-9]+$ ]] || die "run: not a number"
 	find_kernel "$kernel"
-	have_initramfs
 	# programs of the root run here without a chroot, so without privileges
 	lib=$ROOT/usr/lib/x86_64-linux-gnu
 	LOADER=("$lib/ld-linux-x86-64.so.2" --library-path "$lib")
+	have_initramfs
 
 	LOG=$(readlink -m "${log:-$TOP/build/lab/$kernel-iommu-$iommu.log}")
 	mkdir -p "$(dirname "$LOG")"

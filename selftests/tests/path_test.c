@@ -256,7 +256,7 @@ static void test_bus_reset(void)
 
 	SKIP_IF(!have_f2, "only one software FPGA");
 	SKIP_IF(!common_bridge(path, sizeof(path)),
-		"no bridge that can reset both (7.2, lab run --topology switch)");
+		"no bridge that can reset both (7.2 and later, lab run --topology switch)");
 	peer_reset(path);
 }
 
@@ -274,7 +274,7 @@ static void test_bus_reset_quiet(void)
 
 	SKIP_IF(!have_f2, "only one software FPGA");
 	SKIP_IF(!common_bridge(path, sizeof(path)),
-		"no bridge that can reset both (7.2, lab run --topology switch)");
+		"no bridge that can reset both (7.2 and later, lab run --topology switch)");
 	device = fpga_events(&f, 0);
 	fcntl(device, F_SETFL, O_NONBLOCK);
 	CHECK(source_add(device, RASHPA_SOURCE_DEVICE, 0) > 0, "SOURCE_ADD: %s", reason);
