@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A program as it was written and compiled when the header was first published (0.1/): it
+ * A program as it was written and compiled when the header was first promised (0.2/): it
  * knows nothing of what came since, and works. first-header NODE: of a software FPGA that
  * is bound with its profile. What lies behind a struct is not the kernel's to write.
  */
@@ -9,14 +9,10 @@
 #include <linux/rashpa.h>
 #include <poll.h>
 #include <stdint.h>
-#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 
 #include "tap.h"
-
-_Static_assert(sizeof(struct rashpa_alloc) == 144 && sizeof(struct rashpa_map) == 104 &&
-	       sizeof(struct rashpa_source_add) == 40, "not the first header");
 
 #define LENGTH	0x100000
 #define CANARY	0xa5
@@ -56,8 +52,6 @@ static int call(int fd, unsigned long cmd, void *arg, uint32_t size,
 static void test_buffer(void)
 {
 	ARG(alloc) a;
-	ARG(info) info;
-	ARG(query) query;
 	char *p;
 
 	CLEAR(a);
@@ -71,33 +65,20 @@ static void test_buffer(void)
 	memset(p, 0x5a, LENGTH);
 	munmap(p, LENGTH);
 
-	CLEAR(info);
-	info.arg.fd = buffer;
-	CHECK(!CALL(memory, RASHPA_IOC_INFO, info), "INFO: %s", reason);
-	CHECK(info.arg.out_kind == RASHPA_KIND_BUFFER && info.arg.out_length == LENGTH,
-	      "kind %u", info.arg.out_kind);
-	CLEAR(query);
-	CHECK(!CALL(memory, RASHPA_IOC_QUERY, query), "QUERY: %s", reason);
-	CHECK(query.arg.out_allocated >= LENGTH, "allocated");
-
 	CLEAR(a);
 	CHECK(CALL(memory, RASHPA_IOC_ALLOC, a) == EINVAL && reason[0], "a length of 0");
 }
 
 static void test_function(void)
 {
-	ARG(device_info) info;
-	ARG(map) m;
+	ARG(map_make) m;
 	ARG(program) program;
+	ARG(quiesce) quiesce;
 	struct rashpa_table *table;
 
-	CLEAR(info);
-	CHECK(!CALL(fpga, RASHPA_IOC_DEVICE_INFO, info), "DEVICE_INFO: %s", reason);
-	CHECK(info.arg.out_vendor == 0x1234 && info.arg.out_flags & RASHPA_DEVICE_PROFILE,
-	      "vendor 0x%x, flags 0x%x", info.arg.out_vendor, info.arg.out_flags);
 	CLEAR(m);
 	m.arg.fd = buffer;
-	REQUIRE(!CALL(fpga, RASHPA_IOC_MAP, m), "MAP: %s", reason);
+	REQUIRE(!CALL(fpga, RASHPA_IOC_MAP_MAKE, m), "MAP_MAKE: %s", reason);
 	CHECK(m.arg.out_segments >= 1 && (m.arg.out_class == RASHPA_CLASS_HOST ||
 					  m.arg.out_class == RASHPA_CLASS_IOVA),
 	      "%u segments of class %u", m.arg.out_segments, m.arg.out_class);
@@ -111,41 +92,56 @@ static void test_function(void)
 	CHECK(!CALL(m.arg.out_fd, RASHPA_IOC_PROGRAM, program), "PROGRAM: %s", reason);
 	CHECK(program.arg.out_entries == m.arg.out_segments, "%u entries",
 	      program.arg.out_entries);
+	CLEAR(quiesce);
+	CHECK(!CALL(fpga, RASHPA_IOC_QUIESCE, quiesce), "QUIESCE: %s", reason);
 	close(m.arg.out_fd);
+}
+
+/* 0 after a failed check */
+static uint32_t source(int channel, uint32_t kind)
+{
+	ARG(source_add) add;
+
+	CLEAR(add);
+	add.arg.kind = kind;
+	return CHECK(!CALL(channel, RASHPA_IOC_SOURCE_ADD, add), "SOURCE_ADD: %s", reason) ?
+		add.arg.out_id : 0;
+}
+
+/* The next record is of @id. */
+static void comes(int channel, uint32_t id, uint32_t kind, uint64_t value)
+{
+	struct pollfd p = { .fd = channel, .events = POLLIN };
+	struct rashpa_event record = {};
+
+	CHECK(poll(&p, 1, 5000) == 1 && p.revents == POLLIN, "not ready");
+	CHECK(read(channel, &record, sizeof(record)) == sizeof(record), "read: %s",
+	      strerror(errno));
+	CHECK(record.source == id && record.kind == kind && record.sequence == 1 &&
+	      !record.lost && record.value == value, "the record is not the event");
 }
 
 static void test_events(void)
 {
-	ARG(events) e;
-	ARG(source_add) source;
-	ARG(eventfd) bind;
+	ARG(channel_make) channel;
+	ARG(group_make) group;
 	ARG(signal) sig;
-	struct rashpa_event record;
-	struct pollfd p = { .events = POLLIN };
-	uint64_t count = 0;
+	struct rashpa_member member = {};
 
-	CLEAR(e);
-	REQUIRE(!CALL(fpga, RASHPA_IOC_EVENTS, e), "EVENTS: %s", reason);
-	CLEAR(source);
-	source.arg.kind = RASHPA_SOURCE_SOFTWARE;
-	CHECK(!CALL(e.arg.out_fd, RASHPA_IOC_SOURCE_ADD, source), "SOURCE_ADD: %s", reason);
-	CLEAR(bind);
-	bind.arg.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	CHECK(!CALL(e.arg.out_fd, RASHPA_IOC_EVENTFD, bind), "EVENTFD: %s", reason);
+	CLEAR(channel);
+	REQUIRE(!CALL(fpga, RASHPA_IOC_CHANNEL_MAKE, channel), "CHANNEL_MAKE: %s", reason);
+	CHECK(source(channel.arg.out_fd, RASHPA_SOURCE_VECTOR), "vector 0");
+	member.source = source(channel.arg.out_fd, RASHPA_SOURCE_SOFTWARE);
+	CLEAR(group);
+	group.arg.members = (uintptr_t)&member;
+	group.arg.n_members = 1;
+	CHECK(!CALL(channel.arg.out_fd, RASHPA_IOC_GROUP_MAKE, group), "GROUP_MAKE: %s", reason);
 	CLEAR(sig);
 	sig.arg.value = 0x1122334455667788;
-	CHECK(!CALL(e.arg.out_fd, RASHPA_IOC_SIGNAL, sig), "SIGNAL: %s", reason);
-	p.fd = e.arg.out_fd;
-	CHECK(poll(&p, 1, 5000) == 1 && p.revents == POLLIN, "not ready");
-	CHECK(read(e.arg.out_fd, &record, sizeof(record)) == sizeof(record), "read: %s",
-	      strerror(errno));
-	CHECK(record.source == source.arg.out_id && record.sequence == 1 &&
-	      record.kind == RASHPA_SOURCE_SOFTWARE && !record.lost &&
-	      record.value == sig.arg.value, "the record is not the event");
-	CHECK(read(bind.arg.fd, &count, sizeof(count)) == sizeof(count) && count == 1,
-	      "the eventfd counts %llu", (unsigned long long)count);
-	close(bind.arg.fd);
-	close(e.arg.out_fd);
+	REQUIRE(!CALL(channel.arg.out_fd, RASHPA_IOC_SIGNAL, sig), "SIGNAL: %s", reason);
+	comes(channel.arg.out_fd, member.source, RASHPA_SOURCE_SOFTWARE, sig.arg.value);
+	comes(channel.arg.out_fd, group.arg.out_id, RASHPA_SOURCE_GROUP, 1);
+	close(channel.arg.out_fd);
 }
 
 int main(int argc, char **argv)
@@ -154,9 +150,9 @@ int main(int argc, char **argv)
 	fpga = open(argc == 2 ? argv[1] : "", O_RDWR | O_CLOEXEC);
 	if (memory < 0 || fpga < 0)
 		tap_bail("first-header NODE: %s", strerror(errno));
-	tap_run("ALLOC, mmap, INFO, QUERY", test_buffer);
-	tap_run("DEVICE_INFO, MAP, its header, PROGRAM", test_function);
-	tap_run("EVENTS, SOURCE_ADD, EVENTFD, SIGNAL, read", test_events);
+	tap_run("ALLOC, mmap", test_buffer);
+	tap_run("MAP_MAKE, its header, PROGRAM, QUIESCE", test_function);
+	tap_run("CHANNEL_MAKE, SOURCE_ADD, GROUP_MAKE, SIGNAL, read", test_events);
 	close(buffer);
 	return tap_exit();
 }

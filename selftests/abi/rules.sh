@@ -4,6 +4,8 @@
 
 # shellcheck disable=SC2034 # for who sources this
 GOLDEN=selftests/abi/rashpa.abi
+# the header that is promised for ever, in a folder named as its version
+FIRST=$(echo selftests/abi/*/linux/rashpa.h)
 
 # broken OLD NEW: the facts of OLD that NEW took away or changed. A struct may grow, and
 # only it may: a size in OLD is kept by any size that is not smaller.

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 # Runs inside the lab's root (make abi): write down what uapi/linux/rashpa.h promises now.
-# Refuses where a promise would be broken: structs and lists may only grow at the end. Until
-# a version is released, "update.sh --broken" takes back what nobody has used yet.
+# Refuses where a promise would be broken: structs and lists may only grow at the end.
+# "update.sh --anew VERSION" promises anew, with this header as the first: nobody uses the one
+# before it.
 set -euo pipefail
 
 cd "$(dirname "$0")/../.."
@@ -11,11 +12,18 @@ cd "$(dirname "$0")/../.."
 new=$(mktemp)
 trap 'rm -f "$new"' EXIT
 selftests/abi/facts.sh uapi/linux/rashpa.h >"$new"
-lost=$(broken "$GOLDEN" "$new")
-if [[ $lost && ${1-} != --broken ]]; then
-	echo "abi: programs rely on these, and they are gone or not the same:" >&2
-	echo "$lost" >&2
-	exit 1
+if [[ ${1-} == --anew ]]; then
+	version=${2:?--anew VERSION}
+	rm -rf "${FIRST%/linux/rashpa.h}"
+	mkdir -p "selftests/abi/$version/linux"
+	cp uapi/linux/rashpa.h "selftests/abi/$version/linux/"
+else
+	lost=$(broken "$GOLDEN" "$new")
+	if [[ $lost ]]; then
+		echo "abi: programs rely on these, and they are gone or not the same:" >&2
+		echo "$lost" >&2
+		exit 1
+	fi
+	diff -u "$GOLDEN" "$new" || true
 fi
-diff -u "$GOLDEN" "$new" || true
 cat "$new" >"$GOLDEN"

@@ -1,0 +1,1422 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH Linux-syscall-note */
+/*
+ * rashpa: detector data straight into host, GPU and FPGA memory.
+ *
+ * This header is the whole contract between the driver and user space.
+ */
+#ifndef _UAPI_LINUX_RASHPA_H
+#define _UAPI_LINUX_RASHPA_H
+
+#include <linux/const.h>
+#include <linux/ioctl.h>
+#include <linux/types.h>
+
+/**
+ * DOC: Rules of every ioctl
+ *
+ * Every argument is a struct that begins with &struct rashpa_head. ``size`` is
+ * the size the caller was compiled with, so that structs can grow at the end.
+ *
+ * - ``size`` below the first published size: EINVAL. A tail that this kernel
+ *   does not know: E2BIG unless all its bytes are zero.
+ * - A flag that this header does not define, a reserved field that is not zero,
+ *   a value outside its range: EINVAL. A known request that this kernel or
+ *   this memory cannot serve: EOPNOTSUPP.
+ * - A number that the node does not serve: ENOTTY. A pointer that cannot be read
+ *   or written: EFAULT. A device that was removed: ENODEV.
+ * - Fields named ``out_`` are written by the kernel and ignored on input. All
+ *   others are read only. Zero is always the safe default.
+ * - File descriptors are created close-on-exec, and only when nothing can fail
+ *   any more. Pointers travel as u64.
+ * - Times are CLOCK_MONOTONIC in nanoseconds, lengths and offsets are bytes.
+ * - The struct must be writable, also where nothing is returned: this is found out
+ *   before anything is done.
+ * - On failure, if ``head.reason`` is set, a sentence is stored there that says
+ *   what is wrong with which thing and, where it is known, what would help.
+ */
+
+#define RASHPA_IOC_TYPE		0xE7
+
+/** RASHPA_NAME_SIZE - bytes of a buffer's name, the final NUL included */
+#define RASHPA_NAME_SIZE	64
+/** RASHPA_REASON_SIZE - bytes that are enough for every sentence */
+#define RASHPA_REASON_SIZE	256
+/** RASHPA_BARS - BARs of a PCI function */
+#define RASHPA_BARS		6
+
+/**
+ * struct rashpa_head - the beginning of every ioctl argument
+ * @size: size of the whole struct in bytes, as the caller knows it
+ * @flags: flags of the operation; every undefined bit must be zero
+ * @reason: pointer to a buffer for a sentence on failure, or 0
+ * @reason_size: size of that buffer in bytes; the sentence is cut to it and
+ *	always ends in NUL
+ * @__reserved: must be zero
+ */
+struct rashpa_head {
+	__u32 size;
+	__u32 flags;
+	__aligned_u64 reason;
+	__u32 reason_size;
+	__u32 __reserved;
+};
+
+/**
+ * enum rashpa_backend - where a buffer's memory comes from
+ * @RASHPA_BACKEND_AUTO: CMA if an administrator reserved an area, else contig
+ * @RASHPA_BACKEND_CMA: the default CMA area (boot parameter ``cma=``); cannot be
+ *	registered by address (RDMA, O_DIRECT), only as dma-buf
+ * @RASHPA_BACKEND_CONTIG: assembled at run time from free and movable memory
+ */
+enum rashpa_backend {
+	RASHPA_BACKEND_AUTO = 0,
+	RASHPA_BACKEND_CMA = 1,
+	RASHPA_BACKEND_CONTIG = 2,
+};
+
+/**
+ * enum rashpa_cache - how the CPU caches a mapping
+ * @RASHPA_CACHE_DEFAULT: cached for buffers, uncached for windows
+ * @RASHPA_CACHE_CACHED: write-back
+ * @RASHPA_CACHE_WC: write-combined
+ * @RASHPA_CACHE_UC: uncached
+ */
+enum rashpa_cache {
+	RASHPA_CACHE_DEFAULT = 0,
+	RASHPA_CACHE_CACHED = 1,
+	RASHPA_CACHE_WC = 2,
+	RASHPA_CACHE_UC = 3,
+};
+
+/* ------------------------------------------------- /dev/rashpa/memory --- */
+
+/** RASHPA_ALLOC_NODE - @node is given: take memory of that NUMA node only */
+#define RASHPA_ALLOC_NODE	_BITUL(0)
+/** RASHPA_ALLOC_EXCLUSIVE - @out_fd holds an exclusive lease, see RASHPA_IOC_OPEN */
+#define RASHPA_ALLOC_EXCLUSIVE	_BITUL(1)
+/** RASHPA_ALLOC_MODE - @mode is given */
+#define RASHPA_ALLOC_MODE	_BITUL(2)
+
+/**
+ * struct rashpa_alloc - RASHPA_IOC_ALLOC: make a contiguous, zeroed buffer
+ * @head: flags: RASHPA_ALLOC_NODE, RASHPA_ALLOC_EXCLUSIVE, RASHPA_ALLOC_MODE
+ * @length: bytes, > 0; rounded up to whole pages
+ * @alignment: of the physical address in bytes, a power of two up to 1 GiB;
+ *	0 for one page
+ * @node: NUMA node, with RASHPA_ALLOC_NODE; must be 0 without
+ * @backend: enum rashpa_backend
+ * @cache: enum rashpa_cache; what is not cached is so for every CPU mapping of it
+ * @out_fd: dma-buf of the buffer, readable and writable
+ * @name: NUL-terminated name; empty for an anonymous buffer, which lives as long
+ *	as any fd, mapping or map of it. A named buffer lives until
+ *	RASHPA_IOC_REMOVE and is at /dev/rashpa/buffer/NAME. Letters, digits, and
+ *	``. _ -``; does not begin with a dot; all bytes after the NUL must be 0.
+ * @out_length: the rounded length in bytes
+ * @out_segments: physically contiguous pieces: 1
+ * @out_backend: the backend that served, enum rashpa_backend
+ * @out_node: the NUMA node of the memory
+ * @__reserved: must be zero
+ * @mode: permission bits of the name, 0 to 0666, with RASHPA_ALLOC_MODE; must be 0
+ *	without, and with an anonymous buffer
+ * @__reserved2: must be zero
+ *
+ * A named buffer belongs to who made it (file system user id) and to the group of
+ * /dev/rashpa/memory, with the mode of that node, until RASHPA_IOC_PERMIT.
+ *
+ * The call can be interrupted by a signal while it searches and zeroes. How far it
+ * is, RASHPA_IOC_QUERY tells in another thread.
+ *
+ * Errors: EPERM (the node was opened read-only), EINVAL, EEXIST (name), ENAMETOOLONG
+ * (no NUL), ENOMEM (see RASHPA_IOC_QUERY), EOPNOTSUPP (backend or cache mode not
+ * here), EINTR, EDQUOT (the limit that the administrator set in the module parameter
+ * ``limit_mib`` for all or ``user_limit_mib`` for one user is reached).
+ */
+struct rashpa_alloc {
+	struct rashpa_head head;
+	__aligned_u64 length;
+	__aligned_u64 alignment;
+	__u32 node;
+	__u32 backend;
+	__u32 cache;
+	__s32 out_fd;
+	char name[RASHPA_NAME_SIZE];
+	__aligned_u64 out_length;
+	__u32 out_segments;
+	__u32 out_backend;
+	__u32 out_node;
+	__u32 __reserved;
+	__u32 mode;
+	__u32 __reserved2;
+};
+
+/** RASHPA_OPEN_EXCLUSIVE - only while nobody else has a lease, and nobody gets one */
+#define RASHPA_OPEN_EXCLUSIVE	_BITUL(0)
+/** RASHPA_OPEN_READ - the dma-buf is read-only; asks for no more than that */
+#define RASHPA_OPEN_READ	_BITUL(1)
+
+/**
+ * struct rashpa_open - RASHPA_IOC_OPEN: a dma-buf fd of a named buffer
+ * @head: flags: RASHPA_OPEN_EXCLUSIVE, RASHPA_OPEN_READ
+ * @name: name of the buffer
+ * @out_fd: dma-buf fd
+ * @__reserved: must be zero
+ *
+ * Every open of a named buffer is a lease of it, shared unless asked for otherwise: the
+ * fd of ALLOC, of OPEN, and the open node /dev/rashpa/buffer/NAME (exclusive with
+ * O_EXCL). It ends with the last of what came of it: duplicates, mappings, maps, the
+ * dma-bufs of RASHPA_IOC_EXPORT.
+ *
+ * Errors: ENOENT, EINVAL, ENAMETOOLONG, EACCES (owner, group and mode do not permit
+ * it), EBUSY (somebody has an exclusive lease; or, with RASHPA_OPEN_EXCLUSIVE, any).
+ */
+struct rashpa_open {
+	struct rashpa_head head;
+	char name[RASHPA_NAME_SIZE];
+	__s32 out_fd;
+	__u32 __reserved;
+};
+
+/**
+ * struct rashpa_remove - RASHPA_IOC_REMOVE: take a name away
+ * @head: no flags
+ * @name: name of the buffer
+ *
+ * The memory itself is given back with its last fd and mapping.
+ *
+ * Errors: EPERM (the node was opened read-only; or neither owner nor CAP_SYS_ADMIN),
+ * ENOENT, EINVAL, ENAMETOOLONG, EBUSY (an importer maps it, or a process has it mapped).
+ */
+struct rashpa_remove {
+	struct rashpa_head head;
+	char name[RASHPA_NAME_SIZE];
+};
+
+/** RASHPA_PERMIT_UID - set the owner; needs CAP_CHOWN */
+#define RASHPA_PERMIT_UID	_BITUL(0)
+/** RASHPA_PERMIT_GID - set the group: one of the caller's, or with CAP_CHOWN any */
+#define RASHPA_PERMIT_GID	_BITUL(1)
+/** RASHPA_PERMIT_MODE - set the permission bits */
+#define RASHPA_PERMIT_MODE	_BITUL(2)
+
+/**
+ * struct rashpa_permit - RASHPA_IOC_PERMIT: who may use a named buffer
+ * @head: flags: RASHPA_PERMIT_UID, RASHPA_PERMIT_GID, RASHPA_PERMIT_MODE
+ * @name: name of the buffer
+ * @uid: user id, with RASHPA_PERMIT_UID; must be 0 without
+ * @gid: group id, with RASHPA_PERMIT_GID; must be 0 without
+ * @mode: 0 to 0666, with RASHPA_PERMIT_MODE; must be 0 without
+ * @__reserved: must be zero
+ *
+ * Holds from the next open on, also through the node /dev/rashpa/buffer/NAME, whose own
+ * owner and mode a caller should set alike (chown, chmod).
+ *
+ * Errors: EPERM (the node was opened read-only; or neither owner nor CAP_FOWNER),
+ * ENOENT, EINVAL, ENAMETOOLONG.
+ */
+struct rashpa_permit {
+	struct rashpa_head head;
+	char name[RASHPA_NAME_SIZE];
+	__u32 uid;
+	__u32 gid;
+	__u32 mode;
+	__u32 __reserved;
+};
+
+/**
+ * struct rashpa_pin - RASHPA_IOC_PIN: user memory as a dma-buf
+ * @head: no flags
+ * @address: of the first byte in the caller's address space, a multiple of the page size
+ * @length: bytes, a multiple of the page size, > 0
+ * @out_fd: dma-buf fd; cannot be mmapped: it is mapped already where it is
+ * @out_segments: physically contiguous pieces
+ *
+ * Anonymous, shared and huge pages, across mappings, all writable. They stay where they
+ * are until the dma-buf ends, and are charged to RLIMIT_MEMLOCK.
+ *
+ * Errors: EPERM (the node was opened read-only), EINVAL, EFAULT (not mapped, not
+ * writable, or cannot be pinned: device memory, CMA buffers, files that need
+ * write-back), ENOMEM (RLIMIT_MEMLOCK), EINTR.
+ */
+struct rashpa_pin {
+	struct rashpa_head head;
+	__aligned_u64 address;
+	__aligned_u64 length;
+	__s32 out_fd;
+	__u32 out_segments;
+};
+
+/** RASHPA_QUERY_NODE - @node is given: answer for that NUMA node only */
+#define RASHPA_QUERY_NODE	_BITUL(0)
+/**
+ * RASHPA_QUERY_TRY - find @out_largest out by allocating and giving back at once. True
+ * for CMA as well, but moves the memory of others, and takes time
+ */
+#define RASHPA_QUERY_TRY	_BITUL(1)
+/**
+ * RASHPA_QUERY_USAGE - only what is counted anyway: @out_allocated, @out_limit and the
+ * progress of an ALLOC. Memory is not searched; the other answers are zero
+ */
+#define RASHPA_QUERY_USAGE	_BITUL(2)
+
+/** RASHPA_AREA_SIZE - bytes of the name of a CMA area, the final NUL included */
+#define RASHPA_AREA_SIZE	64
+
+/**
+ * enum rashpa_stage - what an ALLOC is doing
+ * @RASHPA_STAGE_IDLE: there is none
+ * @RASHPA_STAGE_SEARCH: moving others out of the way
+ * @RASHPA_STAGE_ZERO: zeroing
+ */
+enum rashpa_stage {
+	RASHPA_STAGE_IDLE = 0,
+	RASHPA_STAGE_SEARCH = 1,
+	RASHPA_STAGE_ZERO = 2,
+};
+
+/**
+ * struct rashpa_query - RASHPA_IOC_QUERY: what would fit
+ * @head: flags: RASHPA_QUERY_NODE, RASHPA_QUERY_TRY, or RASHPA_QUERY_USAGE alone
+ * @node: NUMA node, with RASHPA_QUERY_NODE; must be 0 without
+ * @backend: enum rashpa_backend; AUTO answers for the backend it would take
+ * @out_total: bytes that the backend manages
+ * @out_free: bytes free now
+ * @out_largest: longest run in bytes that looks free or movable; another
+ *	allocation, a page that cannot be moved after all, or an area of CMA, which looks
+ *	like any memory, can make it less. 0 for CMA without RASHPA_QUERY_TRY: the kernel
+ *	keeps its layout to itself
+ * @out_allocated: bytes that rashpa buffers hold now
+ * @out_limit: administrator's limit for all buffers in bytes, 0 for none
+ * @out_backend: backend that the answer is for, enum rashpa_backend
+ * @__reserved: must be zero
+ * @out_user_allocated: bytes that the caller's buffers hold now
+ * @out_user_limit: administrator's limit for one user in bytes, 0 for none
+ * @out_done: bytes that an ALLOC on the same open file has finished of its stage
+ * @out_todo: bytes of the whole stage
+ * @out_stage: enum rashpa_stage of that ALLOC
+ * @__reserved2: must be zero
+ * @out_area: name of the CMA area, empty for contig
+ *
+ * Errors: EINVAL, EPERM (RASHPA_QUERY_TRY on a node that was opened read-only), EINTR,
+ * EOPNOTSUPP (the backend is not in this kernel).
+ */
+struct rashpa_query {
+	struct rashpa_head head;
+	__u32 node;
+	__u32 backend;
+	__aligned_u64 out_total;
+	__aligned_u64 out_free;
+	__aligned_u64 out_largest;
+	__aligned_u64 out_allocated;
+	__aligned_u64 out_limit;
+	__u32 out_backend;
+	__u32 __reserved;
+	__aligned_u64 out_user_allocated;
+	__aligned_u64 out_user_limit;
+	__aligned_u64 out_done;
+	__aligned_u64 out_todo;
+	__u32 out_stage;
+	__u32 __reserved2;
+	char out_area[RASHPA_AREA_SIZE];
+};
+
+/**
+ * enum rashpa_kind - what a memory is
+ * @RASHPA_KIND_BUFFER: a buffer of this driver
+ * @RASHPA_KIND_WINDOW: a window of a PCI BAR
+ * @RASHPA_KIND_FOREIGN: another driver's dma-buf
+ * @RASHPA_KIND_PINNED: memory of a process, see RASHPA_IOC_PIN
+ * @RASHPA_KIND_LOCK: lock memory, see RASHPA_IOC_LOCK
+ */
+enum rashpa_kind {
+	RASHPA_KIND_BUFFER = 1,
+	RASHPA_KIND_WINDOW = 2,
+	RASHPA_KIND_FOREIGN = 3,
+	RASHPA_KIND_PINNED = 4,
+	RASHPA_KIND_LOCK = 5,
+};
+
+/**
+ * RASHPA_INFO_REGISTRABLE - a CPU mapping of it can be registered by address: RDMA
+ * (ibv_reg_mr), direct I/O, RASHPA_IOC_PIN
+ */
+#define RASHPA_INFO_REGISTRABLE	_BITUL(0)
+/** RASHPA_INFO_EXCLUSIVE - its lease is exclusive */
+#define RASHPA_INFO_EXCLUSIVE	_BITUL(1)
+/** RASHPA_INFO_REVOKED - a window whose function is gone or being reset */
+#define RASHPA_INFO_REVOKED	_BITUL(2)
+
+/**
+ * struct rashpa_info - RASHPA_IOC_INFO: what a memory is
+ * @head: no flags
+ * @fd: on /dev/rashpa/memory any dma-buf fd; on a buffer's node -1
+ * @out_kind: enum rashpa_kind
+ * @out_length: bytes
+ * @out_backend: enum rashpa_backend, 0 if not a buffer
+ * @out_cache: enum rashpa_cache, 0 if foreign
+ * @out_node: NUMA node, -1 if not known
+ * @out_segments: physically contiguous pieces, 0 if not known
+ * @out_importers: devices that map it now; 0 if foreign (not known)
+ * @out_mappings: CPU mappings now; 0 if foreign (not known)
+ * @out_name: name, empty if it has none
+ * @out_flags: RASHPA_INFO_*
+ * @out_leases: opens of a named buffer now, see RASHPA_IOC_OPEN
+ * @out_uid: owner of a named buffer
+ * @out_gid: its group
+ * @out_mode: its permission bits
+ * @out_bar: BAR of a window
+ * @out_bdf: PCI function of a window: domain << 16 | bus << 8 | devfn
+ * @out_page_size: bytes of the pages that a buffer is made of: the largest entry
+ *	that a CPU mapping of it can have
+ * @__reserved: zero
+ *
+ * Errors: EBADF, EINVAL (not a dma-buf).
+ */
+struct rashpa_info {
+	struct rashpa_head head;
+	__s32 fd;
+	__u32 out_kind;
+	__aligned_u64 out_length;
+	__u32 out_backend;
+	__u32 out_cache;
+	__s32 out_node;
+	__u32 out_segments;
+	__u32 out_importers;
+	__u32 out_mappings;
+	char out_name[RASHPA_NAME_SIZE];
+	__u32 out_flags;
+	__u32 out_leases;
+	__u32 out_uid;
+	__u32 out_gid;
+	__u32 out_mode;
+	__u32 out_bar;
+	__u32 out_bdf;
+	__u32 out_page_size;
+	__aligned_u64 __reserved;
+};
+
+/* -------------------------------------------- /dev/rashpa/buffer/NAME --- */
+
+/**
+ * struct rashpa_export - RASHPA_IOC_EXPORT: the dma-buf of the opened buffer
+ * @head: no flags
+ * @out_fd: dma-buf fd; read-only if the node was opened read-only
+ * @__reserved: must be zero
+ *
+ * Errors: EINVAL, EACCES (the node is open only for writing, and a dma-buf can be read).
+ */
+struct rashpa_export {
+	struct rashpa_head head;
+	__s32 out_fd;
+	__u32 __reserved;
+};
+
+/* --------------------------------------------------- /dev/rashpa/fpgaN --- */
+
+/*
+ * Everything but DEVICE_INFO and REGION_INFO needs the node to be open for writing:
+ * EPERM.
+ */
+
+/**
+ * enum rashpa_state - of a bound function
+ * @RASHPA_STATE_READY: can do DMA
+ * @RASHPA_STATE_STUCK: did not become idle in time, or does not answer; bus mastering is
+ *	off until RASHPA_IOC_RESET or the next bind
+ */
+enum rashpa_state {
+	RASHPA_STATE_READY = 0,
+	RASHPA_STATE_STUCK = 1,
+};
+
+/** RASHPA_DEVICE_IOMMU - an IOMMU translates what this function sends */
+#define RASHPA_DEVICE_IOMMU	_BITUL(0)
+/** RASHPA_DEVICE_PROFILE - a profile was applied */
+#define RASHPA_DEVICE_PROFILE	_BITUL(1)
+/** RASHPA_DEVICE_DISCLOSE - the profile lets unprivileged users see addresses */
+#define RASHPA_DEVICE_DISCLOSE	_BITUL(2)
+/** RASHPA_DEVICE_MASTER - bus mastering is on */
+#define RASHPA_DEVICE_MASTER	_BITUL(3)
+
+/**
+ * struct rashpa_device_info - RASHPA_IOC_DEVICE_INFO: identity and state
+ * @head: no flags
+ * @out_vendor: PCI vendor id
+ * @out_device: PCI device id
+ * @out_subvendor: PCI subsystem vendor id
+ * @out_subdevice: PCI subsystem id
+ * @out_domain: PCI domain
+ * @out_bus: PCI bus
+ * @out_devfn: PCI device << 3 | function
+ * @out_vectors: interrupt vectors that can be event sources
+ * @out_node: NUMA node, -1 if not known
+ * @out_dma_bits: width of the DMA mask
+ * @out_flags: RASHPA_DEVICE_*
+ * @out_state: enum rashpa_state
+ * @out_maps: maps that exist now
+ * @out_windows: windows that exist now
+ * @out_quiesces: times that DMA was stopped since the bind
+ * @out_interrupts: interrupts of all vectors since the bind
+ * @out_kept: maps that were kept (RASHPA_MAP_KEEP) and that no process holds any more
+ * @__reserved: zero
+ */
+struct rashpa_device_info {
+	struct rashpa_head head;
+	__u32 out_vendor;
+	__u32 out_device;
+	__u32 out_subvendor;
+	__u32 out_subdevice;
+	__u32 out_domain;
+	__u32 out_bus;
+	__u32 out_devfn;
+	__u32 out_vectors;
+	__s32 out_node;
+	__u32 out_dma_bits;
+	__u32 out_flags;
+	__u32 out_state;
+	__u32 out_maps;
+	__u32 out_windows;
+	__aligned_u64 out_quiesces;
+	__aligned_u64 out_interrupts;
+	__u32 out_kept;
+	__u32 __reserved;
+};
+
+/** RASHPA_REGION_MEMORY - a memory BAR (windows can be made in it) */
+#define RASHPA_REGION_MEMORY	_BITUL(0)
+/** RASHPA_REGION_PREFETCH - prefetchable (write-combining is harmless) */
+#define RASHPA_REGION_PREFETCH	_BITUL(1)
+/** RASHPA_REGION_64BIT - decodes 64-bit addresses */
+#define RASHPA_REGION_64BIT	_BITUL(2)
+
+/**
+ * struct rashpa_region_info - RASHPA_IOC_REGION_INFO: one BAR
+ * @head: no flags
+ * @bar: 0 to 5
+ * @out_flags: RASHPA_REGION_*; 0 if the BAR is not there
+ * @out_length: bytes, 0 if the BAR is not there
+ *
+ * Errors: EINVAL.
+ */
+struct rashpa_region_info {
+	struct rashpa_head head;
+	__u32 bar;
+	__u32 out_flags;
+	__aligned_u64 out_length;
+};
+
+/* --- device profile --- */
+
+#define RASHPA_PROFILE_NAME_SIZE	32
+#define RASHPA_PROFILE_WINDOWS_MAX	64
+#define RASHPA_PROFILE_STEPS_MAX	32
+
+/** RASHPA_PWINDOW_USER - may be mapped without CAP_SYS_RAWIO */
+#define RASHPA_PWINDOW_USER	_BITUL(0)
+
+/**
+ * struct rashpa_profile_window - a window that the administrator declares
+ * @name: NUL-terminated, not empty, unique in the profile
+ * @bar: 0 to 5
+ * @flags: RASHPA_PWINDOW_*
+ * @offset: in the BAR, bytes, a multiple of the page size
+ * @length: bytes, a multiple of the page size, > 0
+ * @cache: enum rashpa_cache
+ * @__reserved: must be zero
+ */
+struct rashpa_profile_window {
+	char name[RASHPA_PROFILE_NAME_SIZE];
+	__u32 bar;
+	__u32 flags;
+	__aligned_u64 offset;
+	__aligned_u64 length;
+	__u32 cache;
+	__u32 __reserved;
+};
+
+/**
+ * enum rashpa_step_op - one step of the quiesce sequence
+ * @RASHPA_STEP_WRITE: register = value (bits outside the mask are kept; a mask
+ *	of all ones does not read first)
+ * @RASHPA_STEP_WAIT: wait until (register & mask) == value, at most @timeout_us
+ */
+enum rashpa_step_op {
+	RASHPA_STEP_WRITE = 1,
+	RASHPA_STEP_WAIT = 2,
+};
+
+/**
+ * struct rashpa_profile_step - one step of the quiesce sequence
+ * @op: enum rashpa_step_op
+ * @bar: 0 to 5
+ * @offset: in the BAR, bytes, a multiple of 4
+ * @value: 32-bit value
+ * @mask: 32-bit mask
+ * @timeout_us: of a WAIT, 1 to 1000000 microseconds; 0 for WRITE
+ * @__reserved: must be zero
+ *
+ * A WAIT that reads all ones from the register is taken as a device that does not answer,
+ * unless all ones is the value that it waits for.
+ */
+struct rashpa_profile_step {
+	__u32 op;
+	__u32 bar;
+	__aligned_u64 offset;
+	__u32 value;
+	__u32 mask;
+	__u32 timeout_us;
+	__u32 __reserved;
+};
+
+/**
+ * struct rashpa_layout - how one entry of a function's address table looks
+ * @stride: bytes from entry to entry, a multiple of 4, up to 4096
+ * @address_offset: of the address field in the entry
+ * @address_bits: 32 or 64 (low word first)
+ * @length_offset: of the length field
+ * @length_bits: 0 (no such field), 32 or 64
+ * @control_offset: of the control field
+ * @control_bits: 0 (no such field) or 32
+ * @control_set: value of the control field of a valid entry, written last
+ * @control_clear: value of the control field of an invalid entry, written first
+ * @__reserved: must be zero
+ *
+ * @control_set and @control_clear differ. Fields are little-endian, aligned to 4,
+ * inside the stride, and do not overlap.
+ */
+struct rashpa_layout {
+	__u32 stride;
+	__u32 address_offset;
+	__u32 address_bits;
+	__u32 length_offset;
+	__u32 length_bits;
+	__u32 control_offset;
+	__u32 control_bits;
+	__u32 control_set;
+	__u32 control_clear;
+	__u32 __reserved;
+};
+
+/** RASHPA_PROFILE_DISCLOSE - members of the group may see bus addresses */
+#define RASHPA_PROFILE_DISCLOSE	_BITUL(0)
+
+/** RASHPA_PROFILE_TABLE - the fields of the address table are given */
+#define RASHPA_PROFILE_TABLE	_BITUL(1)
+
+/**
+ * struct rashpa_profile_set - RASHPA_IOC_PROFILE_SET: what differs from board to board
+ * @head: flags: RASHPA_PROFILE_DISCLOSE, RASHPA_PROFILE_TABLE
+ * @windows: pointer to @n_windows of struct rashpa_profile_window
+ * @steps: pointer to @n_steps of struct rashpa_profile_step, the quiesce sequence
+ * @n_windows: 0 to RASHPA_PROFILE_WINDOWS_MAX
+ * @n_steps: 0 to RASHPA_PROFILE_STEPS_MAX; with none, quiescing is bus mastering
+ *	off
+ * @dma_bits: width of the DMA mask, 24 to 64; 0 for 64
+ * @__reserved: must be zero
+ * @max_segment: default segment limits of maps, see struct rashpa_map_make
+ * @boundary: likewise
+ * @alignment: likewise
+ * @table_offset: of the function's address table in its BAR, a multiple of 4
+ * @table_length: bytes of the whole table, > 0
+ * @table_bar: 0 to 5
+ * @__reserved2: must be zero
+ * @table_layout: of one entry
+ *
+ * Without RASHPA_PROFILE_TABLE the fields of the table must be zero. A window with
+ * RASHPA_PWINDOW_USER must not overlap the table: who can write there can make the
+ * function write anywhere.
+ *
+ * The last step must be a WAIT for at least one bit: only its answer tells that the
+ * function has stopped and that all its writes have arrived.
+ *
+ * Replaces the profile as a whole, or changes nothing.
+ *
+ * Errors: EPERM (without CAP_SYS_ADMIN), EBUSY (maps or windows exist), EINVAL,
+ * EOPNOTSUPP (a cached window), ERANGE (a window or step outside its BAR), EIO (the
+ * DMA mask does not work on this machine).
+ */
+struct rashpa_profile_set {
+	struct rashpa_head head;
+	__aligned_u64 windows;
+	__aligned_u64 steps;
+	__u32 n_windows;
+	__u32 n_steps;
+	__u32 dma_bits;
+	__u32 __reserved;
+	__aligned_u64 max_segment;
+	__aligned_u64 boundary;
+	__aligned_u64 alignment;
+	__aligned_u64 table_offset;
+	__aligned_u64 table_length;
+	__u32 table_bar;
+	__u32 __reserved2;
+	struct rashpa_layout table_layout;
+};
+
+/**
+ * struct rashpa_window_make - RASHPA_IOC_WINDOW_MAKE: a range of a BAR as memory
+ * @head: no flags
+ * @bar: 0 to 5; must be 0 with a name
+ * @cache: enum rashpa_cache; must be 0 with a name. Without CAP_SYS_RAWIO 0, or that of the
+ *	profile's window which has the range
+ * @offset: in the BAR, a multiple of the page size; must be 0 with a name
+ * @length: a multiple of the page size, > 0; must be 0 with a name
+ * @name: name of a window in the profile, or empty
+ * @out_length: bytes
+ * @out_fd: dma-buf fd; mmap it to reach the registers
+ * @__reserved: must be zero
+ *
+ * Errors: EPERM (CAP_SYS_RAWIO needed, except for a window of the profile with
+ * RASHPA_PWINDOW_USER in its cache mode), EINVAL, ERANGE (outside the BAR), ENOENT (name),
+ * EOPNOTSUPP (not a memory BAR, or write-combining on a BAR that is not prefetchable),
+ * EBUSY (the range holds the MSI-X table, or is in use with another cache mode), ENODEV.
+ */
+struct rashpa_window_make {
+	struct rashpa_head head;
+	__u32 bar;
+	__u32 cache;
+	__aligned_u64 offset;
+	__aligned_u64 length;
+	char name[RASHPA_PROFILE_NAME_SIZE];
+	__aligned_u64 out_length;
+	__s32 out_fd;
+	__u32 __reserved;
+};
+
+/**
+ * enum rashpa_direction - of the DMA through a map
+ * @RASHPA_BIDIRECTIONAL: both
+ * @RASHPA_TO_MEMORY: the function writes the memory, and never reads it: an IOMMU refuses
+ *	also the read that flushes its writes
+ * @RASHPA_FROM_MEMORY: the function reads the memory
+ */
+enum rashpa_direction {
+	RASHPA_BIDIRECTIONAL = 0,
+	RASHPA_TO_MEMORY = 1,
+	RASHPA_FROM_MEMORY = 2,
+};
+
+/**
+ * enum rashpa_class - what the addresses of a map are, checked
+ * @RASHPA_CLASS_HOST: bus addresses of host memory, no IOMMU in the way
+ * @RASHPA_CLASS_IOVA: addresses that the importer's IOMMU translates
+ * @RASHPA_CLASS_PEER: in another function's BAR, by bus addresses that a common
+ *	switch routes
+ * @RASHPA_CLASS_BRIDGE: in another function's BAR, through the host bridge; with an
+ *	IOMMU addresses that it translates
+ *
+ * The class is what the addresses were found to lead to: behind an IOMMU at both ends of
+ * every piece and each 2 MiB between, else everywhere.
+ */
+enum rashpa_class {
+	RASHPA_CLASS_HOST = 1,
+	RASHPA_CLASS_IOVA = 2,
+	RASHPA_CLASS_PEER = 3,
+	RASHPA_CLASS_BRIDGE = 4,
+};
+
+/** RASHPA_MAP_DEVICE - the memory must be a device's, not the host's: else EREMOTEIO */
+#define RASHPA_MAP_DEVICE	_BITUL(0)
+/**
+ * RASHPA_MAP_KEEP - the map, the memory and what PROGRAM wrote stay after the last fd is
+ * closed, until RASHPA_IOC_QUIESCE, RASHPA_IOC_RESET or the end of the function
+ */
+#define RASHPA_MAP_KEEP		_BITUL(1)
+
+/**
+ * RASHPA_MAPPED_REMAPPED - the exporter handed out addresses of a BAR that the
+ * importer's IOMMU does not know; the driver mapped them itself
+ */
+#define RASHPA_MAPPED_REMAPPED	_BITUL(0)
+
+/**
+ * struct rashpa_map_make - RASHPA_IOC_MAP_MAKE: translate a memory for this function
+ * @head: flags: RASHPA_MAP_DEVICE, RASHPA_MAP_KEEP
+ * @fd: dma-buf fd of any exporter
+ * @direction: enum rashpa_direction
+ * @offset: first byte, a multiple of the page size
+ * @length: bytes, a multiple of the page size; 0 for all from @offset on
+ * @max_segment: longest segment in bytes, a multiple of the page size; 0 for the
+ *	profile's
+ * @boundary: power of two that no segment may cross, at least a page; 0 for the
+ *	profile's. One of one's own tells of addresses: needs what their mmap needs
+ * @alignment: power of two that every address must be a multiple of; 0 for the
+ *	profile's. Likewise
+ * @out_fd: the map; RASHPA_IOC_PROGRAM, mmap (struct rashpa_table), poll, read
+ * @out_class: enum rashpa_class
+ * @out_generation: of the new table, see struct rashpa_table
+ * @out_segments: entries of the table
+ * @__reserved: must be zero
+ * @out_table_size: bytes to mmap for the whole table
+ * @out_flags: RASHPA_MAPPED_*
+ * @out_peer: with the classes PEER and BRIDGE the function that has the memory: domain
+ *	<< 16 | bus << 8 | devfn
+ * @out_peer_bar: and its BAR
+ * @out_id: number of the map among all of the driver, in the records of RASHPA_SOURCE_MAP
+ *
+ * The end of the map (its last fd and the last mapping of its table, also by death of
+ * their holders) stops all DMA of the function (quiesce), clears what PROGRAM wrote,
+ * and only then unmaps. Bus mastering is on while there is a map or a channel.
+ *
+ * Errors: EBADF, EINVAL, ERANGE (not within the memory), EACCES (the dma-buf is
+ * read-only and the function would write), EPERM (the profile has no quiesce
+ * sequence: needs CAP_SYS_RAWIO; or a boundary or an alignment of one's own), ENODEV,
+ * EIO (function is stuck: reset it; or it does not answer), EREMOTEIO (the exporter's
+ * table is not true, or the memory is not a device's; see the reason), ENXIO (no path
+ * between the two functions), EOVERFLOW (an address outside the DMA mask, or above what a bus on
+ * the way carries), E2BIG (more than 1048576 segments), ETIMEDOUT (the exporter did not finish
+ * moving the memory), EINTR, and what the exporter answers.
+ */
+struct rashpa_map_make {
+	struct rashpa_head head;
+	__s32 fd;
+	__u32 direction;
+	__aligned_u64 offset;
+	__aligned_u64 length;
+	__aligned_u64 max_segment;
+	__aligned_u64 boundary;
+	__aligned_u64 alignment;
+	__s32 out_fd;
+	__u32 out_class;
+	__aligned_u64 out_generation;
+	__u32 out_segments;
+	__u32 __reserved;
+	__aligned_u64 out_table_size;
+	__u32 out_flags;
+	__u32 out_peer;
+	__u32 out_peer_bar;
+	__u32 out_id;
+};
+
+/**
+ * struct rashpa_channel_make - RASHPA_IOC_CHANNEL_MAKE: make an event channel
+ * @head: no flags
+ * @depth: records that the queue holds, 2 to 65536; 0 for 1024
+ * @out_fd: the channel; read, poll, mmap, RASHPA_IOC_SOURCE_ADD, RASHPA_IOC_EVENTFD_BIND
+ * @out_ring_size: bytes of &struct rashpa_ring and its records: mmap so much at offset 0,
+ *	read-only
+ * @out_consumer: mmap offset of the page with &struct rashpa_consumer, for reading and
+ *	writing
+ *
+ * Errors: EINVAL, ENOMEM, EPERM (the profile has no quiesce sequence: needs
+ * CAP_SYS_RAWIO), EIO (function is stuck, or does not answer), ENODEV.
+ */
+struct rashpa_channel_make {
+	struct rashpa_head head;
+	__u32 depth;
+	__s32 out_fd;
+	__aligned_u64 out_ring_size;
+	__aligned_u64 out_consumer;
+};
+
+/** RASHPA_LOCK_SLOT - bytes of a slot of lock memory: a cache line */
+#define RASHPA_LOCK_SLOT	64
+#define RASHPA_LOCK_SLOTS_MAX	65536
+
+/**
+ * struct rashpa_lock - RASHPA_IOC_LOCK: lock memory
+ * @head: no flags
+ * @slots: of RASHPA_LOCK_SLOT bytes, 1 to RASHPA_LOCK_SLOTS_MAX
+ * @out_fd: dma-buf, readable and writable, zeroed, cached, one piece near the function
+ * @out_length: bytes, whole pages
+ * @name: empty; or the name under which other programs find it, as that of a buffer: it
+ *	outlives its maker, belongs to it, has the mode of the function's node, and stays
+ *	until RASHPA_IOC_REMOVE
+ *
+ * Words that hardware writes and software waits for. A memory like any other: mmap it, map
+ * it for the function (RASHPA_IOC_MAP_MAKE) to give it the bus address of slot 0, register it
+ * with a GPU runtime. Its pages are a few, so that it may be mapped apart from the payload.
+ * RASHPA_SOURCE_LOCK makes events of it.
+ *
+ * Errors: EINVAL, ENAMETOOLONG, EEXIST (the name), ENOMEM, EDQUOT, ENODEV.
+ */
+struct rashpa_lock {
+	struct rashpa_head head;
+	__u32 slots;
+	__s32 out_fd;
+	__aligned_u64 out_length;
+	char name[RASHPA_NAME_SIZE];
+};
+
+/**
+ * struct rashpa_quiesce - RASHPA_IOC_QUIESCE: stop all DMA of the function now
+ * @head: no flags
+ * @out_time_ns: how long it took
+ *
+ * Without a quiesce sequence in the profile, and where the sequence fails, bus
+ * mastering is turned off; the next MAP or EVENTS turns it on again (after a failure:
+ * not before RESET). Maps that were kept and that no process holds end.
+ *
+ * Errors: ETIMEDOUT (it did not become idle, or does not answer; bus mastering is off
+ * now), ENODEV.
+ */
+struct rashpa_quiesce {
+	struct rashpa_head head;
+	__aligned_u64 out_time_ns;
+};
+
+/**
+ * struct rashpa_reset - RASHPA_IOC_RESET: function reset
+ * @head: no flags
+ *
+ * Quiesces first. Its maps stay valid, but the function has forgotten the entries that
+ * PROGRAM wrote: program each map again. Its windows cannot be reached during the reset:
+ * a CPU that touches one waits, maps of them by other functions are revoked, and
+ * restored afterwards. After a failed quiesce the next MAP or EVENTS turns bus mastering
+ * on.
+ *
+ * Errors: EOPNOTSUPP (the function has no reset), EPERM (without CAP_SYS_RAWIO),
+ * EAGAIN (somebody else resets or removes it), EIO (it does not answer in configuration
+ * space: no reset was tried; or it does not become idle after the reset either), ENODEV,
+ * and what the reset answers.
+ */
+struct rashpa_reset {
+	struct rashpa_head head;
+};
+
+/* ------------------------------------------------------------- map fd --- */
+
+/**
+ * struct rashpa_segment - one piece of a map
+ * @address: DMA address for the importer
+ * @length: bytes
+ */
+struct rashpa_segment {
+	__aligned_u64 address;
+	__aligned_u64 length;
+};
+
+/**
+ * enum rashpa_map_state - of a map
+ * @RASHPA_MAP_VALID: the addresses may be used
+ * @RASHPA_MAP_REVOKED: they may not: the exporter has ended them, or the function is
+ *	gone. RASHPA_IOC_RESTORE tries to make them valid again
+ */
+enum rashpa_map_state {
+	RASHPA_MAP_VALID = 1,
+	RASHPA_MAP_REVOKED = 2,
+};
+
+/**
+ * struct rashpa_table - what mmap of a map fd shows, read-only
+ * @generation: changes whenever state or segments change; odd while the kernel
+ *	changes them
+ * @state: enum rashpa_map_state
+ * @map_class: enum rashpa_class
+ * @count: segments
+ * @__reserved: zero
+ * @segment: the segments in order of the memory
+ *
+ * mmap is allowed with CAP_SYS_RAWIO, or if the profile discloses addresses; else
+ * EPERM: use RASHPA_IOC_PROGRAM.
+ *
+ * read() of the map fd returns this header without segments, and blocks (or is not
+ * readable for poll) until its generation differs from the one read last.
+ *
+ * To read without a lock: read @generation; if odd, start again; read the rest; if
+ * @generation has changed, start again. librashpa's rashpa_table_read() does so. The
+ * segments never become more than there were at first.
+ */
+struct rashpa_table {
+	__aligned_u64 generation;
+	__u32 state;
+	__u32 map_class;
+	__u32 count;
+	__u32 __reserved;
+	struct rashpa_segment segment[];
+};
+
+/**
+ * struct rashpa_program - RASHPA_IOC_PROGRAM: the kernel writes the table into the
+ *	function, so that user space need not see addresses
+ * @head: no flags
+ * @window: -1 for the table that the profile describes; or dma-buf fd of a window of the
+ *	same function (needs CAP_SYS_RAWIO)
+ * @first: index of the first entry to write
+ * @offset: of entry 0 in the window, bytes, a multiple of 4; 0 with -1
+ * @length: of the function's whole table, bytes; all entries must be inside; 0 with -1
+ * @layout: of one entry; all zero with -1
+ * @out_entries: entries written
+ * @__reserved: must be zero
+ *
+ * A map has at most one programmed place; a second call moves it. The entries are
+ * cleared before the map goes.
+ *
+ * Errors: EPERM (a window without CAP_SYS_RAWIO), ENOENT (the profile has no table),
+ * EBADF, EINVAL, EXDEV (window of another function), ERANGE (outside the window, or
+ * more segments than entries), EBUSY (another map is programmed there), EOVERFLOW (an
+ * address or length wider than its field), ESTALE (the map is revoked: restore it), EIO
+ * (the function does not answer: reset it), ENODEV.
+ */
+struct rashpa_program {
+	struct rashpa_head head;
+	__s32 window;
+	__u32 first;
+	__aligned_u64 offset;
+	__aligned_u64 length;
+	struct rashpa_layout layout;
+	__u32 out_entries;
+	__u32 __reserved;
+};
+
+/**
+ * struct rashpa_restore - RASHPA_IOC_RESTORE: map the memory again after a revocation
+ * @head: no flags
+ * @out_generation: of the new table
+ * @out_class: enum rashpa_class
+ * @out_segments: entries of the table
+ *
+ * Nothing happens to a map that is valid. Windows of this driver are restored without
+ * being asked, when their function's reset is over. What PROGRAM wrote was
+ * cleared: program the map again.
+ *
+ * Errors: ENODEV (the function or the memory's is gone), EAGAIN (the memory's function is
+ * being reset), E2BIG (more segments than at first: make a new map), and those of
+ * RASHPA_IOC_MAP_MAKE that tell of the memory.
+ */
+struct rashpa_restore {
+	struct rashpa_head head;
+	__aligned_u64 out_generation;
+	__u32 out_class;
+	__u32 out_segments;
+};
+
+/* --------------------------------------------------------- channel fd --- */
+
+/**
+ * enum rashpa_source - what can make events
+ * @RASHPA_SOURCE_VECTOR: an interrupt vector; value = the vector's number
+ * @RASHPA_SOURCE_DEVICE: state of the function; value = enum rashpa_device_event
+ * @RASHPA_SOURCE_SOFTWARE: RASHPA_IOC_SIGNAL on the same channel
+ * @RASHPA_SOURCE_LOCK: a word of host memory fulfils a condition; value = the word, masked
+ * @RASHPA_SOURCE_MAP: state of a map of the function; value = its out_id << 32 | enum
+ *	rashpa_map_state
+ * @RASHPA_SOURCE_GROUP: in records: a group, see RASHPA_IOC_GROUP_MAKE; value = the position that
+ *	all members have reached
+ * @RASHPA_SOURCE_OVERRUN: in records: a member of a group has lapped the consumer; source =
+ *	the member, value = its position, sequence = stacks that it has overrun so far
+ * @RASHPA_SOURCE_LAG: in records: a member of a group is late; source = the member, value =
+ *	its position, sequence = by how much it is behind the first one
+ */
+enum rashpa_source {
+	RASHPA_SOURCE_VECTOR = 1,
+	RASHPA_SOURCE_DEVICE = 2,
+	RASHPA_SOURCE_SOFTWARE = 3,
+	RASHPA_SOURCE_LOCK = 4,
+	RASHPA_SOURCE_MAP = 5,
+	RASHPA_SOURCE_GROUP = 6,
+	RASHPA_SOURCE_OVERRUN = 7,
+	RASHPA_SOURCE_LAG = 8,
+};
+
+/**
+ * enum rashpa_condition - when a lock slot makes an event
+ * @RASHPA_CONDITION_CHANGED: the word is another than at the last look
+ * @RASHPA_CONDITION_EQUAL: the word became equal to @value
+ * @RASHPA_CONDITION_REACHED: the word became greater than or equal to @value, unsigned; then
+ *	@value grows by @step until it is greater than the word, and the source waits again.
+ *	With step 0 it waits until the word was less than @value in between.
+ */
+enum rashpa_condition {
+	RASHPA_CONDITION_CHANGED = 1,
+	RASHPA_CONDITION_EQUAL = 2,
+	RASHPA_CONDITION_REACHED = 3,
+};
+
+/**
+ * enum rashpa_device_event - values of RASHPA_SOURCE_DEVICE
+ * @RASHPA_DEVICE_QUIESCED: all DMA was stopped
+ * @RASHPA_DEVICE_RESET: a reset of the function has ended. The PCI core does not say whether it
+ *	failed; RASHPA_IOC_RESET does
+ * @RASHPA_DEVICE_STUCK: the function did not stop, or does not answer; bus mastering is off
+ * @RASHPA_DEVICE_GONE: the function was removed; no more events of its vectors, its maps and its
+ *	state will come. Words of memory that a timer looks at, and sources of other functions,
+ *	go on until the channel is closed
+ * @RASHPA_DEVICE_ERROR: the PCI core reports an error of the function or its link
+ */
+enum rashpa_device_event {
+	RASHPA_DEVICE_QUIESCED = 1,
+	RASHPA_DEVICE_RESET = 2,
+	RASHPA_DEVICE_STUCK = 3,
+	RASHPA_DEVICE_GONE = 4,
+	RASHPA_DEVICE_ERROR = 5,
+};
+
+/** RASHPA_SOURCE_OF - the source is one of the function @device, not of the channel's own */
+#define RASHPA_SOURCE_OF	_BITUL(0)
+/** RASHPA_SOURCE_QUIET - no records: the source is there for groups and its own eventfd */
+#define RASHPA_SOURCE_QUIET	_BITUL(1)
+/** RASHPA_SOURCE_POLL - LOCK: look every @period_us, not at an interrupt */
+#define RASHPA_SOURCE_POLL	_BITUL(2)
+
+/** RASHPA_PERIOD_MIN - shortest @period_us */
+#define RASHPA_PERIOD_MIN	20
+#define RASHPA_PERIOD_MAX	1000000
+
+/**
+ * struct rashpa_source_add - RASHPA_IOC_SOURCE_ADD: listen to a source
+ * @head: flags: RASHPA_SOURCE_OF, RASHPA_SOURCE_QUIET, RASHPA_SOURCE_POLL
+ * @kind: enum rashpa_source, up to MAP
+ * @index: VECTOR: vector number. LOCK: the vector at whose interrupts the word is looked at;
+ *	0 with RASHPA_SOURCE_POLL. MAP: out_id of the map, or 0 for all. 0 for the others
+ * @out_id: id of the source in this channel's records, from 1 on
+ * @__reserved: must be zero
+ * @device: fd of /dev/rashpa/fpgaN, open for writing, with RASHPA_SOURCE_OF; else 0
+ * @memory: LOCK: dma-buf fd of a buffer or of lock memory of this driver
+ * @offset: LOCK: of the word in the memory, bytes, a multiple of its width
+ * @mask: LOCK: bits of the word that count; 0 for all
+ * @value: LOCK: of the condition; no bits outside the mask
+ * @step: LOCK: see RASHPA_CONDITION_REACHED
+ * @condition: LOCK: enum rashpa_condition
+ * @bits: LOCK: width of the word, 32 or 64
+ * @period_us: LOCK: RASHPA_PERIOD_MIN to RASHPA_PERIOD_MAX microseconds, with
+ *	RASHPA_SOURCE_POLL; else 0
+ * @budget: LOCK: part of one CPU in thousandths that looking may take, 1 to 1000, with
+ *	RASHPA_SOURCE_POLL, 0 for 10; the period is stretched to keep it. Else 0
+ *
+ * All fields but @kind and @index are 0 for a kind that does not name them.
+ *
+ * A word is looked at in the interrupt handler, before waiters are woken: what comes
+ * together makes one event, and the value tells how far it is. REACHED and CHANGED lose
+ * no position by that; EQUAL can miss a value that was there only between two looks. A
+ * function that sends no interrupts is looked at by a timer, with RASHPA_SOURCE_POLL; all
+ * timers together take no more than the module parameter ``poll_budget``: a source has its part
+ * of that until it is deleted or its channel is closed, also when the function is gone. A
+ * condition that is true already when the source is added is an event at once (with POLL: at the
+ * first look).
+ *
+ * Errors: EINVAL, EBADF, ERANGE (no such vector; outside the memory), EXDEV (memory of
+ * somebody else, or not host memory), EEXIST (already in this channel; LOCK may be
+ * there several times), ENOSPC (more than 64 sources and groups in the channel, or
+ * listeners to the source), EDQUOT (``poll_budget``), ENODEV, and as RASHPA_IOC_CHANNEL_MAKE.
+ */
+struct rashpa_source_add {
+	struct rashpa_head head;
+	__u32 kind;
+	__u32 index;
+	__u32 out_id;
+	__u32 __reserved;
+	__s32 device;
+	__s32 memory;
+	__aligned_u64 offset;
+	__aligned_u64 mask;
+	__aligned_u64 value;
+	__aligned_u64 step;
+	__u32 condition;
+	__u32 bits;
+	__u32 period_us;
+	__u32 budget;
+};
+
+/**
+ * struct rashpa_source_del - RASHPA_IOC_SOURCE_DEL: stop listening
+ * @head: no flags
+ * @id: of the source or group
+ * @__reserved: must be zero
+ *
+ * Records already queued stay. Errors: ENOENT, EINVAL, EBUSY (a member of a group).
+ */
+struct rashpa_source_del {
+	struct rashpa_head head;
+	__u32 id;
+	__u32 __reserved;
+};
+
+/**
+ * struct rashpa_source_info - RASHPA_IOC_SOURCE_INFO: what a source has done so far
+ * @head: no flags
+ * @id: of the source or group
+ * @out_kind: enum rashpa_source
+ * @out_index: as it was added
+ * @out_device: N of /dev/rashpa/fpgaN
+ * @out_events: since it was added, those without a record included
+ * @out_lost: records that found no room
+ * @out_value: of the last event
+ * @out_looks: RASHPA_SOURCE_POLL: times the word was looked at
+ * @out_look_ns: RASHPA_SOURCE_POLL: CPU time that took, without entering the interrupt
+ * @out_since_ns: RASHPA_SOURCE_POLL: time since the source was added
+ * @out_period_ns: RASHPA_SOURCE_POLL: the period now, stretched where the budget asks for it
+ *
+ * Errors: ENOENT.
+ */
+struct rashpa_source_info {
+	struct rashpa_head head;
+	__u32 id;
+	__u32 out_kind;
+	__u32 out_index;
+	__u32 out_device;
+	__aligned_u64 out_events;
+	__aligned_u64 out_lost;
+	__aligned_u64 out_value;
+	__aligned_u64 out_looks;
+	__aligned_u64 out_look_ns;
+	__aligned_u64 out_since_ns;
+	__aligned_u64 out_period_ns;
+};
+
+/**
+ * struct rashpa_eventfd_bind - RASHPA_IOC_EVENTFD_BIND: signal an eventfd as well
+ * @head: no flags
+ * @fd: eventfd; -1 to stop
+ * @id: source or group, or 0 for all of the channel
+ * @every: signal once for so many events; 0: do not count them (1 if @delay_us is 0, too)
+ * @delay_us: signal at the latest so many microseconds after the first event that was not
+ *	signalled; 0: wait for @every events however long it takes; up to 10 s
+ *
+ * One eventfd a source and one for all; a second call replaces the first. Records are
+ * queued all the same; the one for all is for them, so RASHPA_SOURCE_QUIET signals only the
+ * source's. OVERRUN and LAG, which tell of a member of a group, signal only the one for all.
+ *
+ * When the channel's function is removed all its eventfds are signalled once more, whatever @every
+ * and @delay_us say: read() or &struct rashpa_ring.gone tells. For the removal of another function
+ * (RASHPA_SOURCE_OF) listen to its RASHPA_SOURCE_DEVICE. One that is replaced or stopped, or whose
+ * source or channel ends, is signalled at once if there are events that @delay_us holds back.
+ *
+ * Errors: EBADF, EINVAL (not an eventfd), ENOENT (source), ENODEV.
+ */
+struct rashpa_eventfd_bind {
+	struct rashpa_head head;
+	__s32 fd;
+	__u32 id;
+	__u32 every;
+	__u32 delay_us;
+};
+
+#define RASHPA_MEMBERS_MAX	32
+
+/**
+ * struct rashpa_member - of a group
+ * @source: id of a source of the same channel
+ * @__reserved: must be zero
+ */
+struct rashpa_member {
+	__u32 source;
+	__u32 __reserved;
+};
+
+/**
+ * struct rashpa_group_make - RASHPA_IOC_GROUP_MAKE: one event when all members have got so far
+ * @head: no flags
+ * @members: pointer to @n_members of &struct rashpa_member
+ * @n_members: 1 to RASHPA_MEMBERS_MAX
+ * @slots: stacks that fit into the destination: a member whose position is more than this
+ *	ahead of what was acknowledged has lapped the consumer; 0: not looked at
+ * @first: position at which all members and the consumer begin
+ * @lag: a record when a member is so far behind the first one; 0: none
+ * @out_id: id in the records, from the same numbers as those of sources
+ * @__reserved: must be zero
+ *
+ * Each member has a position, @first at least: a LOCK source the greatest value of its events,
+ * beginning with the last one before the group was made, with RASHPA_CONDITION_CHANGED if there
+ * was none the word that it was added with (clear what an earlier run left there); any other
+ * source @first plus the number of its events since then. The group's position is the smallest
+ * of them; when it is greater than @first, and whenever it grows, there is one record,
+ * RASHPA_SOURCE_GROUP. A group that is made late tells at once of members that are late already,
+ * or more than @slots ahead of @first.
+ *
+ * A word that is written twice or not at all changes no position: with LOCK members (and
+ * RASHPA_CONDITION_CHANGED) the group is right whatever interrupts arrive twice or never. An
+ * interrupt that is counted twice is not noticed: members that are vectors rely on hardware.
+ *
+ * A member may be in several groups. RASHPA_SOURCE_DEL ends the group, not its members.
+ *
+ * Errors: EINVAL, EFAULT, ENOENT (source), EEXIST (twice in the list), ENOSPC.
+ */
+struct rashpa_group_make {
+	struct rashpa_head head;
+	__aligned_u64 members;
+	__u32 n_members;
+	__u32 slots;
+	__aligned_u64 first;
+	__aligned_u64 lag;
+	__u32 out_id;
+	__u32 __reserved;
+};
+
+/**
+ * struct rashpa_ack - RASHPA_IOC_ACK: the consumer of a group has got so far
+ * @head: no flags
+ * @id: of the group
+ * @__reserved: must be zero
+ * @position: all stacks up to this one may be overwritten
+ *
+ * The same as a store to &struct rashpa_consumer, without a mapping.
+ *
+ * Errors: ENOENT.
+ */
+struct rashpa_ack {
+	struct rashpa_head head;
+	__u32 id;
+	__u32 __reserved;
+	__aligned_u64 position;
+};
+
+/**
+ * struct rashpa_member_info - how far a member of a group is
+ * @source: id
+ * @__reserved: zero
+ * @position: see &struct rashpa_group_make
+ * @lag: behind the first member
+ * @overruns: stacks that lapped the consumer
+ * @repeats: events of a LOCK member that brought no new position
+ * @skips: positions that had no event of their own
+ * @time_ns: of its last event, 0 if there was none
+ */
+struct rashpa_member_info {
+	__u32 source;
+	__u32 __reserved;
+	__aligned_u64 position;
+	__aligned_u64 lag;
+	__aligned_u64 overruns;
+	__aligned_u64 repeats;
+	__aligned_u64 skips;
+	__aligned_u64 time_ns;
+};
+
+/**
+ * struct rashpa_group_info - RASHPA_IOC_GROUP_INFO: how far a group is
+ * @head: no flags
+ * @members: pointer to room for @n_members of &struct rashpa_member_info; 0 for none
+ * @id: of the group
+ * @n_members: how many fit
+ * @out_members: how many there are; no more than fit were stored
+ * @__reserved: must be zero
+ * @out_position: that all members have reached
+ * @out_ack: that the consumer has acknowledged
+ * @out_events: global events so far
+ * @out_overruns: of all members
+ *
+ * Errors: ENOENT, EFAULT, EINVAL.
+ */
+struct rashpa_group_info {
+	struct rashpa_head head;
+	__aligned_u64 members;
+	__u32 id;
+	__u32 n_members;
+	__u32 out_members;
+	__u32 __reserved;
+	__aligned_u64 out_position;
+	__aligned_u64 out_ack;
+	__aligned_u64 out_events;
+	__aligned_u64 out_overruns;
+};
+
+/**
+ * struct rashpa_signal - RASHPA_IOC_SIGNAL: a software event
+ * @head: no flags
+ * @value: goes into the record
+ *
+ * Errors: ENOENT (RASHPA_SOURCE_SOFTWARE was not added).
+ */
+struct rashpa_signal {
+	struct rashpa_head head;
+	__aligned_u64 value;
+};
+
+/**
+ * struct rashpa_event - one record, as read() of a channel returns it
+ * @sequence: counts the events of the source since the bind, from 1 on, whether
+ *	anybody listened or not (SOFTWARE, LOCK, GROUP, and MAP of one map: since the source
+ *	was added)
+ * @time_ns: CLOCK_MONOTONIC, taken in the interrupt handler
+ * @source: id from RASHPA_IOC_SOURCE_ADD
+ * @kind: enum rashpa_source
+ * @value: see enum rashpa_source
+ * @lost: records of this source that this channel had no room for, so far
+ *
+ * read() returns whole records, as many as fit; it blocks until there is one
+ * unless O_NONBLOCK is set (EAGAIN, also while another thread reads). A buffer shorter than
+ * one record: EINVAL. After RASHPA_DEVICE_GONE and an empty queue: ENODEV. When the queue is
+ * full the newest record is dropped and counted. PCI may merge interrupts: @sequence counts
+ * those that arrived; what hardware wrote is counted by its lock slot.
+ */
+struct rashpa_event {
+	__aligned_u64 sequence;
+	__aligned_u64 time_ns;
+	__u32 source;
+	__u32 kind;
+	__aligned_u64 value;
+	__aligned_u64 lost;
+};
+
+/**
+ * struct rashpa_ring - what mmap of a channel shows at offset 0, read-only
+ * @head: records queued so far
+ * @lost: records that found no room, of all sources
+ * @record: offset of record 0, bytes from the beginning of this struct
+ * @record_size: bytes from record to record; sizeof(struct rashpa_event) or more
+ * @slots: record n is at @record + (n & (@slots - 1)) * @record_size; a power of two
+ * @depth: records that the queue holds
+ * @gone: not 0 when the function was removed
+ * @__reserved: zero
+ *
+ * A consumer that wants no system call for each event: load @head with acquire semantics; the
+ * records from &struct rashpa_consumer.tail up to it are there. Read them, then store
+ * tail with release semantics. When there is none, poll() the channel: it is ready exactly
+ * when @head and tail differ, or @gone. Load @gone with acquire semantics before @head: the last
+ * records come first. read() takes records from the same queue.
+ */
+struct rashpa_ring {
+	__aligned_u64 head;
+	__aligned_u64 lost;
+	__u32 record;
+	__u32 record_size;
+	__u32 slots;
+	__u32 depth;
+	__u32 gone;
+	__u32 __reserved;
+};
+
+/** RASHPA_CHANNEL_SOURCES - sources and groups of one channel, ids 1 to this */
+#define RASHPA_CHANNEL_SOURCES	64
+
+/**
+ * struct rashpa_consumer - what mmap of a channel shows at out_consumer
+ * @tail: records consumed so far; the consumer's to write. A value that is not between
+ *	&struct rashpa_ring.head minus depth and head is taken as head minus depth: nothing
+ *	was consumed
+ * @__reserved: zero
+ * @ack: for the group with id n, at index n - 1: the position that the consumer has
+ *	finished; the consumer's to write
+ */
+struct rashpa_consumer {
+	__aligned_u64 tail;
+	__aligned_u64 __reserved[7];
+	__aligned_u64 ack[RASHPA_CHANNEL_SOURCES];
+};
+
+/* ---------------------------------------------------------- numbers ---- */
+
+/* /dev/rashpa/memory (INFO: also on /dev/rashpa/buffer/NAME) */
+#define RASHPA_IOC_ALLOC	_IO(RASHPA_IOC_TYPE, 0x00)
+#define RASHPA_IOC_OPEN		_IO(RASHPA_IOC_TYPE, 0x01)
+#define RASHPA_IOC_REMOVE	_IO(RASHPA_IOC_TYPE, 0x02)
+#define RASHPA_IOC_QUERY	_IO(RASHPA_IOC_TYPE, 0x03)
+#define RASHPA_IOC_INFO		_IO(RASHPA_IOC_TYPE, 0x04)
+#define RASHPA_IOC_PERMIT	_IO(RASHPA_IOC_TYPE, 0x05)
+#define RASHPA_IOC_PIN		_IO(RASHPA_IOC_TYPE, 0x06)
+/* /dev/rashpa/buffer/NAME */
+#define RASHPA_IOC_EXPORT	_IO(RASHPA_IOC_TYPE, 0x10)
+/* /dev/rashpa/fpgaN */
+#define RASHPA_IOC_DEVICE_INFO	_IO(RASHPA_IOC_TYPE, 0x20)
+#define RASHPA_IOC_REGION_INFO	_IO(RASHPA_IOC_TYPE, 0x21)
+#define RASHPA_IOC_PROFILE_SET	_IO(RASHPA_IOC_TYPE, 0x22)
+#define RASHPA_IOC_WINDOW_MAKE	_IO(RASHPA_IOC_TYPE, 0x23)
+#define RASHPA_IOC_MAP_MAKE		_IO(RASHPA_IOC_TYPE, 0x24)
+#define RASHPA_IOC_CHANNEL_MAKE	_IO(RASHPA_IOC_TYPE, 0x25)
+#define RASHPA_IOC_QUIESCE	_IO(RASHPA_IOC_TYPE, 0x26)
+#define RASHPA_IOC_RESET	_IO(RASHPA_IOC_TYPE, 0x27)
+#define RASHPA_IOC_LOCK		_IO(RASHPA_IOC_TYPE, 0x28)
+/* map fd */
+#define RASHPA_IOC_PROGRAM	_IO(RASHPA_IOC_TYPE, 0x30)
+#define RASHPA_IOC_RESTORE	_IO(RASHPA_IOC_TYPE, 0x31)
+/* channel fd */
+#define RASHPA_IOC_SOURCE_ADD	_IO(RASHPA_IOC_TYPE, 0x40)
+#define RASHPA_IOC_SOURCE_DEL	_IO(RASHPA_IOC_TYPE, 0x41)
+#define RASHPA_IOC_EVENTFD_BIND	_IO(RASHPA_IOC_TYPE, 0x42)
+#define RASHPA_IOC_SIGNAL	_IO(RASHPA_IOC_TYPE, 0x43)
+#define RASHPA_IOC_GROUP_MAKE	_IO(RASHPA_IOC_TYPE, 0x44)
+#define RASHPA_IOC_ACK		_IO(RASHPA_IOC_TYPE, 0x45)
+#define RASHPA_IOC_SOURCE_INFO	_IO(RASHPA_IOC_TYPE, 0x46)
+#define RASHPA_IOC_GROUP_INFO	_IO(RASHPA_IOC_TYPE, 0x47)
+
+#endif /* _UAPI_LINUX_RASHPA_H */
