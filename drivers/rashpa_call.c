@@ -5,6 +5,9 @@
 #include <linux/ctype.h>
 #include <linux/file.h>
 #include <linux/fs.h>
+#include <linux/mm.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
 #include <linux/string.h>
 #include <linux/uaccess.h>
 
@@ -203,4 +206,90 @@ int rashpa_check_name(struct rashpa_call *call, const char *name, size_t size)
 	if (memchr_inv(name + len, 0, size - len))
 		return rashpa_fail(call, -EINVAL, "bytes after the end of the name are not zero");
 	return 0;
+}
+
+static int rashpa_array_check(struct rashpa_call *call, u32 usize, size_t min)
+{
+	if (usize < min)
+		return rashpa_fail(call, -EINVAL,
+				   "elements of %u bytes in an array: they have at least %zu",
+				   usize, min);
+	if (usize > PAGE_SIZE)
+		return rashpa_fail(call, -E2BIG, "elements of %u bytes in an array: at most %lu",
+				   usize, PAGE_SIZE);
+	return 0;
+}
+
+/**
+ * rashpa_copy_array() - an array from user space, element by element as structs are
+ * @call: the ioctl, for the reason
+ * @from: user pointer
+ * @n: elements, bounded by the caller
+ * @usize: bytes of one as user space knows it
+ * @min: as first published
+ * @size: as we know it
+ *
+ * What user space does not know is zero.
+ *
+ * Return: NULL if there are none, the elements for kvfree(), or an error pointer: -EINVAL,
+ * -E2BIG, -EFAULT, -ENOMEM.
+ */
+void *rashpa_copy_array(struct rashpa_call *call, u64 from, u32 n, u32 usize, size_t min,
+			size_t size)
+{
+	const char __user *user = u64_to_user_ptr(from);
+	char *array;
+	int err;
+	u32 i;
+
+	if (!n)
+		return NULL;
+	err = rashpa_array_check(call, usize, min);
+	if (err)
+		return ERR_PTR(err);
+	array = kvcalloc(n, size, GFP_KERNEL_ACCOUNT);
+	if (!array)
+		return ERR_PTR(-ENOMEM);
+	for (i = 0; i < n && !err; i++) {
+		err = copy_struct_from_user(array + i * size, size, user + (u64)i * usize, usize);
+		cond_resched();
+	}
+	if (!err)
+		return array;
+	kvfree(array);
+	if (err == -E2BIG)
+		rashpa_fail(call, err,
+			    "element %u of an array has fields that this driver does not know (%u bytes, %zu known): update the driver",
+			    i - 1, usize, size);
+	return ERR_PTR(err);
+}
+
+/**
+ * rashpa_store_array() - an array to user space
+ * @call: the ioctl, for the reason
+ * @to: user pointer
+ * @n: elements
+ * @usize: bytes of one as user space knows it: what we do not know of it becomes zero
+ * @min: as first published
+ * @from: the elements, nothing in them uninitialised
+ * @size: of one as we know it
+ *
+ * Return: 0, -EINVAL, -E2BIG, -EFAULT.
+ */
+int rashpa_store_array(struct rashpa_call *call, u64 to, u32 n, u32 usize, size_t min,
+		       const void *from, size_t size)
+{
+	const size_t both = min_t(size_t, usize, size);
+	char __user *user = u64_to_user_ptr(to);
+	int err;
+	u32 i;
+
+	err = rashpa_array_check(call, usize, min);
+	for (i = 0; i < n && !err; i++, user += usize) {
+		if (copy_to_user(user, from + i * size, both) ||
+		    clear_user(user + both, usize - both))
+			err = -EFAULT;
+		cond_resched();
+	}
+	return err;
 }

@@ -146,5 +146,9 @@ int rashpa_call_reserve_fd(struct rashpa_call *call);
 long rashpa_ioctl(enum rashpa_node node, struct file *file, unsigned int cmd,
 		  unsigned long arg);
 int rashpa_check_name(struct rashpa_call *call, const char *name, size_t size);
+void *rashpa_copy_array(struct rashpa_call *call, u64 from, u32 n, u32 usize, size_t min,
+			size_t size);
+int rashpa_store_array(struct rashpa_call *call, u64 to, u32 n, u32 usize, size_t min,
+		       const void *from, size_t size);
 
 #endif /* RASHPA_CALL_H */

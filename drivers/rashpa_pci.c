@@ -760,7 +760,7 @@ static void rashpa_device_release(struct device *d)
 	ida_free(&rashpa_ids, dev->id);
 	lockdep_unregister_key(&dev->bars_key);
 	lockdep_unregister_key(&dev->windows_key);
-	kfree(dev->windows);
+	kvfree(dev->windows);
 	kfree(dev->vectors);
 	kfree(dev->saved);
 	kfree(dev);

@@ -8,7 +8,6 @@
 #include <linux/io.h>
 #include <linux/iopoll.h>
 #include <linux/slab.h>
-#include <linux/uaccess.h>
 
 #include "rashpa_compat.h"
 #include "rashpa_function.h"
@@ -262,12 +261,6 @@ static int rashpa_limits_check(struct rashpa_call *call,
 	return 0;
 }
 
-/* Copy an array from user space; NULL if it is empty. @n is bounded already. */
-static void *rashpa_copy_array(u64 from, u32 n, size_t size)
-{
-	return n ? memdup_user(u64_to_user_ptr(from), array_size(n, size)) : NULL;
-}
-
 static struct rashpa_step *rashpa_steps_map(struct rashpa_call *call,
 					    struct rashpa_device *dev,
 					    const struct rashpa_profile_step *in,
@@ -333,7 +326,7 @@ static int rashpa_profile_apply(struct rashpa_call *call,
 	dev->steps = steps;
 	dev->n_steps = p->n_steps;
 	mutex_unlock(&dev->hw_lock);
-	kfree(dev->windows);
+	kvfree(dev->windows);
 	dev->windows = windows;
 	dev->n_windows = p->n_windows;
 	dev->table.bar = p->table_bar;
@@ -361,10 +354,12 @@ int rashpa_ioc_profile(struct rashpa_call *call, void *arg)
 	err = rashpa_limits_check(call, p);
 	if (err)
 		return err;
-	windows = rashpa_copy_array(p->windows, p->n_windows, sizeof(*windows));
+	windows = rashpa_copy_array(call, p->windows, p->n_windows, sizeof(*windows),
+				    sizeof(*windows), sizeof(*windows));
 	if (IS_ERR(windows))
 		return PTR_ERR(windows);
-	steps = rashpa_copy_array(p->steps, p->n_steps, sizeof(*steps));
+	steps = rashpa_copy_array(call, p->steps, p->n_steps, sizeof(*steps), sizeof(*steps),
+				  sizeof(*steps));
 	if (IS_ERR(steps)) {
 		err = PTR_ERR(steps);
 		goto out_windows;
@@ -377,9 +372,9 @@ int rashpa_ioc_profile(struct rashpa_call *call, void *arg)
 	if (!err)
 		windows = NULL;	/* kept */
 out_steps:
-	kfree(steps);
+	kvfree(steps);
 out_windows:
-	kfree(windows);
+	kvfree(windows);
 	return err;
 }
 

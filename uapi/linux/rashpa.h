@@ -26,8 +26,15 @@
  *   or written: EFAULT. A device that was removed: ENODEV.
  * - Fields named ``out_`` are written by the kernel and ignored on input. All
  *   others are read only. Zero is always the safe default.
- * - File descriptors are created close-on-exec, and only when nothing can fail
- *   any more. Pointers travel as u64.
+ * - Pointers travel as u64. An array has three fields: the pointer ``xs``, the number
+ *   ``n_xs``, and ``x_size``, the bytes of one element as the caller was compiled with, so that
+ *   elements can grow as structs do: below the first published size EINVAL, a tail that this
+ *   kernel does not know E2BIG unless it is zero. Of an array that the kernel fills, what it
+ *   does not know of an element becomes zero. With no elements pointer and size do not matter.
+ * - A file descriptor that is not given is -1. An index (NUMA node, BAR, vector, N of fpgaN)
+ *   counts only where a flag or a kind says so, and must be 0 elsewhere; as a result it is -1
+ *   for none. Ids (of sources, groups, maps) begin at 1.
+ * - File descriptors are created close-on-exec.
  * - Times are CLOCK_MONOTONIC in nanoseconds, lengths and offsets are bytes.
  * - The struct must be writable, also where nothing is returned: this is found out
  *   before anything is done.
