@@ -1,41 +1,119 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * rashpa: who holds how much: the administrator's limits, and RLIMIT_MEMLOCK.
+ * rashpa: who holds how much: limits, what is kept for root, and RLIMIT_MEMLOCK.
  */
 #include <linux/capability.h>
 #include <linux/cred.h>
+#include <linux/ktime.h>
 #include <linux/mm.h>
 #include <linux/module.h>
+#include <linux/nospec.h>
+#include <linux/pid.h>
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <linux/user_namespace.h>
 
-#include "rashpa_memory.h"
+#include "rashpa_account.h"
 
-static unsigned int limit_mib;
-module_param(limit_mib, uint, 0644);
-MODULE_PARM_DESC(limit_mib, "limit for all buffers together in MiB, 0 for none");
+/* a part of each limit that only CAP_SYS_RESOURCE gets: one in so many */
+#define RASHPA_RESERVE		8
+/* a limit that is set when the module is loaded */
+#define RASHPA_LIMIT_UNSET	UINT_MAX
 
-static unsigned int user_limit_mib;
-module_param(user_limit_mib, uint, 0644);
-MODULE_PARM_DESC(user_limit_mib, "limit for the buffers of one user in MiB, 0 for none; not for CAP_SYS_RESOURCE");
+#define RASHPA_RESOURCE_LAST	RASHPA_RESOURCE_TIMERS
 
 /**
- * struct rashpa_user - what one user holds; there while it is more than nothing
+ * struct rashpa_budget - how much there is of a resource, and how much is held
+ * @what: its unit and name
+ * @param_all: module parameter of @all
+ * @param_user: and of @user
+ * @shift: of the parameters
+ * @all: limit for all, 0 for none
+ * @user: for one user, 0 for none
+ * @used: held by all (rashpa_account_lock)
+ * @shared: of that, by who has no CAP_SYS_RESOURCE (rashpa_account_lock)
+ */
+struct rashpa_budget {
+	const char *what;
+	const char *param_all;
+	const char *param_user;
+	unsigned int shift;
+	unsigned int all;
+	unsigned int user;
+	u64 used;
+	u64 shared;
+};
+
+#define RASHPA_BUDGET(_what, _all, _n_all, _user, _n_user) {		\
+	.what = _what, .param_all = _all, .all = _n_all, .param_user = _user, .user = _n_user }
+
+static struct rashpa_budget rashpa_budgets[] = {
+	[RASHPA_RESOURCE_MEMORY] = {
+		.what = "MiB of memory", .shift = 20, .param_all = "limit_mib",
+		.param_user = "user_limit_mib", .user = RASHPA_LIMIT_UNSET },
+	[RASHPA_RESOURCE_NAMES] = RASHPA_BUDGET("names", "limit_names", 15360,
+						"user_limit_names", 1024),
+	[RASHPA_RESOURCE_WINDOWS] = RASHPA_BUDGET("windows", "limit_windows", 4096,
+						  "user_limit_windows", 256),
+	[RASHPA_RESOURCE_MAPS] = RASHPA_BUDGET("maps", "limit_maps", 16384,
+					       "user_limit_maps", 1024),
+	[RASHPA_RESOURCE_CHANNELS] = RASHPA_BUDGET("channels", "limit_channels", 4096,
+						   "user_limit_channels", 256),
+	[RASHPA_RESOURCE_SOURCES] = RASHPA_BUDGET("sources", "limit_sources", 65536,
+						  "user_limit_sources", 8192),
+	[RASHPA_RESOURCE_TIMERS] = RASHPA_BUDGET("thousandths of a CPU for timers", "poll_budget",
+						 100, "user_poll_budget", 50),
+};
+
+#define RASHPA_LIMIT(param, resource, whose, text)			\
+	module_param_named(param, rashpa_budgets[RASHPA_RESOURCE_##resource].whose, uint, 0644); \
+	MODULE_PARM_DESC(param, text)
+
+RASHPA_LIMIT(limit_mib, MEMORY, all, "memory for all in MiB, 0 for no limit (0)");
+RASHPA_LIMIT(user_limit_mib, MEMORY, user, "memory for one user in MiB, 0 for no limit (half of the RAM); like all user limits not for CAP_SYS_RESOURCE");
+RASHPA_LIMIT(limit_names, NAMES, all, "named buffers for all, 0 for no limit (15360)");
+RASHPA_LIMIT(user_limit_names, NAMES, user, "named buffers for one user, 0 for no limit (1024)");
+RASHPA_LIMIT(limit_windows, WINDOWS, all, "windows for all, 0 for no limit (4096)");
+RASHPA_LIMIT(user_limit_windows, WINDOWS, user, "windows for one user, 0 for no limit (256)");
+RASHPA_LIMIT(limit_maps, MAPS, all, "maps for all, 0 for no limit (16384)");
+RASHPA_LIMIT(user_limit_maps, MAPS, user, "maps for one user, 0 for no limit (1024)");
+RASHPA_LIMIT(limit_channels, CHANNELS, all, "channels for all, 0 for no limit (4096)");
+RASHPA_LIMIT(user_limit_channels, CHANNELS, user, "channels for one user, 0 for no limit (256)");
+RASHPA_LIMIT(limit_sources, SOURCES, all, "sources of events for all, 0 for no limit (65536)");
+RASHPA_LIMIT(user_limit_sources, SOURCES, user,
+	     "sources of events for one user, 0 for no limit (8192)");
+RASHPA_LIMIT(poll_budget, TIMERS, all, "thousandths of one CPU that all timers for words of memory may take together, 0 for no limit (100)");
+RASHPA_LIMIT(user_poll_budget, TIMERS, user,
+	     "thousandths of one CPU that the timers of one user may take, 0 for no limit (50)");
+
+/**
+ * struct rashpa_user - what one user holds; there while it is anything
  * @entry: in rashpa_users
  * @uid: who
- * @bytes: held
+ * @charges: that are not ended
+ * @used: of each resource
  */
 struct rashpa_user {
 	struct list_head entry;
 	kuid_t uid;
-	u64 bytes;
+	u64 charges;
+	u64 used[RASHPA_RESOURCE_LAST + 1];
 };
 
+static DEFINE_MUTEX(rashpa_account_lock);	/* a leaf; all of these */
 static LIST_HEAD(rashpa_users);
-static u64 rashpa_total;
-static DEFINE_MUTEX(rashpa_account_lock);	/* rashpa_users, rashpa_total */
+static LIST_HEAD(rashpa_charges);
+static u64 rashpa_serial;
+
+/* Half of the memory: who fills that has not filled the machine. */
+void rashpa_account_init(void)
+{
+	struct rashpa_budget *b = &rashpa_budgets[RASHPA_RESOURCE_MEMORY];
+
+	if (b->user == RASHPA_LIMIT_UNSET)
+		b->user = max_t(u64, (u64)totalram_pages() << PAGE_SHIFT >> b->shift, 2) / 2;
+}
 
 /*
  * Who is charged. The ids of a namespace that an ordinary user has made are that user's own:
@@ -63,98 +141,356 @@ static struct rashpa_user *rashpa_user_find(kuid_t uid)
 	return NULL;
 }
 
+/* With one more charge. */
 static struct rashpa_user *rashpa_user_get(void)
 {
 	kuid_t uid = rashpa_user_charged();
 	struct rashpa_user *user = rashpa_user_find(uid);
 
-	if (user)
-		return user;
-	user = kzalloc(sizeof(*user), GFP_KERNEL);
-	if (!user)
-		return NULL;
-	user->uid = uid;
-	list_add(&user->entry, &rashpa_users);
+	if (!user) {
+		user = kzalloc(sizeof(*user), GFP_KERNEL);
+		if (!user)
+			return NULL;
+		user->uid = uid;
+		list_add(&user->entry, &rashpa_users);
+	}
+	user->charges++;
 	return user;
 }
 
-static void rashpa_user_shrink(struct rashpa_user *user, u64 bytes)
+static void rashpa_user_put(struct rashpa_user *user)
 {
 	lockdep_assert_held(&rashpa_account_lock);
-	user->bytes -= bytes;
-	if (user->bytes)
+	if (--user->charges)
 		return;
 	list_del(&user->entry);
 	kfree(user);
 }
 
-static int rashpa_limit_check(struct rashpa_call *call, const char *whose, u64 held,
-			      u64 bytes, unsigned int mib, const char *param)
-{
-	u64 limit = (u64)mib << 20;
+/* ------------------------------------------------------------ limits --- */
 
-	if (!limit || (held <= limit && bytes <= limit - held))
+static u64 rashpa_limit_all(const struct rashpa_budget *b)
+{
+	return (u64)READ_ONCE(b->all) << b->shift;
+}
+
+static u64 rashpa_limit_user(const struct rashpa_budget *b)
+{
+	return (u64)READ_ONCE(b->user) << b->shift;
+}
+
+/* For all without CAP_SYS_RESOURCE together: what they hold cannot keep root from its work. */
+static u64 rashpa_limit_shared(const struct rashpa_budget *b)
+{
+	u64 all = rashpa_limit_all(b);
+
+	if (!all && b == &rashpa_budgets[RASHPA_RESOURCE_MEMORY])
+		all = (u64)totalram_pages() << PAGE_SHIFT;
+	return all - DIV_ROUND_UP_ULL(all, RASHPA_RESERVE);
+}
+
+static int rashpa_limit_check(struct rashpa_call *call, const struct rashpa_budget *b,
+			      u64 used, u64 more, u64 limit, const char *whose,
+			      const char *param)
+{
+	if (!limit || (used <= limit && more <= limit - used))
 		return 0;
 	return rashpa_fail(call, -EDQUOT,
-			   "%llu MiB would exceed the limit of %llu MiB %s (%llu in use): raise the module parameter %s",
-			   bytes >> 20, limit >> 20, whose, held >> 20, param);
+			   "%llu %s: %llu of %llu %s are taken: end what is not needed (rashpactl list names who holds what), or raise the module parameter %s",
+			   DIV_ROUND_UP_ULL(more, 1U << b->shift), b->what, used >> b->shift,
+			   limit >> b->shift, whose, param);
+}
+
+static int rashpa_limits_check(struct rashpa_call *call, const struct rashpa_charge *charge,
+			       enum rashpa_resource resource, u64 more)
+{
+	const struct rashpa_budget *b = &rashpa_budgets[resource];
+	int err;
+
+	if (!more)
+		return 0;
+	err = rashpa_limit_check(call, b, b->used, more, rashpa_limit_all(b), "for all",
+				 b->param_all);
+	if (err || !charge->shared)
+		return err;
+	err = rashpa_limit_check(call, b, charge->user->used[resource], more,
+				 rashpa_limit_user(b), "for one user", b->param_user);
+	if (err)
+		return err;
+	return rashpa_limit_check(call, b, b->shared, more, rashpa_limit_shared(b),
+				  "for all but root", b->param_all);
+}
+
+/* ----------------------------------------------------------- charges --- */
+
+static void rashpa_charge_add(struct rashpa_charge *charge, enum rashpa_resource resource,
+			      u64 n)
+{
+	rashpa_budgets[resource].used += n;
+	if (charge->shared)
+		rashpa_budgets[resource].shared += n;
+	charge->user->used[resource] += n;
+}
+
+static void rashpa_charge_sub(struct rashpa_charge *charge, enum rashpa_resource resource,
+			      u64 n)
+{
+	rashpa_budgets[resource].used -= n;
+	if (charge->shared)
+		rashpa_budgets[resource].shared -= n;
+	charge->user->used[resource] -= n;
+}
+
+static int rashpa_charge_locked(struct rashpa_call *call, struct rashpa_charge *charge)
+{
+	int err;
+
+	lockdep_assert_held(&rashpa_account_lock);
+	charge->user = rashpa_user_get();
+	if (!charge->user)
+		return -ENOMEM;
+	err = rashpa_limits_check(call, charge, charge->resource, charge->amount);
+	if (!err)
+		err = rashpa_limits_check(call, charge, RASHPA_RESOURCE_MEMORY, charge->memory);
+	if (err) {
+		rashpa_user_put(charge->user);
+		charge->user = NULL;
+		return err;
+	}
+	rashpa_charge_add(charge, charge->resource, charge->amount);
+	rashpa_charge_add(charge, RASHPA_RESOURCE_MEMORY, charge->memory);
+	charge->serial = ++rashpa_serial;
+	list_add_tail(&charge->entry, &rashpa_charges);
+	return 0;
 }
 
 /**
- * rashpa_charge() - more memory for this user
+ * rashpa_charge() - the caller makes something that stays
  * @call: the ioctl, for the reason
- * @charge: zeroed, or charged before
- * @bytes: to add; 0 does nothing
+ * @charge: zeroed
+ * @resource: what it is
+ * @device: N of the function that it is of, or RASHPA_NO_DEVICE
+ * @amount: of @resource; 0 for MEMORY
+ * @memory: bytes that it holds besides
  *
  * Return: 0, -EDQUOT, -ENOMEM.
  */
-int rashpa_charge(struct rashpa_call *call, struct rashpa_charge *charge, u64 bytes)
+int rashpa_charge(struct rashpa_call *call, struct rashpa_charge *charge,
+		  enum rashpa_resource resource, s32 device, u64 amount, u64 memory)
 {
-	unsigned int user_limit = READ_ONCE(user_limit_mib);
-	struct rashpa_user *user;
 	int err;
 
-	if (!bytes)
-		return 0;
-	if (user_limit && capable(CAP_SYS_RESOURCE))
-		user_limit = 0;
+	charge->resource = resource;
+	charge->device = device;
+	charge->amount = amount;
+	charge->memory = memory;
+	charge->since = ktime_get_ns();
+	charge->shared = !ns_capable_noaudit(&init_user_ns, CAP_SYS_RESOURCE);
+	get_task_comm(charge->comm, current->group_leader);
+	charge->pid = get_pid(task_tgid(current));
 	mutex_lock(&rashpa_account_lock);
-	user = charge->user ?: rashpa_user_get();
-	if (!user) {
-		err = -ENOMEM;
-		goto out;
-	}
-	err = rashpa_limit_check(call, "for all", rashpa_total, bytes,
-				 READ_ONCE(limit_mib), "limit_mib");
-	if (!err)
-		err = rashpa_limit_check(call, "for one user", user->bytes, bytes,
-					 user_limit, "user_limit_mib");
+	err = rashpa_charge_locked(call, charge);
+	mutex_unlock(&rashpa_account_lock);
 	if (err) {
-		rashpa_user_shrink(user, 0);
-		goto out;
+		put_pid(charge->pid);
+		charge->pid = NULL;
 	}
-	rashpa_total += bytes;
-	user->bytes += bytes;
-	charge->user = user;
-	charge->bytes += bytes;
-out:
+	return err;
+}
+
+/**
+ * rashpa_charge_more() - it needs more memory than was known
+ * @call: the ioctl, for the reason
+ * @charge: from rashpa_charge()
+ * @memory: bytes to add
+ *
+ * Return: 0 or -EDQUOT.
+ */
+int rashpa_charge_more(struct rashpa_call *call, struct rashpa_charge *charge, u64 memory)
+{
+	int err;
+
+	mutex_lock(&rashpa_account_lock);
+	err = rashpa_limits_check(call, charge, RASHPA_RESOURCE_MEMORY, memory);
+	if (!err) {
+		rashpa_charge_add(charge, RASHPA_RESOURCE_MEMORY, memory);
+		charge->memory += memory;
+	}
 	mutex_unlock(&rashpa_account_lock);
 	return err;
 }
 
 /**
- * rashpa_uncharge() - memory was given back
- * @charge: from rashpa_charge(); zero again afterwards
+ * rashpa_charge_tell() - what LIST shall say of it
+ * @charge: from rashpa_charge()
+ * @id: of the object, or 0
+ * @name: of the object, or NULL
+ */
+void rashpa_charge_tell(struct rashpa_charge *charge, u32 id, const char *name)
+{
+	mutex_lock(&rashpa_account_lock);
+	charge->id = id;
+	strscpy_pad(charge->name, name ?: "", sizeof(charge->name));
+	mutex_unlock(&rashpa_account_lock);
+}
+
+/**
+ * rashpa_uncharge() - it has ended
+ * @charge: from rashpa_charge(), or zeroed; zero again afterwards
  */
 void rashpa_uncharge(struct rashpa_charge *charge)
 {
 	if (!charge->user)
 		return;
 	mutex_lock(&rashpa_account_lock);
-	rashpa_total -= charge->bytes;
-	rashpa_user_shrink(charge->user, charge->bytes);
+	list_del(&charge->entry);
+	rashpa_charge_sub(charge, charge->resource, charge->amount);
+	rashpa_charge_sub(charge, RASHPA_RESOURCE_MEMORY, charge->memory);
+	rashpa_user_put(charge->user);
 	mutex_unlock(&rashpa_account_lock);
+	put_pid(charge->pid);
 	memset(charge, 0, sizeof(*charge));
+}
+
+/**
+ * rashpa_charge_is_mine() - is the caller who is charged with it
+ * @charge: from rashpa_charge()
+ *
+ * Return: whether; not what capabilities allow.
+ */
+bool rashpa_charge_is_mine(struct rashpa_charge *charge)
+{
+	return uid_eq(charge->user->uid, rashpa_user_charged());
+}
+
+/* As the caller's namespace counts it, 0 if it is not there. */
+static s32 rashpa_charge_pid(const struct rashpa_charge *charge)
+{
+	return pid_vnr(charge->pid);
+}
+
+static bool rashpa_charge_is_orphan(const struct rashpa_charge *charge)
+{
+	bool gone;
+
+	rcu_read_lock();
+	gone = !pid_task(charge->pid, PIDTYPE_TGID);
+	rcu_read_unlock();
+	return gone;
+}
+
+/**
+ * rashpa_charge_owner() - who is charged with it
+ * @charge: from rashpa_charge()
+ * @uid: becomes the user, as the caller's namespace counts
+ * @pid: becomes the process that made it, likewise; 0 if it is not there
+ */
+void rashpa_charge_owner(struct rashpa_charge *charge, u32 *uid, s32 *pid)
+{
+	*uid = from_kuid_munged(current_user_ns(), charge->user->uid);
+	*pid = rashpa_charge_pid(charge);
+}
+
+/* -------------------------------------------------------------- LIST --- */
+
+static void rashpa_holding_fill(struct rashpa_holding *h, struct rashpa_charge *charge)
+{
+	h->resource = charge->resource;
+	h->device = charge->device;
+	rashpa_charge_owner(charge, &h->uid, &h->pid);
+	h->serial = charge->serial;
+	h->amount = charge->amount;
+	h->memory = charge->memory;
+	h->since_ns = charge->since;
+	h->id = charge->id;
+	if (rashpa_charge_is_orphan(charge))
+		h->flags |= RASHPA_HOLDING_ORPHAN;
+	if (test_bit(RASHPA_CHARGE_KEPT, &charge->flags))
+		h->flags |= RASHPA_HOLDING_KEPT;
+	if (test_bit(RASHPA_CHARGE_PROGRAMMED, &charge->flags))
+		h->flags |= RASHPA_HOLDING_PROGRAMMED;
+	BUILD_BUG_ON(sizeof(h->comm) != sizeof(charge->comm));
+	memcpy(h->comm, charge->comm, sizeof(h->comm));
+	memcpy(h->name, charge->name, sizeof(h->name));
+}
+
+/* The first @room that come after @after; how many there are. */
+static u32 rashpa_holdings_collect(struct rashpa_holding *to, u32 room, u64 after, s32 device)
+{
+	struct rashpa_charge *charge;
+	u32 n = 0;
+
+	mutex_lock(&rashpa_account_lock);
+	list_for_each_entry(charge, &rashpa_charges, entry) {
+		if (charge->serial <= after ||
+		    (device != RASHPA_NO_DEVICE && charge->device != device))
+			continue;
+		if (n < room)
+			rashpa_holding_fill(&to[n], charge);
+		n++;
+	}
+	mutex_unlock(&rashpa_account_lock);
+	return n;
+}
+
+/**
+ * rashpa_holdings() - LIST
+ * @call: the ioctl
+ * @list: its argument
+ * @device: only what is of that function; RASHPA_NO_DEVICE for all
+ *
+ * Return: 0 or a negative errno.
+ */
+int rashpa_holdings(struct rashpa_call *call, struct rashpa_list *list, s32 device)
+{
+	struct rashpa_holding *h = NULL;
+	int err = 0;
+
+	if (list->n_holdings > RASHPA_HOLDINGS_MAX)
+		return rashpa_fail(call, -EINVAL, "%u holdings at once: at most %u, then go on after the last one",
+				   list->n_holdings, RASHPA_HOLDINGS_MAX);
+	if (list->n_holdings) {
+		/* user memory is written when nothing is locked any more */
+		h = kvcalloc(list->n_holdings, sizeof(*h), GFP_KERNEL_ACCOUNT);
+		if (!h)
+			return -ENOMEM;
+	}
+	list->out_count = rashpa_holdings_collect(h, list->n_holdings, list->after, device);
+	list->out_holdings = min(list->out_count, list->n_holdings);
+	if (list->n_holdings)
+		err = rashpa_store_array(call, list->holdings, list->out_holdings,
+					 list->holding_size,
+					 offsetofend(struct rashpa_holding, name), h, sizeof(*h));
+	kvfree(h);
+	return err;
+}
+
+int rashpa_ioc_list(struct rashpa_call *call, void *arg)
+{
+	return rashpa_holdings(call, arg, RASHPA_NO_DEVICE);
+}
+
+int rashpa_ioc_limit(struct rashpa_call *call, void *arg)
+{
+	struct rashpa_limit *limit = arg;
+	const struct rashpa_budget *b;
+	struct rashpa_user *user;
+
+	if (limit->__reserved)
+		return rashpa_fail(call, -EINVAL, "a reserved field is not zero");
+	if (limit->resource < RASHPA_RESOURCE_MEMORY || limit->resource > RASHPA_RESOURCE_LAST)
+		return rashpa_fail(call, -EINVAL, "resource %u is not defined", limit->resource);
+	b = &rashpa_budgets[array_index_nospec(limit->resource, ARRAY_SIZE(rashpa_budgets))];
+	mutex_lock(&rashpa_account_lock);
+	user = rashpa_user_find(rashpa_user_charged());
+	limit->out_used = b->used;
+	limit->out_shared_used = b->shared;
+	limit->out_user_used = user ? user->used[b - rashpa_budgets] : 0;
+	mutex_unlock(&rashpa_account_lock);
+	limit->out_limit = rashpa_limit_all(b);
+	limit->out_shared_limit = rashpa_limit_shared(b);
+	limit->out_user_limit = rashpa_limit_user(b);
+	return 0;
 }
 
 /**
@@ -163,15 +499,13 @@ void rashpa_uncharge(struct rashpa_charge *charge)
  */
 void rashpa_account_query(struct rashpa_query *query)
 {
-	struct rashpa_user *user;
+	struct rashpa_limit limit = { .resource = RASHPA_RESOURCE_MEMORY };
 
-	mutex_lock(&rashpa_account_lock);
-	user = rashpa_user_find(rashpa_user_charged());
-	query->out_allocated = rashpa_total;
-	query->out_user_allocated = user ? user->bytes : 0;
-	mutex_unlock(&rashpa_account_lock);
-	query->out_limit = (u64)READ_ONCE(limit_mib) << 20;
-	query->out_user_limit = (u64)READ_ONCE(user_limit_mib) << 20;
+	rashpa_ioc_limit(NULL, &limit);
+	query->out_allocated = limit.out_used;
+	query->out_limit = limit.out_limit;
+	query->out_user_allocated = limit.out_user_used;
+	query->out_user_limit = limit.out_user_limit;
 }
 
 /**

@@ -44,15 +44,16 @@ static struct rashpa_buffer *rashpa_buffer_alloc(struct rashpa_call *call,
 	mutex_init(&buffer->lock);
 	rashpa_importers_init(&buffer->importers);
 	buffer->length = want.length;
-	err = rashpa_charge(call, &buffer->charge, buffer->length);
+	err = rashpa_charge(call, &buffer->charge, RASHPA_RESOURCE_MEMORY, RASHPA_NO_DEVICE, 0,
+			    buffer->length);
 	if (err)
 		goto out_free;
 	err = rashpa_pages_alloc(call, &buffer->pages, &want);
 	if (err)
 		goto out_uncharge;
 	/* what is held is known only now: whole blocks, or a power of two of pages */
-	err = rashpa_charge(call, &buffer->charge,
-			    rashpa_pages_size(&buffer->pages) - buffer->length);
+	err = rashpa_charge_more(call, &buffer->charge,
+				 rashpa_pages_size(&buffer->pages) - buffer->length);
 	if (err)
 		goto out_pages;
 	buffer->extent.first = buffer->pages.first;
@@ -131,6 +132,7 @@ static void rashpa_alloc_owner(struct rashpa_call *call, struct rashpa_buffer *b
 	const struct inode *inode = file_inode(call->file);
 
 	memcpy(buffer->name, alloc->name, sizeof(buffer->name));
+	rashpa_charge_tell(&buffer->charge, 0, buffer->name);
 	buffer->uid = current_fsuid();
 	buffer->gid = inode->i_gid;
 	buffer->mode = alloc->head.flags & RASHPA_ALLOC_MODE ? alloc->mode :

@@ -8,7 +8,8 @@
  *   rashpa_events.h	channels: what happened, for programs that wait
  *   rashpa_function.h	PCI functions, their windows and maps
  *   rashpa_memory.h	buffers and pinned pages
- *   the cellar	ioctls in progress, nodes, origins of events, tracepoints, rashpa_compat.h
+ *   the cellar	ioctls in progress, who holds what (rashpa_account.h), nodes, origins of
+ *			events, tracepoints, rashpa_compat.h
  *
  * Locks of all floors, outermost first. Each is explained in the header of its floor:
  *
@@ -25,7 +26,7 @@
  *   rashpa_origin.lock	(hard interrupt)
  *   rashpa_channel.lock	(hard interrupt)
  *
- * rashpa_account_lock, rashpa_importers.lock and rashpa_budget_lock are leaves;
+ * rashpa_account_lock and rashpa_importers.lock are leaves;
  * rashpa_channel.read_lock has only page faults and rashpa_channel.lock inside.
  */
 #ifndef RASHPA_CALL_H

@@ -278,7 +278,15 @@ static void rashpa_listener_free(struct rashpa_listener *l)
 		rashpa_channel_leave(l->dev);
 	if (l->dev)
 		put_device(&l->dev->dev);
+	rashpa_uncharge(&l->charge);
 	kfree(l);
+}
+
+static void rashpa_channel_free(struct rashpa_channel *ch)
+{
+	rashpa_ring_free(ch);
+	rashpa_uncharge(&ch->charge);
+	kfree(ch);
 }
 
 static int rashpa_channel_release(struct inode *inode, struct file *file)
@@ -298,8 +306,7 @@ static int rashpa_channel_release(struct inode *inode, struct file *file)
 			rashpa_listener_free(ch->listeners[i]);
 	rashpa_notifier_free(ch->notifier);
 	put_device(&ch->dev->dev);
-	rashpa_ring_free(ch);
-	kfree(ch);
+	rashpa_channel_free(ch);
 	return 0;
 }
 
@@ -322,16 +329,21 @@ static const struct file_operations rashpa_channel_fops = {
 
 /* ------------------------------------------------------------ ioctls ---- */
 
-static struct rashpa_channel *rashpa_channel_alloc(u32 depth)
+static struct rashpa_channel *rashpa_channel_alloc(struct rashpa_call *call,
+						   struct rashpa_device *dev, u32 depth)
 {
 	struct rashpa_channel *ch;
+	int err;
 
 	ch = kzalloc(sizeof(*ch), GFP_KERNEL_ACCOUNT);
 	if (!ch)
-		return NULL;
-	if (rashpa_ring_init(ch, depth)) {
-		kfree(ch);
-		return NULL;
+		return ERR_PTR(-ENOMEM);
+	err = rashpa_charge(call, &ch->charge, RASHPA_RESOURCE_CHANNELS, dev->id, 1, 0);
+	if (!err)
+		err = rashpa_ring_init(call, ch, depth);
+	if (err) {
+		rashpa_channel_free(ch);
+		return ERR_PTR(err);
 	}
 	mutex_init(&ch->sources_lock);
 	mutex_init(&ch->read_lock);
@@ -351,9 +363,9 @@ static int rashpa_channel_make(struct rashpa_call *call, struct rashpa_device *d
 	err = rashpa_device_hold(call, dev);
 	if (err)
 		return err;
-	ch = rashpa_channel_alloc(depth);
-	if (!ch) {
-		err = -ENOMEM;
+	ch = rashpa_channel_alloc(call, dev, depth);
+	if (IS_ERR(ch)) {
+		err = PTR_ERR(ch);
 		goto out_leave;
 	}
 	file = anon_inode_getfile("[rashpa-events]", &rashpa_channel_fops, ch,
@@ -372,8 +384,7 @@ static int rashpa_channel_make(struct rashpa_call *call, struct rashpa_device *d
 	return 0;
 
 out_free:
-	rashpa_ring_free(ch);
-	kfree(ch);
+	rashpa_channel_free(ch);
 out_leave:
 	rashpa_device_leave(dev);
 	return err;
@@ -638,15 +649,20 @@ static struct rashpa_listener *rashpa_listener_new(struct rashpa_call *call,
 	err = rashpa_source_device(call, ch, add, &l->dev);
 	if (err)
 		goto out_free;
+	err = rashpa_charge(call, &l->charge, RASHPA_RESOURCE_SOURCES, l->dev->id, 1, 0);
+	if (err)
+		goto out_device;
 	if (add->kind == RASHPA_SOURCE_LOCK) {
-		l->watch = rashpa_watch_new(call, add);
+		l->watch = rashpa_watch_new(call, add, l->dev->id);
 		if (IS_ERR(l->watch)) {
 			err = PTR_ERR(l->watch);
-			goto out_device;
+			goto out_uncharge;
 		}
 	}
 	return l;
 
+out_uncharge:
+	rashpa_uncharge(&l->charge);
 out_device:
 	put_device(&l->dev->dev);
 out_free:

@@ -96,6 +96,7 @@ struct rashpa_listener;
  * @looks: so far
  * @look_ns: time they took
  * @since: when it began
+ * @charge: of the timer
  *
  * Protected by the channel's lock.
  */
@@ -120,10 +121,11 @@ struct rashpa_watch {
 	u64 looks;
 	u64 look_ns;
 	u64 since;
+	struct rashpa_charge charge;
 };
 
 struct rashpa_watch *rashpa_watch_new(struct rashpa_call *call,
-				      const struct rashpa_source_add *add);
+				      const struct rashpa_source_add *add, s32 device);
 bool rashpa_watch_look(struct rashpa_watch *w, u64 *value);
 void rashpa_watch_start(struct rashpa_watch *w, struct rashpa_listener *l);
 void rashpa_watch_free(struct rashpa_watch *w);
@@ -201,6 +203,7 @@ void rashpa_group_leave(struct rashpa_listener *l);
  * @value: of the last one (channel lock)
  * @lost: records that found no room (channel lock)
  * @notifier: signalled as well, or NULL (channel lock)
+ * @charge: of the source
  */
 struct rashpa_listener {
 	struct rashpa_ear ear;
@@ -221,6 +224,7 @@ struct rashpa_listener {
 	u64 value;
 	u64 lost;
 	struct rashpa_notifier *notifier;
+	struct rashpa_charge charge;
 };
 
 /**
@@ -244,6 +248,7 @@ struct rashpa_listener {
  * @records: in @ring
  * @ring_size: bytes of @ring, whole pages
  * @consumer: what users write: untrusted
+ * @charge: of the channel and its queue
  */
 struct rashpa_channel {
 	struct rashpa_device *dev;
@@ -264,6 +269,7 @@ struct rashpa_channel {
 	struct rashpa_event *records;
 	size_t ring_size;
 	struct rashpa_consumer *consumer;
+	struct rashpa_charge charge;
 };
 
 void rashpa_channel_queue(struct rashpa_listener *l, u32 kind, u64 sequence, u64 time,
@@ -278,7 +284,7 @@ struct rashpa_listener *rashpa_source_find(struct rashpa_channel *ch, u32 id);
 
 /* --------------------------------------------------- rashpa_ring.c --- */
 
-int rashpa_ring_init(struct rashpa_channel *ch, u32 depth);
+int rashpa_ring_init(struct rashpa_call *call, struct rashpa_channel *ch, u32 depth);
 void rashpa_ring_free(struct rashpa_channel *ch);
 int rashpa_ring_mmap(struct rashpa_channel *ch, struct vm_area_struct *vma);
 

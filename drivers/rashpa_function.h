@@ -28,6 +28,7 @@
 #include <linux/rwsem.h>
 #include <linux/wait.h>
 
+#include "rashpa_account.h"
 #include "rashpa_call.h"
 #include "rashpa_origin.h"
 
@@ -185,6 +186,7 @@ bool rashpa_bar_range_ok(struct rashpa_device *dev, u32 bar, u64 offset,
 			 u64 length);
 int rashpa_ioc_device_info(struct rashpa_call *call, void *arg);
 int rashpa_ioc_region_info(struct rashpa_call *call, void *arg);
+int rashpa_ioc_device_list(struct rashpa_call *call, void *arg);
 int rashpa_ioc_quiesce(struct rashpa_call *call, void *arg);
 int rashpa_ioc_reset(struct rashpa_call *call, void *arg);
 int rashpa_pci_init(void);

@@ -222,9 +222,12 @@ static int rashpa_group_make(struct rashpa_call *call, struct rashpa_channel *ch
 	l->channel = ch;
 	l->kind = RASHPA_SOURCE_GROUP;
 	l->group = g;
-	err = rashpa_listener_place(call, ch, l);
+	err = rashpa_charge(call, &l->charge, RASHPA_RESOURCE_SOURCES, ch->dev->id, 1, 0);
 	if (err)
 		goto out_listener;
+	err = rashpa_listener_place(call, ch, l);
+	if (err)
+		goto out_uncharge;
 	rashpa_group_join(ch, g, arg->first);
 	arg->out_id = l->id;
 	call->undo = rashpa_listener_undo;
@@ -232,6 +235,8 @@ static int rashpa_group_make(struct rashpa_call *call, struct rashpa_channel *ch
 	call->undo_serial = l->serial;
 	return 0;
 
+out_uncharge:
+	rashpa_uncharge(&l->charge);
 out_listener:
 	kfree(l);
 out_group:

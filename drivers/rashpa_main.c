@@ -53,6 +53,10 @@ const struct rashpa_op rashpa_ops[] = {
 		  0, RASHPA_OP_WRITE, rashpa_ioc_pin),
 	RASHPA_OP(MEMORY, INFO, rashpa_info, out_name,
 		  0, 0, rashpa_ioc_info),
+	RASHPA_OP(MEMORY, LIST, rashpa_list, out_count,
+		  0, 0, rashpa_ioc_list),
+	RASHPA_OP(MEMORY, LIMIT, rashpa_limit, out_user_limit,
+		  0, 0, rashpa_ioc_limit),
 	RASHPA_OP(BUFFER, INFO, rashpa_info, out_name,
 		  0, 0, rashpa_ioc_buffer_info),
 	RASHPA_OP(BUFFER, EXPORT, rashpa_export, __reserved,
@@ -61,6 +65,8 @@ const struct rashpa_op rashpa_ops[] = {
 		  0, 0, rashpa_ioc_device_info),
 	RASHPA_OP(FPGA, REGION_INFO, rashpa_region_info, out_length,
 		  0, 0, rashpa_ioc_region_info),
+	RASHPA_OP(FPGA, LIST, rashpa_list, out_count,
+		  0, 0, rashpa_ioc_device_list),
 	RASHPA_OP(FPGA, PROFILE_SET, rashpa_profile_set, table_layout,
 		  RASHPA_PROFILE_DISCLOSE | RASHPA_PROFILE_TABLE,
 		  RASHPA_OP_WRITE | RASHPA_OP_SILENT, rashpa_ioc_profile),
@@ -149,7 +155,7 @@ static int rashpa_memory_init(void)
 	err = dev_set_name(rashpa_memory_dev, "memory");
 	if (!err)
 		err = rashpa_node_add(rashpa_memory_dev, &rashpa_memory_cdev,
-				      &rashpa_memory_fops);
+				      &rashpa_memory_fops, 0);
 	if (err)
 		put_device(rashpa_memory_dev);
 	return err;
@@ -170,6 +176,7 @@ static int __init rashpa_init(void)
 	err = rashpa_nodes_init();
 	if (err)
 		return err;
+	rashpa_account_init();
 	rashpa_contig_init();
 	err = rashpa_maps_init();
 	if (err)

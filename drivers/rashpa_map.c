@@ -156,6 +156,7 @@ static void rashpa_map_detach(struct rashpa_map *map)
 	map->attach = NULL;
 	dma_buf_put(map->dmabuf);
 	map->dmabuf = NULL;
+	rashpa_uncharge(&map->held);
 }
 
 /* Take a map off its function: stop, clear the table, and only then let go of the memory. */
@@ -176,6 +177,8 @@ static void rashpa_map_free(struct rashpa_map *map)
 	cancel_work_sync(&map->restore);
 	vfree(map->table);
 	put_device(&map->dev->dev);
+	rashpa_uncharge(&map->held);
+	rashpa_uncharge(&map->charge);
 	kfree(map);
 }
 
@@ -224,6 +227,8 @@ static int rashpa_map_release(struct inode *inode, struct file *file)
 	if (!list_empty(&map->entry) && map->keep) {
 		map->kept = true;
 		dev->n_kept++;
+		set_bit(RASHPA_CHARGE_KEPT, &map->charge.flags);
+		set_bit(RASHPA_CHARGE_KEPT, &map->held.flags);
 		mutex_unlock(&dev->lock);
 		return 0;
 	}
@@ -413,8 +418,13 @@ out_free:
 
 static int rashpa_map_room(struct rashpa_call *call, struct rashpa_map *map, u64 count)
 {
+	int err;
+
 	if (!map->table) {
 		map->table_size = PAGE_ALIGN(struct_size(map->table, segment, count));
+		err = rashpa_charge_more(call, &map->charge, map->table_size);
+		if (err)
+			return err;
 		map->table = rashpa_table_alloc(map->table_size);
 		if (!map->table)
 			return -ENOMEM;
@@ -780,6 +790,33 @@ static struct rashpa_map *rashpa_map_new(struct rashpa_device *dev,
 	return map;
 }
 
+/*
+ * The maker is charged with the map, and with memory that may live only by it: a buffer has
+ * somebody who is charged with it already, a window is none.
+ */
+static int rashpa_map_charge(struct rashpa_call *call, struct rashpa_map *map)
+{
+	struct rashpa_info info = {};
+	const bool ours = rashpa_export_info(map->dmabuf, &info);
+	const char *name = ours ? info.out_name : map->dmabuf->exp_name;
+	int err;
+
+	err = rashpa_charge(call, &map->charge, RASHPA_RESOURCE_MAPS, map->dev->id, 1, 0);
+	if (err)
+		return err;
+	rashpa_charge_tell(&map->charge, map->id, name);
+	if (!map->keep || rashpa_window_of(map->dmabuf) ||
+	    (ours && info.out_kind != RASHPA_KIND_PINNED))
+		return 0;
+	err = rashpa_charge(call, &map->held, RASHPA_RESOURCE_MEMORY, map->dev->id, 0,
+			    map->dmabuf->size);
+	if (err)
+		rashpa_uncharge(&map->charge);
+	else
+		rashpa_charge_tell(&map->held, map->id, name);
+	return err;
+}
+
 static void rashpa_map_answer(const struct rashpa_map *map, struct rashpa_map_make *arg)
 {
 	arg->out_class = map->table->map_class;
@@ -835,8 +872,14 @@ static int rashpa_map_make(struct rashpa_call *call, struct rashpa_device *dev,
 	map = rashpa_map_new(dev, arg, dmabuf, length);
 	mf = kzalloc(sizeof(*mf), GFP_KERNEL_ACCOUNT);
 	if (map && mf)
+		err = rashpa_map_charge(call, map);
+	if (!err)
 		err = rashpa_map_file(call, mf, map);
 	if (err) {
+		if (map) {
+			rashpa_uncharge(&map->held);
+			rashpa_uncharge(&map->charge);
+		}
 		kfree(map);
 		kfree(mf);
 		return err;

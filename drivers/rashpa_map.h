@@ -8,6 +8,7 @@
 #include <linux/wait.h>
 #include <linux/workqueue.h>
 
+#include "rashpa_account.h"
 #include "rashpa_function.h"
 
 /**
@@ -48,6 +49,8 @@ struct rashpa_limits {
  * @entries: programmed
  * @stale: in rashpa_device.stale (hw_lock)
  * @wait: for a new generation
+ * @charge: of the map and its table
+ * @held: of the memory that it keeps, where nobody else is charged with that
  */
 struct rashpa_map {
 	struct rashpa_device *dev;
@@ -74,6 +77,8 @@ struct rashpa_map {
 	u32 entries;
 	struct list_head stale;
 	wait_queue_head_t wait;
+	struct rashpa_charge charge;
+	struct rashpa_charge held;
 };
 
 /**

@@ -8,7 +8,6 @@
  *   rashpa_names_lock	the list of named buffers
  *   rashpa_buffer.lock	owner and leases of one buffer
  *   rashpa_importers.lock	attachments of one memory; a leaf
- *   rashpa_account_lock	who is charged with how much; a leaf
  */
 #ifndef RASHPA_MEMORY_H
 #define RASHPA_MEMORY_H
@@ -21,28 +20,10 @@
 #include <linux/rashpa.h>
 #include <linux/uidgid.h>
 
+#include "rashpa_account.h"
 #include "rashpa_call.h"
 
 struct cma;
-
-/* ------------------------------------------------ rashpa_account.c --- */
-
-struct rashpa_user;
-
-/**
- * struct rashpa_charge - what an object is charged with
- * @user: who is charged, NULL for nobody
- * @bytes: how much
- */
-struct rashpa_charge {
-	struct rashpa_user *user;
-	u64 bytes;
-};
-
-int rashpa_charge(struct rashpa_call *call, struct rashpa_charge *charge, u64 bytes);
-void rashpa_uncharge(struct rashpa_charge *charge);
-void rashpa_account_query(struct rashpa_query *query);
-int rashpa_memlock(struct rashpa_call *call, unsigned long pages);
 
 /* ------------------------------------------------- rashpa_contig.c --- */
 

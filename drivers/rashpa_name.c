@@ -19,12 +19,14 @@
  * @dev: class device; releases the reference to @buffer with its own last one
  * @cdev: /dev/rashpa/buffer/NAME
  * @buffer: one reference
+ * @charge: of the name
  * @entry: in rashpa_names
  */
 struct rashpa_named {
 	struct device dev;
 	struct cdev cdev;
 	struct rashpa_buffer *buffer;
+	struct rashpa_charge charge;
 	struct list_head entry;
 };
 
@@ -255,6 +257,24 @@ static void rashpa_named_release(struct device *dev)
 	kfree(named);
 }
 
+static int rashpa_named_node(struct rashpa_call *call, struct rashpa_named *named)
+{
+	int err;
+
+	err = rashpa_charge(call, &named->charge, RASHPA_RESOURCE_NAMES, RASHPA_NO_DEVICE, 1, 0);
+	if (err)
+		return err;
+	rashpa_charge_tell(&named->charge, 0, named->buffer->name);
+	err = rashpa_node_add(&named->dev, &named->cdev, &rashpa_buffer_node_fops,
+			      RASHPA_MINORS_KEPT);
+	if (err)
+		rashpa_uncharge(&named->charge);
+	if (err == -ENOSPC)
+		rashpa_fail(call, err,
+			    "there is no node for one more name: remove buffers (rashpactl list names who holds them)");
+	return err;
+}
+
 /**
  * rashpa_named_add() - make a buffer appear under its name
  * @call: the ioctl, for the reason
@@ -289,8 +309,7 @@ int rashpa_named_add(struct rashpa_call *call, struct rashpa_buffer *buffer)
 				  "a buffer named %s exists: remove it first, or open it",
 				  buffer->name);
 	else
-		err = rashpa_node_add(&named->dev, &named->cdev,
-				      &rashpa_buffer_node_fops);
+		err = rashpa_named_node(call, named);
 	if (!err)
 		list_add_tail(&named->entry, &rashpa_names);
 	mutex_unlock(&rashpa_names_lock);
@@ -310,6 +329,7 @@ static void rashpa_named_del(struct rashpa_named *named)
 	lockdep_assert_held(&rashpa_names_lock);
 	list_del(&named->entry);
 	rashpa_node_remove(&named->dev, &named->cdev);
+	rashpa_uncharge(&named->charge);
 }
 
 /* Without the lock of all names: this may give back gigabytes. */

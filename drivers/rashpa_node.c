@@ -10,7 +10,7 @@
 #include "rashpa_compat.h"
 #include "rashpa_node.h"
 
-#define RASHPA_MINORS	1024
+#define RASHPA_MINORS	16384
 
 static dev_t rashpa_devt;
 static DEFINE_IDA(rashpa_minors);
@@ -57,13 +57,14 @@ static void rashpa_node_free_minor(struct device *dev)
  * @dev: from rashpa_node_init(), with a name
  * @cdev: goes with it
  * @fops: of the node
+ * @first: smallest minor number: RASHPA_MINORS_KEPT for what users make, else 0
  *
- * Return: 0 or a negative errno.
+ * Return: 0, -ENOSPC without a minor number, or another negative errno.
  */
 int rashpa_node_add(struct device *dev, struct cdev *cdev,
-		    const struct file_operations *fops)
+		    const struct file_operations *fops, unsigned int first)
 {
-	int minor = ida_alloc_max(&rashpa_minors, RASHPA_MINORS - 1, GFP_KERNEL);
+	int minor = ida_alloc_range(&rashpa_minors, first, RASHPA_MINORS - 1, GFP_KERNEL);
 	int err;
 
 	if (minor < 0)

@@ -537,6 +537,19 @@ int rashpa_ioc_region_info(struct rashpa_call *call, void *arg)
 	return 0;
 }
 
+int rashpa_ioc_device_list(struct rashpa_call *call, void *arg)
+{
+	struct rashpa_device *dev = call->obj;
+	int err;
+
+	err = rashpa_device_lock(call, dev);
+	if (err)
+		return err;
+	mutex_unlock(&dev->lock);
+	/* whatever becomes of it, nobody else has its number while this file is open */
+	return rashpa_holdings(call, arg, dev->id);
+}
+
 int rashpa_ioc_quiesce(struct rashpa_call *call, void *arg)
 {
 	struct rashpa_device *dev = call->obj;
@@ -882,7 +895,7 @@ static int rashpa_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 		goto out_vectors;
 	}
 	pci_set_drvdata(pdev, dev);
-	err = rashpa_node_add(&dev->dev, &dev->cdev, &rashpa_fpga_fops);
+	err = rashpa_node_add(&dev->dev, &dev->cdev, &rashpa_fpga_fops, 0);
 	if (err)
 		goto out_vectors;
 	dev_info(&pdev->dev, "bound as fpga%d, %u vectors, %s IOMMU\n", dev->id,

@@ -78,6 +78,7 @@ void rashpa_unprogram(struct rashpa_map *map)
 		rashpa_entries_flush(map);
 	}
 	iounmap(map->regs);
+	clear_bit(RASHPA_CHARGE_PROGRAMMED, &map->charge.flags);
 	map->regs = NULL;
 	map->entries = 0;
 }
@@ -219,6 +220,7 @@ static int rashpa_program_write(struct rashpa_call *call,
 	map->regs_phys = phys;
 	map->layout = *layout;
 	map->entries = map->table->count;
+	set_bit(RASHPA_CHARGE_PROGRAMMED, &map->charge.flags);
 	for (i = 0; i < map->entries; i++)
 		rashpa_entry_set(map, i);
 	/* The entries stay ours to clear: it may have heard what it cannot answer. */

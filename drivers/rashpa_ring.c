@@ -19,20 +19,25 @@
 
 /**
  * rashpa_ring_init() - memory for a queue
- * @ch: the channel
+ * @call: the ioctl, for the reason
+ * @ch: the channel, charged
  * @depth: records, checked
  *
- * Return: 0 or -ENOMEM.
+ * Return: 0, -ENOMEM, -EDQUOT.
  */
-int rashpa_ring_init(struct rashpa_channel *ch, u32 depth)
+int rashpa_ring_init(struct rashpa_call *call, struct rashpa_channel *ch, u32 depth)
 {
 	const u32 slots = roundup_pow_of_two(depth);
 	void *p;
+	int err;
 
 	BUILD_BUG_ON(sizeof(struct rashpa_ring) > RASHPA_RING_RECORDS);
 	BUILD_BUG_ON(sizeof(struct rashpa_consumer) > PAGE_SIZE);
 
 	ch->ring_size = PAGE_ALIGN(RASHPA_RING_RECORDS + array_size(slots, sizeof(*ch->records)));
+	err = rashpa_charge_more(call, &ch->charge, ch->ring_size + PAGE_SIZE);
+	if (err)
+		return err;
 	/* whole pages, charged, and zeroed: users see them; who asks for too many is told */
 	p = __vmalloc(ch->ring_size + PAGE_SIZE,
 		      GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_NOWARN);

@@ -33,6 +33,7 @@
  * @revoked: the function is gone: nothing may be mapped any more (its bars_lock)
  * @mappings: CPU mappings
  * @importers: attachments
+ * @charge: of the window
  */
 struct rashpa_window {
 	struct rashpa_device *dev;
@@ -49,6 +50,7 @@ struct rashpa_window {
 	bool revoked;
 	atomic_t mappings;
 	atomic_t importers;
+	struct rashpa_charge charge;
 };
 
 /**
@@ -291,6 +293,7 @@ static void rashpa_window_free(struct rashpa_window *win)
 	rashpa_window_uncombine(win);
 	iput(win->inode);
 	put_device(&win->dev->dev);
+	rashpa_uncharge(&win->charge);
 	kfree(win);
 }
 
@@ -614,6 +617,11 @@ static int rashpa_window_make(struct rashpa_call *call, struct rashpa_device *de
 	win = kzalloc(sizeof(*win), GFP_KERNEL_ACCOUNT);
 	if (!win)
 		return -ENOMEM;
+	err = rashpa_charge(call, &win->charge, RASHPA_RESOURCE_WINDOWS, dev->id, 1, 0);
+	if (err) {
+		kfree(win);
+		return err;
+	}
 	INIT_LIST_HEAD(&win->entry);
 	win->bar = w->bar;
 	win->offset = w->offset;
@@ -625,6 +633,7 @@ static int rashpa_window_make(struct rashpa_call *call, struct rashpa_device *de
 	if (win->cache == RASHPA_CACHE_WC) {
 		err = arch_io_reserve_memtype_wc(win->phys, win->length);
 		if (err) {
+			rashpa_uncharge(&win->charge);
 			kfree(win);
 			return rashpa_fail(call, err,
 					   "this range of BAR %u is in use with another cache mode",

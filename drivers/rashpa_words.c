@@ -5,7 +5,6 @@
 #include <linux/dma-buf.h>
 #include <linux/ktime.h>
 #include <linux/math64.h>
-#include <linux/module.h>
 #include <linux/slab.h>
 
 #include "rashpa_channel.h"
@@ -122,36 +121,6 @@ bool rashpa_watch_look(struct rashpa_watch *w, u64 *value)
 #define RASHPA_BUDGET_ALL	1000
 /* entering and leaving the timer's interrupt, which we cannot measure from inside */
 #define RASHPA_LOOK_OVERHEAD_NS	1000
-
-static unsigned int poll_budget = 100;
-module_param(poll_budget, uint, 0644);
-MODULE_PARM_DESC(poll_budget,
-		 "Thousandths of one CPU that all timers for lock slots may take together (100)");
-
-static DEFINE_MUTEX(rashpa_budget_lock);	/* rashpa_budget_used */
-static unsigned int rashpa_budget_used;
-
-static int rashpa_budget_take(struct rashpa_call *call, u32 budget)
-{
-	int err = 0;
-
-	mutex_lock(&rashpa_budget_lock);
-	if (rashpa_budget_used + budget > READ_ONCE(poll_budget))
-		err = rashpa_fail(call, -EDQUOT,
-				  "polling with %u thousandths of a CPU: %u of %u are taken; raise the module parameter poll_budget",
-				  budget, rashpa_budget_used, READ_ONCE(poll_budget));
-	else
-		rashpa_budget_used += budget;
-	mutex_unlock(&rashpa_budget_lock);
-	return err;
-}
-
-static void rashpa_budget_give(u32 budget)
-{
-	mutex_lock(&rashpa_budget_lock);
-	rashpa_budget_used -= budget;
-	mutex_unlock(&rashpa_budget_lock);
-}
 
 /* What a look costs decides how often there may be one. */
 static void rashpa_watch_account(struct rashpa_watch *w, u64 cost)
@@ -288,11 +257,12 @@ out_put:
  * rashpa_watch_new() - a word as a source
  * @call: the ioctl
  * @add: its argument, of kind LOCK
+ * @device: N of the function that it is of, for who asks who holds what
  *
  * Return: the watch, which rests until rashpa_watch_start(), or an error pointer.
  */
 struct rashpa_watch *rashpa_watch_new(struct rashpa_call *call,
-				      const struct rashpa_source_add *add)
+				      const struct rashpa_source_add *add, s32 device)
 {
 	struct rashpa_watch *w;
 	int err;
@@ -310,7 +280,8 @@ struct rashpa_watch *rashpa_watch_new(struct rashpa_call *call,
 	}
 	w->polled = add->head.flags & RASHPA_SOURCE_POLL;
 	w->budget = w->polled ? add->budget ?: RASHPA_BUDGET_DEFAULT : 0;
-	err = w->polled ? rashpa_budget_take(call, w->budget) : 0;
+	err = w->polled ? rashpa_charge(call, &w->charge, RASHPA_RESOURCE_TIMERS, device,
+					w->budget, 0) : 0;
 	if (err)
 		goto out_put;
 	w->bits = add->bits;
@@ -353,8 +324,7 @@ void rashpa_watch_free(struct rashpa_watch *w)
 	if (!w)
 		return;
 	hrtimer_cancel(&w->timer);
-	if (w->polled)
-		rashpa_budget_give(w->budget);
+	rashpa_uncharge(&w->charge);
 	dma_buf_put(w->dmabuf);
 	kfree(w);
 }

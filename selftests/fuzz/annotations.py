@@ -42,6 +42,9 @@ CALLS = {
     "REMOVE": ("fd_rashpa_memory", "remove"),
     "QUERY": ("fd_rashpa_memory", "query"),
     "INFO": ("fd_rashpa_memory", "info"),
+    "LIST": ("fd_rashpa_memory", "list"),
+    "LIST@fpga": ("fd_rashpa_fpga", "list"),
+    "LIMIT": ("fd_rashpa_memory", "limit"),
     "INFO@node": ("fd_rashpa_node", "info"),
     "PERMIT": ("fd_rashpa_memory", "permit"),
     "PIN": ("fd_rashpa_memory", "pin"),
@@ -89,6 +92,10 @@ FLAGS = {
     "rashpa_source_flags": ["RASHPA_SOURCE_OF", "RASHPA_SOURCE_QUIET", "RASHPA_SOURCE_POLL"],
     "rashpa_pwindow_flags": ["RASHPA_PWINDOW_USER"],
     "rashpa_backends": ["RASHPA_BACKEND_AUTO", "RASHPA_BACKEND_CMA", "RASHPA_BACKEND_CONTIG"],
+    "rashpa_resources": ["RASHPA_RESOURCE_MEMORY", "RASHPA_RESOURCE_NAMES",
+                         "RASHPA_RESOURCE_WINDOWS", "RASHPA_RESOURCE_MAPS",
+                         "RASHPA_RESOURCE_CHANNELS", "RASHPA_RESOURCE_SOURCES",
+                         "RASHPA_RESOURCE_TIMERS"],
     "rashpa_caches": ["RASHPA_CACHE_DEFAULT", "RASHPA_CACHE_CACHED", "RASHPA_CACHE_WC",
                       "RASHPA_CACHE_UC"],
     "rashpa_directions": ["RASHPA_BIDIRECTIONAL", "RASHPA_TO_MEMORY", "RASHPA_FROM_MEMORY"],
@@ -116,6 +123,8 @@ RASHPA_MAP_VALID RASHPA_MAP_REVOKED
 RASHPA_DEVICE_QUIESCED RASHPA_DEVICE_RESET RASHPA_DEVICE_STUCK RASHPA_DEVICE_GONE
 RASHPA_DEVICE_ERROR RASHPA_PERIOD_MIN RASHPA_PERIOD_MAX RASHPA_MEMBERS_MAX
 RASHPA_CHANNEL_SOURCES
+RASHPA_HOLDING_ORPHAN RASHPA_HOLDING_KEPT RASHPA_HOLDING_PROGRAMMED
+RASHPA_COMM_SIZE RASHPA_HOLDINGS_MAX
 """.split()
 
 NAME = 'string["syz", 64]'
@@ -138,6 +147,9 @@ FIELDS = {
     "pin.out_fd": "fd_rashpa_dmabuf",
     "query.backend": "flags[rashpa_backends, int32]",
     "info.fd": "fd_rashpa_dmabuf",
+    "list.holdings": "ptr64[out, array[rashpa_holding]]",
+    "list.n_holdings": "len[holdings, int32]",
+    "limit.resource": "flags[rashpa_resources, int32]",
     "export.out_fd": "fd_rashpa_dmabuf",
     "region_info.bar": "int32[0:6]",
     "profile_window.name": 'string["w", 32]',

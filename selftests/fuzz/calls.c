@@ -116,6 +116,8 @@ static uint64_t value_of(struct thread *t, const struct field *f)
 		return below(r, f->arg);
 	case T_RARE:
 		return one_in(r, 8) ? 1 + below(r, f->arg) : 0;
+	case T_SIZE:
+		return one_in(r, 8) ? below(r, 200) : f->arg;
 	case T_FD:
 		return (uint32_t)pool_fd(t, (enum kind)f->arg);
 	case T_MAYBE_FD:

@@ -9,6 +9,7 @@ enum type {
 	T_ZERO, T_OUT, T_LENGTH, T_MAYBE_LENGTH, T_OFFSET, T_POWER,
 	T_BELOW,	/* arg: of so many */
 	T_RARE,		/* mostly 0, else 1 to arg */
+	T_SIZE,		/* of an array's elements: mostly arg */
 	T_FD,		/* arg: enum kind */
 	T_MAYBE_FD,	/* likewise, or -1 */
 	T_ADDRESS, T_WORD, T_LINE, T_WIDTH, T_PERIOD, T_BAR, T_ID, T_TABLE,

@@ -31,6 +31,15 @@ const struct call calls[] = {
 		F(query, out_largest, T_OUT, 0) } },
 	{ CALL(INFO, info), .weight = 10, .on = K_MEMORY, .fields = {
 		F(info, fd, T_FD, K_BUFFER), F(info, out_name, T_OUT, 0) } },
+	{ CALL(LIST, list), .weight = 8, .on = K_MEMORY, .fields = {
+		F(list, holdings, T_MEMBERS, 0), F(list, n_holdings, T_BELOW, 34),
+		F(list, holding_size, T_SIZE, sizeof(struct rashpa_holding)),
+		F(list, after, T_RARE, 1000) } },
+	{ CALL(LIST, list), .weight = 3, .on = K_FPGA, .fields = {
+		F(list, holdings, T_MEMBERS, 0), F(list, n_holdings, T_BELOW, 34),
+		F(list, holding_size, T_SIZE, sizeof(struct rashpa_holding)) } },
+	{ CALL(LIMIT, limit), .weight = 5, .on = K_MEMORY, .fields = {
+		F(limit, resource, T_BELOW, 9), F(limit, out_used, T_OUT, 0) } },
 	{ CALL(INFO, info), .weight = 3, .on = K_NODE, .fields = {
 		F(info, fd, T_MAYBE_FD, K_BUFFER) } },
 	{ CALL(EXPORT, export), .weight = 10, .on = K_NODE, MAKES(export, K_BUFFER), .fields = {

@@ -102,6 +102,28 @@ static void valid_info(void *arg)
 	((struct rashpa_info *)arg)->fd = calls.fds[FD_BUFFER];
 }
 
+static void valid_limit(void *arg)
+{
+	((struct rashpa_limit *)arg)->resource = RASHPA_RESOURCE_TIMERS;
+}
+
+static void valid_list(void *arg)
+{
+	/* several threads may have it filled */
+	static struct rashpa_holding holdings[4];
+	struct rashpa_list *list = arg;
+
+	list->holdings = (uintptr_t)holdings;
+	list->n_holdings = ARRAY_SIZE(holdings);
+	list->holding_size = sizeof(*holdings);
+}
+
+static void valid_list_one(void *arg)
+{
+	valid_list(arg);
+	((struct rashpa_list *)arg)->n_holdings = 1;
+}
+
 static void valid_buffer_info(void *arg)
 {
 	((struct rashpa_info *)arg)->fd = -1;
@@ -358,6 +380,12 @@ const struct op ops[] = {
 	   .valid = valid_permit, .reserved = { AT(permit, __reserved) }),
 	OP(MEMORY, PIN, pin, .write = true, .valid = valid_pin, .out_fd = AT(pin, out_fd),
 	   .pointers = { { AT(pin, address), PAGE, true, true, 0, EFAULT } }),
+	OP(MEMORY, LIST, list, .valid = valid_list_one,
+	   .pointers = { { AT(list, holdings), sizeof(struct rashpa_holding),
+			   true, false, 0, EFAULT } }),
+	OP(MEMORY, LIST, list, .variant = "of four", .valid = valid_list),
+	OP(MEMORY, LIMIT, limit, .valid = valid_limit,
+	   .reserved = { AT(limit, __reserved) }),
 	GROWN(BUFFER, INFO, info, out_name, .valid = valid_buffer_info,
 	      .fds = { { AT(info, fd), 1U << FD_NONE, "must be -1" } }),
 	OP(BUFFER, EXPORT, export, .out_fd = AT(export, out_fd),
@@ -365,6 +393,9 @@ const struct op ops[] = {
 	GROWN(FPGA, DEVICE_INFO, device_info, out_interrupts),
 	OP(FPGA, REGION_INFO, region_info),
 	OP(FPGA, REGION_INFO, region_info, .variant = "without a BAR", .valid = valid_no_bar),
+	OP(FPGA, LIST, list, .valid = valid_list_one,
+	   .pointers = { { AT(list, holdings), sizeof(struct rashpa_holding),
+			   true, false, 0, EFAULT } }),
 	OP(FPGA, PROFILE_SET, profile_set, .write = true, .idle = true,
 	   .flags = RASHPA_PROFILE_DISCLOSE | RASHPA_PROFILE_TABLE,
 	   .valid = valid_profile,

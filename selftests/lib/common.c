@@ -105,11 +105,11 @@ unsigned int fds_open(void)
 
 uint64_t bytes_allocated(void)
 {
-	struct rashpa_query q = { HEAD(q), .head.flags = RASHPA_QUERY_USAGE };
+	struct rashpa_limit limit = { HEAD(limit), .resource = RASHPA_RESOURCE_MEMORY };
 
-	if (ioctl(memory, RASHPA_IOC_QUERY, &q))
-		tap_bail("QUERY: %s", strerror(errno));
-	return q.out_allocated;
+	if (ioctl(memory, RASHPA_IOC_LIMIT, &limit))
+		tap_bail("LIMIT: %s", strerror(errno));
+	return limit.out_used;
 }
 
 uint64_t ram_bytes(void)

@@ -559,7 +559,7 @@ static void two_ids(void *arg)
 	buffer_alloc(8 * MIB, NULL);
 	CHECK(!setresuid(1, 1, 1), "the second id: %s", strerror(errno));
 	ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), ids->own ? EDQUOT : 0,
-		 ids->own ? "one user|8 in use" : NULL);
+		 ids->own ? "8 of 12 for one user|user_limit_mib" : NULL);
 }
 
 static void user_namespace(bool own)

@@ -153,6 +153,47 @@ int rashpa_query(int memory, struct rashpa_query *query)
 	return rashpa_ioctl(memory, RASHPA_IOC_QUERY, query, sizeof(*query));
 }
 
+int rashpa_list(int node, struct rashpa_holding **holdings)
+{
+	enum { STEP = 256 };
+	struct rashpa_holding *all = NULL, *more;
+	struct rashpa_list list = {};
+	size_t n = 0;
+	int error;
+
+	*holdings = NULL;
+	do {
+		more = realloc(all, (n + STEP) * sizeof(*all));
+		if (!more) {
+			free(all);
+			return fail(ENOMEM, "no memory for %zu holdings", n + STEP);
+		}
+		all = more;
+		list = (struct rashpa_list) {
+			.holdings = (uintptr_t)(all + n), .n_holdings = STEP,
+			.holding_size = sizeof(*all), .after = n ? all[n - 1].serial : 0,
+		};
+		error = rashpa_ioctl(node, RASHPA_IOC_LIST, &list, sizeof(list));
+		if (error) {
+			free(all);
+			return error;
+		}
+		n += list.out_holdings;
+	} while (list.out_count > list.out_holdings);
+	if (!n) {
+		free(all);
+		all = NULL;
+	}
+	*holdings = all;
+	return n;
+}
+
+int rashpa_limit(int memory, uint32_t resource, struct rashpa_limit *limit)
+{
+	*limit = (struct rashpa_limit) { .resource = resource };
+	return rashpa_ioctl(memory, RASHPA_IOC_LIMIT, limit, sizeof(*limit));
+}
+
 int rashpa_info(int node, struct rashpa_info *info)
 {
 	return rashpa_ioctl(node, RASHPA_IOC_INFO, info, sizeof(*info));

@@ -127,6 +127,27 @@ int rashpa_pin(int memory, struct rashpa_pin *pin);
 int rashpa_query(int memory, struct rashpa_query *query);
 
 /**
+ * rashpa_list() - who holds what
+ * @node: the memory node, or a function's node
+ * @holdings: becomes an array for free(), NULL if there is nothing
+ *
+ * Asks until all is there. What is made or ended meanwhile may be missing, or there.
+ *
+ * Return: how many there are, or a negative errno.
+ */
+int rashpa_list(int node, struct rashpa_holding **holdings);
+
+/**
+ * rashpa_limit() - how much of a resource there may be, and is
+ * @memory: from rashpa_memory_open()
+ * @resource: enum rashpa_resource
+ * @limit: see &struct rashpa_limit
+ *
+ * Return: 0 or a negative errno, -EINVAL if the driver knows no such resource.
+ */
+int rashpa_limit(int memory, uint32_t resource, struct rashpa_limit *limit);
+
+/**
  * rashpa_info() - what a memory is
  * @node: the memory node, or a buffer's node with @info->fd -1
  * @info: see &struct rashpa_info; @info->fd is any dma-buf fd

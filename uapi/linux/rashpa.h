@@ -38,6 +38,8 @@
  * - Times are CLOCK_MONOTONIC in nanoseconds, lengths and offsets are bytes.
  * - The struct must be writable, also where nothing is returned: this is found out
  *   before anything is done.
+ * - Who makes something that outlives the call is charged with it, see &enum rashpa_resource:
+ *   EDQUOT, with a sentence that names the limit.
  * - On failure, if ``head.reason`` is set, a sentence is stored there that says
  *   what is wrong with which thing and, where it is known, what would help.
  */
@@ -399,6 +401,130 @@ struct rashpa_info {
 	__u32 out_bdf;
 	__u32 out_page_size;
 	__aligned_u64 __reserved;
+};
+
+/* --- who holds what --- */
+
+/**
+ * enum rashpa_resource - what programs hold, and have limits of
+ * @RASHPA_RESOURCE_MEMORY: bytes: buffers, queues of channels, tables of maps, and what maps that
+ *	are kept hold of other drivers' memory
+ * @RASHPA_RESOURCE_NAMES: named buffers
+ * @RASHPA_RESOURCE_WINDOWS: windows
+ * @RASHPA_RESOURCE_MAPS: maps
+ * @RASHPA_RESOURCE_CHANNELS: event channels
+ * @RASHPA_RESOURCE_SOURCES: sources and groups of all channels
+ * @RASHPA_RESOURCE_TIMERS: thousandths of a CPU, see &struct rashpa_source_add.budget
+ *
+ * All of it counts against who made it, until it ends, whatever process has it by then. Whoever
+ * acts in a user namespace that an ordinary user has made counts as that user. Each resource has
+ * a limit for all and one for each user, module parameters; with CAP_SYS_RESOURCE only the first
+ * counts, and an eighth of that is for these alone.
+ */
+enum rashpa_resource {
+	RASHPA_RESOURCE_MEMORY = 1,
+	RASHPA_RESOURCE_NAMES = 2,
+	RASHPA_RESOURCE_WINDOWS = 3,
+	RASHPA_RESOURCE_MAPS = 4,
+	RASHPA_RESOURCE_CHANNELS = 5,
+	RASHPA_RESOURCE_SOURCES = 6,
+	RASHPA_RESOURCE_TIMERS = 7,
+};
+
+/** RASHPA_HOLDING_ORPHAN - the process that made it has ended */
+#define RASHPA_HOLDING_ORPHAN		_BITUL(0)
+/** RASHPA_HOLDING_KEPT - a map that no process holds any more, or memory that such a map holds */
+#define RASHPA_HOLDING_KEPT		_BITUL(1)
+/** RASHPA_HOLDING_PROGRAMMED - a map whose addresses the function has */
+#define RASHPA_HOLDING_PROGRAMMED	_BITUL(2)
+
+#define RASHPA_COMM_SIZE	16
+
+/**
+ * struct rashpa_holding - something that somebody holds
+ * @resource: enum rashpa_resource
+ * @device: N of /dev/rashpa/fpgaN that it is of, -1 for none
+ * @uid: who is charged with it
+ * @pid: process that made it, 0 if it is in a namespace that the caller does not see. With
+ *	RASHPA_HOLDING_ORPHAN the number may be another process's by now
+ * @serial: number that nothing else ever has, greater than those of all that is older
+ * @amount: of @resource: 1, or thousandths of a CPU; 0 for RASHPA_RESOURCE_MEMORY
+ * @memory: bytes, of whatever resource it is: they count as RASHPA_RESOURCE_MEMORY
+ * @since_ns: when it was made
+ * @id: of a map, or of the map that holds a memory; else 0
+ * @flags: RASHPA_HOLDING_*
+ * @comm: name of the process then
+ * @name: of a named buffer, its memory, or the memory of a map; of foreign memory the exporter's;
+ *	else empty
+ */
+struct rashpa_holding {
+	__u32 resource;
+	__s32 device;
+	__u32 uid;
+	__s32 pid;
+	__aligned_u64 serial;
+	__aligned_u64 amount;
+	__aligned_u64 memory;
+	__aligned_u64 since_ns;
+	__u32 id;
+	__u32 flags;
+	char comm[RASHPA_COMM_SIZE];
+	char name[RASHPA_NAME_SIZE];
+};
+
+/** RASHPA_HOLDINGS_MAX - that one call can return */
+#define RASHPA_HOLDINGS_MAX	1024
+
+/**
+ * struct rashpa_list - RASHPA_IOC_LIST: who holds what
+ * @head: no flags
+ * @holdings: pointer to room for @n_holdings of &struct rashpa_holding
+ * @n_holdings: how many fit, 0 to RASHPA_HOLDINGS_MAX
+ * @holding_size: bytes of one
+ * @after: only what has a greater serial; 0 for all
+ * @out_holdings: how many were stored, oldest first
+ * @out_count: how many there are, those that were stored included
+ *
+ * On /dev/rashpa/memory of all functions and none, on /dev/rashpa/fpgaN of that function. To
+ * see more than fit, call again with @after the serial of the last one.
+ *
+ * Errors: EINVAL, E2BIG, EFAULT, ENOMEM, ENODEV (the function was removed).
+ */
+struct rashpa_list {
+	struct rashpa_head head;
+	__aligned_u64 holdings;
+	__u32 n_holdings;
+	__u32 holding_size;
+	__aligned_u64 after;
+	__u32 out_holdings;
+	__u32 out_count;
+};
+
+/**
+ * struct rashpa_limit - RASHPA_IOC_LIMIT: how much of a resource there may be, and is
+ * @head: no flags
+ * @resource: enum rashpa_resource
+ * @__reserved: must be zero
+ * @out_used: held by all, in bytes, or as &struct rashpa_holding.amount counts
+ * @out_limit: of that, 0 for none
+ * @out_shared_used: held by all who have no CAP_SYS_RESOURCE
+ * @out_shared_limit: of that: an eighth less than @out_limit, of RASHPA_RESOURCE_MEMORY without
+ *	a limit an eighth less than the RAM; 0 for none
+ * @out_user_used: held by the user who asks
+ * @out_user_limit: of that, 0 for none; not for CAP_SYS_RESOURCE
+ *
+ * Errors: EINVAL (a resource that is not defined: later kernels may have more).
+ */
+struct rashpa_limit {
+	struct rashpa_head head;
+	__u32 resource;
+	__u32 __reserved;
+	__aligned_u64 out_used;
+	__aligned_u64 out_limit;
+	__aligned_u64 out_shared_used;
+	__aligned_u64 out_shared_limit;
+	__aligned_u64 out_user_used;
+	__aligned_u64 out_user_limit;
 };
 
 /* -------------------------------------------- /dev/rashpa/buffer/NAME --- */
@@ -1393,14 +1519,16 @@ struct rashpa_consumer {
 
 /* ---------------------------------------------------------- numbers ---- */
 
-/* /dev/rashpa/memory (INFO: also on /dev/rashpa/buffer/NAME) */
+/* /dev/rashpa/memory (INFO: also on /dev/rashpa/buffer/NAME; LIST: also on /dev/rashpa/fpgaN) */
 #define RASHPA_IOC_ALLOC	_IO(RASHPA_IOC_TYPE, 0x00)
 #define RASHPA_IOC_OPEN		_IO(RASHPA_IOC_TYPE, 0x01)
 #define RASHPA_IOC_REMOVE	_IO(RASHPA_IOC_TYPE, 0x02)
 #define RASHPA_IOC_QUERY	_IO(RASHPA_IOC_TYPE, 0x03)
 #define RASHPA_IOC_INFO		_IO(RASHPA_IOC_TYPE, 0x04)
-#define RASHPA_IOC_PERMIT	_IO(RASHPA_IOC_TYPE, 0x05)
-#define RASHPA_IOC_PIN		_IO(RASHPA_IOC_TYPE, 0x06)
+#define RASHPA_IOC_PERMIT	_IO(RASHPA_IOC_TYPE, 0x0d)
+#define RASHPA_IOC_PIN		_IO(RASHPA_IOC_TYPE, 0x0e)
+#define RASHPA_IOC_LIST		_IO(RASHPA_IOC_TYPE, 0x05)
+#define RASHPA_IOC_LIMIT	_IO(RASHPA_IOC_TYPE, 0x06)
 /* /dev/rashpa/buffer/NAME */
 #define RASHPA_IOC_EXPORT	_IO(RASHPA_IOC_TYPE, 0x10)
 /* /dev/rashpa/fpgaN */

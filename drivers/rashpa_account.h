@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Who holds what. Everything that outlives a call has a struct rashpa_charge: it counts
+ * against who made it until it ends, whoever has its file by then.
+ */
+#ifndef RASHPA_ACCOUNT_H
+#define RASHPA_ACCOUNT_H
+
+#include <linux/list.h>
+#include <linux/rashpa.h>
+#include <linux/sched.h>
+#include <linux/types.h>
+
+#include "rashpa_call.h"
+
+struct pid;
+struct rashpa_user;
+
+/* of what belongs to no function; for LIST: of all */
+#define RASHPA_NO_DEVICE	(-1)
+
+/**
+ * struct rashpa_charge - what an object is charged with, and to whom
+ * @entry: among all charges, in the order in which they were made
+ * @user: who is charged, NULL for nobody
+ * @shared: without CAP_SYS_RESOURCE: no part of what is kept for root
+ * @resource: enum rashpa_resource
+ * @device: N of the function's node, or RASHPA_NO_DEVICE
+ * @id: of a map or a source, else 0
+ * @amount: of @resource; 0 for MEMORY
+ * @memory: bytes
+ * @serial: never used again
+ * @since: CLOCK_MONOTONIC
+ * @flags: RASHPA_HOLDING_* that change while it lives, by bit number
+ * @pid: process that made it; one reference
+ * @comm: its name then
+ * @name: of the object, or empty
+ *
+ * Protected by rashpa_account_lock, but for @flags.
+ */
+struct rashpa_charge {
+	struct list_head entry;
+	struct rashpa_user *user;
+	bool shared;
+	u32 resource;
+	s32 device;
+	u32 id;
+	u64 amount;
+	u64 memory;
+	u64 serial;
+	u64 since;
+	unsigned long flags;
+	struct pid *pid;
+	char comm[TASK_COMM_LEN];
+	char name[RASHPA_NAME_SIZE];
+};
+
+/* bits of rashpa_charge.flags */
+#define RASHPA_CHARGE_KEPT		1
+#define RASHPA_CHARGE_PROGRAMMED	2
+
+int rashpa_charge(struct rashpa_call *call, struct rashpa_charge *charge,
+		  enum rashpa_resource resource, s32 device, u64 amount, u64 memory);
+int rashpa_charge_more(struct rashpa_call *call, struct rashpa_charge *charge, u64 memory);
+void rashpa_charge_tell(struct rashpa_charge *charge, u32 id, const char *name);
+bool rashpa_charge_is_mine(struct rashpa_charge *charge);
+void rashpa_charge_owner(struct rashpa_charge *charge, u32 *uid, s32 *pid);
+void rashpa_uncharge(struct rashpa_charge *charge);
+void rashpa_account_query(struct rashpa_query *query);
+int rashpa_memlock(struct rashpa_call *call, unsigned long pages);
+int rashpa_holdings(struct rashpa_call *call, struct rashpa_list *list, s32 device);
+int rashpa_ioc_list(struct rashpa_call *call, void *arg);
+int rashpa_ioc_limit(struct rashpa_call *call, void *arg);
+void rashpa_account_init(void);
+
+#endif /* RASHPA_ACCOUNT_H */
