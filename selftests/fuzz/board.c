@@ -51,7 +51,7 @@ void board_check(bool good, const char *what, int line)
 void board_honest(void)
 {
 	board_assert(fault_command(&board, "dead off") && fault_command(&board, "flood off") &&
-		     misbehave(&board, "honest"));
+		     misbehave(&board, "honest") && fault_command(&board, "resetting off"));
 }
 
 int board_begin(void)
@@ -74,6 +74,8 @@ void board_init(void)
 	log_verbose = true;
 	board.dtps = BOARD_DTPS;
 	board.vectors = BOARD_VECTORS;
+	board.entries = BUS_ENTRIES_MAX;
+	board.features = FPGA_FEATURES;
 	board.memory_size = BOARD_MEMORY;
 	board_assert(!fpga_init(&board));
 }

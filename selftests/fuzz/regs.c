@@ -79,7 +79,7 @@ static void access_any(char *window, size_t size)
 static void change_dtp(void)
 {
 	char *d = regs + RFPGA_DTP(below(&rng, 8));
-	uint32_t at = RFPGA_DTP_MODE + 4 * below(&rng, (RFPGA_DTP_FIRST_STACK + 8) / 4 - 2);
+	uint32_t at = RFPGA_DTP_MODE + 4 * below(&rng, (RFPGA_DTP_RUN + 4) / 4 - 2);
 	uint64_t small = below(&rng, 4) << below(&rng, 14);
 
 	set32(d, at, (uint32_t)(one_in(&rng, 4) ? odd_number(&rng) : small));

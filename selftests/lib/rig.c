@@ -100,7 +100,6 @@ void rig_configure(const struct rig *r, unsigned int n, uint32_t mode, uint32_t 
 	set32(d, RFPGA_DTP_MODE, mode);
 	set32(d, RFPGA_DTP_VECTOR, 1);
 	set32(d, RFPGA_DTP_PIXEL_BYTES, 4);
-	set32(d, RFPGA_DTP_SAMPLING, 1);
 	set32(d, RFPGA_DTP_BUNCH, 1);
 	set32(d, RFPGA_DTP_SLOTS, IMAGES);
 	set64(d, RFPGA_DTP_SRC_BASE, 0);
@@ -123,6 +122,10 @@ void rig_configure(const struct rig *r, unsigned int n, uint32_t mode, uint32_t 
 	set64(d, RFPGA_DTP_IMAGES, images);
 	set64(d, RFPGA_DTP_PERIOD, 0);
 	set64(d, RFPGA_DTP_FIRST_STACK, 0);
+	set32(d, RFPGA_DTP_FIRST_SLOT, 0);
+	set32(d, RFPGA_DTP_FIRST_INDEX, 0);
+	set32(d, RFPGA_DTP_INDEX_STEP, 1);
+	set32(d, RFPGA_DTP_RUN, 0);
 }
 
 void rig_start(const struct rig *r, unsigned int n)
@@ -144,6 +147,7 @@ bool rig_send_image(const struct rig *r, unsigned int i, struct rashpa_event *e)
 		      r->made.out_segments, 1);
 	set64(d, RFPGA_DTP_SRC_BASE, (uint64_t)i * IMAGE);
 	set32(d, RFPGA_DTP_SRC_IMAGES, 1);
+	set32(d, RFPGA_DTP_INDEX_STEP, 0);
 	set64(d, RFPGA_DTP_DST_BASE, (uint64_t)i * IMAGE);
 	rig_start(r, 0);
 	return CHECK(wait_fd(r->channel, POLLIN, 5000), "no event %u", i) &&

@@ -383,6 +383,58 @@ static void test_wild(void)
 	close(fd);
 }
 
+/* Writes only: a flush would be answered, and tell. */
+static bool stream_unflushed(struct rig *r)
+{
+	if (!rig_up(r, &f, -1, 0, 64 * KIB))
+		return false;
+	rig_configure(r, 0, RFPGA_MODE_FREERUN, 0, r->made.out_segments, ENDLESS);
+	rig_start(r, 0);
+	return CHECK(rig_wait_bytes(r, 0, 2 * IMAGES * IMAGE), "it does not run");
+}
+
+/* Nobody hears of what is refused: it is refused all the same, and the stream goes on. */
+static void test_drop(void)
+{
+	struct rig r;
+
+	SKIP_IF(!iommu, "without an IOMMU nothing refuses an address");
+	if (stream_unflushed(&r)) {
+		tell("drop on");
+		tell("wild 0x400000000000");
+		CHECK(rig_wait_bytes(&r, 0, reg64(rig_dtp(&r, 0), RFPGA_DTP_C_BYTES) +
+				     2 * IMAGES * IMAGE), "it does not go on");
+		CHECK(!reg64(r.regs, RFPGA_FAULTS), "it heard of a fault");
+		nobody_writes(r.memory);
+		tell("honest");
+		ANSWERED(quiesce(), 0, NULL);
+	}
+	rig_down(&r);
+	streams_again();
+}
+
+/* It says that it is idle, and its last image arrives when the memory is no longer its own. */
+static void test_linger(void)
+{
+	struct rig r;
+
+	tell("linger on hold");
+	if (stream_unflushed(&r)) {
+		ANSWERED(quiesce(), 0, NULL);
+		rig_is_idle(r.regs, 0);
+		nobody_writes(r.memory);
+		close(r.map);
+		r.map = -1;
+		tell("release");
+		refused_for(&r, RFPGA_FAULT_BUS, RFPGA_FAULT_ENTRY);
+		CHECK(all_zero(r.memory, IMAGES * IMAGE), "memory that was given back was hit");
+		tell("honest");
+		set32(r.regs, RFPGA_CONTROL, RFPGA_CONTROL_CLEAR);
+	}
+	rig_down(&r);
+	streams_again();
+}
+
 /* ------------------------------------------------ it never stops talking --- */
 
 static uint64_t flood_sent(void)
@@ -698,6 +750,8 @@ int main(void)
 	tap_run("never idle: the memory of a map that is closed is safe", test_stuck_close);
 	tap_run("never idle: unbind, and bind again", test_stuck_unbind);
 	tap_run("addresses that nobody gave it are refused", test_wild);
+	tap_run("what is refused, and nobody told of it, is refused", test_drop);
+	tap_run("what arrives after \"idle\" finds nothing", test_linger);
 	tap_run("a flood of interrupts: all counted, others served", test_flood);
 	tap_run("a consumer stopped for longer than its queue holds", test_late_consumer);
 	tap_run("a reset in mid-stream, by RESET and by sysfs", test_reset_running);

@@ -124,6 +124,8 @@ static void begin(struct place *p, uint32_t mode, uint32_t slots, uint64_t first
 		      p->r.made.out_segments, count);
 	set32(d, RFPGA_DTP_SLOTS, slots);
 	set64(d, RFPGA_DTP_FIRST_STACK, first);
+	set32(d, RFPGA_DTP_FIRST_SLOT, first % slots);
+	set32(d, RFPGA_DTP_FIRST_INDEX, first % IMAGES);
 	set64(d, RFPGA_DTP_LOCK_OFFSET, p->row->together ? RECORD : 0);
 	set32(d, RFPGA_DTP_LOCK_FIRST, p->row->together ? 0 : p->r.made.out_segments);
 	set32(d, RFPGA_DTP_LOCK_COUNT, p->row->together ? p->r.made.out_segments : 1);
@@ -486,6 +488,33 @@ static void lost_interrupt(struct place *p)
 	      (unsigned long long)(p->next - interrupts(p)));
 }
 
+/*
+ * Of the record only the first word is there. Who waits for the last one has not seen anything,
+ * and who reads the whole record knows that it is none.
+ */
+static void torn_lock(struct place *p)
+{
+	const volatile uint64_t *begun = p->record + RFPGA_LOCK_BEGUN / 8;
+	uint64_t k, end = end_of_wait(WAIT_MS);
+	struct rfpga_lock lock;
+
+	tell("torn on hold");
+	for (k = 0; k < FEW && tap_ok(); k++) {
+		begin(p, needed(p->row, true), 2, k, 1);
+		while (*begun != k + 1 && CHECK(now_ns() < end, "no record begins"))
+			;
+		CHECK(!look(p), "half of a record was taken for one");
+		CHECK(!rfpga_lock_read(p->record, &lock), "half of a record is one");
+		tell("release");
+		if (!becomes_idle(p) || !CHECK(look(p), "no stack"))
+			return;
+		CHECK(rfpga_lock_read(p->record, &lock) && lock.stacks == k + 1 && lock.images == 1,
+		      "stack %llu, image %llu", (unsigned long long)lock.stacks,
+		      (unsigned long long)lock.images);
+	}
+	found(p, FEW, 0, FEW);
+}
+
 /* ------------------------------------------------------------------------ */
 
 static const struct {
@@ -508,6 +537,7 @@ static const struct {
 	{ "an interrupt that comes twice is one stack", twice_interrupt, true },
 	{ "a lock record that is lost loses no stack", lost_lock, true },
 	{ "interrupts that are lost are counted", lost_interrupt, true },
+	{ "a torn lock record is none", torn_lock, true },
 };
 
 static void run(const struct row *row, size_t i)

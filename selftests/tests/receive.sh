@@ -48,7 +48,7 @@ poke() {
 		mmap.mmap(fd, 8192)[offset:offset + 8] = value.to_bytes(8, "little")
 	P
 }
-image_stride=80 lock_stacks=4096 # offsets in the buffer
+image_stride=80 lock_stacks=$((4096 + 56)) # offsets in the buffer
 now() { python3 -c 'import time; print(time.monotonic_ns())'; }
 waits() { [[ $(status '.dtps[0].waiting') == true ]]; }
 sent() { (($(status '.dtps[0].images') >= $1)); }

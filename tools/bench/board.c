@@ -344,7 +344,6 @@ static void configure(struct board *b, const struct run *run)
 	set(b, d + RFPGA_DTP_MODE, run->mode);
 	set(b, d + RFPGA_DTP_VECTOR, 0);
 	set(b, d + RFPGA_DTP_PIXEL_BYTES, 8);
-	set(b, d + RFPGA_DTP_SAMPLING, 1);
 	set(b, d + RFPGA_DTP_BUNCH, 1);
 	set(b, d + RFPGA_DTP_SLOTS, 1);
 	set64(b, d + RFPGA_DTP_SRC_BASE, 0);
@@ -370,6 +369,10 @@ static void configure(struct board *b, const struct run *run)
 	set64(b, d + RFPGA_DTP_IMAGES, run->stacks);
 	set64(b, d + RFPGA_DTP_PERIOD, run->period / RFPGA_TICK_NS);
 	set64(b, d + RFPGA_DTP_FIRST_STACK, 0);
+	set(b, d + RFPGA_DTP_FIRST_SLOT, 0);
+	set(b, d + RFPGA_DTP_FIRST_INDEX, 0);
+	set(b, d + RFPGA_DTP_INDEX_STEP, 0);
+	set(b, d + RFPGA_DTP_RUN, 0);
 }
 
 void board_start(struct board *b, const struct run *run)

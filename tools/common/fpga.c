@@ -128,9 +128,10 @@ int fpga_registers(struct fpga *fpga, char *why)
 			fpga->number, id, RFPGA_ID_VALUE);
 		goto out;
 	}
-	if (version >> 16 != RFPGA_VERSION_VALUE >> 16) {
-		because(why, -1, "fpga%u: version %u.%u of the interface, this tool knows %u.x",
-			fpga->number, version >> 16, version & 0xffff, RFPGA_VERSION_VALUE >> 16);
+	if (version >> 16 != RFPGA_VERSION_VALUE >> 16 || version < RFPGA_VERSION_VALUE) {
+		because(why, -1, "fpga%u: version %u.%u of the interface, this tool knows %u.%u and later minors",
+			fpga->number, version >> 16, version & 0xffff, RFPGA_VERSION_VALUE >> 16,
+			RFPGA_VERSION_VALUE & 0xffff);
 		goto out;
 	}
 	return 0;

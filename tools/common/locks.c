@@ -10,6 +10,8 @@
 #include "rashpa.h"
 #include "say.h"
 
+#define LOOKS	16	/* at a record that is being written */
+
 /* The fd is ours only if the memory is. */
 static int open_named(struct locks *l, const char *name, int write, char *why)
 {
@@ -64,6 +66,16 @@ uint64_t locks_word(const struct locks *l, const struct rashpa_stream *s, unsign
 {
 	return __atomic_load_n((const volatile uint64_t *)(l->base + s->dtp[i].lock_offset + word),
 			       __ATOMIC_ACQUIRE);
+}
+
+bool locks_read(const struct locks *l, const struct rashpa_stream *s, unsigned int i,
+		struct rfpga_lock *lock)
+{
+	for (int looks = 0; looks < LOOKS; looks++) {
+		if (rfpga_lock_read(l->base + s->dtp[i].lock_offset, lock))
+			return true;
+	}
+	return false;
 }
 
 uint64_t locks_stacks(const struct locks *l, const struct rashpa_stream *s, uint64_t *most)

@@ -3,8 +3,10 @@
 #ifndef LOCKS_H
 #define LOCKS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
+#include "rashpa-fpga.h"
 #include "rashpa-stream.h"
 
 struct locks {
@@ -28,6 +30,13 @@ void locks_close(struct locks *locks);
 /* A word (RFPGA_LOCK_*) of the record of process i. */
 uint64_t locks_word(const struct locks *locks, const struct rashpa_stream *s, unsigned int i,
 		    unsigned int word);
+
+/*
+ * The whole record of process i. False: it was being written at each of some looks; of what is in
+ * it then, only the number of stacks is one that there was.
+ */
+bool locks_read(const struct locks *locks, const struct rashpa_stream *s, unsigned int i,
+		struct rfpga_lock *lock);
 
 /* Stacks complete in all processes; *most: in the most advanced one. */
 uint64_t locks_stacks(const struct locks *locks, const struct rashpa_stream *s, uint64_t *most);

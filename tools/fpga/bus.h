@@ -26,7 +26,7 @@
 #include "../lib/rashpa-fpga.h"
 
 #define BUS_BURST		(256u << 10)	/* bytes copied under one hold of the lock */
-#define BUS_ENTRIES		(RFPGA_TABLE_SIZE / RFPGA_ENTRY_STRIDE)
+#define BUS_ENTRIES_MAX		(RFPGA_TABLE_SIZE / RFPGA_ENTRY_STRIDE)
 
 #define BUS_READ		1u		/* as VFIO_DMA_MAP_FLAG_READ */
 #define BUS_WRITE		2u		/* as VFIO_DMA_MAP_FLAG_WRITE */
@@ -53,6 +53,8 @@ struct bus_space {
 	uint64_t generation;	/* of the table, when the two were true */
 	bool wild;		/* misbehave: linear from wild_addr on, whatever the table says */
 	uint64_t wild_addr;
+	bool drop;		/* misbehave: nobody hears of writes that the bus refuses */
+	bool sent;		/* misbehave: it left while bus mastering was on */
 };
 
 struct bus {
@@ -62,12 +64,13 @@ struct bus {
 	size_t count, room;
 	size_t last;			/* last hit; the engine's */
 	struct bus_backing *backings;
+	uint32_t entries;		/* of the table; fixed */
 	uint32_t table[RFPGA_TABLE_SIZE / 4];
 	uint64_t generation;		/* changes with the table; never 0 */
 	struct vfu *vfu;
 };
 
-int bus_init(struct bus *bus, struct vfu *vfu);
+int bus_init(struct bus *bus, struct vfu *vfu, uint32_t entries);
 void bus_destroy(struct bus *bus);
 
 /* for the protocol thread; the lock is taken inside */
@@ -90,8 +93,10 @@ bool bus_write(struct bus *bus, struct bus_space *space, uint64_t offset, const 
 	       size_t length, struct bus_fault *fault);
 bool bus_read(struct bus *bus, struct bus_space *space, uint64_t offset, void *data,
 	      size_t length, struct bus_fault *fault);
+/* The record, or what of it becomes visible first. */
 bool bus_write_record(struct bus *bus, struct bus_space *space, uint64_t offset,
-		      const uint64_t record[RFPGA_LOCK_SIZE / 8], struct bus_fault *fault);
+		      const uint64_t record[RFPGA_LOCK_SIZE / 8], size_t length,
+		      struct bus_fault *fault);
 bool bus_may_interrupt(struct bus *bus, struct bus_fault *fault);
 
 #endif /* BUS_H */

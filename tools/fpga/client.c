@@ -45,8 +45,8 @@ void client_spawn(struct client *c, const char *program)
 	int i, n = 0;
 
 	snprintf(vectors, sizeof(vectors), "%d", CLIENT_VECTORS);
-	if (c->intx)
-		more[n++] = "--intx";
+	if (c->option)
+		more[n++] = c->option;
 	if (getenv("RASHPA_VERBOSE"))
 		more[n++] = "--verbose";
 	c->fd = -1;
@@ -161,7 +161,7 @@ static void record(const struct client *c, const void *data, size_t size, unsign
 		if (!file)
 			die("%s: %s", path, strerror(errno));
 		/* the client is known already; the board has a pin */
-		fputc((number > 1 ? 1 : 0) | (c->intx ? 2 : 0), file);
+		fputc((number > 1 ? 1 : 0) | (c->option && !strcmp(c->option, "--intx") ? 2 : 0), file);
 	}
 	if (ftell(file) + (long)size > RECORD_MAX)
 		return;

@@ -18,7 +18,7 @@
 
 struct client {
 	pid_t pid;
-	bool intx;			/* spawn with an interrupt pin */
+	const char *option;		/* spawn with this one as well, if it is not NULL */
 	char path[108];
 	char control[108];
 	int fd;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The registers of a DTP as a checked configuration: nothing in it can overflow later. */
+/*
+ * The registers of a DTP as a checked configuration. No product is formed here, and no sum:
+ * whether an image is in on-board memory, and its destination in the address table, is found
+ * out when it is sent (dtp.c).
+ */
 #include "fpga.h"
-
-#define MODES	(RFPGA_MODE_FREERUN | RFPGA_MODE_MSIX | RFPGA_MODE_LOCK | RFPGA_MODE_FLUSH)
 
 static uint64_t get64(const uint32_t *r, uint32_t offset)
 {
@@ -14,7 +16,6 @@ static void load(const uint32_t *r, struct dtp_config *c)
 	c->mode = r[RFPGA_DTP_MODE / 4];
 	c->vector = r[RFPGA_DTP_VECTOR / 4];
 	c->pixel_bytes = r[RFPGA_DTP_PIXEL_BYTES / 4];
-	c->sampling = r[RFPGA_DTP_SAMPLING / 4];
 	c->bunch = r[RFPGA_DTP_BUNCH / 4];
 	c->slots = r[RFPGA_DTP_SLOTS / 4];
 	c->src_base = get64(r, RFPGA_DTP_SRC_BASE);
@@ -40,83 +41,90 @@ static void load(const uint32_t *r, struct dtp_config *c)
 	c->images = get64(r, RFPGA_DTP_IMAGES);
 	c->period = get64(r, RFPGA_DTP_PERIOD);
 	c->first_stack = get64(r, RFPGA_DTP_FIRST_STACK);
+	c->first_slot = r[RFPGA_DTP_FIRST_SLOT / 4];
+	c->first_index = r[RFPGA_DTP_FIRST_INDEX / 4];
+	c->index_step = r[RFPGA_DTP_INDEX_STEP / 4];
+	c->run = r[RFPGA_DTP_RUN / 4];
 	c->row = (uint64_t)c->width * c->pixel_bytes;
 }
 
-/* sum += a * b; false on overflow */
-static bool add(uint64_t *sum, uint64_t a, uint64_t b)
+/* Modes that the board has: a feature may be missing. */
+static uint32_t modes(const struct fpga *fpga)
 {
-	uint64_t product;
+	uint32_t f = fpga->features;
 
-	return !__builtin_mul_overflow(a, b, &product) &&
-	       !__builtin_add_overflow(*sum, product, sum);
+	return (f & RFPGA_FEATURE_FREERUN ? RFPGA_MODE_FREERUN : 0) |
+	       (f & RFPGA_FEATURE_MSIX ? RFPGA_MODE_MSIX : 0) |
+	       (f & RFPGA_FEATURE_LOCK ? RFPGA_MODE_LOCK : 0) |
+	       (f & RFPGA_FEATURE_FLUSH ? RFPGA_MODE_FLUSH : 0);
 }
 
-/* End of the last byte that the dataset's region of interest touches. */
-static bool source_end(const struct dtp_config *c, uint64_t *end)
+static bool group_possible(const struct fpga *fpga, unsigned int n, uint32_t group)
 {
-	*end = c->src_base;
-	return add(end, c->src_images - 1, c->src_image) &&
-	       add(end, (uint64_t)c->src_y + c->height - 1, c->src_line) &&
-	       add(end, (uint64_t)c->src_x + c->width, c->pixel_bytes);
+	if (!group)
+		return true;
+	return (fpga->features & RFPGA_FEATURE_GROUP) && !(group >> fpga->dtps) &&
+	       (group & 1u << n);
 }
 
-static bool destination_end(const struct dtp_config *c, uint64_t *end)
+static bool fits(uint64_t value, unsigned int bits)
 {
-	*end = c->dst_base;
-	return add(end, c->slots - 1, c->dst_slot) &&
-	       add(end, c->bunch - 1, c->dst_image) &&
-	       add(end, (uint64_t)c->dst_y + c->height - 1, c->dst_line) &&
-	       add(end, (uint64_t)c->dst_x + c->width, c->pixel_bytes);
+	return !(value >> bits);
 }
 
-static bool entries_exist(uint32_t first, uint32_t count)
+static bool counts(uint32_t value)
 {
-	return count >= 1 && count <= BUS_ENTRIES && first <= BUS_ENTRIES - count;
+	return value && fits(value, FPGA_COUNT_BITS);
 }
 
-/* The first register that makes no sense, or 0. */
+/* The lowest register that makes no sense, or 0: in the order of their offsets. */
 static uint32_t find_nonsense(const struct fpga *fpga, unsigned int n,
 			      const struct dtp_config *c)
 {
-	uint64_t end, frames = 0;
+	const uint32_t entries = fpga->entries;
+	const bool lock = c->mode & RFPGA_MODE_LOCK;
+	const struct { uint32_t reg; bool good; } checks[] = {
+		{ RFPGA_DTP_MODE, !(c->mode & ~modes(fpga)) },
+		{ RFPGA_DTP_VECTOR, !(c->mode & RFPGA_MODE_MSIX) || c->vector < fpga->vectors },
+		{ RFPGA_DTP_PIXEL_BYTES, c->pixel_bytes == 1 || c->pixel_bytes == 2 ||
+					 c->pixel_bytes == 4 || c->pixel_bytes == 8 },
+		{ RFPGA_DTP_BUNCH, counts(c->bunch) },
+		{ RFPGA_DTP_SLOTS, counts(c->slots) },
+		{ RFPGA_DTP_SRC_BASE, fits(c->src_base, FPGA_OFFSET_BITS) },
+		{ RFPGA_DTP_SRC_IMAGES, counts(c->src_images) },
+		{ RFPGA_DTP_SRC_X, fits(c->src_x, FPGA_COUNT_BITS) },
+		{ RFPGA_DTP_SRC_Y, fits(c->src_y, FPGA_COUNT_BITS) },
+		{ RFPGA_DTP_WIDTH, counts(c->width) },
+		{ RFPGA_DTP_HEIGHT, counts(c->height) },
+		{ RFPGA_DTP_DST_X, fits(c->dst_x, FPGA_COUNT_BITS) },
+		{ RFPGA_DTP_DST_Y, fits(c->dst_y, FPGA_COUNT_BITS) },
+		{ RFPGA_DTP_GROUP, group_possible(fpga, n, c->group) },
+		{ RFPGA_DTP_SRC_LINE, fits(c->src_line, FPGA_STRIDE_BITS) },
+		{ RFPGA_DTP_SRC_IMAGE, fits(c->src_image, FPGA_STRIDE_BITS) },
+		{ RFPGA_DTP_DST_BASE, fits(c->dst_base, FPGA_OFFSET_BITS) },
+		{ RFPGA_DTP_DST_LINE, fits(c->dst_line, FPGA_STRIDE_BITS) },
+		{ RFPGA_DTP_DST_IMAGE, fits(c->dst_image, FPGA_STRIDE_BITS) },
+		{ RFPGA_DTP_DST_SLOT, fits(c->dst_slot, FPGA_OFFSET_BITS) },
+		{ RFPGA_DTP_DST_FIRST, c->dst_first < entries },
+		{ RFPGA_DTP_DST_COUNT, c->dst_count && c->dst_count <= entries &&
+				       c->dst_first <= entries - c->dst_count },
+		{ RFPGA_DTP_LOCK_OFFSET, !lock || (c->lock_offset % RFPGA_LOCK_SIZE == 0 &&
+						   fits(c->lock_offset, FPGA_OFFSET_BITS)) },
+		{ RFPGA_DTP_LOCK_FIRST, !lock || c->lock_first < entries },
+		{ RFPGA_DTP_LOCK_COUNT, !lock || (c->lock_count && c->lock_count <= entries &&
+						  c->lock_first <= entries - c->lock_count) },
+		{ RFPGA_DTP_IMAGES, fits(c->images, FPGA_OFFSET_BITS) },
+		{ RFPGA_DTP_PERIOD, fits(c->period, FPGA_OFFSET_BITS) },
+		{ RFPGA_DTP_FIRST_STACK, fits(c->first_stack, FPGA_OFFSET_BITS) },
+		{ RFPGA_DTP_FIRST_SLOT, c->first_slot < c->slots },
+		{ RFPGA_DTP_FIRST_INDEX, c->first_index < c->src_images },
+		{ RFPGA_DTP_INDEX_STEP, c->index_step < c->src_images },
+	};
+	unsigned int i;
 
-	if (c->mode & ~MODES)
-		return RFPGA_DTP_MODE;
-	if ((c->mode & RFPGA_MODE_MSIX) && c->vector >= fpga->vectors)
-		return RFPGA_DTP_VECTOR;
-	if (c->pixel_bytes != 1 && c->pixel_bytes != 2 && c->pixel_bytes != 4 &&
-	    c->pixel_bytes != 8)
-		return RFPGA_DTP_PIXEL_BYTES;
-	if (!c->sampling)
-		return RFPGA_DTP_SAMPLING;
-	if (!c->bunch)
-		return RFPGA_DTP_BUNCH;
-	if (!c->slots)
-		return RFPGA_DTP_SLOTS;
-	if (!c->src_images)
-		return RFPGA_DTP_SRC_IMAGES;
-	if (!c->width)
-		return RFPGA_DTP_WIDTH;
-	if (!c->height)
-		return RFPGA_DTP_HEIGHT;
-	if (c->group && (c->group >> fpga->dtps || !(c->group & 1u << n)))
-		return RFPGA_DTP_GROUP;
-	if (!source_end(c, &end))
-		return RFPGA_DTP_SRC_BASE;
-	if (!destination_end(c, &end))
-		return RFPGA_DTP_DST_BASE;
-	if (!entries_exist(c->dst_first, c->dst_count))
-		return RFPGA_DTP_DST_FIRST;
-	if (c->mode & RFPGA_MODE_LOCK) {
-		if (c->lock_offset % RFPGA_LOCK_SIZE)
-			return RFPGA_DTP_LOCK_OFFSET;
-		if (!entries_exist(c->lock_first, c->lock_count))
-			return RFPGA_DTP_LOCK_FIRST;
-	}
-	/* frame numbers must fit, those of the images to come included */
-	if (!add(&frames, c->first_stack, c->bunch) || !add(&frames, c->images, 1))
-		return RFPGA_DTP_FIRST_STACK;
+	for (i = 0; i < sizeof(checks) / sizeof(checks[0]); i++)
+		if (!checks[i].good)
+			return checks[i].reg;
 	return 0;
 }
 
@@ -124,19 +132,12 @@ bool dtp_load(const struct fpga *fpga, unsigned int n, struct dtp_config *c,
 	      struct bus_fault *fault)
 {
 	uint32_t nonsense;
-	uint64_t end;
 
 	load(fpga->regs[n], c);
 	nonsense = find_nonsense(fpga, n, c);
-	if (nonsense) {
-		fault->cause = RFPGA_FAULT_CONFIG;
-		fault->addr = RFPGA_DTP(n) + nonsense;
-		return false;
-	}
-	if (!source_end(c, &end) || end > fpga->memory_size) {
-		fault->cause = RFPGA_FAULT_SOURCE;
-		fault->addr = end;
-		return false;
-	}
-	return true;
+	if (!nonsense)
+		return true;
+	fault->cause = RFPGA_FAULT_CONFIG;
+	fault->addr = RFPGA_DTP(n) + nonsense;
+	return false;
 }

@@ -97,13 +97,14 @@ static bool reach(const struct piece *piece, void *data,
 	return true;
 }
 
-int bus_init(struct bus *bus, struct vfu *vfu)
+int bus_init(struct bus *bus, struct vfu *vfu, uint32_t entries)
 {
 	pthread_rwlockattr_t attr;
 	int err;
 
 	memset(bus, 0, sizeof(*bus));
 	bus->vfu = vfu;
+	bus->entries = entries;
 	bus->generation = 1;
 	pthread_rwlockattr_init(&attr);
 	/* The engine takes the lock again and again: it must not starve an unmap. */
@@ -412,7 +413,8 @@ uint32_t bus_table_read(const struct bus *bus, uint32_t offset)
 
 void bus_table_write(struct bus *bus, uint32_t offset, uint32_t value)
 {
-	if (offset % RFPGA_ENTRY_STRIDE > RFPGA_ENTRY_CONTROL)
+	if (offset % RFPGA_ENTRY_STRIDE > RFPGA_ENTRY_CONTROL ||
+	    offset / RFPGA_ENTRY_STRIDE >= bus->entries)
 		return;
 	if (offset % RFPGA_ENTRY_STRIDE == RFPGA_ENTRY_CONTROL)
 		value &= RFPGA_ENTRY_VALID;
@@ -492,7 +494,7 @@ static bool piece_find(struct bus *bus, struct bus_space *space, uint64_t offset
 	piece->length = length;
 	if (!space_find(bus, space, offset, piece, fault))
 		return false;
-	if (!bus->master)
+	if (!bus->master && !space->sent)
 		return refuse(fault, RFPGA_FAULT_MASTER, piece->addr);
 	r = region_find(bus, piece->addr);
 	if (!r || (r->prot & prot) != prot)
@@ -546,10 +548,16 @@ static bool check(struct bus *bus, struct bus_space *space, uint64_t offset,
 	return true;
 }
 
+/* A posted write: that it was discarded on its way need not be told. */
+static bool dropped(const struct bus_space *space, const struct bus_fault *fault)
+{
+	return space->drop && fault->cause == RFPGA_FAULT_BUS;
+}
+
 bool bus_check(struct bus *bus, struct bus_space *space, uint64_t offset, uint64_t length,
 	       struct bus_fault *fault)
 {
-	return check(bus, space, offset, length, BUS_WRITE, fault);
+	return check(bus, space, offset, length, BUS_WRITE, fault) || dropped(space, fault);
 }
 
 /* All of it is looked up before the first byte moves: refused means not executed. */
@@ -578,7 +586,8 @@ static bool transfer(struct bus *bus, struct bus_space *space, uint64_t offset,
 bool bus_write(struct bus *bus, struct bus_space *space, uint64_t offset, const void *data,
 	       size_t length, struct bus_fault *fault)
 {
-	return transfer(bus, space, offset, (uint8_t *)data, length, true, fault);
+	return transfer(bus, space, offset, (uint8_t *)data, length, true, fault) ||
+	       dropped(space, fault);
 }
 
 bool bus_read(struct bus *bus, struct bus_space *space, uint64_t offset, void *data,
@@ -588,21 +597,21 @@ bool bus_read(struct bus *bus, struct bus_space *space, uint64_t offset, void *d
 }
 
 /*
- * The first word becomes visible last, and after everything that was written before: whoever
- * reads it with acquire semantics sees the payload.
+ * Words become visible in the order of their addresses, as those of one write on a real bus,
+ * and after everything that was written before.
  */
 static void copy_record(const struct piece *piece, void *data)
 {
 	uint64_t *host = (uint64_t *)piece->host, *record = data;
-	int i;
+	size_t i;
 
-	for (i = 1; i < RFPGA_LOCK_SIZE / 8; i++)
-		__atomic_store_n(&host[i], record[i], __ATOMIC_RELAXED);
-	__atomic_store_n(&host[0], record[0], __ATOMIC_RELEASE);
+	for (i = 0; i < piece->length / 8; i++)
+		__atomic_store_n(&host[i], record[i], __ATOMIC_RELEASE);
 }
 
-bool bus_write_record(struct bus *bus, struct bus_space *space, uint64_t offset,
-		      const uint64_t record[RFPGA_LOCK_SIZE / 8], struct bus_fault *fault)
+static bool write_record(struct bus *bus, struct bus_space *space, uint64_t offset,
+			 const uint64_t record[RFPGA_LOCK_SIZE / 8], size_t length,
+			 struct bus_fault *fault)
 {
 	struct piece piece;
 
@@ -610,12 +619,20 @@ bool bus_write_record(struct bus *bus, struct bus_space *space, uint64_t offset,
 		return false;
 	if (piece.length != RFPGA_LOCK_SIZE || piece.addr % RFPGA_LOCK_SIZE)
 		return refuse(fault, RFPGA_FAULT_ENTRY, offset);
+	piece.length = length;
 	if (!piece.host)
 		return message(bus, &piece, (uint8_t *)record, true, fault);
 	if ((uintptr_t)piece.host % sizeof(*record) ||
 	    !reach(&piece, (void *)record, copy_record))
 		return refuse(fault, RFPGA_FAULT_BUS, piece.addr);
 	return true;
+}
+
+bool bus_write_record(struct bus *bus, struct bus_space *space, uint64_t offset,
+		      const uint64_t record[RFPGA_LOCK_SIZE / 8], size_t length,
+		      struct bus_fault *fault)
+{
+	return write_record(bus, space, offset, record, length, fault) || dropped(space, fault);
 }
 
 /* An MSI-X message is a memory write too. */

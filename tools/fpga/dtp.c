@@ -30,11 +30,32 @@ struct pause {
 	uint32_t dither;
 };
 
-static uint32_t *doorbell(struct fpga *fpga, const struct dtp *d)
+/* A word of the DTP's doorbell page. */
+static void *doorbell(struct fpga *fpga, const struct dtp *d, size_t word)
 {
-	size_t n = (size_t)(d - fpga->dtp);
+	return fpga->doorbell + (size_t)(d - fpga->dtp) * RFPGA_DOORBELL_PAGE + word;
+}
 
-	return (uint32_t *)(fpga->doorbell + n * RFPGA_DOORBELL_PAGE + RFPGA_DB_CREDIT);
+/* What was given back in this run: of another one's credit nothing is believed. */
+static uint32_t read_credit(struct fpga *fpga, const struct dtp *d)
+{
+	uint32_t *plain = doorbell(fpga, d, RFPGA_DB_CREDIT);
+	uint64_t *tagged = doorbell(fpga, d, RFPGA_DB_TAGGED), value;
+
+	if (!d->config.run)
+		return __atomic_load_n(plain, __ATOMIC_ACQUIRE);
+	value = __atomic_load_n(tagged, __ATOMIC_ACQUIRE);
+	return value >> 32 == d->config.run ? (uint32_t)value : d->count.credit;
+}
+
+static void preset_credit(struct fpga *fpga, const struct dtp *d)
+{
+	uint32_t *plain = doorbell(fpga, d, RFPGA_DB_CREDIT);
+	uint64_t *tagged = doorbell(fpga, d, RFPGA_DB_TAGGED);
+	uint32_t first = (uint32_t)d->config.first_stack;
+
+	__atomic_store_n(plain, first, __ATOMIC_RELEASE);
+	__atomic_store_n(tagged, first | (uint64_t)d->config.run << 32, __ATOMIC_RELEASE);
 }
 
 static bool running(const struct dtp *d)
@@ -127,23 +148,56 @@ static enum outcome send_burst(struct fpga *fpga, struct dtp *d, uint32_t *line,
 	return ok ? SENT : REFUSED;
 }
 
+/* Gateware adds up: 128 bits are what its adders and their carries are for us. */
+typedef unsigned __int128 offset_t;
+
 /* Where the region of interest begins, in the dataset and in the destination. */
-static uint64_t source(const struct dtp *d)
+static offset_t source(const struct dtp *d)
 {
 	const struct dtp_config *c = &d->config;
-	uint64_t frame = d->stack * c->bunch + d->image;
-	uint64_t index = frame % c->src_images * (c->sampling % c->src_images) % c->src_images;
 
-	return c->src_base + index * c->src_image + c->src_y * c->src_line +
+	return c->src_base + (offset_t)d->index * c->src_image + (offset_t)c->src_y * c->src_line +
 	       (uint64_t)c->src_x * c->pixel_bytes;
 }
 
-static uint64_t destination(const struct dtp *d)
+static offset_t destination(const struct dtp *d)
 {
 	const struct dtp_config *c = &d->config;
 
-	return c->dst_base + d->stack % c->slots * c->dst_slot + d->image * c->dst_image +
-	       c->dst_y * c->dst_line + (uint64_t)c->dst_x * c->pixel_bytes;
+	return c->dst_base + (offset_t)d->slot * c->dst_slot + (offset_t)d->image * c->dst_image +
+	       (offset_t)c->dst_y * c->dst_line + (uint64_t)c->dst_x * c->pixel_bytes;
+}
+
+/* The first line from @begin on that ends behind @limit: where it begins. False: there is none. */
+static bool line_beyond(const struct dtp_config *c, offset_t begin, uint64_t stride,
+			offset_t limit, offset_t *line)
+{
+	*line = begin;
+	if (begin + c->row > limit)
+		return true;
+	if (begin + (offset_t)(c->height - 1) * stride + c->row <= limit)
+		return false;
+	*line += ((limit - begin - c->row) / stride + 1) * stride;
+	return true;
+}
+
+/* Where the image in work comes from and goes to, unless it is beyond all that can be there. */
+static bool locate(struct fpga *fpga, struct dtp *d, struct bus_fault *fault)
+{
+	const offset_t end = (offset_t)1 << FPGA_OFFSET_BITS;
+	const struct dtp_config *c = &d->config;
+	offset_t from = source(d), to = destination(d), line;
+
+	if (line_beyond(c, from, c->src_line, fpga->memory_size, &line))
+		fault->cause = RFPGA_FAULT_SOURCE;
+	else if (line_beyond(c, to, c->dst_line, end, &line))
+		fault->cause = RFPGA_FAULT_ENTRY;
+	else
+		fault->cause = RFPGA_FAULT_NONE;
+	fault->addr = (uint64_t)(line % end);
+	d->src_offset = (uint64_t)from;
+	d->dst_offset = (uint64_t)to;
+	return fault->cause == RFPGA_FAULT_NONE;
 }
 
 static bool ends_stack(const struct dtp *d)
@@ -198,6 +252,7 @@ static uint32_t plan_event(struct fpga *fpga, struct dtp *d)
 
 	d->behind = event & m->twice;
 	d->posted = false;
+	d->torn = m->torn && (event & FPGA_LOCK);
 	if (d->behind)
 		delay = m->twice_delay;
 	if (event & m->early) {
@@ -211,6 +266,12 @@ static uint32_t plan_event(struct fpga *fpga, struct dtp *d)
 	}
 	if (last > delay)
 		delay = last;
+	if (d->torn) {
+		/* the rest of the record, and what follows it */
+		d->behind |= event;
+		event = FPGA_LOCK;
+		delay = m->torn_delay > delay ? m->torn_delay : delay;
+	}
 	if (d->behind) {
 		/* now: who sees the event may release the rest at once */
 		pthread_mutex_lock(&fpga->engine.lock);
@@ -252,7 +313,7 @@ static enum outcome flush(struct fpga *fpga, struct dtp *d, struct bus_fault *fa
 
 static void make_record(struct dtp *d)
 {
-	d->record[RFPGA_LOCK_STACKS / 8] = d->stack + 1;
+	d->record[RFPGA_LOCK_BEGUN / 8] = d->record[RFPGA_LOCK_STACKS / 8] = d->stack + 1;
 	d->record[RFPGA_LOCK_IMAGES / 8] = d->count.images;
 	d->record[RFPGA_LOCK_TICKS / 8] = fpga_ticks();
 	d->record[RFPGA_LOCK_OVERRUNS / 8] = d->count.overruns;
@@ -260,10 +321,13 @@ static void make_record(struct dtp *d)
 
 static bool write_lock(struct fpga *fpga, struct dtp *d, struct bus_fault *fault)
 {
+	size_t length = d->torn ? RFPGA_LOCK_IMAGES : RFPGA_LOCK_SIZE;
 	bool ok;
 
+	d->torn = false;
 	bus_lock(&fpga->bus);
-	ok = bus_write_record(&fpga->bus, &d->lock, d->config.lock_offset, d->record, fault);
+	ok = bus_write_record(&fpga->bus, &d->lock, d->config.lock_offset, d->record, length,
+			      fault);
 	bus_unlock(&fpga->bus);
 	return ok;
 }
@@ -316,6 +380,7 @@ static enum outcome end_stack(struct fpga *fpga, struct dtp *d, uint32_t event,
 
 	pthread_mutex_lock(&e->lock);
 	d->stack++;
+	d->slot = d->slot + 1 < d->config.slots ? d->slot + 1 : 0;
 	d->image = 0;
 	d->complete = d->stack;
 	count_add(&d->count.stacks, 1);
@@ -359,7 +424,12 @@ static enum outcome catch_up(struct fpga *fpga, struct dtp *d, struct bus_fault 
 
 static void count_image(struct dtp *d)
 {
+	const struct dtp_config *c = &d->config;
+
 	d->image++;
+	d->index += c->index_step;
+	if (d->index >= c->src_images)
+		d->index -= c->src_images;
 	if (d->config.images)
 		d->left--;
 	count_add(&d->count.images, 1);
@@ -375,10 +445,12 @@ static enum outcome serve(struct fpga *fpga, struct dtp *d, struct bus_fault *fa
 	enum outcome outcome;
 	bool last;
 
+	if (d->lingers)
+		return send_image(fpga, d, fault);
 	if (d->behind)
 		return catch_up(fpga, d, fault);
-	d->src_offset = source(d);
-	d->dst_offset = destination(d);
+	if (!locate(fpga, d, fault))
+		return REFUSED;
 	last = ends_stack(d);
 	if (!d->image && (c->mode & RFPGA_MODE_FREERUN) && ahead >= c->slots)
 		count_add(&d->count.overruns, 1);
@@ -409,12 +481,31 @@ static void record_fault(struct fpga *fpga, struct dtp *d, const struct bus_faul
 		    (unsigned long long)fault->addr);
 }
 
+/*
+ * It was told to say that it has stopped while its next image is on its way. A flush would push
+ * that one first.
+ */
+static void linger(struct fpga *fpga, struct dtp *d)
+{
+	struct bus_fault fault;
+
+	if (!d->stop || !d->told.linger || (d->config.mode & RFPGA_MODE_FLUSH) ||
+	    (d->status & RFPGA_DTP_FAULTED) || fpga->engine.quiescing || !locate(fpga, d, &fault))
+		return;
+	d->due = fpga_ticks();
+	if (__builtin_add_overflow(d->due, d->told.linger_delay, &d->due))
+		d->due = NEVER;
+	d->lingers = d->dst.sent = true;
+	d->stop = false;		/* it has left already */
+}
+
 static void end_run(struct fpga *fpga, struct dtp *d)
 {
 	d->status &= ~(RFPGA_DTP_RUNNING | RFPGA_DTP_WAITING);
 	/* a member that gave up takes no further part; one that is done still counts */
 	if (d->stop || !(d->status & RFPGA_DTP_DONE))
 		d->group = 0;
+	linger(fpga, d);
 	log_debug("DTP %u: %s after %llu images", (unsigned int)(d - fpga->dtp),
 		  d->status & RFPGA_DTP_DONE ? "done" : "stopped",
 		  (unsigned long long)d->count.images);
@@ -441,19 +532,17 @@ static void end_turn(struct fpga *fpga, struct dtp *d, enum outcome outcome,
 		record_fault(fpga, d, fault);
 	if (outcome != SENT)
 		d->behind = 0;
-	if (!d->behind && (outcome != SENT || d->stop || (d->status & RFPGA_DTP_DONE)))
+	if (d->lingers)
+		d->lingers = d->dst.sent = false;
+	else if (!d->behind && (outcome != SENT || d->stop || (d->status & RFPGA_DTP_DONE)))
 		end_run(fpga, d);
 	e->active = NULL;
-	if (!stopping(fpga)) {
-		e->stops += e->stops_pending;
-		e->stops_pending = 0;
-	}
 	pthread_cond_broadcast(&e->idle);
 }
 
 static bool has_credit(struct fpga *fpga, struct dtp *d)
 {
-	uint32_t credit = __atomic_load_n(doorbell(fpga, d), __ATOMIC_ACQUIRE);
+	uint32_t credit = read_credit(fpga, d);
 
 	d->count.credit = credit;
 	return (d->config.mode & RFPGA_MODE_FREERUN) || d->image ||
@@ -472,9 +561,9 @@ static struct dtp *pick(struct fpga *fpga, uint64_t now, uint64_t *due, bool *wa
 
 		n = (fpga->engine.turn + i) % fpga->dtps;
 		d = &fpga->dtp[n];
-		if (!running(d))
+		if (!running(d) && !d->lingers)
 			continue;
-		if (d->behind) {
+		if (d->behind || d->lingers) {
 			if (!d->stop && d->due > now) {
 				if (d->due < *due)
 					*due = d->due;
@@ -575,11 +664,12 @@ static void *engine_main(void *arg)
 			continue;
 		}
 		pause.spin_end = 0;
-		if (!d->behind) {
+		if (!d->behind && !d->lingers) {
 			d->does = d->told;
 			d->obeyed = d->orders;
 			d->dst.wild = d->does.wild;
 			d->dst.wild_addr = d->does.wild_addr;
+			d->dst.drop = d->lock.drop = d->does.drop;
 		}
 		e->active = d;
 		pthread_mutex_unlock(&e->lock);
@@ -628,14 +718,16 @@ static void begin_run(struct fpga *fpga, struct dtp *d)
 	bus_space_init(&d->dst, c->dst_first, c->dst_count);
 	bus_space_init(&d->lock, c->lock_first, c->lock_count);
 	d->stack = c->first_stack;
+	d->slot = c->first_slot;
+	d->index = c->first_index;
 	d->image = 0;
 	d->behind = 0;
-	d->posted = false;
+	d->posted = d->torn = d->lingers = false;
 	d->left = c->images;
 	d->count.start = fpga_ticks();
 	d->next = d->count.start;
 	d->count.credit = (uint32_t)c->first_stack;
-	__atomic_store_n(doorbell(fpga, d), (uint32_t)c->first_stack, __ATOMIC_RELEASE);
+	preset_credit(fpga, d);
 	join_group(fpga, d);
 	d->status |= RFPGA_DTP_RUNNING;
 }
@@ -648,7 +740,8 @@ void engine_start(struct fpga *fpga, unsigned int n)
 	bool ok;
 
 	pthread_mutex_lock(&e->lock);
-	if (running(d)) {
+	if (running(d) || e->active == d) {
+		d->status |= RFPGA_DTP_IGNORED;
 		pthread_mutex_unlock(&e->lock);
 		log_limited("DTP %u: START while it runs, ignored", n);
 		return;
@@ -656,7 +749,7 @@ void engine_start(struct fpga *fpga, unsigned int n)
 	/* it does not run: the engine does not look at it, all of it is ours */
 	reset_counters(d);
 	d->status = 0;
-	d->stop = false;
+	d->stop = d->lingers = false;
 	ok = dtp_load(fpga, n, &d->config, &fault);
 	if (ok) {
 		begin_run(fpga, d);
@@ -671,13 +764,14 @@ void engine_start(struct fpga *fpga, unsigned int n)
 }
 
 /*
- * One request to stop all DTPs of the mask. Does not wait for the one in work. Who stops all
- * wants no more of any group's run, so that nobody has taken part in one.
+ * One request to stop all DTPs of the mask. Does not wait for the one in work, and is counted
+ * when it is taken. Who stops all wants no more of any group's run, so that nobody has taken
+ * part in one.
  */
 void engine_stop(struct fpga *fpga, uint32_t mask)
 {
 	struct engine *e = &fpga->engine;
-	bool pending = false, all = mask == UINT32_MAX;
+	bool all = mask == UINT32_MAX;
 	unsigned int n;
 
 	pthread_mutex_lock(&e->lock);
@@ -690,16 +784,11 @@ void engine_stop(struct fpga *fpga, uint32_t mask)
 			d->group = 0;
 		if (!(mask & 1u << n) || !running(d))
 			continue;
-		if (e->active == d || d->behind) {
-			d->stop = true;
-			pending = true;
-		} else {
+		d->stop = true;
+		if (e->active != d && !d->behind)
 			end_run(fpga, d);
-		}
 	}
-	if (pending)
-		e->stops_pending++;
-	else if (!e->stuck)
+	if (!e->stuck)
 		e->stops++;
 	pthread_cond_signal(&e->wake);
 	pthread_mutex_unlock(&e->lock);
@@ -715,14 +804,22 @@ void engine_set_stuck(struct fpga *fpga, bool on)
 void engine_quiesce(struct fpga *fpga)
 {
 	struct engine *e = &fpga->engine;
+	unsigned int n;
 
 	engine_set_stuck(fpga, false);
+	pthread_mutex_lock(&e->lock);
+	e->quiescing = true;
+	for (n = 0; n < fpga->dtps; n++)
+		if (e->active != &fpga->dtp[n])
+			fpga->dtp[n].lingers = false;
+	pthread_mutex_unlock(&e->lock);
 	engine_stop(fpga, UINT32_MAX);
 	/* the host may not answer a message before it has our answer */
 	vfu_dma_abort(fpga->vfu, true);
 	pthread_mutex_lock(&e->lock);
 	while (e->active || stopping(fpga))
 		pthread_cond_wait(&e->idle, &e->lock);
+	e->quiescing = false;
 	pthread_mutex_unlock(&e->lock);
 	vfu_dma_abort(fpga->vfu, false);
 }
@@ -763,6 +860,24 @@ void engine_kick(struct fpga *fpga)
 	pthread_mutex_lock(&fpga->engine.lock);
 	pthread_cond_signal(&fpga->engine.wake);
 	pthread_mutex_unlock(&fpga->engine.lock);
+}
+
+bool engine_runs(struct fpga *fpga, unsigned int n)
+{
+	return engine_status(fpga, n) & RFPGA_DTP_RUNNING;
+}
+
+uint32_t engine_status(struct fpga *fpga, unsigned int n)
+{
+	const struct dtp *d = &fpga->dtp[n];
+	uint32_t status;
+
+	pthread_mutex_lock(&fpga->engine.lock);
+	status = d->status;
+	if (running(d) && d->stop)
+		status |= RFPGA_DTP_STOPPING;
+	pthread_mutex_unlock(&fpga->engine.lock);
+	return status;
 }
 
 bool engine_busy(struct fpga *fpga)

@@ -8,6 +8,7 @@
  *			again, the board has been reset
  *   flood max|N V	interrupt vector V N times a second, or as often as it can
  *   flood off
+ *   resetting US|off	CONTROL.RESET takes so long; a reset of the function ends it
  *   stuck on|off	do not obey stop requests (a reset still helps, and ends this)
  *
  * Pages of BARs that the host maps (doorbells, on-board memory) are not reached by messages
@@ -174,6 +175,20 @@ static bool flood(struct fpga *fpga, const char *text)
 	return true;
 }
 
+/* How long it takes from now on; "off" ends one that lasts, too. */
+static bool set_resetting(struct fpga *fpga, const char *text)
+{
+	unsigned int us = 0;
+	char end;
+
+	if (strcmp(text, "off") && sscanf(text, "%u%c", &us, &end) != 1)
+		return false;
+	fpga->faults.reset_delay = us * 1000ull / RFPGA_TICK_NS;
+	if (!us)
+		fpga->resetting = 0;
+	return true;
+}
+
 bool fault_command(struct fpga *fpga, const char *command)
 {
 	if (!strcmp(command, "dead on"))
@@ -184,6 +199,8 @@ bool fault_command(struct fpga *fpga, const char *command)
 		set_dead(fpga, false, true);
 	else if (!strncmp(command, "flood ", 6))
 		return flood(fpga, command + 6);
+	else if (!strncmp(command, "resetting ", 10))
+		return set_resetting(fpga, command + 10);
 	else if (!strcmp(command, "stuck on") || !strcmp(command, "stuck off"))
 		engine_set_stuck(fpga, !strcmp(command, "stuck on"));
 	else

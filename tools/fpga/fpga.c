@@ -65,7 +65,7 @@ static void free_memories(struct fpga *fpga)
 	unmap_shared(fpga->memory, fpga->memory_size, fpga->memory_fd);
 }
 
-/* dtps, vectors, intx and memory_size are set by the caller, all else is zero. */
+/* What is fixed after the start is set by the caller, all else is zero. */
 int fpga_init(struct fpga *fpga)
 {
 	int err = -ENOMEM;
@@ -76,7 +76,7 @@ int fpga_init(struct fpga *fpga)
 				       &fpga->doorbell_fd);
 	fpga->vfu = vfu_new(fpga);
 	if (fpga->memory && fpga->doorbell && fpga->vfu)
-		err = bus_init(&fpga->bus, fpga->vfu);
+		err = bus_init(&fpga->bus, fpga->vfu, fpga->entries);
 	if (!err) {
 		pci_init(fpga);
 		err = engine_init(fpga);

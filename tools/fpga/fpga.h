@@ -40,12 +40,13 @@
 
 /* Configuration of a DTP as it was at START, checked. */
 struct dtp_config {
-	uint32_t mode, vector, pixel_bytes, sampling, bunch, slots;
+	uint32_t mode, vector, pixel_bytes, bunch, slots;
 	uint32_t src_images, src_x, src_y, width, height, dst_x, dst_y, group;
 	uint64_t src_base, src_line, src_image;
 	uint64_t dst_base, dst_line, dst_image, dst_slot;
 	uint32_t dst_first, dst_count, lock_first, lock_count;
 	uint64_t lock_offset, images, period, first_stack;
+	uint32_t first_slot, first_index, index_step, run;
 	uint64_t row;			/* bytes of a line of the region of interest */
 };
 
@@ -60,9 +61,9 @@ struct misbehaviour {
 	uint32_t early, twice, lose;	/* FPGA_LOCK, FPGA_INTERRUPT */
 	uint64_t lose_every;		/* stacks; 0 only if nothing is lost */
 	/* ticks, or FPGA_HOLD, of what comes later */
-	uint64_t early_delay, late_delay, twice_delay;
+	uint64_t early_delay, late_delay, twice_delay, torn_delay, linger_delay;
 	uint64_t wild_addr;		/* bus address of the payload's destination */
-	bool late, reorder, wild;
+	bool late, reorder, wild, torn, linger, drop;
 };
 
 struct dtp {
@@ -71,6 +72,8 @@ struct dtp {
 	struct bus_space dst, lock;
 	uint64_t stack;			/* number of the stack in work */
 	uint32_t image;			/* image in the stack */
+	uint32_t slot;			/* of that stack */
+	uint32_t index;			/* of that image in the dataset */
 	uint64_t left;			/* images to send, if config.images */
 	uint64_t next;			/* tick of the next image, free-running */
 	uint64_t src_offset, dst_offset;	/* region of interest of the image in work */
@@ -79,6 +82,7 @@ struct dtp {
 	unsigned int obeyed;		/* orders until then */
 	uint32_t behind;		/* parts of a stack that come after its event */
 	bool posted;			/* the image is among them, and on its way */
+	bool torn;			/* of the record, the first word is out */
 	struct dtp_counters count;
 	_Atomic bool stop;		/* asks the engine to leave the image it is in */
 
@@ -90,6 +94,7 @@ struct dtp {
 	struct misbehaviour told;
 	unsigned int orders;		/* counts changes of told */
 	uint64_t due;			/* tick at which what is behind follows */
+	bool lingers;			/* it does not run, and an image is on its way */
 };
 
 struct engine {
@@ -101,7 +106,7 @@ struct engine {
 	bool exit;
 	unsigned int turn;		/* round robin */
 	bool stuck;			/* misbehave: do not stop */
-	unsigned int stops_pending;	/* stop requests that wait for a DTP */
+	bool quiescing;			/* nothing stays on its way */
 
 	uint64_t faults, fault_addr;	/* of the last one */
 	uint32_t fault_cause, fault_dtp;
@@ -112,6 +117,7 @@ struct engine {
 /* What the whole board does wrong, see fault.c. */
 struct faults {
 	bool dead, no_link;		/* the protocol thread's */
+	uint64_t reset_delay;		/* ticks that CONTROL.RESET takes; the same's */
 
 	pthread_t thread;
 	pthread_mutex_t lock;
@@ -125,7 +131,7 @@ struct faults {
 
 struct fpga {
 	/* fixed after the start of the program */
-	uint32_t dtps, vectors;
+	uint32_t dtps, vectors, entries, features;
 	bool intx;			/* there is an interrupt pin, too */
 	uint64_t memory_size;
 	int memory_fd, doorbell_fd;
@@ -141,7 +147,8 @@ struct fpga {
 	/* the protocol thread's */
 	uint32_t regs[RFPGA_DTPS_MAX][0x100 / 4];	/* DTP configuration as written */
 	uint32_t scratch;
-	uint32_t latch_offset, latch_high;	/* high word of the last 64-bit read */
+	uint32_t latch[RFPGA_TABLE / 4];	/* high words, as of the reads of low ones */
+	uint64_t resetting;		/* until this tick */
 	uint8_t config[FPGA_CONFIG_SIZE];
 	uint8_t config_mask[FPGA_CONFIG_SIZE];	/* bits that can be written */
 	uint8_t msix[FPGA_MSIX_SIZE];
@@ -176,6 +183,8 @@ void engine_kick(struct fpga *fpga);	/* a doorbell was written */
 void engine_clear(struct fpga *fpga);
 void engine_set_stuck(struct fpga *fpga, bool on);
 bool engine_busy(struct fpga *fpga);
+uint32_t engine_status(struct fpga *fpga, unsigned int n);	/* of a DTP */
+bool engine_runs(struct fpga *fpga, unsigned int n);
 
 /* control.c: a second socket, for tests that need hardware which fails */
 int control_open(const char *path);
@@ -198,6 +207,11 @@ bool fault_dead(const struct fpga *fpga, bool config);
 int listen_at(const char *path);
 
 /* config.c */
+#define FPGA_FEATURES	(RFPGA_FEATURE_MSIX | RFPGA_FEATURE_LOCK | RFPGA_FEATURE_FREERUN | \
+			 RFPGA_FEATURE_FLUSH | RFPGA_FEATURE_GROUP)
+#define FPGA_OFFSET_BITS	48
+#define FPGA_STRIDE_BITS	32
+#define FPGA_COUNT_BITS		31
 bool dtp_load(const struct fpga *fpga, unsigned int n, struct dtp_config *c,
 	      struct bus_fault *fault);
 

@@ -26,10 +26,12 @@ struct options {
 	uint64_t memory;
 	uint32_t dtps;
 	uint32_t vectors;
+	uint32_t entries;
+	uint32_t features;
 	bool intx;
 };
 
-enum { OPT_INTX = 256 };
+enum { OPT_INTX = 256, OPT_WITHOUT };
 
 static struct fpga fpga;
 
@@ -41,6 +43,9 @@ static const struct argp_option option_list[] = {
 	  "on-board memory, a power of two; K, M and G are known (64M)", 0 },
 	{ "dtps", 'd', "N", 0, "data transfer processes, 1 to 16 (8)", 0 },
 	{ "vectors", 'V', "N", 0, "MSI-X vectors, 1 to 16 (8)", 0 },
+	{ "entries", 'e', "N", 0, "entries of the address table, 1 to 1024 (1024)", 0 },
+	{ "without", OPT_WITHOUT, "FEATURE", 0,
+	  "lack a feature: msix, lock, freerun, flush or group; may be given several times", 0 },
 	{ "intx", OPT_INTX, NULL, 0,
 	  "have an interrupt pin as well, for drivers without MSI-X", 0 },
 	{ "control", 'c', "PATH", 0, "take commands for tests on this UNIX socket", 0 },
@@ -85,6 +90,22 @@ static uint32_t parse_count(const char *text, uint32_t most, const char *what,
 	return (uint32_t)n;
 }
 
+static uint32_t parse_feature(const char *text, const struct argp_state *state)
+{
+	static const struct { const char *name; uint32_t bit; } features[] = {
+		{ "msix", RFPGA_FEATURE_MSIX }, { "lock", RFPGA_FEATURE_LOCK },
+		{ "freerun", RFPGA_FEATURE_FREERUN }, { "flush", RFPGA_FEATURE_FLUSH },
+		{ "group", RFPGA_FEATURE_GROUP },
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(features) / sizeof(features[0]); i++)
+		if (!strcmp(text, features[i].name))
+			return features[i].bit;
+	argp_error(state, "without: %s is no feature", text);
+	return 0;
+}
+
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
 	struct options *o = state->input;
@@ -102,6 +123,12 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		return 0;
 	case 'V':
 		o->vectors = parse_count(arg, FPGA_VECTORS_MAX, "vectors", state);
+		return 0;
+	case 'e':
+		o->entries = parse_count(arg, BUS_ENTRIES_MAX, "entries", state);
+		return 0;
+	case OPT_WITHOUT:
+		o->features &= ~parse_feature(arg, state);
 		return 0;
 	case OPT_INTX:
 		o->intx = true;
@@ -231,7 +258,10 @@ static void serve(int listener, int signals)
 
 int main(int argc, char **argv)
 {
-	struct options options = { .memory = 64ull << 20, .dtps = 8, .vectors = 8 };
+	struct options options = {
+		.memory = 64ull << 20, .dtps = 8, .vectors = 8, .entries = BUS_ENTRIES_MAX,
+		.features = FPGA_FEATURES,
+	};
 	int listener, signals, err;
 
 	argp_parse(&argp, argc, argv, 0, NULL, &options);
@@ -247,6 +277,8 @@ int main(int argc, char **argv)
 	fpga.memory_size = options.memory;
 	fpga.dtps = options.dtps;
 	fpga.vectors = options.vectors;
+	fpga.entries = options.entries;
+	fpga.features = options.features;
 	fpga.intx = options.intx;
 	err = fpga_init(&fpga);
 	if (err) {

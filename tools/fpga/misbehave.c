@@ -12,9 +12,15 @@
  *   twice on|lock|interrupt [US|hold]		the event, or this part of it, a second time
  *   lose on|lock|interrupt N			the event, or this part of it, not at all for
  *						stacks whose STACKS is a multiple of N
- *   early|late|reorder|twice|lose off		no more of this one
+ *   early|late|... off				no more of this one
  *   wild ADDRESS|off				payload goes to this bus address, not to
  *						where the table says
+ *   torn on [US|hold]				of a lock record the first word is sent, and
+ *						the rest of the event later
+ *   linger on [US|hold]			RUNNING is cleared by a stop while an image is
+ *						on its way; FLUSH pushes it
+ *   drop on					what the bus refuses vanishes, as behind a
+ *						real root complex: no fault
  *   release					what is behind is sent now
  *   honest					none of all this; if it is for all DTPs, they
  *						also obey stop requests again (fault.c: stuck)
@@ -119,6 +125,15 @@ static void take_delay(struct words *w, uint64_t *delay)
 	*delay = us * 1000 / RFPGA_TICK_NS;
 }
 
+static bool take_delayed(struct words *w, bool *on, uint64_t *delay)
+{
+	if (!take_switch(w, on))
+		return false;
+	if (*on)
+		take_delay(w, delay);
+	return true;
+}
+
 static bool take_command(struct words *w, struct misbehaviour *m)
 {
 	if (take(w, "honest")) {
@@ -129,6 +144,14 @@ static bool take_command(struct words *w, struct misbehaviour *m)
 		return true;
 	if (take(w, "reorder"))
 		return take_switch(w, &m->reorder);
+	if (take(w, "drop"))
+		return take_switch(w, &m->drop);
+	if (take(w, "torn"))
+		return take_delayed(w, &m->torn, &m->torn_delay);
+	if (take(w, "linger"))
+		return take_delayed(w, &m->linger, &m->linger_delay);
+	if (take(w, "late"))
+		return take_delayed(w, &m->late, &m->late_delay);
 	if (take(w, "wild")) {
 		m->wild = !take(w, "off");
 		return !m->wild || take_based(w, 0, 0, UINT64_MAX, &m->wild_addr);
@@ -136,12 +159,7 @@ static bool take_command(struct words *w, struct misbehaviour *m)
 	if (take(w, "lose"))
 		return take_parts(w, &m->lose) &&
 		       (!m->lose || take_number(w, 1, UINT64_MAX, &m->lose_every));
-	if (take(w, "late")) {
-		if (!take_switch(w, &m->late))
-			return false;
-		if (m->late)
-			take_delay(w, &m->late_delay);
-	} else if (take(w, "early")) {
+	if (take(w, "early")) {
 		if (!take_parts(w, &m->early))
 			return false;
 		if (m->early)

@@ -8,36 +8,29 @@
 #include <string.h>
 
 #define DTP_STRIDE	(RFPGA_DTP(1) - RFPGA_DTP(0))
-#define DTP_CONFIG_END	(RFPGA_DTP_FIRST_STACK + 8)
 
-#define FEATURES	(RFPGA_FEATURE_MSIX | RFPGA_FEATURE_LOCK | RFPGA_FEATURE_SAMPLE | \
-			 RFPGA_FEATURE_FREERUN | RFPGA_FEATURE_FLUSH | RFPGA_FEATURE_GROUP)
+#define BLOCKS		0x0100u		/* where the list of blocks begins */
 
 void regs_reset(struct fpga *fpga)
 {
 	memset(fpga->regs, 0, sizeof(fpga->regs));
 	fpga->scratch = 0;
-	fpga->latch_offset = 0;
+	memset(fpga->latch, 0, sizeof(fpga->latch));
+	fpga->resetting = 0;
 	vfu_intx_clear(fpga->vfu);
 	bus_table_clear(&fpga->bus);
 }
 
 /*
- * Read one half of a 64-bit value. The low word latches the high one, so that the two
- * halves that are read one after the other belong together.
+ * Read one half of a 64-bit value. Each pair has a latch of its own for its high word, which a
+ * read of the low one fills: readers of different pairs do not disturb each other.
  */
 static uint32_t half(struct fpga *fpga, uint32_t offset, uint64_t value)
 {
-	if (!(offset & 4)) {
-		fpga->latch_offset = offset + 4;
-		fpga->latch_high = (uint32_t)(value >> 32);
-		return (uint32_t)value;
-	}
-	if (fpga->latch_offset == offset) {
-		fpga->latch_offset = 0;
-		return fpga->latch_high;
-	}
-	return (uint32_t)(value >> 32);
+	if (offset & 4)
+		return fpga->latch[offset / 4];
+	fpga->latch[offset / 4 + 1] = (uint32_t)(value >> 32);
+	return (uint32_t)value;
 }
 
 static uint32_t read_status(struct fpga *fpga)
@@ -84,6 +77,17 @@ static uint32_t read_engine(struct fpga *fpga, uint32_t offset)
 	return pair ? half(fpga, offset, value) : (uint32_t)value;
 }
 
+static uint32_t read_block(const struct fpga *fpga, uint32_t offset)
+{
+	const uint32_t words[] = {
+		RFPGA_BLOCK_DTP | fpga->dtps << 16, RFPGA_DTP(0), DTP_STRIDE, 0,
+		RFPGA_BLOCK_TABLE | fpga->entries << 16, RFPGA_TABLE, RFPGA_ENTRY_STRIDE,
+		UINT32_MAX,
+	};
+
+	return offset < sizeof(words) ? words[offset / 4] : 0;
+}
+
 static uint32_t read_global(struct fpga *fpga, uint32_t offset)
 {
 	switch (offset) {
@@ -92,9 +96,17 @@ static uint32_t read_global(struct fpga *fpga, uint32_t offset)
 	case RFPGA_VERSION:
 		return RFPGA_VERSION_VALUE;
 	case RFPGA_CAPS:
-		return fpga->dtps | fpga->vectors << 8 | BUS_ENTRIES << 16;
+		return fpga->dtps | fpga->vectors << 8 | fpga->entries << 16;
 	case RFPGA_FEATURES:
-		return FEATURES;
+		return fpga->features;
+	case RFPGA_LIMITS:
+		return FPGA_OFFSET_BITS | FPGA_STRIDE_BITS << 8 | FPGA_COUNT_BITS << 16;
+	case RFPGA_TICK_RATE:
+		return 1000000000 / RFPGA_TICK_NS;
+	case RFPGA_BLOCKS:
+		return BLOCKS;
+	case RFPGA_STOP_TIME:
+		return VFU_PATIENCE * 1000000 + 1000;
 	case RFPGA_STATUS:
 		return read_status(fpga);
 	case RFPGA_MEMORY_SIZE:
@@ -111,14 +123,24 @@ static uint32_t read_global(struct fpga *fpga, uint32_t offset)
 	case RFPGA_INTX:
 		return vfu_intx_pending(fpga->vfu) ? RFPGA_INTX_PENDING : 0;
 	default:
+		if (offset >= BLOCKS)
+			return read_block(fpga, offset - BLOCKS);
 		return read_engine(fpga, offset);
 	}
+}
+
+/* Has the word of a DTP a register that can be written? */
+static bool is_config(uint32_t offset)
+{
+	/* between the two is one that 1.0 had, and what is reserved for other sources */
+	return (offset >= RFPGA_DTP_MODE && offset <= RFPGA_DTP_PIXEL_BYTES) ||
+	       (offset >= RFPGA_DTP_BUNCH && offset <= RFPGA_DTP_INDEX_STEP) ||
+	       offset == RFPGA_DTP_RUN;
 }
 
 static uint32_t read_dtp(struct fpga *fpga, unsigned int n, uint32_t offset)
 {
 	struct dtp_counters *c = &fpga->dtp[n].count;
-	uint32_t status;
 
 	switch (offset & ~4u) {
 	case RFPGA_DTP_C_IMAGES:	return half(fpga, RFPGA_DTP(n) + offset, c->images);
@@ -132,19 +154,22 @@ static uint32_t read_dtp(struct fpga *fpga, unsigned int n, uint32_t offset)
 	case RFPGA_DTP_C_STOP:		return half(fpga, RFPGA_DTP(n) + offset, c->stop);
 	case RFPGA_DTP_C_CREDIT:	return offset & 4 ? 0 : c->credit;
 	}
-	if (offset == RFPGA_DTP_STATUS) {
-		pthread_mutex_lock(&fpga->engine.lock);
-		status = fpga->dtp[n].status;
-		pthread_mutex_unlock(&fpga->engine.lock);
-		return status;
-	}
-	if (offset >= RFPGA_DTP_MODE && offset < DTP_CONFIG_END)
+	if (offset == RFPGA_DTP_STATUS)
+		return engine_status(fpga, n);
+	if (is_config(offset))
 		return fpga->regs[n][offset / 4];
 	return 0;
 }
 
+static bool resetting(const struct fpga *fpga)
+{
+	return fpga->resetting && fpga_ticks() < fpga->resetting;
+}
+
 static uint32_t read_word(struct fpga *fpga, uint32_t offset)
 {
+	if (resetting(fpga))
+		return offset == RFPGA_STATUS ? RFPGA_STATUS_RESETTING : 0;
 	if (offset >= RFPGA_TABLE)
 		return bus_table_read(&fpga->bus, offset - RFPGA_TABLE);
 	if (offset < RFPGA_DTP(0))
@@ -159,8 +184,13 @@ static void control(struct fpga *fpga, uint32_t value)
 {
 	if (value & RFPGA_CONTROL_STOP)
 		engine_stop(fpga, UINT32_MAX);
-	if (value & RFPGA_CONTROL_RESET)
+	if (value & RFPGA_CONTROL_RESET) {
 		fpga_reset_registers(fpga);
+		if (fpga->faults.reset_delay &&
+		    __builtin_add_overflow(fpga_ticks(), fpga->faults.reset_delay,
+					   &fpga->resetting))
+			fpga->resetting = UINT64_MAX;
+	}
 	if (value & RFPGA_CONTROL_CLEAR)
 		engine_clear(fpga);
 }
@@ -171,12 +201,14 @@ static void write_dtp(struct fpga *fpga, unsigned int n, uint32_t offset, uint32
 		engine_stop(fpga, 1u << n);
 	else if (offset == RFPGA_DTP_CONTROL && (value & RFPGA_DTP_START))
 		engine_start(fpga, n);
-	else if (offset >= RFPGA_DTP_MODE && offset < DTP_CONFIG_END)
+	else if (is_config(offset) && !engine_runs(fpga, n))
 		fpga->regs[n][offset / 4] = value;
 }
 
 static void write_word(struct fpga *fpga, uint32_t offset, uint32_t value)
 {
+	if (resetting(fpga))
+		return;
 	if (offset >= RFPGA_TABLE)
 		bus_table_write(&fpga->bus, offset - RFPGA_TABLE, value);
 	else if (offset >= RFPGA_DTP(0) && offset < RFPGA_DTP(fpga->dtps))

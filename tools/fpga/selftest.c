@@ -77,6 +77,7 @@ static void fresh(void)
 	client_reset(c);
 	client_unmap(c, 0, UINT64_MAX);
 	client_config_write(c, 4, 6, 2);
+	client_config_write(c, 0x42, 0x8000, 2);	/* MSI-X */
 	memset(host, CANARY, HOST_SIZE);
 	CHECK_EQ(client_map(c, HOST_ADDR, HOST_SIZE, 0, 3, host_fd), 0);
 	set_entry(0, HOST_ADDR + DST, 32 << 20, RFPGA_ENTRY_VALID);
@@ -92,6 +93,7 @@ struct dtp {
 	uint64_t src_base, src_line, src_image, dst_base, dst_line, dst_image, dst_slot;
 	uint32_t first, count;
 	uint64_t lock, images, period, first_stack;
+	uint32_t run;
 };
 
 /* A whole image of 64 x 32 pixels of two bytes, 16 of them, two slots of 4. */
@@ -112,7 +114,6 @@ static void program_dtp(const struct dtp *d)
 	wr(c, b + RFPGA_DTP_MODE, d->mode);
 	wr(c, b + RFPGA_DTP_VECTOR, d->vector);
 	wr(c, b + RFPGA_DTP_PIXEL_BYTES, d->pixel);
-	wr(c, b + RFPGA_DTP_SAMPLING, d->sampling);
 	wr(c, b + RFPGA_DTP_BUNCH, d->bunch);
 	wr(c, b + RFPGA_DTP_SLOTS, d->slots);
 	wr(c, b + RFPGA_DTP_SRC_IMAGES, d->images_in_set);
@@ -138,6 +139,11 @@ static void program_dtp(const struct dtp *d)
 	wr64(c, b + RFPGA_DTP_IMAGES, d->images);
 	wr64(c, b + RFPGA_DTP_PERIOD, d->period);
 	wr64(c, b + RFPGA_DTP_FIRST_STACK, d->first_stack);
+	wr(c, b + RFPGA_DTP_FIRST_SLOT, d->slots ? d->first_stack % d->slots : 0);
+	wr(c, b + RFPGA_DTP_FIRST_INDEX, (uint32_t)(d->first_stack * d->bunch % d->images_in_set *
+						    d->sampling % d->images_in_set));
+	wr(c, b + RFPGA_DTP_INDEX_STEP, d->sampling % d->images_in_set);
+	wr(c, b + RFPGA_DTP_RUN, d->run);
 }
 
 static void start(const struct dtp *d)
@@ -251,6 +257,8 @@ static bool faulted(uint32_t n, uint32_t cause)
 
 static void test_identity(void)
 {
+	uint32_t b;
+
 	CHECK_EQ(client_config_read(c, 0), RFPGA_PCI_DEVICE << 16 | RFPGA_PCI_VENDOR);
 	CHECK_EQ(client_config_read(c, 8) >> 8, RFPGA_PCI_CLASS);
 	CHECK_EQ(rd(c, RFPGA_ID), RFPGA_ID_VALUE);
@@ -259,6 +267,21 @@ static void test_identity(void)
 	CHECK_EQ(RFPGA_CAPS_VECTORS(rd(c, RFPGA_CAPS)), CLIENT_VECTORS);
 	CHECK_EQ(RFPGA_CAPS_ENTRIES(rd(c, RFPGA_CAPS)), 1024);
 	CHECK_EQ(rd64(c, RFPGA_MEMORY_SIZE), CLIENT_MEMORY);
+	CHECK_EQ(rd(c, RFPGA_TICK_RATE), 1000000000 / RFPGA_TICK_NS);
+	CHECK(RFPGA_LIMITS_OFFSET(rd(c, RFPGA_LIMITS)) >= 40);
+	CHECK(rd(c, RFPGA_STOP_TIME) >= 1000);
+	/* the list of blocks says the same as the registers, and ends */
+	b = rd(c, RFPGA_BLOCKS);
+	CHECK_EQ(rd(c, b + RFPGA_BLOCK_TYPE), RFPGA_BLOCK_DTP | 4 << 16);
+	CHECK_EQ(rd(c, b + RFPGA_BLOCK_BASE), RFPGA_DTP(0));
+	CHECK_EQ(rd(c, b + RFPGA_BLOCK_STEP), RFPGA_DTP(1) - RFPGA_DTP(0));
+	CHECK_EQ(rd(c, b + RFPGA_BLOCK_DOORBELL), 0);
+	b += RFPGA_BLOCK_STRIDE;
+	CHECK_EQ(rd(c, b + RFPGA_BLOCK_TYPE), RFPGA_BLOCK_TABLE | 1024 << 16);
+	CHECK_EQ(rd(c, b + RFPGA_BLOCK_BASE), RFPGA_TABLE);
+	CHECK_EQ(rd(c, b + RFPGA_BLOCK_STEP), RFPGA_ENTRY_STRIDE);
+	CHECK_EQ(rd(c, b + RFPGA_BLOCK_DOORBELL), UINT32_MAX);
+	CHECK_EQ(rd(c, b + RFPGA_BLOCK_STRIDE), RFPGA_BLOCK_NONE);
 	CHECK_EQ(rd(c, 0x0ffc), 0);
 	CHECK_EQ(rd(c, RFPGA_DTP(4)), 0);
 	wr(c, RFPGA_SCRATCH, 0x12345678);
@@ -449,7 +472,7 @@ static void test_credit(void)
 	}
 	/* also as a message, and a step of more than one */
 	wr(c, RFPGA_DTP(0) + RFPGA_DTP_C_CREDIT, 99);
-	CHECK_EQ(counter(0, RFPGA_DTP_C_CREDIT), 50);
+	CHECK_EQ(counter(0, RFPGA_DTP_C_CREDIT) & UINT32_MAX, 50);
 	give_credit(0, 53);
 	CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_STACKS) == 56));
 	CHECK_EQ(counter(0, RFPGA_DTP_C_OVERRUNS), 0);
@@ -460,6 +483,39 @@ static void test_credit(void)
 	wr(c, RFPGA_DTP(0), RFPGA_DTP_STOP);
 	CHECK(idle());
 	CHECK_EQ(rd(c, RFPGA_STOPS), 1);
+}
+
+/* A credit of the run before, which comes when the next one has begun. */
+static void test_stale_credit(void)
+{
+	volatile uint64_t *tagged = (volatile uint64_t *)(c->doorbell + RFPGA_DB_TAGGED / 4);
+	struct dtp d = plain(0);
+
+	d.images = 0;
+	d.run = 7;
+	start(&d);
+	CHECK_EQ(*tagged, 7ull << 32);
+	CHECK(EVENTUALLY(status(0) & RFPGA_DTP_WAITING));
+	*tagged = 1 | 7ull << 32;
+	CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_STACKS) == 3));
+	wr(c, RFPGA_DTP(0), RFPGA_DTP_STOP);
+	CHECK(EVENTUALLY(idle()));
+	d.run = 8;
+	start(&d);
+	CHECK(EVENTUALLY(status(0) & RFPGA_DTP_WAITING));
+	*tagged = 2 | 7ull << 32;
+	give_credit(0, 2);			/* this word does not count, too */
+	usleep(3000);
+	CHECK_EQ(counter(0, RFPGA_DTP_C_STACKS), 2);
+	CHECK_EQ(counter(0, RFPGA_DTP_C_CREDIT), 0);
+	/* in two halves, the lower one first: the upper one is what counts */
+	c->doorbell[RFPGA_DB_TAGGED / 4] = 1;
+	usleep(3000);
+	CHECK_EQ(counter(0, RFPGA_DTP_C_STACKS), 2);
+	c->doorbell[RFPGA_DB_TAGGED / 4 + 1] = 8;
+	CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_STACKS) == 3));
+	wr(c, RFPGA_DTP(0), RFPGA_DTP_STOP);
+	CHECK(EVENTUALLY(idle()));
 }
 
 static void test_credit_wraps(void)
@@ -515,8 +571,8 @@ static void test_freerun(void)
 	start(&d);
 	CHECK(EVENTUALLY(status(0) == RFPGA_DTP_DONE));
 	CHECK_EQ(counter(0, RFPGA_DTP_C_OVERRUNS), 0);
-	/* a period that never ends can be stopped */
-	d.period = UINT64_MAX;
+	/* a period that never ends, nearly, can be stopped */
+	d.period = (1ull << 48) - 1;
 	start(&d);
 	CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_IMAGES) == 1));
 	wr(c, RFPGA_CONTROL, RFPGA_CONTROL_STOP);
@@ -651,6 +707,7 @@ static void test_lock(void)
 {
 	struct dtp d = plain(2);
 	uint64_t events = 0, before, k;
+	struct rfpga_lock lock;
 	int i;
 
 	d.mode |= RFPGA_MODE_FLUSH;
@@ -661,10 +718,12 @@ static void test_lock(void)
 	for (k = 1; k <= 20; k++) {
 		CHECK(EVENTUALLY(lock_record(2)[0] == k));
 		CHECK(same_stack(&d, k - 1));
-		CHECK_EQ(lock_record(2)[RFPGA_LOCK_IMAGES / 8], 4 * k);
-		CHECK(lock_record(2)[RFPGA_LOCK_TICKS / 8] >= before);
-		before = lock_record(2)[RFPGA_LOCK_TICKS / 8];
-		for (i = 4; i < 8; i++)
+		CHECK(EVENTUALLY(rfpga_lock_read(lock_record(2), &lock)));
+		CHECK_EQ(lock.stacks, k);
+		CHECK_EQ(lock.images, 4 * k);
+		CHECK(lock.ticks >= before);
+		before = lock.ticks;
+		for (i = 4; i < 7; i++)
 			CHECK_EQ(lock_record(2)[i], 0);
 		give_credit(2, (uint32_t)k);
 	}
@@ -757,6 +816,29 @@ static void test_fault_latch(void)
 	CHECK_EQ(rd(c, RFPGA_FAULT_ADDR + 4), 1 << 8);
 }
 
+/* Whoever reads another pair meanwhile, the halves of this one belong together. */
+static void test_latches(void)
+{
+	uint32_t low, high, other;
+	uint64_t before;
+	struct dtp d = plain(0);
+
+	set_entry(7, 1ull << 40, 1 << 20, RFPGA_ENTRY_VALID);
+	d.first = 7;
+	start(&d);
+	CHECK(EVENTUALLY(status(0) & RFPGA_DTP_FAULTED));
+	CHECK_EQ(rd(c, RFPGA_FAULT_ADDR), 0);
+	before = rd64(c, RFPGA_TICKS);
+	low = rd(c, RFPGA_TICKS);
+	other = rd(c, RFPGA_BYTES);
+	wr(c, RFPGA_CONTROL, RFPGA_CONTROL_CLEAR);
+	high = rd(c, RFPGA_TICKS + 4);
+	CHECK_EQ(other, 0);
+	CHECK((low | (uint64_t)high << 32) >= before);
+	CHECK_EQ(rd(c, RFPGA_FAULT_ADDR + 4), 1 << 8);
+	CHECK_EQ(rd64(c, RFPGA_FAULT_ADDR), 0);
+}
+
 static void test_fault_master(void)
 {
 	struct dtp d = plain(0);
@@ -780,13 +862,52 @@ static void test_fault_source(void)
 {
 	struct dtp d = plain(0);
 
-	d.src_base = CLIENT_MEMORY - 16 * 4096 + 1;
+	d.src_base = CLIENT_MEMORY - 4096 + 1;
 	start(&d);
 	check_refused(RFPGA_FAULT_SOURCE);
-	CHECK_EQ(rd64(c, RFPGA_FAULT_ADDR), CLIENT_MEMORY + 1);
-	d.src_base--;
+	CHECK_EQ(rd64(c, RFPGA_FAULT_ADDR), CLIENT_MEMORY - 128 + 1);
+	/* the third image is the first that is not there: it is found when it is its turn */
+	d.src_base = CLIENT_MEMORY - 2 * 4096;
+	start(&d);
+	CHECK(faulted(0, RFPGA_FAULT_SOURCE));
+	CHECK_EQ(rd64(c, RFPGA_FAULT_ADDR), CLIENT_MEMORY);
+	CHECK_EQ(counter(0, RFPGA_DTP_C_IMAGES), 2);
+	CHECK(same_image(&d, 0, 1));
+	/* sums that 48 bits do not hold, and 64 do not either */
+	wr(c, RFPGA_CONTROL, RFPGA_CONTROL_CLEAR);
+	memset(host, CANARY, 1 << 20);
+	d.src_base = (1ull << 48) - 1;
+	d.src_line = d.src_image = UINT32_MAX;
+	d.src_y = d.src_x = INT32_MAX;
+	start(&d);
+	check_refused(RFPGA_FAULT_SOURCE);
+	wr(c, RFPGA_CONTROL, RFPGA_CONTROL_CLEAR);
+	d = plain(0);
+	d.slots = INT32_MAX;
+	d.first_stack = INT32_MAX - 1;
+	d.dst_slot = (1ull << 48) - 1;
+	start(&d);
+	check_refused(RFPGA_FAULT_ENTRY);
+	d = plain(0);
+	d.src_base = CLIENT_MEMORY - 16 * 4096;
 	start(&d);
 	CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_STACKS) == 2));
+}
+
+/* The register that is told for this one: of a pair the lower word. */
+static uint32_t lowest(uint32_t reg)
+{
+	static const uint32_t single[] = {
+		RFPGA_DTP_VECTOR, RFPGA_DTP_SLOTS, RFPGA_DTP_SRC_X, RFPGA_DTP_WIDTH,
+		RFPGA_DTP_DST_X, RFPGA_DTP_GROUP, RFPGA_DTP_DST_COUNT, RFPGA_DTP_LOCK_COUNT,
+		RFPGA_DTP_FIRST_INDEX,
+	};
+	unsigned int i;
+
+	for (i = 0; i < sizeof(single) / sizeof(single[0]); i++)
+		if (reg == single[i])
+			return reg;
+	return reg & ~4u;
 }
 
 static void test_fault_config(void)
@@ -794,34 +915,31 @@ static void test_fault_config(void)
 	static const struct { uint32_t reg, value; } bad[] = {
 		{ RFPGA_DTP_MODE, 0x10 }, { RFPGA_DTP_VECTOR, CLIENT_VECTORS },
 		{ RFPGA_DTP_PIXEL_BYTES, 0 }, { RFPGA_DTP_PIXEL_BYTES, 3 },
-		{ RFPGA_DTP_PIXEL_BYTES, 16 }, { RFPGA_DTP_SAMPLING, 0 },
+		{ RFPGA_DTP_PIXEL_BYTES, 16 },
 		{ RFPGA_DTP_BUNCH, 0 }, { RFPGA_DTP_SLOTS, 0 }, { RFPGA_DTP_SRC_IMAGES, 0 },
 		{ RFPGA_DTP_WIDTH, 0 }, { RFPGA_DTP_HEIGHT, 0 },
+		{ RFPGA_DTP_SLOTS, 1u << 31 }, { RFPGA_DTP_SRC_X, 1u << 31 },
+		{ RFPGA_DTP_SRC_Y, 1u << 31 }, { RFPGA_DTP_DST_X, 1u << 31 },
+		{ RFPGA_DTP_DST_Y, 1u << 31 }, { RFPGA_DTP_WIDTH, 1u << 31 },
 		{ RFPGA_DTP_GROUP, 0x2 }, { RFPGA_DTP_GROUP, 0x11 },
 		{ RFPGA_DTP_DST_FIRST, 1024 }, { RFPGA_DTP_DST_FIRST, 0xffffffff },
 		{ RFPGA_DTP_DST_COUNT, 0 }, { RFPGA_DTP_DST_COUNT, 1025 },
 		{ RFPGA_DTP_LOCK_OFFSET, 32 }, { RFPGA_DTP_LOCK_COUNT, 0 },
 		{ RFPGA_DTP_LOCK_FIRST, 0xffffffff },
-		{ RFPGA_DTP_SRC_BASE + 4, 0xffffffff }, { RFPGA_DTP_SRC_LINE + 4, 0x80000000 },
-		{ RFPGA_DTP_SRC_IMAGE + 4, 0xffffffff }, { RFPGA_DTP_DST_BASE + 4, 0xffffffff },
-		{ RFPGA_DTP_DST_LINE + 4, 0x80000000 }, { RFPGA_DTP_DST_IMAGE + 4, 0x80000000 },
-		{ RFPGA_DTP_DST_SLOT + 4, 0xffffffff }, { RFPGA_DTP_FIRST_STACK + 4, 0x40000000 },
-		{ RFPGA_DTP_IMAGES + 4, 0xffffffff },
+		{ RFPGA_DTP_SRC_BASE + 4, 1 << 16 }, { RFPGA_DTP_SRC_LINE + 4, 1 },
+		{ RFPGA_DTP_SRC_IMAGE + 4, 1 }, { RFPGA_DTP_DST_BASE + 4, 1 << 16 },
+		{ RFPGA_DTP_DST_LINE + 4, 1 }, { RFPGA_DTP_DST_IMAGE + 4, 1 },
+		{ RFPGA_DTP_DST_SLOT + 4, 1 << 16 }, { RFPGA_DTP_LOCK_OFFSET + 4, 1 << 16 },
+		{ RFPGA_DTP_FIRST_STACK + 4, 1 << 16 }, { RFPGA_DTP_IMAGES + 4, 1 << 16 },
+		{ RFPGA_DTP_PERIOD + 4, 1 << 16 }, { RFPGA_DTP_FIRST_SLOT, 3 },
+		{ RFPGA_DTP_FIRST_INDEX, 16 }, { RFPGA_DTP_INDEX_STEP, 16 },
 	};
 	struct dtp d = plain(0);
 	unsigned int i;
 
 	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		d.dst_base = d.src_base = 0xffffffff;	/* low words for the overflows */
-		if (bad[i].reg != RFPGA_DTP_SRC_BASE + 4)
-			d.src_base = 0;
-		if (bad[i].reg != RFPGA_DTP_DST_BASE + 4)
-			d.dst_base = 0;
-		d.images = 0xffffffff;
 		d.slots = 3;
 		program_dtp(&d);
-		if (bad[i].reg == RFPGA_DTP_IMAGES + 4)
-			wr(c, RFPGA_DTP(0) + RFPGA_DTP_FIRST_STACK + 4, 1);
 		wr(c, RFPGA_DTP(0) + bad[i].reg, bad[i].value);
 		wr(c, RFPGA_DTP(0), RFPGA_DTP_START);
 		if (status(0) != RFPGA_DTP_FAULTED ||
@@ -829,8 +947,16 @@ static void test_fault_config(void)
 			printf("# register %#x = %#x: status %#x, cause %u\n", bad[i].reg,
 			       bad[i].value, status(0), rd(c, RFPGA_FAULT_CAUSE));
 		check_refused(RFPGA_FAULT_CONFIG);
+		CHECK_EQ(rd64(c, RFPGA_FAULT_ADDR), RFPGA_DTP(0) + lowest(bad[i].reg));
 		wr(c, RFPGA_CONTROL, RFPGA_CONTROL_CLEAR | RFPGA_CONTROL_STOP);
 	}
+	/* of two the lower one is told, whichever was written first */
+	program_dtp(&d);
+	wr(c, RFPGA_DTP(0) + RFPGA_DTP_INDEX_STEP, 16);
+	wr(c, RFPGA_DTP(0) + RFPGA_DTP_SRC_IMAGES, 0);
+	wr(c, RFPGA_DTP(0) + RFPGA_DTP_SRC_BASE + 4, 1 << 16);
+	wr(c, RFPGA_DTP(0), RFPGA_DTP_START);
+	CHECK_EQ(rd64(c, RFPGA_FAULT_ADDR), RFPGA_DTP(0) + RFPGA_DTP_SRC_BASE);
 }
 
 static void test_lock_faults(void)
@@ -1061,6 +1187,14 @@ static void test_mute(void)
 	client_unmap(c, REMOTE_ADDR, c->remote_size);
 	wr(c, RFPGA_CONTROL, RFPGA_CONTROL_STOP);
 	CHECK(!idle());			/* it is still in flight, and says so */
+	CHECK_EQ(status(0), RFPGA_DTP_RUNNING | RFPGA_DTP_STOPPING);
+	/* a request is counted when it is taken, once, whoever has not stopped yet */
+	CHECK_EQ(rd(c, RFPGA_STOPS), 1);
+	wr(c, RFPGA_DTP(1), RFPGA_DTP_STOP);
+	CHECK_EQ(rd(c, RFPGA_STOPS), 2);
+	/* START while it stops is not lost in silence */
+	wr(c, RFPGA_DTP(0), RFPGA_DTP_START);
+	CHECK_EQ(status(0), RFPGA_DTP_RUNNING | RFPGA_DTP_STOPPING | RFPGA_DTP_IGNORED);
 	us = now_us();
 	client_reset(c);
 	CHECK(now_us() - us < 500000);
@@ -1083,7 +1217,8 @@ static void test_round_robin(void)
 	}
 	for (i = 0; i < 4; i++)
 		images[i] = counter(i, RFPGA_DTP_C_IMAGES);
-	usleep(20000);
+	/* so many that reading the counters one after another does not matter */
+	CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_IMAGES) - images[0] > 20000));
 	for (i = 0; i < 4; i++)
 		images[i] = counter(i, RFPGA_DTP_C_IMAGES) - images[i];
 	wr(c, RFPGA_CONTROL, RFPGA_CONTROL_STOP);
@@ -1103,15 +1238,20 @@ static void test_restart(void)
 	d.images = 0;
 	start(&d);
 	CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_STACKS) == 2));
-	/* configuration is taken at START, START while running does nothing */
+	/* while it runs its configuration does not change, and START says that it does nothing */
 	wr(c, RFPGA_DTP(0) + RFPGA_DTP_WIDTH, 0);
+	CHECK_EQ(rd(c, RFPGA_DTP(0) + RFPGA_DTP_WIDTH), d.width);
+	CHECK_EQ(status(0) & RFPGA_DTP_IGNORED, 0);
 	wr(c, RFPGA_DTP(0), RFPGA_DTP_START);
+	CHECK_EQ(status(0) & RFPGA_DTP_IGNORED, RFPGA_DTP_IGNORED);
 	give_credit(0, 1);
 	CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_STACKS) == 3));
 	CHECK_EQ(status(0) & RFPGA_DTP_FAULTED, 0);
 	wr(c, RFPGA_DTP(0), RFPGA_DTP_STOP);
+	CHECK_EQ(status(0), RFPGA_DTP_IGNORED);
 	d.first_stack = 3;
 	start(&d);
+	CHECK_EQ(status(0) & RFPGA_DTP_IGNORED, 0);
 	CHECK_EQ(c->doorbell[0], 3);
 	CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_STACKS) == 2));
 	CHECK_EQ(lock_record(0)[0], 5);
@@ -1148,6 +1288,12 @@ static void test_interrupts(void)
 	start(&d);
 	CHECK(EVENTUALLY(status(0) == RFPGA_DTP_DONE));
 	CHECK_EQ(events_so_far(3), 4);
+	/* a function whose MSI-X is not enabled sends none */
+	client_config_write(c, 0x42, 0, 2);
+	start(&d);
+	CHECK(EVENTUALLY(status(0) == RFPGA_DTP_DONE));
+	CHECK_EQ(counter(0, RFPGA_DTP_C_EVENTS), 0);
+	CHECK_EQ(events_so_far(3), 0);
 	/* mask and unmask are the host's */
 	set.flags = 0x9;
 	client_call(c, 8, &set, 20, NULL, 0, NULL);
@@ -1220,15 +1366,50 @@ static void fill_dataset(void)
 	}
 }
 
-static void restart_program(bool intx)
+static void restart_program_with(const char *option)
 {
 	client_disconnect(c);
 	CHECK_EQ(client_end(c), 0);
-	c->intx = intx;
+	c->option = option;
 	client_spawn(c, program);
 	client_setup(c);
 	fill_dataset();
 	fresh();
+}
+
+/* A board with less: what it lacks cannot be begun, and does nothing in silence. */
+static void test_small_board(void)
+{
+	struct dtp d = plain(0);
+
+	restart_program_with("--entries=2");
+	CHECK_EQ(RFPGA_CAPS_ENTRIES(rd(c, RFPGA_CAPS)), 2);
+	run_to(&d, RFPGA_DTP_RUNNING | RFPGA_DTP_WAITING);
+	set_entry(2, HOST_ADDR, 1 << 20, RFPGA_ENTRY_VALID);
+	CHECK_EQ(rd(c, RFPGA_TABLE + 2 * RFPGA_ENTRY_STRIDE + RFPGA_ENTRY_CONTROL), 0);
+	d = plain(1);
+	d.count = 3;
+	start(&d);
+	CHECK_EQ(status(1), RFPGA_DTP_FAULTED);
+	CHECK_EQ(rd64(c, RFPGA_FAULT_ADDR), RFPGA_DTP(1) + RFPGA_DTP_DST_COUNT);
+	d.first = 2;
+	start(&d);
+	CHECK_EQ(rd64(c, RFPGA_FAULT_ADDR), RFPGA_DTP(1) + RFPGA_DTP_DST_FIRST);
+
+	restart_program_with("--without=flush");
+	CHECK_EQ(rd(c, RFPGA_FEATURES) & RFPGA_FEATURE_FLUSH, 0);
+	d = plain(0);
+	d.mode |= RFPGA_MODE_FLUSH;
+	start(&d);
+	CHECK_EQ(status(0), RFPGA_DTP_FAULTED);
+	CHECK_EQ(rd64(c, RFPGA_FAULT_ADDR), RFPGA_DTP(0) + RFPGA_DTP_MODE);
+	restart_program_with("--without=group");
+	d = plain(0);
+	d.group = 1;
+	start(&d);
+	CHECK_EQ(status(0), RFPGA_DTP_FAULTED);
+	CHECK_EQ(rd64(c, RFPGA_FAULT_ADDR), RFPGA_DTP(0) + RFPGA_DTP_GROUP);
+	restart_program_with(NULL);
 }
 
 static bool intx_status(void)
@@ -1258,6 +1439,7 @@ static void check_intx(int event)
 {
 	struct dtp d = plain(0);
 
+	client_config_write(c, 0x42, 0, 2);		/* no MSI-X */
 	d.images = d.bunch;
 	CHECK(!intx_status());
 	CHECK_EQ(one_intx(&d, event), 1);
@@ -1295,7 +1477,7 @@ static void test_intx(void)
 	struct reply r;
 
 	CHECK_EQ(client_config_read(c, 0x3c) >> 8, 0);
-	restart_program(true);
+	restart_program_with("--intx");
 	CHECK_EQ(client_config_read(c, 0x3c) >> 8, 1);
 	client_call(c, 7, &info, sizeof(info), NULL, 0, &r);
 	memcpy(&info, r.data, sizeof(info));
@@ -1319,7 +1501,7 @@ static void test_intx(void)
 	CHECK_EQ(one_intx(&d, event), 0);
 	CHECK(intx_status());
 	close(event);
-	restart_program(false);
+	restart_program_with(NULL);
 }
 
 static unsigned int count_fds(pid_t pid)
@@ -1819,6 +2001,161 @@ static void test_reorder(void)
 	tell("honest");
 }
 
+/* Of the second record only the beginning is there: what is read is the first, or nothing. */
+static void test_torn(void)
+{
+	struct dtp d = plain(0);
+	struct rfpga_lock lock;
+	uint64_t events = 0;
+
+	d.slots = 4;
+	d.images = 2 * d.bunch;
+	start(&d);
+	CHECK(EVENTUALLY(status(0) == RFPGA_DTP_DONE));
+	CHECK(rfpga_lock_read(lock_record(0), &lock));
+	CHECK_EQ(lock.stacks, 2);
+	while (events < 2 && wait_event(0, &events))
+		;
+	tell("torn on hold");
+	d.first_stack = 2;
+	d.images = d.bunch;
+	start(&d);
+	/* who believes the first word, as 1.0 said, takes a count of images that is not its own */
+	CHECK(EVENTUALLY(lock_record(0)[RFPGA_LOCK_BEGUN / 8] == 3));
+	CHECK_EQ(lock_record(0)[RFPGA_LOCK_IMAGES / 8], 8);
+	CHECK_EQ(lock_record(0)[RFPGA_LOCK_STACKS / 8], 2);
+	CHECK(!rfpga_lock_read(lock_record(0), &lock));
+	CHECK_EQ(events_so_far(0), 0);
+	tell("release");
+	CHECK(EVENTUALLY(idle()));
+	CHECK(rfpga_lock_read(lock_record(0), &lock));
+	CHECK_EQ(lock.stacks, 3);
+	CHECK_EQ(lock.images, 4);
+	CHECK(wait_event(0, &events));
+	CHECK_EQ(events, 3);
+	tell("honest");
+}
+
+/* A board whose last write is still on its way when it says that it is idle. */
+static struct dtp lingering(void)
+{
+	struct dtp d = plain(0);
+
+	d.images = 0;
+	fresh();
+	tell("linger on hold");
+	start(&d);
+	CHECK(EVENTUALLY(status(0) & RFPGA_DTP_WAITING));
+	wr(c, RFPGA_CONTROL, RFPGA_CONTROL_STOP);
+	CHECK(EVENTUALLY(idle()));
+	memset(host, CANARY, 1 << 20);
+	return d;
+}
+
+static void test_linger(void)
+{
+	struct dtp d = lingering(), next;
+
+	/* the third stack would have begun in the first slot */
+	tell("release");
+	CHECK(EVENTUALLY(same_image(&d, 2, 0)));
+	CHECK_EQ(status(0), 0);
+	/* an address that is not its own any more: it is refused, and counted */
+	d = lingering();
+	client_unmap(c, HOST_ADDR, HOST_SIZE);
+	tell("release");
+	CHECK(faulted(0, RFPGA_FAULT_BUS));
+	CHECK(untouched(0, 1 << 20));
+	/* without bus mastering it comes, a reset of the function is what helps */
+	d = lingering();
+	client_config_write(c, 4, 2, 2);
+	tell("release");
+	CHECK(EVENTUALLY(same_image(&d, 2, 0)));
+	lingering();
+	client_config_write(c, 0x88, 0x8000, 2);
+	client_config_write(c, 4, 6, 2);
+	set_entry(0, HOST_ADDR + DST, 32 << 20, RFPGA_ENTRY_VALID);
+	set_entry(1, HOST_ADDR + LOCKS, 4096, RFPGA_ENTRY_VALID);
+	tell("release");
+	next = plain(1);
+	next.dst_base = 1 << 20;
+	run_to(&next, RFPGA_DTP_RUNNING | RFPGA_DTP_WAITING);
+	CHECK(untouched(0, 1 << 20));
+	/* a flush pushes it before RUNNING is cleared */
+	fresh();
+	d = plain(0);
+	d.mode |= RFPGA_MODE_FLUSH;
+	d.images = 0;
+	run_to(&d, RFPGA_DTP_RUNNING | RFPGA_DTP_WAITING);
+	wr(c, RFPGA_CONTROL, RFPGA_CONTROL_STOP);
+	CHECK(EVENTUALLY(idle()));
+	memset(host, CANARY, 1 << 20);
+	tell("release");
+	next.dst_base = 2 << 20;
+	run_to(&next, RFPGA_DTP_RUNNING | RFPGA_DTP_WAITING);
+	CHECK(untouched(0, 1 << 20));
+	tell("honest");
+}
+
+/* The second half of the memory is gone, and nobody tells the board. */
+static void test_drop(void)
+{
+	struct dtp d = plain(0);
+	uint64_t events = 0;
+
+	tell("drop on");
+	d.slots = 4;
+	client_unmap(c, HOST_ADDR + 2 * d.dst_slot, 2 * d.dst_slot);
+	start(&d);
+	CHECK(EVENTUALLY(idle()));
+	CHECK_EQ(status(0), RFPGA_DTP_DONE);
+	while (events < 4 && wait_event(0, &events))
+		;
+	CHECK_EQ(events, 4);
+	CHECK_EQ(rd64(c, RFPGA_FAULTS), 0);
+	CHECK_EQ(lock_record(0)[RFPGA_LOCK_STACKS / 8], 4);
+	CHECK(same_stack(&d, 1));
+	CHECK(untouched(2 * d.dst_slot, 4 * d.dst_slot));
+	/* a lock record that is dropped leaves the last one */
+	client_unmap(c, HOST_ADDR + LOCKS, 4096);
+	d.first_stack = 4;
+	d.images = d.bunch;
+	start(&d);
+	CHECK(EVENTUALLY(idle()));
+	CHECK_EQ(lock_record(0)[RFPGA_LOCK_STACKS / 8], 4);
+	tell("drop off");
+	start(&d);
+	CHECK(faulted(0, RFPGA_FAULT_BUS));
+	tell("honest");
+}
+
+/* As long as a reset lasts, one bit is all there is. */
+static void test_resetting(void)
+{
+	uint64_t us;
+
+	tell("resetting 50000");
+	wr(c, RFPGA_SCRATCH, 5);
+	us = now_us();
+	wr(c, RFPGA_CONTROL, RFPGA_CONTROL_RESET);
+	CHECK_EQ(rd(c, RFPGA_STATUS), RFPGA_STATUS_RESETTING);
+	CHECK_EQ(rd(c, RFPGA_ID), 0);
+	wr(c, RFPGA_SCRATCH, 6);
+	CHECK(EVENTUALLY(!rd(c, RFPGA_STATUS)));
+	CHECK(now_us() - us >= 50000);
+	CHECK_EQ(rd(c, RFPGA_ID), RFPGA_ID_VALUE);
+	CHECK_EQ(rd(c, RFPGA_SCRATCH), 0);
+	/* that of the function is over when it is answered */
+	tell("resetting 60000000");
+	wr(c, RFPGA_CONTROL, RFPGA_CONTROL_RESET);
+	CHECK_EQ(rd(c, RFPGA_STATUS), RFPGA_STATUS_RESETTING);
+	client_config_write(c, 0x88, 0x8000, 2);
+	CHECK_EQ(rd(c, RFPGA_STATUS), 0);
+	wr(c, RFPGA_CONTROL, RFPGA_CONTROL_RESET);
+	tell("resetting off");
+	CHECK_EQ(rd(c, RFPGA_STATUS), 0);
+}
+
 static void test_twice(void)
 {
 	struct dtp d = one_stack(0);
@@ -2032,6 +2369,7 @@ static void test_bad_words(void)
 		"lose on 0", "lose lock hold", "release on",
 		"honest dtp", "honest dtp 4", "honest dtp x", "honest dtp 0 1",
 		"late on 1 dtp 0 dtp 1 dtp 2 dtp 3",
+		"torn", "torn lock", "linger hold", "drop", "drop on 5", "resetting", "resetting on",
 		"dead", "dead maybe", "dead on dtp 0", "flood", "flood on", "flood 0 1", "flood 10",
 		"flood max", "flood max 4096", "flood 10 1 1", "flood 10000000 1", "wild",
 		"wild x", "wild -1", "wild 1 2",
@@ -2178,6 +2516,7 @@ static const struct { const char *name; void (*run)(void); } tests[] = {
 	{ "lines and images longer than a burst", test_big_lines },
 	{ "never more than SLOTS ahead of the credit", test_credit },
 	{ "credit wraps at 32 bits", test_credit_wraps },
+	{ "credit of the run before", test_stale_credit },
 	{ "a last stack that is not full", test_last_stack },
 	{ "free-running: period and overruns", test_freerun },
 	{ "sampling", test_sampling },
@@ -2188,6 +2527,7 @@ static const struct { const char *name; void (*run)(void); } tests[] = {
 	{ "refused: entries", test_fault_entry },
 	{ "refused: bus addresses", test_fault_bus },
 	{ "refused: who and why, latched by nobody else", test_fault_latch },
+	{ "two readers of two pairs", test_latches },
 	{ "refused: bus mastering is off", test_fault_master },
 	{ "refused: source", test_fault_source },
 	{ "refused: configuration", test_fault_config },
@@ -2204,6 +2544,7 @@ static const struct { const char *name; void (*run)(void); } tests[] = {
 	{ "interrupt vectors", test_interrupts },
 	{ "listeners that are none", test_listeners },
 	{ "INTx, where it was asked for", test_intx },
+	{ "fewer entries, fewer features", test_small_board },
 	{ "commands that make no sense", test_bad_commands },
 	{ "streams that make no sense", test_bad_streams },
 	{ "the client comes back", test_reconnect },
@@ -2217,6 +2558,10 @@ static const struct { const char *name; void (*run)(void); } tests[] = {
 	{ "misbehave: lines in another order", test_reorder },
 	{ "misbehave: events twice", test_twice },
 	{ "misbehave: events that are lost", test_lose },
+	{ "misbehave: a torn lock record", test_torn },
+	{ "misbehave: a write after \"idle\"", test_linger },
+	{ "misbehave: posted writes that vanish", test_drop },
+	{ "a reset that takes its time", test_resetting },
 	{ "the board answers all ones, and goes on", test_dead },
 	{ "the board has lost its link", test_no_link },
 	{ "misbehave: a wrong bus address", test_wild },

@@ -44,7 +44,6 @@ enum command {
 /* Less than the client takes: it serves about 150 MB/s, and a stop should be quick. */
 #define DMA_DATA	(128u << 10)
 #define MAX_MESSAGE	(MAX_DATA + 64)
-#define PATIENCE	5		/* seconds for the client to take or answer a message */
 #define REGIONS		9
 #define IRQS		5
 
@@ -128,7 +127,7 @@ static int wait_for_room(int fd)
 	int n;
 
 	do {
-		n = poll(&p, 1, PATIENCE * 1000);
+		n = poll(&p, 1, VFU_PATIENCE * 1000);
 	} while (n < 0 && errno == EINTR);
 	if (n <= 0)
 		return n ? -errno : -ETIMEDOUT;
@@ -220,7 +219,7 @@ static int send_reply(struct vfu *vfu, const struct request *r, int err)
 static void deadline(struct timespec *ts)
 {
 	clock_gettime(CLOCK_MONOTONIC, ts);
-	ts->tv_sec += PATIENCE;
+	ts->tv_sec += VFU_PATIENCE;
 }
 
 static int await_answer(struct vfu *vfu)
@@ -392,8 +391,10 @@ void vfu_interrupt(struct vfu *vfu, uint32_t vector, _Atomic uint64_t *counter)
 		++*counter;
 		vfu->intx_pending = true;
 		update_intx(vfu);
-	} else {
+	} else if (vfu->msix) {
 		send_vector(vfu, vector, counter);
+	} else {
+		log_limited("vector %u: MSI-X is not enabled, interrupt dropped", vector);
 	}
 	pthread_mutex_unlock(&vfu->irq_lock);
 }

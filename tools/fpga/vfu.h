@@ -19,6 +19,8 @@
 struct fpga;
 struct vfu;
 
+#define VFU_PATIENCE	5	/* seconds for the client to take or answer a message */
+
 struct vfu *vfu_new(struct fpga *fpga);
 void vfu_free(struct vfu *vfu);
 

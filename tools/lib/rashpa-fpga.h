@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later OR BSD-3-Clause */
 /*
- * Register map of the reference FPGA interface, version 1.0.
+ * Register map of the reference FPGA interface, version 1.1.
  *
  * Documentation/fpga-interface.rst is the specification; these are its numbers. All
  * registers are 32 bits wide, little-endian; a 64-bit value is a pair, low word
@@ -8,6 +8,8 @@
  */
 #ifndef RASHPA_FPGA_H
 #define RASHPA_FPGA_H
+
+#include <stdint.h>
 
 /* PCI identity of the software FPGA */
 #define RFPGA_PCI_VENDOR	0x1234
@@ -28,7 +30,7 @@
 #define RFPGA_ID		0x0000	/* ro: RFPGA_ID_VALUE */
 #define   RFPGA_ID_VALUE	0x50485352	/* "RSHP" */
 #define RFPGA_VERSION		0x0004	/* ro: major << 16 | minor */
-#define   RFPGA_VERSION_VALUE	0x00010000
+#define   RFPGA_VERSION_VALUE	0x00010001
 #define RFPGA_CAPS		0x0008	/* ro */
 #define   RFPGA_CAPS_DTPS(v)	((v) & 0xff)
 #define   RFPGA_CAPS_VECTORS(v)	(((v) >> 8) & 0xff)
@@ -36,7 +38,6 @@
 #define RFPGA_FEATURES		0x000c	/* ro: RFPGA_FEATURE_* */
 #define   RFPGA_FEATURE_MSIX	(1u << 0)
 #define   RFPGA_FEATURE_LOCK	(1u << 1)
-#define   RFPGA_FEATURE_SAMPLE	(1u << 2)
 #define   RFPGA_FEATURE_FREERUN	(1u << 3)
 #define   RFPGA_FEATURE_FLUSH	(1u << 4)
 #define   RFPGA_FEATURE_GROUP	(1u << 5)
@@ -47,9 +48,10 @@
 #define RFPGA_STATUS		0x0014	/* ro */
 #define   RFPGA_STATUS_BUSY	(1u << 0)	/* a DTP runs or a transaction is in flight */
 #define   RFPGA_STATUS_FAULT	(1u << 1)	/* RFPGA_FAULTS is not 0 */
+#define   RFPGA_STATUS_RESETTING (1u << 2)	/* nothing else is answered yet */
 #define RFPGA_MEMORY_SIZE	0x0018	/* ro, 64 bit: bytes of on-board memory */
-#define RFPGA_TICKS		0x0020	/* ro, 64 bit: free-running, 4 ns a tick */
-#define   RFPGA_TICK_NS		4
+#define RFPGA_TICKS		0x0020	/* ro, 64 bit: free-running, see RFPGA_TICK_RATE */
+#define   RFPGA_TICK_NS		4	/* of the software FPGA */
 #define RFPGA_SCRATCH		0x0028	/* rw */
 #define RFPGA_FAULTS		0x0030	/* ro, 64 bit: refused transactions */
 #define RFPGA_FAULT_ADDR	0x0038	/* ro, 64 bit: address of the last one */
@@ -62,9 +64,26 @@
 #define   RFPGA_FAULT_CONFIG	5	/* DTP registers make no sense */
 #define RFPGA_FAULT_DTP		0x0044	/* ro: DTP of the last one */
 #define RFPGA_BYTES		0x0048	/* ro, 64 bit: payload written, all DTPs */
-#define RFPGA_STOPS		0x0050	/* ro: stop requests completed */
+#define RFPGA_STOPS		0x0050	/* ro: stop requests taken */
+#define RFPGA_LIMITS		0x0054	/* ro: how much of a register is there, in bits */
+#define   RFPGA_LIMITS_OFFSET(v)	((v) & 0xff)		/* bases, DST_SLOT, 64-bit numbers */
+#define   RFPGA_LIMITS_STRIDE(v)	(((v) >> 8) & 0xff)	/* *_LINE, *_IMAGE */
+#define   RFPGA_LIMITS_COUNT(v)		(((v) >> 16) & 0xff)	/* BUNCH ... HEIGHT */
+#define RFPGA_TICK_RATE		0x0058	/* ro: ticks a second */
+#define RFPGA_BLOCKS		0x005c	/* ro: where the list of blocks begins, BAR 0 */
 #define RFPGA_INTX		0x0060	/* the software FPGA with --intx only */
 #define   RFPGA_INTX_PENDING	(1u << 0)	/* rw1c: INTx is asserted */
+#define RFPGA_STOP_TIME		0x0064	/* ro: us from STOP to idle, at most */
+
+/* list of blocks (BAR 0, at RFPGA_BLOCKS): entries until one of type NONE */
+#define RFPGA_BLOCK_STRIDE	16
+#define RFPGA_BLOCK_TYPE	0x00	/* ro: 15-0 RFPGA_BLOCK_*, 31-16 how many */
+#define   RFPGA_BLOCK_NONE	0
+#define   RFPGA_BLOCK_DTP	1
+#define   RFPGA_BLOCK_TABLE	2
+#define RFPGA_BLOCK_BASE	0x04	/* ro: of the first, BAR 0 */
+#define RFPGA_BLOCK_STEP	0x08	/* ro: bytes from one to the next */
+#define RFPGA_BLOCK_DOORBELL	0x0c	/* ro: of the first, BAR 2; a page each; 0xffffffff: none */
 
 /* address table (BAR 0): where the host lets us write */
 #define RFPGA_TABLE		0x8000
@@ -100,6 +119,8 @@
 #define   RFPGA_DTP_WAITING	(1u << 1)	/* running, no credit */
 #define   RFPGA_DTP_DONE	(1u << 2)	/* all IMAGES sent */
 #define   RFPGA_DTP_FAULTED	(1u << 3)	/* stopped by a fault */
+#define   RFPGA_DTP_STOPPING	(1u << 4)	/* running, told to stop */
+#define   RFPGA_DTP_IGNORED	(1u << 5)	/* a START was ignored, for it was running */
 #define RFPGA_DTP_MODE		0x008	/* rw */
 #define   RFPGA_MODE_FREERUN	(1u << 0)	/* do not wait for credit */
 #define   RFPGA_MODE_MSIX	(1u << 1)	/* interrupt after each stack */
@@ -107,9 +128,8 @@
 #define   RFPGA_MODE_FLUSH	(1u << 3)	/* read back from the payload before the event */
 #define RFPGA_DTP_VECTOR	0x00c	/* rw: MSI-X vector */
 #define RFPGA_DTP_PIXEL_BYTES	0x010	/* rw: 1, 2, 4 or 8 */
-#define RFPGA_DTP_SAMPLING	0x014	/* rw: send 1 of N images, N >= 1 */
 #define RFPGA_DTP_BUNCH		0x018	/* rw: images per stack, >= 1 */
-#define RFPGA_DTP_SLOTS		0x01c	/* rw: stacks in the destination, >= 1 (2: ping-pong) */
+#define RFPGA_DTP_SLOTS		0x01c	/* rw: stacks in the destination, 1 to 2^31 (2: ping-pong) */
 #define RFPGA_DTP_SRC_BASE	0x020	/* rw, 64 bit: dataset in on-board memory */
 #define RFPGA_DTP_SRC_IMAGES	0x028	/* rw: images in the dataset, >= 1; read round and round */
 #define RFPGA_DTP_SRC_X		0x02c	/* rw: pixels */
@@ -133,6 +153,10 @@
 #define RFPGA_DTP_IMAGES	0x090	/* rw, 64 bit: images to send; 0: until stopped */
 #define RFPGA_DTP_PERIOD	0x098	/* rw, 64 bit: ticks an image, free-running; 0: fastest */
 #define RFPGA_DTP_FIRST_STACK	0x0a0	/* rw, 64 bit: the first stack (to resume); counts on */
+#define RFPGA_DTP_FIRST_SLOT	0x0a8	/* rw: its slot, < SLOTS: FIRST_STACK mod SLOTS */
+#define RFPGA_DTP_FIRST_INDEX	0x0ac	/* rw: image of the dataset that is sent first */
+#define RFPGA_DTP_INDEX_STEP	0x0b0	/* rw: from one to the next, mod SRC_IMAGES, and below it */
+#define RFPGA_DTP_RUN		0x0bc	/* rw: which RFPGA_DB_TAGGED counts; 0: RFPGA_DB_CREDIT */
 
 /* counters of a DTP, read-only, from START on, 64 bit unless said otherwise */
 #define RFPGA_DTP_C_IMAGES	0x100	/* images sent */
@@ -148,15 +172,47 @@
 
 /*
  * Doorbell page of DTP n: BAR 2 at n * RFPGA_DOORBELL_PAGE. The credit is the number of stacks
- * consumed so far, modulo 2^32, FIRST_STACK included.
+ * consumed so far, modulo 2^32, FIRST_STACK included. Where RFPGA_DTP_RUN is not 0, only a
+ * credit with this number in its upper half counts, and one of the run before does not.
  */
-#define RFPGA_DB_CREDIT		0x00	/* rw, 32 bit */
+#define RFPGA_DB_CREDIT		0x00	/* rw, 32 bit, if RFPGA_DTP_RUN is 0 */
+#define RFPGA_DB_TAGGED		0x18	/* rw, 64 bit: credit, and RFPGA_DTP_RUN << 32 */
 
-/* lock record: one 64-byte write, `stacks` being the last word to become visible */
+/*
+ * Lock record: one write of 64 bytes, which become visible from the first word to the last.
+ * Who follows the stream looks at `stacks`. Who wants the rest of the record as well reads
+ * `stacks`, the rest, `begun`, and all of it again if the two differ: rfpga_lock_read().
+ */
 #define RFPGA_LOCK_SIZE		64
-#define RFPGA_LOCK_STACKS	0x00	/* 64 bit: stacks complete, FIRST_STACK included */
+#define RFPGA_LOCK_BEGUN	0x00	/* 64 bit: as stacks; the first word to be visible */
 #define RFPGA_LOCK_IMAGES	0x08	/* 64 bit: images sent since START */
 #define RFPGA_LOCK_TICKS	0x10	/* 64 bit: RFPGA_TICKS */
 #define RFPGA_LOCK_OVERRUNS	0x18	/* 64 bit: overruns so far */
+#define RFPGA_LOCK_STACKS	0x38	/* 64 bit: stacks complete, FIRST_STACK included; the last */
+
+/** struct rfpga_lock - a lock record that was read as a whole */
+struct rfpga_lock {
+	uint64_t stacks, images, ticks, overruns;
+};
+
+/**
+ * rfpga_lock_read() - read a lock record
+ * @record: where it is, in host memory
+ * @lock: the words of one record; those of several if the answer is 0
+ *
+ * Payload that is read afterwards is that of stack @lock->stacks - 1 or later.
+ * Return: 1, or 0 if the record is being written in this moment: look again.
+ */
+static inline int rfpga_lock_read(const volatile void *record, struct rfpga_lock *lock)
+{
+	const volatile uint64_t *word = (const volatile uint64_t *)record;
+
+	lock->stacks = __atomic_load_n(word + RFPGA_LOCK_STACKS / 8, __ATOMIC_ACQUIRE);
+	lock->images = __atomic_load_n(word + RFPGA_LOCK_IMAGES / 8, __ATOMIC_RELAXED);
+	lock->ticks = __atomic_load_n(word + RFPGA_LOCK_TICKS / 8, __ATOMIC_RELAXED);
+	lock->overruns = __atomic_load_n(word + RFPGA_LOCK_OVERRUNS / 8, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	return __atomic_load_n(word + RFPGA_LOCK_BEGUN / 8, __ATOMIC_RELAXED) == lock->stacks;
+}
 
 #endif /* RASHPA_FPGA_H */

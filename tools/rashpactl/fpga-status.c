@@ -13,7 +13,6 @@ static const struct {
 } features[] = {
 	{ "msix", RFPGA_FEATURE_MSIX },
 	{ "lock", RFPGA_FEATURE_LOCK },
-	{ "sample", RFPGA_FEATURE_SAMPLE },
 	{ "freerun", RFPGA_FEATURE_FREERUN },
 	{ "flush", RFPGA_FEATURE_FLUSH },
 	{ "group", RFPGA_FEATURE_GROUP },
@@ -22,6 +21,8 @@ static const struct {
 	{ "waiting", RFPGA_DTP_WAITING },
 	{ "done", RFPGA_DTP_DONE },
 	{ "faulted", RFPGA_DTP_FAULTED },
+	{ "stopping", RFPGA_DTP_STOPPING },
+	{ "start ignored", RFPGA_DTP_IGNORED },
 };
 
 static const struct {
@@ -75,6 +76,8 @@ static int print_json(const struct fpga *f)
 	json_object_object_add(o, "features", list);
 	put_u64(o, "memory_size", fpga_read64(f, RFPGA_MEMORY_SIZE));
 	put_u64(o, "ticks", fpga_read64(f, RFPGA_TICKS));
+	put_u64(o, "tick_rate", fpga_read(f, RFPGA_TICK_RATE));
+	put_u64(o, "stop_time_us", fpga_read(f, RFPGA_STOP_TIME));
 	put_u64(o, "status", status);
 	put_bool(o, "busy", status & RFPGA_STATUS_BUSY);
 	put_u64(o, "bytes", fpga_read64(f, RFPGA_BYTES));

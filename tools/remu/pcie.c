@@ -178,6 +178,7 @@ static void prepare_locks(struct run *r)
 
 		for (unsigned int word = 0; word < RFPGA_LOCK_SIZE / sizeof(*lock); word++)
 			lock[word] = 0;
+		lock[RFPGA_LOCK_BEGUN / sizeof(*lock)] = s->first_stack;
 		lock[RFPGA_LOCK_STACKS / sizeof(*lock)] = s->first_stack;
 	}
 }
@@ -233,9 +234,8 @@ static int check_fpga(struct run *r)
 	struct fpga *f = &r->fpga;
 	uint32_t caps = fpga_read(f, RFPGA_CAPS);
 	uint32_t features = fpga_read(f, RFPGA_FEATURES);
-	uint32_t want = RFPGA_FEATURE_MSIX | RFPGA_FEATURE_LOCK | RFPGA_FEATURE_FLUSH |
-			(s->dtps > 1 ? RFPGA_FEATURE_GROUP : 0) |
-			(s->sampling > 1 ? RFPGA_FEATURE_SAMPLE : 0) |
+	/* Without groups there is an interrupt for each process, which a receiver stands. */
+	uint32_t want = RFPGA_FEATURE_MSIX | RFPGA_FEATURE_LOCK |
 			(s->paced ? 0 : RFPGA_FEATURE_FREERUN);
 
 	if (f->info.out_state == RASHPA_STATE_STUCK)
@@ -321,11 +321,17 @@ static int program_table(struct run *r, int map, uint32_t first)
 static int map_lock(struct run *r)
 {
 	struct rashpa_map_make map = { .fd = r->lock_dmabuf, .direction = RASHPA_BIDIRECTIONAL };
+	uint32_t entries = RFPGA_CAPS_ENTRIES(fpga_read(&r->fpga, RFPGA_CAPS));
 
 	r->lock_map = rashpa_map(r->fpga.device, &map);
 	if (r->lock_map < 0)
 		return fail("lock memory %s: cannot map it for fpga%u: %s", r->config->lock,
 			    r->fpga.number, rashpa_reason());
+	if (map.out_segments > entries || r->segments > entries - map.out_segments)
+		return fail("lock memory %s: its map and that of the buffer have %" PRIu32
+			    " segments, but fpga%u keeps only %" PRIu32 ": make a contiguous buffer",
+			    r->config->lock, r->segments + map.out_segments, r->fpga.number,
+			    entries);
 	if (program_table(r, r->lock_map, r->segments))
 		return fail("fpga%u: cannot program the address table: %s", r->fpga.number,
 			    rashpa_reason());
@@ -394,13 +400,16 @@ static void configure(struct run *r, unsigned int i)
 	const struct rashpa_stream *s = &r->stream;
 	const struct rashpa_stream_dtp *d = &s->dtp[i];
 	const struct fpga *f = &r->fpga;
+	uint32_t features = fpga_read(f, RFPGA_FEATURES);
+	uint32_t step = s->sampling % s->dataset_images;
 	size_t dtp = RFPGA_DTP(d->dtp);
 
-	fpga_write(f, dtp + RFPGA_DTP_MODE, RFPGA_MODE_MSIX | RFPGA_MODE_LOCK | RFPGA_MODE_FLUSH |
+	/* To host memory the payload goes before its lock record without a flush, too. */
+	fpga_write(f, dtp + RFPGA_DTP_MODE, RFPGA_MODE_MSIX | RFPGA_MODE_LOCK |
+		   (features & RFPGA_FEATURE_FLUSH ? RFPGA_MODE_FLUSH : 0) |
 		   (s->paced ? 0 : RFPGA_MODE_FREERUN));
 	fpga_write(f, dtp + RFPGA_DTP_VECTOR, s->vector);
 	fpga_write(f, dtp + RFPGA_DTP_PIXEL_BYTES, s->pixel_bytes);
-	fpga_write(f, dtp + RFPGA_DTP_SAMPLING, s->sampling);
 	fpga_write(f, dtp + RFPGA_DTP_BUNCH, s->bunch);
 	fpga_write(f, dtp + RFPGA_DTP_SLOTS, s->slots);
 	fpga_write64(f, dtp + RFPGA_DTP_SRC_BASE, 0);
@@ -411,7 +420,8 @@ static void configure(struct run *r, unsigned int i)
 	fpga_write(f, dtp + RFPGA_DTP_HEIGHT, d->height);
 	fpga_write(f, dtp + RFPGA_DTP_DST_X, d->x);
 	fpga_write(f, dtp + RFPGA_DTP_DST_Y, d->y);
-	fpga_write(f, dtp + RFPGA_DTP_GROUP, s->dtps > 1 ? (1u << s->dtps) - 1 : 0);
+	fpga_write(f, dtp + RFPGA_DTP_GROUP, s->dtps > 1 && (features & RFPGA_FEATURE_GROUP) ?
+		   (1u << s->dtps) - 1 : 0);
 	fpga_write64(f, dtp + RFPGA_DTP_SRC_LINE, DATASET_WIDTH * sizeof(uint16_t));
 	fpga_write64(f, dtp + RFPGA_DTP_SRC_IMAGE, DATASET_IMAGE * sizeof(uint16_t));
 	fpga_write64(f, dtp + RFPGA_DTP_DST_BASE, s->data_offset);
@@ -426,6 +436,12 @@ static void configure(struct run *r, unsigned int i)
 	fpga_write64(f, dtp + RFPGA_DTP_IMAGES, s->images);
 	fpga_write64(f, dtp + RFPGA_DTP_PERIOD, r->config->period);
 	fpga_write64(f, dtp + RFPGA_DTP_FIRST_STACK, s->first_stack);
+	fpga_write(f, dtp + RFPGA_DTP_FIRST_SLOT, s->first_stack % s->slots);
+	fpga_write(f, dtp + RFPGA_DTP_FIRST_INDEX, s->first_stack % s->dataset_images *
+		   s->bunch % s->dataset_images * step % s->dataset_images);
+	fpga_write(f, dtp + RFPGA_DTP_INDEX_STEP, step);
+	/* credit without the number of its run: receivers are not told one */
+	fpga_write(f, dtp + RFPGA_DTP_RUN, 0);
 	rashpa_doorbell(r->doorbells.base, d->doorbell_offset, s->first_stack);
 }
 
