@@ -42,7 +42,7 @@ static void must_fit(const struct rashpa_stream *s, uint64_t length)
 		else
 			must(d->lock_offset >= sizeof(*s) &&
 			     d->lock_offset + RFPGA_LOCK_SIZE <= s->data_offset);
-		must(d->doorbell_offset + 4 <= RFPGA_BAR_DOORBELL_SIZE &&
+		must(d->doorbell_offset + 8 <= RFPGA_BAR_DOORBELL_SIZE &&
 		     (uint64_t)d->x + d->width <= s->width &&
 		     (uint64_t)d->y + d->height <= s->height);
 	}

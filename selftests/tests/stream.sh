@@ -32,12 +32,12 @@ echo "# $(get .gbps) GB/s, event to user p50 $(get .latency_ns.p50) ns, p99 $(ge
 # Doorbells are stores that no kernel sees; a probe on the function that makes them does.
 trace=/sys/kernel/tracing
 cp "$(command -v romulu)" "$work/romulu"
-offset=$(nm "$work/romulu" | sed -n 's/ T rashpa_doorbell$//p')
+offset=$(nm "$work/romulu" | sed -n 's/ T rashpa_doorbell64$//p')
 if [[ -e $trace/uprobe_events ]]; then
 	echo "p:rashpa_user/doorbell $work/romulu:0x$offset offset=%si:x64 value=%dx:u32" \
 		>"$trace/uprobe_events"
 	grep -q "rashpa_user/doorbell" "$trace/uprobe_events"
-	ok $? "a probe on rashpa_doorbell"
+	ok $? "a probe on rashpa_doorbell64"
 	echo 1 >"$trace/events/rashpa_user/enable"
 	rashpactl buffer create bells 16M >/dev/null
 	"$work/romulu" --buffer bells --timeout 60 >/dev/null &
@@ -46,7 +46,8 @@ if [[ -e $trace/uprobe_events ]]; then
 		--timeout 60 >/dev/null
 	wait "$receiver"
 	is "the stream with a probe" $? 0
-	for offset in 0x0 0x1000; do
+	# of the word the lower half, the upper one tells which run it is
+	for offset in 0x18 0x1018; do
 		is "the doorbell at $offset is seen giving back the last stack" "$(grep -c \
 			"romulu.*doorbell: .*offset=$offset value=20$" "$trace/trace")" 1
 	done

@@ -288,7 +288,7 @@ static void test_stream(void)
 		FIELD(slot_stride, LENGTH),
 		FIELD(images, UINT64_MAX), FIELD(first_stack, UINT64_MAX),
 		FIELD(consumed, UINT64_MAX),
-		FIELD(paced, 2), FIELD(__reserved, 1),
+		FIELD(paced, 2),
 		FIELD(dtp[0].dtp, 16), FIELD(dtp[0].dtp, 1), FIELD(dtp[0].dtp, UINT32_MAX),
 		FIELD(dtp[1].x, 1), FIELD(dtp[1].x, UINT32_MAX),
 		FIELD(dtp[1].y, 257), FIELD(dtp[1].y, UINT32_MAX),
@@ -299,7 +299,7 @@ static void test_stream(void)
 		FIELD(dtp[1].lock_offset, 0), FIELD(dtp[1].lock_offset, 4096),
 		FIELD(dtp[1].lock_offset, 4161),
 		FIELD(dtp[1].lock_offset, 8192), FIELD(dtp[1].lock_offset, UINT64_MAX - 63),
-		FIELD(dtp[1].doorbell_offset, 1), FIELD(dtp[1].doorbell_offset, 65536),
+		FIELD(dtp[1].doorbell_offset, 4), FIELD(dtp[1].doorbell_offset, 65536),
 		FIELD(dtp[1].doorbell_offset, UINT64_MAX - 3),
 		FIELD(origin[1].x, UINT32_MAX), FIELD(origin[1].y, UINT32_MAX),
 	};

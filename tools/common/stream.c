@@ -58,7 +58,7 @@ static int check_dtp(const struct rashpa_stream *s, unsigned int i, char *why)
 			       reach(d->lock_offset, 1, RFPGA_LOCK_SIZE) > s->data_offset))
 		return because(why, -1, "dtp[%u].lock_offset %" PRIu64 " is not between header and data",
 			       i, d->lock_offset);
-	if (d->doorbell_offset % 4 || d->doorbell_offset > RFPGA_BAR_DOORBELL_SIZE - 4)
+	if (d->doorbell_offset % 8 || d->doorbell_offset > RFPGA_BAR_DOORBELL_SIZE - 8)
 		return because(why, -1, "dtp[%u].doorbell_offset %" PRIu64 " is not in the doorbell BAR",
 			       i, d->doorbell_offset);
 	for (unsigned int j = 0; j < i; j++) {
@@ -94,8 +94,8 @@ int stream_check(const struct rashpa_stream *s, uint64_t length, char *why)
 	if (s->fpga > 0xffff || s->vector > 0x7ff)
 		return because(why, -1, "fpga %" PRIu32 " or vector %" PRIu32 " is no such number",
 			       s->fpga, s->vector);
-	if (s->paced > 1 || s->__reserved)
-		return because(why, -1, "paced or __reserved is not what it may be");
+	if (s->paced > 1)
+		return because(why, -1, "paced is %" PRIu32, s->paced);
 	if (!memchr(s->lock_name, 0, sizeof(s->lock_name)))
 		return because(why, -1, "lock_name does not end");
 	if (!name_possible(s->lock_name))

@@ -2,12 +2,9 @@
 /* librashpa: doorbells. See rashpa.h. */
 #include "rashpa.h"
 
-/* Not inline, and not removed: a probe on this symbol is how a trace sees a doorbell. */
-__attribute__((noinline))
-void rashpa_doorbell(volatile void *window, uint64_t offset, uint32_t value)
+/* All that was read and written before is done before what follows. */
+static inline __attribute__((always_inline)) void fence(void)
 {
-	volatile uint32_t *word = (volatile uint32_t *)((volatile char *)window + offset);
-
 	/* The kernel puts no probe on an instruction with a lock prefix, as a barrier is. */
 	__asm__ volatile("nop");
 	/* Also for write-combined windows and non-temporal stores: a full barrier. */
@@ -17,5 +14,19 @@ void rashpa_doorbell(volatile void *window, uint64_t offset, uint32_t value)
 #else
 	__sync_synchronize();
 #endif
-	*word = value;
+}
+
+/* Not inline, and not removed: a probe on this symbol is how a trace sees a doorbell. */
+__attribute__((noinline))
+void rashpa_doorbell(volatile void *window, uint64_t offset, uint32_t value)
+{
+	fence();
+	*(volatile uint32_t *)((volatile char *)window + offset) = value;
+}
+
+__attribute__((noinline))
+void rashpa_doorbell64(volatile void *window, uint64_t offset, uint64_t value)
+{
+	fence();
+	*(volatile uint64_t *)((volatile char *)window + offset) = value;
 }

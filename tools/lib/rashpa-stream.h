@@ -36,7 +36,7 @@ struct rashpa_stream_dtp {
 	uint32_t x, y, width, height;	/* region of the image that it fills, pixels */
 	uint32_t __reserved;
 	uint64_t lock_offset;		/* of its RFPGA_LOCK_*, in the buffer or lock_name; bytes */
-	uint64_t doorbell_offset;	/* of its credit doorbell in the FPGA's BAR 2, bytes */
+	uint64_t doorbell_offset;	/* of its RFPGA_DB_TAGGED in the FPGA's BAR 2, bytes */
 };
 
 /** struct rashpa_stream_origin - where a DTP's region comes from */
@@ -66,7 +66,7 @@ struct rashpa_stream {
 	uint32_t paced;			/* 1: the FPGA waits for credit; 0: free-running */
 	uint32_t segments;		/* of the map, for information */
 	uint32_t map_class;		/* enum rashpa_class, for information */
-	uint32_t __reserved;
+	uint32_t run;			/* upper word of each credit, see RFPGA_DTP_RUN */
 	uint64_t consumed;		/* written by the consumer: stacks given back */
 	struct rashpa_stream_dtp dtp[RASHPA_STREAM_DTPS];
 	struct rashpa_stream_origin origin[RASHPA_STREAM_DTPS];	/* of dtp[] of the same index */

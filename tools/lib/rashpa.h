@@ -386,6 +386,14 @@ int rashpa_lock(int device, struct rashpa_lock *lock);
 void rashpa_doorbell(volatile void *window, uint64_t offset, uint32_t value);
 
 /**
+ * rashpa_doorbell64() - the same with a store of 64 bits
+ * @window: where rashpa_mmap() mapped the window
+ * @offset: of the word in it, bytes; a multiple of 8, inside the mapping
+ * @value: to store; a bridge may split it, the lower half first
+ */
+void rashpa_doorbell64(volatile void *window, uint64_t offset, uint64_t value);
+
+/**
  * rashpa_events() - make an event channel
  * @device: from rashpa_device_open()
  * @depth: records that its queue holds, 0 for the default

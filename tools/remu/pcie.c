@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include "buffer.h"
@@ -24,7 +25,7 @@ struct run {
 	const struct config *config;
 	const struct dataset *dataset;
 	struct fpga fpga;
-	struct view doorbells, memory, table;
+	struct view memory, table;
 	int buffer, dmabuf, map, channel;
 	int lock_dmabuf, lock_map;	/* of lock memory, -1: the locks are in the buffer */
 	struct locks locks;
@@ -109,6 +110,16 @@ static int open_locks(struct run *r)
 	return 0;
 }
 
+/* None that a receiver of another run could know, whoever began that one; not 0. */
+static uint32_t new_run(void)
+{
+	uint32_t run;
+
+	if (getrandom(&run, sizeof(run), 0) != sizeof(run))
+		run = now_ns();
+	return run | 1;
+}
+
 static int plan(struct run *r)
 {
 	const struct config *c = r->config;
@@ -127,6 +138,7 @@ static int plan(struct run *r)
 		.dtps = c->regions,
 		.images = c->opt.images,
 		.paced = !c->free_run && !c->period,
+		.run = new_run(),
 	};
 	for (unsigned int i = 0; i < c->regions; i++) {
 		const struct region *region = &c->region[i];
@@ -135,7 +147,7 @@ static int plan(struct run *r)
 			.dtp = i,
 			.x = region->to_x, .y = region->to_y,
 			.width = region->width, .height = region->height,
-			.doorbell_offset = i * RFPGA_DOORBELL_PAGE + RFPGA_DB_CREDIT,
+			.doorbell_offset = i * RFPGA_DOORBELL_PAGE + RFPGA_DB_TAGGED,
 		};
 		s->origin[i] = (struct rashpa_stream_origin) { .x = region->x, .y = region->y };
 		/* The image is as large as the regions reach. */
@@ -259,12 +271,8 @@ static int open_fpga(struct run *r)
 	char why[WHY_SIZE];
 
 	if (fpga_open(f, r->config->fpga, why) || fpga_claim(f, why) || fpga_registers(f, why) ||
-	    view_open(&r->doorbells, f, "doorbells", RFPGA_BAR_DOORBELL, 0, 0, true, why) ||
 	    view_open(&r->memory, f, "memory", RFPGA_BAR_MEMORY, 0, 0, true, why))
 		return fail("%s", why);
-	if (r->doorbells.length < RFPGA_BAR_DOORBELL_SIZE)
-		return fail("fpga%u: the window \"doorbells\" has %zu bytes, %d are needed: check the profile",
-			    f->number, r->doorbells.length, RFPGA_BAR_DOORBELL_SIZE);
 	return check_fpga(r);
 }
 
@@ -440,9 +448,7 @@ static void configure(struct run *r, unsigned int i)
 	fpga_write(f, dtp + RFPGA_DTP_FIRST_INDEX, s->first_stack % s->dataset_images *
 		   s->bunch % s->dataset_images * step % s->dataset_images);
 	fpga_write(f, dtp + RFPGA_DTP_INDEX_STEP, step);
-	/* credit without the number of its run: receivers are not told one */
-	fpga_write(f, dtp + RFPGA_DTP_RUN, 0);
-	rashpa_doorbell(r->doorbells.base, d->doorbell_offset, s->first_stack);
+	fpga_write(f, dtp + RFPGA_DTP_RUN, s->run);
 }
 
 static void start(struct run *r)
@@ -632,7 +638,6 @@ static void close_all(struct run *r)
 	close_fd(r->map);
 	view_close(&r->table);
 	view_close(&r->memory);
-	view_close(&r->doorbells);
 	fpga_close(&r->fpga);
 	close_fd(r->lock_dmabuf);
 	locks_close(&r->locks);
@@ -649,7 +654,7 @@ int pcie_run(const struct config *config, const struct dataset *dataset, volatil
 		.config = config,
 		.dataset = dataset,
 		.fpga = FPGA_NONE,
-		.doorbells = VIEW_NONE, .memory = VIEW_NONE, .table = VIEW_NONE,
+		.memory = VIEW_NONE, .table = VIEW_NONE,
 		.buffer = -1, .dmabuf = -1, .map = -1, .channel = -1,
 		.lock_dmabuf = -1, .lock_map = -1, .locks = LOCKS_NONE,
 	};

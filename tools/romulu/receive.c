@@ -271,7 +271,7 @@ static int open_fpga(struct run *r)
 		return s->paced ? fail("%s", why) : 0;
 	}
 	for (unsigned int i = 0; i < s->dtps; i++) {
-		if (s->dtp[i].doorbell_offset + 4 > r->doorbells.length)
+		if (s->dtp[i].doorbell_offset + 8 > r->doorbells.length)
 			return fail("fpga%" PRIu32 ": the doorbell of process %" PRIu32 " is outside the window \"doorbells\"",
 				    s->fpga, s->dtp[i].dtp);
 	}
@@ -315,8 +315,10 @@ static void give_credit(struct run *r)
 		return;
 	}
 	ringing = true;
+	/* The number of the run: should it be over before this arrives, the next one ignores it. */
 	for (unsigned int i = 0; i < r->stream.dtps; i++)
-		rashpa_doorbell(r->doorbells.base, r->stream.dtp[i].doorbell_offset, r->credit);
+		rashpa_doorbell64(r->doorbells.base, r->stream.dtp[i].doorbell_offset,
+				  (uint32_t)r->credit | (uint64_t)r->stream.run << 32);
 	ringing = false;
 }
 
