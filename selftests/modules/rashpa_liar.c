@@ -1,30 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * An exporter of dma-bufs that lies to its importers on request, as real ones did by
- * mistake, and that takes its memory back while it is in use; an importer that is slow; a bus
- * that is not what it seems. Only for tests.
+ * mistake, that takes its memory back while it is in use, and that demands of importers what
+ * drivers of GPUs do; an importer that is slow; a bus that is not what it seems. Only for tests.
  */
 #include <linux/capability.h>
-#include <linux/dma-buf.h>
 #include <linux/dma-fence.h>
 #include <linux/dma-mapping.h>
 #include <linux/dma-resv.h>
 #include <linux/file.h>
 #include <linux/gfp.h>
+#include <linux/ioport.h>
+#include <linux/memremap.h>
 #include <linux/miscdevice.h>
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/pci.h>
 #include <linux/scatterlist.h>
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
+#include "rashpa_dmabuf.h"
 #include "rashpa_liar.h"
-
-#ifndef RASHPA_HAVE_DMABUF_INVALIDATE
-#define dma_buf_invalidate_mappings	dma_buf_move_notify
-#define invalidate_mappings		move_notify
-#endif
 
 /**
  * struct liar - one dma-buf
@@ -34,6 +32,8 @@
  * @address: of RASHPA_LIAR_ADDRESS
  * @length: bytes
  * @error: negative errno
+ * @model: enum rashpa_liar_model
+ * @coherent: of RASHPA_LIAR_COHERENT, or NULL
  * @kind: enum rashpa_liar_kind (reservation lock)
  * @revoked: mapping fails (reservation lock)
  * @mapped: mappings now (reservation lock)
@@ -46,6 +46,8 @@ struct liar {
 	u64 address;
 	u64 length;
 	int error;
+	u32 model;
+	struct dev_pagemap *coherent;
 	u32 kind;
 	bool revoked;
 	u32 mapped;
@@ -55,13 +57,13 @@ struct liar {
 /**
  * struct liar_mapping - what one importer was told
  * @sgt: the table that it has
- * @host: where the host memory is really mapped for it
- * @has_host: it is
+ * @kind: what that is, enum rashpa_liar_kind
+ * @host: where the host memory, or the coherent one, is really mapped for it
  */
 struct liar_mapping {
 	struct sg_table sgt;
+	u32 kind;
 	dma_addr_t host;
-	bool has_host;
 };
 
 /**
@@ -92,9 +94,16 @@ struct liar_file {
 
 /* --------------------------------------------------------------- lies --- */
 
-static u32 liar_entries(const struct liar *liar)
+/* What an importer is told now. */
+static u32 liar_kind(const struct liar *liar)
 {
-	switch (liar->kind) {
+	return liar->model == RASHPA_LIAR_MIGRATES && liar->pinned ? RASHPA_LIAR_HONEST :
+								     liar->kind;
+}
+
+static u32 liar_entries(const struct liar *liar, u32 kind)
+{
+	switch (kind) {
 	case RASHPA_LIAR_SCATTERED:
 		return liar->length >> PAGE_SHIFT;
 	case RASHPA_LIAR_EMPTY:
@@ -106,9 +115,10 @@ static u32 liar_entries(const struct liar *liar)
 	}
 }
 
-static bool liar_needs_host(const struct liar *liar)
+static bool liar_needs_host(u32 kind)
 {
-	return liar->kind != RASHPA_LIAR_BAR && liar->kind != RASHPA_LIAR_ADDRESS;
+	return kind != RASHPA_LIAR_BAR && kind != RASHPA_LIAR_ADDRESS &&
+	       kind != RASHPA_LIAR_COHERENT;
 }
 
 static struct scatterlist *liar_tell(struct scatterlist *sg, struct page *page,
@@ -127,7 +137,7 @@ static void liar_fill(const struct liar *liar, struct liar_mapping *m)
 	struct scatterlist *sg = m->sgt.sgl;
 	u64 at;
 
-	switch (liar->kind) {
+	switch (m->kind) {
 	case RASHPA_LIAR_SCATTERED:
 		for (at = liar->length; at; at -= PAGE_SIZE)
 			sg = liar_tell(sg, liar->page + (at >> PAGE_SHIFT) - 1,
@@ -155,13 +165,102 @@ static void liar_fill(const struct liar *liar, struct liar_mapping *m)
 	case RASHPA_LIAR_ADDRESS:
 		liar_tell(sg, NULL, liar->address, liar->length);
 		break;
+	case RASHPA_LIAR_COHERENT:
+		liar_tell(sg, NULL, m->host, liar->length);
+		break;
 	default:
-		liar_tell(sg, liar->page, m->host, liar->length);
+		liar_tell(sg, liar->model == RASHPA_LIAR_STATIC ? NULL : liar->page, m->host,
+			  liar->length);
 		break;
 	}
 }
 
+/* ----------------------------------------------------------- coherent --- */
+
+/* Its page tables want whole sections: this is one on x86. */
+#define LIAR_COHERENT	SZ_128M
+
+#if defined(CONFIG_ZONE_DEVICE) && defined(CONFIG_GET_FREE_REGION)
+#ifdef RASHPA_HAVE_FOLIO_FREE
+static void liar_coherent_unused(struct folio *folio)
+{
+}
+
+static const struct dev_pagemap_ops liar_coherent_ops = {
+	.folio_free = liar_coherent_unused,
+};
+#else
+static void liar_coherent_unused(struct page *page)
+{
+}
+
+static const struct dev_pagemap_ops liar_coherent_ops = {
+	.page_free = liar_coherent_unused,
+};
+#endif
+
+static void liar_coherent_free(struct dev_pagemap *map)
+{
+	if (!map)
+		return;
+	memunmap_pages(map);
+	release_mem_region(map->range.start, LIAR_COHERENT);
+	kfree(map);
+}
+
+static struct dev_pagemap *liar_coherent_make(void)
+{
+	struct dev_pagemap *map = kzalloc(sizeof(*map), GFP_KERNEL);
+	struct resource *region;
+	void *p;
+
+	if (!map)
+		return ERR_PTR(-ENOMEM);
+	region = request_free_mem_region(&iomem_resource, LIAR_COHERENT, "rashpa-liar");
+	if (IS_ERR(region)) {
+		kfree(map);
+		return ERR_CAST(region);
+	}
+	map->type = MEMORY_DEVICE_COHERENT;
+	map->range.start = region->start;
+	map->range.end = region->end;
+	map->nr_range = 1;
+	map->ops = &liar_coherent_ops;
+	map->owner = map;
+	p = memremap_pages(map, NUMA_NO_NODE);
+	if (IS_ERR(p)) {
+		release_mem_region(region->start, LIAR_COHERENT);
+		kfree(map);
+		return ERR_CAST(p);
+	}
+	return map;
+}
+#else
+static void liar_coherent_free(struct dev_pagemap *map)
+{
+}
+
+static struct dev_pagemap *liar_coherent_make(void)
+{
+	return ERR_PTR(-EOPNOTSUPP);
+}
+#endif
+
 /* ----------------------------------------------------------- exporter --- */
+
+static int liar_attach(struct dma_buf *dmabuf, struct dma_buf_attachment *attach)
+{
+	const struct liar *liar = dmabuf->priv;
+
+	if (liar->kind == RASHPA_LIAR_NO_ATTACH)
+		return liar->error;
+	if (liar->model == RASHPA_LIAR_STATIC && (!attach->peer2peer || !dev_is_pci(attach->dev)))
+		return -EOPNOTSUPP;
+	if (liar->model == RASHPA_LIAR_REVOKES &&
+	    (!attach->importer_ops || !attach->importer_ops->invalidate_mappings))
+		return -EOPNOTSUPP;
+	return 0;
+}
 
 /* Pinned memory cannot move, but can be revoked: that is what REVOKE is. */
 static int liar_pin(struct dma_buf_attachment *attach)
@@ -171,7 +270,9 @@ static int liar_pin(struct dma_buf_attachment *attach)
 	dma_resv_assert_held(attach->dmabuf->resv);
 	if (liar->kind == RASHPA_LIAR_NO_PIN)
 		return liar->error;
-	liar->pinned++;
+	/* the first one: it moves, away from who has not pinned it */
+	if (!liar->pinned++ && liar->model == RASHPA_LIAR_MIGRATES)
+		dma_buf_invalidate_mappings(attach->dmabuf);
 	return 0;
 }
 
@@ -190,22 +291,26 @@ static struct sg_table *liar_map(struct dma_buf_attachment *attach,
 	struct liar_mapping *m;
 	int err;
 
-	dma_resv_assert_held(attach->dmabuf->resv);
+	/* older kernels hold it only for who can pin */
+	if (liar->model != RASHPA_LIAR_STATIC)
+		dma_resv_assert_held(attach->dmabuf->resv);
 	if (liar->revoked || liar->kind == RASHPA_LIAR_NO_MAP)
 		return ERR_PTR(liar->error);
 	m = kzalloc(sizeof(*m), GFP_KERNEL);
 	if (!m)
 		return ERR_PTR(-ENOMEM);
-	err = sg_alloc_table(&m->sgt, liar_entries(liar), GFP_KERNEL);
+	m->kind = liar_kind(liar);
+	err = sg_alloc_table(&m->sgt, liar_entries(liar, m->kind), GFP_KERNEL);
 	if (err)
 		goto out_free;
-	if (liar_needs_host(liar)) {
+	if (m->kind == RASHPA_LIAR_COHERENT)
+		m->host = dma_map_resource(attach->dev, liar->coherent->range.start, liar->length,
+					   dir, 0);
+	else if (liar_needs_host(m->kind))
 		m->host = dma_map_page(attach->dev, liar->page, 0, liar->length, dir);
-		err = dma_mapping_error(attach->dev, m->host);
-		if (err)
-			goto out_table;
-		m->has_host = true;
-	}
+	err = dma_mapping_error(attach->dev, m->host);
+	if (err)
+		goto out_table;
 	liar_fill(liar, m);
 	liar->mapped++;
 	return &m->sgt;
@@ -223,8 +328,11 @@ static void liar_unmap(struct dma_buf_attachment *attach, struct sg_table *sgt,
 	struct liar_mapping *m = container_of(sgt, struct liar_mapping, sgt);
 	struct liar *liar = attach->dmabuf->priv;
 
-	dma_resv_assert_held(attach->dmabuf->resv);
-	if (m->has_host)
+	if (liar->model != RASHPA_LIAR_STATIC)
+		dma_resv_assert_held(attach->dmabuf->resv);
+	if (m->kind == RASHPA_LIAR_COHERENT)
+		dma_unmap_resource(attach->dev, m->host, liar->length, dir, 0);
+	else if (liar_needs_host(m->kind))
 		dma_unmap_page(attach->dev, m->host, liar->length, dir);
 	sg_free_table(&m->sgt);
 	kfree(m);
@@ -241,6 +349,7 @@ static int liar_mmap(struct dma_buf *dmabuf, struct vm_area_struct *vma)
 
 static void liar_free(struct liar *liar)
 {
+	liar_coherent_free(liar->coherent);
 	__free_pages(liar->page, get_order(liar->length));
 	kfree(liar);
 }
@@ -255,6 +364,7 @@ static void liar_release(struct dma_buf *dmabuf)
 }
 
 static const struct dma_buf_ops liar_ops = {
+	.attach = liar_attach,
 	.pin = liar_pin,
 	.unpin = liar_unpin,
 	.map_dma_buf = liar_map,
@@ -262,6 +372,20 @@ static const struct dma_buf_ops liar_ops = {
 	.mmap = liar_mmap,
 	.release = liar_release,
 };
+
+/* Nothing that it has ever moves. */
+static const struct dma_buf_ops liar_static_ops = {
+	.attach = liar_attach,
+	.map_dma_buf = liar_map,
+	.unmap_dma_buf = liar_unmap,
+	.mmap = liar_mmap,
+	.release = liar_release,
+};
+
+static bool liar_is(const struct dma_buf *dmabuf)
+{
+	return dmabuf->ops == &liar_ops || dmabuf->ops == &liar_static_ops;
+}
 
 /* -------------------------------------------------------------- calls --- */
 
@@ -301,7 +425,7 @@ static bool liar_kind_needs_bar(u32 kind)
 
 static int liar_check(const struct rashpa_liar_export *arg)
 {
-	if (arg->kind >= RASHPA_LIAR_KINDS || arg->__reserved ||
+	if (arg->kind >= RASHPA_LIAR_KINDS || arg->model >= RASHPA_LIAR_MODELS ||
 	    !arg->error || arg->error > MAX_ERRNO)
 		return -EINVAL;
 	if (!PAGE_ALIGNED(arg->length) || arg->length < 2 * PAGE_SIZE ||
@@ -319,19 +443,30 @@ static struct dma_buf *liar_make(const struct rashpa_liar_export *arg)
 	liar = kzalloc(sizeof(*liar), GFP_KERNEL);
 	if (!liar)
 		return ERR_PTR(-ENOMEM);
-	liar->page = alloc_pages(GFP_KERNEL | __GFP_COMP | __GFP_ZERO,
+	liar->page = alloc_pages(GFP_KERNEL | __GFP_COMP | __GFP_ZERO |
+				 (arg->kind == RASHPA_LIAR_LOW ? __GFP_DMA32 : 0),
 				 get_order(arg->length));
 	if (!liar->page) {
 		kfree(liar);
 		return ERR_PTR(-ENOMEM);
 	}
+	if (arg->kind == RASHPA_LIAR_COHERENT) {
+		struct dev_pagemap *coherent = liar_coherent_make();
+
+		if (IS_ERR(coherent)) {
+			liar_free(liar);
+			return ERR_CAST(coherent);
+		}
+		liar->coherent = coherent;
+	}
+	liar->model = arg->model;
 	liar->kind = arg->kind;
 	liar->error = -(int)arg->error;
 	liar->length = arg->length;
 	liar->address = arg->address;
 	liar->bar = arg->out_bar_address;
 	liar->bar_length = arg->out_bar_length;
-	info.ops = &liar_ops;
+	info.ops = liar->model == RASHPA_LIAR_STATIC ? &liar_static_ops : &liar_ops;
 	info.size = liar->length;
 	info.flags = O_RDWR;
 	info.priv = liar;
@@ -379,27 +514,58 @@ out_put:
 	return err;
 }
 
+static bool liar_can_be(const struct liar *liar, u32 kind)
+{
+	if (liar_kind_needs_bar(kind))
+		return liar->length <= liar->bar_length;
+	if (kind == RASHPA_LIAR_COHERENT)
+		return liar->coherent;
+	return kind < RASHPA_LIAR_LOW;
+}
+
 static int liar_change(struct dma_buf *dmabuf, unsigned int cmd, u32 kind)
 {
+	const bool ends = cmd == RASHPA_LIAR_REVOKE || cmd == RASHPA_LIAR_MOVE;
 	struct liar *liar = dmabuf->priv;
 
 	dma_resv_assert_held(dmabuf->resv);
-	if (cmd == RASHPA_LIAR_ALLOW) {
-		if (kind >= RASHPA_LIAR_KINDS)
-			return -EINVAL;
-		if (liar_kind_needs_bar(kind) && liar->length > liar->bar_length)
+	if (ends && liar->model == RASHPA_LIAR_STATIC)
+		return -EINVAL;
+	if (cmd == RASHPA_LIAR_ALLOW || cmd == RASHPA_LIAR_MOVE) {
+		if (!liar_can_be(liar, kind))
 			return -EINVAL;
 		liar->kind = kind;
 		liar->revoked = false;
-		return 0;
-	}
-	if (kind)
+	} else if (kind) {
 		return -EINVAL;
-	if (cmd == RASHPA_LIAR_REVOKE) {
-		liar->revoked = true;
-		dma_buf_invalidate_mappings(dmabuf);
 	}
+	if (cmd == RASHPA_LIAR_REVOKE)
+		liar->revoked = true;
+	if (ends)
+		dma_buf_invalidate_mappings(dmabuf);
 	return 0;
+}
+
+/*
+ * As a shrinker: lockdep takes whatever is done until liar_leave() as part of any allocation. It
+ * must not wait for a reservation lock, with which others allocate.
+ */
+static void liar_enter(struct dma_buf *dmabuf, unsigned int cmd)
+{
+	if (cmd != RASHPA_LIAR_MOVE) {
+		dma_resv_lock(dmabuf->resv, NULL);
+		return;
+	}
+	fs_reclaim_acquire(GFP_KERNEL);
+	while (!dma_resv_trylock(dmabuf->resv))
+		cond_resched();
+}
+
+static void liar_leave(struct dma_buf *dmabuf, unsigned int cmd)
+{
+	dma_resv_unlock(dmabuf->resv);
+	if (cmd == RASHPA_LIAR_MOVE)
+		fs_reclaim_release(GFP_KERNEL);
 }
 
 static long liar_ioc_state(unsigned int cmd, void __user *user)
@@ -414,14 +580,14 @@ static long liar_ioc_state(unsigned int cmd, void __user *user)
 	dmabuf = dma_buf_get(arg.fd);
 	if (IS_ERR(dmabuf))
 		return PTR_ERR(dmabuf);
-	if (dmabuf->ops != &liar_ops)
+	if (!liar_is(dmabuf))
 		goto out;
 	liar = dmabuf->priv;
-	dma_resv_lock(dmabuf->resv, NULL);
+	liar_enter(dmabuf, cmd);
 	err = liar_change(dmabuf, cmd, arg.kind);
 	arg.out_mapped = liar->mapped;
 	arg.out_pinned = liar->pinned;
-	dma_resv_unlock(dmabuf->resv);
+	liar_leave(dmabuf, cmd);
 	if (!err && copy_to_user(user, &arg, sizeof(arg)))
 		err = -EFAULT;
 out:
@@ -502,13 +668,8 @@ static int liar_import(struct liar_file *lf, struct dma_buf *dmabuf, struct devi
 	if (IS_ERR(attach))
 		return PTR_ERR(attach);
 	dma_resv_lock(dmabuf->resv, NULL);
-	err = dma_buf_pin(attach);
-	if (!err) {
-		lf->sgt = dma_buf_map_attachment(attach, DMA_BIDIRECTIONAL);
-		err = PTR_ERR_OR_ZERO(lf->sgt);
-		if (err)
-			dma_buf_unpin(attach);
-	}
+	lf->sgt = dma_buf_map_attachment(attach, DMA_BIDIRECTIONAL);
+	err = PTR_ERR_OR_ZERO(lf->sgt);
 	dma_resv_unlock(dmabuf->resv);
 	if (err) {
 		dma_buf_detach(dmabuf, attach);
@@ -525,7 +686,6 @@ static void liar_import_end(struct liar_file *lf)
 
 	dma_resv_lock(dmabuf->resv, NULL);
 	dma_buf_unmap_attachment(lf->attach, lf->sgt, DMA_BIDIRECTIONAL);
-	dma_buf_unpin(lf->attach);
 	dma_resv_unlock(dmabuf->resv);
 	dma_buf_detach(dmabuf, lf->attach);
 	dma_buf_put(dmabuf);
@@ -551,7 +711,7 @@ static int liar_fence_move(struct liar_file *lf, struct dma_buf *dmabuf)
 {
 	int err;
 
-	if (dmabuf->ops != &liar_ops)
+	if (!liar_is(dmabuf))
 		return -EINVAL;
 	dma_resv_lock(dmabuf->resv, NULL);
 	err = liar_fence_add(dmabuf, lf->fence, DMA_RESV_USAGE_KERNEL);
@@ -676,6 +836,7 @@ static long liar_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 		return liar_ioc_export(user);
 	case RASHPA_LIAR_REVOKE:
 	case RASHPA_LIAR_ALLOW:
+	case RASHPA_LIAR_MOVE:
 	case RASHPA_LIAR_COUNT:
 		return liar_ioc_state(cmd, user);
 	case RASHPA_LIAR_SHOW:

@@ -24,6 +24,10 @@
  * @RASHPA_LIAR_ADDRESS: any address, not mapped for anybody
  * @RASHPA_LIAR_NO_PIN: pinning fails
  * @RASHPA_LIAR_NO_MAP: mapping fails
+ * @RASHPA_LIAR_NO_ATTACH: attaching fails
+ * @RASHPA_LIAR_COHERENT: memory of a device with pages, which CPUs reach as they do their own; there
+ *	is nothing behind its addresses. Only if it is exported so, EOPNOTSUPP where the kernel cannot
+ * @RASHPA_LIAR_LOW: as HONEST, below 4 GiB; only if it is exported so
  */
 enum rashpa_liar_kind {
 	RASHPA_LIAR_HONEST = 0,
@@ -36,7 +40,26 @@ enum rashpa_liar_kind {
 	RASHPA_LIAR_ADDRESS = 7,
 	RASHPA_LIAR_NO_PIN = 8,
 	RASHPA_LIAR_NO_MAP = 9,
+	RASHPA_LIAR_NO_ATTACH = 10,
+	RASHPA_LIAR_COHERENT = 11,
+	RASHPA_LIAR_LOW = 12,
 	RASHPA_LIAR_KINDS
+};
+
+/**
+ * enum rashpa_liar_model - what the exporter asks of importers
+ * @RASHPA_LIAR_MOVABLE: nothing; it moves its memory, unless that is pinned
+ * @RASHPA_LIAR_STATIC: a PCI function that takes tables without pages, and peer-to-peer; it never
+ *	moves anything, and cannot pin: as NVIDIA's
+ * @RASHPA_LIAR_MIGRATES: who pins it has it in the host, whatever kind it is: as amdgpu's
+ * @RASHPA_LIAR_REVOKES: to be told when a mapping ends: as VFIO's
+ */
+enum rashpa_liar_model {
+	RASHPA_LIAR_MOVABLE = 0,
+	RASHPA_LIAR_STATIC = 1,
+	RASHPA_LIAR_MIGRATES = 2,
+	RASHPA_LIAR_REVOKES = 3,
+	RASHPA_LIAR_MODELS
 };
 
 /**
@@ -52,10 +75,10 @@ enum rashpa_liar_kind {
  * @out_bar_address: bus address of the BAR at @offset
  * @out_bar_length: bytes from there to the end of the BAR
  * @out_fd: the dma-buf
- * @__reserved: must be zero
+ * @model: enum rashpa_liar_model
  *
  * Errors: EPERM (without CAP_SYS_ADMIN), EINVAL, ENODEV (no such function), ERANGE
- * (outside the BAR), ENOMEM.
+ * (outside the BAR), ENOMEM, EOPNOTSUPP.
  */
 struct rashpa_liar_export {
 	__u32 kind;
@@ -68,18 +91,20 @@ struct rashpa_liar_export {
 	__aligned_u64 out_bar_address;
 	__aligned_u64 out_bar_length;
 	__s32 out_fd;
-	__u32 __reserved;
+	__u32 model;
 };
 
 /**
- * struct rashpa_liar_state - RASHPA_LIAR_REVOKE, RASHPA_LIAR_ALLOW, RASHPA_LIAR_COUNT
+ * struct rashpa_liar_state - RASHPA_LIAR_REVOKE, RASHPA_LIAR_ALLOW, RASHPA_LIAR_MOVE,
+ *	RASHPA_LIAR_COUNT
  * @fd: dma-buf of RASHPA_LIAR_EXPORT
- * @kind: with ALLOW what it tells from now on, enum rashpa_liar_kind; else 0
+ * @kind: with ALLOW and MOVE what it tells from now on, enum rashpa_liar_kind; else 0
  * @out_mapped: importers' mappings now
  * @out_pinned: importers' pins now
  *
  * REVOKE ends all mappings, and new ones are answered with @error of the export, until
- * ALLOW.
+ * ALLOW. MOVE ends all mappings, and can be mapped again at once; it does so as a driver that is
+ * asked to give memory back to the system, which may have been any allocation.
  *
  * Errors: EPERM, EBADF, EINVAL.
  */
@@ -147,5 +172,6 @@ struct rashpa_liar_bus {
 #define RASHPA_LIAR_IMPORT	_IOW(0xE8, 6, struct rashpa_liar_fence)
 #define RASHPA_LIAR_SIGNAL	_IOW(0xE8, 7, struct rashpa_liar_fence)
 #define RASHPA_LIAR_BUS		_IOW(0xE8, 8, struct rashpa_liar_bus)
+#define RASHPA_LIAR_MOVE	_IOWR(0xE8, 9, struct rashpa_liar_state)
 
 #endif /* RASHPA_LIAR_H */

@@ -9,10 +9,8 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdatomic.h>
-#include <sys/syscall.h>
 
-#include "../modules/rashpa_liar.h"
+#include "foreign.h"
 #include "rig.h"
 
 #define DATA	((uint64_t)IMAGES * IMAGE)
@@ -24,20 +22,10 @@
 static struct fpga f, f2;
 static bool have_f2, iommu;
 static uint32_t bdf2;	/* of f2 */
-static int liar = -1;	/* /dev/rashpa-liar */
 static int window = -1;
 static char *regs;	/* of f: BAR 0, mapped while @window is open */
 
 /* ---------------------------------------------------------- exporter ---- */
-
-static uint32_t bdf_of(const struct fpga *fpga)
-{
-	unsigned int domain, bus, slot, function;
-
-	if (sscanf(fpga->bdf, "%x:%x:%x.%x", &domain, &bus, &slot, &function) != 4)
-		tap_bail("%s is no PCI address", fpga->bdf);
-	return domain << 16 | bus << 8 | slot << 3 | function;
-}
 
 static struct rashpa_liar_export lie(uint32_t kind)
 {
@@ -47,48 +35,23 @@ static struct rashpa_liar_export lie(uint32_t kind)
 	};
 }
 
-/* fd of the dma-buf, or -1 after a failed check */
-static int export(struct rashpa_liar_export *arg)
-{
-	if (!CHECK(!ioctl(liar, RASHPA_LIAR_EXPORT, arg), "EXPORT: %s", strerror(errno)))
-		return -1;
-	return arg->out_fd;
-}
-
 static int export_kind(uint32_t kind)
 {
 	struct rashpa_liar_export arg = lie(kind);
 
-	return export(&arg);
-}
-
-static struct rashpa_liar_state tell(unsigned long cmd, int fd, uint32_t kind)
-{
-	struct rashpa_liar_state s = { .fd = fd, .kind = kind };
-
-	CHECK(!ioctl(liar, cmd, &s), "exporter: %s", strerror(errno));
-	return s;
+	return liar_export(&arg);
 }
 
 static void take_back(int fd)
 {
-	struct rashpa_liar_state s = tell(RASHPA_LIAR_REVOKE, fd, 0);
+	struct rashpa_liar_state s = liar_tell(RASHPA_LIAR_REVOKE, fd, 0);
 
 	CHECK(!s.out_mapped, "%u mappings outlive their revocation", s.out_mapped);
 }
 
 static void allow(int fd, uint32_t kind)
 {
-	tell(RASHPA_LIAR_ALLOW, fd, kind);
-}
-
-/* A call that failed leaves nothing behind. */
-static void nothing_left(int fd)
-{
-	struct rashpa_liar_state s = tell(RASHPA_LIAR_COUNT, fd, 0);
-
-	CHECK(!s.out_mapped && !s.out_pinned, "%u mappings and %u pins are left",
-	      s.out_mapped, s.out_pinned);
+	liar_tell(RASHPA_LIAR_ALLOW, fd, kind);
 }
 
 /* --------------------------------------------------------------- maps --- */
@@ -284,7 +247,7 @@ static void test_bar(void)
 	char *p;
 
 	SKIP_IF(!have_f2, "only one software FPGA");
-	fd = export(&arg);
+	fd = liar_export(&arg);
 	win = fpga_window(&f2, RFPGA_BAR_MEMORY, 0, DATA, RASHPA_CACHE_UC);
 	p = map_fd(win, DATA);
 	REQUIRE(p, "window: %s", reason);
@@ -299,7 +262,7 @@ static void test_bar(void)
 	rig_down(&rig);
 	munmap(p, DATA);
 	close(win);
-	nothing_left(fd);
+	liar_is_free(fd);
 	close(fd);
 }
 
@@ -312,7 +275,7 @@ static void test_bar_part(void)
 
 	SKIP_IF(!have_f2, "only one software FPGA");
 	arg.offset = 16 * PAGE;
-	fd = export(&arg);
+	fd = liar_export(&arg);
 	map = rest = default_map(fd);
 	map.offset = 3 * PAGE;
 	map.length = PAGE;
@@ -328,7 +291,7 @@ static void test_bar_part(void)
 		      rest.out_segments);
 		close(rest.out_fd);
 	}
-	nothing_left(fd);
+	liar_is_free(fd);
 	close(fd);
 }
 
@@ -355,7 +318,7 @@ static void test_bar_denied(void)
 	if (!err)
 		close(map.out_fd);
 	write_text(P2P_BRIDGE, before);
-	nothing_left(fd);
+	liar_is_free(fd);
 	close(fd);
 }
 
@@ -367,11 +330,11 @@ static void test_own_bar(void)
 
 	arg.bdf = bdf_of(&f);
 	arg.bar = RFPGA_BAR_MEMORY;
-	fd = export(&arg);
+	fd = liar_export(&arg);
 	map = default_map(fd);
 	if (!ANSWERED(make(&map), ENXIO, f.name))
 		close(map.out_fd);
-	nothing_left(fd);
+	liar_is_free(fd);
 	close(fd);
 }
 
@@ -385,7 +348,7 @@ static void test_device_flag(void)
 	map.head.flags = RASHPA_MAP_DEVICE;
 	if (!ANSWERED(make(&map), EREMOTEIO, "host"))
 		close(map.out_fd);
-	nothing_left(fd);
+	liar_is_free(fd);
 	close(fd);
 	map.fd = buffer;
 	if (!ANSWERED(make(&map), EREMOTEIO, "host"))
@@ -516,19 +479,17 @@ static const struct lie_row lies[] = {
 	  EREMOTEIO, "exporter", true, false },
 	{ "host memory and a BAR in one", RASHPA_LIAR_MIX, NOWHERE, 0, 0,
 	  EREMOTEIO, "exporter|different kinds", true, false },
-	{ "memory that cannot be pinned", RASHPA_LIAR_NO_PIN, NOWHERE, 0, ENOSPC,
-	  ENOSPC, "pin", false, false },
 	{ "memory that is not mapped, EL3RST", RASHPA_LIAR_NO_MAP, NOWHERE, 0, EL3RST,
 	  EL3RST, "exporter|map", false, false },
 	{ "memory that is not mapped, errno 4095", RASHPA_LIAR_NO_MAP, NOWHERE, 0, 4095,
-	  4095, "exporter|map", false, false },
+	  EREMOTEIO, "exporter|map|4095", false, false },
 };
 
 /* End of the BAR that lies are about. */
 static uint64_t bar_end(void)
 {
 	struct rashpa_liar_export arg = lie(RASHPA_LIAR_HONEST);
-	int fd = export(&arg);
+	int fd = liar_export(&arg);
 
 	close(fd);
 	return arg.out_bar_address + arg.out_bar_length;
@@ -597,13 +558,13 @@ static void map_lie(const struct lie_row *row)
 	if (!can_lie(row))
 		return;
 	arg = lie_of(row);
-	fd = export(&arg);
+	fd = liar_export(&arg);
 	map = default_map(fd);
 	if (!ANSWERED(make(&map), row->err, row->says) && map.out_fd >= 0)
 		close(map.out_fd);
 	else
 		CHECK(map.out_fd == -7, "out_fd was written on failure");
-	nothing_left(fd);
+	liar_is_free(fd);
 	close(fd);
 }
 
@@ -635,7 +596,7 @@ static void restore_lie(const struct lie_row *row)
 		return;
 	arg = lie_of(row);
 	arg.kind = RASHPA_LIAR_HONEST;
-	fd = export(&arg);
+	fd = liar_export(&arg);
 	map = default_map(fd);
 	REQUIRE(!make(&map), "MAP: %s", reason);
 	before = map.out_generation;
@@ -643,14 +604,14 @@ static void restore_lie(const struct lie_row *row)
 	is_revoked(map.out_fd, before);
 	allow(fd, row->kind);
 	ANSWERED(restore(map.out_fd, &r), row->err, row->says);
-	CHECK(!tell(RASHPA_LIAR_COUNT, fd, 0).out_mapped, "it is mapped all the same");
+	CHECK(!liar_tell(RASHPA_LIAR_COUNT, fd, 0).out_mapped, "it is mapped all the same");
 	ANSWERED(fpga_program(map.out_fd, window, 0, NULL), ESTALE, "revoked");
 	/* and can be true again */
 	allow(fd, RASHPA_LIAR_HONEST);
 	if (ANSWERED(restore(map.out_fd, &r), 0, NULL))
 		is_valid(map.out_fd, &r, before + 2);
 	close(map.out_fd);
-	nothing_left(fd);
+	liar_is_free(fd);
 	close(fd);
 }
 
@@ -659,8 +620,8 @@ static void test_restored_lies(void)
 	size_t i;
 
 	for (i = 0; i < ARRAY_SIZE(lies); i++) {
-		/* memory that stays pinned is not pinned again; a mask needs no maps */
-		if (lies[i].kind == RASHPA_LIAR_NO_PIN || lies[i].dma_bits)
+		/* a mask needs no maps */
+		if (lies[i].dma_bits)
 			continue;
 		tap_start("%s: refused by RESTORE", lies[i].what);
 		restore_lie(&lies[i]);
@@ -739,7 +700,7 @@ static void test_restore_more(void)
 		is_revoked(l.rig.map, l.rig.made.out_generation);
 		allow(l.fd, RASHPA_LIAR_SCATTERED);
 		ANSWERED(restore(l.rig.map, &res), E2BIG, "128|segments");
-		CHECK(!tell(RASHPA_LIAR_COUNT, l.fd, 0).out_mapped,
+		CHECK(!liar_tell(RASHPA_LIAR_COUNT, l.fd, 0).out_mapped,
 		      "it is mapped all the same");
 		ANSWERED(fpga_program(l.rig.map, window, 0, NULL), ESTALE, "revoked");
 		allow(l.fd, RASHPA_LIAR_HONEST);
@@ -812,7 +773,7 @@ static void test_restore_device(void)
 		ANSWERED(restore(map.out_fd, &res), 0, NULL);
 		close(map.out_fd);
 	}
-	nothing_left(fd);
+	liar_is_free(fd);
 	close(fd);
 }
 
@@ -823,7 +784,7 @@ static void test_map_revoked(void)
 
 	take_back(fd);
 	ANSWERED(make(&map), ENODEV, "exporter");
-	nothing_left(fd);
+	liar_is_free(fd);
 	close(fd);
 }
 
@@ -852,7 +813,7 @@ static void test_revoke_several(void)
 	close(a.out_fd);
 	close(b.out_fd);
 	close(other.out_fd);
-	nothing_left(fd);
+	liar_is_free(fd);
 	close(fd);
 	close(fd2);
 }
@@ -873,7 +834,7 @@ static void test_unbind_revoked(void)
 	CHECK(!err, "unbind: %s", strerror(-err));
 	allow(l.fd, RASHPA_LIAR_HONEST);
 	ANSWERED(restore(l.rig.map, &res), ENODEV, f.name);
-	nothing_left(l.fd);
+	liar_is_free(l.fd);
 	take_back(l.fd);
 	lent_down(&l);
 	close_regs();
@@ -1132,105 +1093,35 @@ static void test_revoke_and_map(void)
 	tap_note("%u rounds, mapped %u times in %u tries", revoker.rounds, made,
 		 revoker.tries);
 	CHECK(made, "it was never mapped");
-	nothing_left(fd);
+	liar_is_free(fd);
 	close(fd);
 }
 
 /* ------------------------------------------------------ waiting for fences --- */
 
-/* A call in a thread of its own, and whether it has come back. */
-struct caller {
-	pthread_t thread;
-	int (*what)(struct caller *c);
-	int fd;
-	unsigned long cmd;
-	void *arg;
-	atomic_int tid;
-	atomic_bool done;
-	int err;
-};
-
-static int by_ioctl(struct caller *c)
-{
-	return ioctl(c->fd, c->cmd, c->arg) ? -errno : 0;
-}
-
-static int by_unbind(struct caller *c)
-{
-	return fpga_unbind(c->arg);
-}
-
-static void *run_call(void *arg)
-{
-	struct caller *c = arg;
-
-	atomic_store(&c->tid, (int)syscall(SYS_gettid));
-	c->err = c->what(c);
-	atomic_store(&c->done, true);
-	return NULL;
-}
-
-/* Begin it: true when it sleeps until a fence is signalled, false if it comes back before. */
-static bool call_waits(struct caller *c)
-{
-	char path[64], where[64] = "";
-
-	if (pthread_create(&c->thread, NULL, run_call, c))
-		tap_bail("pthread_create");
-	while (!strstr(where, "dma_fence") && !atomic_load(&c->done)) {
-		snprintf(path, sizeof(path), "/proc/self/task/%d/wchan", atomic_load(&c->tid));
-		read_text(path, where, sizeof(where));
-		sched_yield();
-	}
-	return !atomic_load(&c->done);
-}
-
-static int call_ends(struct caller *c)
-{
-	pthread_join(c->thread, NULL);
-	return c->err;
-}
-
-/* A new open file of the module with a fence: of @fd, or with @bdf its importer's. */
-static int fence(unsigned long cmd, int fd, uint32_t bdf)
-{
-	struct rashpa_liar_fence arg = { .fd = fd, .bdf = bdf };
-	int node = open("/dev/rashpa-liar", O_RDWR | O_CLOEXEC);
-
-	CHECK(node >= 0 && !ioctl(node, cmd, &arg), "fence: %s", strerror(errno));
-	return node;
-}
-
-static void arrive(int node)
-{
-	struct rashpa_liar_fence arg = {};
-
-	CHECK(!ioctl(node, RASHPA_LIAR_SIGNAL, &arg), "SIGNAL: %s", strerror(errno));
-}
-
 /* Memory that is on its way to where it is mapped: neither MAP nor RESTORE is ahead of it. */
 static void test_moving(void)
 {
-	int fd = export_kind(RASHPA_LIAR_HONEST), node = fence(RASHPA_LIAR_FENCE, fd, 0);
+	int fd = export_kind(RASHPA_LIAR_HONEST), node = liar_fence(RASHPA_LIAR_FENCE, fd, 0);
 	struct rashpa_map_make map = default_map(fd);
 	struct rashpa_restore r = { HEAD(r) };
-	struct caller c = { .what = by_ioctl, .fd = f.fd, .cmd = RASHPA_IOC_MAP_MAKE, .arg = &map };
+	struct caller c = { .fd = f.fd, .cmd = RASHPA_IOC_MAP_MAKE, .arg = &map };
 
-	CHECK(call_waits(&c), "MAP does not wait");
-	arrive(node);
-	CHECK(!call_ends(&c), "MAP: %s", strerror(-c.err));
+	CHECK(caller_waits(&c, "dma_fence"), "MAP does not wait");
+	liar_arrive(node);
+	CHECK(!caller_ends(&c), "MAP: %s", strerror(-c.err));
 	close(node);
 	take_back(fd);
 	allow(fd, RASHPA_LIAR_HONEST);
-	node = fence(RASHPA_LIAR_FENCE, fd, 0);
-	c = (struct caller) { .what = by_ioctl, .fd = map.out_fd, .cmd = RASHPA_IOC_RESTORE,
+	node = liar_fence(RASHPA_LIAR_FENCE, fd, 0);
+	c = (struct caller) { .fd = map.out_fd, .cmd = RASHPA_IOC_RESTORE,
 			      .arg = &r };
-	CHECK(call_waits(&c), "RESTORE does not wait");
-	arrive(node);
-	CHECK(!call_ends(&c), "RESTORE: %s", strerror(-c.err));
+	CHECK(caller_waits(&c, "dma_fence"), "RESTORE does not wait");
+	liar_arrive(node);
+	CHECK(!caller_ends(&c), "RESTORE: %s", strerror(-c.err));
 	close(node);
 	close(map.out_fd);
-	nothing_left(fd);
+	liar_is_free(fd);
 	close(fd);
 }
 
@@ -1241,19 +1132,24 @@ static void on_signal(int number)
 
 static void test_moving_signal(void)
 {
-	int fd = export_kind(RASHPA_LIAR_HONEST), node = fence(RASHPA_LIAR_FENCE, fd, 0);
+	int fd = export_kind(RASHPA_LIAR_HONEST), node = liar_fence(RASHPA_LIAR_FENCE, fd, 0);
 	struct sigaction sa = { .sa_handler = on_signal }, old;
 	struct rashpa_map_make map = default_map(fd);
-	struct caller c = { .what = by_ioctl, .fd = f.fd, .cmd = RASHPA_IOC_MAP_MAKE, .arg = &map };
+	struct caller c = { .fd = f.fd, .cmd = RASHPA_IOC_MAP_MAKE, .arg = &map };
 
 	sigaction(SIGUSR1, &sa, &old);
-	if (CHECK(call_waits(&c), "MAP does not wait"))
+	if (CHECK(caller_waits(&c, "dma_fence"), "MAP does not wait"))
 		pthread_kill(c.thread, SIGUSR1);
-	CHECK(call_ends(&c) == -EINTR, "MAP: %s", strerror(-c.err));
+	CHECK(caller_ends(&c) == -EINTR, "MAP: %s", strerror(-c.err));
 	sigaction(SIGUSR1, &old, NULL);
 	close(node);
-	nothing_left(fd);
+	liar_is_free(fd);
 	close(fd);
+}
+
+static int by_unbind(struct caller *c)
+{
+	return fpga_unbind(c->arg);
 }
 
 /* An importer whose DMA goes on for a while: the function with the window does not go before. */
@@ -1265,10 +1161,10 @@ static void test_slow_importer(void)
 	SKIP_IF(!have_f2, "only one software FPGA");
 	win = fpga_window(&f2, RFPGA_BAR_MEMORY, 0, DATA, 0);
 	REQUIRE(win >= 0, "window: %s", reason);
-	node = fence(RASHPA_LIAR_IMPORT, win, bdf_of(&f));
-	CHECK(call_waits(&c), "unbinding does not wait for the importer");
-	arrive(node);
-	CHECK(!call_ends(&c), "unbind: %s", strerror(-c.err));
+	node = liar_fence(RASHPA_LIAR_IMPORT, win, bdf_of(&f));
+	CHECK(caller_waits(&c, "dma_fence"), "unbinding does not wait for the importer");
+	liar_arrive(node);
+	CHECK(!caller_ends(&c), "unbind: %s", strerror(-c.err));
 	close(node);
 	close(win);
 	fpga_close(&f2);
@@ -1324,7 +1220,7 @@ static void test_bus_offset(void)
 
 	SKIP_IF(!have_f2, "only one software FPGA");
 	SKIP_IF(iommu, "an IOMMU has the addresses of CPUs");
-	fd = export(&cpu);
+	fd = liar_export(&cpu);
 	bus(&f2, 0, -ELSEWHERE);
 	win = fpga_window(&f2, RFPGA_BAR_MEMORY, 0, DATA, 0);
 	map = default_map(win);
@@ -1337,7 +1233,7 @@ static void test_bus_offset(void)
 	ANSWERED(make(&map), EREMOTEIO, "CPUs|bus");
 	close(fd);
 	there.address = cpu.out_bar_address + ELSEWHERE;
-	fd = export(&there);
+	fd = liar_export(&there);
 	map = default_map(fd);
 	if (ANSWERED(make(&map), 0, NULL)) {
 		is_peer(&map, there.address);
@@ -1348,33 +1244,6 @@ static void test_bus_offset(void)
 }
 
 /* ------------------------------------------------------------ module ---- */
-
-static int unload(void)
-{
-	return syscall(SYS_delete_module, "rashpa_liar", O_NONBLOCK) ? -errno : 0;
-}
-
-/* NULL, or why it cannot be loaded. */
-static const char *load(void)
-{
-	const char *series = getenv("RASHPA_KERNEL");
-	char path[128];
-	int fd;
-
-	if (!series)
-		return "RASHPA_KERNEL does not say whose build/modules to load from";
-	snprintf(path, sizeof(path), "build/modules/%s/tests/rashpa_liar.ko", series);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return "rashpa_liar.ko was not built for this kernel";
-	if (syscall(SYS_finit_module, fd, "", 0))
-		tap_bail("%s: %s", path, strerror(errno));
-	close(fd);
-	liar = open("/dev/rashpa-liar", O_RDWR | O_CLOEXEC);
-	if (liar < 0)
-		tap_bail("/dev/rashpa-liar: %s", strerror(errno));
-	return NULL;
-}
 
 static int show(int fd)
 {
@@ -1427,11 +1296,11 @@ static void test_module_stays(void)
 
 	/* its own node holds it as well */
 	close(liar);
-	err = unload();
+	err = module_unload("liar");
 	CHECK(err == -EAGAIN, "unloading under a dma-buf: %s", strerror(-err));
 	if (ANSWERED(make(&map), 0, NULL)) {
 		close(fd);
-		err = unload();
+		err = module_unload("liar");
 		CHECK(err == -EAGAIN, "unloading under a map: %s", strerror(-err));
 		fd = map.out_fd;
 	}
@@ -1445,7 +1314,7 @@ static void test_unload(void)
 	int err;
 
 	close(liar);
-	err = unload();
+	err = module_unload("liar");
 	CHECK(!err, "%s", strerror(-err));
 }
 
@@ -1500,12 +1369,12 @@ int main(void)
 	const char *why;
 
 	common_init();
-	why = load();
+	why = module_load("liar", &liar);
 	if (!why && !fpga_open(&f, 0))
 		why = "no software FPGA";
 	if (why) {
 		close(liar);
-		unload();
+		module_unload("liar");
 		tap_skip_all("liar", why);
 		return tap_exit();
 	}

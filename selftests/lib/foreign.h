@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Modules that only tests load: exporters of memory, and importers of ours. */
+#ifndef FOREIGN_H
+#define FOREIGN_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "../modules/rashpa_liar.h"
+#include "common.h"
+
+/* Load rashpa_@name.ko and open /dev/rashpa-@name. NULL, or why it cannot be loaded. */
+const char *module_load(const char *name, int *fd);
+/* Returns 0 or a negative errno. */
+int module_unload(const char *name);
+
+/* As the modules want to have it: domain << 16 | bus << 8 | devfn. */
+uint32_t bdf_of(const struct fpga *fpga);
+
+/* ----------------------------------------------------- calls that wait - */
+
+/* A call in a thread of its own, and whether it has come back. */
+struct caller {
+	pthread_t thread;
+	int (*what)(struct caller *c);	/* NULL: the ioctl @cmd on @fd with @arg */
+	int fd;
+	unsigned long cmd;
+	void *arg;
+	atomic_int tid;
+	atomic_bool done;
+	int err;
+};
+
+/* Begin it: true when it sleeps in @function of the kernel, false if it comes back before. */
+bool caller_waits(struct caller *c, const char *function);
+/* Its end; returns 0 or a negative errno. */
+int caller_ends(struct caller *c);
+
+/* ------------------------------------------------------- rashpa_liar ---- */
+
+extern int liar;	/* /dev/rashpa-liar, or -1 */
+
+/* fd of the dma-buf, or -1 after a failed check */
+int liar_export(struct rashpa_liar_export *arg);
+/* One of RASHPA_LIAR_REVOKE, ALLOW, MOVE, COUNT, which is checked to succeed. */
+struct rashpa_liar_state liar_tell(unsigned long cmd, int fd, uint32_t kind);
+/* A new open file of the module with a fence of @fd, or with @bdf its importer's. */
+int liar_fence(unsigned long cmd, int fd, uint32_t bdf);
+/* The memory of @fence is where it was moved to. */
+void liar_arrive(int fence);
+/* Check: nobody has it mapped or pinned. */
+void liar_is_free(int fd);
+
+#endif /* FOREIGN_H */

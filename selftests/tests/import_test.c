@@ -1,0 +1,773 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Importers of windows, and exporters of memory, as others write them: cards that pin, cards that
+ * can be stopped, GPUs that move what nobody has pinned, or that move it because somebody has.
+ */
+#include <poll.h>
+
+#include "../modules/rashpa_nic.h"
+#include "foreign.h"
+#include "rig.h"
+
+#define DATA		((uint64_t)IMAGES * IMAGE)
+#define P2P_BRIDGE	"/sys/module/rashpa/parameters/p2p_bridge"
+#define ENOTSUPP	524	/* of the kernel: user space has no name for it */
+#define ERESTARTSYS	512
+
+static struct fpga f, f2;
+static bool have_f2, iommu;
+static int nic = -1;
+/* Older kernels pin whatever an importer maps. */
+static bool core_pins;
+
+/* ---------------------------------------------------------- importers --- */
+
+/* A card in the place of the first function; @card is an open file of the module. */
+static int import(int card, int fd, uint32_t how)
+{
+	struct rashpa_nic_import arg = { .fd = fd, .bdf = bdf_of(&f), .how = how };
+
+	return ioctl(card, RASHPA_NIC_IMPORT, &arg) ? -errno : 0;
+}
+
+static int new_card(void)
+{
+	int card = open("/dev/rashpa-nic", O_RDWR | O_CLOEXEC);
+
+	CHECK(card >= 0, "/dev/rashpa-nic: %s", strerror(errno));
+	return card;
+}
+
+static struct rashpa_nic_state card_state(int card)
+{
+	struct rashpa_nic_state s = {};
+
+	CHECK(!ioctl(card, RASHPA_NIC_STATE, &s), "STATE: %s", strerror(errno));
+	return s;
+}
+
+static int card_again(int card)
+{
+	struct rashpa_nic_state s;
+
+	return ioctl(card, RASHPA_NIC_AGAIN, &s) ? -errno : 0;
+}
+
+static int peer_window(void)
+{
+	int win = fpga_window(&f2, RFPGA_BAR_MEMORY, 0, DATA, 0);
+
+	CHECK(win >= 0, "window: %s", reason);
+	return win;
+}
+
+static uint32_t importers(int win)
+{
+	struct rashpa_info info = {};
+
+	ANSWERED(buffer_info(win, &info), 0, NULL);
+	return info.out_importers;
+}
+
+static void bind_f2(void)
+{
+	int err;
+
+	fpga_close(&f2);
+	err = fpga_bind(&f2);
+	if (err || !fpga_open(&f2, 1) || fpga_profile(&f2, 0, NULL, 0))
+		tap_bail("bind: %s, %s", strerror(-err), reason);
+	fpga_watch(&f2);
+}
+
+/* Told when the addresses end, and back when they can be used again: as on-demand paging is. */
+static void test_revocable(void)
+{
+	struct rashpa_reset reset = { HEAD(reset) };
+	struct rashpa_nic_state before, after;
+	int win, card, err;
+
+	SKIP_IF(!have_f2, "only one software FPGA");
+	win = peer_window();
+	card = new_card();
+	err = import(card, win, RASHPA_NIC_REVOCABLE);
+	REQUIRE(!err, "import: %s", strerror(-err));
+	before = card_state(card);
+	CHECK(before.out_mapped && before.out_address && !before.out_told, "mapped %u, told %u",
+	      before.out_mapped, before.out_told);
+	ANSWERED(call(f2.fd, RASHPA_IOC_RESET, &reset), 0, NULL);
+	after = card_state(card);
+	CHECK(!after.out_mapped && after.out_told, "mapped %u, told %u times", after.out_mapped,
+	      after.out_told);
+	CHECK(!card_again(card), "it does not come back");
+	CHECK(importers(win) == 1, "%u importers", importers(win));
+	before = card_state(card);
+	CHECK(!fpga_unbind(&f2), "unbind");
+	after = card_state(card);
+	CHECK(!after.out_mapped && after.out_told > before.out_told, "mapped %u, told %u times",
+	      after.out_mapped, after.out_told);
+	err = card_again(card);
+	CHECK(err == -ENODEV, "after the removal: %s", strerror(-err));
+	close(card);
+	close(win);
+	bind_f2();
+}
+
+/* What cannot be taken back is not given: nobody writes to a board that was replaced. */
+static void refused(uint32_t how)
+{
+	int win, card, err;
+
+	SKIP_IF(!have_f2, "only one software FPGA");
+	win = peer_window();
+	card = new_card();
+	err = import(card, win, how);
+	CHECK(err == -EOPNOTSUPP, "import: %s", strerror(-err));
+	CHECK(!importers(win), "%u importers", importers(win));
+	close(card);
+	close(win);
+}
+
+static void test_pinning(void)
+{
+	refused(RASHPA_NIC_PINNED);
+}
+
+static void test_static(void)
+{
+	refused(RASHPA_NIC_STATIC);
+}
+
+/*
+ * It pins, and stops when it is told. Newer kernels know such cards by their callback; in older ones
+ * all cards that pin have one, which does nothing.
+ */
+static void test_revoked_once(void)
+{
+	struct rashpa_nic_import arg = { .how = RASHPA_NIC_REVOKED_ONCE };
+	struct rashpa_reset reset = { HEAD(reset) };
+	struct rashpa_nic_state s;
+	int win, card, err;
+
+	SKIP_IF(!have_f2, "only one software FPGA");
+	win = peer_window();
+	card = new_card();
+	arg.fd = win;
+	arg.bdf = bdf_of(&f);
+	err = ioctl(card, RASHPA_NIC_IMPORT, &arg) ? -errno : 0;
+	CHECK(err == (arg.out_deaf ? 0 : -EOPNOTSUPP), "import: %s", strerror(-err));
+	if (!err) {
+		ANSWERED(call(f2.fd, RASHPA_IOC_RESET, &reset), 0, NULL);
+		s = card_state(card);
+		CHECK(!s.out_mapped && s.out_told, "mapped %u, told %u times", s.out_mapped,
+		      s.out_told);
+	}
+	close(card);
+	close(win);
+}
+
+/* Host memory never goes away under who has it: any card may have it, and pin it. */
+static void test_host_memory(void)
+{
+	uint32_t how;
+
+	for (how = 0; how < RASHPA_NIC_HOWS; how++) {
+		int fd = buffer_alloc(MIB, NULL), card = new_card();
+		int err = import(card, fd, how);
+
+		CHECK(!err, "import %u: %s", how, strerror(-err));
+		close(card);
+		close(fd);
+	}
+}
+
+/* ---------------------------------------------------------- exporters --- */
+
+static struct rashpa_liar_export memory_of(uint32_t model, uint32_t kind)
+{
+	return (struct rashpa_liar_export) {
+		.model = model, .kind = kind, .error = ENODEV, .length = DATA,
+		.bdf = have_f2 ? bdf_of(&f2) : 0, .bar = have_f2 ? RFPGA_BAR_MEMORY : 0,
+	};
+}
+
+static int export(uint32_t model, uint32_t kind)
+{
+	struct rashpa_liar_export arg = memory_of(model, kind);
+
+	return liar_export(&arg);
+}
+
+/* Returns 0 or a negative errno. */
+static int make(int fd, uint32_t flags, struct rashpa_map_make *map)
+{
+	*map = (struct rashpa_map_make) { HEAD(*map), .fd = fd, .out_fd = -1 };
+	map->head.flags = flags;
+	return call(f.fd, RASHPA_IOC_MAP_MAKE, map);
+}
+
+static int restore(int map)
+{
+	struct rashpa_restore arg = { HEAD(arg) };
+
+	return call(map, RASHPA_IOC_RESTORE, &arg);
+}
+
+static bool is_host(uint32_t map_class)
+{
+	return map_class == (iommu ? RASHPA_CLASS_IOVA : RASHPA_CLASS_HOST);
+}
+
+static bool is_peer(uint32_t map_class)
+{
+	return map_class == RASHPA_CLASS_BRIDGE || (!iommu && map_class == RASHPA_CLASS_PEER);
+}
+
+/* Read the map until it has come to @state; @t is what it said then. */
+static void becomes(int map, uint32_t state, struct rashpa_table *t)
+{
+	*t = (struct rashpa_table) { .state = UINT32_MAX };
+	while (t->state != state)
+		if (!CHECK(wait_fd(map, POLLIN, 5000), "it tells nothing after state %u",
+			   t->state) ||
+		    !CHECK(read(map, t, sizeof(*t)) == sizeof(*t), "read: %s", strerror(errno)))
+			break;
+}
+
+static uint32_t pins(int fd)
+{
+	return liar_tell(RASHPA_LIAR_COUNT, fd, 0).out_pinned;
+}
+
+static void test_not_pinned(void)
+{
+	int fd = export(RASHPA_LIAR_MOVABLE, RASHPA_LIAR_HONEST);
+	struct rashpa_map_make map;
+
+	if (ANSWERED(make(fd, 0, &map), 0, NULL)) {
+		CHECK(pins(fd) == core_pins, "%u pins", pins(fd));
+		close(map.out_fd);
+	}
+	if (ANSWERED(make(fd, RASHPA_MAP_PIN, &map), 0, NULL)) {
+		CHECK(pins(fd) == 1U + core_pins, "%u pins", pins(fd));
+		close(map.out_fd);
+	}
+	liar_is_free(fd);
+	close(fd);
+}
+
+/* As amdgpu does: device memory, which goes to the host for who pins it. */
+static void test_migrates(void)
+{
+	struct rashpa_map_make map, pinned;
+	struct rashpa_table t;
+	int fd;
+
+	SKIP_IF(!have_f2, "only one software FPGA");
+	fd = export(RASHPA_LIAR_MIGRATES, RASHPA_LIAR_BAR);
+	if (core_pins) {
+		ANSWERED(make(fd, RASHPA_MAP_DEVICE, &map), EREMOTEIO, "host");
+		tap_note("this kernel pins whatever is mapped");
+	} else if (ANSWERED(make(fd, RASHPA_MAP_DEVICE, &map), 0, NULL)) {
+		CHECK(is_peer(map.out_class), "class %u", map.out_class);
+		close(map.out_fd);
+	}
+	ANSWERED(make(fd, RASHPA_MAP_DEVICE | RASHPA_MAP_PIN, &map), EREMOTEIO, "host");
+	liar_is_free(fd);
+	if (!ANSWERED(make(fd, 0, &map), 0, NULL))
+		return;
+	/* another one pins it: it moves under the first map, which follows */
+	if (ANSWERED(make(fd, RASHPA_MAP_PIN, &pinned), 0, NULL)) {
+		CHECK(is_host(pinned.out_class), "class %u", pinned.out_class);
+		if (!core_pins) {
+			becomes(map.out_fd, RASHPA_MAP_VALID, &t);
+			CHECK(t.generation >= map.out_generation + 4 && is_host(t.map_class),
+			      "generation %llu, class %u", (unsigned long long)t.generation,
+			      t.map_class);
+		}
+		close(pinned.out_fd);
+	}
+	close(map.out_fd);
+	liar_is_free(fd);
+	close(fd);
+}
+
+/* As NVIDIA's: no pages, no pinning, nothing moves. */
+static void test_pageless(void)
+{
+	int fd = export(RASHPA_LIAR_STATIC, RASHPA_LIAR_HONEST);
+	char *p = map_fd(fd, DATA);
+	struct rashpa_map_make map;
+	struct rig r = { .window = -1, .channel = -1, .buffer = -1, .map = -1 };
+
+	if (rig_load(&f) && rig_up(&r, &f, fd, 0, 0)) {
+		CHECK(is_host(r.made.out_class), "class %u", r.made.out_class);
+		rig_configure(&r, 0, RFPGA_MODE_FREERUN | RFPGA_MODE_FLUSH, 0,
+			      r.made.out_segments, IMAGES);
+		rig_start(&r, 0);
+		rig_wait_stopped(&r, 0);
+		CHECK(filled(p, DATA, SEED), "the data differ");
+	}
+	rig_down(&r);
+	if (ANSWERED(make(fd, RASHPA_MAP_PIN, &map), 0, NULL))
+		close(map.out_fd);
+	munmap(p, DATA);
+	liar_is_free(fd);
+	close(fd);
+	if (!have_f2)
+		return;
+	fd = export(RASHPA_LIAR_STATIC, RASHPA_LIAR_BAR);
+	if (ANSWERED(make(fd, RASHPA_MAP_DEVICE, &map), 0, NULL)) {
+		CHECK(is_peer(map.out_class), "class %u", map.out_class);
+		close(map.out_fd);
+	}
+	liar_is_free(fd);
+	close(fd);
+}
+
+/* As VFIO's: only for who can be told. */
+static void test_demanding(void)
+{
+	struct rashpa_map_make map;
+	struct rashpa_table t;
+	int fd, card;
+
+	SKIP_IF(!have_f2, "only one software FPGA");
+	fd = export(RASHPA_LIAR_REVOKES, RASHPA_LIAR_BAR);
+	card = new_card();
+	CHECK(import(card, fd, RASHPA_NIC_STATIC) == -EOPNOTSUPP, "it demands nothing");
+	close(card);
+	if (ANSWERED(make(fd, RASHPA_MAP_DEVICE, &map), 0, NULL)) {
+		/* revoked while its function is reset, and there again after that */
+		liar_tell(RASHPA_LIAR_REVOKE, fd, 0);
+		becomes(map.out_fd, RASHPA_MAP_REVOKED, &t);
+		CHECK(!t.count, "%u segments", t.count);
+		liar_tell(RASHPA_LIAR_ALLOW, fd, RASHPA_LIAR_BAR);
+		becomes(map.out_fd, RASHPA_MAP_VALID, &t);
+		CHECK(is_peer(t.map_class), "class %u", t.map_class);
+		close(map.out_fd);
+	}
+	liar_is_free(fd);
+	close(fd);
+}
+
+/* As Grace's: it has pages, and is a device's all the same. */
+static void test_coherent(void)
+{
+	struct rashpa_liar_export arg = memory_of(RASHPA_LIAR_MOVABLE, RASHPA_LIAR_COHERENT);
+	struct rashpa_map_make map;
+
+	arg.out_fd = -1;
+	if (ioctl(liar, RASHPA_LIAR_EXPORT, &arg) && errno == EOPNOTSUPP) {
+		tap_skip("this kernel cannot have a device's memory with pages");
+		return;
+	}
+	REQUIRE(arg.out_fd >= 0, "EXPORT: %s", strerror(errno));
+	if (ANSWERED(make(arg.out_fd, RASHPA_MAP_DEVICE, &map), 0, NULL)) {
+		CHECK(is_host(map.out_class), "class %u", map.out_class);
+		close(map.out_fd);
+	}
+	liar_is_free(arg.out_fd);
+	close(arg.out_fd);
+}
+
+/* What it answers is said in words that user space knows. */
+static void test_errors(void)
+{
+	static const struct {
+		uint32_t kind, flags, error;
+		int err;
+		const char *says;
+	} rows[] = {
+		{ RASHPA_LIAR_NO_ATTACH, 0, ENOTSUPP, EOPNOTSUPP, "attach|not support" },
+		{ RASHPA_LIAR_NO_ATTACH, 0, EOPNOTSUPP, EOPNOTSUPP, "attach" },
+		{ RASHPA_LIAR_NO_ATTACH, 0, ENOSPC, ENOSPC, "attach" },
+		{ RASHPA_LIAR_NO_MAP, 0, ENOTSUPP, EOPNOTSUPP, "map|not support" },
+		{ RASHPA_LIAR_NO_MAP, 0, ERESTARTSYS, EINTR, "signal" },
+		{ RASHPA_LIAR_NO_MAP, 0, 4095, EREMOTEIO, "4095" },
+		{ RASHPA_LIAR_NO_PIN, RASHPA_MAP_PIN, ENOTSUPP, EOPNOTSUPP, "pin|not support" },
+		{ RASHPA_LIAR_NO_PIN, RASHPA_MAP_PIN, ENOSPC, ENOSPC, "pin" },
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct rashpa_liar_export arg = memory_of(RASHPA_LIAR_MOVABLE, rows[i].kind);
+		struct rashpa_map_make map;
+		int fd;
+
+		arg.error = rows[i].error;
+		fd = liar_export(&arg);
+		tap_note("error %u", rows[i].error);
+		if (!ANSWERED(make(fd, rows[i].flags, &map), rows[i].err, rows[i].says))
+			close(map.out_fd);
+		liar_is_free(fd);
+		close(fd);
+	}
+}
+
+static void test_errors_restore(void)
+{
+	struct rashpa_liar_export arg = memory_of(RASHPA_LIAR_MOVABLE, RASHPA_LIAR_HONEST);
+	struct rashpa_map_make map;
+	int fd;
+
+	arg.error = ENOTSUPP;
+	fd = liar_export(&arg);
+	if (ANSWERED(make(fd, 0, &map), 0, NULL)) {
+		liar_tell(RASHPA_LIAR_REVOKE, fd, 0);
+		ANSWERED(restore(map.out_fd), EOPNOTSUPP, "not support");
+		close(map.out_fd);
+	}
+	liar_is_free(fd);
+	close(fd);
+}
+
+/* ------------------------------------------------- memory that moves ---- */
+
+struct lent {
+	int fd;
+	char *memory;
+	struct rig rig;
+};
+
+static bool lent_up(struct lent *l)
+{
+	*l = (struct lent) { .fd = export(RASHPA_LIAR_MOVABLE, RASHPA_LIAR_HONEST),
+			     .rig = { .window = -1, .channel = -1, .buffer = -1, .map = -1 } };
+	if (l->fd < 0)
+		return false;
+	l->memory = map_fd(l->fd, DATA);
+	if (!l->memory || !rig_load(&f) || !rig_up(&l->rig, &f, l->fd, 0, 0))
+		return false;
+	fcntl(l->rig.map, F_SETFL, O_NONBLOCK);
+	return true;
+}
+
+static void lent_down(struct lent *l)
+{
+	rig_down(&l->rig);
+	if (l->memory)
+		munmap(l->memory, DATA);
+	liar_is_free(l->fd);
+	close(l->fd);
+}
+
+static void stream(const struct rig *r, uint64_t images)
+{
+	rig_configure(r, 0, RFPGA_MODE_FREERUN | (images ? RFPGA_MODE_FLUSH : 0), 0,
+		      r->made.out_segments, images);
+	rig_start(r, 0);
+	if (images)
+		rig_wait_stopped(r, 0);
+	else
+		CHECK(rig_wait_bytes(r, 0, 2 * IMAGE), "it does not run");
+}
+
+/*
+ * It moves under a running stream: stopped, cleared, told; and there again without a call. What
+ * stood in the board's table is for its holder to write again.
+ */
+static void test_moves(void)
+{
+	struct rashpa_table t;
+	struct lent l;
+	int i;
+
+	if (lent_up(&l)) {
+		for (i = 0; i < 3 && tap_ok(); i++) {
+			uint64_t before = i ? t.generation : l.rig.made.out_generation;
+
+			stream(&l.rig, 0);
+			liar_tell(RASHPA_LIAR_MOVE, l.fd, RASHPA_LIAR_HONEST);
+			rig_is_idle(l.rig.regs, 0);
+			rig_entries_clear(l.rig.regs, 1);
+			becomes(l.rig.map, RASHPA_MAP_VALID, &t);
+			CHECK(t.generation >= before + 4, "generation %llu after %llu",
+			      (unsigned long long)t.generation, (unsigned long long)before);
+			rig_entries_clear(l.rig.regs, 1);
+			memset(l.memory, 0, DATA);
+			ANSWERED(fpga_program(l.rig.map, l.rig.window, 0, NULL), 0, NULL);
+			stream(&l.rig, IMAGES);
+			CHECK(filled(l.memory, DATA, SEED), "the data differ");
+		}
+	}
+	lent_down(&l);
+}
+
+/* Device memory that goes to the host and back, as a GPU's under pressure. */
+static void test_moves_elsewhere(void)
+{
+	struct rashpa_map_make map;
+	struct rashpa_table t;
+	int fd;
+
+	SKIP_IF(!have_f2, "only one software FPGA");
+	fd = export(RASHPA_LIAR_MOVABLE, RASHPA_LIAR_BAR);
+	if (ANSWERED(make(fd, 0, &map), 0, NULL)) {
+		CHECK(is_peer(map.out_class), "class %u", map.out_class);
+		liar_tell(RASHPA_LIAR_MOVE, fd, RASHPA_LIAR_HONEST);
+		becomes(map.out_fd, RASHPA_MAP_VALID, &t);
+		CHECK(is_host(t.map_class), "class %u", t.map_class);
+		liar_tell(RASHPA_LIAR_MOVE, fd, RASHPA_LIAR_BAR);
+		becomes(map.out_fd, RASHPA_MAP_VALID, &t);
+		CHECK(is_peer(t.map_class), "class %u", t.map_class);
+		close(map.out_fd);
+	}
+	/* where only a device's will do, the host is no place to come back to */
+	if (ANSWERED(make(fd, RASHPA_MAP_DEVICE, &map), 0, NULL)) {
+		liar_tell(RASHPA_LIAR_MOVE, fd, RASHPA_LIAR_HONEST);
+		ANSWERED(restore(map.out_fd), EREMOTEIO, "host");
+		becomes(map.out_fd, RASHPA_MAP_REVOKED, &t);
+		CHECK(!wait_fd(map.out_fd, POLLIN, 0), "it has come back");
+		liar_tell(RASHPA_LIAR_MOVE, fd, RASHPA_LIAR_BAR);
+		becomes(map.out_fd, RASHPA_MAP_VALID, &t);
+		CHECK(is_peer(t.map_class), "class %u", t.map_class);
+		close(map.out_fd);
+	}
+	liar_is_free(fd);
+	close(fd);
+}
+
+/* It says that it has moved, and a fence that the data are still on their way. */
+static void test_moves_slowly(void)
+{
+	struct rashpa_map_make map;
+	struct rashpa_table t;
+	int fd = export(RASHPA_LIAR_MOVABLE, RASHPA_LIAR_HONEST), fence;
+
+	if (ANSWERED(make(fd, 0, &map), 0, NULL)) {
+		fence = liar_fence(RASHPA_LIAR_FENCE, fd, 0);
+		liar_tell(RASHPA_LIAR_MOVE, fd, RASHPA_LIAR_HONEST);
+		becomes(map.out_fd, RASHPA_MAP_REVOKED, &t);
+		CHECK(!wait_fd(map.out_fd, POLLIN, 300), "it came back before its data");
+		liar_arrive(fence);
+		becomes(map.out_fd, RASHPA_MAP_VALID, &t);
+		close(fence);
+		close(map.out_fd);
+	}
+	liar_is_free(fd);
+	close(fd);
+}
+
+/* What waits to be restored ends with its file, and with its function. */
+static void test_closed_while_moving(void)
+{
+	int fd = export(RASHPA_LIAR_MOVABLE, RASHPA_LIAR_HONEST), fence, err;
+	struct rashpa_map_make map;
+
+	fence = liar_fence(RASHPA_LIAR_FENCE, fd, 0);
+	close(fence);
+	if (ANSWERED(make(fd, 0, &map), 0, NULL)) {
+		fence = liar_fence(RASHPA_LIAR_FENCE, fd, 0);
+		liar_tell(RASHPA_LIAR_MOVE, fd, RASHPA_LIAR_HONEST);
+		close(map.out_fd);
+		liar_is_free(fd);
+		close(fence);
+	}
+	if (ANSWERED(make(fd, 0, &map), 0, NULL)) {
+		fence = liar_fence(RASHPA_LIAR_FENCE, fd, 0);
+		liar_tell(RASHPA_LIAR_MOVE, fd, RASHPA_LIAR_HONEST);
+		CHECK(!fpga_unbind(&f), "unbind");
+		liar_is_free(fd);
+		close(fence);
+		ANSWERED(restore(map.out_fd), ENODEV, f.name);
+		close(map.out_fd);
+		fpga_close(&f);
+		err = fpga_bind(&f);
+		if (err || !fpga_open(&f, 0) || fpga_profile(&f, 0, NULL, 0))
+			tap_bail("bind: %s, %s", strerror(-err), reason);
+		fpga_watch(&f);
+	}
+	close(fd);
+}
+
+static bool is_master(void)
+{
+	struct rashpa_device_info info;
+
+	return !fpga_info(&f, &info) && info.out_flags & RASHPA_DEVICE_MASTER;
+}
+
+/* Nobody said how to stop it: it was cut off, and goes on only when its driver says so. */
+static void test_moves_unstoppable(void)
+{
+	int fd = export(RASHPA_LIAR_MOVABLE, RASHPA_LIAR_HONEST);
+	struct rashpa_map_make map;
+	struct rashpa_table t;
+
+	ANSWERED(fpga_profile_none(&f), 0, NULL);
+	if (ANSWERED(make(fd, 0, &map), 0, NULL)) {
+		CHECK(is_master(), "bus mastering is off");
+		liar_tell(RASHPA_LIAR_MOVE, fd, RASHPA_LIAR_HONEST);
+		becomes(map.out_fd, RASHPA_MAP_REVOKED, &t);
+		CHECK(!wait_fd(map.out_fd, POLLIN, 300), "it came back by itself");
+		CHECK(!is_master(), "bus mastering is on");
+		ANSWERED(restore(map.out_fd), 0, NULL);
+		becomes(map.out_fd, RASHPA_MAP_VALID, &t);
+		CHECK(is_master(), "bus mastering is off");
+		close(map.out_fd);
+	}
+	ANSWERED(fpga_profile(&f, 0, NULL, 0), 0, NULL);
+	liar_is_free(fd);
+	close(fd);
+}
+
+/* An exporter that takes its time holds up nobody else: not this function, not its own memory. */
+static void test_slow_exporter(void)
+{
+	int fd = export(RASHPA_LIAR_MOVABLE, RASHPA_LIAR_HONEST), buffer = buffer_alloc(MIB, NULL);
+	int fence = liar_fence(RASHPA_LIAR_FENCE, fd, 0);
+	struct rashpa_map_make map = { HEAD(map), .fd = fd, .out_fd = -1 }, other;
+	struct caller c = { .fd = f.fd, .cmd = RASHPA_IOC_MAP_MAKE, .arg = &map };
+	struct rashpa_device_info info;
+
+	if (CHECK(caller_waits(&c, "dma_fence"), "MAP does not wait")) {
+		ANSWERED(fpga_info(&f, &info), 0, NULL);
+		CHECK(!atomic_load(&c.done), "DEVICE_INFO has waited for it");
+		if (ANSWERED(make(buffer, 0, &other), 0, NULL))
+			close(other.out_fd);
+		CHECK(!atomic_load(&c.done), "another map has waited for it");
+		liar_tell(RASHPA_LIAR_COUNT, fd, 0);
+		CHECK(!atomic_load(&c.done), "its exporter has waited for it");
+	}
+	liar_arrive(fence);
+	ANSWERED(caller_ends(&c), 0, NULL);
+	close(map.out_fd);
+	close(fence);
+	liar_is_free(fd);
+	close(fd);
+	close(buffer);
+}
+
+/* ---------------------------------------------------------- addresses --- */
+
+/* What a function can send is asked of the addresses, not of the machine. */
+static void test_low(void)
+{
+	struct rashpa_profile_set p = { HEAD(p), .dma_bits = 32 };
+	struct rashpa_map_make map;
+	int low, high;
+
+	SKIP_IF(iommu, "behind an IOMMU all memory has an address that fits");
+	SKIP_IF(ram_bytes() < 3 * GIB, "no memory above 4 GiB in this guest");
+	low = export(RASHPA_LIAR_MOVABLE, RASHPA_LIAR_LOW);
+	high = export(RASHPA_LIAR_MOVABLE, RASHPA_LIAR_HONEST);
+	ANSWERED(call(f.fd, RASHPA_IOC_PROFILE_SET, &p), 0, NULL);
+	if (ANSWERED(make(low, 0, &map), 0, NULL)) {
+		CHECK(is_host(map.out_class), "class %u", map.out_class);
+		close(map.out_fd);
+	}
+	ANSWERED(make(high, 0, &map), EOVERFLOW, "32 bits|IOMMU");
+	ANSWERED(fpga_profile(&f, 0, NULL, 0), 0, NULL);
+	liar_is_free(low);
+	liar_is_free(high);
+	close(low);
+	close(high);
+}
+
+static void test_ids(void)
+{
+	struct rashpa_map_make first, second;
+	int fd = buffer_alloc(MIB, NULL);
+
+	if (ANSWERED(make(fd, 0, &first), 0, NULL))
+		close(first.out_fd);
+	if (ANSWERED(make(fd, 0, &second), 0, NULL))
+		close(second.out_fd);
+	CHECK(first.out_id && second.out_id && first.out_id != second.out_id, "%u, then %u",
+	      first.out_id, second.out_id);
+	close(fd);
+}
+
+/* ------------------------------------------------------------------------ */
+
+static void look_at_core(void)
+{
+	int fd = export(RASHPA_LIAR_MOVABLE, RASHPA_LIAR_HONEST), card = new_card();
+
+	CHECK(!import(card, fd, RASHPA_NIC_REVOCABLE), "import");
+	core_pins = pins(fd);
+	close(card);
+	close(fd);
+}
+
+static void test_unload(void)
+{
+	int err;
+
+	close(nic);
+	err = module_unload("nic");
+	CHECK(!err, "nic: %s", strerror(-err));
+	close(liar);
+	err = module_unload("liar");
+	CHECK(!err, "liar: %s", strerror(-err));
+}
+
+static void run_all(void)
+{
+	look_at_core();
+	tap_run("memory below 4 GiB is within reach of 32 bits, above it is not", test_low);
+	tap_run("a card that can be stopped is told, and comes back", test_revocable);
+	tap_run("a card that pins gets no window", test_pinning);
+	tap_run("a card that knows nothing of memory that moves gets none", test_static);
+	tap_run("a card that pins and can be stopped, where the kernel knows it",
+		test_revoked_once);
+	tap_run("host memory is for any card", test_host_memory);
+	tap_run("memory is pinned only if that was asked for", test_not_pinned);
+	tap_run("memory that moves when it is pinned stays a device's", test_migrates);
+	tap_run("an exporter without pages and pinning", test_pageless);
+	tap_run("an exporter that demands to be obeyed", test_demanding);
+	tap_run("coherent memory of a device is a device's", test_coherent);
+	tap_run("errors of exporters are errors of user space", test_errors);
+	tap_run("also those of RESTORE", test_errors_restore);
+	tap_run("memory that has moved is mapped again by itself", test_moves);
+	tap_run("memory that moves to the host and back", test_moves_elsewhere);
+	tap_run("memory that is still moved is not mapped before", test_moves_slowly);
+	tap_run("what moves is closed, and its function unbound", test_closed_while_moving);
+	tap_run("a function that cannot be stopped is not let loose by itself",
+		test_moves_unstoppable);
+	tap_run("an exporter that takes its time holds up nobody", test_slow_exporter);
+	tap_run("maps have names of their own", test_ids);
+}
+
+int main(void)
+{
+	struct rashpa_device_info info;
+	char p2p[16] = "";
+	const char *why;
+
+	common_init();
+	why = module_load("liar", &liar);
+	if (!why)
+		why = module_load("nic", &nic);
+	if (!why && !fpga_open(&f, 0))
+		why = "no software FPGA";
+	if (why) {
+		test_unload();
+		tap_skip_all("import", why);
+		return tap_exit();
+	}
+	have_f2 = fpga_open(&f2, 1);
+	if (fpga_profile(&f, 0, NULL, 0) || (have_f2 && fpga_profile(&f2, 0, NULL, 0)))
+		tap_bail("profile: %s", reason);
+	fpga_info(&f, &info);
+	iommu = info.out_flags & RASHPA_DEVICE_IOMMU;
+	/* newer kernels know only few host bridges; the emulated one routes */
+	if (read_text(P2P_BRIDGE, p2p, sizeof(p2p)))
+		write_text(P2P_BRIDGE, "allow");
+	fpga_watch(&f);
+	if (have_f2)
+		fpga_watch(&f2);
+
+	run_all();
+
+	if (p2p[0])
+		write_text(P2P_BRIDGE, p2p);
+	if (have_f2)
+		fpga_close(&f2);
+	fpga_close(&f);
+	tap_before = NULL;
+	tap_after = NULL;
+	tap_run("the modules unload", test_unload);
+	return tap_exit();
+}
