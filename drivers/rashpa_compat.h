@@ -7,6 +7,7 @@
 #define RASHPA_COMPAT_H
 
 #include <linux/dma-buf.h>
+#include <linux/dma-direct.h>
 #include <linux/dma-map-ops.h>
 #include <linux/eventfd.h>
 #include <linux/gfp.h>
@@ -15,6 +16,7 @@
 #include <linux/pageblock-flags.h>
 #include <linux/pci.h>
 #include <linux/pci-p2pdma.h>
+#include <linux/swiotlb.h>
 #ifdef CONFIG_X86
 #include <asm/set_memory.h>
 #endif
@@ -88,6 +90,40 @@ static inline void rashpa_dmabuf_invalidate(struct dma_buf *dmabuf)
 #else
 #define RASHPA_ATTACH_INVALIDATE	move_notify
 #endif
+
+/* Does this importer stop when it is told that a mapping ends? */
+static inline bool rashpa_attach_obeys(const struct dma_buf_attachment *attach)
+{
+	return attach->importer_ops && attach->importer_ops->RASHPA_ATTACH_INVALIDATE;
+}
+
+/*
+ * How often an importer may pin that does. Older kernels want the callback from all, and those
+ * that pin have one that does nothing; but where their core knows no memory that moves, it pins
+ * itself for whoever maps.
+ */
+#ifdef RASHPA_HAVE_DMABUF_REVOCABLE
+#define RASHPA_PINS_MAX		LONG_MAX
+#elif defined(CONFIG_DMABUF_MOVE_NOTIFY)
+#define RASHPA_PINS_MAX		0L
+#else
+#define RASHPA_PINS_MAX		1L
+#endif
+
+/* Is it a copy, to be copied back, that an importer without an IOMMU was told of? */
+static inline bool rashpa_is_bounced(struct device *dev, struct scatterlist *sg)
+{
+	const phys_addr_t phys = dma_to_phys(dev, sg_dma_address(sg));
+
+#ifdef CONFIG_SWIOTLB_DYNAMIC
+	/* what finds their pools is not for modules; what has no pages is never copied */
+	return sg_page(sg) && sg_phys(sg) != phys;
+#elif defined(RASHPA_HAVE_SWIOTLB_POOL)
+	return swiotlb_find_pool(dev, phys);
+#else
+	return is_swiotlb_buffer(dev, phys);
+#endif
+}
 
 /* Map 2 MiB (of x86) at once; the caller checked that address and @pfn are aligned. */
 static inline vm_fault_t rashpa_insert_pmd(struct vm_fault *vmf, unsigned long pfn)

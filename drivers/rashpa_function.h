@@ -96,6 +96,8 @@ struct rashpa_bar_range {
  * @maps: maps of this importer (@lock)
  * @n_maps: their number
  * @n_kept: those that no process holds any more
+ * @n_imports: memories that are attached, or about to be; removal waits until there is none
+ * @imports_wait: for that
  * @windows_key: lock class of its own for @windows_lock
  * @bars_key: and for @bars_lock
  * @windows_lock: protects the next two
@@ -141,6 +143,8 @@ struct rashpa_device {
 	struct list_head maps;
 	u32 n_maps;
 	u32 n_kept;
+	atomic_t n_imports;
+	wait_queue_head_t imports_wait;
 	u32 n_users;
 
 	/* a reset of the bus holds these of several functions, in the order of the bus */
@@ -239,8 +243,9 @@ struct rashpa_piece {
  * @dev: the function
  * @dir: direction
  * @class: enum rashpa_class, checked
- * @peer: function that has the memory: domain << 16 | bus << 8 | devfn
- * @peer_bar: its BAR
+ * @peer: function that has the memory in a BAR, one reference; or NULL
+ * @peer_bar: that BAR
+ * @coherent: a device's memory that is reached as the host's
  * @remapped: some pieces are
  * @count: pieces
  * @piece: in order of the memory
@@ -249,8 +254,9 @@ struct rashpa_pieces {
 	struct rashpa_device *dev;
 	enum dma_data_direction dir;
 	u32 class;
-	u32 peer;
+	struct pci_dev *peer;
 	u32 peer_bar;
+	bool coherent;
 	bool remapped;
 	u32 count;
 	struct rashpa_piece piece[];
@@ -277,9 +283,11 @@ void rashpa_pieces_put(struct rashpa_pieces *pieces);
 
 int rashpa_ioc_map(struct rashpa_call *call, void *arg);
 int rashpa_ioc_restore(struct rashpa_call *call, void *arg);
+bool rashpa_map_imports(const struct dma_buf_attachment *attach);
 void rashpa_maps_clear_stale(struct rashpa_device *dev);
-void rashpa_maps_close(struct rashpa_device *dev, bool all, struct list_head *ended);
-void rashpa_maps_free(struct list_head *ended);
+void rashpa_maps_end(struct rashpa_device *dev, bool all, struct list_head *ended);
+void rashpa_maps_release(struct list_head *ended);
+void rashpa_maps_wait(struct rashpa_device *dev);
 void rashpa_maps_restore(struct dma_buf *dmabuf);
 int rashpa_maps_init(void);
 void rashpa_maps_exit(void);

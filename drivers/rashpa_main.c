@@ -73,7 +73,7 @@ const struct rashpa_op rashpa_ops[] = {
 	RASHPA_OP(FPGA, WINDOW_MAKE, rashpa_window_make, __reserved,
 		  0, RASHPA_OP_WRITE, rashpa_ioc_window),
 	RASHPA_OP(FPGA, MAP_MAKE, rashpa_map_make, out_table_size,
-		  RASHPA_MAP_DEVICE | RASHPA_MAP_KEEP, RASHPA_OP_WRITE, rashpa_ioc_map),
+		  RASHPA_MAP_DEVICE | RASHPA_MAP_KEEP | RASHPA_MAP_PIN, RASHPA_OP_WRITE, rashpa_ioc_map),
 	RASHPA_OP(FPGA, CHANNEL_MAKE, rashpa_channel_make, out_fd,
 		  0, RASHPA_OP_WRITE, rashpa_ioc_events),
 	RASHPA_OP(FPGA, LOCK, rashpa_lock, out_length,

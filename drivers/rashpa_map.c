@@ -15,6 +15,7 @@
 #include <linux/swiotlb.h>
 #include <linux/uaccess.h>
 #include <linux/vmalloc.h>
+#include <linux/xarray.h>
 
 #include "rashpa_compat.h"
 #include "rashpa_map.h"
@@ -24,6 +25,10 @@
 #define RASHPA_SEGMENTS_MAX	SZ_1M
 
 static struct workqueue_struct *rashpa_map_wq;
+
+/* Names of maps in events: from 1, each once before the first one comes again, if it is free. */
+static DEFINE_XARRAY_ALLOC1(rashpa_map_ids);
+static u32 rashpa_map_next;
 
 /* ----------------------------------------------------------- revoking --- */
 
@@ -96,46 +101,65 @@ static u64 rashpa_map_stop(struct rashpa_map *map)
 }
 
 /*
- * The addresses end: stop the function, clear its table, tell the readers. A dma-buf callback,
- * which has the reservation lock, does not @wait for a reset of the function: it may be this
- * thread's.
+ * The addresses end, if there are any: stop the function, clear its table, tell the readers. A
+ * dma-buf callback, which has the reservation lock, does not wait for a reset of the function: it
+ * may be this thread's. @for_good: it is no callback, and the map cannot come back.
  */
-static void rashpa_map_end(struct rashpa_map *map, bool wait)
+static void rashpa_map_revoke(struct rashpa_map *map, bool for_good)
 {
-	struct rashpa_table *table = map->table;
-	bool ended = false;
-	u64 what;
+	struct rashpa_table *table;
+	bool valid;
+	u64 what = 0;
 
-	if (wait)
+	if (for_good)
 		rashpa_hw_lock(map->dev);
 	else
 		mutex_lock(&map->dev->hw_lock);
-	what = rashpa_map_stop(map);
+	map->ended |= for_good;
+	table = map->table;
+	valid = table && table->state == RASHPA_MAP_VALID;
+	if (valid || map->regs)
+		what = rashpa_map_stop(map);
 	map->dev->quiesces += !!what;
-	if (table->state == RASHPA_MAP_VALID) {
+	if (valid) {
 		rashpa_table_begin(table);
 		table->state = RASHPA_MAP_REVOKED;
 		table->count = 0;
 		rashpa_table_end(table);
-		ended = true;
 	}
 	mutex_unlock(&map->dev->hw_lock);
 	wake_up_all(&map->wait);
-	if (ended)
+	if (valid)
 		rashpa_map_event(map, RASHPA_MAP_REVOKED);
 	if (what)
 		rashpa_device_event(map->dev, what);
 }
 
+/* Try to have the addresses again; what moves all the time is followed once in a while. */
+static void rashpa_map_restore_soon(struct rashpa_map *map)
+{
+	dma_resv_assert_held(map->dmabuf->resv);
+	if (time_after(jiffies, map->restored + HZ))
+		map->delay = 0;
+	map->give_up = jiffies + RASHPA_FENCE_LIMIT * HZ;
+	mod_delayed_work(rashpa_map_wq, &map->restore, map->delay);
+}
+
+/*
+ * The exporter may be short of memory, and whatever is waiting for memory waits for this: it
+ * allocates nothing, and nothing is allocated under the lock that it takes.
+ */
 static void rashpa_map_invalidate(struct dma_buf_attachment *attach)
 {
 	struct rashpa_map *map = attach->importer_priv;
 
 	dma_resv_assert_held(attach->dmabuf->resv);
-	if (!map->sgt)
-		return;
-	rashpa_map_end(map, false);
-	rashpa_map_unmap(map, attach);
+	if (map->sgt) {
+		rashpa_map_revoke(map, false);
+		rashpa_map_unmap(map, attach);
+	}
+	/* also to one that has none: the exporter says that something has changed */
+	rashpa_map_restore_soon(map);
 }
 
 static const struct dma_buf_attach_ops rashpa_attach_ops = {
@@ -143,101 +167,133 @@ static const struct dma_buf_attach_ops rashpa_attach_ops = {
 	.RASHPA_ATTACH_INVALIDATE = rashpa_map_invalidate,
 };
 
-static void rashpa_map_detach(struct rashpa_map *map)
+/**
+ * rashpa_map_imports() - is this importer a map of ours
+ * @attach: of any dma-buf
+ *
+ * Return: whether it is.
+ */
+bool rashpa_map_imports(const struct dma_buf_attachment *attach)
 {
-	if (!map->attach)
-		return;
-	dma_resv_lock(map->dmabuf->resv, NULL);
-	if (map->sgt)
-		rashpa_map_unmap(map, map->attach);
-	dma_buf_unpin(map->attach);
-	dma_resv_unlock(map->dmabuf->resv);
-	dma_buf_detach(map->dmabuf, map->attach);
-	map->attach = NULL;
-	dma_buf_put(map->dmabuf);
-	map->dmabuf = NULL;
-	rashpa_uncharge(&map->held);
+	return attach->importer_ops == &rashpa_attach_ops;
 }
 
-/* Take a map off its function: stop, clear the table, and only then let go of the memory. */
-static void rashpa_map_close(struct rashpa_map *map)
+static void rashpa_map_put(struct kref *ref)
 {
-	lockdep_assert_held(&map->dev->lock);
-	list_del_init(&map->entry);
-	map->dev->n_maps--;
-	if (map->kept)
-		map->dev->n_kept--;
-	rashpa_map_end(map, true);
-	rashpa_map_detach(map);
-}
+	struct rashpa_map *map = container_of(ref, struct rashpa_map, ref);
 
-static void rashpa_map_free(struct rashpa_map *map)
-{
-	/* not under dev->lock, which the work takes */
-	cancel_work_sync(&map->restore);
+	xa_erase(&rashpa_map_ids, map->id);
 	vfree(map->table);
 	put_device(&map->dev->dev);
-	rashpa_uncharge(&map->held);
 	rashpa_uncharge(&map->charge);
 	kfree(map);
 }
 
+/* No other function's addresses are used any more: let go of the memory. */
+static void rashpa_map_detach(struct rashpa_map *map)
+{
+	mutex_lock(&map->lock);
+	if (map->attach) {
+		dma_resv_lock(map->dmabuf->resv, NULL);
+		if (map->sgt)
+			rashpa_map_unmap(map, map->attach);
+		if (map->pinned)
+			dma_buf_unpin(map->attach);
+		dma_resv_unlock(map->dmabuf->resv);
+		dma_buf_detach(map->dmabuf, map->attach);
+		map->attach = NULL;
+	}
+	mutex_unlock(&map->lock);
+	cancel_delayed_work_sync(&map->restore);
+	dma_buf_put(map->dmabuf);
+	map->dmabuf = NULL;
+	rashpa_uncharge(&map->held);
+	if (atomic_dec_and_test(&map->dev->n_imports))
+		wake_up_all(&map->dev->imports_wait);
+}
+
+/* Take a map off its function: stop, clear the table. rashpa_maps_release() does the rest. */
+static void rashpa_map_end(struct rashpa_map *map, struct list_head *ended)
+{
+	lockdep_assert_held(&map->dev->lock);
+	list_move_tail(&map->entry, ended);
+	map->dev->n_maps--;
+	if (map->kept)
+		map->dev->n_kept--;
+	rashpa_map_revoke(map, true);
+}
+
 /**
- * rashpa_maps_close() - end maps of a function
+ * rashpa_maps_end() - end maps of a function
  * @dev: the function, locked; if all are to go: stopped, its registers still there
  * @all: all maps, not only those that no process holds
- * @ended: those that rashpa_maps_free() has to free afterwards are added here
+ * @ended: they are added here, for rashpa_maps_release()
  */
-void rashpa_maps_close(struct rashpa_device *dev, bool all, struct list_head *ended)
+void rashpa_maps_end(struct rashpa_device *dev, bool all, struct list_head *ended)
 {
 	struct rashpa_map *map, *next;
 
 	lockdep_assert_held(&dev->lock);
-	list_for_each_entry_safe(map, next, &dev->maps, entry) {
-		if (!all && !map->kept)
-			continue;
-		rashpa_map_close(map);
-		if (map->kept)
-			list_add_tail(&map->entry, ended);
+	list_for_each_entry_safe(map, next, &dev->maps, entry)
+		if (all || map->kept)
+			rashpa_map_end(map, ended);
+}
+
+/**
+ * rashpa_maps_release() - let go of the memory of maps that rashpa_maps_end() has ended
+ * @ended: list; the function is not locked, because exporters may take their time
+ */
+void rashpa_maps_release(struct list_head *ended)
+{
+	struct rashpa_map *map, *next;
+
+	list_for_each_entry_safe(map, next, ended, entry) {
+		rashpa_map_detach(map);
+		kref_put(&map->ref, rashpa_map_put);
 	}
 }
 
 /**
- * rashpa_maps_free() - free what rashpa_maps_close() ended
- * @ended: list; the function is not locked
+ * rashpa_maps_wait() - until nothing is mapped for a function
+ * @dev: the function, not locked; all its maps have ended
  */
-void rashpa_maps_free(struct list_head *ended)
+void rashpa_maps_wait(struct rashpa_device *dev)
 {
-	struct rashpa_map *map, *next;
-
-	list_for_each_entry_safe(map, next, ended, entry)
-		rashpa_map_free(map);
+	wait_event(dev->imports_wait, !atomic_read(&dev->n_imports));
 }
 
 /* ------------------------------------------------------------- file ----- */
+
+/* Of a descriptor that was never given to anybody nobody can have let go. */
+static int rashpa_map_flush(struct file *file, fl_owner_t id)
+{
+	struct rashpa_map_file *mf = file->private_data;
+
+	WRITE_ONCE(mf->held, true);
+	return 0;
+}
 
 static int rashpa_map_release(struct inode *inode, struct file *file)
 {
 	struct rashpa_map_file *mf = file->private_data;
 	struct rashpa_map *map = mf->map;
 	struct rashpa_device *dev = map->dev;
+	LIST_HEAD(ended);
 
-	kfree(mf);
 	mutex_lock(&dev->lock);
-	if (!list_empty(&map->entry) && map->keep) {
+	if (!map->ended && map->keep && mf->held) {
 		map->kept = true;
 		dev->n_kept++;
 		set_bit(RASHPA_CHARGE_KEPT, &map->charge.flags);
 		set_bit(RASHPA_CHARGE_KEPT, &map->held.flags);
-		mutex_unlock(&dev->lock);
-		return 0;
-	}
-	if (!list_empty(&map->entry)) {
-		rashpa_map_close(map);
+	} else if (!map->ended) {
+		rashpa_map_end(map, &ended);
 		rashpa_device_rest(dev);
 	}
 	mutex_unlock(&dev->lock);
-	rashpa_map_free(map);
+	rashpa_maps_release(&ended);
+	kref_put(&map->ref, rashpa_map_put);
+	kfree(mf);
 	return 0;
 }
 
@@ -304,6 +360,7 @@ static long rashpa_map_ioctl(struct file *file, unsigned int cmd, unsigned long 
 
 static const struct file_operations rashpa_map_fops = {
 	.owner = THIS_MODULE,
+	.flush = rashpa_map_flush,
 	.release = rashpa_map_release,
 	.mmap = rashpa_map_mmap,
 	.read = rashpa_map_read,
@@ -416,25 +473,37 @@ out_free:
 	return NULL;
 }
 
+/* Room for so many segments: the first time a new table, and later that. */
 static int rashpa_map_room(struct rashpa_call *call, struct rashpa_map *map, u64 count)
 {
+	struct rashpa_table *table;
 	int err;
 
 	if (!map->table) {
-		map->table_size = PAGE_ALIGN(struct_size(map->table, segment, count));
+		map->table_size = PAGE_ALIGN(struct_size(table, segment, count));
 		err = rashpa_charge_more(call, &map->charge, map->table_size);
 		if (err)
 			return err;
-		map->table = rashpa_table_alloc(map->table_size);
-		if (!map->table)
+		table = rashpa_table_alloc(map->table_size);
+		if (!table)
 			return -ENOMEM;
 		map->room = count;
+		mutex_lock(&map->dev->hw_lock);
+		map->table = table;
+		mutex_unlock(&map->dev->hw_lock);
 	}
 	if (count > map->room)
 		return rashpa_fail(call, -E2BIG,
 				   "the memory has come back in %llu segments, there is room for %u: make a new map",
 				   count, map->room);
 	return 0;
+}
+
+static int rashpa_map_gone(struct rashpa_call *call, const struct rashpa_map *map)
+{
+	return rashpa_fail(call, -ENODEV,
+			   "the map was ended for good: close it; fpga%d was removed, or an administrator has ended it",
+			   map->dev->id);
 }
 
 /* Fill the table from checked pieces. */
@@ -453,6 +522,10 @@ static int rashpa_map_build(struct rashpa_call *call, struct rashpa_map *map,
 	table = map->table;
 	w.out = table->segment;
 	mutex_lock(&map->dev->hw_lock);
+	if (map->ended) {
+		mutex_unlock(&map->dev->hw_lock);
+		return rashpa_map_gone(call, map);
+	}
 	rashpa_table_begin(table);
 	rashpa_walk(call, &w, pieces);	/* as above: cannot fail */
 	table->state = RASHPA_MAP_VALID;
@@ -461,6 +534,34 @@ static int rashpa_map_build(struct rashpa_call *call, struct rashpa_map *map,
 	rashpa_table_end(table);
 	mutex_unlock(&map->dev->hw_lock);
 	return 0;
+}
+
+/*
+ * What another driver answers can be anything, also numbers that only the kernel knows.
+ * NVIDIA's says ENOTSUPP.
+ */
+static int rashpa_foreign_error(struct rashpa_call *call, struct rashpa_map *map, int err,
+				const char *what)
+{
+	const char *name = map->dmabuf->exp_name;
+
+	switch (err) {
+	case -ENOTSUPP:
+	case -EOPNOTSUPP:
+		return rashpa_fail(call, -EOPNOTSUPP,
+				   "the exporter %s cannot %s for fpga%d: it does not support that here",
+				   name, what, map->dev->id);
+	case -EINTR:
+	case -ERESTARTSYS:
+	case -ERESTARTNOINTR:
+	case -ERESTARTNOHAND:
+		return rashpa_fail(call, -EINTR, "interrupted by a signal");
+	}
+	if (err <= -ERESTARTSYS)
+		return rashpa_fail(call, -EREMOTEIO, "the exporter %s cannot %s for fpga%d: error %d",
+				   name, what, map->dev->id, -err);
+	return rashpa_fail(call, err, "the exporter %s cannot %s for fpga%d", name, what,
+			   map->dev->id);
 }
 
 /* Why the exporter does not give the memory, now or any more. */
@@ -476,44 +577,92 @@ static int rashpa_map_refused(struct rashpa_call *call, struct rashpa_map *map, 
 		return rashpa_fail(call, err,
 				   "fpga%d, which has the window, is being reset: try again when that is over",
 				   peer->id);
-	return rashpa_fail(call, err, "the exporter %s cannot map this memory for fpga%d",
-			   map->dmabuf->exp_name, map->dev->id);
+	return rashpa_foreign_error(call, map, err, "map this memory");
 }
 
-/* The exporter may still be moving the memory to where it has mapped it. */
-static int rashpa_map_settle(struct rashpa_call *call, struct rashpa_map *map)
+/* Are there copies of what this function cannot reach? Ours was looked at before. */
+static bool rashpa_map_may_bounce(const struct rashpa_map *map)
 {
-	long left = dma_resv_wait_timeout(map->dmabuf->resv, DMA_RESV_USAGE_KERNEL, true,
-					  RASHPA_FENCE_LIMIT * HZ);
+	struct device *d = &map->dev->pdev->dev;
+	u32 count;
 
-	if (left > 0)
+	return !rashpa_pci_translated(map->dev->pdev) && !rashpa_window_of(map->dmabuf) &&
+	       !rashpa_dmabuf_extents(map->dmabuf, &count) &&
+	       (is_swiotlb_force_bounce(d) || dma_addressing_limited(d));
+}
+
+static int rashpa_map_bounced(struct rashpa_call *call, struct rashpa_device *dev)
+{
+	struct device *d = &dev->pdev->dev;
+
+	if (is_swiotlb_force_bounce(d))
+		return rashpa_fail(call, -EREMOTEIO,
+				   "all DMA goes to a bounce buffer here (swiotlb=force, or a confidential guest): enable the IOMMU, or do without");
+	return rashpa_fail(call, -EOVERFLOW,
+			   "the memory is above what fpga%d can address (%d bits): allocate it lower or enable the IOMMU",
+			   dev->id, fls64(rashpa_dma_limit(d)));
+}
+
+/*
+ * Would the function have a copy instead of the memory? Nobody could see what it writes there. A
+ * copy for reading is never written back: over what others have written meanwhile.
+ */
+static int rashpa_map_look(struct rashpa_call *call, struct rashpa_map *map)
+{
+	struct device *d = &map->dev->pdev->dev;
+	bool bounced = false;
+	struct scatterlist *sg;
+	struct sg_table *sgt;
+	int i;
+
+	if (!rashpa_map_may_bounce(map))
 		return 0;
-	if (left < 0)
-		return rashpa_fail(call, -EINTR, "interrupted by a signal");
-	return rashpa_fail(call, -ETIMEDOUT,
-			   "the exporter %s has not finished moving this memory in %d s: try again",
-			   map->dmabuf->exp_name, RASHPA_FENCE_LIMIT);
+	sgt = dma_buf_map_attachment(map->attach, DMA_TO_DEVICE);
+	/* one that is too large for a copy */
+	if (sgt == ERR_PTR(-ENOMEM) || sgt == ERR_PTR(-EIO) || sgt == ERR_PTR(-EINVAL))
+		return rashpa_map_bounced(call, map->dev);
+	if (IS_ERR(sgt))
+		return rashpa_map_refused(call, map, PTR_ERR(sgt));
+	for_each_sgtable_dma_sg(sgt, sg, i)
+		bounced |= sg_dma_len(sg) && rashpa_is_bounced(d, sg);
+	dma_buf_unmap_attachment(map->attach, sgt, DMA_TO_DEVICE);
+	return bounced ? rashpa_map_bounced(call, map->dev) : 0;
+}
+
+static bool rashpa_map_settled(struct rashpa_map *map)
+{
+	return dma_resv_test_signaled(map->dmabuf->resv, DMA_RESV_USAGE_KERNEL);
 }
 
 /*
  * Let the exporter map the memory, check what it says, and fill the table. All of it before
  * the reservation lock is let go: from then on the exporter may end the mapping, and that needs
  * a table to mark.
+ *
+ * Return: 0, or -EINPROGRESS if the memory is still on its way to where it is mapped.
  */
-static int rashpa_map_fill(struct rashpa_call *call, struct rashpa_map *map,
-			   struct dma_buf_attachment *attach)
+static int rashpa_map_fill_locked(struct rashpa_call *call, struct rashpa_map *map)
 {
+	const bool again = map->table;
 	struct rashpa_pieces *pieces;
 	struct sg_table *sgt;
 	int err;
 
 	dma_resv_assert_held(map->dmabuf->resv);
-	sgt = dma_buf_map_attachment(attach, map->dir);
+	if (map->sgt)
+		return 0;
+	if (!rashpa_map_settled(map))
+		return -EINPROGRESS;
+	err = rashpa_map_look(call, map);
+	if (err)
+		return err;
+	sgt = dma_buf_map_attachment(map->attach, map->dir);
 	if (IS_ERR(sgt))
 		return rashpa_map_refused(call, map, PTR_ERR(sgt));
-	err = rashpa_map_settle(call, map);
-	if (err)
+	if (!rashpa_map_settled(map)) {
+		err = -EINPROGRESS;
 		goto out_unmap;
+	}
 	pieces = rashpa_pieces_get(call, map->dev, sgt, map->dir, map->offset, map->length);
 	if (IS_ERR(pieces)) {
 		err = PTR_ERR(pieces);
@@ -526,12 +675,60 @@ static int rashpa_map_fill(struct rashpa_call *call, struct rashpa_map *map,
 		goto out_pieces;
 	map->pieces = pieces;
 	map->sgt = sgt;
+	map->restored = jiffies;
+	/* told before the exporter can end it again: the last record tells what it is */
+	if (again)
+		rashpa_map_event(map, RASHPA_MAP_VALID);
+	wake_up_all(&map->wait);
 	return 0;
 
 out_pieces:
 	rashpa_pieces_put(pieces);
 out_unmap:
-	dma_buf_unmap_attachment(attach, sgt, map->dir);
+	dma_buf_unmap_attachment(map->attach, sgt, map->dir);
+	return err;
+}
+
+/*
+ * The exporter may still be moving the memory. Its lock is not held meanwhile: others may want the
+ * memory as well, and it may need the lock to go on.
+ */
+static int rashpa_map_settle(struct rashpa_call *call, struct rashpa_map *map, unsigned long end)
+{
+	long left = 0;
+
+	while (!left && time_before(jiffies, end) && !READ_ONCE(map->ended))
+		left = dma_resv_wait_timeout(map->dmabuf->resv, DMA_RESV_USAGE_KERNEL, true,
+					     HZ / 10);
+	if (left > 0)
+		return 0;
+	if (left < 0)
+		return rashpa_fail(call, -EINTR, "interrupted by a signal");
+	return rashpa_fail(call, -ETIMEDOUT,
+			   "the exporter %s has not finished moving this memory in %d s: try again",
+			   map->dmabuf->exp_name, RASHPA_FENCE_LIMIT);
+}
+
+/* Map the memory, as soon as it is where it is to be. On success its lock is held. */
+static int rashpa_map_fill(struct rashpa_call *call, struct rashpa_map *map)
+{
+	const unsigned long end = jiffies + RASHPA_FENCE_LIMIT * HZ;
+	int err;
+
+	lockdep_assert_held(&map->lock);
+	do {
+		err = dma_resv_lock_interruptible(map->dmabuf->resv, NULL);
+		if (err)
+			return rashpa_fail(call, -EINTR, "interrupted by a signal");
+		err = rashpa_map_fill_locked(call, map);
+		if (!err)
+			return 0;
+		dma_resv_unlock(map->dmabuf->resv);
+		if (err == -EINPROGRESS)
+			err = rashpa_map_settle(call, map, end);
+		else
+			return err;
+	} while (!err);
 	return err;
 }
 
@@ -540,91 +737,93 @@ static int rashpa_map_attach(struct rashpa_call *call, struct rashpa_map *map)
 	struct dma_buf_attachment *attach;
 	int err;
 
+	lockdep_assert_held(&map->lock);
 	attach = dma_buf_dynamic_attach(map->dmabuf, &map->dev->pdev->dev,
 					&rashpa_attach_ops, map);
 	if (IS_ERR(attach))
-		return rashpa_fail(call, PTR_ERR(attach),
-				   "the exporter of this memory does not let fpga%d attach",
-				   map->dev->id);
+		return rashpa_foreign_error(call, map, PTR_ERR(attach), "attach this memory");
+	map->attach = attach;
+	if (!map->pin)
+		return 0;
 	dma_resv_lock(map->dmabuf->resv, NULL);
 	err = dma_buf_pin(attach);
-	if (err) {
-		rashpa_fail(call, err, "the exporter cannot pin this memory");
-		goto out_detach;
-	}
-	err = rashpa_map_fill(call, map, attach);
-	if (err)
-		goto out_unpin;
-	map->attach = attach;
+	map->pinned = !err;
 	dma_resv_unlock(map->dmabuf->resv);
-	return 0;
-
-out_unpin:
-	dma_buf_unpin(attach);
-out_detach:
-	dma_resv_unlock(map->dmabuf->resv);
-	dma_buf_detach(map->dmabuf, attach);
-	return err;
+	return err ? rashpa_foreign_error(call, map, err, "pin this memory") : 0;
 }
 
 /* --------------------------------------------------------- restoring ---- */
 
-static int rashpa_map_again(struct rashpa_call *call, struct rashpa_map *map)
+/*
+ * By itself: not if the function had to be cut off, because nobody has said how to stop it, or
+ * because it did not. It would go on where it was when bus mastering comes back.
+ */
+static bool rashpa_map_may_return(struct rashpa_map *map)
 {
-	bool ended;
-	int err = 0;
+	bool may;
 
-	lockdep_assert_held(&map->dev->lock);
-	dma_resv_lock(map->dmabuf->resv, NULL);
-	ended = !map->sgt;
-	dma_resv_unlock(map->dmabuf->resv);
-	/*
-	 * To one that is valid nothing happens: not even that bus mastering comes back. What
-	 * has ended stays so: only here, under dev->lock, it can come back.
-	 */
-	if (ended)
-		err = rashpa_device_master(call, map->dev);
-	if (ended && !err) {
-		dma_resv_lock(map->dmabuf->resv, NULL);
-		err = rashpa_map_fill(call, map, map->attach);
-		/* before the exporter can end it again: the last record tells what it is */
-		if (!err)
-			rashpa_map_event(map, RASHPA_MAP_VALID);
-		dma_resv_unlock(map->dmabuf->resv);
-	}
-	wake_up_all(&map->wait);
-	return err;
+	mutex_lock(&map->dev->hw_lock);
+	may = map->dev->master && !map->ended;
+	mutex_unlock(&map->dev->hw_lock);
+	return may;
+}
+
+static int rashpa_map_return(struct rashpa_map *map)
+{
+	struct rashpa_call call = {};
+
+	dma_resv_assert_held(map->dmabuf->resv);
+	if (map->sgt || !rashpa_map_may_return(map))
+		return 0;
+	/* whoever needs to know why it fails asks for it */
+	return rashpa_map_fill_locked(&call, map);
 }
 
 static void rashpa_map_restore(struct work_struct *work)
 {
-	struct rashpa_map *map = container_of(work, struct rashpa_map, restore);
-	struct rashpa_call call = {};
+	struct rashpa_map *map = container_of(to_delayed_work(work), struct rashpa_map, restore);
 
-	mutex_lock(&map->dev->lock);
-	/* not if it was closed meanwhile; whoever needs to know why it failed asks for it */
-	if (map->attach)
-		rashpa_map_again(&call, map);
-	mutex_unlock(&map->dev->lock);
+	mutex_lock(&map->lock);
+	/* not if it was closed meanwhile */
+	if (map->attach) {
+		dma_resv_lock(map->dmabuf->resv, NULL);
+		if (rashpa_map_return(map) && time_before(jiffies, map->give_up)) {
+			map->delay = min_t(unsigned long, 2 * map->delay + 1, HZ);
+			mod_delayed_work(rashpa_map_wq, &map->restore, map->delay);
+		}
+		dma_resv_unlock(map->dmabuf->resv);
+	}
+	mutex_unlock(&map->lock);
 }
 
 /**
  * rashpa_maps_restore() - a memory can be mapped again: let its maps know
  * @dmabuf: the memory; its reservation lock is held
  *
- * They do it later: it takes the locks of their functions.
+ * They do it later: it takes locks of their own.
  */
 void rashpa_maps_restore(struct dma_buf *dmabuf)
 {
 	struct dma_buf_attachment *attach;
 
 	dma_resv_assert_held(dmabuf->resv);
-	list_for_each_entry(attach, &dmabuf->attachments, node) {
-		struct rashpa_map *map = attach->importer_priv;
+	list_for_each_entry(attach, &dmabuf->attachments, node)
+		if (rashpa_map_imports(attach))
+			rashpa_map_restore_soon(attach->importer_priv);
+}
 
-		if (attach->importer_ops == &rashpa_attach_ops)
-			queue_work(rashpa_map_wq, &map->restore);
-	}
+/* The same because its holder asks for it. To one that is valid nothing happens. */
+static int rashpa_map_again(struct rashpa_call *call, struct rashpa_map *map)
+{
+	int err;
+
+	if (mutex_lock_interruptible(&map->lock))
+		return -EINTR;
+	err = map->attach ? rashpa_map_fill(call, map) : rashpa_map_gone(call, map);
+	if (!err)
+		dma_resv_unlock(map->dmabuf->resv);
+	mutex_unlock(&map->lock);
+	return err;
 }
 
 int rashpa_ioc_restore(struct rashpa_call *call, void *arg)
@@ -632,21 +831,31 @@ int rashpa_ioc_restore(struct rashpa_call *call, void *arg)
 	struct rashpa_map_file *mf = call->obj;
 	struct rashpa_map *map = mf->map;
 	struct rashpa_restore *restore = arg;
+	bool revoked;
 	int err;
 
 	err = rashpa_device_lock(call, map->dev);
 	if (err)
 		return err;
-	err = rashpa_map_again(call, map);
-	if (!err) {
-		mutex_lock(&map->dev->hw_lock);
-		restore->out_generation = map->table->generation;
-		restore->out_class = map->table->map_class;
-		restore->out_segments = map->table->count;
-		mutex_unlock(&map->dev->hw_lock);
-	}
+	mutex_lock(&map->dev->hw_lock);
+	revoked = map->table->state != RASHPA_MAP_VALID;
+	mutex_unlock(&map->dev->hw_lock);
+	/* who asks has had it stopped, and wants it to go on; not even that, if it is valid */
+	if (map->ended)
+		err = rashpa_map_gone(call, map);
+	else if (revoked)
+		err = rashpa_device_master(call, map->dev);
 	mutex_unlock(&map->dev->lock);
-	return err;
+	if (!err && revoked)
+		err = rashpa_map_again(call, map);
+	if (err)
+		return err;
+	mutex_lock(&map->dev->hw_lock);
+	restore->out_generation = map->table->generation;
+	restore->out_class = map->table->map_class;
+	restore->out_segments = map->table->count;
+	mutex_unlock(&map->dev->hw_lock);
+	return 0;
 }
 
 /* -------------------------------------------------------- operations ---- */
@@ -688,9 +897,12 @@ static bool rashpa_memory_reached(struct device *d, struct dma_buf *dmabuf)
 	if (rashpa_window_of(dmabuf))
 		return rashpa_dma_reaches(d, rashpa_window_bus(dmabuf), dmabuf->size);
 	extents = rashpa_dmabuf_extents(dmabuf, &count);
-	/* not ours to look into: with less than all memory in reach, assume the worst */
+	/*
+	 * Not ours to look into before it is mapped, see rashpa_map_look(). Where the DMA core
+	 * could only warn, because it has no bounce buffers, assume the worst.
+	 */
 	if (!extents)
-		return !dma_addressing_limited(d);
+		return !dma_addressing_limited(d) || dma_max_mapping_size(d) != SIZE_MAX;
 	for (i = 0; i < count; i++)
 		if (!rashpa_dma_reaches(d, phys_to_dma(d, page_to_phys(extents[i].first)),
 					(u64)extents[i].count << PAGE_SHIFT))
@@ -699,23 +911,20 @@ static bool rashpa_memory_reached(struct device *d, struct dma_buf *dmabuf)
 }
 
 /*
- * Asked before the memory is mapped: the DMA core would warn, or copy to and from
- * lower memory, and nobody would see what the function writes there.
+ * Asked before the memory is mapped, where that is known: the DMA core would warn, or copy to and
+ * from lower memory, and nobody would see what the function writes there.
  */
 static int rashpa_map_check_reach(struct rashpa_call *call, struct rashpa_device *dev,
 				  struct dma_buf *dmabuf)
 {
 	struct device *d = &dev->pdev->dev;
+	u32 count;
 
 	if (rashpa_pci_translated(dev->pdev))
 		return 0;
-	if (!rashpa_window_of(dmabuf) && is_swiotlb_force_bounce(d))
-		return rashpa_fail(call, -EREMOTEIO,
-				   "all DMA goes to a bounce buffer here (swiotlb=force, or a confidential guest): enable the IOMMU, or do without");
-	if (!rashpa_memory_reached(d, dmabuf))
-		return rashpa_fail(call, -EOVERFLOW,
-				   "the memory is above what fpga%d can address (%d bits): allocate it lower or enable the IOMMU",
-				   dev->id, fls64(rashpa_dma_limit(d)));
+	if ((is_swiotlb_force_bounce(d) && rashpa_dmabuf_extents(dmabuf, &count)) ||
+	    !rashpa_memory_reached(d, dmabuf))
+		return rashpa_map_bounced(call, dev);
 	return 0;
 }
 
@@ -761,9 +970,6 @@ static int rashpa_map_check_memory(struct rashpa_call *call,
 	return err ?: rashpa_map_check_reach(call, dev, dmabuf);
 }
 
-/* For events: 0 is none, and after 4 billion maps the first ones are gone. */
-static atomic_t rashpa_map_ids = ATOMIC_INIT(0);
-
 static struct rashpa_map *rashpa_map_new(struct rashpa_device *dev,
 					 const struct rashpa_map_make *arg,
 					 struct dma_buf *dmabuf, u64 length)
@@ -772,7 +978,13 @@ static struct rashpa_map *rashpa_map_new(struct rashpa_device *dev,
 
 	if (!map)
 		return NULL;
-	map->id = atomic_inc_return(&rashpa_map_ids);
+	if (xa_alloc_cyclic(&rashpa_map_ids, &map->id, map, XA_LIMIT(1, INT_MAX),
+			    &rashpa_map_next, GFP_KERNEL) < 0) {
+		kfree(map);
+		return NULL;
+	}
+	kref_init(&map->ref);
+	mutex_init(&map->lock);
 	map->dev = dev;
 	map->dmabuf = dmabuf;
 	map->dir = rashpa_directions[arg->direction];
@@ -782,10 +994,10 @@ static struct rashpa_map *rashpa_map_new(struct rashpa_device *dev,
 	map->limits.boundary = arg->boundary ?: dev->boundary;
 	map->limits.alignment = arg->alignment ?: dev->alignment;
 	map->device_only = arg->head.flags & RASHPA_MAP_DEVICE;
+	map->pin = arg->head.flags & RASHPA_MAP_PIN;
 	map->keep = arg->head.flags & RASHPA_MAP_KEEP;
-	INIT_LIST_HEAD(&map->entry);
 	INIT_LIST_HEAD(&map->stale);
-	INIT_WORK(&map->restore, rashpa_map_restore);
+	INIT_DELAYED_WORK(&map->restore, rashpa_map_restore);
 	init_waitqueue_head(&map->wait);
 	return map;
 }
@@ -817,120 +1029,138 @@ static int rashpa_map_charge(struct rashpa_call *call, struct rashpa_map *map)
 	return err;
 }
 
+/* The memory may have moved already; that is told by the generation then. */
 static void rashpa_map_answer(const struct rashpa_map *map, struct rashpa_map_make *arg)
 {
+	const struct rashpa_pieces *pieces = map->pieces;
+
+	dma_resv_assert_held(map->dmabuf->resv);
 	arg->out_class = map->table->map_class;
 	arg->out_generation = map->table->generation;
 	arg->out_segments = map->table->count;
 	arg->out_table_size = map->table_size;
 	arg->out_id = map->id;
-	arg->out_flags = map->pieces && map->pieces->remapped ? RASHPA_MAPPED_REMAPPED : 0;
-	arg->out_peer = map->pieces ? map->pieces->peer : 0;
-	arg->out_peer_bar = map->pieces ? map->pieces->peer_bar : 0;
+	arg->out_flags = 0;
+	if (pieces->remapped)
+		arg->out_flags |= RASHPA_MAPPED_REMAPPED;
+	if (pieces->coherent)
+		arg->out_flags |= RASHPA_MAPPED_COHERENT;
+	arg->out_peer = pieces->peer ? rashpa_bdf(pieces->peer) : 0;
+	arg->out_peer_bar = pieces->peer_bar;
 }
 
 /*
- * The new file of @call, which frees the map with it, whatever else fails. It comes first,
- * because work that the exporter may queue from then on cannot be waited for under dev->lock.
+ * The new map in the list of its function, and the new file of @call, which ends it, whatever
+ * else fails.
+ *
+ * Return: 0, and the map's lock is held: its function may go from now on, and has to wait.
  */
-static int rashpa_map_file(struct rashpa_call *call, struct rashpa_map_file *mf,
-			   struct rashpa_map *map)
+static int rashpa_map_add(struct rashpa_call *call, struct rashpa_map *map)
 {
+	struct rashpa_device *dev = map->dev;
+	struct rashpa_map_file *mf;
 	struct file *file;
 
+	lockdep_assert_held(&dev->lock);
+	mf = kzalloc(sizeof(*mf), GFP_KERNEL_ACCOUNT);
+	if (!mf)
+		return -ENOMEM;
 	mf->map = map;
-	file = anon_inode_getfile("[rashpa-map]", &rashpa_map_fops, mf,
-				  O_RDONLY | O_CLOEXEC);
-	if (IS_ERR(file))
+	file = anon_inode_getfile("[rashpa-map]", &rashpa_map_fops, mf, O_RDONLY | O_CLOEXEC);
+	if (IS_ERR(file)) {
+		kfree(mf);
 		return PTR_ERR(file);
-	get_device(&map->dev->dev);
+	}
+	get_device(&dev->dev);
 	call->new_file = file;
+	mutex_lock(&map->lock);
+	kref_get(&map->ref);
+	list_add_tail(&map->entry, &dev->maps);
+	dev->n_maps++;
+	atomic_inc(&dev->n_imports);
 	return 0;
 }
 
-/* The answer could not be stored: nobody knows of the map, it must go with its file. */
-static void rashpa_map_undo(struct rashpa_call *call)
+/* What needs the function locked. @dmabuf belongs to the map if this succeeds. */
+static struct rashpa_map *rashpa_map_begin(struct rashpa_call *call, struct rashpa_device *dev,
+					   const struct rashpa_map_make *arg,
+					   struct dma_buf *dmabuf)
 {
-	struct rashpa_map *map = call->undo_data;
-
-	map->keep = false;
-}
-
-/* Make the map; it belongs to the new file of @call. */
-static int rashpa_map_make(struct rashpa_call *call, struct rashpa_device *dev,
-			   struct rashpa_map_make *arg, struct dma_buf *dmabuf)
-{
-	struct rashpa_map_file *mf;
 	struct rashpa_map *map;
 	u64 length;
 	int err;
 
 	err = rashpa_map_check_memory(call, dev, arg, dmabuf, &length);
+	if (!err)
+		err = rashpa_device_master(call, dev);
 	if (err)
-		return err;
-	err = -ENOMEM;
+		return ERR_PTR(err);
 	map = rashpa_map_new(dev, arg, dmabuf, length);
-	mf = kzalloc(sizeof(*mf), GFP_KERNEL_ACCOUNT);
-	if (map && mf)
-		err = rashpa_map_charge(call, map);
+	err = map ? rashpa_map_charge(call, map) : -ENOMEM;
 	if (!err)
-		err = rashpa_map_file(call, mf, map);
-	if (err) {
-		if (map) {
-			rashpa_uncharge(&map->held);
-			rashpa_uncharge(&map->charge);
-		}
-		kfree(map);
-		kfree(mf);
-		return err;
-	}
-	err = rashpa_device_master(call, dev);
+		err = rashpa_map_add(call, map);
 	if (!err)
-		err = rashpa_map_attach(call, map);
-	if (err) {
-		rashpa_device_rest(dev);
-		return err;
+		return map;
+	if (map) {
+		rashpa_uncharge(&map->held);
+		rashpa_uncharge(&map->charge);
+		xa_erase(&rashpa_map_ids, map->id);
 	}
-	list_add_tail(&map->entry, &dev->maps);
-	dev->n_maps++;
-	call->undo = rashpa_map_undo;
-	call->undo_data = map;
-	arg->out_fd = call->fd;
-	dma_resv_lock(dmabuf->resv, NULL);
-	rashpa_map_answer(map, arg);
-	mf->seen = arg->out_generation;
-	dma_resv_unlock(dmabuf->resv);
-	return 0;
+	kfree(map);
+	rashpa_device_rest(dev);
+	return ERR_PTR(err);
+}
+
+/* What the exporter may take its time for. */
+static int rashpa_map_import(struct rashpa_call *call, struct rashpa_map *map,
+			     struct rashpa_map_make *arg)
+{
+	struct rashpa_map_file *mf = call->new_file->private_data;
+	int err;
+
+	err = rashpa_map_attach(call, map);
+	if (!err)
+		err = rashpa_map_fill(call, map);
+	if (!err) {
+		rashpa_map_answer(map, arg);
+		dma_resv_unlock(map->dmabuf->resv);
+		mf->seen = arg->out_generation;
+		arg->out_fd = call->fd;
+	}
+	mutex_unlock(&map->lock);
+	return err;
 }
 
 int rashpa_ioc_map(struct rashpa_call *call, void *arg)
 {
 	struct rashpa_device *dev = call->obj;
-	struct rashpa_map_make *map = arg;
+	struct rashpa_map_make *make = arg;
+	struct rashpa_map *map;
 	struct dma_buf *dmabuf;
 	int err;
 
-	err = rashpa_map_check(call, map);
+	err = rashpa_map_check(call, make);
 	if (err)
 		return err;
 	err = rashpa_call_reserve_fd(call);
 	if (err)
 		return err;
-	dmabuf = dma_buf_get(map->fd);
+	dmabuf = dma_buf_get(make->fd);
 	if (IS_ERR(dmabuf))
 		return rashpa_fail(call, PTR_ERR(dmabuf), "fd %d is not a dma-buf",
-				   map->fd);
+				   make->fd);
 	err = rashpa_device_lock(call, dev);
-	if (!err) {
-		err = rashpa_map_make(call, dev, map, dmabuf);
-		mutex_unlock(&dev->lock);
-	}
-	if (err)
+	if (err) {
 		dma_buf_put(dmabuf);
-	return err;
+		return err;
+	}
+	map = rashpa_map_begin(call, dev, make, dmabuf);
+	mutex_unlock(&dev->lock);
+	if (!IS_ERR(map))
+		return rashpa_map_import(call, map, make);
+	dma_buf_put(dmabuf);
+	return PTR_ERR(map);
 }
-
-/* ------------------------------------------------------------ module ---- */
 
 int rashpa_maps_init(void)
 {
@@ -941,4 +1171,5 @@ int rashpa_maps_init(void)
 void rashpa_maps_exit(void)
 {
 	destroy_workqueue(rashpa_map_wq);
+	xa_destroy(&rashpa_map_ids);
 }

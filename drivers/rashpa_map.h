@@ -5,6 +5,7 @@
 #ifndef RASHPA_MAP_H
 #define RASHPA_MAP_H
 
+#include <linux/kref.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
 
@@ -25,11 +26,15 @@ struct rashpa_limits {
 
 /**
  * struct rashpa_map - one map
+ * @ref: one for the file, one for the list that it is in
  * @dev: the importer; one reference
  * @id: in events
- * @entry: in rashpa_device.maps (its lock)
- * @dmabuf: the memory; one reference, NULL once the function was removed
- * @attach: attachment, NULL once the function was removed (device lock)
+ * @entry: in rashpa_device.maps (its lock), then in the list of who has ended it
+ * @lock: held while the exporter attaches, maps or lets go, which may take it long; only
+ *	reservation locks and hw_lock inside
+ * @dmabuf: the memory; one reference, until it is detached
+ * @attach: attachment, or NULL (@lock)
+ * @pinned: it is (@lock)
  * @sgt: mapping, NULL while revoked (reservation lock)
  * @pieces: of @sgt, NULL while revoked (reservation lock)
  * @dir: direction
@@ -37,9 +42,14 @@ struct rashpa_limits {
  * @length: bytes
  * @limits: of the segments
  * @device_only: host memory is refused
+ * @pin: the exporter may not move it
  * @keep: stays when the file goes
  * @kept: the file has gone (@dev->lock)
- * @restore: makes it valid again, when the exporter says that it can be
+ * @ended: for good (@dev->lock and hw_lock)
+ * @restore: makes it valid again, when the exporter lets it
+ * @restored: jiffies when that happened last (reservation lock)
+ * @give_up: jiffies when it is tried no more (reservation lock)
+ * @delay: jiffies between the tries (reservation lock)
  * @table: what user space may mmap; written under hw_lock
  * @table_size: bytes, whole pages
  * @room: segments that fit into it
@@ -53,11 +63,14 @@ struct rashpa_limits {
  * @held: of the memory that it keeps, where nobody else is charged with that
  */
 struct rashpa_map {
+	struct kref ref;
 	struct rashpa_device *dev;
 	u32 id;
 	struct list_head entry;
+	struct mutex lock;		/* attaching, mapping, letting go */
 	struct dma_buf *dmabuf;
 	struct dma_buf_attachment *attach;
+	bool pinned;
 	struct sg_table *sgt;
 	struct rashpa_pieces *pieces;
 	enum dma_data_direction dir;
@@ -65,9 +78,14 @@ struct rashpa_map {
 	u64 length;
 	struct rashpa_limits limits;
 	bool device_only;
+	bool pin;
 	bool keep;
 	bool kept;
-	struct work_struct restore;
+	bool ended;
+	struct delayed_work restore;
+	unsigned long restored;
+	unsigned long give_up;
+	unsigned long delay;
 	struct rashpa_table *table;
 	size_t table_size;
 	u32 room;
@@ -83,12 +101,14 @@ struct rashpa_map {
 
 /**
  * struct rashpa_map_file - one open file of a map
- * @map: the map, owned by the file
+ * @map: the map, one reference
  * @seen: generation that read() returned last
+ * @held: somebody has had a descriptor of it
  */
 struct rashpa_map_file {
 	struct rashpa_map *map;
 	u64 seen;
+	bool held;
 };
 
 void rashpa_unprogram(struct rashpa_map *map);

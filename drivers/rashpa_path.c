@@ -168,12 +168,14 @@ bool rashpa_dma_reaches(struct device *dev, dma_addr_t address, u64 length)
  * struct rashpa_place - what an address leads to
  * @peer: function that has it in a BAR, one reference; NULL for host memory
  * @bar: that BAR
+ * @device: it is no BAR, but a device's all the same
  * @start: CPU address where the BAR, or this range of host memory, begins
  * @end: its last byte
  */
 struct rashpa_place {
 	struct pci_dev *peer;
 	u32 bar;
+	bool device;
 	phys_addr_t start;
 	phys_addr_t end;
 };
@@ -191,19 +193,34 @@ static int rashpa_ram_has(struct resource *res, void *arg)
 		return 0;
 	place->start = res->start;
 	place->end = res->end;
+	place->device = res->flags & IORESOURCE_SYSRAM_DRIVER_MANAGED;
 	return 1;
 }
 
-/* The whole range of memory around it, so that the next page needs no search. */
+/*
+ * The whole range of memory around it, so that the next page needs no search.
+ *
+ * Memory with pages can be a device's, which CPUs reach as they do their own: that a driver has
+ * in a zone of its own, or has added to the system's as a node where no CPU is. The latter looks
+ * the same as memory behind CXL.
+ */
 static bool rashpa_place_ram(struct rashpa_place *place, phys_addr_t phys)
 {
+	struct page *page;
+
 	*place = (struct rashpa_place) { .start = phys };
 	if (walk_iomem_res_desc(IORES_DESC_NONE, IORESOURCE_SYSTEM_RAM, 0, -1, place,
-				rashpa_ram_has) > 0)
+				rashpa_ram_has) > 0) {
+		place->device = place->device &&
+				!node_state(pfn_to_nid(PHYS_PFN(phys)), N_CPU);
 		return true;
-	/* memory that a driver manages: persistent, or behind CXL */
-	if (!pfn_valid(PHYS_PFN(phys)) || !is_zone_device_page(pfn_to_page(PHYS_PFN(phys))))
+	}
+	if (!pfn_valid(PHYS_PFN(phys)))
 		return false;
+	page = pfn_to_page(PHYS_PFN(phys));
+	if (!is_zone_device_page(page))
+		return false;
+	place->device = is_device_coherent_page(page) || is_device_private_page(page);
 	place->start = phys & PAGE_MASK;
 	place->end = phys | ~PAGE_MASK;
 	return true;
@@ -259,7 +276,8 @@ static int rashpa_check_place(struct rashpa_check *check, phys_addr_t phys)
 		return rashpa_fail(check->call, -EREMOTEIO,
 				   "the exporter's table leads to neither host memory nor a BAR");
 	if (check->found &&
-	    (place.peer != check->place.peer || place.bar != check->place.bar)) {
+	    (place.peer != check->place.peer || place.bar != check->place.bar ||
+	     place.device != check->place.device)) {
 		pci_dev_put(place.peer);
 		return rashpa_fail(check->call, -EREMOTEIO,
 				   "the exporter's table leads to different kinds of memory: host memory, or BARs of several functions");
@@ -419,7 +437,8 @@ static int rashpa_check_class(struct rashpa_check *check, bool device_only)
 	int class;
 
 	if (!peer) {
-		if (device_only)
+		pieces->coherent = check->place.device;
+		if (device_only && !pieces->coherent)
 			return rashpa_fail(check->call, -EREMOTEIO,
 					   "the memory lies in the host, not in a device: the exporter moved it there, or it never was a device's");
 		pieces->class = check->domain ? RASHPA_CLASS_IOVA : RASHPA_CLASS_HOST;
@@ -433,7 +452,7 @@ static int rashpa_check_class(struct rashpa_check *check, bool device_only)
 	if (class < 0)
 		return class;
 	pieces->class = class;
-	pieces->peer = rashpa_bdf(peer);
+	pieces->peer = pci_dev_get(peer);
 	pieces->peer_bar = check->place.bar;
 	return 0;
 }
@@ -522,9 +541,21 @@ struct rashpa_pieces *rashpa_pieces_get(struct rashpa_call *call, struct rashpa_
 	return ERR_PTR(-EREMOTEIO);
 }
 
+/*
+ * What a function has written to a peer may have turned round at a switch: the answer that told
+ * that it has stopped came another way. A read from the peer arrives there behind those writes,
+ * and from configuration space it changes nothing.
+ */
+static void rashpa_peer_flush(struct pci_dev *peer)
+{
+	u16 id;
+
+	pci_read_config_word(peer, PCI_VENDOR_ID, &id);
+}
+
 /**
  * rashpa_pieces_put() - the addresses are not used any more
- * @pieces: or NULL
+ * @pieces: or NULL; the function has stopped
  */
 void rashpa_pieces_put(struct rashpa_pieces *pieces)
 {
@@ -532,6 +563,10 @@ void rashpa_pieces_put(struct rashpa_pieces *pieces)
 
 	if (!pieces)
 		return;
+	if (pieces->peer) {
+		rashpa_peer_flush(pieces->peer);
+		pci_dev_put(pieces->peer);
+	}
 	for (i = 0; i < pieces->count; i++)
 		if (pieces->piece[i].remapped)
 			dma_unmap_resource(&pieces->dev->pdev->dev, pieces->piece[i].address,

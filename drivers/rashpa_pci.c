@@ -567,10 +567,10 @@ int rashpa_ioc_quiesce(struct rashpa_call *call, void *arg)
 				  "fpga%d did not become idle in time, or does not answer: bus mastering is off until it is reset",
 				  dev->id);
 	quiesce->out_time_ns = ktime_get_ns() - start;
-	rashpa_maps_close(dev, false, &ended);
+	rashpa_maps_end(dev, false, &ended);
 	rashpa_device_rest(dev);
 	mutex_unlock(&dev->lock);
-	rashpa_maps_free(&ended);
+	rashpa_maps_release(&ended);
 	return err;
 }
 
@@ -598,7 +598,7 @@ int rashpa_ioc_reset(struct rashpa_call *call, void *arg)
 	 */
 	err = pci_try_reset_function(dev->pdev);
 	if (!err) {
-		rashpa_maps_close(dev, false, &ended);
+		rashpa_maps_end(dev, false, &ended);
 		rashpa_device_rest(dev);
 	}
 	if (err == -ENOTTY)
@@ -616,7 +616,7 @@ int rashpa_ioc_reset(struct rashpa_call *call, void *arg)
 	else if (!err && rashpa_device_used(dev))
 		err = rashpa_device_master(call, dev);
 	mutex_unlock(&dev->lock);
-	rashpa_maps_free(&ended);
+	rashpa_maps_release(&ended);
 	return err;
 }
 
@@ -802,6 +802,7 @@ static struct rashpa_device *rashpa_device_create(struct pci_dev *pdev)
 	lockdep_register_key(&dev->bars_key);
 	lockdep_set_class(&dev->bars_lock, &dev->bars_key);
 	mutex_init(&dev->hw_lock);
+	init_waitqueue_head(&dev->imports_wait);
 	init_waitqueue_head(&dev->reset_wait);
 	INIT_LIST_HEAD(&dev->stale);
 	INIT_LIST_HEAD(&dev->maps);
@@ -933,7 +934,7 @@ static void rashpa_remove(struct pci_dev *pdev)
 	mutex_lock(&dev->hw_lock);
 	rashpa_master_off(dev);
 	mutex_unlock(&dev->hw_lock);
-	rashpa_maps_close(dev, true, &ended);
+	rashpa_maps_end(dev, true, &ended);
 	mutex_lock(&dev->hw_lock);
 	dev->gone = true;
 	rashpa_profile_free(dev);
@@ -948,7 +949,8 @@ static void rashpa_remove(struct pci_dev *pdev)
 	rashpa_device_event(dev, RASHPA_DEVICE_GONE);
 	rashpa_origin_fire(&dev->end, 0);
 	mutex_unlock(&dev->lock);
-	rashpa_maps_free(&ended);
+	rashpa_maps_release(&ended);
+	rashpa_maps_wait(dev);
 
 	pci_free_irq_vectors(pdev);
 	pci_release_regions(pdev);

@@ -26,6 +26,7 @@ void put_map(struct json_object *to, const struct rashpa_map_make *map)
 	put_u64(to, "generation", map->out_generation);
 	put_int(to, "segments", map->out_segments);
 	put_bool(to, "remapped", map->out_flags & RASHPA_MAPPED_REMAPPED);
+	put_bool(to, "coherent", map->out_flags & RASHPA_MAPPED_COHERENT);
 	put_text(to, "peer", is_peer(map) ? bdf_text(bdf, map->out_peer) : NULL);
 	if (is_peer(map))
 		put_int(to, "peer_bar", map->out_peer_bar);
@@ -43,6 +44,8 @@ void print_map(const struct rashpa_map_make *map)
 		       bdf_text(bdf, map->out_peer));
 	if (map->out_flags & RASHPA_MAPPED_REMAPPED)
 		printf(", mapped by the driver itself");
+	if (map->out_flags & RASHPA_MAPPED_COHERENT)
+		printf(", memory of a device");
 	printf(", %" PRIu32 " segment%s\n", map->out_segments, map->out_segments == 1 ? "" : "s");
 }
 
@@ -52,7 +55,7 @@ struct options {
 	bool json;
 };
 
-enum { OPT_BOUNDARY = 256, OPT_ALIGNMENT, OPT_MAX_SEGMENT, OPT_DEVICE, OPT_KEEP };
+enum { OPT_BOUNDARY = 256, OPT_ALIGNMENT, OPT_MAX_SEGMENT, OPT_DEVICE, OPT_KEEP, OPT_PIN };
 
 static const struct argp_option options[] = {
 	{ "direction", 'd', "both|to-memory|from-memory", 0, "of the DMA (default both)", 0 },
@@ -60,6 +63,7 @@ static const struct argp_option options[] = {
 	{ "boundary", OPT_BOUNDARY, "SIZE", 0, "that no segment may cross, a power of two", 0 },
 	{ "alignment", OPT_ALIGNMENT, "SIZE", 0, "of every address, a power of two", 0 },
 	{ "device-memory", OPT_DEVICE, NULL, 0, "refuse host memory", 0 },
+	{ "pin", OPT_PIN, NULL, 0, "memory that its exporter does not move", 0 },
 	{ "keep", OPT_KEEP, NULL, 0, "leave the map behind, until rashpactl quiesce or reset", 0 },
 	{ "json", 'j', NULL, 0, "JSON on standard output", 0 },
 	{}
@@ -88,6 +92,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		break;
 	case OPT_KEEP:
 		o->map.head.flags |= RASHPA_MAP_KEEP;
+		break;
+	case OPT_PIN:
+		o->map.head.flags |= RASHPA_MAP_PIN;
 		break;
 	case 'j':
 		o->json = true;

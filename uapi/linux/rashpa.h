@@ -854,16 +854,26 @@ enum rashpa_class {
  * closed, until RASHPA_IOC_QUIESCE, RASHPA_IOC_RESET or the end of the function
  */
 #define RASHPA_MAP_KEEP		_BITUL(1)
+/**
+ * RASHPA_MAP_PIN - the exporter does not move the memory while it is mapped. It may have to move
+ * it before: most drivers of GPUs pin only in host memory. What it still ends, it revokes
+ */
+#define RASHPA_MAP_PIN		_BITUL(2)
 
 /**
  * RASHPA_MAPPED_REMAPPED - the exporter handed out addresses of a BAR that the
  * importer's IOMMU does not know; the driver mapped them itself
  */
 #define RASHPA_MAPPED_REMAPPED	_BITUL(0)
+/**
+ * RASHPA_MAPPED_COHERENT - the class is HOST or IOVA, but the memory is a device's that CPUs reach
+ * as their own, or memory behind CXL, which looks the same
+ */
+#define RASHPA_MAPPED_COHERENT	_BITUL(1)
 
 /**
  * struct rashpa_map_make - RASHPA_IOC_MAP_MAKE: translate a memory for this function
- * @head: flags: RASHPA_MAP_DEVICE, RASHPA_MAP_KEEP
+ * @head: flags: RASHPA_MAP_DEVICE, RASHPA_MAP_KEEP, RASHPA_MAP_PIN
  * @fd: dma-buf fd of any exporter
  * @direction: enum rashpa_direction
  * @offset: first byte, a multiple of the page size
@@ -884,7 +894,11 @@ enum rashpa_class {
  * @out_peer: with the classes PEER and BRIDGE the function that has the memory: domain
  *	<< 16 | bus << 8 | devfn
  * @out_peer_bar: and its BAR
- * @out_id: number of the map among all of the driver, in the records of RASHPA_SOURCE_MAP
+ * @out_id: number of the map among all of the driver, 1 to 2147483647, in the records of
+ *	RASHPA_SOURCE_MAP; no two maps have the same at a time
+ *
+ * The memory is not pinned, unless that is asked for. If the exporter moves it, the map is
+ * revoked (see enum rashpa_map_state) and comes back by itself.
  *
  * The end of the map (its last fd and the last mapping of its table, also by death of
  * their holders) stops all DMA of the function (quiesce), clears what PROGRAM wrote,
@@ -897,7 +911,8 @@ enum rashpa_class {
  * table is not true, or the memory is not a device's; see the reason), ENXIO (no path
  * between the two functions), EOVERFLOW (an address outside the DMA mask, or above what a bus on
  * the way carries), E2BIG (more than 1048576 segments), ETIMEDOUT (the exporter did not finish
- * moving the memory), EINTR, and what the exporter answers.
+ * moving the memory), EOPNOTSUPP (the exporter does not serve such importers), EINTR, and what the
+ * exporter answers.
  */
 struct rashpa_map_make {
 	struct rashpa_head head;
@@ -1022,7 +1037,9 @@ struct rashpa_segment {
  * enum rashpa_map_state - of a map
  * @RASHPA_MAP_VALID: the addresses may be used
  * @RASHPA_MAP_REVOKED: they may not: the exporter has ended them, or the function is
- *	gone. RASHPA_IOC_RESTORE tries to make them valid again
+ *	gone. The driver tries for ten seconds to make them valid again, and once more whenever
+ *	the exporter says that something has changed; RASHPA_IOC_RESTORE tries at once, and
+ *	tells why it fails
  */
 enum rashpa_map_state {
 	RASHPA_MAP_VALID = 1,
@@ -1098,11 +1115,12 @@ struct rashpa_program {
  * @out_class: enum rashpa_class
  * @out_segments: entries of the table
  *
- * Nothing happens to a map that is valid. Windows of this driver are restored without
- * being asked, when their function's reset is over. What PROGRAM wrote was
- * cleared: program the map again.
+ * Nothing happens to a map that is valid. Maps are restored without being asked, too, unless the
+ * function had to be cut off from memory (it has no quiesce sequence, or is stuck): then bus
+ * mastering comes back with this call. What PROGRAM wrote was cleared either way: program the map
+ * again.
  *
- * Errors: ENODEV (the function or the memory's is gone), EAGAIN (the memory's function is
+ * Errors: ENODEV (the function or the memory's is gone, or the map was ended for good), EAGAIN (the memory's function is
  * being reset), E2BIG (more segments than at first: make a new map), and those of
  * RASHPA_IOC_MAP_MAKE that tell of the memory.
  */
