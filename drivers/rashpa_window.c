@@ -177,6 +177,9 @@ static int rashpa_window_attach(struct dma_buf *dmabuf,
 	/* There are no pages behind it: an importer that wants pages cannot use it. */
 	if (!attach->peer2peer || !dev_is_pci(attach->dev))
 		return -EOPNOTSUPP;
+	/* The board may go, and another one come in its place: who cannot stop would write there. */
+	if (!rashpa_attach_obeys(attach))
+		return -EOPNOTSUPP;
 	class = rashpa_path_between(&call, to_pci_dev(attach->dev), win->dev->pdev);
 	if (class < 0)
 		return class;
@@ -192,16 +195,28 @@ static void rashpa_window_detach(struct dma_buf *dmabuf,
 	atomic_dec(&win->importers);
 }
 
-/* A window moves nowhere; it can only end, and then importers are told. */
+/*
+ * A window moves nowhere; it can only end, and then importers are told. Those that pin may be
+ * deaf to it. What is private to us of an attachment is how often it has pinned.
+ */
 static int rashpa_window_pin(struct dma_buf_attachment *attach)
 {
 	struct rashpa_window *win = attach->dmabuf->priv;
+	const long pins = (long)attach->priv;
 
-	return READ_ONCE(win->revoked) ? -ENODEV : 0;
+	dma_resv_assert_held(attach->dmabuf->resv);
+	if (READ_ONCE(win->revoked))
+		return -ENODEV;
+	if (pins >= RASHPA_PINS_MAX && !rashpa_map_imports(attach))
+		return -EOPNOTSUPP;
+	attach->priv = (void *)(pins + 1);
+	return 0;
 }
 
 static void rashpa_window_unpin(struct dma_buf_attachment *attach)
 {
+	dma_resv_assert_held(attach->dmabuf->resv);
+	attach->priv = (void *)((long)attach->priv - 1);
 }
 
 /* The DMA core has CPU addresses of registers only: right for an IOMMU, not for the bus. */
