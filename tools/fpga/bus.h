@@ -59,7 +59,7 @@ struct bus_space {
 
 struct bus {
 	pthread_rwlock_t lock;
-	bool master;
+	_Atomic bool master;		/* the engine waits for it without the lock */
 	struct bus_region *regions;	/* sorted by address, no overlaps */
 	size_t count, room;
 	size_t last;			/* last hit; the engine's */

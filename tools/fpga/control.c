@@ -85,9 +85,9 @@ static void obey(struct fpga *fpga, const char *command)
 	if (!strcmp(command, "disconnect")) {
 		vfu_disconnect(fpga->vfu);
 	} else if (!fault_command(fpga, command) && !misbehave(fpga, command)) {
-		answer("error: disconnect, exit, status; dead, flood, stuck, resetting; early, late, "
-		       "reorder, twice, lose, torn, linger, drop, wild, release, honest: "
-		       "rashpa-fpga(1)");
+		answer("error: disconnect, exit, status; dead, flood, stuck, resetting, flr, patient; "
+		       "early, late, reorder, twice, lose, torn, linger, drop, wild, release, "
+		       "honest: rashpa-fpga(1)");
 		return;
 	}
 	answer("ok");

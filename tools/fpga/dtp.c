@@ -20,6 +20,7 @@
 #define EAGER		TICKS(500)	/* then sleep shortly between two looks */
 #define SLEEP_MIN	TICKS(10)
 #define SLEEP_MAX	TICKS(200)	/* at last longer and longer */
+#define PATIENCE	TICKS(1000)	/* between two looks at the bus master bit */
 #define NEVER		UINT64_MAX
 
 enum outcome { SENT, STOPPED, REFUSED };
@@ -527,6 +528,9 @@ static void end_turn(struct fpga *fpga, struct dtp *d, enum outcome outcome,
 {
 	struct engine *e = &fpga->engine;
 
+	/* the same image again, when it may */
+	if (e->patient && !d->stop && outcome == REFUSED && fault->cause == RFPGA_FAULT_MASTER)
+		outcome = SENT;
 	/* no cause: a reset cut a message short, which is not the DTP's fault */
 	if (outcome == REFUSED && fault->cause != RFPGA_FAULT_NONE)
 		record_fault(fpga, d, fault);
@@ -563,6 +567,11 @@ static struct dtp *pick(struct fpga *fpga, uint64_t now, uint64_t *due, bool *wa
 		d = &fpga->dtp[n];
 		if (!running(d) && !d->lingers)
 			continue;
+		if (fpga->engine.patient && !d->stop && !fpga->bus.master) {
+			if (now + PATIENCE < *due)
+				*due = now + PATIENCE;
+			continue;
+		}
 		if (d->behind || d->lingers) {
 			if (!d->stop && d->due > now) {
 				if (d->due < *due)
@@ -798,6 +807,13 @@ void engine_set_stuck(struct fpga *fpga, bool on)
 {
 	pthread_mutex_lock(&fpga->engine.lock);
 	fpga->engine.stuck = on;
+	pthread_mutex_unlock(&fpga->engine.lock);
+}
+
+void engine_set_patient(struct fpga *fpga, bool on)
+{
+	pthread_mutex_lock(&fpga->engine.lock);
+	fpga->engine.patient = on;
 	pthread_mutex_unlock(&fpga->engine.lock);
 }
 

@@ -10,6 +10,9 @@
  *   flood off
  *   resetting US|off	CONTROL.RESET takes so long; a reset of the function ends it
  *   stuck on|off	do not obey stop requests (a reset still helps, and ends this)
+ *   flr on|off		have a function-level reset, or none; the host looks when it scans the bus
+ *   patient on|off	a stream waits while bus mastering is off, and then goes on; else that is
+ *			a fault, which ends it
  *
  * Pages of BARs that the host maps (doorbells, on-board memory) are not reached by messages
  * and answer all the same.
@@ -203,6 +206,10 @@ bool fault_command(struct fpga *fpga, const char *command)
 		return set_resetting(fpga, command + 10);
 	else if (!strcmp(command, "stuck on") || !strcmp(command, "stuck off"))
 		engine_set_stuck(fpga, !strcmp(command, "stuck on"));
+	else if (!strcmp(command, "patient on") || !strcmp(command, "patient off"))
+		engine_set_patient(fpga, !strcmp(command, "patient on"));
+	else if (!strcmp(command, "flr on") || !strcmp(command, "flr off"))
+		pci_offer_flr(fpga, !strcmp(command, "flr on"));
 	else
 		return false;
 	return true;

@@ -107,6 +107,7 @@ struct engine {
 	unsigned int turn;		/* round robin */
 	bool stuck;			/* misbehave: do not stop */
 	bool quiescing;			/* nothing stays on its way */
+	bool patient;			/* misbehave: wait while bus mastering is off */
 
 	uint64_t faults, fault_addr;	/* of the last one */
 	uint32_t fault_cause, fault_dtp;
@@ -116,7 +117,7 @@ struct engine {
 
 /* What the whole board does wrong, see fault.c. */
 struct faults {
-	bool dead, no_link;		/* the protocol thread's */
+	bool dead, no_link, no_flr;	/* the protocol thread's */
 	uint64_t reset_delay;		/* ticks that CONTROL.RESET takes; the same's */
 
 	pthread_t thread;
@@ -164,6 +165,7 @@ uint64_t fpga_ticks(void);
 /* pci.c */
 void pci_init(struct fpga *fpga);
 void pci_reset(struct fpga *fpga);
+void pci_offer_flr(struct fpga *fpga, bool on);
 void pci_read(struct fpga *fpga, uint32_t offset, uint8_t *data, uint32_t count);
 void pci_write(struct fpga *fpga, uint32_t offset, const uint8_t *data, uint32_t count);
 
@@ -182,6 +184,7 @@ void engine_reset(struct fpga *fpga);	/* after engine_quiesce() */
 void engine_kick(struct fpga *fpga);	/* a doorbell was written */
 void engine_clear(struct fpga *fpga);
 void engine_set_stuck(struct fpga *fpga, bool on);
+void engine_set_patient(struct fpga *fpga, bool on);
 bool engine_busy(struct fpga *fpga);
 uint32_t engine_status(struct fpga *fpga, unsigned int n);	/* of a DTP */
 bool engine_runs(struct fpga *fpga, unsigned int n);

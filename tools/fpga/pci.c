@@ -59,6 +59,13 @@ static void add_msix(struct fpga *fpga)
 	      PCI_MSIX_FLAGS_ENABLE | PCI_MSIX_FLAGS_MASKALL);
 }
 
+void pci_offer_flr(struct fpga *fpga, bool on)
+{
+	fpga->faults.no_flr = !on;
+	set32(fpga->config + CAP_EXPRESS, PCI_EXP_DEVCAP,
+	      1 | PCI_EXP_DEVCAP_EXT_TAG | PCI_EXP_DEVCAP_RBER | (on ? PCI_EXP_DEVCAP_FLR : 0));
+}
+
 /* An endpoint, Gen3 x16, as the boards that this stands for. */
 static void add_express(struct fpga *fpga)
 {
@@ -66,8 +73,7 @@ static void add_express(struct fpga *fpga)
 
 	p[PCI_CAP_LIST_ID] = PCI_CAP_ID_EXP;
 	set16(p, PCI_EXP_FLAGS, 2 | PCI_EXP_TYPE_ENDPOINT << 4);
-	set32(p, PCI_EXP_DEVCAP, 1 | PCI_EXP_DEVCAP_EXT_TAG | PCI_EXP_DEVCAP_RBER |
-	      PCI_EXP_DEVCAP_FLR);
+	pci_offer_flr(fpga, !fpga->faults.no_flr);
 	set16(p, PCI_EXP_DEVCTL, PCI_EXP_DEVCTL_RELAX_EN | PCI_EXP_DEVCTL_NOSNOOP_EN |
 	      PCI_EXP_DEVCTL_READRQ_512B);
 	set16(mask, PCI_EXP_DEVCTL, 0xffff & ~PCI_EXP_DEVCTL_BCR_FLR);
@@ -154,7 +160,7 @@ void pci_write(struct fpga *fpga, uint32_t offset, const uint8_t *data, uint32_t
 		log_debug("command register %#x", command);
 		bus_set_master(&fpga->bus, command & PCI_COMMAND_MASTER);
 	}
-	if (touches(offset, count, DEVCTL + 1, 1) &&
+	if (!fpga->faults.no_flr && touches(offset, count, DEVCTL + 1, 1) &&
 	    (data[DEVCTL + 1 - offset] & (PCI_EXP_DEVCTL_BCR_FLR >> 8))) {
 		log_debug("function level reset");
 		fpga_reset(fpga);
