@@ -12,6 +12,7 @@
 #include <linux/eventfd.h>
 #include <linux/gfp.h>
 #include <linux/hrtimer.h>
+#include <linux/io.h>
 #include <linux/mm.h>
 #include <linux/pageblock-flags.h>
 #include <linux/pci.h>
@@ -223,6 +224,31 @@ static inline bool rashpa_p2p_known(struct pci_dev *importer, struct pci_dev *pe
 	return true;
 }
 #endif
+
+/*
+ * Would a mapping of @phys that asks for write-combining get it? x86 gives a range the mode that
+ * it has already, reserved or mapped by whomever, and says nothing: look at what comes.
+ */
+static inline bool rashpa_combines(phys_addr_t phys)
+{
+#ifdef CONFIG_X86
+	const pgprotval_t wc = pgprot_val(pgprot_writecombine(__pgprot(0))) & _PAGE_CACHE_MASK;
+	void __iomem *p = ioremap_wc(phys, PAGE_SIZE);
+	unsigned int level;
+	bool same = false;
+	pte_t *pte;
+
+	if (!p)
+		return false;
+	pte = lookup_address((unsigned long)p, &level);
+	if (pte && level == PG_LEVEL_4K)
+		same = (pte_val(*pte) & _PAGE_CACHE_MASK) == wc;
+	iounmap(p);
+	return same;
+#else
+	return true;
+#endif
+}
 
 /* How the kernel's own mapping of memory is cached; only x86 can change it. */
 #ifdef CONFIG_X86

@@ -21,6 +21,7 @@
 #include <linux/device.h>
 #include <linux/dma-buf.h>
 #include <linux/dma-direction.h>
+#include <linux/ktime.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
 #include <linux/pci.h>
@@ -35,6 +36,9 @@
 /* ---------------------------------------------------- rashpa_pci.c --- */
 
 #define RASHPA_VECTORS_MAX	64
+
+/* Width of the DMA mask, where nobody has said more: what each PCI function can do. */
+#define RASHPA_DMA_BITS		32
 
 /**
  * struct rashpa_vector - one interrupt vector
@@ -83,14 +87,16 @@ struct rashpa_bar_range {
  * @saved: its configuration space when it was bound
  * @msix: MSI-X table and pending bits
  * @lock: see the top of this file
+ * @translated: an IOMMU translates what it sends; does not change while it is bound
  * @gone: removal has begun (written under @lock and @hw_lock)
+ * @afresh: what it was left running with was stopped, or it is stuck (@lock)
  * @disclose: members of the group may see addresses (@lock)
  * @have_profile: a profile was applied (@lock)
  * @windows: declared by the profile (@lock)
  * @n_windows: their number
  * @table: address table of the profile, length 0 if it has none (@lock)
  * @table_layout: of its entries (@lock)
- * @max_segment: default segment limits of maps (@lock)
+ * @max_segment: limits of the segments of maps (@lock)
  * @boundary: likewise
  * @alignment: likewise
  * @maps: maps of this importer (@lock)
@@ -114,6 +120,7 @@ struct rashpa_bar_range {
  * @master: bus mastering is on (@hw_lock)
  * @steps: quiesce sequence (@hw_lock)
  * @n_steps: their number
+ * @quiesce_us: time limit of the sequence, 0 for the default (@hw_lock)
  * @quiesces: times stopped (@hw_lock)
  * @vectors: event sources
  * @n_vectors: their number
@@ -129,8 +136,11 @@ struct rashpa_device {
 	struct pci_saved_state *saved;
 	struct rashpa_bar_range msix[2];
 
+	bool translated;
+
 	struct mutex lock;		/* life, profile, maps, windows */
 	bool gone;
+	bool afresh;
 	bool disclose;
 	bool have_profile;
 	struct rashpa_profile_window *windows;
@@ -164,6 +174,7 @@ struct rashpa_device {
 	bool master;
 	struct rashpa_step *steps;
 	u32 n_steps;
+	u32 quiesce_us;
 	u64 quiesces;
 
 	struct rashpa_vector *vectors;
@@ -181,7 +192,9 @@ int rashpa_device_hold(struct rashpa_call *call, struct rashpa_device *dev);
 void rashpa_device_leave(struct rashpa_device *dev);
 void rashpa_device_event(struct rashpa_device *dev, u64 what);
 void rashpa_hw_lock(struct rashpa_device *dev);
-u64 rashpa_device_stop_locked(struct rashpa_device *dev);
+int rashpa_lockdown_check(struct rashpa_call *call, struct rashpa_device *dev, const char *what);
+int rashpa_device_afresh(struct rashpa_call *call, struct rashpa_device *dev, bool reset);
+u64 rashpa_device_stop_locked(struct rashpa_device *dev, ktime_t end);
 int rashpa_device_stop(struct rashpa_device *dev);
 void rashpa_device_rest(struct rashpa_device *dev);
 bool rashpa_pci_translated(struct pci_dev *pdev);
@@ -200,13 +213,14 @@ void rashpa_pci_exit(void);
 
 int rashpa_ioc_profile(struct rashpa_call *call, void *arg);
 bool rashpa_device_reachable(struct rashpa_device *dev);
-int rashpa_profile_run_steps(struct rashpa_device *dev);
+ktime_t rashpa_profile_deadline(struct rashpa_device *dev);
+int rashpa_profile_run_steps(struct rashpa_device *dev, ktime_t end);
 bool rashpa_profile_answers(struct rashpa_device *dev);
 void rashpa_profile_free(struct rashpa_device *dev);
 const struct rashpa_profile_window *
 rashpa_profile_find(struct rashpa_device *dev, const char *name);
 const struct rashpa_profile_window *
-rashpa_profile_cover(struct rashpa_device *dev, u32 bar, u64 offset, u64 length);
+rashpa_profile_cover(struct rashpa_device *dev, u32 bar, u64 offset, u64 length, u32 flags);
 
 /* ------------------------------------------------- rashpa_window.c --- */
 
@@ -295,6 +309,8 @@ void rashpa_maps_exit(void);
 /* ------------------------------------------------ rashpa_program.c --- */
 
 int rashpa_ioc_program(struct rashpa_call *call, void *arg);
+int rashpa_table_clear(struct rashpa_device *dev);
+int rashpa_layout_fetch(struct rashpa_call *call, u64 from, u32 size, struct rashpa_layout *l);
 int rashpa_layout_check(struct rashpa_call *call, const struct rashpa_layout *l);
 
 #endif /* RASHPA_FUNCTION_H */

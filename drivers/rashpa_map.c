@@ -82,6 +82,7 @@ void rashpa_maps_clear_stale(struct rashpa_device *dev)
 static u64 rashpa_map_stop(struct rashpa_map *map)
 {
 	u64 what, again;
+	ktime_t end;
 
 	lockdep_assert_held(&map->dev->hw_lock);
 	/* it has been stopped, and cannot start before rashpa_maps_clear_stale() */
@@ -90,13 +91,14 @@ static u64 rashpa_map_stop(struct rashpa_map *map)
 			list_add_tail(&map->stale, &map->dev->stale);
 		return 0;
 	}
-	what = rashpa_device_stop_locked(map->dev);
+	end = rashpa_profile_deadline(map->dev);
+	what = rashpa_device_stop_locked(map->dev, end);
 	rashpa_unprogram(map);
 	/*
 	 * Whoever has a doorbell may have started the function again while its table still
 	 * held these addresses. Now that it does not, the second stop is the last word.
 	 */
-	again = rashpa_device_stop_locked(map->dev);
+	again = rashpa_device_stop_locked(map->dev, end);
 	return again == RASHPA_DEVICE_STUCK ? again : what;
 }
 
@@ -316,28 +318,43 @@ static int rashpa_map_mmap(struct file *file, struct vm_area_struct *vma)
 	return remap_vmalloc_range(vma, map->table, vma->vm_pgoff);
 }
 
+/*
+ * Is there a header that @mf has not seen? Without a lock: whoever does not want to wait does
+ * not wait for a function that is being stopped either.
+ */
+static bool rashpa_map_changed(const struct rashpa_map_file *mf, struct rashpa_table *head)
+{
+	const struct rashpa_table *table = mf->map->table;
+
+	head->generation = smp_load_acquire(&table->generation);
+	/* odd: it is being changed, whoever does it wakes us */
+	if (head->generation & 1 || head->generation == READ_ONCE(mf->seen))
+		return false;
+	head->state = READ_ONCE(table->state);
+	head->map_class = READ_ONCE(table->map_class);
+	head->count = READ_ONCE(table->count);
+	head->__reserved = 0;
+	/* all of it before the generation is looked at again */
+	smp_rmb();
+	return READ_ONCE(table->generation) == head->generation;
+}
+
 static ssize_t rashpa_map_read(struct file *file, char __user *buf, size_t size,
 			       loff_t *pos)
 {
 	struct rashpa_map_file *mf = file->private_data;
-	struct rashpa_map *map = mf->map;
 	struct rashpa_table head;
 	int err;
 
 	if (size < sizeof(head))
 		return -EINVAL;
-	while (READ_ONCE(map->table->generation) == READ_ONCE(mf->seen)) {
+	if (!rashpa_map_changed(mf, &head)) {
 		if (file->f_flags & O_NONBLOCK)
 			return -EAGAIN;
-		err = wait_event_interruptible(map->wait,
-					       READ_ONCE(map->table->generation) !=
-					       READ_ONCE(mf->seen));
+		err = wait_event_interruptible(mf->map->wait, rashpa_map_changed(mf, &head));
 		if (err)
 			return err;
 	}
-	mutex_lock(&map->dev->hw_lock);
-	memcpy(&head, map->table, sizeof(head));
-	mutex_unlock(&map->dev->hw_lock);
 	if (copy_to_user(buf, &head, sizeof(head)))
 		return -EFAULT;
 	WRITE_ONCE(mf->seen, head.generation);
@@ -347,10 +364,10 @@ static ssize_t rashpa_map_read(struct file *file, char __user *buf, size_t size,
 static __poll_t rashpa_map_poll(struct file *file, poll_table *wait)
 {
 	struct rashpa_map_file *mf = file->private_data;
+	struct rashpa_table head;
 
 	poll_wait(file, &mf->map->wait, wait);
-	return READ_ONCE(mf->map->table->generation) != READ_ONCE(mf->seen) ?
-	       EPOLLIN | EPOLLRDNORM : 0;
+	return rashpa_map_changed(mf, &head) ? EPOLLIN | EPOLLRDNORM : 0;
 }
 
 static long rashpa_map_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
@@ -387,6 +404,10 @@ struct rashpa_walk {
 static int rashpa_walk_emit(struct rashpa_call *call, struct rashpa_walk *w,
 			    u64 address, u64 length)
 {
+	if (w->limits->segment_size && length != w->limits->segment_size)
+		return rashpa_fail(call, -EINVAL,
+				   "the function's table has entries of 0x%llx bytes without a length, and a segment would be 0x%llx: map whole ones of a contiguous buffer",
+				   w->limits->segment_size, length);
 	if (w->limits->alignment && !IS_ALIGNED(address, w->limits->alignment))
 		return rashpa_fail(call, -EINVAL,
 				   "a segment is not aligned to 0x%llx: allocate the buffer with that alignment",
@@ -412,7 +433,7 @@ static int rashpa_walk_piece(struct rashpa_call *call, struct rashpa_walk *w,
 	int err;
 
 	while (left) {
-		u64 n = left;
+		u64 n = min_not_zero(left, w->limits->segment_size);
 
 		if (w->limits->max_segment)
 			n = min(n, w->limits->max_segment);
@@ -421,6 +442,7 @@ static int rashpa_walk_piece(struct rashpa_call *call, struct rashpa_walk *w,
 		err = rashpa_walk_emit(call, w, address, n);
 		if (err)
 			return err;
+		cond_resched();
 		address += n;
 		left -= n;
 	}
@@ -990,9 +1012,12 @@ static struct rashpa_map *rashpa_map_new(struct rashpa_device *dev,
 	map->dir = rashpa_directions[arg->direction];
 	map->offset = arg->offset;
 	map->length = length;
-	map->limits.max_segment = arg->max_segment ?: dev->max_segment;
-	map->limits.boundary = arg->boundary ?: dev->boundary;
-	map->limits.alignment = arg->alignment ?: dev->alignment;
+	/* the profile's limits can be made narrower, not wider */
+	map->limits.max_segment = min_not_zero(arg->max_segment, dev->max_segment);
+	map->limits.boundary = min_not_zero(arg->boundary, dev->boundary);
+	map->limits.alignment = max(arg->alignment, dev->alignment);
+	if (dev->table.length)
+		map->limits.segment_size = dev->table_layout.segment_size;
 	map->device_only = arg->head.flags & RASHPA_MAP_DEVICE;
 	map->pin = arg->head.flags & RASHPA_MAP_PIN;
 	map->keep = arg->head.flags & RASHPA_MAP_KEEP;

@@ -17,11 +17,13 @@
  * @max_segment: bytes, 0 for any
  * @boundary: power of two that it may not cross, 0 for none
  * @alignment: power of two that its address is a multiple of, 0 for any
+ * @segment_size: exactly so many bytes, 0 for any
  */
 struct rashpa_limits {
 	u64 max_segment;
 	u64 boundary;
 	u64 alignment;
+	u64 segment_size;
 };
 
 /**

@@ -8,6 +8,7 @@
 #include <linux/interrupt.h>
 #include <linux/iommu.h>
 #include <linux/module.h>
+#include <linux/security.h>
 #include <linux/slab.h>
 
 #include "rashpa_compat.h"
@@ -69,6 +70,11 @@ static DEFINE_IDA(rashpa_ids);
 
 /* ----------------------------------------------------------- helpers ---- */
 
+static int rashpa_device_removed(struct rashpa_call *call, struct rashpa_device *dev)
+{
+	return rashpa_fail(call, -ENODEV, "fpga%d was removed: close this file", dev->id);
+}
+
 /**
  * rashpa_device_lock() - enter an ioctl on a function
  * @call: the ioctl
@@ -84,8 +90,7 @@ int rashpa_device_lock(struct rashpa_call *call, struct rashpa_device *dev)
 		return err;
 	if (dev->gone) {
 		mutex_unlock(&dev->lock);
-		return rashpa_fail(call, -ENODEV, "fpga%d was removed: close this file",
-				   dev->id);
+		return rashpa_device_removed(call, dev);
 	}
 	return 0;
 }
@@ -166,6 +171,35 @@ void rashpa_hw_lock(struct rashpa_device *dev)
 }
 
 /**
+ * rashpa_lockdown_check() - may user space say what goes into registers
+ * @call: the ioctl
+ * @dev: the function
+ * @what: that user space asks for, for the reason
+ *
+ * Who has the registers has what the function can reach: all memory, unless an IOMMU keeps it to
+ * its maps. On a kernel that protects its memory from root too that is not root's to decide.
+ *
+ * Return: 0 or -EPERM.
+ */
+int rashpa_lockdown_check(struct rashpa_call *call, struct rashpa_device *dev, const char *what)
+{
+	int err = dev->translated ? 0 : security_locked_down(LOCKDOWN_PCI_ACCESS);
+
+	if (!err)
+		return 0;
+	return rashpa_fail(call, err,
+			   "%s: the kernel is locked down, and no IOMMU keeps fpga%d to its maps: enable the IOMMU",
+			   what, dev->id);
+}
+
+static int rashpa_pci_deaf(struct rashpa_call *call, struct rashpa_device *dev)
+{
+	return rashpa_fail(call, -EIO,
+			   "fpga%d does not answer: its BARs are off, bind it again; or its link is lost, remove it and scan its bus again",
+			   dev->id);
+}
+
+/**
  * rashpa_device_master() - let the function do DMA (interrupts are DMA as well)
  * @call: the ioctl
  * @dev: the function, locked
@@ -188,15 +222,18 @@ int rashpa_device_master(struct rashpa_call *call, struct rashpa_device *dev)
 		return rashpa_fail(call, -EPERM,
 				   "fpga%d has no quiesce sequence: apply a profile that has one, or use CAP_SYS_RAWIO",
 				   dev->id);
+	if (!dev->afresh) {
+		err = rashpa_device_afresh(call, dev, true);
+		if (err)
+			return err;
+	}
 	rashpa_hw_lock(dev);
 	if (dev->state == RASHPA_STATE_STUCK) {
 		err = rashpa_fail(call, -EIO,
 				  "fpga%d did not stop when asked and its bus mastering is off: reset it",
 				  dev->id);
 	} else if (!dev->master && !rashpa_device_reachable(dev)) {
-		err = rashpa_fail(call, -EIO,
-				  "fpga%d does not answer: its BARs are off, bind it again; or its link is lost, remove it and scan its bus again",
-				  dev->id);
+		err = rashpa_pci_deaf(call, dev);
 	} else if (!dev->master) {
 		pci_set_master(dev->pdev);
 		dev->master = true;
@@ -231,6 +268,7 @@ void rashpa_device_event(struct rashpa_device *dev, u64 what)
 /**
  * rashpa_device_stop_locked() - quiesce: no DMA of this function after this returns
  * @dev: the function, hw_lock held
+ * @end: rashpa_profile_deadline(), when the caller began to stop it
  *
  * Runs the profile's sequence; where it fails, or there is none, turns bus
  * mastering off. The caller counts it, once if it stops twice, and sends the event.
@@ -239,7 +277,7 @@ void rashpa_device_event(struct rashpa_device *dev, u64 what)
  * RASHPA_DEVICE_QUIESCED, or RASHPA_DEVICE_STUCK if it took the hard way (the memory is
  * safe all the same).
  */
-u64 rashpa_device_stop_locked(struct rashpa_device *dev)
+u64 rashpa_device_stop_locked(struct rashpa_device *dev, ktime_t end)
 {
 	int err = 0;
 
@@ -253,10 +291,10 @@ u64 rashpa_device_stop_locked(struct rashpa_device *dev)
 	if (!rashpa_device_reachable(dev))
 		err = -ENODEV;
 	else if (dev->n_steps)
-		err = rashpa_profile_run_steps(dev);
+		err = rashpa_profile_run_steps(dev, end);
 	/* whoever has a doorbell may have started it between the steps: once more */
 	if (err == -ETIMEDOUT)
-		err = rashpa_profile_run_steps(dev);
+		err = rashpa_profile_run_steps(dev, end);
 	if (!dev->n_steps || err)
 		rashpa_master_off(dev);
 	if (!err)
@@ -278,7 +316,7 @@ int rashpa_device_stop(struct rashpa_device *dev)
 	u64 what;
 
 	rashpa_hw_lock(dev);
-	what = rashpa_device_stop_locked(dev);
+	what = rashpa_device_stop_locked(dev, rashpa_profile_deadline(dev));
 	dev->quiesces += !!what;
 	mutex_unlock(&dev->hw_lock);
 	if (what)
@@ -465,16 +503,18 @@ struct rashpa_device *rashpa_device_of(struct file *file)
 
 /* ------------------------------------------------------------ ioctls ---- */
 
+/* Without a lock: whoever asks what it is doing does not wait until it has done it. */
+static int rashpa_device_there(struct rashpa_call *call, struct rashpa_device *dev)
+{
+	return READ_ONCE(dev->gone) ? rashpa_device_removed(call, dev) : 0;
+}
+
 int rashpa_ioc_device_info(struct rashpa_call *call, void *arg)
 {
 	struct rashpa_device *dev = call->obj;
 	struct rashpa_device_info *info = arg;
 	struct pci_dev *pdev = dev->pdev;
-	int err;
 
-	err = rashpa_device_lock(call, dev);
-	if (err)
-		return err;
 	info->out_vendor = pdev->vendor;
 	info->out_device = pdev->device;
 	info->out_subvendor = pdev->subsystem_vendor;
@@ -486,27 +526,22 @@ int rashpa_ioc_device_info(struct rashpa_call *call, void *arg)
 	info->out_node = dev_to_node(&pdev->dev);
 	info->out_dma_bits = fls64(dma_get_mask(&pdev->dev));
 	info->out_flags = 0;
-	if (rashpa_pci_translated(dev->pdev))
+	if (dev->translated)
 		info->out_flags |= RASHPA_DEVICE_IOMMU;
-	if (dev->have_profile)
+	if (READ_ONCE(dev->have_profile))
 		info->out_flags |= RASHPA_DEVICE_PROFILE;
-	if (dev->disclose)
+	if (READ_ONCE(dev->disclose))
 		info->out_flags |= RASHPA_DEVICE_DISCLOSE;
-	info->out_maps = dev->n_maps;
-	info->out_kept = dev->n_kept;
-	info->__reserved = 0;
-	mutex_lock(&dev->windows_lock);
-	info->out_windows = dev->n_open_windows;
-	mutex_unlock(&dev->windows_lock);
-	mutex_lock(&dev->hw_lock);
-	if (dev->master)
+	if (READ_ONCE(dev->master))
 		info->out_flags |= RASHPA_DEVICE_MASTER;
-	info->out_state = dev->state;
-	info->out_quiesces = dev->quiesces;
-	mutex_unlock(&dev->hw_lock);
+	info->out_maps = READ_ONCE(dev->n_maps);
+	info->out_kept = READ_ONCE(dev->n_kept);
+	info->out_windows = READ_ONCE(dev->n_open_windows);
+	info->out_state = READ_ONCE(dev->state);
+	info->out_quiesces = READ_ONCE(dev->quiesces);
 	info->out_interrupts = rashpa_vectors_sum(dev);
-	mutex_unlock(&dev->lock);
-	return 0;
+	info->__reserved = 0;
+	return rashpa_device_there(call, dev);
 }
 
 int rashpa_ioc_region_info(struct rashpa_call *call, void *arg)
@@ -514,14 +549,10 @@ int rashpa_ioc_region_info(struct rashpa_call *call, void *arg)
 	struct rashpa_device *dev = call->obj;
 	struct rashpa_region_info *info = arg;
 	unsigned long flags;
-	int err;
 
 	if (info->bar >= RASHPA_BARS)
 		return rashpa_fail(call, -EINVAL, "BAR %u does not exist: there are 0 to %d",
 				   info->bar, RASHPA_BARS - 1);
-	err = rashpa_device_lock(call, dev);
-	if (err)
-		return err;
 	flags = pci_resource_flags(dev->pdev, info->bar);
 	info->out_length = pci_resource_len(dev->pdev, info->bar);
 	info->out_flags = 0;
@@ -533,8 +564,7 @@ int rashpa_ioc_region_info(struct rashpa_call *call, void *arg)
 		if (flags & IORESOURCE_MEM_64)
 			info->out_flags |= RASHPA_REGION_64BIT;
 	}
-	mutex_unlock(&dev->lock);
-	return 0;
+	return rashpa_device_there(call, dev);
 }
 
 int rashpa_ioc_device_list(struct rashpa_call *call, void *arg)
@@ -601,8 +631,13 @@ int rashpa_ioc_reset(struct rashpa_call *call, void *arg)
 		rashpa_maps_end(dev, false, &ended);
 		rashpa_device_rest(dev);
 	}
-	if (err == -ENOTTY)
+	/* it has one, and it failed, if the PCI core knows a way */
+	if (err == -ENOTTY && !dev->pdev->reset_methods[0])
 		err = rashpa_fail(call, -EOPNOTSUPP, "fpga%d has no function reset",
+				  dev->id);
+	else if (err == -ENOTTY)
+		err = rashpa_fail(call, -EIO,
+				  "fpga%d does not come back from its reset: remove it and scan its bus again",
 				  dev->id);
 	else if (err == -EAGAIN)
 		err = rashpa_fail(call, err,
@@ -651,13 +686,28 @@ static bool rashpa_config_lost(struct rashpa_device *dev)
 }
 
 /*
+ * What ran in it when nobody looked does not go on, and addresses of then are not there any
+ * more, when bus mastering comes back.
+ */
+static int rashpa_device_clean(struct rashpa_device *dev)
+{
+	int err;
+
+	lockdep_assert_held(&dev->hw_lock);
+	if (!rashpa_device_reachable(dev))
+		return -EIO;
+	err = rashpa_profile_run_steps(dev, rashpa_profile_deadline(dev));
+	return err ?: rashpa_table_clear(dev);
+}
+
+/*
  * A reset of a bus further up goes from there down: the bridge above is closed already. Then
  * nothing passes in either direction, and rashpa_reset_done() looks what has become of it.
  */
 static u64 rashpa_reset_stop(struct rashpa_device *dev)
 {
 	if (!dev->master || rashpa_bridges_open(dev->pdev))
-		return rashpa_device_stop_locked(dev);
+		return rashpa_device_stop_locked(dev, rashpa_profile_deadline(dev));
 	if (!dev->n_steps) {
 		rashpa_master_off(dev);
 		return RASHPA_DEVICE_QUIESCED;
@@ -700,8 +750,7 @@ static void rashpa_reset_done(struct pci_dev *pdev)
 	mutex_lock(&dev->hw_lock);
 	rashpa_maps_clear_stale(dev);
 	/* Also called after a reset that failed: believe only what the function shows. */
-	if (dev->state == RASHPA_STATE_STUCK && rashpa_device_reachable(dev) &&
-	    !rashpa_profile_run_steps(dev))
+	if (dev->state == RASHPA_STATE_STUCK && !rashpa_device_clean(dev))
 		dev->state = RASHPA_STATE_READY;
 	/* not known before, see rashpa_reset_stop() */
 	if (dev->state == RASHPA_STATE_STUCK && dev->master) {
@@ -718,6 +767,73 @@ static void rashpa_reset_done(struct pci_dev *pdev)
 	mutex_unlock(&dev->hw_lock);
 	wake_up_all(&dev->reset_wait);
 	rashpa_windows_resume(dev);
+}
+
+/*
+ * A function-level reset, if it has one, between the handlers as the PCI core has it. Not by the
+ * core: removal calls us under the lock that it would take, and waits for dev->lock.
+ */
+static int rashpa_device_flr(struct rashpa_device *dev)
+{
+	struct pci_dev *pdev = dev->pdev;
+	int err;
+
+	lockdep_assert_held(&dev->lock);
+	if (pcie_reset_flr(pdev, PCI_RESET_PROBE))
+		return 0;
+	/* the PCI core would wait for its answer, a minute and longer */
+	if (!rashpa_device_reachable(dev))
+		return -EIO;
+	pci_cfg_access_lock(pdev);
+	rashpa_reset_prepare(pdev);
+	err = pcie_reset_flr(pdev, PCI_RESET_DO_RESET);
+	if (!err)
+		err = rashpa_config_restore(dev);
+	rashpa_reset_done(pdev);
+	pci_cfg_access_unlock(pdev);
+	return err ? -EIO : 0;
+}
+
+/**
+ * rashpa_device_afresh() - what a previous owner left running ends
+ * @call: the ioctl
+ * @dev: the function, locked, with no maps
+ * @reset: by a function-level reset as well, if it has one
+ *
+ * All of it with bus mastering off. Where it fails the function is stuck.
+ *
+ * Return: 0, and bus mastering is on if somebody uses it; -ETIMEDOUT (it does not stop), -EIO (it
+ * does not answer).
+ */
+int rashpa_device_afresh(struct rashpa_call *call, struct rashpa_device *dev, bool reset)
+{
+	bool reachable;
+	int err;
+
+	lockdep_assert_held(&dev->lock);
+	rashpa_hw_lock(dev);
+	rashpa_master_off(dev);
+	mutex_unlock(&dev->hw_lock);
+	err = reset ? rashpa_device_flr(dev) : 0;
+	rashpa_hw_lock(dev);
+	if (!err)
+		err = rashpa_device_clean(dev);
+	WRITE_ONCE(dev->state, err ? RASHPA_STATE_STUCK : RASHPA_STATE_READY);
+	reachable = rashpa_device_reachable(dev);
+	mutex_unlock(&dev->hw_lock);
+	dev->afresh = true;
+	if (!err)
+		return rashpa_device_used(dev) ? rashpa_device_master(call, dev) : 0;
+	rashpa_device_event(dev, RASHPA_DEVICE_STUCK);
+	if (!reachable)
+		return rashpa_pci_deaf(call, dev);
+	if (err == -ETIMEDOUT)
+		return rashpa_fail(call, err,
+				   "fpga%d did not become idle, whoever has started it: bus mastering stays off until it is reset",
+				   dev->id);
+	return rashpa_fail(call, err,
+			   "fpga%d does not answer, or did not come back from its reset: bus mastering stays off until it is reset",
+			   dev->id);
 }
 
 /*
@@ -820,22 +936,6 @@ static struct rashpa_device *rashpa_device_create(struct pci_dev *pdev)
 	return dev;
 }
 
-/*
- * What a previous owner left running must not go on when bus mastering comes back. A
- * function without a function-level reset is taken as it is.
- */
-static int rashpa_start_afresh(struct pci_dev *pdev)
-{
-	int err;
-
-	pci_save_state(pdev);
-	err = pcie_reset_flr(pdev, PCI_RESET_DO_RESET);
-	pci_restore_state(pdev);
-	if (err && err != -ENOTTY)
-		dev_err(&pdev->dev, "function-level reset failed (%d)\n", err);
-	return err == -ENOTTY ? 0 : err;
-}
-
 /* Remember where the MSI-X table and pending bits are: no window may hold them. */
 static void rashpa_msix_find(struct rashpa_device *dev)
 {
@@ -866,24 +966,23 @@ static int rashpa_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	dev = rashpa_device_create(pdev);
 	if (IS_ERR(dev))
 		return PTR_ERR(dev);
-	err = pci_enable_device(pdev);
+	err = pci_enable_device_mem(pdev);
 	if (err)
 		goto out_put;
 	err = pci_request_regions(pdev, "rashpa");
 	if (err)
 		goto out_disable;
+	/* what may run there is stopped before it comes back, see rashpa_device_afresh() */
 	pci_clear_master(pdev);
 	/* INTx is not an event source; without a handler it could block others */
 	pci_intx(pdev, 0);
-	err = rashpa_start_afresh(pdev);
-	if (err)
-		goto out_regions;
-	err = dma_set_mask_and_coherent(&pdev->dev, DMA_BIT_MASK(64));
+	err = dma_set_mask_and_coherent(&pdev->dev, DMA_BIT_MASK(RASHPA_DMA_BITS));
 	if (err)
 		goto out_regions;
 	/* what a segment may be is decided per map, not by the DMA core */
 	dma_set_max_seg_size(&pdev->dev, SZ_2G);
 	dma_set_seg_boundary(&pdev->dev, ULONG_MAX);
+	dev->translated = rashpa_pci_translated(pdev);
 	rashpa_msix_find(dev);
 	err = rashpa_vectors_init(dev);
 	if (err)
@@ -900,7 +999,7 @@ static int rashpa_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	if (err)
 		goto out_vectors;
 	dev_info(&pdev->dev, "bound as fpga%d, %u vectors, %s IOMMU\n", dev->id,
-		 dev->n_vectors, rashpa_pci_translated(dev->pdev) ? "behind an" : "no");
+		 dev->n_vectors, dev->translated ? "behind an" : "no");
 	return 0;
 
 out_vectors:
@@ -936,7 +1035,7 @@ static void rashpa_remove(struct pci_dev *pdev)
 	mutex_unlock(&dev->hw_lock);
 	rashpa_maps_end(dev, true, &ended);
 	mutex_lock(&dev->hw_lock);
-	dev->gone = true;
+	WRITE_ONCE(dev->gone, true);
 	rashpa_profile_free(dev);
 	mutex_unlock(&dev->hw_lock);
 	/*

@@ -7,6 +7,8 @@
 #include <linux/dma-mapping.h>
 #include <linux/io.h>
 #include <linux/iopoll.h>
+#include <linux/ktime.h>
+#include <linux/minmax.h>
 #include <linux/slab.h>
 
 #include "rashpa_compat.h"
@@ -14,11 +16,29 @@
 
 /* A register that a removed function answers with. */
 #define RASHPA_ALL_ONES		(~0U)
-#define RASHPA_STEP_TIMEOUT_MAX	1000000U
 #define RASHPA_STEP_POLL_US	20
+/* of the whole sequence, where the profile says nothing else */
+#define RASHPA_QUIESCE_US	(1 * USEC_PER_SEC)
 
-static int rashpa_step_wait(struct rashpa_step *s)
+/**
+ * rashpa_profile_deadline() - until when the function may take to stop
+ * @dev: the function, hw_lock held
+ *
+ * One for all that is done to stop it: others wait meanwhile, some of them with locks of other
+ * drivers.
+ *
+ * Return: the time at which nothing is waited for any more.
+ */
+ktime_t rashpa_profile_deadline(struct rashpa_device *dev)
 {
+	lockdep_assert_held(&dev->hw_lock);
+	return ktime_add_us(ktime_get(), dev->quiesce_us ?: RASHPA_QUIESCE_US);
+}
+
+static int rashpa_step_wait(struct rashpa_step *s, ktime_t end)
+{
+	/* 0 would be for ever; one look at least */
+	const s64 left = clamp_t(s64, ktime_us_delta(end, ktime_get()), 1, s->step.timeout_us);
 	u32 value;
 	int err;
 
@@ -26,7 +46,7 @@ static int rashpa_step_wait(struct rashpa_step *s)
 	err = readl_poll_timeout(s->reg, value,
 				 (value & s->step.mask) == s->step.value ||
 				 (value == RASHPA_ALL_ONES && s->step.mask != RASHPA_ALL_ONES),
-				 RASHPA_STEP_POLL_US, s->step.timeout_us);
+				 RASHPA_STEP_POLL_US, left);
 	/*
 	 * A dead function has every bit set, also the one that says idle. Only a step that
 	 * waits for all ones may take them for an answer.
@@ -48,6 +68,7 @@ static void rashpa_step_write(struct rashpa_step *s)
 /**
  * rashpa_profile_run_steps() - the quiesce sequence
  * @dev: the function, hw_lock held
+ * @end: rashpa_profile_deadline(), when it began
  *
  * The last WAIT also guarantees that all its writes have arrived: the answer to a read
  * cannot pass posted writes that the function sent before it (PCIe base
@@ -55,7 +76,7 @@ static void rashpa_step_write(struct rashpa_step *s)
  *
  * Return: 0, -ETIMEDOUT (not idle in time), -EIO (does not answer).
  */
-int rashpa_profile_run_steps(struct rashpa_device *dev)
+int rashpa_profile_run_steps(struct rashpa_device *dev, ktime_t end)
 {
 	int err = 0;
 	u32 i;
@@ -67,7 +88,7 @@ int rashpa_profile_run_steps(struct rashpa_device *dev)
 		if (s->step.op == RASHPA_STEP_WRITE)
 			rashpa_step_write(s);
 		else
-			err = rashpa_step_wait(s);
+			err = rashpa_step_wait(s, end);
 	}
 	return err;
 }
@@ -161,10 +182,10 @@ static int rashpa_step_check(struct rashpa_call *call, struct rashpa_device *dev
 	if (s->__reserved)
 		return rashpa_fail(call, -EINVAL, "step %u: a reserved field is not zero", i);
 	if (s->op == RASHPA_STEP_WAIT &&
-	    (!s->timeout_us || s->timeout_us > RASHPA_STEP_TIMEOUT_MAX))
+	    (!s->timeout_us || s->timeout_us > RASHPA_QUIESCE_US_MAX))
 		return rashpa_fail(call, -EINVAL,
 				   "step %u: time limit must be 1 to %u microseconds",
-				   i, RASHPA_STEP_TIMEOUT_MAX);
+				   i, RASHPA_QUIESCE_US_MAX);
 	if (s->op == RASHPA_STEP_WAIT && s->value & ~s->mask)
 		return rashpa_fail(call, -EINVAL, "step %u: waits for bits outside its mask",
 				   i);
@@ -202,55 +223,71 @@ static int rashpa_steps_check(struct rashpa_call *call, struct rashpa_device *de
 	return 0;
 }
 
+/**
+ * struct rashpa_profile - a profile on its way from user space
+ * @windows: named windows
+ * @steps: quiesce sequence
+ * @table: address table, NULL if there is none
+ * @layout: of its entries
+ */
+struct rashpa_profile {
+	struct rashpa_profile_window *windows;
+	struct rashpa_profile_step *steps;
+	struct rashpa_profile_table *table;
+	struct rashpa_layout layout;
+};
+
 static int rashpa_table_check(struct rashpa_call *call, struct rashpa_device *dev,
 			      const struct rashpa_profile_set *p,
-			      const struct rashpa_profile_window *windows)
+			      const struct rashpa_profile *profile)
 {
+	const struct rashpa_profile_table *t = profile->table;
 	u32 i;
 
-	if (!(p->head.flags & RASHPA_PROFILE_TABLE)) {
-		if (p->table_offset || p->table_length || p->table_bar ||
-		    memchr_inv(&p->table_layout, 0, sizeof(p->table_layout)))
-			return rashpa_fail(call, -EINVAL,
-					   "a table is given without the flag RASHPA_PROFILE_TABLE");
+	if (!t)
 		return 0;
-	}
-	if (!p->table_length || !IS_ALIGNED(p->table_offset, sizeof(u32)))
+	if (t->flags || t->__reserved)
+		return rashpa_fail(call, -EINVAL, "the table has an undefined flag or reserved field");
+	if (!t->length || !IS_ALIGNED(t->offset, sizeof(u32)))
 		return rashpa_fail(call, -EINVAL,
 				   "the table at 0x%llx of 0x%llx bytes: must be aligned to 4 and not empty",
-				   p->table_offset, p->table_length);
-	if (!rashpa_bar_is_memory(dev, p->table_bar) ||
-	    !rashpa_bar_range_ok(dev, p->table_bar, p->table_offset, p->table_length))
+				   t->offset, t->length);
+	if (!rashpa_bar_is_memory(dev, t->bar) ||
+	    !rashpa_bar_range_ok(dev, t->bar, t->offset, t->length))
 		return rashpa_fail(call, -ERANGE,
 				   "the table at 0x%llx of 0x%llx bytes is outside BAR %u",
-				   p->table_offset, p->table_length, p->table_bar);
+				   t->offset, t->length, t->bar);
 	for (i = 0; i < p->n_windows; i++) {
-		const struct rashpa_profile_window *w = &windows[i];
+		const struct rashpa_profile_window *w = &profile->windows[i];
 
-		if (w->flags & RASHPA_PWINDOW_USER && w->bar == p->table_bar &&
-		    w->offset < p->table_offset + p->table_length &&
-		    p->table_offset < w->offset + w->length)
+		if (w->flags & RASHPA_PWINDOW_USER && w->bar == t->bar &&
+		    w->offset < t->offset + t->length && t->offset < w->offset + w->length)
 			return rashpa_fail(call, -EINVAL,
 					   "window %s: is for users and overlaps the address table",
 					   w->name);
 	}
-	return rashpa_layout_check(call, &p->table_layout);
+	return rashpa_layout_check(call, &profile->layout);
 }
 
 static int rashpa_limits_check(struct rashpa_call *call,
 			       const struct rashpa_profile_set *p)
 {
-	if (p->__reserved || p->__reserved2)
-		return rashpa_fail(call, -EINVAL, "a reserved field is not zero");
 	if (p->n_windows > RASHPA_PROFILE_WINDOWS_MAX)
 		return rashpa_fail(call, -EINVAL, "%u windows, at most %u are possible",
 				   p->n_windows, RASHPA_PROFILE_WINDOWS_MAX);
 	if (p->n_steps > RASHPA_PROFILE_STEPS_MAX)
 		return rashpa_fail(call, -EINVAL, "%u steps, at most %u are possible",
 				   p->n_steps, RASHPA_PROFILE_STEPS_MAX);
+	if (p->n_tables > RASHPA_PROFILE_TABLES_MAX)
+		return rashpa_fail(call, -EINVAL, "%u tables, at most %u is possible",
+				   p->n_tables, RASHPA_PROFILE_TABLES_MAX);
 	if (p->dma_bits && (p->dma_bits < 24 || p->dma_bits > 64))
 		return rashpa_fail(call, -EINVAL, "a DMA mask of %u bits: must be 24 to 64",
 				   p->dma_bits);
+	if (p->quiesce_us > RASHPA_QUIESCE_US_MAX)
+		return rashpa_fail(call, -EINVAL,
+				   "a quiesce sequence of %u microseconds: at most %u are possible",
+				   p->quiesce_us, RASHPA_QUIESCE_US_MAX);
 	if (!PAGE_ALIGNED(p->max_segment))
 		return rashpa_fail(call, -EINVAL, "max_segment must be whole pages");
 	if (p->boundary && (!is_power_of_2(p->boundary) || p->boundary < PAGE_SIZE))
@@ -259,6 +296,39 @@ static int rashpa_limits_check(struct rashpa_call *call,
 	if (p->alignment && !is_power_of_2(p->alignment))
 		return rashpa_fail(call, -EINVAL, "alignment must be a power of two");
 	return 0;
+}
+
+static void rashpa_profile_drop(const struct rashpa_profile *profile)
+{
+	kvfree(profile->windows);
+	kvfree(profile->steps);
+	kvfree(profile->table);
+}
+
+static int rashpa_profile_fetch(struct rashpa_call *call, const struct rashpa_profile_set *p,
+				struct rashpa_profile *profile)
+{
+	struct rashpa_profile_window *windows;
+	struct rashpa_profile_table *table;
+	struct rashpa_profile_step *steps;
+
+	windows = rashpa_copy_array(call, p->windows, p->n_windows, p->window_size,
+				    offsetofend(typeof(*windows), __reserved), sizeof(*windows));
+	if (IS_ERR(windows))
+		return PTR_ERR(windows);
+	profile->windows = windows;
+	steps = rashpa_copy_array(call, p->steps, p->n_steps, p->step_size,
+				  offsetofend(typeof(*steps), __reserved), sizeof(*steps));
+	if (IS_ERR(steps))
+		return PTR_ERR(steps);
+	profile->steps = steps;
+	table = rashpa_copy_array(call, p->tables, p->n_tables, p->table_size,
+				  offsetofend(typeof(*table), __reserved), sizeof(*table));
+	if (IS_ERR(table))
+		return PTR_ERR(table);
+	profile->table = table;
+	return table ? rashpa_layout_fetch(call, table->layout, table->layout_size,
+					   &profile->layout) : 0;
 }
 
 static struct rashpa_step *rashpa_steps_map(struct rashpa_call *call,
@@ -284,14 +354,10 @@ static struct rashpa_step *rashpa_steps_map(struct rashpa_call *call,
 	return steps;
 }
 
-static int rashpa_profile_apply(struct rashpa_call *call,
-				struct rashpa_device *dev,
+static int rashpa_profile_check(struct rashpa_call *call, struct rashpa_device *dev,
 				const struct rashpa_profile_set *p,
-				struct rashpa_profile_window *windows,
-				const struct rashpa_profile_step *in)
+				const struct rashpa_profile *profile)
 {
-	u32 bits = p->dma_bits ?: 64;
-	struct rashpa_step *steps;
 	u32 i;
 	int err;
 
@@ -299,18 +365,59 @@ static int rashpa_profile_apply(struct rashpa_call *call,
 		return rashpa_fail(call, -EBUSY,
 				   "fpga%d has %u maps and %u windows: close them first",
 				   dev->id, dev->n_maps, dev->n_open_windows);
-	for (i = 0; i < p->n_windows; i++) {
-		err = rashpa_pwindow_check(call, dev, windows, i);
+	/* whoever says what is written where, and by whom, has the registers */
+	if (p->n_windows || p->n_steps || p->n_tables) {
+		err = rashpa_lockdown_check(call, dev, "a profile that names registers");
 		if (err)
 			return err;
 	}
-	err = rashpa_steps_check(call, dev, in, p->n_steps);
+	for (i = 0; i < p->n_windows; i++) {
+		err = rashpa_pwindow_check(call, dev, profile->windows, i);
+		if (err)
+			return err;
+	}
+	err = rashpa_steps_check(call, dev, profile->steps, p->n_steps);
+	return err ?: rashpa_table_check(call, dev, p, profile);
+}
+
+/* What is said from here on is in force, whatever the function makes of it. */
+static void rashpa_profile_keep(struct rashpa_device *dev, const struct rashpa_profile_set *p,
+				struct rashpa_profile *profile, struct rashpa_step *steps)
+{
+	lockdep_assert_held(&dev->hw_lock);
+	rashpa_profile_free(dev);
+	dev->steps = steps;
+	dev->n_steps = p->n_steps;
+	dev->quiesce_us = p->quiesce_us;
+	swap(dev->windows, profile->windows);
+	dev->n_windows = p->n_windows;
+	dev->table = (struct rashpa_bar_range) { };
+	if (profile->table) {
+		dev->table.bar = profile->table->bar;
+		dev->table.offset = profile->table->offset;
+		dev->table.length = profile->table->length;
+	}
+	dev->table_layout = profile->layout;
+	dev->max_segment = p->max_segment;
+	dev->boundary = p->boundary;
+	dev->alignment = p->alignment;
+	WRITE_ONCE(dev->disclose, p->head.flags & RASHPA_PROFILE_DISCLOSE);
+	WRITE_ONCE(dev->have_profile, true);
+}
+
+static int rashpa_profile_apply(struct rashpa_call *call,
+				struct rashpa_device *dev,
+				const struct rashpa_profile_set *p,
+				struct rashpa_profile *profile)
+{
+	const u32 bits = p->dma_bits ?: RASHPA_DMA_BITS;
+	struct rashpa_step *steps;
+	int err;
+
+	err = rashpa_profile_check(call, dev, p, profile);
 	if (err)
 		return err;
-	err = rashpa_table_check(call, dev, p, windows);
-	if (err)
-		return err;
-	steps = rashpa_steps_map(call, dev, in, p->n_steps);
+	steps = rashpa_steps_map(call, dev, profile->steps, p->n_steps);
 	if (IS_ERR(steps))
 		return PTR_ERR(steps);
 	err = dma_set_mask_and_coherent(&dev->pdev->dev, DMA_BIT_MASK(bits));
@@ -320,33 +427,19 @@ static int rashpa_profile_apply(struct rashpa_call *call,
 				   "a DMA mask of %u bits does not work on this machine",
 				   bits);
 	}
-
-	mutex_lock(&dev->hw_lock);
-	rashpa_profile_free(dev);
-	dev->steps = steps;
-	dev->n_steps = p->n_steps;
+	/* as it is stopped until now; what it makes of the new way is another question */
+	rashpa_device_stop(dev);
+	rashpa_hw_lock(dev);
+	rashpa_profile_keep(dev, p, profile, steps);
 	mutex_unlock(&dev->hw_lock);
-	kvfree(dev->windows);
-	dev->windows = windows;
-	dev->n_windows = p->n_windows;
-	dev->table.bar = p->table_bar;
-	dev->table.offset = p->table_offset;
-	dev->table.length = p->table_length;
-	dev->table_layout = p->table_layout;
-	dev->max_segment = p->max_segment;
-	dev->boundary = p->boundary;
-	dev->alignment = p->alignment;
-	dev->disclose = p->head.flags & RASHPA_PROFILE_DISCLOSE;
-	dev->have_profile = true;
-	return 0;
+	return rashpa_device_afresh(call, dev, !(p->head.flags & RASHPA_PROFILE_NO_RESET));
 }
 
 int rashpa_ioc_profile(struct rashpa_call *call, void *arg)
 {
 	struct rashpa_device *dev = call->obj;
+	struct rashpa_profile profile = { };
 	struct rashpa_profile_set *p = arg;
-	struct rashpa_profile_window *windows;
-	struct rashpa_profile_step *steps;
 	int err;
 
 	if (!capable(CAP_SYS_ADMIN))
@@ -354,27 +447,15 @@ int rashpa_ioc_profile(struct rashpa_call *call, void *arg)
 	err = rashpa_limits_check(call, p);
 	if (err)
 		return err;
-	windows = rashpa_copy_array(call, p->windows, p->n_windows, sizeof(*windows),
-				    sizeof(*windows), sizeof(*windows));
-	if (IS_ERR(windows))
-		return PTR_ERR(windows);
-	steps = rashpa_copy_array(call, p->steps, p->n_steps, sizeof(*steps), sizeof(*steps),
-				  sizeof(*steps));
-	if (IS_ERR(steps)) {
-		err = PTR_ERR(steps);
-		goto out_windows;
-	}
-	err = rashpa_device_lock(call, dev);
-	if (err)
-		goto out_steps;
-	err = rashpa_profile_apply(call, dev, p, windows, steps);
-	mutex_unlock(&dev->lock);
+	err = rashpa_profile_fetch(call, p, &profile);
 	if (!err)
-		windows = NULL;	/* kept */
-out_steps:
-	kvfree(steps);
-out_windows:
-	kvfree(windows);
+		err = rashpa_device_lock(call, dev);
+	if (!err) {
+		err = rashpa_profile_apply(call, dev, p, &profile);
+		mutex_unlock(&dev->lock);
+	}
+	/* also what was there before, if it was replaced */
+	rashpa_profile_drop(&profile);
 	return err;
 }
 
@@ -397,23 +478,24 @@ rashpa_profile_find(struct rashpa_device *dev, const char *name)
 }
 
 /**
- * rashpa_profile_cover() - a declared window for users that holds a range
+ * rashpa_profile_cover() - a declared window that holds a range
  * @dev: the function, locked
  * @bar: BAR
  * @offset: in the BAR
  * @length: bytes, checked against the BAR
+ * @flags: RASHPA_PWINDOW_* that it has to have
  *
  * Return: the window, or NULL.
  */
 const struct rashpa_profile_window *
-rashpa_profile_cover(struct rashpa_device *dev, u32 bar, u64 offset, u64 length)
+rashpa_profile_cover(struct rashpa_device *dev, u32 bar, u64 offset, u64 length, u32 flags)
 {
 	u32 i;
 
 	for (i = 0; i < dev->n_windows; i++) {
 		const struct rashpa_profile_window *w = &dev->windows[i];
 
-		if (w->flags & RASHPA_PWINDOW_USER && w->bar == bar &&
+		if ((w->flags & flags) == flags && w->bar == bar &&
 		    offset >= w->offset && offset - w->offset <= w->length &&
 		    length <= w->length - (offset - w->offset))
 			return w;

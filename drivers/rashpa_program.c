@@ -5,8 +5,11 @@
 #include <linux/capability.h>
 #include <linux/dma-buf.h>
 #include <linux/io.h>
+#include <linux/log2.h>
 #include <linux/math64.h>
-#include <linux/string.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
+#include <linux/sizes.h>
 
 #include "rashpa_map.h"
 
@@ -19,29 +22,35 @@ static void rashpa_entry_write(void __iomem *entry, u32 offset, u32 bits, u64 va
 		writel(upper_32_bits(value), entry + offset + sizeof(u32));
 }
 
-static void rashpa_entry_set(struct rashpa_map *map, u32 i)
+/*
+ * Valid last: the function must never see half an entry. The CPU may combine writes, where
+ * somebody has a write-combined window of the table: x86 knows one mode for a range.
+ */
+static void rashpa_entry_set(void __iomem *entry, const struct rashpa_layout *l,
+			     const struct rashpa_segment *s)
 {
-	const struct rashpa_segment *s = &map->table->segment[i];
-	const struct rashpa_layout *l = &map->layout;
-	void __iomem *entry = map->regs + (size_t)i * l->stride;
-
-	/* Valid last: the function must never see half an entry. */
-	if (l->control_bits)
+	if (l->control_bits) {
 		writel(l->control_clear, entry + l->control_offset);
+		/* not valid before another address */
+		wmb();
+	}
 	rashpa_entry_write(entry, l->address_offset, l->address_bits, s->address);
 	if (l->length_bits)
 		rashpa_entry_write(entry, l->length_offset, l->length_bits, s->length);
-	if (l->control_bits)
+	if (l->control_bits) {
+		/* address and length before it is valid */
+		wmb();
 		writel(l->control_set, entry + l->control_offset);
+	}
 }
 
-static void rashpa_entry_clear(struct rashpa_map *map, u32 i)
+static void rashpa_entry_clear(void __iomem *entry, const struct rashpa_layout *l)
 {
-	const struct rashpa_layout *l = &map->layout;
-	void __iomem *entry = map->regs + (size_t)i * l->stride;
-
-	if (l->control_bits)
+	if (l->control_bits) {
 		writel(l->control_clear, entry + l->control_offset);
+		/* not valid before another address */
+		wmb();
+	}
 	if (l->length_bits)
 		rashpa_entry_write(entry, l->length_offset, l->length_bits, 0);
 	rashpa_entry_write(entry, l->address_offset, l->address_bits, 0);
@@ -53,12 +62,30 @@ static void rashpa_entry_clear(struct rashpa_map *map, u32 i)
  *
  * Return: 0, -EIO if the function does not answer.
  */
-static int rashpa_entries_flush(struct rashpa_map *map)
+static int rashpa_entries_flush(struct rashpa_device *dev, void __iomem *regs,
+				const struct rashpa_layout *l)
 {
-	if (readl(map->regs + map->layout.address_offset) == ~0U &&
-	    !rashpa_profile_answers(map->dev))
+	/* what was combined leaves the CPU before the read */
+	mb();
+	if (readl(regs + l->address_offset) == ~0U && !rashpa_profile_answers(dev))
 		return -EIO;
 	return 0;
+}
+
+/* Memory that can be reached is not given back before: nobody else has the lock until it is done. */
+static int rashpa_entries_clear(struct rashpa_device *dev, void __iomem *regs,
+				const struct rashpa_layout *l, u64 n)
+{
+	u64 i;
+
+	lockdep_assert_held(&dev->hw_lock);
+	if (!n)
+		return 0;
+	for (i = 0; i < n; i++) {
+		rashpa_entry_clear(regs + i * l->stride, l);
+		cond_resched();
+	}
+	return rashpa_entries_flush(dev, regs, l);
 }
 
 /**
@@ -67,28 +94,69 @@ static int rashpa_entries_flush(struct rashpa_map *map)
  */
 void rashpa_unprogram(struct rashpa_map *map)
 {
-	u32 i;
-
 	lockdep_assert_held(&map->dev->hw_lock);
 	if (!map->regs)
 		return;
-	if (!map->dev->gone) {
-		for (i = 0; i < map->entries; i++)
-			rashpa_entry_clear(map, i);
-		rashpa_entries_flush(map);
-	}
+	if (!map->dev->gone)
+		rashpa_entries_clear(map->dev, map->regs, &map->layout, map->entries);
 	iounmap(map->regs);
 	clear_bit(RASHPA_CHARGE_PROGRAMMED, &map->charge.flags);
 	map->regs = NULL;
 	map->entries = 0;
 }
 
-/* -------------------------------------------------------- program ---- */
+/**
+ * rashpa_table_clear() - clear the whole table that the profile declares
+ * @dev: the function, hw_lock held; its bus mastering is off
+ *
+ * Return: 0, -EIO if the function does not answer, -ENOMEM.
+ */
+int rashpa_table_clear(struct rashpa_device *dev)
+{
+	const struct rashpa_bar_range *t = &dev->table;
+	void __iomem *regs;
+	int err;
+
+	lockdep_assert_held(&dev->hw_lock);
+	if (!t->length)
+		return 0;
+	regs = pci_iomap_range(dev->pdev, t->bar, t->offset, t->length);
+	if (!regs)
+		return -ENOMEM;
+	err = rashpa_entries_clear(dev, regs, &dev->table_layout,
+				   div64_u64(t->length, dev->table_layout.stride));
+	pci_iounmap(dev->pdev, regs);
+	return err;
+}
+
+/* --------------------------------------------------------- layout ---- */
 
 struct rashpa_field {
 	u32 offset;
 	u32 bits;
 };
+
+/**
+ * rashpa_layout_fetch() - how a table entry looks, from user space
+ * @call: the ioctl
+ * @from: user pointer
+ * @size: bytes of it as user space knows it
+ * @l: filled in, not checked
+ *
+ * Return: 0, -EINVAL, -E2BIG, -EFAULT, -ENOMEM.
+ */
+int rashpa_layout_fetch(struct rashpa_call *call, u64 from, u32 size, struct rashpa_layout *l)
+{
+	struct rashpa_layout *in;
+
+	in = rashpa_copy_array(call, from, 1, size, offsetofend(struct rashpa_layout, segment_size),
+			       sizeof(*in));
+	if (IS_ERR(in))
+		return PTR_ERR(in);
+	*l = *in;
+	kvfree(in);
+	return 0;
+}
 
 /**
  * rashpa_layout_check() - does the layout of a table entry make sense
@@ -121,6 +189,14 @@ int rashpa_layout_check(struct rashpa_call *call, const struct rashpa_layout *l)
 	if (l->control_bits && l->control_bits != 32)
 		return rashpa_fail(call, -EINVAL, "control field of %u bits: must be 0 or 32",
 				   l->control_bits);
+	if (!l->length_bits && (!is_power_of_2(l->segment_size) || l->segment_size < SZ_4K))
+		return rashpa_fail(call, -EINVAL,
+				   "entries have no length, and a segment_size of 0x%llx: must be a power of two, at least 4096",
+				   l->segment_size);
+	if (l->length_bits && l->segment_size)
+		return rashpa_fail(call, -EINVAL,
+				   "entries have a length, and a segment_size of 0x%llx: one of the two",
+				   l->segment_size);
 	if (l->control_bits && l->control_set == l->control_clear)
 		return rashpa_fail(call, -EINVAL,
 				   "control_set and control_clear are both 0x%x: an entry could not be made invalid",
@@ -143,6 +219,11 @@ int rashpa_layout_check(struct rashpa_call *call, const struct rashpa_layout *l)
 	return 0;
 }
 
+/* -------------------------------------------------------- program ---- */
+
+/* Entries that are written before others get at the lock. */
+#define RASHPA_PROGRAM_BATCH	1024
+
 static int rashpa_program_fits(struct rashpa_call *call,
 			       const struct rashpa_map *map,
 			       const struct rashpa_layout *l)
@@ -160,6 +241,11 @@ static int rashpa_program_fits(struct rashpa_call *call,
 			return rashpa_fail(call, -EOVERFLOW,
 					   "segment %u is 4 GiB or longer, the length field has 32 bits: set max_segment",
 					   i);
+		if (l->segment_size && s->length != l->segment_size)
+			return rashpa_fail(call, -EINVAL,
+					   "segment %u has 0x%llx bytes, an entry without a length covers 0x%llx: map in such segments",
+					   i, s->length, l->segment_size);
+		cond_resched();
 	}
 	return 0;
 }
@@ -193,38 +279,61 @@ struct rashpa_place {
 	struct rashpa_layout layout;
 };
 
-static int rashpa_program_write(struct rashpa_call *call,
-				struct rashpa_map *map,
-				const struct rashpa_layout *layout, phys_addr_t phys,
-				u64 length)
+static int rashpa_program_stale(struct rashpa_call *call)
 {
+	return rashpa_fail(call, -ESTALE, "the map is revoked: restore it, or make a new one");
+}
+
+/* Leave the old place for a new one, which is still empty. */
+static int rashpa_program_move(struct rashpa_call *call, struct rashpa_map *map, u32 first,
+			       const struct rashpa_place *at)
+{
+	const u64 stride = at->layout.stride;
+	const u64 start = first * stride, length = map->table->count * stride;
 	void __iomem *regs;
-	u32 i;
 	int err;
 
 	lockdep_assert_held(&map->dev->hw_lock);
+	if (start > at->length || length > at->length - start)
+		return rashpa_fail(call, -ERANGE,
+				   "%u segments from entry %u on do not fit into the %llu entries of the table",
+				   map->table->count, first, div64_u64(at->length, stride));
 	if (map->table->state != RASHPA_MAP_VALID)
-		return rashpa_fail(call, -ESTALE,
-				   "the map is revoked: restore it, or make a new one");
-	err = rashpa_program_fits(call, map, layout);
+		return rashpa_program_stale(call);
+	err = rashpa_program_fits(call, map, &at->layout);
 	if (err)
 		return err;
-	err = rashpa_program_free(call, map, phys, length);
+	err = rashpa_program_free(call, map, at->phys + start, length);
 	if (err)
 		return err;
-	regs = ioremap(phys, length);
+	regs = ioremap(at->phys + start, length);
 	if (!regs)
 		return -ENOMEM;
 	rashpa_unprogram(map);
 	map->regs = regs;
-	map->regs_phys = phys;
-	map->layout = *layout;
-	map->entries = map->table->count;
+	map->regs_phys = at->phys + start;
+	map->layout = at->layout;
 	set_bit(RASHPA_CHARGE_PROGRAMMED, &map->charge.flags);
-	for (i = 0; i < map->entries; i++)
-		rashpa_entry_set(map, i);
-	/* The entries stay ours to clear: it may have heard what it cannot answer. */
-	if (rashpa_entries_flush(map))
+	return 0;
+}
+
+/*
+ * The next entries. Each is the map's to clear from here on, also if the function does not
+ * answer: it may have heard. The map may have ended since the last ones, and with it the place.
+ */
+static int rashpa_program_more(struct rashpa_call *call, struct rashpa_map *map)
+{
+	const u32 end = min(map->table->count, map->entries + RASHPA_PROGRAM_BATCH);
+
+	lockdep_assert_held(&map->dev->hw_lock);
+	if (map->table->state != RASHPA_MAP_VALID || !map->regs)
+		return rashpa_program_stale(call);
+	while (map->entries < end) {
+		rashpa_entry_set(map->regs + (size_t)map->entries * map->layout.stride,
+				 &map->layout, &map->table->segment[map->entries]);
+		map->entries++;
+	}
+	if (rashpa_entries_flush(map->dev, map->regs, &map->layout))
 		return rashpa_fail(call, -EIO, "fpga%d does not answer: reset it", map->dev->id);
 	return 0;
 }
@@ -232,21 +341,20 @@ static int rashpa_program_write(struct rashpa_call *call,
 static int rashpa_program_at(struct rashpa_call *call, struct rashpa_map *map,
 			     struct rashpa_program *p, const struct rashpa_place *at)
 {
-	const u64 stride = at->layout.stride;
-	const u64 start = p->first * stride;
+	bool more;
 	int err;
 
+	lockdep_assert_held(&map->dev->lock);
 	rashpa_hw_lock(map->dev);
-	if (start > at->length || map->table->count * stride > at->length - start)
-		err = rashpa_fail(call, -ERANGE,
-				  "%u segments from entry %u on do not fit into the %llu entries of the table",
-				  map->table->count, p->first,
-				  div64_u64(at->length, stride));
-	else
-		err = rashpa_program_write(call, map, &at->layout, at->phys + start,
-					   map->table->count * stride);
-	p->out_entries = map->entries;
+	err = rashpa_program_move(call, map, p->first, at);
 	mutex_unlock(&map->dev->hw_lock);
+	for (more = true; !err && more; cond_resched()) {
+		rashpa_hw_lock(map->dev);
+		err = rashpa_program_more(call, map);
+		p->out_entries = map->entries;
+		more = map->entries < map->table->count;
+		mutex_unlock(&map->dev->hw_lock);
+	}
 	return err;
 }
 
@@ -258,7 +366,7 @@ static int rashpa_program_profile(struct rashpa_call *call,
 	struct rashpa_device *dev = map->dev;
 	struct rashpa_place at;
 
-	if (p->offset || p->length || memchr_inv(&p->layout, 0, sizeof(p->layout)))
+	if (p->offset || p->length || p->layout || p->layout_size)
 		return rashpa_fail(call, -EINVAL,
 				   "the profile's table, and a place of your own, exclude each other");
 	if (!dev->table.length)
@@ -272,27 +380,29 @@ static int rashpa_program_profile(struct rashpa_call *call,
 
 static int rashpa_program_window(struct rashpa_call *call,
 				 struct rashpa_map *map,
-				 struct rashpa_program *p)
+				 struct rashpa_program *p, struct rashpa_place *at)
 {
-	struct rashpa_place at = { .length = p->length, .layout = p->layout };
 	struct dma_buf *window;
 	int err;
 
 	if (!IS_ALIGNED(p->offset, sizeof(u32)))
 		return rashpa_fail(call, -EINVAL, "offset 0x%llx is not a multiple of 4",
 				   p->offset);
-	err = rashpa_layout_check(call, &p->layout);
+	err = rashpa_layout_check(call, &at->layout);
 	if (err)
 		return err;
 	/* The caller chooses what is written where: the same as writing it himself. */
 	if (!capable(CAP_SYS_RAWIO))
 		return rashpa_fail(call, -EPERM,
 				   "a place of your own needs CAP_SYS_RAWIO: describe the table in the profile");
+	err = rashpa_lockdown_check(call, map->dev, "a table at a place of your own");
+	if (err)
+		return err;
 	window = dma_buf_get(p->window);
 	if (IS_ERR(window))
 		return rashpa_fail(call, PTR_ERR(window), "fd %d is not a window",
 				   p->window);
-	err = rashpa_window_phys(window, map->dev, p->offset, p->length, &at.phys);
+	err = rashpa_window_phys(window, map->dev, p->offset, p->length, &at->phys);
 	switch (err) {
 	case -EINVAL:
 		rashpa_fail(call, err, "fd %d is not a window", p->window);
@@ -307,7 +417,7 @@ static int rashpa_program_window(struct rashpa_call *call,
 			    p->offset, p->length, (u64)window->size);
 		break;
 	case 0:
-		err = rashpa_program_at(call, map, p, &at);
+		err = rashpa_program_at(call, map, p, at);
 		break;
 	}
 	dma_buf_put(window);
@@ -318,17 +428,21 @@ int rashpa_ioc_program(struct rashpa_call *call, void *arg)
 {
 	struct rashpa_map_file *mf = call->obj;
 	struct rashpa_program *p = arg;
-	int err;
+	struct rashpa_place at = { .length = p->length };
+	int err = 0;
 
-	if (p->__reserved)
-		return rashpa_fail(call, -EINVAL, "a reserved field is not zero");
+	/* not with locks: its memory may take as long to come as its owner likes */
+	if (p->window != -1)
+		err = rashpa_layout_fetch(call, p->layout, p->layout_size, &at.layout);
+	if (err)
+		return err;
 	err = rashpa_device_lock(call, mf->map->dev);
 	if (err)
 		return err;
 	if (p->window == -1)
 		err = rashpa_program_profile(call, mf->map, p);
 	else
-		err = rashpa_program_window(call, mf->map, p);
+		err = rashpa_program_window(call, mf->map, p, &at);
 	mutex_unlock(&mf->map->dev->lock);
 	return err;
 }

@@ -513,6 +513,7 @@ static bool rashpa_range_has_msix(struct rashpa_device *dev, u32 bar, u64 offset
  * @cache: enum rashpa_cache
  * @offset: in the BAR
  * @length: bytes
+ * @declared: a window of the profile has it
  * @user: the profile opens it to users
  */
 struct rashpa_range {
@@ -520,6 +521,7 @@ struct rashpa_range {
 	u32 cache;
 	u64 offset;
 	u64 length;
+	bool declared;
 	bool user;
 };
 
@@ -570,8 +572,9 @@ static int rashpa_window_resolve(struct rashpa_call *call,
 		range->cache = w->cache;
 		range->offset = w->offset;
 		range->length = w->length;
-		p = rashpa_profile_cover(dev, w->bar, w->offset, w->length);
+		p = rashpa_profile_cover(dev, w->bar, w->offset, w->length, RASHPA_PWINDOW_USER);
 		range->user = p;
+		range->declared = rashpa_profile_cover(dev, w->bar, w->offset, w->length, 0);
 		return p ? rashpa_window_resolve_cache(call, p, range) : 0;
 	}
 	err = rashpa_check_name(call, w->name, sizeof(w->name));
@@ -589,6 +592,7 @@ static int rashpa_window_resolve(struct rashpa_call *call,
 	range->cache = p->cache;
 	range->offset = p->offset;
 	range->length = p->length;
+	range->declared = true;
 	range->user = p->flags & RASHPA_PWINDOW_USER;
 	return 0;
 }
@@ -621,6 +625,24 @@ static int rashpa_window_check_cache(struct rashpa_call *call, struct rashpa_dev
 	return err;
 }
 
+/*
+ * x86 asks what the range was reserved as, not what the mapping wants; and where somebody has it
+ * already, it is reserved as that, with no error: quiesce steps, entries of maps, others' mappings.
+ */
+static int rashpa_window_combine(struct rashpa_call *call, struct rashpa_window *win)
+{
+	int err = arch_io_reserve_memtype_wc(win->phys, win->length);
+
+	win->combined = !err;
+	if (!err && !rashpa_combines(win->phys))
+		err = -EBUSY;
+	if (!err)
+		return 0;
+	return rashpa_fail(call, err,
+			   "this range of BAR %u cannot be write-combined: registers in it are mapped uncached, by a quiesce step, by a programmed map, or by somebody else",
+			   win->bar);
+}
+
 static int rashpa_window_make(struct rashpa_call *call, struct rashpa_device *dev,
 			      const struct rashpa_range *w)
 {
@@ -644,20 +666,15 @@ static int rashpa_window_make(struct rashpa_call *call, struct rashpa_device *de
 	win->cache = w->cache ?: RASHPA_CACHE_UC;
 	win->phys = pci_resource_start(dev->pdev, w->bar) + w->offset;
 	win->bus = pci_bus_address(dev->pdev, w->bar) + w->offset;
-	/* x86 asks what the range was reserved as, not what the mapping wants */
-	if (win->cache == RASHPA_CACHE_WC) {
-		err = arch_io_reserve_memtype_wc(win->phys, win->length);
-		if (err) {
-			rashpa_uncharge(&win->charge);
-			kfree(win);
-			return rashpa_fail(call, err,
-					   "this range of BAR %u is in use with another cache mode",
-					   w->bar);
-		}
-		win->combined = true;
-	}
 	win->dev = dev;
 	get_device(&dev->dev);
+	if (win->cache == RASHPA_CACHE_WC) {
+		err = rashpa_window_combine(call, win);
+		if (err) {
+			rashpa_window_free(win);
+			return err;
+		}
+	}
 
 	info.ops = &rashpa_window_ops;
 	info.size = win->length;
@@ -701,6 +718,11 @@ int rashpa_ioc_window(struct rashpa_call *call, void *arg)
 	err = rashpa_window_resolve(call, dev, w, &range);
 	if (err)
 		goto out;
+	if (!range.declared) {
+		err = rashpa_lockdown_check(call, dev, "a window that the profile does not have");
+		if (err)
+			goto out;
+	}
 	if (!range.user && !capable(CAP_SYS_RAWIO)) {
 		err = rashpa_fail(call, -EPERM,
 				  "this window needs CAP_SYS_RAWIO: the profile does not open it to users");

@@ -156,11 +156,11 @@ done
 # newer kernels' vgem imports without mapping
 [[ " $* " != *" 6.12 "* ]] || part "Linux 6.12 bounce buffers" guest bounce 6.12 off \
 	--append swiotlb=force -- selftests/suite.sh build/selftests/foreign_test
-# all of the memory is taken once: little of it
-[[ ! $newest ]] || part "contig" guest contig "$newest" off --append numa_cma=0:64M \
-	--memory 640M -- selftests/suite.sh build/selftests/contig_test
+# all of the memory is taken once: little of it. What locks the kernel down comes last.
+[[ ! $newest ]] || part "contig" guest contig "$newest" off --append numa_cma=0:64M --fpga 1 \
+	--memory 640M -- selftests/suite.sh build/selftests/{contig,lockdown}_test
 [[ ! $newest ]] || part "interrupt pin" guest intx "$newest" on --fpga 1 --fpga-option --intx -- \
-	selftests/suite.sh selftests/tests/bench.sh
+	selftests/suite.sh selftests/tests/bench.sh build/selftests/lockdown_test
 [[ ! $newest ]] || part "switch" guest switch "$newest" on --fpga 2 --topology switch -- \
 	selftests/suite.sh build/selftests/{path,peer}_test
 [[ " $* " != *" debug "* ]] || part "planted defects" selftests/defects.sh

@@ -87,7 +87,7 @@ FLAGS = {
     "rashpa_permit_flags": ["RASHPA_PERMIT_UID", "RASHPA_PERMIT_GID", "RASHPA_PERMIT_MODE"],
     "rashpa_query_flags": ["RASHPA_QUERY_NODE", "RASHPA_QUERY_TRY",
                            "RASHPA_QUERY_USAGE"],
-    "rashpa_profile_flags": ["RASHPA_PROFILE_DISCLOSE", "RASHPA_PROFILE_TABLE"],
+    "rashpa_profile_flags": ["RASHPA_PROFILE_DISCLOSE", "RASHPA_PROFILE_NO_RESET"],
     "rashpa_map_flags": ["RASHPA_MAP_DEVICE", "RASHPA_MAP_KEEP"],
     "rashpa_source_flags": ["RASHPA_SOURCE_OF", "RASHPA_SOURCE_QUIET", "RASHPA_SOURCE_POLL"],
     "rashpa_pwindow_flags": ["RASHPA_PWINDOW_USER"],
@@ -117,6 +117,7 @@ RASHPA_STATE_READY RASHPA_STATE_STUCK
 RASHPA_DEVICE_IOMMU RASHPA_DEVICE_PROFILE RASHPA_DEVICE_DISCLOSE RASHPA_DEVICE_MASTER
 RASHPA_REGION_MEMORY RASHPA_REGION_PREFETCH RASHPA_REGION_64BIT
 RASHPA_PROFILE_NAME_SIZE RASHPA_PROFILE_WINDOWS_MAX RASHPA_PROFILE_STEPS_MAX
+RASHPA_PROFILE_TABLES_MAX RASHPA_QUIESCE_US_MAX
 RASHPA_CLASS_HOST RASHPA_CLASS_IOVA RASHPA_CLASS_PEER RASHPA_CLASS_BRIDGE
 RASHPA_MAPPED_REMAPPED RASHPA_LOCK_SLOT RASHPA_LOCK_SLOTS_MAX
 RASHPA_MAP_VALID RASHPA_MAP_REVOKED
@@ -158,8 +159,15 @@ FIELDS = {
     "profile_step.op": "flags[rashpa_step_ops, int32]",
     "profile_set.windows": "ptr64[in, array[rashpa_profile_window]]",
     "profile_set.steps": "ptr64[in, array[rashpa_profile_step]]",
+    "profile_set.tables": "ptr64[in, array[rashpa_profile_table]]",
     "profile_set.n_windows": "len[windows, int32]",
     "profile_set.n_steps": "len[steps, int32]",
+    "profile_set.n_tables": "len[tables, int32]",
+    "profile_set.window_size": "const[64, int32]",
+    "profile_set.step_size": "const[32, int32]",
+    "profile_set.table_size": "const[40, int32]",
+    "profile_table.layout": "ptr64[in, rashpa_layout]",
+    "profile_table.layout_size": "const[48, int32]",
     "window_make.cache": "flags[rashpa_caches, int32]",
     "window_make.name": 'string["w", 32]',
     "window_make.out_fd": "fd_rashpa_dmabuf",
@@ -172,6 +180,8 @@ FIELDS = {
     "lock.slots": "int32[1:65536]",
     "lock.out_fd": "fd_rashpa_dmabuf",
     "program.window": "fd_rashpa_dmabuf",
+    "program.layout": "ptr64[in, rashpa_layout, opt]",
+    "program.layout_size": "const[48, int32]",
     "source_add.kind": "flags[rashpa_sources, int32]",
     "source_add.out_id": "rashpa_source_id",
     "source_add.device": "fd_rashpa_fpga",

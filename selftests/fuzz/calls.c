@@ -61,12 +61,35 @@ static void fill_layout(struct rng *r, struct rashpa_layout *l)
 {
 	uint32_t *words = (uint32_t *)l;
 
-	fpga_layout(l);
+	*l = fpga_layout;
 	if (one_in(r, 4))
 		words[below(r, sizeof(*l) / 4)] =
 			(uint32_t)odd_number(r) & (one_in(r, 2) ? 0x3c : ~0U);
+	if (one_in(r, 4)) {
+		l->length_offset = 0;
+		l->length_bits = 0;
+		l->segment_size = PAGE << below(r, 6);
+	}
 	if (one_in(r, 16))
 		memset(l, 0, sizeof(*l));
+}
+
+static void fill_table(struct rng *r, struct rashpa_profile_table *t,
+		       struct rashpa_layout *layout)
+{
+	fill_layout(r, layout);
+	*t = fpga_table;
+	t->layout = (uintptr_t)layout;
+	if (one_in(r, 4))
+		t->offset = PAGE * below(r, 16);
+	if (one_in(r, 4))
+		t->length = length_value(r);
+	if (one_in(r, 16))
+		t->bar = below(r, 8);
+	if (one_in(r, 16))
+		t->layout = odd_number(r);
+	if (one_in(r, 16))
+		t->layout_size = (uint32_t)odd_number(r);
 }
 
 /* An array beside the argument; its address. */
@@ -76,7 +99,11 @@ static uint64_t fill_array(struct thread *t, enum type type)
 	char *side = t->side + (type == T_STEPS ? PAGE : 0);
 	uint32_t i;
 
-	memset(side, 0, PAGE);
+	/* with the steps, behind them */
+	if (type == T_TABLES)
+		side = t->side + PAGE + PAGE / 2;
+	else
+		memset(side, 0, PAGE);
 	switch (type) {
 	case T_WINDOWS:
 		for (i = 0; i < 8; i++)
@@ -85,6 +112,13 @@ static uint64_t fill_array(struct thread *t, enum type type)
 	case T_STEPS:
 		for (i = 0; i < 8; i++)
 			fill_step(r, (struct rashpa_profile_step *)side + i, i % 2);
+		break;
+	case T_TABLES:
+		fill_table(r, (struct rashpa_profile_table *)side,
+			   (struct rashpa_layout *)(side + PAGE / 4));
+		break;
+	case T_LAYOUT:
+		fill_layout(r, (struct rashpa_layout *)side);
 		break;
 	default:
 		for (i = 0; i < RASHPA_MEMBERS_MAX; i++)
@@ -140,6 +174,8 @@ static uint64_t value_of(struct thread *t, const struct field *f)
 		return one_in(r, 2) ? 0x8000 : PAGE * below(r, 16);
 	case T_WINDOWS:
 	case T_STEPS:
+	case T_TABLES:
+	case T_LAYOUT:
 	case T_MEMBERS:
 		return fill_array(t, f->type);
 	default:
@@ -159,8 +195,6 @@ static void fill_fields(struct thread *t, const struct call *c, char *arg)
 		} else if (f->type == T_WINDOW_NAME) {
 			if (one_in(&t->rng, 4))
 				snprintf(arg + f->offset, f->size, "w%u", below(&t->rng, 4));
-		} else if (f->type == T_LAYOUT) {
-			fill_layout(&t->rng, (struct rashpa_layout *)(arg + f->offset));
 		} else {
 			value = value_of(t, f);
 			memcpy(arg + f->offset, &value, f->size);
@@ -176,7 +210,6 @@ static void make_sense(struct thread *t, const struct call *c, char *arg)
 	struct rashpa_window_make *w = (struct rashpa_window_make *)arg;
 	struct rashpa_program *p = (struct rashpa_program *)arg;
 	struct rashpa_alloc *a = (struct rashpa_alloc *)arg;
-	struct rashpa_profile_set *profile = (struct rashpa_profile_set *)arg;
 
 	(void)t;
 	switch (c->cmd) {
@@ -195,15 +228,8 @@ static void make_sense(struct thread *t, const struct call *c, char *arg)
 		if (p->window == -1) {
 			p->offset = 0;
 			p->length = 0;
-			memset(&p->layout, 0, sizeof(p->layout));
-		}
-		break;
-	case RASHPA_IOC_PROFILE_SET:
-		if (!(head->flags & RASHPA_PROFILE_TABLE)) {
-			profile->table_bar = 0;
-			profile->table_offset = 0;
-			profile->table_length = 0;
-			memset(&profile->table_layout, 0, sizeof(profile->table_layout));
+			p->layout = 0;
+			p->layout_size = 0;
 		}
 		break;
 	case RASHPA_IOC_SOURCE_ADD:

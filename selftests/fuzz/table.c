@@ -49,13 +49,16 @@ const struct call calls[] = {
 	{ CALL(REGION_INFO, region_info), .weight = 3, .on = K_FPGA, .fields = {
 		F(region_info, bar, T_BELOW, 7) } },
 	{ CALL(PROFILE_SET, profile_set), .weight = 8, .on = K_FPGA,
-	  .flags = RASHPA_PROFILE_DISCLOSE | RASHPA_PROFILE_TABLE, .fields = {
+	  .flags = RASHPA_PROFILE_DISCLOSE | RASHPA_PROFILE_NO_RESET, .fields = {
 		F(profile_set, windows, T_WINDOWS, 0), F(profile_set, steps, T_STEPS, 0),
 		F(profile_set, n_windows, T_BELOW, 6), F(profile_set, n_steps, T_BELOW, 5),
 		F(profile_set, dma_bits, T_RARE, 64), F(profile_set, max_segment, T_POWER, 0),
 		F(profile_set, boundary, T_POWER, 0), F(profile_set, alignment, T_POWER, 0),
-		F(profile_set, table_offset, T_TABLE, 0), F(profile_set, table_length, T_LENGTH, 0),
-		F(profile_set, table_layout, T_LAYOUT, 0) } },
+		F(profile_set, tables, T_TABLES, 0), F(profile_set, n_tables, T_BELOW, 2),
+		F(profile_set, quiesce_us, T_RARE, 100000),
+		F(profile_set, window_size, T_SIZE, sizeof(struct rashpa_profile_window)),
+		F(profile_set, step_size, T_SIZE, sizeof(struct rashpa_profile_step)),
+		F(profile_set, table_size, T_SIZE, sizeof(struct rashpa_profile_table)) } },
 	{ CALL(WINDOW_MAKE, window_make), .weight = 20, .on = K_FPGA, MAKES(window_make, K_WINDOW), .fields = {
 		F(window_make, bar, T_BAR, 0), F(window_make, cache, T_RARE, 4),
 		F(window_make, offset, T_OFFSET, 0), F(window_make, length, T_LENGTH, 0),
@@ -79,7 +82,8 @@ const struct call calls[] = {
 	{ CALL(PROGRAM, program), .weight = 20, .on = K_MAP, .fields = {
 		F(program, window, T_MAYBE_FD, K_WINDOW), F(program, first, T_BELOW, 64),
 		F(program, offset, T_TABLE, 0), F(program, length, T_LENGTH, 0),
-		F(program, layout, T_LAYOUT, 0) } },
+		F(program, layout, T_LAYOUT, 0),
+		F(program, layout_size, T_SIZE, sizeof(struct rashpa_layout)) } },
 	{ CALL(RESTORE, restore), .weight = 5, .on = K_MAP, .fields = {
 		F(restore, out_class, T_OUT, 0) } },
 	{ CALL(SOURCE_ADD, source_add), .weight = 30, .on = K_CHANNEL,

@@ -149,15 +149,15 @@ static void valid_profile(void *arg)
 	};
 	struct rashpa_profile_set *p = arg;
 
-	p->head.flags = RASHPA_PROFILE_TABLE;
 	p->windows = (uintptr_t)&window;
 	p->n_windows = 1;
+	p->window_size = sizeof(window);
 	p->steps = (uintptr_t)steps;
 	p->n_steps = ARRAY_SIZE(steps);
-	p->table_bar = RFPGA_BAR_REGS;
-	p->table_offset = RFPGA_TABLE;
-	p->table_length = RFPGA_TABLE_SIZE;
-	fpga_layout(&p->table_layout);
+	p->step_size = sizeof(steps[0]);
+	p->tables = (uintptr_t)&fpga_table;
+	p->n_tables = 1;
+	p->table_size = sizeof(fpga_table);
 }
 
 static void valid_window(void *arg)
@@ -214,7 +214,8 @@ static void valid_program(void *arg)
 	p->window = calls.fds[FD_WINDOW];
 	p->offset = RFPGA_TABLE;
 	p->length = RFPGA_TABLE_SIZE;
-	fpga_layout(&p->layout);
+	p->layout = (uintptr_t)&fpga_layout;
+	p->layout_size = sizeof(fpga_layout);
 }
 
 static void valid_program_profile(void *arg)
@@ -397,14 +398,15 @@ const struct op ops[] = {
 	   .pointers = { { AT(list, holdings), sizeof(struct rashpa_holding),
 			   true, false, 0, EFAULT } }),
 	OP(FPGA, PROFILE_SET, profile_set, .write = true, .idle = true,
-	   .flags = RASHPA_PROFILE_DISCLOSE | RASHPA_PROFILE_TABLE,
+	   .flags = RASHPA_PROFILE_DISCLOSE | RASHPA_PROFILE_NO_RESET,
 	   .valid = valid_profile,
-	   .reserved = { AT(profile_set, __reserved), AT(profile_set, __reserved2) },
 	   .pointers = {
 		{ AT(profile_set, windows), sizeof(struct rashpa_profile_window), false, false,
 		  offsetof(struct rashpa_profile_window, __reserved), EFAULT },
 		{ AT(profile_set, steps), 2 * sizeof(struct rashpa_profile_step), false, false,
-		  offsetof(struct rashpa_profile_step, __reserved), EFAULT } }),
+		  offsetof(struct rashpa_profile_step, __reserved), EFAULT },
+		{ AT(profile_set, tables), sizeof(struct rashpa_profile_table), false, false,
+		  offsetof(struct rashpa_profile_table, __reserved), EFAULT } }),
 	OP(FPGA, WINDOW_MAKE, window_make, .write = true, .valid = valid_window,
 	   .out_fd = AT(window_make, out_fd), .reserved = { AT(window_make, __reserved) }),
 	GROWN(FPGA, MAP_MAKE, map_make, out_table_size, .write = true,
@@ -425,8 +427,10 @@ const struct op ops[] = {
 	OP(FPGA, QUIESCE, quiesce, .write = true),
 	OP(FPGA, RESET, reset, .write = true),
 	OP(MAP, PROGRAM, program, .valid = valid_program,
-	   .reserved = { AT(program, __reserved), AT(program, layout.__reserved) },
-	   .fds = { { AT(program, window), 1U << FD_WINDOW, "" } }),
+	   .fds = { { AT(program, window), 1U << FD_WINDOW, "" } },
+	   .pointers = {
+		{ AT(program, layout), sizeof(struct rashpa_layout), false, false,
+		  offsetof(struct rashpa_layout, __reserved), EFAULT } }),
 	OP(MAP, PROGRAM, program, .variant = "by profile",
 	   .valid = valid_program_profile),
 	OP(MAP, RESTORE, restore),

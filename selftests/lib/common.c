@@ -462,15 +462,10 @@ int fpga_profile(const struct fpga *f, uint32_t flags,
 		  .offset = RFPGA_STATUS, .value = 0, .mask = RFPGA_STATUS_BUSY,
 		  .timeout_us = 1000000 },
 	};
-	struct rashpa_profile_set p = { HEAD(p), .windows = (uintptr_t)windows,
-				    .n_windows = n, .steps = (uintptr_t)steps,
-				    .n_steps = ARRAY_SIZE(steps),
-				    .table_bar = RFPGA_BAR_REGS,
-				    .table_offset = RFPGA_TABLE,
-				    .table_length = RFPGA_TABLE_SIZE };
+	struct rashpa_profile_set p = { HEAD(p), ARRAY(window, windows, n),
+					STEPS(steps), TABLE(fpga_table), .dma_bits = 64 };
 
-	fpga_layout(&p.table_layout);
-	p.head.flags = flags | RASHPA_PROFILE_TABLE;
+	p.head.flags = flags;
 	return call(f->fd, RASHPA_IOC_PROFILE_SET, &p);
 }
 
@@ -512,23 +507,29 @@ int fpga_events(const struct fpga *f, uint32_t depth)
 	return err ? err : e.out_fd;
 }
 
-void fpga_layout(struct rashpa_layout *layout)
+const struct rashpa_layout fpga_layout = RFPGA_LAYOUT;
+
+struct rashpa_profile_table fpga_table = {
+	.bar = RFPGA_BAR_REGS, .offset = RFPGA_TABLE, .length = RFPGA_TABLE_SIZE,
+	.layout_size = sizeof(fpga_layout),
+};
+
+/* for 32-bit programs an address is no constant of 64 bits */
+__attribute__((constructor)) static void fpga_table_layout(void)
 {
-	*layout = (struct rashpa_layout)RFPGA_LAYOUT;
+	fpga_table.layout = (uintptr_t)&fpga_layout;
 }
 
 int fpga_program(int map, int window, uint32_t first, uint32_t *entries)
 {
-	struct rashpa_program p = { HEAD(p), .window = window, .first = first,
-				    .offset = RFPGA_TABLE,
-				    .length = RFPGA_TABLE_SIZE };
+	struct rashpa_program p = { HEAD(p), .window = window, .first = first };
 	int err;
 
-	fpga_layout(&p.layout);
-	if (window == -1) {	/* the profile's table */
-		p.offset = 0;
-		p.length = 0;
-		memset(&p.layout, 0, sizeof(p.layout));
+	if (window != -1) {	/* not the profile's table */
+		p.offset = RFPGA_TABLE;
+		p.length = RFPGA_TABLE_SIZE;
+		p.layout = (uintptr_t)&fpga_layout;
+		p.layout_size = sizeof(fpga_layout);
 	}
 	err = call(map, RASHPA_IOC_PROGRAM, &p);
 	if (entries)

@@ -117,7 +117,16 @@ int fpga_map(const struct fpga *f, int memory_fd, uint32_t direction,
 int fpga_events(const struct fpga *f, uint32_t depth);
 /* The FPGA's address table: entries from @first on. Returns 0 or -errno. */
 int fpga_program(int map, int window, uint32_t first, uint32_t *entries);
-void fpga_layout(struct rashpa_layout *layout);
+/* What the software FPGA's table looks like, and where it is. */
+extern const struct rashpa_layout fpga_layout;
+extern struct rashpa_profile_table fpga_table;
+
+/* Arrays of struct rashpa_profile_set, as initializers. */
+#define ARRAY(what, at, n)						\
+	.what##s = (uintptr_t)(at), .n_##what##s = (n), .what##_size = sizeof(*(at))
+#define STEPS(array)	ARRAY(step, array, ARRAY_SIZE(array))
+#define STEP(one)	ARRAY(step, &(one), 1)
+#define TABLE(one)	ARRAY(table, &(one), 1)
 
 int source_add(int channel, uint32_t kind, uint32_t index);
 /* Wait for @events on @fd at most @ms; returns revents, 0 on time-out. */

@@ -198,7 +198,7 @@ static void test_dead_whole(void)
 		.op = RASHPA_STEP_WAIT, .bar = RFPGA_BAR_REGS, .offset = RFPGA_SCRATCH,
 		.mask = ~0U, .timeout_us = 1000,
 	};
-	struct rashpa_profile_set p = { HEAD(p), .steps = (uintptr_t)&step, .n_steps = 1 };
+	struct rashpa_profile_set p = { HEAD(p), STEP(step) };
 	int channel;
 
 	ANSWERED(call(f.fd, RASHPA_IOC_PROFILE_SET, &p), 0, NULL);
@@ -301,6 +301,80 @@ static void test_link_idle(void)
 	fpga_close(&f);
 	CHECK(!fpga_unbind(&f), "unbind");
 	bind_again();
+	streams_again();
+}
+
+/* --------------------------------------------- what others left running --- */
+
+/* As the kernel finds it, when it looks what there is. */
+static void scan_again(void)
+{
+	char remove[40];
+
+	fpga_close(&f);
+	snprintf(remove, sizeof(remove), "devices/%s/remove", f.bdf);
+	write_sysfs(remove);
+	write_sysfs("rescan");
+}
+
+/*
+ * A board without a function-level reset, in mid-stream when nobody can reach it: what it was told
+ * stays in its table, and it only waits until it may go on.
+ */
+static void test_left_running(void)
+{
+	int buffer = buffer_alloc(PAGE, NULL), window;
+	struct rashpa_map_make map = { .out_fd = -1 };
+	struct rig r;
+	char *regs;
+
+	tell("flr off");
+	scan_again();
+	bind_again();
+	if (stream(&r)) {
+		tell("patient on");
+		tell("dead on");
+		CHECK(!fpga_unbind(&f), "unbind");
+		tell("dead off");
+		nobody_writes(r.memory);
+		fpga_close(&f);
+		bind_again();
+		state_is(RASHPA_STATE_READY);
+		CHECK(fpga_map(&f, buffer, RASHPA_BIDIRECTIONAL, &map) >= 0, "MAP: %s", reason);
+		nobody_writes(r.memory);
+		window = fpga_window(&f, RFPGA_BAR_REGS, 0, RFPGA_BAR_REGS_SIZE, 0);
+		regs = map_fd(window, RFPGA_BAR_REGS_SIZE);
+		rig_is_idle(regs, 0);
+		rig_entries_clear(regs, RFPGA_TABLE_SIZE / RFPGA_ENTRY_STRIDE);
+		munmap(regs, RFPGA_BAR_REGS_SIZE);
+		close(window);
+	}
+	rig_down(&r);
+	close(map.out_fd);
+	close(buffer);
+	tell("patient off");
+	tell("flr on");
+	scan_again();
+	bind_again();
+	streams_again();
+}
+
+/* Nobody can stop it: then nobody gets it. */
+static void test_left_deaf(void)
+{
+	int buffer = buffer_alloc(PAGE, NULL);
+	struct rashpa_map_make map;
+
+	fpga_close(&f);
+	CHECK(!fpga_unbind(&f) && !fpga_bind(&f) && fpga_open(&f, 0), "bind: %s", reason);
+	tell("dead on");
+	ANSWERED(fpga_profile(&f, 0, NULL, 0), EIO, "does not answer|reset");
+	state_is(RASHPA_STATE_STUCK);
+	ANSWERED(fpga_map(&f, buffer, RASHPA_BIDIRECTIONAL, &map), EIO, "reset");
+	tell("dead off");
+	ANSWERED(reset(), 0, NULL);
+	state_is(RASHPA_STATE_READY);
+	close(buffer);
 	streams_again();
 }
 
@@ -747,6 +821,9 @@ int main(void)
 	tap_run("all ones: the memory of a map that is closed is safe", test_dead_close);
 	tap_run("link lost: answers at once, removal and scan bring it back", test_link);
 	tap_run("link lost before anybody has noticed", test_link_idle);
+	tap_run("left running by others: stopped, and its table cleared, before a map",
+		test_left_running);
+	tap_run("left by others, and deaf: stuck, and no map", test_left_deaf);
 	tap_run("never idle: the memory of a map that is closed is safe", test_stuck_close);
 	tap_run("never idle: unbind, and bind again", test_stuck_unbind);
 	tap_run("addresses that nobody gave it are refused", test_wild);

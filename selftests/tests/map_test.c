@@ -167,7 +167,7 @@ static void test_segments(void)
 static void test_profile_limits(void)
 {
 	struct rashpa_profile_set p = { HEAD(p), .max_segment = 4 * MIB,
-				    .boundary = 2 * MIB };
+				    .boundary = 2 * MIB, .alignment = PAGE, .dma_bits = 64 };
 	int fd = buffer_alloc(16 * MIB, NULL);
 	struct rashpa_map_make map = default_map(fd);
 
@@ -182,8 +182,89 @@ static void test_profile_limits(void)
 	CHECK(map.out_segments == 16 || map.out_segments == 17, "%u segments",
 	      map.out_segments);
 	close(map.out_fd);
+	/* what the profile limits nobody makes wider */
+	map = default_map(fd);
+	map.max_segment = 16 * MIB;
+	map.boundary = 16 * MIB;
+	map.alignment = 1;
+	ANSWERED(make(&map), 0, NULL);
+	CHECK(map.out_segments == 8 || map.out_segments == 9, "%u segments, wider",
+	      map.out_segments);
+	close(map.out_fd);
+	p.alignment = 1ULL << 40;
+	ANSWERED(call(f.fd, RASHPA_IOC_PROFILE_SET, &p), 0, NULL);
+	map = default_map(fd);
+	map.alignment = PAGE;
+	ANSWERED(make(&map), EINVAL, "aligned to 0x10000000000");
 	close(fd);
 	ANSWERED(fpga_profile(&f, 0, NULL, 0), 0, NULL);
+}
+
+/* A board that takes each entry for 64 KiB writes 64 KiB, whatever was mapped. */
+static void test_fixed_segments(void)
+{
+	struct rashpa_layout layout = fpga_layout;
+	struct rashpa_profile_table table = fpga_table;
+	struct rashpa_profile_set p = { HEAD(p), TABLE(table), .dma_bits = 64 };
+	struct rashpa_alloc a = { HEAD(a), .length = MIB, .alignment = MIB };
+	const struct rashpa_table *t;
+	struct rashpa_map_make map;
+	uint32_t i;
+
+	layout.length_bits = 0;
+	layout.length_offset = 0;
+	layout.segment_size = 64 * KIB;
+	table.layout = (uintptr_t)&layout;
+	ANSWERED(call(f.fd, RASHPA_IOC_PROFILE_SET, &p), 0, NULL);
+	ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), 0, NULL);
+	map = default_map(a.out_fd);
+	if (ANSWERED(make(&map), 0, NULL)) {
+		CHECK(map.out_segments == 16, "%u segments", map.out_segments);
+		t = table_of(&map);
+		for (i = 0; t && i < t->count; i++)
+			CHECK(t->segment[i].length == 64 * KIB, "segment %u: 0x%llx bytes", i,
+			      (unsigned long long)t->segment[i].length);
+		if (t)
+			munmap((void *)t, map.out_table_size);
+		ANSWERED(fpga_program(map.out_fd, -1, 0, NULL), 0, NULL);
+		close(map.out_fd);
+	}
+	map = default_map(a.out_fd);
+	map.length = PAGE;
+	ANSWERED(make(&map), EINVAL, "0x10000|0x1000");
+	map.length = 68 * KIB;
+	ANSWERED(make(&map), EINVAL, "0x10000|0x1000");
+	map.length = 0;
+	map.max_segment = PAGE;
+	ANSWERED(make(&map), EINVAL, "0x10000|0x1000");
+	close(a.out_fd);
+	ANSWERED(fpga_profile(&f, 0, NULL, 0), 0, NULL);
+}
+
+/* The same at a place of one's own. */
+static void test_program_fixed(void)
+{
+	struct rashpa_layout layout = fpga_layout;
+	struct rashpa_program p = { HEAD(p), .window = window, .offset = RFPGA_TABLE,
+				    .length = RFPGA_TABLE_SIZE, .layout = (uintptr_t)&layout,
+				    .layout_size = sizeof(layout) };
+	int fd = buffer_alloc(64 * KIB, NULL);
+	struct rashpa_map_make map = default_map(fd);
+
+	layout.length_bits = 0;
+	layout.length_offset = 0;
+	layout.segment_size = 64 * KIB;
+	map.max_segment = PAGE;
+	REQUIRE(!make(&map), "MAP: %s", reason);
+	ANSWERED(call(map.out_fd, RASHPA_IOC_PROGRAM, &p), EINVAL, "0x1000|0x10000");
+	CHECK(entry_is_clear(0), "an entry was written");
+	layout.segment_size = PAGE;
+	ANSWERED(call(map.out_fd, RASHPA_IOC_PROGRAM, &p), 0, NULL);
+	CHECK(p.out_entries == 16 && entry_control(15) == RFPGA_ENTRY_VALID, "%u entries",
+	      p.out_entries);
+	CHECK(!entry_length(0), "a length was written");
+	close(map.out_fd);
+	close(fd);
 }
 
 /* A function that is idle only as long as its table is there: the second stop finds it out. */
@@ -194,18 +275,22 @@ static void test_stuck_second(void)
 		.offset = RFPGA_TABLE + RFPGA_ENTRY_CONTROL, .value = RFPGA_ENTRY_VALID,
 		.mask = RFPGA_ENTRY_VALID, .timeout_us = 1000,
 	};
-	struct rashpa_profile_set p = { HEAD(p), .steps = (uintptr_t)&step, .n_steps = 1,
-				    .table_bar = RFPGA_BAR_REGS, .table_offset = RFPGA_TABLE,
-				    .table_length = RFPGA_TABLE_SIZE };
+	struct rashpa_profile_set p = { HEAD(p), STEP(step), TABLE(fpga_table) };
 	struct rashpa_reset reset = { HEAD(reset) };
 	struct rashpa_device_info info;
 	struct rashpa_event e[4];
 	int fd = buffer_alloc(MIB, NULL), ch;
 	struct rashpa_map_make map = default_map(fd);
+	int win = fpga_window(&f, RFPGA_BAR_REGS, 0, RFPGA_BAR_REGS_SIZE, 0);
+	void *at = map_fd(win, RFPGA_BAR_REGS_SIZE);
 	ssize_t n;
 
-	p.head.flags = RASHPA_PROFILE_TABLE;
-	fpga_layout(&p.table_layout);
+	REQUIRE(at, "no window");
+	/* idle when the profile comes, which clears the table */
+	set32(at, RFPGA_TABLE + RFPGA_ENTRY_CONTROL, RFPGA_ENTRY_VALID);
+	munmap(at, RFPGA_BAR_REGS_SIZE);
+	close(win);
+	p.head.flags = RASHPA_PROFILE_NO_RESET;
 	ANSWERED(call(f.fd, RASHPA_IOC_PROFILE_SET, &p), 0, NULL);
 	ch = fpga_events(&f, 0);
 	CHECK(source_add(ch, RASHPA_SOURCE_DEVICE, 0) == 1, "%s", reason);
@@ -545,7 +630,10 @@ static void test_program_profile(void)
 	p.length = 4096;
 	ANSWERED(call(map.out_fd, RASHPA_IOC_PROGRAM, &p), EINVAL, "profile");
 	p.length = 0;
-	p.layout.stride = 32;
+	p.layout = (uintptr_t)&fpga_layout;
+	ANSWERED(call(map.out_fd, RASHPA_IOC_PROGRAM, &p), EINVAL, "profile");
+	p.layout = 0;
+	p.layout_size = sizeof(fpga_layout);
 	ANSWERED(call(map.out_fd, RASHPA_IOC_PROGRAM, &p), EINVAL, "profile");
 	CHECK(entry_control(3) == RFPGA_ENTRY_VALID, "a refused call moved it");
 	close(map.out_fd);
@@ -567,12 +655,14 @@ static void test_program_hidden(void)
 	close(fd);
 }
 
-#define L(field)	offsetof(struct rashpa_program, layout.field), 4
-#define P4(field)	offsetof(struct rashpa_program, field), 4
-#define P8(field)	offsetof(struct rashpa_program, field), 8
+#define L(field)	true, offsetof(struct rashpa_layout, field), 4
+#define L8(field)	true, offsetof(struct rashpa_layout, field), 8
+#define P4(field)	false, offsetof(struct rashpa_program, field), 4
+#define P8(field)	false, offsetof(struct rashpa_program, field), 8
 
 static const struct {
 	const char *what;
+	bool in_layout;
 	size_t at, size;
 	uint64_t value;
 	int err;
@@ -589,7 +679,8 @@ static const struct {
 	{ "a length of 16 bits", L(length_bits), 16, EINVAL, "length field of 16 bits" },
 	{ "a control field of 64 bits", L(control_bits), 64, EINVAL, "control field of 64 bits" },
 	{ "a control field of 0 bits somewhere", L(control_bits), 0, EINVAL, "offset" },
-	{ "a length of 0 bits somewhere", L(length_bits), 0, EINVAL, "offset" },
+	{ "a length of 0 bits somewhere", L8(length_bits), 0, EINVAL, "segment_size of 0x0" },
+	{ "a length and a size of entries", L8(segment_size), MIB, EINVAL, "0x100000|one of" },
 	{ "a length over the address", L(length_offset), 4, EINVAL, "overlap" },
 	{ "a length in the address's place", L(length_offset), 0, EINVAL, "overlap" },
 	{ "a control field in the length", L(control_offset), 12, EINVAL, "overlap" },
@@ -599,6 +690,9 @@ static const struct {
 	{ "a control field behind the entry", L(control_offset), 32, EINVAL, "field at 32" },
 	{ "a control field at UINT_MAX - 3", L(control_offset), UINT_MAX - 3, EINVAL, "field at" },
 	{ "a reserved field", L(__reserved), 1, EINVAL, "reserved" },
+	{ "a layout nowhere", P8(layout), 8, EFAULT, NULL },
+	{ "a layout of no size", P4(layout_size), 0, EINVAL, "0 bytes" },
+	{ "a layout that is too short", P4(layout_size), 44, EINVAL, "44 bytes" },
 	{ "an offset of 2", P8(offset), 2, EINVAL, "0x2|multiple of 4" },
 	{ "an offset behind the window", P8(offset), RFPGA_BAR_REGS_SIZE, ERANGE,
 	  "0x10000|window" },
@@ -617,6 +711,7 @@ static void test_bad_programs(void)
 {
 	int fd = buffer_alloc(4 * MIB, NULL);
 	struct rashpa_map_make map = default_map(fd);
+	struct rashpa_layout layout;
 	struct rashpa_program p;
 	uint32_t e;
 	size_t i;
@@ -632,9 +727,11 @@ static void test_bad_programs(void)
 		p.window = window;
 		p.offset = RFPGA_TABLE;
 		p.length = RFPGA_TABLE_SIZE;
-		fpga_layout(&p.layout);
-		memcpy((char *)&p + bad_programs[i].at, &bad_programs[i].value,
-		       bad_programs[i].size);
+		layout = fpga_layout;
+		p.layout = (uintptr_t)&layout;
+		p.layout_size = sizeof(layout);
+		memcpy((bad_programs[i].in_layout ? (char *)&layout : (char *)&p) +
+		       bad_programs[i].at, &bad_programs[i].value, bad_programs[i].size);
 		ANSWERED(call(map.out_fd, RASHPA_IOC_PROGRAM, &p), bad_programs[i].err,
 			 bad_programs[i].says);
 		for (e = 0; e < 4; e++)
@@ -723,8 +820,10 @@ static void test_program_narrow(void)
 {
 	int fd = buffer_alloc(MIB, NULL);
 	struct rashpa_map_make map = default_map(fd);
+	struct rashpa_layout layout = fpga_layout;
 	struct rashpa_program p = { HEAD(p), .window = window, .offset = RFPGA_TABLE,
-				    .length = RFPGA_TABLE_SIZE };
+				    .length = RFPGA_TABLE_SIZE, .layout = (uintptr_t)&layout,
+				    .layout_size = sizeof(layout) };
 	const struct rashpa_table *t;
 	bool high;
 
@@ -732,9 +831,8 @@ static void test_program_narrow(void)
 	t = table_of(&map);
 	REQUIRE(t, "no table");
 	high = t->segment[0].address >> 32;
-	fpga_layout(&p.layout);
-	p.layout.address_bits = 32;
-	p.layout.length_bits = 32;
+	layout.address_bits = 32;
+	layout.length_bits = 32;
 	ANSWERED(call(map.out_fd, RASHPA_IOC_PROGRAM, &p), high ? EOVERFLOW : 0,
 		 "4 GiB|32 bits");
 	if (!high)
@@ -855,7 +953,8 @@ int main(void)
 	iommu = info.out_flags & RASHPA_DEVICE_IOMMU;
 
 	test_segments();
-	tap_run("the profile's limits are the default", test_profile_limits);
+	tap_run("the profile's limits can be made narrower, not wider", test_profile_limits);
+	tap_run("segments are as long as entries without a length", test_fixed_segments);
 	tap_run("a function that is stuck at the second stop says so", test_stuck_second);
 	tap_run("a function that cannot reach the memory gets no map", test_mask);
 	test_refused();
@@ -884,6 +983,8 @@ int main(void)
 	tap_run("PROGRAM refuses more segments than entries", test_program_many);
 	tap_run("PROGRAM fills narrow fields only if they are wide enough",
 		test_program_narrow);
+	tap_run("PROGRAM refuses segments that an entry without a length does not cover",
+		test_program_fixed);
 	tap_run("PROGRAM refuses a window of another function", test_other_window);
 	munmap(regs, RFPGA_BAR_REGS_SIZE);
 	close(window);

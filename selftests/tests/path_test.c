@@ -638,7 +638,7 @@ static void test_restore_closed(void)
 		.op = RASHPA_STEP_WAIT, .bar = RFPGA_BAR_REGS, .offset = RFPGA_SCRATCH,
 		.mask = ~0U, .timeout_us = 1000000,
 	};
-	struct rashpa_profile_set p = { HEAD(p), .steps = (uintptr_t)&step, .n_steps = 1 };
+	struct rashpa_profile_set p = { HEAD(p), STEP(step) };
 	struct rashpa_quiesce quiesce = { HEAD(quiesce) };
 	struct rashpa_reset reset = { HEAD(reset) };
 	struct rashpa_map_make map = { HEAD(map) };

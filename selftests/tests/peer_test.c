@@ -52,14 +52,24 @@ static bool iommu_on(void)
 	return !fpga_info(&edu, &info) && (info.out_flags & RASHPA_DEVICE_IOMMU);
 }
 
+/* Nobody knows what it reaches: not more than each function does. */
+static void test_no_profile(void)
+{
+	struct rashpa_device_info info;
+
+	SKIP_IF(!have_narrow, "no second edu");
+	ANSWERED(fpga_info(&narrow, &info), 0, NULL);
+	CHECK(info.out_dma_bits == 32 && !(info.out_flags & RASHPA_DEVICE_PROFILE),
+	      "%u bits", info.out_dma_bits);
+}
+
 /* edu is idle when its RUN bit is clear: it has no way to be stopped. */
 static int profile(const struct fpga *f, uint32_t dma_bits)
 {
 	const struct rashpa_profile_step wait = {
 		.op = RASHPA_STEP_WAIT, .bar = 0, .offset = EDU_DMA_CMD,
 		.mask = EDU_DMA_RUN, .timeout_us = 1000000 };
-	struct rashpa_profile_set p = { HEAD(p), .steps = (uintptr_t)&wait, .n_steps = 1,
-				    .dma_bits = dma_bits };
+	struct rashpa_profile_set p = { HEAD(p), STEP(wait), .dma_bits = dma_bits };
 
 	return call(f->fd, RASHPA_IOC_PROFILE_SET, &p);
 }
@@ -487,6 +497,7 @@ int main(void)
 	}
 	have_narrow = function_open(&narrow, EDU_VENDOR, EDU_DEVICE, 1);
 	have_shm = function_open(&shm, SHM_VENDOR, SHM_DEVICE, 0);
+	tap_run("edu: 32 bits without a profile", test_no_profile);
 	if (profile(&edu, 64) || (have_narrow && profile(&narrow, 28)))
 		tap_bail("PROFILE: %s", reason);
 	fpga_watch(&edu);

@@ -320,7 +320,9 @@ static int do_program(void)
 static int do_program_window(void)
 {
 	struct rashpa_program p = { HEAD(p), .offset = RFPGA_TABLE,
-				    .length = RFPGA_TABLE_SIZE };
+				    .length = RFPGA_TABLE_SIZE,
+				    .layout = (uintptr_t)&fpga_layout,
+				    .layout_size = sizeof(fpga_layout) };
 	struct rashpa_window_make w = { HEAD(w), .length = RFPGA_BAR_REGS_SIZE };
 	struct rashpa_map_make m = {};
 	int err = map_with(&m);
@@ -329,7 +331,6 @@ static int do_program_window(void)
 		return err;
 	/* who gets no other window tries with his own */
 	p.window = on_fpga(RASHPA_IOC_WINDOW_MAKE, &w) ? user_window() : w.out_fd;
-	fpga_layout(&p.layout);
 	return call(m.out_fd, RASHPA_IOC_PROGRAM, &p);
 }
 

@@ -203,6 +203,16 @@ static int read_id(struct place *at, struct json_object *value, void *to)
 	return *(uint32_t *)to <= 0xffff ? 0 : wrong(at, "is not a PCI id (0 to 0xffff)");
 }
 
+static int read_reset(struct place *at, struct json_object *value, void *to)
+{
+	bool reset = true;
+
+	if (read_bool(at, value, &reset))
+		return -1;
+	*(bool *)to = !reset;
+	return 0;
+}
+
 static int read_match(struct place *at, struct json_object *value, void *to)
 {
 	uint32_t *match = to;
@@ -297,8 +307,8 @@ static int read_timeout(struct place *at, struct json_object *value, void *to)
 
 	if (read_u32(at, value, &ms))
 		return -1;
-	if (ms < 1 || ms > 1000)
-		return wrong(at, "must be 1 to 1000 milliseconds");
+	if (ms < 1 || ms > RASHPA_QUIESCE_US_MAX / 1000)
+		return wrong(at, "must be 1 to %d milliseconds", RASHPA_QUIESCE_US_MAX / 1000);
 	*(uint32_t *)to = ms * 1000;
 	return 0;
 }
@@ -424,6 +434,7 @@ static int read_table(struct place *at, struct json_object *value, void *to)
 		{ "stride", true, read_u32, &l->stride },
 		{ "address", true, read_field, &address },
 		{ "length_field", false, read_field, &length },
+		{ "segment_size", false, read_u64, &l->segment_size },
 		{ "control", false, read_field, &control },
 	};
 
@@ -431,6 +442,12 @@ static int read_table(struct place *at, struct json_object *value, void *to)
 		return -1;
 	if (!l->stride || l->stride % 4 || l->stride > PAGE)
 		return wrong(at, "stride must be a multiple of 4 up to %d", PAGE);
+	if (l->length_bits && l->segment_size)
+		return wrong(at, "has both length_field and segment_size");
+	if (!l->length_bits &&
+	    (l->segment_size < PAGE || l->segment_size & (l->segment_size - 1)))
+		return wrong(at, "has no length_field: segment_size must be a power of two, at least %d, as long as the board takes an entry to be",
+			     PAGE);
 	p->has_table = true;
 	return 0;
 }
@@ -447,6 +464,8 @@ static int read_profile(struct place *at, struct json_object *value, struct prof
 		{ "windows", false, read_windows, p },
 		{ "vectors", false, read_vectors, p },
 		{ "quiesce", false, read_steps, p },
+		{ "quiesce_ms", false, read_timeout, &p->quiesce_us },
+		{ "reset", false, read_reset, &p->no_reset },
 		{ "table", false, read_table, p },
 	};
 	unsigned int i;
@@ -587,14 +606,25 @@ int profile_find(struct profile *profile, uint32_t vendor, uint32_t device, char
 int profile_apply(const struct profile *profile, int device, char *why)
 {
 	struct rashpa_profile_window window[RASHPA_PROFILE_WINDOWS_MAX];
+	struct rashpa_profile_table table = {
+		.length = profile->table.length,
+		.layout = (uintptr_t)&profile->table.layout,
+		.layout_size = sizeof(profile->table.layout),
+	};
 	struct rashpa_profile_set arg = {
 		.head.flags = (profile->disclose ? RASHPA_PROFILE_DISCLOSE : 0) |
-			      (profile->has_table ? RASHPA_PROFILE_TABLE : 0),
-		.windows = profile->n_windows ? (uintptr_t)window : 0,
-		.steps = profile->n_steps ? (uintptr_t)profile->step : 0,
+			      (profile->no_reset ? RASHPA_PROFILE_NO_RESET : 0),
+		.windows = (uintptr_t)window,
 		.n_windows = profile->n_windows,
+		.window_size = sizeof(window[0]),
+		.steps = (uintptr_t)profile->step,
 		.n_steps = profile->n_steps,
+		.step_size = sizeof(profile->step[0]),
+		.tables = (uintptr_t)&table,
+		.n_tables = profile->has_table,
+		.table_size = sizeof(table),
 		.dma_bits = profile->dma_bits,
+		.quiesce_us = profile->quiesce_us,
 		.max_segment = profile->max_segment,
 		.boundary = profile->boundary,
 		.alignment = profile->alignment,
@@ -624,10 +654,8 @@ int profile_apply(const struct profile *profile, int device, char *why)
 		    profile->table.length > window[i].length - profile->table.offset)
 			return because(why, -1, "%s: the table is outside the window \"%s\"",
 				       profile->path, profile->table.window);
-		arg.table_bar = window[i].bar;
-		arg.table_offset = window[i].offset + profile->table.offset;
-		arg.table_length = profile->table.length;
-		arg.table_layout = profile->table.layout;
+		table.bar = window[i].bar;
+		table.offset = window[i].offset + profile->table.offset;
 	}
 	if (rashpa_profile(device, &arg))
 		return because(why, -1, "%s: %s", profile->path, rashpa_reason());

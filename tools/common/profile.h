@@ -15,8 +15,8 @@ struct profile {
 	char name[64];
 	unsigned int n_matches;
 	struct { uint32_t vendor, device; } match[PROFILE_MATCHES_MAX];
-	bool disclose;
-	uint32_t dma_bits;
+	bool disclose, no_reset;
+	uint32_t dma_bits, quiesce_us;
 	uint64_t max_segment, boundary, alignment;
 	unsigned int n_windows, n_steps, n_vectors;
 	/* A length of 0 means: to the end of the BAR. The kernel wants it resolved. */

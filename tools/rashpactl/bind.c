@@ -215,12 +215,14 @@ static int apply(const struct bind *b, const struct pci_function *f, struct prof
 	int result = 0;
 
 	if (!found) {
-		say("no profile knows %04" PRIx32 ":%04" PRIx32 ": windows need CAP_SYS_RAWIO, and DMA is stopped by bus mastering alone",
+		say("no profile knows %04" PRIx32 ":%04" PRIx32 ": windows need CAP_SYS_RAWIO, DMA is stopped by bus mastering alone, and goes to 32-bit addresses: write a profile with the dma_bits that the board has (a board with fewer loses data)",
 		    f->vendor, f->device);
 		return 0;
 	}
 	if (fpga_open(&fpga, f->fpga, why) || profile_apply(profile, fpga.device, why))
 		result = fail("%s%s%s", b->profile ? "" : f->bdf, b->profile ? "" : ": ", why);
+	else if (!profile->dma_bits)
+		say("%s: no dma_bits: DMA goes to 32-bit addresses", profile->path);
 	fpga_close(&fpga);
 	return result;
 }

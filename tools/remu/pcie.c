@@ -321,7 +321,8 @@ static int program_table(struct run *r, int map, uint32_t first)
 		return error;
 	program.window = r->table.fd;
 	program.length = RFPGA_TABLE_SIZE;
-	program.layout = reference_layout;
+	program.layout = (uintptr_t)&reference_layout;
+	program.layout_size = sizeof(reference_layout);
 	return rashpa_program(map, &program);
 }
 

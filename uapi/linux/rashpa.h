@@ -642,6 +642,9 @@ struct rashpa_region_info {
 #define RASHPA_PROFILE_NAME_SIZE	32
 #define RASHPA_PROFILE_WINDOWS_MAX	64
 #define RASHPA_PROFILE_STEPS_MAX	32
+#define RASHPA_PROFILE_TABLES_MAX	1
+/** RASHPA_QUIESCE_US_MAX - longest time limit of a quiesce sequence, in microseconds */
+#define RASHPA_QUIESCE_US_MAX	10000000
 
 /** RASHPA_PWINDOW_USER - may be mapped without CAP_SYS_RAWIO */
 #define RASHPA_PWINDOW_USER	_BITUL(0)
@@ -684,7 +687,7 @@ enum rashpa_step_op {
  * @offset: in the BAR, bytes, a multiple of 4
  * @value: 32-bit value
  * @mask: 32-bit mask
- * @timeout_us: of a WAIT, 1 to 1000000 microseconds; 0 for WRITE
+ * @timeout_us: of a WAIT, 1 to RASHPA_QUIESCE_US_MAX microseconds; 0 for WRITE
  * @__reserved: must be zero
  *
  * A WAIT that reads all ones from the register is taken as a device that does not answer,
@@ -712,9 +715,16 @@ struct rashpa_profile_step {
  * @control_set: value of the control field of a valid entry, written last
  * @control_clear: value of the control field of an invalid entry, written first
  * @__reserved: must be zero
+ * @segment_size: bytes that an entry without a length covers, a power of two, at least
+ *	4096; must be 0 with a length field
  *
  * @control_set and @control_clear differ. Fields are little-endian, aligned to 4,
  * inside the stride, and do not overlap.
+ *
+ * What has no length is as long as the function takes it to be: each segment that is written
+ * there is exactly @segment_size, or it is refused.
+ *
+ * Passed by a pointer and a size, by the rules of structs: it can grow.
  */
 struct rashpa_layout {
 	__u32 stride;
@@ -727,62 +737,104 @@ struct rashpa_layout {
 	__u32 control_set;
 	__u32 control_clear;
 	__u32 __reserved;
+	__aligned_u64 segment_size;
+};
+
+/**
+ * struct rashpa_profile_table - where the function has an address table
+ * @bar: 0 to 5
+ * @flags: must be zero
+ * @offset: in the BAR, a multiple of 4
+ * @length: bytes of the whole table, > 0
+ * @layout: pointer to the &struct rashpa_layout of its entries
+ * @layout_size: bytes of it
+ * @__reserved: must be zero
+ *
+ * A window with RASHPA_PWINDOW_USER must not overlap it: who can write there can make the
+ * function write anywhere. All maps of the function are cut so that they fit into it.
+ */
+struct rashpa_profile_table {
+	__u32 bar;
+	__u32 flags;
+	__aligned_u64 offset;
+	__aligned_u64 length;
+	__aligned_u64 layout;
+	__u32 layout_size;
+	__u32 __reserved;
 };
 
 /** RASHPA_PROFILE_DISCLOSE - members of the group may see bus addresses */
 #define RASHPA_PROFILE_DISCLOSE	_BITUL(0)
 
-/** RASHPA_PROFILE_TABLE - the fields of the address table are given */
-#define RASHPA_PROFILE_TABLE	_BITUL(1)
+/**
+ * RASHPA_PROFILE_NO_RESET - no function-level reset when the profile is applied: for hardware
+ * that does not come back from one
+ */
+#define RASHPA_PROFILE_NO_RESET	_BITUL(1)
 
 /**
  * struct rashpa_profile_set - RASHPA_IOC_PROFILE_SET: what differs from board to board
- * @head: flags: RASHPA_PROFILE_DISCLOSE, RASHPA_PROFILE_TABLE
- * @windows: pointer to @n_windows of struct rashpa_profile_window
- * @steps: pointer to @n_steps of struct rashpa_profile_step, the quiesce sequence
+ * @head: flags: RASHPA_PROFILE_DISCLOSE, RASHPA_PROFILE_NO_RESET
+ * @windows: pointer to @n_windows of &struct rashpa_profile_window
+ * @steps: pointer to @n_steps of &struct rashpa_profile_step, the quiesce sequence
+ * @tables: pointer to @n_tables of &struct rashpa_profile_table
  * @n_windows: 0 to RASHPA_PROFILE_WINDOWS_MAX
+ * @window_size: bytes of an element of @windows
  * @n_steps: 0 to RASHPA_PROFILE_STEPS_MAX; with none, quiescing is bus mastering
  *	off
- * @dma_bits: width of the DMA mask, 24 to 64; 0 for 64
- * @__reserved: must be zero
- * @max_segment: default segment limits of maps, see struct rashpa_map_make
+ * @step_size: bytes of an element of @steps
+ * @n_tables: 0 to RASHPA_PROFILE_TABLES_MAX
+ * @table_size: bytes of an element of @tables
+ * @dma_bits: width of the DMA mask, 24 to 64; 0 for 32, which is also that of a function
+ *	without a profile
+ * @quiesce_us: time limit of the whole quiesce sequence, up to RASHPA_QUIESCE_US_MAX
+ *	microseconds; 0 for 1 s
+ * @max_segment: limits of the segments of all maps, see &struct rashpa_map_make
  * @boundary: likewise
  * @alignment: likewise
- * @table_offset: of the function's address table in its BAR, a multiple of 4
- * @table_length: bytes of the whole table, > 0
- * @table_bar: 0 to 5
- * @__reserved2: must be zero
- * @table_layout: of one entry
- *
- * Without RASHPA_PROFILE_TABLE the fields of the table must be zero. A window with
- * RASHPA_PWINDOW_USER must not overlap the table: who can write there can make the
- * function write anywhere.
  *
  * The last step must be a WAIT for at least one bit: only its answer tells that the
  * function has stopped and that all its writes have arrived.
  *
- * Replaces the profile as a whole, or changes nothing.
+ * Whoever had the function before may have left it running. So a profile, when it is applied,
+ * resets the function (if it has a function-level reset, and without RASHPA_PROFILE_NO_RESET),
+ * runs the quiesce sequence and clears the whole table, all of it with bus mastering off. If one
+ * of them fails, the profile is there, the function is stuck, and the call fails with ETIMEDOUT
+ * or EIO. A function without a profile is reset, if it has such a reset, before its first map or
+ * channel.
  *
- * Errors: EPERM (without CAP_SYS_ADMIN), EBUSY (maps or windows exist), EINVAL,
- * EOPNOTSUPP (a cached window), ERANGE (a window or step outside its BAR), EIO (the
- * DMA mask does not work on this machine).
+ * Replaces the profile as a whole, or, with any other error, changes nothing.
+ *
+ * Errors: EPERM (without CAP_SYS_ADMIN; or the kernel is locked down, and no IOMMU keeps the
+ * function to its maps), EBUSY (maps or windows exist), EINVAL, E2BIG (an element, or a layout,
+ * that has more than this kernel knows), EOPNOTSUPP (a cached window), ERANGE (a window, step or
+ * table outside its BAR), ENODEV, EIO (the DMA mask does not work on this machine; the function
+ * does not answer, or does not come back from its reset), ETIMEDOUT (it does not become idle),
+ * EAGAIN (somebody else resets it).
+ *
+ * What comes next has its place at the ends: *engines*, an array of data transfer processes, each
+ * with a range of the table, a quiesce sequence, a doorbell and a lock record of its own, so that
+ * one stream can be stopped without the others; in &struct rashpa_layout fields that are packed,
+ * and the pointer to the next entry, for tables in host memory that the function fetches; a flag
+ * of &struct rashpa_profile_table for those, and for tables that are to be programmed again by
+ * the kernel after a reset.
  */
 struct rashpa_profile_set {
 	struct rashpa_head head;
 	__aligned_u64 windows;
 	__aligned_u64 steps;
+	__aligned_u64 tables;
 	__u32 n_windows;
+	__u32 window_size;
 	__u32 n_steps;
+	__u32 step_size;
+	__u32 n_tables;
+	__u32 table_size;
 	__u32 dma_bits;
-	__u32 __reserved;
+	__u32 quiesce_us;
 	__aligned_u64 max_segment;
 	__aligned_u64 boundary;
 	__aligned_u64 alignment;
-	__aligned_u64 table_offset;
-	__aligned_u64 table_length;
-	__u32 table_bar;
-	__u32 __reserved2;
-	struct rashpa_layout table_layout;
 };
 
 /**
@@ -799,9 +851,11 @@ struct rashpa_profile_set {
  * @__reserved: must be zero
  *
  * Errors: EPERM (CAP_SYS_RAWIO needed, except for a window of the profile with
- * RASHPA_PWINDOW_USER in its cache mode), EINVAL, ERANGE (outside the BAR), ENOENT (name),
+ * RASHPA_PWINDOW_USER in its cache mode; or the kernel is locked down, no IOMMU keeps the function
+ * to its maps, and the profile has no window that holds the range), EINVAL, ERANGE (outside the BAR), ENOENT (name),
  * EOPNOTSUPP (not a memory BAR, or write-combining on a BAR that is not prefetchable),
- * EBUSY (the range holds the MSI-X table, or is in use with another cache mode), ENODEV.
+ * EBUSY (the range holds the MSI-X table, or is in use with another cache mode: by a window, by
+ * the kernel for quiesce steps and programmed maps, or by somebody else), ENODEV.
  */
 struct rashpa_window_make {
 	struct rashpa_head head;
@@ -878,12 +932,11 @@ enum rashpa_class {
  * @direction: enum rashpa_direction
  * @offset: first byte, a multiple of the page size
  * @length: bytes, a multiple of the page size; 0 for all from @offset on
- * @max_segment: longest segment in bytes, a multiple of the page size; 0 for the
- *	profile's
- * @boundary: power of two that no segment may cross, at least a page; 0 for the
- *	profile's. One of one's own tells of addresses: needs what their mmap needs
- * @alignment: power of two that every address must be a multiple of; 0 for the
- *	profile's. Likewise
+ * @max_segment: longest segment in bytes, a multiple of the page size; 0 for any. Here and
+ *	below the narrower limit counts, this one or the profile's
+ * @boundary: power of two that no segment may cross, at least a page; 0 for none. One of
+ *	one's own tells of addresses: needs what their mmap needs
+ * @alignment: power of two that every address must be a multiple of; 0 for any. Likewise
  * @out_fd: the map; RASHPA_IOC_PROGRAM, mmap (struct rashpa_table), poll, read
  * @out_class: enum rashpa_class
  * @out_generation: of the new table, see struct rashpa_table
@@ -1084,15 +1137,17 @@ struct rashpa_table {
  * @first: index of the first entry to write
  * @offset: of entry 0 in the window, bytes, a multiple of 4; 0 with -1
  * @length: of the function's whole table, bytes; all entries must be inside; 0 with -1
- * @layout: of one entry; all zero with -1
+ * @layout: pointer to the &struct rashpa_layout of one entry; 0 with -1
+ * @layout_size: bytes of it; 0 with -1
  * @out_entries: entries written
- * @__reserved: must be zero
  *
  * A map has at most one programmed place; a second call moves it. The entries are
  * cleared before the map goes.
  *
- * Errors: EPERM (a window without CAP_SYS_RAWIO), ENOENT (the profile has no table),
- * EBADF, EINVAL, EXDEV (window of another function), ERANGE (outside the window, or
+ * Errors: EPERM (a window without CAP_SYS_RAWIO, or where the kernel is locked down and no IOMMU
+ * keeps the function to its maps), ENOENT (the profile has no table), EBADF, EINVAL (also: a
+ * segment is not what an entry without a length covers), E2BIG (a layout that has more than this
+ * kernel knows), EFAULT, EXDEV (window of another function), ERANGE (outside the window, or
  * more segments than entries), EBUSY (another map is programmed there), EOVERFLOW (an
  * address or length wider than its field), ESTALE (the map is revoked: restore it), EIO
  * (the function does not answer: reset it), ENODEV.
@@ -1103,9 +1158,9 @@ struct rashpa_program {
 	__u32 first;
 	__aligned_u64 offset;
 	__aligned_u64 length;
-	struct rashpa_layout layout;
+	__aligned_u64 layout;
+	__u32 layout_size;
 	__u32 out_entries;
-	__u32 __reserved;
 };
 
 /**
@@ -1555,9 +1610,9 @@ struct rashpa_consumer {
 #define RASHPA_IOC_PROFILE_SET	_IO(RASHPA_IOC_TYPE, 0x22)
 #define RASHPA_IOC_WINDOW_MAKE	_IO(RASHPA_IOC_TYPE, 0x23)
 #define RASHPA_IOC_MAP_MAKE		_IO(RASHPA_IOC_TYPE, 0x24)
-#define RASHPA_IOC_CHANNEL_MAKE	_IO(RASHPA_IOC_TYPE, 0x25)
-#define RASHPA_IOC_QUIESCE	_IO(RASHPA_IOC_TYPE, 0x26)
-#define RASHPA_IOC_RESET	_IO(RASHPA_IOC_TYPE, 0x27)
+#define RASHPA_IOC_CHANNEL_MAKE	_IO(RASHPA_IOC_TYPE, 0x08)
+#define RASHPA_IOC_QUIESCE	_IO(RASHPA_IOC_TYPE, 0x25)
+#define RASHPA_IOC_RESET	_IO(RASHPA_IOC_TYPE, 0x26)
 #define RASHPA_IOC_LOCK		_IO(RASHPA_IOC_TYPE, 0x28)
 /* map fd */
 #define RASHPA_IOC_PROGRAM	_IO(RASHPA_IOC_TYPE, 0x30)

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A kernel that is locked down: what leads through registers to all memory is refused, also to
+ * root. Locks the kernel down for good, so a guest runs it last.
+ */
+#include <sys/mount.h>
+
+#include "../../tools/lib/rashpa-fpga.h"
+#include "common.h"
+
+#define LOCKDOWN	"/sys/kernel/security/lockdown"
+
+static const struct rashpa_profile_window declared = {
+	.name = "declared", .bar = RFPGA_BAR_DOORBELL, .length = 2 * PAGE,
+};
+
+static struct fpga f;
+static int refused;	/* errno */
+static const char *says;
+static int window;	/* of all registers, made before */
+
+static void test_profile(void)
+{
+	const struct rashpa_profile_step step = { .op = RASHPA_STEP_WAIT, .bar = 0,
+						  .offset = RFPGA_STATUS, .mask = 1,
+						  .timeout_us = 1000 };
+	struct rashpa_profile_set with_step = { HEAD(with_step), STEP(step) };
+	struct rashpa_profile_set with_table = { HEAD(with_table), TABLE(fpga_table) };
+	struct rashpa_profile_set with_window = { HEAD(with_window), ARRAY(window, &declared, 1) };
+
+	ANSWERED(call(f.fd, RASHPA_IOC_PROFILE_SET, &with_step), refused, says);
+	ANSWERED(call(f.fd, RASHPA_IOC_PROFILE_SET, &with_table), refused, says);
+	ANSWERED(call(f.fd, RASHPA_IOC_PROFILE_SET, &with_window), refused, says);
+}
+
+static void test_window(void)
+{
+	struct rashpa_window_make named = { HEAD(named), .name = "declared" };
+	int part = fpga_window(&f, RFPGA_BAR_DOORBELL, PAGE, PAGE, 0);
+	int raw = fpga_window(&f, RFPGA_BAR_DOORBELL, 2 * PAGE, PAGE, 0);
+
+	ANSWERED(raw < 0 ? raw : 0, refused, says);
+	CHECK(part >= 0, "a part of a declared window");
+	ANSWERED(call(f.fd, RASHPA_IOC_WINDOW_MAKE, &named), 0, NULL);
+	close(named.out_fd);
+	close(part);
+	close(raw);
+}
+
+static void test_program(void)
+{
+	int fd = buffer_alloc(PAGE, NULL);
+	struct rashpa_map_make map;
+	int m = fpga_map(&f, fd, RASHPA_BIDIRECTIONAL, &map);
+
+	if (CHECK(m >= 0, "MAP: %s", reason)) {
+		ANSWERED(fpga_program(m, window, 0, NULL), refused, says);
+		ANSWERED(fpga_program(m, -1, 0, NULL), 0, NULL);
+		close(m);
+	}
+	close(fd);
+}
+
+int main(void)
+{
+	struct rashpa_device_info info;
+
+	common_init();
+	if (!fpga_open(&f, 0)) {
+		tap_skip_all("lockdown", "no software FPGA in this guest");
+		return tap_exit();
+	}
+	if (fpga_profile(&f, 0, &declared, 1) || fpga_info(&f, &info))
+		tap_bail("profile: %s", reason);
+	window = fpga_window(&f, RFPGA_BAR_REGS, 0, RFPGA_BAR_REGS_SIZE, 0);
+	if (window < 0)
+		tap_bail("window: %s", reason);
+	mount("securityfs", "/sys/kernel/security", "securityfs", 0, NULL);
+	if (write_text(LOCKDOWN, "integrity")) {
+		tap_skip_all("lockdown", "this kernel cannot be locked down, or is already");
+		close(window);
+		fpga_close(&f);
+		return tap_exit();
+	}
+	/* behind an IOMMU a function reaches what is mapped for it, whoever has its registers */
+	if (!(info.out_flags & RASHPA_DEVICE_IOMMU)) {
+		refused = EPERM;
+		says = "locked down|IOMMU";
+	}
+	fpga_watch(&f);
+	tap_run("locked down: a window that the profile does not have", test_window);
+	tap_run("locked down: PROGRAM at a place of one's own", test_program);
+	close(window);
+	tap_run("locked down: a profile that names registers", test_profile);
+	fpga_close(&f);
+	return tap_exit();
+}
