@@ -45,6 +45,10 @@ static void load(const uint32_t *r, struct dtp_config *c)
 	c->first_index = r[RFPGA_DTP_FIRST_INDEX / 4];
 	c->index_step = r[RFPGA_DTP_INDEX_STEP / 4];
 	c->run = r[RFPGA_DTP_RUN / 4];
+	c->meta_offset = get64(r, RFPGA_DTP_META_OFFSET);
+	c->meta_first = r[RFPGA_DTP_META_FIRST / 4];
+	c->meta_count = r[RFPGA_DTP_META_COUNT / 4];
+	c->first_frame = get64(r, RFPGA_DTP_FIRST_FRAME);
 	c->row = (uint64_t)c->width * c->pixel_bytes;
 }
 
@@ -56,7 +60,9 @@ static uint32_t modes(const struct fpga *fpga)
 	return (f & RFPGA_FEATURE_FREERUN ? RFPGA_MODE_FREERUN : 0) |
 	       (f & RFPGA_FEATURE_MSIX ? RFPGA_MODE_MSIX : 0) |
 	       (f & RFPGA_FEATURE_LOCK ? RFPGA_MODE_LOCK : 0) |
-	       (f & RFPGA_FEATURE_FLUSH ? RFPGA_MODE_FLUSH : 0);
+	       (f & RFPGA_FEATURE_FLUSH ? RFPGA_MODE_FLUSH : 0) |
+	       (f & RFPGA_FEATURE_DROP ? RFPGA_MODE_DROP : 0) |
+	       (f & RFPGA_FEATURE_META ? RFPGA_MODE_META : 0);
 }
 
 static bool group_possible(const struct fpga *fpga, unsigned int n, uint32_t group)
@@ -65,6 +71,17 @@ static bool group_possible(const struct fpga *fpga, unsigned int n, uint32_t gro
 		return true;
 	return (fpga->features & RFPGA_FEATURE_GROUP) && !(group >> fpga->dtps) &&
 	       (group & 1u << n);
+}
+
+/* Who drops has a source that goes on, and decides for itself. */
+static bool drop_possible(const struct dtp_config *c)
+{
+	return !(c->mode & RFPGA_MODE_DROP) || ((c->mode & RFPGA_MODE_FREERUN) && !c->group);
+}
+
+static bool range_exists(uint32_t first, uint32_t count, uint32_t entries)
+{
+	return count && count <= entries && first <= entries - count;
 }
 
 static bool fits(uint64_t value, unsigned int bits)
@@ -82,9 +99,10 @@ static uint32_t find_nonsense(const struct fpga *fpga, unsigned int n,
 			      const struct dtp_config *c)
 {
 	const uint32_t entries = fpga->entries;
-	const bool lock = c->mode & RFPGA_MODE_LOCK;
+	const bool lock = c->mode & RFPGA_MODE_LOCK, meta = c->mode & RFPGA_MODE_META;
+	const bool drop = c->mode & RFPGA_MODE_DROP;
 	const struct { uint32_t reg; bool good; } checks[] = {
-		{ RFPGA_DTP_MODE, !(c->mode & ~modes(fpga)) },
+		{ RFPGA_DTP_MODE, !(c->mode & ~modes(fpga)) && drop_possible(c) },
 		{ RFPGA_DTP_VECTOR, !(c->mode & RFPGA_MODE_MSIX) || c->vector < fpga->vectors },
 		{ RFPGA_DTP_PIXEL_BYTES, c->pixel_bytes == 1 || c->pixel_bytes == 2 ||
 					 c->pixel_bytes == 4 || c->pixel_bytes == 8 },
@@ -106,19 +124,24 @@ static uint32_t find_nonsense(const struct fpga *fpga, unsigned int n,
 		{ RFPGA_DTP_DST_IMAGE, fits(c->dst_image, FPGA_STRIDE_BITS) },
 		{ RFPGA_DTP_DST_SLOT, fits(c->dst_slot, FPGA_OFFSET_BITS) },
 		{ RFPGA_DTP_DST_FIRST, c->dst_first < entries },
-		{ RFPGA_DTP_DST_COUNT, c->dst_count && c->dst_count <= entries &&
-				       c->dst_first <= entries - c->dst_count },
+		{ RFPGA_DTP_DST_COUNT, range_exists(c->dst_first, c->dst_count, entries) },
 		{ RFPGA_DTP_LOCK_OFFSET, !lock || (c->lock_offset % RFPGA_LOCK_SIZE == 0 &&
 						   fits(c->lock_offset, FPGA_OFFSET_BITS)) },
 		{ RFPGA_DTP_LOCK_FIRST, !lock || c->lock_first < entries },
-		{ RFPGA_DTP_LOCK_COUNT, !lock || (c->lock_count && c->lock_count <= entries &&
-						  c->lock_first <= entries - c->lock_count) },
+		{ RFPGA_DTP_LOCK_COUNT,
+		  !lock || range_exists(c->lock_first, c->lock_count, entries) },
 		{ RFPGA_DTP_IMAGES, fits(c->images, FPGA_OFFSET_BITS) },
-		{ RFPGA_DTP_PERIOD, fits(c->period, FPGA_OFFSET_BITS) },
+		{ RFPGA_DTP_PERIOD, fits(c->period, FPGA_OFFSET_BITS) && (!drop || c->period) },
 		{ RFPGA_DTP_FIRST_STACK, fits(c->first_stack, FPGA_OFFSET_BITS) },
 		{ RFPGA_DTP_FIRST_SLOT, c->first_slot < c->slots },
 		{ RFPGA_DTP_FIRST_INDEX, c->first_index < c->src_images },
 		{ RFPGA_DTP_INDEX_STEP, c->index_step < c->src_images },
+		{ RFPGA_DTP_META_OFFSET, !meta || (c->meta_offset % RFPGA_META_SIZE == 0 &&
+						   fits(c->meta_offset, FPGA_OFFSET_BITS)) },
+		{ RFPGA_DTP_META_FIRST, !meta || c->meta_first < entries },
+		{ RFPGA_DTP_META_COUNT,
+		  !meta || range_exists(c->meta_first, c->meta_count, entries) },
+		{ RFPGA_DTP_FIRST_FRAME, fits(c->first_frame, FPGA_OFFSET_BITS) },
 	};
 	unsigned int i;
 

@@ -318,6 +318,7 @@ static void make_record(struct dtp *d)
 	d->record[RFPGA_LOCK_IMAGES / 8] = d->count.images;
 	d->record[RFPGA_LOCK_TICKS / 8] = fpga_ticks();
 	d->record[RFPGA_LOCK_OVERRUNS / 8] = d->count.overruns;
+	d->record[RFPGA_LOCK_DROPPED / 8] = d->count.dropped;
 }
 
 static bool write_lock(struct fpga *fpga, struct dtp *d, struct bus_fault *fault)
@@ -423,19 +424,67 @@ static enum outcome catch_up(struct fpga *fpga, struct dtp *d, struct bus_fault 
 	return SENT;
 }
 
-static void count_image(struct dtp *d)
+/* What is known of the image that was sent; it goes the way of lock records. */
+static bool write_meta(struct fpga *fpga, struct dtp *d, struct bus_fault *fault)
+{
+	const struct dtp_config *c = &d->config;
+	const offset_t end = (offset_t)1 << FPGA_OFFSET_BITS;
+	offset_t at = c->meta_offset +
+		      ((offset_t)d->slot * c->bunch + d->image) * RFPGA_META_SIZE;
+	const uint64_t record[RFPGA_META_SIZE / 8] = {
+		[RFPGA_META_FRAME / 8] = d->frame,
+		[RFPGA_META_STACK / 8] = d->stack,
+		[RFPGA_META_TICKS / 8] = d->begun,
+		[RFPGA_META_LENGTH / 8] = (uint32_t)(c->row * c->height),
+		[RFPGA_META_INDEX / 8] = d->index,
+	};
+	bool ok;
+
+	if (at + RFPGA_META_SIZE > end) {
+		*fault = (struct bus_fault){ RFPGA_FAULT_ENTRY, (uint64_t)(at % end) };
+		return false;
+	}
+	bus_lock(&fpga->bus);
+	ok = bus_write_record(&fpga->bus, &d->meta, (uint64_t)at, record, RFPGA_META_SIZE, fault);
+	bus_unlock(&fpga->bus);
+	return ok;
+}
+
+/* On to the next image of the source. */
+static void next_image(struct dtp *d)
 {
 	const struct dtp_config *c = &d->config;
 
-	d->image++;
+	d->frame++;
 	d->index += c->index_step;
 	if (d->index >= c->src_images)
 		d->index -= c->src_images;
 	if (d->config.images)
 		d->left--;
-	count_add(&d->count.images, 1);
 	if (__builtin_add_overflow(d->next, d->config.period, &d->next))
 		d->next = NEVER;
+}
+
+static void count_image(struct dtp *d)
+{
+	d->image++;
+	next_image(d);
+	count_add(&d->count.images, 1);
+}
+
+/* A stack for which there is no slot: the source has gone on. Numbers of stacks have not. */
+static void drop_stack(struct fpga *fpga, struct dtp *d)
+{
+	const struct dtp_config *c = &d->config;
+	uint32_t i;
+
+	for (i = 0; i < c->bunch && (!c->images || d->left); i++)
+		next_image(d);
+	count_add(&d->count.dropped, 1);
+	pthread_mutex_lock(&fpga->engine.lock);
+	if (c->images && !d->left)
+		d->status |= RFPGA_DTP_DONE;
+	pthread_mutex_unlock(&fpga->engine.lock);
 }
 
 /* One turn of a DTP: the next image and, if it is the last of a stack, the event. */
@@ -450,8 +499,13 @@ static enum outcome serve(struct fpga *fpga, struct dtp *d, struct bus_fault *fa
 		return send_image(fpga, d, fault);
 	if (d->behind)
 		return catch_up(fpga, d, fault);
+	if (!d->image && (c->mode & RFPGA_MODE_DROP) && ahead >= c->slots) {
+		drop_stack(fpga, d);
+		return SENT;
+	}
 	if (!locate(fpga, d, fault))
 		return REFUSED;
+	d->begun = fpga_ticks();
 	last = ends_stack(d);
 	if (!d->image && (c->mode & RFPGA_MODE_FREERUN) && ahead >= c->slots)
 		count_add(&d->count.overruns, 1);
@@ -462,6 +516,8 @@ static enum outcome serve(struct fpga *fpga, struct dtp *d, struct bus_fault *fa
 		if (outcome != SENT)
 			return outcome;
 	}
+	if ((c->mode & RFPGA_MODE_META) && !write_meta(fpga, d, fault))
+		return REFUSED;
 	count_image(d);
 	return last ? end_stack(fpga, d, event, fault) : SENT;
 }
@@ -477,6 +533,8 @@ static void record_fault(struct fpga *fpga, struct dtp *d, const struct bus_faul
 	e->fault_cause = fault->cause;
 	e->fault_dtp = (uint32_t)(d - fpga->dtp);
 	count_add(&d->count.faults, 1);
+	d->count.fault_cause = fault->cause;
+	d->count.fault_addr = fault->addr;
 	d->status |= RFPGA_DTP_FAULTED;
 	log_limited("DTP %u: fault, cause %u, address %#llx", e->fault_dtp, fault->cause,
 		    (unsigned long long)fault->addr);
@@ -500,9 +558,18 @@ static void linger(struct fpga *fpga, struct dtp *d)
 	d->stop = false;		/* it has left already */
 }
 
+static void end_stall(struct dtp *d, uint64_t now)
+{
+	d->status &= ~RFPGA_DTP_WAITING;
+	if (d->stalled)
+		count_add(&d->count.stall, now - d->stalled);
+	d->stalled = 0;
+}
+
 static void end_run(struct fpga *fpga, struct dtp *d)
 {
-	d->status &= ~(RFPGA_DTP_RUNNING | RFPGA_DTP_WAITING);
+	end_stall(d, fpga_ticks());
+	d->status &= ~RFPGA_DTP_RUNNING;
 	/* a member that gave up takes no further part; one that is done still counts */
 	if (d->stop || !(d->status & RFPGA_DTP_DONE))
 		d->group = 0;
@@ -583,10 +650,11 @@ static struct dtp *pick(struct fpga *fpga, uint64_t now, uint64_t *due, bool *wa
 		}
 		if (!has_credit(fpga, d)) {
 			d->status |= RFPGA_DTP_WAITING;
+			d->stalled = d->stalled ? d->stalled : now;
 			*waiting = true;
 			continue;
 		}
-		d->status &= ~RFPGA_DTP_WAITING;
+		end_stall(d, now);
 		if ((d->config.mode & RFPGA_MODE_FREERUN) && d->next > now) {
 			if (d->next < *due)
 				*due = d->next;
@@ -678,7 +746,7 @@ static void *engine_main(void *arg)
 			d->obeyed = d->orders;
 			d->dst.wild = d->does.wild;
 			d->dst.wild_addr = d->does.wild_addr;
-			d->dst.drop = d->lock.drop = d->does.drop;
+			d->dst.drop = d->lock.drop = d->meta.drop = d->does.drop;
 		}
 		e->active = d;
 		pthread_mutex_unlock(&e->lock);
@@ -698,7 +766,8 @@ static void reset_counters(struct dtp *d)
 
 	c->images = c->stacks = c->bytes = c->descriptors = c->events = 0;
 	c->overruns = c->faults = c->start = c->stop = 0;
-	c->credit = 0;
+	c->fault_addr = c->stall = c->dropped = 0;
+	c->credit = c->fault_cause = 0;
 }
 
 /*
@@ -726,9 +795,12 @@ static void begin_run(struct fpga *fpga, struct dtp *d)
 
 	bus_space_init(&d->dst, c->dst_first, c->dst_count);
 	bus_space_init(&d->lock, c->lock_first, c->lock_count);
+	bus_space_init(&d->meta, c->meta_first, c->meta_count);
 	d->stack = c->first_stack;
 	d->slot = c->first_slot;
 	d->index = c->first_index;
+	d->frame = c->first_frame;
+	d->stalled = 0;
 	d->image = 0;
 	d->behind = 0;
 	d->posted = d->torn = d->lingers = false;

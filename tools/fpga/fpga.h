@@ -47,13 +47,16 @@ struct dtp_config {
 	uint32_t dst_first, dst_count, lock_first, lock_count;
 	uint64_t lock_offset, images, period, first_stack;
 	uint32_t first_slot, first_index, index_step, run;
+	uint64_t meta_offset, first_frame;
+	uint32_t meta_first, meta_count;
 	uint64_t row;			/* bytes of a line of the region of interest */
 };
 
 struct dtp_counters {
 	_Atomic uint64_t images, stacks, bytes, descriptors, events, overruns, faults;
+	_Atomic uint64_t fault_addr, stall, dropped;
 	_Atomic uint64_t start, stop;
-	_Atomic uint32_t credit;
+	_Atomic uint32_t credit, fault_cause;
 };
 
 /* What a DTP does wrong, see misbehave.c; all 0: nothing. */
@@ -69,11 +72,14 @@ struct misbehaviour {
 struct dtp {
 	/* written at START, while the engine does not look; then the engine's */
 	struct dtp_config config;
-	struct bus_space dst, lock;
+	struct bus_space dst, lock, meta;
 	uint64_t stack;			/* number of the stack in work */
 	uint32_t image;			/* image in the stack */
 	uint32_t slot;			/* of that stack */
 	uint32_t index;			/* of that image in the dataset */
+	uint64_t frame;			/* its number */
+	uint64_t begun;			/* tick at which it was begun */
+	uint64_t stalled;		/* tick since which there is no credit, or 0 */
 	uint64_t left;			/* images to send, if config.images */
 	uint64_t next;			/* tick of the next image, free-running */
 	uint64_t src_offset, dst_offset;	/* region of interest of the image in work */
@@ -211,7 +217,8 @@ int listen_at(const char *path);
 
 /* config.c */
 #define FPGA_FEATURES	(RFPGA_FEATURE_MSIX | RFPGA_FEATURE_LOCK | RFPGA_FEATURE_FREERUN | \
-			 RFPGA_FEATURE_FLUSH | RFPGA_FEATURE_GROUP)
+			 RFPGA_FEATURE_FLUSH | RFPGA_FEATURE_GROUP | RFPGA_FEATURE_DROP | \
+			 RFPGA_FEATURE_META)
 #define FPGA_OFFSET_BITS	48
 #define FPGA_STRIDE_BITS	32
 #define FPGA_COUNT_BITS		31

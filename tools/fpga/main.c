@@ -45,7 +45,8 @@ static const struct argp_option option_list[] = {
 	{ "vectors", 'V', "N", 0, "MSI-X vectors, 1 to 16 (8)", 0 },
 	{ "entries", 'e', "N", 0, "entries of the address table, 1 to 1024 (1024)", 0 },
 	{ "without", OPT_WITHOUT, "FEATURE", 0,
-	  "lack a feature: msix, lock, freerun, flush or group; may be given several times", 0 },
+	  "lack a feature: msix, lock, freerun, flush, group, drop or meta; may be given "
+	  "several times", 0 },
 	{ "intx", OPT_INTX, NULL, 0,
 	  "have an interrupt pin as well, for drivers without MSI-X", 0 },
 	{ "control", 'c', "PATH", 0, "take commands for tests on this UNIX socket", 0 },
@@ -95,7 +96,8 @@ static uint32_t parse_feature(const char *text, const struct argp_state *state)
 	static const struct { const char *name; uint32_t bit; } features[] = {
 		{ "msix", RFPGA_FEATURE_MSIX }, { "lock", RFPGA_FEATURE_LOCK },
 		{ "freerun", RFPGA_FEATURE_FREERUN }, { "flush", RFPGA_FEATURE_FLUSH },
-		{ "group", RFPGA_FEATURE_GROUP },
+		{ "group", RFPGA_FEATURE_GROUP }, { "drop", RFPGA_FEATURE_DROP },
+		{ "meta", RFPGA_FEATURE_META },
 	};
 	size_t i;
 

@@ -135,7 +135,7 @@ static bool is_config(uint32_t offset)
 	/* between the two is one that 1.0 had, and what is reserved for other sources */
 	return (offset >= RFPGA_DTP_MODE && offset <= RFPGA_DTP_PIXEL_BYTES) ||
 	       (offset >= RFPGA_DTP_BUNCH && offset <= RFPGA_DTP_INDEX_STEP) ||
-	       offset == RFPGA_DTP_RUN;
+	       (offset >= RFPGA_DTP_RUN && offset < RFPGA_DTP_FIRST_FRAME + 8);
 }
 
 static uint32_t read_dtp(struct fpga *fpga, unsigned int n, uint32_t offset)
@@ -152,6 +152,10 @@ static uint32_t read_dtp(struct fpga *fpga, unsigned int n, uint32_t offset)
 	case RFPGA_DTP_C_FAULTS:	return half(fpga, RFPGA_DTP(n) + offset, c->faults);
 	case RFPGA_DTP_C_START:		return half(fpga, RFPGA_DTP(n) + offset, c->start);
 	case RFPGA_DTP_C_STOP:		return half(fpga, RFPGA_DTP(n) + offset, c->stop);
+	case RFPGA_DTP_C_STALL:		return half(fpga, RFPGA_DTP(n) + offset, c->stall);
+	case RFPGA_DTP_C_DROPPED:	return half(fpga, RFPGA_DTP(n) + offset, c->dropped);
+	case RFPGA_DTP_FAULT_ADDR:	return half(fpga, RFPGA_DTP(n) + offset, c->fault_addr);
+	case RFPGA_DTP_FAULT_CAUSE:	return offset & 4 ? 0 : c->fault_cause;
 	case RFPGA_DTP_C_CREDIT:	return offset & 4 ? 0 : c->credit;
 	}
 	if (offset == RFPGA_DTP_STATUS)

@@ -94,6 +94,7 @@ struct dtp {
 	uint32_t first, count;
 	uint64_t lock, images, period, first_stack;
 	uint32_t run;
+	uint64_t meta, first_frame;
 };
 
 /* A whole image of 64 x 32 pixels of two bytes, 16 of them, two slots of 4. */
@@ -144,6 +145,10 @@ static void program_dtp(const struct dtp *d)
 						    d->sampling % d->images_in_set));
 	wr(c, b + RFPGA_DTP_INDEX_STEP, d->sampling % d->images_in_set);
 	wr(c, b + RFPGA_DTP_RUN, d->run);
+	wr64(c, b + RFPGA_DTP_META_OFFSET, d->meta);
+	wr(c, b + RFPGA_DTP_META_FIRST, 1);
+	wr(c, b + RFPGA_DTP_META_COUNT, 1);
+	wr64(c, b + RFPGA_DTP_FIRST_FRAME, d->first_frame);
 }
 
 static void start(const struct dtp *d)
@@ -297,12 +302,13 @@ static void test_identity(void)
 
 static void test_clock(void)
 {
-	uint64_t t0 = rd64(c, RFPGA_TICKS), us = now_us();
+	/* each read is between two looks at our clock, however far those are apart */
+	uint64_t before = now_us(), begin = rd64(c, RFPGA_TICKS), after = now_us(), least, us;
 
 	usleep(20000);
-	us = now_us() - us;
-	t0 = (rd64(c, RFPGA_TICKS) - t0) * RFPGA_TICK_NS / 1000;
-	CHECK(t0 + 5000 > us && t0 < us + 5000);
+	least = now_us() - after;
+	us = (rd64(c, RFPGA_TICKS) - begin) * 1000000 / rd(c, RFPGA_TICK_RATE);
+	CHECK(us + 2 >= least && us <= now_us() - before + 2);
 }
 
 static void test_roi(void)
@@ -483,6 +489,8 @@ static void test_credit(void)
 	wr(c, RFPGA_DTP(0), RFPGA_DTP_STOP);
 	CHECK(idle());
 	CHECK_EQ(rd(c, RFPGA_STOPS), 1);
+	/* nearly all of its time it has waited for us */
+	CHECK(counter(0, RFPGA_DTP_C_STALL) * RFPGA_TICK_NS >= 8000000);
 }
 
 /* A credit of the run before, which comes when the next one has begun. */
@@ -577,6 +585,76 @@ static void test_freerun(void)
 	CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_IMAGES) == 1));
 	wr(c, RFPGA_CONTROL, RFPGA_CONTROL_STOP);
 	CHECK(idle());
+}
+
+static const volatile uint32_t *meta_record(const struct dtp *d, uint32_t slot, uint32_t image)
+{
+	return (const volatile uint32_t *)(host + LOCKS + d->meta +
+					   (slot * d->bunch + image) * RFPGA_META_SIZE);
+}
+
+static uint64_t meta64(const volatile uint32_t *meta, uint32_t word)
+{
+	return meta[word / 4] | (uint64_t)meta[word / 4 + 1] << 32;
+}
+
+static struct dtp dropping(void)
+{
+	struct dtp d = plain(0);
+
+	d.mode |= RFPGA_MODE_FREERUN | RFPGA_MODE_DROP | RFPGA_MODE_META;
+	d.period = 25000;		/* 100 us */
+	d.meta = 1024;
+	return d;
+}
+
+/* A source that goes on: what has no slot is dropped whole, and frame numbers tell which. */
+static void test_drop_stacks(void)
+{
+	struct dtp d = dropping();
+	const volatile uint32_t *meta;
+	struct rfpga_lock lock;
+	uint64_t frame;
+	uint32_t i;
+
+	d.images = 38;
+	start(&d);
+	CHECK(EVENTUALLY(status(0) == RFPGA_DTP_DONE));
+	CHECK_EQ(counter(0, RFPGA_DTP_C_IMAGES), 8);
+	CHECK_EQ(counter(0, RFPGA_DTP_C_STACKS), 2);
+	CHECK_EQ(counter(0, RFPGA_DTP_C_DROPPED), 8);
+	CHECK_EQ(counter(0, RFPGA_DTP_C_OVERRUNS), 0);
+	CHECK_EQ(events_so_far(0), 2);
+	CHECK_EQ(lock_record(0)[RFPGA_LOCK_STACKS / 8], 2);
+	CHECK(same_stack(&d, 0) && same_stack(&d, 1));
+	for (i = 0; i < 8; i++) {
+		meta = meta_record(&d, i / 4, i % 4);
+		CHECK_EQ(meta64(meta, RFPGA_META_FRAME), i);
+		CHECK_EQ(meta64(meta, RFPGA_META_STACK), i / 4);
+		CHECK(meta64(meta, RFPGA_META_TICKS) >= counter(0, RFPGA_DTP_C_START) + i * d.period);
+		CHECK_EQ(meta[RFPGA_META_LENGTH / 4], 4096);
+		CHECK_EQ(meta[RFPGA_META_STATUS / 4], 0);
+		CHECK_EQ(meta[RFPGA_META_INDEX / 4], i);
+	}
+	CHECK(untouched(LOCKS + d.meta + 8 * RFPGA_META_SIZE, LOCKS + 4096));
+	/* a slot that was given back is used by the next stack in number, not in frames */
+	d.images = 0;
+	d.first_frame = 100;
+	start(&d);
+	CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_DROPPED) >= 3));
+	give_credit(0, 1);
+	CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_STACKS) == 3));
+	wr(c, RFPGA_CONTROL, RFPGA_CONTROL_STOP);
+	CHECK(EVENTUALLY(idle()));
+	CHECK(rfpga_lock_read(lock_record(0), &lock));
+	CHECK_EQ(lock.stacks, 3);
+	CHECK(lock.dropped >= 3);
+	meta = meta_record(&d, 0, 0);
+	frame = meta64(meta, RFPGA_META_FRAME);
+	CHECK_EQ(meta64(meta, RFPGA_META_STACK), 2);
+	CHECK_EQ(frame, 100 + 8 + 4 * lock.dropped);
+	CHECK_EQ(meta[RFPGA_META_INDEX / 4], (frame - 100) % 16);
+	CHECK(!memcmp(host + DST, c->memory + (frame - 100) % 16 * 4096, 4096));
 }
 
 static void test_sampling(void)
@@ -707,7 +785,7 @@ static void test_lock(void)
 {
 	struct dtp d = plain(2);
 	uint64_t events = 0, before, k;
-	struct rfpga_lock lock;
+	struct rfpga_lock lock = { 0 };
 	int i;
 
 	d.mode |= RFPGA_MODE_FLUSH;
@@ -913,7 +991,7 @@ static uint32_t lowest(uint32_t reg)
 static void test_fault_config(void)
 {
 	static const struct { uint32_t reg, value; } bad[] = {
-		{ RFPGA_DTP_MODE, 0x10 }, { RFPGA_DTP_VECTOR, CLIENT_VECTORS },
+		{ RFPGA_DTP_MODE, 0x40 }, { RFPGA_DTP_VECTOR, CLIENT_VECTORS },
 		{ RFPGA_DTP_PIXEL_BYTES, 0 }, { RFPGA_DTP_PIXEL_BYTES, 3 },
 		{ RFPGA_DTP_PIXEL_BYTES, 16 },
 		{ RFPGA_DTP_BUNCH, 0 }, { RFPGA_DTP_SLOTS, 0 }, { RFPGA_DTP_SRC_IMAGES, 0 },
@@ -957,6 +1035,47 @@ static void test_fault_config(void)
 	wr(c, RFPGA_DTP(0) + RFPGA_DTP_SRC_BASE + 4, 1 << 16);
 	wr(c, RFPGA_DTP(0), RFPGA_DTP_START);
 	CHECK_EQ(rd64(c, RFPGA_FAULT_ADDR), RFPGA_DTP(0) + RFPGA_DTP_SRC_BASE);
+}
+
+/* What a source that goes on cannot be asked for, and where metadata cannot go. */
+static void test_drop_config(void)
+{
+	static const struct { uint32_t reg, value; } bad[] = {
+		{ RFPGA_DTP_MODE, RFPGA_MODE_DROP }, { RFPGA_DTP_PERIOD, 0 },
+		{ RFPGA_DTP_META_OFFSET, 32 }, { RFPGA_DTP_META_FIRST, 1024 },
+		{ RFPGA_DTP_META_COUNT, 0 }, { RFPGA_DTP_FIRST_FRAME + 4, 1 << 16 },
+	};
+	struct dtp d = dropping();
+	unsigned int i;
+
+	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		program_dtp(&d);
+		wr(c, RFPGA_DTP(0) + bad[i].reg, bad[i].value);
+		wr(c, RFPGA_DTP(0), RFPGA_DTP_START);
+		check_refused(RFPGA_FAULT_CONFIG);
+		CHECK_EQ(counter(0, RFPGA_DTP_FAULT_CAUSE), RFPGA_FAULT_CONFIG);
+		CHECK_EQ(counter(0, RFPGA_DTP_FAULT_ADDR), rd64(c, RFPGA_FAULT_ADDR));
+		if (bad[i].reg != RFPGA_DTP_META_COUNT)
+			CHECK_EQ(rd64(c, RFPGA_FAULT_ADDR), RFPGA_DTP(0) + (bad[i].reg & ~4u));
+		wr(c, RFPGA_CONTROL, RFPGA_CONTROL_CLEAR);
+	}
+	d.group = 1;
+	start(&d);
+	CHECK_EQ(rd64(c, RFPGA_FAULT_ADDR), RFPGA_DTP(0) + RFPGA_DTP_MODE);
+	/* the payload is there, its metadata have no place */
+	d.group = 0;
+	d.meta = 4096;
+	start(&d);
+	CHECK(faulted(0, RFPGA_FAULT_ENTRY));
+	CHECK_EQ(rd64(c, RFPGA_FAULT_ADDR), 4096);
+	CHECK_EQ(counter(0, RFPGA_DTP_C_IMAGES), 0);
+	/* the last fault of the board is another one's, that of the DTP stays */
+	d = plain(1);
+	d.first = 7;
+	start(&d);
+	CHECK(EVENTUALLY(status(1) & RFPGA_DTP_FAULTED));
+	CHECK_EQ(counter(0, RFPGA_DTP_FAULT_ADDR), 4096);
+	CHECK_EQ(counter(1, RFPGA_DTP_FAULT_ADDR), 0);
 }
 
 static void test_lock_faults(void)
@@ -2519,6 +2638,8 @@ static const struct { const char *name; void (*run)(void); } tests[] = {
 	{ "credit of the run before", test_stale_credit },
 	{ "a last stack that is not full", test_last_stack },
 	{ "free-running: period and overruns", test_freerun },
+	{ "free-running: what has no slot is dropped", test_drop_stacks },
+	{ "refused: dropping, metadata", test_drop_config },
 	{ "sampling", test_sampling },
 	{ "one event for a group", test_group },
 	{ "a group does not count strangers", test_group_strangers },

@@ -41,6 +41,8 @@
 #define   RFPGA_FEATURE_FREERUN	(1u << 3)
 #define   RFPGA_FEATURE_FLUSH	(1u << 4)
 #define   RFPGA_FEATURE_GROUP	(1u << 5)
+#define   RFPGA_FEATURE_DROP	(1u << 6)
+#define   RFPGA_FEATURE_META	(1u << 7)
 #define RFPGA_CONTROL		0x0010	/* wo, reads 0 */
 #define   RFPGA_CONTROL_STOP	(1u << 0)	/* stop every DTP */
 #define   RFPGA_CONTROL_RESET	(1u << 1)	/* registers and table to reset values */
@@ -126,6 +128,8 @@
 #define   RFPGA_MODE_MSIX	(1u << 1)	/* interrupt after each stack */
 #define   RFPGA_MODE_LOCK	(1u << 2)	/* lock write after each stack */
 #define   RFPGA_MODE_FLUSH	(1u << 3)	/* read back from the payload before the event */
+#define   RFPGA_MODE_DROP	(1u << 4)	/* with FREERUN: no stack without credit is sent */
+#define   RFPGA_MODE_META	(1u << 5)	/* a metadata record for each image */
 #define RFPGA_DTP_VECTOR	0x00c	/* rw: MSI-X vector */
 #define RFPGA_DTP_PIXEL_BYTES	0x010	/* rw: 1, 2, 4 or 8 */
 #define RFPGA_DTP_BUNCH		0x018	/* rw: images per stack, >= 1 */
@@ -156,6 +160,10 @@
 #define RFPGA_DTP_FIRST_SLOT	0x0a8	/* rw: its slot, < SLOTS: FIRST_STACK mod SLOTS */
 #define RFPGA_DTP_FIRST_INDEX	0x0ac	/* rw: image of the dataset that is sent first */
 #define RFPGA_DTP_INDEX_STEP	0x0b0	/* rw: from one to the next, mod SRC_IMAGES, and below it */
+#define RFPGA_DTP_META_OFFSET	0x0c0	/* rw, 64 bit: of the metadata in their destination */
+#define RFPGA_DTP_META_FIRST	0x0c8	/* rw: first table entry of the metadata */
+#define RFPGA_DTP_META_COUNT	0x0cc	/* rw: entries */
+#define RFPGA_DTP_FIRST_FRAME	0x0d0	/* rw, 64 bit: number of the first image, for metadata */
 #define RFPGA_DTP_RUN		0x0bc	/* rw: which RFPGA_DB_TAGGED counts; 0: RFPGA_DB_CREDIT */
 
 /* counters of a DTP, read-only, from START on, 64 bit unless said otherwise */
@@ -169,6 +177,10 @@
 #define RFPGA_DTP_C_START	0x138	/* RFPGA_TICKS at START */
 #define RFPGA_DTP_C_STOP	0x140	/* RFPGA_TICKS when the last write was done */
 #define RFPGA_DTP_C_CREDIT	0x148	/* credit as last seen, 32 bit */
+#define RFPGA_DTP_FAULT_CAUSE	0x150	/* of the fault that ended the run, 32 bit */
+#define RFPGA_DTP_FAULT_ADDR	0x158	/* its address */
+#define RFPGA_DTP_C_STALL	0x160	/* ticks without credit */
+#define RFPGA_DTP_C_DROPPED	0x178	/* stacks that were dropped */
 
 /*
  * Doorbell page of DTP n: BAR 2 at n * RFPGA_DOORBELL_PAGE. The credit is the number of stacks
@@ -188,11 +200,12 @@
 #define RFPGA_LOCK_IMAGES	0x08	/* 64 bit: images sent since START */
 #define RFPGA_LOCK_TICKS	0x10	/* 64 bit: RFPGA_TICKS */
 #define RFPGA_LOCK_OVERRUNS	0x18	/* 64 bit: overruns so far */
+#define RFPGA_LOCK_DROPPED	0x20	/* 64 bit: stacks dropped so far */
 #define RFPGA_LOCK_STACKS	0x38	/* 64 bit: stacks complete, FIRST_STACK included; the last */
 
 /** struct rfpga_lock - a lock record that was read as a whole */
 struct rfpga_lock {
-	uint64_t stacks, images, ticks, overruns;
+	uint64_t stacks, images, ticks, overruns, dropped;
 };
 
 /**
@@ -211,8 +224,21 @@ static inline int rfpga_lock_read(const volatile void *record, struct rfpga_lock
 	lock->images = __atomic_load_n(word + RFPGA_LOCK_IMAGES / 8, __ATOMIC_RELAXED);
 	lock->ticks = __atomic_load_n(word + RFPGA_LOCK_TICKS / 8, __ATOMIC_RELAXED);
 	lock->overruns = __atomic_load_n(word + RFPGA_LOCK_OVERRUNS / 8, __ATOMIC_RELAXED);
+	lock->dropped = __atomic_load_n(word + RFPGA_LOCK_DROPPED / 8, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	return __atomic_load_n(word + RFPGA_LOCK_BEGUN / 8, __ATOMIC_RELAXED) == lock->stacks;
 }
+
+/*
+ * Metadata record of image i in slot s, at META_OFFSET + (s * BUNCH + i) * 64: one write, behind
+ * the payload of the image and before the event of its stack.
+ */
+#define RFPGA_META_SIZE		64
+#define RFPGA_META_FRAME	0x00	/* 64 bit: number of the image; jumps where stacks are dropped */
+#define RFPGA_META_STACK	0x08	/* 64 bit: number of the stack; another one: not written yet */
+#define RFPGA_META_TICKS	0x10	/* 64 bit: RFPGA_TICKS when the image was begun */
+#define RFPGA_META_LENGTH	0x18	/* 32 bit: bytes of payload */
+#define RFPGA_META_STATUS	0x1c	/* 32 bit: 0: it is whole */
+#define RFPGA_META_INDEX	0x20	/* 32 bit: image of the dataset */
 
 #endif /* RASHPA_FPGA_H */

@@ -16,6 +16,8 @@ static const struct {
 	{ "freerun", RFPGA_FEATURE_FREERUN },
 	{ "flush", RFPGA_FEATURE_FLUSH },
 	{ "group", RFPGA_FEATURE_GROUP },
+	{ "drop", RFPGA_FEATURE_DROP },
+	{ "meta", RFPGA_FEATURE_META },
 }, states[] = {
 	{ "running", RFPGA_DTP_RUNNING },
 	{ "waiting", RFPGA_DTP_WAITING },
@@ -36,6 +38,8 @@ static const struct {
 	{ "events", RFPGA_DTP_C_EVENTS },
 	{ "overruns", RFPGA_DTP_C_OVERRUNS },
 	{ "faults", RFPGA_DTP_C_FAULTS },
+	{ "dropped", RFPGA_DTP_C_DROPPED },
+	{ "stall_ticks", RFPGA_DTP_C_STALL },
 	{ "start_ticks", RFPGA_DTP_C_START },
 	{ "stop_ticks", RFPGA_DTP_C_STOP },
 };
