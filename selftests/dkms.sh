@@ -45,7 +45,7 @@ ours() {
 	is "and of the tools" "$(sed -n 's/^VERSION := //p' tools/Makefile)" "$version"
 	is "it names one module, built for each new kernel" \
 		"${BUILT_MODULE_NAME[*]} ${DEST_MODULE_LOCATION[*]} $AUTOINSTALL" "rashpa /updates/dkms yes"
-	for kernel in "$first" "$second" "$later" 7.3.4+deb13-amd64 10.0.0-1-amd64; do
+	for kernel in "$first" "$second" "$later" 7.10.1+deb14-amd64 10.0.0-1-amd64; do
 		[[ $kernel =~ $BUILD_EXCLUSIVE_KERNEL ]]
 		ok $? "it is for $kernel"
 	done
