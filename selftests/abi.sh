@@ -78,7 +78,7 @@ injected "a field with another name" 's/^\t__u32 depth;/\t__u32 deep;/' \
 	broken_now "field rashpa_channel_make.depth"
 injected "a field with another type" 's/^\t__s32 out_node;/\t__u32 out_node;/' \
 	broken_now "field rashpa_info.out_node 48 4 __s32"
-injected "an ioctl with another number" 's/(_IOC_PIN\t+.*)0x06/\10x07/' \
+injected "an ioctl with another number" 's/(_IOC_PIN\t+.*)0x0/\10x7/' \
 	broken_now "value RASHPA_IOC_PIN"
 injected "an enum with another value" 's/(RASHPA_KIND_PINNED =) 4/\1 6/' \
 	broken_now "value RASHPA_KIND_PINNED 4"
