@@ -16,6 +16,7 @@
  *   rashpa_names_lock
  *   rashpa_buffer.lock
  *   rashpa_device.lock
+ *   rashpa_map.lock
  *   rashpa_channel.sources_lock	one rashpa_device.lock at most is held outside of it: that
  *			of the source
  *   mmap_lock		as page faults take it

@@ -6,13 +6,17 @@
  *
  *   rashpa_device.lock	life of the function: gone, profile, lists of maps and windows, users.
  *			Taken by every ioctl on the function and by removal.
+ *   rashpa_map.lock	held while an exporter attaches, maps or lets go. Taken under
+ *			rashpa_device.lock only for a map that nobody else has yet: nobody waits
+ *			for an exporter with that
  *   rashpa_device.bars_lock	held while the function is being reset: CPUs wait. A reset of
  *			the bus holds those of several functions
  *   rashpa_device.windows_lock	list of its windows
  *   rashpa_device.hw_lock	registers, bus mastering, state, programmed entries. A leaf for
  *			sleeping code: taken from dma-buf callbacks and reset handlers. Who
  *			writes registers waits for the end of a reset (rashpa_hw_lock()), but
- *			not with a reservation lock, which the reset may need
+ *			not with a reservation lock, which the reset may need. An exporter that
+ *			gives memory back to the system takes it: no allocation under it waits
  */
 #ifndef RASHPA_FUNCTION_H
 #define RASHPA_FUNCTION_H

@@ -580,7 +580,8 @@ static int rashpa_foreign_error(struct rashpa_call *call, struct rashpa_map *map
 		return rashpa_fail(call, -EINTR, "interrupted by a signal");
 	}
 	if (err <= -ERESTARTSYS)
-		return rashpa_fail(call, -EREMOTEIO, "the exporter %s cannot %s for fpga%d: error %d",
+		return rashpa_fail(call, -EREMOTEIO,
+				   "the exporter %s cannot %s for fpga%d: error %d",
 				   name, what, map->dev->id, -err);
 	return rashpa_fail(call, err, "the exporter %s cannot %s for fpga%d", name, what,
 			   map->dev->id);

@@ -8,6 +8,7 @@
 #include <linux/log2.h>
 #include <linux/math64.h>
 #include <linux/sched.h>
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <linux/sizes.h>
 
@@ -105,6 +106,20 @@ void rashpa_unprogram(struct rashpa_map *map)
 	map->entries = 0;
 }
 
+/*
+ * Exporters that give memory back to the system wait for hw_lock: what is allocated under it must
+ * not wait for them.
+ */
+static void __iomem *rashpa_entries_map(struct rashpa_device *dev, phys_addr_t phys, u64 length)
+{
+	const unsigned int flags = memalloc_noreclaim_save();
+	void __iomem *regs = ioremap(phys, length);
+
+	lockdep_assert_held(&dev->hw_lock);
+	memalloc_noreclaim_restore(flags);
+	return regs;
+}
+
 /**
  * rashpa_table_clear() - clear the whole table that the profile declares
  * @dev: the function, hw_lock held; its bus mastering is off
@@ -120,12 +135,13 @@ int rashpa_table_clear(struct rashpa_device *dev)
 	lockdep_assert_held(&dev->hw_lock);
 	if (!t->length)
 		return 0;
-	regs = pci_iomap_range(dev->pdev, t->bar, t->offset, t->length);
+	regs = rashpa_entries_map(dev, pci_resource_start(dev->pdev, t->bar) + t->offset,
+				  t->length);
 	if (!regs)
 		return -ENOMEM;
 	err = rashpa_entries_clear(dev, regs, &dev->table_layout,
 				   div64_u64(t->length, dev->table_layout.stride));
-	pci_iounmap(dev->pdev, regs);
+	iounmap(regs);
 	return err;
 }
 
@@ -306,7 +322,7 @@ static int rashpa_program_move(struct rashpa_call *call, struct rashpa_map *map,
 	err = rashpa_program_free(call, map, at->phys + start, length);
 	if (err)
 		return err;
-	regs = ioremap(at->phys + start, length);
+	regs = rashpa_entries_map(map->dev, at->phys + start, length);
 	if (!regs)
 		return -ENOMEM;
 	rashpa_unprogram(map);

@@ -177,7 +177,7 @@ static int rashpa_window_attach(struct dma_buf *dmabuf,
 	/* There are no pages behind it: an importer that wants pages cannot use it. */
 	if (!attach->peer2peer || !dev_is_pci(attach->dev))
 		return -EOPNOTSUPP;
-	/* The board may go, and another one come in its place: who cannot stop would write there. */
+	/* The board may go, and another one come in its place: who goes on would write there. */
 	if (!rashpa_attach_obeys(attach))
 		return -EOPNOTSUPP;
 	class = rashpa_path_between(&call, to_pci_dev(attach->dev), win->dev->pdev);
