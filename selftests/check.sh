@@ -81,7 +81,7 @@ guest() {
 	exec "$lab" run --kernel "$2" --iommu "$3" --timeout 1200 --log "$out/$2-$1.log" "${@:4}"
 }
 
-# 1 GiB in one piece, in a guest of its own: SERIES IOMMU GIB OPTION...
+# 1 GiB in one piece, and memory above 4 GiB, in a guest of its own: SERIES IOMMU GIB OPTION...
 large() {
 	local available
 	available=$(awk '/^MemAvailable/ { print int($2 / 1048576) }' /proc/meminfo)
@@ -91,7 +91,8 @@ large() {
 		return
 	fi
 	exec "$lab" run --kernel "$1" --iommu "$2" --memory "${3}G" --fpga 1 --timeout 900 \
-		--log "$out/$1-large.log" "${@:4}" -- selftests/suite.sh build/selftests/large_test
+		--log "$out/$1-large.log" "${@:4}" -- selftests/suite.sh build/selftests/large_test \
+		build/selftests/import_test
 }
 
 # Programs of user space with sanitizers: what needs no kernel of ours, then the tools and

@@ -88,7 +88,7 @@ FLAGS = {
     "rashpa_query_flags": ["RASHPA_QUERY_NODE", "RASHPA_QUERY_TRY",
                            "RASHPA_QUERY_USAGE"],
     "rashpa_profile_flags": ["RASHPA_PROFILE_DISCLOSE", "RASHPA_PROFILE_NO_RESET"],
-    "rashpa_map_flags": ["RASHPA_MAP_DEVICE", "RASHPA_MAP_KEEP"],
+    "rashpa_map_flags": ["RASHPA_MAP_DEVICE", "RASHPA_MAP_KEEP", "RASHPA_MAP_PIN"],
     "rashpa_source_flags": ["RASHPA_SOURCE_OF", "RASHPA_SOURCE_QUIET", "RASHPA_SOURCE_POLL"],
     "rashpa_pwindow_flags": ["RASHPA_PWINDOW_USER"],
     "rashpa_backends": ["RASHPA_BACKEND_AUTO", "RASHPA_BACKEND_CMA", "RASHPA_BACKEND_CONTIG"],

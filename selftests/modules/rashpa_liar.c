@@ -450,6 +450,13 @@ static struct dma_buf *liar_make(const struct rashpa_liar_export *arg)
 		kfree(liar);
 		return ERR_PTR(-ENOMEM);
 	}
+	liar->model = arg->model;
+	liar->kind = arg->kind;
+	liar->error = -(int)arg->error;
+	liar->length = arg->length;
+	liar->address = arg->address;
+	liar->bar = arg->out_bar_address;
+	liar->bar_length = arg->out_bar_length;
 	if (arg->kind == RASHPA_LIAR_COHERENT) {
 		struct dev_pagemap *coherent = liar_coherent_make();
 
@@ -459,13 +466,6 @@ static struct dma_buf *liar_make(const struct rashpa_liar_export *arg)
 		}
 		liar->coherent = coherent;
 	}
-	liar->model = arg->model;
-	liar->kind = arg->kind;
-	liar->error = -(int)arg->error;
-	liar->length = arg->length;
-	liar->address = arg->address;
-	liar->bar = arg->out_bar_address;
-	liar->bar_length = arg->out_bar_length;
 	info.ops = liar->model == RASHPA_LIAR_STATIC ? &liar_static_ops : &liar_ops;
 	info.size = liar->length;
 	info.flags = O_RDWR;

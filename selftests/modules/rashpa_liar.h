@@ -25,8 +25,9 @@
  * @RASHPA_LIAR_NO_PIN: pinning fails
  * @RASHPA_LIAR_NO_MAP: mapping fails
  * @RASHPA_LIAR_NO_ATTACH: attaching fails
- * @RASHPA_LIAR_COHERENT: memory of a device with pages, which CPUs reach as they do their own; there
- *	is nothing behind its addresses. Only if it is exported so, EOPNOTSUPP where the kernel cannot
+ * @RASHPA_LIAR_COHERENT: memory of a device with pages, which CPUs reach as they do their own;
+ *	there is nothing behind its addresses. Only if it is exported so, EOPNOTSUPP where the
+ *	kernel cannot
  * @RASHPA_LIAR_LOW: as HONEST, below 4 GiB; only if it is exported so
  */
 enum rashpa_liar_kind {

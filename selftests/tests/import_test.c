@@ -139,8 +139,8 @@ static void test_static(void)
 }
 
 /*
- * It pins, and stops when it is told. Newer kernels know such cards by their callback; in older ones
- * all cards that pin have one, which does nothing.
+ * It pins, and stops when it is told. Newer kernels know such cards by their callback; in older
+ * ones all cards that pin have one, which does nothing.
  */
 static void test_revoked_once(void)
 {
@@ -591,7 +591,8 @@ static bool is_master(void)
 /* Nobody said how to stop it: it was cut off, and goes on only when its driver says so. */
 static void test_moves_unstoppable(void)
 {
-	int fd = export(RASHPA_LIAR_MOVABLE, RASHPA_LIAR_HONEST);
+	/* what nobody has said anything of reaches 32 bits */
+	int fd = export(RASHPA_LIAR_MOVABLE, RASHPA_LIAR_LOW);
 	struct rashpa_map_make map;
 	struct rashpa_table t;
 

@@ -227,6 +227,34 @@ out:
 	close(ch);
 }
 
+/*
+ * What a function has written to a peer is there before the memory is let go: the answer that it has
+ * stopped came another way, so the peer is asked for something.
+ */
+static void test_peer_flushed(void)
+{
+	int win, m, ch = fpga_events(&f, 0);
+	struct rashpa_map_make map;
+	char words[48];
+	char *p;
+
+	SKIP_IF(!have_f2, "only one software FPGA");
+	win = peer_window(&p);
+	CHECK(source_add(ch, RASHPA_SOURCE_MAP, 0) == 1, "%s", reason);
+	m = fpga_map(&f, win, RASHPA_TO_MEMORY, &map);
+	if (CHECK(m >= 0, "%s", reason) && trace_begin("pci_read_config_word")) {
+		close(m);
+		snprintf(words, sizeof(words), " value=%llu ",
+			 (unsigned long long)map.out_id << 32 | RASHPA_MAP_REVOKED);
+		CHECK(traced("rashpa_event:", words), "no record of \"%s\"", words);
+		CHECK(called_after("rashpa_event:", words), "the peer was not asked");
+		trace_end();
+	}
+	munmap(p, IMAGES * IMAGE);
+	close(win);
+	close(ch);
+}
+
 /* The bridge above both functions that can reset them together; false: none. */
 static bool common_bridge(char *path, size_t size)
 {
@@ -809,6 +837,7 @@ int main(void)
 	tap_run("host memory is refused where a device's was asked for", test_device_only);
 	tap_run("the reset of a peer ends its maps, and restores them", test_peer_reset);
 	tap_run("a restored map is told before it can end again", test_restored_told);
+	tap_run("writes to a peer are there before it is let go", test_peer_flushed);
 	tap_run("a reset of the bus with a map of the one in the other", test_bus_reset);
 	tap_run("a reset of the bus reports nothing that is not", test_bus_reset_quiet);
 	tap_run("the removal of a peer ends its maps for good", test_peer_gone);
