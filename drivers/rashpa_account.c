@@ -321,6 +321,19 @@ int rashpa_charge_more(struct rashpa_call *call, struct rashpa_charge *charge, u
 }
 
 /**
+ * rashpa_charge_less() - some of its memory was given back
+ * @charge: from rashpa_charge()
+ * @memory: bytes that are left
+ */
+void rashpa_charge_less(struct rashpa_charge *charge, u64 memory)
+{
+	mutex_lock(&rashpa_account_lock);
+	rashpa_charge_sub(charge, RASHPA_RESOURCE_MEMORY, charge->memory - memory);
+	charge->memory = memory;
+	mutex_unlock(&rashpa_account_lock);
+}
+
+/**
  * rashpa_charge_tell() - what LIST shall say of it
  * @charge: from rashpa_charge()
  * @id: of the object, or 0
@@ -491,21 +504,6 @@ int rashpa_ioc_limit(struct rashpa_call *call, void *arg)
 	limit->out_shared_limit = rashpa_limit_shared(b);
 	limit->out_user_limit = rashpa_limit_user(b);
 	return 0;
-}
-
-/**
- * rashpa_account_query() - the limits, and what is held
- * @query: out_allocated, out_limit, out_user_allocated, out_user_limit filled in
- */
-void rashpa_account_query(struct rashpa_query *query)
-{
-	struct rashpa_limit limit = { .resource = RASHPA_RESOURCE_MEMORY };
-
-	rashpa_ioc_limit(NULL, &limit);
-	query->out_allocated = limit.out_used;
-	query->out_limit = limit.out_limit;
-	query->out_user_allocated = limit.out_user_used;
-	query->out_user_limit = limit.out_user_limit;
 }
 
 /**

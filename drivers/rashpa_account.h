@@ -62,11 +62,11 @@ struct rashpa_charge {
 int rashpa_charge(struct rashpa_call *call, struct rashpa_charge *charge,
 		  enum rashpa_resource resource, s32 device, u64 amount, u64 memory);
 int rashpa_charge_more(struct rashpa_call *call, struct rashpa_charge *charge, u64 memory);
+void rashpa_charge_less(struct rashpa_charge *charge, u64 memory);
 void rashpa_charge_tell(struct rashpa_charge *charge, u32 id, const char *name);
 bool rashpa_charge_is_mine(struct rashpa_charge *charge);
 void rashpa_charge_owner(struct rashpa_charge *charge, u32 *uid, s32 *pid);
 void rashpa_uncharge(struct rashpa_charge *charge);
-void rashpa_account_query(struct rashpa_query *query);
 int rashpa_memlock(struct rashpa_call *call, unsigned long pages);
 int rashpa_holdings(struct rashpa_call *call, struct rashpa_list *list, s32 device);
 int rashpa_ioc_list(struct rashpa_call *call, void *arg);

@@ -4,19 +4,85 @@
  */
 #include <linux/mm.h>
 #include <linux/slab.h>
+#include <linux/workqueue.h>
 
 #include "rashpa_memory.h"
 
 /* ------------------------------------------------------------- life ----- */
 
-static void rashpa_buffer_free(struct kref *ref)
-{
-	struct rashpa_buffer *buffer = container_of(ref, struct rashpa_buffer, ref);
+/*
+ * Buffers that nobody has, while somebody still holds pages of them (an RDMA registration,
+ * a pipe): that memory stays, so its maker is charged with it until it goes. Nobody tells
+ * when that is.
+ */
+static LIST_HEAD(rashpa_lingering);
+static DEFINE_MUTEX(rashpa_lingering_lock);	/* rashpa_lingering */
 
-	rashpa_pages_free(&buffer->pages);
+static void rashpa_linger(struct work_struct *work);
+static DECLARE_DELAYED_WORK(rashpa_linger_work, rashpa_linger);
+
+static void rashpa_buffer_end(struct rashpa_buffer *buffer)
+{
 	rashpa_uncharge(&buffer->charge);
 	mutex_destroy(&buffer->lock);
 	kfree(buffer);
+}
+
+/* Give back what has come free meanwhile. */
+static void rashpa_buffers_sweep(void)
+{
+	struct rashpa_buffer *buffer, *next;
+	u64 held;
+
+	mutex_lock(&rashpa_lingering_lock);
+	list_for_each_entry_safe(buffer, next, &rashpa_lingering, entry) {
+		held = rashpa_pages_free(&buffer->pages);
+		rashpa_charge_less(&buffer->charge, held);
+		if (held)
+			continue;
+		list_del(&buffer->entry);
+		rashpa_buffer_end(buffer);
+	}
+	if (!list_empty(&rashpa_lingering))
+		schedule_delayed_work(&rashpa_linger_work, HZ);
+	mutex_unlock(&rashpa_lingering_lock);
+}
+
+static void rashpa_linger(struct work_struct *work)
+{
+	rashpa_buffers_sweep();
+}
+
+/**
+ * rashpa_buffers_exit() - nobody is charged any more
+ *
+ * There are no buffers left but those that linger.
+ */
+void rashpa_buffers_exit(void)
+{
+	struct rashpa_buffer *buffer, *next;
+
+	cancel_delayed_work_sync(&rashpa_linger_work);
+	list_for_each_entry_safe(buffer, next, &rashpa_lingering, entry) {
+		rashpa_pages_drop(&buffer->pages);
+		rashpa_buffer_end(buffer);
+	}
+}
+
+static void rashpa_buffer_free(struct kref *ref)
+{
+	struct rashpa_buffer *buffer = container_of(ref, struct rashpa_buffer, ref);
+	u64 held = rashpa_pages_free(&buffer->pages);
+
+	if (!held) {
+		rashpa_buffer_end(buffer);
+		return;
+	}
+	rashpa_charge_less(&buffer->charge, held);
+	mutex_lock(&rashpa_lingering_lock);
+	list_add(&buffer->entry, &rashpa_lingering);
+	schedule_delayed_work(&rashpa_linger_work, HZ);
+	mutex_unlock(&rashpa_lingering_lock);
 }
 
 void rashpa_buffer_put(struct rashpa_buffer *buffer)
@@ -25,13 +91,20 @@ void rashpa_buffer_put(struct rashpa_buffer *buffer)
 }
 
 static struct rashpa_buffer *rashpa_buffer_alloc(struct rashpa_call *call,
-						 const struct rashpa_alloc *alloc)
+						 const struct rashpa_alloc *alloc,
+						 const struct rashpa_near *near)
 {
+	const bool lock = alloc->head.flags & RASHPA_ALLOC_LOCK;
 	struct rashpa_want want = {
 		.length = PAGE_ALIGN(alloc->length),
 		.alignment = max_t(u64, alloc->alignment, PAGE_SIZE),
+		.last = near ? near->last : U64_MAX,
 		.node = alloc->head.flags & RASHPA_ALLOC_NODE ? alloc->node : NUMA_NO_NODE,
-		.backend = alloc->backend,
+		/* a processor without memory of its own: any will do */
+		.near = near && near->node != NUMA_NO_NODE && node_state(near->node, N_MEMORY) ?
+			near->node : NUMA_NO_NODE,
+		/* a GPU runtime registers lock memory by address */
+		.backend = lock ? RASHPA_BACKEND_CONTIG : alloc->backend,
 		.cache = alloc->cache ?: RASHPA_CACHE_CACHED,
 	};
 	struct rashpa_buffer *buffer;
@@ -44,10 +117,13 @@ static struct rashpa_buffer *rashpa_buffer_alloc(struct rashpa_call *call,
 	mutex_init(&buffer->lock);
 	rashpa_importers_init(&buffer->importers);
 	buffer->length = want.length;
+	buffer->lock_memory = lock;
+	memcpy(buffer->name, alloc->name, sizeof(buffer->name));
 	err = rashpa_charge(call, &buffer->charge, RASHPA_RESOURCE_MEMORY, RASHPA_NO_DEVICE, 0,
 			    buffer->length);
 	if (err)
 		goto out_free;
+	rashpa_charge_tell(&buffer->charge, 0, buffer->name);
 	err = rashpa_pages_alloc(call, &buffer->pages, &want);
 	if (err)
 		goto out_uncharge;
@@ -61,7 +137,7 @@ static struct rashpa_buffer *rashpa_buffer_alloc(struct rashpa_call *call,
 	return buffer;
 
 out_pages:
-	rashpa_pages_free(&buffer->pages);
+	rashpa_pages_drop(&buffer->pages);
 out_uncharge:
 	rashpa_uncharge(&buffer->charge);
 out_free:
@@ -93,10 +169,27 @@ static int rashpa_alloc_check_name(struct rashpa_call *call,
 	return 0;
 }
 
+/* Words in slots, for hardware that writes and software that waits. */
+static int rashpa_alloc_check_lock(struct rashpa_call *call, const struct rashpa_alloc *alloc)
+{
+	if (!IS_ALIGNED(alloc->length, RASHPA_LOCK_SLOT) ||
+	    alloc->length / RASHPA_LOCK_SLOT > RASHPA_LOCK_SLOTS_MAX)
+		return rashpa_fail(call, -EINVAL,
+				   "%llu bytes of lock memory: must be 1 to %u slots of %u bytes",
+				   alloc->length, RASHPA_LOCK_SLOTS_MAX, RASHPA_LOCK_SLOT);
+	if (alloc->backend == RASHPA_BACKEND_CMA)
+		return rashpa_fail(call, -EINVAL, "lock memory is never of CMA");
+	if (alloc->cache > RASHPA_CACHE_CACHED)
+		return rashpa_fail(call, -EINVAL, "lock memory is always cached");
+	return 0;
+}
+
 static int rashpa_alloc_check(struct rashpa_call *call,
 			      const struct rashpa_alloc *alloc)
 {
-	if (alloc->__reserved || alloc->__reserved2)
+	int err;
+
+	if (alloc->__reserved)
 		return rashpa_fail(call, -EINVAL, "a reserved field is not zero");
 	if (!alloc->length)
 		return rashpa_fail(call, -EINVAL, "the length is zero");
@@ -122,45 +215,15 @@ static int rashpa_alloc_check(struct rashpa_call *call,
 		return rashpa_fail(call, -EINVAL,
 				   "a node is given without the flag RASHPA_ALLOC_NODE");
 	}
+	if (alloc->device && alloc->device != -1 && !(alloc->head.flags & RASHPA_ALLOC_DEVICE))
+		return rashpa_fail(call, -EINVAL,
+				   "a device is given without the flag RASHPA_ALLOC_DEVICE");
+	if (alloc->head.flags & RASHPA_ALLOC_LOCK) {
+		err = rashpa_alloc_check_lock(call, alloc);
+		if (err)
+			return err;
+	}
 	return rashpa_alloc_check_name(call, alloc);
-}
-
-/* Whose it is, until PERMIT: the maker's, open to those who could have made it. */
-static void rashpa_alloc_owner(struct rashpa_call *call, struct rashpa_buffer *buffer,
-			       const struct rashpa_alloc *alloc)
-{
-	const struct inode *inode = file_inode(call->file);
-
-	memcpy(buffer->name, alloc->name, sizeof(buffer->name));
-	rashpa_charge_tell(&buffer->charge, 0, buffer->name);
-	buffer->uid = current_fsuid();
-	buffer->gid = inode->i_gid;
-	buffer->mode = alloc->head.flags & RASHPA_ALLOC_MODE ? alloc->mode :
-							       inode->i_mode & 0666;
-}
-
-/* A name that is not to be had. Asked again when it is given: this spares work in vain. */
-static int rashpa_buffer_name_free(struct rashpa_call *call, const char *name)
-{
-	if (name[0] && rashpa_name_taken(name))
-		return rashpa_fail(call, -EEXIST,
-				   "a buffer named %s exists: remove it first, or open it", name);
-	return 0;
-}
-
-/* Others find it from now on, unless the answer to this call cannot be stored. */
-static int rashpa_buffer_publish(struct rashpa_call *call, struct rashpa_buffer *buffer)
-{
-	int err;
-
-	if (!buffer->name[0])
-		return 0;
-	err = rashpa_named_add(call, buffer);
-	if (err)
-		return err;
-	call->undo = rashpa_named_undo;
-	call->undo_data = buffer;
-	return 0;
 }
 
 /* The dma-buf of a new buffer becomes the new file of @call. */
@@ -171,8 +234,7 @@ static int rashpa_alloc_export(struct rashpa_call *call, struct rashpa_buffer *b
 	struct dma_buf *dmabuf;
 
 	if (buffer->name[0]) {
-		lease = rashpa_lease_new(call, buffer,
-					 alloc->head.flags & RASHPA_ALLOC_EXCLUSIVE);
+		lease = rashpa_lease_new(buffer, alloc->head.flags & RASHPA_ALLOC_EXCLUSIVE);
 		if (IS_ERR(lease))
 			return PTR_ERR(lease);
 	}
@@ -185,107 +247,82 @@ static int rashpa_alloc_export(struct rashpa_call *call, struct rashpa_buffer *b
 	return 0;
 }
 
-int rashpa_ioc_alloc(struct rashpa_call *call, void *arg)
+/**
+ * rashpa_buffer_make() - ALLOC
+ * @call: the ioctl on the memory node
+ * @alloc: what is asked for; answered
+ * @near: the function that it is for, or NULL
+ *
+ * Return: 0 or a negative errno.
+ */
+int rashpa_buffer_make(struct rashpa_call *call, struct rashpa_alloc *alloc,
+		       const struct rashpa_near *near)
 {
-	struct rashpa_alloc *alloc = arg;
+	struct rashpa_named *named = NULL;
 	struct rashpa_buffer *buffer;
 	int err;
 
 	err = rashpa_alloc_check(call, alloc);
 	if (err)
 		return err;
-	err = rashpa_buffer_name_free(call, alloc->name);
-	if (err)
-		return err;
 	err = rashpa_call_reserve_fd(call);
 	if (err)
 		return err;
-	buffer = rashpa_buffer_alloc(call, alloc);
-	if (IS_ERR(buffer))
-		return PTR_ERR(buffer);
-	rashpa_alloc_owner(call, buffer, alloc);
+	rashpa_buffers_sweep();
+	/* first: a name that is taken is no reason to search memory */
+	if (alloc->name[0])
+		named = rashpa_named_new(call, alloc);
+	if (IS_ERR(named))
+		return PTR_ERR(named);
+	buffer = rashpa_buffer_alloc(call, alloc, near);
+	if (IS_ERR(buffer)) {
+		err = PTR_ERR(buffer);
+		goto out_name;
+	}
 	err = rashpa_alloc_export(call, buffer, alloc);
-	if (err)
-		goto out;
-	err = rashpa_buffer_publish(call, buffer);
-	if (err)
-		goto out;
-	alloc->out_fd = call->fd;
-	alloc->out_length = buffer->length;
-	alloc->out_segments = 1;
-	alloc->out_backend = buffer->pages.backend;
-	alloc->out_node = buffer->pages.node;
-out:
-	/* the dma-buf has its own reference, and so has the name */
-	rashpa_buffer_put(buffer);
-	return err;
-}
-
-/**
- * rashpa_lock_memory() - memory for lock slots becomes the new file of @call
- * @call: the ioctl on a function; its fd is reserved
- * @lock: what is asked for; out_fd and out_length are set
- * @node: NUMA node, or NUMA_NO_NODE
- *
- * Never from CMA: a GPU runtime registers it by address.
- *
- * Return: 0 or a negative errno.
- */
-int rashpa_lock_memory(struct rashpa_call *call, struct rashpa_lock *lock, int node)
-{
-	struct rashpa_progress progress = {};
-	struct rashpa_alloc alloc = {
-		.length = (u64)lock->slots * RASHPA_LOCK_SLOT,
-		.backend = RASHPA_BACKEND_CONTIG,
-	};
-	void *device = call->obj;
-	struct rashpa_buffer *buffer;
-	int err;
-
-	memcpy(alloc.name, lock->name, sizeof(alloc.name));
-	err = rashpa_alloc_check_name(call, &alloc);
-	if (!err)
-		err = rashpa_buffer_name_free(call, alloc.name);
-	if (err)
-		return err;
-	if (node != NUMA_NO_NODE) {
-		alloc.head.flags = RASHPA_ALLOC_NODE;
-		alloc.node = node;
-	}
-	call->obj = &progress;
-	buffer = rashpa_buffer_alloc(call, &alloc);
-	call->obj = device;
-	if (IS_ERR(buffer))
-		return PTR_ERR(buffer);
-	buffer->lock_memory = true;
-	rashpa_alloc_owner(call, buffer, &alloc);
-	err = rashpa_alloc_export(call, buffer, &alloc);
-	if (!err)
-		err = rashpa_buffer_publish(call, buffer);
+	if (!err && named)
+		err = rashpa_named_publish(call, named, buffer);
 	if (!err) {
-		lock->out_fd = call->fd;
-		lock->out_length = buffer->length;
+		alloc->out_fd = call->fd;
+		alloc->out_length = buffer->length;
+		alloc->out_segments = 1;
+		alloc->out_backend = buffer->pages.backend;
+		alloc->out_node = buffer->pages.node;
 	}
 	/* the dma-buf has its own reference, and so has the name */
 	rashpa_buffer_put(buffer);
+out_name:
+	if (err && named)
+		rashpa_named_drop(named);
 	return err;
 }
 
-static void rashpa_progress_query(const struct rashpa_progress *progress,
-				  struct rashpa_query *query)
+int rashpa_ioc_progress(struct rashpa_call *call, void *arg)
 {
-	query->out_stage = READ_ONCE(progress->stage);
-	query->out_done = READ_ONCE(progress->done);
-	query->out_todo = READ_ONCE(progress->todo);
+	/* for people who wait: written and read without a lock */
+	const struct rashpa_progress *now = call->obj;
+	struct rashpa_progress *progress = arg;
+
+	if (progress->__reserved)
+		return rashpa_fail(call, -EINVAL, "a reserved field is not zero");
+	progress->out_stage = READ_ONCE(now->out_stage);
+	progress->out_done = READ_ONCE(now->out_done);
+	progress->out_todo = READ_ONCE(now->out_todo);
+	return 0;
+}
+
+int rashpa_ioc_buffers_limit(struct rashpa_call *call, void *arg)
+{
+	rashpa_buffers_sweep();
+	return rashpa_ioc_limit(call, arg);
 }
 
 int rashpa_ioc_query(struct rashpa_call *call, void *arg)
 {
 	struct rashpa_query *query = arg;
 	int node = NUMA_NO_NODE;
-	int err;
 
-	if (query->__reserved || query->__reserved2)
+	if (query->__reserved)
 		return rashpa_fail(call, -EINVAL, "a reserved field is not zero");
 	if (query->backend > RASHPA_BACKEND_CONTIG)
 		return rashpa_fail(call, -EINVAL, "backend %u is not defined",
@@ -302,16 +339,13 @@ int rashpa_ioc_query(struct rashpa_call *call, void *arg)
 		return rashpa_fail(call, -EINVAL,
 				   "a node is given without the flag RASHPA_QUERY_NODE");
 	}
-	if (query->head.flags & RASHPA_QUERY_USAGE &&
-	    (query->head.flags != RASHPA_QUERY_USAGE || query->backend))
+	if (query->try_ms > RASHPA_TRY_MS_MAX)
+		return rashpa_fail(call, -EINVAL, "try_ms %u: must be 0 to %u", query->try_ms,
+				   RASHPA_TRY_MS_MAX);
+	if (query->try_ms && !(query->head.flags & RASHPA_QUERY_TRY))
 		return rashpa_fail(call, -EINVAL,
-				   "RASHPA_QUERY_USAGE is about all buffers: no other flag, backend AUTO");
-	err = rashpa_pages_query(call, query, node);
-	if (err)
-		return err;
-	rashpa_account_query(query);
-	rashpa_progress_query(call->obj, query);
-	return 0;
+				   "try_ms is given without the flag RASHPA_QUERY_TRY");
+	return rashpa_pages_query(call, query, node);
 }
 
 /**
@@ -329,6 +363,7 @@ void rashpa_buffer_info(struct rashpa_buffer *buffer, struct rashpa_info *info)
 	info->out_segments = 1;
 	info->out_importers = atomic_read(&buffer->importers.count);
 	info->out_mappings = atomic_read(&buffer->mappings);
+	rashpa_charge_owner(&buffer->charge, &info->out_uid, &info->out_pid);
 	info->out_page_size = PAGE_SIZE << buffer->pages.order;
 	if (rashpa_pages_pinnable(&buffer->pages))
 		info->out_flags |= RASHPA_INFO_REGISTRABLE;
@@ -336,12 +371,13 @@ void rashpa_buffer_info(struct rashpa_buffer *buffer, struct rashpa_info *info)
 		return;
 	memcpy(info->out_name, buffer->name, sizeof(info->out_name));
 	mutex_lock(&buffer->lock);
-	info->out_uid = from_kuid_munged(current_user_ns(), buffer->uid);
-	info->out_gid = from_kgid_munged(current_user_ns(), buffer->gid);
-	info->out_mode = buffer->mode;
 	info->out_leases = buffer->leases;
-	if (buffer->exclusive)
+	if (buffer->exclusive) {
 		info->out_flags |= RASHPA_INFO_EXCLUSIVE;
+		info->out_lease_uid = from_kuid_munged(current_user_ns(),
+						       buffer->exclusive->uid);
+		info->out_lease_pid = pid_vnr(buffer->exclusive->pid);
+	}
 	mutex_unlock(&buffer->lock);
 }
 
@@ -357,16 +393,4 @@ void rashpa_info_clear(struct rashpa_info *info)
 	memset(info, 0, sizeof(*info));
 	info->head = head;
 	info->fd = fd;
-}
-
-int rashpa_ioc_buffer_info(struct rashpa_call *call, void *arg)
-{
-	struct rashpa_lease *lease = call->obj;
-	struct rashpa_info *info = arg;
-
-	if (info->fd != -1)
-		return rashpa_fail(call, -EINVAL, "fd must be -1 on a buffer's own node");
-	rashpa_info_clear(info);
-	rashpa_buffer_info(lease->buffer, info);
-	return 0;
 }

@@ -10,6 +10,7 @@
 #include <linux/dma-direct.h>
 #include <linux/dma-map-ops.h>
 #include <linux/eventfd.h>
+#include <linux/fs.h>
 #include <linux/gfp.h>
 #include <linux/hrtimer.h>
 #include <linux/io.h>
@@ -45,6 +46,16 @@ static inline void vm_flags_clear(struct vm_area_struct *vma, vm_flags_t flags)
 	vma->vm_flags &= ~flags;
 }
 #endif
+
+/* Is the caller the owner of the inode of @file, or does it have CAP_FOWNER over it? */
+static inline bool rashpa_file_owned(const struct file *file)
+{
+#ifdef RASHPA_HAVE_MNT_IDMAP
+	return inode_owner_or_capable(file_mnt_idmap(file), file_inode(file));
+#else
+	return inode_owner_or_capable(file_mnt_user_ns((struct file *)file), file_inode(file));
+#endif
+}
 
 /* A page fault is going to wait: let go of what it holds, and be called again. */
 static inline void rashpa_fault_unlock(struct vm_fault *vmf)

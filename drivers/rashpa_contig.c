@@ -8,17 +8,19 @@
  * asked for one page block after the other it fails where the obstacle is, and the
  * search goes on behind it.
  */
+#include <linux/bitmap.h>
+#include <linux/capability.h>
 #include <linux/dma-mapping.h>
 #include <linux/highmem.h>
+#include <linux/jiffies.h>
 #include <linux/mm.h>
 #include <linux/mmzone.h>
 #include <linux/sched/signal.h>
+#include <linux/spinlock.h>
+#include <linux/wait.h>
 
 #include "rashpa_compat.h"
 #include "rashpa_memory.h"
-
-/* One search at a time: two would take blocks out of each other's runs. */
-static DEFINE_MUTEX(rashpa_contig_lock);
 
 /*
  * Not what is pinned for DMA: it is on the LRU, and cannot be moved. Nor what is being read or
@@ -68,10 +70,26 @@ static void rashpa_blocks_free(unsigned long pfn, unsigned long blocks)
 static void rashpa_progress_set(struct rashpa_progress *progress, u32 stage, u64 done,
 				u64 todo)
 {
-	WRITE_ONCE(progress->stage, stage);
-	WRITE_ONCE(progress->done, done);
-	WRITE_ONCE(progress->todo, todo);
+	WRITE_ONCE(progress->out_stage, stage);
+	WRITE_ONCE(progress->out_done, done);
+	WRITE_ONCE(progress->out_todo, todo);
 }
+
+/**
+ * enum rashpa_rank - whose search goes first
+ * @RASHPA_RANK_TRY: who only asks makes way for who needs memory
+ * @RASHPA_RANK_ALLOC: and that for an administrator (CAP_SYS_RESOURCE)
+ * @RASHPA_RANK_ADMIN_TRY: likewise
+ * @RASHPA_RANK_ADMIN_ALLOC: likewise
+ * @RASHPA_RANKS: their number
+ */
+enum rashpa_rank {
+	RASHPA_RANK_TRY,
+	RASHPA_RANK_ALLOC,
+	RASHPA_RANK_ADMIN_TRY,
+	RASHPA_RANK_ADMIN_ALLOC,
+	RASHPA_RANKS,
+};
 
 /**
  * struct rashpa_search - for a run of page blocks
@@ -79,9 +97,13 @@ static void rashpa_progress_set(struct rashpa_progress *progress, u32 stage, u64
  * @blocks: wanted; RASHPA_BLOCKS_ALL: none, only the longest run is looked for
  * @least: shorter runs are looked at, but not taken
  * @align_pages: alignment in pages
+ * @end: page frames from this one on are of no use
  * @node: NUMA node or NUMA_NO_NODE
+ * @rank: enum rashpa_rank
+ * @until: when to give up, in jiffies; 0 for never
  * @pfn: found: the first page
  * @longest: blocks of the longest run that could be taken, if only for a moment
+ * @spent: the zone has no more to give, wherever one looks
  * @looked: the longest run that was only looked at
  */
 struct rashpa_search {
@@ -89,9 +111,13 @@ struct rashpa_search {
 	unsigned long blocks;
 	unsigned long least;
 	unsigned long align_pages;
+	unsigned long end;
 	int node;
+	enum rashpa_rank rank;
+	unsigned long until;
 	unsigned long pfn;
 	unsigned long longest;
+	bool spent;
 	struct {
 		struct zone *zone;
 		unsigned long pfn;
@@ -100,6 +126,84 @@ struct rashpa_search {
 };
 
 #define RASHPA_BLOCKS_ALL	ULONG_MAX
+
+/* ------------------------------------------------------------- turns ---- */
+
+/*
+ * One search at a time: two would take blocks out of each other's runs. One of a higher rank
+ * goes first, and the one that runs makes way for it.
+ */
+static DECLARE_WAIT_QUEUE_HEAD(rashpa_turns);
+static DEFINE_SPINLOCK(rashpa_turn_lock);	/* the next two */
+static bool rashpa_turn_taken;
+static unsigned int rashpa_turn_waiting[RASHPA_RANKS];
+
+/* Does somebody of a higher rank wait? Also asked without the lock. */
+static bool rashpa_turn_higher(const struct rashpa_search *search)
+{
+	unsigned int rank;
+
+	for (rank = search->rank + 1; rank < RASHPA_RANKS; rank++)
+		if (READ_ONCE(rashpa_turn_waiting[rank]))
+			return true;
+	return false;
+}
+
+static bool rashpa_turn_try(const struct rashpa_search *search)
+{
+	bool mine;
+
+	spin_lock(&rashpa_turn_lock);
+	mine = !rashpa_turn_taken && !rashpa_turn_higher(search);
+	if (mine)
+		rashpa_turn_taken = true;
+	spin_unlock(&rashpa_turn_lock);
+	return mine;
+}
+
+static void rashpa_turn_wait(const struct rashpa_search *search, int more)
+{
+	spin_lock(&rashpa_turn_lock);
+	WRITE_ONCE(rashpa_turn_waiting[search->rank],
+		   rashpa_turn_waiting[search->rank] + more);
+	spin_unlock(&rashpa_turn_lock);
+}
+
+static int rashpa_turn_begin(const struct rashpa_search *search)
+{
+	long left = MAX_SCHEDULE_TIMEOUT;
+
+	if (search->until)
+		left = max(1L, (long)(search->until - jiffies));
+	rashpa_turn_wait(search, 1);
+	left = wait_event_interruptible_timeout(rashpa_turns, rashpa_turn_try(search), left);
+	rashpa_turn_wait(search, -1);
+	if (left > 0)
+		return 0;
+	/* who made way for this one need not any more */
+	wake_up_all(&rashpa_turns);
+	return left ? -EINTR : -ETIME;
+}
+
+static void rashpa_turn_end(void)
+{
+	spin_lock(&rashpa_turn_lock);
+	rashpa_turn_taken = false;
+	spin_unlock(&rashpa_turn_lock);
+	wake_up_all(&rashpa_turns);
+}
+
+/* Is there a reason to stop? -EINTR; -ETIME; -EAGAIN to make way, and begin again. */
+static int rashpa_search_stop(const struct rashpa_search *search)
+{
+	if (task_sigpending(current))
+		return -EINTR;
+	if (search->until && time_after(jiffies, search->until))
+		return -ETIME;
+	return rashpa_turn_higher(search) ? -EAGAIN : 0;
+}
+
+/* ------------------------------------------------------------ search ---- */
 
 /* Pages that are free, without those of CMA: contig never gets them. */
 static unsigned long rashpa_zone_free(struct zone *zone)
@@ -110,12 +214,44 @@ static unsigned long rashpa_zone_free(struct zone *zone)
 }
 
 /*
+ * Take pages as anybody else would, and give them back: what is missing is reclaimed, page
+ * cache first. Return whether so many could be had, without the OOM killer.
+ */
+static bool rashpa_zone_refill(struct zone *zone)
+{
+	gfp_t gfp = GFP_KERNEL | __GFP_NORETRY | __GFP_NOWARN | __GFP_THISNODE;
+	unsigned long count = high_wmark_pages(zone) - min_wmark_pages(zone) +
+			      8 * RASHPA_BLOCK_PAGES;
+	struct page *page, *next;
+	LIST_HEAD(pages);
+
+	if (zone_idx(zone) < ZONE_NORMAL)
+		gfp |= GFP_DMA32;
+	while (count && !task_sigpending(current)) {
+		page = alloc_pages_node(zone_to_nid(zone), gfp, 0);
+		if (!page)
+			break;
+		list_add(&page->lru, &pages);
+		count--;
+		cond_resched();
+	}
+	list_for_each_entry_safe(page, next, &pages, lru) {
+		list_del(&page->lru);
+		__free_page(page);
+		cond_resched();
+	}
+	return !count;
+}
+
+/*
  * alloc_contig_range() knows no watermarks: without a look at them it would take what
- * the kernel needs to go on at all, and the OOM killer would make up for it.
+ * the kernel needs to go on at all, and the OOM killer would make up for it. A machine whose
+ * page cache is full has no more than that free all the time.
  */
 static bool rashpa_zone_spent(struct zone *zone)
 {
-	return rashpa_zone_free(zone) < high_wmark_pages(zone) + RASHPA_BLOCK_PAGES;
+	return rashpa_zone_free(zone) < low_wmark_pages(zone) + RASHPA_BLOCK_PAGES &&
+	       !rashpa_zone_refill(zone);
 }
 
 /*
@@ -131,7 +267,8 @@ static unsigned long rashpa_run_take(struct rashpa_search *search, struct zone *
 	for (i = 0; i < blocks; i++) {
 		rashpa_progress_set(search->progress, RASHPA_STAGE_SEARCH, i * size,
 				    blocks * size);
-		if (task_sigpending(current) || rashpa_zone_spent(zone) ||
+		search->spent = rashpa_zone_spent(zone);
+		if (search->spent || rashpa_search_stop(search) ||
 		    rashpa_block_alloc(pfn + i * RASHPA_BLOCK_PAGES))
 			break;
 		cond_resched();
@@ -144,9 +281,11 @@ static unsigned long rashpa_run_take(struct rashpa_search *search, struct zone *
 }
 
 /* Where the run ends that begins at @pfn or before and looks usable; @end at most. */
-static unsigned long rashpa_run_end(struct zone *zone, unsigned long pfn, unsigned long end)
+static unsigned long rashpa_run_end(const struct rashpa_search *search, struct zone *zone,
+				    unsigned long pfn, unsigned long end)
 {
-	while (pfn + RASHPA_BLOCK_PAGES <= end && rashpa_block_usable(pfn, zone)) {
+	while (pfn + RASHPA_BLOCK_PAGES <= end && !rashpa_search_stop(search) &&
+	       rashpa_block_usable(pfn, zone)) {
 		pfn += RASHPA_BLOCK_PAGES;
 		cond_resched();
 	}
@@ -159,15 +298,17 @@ static unsigned long rashpa_run_end(struct zone *zone, unsigned long pfn, unsign
  */
 static int rashpa_contig_zone(struct zone *zone, struct rashpa_search *search)
 {
-	const unsigned long end = zone_end_pfn(zone);
+	const unsigned long end = min(zone_end_pfn(zone), search->end);
 	unsigned long pfn = ALIGN(zone->zone_start_pfn, search->align_pages);
 	unsigned long seen = pfn; /* what is between looks usable */
 
 	while (pfn < end) {
 		unsigned long most = min(search->blocks, (end - pfn) / RASHPA_BLOCK_PAGES);
 		unsigned long n;
+		int err;
 
-		seen = rashpa_run_end(zone, max(seen, pfn), pfn + most * RASHPA_BLOCK_PAGES);
+		seen = rashpa_run_end(search, zone, max(seen, pfn),
+				      pfn + most * RASHPA_BLOCK_PAGES);
 		n = (seen - pfn) / RASHPA_BLOCK_PAGES;
 		if (n >= search->least) {
 			n = rashpa_run_take(search, zone, pfn, n);
@@ -180,8 +321,10 @@ static int rashpa_contig_zone(struct zone *zone, struct rashpa_search *search)
 			search->pfn = pfn;
 			return 0;
 		}
-		if (task_sigpending(current))
-			return -EINTR;
+		err = search->spent ? -ENOMEM : rashpa_search_stop(search);
+		search->spent = false;
+		if (err)
+			return err;
 		cond_resched();
 		pfn = ALIGN(pfn + (n + 1) * RASHPA_BLOCK_PAGES, search->align_pages);
 	}
@@ -231,33 +374,39 @@ static int rashpa_contig_search(struct rashpa_search *search)
 {
 	int err;
 
-	err = mutex_lock_interruptible(&rashpa_contig_lock);
-	if (err)
-		return err;
-	err = rashpa_contig_zones(search);
-	if (err == -ENOMEM)
-		rashpa_contig_try(search);
-	mutex_unlock(&rashpa_contig_lock);
+	do {
+		err = rashpa_turn_begin(search);
+		if (err)
+			return err;
+		err = rashpa_contig_zones(search);
+		if (err == -ENOMEM)
+			rashpa_contig_try(search);
+		rashpa_turn_end();
+	} while (err == -EAGAIN);
 	return err;
 }
 
 /*
  * The longest run of all that can be had, in bytes. Taking memory takes time: first what
- * looks best, then only what may be longer than that proved to be.
+ * looks best, then only what may be longer than that proved to be. Return -EINTR, or
+ * -ETIME or -EAGAIN if it had to stop early.
  */
-static int rashpa_contig_longest(int node, u64 *longest)
+static int rashpa_contig_longest(struct rashpa_progress *progress, int node,
+				 unsigned long until, u64 *longest)
 {
-	struct rashpa_progress progress;
 	struct rashpa_search search = {
-		.progress = &progress,
+		.progress = progress,
 		.blocks = RASHPA_BLOCKS_ALL,
 		.least = RASHPA_BLOCKS_ALL,
 		.align_pages = RASHPA_BLOCK_PAGES,
+		.end = ULONG_MAX,
 		.node = node,
+		.rank = capable(CAP_SYS_RESOURCE) ? RASHPA_RANK_ADMIN_TRY : RASHPA_RANK_TRY,
+		.until = until,
 	};
 	int err;
 
-	err = mutex_lock_interruptible(&rashpa_contig_lock);
+	err = rashpa_turn_begin(&search);
 	if (err)
 		return err;
 	err = rashpa_contig_zones(&search);
@@ -266,9 +415,17 @@ static int rashpa_contig_longest(int node, u64 *longest)
 		search.least = search.longest + 1;
 		err = rashpa_contig_zones(&search);
 	}
-	mutex_unlock(&rashpa_contig_lock);
+	rashpa_turn_end();
 	*longest = (u64)search.longest * RASHPA_BLOCK_PAGES << PAGE_SHIFT;
 	return err == -ENOMEM ? 0 : err;
+}
+
+/* Is @length from @first on where it is wanted? */
+static bool rashpa_pages_fit(struct page *first, const struct rashpa_want *want)
+{
+	return (want->node == NUMA_NO_NODE || page_to_nid(first) == want->node) &&
+	       IS_ALIGNED(page_to_phys(first), want->alignment) &&
+	       page_to_phys(first) + want->length - 1 <= want->last;
 }
 
 /* Up to one page block the page allocator has it. */
@@ -279,9 +436,15 @@ static int rashpa_small_alloc(struct rashpa_pages *pages, const struct rashpa_wa
 
 	if (want->node != NUMA_NO_NODE)
 		gfp |= __GFP_THISNODE;
+	if (want->last <= U32_MAX)
+		gfp |= GFP_DMA32;
 	pages->first = alloc_pages_node(want->node, gfp, order);
 	if (!pages->first)
 		return -ENOMEM;
+	if (!rashpa_pages_fit(pages->first, want)) {
+		__free_pages(pages->first, order);
+		return -ENOMEM;
+	}
 	pages->order = order;
 	pages->count = 1UL << order;
 	return 0;
@@ -297,19 +460,26 @@ static int rashpa_contig_alloc(struct rashpa_progress *progress,
 		.blocks = DIV_ROUND_UP(count, RASHPA_BLOCK_PAGES),
 		.align_pages = max_t(unsigned long, RASHPA_BLOCK_PAGES,
 				     want->alignment >> PAGE_SHIFT),
+		.end = want->last == U64_MAX ? ULONG_MAX : (want->last + 1) >> PAGE_SHIFT,
 		.node = want->node,
+		.rank = capable(CAP_SYS_RESOURCE) ? RASHPA_RANK_ADMIN_ALLOC : RASHPA_RANK_ALLOC,
 	};
 	int err;
 
 	pages->backend = RASHPA_BACKEND_CONTIG;
+	pages->given = bitmap_zalloc(search.blocks, GFP_KERNEL);
+	if (!pages->given)
+		return -ENOMEM;
 	if (max(want->length, want->alignment) <= PAGE_SIZE << RASHPA_BLOCK_ORDER &&
 	    !rashpa_small_alloc(pages, want))
 		return 0;
 	search.least = search.blocks;
 	err = rashpa_contig_search(&search);
 	pages->longest = (u64)search.longest * RASHPA_BLOCK_PAGES << PAGE_SHIFT;
-	if (err)
+	if (err) {
+		bitmap_free(pages->given);
 		return err;
+	}
 	pages->first = pfn_to_page(search.pfn);
 	pages->order = RASHPA_BLOCK_ORDER;
 	pages->count = search.blocks * RASHPA_BLOCK_PAGES;
@@ -394,12 +564,6 @@ static void rashpa_cma_free(struct rashpa_pages *pages)
 		rashpa_node_free(pages->first, pages->count);
 }
 
-static bool rashpa_cma_fits(struct page *first, const struct rashpa_want *want)
-{
-	return (want->node == NUMA_NO_NODE || page_to_nid(first) == want->node) &&
-	       IS_ALIGNED(page_to_phys(first), want->alignment);
-}
-
 /**
  * struct rashpa_gaps - memory of a node that is kept while better aligned memory is looked for
  * @gap: what is kept
@@ -443,7 +607,7 @@ static struct page *rashpa_node_alloc_aligned(const struct rashpa_want *want, in
 
 	do {
 		first = rashpa_node_alloc(count, node);
-		if (!first || rashpa_cma_fits(first, want))
+		if (!first || rashpa_pages_fit(first, want))
 			break;
 		pfn = page_to_pfn(first);
 		rashpa_node_free(first, count);
@@ -481,7 +645,7 @@ static int rashpa_cma_alloc(struct rashpa_pages *pages, const struct rashpa_want
 		pages->count = want->length >> PAGE_SHIFT;
 		pages->first = cma_alloc(area, pages->count, get_order(alignment), true);
 		pages->cma = area;
-		if (pages->first && rashpa_cma_fits(pages->first, want))
+		if (pages->first && rashpa_pages_fit(pages->first, want))
 			return 0;
 		if (pages->first)
 			rashpa_cma_free(pages);
@@ -528,9 +692,12 @@ static int rashpa_pages_explain(struct rashpa_call *call, const struct rashpa_wa
 		.head.flags = cma ? RASHPA_QUERY_TRY : 0,
 		.backend = cma ? RASHPA_BACKEND_CMA : RASHPA_BACKEND_CONTIG,
 	};
-	char where[24] = "";
+	char where[56] = "";
 
-	if (want->node != NUMA_NO_NODE)
+	if (want->last != U64_MAX)
+		snprintf(where, sizeof(where), " below %llu MiB, which the device reaches",
+			 (want->last >> 20) + 1);
+	else if (want->node != NUMA_NO_NODE)
 		snprintf(where, sizeof(where), " on node %d", want->node);
 	if (rashpa_pages_query(call, &query, want->node))
 		return -ENOMEM;
@@ -596,7 +763,7 @@ int rashpa_pages_alloc(struct rashpa_call *call, struct rashpa_pages *pages,
 		       const struct rashpa_want *want)
 {
 	struct rashpa_progress *progress = call->obj;
-	int err;
+	int err = -ENOMEM;
 
 	if (want->backend == RASHPA_BACKEND_CMA && !rashpa_cma_present())
 		return rashpa_fail(call, -EOPNOTSUPP,
@@ -608,7 +775,14 @@ int rashpa_pages_alloc(struct rashpa_call *call, struct rashpa_pages *pages,
 		return rashpa_fail(call, -ENOMEM, "%llu MiB asked for, the machine has %llu MiB",
 				   want->length >> 20, (u64)totalram_pages() << PAGE_SHIFT >> 20);
 
-	err = rashpa_pages_get(call, pages, want);
+	if (want->near != NUMA_NO_NODE && want->node == NUMA_NO_NODE) {
+		struct rashpa_want near = *want;
+
+		near.node = want->near;
+		err = rashpa_pages_get(call, pages, &near);
+	}
+	if (err == -ENOMEM)
+		err = rashpa_pages_get(call, pages, want);
 	if (err == -ENOMEM)
 		err = rashpa_pages_explain(call, want, pages->longest);
 	else if (err)
@@ -621,7 +795,7 @@ int rashpa_pages_alloc(struct rashpa_call *call, struct rashpa_pages *pages,
 	else
 		err = rashpa_pages_cache(call, pages, want->cache);
 	if (err)
-		rashpa_pages_free(pages);
+		rashpa_pages_drop(pages);
 out:
 	rashpa_progress_set(progress, RASHPA_STAGE_IDLE, 0, 0);
 	return err;
@@ -631,25 +805,59 @@ out:
  * rashpa_pages_free() - give memory back
  * @pages: from rashpa_pages_alloc()
  *
- * A block that somebody has pinned (an RDMA registration, direct I/O) stays until
- * they let go of it.
+ * A block that somebody has pinned (an RDMA registration, direct I/O) stays until they let
+ * go of it.
+ *
+ * Return: bytes that stay, to be given back by another call, later.
  */
-void rashpa_pages_free(struct rashpa_pages *pages)
+u64 rashpa_pages_free(struct rashpa_pages *pages)
 {
-	unsigned long i;
+	const unsigned long step = 1UL << pages->order;
+	unsigned long i, held = 0;
 
 	/* rather lost than given to somebody who expects it to be cached */
 	if (pages->cache != RASHPA_CACHE_CACHED &&
 	    WARN_ON(rashpa_memory_wb(pages->first, pages->count)))
-		return;
+		return 0;
+	pages->cache = RASHPA_CACHE_CACHED;
 	if (pages->backend == RASHPA_BACKEND_CMA) {
 		rashpa_cma_free(pages);
-		return;
+		return 0;
 	}
-	for (i = 0; i < pages->count; i += 1UL << pages->order) {
-		put_page(pages->first + i);
+	for (i = 0; i < pages->count; i += step) {
 		cond_resched();
+		if (test_bit(i / step, pages->given))
+			continue;
+		/* nobody maps it any more: who has no reference by now never gets one */
+		if (page_count(pages->first + i) > 1) {
+			held += step;
+			continue;
+		}
+		__set_bit(i / step, pages->given);
+		put_page(pages->first + i);
 	}
+	if (!held) {
+		bitmap_free(pages->given);
+		pages->given = NULL;
+	}
+	return (u64)held << PAGE_SHIFT;
+}
+
+/**
+ * rashpa_pages_drop() - give memory back at once
+ * @pages: from rashpa_pages_alloc(); what others hold goes with their last reference
+ */
+void rashpa_pages_drop(struct rashpa_pages *pages)
+{
+	const unsigned long step = 1UL << pages->order;
+	unsigned long i;
+
+	if (!rashpa_pages_free(pages))
+		return;
+	for (i = 0; i < pages->count; i += step)
+		if (!test_bit(i / step, pages->given))
+			put_page(pages->first + i);
+	bitmap_free(pages->given);
 }
 
 /* ------------------------------------------------------ what would fit -- */
@@ -678,13 +886,15 @@ static void rashpa_query_cma(struct rashpa_query *query, int node)
 
 static void rashpa_query_zone(struct rashpa_query *query, struct zone *zone)
 {
+	/* it only looks: nobody has to wait */
+	const struct rashpa_search search = { .rank = RASHPA_RANK_ADMIN_ALLOC };
 	unsigned long pfn = ALIGN(zone->zone_start_pfn, RASHPA_BLOCK_PAGES);
 	const unsigned long end = zone_end_pfn(zone);
 
 	query->out_total += (u64)(zone_managed_pages(zone) - zone_cma_pages(zone)) << PAGE_SHIFT;
 	query->out_free += (u64)rashpa_zone_free(zone) << PAGE_SHIFT;
 	while (pfn + RASHPA_BLOCK_PAGES <= end && !task_sigpending(current)) {
-		unsigned long last = rashpa_run_end(zone, pfn, end);
+		unsigned long last = rashpa_run_end(&search, zone, pfn, end);
 
 		query->out_largest = max_t(u64, query->out_largest,
 					   (u64)(last - pfn) << PAGE_SHIFT);
@@ -708,19 +918,24 @@ static void rashpa_query_contig(struct rashpa_query *query, int node)
 #define RASHPA_TRY_STEP(size)	((size) / 4)
 
 /* CMA does not even tell how it looks: allocate less and less until it succeeds. */
-static u64 rashpa_try_cma(u64 size, int node)
+static int rashpa_try_cma(u64 size, int node, unsigned long until, u64 *largest)
 {
 	const u64 unit = PAGE_SIZE << RASHPA_BLOCK_ORDER;
-	struct rashpa_want want = { .alignment = PAGE_SIZE, .node = node };
+	struct rashpa_want want = { .alignment = PAGE_SIZE, .node = node, .last = U64_MAX };
 	struct rashpa_pages pages;
 
-	for (size = ALIGN_DOWN(size, unit); size && !task_sigpending(current);
+	for (size = ALIGN_DOWN(size, unit); size;
 	     size = ALIGN_DOWN(size - max(RASHPA_TRY_STEP(size), unit), unit)) {
+		if (task_sigpending(current))
+			return -EINTR;
+		if (time_after(jiffies, until))
+			return -ETIME;
 		want.length = size;
 		memset(&pages, 0, sizeof(pages));
 		if (!rashpa_cma_alloc(&pages, &want)) {
-			rashpa_pages_free(&pages);
-			return size;
+			rashpa_cma_free(&pages);
+			*largest = size;
+			break;
 		}
 	}
 	return 0;
@@ -728,13 +943,19 @@ static u64 rashpa_try_cma(u64 size, int node)
 
 static int rashpa_query_try(struct rashpa_call *call, struct rashpa_query *query, int node)
 {
-	int err = 0;
+	const unsigned long until = jiffies + msecs_to_jiffies(query->try_ms ?: 2000);
+	struct rashpa_progress *progress = call->obj;
+	int err;
 
+	query->out_largest = 0;
 	if (query->out_backend == RASHPA_BACKEND_CMA)
-		query->out_largest = rashpa_try_cma(query->out_free, node);
+		err = rashpa_try_cma(query->out_free, node, until, &query->out_largest);
 	else
-		err = rashpa_contig_longest(node, &query->out_largest);
-	if (err || task_sigpending(current))
+		err = rashpa_contig_longest(progress, node, until, &query->out_largest);
+	rashpa_progress_set(progress, RASHPA_STAGE_IDLE, 0, 0);
+	if (err == -ETIME || err == -EAGAIN)
+		query->out_flags = RASHPA_QUERY_UNFINISHED;
+	else if (err)
 		return rashpa_fail(call, -EINTR, "interrupted by a signal");
 	return 0;
 }
@@ -742,7 +963,7 @@ static int rashpa_query_try(struct rashpa_call *call, struct rashpa_query *query
 /**
  * rashpa_pages_query() - what would fit
  * @call: the ioctl, for the reason
- * @query: flags and backend in, out_total, out_free, out_largest, out_backend and
+ * @query: flags, backend and try_ms in, out_backend, out_flags, out_total, out_free, out_largest and
  *	out_area filled in
  * @node: NUMA node or NUMA_NO_NODE
  *
@@ -757,9 +978,8 @@ int rashpa_pages_query(struct rashpa_call *call, struct rashpa_query *query,
 	query->out_free = 0;
 	query->out_largest = 0;
 	query->out_backend = 0;
+	query->out_flags = 0;
 	memset(query->out_area, 0, sizeof(query->out_area));
-	if (query->head.flags & RASHPA_QUERY_USAGE)
-		return 0;
 	if (query->backend == RASHPA_BACKEND_CMA && !cma)
 		return rashpa_fail(call, -EOPNOTSUPP,
 				   "no CMA area: boot a kernel with CONFIG_DMA_CMA and cma=SIZE");

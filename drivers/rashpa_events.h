@@ -25,8 +25,4 @@ int rashpa_ioc_group_info(struct rashpa_call *call, void *arg);
 
 int rashpa_ioc_eventfd(struct rashpa_call *call, void *arg);
 
-/* -------------------------------------------------- rashpa_words.c --- */
-
-int rashpa_ioc_lock(struct rashpa_call *call, void *arg);
-
 #endif /* RASHPA_EVENTS_H */

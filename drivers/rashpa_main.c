@@ -3,6 +3,8 @@
  * rashpa: the module, its memory node, the one ioctl table.
  */
 #include <linux/dma-buf.h>
+#include <linux/dma-mapping.h>
+#include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/module.h>
 #include <linux/slab.h>
@@ -35,32 +37,65 @@ static int rashpa_ioc_info(struct rashpa_call *call, void *arg)
 	return 0;
 }
 
+/* For which function? Memory knows of none. */
+static int rashpa_alloc_near(struct rashpa_call *call, int fd, struct rashpa_near *near)
+{
+	struct file *file = fget(fd);
+	struct rashpa_device *dev = file ? rashpa_device_of(file) : NULL;
+	int err = -EINVAL;
+
+	if (!file)
+		return rashpa_fail(call, -EBADF, "device: fd %d is not open", fd);
+	if (dev)
+		err = rashpa_device_lock(call, dev);
+	else
+		rashpa_fail(call, err, "device: fd %d is not a /dev/rashpa/fpgaN", fd);
+	if (!err) {
+		near->node = dev_to_node(&dev->pdev->dev);
+		near->last = rashpa_pci_translated(dev->pdev) ? U64_MAX :
+								dma_get_mask(&dev->pdev->dev);
+		mutex_unlock(&dev->lock);
+	}
+	fput(file);
+	return err;
+}
+
+static int rashpa_ioc_alloc(struct rashpa_call *call, void *arg)
+{
+	struct rashpa_alloc *alloc = arg;
+	struct rashpa_near near;
+	int err;
+
+	if (!(alloc->head.flags & RASHPA_ALLOC_DEVICE))
+		return rashpa_buffer_make(call, alloc, NULL);
+	err = rashpa_alloc_near(call, alloc->device, &near);
+	return err ?: rashpa_buffer_make(call, alloc, &near);
+}
+
 const struct rashpa_op rashpa_ops[] = {
 	RASHPA_OP(MEMORY, ALLOC, rashpa_alloc, __reserved,
-		  RASHPA_ALLOC_NODE | RASHPA_ALLOC_EXCLUSIVE | RASHPA_ALLOC_MODE,
+		  RASHPA_ALLOC_NODE | RASHPA_ALLOC_EXCLUSIVE | RASHPA_ALLOC_MODE |
+		  RASHPA_ALLOC_LOCK | RASHPA_ALLOC_DEVICE,
 		  RASHPA_OP_WRITE, rashpa_ioc_alloc),
-	RASHPA_OP(MEMORY, OPEN, rashpa_open, __reserved,
-		  RASHPA_OPEN_EXCLUSIVE | RASHPA_OPEN_READ, 0, rashpa_ioc_open),
-	RASHPA_OP(MEMORY, REMOVE, rashpa_remove, name,
-		  0, RASHPA_OP_WRITE | RASHPA_OP_SILENT, rashpa_ioc_remove),
-	RASHPA_OP(MEMORY, QUERY, rashpa_query, __reserved,
-		  RASHPA_QUERY_NODE | RASHPA_QUERY_TRY | RASHPA_QUERY_USAGE,
-		  0, rashpa_ioc_query),
-	RASHPA_OP(MEMORY, PERMIT, rashpa_permit, __reserved,
-		  RASHPA_PERMIT_UID | RASHPA_PERMIT_GID | RASHPA_PERMIT_MODE,
-		  RASHPA_OP_WRITE | RASHPA_OP_SILENT, rashpa_ioc_permit),
 	RASHPA_OP(MEMORY, PIN, rashpa_pin, out_segments,
 		  0, RASHPA_OP_WRITE, rashpa_ioc_pin),
-	RASHPA_OP(MEMORY, INFO, rashpa_info, out_name,
+	RASHPA_OP(MEMORY, QUERY, rashpa_query, out_area,
+		  RASHPA_QUERY_NODE | RASHPA_QUERY_TRY,
+		  0, rashpa_ioc_query),
+	RASHPA_OP(MEMORY, PROGRESS, rashpa_progress, out_todo,
+		  0, 0, rashpa_ioc_progress),
+	RASHPA_OP(MEMORY, INFO, rashpa_info, __reserved,
 		  0, 0, rashpa_ioc_info),
 	RASHPA_OP(MEMORY, LIST, rashpa_list, out_count,
 		  0, 0, rashpa_ioc_list),
 	RASHPA_OP(MEMORY, LIMIT, rashpa_limit, out_user_limit,
-		  0, 0, rashpa_ioc_limit),
-	RASHPA_OP(BUFFER, INFO, rashpa_info, out_name,
+		  0, 0, rashpa_ioc_buffers_limit),
+	RASHPA_OP(BUFFER, INFO, rashpa_info, __reserved,
 		  0, 0, rashpa_ioc_buffer_info),
 	RASHPA_OP(BUFFER, EXPORT, rashpa_export, __reserved,
-		  0, 0, rashpa_ioc_dmabuf),
+		  0, 0, rashpa_ioc_export),
+	RASHPA_OP(BUFFER, REMOVE, rashpa_remove, head,
+		  0, RASHPA_OP_SILENT, rashpa_ioc_remove),
 	RASHPA_OP(FPGA, DEVICE_INFO, rashpa_device_info, out_interrupts,
 		  0, 0, rashpa_ioc_device_info),
 	RASHPA_OP(FPGA, REGION_INFO, rashpa_region_info, out_length,
@@ -77,8 +112,6 @@ const struct rashpa_op rashpa_ops[] = {
 		  rashpa_ioc_map),
 	RASHPA_OP(FPGA, CHANNEL_MAKE, rashpa_channel_make, out_fd,
 		  0, RASHPA_OP_WRITE, rashpa_ioc_events),
-	RASHPA_OP(FPGA, LOCK, rashpa_lock, out_length,
-		  0, RASHPA_OP_WRITE, rashpa_ioc_lock),
 	RASHPA_OP(FPGA, QUIESCE, rashpa_quiesce, out_time_ns,
 		  0, RASHPA_OP_WRITE, rashpa_ioc_quiesce),
 	RASHPA_OP(FPGA, RESET, rashpa_reset, head,
@@ -206,6 +239,7 @@ static void __exit rashpa_exit(void)
 	rashpa_pci_exit();
 	rashpa_maps_exit();
 	rashpa_nodes_exit();
+	rashpa_buffers_exit();
 }
 
 module_init(rashpa_init);

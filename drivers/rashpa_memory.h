@@ -5,8 +5,9 @@
  *
  * Locks, their order in rashpa_call.h:
  *
- *   rashpa_names_lock	the list of named buffers
- *   rashpa_buffer.lock	owner and leases of one buffer
+ *   rashpa_names_lock	the names of buffers
+ *   rashpa_buffer.lock	leases of one buffer
+ *   rashpa_lingering_lock	buffers that nobody has, and somebody holds pages of
  *   rashpa_importers.lock	attachments of one memory; a leaf
  */
 #ifndef RASHPA_MEMORY_H
@@ -18,6 +19,7 @@
 #include <linux/mm.h>
 #include <linux/mutex.h>
 #include <linux/rashpa.h>
+#include <linux/pid.h>
 #include <linux/uidgid.h>
 
 #include "rashpa_account.h"
@@ -48,6 +50,7 @@ struct rashpa_extent {
  * @cma: area it came from, or NULL
  * @dma: it came from the CMA area of a node, through the DMA core
  * @longest: bytes of the longest run that a search without success could take
+ * @given: one bit for each compound page: it was given back
  */
 struct rashpa_pages {
 	struct page *first;
@@ -59,20 +62,25 @@ struct rashpa_pages {
 	struct cma *cma;
 	bool dma;
 	u64 longest;
+	unsigned long *given;
 };
 
 /**
  * struct rashpa_want - what is asked for
  * @length: bytes, a multiple of the page size
  * @alignment: bytes, a power of two, at least a page
+ * @last: highest physical address that is of use
  * @node: NUMA node or NUMA_NO_NODE
+ * @near: NUMA node that is tried first, or NUMA_NO_NODE
  * @backend: enum rashpa_backend
  * @cache: enum rashpa_cache
  */
 struct rashpa_want {
 	u64 length;
 	u64 alignment;
+	u64 last;
 	int node;
+	int near;
 	u32 backend;
 	u32 cache;
 };
@@ -91,24 +99,21 @@ static inline bool rashpa_pages_pinnable(const struct rashpa_pages *pages)
 void rashpa_contig_init(void);
 int rashpa_pages_alloc(struct rashpa_call *call, struct rashpa_pages *pages,
 		       const struct rashpa_want *want);
-void rashpa_pages_free(struct rashpa_pages *pages);
+u64 rashpa_pages_free(struct rashpa_pages *pages);
+void rashpa_pages_drop(struct rashpa_pages *pages);
 int rashpa_pages_query(struct rashpa_call *call, struct rashpa_query *query,
 		       int node);
 
 /* ------------------------------------------------- rashpa_buffer.c --- */
 
 /**
- * struct rashpa_progress - how far the ALLOC on an open memory node is
- * @stage: enum rashpa_stage
- * @done: bytes of the stage that are done
- * @todo: bytes of the stage
- *
- * For people who wait: written and read without a lock.
+ * struct rashpa_near - a function that a buffer is for
+ * @node: its NUMA node or NUMA_NO_NODE
+ * @last: highest physical address that it reaches
  */
-struct rashpa_progress {
-	u32 stage;
-	u64 done;
-	u64 todo;
+struct rashpa_near {
+	int node;
+	u64 last;
 };
 
 /**
@@ -133,13 +138,11 @@ struct rashpa_importers {
  * @importers: of all its dma-bufs
  * @mappings: CPU mappings now
  * @name: empty if anonymous
- * @lock: protects the rest
- * @uid: owner of a named buffer
- * @gid: its group
- * @mode: its permission bits
- * @leases: opens of it now
- * @exclusive: the one lease is exclusive
- * @lock_memory: made by RASHPA_IOC_LOCK
+ * @lock_memory: made with RASHPA_ALLOC_LOCK
+ * @lock: protects the next two
+ * @leases: of a named buffer now
+ * @exclusive: the one lease, if it is exclusive, or NULL
+ * @entry: in the list of those that linger
  */
 struct rashpa_buffer {
 	struct kref ref;
@@ -150,22 +153,22 @@ struct rashpa_buffer {
 	struct rashpa_importers importers;
 	atomic_t mappings;
 	char name[RASHPA_NAME_SIZE];
-	struct mutex lock;		/* owner, leases */
-	kuid_t uid;
-	kgid_t gid;
-	umode_t mode;
-	u32 leases;
-	bool exclusive;
 	bool lock_memory;
+	struct mutex lock;		/* leases */
+	u32 leases;
+	struct rashpa_lease *exclusive;
+	struct list_head entry;
 };
 
 void rashpa_buffer_put(struct rashpa_buffer *buffer);
 void rashpa_info_clear(struct rashpa_info *info);
 void rashpa_buffer_info(struct rashpa_buffer *buffer, struct rashpa_info *info);
-int rashpa_ioc_alloc(struct rashpa_call *call, void *arg);
-int rashpa_lock_memory(struct rashpa_call *call, struct rashpa_lock *lock, int node);
+int rashpa_buffer_make(struct rashpa_call *call, struct rashpa_alloc *alloc,
+		       const struct rashpa_near *near);
 int rashpa_ioc_query(struct rashpa_call *call, void *arg);
-int rashpa_ioc_buffer_info(struct rashpa_call *call, void *arg);
+int rashpa_ioc_progress(struct rashpa_call *call, void *arg);
+int rashpa_ioc_buffers_limit(struct rashpa_call *call, void *arg);
+void rashpa_buffers_exit(void);
 
 /* --------------------------------------------------- rashpa_name.c --- */
 
@@ -173,25 +176,29 @@ int rashpa_ioc_buffer_info(struct rashpa_call *call, void *arg);
  * struct rashpa_lease - one open of a named buffer, and what came of it
  * @ref: references
  * @buffer: the buffer; one reference
- * @exclusive: nobody else has one
+ * @uid: who opened it
+ * @pid: likewise
  */
 struct rashpa_lease {
 	struct kref ref;
 	struct rashpa_buffer *buffer;
-	bool exclusive;
+	kuid_t uid;
+	struct pid *pid;
 };
 
-struct rashpa_lease *rashpa_lease_new(struct rashpa_call *call,
-				      struct rashpa_buffer *buffer, bool exclusive);
+struct rashpa_named;
+
+struct rashpa_lease *rashpa_lease_new(struct rashpa_buffer *buffer, bool exclusive);
 void rashpa_lease_hold(struct rashpa_lease *lease);
 void rashpa_lease_put(struct rashpa_lease *lease);
-int rashpa_named_add(struct rashpa_call *call, struct rashpa_buffer *buffer);
-void rashpa_named_undo(struct rashpa_call *call);
-bool rashpa_name_taken(const char *name);
-int rashpa_ioc_open(struct rashpa_call *call, void *arg);
+struct rashpa_named *rashpa_named_new(struct rashpa_call *call,
+				      const struct rashpa_alloc *alloc);
+int rashpa_named_publish(struct rashpa_call *call, struct rashpa_named *named,
+			 struct rashpa_buffer *buffer);
+void rashpa_named_drop(struct rashpa_named *named);
+int rashpa_ioc_buffer_info(struct rashpa_call *call, void *arg);
+int rashpa_ioc_export(struct rashpa_call *call, void *arg);
 int rashpa_ioc_remove(struct rashpa_call *call, void *arg);
-int rashpa_ioc_permit(struct rashpa_call *call, void *arg);
-int rashpa_ioc_dmabuf(struct rashpa_call *call, void *arg);
 
 /* ---------------------------------------------------- rashpa_pin.c --- */
 

@@ -19,6 +19,8 @@
  * @mm: that the pages are charged to
  * @charged: pages charged
  * @pages: pinned so far
+ * @held: pages that are held by that: larger pages as a whole
+ * @last: the last of these
  * @extents: contiguous pieces in order of the addresses
  * @n_extents: their number
  * @room: extents that there is room for
@@ -27,6 +29,8 @@ struct rashpa_pinned {
 	struct mm_struct *mm;
 	unsigned long charged;
 	unsigned long pages;
+	unsigned long held;
+	struct folio *last;
 	struct rashpa_extent *extents;
 	u32 n_extents;
 	u32 room;
@@ -123,6 +127,31 @@ static int rashpa_pin_check_vmas(struct rashpa_call *call, unsigned long start,
 	return err;
 }
 
+/* A part of a larger page keeps all of it: that is charged. */
+static int rashpa_pin_charge(struct rashpa_call *call, struct rashpa_pinned *pinned,
+			     struct page **pages, int n)
+{
+	int i, err;
+
+	for (i = 0; i < n; i++) {
+		struct folio *folio = page_folio(pages[i]);
+
+		if (folio == pinned->last)
+			continue;
+		pinned->last = folio;
+		pinned->held += folio_nr_pages(folio);
+	}
+	if (pinned->held <= pinned->charged)
+		return 0;
+	err = rashpa_memlock(call, pinned->held - pinned->charged);
+	if (err)
+		return rashpa_fail(call, err,
+				   "a part of a huge page keeps all of it: %lu KiB would exceed RLIMIT_MEMLOCK: raise it (ulimit -l)",
+				   pinned->held << (PAGE_SHIFT - 10));
+	pinned->charged = pinned->held;
+	return 0;
+}
+
 static int rashpa_pin_pages(struct rashpa_call *call, struct rashpa_pinned *pinned,
 			    unsigned long addr, unsigned long count)
 {
@@ -146,10 +175,14 @@ static int rashpa_pin_pages(struct rashpa_call *call, struct rashpa_pinned *pinn
 					  addr + (pinned->pages << PAGE_SHIFT));
 			break;
 		}
-		for (i = 0; i < n && !err; i++)
+		err = rashpa_pin_charge(call, pinned, chunk, n);
+		for (i = 0; i < n && !err; i++) {
 			err = rashpa_pin_add(pinned, chunk[i]);
+			if (err)
+				break;
+		}
 		if (err) {
-			unpin_user_pages(chunk + i - 1, n - i + 1);
+			unpin_user_pages(chunk + i, n - i);
 			break;
 		}
 		pinned->pages += n;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * rashpa: words of memory as sources of events, and memory for such words.
+ * rashpa: words of memory as sources of events.
  */
 #include <linux/dma-buf.h>
 #include <linux/ktime.h>
@@ -11,32 +11,6 @@
 #include "rashpa_compat.h"
 #include "rashpa_events.h"
 #include "rashpa_memory.h"
-
-/* ------------------------------------------------------- lock memory --- */
-
-int rashpa_ioc_lock(struct rashpa_call *call, void *arg)
-{
-	struct rashpa_device *dev = call->obj;
-	struct rashpa_lock *lock = arg;
-	int node = dev_to_node(&dev->pdev->dev);
-	int err;
-
-	if (!lock->slots || lock->slots > RASHPA_LOCK_SLOTS_MAX)
-		return rashpa_fail(call, -EINVAL, "%u slots: must be 1 to %u", lock->slots,
-				   RASHPA_LOCK_SLOTS_MAX);
-	err = rashpa_device_lock(call, dev);
-	if (err)
-		return err;
-	/* the memory does not need the function, only to be near it */
-	mutex_unlock(&dev->lock);
-	err = rashpa_call_reserve_fd(call);
-	if (err)
-		return err;
-	/* a processor without memory of its own: any will do */
-	if (node != NUMA_NO_NODE && !node_state(node, N_MEMORY))
-		node = NUMA_NO_NODE;
-	return rashpa_lock_memory(call, lock, node);
-}
 
 /* ------------------------------------------------------------ looking --- */
 

@@ -38,16 +38,15 @@ type rashpa_head[SIZE, FLAGS] {
 # number[@node]: fd, struct
 CALLS = {
     "ALLOC": ("fd_rashpa_memory", "alloc"),
-    "OPEN": ("fd_rashpa_memory", "open"),
-    "REMOVE": ("fd_rashpa_memory", "remove"),
     "QUERY": ("fd_rashpa_memory", "query"),
     "INFO": ("fd_rashpa_memory", "info"),
     "LIST": ("fd_rashpa_memory", "list"),
     "LIST@fpga": ("fd_rashpa_fpga", "list"),
     "LIMIT": ("fd_rashpa_memory", "limit"),
     "INFO@node": ("fd_rashpa_node", "info"),
-    "PERMIT": ("fd_rashpa_memory", "permit"),
+    "PROGRESS": ("fd_rashpa_memory", "progress"),
     "PIN": ("fd_rashpa_memory", "pin"),
+    "REMOVE": ("fd_rashpa_node", "remove"),
     "EXPORT": ("fd_rashpa_node", "export"),
     "DEVICE_INFO": ("fd_rashpa_fpga", "device_info"),
     "REGION_INFO": ("fd_rashpa_fpga", "region_info"),
@@ -57,7 +56,6 @@ CALLS = {
     "CHANNEL_MAKE": ("fd_rashpa_fpga", "channel_make"),
     "QUIESCE": ("fd_rashpa_fpga", "quiesce"),
     "RESET": ("fd_rashpa_fpga", "reset"),
-    "LOCK": ("fd_rashpa_fpga", "lock"),
     "PROGRAM": ("fd_rashpa_map", "program"),
     "RESTORE": ("fd_rashpa_map", "restore"),
     "SOURCE_ADD": ("fd_rashpa_channel", "source_add"),
@@ -73,8 +71,6 @@ CALLS = {
 # flags of struct rashpa_head, by struct
 HEAD = {
     "alloc": "rashpa_alloc_flags",
-    "open": "rashpa_open_flags",
-    "permit": "rashpa_permit_flags",
     "query": "rashpa_query_flags",
     "profile_set": "rashpa_profile_flags",
     "map_make": "rashpa_map_flags",
@@ -82,11 +78,9 @@ HEAD = {
 }
 
 FLAGS = {
-    "rashpa_alloc_flags": ["RASHPA_ALLOC_NODE", "RASHPA_ALLOC_EXCLUSIVE", "RASHPA_ALLOC_MODE"],
-    "rashpa_open_flags": ["RASHPA_OPEN_EXCLUSIVE", "RASHPA_OPEN_READ"],
-    "rashpa_permit_flags": ["RASHPA_PERMIT_UID", "RASHPA_PERMIT_GID", "RASHPA_PERMIT_MODE"],
-    "rashpa_query_flags": ["RASHPA_QUERY_NODE", "RASHPA_QUERY_TRY",
-                           "RASHPA_QUERY_USAGE"],
+    "rashpa_alloc_flags": ["RASHPA_ALLOC_NODE", "RASHPA_ALLOC_EXCLUSIVE", "RASHPA_ALLOC_MODE",
+                           "RASHPA_ALLOC_LOCK", "RASHPA_ALLOC_DEVICE"],
+    "rashpa_query_flags": ["RASHPA_QUERY_NODE", "RASHPA_QUERY_TRY"],
     "rashpa_profile_flags": ["RASHPA_PROFILE_DISCLOSE", "RASHPA_PROFILE_NO_RESET"],
     "rashpa_map_flags": ["RASHPA_MAP_DEVICE", "RASHPA_MAP_KEEP", "RASHPA_MAP_PIN"],
     "rashpa_source_flags": ["RASHPA_SOURCE_OF", "RASHPA_SOURCE_QUIET", "RASHPA_SOURCE_POLL"],
@@ -110,6 +104,7 @@ FLAGS = {
 # Constants that no argument takes: results, sizes, limits.
 UNUSED = """
 RASHPA_IOC_TYPE RASHPA_NAME_SIZE RASHPA_REASON_SIZE RASHPA_BARS RASHPA_AREA_SIZE
+RASHPA_QUERY_UNFINISHED RASHPA_TRY_MS_MAX
 RASHPA_STAGE_IDLE RASHPA_STAGE_SEARCH RASHPA_STAGE_ZERO
 RASHPA_KIND_BUFFER RASHPA_KIND_WINDOW RASHPA_KIND_FOREIGN RASHPA_KIND_PINNED RASHPA_KIND_LOCK
 RASHPA_INFO_REGISTRABLE RASHPA_INFO_EXCLUSIVE RASHPA_INFO_REVOKED
@@ -119,7 +114,7 @@ RASHPA_REGION_MEMORY RASHPA_REGION_PREFETCH RASHPA_REGION_64BIT
 RASHPA_PROFILE_NAME_SIZE RASHPA_PROFILE_WINDOWS_MAX RASHPA_PROFILE_STEPS_MAX
 RASHPA_PROFILE_TABLES_MAX RASHPA_QUIESCE_US_MAX
 RASHPA_CLASS_HOST RASHPA_CLASS_IOVA RASHPA_CLASS_PEER RASHPA_CLASS_BRIDGE
-RASHPA_MAPPED_REMAPPED RASHPA_LOCK_SLOT RASHPA_LOCK_SLOTS_MAX
+RASHPA_MAPPED_REMAPPED RASHPA_MAPPED_COHERENT RASHPA_LOCK_SLOT RASHPA_LOCK_SLOTS_MAX
 RASHPA_MAP_VALID RASHPA_MAP_REVOKED
 RASHPA_DEVICE_QUIESCED RASHPA_DEVICE_RESET RASHPA_DEVICE_STUCK RASHPA_DEVICE_GONE
 RASHPA_DEVICE_ERROR RASHPA_PERIOD_MIN RASHPA_PERIOD_MAX RASHPA_MEMBERS_MAX
@@ -137,12 +132,7 @@ FIELDS = {
     "alloc.out_fd": "fd_rashpa_dmabuf",
     "alloc.length": "int64[0:4194304]",
     "alloc.name": NAME,
-    "open.name": NAME,
-    "open.out_fd": "fd_rashpa_dmabuf",
-    "remove.name": NAME,
-    "permit.name": NAME,
-    "permit.uid": "uid",
-    "permit.gid": "gid",
+    "alloc.device": "fd_rashpa_fpga",
     "pin.address": "vma64",
     "pin.length": "int64[0:4194304]",
     "pin.out_fd": "fd_rashpa_dmabuf",
@@ -177,8 +167,6 @@ FIELDS = {
     "map_make.out_id": "rashpa_map_id",
     "channel_make.depth": "int32[0:65536]",
     "channel_make.out_fd": "fd_rashpa_channel",
-    "lock.slots": "int32[1:65536]",
-    "lock.out_fd": "fd_rashpa_dmabuf",
     "program.window": "fd_rashpa_dmabuf",
     "program.layout": "ptr64[in, rashpa_layout, opt]",
     "program.layout_size": "const[48, int32]",

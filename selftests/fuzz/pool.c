@@ -100,7 +100,7 @@ void fpga_path(struct rng *r, char *path, size_t size)
 static void open_node(struct thread *t, enum kind kind)
 {
 	int flags = (int)PICK(&t->rng, O_RDWR, O_RDWR, O_RDWR, O_RDWR, O_RDONLY, O_WRONLY,
-			      O_RDWR | O_EXCL, O_RDWR | O_NONBLOCK);
+			      O_RDWR | O_EXCL, O_RDWR | O_NONBLOCK, O_ACCMODE);
 	char path[96] = "/dev/rashpa/memory", name[RASHPA_NAME_SIZE + 1] = "";
 
 	if (kind == K_FPGA) {

@@ -9,26 +9,21 @@
 
 const struct call calls[] = {
 	{ CALL(ALLOC, alloc), .weight = 30, .on = K_MEMORY, MAKES(alloc, K_BUFFER),
-	  .flags = RASHPA_ALLOC_NODE | RASHPA_ALLOC_EXCLUSIVE | RASHPA_ALLOC_MODE, .fields = {
+	  .flags = RASHPA_ALLOC_NODE | RASHPA_ALLOC_EXCLUSIVE | RASHPA_ALLOC_MODE |
+		   RASHPA_ALLOC_LOCK | RASHPA_ALLOC_DEVICE, .fields = {
 		F(alloc, length, T_LENGTH, 0), F(alloc, alignment, T_POWER, 0),
 		F(alloc, backend, T_BELOW, 3), F(alloc, cache, T_RARE, 4),
+		F(alloc, device, T_MAYBE_FD, K_FPGA),
 		F(alloc, name, T_NAME, 3), F(alloc, mode, T_BELOW, 0667),
 		F(alloc, out_fd, T_OUT, 0), F(alloc, out_length, T_OUT, 0) } },
-	{ CALL(OPEN, open), .weight = 15, .on = K_MEMORY, MAKES(open, K_BUFFER),
-	  .flags = RASHPA_OPEN_EXCLUSIVE | RASHPA_OPEN_READ, .fields = {
-		F(open, name, T_NAME, 0) } },
-	{ CALL(REMOVE, remove), .weight = 5, .on = K_MEMORY, .fields = {
-		F(remove, name, T_NAME, 0) } },
-	{ CALL(PERMIT, permit), .weight = 5, .on = K_MEMORY,
-	  .flags = RASHPA_PERMIT_UID | RASHPA_PERMIT_GID | RASHPA_PERMIT_MODE, .fields = {
-		F(permit, name, T_NAME, 0), F(permit, uid, T_RARE, 65534),
-		F(permit, gid, T_RARE, 65534), F(permit, mode, T_RARE, 0666) } },
 	{ CALL(PIN, pin), .weight = 15, .on = K_MEMORY, MAKES(pin, K_BUFFER), .fields = {
 		F(pin, address, T_ADDRESS, 0), F(pin, length, T_LENGTH, 0) } },
 	{ CALL(QUERY, query), .weight = 8, .on = K_MEMORY,
-	  .flags = RASHPA_QUERY_NODE | RASHPA_QUERY_TRY | RASHPA_QUERY_USAGE, .fields = {
+	  .flags = RASHPA_QUERY_NODE | RASHPA_QUERY_TRY, .fields = {
 		F(query, node, T_RARE, 3), F(query, backend, T_BELOW, 3),
 		F(query, out_largest, T_OUT, 0) } },
+	{ CALL(PROGRESS, progress), .weight = 3, .on = K_MEMORY, .fields = {
+		F(progress, out_stage, T_OUT, 0) } },
 	{ CALL(INFO, info), .weight = 10, .on = K_MEMORY, .fields = {
 		F(info, fd, T_FD, K_BUFFER), F(info, out_name, T_OUT, 0) } },
 	{ CALL(LIST, list), .weight = 8, .on = K_MEMORY, .fields = {
@@ -44,6 +39,7 @@ const struct call calls[] = {
 		F(info, fd, T_MAYBE_FD, K_BUFFER) } },
 	{ CALL(EXPORT, export), .weight = 10, .on = K_NODE, MAKES(export, K_BUFFER), .fields = {
 		F(export, out_fd, T_OUT, 0) } },
+	{ CALL(REMOVE, remove), .weight = 2, .on = K_NODE, .fields = { { 0 } } },
 	{ CALL(DEVICE_INFO, device_info), .weight = 5, .on = K_FPGA, .fields = {
 		F(device_info, out_vendor, T_OUT, 0) } },
 	{ CALL(REGION_INFO, region_info), .weight = 3, .on = K_FPGA, .fields = {
@@ -77,8 +73,6 @@ const struct call calls[] = {
 	{ CALL(QUIESCE, quiesce), .weight = 6, .on = K_FPGA, .fields = {
 		F(quiesce, out_time_ns, T_OUT, 0) } },
 	{ CALL(RESET, reset), .weight = 1, .on = K_FPGA, .fields = { { 0 } } },
-	{ CALL(LOCK, lock), .weight = 12, .on = K_FPGA, MAKES(lock, K_BUFFER), .fields = {
-		F(lock, slots, T_BELOW, 200) } },
 	{ CALL(PROGRAM, program), .weight = 20, .on = K_MAP, .fields = {
 		F(program, window, T_MAYBE_FD, K_WINDOW), F(program, first, T_BELOW, 64),
 		F(program, offset, T_TABLE, 0), F(program, length, T_LENGTH, 0),

@@ -8,10 +8,11 @@
 
 #define NAME		"st-calls"
 #define NAME_GONE	"st-calls-gone"	/* for REMOVE, and made again */
+#define DOOMED_FD	900		/* its node */
 
 struct calls calls;
 
-const char *const node_names[] = { "memory", "buffer", "fpga", "map", "channel" };
+const char *const node_names[] = { "memory", "doomed", "buffer", "fpga", "map", "channel" };
 
 const char *const fd_names[] = {
 	[FD_NONE] = "-1",
@@ -58,28 +59,38 @@ static void undo_alloc_named(void *arg)
 	buffer_remove(NAME "-new");
 }
 
-static void valid_open(void *arg)
+static void valid_alloc_lock(void *arg)
 {
-	strcpy(((struct rashpa_open *)arg)->name, NAME);
+	struct rashpa_alloc *alloc = arg;
+
+	alloc->length = RASHPA_LOCK_SLOT;
+	alloc->head.flags = RASHPA_ALLOC_LOCK;
 }
 
-static void valid_remove(void *arg)
+static void valid_alloc_device(void *arg)
 {
-	strcpy(((struct rashpa_remove *)arg)->name, NAME_GONE);
+	struct rashpa_alloc *alloc = arg;
+
+	valid_alloc(arg);
+	if (!calls.have_fpga)
+		return;
+	alloc->head.flags = RASHPA_ALLOC_DEVICE;
+	alloc->device = calls.fpga.fd;
 }
 
-static void make_gone(void *arg)
+/* A buffer for REMOVE, under the same file descriptor each time. */
+static void make_doomed(void *arg)
 {
 	struct rashpa_alloc a = { HEAD(a), .length = PAGE, .name = NAME_GONE };
+	int node;
 
 	(void)arg;
-	if (!call(memory, RASHPA_IOC_ALLOC, &a))
-		close(a.out_fd);
-}
-
-static void valid_permit(void *arg)
-{
-	strcpy(((struct rashpa_permit *)arg)->name, NAME);
+	if (call(memory, RASHPA_IOC_ALLOC, &a))
+		return;
+	close(a.out_fd);
+	node = buffer_node(NAME_GONE, O_ACCMODE);
+	dup3(node, DOOMED_FD, O_CLOEXEC);
+	close(node);
 }
 
 static char pinned_pages[2 * PAGE];
@@ -90,11 +101,6 @@ static void valid_pin(void *arg)
 
 	pin->address = ((uintptr_t)pinned_pages + PAGE - 1) & -PAGE;
 	pin->length = PAGE;
-}
-
-static void valid_usage(void *arg)
-{
-	((struct rashpa_query *)arg)->head.flags = RASHPA_QUERY_USAGE;
 }
 
 static void valid_info(void *arg)
@@ -188,23 +194,6 @@ static void undo_map_keep(void *arg)
 {
 	(void)arg;
 	calls_end_kept();
-}
-
-static void valid_lock(void *arg)
-{
-	((struct rashpa_lock *)arg)->slots = 1;
-}
-
-static void valid_lock_named(void *arg)
-{
-	valid_lock(arg);
-	strcpy(((struct rashpa_lock *)arg)->name, NAME "-lock");
-}
-
-static void undo_lock_named(void *arg)
-{
-	(void)arg;
-	buffer_remove(NAME "-lock");
 }
 
 static void valid_program(void *arg)
@@ -355,30 +344,28 @@ static void valid_group_info(void *arg)
 	.size = sizeof(struct rashpa_##type),				\
 	.first = sizeof(struct rashpa_##type), __VA_ARGS__ }
 
+#define ALLOC_FLAGS	(RASHPA_ALLOC_NODE | RASHPA_ALLOC_EXCLUSIVE | RASHPA_ALLOC_MODE | \
+			 RASHPA_ALLOC_LOCK | RASHPA_ALLOC_DEVICE)
+
 const struct op ops[] = {
-	GROWN(MEMORY, ALLOC, alloc, __reserved, .write = true,
-	      .flags = RASHPA_ALLOC_NODE | RASHPA_ALLOC_EXCLUSIVE | RASHPA_ALLOC_MODE,
-	      .valid = valid_alloc, .out_fd = AT(alloc, out_fd),
-	      .reserved = { AT(alloc, __reserved), AT(alloc, __reserved2) }),
-	GROWN(MEMORY, ALLOC, alloc, __reserved, .write = true, .variant = "named",
-	      .flags = RASHPA_ALLOC_NODE | RASHPA_ALLOC_EXCLUSIVE | RASHPA_ALLOC_MODE,
-	      .valid = valid_alloc_named, .out_fd = AT(alloc, out_fd),
-	      .undo = undo_alloc_named),
-	OP(MEMORY, OPEN, open, .flags = RASHPA_OPEN_EXCLUSIVE | RASHPA_OPEN_READ,
-	   .valid = valid_open, .out_fd = AT(open, out_fd),
-	   .reserved = { AT(open, __reserved) }),
-	OP(MEMORY, REMOVE, remove, .write = true, .valid = valid_remove,
-	   .undo = make_gone),
-	GROWN(MEMORY, QUERY, query, __reserved,
-	      .flags = RASHPA_QUERY_NODE | RASHPA_QUERY_TRY | RASHPA_QUERY_USAGE,
-	      .apart = RASHPA_QUERY_TRY,
-	      .reserved = { AT(query, __reserved), AT(query, __reserved2) }),
-	OP(MEMORY, QUERY, query, .variant = "of usage", .valid = valid_usage),
-	GROWN(MEMORY, INFO, info, out_name, .valid = valid_info,
-	      .fds = { { AT(info, fd), DMABUFS, "not a dma-buf" } }),
-	OP(MEMORY, PERMIT, permit, .write = true,
-	   .flags = RASHPA_PERMIT_UID | RASHPA_PERMIT_GID | RASHPA_PERMIT_MODE,
-	   .valid = valid_permit, .reserved = { AT(permit, __reserved) }),
+	OP(MEMORY, ALLOC, alloc, .write = true, .flags = ALLOC_FLAGS,
+	   .apart = RASHPA_ALLOC_DEVICE, .valid = valid_alloc, .out_fd = AT(alloc, out_fd),
+	   .reserved = { AT(alloc, __reserved) }),
+	OP(MEMORY, ALLOC, alloc, .write = true, .variant = "named", .flags = ALLOC_FLAGS,
+	   .apart = RASHPA_ALLOC_DEVICE, .valid = valid_alloc_named, .out_fd = AT(alloc, out_fd),
+	   .undo = undo_alloc_named),
+	OP(MEMORY, ALLOC, alloc, .write = true, .variant = "of lock memory", .flags = ALLOC_FLAGS,
+	   .apart = RASHPA_ALLOC_DEVICE, .valid = valid_alloc_lock, .out_fd = AT(alloc, out_fd)),
+	OP(MEMORY, ALLOC, alloc, .write = true, .variant = "near a function", .function = true,
+	   .flags = ALLOC_FLAGS, .apart = RASHPA_ALLOC_DEVICE, .valid = valid_alloc_device,
+	   .out_fd = AT(alloc, out_fd),
+	   .fds = { { AT(alloc, device), 1U << FD_FPGA | 1U << FD_FPGA_READ, "device: fd" } }),
+	OP(MEMORY, QUERY, query,
+	   .flags = RASHPA_QUERY_NODE | RASHPA_QUERY_TRY,
+	   .apart = RASHPA_QUERY_TRY, .reserved = { AT(query, __reserved) }),
+	OP(MEMORY, PROGRESS, progress, .reserved = { AT(progress, __reserved) }),
+	OP(MEMORY, INFO, info, .valid = valid_info,
+	   .fds = { { AT(info, fd), DMABUFS, "not a dma-buf" } }),
 	OP(MEMORY, PIN, pin, .write = true, .valid = valid_pin, .out_fd = AT(pin, out_fd),
 	   .pointers = { { AT(pin, address), PAGE, true, true, 0, EFAULT } }),
 	OP(MEMORY, LIST, list, .valid = valid_list_one,
@@ -387,8 +374,9 @@ const struct op ops[] = {
 	OP(MEMORY, LIST, list, .variant = "of four", .valid = valid_list),
 	OP(MEMORY, LIMIT, limit, .valid = valid_limit,
 	   .reserved = { AT(limit, __reserved) }),
-	GROWN(BUFFER, INFO, info, out_name, .valid = valid_buffer_info,
-	      .fds = { { AT(info, fd), 1U << FD_NONE, "must be -1" } }),
+	OP(DOOMED, REMOVE, remove, .undo = make_doomed),
+	OP(BUFFER, INFO, info, .valid = valid_buffer_info,
+	   .fds = { { AT(info, fd), 1U << FD_NONE, "must be -1" } }),
 	OP(BUFFER, EXPORT, export, .out_fd = AT(export, out_fd),
 	   .reserved = { AT(export, __reserved) }),
 	GROWN(FPGA, DEVICE_INFO, device_info, out_interrupts),
@@ -419,11 +407,6 @@ const struct op ops[] = {
 	      .valid = valid_map_keep, .out_fd = AT(map_make, out_fd),
 	      .undo = undo_map_keep),
 	GROWN(FPGA, CHANNEL_MAKE, channel_make, out_fd, .write = true, .out_fd = AT(channel_make, out_fd)),
-	GROWN(FPGA, LOCK, lock, out_length, .write = true, .valid = valid_lock,
-	      .out_fd = AT(lock, out_fd)),
-	GROWN(FPGA, LOCK, lock, out_length, .write = true, .variant = "named",
-	      .valid = valid_lock_named, .out_fd = AT(lock, out_fd),
-	      .undo = undo_lock_named),
 	OP(FPGA, QUIESCE, quiesce, .write = true),
 	OP(FPGA, RESET, reset, .write = true),
 	OP(MAP, PROGRAM, program, .valid = valid_program,
@@ -553,7 +536,7 @@ void calls_function_idle(bool idle)
 void calls_function_open(void)
 {
 	struct rashpa_profile_set p = { HEAD(p) };
-	struct rashpa_lock lock = { HEAD(lock), .slots = 1 };
+	struct rashpa_alloc lock;
 	char path[48];
 
 	calls.have_fpga = fpga_open(&calls.fpga, 0);
@@ -567,7 +550,7 @@ void calls_function_open(void)
 	snprintf(path, sizeof(path), "/dev/rashpa/%s", calls.fpga.name);
 	calls.fds[FD_FPGA_READ] = open(path, O_RDONLY | O_CLOEXEC);
 	need(calls.fds[FD_FPGA_READ], "read-only function");
-	if (!call(calls.fpga.fd, RASHPA_IOC_LOCK, &lock))
+	if (!lock_alloc(calls.fpga.fd, 1, NULL, &lock))
 		calls.fds[FD_LOCK] = lock.out_fd;
 	need(calls.fds[FD_LOCK], "lock memory");
 	calls.nodes[CHANNEL] = channel_new();
@@ -615,7 +598,8 @@ void calls_open(void)
 	calls.fds[FD_MEMORY] = memory;
 	calls.fds[FD_BUFFER] = buffer_alloc(PAGE, NAME);
 	need(calls.fds[FD_BUFFER], "buffer");
-	make_gone(NULL);
+	make_doomed(NULL);
+	calls.nodes[DOOMED] = DOOMED_FD;
 	calls.nodes[BUFFER] = buffer_node(NAME, O_RDWR);
 	need(calls.nodes[BUFFER], "node of a buffer");
 	calls.fds[FD_NODE] = calls.nodes[BUFFER];
@@ -649,6 +633,7 @@ void calls_close(void)
 		node_close(&calls.fds[kinds[i]]);
 	/* a call may have been killed between REMOVE and the new one */
 	buffer_remove(NAME_GONE);
+	node_close(&calls.nodes[DOOMED]);
 	if (buffer_remove(NAME))
 		tap_bail("REMOVE: %s", reason);
 }
@@ -661,6 +646,9 @@ int calls_node(enum node node)
 	switch (node) {
 	case MEMORY:
 		fd = open("/dev/rashpa/memory", O_RDWR | O_CLOEXEC);
+		break;
+	case DOOMED:
+		fd = buffer_node(NAME_GONE, O_ACCMODE);
 		break;
 	case BUFFER:
 		fd = buffer_node(NAME, O_RDWR);
@@ -690,7 +678,7 @@ const char *op_name(const struct op *op)
 
 bool op_start(const struct op *op, const char *what)
 {
-	bool here = op->node < FPGA || calls.have_fpga;
+	bool here = (op->node < FPGA && !op->function) || calls.have_fpga;
 
 	calls_function_idle(op->idle);
 	tap_start("%s: %s", op_name(op), what);

@@ -9,7 +9,8 @@
 
 #include "common.h"
 
-enum node { MEMORY, BUFFER, FPGA, MAP, CHANNEL, NODES };
+/* DOOMED: of a buffer that is there to be removed */
+enum node { MEMORY, DOOMED, BUFFER, FPGA, MAP, CHANNEL, NODES };
 
 /* What a file descriptor can be. */
 enum fd_kind {
@@ -61,6 +62,7 @@ struct op {
 	uint32_t flags;		/* that are defined */
 	uint32_t apart;		/* of these, tried by another row or test */
 	bool write;		/* refused on a node that is open read-only */
+	bool function;		/* names a function */
 	bool idle;		/* refused while the function has maps and windows */
 	size_t out_fd;		/* field with the new file, 0: none */
 	/* Makes an argument that succeeds, if zeros do not. */

@@ -208,9 +208,46 @@ int buffer_alloc(uint64_t length, const char *name)
 int buffer_remove(const char *name)
 {
 	struct rashpa_remove r = { HEAD(r) };
+	int node = buffer_node(name, O_ACCMODE), err;
 
-	snprintf(r.name, sizeof(r.name), "%s", name);
-	return call(memory, RASHPA_IOC_REMOVE, &r);
+	if (node < 0)
+		return -errno;
+	err = call(node, RASHPA_IOC_REMOVE, &r);
+	close(node);
+	return err;
+}
+
+int buffer_open(const char *name, int flags)
+{
+	struct rashpa_export e = { HEAD(e) };
+	int node = buffer_node(name, flags), err;
+
+	if (node < 0)
+		return -errno;
+	err = call(node, RASHPA_IOC_EXPORT, &e);
+	close(node);
+	return err ?: e.out_fd;
+}
+
+int buffer_permit(const char *name, int uid, int gid, int mode)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "/dev/rashpa/buffer/%s", name);
+	if (chown(path, uid, gid) || (mode >= 0 && chmod(path, mode)))
+		return -errno;
+	return 0;
+}
+
+int lock_alloc(int fd, uint64_t slots, const char *name, struct rashpa_alloc *alloc)
+{
+	*alloc = (struct rashpa_alloc) {
+		HEAD(*alloc), .length = slots * RASHPA_LOCK_SLOT, .device = fd, .out_fd = -1,
+	};
+	alloc->head.flags = RASHPA_ALLOC_LOCK | (fd < 0 ? 0 : RASHPA_ALLOC_DEVICE);
+	if (name)
+		snprintf(alloc->name, sizeof(alloc->name), "%s", name);
+	return call(memory, RASHPA_IOC_ALLOC, alloc);
 }
 
 int buffer_node(const char *name, int flags)

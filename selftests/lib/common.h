@@ -64,6 +64,10 @@ int buffer_alloc(uint64_t length, const char *name);
 int buffer_remove(const char *name);
 /* The buffer's node with @flags, or -1. */
 int buffer_node(const char *name, int flags);
+/* A dma-buf of it (EXPORT), or a negative errno. */
+int buffer_open(const char *name, int flags);
+/* owner and mode of its node; 0 or a negative errno */
+int buffer_permit(const char *name, int uid, int gid, int mode);
 int buffer_info(int fd, struct rashpa_info *info);
 bool cma_here(void);
 
@@ -77,6 +81,11 @@ bool all_zero(const void *p, size_t length);
 void pfns_of(const void *p, uint64_t *pfns, size_t n);
 /* That of one address. */
 uint64_t pfn_of(const void *p);
+/*
+ * Lock memory of @slots near @fd, a function, or -1 for anywhere. @name may be NULL. Returns
+ * 0 or a negative errno.
+ */
+int lock_alloc(int fd, uint64_t slots, const char *name, struct rashpa_alloc *alloc);
 /* A dma-buf of another driver (udmabuf) over @length bytes of memfd, or -1. */
 int foreign_dmabuf(uint64_t length);
 

@@ -264,7 +264,8 @@ static void test_wrong_node(const struct op *op)
 		return;
 	for (kind = 0; kind < FD_KINDS; kind++) {
 		if (calls.fds[kind] < 0 || calls.fds[kind] == calls.nodes[op->node] ||
-		    (op->node == FPGA && kind == FD_FPGA_READ))
+		    (op->node == FPGA && kind == FD_FPGA_READ) ||
+		    (op->node == DOOMED && kind == FD_NODE))
 			continue;
 		prepare(op);
 		err = call(calls.fds[kind], op->cmd, &arg);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* What contig takes and leaves alone, and what comes from areas of CMA. */
 #include <linux/fuse.h>
+#include <linux/loop.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/mount.h>
@@ -166,6 +167,86 @@ static void test_unanswered(void)
 	close(s.done[1]);
 }
 
+/* Of /proc/meminfo, in bytes. */
+static uint64_t meminfo(const char *name)
+{
+	static char text[8192];
+	const char *at;
+
+	if (!read_file("/proc/meminfo", text, sizeof(text)))
+		return 0;
+	at = strstr(text, name);
+	return at ? strtoull(at + strlen(name), NULL, 10) * KIB : 0;
+}
+
+/* --------------------------------------------------- full page cache --- */
+
+#define CACHED		FOLDER ".cached"
+#define PIECE		(16 * MIB)
+
+/*
+ * A disk that reads zeroes: its cache fills memory with clean pages. It has them as long as
+ * @disk is open. Return that, or -1.
+ */
+static int open_disk(uint64_t length)
+{
+	int control, disk = -1, file = open(CACHED, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	char path[32];
+	long number;
+
+	if (system("modprobe -q loop"))
+		tap_note("modprobe of loop fails");
+	control = open("/dev/loop-control", O_RDWR | O_CLOEXEC);
+	number = control < 0 ? -1 : ioctl(control, LOOP_CTL_GET_FREE);
+	snprintf(path, sizeof(path), "/dev/loop%ld", number);
+	if (number >= 0 && !ftruncate(file, (off_t)length))
+		disk = open(path, O_RDWR | O_CLOEXEC);
+	if (disk >= 0 && ioctl(disk, LOOP_SET_FD, file)) {
+		close(disk);
+		disk = -1;
+	}
+	close(control);
+	close(file);
+	unlink(CACHED);
+	return disk;
+}
+
+/* In a child, whose end gives all of it back. */
+static void take_cached(void *arg)
+{
+	const uint64_t want = *(uint64_t *)arg;
+	struct rashpa_alloc a = { HEAD(a), .length = PIECE, .backend = RASHPA_BACKEND_CONTIG };
+	uint64_t held = 0;
+	int err = 0;
+
+	while (held < want && !err) {
+		err = call(memory, RASHPA_IOC_ALLOC, &a);
+		held += err ? 0 : PIECE;
+	}
+	CHECK(held >= want, "%llu MiB of %llu: \"%s\"", (unsigned long long)(held / MIB),
+	      (unsigned long long)(want / MIB), reason);
+}
+
+/* What is only cached is as good as free. */
+static void test_full_cache(void)
+{
+	const uint64_t length = (ram_bytes() + ram_bytes() / 4) & -MIB;
+	static char block[MIB];
+	uint64_t done, want;
+	int disk;
+
+	disk = open_disk(length);
+	SKIP_IF(disk < 0, "no loop device in this kernel");
+	for (done = 0; done < length && read(disk, block, MIB) == (ssize_t)MIB; done += MIB)
+		;
+	CHECK(done == length, "read: %s", strerror(errno));
+	want = meminfo("MemAvailable:") / 2;
+	CHECK(meminfo("MemFree:") < want / 2, "the cache is not full");
+	tap_fork(take_cached, &want);
+	CHECK(!ioctl(disk, LOOP_CLR_FD), "LOOP_CLR_FD: %s", strerror(errno));
+	close(disk);
+}
+
 /* --------------------------------------------------------------- CMA --- */
 
 static int alloc_cma(uint64_t length, uint64_t alignment)
@@ -259,18 +340,6 @@ static void test_cma_aligned(void)
 	close(odd);
 }
 
-/* Of /proc/meminfo, in bytes. */
-static uint64_t meminfo(const char *name)
-{
-	static char text[8192];
-	const char *at;
-
-	if (!read_file("/proc/meminfo", text, sizeof(text)))
-		return 0;
-	at = strstr(text, name);
-	return at ? strtoull(at + strlen(name), NULL, 10) * KIB : 0;
-}
-
 /* What is an area's, contig never gets. */
 static void test_query(void)
 {
@@ -291,6 +360,7 @@ int main(void)
 {
 	common_init();
 	tap_run("contig does not wait for a page that is being read", test_unanswered);
+	tap_run("contig gets what the page cache holds", test_full_cache);
 	if (!cma_here()) {
 		tap_skip_all("CMA", "no area (lab run --append cma=256M)");
 		return tap_exit();

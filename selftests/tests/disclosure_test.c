@@ -171,7 +171,7 @@ static void hold(void)
 	static const struct rashpa_profile_window windows[] = {
 		{ .name = "user", .bar = 2, .flags = RASHPA_PWINDOW_USER, .length = PAGE },
 	};
-	struct rashpa_lock lock = { HEAD(lock), .slots = 1 };
+	struct rashpa_alloc lock;
 	struct rashpa_window_make w = { HEAD(w), .name = "user" };
 
 	if (fpga_profile(&f, 0, windows, 1))
@@ -181,7 +181,7 @@ static void hold(void)
 	held.map = fpga_map(&f, held.buffer, RASHPA_BIDIRECTIONAL, &held.made);
 	held.channel = fpga_events(&f, 0);
 	if (!held.memory || held.map < 0 || held.channel < 0 ||
-	    call(f.fd, RASHPA_IOC_LOCK, &lock) || call(f.fd, RASHPA_IOC_WINDOW_MAKE, &w))
+	    lock_alloc(f.fd, 1, NULL, &lock) || call(f.fd, RASHPA_IOC_WINDOW_MAKE, &w))
 		tap_bail("nothing to hold: %s", reason);
 	held.lock = lock.out_fd;
 	held.window = w.out_fd;
@@ -471,9 +471,10 @@ static int make_named(uint64_t length)
 
 static int make_lock(uint64_t length)
 {
-	struct rashpa_lock lock = { HEAD(lock), .slots = length / RASHPA_LOCK_SLOT };
+	struct rashpa_alloc lock;
 
-	return ANSWERED(call(f.fd, RASHPA_IOC_LOCK, &lock), 0, NULL) ? lock.out_fd : -1;
+	return ANSWERED(lock_alloc(f.fd, length / RASHPA_LOCK_SLOT, NULL, &lock), 0, NULL) ?
+	       lock.out_fd : -1;
 }
 
 /* Numbers of the pages that somebody has filled and given back. */

@@ -122,14 +122,14 @@ static char sentence[RASHPA_REASON_SIZE];
 
 static int run_refused(void *unused)
 {
-	struct rashpa_open o = { HEAD(o), .name = "st-none" };
+	struct rashpa_info i = { HEAD(i), .fd = -1 };
 	int err;
 
 	(void)unused;
-	o.head.reason = (uintptr_t)sentence;
-	o.head.reason_size = sizeof(sentence);
-	err = ioctl(memory, RASHPA_IOC_OPEN, &o) ? -errno : 0;
-	return err == -ENOENT ? 0 : err ?: -EINVAL;
+	i.head.reason = (uintptr_t)sentence;
+	i.head.reason_size = sizeof(sentence);
+	err = ioctl(memory, RASHPA_IOC_INFO, &i) ? -errno : 0;
+	return err == -EBADF ? 0 : err ?: -EINVAL;
 }
 
 /* ------------------------------------------------------ other entries --- */

@@ -18,7 +18,7 @@ static bool have_two;
 
 /* Words that the test writes itself, each a member of one group. */
 struct bench {
-	struct rashpa_lock lock;
+	struct rashpa_alloc lock;
 	char *p;
 	int ch;
 	uint32_t member[WORDS], group;
@@ -72,10 +72,10 @@ static bool bench_up(struct bench *b, uint32_t slots, uint64_t lag)
 	int id;
 
 	memset(b, 0, sizeof(*b));
-	b->lock = (struct rashpa_lock) { HEAD(b->lock), .slots = WORDS, .out_fd = -1 };
+	b->lock.out_fd = -1;
 	b->ch = -1;
 	if (!ANSWERED(call(f.fd, RASHPA_IOC_CHANNEL_MAKE, &e), 0, NULL) ||
-	    !ANSWERED(call(f.fd, RASHPA_IOC_LOCK, &b->lock), 0, NULL))
+	    !ANSWERED(lock_alloc(f.fd, WORDS, NULL, &b->lock), 0, NULL))
 		return false;
 	b->ch = e.out_fd;
 	fcntl(b->ch, F_SETFL, O_NONBLOCK);
@@ -536,7 +536,7 @@ static char *bells_of(const struct fpga *fpga)
 /* Both functions, with what is told to them first. */
 static void two_functions(const char *const told[2])
 {
-	struct rashpa_lock lock = { HEAD(lock), .slots = WORDS, .out_fd = -1 };
+	struct rashpa_alloc lock = { .out_fd = -1 };
 	uint32_t member[WORDS], entries[2] = {}, i;
 	char *bells[2] = { NULL, NULL }, *words = NULL;
 	int map[2] = { -1, -1 }, group;
@@ -550,7 +550,7 @@ static void two_functions(const char *const told[2])
 	memset(&r2, 0, sizeof(r2));
 	r2.window = r2.channel = r2.buffer = r2.map = -1;
 	if (!rig_up(&r, &f, -1, 0, 0) || !rig_up(&r2, &f2, -1, 0, 0) ||
-	    !ANSWERED(call(f.fd, RASHPA_IOC_LOCK, &lock), 0, NULL))
+	    !ANSWERED(lock_alloc(f.fd, WORDS, NULL, &lock), 0, NULL))
 		goto out;
 	words = map_fd(lock.out_fd, PAGE);
 	bells[0] = bells_of(&f);

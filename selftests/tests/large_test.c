@@ -310,7 +310,7 @@ static int either(uint32_t backend)
 static void test_what_fits(unsigned long mib)
 {
 	struct rashpa_alloc a = {
-		HEAD(a), .length = mib * MIB, .backend = RASHPA_BACKEND_CONTIG, .node = -1
+		HEAD(a), .length = mib * MIB, .backend = RASHPA_BACKEND_CONTIG
 	};
 
 	if (!CHECK(mib, "no run at all: \"%s\"", reason))

@@ -11,10 +11,9 @@
 
 static struct fpga f;
 
-static int lock_make(uint32_t slots, struct rashpa_lock *lock)
+static int lock_make(uint64_t slots, struct rashpa_alloc *lock)
 {
-	*lock = (struct rashpa_lock) { HEAD(*lock), .slots = slots, .out_fd = -7 };
-	return call(f.fd, RASHPA_IOC_LOCK, lock);
+	return lock_alloc(f.fd, slots, NULL, lock);
 }
 
 /* id, or a negative errno */
@@ -44,18 +43,41 @@ static int next(int ch, struct rashpa_event *e)
 
 /* ------------------------------------------------------- lock memory --- */
 
+static void refused_locks(void)
+{
+	struct rashpa_alloc a = { HEAD(a), .length = 100, .device = -1 };
+
+	a.head.flags = RASHPA_ALLOC_LOCK;
+	ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), EINVAL, "100 bytes|slots of 64");
+	a.length = 128;
+	a.backend = RASHPA_BACKEND_CMA;
+	ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), EINVAL, "CMA");
+	a.backend = RASHPA_BACKEND_AUTO;
+	a.cache = RASHPA_CACHE_UC;
+	ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), EINVAL, "cached");
+	a.cache = 0;
+	a.device = f.fd;
+	ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), EINVAL, "device|RASHPA_ALLOC_DEVICE");
+	a.device = -1;
+	a.head.flags |= RASHPA_ALLOC_DEVICE;
+	ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), EBADF, "device|fd -1");
+	a.device = memory;
+	ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), EINVAL, "device|fpgaN");
+}
+
 static void test_memory(void)
 {
 	struct rashpa_info info = { HEAD(info) };
-	struct rashpa_lock lock;
+	struct rashpa_alloc lock;
 	struct rashpa_map_make map;
 	char *p;
 	int fd;
 
-	ANSWERED(lock_make(0, &lock), EINVAL, "0 slots");
-	ANSWERED(lock_make(65537, &lock), EINVAL, "65537 slots|65536");
+	ANSWERED(lock_make(0, &lock), EINVAL, "zero");
+	ANSWERED(lock_make(65537, &lock), EINVAL, "4194368 bytes|65536 slots");
 	ANSWERED(lock_make(UINT_MAX, &lock), EINVAL, "slots");
-	CHECK(lock.out_fd == -7, "out_fd was written on failure");
+	CHECK(lock.out_fd == -1, "out_fd was written on failure");
+	refused_locks();
 	ANSWERED(lock_make(65, &lock), 0, NULL);
 	REQUIRE(tap_ok(), "no lock memory");
 	CHECK(lock.out_length == 2 * PAGE, "%llu bytes", (unsigned long long)lock.out_length);
@@ -76,11 +98,9 @@ static void test_memory(void)
 	close(lock.out_fd);
 }
 
-static int lock_named(const char *name, struct rashpa_lock *lock)
+static int lock_named(const char *name, struct rashpa_alloc *lock)
 {
-	*lock = (struct rashpa_lock) { HEAD(*lock), .slots = 2, .out_fd = -7 };
-	strncpy(lock->name, name, sizeof(lock->name));
-	return call(f.fd, RASHPA_IOC_LOCK, lock);
+	return lock_alloc(-1, 2, name, lock);
 }
 
 /* Other programs find it, write it and make events of it; it goes when it is removed. */
@@ -92,16 +112,12 @@ static void test_named(void)
 		.value = 5, .bits = 64, .offset = 64, .period_us = RASHPA_PERIOD_MIN, .budget = 50,
 	};
 	struct rashpa_export get = { HEAD(get) };
-	struct rashpa_lock lock, other;
+	struct rashpa_alloc lock, other;
 	struct rashpa_event e = {};
 	uint64_t *p;
 	int node, ch;
 
 	ANSWERED(lock_named("a/b", &lock), EINVAL, "0x2f");
-	memset(&lock, 0, sizeof(lock));
-	ANSWERED(lock_named("0123456789012345678901234567890123456789012345678901234567890123",
-			    &lock), ENAMETOOLONG, "63");
-	CHECK(lock.out_fd == -7, "out_fd was written on failure");
 	REQUIRE(ANSWERED(lock_named("st-lock", &lock), 0, NULL), "no lock memory");
 	ANSWERED(lock_named("st-lock", &other), EEXIST, "st-lock|remove");
 	close(lock.out_fd);	/* it stays */
@@ -132,7 +148,7 @@ static void test_named(void)
 
 /* A word, a channel, and an interrupt that makes the kernel look: a timer every 20 us. */
 struct slot {
-	struct rashpa_lock lock;
+	struct rashpa_alloc lock;
 	uint64_t *p;
 	int ch;
 };
@@ -493,7 +509,7 @@ static void test_hardware(void)
 				       .bits = 64, .value = 1, .step = 1 };
 	struct rashpa_source_info info = { HEAD(info) };
 	struct rashpa_event e, last = {};
-	struct rashpa_lock lock;
+	struct rashpa_alloc lock;
 	uint32_t entries = 0;
 	struct rashpa_map_make m;
 	struct rig r;

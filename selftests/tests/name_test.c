@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 
 #include "common.h"
@@ -12,14 +13,9 @@
 #define NODE	"/dev/rashpa/buffer/" NAME
 
 /* dma-buf fd of the buffer or a negative errno */
-static int open_name(uint32_t flags)
+static int open_name(int flags)
 {
-	struct rashpa_open o = { HEAD(o), .name = NAME };
-	int err;
-
-	o.head.flags = flags;
-	err = call(memory, RASHPA_IOC_OPEN, &o);
-	return err ?: o.out_fd;
+	return buffer_open(NAME, flags);
 }
 
 static int alloc_with(uint32_t flags, uint32_t mode)
@@ -32,13 +28,15 @@ static int alloc_with(uint32_t flags, uint32_t mode)
 	return err ?: a.out_fd;
 }
 
-static int permit(uint32_t flags, uint32_t uid, uint32_t gid, uint32_t mode)
+/* INFO on the node without a lease */
+static void node_info(struct rashpa_info *info)
 {
-	struct rashpa_permit p = { HEAD(p), .name = NAME, .uid = uid, .gid = gid,
-				   .mode = mode };
+	int node = buffer_node(NAME, O_ACCMODE);
 
-	p.head.flags = flags;
-	return call(memory, RASHPA_IOC_PERMIT, &p);
+	*info = (struct rashpa_info) { HEAD(*info), .fd = -1 };
+	CHECK(node >= 0, "open: %s", strerror(errno));
+	ANSWERED(call(node, RASHPA_IOC_INFO, info), 0, NULL);
+	close(node);
 }
 
 static unsigned int leases(int fd)
@@ -55,7 +53,7 @@ static void test_shared(void)
 
 	REQUIRE(a >= 0, "ALLOC: %d", a);
 	CHECK(leases(a) == 1, "%u leases", leases(a));
-	b = open_name(0);
+	b = open_name(O_RDWR);
 	node = buffer_node(NAME, O_RDWR);
 	CHECK(leases(a) == 3, "%u leases", leases(a));
 	/* a dma-buf of the node is the node's lease */
@@ -79,25 +77,52 @@ static void test_exclusive(void)
 	int a = alloc_with(0, 0), b;
 	void *p;
 
-	ANSWERED(open_name(RASHPA_OPEN_EXCLUSIVE), EBUSY, NAME "|1 lease");
+	CHECK(open_name(O_RDWR | O_EXCL) == -EBUSY, "an exclusive lease beside another");
 	close(a);
-	a = open_name(RASHPA_OPEN_EXCLUSIVE);
+	a = open_name(O_RDWR | O_EXCL);
 	REQUIRE(a >= 0, "no exclusive lease: %s", reason);
 	if (!buffer_info(a, &info))
 		CHECK(info.out_flags & RASHPA_INFO_EXCLUSIVE, "INFO does not say so");
-	ANSWERED(open_name(0), EBUSY, NAME "|exclusively");
-	ANSWERED(open_name(RASHPA_OPEN_READ), EBUSY, NAME "|exclusively");
-	b = open(NODE, O_RDWR | O_CLOEXEC);
-	CHECK(b < 0 && errno == EBUSY, "the node can be opened: %d", b);
+	CHECK(open_name(O_RDWR) == -EBUSY, "a lease beside an exclusive one");
+	CHECK(open_name(O_RDONLY) == -EBUSY, "a lease for reading beside an exclusive one");
 	/* a mapping is a lease as well */
 	p = map_fd(a, PAGE);
 	close(a);
-	ANSWERED(open_name(0), EBUSY, NAME);
+	CHECK(open_name(O_RDWR) == -EBUSY, "the mapping is no lease");
 	munmap(p, PAGE);
-	b = open_name(0);
+	b = open_name(O_RDWR);
 	CHECK(b >= 0, "the lease did not end: %s", reason);
 	close(b);
 	ANSWERED(buffer_remove(NAME), 0, NULL);
+}
+
+/* Without a lease: what it is, who has it, and its end. */
+static void test_no_lease(void)
+{
+	struct rashpa_export e = { HEAD(e) };
+	struct rashpa_info info;
+	int a = alloc_with(RASHPA_ALLOC_EXCLUSIVE, 0);
+	int node = buffer_node(NAME, O_ACCMODE);
+
+	REQUIRE(a >= 0 && node >= 0, "ALLOC: %s", reason);
+	node_info(&info);
+	CHECK(info.out_leases == 1 && info.out_flags & RASHPA_INFO_EXCLUSIVE, "%u leases",
+	      info.out_leases);
+	CHECK(info.out_lease_uid == getuid() && info.out_lease_pid == getpid(),
+	      "process %d of user %u has it", info.out_lease_pid, info.out_lease_uid);
+	ANSWERED(call(node, RASHPA_IOC_EXPORT, &e), EACCES, "reading");
+	CHECK(mmap(NULL, PAGE, PROT_READ, MAP_SHARED, node, 0) == MAP_FAILED && errno == EACCES,
+	      "it can be mapped");
+	ANSWERED(buffer_remove(NAME), 0, NULL);
+	CHECK(!buffer_info(a, &info) && info.out_leases == 1, "the lease has gone with the name");
+	close(a);
+	/* the memory is there as long as the node is open */
+	info = (struct rashpa_info) { HEAD(info), .fd = -1 };
+	ANSWERED(call(node, RASHPA_IOC_INFO, &info), 0, NULL);
+	CHECK(!info.out_leases && !info.out_lease_pid &&
+	      !(info.out_flags & RASHPA_INFO_EXCLUSIVE), "%u leases",
+	      info.out_leases);
+	close(node);
 }
 
 static void test_exclusive_node(void)
@@ -105,7 +130,7 @@ static void test_exclusive_node(void)
 	int a = alloc_with(RASHPA_ALLOC_EXCLUSIVE, 0), b;
 
 	REQUIRE(a >= 0, "ALLOC: %s", reason);
-	ANSWERED(open_name(0), EBUSY, NAME "|exclusively");
+	CHECK(open_name(O_RDWR) == -EBUSY, "a lease beside that of ALLOC");
 	close(a);
 	a = open(NODE, O_RDWR | O_EXCL | O_CLOEXEC);
 	CHECK(a >= 0, "open with O_EXCL: %s", strerror(errno));
@@ -125,13 +150,14 @@ static void hold(void *arg)
 {
 	int *ready = arg;
 
-	CHECK(open_name(RASHPA_OPEN_EXCLUSIVE) >= 0, "no lease: %s", reason);
+	CHECK(open_name(O_RDWR | O_EXCL) >= 0, "no lease: %s", reason);
 	CHECK(write(ready[1], "", 1) == 1, "write");
 	pause();
 }
 
 static void test_lease_dies(void)
 {
+	struct rashpa_info info;
 	int ready[2], fd = alloc_with(0, 0);
 	char c;
 	pid_t pid;
@@ -140,9 +166,12 @@ static void test_lease_dies(void)
 	REQUIRE(!pipe2(ready, O_CLOEXEC), "pipe");
 	pid = tap_fork_start(hold, ready);
 	CHECK(read(ready[0], &c, 1) == 1, "the child does not answer");
-	ANSWERED(open_name(0), EBUSY, NAME);
+	CHECK(open_name(O_RDWR) == -EBUSY, "it has no exclusive lease");
+	node_info(&info);
+	CHECK(info.out_lease_pid == pid, "process %d has it, not %d", info.out_lease_pid,
+	      pid);
 	tap_fork_kill(pid);
-	fd = open_name(RASHPA_OPEN_EXCLUSIVE);
+	fd = open_name(O_RDWR | O_EXCL);
 	CHECK(fd >= 0, "the lease of a dead process holds: %s", reason);
 	close(fd);
 	close(ready[0]);
@@ -161,18 +190,11 @@ static void test_bad_flags(void)
 	ANSWERED(alloc_with(0, 0600), EINVAL, "RASHPA_ALLOC_MODE");
 	ANSWERED(alloc_with(RASHPA_ALLOC_MODE, 0777), EINVAL, "0777|0666");
 	ANSWERED(alloc_with(RASHPA_ALLOC_MODE, 04600), EINVAL, "0666");
-	ANSWERED(permit(0, 0, 0, 0), ENOENT, NAME);
-	ANSWERED(permit(0, 1, 0, 0), EINVAL, "flag");
-	ANSWERED(permit(0, 0, 1, 0), EINVAL, "flag");
-	ANSWERED(permit(0, 0, 0, 1), EINVAL, "flag");
-	ANSWERED(permit(RASHPA_PERMIT_MODE, 0, 0, 0777), EINVAL, "0777");
-	ANSWERED(permit(RASHPA_PERMIT_UID, UINT32_MAX, 0, 0), ENOENT, NULL);
 }
 
 static void test_node_mode(void)
 {
 	struct stat node, mem;
-	struct rashpa_info info;
 	int fd = alloc_with(RASHPA_ALLOC_MODE, 0640);
 
 	REQUIRE(fd >= 0, "ALLOC: %s", reason);
@@ -185,31 +207,46 @@ static void test_node_mode(void)
 	CHECK((node.st_mode & 07777) == (mem.st_mode & 0666) && node.st_gid == mem.st_gid &&
 	      node.st_uid == geteuid(), "mode 0%o, group %u, owner %u", node.st_mode,
 	      node.st_gid, node.st_uid);
-	if (!buffer_info(fd, &info))
-		CHECK(info.out_mode == (mem.st_mode & 0666) && info.out_uid == geteuid() &&
-		      info.out_gid == mem.st_gid, "INFO: mode 0%o", info.out_mode);
 	close(fd);
 	ANSWERED(buffer_remove(NAME), 0, NULL);
 }
 
-/* another user, with the fd of the memory node inherited */
+/* udev sets owner and mode that an event tells: at each event, whatever chmod() has done. */
+static void test_event_tells_no_mode(void)
+{
+	char event[1024];
+	int fd = alloc_with(RASHPA_ALLOC_MODE, 0640);
+
+	ANSWERED(buffer_permit(NAME, 1000, 1000, 0600), 0, NULL);
+	if (CHECK(read_file("/sys/class/rashpa/buffer!" NAME "/uevent", event, sizeof(event)),
+		  "no uevent"))
+		CHECK(strstr(event, "DEVNAME=rashpa/buffer/" NAME) && !strstr(event, "DEVMODE") &&
+		      !strstr(event, "DEVUID") && !strstr(event, "DEVGID"), "\"%s\"", event);
+	close(fd);
+	ANSWERED(buffer_remove(NAME), 0, NULL);
+}
+
+/* another user, with a node that root has opened without a lease */
 static void stranger(void *arg)
 {
-	(void)arg;
+	const int *node = arg;
+	struct rashpa_remove r = { HEAD(r) };
+
 	drop_privileges();
-	ANSWERED(open_name(0), EACCES, NAME "|owner");
-	ANSWERED(open_name(RASHPA_OPEN_READ), EACCES, NAME);
-	ANSWERED(buffer_remove(NAME), EPERM, NAME "|not yours");
-	ANSWERED(permit(RASHPA_PERMIT_MODE, 0, 0, 0666), EPERM, "not yours");
-	ANSWERED(permit(RASHPA_PERMIT_UID, 65534, 0, 0), EPERM, "not yours");
+	CHECK(open_name(O_RDWR) == -EACCES, "opened for writing");
+	CHECK(open_name(O_RDONLY) == -EACCES, "opened for reading");
+	CHECK(buffer_node(NAME, O_ACCMODE) < 0 && errno == EACCES, "opened for ioctls");
+	CHECK(buffer_permit(NAME, -1, -1, 0666) == -EPERM, "its mode was changed");
+	ANSWERED(call(*node, RASHPA_IOC_REMOVE, &r), EPERM, NAME "|not yours");
 }
 
 static void test_stranger(void)
 {
-	int fd = alloc_with(RASHPA_ALLOC_MODE, 0660);
+	int fd = alloc_with(RASHPA_ALLOC_MODE, 0660), node = buffer_node(NAME, O_ACCMODE);
 
 	close(fd);
-	tap_fork(stranger, NULL);
+	tap_fork(stranger, &node);
+	close(node);
 	ANSWERED(buffer_remove(NAME), 0, NULL);
 }
 
@@ -219,8 +256,8 @@ static void reader(void *arg)
 
 	(void)arg;
 	drop_privileges();
-	ANSWERED(open_name(0), EACCES, "reading and writing");
-	fd = open_name(RASHPA_OPEN_READ);
+	CHECK(open_name(O_RDWR) == -EACCES, "opened for writing");
+	fd = open_name(O_RDONLY);
 	CHECK(fd >= 0, "for reading: %s", reason);
 	CHECK((fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY, "the dma-buf is writable");
 	CHECK(mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) == MAP_FAILED,
@@ -240,158 +277,165 @@ static void test_reader(void)
 /* the user that root handed the buffer to */
 static void new_owner(void *arg)
 {
+	struct rashpa_remove r = { HEAD(r) };
 	int fd;
 
 	(void)arg;
 	drop_privileges();
-	fd = open_name(0);
+	fd = open_name(O_RDWR);
 	CHECK(fd >= 0, "the owner cannot open it: %s", reason);
 	close(fd);
-	/* the directory of the nodes may be closed to others: the node itself counts */
-	ANSWERED(permit(RASHPA_PERMIT_MODE, 0, 0, 0400), 0, NULL);
-	ANSWERED(open_name(0), EACCES, NAME);
-	ANSWERED(permit(RASHPA_PERMIT_UID, 0, 0, 0), EPERM, "give");
-	ANSWERED(permit(RASHPA_PERMIT_GID, 0, 0, 0), EPERM, "group 0");
-	ANSWERED(permit(RASHPA_PERMIT_GID, 0, 65534, 0), 0, NULL);
-	ANSWERED(permit(RASHPA_PERMIT_MODE, 0, 0, 0600), 0, NULL);
-	ANSWERED(buffer_remove(NAME), 0, NULL);
+	ANSWERED(buffer_permit(NAME, -1, -1, 0400), 0, NULL);
+	CHECK(open_name(O_RDWR) == -EACCES, "the mode is not asked");
+	CHECK(buffer_permit(NAME, 0, -1, -1) == -EPERM, "it was given away");
+	CHECK(buffer_permit(NAME, -1, 0, -1) == -EPERM, "given to a group of others");
+	ANSWERED(buffer_permit(NAME, -1, 65534, -1), 0, NULL);
+	/* it is the owner that removes it, whatever the mode lets him do */
+	fd = buffer_node(NAME, O_RDONLY);
+	ANSWERED(call(fd, RASHPA_IOC_REMOVE, &r), 0, NULL);
+	close(fd);
 }
 
 static void test_hand_over(void)
 {
-	struct rashpa_info info;
 	int fd = alloc_with(RASHPA_ALLOC_MODE, 0600);
 
-	ANSWERED(permit(RASHPA_PERMIT_UID | RASHPA_PERMIT_GID, 65534, 7, 0), 0, NULL);
-	if (!buffer_info(fd, &info))
-		CHECK(info.out_uid == 65534 && info.out_gid == 7 && info.out_mode == 0600,
-		      "%u:%u 0%o", info.out_uid, info.out_gid, info.out_mode);
+	ANSWERED(buffer_permit(NAME, 65534, 7, -1), 0, NULL);
 	close(fd);
-	ANSWERED(permit(RASHPA_PERMIT_UID, UINT32_MAX, 0, 0), EINVAL, "user");
 	tap_fork(new_owner, NULL);
 	ANSWERED(buffer_remove(NAME), ENOENT, NULL);
 }
 
-/* The node is open to all, the buffer is not; access mode 3 asks for no permission itself. */
-static void without_mode(void *arg)
+/* What root has given away is not its maker's any more, who may still have it open. */
+static void old_owner(void *arg)
 {
-	const int *node = arg;
-	char path[40];
-	int fd;
+	struct rashpa_remove r = { HEAD(r) };
+	int *turn = arg, node;
+	char c;
 
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", *node);
-	drop_privileges();
-	fd = open(path, O_ACCMODE | O_CLOEXEC);
-	CHECK(fd < 0 && errno == EACCES, "opened: %s", fd < 0 ? strerror(errno) : "yes");
-	close(fd);
+	CHECK(!setgroups(0, NULL) && !setresgid(65534, 65534, 65534) &&
+	      !setresuid(65534, 65534, 65534), "become another");
+	node = buffer_node(NAME, O_ACCMODE);
+	CHECK(node >= 0, "open: %s", strerror(errno));
+	CHECK(write(turn[3], "", 1) == 1 && read(turn[0], &c, 1) == 1, "no turn");
+	ANSWERED(call(node, RASHPA_IOC_REMOVE, &r), EPERM, NAME "|not yours");
+	CHECK(buffer_permit(NAME, -1, -1, 0666) == -EPERM, "its mode was changed");
 }
 
-static void test_without_mode(void)
+static void test_taken_away(void)
 {
-	int fd = alloc_with(RASHPA_ALLOC_MODE, 0600), node;
+	int fd = alloc_with(RASHPA_ALLOC_MODE, 0600), turn[4];
+	pid_t pid;
+	char c;
 
-	CHECK(!chmod(NODE, 0666), "chmod: %s", strerror(errno));
-	node = open(NODE, O_PATH);
-	tap_fork(without_mode, &node);
+	REQUIRE(!pipe2(turn, O_CLOEXEC) && !pipe2(turn + 2, O_CLOEXEC), "pipe");
+	ANSWERED(buffer_permit(NAME, 65534, -1, -1), 0, NULL);
+	pid = tap_fork_start(old_owner, turn);
+	CHECK(read(turn[2], &c, 1) == 1, "the child does not answer");
+	ANSWERED(buffer_permit(NAME, 1000, -1, -1), 0, NULL);
+	CHECK(write(turn[1], "", 1) == 1, "write");
+	tap_fork_end(pid);
+	close(fd);
+	for (int i = 0; i < 4; i++)
+		close(turn[i]);
+	ANSWERED(buffer_remove(NAME), 0, NULL);
+}
+
+/* Root of a namespace of one's own is no root here. */
+static void root_in_namespace(void *arg)
+{
+	const int *node = arg;
+	struct rashpa_remove r = { HEAD(r) };
+
+	drop_privileges();
+	/* who has changed its ids cannot write its own files in /proc else */
+	CHECK(!prctl(PR_SET_DUMPABLE, 1) && !unshare(CLONE_NEWUSER), "unshare: %s",
+	      strerror(errno));
+	CHECK(!write_text("/proc/self/uid_map", "0 65534 1") &&
+	      !write_text("/proc/self/setgroups", "deny") &&
+	      !write_text("/proc/self/gid_map", "0 65534 1"), "maps of ids");
+	ANSWERED(call(*node, RASHPA_IOC_REMOVE, &r), EPERM, "not yours");
+}
+
+static void test_namespace(void)
+{
+	int fd, node;
+
+	SKIP_IF(access("/proc/self/ns/user", F_OK), "no user namespaces in this kernel");
+	fd = alloc_with(RASHPA_ALLOC_MODE, 0600);
+	node = buffer_node(NAME, O_ACCMODE);
+	tap_fork(root_in_namespace, &node);
 	close(node);
 	close(fd);
 	ANSWERED(buffer_remove(NAME), 0, NULL);
 }
 
-/* Where user and group 0 have no meaning, a mode needs none. */
-static void mode_in_namespace(void *arg)
-{
-	(void)arg;
-	CHECK(!unshare(CLONE_NEWUSER), "unshare: %s", strerror(errno));
-	CHECK(!write_text("/proc/self/uid_map", "1000 0 1") &&
-	      !write_text("/proc/self/setgroups", "deny") &&
-	      !write_text("/proc/self/gid_map", "1000 0 1"), "maps of ids");
-	ANSWERED(permit(RASHPA_PERMIT_MODE, 0, 0, 0640), 0, NULL);
-	ANSWERED(permit(RASHPA_PERMIT_UID, 0, 0, 0), EINVAL, "user");
-}
+#define RACES	500
 
-static void test_namespace(void)
+/* Makes and removes a name all the time, and counts how often it could. */
+static void name_for_ever(void *arg)
 {
-	struct rashpa_info info;
+	atomic_uint *times = arg;
 	int fd;
 
-	SKIP_IF(access("/proc/self/ns/user", F_OK), "no user namespaces in this kernel");
-	fd = alloc_with(RASHPA_ALLOC_MODE, 0600);
-	tap_fork(mode_in_namespace, NULL);
-	if (!buffer_info(fd, &info))
-		CHECK(info.out_mode == 0640, "mode 0%o", info.out_mode);
-	close(fd);
-	ANSWERED(buffer_remove(NAME), 0, NULL);
-}
-
-#define RACES		2000
-#define RACE_OWNER	65534U	/* whom drop_privileges() makes */
-#define RACE_OTHER	1000U
-
-/* The owner, who opens it to all as long as it is his. Counts how often he has tried. */
-static void permit_for_ever(void *arg)
-{
-	atomic_uint *tries = arg;
-
-	drop_privileges();
 	for (;;) {
-		permit(RASHPA_PERMIT_UID | RASHPA_PERMIT_MODE, RACE_OWNER, 0, 0666);
-		atomic_fetch_add(tries, 1);
+		fd = alloc_with(0, 0);
+		if (fd < 0)
+			continue;
+		close(fd);
+		while (buffer_remove(NAME) == -EBUSY)
+			;
+		atomic_fetch_add(times, 1);
 	}
 }
 
-/* Root gives it to another one meanwhile: when that is done, it is done. */
-static bool permit_stays(int fd, atomic_uint *tries)
+/* One name has one buffer and one node at a time, whoever makes and removes it. */
+static void test_name_race(void)
 {
-	uint32_t flags = RASHPA_PERMIT_UID | RASHPA_PERMIT_MODE;
-	struct rashpa_info info = {};
-	unsigned int before;
-
-	ANSWERED(permit(flags, RACE_OWNER, 0, 0600), 0, NULL);
-	before = atomic_load(tries);
-	while (atomic_load(tries) == before)
-		sched_yield();
-	ANSWERED(permit(flags, RACE_OTHER, 0, 0600), 0, NULL);
-	before = atomic_load(tries);
-	/* the one that was under way, and one more */
-	while (atomic_load(tries) - before < 2)
-		sched_yield();
-	ANSWERED(buffer_info(fd, &info), 0, NULL);
-	return CHECK(info.out_uid == RACE_OTHER && info.out_mode == 0600,
-		     "it belongs to %u, mode 0%o", info.out_uid, info.out_mode);
-}
-
-static void test_permit_race(void)
-{
-	atomic_uint *tries = mmap(NULL, PAGE, PROT_READ | PROT_WRITE,
+	atomic_uint *times = mmap(NULL, PAGE, PROT_READ | PROT_WRITE,
 				  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	/* on one processor each look at the other process takes a time slice, and finds little */
-	const int races = sysconf(_SC_NPROCESSORS_ONLN) > 1 ? RACES : RACES / 20;
-	int fd = alloc_with(RASHPA_ALLOC_MODE, 0600), i;
-	pid_t pid = tap_fork_start(permit_for_ever, tries);
+	pid_t pid = tap_fork_start(name_for_ever, times);
+	int i = 0, fd, err;
 
-	for (i = 0; i < races && permit_stays(fd, tries); i++)
-		;
+	while (i < RACES || atomic_load(times) < RACES) {
+		fd = alloc_with(0, 0);
+		if (fd >= 0) {
+			close(fd);
+			i++;
+		} else if (!CHECK(fd == -EEXIST, "ALLOC: %d", fd)) {
+			break;
+		}
+		err = buffer_remove(NAME);
+		if (!CHECK(!err || err == -ENOENT || err == -ENXIO, "REMOVE: %d", err))
+			break;
+	}
 	tap_fork_kill(pid);
-	munmap(tries, PAGE);
-	close(fd);
-	ANSWERED(buffer_remove(NAME), 0, NULL);
+	munmap(times, PAGE);
+	buffer_remove(NAME);
+	CHECK(buffer_node(NAME, O_ACCMODE) < 0 && errno == ENOENT, "a node is left");
 }
 
 static void in_group(void *arg)
 {
+	struct rashpa_remove r = { HEAD(r) };
+	int fd, node;
+
 	(void)arg;
 	CHECK(!setgroups(0, NULL) && !setresgid(77, 77, 77) && !setresuid(1000, 1000, 1000),
 	      "become another");
-	CHECK(open_name(0) >= 0, "the group cannot open it: %s", reason);
-	ANSWERED(buffer_remove(NAME), EPERM, "not yours");
+	fd = open_name(O_RDWR);
+	CHECK(fd >= 0, "the group cannot open it: %s", reason);
+	close(fd);
+	node = buffer_node(NAME, O_ACCMODE);
+	ANSWERED(call(node, RASHPA_IOC_REMOVE, &r), EPERM, "not yours");
+	close(node);
 }
 
 static void test_group(void)
 {
 	int fd = alloc_with(RASHPA_ALLOC_MODE, 0660);
 
-	ANSWERED(permit(RASHPA_PERMIT_GID, 0, 77, 0), 0, NULL);
+	ANSWERED(buffer_permit(NAME, -1, 77, -1), 0, NULL);
 	close(fd);
 	tap_fork(in_group, NULL);
 	ANSWERED(buffer_remove(NAME), 0, NULL);
@@ -406,12 +450,14 @@ int main(void)
 	tap_run("the lease of a killed process ends", test_lease_dies);
 	tap_run("flags without their values, values without their flags", test_bad_flags);
 	tap_run("a node has its owner and mode when it appears", test_node_mode);
-	tap_run("an access mode without permissions gives none", test_without_mode);
-	tap_run("a mode is permitted in a namespace without user 0", test_namespace);
-	tap_run("others cannot open, remove or permit", test_stranger);
+	tap_run("an event tells udev no owner and no mode", test_event_tells_no_mode);
+	tap_run("access mode 3 takes no lease, and tells who has one", test_no_lease);
+	tap_run("root of another namespace is not the owner", test_namespace);
+	tap_run("others cannot open, remove or chmod", test_stranger);
 	tap_run("who may only read, reads", test_reader);
 	tap_run("root hands a buffer to a user", test_hand_over);
 	tap_run("a group may use it", test_group);
-	tap_run("an owner cannot undo what root has permitted meanwhile", test_permit_race);
+	tap_run("what root gives away is its maker's no more", test_taken_away);
+	tap_run("a name that two make and remove has one buffer", test_name_race);
 	return tap_exit();
 }

@@ -64,13 +64,9 @@ static int make_memory(void)
 static void use_memory(int fd)
 {
 	struct rashpa_alloc a = { HEAD(a), .length = PAGE };
-	struct rashpa_permit p = { HEAD(p), .name = "st-calls" };
-	struct rashpa_remove r = { HEAD(r), .name = "st-calls" };
 
 	ANSWERED(call(fd, RASHPA_IOC_ALLOC, &a), 0, NULL);
 	close(a.out_fd);
-	ANSWERED(call(fd, RASHPA_IOC_PERMIT, &p), EPERM, "st-calls|not yours");
-	ANSWERED(call(fd, RASHPA_IOC_REMOVE, &r), EPERM, "st-calls|not yours");
 }
 
 static int make_memory_read(void)
@@ -81,11 +77,9 @@ static int make_memory_read(void)
 static void use_memory_read(int fd)
 {
 	struct rashpa_alloc a = { HEAD(a), .length = PAGE };
-	struct rashpa_open o = { HEAD(o), .name = "st-calls" };
 	struct rashpa_query q = { HEAD(q) };
 
 	ANSWERED(call(fd, RASHPA_IOC_ALLOC, &a), EPERM, "read-only");
-	ANSWERED(call(fd, RASHPA_IOC_OPEN, &o), EACCES, "st-calls|mode");
 	ANSWERED(call(fd, RASHPA_IOC_QUERY, &q), 0, NULL);
 }
 
@@ -110,7 +104,9 @@ static void maps(int fd, int prot, int err)
 static void use_node(int fd)
 {
 	struct rashpa_export d = { HEAD(d) };
+	struct rashpa_remove r = { HEAD(r) };
 
+	ANSWERED(call(fd, RASHPA_IOC_REMOVE, &r), EPERM, "st-calls|not yours");
 	maps(fd, PROT_READ | PROT_WRITE, 0);
 	ANSWERED(call(fd, RASHPA_IOC_EXPORT, &d), 0, NULL);
 	maps(d.out_fd, PROT_READ | PROT_WRITE, 0);
@@ -129,10 +125,7 @@ static void use_buffer(int fd)
 
 static int make_buffer_read(void)
 {
-	struct rashpa_open o = { HEAD(o), .name = "st-calls" };
-
-	o.head.flags = RASHPA_OPEN_READ;
-	return call(memory, RASHPA_IOC_OPEN, &o) ?: o.out_fd;
+	return buffer_open("st-calls", O_RDONLY);
 }
 
 static void use_buffer_read(int fd)

@@ -2,6 +2,7 @@
 /* Memory of a process, pinned, as a dma-buf. */
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/uio.h>
 
 #include "../../tools/lib/rashpa-fpga.h"
 #include "common.h"
@@ -310,6 +311,85 @@ static void test_map(void)
 	munmap(p, LEN);
 }
 
+/* A huge page of this process, or NULL. */
+static char *huge_page(char **map)
+{
+	char *p = anonymous(2 * HUGE, MAP_NORESERVE), *at;
+	uint64_t pfns[HUGE / PAGE];
+	size_t i;
+
+	*map = p;
+	at = (char *)(uintptr_t)(((uintptr_t)p + HUGE - 1) & -HUGE);
+	madvise(at, HUGE, MADV_HUGEPAGE);
+	memset(at, 1, HUGE);
+	pfns_of(at, pfns, ARRAY_SIZE(pfns));
+	for (i = 1; i < ARRAY_SIZE(pfns); i++)
+		if (pfns[i] != pfns[0] + i)
+			return NULL;
+	return pfns[0] & (ARRAY_SIZE(pfns) - 1) ? NULL : at;
+}
+
+static void part_of_huge(void *arg)
+{
+	const struct rlimit limit = { .rlim_cur = MIB, .rlim_max = MIB };
+	/* one that it does not share with its parent */
+	char *map, *p = huge_page(&map);
+
+	(void)arg;
+	CHECK(p, "no huge page");
+	CHECK(!setrlimit(RLIMIT_MEMLOCK, &limit), "setrlimit");
+	drop_privileges();
+	ANSWERED(pin(p + PAGE, PAGE), ENOMEM, "huge page|2048 KiB|RLIMIT_MEMLOCK");
+	CHECK(!pinned_kib(), "%ld KiB are charged", pinned_kib());
+}
+
+/* One small page of a huge one keeps all of it, and is charged so. */
+static void test_part(void)
+{
+	const long before = pinned_kib();
+	char *map, *p = huge_page(&map);
+	int fd;
+
+	SKIP_IF(!p, "no huge page");
+	fd = pin(p + 3 * PAGE, PAGE);
+	CHECK(pinned_kib() - before == 2048, "%ld KiB are charged", pinned_kib() - before);
+	close(fd);
+	CHECK(pinned_kib() == before, "%ld KiB are charged still", pinned_kib() - before);
+	fd = pin(p, HUGE);
+	CHECK(pinned_kib() - before == 2048, "%ld KiB are charged for all", pinned_kib() - before);
+	close(fd);
+	tap_fork(part_of_huge, NULL);
+	munmap(map, 2 * HUGE);
+}
+
+/* A pipe has a page of each block of a buffer that nobody has any more: the blocks stay. */
+static void test_lingers(void)
+{
+	const uint64_t before = bytes_allocated();
+	int fd = buffer_alloc(4 * HUGE, NULL), pipes[2];
+	struct iovec part;
+	char *p = map_fd(fd, 4 * HUGE);
+	int i;
+
+	REQUIRE(p && !pipe2(pipes, O_CLOEXEC), "pipe");
+	for (i = 0; i < 3; i++) {
+		part = (struct iovec) { p + i * HUGE + 5 * PAGE, PAGE };
+		CHECK(vmsplice(pipes[1], &part, 1, 0) == (ssize_t)PAGE, "vmsplice: %s",
+		      strerror(errno));
+	}
+	munmap(p, 4 * HUGE);
+	close(fd);
+	CHECK(bytes_allocated() - before == 3 * HUGE, "%llu bytes are charged",
+	      (unsigned long long)(bytes_allocated() - before));
+	CHECK(read(pipes[0], (char[PAGE]) {}, PAGE) == (ssize_t)PAGE, "read");
+	CHECK(bytes_allocated() - before == 2 * HUGE, "%llu bytes are charged after one read",
+	      (unsigned long long)(bytes_allocated() - before));
+	close(pipes[0]);
+	close(pipes[1]);
+	CHECK(bytes_allocated() == before, "%llu bytes are charged still",
+	      (unsigned long long)(bytes_allocated() - before));
+}
+
 static void read_only_node(void)
 {
 	struct rashpa_pin arg = { HEAD(arg) };
@@ -335,6 +415,8 @@ int main(void)
 	tap_run("several mappings in a row", test_across);
 	tap_run("huge pages are few segments", test_huge);
 	tap_run("RLIMIT_MEMLOCK holds", test_memlock);
+	tap_run("a part of a huge page is charged as all of it", test_part);
+	tap_run("what others hold of a buffer stays charged", test_lingers);
 	tap_run("pinned pages stay where they are", test_stays);
 	tap_run("a read-only node pins nothing", read_only_node);
 	tap_run("a function maps it", test_map);

@@ -114,39 +114,30 @@ static int do_query(void)
 	return call_node("memory", O_RDONLY, RASHPA_IOC_QUERY, &q);
 }
 
-static int do_open(const char *name)
-{
-	struct rashpa_open o = { HEAD(o) };
-
-	strcpy(o.name, name);
-	return on_memory(RASHPA_IOC_OPEN, &o);
-}
-
-static int do_open_other(void)
-{
-	return do_open(OTHER);
-}
-
-static int do_open_shared(void)
-{
-	return do_open(SHARED);
-}
-
 static int do_info(void)
 {
-	struct rashpa_open o = { HEAD(o), .name = SHARED };
-	struct rashpa_info info = { HEAD(info) };
-	int err = on_memory(RASHPA_IOC_OPEN, &o);
+	struct rashpa_info info = { HEAD(info), .fd = buffer_open(SHARED, O_RDONLY) };
 
-	info.fd = o.out_fd;
-	return err ? err : on_memory(RASHPA_IOC_INFO, &info);
+	return info.fd < 0 ? info.fd : on_memory(RASHPA_IOC_INFO, &info);
+}
+
+static int do_info_node(void)
+{
+	struct rashpa_info info = { HEAD(info), .fd = -1 };
+
+	return call_node("buffer/" SHARED, O_ACCMODE, RASHPA_IOC_INFO, &info);
+}
+
+static int do_export(void)
+{
+	return buffer_open(SHARED, O_RDWR);
 }
 
 /* A name that stays: the owner may take it away, so this is for others. */
 static int do_remove(void)
 {
-	struct rashpa_remove r = { HEAD(r), .name = SHARED };
-	int err = on_memory(RASHPA_IOC_REMOVE, &r);
+	struct rashpa_remove r = { HEAD(r) };
+	int err = call_node("buffer/" SHARED, O_ACCMODE, RASHPA_IOC_REMOVE, &r);
 
 	/* root may, if nobody maps it: somebody does */
 	return err == -EBUSY ? 0 : err;
@@ -154,39 +145,34 @@ static int do_remove(void)
 
 static int do_permit_other(void)
 {
-	struct rashpa_permit p = { HEAD(p), .name = OTHER, .mode = 0600 };
-
-	p.head.flags = RASHPA_PERMIT_MODE;
-	return on_memory(RASHPA_IOC_PERMIT, &p);
+	return buffer_permit(OTHER, -1, -1, 0600);
 }
 
-static int permit_own(uint32_t flags, uid_t uid, gid_t gid)
+static int permit_own(int uid, int gid)
 {
 	struct rashpa_alloc a = { HEAD(a), .length = PAGE, .name = "st-priv-own" };
-	struct rashpa_permit p = { HEAD(p), .name = "st-priv-own", .uid = uid, .gid = gid };
 	int err = on_memory(RASHPA_IOC_ALLOC, &a);
 
 	if (err)
 		return err;
-	p.head.flags = flags;
-	err = on_memory(RASHPA_IOC_PERMIT, &p);
+	err = buffer_permit("st-priv-own", uid, gid, -1);
 	close(a.out_fd);
 	return err;
 }
 
 static int do_permit_uid(void)
 {
-	return permit_own(RASHPA_PERMIT_UID, 1, 0);
+	return permit_own(1, -1);
 }
 
 static int do_permit_gid(void)
 {
-	return permit_own(RASHPA_PERMIT_GID, 0, 1);
+	return permit_own(-1, 1);
 }
 
 static int do_permit_own_gid(void)
 {
-	return permit_own(RASHPA_PERMIT_GID, 0, group);
+	return permit_own(-1, (int)group);
 }
 
 static int do_pin(void)
@@ -350,11 +336,12 @@ static int do_source(void)
 	return err ? err : call(e.out_fd, RASHPA_IOC_SOURCE_ADD, &a);
 }
 
-static int do_lock(void)
+static int do_alloc_device(void)
 {
-	struct rashpa_lock l = { HEAD(l), .slots = 1 };
+	struct rashpa_alloc a;
+	int fd = node(f.name, O_RDONLY);
 
-	return on_fpga(RASHPA_IOC_LOCK, &l);
+	return fd < 0 ? fd : lock_alloc(fd, 1, NULL, &a);
 }
 
 static int do_quiesce(void)
@@ -451,14 +438,15 @@ static const struct row memory_rows[] = {
 	  "read-only" },
 	{ "ALLOC above user_limit_mib", do_alloc_much, REFUSED(EDQUOT, SYS_RESOURCE), NULL },
 	{ "QUERY", do_query, CAN_OPEN, NULL },
-	{ "OPEN of a buffer with mode 0600", do_open_other, FILE_OF_ROOT, NULL },
-	{ "OPEN of a buffer of the group", do_open_shared, CAN_OPEN, NULL },
 	{ "INFO", do_info, CAN_OPEN, NULL },
-	{ "REMOVE of somebody's buffer", do_remove, NEEDS(SYS_ADMIN), "not yours" },
-	{ "PERMIT for somebody's buffer", do_permit_other, NEEDS(FOWNER), "not yours" },
-	{ "PERMIT: another owner", do_permit_uid, NEEDS(CHOWN), "give a buffer away" },
-	{ "PERMIT: a group that is not one's own", do_permit_gid, NEEDS(CHOWN), "not in group" },
-	{ "PERMIT: a group of one's own", do_permit_own_gid, CAN_OPEN, NULL },
+	{ "INFO on a buffer's node, without a lease", do_info_node, CAN_OPEN, NULL },
+	{ "EXPORT of a buffer of the group", do_export, CAN_OPEN, NULL },
+	{ "REMOVE of somebody's buffer", do_remove, NEEDS(FOWNER), "not yours" },
+	{ "chmod of somebody's buffer", do_permit_other,
+	  { { EPERM, EPERM, EPERM, 0 }, CAP(FOWNER) }, NULL },
+	{ "chown of a buffer: another owner", do_permit_uid, NEEDS(CHOWN), NULL },
+	{ "chown: a group that is not one's own", do_permit_gid, NEEDS(CHOWN), NULL },
+	{ "chown: a group of one's own", do_permit_own_gid, CAN_OPEN, NULL },
 	{ "PIN above RLIMIT_MEMLOCK", do_pin, REFUSED(ENOMEM, IPC_LOCK), NULL },
 	{ "node of a buffer with mode 0600", do_buffer_node_other, FILE_OF_ROOT, NULL },
 };
@@ -479,7 +467,7 @@ static const struct row function_rows[] = {
 	{ "PROGRAM into a window", do_program_window, NEEDS_RAWIO, "CAP_SYS_RAWIO" },
 	{ "EVENTS", do_events, CAN_OPEN, NULL },
 	{ "SOURCE_ADD", do_source, CAN_OPEN, NULL },
-	{ "LOCK", do_lock, CAN_OPEN, NULL },
+	{ "ALLOC for a function", do_alloc_device, CAN_OPEN, NULL },
 	{ "QUIESCE", do_quiesce, CAN_OPEN, NULL },
 	{ "QUIESCE on a node that is open for reading", do_quiesce_read_only, NOT_EVEN_ROOT,
 	  "read-only" },

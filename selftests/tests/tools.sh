@@ -164,10 +164,11 @@ print('held', flush=True)
 input()"; }
 holder_pid=$!
 read -r _ <&"${holder[0]}"
-json '.[] | select(.name == "owned" and .unknown == "leased exclusively" and .mode == "0644")' \
+json '.[] | select(.name == "owned" and .exclusive and .lease_pid == '"$holder_pid"' and .mode == "0644")' \
 	rashpactl --json buffer list
-ok $? "list tells that a buffer is leased exclusively"
-refuses 1 "owned.*exclusive lease" rashpactl buffer info owned
+ok $? "list tells who has an exclusive lease"
+rashpactl buffer info owned | grep -q "exclusive: process $holder_pid of root"
+ok $? "and info"
 echo >&"${holder[1]}"
 wait "$holder_pid"
 exec {held}<"$node"
@@ -195,7 +196,7 @@ refuses 1 "hold.*limit_mib" rashpactl buffer create more 8M
 json '.limit == 8388608 and .fits <= 4194304' rashpactl --json buffer query
 ok $? "a limit is what fits"
 echo 0 >$limits/limit_mib
-refuses 1 "would fit: .*B at most" rashpactl buffer create large 512G --node 0
+refuses 1 "contig: there is no more memory than .*B" rashpactl buffer create large 512G --node 0
 
 # a terminal, so that there is progress from the third second on
 seconds=$SECONDS

@@ -124,10 +124,10 @@ static void eventfd_signalled(int fd)
 
 static int lock_open(const struct fpga *f, int channel, uint64_t **words)
 {
-	struct rashpa_lock lock = { HEAD(lock), .slots = 4 };
+	struct rashpa_alloc lock;
 	struct rashpa_source_add add = { HEAD(add), .kind = RASHPA_SOURCE_LOCK };
 
-	if (!ANSWERED(call(f->fd, RASHPA_IOC_LOCK, &lock), 0, NULL))
+	if (!ANSWERED(lock_alloc(f->fd, 4, NULL, &lock), 0, NULL))
 		return -1;
 	add.memory = lock.out_fd;
 	add.bits = 64;

@@ -9,6 +9,7 @@
 #include <linux/dma-buf.h>
 #include <sched.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -85,18 +86,6 @@ static int open_node(const char *path, int flags)
 	}
 }
 
-static int copy_name(char *to, size_t size, const char *name)
-{
-	size_t length = strlen(name);
-
-	if (length >= size)
-		return fail(ENAMETOOLONG, "the name \"%s\" is longer than %zu characters", name,
-			    size - 1);
-	memset(to, 0, size);
-	memcpy(to, name, length);
-	return 0;
-}
-
 /* --- memory --- */
 
 int rashpa_memory_open(void)
@@ -118,27 +107,9 @@ int rashpa_alloc(int memory, struct rashpa_alloc *alloc)
 	return error ? error : alloc->out_fd;
 }
 
-int rashpa_open(int memory, const char *name, uint32_t flags)
+int rashpa_progress(int memory, struct rashpa_progress *progress)
 {
-	struct rashpa_open arg = { .head.flags = flags };
-	int error = copy_name(arg.name, sizeof(arg.name), name);
-
-	if (!error)
-		error = rashpa_ioctl(memory, RASHPA_IOC_OPEN, &arg, sizeof(arg));
-	return error ? error : arg.out_fd;
-}
-
-int rashpa_remove(int memory, const char *name)
-{
-	struct rashpa_remove arg = {};
-	int error = copy_name(arg.name, sizeof(arg.name), name);
-
-	return error ? error : rashpa_ioctl(memory, RASHPA_IOC_REMOVE, &arg, sizeof(arg));
-}
-
-int rashpa_permit(int memory, struct rashpa_permit *permit)
-{
-	return rashpa_ioctl(memory, RASHPA_IOC_PERMIT, permit, sizeof(*permit));
+	return rashpa_ioctl(memory, RASHPA_IOC_PROGRESS, progress, sizeof(*progress));
 }
 
 int rashpa_pin(int memory, struct rashpa_pin *pin)
@@ -280,6 +251,22 @@ int rashpa_sync_end(int dmabuf, int prot)
 
 /* --- buffers --- */
 
+/* Who has the exclusive lease? That can be asked without one. */
+static int fail_leased(const char *name, const char *path)
+{
+	struct rashpa_info info = { .fd = -1 };
+	int fd = open(path, O_ACCMODE | O_CLOEXEC);
+	bool told = fd >= 0 && !rashpa_info(fd, &info) && info.out_flags & RASHPA_INFO_EXCLUSIVE;
+
+	if (fd >= 0)
+		close(fd);
+	if (!told)
+		return fail(EBUSY, "the buffer \"%s\" is in use: somebody has an exclusive lease of it",
+			    name);
+	return fail(EBUSY, "the buffer \"%s\" is in use: process %d of user %u has an exclusive lease of it",
+		    name, info.out_lease_pid, info.out_lease_uid);
+}
+
 int rashpa_buffer_open(const char *name, int flags)
 {
 	char path[PATH_MAX];
@@ -297,12 +284,13 @@ int rashpa_buffer_open(const char *name, int flags)
 		fail(ENOENT, "there is no buffer \"%s\": make it (rashpactl buffer create %s SIZE)",
 		     name, name);
 	if (fd == -EACCES)
-		fail(EACCES, "the buffer \"%s\" may not be opened: its owner can permit it (rashpactl buffer list, rashpactl buffer permit)",
+		fail(EACCES, "the buffer \"%s\" may not be opened: its owner can permit it (chown, chmod, or rashpactl buffer permit)",
 		     name);
-	if (fd == -EBUSY)
-		fail(EBUSY, "the buffer \"%s\" is in use: %s", name, flags & O_EXCL ?
-		     "an exclusive lease needs that nobody else has it open" :
-		     "somebody has an exclusive lease of it");
+	if (fd == -EBUSY && flags & O_EXCL)
+		fail(EBUSY, "the buffer \"%s\" is in use: an exclusive lease needs that nobody else has it open",
+		     name);
+	else if (fd == -EBUSY)
+		fail_leased(name, path);
 	return fd;
 }
 
@@ -317,6 +305,32 @@ int rashpa_buffer_dmabuf(int buffer)
 static int is_buffer(const struct dirent *entry)
 {
 	return entry->d_name[0] != '.';
+}
+
+int rashpa_open(const char *name, int flags)
+{
+	int buffer = rashpa_buffer_open(name, flags), fd;
+
+	if (buffer < 0)
+		return buffer;
+	fd = rashpa_buffer_dmabuf(buffer);
+	close(buffer);
+	return fd;
+}
+
+int rashpa_remove(const char *name)
+{
+	struct rashpa_remove arg = {};
+	int buffer = rashpa_buffer_open(name, O_ACCMODE), error;
+
+	/* its owner need not be allowed to write */
+	if (buffer == -EACCES)
+		buffer = rashpa_buffer_open(name, O_RDONLY);
+	if (buffer < 0)
+		return buffer;
+	error = rashpa_ioctl(buffer, RASHPA_IOC_REMOVE, &arg, sizeof(arg));
+	close(buffer);
+	return error;
 }
 
 int rashpa_buffer_list(char ***names)
@@ -525,13 +539,6 @@ int rashpa_reset(int device)
 }
 
 /* --- events --- */
-
-int rashpa_lock(int device, struct rashpa_lock *lock)
-{
-	int error = rashpa_ioctl(device, RASHPA_IOC_LOCK, lock, sizeof(*lock));
-
-	return error ? error : lock->out_fd;
-}
 
 int rashpa_channel(int device, struct rashpa_channel_make *events)
 {

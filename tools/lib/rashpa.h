@@ -76,36 +76,13 @@ int rashpa_memory_open(void);
 int rashpa_alloc(int memory, struct rashpa_alloc *alloc);
 
 /**
- * rashpa_open() - the dma-buf of a named buffer
- * @memory: from rashpa_memory_open()
- * @name: name of the buffer
- * @flags: RASHPA_OPEN_EXCLUSIVE, RASHPA_OPEN_READ, or 0
- *
- * Return: a dma-buf fd or a negative errno, -EBUSY if the buffer has a lease that excludes
- * this one, -EACCES if its owner, group and mode do not permit it.
- */
-int rashpa_open(int memory, const char *name, uint32_t flags);
-
-/**
- * rashpa_remove() - take the name of a buffer away
- * @memory: from rashpa_memory_open()
- * @name: name of the buffer
- *
- * Return: 0 or a negative errno, -EBUSY if the buffer is in use.
- */
-int rashpa_remove(int memory, const char *name);
-
-/**
- * rashpa_permit() - set owner, group and mode of a named buffer
- * @memory: from rashpa_memory_open()
- * @permit: see &struct rashpa_permit
- *
- * The file /dev/rashpa/buffer/NAME has an owner and a mode of its own: chown() and
- * chmod() it alike.
+ * rashpa_progress() - how far is the rashpa_alloc() that another thread called
+ * @memory: the same open node
+ * @progress: filled in
  *
  * Return: 0 or a negative errno.
  */
-int rashpa_permit(int memory, struct rashpa_permit *permit);
+int rashpa_progress(int memory, struct rashpa_progress *progress);
 
 /**
  * rashpa_pin() - memory of this process as a dma-buf
@@ -196,11 +173,33 @@ int rashpa_sync_end(int dmabuf, int prot);
 /* --- buffers --- */
 
 /**
- * rashpa_buffer_open() - open the node of a named buffer
+ * rashpa_open() - the dma-buf of a named buffer
  * @name: name of the buffer
  * @flags: O_RDONLY or O_RDWR; with O_EXCL as an exclusive lease
  *
- * rashpa_mmap() the result to reach the memory. It is a lease, see &struct rashpa_open.
+ * Opens the node, takes its dma-buf, closes the node: the lease goes with the dma-buf.
+ *
+ * Return: a dma-buf fd or a negative errno, -EBUSY if the buffer has a lease that excludes
+ * this one, -EACCES if owner, group and mode of its node do not permit it.
+ */
+int rashpa_open(const char *name, int flags);
+
+/**
+ * rashpa_remove() - take the name of a buffer away
+ * @name: name of the buffer
+ *
+ * Return: 0 or a negative errno, -EBUSY if the buffer is in use, -EPERM if it is another's.
+ */
+int rashpa_remove(const char *name);
+
+/**
+ * rashpa_buffer_open() - open the node of a named buffer
+ * @name: name of the buffer
+ * @flags: O_RDONLY or O_RDWR, with O_EXCL as an exclusive lease; or O_ACCMODE, which takes no
+ *	lease, for rashpa_info()
+ *
+ * rashpa_mmap() the result to reach the memory. It is a lease, see &struct rashpa_alloc.
+ * Owner and mode are those of the file: fstat(), fchown(), fchmod().
  *
  * Return: a file descriptor or a negative errno, -EBUSY if the buffer has a lease that
  * excludes this one.
@@ -361,18 +360,6 @@ int rashpa_quiesce(int device, uint64_t *time_ns);
 int rashpa_reset(int device);
 
 /* --- events --- */
-
-/**
- * rashpa_lock() - memory for words that hardware writes and software waits for
- * @device: from rashpa_device_open()
- * @lock: see &struct rashpa_lock
- *
- * rashpa_mmap() it; rashpa_map() it so that the function can write it; RASHPA_SOURCE_LOCK
- * makes events of its words, rashpa_lock_wait() waits for one.
- *
- * Return: its dma-buf fd (also in @lock->out_fd) or a negative errno.
- */
-int rashpa_lock(int device, struct rashpa_lock *lock);
 
 /**
  * rashpa_doorbell() - ring: store a word to a mapped doorbell page

@@ -60,11 +60,11 @@ void option_buffer(struct argp_state *state, const char *arg, char *name)
 	strcpy(name, arg);
 }
 
-void option_owner(struct argp_state *state, const char *arg, struct rashpa_permit *permit)
+void option_owner(struct argp_state *state, const char *arg, struct owner *owner)
 {
 	char why[WHY_SIZE];
 
-	if (parse_owner(arg, permit, why))
+	if (parse_owner(arg, owner, why))
 		argp_error(state, "--owner: %s", why);
 }
 

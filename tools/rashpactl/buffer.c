@@ -23,31 +23,29 @@ struct entry {
 };
 
 /*
- * The driver tells what a buffer is to those who may open it. Of one that is leased exclusively,
- * or that is not for us, the node has at least owner and mode.
+ * The driver tells what a buffer is to those who may open it for reading and writing, also while
+ * somebody has an exclusive lease; who may only read has to take one. Owner and mode everybody
+ * sees.
  */
 static int look(const char *name, struct entry *entry)
 {
-	int fd = rashpa_buffer_open(name, O_RDONLY);
+	int fd = rashpa_buffer_open(name, O_ACCMODE);
+	const bool lease = fd == -EACCES;
 	struct stat st;
 	char path[512];
 
 	*entry = (struct entry) { .name = name, .info.fd = -1 };
-	if (fd >= 0) {
-		entry->error = rashpa_info(fd, &entry->info);
-		close(fd);
-		entry->uid = entry->info.out_uid;
-		entry->gid = entry->info.out_gid;
-		entry->mode = entry->info.out_mode;
-		/* our own */
-		if (entry->info.out_leases)
-			entry->info.out_leases--;
-		return entry->error;
-	}
-	entry->error = fd;
-	if (fd != -EBUSY && fd != -EACCES)
-		return fd;
 	snprintf(path, sizeof(path), "%s/buffer/%s", rashpa_device_directory(), name);
+	if (lease)
+		fd = rashpa_buffer_open(name, O_RDONLY);
+	entry->error = fd < 0 ? fd : rashpa_info(fd, &entry->info);
+	if (fd >= 0)
+		close(fd);
+	if (entry->error && fd != -EBUSY && fd != -EACCES)
+		return entry->error;
+	/* our own */
+	if (lease && entry->info.out_leases)
+		entry->info.out_leases--;
 	if (stat(path, &st))
 		return -errno;
 	entry->uid = st.st_uid;
@@ -86,6 +84,11 @@ static struct json_object *entry_json(const struct entry *e)
 	put_int(o, "page_size", i->out_page_size);
 	put_bool(o, "registrable", i->out_flags & RASHPA_INFO_REGISTRABLE);
 	put_int(o, "leases", i->out_leases);
+	put_bool(o, "exclusive", i->out_flags & RASHPA_INFO_EXCLUSIVE);
+	if (i->out_flags & RASHPA_INFO_EXCLUSIVE) {
+		put_int(o, "lease_uid", i->out_lease_uid);
+		put_int(o, "lease_pid", i->out_lease_pid);
+	}
 	put_int(o, "importers", i->out_importers);
 	put_int(o, "mappings", i->out_mappings);
 	return o;
@@ -163,7 +166,11 @@ static void print_entry(const struct entry *e)
 	printf("by address   %s\n", i->out_flags & RASHPA_INFO_REGISTRABLE ?
 	       "can be registered (RDMA, direct I/O)" :
 	       "cannot be registered (RDMA, direct I/O): only as dma-buf");
-	printf("leases       %" PRIu32 "\n", i->out_leases);
+	if (i->out_flags & RASHPA_INFO_EXCLUSIVE)
+		printf("leases       1, exclusive: process %" PRId32 " of %s\n", i->out_lease_pid,
+		       user_name(user, sizeof(user), i->out_lease_uid));
+	else
+		printf("leases       %" PRIu32 "\n", i->out_leases);
 	printf("importers    %" PRIu32 "\n", i->out_importers);
 	printf("mappings     %" PRIu32 "\n", i->out_mappings);
 }
@@ -192,17 +199,23 @@ static const struct argp_option permit_options[] = {
 	{}
 };
 
+struct permit {
+	char name[RASHPA_NAME_SIZE];
+	struct owner owner;
+};
+
 static error_t parse_permit(int key, char *arg, struct argp_state *state)
 {
-	struct rashpa_permit *permit = state->input;
+	struct permit *permit = state->input;
+	struct owner *owner = &permit->owner;
 
 	switch (key) {
 	case 'o':
-		option_owner(state, arg, permit);
+		option_owner(state, arg, owner);
 		break;
 	case 'm':
-		option_mode(state, arg, &permit->mode);
-		permit->head.flags |= RASHPA_PERMIT_MODE;
+		option_mode(state, arg, &owner->mode);
+		owner->has_mode = true;
 		break;
 	case ARGP_KEY_ARG:
 		if (state->arg_num)
@@ -212,7 +225,7 @@ static error_t parse_permit(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_END:
 		if (!state->arg_num)
 			argp_error(state, "give NAME");
-		if (!permit->head.flags)
+		if (owner->uid == (uint32_t)-1 && owner->gid == (uint32_t)-1 && !owner->has_mode)
 			argp_error(state, "give --owner, --mode or both");
 		break;
 	default:
@@ -228,16 +241,16 @@ int cmd_buffer_permit(int argc, char **argv)
 		"Say who may open a buffer, from now on.",
 		NULL, NULL, NULL,
 	};
-	struct rashpa_permit permit = {};
-	int memory, result;
+	struct permit permit = { .owner = OWNER_NONE };
+	int fd;
 
 	argp_parse(&argp, argc, argv, 0, NULL, &permit);
-	memory = rashpa_memory_open();
-	if (memory < 0)
+	/* the name of a buffer, and not the way to another file */
+	fd = rashpa_buffer_open(permit.name, O_PATH);
+	if (fd < 0)
 		return fail("%s", rashpa_reason());
-	result = apply_permit(memory, &permit);
-	close(memory);
-	return result;
+	close(fd);
+	return apply_owner(permit.name, &permit.owner);
 }
 
 int cmd_buffer_remove(int argc, char **argv)
@@ -245,14 +258,7 @@ int cmd_buffer_remove(int argc, char **argv)
 	const char *name;
 	const struct simple simple = { "NAME", "Take the name of a buffer away; its memory is "
 		"given back with its last user.", 1, &name, NULL };
-	int memory, result = 0;
 
 	parse_simple(&simple, argc, argv);
-	memory = rashpa_memory_open();
-	if (memory < 0)
-		return fail("%s", rashpa_reason());
-	if (rashpa_remove(memory, name))
-		result = fail("buffer %s: %s", name, rashpa_reason());
-	close(memory);
-	return result;
+	return rashpa_remove(name) ? fail("buffer %s: %s", name, rashpa_reason()) : 0;
 }

@@ -16,7 +16,7 @@
 
 struct create {
 	struct rashpa_alloc alloc;
-	struct rashpa_permit permit;	/* no flags: as the driver gives it */
+	struct owner owner;
 	bool json;
 };
 
@@ -54,7 +54,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 			    RASHPA_CACHE_UC, &c->alloc.cache);
 		break;
 	case 'o':
-		option_owner(state, arg, &c->permit);
+		option_owner(state, arg, &c->owner);
 		break;
 	case 'm':
 		option_mode(state, arg, &c->alloc.mode);
@@ -86,13 +86,14 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 }
 
 /* It did not fit: say what would. */
-static void advise(int memory, const struct rashpa_alloc *alloc)
+static void advise(int memory, const struct rashpa_alloc *alloc, bool refused)
 {
 	const struct question question = {
 		.size = alloc->length,
 		.node = alloc->node,
 		.backend = alloc->backend,
 		.has_node = alloc->head.flags & RASHPA_ALLOC_NODE,
+		.refused = refused,
 	};
 	struct answer answer[2];
 	unsigned int n = ask(memory, &question, answer);
@@ -101,7 +102,9 @@ static void advise(int memory, const struct rashpa_alloc *alloc)
 
 	for (size_t i = 0; i < json_object_array_length(lines); i++)
 		say("%s", json_object_get_string(json_object_array_get_idx(lines, i)));
-	say("would fit: %s at most", format_size(fit, would_fit(answer, n)));
+	/* what looks free and could not be had is no help */
+	if (!refused)
+		say("would fit: %s at most", format_size(fit, would_fit(answer, n)));
 	json_object_put(lines);
 }
 
@@ -112,7 +115,7 @@ static int print(const struct create *c)
 	char size[SIZE_TEXT];
 
 	if (!c->json) {
-		printf("%s: %s, %s, node %" PRIu32 "\n", a->name, format_size(size, a->out_length),
+		printf("%s: %s, %s, node %" PRId32 "\n", a->name, format_size(size, a->out_length),
 		       rashpa_backend_name(a->out_backend), a->out_node);
 		return 0;
 	}
@@ -129,11 +132,12 @@ static int create(int memory, struct create *c)
 {
 	struct rashpa_alloc *alloc = &c->alloc;
 	char size[SIZE_TEXT], what[RASHPA_NAME_SIZE + 16];
+	const bool give = c->owner.uid != (uint32_t)-1 || c->owner.gid != (uint32_t)-1;
 	struct follow follow;
 	int fd, result = 0;
 
 	/* Until it belongs to whom it shall belong nobody opens it. */
-	if (c->permit.head.flags)
+	if (give)
 		alloc->head.flags |= RASHPA_ALLOC_EXCLUSIVE;
 	snprintf(what, sizeof(what), "buffer %s", alloc->name);
 	follow_begin(&follow, memory, what);
@@ -143,16 +147,14 @@ static int create(int memory, struct create *c)
 		result = fail("buffer %s of %s: %s", alloc->name, format_size(size, alloc->length),
 			      rashpa_reason());
 		if (fd == -ENOMEM || fd == -EDQUOT)
-			advise(memory, alloc);
+			advise(memory, alloc, fd == -ENOMEM);
 		return result;
 	}
-	if (c->permit.head.flags) {
-		strcpy(c->permit.name, alloc->name);
-		result = apply_permit(memory, &c->permit);
-	}
+	if (give)
+		result = apply_owner(alloc->name, &c->owner);
 	close(fd);
 	/* Rather no buffer than one that belongs to the wrong people. */
-	if (result && rashpa_remove(memory, alloc->name))
+	if (result && rashpa_remove(alloc->name))
 		say("buffer %s: %s", alloc->name, rashpa_reason());
 	return result ? result : print(c);
 }
@@ -164,7 +166,7 @@ int cmd_buffer_create(int argc, char **argv)
 		"Make a contiguous, zeroed buffer that lives until it is removed.",
 		NULL, NULL, NULL,
 	};
-	struct create c = { .json = want_json };
+	struct create c = { .owner = OWNER_NONE, .json = want_json };
 	int memory, result;
 
 	argp_parse(&argp, argc, argv, 0, NULL, &c);

@@ -259,9 +259,14 @@ static void check_limits(struct doctor *d)
 static void check_memory(struct doctor *d)
 {
 	char free[SIZE_TEXT], largest[SIZE_TEXT], allocated[SIZE_TEXT], path[64];
+	struct rashpa_limit limit;
 
 	if (d->memory < 0) {
 		found(d, "memory", d->loaded ? PROBLEM : NOTE, NULL, "%s", rashpa_reason());
+		return;
+	}
+	if (rashpa_limit(d->memory, RASHPA_RESOURCE_MEMORY, &limit)) {
+		found(d, "memory", PROBLEM, NULL, "%s", rashpa_reason());
 		return;
 	}
 	for (uint32_t node = 0; node < 1024; node++) {
@@ -279,7 +284,7 @@ static void check_memory(struct doctor *d)
 		      node, rashpa_backend_name(query.out_backend),
 		      format_size(free, query.out_free),
 		      query.out_largest ? format_size(largest, query.out_largest) : "not told",
-		      format_size(allocated, query.out_allocated));
+		      format_size(allocated, limit.out_used));
 	}
 }
 

@@ -17,15 +17,15 @@ static void show(struct follow *f, struct progress *progress, double seconds)
 		[RASHPA_STAGE_SEARCH] = "making room",
 		[RASHPA_STAGE_ZERO] = "zeroing",
 	};
-	struct rashpa_query query = { .head.flags = RASHPA_QUERY_USAGE };
+	struct rashpa_progress now = {};
 	char done[SIZE_TEXT], todo[SIZE_TEXT];
 
-	if (rashpa_query(f->memory, &query) || query.out_stage == RASHPA_STAGE_IDLE ||
-	    query.out_stage > RASHPA_STAGE_ZERO)
+	if (rashpa_progress(f->memory, &now) || now.out_stage == RASHPA_STAGE_IDLE ||
+	    now.out_stage > RASHPA_STAGE_ZERO)
 		progress_show(progress, "%s: %.0f s", f->what, seconds);
 	else
-		progress_show(progress, "%s: %s, %s of %s, %.0f s", f->what, doing[query.out_stage],
-			      format_size(done, query.out_done), format_size(todo, query.out_todo),
+		progress_show(progress, "%s: %s, %s of %s, %.0f s", f->what, doing[now.out_stage],
+			      format_size(done, now.out_done), format_size(todo, now.out_todo),
 			      seconds);
 }
 

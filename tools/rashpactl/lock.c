@@ -10,19 +10,34 @@
 #include "rashpa.h"
 #include "rashpactl.h"
 
-static int print(const struct rashpa_lock *lock, bool json)
+static int print(const struct rashpa_alloc *lock, uint32_t slots, bool json)
 {
 	struct json_object *o;
 
 	if (!json) {
-		printf("%s: %u slots of %d bytes\n", lock->name, lock->slots, RASHPA_LOCK_SLOT);
+		printf("%s: %u slots of %d bytes\n", lock->name, slots, RASHPA_LOCK_SLOT);
 		return 0;
 	}
 	o = json_object_new_object();
 	put_text(o, "name", lock->name);
-	put_int(o, "slots", lock->slots);
+	put_int(o, "slots", slots);
 	put_u64(o, "length", lock->out_length);
 	return json_finish(o, "-") ? EXIT_FAILED : 0;
+}
+
+/* Close to the function that will write it; 0 or an exit code. */
+static int create(struct rashpa_alloc *lock)
+{
+	int memory = rashpa_memory_open(), result = 0;
+
+	if (memory < 0)
+		return fail("%s", rashpa_reason());
+	if (rashpa_alloc(memory, lock) < 0)
+		result = fail("lock memory %s: %s", lock->name, rashpa_reason());
+	else
+		close(lock->out_fd);
+	close(memory);
+	return result;
 }
 
 int cmd_lock_create(int argc, char **argv)
@@ -33,7 +48,10 @@ int cmd_lock_create(int argc, char **argv)
 		"fpgaN NAME SLOTS", "Make named lock memory near a function.", 3, value, &json,
 	};
 	struct fpga fpga = FPGA_NONE;
-	struct rashpa_lock lock = {};
+	struct rashpa_alloc lock = {
+		.head.flags = RASHPA_ALLOC_LOCK | RASHPA_ALLOC_DEVICE,
+	};
+	uint32_t slots;
 	int result;
 
 	parse_simple(&simple, argc, argv);
@@ -46,19 +64,16 @@ int cmd_lock_create(int argc, char **argv)
 		return fail("the name \"%s\" is longer than %zu characters", value[1],
 			    sizeof(lock.name) - 1);
 	strcpy(lock.name, value[1]);
-	if (!parse_u32(value[2], &lock.slots)) {
+	if (!parse_u32(value[2], &slots)) {
 		say("SLOTS: \"%s\" is not a number", value[2]);
 		return EXIT_USAGE;
 	}
 	result = fpga_named(&fpga, value[0]);
 	if (result)
 		return result;
-	if (rashpa_lock(fpga.device, &lock) < 0) {
-		result = fail("lock memory %s: %s", lock.name, rashpa_reason());
-	} else {
-		close(lock.out_fd);
-		result = print(&lock, json);
-	}
+	lock.length = (uint64_t)slots * RASHPA_LOCK_SLOT;
+	lock.device = fpga.device;
+	result = create(&lock);
 	fpga_close(&fpga);
-	return result;
+	return result ? result : print(&lock, slots, json);
 }

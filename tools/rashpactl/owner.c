@@ -34,7 +34,7 @@ static bool find_group(const char *text, uint32_t *gid)
 	return true;
 }
 
-int parse_owner(const char *text, struct rashpa_permit *permit, char *why)
+int parse_owner(const char *text, struct owner *owner, char *why)
 {
 	const char *colon = strchr(text, ':');
 	char user[256];
@@ -43,36 +43,24 @@ int parse_owner(const char *text, struct rashpa_permit *permit, char *why)
 	if (!*user && (!colon || !colon[1]))
 		return because(why, -1, "\"%s\" names neither a user nor a group: USER, USER:GROUP or :GROUP",
 			       text);
-	if (*user) {
-		if (!find_user(user, &permit->uid))
-			return because(why, -1, "there is no user \"%s\"", user);
-		permit->head.flags |= RASHPA_PERMIT_UID;
-	}
-	if (colon) {
-		if (!find_group(colon + 1, &permit->gid))
-			return because(why, -1, "there is no group \"%s\"", colon + 1);
-		permit->head.flags |= RASHPA_PERMIT_GID;
-	}
+	if (*user && !find_user(user, &owner->uid))
+		return because(why, -1, "there is no user \"%s\"", user);
+	if (colon && !find_group(colon + 1, &owner->gid))
+		return because(why, -1, "there is no group \"%s\"", colon + 1);
 	return 0;
 }
 
-int apply_permit(int memory, struct rashpa_permit *permit)
+int apply_owner(const char *name, const struct owner *owner)
 {
-	const uint32_t flags = permit->head.flags;
 	char path[512];
 
-	if (rashpa_permit(memory, permit))
-		return fail("buffer %s: %s", permit->name, rashpa_reason());
-	/* Who opens the node has to pass the file system first. */
-	snprintf(path, sizeof(path), "%s/buffer/%s", rashpa_device_directory(), permit->name);
-	if (flags & (RASHPA_PERMIT_UID | RASHPA_PERMIT_GID) &&
-	    chown(path, flags & RASHPA_PERMIT_UID ? permit->uid : (uid_t)-1,
-		  flags & RASHPA_PERMIT_GID ? permit->gid : (gid_t)-1))
-		return fail("buffer %s: the driver permits it now, but the owner of %s cannot be set: %s: chown it",
-			    permit->name, path, strerror(errno));
-	if (flags & RASHPA_PERMIT_MODE && chmod(path, permit->mode))
-		return fail("buffer %s: the driver permits it now, but the mode of %s cannot be set: %s: chmod it",
-			    permit->name, path, strerror(errno));
+	snprintf(path, sizeof(path), "%s/buffer/%s", rashpa_device_directory(), name);
+	if (chown(path, owner->uid, owner->gid))
+		return fail("buffer %s: the owner of %s cannot be set: %s", name, path,
+			    strerror(errno));
+	if (owner->has_mode && chmod(path, owner->mode))
+		return fail("buffer %s: the mode of %s cannot be set: %s", name, path,
+			    strerror(errno));
 	return 0;
 }
 

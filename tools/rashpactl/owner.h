@@ -3,18 +3,27 @@
 #ifndef OWNER_H
 #define OWNER_H
 
-#include <linux/rashpa.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/*
- * USER, USER:GROUP or :GROUP, each a name or a number: sets uid, gid and the flags of
- * what was given. 0, or -1 with the reason in why[WHY_SIZE].
- */
-int parse_owner(const char *text, struct rashpa_permit *permit, char *why);
+/* Who may open a buffer: -1 or !has_mode: as it is. */
+struct owner {
+	uint32_t uid, gid;
+	uint32_t mode;
+	bool has_mode;
+};
 
-/* Tell the driver, and set the node alike. An exit code, after a message. */
-int apply_permit(int memory, struct rashpa_permit *permit);
+#define OWNER_NONE	{ .uid = -1, .gid = -1 }
+
+/*
+ * USER, USER:GROUP or :GROUP, each a name or a number. 0, or -1 with the reason in
+ * why[WHY_SIZE].
+ */
+int parse_owner(const char *text, struct owner *owner, char *why);
+
+/* Set owner and mode of a buffer's node. An exit code, after a message. */
+int apply_owner(const char *name, const struct owner *owner);
 
 #define OWNER_SIZE	64
 

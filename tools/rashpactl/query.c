@@ -26,10 +26,13 @@ unsigned int ask(int memory, const struct question *q, struct answer *answer)
 		*a = (struct answer) {
 			.query.head.flags = (q->has_node ? RASHPA_QUERY_NODE : 0) |
 					    (q->try ? RASHPA_QUERY_TRY : 0),
+			.query.try_ms = q->try ? RASHPA_TRY_MS_MAX : 0,
 			.query.node = q->node,
 			.query.backend = backend,
 		};
 		a->error = rashpa_query(memory, &a->query);
+		if (!a->error)
+			a->error = rashpa_limit(memory, RASHPA_RESOURCE_MEMORY, &a->limit);
 		a->query.backend = backend;
 		if (a->error)
 			snprintf(a->reason, sizeof(a->reason), "%s", rashpa_reason());
@@ -60,14 +63,24 @@ uint64_t would_fit(const struct answer *answer, unsigned int n)
 
 		if (a->error)
 			continue;
-		if (most > left(q->out_limit, q->out_allocated))
-			most = left(q->out_limit, q->out_allocated);
-		if (most > left(q->out_user_limit, q->out_user_allocated))
-			most = left(q->out_user_limit, q->out_user_allocated);
+		if (most > left(a->limit.out_limit, a->limit.out_used))
+			most = left(a->limit.out_limit, a->limit.out_used);
+		if (most > left(a->limit.out_user_limit, a->limit.out_user_used))
+			most = left(a->limit.out_user_limit, a->limit.out_user_used);
 		if (most > fit)
 			fit = most;
 	}
 	return fit;
+}
+
+const char *how_sure(const struct question *q, const struct answer *answer, unsigned int n)
+{
+	if (!q->try)
+		return " at most";
+	for (const struct answer *a = answer; a < answer + n; a++)
+		if (!a->error && a->query.out_flags & RASHPA_QUERY_UNFINISHED)
+			return " at least";
+	return "";
 }
 
 __attribute__((format(printf, 2, 3)))
@@ -99,17 +112,17 @@ static void tell_boot(struct json_object *to, const struct question *q)
 }
 
 static void tell_limits(struct json_object *to, const struct question *q,
-			const struct rashpa_query *a)
+			const struct rashpa_limit *a)
 {
 	const uint64_t need = q->size ? q->size : 1;
 	char limit[SIZE_TEXT], used[SIZE_TEXT];
 
-	if (left(a->out_limit, a->out_allocated) < need)
+	if (left(a->out_limit, a->out_used) < need)
 		tell(to, "limit: all buffers together hold %s of the %s that the administrator allows: remove some (rashpactl buffer list), or raise /sys/module/rashpa/parameters/limit_mib",
-		     format_size(used, a->out_allocated), format_size(limit, a->out_limit));
-	if (left(a->out_user_limit, a->out_user_allocated) < need)
+		     format_size(used, a->out_used), format_size(limit, a->out_limit));
+	if (left(a->out_user_limit, a->out_user_used) < need)
 		tell(to, "limit: your buffers hold %s of the %s that the administrator allows one user: remove some (rashpactl buffer list), or raise /sys/module/rashpa/parameters/user_limit_mib",
-		     format_size(used, a->out_user_allocated),
+		     format_size(used, a->out_user_used),
 		     format_size(limit, a->out_user_limit));
 }
 
@@ -144,18 +157,22 @@ static void tell_contig(struct json_object *to, const struct question *q, const 
 		tell(to, "contig: %s", a->reason);
 		return;
 	}
-	if (q->try)
-		tell(to, "contig: %s free, %s tried and given back", free, run);
+	if (q->refused)
+		;
+	else if (q->try)
+		tell(to, "contig: %s free, %s tried and given back%s", free, run,
+		     query->out_flags & RASHPA_QUERY_UNFINISHED ?
+		     "; there was no time to try more" : "");
 	else
 		tell(to, "contig: %s free, the longest run that looks free or movable is %s", free,
 		     run);
 	if (q->size > query->out_total)
 		tell(to, "contig: there is no more memory than %s",
 		     format_size(run, query->out_total));
-	else if (query->out_largest < want && want <= query->out_free)
+	else if ((q->refused || query->out_largest < want) && want <= query->out_free)
 		tell(to, "contig: memory is in pieces that cannot be moved: make buffers soon after boot%s",
 		     q->has_node ? ", or take another node" : "");
-	else if (query->out_largest < want)
+	else if (q->refused || query->out_largest < want)
 		tell(to, "contig: other programs hold the memory: end some, or make buffers soon after boot");
 }
 
@@ -174,7 +191,7 @@ struct json_object *explain_answers(const struct question *q, const struct answe
 			good = a;
 	}
 	if (good)
-		tell_limits(lines, q, &good->query);
+		tell_limits(lines, q, &good->limit);
 	return lines;
 }
 
@@ -193,6 +210,7 @@ static struct json_object *answer_json(const struct answer *a)
 		put_text(o, "largest", NULL);
 	else
 		put_u64(o, "largest", q->out_largest);
+	put_bool(o, "unfinished", q->out_flags & RASHPA_QUERY_UNFINISHED);
 	put_text(o, "area", *q->out_area ? q->out_area : NULL);
 	return o;
 }
@@ -200,7 +218,7 @@ static struct json_object *answer_json(const struct answer *a)
 static int print_json(const struct question *q, const struct answer *answer, unsigned int n)
 {
 	struct json_object *o = json_object_new_object(), *list = json_object_new_array();
-	const struct rashpa_query *good = NULL;
+	const struct rashpa_limit *good = NULL;
 
 	if (q->has_node)
 		put_int(o, "numa_node", q->node);
@@ -210,13 +228,13 @@ static int print_json(const struct question *q, const struct answer *answer, uns
 	for (const struct answer *a = answer; a < answer + n; a++) {
 		json_object_array_add(list, answer_json(a));
 		if (!a->error)
-			good = &a->query;
+			good = &a->limit;
 	}
 	json_object_object_add(o, "backends", list);
 	if (good) {
-		put_u64(o, "allocated", good->out_allocated);
+		put_u64(o, "allocated", good->out_used);
 		put_u64(o, "limit", good->out_limit);
-		put_u64(o, "user_allocated", good->out_user_allocated);
+		put_u64(o, "user_allocated", good->out_user_used);
 		put_u64(o, "user_limit", good->out_user_limit);
 	}
 	put_u64(o, "fits", would_fit(answer, n));
@@ -243,12 +261,12 @@ static void print_text(const struct question *q, const struct answer *answer, un
 	for (const struct answer *a = answer; a < answer + n; a++) {
 		if (a->error)
 			continue;
-		print_held("all buffers", a->query.out_allocated, a->query.out_limit);
-		print_held("your buffers", a->query.out_user_allocated, a->query.out_user_limit);
+		print_held("all buffers", a->limit.out_used, a->limit.out_limit);
+		print_held("your buffers", a->limit.out_user_used, a->limit.out_user_limit);
 		break;
 	}
 	printf("would fit: %s%s\n", format_size(fit, would_fit(answer, n)),
-	       q->try ? "" : " at most");
+	       how_sure(q, answer, n));
 }
 
 struct query_options {

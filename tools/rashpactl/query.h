@@ -13,11 +13,13 @@ struct question {
 	uint64_t size;
 	uint32_t node, backend;
 	bool has_node, try;
+	bool refused;		/* the driver has said how much there is */
 };
 
 /* The answer for one backend; error: a negative errno, and why in reason. */
 struct answer {
 	struct rashpa_query query;
+	struct rashpa_limit limit;	/* of memory; with !error */
 	int error;
 	char reason[RASHPA_REASON_SIZE];
 };
@@ -34,5 +36,7 @@ struct json_object *explain_answers(const struct question *question, const struc
 
 /* The longest buffer that can be hoped for, limits included. */
 uint64_t would_fit(const struct answer *answer, unsigned int n);
+/* What is to be said behind that: " at most", " at least", or nothing. */
+const char *how_sure(const struct question *q, const struct answer *answer, unsigned int n);
 
 #endif /* QUERY_H */

@@ -59,7 +59,7 @@ int fpga_named(struct fpga *fpga, const char *text);
 
 /* --- arguments.c: they end the program with a message if arg is not what it should be --- */
 
-struct rashpa_permit;
+struct owner;
 
 void option_node(struct argp_state *state, const char *arg, uint32_t *node);
 void option_backend(struct argp_state *state, const char *arg, uint32_t *backend);
@@ -70,7 +70,7 @@ void option_name(struct argp_state *state, const char *option, const char *arg,
 		 uint32_t *value);
 /* The name of a buffer, into RASHPA_NAME_SIZE bytes. */
 void option_buffer(struct argp_state *state, const char *arg, char *name);
-void option_owner(struct argp_state *state, const char *arg, struct rashpa_permit *permit);
+void option_owner(struct argp_state *state, const char *arg, struct owner *owner);
 void option_mode(struct argp_state *state, const char *arg, uint32_t *mode);
 
 /* --- machine.c --- */

@@ -101,42 +101,70 @@ enum rashpa_cache {
 
 /** RASHPA_ALLOC_NODE - @node is given: take memory of that NUMA node only */
 #define RASHPA_ALLOC_NODE	_BITUL(0)
-/** RASHPA_ALLOC_EXCLUSIVE - @out_fd holds an exclusive lease, see RASHPA_IOC_OPEN */
+/** RASHPA_ALLOC_EXCLUSIVE - @out_fd holds an exclusive lease */
 #define RASHPA_ALLOC_EXCLUSIVE	_BITUL(1)
 /** RASHPA_ALLOC_MODE - @mode is given */
 #define RASHPA_ALLOC_MODE	_BITUL(2)
+/**
+ * RASHPA_ALLOC_LOCK - lock memory: words that hardware writes and software waits for, in slots
+ * of RASHPA_LOCK_SLOT bytes. Cached, never of CMA, so that a GPU runtime can register it. A
+ * memory like any other: map it for a function (RASHPA_IOC_MAP_MAKE) to give it the bus
+ * address of slot 0. Its pages are a few, so that it may be mapped apart from the payload.
+ * RASHPA_SOURCE_LOCK makes events of it
+ */
+#define RASHPA_ALLOC_LOCK	_BITUL(3)
+/**
+ * RASHPA_ALLOC_DEVICE - @device is given: take memory that its DMA mask reaches, of its NUMA
+ * node while that has some
+ */
+#define RASHPA_ALLOC_DEVICE	_BITUL(4)
+
+/** RASHPA_LOCK_SLOT - bytes of a slot of lock memory: a cache line */
+#define RASHPA_LOCK_SLOT	64
+/** RASHPA_LOCK_SLOTS_MAX - slots of one lock memory */
+#define RASHPA_LOCK_SLOTS_MAX	65536
 
 /**
  * struct rashpa_alloc - RASHPA_IOC_ALLOC: make a contiguous, zeroed buffer
- * @head: flags: RASHPA_ALLOC_NODE, RASHPA_ALLOC_EXCLUSIVE, RASHPA_ALLOC_MODE
- * @length: bytes, > 0; rounded up to whole pages
+ * @head: flags: RASHPA_ALLOC_*
+ * @length: bytes, > 0; rounded up to whole pages. With RASHPA_ALLOC_LOCK a multiple of
+ *	RASHPA_LOCK_SLOT, RASHPA_LOCK_SLOTS_MAX of them at most
  * @alignment: of the physical address in bytes, a power of two up to 1 GiB;
  *	0 for one page
  * @node: NUMA node, with RASHPA_ALLOC_NODE; must be 0 without
- * @backend: enum rashpa_backend
+ * @backend: enum rashpa_backend; with RASHPA_ALLOC_LOCK not CMA
  * @cache: enum rashpa_cache; what is not cached is so for every CPU mapping of it
- * @out_fd: dma-buf of the buffer, readable and writable
+ * @device: fd of /dev/rashpa/fpgaN, with RASHPA_ALLOC_DEVICE; must be 0 or -1 without
  * @name: NUL-terminated name; empty for an anonymous buffer, which lives as long
  *	as any fd, mapping or map of it. A named buffer lives until
  *	RASHPA_IOC_REMOVE and is at /dev/rashpa/buffer/NAME. Letters, digits, and
  *	``. _ -``; does not begin with a dot; all bytes after the NUL must be 0.
+ * @mode: permission bits of the node, 0 to 0666, with RASHPA_ALLOC_MODE; must be 0
+ *	without, and with an anonymous buffer
+ * @out_fd: dma-buf of the buffer, readable and writable
  * @out_length: the rounded length in bytes
  * @out_segments: physically contiguous pieces: 1
  * @out_backend: the backend that served, enum rashpa_backend
  * @out_node: the NUMA node of the memory
  * @__reserved: must be zero
- * @mode: permission bits of the name, 0 to 0666, with RASHPA_ALLOC_MODE; must be 0
- *	without, and with an anonymous buffer
- * @__reserved2: must be zero
  *
- * A named buffer belongs to who made it (file system user id) and to the group of
- * /dev/rashpa/memory, with the mode of that node, until RASHPA_IOC_PERMIT.
+ * The file /dev/rashpa/buffer/NAME says who may use a named buffer: it belongs to who made it
+ * (file system user id) and to the group of /dev/rashpa/memory, with the mode of that node
+ * unless RASHPA_ALLOC_MODE gives another; chown() and chmod() change that.
+ *
+ * Who has a named buffer has a lease of it: this fd, and each open of the node
+ * /dev/rashpa/buffer/NAME, shared unless asked for otherwise (RASHPA_ALLOC_EXCLUSIVE, O_EXCL).
+ * It ends with the last of what came of it: duplicates, mappings, maps, the dma-bufs of
+ * RASHPA_IOC_EXPORT. While there is an exclusive one open() fails with EBUSY; so does
+ * O_EXCL while there is any. The access mode 3 (neither O_RDONLY, O_WRONLY nor O_RDWR; the kernel
+ * asks the mode for both) takes none: it is for RASHPA_IOC_INFO and RASHPA_IOC_REMOVE.
  *
  * The call can be interrupted by a signal while it searches and zeroes. How far it
- * is, RASHPA_IOC_QUERY tells in another thread.
+ * is, RASHPA_IOC_PROGRESS tells in another thread. One search runs at a time; that of a
+ * process with CAP_SYS_RESOURCE goes first, that of others begins again behind it.
  *
- * Errors: EPERM (the node was opened read-only), EINVAL, EEXIST (name), ENAMETOOLONG
- * (no NUL), ENOMEM (see RASHPA_IOC_QUERY), EOPNOTSUPP (backend or cache mode not
+ * Errors: EPERM (the node was opened read-only), EINVAL, EBADF (@device), EEXIST (name),
+ * ENAMETOOLONG (no NUL), ENOMEM (see RASHPA_IOC_QUERY), EOPNOTSUPP (backend or cache mode not
  * here), EINTR, EDQUOT (the limit that the administrator set in the module parameter
  * ``limit_mib`` for all or ``user_limit_mib`` for one user is reached).
  */
@@ -147,87 +175,14 @@ struct rashpa_alloc {
 	__u32 node;
 	__u32 backend;
 	__u32 cache;
-	__s32 out_fd;
+	__s32 device;
 	char name[RASHPA_NAME_SIZE];
+	__u32 mode;
+	__s32 out_fd;
 	__aligned_u64 out_length;
 	__u32 out_segments;
 	__u32 out_backend;
-	__u32 out_node;
-	__u32 __reserved;
-	__u32 mode;
-	__u32 __reserved2;
-};
-
-/** RASHPA_OPEN_EXCLUSIVE - only while nobody else has a lease, and nobody gets one */
-#define RASHPA_OPEN_EXCLUSIVE	_BITUL(0)
-/** RASHPA_OPEN_READ - the dma-buf is read-only; asks for no more than that */
-#define RASHPA_OPEN_READ	_BITUL(1)
-
-/**
- * struct rashpa_open - RASHPA_IOC_OPEN: a dma-buf fd of a named buffer
- * @head: flags: RASHPA_OPEN_EXCLUSIVE, RASHPA_OPEN_READ
- * @name: name of the buffer
- * @out_fd: dma-buf fd
- * @__reserved: must be zero
- *
- * Every open of a named buffer is a lease of it, shared unless asked for otherwise: the
- * fd of ALLOC, of OPEN, and the open node /dev/rashpa/buffer/NAME (exclusive with
- * O_EXCL). It ends with the last of what came of it: duplicates, mappings, maps, the
- * dma-bufs of RASHPA_IOC_EXPORT.
- *
- * Errors: ENOENT, EINVAL, ENAMETOOLONG, EACCES (owner, group and mode do not permit
- * it), EBUSY (somebody has an exclusive lease; or, with RASHPA_OPEN_EXCLUSIVE, any).
- */
-struct rashpa_open {
-	struct rashpa_head head;
-	char name[RASHPA_NAME_SIZE];
-	__s32 out_fd;
-	__u32 __reserved;
-};
-
-/**
- * struct rashpa_remove - RASHPA_IOC_REMOVE: take a name away
- * @head: no flags
- * @name: name of the buffer
- *
- * The memory itself is given back with its last fd and mapping.
- *
- * Errors: EPERM (the node was opened read-only; or neither owner nor CAP_SYS_ADMIN),
- * ENOENT, EINVAL, ENAMETOOLONG, EBUSY (an importer maps it, or a process has it mapped).
- */
-struct rashpa_remove {
-	struct rashpa_head head;
-	char name[RASHPA_NAME_SIZE];
-};
-
-/** RASHPA_PERMIT_UID - set the owner; needs CAP_CHOWN */
-#define RASHPA_PERMIT_UID	_BITUL(0)
-/** RASHPA_PERMIT_GID - set the group: one of the caller's, or with CAP_CHOWN any */
-#define RASHPA_PERMIT_GID	_BITUL(1)
-/** RASHPA_PERMIT_MODE - set the permission bits */
-#define RASHPA_PERMIT_MODE	_BITUL(2)
-
-/**
- * struct rashpa_permit - RASHPA_IOC_PERMIT: who may use a named buffer
- * @head: flags: RASHPA_PERMIT_UID, RASHPA_PERMIT_GID, RASHPA_PERMIT_MODE
- * @name: name of the buffer
- * @uid: user id, with RASHPA_PERMIT_UID; must be 0 without
- * @gid: group id, with RASHPA_PERMIT_GID; must be 0 without
- * @mode: 0 to 0666, with RASHPA_PERMIT_MODE; must be 0 without
- * @__reserved: must be zero
- *
- * Holds from the next open on, also through the node /dev/rashpa/buffer/NAME, whose own
- * owner and mode a caller should set alike (chown, chmod).
- *
- * Errors: EPERM (the node was opened read-only; or neither owner nor CAP_FOWNER),
- * ENOENT, EINVAL, ENAMETOOLONG.
- */
-struct rashpa_permit {
-	struct rashpa_head head;
-	char name[RASHPA_NAME_SIZE];
-	__u32 uid;
-	__u32 gid;
-	__u32 mode;
+	__s32 out_node;
 	__u32 __reserved;
 };
 
@@ -240,7 +195,8 @@ struct rashpa_permit {
  * @out_segments: physically contiguous pieces
  *
  * Anonymous, shared and huge pages, across mappings, all writable. They stay where they
- * are until the dma-buf ends, and are charged to RLIMIT_MEMLOCK.
+ * are until the dma-buf ends, and are charged to RLIMIT_MEMLOCK: a part of a huge page with
+ * the whole of it, because that is what stays.
  *
  * Errors: EPERM (the node was opened read-only), EINVAL, EFAULT (not mapped, not
  * writable, or cannot be pinned: device memory, CMA buffers, files that need
@@ -258,51 +214,37 @@ struct rashpa_pin {
 #define RASHPA_QUERY_NODE	_BITUL(0)
 /**
  * RASHPA_QUERY_TRY - find @out_largest out by allocating and giving back at once. True
- * for CMA as well, but moves the memory of others, and takes time
+ * for CMA as well, but moves the memory of others, and takes time: @try_ms at most
  */
 #define RASHPA_QUERY_TRY	_BITUL(1)
 /**
- * RASHPA_QUERY_USAGE - only what is counted anyway: @out_allocated, @out_limit and the
- * progress of an ALLOC. Memory is not searched; the other answers are zero
+ * RASHPA_QUERY_UNFINISHED - in @out_flags: RASHPA_QUERY_TRY ran out of time, or made way for an
+ * ALLOC or an administrator. @out_largest can be had, more may be
  */
-#define RASHPA_QUERY_USAGE	_BITUL(2)
+#define RASHPA_QUERY_UNFINISHED	_BITUL(0)
+
+/** RASHPA_TRY_MS_MAX - longest time of RASHPA_QUERY_TRY in milliseconds */
+#define RASHPA_TRY_MS_MAX	60000
 
 /** RASHPA_AREA_SIZE - bytes of the name of a CMA area, the final NUL included */
 #define RASHPA_AREA_SIZE	64
 
 /**
- * enum rashpa_stage - what an ALLOC is doing
- * @RASHPA_STAGE_IDLE: there is none
- * @RASHPA_STAGE_SEARCH: moving others out of the way
- * @RASHPA_STAGE_ZERO: zeroing
- */
-enum rashpa_stage {
-	RASHPA_STAGE_IDLE = 0,
-	RASHPA_STAGE_SEARCH = 1,
-	RASHPA_STAGE_ZERO = 2,
-};
-
-/**
  * struct rashpa_query - RASHPA_IOC_QUERY: what would fit
- * @head: flags: RASHPA_QUERY_NODE, RASHPA_QUERY_TRY, or RASHPA_QUERY_USAGE alone
+ * @head: flags: RASHPA_QUERY_NODE, RASHPA_QUERY_TRY
  * @node: NUMA node, with RASHPA_QUERY_NODE; must be 0 without
  * @backend: enum rashpa_backend; AUTO answers for the backend it would take
+ * @out_backend: backend that the answer is for, enum rashpa_backend
+ * @out_flags: RASHPA_QUERY_UNFINISHED, or 0
+ * @try_ms: with RASHPA_QUERY_TRY, how long it may take in milliseconds, at most
+ *	RASHPA_TRY_MS_MAX; 0 for 2000. Must be 0 without
+ * @__reserved: must be zero
  * @out_total: bytes that the backend manages
  * @out_free: bytes free now
  * @out_largest: longest run in bytes that looks free or movable; another
  *	allocation, a page that cannot be moved after all, or an area of CMA, which looks
  *	like any memory, can make it less. 0 for CMA without RASHPA_QUERY_TRY: the kernel
  *	keeps its layout to itself
- * @out_allocated: bytes that rashpa buffers hold now
- * @out_limit: administrator's limit for all buffers in bytes, 0 for none
- * @out_backend: backend that the answer is for, enum rashpa_backend
- * @__reserved: must be zero
- * @out_user_allocated: bytes that the caller's buffers hold now
- * @out_user_limit: administrator's limit for one user in bytes, 0 for none
- * @out_done: bytes that an ALLOC on the same open file has finished of its stage
- * @out_todo: bytes of the whole stage
- * @out_stage: enum rashpa_stage of that ALLOC
- * @__reserved2: must be zero
  * @out_area: name of the CMA area, empty for contig
  *
  * Errors: EINVAL, EPERM (RASHPA_QUERY_TRY on a node that was opened read-only), EINTR,
@@ -312,20 +254,46 @@ struct rashpa_query {
 	struct rashpa_head head;
 	__u32 node;
 	__u32 backend;
+	__u32 out_backend;
+	__u32 out_flags;
+	__u32 try_ms;
+	__u32 __reserved;
 	__aligned_u64 out_total;
 	__aligned_u64 out_free;
 	__aligned_u64 out_largest;
-	__aligned_u64 out_allocated;
-	__aligned_u64 out_limit;
-	__u32 out_backend;
+	char out_area[RASHPA_AREA_SIZE];
+};
+
+/**
+ * enum rashpa_stage - what an ALLOC is doing
+ * @RASHPA_STAGE_IDLE: there is none
+ * @RASHPA_STAGE_SEARCH: moving others out of the way; RASHPA_QUERY_TRY as well
+ * @RASHPA_STAGE_ZERO: zeroing
+ */
+enum rashpa_stage {
+	RASHPA_STAGE_IDLE = 0,
+	RASHPA_STAGE_SEARCH = 1,
+	RASHPA_STAGE_ZERO = 2,
+};
+
+/**
+ * struct rashpa_progress - RASHPA_IOC_PROGRESS: how far is the ALLOC on the same open file
+ * @head: no flags
+ * @out_stage: enum rashpa_stage
+ * @__reserved: must be zero
+ * @out_done: bytes of the stage that are done
+ * @out_todo: bytes of the whole stage
+ *
+ * For another thread, or another process with the same open file.
+ *
+ * Errors: EINVAL.
+ */
+struct rashpa_progress {
+	struct rashpa_head head;
+	__u32 out_stage;
 	__u32 __reserved;
-	__aligned_u64 out_user_allocated;
-	__aligned_u64 out_user_limit;
 	__aligned_u64 out_done;
 	__aligned_u64 out_todo;
-	__u32 out_stage;
-	__u32 __reserved2;
-	char out_area[RASHPA_AREA_SIZE];
 };
 
 /**
@@ -334,7 +302,7 @@ struct rashpa_query {
  * @RASHPA_KIND_WINDOW: a window of a PCI BAR
  * @RASHPA_KIND_FOREIGN: another driver's dma-buf
  * @RASHPA_KIND_PINNED: memory of a process, see RASHPA_IOC_PIN
- * @RASHPA_KIND_LOCK: lock memory, see RASHPA_IOC_LOCK
+ * @RASHPA_KIND_LOCK: lock memory, see RASHPA_ALLOC_LOCK
  */
 enum rashpa_kind {
 	RASHPA_KIND_BUFFER = 1,
@@ -368,10 +336,11 @@ enum rashpa_kind {
  * @out_mappings: CPU mappings now; 0 if foreign (not known)
  * @out_name: name, empty if it has none
  * @out_flags: RASHPA_INFO_*
- * @out_leases: opens of a named buffer now, see RASHPA_IOC_OPEN
- * @out_uid: owner of a named buffer
- * @out_gid: its group
- * @out_mode: its permission bits
+ * @out_leases: leases of a named buffer now, see RASHPA_IOC_ALLOC
+ * @out_lease_uid: user id of who has the exclusive lease, with RASHPA_INFO_EXCLUSIVE
+ * @out_lease_pid: and the process that opened it, 0 if it cannot be seen from here
+ * @out_uid: user who is charged with a buffer
+ * @out_pid: process that made it, 0 if it cannot be seen from here
  * @out_bar: BAR of a window
  * @out_bdf: PCI function of a window: domain << 16 | bus << 8 | devfn
  * @out_page_size: bytes of the pages that a buffer is made of: the largest entry
@@ -394,13 +363,14 @@ struct rashpa_info {
 	char out_name[RASHPA_NAME_SIZE];
 	__u32 out_flags;
 	__u32 out_leases;
+	__u32 out_lease_uid;
+	__s32 out_lease_pid;
 	__u32 out_uid;
-	__u32 out_gid;
-	__u32 out_mode;
+	__s32 out_pid;
 	__u32 out_bar;
 	__u32 out_bdf;
 	__u32 out_page_size;
-	__aligned_u64 __reserved;
+	__u32 __reserved;
 };
 
 /* --- who holds what --- */
@@ -541,6 +511,19 @@ struct rashpa_export {
 	struct rashpa_head head;
 	__s32 out_fd;
 	__u32 __reserved;
+};
+
+/**
+ * struct rashpa_remove - RASHPA_IOC_REMOVE: take the name of the opened buffer away
+ * @head: no flags
+ *
+ * The memory itself is given back with its last fd and mapping.
+ *
+ * Errors: EPERM (neither owner of the node nor CAP_FOWNER), ENOENT (somebody has done so),
+ * EBUSY (an importer maps it, or a process has it mapped).
+ */
+struct rashpa_remove {
+	struct rashpa_head head;
 };
 
 /* --------------------------------------------------- /dev/rashpa/fpgaN --- */
@@ -1007,35 +990,6 @@ struct rashpa_channel_make {
 	__s32 out_fd;
 	__aligned_u64 out_ring_size;
 	__aligned_u64 out_consumer;
-};
-
-/** RASHPA_LOCK_SLOT - bytes of a slot of lock memory: a cache line */
-#define RASHPA_LOCK_SLOT	64
-#define RASHPA_LOCK_SLOTS_MAX	65536
-
-/**
- * struct rashpa_lock - RASHPA_IOC_LOCK: lock memory
- * @head: no flags
- * @slots: of RASHPA_LOCK_SLOT bytes, 1 to RASHPA_LOCK_SLOTS_MAX
- * @out_fd: dma-buf, readable and writable, zeroed, cached, one piece near the function
- * @out_length: bytes, whole pages
- * @name: empty; or the name under which other programs find it, as that of a buffer: it
- *	outlives its maker, belongs to it, has the mode of the function's node, and stays
- *	until RASHPA_IOC_REMOVE
- *
- * Words that hardware writes and software waits for. A memory like any other: mmap it, map
- * it for the function (RASHPA_IOC_MAP_MAKE) to give it the bus address of slot 0, register it
- * with a GPU runtime. Its pages are a few, so that it may be mapped apart from the payload.
- * RASHPA_SOURCE_LOCK makes events of it.
- *
- * Errors: EINVAL, ENAMETOOLONG, EEXIST (the name), ENOMEM, EDQUOT, ENODEV.
- */
-struct rashpa_lock {
-	struct rashpa_head head;
-	__u32 slots;
-	__s32 out_fd;
-	__aligned_u64 out_length;
-	char name[RASHPA_NAME_SIZE];
 };
 
 /**
@@ -1594,16 +1548,15 @@ struct rashpa_consumer {
 
 /* /dev/rashpa/memory (INFO: also on /dev/rashpa/buffer/NAME; LIST: also on /dev/rashpa/fpgaN) */
 #define RASHPA_IOC_ALLOC	_IO(RASHPA_IOC_TYPE, 0x00)
-#define RASHPA_IOC_OPEN		_IO(RASHPA_IOC_TYPE, 0x01)
-#define RASHPA_IOC_REMOVE	_IO(RASHPA_IOC_TYPE, 0x02)
-#define RASHPA_IOC_QUERY	_IO(RASHPA_IOC_TYPE, 0x03)
+#define RASHPA_IOC_PIN		_IO(RASHPA_IOC_TYPE, 0x01)
+#define RASHPA_IOC_QUERY	_IO(RASHPA_IOC_TYPE, 0x02)
+#define RASHPA_IOC_PROGRESS	_IO(RASHPA_IOC_TYPE, 0x03)
 #define RASHPA_IOC_INFO		_IO(RASHPA_IOC_TYPE, 0x04)
-#define RASHPA_IOC_PERMIT	_IO(RASHPA_IOC_TYPE, 0x0d)
-#define RASHPA_IOC_PIN		_IO(RASHPA_IOC_TYPE, 0x0e)
 #define RASHPA_IOC_LIST		_IO(RASHPA_IOC_TYPE, 0x05)
 #define RASHPA_IOC_LIMIT	_IO(RASHPA_IOC_TYPE, 0x06)
 /* /dev/rashpa/buffer/NAME */
 #define RASHPA_IOC_EXPORT	_IO(RASHPA_IOC_TYPE, 0x10)
+#define RASHPA_IOC_REMOVE	_IO(RASHPA_IOC_TYPE, 0x11)
 /* /dev/rashpa/fpgaN */
 #define RASHPA_IOC_DEVICE_INFO	_IO(RASHPA_IOC_TYPE, 0x20)
 #define RASHPA_IOC_REGION_INFO	_IO(RASHPA_IOC_TYPE, 0x21)
@@ -1613,7 +1566,6 @@ struct rashpa_consumer {
 #define RASHPA_IOC_CHANNEL_MAKE	_IO(RASHPA_IOC_TYPE, 0x08)
 #define RASHPA_IOC_QUIESCE	_IO(RASHPA_IOC_TYPE, 0x25)
 #define RASHPA_IOC_RESET	_IO(RASHPA_IOC_TYPE, 0x26)
-#define RASHPA_IOC_LOCK		_IO(RASHPA_IOC_TYPE, 0x28)
 /* map fd */
 #define RASHPA_IOC_PROGRAM	_IO(RASHPA_IOC_TYPE, 0x30)
 #define RASHPA_IOC_RESTORE	_IO(RASHPA_IOC_TYPE, 0x31)
