@@ -807,9 +807,9 @@ static void test_revoke_several(void)
 	CHECK(reg32(regs, RFPGA_TABLE + 2 * RFPGA_ENTRY_STRIDE + RFPGA_ENTRY_CONTROL) ==
 	      RFPGA_ENTRY_VALID, "the entry of another memory is gone");
 	CHECK(!wait_fd(other.out_fd, POLLIN, 0), "the map of another memory tells");
+	ANSWERED(fpga_program(a.out_fd, window, 0, NULL), ESTALE, "revoked");
 	allow(fd, RASHPA_LIAR_HONEST);
 	ANSWERED(restore(b.out_fd, &res), 0, NULL);
-	ANSWERED(fpga_program(a.out_fd, window, 0, NULL), ESTALE, "revoked");
 	close(a.out_fd);
 	close(b.out_fd);
 	close(other.out_fd);
@@ -1112,8 +1112,8 @@ static void test_moving(void)
 	CHECK(!caller_ends(&c), "MAP: %s", strerror(-c.err));
 	close(node);
 	take_back(fd);
-	allow(fd, RASHPA_LIAR_HONEST);
 	node = liar_fence(RASHPA_LIAR_FENCE, fd, 0);
+	allow(fd, RASHPA_LIAR_HONEST);
 	c = (struct caller) { .fd = map.out_fd, .cmd = RASHPA_IOC_RESTORE,
 			      .arg = &r };
 	CHECK(caller_waits(&c, "dma_fence"), "RESTORE does not wait");
