@@ -326,6 +326,7 @@ static bool rashpa_map_changed(const struct rashpa_map_file *mf, struct rashpa_t
 {
 	const struct rashpa_table *table = mf->map->table;
 
+	/* the generation before what it stands for */
 	head->generation = smp_load_acquire(&table->generation);
 	/* odd: it is being changed, whoever does it wakes us */
 	if (head->generation & 1 || head->generation == READ_ONCE(mf->seen))

@@ -247,7 +247,8 @@ static int rashpa_table_check(struct rashpa_call *call, struct rashpa_device *de
 	if (!t)
 		return 0;
 	if (t->flags || t->__reserved)
-		return rashpa_fail(call, -EINVAL, "the table has an undefined flag or reserved field");
+		return rashpa_fail(call, -EINVAL,
+				   "the table has an undefined flag or reserved field");
 	if (!t->length || !IS_ALIGNED(t->offset, sizeof(u32)))
 		return rashpa_fail(call, -EINVAL,
 				   "the table at 0x%llx of 0x%llx bytes: must be aligned to 4 and not empty",

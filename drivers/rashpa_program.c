@@ -73,7 +73,10 @@ static int rashpa_entries_flush(struct rashpa_device *dev, void __iomem *regs,
 	return 0;
 }
 
-/* Memory that can be reached is not given back before: nobody else has the lock until it is done. */
+/*
+ * Memory that can be reached is not given back before: nobody else has the lock until it is
+ * done.
+ */
 static int rashpa_entries_clear(struct rashpa_device *dev, void __iomem *regs,
 				const struct rashpa_layout *l, u64 n)
 {
