@@ -127,7 +127,7 @@ static void test_export(void)
 	close(fd);
 }
 
-/* No kernel up to 7.2 maps an import through DRM's own node: mmap the dma-buf. */
+/* No kernel up to 7.3 maps an import through DRM's own node: mmap the dma-buf. */
 static void test_map_dumb(void)
 {
 	struct drm_mode_map_dumb m = {};
