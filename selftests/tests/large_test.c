@@ -374,8 +374,12 @@ int main(void)
 		return tap_exit();
 	}
 	have_fpga = fpga_open(&fpga, 0);
-	if (have_fpga)
+	if (have_fpga) {
+		/* without one it has a DMA mask of 32 bits */
+		if (fpga_profile(&fpga, 0, NULL, 0))
+			tap_bail("PROFILE_SET: %s", reason);
 		fpga_watch(&fpga);
+	}
 	/* first: a page that was set aside at boot is memory for the others afterwards */
 	tap_run("a page of 1 GiB can be pinned, as one segment", test_giant_page);
 	tap_run("contig: 1 GiB is one piece, zeroed, mapped at once, can be registered",
