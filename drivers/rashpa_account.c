@@ -179,7 +179,10 @@ static u64 rashpa_limit_user(const struct rashpa_budget *b)
 	return (u64)READ_ONCE(b->user) << b->shift;
 }
 
-/* For all without CAP_SYS_RESOURCE together: what they hold cannot keep root from its work. */
+/*
+ * How far who has no CAP_SYS_RESOURCE can go: what is left is root's. Of memory without a
+ * limit, root may have so much that nothing is left of the RAM: that is not held against others.
+ */
 static u64 rashpa_limit_shared(const struct rashpa_budget *b)
 {
 	u64 all = rashpa_limit_all(b);
@@ -217,8 +220,8 @@ static int rashpa_limits_check(struct rashpa_call *call, const struct rashpa_cha
 				 rashpa_limit_user(b), "for one user", b->param_user);
 	if (err)
 		return err;
-	return rashpa_limit_check(call, b, b->shared, more, rashpa_limit_shared(b),
-				  "for all but root", b->param_all);
+	return rashpa_limit_check(call, b, rashpa_limit_all(b) ? b->used : b->shared, more,
+				  rashpa_limit_shared(b), "for all but root", b->param_all);
 }
 
 /* ----------------------------------------------------------- charges --- */

@@ -93,13 +93,11 @@ static int rashpa_call_run(const struct rashpa_op *op, struct rashpa_call *call,
 	if (err || op->rules & RASHPA_OP_SILENT)
 		return err;
 
-	/* The size the caller knows stays in head.size: copy no more than that. */
-	if (copy_to_user(uarg, arg, min_t(size_t, usize, op->size))) {
-		if (call->undo)
-			call->undo(call);
-		return -EFAULT;
-	}
-	return 0;
+	/*
+	 * The size the caller knows stays in head.size: copy no more than that. What was done
+	 * is not undone: the new file is not installed, what has a name or an id has it.
+	 */
+	return copy_to_user(uarg, arg, min_t(size_t, usize, op->size)) ? -EFAULT : 0;
 }
 
 static void rashpa_call_explain(const struct rashpa_call *call,

@@ -62,10 +62,6 @@ enum rashpa_node {
  * @obj: file->private_data, the object behind it
  * @fd: reserved for @new_file, -1 if the call makes none
  * @new_file: installed by the dispatcher once the answer is in user memory
- * @undo: takes back what the handler did besides @new_file, if the answer cannot be
- *	stored; not where doing it once more changes nothing
- * @undo_data: for @undo
- * @undo_serial: tells @undo_data from what came to the same address later
  * @reason: sentence on failure
  */
 struct rashpa_call {
@@ -73,9 +69,6 @@ struct rashpa_call {
 	void *obj;
 	int fd;
 	struct file *new_file;
-	void (*undo)(struct rashpa_call *call);
-	void *undo_data;
-	u64 undo_serial;
 	char reason[RASHPA_REASON_SIZE];
 };
 

@@ -497,7 +497,6 @@ int rashpa_listener_place(struct rashpa_call *call, struct rashpa_channel *ch,
 		if (ch->listeners[i])
 			continue;
 		l->id = i + 1;
-		l->serial = ++ch->serial;
 		rashpa_channel_seat(ch, l->id, l);
 		return 0;
 	}
@@ -622,11 +621,6 @@ static int rashpa_source_connect(struct rashpa_call *call, struct rashpa_channel
 	err = rashpa_source_insert(call, ch, l, origin);
 	/* another thread may end it as soon as the lock is free */
 	add->out_id = l->id;
-	if (!err) {
-		call->undo = rashpa_listener_undo;
-		call->undo_data = l;
-		call->undo_serial = l->serial;
-	}
 	mutex_unlock(&ch->sources_lock);
 	if (err && l->dev != ch->dev)
 		rashpa_device_leave(l->dev);
@@ -732,32 +726,6 @@ static void rashpa_listener_take(struct rashpa_listener *l)
 	rashpa_channel_seat(l->channel, l->id, NULL);
 	if (l->group)
 		rashpa_group_leave(l);
-}
-
-/**
- * rashpa_listener_undo() - the answer could not be stored: nobody knows of the source or group
- * @call: its undo_data is the listener, which may be gone, and another one in its place:
- *	another thread can guess its id
- */
-void rashpa_listener_undo(struct rashpa_call *call)
-{
-	struct rashpa_channel *ch = call->obj;
-	struct rashpa_listener *l = NULL;
-	size_t i;
-
-	mutex_lock(&ch->sources_lock);
-	for (i = 0; i < ARRAY_SIZE(ch->listeners) && !l; i++)
-		if (ch->listeners[i] && ch->listeners[i] == call->undo_data &&
-		    ch->listeners[i]->serial == call->undo_serial)
-			l = ch->listeners[i];
-	/* whoever guessed it made a group of it, and knows it now */
-	if (l && l->n_memberships)
-		l = NULL;
-	if (l)
-		rashpa_listener_take(l);
-	mutex_unlock(&ch->sources_lock);
-	if (l)
-		rashpa_listener_free(l);
 }
 
 int rashpa_ioc_source_del(struct rashpa_call *call, void *arg)

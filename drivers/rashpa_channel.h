@@ -190,7 +190,6 @@ void rashpa_group_leave(struct rashpa_listener *l);
  * @dev: function of the source; one reference
  * @guest: @dev is not the channel's function, and counts it
  * @id: in records, from 1 on; used again when it is free
- * @serial: never used again in this channel
  * @kind: enum rashpa_source
  * @index: vector, map
  * @quiet: events make no records, only @notifier is signalled
@@ -211,7 +210,6 @@ struct rashpa_listener {
 	struct rashpa_device *dev;
 	bool guest;
 	u32 id;
-	u64 serial;
 	u32 kind;
 	u32 index;
 	bool quiet;
@@ -231,9 +229,8 @@ struct rashpa_listener {
  * struct rashpa_channel - a queue of records
  * @dev: the function; one reference
  * @end: listens to the end of @dev
- * @sources_lock: protects @listeners and @serial against concurrent ioctls
+ * @sources_lock: protects @listeners against concurrent ioctls
  * @listeners: by id - 1; written under @lock as well
- * @serial: of the last one that got a place
  * @read_lock: one reader at a time, so that a record is taken only when it has
  *	arrived in user memory
  * @lock: protects everything below, listeners and groups; hard interrupt context
@@ -253,9 +250,8 @@ struct rashpa_listener {
 struct rashpa_channel {
 	struct rashpa_device *dev;
 	struct rashpa_ear end;
-	struct mutex sources_lock;	/* listeners, serial */
+	struct mutex sources_lock;	/* listeners */
 	struct rashpa_listener *listeners[RASHPA_CHANNEL_SOURCES];
-	u64 serial;
 	struct mutex read_lock;		/* one reader at a time */
 	spinlock_t lock;		/* the queue; hard interrupt */
 	u64 head;
@@ -279,7 +275,6 @@ void rashpa_channel_wake(struct rashpa_channel *ch, u64 before);
 int rashpa_channel_check(struct rashpa_call *call, struct rashpa_channel *ch);
 int rashpa_listener_place(struct rashpa_call *call, struct rashpa_channel *ch,
 			  struct rashpa_listener *l);
-void rashpa_listener_undo(struct rashpa_call *call);
 struct rashpa_listener *rashpa_source_find(struct rashpa_channel *ch, u32 id);
 
 /* --------------------------------------------------- rashpa_ring.c --- */

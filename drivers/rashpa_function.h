@@ -304,6 +304,8 @@ int rashpa_ioc_restore(struct rashpa_call *call, void *arg);
 bool rashpa_map_imports(const struct dma_buf_attachment *attach);
 void rashpa_maps_clear_stale(struct rashpa_device *dev);
 void rashpa_maps_end(struct rashpa_device *dev, bool all, struct list_head *ended);
+int rashpa_map_quiesce(struct rashpa_call *call, struct rashpa_device *dev, u32 id,
+		       struct list_head *ended);
 void rashpa_maps_release(struct list_head *ended);
 void rashpa_maps_wait(struct rashpa_device *dev);
 void rashpa_maps_restore(struct dma_buf *dmabuf);

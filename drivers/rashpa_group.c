@@ -230,9 +230,6 @@ static int rashpa_group_make(struct rashpa_call *call, struct rashpa_channel *ch
 		goto out_uncharge;
 	rashpa_group_join(ch, g, arg->first);
 	arg->out_id = l->id;
-	call->undo = rashpa_listener_undo;
-	call->undo_data = l;
-	call->undo_serial = l->serial;
 	return 0;
 
 out_uncharge:

@@ -113,7 +113,7 @@ const struct rashpa_op rashpa_ops[] = {
 	RASHPA_OP(FPGA, CHANNEL_MAKE, rashpa_channel_make, out_fd,
 		  0, RASHPA_OP_WRITE, rashpa_ioc_events),
 	RASHPA_OP(FPGA, QUIESCE, rashpa_quiesce, out_time_ns,
-		  0, RASHPA_OP_WRITE, rashpa_ioc_quiesce),
+		  RASHPA_QUIESCE_MAP, RASHPA_OP_WRITE, rashpa_ioc_quiesce),
 	RASHPA_OP(FPGA, RESET, rashpa_reset, head,
 		  0, RASHPA_OP_WRITE | RASHPA_OP_SILENT, rashpa_ioc_reset),
 	RASHPA_OP(MAP, PROGRAM, rashpa_program, out_entries,

@@ -85,6 +85,9 @@ static u64 rashpa_map_stop(struct rashpa_map *map)
 	ktime_t end;
 
 	lockdep_assert_held(&map->dev->hw_lock);
+	/* nobody could have told it the addresses: what it streams goes elsewhere */
+	if (!map->told)
+		return 0;
 	/* it has been stopped, and cannot start before rashpa_maps_clear_stale() */
 	if (map->dev->resetting) {
 		if (map->regs && list_empty(&map->stale))
@@ -242,6 +245,35 @@ void rashpa_maps_end(struct rashpa_device *dev, bool all, struct list_head *ende
 }
 
 /**
+ * rashpa_map_quiesce() - end one map for good, whoever holds it
+ * @call: the ioctl, for the reason
+ * @dev: the function, locked
+ * @id: of the map
+ * @ended: it is added here, for rashpa_maps_release()
+ *
+ * Return: 0, -ENOENT, -EPERM.
+ */
+int rashpa_map_quiesce(struct rashpa_call *call, struct rashpa_device *dev, u32 id,
+		       struct list_head *ended)
+{
+	struct rashpa_map *map;
+
+	lockdep_assert_held(&dev->lock);
+	list_for_each_entry(map, &dev->maps, entry) {
+		if (map->id != id)
+			continue;
+		if (!rashpa_charge_is_mine(&map->charge) && !capable(CAP_SYS_ADMIN))
+			return rashpa_fail(call, -EPERM,
+					   "map %u is somebody else's: to end it needs CAP_SYS_ADMIN",
+					   id);
+		rashpa_map_end(map, ended);
+		return 0;
+	}
+	return rashpa_fail(call, -ENOENT, "fpga%d has no map %u: rashpactl list names them",
+			   dev->id, id);
+}
+
+/**
  * rashpa_maps_release() - let go of the memory of maps that rashpa_maps_end() has ended
  * @ended: list; the function is not locked, because exporters may take their time
  */
@@ -315,6 +347,9 @@ static int rashpa_map_mmap(struct file *file, struct vm_area_struct *vma)
 	if (vma->vm_flags & VM_WRITE)
 		return -EACCES;
 	vm_flags_clear(vma, VM_MAYWRITE);
+	mutex_lock(&map->dev->hw_lock);
+	map->told = true;
+	mutex_unlock(&map->dev->hw_lock);
 	return remap_vmalloc_range(vma, map->table, vma->vm_pgoff);
 }
 

@@ -59,6 +59,7 @@ struct rashpa_limits {
  * @regs_phys: their CPU address
  * @layout: of an entry
  * @entries: programmed
+ * @told: programmed or shown to a process once: the function may have the addresses (hw_lock)
  * @stale: in rashpa_device.stale (hw_lock)
  * @wait: for a new generation
  * @charge: of the map and its table
@@ -95,6 +96,7 @@ struct rashpa_map {
 	phys_addr_t regs_phys;
 	struct rashpa_layout layout;
 	u32 entries;
+	bool told;
 	struct list_head stale;
 	wait_queue_head_t wait;
 	struct rashpa_charge charge;

@@ -580,24 +580,41 @@ int rashpa_ioc_device_list(struct rashpa_call *call, void *arg)
 	return rashpa_holdings(call, arg, dev->id);
 }
 
-int rashpa_ioc_quiesce(struct rashpa_call *call, void *arg)
+static int rashpa_quiesce_all(struct rashpa_call *call, struct rashpa_device *dev,
+			      struct list_head *ended)
 {
-	struct rashpa_device *dev = call->obj;
-	struct rashpa_quiesce *quiesce = arg;
-	u64 start = ktime_get_ns();
-	LIST_HEAD(ended);
-	int err;
+	int err = rashpa_device_stop(dev);
 
-	err = rashpa_device_lock(call, dev);
-	if (err)
-		return err;
-	err = rashpa_device_stop(dev);
 	if (err)
 		err = rashpa_fail(call, err,
 				  "fpga%d did not become idle in time, or does not answer: bus mastering is off until it is reset",
 				  dev->id);
+	rashpa_maps_end(dev, false, ended);
+	return err;
+}
+
+int rashpa_ioc_quiesce(struct rashpa_call *call, void *arg)
+{
+	struct rashpa_device *dev = call->obj;
+	struct rashpa_quiesce *quiesce = arg;
+	const bool one = quiesce->head.flags & RASHPA_QUIESCE_MAP;
+	u64 start = ktime_get_ns();
+	LIST_HEAD(ended);
+	int err;
+
+	if (quiesce->__reserved)
+		return rashpa_fail(call, -EINVAL, "a reserved field is not zero");
+	if (quiesce->map && !one)
+		return rashpa_fail(call, -EINVAL,
+				   "a map is given without the flag RASHPA_QUIESCE_MAP");
+	err = rashpa_device_lock(call, dev);
+	if (err)
+		return err;
+	if (one)
+		err = rashpa_map_quiesce(call, dev, quiesce->map, &ended);
+	else
+		err = rashpa_quiesce_all(call, dev, &ended);
 	quiesce->out_time_ns = ktime_get_ns() - start;
-	rashpa_maps_end(dev, false, &ended);
 	rashpa_device_rest(dev);
 	mutex_unlock(&dev->lock);
 	rashpa_maps_release(&ended);

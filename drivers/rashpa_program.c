@@ -332,6 +332,7 @@ static int rashpa_program_move(struct rashpa_call *call, struct rashpa_map *map,
 	map->regs = regs;
 	map->regs_phys = at->phys + start;
 	map->layout = at->layout;
+	map->told = true;
 	set_bit(RASHPA_CHARGE_PROGRAMMED, &map->charge.flags);
 	return 0;
 }

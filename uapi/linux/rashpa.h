@@ -37,7 +37,9 @@
  * - File descriptors are created close-on-exec.
  * - Times are CLOCK_MONOTONIC in nanoseconds, lengths and offsets are bytes.
  * - The struct must be writable, also where nothing is returned: this is found out
- *   before anything is done.
+ *   before anything is done. When it cannot be written any more after the work, EFAULT comes
+ *   after the work: a new fd is not there, and what lives by it is gone; what has a name or
+ *   an id (a named buffer, a source) is there, can be listed and removed.
  * - Who makes something that outlives the call is charged with it, see &enum rashpa_resource:
  *   EDQUOT, with a sentence that names the limit.
  * - On failure, if ``head.reason`` is set, a sentence is stored there that says
@@ -477,9 +479,10 @@ struct rashpa_list {
  * @__reserved: must be zero
  * @out_used: held by all, in bytes, or as &struct rashpa_holding.amount counts
  * @out_limit: of that, 0 for none
- * @out_shared_used: held by all who have no CAP_SYS_RESOURCE
- * @out_shared_limit: of that: an eighth less than @out_limit, of RASHPA_RESOURCE_MEMORY without
- *	a limit an eighth less than the RAM; 0 for none
+ * @out_shared_used: of that, by who has no CAP_SYS_RESOURCE
+ * @out_shared_limit: that @out_used must not exceed for who has no CAP_SYS_RESOURCE: an eighth
+ *	less than @out_limit. Of RASHPA_RESOURCE_MEMORY without a limit an eighth less than the
+ *	RAM, for @out_shared_used. 0 for none
  * @out_user_used: held by the user who asks
  * @out_user_limit: of that, 0 for none; not for CAP_SYS_RESOURCE
  *
@@ -888,7 +891,8 @@ enum rashpa_class {
 #define RASHPA_MAP_DEVICE	_BITUL(0)
 /**
  * RASHPA_MAP_KEEP - the map, the memory and what PROGRAM wrote stay after the last fd is
- * closed, until RASHPA_IOC_QUIESCE, RASHPA_IOC_RESET or the end of the function
+ * closed, until RASHPA_IOC_QUIESCE, RASHPA_IOC_RESET or the end of the function. RASHPA_IOC_LIST
+ * names it
  */
 #define RASHPA_MAP_KEEP		_BITUL(1)
 /**
@@ -938,7 +942,8 @@ enum rashpa_class {
  *
  * The end of the map (its last fd and the last mapping of its table, also by death of
  * their holders) stops all DMA of the function (quiesce), clears what PROGRAM wrote,
- * and only then unmaps. Bus mastering is on while there is a map or a channel.
+ * and only then unmaps. A map that was never programmed, and whose table was never mapped, ends
+ * without stopping the function, which cannot know its addresses. Bus mastering is on while there is a map or a channel.
  *
  * Errors: EBADF, EINVAL, ERANGE (not within the memory), EACCES (the dma-buf is
  * read-only and the function would write), EPERM (the profile has no quiesce
@@ -992,20 +997,31 @@ struct rashpa_channel_make {
 	__aligned_u64 out_consumer;
 };
 
+/** RASHPA_QUIESCE_MAP - end @map, and let its memory go */
+#define RASHPA_QUIESCE_MAP	_BITUL(0)
+
 /**
  * struct rashpa_quiesce - RASHPA_IOC_QUIESCE: stop all DMA of the function now
- * @head: no flags
+ * @head: flags: RASHPA_QUIESCE_MAP
+ * @map: id of a map of this function, with RASHPA_QUIESCE_MAP; must be 0 without
+ * @__reserved: must be zero
  * @out_time_ns: how long it took
+ *
+ * With RASHPA_QUIESCE_MAP only that map ends, whoever has its file, as it would with its last
+ * fd; its state is RASHPA_MAP_REVOKED for good. Other maps that were kept stay.
  *
  * Without a quiesce sequence in the profile, and where the sequence fails, bus
  * mastering is turned off; the next MAP or EVENTS turns it on again (after a failure:
  * not before RESET). Maps that were kept and that no process holds end.
  *
  * Errors: ETIMEDOUT (it did not become idle, or does not answer; bus mastering is off
- * now), ENODEV.
+ * now), ENODEV, EINVAL; with RASHPA_QUIESCE_MAP: ENOENT (no such map), EPERM (somebody else is
+ * charged with it: needs CAP_SYS_ADMIN).
  */
 struct rashpa_quiesce {
 	struct rashpa_head head;
+	__u32 map;
+	__u32 __reserved;
 	__aligned_u64 out_time_ns;
 };
 
