@@ -74,6 +74,7 @@ HEAD = {
     "query": "rashpa_query_flags",
     "profile_set": "rashpa_profile_flags",
     "map_make": "rashpa_map_flags",
+    "quiesce": "rashpa_quiesce_flags",
     "source_add": "rashpa_source_flags",
 }
 
@@ -82,6 +83,7 @@ FLAGS = {
                            "RASHPA_ALLOC_LOCK", "RASHPA_ALLOC_DEVICE"],
     "rashpa_query_flags": ["RASHPA_QUERY_NODE", "RASHPA_QUERY_TRY"],
     "rashpa_profile_flags": ["RASHPA_PROFILE_DISCLOSE", "RASHPA_PROFILE_NO_RESET"],
+    "rashpa_quiesce_flags": ["RASHPA_QUIESCE_MAP"],
     "rashpa_map_flags": ["RASHPA_MAP_DEVICE", "RASHPA_MAP_KEEP", "RASHPA_MAP_PIN"],
     "rashpa_source_flags": ["RASHPA_SOURCE_OF", "RASHPA_SOURCE_QUIET", "RASHPA_SOURCE_POLL"],
     "rashpa_pwindow_flags": ["RASHPA_PWINDOW_USER"],
@@ -167,6 +169,7 @@ FIELDS = {
     "map_make.out_id": "rashpa_map_id",
     "channel_make.depth": "int32[0:65536]",
     "channel_make.out_fd": "fd_rashpa_channel",
+    "quiesce.map": "rashpa_map_id",
     "program.window": "fd_rashpa_dmabuf",
     "program.layout": "ptr64[in, rashpa_layout, opt]",
     "program.layout_size": "const[48, int32]",

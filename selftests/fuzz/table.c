@@ -72,6 +72,8 @@ const struct call calls[] = {
 		F(channel_make, depth, T_RARE, 1024) } },
 	{ CALL(QUIESCE, quiesce), .weight = 6, .on = K_FPGA, .fields = {
 		F(quiesce, out_time_ns, T_OUT, 0) } },
+	{ CALL(QUIESCE, quiesce), .weight = 6, .on = K_FPGA, .flags = RASHPA_QUIESCE_MAP,
+	  .fields = { F(quiesce, map, T_RARE, 300) } },
 	{ CALL(RESET, reset), .weight = 1, .on = K_FPGA, .fields = { { 0 } } },
 	{ CALL(PROGRAM, program), .weight = 20, .on = K_MAP, .fields = {
 		F(program, window, T_MAYBE_FD, K_WINDOW), F(program, first, T_BELOW, 64),

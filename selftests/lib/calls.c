@@ -407,7 +407,8 @@ const struct op ops[] = {
 	      .valid = valid_map_keep, .out_fd = AT(map_make, out_fd),
 	      .undo = undo_map_keep),
 	GROWN(FPGA, CHANNEL_MAKE, channel_make, out_fd, .write = true, .out_fd = AT(channel_make, out_fd)),
-	OP(FPGA, QUIESCE, quiesce, .write = true),
+	OP(FPGA, QUIESCE, quiesce, .write = true, .flags = RASHPA_QUIESCE_MAP,
+	   .apart = RASHPA_QUIESCE_MAP, .reserved = { AT(quiesce, __reserved) }),
 	OP(FPGA, RESET, reset, .write = true),
 	OP(MAP, PROGRAM, program, .valid = valid_program,
 	   .fds = { { AT(program, window), 1U << FD_WINDOW, "" } },
@@ -699,6 +700,11 @@ bool op_out(const struct op *op, size_t at)
 	return false;
 }
 
+bool op_stays(const struct op *op)
+{
+	return op->undo && op_answers(op);
+}
+
 bool op_answers(const struct op *op)
 {
 	size_t i;
@@ -725,6 +731,19 @@ void op_undo(const struct op *op, union call_arg *arg)
 		op->undo(arg);
 }
 
+void op_lost(const struct op *op, union call_arg *arg)
+{
+	uint32_t id;
+
+	if (!op_stays(op))
+		return;
+	if (op->node == CHANNEL)
+		for (id = SOURCE_GROUP + 1; id <= SOURCE_GROUP + 8; id++)
+			source_del(id);
+	else
+		op->undo(arg);
+}
+
 int op_run(const struct op *op, int fd, union call_arg *arg)
 {
 	int err = call(fd, op->cmd, arg);
@@ -748,6 +767,16 @@ static unsigned int count_names(void)
 		n += !strncmp(entry->d_name, "buffer!", 7);
 	closedir(dir);
 	return n;
+}
+
+/* all that somebody is charged with */
+static unsigned int count_holdings(void)
+{
+	struct rashpa_list list = { HEAD(list) };
+
+	if (ioctl(memory, RASHPA_IOC_LIST, &list))
+		tap_bail("LIST: %s", strerror(errno));
+	return list.out_count;
 }
 
 static unsigned int count_sources(void)
@@ -785,6 +814,7 @@ void calls_state_get(struct calls_state *s)
 	memset(s, 0, sizeof(*s));
 	s->fds = fds_open();
 	s->names = count_names();
+	s->holdings = count_holdings();
 	s->pinned = vm_pinned();
 	if (ioctl(memory, RASHPA_IOC_INFO, &info))
 		tap_bail("INFO: %s", strerror(errno));
@@ -811,6 +841,7 @@ bool calls_state_same(const struct calls_state *before, const char *what)
 		      what, (unsigned long long)before->field, (unsigned long long)now.field)
 	SAME(fds);
 	SAME(names);
+	SAME(holdings);
 	SAME(sources);
 	SAME(importers);
 	SAME(mappings);

@@ -122,9 +122,13 @@ const char *op_name(const struct op *op);
 bool op_out(const struct op *op, size_t at);
 /* Has the struct any? */
 bool op_answers(const struct op *op);
+/* What it makes has a name or an id, and stays when the answer cannot be stored. */
+bool op_stays(const struct op *op);
 void op_prepare(const struct op *op, union call_arg *arg);
 /* Close the new file, take back what else was done. */
 void op_undo(const struct op *op, union call_arg *arg);
+/* Its answer could not be stored: take what it did back nevertheless. */
+void op_lost(const struct op *op, union call_arg *arg);
 /* Call with @arg on @fd; what it made is taken away again. Returns 0 or -errno. */
 int op_run(const struct op *op, int fd, union call_arg *arg);
 
@@ -139,7 +143,7 @@ static inline int op_fd(const struct op *op, const union call_arg *arg)
 /* --- nothing may be left: what is cheap to ask after each call --- */
 
 struct calls_state {
-	unsigned int fds, names, sources, importers, mappings, maps, windows, kept;
+	unsigned int fds, names, holdings, sources, importers, mappings, maps, windows, kept;
 	uint64_t pinned;
 };
 

@@ -28,7 +28,7 @@ SIZE(profile_set, 104);
 SIZE(window_make, 96);
 SIZE(map_make, 120);
 SIZE(channel_make, 48);
-SIZE(quiesce, 32);
+SIZE(quiesce, 40);
 SIZE(reset, 24);
 SIZE(segment, 16);
 SIZE(table, 24);

@@ -21,6 +21,7 @@ struct thing {
 	const char *name;
 	int (*run)(void *data);
 	void (*undo)(void *data);
+	void (*lost)(void *data);	/* EFAULT: what may stay */
 	void *data;
 };
 
@@ -55,6 +56,8 @@ static bool fail_at(const struct thing *t, unsigned int n)
 	no_memory += err == -ENOMEM;
 	if (!err && t->undo)
 		t->undo(t->data);
+	if (err == -EFAULT && t->lost)
+		t->lost(t->data);
 	calls_state_same(&before, t->name);
 	if (err) {
 		err = t->run(t->data);
@@ -100,9 +103,14 @@ static void undo_op(void *data)
 	op_prepare(op, &arg);
 }
 
+static void lost_op(void *data)
+{
+	op_lost(data, &arg);
+}
+
 static void test_op(const struct op *op)
 {
-	struct thing t = { op_name(op), run_op, undo_op, (void *)op };
+	struct thing t = { op_name(op), run_op, undo_op, lost_op, (void *)op };
 	unsigned int memory_before = no_memory;
 
 	if (!op_start(op, "each place in it fails"))
@@ -204,7 +212,7 @@ static int run_poll(void *data)
 
 static void try_one(const char *name, int (*run)(void *), void (*undo)(void *), void *data)
 {
-	struct thing t = { name, run, undo, data };
+	struct thing t = { name, run, undo, NULL, data };
 
 	tap_start("%s: each place in it fails", name);
 	fail_everywhere(&t);

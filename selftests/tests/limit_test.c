@@ -1,0 +1,753 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Who holds what, and how much of it: what a member of the group can take is bounded, counted,
+ * and named, and what is kept for root is there for root.
+ */
+#include <sched.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+
+#include "../../tools/lib/rashpa-fpga.h"
+#include "common.h"
+
+#define PARAMETERS	"/sys/module/rashpa/parameters/"
+#define NOBODY_ID	65534
+#define MANY		400
+
+static struct fpga f;
+static bool have_fpga;
+
+static void param_set(const char *name, unsigned int value)
+{
+	char path[96], text[16];
+
+	snprintf(path, sizeof(path), PARAMETERS "%s", name);
+	snprintf(text, sizeof(text), "%u", value);
+	if (write_text(path, text))
+		tap_bail("%s cannot be set", name);
+}
+
+static unsigned int param(const char *name)
+{
+	char path[96], text[16] = "";
+
+	snprintf(path, sizeof(path), PARAMETERS "%s", name);
+	if (!read_text(path, text, sizeof(text)))
+		tap_bail("there is no parameter %s", name);
+	return strtoul(text, NULL, 10);
+}
+
+static struct rashpa_limit limit_of(uint32_t resource)
+{
+	struct rashpa_limit limit = { HEAD(limit), .resource = resource };
+
+	if (call(memory, RASHPA_IOC_LIMIT, &limit))
+		tap_bail("LIMIT: %s", reason);
+	return limit;
+}
+
+/* All that is held; how many. */
+static unsigned int list(int node, struct rashpa_holding *to, unsigned int n, uint64_t after)
+{
+	struct rashpa_list list = { HEAD(list), .holdings = (uintptr_t)to, .n_holdings = n,
+				    .holding_size = sizeof(*to), .after = after };
+
+	if (!ANSWERED(call(node, RASHPA_IOC_LIST, &list), 0, NULL))
+		return 0;
+	CHECK(list.out_holdings == (list.out_count < n ? list.out_count : n),
+	      "%u of %u stored in room for %u", list.out_holdings, list.out_count, n);
+	return list.out_count;
+}
+
+/* --- things to make: a file or what stays, 0 or -errno --- */
+
+static int shared_memory = -1;	/* root's, for maps */
+
+static int make_kept(void)
+{
+	struct rashpa_alloc a = { HEAD(a), .length = 4 * MIB };
+	struct rashpa_map_make m = { HEAD(m) };
+	int err = call(memory, RASHPA_IOC_ALLOC, &a);
+
+	if (err)
+		return err;
+	m.head.flags = RASHPA_MAP_KEEP;
+	m.fd = a.out_fd;
+	err = call(f.fd, RASHPA_IOC_MAP_MAKE, &m);
+	close(a.out_fd);
+	if (!err)
+		close(m.out_fd);
+	return err;
+}
+
+static int foreign = -1;
+
+static int make_kept_foreign(void)
+{
+	struct rashpa_map_make m = { HEAD(m), .fd = foreign };
+	int err;
+
+	m.head.flags = RASHPA_MAP_KEEP;
+	err = call(f.fd, RASHPA_IOC_MAP_MAKE, &m);
+	if (!err)
+		close(m.out_fd);
+	return err;
+}
+
+static int make_channel_of(uint32_t depth)
+{
+	struct rashpa_channel_make c = { HEAD(c), .depth = depth };
+
+	return call(f.fd, RASHPA_IOC_CHANNEL_MAKE, &c);
+}
+
+static int make_channel(void)
+{
+	return make_channel_of(2);
+}
+
+static int make_ring(void)
+{
+	return make_channel_of(65536);
+}
+
+static int make_map_of(uint64_t segment)
+{
+	struct rashpa_map_make m = { HEAD(m), .fd = shared_memory, .max_segment = segment };
+
+	return call(f.fd, RASHPA_IOC_MAP_MAKE, &m);
+}
+
+static int make_map(void)
+{
+	return make_map_of(0);
+}
+
+static int make_table(void)
+{
+	return make_map_of(PAGE);
+}
+
+static int make_window(void)
+{
+	struct rashpa_window_make w = { HEAD(w), .name = "user" };
+
+	return call(f.fd, RASHPA_IOC_WINDOW_MAKE, &w);
+}
+
+static int sources = -1;	/* a channel */
+static int words = -1;		/* lock memory */
+
+/* one source by its map, again and again another */
+static int make_source(void)
+{
+	static uint32_t n;
+	struct rashpa_source_add a = { HEAD(a), .kind = RASHPA_SOURCE_MAP,
+				       .index = getpid() * MANY + n++ };
+
+	return call(sources, RASHPA_IOC_SOURCE_ADD, &a);
+}
+
+static int make_timer_of(uint32_t budget)
+{
+	struct rashpa_source_add a = {
+		HEAD(a), .kind = RASHPA_SOURCE_LOCK, .memory = words, .bits = 64,
+		.condition = RASHPA_CONDITION_CHANGED, .period_us = RASHPA_PERIOD_MAX,
+		.budget = budget,
+	};
+
+	a.head.flags = RASHPA_SOURCE_POLL;
+	return call(sources, RASHPA_IOC_SOURCE_ADD, &a);
+}
+
+static int make_timer(void)
+{
+	return make_timer_of(10);
+}
+
+static int make_name(void)
+{
+	static unsigned int n;
+	struct rashpa_alloc a = { HEAD(a), .length = PAGE };
+	int err;
+
+	snprintf(a.name, sizeof(a.name), "st-limit-%d-%u", getpid(), n++);
+	err = call(memory, RASHPA_IOC_ALLOC, &a);
+	if (!err)
+		close(a.out_fd);
+	return err;
+}
+
+static void remove_names(pid_t pid)
+{
+	char name[64];
+	unsigned int n;
+
+	for (n = 0; n < MANY; n++) {
+		snprintf(name, sizeof(name), "st-limit-%d-%u", pid, n);
+		if (buffer_remove(name))
+			return;
+	}
+}
+
+/* --- rows: a resource, what takes it, and the two limits --- */
+
+struct row {
+	const char *name;
+	uint32_t resource;
+	int (*make)(void);
+	const char *user, *all;	/* parameters */
+	unsigned int limit, many;	/* of @user; as many can be made then, about */
+};
+
+static const struct row rows[] = {
+	{ "maps that are kept: their buffers", RASHPA_RESOURCE_MEMORY, make_kept,
+	  "user_limit_mib", "limit_mib", 33, 8 },
+	{ "maps that are kept: other drivers' memory", RASHPA_RESOURCE_MEMORY, make_kept_foreign,
+	  "user_limit_mib", "limit_mib", 33, 8 },
+	{ "queues of channels", RASHPA_RESOURCE_MEMORY, make_ring, "user_limit_mib", "limit_mib",
+	  12, 4 },
+	{ "tables of maps", RASHPA_RESOURCE_MEMORY, make_table, "user_limit_mib", "limit_mib",
+	  1, 3 },
+	{ "names", RASHPA_RESOURCE_NAMES, make_name, "user_limit_names", "limit_names", 8, 8 },
+	{ "windows", RASHPA_RESOURCE_WINDOWS, make_window, "user_limit_windows",
+	  "limit_windows", 8, 8 },
+	{ "maps", RASHPA_RESOURCE_MAPS, make_map, "user_limit_maps", "limit_maps", 8, 8 },
+	{ "channels", RASHPA_RESOURCE_CHANNELS, make_channel, "user_limit_channels",
+	  "limit_channels", 8, 8 },
+	{ "sources", RASHPA_RESOURCE_SOURCES, make_source, "user_limit_sources",
+	  "limit_sources", 8, 8 },
+	{ "timers", RASHPA_RESOURCE_TIMERS, make_timer, "user_poll_budget", "poll_budget",
+	  40, 4 },
+};
+
+/* As many as can be had; the last answer must name @param. */
+static unsigned int take(const struct row *row, const char *param)
+{
+	unsigned int n = 0;
+	int err;
+
+	do
+		err = row->make();
+	while (!err && ++n < MANY);
+	CHECK(n < MANY, "%u were had, and no end of it", n);
+	ANSWERED(err, EDQUOT, param);
+	CHECK(strstr(reason, "rashpactl list"), "\"%s\" does not say who tells who holds it",
+	      reason);
+	return n;
+}
+
+static void take_as_member(void *arg)
+{
+	const struct row *row = arg;
+	unsigned int n;
+
+	drop_privileges();
+	n = take(row, row->user);
+	CHECK(n <= row->many && n >= row->many - 1, "%u were had", n);
+}
+
+static void take_as_root(void *arg)
+{
+	const struct row *row = arg;
+	int err = row->make();
+
+	CHECK(!err, "root is refused: %s", reason);
+}
+
+static void take_all(void *arg)
+{
+	const struct row *row = arg;
+
+	drop_privileges();
+	take(row, row->all);
+}
+
+static void clean(pid_t pid)
+{
+	struct rashpa_quiesce q = { HEAD(q) };
+
+	remove_names(pid);
+	if (have_fpga)
+		call(f.fd, RASHPA_IOC_QUIESCE, &q);
+}
+
+/* In a child, whose end ends it all but for what is kept or has a name: that, clean() ends. */
+static pid_t child(void (*fn)(void *), const struct row *row)
+{
+	pid_t pid = tap_fork_start(fn, (void *)row);
+
+	tap_fork_end(pid);
+	return pid;
+}
+
+static void up(const struct row *row)
+{
+	if (row->resource == RASHPA_RESOURCE_SOURCES || row->resource == RASHPA_RESOURCE_TIMERS)
+		sources = fpga_events(&f, 2);
+}
+
+static void down(void)
+{
+	if (sources >= 0)
+		close(sources);
+	sources = -1;
+}
+
+static void test_user(const struct row *row)
+{
+	const uint64_t before = limit_of(row->resource).out_used;
+	const unsigned int limit = param(row->user);
+	pid_t member, root;
+
+	up(row);
+	param_set(row->user, row->limit);
+	member = child(take_as_member, row);
+	/* the limit is not for root */
+	param_set(row->user, 1);
+	root = child(take_as_root, row);
+	param_set(row->user, limit);
+	down();
+	clean(member);
+	clean(root);
+	CHECK(limit_of(row->resource).out_used == before,
+	      "%llu are held, before it was %llu",
+	      (unsigned long long)limit_of(row->resource).out_used, (unsigned long long)before);
+}
+
+/* What a child holds as long as it lives, for others to look at. */
+struct holder {
+	const struct row *row;
+	void (*fn)(void *arg);
+	int ready[2], go[2];
+	pid_t pid;
+};
+
+static void hold(void *arg)
+{
+	struct holder *h = arg;
+	char c;
+
+	close(h->go[1]);
+	h->fn((void *)h->row);
+	CHECK(write(h->ready[1], "", 1) == 1, "nobody waits");
+	/* until the other end is closed */
+	while (read(h->go[0], &c, 1) > 0)
+		;
+}
+
+static void hold_begin(struct holder *h, void (*fn)(void *), const struct row *row)
+{
+	char c;
+
+	h->fn = fn;
+	h->row = row;
+	if (pipe(h->ready) || pipe(h->go))
+		tap_bail("pipe: %s", strerror(errno));
+	h->pid = tap_fork_start(hold, h);
+	close(h->ready[1]);
+	close(h->go[0]);
+	CHECK(read(h->ready[0], &c, 1) == 1, "the holder has ended");
+	close(h->ready[0]);
+}
+
+static void hold_end(struct holder *h)
+{
+	close(h->go[1]);
+	tap_fork_end(h->pid);
+	clean(h->pid);
+}
+
+/* Members take all that they can get: the reserve is left, and root gets it. */
+static void test_reserve(const struct row *row)
+{
+	const struct rashpa_limit before = limit_of(row->resource);
+	const unsigned int user = param(row->user), all = param(row->all);
+	const unsigned int shift = row->resource == RASHPA_RESOURCE_MEMORY ? 20 : 0;
+	struct rashpa_limit now;
+	struct holder h;
+	pid_t root;
+
+	up(row);
+	param_set(row->user, 0);
+	param_set(row->all, (before.out_used >> shift) + (shift ? 64 : 40) +
+		  (row->make == make_timer ? 200 : 0));
+	hold_begin(&h, take_all, row);
+	now = limit_of(row->resource);
+	CHECK(now.out_shared_used <= now.out_shared_limit &&
+	      now.out_shared_limit < now.out_limit, "%llu of %llu, %llu for all",
+	      (unsigned long long)now.out_shared_used, (unsigned long long)now.out_shared_limit,
+	      (unsigned long long)now.out_limit);
+	root = child(take_as_root, row);
+	hold_end(&h);
+	param_set(row->user, user);
+	param_set(row->all, all);
+	down();
+	clean(root);
+}
+
+static void each_row(const char *what, void (*fn)(const struct row *row))
+{
+	const struct row *row;
+
+	for (row = rows; row < rows + ARRAY_SIZE(rows); row++) {
+		tap_start("%s: %s", row->name, what);
+		if (!have_fpga && row->make != make_name)
+			tap_skip("no software FPGA");
+		else if (row->make == make_kept_foreign && foreign < 0)
+			tap_skip("no udmabuf");
+		else
+			fn(row);
+		tap_done();
+	}
+}
+
+/* --- the defaults --- */
+
+static void test_defaults(void)
+{
+	const uint64_t half = ram_bytes() / 2;
+	struct rashpa_limit l;
+	uint32_t r;
+
+	for (r = RASHPA_RESOURCE_MEMORY; r <= RASHPA_RESOURCE_TIMERS; r++) {
+		l = limit_of(r);
+		CHECK(l.out_user_limit, "resource %u has no limit for one user", r);
+		CHECK(l.out_shared_limit, "resource %u has no reserve", r);
+		CHECK(l.out_user_limit < l.out_shared_limit,
+		      "resource %u: one user may have all: %llu of %llu", r,
+		      (unsigned long long)l.out_user_limit,
+		      (unsigned long long)l.out_shared_limit);
+	}
+	l = limit_of(RASHPA_RESOURCE_MEMORY);
+	CHECK(l.out_user_limit <= half + MIB && l.out_user_limit >= half * 9 / 10,
+	      "%llu bytes for one user, the half is %llu",
+	      (unsigned long long)l.out_user_limit, (unsigned long long)half);
+	CHECK(l.out_shared_limit <= half * 2 - half / 4, "%llu bytes for all but root",
+	      (unsigned long long)l.out_shared_limit);
+	l = (struct rashpa_limit){ HEAD(l) };
+	ANSWERED(call(memory, RASHPA_IOC_LIMIT, &l), EINVAL, "resource 0");
+	l.resource = RASHPA_RESOURCE_TIMERS + 1;
+	ANSWERED(call(memory, RASHPA_IOC_LIMIT, &l), EINVAL, "not defined");
+}
+
+/* Minor numbers that names cannot take: boards can be bound whatever there is. */
+static void test_minors(void)
+{
+	const char *const kept[] = { "/dev/rashpa/memory", "/dev/rashpa/fpga0" };
+	struct stat st;
+	size_t i;
+	int fd;
+
+	fd = buffer_alloc(PAGE, "st-limit-minor");
+	CHECK(!stat("/dev/rashpa/buffer/st-limit-minor", &st) && minor(st.st_rdev) >= 256,
+	      "a name has minor %u", minor(st.st_rdev));
+	close(fd);
+	buffer_remove("st-limit-minor");
+	for (i = 0; i < (have_fpga ? 2 : 1); i++)
+		CHECK(!stat(kept[i], &st) && minor(st.st_rdev) < 256, "%s has minor %u", kept[i],
+		      minor(st.st_rdev));
+}
+
+/* --- LIST --- */
+
+static struct rashpa_holding held[MANY];
+
+/* The first one of @resource, made after @after. */
+static struct rashpa_holding *find(uint32_t resource, uint64_t after)
+{
+	unsigned int i, n = list(memory, held, MANY, after);
+
+	for (i = 0; i < n; i++)
+		if (held[i].resource == resource)
+			return &held[i];
+	tap_fail(__FILE__, __LINE__, "no holding of resource %u", resource);
+	return NULL;
+}
+
+static uint64_t last_serial(void)
+{
+	unsigned int n = list(memory, held, MANY, 0);
+
+	return n ? held[n - 1].serial : 0;
+}
+
+static void make_one(void *arg)
+{
+	const struct row *row = arg;
+
+	drop_privileges();
+	CHECK(!row->make(), "%s", reason);
+}
+
+/* Named: who, what, since when; and when nobody holds it any more, too. */
+static void test_list(void)
+{
+	static const struct row kept = { .make = make_kept };
+	const uint64_t before = last_serial();
+	struct rashpa_holding *h, one;
+	struct rashpa_quiesce q = { HEAD(q) };
+	struct holder holder;
+	uint64_t start = now_ns();
+
+	SKIP_IF(!have_fpga, "no software FPGA");
+	hold_begin(&holder, make_one, &kept);
+	h = find(RASHPA_RESOURCE_MAPS, before);
+	if (h) {
+		one = *h;
+		CHECK(one.uid == NOBODY_ID && one.pid == holder.pid, "uid %u, pid %d", one.uid,
+		      one.pid);
+		CHECK(one.device == f.index, "device %d", one.device);
+		CHECK(one.amount == 1 && one.memory >= PAGE && one.id, "amount %llu, memory %llu, id %u",
+		      (unsigned long long)one.amount, (unsigned long long)one.memory, one.id);
+		CHECK(one.flags == RASHPA_HOLDING_KEPT, "flags 0x%x", one.flags);
+		CHECK(!strcmp(one.comm, "limit_test"), "command \"%.16s\"", one.comm);
+		CHECK(one.since_ns >= start && one.since_ns <= now_ns(), "made at another time");
+	}
+	h = find(RASHPA_RESOURCE_MEMORY, before);
+	if (h)
+		CHECK(h->uid == NOBODY_ID && h->memory >= 4 * MIB && !h->amount &&
+		      h->device == -1, "uid %u, memory %llu", h->uid,
+		      (unsigned long long)h->memory);
+	close(holder.go[1]);
+	tap_fork_end(holder.pid);
+	/* nobody is left, and still it is known whose it is */
+	h = find(RASHPA_RESOURCE_MAPS, before);
+	if (h)
+		CHECK(h->uid == NOBODY_ID && h->pid == holder.pid && h->serial == one.serial &&
+		      h->flags == (RASHPA_HOLDING_KEPT | RASHPA_HOLDING_ORPHAN),
+		      "uid %u, pid %d, flags 0x%x", h->uid, h->pid, h->flags);
+	/* and it can be ended, it alone */
+	q.head.flags = RASHPA_QUIESCE_MAP;
+	q.map = one.id;
+	ANSWERED(call(f.fd, RASHPA_IOC_QUIESCE, &q), 0, NULL);
+	CHECK(!list(memory, NULL, 0, before), "it has not let go of its memory");
+	ANSWERED(call(f.fd, RASHPA_IOC_QUIESCE, &q), ENOENT, "rashpactl list");
+}
+
+static void test_pages(void)
+{
+	const uint64_t before = last_serial();
+	struct rashpa_list l = { HEAD(l) };
+	char bytes[2][sizeof(struct rashpa_holding) + 24];
+	struct rashpa_holding two[2];
+	int fds[3], i;
+
+	for (i = 0; i < 3; i++)
+		fds[i] = buffer_alloc(PAGE, NULL);
+	CHECK(list(memory, NULL, 0, before) == 3, "counted without room");
+	CHECK(list(memory, two, 2, before) == 3 && two[0].serial < two[1].serial, "two of three");
+	CHECK(list(memory, two, 2, two[1].serial) == 1, "one after these");
+	CHECK(list(memory, two, 2, two[0].serial) == 0, "none after the last one");
+	/* a caller that knows more of an element than the driver finds zeros there */
+	memset(bytes, 0x5a, sizeof(bytes));
+	l.holdings = (uintptr_t)bytes;
+	l.n_holdings = 2;
+	l.holding_size = sizeof(bytes[0]);
+	l.after = before;
+	ANSWERED(call(memory, RASHPA_IOC_LIST, &l), 0, NULL);
+	for (i = 0; i < 2; i++) {
+		memcpy(two, bytes[i], sizeof(*two));
+		CHECK(two->resource == RASHPA_RESOURCE_MEMORY && two->memory == PAGE,
+		      "element %d: resource %u", i, two->resource);
+		CHECK(all_zero(bytes[i] + sizeof(*two), 24), "element %d: the tail", i);
+	}
+	l.holding_size = sizeof(struct rashpa_holding) - 1;
+	ANSWERED(call(memory, RASHPA_IOC_LIST, &l), EINVAL, "135 bytes");
+	l.holding_size = 4097;
+	ANSWERED(call(memory, RASHPA_IOC_LIST, &l), E2BIG, "4097 bytes");
+	l.holding_size = sizeof(struct rashpa_holding);
+	l.n_holdings = RASHPA_HOLDINGS_MAX + 1;
+	ANSWERED(call(memory, RASHPA_IOC_LIST, &l), EINVAL, "1025");
+	for (i = 0; i < 3; i++)
+		close(fds[i]);
+	CHECK(!list(memory, NULL, 0, before), "closed, and listed");
+}
+
+/* Whoever has the file: who made it is charged. The child shares the table of files. */
+static void test_passed(void)
+{
+	const uint64_t before = last_serial();
+	struct rashpa_channel_make *c;
+	struct rashpa_holding *h;
+	int status;
+	pid_t pid;
+
+	SKIP_IF(!have_fpga, "no software FPGA");
+	c = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	c->head.size = sizeof(*c);
+	c->out_fd = -1;
+	pid = syscall(SYS_clone, CLONE_FILES | SIGCHLD, NULL, NULL, NULL, NULL);
+	if (!pid) {
+		drop_privileges();
+		_exit(ioctl(f.fd, RASHPA_IOC_CHANNEL_MAKE, c) ? 1 : 0);
+	}
+	CHECK(waitpid(pid, &status, 0) == pid && !status, "the channel was not made");
+	h = find(RASHPA_RESOURCE_CHANNELS, before);
+	if (h)
+		CHECK(h->uid == NOBODY_ID && h->pid == pid && h->memory > PAGE &&
+		      h->flags == RASHPA_HOLDING_ORPHAN, "uid %u, pid %d, flags 0x%x", h->uid,
+		      h->pid, h->flags);
+	if (c->out_fd >= 0)
+		close(c->out_fd);
+	CHECK(!list(memory, NULL, 0, before), "closed, and listed");
+	munmap(c, PAGE);
+}
+
+/* A function's node tells of that function only. */
+static void test_of_function(void)
+{
+	const uint64_t before = last_serial();
+	int buffer, channel;
+
+	SKIP_IF(!have_fpga, "no software FPGA");
+	buffer = buffer_alloc(PAGE, NULL);
+	channel = fpga_events(&f, 2);
+	CHECK(list(memory, held, MANY, before) == 2, "two things");
+	CHECK(list(f.fd, held, MANY, before) == 1 &&
+	      held[0].resource == RASHPA_RESOURCE_CHANNELS && held[0].device == f.index,
+	      "one of them is the function's");
+	close(channel);
+	close(buffer);
+}
+
+/* --- ends of maps --- */
+
+static uint64_t quiesces(void)
+{
+	struct rashpa_device_info info;
+
+	if (fpga_info(&f, &info))
+		tap_bail("DEVICE_INFO: %s", reason);
+	return info.out_quiesces;
+}
+
+static void make_and_close(void *arg)
+{
+	struct rashpa_map_make m = { HEAD(m), .fd = shared_memory };
+	struct rashpa_program p = { HEAD(p), .window = -1 };
+
+	drop_privileges();
+	if (!ANSWERED(call(f.fd, RASHPA_IOC_MAP_MAKE, &m), 0, NULL))
+		return;
+	if (arg)
+		ANSWERED(call(m.out_fd, RASHPA_IOC_PROGRAM, &p), 0, NULL);
+	close(m.out_fd);
+}
+
+/* A map that the function cannot know of ends without stopping the streams of others. */
+static void test_untold(void)
+{
+	struct rashpa_map_make m = { HEAD(m), .fd = shared_memory };
+	uint64_t before;
+	char *table;
+
+	SKIP_IF(!have_fpga, "no software FPGA");
+	/* so that bus mastering stays on */
+	ANSWERED(call(f.fd, RASHPA_IOC_MAP_MAKE, &m), 0, NULL);
+	before = quiesces();
+	tap_fork(make_and_close, NULL);
+	CHECK(quiesces() == before, "a map that was never programmed stopped the function");
+	tap_fork(make_and_close, "");
+	CHECK(quiesces() == before + 1, "a map that was programmed did not stop the function");
+	/* the addresses were seen */
+	table = mmap(NULL, m.out_table_size, PROT_READ, MAP_SHARED, m.out_fd, 0);
+	CHECK(table != MAP_FAILED, "mmap: %s", strerror(errno));
+	munmap(table, m.out_table_size);
+	before = quiesces();
+	close(m.out_fd);
+	CHECK(quiesces() == before + 1, "a map whose table was mapped did not stop the function");
+}
+
+static void end_of_root(void *arg)
+{
+	struct rashpa_quiesce q = { HEAD(q) };
+
+	drop_privileges();
+	q.head.flags = RASHPA_QUIESCE_MAP;
+	q.map = *(uint32_t *)arg;
+	ANSWERED(call(f.fd, RASHPA_IOC_QUIESCE, &q), EPERM, "CAP_SYS_ADMIN");
+}
+
+static void end_own(void *arg)
+{
+	struct rashpa_map_make m = { HEAD(m), .fd = shared_memory };
+	struct rashpa_quiesce q = { HEAD(q) };
+
+	(void)arg;
+	drop_privileges();
+	if (!ANSWERED(call(f.fd, RASHPA_IOC_MAP_MAKE, &m), 0, NULL))
+		return;
+	q.head.flags = RASHPA_QUIESCE_MAP;
+	q.map = m.out_id;
+	ANSWERED(call(f.fd, RASHPA_IOC_QUIESCE, &q), 0, NULL);
+}
+
+static void test_quiesce_map(void)
+{
+	struct rashpa_map_make m = { HEAD(m), .fd = shared_memory }, other = m;
+	struct rashpa_program p = { HEAD(p), .window = -1 };
+	struct rashpa_restore r = { HEAD(r) };
+	struct rashpa_quiesce q = { HEAD(q) };
+	struct rashpa_table table = {};
+
+	SKIP_IF(!have_fpga, "no software FPGA");
+	ANSWERED(call(f.fd, RASHPA_IOC_MAP_MAKE, &m), 0, NULL);
+	ANSWERED(call(f.fd, RASHPA_IOC_MAP_MAKE, &other), 0, NULL);
+	tap_fork(end_of_root, &m.out_id);
+	tap_fork(end_own, NULL);
+	q.map = m.out_id;
+	ANSWERED(call(f.fd, RASHPA_IOC_QUIESCE, &q), EINVAL, "RASHPA_QUIESCE_MAP");
+	q.head.flags = RASHPA_QUIESCE_MAP;
+	ANSWERED(call(f.fd, RASHPA_IOC_QUIESCE, &q), 0, NULL);
+	ANSWERED(call(f.fd, RASHPA_IOC_QUIESCE, &q), ENOENT, NULL);
+	q.map = 0;
+	ANSWERED(call(f.fd, RASHPA_IOC_QUIESCE, &q), ENOENT, "no map 0");
+	/* who has its file sees it, and nothing brings it back */
+	CHECK(read(m.out_fd, &table, sizeof(table)) == sizeof(table) &&
+	      table.state == RASHPA_MAP_REVOKED, "state %u", table.state);
+	ANSWERED(call(m.out_fd, RASHPA_IOC_RESTORE, &r), ENODEV, "ended for good");
+	ANSWERED(call(m.out_fd, RASHPA_IOC_PROGRAM, &p), ESTALE, NULL);
+	ANSWERED(call(other.out_fd, RASHPA_IOC_PROGRAM, &p), 0, NULL);
+	close(m.out_fd);
+	close(other.out_fd);
+}
+
+int main(void)
+{
+	static const struct rashpa_profile_window windows[] = {
+		{ .name = "user", .bar = 2, .flags = RASHPA_PWINDOW_USER, .length = PAGE },
+	};
+
+	common_init();
+	f.fd = -1;
+	have_fpga = fpga_open(&f, 0);
+	tap_run("each resource has a limit for one user, and a reserve", test_defaults);
+	tap_run("names leave minor numbers to functions", test_minors);
+	if (have_fpga) {
+		if (fpga_profile(&f, 0, windows, ARRAY_SIZE(windows)))
+			tap_bail("profile: %s", reason);
+		fpga_watch(&f);
+		shared_memory = buffer_alloc(64 * MIB, NULL);
+		words = buffer_alloc(PAGE, NULL);
+		foreign = foreign_dmabuf(4 * MIB);
+	}
+	each_row("one user has a limit, root another", test_user);
+	each_row("what is kept for root is there", test_reserve);
+	tap_run("LIST names who holds what, also when nobody is left", test_list);
+	tap_run("LIST in parts, and for callers that know more", test_pages);
+	tap_run("who made it is charged, whoever has the file", test_passed);
+	tap_run("LIST of one function", test_of_function);
+	tap_run("a map that nobody told the function ends without stopping it", test_untold);
+	tap_run("QUIESCE ends one map, for its owner and for root", test_quiesce_map);
+	if (have_fpga) {
+		close(shared_memory);
+		close(words);
+		if (foreign >= 0)
+			close(foreign);
+		fpga_profile_none(&f);
+		fpga_close(&f);
+	}
+	return tap_exit();
+}
