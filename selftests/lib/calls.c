@@ -702,7 +702,8 @@ bool op_out(const struct op *op, size_t at)
 
 bool op_stays(const struct op *op)
 {
-	return op->undo && op_answers(op);
+	/* a map that is kept outlives its file, but it must have had one */
+	return op->undo && op_answers(op) && op->cmd != RASHPA_IOC_MAP_MAKE;
 }
 
 bool op_answers(const struct op *op)

@@ -175,6 +175,20 @@ static int do_permit_own_gid(void)
 	return permit_own(-1, (int)group);
 }
 
+static int do_list(void)
+{
+	struct rashpa_list l = { HEAD(l) };
+
+	return call_node("memory", O_RDONLY, RASHPA_IOC_LIST, &l);
+}
+
+static int do_limit(void)
+{
+	struct rashpa_limit l = { HEAD(l), .resource = RASHPA_RESOURCE_MEMORY };
+
+	return call_node("memory", O_RDONLY, RASHPA_IOC_LIMIT, &l);
+}
+
 static int do_pin(void)
 {
 	static char pages[17 * PAGE];
@@ -358,6 +372,74 @@ static int do_quiesce_read_only(void)
 	return call_node(f.name, O_RDONLY, RASHPA_IOC_QUIESCE, &q);
 }
 
+/* root's, made by try_function() */
+static uint32_t map_of_root;
+
+static int do_quiesce_map(void)
+{
+	struct rashpa_quiesce q = { HEAD(q), .map = map_of_root };
+	int err;
+
+	q.head.flags = RASHPA_QUIESCE_MAP;
+	err = on_fpga(RASHPA_IOC_QUIESCE, &q);
+	/* the first one who may has ended it */
+	return err == -ENOENT ? 0 : err;
+}
+
+/* two of what there may be one of */
+static int twice(int (*make)(void))
+{
+	int err = make();
+
+	return err ? err : make();
+}
+
+static int do_maps(void)
+{
+	return twice(do_map);
+}
+
+static int do_windows(void)
+{
+	int fd = user_window();
+
+	return fd < 0 ? fd : user_window();
+}
+
+static int do_channels(void)
+{
+	return twice(do_events);
+}
+
+static int do_sources(void)
+{
+	struct rashpa_source_add a = { HEAD(a), .kind = RASHPA_SOURCE_SOFTWARE };
+	struct rashpa_channel_make e = { HEAD(e) };
+	int err = on_fpga(RASHPA_IOC_CHANNEL_MAKE, &e);
+
+	if (!err)
+		err = call(e.out_fd, RASHPA_IOC_SOURCE_ADD, &a);
+	a.kind = RASHPA_SOURCE_DEVICE;
+	return err ? err : call(e.out_fd, RASHPA_IOC_SOURCE_ADD, &a);
+}
+
+static int do_timer(void)
+{
+	struct rashpa_source_add a = {
+		HEAD(a), .kind = RASHPA_SOURCE_LOCK, .bits = 64, .budget = 2,
+		.condition = RASHPA_CONDITION_CHANGED, .period_us = RASHPA_PERIOD_MAX,
+	};
+	struct rashpa_alloc memory_of = { HEAD(memory_of), .length = PAGE };
+	struct rashpa_channel_make e = { HEAD(e) };
+	int err = on_fpga(RASHPA_IOC_CHANNEL_MAKE, &e);
+
+	a.head.flags = RASHPA_SOURCE_POLL;
+	if (!err)
+		err = on_memory(RASHPA_IOC_ALLOC, &memory_of);
+	a.memory = memory_of.out_fd;
+	return err ? err : call(e.out_fd, RASHPA_IOC_SOURCE_ADD, &a);
+}
+
 static int do_reset(void)
 {
 	struct rashpa_reset r = { HEAD(r) };
@@ -438,6 +520,8 @@ static const struct row memory_rows[] = {
 	  "read-only" },
 	{ "ALLOC above user_limit_mib", do_alloc_much, REFUSED(EDQUOT, SYS_RESOURCE), NULL },
 	{ "QUERY", do_query, CAN_OPEN, NULL },
+	{ "LIST", do_list, CAN_OPEN, NULL },
+	{ "LIMIT", do_limit, CAN_OPEN, NULL },
 	{ "INFO", do_info, CAN_OPEN, NULL },
 	{ "INFO on a buffer's node, without a lease", do_info_node, CAN_OPEN, NULL },
 	{ "EXPORT of a buffer of the group", do_export, CAN_OPEN, NULL },
@@ -471,7 +555,24 @@ static const struct row function_rows[] = {
 	{ "QUIESCE", do_quiesce, CAN_OPEN, NULL },
 	{ "QUIESCE on a node that is open for reading", do_quiesce_read_only, NOT_EVEN_ROOT,
 	  "read-only" },
+	{ "QUIESCE of one map of somebody's", do_quiesce_map, NEEDS(SYS_ADMIN),
+	  "CAP_SYS_ADMIN" },
 	{ "RESET", do_reset, NEEDS_RAWIO, "CAP_SYS_RAWIO" },
+};
+
+/* each user may have one */
+static const struct row limited_rows[] = {
+	{ "more windows than a user may have", do_windows, REFUSED(EDQUOT, SYS_RESOURCE), NULL },
+	{ "more maps than a user may have", do_maps, REFUSED(EDQUOT, SYS_RESOURCE), NULL },
+	{ "more channels than a user may have", do_channels, REFUSED(EDQUOT, SYS_RESOURCE),
+	  NULL },
+	{ "more sources than a user may have", do_sources, REFUSED(EDQUOT, SYS_RESOURCE), NULL },
+	{ "more timers than a user may have", do_timer, REFUSED(EDQUOT, SYS_RESOURCE), NULL },
+};
+
+static const char *const limited[] = {
+	"user_limit_windows", "user_limit_maps", "user_limit_channels", "user_limit_sources",
+	"user_poll_budget",
 };
 
 /* mmap of a map gives no sentence */
@@ -592,10 +693,30 @@ static void try_function(void)
 		{ .name = "admin", .bar = 2, .offset = 4 * PAGE, .length = PAGE },
 	};
 
+	struct rashpa_map_make m = { HEAD(m) };
+	char path[96], old[ARRAY_SIZE(limited)][16];
+	size_t i;
+
 	give_node(f.name, group);
 	if (fpga_profile(&f, 0, windows, ARRAY_SIZE(windows)))
 		tap_bail("profile: %s", reason);
+	m.fd = buffer_alloc(PAGE, NULL);
+	if (call(f.fd, RASHPA_IOC_MAP_MAKE, &m))
+		tap_bail("MAP_MAKE: %s", reason);
+	map_of_root = m.out_id;
 	try_rows(function_rows, ARRAY_SIZE(function_rows));
+	close(m.out_fd);
+	close(m.fd);
+	for (i = 0; i < ARRAY_SIZE(limited); i++) {
+		snprintf(path, sizeof(path), PARAMETERS "%s", limited[i]);
+		if (!read_text(path, old[i], sizeof(old[i])) || write_text(path, "1"))
+			tap_bail("%s cannot be set", limited[i]);
+	}
+	try_rows(limited_rows, ARRAY_SIZE(limited_rows));
+	for (i = 0; i < ARRAY_SIZE(limited); i++) {
+		snprintf(path, sizeof(path), PARAMETERS "%s", limited[i]);
+		write_text(path, old[i]);
+	}
 	try_rows(&table_row, 1);
 	if (fpga_profile(&f, RASHPA_PROFILE_DISCLOSE, windows, ARRAY_SIZE(windows)))
 		tap_bail("profile: %s", reason);

@@ -412,8 +412,8 @@ fi
 
 # --- what the commands say about themselves ---
 
-commands=("doctor" "list" "bind" "unbind" "profile" "buffer create" "buffer list" "buffer info"
-	"buffer permit" "buffer query" "buffer remove" "lock create" "window list" "window info" "map explain"
+commands=("doctor" "list" "limits" "bind" "unbind" "profile" "buffer create" "buffer list" "buffer info"
+	"buffer permit" "buffer query" "buffer remove" "lock create" "window list" "window info" "map explain" "map end"
 	"map" "event watch" "event stat" "top" "quiesce" "reset" "fpga status")
 
 is "the help names all commands" \

@@ -531,6 +531,13 @@ int rashpa_quiesce(int device, uint64_t *time_ns)
 	return error;
 }
 
+int rashpa_quiesce_map(int device, uint32_t id)
+{
+	struct rashpa_quiesce arg = { .head.flags = RASHPA_QUIESCE_MAP, .map = id };
+
+	return rashpa_ioctl(device, RASHPA_IOC_QUIESCE, &arg, sizeof(arg));
+}
+
 int rashpa_reset(int device)
 {
 	struct rashpa_reset arg = {};
@@ -642,6 +649,7 @@ NAMES(rashpa_stage_name, "idle", "search", "zero")
 NAMES(rashpa_direction_name, "both", "to-memory", "from-memory")
 NAMES(rashpa_class_name, NULL, "host", "iova", "peer", "bridge")
 NAMES(rashpa_map_state_name, NULL, "valid", "revoked")
+NAMES(rashpa_resource_name, NULL, "memory", "name", "window", "map", "channel", "source", "timer")
 NAMES(rashpa_kind_name, NULL, "buffer", "window", "foreign", "pinned", "lock")
 NAMES(rashpa_source_name, NULL, "vector", "device", "software", "lock", "map", "group", "overrun",
       "lag")

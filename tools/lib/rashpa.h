@@ -352,6 +352,15 @@ int rashpa_restore(int map, struct rashpa_restore *restore);
 int rashpa_quiesce(int device, uint64_t *time_ns);
 
 /**
+ * rashpa_quiesce_map() - end one map, whoever holds it
+ * @device: from rashpa_device_open()
+ * @id: of the map, see rashpa_list()
+ *
+ * Return: 0 or a negative errno, -EPERM if it is somebody else's, -ENOENT.
+ */
+int rashpa_quiesce_map(int device, uint32_t id);
+
+/**
  * rashpa_reset() - function reset
  * @device: from rashpa_device_open()
  *
@@ -644,6 +653,8 @@ const char *rashpa_direction_name(unsigned int direction);
 const char *rashpa_class_name(unsigned int map_class);
 /** rashpa_map_state_name() - "valid", "revoked", or "?" */
 const char *rashpa_map_state_name(unsigned int state);
+/** rashpa_resource_name() - "memory", "name", "window", "map", "channel", "source", "timer", or "?" */
+const char *rashpa_resource_name(unsigned int resource);
 /** rashpa_kind_name() - "buffer", "window", "foreign", "pinned", "lock", or "?" */
 const char *rashpa_kind_name(unsigned int kind);
 /** rashpa_source_name() - "vector", "device", "lock" and so on as the enum has them, or "?" */

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* rashpactl list: bound functions, and those that some profile knows */
+/* rashpactl list: bound functions, those that some profile knows, and who holds what */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "fpga.h"
+#include "held.h"
 #include "json-out.h"
 #include "parse.h"
 #include "profile.h"
@@ -138,10 +139,10 @@ int cmd_list(int argc, char **argv)
 {
 	bool json = false;
 	const struct simple simple = {
-		"", "Functions that the driver serves, and functions that a profile knows but that are not bound.",
+		"", "Functions that the driver serves, functions that a profile knows but that are not bound, and who holds what.",
 		0, NULL, &json,
 	};
-	struct json_object *o = NULL, *bound = NULL, *candidates = NULL;
+	struct json_object *o = NULL, *bound = NULL, *candidates = NULL, *held = NULL;
 	struct pci_function *functions;
 	int n, result = 0;
 
@@ -153,8 +154,10 @@ int cmd_list(int argc, char **argv)
 		o = json_object_new_object();
 		bound = json_object_new_array();
 		candidates = json_object_new_array();
+		held = json_object_new_array();
 		json_object_object_add(o, "devices", bound);
 		json_object_object_add(o, "candidates", candidates);
+		json_object_object_add(o, "holdings", held);
 	}
 	for (int i = 0; i < n; i++) {
 		if (functions[i].fpga >= 0)
@@ -164,6 +167,8 @@ int cmd_list(int argc, char **argv)
 		if (functions[i].fpga < 0)
 			result |= list_candidate(&functions[i], candidates);
 	}
+	if (!result)
+		result = held_list(held);
 	free(functions);
 	pci_name_done();
 	if (json && json_finish(o, "-"))

@@ -12,7 +12,8 @@ static const struct command {
 	const char *help;
 } commands[] = {
 	{ NULL, "doctor", cmd_doctor, "check this machine, say what to do" },
-	{ NULL, "list", cmd_list, "bound functions, and those that could be" },
+	{ NULL, "list", cmd_list, "bound functions, those that could be, and who holds what" },
+	{ NULL, "limits", cmd_limits, "how much of each resource is held, and may be" },
 	{ NULL, "bind", cmd_bind, "give a PCI function to the driver" },
 	{ NULL, "unbind", cmd_unbind, "take it back" },
 	{ NULL, "profile", cmd_profile, "check a device profile" },
@@ -27,6 +28,7 @@ static const struct command {
 	{ "window", "info", cmd_window_info, "one of them" },
 	/* before "map", whose first argument is the name of a memory */
 	{ "map", "explain", cmd_map_explain, "where a memory is, and the way to it" },
+	{ "map", "end", cmd_map_end, "end a map, whoever holds it" },
 	{ NULL, "map", cmd_map, "map a memory for a function" },
 	{ "event", "watch", cmd_event_watch, "print events" },
 	{ "event", "stat", cmd_event_stat, "count events, tell how far groups are" },

@@ -28,6 +28,8 @@ int cmd_buffer_query(int argc, char **argv);
 int cmd_lock_create(int argc, char **argv);
 int cmd_window_list(int argc, char **argv);
 int cmd_window_info(int argc, char **argv);
+int cmd_limits(int argc, char **argv);
+int cmd_map_end(int argc, char **argv);
 int cmd_map_explain(int argc, char **argv);
 int cmd_map(int argc, char **argv);
 int cmd_event_watch(int argc, char **argv);

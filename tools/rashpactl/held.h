@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Who holds what. */
+#ifndef HELD_H
+#define HELD_H
+
+#include <json-c/json.h>
+
+/* Add all that is held to @to, or print it (NULL). An exit code, after a message. */
+int held_list(struct json_object *to);
+
+#endif /* HELD_H */
