@@ -372,18 +372,16 @@ static int do_quiesce_read_only(void)
 	return call_node(f.name, O_RDONLY, RASHPA_IOC_QUIESCE, &q);
 }
 
-/* root's, made by try_function() */
-static uint32_t map_of_root;
+/* root's, made by try_function(): for each role another, who may ends it */
+static uint32_t maps_of_root[OTHERS + 1];
+static enum role trying;
 
 static int do_quiesce_map(void)
 {
-	struct rashpa_quiesce q = { HEAD(q), .map = map_of_root };
-	int err;
+	struct rashpa_quiesce q = { HEAD(q), .map = maps_of_root[trying] };
 
 	q.head.flags = RASHPA_QUIESCE_MAP;
-	err = on_fpga(RASHPA_IOC_QUIESCE, &q);
-	/* the first one who may has ended it */
-	return err == -ENOENT ? 0 : err;
+	return on_fpga(RASHPA_IOC_QUIESCE, &q);
 }
 
 /* two of what there may be one of */
@@ -616,6 +614,7 @@ static void try(void *arg)
 	int want = t->role == ALONE ? 0 : t->row->answer.to[t->role == OTHERS ? MEMBER : t->role];
 	int got;
 
+	trying = t->role;
 	become(t->role, keep[t->role]);
 	memset(reason, 0, sizeof(reason));
 	got = t->row->fn();
@@ -693,20 +692,23 @@ static void try_function(void)
 		{ .name = "admin", .bar = 2, .offset = 4 * PAGE, .length = PAGE },
 	};
 
-	struct rashpa_map_make m = { HEAD(m) };
+	struct rashpa_map_make m[OTHERS + 1];
+	int buffer = buffer_alloc(PAGE, NULL);
 	char path[96], old[ARRAY_SIZE(limited)][16];
 	size_t i;
 
 	give_node(f.name, group);
 	if (fpga_profile(&f, 0, windows, ARRAY_SIZE(windows)))
 		tap_bail("profile: %s", reason);
-	m.fd = buffer_alloc(PAGE, NULL);
-	if (call(f.fd, RASHPA_IOC_MAP_MAKE, &m))
-		tap_bail("MAP_MAKE: %s", reason);
-	map_of_root = m.out_id;
+	for (i = 0; i < ARRAY_SIZE(m); i++) {
+		if (fpga_map(&f, buffer, RASHPA_BIDIRECTIONAL, &m[i]) < 0)
+			tap_bail("MAP_MAKE: %s", reason);
+		maps_of_root[i] = m[i].out_id;
+	}
 	try_rows(function_rows, ARRAY_SIZE(function_rows));
-	close(m.out_fd);
-	close(m.fd);
+	for (i = 0; i < ARRAY_SIZE(m); i++)
+		close(m[i].out_fd);
+	close(buffer);
 	for (i = 0; i < ARRAY_SIZE(limited); i++) {
 		snprintf(path, sizeof(path), PARAMETERS "%s", limited[i]);
 		if (!read_text(path, old[i], sizeof(old[i])) || write_text(path, "1"))
