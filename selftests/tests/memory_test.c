@@ -913,7 +913,7 @@ static void searcher_end(struct searcher *s)
 	munmap(s->answer, PAGE);
 }
 
-#define SEARCHES	20	/* of one at least we come in time */
+#define SEARCHES	8	/* of one at least we come in time */
 
 static void test_try_time(void)
 {
