@@ -963,8 +963,8 @@ static int rashpa_query_try(struct rashpa_call *call, struct rashpa_query *query
 /**
  * rashpa_pages_query() - what would fit
  * @call: the ioctl, for the reason
- * @query: flags, backend and try_ms in, out_backend, out_flags, out_total, out_free, out_largest and
- *	out_area filled in
+ * @query: flags, backend and try_ms in; out_backend, out_flags, out_total, out_free,
+ *	out_largest and out_area filled in
  * @node: NUMA node or NUMA_NO_NODE
  *
  * Return: 0, -EOPNOTSUPP (no CMA area), -EINTR.
