@@ -26,11 +26,22 @@
  *   or written: EFAULT. A device that was removed: ENODEV.
  * - Fields named ``out_`` are written by the kernel and ignored on input. All
  *   others are read only. Zero is always the safe default.
- * - File descriptors are created close-on-exec, and only when nothing can fail
- *   any more. Pointers travel as u64.
+ * - Pointers travel as u64. An array has three fields: the pointer ``xs``, the number
+ *   ``n_xs``, and ``x_size``, the bytes of one element as the caller was compiled with, so that
+ *   elements can grow as structs do: below the first published size EINVAL, a tail that this
+ *   kernel does not know E2BIG unless it is zero. Of an array that the kernel fills, what it
+ *   does not know of an element becomes zero. With no elements pointer and size do not matter.
+ * - A file descriptor that is not given is -1. An index (NUMA node, BAR, vector, N of fpgaN)
+ *   counts only where a flag or a kind says so, and must be 0 elsewhere; as a result it is -1
+ *   for none. Ids (of sources, groups, maps) begin at 1.
+ * - File descriptors are created close-on-exec.
  * - Times are CLOCK_MONOTONIC in nanoseconds, lengths and offsets are bytes.
  * - The struct must be writable, also where nothing is returned: this is found out
- *   before anything is done.
+ *   before anything is done. When it cannot be written any more after the work, EFAULT comes
+ *   after the work: a new fd is not there, and what lives by it is gone; what has a name or
+ *   an id (a named buffer, a source) is there, can be listed and removed.
+ * - Who makes something that outlives the call is charged with it, see &enum rashpa_resource:
+ *   EDQUOT, with a sentence that names the limit.
  * - On failure, if ``head.reason`` is set, a sentence is stored there that says
  *   what is wrong with which thing and, where it is known, what would help.
  */
@@ -92,42 +103,70 @@ enum rashpa_cache {
 
 /** RASHPA_ALLOC_NODE - @node is given: take memory of that NUMA node only */
 #define RASHPA_ALLOC_NODE	_BITUL(0)
-/** RASHPA_ALLOC_EXCLUSIVE - @out_fd holds an exclusive lease, see RASHPA_IOC_OPEN */
+/** RASHPA_ALLOC_EXCLUSIVE - @out_fd holds an exclusive lease */
 #define RASHPA_ALLOC_EXCLUSIVE	_BITUL(1)
 /** RASHPA_ALLOC_MODE - @mode is given */
 #define RASHPA_ALLOC_MODE	_BITUL(2)
+/**
+ * RASHPA_ALLOC_LOCK - lock memory: words that hardware writes and software waits for, in slots
+ * of RASHPA_LOCK_SLOT bytes. Cached, never of CMA, so that a GPU runtime can register it. A
+ * memory like any other: map it for a function (RASHPA_IOC_MAP_MAKE) to give it the bus
+ * address of slot 0. Its pages are a few, so that it may be mapped apart from the payload.
+ * RASHPA_SOURCE_LOCK makes events of it
+ */
+#define RASHPA_ALLOC_LOCK	_BITUL(3)
+/**
+ * RASHPA_ALLOC_DEVICE - @device is given: take memory that its DMA mask reaches, of its NUMA
+ * node while that has some
+ */
+#define RASHPA_ALLOC_DEVICE	_BITUL(4)
+
+/** RASHPA_LOCK_SLOT - bytes of a slot of lock memory: a cache line */
+#define RASHPA_LOCK_SLOT	64
+/** RASHPA_LOCK_SLOTS_MAX - slots of one lock memory */
+#define RASHPA_LOCK_SLOTS_MAX	65536
 
 /**
  * struct rashpa_alloc - RASHPA_IOC_ALLOC: make a contiguous, zeroed buffer
- * @head: flags: RASHPA_ALLOC_NODE, RASHPA_ALLOC_EXCLUSIVE, RASHPA_ALLOC_MODE
- * @length: bytes, > 0; rounded up to whole pages
+ * @head: flags: RASHPA_ALLOC_*
+ * @length: bytes, > 0; rounded up to whole pages. With RASHPA_ALLOC_LOCK a multiple of
+ *	RASHPA_LOCK_SLOT, RASHPA_LOCK_SLOTS_MAX of them at most
  * @alignment: of the physical address in bytes, a power of two up to 1 GiB;
  *	0 for one page
  * @node: NUMA node, with RASHPA_ALLOC_NODE; must be 0 without
- * @backend: enum rashpa_backend
+ * @backend: enum rashpa_backend; with RASHPA_ALLOC_LOCK not CMA
  * @cache: enum rashpa_cache; what is not cached is so for every CPU mapping of it
- * @out_fd: dma-buf of the buffer, readable and writable
+ * @device: fd of /dev/rashpa/fpgaN, with RASHPA_ALLOC_DEVICE; must be 0 or -1 without
  * @name: NUL-terminated name; empty for an anonymous buffer, which lives as long
  *	as any fd, mapping or map of it. A named buffer lives until
  *	RASHPA_IOC_REMOVE and is at /dev/rashpa/buffer/NAME. Letters, digits, and
  *	``. _ -``; does not begin with a dot; all bytes after the NUL must be 0.
+ * @mode: permission bits of the node, 0 to 0666, with RASHPA_ALLOC_MODE; must be 0
+ *	without, and with an anonymous buffer
+ * @out_fd: dma-buf of the buffer, readable and writable
  * @out_length: the rounded length in bytes
  * @out_segments: physically contiguous pieces: 1
  * @out_backend: the backend that served, enum rashpa_backend
  * @out_node: the NUMA node of the memory
  * @__reserved: must be zero
- * @mode: permission bits of the name, 0 to 0666, with RASHPA_ALLOC_MODE; must be 0
- *	without, and with an anonymous buffer
- * @__reserved2: must be zero
  *
- * A named buffer belongs to who made it (file system user id) and to the group of
- * /dev/rashpa/memory, with the mode of that node, until RASHPA_IOC_PERMIT.
+ * The file /dev/rashpa/buffer/NAME says who may use a named buffer: it belongs to who made it
+ * (file system user id) and to the group of /dev/rashpa/memory, with the mode of that node
+ * unless RASHPA_ALLOC_MODE gives another; chown() and chmod() change that.
+ *
+ * Who has a named buffer has a lease of it: this fd, and each open of the node
+ * /dev/rashpa/buffer/NAME, shared unless asked for otherwise (RASHPA_ALLOC_EXCLUSIVE, O_EXCL).
+ * It ends with the last of what came of it: duplicates, mappings, maps, the dma-bufs of
+ * RASHPA_IOC_EXPORT. While there is an exclusive one open() fails with EBUSY; so does
+ * O_EXCL while there is any. The access mode 3 (neither O_RDONLY, O_WRONLY nor O_RDWR; the kernel
+ * asks the mode for both) takes none: it is for RASHPA_IOC_INFO and RASHPA_IOC_REMOVE.
  *
  * The call can be interrupted by a signal while it searches and zeroes. How far it
- * is, RASHPA_IOC_QUERY tells in another thread.
+ * is, RASHPA_IOC_PROGRESS tells in another thread. One search runs at a time; that of a
+ * process with CAP_SYS_RESOURCE goes first, that of others begins again behind it.
  *
- * Errors: EPERM (the node was opened read-only), EINVAL, EEXIST (name), ENAMETOOLONG
- * (no NUL), ENOMEM (see RASHPA_IOC_QUERY), EOPNOTSUPP (backend or cache mode not
+ * Errors: EPERM (the node was opened read-only), EINVAL, EBADF (@device), EEXIST (name),
+ * ENAMETOOLONG (no NUL), ENOMEM (see RASHPA_IOC_QUERY), EOPNOTSUPP (backend or cache mode not
  * here), EINTR, EDQUOT (the limit that the administrator set in the module parameter
  * ``limit_mib`` for all or ``user_limit_mib`` for one user is reached).
  */
@@ -138,87 +177,14 @@ struct rashpa_alloc {
 	__u32 node;
 	__u32 backend;
 	__u32 cache;
-	__s32 out_fd;
+	__s32 device;
 	char name[RASHPA_NAME_SIZE];
+	__u32 mode;
+	__s32 out_fd;
 	__aligned_u64 out_length;
 	__u32 out_segments;
 	__u32 out_backend;
-	__u32 out_node;
-	__u32 __reserved;
-	__u32 mode;
-	__u32 __reserved2;
-};
-
-/** RASHPA_OPEN_EXCLUSIVE - only while nobody else has a lease, and nobody gets one */
-#define RASHPA_OPEN_EXCLUSIVE	_BITUL(0)
-/** RASHPA_OPEN_READ - the dma-buf is read-only; asks for no more than that */
-#define RASHPA_OPEN_READ	_BITUL(1)
-
-/**
- * struct rashpa_open - RASHPA_IOC_OPEN: a dma-buf fd of a named buffer
- * @head: flags: RASHPA_OPEN_EXCLUSIVE, RASHPA_OPEN_READ
- * @name: name of the buffer
- * @out_fd: dma-buf fd
- * @__reserved: must be zero
- *
- * Every open of a named buffer is a lease of it, shared unless asked for otherwise: the
- * fd of ALLOC, of OPEN, and the open node /dev/rashpa/buffer/NAME (exclusive with
- * O_EXCL). It ends with the last of what came of it: duplicates, mappings, maps, the
- * dma-bufs of RASHPA_IOC_EXPORT.
- *
- * Errors: ENOENT, EINVAL, ENAMETOOLONG, EACCES (owner, group and mode do not permit
- * it), EBUSY (somebody has an exclusive lease; or, with RASHPA_OPEN_EXCLUSIVE, any).
- */
-struct rashpa_open {
-	struct rashpa_head head;
-	char name[RASHPA_NAME_SIZE];
-	__s32 out_fd;
-	__u32 __reserved;
-};
-
-/**
- * struct rashpa_remove - RASHPA_IOC_REMOVE: take a name away
- * @head: no flags
- * @name: name of the buffer
- *
- * The memory itself is given back with its last fd and mapping.
- *
- * Errors: EPERM (the node was opened read-only; or neither owner nor CAP_SYS_ADMIN),
- * ENOENT, EINVAL, ENAMETOOLONG, EBUSY (an importer maps it, or a process has it mapped).
- */
-struct rashpa_remove {
-	struct rashpa_head head;
-	char name[RASHPA_NAME_SIZE];
-};
-
-/** RASHPA_PERMIT_UID - set the owner; needs CAP_CHOWN */
-#define RASHPA_PERMIT_UID	_BITUL(0)
-/** RASHPA_PERMIT_GID - set the group: one of the caller's, or with CAP_CHOWN any */
-#define RASHPA_PERMIT_GID	_BITUL(1)
-/** RASHPA_PERMIT_MODE - set the permission bits */
-#define RASHPA_PERMIT_MODE	_BITUL(2)
-
-/**
- * struct rashpa_permit - RASHPA_IOC_PERMIT: who may use a named buffer
- * @head: flags: RASHPA_PERMIT_UID, RASHPA_PERMIT_GID, RASHPA_PERMIT_MODE
- * @name: name of the buffer
- * @uid: user id, with RASHPA_PERMIT_UID; must be 0 without
- * @gid: group id, with RASHPA_PERMIT_GID; must be 0 without
- * @mode: 0 to 0666, with RASHPA_PERMIT_MODE; must be 0 without
- * @__reserved: must be zero
- *
- * Holds from the next open on, also through the node /dev/rashpa/buffer/NAME, whose own
- * owner and mode a caller should set alike (chown, chmod).
- *
- * Errors: EPERM (the node was opened read-only; or neither owner nor CAP_FOWNER),
- * ENOENT, EINVAL, ENAMETOOLONG.
- */
-struct rashpa_permit {
-	struct rashpa_head head;
-	char name[RASHPA_NAME_SIZE];
-	__u32 uid;
-	__u32 gid;
-	__u32 mode;
+	__s32 out_node;
 	__u32 __reserved;
 };
 
@@ -231,7 +197,8 @@ struct rashpa_permit {
  * @out_segments: physically contiguous pieces
  *
  * Anonymous, shared and huge pages, across mappings, all writable. They stay where they
- * are until the dma-buf ends, and are charged to RLIMIT_MEMLOCK.
+ * are until the dma-buf ends, and are charged to RLIMIT_MEMLOCK: a part of a huge page with
+ * the whole of it, because that is what stays.
  *
  * Errors: EPERM (the node was opened read-only), EINVAL, EFAULT (not mapped, not
  * writable, or cannot be pinned: device memory, CMA buffers, files that need
@@ -249,51 +216,37 @@ struct rashpa_pin {
 #define RASHPA_QUERY_NODE	_BITUL(0)
 /**
  * RASHPA_QUERY_TRY - find @out_largest out by allocating and giving back at once. True
- * for CMA as well, but moves the memory of others, and takes time
+ * for CMA as well, but moves the memory of others, and takes time: @try_ms at most
  */
 #define RASHPA_QUERY_TRY	_BITUL(1)
 /**
- * RASHPA_QUERY_USAGE - only what is counted anyway: @out_allocated, @out_limit and the
- * progress of an ALLOC. Memory is not searched; the other answers are zero
+ * RASHPA_QUERY_UNFINISHED - in @out_flags: RASHPA_QUERY_TRY ran out of time, or made way for an
+ * ALLOC or an administrator. @out_largest can be had, more may be
  */
-#define RASHPA_QUERY_USAGE	_BITUL(2)
+#define RASHPA_QUERY_UNFINISHED	_BITUL(0)
+
+/** RASHPA_TRY_MS_MAX - longest time of RASHPA_QUERY_TRY in milliseconds */
+#define RASHPA_TRY_MS_MAX	60000
 
 /** RASHPA_AREA_SIZE - bytes of the name of a CMA area, the final NUL included */
 #define RASHPA_AREA_SIZE	64
 
 /**
- * enum rashpa_stage - what an ALLOC is doing
- * @RASHPA_STAGE_IDLE: there is none
- * @RASHPA_STAGE_SEARCH: moving others out of the way
- * @RASHPA_STAGE_ZERO: zeroing
- */
-enum rashpa_stage {
-	RASHPA_STAGE_IDLE = 0,
-	RASHPA_STAGE_SEARCH = 1,
-	RASHPA_STAGE_ZERO = 2,
-};
-
-/**
  * struct rashpa_query - RASHPA_IOC_QUERY: what would fit
- * @head: flags: RASHPA_QUERY_NODE, RASHPA_QUERY_TRY, or RASHPA_QUERY_USAGE alone
+ * @head: flags: RASHPA_QUERY_NODE, RASHPA_QUERY_TRY
  * @node: NUMA node, with RASHPA_QUERY_NODE; must be 0 without
  * @backend: enum rashpa_backend; AUTO answers for the backend it would take
+ * @out_backend: backend that the answer is for, enum rashpa_backend
+ * @out_flags: RASHPA_QUERY_UNFINISHED, or 0
+ * @try_ms: with RASHPA_QUERY_TRY, how long it may take in milliseconds, at most
+ *	RASHPA_TRY_MS_MAX; 0 for 2000. Must be 0 without
+ * @__reserved: must be zero
  * @out_total: bytes that the backend manages
  * @out_free: bytes free now
  * @out_largest: longest run in bytes that looks free or movable; another
  *	allocation, a page that cannot be moved after all, or an area of CMA, which looks
  *	like any memory, can make it less. 0 for CMA without RASHPA_QUERY_TRY: the kernel
  *	keeps its layout to itself
- * @out_allocated: bytes that rashpa buffers hold now
- * @out_limit: administrator's limit for all buffers in bytes, 0 for none
- * @out_backend: backend that the answer is for, enum rashpa_backend
- * @__reserved: must be zero
- * @out_user_allocated: bytes that the caller's buffers hold now
- * @out_user_limit: administrator's limit for one user in bytes, 0 for none
- * @out_done: bytes that an ALLOC on the same open file has finished of its stage
- * @out_todo: bytes of the whole stage
- * @out_stage: enum rashpa_stage of that ALLOC
- * @__reserved2: must be zero
  * @out_area: name of the CMA area, empty for contig
  *
  * Errors: EINVAL, EPERM (RASHPA_QUERY_TRY on a node that was opened read-only), EINTR,
@@ -303,20 +256,46 @@ struct rashpa_query {
 	struct rashpa_head head;
 	__u32 node;
 	__u32 backend;
+	__u32 out_backend;
+	__u32 out_flags;
+	__u32 try_ms;
+	__u32 __reserved;
 	__aligned_u64 out_total;
 	__aligned_u64 out_free;
 	__aligned_u64 out_largest;
-	__aligned_u64 out_allocated;
-	__aligned_u64 out_limit;
-	__u32 out_backend;
+	char out_area[RASHPA_AREA_SIZE];
+};
+
+/**
+ * enum rashpa_stage - what an ALLOC is doing
+ * @RASHPA_STAGE_IDLE: there is none
+ * @RASHPA_STAGE_SEARCH: moving others out of the way; RASHPA_QUERY_TRY as well
+ * @RASHPA_STAGE_ZERO: zeroing
+ */
+enum rashpa_stage {
+	RASHPA_STAGE_IDLE = 0,
+	RASHPA_STAGE_SEARCH = 1,
+	RASHPA_STAGE_ZERO = 2,
+};
+
+/**
+ * struct rashpa_progress - RASHPA_IOC_PROGRESS: how far is the ALLOC on the same open file
+ * @head: no flags
+ * @out_stage: enum rashpa_stage
+ * @__reserved: must be zero
+ * @out_done: bytes of the stage that are done
+ * @out_todo: bytes of the whole stage
+ *
+ * For another thread, or another process with the same open file.
+ *
+ * Errors: EINVAL.
+ */
+struct rashpa_progress {
+	struct rashpa_head head;
+	__u32 out_stage;
 	__u32 __reserved;
-	__aligned_u64 out_user_allocated;
-	__aligned_u64 out_user_limit;
 	__aligned_u64 out_done;
 	__aligned_u64 out_todo;
-	__u32 out_stage;
-	__u32 __reserved2;
-	char out_area[RASHPA_AREA_SIZE];
 };
 
 /**
@@ -325,7 +304,7 @@ struct rashpa_query {
  * @RASHPA_KIND_WINDOW: a window of a PCI BAR
  * @RASHPA_KIND_FOREIGN: another driver's dma-buf
  * @RASHPA_KIND_PINNED: memory of a process, see RASHPA_IOC_PIN
- * @RASHPA_KIND_LOCK: lock memory, see RASHPA_IOC_LOCK
+ * @RASHPA_KIND_LOCK: lock memory, see RASHPA_ALLOC_LOCK
  */
 enum rashpa_kind {
 	RASHPA_KIND_BUFFER = 1,
@@ -359,10 +338,11 @@ enum rashpa_kind {
  * @out_mappings: CPU mappings now; 0 if foreign (not known)
  * @out_name: name, empty if it has none
  * @out_flags: RASHPA_INFO_*
- * @out_leases: opens of a named buffer now, see RASHPA_IOC_OPEN
- * @out_uid: owner of a named buffer
- * @out_gid: its group
- * @out_mode: its permission bits
+ * @out_leases: leases of a named buffer now, see RASHPA_IOC_ALLOC
+ * @out_lease_uid: user id of who has the exclusive lease, with RASHPA_INFO_EXCLUSIVE
+ * @out_lease_pid: and the process that opened it, 0 if it cannot be seen from here
+ * @out_uid: user who is charged with a buffer
+ * @out_pid: process that made it, 0 if it cannot be seen from here
  * @out_bar: BAR of a window
  * @out_bdf: PCI function of a window: domain << 16 | bus << 8 | devfn
  * @out_page_size: bytes of the pages that a buffer is made of: the largest entry
@@ -385,13 +365,139 @@ struct rashpa_info {
 	char out_name[RASHPA_NAME_SIZE];
 	__u32 out_flags;
 	__u32 out_leases;
+	__u32 out_lease_uid;
+	__s32 out_lease_pid;
 	__u32 out_uid;
-	__u32 out_gid;
-	__u32 out_mode;
+	__s32 out_pid;
 	__u32 out_bar;
 	__u32 out_bdf;
 	__u32 out_page_size;
-	__aligned_u64 __reserved;
+	__u32 __reserved;
+};
+
+/* --- who holds what --- */
+
+/**
+ * enum rashpa_resource - what programs hold, and have limits of
+ * @RASHPA_RESOURCE_MEMORY: bytes: buffers, queues of channels, tables of maps, and what maps that
+ *	are kept hold of other drivers' memory
+ * @RASHPA_RESOURCE_NAMES: named buffers
+ * @RASHPA_RESOURCE_WINDOWS: windows
+ * @RASHPA_RESOURCE_MAPS: maps
+ * @RASHPA_RESOURCE_CHANNELS: event channels
+ * @RASHPA_RESOURCE_SOURCES: sources and groups of all channels
+ * @RASHPA_RESOURCE_TIMERS: thousandths of a CPU, see &struct rashpa_source_add.budget
+ *
+ * All of it counts against who made it, until it ends, whatever process has it by then. Whoever
+ * acts in a user namespace that an ordinary user has made counts as that user. Each resource has
+ * a limit for all and one for each user, module parameters; with CAP_SYS_RESOURCE only the first
+ * counts, and an eighth of that is for these alone.
+ */
+enum rashpa_resource {
+	RASHPA_RESOURCE_MEMORY = 1,
+	RASHPA_RESOURCE_NAMES = 2,
+	RASHPA_RESOURCE_WINDOWS = 3,
+	RASHPA_RESOURCE_MAPS = 4,
+	RASHPA_RESOURCE_CHANNELS = 5,
+	RASHPA_RESOURCE_SOURCES = 6,
+	RASHPA_RESOURCE_TIMERS = 7,
+};
+
+/** RASHPA_HOLDING_ORPHAN - the process that made it has ended */
+#define RASHPA_HOLDING_ORPHAN		_BITUL(0)
+/** RASHPA_HOLDING_KEPT - a map that no process holds any more, or memory that such a map holds */
+#define RASHPA_HOLDING_KEPT		_BITUL(1)
+/** RASHPA_HOLDING_PROGRAMMED - a map whose addresses the function has */
+#define RASHPA_HOLDING_PROGRAMMED	_BITUL(2)
+
+#define RASHPA_COMM_SIZE	16
+
+/**
+ * struct rashpa_holding - something that somebody holds
+ * @resource: enum rashpa_resource
+ * @device: N of /dev/rashpa/fpgaN that it is of, -1 for none
+ * @uid: who is charged with it
+ * @pid: process that made it, 0 if it is in a namespace that the caller does not see. With
+ *	RASHPA_HOLDING_ORPHAN the number may be another process's by now
+ * @serial: number that nothing else ever has, greater than those of all that is older
+ * @amount: of @resource: 1, or thousandths of a CPU; 0 for RASHPA_RESOURCE_MEMORY
+ * @memory: bytes, of whatever resource it is: they count as RASHPA_RESOURCE_MEMORY
+ * @since_ns: when it was made
+ * @id: of a map, or of the map that holds a memory; else 0
+ * @flags: RASHPA_HOLDING_*
+ * @comm: name of the process then
+ * @name: of a named buffer, its memory, or the memory of a map; of foreign memory the exporter's;
+ *	else empty
+ */
+struct rashpa_holding {
+	__u32 resource;
+	__s32 device;
+	__u32 uid;
+	__s32 pid;
+	__aligned_u64 serial;
+	__aligned_u64 amount;
+	__aligned_u64 memory;
+	__aligned_u64 since_ns;
+	__u32 id;
+	__u32 flags;
+	char comm[RASHPA_COMM_SIZE];
+	char name[RASHPA_NAME_SIZE];
+};
+
+/** RASHPA_HOLDINGS_MAX - that one call can return */
+#define RASHPA_HOLDINGS_MAX	1024
+
+/**
+ * struct rashpa_list - RASHPA_IOC_LIST: who holds what
+ * @head: no flags
+ * @holdings: pointer to room for @n_holdings of &struct rashpa_holding
+ * @n_holdings: how many fit, 0 to RASHPA_HOLDINGS_MAX
+ * @holding_size: bytes of one
+ * @after: only what has a greater serial; 0 for all
+ * @out_holdings: how many were stored, oldest first
+ * @out_count: how many there are, those that were stored included
+ *
+ * On /dev/rashpa/memory of all functions and none, on /dev/rashpa/fpgaN of that function. To
+ * see more than fit, call again with @after the serial of the last one.
+ *
+ * Errors: EINVAL, E2BIG, EFAULT, ENOMEM, ENODEV (the function was removed).
+ */
+struct rashpa_list {
+	struct rashpa_head head;
+	__aligned_u64 holdings;
+	__u32 n_holdings;
+	__u32 holding_size;
+	__aligned_u64 after;
+	__u32 out_holdings;
+	__u32 out_count;
+};
+
+/**
+ * struct rashpa_limit - RASHPA_IOC_LIMIT: how much of a resource there may be, and is
+ * @head: no flags
+ * @resource: enum rashpa_resource
+ * @__reserved: must be zero
+ * @out_used: held by all, in bytes, or as &struct rashpa_holding.amount counts
+ * @out_limit: of that, 0 for none
+ * @out_shared_used: of that, by who has no CAP_SYS_RESOURCE
+ * @out_shared_limit: that @out_used must not exceed for who has no CAP_SYS_RESOURCE: an eighth
+ *	less than @out_limit. Of RASHPA_RESOURCE_MEMORY without a limit an eighth less than the
+ *	RAM, for @out_shared_used. 0 for none
+ * @out_user_used: held by the user who asks
+ * @out_user_limit: of that, 0 for none; not for CAP_SYS_RESOURCE
+ *
+ * Errors: EINVAL (a resource that is not defined: later kernels may have more).
+ */
+struct rashpa_limit {
+	struct rashpa_head head;
+	__u32 resource;
+	__u32 __reserved;
+	__aligned_u64 out_used;
+	__aligned_u64 out_limit;
+	__aligned_u64 out_shared_used;
+	__aligned_u64 out_shared_limit;
+	__aligned_u64 out_user_used;
+	__aligned_u64 out_user_limit;
 };
 
 /* -------------------------------------------- /dev/rashpa/buffer/NAME --- */
@@ -408,6 +514,19 @@ struct rashpa_export {
 	struct rashpa_head head;
 	__s32 out_fd;
 	__u32 __reserved;
+};
+
+/**
+ * struct rashpa_remove - RASHPA_IOC_REMOVE: take the name of the opened buffer away
+ * @head: no flags
+ *
+ * The memory itself is given back with its last fd and mapping.
+ *
+ * Errors: EPERM (neither owner of the node nor CAP_FOWNER), ENOENT (somebody has done so),
+ * EBUSY (an importer maps it, or a process has it mapped).
+ */
+struct rashpa_remove {
+	struct rashpa_head head;
 };
 
 /* --------------------------------------------------- /dev/rashpa/fpgaN --- */
@@ -509,6 +628,9 @@ struct rashpa_region_info {
 #define RASHPA_PROFILE_NAME_SIZE	32
 #define RASHPA_PROFILE_WINDOWS_MAX	64
 #define RASHPA_PROFILE_STEPS_MAX	32
+#define RASHPA_PROFILE_TABLES_MAX	1
+/** RASHPA_QUIESCE_US_MAX - longest time limit of a quiesce sequence, in microseconds */
+#define RASHPA_QUIESCE_US_MAX	10000000
 
 /** RASHPA_PWINDOW_USER - may be mapped without CAP_SYS_RAWIO */
 #define RASHPA_PWINDOW_USER	_BITUL(0)
@@ -551,7 +673,7 @@ enum rashpa_step_op {
  * @offset: in the BAR, bytes, a multiple of 4
  * @value: 32-bit value
  * @mask: 32-bit mask
- * @timeout_us: of a WAIT, 1 to 1000000 microseconds; 0 for WRITE
+ * @timeout_us: of a WAIT, 1 to RASHPA_QUIESCE_US_MAX microseconds; 0 for WRITE
  * @__reserved: must be zero
  *
  * A WAIT that reads all ones from the register is taken as a device that does not answer,
@@ -579,9 +701,16 @@ struct rashpa_profile_step {
  * @control_set: value of the control field of a valid entry, written last
  * @control_clear: value of the control field of an invalid entry, written first
  * @__reserved: must be zero
+ * @segment_size: bytes that an entry without a length covers, a power of two, at least
+ *	4096; must be 0 with a length field
  *
  * @control_set and @control_clear differ. Fields are little-endian, aligned to 4,
  * inside the stride, and do not overlap.
+ *
+ * What has no length is as long as the function takes it to be: each segment that is written
+ * there is exactly @segment_size, or it is refused.
+ *
+ * Passed by a pointer and a size, by the rules of structs: it can grow.
  */
 struct rashpa_layout {
 	__u32 stride;
@@ -594,62 +723,104 @@ struct rashpa_layout {
 	__u32 control_set;
 	__u32 control_clear;
 	__u32 __reserved;
+	__aligned_u64 segment_size;
+};
+
+/**
+ * struct rashpa_profile_table - where the function has an address table
+ * @bar: 0 to 5
+ * @flags: must be zero
+ * @offset: in the BAR, a multiple of 4
+ * @length: bytes of the whole table, > 0
+ * @layout: pointer to the &struct rashpa_layout of its entries
+ * @layout_size: bytes of it
+ * @__reserved: must be zero
+ *
+ * A window with RASHPA_PWINDOW_USER must not overlap it: who can write there can make the
+ * function write anywhere. All maps of the function are cut so that they fit into it.
+ */
+struct rashpa_profile_table {
+	__u32 bar;
+	__u32 flags;
+	__aligned_u64 offset;
+	__aligned_u64 length;
+	__aligned_u64 layout;
+	__u32 layout_size;
+	__u32 __reserved;
 };
 
 /** RASHPA_PROFILE_DISCLOSE - members of the group may see bus addresses */
 #define RASHPA_PROFILE_DISCLOSE	_BITUL(0)
 
-/** RASHPA_PROFILE_TABLE - the fields of the address table are given */
-#define RASHPA_PROFILE_TABLE	_BITUL(1)
+/**
+ * RASHPA_PROFILE_NO_RESET - no function-level reset when the profile is applied: for hardware
+ * that does not come back from one
+ */
+#define RASHPA_PROFILE_NO_RESET	_BITUL(1)
 
 /**
  * struct rashpa_profile_set - RASHPA_IOC_PROFILE_SET: what differs from board to board
- * @head: flags: RASHPA_PROFILE_DISCLOSE, RASHPA_PROFILE_TABLE
- * @windows: pointer to @n_windows of struct rashpa_profile_window
- * @steps: pointer to @n_steps of struct rashpa_profile_step, the quiesce sequence
+ * @head: flags: RASHPA_PROFILE_DISCLOSE, RASHPA_PROFILE_NO_RESET
+ * @windows: pointer to @n_windows of &struct rashpa_profile_window
+ * @steps: pointer to @n_steps of &struct rashpa_profile_step, the quiesce sequence
+ * @tables: pointer to @n_tables of &struct rashpa_profile_table
  * @n_windows: 0 to RASHPA_PROFILE_WINDOWS_MAX
+ * @window_size: bytes of an element of @windows
  * @n_steps: 0 to RASHPA_PROFILE_STEPS_MAX; with none, quiescing is bus mastering
  *	off
- * @dma_bits: width of the DMA mask, 24 to 64; 0 for 64
- * @__reserved: must be zero
- * @max_segment: default segment limits of maps, see struct rashpa_map_make
+ * @step_size: bytes of an element of @steps
+ * @n_tables: 0 to RASHPA_PROFILE_TABLES_MAX
+ * @table_size: bytes of an element of @tables
+ * @dma_bits: width of the DMA mask, 24 to 64; 0 for 32, which is also that of a function
+ *	without a profile
+ * @quiesce_us: time limit of the whole quiesce sequence, up to RASHPA_QUIESCE_US_MAX
+ *	microseconds; 0 for 1 s
+ * @max_segment: limits of the segments of all maps, see &struct rashpa_map_make
  * @boundary: likewise
  * @alignment: likewise
- * @table_offset: of the function's address table in its BAR, a multiple of 4
- * @table_length: bytes of the whole table, > 0
- * @table_bar: 0 to 5
- * @__reserved2: must be zero
- * @table_layout: of one entry
- *
- * Without RASHPA_PROFILE_TABLE the fields of the table must be zero. A window with
- * RASHPA_PWINDOW_USER must not overlap the table: who can write there can make the
- * function write anywhere.
  *
  * The last step must be a WAIT for at least one bit: only its answer tells that the
  * function has stopped and that all its writes have arrived.
  *
- * Replaces the profile as a whole, or changes nothing.
+ * Whoever had the function before may have left it running. So a profile, when it is applied,
+ * resets the function (if it has a function-level reset, and without RASHPA_PROFILE_NO_RESET),
+ * runs the quiesce sequence and clears the whole table, all of it with bus mastering off. If one
+ * of them fails, the profile is there, the function is stuck, and the call fails with ETIMEDOUT
+ * or EIO. A function without a profile is reset, if it has such a reset, before its first map or
+ * channel.
  *
- * Errors: EPERM (without CAP_SYS_ADMIN), EBUSY (maps or windows exist), EINVAL,
- * EOPNOTSUPP (a cached window), ERANGE (a window or step outside its BAR), EIO (the
- * DMA mask does not work on this machine).
+ * Replaces the profile as a whole, or, with any other error, changes nothing.
+ *
+ * Errors: EPERM (without CAP_SYS_ADMIN; or the kernel is locked down, and no IOMMU keeps the
+ * function to its maps), EBUSY (maps or windows exist), EINVAL, E2BIG (an element, or a layout,
+ * that has more than this kernel knows), EOPNOTSUPP (a cached window), ERANGE (a window, step or
+ * table outside its BAR), ENODEV, EIO (the DMA mask does not work on this machine; the function
+ * does not answer, or does not come back from its reset), ETIMEDOUT (it does not become idle),
+ * EAGAIN (somebody else resets it).
+ *
+ * What comes next has its place at the ends: *engines*, an array of data transfer processes, each
+ * with a range of the table, a quiesce sequence, a doorbell and a lock record of its own, so that
+ * one stream can be stopped without the others; in &struct rashpa_layout fields that are packed,
+ * and the pointer to the next entry, for tables in host memory that the function fetches; a flag
+ * of &struct rashpa_profile_table for those, and for tables that are to be programmed again by
+ * the kernel after a reset.
  */
 struct rashpa_profile_set {
 	struct rashpa_head head;
 	__aligned_u64 windows;
 	__aligned_u64 steps;
+	__aligned_u64 tables;
 	__u32 n_windows;
+	__u32 window_size;
 	__u32 n_steps;
+	__u32 step_size;
+	__u32 n_tables;
+	__u32 table_size;
 	__u32 dma_bits;
-	__u32 __reserved;
+	__u32 quiesce_us;
 	__aligned_u64 max_segment;
 	__aligned_u64 boundary;
 	__aligned_u64 alignment;
-	__aligned_u64 table_offset;
-	__aligned_u64 table_length;
-	__u32 table_bar;
-	__u32 __reserved2;
-	struct rashpa_layout table_layout;
 };
 
 /**
@@ -666,9 +837,11 @@ struct rashpa_profile_set {
  * @__reserved: must be zero
  *
  * Errors: EPERM (CAP_SYS_RAWIO needed, except for a window of the profile with
- * RASHPA_PWINDOW_USER in its cache mode), EINVAL, ERANGE (outside the BAR), ENOENT (name),
+ * RASHPA_PWINDOW_USER in its cache mode; or the kernel is locked down, no IOMMU keeps the function
+ * to its maps, and the profile has no window that holds the range), EINVAL, ERANGE (outside the BAR), ENOENT (name),
  * EOPNOTSUPP (not a memory BAR, or write-combining on a BAR that is not prefetchable),
- * EBUSY (the range holds the MSI-X table, or is in use with another cache mode), ENODEV.
+ * EBUSY (the range holds the MSI-X table, or is in use with another cache mode: by a window, by
+ * the kernel for quiesce steps and programmed maps, or by somebody else), ENODEV.
  */
 struct rashpa_window_make {
 	struct rashpa_head head;
@@ -718,29 +891,39 @@ enum rashpa_class {
 #define RASHPA_MAP_DEVICE	_BITUL(0)
 /**
  * RASHPA_MAP_KEEP - the map, the memory and what PROGRAM wrote stay after the last fd is
- * closed, until RASHPA_IOC_QUIESCE, RASHPA_IOC_RESET or the end of the function
+ * closed, until RASHPA_IOC_QUIESCE, RASHPA_IOC_RESET or the end of the function. RASHPA_IOC_LIST
+ * names it
  */
 #define RASHPA_MAP_KEEP		_BITUL(1)
+/**
+ * RASHPA_MAP_PIN - the exporter does not move the memory while it is mapped. It may have to move
+ * it before: most drivers of GPUs pin only in host memory. What it still ends, it revokes
+ */
+#define RASHPA_MAP_PIN		_BITUL(2)
 
 /**
  * RASHPA_MAPPED_REMAPPED - the exporter handed out addresses of a BAR that the
  * importer's IOMMU does not know; the driver mapped them itself
  */
 #define RASHPA_MAPPED_REMAPPED	_BITUL(0)
+/**
+ * RASHPA_MAPPED_COHERENT - the class is HOST or IOVA, but the memory is a device's that CPUs reach
+ * as their own, or memory behind CXL, which looks the same
+ */
+#define RASHPA_MAPPED_COHERENT	_BITUL(1)
 
 /**
  * struct rashpa_map_make - RASHPA_IOC_MAP_MAKE: translate a memory for this function
- * @head: flags: RASHPA_MAP_DEVICE, RASHPA_MAP_KEEP
+ * @head: flags: RASHPA_MAP_DEVICE, RASHPA_MAP_KEEP, RASHPA_MAP_PIN
  * @fd: dma-buf fd of any exporter
  * @direction: enum rashpa_direction
  * @offset: first byte, a multiple of the page size
  * @length: bytes, a multiple of the page size; 0 for all from @offset on
- * @max_segment: longest segment in bytes, a multiple of the page size; 0 for the
- *	profile's
- * @boundary: power of two that no segment may cross, at least a page; 0 for the
- *	profile's. One of one's own tells of addresses: needs what their mmap needs
- * @alignment: power of two that every address must be a multiple of; 0 for the
- *	profile's. Likewise
+ * @max_segment: longest segment in bytes, a multiple of the page size; 0 for any. Here and
+ *	below the narrower limit counts, this one or the profile's
+ * @boundary: power of two that no segment may cross, at least a page; 0 for none. One of
+ *	one's own tells of addresses: needs what their mmap needs
+ * @alignment: power of two that every address must be a multiple of; 0 for any. Likewise
  * @out_fd: the map; RASHPA_IOC_PROGRAM, mmap (struct rashpa_table), poll, read
  * @out_class: enum rashpa_class
  * @out_generation: of the new table, see struct rashpa_table
@@ -751,11 +934,16 @@ enum rashpa_class {
  * @out_peer: with the classes PEER and BRIDGE the function that has the memory: domain
  *	<< 16 | bus << 8 | devfn
  * @out_peer_bar: and its BAR
- * @out_id: number of the map among all of the driver, in the records of RASHPA_SOURCE_MAP
+ * @out_id: number of the map among all of the driver, 1 to 2147483647, in the records of
+ *	RASHPA_SOURCE_MAP; no two maps have the same at a time
+ *
+ * The memory is not pinned, unless that is asked for. If the exporter moves it, the map is
+ * revoked (see enum rashpa_map_state) and comes back by itself.
  *
  * The end of the map (its last fd and the last mapping of its table, also by death of
  * their holders) stops all DMA of the function (quiesce), clears what PROGRAM wrote,
- * and only then unmaps. Bus mastering is on while there is a map or a channel.
+ * and only then unmaps. A map that was never programmed, and whose table was never mapped, ends
+ * without stopping the function, which cannot know its addresses. Bus mastering is on while there is a map or a channel.
  *
  * Errors: EBADF, EINVAL, ERANGE (not within the memory), EACCES (the dma-buf is
  * read-only and the function would write), EPERM (the profile has no quiesce
@@ -764,7 +952,8 @@ enum rashpa_class {
  * table is not true, or the memory is not a device's; see the reason), ENXIO (no path
  * between the two functions), EOVERFLOW (an address outside the DMA mask, or above what a bus on
  * the way carries), E2BIG (more than 1048576 segments), ETIMEDOUT (the exporter did not finish
- * moving the memory), EINTR, and what the exporter answers.
+ * moving the memory), EOPNOTSUPP (the exporter does not serve such importers), EINTR, and what the
+ * exporter answers.
  */
 struct rashpa_map_make {
 	struct rashpa_head head;
@@ -808,49 +997,31 @@ struct rashpa_channel_make {
 	__aligned_u64 out_consumer;
 };
 
-/** RASHPA_LOCK_SLOT - bytes of a slot of lock memory: a cache line */
-#define RASHPA_LOCK_SLOT	64
-#define RASHPA_LOCK_SLOTS_MAX	65536
-
-/**
- * struct rashpa_lock - RASHPA_IOC_LOCK: lock memory
- * @head: no flags
- * @slots: of RASHPA_LOCK_SLOT bytes, 1 to RASHPA_LOCK_SLOTS_MAX
- * @out_fd: dma-buf, readable and writable, zeroed, cached, one piece near the function
- * @out_length: bytes, whole pages
- * @name: empty; or the name under which other programs find it, as that of a buffer: it
- *	outlives its maker, belongs to it, has the mode of the function's node, and stays
- *	until RASHPA_IOC_REMOVE
- *
- * Words that hardware writes and software waits for. A memory like any other: mmap it, map
- * it for the function (RASHPA_IOC_MAP_MAKE) to give it the bus address of slot 0, register it
- * with a GPU runtime. Its pages are a few, so that it may be mapped apart from the payload.
- * RASHPA_SOURCE_LOCK makes events of it.
- *
- * Errors: EINVAL, ENAMETOOLONG, EEXIST (the name), ENOMEM, EDQUOT, ENODEV.
- */
-struct rashpa_lock {
-	struct rashpa_head head;
-	__u32 slots;
-	__s32 out_fd;
-	__aligned_u64 out_length;
-	char name[RASHPA_NAME_SIZE];
-};
+/** RASHPA_QUIESCE_MAP - end @map, and let its memory go */
+#define RASHPA_QUIESCE_MAP	_BITUL(0)
 
 /**
  * struct rashpa_quiesce - RASHPA_IOC_QUIESCE: stop all DMA of the function now
- * @head: no flags
+ * @head: flags: RASHPA_QUIESCE_MAP
+ * @map: id of a map of this function, with RASHPA_QUIESCE_MAP; must be 0 without
+ * @__reserved: must be zero
  * @out_time_ns: how long it took
+ *
+ * With RASHPA_QUIESCE_MAP only that map ends, whoever has its file, as it would with its last
+ * fd; its state is RASHPA_MAP_REVOKED for good. Other maps that were kept stay.
  *
  * Without a quiesce sequence in the profile, and where the sequence fails, bus
  * mastering is turned off; the next MAP or EVENTS turns it on again (after a failure:
  * not before RESET). Maps that were kept and that no process holds end.
  *
  * Errors: ETIMEDOUT (it did not become idle, or does not answer; bus mastering is off
- * now), ENODEV.
+ * now), ENODEV, EINVAL; with RASHPA_QUIESCE_MAP: ENOENT (no such map), EPERM (somebody else is
+ * charged with it: needs CAP_SYS_ADMIN).
  */
 struct rashpa_quiesce {
 	struct rashpa_head head;
+	__u32 map;
+	__u32 __reserved;
 	__aligned_u64 out_time_ns;
 };
 
@@ -889,7 +1060,9 @@ struct rashpa_segment {
  * enum rashpa_map_state - of a map
  * @RASHPA_MAP_VALID: the addresses may be used
  * @RASHPA_MAP_REVOKED: they may not: the exporter has ended them, or the function is
- *	gone. RASHPA_IOC_RESTORE tries to make them valid again
+ *	gone. The driver tries for ten seconds to make them valid again, and once more whenever
+ *	the exporter says that something has changed; RASHPA_IOC_RESTORE tries at once, and
+ *	tells why it fails
  */
 enum rashpa_map_state {
 	RASHPA_MAP_VALID = 1,
@@ -934,15 +1107,17 @@ struct rashpa_table {
  * @first: index of the first entry to write
  * @offset: of entry 0 in the window, bytes, a multiple of 4; 0 with -1
  * @length: of the function's whole table, bytes; all entries must be inside; 0 with -1
- * @layout: of one entry; all zero with -1
+ * @layout: pointer to the &struct rashpa_layout of one entry; 0 with -1
+ * @layout_size: bytes of it; 0 with -1
  * @out_entries: entries written
- * @__reserved: must be zero
  *
  * A map has at most one programmed place; a second call moves it. The entries are
  * cleared before the map goes.
  *
- * Errors: EPERM (a window without CAP_SYS_RAWIO), ENOENT (the profile has no table),
- * EBADF, EINVAL, EXDEV (window of another function), ERANGE (outside the window, or
+ * Errors: EPERM (a window without CAP_SYS_RAWIO, or where the kernel is locked down and no IOMMU
+ * keeps the function to its maps), ENOENT (the profile has no table), EBADF, EINVAL (also: a
+ * segment is not what an entry without a length covers), E2BIG (a layout that has more than this
+ * kernel knows), EFAULT, EXDEV (window of another function), ERANGE (outside the window, or
  * more segments than entries), EBUSY (another map is programmed there), EOVERFLOW (an
  * address or length wider than its field), ESTALE (the map is revoked: restore it), EIO
  * (the function does not answer: reset it), ENODEV.
@@ -953,9 +1128,9 @@ struct rashpa_program {
 	__u32 first;
 	__aligned_u64 offset;
 	__aligned_u64 length;
-	struct rashpa_layout layout;
+	__aligned_u64 layout;
+	__u32 layout_size;
 	__u32 out_entries;
-	__u32 __reserved;
 };
 
 /**
@@ -965,11 +1140,12 @@ struct rashpa_program {
  * @out_class: enum rashpa_class
  * @out_segments: entries of the table
  *
- * Nothing happens to a map that is valid. Windows of this driver are restored without
- * being asked, when their function's reset is over. What PROGRAM wrote was
- * cleared: program the map again.
+ * Nothing happens to a map that is valid. Maps are restored without being asked, too, unless the
+ * function had to be cut off from memory (it has no quiesce sequence, or is stuck): then bus
+ * mastering comes back with this call. What PROGRAM wrote was cleared either way: program the map
+ * again.
  *
- * Errors: ENODEV (the function or the memory's is gone), EAGAIN (the memory's function is
+ * Errors: ENODEV (the function or the memory's is gone, or the map was ended for good), EAGAIN (the memory's function is
  * being reset), E2BIG (more segments than at first: make a new map), and those of
  * RASHPA_IOC_MAP_MAKE that tell of the memory.
  */
@@ -1386,26 +1562,26 @@ struct rashpa_consumer {
 
 /* ---------------------------------------------------------- numbers ---- */
 
-/* /dev/rashpa/memory (INFO: also on /dev/rashpa/buffer/NAME) */
+/* /dev/rashpa/memory (INFO: also on /dev/rashpa/buffer/NAME; LIST: also on /dev/rashpa/fpgaN) */
 #define RASHPA_IOC_ALLOC	_IO(RASHPA_IOC_TYPE, 0x00)
-#define RASHPA_IOC_OPEN		_IO(RASHPA_IOC_TYPE, 0x01)
-#define RASHPA_IOC_REMOVE	_IO(RASHPA_IOC_TYPE, 0x02)
-#define RASHPA_IOC_QUERY	_IO(RASHPA_IOC_TYPE, 0x03)
+#define RASHPA_IOC_PIN		_IO(RASHPA_IOC_TYPE, 0x01)
+#define RASHPA_IOC_QUERY	_IO(RASHPA_IOC_TYPE, 0x02)
+#define RASHPA_IOC_PROGRESS	_IO(RASHPA_IOC_TYPE, 0x03)
 #define RASHPA_IOC_INFO		_IO(RASHPA_IOC_TYPE, 0x04)
-#define RASHPA_IOC_PERMIT	_IO(RASHPA_IOC_TYPE, 0x05)
-#define RASHPA_IOC_PIN		_IO(RASHPA_IOC_TYPE, 0x06)
+#define RASHPA_IOC_LIST		_IO(RASHPA_IOC_TYPE, 0x05)
+#define RASHPA_IOC_LIMIT	_IO(RASHPA_IOC_TYPE, 0x06)
 /* /dev/rashpa/buffer/NAME */
 #define RASHPA_IOC_EXPORT	_IO(RASHPA_IOC_TYPE, 0x10)
+#define RASHPA_IOC_REMOVE	_IO(RASHPA_IOC_TYPE, 0x11)
 /* /dev/rashpa/fpgaN */
 #define RASHPA_IOC_DEVICE_INFO	_IO(RASHPA_IOC_TYPE, 0x20)
 #define RASHPA_IOC_REGION_INFO	_IO(RASHPA_IOC_TYPE, 0x21)
 #define RASHPA_IOC_PROFILE_SET	_IO(RASHPA_IOC_TYPE, 0x22)
 #define RASHPA_IOC_WINDOW_MAKE	_IO(RASHPA_IOC_TYPE, 0x23)
 #define RASHPA_IOC_MAP_MAKE		_IO(RASHPA_IOC_TYPE, 0x24)
-#define RASHPA_IOC_CHANNEL_MAKE	_IO(RASHPA_IOC_TYPE, 0x25)
-#define RASHPA_IOC_QUIESCE	_IO(RASHPA_IOC_TYPE, 0x26)
-#define RASHPA_IOC_RESET	_IO(RASHPA_IOC_TYPE, 0x27)
-#define RASHPA_IOC_LOCK		_IO(RASHPA_IOC_TYPE, 0x28)
+#define RASHPA_IOC_CHANNEL_MAKE	_IO(RASHPA_IOC_TYPE, 0x08)
+#define RASHPA_IOC_QUIESCE	_IO(RASHPA_IOC_TYPE, 0x25)
+#define RASHPA_IOC_RESET	_IO(RASHPA_IOC_TYPE, 0x26)
 /* map fd */
 #define RASHPA_IOC_PROGRAM	_IO(RASHPA_IOC_TYPE, 0x30)
 #define RASHPA_IOC_RESTORE	_IO(RASHPA_IOC_TYPE, 0x31)
