@@ -3,6 +3,7 @@
  * rashpa: event channels.
  */
 #include <linux/anon_inodes.h>
+#include <linux/capability.h>
 #include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/ktime.h>
@@ -14,6 +15,7 @@
 #include "rashpa_channel.h"
 #include "rashpa_compat.h"
 #include "rashpa_events.h"
+#include "rashpa_memory.h"
 #include "rashpa_trace.h"
 
 #define RASHPA_DEPTH_DEFAULT	1024
@@ -55,8 +57,8 @@ void rashpa_channel_queue(struct rashpa_listener *l, u32 kind, u64 sequence, u64
 		l->lost++;
 		WRITE_ONCE(ch->ring->lost, ch->ring->lost + 1);
 	}
-	trace_rashpa_event(ch->dev->id, l->id, kind, sequence, time, value, l->lost);
-	/* OVERRUN and LAG tell of a group what the source's own eventfd does not count */
+	trace_rashpa_event(rashpa_channel_fpga(ch), l->id, kind, sequence, time, value, l->lost);
+	/* OVERRUN and FULL tell of a group what the source's own eventfd does not count */
 	if (l->notifier && kind == l->kind)
 		rashpa_notify(l->notifier);
 	if (ch->notifier)
@@ -91,59 +93,60 @@ void rashpa_channel_wake(struct rashpa_channel *ch, u64 before)
 {
 	/* its barrier pairs with that of whoever goes to sleep and looks at the head */
 	if (READ_ONCE(ch->head) != before && wq_has_sleeper(&ch->wait)) {
-		trace_rashpa_wakeup(ch->dev->id, READ_ONCE(ch->head));
+		trace_rashpa_wakeup(rashpa_channel_fpga(ch), READ_ONCE(ch->head));
 		wake_up_interruptible_all(&ch->wait);
 	}
 }
 
 /* The origin has fired: is that an event of this source? Its channel's lock is held. */
-static void rashpa_listener_fire(struct rashpa_listener *l, u64 sequence, u64 time, u64 value)
+static bool rashpa_listener_fire(struct rashpa_listener *l, u64 sequence, u64 time, u64 value)
 {
 	const bool of_one_map = l->kind == RASHPA_SOURCE_MAP && l->index;
 
 	if (of_one_map && l->index != value >> 32)
-		return;
+		return false;
 	if (l->watch && !rashpa_watch_look(l->watch, &value))
-		return;
+		return false;
 	/* who asks for a part of what the origin tells finds no gaps where the rest was */
 	if (l->watch || of_one_map)
 		rashpa_listener_event(l, ++l->sequence, time, value);
 	else
 		rashpa_listener_event(l, sequence, time, value);
+	return true;
 }
 
 /* In the interrupt: see &struct rashpa_ear. */
-static void rashpa_listener_hear(struct rashpa_ear *ear, u64 sequence, u64 time, u64 value)
+static bool rashpa_listener_hear(struct rashpa_ear *ear, u64 sequence, u64 time, u64 value)
 {
 	struct rashpa_listener *l = container_of(ear, struct rashpa_listener, ear);
 	struct rashpa_channel *ch = l->channel;
+	bool fired;
 	u64 before;
 
 	spin_lock(&ch->lock);
 	before = ch->head;
-	rashpa_listener_fire(l, sequence, time, value);
+	fired = rashpa_listener_fire(l, sequence, time, value);
 	spin_unlock(&ch->lock);
 	rashpa_channel_wake(ch, before);
+	return fired;
 }
 
 /* The function has gone: wake everybody who waits. Interrupts are off, as for all ears. */
-static void rashpa_channel_end(struct rashpa_ear *ear, u64 sequence, u64 time, u64 value)
+static bool rashpa_channel_end(struct rashpa_ear *ear, u64 sequence, u64 time, u64 value)
 {
 	struct rashpa_channel *ch = container_of(ear, struct rashpa_channel, end);
-	size_t i;
+	struct rashpa_notifier *n;
 
 	/* an eventfd is bound before this, or not any more */
 	spin_lock(&ch->lock);
 	ch->gone = true;
 	WRITE_ONCE(ch->ring->gone, 1);
 	/* the events that these wait for may never come */
-	if (ch->notifier)
-		rashpa_notifier_signal(ch->notifier);
-	for (i = 0; i < ARRAY_SIZE(ch->listeners); i++)
-		if (ch->listeners[i] && ch->listeners[i]->notifier)
-			rashpa_notifier_signal(ch->listeners[i]->notifier);
+	list_for_each_entry(n, &ch->notifiers, entry)
+		rashpa_notifier_signal(n);
 	spin_unlock(&ch->lock);
 	wake_up_interruptible_all(&ch->wait);
+	return true;
 }
 
 /* -------------------------------------------------------------- file ---- */
@@ -226,7 +229,7 @@ static ssize_t rashpa_channel_read(struct file *file, char __user *buf, size_t s
 		n = rashpa_channel_copy(ch, buf, room);
 		mutex_unlock(&ch->read_lock);
 		if (n > 0) {
-			trace_rashpa_read(ch->dev->id, n);
+			trace_rashpa_read(rashpa_channel_fpga(ch), n);
 			return n * sizeof(struct rashpa_event);
 		}
 		if (n)
@@ -286,26 +289,28 @@ static void rashpa_channel_free(struct rashpa_channel *ch)
 {
 	rashpa_ring_free(ch);
 	rashpa_uncharge(&ch->charge);
+	kvfree(ch->listeners);
 	kfree(ch);
 }
 
 static int rashpa_channel_release(struct inode *inode, struct file *file)
 {
 	struct rashpa_channel *ch = file->private_data;
-	size_t i;
+	u32 i;
 
-	/* before its listeners go: rashpa_channel_end() looks at them */
 	rashpa_origin_leave(&ch->end);
-	rashpa_channel_leave(ch->dev);
-	/* groups first: members know of them */
-	for (i = 0; i < ARRAY_SIZE(ch->listeners); i++)
+	if (ch->dev)
+		rashpa_channel_leave(ch->dev);
+	/* groups first: members know of them, and members that are groups stay until then */
+	for (i = 0; i < ch->n_sources; i++)
 		if (ch->listeners[i] && ch->listeners[i]->group)
-			rashpa_group_leave(ch->listeners[i]);
-	for (i = 0; i < ARRAY_SIZE(ch->listeners); i++)
+			rashpa_group_end(ch->listeners[i]);
+	for (i = 0; i < ch->n_sources; i++)
 		if (ch->listeners[i])
 			rashpa_listener_free(ch->listeners[i]);
 	rashpa_notifier_free(ch->notifier);
-	put_device(&ch->dev->dev);
+	if (ch->dev)
+		put_device(&ch->dev->dev);
 	rashpa_channel_free(ch);
 	return 0;
 }
@@ -329,8 +334,8 @@ static const struct file_operations rashpa_channel_fops = {
 
 /* ------------------------------------------------------------ ioctls ---- */
 
-static struct rashpa_channel *rashpa_channel_alloc(struct rashpa_call *call,
-						   struct rashpa_device *dev, u32 depth)
+static struct rashpa_channel *rashpa_channel_alloc(struct rashpa_call *call, s32 device,
+						   u32 depth, u32 sources)
 {
 	struct rashpa_channel *ch;
 	int err;
@@ -338,9 +343,13 @@ static struct rashpa_channel *rashpa_channel_alloc(struct rashpa_call *call,
 	ch = kzalloc(sizeof(*ch), GFP_KERNEL_ACCOUNT);
 	if (!ch)
 		return ERR_PTR(-ENOMEM);
-	err = rashpa_charge(call, &ch->charge, RASHPA_RESOURCE_CHANNELS, dev->id, 1, 0);
-	if (!err)
-		err = rashpa_ring_init(call, ch, depth);
+	ch->n_sources = sources;
+	err = rashpa_charge(call, &ch->charge, RASHPA_RESOURCE_CHANNELS, device, 1,
+			    array_size(sources, sizeof(*ch->listeners)));
+	if (!err) {
+		ch->listeners = kvcalloc(sources, sizeof(*ch->listeners), GFP_KERNEL_ACCOUNT);
+		err = ch->listeners ? rashpa_ring_init(call, ch, depth) : -ENOMEM;
+	}
 	if (err) {
 		rashpa_channel_free(ch);
 		return ERR_PTR(err);
@@ -348,81 +357,104 @@ static struct rashpa_channel *rashpa_channel_alloc(struct rashpa_call *call,
 	mutex_init(&ch->sources_lock);
 	mutex_init(&ch->read_lock);
 	spin_lock_init(&ch->lock);
+	INIT_LIST_HEAD(&ch->notifiers);
 	init_waitqueue_head(&ch->wait);
 	ch->end.hear = rashpa_channel_end;
 	return ch;
 }
 
+/* @dev is locked, and held for the channel if this succeeds; or NULL. */
 static int rashpa_channel_make(struct rashpa_call *call, struct rashpa_device *dev,
-			       u32 depth, struct rashpa_channel_make *events)
+			       struct rashpa_channel_make *make)
 {
 	struct rashpa_channel *ch;
 	struct file *file;
-	int err;
 
-	err = rashpa_device_hold(call, dev);
-	if (err)
-		return err;
-	ch = rashpa_channel_alloc(call, dev, depth);
-	if (IS_ERR(ch)) {
-		err = PTR_ERR(ch);
-		goto out_leave;
-	}
+	ch = rashpa_channel_alloc(call, dev ? dev->id : RASHPA_NO_DEVICE,
+				  make->depth ?: RASHPA_DEPTH_DEFAULT,
+				  make->sources ?: RASHPA_SOURCES_DEFAULT);
+	if (IS_ERR(ch))
+		return PTR_ERR(ch);
 	file = anon_inode_getfile("[rashpa-events]", &rashpa_channel_fops, ch,
 				  O_RDWR | O_CLOEXEC);
 	if (IS_ERR(file)) {
-		err = PTR_ERR(file);
-		goto out_free;
+		rashpa_channel_free(ch);
+		return PTR_ERR(file);
 	}
-	ch->dev = dev;
-	get_device(&dev->dev);
-	/* @dev is locked: it has not ended yet */
-	rashpa_origin_join(&dev->end, &ch->end);
+	if (dev) {
+		ch->dev = dev;
+		get_device(&dev->dev);
+		/* all of them hear of the end, and it has not come yet */
+		rashpa_origin_join(&dev->end, &ch->end, U32_MAX);
+	}
 	call->new_file = file;
-	events->out_ring_size = ch->ring_size;
-	events->out_consumer = ch->ring_size;
+	make->out_fd = call->fd;
+	make->out_ring_size = ch->ring_size;
+	make->out_consumer = ch->ring_size;
+	make->out_consumer_size = ch->consumer_size;
 	return 0;
-
-out_free:
-	rashpa_channel_free(ch);
-out_leave:
-	rashpa_device_leave(dev);
-	return err;
 }
 
-int rashpa_ioc_events(struct rashpa_call *call, void *arg)
+static int rashpa_channel_prepare(struct rashpa_call *call,
+				  const struct rashpa_channel_make *make)
+{
+	if (make->__reserved)
+		return rashpa_fail(call, -EINVAL, "a reserved field is not zero");
+	if (make->depth == 1 || make->depth > RASHPA_DEPTH_MAX)
+		return rashpa_fail(call, -EINVAL, "a queue of %u records: must be 2 to %u",
+				   make->depth, RASHPA_DEPTH_MAX);
+	if (make->sources > RASHPA_SOURCES_MAX)
+		return rashpa_fail(call, -EINVAL, "%u sources: must be 1 to %u", make->sources,
+				   RASHPA_SOURCES_MAX);
+	return rashpa_call_reserve_fd(call);
+}
+
+/* On the node of the memory: a channel without a function. */
+int rashpa_ioc_channel(struct rashpa_call *call, void *arg)
+{
+	int err = rashpa_channel_prepare(call, arg);
+
+	return err ?: rashpa_channel_make(call, NULL, arg);
+}
+
+int rashpa_ioc_fpga_channel(struct rashpa_call *call, void *arg)
 {
 	struct rashpa_device *dev = call->obj;
-	struct rashpa_channel_make *events = arg;
-	u32 depth = events->depth ?: RASHPA_DEPTH_DEFAULT;
 	int err;
 
-	if (depth < 2 || depth > RASHPA_DEPTH_MAX)
-		return rashpa_fail(call, -EINVAL, "a queue of %u records: must be 2 to %u",
-				   depth, RASHPA_DEPTH_MAX);
-	err = rashpa_call_reserve_fd(call);
+	err = rashpa_channel_prepare(call, arg);
 	if (err)
 		return err;
 	err = rashpa_device_lock(call, dev);
 	if (err)
 		return err;
-	err = rashpa_channel_make(call, dev, depth, events);
+	err = rashpa_device_hold(call, dev);
+	if (!err) {
+		err = rashpa_channel_make(call, dev, arg);
+		if (err)
+			rashpa_device_leave(dev);
+	}
 	mutex_unlock(&dev->lock);
-	if (!err)
-		events->out_fd = call->fd;
 	return err;
 }
 
 /* ----------------------------------------------------------- sources --- */
 
-static int rashpa_source_origin(struct rashpa_call *call, struct rashpa_device *dev,
+#define RASHPA_SOURCE_UNTOLD	(RASHPA_SOURCE_POLL | RASHPA_SOURCE_LOOK)
+
+/* What the source listens to; NULL for nothing. Its function, if it has one, is locked. */
+static int rashpa_source_origin(struct rashpa_call *call, const struct rashpa_listener *l,
 				const struct rashpa_source_add *add,
 				struct rashpa_origin **origin)
 {
+	struct rashpa_device *dev = l->dev;
+
 	*origin = NULL;
 	switch (add->kind) {
 	case RASHPA_SOURCE_LOCK:
-		if (add->head.flags & RASHPA_SOURCE_POLL)
+		if (add->head.flags & RASHPA_SOURCE_LOOK)
+			*origin = rashpa_dmabuf_words(l->watch->dmabuf);
+		if (add->head.flags & RASHPA_SOURCE_UNTOLD)
 			return 0;
 		fallthrough;
 	case RASHPA_SOURCE_VECTOR:
@@ -443,7 +475,27 @@ static int rashpa_source_origin(struct rashpa_call *call, struct rashpa_device *
 	return 0;
 }
 
-static int rashpa_source_check(struct rashpa_call *call, const struct rashpa_source_add *add)
+/* Is it one of a function, and which is that? */
+static int rashpa_source_check_of(struct rashpa_call *call, const struct rashpa_channel *ch,
+				  const struct rashpa_source_add *add)
+{
+	if (add->head.flags & RASHPA_SOURCE_OF)
+		return add->kind == RASHPA_SOURCE_SOFTWARE ?
+		       rashpa_fail(call, -EINVAL, "software events come from no function") : 0;
+	if (add->device && add->device != -1)
+		return rashpa_fail(call, -EINVAL,
+				   "a device is given without the flag RASHPA_SOURCE_OF");
+	if (ch->dev || add->kind == RASHPA_SOURCE_SOFTWARE ||
+	    add->head.flags & RASHPA_SOURCE_UNTOLD)
+		return 0;
+	return rashpa_fail(call, -EINVAL,
+			   add->kind == RASHPA_SOURCE_LOCK ?
+			   "the channel has no function that could interrupt: look at the word with RASHPA_SOURCE_LOOK or RASHPA_SOURCE_POLL, or name a function with RASHPA_SOURCE_OF" :
+			   "the channel has no function: name one with RASHPA_SOURCE_OF");
+}
+
+static int rashpa_source_check(struct rashpa_call *call, const struct rashpa_channel *ch,
+			       const struct rashpa_source_add *add)
 {
 	const bool indexed = add->kind == RASHPA_SOURCE_VECTOR ||
 			     add->kind == RASHPA_SOURCE_MAP;
@@ -452,31 +504,18 @@ static int rashpa_source_check(struct rashpa_call *call, const struct rashpa_sou
 		return rashpa_fail(call, -EINVAL, "a reserved field is not zero");
 	if (add->kind < RASHPA_SOURCE_VECTOR || add->kind > RASHPA_SOURCE_MAP)
 		return rashpa_fail(call, -EINVAL, "source kind %u is not defined", add->kind);
-	if (add->device && !(add->head.flags & RASHPA_SOURCE_OF))
-		return rashpa_fail(call, -EINVAL,
-				   "a device is given without the flag RASHPA_SOURCE_OF");
-	if (add->kind == RASHPA_SOURCE_SOFTWARE && add->head.flags & RASHPA_SOURCE_OF)
-		return rashpa_fail(call, -EINVAL, "software events come from no function");
 	if (add->kind == RASHPA_SOURCE_LOCK)
-		return 0;
+		return rashpa_source_check_of(call, ch, add);
 	if (add->index && !indexed)
 		return rashpa_fail(call, -EINVAL, "index %u: this kind of source has only 0",
 				   add->index);
-	if (add->head.flags & RASHPA_SOURCE_POLL)
-		return rashpa_fail(call, -EINVAL, "only lock slots are looked at by a timer");
-	if (add->memory || add->offset || add->mask || add->value || add->step ||
+	if (add->head.flags & RASHPA_SOURCE_UNTOLD)
+		return rashpa_fail(call, -EINVAL,
+				   "only lock slots are looked at by a timer or RASHPA_IOC_LOOK");
+	if ((add->memory && add->memory != -1) || add->offset || add->mask || add->value || add->step ||
 	    add->condition || add->bits || add->period_us || add->budget)
 		return rashpa_fail(call, -EINVAL, "only lock slots have a memory and a condition");
-	return 0;
-}
-
-/* Writers of the table hold both locks: the end of the function has only the inner one. */
-static void rashpa_channel_seat(struct rashpa_channel *ch, u32 id, struct rashpa_listener *l)
-{
-	lockdep_assert_held(&ch->sources_lock);
-	spin_lock_irq(&ch->lock);
-	ch->listeners[id - 1] = l;
-	spin_unlock_irq(&ch->lock);
+	return rashpa_source_check_of(call, ch, add);
 }
 
 /**
@@ -493,16 +532,25 @@ int rashpa_listener_place(struct rashpa_call *call, struct rashpa_channel *ch,
 	u32 i;
 
 	lockdep_assert_held(&ch->sources_lock);
-	for (i = 0; i < RASHPA_CHANNEL_SOURCES; i++) {
+	for (i = 0; i < ch->n_sources; i++) {
 		if (ch->listeners[i])
 			continue;
 		l->id = i + 1;
-		rashpa_channel_seat(ch, l->id, l);
+		ch->listeners[i] = l;
 		return 0;
 	}
 	return rashpa_fail(call, -ENOSPC,
-			   "the channel has %d sources already: make another one",
-			   RASHPA_CHANNEL_SOURCES);
+			   "the channel has %u sources already: make one with more, up to %d",
+			   ch->n_sources, RASHPA_SOURCES_MAX);
+}
+
+/* Out of its place, which another one may have. */
+static void rashpa_listener_displace(struct rashpa_channel *ch, struct rashpa_listener *l)
+{
+	lockdep_assert_held(&ch->sources_lock);
+	ch->listeners[l->id - 1] = NULL;
+	if (ch->software == l)
+		ch->software = NULL;
 }
 
 /* Is this source in the channel? Words may be there many times, with conditions. */
@@ -511,10 +559,12 @@ static int rashpa_source_unique(struct rashpa_call *call, struct rashpa_channel 
 {
 	u32 i;
 
-	for (i = 0; i < RASHPA_CHANNEL_SOURCES; i++) {
+	if (l->watch)
+		return 0;
+	for (i = 0; i < ch->n_sources; i++) {
 		const struct rashpa_listener *other = ch->listeners[i];
 
-		if (other && !l->watch && other->kind == l->kind &&
+		if (other && other->kind == l->kind &&
 		    other->index == l->index && other->dev == l->dev)
 			return rashpa_fail(call, -EEXIST,
 					   "this source is already in the channel, with id %u",
@@ -529,9 +579,12 @@ static int rashpa_listener_join(struct rashpa_call *call, struct rashpa_listener
 	int err;
 
 	l->ear.hear = rashpa_listener_hear;
-	err = rashpa_origin_join(origin, &l->ear);
-	return err ? rashpa_fail(call, err, "%d channels listen to this source already",
-				 RASHPA_EARS_MAX) : 0;
+	err = rashpa_origin_join(origin, &l->ear, RASHPA_LISTENERS_USER);
+	if (err && capable(CAP_SYS_RESOURCE))
+		err = rashpa_origin_join(origin, &l->ear, RASHPA_LISTENERS_MAX);
+	return err ? rashpa_fail(call, err,
+				 "%d sources listen there already: more need CAP_SYS_RESOURCE, %d are the most",
+				 RASHPA_LISTENERS_USER, RASHPA_LISTENERS_MAX) : 0;
 }
 
 /*
@@ -551,7 +604,7 @@ static void rashpa_listener_catch_up(struct rashpa_listener *l)
 	rashpa_channel_wake(ch, before);
 }
 
-/* @l->dev and the channel's sources are locked. */
+/* @l->dev, if it has one, and the channel's sources are locked. */
 static int rashpa_source_insert(struct rashpa_call *call, struct rashpa_channel *ch,
 				struct rashpa_listener *l, struct rashpa_origin *origin)
 {
@@ -569,13 +622,15 @@ static int rashpa_source_insert(struct rashpa_call *call, struct rashpa_channel 
 	if (origin)
 		err = rashpa_listener_join(call, l, origin);
 	if (err)
-		rashpa_channel_seat(ch, l->id, NULL);
+		rashpa_listener_displace(ch, l);
+	else if (l->kind == RASHPA_SOURCE_SOFTWARE)
+		ch->software = l;
 	else if (l->watch && origin)
 		rashpa_listener_catch_up(l);
 	return err;
 }
 
-/* The function that the source is of: one reference. */
+/* The function that the source is of, if there is one: one reference. */
 static int rashpa_source_device(struct rashpa_call *call, const struct rashpa_channel *ch,
 				const struct rashpa_source_add *add,
 				struct rashpa_device **dev)
@@ -584,7 +639,8 @@ static int rashpa_source_device(struct rashpa_call *call, const struct rashpa_ch
 
 	*dev = ch->dev;
 	if (!(add->head.flags & RASHPA_SOURCE_OF)) {
-		get_device(&ch->dev->dev);
+		if (ch->dev)
+			get_device(&ch->dev->dev);
 		return 0;
 	}
 	file = fget(add->device);
@@ -601,14 +657,14 @@ static int rashpa_source_device(struct rashpa_call *call, const struct rashpa_ch
 				      add->device);
 }
 
-/* Its device is locked: a function that is listened to may send. */
+/* Its function, if it has one, is locked: one that is listened to may send. */
 static int rashpa_source_connect(struct rashpa_call *call, struct rashpa_channel *ch,
 				 struct rashpa_listener *l, struct rashpa_source_add *add)
 {
 	struct rashpa_origin *origin;
 	int err;
 
-	err = rashpa_source_origin(call, l->dev, add, &origin);
+	err = rashpa_source_origin(call, l, add, &origin);
 	if (err)
 		return err;
 	if (l->dev != ch->dev) {
@@ -632,6 +688,7 @@ static struct rashpa_listener *rashpa_listener_new(struct rashpa_call *call,
 						   const struct rashpa_source_add *add)
 {
 	struct rashpa_listener *l = kzalloc(sizeof(*l), GFP_KERNEL_ACCOUNT);
+	s32 device;
 	int err;
 
 	if (!l)
@@ -643,11 +700,12 @@ static struct rashpa_listener *rashpa_listener_new(struct rashpa_call *call,
 	err = rashpa_source_device(call, ch, add, &l->dev);
 	if (err)
 		goto out_free;
-	err = rashpa_charge(call, &l->charge, RASHPA_RESOURCE_SOURCES, l->dev->id, 1, 0);
+	device = l->dev ? l->dev->id : RASHPA_NO_DEVICE;
+	err = rashpa_charge(call, &l->charge, RASHPA_RESOURCE_SOURCES, device, 1, 0);
 	if (err)
 		goto out_device;
 	if (add->kind == RASHPA_SOURCE_LOCK) {
-		l->watch = rashpa_watch_new(call, add, l->dev->id);
+		l->watch = rashpa_watch_new(call, add, device);
 		if (IS_ERR(l->watch)) {
 			err = PTR_ERR(l->watch);
 			goto out_uncharge;
@@ -658,7 +716,8 @@ static struct rashpa_listener *rashpa_listener_new(struct rashpa_call *call,
 out_uncharge:
 	rashpa_uncharge(&l->charge);
 out_device:
-	put_device(&l->dev->dev);
+	if (l->dev)
+		put_device(&l->dev->dev);
 out_free:
 	kfree(l);
 	return ERR_PTR(err);
@@ -672,7 +731,7 @@ int rashpa_ioc_source_add(struct rashpa_call *call, void *arg)
 	struct rashpa_listener *l;
 	int err;
 
-	err = rashpa_source_check(call, add);
+	err = rashpa_source_check(call, ch, add);
 	if (err)
 		return err;
 	l = rashpa_listener_new(call, ch, add);
@@ -680,15 +739,18 @@ int rashpa_ioc_source_add(struct rashpa_call *call, void *arg)
 		return PTR_ERR(l);
 	/* as soon as the source is in the channel another thread may end it, and free it */
 	dev = l->dev;
-	get_device(&dev->dev);
+	if (dev)
+		get_device(&dev->dev);
 	err = rashpa_channel_check(call, ch);
-	if (!err)
+	if (!err && dev)
 		err = rashpa_device_lock(call, dev);
 	if (!err) {
 		err = rashpa_source_connect(call, ch, l, add);
-		mutex_unlock(&dev->lock);
+		if (dev)
+			mutex_unlock(&dev->lock);
 	}
-	put_device(&dev->dev);
+	if (dev)
+		put_device(&dev->dev);
 	/* what it was counted as has been taken back */
 	if (err) {
 		l->guest = false;
@@ -707,9 +769,9 @@ int rashpa_ioc_source_add(struct rashpa_call *call, void *arg)
 struct rashpa_listener *rashpa_source_find(struct rashpa_channel *ch, u32 id)
 {
 	lockdep_assert_held(&ch->sources_lock);
-	if (!id || id > RASHPA_CHANNEL_SOURCES)
+	if (!id || id > ch->n_sources)
 		return NULL;
-	return ch->listeners[array_index_nospec(id - 1, RASHPA_CHANNEL_SOURCES)];
+	return ch->listeners[array_index_nospec(id - 1, ch->n_sources)];
 }
 
 int rashpa_channel_check(struct rashpa_call *call, struct rashpa_channel *ch)
@@ -723,9 +785,9 @@ int rashpa_channel_check(struct rashpa_call *call, struct rashpa_channel *ch)
 /* Out of its channel, whose sources_lock is held: ready to be freed. */
 static void rashpa_listener_take(struct rashpa_listener *l)
 {
-	rashpa_channel_seat(l->channel, l->id, NULL);
+	rashpa_listener_displace(l->channel, l);
 	if (l->group)
-		rashpa_group_leave(l);
+		rashpa_group_end(l);
 }
 
 int rashpa_ioc_source_del(struct rashpa_call *call, void *arg)
@@ -763,7 +825,7 @@ static void rashpa_source_tell(const struct rashpa_channel *ch, const struct ras
 
 	info->out_kind = l->kind;
 	info->out_index = l->index;
-	info->out_device = l->dev ? l->dev->id : ch->dev->id;
+	info->out_device = l->dev ? l->dev->id : rashpa_channel_fpga(ch);
 	info->out_events = l->events;
 	info->out_lost = l->lost;
 	info->out_value = l->value;
@@ -798,18 +860,14 @@ int rashpa_ioc_signal(struct rashpa_call *call, void *arg)
 {
 	struct rashpa_channel *ch = call->obj;
 	struct rashpa_signal *signal = arg;
-	struct rashpa_listener *l = NULL;
+	struct rashpa_listener *l;
 	int err = rashpa_channel_check(call, ch);
 	u64 before;
-	size_t i;
 
 	if (err)
 		return err;
 	mutex_lock(&ch->sources_lock);
-	for (i = 0; i < ARRAY_SIZE(ch->listeners) && !l; i++)
-		if (ch->listeners[i] &&
-		    ch->listeners[i]->kind == RASHPA_SOURCE_SOFTWARE)
-			l = ch->listeners[i];
+	l = ch->software;
 	if (l) {
 		spin_lock_irq(&ch->lock);
 		before = ch->head;

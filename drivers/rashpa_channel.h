@@ -6,7 +6,8 @@
  *
  *   rashpa_channel.sources_lock	table of its sources and groups, against other ioctls
  *   rashpa_channel.lock	queue of one channel, its sources' counters, watched words,
- *			groups and eventfds; writing the table (hard interrupt)
+ *			groups and eventfds (hard interrupt). Loops under it are bounded:
+ *			what may be long lets others in between
  *   rashpa_channel.read_lock	one reader at a time
  *   rashpa_budget_lock	what all timers for words may take; a leaf
  */
@@ -21,7 +22,7 @@
 #include "rashpa_function.h"
 #include "rashpa_origin.h"
 
-/* a source may be a member of so many groups: each costs time in the interrupt */
+/* a source may be a member of so many groups, a group of one: each costs time in the interrupt */
 #define RASHPA_MEMBERSHIPS_MAX	4
 
 struct rashpa_channel;
@@ -31,6 +32,7 @@ struct rashpa_channel;
 /**
  * struct rashpa_notifier - an eventfd, and when it is signalled
  * @channel: whose lock protects the rest
+ * @entry: in rashpa_channel.notifiers
  * @ctx: the eventfd; one reference
  * @every: events for one signal, 0 for any number
  * @delay: longest time from an event to its signal, 0 for any
@@ -40,6 +42,7 @@ struct rashpa_channel;
  */
 struct rashpa_notifier {
 	struct rashpa_channel *channel;
+	struct list_head entry;
 	struct eventfd_ctx *ctx;
 	u32 every;
 	ktime_t delay;
@@ -83,7 +86,9 @@ struct rashpa_listener;
  * @mask: bits that count
  * @value: of the condition
  * @step: see RASHPA_CONDITION_REACHED
- * @last: the word at the last look
+ * @counter: 32 bits that wrap, for positions of 64
+ * @most: greatest position that there can be
+ * @last: position of the word at the last look
  * @held: EQUAL, REACHED without a step: the condition held at the last look
  * @ended: REACHED: there is no next value
  * @listener: whose it is
@@ -108,6 +113,8 @@ struct rashpa_watch {
 	u64 mask;
 	u64 value;
 	u64 step;
+	bool counter;
+	u64 most;
 	u64 last;
 	bool held;
 	bool ended;
@@ -137,49 +144,48 @@ struct rashpa_group;
 /**
  * struct rashpa_membership - a source as a member of a group
  * @group: the group
- * @listener: the source
- * @position: how far it is
+ * @listener: the source or group
  * @judged: no position up to this one can become an overrun any more
  * @overruns: stacks that lapped the consumer
- * @repeats: events without a new position
- * @skips: positions without an event
  * @time: of its last event
- * @late: a lag was reported, and it has not caught up
  *
- * Protected by the channel's lock.
+ * Its position is in rashpa_group.least. Protected by the channel's lock.
  */
 struct rashpa_membership {
 	struct rashpa_group *group;
 	struct rashpa_listener *listener;
-	u64 position;
 	u64 judged;
 	u64 overruns;
-	u64 repeats;
-	u64 skips;
 	u64 time;
-	bool late;
 };
 
 /**
  * struct rashpa_group - a group
  * @listener: its place in the channel: id, lost, eventfd
  * @slots: see &struct rashpa_group_make
- * @lag: likewise
+ * @full: likewise, 0: not looked at
+ * @depth: 1, or one more than the deepest group among its members
  * @position: that all members have reached
+ * @least: a tree: the children of i are at 2 i and 2 i + 1, each is the least of both; the
+ *	positions of members begin at @width
+ * @width: a power of two, at least @n
  * @n: members
  * @member: the members
  */
 struct rashpa_group {
 	struct rashpa_listener *listener;
 	u32 slots;
-	u64 lag;
+	u32 full;
+	u32 depth;
 	u64 position;
+	u64 *least;
+	u32 width;
 	u32 n;
 	struct rashpa_membership member[];
 };
 
 void rashpa_groups_advance(struct rashpa_listener *l, u64 time, u64 value);
-void rashpa_group_leave(struct rashpa_listener *l);
+void rashpa_group_end(struct rashpa_listener *l);
 
 /* ------------------------------------------------ rashpa_channel.c --- */
 
@@ -187,7 +193,7 @@ void rashpa_group_leave(struct rashpa_listener *l);
  * struct rashpa_listener - one source, or one group, of one channel
  * @ear: listens to its origin; not for software, polled words and groups
  * @channel: where records go
- * @dev: function of the source; one reference
+ * @dev: function of the source, one reference; or NULL
  * @guest: @dev is not the channel's function, and counts it
  * @id: in records, from 1 on; used again when it is free
  * @kind: enum rashpa_source
@@ -227,10 +233,12 @@ struct rashpa_listener {
 
 /**
  * struct rashpa_channel - a queue of records
- * @dev: the function; one reference
+ * @dev: the function, one reference; or NULL: then it has no end
  * @end: listens to the end of @dev
- * @sources_lock: protects @listeners against concurrent ioctls
- * @listeners: by id - 1; written under @lock as well
+ * @sources_lock: protects @listeners and @software against concurrent ioctls
+ * @listeners: by id - 1
+ * @n_sources: how many there can be
+ * @software: the one of kind SOFTWARE, or NULL
  * @read_lock: one reader at a time, so that a record is taken only when it has
  *	arrived in user memory
  * @lock: protects everything below, listeners and groups; hard interrupt context
@@ -238,6 +246,7 @@ struct rashpa_listener {
  * @tail: how far the consumer was when it was last asked
  * @gone: the function was removed
  * @notifier: for all sources, or NULL
+ * @notifiers: this one and those of its sources
  * @wait: readers
  * @depth: of the queue
  * @mask: of @records, a power of two minus one
@@ -245,19 +254,23 @@ struct rashpa_listener {
  * @records: in @ring
  * @ring_size: bytes of @ring, whole pages
  * @consumer: what users write: untrusted
+ * @consumer_size: bytes of @consumer, whole pages
  * @charge: of the channel and its queue
  */
 struct rashpa_channel {
 	struct rashpa_device *dev;
 	struct rashpa_ear end;
-	struct mutex sources_lock;	/* listeners */
-	struct rashpa_listener *listeners[RASHPA_CHANNEL_SOURCES];
+	struct mutex sources_lock;	/* listeners, software */
+	struct rashpa_listener **listeners;
+	u32 n_sources;
+	struct rashpa_listener *software;
 	struct mutex read_lock;		/* one reader at a time */
 	spinlock_t lock;		/* the queue; hard interrupt */
 	u64 head;
 	u64 tail;
 	bool gone;
 	struct rashpa_notifier *notifier;
+	struct list_head notifiers;
 	wait_queue_head_t wait;
 	u32 depth;
 	u32 mask;
@@ -265,6 +278,7 @@ struct rashpa_channel {
 	struct rashpa_event *records;
 	size_t ring_size;
 	struct rashpa_consumer *consumer;
+	size_t consumer_size;
 	struct rashpa_charge charge;
 };
 
@@ -276,6 +290,12 @@ int rashpa_channel_check(struct rashpa_call *call, struct rashpa_channel *ch);
 int rashpa_listener_place(struct rashpa_call *call, struct rashpa_channel *ch,
 			  struct rashpa_listener *l);
 struct rashpa_listener *rashpa_source_find(struct rashpa_channel *ch, u32 id);
+
+/* For traces, and who asks who holds what: N of the channel's function, if it has one. */
+static inline s32 rashpa_channel_fpga(const struct rashpa_channel *ch)
+{
+	return ch->dev ? ch->dev->id : RASHPA_NO_DEVICE;
+}
 
 /* --------------------------------------------------- rashpa_ring.c --- */
 

@@ -9,7 +9,8 @@
 
 /* ------------------------------------------------ rashpa_channel.c --- */
 
-int rashpa_ioc_events(struct rashpa_call *call, void *arg);
+int rashpa_ioc_channel(struct rashpa_call *call, void *arg);
+int rashpa_ioc_fpga_channel(struct rashpa_call *call, void *arg);
 int rashpa_ioc_source_add(struct rashpa_call *call, void *arg);
 int rashpa_ioc_source_del(struct rashpa_call *call, void *arg);
 int rashpa_ioc_signal(struct rashpa_call *call, void *arg);
@@ -24,5 +25,9 @@ int rashpa_ioc_group_info(struct rashpa_call *call, void *arg);
 /* ------------------------------------------------- rashpa_notify.c --- */
 
 int rashpa_ioc_eventfd(struct rashpa_call *call, void *arg);
+
+/* -------------------------------------------------- rashpa_words.c --- */
+
+int rashpa_ioc_look(struct rashpa_call *call, void *arg);
 
 #endif /* RASHPA_EVENTS_H */

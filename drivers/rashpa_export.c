@@ -51,6 +51,7 @@ void rashpa_importers_init(struct rashpa_importers *importers)
 {
 	mutex_init(&importers->lock);
 	INIT_LIST_HEAD(&importers->attachments);
+	rashpa_origin_init(&importers->words);
 }
 
 static int rashpa_export_attach(struct dma_buf *dmabuf,
@@ -362,6 +363,19 @@ const struct rashpa_extent *rashpa_dmabuf_extents(struct dma_buf *dmabuf, u32 *c
 		return NULL;
 	*count = export->n_extents;
 	return export->extents;
+}
+
+/**
+ * rashpa_dmabuf_words() - what fires when a program has written words of a memory
+ * @dmabuf: any dma-buf
+ *
+ * Return: the one origin of all dma-bufs of the memory, or NULL if it is not host memory of ours.
+ */
+struct rashpa_origin *rashpa_dmabuf_words(struct dma_buf *dmabuf)
+{
+	struct rashpa_exported *export = dmabuf->priv;
+
+	return dmabuf->ops == &rashpa_export_ops ? &export->importers->words : NULL;
 }
 
 /**

@@ -3,16 +3,56 @@
  * rashpa: groups: one event when several sources have got equally far.
  *
  * Everything is decided when an event of a member arrives, in the interrupt, with the
- * channel's lock held: members of a group are sources of one channel.
+ * channel's lock held: members of a group are sources of one channel. So an event costs no
+ * more than a walk from a leaf of each group's tree to its root. A group that gets farther is
+ * an event itself, perhaps of a member of another group: that is a recursion, no deeper than
+ * RASHPA_GROUP_DEPTH, and not wider than the groups of the source, because a group is in one
+ * other group only.
  */
+#include <linux/bitmap.h>
 #include <linux/ktime.h>
+#include <linux/log2.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
 #include "rashpa_channel.h"
 #include "rashpa_events.h"
 
-/* ------------------------------------------------------------ advance --- */
+/* so many members are looked at with interrupts off, then others may run */
+#define RASHPA_MEMBERS_BATCH	64
+
+/* ------------------------------------------------------------ positions --- */
+
+static u64 *rashpa_member_place(const struct rashpa_membership *m)
+{
+	struct rashpa_group *g = m->group;
+
+	return &g->least[g->width + (m - g->member)];
+}
+
+static u64 rashpa_member_position(const struct rashpa_membership *m)
+{
+	return *rashpa_member_place(m);
+}
+
+/* Everybody's least position is at the root. */
+static void rashpa_member_move(struct rashpa_membership *m, u64 position)
+{
+	struct rashpa_group *g = m->group;
+	u32 i = g->width + (m - g->member);
+	u64 least;
+
+	g->least[i] = position;
+	while (i > 1) {
+		i /= 2;
+		least = min(g->least[2 * i], g->least[2 * i + 1]);
+		if (g->least[i] == least)
+			break;
+		g->least[i] = least;
+	}
+}
+
+/* --------------------------------------------------------------- advance --- */
 
 static u64 rashpa_group_ack(const struct rashpa_group *g)
 {
@@ -22,94 +62,76 @@ static u64 rashpa_group_ack(const struct rashpa_group *g)
 	return smp_load_acquire(&l->channel->consumer->ack[l->id - 1]);
 }
 
-/* Positions behind what the consumer has made room for were written over its data. */
-static void rashpa_member_overrun(struct rashpa_membership *m, u64 time)
+/* What the consumer has made room for is filled by this event, and was not before it. */
+static void rashpa_member_full(struct rashpa_membership *m, u64 ack, u64 from, u64 time)
 {
 	const struct rashpa_group *g = m->group;
+	const u64 position = rashpa_member_position(m);
+	u64 limit;
+
+	if (!g->full || check_add_overflow(ack, (u64)g->full, &limit))
+		return;
+	if (from < limit && position >= limit)
+		rashpa_channel_queue(m->listener, RASHPA_SOURCE_FULL, position - ack, time,
+				     position);
+}
+
+/* Positions behind what the consumer has made room for were written over its data. */
+static void rashpa_member_overrun(struct rashpa_membership *m, u64 ack, u64 time)
+{
+	const struct rashpa_group *g = m->group;
+	const u64 position = rashpa_member_position(m);
 	u64 limit;
 
 	if (!g->slots)
 		return;
-	if (check_add_overflow(rashpa_group_ack(g), (u64)g->slots, &limit))
+	if (check_add_overflow(ack, (u64)g->slots, &limit))
 		limit = U64_MAX;
 	limit = max(limit, m->judged);
-	if (m->position <= limit)
+	if (position <= limit)
 		return;
-	m->overruns += m->position - limit;
-	m->judged = m->position;
-	rashpa_channel_queue(m->listener, RASHPA_SOURCE_OVERRUN, m->overruns, time,
-			     m->position);
-}
-
-static void rashpa_group_lag(struct rashpa_group *g, u64 first, u64 time)
-{
-	u32 i;
-
-	if (!g->lag)
-		return;
-	for (i = 0; i < g->n; i++) {
-		struct rashpa_membership *m = &g->member[i];
-		const u64 behind = first - m->position;
-
-		if (behind < g->lag) {
-			m->late = false;
-		} else if (!m->late) {
-			m->late = true;
-			rashpa_channel_queue(m->listener, RASHPA_SOURCE_LAG, behind, time,
-					     m->position);
-		}
-	}
-}
-
-static void rashpa_group_ends(const struct rashpa_group *g, u64 *first, u64 *last)
-{
-	u32 i;
-
-	*first = 0;
-	*last = U64_MAX;
-	for (i = 0; i < g->n; i++) {
-		*first = max(*first, g->member[i].position);
-		*last = min(*last, g->member[i].position);
-	}
+	m->overruns += position - limit;
+	m->judged = position;
+	rashpa_channel_queue(m->listener, RASHPA_SOURCE_OVERRUN, m->overruns, time, position);
 }
 
 static void rashpa_member_advance(struct rashpa_membership *m, u64 time, u64 position)
 {
 	struct rashpa_group *g = m->group;
-	u64 first, last;
+	const u64 from = rashpa_member_position(m);
+	u64 ack, least;
 
-	m->time = time;
-	if (position <= m->position) {
-		m->repeats++;
+	if (position <= from)
 		return;
-	}
-	m->skips += position - m->position - 1;
-	m->position = position;
-	rashpa_member_overrun(m, time);
-	rashpa_group_ends(g, &first, &last);
-	rashpa_group_lag(g, first, time);
-	if (last <= g->position)
+	rashpa_member_move(m, position);
+	ack = rashpa_group_ack(g);
+	rashpa_member_full(m, ack, from, time);
+	rashpa_member_overrun(m, ack, time);
+	least = g->least[1];
+	if (least <= g->position)
 		return;
-	g->position = last;
-	rashpa_listener_event(g->listener, ++g->listener->sequence, time, last);
+	g->position = least;
+	rashpa_listener_event(g->listener, ++g->listener->sequence, time, least);
 }
 
 /**
  * rashpa_groups_advance() - an event of a source, for the groups that it is a member of
- * @l: the source; its channel's lock held
+ * @l: the source or group; its channel's lock held
  * @time: of the event
  * @value: of the event
  */
 void rashpa_groups_advance(struct rashpa_listener *l, u64 time, u64 value)
 {
+	const bool counts = !l->watch && !l->group;
 	u32 i;
 
 	lockdep_assert_held(&l->channel->lock);
 	for (i = 0; i < l->n_memberships; i++) {
 		struct rashpa_membership *m = l->memberships[i];
 
-		rashpa_member_advance(m, time, l->kind == RASHPA_SOURCE_LOCK ?
-					       value : m->position + 1);
+		m->time = time;
+		rashpa_member_advance(m, time,
+				      counts ? rashpa_member_position(m) + 1 : value);
 	}
 }
 
@@ -122,33 +144,40 @@ static int rashpa_group_check(struct rashpa_call *call, const struct rashpa_grou
 	if (!arg->n_members || arg->n_members > RASHPA_MEMBERS_MAX)
 		return rashpa_fail(call, -EINVAL, "%u members: must be 1 to %d",
 				   arg->n_members, RASHPA_MEMBERS_MAX);
+	if (arg->slots && arg->full > arg->slots && arg->full != RASHPA_FULL_NEVER)
+		return rashpa_fail(call, -EINVAL, "full at %u, but there are only %u slots",
+				   arg->full, arg->slots);
 	return 0;
 }
 
-/* The listener of member @i, checked. */
+/* The listener of member @i, checked. @seen: ids that are in the list already. */
 static int rashpa_group_member(struct rashpa_call *call, struct rashpa_channel *ch,
-			       struct rashpa_group *g,
-			       const struct rashpa_member *members, u32 i)
+			       struct rashpa_group *g, const struct rashpa_member *member,
+			       u32 i, unsigned long *seen)
 {
-	struct rashpa_listener *l = rashpa_source_find(ch, members[i].source);
-	u32 j;
+	struct rashpa_listener *l = rashpa_source_find(ch, member->source);
+	u32 most;
 
-	if (members[i].__reserved)
+	if (member->__reserved)
 		return rashpa_fail(call, -EINVAL, "member %u: a reserved field is not zero", i);
 	if (!l)
 		return rashpa_fail(call, -ENOENT, "the channel has no source %u",
-				   members[i].source);
-	if (l->group)
-		return rashpa_fail(call, -EINVAL, "source %u is a group", l->id);
-	if (l->n_memberships == RASHPA_MEMBERSHIPS_MAX)
-		return rashpa_fail(call, -ENOSPC, "source %u is in %d groups already", l->id,
-				   RASHPA_MEMBERSHIPS_MAX);
-	for (j = 0; j < i; j++)
-		if (g->member[j].listener == l)
-			return rashpa_fail(call, -EEXIST, "source %u is in the list twice",
-					   l->id);
+				   member->source);
+	if (l->group && l->group->depth == RASHPA_GROUP_DEPTH)
+		return rashpa_fail(call, -EINVAL,
+				   "source %u is the outermost of %d groups one inside the other: no more are possible",
+				   l->id, RASHPA_GROUP_DEPTH);
+	/* what a source makes in the interrupt is bounded by this, see the top of this file */
+	most = l->group ? 1 : RASHPA_MEMBERSHIPS_MAX;
+	if (l->n_memberships == most)
+		return rashpa_fail(call, -ENOSPC, "source %u is in %u groups already", l->id,
+				   most);
+	if (test_and_set_bit(l->id - 1, seen))
+		return rashpa_fail(call, -EEXIST, "source %u is in the list twice", l->id);
 	g->member[i].group = g;
 	g->member[i].listener = l;
+	if (l->group)
+		g->depth = max(g->depth, l->group->depth + 1);
 	return 0;
 }
 
@@ -158,77 +187,121 @@ static int rashpa_group_member(struct rashpa_call *call, struct rashpa_channel *
  */
 static u64 rashpa_group_reached(const struct rashpa_listener *l)
 {
+	if (l->group)
+		return l->group->position;
 	if (!l->watch)
 		return 0;
 	return l->watch->condition == RASHPA_CONDITION_CHANGED ? l->watch->last : l->value;
 }
 
+/* The end of the next members to be looked at together. */
+static u32 rashpa_group_batch(const struct rashpa_group *g, u32 i)
+{
+	return min(i + RASHPA_MEMBERS_BATCH, g->n);
+}
+
 /*
  * From here on events count. A word may be ahead already, and its next event may wait for
  * the consumer to acknowledge what this one tells. It may be too far ahead: the consumer
- * begins at @begin.
+ * begins where the members do. The group is told of when the last one has joined.
  */
-static void rashpa_group_join(struct rashpa_channel *ch, struct rashpa_group *g,
-			      u64 begin)
+static void rashpa_group_join(struct rashpa_channel *ch, struct rashpa_group *g)
 {
-	u64 first, last, before, time;
+	u64 before, time;
+	u32 i, end;
+
+	WRITE_ONCE(ch->consumer->ack[g->listener->id - 1], g->position);
+	for (i = 0; i < g->n;) {
+		spin_lock_irq(&ch->lock);
+		time = ktime_get_ns();
+		before = ch->head;
+		for (end = rashpa_group_batch(g, i); i < end; i++) {
+			struct rashpa_listener *l = g->member[i].listener;
+
+			l->memberships[l->n_memberships++] = &g->member[i];
+			rashpa_member_advance(&g->member[i], time, rashpa_group_reached(l));
+		}
+		spin_unlock_irq(&ch->lock);
+		rashpa_channel_wake(ch, before);
+	}
+}
+
+static u64 rashpa_group_bytes(u32 n)
+{
+	return struct_size_t(struct rashpa_group, member, n) +
+	       2 * roundup_pow_of_two(n) * sizeof(u64);
+}
+
+static void rashpa_group_free(struct rashpa_group *g)
+{
+	kvfree(g->least);
+	kvfree(g);
+}
+
+static struct rashpa_group *rashpa_group_new(const struct rashpa_group_make *arg)
+{
+	const u32 width = roundup_pow_of_two(arg->n_members);
+	struct rashpa_group *g;
 	u32 i;
 
-	WRITE_ONCE(ch->consumer->ack[g->listener->id - 1], begin);
-	spin_lock_irq(&ch->lock);
-	time = ktime_get_ns();
-	before = ch->head;
-	for (i = 0; i < g->n; i++) {
-		struct rashpa_membership *m = &g->member[i];
-
-		m->position = max(begin, rashpa_group_reached(m->listener));
-		m->judged = begin;
-		m->listener->memberships[m->listener->n_memberships++] = m;
-		rashpa_member_overrun(m, time);
+	g = kvzalloc(struct_size(g, member, arg->n_members), GFP_KERNEL_ACCOUNT);
+	if (!g)
+		return NULL;
+	g->least = kvcalloc(2 * width, sizeof(*g->least), GFP_KERNEL_ACCOUNT);
+	if (!g->least) {
+		rashpa_group_free(g);
+		return NULL;
 	}
-	rashpa_group_ends(g, &first, &last);
-	rashpa_group_lag(g, first, time);
-	g->position = last;
-	if (last > begin)
-		rashpa_listener_event(g->listener, ++g->listener->sequence, time, last);
-	spin_unlock_irq(&ch->lock);
-	rashpa_channel_wake(ch, before);
+	g->n = arg->n_members;
+	g->width = width;
+	g->slots = arg->slots;
+	if (arg->full != RASHPA_FULL_NEVER)
+		g->full = arg->full ?: arg->slots;
+	g->position = arg->first;
+	g->depth = 1;
+	/* leaves that no member has do not count */
+	for (i = 0; i < width; i++)
+		g->least[width + i] = i < g->n ? g->position : U64_MAX;
+	for (i = width - 1; i; i--)
+		g->least[i] = min(g->least[2 * i], g->least[2 * i + 1]);
+	for (i = 0; i < g->n; i++)
+		g->member[i].judged = g->position;
+	return g;
 }
 
 /* @ch's sources_lock is held. */
 static int rashpa_group_make(struct rashpa_call *call, struct rashpa_channel *ch,
 			     const struct rashpa_member *members, struct rashpa_group_make *arg)
 {
+	DECLARE_BITMAP(seen, RASHPA_SOURCES_MAX) = {};
 	struct rashpa_group *g;
 	struct rashpa_listener *l;
 	int err = -ENOMEM;
 	u32 i;
 
-	g = kzalloc(struct_size(g, member, arg->n_members), GFP_KERNEL_ACCOUNT);
+	g = rashpa_group_new(arg);
 	if (!g)
 		return -ENOMEM;
 	l = kzalloc(sizeof(*l), GFP_KERNEL_ACCOUNT);
 	if (!l)
 		goto out_group;
-	g->n = arg->n_members;
-	g->slots = arg->slots;
-	g->lag = arg->lag;
-	g->listener = l;
 	for (i = 0; i < g->n; i++) {
-		err = rashpa_group_member(call, ch, g, members, i);
+		err = rashpa_group_member(call, ch, g, &members[i], i, seen);
 		if (err)
 			goto out_listener;
 	}
+	g->listener = l;
 	l->channel = ch;
 	l->kind = RASHPA_SOURCE_GROUP;
 	l->group = g;
-	err = rashpa_charge(call, &l->charge, RASHPA_RESOURCE_SOURCES, ch->dev->id, 1, 0);
+	err = rashpa_charge(call, &l->charge, RASHPA_RESOURCE_SOURCES, rashpa_channel_fpga(ch),
+			    1, rashpa_group_bytes(arg->n_members));
 	if (err)
 		goto out_listener;
 	err = rashpa_listener_place(call, ch, l);
 	if (err)
 		goto out_uncharge;
-	rashpa_group_join(ch, g, arg->first);
+	rashpa_group_join(ch, g);
 	arg->out_id = l->id;
 	return 0;
 
@@ -237,7 +310,7 @@ out_uncharge:
 out_listener:
 	kfree(l);
 out_group:
-	kfree(g);
+	rashpa_group_free(g);
 	return err;
 }
 
@@ -251,8 +324,8 @@ int rashpa_ioc_group(struct rashpa_call *call, void *arg)
 	err = rashpa_group_check(call, group);
 	if (err)
 		return err;
-	members = memdup_user(u64_to_user_ptr(group->members),
-			      array_size(group->n_members, sizeof(*members)));
+	members = rashpa_copy_array(call, group->members, group->n_members, group->member_size,
+				    sizeof(*members), sizeof(*members));
 	if (IS_ERR(members))
 		return PTR_ERR(members);
 	mutex_lock(&ch->sources_lock);
@@ -261,29 +334,31 @@ int rashpa_ioc_group(struct rashpa_call *call, void *arg)
 	if (!err)
 		err = rashpa_group_make(call, ch, members, group);
 	mutex_unlock(&ch->sources_lock);
-	kfree(members);
+	kvfree(members);
 	return err;
 }
 
 /**
- * rashpa_group_leave() - end a group: its members are in it no more
- * @l: its listener; the channel's sources_lock held, or the channel gone
+ * rashpa_group_end() - end a group: its members are in it no more
+ * @l: its listener, in no group itself; the channel's sources_lock held, or the channel gone
  */
-void rashpa_group_leave(struct rashpa_listener *l)
+void rashpa_group_end(struct rashpa_listener *l)
 {
 	struct rashpa_group *g = l->group;
-	u32 i, j;
+	u32 i, j, end;
 
-	spin_lock_irq(&l->channel->lock);
-	for (i = 0; i < g->n; i++) {
-		struct rashpa_listener *of = g->member[i].listener;
+	for (i = 0; i < g->n;) {
+		spin_lock_irq(&l->channel->lock);
+		for (end = rashpa_group_batch(g, i); i < end; i++) {
+			struct rashpa_listener *of = g->member[i].listener;
 
-		for (j = 0; of->memberships[j] != &g->member[i]; j++)
-			;
-		of->memberships[j] = of->memberships[--of->n_memberships];
+			for (j = 0; of->memberships[j] != &g->member[i]; j++)
+				;
+			of->memberships[j] = of->memberships[--of->n_memberships];
+		}
+		spin_unlock_irq(&l->channel->lock);
 	}
-	spin_unlock_irq(&l->channel->lock);
-	kfree(g);
+	rashpa_group_free(g);
 	l->group = NULL;
 }
 
@@ -318,30 +393,36 @@ int rashpa_ioc_ack(struct rashpa_call *call, void *arg)
 	return found ? 0 : -ENOENT;
 }
 
-/* What is known of all members at one moment. */
-static void rashpa_group_tell(const struct rashpa_group *g,
-			      struct rashpa_group_info *info, struct rashpa_member_info *to)
+static void rashpa_member_tell(const struct rashpa_membership *m, struct rashpa_member_info *to)
 {
-	u64 first, last;
-	u32 i;
+	to->source = m->listener->id;
+	to->position = rashpa_member_position(m);
+	to->overruns = m->overruns;
+	to->time_ns = m->time;
+}
 
-	rashpa_group_ends(g, &first, &last);
+/* The group first: its members are at least as far as it is said to be. */
+static void rashpa_group_tell(struct rashpa_group *g, struct rashpa_group_info *info,
+			      struct rashpa_member_info *to, u32 n)
+{
+	struct rashpa_channel *ch = g->listener->channel;
+	u32 i, end;
+
 	info->out_members = g->n;
-	info->out_position = g->position;
-	info->out_ack = rashpa_group_ack(g);
-	info->out_events = g->listener->events;
 	info->out_overruns = 0;
-	for (i = 0; i < g->n; i++) {
-		const struct rashpa_membership *m = &g->member[i];
-
-		info->out_overruns += m->overruns;
-		to[i].source = m->listener->id;
-		to[i].position = m->position;
-		to[i].lag = first - m->position;
-		to[i].overruns = m->overruns;
-		to[i].repeats = m->repeats;
-		to[i].skips = m->skips;
-		to[i].time_ns = m->time;
+	for (i = 0; i < g->n;) {
+		spin_lock_irq(&ch->lock);
+		if (!i) {
+			info->out_position = g->position;
+			info->out_ack = rashpa_group_ack(g);
+			info->out_events = g->listener->events;
+		}
+		for (end = rashpa_group_batch(g, i); i < end; i++) {
+			info->out_overruns += g->member[i].overruns;
+			if (i < n)
+				rashpa_member_tell(&g->member[i], &to[i]);
+		}
+		spin_unlock_irq(&ch->lock);
 	}
 }
 
@@ -349,36 +430,28 @@ int rashpa_ioc_group_info(struct rashpa_call *call, void *arg)
 {
 	struct rashpa_channel *ch = call->obj;
 	struct rashpa_group_info *info = arg;
+	const u32 n = min_t(u32, info->n_members, RASHPA_MEMBERS_MAX);
 	struct rashpa_member_info *members;
 	struct rashpa_group *g;
 	int err = 0;
-	u32 n;
 
-	if (info->__reserved)
-		return rashpa_fail(call, -EINVAL, "a reserved field is not zero");
-	if (info->n_members && !info->members)
+	if (n && !info->members)
 		return rashpa_fail(call, -EINVAL, "room for %u members at address 0",
 				   info->n_members);
-	members = kcalloc(RASHPA_MEMBERS_MAX, sizeof(*members), GFP_KERNEL_ACCOUNT);
+	members = kvcalloc(n, sizeof(*members), GFP_KERNEL_ACCOUNT);
 	if (!members)
 		return -ENOMEM;
 	mutex_lock(&ch->sources_lock);
 	g = rashpa_group_find(call, ch, info->id);
-	if (g) {
-		spin_lock_irq(&ch->lock);
-		rashpa_group_tell(g, info, members);
-		spin_unlock_irq(&ch->lock);
-	}
-	mutex_unlock(&ch->sources_lock);
-	if (!g) {
+	if (g)
+		rashpa_group_tell(g, info, members, n);
+	else
 		err = -ENOENT;
-		goto out;
-	}
-	n = min(info->n_members, info->out_members);
-	if (n && copy_to_user(u64_to_user_ptr(info->members), members,
-			      array_size(n, sizeof(*members))))
-		err = -EFAULT;
-out:
-	kfree(members);
+	mutex_unlock(&ch->sources_lock);
+	if (!err && n)
+		err = rashpa_store_array(call, info->members, min(n, info->out_members),
+					 info->member_size, sizeof(*members), members,
+					 sizeof(*members));
+	kvfree(members);
 	return err;
 }

@@ -24,6 +24,7 @@
 
 #include "rashpa_account.h"
 #include "rashpa_call.h"
+#include "rashpa_origin.h"
 
 struct cma;
 
@@ -117,15 +118,18 @@ struct rashpa_near {
 };
 
 /**
- * struct rashpa_importers - who has attached one memory, through whatever dma-buf of it
+ * struct rashpa_importers - who has attached one memory, or watches words of it, through whatever
+ *	dma-buf of it
  * @count: attachments now
  * @lock: protects @attachments and what is in them
  * @attachments: all of them
+ * @words: a program has written words of it
  */
 struct rashpa_importers {
 	atomic_t count;
 	struct mutex lock;		/* attachments */
 	struct list_head attachments;
+	struct rashpa_origin words;
 };
 
 /**
@@ -220,6 +224,7 @@ struct dma_buf *rashpa_export_buffer(struct rashpa_buffer *buffer,
 				     struct rashpa_lease *lease, int flags);
 struct dma_buf *rashpa_export_pinned(struct rashpa_pinned *pinned, u64 length);
 const struct rashpa_extent *rashpa_dmabuf_extents(struct dma_buf *dmabuf, u32 *count);
+struct rashpa_origin *rashpa_dmabuf_words(struct dma_buf *dmabuf);
 bool rashpa_export_info(struct dma_buf *dmabuf, struct rashpa_info *info);
 
 #endif /* RASHPA_MEMORY_H */

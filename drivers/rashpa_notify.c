@@ -46,6 +46,9 @@ void rashpa_notifier_free(struct rashpa_notifier *n)
 {
 	if (!n)
 		return;
+	spin_lock_irq(&n->channel->lock);
+	list_del(&n->entry);
+	spin_unlock_irq(&n->channel->lock);
 	hrtimer_cancel(&n->timer);
 	/* what the timer had promised is kept: who sleeps does not wait for it in vain */
 	if (n->delay && n->pending)
@@ -71,6 +74,7 @@ static struct rashpa_notifier *rashpa_notifier_new(struct rashpa_call *call,
 		return ERR_PTR(-ENOMEM);
 	}
 	n->channel = call->obj;
+	INIT_LIST_HEAD(&n->entry);
 	n->ctx = ctx;
 	n->every = bind->every ?: !bind->delay_us;
 	n->delay = ns_to_ktime((u64)bind->delay_us * NSEC_PER_USEC);
@@ -115,10 +119,13 @@ int rashpa_ioc_eventfd(struct rashpa_call *call, void *arg)
 	spin_lock_irq(&ch->lock);
 	/* either the end of the function finds it bound, and signals it, or it is refused */
 	err = rashpa_channel_check(call, ch);
-	if (!err && place)
+	if (!err && place) {
+		if (n)
+			list_add(&n->entry, &ch->notifiers);
 		swap(*place, n);
-	else if (!err)
+	} else if (!err) {
 		err = rashpa_fail(call, -ENOENT, "the channel has no source %u", bind->id);
+	}
 	spin_unlock_irq(&ch->lock);
 	mutex_unlock(&ch->sources_lock);
 	rashpa_notifier_free(n);

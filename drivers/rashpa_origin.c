@@ -10,28 +10,27 @@
 /**
  * rashpa_origin_init() - nothing has happened, and nobody listens
  * @origin: the origin
- * @max: ears that it may have
  */
-void rashpa_origin_init(struct rashpa_origin *origin, u32 max)
+void rashpa_origin_init(struct rashpa_origin *origin)
 {
 	spin_lock_init(&origin->lock);
 	INIT_LIST_HEAD(&origin->ears);
-	origin->max = max;
 }
 
 /**
  * rashpa_origin_join() - listen
  * @origin: to what
  * @ear: its @hear is set
+ * @most: ears that the origin may have then
  *
  * Return: 0, -ENOSPC if too many listen already.
  */
-int rashpa_origin_join(struct rashpa_origin *origin, struct rashpa_ear *ear)
+int rashpa_origin_join(struct rashpa_origin *origin, struct rashpa_ear *ear, u32 most)
 {
 	int err = 0;
 
 	spin_lock_irq(&origin->lock);
-	if (origin->n_ears < origin->max) {
+	if (origin->n_ears < most) {
 		origin->n_ears++;
 		ear->origin = origin;
 		list_add_tail(&ear->entry, &origin->ears);
@@ -64,17 +63,21 @@ void rashpa_origin_leave(struct rashpa_ear *ear)
  * @origin: where
  * @value: for who hears of it
  *
- * Called in hard interrupt context: the time is taken here, before anything else.
+ * Called in hard interrupt context, too: the time is taken here, before anything else.
+ *
+ * Return: for how many who listen this was an event.
  */
-void rashpa_origin_fire(struct rashpa_origin *origin, u64 value)
+u32 rashpa_origin_fire(struct rashpa_origin *origin, u64 value)
 {
 	const u64 time = ktime_get_ns();
 	struct rashpa_ear *ear;
 	unsigned long flags;
+	u32 heard = 0;
 
 	spin_lock_irqsave(&origin->lock, flags);
 	origin->sequence++;
 	list_for_each_entry(ear, &origin->ears, entry)
-		ear->hear(ear, origin->sequence, time, value);
+		heard += ear->hear(ear, origin->sequence, time, value);
 	spin_unlock_irqrestore(&origin->lock, flags);
+	return heard;
 }

@@ -9,40 +9,36 @@
 #include <linux/spinlock.h>
 #include <linux/types.h>
 
-/* every ear is served in the interrupt handler */
-#define RASHPA_EARS_MAX		64
-
 /**
  * struct rashpa_origin - something that events come from
  * @lock: protects all fields; hard interrupt context
  * @sequence: events so far
  * @ears: who listens
  * @n_ears: their number, bounded: each costs time in the interrupt
- * @max: of them
  */
 struct rashpa_origin {
 	spinlock_t lock;		/* all fields; hard interrupt */
 	u64 sequence;
 	struct list_head ears;
 	u32 n_ears;
-	u32 max;
 };
 
 /**
  * struct rashpa_ear - somebody who listens to an origin
  * @entry: in rashpa_origin.ears (its lock)
  * @origin: what it listens to, NULL for nothing
- * @hear: called for each event, with the lock of the origin held and interrupts off
+ * @hear: called for each event, with the lock of the origin held and interrupts off; tells whether
+ *	this was one for it
  */
 struct rashpa_ear {
 	struct list_head entry;
 	struct rashpa_origin *origin;
-	void (*hear)(struct rashpa_ear *ear, u64 sequence, u64 time, u64 value);
+	bool (*hear)(struct rashpa_ear *ear, u64 sequence, u64 time, u64 value);
 };
 
-void rashpa_origin_init(struct rashpa_origin *origin, u32 max);
-int rashpa_origin_join(struct rashpa_origin *origin, struct rashpa_ear *ear);
+void rashpa_origin_init(struct rashpa_origin *origin);
+int rashpa_origin_join(struct rashpa_origin *origin, struct rashpa_ear *ear, u32 most);
 void rashpa_origin_leave(struct rashpa_ear *ear);
-void rashpa_origin_fire(struct rashpa_origin *origin, u64 value);
+u32 rashpa_origin_fire(struct rashpa_origin *origin, u64 value);
 
 #endif /* RASHPA_ORIGIN_H */

@@ -423,7 +423,7 @@ static int rashpa_vectors_init(struct rashpa_device *dev)
 	for (i = 0; i < n; i++) {
 		struct rashpa_vector *vector = &dev->vectors[i];
 
-		rashpa_origin_init(&vector->origin, RASHPA_EARS_MAX);
+		rashpa_origin_init(&vector->origin);
 		vector->dev = dev;
 		vector->index = i;
 		vector->irq = pci_irq_vector(dev->pdev, i);
@@ -940,10 +940,10 @@ static struct rashpa_device *rashpa_device_create(struct pci_dev *pdev)
 	INIT_LIST_HEAD(&dev->stale);
 	INIT_LIST_HEAD(&dev->maps);
 	INIT_LIST_HEAD(&dev->open_windows);
-	rashpa_origin_init(&dev->events, RASHPA_EARS_MAX);
-	rashpa_origin_init(&dev->map_events, RASHPA_EARS_MAX);
+	rashpa_origin_init(&dev->events);
+	rashpa_origin_init(&dev->map_events);
 	/* fires once, not in an interrupt: whoever uses the function may listen */
-	rashpa_origin_init(&dev->end, U32_MAX);
+	rashpa_origin_init(&dev->end);
 	rashpa_node_init(&dev->dev, &pdev->dev, rashpa_device_release);
 	err = dev_set_name(&dev->dev, "fpga%d", dev->id);
 	if (err) {

@@ -3,7 +3,7 @@
  * rashpa: the queue of a channel, as memory that user space maps.
  *
  * The kernel writes records and the head, which users can only read; the consumer writes
- * the tail in a page of its own. The kernel believes the tail only within bounds, and
+ * the tail in pages of its own. The kernel believes the tail only within bounds, and
  * what it is wrong about harms nobody but the consumer.
  */
 #include <linux/log2.h>
@@ -20,7 +20,7 @@
 /**
  * rashpa_ring_init() - memory for a queue
  * @call: the ioctl, for the reason
- * @ch: the channel, charged
+ * @ch: the channel, charged; its n_sources are set
  * @depth: records, checked
  *
  * Return: 0, -ENOMEM, -EDQUOT.
@@ -32,14 +32,14 @@ int rashpa_ring_init(struct rashpa_call *call, struct rashpa_channel *ch, u32 de
 	int err;
 
 	BUILD_BUG_ON(sizeof(struct rashpa_ring) > RASHPA_RING_RECORDS);
-	BUILD_BUG_ON(sizeof(struct rashpa_consumer) > PAGE_SIZE);
 
 	ch->ring_size = PAGE_ALIGN(RASHPA_RING_RECORDS + array_size(slots, sizeof(*ch->records)));
-	err = rashpa_charge_more(call, &ch->charge, ch->ring_size + PAGE_SIZE);
+	ch->consumer_size = PAGE_ALIGN(struct_size(ch->consumer, ack, ch->n_sources));
+	err = rashpa_charge_more(call, &ch->charge, ch->ring_size + ch->consumer_size);
 	if (err)
 		return err;
 	/* whole pages, charged, and zeroed: users see them; who asks for too many is told */
-	p = __vmalloc(ch->ring_size + PAGE_SIZE,
+	p = __vmalloc(ch->ring_size + ch->consumer_size,
 		      GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_NOWARN);
 	if (!p)
 		return -ENOMEM;
@@ -63,7 +63,7 @@ void rashpa_ring_free(struct rashpa_channel *ch)
 /**
  * rashpa_ring_mmap() - show the queue to user space
  * @ch: the channel
- * @vma: wanted: the ring from its beginning, or the consumer's page
+ * @vma: wanted: the ring from its beginning, or the consumer's pages from theirs
  *
  * Return: 0, -EINVAL (another range, or private), -EACCES (the ring for writing).
  */
@@ -77,7 +77,7 @@ int rashpa_ring_mmap(struct rashpa_channel *ch, struct vm_area_struct *vma)
 
 	if (!(vma->vm_flags & VM_SHARED))
 		return -EINVAL;
-	if (offset == ch->ring_size && length == PAGE_SIZE) {
+	if (offset == ch->ring_size && length <= ch->consumer_size) {
 		p = ch->consumer;
 	} else if (!offset && length <= ch->ring_size) {
 		if (vma->vm_flags & VM_WRITE)

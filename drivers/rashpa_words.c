@@ -28,19 +28,36 @@ static u64 rashpa_watch_read(const struct rashpa_watch *w)
 	return v & w->mask;
 }
 
+/*
+ * A counter of 32 bits wraps: of all positions that have its bits, it is at the one nearest to
+ * where it was at the last look.
+ */
+static u64 rashpa_watch_position(const struct rashpa_watch *w, u64 v)
+{
+	s32 way;
+
+	if (!w->counter)
+		return v;
+	way = (u32)v - (u32)w->last;
+	/* before the beginning there is nothing */
+	if (way < 0 && w->last < -(s64)way)
+		return w->last + (u32)way;
+	return w->last + way;
+}
+
 /* Move on to the next value behind @v. */
 static void rashpa_watch_step(struct rashpa_watch *w, u64 v)
 {
 	u64 n, way;
 
 	/* nothing is greater than this: @way might not fit, not even as an overflow */
-	if (v == w->mask) {
+	if (v == w->most) {
 		w->ended = true;
 		return;
 	}
 	n = div64_u64(v - w->value, w->step) + 1;
 	w->ended = check_mul_overflow(n, w->step, &way) ||
-		   check_add_overflow(w->value, way, &w->value) || w->value > w->mask;
+		   check_add_overflow(w->value, way, &w->value) || w->value > w->most;
 }
 
 static bool rashpa_watch_reached(struct rashpa_watch *w, u64 v)
@@ -62,13 +79,13 @@ static bool rashpa_watch_reached(struct rashpa_watch *w, u64 v)
 /**
  * rashpa_watch_look() - is the condition true now
  * @w: the word; the channel's lock held
- * @value: becomes the word, masked, if it is
+ * @value: becomes the position of the word, if it is
  *
  * Return: true if this makes an event.
  */
 bool rashpa_watch_look(struct rashpa_watch *w, u64 *value)
 {
-	const u64 v = rashpa_watch_read(w);
+	const u64 v = rashpa_watch_position(w, rashpa_watch_read(w));
 	bool fires = false;
 
 	lockdep_assert_held(&w->listener->channel->lock);
@@ -151,6 +168,10 @@ static const void *rashpa_word_find(struct dma_buf *dmabuf, u64 offset)
 static int rashpa_watch_check_poll(struct rashpa_call *call,
 				   const struct rashpa_source_add *add)
 {
+	if (add->index && add->head.flags & (RASHPA_SOURCE_POLL | RASHPA_SOURCE_LOOK))
+		return rashpa_fail(call, -EINVAL,
+				   "vector %u: a word that no interrupt makes us look at has none",
+				   add->index);
 	if (!(add->head.flags & RASHPA_SOURCE_POLL))
 		return add->period_us || add->budget ?
 		       rashpa_fail(call, -EINVAL,
@@ -161,10 +182,14 @@ static int rashpa_watch_check_poll(struct rashpa_call *call,
 	if (add->budget > RASHPA_BUDGET_ALL)
 		return rashpa_fail(call, -EINVAL, "a budget of %u thousandths of a CPU: at most %u",
 				   add->budget, RASHPA_BUDGET_ALL);
-	if (add->index)
-		return rashpa_fail(call, -EINVAL,
-				   "vector %u: a word that a timer looks at has none", add->index);
 	return 0;
+}
+
+/* A counter that wraps has positions of 64 bits: see &struct rashpa_source_add. */
+static bool rashpa_watch_counts(const struct rashpa_source_add *add)
+{
+	return add->bits == 32 && (!add->mask || add->mask == U32_MAX) &&
+	       add->condition != RASHPA_CONDITION_EQUAL;
 }
 
 static int rashpa_watch_check(struct rashpa_call *call, const struct rashpa_source_add *add)
@@ -183,7 +208,7 @@ static int rashpa_watch_check(struct rashpa_call *call, const struct rashpa_sour
 		return rashpa_fail(call, -EINVAL, "condition %u is not defined", add->condition);
 	if (add->mask & ~all)
 		return rashpa_fail(call, -EINVAL, "the mask has bits outside the word");
-	if (add->value & ~(add->mask ?: all))
+	if (add->value & ~(add->mask ?: all) && !rashpa_watch_counts(add))
 		return rashpa_fail(call, -EINVAL, "the value has bits outside the mask");
 	if (add->value && add->condition == RASHPA_CONDITION_CHANGED)
 		return rashpa_fail(call, -EINVAL, "CHANGED has no value");
@@ -261,6 +286,8 @@ struct rashpa_watch *rashpa_watch_new(struct rashpa_call *call,
 	w->bits = add->bits;
 	w->condition = add->condition;
 	w->mask = add->mask ?: (add->bits == 32 ? U32_MAX : U64_MAX);
+	w->counter = rashpa_watch_counts(add);
+	w->most = w->counter ? U64_MAX : w->mask;
 	w->value = add->value;
 	w->step = add->step;
 	w->last = rashpa_watch_read(w);
@@ -301,4 +328,28 @@ void rashpa_watch_free(struct rashpa_watch *w)
 	rashpa_uncharge(&w->charge);
 	dma_buf_put(w->dmabuf);
 	kfree(w);
+}
+
+/* -------------------------------------------------------------- ioctl --- */
+
+int rashpa_ioc_look(struct rashpa_call *call, void *arg)
+{
+	struct rashpa_look *look = arg;
+	struct dma_buf *dmabuf = dma_buf_get(look->fd);
+	struct rashpa_origin *words;
+	int err = 0;
+
+	if (IS_ERR(dmabuf))
+		return rashpa_fail(call, PTR_ERR(dmabuf), "fd %d is not a dma-buf", look->fd);
+	words = rashpa_dmabuf_words(dmabuf);
+	if (!words)
+		err = rashpa_fail(call, -EXDEV,
+				  "words are in host memory of this driver: a buffer, pinned or lock memory");
+	/* who may not write the words has nothing to tell of them */
+	else if (!(dmabuf->file->f_mode & FMODE_WRITE))
+		err = rashpa_fail(call, -EACCES, "the memory is not open for writing");
+	else
+		look->out_events = rashpa_origin_fire(words, 0);
+	dma_buf_put(dmabuf);
+	return err;
 }

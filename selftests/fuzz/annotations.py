@@ -45,6 +45,7 @@ CALLS = {
     "LIMIT": ("fd_rashpa_memory", "limit"),
     "INFO@node": ("fd_rashpa_node", "info"),
     "PROGRESS": ("fd_rashpa_memory", "progress"),
+    "LOOK": ("fd_rashpa_memory", "look"),
     "PIN": ("fd_rashpa_memory", "pin"),
     "REMOVE": ("fd_rashpa_node", "remove"),
     "EXPORT": ("fd_rashpa_node", "export"),
@@ -54,6 +55,7 @@ CALLS = {
     "WINDOW_MAKE": ("fd_rashpa_fpga", "window_make"),
     "MAP_MAKE": ("fd_rashpa_fpga", "map_make"),
     "CHANNEL_MAKE": ("fd_rashpa_fpga", "channel_make"),
+    "CHANNEL_MAKE@memory": ("fd_rashpa_memory", "channel_make"),
     "QUIESCE": ("fd_rashpa_fpga", "quiesce"),
     "RESET": ("fd_rashpa_fpga", "reset"),
     "PROGRAM": ("fd_rashpa_map", "program"),
@@ -85,7 +87,8 @@ FLAGS = {
     "rashpa_profile_flags": ["RASHPA_PROFILE_DISCLOSE", "RASHPA_PROFILE_NO_RESET"],
     "rashpa_quiesce_flags": ["RASHPA_QUIESCE_MAP"],
     "rashpa_map_flags": ["RASHPA_MAP_DEVICE", "RASHPA_MAP_KEEP", "RASHPA_MAP_PIN"],
-    "rashpa_source_flags": ["RASHPA_SOURCE_OF", "RASHPA_SOURCE_QUIET", "RASHPA_SOURCE_POLL"],
+    "rashpa_source_flags": ["RASHPA_SOURCE_OF", "RASHPA_SOURCE_QUIET", "RASHPA_SOURCE_POLL",
+                            "RASHPA_SOURCE_LOOK"],
     "rashpa_pwindow_flags": ["RASHPA_PWINDOW_USER"],
     "rashpa_backends": ["RASHPA_BACKEND_AUTO", "RASHPA_BACKEND_CMA", "RASHPA_BACKEND_CONTIG"],
     "rashpa_resources": ["RASHPA_RESOURCE_MEMORY", "RASHPA_RESOURCE_NAMES",
@@ -98,7 +101,7 @@ FLAGS = {
     "rashpa_step_ops": ["RASHPA_STEP_WRITE", "RASHPA_STEP_WAIT"],
     "rashpa_sources": ["RASHPA_SOURCE_VECTOR", "RASHPA_SOURCE_DEVICE", "RASHPA_SOURCE_SOFTWARE",
                        "RASHPA_SOURCE_LOCK", "RASHPA_SOURCE_MAP", "RASHPA_SOURCE_GROUP",
-                       "RASHPA_SOURCE_OVERRUN", "RASHPA_SOURCE_LAG"],
+                       "RASHPA_SOURCE_OVERRUN", "RASHPA_SOURCE_FULL"],
     "rashpa_conditions": ["RASHPA_CONDITION_CHANGED", "RASHPA_CONDITION_EQUAL",
                           "RASHPA_CONDITION_REACHED"],
 }
@@ -120,7 +123,8 @@ RASHPA_MAPPED_REMAPPED RASHPA_MAPPED_COHERENT RASHPA_LOCK_SLOT RASHPA_LOCK_SLOTS
 RASHPA_MAP_VALID RASHPA_MAP_REVOKED
 RASHPA_DEVICE_QUIESCED RASHPA_DEVICE_RESET RASHPA_DEVICE_STUCK RASHPA_DEVICE_GONE
 RASHPA_DEVICE_ERROR RASHPA_PERIOD_MIN RASHPA_PERIOD_MAX RASHPA_MEMBERS_MAX
-RASHPA_CHANNEL_SOURCES
+RASHPA_SOURCES_DEFAULT RASHPA_SOURCES_MAX RASHPA_LISTENERS_USER RASHPA_LISTENERS_MAX
+RASHPA_GROUP_DEPTH RASHPA_FULL_NEVER
 RASHPA_HOLDING_ORPHAN RASHPA_HOLDING_KEPT RASHPA_HOLDING_PROGRAMMED
 RASHPA_COMM_SIZE RASHPA_HOLDINGS_MAX
 """.split()
@@ -167,7 +171,9 @@ FIELDS = {
     "map_make.direction": "flags[rashpa_directions, int32]",
     "map_make.out_fd": "fd_rashpa_map",
     "map_make.out_id": "rashpa_map_id",
+    "look.fd": "fd_rashpa_dmabuf",
     "channel_make.depth": "int32[0:65536]",
+    "channel_make.sources": "int32[0:2048]",
     "channel_make.out_fd": "fd_rashpa_channel",
     "quiesce.map": "rashpa_map_id",
     "program.window": "fd_rashpa_dmabuf",
@@ -185,9 +191,11 @@ FIELDS = {
     "member.source": "rashpa_source_id",
     "group_make.members": "ptr64[in, array[rashpa_member]]",
     "group_make.n_members": "len[members, int32]",
+    "group_make.member_size": "const[8, int32]",
     "group_make.out_id": "rashpa_source_id",
     "ack.id": "rashpa_source_id",
     "group_info.members": "ptr64[out, array[rashpa_member_info]]",
     "group_info.id": "rashpa_source_id",
     "group_info.n_members": "len[members, int32]",
+    "group_info.member_size": "const[32, int32]",
 }

@@ -240,7 +240,10 @@ static void make_sense(struct thread *t, const struct call *c, char *arg)
 		if (s->kind != RASHPA_SOURCE_LOCK) {
 			memset(&s->memory, 0,
 			       sizeof(*s) - offsetof(struct rashpa_source_add, memory));
+			head->flags &= ~(uint32_t)(RASHPA_SOURCE_POLL | RASHPA_SOURCE_LOOK);
+		} else if (head->flags & RASHPA_SOURCE_LOOK) {
 			head->flags &= ~(uint32_t)RASHPA_SOURCE_POLL;
+			s->index = s->period_us = s->budget = 0;
 		} else if (head->flags & RASHPA_SOURCE_POLL) {
 			s->index = 0;
 			s->period_us = s->period_us ? s->period_us : 100;

@@ -69,7 +69,11 @@ const struct call calls[] = {
 		F(map_make, fd, T_FD, K_WINDOW), F(map_make, direction, T_BELOW, 3),
 		F(map_make, offset, T_RARE, 4) } },
 	{ CALL(CHANNEL_MAKE, channel_make), .weight = 15, .on = K_FPGA, MAKES(channel_make, K_CHANNEL), .fields = {
-		F(channel_make, depth, T_RARE, 1024) } },
+		F(channel_make, depth, T_RARE, 1024), F(channel_make, sources, T_RARE, 2048) } },
+	{ CALL(CHANNEL_MAKE, channel_make), .weight = 5, .on = K_MEMORY, MAKES(channel_make, K_CHANNEL), .fields = {
+		F(channel_make, depth, T_RARE, 1024), F(channel_make, sources, T_RARE, 2048) } },
+	{ CALL(LOOK, look), .weight = 20, .on = K_MEMORY, .fields = {
+		F(look, fd, T_FD, K_BUFFER), F(look, out_events, T_OUT, 0) } },
 	{ CALL(QUIESCE, quiesce), .weight = 6, .on = K_FPGA, .fields = {
 		F(quiesce, out_time_ns, T_OUT, 0) } },
 	{ CALL(QUIESCE, quiesce), .weight = 6, .on = K_FPGA, .flags = RASHPA_QUIESCE_MAP,
@@ -87,7 +91,8 @@ const struct call calls[] = {
 		F(source_add, kind, T_BELOW, 6), F(source_add, index, T_BELOW, 9),
 		F(source_add, device, T_FD, K_FPGA) } },
 	{ CALL(SOURCE_ADD, source_add), .weight = 30, .on = K_CHANNEL,
-	  .flags = RASHPA_SOURCE_OF | RASHPA_SOURCE_QUIET | RASHPA_SOURCE_POLL, .fields = {
+	  .flags = RASHPA_SOURCE_OF | RASHPA_SOURCE_QUIET | RASHPA_SOURCE_POLL | RASHPA_SOURCE_LOOK,
+	  .fields = {
 		F(source_add, kind, T_BELOW, 5), F(source_add, index, T_BELOW, 8),
 		F(source_add, device, T_FD, K_FPGA), F(source_add, memory, T_FD, K_BUFFER),
 		F(source_add, offset, T_LINE, 0), F(source_add, mask, T_RARE, 65536),
@@ -103,15 +108,15 @@ const struct call calls[] = {
 		F(signal, value, T_WORD, 0) } },
 	{ CALL(GROUP_MAKE, group_make), .weight = 15, .on = K_CHANNEL, .fields = {
 		F(group_make, members, T_MEMBERS, 0), F(group_make, n_members, T_BELOW, 4),
-		F(group_make, slots, T_RARE, 8), F(group_make, first, T_RARE, 4),
-		F(group_make, lag, T_RARE, 4) } },
+		F(group_make, member_size, T_BELOW, 17), F(group_make, slots, T_RARE, 8),
+		F(group_make, full, T_RARE, 8), F(group_make, first, T_RARE, 4) } },
 	{ CALL(ACK, ack), .weight = 8, .on = K_CHANNEL, .fields = {
 		F(ack, id, T_ID, 0), F(ack, position, T_WORD, 0) } },
 	{ CALL(SOURCE_INFO, source_info), .weight = 5, .on = K_CHANNEL, .fields = {
 		F(source_info, id, T_ID, 0) } },
 	{ CALL(GROUP_INFO, group_info), .weight = 8, .on = K_CHANNEL, .fields = {
 		F(group_info, members, T_MEMBERS, 0), F(group_info, id, T_ID, 0),
-		F(group_info, n_members, T_BELOW, 34) } },
+		F(group_info, n_members, T_BELOW, 34), F(group_info, member_size, T_BELOW, 65) } },
 };
 
 const unsigned int n_calls = ARRAY_SIZE(calls);

@@ -38,6 +38,8 @@ const char *const fd_names[] = {
 enum { SOURCE_SOFTWARE = 1, SOURCE_DEVICE, SOURCE_GROUP };
 
 #define HOST_MEMORY	(1U << FD_BUFFER | 1U << FD_PINNED | 1U << FD_LOCK)
+#define SOURCE_FLAGS	(RASHPA_SOURCE_OF | RASHPA_SOURCE_QUIET | RASHPA_SOURCE_POLL | \
+			 RASHPA_SOURCE_LOOK)
 #define DMABUFS		(HOST_MEMORY | 1U << FD_FOREIGN | 1U << FD_WINDOW)
 
 /* --- a valid argument for each; what it made is taken away again --- */
@@ -239,6 +241,17 @@ static void valid_source_poll(void *arg)
 	add->period_us = RASHPA_PERIOD_MAX;
 }
 
+static void valid_source_look(void *arg)
+{
+	valid_source_lock(arg);
+	((struct rashpa_source_add *)arg)->head.flags = RASHPA_SOURCE_LOOK;
+}
+
+static void valid_look(void *arg)
+{
+	((struct rashpa_look *)arg)->fd = calls.fds[FD_LOCK];
+}
+
 static void valid_source_of(void *arg)
 {
 	struct rashpa_source_add *add = arg;
@@ -303,6 +316,7 @@ static void valid_group(void *arg)
 
 	group->members = (uintptr_t)members;
 	group->n_members = ARRAY_SIZE(members);
+	group->member_size = sizeof(members[0]);
 }
 
 static void undo_group(void *arg)
@@ -329,6 +343,7 @@ static void valid_group_info(void *arg)
 	group->id = SOURCE_GROUP;
 	group->members = (uintptr_t)info;
 	group->n_members = ARRAY_SIZE(info);
+	group->member_size = sizeof(info[0]);
 }
 
 #define AT(type, field)	offsetof(struct rashpa_##type, field)
@@ -374,6 +389,10 @@ const struct op ops[] = {
 	OP(MEMORY, LIST, list, .variant = "of four", .valid = valid_list),
 	OP(MEMORY, LIMIT, limit, .valid = valid_limit,
 	   .reserved = { AT(limit, __reserved) }),
+	OP(MEMORY, LOOK, look, .valid = valid_look,
+	   .fds = { { AT(look, fd), HOST_MEMORY, "" } }),
+	OP(MEMORY, CHANNEL_MAKE, channel_make, .write = true, .out_fd = AT(channel_make, out_fd),
+	   .reserved = { AT(channel_make, __reserved) }),
 	OP(DOOMED, REMOVE, remove, .undo = make_doomed),
 	OP(BUFFER, INFO, info, .valid = valid_buffer_info,
 	   .fds = { { AT(info, fd), 1U << FD_NONE, "must be -1" } }),
@@ -406,7 +425,8 @@ const struct op ops[] = {
 	      .flags = RASHPA_MAP_DEVICE | RASHPA_MAP_KEEP | RASHPA_MAP_PIN,
 	      .valid = valid_map_keep, .out_fd = AT(map_make, out_fd),
 	      .undo = undo_map_keep),
-	GROWN(FPGA, CHANNEL_MAKE, channel_make, out_fd, .write = true, .out_fd = AT(channel_make, out_fd)),
+	OP(FPGA, CHANNEL_MAKE, channel_make, .write = true, .out_fd = AT(channel_make, out_fd),
+	   .reserved = { AT(channel_make, __reserved) }),
 	OP(FPGA, QUIESCE, quiesce, .write = true, .flags = RASHPA_QUIESCE_MAP,
 	   .apart = RASHPA_QUIESCE_MAP, .reserved = { AT(quiesce, __reserved) }),
 	OP(FPGA, RESET, reset, .write = true),
@@ -419,19 +439,22 @@ const struct op ops[] = {
 	   .valid = valid_program_profile),
 	OP(MAP, RESTORE, restore),
 	GROWN(CHANNEL, SOURCE_ADD, source_add, __reserved,
-	      .flags = RASHPA_SOURCE_OF | RASHPA_SOURCE_QUIET | RASHPA_SOURCE_POLL,
+	      .flags = SOURCE_FLAGS,
 	      .valid = valid_source_add, .undo = undo_source_add,
 	      .reserved = { AT(source_add, __reserved) }),
 	OP(CHANNEL, SOURCE_ADD, source_add, .variant = "of a word",
-	   .flags = RASHPA_SOURCE_OF | RASHPA_SOURCE_QUIET | RASHPA_SOURCE_POLL,
+	   .flags = SOURCE_FLAGS,
 	   .valid = valid_source_lock, .undo = undo_source_add,
 	   .fds = { { AT(source_add, memory), HOST_MEMORY, "" } }),
 	OP(CHANNEL, SOURCE_ADD, source_add, .variant = "of a word, polled",
-	   .flags = RASHPA_SOURCE_OF | RASHPA_SOURCE_QUIET | RASHPA_SOURCE_POLL,
+	   .flags = SOURCE_FLAGS,
 	   .valid = valid_source_poll, .undo = undo_source_add,
 	   .fds = { { AT(source_add, memory), HOST_MEMORY, "" } }),
+	OP(CHANNEL, SOURCE_ADD, source_add, .variant = "of a word, looked at when told",
+	   .flags = SOURCE_FLAGS, .valid = valid_source_look, .undo = undo_source_add,
+	   .fds = { { AT(source_add, memory), HOST_MEMORY, "" } }),
 	OP(CHANNEL, SOURCE_ADD, source_add, .variant = "of a function",
-	   .flags = RASHPA_SOURCE_OF | RASHPA_SOURCE_QUIET | RASHPA_SOURCE_POLL,
+	   .flags = SOURCE_FLAGS,
 	   .valid = valid_source_of, .undo = undo_source_add,
 	   .fds = { { AT(source_add, device), 1U << FD_FPGA, "device: fd" } }),
 	OP(CHANNEL, SOURCE_DEL, source_del, .valid = valid_source_del,
@@ -450,7 +473,6 @@ const struct op ops[] = {
 	OP(CHANNEL, ACK, ack, .valid = valid_ack, .reserved = { AT(ack, __reserved) }),
 	OP(CHANNEL, SOURCE_INFO, source_info, .valid = valid_source_info),
 	OP(CHANNEL, GROUP_INFO, group_info, .valid = valid_group_info,
-	   .reserved = { AT(group_info, __reserved) },
 	   .pointers = { { AT(group_info, members), sizeof(struct rashpa_member_info),
 			   true, false, 0, EINVAL } }),
 };
@@ -688,6 +710,18 @@ bool op_start(const struct op *op, const char *what)
 		tap_done();
 	}
 	return here;
+}
+
+bool op_served(enum node node, unsigned int cmd)
+{
+	size_t i;
+
+	for (i = 0; i < n_ops; i++)
+		if (ops[i].cmd == cmd && (ops[i].node == node ||
+					  (ops[i].node == BUFFER && node == DOOMED) ||
+					  (ops[i].node == DOOMED && node == BUFFER)))
+			return true;
+	return false;
 }
 
 bool op_out(const struct op *op, size_t at)

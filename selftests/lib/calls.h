@@ -118,6 +118,8 @@ int calls_node(enum node node);
 
 /* The name of @op for people. */
 const char *op_name(const struct op *op);
+/* Is @cmd served on @node, as the table says? */
+bool op_served(enum node node, unsigned int cmd);
 /* Is byte @at of the struct of a field named out_? */
 bool op_out(const struct op *op, size_t at);
 /* Has the struct any? */

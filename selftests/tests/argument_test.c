@@ -257,21 +257,24 @@ static void test_read_only(const struct op *op)
 
 static void test_wrong_node(const struct op *op)
 {
+	static const enum node node_of[FD_KINDS] = {	/* and one */
+		[FD_MEMORY] = MEMORY + 1, [FD_NODE] = BUFFER + 1, [FD_FPGA] = FPGA + 1,
+		[FD_FPGA_READ] = FPGA + 1, [FD_MAP] = MAP + 1, [FD_CHANNEL] = CHANNEL + 1,
+	};
 	enum fd_kind kind;
 	int err;
 
 	if (!begin(op, "no other file answers the call"))
 		return;
 	for (kind = 0; kind < FD_KINDS; kind++) {
-		if (calls.fds[kind] < 0 || calls.fds[kind] == calls.nodes[op->node] ||
-		    (op->node == FPGA && kind == FD_FPGA_READ) ||
-		    (op->node == DOOMED && kind == FD_NODE))
+		if (calls.fds[kind] < 0 ||
+		    (node_of[kind] && op_served(node_of[kind] - 1, op->cmd)))
 			continue;
 		prepare(op);
 		err = call(calls.fds[kind], op->cmd, &arg);
 		if (kind == FD_CLOSED || kind == FD_PATH)
 			CHECK(err == -EBADF, "%s: answer %d", fd_names[kind], -err);
-		else if (op->cmd != RASHPA_IOC_INFO && op->cmd != RASHPA_IOC_LIST)
+		else
 			CHECK(err == -ENOTTY, "%s: answer %d", fd_names[kind], -err);
 	}
 	end(op);

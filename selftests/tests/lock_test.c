@@ -447,6 +447,12 @@ SPOIL(budget)
 SPOIL(index)
 SPOIL(device)
 
+static void bad_look(struct rashpa_source_add *a, uint64_t v)
+{
+	a->head.flags = RASHPA_SOURCE_LOOK;
+	a->index = v;
+}
+
 static void test_refused(void)
 {
 	struct rashpa_source_add good = { .condition = RASHPA_CONDITION_CHANGED, .bits = 32 };
@@ -471,7 +477,7 @@ static void test_refused(void)
 	refused(s.ch, &good, ERANGE, "outside", bad_offset, UINT64_MAX - 3);
 	refused(s.ch, &good, EINVAL, "mask", bad_mask, 1ULL << 32);
 	refused(s.ch, &good, EINVAL, "CHANGED", bad_value, 1);
-	refused(s.ch, &good, EINVAL, "mask", bad_value, 1ULL << 32);
+	refused(s.ch, &good, EINVAL, "vector 1", bad_look, 1);
 	refused(s.ch, &good, EINVAL, "step", bad_step, 1);
 	refused(s.ch, &good, EINVAL, "condition 0", bad_condition, 0);
 	refused(s.ch, &good, EINVAL, "condition 4", bad_condition, 4);
@@ -480,6 +486,9 @@ static void test_refused(void)
 	refused(s.ch, &good, EINVAL, "RASHPA_SOURCE_POLL", bad_budget, 1);
 	refused(s.ch, &good, ERANGE, "vector 64", bad_index, 64);
 	refused(s.ch, &good, EINVAL, "RASHPA_SOURCE_OF", bad_device, f.fd);
+	good.condition = RASHPA_CONDITION_EQUAL;
+	refused(s.ch, &good, EINVAL, "mask", bad_value, 1ULL << 32);
+	good.condition = RASHPA_CONDITION_CHANGED;
 	good.head.flags = RASHPA_SOURCE_OF;
 	refused(s.ch, &good, EBADF, "fpgaN", bad_device, null);
 	refused(s.ch, &good, EBADF, "fd 999", bad_device, 999);

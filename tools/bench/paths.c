@@ -67,8 +67,6 @@ static int open_channel(struct path *p, struct rashpa_source_add *source, char *
 	error = rashpa_ioctl(p->channel, RASHPA_IOC_SOURCE_ADD, source, sizeof(*source));
 	if (error)
 		return because(why, -1, "%s", rashpa_reason());
-	if (!events.out_consumer)
-		return 0;
 	p->consumer = mmap(NULL, sizeof(*p->consumer), PROT_READ | PROT_WRITE, MAP_SHARED,
 			   p->channel, events.out_consumer);
 	return 0;
@@ -123,8 +121,6 @@ static int ring_open(struct path *p, char *why)
 
 	if (vector_open(p, why))
 		return -1;
-	if (!p->ring_size || !p->consumer)
-		return because(why, -1, "channels of this driver cannot be mapped");
 	if (p->consumer == MAP_FAILED)
 		return because(why, -1, "mmap of the consumer's page: %s", strerror(errno));
 	ring = mmap(NULL, p->ring_size, PROT_READ, MAP_SHARED, p->channel, 0);

@@ -718,7 +718,12 @@ static struct {
 	},
 };
 
-static struct rashpa_consumer consumer;
+#define IDS	64
+
+static struct {
+	struct rashpa_consumer page;
+	uint64_t ack[IDS];
+} consumer;
 static int wake[2];
 
 static struct rashpa_queue fake_queue(void)
@@ -726,7 +731,8 @@ static struct rashpa_queue fake_queue(void)
 	kernel.ring.head = kernel.ring.gone = 0;
 	memset(&consumer, 0, sizeof(consumer));
 	return (struct rashpa_queue) {
-		.channel = wake[0], .ring = &kernel.ring, .consumer = &consumer,
+		.channel = wake[0], .ring = &kernel.ring, .consumer = &consumer.page,
+		.consumer_size = sizeof(consumer),
 	};
 }
 
@@ -751,19 +757,19 @@ static void test_ring(void)
 			queue_record(++n);
 		ok(rashpa_ring_wait(&queue, -1) == 1, "a ring with records does not wait");
 		while (rashpa_ring_next(&queue, &event))
-			right += event.sequence == right + 1 && consumer.tail == event.sequence;
+			right += event.sequence == right + 1 && consumer.page.tail == event.sequence;
 	}
 	ok(right == n && n == 30, "records come in order, round and round");
-	consumer.tail = 12345;
+	consumer.page.tail = 12345;
 	queue_record(31);
-	ok(rashpa_ring_next(&queue, &event) && event.sequence == 26 && consumer.tail == 26,
+	ok(rashpa_ring_next(&queue, &event) && event.sequence == 26 && consumer.page.tail == 26,
 	   "a tail that cannot be: nothing was consumed");
-	ok(!rashpa_ring_ack(&queue, 64, 7) && consumer.ack[63] == 7 &&
-	   rashpa_ring_ack(&queue, 0, 7) == -EINVAL && rashpa_ring_ack(&queue, 65, 7) == -EINVAL,
+	ok(!rashpa_ring_ack(&queue, IDS, 7) && consumer.ack[IDS - 1] == 7 &&
+	   rashpa_ring_ack(&queue, 0, 7) == -EINVAL && rashpa_ring_ack(&queue, IDS + 1, 7) == -EINVAL,
 	   "an acknowledgement: %s", rashpa_reason());
 	kernel.ring.gone = 1;
 	ok(rashpa_ring_wait(&queue, -1) == 1, "what came before the function went can be read");
-	consumer.tail = kernel.ring.head;
+	consumer.page.tail = kernel.ring.head;
 	ok(rashpa_ring_wait(&queue, -1) == -ENODEV, "and then: %s", rashpa_reason());
 }
 
@@ -858,7 +864,7 @@ static void test_names(void)
 	ok(!strcmp(rashpa_class_name(RASHPA_CLASS_BRIDGE), "bridge") &&
 	   !strcmp(rashpa_kind_name(RASHPA_KIND_PINNED), "pinned") &&
 	   !strcmp(rashpa_stage_name(RASHPA_STAGE_ZERO), "zero") &&
-	   !strcmp(rashpa_source_name(RASHPA_SOURCE_LAG), "lag") &&
+	   !strcmp(rashpa_source_name(RASHPA_SOURCE_FULL), "full") &&
 	   !strcmp(rashpa_condition_name(RASHPA_CONDITION_REACHED), "reached") &&
 	   !strcmp(rashpa_direction_name(RASHPA_FROM_MEMORY), "from-memory") &&
 	   !strcmp(rashpa_map_state_name(RASHPA_MAP_REVOKED), "revoked"), "names of numbers");

@@ -547,18 +547,26 @@ int rashpa_reset(int device)
 
 /* --- events --- */
 
-int rashpa_channel(int device, struct rashpa_channel_make *events)
+int rashpa_channel_make(int node, struct rashpa_channel_make *make)
 {
-	int error = rashpa_ioctl(device, RASHPA_IOC_CHANNEL_MAKE, events, sizeof(*events));
+	int error = rashpa_ioctl(node, RASHPA_IOC_CHANNEL_MAKE, make, sizeof(*make));
 
-	return error ? error : events->out_fd;
+	return error ? error : make->out_fd;
 }
 
-int rashpa_events(int device, unsigned int depth)
+int rashpa_events(int node, unsigned int depth)
 {
 	struct rashpa_channel_make arg = { .depth = depth };
 
-	return rashpa_channel(device, &arg);
+	return rashpa_channel_make(node, &arg);
+}
+
+int rashpa_look(int memory, int fd)
+{
+	struct rashpa_look arg = { .fd = fd };
+	int error = rashpa_ioctl(memory, RASHPA_IOC_LOOK, &arg, sizeof(arg));
+
+	return error ? error : (int)arg.out_events;
 }
 
 int rashpa_listen(int channel, struct rashpa_source_add *source)
@@ -652,7 +660,7 @@ NAMES(rashpa_map_state_name, NULL, "valid", "revoked")
 NAMES(rashpa_resource_name, NULL, "memory", "name", "window", "map", "channel", "source", "timer")
 NAMES(rashpa_kind_name, NULL, "buffer", "window", "foreign", "pinned", "lock")
 NAMES(rashpa_source_name, NULL, "vector", "device", "software", "lock", "map", "group", "overrun",
-      "lag")
+      "full")
 NAMES(rashpa_condition_name, NULL, "changed", "equal", "reached")
 NAMES(rashpa_device_event_name, NULL, "quiesced", "reset", "stuck", "gone", "error")
 NAMES(rashpa_state_name, "ready", "stuck")

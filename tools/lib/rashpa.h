@@ -391,23 +391,35 @@ void rashpa_doorbell64(volatile void *window, uint64_t offset, uint64_t value);
 
 /**
  * rashpa_events() - make an event channel
- * @device: from rashpa_device_open()
+ * @node: from rashpa_device_open(), or rashpa_memory_open() for one without a function
  * @depth: records that its queue holds, 0 for the default
  *
  * read() &struct rashpa_event from it; poll() it.
  *
  * Return: the channel or a negative errno.
  */
-int rashpa_events(int device, unsigned int depth);
+int rashpa_events(int node, unsigned int depth);
 
 /**
- * rashpa_channel() - make an event channel, with all that rashpa_ring_map() needs
- * @device: from rashpa_device_open()
- * @events: see &struct rashpa_channel_make
+ * rashpa_channel_make() - make an event channel, with all that rashpa_ring_map() needs
+ * @node: from rashpa_device_open(), or rashpa_memory_open() for one without a function
+ * @make: see &struct rashpa_channel_make
  *
- * Return: the channel (also in @events->out_fd) or a negative errno.
+ * Return: the channel (also in @make->out_fd) or a negative errno.
  */
-int rashpa_channel(int device, struct rashpa_channel_make *events);
+int rashpa_channel_make(int node, struct rashpa_channel_make *make);
+
+/**
+ * rashpa_look() - words of a memory were written: make the events of who watches them
+ * @memory: from rashpa_memory_open()
+ * @fd: dma-buf of the memory, open for writing
+ *
+ * For producers that are programs. Store the words with release semantics; what was written
+ * before them is seen by who gets the event.
+ *
+ * Return: how many events this made, or a negative errno.
+ */
+int rashpa_look(int memory, int fd);
 
 /**
  * rashpa_source_add() - listen to a source that has no more than a number
@@ -531,13 +543,14 @@ struct rashpa_queue {
 
 /**
  * rashpa_ring_map() - map the queue of a channel
- * @channel: from rashpa_channel()
- * @events: what rashpa_channel() filled in
+ * @channel: from rashpa_channel_make()
+ * @make: what rashpa_channel_make() filled in
  * @queue: filled in; rashpa_ring_unmap() it
  *
  * Return: 0 or a negative errno.
  */
-int rashpa_ring_map(int channel, const struct rashpa_channel_make *events, struct rashpa_queue *queue);
+int rashpa_ring_map(int channel, const struct rashpa_channel_make *make,
+		    struct rashpa_queue *queue);
 
 /**
  * rashpa_ring_unmap() - undo rashpa_ring_map()
@@ -563,8 +576,8 @@ int rashpa_ring_next(struct rashpa_queue *queue, struct rashpa_event *event);
  *
  * Makes no system call if there is one already.
  *
- * Return: 1, 0 if none came in time, or a negative errno: -EINTR, or -ENODEV if the function was
- * removed and no record is left.
+ * Return: 1, 0 if none came in time, or a negative errno: -EINTR, or -ENODEV if the function of the
+ * channel was removed and no record is left.
  */
 int rashpa_ring_wait(struct rashpa_queue *queue, int timeout_ms);
 
@@ -587,7 +600,8 @@ int rashpa_ring_ack(struct rashpa_queue *queue, unsigned int id, uint64_t positi
  * @condition: enum rashpa_condition
  * @mask: bits of the word that count; 0 for all
  * @value: of the condition. RASHPA_CONDITION_CHANGED: the word as it was seen last;
- *	rashpa_lock_wait() stores here what it saw
+ *	rashpa_lock_wait() stores here what it saw. A word of 32 bits without a mask wraps: as for
+ *	&struct rashpa_source_add, CHANGED and REACHED see its position, which has 64 bits
  * @queue: of a channel whose only purpose is to wake up this wait: a RASHPA_SOURCE_LOCK of
  *	the same word, or the vector that follows its writes. Its records are taken away. NULL:
  *	there is none, the word is looked at every millisecond
@@ -598,6 +612,7 @@ int rashpa_ring_ack(struct rashpa_queue *queue, unsigned int id, uint64_t positi
  * @spin_ns: the library's: how long the next wait spins
  * @credit_ns: the library's: what is left of the budget
  * @last_ns: the library's: when it was counted
+ * @position: the library's: of a word that wraps, at the last look
  * @waits: calls that found the condition unfulfilled at first
  * @slept: of these, calls that slept
  * @spent_ns: CPU time spent spinning
@@ -617,6 +632,7 @@ struct rashpa_wait {
 	uint64_t spin_ns;
 	uint64_t credit_ns;
 	uint64_t last_ns;
+	uint64_t position;
 	uint64_t waits;
 	uint64_t slept;
 	uint64_t spent_ns;

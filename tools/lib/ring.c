@@ -6,9 +6,9 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 static bool ring_makes_sense(const struct rashpa_ring *ring, uint64_t size)
 {
@@ -19,33 +19,31 @@ static bool ring_makes_sense(const struct rashpa_ring *ring, uint64_t size)
 	       ring->record >= sizeof(*ring) && ring->record + slots * ring->record_size <= size;
 }
 
-int rashpa_ring_map(int channel, const struct rashpa_channel_make *events, struct rashpa_queue *queue)
+int rashpa_ring_map(int channel, const struct rashpa_channel_make *make,
+		    struct rashpa_queue *queue)
 {
-	size_t page = sysconf(_SC_PAGESIZE);
 	void *ring, *consumer;
 
 	*queue = (struct rashpa_queue) { .channel = -1 };
-	if (!events->out_ring_size)
-		return fail(EOPNOTSUPP, "the driver cannot map a channel: it is older than this library");
-	ring = mmap(NULL, events->out_ring_size, PROT_READ, MAP_SHARED, channel, 0);
+	ring = mmap(NULL, make->out_ring_size, PROT_READ, MAP_SHARED, channel, 0);
 	if (ring == MAP_FAILED)
 		return fail(errno, "cannot map the records of the channel: %s", strerror(errno));
-	consumer = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED, channel,
-			events->out_consumer);
+	consumer = mmap(NULL, make->out_consumer_size, PROT_READ | PROT_WRITE, MAP_SHARED, channel,
+			make->out_consumer);
 	if (consumer == MAP_FAILED) {
 		int error = errno;
 
-		munmap(ring, events->out_ring_size);
-		return fail(error, "cannot map the page of the consumer: %s", strerror(error));
+		munmap(ring, make->out_ring_size);
+		return fail(error, "cannot map the pages of the consumer: %s", strerror(error));
 	}
 	*queue = (struct rashpa_queue) {
 		.channel = channel,
 		.ring = ring,
 		.consumer = consumer,
-		.ring_size = events->out_ring_size,
-		.consumer_size = page,
+		.ring_size = make->out_ring_size,
+		.consumer_size = make->out_consumer_size,
 	};
-	if (ring_makes_sense(ring, events->out_ring_size))
+	if (ring_makes_sense(ring, make->out_ring_size))
 		return 0;
 	rashpa_ring_unmap(queue);
 	return fail(EPROTO, "the driver's queue of records has a form that this library does not know");
@@ -114,8 +112,11 @@ int rashpa_ring_wait(struct rashpa_queue *queue, int timeout_ms)
 
 int rashpa_ring_ack(struct rashpa_queue *queue, unsigned int id, uint64_t position)
 {
-	if (!id || id > RASHPA_CHANNEL_SOURCES)
-		return fail(EINVAL, "group %u: an id is 1 to %d", id, RASHPA_CHANNEL_SOURCES);
+	size_t ids = (queue->consumer_size - offsetof(struct rashpa_consumer, ack)) /
+		     sizeof(queue->consumer->ack[0]);
+
+	if (!id || id > ids)
+		return fail(EINVAL, "group %u: an id is 1 to %zu at most", id, ids);
 	/* What we have read from the stack was read before it may be overwritten. */
 	__atomic_store_n(&queue->consumer->ack[id - 1], position, __ATOMIC_RELEASE);
 	return 0;

@@ -32,7 +32,23 @@ static uint64_t clock_ns(void)
 
 /* --- the word --- */
 
-static bool fulfilled(const struct rashpa_wait *w, uint64_t *seen)
+/* As the driver sees it: of all positions with these bits, the one nearest to the last. */
+static uint64_t position(uint64_t last, uint32_t word)
+{
+	int32_t way = (int32_t)(word - (uint32_t)last);
+
+	if (way < 0 && last < (uint64_t)-(int64_t)way)
+		return last + (uint32_t)way;
+	return last + (int64_t)way;
+}
+
+static bool wraps(const struct rashpa_wait *w)
+{
+	return w->bits == 32 && (!w->mask || w->mask == UINT32_MAX) &&
+	       w->condition != RASHPA_CONDITION_EQUAL;
+}
+
+static bool fulfilled(struct rashpa_wait *w, uint64_t *seen)
 {
 	uint64_t mask = w->mask ? w->mask : UINT64_MAX;
 	uint64_t word = w->bits == 64 ?
@@ -40,9 +56,12 @@ static bool fulfilled(const struct rashpa_wait *w, uint64_t *seen)
 			__atomic_load_n((const volatile uint32_t *)w->word, __ATOMIC_ACQUIRE);
 
 	*seen = word & mask;
+	if (wraps(w))
+		*seen = w->position = position(w->position, word);
 	switch (w->condition) {
 	case RASHPA_CONDITION_CHANGED:
-		return *seen != (w->value & mask);
+		return wraps(w) ? (uint32_t)*seen != (uint32_t)w->value :
+				  *seen != (w->value & mask);
 	case RASHPA_CONDITION_EQUAL:
 		return *seen == w->value;
 	default:
@@ -67,7 +86,7 @@ static bool have_umwait(void)
 
 /* Until somebody writes the cache line; C0.1, from which the CPU wakes up soonest. */
 __attribute__((target("waitpkg")))
-static bool umwait(const struct rashpa_wait *w, uint64_t *seen)
+static bool umwait(struct rashpa_wait *w, uint64_t *seen)
 {
 	_umonitor((void *)(uintptr_t)w->word);
 	/* What was written before the monitor was armed does not wake us. */
@@ -89,7 +108,7 @@ static bool have_umwait(void)
 	return false;
 }
 
-static bool umwait(const struct rashpa_wait *w, uint64_t *seen)
+static bool umwait(struct rashpa_wait *w, uint64_t *seen)
 {
 	return fulfilled(w, seen);
 }
@@ -105,7 +124,7 @@ static void relax(void)
 
 #endif
 
-static bool look(const struct rashpa_wait *w, uint64_t *seen)
+static bool look(struct rashpa_wait *w, uint64_t *seen)
 {
 	if (have_umwait())
 		return umwait(w, seen);

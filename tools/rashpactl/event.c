@@ -74,7 +74,7 @@ static void print_text(const struct rashpa_event *e, const char *label)
 		printf("map %" PRIu64 " %s", (uint64_t)e->value >> 32, name);
 		break;
 	case RASHPA_SOURCE_OVERRUN:
-	case RASHPA_SOURCE_LAG:
+	case RASHPA_SOURCE_FULL:
 		/* the sequence is how much */
 		printf("%s of %s at %" PRIu64 ": %" PRIu64, rashpa_source_name(e->kind), label,
 		       (uint64_t)e->value, (uint64_t)e->sequence);
@@ -85,14 +85,15 @@ static void print_text(const struct rashpa_event *e, const char *label)
 		else
 			printf("%s: %" PRIu64, label, (uint64_t)e->value);
 	}
-	if (e->kind != RASHPA_SOURCE_OVERRUN && e->kind != RASHPA_SOURCE_LAG)
+	if (e->kind != RASHPA_SOURCE_OVERRUN && e->kind != RASHPA_SOURCE_FULL)
 		printf(" sequence %" PRIu64, (uint64_t)e->sequence);
 	if (e->lost)
 		printf(" lost %" PRIu64, (uint64_t)e->lost);
 	printf("\n");
 }
 
-static void print_json(const struct rashpa_event *e, const struct source *s, unsigned int number)
+static void print_json(const struct rashpa_event *e, const struct source *s,
+		       const struct listen *l)
 {
 	struct json_object *o = json_object_new_object();
 
@@ -100,7 +101,10 @@ static void print_json(const struct rashpa_event *e, const struct source *s, uns
 	put_text(o, "kind", rashpa_source_name(e->kind));
 	put_int(o, "source", e->source);
 	put_text(o, "label", s ? s->label : NULL);
-	put_int(o, "fpga", !s || s->fpga == UINT32_MAX ? number : s->fpga);
+	if (s && s->fpga != UINT32_MAX)
+		put_int(o, "fpga", s->fpga);
+	else if (!l->memory)
+		put_int(o, "fpga", l->number);
 	put_u64(o, "sequence", e->sequence);
 	put_u64(o, "value", e->value);
 	if (event_name(e))
@@ -117,7 +121,7 @@ static int print_event(const struct watch *w, const struct rashpa_event *e)
 	const struct source *s = listen_source(&w->listen, e->source);
 
 	if (w->json)
-		print_json(e, s, w->listen.number);
+		print_json(e, s, &w->listen);
 	else
 		print_text(e, s ? s->label : "?");
 	if (flush_output())
@@ -138,9 +142,9 @@ static ssize_t take(const struct listen *l, struct rashpa_event *event, size_t r
 	if (errno == EAGAIN || errno == EINTR)
 		return 0;
 	if (errno == ENODEV)
-		say("fpga%u: the function was removed", l->number);
+		say("%s: the function was removed", l->name);
 	else
-		say("fpga%u: event channel: %s", l->number, strerror(errno));
+		say("%s: event channel: %s", l->name, strerror(errno));
 	return -1;
 }
 
@@ -188,7 +192,7 @@ static int watch(const struct watch *w)
 	while (!stop && (!w->count || printed < w->count)) {
 		ready = poll(&pollfd, 1, w->timeout > 0 && w->timeout < 0.2 ? 20 : 200);
 		if (!ready && w->timeout > 0 && now_ns() - last > w->timeout * 1e9) {
-			say("fpga%u: no event for %g s", w->listen.number, w->timeout);
+			say("%s: no event for %g s", w->listen.name, w->timeout);
 			return EXIT_TIMEOUT;
 		}
 		if (ready <= 0)
@@ -208,8 +212,8 @@ static int watch(const struct watch *w)
 int cmd_event_watch(int argc, char **argv)
 {
 	static const struct argp argp = {
-		watch_options, parse_watch, "fpgaN",
-		"Print the events of a function as they come. A group is acknowledged as it is printed.",
+		watch_options, parse_watch, "fpgaN|memory",
+		"Print the events of a function, or of words in memory, as they come. A group is acknowledged as it is printed.",
 		listen_child, NULL, NULL,
 	};
 	static struct watch w = { .listen = LISTEN_NONE };
@@ -281,20 +285,28 @@ struct source_stat {
 	struct rashpa_source_info info;
 	struct rashpa_group_info group;
 	struct rashpa_member_info member[RASHPA_MEMBERS_MAX];
+	uint64_t most;		/* position of the first of them */
 };
 
 static int ask(const struct watch *w, const struct source *s, struct source_stat *stat)
 {
-	*stat = (struct source_stat) { .source = s, .info.id = s->id };
+	stat->source = s;
+	stat->most = 0;
+	stat->info = (struct rashpa_source_info) { .id = s->id };
 	if (rashpa_source_info(w->listen.channel, &stat->info))
 		return fail("%s: %s", s->label, rashpa_reason());
 	if (!s->members)
 		return 0;
 	stat->group = (struct rashpa_group_info) {
 		.id = s->id, .members = (uintptr_t)stat->member, .n_members = RASHPA_MEMBERS_MAX,
+		.member_size = sizeof(stat->member[0]),
 	};
 	if (rashpa_group_info(w->listen.channel, &stat->group))
 		return fail("%s: %s", s->label, rashpa_reason());
+	for (uint32_t k = 0; k < s->members; k++) {
+		if (stat->member[k].position > stat->most)
+			stat->most = stat->member[k].position;
+	}
 	return 0;
 }
 
@@ -325,24 +337,22 @@ static void stat_text(const struct watch *w, const struct source_stat *stat, dou
 	for (uint32_t k = 0; k < members && k < g->out_members; k++) {
 		const struct rashpa_member_info *m = &stat->member[k];
 
-		printf("  %-38s %10" PRIu64 "  lag %" PRIu64 "  overruns %" PRIu64
-		       "  repeats %" PRIu64 "  skips %" PRIu64 "\n",
-		       label_of(w, m->source), (uint64_t)m->position, (uint64_t)m->lag,
-		       (uint64_t)m->overruns, (uint64_t)m->repeats, (uint64_t)m->skips);
+		printf("  %-38s %10" PRIu64 "  lag %" PRIu64 "  overruns %" PRIu64 "\n",
+		       label_of(w, m->source), (uint64_t)m->position,
+		       stat->most - (uint64_t)m->position, (uint64_t)m->overruns);
 	}
 }
 
-static struct json_object *member_json(const struct watch *w, const struct rashpa_member_info *m)
+static struct json_object *member_json(const struct watch *w, const struct rashpa_member_info *m,
+				       uint64_t most)
 {
 	struct json_object *o = json_object_new_object();
 
 	put_int(o, "source", m->source);
 	put_text(o, "label", label_of(w, m->source));
 	put_u64(o, "position", m->position);
-	put_u64(o, "lag", m->lag);
+	put_u64(o, "lag", most - m->position);
 	put_u64(o, "overruns", m->overruns);
-	put_u64(o, "repeats", m->repeats);
-	put_u64(o, "skips", m->skips);
 	put_u64(o, "time_ns", m->time_ns);
 	return o;
 }
@@ -355,7 +365,8 @@ static struct json_object *stat_json(const struct watch *w, const struct source_
 	put_int(o, "source", stat->source->id);
 	put_text(o, "kind", rashpa_source_name(i->out_kind));
 	put_text(o, "label", stat->source->label);
-	put_int(o, "fpga", i->out_device);
+	if (i->out_device >= 0)
+		put_int(o, "fpga", i->out_device);
 	put_u64(o, "events", i->out_events);
 	put_u64(o, "lost", i->out_lost);
 	put_u64(o, "value", i->out_value);
@@ -372,7 +383,7 @@ static struct json_object *stat_json(const struct watch *w, const struct source_
 	put_u64(o, "overruns", stat->group.out_overruns);
 	members = json_object_new_array();
 	for (uint32_t k = 0; k < stat->source->members && k < stat->group.out_members; k++)
-		json_object_array_add(members, member_json(w, &stat->member[k]));
+		json_object_array_add(members, member_json(w, &stat->member[k], stat->most));
 	json_object_object_add(o, "members", members);
 	return o;
 }
@@ -391,29 +402,42 @@ static struct json_object *device_json(const struct rashpa_device_info *before,
 	return o;
 }
 
+/* The function of the channel, if there is one: text, or into o. */
+static int report_device(const struct listen *l, struct json_object *o)
+{
+	struct rashpa_device_info device;
+
+	if (l->memory)
+		return 0;
+	if (rashpa_device_info(l->fpga.device, &device))
+		return fail("%s: %s", l->name, rashpa_reason());
+	if (o) {
+		put_node(o, l->number);
+		json_object_object_add(o, "device", device_json(&l->fpga.info, &device));
+		return 0;
+	}
+	printf("%s: %s, %" PRIu64 " interrupts, %" PRIu64 " of them meanwhile, stopped %" PRIu64
+	       " times, %" PRIu32 " maps, %" PRIu32 " windows\n",
+	       l->name, rashpa_state_name(device.out_state), (uint64_t)device.out_interrupts,
+	       (uint64_t)(device.out_interrupts - l->fpga.info.out_interrupts),
+	       (uint64_t)device.out_quiesces, device.out_maps, device.out_windows);
+	return 0;
+}
+
 static int report(const struct watch *w, double time)
 {
 	const struct listen *l = &w->listen;
-	struct json_object *o = NULL, *list = NULL;
-	struct rashpa_device_info device;
-	struct source_stat stat;
+	struct json_object *o = w->json ? json_object_new_object() : NULL, *list = NULL;
+	static struct source_stat stat;
 
-	if (rashpa_device_info(l->fpga.device, &device))
-		return fail("fpga%u: %s", l->number, rashpa_reason());
+	if (report_device(l, o)) {
+		json_object_put(o);
+		return EXIT_FAILED;
+	}
 	if (w->json) {
-		o = json_object_new_object();
 		list = json_object_new_array();
-		put_node(o, l->number);
 		put_real(o, "seconds", time);
-		json_object_object_add(o, "device", device_json(&l->fpga.info, &device));
 		json_object_object_add(o, "sources", list);
-	} else {
-		printf("fpga%u: %s, %" PRIu64 " interrupts (%.1f/s), stopped %" PRIu64
-		       " times, %" PRIu32 " maps, %" PRIu32 " windows\n",
-		       l->number, rashpa_state_name(device.out_state),
-		       (uint64_t)device.out_interrupts,
-		       (device.out_interrupts - l->fpga.info.out_interrupts) / time,
-		       (uint64_t)device.out_quiesces, device.out_maps, device.out_windows);
 	}
 	for (unsigned int i = 0; i < l->sources; i++) {
 		if (ask(w, &l->source[i], &stat)) {
@@ -431,7 +455,7 @@ static int report(const struct watch *w, double time)
 int cmd_event_stat(int argc, char **argv)
 {
 	static const struct argp argp = {
-		stat_options, parse_stat, "fpgaN",
+		stat_options, parse_stat, "fpgaN|memory",
 		"Listen for a while, and tell what came: events, records lost, how far groups and their members are.",
 		listen_child, NULL, NULL,
 	};

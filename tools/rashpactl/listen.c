@@ -15,11 +15,11 @@
 #include "profile.h"
 #include "say.h"
 
-enum { OPT_OF = 512, OPT_SLOTS, OPT_FIRST, OPT_LAG };
+enum { OPT_OF = 512, OPT_SLOTS, OPT_FIRST, OPT_FULL };
 
 enum lock_key {
 	KEY_CHANGED, KEY_EQUAL, KEY_REACHED, KEY_STEP, KEY_MASK, KEY_BITS, KEY_VECTOR, KEY_POLL,
-	KEY_BUDGET,
+	KEY_BUDGET, KEY_LOOK,
 };
 
 static const struct argp_option options[] = {
@@ -29,14 +29,14 @@ static const struct argp_option options[] = {
 	{ "lock", 'l', "BUFFER:OFFSET[,KEY=VALUE]...", 0,
 	  "a word of a buffer: changed (default), equal=V, reached=V; step=S, mask=M, bits=32|64; "
 	  "looked at when vector=V interrupts (default 0), or every poll=MICROSECONDS, with budget=N "
-	  "thousandths of a CPU", 0 },
+	  "thousandths of a CPU, or when its producer says so: look (for memory the default)", 0 },
 	{ "group", 'g', "N,N...", 0,
 	  "one event when all of these have got so far: places of other sources on the command line, "
-	  "from 1 on", 0 },
+	  "from 1 on, or of groups before it", 0 },
 	{ "slots", OPT_SLOTS, "N", 0, "stacks that fit: a member further ahead has lapped us", 0 },
 	{ "first", OPT_FIRST, "N", 0,
 	  "position at which a group begins (default: where its words are now)", 0 },
-	{ "lag", OPT_LAG, "N", 0, "tell of members so far behind the first one", 0 },
+	{ "full", OPT_FULL, "N", 0, "tell of members so far ahead of what was acknowledged", 0 },
 	{ "quiet", 'q', NULL, 0, "the sources that follow are there for groups only", 0 },
 	{ "of", OPT_OF, "fpgaM", 0, "the sources that follow are of this function", 0 },
 	{}
@@ -54,13 +54,24 @@ static uint64_t number(struct argp_state *state, const char *what, const char *t
 	return value;
 }
 
+static void *more(void *array, size_t n, size_t size)
+{
+	array = reallocarray(array, n, size);
+	if (!array) {
+		say("out of memory");
+		exit(EXIT_FAILED);
+	}
+	return array;
+}
+
 static struct source *add(struct argp_state *state, struct listen *l, uint32_t kind)
 {
-	struct source *s = &l->source[l->sources];
+	struct source *s;
 
-	if (l->sources == RASHPA_CHANNEL_SOURCES)
-		argp_error(state, "there are more than %d sources", RASHPA_CHANNEL_SOURCES);
-	l->sources++;
+	if (l->sources == RASHPA_SOURCES_MAX)
+		argp_error(state, "there are more than %d sources", RASHPA_SOURCES_MAX);
+	l->source = more(l->source, l->sources + 1, sizeof(*l->source));
+	s = &l->source[l->sources++];
 	*s = (struct source) { .add.kind = kind,
 			       .fpga = l->of < 0 ? UINT32_MAX : (unsigned int)l->of };
 	if (l->quiet)
@@ -108,6 +119,9 @@ static void lock_key(struct argp_state *state, struct rashpa_source_add *a, enum
 	case KEY_BUDGET:
 		a->budget = number(state, "--lock: budget", value, 1000);
 		break;
+	case KEY_LOOK:
+		a->head.flags |= RASHPA_SOURCE_LOOK;
+		break;
 	}
 }
 
@@ -116,7 +130,8 @@ static void parse_lock(struct argp_state *state, struct listen *l, char *arg)
 	static char *const keys[] = {
 		[KEY_CHANGED] = "changed", [KEY_EQUAL] = "equal", [KEY_REACHED] = "reached",
 		[KEY_STEP] = "step", [KEY_MASK] = "mask", [KEY_BITS] = "bits",
-		[KEY_VECTOR] = "vector", [KEY_POLL] = "poll", [KEY_BUDGET] = "budget", NULL,
+		[KEY_VECTOR] = "vector", [KEY_POLL] = "poll", [KEY_BUDGET] = "budget",
+		[KEY_LOOK] = "look", NULL,
 	};
 	struct source *s = add(state, l, RASHPA_SOURCE_LOCK);
 	char *rest = strchr(arg, ','), *offset = strchr(arg, ':'), *value;
@@ -134,7 +149,7 @@ static void parse_lock(struct argp_state *state, struct listen *l, char *arg)
 	while (rest && *rest) {
 		key = getsubopt(&rest, keys, &value);
 		if (key < 0)
-			argp_error(state, "--lock: \"%s\" is none of changed, equal, reached, step, mask, bits, vector, poll, budget",
+			argp_error(state, "--lock: \"%s\" is none of changed, equal, reached, step, mask, bits, vector, poll, budget, look",
 				   value);
 		lock_key(state, &s->add, key, value);
 	}
@@ -149,11 +164,15 @@ static void parse_group(struct argp_state *state, struct listen *l, char *arg)
 		if (s->members == RASHPA_MEMBERS_MAX)
 			argp_error(state, "--group: there are more than %d members",
 				   RASHPA_MEMBERS_MAX);
-		s->member[s->members++] = number(state, "--group", word, RASHPA_CHANNEL_SOURCES);
+		s->member = more(s->member, s->members + 1, sizeof(*s->member));
+		s->member[s->members++] = number(state, "--group", word, RASHPA_SOURCES_MAX);
 	}
 }
 
-/* What a group names may come behind it: all is known at the end. */
+/*
+ * The sources that a group names may come behind it: all is known at the end. Groups come in the
+ * order in which they are made.
+ */
 static void check_groups(struct argp_state *state, const struct listen *l)
 {
 	for (unsigned int i = 0; i < l->sources; i++) {
@@ -162,7 +181,7 @@ static void check_groups(struct argp_state *state, const struct listen *l)
 		for (unsigned int j = 0; j < s->members; j++) {
 			uint32_t n = s->member[j];
 
-			if (!n || n > l->sources || l->source[n - 1].members)
+			if (!n || n > l->sources || (l->source[n - 1].members && n > i))
 				argp_error(state, "--group: %" PRIu32 " is not the place of a source: there are %u",
 					   n, l->sources);
 		}
@@ -199,8 +218,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		l->first = number(state, "--first", arg, UINT64_MAX);
 		l->has_first = true;
 		break;
-	case OPT_LAG:
-		l->lag = number(state, "--lag", arg, UINT64_MAX);
+	case OPT_FULL:
+		l->full = number(state, "--full", arg, UINT32_MAX);
 		break;
 	case 'q':
 		l->quiet = true;
@@ -211,13 +230,17 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		l->of = n;
 		break;
 	case ARGP_KEY_ARG:
-		if (state->arg_num || !parse_fpga(arg, &l->number))
-			argp_error(state, "\"%s\" is not fpgaN", arg);
+		l->memory = !strcmp(arg, "memory");
+		if (state->arg_num || (!l->memory && !parse_fpga(arg, &l->number)))
+			argp_error(state, "\"%s\" is not fpgaN, or memory", arg);
+		snprintf(l->name, sizeof(l->name), l->memory ? "memory" : "fpga%u", l->number);
 		break;
 	case ARGP_KEY_NO_ARGS:
-		argp_error(state, "give fpgaN");
+		argp_error(state, "give fpgaN, or memory");
 		break;
 	case ARGP_KEY_END:
+		if (l->memory && !l->sources)
+			argp_error(state, "give sources: memory has no vectors");
 		check_groups(state, l);
 		break;
 	default:
@@ -301,7 +324,7 @@ static struct fpga *function_of(struct listen *l, unsigned int number)
 {
 	char why[WHY_SIZE];
 
-	if (number == UINT32_MAX || number == l->number)
+	if (number == UINT32_MAX || (number == l->number && !l->memory))
 		return &l->fpga;
 	for (unsigned int i = 0; i < l->others; i++) {
 		if (l->other[i].number == number)
@@ -341,9 +364,8 @@ static uint64_t group_begin(const struct listen *l, const struct source *group)
 
 	for (unsigned int i = 0; i < group->members; i++) {
 		const struct source *s = &l->source[group->member[i] - 1];
-		uint64_t at = s->add.kind == RASHPA_SOURCE_LOCK ? s->word : 0;
 
-		least = at < least ? at : least;
+		least = s->word < least ? s->word : least;
 	}
 	return l->has_first ? l->first : least;
 }
@@ -353,15 +375,17 @@ static int add_group(struct listen *l, struct source *s)
 	struct rashpa_member member[RASHPA_MEMBERS_MAX] = {};
 	struct rashpa_group_make group = {
 		.members = (uintptr_t)member, .n_members = s->members,
-		.slots = l->slots, .first = group_begin(l, s), .lag = l->lag,
+		.member_size = sizeof(member[0]), .slots = l->slots, .full = l->full,
+		.first = group_begin(l, s),
 	};
 	int id;
 
+	s->word = group.first;
 	for (unsigned int i = 0; i < s->members; i++)
 		member[i].source = l->source[s->member[i] - 1].id;
 	id = rashpa_group(l->channel, &group);
 	if (id < 0)
-		return fail("fpga%u: %s: %s", l->number, s->label, rashpa_reason());
+		return fail("%s: %s: %s", l->name, s->label, rashpa_reason());
 	s->id = id;
 	return 0;
 }
@@ -389,10 +413,13 @@ static int add_source(struct listen *l, struct source *s)
 		s->add.memory = memory.fd;
 		s->word = s->add.bits == 32 || s->add.bits == 64 ? peek(&s->add) : 0;
 	}
+	if (fpga == &l->fpga && l->memory && s->memory &&
+	    !(s->add.head.flags & RASHPA_SOURCE_POLL))
+		s->add.head.flags |= RASHPA_SOURCE_LOOK;
 	id = rashpa_listen(l->channel, &s->add);
 	memory_close(&memory);
 	if (id < 0)
-		return fail("fpga%u: %s: %s", fpga->number, s->label, rashpa_reason());
+		return fail("%s: %s: %s", l->name, s->label, rashpa_reason());
 	s->id = id;
 	return 0;
 }
@@ -401,12 +428,7 @@ static void add_all(struct listen *l)
 {
 	unsigned int n = l->fpga.info.out_vectors;
 
-	/* one place is for the device */
-	if (n > RASHPA_CHANNEL_SOURCES - 1) {
-		n = RASHPA_CHANNEL_SOURCES - 1;
-		say("fpga%u: it has %" PRIu32 " vectors, only 0 to %u are listened to: name others (--vector)",
-		    l->number, l->fpga.info.out_vectors, n - 1);
-	}
+	l->source = more(NULL, n + 1, sizeof(*l->source));
 	l->source[l->sources++] = (struct source) { .add.kind = RASHPA_SOURCE_DEVICE,
 						    .fpga = UINT32_MAX };
 	for (unsigned int i = 0; i < n; i++)
@@ -429,20 +451,30 @@ static int add_sources(struct listen *l)
 	return result;
 }
 
+static int make_channel(struct listen *l)
+{
+	struct rashpa_channel_make make = { .sources = l->sources };
+	int node = l->memory ? rashpa_memory_open() : l->fpga.device;
+
+	l->channel = node < 0 ? node : rashpa_channel_make(node, &make);
+	if (l->memory && node >= 0)
+		close(node);
+	return l->channel;
+}
+
 int listen_open(struct listen *listen)
 {
 	char why[WHY_SIZE];
 	int result;
 
-	if (fpga_open(&listen->fpga, listen->number, why))
+	if (!listen->memory && fpga_open(&listen->fpga, listen->number, why))
 		return fail("%s", why);
 	if (!listen->sources)
 		add_all(listen);
-	listen->channel = rashpa_events(listen->fpga.device, 0);
-	if (listen->channel < 0)
-		result = fail("fpga%u: %s", listen->number, rashpa_reason());
+	if (make_channel(listen) < 0)
+		result = fail("%s: %s", listen->name, rashpa_reason());
 	else if (fcntl(listen->channel, F_SETFL, O_NONBLOCK))
-		result = fail("fpga%u: event channel: %s", listen->number, strerror(errno));
+		result = fail("%s: event channel: %s", listen->name, strerror(errno));
 	else
 		result = add_sources(listen);
 	if (result)
@@ -458,6 +490,10 @@ void listen_close(struct listen *listen)
 	while (listen->others)
 		fpga_close(&listen->other[--listen->others]);
 	fpga_close(&listen->fpga);
+	while (listen->sources)
+		free(listen->source[--listen->sources].member);
+	free(listen->source);
+	listen->source = NULL;
 }
 
 const struct source *listen_source(const struct listen *listen, uint32_t id)

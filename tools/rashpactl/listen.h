@@ -17,30 +17,32 @@ struct source {
 	struct rashpa_source_add add;		/* add.kind GROUP: a group */
 	const char *memory;			/* LOCK: name of the buffer */
 	unsigned int fpga;			/* N of the function whose source it is */
-	uint32_t member[RASHPA_MEMBERS_MAX];	/* GROUP: places in struct listen, from 1 on */
+	uint32_t *member;			/* GROUP: places in struct listen, from 1 on */
 	uint32_t members;
-	uint64_t word;				/* LOCK: as it was when we came */
+	uint64_t word;				/* LOCK: as it was when we came; GROUP: its begin */
 	uint32_t id;
 	char label[LABEL_SIZE];
 };
 
 struct listen {
-	unsigned int number;			/* of the function that the channel belongs to */
+	bool memory;				/* the channel belongs to no function, but to that node */
+	unsigned int number;			/* of the function that it belongs to */
+	char name[16];				/* fpgaN, or memory */
 	int of;					/* --of for the sources that follow, or -1 */
 	bool quiet;
-	uint32_t slots;
+	uint32_t slots, full;
 	bool has_first;				/* or else the words say where groups begin */
-	uint64_t first, lag;
-	struct source source[RASHPA_CHANNEL_SOURCES];
+	uint64_t first;
+	struct source *source;
 	unsigned int sources;
 	struct fpga fpga, other[LISTEN_FPGAS];
 	unsigned int others;
 	int channel;
 };
 
-#define LISTEN_NONE	{ .of = -1, .channel = -1, .fpga = FPGA_NONE }
+#define LISTEN_NONE	{ .of = -1, .channel = -1, .full = RASHPA_FULL_NEVER, .fpga = FPGA_NONE }
 
-/* Options that name sources, and the argument fpgaN; input: struct listen. */
+/* Options that name sources, and the argument fpgaN or memory; input: struct listen. */
 extern const struct argp listen_argp;
 
 /*

@@ -144,7 +144,6 @@ static int print_json(const struct config *c, const struct dataset *dataset, con
 	put_bool(o, "group", r->group);
 	if (r->group) {
 		put_u64(o, "overruns", r->overruns);
-		put_u64(o, "repeats", r->repeats);
 		put_u64(o, "skips", r->skips);
 	}
 	put_int(o, "dtps", r->stream.dtps);

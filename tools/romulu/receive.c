@@ -38,6 +38,7 @@ struct run {
 	struct fpga fpga;
 	struct view doorbells;
 	int group;			/* id of the group of all processes, 0: there is none */
+	uint64_t told;			/* position of its last record */
 	struct rashpa_queue queue;	/* of the channel, for acknowledging */
 	void *bounce;			/* one stack: a file may take longer than it is ours */
 	uint64_t written;		/* bytes of the stack that is being written */
@@ -185,7 +186,9 @@ static int add_group(struct run *r, int dmabuf)
 	struct rashpa_group_make group = {
 		.members = (uintptr_t)member,
 		.n_members = r->stream.dtps,
+		.member_size = sizeof(member[0]),
 		.slots = r->stream.slots,
+		.full = RASHPA_FULL_NEVER,
 		.first = r->credit,
 	};
 	int id;
@@ -200,6 +203,7 @@ static int add_group(struct run *r, int dmabuf)
 	if (id < 0)
 		return id;
 	r->group = id;
+	r->told = r->credit;
 	return 0;
 }
 
@@ -225,7 +229,7 @@ static int open_channel(struct run *r)
 	const struct rashpa_stream *s = &r->stream;
 	struct rashpa_channel_make events = {};
 
-	r->channel = rashpa_channel(r->fpga.device, &events);
+	r->channel = rashpa_channel_make(r->fpga.device, &events);
 	if (r->channel < 0 || rashpa_source_add(r->channel, RASHPA_SOURCE_DEVICE, 0) < 0)
 		return fail("fpga%" PRIu32 ": cannot listen to events: %s", s->fpga,
 			    rashpa_reason());
@@ -242,19 +246,11 @@ static int open_channel(struct run *r)
 /* What the group counted, as long as there is one. */
 static void count_group(struct run *r)
 {
-	struct rashpa_member_info member[RASHPA_STREAM_DTPS] = {};
-	struct rashpa_group_info info = {
-		.id = r->group, .members = (uintptr_t)member, .n_members = RASHPA_STREAM_DTPS,
-	};
+	struct rashpa_group_info info = { .id = r->group };
 
 	r->report->group = r->group;
-	if (!r->group || rashpa_group_info(r->channel, &info))
-		return;
-	r->report->overruns = info.out_overruns;
-	for (uint32_t i = 0; i < info.out_members && i < RASHPA_STREAM_DTPS; i++) {
-		r->report->repeats += member[i].repeats;
-		r->report->skips += member[i].skips;
-	}
+	if (r->group && !rashpa_group_info(r->channel, &info))
+		r->report->overruns = info.out_overruns;
 }
 
 static int open_fpga(struct run *r)
@@ -561,6 +557,15 @@ static void all_taken(struct run *r)
 	r->taken = now_ns();
 }
 
+/* The records of a group have the number of the last complete stack: those between came together. */
+static void count_skips(struct run *r, const struct rashpa_event *e)
+{
+	if (e->kind != RASHPA_SOURCE_GROUP)
+		return;
+	r->report->skips += e->value - r->told - 1;
+	r->told = e->value;
+}
+
 /* One read() on the channel; -EINTR on a tick. */
 static int wait_event(struct run *r)
 {
@@ -587,6 +592,7 @@ static int wait_event(struct run *r)
 			r->report->events++;
 			r->report->events_lost = e->lost;
 			newest = e->time_ns;
+			count_skips(r, e);
 		} else if (e->kind == RASHPA_SOURCE_DEVICE && e->time_ns >= r->stream.start_ns) {
 			r->over = e->value == RASHPA_DEVICE_GONE ? "the function was removed" :
 				  "the function was stopped";

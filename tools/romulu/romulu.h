@@ -33,8 +33,7 @@ struct report {
 	uint64_t reads, stacks_without_read, events, events_lost;
 	bool group;		/* the processes were a group: */
 	uint64_t overruns;	/* parts of stacks that were written before we gave the slot back */
-	uint64_t repeats;	/* events that brought nothing new */
-	uint64_t skips;		/* parts of stacks that came without an event of their own */
+	uint64_t skips;		/* stacks that came without an event of their own */
 	uint64_t ns;		/* from attaching until the last stack was taken */
 	struct samples latency;	/* handler to return of read(), of records we waited for */
 };
