@@ -445,6 +445,57 @@ static int do_reset(void)
 	return on_fpga(RASHPA_IOC_RESET, &r);
 }
 
+/* A channel without a function, with @n words that are looked at when told. */
+static int words_of(uint32_t n)
+{
+	struct rashpa_channel_make e = { HEAD(e), .sources = n };
+	struct rashpa_source_add add = {
+		HEAD(add), .kind = RASHPA_SOURCE_LOCK, .condition = RASHPA_CONDITION_CHANGED,
+		.bits = 64,
+	};
+	struct rashpa_alloc a = { HEAD(a), .length = PAGE };
+	struct rashpa_look look = { HEAD(look) };
+	int err = on_memory(RASHPA_IOC_ALLOC, &a);
+
+	if (!err)
+		err = on_memory(RASHPA_IOC_CHANNEL_MAKE, &e);
+	add.head.flags = RASHPA_SOURCE_LOOK;
+	add.memory = a.out_fd;
+	while (!err && n--)
+		err = call(e.out_fd, RASHPA_IOC_SOURCE_ADD, &add);
+	look.fd = a.out_fd;
+	return err ?: on_memory(RASHPA_IOC_LOOK, &look);
+}
+
+static int do_look(void)
+{
+	return words_of(1);
+}
+
+static int do_look_many(void)
+{
+	return words_of(RASHPA_LISTENERS_USER + 1);
+}
+
+static int do_channel_read_only(void)
+{
+	struct rashpa_channel_make e = { HEAD(e) };
+
+	return call_node("memory", O_RDONLY, RASHPA_IOC_CHANNEL_MAKE, &e);
+}
+
+/* A word of somebody's memory that may only be read can be watched, and not told of. */
+static int do_look_shared(void)
+{
+	int node = open("/dev/rashpa/buffer/" SHARED, O_RDONLY | O_CLOEXEC);
+	struct rashpa_export get = { HEAD(get) };
+	struct rashpa_look look = { HEAD(look) };
+	int err = node < 0 ? -errno : call(node, RASHPA_IOC_EXPORT, &get);
+
+	look.fd = get.out_fd;
+	return err ?: on_memory(RASHPA_IOC_LOOK, &look);
+}
+
 /* Opens only: what is written there would be another test's. */
 static int may_open(const char *path, int flags)
 {
@@ -531,6 +582,13 @@ static const struct row memory_rows[] = {
 	{ "chown: a group of one's own", do_permit_own_gid, CAN_OPEN, NULL },
 	{ "PIN above RLIMIT_MEMLOCK", do_pin, REFUSED(ENOMEM, IPC_LOCK), NULL },
 	{ "node of a buffer with mode 0600", do_buffer_node_other, FILE_OF_ROOT, NULL },
+	{ "CHANNEL_MAKE, SOURCE_ADD, LOOK", do_look, CAN_OPEN, NULL },
+	{ "CHANNEL_MAKE on a node that is open for reading", do_channel_read_only, NOT_EVEN_ROOT,
+	  "read-only" },
+	{ "LOOK at memory that is open for reading", do_look_shared,
+	  { { EACCES, EACCES, EACCES, EACCES }, 0 }, NULL },
+	{ "257 sources that look at one memory", do_look_many, REFUSED(ENOSPC, SYS_RESOURCE),
+	  NULL },
 };
 
 static const struct row function_rows[] = {

@@ -999,7 +999,6 @@ struct rashpa_map_make {
 	__u32 out_id;
 };
 
-/**
 /** RASHPA_QUIESCE_MAP - end @map, and let its memory go */
 #define RASHPA_QUIESCE_MAP	_BITUL(0)
 

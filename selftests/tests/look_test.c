@@ -1,0 +1,750 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Channels that belong to no function, and words that a program writes: who listens to a board
+ * listens to a program in the same way.
+ */
+#include <limits.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../../tools/lib/rashpa-fpga.h"
+#include "common.h"
+#include "rig.h"
+
+static struct fpga f;
+static bool have_one;
+
+static int channel_of(int node, uint32_t sources, struct rashpa_channel_make *e)
+{
+	int err;
+
+	*e = (struct rashpa_channel_make) { HEAD(*e), .sources = sources };
+	err = call(node, RASHPA_IOC_CHANNEL_MAKE, e);
+	if (err)
+		return err;
+	fcntl(e->out_fd, F_SETFL, O_NONBLOCK);
+	return e->out_fd;
+}
+
+static int channel(void)
+{
+	struct rashpa_channel_make e;
+	int ch = channel_of(memory, 0, &e);
+
+	CHECK(ch >= 0, "CHANNEL_MAKE: %s", reason);
+	return ch;
+}
+
+/* id, or a negative errno */
+static int add(int ch, struct rashpa_source_add *a)
+{
+	int err;
+
+	a->head.size = sizeof(*a);
+	err = call(ch, RASHPA_IOC_SOURCE_ADD, a);
+	return err ? err : (int)a->out_id;
+}
+
+static int add_word(int ch, int fd, uint32_t condition, uint64_t value, uint32_t bits,
+		    uint64_t offset)
+{
+	struct rashpa_source_add a = {
+		.head.flags = RASHPA_SOURCE_LOOK, .kind = RASHPA_SOURCE_LOCK, .device = -1,
+		.memory = fd, .condition = condition, .value = value, .bits = bits,
+		.offset = offset, .step = condition == RASHPA_CONDITION_REACHED,
+	};
+
+	return add(ch, &a);
+}
+
+/* Events, or a negative errno. */
+static int look(int fd)
+{
+	struct rashpa_look l = { HEAD(l), .fd = fd };
+	int err = call(memory, RASHPA_IOC_LOOK, &l);
+
+	return err ? err : (int)l.out_events;
+}
+
+static int signal_one(int ch, uint64_t value)
+{
+	struct rashpa_signal s = { HEAD(s), .value = value };
+
+	return call(ch, RASHPA_IOC_SIGNAL, &s);
+}
+
+static void expect(int ch, int source, uint64_t sequence, uint64_t value)
+{
+	struct rashpa_event e = {};
+
+	CHECK(read(ch, &e, sizeof(e)) == sizeof(e) && (int)e.source == source &&
+	      e.sequence == sequence && e.value == value && e.time_ns,
+	      "source %u sequence %llu value %llx, expected %d %llu %llx", e.source,
+	      (unsigned long long)e.sequence, (unsigned long long)e.value, source,
+	      (unsigned long long)sequence, (unsigned long long)value);
+}
+
+static void nothing(int ch)
+{
+	struct rashpa_event e;
+
+	CHECK(read(ch, &e, sizeof(e)) < 0 && errno == EAGAIN, "an event without a reason: %llx",
+	      (unsigned long long)e.value);
+}
+
+static void set_word(void *p, uint64_t value, uint32_t bits)
+{
+	if (bits == 32)
+		__atomic_store_n((uint32_t *)p, (uint32_t)value, __ATOMIC_RELEASE);
+	else
+		__atomic_store_n((uint64_t *)p, value, __ATOMIC_RELEASE);
+}
+
+/* ----------------------------------------------- without a function --- */
+
+static void test_channel(void)
+{
+	struct rashpa_source_info info = { HEAD(info), .id = 1 };
+	const struct rashpa_ring *ring;
+	struct rashpa_channel_make e;
+	int ch = channel_of(memory, 0, &e);
+
+	REQUIRE(ch >= 0, "CHANNEL_MAKE: %s", reason);
+	CHECK(e.out_consumer_size == PAGE, "%llu bytes for the consumer",
+	      (unsigned long long)e.out_consumer_size);
+	ring = mmap(NULL, e.out_ring_size, PROT_READ, MAP_SHARED, ch, 0);
+	CHECK(ring != MAP_FAILED && !ring->gone && !ring->head, "the ring");
+	CHECK(source_add(ch, RASHPA_SOURCE_SOFTWARE, 0) == 1, "%s", reason);
+	ANSWERED(source_add(ch, RASHPA_SOURCE_SOFTWARE, 0), EEXIST, "id 1");
+	ANSWERED(signal_one(ch, 7), 0, NULL);
+	expect(ch, 1, 1, 7);
+	ANSWERED(call(ch, RASHPA_IOC_SOURCE_INFO, &info), 0, NULL);
+	CHECK(info.out_device == -1 && info.out_events == 1, "function %d", info.out_device);
+	munmap((void *)ring, e.out_ring_size);
+	close(ch);
+}
+
+/* What only a function has is refused, and says how to name one. */
+static void test_needs_function(void)
+{
+	static const uint32_t kinds[] = {
+		RASHPA_SOURCE_VECTOR, RASHPA_SOURCE_DEVICE, RASHPA_SOURCE_MAP,
+	};
+	struct rashpa_source_add a = {
+		.kind = RASHPA_SOURCE_LOCK, .condition = RASHPA_CONDITION_CHANGED, .bits = 64,
+	};
+	int ch = channel(), fd = buffer_alloc(PAGE, NULL);
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(kinds); i++)
+		ANSWERED(source_add(ch, kinds[i], 0), EINVAL, "no function|RASHPA_SOURCE_OF");
+	a.memory = fd;
+	ANSWERED(add(ch, &a), EINVAL, "no function|RASHPA_SOURCE_LOOK|RASHPA_SOURCE_POLL");
+	a.head.flags = RASHPA_SOURCE_OF;
+	a.device = -1;
+	ANSWERED(add(ch, &a), EBADF, "device: fd -1");
+	a.head.flags = RASHPA_SOURCE_LOOK;
+	a.index = 1;
+	ANSWERED(add(ch, &a), EINVAL, "vector 1");
+	a.index = 0;
+	a.device = 5;
+	ANSWERED(add(ch, &a), EINVAL, "RASHPA_SOURCE_OF");
+	/* an fd that is not given is -1, or 0 */
+	a.device = 0;
+	CHECK(add(ch, &a) == 1, "%s", reason);
+	a = (struct rashpa_source_add) { .kind = RASHPA_SOURCE_SOFTWARE, .memory = -1, .device = -1 };
+	CHECK(add(ch, &a) == 2, "%s", reason);
+	a.head.flags = RASHPA_SOURCE_LOOK;
+	ANSWERED(add(ch, &a), EINVAL, "RASHPA_IOC_LOOK");
+	close(ch);
+	close(fd);
+}
+
+static void test_of(void)
+{
+	struct rashpa_source_info info = { HEAD(info), .id = 1 };
+	struct rashpa_quiesce quiesce = { HEAD(quiesce) };
+	struct rashpa_source_add a = {
+		.head.flags = RASHPA_SOURCE_OF, .kind = RASHPA_SOURCE_DEVICE,
+	};
+	int ch = channel(), event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	struct rashpa_event e = {};
+
+	SKIP_IF(!have_one, "no software FPGA");
+	a.device = f.fd;
+	CHECK(add(ch, &a) == 1, "%s", reason);
+	CHECK(source_add(ch, RASHPA_SOURCE_SOFTWARE, 0) == 2, "%s", reason);
+	ANSWERED(bind_eventfd(ch, event, 0, 64, 0), 0, NULL);
+	ANSWERED(call(ch, RASHPA_IOC_SOURCE_INFO, &info), 0, NULL);
+	CHECK(info.out_device == f.index, "function %d", info.out_device);
+	ANSWERED(call(f.fd, RASHPA_IOC_QUIESCE, &quiesce), 0, NULL);
+	CHECK(read(ch, &e, sizeof(e)) == sizeof(e) && e.source == 1 &&
+	      e.value == RASHPA_DEVICE_QUIESCED, "value %llu", (unsigned long long)e.value);
+	/* the function goes, the channel stays: it is not its */
+	fpga_close(&f);
+	ANSWERED(fpga_unbind(&f) ? -EIO : 0, 0, NULL);
+	while (read(ch, &e, sizeof(e)) == sizeof(e))
+		;
+	CHECK(errno == EAGAIN, "the channel has gone: %s", strerror(errno));
+	CHECK(e.source == 1 && e.value == RASHPA_DEVICE_GONE, "value %llu",
+	      (unsigned long long)e.value);
+	CHECK(!wait_fd(ch, POLLIN, 0) && !count_of(event), "poll, or the eventfd, say that it has");
+	ANSWERED(signal_one(ch, 3), 0, NULL);
+	expect(ch, 2, 1, 3);
+	CHECK(!fpga_bind(&f) && fpga_open(&f, 0), "it does not come back");
+	close(ch);
+	close(event);
+}
+
+/* As many sources as were asked for, and room to acknowledge for each. */
+static void test_sources(void)
+{
+	struct rashpa_group_make g = { HEAD(g), .n_members = 1,
+				       .member_size = sizeof(struct rashpa_member) };
+	int fd = buffer_alloc(PAGE, NULL), ch, i, id = 0;
+	struct rashpa_member m = { .source = 1 };
+	struct rashpa_consumer *consumer;
+	struct rashpa_channel_make e;
+
+	ANSWERED(channel_of(memory, 2049, &e), EINVAL, "2049 sources|2048");
+	ANSWERED(channel_of(memory, UINT_MAX, &e), EINVAL, "sources");
+	ch = channel_of(memory, 3, &e);
+	for (i = 1; i <= 3; i++)
+		CHECK(add_word(ch, fd, RASHPA_CONDITION_CHANGED, 0, 64, 0) == i, "%s", reason);
+	ANSWERED(add_word(ch, fd, RASHPA_CONDITION_CHANGED, 0, 64, 0), ENOSPC, "3 sources|2048");
+	close(ch);
+	ch = channel_of(memory, 2048, &e);
+	REQUIRE(ch >= 0, "%s", reason);
+	CHECK(e.out_consumer_size >= sizeof(*consumer) + 2048 * sizeof(consumer->ack[0]) &&
+	      !(e.out_consumer_size % PAGE), "%llu bytes for the consumer",
+	      (unsigned long long)e.out_consumer_size);
+	consumer = mmap(NULL, e.out_consumer_size, PROT_READ | PROT_WRITE, MAP_SHARED, ch,
+			(off_t)e.out_consumer);
+	REQUIRE(consumer != MAP_FAILED, "mmap: %s", strerror(errno));
+	CHECK(mmap(NULL, e.out_consumer_size + PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, ch,
+		   (off_t)e.out_consumer) == MAP_FAILED, "beyond the consumer's pages");
+	for (i = 1; i < 2048 && id >= 0; i++)
+		id = add_word(ch, fd, RASHPA_CONDITION_CHANGED, 0, 64, 8 * (uint64_t)i % PAGE);
+	CHECK(id == 2047, "source %d: %s", i, reason);
+	g.members = (uintptr_t)&m;
+	g.first = 4711;
+	ANSWERED(call(ch, RASHPA_IOC_GROUP_MAKE, &g), 0, NULL);
+	CHECK(g.out_id == 2048 && consumer->ack[2047] == 4711, "group %u", g.out_id);
+	ANSWERED(call(ch, RASHPA_IOC_GROUP_MAKE, &g), ENOSPC, "2048 sources");
+	munmap(consumer, e.out_consumer_size);
+	close(ch);
+	close(fd);
+}
+
+/* ------------------------------------------------------------- look --- */
+
+/* Through whatever fd of the memory, for whoever listens; what did not change is no event. */
+static void test_look(void)
+{
+	struct rashpa_export get = { HEAD(get) };
+	int fd = buffer_alloc(2 * PAGE, "st-look"), other = buffer_alloc(PAGE, NULL);
+	int node = buffer_node("st-look", O_RDWR), a = channel(), b = channel();
+	uint64_t *p = map_fd(fd, 2 * PAGE);
+
+	REQUIRE(p && node >= 0, "no memory");
+	ANSWERED(call(node, RASHPA_IOC_EXPORT, &get), 0, NULL);
+	CHECK(look(fd) == 0, "nobody listens");
+	CHECK(add_word(a, fd, RASHPA_CONDITION_CHANGED, 0, 64, 0) == 1, "%s", reason);
+	CHECK(add_word(a, fd, RASHPA_CONDITION_EQUAL, 5, 64, 0) == 2, "%s", reason);
+	CHECK(add_word(b, get.out_fd, RASHPA_CONDITION_REACHED, 2, 64, PAGE) == 1, "%s", reason);
+	CHECK(add_word(b, other, RASHPA_CONDITION_CHANGED, 0, 64, 0) == 2, "%s", reason);
+	set_word(p, 4, 64);
+	nothing(a);	/* it is looked at when we say so */
+	CHECK(look(other) == 0, "another memory");
+	nothing(a);
+	CHECK(look(get.out_fd) == 1, "one event");
+	expect(a, 1, 1, 4);
+	set_word(p, 5, 64);
+	set_word(p + PAGE / 8, 3, 64);
+	CHECK(look(fd) == 3, "three events");
+	expect(a, 1, 2, 5);
+	expect(a, 2, 1, 5);
+	expect(b, 1, 1, 3);
+	CHECK(look(fd) == 0, "nothing has changed");
+	/* what is there when a source is added is told without a look */
+	CHECK(add_word(a, fd, RASHPA_CONDITION_REACHED, 5, 64, 0) == 3, "%s", reason);
+	expect(a, 3, 1, 5);
+	nothing(a);
+	nothing(b);
+	/* a source outlives all fds of its memory; who has none left cannot look */
+	close(fd);
+	close(get.out_fd);
+	set_word(p, 6, 64);
+	ANSWERED(call(node, RASHPA_IOC_EXPORT, &get), 0, NULL);
+	CHECK(look(get.out_fd) == 2, "the sources have gone");
+	close(get.out_fd);
+	close(node);
+	munmap(p, 2 * PAGE);
+	close(a);
+	close(b);
+	close(other);
+	CHECK(!buffer_remove("st-look"), "%s", reason);
+}
+
+/* By a timer as well: who listens is not lost where a producer forgets to say so. */
+static void test_look_and_poll(void)
+{
+	struct rashpa_source_add s = {
+		.head.flags = RASHPA_SOURCE_LOOK | RASHPA_SOURCE_POLL, .kind = RASHPA_SOURCE_LOCK,
+		.condition = RASHPA_CONDITION_CHANGED, .bits = 64, .period_us = 1000,
+	};
+	int fd = buffer_alloc(PAGE, NULL), ch = channel(), n;
+	uint64_t *p = map_fd(fd, PAGE);
+
+	s.memory = fd;
+	CHECK(add(ch, &s) == 1, "%s", reason);
+	set_word(p, 1, 64);
+	n = look(fd);	/* or the timer was first */
+	CHECK(n == 0 || n == 1, "%d events", n);
+	expect(ch, 1, 1, 1);
+	set_word(p, 2, 64);
+	CHECK(wait_fd(ch, POLLIN, 5000), "the timer does not look");
+	expect(ch, 1, 2, 2);
+	nothing(ch);
+	munmap(p, PAGE);
+	close(ch);
+	close(fd);
+}
+
+static void test_look_pinned(void)
+{
+	struct rashpa_pin pin = { HEAD(pin), .length = 2 * PAGE };
+	char *p = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int ch = channel();
+
+	pin.address = (uintptr_t)p;
+	REQUIRE(ANSWERED(call(memory, RASHPA_IOC_PIN, &pin), 0, NULL), "no pinned memory");
+	CHECK(add_word(ch, pin.out_fd, RASHPA_CONDITION_CHANGED, 0, 64, PAGE) == 1, "%s", reason);
+	set_word(p + PAGE, 1, 64);
+	CHECK(look(pin.out_fd) == 1, "%s", reason);
+	expect(ch, 1, 1, 1);
+	close(ch);
+	close(pin.out_fd);
+	munmap(p, 2 * PAGE);
+}
+
+static void test_look_refused(void)
+{
+	struct rashpa_export get = { HEAD(get) };
+	int fd = buffer_alloc(PAGE, "st-look"), node = buffer_node("st-look", O_RDONLY);
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC), foreign = foreign_dmabuf(PAGE);
+	int ch = channel(), window;
+	uint64_t *p = map_fd(fd, PAGE);
+
+	ANSWERED(look(-1), EBADF, "fd -1");
+	ANSWERED(look(999), EBADF, "fd 999");
+	ANSWERED(look(null), EINVAL, "not a dma-buf");
+	if (foreign >= 0)
+		ANSWERED(look(foreign), EXDEV, "host memory of this driver");
+	if (have_one) {
+		window = fpga_window(&f, RFPGA_BAR_REGS, 0, PAGE, 0);
+		ANSWERED(look(window), EXDEV, "host memory of this driver");
+		close(window);
+	}
+	/* who may only read listens, and does not tell */
+	ANSWERED(call(node, RASHPA_IOC_EXPORT, &get), 0, NULL);
+	CHECK(add_word(ch, get.out_fd, RASHPA_CONDITION_CHANGED, 0, 64, 0) == 1, "%s", reason);
+	set_word(p, 1, 64);
+	ANSWERED(look(get.out_fd), EACCES, "not open for writing");
+	nothing(ch);
+	CHECK(look(fd) == 1, "%s", reason);
+	expect(ch, 1, 1, 1);
+	munmap(p, PAGE);
+	close(get.out_fd);
+	close(node);
+	close(fd);
+	close(ch);
+	close(null);
+	if (foreign >= 0)
+		close(foreign);
+	CHECK(!buffer_remove("st-look"), "%s", reason);
+}
+
+/* ------------------------------------------------------- 32 bits wrap --- */
+
+static void test_wrap(void)
+{
+	struct rashpa_source_add masked = {
+		.head.flags = RASHPA_SOURCE_LOOK, .kind = RASHPA_SOURCE_LOCK, .bits = 32,
+		.condition = RASHPA_CONDITION_CHANGED, .mask = 0x7fffffff,
+	};
+	int fd = buffer_alloc(PAGE, NULL), ch = channel();
+	uint32_t *p = map_fd(fd, PAGE);
+
+	set_word(p, 0xfffffffe, 32);
+	CHECK(add_word(ch, fd, RASHPA_CONDITION_CHANGED, 0, 32, 0) == 1, "%s", reason);
+	CHECK(add_word(ch, fd, RASHPA_CONDITION_REACHED, 0xffffffff, 32, 0) == 2, "%s", reason);
+	CHECK(add_word(ch, fd, RASHPA_CONDITION_REACHED, 0x100000002, 32, 0) == 3, "%s", reason);
+	CHECK(add_word(ch, fd, RASHPA_CONDITION_EQUAL, 2, 32, 0) == 4, "%s", reason);
+	masked.memory = fd;
+	CHECK(add(ch, &masked) == 5, "%s", reason);
+	set_word(p, 0xffffffff, 32);
+	CHECK(look(fd) == 3, "the last before the end");
+	expect(ch, 1, 1, 0xffffffff);
+	expect(ch, 2, 1, 0xffffffff);
+	expect(ch, 5, 1, 0x7fffffff);
+	set_word(p, 1, 32);
+	CHECK(look(fd) == 3, "behind it");
+	expect(ch, 1, 2, 0x100000001);
+	expect(ch, 2, 2, 0x100000001);
+	expect(ch, 5, 2, 1);	/* bits under a mask are no counter */
+	set_word(p, 2, 32);
+	CHECK(look(fd) == 5, "a value of more than 32 bits, and one of 32");
+	expect(ch, 1, 3, 0x100000002);
+	expect(ch, 2, 3, 0x100000002);
+	expect(ch, 3, 1, 0x100000002);
+	expect(ch, 4, 1, 2);
+	expect(ch, 5, 3, 2);
+	/* back to where it came from */
+	set_word(p, 0xfffffff0, 32);
+	CHECK(look(fd) == 2, "back");
+	expect(ch, 1, 4, 0xfffffff0);
+	expect(ch, 5, 4, 0x7ffffff0);
+	nothing(ch);
+	munmap(p, PAGE);
+	close(ch);
+	close(fd);
+}
+
+/* Before the beginning there is nothing: a word that seems to go back went a long way. */
+static void test_wrap_first(void)
+{
+	int fd = buffer_alloc(PAGE, NULL), ch = channel();
+	uint32_t *p = map_fd(fd, PAGE);
+
+	set_word(p, 5, 32);
+	CHECK(add_word(ch, fd, RASHPA_CONDITION_CHANGED, 0, 32, 0) == 1, "%s", reason);
+	set_word(p, 0xfffffff0, 32);
+	CHECK(look(fd) == 1, "%s", reason);
+	expect(ch, 1, 1, 0xfffffff0);
+	set_word(p, 3, 32);
+	CHECK(look(fd) == 1, "%s", reason);
+	expect(ch, 1, 2, 0x100000003);
+	munmap(p, PAGE);
+	close(ch);
+	close(fd);
+}
+
+/* ------------------------------------ one consumer, two kinds of producer --- */
+
+#define MODULES		2
+#define SLOTS		IMAGES
+#define STACKS		60
+#define WORD_OF(m)	((m) * RASHPA_LOCK_SLOT)
+
+/* What a stream's description tells its consumer. */
+struct stream {
+	int node;		/* where its channel is made */
+	uint32_t flags, index;	/* how its words are looked at */
+	int words_fd;
+	const char *words;	/* one of each module */
+	bool eventfd;		/* wait for that, or for the channel */
+	bool (*right)(const struct stream *s, uint64_t stack);
+	void (*credit)(const struct stream *s, uint64_t stacks);
+	void *priv;
+};
+
+/* It knows nothing of who produces: complete stacks come once each, in order, and are right. */
+static void consume(const struct stream *s)
+{
+	struct rashpa_member m[MODULES] = {};
+	struct rashpa_group_make g = { HEAD(g), .members = (uintptr_t)m, .n_members = MODULES,
+				       .member_size = sizeof(m[0]), .slots = SLOTS,
+				       .full = RASHPA_FULL_NEVER };
+	int wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), ch, i;
+	struct rashpa_channel_make e;
+	struct rashpa_event event;
+	uint64_t next = 1, k;
+
+	ch = channel_of(s->node, 0, &e);
+	REQUIRE(ch >= 0, "%s", reason);
+	for (i = 0; i < MODULES; i++) {
+		struct rashpa_source_add a = {
+			.head.flags = s->flags | RASHPA_SOURCE_QUIET, .index = s->index,
+			.kind = RASHPA_SOURCE_LOCK, .memory = s->words_fd, .offset = WORD_OF(i),
+			.condition = RASHPA_CONDITION_CHANGED, .bits = 64, .device = -1,
+		};
+
+		m[i].source = (uint32_t)add(ch, &a);
+		CHECK((int)m[i].source > 0, "%s", reason);
+	}
+	ANSWERED(call(ch, RASHPA_IOC_GROUP_MAKE, &g), 0, NULL);
+	if (s->eventfd)
+		ANSWERED(bind_eventfd(ch, wake, g.out_id, 0, 0), 0, NULL);
+	s->credit(s, 0);
+	while (tap_ok() && next <= STACKS) {
+		if (!CHECK(wait_fd(s->eventfd ? wake : ch, POLLIN, 20000), "nothing after stack %llu",
+			   (unsigned long long)next - 1))
+			break;
+		count_of(wake);
+		while (read(ch, &event, sizeof(event)) == sizeof(event)) {
+			struct rashpa_ack a = { HEAD(a), .id = g.out_id, .position = event.value };
+
+			CHECK(event.kind == RASHPA_SOURCE_GROUP && event.value >= next,
+			      "kind %u value %llu after %llu", event.kind,
+			      (unsigned long long)event.value, (unsigned long long)next - 1);
+			for (k = next; k <= event.value && tap_ok(); k++)
+				CHECK(s->right(s, k), "stack %llu is not right",
+				      (unsigned long long)k);
+			next = event.value + 1;
+			ANSWERED(call(ch, RASHPA_IOC_ACK, &a), 0, NULL);
+			s->credit(s, event.value);
+		}
+	}
+	close(ch);
+	close(wake);
+}
+
+/* A program that fills slots, as the thread of a network card's completions does. */
+struct program {
+	int payload_fd, words_fd, credit_fd;
+	char *payload, *words;
+};
+
+#define PART	PAGE
+
+static char *part_of(const struct program *p, uint64_t stack, int module)
+{
+	return p->payload + ((stack - 1) % SLOTS * MODULES + module) * PART;
+}
+
+static bool program_right(const struct stream *s, uint64_t stack)
+{
+	int m;
+
+	for (m = 0; m < MODULES; m++)
+		if (!filled(part_of(s->priv, stack, m), PART, stack * MODULES + m))
+			return false;
+	return true;
+}
+
+static void program_credit(const struct stream *s, uint64_t stacks)
+{
+	const struct program *p = s->priv;
+
+	CHECK(write(p->credit_fd, &stacks, sizeof(stacks)) == sizeof(stacks), "credit: %s",
+	      strerror(errno));
+}
+
+/* 0, or where it went wrong. It has what a producer has: memories, and a way to get credit. */
+static int produce(const struct program *p, int credit_fd)
+{
+	uint64_t stack, given = 0;
+	int m;
+
+	for (stack = 1; stack <= STACKS; stack++) {
+		while (stack > given + SLOTS)
+			if (read(credit_fd, &given, sizeof(given)) != sizeof(given))
+				return 1;
+		for (m = 0; m < MODULES; m++) {
+			fill(part_of(p, stack, m), PART, stack * MODULES + m);
+			set_word(p->words + WORD_OF(m), stack, 64);
+		}
+		if (look(p->words_fd) < 1)
+			return 2;
+	}
+	return 0;
+}
+
+static void program_stream(bool with_eventfd)
+{
+	struct program p = {};
+	struct stream s = { .node = memory, .flags = RASHPA_SOURCE_LOOK, .eventfd = with_eventfd,
+			    .right = program_right, .credit = program_credit, .priv = &p };
+	int credit[2], status = -1;
+	pid_t pid;
+
+	p.payload_fd = buffer_alloc(SLOTS * MODULES * PART, NULL);
+	p.words_fd = buffer_alloc(PAGE, NULL);
+	p.payload = map_fd(p.payload_fd, SLOTS * MODULES * PART);
+	p.words = map_fd(p.words_fd, PAGE);
+	REQUIRE(p.payload && p.words && !pipe2(credit, O_CLOEXEC), "no memory");
+	s.words_fd = p.words_fd;
+	s.words = p.words;
+	p.credit_fd = credit[1];
+	pid = fork();
+	if (!pid) {
+		/* the first credit says that the consumer is there */
+		close(credit[1]);
+		if (read(credit[0], &(uint64_t){ 0 }, sizeof(uint64_t)) != sizeof(uint64_t))
+			_exit(3);
+		_exit(produce(&p, credit[0]));
+	}
+	consume(&s);
+	close(credit[1]);	/* one that waits ends */
+	close(credit[0]);	/* not before: the last credit may find nobody who reads it */
+	CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && !WEXITSTATUS(status),
+	      "the producer: status 0x%x", status);
+	munmap(p.payload, SLOTS * MODULES * PART);
+	munmap(p.words, PAGE);
+	close(p.payload_fd);
+	close(p.words_fd);
+}
+
+static void test_program(void)
+{
+	program_stream(false);
+}
+
+static void test_program_eventfd(void)
+{
+	program_stream(true);
+}
+
+/* The same consumer, and a board. */
+struct board {
+	struct rig r;
+	char *bells;
+	uint32_t entries;
+	bool started;
+};
+
+static bool board_right(const struct stream *s, uint64_t stack)
+{
+	const struct board *b = s->priv;
+
+	return filled(b->r.memory + (stack - 1) % IMAGES * IMAGE, IMAGE,
+		      SEED + (stack - 1) % IMAGES * (IMAGE / 8));
+}
+
+static void board_credit(const struct stream *s, uint64_t stacks)
+{
+	struct board *b = s->priv;
+	unsigned int n;
+
+	for (n = 0; n < MODULES; n++) {
+		char *d = rig_dtp(&b->r, n);
+
+		set32(b->bells + n * PAGE, 0, (uint32_t)stacks);
+		if (b->started)
+			continue;
+		rig_configure(&b->r, n, RFPGA_MODE_MSIX | RFPGA_MODE_LOCK, 0, b->r.made.out_segments,
+			      STACKS);
+		set64(d, RFPGA_DTP_LOCK_OFFSET, WORD_OF(n));
+		set32(d, RFPGA_DTP_LOCK_FIRST, b->r.made.out_segments);
+		set32(d, RFPGA_DTP_LOCK_COUNT, b->entries);
+		rig_start(&b->r, n);
+	}
+	b->started = true;
+}
+
+static void test_board(void)
+{
+	struct stream s = { .index = 1, .right = board_right, .credit = board_credit };
+	struct rashpa_map_make m;
+	int words, win, map = -1;
+	struct board b = {};
+	char *p;
+
+	SKIP_IF(!have_one, "no software FPGA");
+	words = buffer_alloc(PAGE, NULL);
+	p = map_fd(words, PAGE);
+	win = fpga_window(&f, RFPGA_BAR_DOORBELL, 0, 16 * PAGE, 0);
+	b.bells = win >= 0 ? map_fd(win, 16 * PAGE) : NULL;
+	if (!rig_up(&b.r, &f, -1, 0, 0) || !CHECK(p && b.bells, "%s", reason))
+		goto out;
+	map = fpga_map(&f, words, RASHPA_BIDIRECTIONAL, &m);
+	if (!CHECK(map >= 0, "%s", reason))
+		goto out;
+	ANSWERED(fpga_program(map, b.r.window, b.r.made.out_segments, &b.entries), 0, NULL);
+	s.node = f.fd;
+	s.words_fd = words;
+	s.words = p;
+	s.priv = &b;
+	consume(&s);
+out:
+	if (map >= 0)
+		close(map);
+	if (b.bells)
+		munmap(b.bells, 16 * PAGE);
+	if (win >= 0)
+		close(win);
+	if (p)
+		munmap(p, PAGE);
+	close(words);
+	rig_down(&b.r);
+}
+
+/* ------------------------------------------------------------ limits --- */
+
+/* Who is nobody special has no more than his part of what an interrupt may take. */
+static void many_listeners(void *unused)
+{
+	int fd = buffer_alloc(PAGE, NULL), ch, i, id = 0;
+	struct rashpa_channel_make e;
+
+	(void)unused;
+	ch = channel_of(memory, 2048, &e);
+	drop_privileges();
+	for (i = 0; i < RASHPA_LISTENERS_USER && id >= 0; i++)
+		id = add_word(ch, fd, RASHPA_CONDITION_CHANGED, 0, 64, 0);
+	CHECK(id == RASHPA_LISTENERS_USER, "source %d: %s", i, reason);
+	ANSWERED(add_word(ch, fd, RASHPA_CONDITION_CHANGED, 0, 64, 0), ENOSPC, "CAP_SYS_RESOURCE");
+	/* there, not everywhere */
+	close(fd);
+	fd = buffer_alloc(PAGE, NULL);
+	CHECK(add_word(ch, fd, RASHPA_CONDITION_CHANGED, 0, 64, 0) == id + 1, "%s", reason);
+	close(ch);
+	close(fd);
+}
+
+static void test_limit(void)
+{
+	int fd = buffer_alloc(PAGE, NULL), ch[2], i, id = 0;
+	struct rashpa_channel_make e;
+	uint64_t *p = map_fd(fd, PAGE), begin, idle, busy;
+
+	tap_fork(many_listeners, NULL);
+	ch[0] = channel_of(memory, RASHPA_LISTENERS_MAX, &e);
+	ch[1] = channel();
+	for (i = 0; i < RASHPA_LISTENERS_MAX && id >= 0; i++)
+		id = add_word(ch[0], fd, RASHPA_CONDITION_CHANGED, 0, 64, 8 * (uint64_t)i % PAGE);
+	CHECK(id == RASHPA_LISTENERS_MAX, "source %d: %s", i, reason);
+	ANSWERED(add_word(ch[1], fd, RASHPA_CONDITION_CHANGED, 0, 64, 0), ENOSPC, "2048");
+	begin = now_ns();
+	CHECK(!look(fd), "an event");
+	idle = now_ns() - begin;
+	memset(p, 1, PAGE);
+	begin = now_ns();
+	CHECK(look(fd) == RASHPA_LISTENERS_MAX, "not all were events");
+	busy = now_ns() - begin;
+	tap_note("%d words looked at in %llu us; with an event each in %llu us",
+		 RASHPA_LISTENERS_MAX, (unsigned long long)idle / 1000,
+		 (unsigned long long)busy / 1000);
+	close(ch[0]);
+	CHECK(add_word(ch[1], fd, RASHPA_CONDITION_CHANGED, 0, 64, 0) == 1, "%s", reason);
+	close(ch[1]);
+	munmap(p, PAGE);
+	close(fd);
+}
+
+int main(void)
+{
+	common_init();
+	have_one = rig_open_nth(&f, 0);
+	tap_run("a channel of the memory node needs no function", test_channel);
+	tap_run("what only a function has is refused there", test_needs_function);
+	tap_run("it listens to a function, and outlives it", test_of);
+	tap_run("a channel has as many sources as it was made for", test_sources);
+	tap_run("LOOK makes the events of words that have changed", test_look);
+	tap_run("beside a timer, too", test_look_and_poll);
+	tap_run("in pinned memory, too", test_look_pinned);
+	tap_run("who may not write the memory may not say that he did", test_look_refused);
+	tap_run("words of 32 bits have positions of 64", test_wrap);
+	tap_run("from the first look on", test_wrap_first);
+	tap_run("a consumer and a board", test_board);
+	tap_run("the same consumer and a program", test_program);
+	tap_run("the same, woken by an eventfd", test_program_eventfd);
+	tap_run("so many listen to one memory, and no more", test_limit);
+	if (have_one)
+		fpga_close(&f);
+	return tap_exit();
+}
