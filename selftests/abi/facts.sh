@@ -43,7 +43,8 @@ awk '
 	print "field", name "." field, offset, bytes, type
 }' "$work/layout" | sed 's/ struct rashpa_/ rashpa_/g'
 
-# numbers: an assembler line each, as the kernel makes its asm-offsets.h
+# numbers: an assembler line each, as the kernel makes its asm-offsets.h; in two parts, since an
+# operand has 32 bits with a sign
 {
 	echo '#include <linux/rashpa.h>'
 	echo 'void facts(void); void facts(void) {'
@@ -51,8 +52,9 @@ awk '
 		"$@" -I"$work" -E -dM "$work/all.c" |
 			sed -nE 's/^#define (RASHPA_[A-Z0-9_]+) .*/\1/p'
 		sed -nE 's/^\t(RASHPA_[A-Z0-9_]+) = .*/\1/p' "$header"
-	} | sort -u | sed -E 's/.*/__asm__ volatile("\\n.ascii \\"->& %c0\\"" : : "i" ((unsigned long)(&)));/'
+	} | sort -u | sed -E 's/.*/__asm__ volatile("\\n.ascii \\"->& %c0 %c1\\"" : : "i" ((long)((unsigned long long)(&) >> 31)), "i" ((long)((&) \& 0x7fffffff)));/'
 	echo '}'
 } >"$work/values.c"
 "$@" -I"$work" -S -o "$work/values.s" "$work/values.c"
-sed -nE 's/.*"->(.*)"/value \1/p' "$work/values.s"
+sed -nE 's/.*"->(.*)"/\1/p' "$work/values.s" |
+	awk '{ printf "value %s %.0f\n", $1, $2 * 2147483648 + $3 }'

@@ -104,6 +104,8 @@ static uint32_t source(int channel, uint32_t kind)
 
 	CLEAR(add);
 	add.arg.kind = kind;
+	add.arg.device = -1;
+	add.arg.memory = -1;
 	return CHECK(!CALL(channel, RASHPA_IOC_SOURCE_ADD, add), "SOURCE_ADD: %s", reason) ?
 		add.arg.out_id : 0;
 }

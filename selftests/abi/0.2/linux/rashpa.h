@@ -500,6 +500,29 @@ struct rashpa_limit {
 	__aligned_u64 out_user_limit;
 };
 
+/* --- words that programs write --- */
+
+/**
+ * struct rashpa_look - RASHPA_IOC_LOOK: look at the watched words of a memory now
+ * @head: no flags
+ * @fd: dma-buf of host memory of this driver, open for writing: a buffer, pinned or lock memory
+ * @out_events: events that this made
+ *
+ * For producers that are programs, e.g. the thread that takes a network card's completions: write
+ * the payload, store the words (release), then call this once for all of them. Each source with
+ * RASHPA_SOURCE_LOOK of a word in this memory, in whatever channel, looks at its word, as it
+ * would at an interrupt; through which dma-buf of the memory makes no difference. When the call
+ * returns all waiters have been woken.
+ *
+ * Errors: EBADF, EINVAL (not a dma-buf), EXDEV (memory of somebody else, or a window), EACCES (not
+ * open for writing).
+ */
+struct rashpa_look {
+	struct rashpa_head head;
+	__s32 fd;
+	__u32 out_events;
+};
+
 /* -------------------------------------------- /dev/rashpa/buffer/NAME --- */
 
 /**
@@ -976,27 +999,6 @@ struct rashpa_map_make {
 	__u32 out_id;
 };
 
-/**
- * struct rashpa_channel_make - RASHPA_IOC_CHANNEL_MAKE: make an event channel
- * @head: no flags
- * @depth: records that the queue holds, 2 to 65536; 0 for 1024
- * @out_fd: the channel; read, poll, mmap, RASHPA_IOC_SOURCE_ADD, RASHPA_IOC_EVENTFD_BIND
- * @out_ring_size: bytes of &struct rashpa_ring and its records: mmap so much at offset 0,
- *	read-only
- * @out_consumer: mmap offset of the page with &struct rashpa_consumer, for reading and
- *	writing
- *
- * Errors: EINVAL, ENOMEM, EPERM (the profile has no quiesce sequence: needs
- * CAP_SYS_RAWIO), EIO (function is stuck, or does not answer), ENODEV.
- */
-struct rashpa_channel_make {
-	struct rashpa_head head;
-	__u32 depth;
-	__s32 out_fd;
-	__aligned_u64 out_ring_size;
-	__aligned_u64 out_consumer;
-};
-
 /** RASHPA_QUIESCE_MAP - end @map, and let its memory go */
 #define RASHPA_QUIESCE_MAP	_BITUL(0)
 
@@ -1158,20 +1160,59 @@ struct rashpa_restore {
 
 /* --------------------------------------------------------- channel fd --- */
 
+/** RASHPA_SOURCES_DEFAULT - sources and groups of a channel that does not say how many */
+#define RASHPA_SOURCES_DEFAULT	64
+/** RASHPA_SOURCES_MAX - sources and groups of one channel at most */
+#define RASHPA_SOURCES_MAX	2048
+
+/**
+ * struct rashpa_channel_make - RASHPA_IOC_CHANNEL_MAKE: make an event channel
+ * @head: no flags
+ * @depth: records that the queue holds, 2 to 65536; 0 for 1024
+ * @sources: how many sources and groups it can have, 1 to RASHPA_SOURCES_MAX; 0 for
+ *	RASHPA_SOURCES_DEFAULT. Their ids are 1 to this
+ * @out_fd: the channel; read, poll, mmap, RASHPA_IOC_SOURCE_ADD, RASHPA_IOC_EVENTFD_BIND
+ * @__reserved: must be zero
+ * @out_ring_size: bytes of &struct rashpa_ring and its records: mmap so much at offset 0,
+ *	read-only
+ * @out_consumer: mmap offset of &struct rashpa_consumer, for reading and writing
+ * @out_consumer_size: bytes to mmap there, whole pages
+ *
+ * A channel of /dev/rashpa/fpgaN belongs to that function and ends with it. One of
+ * /dev/rashpa/memory belongs to none: its sources are software, words that a timer or
+ * RASHPA_IOC_LOOK looks at, groups, and with RASHPA_SOURCE_OF all those of any function.
+ *
+ * Errors: EPERM (the node was opened read-only), EINVAL, ENOMEM; of a function also: EPERM (the
+ * profile has no quiesce sequence: needs CAP_SYS_RAWIO), EIO (it is stuck, or does not answer),
+ * ENODEV.
+ */
+struct rashpa_channel_make {
+	struct rashpa_head head;
+	__u32 depth;
+	__u32 sources;
+	__s32 out_fd;
+	__u32 __reserved;
+	__aligned_u64 out_ring_size;
+	__aligned_u64 out_consumer;
+	__aligned_u64 out_consumer_size;
+};
+
 /**
  * enum rashpa_source - what can make events
  * @RASHPA_SOURCE_VECTOR: an interrupt vector; value = the vector's number
  * @RASHPA_SOURCE_DEVICE: state of the function; value = enum rashpa_device_event
  * @RASHPA_SOURCE_SOFTWARE: RASHPA_IOC_SIGNAL on the same channel
- * @RASHPA_SOURCE_LOCK: a word of host memory fulfils a condition; value = the word, masked
+ * @RASHPA_SOURCE_LOCK: a word of host memory fulfils a condition; value = its position, see &struct
+ *	rashpa_source_add
  * @RASHPA_SOURCE_MAP: state of a map of the function; value = its out_id << 32 | enum
  *	rashpa_map_state
  * @RASHPA_SOURCE_GROUP: in records: a group, see RASHPA_IOC_GROUP_MAKE; value = the position that
  *	all members have reached
  * @RASHPA_SOURCE_OVERRUN: in records: a member of a group has lapped the consumer; source =
  *	the member, value = its position, sequence = stacks that it has overrun so far
- * @RASHPA_SOURCE_LAG: in records: a member of a group is late; source = the member, value =
- *	its position, sequence = by how much it is behind the first one
+ * @RASHPA_SOURCE_FULL: in records: a member of a group has filled what the consumer has room for;
+ *	source = the member, value = its position, sequence = by how much that is ahead of what was
+ *	acknowledged
  */
 enum rashpa_source {
 	RASHPA_SOURCE_VECTOR = 1,
@@ -1181,7 +1222,7 @@ enum rashpa_source {
 	RASHPA_SOURCE_MAP = 5,
 	RASHPA_SOURCE_GROUP = 6,
 	RASHPA_SOURCE_OVERRUN = 7,
-	RASHPA_SOURCE_LAG = 8,
+	RASHPA_SOURCE_FULL = 8,
 };
 
 /**
@@ -1217,30 +1258,41 @@ enum rashpa_device_event {
 	RASHPA_DEVICE_ERROR = 5,
 };
 
-/** RASHPA_SOURCE_OF - the source is one of the function @device, not of the channel's own */
+/** RASHPA_SOURCE_OF - the source is one of the function @device, not of the channel's own, if any */
 #define RASHPA_SOURCE_OF	_BITUL(0)
 /** RASHPA_SOURCE_QUIET - no records: the source is there for groups and its own eventfd */
 #define RASHPA_SOURCE_QUIET	_BITUL(1)
 /** RASHPA_SOURCE_POLL - LOCK: look every @period_us, not at an interrupt */
 #define RASHPA_SOURCE_POLL	_BITUL(2)
+/**
+ * RASHPA_SOURCE_LOOK - LOCK: look at each RASHPA_IOC_LOOK of the memory, not at an interrupt; with
+ * RASHPA_SOURCE_POLL as well
+ */
+#define RASHPA_SOURCE_LOOK	_BITUL(3)
 
 /** RASHPA_PERIOD_MIN - shortest @period_us */
 #define RASHPA_PERIOD_MIN	20
 #define RASHPA_PERIOD_MAX	1000000
 
+/** RASHPA_LISTENERS_USER - sources that may listen to one vector, or LOOK at one memory */
+#define RASHPA_LISTENERS_USER	256
+/** RASHPA_LISTENERS_MAX - with CAP_SYS_RESOURCE */
+#define RASHPA_LISTENERS_MAX	2048
+
 /**
  * struct rashpa_source_add - RASHPA_IOC_SOURCE_ADD: listen to a source
- * @head: flags: RASHPA_SOURCE_OF, RASHPA_SOURCE_QUIET, RASHPA_SOURCE_POLL
+ * @head: flags: RASHPA_SOURCE_OF, RASHPA_SOURCE_QUIET, RASHPA_SOURCE_POLL, RASHPA_SOURCE_LOOK
  * @kind: enum rashpa_source, up to MAP
  * @index: VECTOR: vector number. LOCK: the vector at whose interrupts the word is looked at;
- *	0 with RASHPA_SOURCE_POLL. MAP: out_id of the map, or 0 for all. 0 for the others
+ *	0 with RASHPA_SOURCE_POLL or RASHPA_SOURCE_LOOK. MAP: out_id of the map, or 0 for all. 0
+ *	for the others
  * @out_id: id of the source in this channel's records, from 1 on
  * @__reserved: must be zero
- * @device: fd of /dev/rashpa/fpgaN, open for writing, with RASHPA_SOURCE_OF; else 0
- * @memory: LOCK: dma-buf fd of a buffer or of lock memory of this driver
+ * @device: fd of /dev/rashpa/fpgaN, open for writing, with RASHPA_SOURCE_OF; else -1 or 0
+ * @memory: LOCK: dma-buf fd of a buffer, pinned or lock memory of this driver; else -1 or 0
  * @offset: LOCK: of the word in the memory, bytes, a multiple of its width
  * @mask: LOCK: bits of the word that count; 0 for all
- * @value: LOCK: of the condition; no bits outside the mask
+ * @value: LOCK: of the condition; no bits outside the mask, where there is one
  * @step: LOCK: see RASHPA_CONDITION_REACHED
  * @condition: LOCK: enum rashpa_condition
  * @bits: LOCK: width of the word, 32 or 64
@@ -1249,21 +1301,36 @@ enum rashpa_device_event {
  * @budget: LOCK: part of one CPU in thousandths that looking may take, 1 to 1000, with
  *	RASHPA_SOURCE_POLL, 0 for 10; the period is stretched to keep it. Else 0
  *
- * All fields but @kind and @index are 0 for a kind that does not name them.
+ * All fields but @kind, @index and the fds are 0 for a kind that does not name them.
  *
- * A word is looked at in the interrupt handler, before waiters are woken: what comes
- * together makes one event, and the value tells how far it is. REACHED and CHANGED lose
- * no position by that; EQUAL can miss a value that was there only between two looks. A
- * function that sends no interrupts is looked at by a timer, with RASHPA_SOURCE_POLL; all
- * timers together take no more than the module parameter ``poll_budget``: a source has its part
- * of that until it is deleted or its channel is closed, also when the function is gone. A
- * condition that is true already when the source is added is an event at once (with POLL: at the
- * first look).
+ * A word is looked at in the interrupt handler (or by the timer, or in RASHPA_IOC_LOOK), before
+ * waiters are woken: what comes together makes one event, and the value tells how far it is.
+ * REACHED and CHANGED lose no position by that; EQUAL can miss a value that was there only between
+ * two looks. A condition that is true already when the source is added is an event at once (with
+ * POLL: at the first look).
  *
- * Errors: EINVAL, EBADF, ERANGE (no such vector; outside the memory), EXDEV (memory of
- * somebody else, or not host memory), EEXIST (already in this channel; LOCK may be
- * there several times), ENOSPC (more than 64 sources and groups in the channel, or
- * listeners to the source), EDQUOT (``poll_budget``), ENODEV, and as RASHPA_IOC_CHANNEL_MAKE.
+ * The *position* of a word is the word, masked. A word of 32 bits without a mask (0, or all bits)
+ * is a counter that wraps: its position has 64 bits, begins with the word as it is when the source
+ * is added, and follows it; the low 32 bits of the position are the word. This is right as long
+ * as the word moves by less than 2^31 between two looks, in either direction. CHANGED and REACHED
+ * tell and compare positions. EQUAL is for words that are no counters: the word itself.
+ *
+ * All timers together take no more than the module parameter ``poll_budget``: a source has its
+ * part of that until it is deleted or its channel is closed, also when the function is gone.
+ *
+ * Each source costs time in the interrupt: at most RASHPA_LISTENERS_USER may listen to one
+ * vector, or LOOK at one memory, up to RASHPA_LISTENERS_MAX with CAP_SYS_RESOURCE.
+ *
+ * (Sources that make one event and then rest until the consumer arms them again are to come as a
+ * flag, with an array of their own behind that of &struct rashpa_consumer, which
+ * @out_consumer_size of &struct rashpa_channel_make then covers, at an offset told there.)
+ *
+ * Errors: EINVAL (also: a source of a function in a channel that has none, without
+ * RASHPA_SOURCE_OF), EBADF, ERANGE (no such vector; outside the memory), EXDEV (memory of
+ * somebody else, or not host memory), EACCES (memory that is not open for reading), EEXIST
+ * (already in this channel; LOCK may be there several times), ENOSPC (more sources and groups than
+ * the channel was made for, or listeners to the source), EDQUOT (``poll_budget``), ENODEV, and as
+ * RASHPA_IOC_CHANNEL_MAKE.
  */
 struct rashpa_source_add {
 	struct rashpa_head head;
@@ -1303,7 +1370,8 @@ struct rashpa_source_del {
  * @id: of the source or group
  * @out_kind: enum rashpa_source
  * @out_index: as it was added
- * @out_device: N of /dev/rashpa/fpgaN
+ * @out_device: N of /dev/rashpa/fpgaN whose source it is, of software and groups that of the
+ *	channel; -1 for none
  * @out_events: since it was added, those without a record included
  * @out_lost: records that found no room
  * @out_value: of the last event
@@ -1319,7 +1387,7 @@ struct rashpa_source_info {
 	__u32 id;
 	__u32 out_kind;
 	__u32 out_index;
-	__u32 out_device;
+	__s32 out_device;
 	__aligned_u64 out_events;
 	__aligned_u64 out_lost;
 	__aligned_u64 out_value;
@@ -1340,7 +1408,7 @@ struct rashpa_source_info {
  *
  * One eventfd a source and one for all; a second call replaces the first. Records are
  * queued all the same; the one for all is for them, so RASHPA_SOURCE_QUIET signals only the
- * source's. OVERRUN and LAG, which tell of a member of a group, signal only the one for all.
+ * source's. OVERRUN and FULL, which tell of a member of a group, signal only the one for all.
  *
  * When the channel's function is removed all its eventfds are signalled once more, whatever @every
  * and @delay_us say: read() or &struct rashpa_ring.gone tells. For the removal of another function
@@ -1357,11 +1425,16 @@ struct rashpa_eventfd_bind {
 	__u32 delay_us;
 };
 
-#define RASHPA_MEMBERS_MAX	32
+/** RASHPA_MEMBERS_MAX - members of one group */
+#define RASHPA_MEMBERS_MAX	1024
+/** RASHPA_FULL_NEVER - @full of a group that does not want to be told */
+#define RASHPA_FULL_NEVER	0xffffffffu
+/** RASHPA_GROUP_DEPTH - groups one inside the other: this is told in the interrupt, too */
+#define RASHPA_GROUP_DEPTH	4
 
 /**
  * struct rashpa_member - of a group
- * @source: id of a source of the same channel
+ * @source: id of a source or group of the same channel
  * @__reserved: must be zero
  */
 struct rashpa_member {
@@ -1374,36 +1447,46 @@ struct rashpa_member {
  * @head: no flags
  * @members: pointer to @n_members of &struct rashpa_member
  * @n_members: 1 to RASHPA_MEMBERS_MAX
+ * @member_size: bytes of one of them
  * @slots: stacks that fit into the destination: a member whose position is more than this
- *	ahead of what was acknowledged has lapped the consumer; 0: not looked at
+ *	ahead of what was acknowledged has lapped the consumer (OVERRUN); 0: not looked at
+ * @full: a member whose position is so much or more ahead of what was acknowledged has filled
+ *	what there is (FULL), in time to make the producer pause; up to @slots if that is given;
+ *	0 for @slots. RASHPA_FULL_NEVER: not looked at, for producers that wait for credit, whose
+ *	slots are full as a rule
  * @first: position at which all members and the consumer begin
- * @lag: a record when a member is so far behind the first one; 0: none
  * @out_id: id in the records, from the same numbers as those of sources
  * @__reserved: must be zero
  *
- * Each member has a position, @first at least: a LOCK source the greatest value of its events,
+ * Each member has a position, @first at least: a LOCK source the greatest of its events,
  * beginning with the last one before the group was made, with RASHPA_CONDITION_CHANGED if there
- * was none the word that it was added with (clear what an earlier run left there); any other
- * source @first plus the number of its events since then. The group's position is the smallest
- * of them; when it is greater than @first, and whenever it grows, there is one record,
- * RASHPA_SOURCE_GROUP. A group that is made late tells at once of members that are late already,
- * or more than @slots ahead of @first.
+ * was none the word that it was added with (clear what an earlier run left there); a group its
+ * position; any other source @first plus the number of its events since then. The group's position
+ * is the smallest of them; when it is greater than @first, and whenever it grows, there is one
+ * record, RASHPA_SOURCE_GROUP. A group that is made late tells at once of members that are
+ * @full, or more than @slots, ahead of @first.
+ *
+ * FULL and OVERRUN are looked at with each event of a member, and told once: FULL when this event
+ * took it there, OVERRUN for stacks that were not told before.
  *
  * A word that is written twice or not at all changes no position: with LOCK members (and
  * RASHPA_CONDITION_CHANGED) the group is right whatever interrupts arrive twice or never. An
  * interrupt that is counted twice is not noticed: members that are vectors rely on hardware.
  *
- * A member may be in several groups. RASHPA_SOURCE_DEL ends the group, not its members.
+ * A source may be in several groups (4), a group in one, with at most RASHPA_GROUP_DEPTH groups one
+ * inside the other. RASHPA_SOURCE_DEL ends the group, not its members.
  *
- * Errors: EINVAL, EFAULT, ENOENT (source), EEXIST (twice in the list), ENOSPC.
+ * Errors: EINVAL, EFAULT, E2BIG (members have fields that this kernel does not know), ENOENT
+ * (source), EEXIST (twice in the list), ENOSPC, ENOMEM.
  */
 struct rashpa_group_make {
 	struct rashpa_head head;
 	__aligned_u64 members;
 	__u32 n_members;
+	__u32 member_size;
 	__u32 slots;
+	__u32 full;
 	__aligned_u64 first;
-	__aligned_u64 lag;
 	__u32 out_id;
 	__u32 __reserved;
 };
@@ -1431,20 +1514,14 @@ struct rashpa_ack {
  * @source: id
  * @__reserved: zero
  * @position: see &struct rashpa_group_make
- * @lag: behind the first member
  * @overruns: stacks that lapped the consumer
- * @repeats: events of a LOCK member that brought no new position
- * @skips: positions that had no event of their own
  * @time_ns: of its last event, 0 if there was none
  */
 struct rashpa_member_info {
 	__u32 source;
 	__u32 __reserved;
 	__aligned_u64 position;
-	__aligned_u64 lag;
 	__aligned_u64 overruns;
-	__aligned_u64 repeats;
-	__aligned_u64 skips;
 	__aligned_u64 time_ns;
 };
 
@@ -1454,12 +1531,14 @@ struct rashpa_member_info {
  * @members: pointer to room for @n_members of &struct rashpa_member_info; 0 for none
  * @id: of the group
  * @n_members: how many fit
+ * @member_size: bytes from one to the next
  * @out_members: how many there are; no more than fit were stored
- * @__reserved: must be zero
  * @out_position: that all members have reached
  * @out_ack: that the consumer has acknowledged
  * @out_events: global events so far
  * @out_overruns: of all members
+ *
+ * Events go on meanwhile: a member may be told farther than @out_position says.
  *
  * Errors: ENOENT, EFAULT, EINVAL.
  */
@@ -1468,8 +1547,8 @@ struct rashpa_group_info {
 	__aligned_u64 members;
 	__u32 id;
 	__u32 n_members;
+	__u32 member_size;
 	__u32 out_members;
-	__u32 __reserved;
 	__aligned_u64 out_position;
 	__aligned_u64 out_ack;
 	__aligned_u64 out_events;
@@ -1501,7 +1580,8 @@ struct rashpa_signal {
  *
  * read() returns whole records, as many as fit; it blocks until there is one
  * unless O_NONBLOCK is set (EAGAIN, also while another thread reads). A buffer shorter than
- * one record: EINVAL. After RASHPA_DEVICE_GONE and an empty queue: ENODEV. When the queue is
+ * one record: EINVAL. After RASHPA_DEVICE_GONE of the channel's function, if it has one, and an
+ * empty queue: ENODEV. When the queue is
  * full the newest record is dropped and counted. PCI may merge interrupts: @sequence counts
  * those that arrived; what hardware wrote is counted by its lock slot.
  */
@@ -1522,7 +1602,7 @@ struct rashpa_event {
  * @record_size: bytes from record to record; sizeof(struct rashpa_event) or more
  * @slots: record n is at @record + (n & (@slots - 1)) * @record_size; a power of two
  * @depth: records that the queue holds
- * @gone: not 0 when the function was removed
+ * @gone: not 0 when the function of the channel was removed
  * @__reserved: zero
  *
  * A consumer that wants no system call for each event: load @head with acquire semantics; the
@@ -1542,9 +1622,6 @@ struct rashpa_ring {
 	__u32 __reserved;
 };
 
-/** RASHPA_CHANNEL_SOURCES - sources and groups of one channel, ids 1 to this */
-#define RASHPA_CHANNEL_SOURCES	64
-
 /**
  * struct rashpa_consumer - what mmap of a channel shows at out_consumer
  * @tail: records consumed so far; the consumer's to write. A value that is not between
@@ -1552,12 +1629,12 @@ struct rashpa_ring {
  *	was consumed
  * @__reserved: zero
  * @ack: for the group with id n, at index n - 1: the position that the consumer has
- *	finished; the consumer's to write
+ *	finished; the consumer's to write. As many as the channel can have sources
  */
 struct rashpa_consumer {
 	__aligned_u64 tail;
 	__aligned_u64 __reserved[7];
-	__aligned_u64 ack[RASHPA_CHANNEL_SOURCES];
+	__aligned_u64 ack[];
 };
 
 /* ---------------------------------------------------------- numbers ---- */
@@ -1570,6 +1647,9 @@ struct rashpa_consumer {
 #define RASHPA_IOC_INFO		_IO(RASHPA_IOC_TYPE, 0x04)
 #define RASHPA_IOC_LIST		_IO(RASHPA_IOC_TYPE, 0x05)
 #define RASHPA_IOC_LIMIT	_IO(RASHPA_IOC_TYPE, 0x06)
+#define RASHPA_IOC_LOOK		_IO(RASHPA_IOC_TYPE, 0x07)
+/* /dev/rashpa/memory and /dev/rashpa/fpgaN */
+#define RASHPA_IOC_CHANNEL_MAKE	_IO(RASHPA_IOC_TYPE, 0x08)
 /* /dev/rashpa/buffer/NAME */
 #define RASHPA_IOC_EXPORT	_IO(RASHPA_IOC_TYPE, 0x10)
 #define RASHPA_IOC_REMOVE	_IO(RASHPA_IOC_TYPE, 0x11)
@@ -1579,7 +1659,6 @@ struct rashpa_consumer {
 #define RASHPA_IOC_PROFILE_SET	_IO(RASHPA_IOC_TYPE, 0x22)
 #define RASHPA_IOC_WINDOW_MAKE	_IO(RASHPA_IOC_TYPE, 0x23)
 #define RASHPA_IOC_MAP_MAKE		_IO(RASHPA_IOC_TYPE, 0x24)
-#define RASHPA_IOC_CHANNEL_MAKE	_IO(RASHPA_IOC_TYPE, 0x08)
 #define RASHPA_IOC_QUIESCE	_IO(RASHPA_IOC_TYPE, 0x25)
 #define RASHPA_IOC_RESET	_IO(RASHPA_IOC_TYPE, 0x26)
 /* map fd */
