@@ -488,9 +488,10 @@ static int rashpa_source_check_of(struct rashpa_call *call, const struct rashpa_
 	if (ch->dev || add->kind == RASHPA_SOURCE_SOFTWARE ||
 	    add->head.flags & RASHPA_SOURCE_UNTOLD)
 		return 0;
+	if (add->kind == RASHPA_SOURCE_LOCK)
+		return rashpa_fail(call, -EINVAL,
+				   "the channel has no function that could interrupt: look at the word with RASHPA_SOURCE_LOOK or RASHPA_SOURCE_POLL, or name a function with RASHPA_SOURCE_OF");
 	return rashpa_fail(call, -EINVAL,
-			   add->kind == RASHPA_SOURCE_LOCK ?
-			   "the channel has no function that could interrupt: look at the word with RASHPA_SOURCE_LOOK or RASHPA_SOURCE_POLL, or name a function with RASHPA_SOURCE_OF" :
 			   "the channel has no function: name one with RASHPA_SOURCE_OF");
 }
 
@@ -512,8 +513,8 @@ static int rashpa_source_check(struct rashpa_call *call, const struct rashpa_cha
 	if (add->head.flags & RASHPA_SOURCE_UNTOLD)
 		return rashpa_fail(call, -EINVAL,
 				   "only lock slots are looked at by a timer or RASHPA_IOC_LOOK");
-	if ((add->memory && add->memory != -1) || add->offset || add->mask || add->value || add->step ||
-	    add->condition || add->bits || add->period_us || add->budget)
+	if ((add->memory && add->memory != -1) || add->offset || add->mask || add->value ||
+	    add->step || add->condition || add->bits || add->period_us || add->budget)
 		return rashpa_fail(call, -EINVAL, "only lock slots have a memory and a condition");
 	return rashpa_source_check_of(call, ch, add);
 }

@@ -916,6 +916,7 @@ static void test_wrong(void)
 {
 	size_t i;
 
+	SKIP_IF(!have_two, "needs two software FPGAs (lab run --fpga 2)");
 	for (i = 0; i < ARRAY_SIZE(wrong) && tap_ok(); i++) {
 		tap_note("%s", wrong[i].name);
 		two_functions(wrong[i].told);

@@ -1258,7 +1258,7 @@ enum rashpa_device_event {
 	RASHPA_DEVICE_ERROR = 5,
 };
 
-/** RASHPA_SOURCE_OF - the source is one of the function @device, not of the channel's own, if any */
+/** RASHPA_SOURCE_OF - the source is one of the function @device, not of the channel's own */
 #define RASHPA_SOURCE_OF	_BITUL(0)
 /** RASHPA_SOURCE_QUIET - no records: the source is there for groups and its own eventfd */
 #define RASHPA_SOURCE_QUIET	_BITUL(1)
