@@ -80,19 +80,26 @@ static void valid_alloc_device(void *arg)
 	alloc->device = calls.fpga.fd;
 }
 
-/* A buffer for REMOVE, under the same file descriptor each time. */
+/* The node of what REMOVE takes, under the same file descriptor each time. */
+static void open_doomed(void *arg)
+{
+	int node = buffer_node(NAME_GONE, O_ACCMODE);
+
+	(void)arg;
+	if (node < 0)
+		return;
+	dup3(node, DOOMED_FD, O_CLOEXEC);
+	close(node);
+}
+
 static void make_doomed(void *arg)
 {
 	struct rashpa_alloc a = { HEAD(a), .length = PAGE, .name = NAME_GONE };
-	int node;
 
-	(void)arg;
 	if (call(memory, RASHPA_IOC_ALLOC, &a))
 		return;
 	close(a.out_fd);
-	node = buffer_node(NAME_GONE, O_ACCMODE);
-	dup3(node, DOOMED_FD, O_CLOEXEC);
-	close(node);
+	open_doomed(arg);
 }
 
 static char pinned_pages[2 * PAGE];
@@ -393,7 +400,8 @@ const struct op ops[] = {
 	   .fds = { { AT(look, fd), HOST_MEMORY, "" } }),
 	OP(MEMORY, CHANNEL_MAKE, channel_make, .write = true, .out_fd = AT(channel_make, out_fd),
 	   .reserved = { AT(channel_make, __reserved) }),
-	OP(DOOMED, REMOVE, remove, .undo = make_doomed),
+	/* another process may have taken it, and made the next one */
+	OP(DOOMED, REMOVE, remove, .valid = open_doomed, .undo = make_doomed),
 	OP(BUFFER, INFO, info, .valid = valid_buffer_info,
 	   .fds = { { AT(info, fd), 1U << FD_NONE, "must be -1" } }),
 	OP(BUFFER, EXPORT, export, .out_fd = AT(export, out_fd),
