@@ -393,4 +393,5 @@ void rashpa_info_clear(struct rashpa_info *info)
 	memset(info, 0, sizeof(*info));
 	info->head = head;
 	info->fd = fd;
+	info->out_bar = -1;
 }

@@ -637,6 +637,7 @@ static int rashpa_source_device(struct rashpa_call *call, const struct rashpa_ch
 				struct rashpa_device **dev)
 {
 	struct file *file;
+	int err = 0;
 
 	*dev = ch->dev;
 	if (!(add->head.flags & RASHPA_SOURCE_OF)) {
@@ -648,14 +649,17 @@ static int rashpa_source_device(struct rashpa_call *call, const struct rashpa_ch
 	if (!file)
 		return rashpa_fail(call, -EBADF, "device: fd %d is not open", add->device);
 	*dev = rashpa_device_of(file);
-	if (*dev && file->f_mode & FMODE_WRITE)
-		get_device(&(*dev)->dev);
+	if (!*dev)
+		err = rashpa_fail(call, -EINVAL, "device: fd %d is not a /dev/rashpa/fpgaN",
+				  add->device);
+	else if (!(file->f_mode & FMODE_WRITE))
+		err = rashpa_fail(call, -EPERM,
+				  "device: fd %d is open read-only: open it for writing",
+				  add->device);
 	else
-		*dev = NULL;
+		get_device(&(*dev)->dev);
 	fput(file);
-	return *dev ? 0 : rashpa_fail(call, -EBADF,
-				      "device: fd %d is not a /dev/rashpa/fpgaN open for writing",
-				      add->device);
+	return err;
 }
 
 /* Its function, if it has one, is locked: one that is listened to may send. */

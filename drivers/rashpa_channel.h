@@ -174,8 +174,8 @@ struct rashpa_membership {
  */
 struct rashpa_group {
 	struct rashpa_listener *listener;
-	u32 slots;
-	u32 full;
+	u64 slots;
+	u64 full;
 	u32 depth;
 	u64 position;
 	u64 *least;

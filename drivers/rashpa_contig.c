@@ -954,7 +954,7 @@ static int rashpa_query_try(struct rashpa_call *call, struct rashpa_query *query
 		err = rashpa_contig_longest(progress, node, until, &query->out_largest);
 	rashpa_progress_set(progress, RASHPA_STAGE_IDLE, 0, 0);
 	if (err == -ETIME || err == -EAGAIN)
-		query->out_flags = RASHPA_QUERY_UNFINISHED;
+		query->out_flags = RASHPA_QUERIED_UNFINISHED;
 	else if (err)
 		return rashpa_fail(call, -EINTR, "interrupted by a signal");
 	return 0;

@@ -281,9 +281,9 @@ struct rashpa_pieces {
 };
 
 /* A function in one number, as struct rashpa_info and struct rashpa_map_make tell it. */
-static inline u32 rashpa_bdf(struct pci_dev *pdev)
+static inline u64 rashpa_bdf(struct pci_dev *pdev)
 {
-	return pci_domain_nr(pdev->bus) << 16 | pdev->bus->number << 8 | pdev->devfn;
+	return (u64)(u32)pci_domain_nr(pdev->bus) << 16 | pci_dev_id(pdev);
 }
 
 u64 rashpa_dma_limit(struct device *dev);

@@ -69,7 +69,7 @@ static void rashpa_member_full(struct rashpa_membership *m, u64 ack, u64 from, u
 	const u64 position = rashpa_member_position(m);
 	u64 limit;
 
-	if (!g->full || check_add_overflow(ack, (u64)g->full, &limit))
+	if (!g->full || check_add_overflow(ack, g->full, &limit))
 		return;
 	if (from < limit && position >= limit)
 		rashpa_channel_queue(m->listener, RASHPA_SOURCE_FULL, position - ack, time,
@@ -85,7 +85,7 @@ static void rashpa_member_overrun(struct rashpa_membership *m, u64 ack, u64 time
 
 	if (!g->slots)
 		return;
-	if (check_add_overflow(ack, (u64)g->slots, &limit))
+	if (check_add_overflow(ack, g->slots, &limit))
 		limit = U64_MAX;
 	limit = max(limit, m->judged);
 	if (position <= limit)
@@ -145,7 +145,7 @@ static int rashpa_group_check(struct rashpa_call *call, const struct rashpa_grou
 		return rashpa_fail(call, -EINVAL, "%u members: must be 1 to %d",
 				   arg->n_members, RASHPA_MEMBERS_MAX);
 	if (arg->slots && arg->full > arg->slots && arg->full != RASHPA_FULL_NEVER)
-		return rashpa_fail(call, -EINVAL, "full at %u, but there are only %u slots",
+		return rashpa_fail(call, -EINVAL, "full at %llu, but there are only %llu slots",
 				   arg->full, arg->slots);
 	return 0;
 }
@@ -325,7 +325,8 @@ int rashpa_ioc_group(struct rashpa_call *call, void *arg)
 	if (err)
 		return err;
 	members = rashpa_copy_array(call, group->members, group->n_members, group->member_size,
-				    sizeof(*members), sizeof(*members));
+				    offsetofend(struct rashpa_member, __reserved),
+				    sizeof(*members));
 	if (IS_ERR(members))
 		return PTR_ERR(members);
 	mutex_lock(&ch->sources_lock);
@@ -450,8 +451,9 @@ int rashpa_ioc_group_info(struct rashpa_call *call, void *arg)
 	mutex_unlock(&ch->sources_lock);
 	if (!err && n)
 		err = rashpa_store_array(call, info->members, min(n, info->out_members),
-					 info->member_size, sizeof(*members), members,
-					 sizeof(*members));
+					 info->member_size,
+					 offsetofend(struct rashpa_member_info, time_ns),
+					 members, sizeof(*members));
 	kvfree(members);
 	return err;
 }

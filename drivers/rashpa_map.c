@@ -102,7 +102,7 @@ static u64 rashpa_map_stop(struct rashpa_map *map)
 	 * held these addresses. Now that it does not, the second stop is the last word.
 	 */
 	again = rashpa_device_stop_locked(map->dev, end);
-	return again == RASHPA_DEVICE_STUCK ? again : what;
+	return again == RASHPA_DEVICE_EVENT_STUCK ? again : what;
 }
 
 /*
@@ -122,20 +122,20 @@ static void rashpa_map_revoke(struct rashpa_map *map, bool for_good)
 		mutex_lock(&map->dev->hw_lock);
 	map->ended |= for_good;
 	table = map->table;
-	valid = table && table->state == RASHPA_MAP_VALID;
+	valid = table && table->state == RASHPA_MAP_STATE_VALID;
 	if (valid || map->regs)
 		what = rashpa_map_stop(map);
 	map->dev->quiesces += !!what;
 	if (valid) {
 		rashpa_table_begin(table);
-		table->state = RASHPA_MAP_REVOKED;
+		table->state = RASHPA_MAP_STATE_REVOKED;
 		table->count = 0;
 		rashpa_table_end(table);
 	}
 	mutex_unlock(&map->dev->hw_lock);
 	wake_up_all(&map->wait);
 	if (valid)
-		rashpa_map_event(map, RASHPA_MAP_REVOKED);
+		rashpa_map_event(map, RASHPA_MAP_STATE_REVOKED);
 	if (what)
 		rashpa_device_event(map->dev, what);
 }
@@ -361,6 +361,7 @@ static bool rashpa_map_changed(const struct rashpa_map_file *mf, struct rashpa_t
 {
 	const struct rashpa_table *table = mf->map->table;
 
+	*head = (struct rashpa_table) { .segment_size = sizeof(table->segment[0]) };
 	/* the generation before what it stands for */
 	head->generation = smp_load_acquire(&table->generation);
 	/* odd: it is being changed, whoever does it wakes us */
@@ -369,7 +370,6 @@ static bool rashpa_map_changed(const struct rashpa_map_file *mf, struct rashpa_t
 	head->state = READ_ONCE(table->state);
 	head->map_class = READ_ONCE(table->map_class);
 	head->count = READ_ONCE(table->count);
-	head->__reserved = 0;
 	/* all of it before the generation is looked at again */
 	smp_rmb();
 	return READ_ONCE(table->generation) == head->generation;
@@ -545,6 +545,7 @@ static int rashpa_map_room(struct rashpa_call *call, struct rashpa_map *map, u64
 		table = rashpa_table_alloc(map->table_size);
 		if (!table)
 			return -ENOMEM;
+		table->segment_size = sizeof(table->segment[0]);
 		map->room = count;
 		mutex_lock(&map->dev->hw_lock);
 		map->table = table;
@@ -586,7 +587,7 @@ static int rashpa_map_build(struct rashpa_call *call, struct rashpa_map *map,
 	}
 	rashpa_table_begin(table);
 	rashpa_walk(call, &w, pieces);	/* as above: cannot fail */
-	table->state = RASHPA_MAP_VALID;
+	table->state = RASHPA_MAP_STATE_VALID;
 	table->map_class = pieces->class;
 	table->count = w.count;
 	rashpa_table_end(table);
@@ -737,7 +738,7 @@ static int rashpa_map_fill_locked(struct rashpa_call *call, struct rashpa_map *m
 	map->restored = jiffies;
 	/* told before the exporter can end it again: the last record tells what it is */
 	if (again)
-		rashpa_map_event(map, RASHPA_MAP_VALID);
+		rashpa_map_event(map, RASHPA_MAP_STATE_VALID);
 	wake_up_all(&map->wait);
 	return 0;
 
@@ -897,7 +898,7 @@ int rashpa_ioc_restore(struct rashpa_call *call, void *arg)
 	if (err)
 		return err;
 	mutex_lock(&map->dev->hw_lock);
-	revoked = map->table->state != RASHPA_MAP_VALID;
+	revoked = map->table->state != RASHPA_MAP_STATE_VALID;
 	mutex_unlock(&map->dev->hw_lock);
 	/* who asks has had it stopped, and wants it to go on; not even that, if it is valid */
 	if (map->ended)
@@ -927,8 +928,6 @@ static const enum dma_data_direction rashpa_directions[] = {
 
 static int rashpa_map_check(struct rashpa_call *call, const struct rashpa_map_make *arg)
 {
-	if (arg->__reserved)
-		return rashpa_fail(call, -EINVAL, "a reserved field is not zero");
 	if (arg->direction >= ARRAY_SIZE(rashpa_directions))
 		return rashpa_fail(call, -EINVAL, "direction %u is not defined",
 				   arg->direction);
@@ -1108,7 +1107,7 @@ static void rashpa_map_answer(const struct rashpa_map *map, struct rashpa_map_ma
 	if (pieces->coherent)
 		arg->out_flags |= RASHPA_MAPPED_COHERENT;
 	arg->out_peer = pieces->peer ? rashpa_bdf(pieces->peer) : 0;
-	arg->out_peer_bar = pieces->peer_bar;
+	arg->out_peer_bar = pieces->peer ? (s32)pieces->peer_bar : -1;
 }
 
 /*

@@ -274,7 +274,7 @@ void rashpa_device_event(struct rashpa_device *dev, u64 what)
  * mastering off. The caller counts it, once if it stops twice, and sends the event.
  *
  * Return: 0 if there was nothing to stop, else enum rashpa_device_event:
- * RASHPA_DEVICE_QUIESCED, or RASHPA_DEVICE_STUCK if it took the hard way (the memory is
+ * RASHPA_DEVICE_EVENT_QUIESCED, or RASHPA_DEVICE_EVENT_STUCK if it took the hard way (the memory is
  * safe all the same).
  */
 u64 rashpa_device_stop_locked(struct rashpa_device *dev, ktime_t end)
@@ -298,11 +298,11 @@ u64 rashpa_device_stop_locked(struct rashpa_device *dev, ktime_t end)
 	if (!dev->n_steps || err)
 		rashpa_master_off(dev);
 	if (!err)
-		return RASHPA_DEVICE_QUIESCED;
+		return RASHPA_DEVICE_EVENT_QUIESCED;
 	dev_warn(&dev->pdev->dev, "%s (%d), bus mastering is off until reset\n",
 		 err == -ETIMEDOUT ? "did not become idle" : "does not answer", err);
 	dev->state = RASHPA_STATE_STUCK;
-	return RASHPA_DEVICE_STUCK;
+	return RASHPA_DEVICE_EVENT_STUCK;
 }
 
 /**
@@ -321,7 +321,7 @@ int rashpa_device_stop(struct rashpa_device *dev)
 	mutex_unlock(&dev->hw_lock);
 	if (what)
 		rashpa_device_event(dev, what);
-	return what == RASHPA_DEVICE_STUCK ? -ETIMEDOUT : 0;
+	return what == RASHPA_DEVICE_EVENT_STUCK ? -ETIMEDOUT : 0;
 }
 
 static bool rashpa_device_stuck(struct rashpa_device *dev)
@@ -727,7 +727,7 @@ static u64 rashpa_reset_stop(struct rashpa_device *dev)
 		return rashpa_device_stop_locked(dev, rashpa_profile_deadline(dev));
 	if (!dev->n_steps) {
 		rashpa_master_off(dev);
-		return RASHPA_DEVICE_QUIESCED;
+		return RASHPA_DEVICE_EVENT_QUIESCED;
 	}
 	dev->state = RASHPA_STATE_STUCK;
 	return 0;
@@ -772,14 +772,14 @@ static void rashpa_reset_done(struct pci_dev *pdev)
 	/* not known before, see rashpa_reset_stop() */
 	if (dev->state == RASHPA_STATE_STUCK && dev->master) {
 		dev->master = false;
-		rashpa_device_event(dev, RASHPA_DEVICE_STUCK);
+		rashpa_device_event(dev, RASHPA_DEVICE_EVENT_STUCK);
 	}
 	/* others may have written the bit meanwhile */
 	if (dev->master)
 		pci_set_master(pdev);
 	else
 		pci_clear_master(pdev);
-	rashpa_device_event(dev, RASHPA_DEVICE_RESET);
+	rashpa_device_event(dev, RASHPA_DEVICE_EVENT_RESET);
 	WRITE_ONCE(dev->resetting, false);
 	mutex_unlock(&dev->hw_lock);
 	wake_up_all(&dev->reset_wait);
@@ -841,7 +841,7 @@ int rashpa_device_afresh(struct rashpa_call *call, struct rashpa_device *dev, bo
 	dev->afresh = true;
 	if (!err)
 		return rashpa_device_used(dev) ? rashpa_device_master(call, dev) : 0;
-	rashpa_device_event(dev, RASHPA_DEVICE_STUCK);
+	rashpa_device_event(dev, RASHPA_DEVICE_EVENT_STUCK);
 	if (!reachable)
 		return rashpa_pci_deaf(call, dev);
 	if (err == -ETIMEDOUT)
@@ -861,7 +861,7 @@ static pci_ers_result_t rashpa_error_detected(struct pci_dev *pdev, pci_channel_
 {
 	struct rashpa_device *dev = pci_get_drvdata(pdev);
 
-	rashpa_device_event(dev, RASHPA_DEVICE_ERROR);
+	rashpa_device_event(dev, RASHPA_DEVICE_EVENT_ERROR);
 	if (state == pci_channel_io_perm_failure)
 		return PCI_ERS_RESULT_DISCONNECT;
 	return state == pci_channel_io_normal ? PCI_ERS_RESULT_CAN_RECOVER :
@@ -885,7 +885,7 @@ static pci_ers_result_t rashpa_slot_reset(struct pci_dev *pdev)
 	rashpa_master_off(dev);
 	dev->state = RASHPA_STATE_STUCK;
 	mutex_unlock(&dev->hw_lock);
-	rashpa_device_event(dev, RASHPA_DEVICE_STUCK);
+	rashpa_device_event(dev, RASHPA_DEVICE_EVENT_STUCK);
 	return back ? PCI_ERS_RESULT_RECOVERED : PCI_ERS_RESULT_DISCONNECT;
 }
 
@@ -1062,7 +1062,7 @@ static void rashpa_remove(struct pci_dev *pdev)
 	vectors = dev->n_vectors;
 	while (vectors--)
 		free_irq(dev->vectors[vectors].irq, &dev->vectors[vectors]);
-	rashpa_device_event(dev, RASHPA_DEVICE_GONE);
+	rashpa_device_event(dev, RASHPA_DEVICE_EVENT_GONE);
 	rashpa_origin_fire(&dev->end, 0);
 	mutex_unlock(&dev->lock);
 	rashpa_maps_release(&ended);

@@ -424,7 +424,7 @@ static int rashpa_profile_apply(struct rashpa_call *call,
 	err = dma_set_mask_and_coherent(&dev->pdev->dev, DMA_BIT_MASK(bits));
 	if (err) {
 		rashpa_steps_free(dev, steps, p->n_steps);
-		return rashpa_fail(call, -EIO,
+		return rashpa_fail(call, -EOPNOTSUPP,
 				   "a DMA mask of %u bits does not work on this machine",
 				   bits);
 	}

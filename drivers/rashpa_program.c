@@ -317,7 +317,7 @@ static int rashpa_program_move(struct rashpa_call *call, struct rashpa_map *map,
 		return rashpa_fail(call, -ERANGE,
 				   "%u segments from entry %u on do not fit into the %llu entries of the table",
 				   map->table->count, first, div64_u64(at->length, stride));
-	if (map->table->state != RASHPA_MAP_VALID)
+	if (map->table->state != RASHPA_MAP_STATE_VALID)
 		return rashpa_program_stale(call);
 	err = rashpa_program_fits(call, map, &at->layout);
 	if (err)
@@ -346,7 +346,7 @@ static int rashpa_program_more(struct rashpa_call *call, struct rashpa_map *map)
 	const u32 end = min(map->table->count, map->entries + RASHPA_PROGRAM_BATCH);
 
 	lockdep_assert_held(&map->dev->hw_lock);
-	if (map->table->state != RASHPA_MAP_VALID || !map->regs)
+	if (map->table->state != RASHPA_MAP_STATE_VALID || !map->regs)
 		return rashpa_program_stale(call);
 	while (map->entries < end) {
 		rashpa_entry_set(map->regs + (size_t)map->entries * map->layout.stride,

@@ -85,6 +85,11 @@ injected "an enum with another value" 's/(RASHPA_KIND_PINNED =) 4/\1 6/' \
 injected "a struct that shrank" \
 	'/^struct rashpa_quiesce \{/,/^\}/s/^\t__aligned_u64 .*//' \
 	broken_now "size rashpa_quiesce"
+injected "a record of read() that grew" \
+	'/^struct rashpa_event \{/,/^\}/s/^\t__aligned_u64 lost;/&\n\t__aligned_u64 more;/' \
+	broken_now "size rashpa_event"
+injected "a limit that became narrower" 's/(RASHPA_MEMBERS_MAX\t)1024/\1512/' \
+	broken_now "value RASHPA_MEMBERS_MAX"
 injected "a hole" '/^struct rashpa_pin \{/,/^\}/s/^\t__s32 out_fd;/&\n\t__aligned_u64 more;/' \
 	unsound "rashpa_pin.more: a hole before it"
 injected "padding at the end" \

@@ -43,18 +43,21 @@ awk '
 	print "field", name "." field, offset, bytes, type
 }' "$work/layout" | sed 's/ struct rashpa_/ rashpa_/g'
 
-# numbers: an assembler line each, as the kernel makes its asm-offsets.h; in two parts, since an
-# operand has 32 bits with a sign
+# numbers: an assembler line each, as the kernel makes its asm-offsets.h; in parts of 31 bits, since
+# an operand has 32 with a sign
 {
 	echo '#include <linux/rashpa.h>'
+	echo '#define PART(x, n) "i" ((int)((unsigned long long)(x) >> (n) & 0x7fffffff))'
 	echo 'void facts(void); void facts(void) {'
 	{
 		"$@" -I"$work" -E -dM "$work/all.c" |
 			sed -nE 's/^#define (RASHPA_[A-Z0-9_]+) .*/\1/p'
 		sed -nE 's/^\t(RASHPA_[A-Z0-9_]+) = .*/\1/p' "$header"
-	} | sort -u | sed -E 's/.*/__asm__ volatile("\\n.ascii \\"->& %c0 %c1\\"" : : "i" ((long)((unsigned long long)(&) >> 31)), "i" ((long)((&) \& 0x7fffffff)));/'
+	} | sort -u | sed -E 's/.*/__asm__ volatile("\\n.ascii \\"->& %c0 %c1 %c2\\"" : : PART(&, 62), PART(&, 31), PART(&, 0));/'
 	echo '}'
 } >"$work/values.c"
 "$@" -I"$work" -S -o "$work/values.s" "$work/values.c"
 sed -nE 's/.*"->(.*)"/\1/p' "$work/values.s" |
-	awk '{ printf "value %s %.0f\n", $1, $2 * 2147483648 + $3 }'
+	while read -r name high middle low; do
+		printf 'value %s %u\n' "$name" $((high << 62 | middle << 31 | low))
+	done

@@ -84,7 +84,7 @@ static void test_function(void)
 	      "%u segments of class %u", m.arg.out_segments, m.arg.out_class);
 	table = mmap(NULL, m.arg.out_table_size, PROT_READ, MAP_SHARED, m.arg.out_fd, 0);
 	REQUIRE(table != MAP_FAILED, "mmap of the table: %s", strerror(errno));
-	CHECK(table->state == RASHPA_MAP_VALID && table->count == m.arg.out_segments &&
+	CHECK(table->state == RASHPA_MAP_STATE_VALID && table->count == m.arg.out_segments &&
 	      table->generation == m.arg.out_generation, "state %u", table->state);
 	munmap(table, m.arg.out_table_size);
 	CLEAR(program);
@@ -137,6 +137,7 @@ static void test_events(void)
 	CLEAR(group);
 	group.arg.members = (uintptr_t)&member;
 	group.arg.n_members = 1;
+	group.arg.member_size = sizeof(member);
 	CHECK(!CALL(channel.arg.out_fd, RASHPA_IOC_GROUP_MAKE, group), "GROUP_MAKE: %s", reason);
 	CLEAR(sig);
 	sig.arg.value = 0x1122334455667788;

@@ -55,7 +55,8 @@ const struct call calls[] = {
 		F(profile_set, window_size, T_SIZE, sizeof(struct rashpa_profile_window)),
 		F(profile_set, step_size, T_SIZE, sizeof(struct rashpa_profile_step)),
 		F(profile_set, table_size, T_SIZE, sizeof(struct rashpa_profile_table)) } },
-	{ CALL(WINDOW_MAKE, window_make), .weight = 20, .on = K_FPGA, MAKES(window_make, K_WINDOW), .fields = {
+	{ CALL(WINDOW_MAKE, window_make), .weight = 20, .on = K_FPGA,
+	  MAKES(window_make, K_WINDOW), .fields = {
 		F(window_make, bar, T_BAR, 0), F(window_make, cache, T_RARE, 4),
 		F(window_make, offset, T_OFFSET, 0), F(window_make, length, T_LENGTH, 0),
 		F(window_make, name, T_WINDOW_NAME, 0) } },
@@ -68,9 +69,11 @@ const struct call calls[] = {
 	{ CALL(MAP_MAKE, map_make), .weight = 10, .on = K_FPGA, MAKES(map_make, K_MAP), .fields = {
 		F(map_make, fd, T_FD, K_WINDOW), F(map_make, direction, T_BELOW, 3),
 		F(map_make, offset, T_RARE, 4) } },
-	{ CALL(CHANNEL_MAKE, channel_make), .weight = 15, .on = K_FPGA, MAKES(channel_make, K_CHANNEL), .fields = {
+	{ CALL(CHANNEL_MAKE, channel_make), .weight = 15, .on = K_FPGA,
+	  MAKES(channel_make, K_CHANNEL), .fields = {
 		F(channel_make, depth, T_RARE, 1024), F(channel_make, sources, T_RARE, 2048) } },
-	{ CALL(CHANNEL_MAKE, channel_make), .weight = 5, .on = K_MEMORY, MAKES(channel_make, K_CHANNEL), .fields = {
+	{ CALL(CHANNEL_MAKE, channel_make), .weight = 5, .on = K_MEMORY,
+	  MAKES(channel_make, K_CHANNEL), .fields = {
 		F(channel_make, depth, T_RARE, 1024), F(channel_make, sources, T_RARE, 2048) } },
 	{ CALL(LOOK, look), .weight = 20, .on = K_MEMORY, .fields = {
 		F(look, fd, T_FD, K_BUFFER), F(look, out_events, T_OUT, 0) } },

@@ -356,11 +356,6 @@ static void valid_group_info(void *arg)
 #define AT(type, field)	offsetof(struct rashpa_##type, field)
 #define END(type, field) \
 	(offsetof(struct rashpa_##type, field) + sizeof(((struct rashpa_##type *)0)->field))
-/* a struct that has grown: @last was the last field once */
-#define GROWN(at, call, type, last, ...) {				\
-	.name = #call, .tag = #type, .node = (at), .cmd = RASHPA_IOC_##call, \
-	.size = sizeof(struct rashpa_##type), .first = END(type, last), \
-	__VA_ARGS__ }
 #define OP(at, call, type, ...) {					\
 	.name = #call, .tag = #type, .node = (at), .cmd = RASHPA_IOC_##call, \
 	.size = sizeof(struct rashpa_##type),				\
@@ -406,7 +401,7 @@ const struct op ops[] = {
 	   .fds = { { AT(info, fd), 1U << FD_NONE, "must be -1" } }),
 	OP(BUFFER, EXPORT, export, .out_fd = AT(export, out_fd),
 	   .reserved = { AT(export, __reserved) }),
-	GROWN(FPGA, DEVICE_INFO, device_info, out_interrupts),
+	OP(FPGA, DEVICE_INFO, device_info),
 	OP(FPGA, REGION_INFO, region_info),
 	OP(FPGA, REGION_INFO, region_info, .variant = "without a BAR", .valid = valid_no_bar),
 	OP(FPGA, LIST, list, .valid = valid_list_one,
@@ -424,15 +419,14 @@ const struct op ops[] = {
 		  offsetof(struct rashpa_profile_table, __reserved), EFAULT } }),
 	OP(FPGA, WINDOW_MAKE, window_make, .write = true, .valid = valid_window,
 	   .out_fd = AT(window_make, out_fd), .reserved = { AT(window_make, __reserved) }),
-	GROWN(FPGA, MAP_MAKE, map_make, out_table_size, .write = true,
-	      .flags = RASHPA_MAP_DEVICE | RASHPA_MAP_KEEP | RASHPA_MAP_PIN, .apart = RASHPA_MAP_KEEP,
-	      .valid = valid_map, .out_fd = AT(map_make, out_fd),
-	      .reserved = { AT(map_make, __reserved) },
-	      .fds = { { AT(map_make, fd), HOST_MEMORY | 1U << FD_FOREIGN, "" } }),
-	GROWN(FPGA, MAP_MAKE, map_make, out_table_size, .write = true, .variant = "kept",
-	      .flags = RASHPA_MAP_DEVICE | RASHPA_MAP_KEEP | RASHPA_MAP_PIN,
-	      .valid = valid_map_keep, .out_fd = AT(map_make, out_fd),
-	      .undo = undo_map_keep),
+	OP(FPGA, MAP_MAKE, map_make, .write = true,
+	   .flags = RASHPA_MAP_DEVICE | RASHPA_MAP_KEEP | RASHPA_MAP_PIN, .apart = RASHPA_MAP_KEEP,
+	   .valid = valid_map, .out_fd = AT(map_make, out_fd),
+	   .fds = { { AT(map_make, fd), HOST_MEMORY | 1U << FD_FOREIGN, "" } }),
+	OP(FPGA, MAP_MAKE, map_make, .write = true, .variant = "kept",
+	   .flags = RASHPA_MAP_DEVICE | RASHPA_MAP_KEEP | RASHPA_MAP_PIN,
+	   .valid = valid_map_keep, .out_fd = AT(map_make, out_fd),
+	   .undo = undo_map_keep),
 	OP(FPGA, CHANNEL_MAKE, channel_make, .write = true, .out_fd = AT(channel_make, out_fd),
 	   .reserved = { AT(channel_make, __reserved) }),
 	OP(FPGA, QUIESCE, quiesce, .write = true, .flags = RASHPA_QUIESCE_MAP,
@@ -446,10 +440,10 @@ const struct op ops[] = {
 	OP(MAP, PROGRAM, program, .variant = "by profile",
 	   .valid = valid_program_profile),
 	OP(MAP, RESTORE, restore),
-	GROWN(CHANNEL, SOURCE_ADD, source_add, __reserved,
-	      .flags = SOURCE_FLAGS,
-	      .valid = valid_source_add, .undo = undo_source_add,
-	      .reserved = { AT(source_add, __reserved) }),
+	OP(CHANNEL, SOURCE_ADD, source_add,
+	   .flags = SOURCE_FLAGS,
+	   .valid = valid_source_add, .undo = undo_source_add,
+	   .reserved = { AT(source_add, __reserved) }),
 	OP(CHANNEL, SOURCE_ADD, source_add, .variant = "of a word",
 	   .flags = SOURCE_FLAGS,
 	   .valid = valid_source_lock, .undo = undo_source_add,
@@ -467,9 +461,9 @@ const struct op ops[] = {
 	   .fds = { { AT(source_add, device), 1U << FD_FPGA, "device: fd" } }),
 	OP(CHANNEL, SOURCE_DEL, source_del, .valid = valid_source_del,
 	   .undo = make_source, .reserved = { AT(source_del, __reserved) }),
-	GROWN(CHANNEL, EVENTFD_BIND, eventfd_bind, id, .valid = valid_eventfd,
-	      .undo = undo_eventfd,
-	      .fds = { { AT(eventfd_bind, fd), 1U << FD_EVENTFD | 1U << FD_NONE,
+	OP(CHANNEL, EVENTFD_BIND, eventfd_bind, .valid = valid_eventfd,
+	   .undo = undo_eventfd,
+	   .fds = { { AT(eventfd_bind, fd), 1U << FD_EVENTFD | 1U << FD_NONE,
 			 "not an eventfd" } }),
 	OP(CHANNEL, EVENTFD_BIND, eventfd_bind, .variant = "late", .valid = valid_eventfd_late,
 	   .undo = undo_eventfd),

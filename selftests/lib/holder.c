@@ -26,7 +26,7 @@ bool open_all(struct open_things *t, const struct fpga *f)
 	t->untouched = map_fd(t->window, RFPGA_BAR_REGS_SIZE);
 	t->table = mmap(NULL, t->made.out_table_size, PROT_READ, MAP_SHARED, t->map, 0);
 	if (!CHECK(t->regs && t->untouched && t->table != MAP_FAILED, "mmap") ||
-	    !CHECK(t->table->state == RASHPA_MAP_VALID, "table"))
+	    !CHECK(t->table->state == RASHPA_MAP_STATE_VALID, "table"))
 		return false;
 	(void)reg32(t->regs, 0);
 	t->generation = t->table->generation;
@@ -79,7 +79,7 @@ static void channels_gone(struct open_things *t, uint64_t stopped)
 	n = read(t->channel, e, sizeof(e)) / (ssize_t)sizeof(*e);
 	for (i = 0; i < n; i++)
 		told = told || e[i].value == stopped;
-	CHECK(n >= 1 && e[n - 1].value == RASHPA_DEVICE_GONE, "GONE is not the last of %d", n);
+	CHECK(n >= 1 && e[n - 1].value == RASHPA_DEVICE_EVENT_GONE, "GONE is not the last of %d", n);
 	CHECK(told, "no record says how the function was stopped");
 	channel_ended(t->channel);
 	channel_ended(t->quiet);
@@ -92,10 +92,10 @@ static void map_gone(struct open_things *t)
 
 	CHECK(wait_fd(t->map, POLLIN, 0) & POLLIN, "the map does not tell");
 	CHECK(read(t->map, &head, sizeof(head)) == sizeof(head), "read: %s", strerror(errno));
-	CHECK(head.state == RASHPA_MAP_REVOKED && !head.count &&
+	CHECK(head.state == RASHPA_MAP_STATE_REVOKED && !head.count &&
 	      head.generation > t->generation && !(head.generation & 1),
 	      "state %u, %u segments", head.state, head.count);
-	CHECK(t->table->state == RASHPA_MAP_REVOKED && !t->table->count,
+	CHECK(t->table->state == RASHPA_MAP_STATE_REVOKED && !t->table->count,
 	      "the mapped table is not revoked");
 	ANSWERED(buffer_info(t->buffer, &info), 0, NULL);
 	CHECK(!info.out_importers, "%u importers", info.out_importers);

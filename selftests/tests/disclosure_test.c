@@ -264,7 +264,8 @@ static void read_as_user(void *arg)
 	memset(room, LEFT, sizeof(room));
 	n = read(held.map, room, sizeof(room));
 	CHECK(n == sizeof(struct rashpa_table), "read gives %zd bytes", n);
-	CHECK(!((struct rashpa_table *)room)->__reserved, "reserved");
+	CHECK(all_zero(&((struct rashpa_table *)room)->__reserved,
+		       sizeof(((struct rashpa_table *)room)->__reserved)), "reserved");
 	for (i = 0; i < ARRAY_SIZE(room); i++)
 		CHECK(!is_secret(room[i]), "word %zu is an address", i);
 	for (i = sizeof(struct rashpa_table) / 8; i < ARRAY_SIZE(room); i++)
@@ -807,8 +808,8 @@ static void test_pages(void)
 	CHECK(!ring->__reserved && all_zero(consumer, PAGE), "the consumer's page");
 	used = sizeof(*table) + table->count * sizeof(table->segment[0]);
 	end = (held.made.out_table_size + PAGE - 1) & -PAGE;
-	CHECK(!table->__reserved && all_zero((char *)table + used, end - used),
-	      "something is behind the table");
+	CHECK(all_zero(table->__reserved, sizeof(table->__reserved)) &&
+	      all_zero((char *)table + used, end - used), "something is behind the table");
 
 	CHECK(source_add(e.out_fd, RASHPA_SOURCE_SOFTWARE, 0) == 1, "%s", reason);
 	ANSWERED(call(e.out_fd, RASHPA_IOC_SIGNAL, &sig), 0, NULL);

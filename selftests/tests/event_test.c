@@ -520,7 +520,7 @@ static void test_quiesced(void)
 	ANSWERED(call(f.fd, RASHPA_IOC_QUIESCE, &q), 0, NULL);
 	CHECK(wait_fd(ch, POLLIN, 1000), "no event");
 	n = read_events(ch, e, 4);
-	CHECK(n == 1 && e[0].value == RASHPA_DEVICE_QUIESCED &&
+	CHECK(n == 1 && e[0].value == RASHPA_DEVICE_EVENT_QUIESCED &&
 	      e[0].kind == RASHPA_SOURCE_DEVICE && (int)e[0].source == id,
 	      "%d events, value %llu", n, (unsigned long long)e[0].value);
 	CHECK(read_events(other, e + 1, 1) == 1 && e[1].sequence == e[0].sequence,
@@ -541,7 +541,7 @@ static void test_reset_event(void)
 	ANSWERED(call(f.fd, RASHPA_IOC_RESET, &r), 0, NULL);
 	n = read_events(ch, e, 8);
 	for (i = 0; i < n; i++)
-		seen = seen || e[i].value == RASHPA_DEVICE_RESET;
+		seen = seen || e[i].value == RASHPA_DEVICE_EVENT_RESET;
 	CHECK(seen, "no event of the reset among %d", n);
 	close(ch);
 }

@@ -27,7 +27,7 @@ struct bench {
 	struct rashpa_consumer *consumer;
 };
 
-static int group_full(int ch, const uint32_t *ids, uint32_t n, uint32_t slots, uint32_t full,
+static int group_full(int ch, const uint32_t *ids, uint32_t n, uint64_t slots, uint64_t full,
 		      uint64_t first)
 {
 	static struct rashpa_member m[RASHPA_MEMBERS_MAX + 1];
@@ -43,7 +43,7 @@ static int group_full(int ch, const uint32_t *ids, uint32_t n, uint32_t slots, u
 	return err ? err : (int)g.out_id;
 }
 
-static int group_make(int ch, const uint32_t *ids, uint32_t n, uint32_t slots, uint64_t first)
+static int group_make(int ch, const uint32_t *ids, uint32_t n, uint64_t slots, uint64_t first)
 {
 	return group_full(ch, ids, n, slots, RASHPA_FULL_NEVER, first);
 }
@@ -132,7 +132,7 @@ static bool words_up(struct bench *b, uint32_t n, uint32_t width, uint64_t first
 	return true;
 }
 
-static bool bench_full(struct bench *b, uint32_t slots, uint32_t full)
+static bool bench_full(struct bench *b, uint64_t slots, uint64_t full)
 {
 	int id;
 
@@ -143,7 +143,7 @@ static bool bench_full(struct bench *b, uint32_t slots, uint32_t full)
 	return CHECK(id > 0, "GROUP: %s", reason);
 }
 
-static bool bench_up(struct bench *b, uint32_t slots)
+static bool bench_up(struct bench *b, uint64_t slots)
 {
 	return bench_full(b, slots, RASHPA_FULL_NEVER);
 }
@@ -514,7 +514,8 @@ static void test_nested(void)
 		goto out;
 	for (i = 0; i < BOARDS && tap_ok(); i++) {
 		for (j = 0; j < MODULES && tap_ok(); j++) {
-			id = group_make(b.ch, &b.member[(i * MODULES + j) * HALVES], HALVES, 0, FIRST);
+			id = group_make(b.ch, &b.member[(i * MODULES + j) * HALVES], HALVES, 0,
+					FIRST);
 			CHECK(id > 0, "module %u of %u: %s", j, i, reason);
 			module[j] = (uint32_t)id;
 		}

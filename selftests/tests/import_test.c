@@ -280,7 +280,7 @@ static void test_migrates(void)
 	if (ANSWERED(make(fd, RASHPA_MAP_PIN, &pinned), 0, NULL)) {
 		CHECK(is_host(pinned.out_class), "class %u", pinned.out_class);
 		if (!core_pins) {
-			becomes(map.out_fd, RASHPA_MAP_VALID, &t);
+			becomes(map.out_fd, RASHPA_MAP_STATE_VALID, &t);
 			CHECK(t.generation >= map.out_generation + 4 && is_host(t.map_class),
 			      "generation %llu, class %u", (unsigned long long)t.generation,
 			      t.map_class);
@@ -340,10 +340,10 @@ static void test_demanding(void)
 	if (ANSWERED(make(fd, RASHPA_MAP_DEVICE, &map), 0, NULL)) {
 		/* revoked while its function is reset, and there again after that */
 		liar_tell(RASHPA_LIAR_REVOKE, fd, 0);
-		becomes(map.out_fd, RASHPA_MAP_REVOKED, &t);
+		becomes(map.out_fd, RASHPA_MAP_STATE_REVOKED, &t);
 		CHECK(!t.count, "%u segments", t.count);
 		liar_tell(RASHPA_LIAR_ALLOW, fd, RASHPA_LIAR_BAR);
-		becomes(map.out_fd, RASHPA_MAP_VALID, &t);
+		becomes(map.out_fd, RASHPA_MAP_STATE_VALID, &t);
 		CHECK(is_peer(t.map_class), "class %u", t.map_class);
 		close(map.out_fd);
 	}
@@ -481,7 +481,7 @@ static void test_moves(void)
 			liar_tell(RASHPA_LIAR_MOVE, l.fd, RASHPA_LIAR_HONEST);
 			rig_is_idle(l.rig.regs, 0);
 			rig_entries_clear(l.rig.regs, 1);
-			becomes(l.rig.map, RASHPA_MAP_VALID, &t);
+			becomes(l.rig.map, RASHPA_MAP_STATE_VALID, &t);
 			CHECK(t.generation >= before + 4, "generation %llu after %llu",
 			      (unsigned long long)t.generation, (unsigned long long)before);
 			rig_entries_clear(l.rig.regs, 1);
@@ -506,10 +506,10 @@ static void test_moves_elsewhere(void)
 	if (ANSWERED(make(fd, 0, &map), 0, NULL)) {
 		CHECK(is_peer(map.out_class), "class %u", map.out_class);
 		liar_tell(RASHPA_LIAR_MOVE, fd, RASHPA_LIAR_HONEST);
-		becomes(map.out_fd, RASHPA_MAP_VALID, &t);
+		becomes(map.out_fd, RASHPA_MAP_STATE_VALID, &t);
 		CHECK(is_host(t.map_class), "class %u", t.map_class);
 		liar_tell(RASHPA_LIAR_MOVE, fd, RASHPA_LIAR_BAR);
-		becomes(map.out_fd, RASHPA_MAP_VALID, &t);
+		becomes(map.out_fd, RASHPA_MAP_STATE_VALID, &t);
 		CHECK(is_peer(t.map_class), "class %u", t.map_class);
 		close(map.out_fd);
 	}
@@ -517,10 +517,10 @@ static void test_moves_elsewhere(void)
 	if (ANSWERED(make(fd, RASHPA_MAP_DEVICE, &map), 0, NULL)) {
 		liar_tell(RASHPA_LIAR_MOVE, fd, RASHPA_LIAR_HONEST);
 		ANSWERED(restore(map.out_fd), EREMOTEIO, "host");
-		becomes(map.out_fd, RASHPA_MAP_REVOKED, &t);
+		becomes(map.out_fd, RASHPA_MAP_STATE_REVOKED, &t);
 		CHECK(!wait_fd(map.out_fd, POLLIN, 0), "it has come back");
 		liar_tell(RASHPA_LIAR_MOVE, fd, RASHPA_LIAR_BAR);
-		becomes(map.out_fd, RASHPA_MAP_VALID, &t);
+		becomes(map.out_fd, RASHPA_MAP_STATE_VALID, &t);
 		CHECK(is_peer(t.map_class), "class %u", t.map_class);
 		close(map.out_fd);
 	}
@@ -538,10 +538,10 @@ static void test_moves_slowly(void)
 	if (ANSWERED(make(fd, 0, &map), 0, NULL)) {
 		fence = liar_fence(RASHPA_LIAR_FENCE, fd, 0);
 		liar_tell(RASHPA_LIAR_MOVE, fd, RASHPA_LIAR_HONEST);
-		becomes(map.out_fd, RASHPA_MAP_REVOKED, &t);
+		becomes(map.out_fd, RASHPA_MAP_STATE_REVOKED, &t);
 		CHECK(!wait_fd(map.out_fd, POLLIN, 300), "it came back before its data");
 		liar_arrive(fence);
-		becomes(map.out_fd, RASHPA_MAP_VALID, &t);
+		becomes(map.out_fd, RASHPA_MAP_STATE_VALID, &t);
 		close(fence);
 		close(map.out_fd);
 	}
@@ -603,11 +603,11 @@ static void test_moves_unstoppable(void)
 		munmap(mmap(NULL, map.out_table_size, PROT_READ, MAP_SHARED, map.out_fd, 0),
 		       map.out_table_size);
 		liar_tell(RASHPA_LIAR_MOVE, fd, RASHPA_LIAR_HONEST);
-		becomes(map.out_fd, RASHPA_MAP_REVOKED, &t);
+		becomes(map.out_fd, RASHPA_MAP_STATE_REVOKED, &t);
 		CHECK(!wait_fd(map.out_fd, POLLIN, 300), "it came back by itself");
 		CHECK(!is_master(), "bus mastering is on");
 		ANSWERED(restore(map.out_fd), 0, NULL);
-		becomes(map.out_fd, RASHPA_MAP_VALID, &t);
+		becomes(map.out_fd, RASHPA_MAP_STATE_VALID, &t);
 		CHECK(is_master(), "bus mastering is off");
 		close(map.out_fd);
 	}

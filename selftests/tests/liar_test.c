@@ -88,7 +88,7 @@ static void is_revoked(int map, uint64_t before)
 	struct rashpa_table head;
 
 	news(map, &head);
-	CHECK(head.state == RASHPA_MAP_REVOKED && !head.count, "state %u, %u segments",
+	CHECK(head.state == RASHPA_MAP_STATE_REVOKED && !head.count, "state %u, %u segments",
 	      head.state, head.count);
 	CHECK(head.generation > before && !(head.generation & 1),
 	      "generation %llu after %llu", (unsigned long long)head.generation,
@@ -101,7 +101,7 @@ static void is_valid(int map, const struct rashpa_restore *r, uint64_t before)
 	struct rashpa_table head;
 
 	news(map, &head);
-	CHECK(head.state == RASHPA_MAP_VALID && head.count == r->out_segments && head.count,
+	CHECK(head.state == RASHPA_MAP_STATE_VALID && head.count == r->out_segments && head.count,
 	      "state %u, %u segments", head.state, head.count);
 	CHECK(head.map_class == r->out_class, "class %u, %u in the table", r->out_class,
 	      head.map_class);
@@ -222,7 +222,7 @@ static void is_peer(const struct rashpa_map_make *map, uint64_t bare)
 	uint64_t address = first_address(map);
 
 	CHECK(map->out_peer == bdf2 && map->out_peer_bar == RFPGA_BAR_MEMORY,
-	      "it names BAR %u of 0x%x, the memory is in BAR %u of 0x%x", map->out_peer_bar,
+	      "it names BAR %d of 0x%llx, the memory is in BAR %d of 0x%x", map->out_peer_bar,
 	      map->out_peer, RFPGA_BAR_MEMORY, bdf2);
 	if (iommu) {
 		CHECK(map->out_class == RASHPA_CLASS_BRIDGE, "class %u", map->out_class);
@@ -368,8 +368,9 @@ static void test_honest(void)
 
 	if (lent_up(&l, RASHPA_LIAR_HONEST)) {
 		CHECK(l.rig.made.out_class == (iommu ? RASHPA_CLASS_IOVA : RASHPA_CLASS_HOST) &&
-		      !l.rig.made.out_flags && !l.rig.made.out_peer && !l.rig.made.out_peer_bar,
-		      "class %u, flags 0x%x, peer 0x%x", l.rig.made.out_class, l.rig.made.out_flags,
+		      !l.rig.made.out_flags && !l.rig.made.out_peer &&
+		      l.rig.made.out_peer_bar == -1,
+		      "class %u, flags 0x%x, peer 0x%llx", l.rig.made.out_class, l.rig.made.out_flags,
 		      l.rig.made.out_peer);
 		CHECK(l.rig.made.out_segments == 1, "%u segments", l.rig.made.out_segments);
 		if (stream_once(&l.rig, 1))

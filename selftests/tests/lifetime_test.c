@@ -62,7 +62,7 @@ static void test_unbind(void)
 	unbind();
 	snprintf(path, sizeof(path), "/dev/rashpa/%s", f.name);
 	CHECK(access(path, F_OK), "%s is still there", path);
-	all_gone(&t, RASHPA_DEVICE_QUIESCED);
+	all_gone(&t, RASHPA_DEVICE_EVENT_QUIESCED);
 	close_all(&t);
 	bind_again();
 }

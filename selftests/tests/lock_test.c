@@ -490,7 +490,7 @@ static void test_refused(void)
 	refused(s.ch, &good, EINVAL, "mask", bad_value, 1ULL << 32);
 	good.condition = RASHPA_CONDITION_CHANGED;
 	good.head.flags = RASHPA_SOURCE_OF;
-	refused(s.ch, &good, EBADF, "fpgaN", bad_device, null);
+	refused(s.ch, &good, EINVAL, "fpgaN", bad_device, null);
 	refused(s.ch, &good, EBADF, "fd 999", bad_device, 999);
 	good.head.flags = RASHPA_SOURCE_POLL;
 	refused(s.ch, &good, EINVAL, "period", bad_period_us, 0);

@@ -155,7 +155,8 @@ static void test_needs_function(void)
 	/* an fd that is not given is -1, or 0 */
 	a.device = 0;
 	CHECK(add(ch, &a) == 1, "%s", reason);
-	a = (struct rashpa_source_add) { .kind = RASHPA_SOURCE_SOFTWARE, .memory = -1, .device = -1 };
+	a = (struct rashpa_source_add) { .kind = RASHPA_SOURCE_SOFTWARE, .memory = -1,
+					 .device = -1 };
 	CHECK(add(ch, &a) == 2, "%s", reason);
 	a.head.flags = RASHPA_SOURCE_LOOK;
 	ANSWERED(add(ch, &a), EINVAL, "RASHPA_IOC_LOOK");
@@ -182,14 +183,14 @@ static void test_of(void)
 	CHECK(info.out_device == f.index, "function %d", info.out_device);
 	ANSWERED(call(f.fd, RASHPA_IOC_QUIESCE, &quiesce), 0, NULL);
 	CHECK(read(ch, &e, sizeof(e)) == sizeof(e) && e.source == 1 &&
-	      e.value == RASHPA_DEVICE_QUIESCED, "value %llu", (unsigned long long)e.value);
+	      e.value == RASHPA_DEVICE_EVENT_QUIESCED, "value %llu", (unsigned long long)e.value);
 	/* the function goes, the channel stays: it is not its */
 	fpga_close(&f);
 	ANSWERED(fpga_unbind(&f) ? -EIO : 0, 0, NULL);
 	while (read(ch, &e, sizeof(e)) == sizeof(e))
 		;
 	CHECK(errno == EAGAIN, "the channel has gone: %s", strerror(errno));
-	CHECK(e.source == 1 && e.value == RASHPA_DEVICE_GONE, "value %llu",
+	CHECK(e.source == 1 && e.value == RASHPA_DEVICE_EVENT_GONE, "value %llu",
 	      (unsigned long long)e.value);
 	CHECK(!wait_fd(ch, POLLIN, 0) && !count_of(event), "poll, or the eventfd, say that it has");
 	ANSWERED(signal_one(ch, 3), 0, NULL);
@@ -626,8 +627,8 @@ static void board_credit(const struct stream *s, uint64_t stacks)
 		set32(b->bells + n * PAGE, 0, (uint32_t)stacks);
 		if (b->started)
 			continue;
-		rig_configure(&b->r, n, RFPGA_MODE_MSIX | RFPGA_MODE_LOCK, 0, b->r.made.out_segments,
-			      STACKS);
+		rig_configure(&b->r, n, RFPGA_MODE_MSIX | RFPGA_MODE_LOCK, 0,
+			      b->r.made.out_segments, STACKS);
 		set64(d, RFPGA_DTP_LOCK_OFFSET, WORD_OF(n));
 		set32(d, RFPGA_DTP_LOCK_FIRST, b->r.made.out_segments);
 		set32(d, RFPGA_DTP_LOCK_COUNT, b->entries);

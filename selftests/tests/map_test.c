@@ -96,7 +96,7 @@ static void segments(const struct want *w)
 	      "table of %llu bytes", (unsigned long long)map.out_table_size);
 	t = table_of(&map);
 	if (t) {
-		CHECK(t->state == RASHPA_MAP_VALID && t->count == map.out_segments &&
+		CHECK(t->state == RASHPA_MAP_STATE_VALID && t->count == map.out_segments &&
 		      t->map_class == map.out_class &&
 		      t->generation == map.out_generation && !(t->generation & 1),
 		      "the table's header differs");
@@ -301,7 +301,7 @@ static void test_stuck_second(void)
 	ANSWERED(fpga_info(&f, &info), 0, NULL);
 	CHECK(info.out_state == RASHPA_STATE_STUCK, "state %u", info.out_state);
 	n = read(ch, e, sizeof(e)) / (ssize_t)sizeof(e[0]);
-	CHECK(n == 1 && e[0].value == RASHPA_DEVICE_STUCK, "%zd records, value %llu", n,
+	CHECK(n == 1 && e[0].value == RASHPA_DEVICE_EVENT_STUCK, "%zd records, value %llu", n,
 	      (unsigned long long)e[0].value);
 	close(ch);
 	close(fd);

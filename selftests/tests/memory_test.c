@@ -922,7 +922,7 @@ static void test_try_time(void)
 	ANSWERED(call(memory, RASHPA_IOC_QUERY, &q), EINVAL, "try_ms|RASHPA_QUERY_TRY");
 	q.head.flags = RASHPA_QUERY_TRY;
 	ANSWERED(call(memory, RASHPA_IOC_QUERY, &q), 0, NULL);
-	CHECK(q.out_flags == RASHPA_QUERY_UNFINISHED, "all memory was tried in a millisecond");
+	CHECK(q.out_flags == RASHPA_QUERIED_UNFINISHED, "all memory was tried in a millisecond");
 	q.try_ms = RASHPA_TRY_MS_MAX + 1;
 	ANSWERED(call(memory, RASHPA_IOC_QUERY, &q), EINVAL, "60001|60000");
 }
@@ -961,7 +961,7 @@ static void test_root_first(void)
 			close(a.out_fd);
 		tap_fork_end(pid);
 		CHECK(!s.answer->node, "QUERY: %s", strerror((int)s.answer->node));
-		made_way += s.answer->out_flags & RASHPA_QUERY_UNFINISHED;
+		made_way += s.answer->out_flags & RASHPA_QUERIED_UNFINISHED;
 	}
 	CHECK(made_way, "no search has made way");
 	searcher_end(&s);

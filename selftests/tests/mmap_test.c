@@ -294,7 +294,7 @@ static void test_page_tables(void)
 	struct rashpa_info info;
 
 	if (!buffer_info(fd, &info))
-		CHECK(info.out_page_size == 2 * MIB, "pages of %u bytes", info.out_page_size);
+		CHECK(info.out_page_size == 2 * MIB, "pages of %llu bytes", info.out_page_size);
 	page_tables(fd);
 	close(fd);
 	if (!cma_here())

@@ -83,7 +83,7 @@ static void test_peer_stream(void)
 	REQUIRE(p, "no mapping");
 	if (!buffer_info(win, &info)) {
 		CHECK(info.out_kind == RASHPA_KIND_WINDOW && info.out_bar == RFPGA_BAR_MEMORY,
-		      "kind %u, BAR %u", info.out_kind, info.out_bar);
+		      "kind %u, BAR %d", info.out_kind, info.out_bar);
 	}
 	memset(p, 0, IMAGES * IMAGE);
 	if (rig_up(&r, &f, win, RASHPA_MAP_DEVICE, 0)) {
@@ -91,7 +91,7 @@ static void test_peer_stream(void)
 		      (!iommu && r.made.out_class == RASHPA_CLASS_PEER),
 		      "class %u", r.made.out_class);
 		CHECK(r.made.out_peer == info.out_bdf && r.made.out_peer_bar == RFPGA_BAR_MEMORY,
-		      "peer %x, BAR %u", r.made.out_peer, r.made.out_peer_bar);
+		      "peer %llx, BAR %d", r.made.out_peer, r.made.out_peer_bar);
 		CHECK(!r.made.out_flags, "flags %x", r.made.out_flags);
 		stream_once(&r);
 		CHECK(filled(p, IMAGES * IMAGE, SEED), "the data differ");
@@ -171,7 +171,7 @@ static void peer_reset(const char *bus)
 	rig_is_idle(r.regs, 0);
 	rig_entries_clear(r.regs, r.made.out_segments);
 	/* it ended, and comes back by itself: maybe before we look */
-	CHECK(map_becomes(r.map, RASHPA_MAP_VALID, generation) >= generation + 4,
+	CHECK(map_becomes(r.map, RASHPA_MAP_STATE_VALID, generation) >= generation + 4,
 	      "it was never revoked");
 	ANSWERED(restore(r.map), 0, NULL);
 	if (!buffer_info(win, &info))
@@ -212,11 +212,11 @@ static void test_restored_told(void)
 	m = fpga_map(&f, win, RASHPA_TO_MEMORY, &map);
 	CHECK(m >= 0, "%s", reason);
 	ANSWERED(call(f2.fd, RASHPA_IOC_RESET, &reset), 0, NULL);
-	map_becomes(m, RASHPA_MAP_VALID, map.out_generation);
+	map_becomes(m, RASHPA_MAP_STATE_VALID, map.out_generation);
 	/* waits for who has restored it */
 	ANSWERED(restore(m), 0, NULL);
 	snprintf(words, sizeof(words), " value=%llu ",
-		 (unsigned long long)map.out_id << 32 | RASHPA_MAP_VALID);
+		 (unsigned long long)map.out_id << 32 | RASHPA_MAP_STATE_VALID);
 	CHECK(traced("rashpa_event:", words), "no record of \"%s\"", words);
 	CHECK(called_after("rashpa_event:", words), "the lock was free before the record");
 	trace_end();
@@ -228,8 +228,8 @@ out:
 }
 
 /*
- * What a function has written to a peer is there before the memory is let go: the answer that it has
- * stopped came another way, so the peer is asked for something.
+ * What a function has written to a peer is there before the memory is let go: the answer that it
+ * has stopped came another way, so the peer is asked for something.
  */
 static void test_peer_flushed(void)
 {
@@ -245,7 +245,7 @@ static void test_peer_flushed(void)
 	if (CHECK(m >= 0, "%s", reason) && trace_begin("pci_read_config_word")) {
 		close(m);
 		snprintf(words, sizeof(words), " value=%llu ",
-			 (unsigned long long)map.out_id << 32 | RASHPA_MAP_REVOKED);
+			 (unsigned long long)map.out_id << 32 | RASHPA_MAP_STATE_REVOKED);
 		CHECK(traced("rashpa_event:", words), "no record of \"%s\"", words);
 		CHECK(called_after("rashpa_event:", words), "the peer was not asked");
 		trace_end();
@@ -308,7 +308,8 @@ static void test_bus_reset_quiet(void)
 	CHECK(source_add(device, RASHPA_SOURCE_DEVICE, 0) > 0, "SOURCE_ADD: %s", reason);
 	if (rig_up(&r, &f, -1, 0, 0)) {
 		CHECK(!write_text(path, "1"), "%s: %s", path, strerror(errno));
-		CHECK(read(device, &e, sizeof(e)) == sizeof(e) && e.value == RASHPA_DEVICE_RESET,
+		CHECK(read(device, &e, sizeof(e)) == sizeof(e) &&
+		      e.value == RASHPA_DEVICE_EVENT_RESET,
 		      "the first record is %llu", (unsigned long long)e.value);
 		CHECK(read(device, &e, sizeof(e)) < 0, "one more: %llu",
 		      (unsigned long long)e.value);
@@ -342,7 +343,7 @@ static void test_peer_gone(void)
 	CHECK(rig_wait_bytes(&r, 0, 2 * IMAGE), "it does not run");
 	CHECK(!fpga_unbind(&f2), "unbind");
 	rig_is_idle(r.regs, 0);
-	map_becomes(r.map, RASHPA_MAP_REVOKED, r.made.out_generation);
+	map_becomes(r.map, RASHPA_MAP_STATE_REVOKED, r.made.out_generation);
 	ANSWERED(fpga_program(r.map, r.window, 0, NULL), ESTALE, "revoked|restore");
 	ANSWERED(restore(r.map), ENODEV, "window|removed");
 	if (!buffer_info(win, &info))
@@ -690,7 +691,7 @@ static void test_restore_closed(void)
 	close(map.out_fd);
 	CHECK(kept() == 1, "%u kept maps", kept());
 	pthread_create(&thread, NULL, reset_by_sysfs, &f2);
-	map_becomes(seen, RASHPA_MAP_REVOKED, 0);
+	map_becomes(seen, RASHPA_MAP_STATE_REVOKED, 0);
 	set32(regs, RFPGA_SCRATCH, 1);
 	ANSWERED(call(f.fd, RASHPA_IOC_QUIESCE, &quiesce), ETIMEDOUT, "idle");
 	CHECK(!kept(), "%u kept maps after QUIESCE", kept());

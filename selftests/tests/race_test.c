@@ -472,7 +472,7 @@ static void check_gone(const struct op *op, int fd)
 		      "the window is not revoked");
 	else if (op->cmd == RASHPA_IOC_MAP_MAKE)
 		CHECK(read(fd, &table, sizeof(table)) == sizeof(table) &&
-		      table.state == RASHPA_MAP_REVOKED, "the map is not revoked");
+		      table.state == RASHPA_MAP_STATE_REVOKED, "the map is not revoked");
 	else if (op->cmd == RASHPA_IOC_CHANNEL_MAKE)
 		CHECK(read(fd, &e, sizeof(e)) < 0 && errno == ENODEV,
 		      "the channel waits for ever");

@@ -542,7 +542,7 @@ static void test_map_events(void)
 	ANSWERED(add(q.fd, RASHPA_SOURCE_MAP, 0, 0, 0), EEXIST, "id 2");
 	close(map[0]);
 	CHECK(next(&q, &e) && e.source == 2 && e.kind == RASHPA_SOURCE_MAP &&
-	      e.value == ((uint64_t)m[0].out_id << 32 | RASHPA_MAP_REVOKED),
+	      e.value == ((uint64_t)m[0].out_id << 32 | RASHPA_MAP_STATE_REVOKED),
 	      "source %u value 0x%llx", e.source, (unsigned long long)e.value);
 	CHECK(!next(&q, &e), "an event of another map");
 	close(map[1]);
@@ -655,17 +655,18 @@ static void test_other_function(void)
 	if (!queue_open(&q, 0))
 		goto out;
 	ro = open("/dev/rashpa/fpga1", O_RDONLY | O_CLOEXEC);
-	ANSWERED(add(q.fd, RASHPA_SOURCE_DEVICE, 0, RASHPA_SOURCE_OF, ro), EBADF, "writing");
+	ANSWERED(add(q.fd, RASHPA_SOURCE_DEVICE, 0, RASHPA_SOURCE_OF, ro), EPERM, "writing");
 	close(ro);
 	CHECK(add(q.fd, RASHPA_SOURCE_DEVICE, 0, 0, 0) == 1, "%s", reason);
 	CHECK(add(q.fd, RASHPA_SOURCE_DEVICE, 0, RASHPA_SOURCE_OF, f2.fd) == 2, "%s", reason);
 	ANSWERED(call(f2.fd, RASHPA_IOC_QUIESCE, &quiesce), 0, NULL);
-	CHECK(next(&q, &e) && e.source == 2 && e.value == RASHPA_DEVICE_QUIESCED && !next(&q, &e),
+	CHECK(next(&q, &e) && e.source == 2 && e.value == RASHPA_DEVICE_EVENT_QUIESCED &&
+	      !next(&q, &e),
 	      "source %u value %llu", e.source, (unsigned long long)e.value);
 	ANSWERED(fpga_unbind(&f2) ? -EIO : 0, 0, NULL);
 	while (next(&q, &e))
 		;
-	CHECK(e.source == 2 && e.value == RASHPA_DEVICE_GONE, "source %u value %llu", e.source,
+	CHECK(e.source == 2 && e.value == RASHPA_DEVICE_EVENT_GONE, "source %u value %llu", e.source,
 	      (unsigned long long)e.value);
 	CHECK(!q.ring->gone && !(wait_fd(q.fd, POLLIN, 0) & POLLHUP), "the channel is gone");
 	ANSWERED(call(f.fd, RASHPA_IOC_QUIESCE, &quiesce), 0, NULL);
@@ -723,10 +724,10 @@ static void test_gone_last(void)
 	ANSWERED(fpga_unbind(&f) ? -EIO : 0, 0, NULL);
 	while (next(&q, &e))
 		;
-	CHECK(e.value == RASHPA_DEVICE_GONE, "value %llu", (unsigned long long)e.value);
+	CHECK(e.value == RASHPA_DEVICE_EVENT_GONE, "value %llu", (unsigned long long)e.value);
 	snprintf(words, sizeof(words), "sequence=%llu time=%llu value=%u ",
 		 (unsigned long long)e.sequence, (unsigned long long)e.time_ns,
-		 RASHPA_DEVICE_GONE);
+		 RASHPA_DEVICE_EVENT_GONE);
 	CHECK(traced("rashpa_event:", words) && traced("call:", "free_irq"), "nothing is traced");
 	CHECK(!called_after("rashpa_event:", words), "interrupts end after GONE");
 out:

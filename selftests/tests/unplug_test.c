@@ -175,7 +175,7 @@ static void test_edu(void)
 	sleeper_woken(&sleeper);
 	eventfd_signalled(signalled);
 	/* it has no quiesce sequence: bus mastering off is all that stops it */
-	all_gone(&t, RASHPA_DEVICE_QUIESCED);
+	all_gone(&t, RASHPA_DEVICE_EVENT_QUIESCED);
 	close_all(&t);
 }
 
@@ -231,7 +231,7 @@ static void test_power(void)
 	CHECK(!err, "remove: %s", strerror(-err));
 	sleeper_woken(&sleeper);
 	eventfd_signalled(signalled);
-	all_gone(&t, RASHPA_DEVICE_STUCK);
+	all_gone(&t, RASHPA_DEVICE_EVENT_STUCK);
 	lock_stays(lock, words);
 	CHECK(filled(r.memory, IMAGES * IMAGE, SEED), "the data differ");
 	rig_down(&r);

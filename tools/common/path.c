@@ -4,7 +4,7 @@
 #define BUS(bdf)	((bdf) >> 8)	/* domain and bus */
 #define DEVICE(bdf)	((bdf) >> 3)
 
-enum meeting chains_meet(const struct chain *a, const struct chain *b, uint32_t *where)
+enum meeting chains_meet(const struct chain *a, const struct chain *b, uint64_t *where)
 {
 	*where = 0;
 	if (a->at[0] == b->at[0])

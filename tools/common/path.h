@@ -9,7 +9,7 @@
 #define CHAIN_MAX	32
 
 /* A PCI function as the kernel's calls name it. */
-#define PCI_BDF(domain, bus, devfn)	((uint32_t)(domain) << 16 | (bus) << 8 | (devfn))
+#define PCI_BDF(domain, bus, devfn)	((uint64_t)(domain) << 16 | (bus) << 8 | (devfn))
 
 /*
  * The way from a function up to its host bridge: at[0] is the function itself, at[n - 1] is on the
@@ -17,7 +17,7 @@
  */
 struct chain {
 	unsigned int n;
-	uint32_t at[CHAIN_MAX];
+	uint64_t at[CHAIN_MAX];
 };
 
 enum meeting {
@@ -30,7 +30,7 @@ enum meeting {
 };
 
 /* Both chains have at least one member. *where: the bridge they share, if there is one. */
-enum meeting chains_meet(const struct chain *a, const struct chain *b, uint32_t *where);
+enum meeting chains_meet(const struct chain *a, const struct chain *b, uint64_t *where);
 
 const char *meeting_name(enum meeting meeting);
 

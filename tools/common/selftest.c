@@ -559,7 +559,7 @@ static void test_paths(void)
 		const char *what;
 		struct chain other;
 		enum meeting meeting;
-		uint32_t where;
+		uint64_t where;
 	} cases[] = {
 		{ "itself", board, MEET_SAME, 0 },
 		{ "its second function",
@@ -579,7 +579,7 @@ static void test_paths(void)
 		{ "another domain",
 		  CHAIN(PCI_BDF(1, 3, 0), PCI_BDF(1, 0, 6 << 3)), MEET_NOWHERE, 0 },
 	};
-	uint32_t where, back;
+	uint64_t where, back;
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		enum meeting meeting = chains_meet(&board, &cases[i].other, &where);
@@ -757,7 +757,8 @@ static void test_ring(void)
 			queue_record(++n);
 		ok(rashpa_ring_wait(&queue, -1) == 1, "a ring with records does not wait");
 		while (rashpa_ring_next(&queue, &event))
-			right += event.sequence == right + 1 && consumer.page.tail == event.sequence;
+			right += event.sequence == right + 1 &&
+				 consumer.page.tail == event.sequence;
 	}
 	ok(right == n && n == 30, "records come in order, round and round");
 	consumer.page.tail = 12345;
@@ -765,7 +766,8 @@ static void test_ring(void)
 	ok(rashpa_ring_next(&queue, &event) && event.sequence == 26 && consumer.page.tail == 26,
 	   "a tail that cannot be: nothing was consumed");
 	ok(!rashpa_ring_ack(&queue, IDS, 7) && consumer.ack[IDS - 1] == 7 &&
-	   rashpa_ring_ack(&queue, 0, 7) == -EINVAL && rashpa_ring_ack(&queue, IDS + 1, 7) == -EINVAL,
+	   rashpa_ring_ack(&queue, 0, 7) == -EINVAL &&
+	   rashpa_ring_ack(&queue, IDS + 1, 7) == -EINVAL,
 	   "an acknowledgement: %s", rashpa_reason());
 	kernel.ring.gone = 1;
 	ok(rashpa_ring_wait(&queue, -1) == 1, "what came before the function went can be read");
@@ -867,7 +869,7 @@ static void test_names(void)
 	   !strcmp(rashpa_source_name(RASHPA_SOURCE_FULL), "full") &&
 	   !strcmp(rashpa_condition_name(RASHPA_CONDITION_REACHED), "reached") &&
 	   !strcmp(rashpa_direction_name(RASHPA_FROM_MEMORY), "from-memory") &&
-	   !strcmp(rashpa_map_state_name(RASHPA_MAP_REVOKED), "revoked"), "names of numbers");
+	   !strcmp(rashpa_map_state_name(RASHPA_MAP_STATE_REVOKED), "revoked"), "names of numbers");
 	ok(!strcmp(rashpa_class_name(0), "?") && !strcmp(rashpa_class_name(99), "?"),
 	   "a number without a name");
 }

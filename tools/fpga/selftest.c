@@ -631,7 +631,8 @@ static void test_drop_stacks(void)
 		meta = meta_record(&d, i / 4, i % 4);
 		CHECK_EQ(meta64(meta, RFPGA_META_FRAME), i);
 		CHECK_EQ(meta64(meta, RFPGA_META_STACK), i / 4);
-		CHECK(meta64(meta, RFPGA_META_TICKS) >= counter(0, RFPGA_DTP_C_START) + i * d.period);
+		CHECK(meta64(meta, RFPGA_META_TICKS) >=
+		      counter(0, RFPGA_DTP_C_START) + i * d.period);
 		CHECK_EQ(meta[RFPGA_META_LENGTH / 4], 4096);
 		CHECK_EQ(meta[RFPGA_META_STATUS / 4], 0);
 		CHECK_EQ(meta[RFPGA_META_INDEX / 4], i);

@@ -480,16 +480,23 @@ void rashpa_table_unmap(const struct rashpa_table *table, uint64_t size)
 static uint32_t table_copy(const struct rashpa_table *table, struct rashpa_table *copy,
 			   uint32_t room)
 {
+	/* A later kernel may tell more of each segment than this library knows. */
+	const uint32_t stride = READ(table->segment_size);
+	const char *at = (const char *)table->segment;
 	uint32_t n;
 
-	copy->state = READ(table->state);
-	copy->map_class = READ(table->map_class);
-	copy->count = READ(table->count);
-	copy->__reserved = 0;
+	*copy = (struct rashpa_table) {
+		.state = READ(table->state),
+		.map_class = READ(table->map_class),
+		.count = READ(table->count),
+		.segment_size = sizeof(copy->segment[0]),
+	};
 	n = copy->count < room ? copy->count : room;
-	for (uint32_t i = 0; i < n; i++) {
-		copy->segment[i].address = READ(table->segment[i].address);
-		copy->segment[i].length = READ(table->segment[i].length);
+	for (uint32_t i = 0; i < n; i++, at += stride) {
+		const struct rashpa_segment *from = (const void *)at;
+
+		copy->segment[i].address = READ(from->address);
+		copy->segment[i].length = READ(from->length);
 	}
 	return copy->count;
 }

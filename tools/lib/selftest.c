@@ -148,7 +148,7 @@ static void test_map(unsigned int number)
 		return;
 	ok(!rashpa_table_map(map, arg.out_table_size, &table), "its table is mapped");
 	ok(rashpa_table_read(table, copy, arg.out_segments) == (int)arg.out_segments &&
-	   copy->generation == arg.out_generation && copy->state == RASHPA_MAP_VALID &&
+	   copy->generation == arg.out_generation && copy->state == RASHPA_MAP_STATE_VALID &&
 	   copy->map_class == arg.out_class, "and read");
 	for (unsigned int i = 0; i < copy->count; i++)
 		bytes += copy->segment[i].length;

@@ -81,7 +81,7 @@ static struct json_object *entry_json(const struct entry *e)
 	put_text(o, "cache", rashpa_cache_name(i->out_cache));
 	put_int(o, "numa_node", i->out_node);
 	put_int(o, "segments", i->out_segments);
-	put_int(o, "page_size", i->out_page_size);
+	put_u64(o, "page_size", i->out_page_size);
 	put_bool(o, "registrable", i->out_flags & RASHPA_INFO_REGISTRABLE);
 	put_int(o, "leases", i->out_leases);
 	put_bool(o, "exclusive", i->out_flags & RASHPA_INFO_EXCLUSIVE);

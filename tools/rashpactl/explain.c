@@ -17,11 +17,11 @@
 struct explanation {
 	const struct memory *memory;
 	struct fpga *fpga;
-	uint32_t bdf;			/* of the function */
+	uint64_t bdf;			/* of the function */
 	bool peer;			/* the memory is in a BAR */
 	struct chain from, to;		/* to: with peer */
 	enum meeting meeting;		/* with peer */
-	uint32_t where;
+	uint64_t where;
 	enum distance distance;
 	struct link link;
 	struct json_object *costs;	/* array of sentences */
@@ -65,7 +65,7 @@ static void cost_of_distance(struct explanation *e)
 static void cost_of_switch(struct explanation *e)
 {
 	char at[BDF_SIZE], port_text[BDF_SIZE];
-	uint32_t port = 0;
+	uint64_t port = 0;
 	enum acs acs = topology_acs(&e->from, e->where, &port);
 
 	bdf_text(at, e->where);
@@ -181,7 +181,7 @@ static void print_memory(const struct explanation *e)
 
 	printf("memory    %s ", format_size(size, i->out_length));
 	if (e->peer)
-		printf("in BAR %" PRIu32 " of %s", i->out_bar, bdf_text(bdf, i->out_bdf));
+		printf("in BAR %" PRId32 " of %s", i->out_bar, bdf_text(bdf, i->out_bdf));
 	else
 		printf("of host memory, %s", rashpa_backend_name(i->out_backend));
 	print_node(i->out_node);

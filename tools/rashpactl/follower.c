@@ -167,7 +167,7 @@ static void measure(struct follower *f)
 	f->consumed = __atomic_load_n(&f->shared->consumed, __ATOMIC_ACQUIRE);
 	f->most = f->overruns = 0;
 	for (unsigned int i = 0; i < s->dtps; i++) {
-		/* One that is always being written is so fast that its numbers are as good as new. */
+		/* One that is always being written is so fast that its numbers are new. */
 		locks_read(&f->locks, s, i, &lock);
 		least = lock.stacks < least ? lock.stacks : least;
 		f->most = lock.stacks > f->most ? lock.stacks : f->most;

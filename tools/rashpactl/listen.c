@@ -212,14 +212,14 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		parse_group(state, l, arg);
 		break;
 	case OPT_SLOTS:
-		l->slots = number(state, "--slots", arg, UINT32_MAX);
+		l->slots = number(state, "--slots", arg, UINT64_MAX);
 		break;
 	case OPT_FIRST:
 		l->first = number(state, "--first", arg, UINT64_MAX);
 		l->has_first = true;
 		break;
 	case OPT_FULL:
-		l->full = number(state, "--full", arg, UINT32_MAX);
+		l->full = number(state, "--full", arg, UINT64_MAX);
 		break;
 	case 'q':
 		l->quiet = true;

@@ -25,12 +25,12 @@ struct source {
 };
 
 struct listen {
-	bool memory;				/* the channel belongs to no function, but to that node */
+	bool memory;				/* the channel belongs to no function */
 	unsigned int number;			/* of the function that it belongs to */
 	char name[16];				/* fpgaN, or memory */
 	int of;					/* --of for the sources that follow, or -1 */
 	bool quiet;
-	uint32_t slots, full;
+	uint64_t slots, full;
 	bool has_first;				/* or else the words say where groups begin */
 	uint64_t first;
 	struct source *source;

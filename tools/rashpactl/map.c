@@ -40,7 +40,7 @@ void print_map(const struct rashpa_map_make *map)
 
 	printf("%s", rashpa_class_name(map->out_class));
 	if (is_peer(map))
-		printf(", in BAR %" PRIu32 " of %s", map->out_peer_bar,
+		printf(", in BAR %" PRId32 " of %s", map->out_peer_bar,
 		       bdf_text(bdf, map->out_peer));
 	if (map->out_flags & RASHPA_MAPPED_REMAPPED)
 		printf(", mapped by the driver itself");

@@ -78,7 +78,7 @@ const char *how_sure(const struct question *q, const struct answer *answer, unsi
 	if (!q->try)
 		return " at most";
 	for (const struct answer *a = answer; a < answer + n; a++)
-		if (!a->error && a->query.out_flags & RASHPA_QUERY_UNFINISHED)
+		if (!a->error && a->query.out_flags & RASHPA_QUERIED_UNFINISHED)
 			return " at least";
 	return "";
 }
@@ -161,7 +161,7 @@ static void tell_contig(struct json_object *to, const struct question *q, const 
 		;
 	else if (q->try)
 		tell(to, "contig: %s free, %s tried and given back%s", free, run,
-		     query->out_flags & RASHPA_QUERY_UNFINISHED ?
+		     query->out_flags & RASHPA_QUERIED_UNFINISHED ?
 		     "; there was no time to try more" : "");
 	else
 		tell(to, "contig: %s free, the longest run that looks free or movable is %s", free,
@@ -210,7 +210,7 @@ static struct json_object *answer_json(const struct answer *a)
 		put_text(o, "largest", NULL);
 	else
 		put_u64(o, "largest", q->out_largest);
-	put_bool(o, "unfinished", q->out_flags & RASHPA_QUERY_UNFINISHED);
+	put_bool(o, "unfinished", q->out_flags & RASHPA_QUERIED_UNFINISHED);
 	put_text(o, "area", *q->out_area ? q->out_area : NULL);
 	return o;
 }

@@ -89,7 +89,7 @@ bool module_parameter(char *buf, size_t size, const char *name);
 #define PCI_DEVICES	"/sys/bus/pci/devices"
 #define PCI_DRIVERS	"/sys/bus/pci/drivers"
 #define PCI_DRIVER	PCI_DRIVERS "/rashpa"
-#define BDF_SIZE	16
+#define BDF_SIZE	20
 
 struct pci_function {
 	char bdf[BDF_SIZE];
@@ -108,7 +108,7 @@ int write_text(const char *text, const char *format, ...)
 /* "0000:00:03.0", or without the domain; writes the long form. */
 bool parse_bdf(const char *text, char bdf[BDF_SIZE]);
 /* domain << 16 | bus << 8 | devfn, as the driver's calls tell it; returns bdf. */
-const char *bdf_text(char bdf[BDF_SIZE], uint32_t function);
+const char *bdf_text(char bdf[BDF_SIZE], uint64_t function);
 /* N of the function's /dev/rashpa/fpgaN, or -1. */
 int fpga_number(const char *bdf);
 

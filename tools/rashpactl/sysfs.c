@@ -62,7 +62,7 @@ bool parse_bdf(const char *text, char bdf[BDF_SIZE])
 	unsigned int domain = 0, bus, device, function;
 	int end = 0;
 
-	if (sscanf(text, "%4x:%2x:%2x.%1u%n", &domain, &bus, &device, &function, &end) != 4 ||
+	if (sscanf(text, "%8x:%2x:%2x.%1u%n", &domain, &bus, &device, &function, &end) != 4 ||
 	    text[end]) {
 		domain = 0;
 		end = 0;
@@ -71,14 +71,16 @@ bool parse_bdf(const char *text, char bdf[BDF_SIZE])
 	}
 	if (device > 31 || function > 7)
 		return false;
-	snprintf(bdf, BDF_SIZE, "%04x:%02x:%02x.%u", domain & 0xffff, bus & 0xff, device, function);
+	snprintf(bdf, BDF_SIZE, "%04x:%02x:%02x.%u", domain, bus & 0xff, device, function);
 	return true;
 }
 
-const char *bdf_text(char bdf[BDF_SIZE], uint32_t function)
+const char *bdf_text(char bdf[BDF_SIZE], uint64_t function)
 {
-	snprintf(bdf, BDF_SIZE, "%04x:%02x:%02x.%u", function >> 16, function >> 8 & 0xff,
-		 function >> 3 & 0x1f, function & 7);
+	const uint32_t f = function;
+
+	snprintf(bdf, BDF_SIZE, "%04x:%02x:%02x.%u", (uint32_t)(function >> 16),
+		 f >> 8 & 0xff, f >> 3 & 0x1f, f & 7);
 	return bdf;
 }
 

@@ -11,7 +11,7 @@
 
 static struct pci_access *bus;
 
-static struct pci_dev *find_function(uint32_t bdf)
+static struct pci_dev *find_function(uint64_t bdf)
 {
 	struct pci_dev *d;
 
@@ -27,7 +27,7 @@ static struct pci_dev *find_function(uint32_t bdf)
 	return NULL;
 }
 
-bool topology_chain(uint32_t bdf, struct chain *chain)
+bool topology_chain(uint64_t bdf, struct chain *chain)
 {
 	struct pci_dev *d = find_function(bdf);
 	char text[BDF_SIZE];
@@ -42,7 +42,7 @@ bool topology_chain(uint32_t bdf, struct chain *chain)
 	return chain->n;
 }
 
-enum acs topology_acs(const struct chain *chain, uint32_t below, uint32_t *port)
+enum acs topology_acs(const struct chain *chain, uint64_t below, uint64_t *port)
 {
 	enum acs result = ACS_OFF;
 
@@ -124,7 +124,7 @@ static void read_speed(char *buf, size_t size, const char *bdf, const char *name
 		buf[0] = '\0';
 }
 
-void topology_link(uint32_t function, struct link *link)
+void topology_link(uint64_t function, struct link *link)
 {
 	char bdf[BDF_SIZE];
 

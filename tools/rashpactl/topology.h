@@ -9,11 +9,11 @@
 #include "path.h"
 
 /* The bridges above a function, by libpci; false after a message. */
-bool topology_chain(uint32_t bdf, struct chain *chain);
+bool topology_chain(uint64_t bdf, struct chain *chain);
 
 /* Do the switch ports above a function send requests to peers up to the root (ACS)? */
 enum acs { ACS_UNKNOWN, ACS_OFF, ACS_REDIRECTS };
-enum acs topology_acs(const struct chain *chain, uint32_t below, uint32_t *port);
+enum acs topology_acs(const struct chain *chain, uint64_t below, uint64_t *port);
 
 /* Two NUMA nodes, by hwloc. */
 enum distance { NODE_UNKNOWN, NODE_SAME, NODE_SOCKET, NODE_OTHER_SOCKET };
@@ -25,7 +25,7 @@ struct link {
 	uint32_t width, max_width;	/* lanes, 0: not told */
 };
 
-void topology_link(uint32_t bdf, struct link *link);
+void topology_link(uint64_t bdf, struct link *link);
 
 /* After the last call: give libpci and hwloc back. */
 void topology_done(void);

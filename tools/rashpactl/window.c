@@ -29,7 +29,8 @@ static const char *compare(int memory, int window, const struct fpga *fpga, stru
 
 	if (rashpa_info(memory, &info) || rashpa_region_info(fpga->device, w->bar, &region))
 		return rashpa_reason();
-	row->differs = info.out_bar != w->bar || (w->cache && info.out_cache != w->cache) ||
+	row->differs = (uint32_t)info.out_bar != w->bar ||
+		       (w->cache && info.out_cache != w->cache) ||
 		       info.out_length != (w->length ? w->length : region.out_length - w->offset);
 	w->bar = info.out_bar;
 	w->length = info.out_length;
@@ -188,7 +189,7 @@ int cmd_window_info(int argc, char **argv)
 		result = json_finish(info_json(&m), "-") ? EXIT_FAILED : 0;
 	} else {
 		printf("name       %s\n", m.name);
-		printf("function   %s BAR %" PRIu32 "\n", bdf_text(bdf, m.info.out_bdf),
+		printf("function   %s BAR %" PRId32 "\n", bdf_text(bdf, m.info.out_bdf),
 		       m.info.out_bar);
 		printf("length     %" PRIu64 " (%s)\n", (uint64_t)m.info.out_length,
 		       format_size(size, m.info.out_length));

@@ -557,7 +557,7 @@ static void all_taken(struct run *r)
 	r->taken = now_ns();
 }
 
-/* The records of a group have the number of the last complete stack: those between came together. */
+/* A group's record has the number of the last complete stack: those between came together. */
 static void count_skips(struct run *r, const struct rashpa_event *e)
 {
 	if (e->kind != RASHPA_SOURCE_GROUP)
@@ -594,7 +594,7 @@ static int wait_event(struct run *r)
 			newest = e->time_ns;
 			count_skips(r, e);
 		} else if (e->kind == RASHPA_SOURCE_DEVICE && e->time_ns >= r->stream.start_ns) {
-			r->over = e->value == RASHPA_DEVICE_GONE ? "the function was removed" :
+			r->over = e->value == RASHPA_DEVICE_EVENT_GONE ? "the function was removed" :
 				  "the function was stopped";
 		}
 	}

@@ -22,20 +22,26 @@
  * - A flag that this header does not define, a reserved field that is not zero,
  *   a value outside its range: EINVAL. A known request that this kernel or
  *   this memory cannot serve: EOPNOTSUPP.
+ * - Any call may fail with EINTR when a signal arrives while it waits; nothing was done then.
  * - A number that the node does not serve: ENOTTY. A pointer that cannot be read
  *   or written: EFAULT. A device that was removed: ENODEV.
  * - Fields named ``out_`` are written by the kernel and ignored on input. All
- *   others are read only. Zero is always the safe default.
+ *   others are read only. Zero is the default of every field that is no file descriptor.
+ *   Later kernels may answer with flags, kinds and states that this header does not name.
  * - Pointers travel as u64. An array has three fields: the pointer ``xs``, the number
  *   ``n_xs``, and ``x_size``, the bytes of one element as the caller was compiled with, so that
  *   elements can grow as structs do: below the first published size EINVAL, a tail that this
  *   kernel does not know E2BIG unless it is zero. Of an array that the kernel fills, what it
  *   does not know of an element becomes zero. With no elements pointer and size do not matter.
- * - A file descriptor that is not given is -1. An index (NUMA node, BAR, vector, N of fpgaN)
- *   counts only where a flag or a kind says so, and must be 0 elsewhere; as a result it is -1
- *   for none. Ids (of sources, groups, maps) begin at 1.
+ * - A file descriptor that is not given is -1, or 0 where a flag would have to ask for it. An
+ *   index (NUMA node, BAR, vector, N of fpgaN) counts only where a flag or a kind says so, and
+ *   must be 0 elsewhere; as a result it is -1 for none. Ids (of sources, groups, maps) begin
+ *   at 1.
  * - File descriptors are created close-on-exec.
- * - Times are CLOCK_MONOTONIC in nanoseconds, lengths and offsets are bytes.
+ * - The end of a name tells the unit: ``_ns``, ``_us``, ``_ms`` are times, those of the clock are
+ *   CLOCK_MONOTONIC. Lengths, sizes and offsets are bytes.
+ * - What is called ``_MAX``, ``_MIN`` or ``_DEFAULT`` may become more generous in later kernels;
+ *   sizes of arrays in structs stay.
  * - The struct must be writable, also where nothing is returned: this is found out
  *   before anything is done. When it cannot be written any more after the work, EFAULT comes
  *   after the work: a new fd is not there, and what lives by it is gone; what has a name or
@@ -166,7 +172,8 @@ enum rashpa_cache {
  * process with CAP_SYS_RESOURCE goes first, that of others begins again behind it.
  *
  * Errors: EPERM (the node was opened read-only), EINVAL, EBADF (@device), EEXIST (name),
- * ENAMETOOLONG (no NUL), ENOMEM (see RASHPA_IOC_QUERY), EOPNOTSUPP (backend or cache mode not
+ * ENAMETOOLONG (no NUL), ENOMEM (see RASHPA_IOC_QUERY), ENOSPC (no minor number is free),
+ * EOPNOTSUPP (backend or cache mode not
  * here), EINTR, EDQUOT (the limit that the administrator set in the module parameter
  * ``limit_mib`` for all or ``user_limit_mib`` for one user is reached).
  */
@@ -220,10 +227,10 @@ struct rashpa_pin {
  */
 #define RASHPA_QUERY_TRY	_BITUL(1)
 /**
- * RASHPA_QUERY_UNFINISHED - in @out_flags: RASHPA_QUERY_TRY ran out of time, or made way for an
+ * RASHPA_QUERIED_UNFINISHED - in @out_flags: RASHPA_QUERY_TRY ran out of time, or made way for an
  * ALLOC or an administrator. @out_largest can be had, more may be
  */
-#define RASHPA_QUERY_UNFINISHED	_BITUL(0)
+#define RASHPA_QUERIED_UNFINISHED	_BITUL(0)
 
 /** RASHPA_TRY_MS_MAX - longest time of RASHPA_QUERY_TRY in milliseconds */
 #define RASHPA_TRY_MS_MAX	60000
@@ -237,7 +244,7 @@ struct rashpa_pin {
  * @node: NUMA node, with RASHPA_QUERY_NODE; must be 0 without
  * @backend: enum rashpa_backend; AUTO answers for the backend it would take
  * @out_backend: backend that the answer is for, enum rashpa_backend
- * @out_flags: RASHPA_QUERY_UNFINISHED, or 0
+ * @out_flags: RASHPA_QUERIED_UNFINISHED, or 0
  * @try_ms: with RASHPA_QUERY_TRY, how long it may take in milliseconds, at most
  *	RASHPA_TRY_MS_MAX; 0 for 2000. Must be 0 without
  * @__reserved: must be zero
@@ -343,11 +350,11 @@ enum rashpa_kind {
  * @out_lease_pid: and the process that opened it, 0 if it cannot be seen from here
  * @out_uid: user who is charged with a buffer
  * @out_pid: process that made it, 0 if it cannot be seen from here
- * @out_bar: BAR of a window
+ * @out_bar: BAR of a window, -1 if it is none
+ * @__reserved: zero
  * @out_bdf: PCI function of a window: domain << 16 | bus << 8 | devfn
  * @out_page_size: bytes of the pages that a buffer is made of: the largest entry
  *	that a CPU mapping of it can have
- * @__reserved: zero
  *
  * Errors: EBADF, EINVAL (not a dma-buf).
  */
@@ -369,10 +376,10 @@ struct rashpa_info {
 	__s32 out_lease_pid;
 	__u32 out_uid;
 	__s32 out_pid;
-	__u32 out_bar;
-	__u32 out_bdf;
-	__u32 out_page_size;
+	__s32 out_bar;
 	__u32 __reserved;
+	__aligned_u64 out_bdf;
+	__aligned_u64 out_page_size;
 };
 
 /* --- who holds what --- */
@@ -410,6 +417,7 @@ enum rashpa_resource {
 /** RASHPA_HOLDING_PROGRAMMED - a map whose addresses the function has */
 #define RASHPA_HOLDING_PROGRAMMED	_BITUL(2)
 
+/** RASHPA_COMM_SIZE - bytes of the name of a process, the final NUL included */
 #define RASHPA_COMM_SIZE	16
 
 /**
@@ -455,7 +463,7 @@ struct rashpa_holding {
  * @holding_size: bytes of one
  * @after: only what has a greater serial; 0 for all
  * @out_holdings: how many were stored, oldest first
- * @out_count: how many there are, those that were stored included
+ * @out_count: how many there are behind @after, those that were stored included
  *
  * On /dev/rashpa/memory of all functions and none, on /dev/rashpa/fpgaN of that function. To
  * see more than fit, call again with @after the serial of the last one.
@@ -555,7 +563,7 @@ struct rashpa_remove {
 /* --------------------------------------------------- /dev/rashpa/fpgaN --- */
 
 /*
- * Everything but DEVICE_INFO and REGION_INFO needs the node to be open for writing:
+ * Everything but DEVICE_INFO, REGION_INFO and LIST needs the node to be open for writing:
  * EPERM.
  */
 
@@ -648,9 +656,13 @@ struct rashpa_region_info {
 
 /* --- device profile --- */
 
+/** RASHPA_PROFILE_NAME_SIZE - bytes of a window's name, the final NUL included */
 #define RASHPA_PROFILE_NAME_SIZE	32
+/** RASHPA_PROFILE_WINDOWS_MAX - windows of a profile */
 #define RASHPA_PROFILE_WINDOWS_MAX	64
+/** RASHPA_PROFILE_STEPS_MAX - steps of a quiesce sequence */
 #define RASHPA_PROFILE_STEPS_MAX	32
+/** RASHPA_PROFILE_TABLES_MAX - address tables of a profile */
 #define RASHPA_PROFILE_TABLES_MAX	1
 /** RASHPA_QUIESCE_US_MAX - longest time limit of a quiesce sequence, in microseconds */
 #define RASHPA_QUIESCE_US_MAX	10000000
@@ -815,11 +827,11 @@ struct rashpa_profile_table {
  * Replaces the profile as a whole, or, with any other error, changes nothing.
  *
  * Errors: EPERM (without CAP_SYS_ADMIN; or the kernel is locked down, and no IOMMU keeps the
- * function to its maps), EBUSY (maps or windows exist), EINVAL, E2BIG (an element, or a layout,
- * that has more than this kernel knows), EOPNOTSUPP (a cached window), ERANGE (a window, step or
- * table outside its BAR), ENODEV, EIO (the DMA mask does not work on this machine; the function
- * does not answer, or does not come back from its reset), ETIMEDOUT (it does not become idle),
- * EAGAIN (somebody else resets it).
+ * function to its maps), EBUSY (maps or windows exist), EINVAL, ENAMETOOLONG (a name without NUL),
+ * E2BIG (an element, or a layout, that has more than this kernel knows), EOPNOTSUPP (a cached
+ * window; a DMA mask that does not work on this machine), ERANGE (a window, step or table outside
+ * its BAR), ENOMEM, ENODEV, EIO (the function does not answer, does not come back from its reset,
+ * or its table cannot be cleared), ETIMEDOUT (it does not become idle).
  *
  * What comes next has its place at the ends: *engines*, an array of data transfer processes, each
  * with a range of the table, a quiesce sequence, a doorbell and a lock record of its own, so that
@@ -861,8 +873,9 @@ struct rashpa_profile_set {
  *
  * Errors: EPERM (CAP_SYS_RAWIO needed, except for a window of the profile with
  * RASHPA_PWINDOW_USER in its cache mode; or the kernel is locked down, no IOMMU keeps the function
- * to its maps, and the profile has no window that holds the range), EINVAL, ERANGE (outside the BAR), ENOENT (name),
- * EOPNOTSUPP (not a memory BAR, or write-combining on a BAR that is not prefetchable),
+ * to its maps, and the profile has no window that holds the range), EINVAL, ENAMETOOLONG (no
+ * NUL), ERANGE (outside the BAR), ENOENT (name), EOPNOTSUPP (not a memory BAR, or write-combining
+ * on a BAR that is not prefetchable), EDQUOT,
  * EBUSY (the range holds the MSI-X table, or is in use with another cache mode: by a window, by
  * the kernel for quiesce steps and programmed maps, or by somebody else), ENODEV.
  */
@@ -951,14 +964,13 @@ enum rashpa_class {
  * @out_class: enum rashpa_class
  * @out_generation: of the new table, see struct rashpa_table
  * @out_segments: entries of the table
- * @__reserved: must be zero
- * @out_table_size: bytes to mmap for the whole table
- * @out_flags: RASHPA_MAPPED_*
- * @out_peer: with the classes PEER and BRIDGE the function that has the memory: domain
- *	<< 16 | bus << 8 | devfn
- * @out_peer_bar: and its BAR
  * @out_id: number of the map among all of the driver, 1 to 2147483647, in the records of
  *	RASHPA_SOURCE_MAP; no two maps have the same at a time
+ * @out_table_size: bytes to mmap for the whole table
+ * @out_peer: with the classes PEER and BRIDGE the function that has the memory: domain
+ *	<< 16 | bus << 8 | devfn
+ * @out_peer_bar: and its BAR, -1 with the other classes
+ * @out_flags: RASHPA_MAPPED_*
  *
  * The memory is not pinned, unless that is asked for. If the exporter moves it, the map is
  * revoked (see enum rashpa_map_state) and comes back by itself.
@@ -966,7 +978,8 @@ enum rashpa_class {
  * The end of the map (its last fd and the last mapping of its table, also by death of
  * their holders) stops all DMA of the function (quiesce), clears what PROGRAM wrote,
  * and only then unmaps. A map that was never programmed, and whose table was never mapped, ends
- * without stopping the function, which cannot know its addresses. Bus mastering is on while there is a map or a channel.
+ * without stopping the function, which cannot know its addresses. Bus mastering is on while
+ * there is a map or a channel.
  *
  * Errors: EBADF, EINVAL, ERANGE (not within the memory), EACCES (the dma-buf is
  * read-only and the function would write), EPERM (the profile has no quiesce
@@ -975,8 +988,8 @@ enum rashpa_class {
  * table is not true, or the memory is not a device's; see the reason), ENXIO (no path
  * between the two functions), EOVERFLOW (an address outside the DMA mask, or above what a bus on
  * the way carries), E2BIG (more than 1048576 segments), ETIMEDOUT (the exporter did not finish
- * moving the memory), EOPNOTSUPP (the exporter does not serve such importers), EINTR, and what the
- * exporter answers.
+ * moving the memory), EOPNOTSUPP (the exporter does not serve such importers), EAGAIN (the
+ * memory's function is being reset), ENOMEM, EDQUOT, EINTR, and what the exporter answers.
  */
 struct rashpa_map_make {
 	struct rashpa_head head;
@@ -991,12 +1004,11 @@ struct rashpa_map_make {
 	__u32 out_class;
 	__aligned_u64 out_generation;
 	__u32 out_segments;
-	__u32 __reserved;
-	__aligned_u64 out_table_size;
-	__u32 out_flags;
-	__u32 out_peer;
-	__u32 out_peer_bar;
 	__u32 out_id;
+	__aligned_u64 out_table_size;
+	__aligned_u64 out_peer;
+	__s32 out_peer_bar;
+	__u32 out_flags;
 };
 
 /** RASHPA_QUIESCE_MAP - end @map, and let its memory go */
@@ -1010,11 +1022,11 @@ struct rashpa_map_make {
  * @out_time_ns: how long it took
  *
  * With RASHPA_QUIESCE_MAP only that map ends, whoever has its file, as it would with its last
- * fd; its state is RASHPA_MAP_REVOKED for good. Other maps that were kept stay.
+ * fd; its state is RASHPA_MAP_STATE_REVOKED for good. Other maps that were kept stay.
  *
  * Without a quiesce sequence in the profile, and where the sequence fails, bus
- * mastering is turned off; the next MAP or EVENTS turns it on again (after a failure:
- * not before RESET). Maps that were kept and that no process holds end.
+ * mastering is turned off; the next RASHPA_IOC_MAP_MAKE or RASHPA_IOC_CHANNEL_MAKE turns it on
+ * again (after a failure: not before RESET). Maps that were kept and that no process holds end.
  *
  * Errors: ETIMEDOUT (it did not become idle, or does not answer; bus mastering is off
  * now), ENODEV, EINVAL; with RASHPA_QUIESCE_MAP: ENOENT (no such map), EPERM (somebody else is
@@ -1034,8 +1046,8 @@ struct rashpa_quiesce {
  * Quiesces first. Its maps stay valid, but the function has forgotten the entries that
  * PROGRAM wrote: program each map again. Its windows cannot be reached during the reset:
  * a CPU that touches one waits, maps of them by other functions are revoked, and
- * restored afterwards. After a failed quiesce the next MAP or EVENTS turns bus mastering
- * on.
+ * restored afterwards. After a failed quiesce the next RASHPA_IOC_MAP_MAKE or
+ * RASHPA_IOC_CHANNEL_MAKE turns bus mastering on.
  *
  * Errors: EOPNOTSUPP (the function has no reset), EPERM (without CAP_SYS_RAWIO),
  * EAGAIN (somebody else resets or removes it), EIO (it does not answer in configuration
@@ -1060,15 +1072,15 @@ struct rashpa_segment {
 
 /**
  * enum rashpa_map_state - of a map
- * @RASHPA_MAP_VALID: the addresses may be used
- * @RASHPA_MAP_REVOKED: they may not: the exporter has ended them, or the function is
+ * @RASHPA_MAP_STATE_VALID: the addresses may be used
+ * @RASHPA_MAP_STATE_REVOKED: they may not: the exporter has ended them, or the function is
  *	gone. The driver tries for ten seconds to make them valid again, and once more whenever
  *	the exporter says that something has changed; RASHPA_IOC_RESTORE tries at once, and
  *	tells why it fails
  */
 enum rashpa_map_state {
-	RASHPA_MAP_VALID = 1,
-	RASHPA_MAP_REVOKED = 2,
+	RASHPA_MAP_STATE_VALID = 1,
+	RASHPA_MAP_STATE_REVOKED = 2,
 };
 
 /**
@@ -1078,13 +1090,14 @@ enum rashpa_map_state {
  * @state: enum rashpa_map_state
  * @map_class: enum rashpa_class
  * @count: segments
+ * @segment_size: bytes from one to the next; sizeof(struct rashpa_segment) or more
  * @__reserved: zero
  * @segment: the segments in order of the memory
  *
  * mmap is allowed with CAP_SYS_RAWIO, or if the profile discloses addresses; else
  * EPERM: use RASHPA_IOC_PROGRAM.
  *
- * read() of the map fd returns this header without segments, and blocks (or is not
+ * read() of the map fd returns this header without segments, 64 bytes, and blocks (or is not
  * readable for poll) until its generation differs from the one read last.
  *
  * To read without a lock: read @generation; if odd, start again; read the rest; if
@@ -1096,7 +1109,8 @@ struct rashpa_table {
 	__u32 state;
 	__u32 map_class;
 	__u32 count;
-	__u32 __reserved;
+	__u32 segment_size;
+	__aligned_u64 __reserved[5];
 	struct rashpa_segment segment[];
 };
 
@@ -1122,7 +1136,7 @@ struct rashpa_table {
  * kernel knows), EFAULT, EXDEV (window of another function), ERANGE (outside the window, or
  * more segments than entries), EBUSY (another map is programmed there), EOVERFLOW (an
  * address or length wider than its field), ESTALE (the map is revoked: restore it), EIO
- * (the function does not answer: reset it), ENODEV.
+ * (the function does not answer: reset it), ENOMEM, ENODEV.
  */
 struct rashpa_program {
 	struct rashpa_head head;
@@ -1147,9 +1161,10 @@ struct rashpa_program {
  * mastering comes back with this call. What PROGRAM wrote was cleared either way: program the map
  * again.
  *
- * Errors: ENODEV (the function or the memory's is gone, or the map was ended for good), EAGAIN (the memory's function is
- * being reset), E2BIG (more segments than at first: make a new map), and those of
- * RASHPA_IOC_MAP_MAKE that tell of the memory.
+ * Errors: ENODEV (the function or the memory's is gone, or the map was ended for good), EAGAIN
+ * (the memory's function is being reset), EIO (the function is stuck, or does not answer), EPERM
+ * (it has no quiesce sequence: needs CAP_SYS_RAWIO), E2BIG (more segments than at first: make a
+ * new map), and those of RASHPA_IOC_MAP_MAKE that tell of the memory.
  */
 struct rashpa_restore {
 	struct rashpa_head head;
@@ -1200,7 +1215,8 @@ struct rashpa_channel_make {
 /**
  * enum rashpa_source - what can make events
  * @RASHPA_SOURCE_VECTOR: an interrupt vector; value = the vector's number
- * @RASHPA_SOURCE_DEVICE: state of the function; value = enum rashpa_device_event
+ * @RASHPA_SOURCE_DEVICE: state of the function; value = enum rashpa_device_event in the low 32
+ *	bits; the others are zero today
  * @RASHPA_SOURCE_SOFTWARE: RASHPA_IOC_SIGNAL on the same channel
  * @RASHPA_SOURCE_LOCK: a word of host memory fulfils a condition; value = its position, see &struct
  *	rashpa_source_add
@@ -1241,21 +1257,21 @@ enum rashpa_condition {
 
 /**
  * enum rashpa_device_event - values of RASHPA_SOURCE_DEVICE
- * @RASHPA_DEVICE_QUIESCED: all DMA was stopped
- * @RASHPA_DEVICE_RESET: a reset of the function has ended. The PCI core does not say whether it
- *	failed; RASHPA_IOC_RESET does
- * @RASHPA_DEVICE_STUCK: the function did not stop, or does not answer; bus mastering is off
- * @RASHPA_DEVICE_GONE: the function was removed; no more events of its vectors, its maps and its
- *	state will come. Words of memory that a timer looks at, and sources of other functions,
- *	go on until the channel is closed
- * @RASHPA_DEVICE_ERROR: the PCI core reports an error of the function or its link
+ * @RASHPA_DEVICE_EVENT_QUIESCED: all DMA was stopped
+ * @RASHPA_DEVICE_EVENT_RESET: a reset of the function has ended. The PCI core does not say
+ *	whether it failed; RASHPA_IOC_RESET does
+ * @RASHPA_DEVICE_EVENT_STUCK: the function did not stop, or does not answer; bus mastering is off
+ * @RASHPA_DEVICE_EVENT_GONE: the function was removed; no more events of its vectors, its maps
+ *	and its state will come. Words of memory that a timer looks at, and sources of other
+ *	functions, go on until the channel is closed
+ * @RASHPA_DEVICE_EVENT_ERROR: the PCI core reports an error of the function or its link
  */
 enum rashpa_device_event {
-	RASHPA_DEVICE_QUIESCED = 1,
-	RASHPA_DEVICE_RESET = 2,
-	RASHPA_DEVICE_STUCK = 3,
-	RASHPA_DEVICE_GONE = 4,
-	RASHPA_DEVICE_ERROR = 5,
+	RASHPA_DEVICE_EVENT_QUIESCED = 1,
+	RASHPA_DEVICE_EVENT_RESET = 2,
+	RASHPA_DEVICE_EVENT_STUCK = 3,
+	RASHPA_DEVICE_EVENT_GONE = 4,
+	RASHPA_DEVICE_EVENT_ERROR = 5,
 };
 
 /** RASHPA_SOURCE_OF - the source is one of the function @device, not of the channel's own */
@@ -1272,6 +1288,7 @@ enum rashpa_device_event {
 
 /** RASHPA_PERIOD_MIN - shortest @period_us */
 #define RASHPA_PERIOD_MIN	20
+/** RASHPA_PERIOD_MAX - longest @period_us */
 #define RASHPA_PERIOD_MAX	1000000
 
 /** RASHPA_LISTENERS_USER - sources that may listen to one vector, or LOOK at one memory */
@@ -1326,7 +1343,8 @@ enum rashpa_device_event {
  * @out_consumer_size of &struct rashpa_channel_make then covers, at an offset told there.)
  *
  * Errors: EINVAL (also: a source of a function in a channel that has none, without
- * RASHPA_SOURCE_OF), EBADF, ERANGE (no such vector; outside the memory), EXDEV (memory of
+ * RASHPA_SOURCE_OF; an fd that is not what it should be), EBADF (an fd that is not open), EPERM
+ * (@device was opened read-only), ERANGE (no such vector; outside the memory), EXDEV (memory of
  * somebody else, or not host memory), EACCES (memory that is not open for reading), EEXIST
  * (already in this channel; LOCK may be there several times), ENOSPC (more sources and groups than
  * the channel was made for, or listeners to the source), EDQUOT (``poll_budget``), ENODEV, and as
@@ -1428,7 +1446,7 @@ struct rashpa_eventfd_bind {
 /** RASHPA_MEMBERS_MAX - members of one group */
 #define RASHPA_MEMBERS_MAX	1024
 /** RASHPA_FULL_NEVER - @full of a group that does not want to be told */
-#define RASHPA_FULL_NEVER	0xffffffffu
+#define RASHPA_FULL_NEVER	0xffffffffffffffffULL
 /** RASHPA_GROUP_DEPTH - groups one inside the other: this is told in the interrupt, too */
 #define RASHPA_GROUP_DEPTH	4
 
@@ -1484,8 +1502,8 @@ struct rashpa_group_make {
 	__aligned_u64 members;
 	__u32 n_members;
 	__u32 member_size;
-	__u32 slots;
-	__u32 full;
+	__aligned_u64 slots;
+	__aligned_u64 full;
 	__aligned_u64 first;
 	__u32 out_id;
 	__u32 __reserved;
@@ -1540,7 +1558,7 @@ struct rashpa_member_info {
  *
  * Events go on meanwhile: a member may be told farther than @out_position says.
  *
- * Errors: ENOENT, EFAULT, EINVAL.
+ * Errors: ENOENT, EFAULT, EINVAL, E2BIG (@member_size beyond a page), ENOMEM.
  */
 struct rashpa_group_info {
 	struct rashpa_head head;
@@ -1578,12 +1596,12 @@ struct rashpa_signal {
  * @value: see enum rashpa_source
  * @lost: records of this source that this channel had no room for, so far
  *
- * read() returns whole records, as many as fit; it blocks until there is one
- * unless O_NONBLOCK is set (EAGAIN, also while another thread reads). A buffer shorter than
- * one record: EINVAL. After RASHPA_DEVICE_GONE of the channel's function, if it has one, and an
- * empty queue: ENODEV. When the queue is
- * full the newest record is dropped and counted. PCI may merge interrupts: @sequence counts
- * those that arrived; what hardware wrote is counted by its lock slot.
+ * read() returns whole records, as many as fit, of 40 bytes each: a record of read() never grows.
+ * It blocks until there is one unless O_NONBLOCK is set (EAGAIN, also while another thread
+ * reads). A buffer shorter than one record: EINVAL. After RASHPA_DEVICE_EVENT_GONE of the
+ * channel's function, if it has one, and an empty queue: ENODEV. When the queue is full the newest
+ * record is dropped and counted. PCI may merge interrupts: @sequence counts those that arrived;
+ * what hardware wrote is counted by its lock slot.
  */
 struct rashpa_event {
 	__aligned_u64 sequence;
