@@ -133,6 +133,17 @@ void drop_privileges(void)
 		tap_bail("privileges cannot be dropped");
 }
 
+void set_user_limit(const char *mib)
+{
+	static const char param[] = "/sys/module/rashpa/parameters/user_limit_mib";
+	static char before[16];
+
+	if (!before[0] && !read_text(param, before, sizeof(before)))
+		tap_bail("user_limit_mib cannot be read");
+	if (write_text(param, mib ? mib : before))
+		tap_bail("user_limit_mib cannot be set");
+}
+
 /* --- nothing may change --- */
 
 static unsigned int fds_before;

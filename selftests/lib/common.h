@@ -52,6 +52,8 @@ unsigned int fds_open(void);
 uint64_t bytes_allocated(void);
 uint64_t ram_bytes(void);
 void set_limit_mib(unsigned int mib);
+/* What one user may hold; NULL: as it was. */
+void set_user_limit(const char *mib);
 
 /* Become nobody, without capabilities, for good: in children only. */
 void drop_privileges(void);

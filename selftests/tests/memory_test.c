@@ -511,15 +511,14 @@ static void second_user(void *arg)
 
 static void test_user_limit(void)
 {
-	const char *param = "/sys/module/rashpa/parameters/user_limit_mib";
 	int fd;
 
-	CHECK(!write_text(param, "12"), "the parameter cannot be set");
+	set_user_limit("12");
 	/* not for root, and what root has does not count for others */
 	fd = buffer_alloc(16 * MIB, NULL);
 	tap_fork(second_user, NULL);
 	close(fd);
-	CHECK(!write_text(param, "0"), "the parameter cannot be set");
+	set_user_limit(NULL);
 }
 
 struct ids {
@@ -566,13 +565,11 @@ static void user_namespace(bool own)
 
 static void test_user_namespace(void)
 {
-	const char *param = "/sys/module/rashpa/parameters/user_limit_mib";
-
 	SKIP_IF(access("/proc/self/ns/user", F_OK), "no user namespaces in this kernel");
-	CHECK(!write_text(param, "12"), "the parameter cannot be set");
+	set_user_limit("12");
 	user_namespace(true);
 	user_namespace(false);
-	CHECK(!write_text(param, "0"), "the parameter cannot be set");
+	set_user_limit(NULL);
 }
 
 static void cache_mode(uint32_t cache, uint32_t backend, uint64_t length)

@@ -806,10 +806,9 @@ int main(void)
 	other = named(OTHER, 0600);
 	shared = named(SHARED, 0660);
 	held = map_fd(shared, PAGE);
-	if (write_text(PARAMETERS "user_limit_mib", "1"))
-		tap_bail("user_limit_mib cannot be set");
+	set_user_limit("1");
 	try_rows(memory_rows, ARRAY_SIZE(memory_rows));
-	write_text(PARAMETERS "user_limit_mib", "0");
+	set_user_limit(NULL);
 
 	if (have_fpga)
 		try_function();

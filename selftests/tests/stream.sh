@@ -121,4 +121,32 @@ ok $? "romulu finds the right pixels in all of them"
 sed 's/^/# /' "$work/out"
 is "203 images" "$(jq .frames "$work/roi.json")" 203
 rashpactl buffer remove roi
+
+# An ordinary member of the group does all of it, within the limits that are there by default.
+group=tape
+nodes=(/dev/rashpa/memory "/dev/rashpa/fpga$fpga")
+modes=$(stat -c "%g %a" "${nodes[0]}")
+chgrp "$group" "${nodes[@]}" && chmod 0660 "${nodes[@]}"
+member() { setpriv --reuid daemon --regid daemon --groups "$(getent group "$group" | cut -d: -f3)" "$@"; }
+chmod 0777 "$work"
+holds "one user has a limit" \
+	"$(rashpactl --json limits | jq '.[] | select(.resource == "memory").user_limit') > 0"
+member rashpactl buffer create member 64M >/dev/null
+ok $? "a member makes a buffer"
+is "which is the member's, and the group's" "$(stat -c %U:%G:%a /dev/rashpa/buffer/member)" \
+	"daemon:$group:660"
+member rashpactl lock create "fpga$fpga" member.lock 2 >/dev/null
+ok $? "and lock memory"
+member romulu --buffer member --timeout 60 --json "$work/member.json" >"$work/out" 2>&1 &
+receiver=$!
+member remu --buffer member --lock member.lock --fpga "$fpga" --split 2 --bunch 4 --slots 2 \
+	--images 80 --timeout 60 --json "$work/member-remu.json" >"$work/err" 2>&1
+ok $? "a member's remu streams" || sed 's/^/# /' "$work/err"
+wait "$receiver"
+ok $? "a member's romulu finds every pixel right" || sed 's/^/# /' "$work/out"
+is "all of a member's frames" "$(jq .frames "$work/member.json")" 80
+member rashpactl buffer remove member >/dev/null && member rashpactl buffer remove member.lock >/dev/null
+ok $? "a member removes them"
+chgrp "${modes% *}" "${nodes[@]}"
+chmod "${modes#* }" "${nodes[@]}"
 finish

@@ -597,22 +597,29 @@ static void test_paths(void)
 #define SEGMENTS	8
 #define CHANGES		200000
 
-/* A table as the kernel shows it, and a copy with room for all. */
+/* More of each than this library knows. */
+struct later_segment {
+	struct rashpa_segment known;
+	__aligned_u64 more;
+};
+
+/* A table as a later kernel shows it, and a copy with room for all. */
 static union shared_table {
 	struct rashpa_table table;
-	uint8_t bytes[sizeof(struct rashpa_table) + SEGMENTS * sizeof(struct rashpa_segment)];
+	uint8_t bytes[sizeof(struct rashpa_table) + SEGMENTS * sizeof(struct later_segment)];
 } shared, taken;
 
 static void store_table(uint64_t value)
 {
 	struct rashpa_table *t = &shared.table;
+	struct later_segment *segment = (void *)t->segment;
 
 	__atomic_store_n(&t->generation, 2 * value - 1, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 	__atomic_store_n(&t->count, 1 + value % SEGMENTS, __ATOMIC_RELAXED);
 	for (unsigned int i = 0; i < SEGMENTS; i++) {
-		__atomic_store_n(&t->segment[i].address, value + i, __ATOMIC_RELAXED);
-		__atomic_store_n(&t->segment[i].length, value, __ATOMIC_RELAXED);
+		__atomic_store_n(&segment[i].known.address, value + i, __ATOMIC_RELAXED);
+		__atomic_store_n(&segment[i].known.length, value, __ATOMIC_RELAXED);
 	}
 	__atomic_store_n(&t->generation, 2 * value, __ATOMIC_RELEASE);
 }
@@ -643,6 +650,7 @@ static void test_table(void)
 	pthread_t writer;
 	int n;
 
+	shared.table.segment_size = sizeof(struct later_segment);
 	store_table(SEGMENTS - 1);
 	taken.table.segment[1].length = 12345;
 	n = rashpa_table_read(&shared.table, &taken.table, 1);
