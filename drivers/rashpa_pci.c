@@ -676,12 +676,16 @@ int rashpa_ioc_reset(struct rashpa_call *call, void *arg)
 
 /*
  * As it was bound: BARs, command register (without bus mastering), capabilities. What the PCI
- * core has saved last may be of no use: some kernels forget it when they restore it.
+ * core has saved last may be of no use: some kernels forget it when they restore it. Not with
+ * hw_lock: interrupts are restored under a mutex that the PCI core holds where it allocates memory,
+ * and an exporter that gives memory back to who allocates comes to us for hw_lock.
  */
 static int rashpa_config_restore(struct rashpa_device *dev)
 {
-	int err = pci_load_saved_state(dev->pdev, dev->saved);
+	int err;
 
+	lockdep_assert_not_held(&dev->hw_lock);
+	err = pci_load_saved_state(dev->pdev, dev->saved);
 	if (!err)
 		pci_restore_state(dev->pdev);
 	return err;
@@ -746,10 +750,10 @@ static void rashpa_reset_prepare(struct pci_dev *pdev)
 	u64 what;
 
 	rashpa_windows_suspend(dev);
-	mutex_lock(&dev->hw_lock);
 	/* the link was reset, rashpa_slot_reset() is still to come: the PCI core saves this next */
 	if (rashpa_config_lost(dev))
 		rashpa_config_restore(dev);
+	mutex_lock(&dev->hw_lock);
 	what = rashpa_reset_stop(dev);
 	dev->quiesces += !!what;
 	/* off in what the PCI core restores: entries may have to be cleared before */
@@ -877,11 +881,11 @@ static pci_ers_result_t rashpa_slot_reset(struct pci_dev *pdev)
 	struct rashpa_device *dev = pci_get_drvdata(pdev);
 	bool back;
 
-	mutex_lock(&dev->hw_lock);
 	back = !rashpa_config_restore(dev) && rashpa_device_reachable(dev);
 	/* some kernels have forgotten it by that */
 	if (back)
 		pci_save_state(pdev);
+	mutex_lock(&dev->hw_lock);
 	rashpa_master_off(dev);
 	dev->state = RASHPA_STATE_STUCK;
 	mutex_unlock(&dev->hw_lock);
