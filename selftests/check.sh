@@ -163,7 +163,7 @@ done
 [[ ! $newest ]] || part "interrupt pin" guest intx "$newest" on --fpga 1 --fpga-option --intx -- \
 	selftests/suite.sh selftests/tests/bench.sh build/selftests/lockdown_test
 [[ ! $newest ]] || part "switch" guest switch "$newest" on --fpga 2 --topology switch -- \
-	selftests/suite.sh build/selftests/{path,peer}_test
+	selftests/suite.sh build/selftests/{path,peer,flr}_test
 [[ " $* " != *" debug "* ]] || part "planted defects" selftests/defects.sh
 part "sanitizers" sanitizers "$newest"
 part "lab" selftests/lab/selftest --quick

@@ -52,7 +52,7 @@ missed() {
 	[[ $1 != debug ]] || least=2
 	for name in selftests/tests/*_test.c; do
 		name=$(basename "$name" .c)
-		[[ $name == large_test || $name == bounce_test || $name == lockdown_test || "$1 $name" == "6.1 race_test" ]] &&
+		[[ " large_test bounce_test lockdown_test flr_test " == *" $name "* || "$1 $name" == "6.1 race_test" ]] &&
 			continue
 		runs=2
 		[[ " ${leaves_out["$1 off"]//[[:space:]]/ } " != *" $name "* ]] || runs=$((runs - 1))
@@ -68,7 +68,7 @@ suite_of() {
 
 	options=(--kernel "${1/coverage/debug}" --iommu "$2" --fpga 2 --memory 2G "${foreign[@]}")
 	without=(--without large_test --without bounce_test --without contig_test
-		--without lockdown_test)
+		--without lockdown_test --without flr_test)
 	for name in ${leaves_out["$1 $2"]-}; do
 		without+=(--without "$name")
 	done

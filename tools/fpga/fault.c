@@ -11,6 +11,7 @@
  *   resetting US|off	CONTROL.RESET takes so long; a reset of the function ends it
  *   stuck on|off	do not obey stop requests (a reset still helps, and ends this)
  *   flr on|off		have a function-level reset, or none; the host looks when it scans the bus
+ *   flr dies		have one, and be dead as with "dead link" from the next one on
  *   patient on|off	a stream waits while bus mastering is off, and then goes on; else that is
  *			a fault, which ends it
  *
@@ -159,6 +160,15 @@ static void set_dead(struct fpga *fpga, bool dead, bool link)
 		bus_set_master(&fpga->bus, false);
 }
 
+/* After a function-level reset. */
+void fault_flr(struct fpga *fpga)
+{
+	if (!fpga->faults.flr_dies)
+		return;
+	fpga->faults.flr_dies = false;
+	set_dead(fpga, true, false);
+}
+
 static bool flood(struct fpga *fpga, const char *text)
 {
 	unsigned int rate, vector;
@@ -210,6 +220,8 @@ bool fault_command(struct fpga *fpga, const char *command)
 		engine_set_patient(fpga, !strcmp(command, "patient on"));
 	else if (!strcmp(command, "flr on") || !strcmp(command, "flr off"))
 		pci_offer_flr(fpga, !strcmp(command, "flr on"));
+	else if (!strcmp(command, "flr dies"))
+		fpga->faults.flr_dies = true;
 	else
 		return false;
 	return true;

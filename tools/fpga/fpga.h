@@ -123,7 +123,7 @@ struct engine {
 
 /* What the whole board does wrong, see fault.c. */
 struct faults {
-	bool dead, no_link, no_flr;	/* the protocol thread's */
+	bool dead, no_link, no_flr, flr_dies;	/* the protocol thread's */
 	uint64_t reset_delay;		/* ticks that CONTROL.RESET takes; the same's */
 
 	pthread_t thread;
@@ -209,6 +209,7 @@ int fault_init(struct fpga *fpga);
 void fault_destroy(struct fpga *fpga);
 void fault_reset(struct fpga *fpga);	/* of the function */
 bool fault_command(struct fpga *fpga, const char *command);
+void fault_flr(struct fpga *fpga);	/* behind a function-level reset */
 /* Is this read answered by all ones, this write ignored? @config: configuration space */
 bool fault_dead(const struct fpga *fpga, bool config);
 

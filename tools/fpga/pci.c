@@ -164,5 +164,6 @@ void pci_write(struct fpga *fpga, uint32_t offset, const uint8_t *data, uint32_t
 	    (data[DEVCTL + 1 - offset] & (PCI_EXP_DEVCTL_BCR_FLR >> 8))) {
 		log_debug("function level reset");
 		fpga_reset(fpga);
+		fault_flr(fpga);
 	}
 }

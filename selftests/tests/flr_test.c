@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A function that does not come back from its function-level reset. The PCI core waits a minute
+ * for it, so one guest runs this.
+ */
+#include <unistd.h>
+
+#include "../../tools/lib/rashpa-fpga.h"
+#include "common.h"
+#include "rig.h"
+
+static struct fpga f;
+
+/* A reset that failed is not the same as none: nothing that ran before has been stopped by it. */
+static void test_dies(void)
+{
+	struct rashpa_device_info info;
+	struct rashpa_map_make map;
+	int fd = buffer_alloc(PAGE, NULL);
+
+	REQUIRE(rig_tell(0, "flr dies"), "no control of the FPGA");
+	/* the PCI core waits a minute: more than a test is given */
+	alarm(0);
+	ANSWERED(fpga_profile(&f, 0, NULL, 0), EIO, "does not answer|bind it again");
+	ANSWERED(fpga_info(&f, &info), 0, NULL);
+	CHECK(info.out_state == RASHPA_STATE_STUCK && !(info.out_flags & RASHPA_DEVICE_MASTER),
+	      "state %u, flags 0x%x", info.out_state, info.out_flags);
+	ANSWERED(fpga_map(&f, fd, RASHPA_BIDIRECTIONAL, &map), EIO, "reset");
+	/* it answers again, but has forgotten where its registers are */
+	CHECK(rig_tell(0, "dead off"), "no control of the FPGA");
+	ANSWERED(fpga_map(&f, fd, RASHPA_BIDIRECTIONAL, &map), EIO, "reset");
+	close(f.fd);
+	REQUIRE(!fpga_unbind(&f) && !fpga_bind(&f) && fpga_open(&f, 0), "bind");
+	ANSWERED(fpga_profile(&f, 0, NULL, 0), 0, NULL);
+	ANSWERED(fpga_info(&f, &info), 0, NULL);
+	CHECK(info.out_state == RASHPA_STATE_READY, "state %u", info.out_state);
+	CHECK(fpga_map(&f, fd, RASHPA_BIDIRECTIONAL, &map) >= 0, "MAP: %s", reason);
+	close(map.out_fd);
+	close(fd);
+}
+
+int main(void)
+{
+	common_init();
+	if (!fpga_open(&f, 0) || !rig_tell(0, "honest")) {
+		tap_skip_all("a reset that fails", "no software FPGA, or no way to its control socket");
+		return tap_exit();
+	}
+	tap_run("a board that dies of its reset is stuck, until it is bound again", test_dies);
+	fpga_close(&f);
+	return tap_exit();
+}
