@@ -669,9 +669,7 @@ const char *rashpa_direction_name(unsigned int direction);
 const char *rashpa_class_name(unsigned int map_class);
 /** rashpa_map_state_name() - "valid", "revoked", or "?" */
 const char *rashpa_map_state_name(unsigned int state);
-/**
- * rashpa_resource_name() - "memory", "name", "window", "map", "channel", "source", "timer", or "?"
- */
+/** rashpa_resource_name() - "memory", "name", "window", "map", "channel", "source" ..., or "?" */
 const char *rashpa_resource_name(unsigned int resource);
 /** rashpa_kind_name() - "buffer", "window", "foreign", "pinned", "lock", or "?" */
 const char *rashpa_kind_name(unsigned int kind);
