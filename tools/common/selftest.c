@@ -777,6 +777,12 @@ static void test_ring(void)
 	   rashpa_ring_ack(&queue, 0, 7) == -EINVAL &&
 	   rashpa_ring_ack(&queue, IDS + 1, 7) == -EINVAL,
 	   "an acknowledgement: %s", rashpa_reason());
+	queue.channel = dup(STDOUT_FILENO);
+	close(queue.channel);
+	consumer.page.tail = kernel.ring.head;
+	ok(rashpa_ring_wait(&queue, -1) == -EBADF, "a channel that was closed: %s",
+	   rashpa_reason());
+	consumer.page.tail--;
 	kernel.ring.gone = 1;
 	ok(rashpa_ring_wait(&queue, -1) == 1, "what came before the function went can be read");
 	consumer.page.tail = kernel.ring.head;

@@ -576,8 +576,8 @@ int rashpa_ring_next(struct rashpa_queue *queue, struct rashpa_event *event);
  *
  * Makes no system call if there is one already.
  *
- * Return: 1, 0 if none came in time, or a negative errno: -EINTR, or -ENODEV if the function of the
- * channel was removed and no record is left.
+ * Return: 1, 0 if none came in time, or a negative errno: -EINTR, -EBADF if the channel was closed,
+ * or -ENODEV if the function of the channel was removed and no record is left.
  */
 int rashpa_ring_wait(struct rashpa_queue *queue, int timeout_ms);
 

@@ -107,6 +107,8 @@ int rashpa_ring_wait(struct rashpa_queue *queue, int timeout_ms)
 		return result;
 	if (poll(&pollfd, 1, timeout_ms) < 0)
 		return fail(errno, "cannot wait for the channel: %s", strerror(errno));
+	if (pollfd.revents & POLLNVAL)
+		return fail(EBADF, "cannot wait for the channel: fd %d is not open", pollfd.fd);
 	return ready(queue);
 }
 
