@@ -50,6 +50,7 @@ static void rashpa_table_end(struct rashpa_table *table)
 
 static void rashpa_map_event(struct rashpa_map *map, u32 state)
 {
+	lockdep_assert_held(&map->dev->hw_lock);
 	rashpa_origin_fire(&map->dev->map_events, (u64)map->id << 32 | state);
 }
 
@@ -131,13 +132,12 @@ static void rashpa_map_revoke(struct rashpa_map *map, bool for_good)
 		table->state = RASHPA_MAP_STATE_REVOKED;
 		table->count = 0;
 		rashpa_table_end(table);
-	}
-	mutex_unlock(&map->dev->hw_lock);
-	wake_up_all(&map->wait);
-	if (valid)
 		rashpa_map_event(map, RASHPA_MAP_STATE_REVOKED);
+	}
 	if (what)
 		rashpa_device_event(map->dev, what);
+	mutex_unlock(&map->dev->hw_lock);
+	wake_up_all(&map->wait);
 }
 
 /* Try to have the addresses again; what moves all the time is followed once in a while. */
@@ -570,6 +570,7 @@ static int rashpa_map_build(struct rashpa_call *call, struct rashpa_map *map,
 			    const struct rashpa_pieces *pieces)
 {
 	struct rashpa_walk w = { .limits = &map->limits };
+	const bool again = map->table;
 	struct rashpa_table *table;
 	int err;
 
@@ -591,6 +592,8 @@ static int rashpa_map_build(struct rashpa_call *call, struct rashpa_map *map,
 	table->map_class = pieces->class;
 	table->count = w.count;
 	rashpa_table_end(table);
+	if (again)
+		rashpa_map_event(map, RASHPA_MAP_STATE_VALID);
 	mutex_unlock(&map->dev->hw_lock);
 	return 0;
 }
@@ -703,7 +706,6 @@ static bool rashpa_map_settled(struct rashpa_map *map)
  */
 static int rashpa_map_fill_locked(struct rashpa_call *call, struct rashpa_map *map)
 {
-	const bool again = map->table;
 	struct rashpa_pieces *pieces;
 	struct sg_table *sgt;
 	int err;
@@ -736,9 +738,6 @@ static int rashpa_map_fill_locked(struct rashpa_call *call, struct rashpa_map *m
 	map->pieces = pieces;
 	map->sgt = sgt;
 	map->restored = jiffies;
-	/* told before the exporter can end it again: the last record tells what it is */
-	if (again)
-		rashpa_map_event(map, RASHPA_MAP_STATE_VALID);
 	wake_up_all(&map->wait);
 	return 0;
 

@@ -257,7 +257,8 @@ static void rashpa_master_off(struct rashpa_device *dev)
 
 /**
  * rashpa_device_event() - tell who listens to the state of a function
- * @dev: the function
+ * @dev: the function; hw_lock held if it is of the state that this protects, so that the last
+ *	record tells what it is
  * @what: enum rashpa_device_event
  */
 void rashpa_device_event(struct rashpa_device *dev, u64 what)
@@ -318,9 +319,9 @@ int rashpa_device_stop(struct rashpa_device *dev)
 	rashpa_hw_lock(dev);
 	what = rashpa_device_stop_locked(dev, rashpa_profile_deadline(dev));
 	dev->quiesces += !!what;
-	mutex_unlock(&dev->hw_lock);
 	if (what)
 		rashpa_device_event(dev, what);
+	mutex_unlock(&dev->hw_lock);
 	return what == RASHPA_DEVICE_EVENT_STUCK ? -ETIMEDOUT : 0;
 }
 
@@ -756,12 +757,12 @@ static void rashpa_reset_prepare(struct pci_dev *pdev)
 	mutex_lock(&dev->hw_lock);
 	what = rashpa_reset_stop(dev);
 	dev->quiesces += !!what;
+	if (what)
+		rashpa_device_event(dev, what);
 	/* off in what the PCI core restores: entries may have to be cleared before */
 	pci_clear_master(pdev);
 	WRITE_ONCE(dev->resetting, true);
 	mutex_unlock(&dev->hw_lock);
-	if (what)
-		rashpa_device_event(dev, what);
 }
 
 static void rashpa_reset_done(struct pci_dev *pdev)
@@ -840,12 +841,13 @@ int rashpa_device_afresh(struct rashpa_call *call, struct rashpa_device *dev, bo
 	if (!err)
 		err = rashpa_device_clean(dev);
 	WRITE_ONCE(dev->state, err ? RASHPA_STATE_STUCK : RASHPA_STATE_READY);
+	if (err)
+		rashpa_device_event(dev, RASHPA_DEVICE_EVENT_STUCK);
 	reachable = rashpa_device_reachable(dev);
 	mutex_unlock(&dev->hw_lock);
 	dev->afresh = true;
 	if (!err)
 		return rashpa_device_used(dev) ? rashpa_device_master(call, dev) : 0;
-	rashpa_device_event(dev, RASHPA_DEVICE_EVENT_STUCK);
 	if (!reachable)
 		return rashpa_pci_deaf(call, dev);
 	if (err == -ETIMEDOUT)
@@ -888,8 +890,8 @@ static pci_ers_result_t rashpa_slot_reset(struct pci_dev *pdev)
 	mutex_lock(&dev->hw_lock);
 	rashpa_master_off(dev);
 	dev->state = RASHPA_STATE_STUCK;
-	mutex_unlock(&dev->hw_lock);
 	rashpa_device_event(dev, RASHPA_DEVICE_EVENT_STUCK);
+	mutex_unlock(&dev->hw_lock);
 	return back ? PCI_ERS_RESULT_RECOVERED : PCI_ERS_RESULT_DISCONNECT;
 }
 
