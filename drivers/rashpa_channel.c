@@ -197,7 +197,8 @@ static ssize_t rashpa_channel_copy(struct rashpa_channel *ch, char __user *buf,
 		/* after the records were copied: their places may be written again */
 		smp_store_release(&ch->consumer->tail, tail + n);
 		done += n;
-	} while (n == want && done < room);
+		cond_resched();
+	} while (n == want && done < room && !signal_pending(current));
 	return done;
 }
 
@@ -213,7 +214,8 @@ static ssize_t rashpa_channel_read(struct file *file, char __user *buf, size_t s
 				   loff_t *pos)
 {
 	struct rashpa_channel *ch = file->private_data;
-	const size_t room = size / sizeof(struct rashpa_event);
+	/* while we read, others may queue, or move the tail: not for ever */
+	const size_t room = min_t(size_t, size / sizeof(struct rashpa_event), ch->depth);
 	const bool wait = !(file->f_flags & O_NONBLOCK);
 	ssize_t n;
 

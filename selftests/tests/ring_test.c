@@ -186,6 +186,43 @@ out:
 	queue_close(&q);
 }
 
+static void *take_back(void *arg)
+{
+	struct rashpa_consumer *consumer = arg;
+
+	while (__atomic_load_n(&consumer->__reserved[0], __ATOMIC_RELAXED))
+		__atomic_store_n(&consumer->tail, 0, __ATOMIC_RELAXED);
+	return NULL;
+}
+
+/* However often the tail moves back: read ends with what there can be at once. */
+static void test_read_ends(void)
+{
+	static struct rashpa_event e[4096];
+	const ssize_t most = 16 * sizeof(*e);
+	pthread_t thread;
+	struct queue q;
+	ssize_t n;
+	int i;
+
+	if (!queue_open(&q, 16) || !CHECK(source_add(q.fd, RASHPA_SOURCE_SOFTWARE, 0) == 1,
+					  "%s", reason))
+		goto out;
+	for (i = 0; i < 16; i++)
+		ANSWERED(signal_one(q.fd, i), 0, NULL);
+	q.consumer->__reserved[0] = 1;
+	pthread_create(&thread, NULL, take_back, q.consumer);
+	/* those count that find the other thread at work */
+	for (i = 0; i < 2000 && tap_ok(); i += n > 0) {
+		n = read(q.fd, e, sizeof(e));
+		CHECK(n < 0 ? errno == EAGAIN : n <= most, "%zd bytes of %zd", n, most);
+	}
+	__atomic_store_n(&q.consumer->__reserved[0], 0, __ATOMIC_RELAXED);
+	pthread_join(thread, NULL);
+out:
+	queue_close(&q);
+}
+
 /* ------------------------------------------------------------- eventfd --- */
 
 static void test_every(void)
@@ -765,6 +802,7 @@ int main(void)
 	tap_run("ring and consumer's page are mapped, and nothing else", test_mmap);
 	tap_run("the ring shows what read returns", test_ring);
 	tap_run("a tail that lies is taken as nothing consumed", test_nonsense);
+	tap_run("and makes no read endless", test_read_ends);
 	tap_run("an eventfd is signalled every N events", test_every);
 	tap_run("or after a time", test_delay);
 	tap_run("an eventfd that is replaced or ends keeps its promise", test_promise);

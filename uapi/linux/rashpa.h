@@ -1598,10 +1598,10 @@ struct rashpa_signal {
  *
  * read() returns whole records, as many as fit, of 40 bytes each: a record of read() never grows.
  * It blocks until there is one unless O_NONBLOCK is set (EAGAIN, also while another thread
- * reads). A buffer shorter than one record: EINVAL. After RASHPA_DEVICE_EVENT_GONE of the
- * channel's function, if it has one, and an empty queue: ENODEV. When the queue is full the newest
- * record is dropped and counted. PCI may merge interrupts: @sequence counts those that arrived;
- * what hardware wrote is counted by its lock slot.
+ * reads). It returns no more than the queue holds. A buffer shorter than one record:
+ * EINVAL. After RASHPA_DEVICE_EVENT_GONE of the channel's function, if it has one, and an empty
+ * queue: ENODEV. When the queue is full the newest record is dropped and counted. PCI may merge
+ * interrupts: @sequence counts those that arrived; what hardware wrote is counted by its lock slot.
  */
 struct rashpa_event {
 	__aligned_u64 sequence;
