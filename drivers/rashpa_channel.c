@@ -273,10 +273,18 @@ static void rashpa_channel_leave(struct rashpa_device *dev)
 	mutex_unlock(&dev->lock);
 }
 
+/* From now on nothing happens to it by itself. */
+static void rashpa_listener_silence(struct rashpa_listener *l)
+{
+	rashpa_origin_leave(&l->ear);
+	if (l->watch)
+		rashpa_watch_stop(l->watch);
+}
+
 /* @l is in the channel's table no more. */
 static void rashpa_listener_free(struct rashpa_listener *l)
 {
-	rashpa_origin_leave(&l->ear);
+	rashpa_listener_silence(l);
 	rashpa_watch_free(l->watch);
 	rashpa_notifier_free(l->notifier);
 	if (l->guest)
@@ -621,16 +629,20 @@ static int rashpa_source_insert(struct rashpa_call *call, struct rashpa_channel 
 		return err;
 	/* before the first event */
 	if (l->watch)
-		rashpa_watch_start(l->watch, l);
+		l->watch->listener = l;
 	if (origin)
 		err = rashpa_listener_join(call, l, origin);
-	if (err)
+	if (err) {
 		rashpa_listener_displace(ch, l);
-	else if (l->kind == RASHPA_SOURCE_SOFTWARE)
+		return err;
+	}
+	if (l->kind == RASHPA_SOURCE_SOFTWARE)
 		ch->software = l;
-	else if (l->watch && origin)
+	if (l->watch)
+		rashpa_watch_start(l->watch);
+	if (l->watch && origin)
 		rashpa_listener_catch_up(l);
-	return err;
+	return 0;
 }
 
 /* The function that the source is of, if there is one: one reference. */
@@ -789,12 +801,16 @@ int rashpa_channel_check(struct rashpa_call *call, struct rashpa_channel *ch)
 	return 0;
 }
 
-/* Out of its channel, whose sources_lock is held: ready to be freed. */
+/*
+ * Out of its channel, whose sources_lock is held: ready to be freed. No event of it comes when
+ * another one may have its id.
+ */
 static void rashpa_listener_take(struct rashpa_listener *l)
 {
-	rashpa_listener_displace(l->channel, l);
+	rashpa_listener_silence(l);
 	if (l->group)
 		rashpa_group_end(l);
+	rashpa_listener_displace(l->channel, l);
 }
 
 int rashpa_ioc_source_del(struct rashpa_call *call, void *arg)

@@ -134,7 +134,8 @@ struct rashpa_watch {
 struct rashpa_watch *rashpa_watch_new(struct rashpa_call *call,
 				      const struct rashpa_source_add *add, s32 device);
 bool rashpa_watch_look(struct rashpa_watch *w, u64 *value);
-void rashpa_watch_start(struct rashpa_watch *w, struct rashpa_listener *l);
+void rashpa_watch_start(struct rashpa_watch *w);
+void rashpa_watch_stop(struct rashpa_watch *w);
 void rashpa_watch_free(struct rashpa_watch *w);
 
 /* -------------------------------------------------- rashpa_group.c --- */

@@ -304,27 +304,33 @@ out_free:
 }
 
 /**
- * rashpa_watch_start() - from now on it is looked at
- * @w: the word
- * @l: its source, in the channel
+ * rashpa_watch_start() - from now on it is looked at by its timer, if it has one
+ * @w: the word; its source is in the channel
  */
-void rashpa_watch_start(struct rashpa_watch *w, struct rashpa_listener *l)
+void rashpa_watch_start(struct rashpa_watch *w)
 {
-	w->listener = l;
 	w->since = ktime_get_ns();
 	if (w->polled)
 		hrtimer_start(&w->timer, ns_to_ktime(w->period), HRTIMER_MODE_REL);
 }
 
 /**
- * rashpa_watch_free() - look no more
- * @w: unreachable for interrupts, or NULL
+ * rashpa_watch_stop() - its timer looks no more when this returns
+ * @w: the word
+ */
+void rashpa_watch_stop(struct rashpa_watch *w)
+{
+	hrtimer_cancel(&w->timer);
+}
+
+/**
+ * rashpa_watch_free() - the end of rashpa_watch_new()
+ * @w: unreachable for interrupts, or NULL; stopped
  */
 void rashpa_watch_free(struct rashpa_watch *w)
 {
 	if (!w)
 		return;
-	hrtimer_cancel(&w->timer);
 	rashpa_uncharge(&w->charge);
 	dma_buf_put(w->dmabuf);
 	kfree(w);
