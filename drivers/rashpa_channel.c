@@ -818,13 +818,10 @@ int rashpa_ioc_source_del(struct rashpa_call *call, void *arg)
 	struct rashpa_channel *ch = call->obj;
 	struct rashpa_source_del *del = arg;
 	struct rashpa_listener *l;
-	int err;
+	int err = 0;
 
 	if (del->__reserved)
 		return rashpa_fail(call, -EINVAL, "a reserved field is not zero");
-	err = rashpa_channel_check(call, ch);
-	if (err)
-		return err;
 	mutex_lock(&ch->sources_lock);
 	l = rashpa_source_find(ch, del->id);
 	if (!l)

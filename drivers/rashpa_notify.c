@@ -118,7 +118,7 @@ int rashpa_ioc_eventfd(struct rashpa_call *call, void *arg)
 	}
 	spin_lock_irq(&ch->lock);
 	/* either the end of the function finds it bound, and signals it, or it is refused */
-	err = rashpa_channel_check(call, ch);
+	err = n ? rashpa_channel_check(call, ch) : 0;
 	if (!err && place) {
 		if (n)
 			list_add(&n->entry, &ch->notifiers);

@@ -727,6 +727,7 @@ static void test_gone_eventfd(void)
 {
 	int all = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), i;
 	int one = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	struct rashpa_source_del del = { HEAD(del), .id = 1 };
 	struct queue q;
 
 	if (!queue_open(&q, 0) || !CHECK(source_add(q.fd, RASHPA_SOURCE_VECTOR, 0) == 1,
@@ -739,6 +740,12 @@ static void test_gone_eventfd(void)
 	CHECK(i == 1, "the eventfd of the channel counts %d", i);
 	i = (int)count_of(one);
 	CHECK(i == 1, "the eventfd of a source counts %d", i);
+	/* what it had can be given back, more it does not get */
+	ANSWERED(bind_eventfd(q.fd, one, 1, 0, 0), ENODEV, f.name);
+	ANSWERED(bind_eventfd(q.fd, -1, 1, 0, 0), 0, NULL);
+	ANSWERED(call(q.fd, RASHPA_IOC_SOURCE_DEL, &del), 0, NULL);
+	ANSWERED(call(q.fd, RASHPA_IOC_SOURCE_DEL, &del), ENOENT, "source 1");
+	ANSWERED(source_add(q.fd, RASHPA_SOURCE_SOFTWARE, 0), ENODEV, f.name);
 out:
 	queue_close(&q);
 	close(all);

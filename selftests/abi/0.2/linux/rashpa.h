@@ -1374,7 +1374,8 @@ struct rashpa_source_add {
  * @id: of the source or group
  * @__reserved: must be zero
  *
- * Records already queued stay. Errors: ENOENT, EINVAL, EBUSY (a member of a group).
+ * Records already queued stay. Also when the function of the channel was removed. Errors: ENOENT,
+ * EINVAL, EBUSY (a member of a group).
  */
 struct rashpa_source_del {
 	struct rashpa_head head;
@@ -1433,7 +1434,7 @@ struct rashpa_source_info {
  * (RASHPA_SOURCE_OF) listen to its RASHPA_SOURCE_DEVICE. One that is replaced or stopped, or whose
  * source or channel ends, is signalled at once if there are events that @delay_us holds back.
  *
- * Errors: EBADF, EINVAL (not an eventfd), ENOENT (source), ENODEV.
+ * Errors: EBADF, EINVAL (not an eventfd), ENOENT (source), ENODEV (not with @fd -1).
  */
 struct rashpa_eventfd_bind {
 	struct rashpa_head head;
