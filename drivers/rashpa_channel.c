@@ -22,6 +22,10 @@
 #define RASHPA_DEPTH_MAX	65536
 /* records copied to user space at a time; on the stack */
 #define RASHPA_READ_BATCH	8
+/* signals of a tasklet, then others may run */
+#define RASHPA_TELL_BATCH	16
+/* and of a call: each eventfd of the channel at least once */
+#define RASHPA_TELL_MOST	(2 * RASHPA_SOURCES_MAX)
 
 /* ---------------------------------------------------------- delivery ---- */
 
@@ -51,6 +55,7 @@ void rashpa_channel_queue(struct rashpa_listener *l, u32 kind, u64 sequence, u64
 			.lost = l->lost,
 		};
 		WRITE_ONCE(ch->head, ch->head + 1);
+		ch->news = true;
 		/* the record is there before who maps the ring can see that it is */
 		smp_store_release(&ch->ring->head, ch->head);
 	} else {
@@ -69,11 +74,13 @@ void rashpa_channel_queue(struct rashpa_listener *l, u32 kind, u64 sequence, u64
  * rashpa_listener_event() - a source has something to tell
  * @l: the source; its channel's lock held
  * @sequence: see &struct rashpa_event
- * @time: of the event
+ * @time: of the event, as whoever noticed it has taken it: another may have been faster
  * @value: of the event
  */
 void rashpa_listener_event(struct rashpa_listener *l, u64 sequence, u64 time, u64 value)
 {
+	time = max(time, l->time);
+	l->time = time;
 	l->events++;
 	l->value = value;
 	if (!l->quiet)
@@ -85,21 +92,86 @@ void rashpa_listener_event(struct rashpa_listener *l, u64 sequence, u64 time, u6
 }
 
 /**
- * rashpa_channel_wake() - wake who waits, if there is something new
- * @ch: the channel
- * @before: its head as it was
+ * rashpa_channel_tell_soon() - tell who waits, but not here
+ * @ch: the channel, its lock held
  */
-void rashpa_channel_wake(struct rashpa_channel *ch, u64 before)
+void rashpa_channel_tell_soon(struct rashpa_channel *ch)
 {
+	lockdep_assert_held(&ch->lock);
 	/* its barrier pairs with that of whoever goes to sleep and looks at the head */
-	if (READ_ONCE(ch->head) != before && wq_has_sleeper(&ch->wait)) {
+	if (!list_empty(&ch->due) || (ch->news && wq_has_sleeper(&ch->wait)))
+		tasklet_schedule(&ch->teller);
+}
+
+/* Wake who reads, and give one signal. Return: are there more? */
+static bool rashpa_channel_tell_one(struct rashpa_channel *ch)
+{
+	struct rashpa_notifier *n;
+	bool news, more;
+
+	spin_lock_bh(&ch->tell_lock);
+	spin_lock_irq(&ch->lock);
+	news = ch->news;
+	ch->news = false;
+	n = list_first_entry_or_null(&ch->due, struct rashpa_notifier, entry);
+	if (n) {
+		/* of the end of the function, which is no event, none is owed */
+		n->owed -= !!n->owed;
+		list_move_tail(&n->entry, n->owed ? &ch->due : &ch->notifiers);
+	}
+	more = !list_empty(&ch->due);
+	spin_unlock_irq(&ch->lock);
+	if (news && wq_has_sleeper(&ch->wait)) {
 		trace_rashpa_wakeup(rashpa_channel_fpga(ch), READ_ONCE(ch->head));
 		wake_up_interruptible_all(&ch->wait);
 	}
+	if (n)
+		rashpa_eventfd_signal(n->ctx);
+	spin_unlock_bh(&ch->tell_lock);
+	return more;
 }
 
-/* The origin has fired: is that an event of this source? Its channel's lock is held. */
-static bool rashpa_listener_fire(struct rashpa_listener *l, u64 sequence, u64 time, u64 value)
+static void rashpa_channel_teller(struct tasklet_struct *teller)
+{
+	struct rashpa_channel *ch = container_of(teller, struct rashpa_channel, teller);
+	u32 i;
+
+	for (i = 0; i < RASHPA_TELL_BATCH; i++)
+		if (!rashpa_channel_tell_one(ch))
+			return;
+	tasklet_schedule(teller);
+}
+
+/**
+ * rashpa_channel_tell() - tell who waits
+ * @ch: the channel; nothing locked
+ *
+ * When this returns everybody has been woken for what was queued before, unless the caller is
+ * killed. Of signals that it is behind with an eventfd may still get some.
+ */
+void rashpa_channel_tell(struct rashpa_channel *ch)
+{
+	u32 left = RASHPA_TELL_MOST;
+
+	while (rashpa_channel_tell_one(ch)) {
+		if (!--left || fatal_signal_pending(current)) {
+			tasklet_schedule(&ch->teller);
+			return;
+		}
+		cond_resched();
+	}
+}
+
+/**
+ * rashpa_listener_fire() - the origin of a source has fired
+ * @l: the source; its channel's lock held
+ * @sequence: of the origin
+ * @time: of the event
+ * @value: of the event
+ *
+ * Return: whether that is an event of this source.
+ */
+bool rashpa_listener_fire(struct rashpa_listener *l, u64 sequence, u64 time, u64 value)
 {
 	const bool of_one_map = l->kind == RASHPA_SOURCE_MAP && l->index;
 
@@ -116,37 +188,31 @@ static bool rashpa_listener_fire(struct rashpa_listener *l, u64 sequence, u64 ti
 }
 
 /* In the interrupt: see &struct rashpa_ear. */
-static bool rashpa_listener_hear(struct rashpa_ear *ear, u64 sequence, u64 time, u64 value)
+static void rashpa_listener_hear(struct rashpa_ear *ear, u64 sequence, u64 time, u64 value)
 {
 	struct rashpa_listener *l = container_of(ear, struct rashpa_listener, ear);
 	struct rashpa_channel *ch = l->channel;
-	bool fired;
-	u64 before;
 
 	spin_lock(&ch->lock);
-	before = ch->head;
-	fired = rashpa_listener_fire(l, sequence, time, value);
+	rashpa_listener_fire(l, sequence, time, value);
+	rashpa_channel_tell_soon(ch);
 	spin_unlock(&ch->lock);
-	rashpa_channel_wake(ch, before);
-	return fired;
 }
 
 /* The function has gone: wake everybody who waits. Interrupts are off, as for all ears. */
-static bool rashpa_channel_end(struct rashpa_ear *ear, u64 sequence, u64 time, u64 value)
+static void rashpa_channel_end(struct rashpa_ear *ear, u64 sequence, u64 time, u64 value)
 {
 	struct rashpa_channel *ch = container_of(ear, struct rashpa_channel, end);
-	struct rashpa_notifier *n;
 
 	/* an eventfd is bound before this, or not any more */
 	spin_lock(&ch->lock);
 	ch->gone = true;
 	WRITE_ONCE(ch->ring->gone, 1);
 	/* the events that these wait for may never come */
-	list_for_each_entry(n, &ch->notifiers, entry)
-		rashpa_notifier_signal(n);
+	list_splice_tail_init(&ch->notifiers, &ch->due);
+	ch->news = true;
+	rashpa_channel_tell_soon(ch);
 	spin_unlock(&ch->lock);
-	wake_up_interruptible_all(&ch->wait);
-	return true;
 }
 
 /* -------------------------------------------------------------- file ---- */
@@ -297,10 +363,30 @@ static void rashpa_listener_free(struct rashpa_listener *l)
 
 static void rashpa_channel_free(struct rashpa_channel *ch)
 {
+	if (ch->dev)
+		put_device(&ch->dev->dev);
 	rashpa_ring_free(ch);
 	rashpa_uncharge(&ch->charge);
 	kvfree(ch->listeners);
 	kfree(ch);
+}
+
+static void rashpa_channel_last(struct kref *ref)
+{
+	struct rashpa_channel *ch = container_of(ref, struct rashpa_channel, ref);
+
+	/* nobody is left who could ask for it */
+	tasklet_kill(&ch->teller);
+	rashpa_channel_free(ch);
+}
+
+/**
+ * rashpa_channel_put() - somebody has done with it
+ * @ch: the channel; nothing locked
+ */
+void rashpa_channel_put(struct rashpa_channel *ch)
+{
+	kref_put(&ch->ref, rashpa_channel_last);
 }
 
 static int rashpa_channel_release(struct inode *inode, struct file *file)
@@ -319,9 +405,7 @@ static int rashpa_channel_release(struct inode *inode, struct file *file)
 		if (ch->listeners[i])
 			rashpa_listener_free(ch->listeners[i]);
 	rashpa_notifier_free(ch->notifier);
-	if (ch->dev)
-		put_device(&ch->dev->dev);
-	rashpa_channel_free(ch);
+	rashpa_channel_put(ch);
 	return 0;
 }
 
@@ -366,8 +450,12 @@ static struct rashpa_channel *rashpa_channel_alloc(struct rashpa_call *call, s32
 	}
 	mutex_init(&ch->sources_lock);
 	mutex_init(&ch->read_lock);
+	kref_init(&ch->ref);
+	spin_lock_init(&ch->tell_lock);
+	tasklet_setup(&ch->teller, rashpa_channel_teller);
 	spin_lock_init(&ch->lock);
 	INIT_LIST_HEAD(&ch->notifiers);
+	INIT_LIST_HEAD(&ch->due);
 	init_waitqueue_head(&ch->wait);
 	ch->end.hear = rashpa_channel_end;
 	return ch;
@@ -463,7 +551,7 @@ static int rashpa_source_origin(struct rashpa_call *call, const struct rashpa_li
 	switch (add->kind) {
 	case RASHPA_SOURCE_LOCK:
 		if (add->head.flags & RASHPA_SOURCE_LOOK)
-			*origin = rashpa_dmabuf_words(l->watch->dmabuf);
+			*origin = &rashpa_dmabuf_words(l->watch->dmabuf)->origin;
 		if (add->head.flags & RASHPA_SOURCE_UNTOLD)
 			return 0;
 		fallthrough;
@@ -605,14 +693,13 @@ static int rashpa_listener_join(struct rashpa_call *call, struct rashpa_listener
 static void rashpa_listener_catch_up(struct rashpa_listener *l)
 {
 	struct rashpa_channel *ch = l->channel;
-	u64 before, value;
+	u64 value;
 
 	spin_lock_irq(&ch->lock);
-	before = ch->head;
 	if (rashpa_watch_look(l->watch, &value))
 		rashpa_listener_event(l, ++l->sequence, ktime_get_ns(), value);
+	rashpa_channel_tell_soon(ch);
 	spin_unlock_irq(&ch->lock);
-	rashpa_channel_wake(ch, before);
 }
 
 /* @l->dev, if it has one, and the channel's sources are locked. */
@@ -882,7 +969,6 @@ int rashpa_ioc_signal(struct rashpa_call *call, void *arg)
 	struct rashpa_signal *signal = arg;
 	struct rashpa_listener *l;
 	int err = rashpa_channel_check(call, ch);
-	u64 before;
 
 	if (err)
 		return err;
@@ -890,12 +976,11 @@ int rashpa_ioc_signal(struct rashpa_call *call, void *arg)
 	l = ch->software;
 	if (l) {
 		spin_lock_irq(&ch->lock);
-		before = ch->head;
 		rashpa_listener_event(l, ++l->sequence, ktime_get_ns(), signal->value);
 		spin_unlock_irq(&ch->lock);
-		rashpa_channel_wake(ch, before);
 	}
 	mutex_unlock(&ch->sources_lock);
+	rashpa_channel_tell(ch);
 	return l ? 0 : rashpa_fail(call, -ENOENT,
 				   "the channel has no software source: add one first");
 }

@@ -5,17 +5,22 @@
  * Locks, their order in rashpa_call.h:
  *
  *   rashpa_channel.sources_lock	table of its sources and groups, against other ioctls
+ *   rashpa_channel.tell_lock	one thing of a channel is told at a time (soft interrupt)
  *   rashpa_channel.lock	queue of one channel, its sources' counters, watched words,
  *			groups and eventfds (hard interrupt). Loops under it are bounded:
  *			what may be long lets others in between
  *   rashpa_channel.read_lock	one reader at a time
- *   rashpa_budget_lock	what all timers for words may take; a leaf
+ *
+ * How many wait, and for how many eventfds, is up to users. An interrupt only queues records and
+ * notes who is to be told; that is done later, with interrupts on, see rashpa_channel_tell().
  */
 #ifndef RASHPA_CHANNEL_H
 #define RASHPA_CHANNEL_H
 
 #include <linux/eventfd.h>
 #include <linux/hrtimer.h>
+#include <linux/interrupt.h>
+#include <linux/kref.h>
 #include <linux/wait.h>
 
 #include "rashpa_compat.h"
@@ -24,6 +29,8 @@
 
 /* a source may be a member of so many groups, a group of one: each costs time in the interrupt */
 #define RASHPA_MEMBERSHIPS_MAX	4
+/* signals that an eventfd may be behind: where signalling takes longer than events take to come */
+#define RASHPA_OWED_MAX		65536
 
 struct rashpa_channel;
 
@@ -32,11 +39,12 @@ struct rashpa_channel;
 /**
  * struct rashpa_notifier - an eventfd, and when it is signalled
  * @channel: whose lock protects the rest
- * @entry: in rashpa_channel.notifiers
+ * @entry: in rashpa_channel.notifiers or, if it is to be signalled, in rashpa_channel.due
  * @ctx: the eventfd; one reference
  * @every: events for one signal, 0 for any number
  * @delay: longest time from an event to its signal, 0 for any
- * @pending: events since the last signal
+ * @pending: events since it was last to be signalled
+ * @owed: signals that are due
  * @armed: @timer runs
  * @timer: ends @delay
  */
@@ -47,18 +55,14 @@ struct rashpa_notifier {
 	u32 every;
 	ktime_t delay;
 	u32 pending;
+	u32 owed;
 	bool armed;
 	struct hrtimer timer;
 };
 
 void rashpa_notify_later(struct rashpa_notifier *n);
+void rashpa_notifier_due(struct rashpa_notifier *n);
 void rashpa_notifier_free(struct rashpa_notifier *n);
-
-static inline void rashpa_notifier_signal(struct rashpa_notifier *n)
-{
-	n->pending = 0;
-	rashpa_eventfd_signal(n->ctx);
-}
 
 /**
  * rashpa_notify() - an event for an eventfd
@@ -68,7 +72,7 @@ static inline void rashpa_notify(struct rashpa_notifier *n)
 {
 	n->pending++;
 	if (n->every && n->pending >= n->every)
-		rashpa_notifier_signal(n);
+		rashpa_notifier_due(n);
 	else if (n->delay && !n->armed)
 		rashpa_notify_later(n);
 }
@@ -205,6 +209,7 @@ void rashpa_group_end(struct rashpa_listener *l);
  * @memberships: in groups (sources_lock and channel lock)
  * @n_memberships: their number
  * @sequence: of events that no origin counts (channel lock)
+ * @time: of the last one (channel lock)
  * @events: since it was added (channel lock)
  * @value: of the last one (channel lock)
  * @lost: records that found no room (channel lock)
@@ -225,6 +230,7 @@ struct rashpa_listener {
 	struct rashpa_membership *memberships[RASHPA_MEMBERSHIPS_MAX];
 	u32 n_memberships;
 	u64 sequence;
+	u64 time;
 	u64 events;
 	u64 value;
 	u64 lost;
@@ -234,6 +240,7 @@ struct rashpa_listener {
 
 /**
  * struct rashpa_channel - a queue of records
+ * @ref: one of its file, one of each who is telling
  * @dev: the function, one reference; or NULL: then it has no end
  * @end: listens to the end of @dev
  * @sources_lock: protects @listeners and @software against concurrent ioctls
@@ -242,12 +249,16 @@ struct rashpa_listener {
  * @software: the one of kind SOFTWARE, or NULL
  * @read_lock: one reader at a time, so that a record is taken only when it has
  *	arrived in user memory
+ * @tell_lock: one thing is told at a time: who finds nothing to tell knows that it is told
+ * @teller: tells what interrupts have left to it
  * @lock: protects everything below, listeners and groups; hard interrupt context
  * @head: records queued since the channel was made
  * @tail: how far the consumer was when it was last asked
  * @gone: the function was removed
+ * @news: there is something that readers were not told of
  * @notifier: for all sources, or NULL
- * @notifiers: this one and those of its sources
+ * @notifiers: this one and those of its sources, but for
+ * @due: those to be signalled, the next one first
  * @wait: readers
  * @depth: of the queue
  * @mask: of @records, a power of two minus one
@@ -259,6 +270,7 @@ struct rashpa_listener {
  * @charge: of the channel and its queue
  */
 struct rashpa_channel {
+	struct kref ref;
 	struct rashpa_device *dev;
 	struct rashpa_ear end;
 	struct mutex sources_lock;	/* listeners, software */
@@ -266,12 +278,16 @@ struct rashpa_channel {
 	u32 n_sources;
 	struct rashpa_listener *software;
 	struct mutex read_lock;		/* one reader at a time */
+	spinlock_t tell_lock;		/* telling; soft interrupt */
+	struct tasklet_struct teller;
 	spinlock_t lock;		/* the queue; hard interrupt */
 	u64 head;
 	u64 tail;
 	bool gone;
+	bool news;
 	struct rashpa_notifier *notifier;
 	struct list_head notifiers;
+	struct list_head due;
 	wait_queue_head_t wait;
 	u32 depth;
 	u32 mask;
@@ -285,8 +301,11 @@ struct rashpa_channel {
 
 void rashpa_channel_queue(struct rashpa_listener *l, u32 kind, u64 sequence, u64 time,
 			  u64 value);
+bool rashpa_listener_fire(struct rashpa_listener *l, u64 sequence, u64 time, u64 value);
 void rashpa_listener_event(struct rashpa_listener *l, u64 sequence, u64 time, u64 value);
-void rashpa_channel_wake(struct rashpa_channel *ch, u64 before);
+void rashpa_channel_tell_soon(struct rashpa_channel *ch);
+void rashpa_channel_tell(struct rashpa_channel *ch);
+void rashpa_channel_put(struct rashpa_channel *ch);
 int rashpa_channel_check(struct rashpa_call *call, struct rashpa_channel *ch);
 int rashpa_listener_place(struct rashpa_call *call, struct rashpa_channel *ch,
 			  struct rashpa_listener *l);

@@ -51,7 +51,8 @@ void rashpa_importers_init(struct rashpa_importers *importers)
 {
 	mutex_init(&importers->lock);
 	INIT_LIST_HEAD(&importers->attachments);
-	rashpa_origin_init(&importers->words);
+	rashpa_origin_init(&importers->words.origin);
+	mutex_init(&importers->words.lock);
 }
 
 static int rashpa_export_attach(struct dma_buf *dmabuf,
@@ -366,12 +367,12 @@ const struct rashpa_extent *rashpa_dmabuf_extents(struct dma_buf *dmabuf, u32 *c
 }
 
 /**
- * rashpa_dmabuf_words() - what fires when a program has written words of a memory
+ * rashpa_dmabuf_words() - who watches the words of a memory
  * @dmabuf: any dma-buf
  *
- * Return: the one origin of all dma-bufs of the memory, or NULL if it is not host memory of ours.
+ * Return: the same for all dma-bufs of the memory, or NULL if it is not host memory of ours.
  */
-struct rashpa_origin *rashpa_dmabuf_words(struct dma_buf *dmabuf)
+struct rashpa_words *rashpa_dmabuf_words(struct dma_buf *dmabuf)
 {
 	struct rashpa_exported *export = dmabuf->priv;
 

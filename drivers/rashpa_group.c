@@ -207,22 +207,21 @@ static u32 rashpa_group_batch(const struct rashpa_group *g, u32 i)
  */
 static void rashpa_group_join(struct rashpa_channel *ch, struct rashpa_group *g)
 {
-	u64 before, time;
 	u32 i, end;
+	u64 time;
 
 	WRITE_ONCE(ch->consumer->ack[g->listener->id - 1], g->position);
 	for (i = 0; i < g->n;) {
 		spin_lock_irq(&ch->lock);
 		time = ktime_get_ns();
-		before = ch->head;
 		for (end = rashpa_group_batch(g, i); i < end; i++) {
 			struct rashpa_listener *l = g->member[i].listener;
 
 			l->memberships[l->n_memberships++] = &g->member[i];
 			rashpa_member_advance(&g->member[i], time, rashpa_group_reached(l));
 		}
+		rashpa_channel_tell_soon(ch);
 		spin_unlock_irq(&ch->lock);
-		rashpa_channel_wake(ch, before);
 	}
 }
 

@@ -118,18 +118,28 @@ struct rashpa_near {
 };
 
 /**
+ * struct rashpa_words - words of one memory that programs write
+ * @origin: who watches them; fired only by RASHPA_IOC_LOOK, in parts
+ * @lock: one LOOK at a time
+ */
+struct rashpa_words {
+	struct rashpa_origin origin;
+	struct mutex lock;		/* one LOOK at a time */
+};
+
+/**
  * struct rashpa_importers - who has attached one memory, or watches words of it, through whatever
  *	dma-buf of it
  * @count: attachments now
  * @lock: protects @attachments and what is in them
  * @attachments: all of them
- * @words: a program has written words of it
+ * @words: that programs write
  */
 struct rashpa_importers {
 	atomic_t count;
 	struct mutex lock;		/* attachments */
 	struct list_head attachments;
-	struct rashpa_origin words;
+	struct rashpa_words words;
 };
 
 /**
@@ -224,7 +234,7 @@ struct dma_buf *rashpa_export_buffer(struct rashpa_buffer *buffer,
 				     struct rashpa_lease *lease, int flags);
 struct dma_buf *rashpa_export_pinned(struct rashpa_pinned *pinned, u64 length);
 const struct rashpa_extent *rashpa_dmabuf_extents(struct dma_buf *dmabuf, u32 *count);
-struct rashpa_origin *rashpa_dmabuf_words(struct dma_buf *dmabuf);
+struct rashpa_words *rashpa_dmabuf_words(struct dma_buf *dmabuf);
 bool rashpa_export_info(struct dma_buf *dmabuf, struct rashpa_info *info);
 
 #endif /* RASHPA_MEMORY_H */

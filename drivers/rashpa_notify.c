@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * rashpa: eventfds, signalled at once, every so many events, or after a time.
+ * rashpa: eventfds, signalled for each event, every so many, or after a time.
  */
 #include <linux/eventfd.h>
 #include <linux/slab.h>
@@ -19,7 +19,8 @@ static enum hrtimer_restart rashpa_notifier_late(struct hrtimer *timer)
 	spin_lock_irqsave(&n->channel->lock, flags);
 	n->armed = false;
 	if (n->pending)
-		rashpa_notifier_signal(n);
+		rashpa_notifier_due(n);
+	rashpa_channel_tell_soon(n->channel);
 	spin_unlock_irqrestore(&n->channel->lock, flags);
 	return HRTIMER_NORESTART;
 }
@@ -39,20 +40,41 @@ void rashpa_notify_later(struct rashpa_notifier *n)
 }
 
 /**
+ * rashpa_notifier_due() - a signal is to be told
+ * @n: its channel's lock held
+ *
+ * Signalling takes as long as there are many who wait for the eventfd: not here.
+ */
+void rashpa_notifier_due(struct rashpa_notifier *n)
+{
+	lockdep_assert_held(&n->channel->lock);
+	n->pending = 0;
+	if (!n->owed)
+		list_move_tail(&n->entry, &n->channel->due);
+	n->owed += n->owed < RASHPA_OWED_MAX;
+}
+
+/**
  * rashpa_notifier_free() - stop it
- * @n: unreachable for events, or NULL; the channel's lock not held
+ * @n: unreachable for events, or NULL; no lock of the channel held
  */
 void rashpa_notifier_free(struct rashpa_notifier *n)
 {
+	struct rashpa_channel *ch;
+
 	if (!n)
 		return;
-	spin_lock_irq(&n->channel->lock);
-	list_del(&n->entry);
-	spin_unlock_irq(&n->channel->lock);
+	ch = n->channel;
 	hrtimer_cancel(&n->timer);
-	/* what the timer had promised is kept: who sleeps does not wait for it in vain */
-	if (n->delay && n->pending)
-		rashpa_notifier_signal(n);
+	/* nobody is signalling it either */
+	spin_lock_bh(&ch->tell_lock);
+	spin_lock_irq(&ch->lock);
+	list_del(&n->entry);
+	spin_unlock_irq(&ch->lock);
+	spin_unlock_bh(&ch->tell_lock);
+	/* what was promised is kept: who sleeps does not wait for it in vain */
+	if (n->owed || (n->delay && n->pending))
+		rashpa_eventfd_signal(n->ctx);
 	eventfd_ctx_put(n->ctx);
 	kfree(n);
 }

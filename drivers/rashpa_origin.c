@@ -63,21 +63,19 @@ void rashpa_origin_leave(struct rashpa_ear *ear)
  * @origin: where
  * @value: for who hears of it
  *
- * Called in hard interrupt context, too: the time is taken here, before anything else.
- *
- * Return: for how many who listen this was an event.
+ * Called in hard interrupt context, too: the time is taken before anybody hears of it, in the
+ * order of the sequence.
  */
-u32 rashpa_origin_fire(struct rashpa_origin *origin, u64 value)
+void rashpa_origin_fire(struct rashpa_origin *origin, u64 value)
 {
-	const u64 time = ktime_get_ns();
 	struct rashpa_ear *ear;
 	unsigned long flags;
-	u32 heard = 0;
+	u64 time;
 
 	spin_lock_irqsave(&origin->lock, flags);
+	time = ktime_get_ns();
 	origin->sequence++;
 	list_for_each_entry(ear, &origin->ears, entry)
-		heard += ear->hear(ear, origin->sequence, time, value);
+		ear->hear(ear, origin->sequence, time, value);
 	spin_unlock_irqrestore(&origin->lock, flags);
-	return heard;
 }

@@ -27,18 +27,17 @@ struct rashpa_origin {
  * struct rashpa_ear - somebody who listens to an origin
  * @entry: in rashpa_origin.ears (its lock)
  * @origin: what it listens to, NULL for nothing
- * @hear: called for each event, with the lock of the origin held and interrupts off; tells whether
- *	this was one for it
+ * @hear: called for each event, with the lock of the origin held and interrupts off
  */
 struct rashpa_ear {
 	struct list_head entry;
 	struct rashpa_origin *origin;
-	bool (*hear)(struct rashpa_ear *ear, u64 sequence, u64 time, u64 value);
+	void (*hear)(struct rashpa_ear *ear, u64 sequence, u64 time, u64 value);
 };
 
 void rashpa_origin_init(struct rashpa_origin *origin);
 int rashpa_origin_join(struct rashpa_origin *origin, struct rashpa_ear *ear, u32 most);
 void rashpa_origin_leave(struct rashpa_ear *ear);
-u32 rashpa_origin_fire(struct rashpa_origin *origin, u64 value);
+void rashpa_origin_fire(struct rashpa_origin *origin, u64 value);
 
 #endif /* RASHPA_ORIGIN_H */

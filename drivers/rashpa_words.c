@@ -129,16 +129,12 @@ static enum hrtimer_restart rashpa_watch_tick(struct hrtimer *timer)
 	struct rashpa_channel *ch = l->channel;
 	const u64 time = ktime_get_ns();
 	unsigned long flags;
-	u64 before, value;
+	u64 value;
 
 	spin_lock_irqsave(&ch->lock, flags);
-	before = ch->head;
 	if (rashpa_watch_look(w, &value))
 		rashpa_listener_event(l, ++l->sequence, time, value);
-	spin_unlock_irqrestore(&ch->lock, flags);
-	rashpa_channel_wake(ch, before);
-
-	spin_lock_irqsave(&ch->lock, flags);
+	rashpa_channel_tell_soon(ch);
 	rashpa_watch_account(w, ktime_get_ns() - time);
 	hrtimer_forward_now(timer, ns_to_ktime(w->period_now));
 	spin_unlock_irqrestore(&ch->lock, flags);
@@ -338,11 +334,113 @@ void rashpa_watch_free(struct rashpa_watch *w)
 
 /* -------------------------------------------------------------- ioctl --- */
 
+/* so many words are looked at with interrupts off, then others may run */
+#define RASHPA_LOOK_BATCH	16
+
+/**
+ * struct rashpa_looking - a LOOK on its way
+ * @words: at what; locked
+ * @park: among those who watch, behind the last one that has looked
+ * @left: how many are still to look; who comes meanwhile has looked by himself
+ * @channels: to be told, one reference each
+ * @n_channels: their number
+ * @events: so far
+ */
+struct rashpa_looking {
+	struct rashpa_words *words;
+	struct rashpa_ear park;
+	u32 left;
+	struct rashpa_channel *channels[RASHPA_LOOK_BATCH];
+	u32 n_channels;
+	u32 events;
+};
+
+/* Its origin and its channel are locked. */
+static void rashpa_looking_event(struct rashpa_looking *k, struct rashpa_channel *ch)
+{
+	k->events++;
+	/* the sources of one channel follow one another, as a rule: it is told once */
+	if (k->n_channels && k->channels[k->n_channels - 1] == ch)
+		return;
+	kref_get(&ch->ref);
+	k->channels[k->n_channels++] = ch;
+}
+
+static void rashpa_looking_next(struct rashpa_looking *k, u64 time)
+{
+	struct rashpa_ear *ear = list_next_entry(&k->park, entry);
+	struct rashpa_listener *l = container_of(ear, struct rashpa_listener, ear);
+	struct rashpa_channel *ch = l->channel;
+
+	list_move(&k->park.entry, &ear->entry);
+	spin_lock(&ch->lock);
+	if (rashpa_listener_fire(l, k->words->origin.sequence, time, 0))
+		rashpa_looking_event(k, ch);
+	spin_unlock(&ch->lock);
+}
+
+/* Return: are there more? */
+static bool rashpa_looking_some(struct rashpa_looking *k)
+{
+	struct rashpa_origin *origin = &k->words->origin;
+	u64 time;
+	u32 i;
+
+	spin_lock_irq(&origin->lock);
+	time = ktime_get_ns();
+	for (i = 0; i < RASHPA_LOOK_BATCH && k->left; i++, k->left--) {
+		if (list_is_last(&k->park.entry, &origin->ears)) {
+			k->left = 0;
+			break;
+		}
+		if (k->n_channels == ARRAY_SIZE(k->channels))
+			break;
+		rashpa_looking_next(k, time);
+	}
+	spin_unlock_irq(&origin->lock);
+	return k->left;
+}
+
+static void rashpa_looking_tell(struct rashpa_looking *k)
+{
+	while (k->n_channels) {
+		struct rashpa_channel *ch = k->channels[--k->n_channels];
+
+		rashpa_channel_tell(ch);
+		rashpa_channel_put(ch);
+	}
+}
+
+/* The words are locked. Return: the events that this made. */
+static u32 rashpa_words_look(struct rashpa_words *words)
+{
+	struct rashpa_origin *origin = &words->origin;
+	struct rashpa_looking k = { .words = words };
+	bool more;
+
+	lockdep_assert_held(&words->lock);
+	spin_lock_irq(&origin->lock);
+	origin->sequence++;
+	k.left = origin->n_ears;
+	list_add(&k.park.entry, &origin->ears);
+	spin_unlock_irq(&origin->lock);
+	do {
+		more = rashpa_looking_some(&k);
+		if (!more || k.n_channels == ARRAY_SIZE(k.channels))
+			rashpa_looking_tell(&k);
+		cond_resched();
+	} while (more);
+	spin_lock_irq(&origin->lock);
+	list_del(&k.park.entry);
+	spin_unlock_irq(&origin->lock);
+	return k.events;
+}
+
 int rashpa_ioc_look(struct rashpa_call *call, void *arg)
 {
 	struct rashpa_look *look = arg;
 	struct dma_buf *dmabuf = dma_buf_get(look->fd);
-	struct rashpa_origin *words;
+	struct rashpa_words *words;
 	int err = 0;
 
 	if (IS_ERR(dmabuf))
@@ -355,7 +453,11 @@ int rashpa_ioc_look(struct rashpa_call *call, void *arg)
 	else if (!(dmabuf->file->f_mode & FMODE_WRITE))
 		err = rashpa_fail(call, -EACCES, "the memory is not open for writing");
 	else
-		look->out_events = rashpa_origin_fire(words, 0);
+		err = mutex_lock_interruptible(&words->lock);
+	if (!err) {
+		look->out_events = rashpa_words_look(words);
+		mutex_unlock(&words->lock);
+	}
 	dma_buf_put(dmabuf);
 	return err;
 }

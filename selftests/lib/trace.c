@@ -52,6 +52,23 @@ bool traced(const char *event, const char *words)
 	return found;
 }
 
+bool traced_off(const char *event, const char *words)
+{
+	char line[512], *flags;
+	bool off = false;
+	FILE *file = fopen(TRACING "trace", "re");
+
+	while (file && !off && fgets(line, sizeof(line), file)) {
+		/* behind the CPU, which is in brackets; Z: a probe that traps, which says nothing */
+		flags = strstr(line, "] ");
+		off = flags && strstr(line, event) && strstr(line, words) &&
+		      (flags[2] == 'd' || flags[2] == 'D') && flags[4] != 'Z' && flags[4] != 'z';
+	}
+	if (file)
+		fclose(file);
+	return off;
+}
+
 bool called_after(const char *event, const char *words)
 {
 	char line[512], task[64] = "";

@@ -15,6 +15,8 @@ void trace_end(void);
 
 /* Is there a line of @event with these words? */
 bool traced(const char *event, const char *words);
+/* Is there one that was traced with interrupts off? */
+bool traced_off(const char *event, const char *words);
 /* Has the task of the first such line called the function later on? */
 bool called_after(const char *event, const char *words);
 

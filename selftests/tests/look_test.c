@@ -5,6 +5,7 @@
  */
 #include <limits.h>
 #include <poll.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/wait.h>
@@ -13,6 +14,7 @@
 #include "../../tools/lib/rashpa-fpga.h"
 #include "common.h"
 #include "rig.h"
+#include "trace.h"
 
 static struct fpga f;
 static bool have_one;
@@ -312,6 +314,174 @@ static void test_look_and_poll(void)
 	nothing(ch);
 	munmap(p, PAGE);
 	close(ch);
+	close(fd);
+}
+
+/* ----------------------------------------------------------- telling --- */
+
+#define WORDS	40
+
+/* Each of an eventfd's signals counts, how many there are at once; a sleeper needs one. */
+static void test_look_counts(void)
+{
+	int event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), fd = buffer_alloc(PAGE, NULL), i;
+	int all = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), ch = channel(), n;
+	uint64_t *p = map_fd(fd, PAGE);
+
+	ANSWERED(bind_eventfd(ch, all, 0, 0, 0), 0, NULL);
+	for (i = 0; i < WORDS; i++) {
+		CHECK(add_word(ch, fd, RASHPA_CONDITION_CHANGED, 0, 64, 8 * i) == i + 1, "%s",
+		      reason);
+		ANSWERED(bind_eventfd(ch, event, i + 1, 0, 0), 0, NULL);
+	}
+	for (i = 0; i < WORDS; i++)
+		set_word(p + i, 1, 64);
+	CHECK(look(fd) == WORDS, "%s", reason);
+	n = (int)count_of(event);
+	CHECK(n == WORDS, "the eventfd of the sources counts %d", n);
+	n = (int)count_of(all);
+	CHECK(n == WORDS, "the eventfd of the channel counts %d", n);
+	munmap(p, PAGE);
+	close(ch);
+	close(all);
+	close(event);
+	close(fd);
+}
+
+/* How long telling takes is up to who waits: not with interrupts off, neither LOOK nor a timer. */
+static void test_told_open(void)
+{
+	struct rashpa_source_add s = {
+		.head.flags = RASHPA_SOURCE_POLL, .kind = RASHPA_SOURCE_LOCK, .bits = 64,
+		.condition = RASHPA_CONDITION_CHANGED, .period_us = 1000, .offset = 8,
+	};
+	int event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), fd = buffer_alloc(PAGE, NULL);
+	int ch = channel();
+	uint64_t *p = map_fd(fd, PAGE);
+
+	if (!trace_begin("eventfd_signal_mask"))
+		goto out;
+	CHECK(add_word(ch, fd, RASHPA_CONDITION_CHANGED, 0, 64, 0) == 1, "%s", reason);
+	ANSWERED(bind_eventfd(ch, event, 0, 0, 0), 0, NULL);
+	set_word(p, 1, 64);
+	CHECK(look(fd) == 1 && count_of(event) == 1, "%s", reason);
+	CHECK(traced("call:", "eventfd_signal_mask"), "no signal is traced");
+	s.memory = fd;
+	CHECK(add(ch, &s) == 2, "%s", reason);
+	set_word(p + 1, 1, 64);
+	CHECK(wait_fd(event, POLLIN, 20000), "the timer does not look");
+	CHECK(!traced_off("call:", "eventfd_signal_mask"), "a signal with interrupts off");
+	trace_end();
+out:
+	munmap(p, PAGE);
+	close(ch);
+	close(event);
+	close(fd);
+}
+
+#define LOOKERS	3
+
+struct looker {
+	pthread_t thread;
+	int fd;
+	bool stop;
+	int err;
+};
+
+static void *look_often(void *arg)
+{
+	struct looker *k = arg;
+	struct rashpa_look l = { HEAD(l), .fd = k->fd };
+
+	while (!k->err && !__atomic_load_n(&k->stop, __ATOMIC_RELAXED))
+		k->err = ioctl(memory, RASHPA_IOC_LOOK, &l) ? errno : 0;
+	return NULL;
+}
+
+static void lookers_begin(struct looker k[LOOKERS], int fd)
+{
+	int i;
+
+	for (i = 0; i < LOOKERS; i++) {
+		k[i] = (struct looker) { .fd = fd };
+		pthread_create(&k[i].thread, NULL, look_often, &k[i]);
+	}
+}
+
+static void lookers_end(struct looker k[LOOKERS])
+{
+	int i;
+
+	for (i = 0; i < LOOKERS; i++)
+		__atomic_store_n(&k[i].stop, true, __ATOMIC_RELAXED);
+	for (i = 0; i < LOOKERS; i++) {
+		pthread_join(k[i].thread, NULL);
+		CHECK(!k[i].err, "LOOK: %s", strerror(k[i].err));
+	}
+}
+
+/* Several who LOOK at once: the records of a source are in the order of their times. */
+static void test_look_order(void)
+{
+	int fd = buffer_alloc(PAGE, NULL), ch = channel();
+	struct rashpa_event e = {}, last = {};
+	uint64_t *p = map_fd(fd, PAGE), n = 0;
+	struct looker k[LOOKERS];
+
+	CHECK(add_word(ch, fd, RASHPA_CONDITION_CHANGED, 0, 64, 0) == 1, "%s", reason);
+	lookers_begin(k, fd);
+	while (last.sequence < 1000 && tap_ok()) {
+		set_word(p, ++n, 64);
+		while (read(ch, &e, sizeof(e)) == sizeof(e)) {
+			CHECK(e.sequence > last.sequence && e.time_ns >= last.time_ns,
+			      "%llu ns at %llu, %llu ns at %llu",
+			      (unsigned long long)last.time_ns,
+			      (unsigned long long)last.sequence,
+			      (unsigned long long)e.time_ns, (unsigned long long)e.sequence);
+			last = e;
+		}
+	}
+	lookers_end(k);
+	munmap(p, PAGE);
+	close(ch);
+	close(fd);
+}
+
+/* What ends while it is being looked at, or told, ends: sources, eventfds, channels. */
+static void test_look_ends(void)
+{
+	struct rashpa_source_add polled = {
+		.head.flags = RASHPA_SOURCE_POLL, .kind = RASHPA_SOURCE_LOCK, .bits = 64,
+		.condition = RASHPA_CONDITION_CHANGED, .period_us = RASHPA_PERIOD_MIN,
+	};
+	struct rashpa_source_del del = { HEAD(del), .id = 1 };
+	int event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), fd = buffer_alloc(PAGE, NULL);
+	uint64_t *p = map_fd(fd, PAGE), n = 0;
+	struct looker k[LOOKERS];
+	int ch, i, rounds;
+
+	polled.memory = fd;
+	lookers_begin(k, fd);
+	for (rounds = 0; rounds < 100 && tap_ok(); rounds++) {
+		ch = channel();
+		for (i = 0; i < 20; i++) {
+			CHECK(add_word(ch, fd, RASHPA_CONDITION_CHANGED, 0, 64, 0) == i + 1, "%s",
+			      reason);
+			ANSWERED(bind_eventfd(ch, event, i + 1, 0, i % 2 ? 10 : 0), 0, NULL);
+			set_word(p, ++n, 64);
+		}
+		CHECK(add(ch, &polled) == 21, "%s", reason);
+		ANSWERED(bind_eventfd(ch, event, 0, 2, 1), 0, NULL);
+		set_word(p, ++n, 64);
+		ANSWERED(bind_eventfd(ch, event, 0, 1, 0), 0, NULL);
+		ANSWERED(call(ch, RASHPA_IOC_SOURCE_DEL, &del), 0, NULL);
+		set_word(p, ++n, 64);
+		ANSWERED(bind_eventfd(ch, -1, 2, 0, 0), 0, NULL);
+		close(ch);
+	}
+	lookers_end(k);
+	munmap(p, PAGE);
+	close(event);
 	close(fd);
 }
 
@@ -737,6 +907,10 @@ int main(void)
 	tap_run("a channel has as many sources as it was made for", test_sources);
 	tap_run("LOOK makes the events of words that have changed", test_look);
 	tap_run("beside a timer, too", test_look_and_poll);
+	tap_run("eventfds count each of its events", test_look_counts);
+	tap_run("who waits is told with interrupts on", test_told_open);
+	tap_run("several who LOOK make one order", test_look_order);
+	tap_run("what is looked at, or told, can end", test_look_ends);
 	tap_run("in pinned memory, too", test_look_pinned);
 	tap_run("who may not write the memory may not say that he did", test_look_refused);
 	tap_run("words of 32 bits have positions of 64", test_wrap);

@@ -736,8 +736,10 @@ static void test_gone_eventfd(void)
 	ANSWERED(bind_eventfd(q.fd, all, 0, 64, 0), 0, NULL);
 	ANSWERED(bind_eventfd(q.fd, one, 1, 64, 0), 0, NULL);
 	ANSWERED(fpga_unbind(&f) ? -EIO : 0, 0, NULL);
+	wait_fd(all, POLLIN, 20000);
 	i = (int)count_of(all);
 	CHECK(i == 1, "the eventfd of the channel counts %d", i);
+	wait_fd(one, POLLIN, 20000);
 	i = (int)count_of(one);
 	CHECK(i == 1, "the eventfd of a source counts %d", i);
 	/* what it had can be given back, more it does not get */

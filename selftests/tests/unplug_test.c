@@ -116,6 +116,7 @@ static void eventfd_signalled(int fd)
 {
 	uint64_t n = 0;
 
+	wait_fd(fd, POLLIN, 20000);
 	CHECK(read(fd, &n, sizeof(n)) == sizeof(n) && n, "the eventfd says nothing");
 	close(fd);
 }
