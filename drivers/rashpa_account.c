@@ -87,6 +87,11 @@ RASHPA_LIMIT(poll_budget, TIMERS, all, "thousandths of one CPU that all timers f
 RASHPA_LIMIT(user_poll_budget, TIMERS, user,
 	     "thousandths of one CPU that the timers of one user may take, 0 for no limit (50)");
 
+static unsigned int user_limit_listeners = RASHPA_LISTENERS_USER / 2;
+module_param(user_limit_listeners, uint, 0644);
+MODULE_PARM_DESC(user_limit_listeners,
+		 "sources of one user that listen to one vector, or LOOK at one memory, 0 for no limit but that for all users of 256 (128)");
+
 /**
  * struct rashpa_user - what one user holds; there while it is anything
  * @entry: in rashpa_users
@@ -177,6 +182,12 @@ static u64 rashpa_limit_all(const struct rashpa_budget *b)
 static u64 rashpa_limit_user(const struct rashpa_budget *b)
 {
 	return (u64)READ_ONCE(b->user) << b->shift;
+}
+
+/* Sources of one user at one vector or memory, 0 for no limit. */
+u32 rashpa_limit_listeners(void)
+{
+	return READ_ONCE(user_limit_listeners);
 }
 
 /*

@@ -26,7 +26,7 @@ struct rashpa_user;
  * @shared: without CAP_SYS_RESOURCE: no part of what is kept for root
  * @resource: enum rashpa_resource
  * @device: N of the function's node, or RASHPA_NO_DEVICE
- * @id: of a map or a source, else 0
+ * @id: of a map, index of a source, else 0
  * @amount: of @resource; 0 for MEMORY
  * @memory: bytes
  * @serial: never used again
@@ -64,6 +64,7 @@ int rashpa_charge(struct rashpa_call *call, struct rashpa_charge *charge,
 int rashpa_charge_more(struct rashpa_call *call, struct rashpa_charge *charge, u64 memory);
 void rashpa_charge_less(struct rashpa_charge *charge, u64 memory);
 void rashpa_charge_tell(struct rashpa_charge *charge, u32 id, const char *name);
+u32 rashpa_limit_listeners(void);
 bool rashpa_charge_is_mine(struct rashpa_charge *charge);
 void rashpa_charge_owner(struct rashpa_charge *charge, u32 *uid, s32 *pid);
 void rashpa_uncharge(struct rashpa_charge *charge);

@@ -3,7 +3,6 @@
  * rashpa: event channels.
  */
 #include <linux/anon_inodes.h>
-#include <linux/capability.h>
 #include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/ktime.h>
@@ -483,7 +482,7 @@ static int rashpa_channel_make(struct rashpa_call *call, struct rashpa_device *d
 		ch->dev = dev;
 		get_device(&dev->dev);
 		/* all of them hear of the end, and it has not come yet */
-		rashpa_origin_join(&dev->end, &ch->end, U32_MAX);
+		rashpa_origin_add(&dev->end, &ch->end);
 	}
 	call->new_file = file;
 	make->out_fd = call->fd;
@@ -675,15 +674,9 @@ static int rashpa_source_unique(struct rashpa_call *call, struct rashpa_channel 
 static int rashpa_listener_join(struct rashpa_call *call, struct rashpa_listener *l,
 				struct rashpa_origin *origin)
 {
-	int err;
-
 	l->ear.hear = rashpa_listener_hear;
-	err = rashpa_origin_join(origin, &l->ear, RASHPA_LISTENERS_USER);
-	if (err && capable(CAP_SYS_RESOURCE))
-		err = rashpa_origin_join(origin, &l->ear, RASHPA_LISTENERS_MAX);
-	return err ? rashpa_fail(call, err,
-				 "%d sources listen there already: more need CAP_SYS_RESOURCE, %d are the most",
-				 RASHPA_LISTENERS_USER, RASHPA_LISTENERS_MAX) : 0;
+	l->ear.user = l->charge.shared ? l->charge.user : NULL;
+	return rashpa_origin_join(call, origin, &l->ear);
 }
 
 /*
@@ -789,6 +782,16 @@ static int rashpa_source_connect(struct rashpa_call *call, struct rashpa_channel
 	return err;
 }
 
+/* For LIST: who has taken the places at a vector, or a memory. */
+static void rashpa_listener_name(struct rashpa_listener *l)
+{
+	struct rashpa_info info = {};
+
+	if (l->watch)
+		rashpa_export_info(l->watch->dmabuf, &info);
+	rashpa_charge_tell(&l->charge, l->index, info.out_name);
+}
+
 static struct rashpa_listener *rashpa_listener_new(struct rashpa_call *call,
 						   struct rashpa_channel *ch,
 						   const struct rashpa_source_add *add)
@@ -817,6 +820,7 @@ static struct rashpa_listener *rashpa_listener_new(struct rashpa_call *call,
 			goto out_uncharge;
 		}
 	}
+	rashpa_listener_name(l);
 	return l;
 
 out_uncharge:

@@ -5,6 +5,7 @@
 #include <linux/errno.h>
 #include <linux/ktime.h>
 
+#include "rashpa_account.h"
 #include "rashpa_origin.h"
 
 /**
@@ -17,26 +18,72 @@ void rashpa_origin_init(struct rashpa_origin *origin)
 	INIT_LIST_HEAD(&origin->ears);
 }
 
+static void rashpa_origin_add_locked(struct rashpa_origin *origin, struct rashpa_ear *ear)
+{
+	lockdep_assert_held(&origin->lock);
+	origin->n_ears++;
+	origin->n_shared += !!ear->user;
+	ear->origin = origin;
+	list_add_tail(&ear->entry, &origin->ears);
+}
+
 /**
- * rashpa_origin_join() - listen
- * @origin: to what
+ * rashpa_origin_add() - listen, however many there are
+ * @origin: to what; it fires in no interrupt
  * @ear: its @hear is set
- * @most: ears that the origin may have then
+ */
+void rashpa_origin_add(struct rashpa_origin *origin, struct rashpa_ear *ear)
+{
+	spin_lock_irq(&origin->lock);
+	rashpa_origin_add_locked(origin, ear);
+	spin_unlock_irq(&origin->lock);
+}
+
+/* Nobody takes the places of others: not one user those of all, not all of them root's. */
+static int rashpa_origin_check(struct rashpa_call *call, const struct rashpa_origin *origin,
+			       const struct rashpa_user *user)
+{
+	const u32 most = rashpa_limit_listeners();
+	const struct rashpa_ear *ear;
+	u32 n = 0;
+
+	lockdep_assert_held(&origin->lock);
+	if (origin->n_ears >= RASHPA_LISTENERS_MAX)
+		return rashpa_fail(call, -ENOSPC,
+				   "%d sources listen there already, which are the most: end what is not needed (rashpactl list names who holds what)",
+				   RASHPA_LISTENERS_MAX);
+	if (!user)
+		return 0;
+	if (origin->n_shared >= RASHPA_LISTENERS_USER)
+		return rashpa_fail(call, -ENOSPC,
+				   "%d sources of users listen there already: end what is not needed (rashpactl list names who holds what), or use CAP_SYS_RESOURCE",
+				   RASHPA_LISTENERS_USER);
+	list_for_each_entry(ear, &origin->ears, entry)
+		n += ear->user == user;
+	if (!most || n < most)
+		return 0;
+	return rashpa_fail(call, -ENOSPC,
+			   "%u sources of this user listen there already: end what is not needed (rashpactl list), raise the module parameter user_limit_listeners, or use CAP_SYS_RESOURCE",
+			   n);
+}
+
+/**
+ * rashpa_origin_join() - listen, if there is a place
+ * @call: the ioctl, for the reason
+ * @origin: to what
+ * @ear: its @hear and @user are set
  *
  * Return: 0, -ENOSPC if too many listen already.
  */
-int rashpa_origin_join(struct rashpa_origin *origin, struct rashpa_ear *ear, u32 most)
+int rashpa_origin_join(struct rashpa_call *call, struct rashpa_origin *origin,
+		       struct rashpa_ear *ear)
 {
-	int err = 0;
+	int err;
 
 	spin_lock_irq(&origin->lock);
-	if (origin->n_ears < most) {
-		origin->n_ears++;
-		ear->origin = origin;
-		list_add_tail(&ear->entry, &origin->ears);
-	} else {
-		err = -ENOSPC;
-	}
+	err = rashpa_origin_check(call, origin, ear->user);
+	if (!err)
+		rashpa_origin_add_locked(origin, ear);
 	spin_unlock_irq(&origin->lock);
 	return err;
 }
@@ -54,6 +101,7 @@ void rashpa_origin_leave(struct rashpa_ear *ear)
 	spin_lock_irq(&origin->lock);
 	list_del(&ear->entry);
 	origin->n_ears--;
+	origin->n_shared -= !!ear->user;
 	spin_unlock_irq(&origin->lock);
 	ear->origin = NULL;
 }

@@ -4,6 +4,7 @@
  * listens to a program in the same way.
  */
 #include <limits.h>
+#include <grp.h>
 #include <poll.h>
 #include <pthread.h>
 #include <string.h>
@@ -846,25 +847,118 @@ out:
 
 /* ------------------------------------------------------------ limits --- */
 
-/* Who is nobody special has no more than his part of what an interrupt may take. */
-static void many_listeners(void *unused)
+#define PARAMETER	"/sys/module/rashpa/parameters/user_limit_listeners"
+
+/* Somebody who is nobody special, with a channel and a memory. */
+struct somebody {
+	uid_t uid;
+	int ch, fd, most;
+	const char *why;
+};
+
+/* As many as he gets, and why there are no more. */
+static void many_listeners(void *arg)
 {
-	int fd = buffer_alloc(PAGE, NULL), ch, i, id = 0;
+	const struct somebody *who = arg;
+	int n = 0;
+
+	if (setgroups(0, NULL) || setresgid(who->uid, who->uid, who->uid) ||
+	    setresuid(who->uid, who->uid, who->uid))
+		tap_bail("privileges cannot be dropped");
+	while (n < who->most &&
+	       CHECK(add_word(who->ch, who->fd, RASHPA_CONDITION_CHANGED, 0, 64, 0) > 0,
+		     "source %d: %s", n + 1, reason))
+		n++;
+	if (who->why)
+		ANSWERED(add_word(who->ch, who->fd, RASHPA_CONDITION_CHANGED, 0, 64, 0), ENOSPC,
+			 who->why);
+}
+
+/* Sources that LIST has of that memory. */
+static int listed(const char *name)
+{
+	static struct rashpa_holding held[RASHPA_HOLDINGS_MAX];
+	struct rashpa_list list = { HEAD(list), .holdings = (uintptr_t)held,
+				    .n_holdings = RASHPA_HOLDINGS_MAX,
+				    .holding_size = sizeof(held[0]) };
+	uint32_t i;
+	int n = 0;
+
+	ANSWERED(call(memory, RASHPA_IOC_LIST, &list), 0, NULL);
+	for (i = 0; i < list.out_holdings; i++)
+		n += held[i].resource == RASHPA_RESOURCE_SOURCES && !strcmp(held[i].name, name);
+	return n;
+}
+
+/* What an interrupt may take is for all: nobody has it alone, not even root. */
+static void test_share(void)
+{
+	const int half = RASHPA_LISTENERS_USER / 2;
+	struct somebody a = { .uid = 1001, .most = half, .why = "this user|user_limit_listeners" };
+	struct somebody b = { .uid = 1002, .most = 1 };
+	int fd = buffer_alloc(PAGE, "st-share"), ch, i, id = 1;
 	struct rashpa_channel_make e;
 
-	(void)unused;
-	ch = channel_of(memory, 2048, &e);
-	drop_privileges();
-	for (i = 0; i < RASHPA_LISTENERS_USER && id >= 0; i++)
-		id = add_word(ch, fd, RASHPA_CONDITION_CHANGED, 0, 64, 0);
-	CHECK(id == RASHPA_LISTENERS_USER, "source %d: %s", i, reason);
-	ANSWERED(add_word(ch, fd, RASHPA_CONDITION_CHANGED, 0, 64, 0), ENOSPC, "CAP_SYS_RESOURCE");
-	/* there, not everywhere */
+	ch = channel_of(memory, RASHPA_LISTENERS_MAX, &e);
+	a.ch = b.ch = ch;
+	a.fd = b.fd = fd;
+	tap_fork(many_listeners, &a);
+	tap_fork(many_listeners, &b);
+	i = listed("st-share");
+	CHECK(i == half + 1, "%d sources of the memory are listed", i);
+	/* all of them together */
+	b.most = half - 1;
+	b.why = "256 sources of users|CAP_SYS_RESOURCE";
+	tap_fork(many_listeners, &b);
+	/* there, not everywhere; an administrator can give one user all */
+	a.fd = buffer_alloc(PAGE, NULL);
+	ANSWERED(write_text(PARAMETER, "0"), 0, NULL);
+	a.most = RASHPA_LISTENERS_USER;
+	a.why = "256 sources of users|CAP_SYS_RESOURCE";
+	tap_fork(many_listeners, &a);
+	ANSWERED(write_text(PARAMETER, "128"), 0, NULL);
+	close(a.fd);
+	/* root's are not held against others */
+	a.fd = buffer_alloc(PAGE, NULL);
+	for (i = 0; i < RASHPA_LISTENERS_USER && id > 0; i++)
+		id = add_word(ch, a.fd, RASHPA_CONDITION_CHANGED, 0, 64, 0);
+	CHECK(id > 0, "source %d: %s", i, reason);
+	a.most = 1;
+	a.why = NULL;
+	tap_fork(many_listeners, &a);
+	close(a.fd);
 	close(fd);
-	fd = buffer_alloc(PAGE, NULL);
-	CHECK(add_word(ch, fd, RASHPA_CONDITION_CHANGED, 0, 64, 0) == id + 1, "%s", reason);
+	close(ch);
+	CHECK(!buffer_remove("st-share"), "%s", reason);
+}
+
+/* Without a place nothing is looked at, not even for the time of the call. */
+static void no_place(void *arg)
+{
+	struct rashpa_source_add s = {
+		.head.flags = RASHPA_SOURCE_LOOK | RASHPA_SOURCE_POLL, .kind = RASHPA_SOURCE_LOCK,
+		.condition = RASHPA_CONDITION_EQUAL, .bits = 64, .period_us = RASHPA_PERIOD_MIN,
+	};
+	int ch = channel(), full = channel_of(memory, 2048, &(struct rashpa_channel_make){ 0 });
+	int fd = buffer_alloc(PAGE, NULL), i;
+
+	(void)arg;
+	drop_privileges();
+	while (add_word(full, fd, RASHPA_CONDITION_CHANGED, 0, 64, 0) > 0)
+		;
+	s.memory = fd;
+	for (i = 0; i < 2000 && tap_ok(); i++) {
+		ANSWERED(add(ch, &s), ENOSPC, "listen there already");
+		nothing(ch);
+	}
+	close(full);
 	close(ch);
 	close(fd);
+}
+
+static void test_no_place(void)
+{
+	tap_fork(no_place, NULL);
 }
 
 static void test_limit(void)
@@ -873,7 +967,6 @@ static void test_limit(void)
 	struct rashpa_channel_make e;
 	uint64_t *p = map_fd(fd, PAGE), begin, idle, busy;
 
-	tap_fork(many_listeners, NULL);
 	ch[0] = channel_of(memory, RASHPA_LISTENERS_MAX, &e);
 	ch[1] = channel();
 	for (i = 0; i < RASHPA_LISTENERS_MAX && id >= 0; i++)
@@ -918,6 +1011,8 @@ int main(void)
 	tap_run("a consumer and a board", test_board);
 	tap_run("the same consumer and a program", test_program);
 	tap_run("the same, woken by an eventfd", test_program_eventfd);
+	tap_run("nobody takes all places at one memory", test_share);
+	tap_run("without a place nothing is looked at", test_no_place);
 	tap_run("so many listen to one memory, and no more", test_limit);
 	if (have_one)
 		fpga_close(&f);

@@ -474,7 +474,7 @@ static int do_look(void)
 
 static int do_look_many(void)
 {
-	return words_of(RASHPA_LISTENERS_USER + 1);
+	return words_of(RASHPA_LISTENERS_USER / 2 + 1);
 }
 
 static int do_channel_read_only(void)
@@ -587,7 +587,7 @@ static const struct row memory_rows[] = {
 	  "read-only" },
 	{ "LOOK at memory that is open for reading", do_look_shared,
 	  { { EACCES, EACCES, EACCES, EACCES }, 0 }, NULL },
-	{ "257 sources that look at one memory", do_look_many, REFUSED(ENOSPC, SYS_RESOURCE),
+	{ "129 sources that look at one memory", do_look_many, REFUSED(ENOSPC, SYS_RESOURCE),
 	  NULL },
 };
 

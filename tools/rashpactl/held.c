@@ -61,7 +61,8 @@ static void holding_text(const struct rashpa_holding *h)
 	if (h->device >= 0)
 		printf(" fpga%" PRId32, h->device);
 	if (h->id)
-		printf(" map %" PRIu32, h->id);
+		printf(h->resource == RASHPA_RESOURCE_SOURCES ? " index %" PRIu32 : " map %" PRIu32,
+		       h->id);
 	if (*h->name)
 		printf(" %s", h->name);
 	if (h->memory)

@@ -431,11 +431,11 @@ enum rashpa_resource {
  * @amount: of @resource: 1, or thousandths of a CPU; 0 for RASHPA_RESOURCE_MEMORY
  * @memory: bytes, of whatever resource it is: they count as RASHPA_RESOURCE_MEMORY
  * @since_ns: when it was made
- * @id: of a map, or of the map that holds a memory; else 0
+ * @id: of a map, or of the map that holds a memory; of a source the index (vector, map); else 0
  * @flags: RASHPA_HOLDING_*
  * @comm: name of the process then
- * @name: of a named buffer, its memory, or the memory of a map; of foreign memory the exporter's;
- *	else empty
+ * @name: of a named buffer, its memory, or the memory of a map or of a source; of foreign memory
+ *	the exporter's; else empty
  */
 struct rashpa_holding {
 	__u32 resource;
@@ -1291,9 +1291,13 @@ enum rashpa_device_event {
 /** RASHPA_PERIOD_MAX - longest @period_us */
 #define RASHPA_PERIOD_MAX	1000000
 
-/** RASHPA_LISTENERS_USER - sources that may listen to one vector, or LOOK at one memory */
+/**
+ * RASHPA_LISTENERS_USER - sources without CAP_SYS_RESOURCE that may listen to one vector, or LOOK
+ * at one memory, of all users; of one user half of that (module parameter
+ * ``user_limit_listeners``)
+ */
 #define RASHPA_LISTENERS_USER	256
-/** RASHPA_LISTENERS_MAX - with CAP_SYS_RESOURCE */
+/** RASHPA_LISTENERS_MAX - sources in all, those with CAP_SYS_RESOURCE included */
 #define RASHPA_LISTENERS_MAX	2048
 
 /**
@@ -1336,7 +1340,8 @@ enum rashpa_device_event {
  * part of that until it is deleted or its channel is closed, also when the function is gone.
  *
  * Each source costs time in the interrupt: at most RASHPA_LISTENERS_USER may listen to one
- * vector, or LOOK at one memory, up to RASHPA_LISTENERS_MAX with CAP_SYS_RESOURCE.
+ * vector, to the maps or the state of one function, or LOOK at one memory, half of them of one
+ * user. Those with CAP_SYS_RESOURCE do not count there; in all there are RASHPA_LISTENERS_MAX.
  *
  * (Sources that make one event and then rest until the consumer arms them again are to come as a
  * flag, with an array of their own behind that of &struct rashpa_consumer, which
