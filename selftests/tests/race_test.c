@@ -520,6 +520,9 @@ static void unbind_under(unsigned int (*begin)(void), bool lost)
 		else if (needs_no_function(s->op) ||
 			 (s->op->cmd == RASHPA_IOC_LIST && s->at == STALL_POINTER))
 			told(s, CHECK(!s->err, "unbound"));
+		/* what it has can be given back, once */
+		else if (s->op->cmd == RASHPA_IOC_SOURCE_DEL)
+			told(s, CHECK(!s->err || s->err == -ENOENT, "unbound"));
 		else
 			told(s, CHECK(s->err == -ENODEV &&
 				      strstr(s->reason, calls.fpga.name), "unbound"));
