@@ -23,6 +23,17 @@ static void rashpa_entry_write(void __iomem *entry, u32 offset, u32 bits, u64 va
 		writel(upper_32_bits(value), entry + offset + sizeof(u32));
 }
 
+/* By the control field; where there is none, an entry of no length leads nowhere. */
+static void rashpa_entry_invalidate(void __iomem *entry, const struct rashpa_layout *l)
+{
+	if (l->control_bits)
+		writel(l->control_clear, entry + l->control_offset);
+	else
+		rashpa_entry_write(entry, l->length_offset, l->length_bits, 0);
+	/* not valid before another address */
+	wmb();
+}
+
 /*
  * Valid last: the function must never see half an entry. The CPU may combine writes, where
  * somebody has a write-combined window of the table: x86 knows one mode for a range.
@@ -30,12 +41,11 @@ static void rashpa_entry_write(void __iomem *entry, u32 offset, u32 bits, u64 va
 static void rashpa_entry_set(void __iomem *entry, const struct rashpa_layout *l,
 			     const struct rashpa_segment *s)
 {
-	if (l->control_bits) {
-		writel(l->control_clear, entry + l->control_offset);
-		/* not valid before another address */
-		wmb();
-	}
+	rashpa_entry_invalidate(entry, l);
 	rashpa_entry_write(entry, l->address_offset, l->address_bits, s->address);
+	if (!l->control_bits)
+		/* the address before the length, which makes it valid */
+		wmb();
 	if (l->length_bits)
 		rashpa_entry_write(entry, l->length_offset, l->length_bits, s->length);
 	if (l->control_bits) {
@@ -47,14 +57,10 @@ static void rashpa_entry_set(void __iomem *entry, const struct rashpa_layout *l,
 
 static void rashpa_entry_clear(void __iomem *entry, const struct rashpa_layout *l)
 {
-	if (l->control_bits) {
-		writel(l->control_clear, entry + l->control_offset);
-		/* not valid before another address */
-		wmb();
-	}
+	rashpa_entry_invalidate(entry, l);
+	rashpa_entry_write(entry, l->address_offset, l->address_bits, 0);
 	if (l->length_bits)
 		rashpa_entry_write(entry, l->length_offset, l->length_bits, 0);
-	rashpa_entry_write(entry, l->address_offset, l->address_bits, 0);
 }
 
 /*
@@ -208,6 +214,10 @@ int rashpa_layout_check(struct rashpa_call *call, const struct rashpa_layout *l)
 	if (l->control_bits && l->control_bits != 32)
 		return rashpa_fail(call, -EINVAL, "control field of %u bits: must be 0 or 32",
 				   l->control_bits);
+	/* address 0 is an address, where nothing else says that an entry is none */
+	if (!l->length_bits && !l->control_bits)
+		return rashpa_fail(call, -EINVAL,
+				   "entries have neither a control field nor a length: a cleared one would lead to address 0");
 	if (!l->length_bits && (!is_power_of_2(l->segment_size) || l->segment_size < SZ_4K))
 		return rashpa_fail(call, -EINVAL,
 				   "entries have no length, and a segment_size of 0x%llx: must be a power of two, at least 4096",

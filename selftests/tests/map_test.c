@@ -215,6 +215,12 @@ static void test_fixed_segments(void)
 	layout.length_offset = 0;
 	layout.segment_size = 64 * KIB;
 	table.layout = (uintptr_t)&layout;
+	/* what is cleared must lead nowhere, and address 0 is memory */
+	layout.control_bits = 0;
+	layout.control_offset = 0;
+	ANSWERED(call(f.fd, RASHPA_IOC_PROFILE_SET, &p), EINVAL, "neither|address 0");
+	layout.control_bits = fpga_layout.control_bits;
+	layout.control_offset = fpga_layout.control_offset;
 	ANSWERED(call(f.fd, RASHPA_IOC_PROFILE_SET, &p), 0, NULL);
 	ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), 0, NULL);
 	map = default_map(a.out_fd);
@@ -263,6 +269,9 @@ static void test_program_fixed(void)
 	CHECK(p.out_entries == 16 && entry_control(15) == RFPGA_ENTRY_VALID, "%u entries",
 	      p.out_entries);
 	CHECK(!entry_length(0), "a length was written");
+	layout.control_bits = 0;
+	layout.control_offset = 0;
+	ANSWERED(call(map.out_fd, RASHPA_IOC_PROGRAM, &p), EINVAL, "neither|address 0");
 	close(map.out_fd);
 	close(fd);
 }

@@ -444,6 +444,8 @@ static int read_table(struct place *at, struct json_object *value, void *to)
 		return wrong(at, "stride must be a multiple of 4 up to %d", PAGE);
 	if (l->length_bits && l->segment_size)
 		return wrong(at, "has both length_field and segment_size");
+	if (!l->length_bits && !l->control_bits)
+		return wrong(at, "has neither length_field nor control: an entry could not be made invalid");
 	if (!l->length_bits &&
 	    (l->segment_size < PAGE || l->segment_size & (l->segment_size - 1)))
 		return wrong(at, "has no length_field: segment_size must be a power of two, at least %d, as long as the board takes an entry to be",

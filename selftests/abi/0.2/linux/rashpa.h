@@ -740,7 +740,8 @@ struct rashpa_profile_step {
  *	4096; must be 0 with a length field
  *
  * @control_set and @control_clear differ. Fields are little-endian, aligned to 4,
- * inside the stride, and do not overlap.
+ * inside the stride, and do not overlap. One of the two, length or control, must be there: it is
+ * what tells that an entry leads nowhere. Without a control field it is invalid with length 0.
  *
  * What has no length is as long as the function takes it to be: each segment that is written
  * there is exactly @segment_size, or it is refused.
