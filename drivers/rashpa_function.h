@@ -119,7 +119,7 @@ struct rashpa_bar_range {
  * @hw_lock: see the top of this file
  * @resetting: between the handlers of a reset: its registers are not there (@hw_lock)
  * @reset_wait: for the end of it
- * @stale: maps that ended meanwhile, whose entries are still to be cleared (@hw_lock)
+ * @stale: maps whose addresses have ended, and whose entries are still to be cleared (@hw_lock)
  * @state: enum rashpa_state (@hw_lock)
  * @master: bus mastering is on (@hw_lock)
  * @steps: quiesce sequence (@hw_lock)
@@ -199,6 +199,7 @@ void rashpa_hw_lock(struct rashpa_device *dev);
 int rashpa_lockdown_check(struct rashpa_call *call, struct rashpa_device *dev, const char *what);
 int rashpa_device_afresh(struct rashpa_call *call, struct rashpa_device *dev, bool reset);
 u64 rashpa_device_stop_locked(struct rashpa_device *dev, ktime_t end);
+u64 rashpa_device_cut(struct rashpa_device *dev, int err);
 int rashpa_device_stop(struct rashpa_device *dev);
 void rashpa_device_rest(struct rashpa_device *dev);
 bool rashpa_pci_translated(struct pci_dev *pdev);
@@ -302,7 +303,7 @@ void rashpa_pieces_put(struct rashpa_pieces *pieces);
 int rashpa_ioc_map(struct rashpa_call *call, void *arg);
 int rashpa_ioc_restore(struct rashpa_call *call, void *arg);
 bool rashpa_map_imports(const struct dma_buf_attachment *attach);
-void rashpa_maps_clear_stale(struct rashpa_device *dev);
+int rashpa_maps_clear_stale(struct rashpa_device *dev);
 void rashpa_maps_end(struct rashpa_device *dev, bool all, struct list_head *ended);
 int rashpa_map_quiesce(struct rashpa_call *call, struct rashpa_device *dev, u32 id,
 		       struct list_head *ended);

@@ -65,25 +65,34 @@ static void rashpa_map_unmap(struct rashpa_map *map, struct dma_buf_attachment *
 }
 
 /**
- * rashpa_maps_clear_stale() - clear what ended while the function was being reset
+ * rashpa_maps_clear_stale() - clear what could not be cleared when it ended
  * @dev: the function, hw_lock held; its registers are there again
+ *
+ * Return: 0, -EIO if the function does not answer.
  */
-void rashpa_maps_clear_stale(struct rashpa_device *dev)
+int rashpa_maps_clear_stale(struct rashpa_device *dev)
 {
 	struct rashpa_map *map, *next;
+	int err = 0;
 
 	lockdep_assert_held(&dev->hw_lock);
-	list_for_each_entry_safe(map, next, &dev->stale, stale) {
-		list_del_init(&map->stale);
-		rashpa_unprogram(map);
-	}
+	list_for_each_entry_safe(map, next, &dev->stale, stale)
+		err = rashpa_unprogram(map) ?: err;
+	return err;
 }
 
-/* Stop the function, and clear its table. */
+static void rashpa_map_stale(struct rashpa_map *map)
+{
+	if (map->regs && list_empty(&map->stale))
+		list_add_tail(&map->stale, &map->dev->stale);
+}
+
+/* Stop the function, and clear its table. What cannot be cleared must not be used. */
 static u64 rashpa_map_stop(struct rashpa_map *map)
 {
 	u64 what, again;
 	ktime_t end;
+	int err;
 
 	lockdep_assert_held(&map->dev->hw_lock);
 	/* nobody could have told it the addresses: what it streams goes elsewhere */
@@ -91,13 +100,16 @@ static u64 rashpa_map_stop(struct rashpa_map *map)
 		return 0;
 	/* it has been stopped, and cannot start before rashpa_maps_clear_stale() */
 	if (map->dev->resetting) {
-		if (map->regs && list_empty(&map->stale))
-			list_add_tail(&map->stale, &map->dev->stale);
+		rashpa_map_stale(map);
 		return 0;
 	}
 	end = rashpa_profile_deadline(map->dev);
 	what = rashpa_device_stop_locked(map->dev, end);
-	rashpa_unprogram(map);
+	err = rashpa_unprogram(map);
+	if (err) {
+		rashpa_map_stale(map);
+		return rashpa_device_cut(map->dev, err) ?: what;
+	}
 	/*
 	 * Whoever has a doorbell may have started the function again while its table still
 	 * held these addresses. Now that it does not, the second stop is the last word.

@@ -115,6 +115,6 @@ struct rashpa_map_file {
 	bool held;
 };
 
-void rashpa_unprogram(struct rashpa_map *map);
+int rashpa_unprogram(struct rashpa_map *map);
 
 #endif /* RASHPA_MAP_H */

@@ -267,6 +267,26 @@ void rashpa_device_event(struct rashpa_device *dev, u64 what)
 }
 
 /**
+ * rashpa_device_cut() - it was to stop, or to forget addresses, and has not
+ * @dev: the function, hw_lock held
+ * @err: why, for the log
+ *
+ * Return: RASHPA_DEVICE_EVENT_STUCK, 0 if it was cut off before.
+ */
+u64 rashpa_device_cut(struct rashpa_device *dev, int err)
+{
+	lockdep_assert_held(&dev->hw_lock);
+	if (dev->state == RASHPA_STATE_STUCK)
+		return 0;
+	if (dev->master)
+		rashpa_master_off(dev);
+	dev_warn(&dev->pdev->dev, "%s (%d), bus mastering is off until reset\n",
+		 err == -ETIMEDOUT ? "did not become idle" : "does not answer", err);
+	dev->state = RASHPA_STATE_STUCK;
+	return RASHPA_DEVICE_EVENT_STUCK;
+}
+
+/**
  * rashpa_device_stop_locked() - quiesce: no DMA of this function after this returns
  * @dev: the function, hw_lock held
  * @end: rashpa_profile_deadline(), when the caller began to stop it
@@ -296,14 +316,11 @@ u64 rashpa_device_stop_locked(struct rashpa_device *dev, ktime_t end)
 	/* whoever has a doorbell may have started it between the steps: once more */
 	if (err == -ETIMEDOUT)
 		err = rashpa_profile_run_steps(dev, end);
-	if (!dev->n_steps || err)
+	if (err)
+		return rashpa_device_cut(dev, err);
+	if (!dev->n_steps)
 		rashpa_master_off(dev);
-	if (!err)
-		return RASHPA_DEVICE_EVENT_QUIESCED;
-	dev_warn(&dev->pdev->dev, "%s (%d), bus mastering is off until reset\n",
-		 err == -ETIMEDOUT ? "did not become idle" : "does not answer", err);
-	dev->state = RASHPA_STATE_STUCK;
-	return RASHPA_DEVICE_EVENT_STUCK;
+	return RASHPA_DEVICE_EVENT_QUIESCED;
 }
 
 /**
@@ -768,14 +785,17 @@ static void rashpa_reset_prepare(struct pci_dev *pdev)
 static void rashpa_reset_done(struct pci_dev *pdev)
 {
 	struct rashpa_device *dev = pci_get_drvdata(pdev);
+	u32 before;
 
 	mutex_lock(&dev->hw_lock);
-	rashpa_maps_clear_stale(dev);
+	before = dev->state;
 	/* Also called after a reset that failed: believe only what the function shows. */
-	if (dev->state == RASHPA_STATE_STUCK && !rashpa_device_clean(dev))
+	if (rashpa_maps_clear_stale(dev))
+		dev->state = RASHPA_STATE_STUCK;
+	else if (before == RASHPA_STATE_STUCK && !rashpa_device_clean(dev))
 		dev->state = RASHPA_STATE_READY;
-	/* not known before, see rashpa_reset_stop() */
-	if (dev->state == RASHPA_STATE_STUCK && dev->master) {
+	/* not known before; see also rashpa_reset_stop() */
+	if (dev->state == RASHPA_STATE_STUCK && (dev->master || before != RASHPA_STATE_STUCK)) {
 		dev->master = false;
 		rashpa_device_event(dev, RASHPA_DEVICE_EVENT_STUCK);
 	}

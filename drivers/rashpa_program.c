@@ -65,18 +65,20 @@ static void rashpa_entry_clear(void __iomem *entry, const struct rashpa_layout *
 
 /*
  * Writes are posted: a read makes sure that they have arrived. No address of a page ends in
- * all ones, but a table may be write-only: then another register tells.
+ * all ones, but a table may be write-only: then another register tells. Where the BARs are
+ * switched off, nobody has heard them, and what is read may be zero.
  *
  * Return: 0, -EIO if the function does not answer.
  */
 static int rashpa_entries_flush(struct rashpa_device *dev, void __iomem *regs,
 				const struct rashpa_layout *l)
 {
+	bool ones;
+
 	/* what was combined leaves the CPU before the read */
 	mb();
-	if (readl(regs + l->address_offset) == ~0U && !rashpa_profile_answers(dev))
-		return -EIO;
-	return 0;
+	ones = readl(regs + l->address_offset) == ~0U;
+	return !rashpa_device_reachable(dev) || (ones && !rashpa_profile_answers(dev)) ? -EIO : 0;
 }
 
 /*
@@ -101,18 +103,27 @@ static int rashpa_entries_clear(struct rashpa_device *dev, void __iomem *regs,
 /**
  * rashpa_unprogram() - clear the entries of a map
  * @map: the map; hw_lock of its function held, which is not being reset
+ *
+ * Return: 0; -EIO if the function does not answer: the entries stay the map's, unless that has
+ * ended for good.
  */
-void rashpa_unprogram(struct rashpa_map *map)
+int rashpa_unprogram(struct rashpa_map *map)
 {
+	int err = 0;
+
 	lockdep_assert_held(&map->dev->hw_lock);
 	if (!map->regs)
-		return;
+		return 0;
 	if (!map->dev->gone)
-		rashpa_entries_clear(map->dev, map->regs, &map->layout, map->entries);
+		err = rashpa_entries_clear(map->dev, map->regs, &map->layout, map->entries);
+	if (err && !map->ended)
+		return err;
 	iounmap(map->regs);
 	clear_bit(RASHPA_CHARGE_PROGRAMMED, &map->charge.flags);
 	map->regs = NULL;
 	map->entries = 0;
+	list_del_init(&map->stale);
+	return err;
 }
 
 /*
@@ -313,6 +324,11 @@ static int rashpa_program_stale(struct rashpa_call *call)
 	return rashpa_fail(call, -ESTALE, "the map is revoked: restore it, or make a new one");
 }
 
+static int rashpa_program_deaf(struct rashpa_call *call, const struct rashpa_map *map)
+{
+	return rashpa_fail(call, -EIO, "fpga%d does not answer: reset it", map->dev->id);
+}
+
 /* Leave the old place for a new one, which is still empty. */
 static int rashpa_program_move(struct rashpa_call *call, struct rashpa_map *map, u32 first,
 			       const struct rashpa_place *at)
@@ -338,7 +354,10 @@ static int rashpa_program_move(struct rashpa_call *call, struct rashpa_map *map,
 	regs = rashpa_entries_map(map->dev, at->phys + start, length);
 	if (!regs)
 		return -ENOMEM;
-	rashpa_unprogram(map);
+	if (rashpa_unprogram(map)) {
+		iounmap(regs);
+		return rashpa_program_deaf(call, map);
+	}
 	map->regs = regs;
 	map->regs_phys = at->phys + start;
 	map->layout = at->layout;
@@ -364,7 +383,7 @@ static int rashpa_program_more(struct rashpa_call *call, struct rashpa_map *map)
 		map->entries++;
 	}
 	if (rashpa_entries_flush(map->dev, map->regs, &map->layout))
-		return rashpa_fail(call, -EIO, "fpga%d does not answer: reset it", map->dev->id);
+		return rashpa_program_deaf(call, map);
 	return 0;
 }
 

@@ -777,6 +777,34 @@ static void test_decoding(void)
 }
 
 /*
+ * Bus mastering is off already, and nobody stops it any more: what it still has of a map that ends
+ * must not come to life with the next one.
+ */
+static void test_uncleared(void)
+{
+	struct rashpa_profile_set p = { HEAD(p), TABLE(fpga_table), .dma_bits = 64 };
+	int fd = buffer_alloc(MIB, NULL), m;
+	struct rashpa_map_make map;
+
+	ANSWERED(call(f.fd, RASHPA_IOC_PROFILE_SET, &p), 0, NULL);
+	m = fpga_map(&f, fd, RASHPA_BIDIRECTIONAL, &map);
+	ANSWERED(fpga_program(m, -1, 0, NULL), 0, NULL);
+	ANSWERED(quiesce(), 0, NULL);
+	set_command(PCI_COMMAND_MEMORY, 0);
+	/* it stays where it is, if it cannot be cleared there */
+	ANSWERED(fpga_program(m, -1, 100, NULL), EIO, "does not answer|reset");
+	close(m);
+	state_is(RASHPA_STATE_STUCK);
+	set_command(0, PCI_COMMAND_MEMORY);
+	ANSWERED(fpga_map(&f, fd, RASHPA_BIDIRECTIONAL, &map), EIO, "reset");
+	ANSWERED(reset(), 0, NULL);
+	state_is(RASHPA_STATE_READY);
+	close(fd);
+	ANSWERED(fpga_profile(&f, 0, NULL, 0), 0, NULL);
+	streams_again();
+}
+
+/*
  * As the PCI core does when a link fails, before it tells the driver: the function has
  * forgotten its BARs, and a RESET just then must not keep that.
  */
@@ -834,6 +862,7 @@ int main(void)
 	tap_run("a reset in mid-stream, by RESET and by sysfs", test_reset_running);
 	tap_run("bus mastering is switched off behind our back", test_master);
 	tap_run("the BARs are switched off behind our back", test_decoding);
+	tap_run("entries that cannot be cleared cut the function off", test_uncleared);
 	tap_run("the link is reset behind our back", test_link_reset);
 	fpga_close(&f);
 	return tap_exit();
