@@ -118,6 +118,7 @@ struct rashpa_bar_range {
  * @n_users: who expects to be served, besides maps (@lock)
  * @hw_lock: see the top of this file
  * @resetting: between the handlers of a reset: its registers are not there (@hw_lock)
+ * @resets: how often it has been there again (@hw_lock)
  * @reset_wait: for the end of it
  * @stale: maps whose addresses have ended, and whose entries are still to be cleared (@hw_lock)
  * @state: enum rashpa_state (@hw_lock)
@@ -172,6 +173,7 @@ struct rashpa_device {
 
 	struct mutex hw_lock;		/* registers, master, state, steps */
 	bool resetting;
+	u32 resets;
 	wait_queue_head_t reset_wait;
 	struct list_head stale;
 	u32 state;

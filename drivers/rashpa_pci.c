@@ -805,6 +805,7 @@ static void rashpa_reset_done(struct pci_dev *pdev)
 	else
 		pci_clear_master(pdev);
 	rashpa_device_event(dev, RASHPA_DEVICE_EVENT_RESET);
+	dev->resets++;
 	WRITE_ONCE(dev->resetting, false);
 	mutex_unlock(&dev->hw_lock);
 	wake_up_all(&dev->reset_wait);

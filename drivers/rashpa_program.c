@@ -368,15 +368,19 @@ static int rashpa_program_move(struct rashpa_call *call, struct rashpa_map *map,
 
 /*
  * The next entries. Each is the map's to clear from here on, also if the function does not
- * answer: it may have heard. The map may have ended since the last ones, and with it the place.
+ * answer: it may have heard. The map may have ended since the last ones, and with it the place;
+ * and a reset, which the function forgets them by, may have come between.
  */
-static int rashpa_program_more(struct rashpa_call *call, struct rashpa_map *map)
+static int rashpa_program_more(struct rashpa_call *call, struct rashpa_map *map, u32 resets)
 {
 	const u32 end = min(map->table->count, map->entries + RASHPA_PROGRAM_BATCH);
 
 	lockdep_assert_held(&map->dev->hw_lock);
 	if (map->table->state != RASHPA_MAP_STATE_VALID || !map->regs)
 		return rashpa_program_stale(call);
+	if (map->dev->resets != resets)
+		return rashpa_fail(call, -ESTALE, "fpga%d was reset meanwhile: once more",
+				   map->dev->id);
 	while (map->entries < end) {
 		rashpa_entry_set(map->regs + (size_t)map->entries * map->layout.stride,
 				 &map->layout, &map->table->segment[map->entries]);
@@ -390,16 +394,18 @@ static int rashpa_program_more(struct rashpa_call *call, struct rashpa_map *map)
 static int rashpa_program_at(struct rashpa_call *call, struct rashpa_map *map,
 			     struct rashpa_program *p, const struct rashpa_place *at)
 {
+	u32 resets;
 	bool more;
 	int err;
 
 	lockdep_assert_held(&map->dev->lock);
 	rashpa_hw_lock(map->dev);
+	resets = map->dev->resets;
 	err = rashpa_program_move(call, map, p->first, at);
 	mutex_unlock(&map->dev->hw_lock);
 	for (more = true; !err && more; cond_resched()) {
 		rashpa_hw_lock(map->dev);
-		err = rashpa_program_more(call, map);
+		err = rashpa_program_more(call, map, resets);
 		p->out_entries = map->entries;
 		more = map->entries < map->table->count;
 		mutex_unlock(&map->dev->hw_lock);

@@ -1136,8 +1136,9 @@ struct rashpa_table {
  * segment is not what an entry without a length covers), E2BIG (a layout that has more than this
  * kernel knows), EFAULT, EXDEV (window of another function), ERANGE (outside the window, or
  * more segments than entries), EBUSY (another map is programmed there), EOVERFLOW (an
- * address or length wider than its field), ESTALE (the map is revoked: restore it), EIO
- * (the function does not answer: reset it), ENOMEM, ENODEV.
+ * address or length wider than its field), ESTALE (the map is revoked: restore it; or the
+ * function was reset meanwhile: once more), EIO (the function does not answer: reset it), ENOMEM,
+ * ENODEV.
  */
 struct rashpa_program {
 	struct rashpa_head head;
