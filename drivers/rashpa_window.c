@@ -11,6 +11,7 @@
 #include <linux/mm.h>
 #include <linux/scatterlist.h>
 #include <linux/slab.h>
+#include <linux/wait_bit.h>
 
 #include "rashpa_compat.h"
 #include "rashpa_function.h"
@@ -33,6 +34,7 @@
  * @revoked: the function is gone: nothing may be mapped any more (its bars_lock)
  * @mappings: CPU mappings
  * @importers: attachments
+ * @mapped: that have it mapped
  * @charge: of the window
  */
 struct rashpa_window {
@@ -50,6 +52,7 @@ struct rashpa_window {
 	bool revoked;
 	atomic_t mappings;
 	atomic_t importers;
+	atomic_t mapped;
 	struct rashpa_charge charge;
 };
 
@@ -263,6 +266,7 @@ static struct sg_table *rashpa_window_map(struct dma_buf_attachment *attach,
 		sg_dma_len(sg) = length;
 		offset += length;
 	}
+	atomic_inc(&win->mapped);
 	return &m->sgt;
 
 out_table:
@@ -283,6 +287,8 @@ static void rashpa_window_unmap(struct dma_buf_attachment *attach,
 				   DMA_ATTR_SKIP_CPU_SYNC);
 	sg_free_table(sgt);
 	kfree(m);
+	if (atomic_dec_and_test(&win->mapped))
+		wake_up_var(&win->mapped);
 }
 
 static void rashpa_window_uncombine(struct rashpa_window *win)
@@ -408,11 +414,7 @@ dma_addr_t rashpa_window_bus(struct dma_buf *dmabuf)
 	return win->bus;
 }
 
-/*
- * Nobody may reach this window: CPUs fault, maps of it end. Importers that cannot stop at once
- * say by a fence when they have. The release waits for windows_lock, so the dma-buf is there
- * as long as the window is in the list.
- */
+/* Nobody may reach this window any more: CPUs fault, and importers are told. */
 static void rashpa_window_cut(struct rashpa_window *win)
 {
 	struct dma_resv *resv = win->dmabuf->resv;
@@ -421,12 +423,42 @@ static void rashpa_window_cut(struct rashpa_window *win)
 	unmap_mapping_range(win->inode->i_mapping, 0, 0, 1);
 	dma_resv_lock(resv, NULL);
 	rashpa_dmabuf_invalidate(win->dmabuf);
-	if (!dma_resv_wait_timeout(resv, DMA_RESV_USAGE_BOOKKEEP, false,
-				   RASHPA_FENCE_LIMIT * HZ))
-		dev_warn(&win->dev->pdev->dev,
-			 "an importer of BAR %u did not let go of it in %d s\n", win->bar,
-			 RASHPA_FENCE_LIMIT);
 	dma_resv_unlock(resv);
+}
+
+/* Has this window been let go of? @end: in jiffies; one look at least. */
+static bool rashpa_window_settled(struct rashpa_window *win, unsigned long end)
+{
+	long left = max_t(long, end - jiffies, 0);
+
+	/* fences are for anybody to add, also where nobody has it */
+	if (!atomic_read(&win->mapped))
+		return true;
+	if (dma_resv_wait_timeout(win->dmabuf->resv, DMA_RESV_USAGE_BOOKKEEP, false, left) <= 0)
+		return false;
+	left = max_t(long, end - jiffies, 0);
+	return wait_var_event_timeout(&win->mapped, !atomic_read(&win->mapped), left);
+}
+
+/*
+ * Nobody reaches any window when this returns. Importers that cannot stop at once say by a fence
+ * when they have, and may look at the memory until they have unmapped it. All are told before
+ * any of them is waited for. The release waits for windows_lock, so a dma-buf is there as long as
+ * its window is in the list.
+ */
+static void rashpa_windows_cut(struct rashpa_device *dev)
+{
+	const unsigned long end = jiffies + RASHPA_FENCE_LIMIT * HZ;
+	struct rashpa_window *win;
+
+	lockdep_assert_held(&dev->windows_lock);
+	list_for_each_entry(win, &dev->open_windows, entry)
+		rashpa_window_cut(win);
+	list_for_each_entry(win, &dev->open_windows, entry)
+		if (!rashpa_window_settled(win, end))
+			dev_warn(&dev->pdev->dev,
+				 "an importer of BAR %u did not let go of it in %d s\n",
+				 win->bar, RASHPA_FENCE_LIMIT);
 }
 
 /**
@@ -446,10 +478,9 @@ void rashpa_windows_revoke(struct rashpa_device *dev)
 	up_write(&dev->bars_lock);
 	/* Touching it from now on is a SIGBUS. No new ones come: that takes dev->lock. */
 	mutex_lock(&dev->windows_lock);
-	list_for_each_entry_safe(win, next, &dev->open_windows, entry) {
-		rashpa_window_cut(win);
+	rashpa_windows_cut(dev);
+	list_for_each_entry_safe(win, next, &dev->open_windows, entry)
 		rashpa_window_forget(win);
-	}
 	mutex_unlock(&dev->windows_lock);
 }
 
@@ -462,13 +493,10 @@ void rashpa_windows_revoke(struct rashpa_device *dev)
  */
 void rashpa_windows_suspend(struct rashpa_device *dev)
 {
-	struct rashpa_window *win;
-
 	down_write(&dev->bars_lock);
 	mutex_lock(&dev->windows_lock);
 	WRITE_ONCE(dev->suspended, true);
-	list_for_each_entry(win, &dev->open_windows, entry)
-		rashpa_window_cut(win);
+	rashpa_windows_cut(dev);
 	mutex_unlock(&dev->windows_lock);
 }
 

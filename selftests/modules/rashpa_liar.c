@@ -689,6 +689,15 @@ static void liar_import_end(struct liar_file *lf)
 	dma_resv_unlock(dmabuf->resv);
 	dma_buf_detach(dmabuf, lf->attach);
 	dma_buf_put(dmabuf);
+	lf->attach = NULL;
+}
+
+/* It has stopped, or arrived. */
+static void liar_fence_end(struct liar_file *lf)
+{
+	dma_fence_signal(lf->fence);
+	if (lf->attach)
+		liar_import_end(lf);
 }
 
 /* The function stays bound meanwhile: its driver has set the DMA mask. */
@@ -711,8 +720,6 @@ static int liar_fence_move(struct liar_file *lf, struct dma_buf *dmabuf)
 {
 	int err;
 
-	if (!liar_is(dmabuf))
-		return -EINVAL;
 	dma_resv_lock(dmabuf->resv, NULL);
 	err = liar_fence_add(dmabuf, lf->fence, DMA_RESV_USAGE_KERNEL);
 	dma_resv_unlock(dmabuf->resv);
@@ -758,7 +765,7 @@ static long liar_ioc_fence(struct liar_file *lf, unsigned int cmd, void __user *
 	if (cmd != RASHPA_LIAR_SIGNAL)
 		err = liar_fence_begin(lf, cmd, &arg);
 	else if (lf->fence)
-		dma_fence_signal(lf->fence);
+		liar_fence_end(lf);
 	else
 		err = -EINVAL;
 	mutex_unlock(&lf->lock);
@@ -806,9 +813,7 @@ static int liar_close(struct inode *inode, struct file *file)
 	struct liar_file *lf = file->private_data;
 
 	if (lf->fence)
-		dma_fence_signal(lf->fence);
-	if (lf->attach)
-		liar_import_end(lf);
+		liar_fence_end(lf);
 	dma_fence_put(lf->fence);
 	if (lf->shown)
 		dma_buf_put(lf->shown);

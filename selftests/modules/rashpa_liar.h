@@ -130,12 +130,13 @@ struct rashpa_liar_show {
 
 /**
  * struct rashpa_liar_fence - RASHPA_LIAR_FENCE, RASHPA_LIAR_IMPORT, RASHPA_LIAR_SIGNAL
- * @fd: FENCE: dma-buf of RASHPA_LIAR_EXPORT; IMPORT: of anybody; SIGNAL: 0
+ * @fd: FENCE, IMPORT: dma-buf of anybody; SIGNAL: 0
  * @bdf: IMPORT: function that imports it, bound to a driver; else 0
  *
  * FENCE says that the memory is on its way to where it is mapped. IMPORT maps a dma-buf, and
  * says when the exporter ends the mapping that its DMA goes on. SIGNAL ends either: it has
- * arrived, it has stopped. There is one of them in an open file, and it ends with that.
+ * arrived; it has stopped, and lets go of the memory. There is one of them in an open file, and it
+ * ends with that.
  *
  * Errors: EPERM, EBADF, EINVAL, EBUSY (there is one already), ENODEV (no such function),
  * ENOMEM, and what the exporter answers.

@@ -50,7 +50,8 @@ static void nic_told(struct dma_buf_attachment *attach)
 	struct nic *nic = attach->importer_priv;
 
 	nic->told++;
-	nic_unmap(nic, attach);
+	if (nic->how != RASHPA_NIC_LATE)
+		nic_unmap(nic, attach);
 }
 
 static const struct dma_buf_attach_ops nic_revocable_ops = {
@@ -78,6 +79,7 @@ static const struct dma_buf_attach_ops * const nic_ops[] = {
 	[RASHPA_NIC_PINNED] = &nic_pinned_ops,
 	[RASHPA_NIC_REVOKED_ONCE] = &nic_revocable_ops,
 	[RASHPA_NIC_STATIC] = NULL,
+	[RASHPA_NIC_LATE] = &nic_revocable_ops,
 };
 
 static bool nic_pins(const struct nic *nic)
@@ -179,6 +181,8 @@ static long nic_ioc_state(struct nic *nic, unsigned int cmd, void __user *user)
 	dma_resv_lock(resv, NULL);
 	if (cmd == RASHPA_NIC_AGAIN)
 		err = nic_map(nic, nic->attach);
+	else if (cmd == RASHPA_NIC_LET_GO)
+		nic_unmap(nic, nic->attach);
 	arg.out_told = nic->told;
 	arg.out_mapped = !!nic->sgt;
 	if (nic->sgt)
@@ -200,7 +204,8 @@ static long nic_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 	mutex_lock(&nic->lock);
 	if (cmd == RASHPA_NIC_IMPORT)
 		err = nic_ioc_import(nic, user);
-	else if (cmd == RASHPA_NIC_STATE || cmd == RASHPA_NIC_AGAIN)
+	else if (cmd == RASHPA_NIC_STATE || cmd == RASHPA_NIC_AGAIN ||
+		 cmd == RASHPA_NIC_LET_GO)
 		err = nic_ioc_state(nic, cmd, user);
 	mutex_unlock(&nic->lock);
 	return err;

@@ -13,12 +13,14 @@
  * @RASHPA_NIC_PINNED: it pins, and goes on whatever it is told: most of them
  * @RASHPA_NIC_REVOKED_ONCE: it pins, stops when it is told, and does not come back
  * @RASHPA_NIC_STATIC: it knows nothing of memory that moves
+ * @RASHPA_NIC_LATE: as REVOCABLE, but it lets go of the mapping when RASHPA_NIC_LET_GO says so
  */
 enum rashpa_nic_how {
 	RASHPA_NIC_REVOCABLE = 0,
 	RASHPA_NIC_PINNED = 1,
 	RASHPA_NIC_REVOKED_ONCE = 2,
 	RASHPA_NIC_STATIC = 3,
+	RASHPA_NIC_LATE = 4,
 	RASHPA_NIC_HOWS
 };
 
@@ -40,12 +42,12 @@ struct rashpa_nic_import {
 };
 
 /**
- * struct rashpa_nic_state - RASHPA_NIC_STATE, RASHPA_NIC_AGAIN
+ * struct rashpa_nic_state - RASHPA_NIC_STATE, RASHPA_NIC_AGAIN, RASHPA_NIC_LET_GO
  * @out_told: how often the exporter has ended the mapping
  * @out_mapped: whether it is mapped
  * @out_address: of its first byte, while it is
  *
- * AGAIN maps it again.
+ * AGAIN maps it again, LET_GO unmaps it.
  *
  * Errors: EPERM, EINVAL (nothing was imported), EBUSY (it is mapped), and what the exporter
  * answers.
@@ -59,5 +61,6 @@ struct rashpa_nic_state {
 #define RASHPA_NIC_IMPORT	_IOWR(0xE9, 0, struct rashpa_nic_import)
 #define RASHPA_NIC_STATE	_IOR(0xE9, 1, struct rashpa_nic_state)
 #define RASHPA_NIC_AGAIN	_IOR(0xE9, 2, struct rashpa_nic_state)
+#define RASHPA_NIC_LET_GO	_IOR(0xE9, 3, struct rashpa_nic_state)
 
 #endif /* RASHPA_NIC_H */

@@ -113,6 +113,61 @@ static void test_revocable(void)
 	bind_f2();
 }
 
+static void card_let_go(int card)
+{
+	struct rashpa_nic_state s;
+
+	CHECK(!ioctl(card, RASHPA_NIC_LET_GO, &s), "LET_GO: %s", strerror(errno));
+}
+
+static int by_unbind(struct caller *c)
+{
+	return fpga_unbind(c->arg);
+}
+
+/* It may look at the memory until it has unmapped it: the function does not go before. */
+static void test_late(void)
+{
+	struct rashpa_reset reset = { HEAD(reset) };
+	struct caller resets = { .fd = f2.fd, .cmd = RASHPA_IOC_RESET, .arg = &reset };
+	struct caller unbinds = { .what = by_unbind, .arg = &f2 };
+	struct rashpa_nic_state s;
+	int win, card, err;
+
+	SKIP_IF(!have_f2, "only one software FPGA");
+	win = peer_window();
+	card = new_card();
+	err = import(card, win, RASHPA_NIC_LATE);
+	REQUIRE(!err, "import: %s", strerror(-err));
+	CHECK(caller_waits(&resets, "rashpa_window"), "RESET does not wait for the importer");
+	s = card_state(card);
+	CHECK(s.out_mapped && s.out_told, "mapped %u, told %u times", s.out_mapped, s.out_told);
+	card_let_go(card);
+	CHECK(!caller_ends(&resets), "RESET: %s", strerror(-resets.err));
+	CHECK(!card_again(card), "it does not come back");
+	CHECK(caller_waits(&unbinds, "rashpa_window"), "unbinding does not wait for the importer");
+	card_let_go(card);
+	CHECK(!caller_ends(&unbinds), "unbind: %s", strerror(-unbinds.err));
+	close(card);
+	close(win);
+	bind_f2();
+}
+
+/* What anybody can add to a window that nobody has mapped is not waited for. */
+static void test_fence_of_nobody(void)
+{
+	struct rashpa_reset reset = { HEAD(reset) };
+	struct caller resets = { .fd = f.fd, .cmd = RASHPA_IOC_RESET, .arg = &reset };
+	int win = fpga_window(&f, RFPGA_BAR_MEMORY, 0, DATA, 0), fence;
+
+	REQUIRE(win >= 0, "window: %s", reason);
+	fence = liar_fence(RASHPA_LIAR_FENCE, win, 0);
+	CHECK(!caller_waits(&resets, "dma_fence"), "RESET waits for a fence");
+	close(fence);
+	CHECK(!caller_ends(&resets), "RESET: %s", strerror(-resets.err));
+	close(win);
+}
+
 /* What cannot be taken back is not given: nobody writes to a board that was replaced. */
 static void refused(uint32_t how)
 {
@@ -712,6 +767,8 @@ static void run_all(void)
 	look_at_core();
 	tap_run("memory below 4 GiB is within reach of 32 bits, above it is not", test_low);
 	tap_run("a card that can be stopped is told, and comes back", test_revocable);
+	tap_run("a card that lets go later is waited for", test_late);
+	tap_run("a fence of a window that nobody has is not", test_fence_of_nobody);
 	tap_run("a card that pins gets no window", test_pinning);
 	tap_run("a card that knows nothing of memory that moves gets none", test_static);
 	tap_run("a card that pins and can be stopped, where the kernel knows it",
