@@ -31,6 +31,7 @@
 #include <linux/pci.h>
 #include <linux/rashpa.h>
 #include <linux/rwsem.h>
+#include <linux/sizes.h>
 #include <linux/wait.h>
 
 #include "rashpa_account.h"
@@ -247,6 +248,9 @@ void rashpa_windows_resume(struct rashpa_device *dev);
 
 /* --------------------------------------------------- rashpa_path.c --- */
 
+/* 1 Mi segments are 4 GiB of single pages; more is a mistake, not a plan */
+#define RASHPA_SEGMENTS_MAX	SZ_1M
+
 /**
  * struct rashpa_piece - contiguous for the importer
  * @address: DMA address
@@ -269,6 +273,7 @@ struct rashpa_piece {
  * @coherent: a device's memory that is reached as the host's
  * @remapped: some pieces are
  * @count: pieces
+ * @size: bytes of this, and of the exporter's table
  * @piece: in order of the memory
  */
 struct rashpa_pieces {
@@ -280,6 +285,7 @@ struct rashpa_pieces {
 	bool coherent;
 	bool remapped;
 	u32 count;
+	u64 size;
 	struct rashpa_piece piece[];
 };
 
@@ -296,6 +302,7 @@ int rashpa_path_between(struct rashpa_call *call, struct pci_dev *importer,
 struct rashpa_pieces *rashpa_pieces_get(struct rashpa_call *call, struct rashpa_device *dev,
 					struct sg_table *sgt, enum dma_data_direction dir,
 					u64 offset, u64 length);
+int rashpa_segments_fail(struct rashpa_call *call);
 int rashpa_pieces_check(struct rashpa_call *call, struct rashpa_device *dev,
 			struct rashpa_pieces *pieces, bool device_only);
 void rashpa_pieces_put(struct rashpa_pieces *pieces);

@@ -21,9 +21,6 @@
 #include "rashpa_map.h"
 #include "rashpa_memory.h"
 
-/* 1 Mi segments are 4 GiB of single pages; more is a mistake, not a plan */
-#define RASHPA_SEGMENTS_MAX	SZ_1M
-
 static struct workqueue_struct *rashpa_map_wq;
 
 /* Names of maps in events: from 1, each once before the first one comes again, if it is free. */
@@ -461,9 +458,7 @@ static int rashpa_walk_emit(struct rashpa_call *call, struct rashpa_walk *w,
 				   "a segment is not aligned to 0x%llx: allocate the buffer with that alignment",
 				   w->limits->alignment);
 	if (w->count >= RASHPA_SEGMENTS_MAX)
-		return rashpa_fail(call, -E2BIG,
-				   "more than %u segments: use a contiguous buffer or larger segments",
-				   RASHPA_SEGMENTS_MAX);
+		return rashpa_segments_fail(call);
 	if (w->out) {
 		w->out[w->count].address = address;
 		w->out[w->count].length = length;
@@ -543,17 +538,36 @@ out_free:
 	return NULL;
 }
 
-/* Room for so many segments: the first time a new table, and later that. */
-static int rashpa_map_room(struct rashpa_call *call, struct rashpa_map *map, u64 count)
+/*
+ * What is known of the memory is charged as the most that it was: while the map is revoked, it is
+ * likely to be needed again.
+ */
+static int rashpa_map_charge_size(struct rashpa_call *call, struct rashpa_map *map, u64 size)
 {
+	int err = 0;
+
+	if (size > map->size) {
+		err = rashpa_charge_more(call, &map->charge, size - map->size);
+		if (!err)
+			map->size = size;
+	}
+	return err;
+}
+
+/* Room for so many segments: the first time a new table, and later that. */
+static int rashpa_map_room(struct rashpa_call *call, struct rashpa_map *map, u64 count,
+			   const struct rashpa_pieces *pieces)
+{
+	const bool first = !map->table;
 	struct rashpa_table *table;
 	int err;
 
-	if (!map->table) {
+	if (first)
 		map->table_size = PAGE_ALIGN(struct_size(table, segment, count));
-		err = rashpa_charge_more(call, &map->charge, map->table_size);
-		if (err)
-			return err;
+	err = rashpa_map_charge_size(call, map, map->table_size + pieces->size);
+	if (err)
+		return err;
+	if (first) {
 		table = rashpa_table_alloc(map->table_size);
 		if (!table)
 			return -ENOMEM;
@@ -588,7 +602,7 @@ static int rashpa_map_build(struct rashpa_call *call, struct rashpa_map *map,
 
 	err = rashpa_walk(call, &w, pieces);
 	if (!err)
-		err = rashpa_map_room(call, map, w.count);
+		err = rashpa_map_room(call, map, w.count, pieces);
 	if (err)
 		return err;
 	table = map->table;

@@ -54,6 +54,7 @@ struct rashpa_limits {
  * @delay: jiffies between the tries (reservation lock)
  * @table: what user space may mmap; written under hw_lock
  * @table_size: bytes, whole pages
+ * @size: bytes that the map is charged with, for its table and what the exporter says
  * @room: segments that fit into it
  * @regs: programmed entries, or NULL (hw_lock)
  * @regs_phys: their CPU address
@@ -91,6 +92,7 @@ struct rashpa_map {
 	unsigned long delay;
 	struct rashpa_table *table;
 	size_t table_size;
+	u64 size;
 	u32 room;
 	void __iomem *regs;
 	phys_addr_t regs_phys;

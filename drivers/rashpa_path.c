@@ -489,30 +489,30 @@ int rashpa_pieces_check(struct rashpa_call *call, struct rashpa_device *dev,
 }
 
 /**
- * rashpa_pieces_get() - the part of an exporter's table that a map is of
+ * rashpa_segments_fail() - a memory is too scattered for a table
  * @call: for the reason
- * @dev: importer
- * @sgt: the table
- * @dir: direction it was mapped for
- * @offset: first byte
- * @length: bytes
  *
- * Return: adjacent pieces made one, or an error pointer: -ENOMEM, -EREMOTEIO.
+ * Return: -E2BIG.
  */
-struct rashpa_pieces *rashpa_pieces_get(struct rashpa_call *call, struct rashpa_device *dev,
-					struct sg_table *sgt, enum dma_data_direction dir,
-					u64 offset, u64 length)
+int rashpa_segments_fail(struct rashpa_call *call)
 {
-	struct rashpa_pieces *pieces;
-	struct rashpa_piece *last = NULL;
+	return rashpa_fail(call, -E2BIG,
+			   "more than %u segments: use a contiguous buffer or larger segments",
+			   RASHPA_SEGMENTS_MAX);
+}
+
+/*
+ * The pieces of a part of a table, adjacent ones made one; @out: NULL to count them. How many, or
+ * a negative errno.
+ */
+static s64 rashpa_pieces_cut(struct rashpa_call *call, struct sg_table *sgt, u64 offset, u64 length,
+			     struct rashpa_piece *out)
+{
 	struct scatterlist *sg;
+	u64 end = 0;
+	u32 count = 0;
 	int i;
 
-	pieces = kvzalloc(struct_size(pieces, piece, sgt->nents), GFP_KERNEL_ACCOUNT);
-	if (!pieces)
-		return ERR_PTR(-ENOMEM);
-	pieces->dev = dev;
-	pieces->dir = dir;
 	for_each_sgtable_dma_sg(sgt, sg, i) {
 		u64 address = sg_dma_address(sg);
 		u64 n = sg_dma_len(sg);
@@ -525,20 +525,53 @@ struct rashpa_pieces *rashpa_pieces_get(struct rashpa_call *call, struct rashpa_
 		n = min(n - offset, length);
 		offset = 0;
 		length -= n;
-		if (last && last->address + last->length == address) {
-			last->length += n;
-		} else {
-			last = &pieces->piece[pieces->count++];
-			last->address = address;
-			last->length = n;
+		if (!count || address != end)
+			count++;
+		if (count > RASHPA_SEGMENTS_MAX)
+			return rashpa_segments_fail(call);
+		if (out) {
+			if (!out[count - 1].length)
+				out[count - 1].address = address;
+			out[count - 1].length += n;
 		}
+		end = address + n;
 		if (!length)
-			return pieces;
+			return count;
 	}
-	kvfree(pieces);
-	rashpa_fail(call, -EREMOTEIO, "the exporter's table ends 0x%llx bytes too early",
-		    length);
-	return ERR_PTR(-EREMOTEIO);
+	return rashpa_fail(call, -EREMOTEIO, "the exporter's table ends 0x%llx bytes too early",
+			   length);
+}
+
+/**
+ * rashpa_pieces_get() - the part of an exporter's table that a map is of
+ * @call: for the reason
+ * @dev: importer
+ * @sgt: the table
+ * @dir: direction it was mapped for
+ * @offset: first byte
+ * @length: bytes
+ *
+ * Return: adjacent pieces made one, or an error pointer: -ENOMEM, -EREMOTEIO, -E2BIG.
+ */
+struct rashpa_pieces *rashpa_pieces_get(struct rashpa_call *call, struct rashpa_device *dev,
+					struct sg_table *sgt, enum dma_data_direction dir,
+					u64 offset, u64 length)
+{
+	const s64 count = rashpa_pieces_cut(call, sgt, offset, length, NULL);
+	struct rashpa_pieces *pieces;
+
+	if (count < 0)
+		return ERR_PTR(count);
+	pieces = kvzalloc(struct_size(pieces, piece, count), GFP_KERNEL_ACCOUNT);
+	if (!pieces)
+		return ERR_PTR(-ENOMEM);
+	pieces->dev = dev;
+	pieces->dir = dir;
+	pieces->count = count;
+	pieces->size = struct_size(pieces, piece, count) +
+		       sgt->orig_nents * sizeof(struct scatterlist);
+	rashpa_pieces_cut(call, sgt, offset, length, pieces->piece);	/* as above: cannot fail */
+	return pieces;
 }
 
 /*

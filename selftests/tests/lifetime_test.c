@@ -332,7 +332,7 @@ static void test_map_outlives_buffer(void)
 	m = fpga_map(&f, fd, RASHPA_BIDIRECTIONAL, &map);
 	close(fd);
 	REQUIRE(m >= 0, "MAP: %s", reason);
-	CHECK(bytes_allocated() == before + MIB + map.out_table_size,
+	CHECK(bytes_allocated() >= before + MIB + map.out_table_size,
 	      "memory was given back under a map");
 	close(m);
 	CHECK(bytes_allocated() == before, "the memory did not come back");

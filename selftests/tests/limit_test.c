@@ -9,7 +9,7 @@
 #include <sys/sysmacros.h>
 
 #include "../../tools/lib/rashpa-fpga.h"
-#include "common.h"
+#include "foreign.h"
 
 #define PARAMETERS	"/sys/module/rashpa/parameters/"
 #define NOBODY_ID	65534
@@ -527,6 +527,37 @@ static void test_list(void)
 	ANSWERED(call(f.fd, RASHPA_IOC_QUIESCE, &q), ENOENT, "rashpactl list");
 }
 
+static int scattered = -1;	/* 1024 pieces, each a page */
+
+/* What a map of @length is charged with. */
+static uint64_t charged(uint64_t length)
+{
+	struct rashpa_map_make m = { HEAD(m), .fd = scattered, .length = length };
+	const uint64_t before = last_serial();
+	struct rashpa_holding *h;
+
+	if (!ANSWERED(call(f.fd, RASHPA_IOC_MAP_MAKE, &m), 0, NULL))
+		return 0;
+	h = find(RASHPA_RESOURCE_MAPS, before);
+	close(m.out_fd);
+	return h ? h->memory : 0;
+}
+
+/* By its segments, its pieces, and those of the exporter, which are of the whole memory. */
+static void test_scattered(void)
+{
+	const uint64_t each = 24, n = 1024;
+	uint64_t bytes;
+
+	SKIP_IF(scattered < 0, "no software FPGA, or no module");
+	bytes = charged(0);
+	CHECK(bytes >= n * (16 + each + each), "%llu bytes for all of it",
+	      (unsigned long long)bytes);
+	bytes = charged(PAGE);
+	CHECK(bytes >= PAGE + n * each && bytes < PAGE + n * (each + each),
+	      "%llu bytes for a page of it", (unsigned long long)bytes);
+}
+
 static void test_pages(void)
 {
 	const uint64_t before = last_serial();
@@ -720,6 +751,8 @@ int main(void)
 	static const struct rashpa_profile_window windows[] = {
 		{ .name = "user", .bar = 2, .flags = RASHPA_PWINDOW_USER, .length = PAGE },
 	};
+	struct rashpa_liar_export lie = { .kind = RASHPA_LIAR_SCATTERED, .error = ENODEV,
+					  .length = 4 * MIB };
 
 	common_init();
 	f.fd = -1;
@@ -734,10 +767,13 @@ int main(void)
 		words = buffer_alloc(PAGE, NULL);
 		/* few maps of it fit: the debugging of DMA counts no more than 7 */
 		foreign = foreign_dmabuf(8 * MIB);
+		if (!module_load("liar", &liar))
+			scattered = liar_export(&lie);
 	}
 	each_row("one user has a limit, root another", test_user);
 	each_row("what is kept for root is there", test_reserve);
 	tap_run("LIST names who holds what, also when nobody is left", test_list);
+	tap_run("maps of scattered memory are charged with all that it takes", test_scattered);
 	tap_run("LIST in parts, and for callers that know more", test_pages);
 	tap_run("who made it is charged, whoever has the file", test_passed);
 	tap_run("LIST of one function", test_of_function);
@@ -748,6 +784,11 @@ int main(void)
 		close(words);
 		if (foreign >= 0)
 			close(foreign);
+		if (scattered >= 0) {
+			close(scattered);
+			close(liar);
+			module_unload("liar");
+		}
 		fpga_profile_none(&f);
 		fpga_close(&f);
 	}

@@ -386,8 +386,8 @@ struct rashpa_info {
 
 /**
  * enum rashpa_resource - what programs hold, and have limits of
- * @RASHPA_RESOURCE_MEMORY: bytes: buffers, queues of channels, tables of maps, and what maps that
- *	are kept hold of other drivers' memory
+ * @RASHPA_RESOURCE_MEMORY: bytes: buffers, queues of channels, tables of maps and those that
+ *	exporters make for them, and what maps that are kept hold of other drivers' memory
  * @RASHPA_RESOURCE_NAMES: named buffers
  * @RASHPA_RESOURCE_WINDOWS: windows
  * @RASHPA_RESOURCE_MAPS: maps
