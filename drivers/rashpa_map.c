@@ -149,12 +149,13 @@ static void rashpa_map_revoke(struct rashpa_map *map, bool for_good)
 	wake_up_all(&map->wait);
 }
 
-/* Try to have the addresses again; what moves all the time is followed once in a while. */
+/* Try to have the addresses again; what moves all the time is followed once a second. */
 static void rashpa_map_restore_soon(struct rashpa_map *map)
 {
+	const unsigned long next = map->restored + HZ;
+
 	dma_resv_assert_held(map->dmabuf->resv);
-	if (time_after(jiffies, map->restored + HZ))
-		map->delay = 0;
+	map->delay = time_after(jiffies, next) ? 0 : next - jiffies;
 	map->give_up = jiffies + RASHPA_FENCE_LIMIT * HZ;
 	mod_delayed_work(rashpa_map_wq, &map->restore, map->delay);
 }
@@ -1085,6 +1086,7 @@ static struct rashpa_map *rashpa_map_new(struct rashpa_device *dev,
 	INIT_LIST_HEAD(&map->stale);
 	INIT_DELAYED_WORK(&map->restore, rashpa_map_restore);
 	init_waitqueue_head(&map->wait);
+	map->restored = jiffies - HZ;
 	return map;
 }
 

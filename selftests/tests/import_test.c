@@ -549,6 +549,27 @@ static void test_moves(void)
 	lent_down(&l);
 }
 
+/* What moves all the time is followed once a second, so that its function gets something done. */
+static void test_moves_often(void)
+{
+	const uint64_t begin = now_ns(), second = 990000000;	/* but for a tick */
+	int fd = export(RASHPA_LIAR_MOVABLE, RASHPA_LIAR_HONEST), i;
+	struct rashpa_map_make map;
+	struct rashpa_table t;
+
+	if (ANSWERED(make(fd, 0, &map), 0, NULL)) {
+		for (i = 0; i < 3; i++) {
+			liar_tell(RASHPA_LIAR_MOVE, fd, RASHPA_LIAR_HONEST);
+			becomes(map.out_fd, RASHPA_MAP_STATE_VALID, &t);
+		}
+		CHECK(now_ns() - begin >= 3 * second, "%llu ns",
+		      (unsigned long long)(now_ns() - begin));
+		close(map.out_fd);
+	}
+	liar_is_free(fd);
+	close(fd);
+}
+
 /* Device memory that goes to the host and back, as a GPU's under pressure. */
 static void test_moves_elsewhere(void)
 {
@@ -782,6 +803,7 @@ static void run_all(void)
 	tap_run("errors of exporters are errors of user space", test_errors);
 	tap_run("also those of RESTORE", test_errors_restore);
 	tap_run("memory that has moved is mapped again by itself", test_moves);
+	tap_run("memory that moves all the time", test_moves_often);
 	tap_run("memory that moves to the host and back", test_moves_elsewhere);
 	tap_run("memory that is still moved is not mapped before", test_moves_slowly);
 	tap_run("what moves is closed, and its function unbound", test_closed_while_moving);
