@@ -713,8 +713,10 @@ static int rashpa_map_look(struct rashpa_call *call, struct rashpa_map *map)
 		return rashpa_map_bounced(call, map->dev);
 	if (IS_ERR(sgt))
 		return rashpa_map_refused(call, map, PTR_ERR(sgt));
-	for_each_sgtable_dma_sg(sgt, sg, i)
+	for_each_sgtable_dma_sg(sgt, sg, i) {
 		bounced |= sg_dma_len(sg) && rashpa_is_bounced(d, sg);
+		cond_resched();
+	}
 	dma_buf_unmap_attachment(map->attach, sgt, DMA_TO_DEVICE);
 	return bounced ? rashpa_map_bounced(call, map->dev) : 0;
 }

@@ -198,7 +198,8 @@ static int rashpa_ram_has(struct resource *res, void *arg)
 }
 
 /*
- * The whole range of memory around it, so that the next page needs no search.
+ * The whole range of memory around it, so that the next page needs no search; of a zone of a
+ * device only the page, which needs none.
  *
  * Memory with pages can be a device's, which CPUs reach as they do their own: that a driver has
  * in a zone of its own, or has added to the system's as a node where no CPU is. The latter looks
@@ -206,30 +207,31 @@ static int rashpa_ram_has(struct resource *res, void *arg)
  */
 static bool rashpa_place_ram(struct rashpa_place *place, phys_addr_t phys)
 {
-	struct page *page;
+	struct page *page = pfn_valid(PHYS_PFN(phys)) ? pfn_to_page(PHYS_PFN(phys)) : NULL;
 
 	*place = (struct rashpa_place) { .start = phys };
+	if (page && is_zone_device_page(page)) {
+		place->device = is_device_coherent_page(page) || is_device_private_page(page);
+		place->start = phys & PAGE_MASK;
+		place->end = phys | ~PAGE_MASK;
+		return true;
+	}
 	if (walk_iomem_res_desc(IORES_DESC_NONE, IORESOURCE_SYSTEM_RAM, 0, -1, place,
 				rashpa_ram_has) > 0) {
 		place->device = place->device &&
 				!node_state(pfn_to_nid(PHYS_PFN(phys)), N_CPU);
 		return true;
 	}
-	if (!pfn_valid(PHYS_PFN(phys)))
-		return false;
-	page = pfn_to_page(PHYS_PFN(phys));
-	if (!is_zone_device_page(page))
-		return false;
-	place->device = is_device_coherent_page(page) || is_device_private_page(page);
-	place->start = phys & PAGE_MASK;
-	place->end = phys | ~PAGE_MASK;
-	return true;
+	return false;
 }
 
-static bool rashpa_place_bar(struct rashpa_place *place, phys_addr_t phys)
+/* @gap: becomes the range around @phys that has no BAR, where none has it. */
+static bool rashpa_place_bar(struct rashpa_place *place, phys_addr_t phys,
+			     struct rashpa_place *gap)
 {
 	struct pci_dev *pdev = NULL;
 
+	*gap = (struct rashpa_place) { .end = PHYS_ADDR_MAX };
 	for_each_pci_dev(pdev) {
 		for (place->bar = 0; place->bar < RASHPA_BARS; place->bar++) {
 			unsigned long flags = pci_resource_flags(pdev, place->bar);
@@ -243,6 +245,10 @@ static bool rashpa_place_bar(struct rashpa_place *place, phys_addr_t phys)
 				place->peer = pdev;	/* with the reference of the loop */
 				return true;
 			}
+			if (place->end < phys)
+				gap->start = max(gap->start, place->end + 1);
+			else
+				gap->end = min(gap->end, place->start - 1);
 		}
 	}
 	return false;
@@ -255,6 +261,7 @@ static bool rashpa_place_bar(struct rashpa_place *place, phys_addr_t phys)
  * @domain: of its IOMMU, NULL if nothing translates
  * @pieces: to be checked
  * @place: where the last of them was found
+ * @gap: where there is no BAR, around the last that was in none
  * @found: anything was found yet
  */
 struct rashpa_check {
@@ -263,6 +270,7 @@ struct rashpa_check {
 	struct iommu_domain *domain;
 	struct rashpa_pieces *pieces;
 	struct rashpa_place place;
+	struct rashpa_place gap;
 	bool found;
 };
 
@@ -272,7 +280,8 @@ static int rashpa_check_place(struct rashpa_check *check, phys_addr_t phys)
 	struct rashpa_place place = {};
 
 	/* the BARs first: what is in one can have pages as well */
-	if (!rashpa_place_bar(&place, phys) && !rashpa_place_ram(&place, phys))
+	if ((rashpa_place_has(&check->gap, phys) ||
+	     !rashpa_place_bar(&place, phys, &check->gap)) && !rashpa_place_ram(&place, phys))
 		return rashpa_fail(check->call, -EREMOTEIO,
 				   "the exporter's table leads to neither host memory nor a BAR");
 	if (check->found &&
@@ -326,6 +335,7 @@ static int rashpa_check_pages(struct rashpa_check *check, u64 addr, u64 length)
 		n = min_t(u64, length, PAGE_SIZE - (addr & ~PAGE_MASK));
 		phys = iommu_iova_to_phys(check->domain, addr);
 		err = phys ? rashpa_check_phys(check, phys, n) : rashpa_check_unknown(check);
+		cond_resched();
 	}
 	return err;
 }
@@ -355,6 +365,7 @@ static int rashpa_check_translated(struct rashpa_check *check, u64 addr, u64 len
 			err = rashpa_check_phys(check, phys, n);
 		else
 			err = rashpa_check_pages(check, addr, n);
+		cond_resched();
 	}
 	return err;
 }
@@ -474,14 +485,17 @@ int rashpa_pieces_check(struct rashpa_call *call, struct rashpa_device *dev,
 		.call = call,
 		.dev = dev,
 		.pieces = pieces,
+		.gap.start = PHYS_ADDR_MAX,
 	};
 	u32 i;
 	int err = 0;
 
 	if (rashpa_pci_translated(dev->pdev))
 		check.domain = iommu_get_domain_for_dev(&dev->pdev->dev);
-	for (i = 0; i < pieces->count && !err; i++)
+	for (i = 0; i < pieces->count && !err; i++) {
 		err = rashpa_check_piece(&check, &pieces->piece[i]);
+		cond_resched();
+	}
 	if (!err)
 		err = rashpa_check_class(&check, device_only);
 	pci_dev_put(check.place.peer);
@@ -517,6 +531,7 @@ static s64 rashpa_pieces_cut(struct rashpa_call *call, struct sg_table *sgt, u64
 		u64 address = sg_dma_address(sg);
 		u64 n = sg_dma_len(sg);
 
+		cond_resched();
 		if (offset >= n) {
 			offset -= n;
 			continue;
@@ -600,9 +615,11 @@ void rashpa_pieces_put(struct rashpa_pieces *pieces)
 		rashpa_peer_flush(pieces->peer);
 		pci_dev_put(pieces->peer);
 	}
-	for (i = 0; i < pieces->count; i++)
+	for (i = 0; i < pieces->count; i++) {
 		if (pieces->piece[i].remapped)
 			dma_unmap_resource(&pieces->dev->pdev->dev, pieces->piece[i].address,
 					   pieces->piece[i].length, pieces->dir, 0);
+		cond_resched();
+	}
 	kvfree(pieces);
 }
