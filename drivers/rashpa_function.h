@@ -314,6 +314,7 @@ int rashpa_ioc_restore(struct rashpa_call *call, void *arg);
 bool rashpa_map_imports(const struct dma_buf_attachment *attach);
 int rashpa_maps_clear_stale(struct rashpa_device *dev);
 void rashpa_maps_end(struct rashpa_device *dev, bool all, struct list_head *ended);
+void rashpa_maps_quiesce(struct rashpa_device *dev, struct list_head *ended);
 int rashpa_map_quiesce(struct rashpa_call *call, struct rashpa_device *dev, u32 id,
 		       struct list_head *ended);
 void rashpa_maps_release(struct list_head *ended);

@@ -238,8 +238,28 @@ static void rashpa_map_end(struct rashpa_map *map, struct list_head *ended)
 	rashpa_map_revoke(map, true);
 }
 
+static bool rashpa_map_is_mine(struct rashpa_map *map)
+{
+	return rashpa_charge_is_mine(&map->charge) || capable(CAP_SYS_ADMIN);
+}
+
 /**
- * rashpa_maps_end() - end maps of a function
+ * rashpa_maps_quiesce() - end the kept maps of a function that the caller may end
+ * @dev: the function, locked
+ * @ended: they are added here, for rashpa_maps_release()
+ */
+void rashpa_maps_quiesce(struct rashpa_device *dev, struct list_head *ended)
+{
+	struct rashpa_map *map, *next;
+
+	lockdep_assert_held(&dev->lock);
+	list_for_each_entry_safe(map, next, &dev->maps, entry)
+		if (map->kept && rashpa_map_is_mine(map))
+			rashpa_map_end(map, ended);
+}
+
+/**
+ * rashpa_maps_end() - end maps of a function, whoever has them
  * @dev: the function, locked; if all are to go: stopped, its registers still there
  * @all: all maps, not only those that no process holds
  * @ended: they are added here, for rashpa_maps_release()
@@ -272,7 +292,7 @@ int rashpa_map_quiesce(struct rashpa_call *call, struct rashpa_device *dev, u32 
 	list_for_each_entry(map, &dev->maps, entry) {
 		if (map->id != id)
 			continue;
-		if (!rashpa_charge_is_mine(&map->charge) && !capable(CAP_SYS_ADMIN))
+		if (!rashpa_map_is_mine(map))
 			return rashpa_fail(call, -EPERM,
 					   "map %u is somebody else's: to end it needs CAP_SYS_ADMIN",
 					   id);

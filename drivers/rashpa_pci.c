@@ -607,7 +607,7 @@ static int rashpa_quiesce_all(struct rashpa_call *call, struct rashpa_device *de
 		err = rashpa_fail(call, err,
 				  "fpga%d did not become idle in time, or does not answer: bus mastering is off until it is reset",
 				  dev->id);
-	rashpa_maps_end(dev, false, ended);
+	rashpa_maps_quiesce(dev, ended);
 	return err;
 }
 

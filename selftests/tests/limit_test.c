@@ -746,6 +746,33 @@ static void test_quiesce_map(void)
 	close(other.out_fd);
 }
 
+static void quiesce_one(void *arg)
+{
+	struct rashpa_quiesce q = { HEAD(q) };
+	struct rashpa_device_info info;
+
+	(void)arg;
+	drop_privileges();
+	CHECK(!make_kept(), "%s", reason);
+	ANSWERED(call(f.fd, RASHPA_IOC_QUIESCE, &q), 0, NULL);
+	/* root's is there: what nobody may end alone is not ended together either */
+	ANSWERED(fpga_info(&f, &info), 0, NULL);
+	CHECK(info.out_kept == 1, "%u kept maps", info.out_kept);
+}
+
+static void test_quiesce_kept(void)
+{
+	struct rashpa_quiesce q = { HEAD(q) };
+	struct rashpa_device_info info;
+
+	SKIP_IF(!have_fpga, "no software FPGA");
+	CHECK(!make_kept(), "%s", reason);
+	tap_fork(quiesce_one, NULL);
+	ANSWERED(call(f.fd, RASHPA_IOC_QUIESCE, &q), 0, NULL);
+	ANSWERED(fpga_info(&f, &info), 0, NULL);
+	CHECK(!info.out_kept, "%u kept maps", info.out_kept);
+}
+
 int main(void)
 {
 	static const struct rashpa_profile_window windows[] = {
@@ -779,6 +806,7 @@ int main(void)
 	tap_run("LIST of one function", test_of_function);
 	tap_run("a map that nobody told the function ends without stopping it", test_untold);
 	tap_run("QUIESCE ends one map, for its owner and for root", test_quiesce_map);
+	tap_run("QUIESCE ends one's own kept maps, or all for root", test_quiesce_kept);
 	if (have_fpga) {
 		close(shared_memory);
 		close(words);

@@ -928,8 +928,8 @@ enum rashpa_class {
 #define RASHPA_MAP_DEVICE	_BITUL(0)
 /**
  * RASHPA_MAP_KEEP - the map, the memory and what PROGRAM wrote stay after the last fd is
- * closed, until RASHPA_IOC_QUIESCE, RASHPA_IOC_RESET or the end of the function. RASHPA_IOC_LIST
- * names it
+ * closed, until RASHPA_IOC_QUIESCE of who may end it, RASHPA_IOC_RESET or the end of the function.
+ * RASHPA_IOC_LIST names it
  */
 #define RASHPA_MAP_KEEP		_BITUL(1)
 /**
@@ -1027,7 +1027,8 @@ struct rashpa_map_make {
  *
  * Without a quiesce sequence in the profile, and where the sequence fails, bus
  * mastering is turned off; the next RASHPA_IOC_MAP_MAKE or RASHPA_IOC_CHANNEL_MAKE turns it on
- * again (after a failure: not before RESET). Maps that were kept and that no process holds end.
+ * again (after a failure: not before RESET). Maps that were kept and that no process holds end,
+ * if the caller is charged with them or has CAP_SYS_ADMIN.
  *
  * Errors: ETIMEDOUT (it did not become idle, or does not answer; bus mastering is off
  * now), ENODEV, EINVAL; with RASHPA_QUIESCE_MAP: ENOENT (no such map), EPERM (somebody else is
