@@ -366,6 +366,11 @@ static int rashpa_profile_check(struct rashpa_call *call, struct rashpa_device *
 		return rashpa_fail(call, -EBUSY,
 				   "fpga%d has %u maps and %u windows: close them first",
 				   dev->id, dev->n_maps, dev->n_open_windows);
+	/* who has it is served again at the end: what rashpa_device_master() would refuse */
+	if (!p->n_steps && dev->n_users && !capable(CAP_SYS_RAWIO))
+		return rashpa_fail(call, -EPERM,
+				   "fpga%d has channels, and the profile no quiesce sequence: close them, add one, or use CAP_SYS_RAWIO",
+				   dev->id);
 	/* whoever says what is written where, and by whom, has the registers */
 	if (p->n_windows || p->n_steps || p->n_tables) {
 		err = rashpa_lockdown_check(call, dev, "a profile that names registers");

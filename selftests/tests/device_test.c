@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* /dev/rashpa/fpgaN: identity, BARs, profile, windows, quiesce, reset, privileges. */
 #include <limits.h>
+#include <linux/capability.h>
 #include <linux/membarrier.h>
 #include <pthread.h>
 #include <sys/syscall.h>
@@ -946,6 +947,37 @@ static void as_user(void *arg)
 	CHECK(fpga_events(&f, 0) >= 0, "channel: %s", reason);
 }
 
+/* CAP_SYS_ADMIN, and no other capability. */
+static void as_admin(void *arg)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[2] = {
+		{ .effective = 1U << CAP_SYS_ADMIN, .permitted = 1U << CAP_SYS_ADMIN },
+	};
+	struct rashpa_profile_set p = { HEAD(p) };
+	struct rashpa_device_info before, after;
+
+	(void)arg;
+	if (syscall(SYS_capset, &head, data))
+		tap_bail("capset: %s", strerror(errno));
+	p.head.flags = RASHPA_PROFILE_DISCLOSE;
+	ANSWERED(fpga_info(&f, &before), 0, NULL);
+	ANSWERED(call(f.fd, RASHPA_IOC_PROFILE_SET, &p), EPERM, "channels|CAP_SYS_RAWIO");
+	ANSWERED(fpga_info(&f, &after), 0, NULL);
+	CHECK(before.out_flags == after.out_flags, "flags 0x%x, before 0x%x", after.out_flags,
+	      before.out_flags);
+}
+
+/* Who has a channel is to be served: what would refuse that is found out before. */
+static void test_profile_in_use(void)
+{
+	int channel = fpga_events(&f, 0);
+
+	CHECK(channel >= 0, "channel: %s", reason);
+	tap_fork(as_admin, NULL);
+	close(channel);
+}
+
 static void test_user(void)
 {
 	static const struct rashpa_profile_window windows[] = {
@@ -1007,6 +1039,8 @@ int main(void)
 	tap_run("RESET resets, and windows stay", test_reset);
 	tap_run("RESET with a window of which only the name is open", test_window_name_stays);
 	tap_run("a user gets the windows of users and nothing more", test_user);
+	tap_run("a profile that would end the service of channels is refused before",
+		test_profile_in_use);
 	fpga_close(&f);
 	return tap_exit();
 }

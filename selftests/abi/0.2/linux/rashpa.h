@@ -827,12 +827,13 @@ struct rashpa_profile_table {
  *
  * Replaces the profile as a whole, or, with any other error, changes nothing.
  *
- * Errors: EPERM (without CAP_SYS_ADMIN; or the kernel is locked down, and no IOMMU keeps the
- * function to its maps), EBUSY (maps or windows exist), EINVAL, ENAMETOOLONG (a name without NUL),
- * E2BIG (an element, or a layout, that has more than this kernel knows), EOPNOTSUPP (a cached
- * window; a DMA mask that does not work on this machine), ERANGE (a window, step or table outside
- * its BAR), ENOMEM, ENODEV, EIO (the function does not answer, does not come back from its reset,
- * or its table cannot be cleared), ETIMEDOUT (it does not become idle).
+ * Errors: EPERM (without CAP_SYS_ADMIN; no steps where the function has channels, without
+ * CAP_SYS_RAWIO; or the kernel is locked down, and no IOMMU keeps the function to its maps), EBUSY
+ * (maps or windows exist), EINVAL, ENAMETOOLONG (a name without NUL), E2BIG (an element, or a
+ * layout, that has more than this kernel knows), EOPNOTSUPP (a cached window; a DMA mask that does
+ * not work on this machine), ERANGE (a window, step or table outside its BAR), ENOMEM, ENODEV, EIO
+ * (the function does not answer, does not come back from its reset, or its table cannot be
+ * cleared), ETIMEDOUT (it does not become idle).
  *
  * What comes next has its place at the ends: *engines*, an array of data transfer processes, each
  * with a range of the table, a quiesce sequence, a doorbell and a lock record of its own, so that
