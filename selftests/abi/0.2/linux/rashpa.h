@@ -810,7 +810,8 @@ struct rashpa_profile_table {
  * @dma_bits: width of the DMA mask, 24 to 64; 0 for 32, which is also that of a function
  *	without a profile
  * @quiesce_us: time limit of the whole quiesce sequence, up to RASHPA_QUIESCE_US_MAX
- *	microseconds; 0 for 1 s
+ *	microseconds; 0 for 1 s. Besides, clearing entries takes what the bus takes for it, and
+ *	what is on its way when bus mastering is turned off is waited for up to 700 ms
  * @max_segment: limits of the segments of all maps, see &struct rashpa_map_make
  * @boundary: likewise
  * @alignment: likewise
