@@ -79,7 +79,8 @@ static void channels_gone(struct open_things *t, uint64_t stopped)
 	n = read(t->channel, e, sizeof(e)) / (ssize_t)sizeof(*e);
 	for (i = 0; i < n; i++)
 		told = told || e[i].value == stopped;
-	CHECK(n >= 1 && e[n - 1].value == RASHPA_DEVICE_EVENT_GONE, "GONE is not the last of %d", n);
+	CHECK(n >= 1 && e[n - 1].value == RASHPA_DEVICE_EVENT_GONE, "GONE is not the last of %d",
+	      n);
 	CHECK(told, "no record says how the function was stopped");
 	channel_ended(t->channel);
 	channel_ended(t->quiet);

@@ -189,7 +189,8 @@ static void test_fd(const struct op *op, const struct fd_field *f)
 			CHECK(err == -EBADF, "%s: answer %d", fd_names[kind], -err);
 		else
 			CHECK(err == -EINVAL || err == -EBADF || err == -EXDEV ||
-			      err == -ENXIO || err == -EPERM, "%s: answer %d", fd_names[kind], -err);
+			      err == -ENXIO || err == -EPERM, "%s: answer %d", fd_names[kind],
+			      -err);
 		CHECK(reason[0] && strstr(reason, f->says), "%s: reason \"%s\"",
 		      fd_names[kind], reason);
 	}

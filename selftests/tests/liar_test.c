@@ -370,8 +370,8 @@ static void test_honest(void)
 		CHECK(l.rig.made.out_class == (iommu ? RASHPA_CLASS_IOVA : RASHPA_CLASS_HOST) &&
 		      !l.rig.made.out_flags && !l.rig.made.out_peer &&
 		      l.rig.made.out_peer_bar == -1,
-		      "class %u, flags 0x%x, peer 0x%llx", l.rig.made.out_class, l.rig.made.out_flags,
-		      l.rig.made.out_peer);
+		      "class %u, flags 0x%x, peer 0x%llx", l.rig.made.out_class,
+		      l.rig.made.out_flags, l.rig.made.out_peer);
 		CHECK(l.rig.made.out_segments == 1, "%u segments", l.rig.made.out_segments);
 		if (stream_once(&l.rig, 1))
 			CHECK(filled(l.memory, DATA, SEED), "the data differ");

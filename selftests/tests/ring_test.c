@@ -703,8 +703,8 @@ static void test_other_function(void)
 	ANSWERED(fpga_unbind(&f2) ? -EIO : 0, 0, NULL);
 	while (next(&q, &e))
 		;
-	CHECK(e.source == 2 && e.value == RASHPA_DEVICE_EVENT_GONE, "source %u value %llu", e.source,
-	      (unsigned long long)e.value);
+	CHECK(e.source == 2 && e.value == RASHPA_DEVICE_EVENT_GONE, "source %u value %llu",
+	      e.source, (unsigned long long)e.value);
 	CHECK(!q.ring->gone && !(wait_fd(q.fd, POLLIN, 0) & POLLHUP), "the channel is gone");
 	ANSWERED(call(f.fd, RASHPA_IOC_QUIESCE, &quiesce), 0, NULL);
 	CHECK(next(&q, &e) && e.source == 1, "its own function is not heard any more");

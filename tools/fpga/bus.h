@@ -18,6 +18,7 @@
 #ifndef BUS_H
 #define BUS_H
 
+#include <stdatomic.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -59,7 +60,7 @@ struct bus_space {
 
 struct bus {
 	pthread_rwlock_t lock;
-	_Atomic bool master;		/* the engine waits for it without the lock */
+	atomic_bool master;		/* the engine waits for it without the lock */
 	struct bus_region *regions;	/* sorted by address, no overlaps */
 	size_t count, room;
 	size_t last;			/* last hit; the engine's */

@@ -161,7 +161,8 @@ static void record(const struct client *c, const void *data, size_t size, unsign
 		if (!file)
 			die("%s: %s", path, strerror(errno));
 		/* the client is known already; the board has a pin */
-		fputc((number > 1 ? 1 : 0) | (c->option && !strcmp(c->option, "--intx") ? 2 : 0), file);
+		fputc((number > 1 ? 1 : 0) |
+		      (c->option && !strcmp(c->option, "--intx") ? 2 : 0), file);
 	}
 	if (ftell(file) + (long)size > RECORD_MAX)
 		return;

@@ -149,34 +149,35 @@ static enum outcome send_burst(struct fpga *fpga, struct dtp *d, uint32_t *line,
 	return ok ? SENT : REFUSED;
 }
 
-/* Gateware adds up: 128 bits are what its adders and their carries are for us. */
-typedef unsigned __int128 offset_t;
+/* Offsets are __uint128_t: gateware adds up, and this is what its adders and carries are for us. */
 
 /* Where the region of interest begins, in the dataset and in the destination. */
-static offset_t source(const struct dtp *d)
+static __uint128_t source(const struct dtp *d)
 {
 	const struct dtp_config *c = &d->config;
 
-	return c->src_base + (offset_t)d->index * c->src_image + (offset_t)c->src_y * c->src_line +
+	return c->src_base + (__uint128_t)d->index * c->src_image +
+	       (__uint128_t)c->src_y * c->src_line +
 	       (uint64_t)c->src_x * c->pixel_bytes;
 }
 
-static offset_t destination(const struct dtp *d)
+static __uint128_t destination(const struct dtp *d)
 {
 	const struct dtp_config *c = &d->config;
 
-	return c->dst_base + (offset_t)d->slot * c->dst_slot + (offset_t)d->image * c->dst_image +
-	       (offset_t)c->dst_y * c->dst_line + (uint64_t)c->dst_x * c->pixel_bytes;
+	return c->dst_base + (__uint128_t)d->slot * c->dst_slot +
+	       (__uint128_t)d->image * c->dst_image +
+	       (__uint128_t)c->dst_y * c->dst_line + (uint64_t)c->dst_x * c->pixel_bytes;
 }
 
 /* The first line from @begin on that ends behind @limit: where it begins. False: there is none. */
-static bool line_beyond(const struct dtp_config *c, offset_t begin, uint64_t stride,
-			offset_t limit, offset_t *line)
+static bool line_beyond(const struct dtp_config *c, __uint128_t begin, uint64_t stride,
+			__uint128_t limit, __uint128_t *line)
 {
 	*line = begin;
 	if (begin + c->row > limit)
 		return true;
-	if (begin + (offset_t)(c->height - 1) * stride + c->row <= limit)
+	if (begin + (__uint128_t)(c->height - 1) * stride + c->row <= limit)
 		return false;
 	*line += ((limit - begin - c->row) / stride + 1) * stride;
 	return true;
@@ -185,9 +186,9 @@ static bool line_beyond(const struct dtp_config *c, offset_t begin, uint64_t str
 /* Where the image in work comes from and goes to, unless it is beyond all that can be there. */
 static bool locate(struct fpga *fpga, struct dtp *d, struct bus_fault *fault)
 {
-	const offset_t end = (offset_t)1 << FPGA_OFFSET_BITS;
+	const __uint128_t end = (__uint128_t)1 << FPGA_OFFSET_BITS;
 	const struct dtp_config *c = &d->config;
-	offset_t from = source(d), to = destination(d), line;
+	__uint128_t from = source(d), to = destination(d), line;
 
 	if (line_beyond(c, from, c->src_line, fpga->memory_size, &line))
 		fault->cause = RFPGA_FAULT_SOURCE;
@@ -428,9 +429,9 @@ static enum outcome catch_up(struct fpga *fpga, struct dtp *d, struct bus_fault 
 static bool write_meta(struct fpga *fpga, struct dtp *d, struct bus_fault *fault)
 {
 	const struct dtp_config *c = &d->config;
-	const offset_t end = (offset_t)1 << FPGA_OFFSET_BITS;
-	offset_t at = c->meta_offset +
-		      ((offset_t)d->slot * c->bunch + d->image) * RFPGA_META_SIZE;
+	const __uint128_t end = (__uint128_t)1 << FPGA_OFFSET_BITS;
+	__uint128_t at = c->meta_offset +
+		      ((__uint128_t)d->slot * c->bunch + d->image) * RFPGA_META_SIZE;
 	const uint64_t record[RFPGA_META_SIZE / 8] = {
 		[RFPGA_META_FRAME / 8] = d->frame,
 		[RFPGA_META_STACK / 8] = d->stack,

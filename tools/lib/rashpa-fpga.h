@@ -68,7 +68,7 @@
 #define RFPGA_BYTES		0x0048	/* ro, 64 bit: payload written, all DTPs */
 #define RFPGA_STOPS		0x0050	/* ro: stop requests taken */
 #define RFPGA_LIMITS		0x0054	/* ro: how much of a register is there, in bits */
-#define   RFPGA_LIMITS_OFFSET(v)	((v) & 0xff)		/* bases, DST_SLOT, 64-bit numbers */
+#define   RFPGA_LIMITS_OFFSET(v)	((v) & 0xff)	/* bases, DST_SLOT, 64-bit numbers */
 #define   RFPGA_LIMITS_STRIDE(v)	(((v) >> 8) & 0xff)	/* *_LINE, *_IMAGE */
 #define   RFPGA_LIMITS_COUNT(v)		(((v) >> 16) & 0xff)	/* BUNCH ... HEIGHT */
 #define RFPGA_TICK_RATE		0x0058	/* ro: ticks a second */
@@ -133,7 +133,7 @@
 #define RFPGA_DTP_VECTOR	0x00c	/* rw: MSI-X vector */
 #define RFPGA_DTP_PIXEL_BYTES	0x010	/* rw: 1, 2, 4 or 8 */
 #define RFPGA_DTP_BUNCH		0x018	/* rw: images per stack, >= 1 */
-#define RFPGA_DTP_SLOTS		0x01c	/* rw: stacks in the destination, 1 to 2^31 (2: ping-pong) */
+#define RFPGA_DTP_SLOTS		0x01c	/* rw: stacks in the destination, 1 to 2^31 */
 #define RFPGA_DTP_SRC_BASE	0x020	/* rw, 64 bit: dataset in on-board memory */
 #define RFPGA_DTP_SRC_IMAGES	0x028	/* rw: images in the dataset, >= 1; read round and round */
 #define RFPGA_DTP_SRC_X		0x02c	/* rw: pixels */
@@ -201,7 +201,7 @@
 #define RFPGA_LOCK_TICKS	0x10	/* 64 bit: RFPGA_TICKS */
 #define RFPGA_LOCK_OVERRUNS	0x18	/* 64 bit: overruns so far */
 #define RFPGA_LOCK_DROPPED	0x20	/* 64 bit: stacks dropped so far */
-#define RFPGA_LOCK_STACKS	0x38	/* 64 bit: stacks complete, FIRST_STACK included; the last */
+#define RFPGA_LOCK_STACKS	0x38	/* 64 bit: stacks complete, with FIRST_STACK; the last */
 
 /** struct rfpga_lock - a lock record that was read as a whole */
 struct rfpga_lock {
@@ -234,8 +234,8 @@ static inline int rfpga_lock_read(const volatile void *record, struct rfpga_lock
  * the payload of the image and before the event of its stack.
  */
 #define RFPGA_META_SIZE		64
-#define RFPGA_META_FRAME	0x00	/* 64 bit: number of the image; jumps where stacks are dropped */
-#define RFPGA_META_STACK	0x08	/* 64 bit: number of the stack; another one: not written yet */
+#define RFPGA_META_FRAME	0x00	/* 64 bit: number of the image; jumps where some drop */
+#define RFPGA_META_STACK	0x08	/* 64 bit: number of the stack, or not written yet */
 #define RFPGA_META_TICKS	0x10	/* 64 bit: RFPGA_TICKS when the image was begun */
 #define RFPGA_META_LENGTH	0x18	/* 32 bit: bytes of payload */
 #define RFPGA_META_STATUS	0x1c	/* 32 bit: 0: it is whole */

@@ -594,8 +594,8 @@ static int wait_event(struct run *r)
 			newest = e->time_ns;
 			count_skips(r, e);
 		} else if (e->kind == RASHPA_SOURCE_DEVICE && e->time_ns >= r->stream.start_ns) {
-			r->over = e->value == RASHPA_DEVICE_EVENT_GONE ? "the function was removed" :
-				  "the function was stopped";
+			r->over = e->value == RASHPA_DEVICE_EVENT_GONE ?
+				  "the function was removed" : "the function was stopped";
 		}
 	}
 	/* A record of a stack that we took without asking tells nothing about waking up. */
