@@ -24,13 +24,13 @@
 
 /*
  * Not what is pinned for DMA: it is on the LRU, and cannot be moved. Nor what is being read or
- * written: the search would wait for that, without an end where a server does not answer.
+ * written, locked or under writeback: the search would wait for that, without an end where a
+ * server does not answer.
  */
 static bool rashpa_folio_movable(struct folio *folio)
 {
 	return folio_test_lru(folio) && !folio_maybe_dma_pinned(folio) &&
-	       (folio_test_uptodate(folio) || !folio_test_locked(folio)) &&
-	       !folio_test_writeback(folio);
+	       !folio_test_locked(folio) && !folio_test_writeback(folio);
 }
 
 /*
@@ -256,7 +256,8 @@ static bool rashpa_zone_spent(struct zone *zone)
 
 /*
  * Take @blocks from @pfn on. Return how many were taken before one failed; they stay
- * taken only if they are what is searched for.
+ * taken only if they are what is searched for. Each is looked at once more: since the run was
+ * seen, seconds may have gone by.
  */
 static unsigned long rashpa_run_take(struct rashpa_search *search, struct zone *zone,
 				     unsigned long pfn, unsigned long blocks)
@@ -269,6 +270,7 @@ static unsigned long rashpa_run_take(struct rashpa_search *search, struct zone *
 				    blocks * size);
 		search->spent = rashpa_zone_spent(zone);
 		if (search->spent || rashpa_search_stop(search) ||
+		    !rashpa_block_usable(pfn + i * RASHPA_BLOCK_PAGES, zone) ||
 		    rashpa_block_alloc(pfn + i * RASHPA_BLOCK_PAGES))
 			break;
 		cond_resched();
