@@ -13,6 +13,7 @@
 #include <linux/dma-mapping.h>
 #include <linux/highmem.h>
 #include <linux/jiffies.h>
+#include <linux/list.h>
 #include <linux/mm.h>
 #include <linux/mmzone.h>
 #include <linux/sched/signal.h>
@@ -93,6 +94,7 @@ enum rashpa_rank {
 
 /**
  * struct rashpa_search - for a run of page blocks
+ * @entry: while it waits for its turn
  * @progress: told how far it is
  * @blocks: wanted; RASHPA_BLOCKS_ALL: none, only the longest run is looked for
  * @least: shorter runs are looked at, but not taken
@@ -107,6 +109,7 @@ enum rashpa_rank {
  * @looked: the longest run that was only looked at
  */
 struct rashpa_search {
+	struct list_head entry;
 	struct rashpa_progress *progress;
 	unsigned long blocks;
 	unsigned long least;
@@ -131,66 +134,96 @@ struct rashpa_search {
 
 /*
  * One search at a time: two would take blocks out of each other's runs. One of a higher rank
- * goes first, and the one that runs makes way for it.
+ * goes first, of one rank that which came first, and the one that runs makes way for a higher
+ * rank.
+ *
+ * The one that runs may hang: where the kernel waits for a page whose server never answers. From
+ * who has not moved for so long an administrator takes the turn away.
  */
+#define RASHPA_TURN_HANGS	(2 * HZ)
+
 static DECLARE_WAIT_QUEUE_HEAD(rashpa_turns);
-static DEFINE_SPINLOCK(rashpa_turn_lock);	/* the next two */
-static bool rashpa_turn_taken;
-static unsigned int rashpa_turn_waiting[RASHPA_RANKS];
+static DEFINE_SPINLOCK(rashpa_turn_lock);	/* the next three, entry of each search */
+static LIST_HEAD(rashpa_turn_waiting);		/* who goes first is first */
+static const struct rashpa_search *rashpa_turn_holder;
+static unsigned long rashpa_turn_moved;		/* in jiffies */
 
-/* Does somebody of a higher rank wait? Also asked without the lock. */
-static bool rashpa_turn_higher(const struct rashpa_search *search)
-{
-	unsigned int rank;
-
-	for (rank = search->rank + 1; rank < RASHPA_RANKS; rank++)
-		if (READ_ONCE(rashpa_turn_waiting[rank]))
-			return true;
-	return false;
-}
-
-static bool rashpa_turn_try(const struct rashpa_search *search)
+static bool rashpa_turn_try(struct rashpa_search *search)
 {
 	bool mine;
 
 	spin_lock(&rashpa_turn_lock);
-	mine = !rashpa_turn_taken && !rashpa_turn_higher(search);
-	if (mine)
-		rashpa_turn_taken = true;
+	mine = list_is_first(&search->entry, &rashpa_turn_waiting) &&
+	       (!rashpa_turn_holder ||
+		(search->rank >= RASHPA_RANK_ADMIN_TRY &&
+		 time_after(jiffies, rashpa_turn_moved + RASHPA_TURN_HANGS)));
+	if (mine) {
+		list_del_init(&search->entry);
+		rashpa_turn_holder = search;
+		rashpa_turn_moved = jiffies;
+	}
 	spin_unlock(&rashpa_turn_lock);
 	return mine;
 }
 
-static void rashpa_turn_wait(const struct rashpa_search *search, int more)
+static bool rashpa_search_late(const struct rashpa_search *search)
 {
-	spin_lock(&rashpa_turn_lock);
-	WRITE_ONCE(rashpa_turn_waiting[search->rank],
-		   rashpa_turn_waiting[search->rank] + more);
-	spin_unlock(&rashpa_turn_lock);
+	return search->until && time_after(jiffies, search->until);
 }
 
-static int rashpa_turn_begin(const struct rashpa_search *search)
+/* Nobody tells that a turn may be taken away: look each second. */
+static long rashpa_turn_patience(const struct rashpa_search *search)
 {
-	long left = MAX_SCHEDULE_TIMEOUT;
+	return search->until ? clamp((long)(search->until - jiffies), 1L, (long)HZ) : HZ;
+}
 
-	if (search->until)
-		left = max(1L, (long)(search->until - jiffies));
-	rashpa_turn_wait(search, 1);
-	left = wait_event_interruptible_timeout(rashpa_turns, rashpa_turn_try(search), left);
-	rashpa_turn_wait(search, -1);
+static int rashpa_turn_begin(struct rashpa_search *search)
+{
+	struct list_head *at;
+	long left;
+
+	spin_lock(&rashpa_turn_lock);
+	list_for_each(at, &rashpa_turn_waiting)
+		if (list_entry(at, struct rashpa_search, entry)->rank < search->rank)
+			break;
+	list_add_tail(&search->entry, at);
+	spin_unlock(&rashpa_turn_lock);
+	do
+		left = wait_event_interruptible_timeout(rashpa_turns, rashpa_turn_try(search),
+							rashpa_turn_patience(search));
+	while (!left && !rashpa_search_late(search));
 	if (left > 0)
 		return 0;
+	spin_lock(&rashpa_turn_lock);
+	list_del(&search->entry);
+	spin_unlock(&rashpa_turn_lock);
 	/* who made way for this one need not any more */
 	wake_up_all(&rashpa_turns);
 	return left ? -EINTR : -ETIME;
 }
 
-static void rashpa_turn_end(void)
+static void rashpa_turn_end(const struct rashpa_search *search)
 {
 	spin_lock(&rashpa_turn_lock);
-	rashpa_turn_taken = false;
+	if (rashpa_turn_holder == search)
+		rashpa_turn_holder = NULL;
 	spin_unlock(&rashpa_turn_lock);
 	wake_up_all(&rashpa_turns);
+}
+
+/* Has the turn been taken away, or does somebody of a higher rank wait? If not, it moves. */
+static bool rashpa_turn_over(const struct rashpa_search *search)
+{
+	const struct rashpa_search *next;
+	bool over;
+
+	spin_lock(&rashpa_turn_lock);
+	next = list_first_entry_or_null(&rashpa_turn_waiting, struct rashpa_search, entry);
+	over = rashpa_turn_holder != search || (next && next->rank > search->rank);
+	if (!over)
+		rashpa_turn_moved = jiffies;
+	spin_unlock(&rashpa_turn_lock);
+	return over;
 }
 
 /* Is there a reason to stop? -EINTR; -ETIME; -EAGAIN to make way, and begin again. */
@@ -198,9 +231,9 @@ static int rashpa_search_stop(const struct rashpa_search *search)
 {
 	if (task_sigpending(current))
 		return -EINTR;
-	if (search->until && time_after(jiffies, search->until))
+	if (rashpa_search_late(search))
 		return -ETIME;
-	return rashpa_turn_higher(search) ? -EAGAIN : 0;
+	return rashpa_turn_over(search) ? -EAGAIN : 0;
 }
 
 /* ------------------------------------------------------------ search ---- */
@@ -383,7 +416,7 @@ static int rashpa_contig_search(struct rashpa_search *search)
 		err = rashpa_contig_zones(search);
 		if (err == -ENOMEM)
 			rashpa_contig_try(search);
-		rashpa_turn_end();
+		rashpa_turn_end(search);
 	} while (err == -EAGAIN);
 	return err;
 }
@@ -417,7 +450,7 @@ static int rashpa_contig_longest(struct rashpa_progress *progress, int node,
 		search.least = search.longest + 1;
 		err = rashpa_contig_zones(&search);
 	}
-	rashpa_turn_end();
+	rashpa_turn_end(&search);
 	*longest = (u64)search.longest * RASHPA_BLOCK_PAGES << PAGE_SHIFT;
 	return err == -ENOMEM ? 0 : err;
 }
@@ -888,19 +921,16 @@ static void rashpa_query_cma(struct rashpa_query *query, int node)
 
 static void rashpa_query_zone(struct rashpa_query *query, struct zone *zone)
 {
-	/* it only looks: nobody has to wait */
-	const struct rashpa_search search = { .rank = RASHPA_RANK_ADMIN_ALLOC };
 	unsigned long pfn = ALIGN(zone->zone_start_pfn, RASHPA_BLOCK_PAGES);
 	const unsigned long end = zone_end_pfn(zone);
+	u64 run = 0;
 
 	query->out_total += (u64)(zone_managed_pages(zone) - zone_cma_pages(zone)) << PAGE_SHIFT;
 	query->out_free += (u64)rashpa_zone_free(zone) << PAGE_SHIFT;
-	while (pfn + RASHPA_BLOCK_PAGES <= end && !task_sigpending(current)) {
-		unsigned long last = rashpa_run_end(&search, zone, pfn, end);
-
-		query->out_largest = max_t(u64, query->out_largest,
-					   (u64)(last - pfn) << PAGE_SHIFT);
-		pfn = last + RASHPA_BLOCK_PAGES;
+	for (; pfn + RASHPA_BLOCK_PAGES <= end && !task_sigpending(current);
+	     pfn += RASHPA_BLOCK_PAGES) {
+		run = rashpa_block_usable(pfn, zone) ? run + (PAGE_SIZE << RASHPA_BLOCK_ORDER) : 0;
+		query->out_largest = max(query->out_largest, run);
 		cond_resched();
 	}
 }
