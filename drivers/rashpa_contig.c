@@ -248,13 +248,15 @@ static unsigned long rashpa_zone_free(struct zone *zone)
 
 /*
  * Take pages as anybody else would, and give them back: what is missing is reclaimed, page
- * cache first. Return whether so many could be had, without the OOM killer.
+ * cache first. Return whether so many could be had, without the OOM killer, and not at the cost
+ * of the zones below, where the page allocator looks before it reclaims.
  */
 static bool rashpa_zone_refill(struct zone *zone)
 {
 	gfp_t gfp = GFP_KERNEL | __GFP_NORETRY | __GFP_NOWARN | __GFP_THISNODE;
 	unsigned long count = high_wmark_pages(zone) - min_wmark_pages(zone) +
 			      8 * RASHPA_BLOCK_PAGES;
+	unsigned long own = 0, free;
 	struct page *page, *next;
 	LIST_HEAD(pages);
 
@@ -265,15 +267,17 @@ static bool rashpa_zone_refill(struct zone *zone)
 		if (!page)
 			break;
 		list_add(&page->lru, &pages);
+		own += page_zone(page) == zone;
 		count--;
 		cond_resched();
 	}
+	free = rashpa_zone_free(zone) + own;
 	list_for_each_entry_safe(page, next, &pages, lru) {
 		list_del(&page->lru);
 		__free_page(page);
 		cond_resched();
 	}
-	return !count;
+	return !count && free >= min_wmark_pages(zone) + RASHPA_BLOCK_PAGES;
 }
 
 /*
