@@ -17,6 +17,7 @@
 #include <linux/mm.h>
 #include <linux/mmzone.h>
 #include <linux/sched/signal.h>
+#include <linux/sizes.h>
 #include <linux/spinlock.h>
 #include <linux/wait.h>
 
@@ -772,18 +773,43 @@ static int rashpa_pages_get(struct rashpa_call *call, struct rashpa_pages *pages
 	return 0;
 }
 
+/* The kernel changes so many pages at once: all of a large buffer would take it seconds. */
+#define RASHPA_CACHE_PIECE	((unsigned long)SZ_128M >> PAGE_SHIFT)
+
+/* Also from half-way back: then some are what they are to be. */
+static int rashpa_cache_set(struct rashpa_pages *pages, u32 cache)
+{
+	unsigned long i, n;
+	int err = 0;
+
+	for (i = 0; i < pages->count && !err; i += n) {
+		n = min(pages->count - i, RASHPA_CACHE_PIECE);
+		if (cache == RASHPA_CACHE_CACHED)
+			err = rashpa_memory_wb(pages->first + i, n);
+		else if (task_sigpending(current))
+			err = -EINTR;
+		else if (cache == RASHPA_CACHE_WC)
+			err = rashpa_memory_wc(pages->first + i, n);
+		else
+			err = rashpa_memory_uc(pages->first + i, n);
+		cond_resched();
+	}
+	return err;
+}
+
 /* The kernel's own mapping and those of user space must agree, or x86 refuses them. */
 static int rashpa_pages_cache(struct rashpa_call *call, struct rashpa_pages *pages,
 			      u32 cache)
 {
-	int err = 0;
+	int err;
 
+	if (cache == RASHPA_CACHE_CACHED)
+		return 0;
 	/* set first: what fails half-way has changed one half, which is to be made cached again */
 	pages->cache = cache;
-	if (cache == RASHPA_CACHE_WC)
-		err = rashpa_memory_wc(pages->first, pages->count);
-	else if (cache == RASHPA_CACHE_UC)
-		err = rashpa_memory_uc(pages->first, pages->count);
+	err = rashpa_cache_set(pages, cache);
+	if (err == -EINTR)
+		return rashpa_fail(call, err, "interrupted by a signal");
 	if (err)
 		return rashpa_fail(call, err, "%s memory cannot be made on this machine",
 				   cache == RASHPA_CACHE_WC ? "write-combined" : "uncached");
@@ -856,7 +882,7 @@ u64 rashpa_pages_free(struct rashpa_pages *pages)
 
 	/* rather lost than given to somebody who expects it to be cached */
 	if (pages->cache != RASHPA_CACHE_CACHED &&
-	    WARN_ON(rashpa_memory_wb(pages->first, pages->count)))
+	    WARN_ON(rashpa_cache_set(pages, RASHPA_CACHE_CACHED)))
 		return 0;
 	pages->cache = RASHPA_CACHE_CACHED;
 	if (pages->backend == RASHPA_BACKEND_CMA) {

@@ -609,6 +609,9 @@ static void test_cache_modes(void)
 	cache_mode(RASHPA_CACHE_UC, RASHPA_BACKEND_CONTIG, PAGE);
 	cache_mode(RASHPA_CACHE_WC, RASHPA_BACKEND_CONTIG, 6 * MIB);
 	cache_mode(RASHPA_CACHE_UC, RASHPA_BACKEND_CONTIG, 6 * MIB);
+	/* more than the driver changes at once */
+	cache_mode(RASHPA_CACHE_WC, RASHPA_BACKEND_CONTIG, 130 * MIB);
+	cache_mode(RASHPA_CACHE_UC, RASHPA_BACKEND_CONTIG, 130 * MIB);
 	if (!cma_here())
 		return;
 	cache_mode(RASHPA_CACHE_WC, RASHPA_BACKEND_CMA, 4 * MIB);
