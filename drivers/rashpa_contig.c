@@ -65,8 +65,10 @@ static void rashpa_blocks_free(unsigned long pfn, unsigned long blocks)
 {
 	unsigned long i;
 
-	for (i = 0; i < blocks; i++)
+	for (i = 0; i < blocks; i++) {
 		put_page(pfn_to_page(pfn + i * RASHPA_BLOCK_PAGES));
+		cond_resched();
+	}
 }
 
 static void rashpa_progress_set(struct rashpa_progress *progress, u32 stage, u64 done,
@@ -919,9 +921,11 @@ void rashpa_pages_drop(struct rashpa_pages *pages)
 
 	if (!rashpa_pages_free(pages))
 		return;
-	for (i = 0; i < pages->count; i += step)
+	for (i = 0; i < pages->count; i += step) {
 		if (!test_bit(i / step, pages->given))
 			put_page(pages->first + i);
+		cond_resched();
+	}
 	bitmap_free(pages->given);
 }
 

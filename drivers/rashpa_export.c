@@ -102,9 +102,11 @@ static u64 rashpa_export_entries(struct rashpa_exported *export, u64 most)
 	u64 entries = 0;
 	u32 i;
 
-	for (i = 0; i < export->n_extents; i++)
+	for (i = 0; i < export->n_extents; i++) {
 		entries += DIV_ROUND_UP_ULL((u64)export->extents[i].count << PAGE_SHIFT,
 					    most);
+		cond_resched();
+	}
 	return entries;
 }
 
@@ -141,6 +143,7 @@ static struct sg_table *rashpa_export_table(struct rashpa_exported *export,
 			page += length >> PAGE_SHIFT;
 			left -= length;
 		}
+		cond_resched();
 	}
 	return sgt;
 }

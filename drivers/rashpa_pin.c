@@ -76,9 +76,11 @@ void rashpa_pinned_free(struct rashpa_pinned *pinned)
 	u32 i;
 
 	/* whoever could write them may have done so */
-	for (i = 0; i < pinned->n_extents; i++)
+	for (i = 0; i < pinned->n_extents; i++) {
 		unpin_user_page_range_dirty_lock(pinned->extents[i].first,
 						 pinned->extents[i].count, true);
+		cond_resched();
+	}
 	kvfree(pinned->extents);
 	atomic64_sub(pinned->charged, &pinned->mm->pinned_vm);
 	mmdrop(pinned->mm);
