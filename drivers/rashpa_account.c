@@ -174,14 +174,21 @@ static void rashpa_user_put(struct rashpa_user *user)
 
 /* ------------------------------------------------------------ limits --- */
 
+#define RASHPA_NO_LIMIT		U64_MAX
+
+static u64 rashpa_limit_of(const struct rashpa_budget *b, unsigned int param)
+{
+	return param ? (u64)param << b->shift : RASHPA_NO_LIMIT;
+}
+
 static u64 rashpa_limit_all(const struct rashpa_budget *b)
 {
-	return (u64)READ_ONCE(b->all) << b->shift;
+	return rashpa_limit_of(b, READ_ONCE(b->all));
 }
 
 static u64 rashpa_limit_user(const struct rashpa_budget *b)
 {
-	return (u64)READ_ONCE(b->user) << b->shift;
+	return rashpa_limit_of(b, READ_ONCE(b->user));
 }
 
 /* Sources of one user at one vector or memory, 0 for no limit. */
@@ -198,16 +205,31 @@ static u64 rashpa_limit_shared(const struct rashpa_budget *b)
 {
 	u64 all = rashpa_limit_all(b);
 
-	if (!all && b == &rashpa_budgets[RASHPA_RESOURCE_MEMORY])
+	if (all == RASHPA_NO_LIMIT) {
+		if (b != &rashpa_budgets[RASHPA_RESOURCE_MEMORY])
+			return all;
 		all = (u64)totalram_pages() << PAGE_SHIFT;
+	}
 	return all - DIV_ROUND_UP_ULL(all, RASHPA_RESERVE);
+}
+
+/* What counts against that. */
+static u64 rashpa_used_shared(const struct rashpa_budget *b)
+{
+	return rashpa_limit_all(b) == RASHPA_NO_LIMIT ? b->shared : b->used;
+}
+
+/* As users are told. */
+static u64 rashpa_limit_told(u64 limit)
+{
+	return limit == RASHPA_NO_LIMIT ? 0 : limit;
 }
 
 static int rashpa_limit_check(struct rashpa_call *call, const struct rashpa_budget *b,
 			      u64 used, u64 more, u64 limit, const char *whose,
 			      const char *param)
 {
-	if (!limit || (used <= limit && more <= limit - used))
+	if (used <= limit && more <= limit - used)
 		return 0;
 	return rashpa_fail(call, -EDQUOT,
 			   "%llu %s: %llu of %llu %s are taken: end what is not needed (rashpactl list names who holds what), or raise the module parameter %s",
@@ -231,8 +253,8 @@ static int rashpa_limits_check(struct rashpa_call *call, const struct rashpa_cha
 				 rashpa_limit_user(b), "for one user", b->param_user);
 	if (err)
 		return err;
-	return rashpa_limit_check(call, b, rashpa_limit_all(b) ? b->used : b->shared, more,
-				  rashpa_limit_shared(b), "for all but root", b->param_all);
+	return rashpa_limit_check(call, b, rashpa_used_shared(b), more, rashpa_limit_shared(b),
+				  "for all but root", b->param_all);
 }
 
 /* ----------------------------------------------------------- charges --- */
@@ -514,9 +536,9 @@ int rashpa_ioc_limit(struct rashpa_call *call, void *arg)
 	limit->out_shared_used = b->shared;
 	limit->out_user_used = user ? user->used[b - rashpa_budgets] : 0;
 	mutex_unlock(&rashpa_account_lock);
-	limit->out_limit = rashpa_limit_all(b);
-	limit->out_shared_limit = rashpa_limit_shared(b);
-	limit->out_user_limit = rashpa_limit_user(b);
+	limit->out_limit = rashpa_limit_told(rashpa_limit_all(b));
+	limit->out_shared_limit = rashpa_limit_told(rashpa_limit_shared(b));
+	limit->out_user_limit = rashpa_limit_told(rashpa_limit_user(b));
 	return 0;
 }
 

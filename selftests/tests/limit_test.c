@@ -264,6 +264,14 @@ static void take_all(void *arg)
 	take(row, row->all);
 }
 
+static void take_none(void *arg)
+{
+	const struct row *row = arg;
+
+	drop_privileges();
+	CHECK(!take(row, row->all), "a member gets what is root's");
+}
+
 static void clean(pid_t pid)
 {
 	struct rashpa_quiesce q = { HEAD(q) };
@@ -430,6 +438,20 @@ static void test_defaults(void)
 	ANSWERED(call(memory, RASHPA_IOC_LIMIT, &l), EINVAL, "resource 0");
 	l.resource = RASHPA_RESOURCE_TIMERS + 1;
 	ANSWERED(call(memory, RASHPA_IOC_LIMIT, &l), EINVAL, "not defined");
+}
+
+/* What is one, and not more, is root's. */
+static void test_one(void)
+{
+	static const struct row name = { .make = make_name, .all = "limit_names" };
+	const unsigned int all = param("limit_names");
+
+	param_set("limit_names", 1);
+	CHECK(limit_of(RASHPA_RESOURCE_NAMES).out_limit == 1 &&
+	      !limit_of(RASHPA_RESOURCE_NAMES).out_shared_limit, "a member may have the one");
+	child(take_none, &name);
+	clean(child(take_as_root, &name));
+	param_set("limit_names", all);
 }
 
 /* Minor numbers that names cannot take: boards can be bound whatever there is. */
@@ -785,6 +807,7 @@ int main(void)
 	f.fd = -1;
 	have_fpga = fpga_open(&f, 0);
 	tap_run("each resource has a limit for one user, and a reserve", test_defaults);
+	tap_run("a limit of one is root's", test_one);
 	tap_run("names leave minor numbers to functions", test_minors);
 	if (have_fpga) {
 		if (fpga_profile(&f, 0, windows, ARRAY_SIZE(windows)))

@@ -128,9 +128,13 @@ static void limit_text(const struct rashpa_limit *l)
 	char text[SIZE_TEXT];
 
 	printf("%-8s", rashpa_resource_name(l->resource));
-	for (unsigned int i = 0; i < sizeof(n) / sizeof(n[0]); i++)
-		printf(" %11s", !n[i] && i != 0 && i != 3 ? "-" :
+	for (unsigned int i = 0; i < sizeof(n) / sizeof(n[0]); i++) {
+		/* of a limit of one nothing is left to others than root */
+		const bool limit = i == 1 || i == 4 || (i == 2 && !l->out_limit);
+
+		printf(" %11s", limit && !n[i] ? "-" :
 		       amount(text, sizeof(text), l->resource, n[i]));
+	}
 	putchar('\n');
 }
 

@@ -489,8 +489,8 @@ struct rashpa_list {
  * @out_limit: of that, 0 for none
  * @out_shared_used: of that, by who has no CAP_SYS_RESOURCE
  * @out_shared_limit: that @out_used must not exceed for who has no CAP_SYS_RESOURCE: an eighth
- *	less than @out_limit. Of RASHPA_RESOURCE_MEMORY without a limit an eighth less than the
- *	RAM, for @out_shared_used. 0 for none
+ *	less than @out_limit, and so nothing of 1. Of RASHPA_RESOURCE_MEMORY without a limit an
+ *	eighth less than the RAM, for @out_shared_used. 0 for none where @out_limit is 0
  * @out_user_used: held by the user who asks
  * @out_user_limit: of that, 0 for none; not for CAP_SYS_RESOURCE
  *
