@@ -470,9 +470,12 @@ static u32 rashpa_holdings_collect(struct rashpa_holding *to, u32 room, u64 afte
 	u32 n = 0;
 
 	mutex_lock(&rashpa_account_lock);
-	list_for_each_entry(charge, &rashpa_charges, entry) {
-		if (charge->serial <= after ||
-		    (device != RASHPA_NO_DEVICE && charge->device != device))
+	/* from the newest back to the first, in the order in which they were made */
+	list_for_each_entry_reverse(charge, &rashpa_charges, entry)
+		if (charge->serial <= after)
+			break;
+	list_for_each_entry_continue(charge, &rashpa_charges, entry) {
+		if (device != RASHPA_NO_DEVICE && charge->device != device)
 			continue;
 		if (n < room)
 			rashpa_holding_fill(&to[n], charge);
