@@ -1113,8 +1113,8 @@ static struct rashpa_map *rashpa_map_new(struct rashpa_device *dev,
 }
 
 /*
- * The maker is charged with the map, and with memory that may live only by it: a buffer has
- * somebody who is charged with it already, a window is none.
+ * The maker is charged with the map, and with memory that may live only by it: for memory of
+ * ours somebody is charged already, a window is none.
  */
 static int rashpa_map_charge(struct rashpa_call *call, struct rashpa_map *map)
 {
@@ -1127,8 +1127,7 @@ static int rashpa_map_charge(struct rashpa_call *call, struct rashpa_map *map)
 	if (err)
 		return err;
 	rashpa_charge_tell(&map->charge, map->id, name);
-	if (!map->keep || rashpa_window_of(map->dmabuf) ||
-	    (ours && info.out_kind != RASHPA_KIND_PINNED))
+	if (!map->keep || rashpa_window_of(map->dmabuf) || ours)
 		return 0;
 	err = rashpa_charge(call, &map->held, RASHPA_RESOURCE_MEMORY, map->dev->id, 0,
 			    map->dmabuf->size);

@@ -18,6 +18,7 @@
  * struct rashpa_pinned - pinned memory
  * @mm: that the pages are charged to
  * @charged: pages charged
+ * @charge: the same as memory
  * @pages: pinned so far
  * @held: pages that are held by that: larger pages as a whole
  * @last: the last of these
@@ -28,6 +29,7 @@
 struct rashpa_pinned {
 	struct mm_struct *mm;
 	unsigned long charged;
+	struct rashpa_charge charge;
 	unsigned long pages;
 	unsigned long held;
 	struct folio *last;
@@ -82,6 +84,7 @@ void rashpa_pinned_free(struct rashpa_pinned *pinned)
 		cond_resched();
 	}
 	kvfree(pinned->extents);
+	rashpa_uncharge(&pinned->charge);
 	atomic64_sub(pinned->charged, &pinned->mm->pinned_vm);
 	mmdrop(pinned->mm);
 	kfree(pinned);
@@ -133,6 +136,7 @@ static int rashpa_pin_check_vmas(struct rashpa_call *call, unsigned long start,
 static int rashpa_pin_charge(struct rashpa_call *call, struct rashpa_pinned *pinned,
 			     struct page **pages, int n)
 {
+	unsigned long more;
 	int i, err;
 
 	for (i = 0; i < n; i++) {
@@ -145,13 +149,14 @@ static int rashpa_pin_charge(struct rashpa_call *call, struct rashpa_pinned *pin
 	}
 	if (pinned->held <= pinned->charged)
 		return 0;
-	err = rashpa_memlock(call, pinned->held - pinned->charged);
+	more = pinned->held - pinned->charged;
+	err = rashpa_memlock(call, more);
 	if (err)
 		return rashpa_fail(call, err,
 				   "a part of a huge page keeps all of it: %lu KiB would exceed RLIMIT_MEMLOCK: raise it (ulimit -l)",
 				   pinned->held << (PAGE_SHIFT - 10));
 	pinned->charged = pinned->held;
-	return 0;
+	return rashpa_charge_more(call, &pinned->charge, (u64)more << PAGE_SHIFT);
 }
 
 static int rashpa_pin_pages(struct rashpa_call *call, struct rashpa_pinned *pinned,
@@ -212,7 +217,11 @@ static struct rashpa_pinned *rashpa_pin_make(struct rashpa_call *call,
 	pinned->charged = count;
 	pinned->mm = current->mm;
 	mmgrab(pinned->mm);
-	err = rashpa_pin_pages(call, pinned, pin->address, count);
+	/* that ends with the process: children that share files would have no limit together */
+	err = rashpa_charge(call, &pinned->charge, RASHPA_RESOURCE_MEMORY, RASHPA_NO_DEVICE, 0,
+			    pin->length);
+	if (!err)
+		err = rashpa_pin_pages(call, pinned, pin->address, count);
 	if (err) {
 		rashpa_pinned_free(pinned);
 		return ERR_PTR(err);

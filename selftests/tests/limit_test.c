@@ -179,6 +179,40 @@ static int make_name(void)
 	return err;
 }
 
+/*
+ * Pinned by a child that shares the table of files, and ends: RLIMIT_MEMLOCK, which counts for
+ * each of them, ends with it.
+ */
+static int make_pinned(void)
+{
+	struct {
+		struct rashpa_pin pin;
+		char reason[sizeof(reason)];
+		int err;
+	} *shared = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	int err;
+	pid_t pid;
+
+	shared->err = -ECHILD;
+	pid = syscall(SYS_clone, CLONE_FILES | SIGCHLD, NULL, NULL, NULL, NULL);
+	if (!pid) {
+		void *p = mmap(NULL, 4 * MIB, PROT_READ | PROT_WRITE,
+			       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+		madvise(p, 4 * MIB, MADV_NOHUGEPAGE);
+		shared->pin = (struct rashpa_pin) { HEAD(shared->pin), .length = 4 * MIB,
+						    .address = (uintptr_t)p };
+		shared->err = call(memory, RASHPA_IOC_PIN, &shared->pin);
+		memcpy(shared->reason, reason, sizeof(reason));
+		_exit(0);
+	}
+	waitpid(pid, NULL, 0);
+	memcpy(reason, shared->reason, sizeof(reason));
+	err = shared->err;
+	munmap(shared, PAGE);
+	return err;
+}
+
 static void remove_names(pid_t pid)
 {
 	char name[64];
@@ -206,6 +240,8 @@ static const struct row rows[] = {
 	  "user_limit_mib", "limit_mib", 33, 8 },
 	{ "maps that are kept: other drivers' memory", RASHPA_RESOURCE_MEMORY, make_kept_foreign,
 	  "user_limit_mib", "limit_mib", 33, 4 },
+	{ "memory that children pin", RASHPA_RESOURCE_MEMORY, make_pinned, "user_limit_mib",
+	  "limit_mib", 33, 8 },
 	{ "queues of channels", RASHPA_RESOURCE_MEMORY, make_ring, "user_limit_mib", "limit_mib",
 	  12, 4 },
 	{ "tables of maps", RASHPA_RESOURCE_MEMORY, make_table, "user_limit_mib", "limit_mib",
@@ -401,7 +437,7 @@ static void each_row(const char *what, void (*fn)(const struct row *row))
 
 	for (row = rows; row < rows + ARRAY_SIZE(rows); row++) {
 		tap_start("%s: %s", row->name, what);
-		if (!have_fpga && row->make != make_name)
+		if (!have_fpga && row->make != make_name && row->make != make_pinned)
 			tap_skip("no software FPGA");
 		else if (row->make == make_kept_foreign && foreign < 0)
 			tap_skip("no udmabuf");
@@ -619,6 +655,30 @@ static void test_pages(void)
 	CHECK(!list(memory, NULL, 0, before), "closed, and listed");
 }
 
+/* A part of a huge page holds all of it, and counts so. */
+static void test_pinned(void)
+{
+	const uint64_t before = last_serial();
+	char *p = mmap(NULL, 4 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *huge = (char *)(uintptr_t)(((uintptr_t)p + 2 * MIB - 1) & -(2 * MIB));
+	struct rashpa_pin pin = { HEAD(pin), .address = (uintptr_t)huge + PAGE, .length = PAGE };
+	struct rashpa_holding *h;
+
+	madvise(huge, 2 * MIB, MADV_HUGEPAGE);
+	memset(huge, 1, 2 * MIB);
+	SKIP_IF(pfn_of(huge) + 511 != pfn_of(huge + 511 * PAGE), "no huge page");
+	if (ANSWERED(call(memory, RASHPA_IOC_PIN, &pin), 0, NULL)) {
+		h = find(RASHPA_RESOURCE_MEMORY, before);
+		if (h)
+			CHECK(h->memory == 2 * MIB && !h->amount && h->pid == getpid() &&
+			      h->device == -1, "%llu bytes of process %d",
+			      (unsigned long long)h->memory, h->pid);
+		close(pin.out_fd);
+	}
+	CHECK(!list(memory, NULL, 0, before), "closed, and listed");
+	munmap(p, 4 * MIB);
+}
+
 /* Whoever has the file: who made it is charged. The child shares the table of files. */
 static void test_passed(void)
 {
@@ -825,6 +885,7 @@ int main(void)
 	tap_run("LIST names who holds what, also when nobody is left", test_list);
 	tap_run("maps of scattered memory are charged with all that it takes", test_scattered);
 	tap_run("LIST in parts, and for callers that know more", test_pages);
+	tap_run("pinned memory is listed as what it holds", test_pinned);
 	tap_run("who made it is charged, whoever has the file", test_passed);
 	tap_run("LIST of one function", test_of_function);
 	tap_run("a map that nobody told the function ends without stopping it", test_untold);

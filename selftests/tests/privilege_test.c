@@ -201,6 +201,17 @@ static int do_pin(void)
 	return on_memory(RASHPA_IOC_PIN, &pin);
 }
 
+/* more than user_limit_mib */
+static int do_pin_much(void)
+{
+	void *pages = mmap(NULL, 2 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			   0);
+	struct rashpa_pin pin = { HEAD(pin), .address = (uintptr_t)pages, .length = 2 * MIB };
+
+	madvise(pages, 2 * MIB, MADV_NOHUGEPAGE);
+	return on_memory(RASHPA_IOC_PIN, &pin);
+}
+
 static int do_buffer_node_other(void)
 {
 	return node("buffer/" OTHER, O_RDWR);
@@ -581,6 +592,7 @@ static const struct row memory_rows[] = {
 	{ "chown: a group that is not one's own", do_permit_gid, NEEDS(CHOWN), NULL },
 	{ "chown: a group of one's own", do_permit_own_gid, CAN_OPEN, NULL },
 	{ "PIN above RLIMIT_MEMLOCK", do_pin, REFUSED(ENOMEM, IPC_LOCK), NULL },
+	{ "PIN above user_limit_mib", do_pin_much, REFUSED(EDQUOT, SYS_RESOURCE), NULL },
 	{ "node of a buffer with mode 0600", do_buffer_node_other, FILE_OF_ROOT, NULL },
 	{ "CHANNEL_MAKE, SOURCE_ADD, LOOK", do_look, CAN_OPEN, NULL },
 	{ "CHANNEL_MAKE on a node that is open for reading", do_channel_read_only, NOT_EVEN_ROOT,

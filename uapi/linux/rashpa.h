@@ -204,12 +204,12 @@ struct rashpa_alloc {
  * @out_segments: physically contiguous pieces
  *
  * Anonymous, shared and huge pages, across mappings, all writable. They stay where they
- * are until the dma-buf ends, and are charged to RLIMIT_MEMLOCK: a part of a huge page with
- * the whole of it, because that is what stays.
+ * are until the dma-buf ends, and are charged as RASHPA_RESOURCE_MEMORY and to RLIMIT_MEMLOCK: a
+ * part of a huge page with the whole of it, because that is what stays.
  *
  * Errors: EPERM (the node was opened read-only), EINVAL, EFAULT (not mapped, not
  * writable, or cannot be pinned: device memory, CMA buffers, files that need
- * write-back), ENOMEM (RLIMIT_MEMLOCK), EINTR.
+ * write-back), ENOMEM (RLIMIT_MEMLOCK), EDQUOT (the limits of RASHPA_IOC_ALLOC), EINTR.
  */
 struct rashpa_pin {
 	struct rashpa_head head;
@@ -386,8 +386,9 @@ struct rashpa_info {
 
 /**
  * enum rashpa_resource - what programs hold, and have limits of
- * @RASHPA_RESOURCE_MEMORY: bytes: buffers, queues of channels, tables of maps and those that
- *	exporters make for them, and what maps that are kept hold of other drivers' memory
+ * @RASHPA_RESOURCE_MEMORY: bytes: buffers, pinned memory, queues of channels, tables of maps and
+ *	those that exporters make for them, and what maps that are kept hold of other drivers'
+ *	memory
  * @RASHPA_RESOURCE_NAMES: named buffers
  * @RASHPA_RESOURCE_WINDOWS: windows
  * @RASHPA_RESOURCE_MAPS: maps
