@@ -345,7 +345,7 @@ int rashpa_ioc_query(struct rashpa_call *call, void *arg)
 	if (query->try_ms && !(query->head.flags & RASHPA_QUERY_TRY))
 		return rashpa_fail(call, -EINVAL,
 				   "try_ms is given without the flag RASHPA_QUERY_TRY");
-	return rashpa_pages_query(call, query, node);
+	return rashpa_pages_query(call, query, node, 0);
 }
 
 /**

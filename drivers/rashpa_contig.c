@@ -85,21 +85,19 @@ static void rashpa_progress_set(struct rashpa_progress *progress, u32 stage, u64
  * @RASHPA_RANK_ALLOC: and that for an administrator (CAP_SYS_RESOURCE)
  * @RASHPA_RANK_ADMIN_TRY: likewise
  * @RASHPA_RANK_ADMIN_ALLOC: likewise
- * @RASHPA_RANKS: their number
  */
 enum rashpa_rank {
 	RASHPA_RANK_TRY,
 	RASHPA_RANK_ALLOC,
 	RASHPA_RANK_ADMIN_TRY,
 	RASHPA_RANK_ADMIN_ALLOC,
-	RASHPA_RANKS,
 };
 
 /**
  * struct rashpa_search - for a run of page blocks
  * @entry: while it waits for its turn
  * @progress: told how far it is
- * @blocks: wanted; RASHPA_BLOCKS_ALL: none, only the longest run is looked for
+ * @blocks: wanted
  * @least: shorter runs are looked at, but not taken
  * @align_pages: alignment in pages
  * @end: page frames from this one on are of no use
@@ -130,8 +128,6 @@ struct rashpa_search {
 		unsigned long blocks;
 	} looked;
 };
-
-#define RASHPA_BLOCKS_ALL	ULONG_MAX
 
 /* ------------------------------------------------------------- turns ---- */
 
@@ -429,37 +425,33 @@ static int rashpa_contig_search(struct rashpa_search *search)
 }
 
 /*
- * The longest run of all that can be had, in bytes. Taking memory takes time: first what
- * looks best, then only what may be longer than that proved to be. Return -EINTR, or
+ * The longest run of all that can be had, in bytes, up to @most. Taking memory takes time: first
+ * what looks best, then only what may be longer than that proved to be. Return -EINTR, or
  * -ETIME or -EAGAIN if it had to stop early.
  */
-static int rashpa_contig_longest(struct rashpa_progress *progress, int node,
-				 unsigned long until, u64 *longest)
+static int rashpa_contig_longest(struct rashpa_search *search, u64 most, u64 *longest)
 {
-	struct rashpa_search search = {
-		.progress = progress,
-		.blocks = RASHPA_BLOCKS_ALL,
-		.least = RASHPA_BLOCKS_ALL,
-		.align_pages = RASHPA_BLOCK_PAGES,
-		.end = ULONG_MAX,
-		.node = node,
-		.rank = capable(CAP_SYS_RESOURCE) ? RASHPA_RANK_ADMIN_TRY : RASHPA_RANK_TRY,
-		.until = until,
-	};
 	int err;
 
-	err = rashpa_turn_begin(&search);
-	if (err)
-		return err;
-	err = rashpa_contig_zones(&search);
+	search->blocks = min_t(u64, most >> PAGE_SHIFT >> RASHPA_BLOCK_ORDER, ULONG_MAX);
+	search->least = search->blocks;
+	if (!search->blocks)
+		return 0;
+	err = rashpa_contig_zones(search);
 	if (err == -ENOMEM) {
-		rashpa_contig_try(&search);
-		search.least = search.longest + 1;
-		err = rashpa_contig_zones(&search);
+		rashpa_contig_try(search);
+		search->least = search->longest + 1;
+		err = rashpa_contig_zones(search);
 	}
-	rashpa_turn_end(&search);
-	*longest = (u64)search.longest * RASHPA_BLOCK_PAGES << PAGE_SHIFT;
+	if (!err)
+		rashpa_blocks_free(search->pfn, search->blocks);
+	*longest = (u64)search->longest * RASHPA_BLOCK_PAGES << PAGE_SHIFT;
 	return err == -ENOMEM ? 0 : err;
+}
+
+static enum rashpa_rank rashpa_rank_alloc(void)
+{
+	return capable(CAP_SYS_RESOURCE) ? RASHPA_RANK_ADMIN_ALLOC : RASHPA_RANK_ALLOC;
 }
 
 /* Is @length from @first on where it is wanted? */
@@ -504,7 +496,7 @@ static int rashpa_contig_alloc(struct rashpa_progress *progress,
 				     want->alignment >> PAGE_SHIFT),
 		.end = want->last == U64_MAX ? ULONG_MAX : (want->last + 1) >> PAGE_SHIFT,
 		.node = want->node,
-		.rank = capable(CAP_SYS_RESOURCE) ? RASHPA_RANK_ADMIN_ALLOC : RASHPA_RANK_ALLOC,
+		.rank = rashpa_rank_alloc(),
 	};
 	int err;
 
@@ -674,6 +666,7 @@ static int rashpa_cma_alloc_node(struct rashpa_pages *pages, const struct rashpa
 	return 0;
 }
 
+/* Only with the turn: a try of somebody else would hold the memory. */
 static int rashpa_cma_alloc(struct rashpa_pages *pages, const struct rashpa_want *want)
 {
 	/* what is as large as a huge entry is aligned like one */
@@ -741,7 +734,7 @@ static int rashpa_pages_explain(struct rashpa_call *call, const struct rashpa_wa
 			 (want->last >> 20) + 1);
 	else if (want->node != NUMA_NO_NODE)
 		snprintf(where, sizeof(where), " on node %d", want->node);
-	if (rashpa_pages_query(call, &query, want->node))
+	if (rashpa_pages_query(call, &query, want->node, want->length))
 		return -ENOMEM;
 	if (cma)
 		return rashpa_fail(call, -ENOMEM,
@@ -759,11 +752,17 @@ static int rashpa_pages_explain(struct rashpa_call *call, const struct rashpa_wa
 static int rashpa_pages_get(struct rashpa_call *call, struct rashpa_pages *pages,
 			    const struct rashpa_want *want)
 {
+	struct rashpa_search search = { .rank = rashpa_rank_alloc() };
 	int err = -ENOMEM;
 
 	memset(pages, 0, sizeof(*pages));
-	if (want->backend != RASHPA_BACKEND_CONTIG && rashpa_cma_present())
+	if (want->backend != RASHPA_BACKEND_CONTIG && rashpa_cma_present()) {
+		err = rashpa_turn_begin(&search);
+		if (err)
+			return err;
 		err = rashpa_cma_alloc(pages, want);
+		rashpa_turn_end(&search);
+	}
 	if (err && want->backend != RASHPA_BACKEND_CMA) {
 		memset(pages, 0, sizeof(*pages));
 		err = rashpa_contig_alloc(call->obj, pages, want);
@@ -984,18 +983,19 @@ static void rashpa_query_contig(struct rashpa_query *query, int node)
 #define RASHPA_TRY_STEP(size)	((size) / 4)
 
 /* CMA does not even tell how it looks: allocate less and less until it succeeds. */
-static int rashpa_try_cma(u64 size, int node, unsigned long until, u64 *largest)
+static int rashpa_try_cma(const struct rashpa_search *search, u64 size, u64 *largest)
 {
 	const u64 unit = PAGE_SIZE << RASHPA_BLOCK_ORDER;
-	struct rashpa_want want = { .alignment = PAGE_SIZE, .node = node, .last = U64_MAX };
+	struct rashpa_want want = { .alignment = PAGE_SIZE, .node = search->node,
+				    .last = U64_MAX };
 	struct rashpa_pages pages;
+	int err;
 
 	for (size = ALIGN_DOWN(size, unit); size;
 	     size = ALIGN_DOWN(size - max(RASHPA_TRY_STEP(size), unit), unit)) {
-		if (task_sigpending(current))
-			return -EINTR;
-		if (time_after(jiffies, until))
-			return -ETIME;
+		err = rashpa_search_stop(search);
+		if (err)
+			return err;
 		want.length = size;
 		memset(&pages, 0, sizeof(pages));
 		if (!rashpa_cma_alloc(&pages, &want)) {
@@ -1007,18 +1007,34 @@ static int rashpa_try_cma(u64 size, int node, unsigned long until, u64 *largest)
 	return 0;
 }
 
-static int rashpa_query_try(struct rashpa_call *call, struct rashpa_query *query, int node)
+/* Nobody is charged with what a try holds: it is no more than the caller could be charged with. */
+static int rashpa_query_try(struct rashpa_call *call, struct rashpa_query *query, int node,
+			    u64 charged)
 {
-	const unsigned long until = jiffies + msecs_to_jiffies(query->try_ms ?: 2000);
-	struct rashpa_progress *progress = call->obj;
+	struct rashpa_search search = {
+		.progress = call->obj,
+		.align_pages = RASHPA_BLOCK_PAGES,
+		.end = ULONG_MAX,
+		.node = node,
+		.rank = capable(CAP_SYS_RESOURCE) ? RASHPA_RANK_ADMIN_TRY : RASHPA_RANK_TRY,
+		.until = jiffies + msecs_to_jiffies(query->try_ms ?: 2000),
+	};
+	u64 most;
 	int err;
 
 	query->out_largest = 0;
-	if (query->out_backend == RASHPA_BACKEND_CMA)
-		err = rashpa_try_cma(query->out_free, node, until, &query->out_largest);
-	else
-		err = rashpa_contig_longest(progress, node, until, &query->out_largest);
-	rashpa_progress_set(progress, RASHPA_STAGE_IDLE, 0, 0);
+	err = rashpa_turn_begin(&search);
+	if (!err) {
+		most = rashpa_memory_room();
+		most += min(charged, U64_MAX - most);
+		if (query->out_backend == RASHPA_BACKEND_CMA)
+			err = rashpa_try_cma(&search, min(most, query->out_free),
+					     &query->out_largest);
+		else
+			err = rashpa_contig_longest(&search, most, &query->out_largest);
+		rashpa_turn_end(&search);
+	}
+	rashpa_progress_set(search.progress, RASHPA_STAGE_IDLE, 0, 0);
 	if (err == -ETIME || err == -EAGAIN)
 		query->out_flags = RASHPA_QUERIED_UNFINISHED;
 	else if (err)
@@ -1032,11 +1048,12 @@ static int rashpa_query_try(struct rashpa_call *call, struct rashpa_query *query
  * @query: flags, backend and try_ms in; out_backend, out_flags, out_total, out_free,
  *	out_largest and out_area filled in
  * @node: NUMA node or NUMA_NO_NODE
+ * @charged: bytes that the caller is charged with for it already
  *
  * Return: 0, -EOPNOTSUPP (no CMA area), -EINTR.
  */
 int rashpa_pages_query(struct rashpa_call *call, struct rashpa_query *query,
-		       int node)
+		       int node, u64 charged)
 {
 	bool cma = rashpa_cma_present();
 
@@ -1053,5 +1070,7 @@ int rashpa_pages_query(struct rashpa_call *call, struct rashpa_query *query,
 		rashpa_query_cma(query, node);
 	else
 		rashpa_query_contig(query, node);
-	return query->head.flags & RASHPA_QUERY_TRY ? rashpa_query_try(call, query, node) : 0;
+	if (!(query->head.flags & RASHPA_QUERY_TRY))
+		return 0;
+	return rashpa_query_try(call, query, node, charged);
 }

@@ -103,7 +103,7 @@ int rashpa_pages_alloc(struct rashpa_call *call, struct rashpa_pages *pages,
 u64 rashpa_pages_free(struct rashpa_pages *pages);
 void rashpa_pages_drop(struct rashpa_pages *pages);
 int rashpa_pages_query(struct rashpa_call *call, struct rashpa_query *query,
-		       int node);
+		       int node, u64 charged);
 
 /* ------------------------------------------------- rashpa_buffer.c --- */
 

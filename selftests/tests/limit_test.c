@@ -476,6 +476,36 @@ static void test_defaults(void)
 	ANSWERED(call(memory, RASHPA_IOC_LIMIT, &l), EINVAL, "not defined");
 }
 
+static void try_as_member(void *arg)
+{
+	struct rashpa_query q = { HEAD(q), .backend = *(uint32_t *)arg,
+				  .try_ms = RASHPA_TRY_MS_MAX };
+
+	drop_privileges();
+	q.head.flags = RASHPA_QUERY_TRY;
+	ANSWERED(call(memory, RASHPA_IOC_QUERY, &q), 0, NULL);
+	CHECK(q.out_largest && q.out_largest <= 9 * MIB, "%llu MiB are told",
+	      (unsigned long long)(q.out_largest / MIB));
+}
+
+/* Nobody is charged with what a try takes for a moment: it takes no more than one could be. */
+static void test_try(void)
+{
+	static const uint32_t backends[] = { RASHPA_BACKEND_CONTIG, RASHPA_BACKEND_CMA };
+	const unsigned int user = param("user_limit_mib"), all = param("limit_mib");
+	size_t i;
+
+	for (i = 0; i < (cma_here() ? 2 : 1); i++) {
+		param_set("user_limit_mib", 9);
+		tap_fork(try_as_member, (void *)&backends[i]);
+		param_set("user_limit_mib", user);
+		/* an eighth of that is root's */
+		param_set("limit_mib", limit_of(RASHPA_RESOURCE_MEMORY).out_used / MIB + 10);
+		tap_fork(try_as_member, (void *)&backends[i]);
+		param_set("limit_mib", all);
+	}
+}
+
 /* What is one, and not more, is root's. */
 static void test_one(void)
 {
@@ -867,6 +897,7 @@ int main(void)
 	f.fd = -1;
 	have_fpga = fpga_open(&f, 0);
 	tap_run("each resource has a limit for one user, and a reserve", test_defaults);
+	tap_run("a try takes no more than who tries may hold", test_try);
 	tap_run("a limit of one is root's", test_one);
 	tap_run("names leave minor numbers to functions", test_minors);
 	if (have_fpga) {

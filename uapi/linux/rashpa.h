@@ -168,8 +168,9 @@ enum rashpa_cache {
  * asks the mode for both) takes none: it is for RASHPA_IOC_INFO and RASHPA_IOC_REMOVE.
  *
  * The call can be interrupted by a signal while it searches and zeroes. How far it
- * is, RASHPA_IOC_PROGRESS tells in another thread. One search runs at a time; that of a
- * process with CAP_SYS_RESOURCE goes first, that of others begins again behind it.
+ * is, RASHPA_IOC_PROGRESS tells in another thread. One search runs at a time, of CMA as well;
+ * that of a process with CAP_SYS_RESOURCE goes first, that of others begins again behind it. For
+ * one that hangs it waits two seconds.
  *
  * Errors: EPERM (the node was opened read-only), EINVAL, EBADF (@device), EEXIST (name),
  * ENAMETOOLONG (no NUL), ENOMEM (see RASHPA_IOC_QUERY), ENOSPC (no minor number is free),
@@ -222,8 +223,9 @@ struct rashpa_pin {
 /** RASHPA_QUERY_NODE - @node is given: answer for that NUMA node only */
 #define RASHPA_QUERY_NODE	_BITUL(0)
 /**
- * RASHPA_QUERY_TRY - find @out_largest out by allocating and giving back at once. True
- * for CMA as well, but moves the memory of others, and takes time: @try_ms at most
+ * RASHPA_QUERY_TRY - find @out_largest out by allocating and giving back at once: up to what
+ * the caller could still be charged with, see &struct rashpa_limit. True for CMA as well, but
+ * moves the memory of others, and takes time: @try_ms at most
  */
 #define RASHPA_QUERY_TRY	_BITUL(1)
 /**
