@@ -10,7 +10,7 @@
 
 #include "common.h"
 
-/* ----------------------------------------- a read that is never answered --- */
+/* ------------------------------------------- what a server never answers --- */
 
 #define FOLDER		"/tmp/st-contig"
 #define ROOM		(64 * KIB)	/* for a request of FUSE */
@@ -19,7 +19,7 @@
 
 struct server {
 	int fuse;
-	int asked[2];		/* pipe: a byte for each read */
+	int asked[2];		/* pipe: a byte for each read and write */
 	int done[2];		/* pipe: all is taken */
 };
 
@@ -46,7 +46,8 @@ static struct fuse_attr attributes(uint64_t node)
 static void serve_one(const struct server *s, const struct fuse_in_header *in)
 {
 	struct fuse_init_out init = { .major = FUSE_KERNEL_VERSION, .minor = 31,
-				      .max_write = PAGE };
+				      .max_write = PAGE, .max_readahead = FILE_SIZE,
+				      .flags = FUSE_WRITEBACK_CACHE };
 	struct fuse_entry_out entry = { .nodeid = 2, .attr = attributes(2) };
 	struct fuse_attr_out attr = { .attr = attributes(in->nodeid) };
 	struct fuse_open_out open_out = {};
@@ -65,6 +66,7 @@ static void serve_one(const struct server *s, const struct fuse_in_header *in)
 		answer(s->fuse, in, 0, &open_out, sizeof(open_out));
 		break;
 	case FUSE_READ:
+	case FUSE_WRITE:
 		CHECK(write(s->asked[1], "", 1) == 1, "write");
 		break;
 	case FUSE_FORGET:
@@ -85,16 +87,30 @@ static void serve(void *arg)
 		serve_one(s, (void *)request);
 }
 
+static char data[FILE_SIZE];
+
 static void read_for_ever(void *arg)
 {
 	const struct server *s = arg;
 	int fd;
-	char c;
 
 	close(s->fuse);
 	fd = open(FOLDER "/file", O_RDONLY | O_CLOEXEC);
-	if (fd < 0 || read(fd, &c, 1) < 0)
+	if (fd < 0 || read(fd, data, sizeof(data)) < 0)
 		tap_note("read: %s", strerror(errno));
+}
+
+/* Who opens a file again wants what is in it now: what is not written yet is, before. */
+static void write_for_ever(void *arg)
+{
+	const struct server *s = arg;
+	int fd;
+
+	close(s->fuse);
+	fd = open(FOLDER "/file", O_RDWR | O_CLOEXEC);
+	CHECK(fd >= 0 && write(fd, data, PAGE) == (ssize_t)PAGE, "write: %s", strerror(errno));
+	if (open(FOLDER "/file", O_RDONLY | O_CLOEXEC) < 0)
+		tap_note("open: %s", strerror(errno));
 }
 
 /* All that can be had, and so each block that looks as if it could. */
@@ -132,39 +148,70 @@ static char *fill_holes(void)
 	return p;
 }
 
-/* The page stays locked: who waits for it waits for ever. */
-static void test_unanswered(void)
+/* A file system that answers no reads and writes; false: there is none. */
+static bool server_begin(struct server *s, pid_t *pid)
 {
-	char options[80], *holes;
-	struct server s;
-	pid_t server, reader, taker;
+	char options[80];
 
 	if (system("modprobe -q fuse"))
 		tap_note("modprobe of fuse fails");
-	s.fuse = open("/dev/fuse", O_RDWR | O_CLOEXEC);
-	SKIP_IF(s.fuse < 0, "no FUSE in this kernel");
-	REQUIRE(!pipe(s.asked) && !pipe(s.done), "pipe");
+	s->fuse = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+	if (s->fuse < 0) {
+		tap_skip("no FUSE in this kernel");
+		return false;
+	}
+	if (pipe(s->asked) || pipe(s->done))
+		tap_bail("pipe: %s", strerror(errno));
 	mkdir(FOLDER, 0700);
-	snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=0,group_id=0", s.fuse);
+	snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=0,group_id=0", s->fuse);
 	CHECK(!mount("fuse", FOLDER, "fuse", 0, options), "mount: %s", strerror(errno));
-	server = tap_fork_start(serve, &s);
-	holes = fill_holes();
-	reader = tap_fork_start(read_for_ever, &s);
-	CHECK(wait_fd(s.asked[0], POLLIN, 20000), "nobody reads");
-	munmap(holes, HOLES);
-	taker = tap_fork_start(take_all, &s);
-	CHECK(wait_fd(s.done[0], POLLIN, 40000), "ALLOC waits for the read of another process");
-	/* without a server all requests end, and so does whoever waits for one */
+	*pid = tap_fork_start(serve, s);
+	return true;
+}
+
+/* Without a server all requests end, and so does whoever waits for one: @pids. */
+static void server_end(struct server *s, pid_t server, const pid_t *pids, size_t n)
+{
+	size_t i;
+
 	tap_fork_kill(server);
-	close(s.fuse);
-	tap_fork_end(taker);
-	tap_fork_end(reader);
+	close(s->fuse);
+	for (i = 0; i < n; i++)
+		tap_fork_end(pids[i]);
 	umount2(FOLDER, MNT_DETACH);
 	rmdir(FOLDER);
-	close(s.asked[0]);
-	close(s.asked[1]);
-	close(s.done[0]);
-	close(s.done[1]);
+	close(s->asked[0]);
+	close(s->asked[1]);
+	close(s->done[0]);
+	close(s->done[1]);
+}
+
+/* The page stays locked: who waits for it waits for ever. */
+static void unanswered(void (*ask)(void *arg))
+{
+	pid_t server, pids[2];
+	struct server s;
+	char *holes;
+
+	if (!server_begin(&s, &server))
+		return;
+	holes = fill_holes();
+	pids[0] = tap_fork_start(ask, &s);
+	CHECK(wait_fd(s.asked[0], POLLIN, 20000), "nobody asks");
+	munmap(holes, HOLES);
+	pids[1] = tap_fork_start(take_all, &s);
+	CHECK(wait_fd(s.done[0], POLLIN, 40000), "ALLOC waits for the page of another process");
+	server_end(&s, server, pids, ARRAY_SIZE(pids));
+}
+
+static void test_unanswered_read(void)
+{
+	unanswered(read_for_ever);
+}
+
+static void test_unanswered_write(void)
+{
+	unanswered(write_for_ever);
 }
 
 /* Of /proc/meminfo, in bytes. */
@@ -340,6 +387,73 @@ static void test_cma_aligned(void)
 	close(odd);
 }
 
+/* All but what is an area's, until it is killed: what others read is in the area then. */
+static void hold_all(void *arg)
+{
+	take_all(arg);
+	pause();
+}
+
+static void take_area(void *arg)
+{
+	const struct server *s = arg;
+
+	close(s->fuse);
+	drop_privileges();
+	while (alloc_cma(2 * MIB, 0) >= 0)
+		;
+}
+
+static void take_some(void *arg)
+{
+	struct rashpa_alloc a = { HEAD(a), .length = 8 * MIB, .backend = RASHPA_BACKEND_CONTIG };
+	const struct server *s = arg;
+
+	close(s->fuse);
+	ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), 0, NULL);
+	drop_privileges();
+	ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), 0, NULL);
+	CHECK(write(s->done[1], "", 1) == 1, "write");
+}
+
+/* Does @pid wait for a page that is locked, before it ends? */
+static bool waits_for_page(pid_t pid)
+{
+	const uint64_t end = end_of_wait(10000);
+	char path[32], where[64] = "";
+
+	snprintf(path, sizeof(path), "/proc/%d/wchan", pid);
+	while (!strstr(where, "folio_wait_bit") && now_ns() < end && tap_ok())
+		if (!read_text(path, where, sizeof(where)))
+			break;
+	return strstr(where, "folio_wait_bit");
+}
+
+/* A search that waits for ever, in an area, where the kernel alone looks for memory. */
+static void test_hangs(void)
+{
+	pid_t server, holder, pids[3];
+	struct server s;
+	size_t n = 0;
+	char c;
+
+	if (!server_begin(&s, &server))
+		return;
+	holder = tap_fork_start(hold_all, &s);
+	CHECK(wait_fd(s.done[0], POLLIN, 40000) && read(s.done[0], &c, 1) == 1, "no memory");
+	pids[n++] = tap_fork_start(read_for_ever, &s);
+	CHECK(wait_fd(s.asked[0], POLLIN, 20000), "nobody reads");
+	tap_fork_kill(holder);
+	pids[n++] = tap_fork_start(take_area, &s);
+	if (waits_for_page(pids[1])) {
+		pids[n++] = tap_fork_start(take_some, &s);
+		CHECK(wait_fd(s.done[0], POLLIN, 30000), "root waits for a search that hangs");
+	} else {
+		tap_skip("what is being read is not in the area");
+	}
+	server_end(&s, server, pids, n);
+}
+
 /* What is an area's, contig never gets. */
 static void test_query(void)
 {
@@ -359,7 +473,8 @@ static void test_query(void)
 int main(void)
 {
 	common_init();
-	tap_run("contig does not wait for a page that is being read", test_unanswered);
+	tap_run("contig does not wait for a page that is being read", test_unanswered_read);
+	tap_run("contig does not wait for a page that is being written", test_unanswered_write);
 	tap_run("contig gets what the page cache holds", test_full_cache);
 	if (!cma_here()) {
 		tap_skip_all("CMA", "no area (lab run --append cma=256M)");
@@ -368,6 +483,7 @@ int main(void)
 	tap_run("an area of CMA hands out what it has, and no more", test_cma_full);
 	tap_run("a single page comes from an area, or not from CMA", test_cma_page);
 	tap_run("alignment that an area has room for is found", test_cma_aligned);
+	tap_run("root does not wait for a search that hangs", test_hangs);
 	tap_run("QUERY does not count areas of CMA for contig", test_query);
 	return tap_exit();
 }
