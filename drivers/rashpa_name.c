@@ -180,8 +180,9 @@ static char *rashpa_buffer_devnode(RASHPA_DEVNODE_CONST struct device *dev,
 		container_of(dev, struct rashpa_named, dev);
 	const bool made = READ_ONCE(named->made);
 
+	/* with its type: no mode at all would be taken for 0600 */
 	if (mode && !made)
-		*mode = named->mode;
+		*mode = named->mode | S_IFCHR;
 	if (uid && !made)
 		*uid = named->uid;
 	if (gid && !made)

@@ -212,6 +212,19 @@ static void test_node_mode(void)
 }
 
 /* udev sets owner and mode that an event tells: at each event, whatever chmod() has done. */
+/* No permission at all is a mode, too. */
+static void test_no_mode(void)
+{
+	int fd = alloc_with(RASHPA_ALLOC_MODE, 0);
+	struct stat node;
+
+	REQUIRE(fd >= 0, "ALLOC: %s", reason);
+	CHECK(!stat(NODE, &node), "stat: %s", strerror(errno));
+	CHECK((node.st_mode & 07777) == 0, "mode 0%o", node.st_mode & 07777);
+	close(fd);
+	ANSWERED(buffer_remove(NAME), 0, NULL);
+}
+
 static void test_event_tells_no_mode(void)
 {
 	char event[1024];
@@ -450,6 +463,7 @@ int main(void)
 	tap_run("the lease of a killed process ends", test_lease_dies);
 	tap_run("flags without their values, values without their flags", test_bad_flags);
 	tap_run("a node has its owner and mode when it appears", test_node_mode);
+	tap_run("a node of mode 0 is for nobody", test_no_mode);
 	tap_run("an event tells udev no owner and no mode", test_event_tells_no_mode);
 	tap_run("access mode 3 takes no lease, and tells who has one", test_no_lease);
 	tap_run("root of another namespace is not the owner", test_namespace);
