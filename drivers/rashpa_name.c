@@ -126,6 +126,9 @@ static int rashpa_buffer_node_open(struct inode *inode, struct file *file)
 	/* access mode 3: to ask for it, or to remove it */
 	if (!(file->f_mode & (FMODE_READ | FMODE_WRITE)))
 		return 0;
+	/* who may only read must not keep out whose it is */
+	if (file->f_flags & O_EXCL && !(file->f_mode & FMODE_WRITE))
+		return -EACCES;
 	lease = rashpa_lease_new(rashpa_named_of(file)->buffer, file->f_flags & O_EXCL);
 	if (IS_ERR(lease))
 		return PTR_ERR(lease);

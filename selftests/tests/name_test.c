@@ -142,6 +142,13 @@ static void test_exclusive_node(void)
 	a = open(NODE, O_RDWR | O_EXCL | O_CLOEXEC);
 	CHECK(a < 0 && errno == EBUSY, "an exclusive open beside another");
 	close(b);
+	/* who only reads keeps nobody out */
+	b = open(NODE, O_RDONLY | O_EXCL | O_CLOEXEC);
+	CHECK(b < 0 && errno == EACCES, "an exclusive open for reading");
+	close(b);
+	b = open(NODE, O_WRONLY | O_EXCL | O_CLOEXEC);
+	CHECK(b >= 0, "an exclusive open for writing: %s", strerror(errno));
+	close(b);
 	ANSWERED(buffer_remove(NAME), 0, NULL);
 }
 

@@ -164,8 +164,9 @@ enum rashpa_cache {
  * /dev/rashpa/buffer/NAME, shared unless asked for otherwise (RASHPA_ALLOC_EXCLUSIVE, O_EXCL).
  * It ends with the last of what came of it: duplicates, mappings, maps, the dma-bufs of
  * RASHPA_IOC_EXPORT. While there is an exclusive one open() fails with EBUSY; so does
- * O_EXCL while there is any. The access mode 3 (neither O_RDONLY, O_WRONLY nor O_RDWR; the kernel
- * asks the mode for both) takes none: it is for RASHPA_IOC_INFO and RASHPA_IOC_REMOVE.
+ * O_EXCL while there is any. O_EXCL is only for who opens it for writing (EACCES). The access
+ * mode 3 (neither O_RDONLY, O_WRONLY nor O_RDWR; the kernel asks the mode for both) takes none: it
+ * is for RASHPA_IOC_INFO, which names who has an exclusive one, and RASHPA_IOC_REMOVE.
  *
  * The call can be interrupted by a signal while it searches and zeroes. How far it
  * is, RASHPA_IOC_PROGRESS tells in another thread. One search runs at a time, of CMA as well;
