@@ -164,12 +164,14 @@ enum rashpa_cache {
  * /dev/rashpa/buffer/NAME, shared unless asked for otherwise (RASHPA_ALLOC_EXCLUSIVE, O_EXCL).
  * It ends with the last of what came of it: duplicates, mappings, maps, the dma-bufs of
  * RASHPA_IOC_EXPORT. While there is an exclusive one open() fails with EBUSY; so does
- * O_EXCL while there is any. The access mode 3 (neither O_RDONLY, O_WRONLY nor O_RDWR; the kernel
- * asks the mode for both) takes none: it is for RASHPA_IOC_INFO and RASHPA_IOC_REMOVE.
+ * O_EXCL while there is any. O_EXCL is only for who opens it for writing (EACCES). The access
+ * mode 3 (neither O_RDONLY, O_WRONLY nor O_RDWR; the kernel asks the mode for both) takes none: it
+ * is for RASHPA_IOC_INFO, which names who has an exclusive one, and RASHPA_IOC_REMOVE.
  *
  * The call can be interrupted by a signal while it searches and zeroes. How far it
- * is, RASHPA_IOC_PROGRESS tells in another thread. One search runs at a time; that of a
- * process with CAP_SYS_RESOURCE goes first, that of others begins again behind it.
+ * is, RASHPA_IOC_PROGRESS tells in another thread. One search runs at a time, of CMA as well;
+ * that of a process with CAP_SYS_RESOURCE goes first, that of others begins again behind it. For
+ * one that hangs it waits two seconds.
  *
  * Errors: EPERM (the node was opened read-only), EINVAL, EBADF (@device), EEXIST (name),
  * ENAMETOOLONG (no NUL), ENOMEM (see RASHPA_IOC_QUERY), ENOSPC (no minor number is free),
@@ -204,12 +206,12 @@ struct rashpa_alloc {
  * @out_segments: physically contiguous pieces
  *
  * Anonymous, shared and huge pages, across mappings, all writable. They stay where they
- * are until the dma-buf ends, and are charged to RLIMIT_MEMLOCK: a part of a huge page with
- * the whole of it, because that is what stays.
+ * are until the dma-buf ends, and are charged as RASHPA_RESOURCE_MEMORY and to RLIMIT_MEMLOCK: a
+ * part of a huge page with the whole of it, because that is what stays.
  *
  * Errors: EPERM (the node was opened read-only), EINVAL, EFAULT (not mapped, not
  * writable, or cannot be pinned: device memory, CMA buffers, files that need
- * write-back), ENOMEM (RLIMIT_MEMLOCK), EINTR.
+ * write-back), ENOMEM (RLIMIT_MEMLOCK), EDQUOT (the limits of RASHPA_IOC_ALLOC), EINTR.
  */
 struct rashpa_pin {
 	struct rashpa_head head;
@@ -222,8 +224,9 @@ struct rashpa_pin {
 /** RASHPA_QUERY_NODE - @node is given: answer for that NUMA node only */
 #define RASHPA_QUERY_NODE	_BITUL(0)
 /**
- * RASHPA_QUERY_TRY - find @out_largest out by allocating and giving back at once. True
- * for CMA as well, but moves the memory of others, and takes time: @try_ms at most
+ * RASHPA_QUERY_TRY - find @out_largest out by allocating and giving back at once: up to what
+ * the caller could still be charged with, see &struct rashpa_limit. True for CMA as well, but
+ * moves the memory of others, and takes time: @try_ms at most
  */
 #define RASHPA_QUERY_TRY	_BITUL(1)
 /**
@@ -386,8 +389,9 @@ struct rashpa_info {
 
 /**
  * enum rashpa_resource - what programs hold, and have limits of
- * @RASHPA_RESOURCE_MEMORY: bytes: buffers, queues of channels, tables of maps and those that
- *	exporters make for them, and what maps that are kept hold of other drivers' memory
+ * @RASHPA_RESOURCE_MEMORY: bytes: buffers, pinned memory, queues of channels, tables of maps and
+ *	those that exporters make for them, and what maps that are kept hold of other drivers'
+ *	memory
  * @RASHPA_RESOURCE_NAMES: named buffers
  * @RASHPA_RESOURCE_WINDOWS: windows
  * @RASHPA_RESOURCE_MAPS: maps
@@ -489,8 +493,8 @@ struct rashpa_list {
  * @out_limit: of that, 0 for none
  * @out_shared_used: of that, by who has no CAP_SYS_RESOURCE
  * @out_shared_limit: that @out_used must not exceed for who has no CAP_SYS_RESOURCE: an eighth
- *	less than @out_limit. Of RASHPA_RESOURCE_MEMORY without a limit an eighth less than the
- *	RAM, for @out_shared_used. 0 for none
+ *	less than @out_limit, and so nothing of 1. Of RASHPA_RESOURCE_MEMORY without a limit an
+ *	eighth less than the RAM, for @out_shared_used. 0 for none where @out_limit is 0
  * @out_user_used: held by the user who asks
  * @out_user_limit: of that, 0 for none; not for CAP_SYS_RESOURCE
  *
