@@ -71,7 +71,8 @@ static struct rashpa_budget rashpa_budgets[] = {
 	MODULE_PARM_DESC(param, text)
 
 RASHPA_LIMIT(limit_mib, MEMORY, all, "memory for all in MiB, 0 for no limit (0)");
-RASHPA_LIMIT(user_limit_mib, MEMORY, user, "memory for one user in MiB, 0 for no limit (half of the RAM); like all user limits not for CAP_SYS_RESOURCE");
+RASHPA_LIMIT(user_limit_mib, MEMORY, user,
+	     "memory for one user in MiB, 0 for no limit (half of the RAM); like all user limits not for CAP_SYS_RESOURCE");
 RASHPA_LIMIT(limit_names, NAMES, all, "named buffers for all, 0 for no limit (15360)");
 RASHPA_LIMIT(user_limit_names, NAMES, user, "named buffers for one user, 0 for no limit (1024)");
 RASHPA_LIMIT(limit_windows, WINDOWS, all, "windows for all, 0 for no limit (4096)");
@@ -83,7 +84,8 @@ RASHPA_LIMIT(user_limit_channels, CHANNELS, user, "channels for one user, 0 for 
 RASHPA_LIMIT(limit_sources, SOURCES, all, "sources of events for all, 0 for no limit (65536)");
 RASHPA_LIMIT(user_limit_sources, SOURCES, user,
 	     "sources of events for one user, 0 for no limit (8192)");
-RASHPA_LIMIT(poll_budget, TIMERS, all, "thousandths of one CPU that all timers for words of memory may take together, 0 for no limit (100)");
+RASHPA_LIMIT(poll_budget, TIMERS, all,
+	     "thousandths of one CPU that all timers for words of memory may take together, 0 for no limit (100)");
 RASHPA_LIMIT(user_poll_budget, TIMERS, user,
 	     "thousandths of one CPU that the timers of one user may take, 0 for no limit (50)");
 
@@ -527,7 +529,8 @@ int rashpa_holdings(struct rashpa_call *call, struct rashpa_list *list, s32 devi
 	int err = 0;
 
 	if (list->n_holdings > RASHPA_HOLDINGS_MAX)
-		return rashpa_fail(call, -EINVAL, "%u holdings at once: at most %u, then go on after the last one",
+		return rashpa_fail(call, -EINVAL,
+				   "%u holdings at once: at most %u, then go on after the last one",
 				   list->n_holdings, RASHPA_HOLDINGS_MAX);
 	if (list->n_holdings) {
 		/* user memory is written when nothing is locked any more */
