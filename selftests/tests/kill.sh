@@ -104,7 +104,7 @@ rashpactl quiesce "fpga$fpga" && rashpactl buffer remove other
 ok $? "both killed: that map ends"
 
 # A receiver that was asleep when its producer died and another stream began.
-for images in 500 0; do
+for images in 1000000 0; do
 	stream_and_receive --images "$images"
 	wait_for 30 bytes_pass $(($(status .bytes) + 40000000))
 	kill -STOP "$romulu"
