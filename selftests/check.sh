@@ -119,7 +119,7 @@ suite() {
 	fi
 	# and where races are noticed
 	[[ "$1 $2" != "debug on" ]] || options+=(--smp 2)
-	exec "$lab" run "${options[@]}" --timeout 1200 --log "$out/$1-iommu-$2.log" -- \
+	exec "$lab" run "${options[@]}" --timeout 1800 --log "$out/$1-iommu-$2.log" -- \
 		selftests/suite.sh "${without[@]}"
 }
 
