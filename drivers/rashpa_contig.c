@@ -252,7 +252,8 @@ static unsigned long rashpa_zone_free(struct zone *zone)
  */
 static bool rashpa_zone_refill(struct zone *zone)
 {
-	gfp_t gfp = GFP_KERNEL | __GFP_NORETRY | __GFP_NOWARN | __GFP_THISNODE;
+	/* as long as something is reclaimed; one try may fail while watermarks are boosted */
+	gfp_t gfp = GFP_KERNEL | __GFP_RETRY_MAYFAIL | __GFP_NOWARN | __GFP_THISNODE;
 	unsigned long count = high_wmark_pages(zone) - min_wmark_pages(zone) +
 			      8 * RASHPA_BLOCK_PAGES;
 	unsigned long own = 0, free;
