@@ -39,6 +39,8 @@ bool answered(const char *file, int line, int got, int want, const char *says);
 
 /* Open /dev/rashpa/memory or bail out; check after each test that nothing leaked. */
 void common_init(void);
+/* Others hold and give back memory meanwhile: what all hold is not compared. */
+void not_alone(void);
 
 /* A small file in @buf, as a string; false if it cannot be read. */
 bool read_file(const char *path, char *buf, size_t size);

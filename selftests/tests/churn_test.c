@@ -262,6 +262,9 @@ int main(void)
 	FILE *out;
 
 	common_init();
+	/* the soak test, which streams beside it, and measures at its own end */
+	if (json)
+		not_alone();
 	seed = (unsigned int)number("RASHPA_CHURN_SEED", now_ns() % 1000000);
 	largest_mib = number("RASHPA_CHURN_MIB", 16);
 	/* the last one: others may stream with the first, and every map that ends stops that */
