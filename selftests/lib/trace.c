@@ -59,7 +59,7 @@ bool traced_off(const char *event, const char *words)
 	FILE *file = fopen(TRACING "trace", "re");
 
 	while (file && !off && fgets(line, sizeof(line), file)) {
-		/* behind the CPU, which is in brackets; Z: a probe that traps, which says nothing */
+		/* behind the CPU, which is in brackets; Z: a probe that traps, and says nothing */
 		flags = strstr(line, "] ");
 		off = flags && strstr(line, event) && strstr(line, words) &&
 		      (flags[2] == 'd' || flags[2] == 'D') && flags[4] != 'Z' && flags[4] != 'z';
