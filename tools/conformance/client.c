@@ -355,7 +355,7 @@ struct access {
 	uint32_t data[2];
 };
 
-static uint64_t region_read(struct client *c, uint32_t region, uint32_t offset, uint32_t count)
+uint64_t client_read(struct client *c, uint32_t region, uint32_t offset, uint32_t count)
 {
 	struct access a = { .offset = offset, .region = region, .count = count };
 	struct reply r;
@@ -368,7 +368,7 @@ static uint64_t region_read(struct client *c, uint32_t region, uint32_t offset, 
 	return value;
 }
 
-static void region_write(struct client *c, uint32_t region, uint32_t offset, uint64_t value,
+void client_write(struct client *c, uint32_t region, uint32_t offset, uint64_t value,
 			 uint32_t count)
 {
 	struct access a = { .offset = offset, .region = region, .count = count };
@@ -377,34 +377,14 @@ static void region_write(struct client *c, uint32_t region, uint32_t offset, uin
 	client_call(c, 10, &a, 16 + count, NULL, 0, NULL);
 }
 
-uint32_t rd(struct client *c, uint32_t offset)
-{
-	return (uint32_t)region_read(c, 0, offset, 4);
-}
-
-void wr(struct client *c, uint32_t offset, uint32_t value)
-{
-	region_write(c, 0, offset, value, 4);
-}
-
-uint64_t rd64(struct client *c, uint32_t offset)
-{
-	return region_read(c, 0, offset, 8);
-}
-
-void wr64(struct client *c, uint32_t offset, uint64_t value)
-{
-	region_write(c, 0, offset, value, 8);
-}
-
 void client_config_write(struct client *c, uint32_t offset, uint32_t value, uint32_t size)
 {
-	region_write(c, 7, offset, value, size);
+	client_write(c, 7, offset, value, size);
 }
 
 uint32_t client_config_read(struct client *c, uint32_t offset)
 {
-	return (uint32_t)region_read(c, 7, offset, 4);
+	return (uint32_t)client_read(c, 7, offset, 4);
 }
 
 uint32_t client_map(struct client *c, uint64_t addr, uint64_t size, uint64_t offset,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Client side of vfio-user for the self-test, in the role of QEMU: starts an FPGA, maps
+ * Client side of vfio-user for tests, in the role of QEMU: starts an FPGA, maps
  * memory, reaches registers, answers DMA messages. Any surprise ends the test program.
  */
 #ifndef CLIENT_H
@@ -68,9 +68,8 @@ void client_reset(struct client *c);
 void client_config_write(struct client *c, uint32_t offset, uint32_t value, uint32_t size);
 uint32_t client_config_read(struct client *c, uint32_t offset);
 
-uint32_t rd(struct client *c, uint32_t offset);
-void wr(struct client *c, uint32_t offset, uint32_t value);
-uint64_t rd64(struct client *c, uint32_t offset);
-void wr64(struct client *c, uint32_t offset, uint64_t value);
+uint64_t client_read(struct client *c, uint32_t region, uint32_t offset, uint32_t count);
+void client_write(struct client *c, uint32_t region, uint32_t offset, uint64_t value,
+		  uint32_t count);
 
 #endif /* CLIENT_H */

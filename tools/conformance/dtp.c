@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "dtp.h"
+
+#include <poll.h>
+#include <string.h>
+#include <unistd.h>
+
+void set_entry(unsigned int n, uint64_t addr, uint64_t length, uint32_t control)
+{
+	uint32_t e = RFPGA_TABLE + n * RFPGA_ENTRY_STRIDE;
+
+	wr(e + RFPGA_ENTRY_CONTROL, 0);
+	wr64(e + RFPGA_ENTRY_ADDR, addr);
+	wr64(e + RFPGA_ENTRY_LEN, length);
+	wr(e + RFPGA_ENTRY_CONTROL, control);
+}
+
+void fresh(void)
+{
+	unsigned int i;
+	uint64_t events;
+
+	function_reset();
+	dma_unmap(0, UINT64_MAX);
+	config_write(4, 6, 2);
+	config_write(0x42, 0x8000, 2);	/* MSI-X */
+	memset(host, CANARY, HOST_SIZE);
+	CHECK_EQ(dma_map(HOST_ADDR, HOST_SIZE, 0, 3), 0);
+	set_entry(0, HOST_ADDR + DST, 32 << 20, RFPGA_ENTRY_VALID);
+	set_entry(1, HOST_ADDR + LOCKS, 4096, RFPGA_ENTRY_VALID);
+	for (i = 0; i < CLIENT_VECTORS; i++)
+		while (read(vector_event(i), &events, sizeof(events)) > 0)
+			;
+}
+
+struct dtp plain(uint32_t n)
+{
+	return (struct dtp){
+		.n = n, .mode = RFPGA_MODE_MSIX | RFPGA_MODE_LOCK, .pixel = 2, .sampling = 1,
+		.bunch = 4, .slots = 2, .images_in_set = 16, .width = 64, .height = 32,
+		.src_line = 128, .src_image = 4096, .dst_line = 128, .dst_image = 4096,
+		.dst_slot = 4 * 4096, .count = 1, .lock = n * 64, .images = 16,
+	};
+}
+
+void program_dtp(const struct dtp *d)
+{
+	uint32_t b = RFPGA_DTP(d->n);
+
+	wr(b + RFPGA_DTP_MODE, d->mode);
+	wr(b + RFPGA_DTP_VECTOR, d->vector);
+	wr(b + RFPGA_DTP_PIXEL_BYTES, d->pixel);
+	wr(b + RFPGA_DTP_BUNCH, d->bunch);
+	wr(b + RFPGA_DTP_SLOTS, d->slots);
+	wr(b + RFPGA_DTP_SRC_IMAGES, d->images_in_set);
+	wr(b + RFPGA_DTP_SRC_X, d->src_x);
+	wr(b + RFPGA_DTP_SRC_Y, d->src_y);
+	wr(b + RFPGA_DTP_WIDTH, d->width);
+	wr(b + RFPGA_DTP_HEIGHT, d->height);
+	wr(b + RFPGA_DTP_DST_X, d->dst_x);
+	wr(b + RFPGA_DTP_DST_Y, d->dst_y);
+	wr(b + RFPGA_DTP_GROUP, d->group);
+	wr64(b + RFPGA_DTP_SRC_BASE, d->src_base);
+	wr64(b + RFPGA_DTP_SRC_LINE, d->src_line);
+	wr64(b + RFPGA_DTP_SRC_IMAGE, d->src_image);
+	wr64(b + RFPGA_DTP_DST_BASE, d->dst_base);
+	wr64(b + RFPGA_DTP_DST_LINE, d->dst_line);
+	wr64(b + RFPGA_DTP_DST_IMAGE, d->dst_image);
+	wr64(b + RFPGA_DTP_DST_SLOT, d->dst_slot);
+	wr(b + RFPGA_DTP_DST_FIRST, d->first);
+	wr(b + RFPGA_DTP_DST_COUNT, d->count);
+	wr64(b + RFPGA_DTP_LOCK_OFFSET, d->lock);
+	wr(b + RFPGA_DTP_LOCK_FIRST, 1);
+	wr(b + RFPGA_DTP_LOCK_COUNT, 1);
+	wr64(b + RFPGA_DTP_IMAGES, d->images);
+	wr64(b + RFPGA_DTP_PERIOD, d->period);
+	wr64(b + RFPGA_DTP_FIRST_STACK, d->first_stack);
+	wr(b + RFPGA_DTP_FIRST_SLOT, d->slots ? d->first_stack % d->slots : 0);
+	wr(b + RFPGA_DTP_FIRST_INDEX, (uint32_t)(d->first_stack * d->bunch % d->images_in_set *
+						    d->sampling % d->images_in_set));
+	wr(b + RFPGA_DTP_INDEX_STEP, d->sampling % d->images_in_set);
+	wr(b + RFPGA_DTP_RUN, d->run);
+	wr64(b + RFPGA_DTP_META_OFFSET, d->meta);
+	wr(b + RFPGA_DTP_META_FIRST, 1);
+	wr(b + RFPGA_DTP_META_COUNT, 1);
+	wr64(b + RFPGA_DTP_FIRST_FRAME, d->first_frame);
+}
+
+void start(const struct dtp *d)
+{
+	program_dtp(d);
+	wr(RFPGA_DTP(d->n) + RFPGA_DTP_CONTROL, RFPGA_DTP_START);
+}
+
+uint32_t status(uint32_t n)
+{
+	return rd(RFPGA_DTP(n) + RFPGA_DTP_STATUS);
+}
+
+uint64_t counter(uint32_t n, uint32_t which)
+{
+	return rd64(RFPGA_DTP(n) + which);
+}
+
+void give_credit(uint32_t n, uint32_t credit)
+{
+	doorbell_write(n * RFPGA_DOORBELL_PAGE + RFPGA_DB_CREDIT, credit);
+}
+
+bool wait_event(uint32_t vector, uint64_t *total)
+{
+	struct pollfd p = { .fd = vector_event(vector), .events = POLLIN };
+	uint64_t n;
+
+	if (poll(&p, 1, 2000) != 1 || read(p.fd, &n, sizeof(n)) != sizeof(n))
+		return false;
+	*total += n;
+	return true;
+}
+
+uint64_t events_so_far(uint32_t vector)
+{
+	uint64_t n = 0;
+
+	return read(vector_event(vector), &n, sizeof(n)) == sizeof(n) ? n : 0;
+}
+
+const volatile uint64_t *lock_record(uint32_t n)
+{
+	return (const volatile uint64_t *)(host + LOCKS + n * RFPGA_LOCK_SIZE);
+}
+
+bool untouched(size_t from, size_t to)
+{
+	size_t i;
+
+	for (i = from; i < to; i++)
+		if (host[i] != CANARY)
+			return false;
+	return true;
+}
+
+static bool same_line(const struct dtp *d, uint64_t stack, uint32_t image, uint32_t line)
+{
+	uint64_t frame = stack * d->bunch + image;
+	uint64_t index = frame * d->sampling % d->images_in_set;
+	uint64_t src = d->src_base + index * d->src_image + (d->src_y + line) * d->src_line +
+		       d->src_x * d->pixel;
+	uint64_t dst = d->dst_base + stack % d->slots * d->dst_slot + image * d->dst_image +
+		       (d->dst_y + line) * d->dst_line + d->dst_x * d->pixel;
+
+	return !memcmp(host + DST + dst, dataset + src, d->width * d->pixel);
+}
+
+bool same_image(const struct dtp *d, uint64_t stack, uint32_t image)
+{
+	uint32_t line;
+
+	for (line = 0; line < d->height; line++)
+		if (!same_line(d, stack, image, line))
+			return false;
+	return true;
+}
+
+bool same_stack(const struct dtp *d, uint64_t stack)
+{
+	uint32_t image;
+
+	for (image = 0; image < d->bunch; image++)
+		if (!same_image(d, stack, image))
+			return false;
+	return true;
+}
+
+bool idle(void)
+{
+	return !(rd(RFPGA_STATUS) & RFPGA_STATUS_BUSY);
+}
+
+bool faulted(uint32_t n, uint32_t cause)
+{
+	return EVENTUALLY(status(n) & RFPGA_DTP_FAULTED) && idle() &&
+	       rd(RFPGA_FAULT_CAUSE) == cause && rd(RFPGA_FAULT_DTP) == n &&
+	       (rd(RFPGA_STATUS) & RFPGA_STATUS_FAULT) &&
+	       counter(n, RFPGA_DTP_C_FAULTS) == 1;
+}
+
+void run_to(const struct dtp *d, uint32_t end)
+{
+	start(d);
+	CHECK(EVENTUALLY(status(d->n) == end));
+}
+
+void check_refused(uint32_t cause)
+{
+	CHECK(faulted(0, cause));
+	CHECK_EQ(rd(RFPGA_FAULT_CAUSE), cause);
+	CHECK(untouched(0, 8 << 20));
+	CHECK(untouched(LOCKS, LOCKS + 4096));
+	CHECK_EQ(events_so_far(0), 0);
+	CHECK_EQ(counter(0, RFPGA_DTP_C_BYTES), 0);
+	CHECK_EQ(counter(0, RFPGA_DTP_C_DESCRIPTORS), 0);
+	CHECK_EQ(rd64(RFPGA_FAULTS), 1);
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* A DTP of the board under test: what it is to do, and what it has done. */
+#ifndef CONFORMANCE_DTP_H
+#define CONFORMANCE_DTP_H
+
+#include "target.h"
+#include "test.h"
+
+#define DST		0u			/* in host memory */
+#define LOCKS		(48u << 20)
+
+/* What is in its registers, but for FIRST_SLOT and FIRST_INDEX, which follow from it. */
+struct dtp {
+	uint32_t n, mode, vector, pixel, sampling, bunch, slots, images_in_set;
+	uint32_t src_x, src_y, width, height, dst_x, dst_y, group;
+	uint64_t src_base, src_line, src_image, dst_base, dst_line, dst_image, dst_slot;
+	uint32_t first, count;
+	uint64_t lock, images, period, first_stack;
+	uint32_t run;
+	uint64_t meta, first_frame;
+};
+
+/* Registers and host memory as every test finds them: entry 0 is DST, entry 1 LOCKS. */
+void fresh(void);
+void set_entry(unsigned int n, uint64_t addr, uint64_t length, uint32_t control);
+
+/* A whole image of 64 x 32 pixels of two bytes, 16 of them, two slots of 4. */
+struct dtp plain(uint32_t n);
+void program_dtp(const struct dtp *d);
+void start(const struct dtp *d);
+void run_to(const struct dtp *d, uint32_t end);	/* start it, and wait for this STATUS */
+void give_credit(uint32_t n, uint32_t credit);
+
+bool idle(void);
+uint32_t status(uint32_t n);
+uint64_t counter(uint32_t n, uint32_t which);
+
+bool wait_event(uint32_t vector, uint64_t *total);
+uint64_t events_so_far(uint32_t vector);
+const volatile uint64_t *lock_record(uint32_t n);
+
+/* Is this in host memory what is in on-board memory? */
+bool same_image(const struct dtp *d, uint64_t stack, uint32_t image);
+bool same_stack(const struct dtp *d, uint64_t stack);
+bool untouched(size_t from, size_t to);
+
+bool faulted(uint32_t n, uint32_t cause);	/* ended by this, the only one */
+/* Of DTP 0 nothing was written, nothing runs, nobody was told. */
+void check_refused(uint32_t cause);
+
+#endif /* CONFORMANCE_DTP_H */

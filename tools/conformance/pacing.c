@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* When a stack is sent: credit, periods, dropped stacks. */
+#include "dtp.h"
+
+#include <string.h>
+#include <unistd.h>
+
+static void test_credit(void)
+{
+	struct dtp d = plain(0);
+	uint64_t events = 0, k;
+
+	d.slots = 3;
+	d.images = 0;
+	start(&d);
+	while (events < 3 && wait_event(0, &events))
+		;
+	CHECK_EQ(events, 3);
+	CHECK(EVENTUALLY(status(0) == (RFPGA_DTP_RUNNING | RFPGA_DTP_WAITING)));
+	usleep(5000);
+	CHECK_EQ(events_so_far(0), 0);
+	for (k = 1; k <= 50; k++) {
+		memset(host + (k - 1) % 3 * d.dst_slot, CANARY, d.dst_slot);
+		give_credit(0, (uint32_t)k);
+		CHECK(wait_event(0, &events));
+		CHECK_EQ(events, k + 3);
+		CHECK_EQ(counter(0, RFPGA_DTP_C_STACKS), k + 3);
+		CHECK(same_stack(&d, k + 2));
+	}
+	/* also as a message, and a step of more than one */
+	wr(RFPGA_DTP(0) + RFPGA_DTP_C_CREDIT, 99);
+	CHECK_EQ(counter(0, RFPGA_DTP_C_CREDIT) & UINT32_MAX, 50);
+	give_credit(0, 53);
+	CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_STACKS) == 56));
+	CHECK_EQ(counter(0, RFPGA_DTP_C_OVERRUNS), 0);
+	/* credit from the future is no credit */
+	give_credit(0, 1000);
+	usleep(3000);
+	CHECK_EQ(counter(0, RFPGA_DTP_C_STACKS), 56);
+	wr(RFPGA_DTP(0), RFPGA_DTP_STOP);
+	CHECK(idle());
+	CHECK_EQ(rd(RFPGA_STOPS), 1);
+	/* nearly all of its time it has waited for us */
+	CHECK(counter(0, RFPGA_DTP_C_STALL) * RFPGA_TICK_NS >= 8000000);
+}
+
+/* A credit of the run before, which comes when the next one has begun. */
+static void test_stale_credit(void)
+{
+	struct dtp d = plain(0);
+
+	d.images = 0;
+	d.run = 7;
+	start(&d);
+	CHECK_EQ(doorbell_read64(RFPGA_DB_TAGGED), 7ull << 32);
+	CHECK(EVENTUALLY(status(0) & RFPGA_DTP_WAITING));
+	doorbell_write64(RFPGA_DB_TAGGED, 1 | 7ull << 32);
+	CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_STACKS) == 3));
+	wr(RFPGA_DTP(0), RFPGA_DTP_STOP);
+	CHECK(EVENTUALLY(idle()));
+	d.run = 8;
+	start(&d);
+	CHECK(EVENTUALLY(status(0) & RFPGA_DTP_WAITING));
+	doorbell_write64(RFPGA_DB_TAGGED, 2 | 7ull << 32);
+	give_credit(0, 2);			/* this word does not count, too */
+	usleep(3000);
+	CHECK_EQ(counter(0, RFPGA_DTP_C_STACKS), 2);
+	CHECK_EQ(counter(0, RFPGA_DTP_C_CREDIT), 0);
+	/* in two halves, the lower one first: the upper one is what counts */
+	doorbell_write(RFPGA_DB_TAGGED, 1);
+	usleep(3000);
+	CHECK_EQ(counter(0, RFPGA_DTP_C_STACKS), 2);
+	doorbell_write(RFPGA_DB_TAGGED + 4, 8);
+	CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_STACKS) == 3));
+	wr(RFPGA_DTP(0), RFPGA_DTP_STOP);
+	CHECK(EVENTUALLY(idle()));
+}
+
+static void test_credit_wraps(void)
+{
+	struct dtp d = plain(0);
+
+	d.first_stack = 0x1fffffffeull;
+	d.images = 0;
+	start(&d);
+	CHECK_EQ(doorbell_read(0), 0xfffffffe);
+	CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_STACKS) == 2));
+	give_credit(0, 0xffffffff);
+	CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_STACKS) == 3));
+	give_credit(0, 1);
+	CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_STACKS) == 5));
+	CHECK_EQ(lock_record(0)[0], 0x200000003ull);
+	CHECK(same_stack(&d, 0x200000002ull));
+}
+
+static void test_freerun(void)
+{
+	struct dtp d = plain(0);
+
+	d.mode |= RFPGA_MODE_FREERUN;
+	d.images = 40;
+	d.period = 50000;		/* 200 us */
+	start(&d);
+	CHECK(EVENTUALLY(status(0) == RFPGA_DTP_DONE));
+	CHECK_EQ(counter(0, RFPGA_DTP_C_STACKS), 10);
+	CHECK_EQ(counter(0, RFPGA_DTP_C_OVERRUNS), 8);
+	CHECK_EQ(lock_record(0)[RFPGA_LOCK_OVERRUNS / 8], 8);
+	CHECK(counter(0, RFPGA_DTP_C_STOP) - counter(0, RFPGA_DTP_C_START) >= 39 * 50000);
+	/* as fast as possible, with credit all the time */
+	d.period = 0;
+	d.slots = 10;
+	start(&d);
+	CHECK(EVENTUALLY(status(0) == RFPGA_DTP_DONE));
+	CHECK_EQ(counter(0, RFPGA_DTP_C_OVERRUNS), 0);
+	/* a period that never ends, nearly, can be stopped */
+	d.period = (1ull << 48) - 1;
+	start(&d);
+	CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_IMAGES) == 1));
+	wr(RFPGA_CONTROL, RFPGA_CONTROL_STOP);
+	CHECK(idle());
+}
+
+static const volatile uint32_t *meta_record(const struct dtp *d, uint32_t slot, uint32_t image)
+{
+	return (const volatile uint32_t *)(host + LOCKS + d->meta +
+					   (slot * d->bunch + image) * RFPGA_META_SIZE);
+}
+
+static uint64_t meta64(const volatile uint32_t *meta, uint32_t word)
+{
+	return meta[word / 4] | (uint64_t)meta[word / 4 + 1] << 32;
+}
+
+static struct dtp dropping(void)
+{
+	struct dtp d = plain(0);
+
+	d.mode |= RFPGA_MODE_FREERUN | RFPGA_MODE_DROP | RFPGA_MODE_META;
+	d.period = 25000;		/* 100 us */
+	d.meta = 1024;
+	return d;
+}
+
+/* A source that goes on: what has no slot is dropped whole, and frame numbers tell which. */
+static void test_drop_stacks(void)
+{
+	struct dtp d = dropping();
+	const volatile uint32_t *meta;
+	struct rfpga_lock lock;
+	uint64_t frame;
+	uint32_t i;
+
+	d.images = 38;
+	start(&d);
+	CHECK(EVENTUALLY(status(0) == RFPGA_DTP_DONE));
+	CHECK_EQ(counter(0, RFPGA_DTP_C_IMAGES), 8);
+	CHECK_EQ(counter(0, RFPGA_DTP_C_STACKS), 2);
+	CHECK_EQ(counter(0, RFPGA_DTP_C_DROPPED), 8);
+	CHECK_EQ(counter(0, RFPGA_DTP_C_OVERRUNS), 0);
+	CHECK_EQ(events_so_far(0), 2);
+	CHECK_EQ(lock_record(0)[RFPGA_LOCK_STACKS / 8], 2);
+	CHECK(same_stack(&d, 0) && same_stack(&d, 1));
+	for (i = 0; i < 8; i++) {
+		meta = meta_record(&d, i / 4, i % 4);
+		CHECK_EQ(meta64(meta, RFPGA_META_FRAME), i);
+		CHECK_EQ(meta64(meta, RFPGA_META_STACK), i / 4);
+		CHECK(meta64(meta, RFPGA_META_TICKS) >=
+		      counter(0, RFPGA_DTP_C_START) + i * d.period);
+		CHECK_EQ(meta[RFPGA_META_LENGTH / 4], 4096);
+		CHECK_EQ(meta[RFPGA_META_STATUS / 4], 0);
+		CHECK_EQ(meta[RFPGA_META_INDEX / 4], i);
+	}
+	CHECK(untouched(LOCKS + d.meta + 8 * RFPGA_META_SIZE, LOCKS + 4096));
+	/* a slot that was given back is used by the next stack in number, not in frames */
+	d.images = 0;
+	d.first_frame = 100;
+	start(&d);
+	CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_DROPPED) >= 3));
+	give_credit(0, 1);
+	CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_STACKS) == 3));
+	wr(RFPGA_CONTROL, RFPGA_CONTROL_STOP);
+	CHECK(EVENTUALLY(idle()));
+	CHECK(rfpga_lock_read(lock_record(0), &lock));
+	CHECK_EQ(lock.stacks, 3);
+	CHECK(lock.dropped >= 3);
+	meta = meta_record(&d, 0, 0);
+	frame = meta64(meta, RFPGA_META_FRAME);
+	CHECK_EQ(meta64(meta, RFPGA_META_STACK), 2);
+	CHECK_EQ(frame, 100 + 8 + 4 * lock.dropped);
+	CHECK_EQ(meta[RFPGA_META_INDEX / 4], (frame - 100) % 16);
+	CHECK(!memcmp(host + DST, dataset + (frame - 100) % 16 * 4096, 4096));
+}
+
+/* What a source that goes on cannot be asked for, and where metadata cannot go. */
+static void test_drop_config(void)
+{
+	static const struct { uint32_t reg, value; } bad[] = {
+		{ RFPGA_DTP_MODE, RFPGA_MODE_DROP }, { RFPGA_DTP_PERIOD, 0 },
+		{ RFPGA_DTP_META_OFFSET, 32 }, { RFPGA_DTP_META_FIRST, 1024 },
+		{ RFPGA_DTP_META_COUNT, 0 }, { RFPGA_DTP_FIRST_FRAME + 4, 1 << 16 },
+	};
+	struct dtp d = dropping();
+	unsigned int i;
+
+	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		program_dtp(&d);
+		wr(RFPGA_DTP(0) + bad[i].reg, bad[i].value);
+		wr(RFPGA_DTP(0), RFPGA_DTP_START);
+		check_refused(RFPGA_FAULT_CONFIG);
+		CHECK_EQ(counter(0, RFPGA_DTP_FAULT_CAUSE), RFPGA_FAULT_CONFIG);
+		CHECK_EQ(counter(0, RFPGA_DTP_FAULT_ADDR), rd64(RFPGA_FAULT_ADDR));
+		if (bad[i].reg != RFPGA_DTP_META_COUNT)
+			CHECK_EQ(rd64(RFPGA_FAULT_ADDR), RFPGA_DTP(0) + (bad[i].reg & ~4u));
+		wr(RFPGA_CONTROL, RFPGA_CONTROL_CLEAR);
+	}
+	d.group = 1;
+	start(&d);
+	CHECK_EQ(rd64(RFPGA_FAULT_ADDR), RFPGA_DTP(0) + RFPGA_DTP_MODE);
+	/* the payload is there, its metadata have no place */
+	d.group = 0;
+	d.meta = 4096;
+	start(&d);
+	CHECK(faulted(0, RFPGA_FAULT_ENTRY));
+	CHECK_EQ(rd64(RFPGA_FAULT_ADDR), 4096);
+	CHECK_EQ(counter(0, RFPGA_DTP_C_IMAGES), 0);
+	/* the last fault of the board is another one's, that of the DTP stays */
+	d = plain(1);
+	d.first = 7;
+	start(&d);
+	CHECK(EVENTUALLY(status(1) & RFPGA_DTP_FAULTED));
+	CHECK_EQ(counter(0, RFPGA_DTP_FAULT_ADDR), 4096);
+	CHECK_EQ(counter(1, RFPGA_DTP_FAULT_ADDR), 0);
+}
+
+static const struct test tests[] = {
+	{ "credit", "never more than SLOTS ahead of the credit", test_credit },
+	{ "credit-wraps", "credit wraps at 32 bits", test_credit_wraps },
+	{ "stale-credit", "credit of the run before", test_stale_credit },
+	{ "freerun", "free-running: period and overruns", test_freerun },
+	{ "drop", "free-running: what has no slot is dropped", test_drop_stacks },
+	{ "drop-config", "refused: dropping, metadata", test_drop_config },
+};
+
+const struct suite pacing_suite = SUITE("pacing", tests);

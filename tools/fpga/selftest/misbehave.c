@@ -1,0 +1,465 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Order of payload, lock record and interrupt, and a board that gets it wrong. */
+#include "selftest.h"
+
+#include <string.h>
+
+static bool last_image_untouched(const struct dtp *d)
+{
+	return same_image(d, 0, d->bunch - 2) &&
+	       untouched((d->bunch - 1) * d->dst_image, d->bunch * d->dst_image);
+}
+
+static bool no_record(void)
+{
+	return untouched(LOCKS, LOCKS + RFPGA_LOCK_SIZE);
+}
+
+static void check_released(const struct dtp *d)
+{
+	CHECK_EQ(status(0) & RFPGA_DTP_RUNNING, RFPGA_DTP_RUNNING);
+	tell("release");
+	CHECK(EVENTUALLY(idle()));
+	CHECK(same_stack(d, 0));
+	CHECK_EQ(status(0), RFPGA_DTP_DONE);
+	CHECK_EQ(lock_record(0)[0], 1);
+	CHECK_EQ(rd64(RFPGA_FAULTS), 0);
+}
+
+static void test_early(void)
+{
+	struct dtp d = one_stack(RFPGA_MODE_FLUSH);	/* which does not help */
+	uint64_t events = 0;
+
+	tell("early lock hold");
+	start(&d);
+	CHECK(EVENTUALLY(lock_record(0)[0] == 1));
+	CHECK(last_image_untouched(&d));
+	CHECK_EQ(events_so_far(0), 0);
+	check_released(&d);
+	CHECK(wait_event(0, &events));
+
+	fresh();
+	tell("early interrupt hold");
+	start(&d);
+	CHECK(wait_event(0, &events));
+	CHECK(last_image_untouched(&d) && no_record());
+	check_released(&d);
+
+	fresh();
+	tell("early on hold");
+	start(&d);
+	CHECK(wait_event(0, &events));
+	CHECK(last_image_untouched(&d));
+	CHECK_EQ(lock_record(0)[0], 1);
+	check_released(&d);
+	CHECK_EQ(events, 3);
+	CHECK_EQ(events_so_far(0), 0);
+
+	/* what was not sent when a stop came is not sent any more */
+	fresh();
+	start(&d);
+	CHECK(wait_event(0, &events));
+	wr(RFPGA_CONTROL, RFPGA_CONTROL_STOP);
+	CHECK(EVENTUALLY(idle()));
+	CHECK(last_image_untouched(&d));
+	CHECK_EQ(rd(RFPGA_STOPS), 1);
+	CHECK_EQ(rd64(RFPGA_FAULTS), 0);
+	tell("honest");
+}
+
+/* Nothing that is on its way is written when its memory is gone. */
+static void check_late_refused(const struct dtp *d)
+{
+	start(d);
+	CHECK(EVENTUALLY(lock_record(0)[0] == 1));
+	dma_unmap(HOST_ADDR, HOST_SIZE);
+	tell("release");
+	CHECK(faulted(0, RFPGA_FAULT_BUS));
+	CHECK(last_image_untouched(d));
+}
+
+static void test_late(void)
+{
+	struct dtp d = one_stack(0);
+	uint64_t events = 0;
+
+	tell("late on hold");
+	start(&d);
+	CHECK(wait_event(0, &events));
+	CHECK(last_image_untouched(&d));
+	CHECK_EQ(lock_record(0)[0], 1);
+	check_released(&d);
+
+	/* after a time */
+	fresh();
+	tell("late on 2000");
+	start(&d);
+	CHECK(EVENTUALLY(idle()));
+	CHECK(same_stack(&d, 0));
+	CHECK(counter(0, RFPGA_DTP_C_START) + 500000 <= counter(0, RFPGA_DTP_C_STOP));
+
+	/* a stop waits for what is on its way, a reset too */
+	fresh();
+	tell("late on hold");
+	start(&d);
+	CHECK(EVENTUALLY(lock_record(0)[0] == 1));
+	CHECK(last_image_untouched(&d));
+	wr(RFPGA_CONTROL, RFPGA_CONTROL_STOP);
+	CHECK(EVENTUALLY(idle()));
+	CHECK(same_stack(&d, 0));
+	CHECK_EQ(rd(RFPGA_STOPS), 1);
+	fresh();
+	start(&d);
+	CHECK(EVENTUALLY(lock_record(0)[0] == 1));
+	function_reset();
+	CHECK(idle());
+	CHECK(same_stack(&d, 0));
+	fresh();
+	check_late_refused(&d);
+	tell("honest");
+}
+
+/* The flush pushes what is on its way, so that it is not late: the same, with FLUSH. */
+static void test_flush(void)
+{
+	struct dtp d = one_stack(RFPGA_MODE_FLUSH);
+	uint64_t events = 0, k;
+
+	tell("late on hold");
+	d.images = 0;
+	d.slots = 1;
+	start(&d);
+	for (k = 0; k < 20; k++) {
+		CHECK(wait_event(0, &events));
+		CHECK_EQ(lock_record(0)[0], k + 1);
+		CHECK(same_stack(&d, k));
+		give_credit(0, (uint32_t)k + 1);
+	}
+	tell("honest");
+}
+
+static void serve_until(uint32_t wanted)
+{
+	int i;
+
+	for (i = 0; i < 100 && !(status(0) & wanted); i++)
+		client_serve(c, 5);
+}
+
+/* The same by messages, to memory that is not the lock record's. */
+static void test_flush_messages(void)
+{
+	struct dtp d = remote_dtp();
+	size_t last = 3 * 4096;
+	uint64_t events = 0;
+	int i;
+
+	tell("late on hold");
+	d.images = d.bunch;
+	memset(c->remote, CANARY, c->remote_size);
+	start(&d);
+	serve_until(RFPGA_DTP_DONE);
+	CHECK(wait_event(0, &events));
+	CHECK(!memcmp(c->remote, dataset, last));
+	CHECK_EQ(c->remote[last], (uint8_t)dataset[last]);
+
+	d.mode &= ~RFPGA_MODE_FLUSH;
+	memset(c->remote, CANARY, c->remote_size);
+	start(&d);
+	serve_until(RFPGA_DTP_DONE);
+	CHECK(wait_event(0, &events));
+	CHECK(!memcmp(c->remote, dataset, last));
+	CHECK_EQ(c->remote[last], CANARY);
+	tell("release");
+	for (i = 0; i < 100 && !idle(); i++)
+		client_serve(c, 5);
+	CHECK(!memcmp(c->remote, dataset, last + 4096));
+	tell("honest");
+}
+
+/*
+ * @d is behind while DTP 1 sends all it has. DTPs take turns: what is due would have been sent
+ * before that one is done.
+ */
+static void check_behind(const struct dtp *d)
+{
+	struct dtp other = plain(1);
+
+	start(d);
+	CHECK(EVENTUALLY(lock_record(0)[0] == 1));
+	other.dst_base = 1 << 20;
+	other.slots = 4;
+	start(&other);
+	CHECK(EVENTUALLY(status(1) == RFPGA_DTP_DONE));
+	CHECK(same_stack(&other, 3));
+	CHECK(last_image_untouched(d));
+}
+
+/* One that is behind holds up nobody else. */
+static void test_one_dtp(void)
+{
+	struct dtp d = one_stack(0);
+
+	tell("late on hold dtp 0");
+	check_behind(&d);
+	tell("release dtp 1");
+	CHECK(last_image_untouched(&d));
+	check_released(&d);
+	tell("honest");
+}
+
+/* Each has a delay of its own, the longest counts, and who is told off has none. */
+static void test_delays(void)
+{
+	struct dtp d = one_stack(0);
+
+	tell("late on hold dtp 0");
+	tell("early off dtp 0");
+	tell("twice interrupt 0 dtp 0");
+	check_behind(&d);
+	check_released(&d);
+	CHECK_EQ(counter(0, RFPGA_DTP_C_EVENTS), 2);
+	tell("honest");
+}
+
+static void test_reorder(void)
+{
+	struct dtp d = one_stack(0);
+
+	tell("reorder on");
+	start(&d);
+	CHECK(EVENTUALLY(idle()));
+	CHECK(same_stack(&d, 0));
+	CHECK_EQ(counter(0, RFPGA_DTP_C_DESCRIPTORS), d.bunch * d.height);
+	/* the last line has no place: that is found before anything was written */
+	fresh();
+	set_entry(0, HOST_ADDR + DST, 4096 - 128, RFPGA_ENTRY_VALID);
+	start(&d);
+	check_refused(RFPGA_FAULT_ENTRY);
+	/* lines longer than a burst */
+	fresh();
+	d.pixel = 8;
+	d.width = 50000;
+	d.height = 4;
+	d.src_line = d.dst_line = 400000;
+	d.src_image = d.dst_image = 0;
+	d.images_in_set = d.bunch = 1;
+	d.images = 1;
+	start(&d);
+	CHECK(EVENTUALLY(idle()));
+	CHECK(same_stack(&d, 0));
+	tell("honest");
+}
+
+/* Of the second record only the beginning is there: what is read is the first, or nothing. */
+static void test_torn(void)
+{
+	struct dtp d = plain(0);
+	struct rfpga_lock lock;
+	uint64_t events = 0;
+
+	d.slots = 4;
+	d.images = 2 * d.bunch;
+	start(&d);
+	CHECK(EVENTUALLY(status(0) == RFPGA_DTP_DONE));
+	CHECK(rfpga_lock_read(lock_record(0), &lock));
+	CHECK_EQ(lock.stacks, 2);
+	while (events < 2 && wait_event(0, &events))
+		;
+	tell("torn on hold");
+	d.first_stack = 2;
+	d.images = d.bunch;
+	start(&d);
+	/* who believes the first word, as 1.0 said, takes a count of images that is not its own */
+	CHECK(EVENTUALLY(lock_record(0)[RFPGA_LOCK_BEGUN / 8] == 3));
+	CHECK_EQ(lock_record(0)[RFPGA_LOCK_IMAGES / 8], 8);
+	CHECK_EQ(lock_record(0)[RFPGA_LOCK_STACKS / 8], 2);
+	CHECK(!rfpga_lock_read(lock_record(0), &lock));
+	CHECK_EQ(events_so_far(0), 0);
+	tell("release");
+	CHECK(EVENTUALLY(idle()));
+	CHECK(rfpga_lock_read(lock_record(0), &lock));
+	CHECK_EQ(lock.stacks, 3);
+	CHECK_EQ(lock.images, 4);
+	CHECK(wait_event(0, &events));
+	CHECK_EQ(events, 3);
+	tell("honest");
+}
+
+/* A board whose last write is still on its way when it says that it is idle. */
+static struct dtp lingering(void)
+{
+	struct dtp d = plain(0);
+
+	d.images = 0;
+	fresh();
+	tell("linger on hold");
+	start(&d);
+	CHECK(EVENTUALLY(status(0) & RFPGA_DTP_WAITING));
+	wr(RFPGA_CONTROL, RFPGA_CONTROL_STOP);
+	CHECK(EVENTUALLY(idle()));
+	memset(host, CANARY, 1 << 20);
+	return d;
+}
+
+static void test_linger(void)
+{
+	struct dtp d = lingering(), next;
+
+	/* the third stack would have begun in the first slot */
+	tell("release");
+	CHECK(EVENTUALLY(same_image(&d, 2, 0)));
+	CHECK_EQ(status(0), 0);
+	/* an address that is not its own any more: it is refused, and counted */
+	d = lingering();
+	dma_unmap(HOST_ADDR, HOST_SIZE);
+	tell("release");
+	CHECK(faulted(0, RFPGA_FAULT_BUS));
+	CHECK(untouched(0, 1 << 20));
+	/* without bus mastering it comes, a reset of the function is what helps */
+	d = lingering();
+	config_write(4, 2, 2);
+	tell("release");
+	CHECK(EVENTUALLY(same_image(&d, 2, 0)));
+	lingering();
+	config_write(0x88, 0x8000, 2);
+	config_write(4, 6, 2);
+	set_entry(0, HOST_ADDR + DST, 32 << 20, RFPGA_ENTRY_VALID);
+	set_entry(1, HOST_ADDR + LOCKS, 4096, RFPGA_ENTRY_VALID);
+	tell("release");
+	next = plain(1);
+	next.dst_base = 1 << 20;
+	run_to(&next, RFPGA_DTP_RUNNING | RFPGA_DTP_WAITING);
+	CHECK(untouched(0, 1 << 20));
+	/* a flush pushes it before RUNNING is cleared */
+	fresh();
+	d = plain(0);
+	d.mode |= RFPGA_MODE_FLUSH;
+	d.images = 0;
+	run_to(&d, RFPGA_DTP_RUNNING | RFPGA_DTP_WAITING);
+	wr(RFPGA_CONTROL, RFPGA_CONTROL_STOP);
+	CHECK(EVENTUALLY(idle()));
+	memset(host, CANARY, 1 << 20);
+	tell("release");
+	next.dst_base = 2 << 20;
+	run_to(&next, RFPGA_DTP_RUNNING | RFPGA_DTP_WAITING);
+	CHECK(untouched(0, 1 << 20));
+	tell("honest");
+}
+
+/* The second half of the memory is gone, and nobody tells the board. */
+static void test_drop(void)
+{
+	struct dtp d = plain(0);
+	uint64_t events = 0;
+
+	tell("drop on");
+	d.slots = 4;
+	dma_unmap(HOST_ADDR + 2 * d.dst_slot, 2 * d.dst_slot);
+	start(&d);
+	CHECK(EVENTUALLY(idle()));
+	CHECK_EQ(status(0), RFPGA_DTP_DONE);
+	while (events < 4 && wait_event(0, &events))
+		;
+	CHECK_EQ(events, 4);
+	CHECK_EQ(rd64(RFPGA_FAULTS), 0);
+	CHECK_EQ(lock_record(0)[RFPGA_LOCK_STACKS / 8], 4);
+	CHECK(same_stack(&d, 1));
+	CHECK(untouched(2 * d.dst_slot, 4 * d.dst_slot));
+	/* a lock record that is dropped leaves the last one */
+	dma_unmap(HOST_ADDR + LOCKS, 4096);
+	d.first_stack = 4;
+	d.images = d.bunch;
+	start(&d);
+	CHECK(EVENTUALLY(idle()));
+	CHECK_EQ(lock_record(0)[RFPGA_LOCK_STACKS / 8], 4);
+	tell("drop off");
+	start(&d);
+	CHECK(faulted(0, RFPGA_FAULT_BUS));
+	tell("honest");
+}
+
+static void test_twice(void)
+{
+	struct dtp d = one_stack(0);
+	uint64_t events = 0;
+
+	tell("twice on hold");
+	start(&d);
+	CHECK(wait_event(0, &events));
+	CHECK_EQ(events, 1);
+	CHECK(same_stack(&d, 0));
+	/* as a consumer that clears the word would */
+	memset(host + LOCKS, 0, RFPGA_LOCK_SIZE);
+	check_released(&d);
+	CHECK(wait_event(0, &events));
+	CHECK_EQ(events, 2);
+	CHECK_EQ(counter(0, RFPGA_DTP_C_EVENTS), 2);
+	CHECK_EQ(counter(0, RFPGA_DTP_C_STACKS), 1);
+
+	fresh();
+	tell("twice lock 0");
+	d.images = 16;
+	d.slots = 4;
+	start(&d);
+	CHECK(EVENTUALLY(idle()));
+	CHECK_EQ(counter(0, RFPGA_DTP_C_EVENTS), 4);
+	CHECK_EQ(lock_record(0)[0], 4);
+	CHECK(same_stack(&d, 3));
+	tell("honest");
+}
+
+static void test_lose(void)
+{
+	struct dtp d = plain(0);
+
+	tell("lose interrupt 3");
+	d.images = 0;
+	d.slots = 9;
+	d.dst_slot = d.bunch * d.dst_image;
+	start(&d);
+	CHECK(EVENTUALLY(status(0) & RFPGA_DTP_WAITING));
+	CHECK_EQ(counter(0, RFPGA_DTP_C_EVENTS), 6);
+	CHECK_EQ(events_so_far(0), 6);
+	CHECK_EQ(lock_record(0)[0], 9);
+
+	fresh();
+	tell("lose lock 2");
+	d.images = 6 * d.bunch;
+	start(&d);
+	CHECK(EVENTUALLY(idle()));
+	CHECK_EQ(lock_record(0)[0], 5);
+	CHECK_EQ(counter(0, RFPGA_DTP_C_EVENTS), 6);
+	CHECK_EQ(counter(0, RFPGA_DTP_C_STACKS), 6);
+
+	fresh();
+	tell("lose on 1");
+	start(&d);
+	CHECK(EVENTUALLY(idle()));
+	CHECK(no_record());
+	CHECK_EQ(counter(0, RFPGA_DTP_C_EVENTS), 0);
+	CHECK(same_stack(&d, 5));
+	tell("lose off");
+	start(&d);
+	CHECK(EVENTUALLY(idle()));
+	CHECK_EQ(lock_record(0)[0], 6);
+	tell("honest");
+}
+
+static const struct test tests[] = {
+	{ "early", "misbehave: an event before its image", test_early },
+	{ "late", "misbehave: an image after its event", test_late },
+	{ "flush", "misbehave: a flush pushes the image", test_flush },
+	{ "flush-messages", "misbehave: a flush pushes messages", test_flush_messages },
+	{ "one-dtp", "misbehave: one of several DTPs", test_one_dtp },
+	{ "delays", "misbehave: one delay does not change another", test_delays },
+	{ "reorder", "misbehave: lines in another order", test_reorder },
+	{ "torn", "misbehave: a torn lock record", test_torn },
+	{ "linger", "misbehave: a write after \"idle\"", test_linger },
+	{ "drop", "misbehave: posted writes that vanish", test_drop },
+	{ "twice", "misbehave: events twice", test_twice },
+	{ "lose", "misbehave: events that are lost", test_lose },
+};
+
+const struct suite misbehave_suite = SUITE("misbehave", tests);

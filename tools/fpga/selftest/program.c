@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The program: its arguments, its speed, its end. */
+#include "selftest.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+/* A board with less: what it lacks cannot be begun, and does nothing in silence. */
+static void test_small_board(void)
+{
+	struct dtp d = plain(0);
+
+	restart_program_with("--entries=2");
+	CHECK_EQ(RFPGA_CAPS_ENTRIES(rd(RFPGA_CAPS)), 2);
+	run_to(&d, RFPGA_DTP_RUNNING | RFPGA_DTP_WAITING);
+	set_entry(2, HOST_ADDR, 1 << 20, RFPGA_ENTRY_VALID);
+	CHECK_EQ(rd(RFPGA_TABLE + 2 * RFPGA_ENTRY_STRIDE + RFPGA_ENTRY_CONTROL), 0);
+	d = plain(1);
+	d.count = 3;
+	start(&d);
+	CHECK_EQ(status(1), RFPGA_DTP_FAULTED);
+	CHECK_EQ(rd64(RFPGA_FAULT_ADDR), RFPGA_DTP(1) + RFPGA_DTP_DST_COUNT);
+	d.first = 2;
+	start(&d);
+	CHECK_EQ(rd64(RFPGA_FAULT_ADDR), RFPGA_DTP(1) + RFPGA_DTP_DST_FIRST);
+
+	restart_program_with("--without=flush");
+	CHECK_EQ(rd(RFPGA_FEATURES) & RFPGA_FEATURE_FLUSH, 0);
+	d = plain(0);
+	d.mode |= RFPGA_MODE_FLUSH;
+	start(&d);
+	CHECK_EQ(status(0), RFPGA_DTP_FAULTED);
+	CHECK_EQ(rd64(RFPGA_FAULT_ADDR), RFPGA_DTP(0) + RFPGA_DTP_MODE);
+	restart_program_with("--without=group");
+	d = plain(0);
+	d.group = 1;
+	start(&d);
+	CHECK_EQ(status(0), RFPGA_DTP_FAULTED);
+	CHECK_EQ(rd64(RFPGA_FAULT_ADDR), RFPGA_DTP(0) + RFPGA_DTP_GROUP);
+	restart_program_with(NULL);
+}
+
+static void speed(const char *what, uint32_t width, uint32_t height, uint64_t images)
+{
+	struct dtp d = plain(0);
+	uint64_t ticks;
+
+	d.mode = RFPGA_MODE_FREERUN | RFPGA_MODE_LOCK;
+	d.width = width;
+	d.height = height;
+	d.src_line = 4096;
+	d.dst_line = width * 2;
+	d.src_image = d.dst_image = 4 << 20;
+	d.images_in_set = 4;
+	d.bunch = 2;
+	d.slots = 3;
+	d.dst_slot = 8 << 20;
+	d.images = images;
+	start(&d);
+	CHECK(EVENTUALLY(status(0) == RFPGA_DTP_DONE));
+	ticks = counter(0, RFPGA_DTP_C_STOP) - counter(0, RFPGA_DTP_C_START);
+	printf("# %s: %.0f MB/s, %.0f ns a descriptor\n", what,
+	       (double)counter(0, RFPGA_DTP_C_BYTES) / ((double)ticks * RFPGA_TICK_NS) * 1e3,
+	       (double)ticks * RFPGA_TICK_NS / (double)counter(0, RFPGA_DTP_C_DESCRIPTORS));
+}
+
+static void test_speed(void)
+{
+	speed("whole images, 4 MiB", 2048, 1024, 100);
+	speed("lines of 1 KiB", 512, 1024, 100);
+	speed("lines of 64 B", 32, 1024, 400);
+}
+
+/* What the program ends with, by itself, when it is started with these; -1: it does not. */
+static int ends_with(const char *socket_path, const char *control_path, const char *memory)
+{
+	pid_t pid = fork();
+
+	if (pid < 0)
+		die("fork: %s", strerror(errno));
+	if (!pid) {
+		execl(program, program, "--socket", socket_path, "--control", control_path,
+		      "--memory", memory, "--log", "/dev/null", NULL);
+		_exit(127);
+	}
+	return client_wait(pid);
+}
+
+static bool has_text(const char *path, const char *text)
+{
+	char read_back[16] = "";
+	FILE *file = fopen(path, "r");
+	bool same = file && fgets(read_back, sizeof(read_back), file) &&
+		    !strcmp(read_back, text);
+
+	if (file)
+		fclose(file);
+	return same;
+}
+
+/* A path where something else is: it stays there, and nobody waits. Or a size that is none. */
+static void test_arguments(void)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	int busy = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), queue[8], n = 0;
+	char *path = addr.sun_path, free_path[sizeof(addr.sun_path)];
+	FILE *file;
+
+	snprintf(path, sizeof(addr.sun_path), "%.90s.other", c->path);
+	snprintf(free_path, sizeof(free_path), "%.90s.free", c->path);
+	file = fopen(path, "w");
+	if (!file || fputs("mine", file) < 0 || fclose(file))
+		die("%s: %s", path, strerror(errno));
+	CHECK_EQ(ends_with(path, free_path, "4K"), EXIT_FAILURE);
+	CHECK(has_text(path, "mine"));
+	CHECK_EQ(ends_with(free_path, path, "4K"), EXIT_FAILURE);
+	CHECK(has_text(path, "mine"));
+	unlink(path);
+	/* not as much memory as a sum that wraps */
+	CHECK_EQ(ends_with(free_path, path, "17179869185G"), EX_USAGE);
+	/* somebody who is alive, and busy */
+	if (bind(busy, (struct sockaddr *)&addr, sizeof(addr)) || listen(busy, 0))
+		die("%s: %s", path, strerror(errno));
+	do {
+		queue[n] = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	} while (!connect(queue[n++], (struct sockaddr *)&addr, sizeof(addr)) && n < 8);
+	CHECK_EQ(errno, EAGAIN);
+	CHECK_EQ(ends_with(path, free_path, "4K"), EXIT_FAILURE);
+	CHECK(!access(path, F_OK));
+	while (n)
+		close(queue[--n]);
+	close(busy);
+	unlink(path);
+}
+
+static void test_end(void)
+{
+	struct dtp d = plain(0);
+
+	/* at work, with a client */
+	d.images = 0;
+	d.mode = RFPGA_MODE_FREERUN;
+	start(&d);
+	CHECK_EQ(client_end(c), 0);
+	CHECK(access(c->path, F_OK) && errno == ENOENT);
+	client_disconnect(c);
+	/* a socket that a dead one left behind is taken over */
+	client_spawn(c, program);
+	kill(c->pid, SIGKILL);
+	usleep(50000);
+	CHECK(!access(c->path, F_OK));
+	client_spawn(c, program);
+	client_setup(c);
+	CHECK_EQ(rd(RFPGA_ID), RFPGA_ID_VALUE);
+	client_disconnect(c);
+	CHECK_EQ(client_end(c), 0);
+}
+
+static const struct test tests[] = {
+	{ "small", "fewer entries, fewer features", test_small_board },
+	{ "speed", "speed", test_speed },
+	{ "arguments", "paths where something else is, a size that is none", test_arguments },
+	{ "end", "the end, and another beginning", test_end },
+};
+
+const struct suite program_suite = SUITE("program", tests);

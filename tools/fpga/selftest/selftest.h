@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Tests of rashpa-fpga that no board needs to pass: its options and its control socket, how it
+ * misbehaves, and the protocol that it is reached by.
+ */
+#ifndef SELFTEST_H
+#define SELFTEST_H
+
+#include "../../conformance/dtp.h"
+
+#define REMOTE_ADDR	0x900000000ull		/* of memory without a descriptor */
+
+extern const struct suite bus_suite, protocol_suite, intx_suite, control_suite, misbehave_suite,
+			  program_suite;
+
+extern const char *program;
+void restart_program_with(const char *option);	/* NULL: with none more */
+void fill_dataset(void);
+
+/* A DTP that writes to memory without a descriptor. */
+struct dtp remote_dtp(void);
+/* One stack; what the test sees then is what a consumer would. */
+struct dtp one_stack(uint32_t mode);
+
+/* Send a command to the control socket; is this the beginning of the answer? */
+bool control(int fd, const char *command, const char *expected);
+/* The same with a connection that is there for nothing else. */
+bool obeys(const char *command, const char *expected);
+void tell(const char *command);			/* and it is obeyed, or the test fails */
+
+#endif /* SELFTEST_H */
