@@ -39,17 +39,19 @@ static void rashpa_entry_invalidate(void __iomem *entry, const struct rashpa_lay
  * somebody has a write-combined window of the table: x86 knows one mode for a range.
  */
 static void rashpa_entry_set(void __iomem *entry, const struct rashpa_layout *l,
-			     const struct rashpa_segment *s)
+			     const struct rashpa_segment *s, u64 sum)
 {
 	rashpa_entry_invalidate(entry, l);
 	rashpa_entry_write(entry, l->address_offset, l->address_bits, s->address);
+	if (l->sum_bits)
+		rashpa_entry_write(entry, l->sum_offset, l->sum_bits, sum);
 	if (!l->control_bits)
-		/* the address before the length, which makes it valid */
+		/* address and sum before the length, which makes it valid */
 		wmb();
 	if (l->length_bits)
 		rashpa_entry_write(entry, l->length_offset, l->length_bits, s->length);
 	if (l->control_bits) {
-		/* address and length before it is valid */
+		/* the other fields before it is valid */
 		wmb();
 		writel(l->control_set, entry + l->control_offset);
 	}
@@ -61,6 +63,8 @@ static void rashpa_entry_clear(void __iomem *entry, const struct rashpa_layout *
 	rashpa_entry_write(entry, l->address_offset, l->address_bits, 0);
 	if (l->length_bits)
 		rashpa_entry_write(entry, l->length_offset, l->length_bits, 0);
+	if (l->sum_bits)
+		rashpa_entry_write(entry, l->sum_offset, l->sum_bits, 0);
 }
 
 /*
@@ -207,6 +211,7 @@ int rashpa_layout_check(struct rashpa_call *call, const struct rashpa_layout *l)
 		{ l->address_offset, l->address_bits },
 		{ l->length_offset, l->length_bits },
 		{ l->control_offset, l->control_bits },
+		{ l->sum_offset, l->sum_bits },
 	};
 	size_t i, j;
 
@@ -225,6 +230,9 @@ int rashpa_layout_check(struct rashpa_call *call, const struct rashpa_layout *l)
 	if (l->control_bits && l->control_bits != 32)
 		return rashpa_fail(call, -EINVAL, "control field of %u bits: must be 0 or 32",
 				   l->control_bits);
+	if (l->sum_bits && l->sum_bits != 32 && l->sum_bits != 64)
+		return rashpa_fail(call, -EINVAL, "sum field of %u bits: must be 0, 32 or 64",
+				   l->sum_bits);
 	/* address 0 is an address, where nothing else says that an entry is none */
 	if (!l->length_bits && !l->control_bits)
 		return rashpa_fail(call, -EINVAL,
@@ -268,6 +276,7 @@ static int rashpa_program_fits(struct rashpa_call *call,
 			       const struct rashpa_map *map,
 			       const struct rashpa_layout *l)
 {
+	u64 sum = 0;
 	u32 i;
 
 	for (i = 0; i < map->table->count; i++) {
@@ -285,6 +294,11 @@ static int rashpa_program_fits(struct rashpa_call *call,
 			return rashpa_fail(call, -EINVAL,
 					   "segment %u has 0x%llx bytes, an entry without a length covers 0x%llx: map in such segments",
 					   i, s->length, l->segment_size);
+		if (l->sum_bits == 32 && sum > U32_MAX)
+			return rashpa_fail(call, -EOVERFLOW,
+					   "segment %u begins 0x%llx bytes behind the map's beginning, the sum field has 32 bits: map less at a time",
+					   i, sum);
+		sum += s->length;
 		cond_resched();
 	}
 	return 0;
@@ -369,9 +383,11 @@ static int rashpa_program_move(struct rashpa_call *call, struct rashpa_map *map,
 /*
  * The next entries. Each is the map's to clear from here on, also if the function does not
  * answer: it may have heard. The map may have ended since the last ones, and with it the place;
- * and a reset, which the function forgets them by, may have come between.
+ * and a reset, which the function forgets them by, may have come between. @sum is the length of
+ * what has been written.
  */
-static int rashpa_program_more(struct rashpa_call *call, struct rashpa_map *map, u32 resets)
+static int rashpa_program_more(struct rashpa_call *call, struct rashpa_map *map, u32 resets,
+			       u64 *sum)
 {
 	const u32 end = min(map->table->count, map->entries + RASHPA_PROGRAM_BATCH);
 
@@ -382,8 +398,11 @@ static int rashpa_program_more(struct rashpa_call *call, struct rashpa_map *map,
 		return rashpa_fail(call, -ESTALE, "fpga%d was reset meanwhile: once more",
 				   map->dev->id);
 	while (map->entries < end) {
+		const struct rashpa_segment *s = &map->table->segment[map->entries];
+
 		rashpa_entry_set(map->regs + (size_t)map->entries * map->layout.stride,
-				 &map->layout, &map->table->segment[map->entries]);
+				 &map->layout, s, *sum);
+		*sum += s->length;
 		map->entries++;
 	}
 	if (rashpa_entries_flush(map->dev, map->regs, &map->layout))
@@ -394,6 +413,7 @@ static int rashpa_program_more(struct rashpa_call *call, struct rashpa_map *map,
 static int rashpa_program_at(struct rashpa_call *call, struct rashpa_map *map,
 			     struct rashpa_program *p, const struct rashpa_place *at)
 {
+	u64 sum = 0;
 	u32 resets;
 	bool more;
 	int err;
@@ -405,7 +425,7 @@ static int rashpa_program_at(struct rashpa_call *call, struct rashpa_map *map,
 	mutex_unlock(&map->dev->hw_lock);
 	for (more = true; !err && more; cond_resched()) {
 		rashpa_hw_lock(map->dev);
-		err = rashpa_program_more(call, map, resets);
+		err = rashpa_program_more(call, map, resets, &sum);
 		p->out_entries = map->entries;
 		more = map->entries < map->table->count;
 		mutex_unlock(&map->dev->hw_lock);

@@ -70,6 +70,10 @@ static void fill_layout(struct rng *r, struct rashpa_layout *l)
 		l->length_bits = 0;
 		l->segment_size = PAGE << below(r, 6);
 	}
+	if (one_in(r, 4)) {
+		l->sum_offset = 0;
+		l->sum_bits = 0;
+	}
 	if (one_in(r, 16))
 		memset(l, 0, sizeof(*l));
 }

@@ -33,7 +33,7 @@ SIZE(quiesce, 40);
 SIZE(reset, 24);
 SIZE(segment, 16);
 SIZE(table, 64);
-SIZE(layout, 48);
+SIZE(layout, 56);
 SIZE(program, 64);
 SIZE(restore, 40);
 SIZE(source_add, 96);

@@ -164,6 +164,8 @@ static const struct {
 	{ "with a length and a size of entries", L(segment_size), 8, PAGE, EINVAL, "0x1000" },
 	{ "with neither length nor size of entries", L(length_bits), 8, 0, EINVAL,
 	  "segment_size of 0x0" },
+	{ "with sums of 16 bits", L(sum_bits), 4, 16, EINVAL, "sum field of 16 bits" },
+	{ "with sums over the length", L(sum_offset), 4, RFPGA_ENTRY_LEN, EINVAL, "overlap" },
 
 	{ "whose window has no name", W(name), 1, 0, EINVAL, "name" },
 	{ "whose window has a slash in its name", W(name), 1, '/', EINVAL, "name" },

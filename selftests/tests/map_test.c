@@ -46,9 +46,14 @@ static uint32_t entry_control(uint32_t i)
 	return reg32(regs, RFPGA_TABLE + i * RFPGA_ENTRY_STRIDE + RFPGA_ENTRY_CONTROL);
 }
 
+static uint64_t entry_sum(uint32_t i)
+{
+	return reg64(regs, RFPGA_TABLE + i * RFPGA_ENTRY_STRIDE + RFPGA_ENTRY_SUM);
+}
+
 static bool entry_is_clear(uint32_t i)
 {
-	return !entry_address(i) && !entry_length(i) && !entry_control(i);
+	return !entry_address(i) && !entry_length(i) && !entry_control(i) && !entry_sum(i);
 }
 
 /* ---------------------------------------------------------- segments ---- */
@@ -577,6 +582,7 @@ static void test_program(void)
 	struct rashpa_map_make map = default_map(fd);
 	const struct rashpa_table *t;
 	uint32_t entries = 0, i;
+	uint64_t sum = 0;
 
 	map.max_segment = MIB;
 	REQUIRE(!make(&map), "MAP: %s", reason);
@@ -586,11 +592,11 @@ static void test_program(void)
 	if (t) {
 		CHECK(entry_is_clear(4), "the entry before was written");
 		CHECK(entry_is_clear(5 + t->count), "the entry after was written");
-		for (i = 0; i < t->count; i++)
+		for (i = 0; i < t->count; sum += t->segment[i].length, i++)
 			if (!CHECK(entry_address(5 + i) == t->segment[i].address &&
 				   entry_length(5 + i) == t->segment[i].length &&
-				   entry_control(5 + i) == RFPGA_ENTRY_VALID,
-				   "entry %u differs", 5 + i))
+				   entry_control(5 + i) == RFPGA_ENTRY_VALID &&
+				   entry_sum(5 + i) == sum, "entry %u differs", 5 + i))
 				break;
 		munmap((void *)t, map.out_table_size);
 	}
@@ -698,6 +704,13 @@ static const struct {
 	{ "an address that leaves the entry", L(address_offset), 28, EINVAL, "field at 28" },
 	{ "a control field behind the entry", L(control_offset), 32, EINVAL, "field at 32" },
 	{ "a control field at UINT_MAX - 3", L(control_offset), UINT_MAX - 3, EINVAL, "field at" },
+	{ "a sum of 16 bits", L(sum_bits), 16, EINVAL, "sum field of 16 bits" },
+	{ "a sum of 0 bits somewhere", L(sum_bits), 0, EINVAL, "offset" },
+	{ "a sum over the address", L(sum_offset), RFPGA_ENTRY_ADDR, EINVAL, "overlap" },
+	{ "a sum over the control field", L(sum_offset), RFPGA_ENTRY_CONTROL - 4, EINVAL,
+	  "overlap" },
+	{ "a sum that leaves the entry", L(sum_offset), 28, EINVAL, "field at 28" },
+	{ "a sum at an odd offset", L(sum_offset), 22, EINVAL, "field at 22" },
 	{ "a reserved field", L(__reserved), 1, EINVAL, "reserved" },
 	{ "a layout nowhere", P8(layout), 8, EFAULT, NULL },
 	{ "a layout of no size", P4(layout_size), 0, EINVAL, "0 bytes" },
@@ -805,7 +818,7 @@ static void test_program_many(void)
 {
 	int fd = buffer_alloc(8 * MIB, NULL);
 	struct rashpa_map_make map = default_map(fd);
-	uint32_t entries;
+	uint32_t entries, i;
 
 	map.max_segment = PAGE;
 	REQUIRE(!make(&map), "MAP: %s", reason);
@@ -820,6 +833,10 @@ static void test_program_many(void)
 	ANSWERED(fpga_program(map.out_fd, window, 0, &entries), 0, NULL);
 	CHECK(entries == 1024, "%u entries", entries);
 	CHECK(entry_control(1023) == RFPGA_ENTRY_VALID, "the last one is not valid");
+	for (i = 0; i < 1024; i++)
+		if (!CHECK(entry_sum(i) == i * 2 * PAGE, "the sum of entry %u is 0x%llx", i,
+			   (unsigned long long)entry_sum(i)))
+			break;
 	close(map.out_fd);
 	CHECK(entry_is_clear(0) && entry_is_clear(1023), "entries were left");
 	close(fd);
@@ -850,6 +867,111 @@ static void test_program_narrow(void)
 	munmap((void *)t, map.out_table_size);
 	close(map.out_fd);
 	CHECK(entry_is_clear(0), "the entry was left");
+	close(fd);
+}
+
+/* As PROGRAM with a window, but with this layout, or the first bytes of it. */
+static int program_with(int map, uint32_t first, const struct rashpa_layout *layout, uint32_t size)
+{
+	struct rashpa_program p = {
+		HEAD(p), .window = window, .first = first, .offset = RFPGA_TABLE,
+		.length = RFPGA_TABLE_SIZE, .layout = (uintptr_t)layout, .layout_size = size,
+	};
+
+	return call(map, RASHPA_IOC_PROGRAM, &p);
+}
+
+/* Each map begins with 0, wherever its entries are. */
+static void test_program_sums(void)
+{
+	int fd = buffer_alloc(MIB, NULL);
+	struct rashpa_map_make one = default_map(fd), many = default_map(fd);
+	uint32_t entries, i;
+
+	many.max_segment = many.boundary = 64 * KIB;
+	many.offset = 128 * KIB;
+	many.length = 512 * KIB;
+	REQUIRE(!make(&one) && !make(&many), "MAP: %s", reason);
+	ANSWERED(fpga_program(many.out_fd, window, 1, &entries), 0, NULL);
+	CHECK(entries == 8, "%u entries", entries);
+	ANSWERED(fpga_program(one.out_fd, window, 9, NULL), 0, NULL);
+	for (i = 0; i < 8; i++)
+		CHECK(entry_sum(1 + i) == i * 64 * KIB, "entry %u: 0x%llx", 1 + i,
+		      (unsigned long long)entry_sum(1 + i));
+	CHECK(!entry_sum(9) && entry_length(9) == MIB, "the next map does not begin with 0");
+	close(one.out_fd);
+	close(many.out_fd);
+	CHECK(entry_is_clear(1) && entry_is_clear(8) && entry_is_clear(9), "entries were left");
+	close(fd);
+}
+
+/* Programs that know nothing of sums: those of before are not theirs to write. */
+static void test_program_without_sums(void)
+{
+	const uint32_t old = offsetof(struct rashpa_layout, sum_offset);
+	int fd = buffer_alloc(128 * KIB, NULL);
+	struct rashpa_map_make map = default_map(fd);
+	struct rashpa_layout layout = fpga_layout;
+
+	map.max_segment = map.boundary = 64 * KIB;
+	REQUIRE(!make(&map), "MAP: %s", reason);
+	ANSWERED(program_with(map.out_fd, 0, &layout, old), 0, NULL);
+	CHECK(entry_length(1) == 64 * KIB && !entry_sum(1), "a sum was written");
+	layout.sum_offset = 0;
+	layout.sum_bits = 0;
+	ANSWERED(program_with(map.out_fd, 0, &layout, sizeof(layout)), 0, NULL);
+	CHECK(entry_length(1) == 64 * KIB && !entry_sum(1), "a sum was written");
+	close(map.out_fd);
+	CHECK(entry_is_clear(0) && entry_is_clear(1), "entries were left");
+	close(fd);
+}
+
+/*
+ * The same memory again and again is as good as 4 GiB: sums of 32 bits end where an entry would
+ * begin there.
+ */
+static void test_program_narrow_sums(void)
+{
+	const uint64_t piece = 64 * MIB;
+	const size_t length = (size_t)(4 * GIB + piece);
+	struct rashpa_pin pin = { HEAD(pin), .length = length };
+	struct rashpa_layout layout = fpga_layout;
+	int fd = buffer_alloc(piece, NULL);
+	struct rashpa_map_make map;
+	uint32_t i;
+	size_t at;
+	char *base;
+
+	SKIP_IF(sizeof(void *) < 8, "no room for 4 GiB in a 32-bit program");
+	base = mmap(NULL, length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	REQUIRE(base != MAP_FAILED, "mmap: %s", strerror(errno));
+	for (at = 0; at < length; at += piece)
+		REQUIRE(mmap(base + at, piece, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
+			     0) != MAP_FAILED, "mmap: %s", strerror(errno));
+	pin.address = (uintptr_t)base;
+	REQUIRE(!call(memory, RASHPA_IOC_PIN, &pin), "PIN: %s", reason);
+	layout.sum_bits = 32;
+	map = default_map(pin.out_fd);
+	map.max_segment = map.boundary = piece;
+	if (ANSWERED(make(&map), 0, NULL)) {
+		ANSWERED(program_with(map.out_fd, 0, &layout, sizeof(layout)), EOVERFLOW,
+			 "0x100000000 bytes|sum field");
+		CHECK(entry_is_clear(0), "an entry was written");
+		close(map.out_fd);
+	}
+	/* the last entry ends at 4 GiB, and does not begin there */
+	map = default_map(pin.out_fd);
+	map.max_segment = map.boundary = piece;
+	map.length = 4 * GIB;
+	if (ANSWERED(make(&map), 0, NULL)) {
+		ANSWERED(program_with(map.out_fd, 0, &layout, sizeof(layout)), 0, NULL);
+		i = map.out_segments - 1;
+		CHECK(entry_sum(i) + entry_length(i) == 4 * GIB, "0x%llx",
+		      (unsigned long long)entry_sum(i));
+		close(map.out_fd);
+	}
+	close(pin.out_fd);
+	munmap(base, length);
 	close(fd);
 }
 
@@ -992,6 +1114,9 @@ int main(void)
 	tap_run("PROGRAM refuses more segments than entries", test_program_many);
 	tap_run("PROGRAM fills narrow fields only if they are wide enough",
 		test_program_narrow);
+	tap_run("PROGRAM tells each entry what is before it in its map", test_program_sums);
+	tap_run("PROGRAM writes no sums where the layout has none", test_program_without_sums);
+	tap_run("PROGRAM refuses sums that are wider than their field", test_program_narrow_sums);
 	tap_run("PROGRAM refuses segments that an entry without a length does not cover",
 		test_program_fixed);
 	tap_run("PROGRAM refuses a window of another function", test_other_window);

@@ -393,7 +393,7 @@ static int read_dma_bits(struct place *at, struct json_object *value, void *to)
 	return 0;
 }
 
-/* A field of a table entry: address, length or control. */
+/* A field of a table entry: address, length, control or sum. */
 struct field {
 	uint32_t *offset, *bits;
 	bool narrow;		/* 32 bits only */
@@ -427,6 +427,7 @@ static int read_table(struct place *at, struct json_object *value, void *to)
 		.offset = &l->control_offset, .bits = &l->control_bits, .narrow = true,
 		.set = &l->control_set, .clear = &l->control_clear,
 	};
+	struct field sum = { .offset = &l->sum_offset, .bits = &l->sum_bits };
 	const struct key keys[] = {
 		{ "window", true, read_name, p->table.window },
 		{ "offset", false, read_register, &p->table.offset },
@@ -436,6 +437,7 @@ static int read_table(struct place *at, struct json_object *value, void *to)
 		{ "length_field", false, read_field, &length },
 		{ "segment_size", false, read_u64, &l->segment_size },
 		{ "control", false, read_field, &control },
+		{ "sum", false, read_field, &sum },
 	};
 
 	if (read_object(at, value, keys, ARRAY_SIZE(keys)))

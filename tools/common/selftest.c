@@ -492,6 +492,8 @@ static void test_profile(const char *folder)
 		  "segment_size" },
 		{ HEAD ", \"table\": { \"window\": \"t\", \"length\": 4096, \"stride\": 16, \"address\": { \"offset\": 0, \"bits\": 64 }, \"length_field\": { \"offset\": 8, \"bits\": 32 }, \"segment_size\": 4096 } }",
 		  "segment_size" },
+		{ HEAD ", \"table\": { \"window\": \"t\", \"length\": 4096, \"stride\": 32, \"address\": { \"offset\": 0, \"bits\": 64 }, \"length_field\": { \"offset\": 8, \"bits\": 64 }, \"sum\": { \"offset\": 24, \"bits\": 48 } } }",
+		  "table.sum" },
 		{ HEAD ", \"quiesce_ms\": 10001 }", "quiesce_ms" },
 		{ HEAD ", \"reset\": 0 }", "reset" },
 		{ HEAD ", \"table\": { \"window\": \"t\", \"length\": 4096, \"stride\": 6, \"address\": { \"offset\": 0, \"bits\": 64 } } }",
@@ -541,7 +543,9 @@ static void test_profile(const char *folder)
 	ok(p.has_table && p.table.layout.stride == RFPGA_ENTRY_STRIDE &&
 	   p.table.layout.length_offset == RFPGA_ENTRY_LEN && p.table.layout.length_bits == 64 &&
 	   p.table.layout.control_offset == RFPGA_ENTRY_CONTROL &&
-	   p.table.layout.control_set == RFPGA_ENTRY_VALID, "its address table");
+	   p.table.layout.control_set == RFPGA_ENTRY_VALID &&
+	   p.table.layout.sum_offset == RFPGA_ENTRY_SUM && p.table.layout.sum_bits == 64,
+	   "its address table");
 	setenv("RASHPA_PROFILES", folder, 1);
 	ok(profile_find(&p, RFPGA_PCI_VENDOR, RFPGA_PCI_DEVICE, why) == 1, "it is found by its ids");
 	ok(!profile_find(&p, 0xdead, 0xbeef, why), "nothing is found for others");

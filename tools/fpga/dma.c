@@ -413,7 +413,7 @@ uint32_t bus_table_read(const struct bus *bus, uint32_t offset)
 
 void bus_table_write(struct bus *bus, uint32_t offset, uint32_t value)
 {
-	if (offset % RFPGA_ENTRY_STRIDE > RFPGA_ENTRY_CONTROL ||
+	if (offset % RFPGA_ENTRY_STRIDE == RFPGA_ENTRY_CONTROL + 4 ||
 	    offset / RFPGA_ENTRY_STRIDE >= bus->entries)
 		return;
 	if (offset % RFPGA_ENTRY_STRIDE == RFPGA_ENTRY_CONTROL)

@@ -95,6 +95,7 @@
 #define RFPGA_ENTRY_LEN		0x08	/* rw, 64 bit: bytes */
 #define RFPGA_ENTRY_CONTROL	0x10	/* rw */
 #define   RFPGA_ENTRY_VALID	(1u << 0)
+#define RFPGA_ENTRY_SUM		0x18	/* rw, 64 bit: length of the entries before it */
 
 /* the same for RASHPA_IOC_PROGRAM: initializer of a struct rashpa_layout (linux/rashpa.h) */
 #define RFPGA_LAYOUT { \
@@ -106,6 +107,8 @@
 	.control_offset = RFPGA_ENTRY_CONTROL, \
 	.control_bits = 32, \
 	.control_set = RFPGA_ENTRY_VALID, \
+	.sum_offset = RFPGA_ENTRY_SUM, \
+	.sum_bits = 64, \
 }
 
 /* data transfer process n (BAR 0) */

@@ -742,6 +742,8 @@ struct rashpa_profile_step {
  * @__reserved: must be zero
  * @segment_size: bytes that an entry without a length covers, a power of two, at least
  *	4096; must be 0 with a length field
+ * @sum_offset: of the sum field
+ * @sum_bits: 0 (no such field), 32 or 64
  *
  * @control_set and @control_clear differ. Fields are little-endian, aligned to 4,
  * inside the stride, and do not overlap. One of the two, length or control, must be there: it is
@@ -749,6 +751,9 @@ struct rashpa_profile_step {
  *
  * What has no length is as long as the function takes it to be: each segment that is written
  * there is exactly @segment_size, or it is refused.
+ *
+ * The sum of an entry is the length of all segments of its map before this one, 0 for the first:
+ * with it a function finds an offset in a map without adding up what is before it.
  *
  * Passed by a pointer and a size, by the rules of structs: it can grow.
  */
@@ -764,6 +769,8 @@ struct rashpa_layout {
 	__u32 control_clear;
 	__u32 __reserved;
 	__aligned_u64 segment_size;
+	__u32 sum_offset;
+	__u32 sum_bits;
 };
 
 /**
@@ -1143,7 +1150,7 @@ struct rashpa_table {
  * segment is not what an entry without a length covers), E2BIG (a layout that has more than this
  * kernel knows), EFAULT, EXDEV (window of another function), ERANGE (outside the window, or
  * more segments than entries), EBUSY (another map is programmed there), EOVERFLOW (an
- * address or length wider than its field), ESTALE (the map is revoked: restore it; or the
+ * address, length or sum wider than its field), ESTALE (the map is revoked: restore it; or the
  * function was reset meanwhile: once more), EIO (the function does not answer: reset it), ENOMEM,
  * ENODEV.
  */
