@@ -52,12 +52,14 @@ void board_honest(void)
 {
 	board_assert(fault_command(&board, "dead off") && fault_command(&board, "flood off") &&
 		     misbehave(&board, "honest") && fault_command(&board, "resetting off"));
+	clock_run();
+	engine_kick(&board);
 }
 
 int board_begin(void)
 {
 	board_assert(!board.faults.dead && !board.faults.no_link && !board.faults.flooding &&
-		     !board.engine.stuck);
+		     !board.engine.stuck && !clock_held());
 	return board_next_fd();
 }
 

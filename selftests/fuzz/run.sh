@@ -33,13 +33,13 @@ seeds() {
 	[[ -d $name/vfu ]] && return
 	mkdir -p "$name"/{vfu,control,stream,text}
 	for word in "early on" "twice interrupt 100" "lose on 3 dtp 1" "wild 0x100001000" release \
-		"stuck on" "dead on" "dead link" "dead off" "flood max 0"; do
+		"stuck on" "dead on" "dead link" "dead off" "flood max 0" "clock hold"; do
 		printf "\x01\x04\x01\x$(printf %02x ${#word})\x00%s" "$word" >"$name/vfu/${word// /-}"
 	done
 	RASHPA_RECORD=/rashpa/$name/vfu "$lab" exec -- build/tools/rashpa-fpga-selftest >/dev/null
 	printf '%s\n' $'\x08status' "stuck on" "early lock 100" "late on hold dtp 1" "twice on" \
 		"lose on 3 dtp 0" "reorder on" "wild 0x1000" release "dead on" "dead link" \
-		"flood max 0" honest "dead off" disconnect >"$name/control/commands"
+		"flood max 0" "clock hold" "clock step 9" honest "dead off" disconnect >"$name/control/commands"
 	{ printf '\0'; cat tools/profiles/rashpa-fpga.json; } >"$name/text/profile"
 	printf '\x0332,0,64x32@1,2' >"$name/text/region"
 	printf '\x0312.5K' >"$name/text/size"

@@ -6,6 +6,9 @@
  *   disconnect	     drop the connection to the host
  *   exit	     end at once, as if the board had lost its power
  *   status	     counters, also when the host cannot read them any more
+ *   clock hold|run  the clock stands still, goes on
+ *   clock step N    a held clock jumps N ticks. This and "hold" are answered when the engine has
+ *		     nothing more to do at that tick
  *
  * those of fault.c, which the whole board does wrong, and those of misbehave.c, which get a
  * stack and its event wrong.
@@ -24,6 +27,7 @@ static int listener = -1;
 static int client = -1;
 static char line[FPGA_COMMAND_SIZE];
 static size_t have;
+static uint64_t settle_end;	/* by host_ticks(): what is answered "ok" if the engine settles */
 
 int control_open(const char *path)
 {
@@ -36,6 +40,7 @@ static void hang_up(void)
 	close(client);
 	client = -1;
 	have = 0;
+	settle_end = 0;
 }
 
 void control_close(const char *path)
@@ -73,6 +78,51 @@ static void tell_status(struct fpga *fpga)
 	answer(text);
 }
 
+static bool change_clock(const char *text)
+{
+	unsigned long long ticks;
+	char end;
+
+	if (!strcmp(text, "hold"))
+		clock_hold();
+	else if (!strcmp(text, "run"))
+		clock_run();
+	else
+		return sscanf(text, "step %llu%c", &ticks, &end) == 1 && clock_step(ticks);
+	return true;
+}
+
+static void obey_clock(struct fpga *fpga, const char *text)
+{
+	if (!change_clock(text)) {
+		answer("error: clock hold, run, or, while it is held, step TICKS: rashpa-fpga(1)");
+		return;
+	}
+	engine_kick(fpga);
+	fault_kick(fpga);
+	if (clock_held())
+		settle_end = host_ticks() + VFU_PATIENCE * 1000000000ull / RFPGA_TICK_NS;
+	else
+		answer("ok");
+}
+
+/* The protocol goes on meanwhile: the engine may wait for an answer of the host. */
+static void settle(struct fpga *fpga)
+{
+	if (engine_settled(fpga))
+		answer("ok");
+	else if (host_ticks() > settle_end)
+		answer("error: the clock was changed, but a stream that never waits is running");
+	else
+		return;
+	settle_end = 0;
+}
+
+bool control_pending(void)
+{
+	return settle_end;
+}
+
 static void obey(struct fpga *fpga, const char *command)
 {
 	log_msg("control: %s", command);
@@ -82,10 +132,14 @@ static void obey(struct fpga *fpga, const char *command)
 		tell_status(fpga);
 		return;
 	}
+	if (!strncmp(command, "clock ", 6)) {
+		obey_clock(fpga, command + 6);
+		return;
+	}
 	if (!strcmp(command, "disconnect")) {
 		vfu_disconnect(fpga->vfu);
 	} else if (!fault_command(fpga, command) && !misbehave(fpga, command)) {
-		answer("error: disconnect, exit, status; dead, flood, stuck, resetting, flr, patient; "
+		answer("error: disconnect, exit, status, clock; dead, flood, stuck, resetting, flr, patient; "
 		       "early, late, reorder, twice, lose, torn, linger, drop, wild, release, "
 		       "honest: rashpa-fpga(1)");
 		return;
@@ -97,7 +151,7 @@ static void take_lines(struct fpga *fpga)
 {
 	char *end;
 
-	while (client >= 0 && (end = memchr(line, '\n', have))) {
+	while (client >= 0 && !settle_end && (end = memchr(line, '\n', have))) {
 		size_t length = (size_t)(end - line) + 1;
 
 		*end = '\0';
@@ -118,6 +172,11 @@ void control_serve(struct fpga *fpga)
 		client = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 		return;
 	}
+	if (settle_end) {
+		settle(fpga);
+		take_lines(fpga);
+		return;
+	}
 	n = read(client, line + have, sizeof(line) - have);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
@@ -127,6 +186,6 @@ void control_serve(struct fpga *fpga)
 	}
 	have += (size_t)n;
 	take_lines(fpga);
-	if (have == sizeof(line))
+	if (have == sizeof(line) && !memchr(line, '\n', have))
 		hang_up();		/* no command is that long */
 }

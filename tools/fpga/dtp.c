@@ -11,7 +11,6 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <time.h>
 
 #include "log.h"
 
@@ -20,8 +19,6 @@
 #define EAGER		TICKS(500)	/* then sleep shortly between two looks */
 #define SLEEP_MIN	TICKS(10)
 #define SLEEP_MAX	TICKS(200)	/* at last longer and longer */
-#define PATIENCE	TICKS(1000)	/* between two looks at the bus master bit */
-#define NEVER		UINT64_MAX
 
 enum outcome { SENT, STOPPED, REFUSED };
 
@@ -280,7 +277,7 @@ static uint32_t plan_event(struct fpga *fpga, struct dtp *d)
 		d->due = fpga_ticks();
 		if (d->orders == d->obeyed &&
 		    __builtin_add_overflow(d->due, delay, &d->due))
-			d->due = NEVER;
+			d->due = CLOCK_NEVER;
 		pthread_mutex_unlock(&fpga->engine.lock);
 	}
 	return event;
@@ -463,7 +460,7 @@ static void next_image(struct dtp *d)
 	if (d->config.images)
 		d->left--;
 	if (__builtin_add_overflow(d->next, d->config.period, &d->next))
-		d->next = NEVER;
+		d->next = CLOCK_NEVER;
 }
 
 static void count_image(struct dtp *d)
@@ -554,7 +551,7 @@ static void linger(struct fpga *fpga, struct dtp *d)
 		return;
 	d->due = fpga_ticks();
 	if (__builtin_add_overflow(d->due, d->told.linger_delay, &d->due))
-		d->due = NEVER;
+		d->due = CLOCK_NEVER;
 	d->lingers = d->dst.sent = true;
 	d->stop = false;		/* it has left already */
 }
@@ -626,7 +623,7 @@ static struct dtp *pick(struct fpga *fpga, uint64_t now, uint64_t *due, bool *wa
 {
 	unsigned int i, n;
 
-	*due = NEVER;
+	*due = CLOCK_NEVER;
 	*waiting = false;
 	for (i = 0; i < fpga->dtps; i++) {
 		struct dtp *d;
@@ -636,8 +633,7 @@ static struct dtp *pick(struct fpga *fpga, uint64_t now, uint64_t *due, bool *wa
 		if (!running(d) && !d->lingers)
 			continue;
 		if (fpga->engine.patient && !d->stop && !fpga->bus.master) {
-			if (now + PATIENCE < *due)
-				*due = now + PATIENCE;
+			*waiting = true;	/* it wakes nobody either */
 			continue;
 		}
 		if (d->behind || d->lingers) {
@@ -667,19 +663,6 @@ static struct dtp *pick(struct fpga *fpga, uint64_t now, uint64_t *due, bool *wa
 	return NULL;
 }
 
-static void sleep_until(struct engine *e, uint64_t due)
-{
-	struct timespec ts = {
-		.tv_sec = (time_t)(due / TICKS(1000000)),
-		.tv_nsec = (long)(due % TICKS(1000000) * RFPGA_TICK_NS),
-	};
-
-	if (due == NEVER)
-		pthread_cond_wait(&e->wake, &e->lock);
-	else
-		pthread_cond_timedwait(&e->wake, &e->lock, &ts);
-}
-
 /*
  * A moment in which others can have the lock. Not sched_yield(): on a busy machine that gives
  * a whole time slice away, milliseconds, where a sleep would have been 10 us.
@@ -692,12 +675,12 @@ static void relax(void)
 
 /*
  * Nothing can be sent now. Credit arrives as a plain store to the doorbell page, which
- * wakes nobody: look at it for a moment, then sleep between looks.
+ * wakes nobody: look at it for a moment, then sleep between looks. Who stores it does not wait
+ * for the board's clock: the looks are at moments of the host's.
  */
-static void take_pause(struct engine *e, struct pause *p, uint64_t now, uint64_t due,
-		       bool waiting)
+static void take_pause(struct engine *e, struct pause *p, uint64_t due, bool waiting)
 {
-	uint64_t sleep;
+	uint64_t now = waiting ? host_ticks() : 0, look = CLOCK_NEVER;
 
 	if (waiting && !p->spin_end) {
 		p->spin_end = now + SPIN;
@@ -712,13 +695,11 @@ static void take_pause(struct engine *e, struct pause *p, uint64_t now, uint64_t
 	if (waiting) {
 		/* not in step with who answers: else 1 us more could cost a whole period */
 		p->dither = p->dither * 1103515245 + 12345;
-		sleep = p->sleep / 2 + (p->dither >> 8) % p->sleep;
-		if (due > now + sleep)
-			due = now + sleep;
+		look = now + p->sleep / 2 + (p->dither >> 8) % p->sleep;
 		if (now > p->spin_end + EAGER)
 			p->sleep = 2 * p->sleep < SLEEP_MAX ? 2 * p->sleep : SLEEP_MAX;
 	}
-	sleep_until(e, due);
+	clock_wait(&e->wake, &e->lock, due, look);
 }
 
 static void *engine_main(void *arg)
@@ -738,7 +719,11 @@ static void *engine_main(void *arg)
 		struct dtp *d = pick(fpga, now, &due, &waiting);
 
 		if (!d) {
-			take_pause(e, &pause, now, due, waiting);
+			if (e->unsettled) {
+				e->unsettled = false;
+				pthread_cond_broadcast(&e->idle);
+			}
+			take_pause(e, &pause, due, waiting);
 			continue;
 		}
 		pause.spin_end = 0;
@@ -947,8 +932,23 @@ void engine_reset(struct fpga *fpga)
 void engine_kick(struct fpga *fpga)
 {
 	pthread_mutex_lock(&fpga->engine.lock);
+	fpga->engine.unsettled = true;
 	pthread_cond_signal(&fpga->engine.wake);
 	pthread_mutex_unlock(&fpga->engine.lock);
+}
+
+bool engine_settled(struct fpga *fpga)
+{
+	struct engine *e = &fpga->engine;
+	uint64_t until = host_ticks() + TICKS(1000);
+	bool settled;
+
+	pthread_mutex_lock(&e->lock);
+	while (e->unsettled && host_ticks() < until)
+		clock_wait(&e->idle, &e->lock, CLOCK_NEVER, until);
+	settled = !e->unsettled;
+	pthread_mutex_unlock(&e->lock);
+	return settled;
 }
 
 bool engine_runs(struct fpga *fpga, unsigned int n)

@@ -25,25 +25,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <time.h>
 
-#define SECOND_NS	1000000000ull
+#define TICKS_A_SECOND	(1000000000u / RFPGA_TICK_NS)
 #define RATE_MAX	1000000u
-
-/* The next moment, from @due on, that is not in the past: what was missed is not made up for. */
-static void advance(struct timespec *due, uint64_t period)
-{
-	struct timespec now;
-	uint64_t next = (uint64_t)due->tv_sec * SECOND_NS + (uint64_t)due->tv_nsec + period;
-	uint64_t least;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	least = (uint64_t)now.tv_sec * SECOND_NS + (uint64_t)now.tv_nsec;
-	if (next < least)
-		next = least;
-	due->tv_sec = (time_t)(next / SECOND_NS);
-	due->tv_nsec = (long)(next % SECOND_NS);
-}
 
 /* An interrupt is a write: it needs bus mastering. */
 static void send_one(struct fpga *fpga, uint32_t vector)
@@ -60,7 +44,7 @@ static void *flood_main(void *arg)
 {
 	struct fpga *fpga = arg;
 	struct faults *f = &fpga->faults;
-	struct timespec due = { 0 };
+	uint64_t now;
 
 	prctl(PR_SET_NAME, "flood");
 	pthread_mutex_lock(&f->lock);
@@ -69,14 +53,15 @@ static void *flood_main(void *arg)
 			pthread_cond_wait(&f->wake, &f->lock);
 			continue;
 		}
-		if (f->period) {
-			advance(&due, f->period);
-			if (!pthread_cond_timedwait(&f->wake, &f->lock, &due) || !f->flooding) {
-				/* told something else: that begins now, not when this was due */
-				due = (struct timespec){ 0 };
-				continue;
-			}
+		now = fpga_ticks();
+		if (f->period && f->due > now) {
+			clock_wait(&f->wake, &f->lock, f->due, CLOCK_NEVER);
+			continue;
 		}
+		/* what was missed is not made up for */
+		f->due += f->period;
+		if (f->due < now)
+			f->due = now;
 		f->sending = true;
 		pthread_mutex_unlock(&f->lock);
 		send_one(fpga, f->vector);
@@ -99,11 +84,19 @@ static void flood_set(struct fpga *fpga, bool on, uint32_t vector, uint64_t peri
 		pthread_cond_wait(&f->idle, &f->lock);
 	f->vector = vector;
 	f->period = period;
+	f->due = fpga_ticks();
 	f->flooding = on;
 	if (on)
 		f->flood_sent = 0;
 	pthread_cond_signal(&f->wake);
 	pthread_mutex_unlock(&f->lock);
+}
+
+void fault_kick(struct fpga *fpga)
+{
+	pthread_mutex_lock(&fpga->faults.lock);
+	pthread_cond_signal(&fpga->faults.wake);
+	pthread_mutex_unlock(&fpga->faults.lock);
 }
 
 void fault_reset(struct fpga *fpga)
@@ -184,7 +177,7 @@ static bool flood(struct fpga *fpga, const char *text)
 		return false;
 	if (vector >= fpga->vectors)
 		return false;
-	flood_set(fpga, true, vector, rate ? SECOND_NS / rate : 0);
+	flood_set(fpga, true, vector, rate ? TICKS_A_SECOND / rate : 0);
 	return true;
 }
 

@@ -6,17 +6,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
-
-/* The host's monotonic clock; a reset does not touch it. */
-uint64_t fpga_ticks(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return ((uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec) / RFPGA_TICK_NS;
-}
 
 /* Memory that the host maps too. Sealed: a client must not be able to cut it off. */
 static uint8_t *shared_memory(const char *name, uint64_t size, int *fd)

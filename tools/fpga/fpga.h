@@ -9,11 +9,12 @@
  *   bus.lock	    what may be reached by DMA, see bus.h
  *   engine.lock    state of the DTPs, faults; never held while data moves
  *   faults.lock    the flood
+ *   clock's lock   see clock.h
  *   vfu's locks    see vfu.h
  *
- * None of them is taken while another one is held, but vfu's innermost ones. Everything
- * else belongs to the protocol thread. Counters are atomic: the engine writes and the
- * registers read them.
+ * None of them is taken while another one is held, but the innermost ones of clock and vfu.
+ * Everything else belongs to the protocol thread. Counters are atomic: the engine writes and
+ * the registers read them.
  */
 #ifndef FPGA_H
 #define FPGA_H
@@ -23,6 +24,7 @@
 #include <stdint.h>
 
 #include "bus.h"
+#include "clock.h"
 #include "vfu.h"
 
 #define FPGA_CONFIG_SIZE	4096
@@ -107,12 +109,13 @@ struct engine {
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t wake;		/* the engine has something to look at */
-	pthread_cond_t idle;		/* active became NULL */
+	pthread_cond_t idle;		/* active became NULL, unsettled false */
 	struct dtp *active;		/* the one that the engine serves right now */
 	bool exit;
 	unsigned int turn;		/* round robin */
 	bool stuck;			/* misbehave: do not stop */
 	bool quiescing;			/* nothing stays on its way */
+	bool unsettled;			/* told to look, and has not yet done all that is due */
 	bool patient;			/* misbehave: wait while bus mastering is off */
 
 	uint64_t faults, fault_addr;	/* of the last one */
@@ -132,7 +135,8 @@ struct faults {
 	pthread_cond_t idle;		/* sending became false */
 	bool exit, flooding, sending;
 	uint32_t vector;		/* fixed while it sends */
-	uint64_t period;		/* ns; 0: as fast as possible */
+	uint64_t period;		/* ticks; 0: as fast as possible */
+	uint64_t due;			/* tick of the next one */
 	_Atomic uint64_t flood_sent;	/* since the last flood began; not under the lock */
 };
 
@@ -166,7 +170,6 @@ int fpga_init(struct fpga *fpga);
 void fpga_destroy(struct fpga *fpga);
 void fpga_reset(struct fpga *fpga);	/* of the function; stops the engine first */
 void fpga_reset_registers(struct fpga *fpga);	/* of what is behind BAR 0 and 2 */
-uint64_t fpga_ticks(void);
 
 /* pci.c */
 void pci_init(struct fpga *fpga);
@@ -187,7 +190,9 @@ void engine_start(struct fpga *fpga, unsigned int n);
 void engine_stop(struct fpga *fpga, uint32_t mask);
 void engine_quiesce(struct fpga *fpga);	/* returns when nothing is in flight */
 void engine_reset(struct fpga *fpga);	/* after engine_quiesce() */
-void engine_kick(struct fpga *fpga);	/* a doorbell was written */
+void engine_kick(struct fpga *fpga);	/* a doorbell was written, the clock was changed */
+/* Has it done all that was due at the last kick? Waits a millisecond for it. */
+bool engine_settled(struct fpga *fpga);
 void engine_clear(struct fpga *fpga);
 void engine_set_stuck(struct fpga *fpga, bool on);
 void engine_set_patient(struct fpga *fpga, bool on);
@@ -199,6 +204,7 @@ bool engine_runs(struct fpga *fpga, unsigned int n);
 int control_open(const char *path);
 void control_close(const char *path);
 int control_fd(void);			/* to poll for input, or -1 */
+bool control_pending(void);		/* serve it again, also without input */
 void control_serve(struct fpga *fpga);
 
 /* misbehave.c: a command of the control socket; false: it is none */
@@ -209,6 +215,7 @@ int fault_init(struct fpga *fpga);
 void fault_destroy(struct fpga *fpga);
 void fault_reset(struct fpga *fpga);	/* of the function */
 bool fault_command(struct fpga *fpga, const char *command);
+void fault_kick(struct fpga *fpga);	/* the clock was changed */
 void fault_flr(struct fpga *fpga);	/* behind a function-level reset */
 /* Is this read answered by all ones, this write ignored? @config: configuration space */
 bool fault_dead(const struct fpga *fpga, bool config);

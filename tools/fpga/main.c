@@ -241,20 +241,16 @@ static void serve(int listener, int signals)
 			{ .fd = connected ? vfu_fd(fpga.vfu) : listener, .events = POLLIN },
 		};
 
-		if (poll(p, 3, -1) < 0)
+		if (poll(p, 3, control_pending() ? 0 : -1) < 0)
 			continue;
 		if (p[0].revents)
 			return;
-		if (p[1].revents) {
-			control_serve(&fpga);
-			continue;	/* it may have changed the connection */
-		}
-		if (!p[2].revents)
-			continue;
-		if (!connected)
+		if (p[2].revents && !connected)
 			accept_client(listener);
-		else if (vfu_receive(fpga.vfu) < 0)
+		else if (p[2].revents && vfu_receive(fpga.vfu) < 0)
 			vfu_disconnect(fpga.vfu);
+		if (p[1].revents || control_pending())
+			control_serve(&fpga);
 	}
 }
 

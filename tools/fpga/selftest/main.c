@@ -72,7 +72,7 @@ static void prepare(char *folder)
 static const struct suite * const suites[] = {
 	&registers_suite, &stream_suite, &pacing_suite, &group_suite, &event_suite, &fault_suite,
 	&stop_suite, &reset_suite, &bus_suite, &protocol_suite, &intx_suite, &control_suite,
-	&misbehave_suite, &program_suite,
+	&clock_suite, &misbehave_suite, &program_suite,
 };
 
 #define SUITES	(sizeof(suites) / sizeof(suites[0]))

@@ -154,7 +154,7 @@ static void test_end(void)
 	/* a socket that a dead one left behind is taken over */
 	client_spawn(c, program);
 	kill(c->pid, SIGKILL);
-	usleep(50000);
+	CHECK(client_wait(c->pid) > 0);
 	CHECK(!access(c->path, F_OK));
 	client_spawn(c, program);
 	client_setup(c);

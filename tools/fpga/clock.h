@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The clock of the board: that of the host, until a test holds it. Then it stands still and
+ * moves only by steps, so that what happens at which tick depends on no other clock.
+ *
+ * There is one board in a process, and one clock. Its lock is innermost. Who changes the clock
+ * wakes all who sleep in clock_wait().
+ */
+#ifndef CLOCK_H
+#define CLOCK_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define CLOCK_NEVER	UINT64_MAX
+
+uint64_t fpga_ticks(void);	/* never goes back; no reset touches it */
+uint64_t host_ticks(void);	/* as many a second, and nobody holds them */
+
+/*
+ * Sleep until @cond is signalled, but neither beyond tick @due of the board nor beyond tick
+ * @host of the host; either may be CLOCK_NEVER. The condition's clock is CLOCK_MONOTONIC.
+ */
+void clock_wait(pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t due, uint64_t host);
+
+void clock_hold(void);
+void clock_run(void);		/* on from where it stands */
+bool clock_step(uint64_t ticks);	/* false: it is not held, or cannot count so far */
+bool clock_held(void);
+
+#endif /* CLOCK_H */
