@@ -7,8 +7,8 @@
  *   exit	     end at once, as if the board had lost its power
  *   status	     counters, also when the host cannot read them any more
  *   clock hold|run  the clock stands still, goes on
- *   clock step N    a held clock jumps N ticks. This and "hold" are answered when the engine has
- *		     nothing more to do at that tick
+ *   clock step N    a held clock jumps N ticks, when the engine has nothing more to do before.
+ *		     This and "hold" are answered when it has nothing more to do at that tick
  *
  * those of fault.c, which the whole board does wrong, and those of misbehave.c, which get a
  * stack and its event wrong.
@@ -27,7 +27,8 @@ static int listener = -1;
 static int client = -1;
 static char line[FPGA_COMMAND_SIZE];
 static size_t have;
-static uint64_t settle_end;	/* by host_ticks(): what is answered "ok" if the engine settles */
+static uint64_t settle_end;	/* by host_ticks(): how long the engine may take to settle; or 0 */
+static uint64_t jump;		/* when it has: ticks of a step */
 
 int control_open(const char *path)
 {
@@ -78,43 +79,56 @@ static void tell_status(struct fpga *fpga)
 	answer(text);
 }
 
-static bool change_clock(const char *text)
+/* Answer when the engine has done all that is due now. */
+static void await(struct fpga *fpga)
 {
-	unsigned long long ticks;
-	char end;
-
-	if (!strcmp(text, "hold"))
-		clock_hold();
-	else if (!strcmp(text, "run"))
-		clock_run();
-	else
-		return sscanf(text, "step %llu%c", &ticks, &end) == 1 && clock_step(ticks);
-	return true;
+	engine_kick(fpga);
+	fault_kick(fpga);
+	settle_end = host_ticks() + VFU_PATIENCE * 1000000000ull / RFPGA_TICK_NS;
 }
 
 static void obey_clock(struct fpga *fpga, const char *text)
 {
-	if (!change_clock(text)) {
+	unsigned long long ticks = 0;
+	char end;
+
+	if (!strcmp(text, "hold")) {
+		clock_hold();
+	} else if (!strcmp(text, "run")) {
+		clock_run();
+		engine_kick(fpga);
+		fault_kick(fpga);
+		answer("ok");
+		return;
+	} else if (!clock_held() || sscanf(text, "step %llu%c", &ticks, &end) != 1) {
 		answer("error: clock hold, run, or, while it is held, step TICKS: rashpa-fpga(1)");
 		return;
 	}
-	engine_kick(fpga);
-	fault_kick(fpga);
-	if (clock_held())
-		settle_end = host_ticks() + VFU_PATIENCE * 1000000000ull / RFPGA_TICK_NS;
-	else
-		answer("ok");
+	jump = ticks;
+	await(fpga);
 }
 
-/* The protocol goes on meanwhile: the engine may wait for an answer of the host. */
+/*
+ * What was due before a step happens before it. The protocol goes on meanwhile: the engine may
+ * wait for an answer of the host.
+ */
 static void settle(struct fpga *fpga)
 {
-	if (engine_settled(fpga))
-		answer("ok");
-	else if (host_ticks() > settle_end)
-		answer("error: the clock was changed, but a stream that never waits is running");
-	else
+	uint64_t ticks = jump;
+
+	if (!engine_settled(fpga)) {
+		if (host_ticks() < settle_end)
+			return;
+		answer("error: a stream that never waits is running");
+	} else if (!clock_step(ticks)) {
+		answer("error: so far the clock cannot count");
+	} else if (ticks) {
+		jump = 0;
+		await(fpga);
 		return;
+	} else {
+		answer("ok");
+	}
 	settle_end = 0;
 }
 
