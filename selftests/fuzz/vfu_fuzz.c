@@ -199,7 +199,7 @@ static void keep_inside(struct dma_map *m, enum memory kind)
 	if (!m->size || m->size > GUARD_LAST - m->offset)
 		m->size = GUARD_LAST - m->offset;
 	if (kind == READ_ONLY)
-		m->flags &= ~BUS_WRITE;
+		m->flags &= ~HOST_WRITE;
 }
 
 static bool send_step(uint8_t what, uint8_t arg, uint8_t *bytes, size_t size)
@@ -312,7 +312,7 @@ static void introduce(void)
 	};
 	static struct dma_map map = {
 		.h = { .command = 2, .size = sizeof(map) }, .argsz = 32,
-		.flags = BUS_READ | BUS_WRITE, .addr = PLAIN_ADDR, .size = PLAIN_SIZE,
+		.flags = HOST_READ | HOST_WRITE, .addr = PLAIN_ADDR, .size = PLAIN_SIZE,
 	};
 	static struct {
 		struct header h;
@@ -433,8 +433,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	pthread_join(client, NULL);
 	close(socket_pair[0]);
 	board_honest();
-	board_assert(!engine_busy(&board) && !board.bus.count && !board.bus.backings &&
-		     !board.bus.master);
+	board_assert(!engine_busy(&board) && !board.host.count && !board.host.backings &&
+		     !board.host.master);
 	board_assert(board_next_fd() == before);
 	check_guards();
 	return 0;

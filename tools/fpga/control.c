@@ -92,14 +92,15 @@ static void obey_clock(struct fpga *fpga, const char *text)
 	unsigned long long ticks = 0;
 	char end;
 
-	if (!strcmp(text, "hold")) {
-		clock_hold();
-	} else if (!strcmp(text, "run")) {
+	if (!strcmp(text, "run")) {
 		clock_run();
 		engine_kick(fpga);
 		fault_kick(fpga);
 		answer("ok");
 		return;
+	}
+	if (!strcmp(text, "hold")) {
+		clock_hold();
 	} else if (!clock_held() || sscanf(text, "step %llu%c", &ticks, &end) != 1) {
 		answer("error: clock hold, run, or, while it is held, step TICKS: rashpa-fpga(1)");
 		return;

@@ -85,17 +85,17 @@ static enum outcome send_long(struct fpga *fpga, struct dtp *d, const uint8_t *s
 {
 	bool ok;
 
-	bus_lock(&fpga->bus);
+	host_begin(&fpga->host);
 	ok = bus_check(&fpga->bus, &d->dst, dst, length, fault);
-	bus_unlock(&fpga->bus);
+	host_end(&fpga->host);
 	while (ok && length) {
 		uint64_t n = length < BUS_BURST ? length : BUS_BURST;
 
 		if (stopped(d))
 			return STOPPED;
-		bus_lock(&fpga->bus);
+		host_begin(&fpga->host);
 		ok = bus_write(&fpga->bus, &d->dst, dst, src, n, fault);
-		bus_unlock(&fpga->bus);
+		host_end(&fpga->host);
 		src += n;
 		dst += n;
 		length -= n;
@@ -127,7 +127,7 @@ static enum outcome send_burst(struct fpga *fpga, struct dtp *d, uint32_t *line,
 	uint64_t budget = BUS_BURST;
 	bool ok;
 
-	bus_lock(&fpga->bus);
+	host_begin(&fpga->host);
 	do {
 		uint64_t left = c->height - *line, n = 1, fit = budget / c->row;
 		uint64_t from = d->src_offset + line_at(d, *line) * c->src_line;
@@ -142,7 +142,7 @@ static enum outcome send_burst(struct fpga *fpga, struct dtp *d, uint32_t *line,
 		*line += (uint32_t)n;
 		budget -= n * c->row;
 	} while (*line < c->height && budget >= c->row && !stopped(d));
-	bus_unlock(&fpga->bus);
+	host_end(&fpga->host);
 	return ok ? SENT : REFUSED;
 }
 
@@ -302,11 +302,11 @@ static enum outcome flush(struct fpga *fpga, struct dtp *d, struct bus_fault *fa
 	}
 	if (outcome != SENT)
 		return outcome;
-	bus_lock(&fpga->bus);
+	host_begin(&fpga->host);
 	ok = bus_read(&fpga->bus, &d->dst,
 		      d->dst_offset + (c->height - 1) * c->dst_line + c->row - 1, &last, 1,
 		      fault);
-	bus_unlock(&fpga->bus);
+	host_end(&fpga->host);
 	return ok ? SENT : REFUSED;
 }
 
@@ -325,10 +325,10 @@ static bool write_lock(struct fpga *fpga, struct dtp *d, struct bus_fault *fault
 	bool ok;
 
 	d->torn = false;
-	bus_lock(&fpga->bus);
+	host_begin(&fpga->host);
 	ok = bus_write_record(&fpga->bus, &d->lock, d->config.lock_offset, d->record, length,
 			      fault);
-	bus_unlock(&fpga->bus);
+	host_end(&fpga->host);
 	return ok;
 }
 
@@ -336,11 +336,11 @@ static bool interrupt(struct fpga *fpga, struct dtp *d, struct bus_fault *fault)
 {
 	bool ok;
 
-	bus_lock(&fpga->bus);
+	host_begin(&fpga->host);
 	ok = bus_may_interrupt(&fpga->bus, fault);
 	if (ok)
 		vfu_interrupt(fpga->vfu, d->config.vector, &d->count.events);
-	bus_unlock(&fpga->bus);
+	host_end(&fpga->host);
 	return ok;
 }
 
@@ -442,9 +442,9 @@ static bool write_meta(struct fpga *fpga, struct dtp *d, struct bus_fault *fault
 		*fault = (struct bus_fault){ RFPGA_FAULT_ENTRY, (uint64_t)(at % end) };
 		return false;
 	}
-	bus_lock(&fpga->bus);
+	host_begin(&fpga->host);
 	ok = bus_write_record(&fpga->bus, &d->meta, (uint64_t)at, record, RFPGA_META_SIZE, fault);
-	bus_unlock(&fpga->bus);
+	host_end(&fpga->host);
 	return ok;
 }
 
@@ -632,7 +632,7 @@ static struct dtp *pick(struct fpga *fpga, uint64_t now, uint64_t *due, bool *wa
 		d = &fpga->dtp[n];
 		if (!running(d) && !d->lingers)
 			continue;
-		if (fpga->engine.patient && !d->stop && !fpga->bus.master) {
+		if (fpga->engine.patient && !d->stop && !fpga->host.master) {
 			*waiting = true;	/* it wakes nobody either */
 			continue;
 		}

@@ -34,10 +34,10 @@ static void send_one(struct fpga *fpga, uint32_t vector)
 {
 	struct bus_fault fault;
 
-	bus_lock(&fpga->bus);
+	host_begin(&fpga->host);
 	if (bus_may_interrupt(&fpga->bus, &fault))
 		vfu_interrupt(fpga->vfu, vector, &fpga->faults.flood_sent);
-	bus_unlock(&fpga->bus);
+	host_end(&fpga->host);
 }
 
 static void *flood_main(void *arg)
@@ -150,7 +150,7 @@ static void set_dead(struct fpga *fpga, bool dead, bool link)
 	f->dead = dead;
 	f->no_link = !link;
 	if (!link)
-		bus_set_master(&fpga->bus, false);
+		host_set_master(&fpga->host, false);
 }
 
 /* After a function-level reset. */

@@ -66,8 +66,9 @@ int fpga_init(struct fpga *fpga)
 				       &fpga->doorbell_fd);
 	fpga->vfu = vfu_new(fpga);
 	if (fpga->memory && fpga->doorbell && fpga->vfu)
-		err = bus_init(&fpga->bus, fpga->vfu, fpga->entries);
+		err = host_init(&fpga->host, fpga->vfu);
 	if (!err) {
+		bus_init(&fpga->bus, &fpga->host, fpga->entries);
 		pci_init(fpga);
 		err = engine_init(fpga);
 		if (!err) {
@@ -76,7 +77,7 @@ int fpga_init(struct fpga *fpga)
 				return 0;
 			engine_destroy(fpga);
 		}
-		bus_destroy(&fpga->bus);
+		host_destroy(&fpga->host);
 	}
 	if (fpga->vfu)
 		vfu_free(fpga->vfu);
@@ -90,6 +91,6 @@ void fpga_destroy(struct fpga *fpga)
 	fault_destroy(fpga);
 	engine_destroy(fpga);
 	vfu_free(fpga->vfu);
-	bus_destroy(&fpga->bus);
+	host_destroy(&fpga->host);
 	free_memories(fpga);
 }

@@ -6,7 +6,7 @@
  * space, registers, DMA regions, interrupts. The engine thread moves the data. A third one
  * sleeps until a test wants a flood of interrupts.
  *
- *   bus.lock	    what may be reached by DMA, see bus.h
+ *   host.lock	    what may be reached by DMA, see host.h; the address table
  *   engine.lock    state of the DTPs, faults; never held while data moves
  *   faults.lock    the flood
  *   clock's lock   see clock.h
@@ -23,8 +23,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "bus.h"
 #include "clock.h"
+#include "host.h"
+#include "table.h"
 #include "vfu.h"
 
 #define FPGA_CONFIG_SIZE	4096
@@ -150,6 +151,7 @@ struct fpga {
 	uint8_t *doorbell;		/* BAR 2 */
 
 	struct vfu *vfu;
+	struct host host;
 	struct bus bus;
 	struct engine engine;
 	struct faults faults;

@@ -126,7 +126,7 @@ void pci_reset(struct fpga *fpga)
 {
 	pci_init(fpga);
 	tell_intx(fpga);
-	bus_set_master(&fpga->bus, false);
+	host_set_master(&fpga->host, false);
 	memset(fpga->msix, 0, sizeof(fpga->msix));
 }
 
@@ -158,7 +158,7 @@ void pci_write(struct fpga *fpga, uint32_t offset, const uint8_t *data, uint32_t
 		uint32_t command = get16(fpga->config, PCI_COMMAND);
 
 		log_debug("command register %#x", command);
-		bus_set_master(&fpga->bus, command & PCI_COMMAND_MASTER);
+		host_set_master(&fpga->host, command & PCI_COMMAND_MASTER);
 	}
 	if (!fpga->faults.no_flr && touches(offset, count, DEVCTL + 1, 1) &&
 	    (data[DEVCTL + 1 - offset] & (PCI_EXP_DEVCTL_BCR_FLR >> 8))) {

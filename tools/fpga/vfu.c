@@ -551,9 +551,9 @@ static int do_dma_map(struct vfu *vfu, struct request *r)
 	if (r->size < sizeof(m) || vfu->n_fds > 1)
 		return -EINVAL;
 	memcpy(&m, r->data, sizeof(m));
-	if (m.flags & ~(uint32_t)(BUS_READ | BUS_WRITE))
+	if (m.flags & ~(uint32_t)(HOST_READ | HOST_WRITE))
 		return -EINVAL;
-	err = bus_map(&vfu->fpga->bus, m.addr, m.size, m.offset, m.flags,
+	err = host_map(&vfu->fpga->host, m.addr, m.size, m.offset, m.flags,
 		      vfu->n_fds ? vfu->fds[0] : -1);
 	log_debug("map %#llx + %#llx flags %u%s: %d", (unsigned long long)m.addr,
 		  (unsigned long long)m.size, m.flags, vfu->n_fds ? "" : " without fd", err);
@@ -570,9 +570,9 @@ static int do_dma_unmap(struct vfu *vfu, struct request *r)
 	if (u.flags & ~VFIO_DMA_UNMAP_FLAG_ALL)
 		return -EOPNOTSUPP;
 	if (u.flags & VFIO_DMA_UNMAP_FLAG_ALL)
-		bus_unmap_all(&vfu->fpga->bus);
+		host_unmap_all(&vfu->fpga->host);
 	else
-		bus_unmap(&vfu->fpga->bus, u.addr, u.size);
+		host_unmap(&vfu->fpga->host, u.addr, u.size);
 	log_debug("unmap %#llx + %#llx flags %u", (unsigned long long)u.addr,
 		  (unsigned long long)u.size, u.flags);
 	memcpy(r->reply, &u, sizeof(u));
@@ -1066,7 +1066,7 @@ void vfu_disconnect(struct vfu *vfu)
 		return;
 	dma_set_open(vfu, false);
 	fpga_reset(vfu->fpga);
-	bus_unmap_all(&vfu->fpga->bus);
+	host_unmap_all(&vfu->fpga->host);
 	irq_clear_all(vfu);
 	intx_assign(vfu, -1);
 	close_fds(vfu);
