@@ -108,7 +108,7 @@ ok $((! $?)) "no module file is left"
 cd "$source" || exit 1
 quietly make install-tools
 ok $? "make install-tools"
-for tool in rashpactl remu romulu rashpa-bench; do
+for tool in rashpactl remu romulu rashpa-bench rashpa-fpga-conformance; do
 	[[ $("$tool" --version 2>&1) == *"$version"* ]]
 	ok $? "$tool runs from where it was installed"
 done
@@ -121,7 +121,7 @@ ok $? "make install DESTDIR= for a package"
 is "it writes nowhere else" "$(ours)$before" ""
 for file in usr/bin/rashpactl usr/lib/librashpa.so.0 usr/include/linux/rashpa.h \
 	etc/udev/rules.d/70-rashpa.rules usr/src/rashpa-"$version"/dkms.conf \
-	usr/share/man/man1/rashpa-bench.1; do
+	usr/share/man/man1/rashpa-{bench,fpga-conformance}.1; do
 	[[ -s $work/package/$file ]]
 	ok $? "the package has $file"
 done

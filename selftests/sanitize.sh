@@ -31,7 +31,7 @@ good "tools and software FPGA are built with sanitizers" \
 	make -s -C tools O="$out/tools" EXTRA_CFLAGS="$flags"
 good "tests are built with sanitizers" \
 	make -s -C selftests O="$out/selftests" EXTRA_CFLAGS="$flags"
-good "software FPGA: nothing to say of its self-test" "$out/tools/rashpa-fpga-selftest"
+good "software FPGA: nothing to say of its self-test" "$out/tools/rashpa-fpga-selftest" --all
 good "tools: nothing to say of their self-test" "$out/tools/tools-selftest" tools/profiles
 good "fuzzers are built" make -s -C selftests/fuzz O="$out/fuzz" host
 # the second input begins with a board that knows nothing of the first

@@ -36,7 +36,7 @@ seeds() {
 		"stuck on" "dead on" "dead link" "dead off" "flood max 0" "clock hold"; do
 		printf "\x01\x04\x01\x$(printf %02x ${#word})\x00%s" "$word" >"$name/vfu/${word// /-}"
 	done
-	RASHPA_RECORD=/rashpa/$name/vfu "$lab" exec -- build/tools/rashpa-fpga-selftest >/dev/null
+	RASHPA_RECORD=/rashpa/$name/vfu "$lab" exec -- build/tools/rashpa-fpga-selftest --all >/dev/null
 	printf '%s\n' $'\x08status' "stuck on" "early lock 100" "late on hold dtp 1" "twice on" \
 		"lose on 3 dtp 0" "reorder on" "wild 0x1000" release "dead on" "dead link" \
 		"flood max 0" "clock hold" "clock step 9" honest "dead off" disconnect >"$name/control/commands"

@@ -5,7 +5,6 @@
 #include <linux/vfio.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,24 +16,13 @@
 #include <unistd.h>
 
 #define PATIENCE_MS	5000
+#define VECTORS		(sizeof(((struct client *)NULL)->event) / sizeof(int))
 #define RECORD_MAX	16384	/* bytes of a file */
 
 struct header {
 	uint16_t id, command;
 	uint32_t size, flags, error;
 };
-
-void die(const char *fmt, ...)
-{
-	va_list args;
-
-	va_start(args, fmt);
-	printf("Bail out! ");
-	vprintf(fmt, args);
-	printf("\n");
-	va_end(args);
-	exit(EXIT_FAILURE);
-}
 
 /* ------------------------------------------------------------ program --- */
 
@@ -84,16 +72,29 @@ int client_end(struct client *c)
 	return client_wait(c->pid);
 }
 
-int client_open(const char *path)
+int client_try(const char *path)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
-	int i, fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), err;
 
 	if (fd < 0)
 		die("socket: %s", strerror(errno));
 	strcpy(addr.sun_path, path);
+	if (!connect(fd, (struct sockaddr *)&addr, sizeof(addr)))
+		return fd;
+	err = errno;
+	close(fd);
+	errno = err;
+	return -1;
+}
+
+int client_open(const char *path)
+{
+	int i, fd;
+
 	for (i = 0; i < 500; i++) {
-		if (!connect(fd, (struct sockaddr *)&addr, sizeof(addr)))
+		fd = client_try(path);
+		if (fd >= 0)
 			return fd;
 		usleep(10000);
 	}
@@ -107,17 +108,17 @@ void client_connect(struct client *c)
 
 void client_disconnect(struct client *c)
 {
-	int i;
+	size_t i;
 
 	close(c->fd);
 	c->fd = -1;
 	if (c->memory)
-		munmap(c->memory, CLIENT_MEMORY);
+		munmap(c->memory, c->memory_size);
 	if (c->doorbell)
 		munmap((void *)c->doorbell, RFPGA_BAR_DOORBELL_SIZE);
 	c->memory = NULL;
 	c->doorbell = NULL;
-	for (i = 0; i < CLIENT_VECTORS; i++) {
+	for (i = 0; i < VECTORS; i++) {
 		if (c->event[i] > 0)
 			close(c->event[i]);
 		c->event[i] = -1;
@@ -207,6 +208,11 @@ void client_send(struct client *c, const void *data, size_t size, const int *fds
 	}
 }
 
+static int patience(const struct client *c)
+{
+	return c->patience_ms ? c->patience_ms : PATIENCE_MS;
+}
+
 static bool wait_readable(struct client *c, int timeout_ms)
 {
 	struct pollfd p = { .fd = c->fd, .events = POLLIN };
@@ -219,8 +225,8 @@ static bool read_all(struct client *c, void *data, size_t size)
 	while (size) {
 		ssize_t n;
 
-		if (!wait_readable(c, PATIENCE_MS))
-			die("no answer");
+		if (!wait_readable(c, patience(c)))
+			die("no answer in %d s", patience(c) / 1000);
 		n = recv(c->fd, data, size, 0);
 		if (n <= 0)
 			return false;
@@ -242,8 +248,9 @@ static bool read_header(struct client *c, struct header *h, int *fd)
 	ssize_t n;
 
 	*fd = -1;
-	if (!wait_readable(c, PATIENCE_MS))
-		die("no answer");
+	if (!wait_readable(c, patience(c)))
+		die("no answer in %d s: it has one client at a time, is there another one?",
+		    patience(c) / 1000);
 	n = recvmsg(c->fd, &msg, MSG_CMSG_CLOEXEC);
 	if (n <= 0)
 		return false;
@@ -258,6 +265,7 @@ static void serve_dma(struct client *c, const struct header *request)
 {
 	static uint8_t data[2 << 20];
 	uint64_t access[2], at;
+	uint8_t *here;
 	struct header h = *request;
 	bool write = request->command == 12;
 
@@ -274,23 +282,27 @@ static void serve_dma(struct client *c, const struct header *request)
 	if (c->remote_mute)
 		return;
 	at = access[0] - c->remote_addr;
+	if (at <= c->remote_size && access[1] <= c->remote_size - at)
+		here = c->remote + at;
+	else
+		here = c->reach ? c->reach(access[0], access[1], write) : NULL;
 	h.flags = 1;
 	h.size = 16;
-	if (at > c->remote_size || access[1] > c->remote_size - at) {
+	if (!here) {
 		h.flags |= 0x20;
 		h.error = ENODEV;
 		client_send(c, &h, sizeof(h), NULL, 0);
 		return;
 	}
 	if (write) {
-		memcpy(c->remote + at, data, access[1]);
+		memcpy(here, data, access[1]);
 		client_send(c, &h, sizeof(h), NULL, 0);
 		return;
 	}
 	h.size = (uint32_t)(32 + access[1]);
 	memcpy(data, &h, sizeof(h));
 	memcpy(data + 16, access, sizeof(access));
-	memcpy(data + 32, c->remote + at, access[1]);
+	memcpy(data + 32, here, access[1]);
 	client_send(c, data, h.size, NULL, 0);
 }
 
@@ -411,38 +423,86 @@ void client_reset(struct client *c)
 	client_call(c, 13, NULL, 0, NULL, 0, NULL);
 }
 
-static void *map_bar(struct client *c, uint32_t index, size_t size)
+static void region_info(struct client *c, struct vfio_region_info *info, int *fd)
 {
-	struct vfio_region_info info = { .argsz = sizeof(info), .index = index };
 	struct reply r;
-	void *p;
 
-	client_call(c, 5, &info, sizeof(info), NULL, 0, &r);
-	memcpy(&info, r.data, sizeof(info));
-	if (r.error || r.fd < 0 || info.size != size || !(info.flags & VFIO_REGION_INFO_FLAG_MMAP))
-		die("BAR %u cannot be mapped", index);
-	p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, r.fd, (off_t)info.offset);
-	close(r.fd);
+	info->argsz = sizeof(*info);
+	client_call(c, 5, info, sizeof(*info), NULL, 0, &r);
+	memcpy(info, r.data, sizeof(*info));
+	if (r.error)
+		die("region %u: %s", info->index, strerror((int)r.error));
+	*fd = r.fd;
+}
+
+uint64_t client_region_size(struct client *c, uint32_t region)
+{
+	struct vfio_region_info info = { .index = region };
+	int fd;
+
+	region_info(c, &info, &fd);
+	if (fd >= 0)
+		close(fd);
+	return info.size;
+}
+
+/* All of a BAR, or NULL: this board wants to be asked each time. */
+static void *map_bar(struct client *c, uint32_t index, size_t *size)
+{
+	struct vfio_region_info info = { .index = index };
+	void *p;
+	int fd;
+
+	region_info(c, &info, &fd);
+	*size = info.size;
+	if (fd < 0)
+		return NULL;
+	p = info.flags & VFIO_REGION_INFO_FLAG_MMAP ?
+		mmap(NULL, info.size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)info.offset) :
+		NULL;
+	close(fd);
 	if (p == MAP_FAILED)
 		die("mmap of BAR %u: %s", index, strerror(errno));
 	return p;
 }
 
-void client_setup(struct client *c)
+static uint32_t vectors(struct client *c)
+{
+	struct vfio_irq_info info = { .argsz = sizeof(info), .index = VFIO_PCI_MSIX_IRQ_INDEX };
+	struct reply r;
+
+	client_call(c, 7, &info, sizeof(info), NULL, 0, &r);
+	memcpy(&info, r.data, sizeof(info));
+	if (r.error)
+		die("interrupts: %s", strerror((int)r.error));
+	return info.count < VECTORS ? info.count : (uint32_t)VECTORS;
+}
+
+void client_setup_on(struct client *c)
 {
 	static const char version[] = "\0\0\0\0{\"capabilities\":{\"max_msg_fds\":8}}";
 	struct vfio_irq_set set = {
 		.argsz = sizeof(set), .index = VFIO_PCI_MSIX_IRQ_INDEX,
 		.flags = VFIO_IRQ_SET_DATA_EVENTFD | VFIO_IRQ_SET_ACTION_TRIGGER, .count = 1,
 	};
+	uint32_t count;
+	size_t size;
 
-	client_connect(c);
 	client_call(c, 1, version, sizeof(version), NULL, 0, NULL);
-	c->doorbell = map_bar(c, RFPGA_BAR_DOORBELL, RFPGA_BAR_DOORBELL_SIZE);
-	c->memory = map_bar(c, RFPGA_BAR_MEMORY, CLIENT_MEMORY);
-	for (set.start = 0; set.start < CLIENT_VECTORS; set.start++) {
+	c->doorbell = map_bar(c, RFPGA_BAR_DOORBELL, &size);
+	if (size != RFPGA_BAR_DOORBELL_SIZE)
+		die("BAR 2 is %zu bytes, not %u", size, RFPGA_BAR_DOORBELL_SIZE);
+	c->memory = map_bar(c, RFPGA_BAR_MEMORY, &c->memory_size);
+	count = vectors(c);
+	for (set.start = 0; set.start < count; set.start++) {
 		c->event[set.start] = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 		client_call(c, 8, &set, sizeof(set), &c->event[set.start], 1, NULL);
 	}
 	client_config_write(c, 4, 6, 2);
+}
+
+void client_setup(struct client *c)
+{
+	client_connect(c);
+	client_setup_on(c);
 }

@@ -12,6 +12,7 @@
 #include <sys/types.h>
 
 #include "../lib/rashpa-fpga.h"
+#include "test.h"
 
 #define CLIENT_MEMORY	(16u << 20)	/* on-board memory of the FPGA under test */
 #define CLIENT_VECTORS	4
@@ -23,9 +24,11 @@ struct client {
 	char control[108];
 	int fd;
 	uint16_t id;
-	uint8_t *memory;		/* BAR 4 */
-	volatile uint32_t *doorbell;	/* BAR 2 */
-	int event[CLIENT_VECTORS];	/* eventfds of the MSI-X vectors */
+	uint8_t *memory;		/* BAR 4, or NULL: it is not mapped */
+	volatile uint32_t *doorbell;	/* BAR 2, or NULL */
+	size_t memory_size;
+	int event[16];			/* eventfds of the MSI-X vectors */
+	int patience_ms;		/* for an answer; 0: 5 s */
 
 	/* memory without a descriptor: reached by DMA messages, which call() serves */
 	uint64_t remote_addr;
@@ -33,6 +36,9 @@ struct client {
 	size_t remote_size;
 	unsigned int remote_messages;
 	bool remote_mute;		/* do not answer */
+
+	/* other memory that messages are for: where it is here, or NULL */
+	uint8_t *(*reach)(uint64_t addr, uint64_t size, bool write);
 };
 
 struct reply {
@@ -42,15 +48,15 @@ struct reply {
 	int fd;
 };
 
-void die(const char *fmt, ...) __attribute__((noreturn, format(printf, 1, 2)));
-
 void client_spawn(struct client *c, const char *program);
 int client_end(struct client *c);	/* SIGTERM; the exit status */
 int client_wait(pid_t pid);		/* the exit status; -1: it did not end, and was killed */
 void client_connect(struct client *c);	/* socket only */
-void client_setup(struct client *c);	/* version, BARs, vectors, bus master */
+void client_setup(struct client *c);	/* the same, version, BARs, vectors, bus master */
+void client_setup_on(struct client *c);	/* without the socket */
 void client_disconnect(struct client *c);
 int client_open(const char *path);	/* a UNIX socket */
+int client_try(const char *path);	/* or -1 and errno, at once */
 
 /* a raw frame, and whatever comes back; false: the server hung up */
 void client_send(struct client *c, const void *data, size_t size, const int *fds, unsigned int n);
@@ -68,6 +74,7 @@ void client_reset(struct client *c);
 void client_config_write(struct client *c, uint32_t offset, uint32_t value, uint32_t size);
 uint32_t client_config_read(struct client *c, uint32_t offset);
 
+uint64_t client_region_size(struct client *c, uint32_t region);
 uint64_t client_read(struct client *c, uint32_t region, uint32_t offset, uint32_t count);
 void client_write(struct client *c, uint32_t region, uint32_t offset, uint64_t value,
 		  uint32_t count);

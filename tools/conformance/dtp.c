@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "dtp.h"
 
-#include <poll.h>
 #include <string.h>
 #include <unistd.h>
 
 void set_entry(unsigned int n, uint64_t addr, uint64_t length, uint32_t control)
 {
-	uint32_t e = RFPGA_TABLE + n * RFPGA_ENTRY_STRIDE;
+	uint32_t e = ENTRY(n);
 
 	wr(e + RFPGA_ENTRY_CONTROL, 0);
 	wr64(e + RFPGA_ENTRY_ADDR, addr);
@@ -22,13 +21,13 @@ void fresh(void)
 
 	function_reset();
 	dma_unmap(0, UINT64_MAX);
-	config_write(4, 6, 2);
-	config_write(0x42, 0x8000, 2);	/* MSI-X */
+	bus_master(true);
+	msix_enable(true);
 	memset(host, CANARY, HOST_SIZE);
 	CHECK_EQ(dma_map(HOST_ADDR, HOST_SIZE, 0, 3), 0);
 	set_entry(0, HOST_ADDR + DST, 32 << 20, RFPGA_ENTRY_VALID);
 	set_entry(1, HOST_ADDR + LOCKS, 4096, RFPGA_ENTRY_VALID);
-	for (i = 0; i < CLIENT_VECTORS; i++)
+	for (i = 0; i < board.vectors; i++)
 		while (read(vector_event(i), &events, sizeof(events)) > 0)
 			;
 }
@@ -36,16 +35,18 @@ void fresh(void)
 struct dtp plain(uint32_t n)
 {
 	return (struct dtp){
-		.n = n, .mode = RFPGA_MODE_MSIX | RFPGA_MODE_LOCK, .pixel = 2, .sampling = 1,
+		.n = n, .pixel = 2, .sampling = 1,
 		.bunch = 4, .slots = 2, .images_in_set = 16, .width = 64, .height = 32,
 		.src_line = 128, .src_image = 4096, .dst_line = 128, .dst_image = 4096,
 		.dst_slot = 4 * 4096, .count = 1, .lock = n * 64, .images = 16,
+		.mode = (board.features & RFPGA_FEATURE_MSIX ? RFPGA_MODE_MSIX : 0) |
+			(board.features & RFPGA_FEATURE_LOCK ? RFPGA_MODE_LOCK : 0),
 	};
 }
 
 void program_dtp(const struct dtp *d)
 {
-	uint32_t b = RFPGA_DTP(d->n);
+	uint32_t b = DTP(d->n);
 
 	wr(b + RFPGA_DTP_MODE, d->mode);
 	wr(b + RFPGA_DTP_VECTOR, d->vector);
@@ -89,33 +90,45 @@ void program_dtp(const struct dtp *d)
 void start(const struct dtp *d)
 {
 	program_dtp(d);
-	wr(RFPGA_DTP(d->n) + RFPGA_DTP_CONTROL, RFPGA_DTP_START);
+	wr(DTP(d->n) + RFPGA_DTP_CONTROL, RFPGA_DTP_START);
 }
 
 uint32_t status(uint32_t n)
 {
-	return rd(RFPGA_DTP(n) + RFPGA_DTP_STATUS);
+	return rd(DTP(n) + RFPGA_DTP_STATUS);
 }
 
 uint64_t counter(uint32_t n, uint32_t which)
 {
-	return rd64(RFPGA_DTP(n) + which);
+	return rd64(DTP(n) + which);
 }
 
 void give_credit(uint32_t n, uint32_t credit)
 {
-	doorbell_write(n * RFPGA_DOORBELL_PAGE + RFPGA_DB_CREDIT, credit);
+	doorbell_write(DOORBELL(n) + RFPGA_DB_CREDIT, credit);
 }
 
 bool wait_event(uint32_t vector, uint64_t *total)
 {
-	struct pollfd p = { .fd = vector_event(vector), .events = POLLIN };
-	uint64_t n;
+	uint64_t n = 0;
 
-	if (poll(&p, 1, 2000) != 1 || read(p.fd, &n, sizeof(n)) != sizeof(n))
-		return false;
+	EVENTUALLY((n = events_so_far(vector)));
 	*total += n;
-	return true;
+	return n;
+}
+
+bool told(uint32_t vector, uint64_t n)
+{
+	uint64_t sum = 0;
+
+	return EVENTUALLY((sum += events_so_far(vector)) >= n ||
+			  (target->merges && sum && idle())) && sum <= n;
+}
+
+bool silent(uint32_t vector)
+{
+	pass_us(1000);
+	return !events_so_far(vector);
 }
 
 uint64_t events_so_far(uint32_t vector)
@@ -140,6 +153,23 @@ bool untouched(size_t from, size_t to)
 	return true;
 }
 
+/* What is in on-board memory; true if that cannot be known, for BAR 4 does not show it. */
+static bool same_bytes(const uint8_t *here, uint64_t source, size_t size)
+{
+	uint8_t chunk[4096];
+	size_t n;
+
+	if (source + size <= board.dataset)
+		return !memcmp(here, dataset + source, size);
+	for (; size && source + size <= board.shown; here += n, source += n, size -= n) {
+		n = size < sizeof(chunk) ? size : sizeof(chunk);
+		memory_read(source, chunk, n);
+		if (memcmp(here, chunk, n))
+			return false;
+	}
+	return true;
+}
+
 static bool same_line(const struct dtp *d, uint64_t stack, uint32_t image, uint32_t line)
 {
 	uint64_t frame = stack * d->bunch + image;
@@ -149,7 +179,7 @@ static bool same_line(const struct dtp *d, uint64_t stack, uint32_t image, uint3
 	uint64_t dst = d->dst_base + stack % d->slots * d->dst_slot + image * d->dst_image +
 		       (d->dst_y + line) * d->dst_line + d->dst_x * d->pixel;
 
-	return !memcmp(host + DST + dst, dataset + src, d->width * d->pixel);
+	return same_bytes(host + DST + dst, src, (size_t)d->width * d->pixel);
 }
 
 bool same_image(const struct dtp *d, uint64_t stack, uint32_t image)
@@ -195,6 +225,8 @@ void check_refused(uint32_t cause)
 {
 	CHECK(faulted(0, cause));
 	CHECK_EQ(rd(RFPGA_FAULT_CAUSE), cause);
+	CHECK_EQ(counter(0, RFPGA_DTP_FAULT_CAUSE), cause);
+	CHECK_EQ(counter(0, RFPGA_DTP_FAULT_ADDR), rd64(RFPGA_FAULT_ADDR));
 	CHECK(untouched(0, 8 << 20));
 	CHECK(untouched(LOCKS, LOCKS + 4096));
 	CHECK_EQ(events_so_far(0), 0);

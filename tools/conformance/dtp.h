@@ -35,8 +35,12 @@ bool idle(void);
 uint32_t status(uint32_t n);
 uint64_t counter(uint32_t n, uint32_t which);
 
+/* Interrupts of a vector: those that came since the last look are added; false: none came. */
 bool wait_event(uint32_t vector, uint64_t *total);
 uint64_t events_so_far(uint32_t vector);
+/* As many as this came, or fewer where they merge; none comes. */
+bool told(uint32_t vector, uint64_t n);
+bool silent(uint32_t vector);
 const volatile uint64_t *lock_record(uint32_t n);
 
 /* Is this in host memory what is in on-board memory? */

@@ -3,45 +3,41 @@
 #include "dtp.h"
 
 #include <string.h>
-#include <unistd.h>
 
 static void test_credit(void)
 {
 	struct dtp d = plain(0);
-	uint64_t events = 0, k;
+	uint64_t k;
 
 	d.slots = 3;
 	d.images = 0;
 	start(&d);
-	while (events < 3 && wait_event(0, &events))
-		;
-	CHECK_EQ(events, 3);
+	CHECK(told(0, 3));
 	CHECK(EVENTUALLY(status(0) == (RFPGA_DTP_RUNNING | RFPGA_DTP_WAITING)));
-	usleep(5000);
-	CHECK_EQ(events_so_far(0), 0);
+	pass_us(5000);
+	CHECK(silent(0));
 	for (k = 1; k <= 50; k++) {
 		memset(host + (k - 1) % 3 * d.dst_slot, CANARY, d.dst_slot);
 		give_credit(0, (uint32_t)k);
-		CHECK(wait_event(0, &events));
-		CHECK_EQ(events, k + 3);
+		CHECK(told(0, 1));
 		CHECK_EQ(counter(0, RFPGA_DTP_C_STACKS), k + 3);
 		CHECK(same_stack(&d, k + 2));
 	}
 	/* also as a message, and a step of more than one */
-	wr(RFPGA_DTP(0) + RFPGA_DTP_C_CREDIT, 99);
+	wr(DTP(0) + RFPGA_DTP_C_CREDIT, 99);
 	CHECK_EQ(counter(0, RFPGA_DTP_C_CREDIT) & UINT32_MAX, 50);
 	give_credit(0, 53);
 	CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_STACKS) == 56));
 	CHECK_EQ(counter(0, RFPGA_DTP_C_OVERRUNS), 0);
 	/* credit from the future is no credit */
 	give_credit(0, 1000);
-	usleep(3000);
+	pass_us(3000);
 	CHECK_EQ(counter(0, RFPGA_DTP_C_STACKS), 56);
-	wr(RFPGA_DTP(0), RFPGA_DTP_STOP);
+	wr(DTP(0), RFPGA_DTP_STOP);
 	CHECK(idle());
 	CHECK_EQ(rd(RFPGA_STOPS), 1);
 	/* nearly all of its time it has waited for us */
-	CHECK(counter(0, RFPGA_DTP_C_STALL) * RFPGA_TICK_NS >= 8000000);
+	CHECK(counter(0, RFPGA_DTP_C_STALL) >= board.tick_rate / 125);
 }
 
 /* A credit of the run before, which comes when the next one has begun. */
@@ -52,27 +48,27 @@ static void test_stale_credit(void)
 	d.images = 0;
 	d.run = 7;
 	start(&d);
-	CHECK_EQ(doorbell_read64(RFPGA_DB_TAGGED), 7ull << 32);
+	CHECK_EQ(doorbell_read64(DOORBELL(0) + RFPGA_DB_TAGGED), 7ull << 32);
 	CHECK(EVENTUALLY(status(0) & RFPGA_DTP_WAITING));
-	doorbell_write64(RFPGA_DB_TAGGED, 1 | 7ull << 32);
+	doorbell_write64(DOORBELL(0) + RFPGA_DB_TAGGED, 1 | 7ull << 32);
 	CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_STACKS) == 3));
-	wr(RFPGA_DTP(0), RFPGA_DTP_STOP);
+	wr(DTP(0), RFPGA_DTP_STOP);
 	CHECK(EVENTUALLY(idle()));
 	d.run = 8;
 	start(&d);
 	CHECK(EVENTUALLY(status(0) & RFPGA_DTP_WAITING));
-	doorbell_write64(RFPGA_DB_TAGGED, 2 | 7ull << 32);
+	doorbell_write64(DOORBELL(0) + RFPGA_DB_TAGGED, 2 | 7ull << 32);
 	give_credit(0, 2);			/* this word does not count, too */
-	usleep(3000);
+	pass_us(3000);
 	CHECK_EQ(counter(0, RFPGA_DTP_C_STACKS), 2);
 	CHECK_EQ(counter(0, RFPGA_DTP_C_CREDIT), 0);
 	/* in two halves, the lower one first: the upper one is what counts */
-	doorbell_write(RFPGA_DB_TAGGED, 1);
-	usleep(3000);
+	doorbell_write(DOORBELL(0) + RFPGA_DB_TAGGED, 1);
+	pass_us(3000);
 	CHECK_EQ(counter(0, RFPGA_DTP_C_STACKS), 2);
-	doorbell_write(RFPGA_DB_TAGGED + 4, 8);
+	doorbell_write(DOORBELL(0) + RFPGA_DB_TAGGED + 4, 8);
 	CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_STACKS) == 3));
-	wr(RFPGA_DTP(0), RFPGA_DTP_STOP);
+	wr(DTP(0), RFPGA_DTP_STOP);
 	CHECK(EVENTUALLY(idle()));
 }
 
@@ -83,7 +79,7 @@ static void test_credit_wraps(void)
 	d.first_stack = 0x1fffffffeull;
 	d.images = 0;
 	start(&d);
-	CHECK_EQ(doorbell_read(0), 0xfffffffe);
+	CHECK_EQ(doorbell_read(DOORBELL(0)), 0xfffffffe);
 	CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_STACKS) == 2));
 	give_credit(0, 0xffffffff);
 	CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_STACKS) == 3));
@@ -99,13 +95,13 @@ static void test_freerun(void)
 
 	d.mode |= RFPGA_MODE_FREERUN;
 	d.images = 40;
-	d.period = 50000;		/* 200 us */
+	d.period = board.tick_rate / 5000;	/* 200 us */
 	start(&d);
 	CHECK(EVENTUALLY(status(0) == RFPGA_DTP_DONE));
 	CHECK_EQ(counter(0, RFPGA_DTP_C_STACKS), 10);
 	CHECK_EQ(counter(0, RFPGA_DTP_C_OVERRUNS), 8);
 	CHECK_EQ(lock_record(0)[RFPGA_LOCK_OVERRUNS / 8], 8);
-	CHECK(counter(0, RFPGA_DTP_C_STOP) - counter(0, RFPGA_DTP_C_START) >= 39 * 50000);
+	CHECK(counter(0, RFPGA_DTP_C_STOP) - counter(0, RFPGA_DTP_C_START) >= 39 * d.period);
 	/* as fast as possible, with credit all the time */
 	d.period = 0;
 	d.slots = 10;
@@ -113,7 +109,7 @@ static void test_freerun(void)
 	CHECK(EVENTUALLY(status(0) == RFPGA_DTP_DONE));
 	CHECK_EQ(counter(0, RFPGA_DTP_C_OVERRUNS), 0);
 	/* a period that never ends, nearly, can be stopped */
-	d.period = (1ull << 48) - 1;
+	d.period = (1ull << board.offset_bits) - 1;
 	start(&d);
 	CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_IMAGES) == 1));
 	wr(RFPGA_CONTROL, RFPGA_CONTROL_STOP);
@@ -136,7 +132,7 @@ static struct dtp dropping(void)
 	struct dtp d = plain(0);
 
 	d.mode |= RFPGA_MODE_FREERUN | RFPGA_MODE_DROP | RFPGA_MODE_META;
-	d.period = 25000;		/* 100 us */
+	d.period = board.tick_rate / 10000;	/* 100 us */
 	d.meta = 1024;
 	return d;
 }
@@ -157,7 +153,7 @@ static void test_drop_stacks(void)
 	CHECK_EQ(counter(0, RFPGA_DTP_C_STACKS), 2);
 	CHECK_EQ(counter(0, RFPGA_DTP_C_DROPPED), 8);
 	CHECK_EQ(counter(0, RFPGA_DTP_C_OVERRUNS), 0);
-	CHECK_EQ(events_so_far(0), 2);
+	CHECK(told(0, 2));
 	CHECK_EQ(lock_record(0)[RFPGA_LOCK_STACKS / 8], 2);
 	CHECK(same_stack(&d, 0) && same_stack(&d, 1));
 	for (i = 0; i < 8; i++) {
@@ -194,28 +190,29 @@ static void test_drop_stacks(void)
 /* What a source that goes on cannot be asked for, and where metadata cannot go. */
 static void test_drop_config(void)
 {
-	static const struct { uint32_t reg, value; } bad[] = {
+	const struct { uint32_t reg, value; } bad[] = {
 		{ RFPGA_DTP_MODE, RFPGA_MODE_DROP }, { RFPGA_DTP_PERIOD, 0 },
-		{ RFPGA_DTP_META_OFFSET, 32 }, { RFPGA_DTP_META_FIRST, 1024 },
-		{ RFPGA_DTP_META_COUNT, 0 }, { RFPGA_DTP_FIRST_FRAME + 4, 1 << 16 },
+		{ RFPGA_DTP_META_OFFSET, 32 }, { RFPGA_DTP_META_FIRST, board.entries },
+		{ RFPGA_DTP_META_COUNT, 0 },
+		{ RFPGA_DTP_FIRST_FRAME + 4, 1u << (board.offset_bits - 32) },
 	};
 	struct dtp d = dropping();
 	unsigned int i;
 
 	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		program_dtp(&d);
-		wr(RFPGA_DTP(0) + bad[i].reg, bad[i].value);
-		wr(RFPGA_DTP(0), RFPGA_DTP_START);
+		wr(DTP(0) + bad[i].reg, bad[i].value);
+		wr(DTP(0), RFPGA_DTP_START);
 		check_refused(RFPGA_FAULT_CONFIG);
 		CHECK_EQ(counter(0, RFPGA_DTP_FAULT_CAUSE), RFPGA_FAULT_CONFIG);
 		CHECK_EQ(counter(0, RFPGA_DTP_FAULT_ADDR), rd64(RFPGA_FAULT_ADDR));
 		if (bad[i].reg != RFPGA_DTP_META_COUNT)
-			CHECK_EQ(rd64(RFPGA_FAULT_ADDR), RFPGA_DTP(0) + (bad[i].reg & ~4u));
+			CHECK_EQ(rd64(RFPGA_FAULT_ADDR), DTP(0) + (bad[i].reg & ~4u));
 		wr(RFPGA_CONTROL, RFPGA_CONTROL_CLEAR);
 	}
 	d.group = 1;
 	start(&d);
-	CHECK_EQ(rd64(RFPGA_FAULT_ADDR), RFPGA_DTP(0) + RFPGA_DTP_MODE);
+	CHECK_EQ(rd64(RFPGA_FAULT_ADDR), DTP(0) + RFPGA_DTP_MODE);
 	/* the payload is there, its metadata have no place */
 	d.group = 0;
 	d.meta = 4096;
@@ -233,12 +230,19 @@ static void test_drop_config(void)
 }
 
 static const struct test tests[] = {
-	{ "credit", "never more than SLOTS ahead of the credit", test_credit },
-	{ "credit-wraps", "credit wraps at 32 bits", test_credit_wraps },
+	{ "credit", "never more than SLOTS ahead of the credit", test_credit,
+	  .features = RFPGA_FEATURE_MSIX },
+	{ "credit-wraps", "credit wraps at 32 bits", test_credit_wraps,
+	  .features = RFPGA_FEATURE_LOCK },
 	{ "stale-credit", "credit of the run before", test_stale_credit },
-	{ "freerun", "free-running: period and overruns", test_freerun },
-	{ "drop", "free-running: what has no slot is dropped", test_drop_stacks },
-	{ "drop-config", "refused: dropping, metadata", test_drop_config },
+	{ "freerun", "free-running: period and overruns", test_freerun,
+	  .features = RFPGA_FEATURE_FREERUN | RFPGA_FEATURE_LOCK },
+	{ "drop", "free-running: what has no slot is dropped", test_drop_stacks,
+	  .features = RFPGA_FEATURE_FREERUN | RFPGA_FEATURE_DROP | RFPGA_FEATURE_META |
+		      RFPGA_FEATURE_LOCK | RFPGA_FEATURE_MSIX },
+	{ "drop-config", "refused: dropping, metadata", test_drop_config, .dtps = 2,
+	  .features = RFPGA_FEATURE_FREERUN | RFPGA_FEATURE_DROP | RFPGA_FEATURE_META |
+		      RFPGA_FEATURE_LOCK | RFPGA_FEATURE_MSIX },
 };
 
 const struct suite pacing_suite = SUITE("pacing", tests);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Tests, and tables of them by theme. */
+/* Tests, tables of them by theme, and what a test says. */
 #ifndef CONFORMANCE_TEST_H
 #define CONFORMANCE_TEST_H
 
@@ -8,10 +8,16 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* The name is SUITE/NAME; the title says what holds if the test is good. */
+/*
+ * The name is SUITE/NAME; the title says what holds if the test is good. A board that lacks what
+ * a test needs is not asked; 0: nothing special.
+ */
 struct test {
 	const char *name, *title;
 	void (*run)(void);
+	uint32_t features;		/* RFPGA_FEATURE_* */
+	uint32_t dtps, vectors, entries;
+	uint64_t memory;		/* bytes on board */
 };
 
 struct suite {
@@ -23,35 +29,67 @@ struct suite {
 #define SUITE(suite_name, list) \
 	{ .name = suite_name, .tests = list, .count = sizeof(list) / sizeof((list)[0]) }
 
-/* of the interface, for every board */
+/* of the interface, for every board; INTERFACE_SUITES is in the order in which they run */
 extern const struct suite registers_suite, stream_suite, pacing_suite, group_suite, event_suite,
 			  fault_suite, stop_suite, reset_suite;
 
+#define INTERFACE_SUITES \
+	&registers_suite, &stream_suite, &pacing_suite, &group_suite, &event_suite, \
+	&fault_suite, &stop_suite, &reset_suite
+
 extern bool failed;			/* the test that runs */
 
+/* What is wrong, and the test goes on; what else there is to say of it. */
+void wrong(const char *file, int line, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+void note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* The test cannot be made, for this reason. */
+void skip(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* The board went away, or what is here cannot be: no more tests. */
+void die(const char *fmt, ...) __attribute__((noreturn, format(printf, 1, 2)));
+
 #define CHECK(cond) do {							\
-	if (!(cond)) {								\
-		printf("# %s:%d: %s\n", __FILE__, __LINE__, #cond);	\
-		failed = true;							\
-	}									\
+	if (!(cond))								\
+		wrong(__FILE__, __LINE__, "not true: %s", #cond);		\
 } while (0)
 
 #define CHECK_EQ(a, b) do {							\
 	unsigned long long _a = (a), _b = (b);					\
-	if (_a != _b) {								\
-		printf("# %s:%d: %s is %#llx, not %#llx\n", __FILE__, __LINE__, #a, _a, _b); \
-		failed = true;							\
-	}									\
+	if (_a != _b)								\
+		wrong(__FILE__, __LINE__, "%s is %#llx, not %#llx", #a, _a, _b); \
 } while (0)
 
 uint64_t now_us(void);
+/*
+ * How long to wait for what a board does on its own: two seconds and its STOP_TIME, as many times
+ * as its clock is slower than ours. Not so long where a check of this test has failed already.
+ */
+uint64_t patience_us(void);
 
-/* Wait until what was asked about is so, at most 2 s. */
+/* Wait until what was asked about is so. */
 #define EVENTUALLY(cond) ({							\
-	uint64_t _end = now_us() + 2000000;					\
+	uint64_t _end = now_us() + patience_us();				\
 	bool _ok;								\
 	while (!(_ok = (cond)) && now_us() < _end)				\
 		usleep(200);							\
 	_ok; })
+
+/* Let so much time of the board pass: for what must not happen. */
+void pass_us(uint64_t us);
+
+/* How tests are run, and what is told of them. */
+struct run {
+	const struct suite * const *suites;
+	unsigned int n_suites;
+	char * const *names;		/* SUITE or SUITE/NAME, until NULL; none: all */
+	const char *target;		/* what is tested */
+	bool json;			/* else TAP */
+	unsigned int patience;		/* times as long as usual */
+	unsigned int passed, failed, skipped;
+};
+
+bool chosen(const struct run *run, const struct suite *suite, const struct test *test);
+void run_tests(struct run *run);
 
 #endif /* CONFORMANCE_TEST_H */

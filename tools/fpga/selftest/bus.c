@@ -133,7 +133,106 @@ static void test_mute(void)
 	c->remote_mute = false;
 }
 
+static void test_pieces(void)
+{
+	struct dtp d = plain(0);
+	unsigned int i;
+
+	/* pages of the buffer arrive in any order, and some as one */
+	dma_unmap(HOST_ADDR, HOST_SIZE);
+	for (i = 1; i < 16; i += 2)
+		CHECK_EQ(dma_map(HOST_ADDR + i * 4096, 4096, i * 4096, 3), 0);
+	for (i = 0; i < 16; i += 2)
+		CHECK_EQ(dma_map(HOST_ADDR + i * 4096, 4096, i * 4096, 3), 0);
+	CHECK_EQ(dma_map(HOST_ADDR + LOCKS, 4096, LOCKS, 3), 0);
+	CHECK_EQ(dma_map(HOST_ADDR + 0x3000, 4096, 0, 3), EEXIST);
+	CHECK_EQ(dma_map(HOST_ADDR - 0x1000, 0x2000, 0, 3), EEXIST);
+	d.slots = 4;
+	d.dst_base = 100;
+	d.images = 12;
+	start(&d);
+	give_credit(0, 0);
+	CHECK(EVENTUALLY(status(0) == RFPGA_DTP_DONE));
+	CHECK(same_stack(&d, 0) && same_stack(&d, 2));
+	/* the 9th page goes: all of a burst that needs it is refused */
+	dma_unmap(HOST_ADDR + 8 * 4096, 4096);
+	memset(host, CANARY, 1 << 20);
+	d.images = 4;
+	start(&d);
+	CHECK(EVENTUALLY(status(0) == RFPGA_DTP_DONE));
+	d.first_stack = 1;
+	start(&d);
+	CHECK(faulted(0, RFPGA_FAULT_BUS));
+	CHECK_EQ(rd64(RFPGA_FAULT_ADDR), HOST_ADDR + 8 * 4096);
+	CHECK(same_image(&d, 1, 2));
+	CHECK(untouched(7 * 4096 + 100, 1 << 20));
+}
+
+static void test_fault_bus(void)
+{
+	struct dtp d = plain(0);
+
+	set_entry(0, HOST_ADDR + HOST_SIZE, 1 << 20, RFPGA_ENTRY_VALID);
+	start(&d);
+	check_refused(RFPGA_FAULT_BUS);
+	CHECK_EQ(rd64(RFPGA_FAULT_ADDR), HOST_ADDR + HOST_SIZE);
+	/* beginning inside, ending outside */
+	wr(RFPGA_CONTROL, RFPGA_CONTROL_CLEAR);
+	set_entry(0, HOST_ADDR + HOST_SIZE - 100, 1 << 20, RFPGA_ENTRY_VALID);
+	start(&d);
+	check_refused(RFPGA_FAULT_BUS);
+	CHECK(untouched(HOST_SIZE - 100, HOST_SIZE));
+	/* around the end of the address space */
+	wr(RFPGA_CONTROL, RFPGA_CONTROL_CLEAR);
+	set_entry(0, UINT64_MAX - 50, 1 << 20, RFPGA_ENTRY_VALID);
+	start(&d);
+	check_refused(RFPGA_FAULT_BUS);
+	/* mapped, but only for reading */
+	wr(RFPGA_CONTROL, RFPGA_CONTROL_CLEAR);
+	dma_unmap(HOST_ADDR, HOST_SIZE);
+	CHECK_EQ(dma_map(HOST_ADDR, HOST_SIZE, 0, 1), 0);
+	set_entry(0, HOST_ADDR, 1 << 20, RFPGA_ENTRY_VALID);
+	start(&d);
+	check_refused(RFPGA_FAULT_BUS);
+}
+
+static void test_unmap(void)
+{
+	struct dtp d = plain(0);
+	int i;
+
+	d.mode = RFPGA_MODE_FREERUN;
+	d.images = 0;
+	d.width = 2048;
+	d.height = 256;
+	d.src_line = d.dst_line = 4096;
+	d.src_image = d.dst_image = 0;
+	for (i = 0; i < 20; i++) {
+		wr(RFPGA_CONTROL, RFPGA_CONTROL_CLEAR);
+		start(&d);
+		CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_IMAGES) > 1));
+		dma_unmap(HOST_ADDR, HOST_SIZE);
+		/* from this moment on nothing may be written */
+		memset(host, CANARY, 1 << 20);
+		CHECK(faulted(0, RFPGA_FAULT_BUS));
+		CHECK(untouched(0, 1 << 20));
+		CHECK_EQ(dma_map(HOST_ADDR, HOST_SIZE, 0, 3), 0);
+	}
+	dma_unmap(0x5000, 0x1000);
+	/* an entry that is taken away counts at once, too */
+	wr(RFPGA_CONTROL, RFPGA_CONTROL_CLEAR);
+	start(&d);
+	CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_IMAGES) > 1));
+	wr(ENTRY(0) + RFPGA_ENTRY_CONTROL, 0);
+	memset(host, CANARY, 1 << 20);
+	CHECK(faulted(0, RFPGA_FAULT_ENTRY));
+	CHECK(untouched(0, 1 << 20));
+}
+
 static const struct test tests[] = {
+	{ "pieces", "memory that was mapped in pieces", test_pieces },
+	{ "bus", "refused: bus addresses", test_fault_bus },
+	{ "taken-away", "memory taken away while it is written", test_unmap },
 	{ "cut-off", "memory whose file was cut off", test_cut_off },
 	{ "messages", "DMA by messages", test_messages },
 	{ "whole-space", "all addresses in two regions", test_whole_space },

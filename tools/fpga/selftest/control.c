@@ -40,7 +40,7 @@ bool obeys(const char *command, const char *expected)
 void tell(const char *command)
 {
 	if (!obeys(command, "ok\n")) {
-		printf("# not obeyed: %s\n", command);
+		note("not obeyed: %s", command);
 		failed = true;
 	}
 }
@@ -289,7 +289,7 @@ static void test_bad_words(void)
 
 	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		if (!obeys(bad[i], "error")) {
-			printf("# accepted: %s\n", bad[i]);
+			note("accepted: %s", bad[i]);
 			failed = true;
 		}
 	}

@@ -13,6 +13,22 @@
 #include <unistd.h>
 
 /* A board with less: what it lacks cannot be begun, and does nothing in silence. */
+/* What this board has, as it was started. */
+static void test_identity(void)
+{
+	CHECK_EQ(config_read(0), RFPGA_PCI_DEVICE << 16 | RFPGA_PCI_VENDOR);
+	CHECK_EQ(config_read(8) >> 8, RFPGA_PCI_CLASS);
+	CHECK_EQ(rd(RFPGA_VERSION), RFPGA_VERSION_VALUE);
+	CHECK_EQ(board.dtps, 4);
+	CHECK_EQ(board.vectors, CLIENT_VECTORS);
+	CHECK_EQ(board.entries, 1024);
+	CHECK_EQ(board.memory, CLIENT_MEMORY);
+	CHECK_EQ(board.shown, CLIENT_MEMORY);
+	CHECK_EQ(board.tick_rate, 1000000000 / RFPGA_TICK_NS);
+	CHECK_EQ(board.offset_bits, 48);
+	CHECK(board.stop_time >= 1000);
+}
+
 static void test_small_board(void)
 {
 	struct dtp d = plain(0);
@@ -66,7 +82,7 @@ static void speed(const char *what, uint32_t width, uint32_t height, uint64_t im
 	start(&d);
 	CHECK(EVENTUALLY(status(0) == RFPGA_DTP_DONE));
 	ticks = counter(0, RFPGA_DTP_C_STOP) - counter(0, RFPGA_DTP_C_START);
-	printf("# %s: %.0f MB/s, %.0f ns a descriptor\n", what,
+	note("%s: %.0f MB/s, %.0f ns a descriptor", what,
 	       (double)counter(0, RFPGA_DTP_C_BYTES) / ((double)ticks * RFPGA_TICK_NS) * 1e3,
 	       (double)ticks * RFPGA_TICK_NS / (double)counter(0, RFPGA_DTP_C_DESCRIPTORS));
 }
@@ -164,6 +180,7 @@ static void test_end(void)
 }
 
 static const struct test tests[] = {
+	{ "identity", "what it was started with", test_identity },
 	{ "small", "fewer entries, fewer features", test_small_board },
 	{ "speed", "speed", test_speed },
 	{ "arguments", "paths where something else is, a size that is none", test_arguments },

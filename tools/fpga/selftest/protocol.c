@@ -143,7 +143,7 @@ static void test_bad_commands(void)
 		client_send(c, &f, f.size, fd, bad[i].fds);
 		CHECK(client_receive(c, &r));
 		if (!r.error || count_fds(c->pid) != fds)
-			printf("# command %u, %u bytes: error %u, %u descriptors\n", f.command,
+			note("command %u, %u bytes: error %u, %u descriptors", f.command,
 			       f.size, r.error, count_fds(c->pid));
 		CHECK(r.error);
 		CHECK_EQ(r.size, 0);

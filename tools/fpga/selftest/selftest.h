@@ -7,6 +7,7 @@
 #define SELFTEST_H
 
 #include "../../conformance/dtp.h"
+#include "../../conformance/socket.h"
 
 #define REMOTE_ADDR	0x900000000ull		/* of memory without a descriptor */
 
@@ -15,7 +16,6 @@ extern const struct suite bus_suite, protocol_suite, intx_suite, control_suite, 
 
 extern const char *program;
 void restart_program_with(const char *option);	/* NULL: with none more */
-void fill_dataset(void);
 
 /* A DTP that writes to memory without a descriptor. */
 struct dtp remote_dtp(void);

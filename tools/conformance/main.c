@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Does a board, or its simulation, do what fpga-interface.rst says? */
+#include <argp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "target.h"
+#include "test.h"
+
+enum { PASSED = 0, FAILED = 1, BROKEN = 2 };
+
+static const struct suite * const suites[] = { INTERFACE_SUITES };
+
+struct options {
+	struct run run;
+	const char *socket, *card;
+	uint32_t seed;
+	bool list;
+};
+
+static const struct argp_option known[] = {
+	{ "socket", 's', "PATH", 0, "A vfio-user socket: a simulation, or rashpa-fpga", 0 },
+	{ "vfio", 'f', "DDDD:BB:DD.F", 0, "A card that is bound to vfio-pci", 0 },
+	{ "list", 'l', NULL, 0, "List the tests, and what they ask", 1 },
+	{ "json", 'j', NULL, 0, "Tell the results as JSON, at the end; else TAP", 1 },
+	{ "seed", 'S', "N", 0, "Of what is in on-board memory, and of random settings (1)", 1 },
+	{ "patience", 'p', "N", 0, "Wait N times as long as usual for the board (1)", 1 },
+	{ NULL, 0, NULL, 0, NULL, 0 },
+};
+
+static unsigned int number(struct argp_state *state, const char *name, const char *arg)
+{
+	char *end;
+	unsigned long n = strtoul(arg, &end, 0);
+
+	if (!*arg || *end || *arg == '-' || !n || n > UINT32_MAX)
+		argp_error(state, "--%s %s: give a number from 1 to %u", name, arg, UINT32_MAX);
+	return (unsigned int)n;
+}
+
+static void check_name(struct argp_state *state, char *name)
+{
+	char *names[] = { name, NULL };
+	const struct run one = { .names = names };
+	unsigned int i, j;
+
+	for (i = 0; i < sizeof(suites) / sizeof(suites[0]); i++)
+		for (j = 0; j < suites[i]->count; j++)
+			if (chosen(&one, suites[i], suites[i]->tests + j))
+				return;
+	argp_error(state, "%s: there is no such test: --list has them", name);
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct options *o = state->input;
+	unsigned int i;
+
+	switch (key) {
+	case 's':
+		o->socket = arg;
+		break;
+	case 'f':
+		o->card = arg;
+		break;
+	case 'l':
+		o->list = true;
+		break;
+	case 'j':
+		o->run.json = true;
+		break;
+	case 'S':
+		o->seed = number(state, "seed", arg);
+		break;
+	case 'p':
+		o->run.patience = number(state, "patience", arg);
+		break;
+	case ARGP_KEY_ARGS:
+		o->run.names = state->argv + state->next;
+		for (i = 0; o->run.names[i]; i++)
+			check_name(state, o->run.names[i]);
+		break;
+	case ARGP_KEY_END:
+		if (!o->list && !o->socket == !o->card)
+			argp_error(state, "say what is to be tested: --socket PATH or "
+				   "--vfio DDDD:BB:DD.F");
+		break;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+	return 0;
+}
+
+static const struct argp argp = {
+	.options = known, .parser = parse, .args_doc = "[SUITE | SUITE/TEST]...",
+	.doc = "Test whether a board, or its simulation, does what fpga-interface.rst says.\v"
+	       "Ends with 0 if all tests passed or were skipped, 1 if one failed, 2 if the board "
+	       "cannot be reached, is none, or went away, and if the options make no sense.",
+};
+
+static void list_tests(const struct run *run)
+{
+	unsigned int i, j;
+	char name[64];
+
+	for (i = 0; i < run->n_suites; i++)
+		for (j = 0; j < suites[i]->count; j++) {
+			if (!chosen(run, suites[i], suites[i]->tests + j))
+				continue;
+			snprintf(name, sizeof(name), "%s/%s", suites[i]->name,
+				 suites[i]->tests[j].name);
+			printf("%-24s %s\n", name, suites[i]->tests[j].title);
+		}
+}
+
+static int broken(const char *what)
+{
+	fprintf(stderr, "rashpa-fpga-conformance: %s\n", what);
+	return BROKEN;
+}
+
+int main(int argc, char **argv)
+{
+	struct options o = {
+		.run = {
+			.suites = suites, .n_suites = sizeof(suites) / sizeof(suites[0]),
+			.patience = 1,
+		},
+		.seed = 1,
+	};
+	const char *bad;
+
+	argp_err_exit_status = BROKEN;
+	argp_program_version = "rashpa-fpga-conformance " RASHPA_VERSION;
+	argp_parse(&argp, argc, argv, 0, NULL, &o);
+	if (o.list) {
+		list_tests(&o.run);
+		return PASSED;
+	}
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	bad = host_alloc();
+	if (!bad)
+		bad = o.socket ? socket_open(o.socket) : card_open(o.card);
+	if (!bad)
+		bad = board_look();
+	if (bad)
+		return broken(bad);
+	o.run.target = o.socket ? o.socket : o.card;
+	board_fill(o.seed);
+	run_tests(&o.run);
+	return o.run.failed ? FAILED : PASSED;
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* A board behind a vfio-user socket. */
+#include "socket.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct client client;
+
+struct client *c = &client;
+
+static volatile void *bar(unsigned int region)
+{
+	return region == RFPGA_BAR_DOORBELL ? (volatile void *)c->doorbell :
+	       region == RFPGA_BAR_MEMORY ? c->memory : NULL;
+}
+
+static uint64_t bar_size(unsigned int region)
+{
+	return client_region_size(c, region);
+}
+
+static uint64_t read_region(unsigned int region, uint64_t offset, unsigned int size)
+{
+	return client_read(c, region, (uint32_t)offset, size);
+}
+
+static void write_region(unsigned int region, uint64_t offset, uint64_t value, unsigned int size)
+{
+	client_write(c, region, (uint32_t)offset, value, size);
+}
+
+/* What is mapped, for a board that asks by messages. */
+static struct { uint64_t addr, size, offset; uint32_t flags; } maps[64];
+
+#define MAPS	(sizeof(maps) / sizeof(maps[0]))
+
+static uint8_t *reach(uint64_t addr, uint64_t size, bool write)
+{
+	size_t i;
+
+	for (i = 0; i < MAPS; i++)
+		if (addr >= maps[i].addr && addr - maps[i].addr < maps[i].size &&
+		    size <= maps[i].size - (addr - maps[i].addr) &&
+		    (maps[i].flags & (write ? 2 : 1)))
+			return host + maps[i].offset + (addr - maps[i].addr);
+	return NULL;
+}
+
+static void remember(uint64_t addr, uint64_t size, uint64_t offset, uint32_t flags)
+{
+	size_t i;
+
+	for (i = 0; i < MAPS; i++)
+		if (!maps[i].size) {
+			maps[i].addr = addr;
+			maps[i].size = size;
+			maps[i].offset = offset;
+			maps[i].flags = flags;
+			return;
+		}
+}
+
+static void forget(uint64_t addr, uint64_t size)
+{
+	size_t i;
+
+	for (i = 0; i < MAPS; i++)
+		if (maps[i].addr - addr < size)
+			maps[i].size = 0;
+}
+
+static uint32_t map(uint64_t addr, uint64_t size, uint64_t offset, uint32_t flags)
+{
+	uint32_t err = client_map(c, addr, size, offset, flags, host_fd);
+
+	if (!err)
+		remember(addr, size, offset, flags);
+	return err;
+}
+
+static void unmap(uint64_t addr, uint64_t size)
+{
+	client_unmap(c, addr, size);
+	forget(addr, size);
+}
+
+static int event(uint32_t vector)
+{
+	return c->event[vector];
+}
+
+static void msix(bool on)
+{
+	config_write(config_capability(0x11) + 2, on ? 0x8000 : 0, 2);
+}
+
+static void reset(void)
+{
+	client_reset(c);
+}
+
+static void serve(void)
+{
+	if (c->fd >= 0)
+		client_serve(c, 0);
+}
+
+const struct target_ops socket_ops = {
+	.bar = bar, .bar_size = bar_size, .read = read_region, .write = write_region,
+	.map = map, .unmap = unmap, .event = event, .msix = msix, .reset = reset,
+	.serve = serve, .reset_is_bare = true,
+};
+
+const char *socket_open(const char *path)
+{
+	static char why[256];
+
+	if (strlen(path) >= sizeof(c->path)) {
+		snprintf(why, sizeof(why), "%s: longer than a socket's path can be", path);
+		return why;
+	}
+	strcpy(c->path, path);
+	c->patience_ms = 60000;		/* a simulation */
+	c->reach = reach;
+	c->fd = client_try(path);
+	if (c->fd < 0) {
+		snprintf(why, sizeof(why), "%s: %s: start the simulation first, e.g. "
+			 "rashpa-fpga --socket %s", path, strerror(errno), path);
+		return why;
+	}
+	target = &socket_ops;
+	client_setup_on(c);
+	return NULL;
+}
