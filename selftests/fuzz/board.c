@@ -51,7 +51,9 @@ void board_check(bool good, const char *what, int line)
 void board_honest(void)
 {
 	board_assert(fault_command(&board, "dead off") && fault_command(&board, "flood off") &&
-		     misbehave(&board, "honest") && fault_command(&board, "resetting off"));
+		     misbehave(&board, "honest") && fault_command(&board, "resetting off") &&
+		     source_command(&board, "miss frames off") &&
+		     source_command(&board, "miss lines off"));
 	clock_run();
 	engine_kick(&board);
 }

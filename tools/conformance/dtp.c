@@ -32,6 +32,31 @@ void fresh(void)
 			;
 }
 
+uint32_t block(uint32_t type, uint32_t *count)
+{
+	uint32_t b = rd(RFPGA_BLOCKS), word;
+
+	for (; (word = rd(b + RFPGA_BLOCK_TYPE)); b += RFPGA_BLOCK_STRIDE) {
+		if ((word & 0xffff) != type)
+			continue;
+		*count = word >> 16;
+		return rd(b + RFPGA_BLOCK_BASE);
+	}
+	*count = 0;
+	return 0;
+}
+
+const volatile uint32_t *meta_record(const struct dtp *d, uint32_t slot, uint32_t image)
+{
+	return (const volatile uint32_t *)(host + LOCKS + d->meta +
+					   (slot * d->bunch + image) * RFPGA_META_SIZE);
+}
+
+uint64_t meta64(const volatile uint32_t *meta, uint32_t word)
+{
+	return meta[word / 4] | (uint64_t)meta[word / 4 + 1] << 32;
+}
+
 struct dtp plain(uint32_t n)
 {
 	return (struct dtp){
@@ -85,6 +110,8 @@ void program_dtp(const struct dtp *d)
 	wr(b + RFPGA_DTP_META_FIRST, 1);
 	wr(b + RFPGA_DTP_META_COUNT, 1);
 	wr64(b + RFPGA_DTP_FIRST_FRAME, d->first_frame);
+	wr(b + RFPGA_DTP_SOURCE, d->source);
+	wr(b + RFPGA_DTP_SAMPLING, d->live_sampling);
 }
 
 void start(const struct dtp *d)

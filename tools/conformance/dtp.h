@@ -18,11 +18,19 @@ struct dtp {
 	uint64_t lock, images, period, first_stack;
 	uint32_t run;
 	uint64_t meta, first_frame;
+	uint32_t source, live_sampling;		/* as in SOURCE and SAMPLING */
 };
 
 /* Registers and host memory as every test finds them: entry 0 is DST, entry 1 LOCKS. */
 void fresh(void);
 void set_entry(unsigned int n, uint64_t addr, uint64_t length, uint32_t control);
+
+/* Where the first block of this type is, and how many there are; 0: there is none. */
+uint32_t block(uint32_t type, uint32_t *count);
+
+/* The metadata of an image in the memory of the lock records. */
+const volatile uint32_t *meta_record(const struct dtp *d, uint32_t slot, uint32_t image);
+uint64_t meta64(const volatile uint32_t *meta, uint32_t word);
 
 /* A whole image of 64 x 32 pixels of two bytes, 16 of them, two slots of 4. */
 struct dtp plain(uint32_t n);

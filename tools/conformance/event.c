@@ -9,11 +9,12 @@ static void test_lock(void)
 	struct dtp d = plain(board.dtps - 1);
 	uint64_t events = 0, before, k;
 	struct rfpga_lock lock = { 0 };
-	int i;
 
 	if (board.features & RFPGA_FEATURE_FLUSH)
 		d.mode |= RFPGA_MODE_FLUSH;
 	d.slots = 1;
+	d.run = 9;
+	d.first_frame = 100;
 	d.images = 0;
 	before = rd64(RFPGA_TICKS);
 	start(&d);
@@ -25,9 +26,10 @@ static void test_lock(void)
 		CHECK_EQ(lock.images, 4 * k);
 		CHECK(lock.ticks >= before);
 		before = lock.ticks;
-		for (i = 4; i < 7; i++)
-			CHECK_EQ(lock_record(d.n)[i], 0);
-		give_credit(d.n, (uint32_t)k);
+		CHECK_EQ(lock.dropped, 0);
+		CHECK_EQ(lock.run, 9);
+		CHECK_EQ(lock.frame, 99 + 4 * k);
+		doorbell_write64(DOORBELL(d.n) + RFPGA_DB_TAGGED, k | 9ull << 32);
 	}
 	CHECK(wait_event(0, &events));
 	CHECK(untouched(LOCKS, LOCKS + d.lock));

@@ -116,17 +116,6 @@ static void test_freerun(void)
 	CHECK(idle());
 }
 
-static const volatile uint32_t *meta_record(const struct dtp *d, uint32_t slot, uint32_t image)
-{
-	return (const volatile uint32_t *)(host + LOCKS + d->meta +
-					   (slot * d->bunch + image) * RFPGA_META_SIZE);
-}
-
-static uint64_t meta64(const volatile uint32_t *meta, uint32_t word)
-{
-	return meta[word / 4] | (uint64_t)meta[word / 4 + 1] << 32;
-}
-
 static struct dtp dropping(void)
 {
 	struct dtp d = plain(0);

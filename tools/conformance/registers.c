@@ -94,6 +94,7 @@ static void test_function(void)
 	CHECK_EQ((config_read(msix) >> 16 & PCI_MSIX_FLAGS_QSIZE) + 1,
 		 RFPGA_CAPS_VECTORS(rd(RFPGA_CAPS)));
 	CHECK(!config_capability(PCI_CAP_ID_MSI));
+	CHECK(config_capability(PCI_CAP_ID_PM));
 	/* BARs: 32 bits of 64 KiB; 64 bits of 64 KiB; 64 bits, prefetchable */
 	CHECK_EQ(bar_size(PCI_BASE_ADDRESS_0), 0xffff0000);
 	CHECK_EQ(bar_size(PCI_BASE_ADDRESS_2), 0xffff0004);

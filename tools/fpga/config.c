@@ -40,6 +40,10 @@ static void load(const uint32_t *r, struct dtp_config *c)
 	c->lock_count = r[RFPGA_DTP_LOCK_COUNT / 4];
 	c->images = get64(r, RFPGA_DTP_IMAGES);
 	c->period = get64(r, RFPGA_DTP_PERIOD);
+	c->source_kind = r[RFPGA_DTP_SOURCE / 4] & 0xffff;
+	c->source = r[RFPGA_DTP_SOURCE / 4] >> 16;
+	c->sampling = r[RFPGA_DTP_SAMPLING / 4] & 0xffff;
+	c->phase = r[RFPGA_DTP_SAMPLING / 4] >> 16;
 	c->first_stack = get64(r, RFPGA_DTP_FIRST_STACK);
 	c->first_slot = r[RFPGA_DTP_FIRST_SLOT / 4];
 	c->first_index = r[RFPGA_DTP_FIRST_INDEX / 4];
@@ -79,6 +83,27 @@ static bool drop_possible(const struct dtp_config *c)
 	return !(c->mode & RFPGA_MODE_DROP) || ((c->mode & RFPGA_MODE_FREERUN) && !c->group);
 }
 
+static bool source_exists(const struct fpga *fpga, const struct dtp_config *c)
+{
+	if (c->source_kind == RFPGA_FROM_LIVE)
+		return c->source < fpga->sources;
+	return c->source_kind == RFPGA_FROM_MEMORY && !c->source;
+}
+
+static bool sampling_possible(const struct dtp_config *c)
+{
+	if (c->source_kind == RFPGA_FROM_LIVE && c->sampling)
+		return c->phase < c->sampling;
+	return !c->sampling && !c->phase;
+}
+
+/* A live source has its own pace; without one, who drops needs one. */
+static bool period_possible(const struct dtp_config *c)
+{
+	return c->source_kind == RFPGA_FROM_LIVE ? !c->period :
+	       c->period || !(c->mode & RFPGA_MODE_DROP);
+}
+
 static bool range_exists(uint32_t first, uint32_t count, uint32_t entries)
 {
 	return count && count <= entries && first <= entries - count;
@@ -100,7 +125,8 @@ static uint32_t find_nonsense(const struct fpga *fpga, unsigned int n,
 {
 	const uint32_t entries = fpga->entries;
 	const bool lock = c->mode & RFPGA_MODE_LOCK, meta = c->mode & RFPGA_MODE_META;
-	const bool drop = c->mode & RFPGA_MODE_DROP;
+	const bool live = c->source_kind == RFPGA_FROM_LIVE;
+	const uint64_t odd = ((uint64_t)1 << fpga->align) - 1;
 	const struct { uint32_t reg; bool good; } checks[] = {
 		{ RFPGA_DTP_MODE, !(c->mode & ~modes(fpga)) && drop_possible(c) },
 		{ RFPGA_DTP_VECTOR, !(c->mode & RFPGA_MODE_MSIX) || c->vector < fpga->vectors },
@@ -108,21 +134,30 @@ static uint32_t find_nonsense(const struct fpga *fpga, unsigned int n,
 					 c->pixel_bytes == 4 || c->pixel_bytes == 8 },
 		{ RFPGA_DTP_BUNCH, counts(c->bunch) },
 		{ RFPGA_DTP_SLOTS, counts(c->slots) },
-		{ RFPGA_DTP_SRC_BASE, fits(c->src_base, FPGA_OFFSET_BITS) },
+		{ RFPGA_DTP_SRC_BASE, fits(c->src_base, FPGA_OFFSET_BITS) &&
+				      !(c->src_base & odd) },
 		{ RFPGA_DTP_SRC_IMAGES, counts(c->src_images) },
-		{ RFPGA_DTP_SRC_X, fits(c->src_x, FPGA_COUNT_BITS) },
+		{ RFPGA_DTP_SRC_X, fits(c->src_x, FPGA_COUNT_BITS) &&
+				   !((uint64_t)c->src_x * c->pixel_bytes & odd) },
 		{ RFPGA_DTP_SRC_Y, fits(c->src_y, FPGA_COUNT_BITS) },
 		{ RFPGA_DTP_WIDTH, counts(c->width) },
 		{ RFPGA_DTP_HEIGHT, counts(c->height) },
-		{ RFPGA_DTP_DST_X, fits(c->dst_x, FPGA_COUNT_BITS) },
+		{ RFPGA_DTP_DST_X, fits(c->dst_x, FPGA_COUNT_BITS) &&
+				   !((uint64_t)c->dst_x * c->pixel_bytes & odd) },
 		{ RFPGA_DTP_DST_Y, fits(c->dst_y, FPGA_COUNT_BITS) },
 		{ RFPGA_DTP_GROUP, group_possible(fpga, n, c->group) },
-		{ RFPGA_DTP_SRC_LINE, fits(c->src_line, FPGA_STRIDE_BITS) },
-		{ RFPGA_DTP_SRC_IMAGE, fits(c->src_image, FPGA_STRIDE_BITS) },
-		{ RFPGA_DTP_DST_BASE, fits(c->dst_base, FPGA_OFFSET_BITS) },
-		{ RFPGA_DTP_DST_LINE, fits(c->dst_line, FPGA_STRIDE_BITS) },
-		{ RFPGA_DTP_DST_IMAGE, fits(c->dst_image, FPGA_STRIDE_BITS) },
-		{ RFPGA_DTP_DST_SLOT, fits(c->dst_slot, FPGA_OFFSET_BITS) },
+		{ RFPGA_DTP_SRC_LINE, fits(c->src_line, FPGA_STRIDE_BITS) &&
+				      !(c->src_line & odd) },
+		{ RFPGA_DTP_SRC_IMAGE, fits(c->src_image, FPGA_STRIDE_BITS) &&
+				       !(c->src_image & odd) },
+		{ RFPGA_DTP_DST_BASE, fits(c->dst_base, FPGA_OFFSET_BITS) &&
+				      !(c->dst_base & odd) },
+		{ RFPGA_DTP_DST_LINE, fits(c->dst_line, FPGA_STRIDE_BITS) &&
+				      !(c->dst_line & odd) },
+		{ RFPGA_DTP_DST_IMAGE, fits(c->dst_image, FPGA_STRIDE_BITS) &&
+				       !(c->dst_image & odd) },
+		{ RFPGA_DTP_DST_SLOT, fits(c->dst_slot, FPGA_OFFSET_BITS) &&
+				      !(c->dst_slot & odd) },
 		{ RFPGA_DTP_DST_FIRST, c->dst_first < entries },
 		{ RFPGA_DTP_DST_COUNT, range_exists(c->dst_first, c->dst_count, entries) },
 		{ RFPGA_DTP_LOCK_OFFSET, !lock || (c->lock_offset % RFPGA_LOCK_SIZE == 0 &&
@@ -131,17 +166,19 @@ static uint32_t find_nonsense(const struct fpga *fpga, unsigned int n,
 		{ RFPGA_DTP_LOCK_COUNT,
 		  !lock || range_exists(c->lock_first, c->lock_count, entries) },
 		{ RFPGA_DTP_IMAGES, fits(c->images, FPGA_OFFSET_BITS) },
-		{ RFPGA_DTP_PERIOD, fits(c->period, FPGA_OFFSET_BITS) && (!drop || c->period) },
+		{ RFPGA_DTP_PERIOD, fits(c->period, FPGA_OFFSET_BITS) && period_possible(c) },
 		{ RFPGA_DTP_FIRST_STACK, fits(c->first_stack, FPGA_OFFSET_BITS) },
 		{ RFPGA_DTP_FIRST_SLOT, c->first_slot < c->slots },
-		{ RFPGA_DTP_FIRST_INDEX, c->first_index < c->src_images },
-		{ RFPGA_DTP_INDEX_STEP, c->index_step < c->src_images },
+		{ RFPGA_DTP_FIRST_INDEX, live || c->first_index < c->src_images },
+		{ RFPGA_DTP_INDEX_STEP, live || c->index_step < c->src_images },
+		{ RFPGA_DTP_SOURCE, source_exists(fpga, c) },
+		{ RFPGA_DTP_SAMPLING, sampling_possible(c) },
 		{ RFPGA_DTP_META_OFFSET, !meta || (c->meta_offset % RFPGA_META_SIZE == 0 &&
 						   fits(c->meta_offset, FPGA_OFFSET_BITS)) },
 		{ RFPGA_DTP_META_FIRST, !meta || c->meta_first < entries },
 		{ RFPGA_DTP_META_COUNT,
 		  !meta || range_exists(c->meta_first, c->meta_count, entries) },
-		{ RFPGA_DTP_FIRST_FRAME, fits(c->first_frame, FPGA_OFFSET_BITS) },
+		{ RFPGA_DTP_FIRST_FRAME, live || fits(c->first_frame, FPGA_OFFSET_BITS) },
 	};
 	unsigned int i;
 

@@ -10,8 +10,9 @@
  *   clock step N    a held clock jumps N ticks, when the engine has nothing more to do before.
  *		     This and "hold" are answered when it has nothing more to do at that tick
  *
- * those of fault.c, which the whole board does wrong, and those of misbehave.c, which get a
- * stack and its event wrong.
+ * those of source.c, what a detector does not deliver, and of slow.c, what a sensor reads; those
+ * of fault.c, which the whole board does wrong, and those of misbehave.c, which get a stack and
+ * its event wrong.
  */
 #include "fpga.h"
 
@@ -153,8 +154,10 @@ static void obey(struct fpga *fpga, const char *command)
 	}
 	if (!strcmp(command, "disconnect")) {
 		vfu_disconnect(fpga->vfu);
-	} else if (!fault_command(fpga, command) && !misbehave(fpga, command)) {
-		answer("error: disconnect, exit, status, clock; dead, flood, stuck, resetting, flr, patient; "
+	} else if (!fault_command(fpga, command) && !misbehave(fpga, command) &&
+		   !source_command(fpga, command) && !sensor_command(fpga, command)) {
+		answer("error: disconnect, exit, status, clock, sensor, miss; "
+		       "dead, flood, stuck, resetting, flr, patient; "
 		       "early, late, reorder, twice, lose, torn, linger, drop, wild, release, "
 		       "honest: rashpa-fpga(1)");
 		return;

@@ -115,7 +115,7 @@ static void account(struct fpga *fpga, struct dtp *d, uint64_t lines)
 /* Which line is sent as number @line of its image. */
 static uint64_t line_at(const struct dtp *d, uint32_t line)
 {
-	return d->does.reorder ? d->config.height - 1 - line : line;
+	return d->does.reorder ? d->lines - 1 - line : line;
 }
 
 /* As many lines as make a burst, from *line on, which moves forward. */
@@ -129,7 +129,7 @@ static enum outcome send_burst(struct fpga *fpga, struct dtp *d, uint32_t *line,
 
 	host_begin(&fpga->host);
 	do {
-		uint64_t left = c->height - *line, n = 1, fit = budget / c->row;
+		uint64_t left = d->lines - *line, n = 1, fit = budget / c->row;
 		uint64_t from = d->src_offset + line_at(d, *line) * c->src_line;
 		uint64_t to = d->dst_offset + line_at(d, *line) * c->dst_line;
 
@@ -141,7 +141,7 @@ static enum outcome send_burst(struct fpga *fpga, struct dtp *d, uint32_t *line,
 		account(fpga, d, n);
 		*line += (uint32_t)n;
 		budget -= n * c->row;
-	} while (*line < c->height && budget >= c->row && !stopped(d));
+	} while (*line < d->lines && budget >= c->row && !stopped(d));
 	host_end(&fpga->host);
 	return ok ? SENT : REFUSED;
 }
@@ -210,7 +210,7 @@ static enum outcome send_image(struct fpga *fpga, struct dtp *d, struct bus_faul
 	enum outcome outcome = SENT;
 	uint32_t line = 0;
 
-	while (line < c->height && outcome == SENT) {
+	while (line < d->lines && outcome == SENT) {
 		if (stopped(d))
 			return STOPPED;
 		if (c->row <= BUS_BURST) {
@@ -292,6 +292,7 @@ static enum outcome flush(struct fpga *fpga, struct dtp *d, struct bus_fault *fa
 {
 	const struct dtp_config *c = &d->config;
 	enum outcome outcome = SENT;
+	uint32_t line = d->lines ? d->lines - 1 : 0;
 	uint8_t last;
 	bool ok;
 
@@ -303,9 +304,8 @@ static enum outcome flush(struct fpga *fpga, struct dtp *d, struct bus_fault *fa
 	if (outcome != SENT)
 		return outcome;
 	host_begin(&fpga->host);
-	ok = bus_read(&fpga->bus, &d->dst,
-		      d->dst_offset + (c->height - 1) * c->dst_line + c->row - 1, &last, 1,
-		      fault);
+	ok = bus_read(&fpga->bus, &d->dst, d->dst_offset + line * c->dst_line + c->row - 1,
+		      &last, 1, fault);
 	host_end(&fpga->host);
 	return ok ? SENT : REFUSED;
 }
@@ -317,6 +317,8 @@ static void make_record(struct dtp *d)
 	d->record[RFPGA_LOCK_TICKS / 8] = fpga_ticks();
 	d->record[RFPGA_LOCK_OVERRUNS / 8] = d->count.overruns;
 	d->record[RFPGA_LOCK_DROPPED / 8] = d->count.dropped;
+	d->record[RFPGA_LOCK_RUN / 8] = d->config.run;
+	d->record[RFPGA_LOCK_FRAME / 8] = d->sent_frame;
 }
 
 static bool write_lock(struct fpga *fpga, struct dtp *d, struct bus_fault *fault)
@@ -429,12 +431,19 @@ static bool write_meta(struct fpga *fpga, struct dtp *d, struct bus_fault *fault
 	const __uint128_t end = (__uint128_t)1 << FPGA_OFFSET_BITS;
 	__uint128_t at = c->meta_offset +
 		      ((__uint128_t)d->slot * c->bunch + d->image) * RFPGA_META_SIZE;
+	const struct arrival *a = &d->arrival;
+	uint32_t missing = c->height - d->lines, index = d->live.source ? 0 : d->index;
+	uint32_t status = (missing < UINT16_MAX ? missing : UINT16_MAX) << 16 |
+			  (missing ? RFPGA_META_LINES : 0);
 	const uint64_t record[RFPGA_META_SIZE / 8] = {
 		[RFPGA_META_FRAME / 8] = d->frame,
 		[RFPGA_META_STACK / 8] = d->stack,
 		[RFPGA_META_TICKS / 8] = d->begun,
-		[RFPGA_META_LENGTH / 8] = (uint32_t)(c->row * c->height),
-		[RFPGA_META_INDEX / 8] = d->index,
+		[RFPGA_META_LENGTH / 8] = (uint32_t)(c->row * d->lines) | (uint64_t)status << 32,
+		[RFPGA_META_INDEX / 8] = index | (uint64_t)a->role << 32,
+		[RFPGA_META_TRIGGER / 8] = a->trigger,
+		[RFPGA_META_TIME / 8] = d->live.source ? source_time(fpga, a->begun) : 0,
+		[RFPGA_META_RUN / 8] = c->run,
 	};
 	bool ok;
 
@@ -449,7 +458,7 @@ static bool write_meta(struct fpga *fpga, struct dtp *d, struct bus_fault *fault
 }
 
 /* On to the next image of the source. */
-static void next_image(struct dtp *d)
+static void next_image(struct fpga *fpga, struct dtp *d)
 {
 	const struct dtp_config *c = &d->config;
 
@@ -457,32 +466,52 @@ static void next_image(struct dtp *d)
 	d->index += c->index_step;
 	if (d->index >= c->src_images)
 		d->index -= c->src_images;
-	if (d->config.images)
-		d->left--;
-	if (__builtin_add_overflow(d->next, d->config.period, &d->next))
+	if (__builtin_add_overflow(d->next, c->period, &d->next))
 		d->next = CLOCK_NEVER;
+	pthread_mutex_lock(&fpga->engine.lock);
+	if (d->live.source) {
+		/* what came until now found this image in the FIFO */
+		source_advance(fpga, fpga_ticks());
+		source_pop(d);
+	}
+	if (c->images)
+		d->left--;
+	pthread_mutex_unlock(&fpga->engine.lock);
 }
 
-static void count_image(struct dtp *d)
+static void count_image(struct fpga *fpga, struct dtp *d)
 {
 	d->image++;
-	next_image(d);
+	d->sent_frame = d->frame;
+	next_image(fpga, d);
 	count_add(&d->count.images, 1);
 }
 
-/* A stack for which there is no slot: the source has gone on. Numbers of stacks have not. */
-static void drop_stack(struct fpga *fpga, struct dtp *d)
+/* One image of a stack for which there was no slot. Numbers of stacks do not go on. */
+static void drop_image(struct fpga *fpga, struct dtp *d)
 {
-	const struct dtp_config *c = &d->config;
-	uint32_t i;
-
-	for (i = 0; i < c->bunch && (!c->images || d->left); i++)
-		next_image(d);
-	count_add(&d->count.dropped, 1);
+	next_image(fpga, d);
+	d->dropping--;
+	if (!d->config.images || d->left)
+		return;
 	pthread_mutex_lock(&fpga->engine.lock);
-	if (c->images && !d->left)
-		d->status |= RFPGA_DTP_DONE;
+	d->status |= RFPGA_DTP_DONE;
 	pthread_mutex_unlock(&fpga->engine.lock);
+}
+
+/* Which image comes next; with engine.lock, and only where there is one. */
+static void look_at_image(struct dtp *d)
+{
+	const struct live *l = &d->live;
+
+	d->lines = d->config.height;
+	d->arrival = (struct arrival){ 0 };
+	if (!l->source)
+		return;
+	d->arrival = l->fifo[l->head];
+	d->frame = d->arrival.frame;
+	d->index = (uint32_t)(d->frame % d->config.src_images);
+	d->lines -= d->arrival.missing < d->lines ? d->arrival.missing : d->lines;
 }
 
 /* One turn of a DTP: the next image and, if it is the last of a stack, the event. */
@@ -497,13 +526,17 @@ static enum outcome serve(struct fpga *fpga, struct dtp *d, struct bus_fault *fa
 		return send_image(fpga, d, fault);
 	if (d->behind)
 		return catch_up(fpga, d, fault);
-	if (!d->image && (c->mode & RFPGA_MODE_DROP) && ahead >= c->slots) {
-		drop_stack(fpga, d);
+	if (!d->image && !d->dropping && (c->mode & RFPGA_MODE_DROP) && ahead >= c->slots) {
+		d->dropping = c->bunch;
+		count_add(&d->count.dropped, 1);
+	}
+	if (d->dropping) {
+		drop_image(fpga, d);
 		return SENT;
 	}
 	if (!locate(fpga, d, fault))
 		return REFUSED;
-	d->begun = fpga_ticks();
+	d->begun = d->live.source ? d->arrival.begun : fpga_ticks();
 	last = ends_stack(d);
 	if (!d->image && (c->mode & RFPGA_MODE_FREERUN) && ahead >= c->slots)
 		count_add(&d->count.overruns, 1);
@@ -516,7 +549,7 @@ static enum outcome serve(struct fpga *fpga, struct dtp *d, struct bus_fault *fa
 	}
 	if ((c->mode & RFPGA_MODE_META) && !write_meta(fpga, d, fault))
 		return REFUSED;
-	count_image(d);
+	count_image(fpga, d);
 	return last ? end_stack(fpga, d, event, fault) : SENT;
 }
 
@@ -547,7 +580,11 @@ static void linger(struct fpga *fpga, struct dtp *d)
 	struct bus_fault fault;
 
 	if (!d->stop || !d->told.linger || (d->config.mode & RFPGA_MODE_FLUSH) ||
-	    (d->status & RFPGA_DTP_FAULTED) || fpga->engine.quiescing || !locate(fpga, d, &fault))
+	    (d->status & RFPGA_DTP_FAULTED) || fpga->engine.quiescing ||
+	    (d->live.source && !d->live.waiting))
+		return;
+	look_at_image(d);
+	if (!locate(fpga, d, &fault))
 		return;
 	d->due = fpga_ticks();
 	if (__builtin_add_overflow(d->due, d->told.linger_delay, &d->due))
@@ -556,22 +593,29 @@ static void linger(struct fpga *fpga, struct dtp *d)
 	d->stop = false;		/* it has left already */
 }
 
-static void end_stall(struct dtp *d, uint64_t now)
+void dtp_stall(struct dtp *d, enum stall cause, uint64_t now)
 {
-	d->status &= ~RFPGA_DTP_WAITING;
-	if (d->stalled)
-		count_add(&d->count.stall, now - d->stalled);
-	d->stalled = 0;
+	if (cause == d->stall)
+		return;
+	if (d->stall != STALL_NONE && now > d->stalled)
+		count_add(&d->count.stall[d->stall], now - d->stalled);
+	d->stall = cause;
+	d->stalled = now;
+	if (cause == STALL_CREDIT)
+		d->status |= RFPGA_DTP_WAITING;
+	else
+		d->status &= ~RFPGA_DTP_WAITING;
 }
 
 static void end_run(struct fpga *fpga, struct dtp *d)
 {
-	end_stall(d, fpga_ticks());
+	dtp_stall(d, STALL_NONE, fpga_ticks());
 	d->status &= ~RFPGA_DTP_RUNNING;
 	/* a member that gave up takes no further part; one that is done still counts */
 	if (d->stop || !(d->status & RFPGA_DTP_DONE))
 		d->group = 0;
 	linger(fpga, d);
+	source_detach(d);
 	log_debug("DTP %u: %s after %llu images", (unsigned int)(d - fpga->dtp),
 		  d->status & RFPGA_DTP_DONE ? "done" : "stopped",
 		  (unsigned long long)d->count.images);
@@ -618,6 +662,22 @@ static bool has_credit(struct fpga *fpga, struct dtp *d)
 	       (uint32_t)d->stack - credit < d->config.slots;
 }
 
+/* What keeps a DTP from its next image, and until when if that is known. */
+static enum stall blocked(struct fpga *fpga, struct dtp *d, uint64_t now, uint64_t *until)
+{
+	bool credit = has_credit(fpga, d);	/* looked at in any case */
+	bool free_running = d->config.mode & RFPGA_MODE_FREERUN;
+
+	*until = CLOCK_NEVER;
+	if (d->live.source ? !d->live.waiting : free_running && d->next > now) {
+		*until = d->live.source ? source_due(d->live.source) : d->next;
+		return STALL_SOURCE;
+	}
+	if (!credit)
+		return STALL_CREDIT;
+	return fpga->engine.patient && !d->stop && !fpga->host.master ? STALL_BUS : STALL_NONE;
+}
+
 /* The next DTP that can send, or NULL: then when to look again. */
 static struct dtp *pick(struct fpga *fpga, uint64_t now, uint64_t *due, bool *waiting)
 {
@@ -625,36 +685,29 @@ static struct dtp *pick(struct fpga *fpga, uint64_t now, uint64_t *due, bool *wa
 
 	*due = CLOCK_NEVER;
 	*waiting = false;
+	source_advance(fpga, now);
 	for (i = 0; i < fpga->dtps; i++) {
+		uint64_t until;
 		struct dtp *d;
 
 		n = (fpga->engine.turn + i) % fpga->dtps;
 		d = &fpga->dtp[n];
 		if (!running(d) && !d->lingers)
 			continue;
-		if (fpga->engine.patient && !d->stop && !fpga->host.master) {
-			*waiting = true;	/* it wakes nobody either */
-			continue;
-		}
 		if (d->behind || d->lingers) {
-			if (!d->stop && d->due > now) {
-				if (d->due < *due)
-					*due = d->due;
+			until = d->stop ? 0 : d->due;
+			if (fpga->engine.patient && !d->stop && !fpga->host.master) {
+				*waiting = true;	/* it wakes nobody either */
 				continue;
 			}
-			fpga->engine.turn = n + 1;
-			return d;
+		} else {
+			dtp_stall(d, blocked(fpga, d, now, &until), now);
+			if (d->stall == STALL_NONE)
+				until = 0;
+			*waiting |= d->stall == STALL_CREDIT || d->stall == STALL_BUS;
 		}
-		if (!has_credit(fpga, d)) {
-			d->status |= RFPGA_DTP_WAITING;
-			d->stalled = d->stalled ? d->stalled : now;
-			*waiting = true;
-			continue;
-		}
-		end_stall(d, now);
-		if ((d->config.mode & RFPGA_MODE_FREERUN) && d->next > now) {
-			if (d->next < *due)
-				*due = d->next;
+		if (until > now) {
+			*due = until < *due ? until : *due;
 			continue;
 		}
 		fpga->engine.turn = n + 1;
@@ -733,6 +786,7 @@ static void *engine_main(void *arg)
 			d->dst.wild = d->does.wild;
 			d->dst.wild_addr = d->does.wild_addr;
 			d->dst.drop = d->lock.drop = d->meta.drop = d->does.drop;
+			look_at_image(d);
 		}
 		e->active = d;
 		pthread_mutex_unlock(&e->lock);
@@ -752,7 +806,8 @@ static void reset_counters(struct dtp *d)
 
 	c->images = c->stacks = c->bytes = c->descriptors = c->events = 0;
 	c->overruns = c->faults = c->start = c->stop = 0;
-	c->fault_addr = c->stall = c->dropped = 0;
+	c->fault_addr = c->dropped = c->fifo_peak = c->lost = 0;
+	c->stall[STALL_CREDIT] = c->stall[STALL_BUS] = c->stall[STALL_SOURCE] = 0;
 	c->credit = c->fault_cause = 0;
 }
 
@@ -786,8 +841,9 @@ static void begin_run(struct fpga *fpga, struct dtp *d)
 	d->slot = c->first_slot;
 	d->index = c->first_index;
 	d->frame = c->first_frame;
-	d->stalled = 0;
+	d->stall = STALL_NONE;
 	d->image = 0;
+	d->dropping = 0;
 	d->behind = 0;
 	d->posted = d->torn = d->lingers = false;
 	d->left = c->images;
@@ -795,6 +851,7 @@ static void begin_run(struct fpga *fpga, struct dtp *d)
 	d->next = d->count.start;
 	d->count.credit = (uint32_t)c->first_stack;
 	preset_credit(fpga, d);
+	source_attach(fpga, d);
 	join_group(fpga, d);
 	d->status |= RFPGA_DTP_RUNNING;
 }
@@ -967,6 +1024,22 @@ uint32_t engine_status(struct fpga *fpga, unsigned int n)
 		status |= RFPGA_DTP_STOPPING;
 	pthread_mutex_unlock(&fpga->engine.lock);
 	return status;
+}
+
+/* A stall that lasts is in the count. */
+uint64_t engine_stall(struct fpga *fpga, unsigned int n, enum stall cause)
+{
+	const struct dtp *d = &fpga->dtp[n];
+	uint64_t ticks, now;
+
+	pthread_mutex_lock(&fpga->engine.lock);
+	now = fpga_ticks();
+	source_advance(fpga, now);
+	ticks = d->count.stall[cause];
+	if (d->stall == cause && now > d->stalled)
+		ticks += now - d->stalled;
+	pthread_mutex_unlock(&fpga->engine.lock);
+	return ticks;
 }
 
 bool engine_busy(struct fpga *fpga)

@@ -135,7 +135,7 @@ void fault_destroy(struct fpga *fpga)
 
 bool fault_dead(const struct fpga *fpga, bool config)
 {
-	return config ? fpga->faults.no_link : fpga->faults.dead;
+	return config ? fpga->faults.no_link : fpga->faults.dead || pci_asleep(fpga);
 }
 
 static void set_dead(struct fpga *fpga, bool dead, bool link)

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Memory that the host maps too. Sealed: a client must not be able to cut it off. */
@@ -39,6 +40,7 @@ void fpga_reset_registers(struct fpga *fpga)
 	fault_reset(fpga);
 	engine_quiesce(fpga);
 	engine_reset(fpga);
+	source_reset(fpga);
 	regs_reset(fpga);
 	memset(fpga->doorbell, 0, RFPGA_BAR_DOORBELL_SIZE);
 }
@@ -53,6 +55,15 @@ static void free_memories(struct fpga *fpga)
 {
 	unmap_shared(fpga->doorbell, RFPGA_BAR_DOORBELL_SIZE, fpga->doorbell_fd);
 	unmap_shared(fpga->memory, fpga->memory_size, fpga->memory_fd);
+}
+
+static uint64_t tai_at_tick_0(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_TAI, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec -
+	       fpga_ticks() * RFPGA_TICK_NS;
 }
 
 /* What is fixed after the start is set by the caller, all else is zero. */
@@ -70,6 +81,9 @@ int fpga_init(struct fpga *fpga)
 	if (!err) {
 		bus_init(&fpga->bus, &fpga->host, fpga->entries);
 		pci_init(fpga);
+		slow_init(fpga);
+		build_init(fpga);
+		fpga->tai = tai_at_tick_0();
 		err = engine_init(fpga);
 		if (!err) {
 			err = fault_init(fpga);

@@ -7,7 +7,7 @@
  * sleeps until a test wants a flood of interrupts.
  *
  *   host.lock	    what may be reached by DMA, see host.h; the address table
- *   engine.lock    state of the DTPs, faults; never held while data moves
+ *   engine.lock    state of the DTPs and the live sources, faults; never held while data moves
  *   faults.lock    the flood
  *   clock's lock   see clock.h
  *   vfu's locks    see vfu.h
@@ -33,6 +33,8 @@
 #define FPGA_MSIX_PBA		0x800
 #define FPGA_VECTORS_MAX	16
 #define FPGA_COMMAND_SIZE	256	/* of a line at the control socket */
+#define FPGA_SOURCES_MAX	4
+#define FPGA_FIFO		16	/* images of a live source that a DTP keeps */
 
 /* What a stack ends with. */
 #define FPGA_IMAGE		1u	/* its last image */
@@ -44,6 +46,7 @@
 /* Configuration of a DTP as it was at START, checked. */
 struct dtp_config {
 	uint32_t mode, vector, pixel_bytes, bunch, slots;
+	uint32_t source_kind, source, sampling, phase;	/* sampling: one of so many, or 0 */
 	uint32_t src_images, src_x, src_y, width, height, dst_x, dst_y, group;
 	uint64_t src_base, src_line, src_image;
 	uint64_t dst_base, dst_line, dst_image, dst_slot;
@@ -55,9 +58,12 @@ struct dtp_config {
 	uint64_t row;			/* bytes of a line of the region of interest */
 };
 
+/* What keeps a DTP that runs from sending. */
+enum stall { STALL_NONE, STALL_CREDIT, STALL_BUS, STALL_SOURCE, STALLS };
+
 struct dtp_counters {
 	_Atomic uint64_t images, stacks, bytes, descriptors, events, overruns, faults;
-	_Atomic uint64_t fault_addr, stall, dropped;
+	_Atomic uint64_t fault_addr, dropped, fifo_peak, lost, stall[STALLS];
 	_Atomic uint64_t start, stop;
 	_Atomic uint32_t credit, fault_cause;
 };
@@ -72,6 +78,37 @@ struct misbehaviour {
 	bool late, reorder, wild, torn, linger, drop;
 };
 
+/* A detector, see source.c; under engine.lock. */
+struct source {
+	bool running;
+	uint32_t role, role_begun;	/* as told; of the image that has begun */
+	uint64_t period, start;		/* ticks */
+	uint64_t frames;		/* that have come since START */
+	uint64_t first_trigger;		/* of image 0 */
+	uint64_t missed, lines_missed;
+};
+
+/* What the detectors do not deliver: of these images none, of these so many lines; 0: all. */
+struct miss {
+	uint64_t frames, lines;
+	uint32_t count;
+};
+
+/* An image that came. */
+struct arrival {
+	uint64_t frame, trigger, begun;	/* begun: tick */
+	uint32_t role, missing;		/* missing: lines */
+};
+
+/* A DTP's place in its live source; under engine.lock. */
+struct live {
+	struct source *source;		/* NULL: memory */
+	uint64_t from;			/* images before this one had begun before START */
+	uint64_t pass;			/* images that pass before the next is taken */
+	unsigned int head, waiting;
+	struct arrival fifo[FPGA_FIFO];
+};
+
 struct dtp {
 	/* written at START, while the engine does not look; then the engine's */
 	struct dtp_config config;
@@ -81,8 +118,11 @@ struct dtp {
 	uint32_t slot;			/* of that stack */
 	uint32_t index;			/* of that image in the dataset */
 	uint64_t frame;			/* its number */
+	uint64_t sent_frame;		/* that of the one before, if it was sent */
+	struct arrival arrival;		/* what its live source tells of it */
+	uint32_t lines;			/* of it, that are there */
+	uint32_t dropping;		/* images of a stack that is dropped */
 	uint64_t begun;			/* tick at which it was begun */
-	uint64_t stalled;		/* tick since which there is no credit, or 0 */
 	uint64_t left;			/* images to send, if config.images */
 	uint64_t next;			/* tick of the next image, free-running */
 	uint64_t src_offset, dst_offset;	/* region of interest of the image in work */
@@ -97,6 +137,9 @@ struct dtp {
 
 	/* under engine.lock */
 	uint32_t status;		/* RFPGA_DTP_RUNNING ... */
+	struct live live;
+	enum stall stall;
+	uint64_t stalled;		/* tick since which it lasts */
 	uint32_t group;			/* GROUP in whose run it counts; 0: in none */
 	uint32_t took_part;		/* GROUP in whose run it was, also if it has left */
 	uint64_t complete;		/* stacks complete, FIRST_STACK included */
@@ -141,9 +184,21 @@ struct faults {
 	_Atomic uint64_t flood_sent;	/* since the last flood began; not under the lock */
 };
 
+#define SLOW_SENSORS	3u
+#define SLOW_WORDS	16u		/* behind the mailbox */
+
+struct mailbox {
+	uint32_t address, data, error;
+	uint64_t until;			/* busy, ticks */
+	uint32_t word[SLOW_WORDS];
+};
+
 struct fpga {
 	/* fixed after the start of the program */
-	uint32_t dtps, vectors, entries, features;
+	uint32_t dtps, vectors, entries, features, sources;
+	uint32_t align;			/* of offsets, as a power of two */
+	uint32_t build_id[RFPGA_BUILD_ID_WORDS];
+	uint64_t tai;			/* TAI at tick 0, ns */
 	bool intx;			/* there is an interrupt pin, too */
 	uint64_t memory_size;
 	int memory_fd, doorbell_fd;
@@ -156,10 +211,13 @@ struct fpga {
 	struct engine engine;
 	struct faults faults;
 	struct dtp dtp[RFPGA_DTPS_MAX];
+	struct source source[FPGA_SOURCES_MAX];
+	struct miss miss;		/* under engine.lock, as the sources */
 
 	/* the protocol thread's */
 	uint32_t regs[RFPGA_DTPS_MAX][0x100 / 4];	/* DTP configuration as written */
 	uint32_t scratch;
+	struct { int32_t sensor[SLOW_SENSORS]; struct mailbox mailbox; } slow;
 	uint32_t latch[RFPGA_TABLE / 4];	/* high words, as of the reads of low ones */
 	uint64_t resetting;		/* until this tick */
 	uint8_t config[FPGA_CONFIG_SIZE];
@@ -177,6 +235,7 @@ void fpga_reset_registers(struct fpga *fpga);	/* of what is behind BAR 0 and 2 *
 void pci_init(struct fpga *fpga);
 void pci_reset(struct fpga *fpga);
 void pci_offer_flr(struct fpga *fpga, bool on);
+bool pci_asleep(const struct fpga *fpga);	/* in D3hot */
 void pci_read(struct fpga *fpga, uint32_t offset, uint8_t *data, uint32_t count);
 void pci_write(struct fpga *fpga, uint32_t offset, const uint8_t *data, uint32_t count);
 
@@ -201,6 +260,32 @@ void engine_set_patient(struct fpga *fpga, bool on);
 bool engine_busy(struct fpga *fpga);
 uint32_t engine_status(struct fpga *fpga, unsigned int n);	/* of a DTP */
 bool engine_runs(struct fpga *fpga, unsigned int n);
+uint64_t engine_stall(struct fpga *fpga, unsigned int n, enum stall cause);
+void dtp_stall(struct dtp *d, enum stall cause, uint64_t now);	/* with engine.lock */
+
+/* source.c: with engine.lock; what has come until tick @now */
+void source_advance(struct fpga *fpga, uint64_t now);
+void source_attach(struct fpga *fpga, struct dtp *d);
+void source_detach(struct dtp *d);
+void source_pop(struct dtp *d);		/* the first image of the FIFO was sent, or dropped */
+uint64_t source_due(const struct source *s);	/* tick at which the next image comes */
+/* for the protocol thread */
+void source_write(struct fpga *fpga, unsigned int n, uint32_t offset, uint32_t value);
+uint64_t source_read(struct fpga *fpga, unsigned int n, uint32_t offset);	/* of a pair: all */
+void source_reset(struct fpga *fpga);
+bool source_command(struct fpga *fpga, const char *command);
+uint64_t source_time(const struct fpga *fpga, uint64_t tick);	/* for all */
+
+/* slow.c: the protocol thread's */
+void slow_init(struct fpga *fpga);
+void slow_reset(struct fpga *fpga);
+uint32_t sensor_read(const struct fpga *fpga, unsigned int n, uint32_t offset);
+bool sensor_command(struct fpga *fpga, const char *command);
+uint32_t mailbox_read(const struct fpga *fpga, uint32_t offset);
+void mailbox_write(struct fpga *fpga, uint32_t offset, uint32_t value);
+
+/* build.c */
+void build_init(struct fpga *fpga);
 
 /* control.c: a second socket, for tests that need hardware which fails */
 int control_open(const char *path);

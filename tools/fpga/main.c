@@ -28,10 +28,12 @@ struct options {
 	uint32_t vectors;
 	uint32_t entries;
 	uint32_t features;
+	uint32_t sources;
+	uint32_t align;
 	bool intx;
 };
 
-enum { OPT_INTX = 256, OPT_WITHOUT };
+enum { OPT_INTX = 256, OPT_WITHOUT, OPT_LIVE, OPT_ALIGN };
 
 static struct fpga fpga;
 
@@ -47,6 +49,9 @@ static const struct argp_option option_list[] = {
 	{ "without", OPT_WITHOUT, "FEATURE", 0,
 	  "lack a feature: msix, lock, freerun, flush, group, drop or meta; may be given "
 	  "several times", 0 },
+	{ "live", OPT_LIVE, "N", 0, "live sources, 0 to 4 (1)", 0 },
+	{ "align", OPT_ALIGN, "BYTES", 0,
+	  "have offsets in memory be multiples of BYTES, a power of two up to 4096 (1)", 0 },
 	{ "intx", OPT_INTX, NULL, 0,
 	  "have an interrupt pin as well, for drivers without MSI-X", 0 },
 	{ "control", 'c', "PATH", 0, "take commands for tests on this UNIX socket", 0 },
@@ -78,7 +83,7 @@ static bool parse_size(const char *text, uint64_t *size)
 	return *size >= MEMORY_MIN && *size <= MEMORY_MAX && !(*size & (*size - 1));
 }
 
-static uint32_t parse_count(const char *text, uint32_t most, const char *what,
+static uint32_t parse_count(const char *text, uint32_t least, uint32_t most, const char *what,
 			    const struct argp_state *state)
 {
 	char *end;
@@ -86,8 +91,9 @@ static uint32_t parse_count(const char *text, uint32_t most, const char *what,
 
 	errno = 0;
 	n = strtoul(text, &end, 0);
-	if (errno || end == text || *end || n < 1 || n > most)
-		argp_error(state, "%s: %s is not a number from 1 to %u", what, text, most);
+	if (errno || end == text || *end || n < least || n > most)
+		argp_error(state, "%s: %s is not a number from %u to %u", what, text, least,
+			   most);
 	return (uint32_t)n;
 }
 
@@ -121,16 +127,24 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 			argp_error(state, "memory: %s is not a power of two from 4K to 1024G", arg);
 		return 0;
 	case 'd':
-		o->dtps = parse_count(arg, RFPGA_DTPS_MAX, "dtps", state);
+		o->dtps = parse_count(arg, 1, RFPGA_DTPS_MAX, "dtps", state);
 		return 0;
 	case 'V':
-		o->vectors = parse_count(arg, FPGA_VECTORS_MAX, "vectors", state);
+		o->vectors = parse_count(arg, 1, FPGA_VECTORS_MAX, "vectors", state);
 		return 0;
 	case 'e':
-		o->entries = parse_count(arg, BUS_ENTRIES_MAX, "entries", state);
+		o->entries = parse_count(arg, 1, BUS_ENTRIES_MAX, "entries", state);
 		return 0;
 	case OPT_WITHOUT:
 		o->features &= ~parse_feature(arg, state);
+		return 0;
+	case OPT_LIVE:
+		o->sources = parse_count(arg, 0, FPGA_SOURCES_MAX, "live", state);
+		return 0;
+	case OPT_ALIGN:
+		o->align = parse_count(arg, 1, 4096, "align", state);
+		if (o->align & (o->align - 1))
+			argp_error(state, "align: %s is no power of two", arg);
 		return 0;
 	case OPT_INTX:
 		o->intx = true;
@@ -258,7 +272,7 @@ int main(int argc, char **argv)
 {
 	struct options options = {
 		.memory = 64ull << 20, .dtps = 8, .vectors = 8, .entries = BUS_ENTRIES_MAX,
-		.features = FPGA_FEATURES,
+		.features = FPGA_FEATURES, .sources = 1, .align = 1,
 	};
 	int listener, signals, err;
 
@@ -277,6 +291,8 @@ int main(int argc, char **argv)
 	fpga.vectors = options.vectors;
 	fpga.entries = options.entries;
 	fpga.features = options.features;
+	fpga.sources = options.sources;
+	fpga.align = (uint32_t)__builtin_ctz(options.align);
 	fpga.intx = options.intx;
 	err = fpga_init(&fpga);
 	if (err) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * PCI configuration space: identity, BARs, MSI-X, PCI Express with function level reset.
+ * PCI configuration space: identity, BARs, MSI-X, power management, PCI Express with function
+ * level reset.
  *
  * No interrupt pin if nobody asked for it: the host switches the mapping of our BARs off at
  * the first INTx, and every doorbell is a message until MSI-X is enabled.
@@ -13,6 +14,7 @@
 #include "log.h"
 
 #define CAP_MSIX	0x40
+#define CAP_PM		0x50
 #define CAP_EXPRESS	0x80
 
 #define DEVCTL		(CAP_EXPRESS + PCI_EXP_DEVCTL)
@@ -51,12 +53,28 @@ static void add_msix(struct fpga *fpga)
 	uint8_t *p = fpga->config + CAP_MSIX;
 
 	p[PCI_CAP_LIST_ID] = PCI_CAP_ID_MSIX;
-	p[PCI_CAP_LIST_NEXT] = CAP_EXPRESS;
+	p[PCI_CAP_LIST_NEXT] = CAP_PM;
 	set16(p, PCI_MSIX_FLAGS, fpga->vectors - 1);
 	set32(p, PCI_MSIX_TABLE, 0 | RFPGA_BAR_MSIX);
 	set32(p, PCI_MSIX_PBA, FPGA_MSIX_PBA | RFPGA_BAR_MSIX);
 	set16(fpga->config_mask + CAP_MSIX, PCI_MSIX_FLAGS,
 	      PCI_MSIX_FLAGS_ENABLE | PCI_MSIX_FLAGS_MASKALL);
+}
+
+/* D0 and D3hot, on the way between which nothing is lost. */
+static void add_power(struct fpga *fpga)
+{
+	uint8_t *p = fpga->config + CAP_PM;
+
+	p[PCI_CAP_LIST_ID] = PCI_CAP_ID_PM;
+	p[PCI_CAP_LIST_NEXT] = CAP_EXPRESS;
+	set16(p, PCI_PM_PMC, 3);	/* the version of the capability */
+	set16(p, PCI_PM_CTRL, PCI_PM_CTRL_NO_SOFT_RESET);
+}
+
+bool pci_asleep(const struct fpga *fpga)
+{
+	return fpga->config[CAP_PM + PCI_PM_CTRL] & PCI_PM_CTRL_STATE_MASK;
 }
 
 void pci_offer_flr(struct fpga *fpga, bool on)
@@ -112,6 +130,7 @@ void pci_init(struct fpga *fpga)
 	add_bar(fpga, RFPGA_BAR_MEMORY, fpga->memory_size,
 		PCI_BASE_ADDRESS_MEM_TYPE_64 | PCI_BASE_ADDRESS_MEM_PREFETCH);
 	add_msix(fpga);
+	add_power(fpga);
 	add_express(fpga);
 }
 
@@ -128,6 +147,24 @@ void pci_reset(struct fpga *fpga)
 	tell_intx(fpga);
 	host_set_master(&fpga->host, false);
 	memset(fpga->msix, 0, sizeof(fpga->msix));
+}
+
+static void update_master(struct fpga *fpga)
+{
+	host_set_master(&fpga->host, (get16(fpga->config, PCI_COMMAND) & PCI_COMMAND_MASTER) &&
+		       !pci_asleep(fpga));
+}
+
+/* A state that there is not leaves the function in the one it is in. */
+static void set_power(struct fpga *fpga, uint8_t value)
+{
+	uint8_t *p = fpga->config + CAP_PM + PCI_PM_CTRL, state = value & PCI_PM_CTRL_STATE_MASK;
+
+	if (state != 0 && state != 3)
+		return;
+	*p = (uint8_t)((*p & ~PCI_PM_CTRL_STATE_MASK) | state);
+	log_debug("power state D%u", state);
+	update_master(fpga);
 }
 
 static bool touches(uint32_t offset, uint32_t count, uint32_t reg, uint32_t size)
@@ -155,11 +192,11 @@ void pci_write(struct fpga *fpga, uint32_t offset, const uint8_t *data, uint32_t
 	}
 	tell_intx(fpga);
 	if (touches(offset, count, PCI_COMMAND, 2)) {
-		uint32_t command = get16(fpga->config, PCI_COMMAND);
-
-		log_debug("command register %#x", command);
-		host_set_master(&fpga->host, command & PCI_COMMAND_MASTER);
+		log_debug("command register %#x", get16(fpga->config, PCI_COMMAND));
+		update_master(fpga);
 	}
+	if (touches(offset, count, CAP_PM + PCI_PM_CTRL, 1))
+		set_power(fpga, data[CAP_PM + PCI_PM_CTRL - offset]);
 	if (!fpga->faults.no_flr && touches(offset, count, DEVCTL + 1, 1) &&
 	    (data[DEVCTL + 1 - offset] & (PCI_EXP_DEVCTL_BCR_FLR >> 8))) {
 		log_debug("function level reset");

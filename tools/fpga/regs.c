@@ -9,7 +9,11 @@
 
 #define DTP_STRIDE	(RFPGA_DTP(1) - RFPGA_DTP(0))
 
-#define BLOCKS		0x0100u		/* where the list of blocks begins */
+/* where the blocks are that a board may have anywhere */
+#define MAILBOX		0x0090u
+#define BLOCKS		0x0100u		/* the list of them */
+#define SENSORS		0x0800u
+#define SOURCES		0x4000u
 
 void regs_reset(struct fpga *fpga)
 {
@@ -17,6 +21,7 @@ void regs_reset(struct fpga *fpga)
 	fpga->scratch = 0;
 	memset(fpga->latch, 0, sizeof(fpga->latch));
 	fpga->resetting = 0;
+	slow_reset(fpga);
 	vfu_intx_clear(fpga->vfu);
 	bus_table_clear(&fpga->bus);
 }
@@ -83,6 +88,12 @@ static uint32_t read_block(const struct fpga *fpga, uint32_t offset)
 		RFPGA_BLOCK_DTP | fpga->dtps << 16, RFPGA_DTP(0), DTP_STRIDE, 0,
 		RFPGA_BLOCK_TABLE | fpga->entries << 16, RFPGA_TABLE, RFPGA_ENTRY_STRIDE,
 		UINT32_MAX,
+		RFPGA_BLOCK_SENSOR | SLOW_SENSORS << 16, SENSORS, RFPGA_SENSOR_SIZE, UINT32_MAX,
+		RFPGA_BLOCK_MAILBOX | 1 << 16, MAILBOX, RFPGA_MAILBOX_SIZE, UINT32_MAX,
+		/* the last one: without a source it is the end */
+		fpga->sources ? RFPGA_BLOCK_SOURCE | fpga->sources << 16 : 0,
+		fpga->sources ? SOURCES : 0, fpga->sources ? RFPGA_SOURCE_SIZE : 0,
+		fpga->sources ? UINT32_MAX : 0,
 	};
 
 	return offset < sizeof(words) ? words[offset / 4] : 0;
@@ -100,7 +111,8 @@ static uint32_t read_global(struct fpga *fpga, uint32_t offset)
 	case RFPGA_FEATURES:
 		return fpga->features;
 	case RFPGA_LIMITS:
-		return FPGA_OFFSET_BITS | FPGA_STRIDE_BITS << 8 | FPGA_COUNT_BITS << 16;
+		return FPGA_OFFSET_BITS | FPGA_STRIDE_BITS << 8 | FPGA_COUNT_BITS << 16 |
+		       fpga->align << 24;
 	case RFPGA_TICK_RATE:
 		return 1000000000 / RFPGA_TICK_NS;
 	case RFPGA_BLOCKS:
@@ -123,6 +135,13 @@ static uint32_t read_global(struct fpga *fpga, uint32_t offset)
 	case RFPGA_INTX:
 		return vfu_intx_pending(fpga->vfu) ? RFPGA_INTX_PENDING : 0;
 	default:
+		if (offset >= SENSORS && offset < SENSORS + SLOW_SENSORS * RFPGA_SENSOR_SIZE)
+			return sensor_read(fpga, (offset - SENSORS) / RFPGA_SENSOR_SIZE,
+					   offset % RFPGA_SENSOR_SIZE);
+		if (offset >= RFPGA_BUILD_ID && offset < RFPGA_BUILD_ID + sizeof(fpga->build_id))
+			return fpga->build_id[(offset - RFPGA_BUILD_ID) / 4];
+		if (offset >= MAILBOX && offset < MAILBOX + RFPGA_MAILBOX_SIZE)
+			return mailbox_read(fpga, offset - MAILBOX);
 		if (offset >= BLOCKS)
 			return read_block(fpga, offset - BLOCKS);
 		return read_engine(fpga, offset);
@@ -132,10 +151,9 @@ static uint32_t read_global(struct fpga *fpga, uint32_t offset)
 /* Has the word of a DTP a register that can be written? */
 static bool is_config(uint32_t offset)
 {
-	/* between the two is one that 1.0 had, and what is reserved for other sources */
+	/* between the two is one that 1.0 had */
 	return (offset >= RFPGA_DTP_MODE && offset <= RFPGA_DTP_PIXEL_BYTES) ||
-	       (offset >= RFPGA_DTP_BUNCH && offset <= RFPGA_DTP_INDEX_STEP) ||
-	       (offset >= RFPGA_DTP_RUN && offset < RFPGA_DTP_FIRST_FRAME + 8);
+	       (offset >= RFPGA_DTP_BUNCH && offset < RFPGA_DTP_FIRST_FRAME + 8);
 }
 
 static uint32_t read_dtp(struct fpga *fpga, unsigned int n, uint32_t offset)
@@ -152,7 +170,14 @@ static uint32_t read_dtp(struct fpga *fpga, unsigned int n, uint32_t offset)
 	case RFPGA_DTP_C_FAULTS:	return half(fpga, RFPGA_DTP(n) + offset, c->faults);
 	case RFPGA_DTP_C_START:		return half(fpga, RFPGA_DTP(n) + offset, c->start);
 	case RFPGA_DTP_C_STOP:		return half(fpga, RFPGA_DTP(n) + offset, c->stop);
-	case RFPGA_DTP_C_STALL:		return half(fpga, RFPGA_DTP(n) + offset, c->stall);
+	case RFPGA_DTP_C_STALL:		return half(fpga, RFPGA_DTP(n) + offset,
+						    engine_stall(fpga, n, STALL_CREDIT));
+	case RFPGA_DTP_C_STALL_BUS:	return half(fpga, RFPGA_DTP(n) + offset,
+						    engine_stall(fpga, n, STALL_BUS));
+	case RFPGA_DTP_C_STALL_SOURCE:	return half(fpga, RFPGA_DTP(n) + offset,
+						    engine_stall(fpga, n, STALL_SOURCE));
+	case RFPGA_DTP_FIFO_PEAK:	return half(fpga, RFPGA_DTP(n) + offset, c->fifo_peak);
+	case RFPGA_DTP_C_LOST:		return half(fpga, RFPGA_DTP(n) + offset, c->lost);
 	case RFPGA_DTP_C_DROPPED:	return half(fpga, RFPGA_DTP(n) + offset, c->dropped);
 	case RFPGA_DTP_FAULT_ADDR:	return half(fpga, RFPGA_DTP(n) + offset, c->fault_addr);
 	case RFPGA_DTP_FAULT_CAUSE:	return offset & 4 ? 0 : c->fault_cause;
@@ -163,6 +188,18 @@ static uint32_t read_dtp(struct fpga *fpga, unsigned int n, uint32_t offset)
 	if (is_config(offset))
 		return fpga->regs[n][offset / 4];
 	return 0;
+}
+
+static uint32_t read_source(struct fpga *fpga, unsigned int n, uint32_t offset)
+{
+	uint32_t pair = offset & ~4u;
+
+	if (pair == RFPGA_SOURCE_PERIOD)	/* rw, so without a latch */
+		return (uint32_t)(source_read(fpga, n, pair) >> (offset & 4 ? 32 : 0));
+	if (pair > RFPGA_SOURCE_PERIOD)
+		return half(fpga, SOURCES + n * RFPGA_SOURCE_SIZE + offset,
+			    source_read(fpga, n, pair));
+	return (uint32_t)source_read(fpga, n, offset);
 }
 
 static bool resetting(const struct fpga *fpga)
@@ -178,6 +215,9 @@ static uint32_t read_word(struct fpga *fpga, uint32_t offset)
 		return bus_table_read(&fpga->bus, offset - RFPGA_TABLE);
 	if (offset < RFPGA_DTP(0))
 		return read_global(fpga, offset);
+	if (offset >= SOURCES && offset < SOURCES + fpga->sources * RFPGA_SOURCE_SIZE)
+		return read_source(fpga, (offset - SOURCES) / RFPGA_SOURCE_SIZE,
+				   offset % RFPGA_SOURCE_SIZE);
 	if (offset < RFPGA_DTP(fpga->dtps))
 		return read_dtp(fpga, (offset - RFPGA_DTP(0)) / DTP_STRIDE,
 				(offset - RFPGA_DTP(0)) % DTP_STRIDE);
@@ -218,6 +258,11 @@ static void write_word(struct fpga *fpga, uint32_t offset, uint32_t value)
 	else if (offset >= RFPGA_DTP(0) && offset < RFPGA_DTP(fpga->dtps))
 		write_dtp(fpga, (offset - RFPGA_DTP(0)) / DTP_STRIDE,
 			  (offset - RFPGA_DTP(0)) % DTP_STRIDE, value);
+	else if (offset >= SOURCES && offset < SOURCES + fpga->sources * RFPGA_SOURCE_SIZE)
+		source_write(fpga, (offset - SOURCES) / RFPGA_SOURCE_SIZE,
+			     offset % RFPGA_SOURCE_SIZE, value);
+	else if (offset >= MAILBOX && offset < MAILBOX + RFPGA_MAILBOX_SIZE)
+		mailbox_write(fpga, offset - MAILBOX, value);
 	else if (offset == RFPGA_CONTROL)
 		control(fpga, value);
 	else if (offset == RFPGA_SCRATCH)

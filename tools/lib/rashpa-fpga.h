@@ -71,11 +71,14 @@
 #define   RFPGA_LIMITS_OFFSET(v)	((v) & 0xff)	/* bases, DST_SLOT, 64-bit numbers */
 #define   RFPGA_LIMITS_STRIDE(v)	(((v) >> 8) & 0xff)	/* *_LINE, *_IMAGE */
 #define   RFPGA_LIMITS_COUNT(v)		(((v) >> 16) & 0xff)	/* BUNCH ... HEIGHT */
+#define   RFPGA_LIMITS_ALIGN(v)		(((v) >> 24) & 0xff)	/* SRC_*, DST_* in bytes */
 #define RFPGA_TICK_RATE		0x0058	/* ro: ticks a second */
 #define RFPGA_BLOCKS		0x005c	/* ro: where the list of blocks begins, BAR 0 */
 #define RFPGA_INTX		0x0060	/* the software FPGA with --intx only */
 #define   RFPGA_INTX_PENDING	(1u << 0)	/* rw1c: INTx is asserted */
 #define RFPGA_STOP_TIME		0x0064	/* ro: us from STOP to idle, at most */
+#define RFPGA_BUILD_ID		0x0070	/* ro: which gateware */
+#define   RFPGA_BUILD_ID_WORDS	5
 
 /* list of blocks (BAR 0, at RFPGA_BLOCKS): entries until one of type NONE */
 #define RFPGA_BLOCK_STRIDE	16
@@ -83,9 +86,54 @@
 #define   RFPGA_BLOCK_NONE	0
 #define   RFPGA_BLOCK_DTP	1
 #define   RFPGA_BLOCK_TABLE	2
+#define   RFPGA_BLOCK_SOURCE	3
+#define   RFPGA_BLOCK_SENSOR	4
+#define   RFPGA_BLOCK_MAILBOX	6
 #define RFPGA_BLOCK_BASE	0x04	/* ro: of the first, BAR 0 */
 #define RFPGA_BLOCK_STEP	0x08	/* ro: bytes from one to the next */
 #define RFPGA_BLOCK_DOORBELL	0x0c	/* ro: of the first, BAR 2; a page each; 0xffffffff: none */
+
+/* registers of a live source (BAR 0), relative to the BASE of its block */
+#define RFPGA_SOURCE_CONTROL	0x00	/* wo, reads 0 */
+#define   RFPGA_SOURCE_START	(1u << 0)
+#define   RFPGA_SOURCE_STOP	(1u << 1)
+#define RFPGA_SOURCE_STATUS	0x04	/* ro */
+#define   RFPGA_SOURCE_RUNNING	(1u << 0)
+#define RFPGA_SOURCE_WIDTH	0x08	/* ro: pixels; 0: as the DTP says */
+#define RFPGA_SOURCE_HEIGHT	0x0c	/* ro: lines; likewise */
+#define RFPGA_SOURCE_PIXEL_BYTES 0x10	/* ro: likewise */
+#define RFPGA_SOURCE_FIFO	0x14	/* ro: images that are kept for each DTP */
+#define RFPGA_SOURCE_ROLE	0x18	/* rw: of images that begin from now on */
+#define RFPGA_SOURCE_PERIOD	0x20	/* rw, 64 bit: ticks from image to image, >= 1 */
+#define RFPGA_SOURCE_FRAMES	0x28	/* ro, 64 bit: number of the image that comes next */
+#define RFPGA_SOURCE_TRIGGERS	0x30	/* ro, 64 bit: number of its trigger */
+#define RFPGA_SOURCE_TIME	0x38	/* ro, 64 bit: ns, TAI; 0: there is no such clock */
+#define RFPGA_SOURCE_MISSED	0x40	/* ro, 64 bit: images that were not delivered */
+#define RFPGA_SOURCE_LINES_MISSED 0x48	/* ro, 64 bit: lines, likewise */
+#define RFPGA_SOURCE_SIZE	0x80
+
+/* a sensor (BAR 0), relative to its block */
+#define RFPGA_SENSOR_KIND	0x00	/* ro */
+#define   RFPGA_SENSOR_TEMPERATURE 1	/* VALUE is in m degree C */
+#define   RFPGA_SENSOR_VOLTAGE	2	/* in mV */
+#define   RFPGA_SENSOR_CURRENT	3	/* in mA */
+#define RFPGA_SENSOR_VALUE	0x04	/* ro, signed */
+#define RFPGA_SENSOR_NAME	0x08	/* ro: 8 bytes of ASCII, filled with zeros */
+#define RFPGA_SENSOR_SIZE	0x10
+
+/* the mailbox of the slow control (BAR 0), relative to its block */
+#define RFPGA_MAILBOX_ADDRESS	0x00	/* rw */
+#define RFPGA_MAILBOX_DATA	0x04	/* rw */
+#define RFPGA_MAILBOX_CONTROL	0x08	/* wo, reads 0 */
+#define   RFPGA_MAILBOX_READ	(1u << 0)
+#define   RFPGA_MAILBOX_WRITE	(1u << 1)
+#define RFPGA_MAILBOX_STATUS	0x0c	/* ro */
+#define   RFPGA_MAILBOX_BUSY	(1u << 0)
+#define   RFPGA_MAILBOX_ERROR(v)	(((v) >> 8) & 0xff)
+#define   RFPGA_MAILBOX_NOWHERE	1	/* there is no such address */
+#define   RFPGA_MAILBOX_READ_ONLY 2
+#define   RFPGA_MAILBOX_TIMEOUT	3	/* no answer */
+#define RFPGA_MAILBOX_SIZE	0x10
 
 /* address table (BAR 0): where the host lets us write */
 #define RFPGA_TABLE		0x8000
@@ -163,6 +211,10 @@
 #define RFPGA_DTP_FIRST_SLOT	0x0a8	/* rw: its slot, < SLOTS: FIRST_STACK mod SLOTS */
 #define RFPGA_DTP_FIRST_INDEX	0x0ac	/* rw: image of the dataset that is sent first */
 #define RFPGA_DTP_INDEX_STEP	0x0b0	/* rw: from one to the next, mod SRC_IMAGES, and below it */
+#define RFPGA_DTP_SOURCE	0x0b4	/* rw: 15-0 RFPGA_FROM_*, 31-16 which live source */
+#define   RFPGA_FROM_MEMORY	0
+#define   RFPGA_FROM_LIVE	1
+#define RFPGA_DTP_SAMPLING	0x0b8	/* rw: live: 15-0 one of N, 31-16 images that pass first */
 #define RFPGA_DTP_META_OFFSET	0x0c0	/* rw, 64 bit: of the metadata in their destination */
 #define RFPGA_DTP_META_FIRST	0x0c8	/* rw: first table entry of the metadata */
 #define RFPGA_DTP_META_COUNT	0x0cc	/* rw: entries */
@@ -183,7 +235,11 @@
 #define RFPGA_DTP_FAULT_CAUSE	0x150	/* of the fault that ended the run, 32 bit */
 #define RFPGA_DTP_FAULT_ADDR	0x158	/* its address */
 #define RFPGA_DTP_C_STALL	0x160	/* ticks without credit */
+#define RFPGA_DTP_C_STALL_BUS	0x168	/* ticks in which the bus took nothing */
+#define RFPGA_DTP_C_STALL_SOURCE 0x170	/* ticks without an image to send */
 #define RFPGA_DTP_C_DROPPED	0x178	/* stacks that were dropped */
+#define RFPGA_DTP_FIFO_PEAK	0x180	/* most images that waited at once, live */
+#define RFPGA_DTP_C_LOST	0x188	/* images that came while the FIFO was full, live */
 
 /*
  * Doorbell page of DTP n: BAR 2 at n * RFPGA_DOORBELL_PAGE. The credit is the number of stacks
@@ -204,11 +260,13 @@
 #define RFPGA_LOCK_TICKS	0x10	/* 64 bit: RFPGA_TICKS */
 #define RFPGA_LOCK_OVERRUNS	0x18	/* 64 bit: overruns so far */
 #define RFPGA_LOCK_DROPPED	0x20	/* 64 bit: stacks dropped so far */
+#define RFPGA_LOCK_RUN		0x28	/* 64 bit: RFPGA_DTP_RUN */
+#define RFPGA_LOCK_FRAME	0x30	/* 64 bit: number of the last image of the stack */
 #define RFPGA_LOCK_STACKS	0x38	/* 64 bit: stacks complete, with FIRST_STACK; the last */
 
 /** struct rfpga_lock - a lock record that was read as a whole */
 struct rfpga_lock {
-	uint64_t stacks, images, ticks, overruns, dropped;
+	uint64_t stacks, images, ticks, overruns, dropped, run, frame;
 };
 
 /**
@@ -228,6 +286,8 @@ static inline int rfpga_lock_read(const volatile void *record, struct rfpga_lock
 	lock->ticks = __atomic_load_n(word + RFPGA_LOCK_TICKS / 8, __ATOMIC_RELAXED);
 	lock->overruns = __atomic_load_n(word + RFPGA_LOCK_OVERRUNS / 8, __ATOMIC_RELAXED);
 	lock->dropped = __atomic_load_n(word + RFPGA_LOCK_DROPPED / 8, __ATOMIC_RELAXED);
+	lock->run = __atomic_load_n(word + RFPGA_LOCK_RUN / 8, __ATOMIC_RELAXED);
+	lock->frame = __atomic_load_n(word + RFPGA_LOCK_FRAME / 8, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	return __atomic_load_n(word + RFPGA_LOCK_BEGUN / 8, __ATOMIC_RELAXED) == lock->stacks;
 }
@@ -242,6 +302,12 @@ static inline int rfpga_lock_read(const volatile void *record, struct rfpga_lock
 #define RFPGA_META_TICKS	0x10	/* 64 bit: RFPGA_TICKS when the image was begun */
 #define RFPGA_META_LENGTH	0x18	/* 32 bit: bytes of payload */
 #define RFPGA_META_STATUS	0x1c	/* 32 bit: 0: it is whole */
-#define RFPGA_META_INDEX	0x20	/* 32 bit: image of the dataset */
+#define   RFPGA_META_LINES	(1u << 0)	/* lines are missing: */
+#define   RFPGA_META_MISSING(v)	((v) >> 16)	/* so many; 65535: or more */
+#define RFPGA_META_INDEX	0x20	/* 32 bit: image of the dataset; 0 if the source is live */
+#define RFPGA_META_ROLE		0x24	/* 32 bit: of a live source, and so the next two */
+#define RFPGA_META_TRIGGER	0x28	/* 64 bit: number of the trigger */
+#define RFPGA_META_TIME		0x30	/* 64 bit: RFPGA_SOURCE_TIME when the image was begun */
+#define RFPGA_META_RUN		0x38	/* 32 bit: RFPGA_DTP_RUN */
 
 #endif /* RASHPA_FPGA_H */
