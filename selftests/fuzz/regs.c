@@ -100,6 +100,9 @@ static void change_table(void)
 		set64(regs, entry + RFPGA_ENTRY_ADDR, address);
 	set64(regs, entry + RFPGA_ENTRY_LEN,
 	      one_in(&rng, 2) ? below(&rng, 64) * PAGE : odd_number(&rng));
+	/* mostly the first of a space, or the next of one whose entries are a page */
+	set64(regs, entry + RFPGA_ENTRY_SUM,
+	      one_in(&rng, 2) ? below(&rng, 8) * PAGE : one_in(&rng, 2) ? 0 : odd_number(&rng));
 	set32(regs, entry + RFPGA_ENTRY_CONTROL, !one_in(&rng, 4));
 }
 

@@ -110,7 +110,6 @@ void rig_configure(const struct rig *r, unsigned int n, uint32_t mode, uint32_t 
 	set32(d, RFPGA_DTP_HEIGHT, HEIGHT);
 	set32(d, RFPGA_DTP_DST_X, 0);
 	set32(d, RFPGA_DTP_DST_Y, 0);
-	set32(d, RFPGA_DTP_GROUP, 0);
 	set64(d, RFPGA_DTP_SRC_LINE, LINE);
 	set64(d, RFPGA_DTP_SRC_IMAGE, IMAGE);
 	set64(d, RFPGA_DTP_DST_BASE, 0);
@@ -222,6 +221,7 @@ void rig_entries_clear(const char *regs, uint32_t n)
 		at = RFPGA_TABLE + i * RFPGA_ENTRY_STRIDE;
 		CHECK(!reg64((void *)regs, at + RFPGA_ENTRY_ADDR) &&
 		      !reg64((void *)regs, at + RFPGA_ENTRY_LEN) &&
+		      !reg64((void *)regs, at + RFPGA_ENTRY_SUM) &&
 		      !reg32((void *)regs, at + RFPGA_ENTRY_CONTROL), "entry %u was left", i);
 	}
 }

@@ -131,12 +131,13 @@ int board_open_ours(struct board *b, const char *device, size_t room, char *why)
 
 /* --- VFIO --- */
 
-static void add_entry(struct board *b, uint64_t addr, uint64_t length)
+static void add_entry(struct board *b, uint64_t addr, uint64_t length, uint64_t sum)
 {
 	const size_t entry = RFPGA_TABLE + b->entries++ * RFPGA_ENTRY_STRIDE;
 
 	set64(b, entry + RFPGA_ENTRY_ADDR, addr);
 	set64(b, entry + RFPGA_ENTRY_LEN, length);
+	set64(b, entry + RFPGA_ENTRY_SUM, sum);
 	set(b, entry + RFPGA_ENTRY_CONTROL, RFPGA_ENTRY_VALID);
 }
 
@@ -161,7 +162,7 @@ static int vfio_board_open(struct board *b, const char *bdf, size_t room, char *
 		return because(why, -1, "mmap: %s", strerror(errno));
 	if (vfio_map_dma(&b->vfio, b->memory, b->length, why))
 		return -1;
-	add_entry(b, VFIO_IOVA, b->length);
+	add_entry(b, VFIO_IOVA, b->length, 0);
 	return 0;
 }
 
@@ -205,7 +206,7 @@ static int uio_board_open(struct board *b, const char *bdf, size_t room, char *w
 	for (size_t at = 0; at < b->length; at += PAGE) {
 		if (uio_physical(b->memory + at, &addr, why))
 			return -1;
-		add_entry(b, addr, PAGE);
+		add_entry(b, addr, PAGE, at);
 	}
 	return 0;
 }
@@ -354,7 +355,6 @@ static void configure(struct board *b, const struct run *run)
 	set(b, d + RFPGA_DTP_HEIGHT, 1);
 	set(b, d + RFPGA_DTP_DST_X, 0);
 	set(b, d + RFPGA_DTP_DST_Y, 0);
-	set(b, d + RFPGA_DTP_GROUP, 0);
 	set64(b, d + RFPGA_DTP_SRC_LINE, run->bytes);
 	set64(b, d + RFPGA_DTP_SRC_IMAGE, run->bytes);
 	set64(b, d + RFPGA_DTP_DST_BASE, 0);

@@ -114,9 +114,9 @@ int fpga_registers(struct fpga *fpga, char *why)
 {
 	uint32_t id, version;
 
-	if (view_open(&fpga->regs, fpga, "registers", RFPGA_BAR_REGS, 0, RFPGA_TABLE, true, why))
+	if (view_open(&fpga->regs, fpga, "registers", RFPGA_BAR_REGS, 0, RFPGA_BOUNDS, true, why))
 		return -1;
-	if (fpga->regs.length < RFPGA_TABLE) {
+	if (fpga->regs.length < RFPGA_BOUNDS) {
 		because(why, -1, "fpga%u: the window \"registers\" is shorter than the reference interface: check the profile",
 			fpga->number);
 		goto out;

@@ -529,11 +529,12 @@ static void test_profile(const char *folder)
 	why[0] = '\0';
 	ok(!profile_load(&p, real, why), "%s%s", real, why);
 	ok(p.match[0].vendor == RFPGA_PCI_VENDOR && p.match[0].device == RFPGA_PCI_DEVICE, "its ids");
-	ok(p.n_windows == 20 && p.window[1].offset == RFPGA_TABLE &&
-	   p.window[1].length == RFPGA_TABLE_SIZE &&
-	   p.window[17].offset == 15 * RFPGA_DOORBELL_PAGE &&
-	   p.window[17].flags == RASHPA_PWINDOW_USER &&
-	   p.window[19].cache == RASHPA_CACHE_WC && !p.window[19].flags, "its windows");
+	ok(p.n_windows == 21 && p.window[0].length == RFPGA_BOUNDS &&
+	   p.window[1].offset == RFPGA_BOUNDS && !p.window[1].flags &&
+	   p.window[2].offset == RFPGA_TABLE && p.window[2].length == RFPGA_TABLE_SIZE &&
+	   p.window[18].offset == 15 * RFPGA_DOORBELL_PAGE &&
+	   p.window[18].flags == RASHPA_PWINDOW_USER &&
+	   p.window[20].cache == RASHPA_CACHE_WC && !p.window[20].flags, "its windows");
 	ok(p.n_steps == 2 && p.step[0].op == RASHPA_STEP_WRITE &&
 	   p.step[0].offset == RFPGA_CONTROL &&
 	   p.step[0].value == RFPGA_CONTROL_STOP && p.step[0].mask == UINT32_MAX &&

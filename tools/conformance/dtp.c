@@ -4,14 +4,26 @@
 #include <string.h>
 #include <unistd.h>
 
-void set_entry(unsigned int n, uint64_t addr, uint64_t length, uint32_t control)
+static void write_entry(unsigned int n, uint64_t addr, uint64_t length, uint64_t sum,
+			uint32_t control)
 {
 	uint32_t e = ENTRY(n);
 
 	wr(e + RFPGA_ENTRY_CONTROL, 0);
 	wr64(e + RFPGA_ENTRY_ADDR, addr);
 	wr64(e + RFPGA_ENTRY_LEN, length);
+	wr64(e + RFPGA_ENTRY_SUM, sum);
 	wr(e + RFPGA_ENTRY_CONTROL, control);
+}
+
+void set_entry(unsigned int n, uint64_t addr, uint64_t length, uint32_t control)
+{
+	write_entry(n, addr, length, 0, control);
+}
+
+void set_segment(unsigned int n, uint64_t addr, uint64_t length, uint64_t sum)
+{
+	write_entry(n, addr, length, sum, RFPGA_ENTRY_VALID);
 }
 
 void fresh(void)
@@ -85,7 +97,6 @@ void program_dtp(const struct dtp *d)
 	wr(b + RFPGA_DTP_HEIGHT, d->height);
 	wr(b + RFPGA_DTP_DST_X, d->dst_x);
 	wr(b + RFPGA_DTP_DST_Y, d->dst_y);
-	wr(b + RFPGA_DTP_GROUP, d->group);
 	wr64(b + RFPGA_DTP_SRC_BASE, d->src_base);
 	wr64(b + RFPGA_DTP_SRC_LINE, d->src_line);
 	wr64(b + RFPGA_DTP_SRC_IMAGE, d->src_image);

@@ -12,7 +12,7 @@
 /* What is in its registers, but for FIRST_SLOT and FIRST_INDEX, which follow from it. */
 struct dtp {
 	uint32_t n, mode, vector, pixel, sampling, bunch, slots, images_in_set;
-	uint32_t src_x, src_y, width, height, dst_x, dst_y, group;
+	uint32_t src_x, src_y, width, height, dst_x, dst_y;
 	uint64_t src_base, src_line, src_image, dst_base, dst_line, dst_image, dst_slot;
 	uint32_t first, count;
 	uint64_t lock, images, period, first_stack;
@@ -23,7 +23,9 @@ struct dtp {
 
 /* Registers and host memory as every test finds them: entry 0 is DST, entry 1 LOCKS. */
 void fresh(void);
+/* The first of a linear space, or a valid one behind @sum bytes of it. */
 void set_entry(unsigned int n, uint64_t addr, uint64_t length, uint32_t control);
+void set_segment(unsigned int n, uint64_t addr, uint64_t length, uint64_t sum);
 
 /* Where the first block of this type is, and how many there are; 0: there is none. */
 uint32_t block(uint32_t type, uint32_t *count);

@@ -84,7 +84,7 @@ static uint32_t lowest(uint32_t reg)
 {
 	static const uint32_t single[] = {
 		RFPGA_DTP_VECTOR, RFPGA_DTP_SLOTS, RFPGA_DTP_SRC_X, RFPGA_DTP_WIDTH,
-		RFPGA_DTP_DST_X, RFPGA_DTP_GROUP, RFPGA_DTP_DST_COUNT, RFPGA_DTP_LOCK_COUNT,
+		RFPGA_DTP_DST_X, RFPGA_DTP_DST_COUNT, RFPGA_DTP_LOCK_COUNT,
 		RFPGA_DTP_FIRST_INDEX,
 	};
 	unsigned int i;
@@ -116,7 +116,6 @@ static void test_fault_config(void)
 		{ RFPGA_DTP_SLOTS, n }, { RFPGA_DTP_SRC_X, n },
 		{ RFPGA_DTP_SRC_Y, n }, { RFPGA_DTP_DST_X, n },
 		{ RFPGA_DTP_DST_Y, n }, { RFPGA_DTP_WIDTH, n },
-		{ RFPGA_DTP_GROUP, 0x2 }, { RFPGA_DTP_GROUP, 1 | 1u << board.dtps },
 		{ RFPGA_DTP_DST_FIRST, board.entries }, { RFPGA_DTP_DST_FIRST, 0xffffffff },
 		{ RFPGA_DTP_DST_COUNT, 0 }, { RFPGA_DTP_DST_COUNT, board.entries + 1 },
 		{ RFPGA_DTP_LOCK_OFFSET, 32 }, { RFPGA_DTP_LOCK_COUNT, 0 },
@@ -160,10 +159,10 @@ static void test_lock_faults(void)
 {
 	struct dtp d = plain(0);
 
-	set_entry(1, HOST_ADDR + LOCKS + 8, 4096, RFPGA_ENTRY_VALID);
+	set_entry(1, HOST_ADDR + LOCKS, 4096, 0);
 	start(&d);
 	CHECK(faulted(0, RFPGA_FAULT_ENTRY));
-	set_entry(1, HOST_ADDR + LOCKS, 32, RFPGA_ENTRY_VALID);
+	set_segment(1, HOST_ADDR + LOCKS, 4096, 4096);
 	start(&d);
 	CHECK(faulted(0, RFPGA_FAULT_ENTRY));
 	CHECK(untouched(LOCKS, LOCKS + 4096));
@@ -189,6 +188,7 @@ static void test_fault_bus(void)
 	}
 	wr(RFPGA_CONTROL, RFPGA_CONTROL_CLEAR);
 	/* around the end of the address space, all boards find it */
+	d.dst_base = 4096;
 	set_entry(0, UINT64_MAX - 4095, 1 << 20, RFPGA_ENTRY_VALID);
 	start(&d);
 	CHECK(faulted(0, RFPGA_FAULT_BUS));

@@ -1,6 +1,40 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Groups of DTPs whose stacks make one event. */
+/* Groups of DTPs that start in one instant, and whose stacks make one event. */
 #include "dtp.h"
+
+#define VECTOR	2
+#define WAITS	(RFPGA_DTP_RUNNING | RFPGA_DTP_WAITING)
+
+static struct dtp member(uint32_t n)
+{
+	struct dtp d = plain(n);
+
+	d.vector = VECTOR;
+	d.slots = 4;
+	d.dst_base = (2ull << 20) * n;
+	return d;
+}
+
+static void start_group(const struct dtp *d, unsigned int count)
+{
+	uint32_t members = 0;
+	unsigned int i;
+
+	for (i = 0; i < count; i++) {
+		program_dtp(&d[i]);
+		members |= 1u << d[i].n;
+	}
+	wr(RFPGA_GROUP_START, members);
+}
+
+/*
+ * It has sent this many stacks, and then has this status: in between, while it sent the last one,
+ * it had another. So its interrupt, if there was one, is out.
+ */
+static bool comes_to(uint32_t n, uint32_t end, uint64_t stacks)
+{
+	return EVENTUALLY(counter(n, RFPGA_DTP_C_STACKS) == stacks && status(n) == end);
+}
 
 static void group_run(uint64_t stacks)
 {
@@ -10,25 +44,24 @@ static void group_run(uint64_t stacks)
 	unsigned int i;
 
 	for (i = 0; i < 3; i++) {
-		d[i] = plain(members[i]);
-		d[i].group = 0xb;
-		d[i].vector = 2;
+		d[i] = member(members[i]);
 		d[i].images = stacks * 4;
 		d[i].slots = (uint32_t)stacks;
 		d[i].dst_base = (2ull << 20) * i;
-		d[i].mode |= i == 1 ? RFPGA_MODE_FREERUN : 0;
-		d[i].period = i == 1 ? board.tick_rate / 50000 : 0;
-		start(&d[i]);
-		CHECK(i == 2 || silent(2));
 	}
-	CHECK(told(2, stacks));
-	CHECK(EVENTUALLY(idle()));
-	CHECK(silent(2));
+	d[1].mode |= RFPGA_MODE_FREERUN;
+	d[1].period = board.tick_rate / 50000;
+	d[2].first_stack = 7;
+	start_group(d, 3);
+	CHECK(told(VECTOR, stacks));
 	for (i = 0; i < 3; i++) {
+		CHECK(comes_to(members[i], RFPGA_DTP_DONE, stacks));
 		sum += counter(members[i], RFPGA_DTP_C_EVENTS);
-		CHECK_EQ(lock_record(members[i])[0], stacks);
-		CHECK(same_stack(&d[i], stacks - 1));
+		CHECK_EQ(lock_record(members[i])[0], d[i].first_stack + stacks);
+		CHECK(same_stack(&d[i], d[i].first_stack + stacks - 1));
+		CHECK_EQ(counter(members[i], RFPGA_DTP_C_START), counter(0, RFPGA_DTP_C_START));
 	}
+	CHECK(silent(VECTOR));
 	CHECK_EQ(sum, stacks);
 }
 
@@ -39,68 +72,123 @@ static void test_group(void)
 	group_run(3);
 }
 
-static struct dtp member(uint32_t n, uint32_t group)
+/* One that cannot start keeps all others from it, and they stay as they were. */
+static void test_group_none(void)
 {
-	struct dtp d = plain(n);
+	struct dtp d[3] = { member(0), member(1), member(2) };
 
-	d.group = group;
-	d.vector = 2;
-	d.slots = 4;
-	d.dst_base = (2ull << 20) * n;
-	return d;
+	run_to(&d[0], RFPGA_DTP_DONE);
+	CHECK(told(VECTOR, 4));
+	program_dtp(&d[1]);
+		wr(RFPGA_GROUP_START, 3 | 1u << board.dtps);	/* one that does not exist */
+	wr(RFPGA_GROUP_START, 0);
+	CHECK_EQ(rd(RFPGA_GROUP_START), 0);
+	CHECK_EQ(status(1), 0);
+	CHECK_EQ(rd64(RFPGA_FAULTS), 0);
+
+	d[1].width = 0;
+	d[2].mode = RFPGA_MODE_FREERUN | RFPGA_MODE_DROP;
+	d[2].period = board.tick_rate / 100000;
+	start_group(d, 3);
+	CHECK_EQ(status(0), RFPGA_DTP_DONE);
+	CHECK_EQ(counter(0, RFPGA_DTP_C_STACKS), 4);
+	CHECK_EQ(status(1) | status(2), RFPGA_DTP_FAULTED);
+	CHECK_EQ(counter(1, RFPGA_DTP_FAULT_CAUSE), RFPGA_FAULT_CONFIG);
+	CHECK_EQ(counter(1, RFPGA_DTP_FAULT_ADDR), DTP(1) + RFPGA_DTP_WIDTH);
+	CHECK_EQ(counter(2, RFPGA_DTP_FAULT_CAUSE), RFPGA_FAULT_CONFIG);
+	CHECK_EQ(counter(2, RFPGA_DTP_FAULT_ADDR), DTP(2) + RFPGA_DTP_MODE);
+	CHECK_EQ(rd64(RFPGA_FAULTS), 2);
+	/* alone it may drop */
+	d[2].images = 0;
+	start(&d[2]);
+	CHECK_EQ(status(2) & RFPGA_DTP_RUNNING, RFPGA_DTP_RUNNING);
+	wr(DTP(2), RFPGA_DTP_STOP);
+
+	d[1] = member(1);
+	d[1].images = 0;
+	run_to(&d[1], WAITS);
+	CHECK(told(VECTOR, 4));
+	start_group(d, 2);
+	CHECK_EQ(status(0), RFPGA_DTP_DONE);
+	CHECK_EQ(status(1), WAITS | RFPGA_DTP_IGNORED);
+	/* it goes on alone */
+	give_credit(1, 1);
+	CHECK(comes_to(1, WAITS | RFPGA_DTP_IGNORED, 5));
+	CHECK(told(VECTOR, 1));
 }
 
-/* What DTPs have sent that were no members then. */
-static void test_group_strangers(void)
+/* Who is ahead by several stacks has made them without an event: the others catch up. */
+static void test_group_ahead(void)
 {
-	struct dtp d = member(1, 0), other = member(0, 3);
+	struct dtp d[2] = { member(0), member(1) };
+	uint32_t k;
 
-	run_to(&d, RFPGA_DTP_DONE);
-	CHECK(told(2, 4));
-	d = member(3, 0xa);		/* another group, which has no 1 yet */
-	run_to(&d, RFPGA_DTP_DONE);
-	CHECK(silent(2));
-	group_run(20);
-	/* 1 is in the group {0, 1, 3}, not in this one */
-	run_to(&other, RFPGA_DTP_DONE);
-	CHECK(silent(2));
-	d = member(1, 3);		/* joins, though it took part elsewhere */
-	run_to(&d, RFPGA_DTP_DONE);
-	CHECK(told(2, 4));
-}
-
-/* Members that left, and others that are done: the next run has an event when all have sent. */
-static void test_group_again(void)
-{
-	struct dtp a = member(0, 3), b = member(1, 3), bad = a, endless = a;
-	int how;
-
-	bad.first = 7;			/* not valid */
-	endless.images = 0;
-	for (how = 0; how < 3; how++) {
-		if (how < 2)
-			run_to(&b, RFPGA_DTP_DONE);
-		run_to(how < 2 ? &bad : &endless, how < 2 ? RFPGA_DTP_FAULTED :
-		       RFPGA_DTP_RUNNING | RFPGA_DTP_WAITING);
-		if (how)
-			wr(RFPGA_CONTROL, RFPGA_CONTROL_STOP);
-		CHECK(EVENTUALLY(idle()));
-		CHECK(silent(2));
-		run_to(how < 2 ? &a : &b, RFPGA_DTP_DONE);
-		CHECK(silent(2));
-		run_to(how < 2 ? &b : &a, RFPGA_DTP_DONE);
-		CHECK(told(2, 4));
+	d[1].slots = 1;
+	d[1].images = 0;
+	start_group(d, 2);
+	CHECK(comes_to(0, RFPGA_DTP_DONE, 4));
+	for (k = 1; k <= 4; k++) {
+		CHECK(comes_to(1, WAITS, k));
+		CHECK(told(VECTOR, 1));
+		give_credit(1, k);
 	}
+	CHECK_EQ(counter(0, RFPGA_DTP_C_EVENTS) + counter(1, RFPGA_DTP_C_EVENTS), 4);
+	/* of the first one there is nothing left to wait for */
+	CHECK(comes_to(1, WAITS, 5));
+	CHECK(silent(VECTOR));
+	/* it begins anew, alone: that is another run, and the group is no more */
+	run_to(&d[0], RFPGA_DTP_DONE);
+	CHECK(told(VECTOR, 4));
+	give_credit(1, 5);
+	CHECK(comes_to(1, WAITS, 6));
+	CHECK(silent(VECTOR));
+	/* and a group of others does not count it */
+	d[1] = member(2);
+	start_group(d, 2);
+	CHECK(comes_to(0, RFPGA_DTP_DONE, 4) && comes_to(2, RFPGA_DTP_DONE, 4));
+	CHECK(told(VECTOR, 4));
+}
+
+/* A member that is stopped, or has a fault: the others go on without events. */
+static void test_group_left(void)
+{
+	struct dtp d[2] = { member(0), member(1) };
+	int fault;
+
+	d[0].first = 2;
+	d[0].images = d[1].images = 0;
+	for (fault = 0; fault < 2; fault++) {
+		set_entry(2, HOST_ADDR + DST, 32 << 20, RFPGA_ENTRY_VALID);
+		start_group(d, 2);
+		CHECK(comes_to(0, WAITS, 4) && comes_to(1, WAITS, 4));
+		CHECK(told(VECTOR, 4));
+		if (fault)
+			set_entry(2, 0, 0, 0);
+		else
+			wr(DTP(0), RFPGA_DTP_STOP);
+		give_credit(0, 1);
+		CHECK(EVENTUALLY(status(0) == (fault ? RFPGA_DTP_FAULTED : 0)));
+		give_credit(1, 3);
+		CHECK(comes_to(1, WAITS, 7));
+		CHECK_EQ(lock_record(1)[0], 7);
+		CHECK(silent(VECTOR));
+		wr(DTP(1), RFPGA_DTP_STOP);
+		CHECK(EVENTUALLY(idle()));
+	}
+	/* alone it has events again */
+	run_to(&d[1], WAITS);
+	CHECK(told(VECTOR, 4));
 }
 
 #define NEEDS	.dtps = 4, .vectors = 3, \
 		.features = RFPGA_FEATURE_GROUP | RFPGA_FEATURE_MSIX | RFPGA_FEATURE_LOCK | \
-			    RFPGA_FEATURE_FREERUN
+			    RFPGA_FEATURE_FREERUN | RFPGA_FEATURE_DROP
 
 static const struct test tests[] = {
-	{ "event", "one event for a group", test_group, NEEDS },
-	{ "strangers", "a group does not count strangers", test_group_strangers, NEEDS },
-	{ "again", "a group begins anew", test_group_again, NEEDS },
+	{ "event", "a group starts as one, and has one event", test_group, NEEDS },
+	{ "none", "one that cannot start keeps a group from it", test_group_none, NEEDS },
+	{ "ahead", "members are ahead of others by several stacks", test_group_ahead, NEEDS },
+	{ "left", "a member that leaves ends the events of a group", test_group_left, NEEDS },
 };
 
 const struct suite group_suite = SUITE("group", tests);

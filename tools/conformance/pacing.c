@@ -199,11 +199,10 @@ static void test_drop_config(void)
 			CHECK_EQ(rd64(RFPGA_FAULT_ADDR), DTP(0) + (bad[i].reg & ~4u));
 		wr(RFPGA_CONTROL, RFPGA_CONTROL_CLEAR);
 	}
-	d.group = 1;
-	start(&d);
+	program_dtp(&d);
+	wr(RFPGA_GROUP_START, 1);
 	CHECK_EQ(rd64(RFPGA_FAULT_ADDR), DTP(0) + RFPGA_DTP_MODE);
 	/* the payload is there, its metadata have no place */
-	d.group = 0;
 	d.meta = 4096;
 	start(&d);
 	CHECK(faulted(0, RFPGA_FAULT_ENTRY));

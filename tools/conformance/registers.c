@@ -49,6 +49,8 @@ static void test_blocks(void)
 	CHECK_EQ(board.doorbell, 0);
 	CHECK_EQ(board.table, RFPGA_TABLE);
 	CHECK_EQ(board.table_step, RFPGA_ENTRY_STRIDE);
+	CHECK_EQ(board.bounds, RFPGA_BOUNDS);
+	CHECK_EQ(board.bounds_step, RFPGA_BOUNDS_STRIDE);
 	wr(rd(RFPGA_BLOCKS), 0);
 	CHECK(rd(rd(RFPGA_BLOCKS)));
 }

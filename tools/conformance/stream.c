@@ -65,13 +65,14 @@ static void test_pixel_sizes(void)
 static void test_entries(void)
 {
 	struct dtp d = plain(0);
-	uint8_t *first = host + (40 << 20), *second = host + (36 << 20);
+	uint8_t *first = host + (40 << 20) - 200, *second = host + (36 << 20);
 	uint64_t i;
 
 	/* the second line begins in entry 2 and ends in entry 4; entry 3 is empty */
-	set_entry(2, HOST_ADDR + (40 << 20), 200, RFPGA_ENTRY_VALID);
-	set_entry(3, 0, 0, RFPGA_ENTRY_VALID);
-	set_entry(4, HOST_ADDR + (36 << 20), 1 << 20, RFPGA_ENTRY_VALID);
+	set_segment(2, HOST_ADDR + (40 << 20) - 4096, 4096, 0);
+	set_segment(3, 0, 0, 4096);
+	set_segment(4, HOST_ADDR + (36 << 20), 1 << 20, 4096);
+	d.dst_base = 4096 - 200;
 	d.first = 2;
 	d.count = 3;
 	d.src_line = 256;	/* a gap, so that lines are not merged */

@@ -236,6 +236,10 @@ static const char *look_at_blocks(void)
 			board.table = rd(at + RFPGA_BLOCK_BASE);
 			board.table_step = rd(at + RFPGA_BLOCK_STEP);
 			break;
+		case RFPGA_BLOCK_BOUNDS:
+			board.bounds = rd(at + RFPGA_BLOCK_BASE);
+			board.bounds_step = rd(at + RFPGA_BLOCK_STEP);
+			break;
 		}
 	}
 	return "the list of blocks does not end";

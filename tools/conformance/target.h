@@ -40,7 +40,7 @@ struct target_ops {
 struct board {
 	uint32_t dtps, vectors, entries, features;
 	uint32_t offset_bits, stride_bits, count_bits;
-	uint32_t dtp, dtp_step, doorbell, table, table_step;
+	uint32_t dtp, dtp_step, doorbell, table, table_step, bounds, bounds_step;
 	uint32_t tick_rate, stop_time;
 	uint64_t memory, shown;		/* on board; in BAR 4 */
 	uint32_t dataset;		/* bytes of it that tests use */
@@ -53,9 +53,10 @@ extern uint8_t *host;			/* HOST_SIZE bytes */
 extern int host_fd;
 extern uint8_t *dataset;		/* what is in on-board memory from its beginning */
 
-/* Registers of DTP n, entry n of the table, doorbell page of DTP n: where the board has them. */
+/* Registers of DTP n, its doorbell page, its bounds, entry n of the table: as the board has them. */
 #define DTP(n)		(board.dtp + (n) * board.dtp_step)
 #define ENTRY(n)	(board.table + (n) * board.table_step)
+#define BOUNDS(n)	(board.bounds + (n) * board.bounds_step)
 #define DOORBELL(n)	(board.doorbell + (n) * RFPGA_DOORBELL_PAGE)
 
 /* Memory of the host. NULL, or what has failed. */

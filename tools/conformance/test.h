@@ -30,11 +30,12 @@ struct suite {
 	{ .name = suite_name, .tests = list, .count = sizeof(list) / sizeof((list)[0]) }
 
 /* of the interface, for every board; INTERFACE_SUITES is in the order in which they run */
-extern const struct suite registers_suite, stream_suite, pacing_suite, group_suite, event_suite,
-			  fault_suite, stop_suite, reset_suite, source_suite, slow_suite;
+extern const struct suite registers_suite, table_suite, stream_suite, pacing_suite, group_suite,
+			  event_suite, fault_suite, stop_suite, reset_suite, source_suite,
+			  slow_suite;
 
 #define INTERFACE_SUITES \
-	&registers_suite, &stream_suite, &pacing_suite, &group_suite, &event_suite, \
+	&registers_suite, &table_suite, &stream_suite, &pacing_suite, &group_suite, &event_suite, \
 	&fault_suite, &stop_suite, &reset_suite, &source_suite, &slow_suite
 
 extern bool failed;			/* the test that runs */

@@ -26,7 +26,6 @@ static void load(const uint32_t *r, struct dtp_config *c)
 	c->height = r[RFPGA_DTP_HEIGHT / 4];
 	c->dst_x = r[RFPGA_DTP_DST_X / 4];
 	c->dst_y = r[RFPGA_DTP_DST_Y / 4];
-	c->group = r[RFPGA_DTP_GROUP / 4];
 	c->src_line = get64(r, RFPGA_DTP_SRC_LINE);
 	c->src_image = get64(r, RFPGA_DTP_SRC_IMAGE);
 	c->dst_base = get64(r, RFPGA_DTP_DST_BASE);
@@ -69,18 +68,10 @@ static uint32_t modes(const struct fpga *fpga)
 	       (f & RFPGA_FEATURE_META ? RFPGA_MODE_META : 0);
 }
 
-static bool group_possible(const struct fpga *fpga, unsigned int n, uint32_t group)
-{
-	if (!group)
-		return true;
-	return (fpga->features & RFPGA_FEATURE_GROUP) && !(group >> fpga->dtps) &&
-	       (group & 1u << n);
-}
-
 /* Who drops has a source that goes on, and decides for itself. */
-static bool drop_possible(const struct dtp_config *c)
+static bool drop_possible(const struct dtp_config *c, bool grouped)
 {
-	return !(c->mode & RFPGA_MODE_DROP) || ((c->mode & RFPGA_MODE_FREERUN) && !c->group);
+	return !(c->mode & RFPGA_MODE_DROP) || ((c->mode & RFPGA_MODE_FREERUN) && !grouped);
 }
 
 static bool source_exists(const struct fpga *fpga, const struct dtp_config *c)
@@ -120,15 +111,14 @@ static bool counts(uint32_t value)
 }
 
 /* The lowest register that makes no sense, or 0: in the order of their offsets. */
-static uint32_t find_nonsense(const struct fpga *fpga, unsigned int n,
-			      const struct dtp_config *c)
+static uint32_t find_nonsense(const struct fpga *fpga, const struct dtp_config *c, bool grouped)
 {
 	const uint32_t entries = fpga->entries;
 	const bool lock = c->mode & RFPGA_MODE_LOCK, meta = c->mode & RFPGA_MODE_META;
 	const bool live = c->source_kind == RFPGA_FROM_LIVE;
 	const uint64_t odd = ((uint64_t)1 << fpga->align) - 1;
 	const struct { uint32_t reg; bool good; } checks[] = {
-		{ RFPGA_DTP_MODE, !(c->mode & ~modes(fpga)) && drop_possible(c) },
+		{ RFPGA_DTP_MODE, !(c->mode & ~modes(fpga)) && drop_possible(c, grouped) },
 		{ RFPGA_DTP_VECTOR, !(c->mode & RFPGA_MODE_MSIX) || c->vector < fpga->vectors },
 		{ RFPGA_DTP_PIXEL_BYTES, c->pixel_bytes == 1 || c->pixel_bytes == 2 ||
 					 c->pixel_bytes == 4 || c->pixel_bytes == 8 },
@@ -145,7 +135,6 @@ static uint32_t find_nonsense(const struct fpga *fpga, unsigned int n,
 		{ RFPGA_DTP_DST_X, fits(c->dst_x, FPGA_COUNT_BITS) &&
 				   !((uint64_t)c->dst_x * c->pixel_bytes & odd) },
 		{ RFPGA_DTP_DST_Y, fits(c->dst_y, FPGA_COUNT_BITS) },
-		{ RFPGA_DTP_GROUP, group_possible(fpga, n, c->group) },
 		{ RFPGA_DTP_SRC_LINE, fits(c->src_line, FPGA_STRIDE_BITS) &&
 				      !(c->src_line & odd) },
 		{ RFPGA_DTP_SRC_IMAGE, fits(c->src_image, FPGA_STRIDE_BITS) &&
@@ -188,13 +177,13 @@ static uint32_t find_nonsense(const struct fpga *fpga, unsigned int n,
 	return 0;
 }
 
-bool dtp_load(const struct fpga *fpga, unsigned int n, struct dtp_config *c,
+bool dtp_load(const struct fpga *fpga, unsigned int n, bool grouped, struct dtp_config *c,
 	      struct bus_fault *fault)
 {
 	uint32_t nonsense;
 
 	load(fpga->regs[n], c);
-	nonsense = find_nonsense(fpga, n, c);
+	nonsense = find_nonsense(fpga, c, grouped);
 	if (!nonsense)
 		return true;
 	fault->cause = RFPGA_FAULT_CONFIG;

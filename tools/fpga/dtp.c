@@ -347,20 +347,23 @@ static bool interrupt(struct fpga *fpga, struct dtp *d, struct bus_fault *fault)
 }
 
 /*
- * Has every member of the group sent this stack? Asked once per member and stack, when
- * that member has: so exactly the last one hears yes. Called with engine.lock held.
+ * A stack of this DTP is complete: is it for it to send the interrupt? In a group exactly the
+ * last member hears yes. Called with engine.lock held.
  */
-static bool group_complete(struct fpga *fpga, const struct dtp *d)
+static bool event_is_ours(struct fpga *fpga, struct dtp *d)
 {
-	uint32_t mask = d->config.group;
+	const uint32_t members = d->group;
 	unsigned int n;
 
-	for (n = 0; n < fpga->dtps; n++) {
-		const struct dtp *m = &fpga->dtp[n];
-
-		if ((mask & 1u << n) && (m->group != mask || m->complete < d->complete))
+	if (!members)
+		return !d->grouped;
+	d->ahead++;
+	for (n = 0; n < fpga->dtps; n++)
+		if ((members & 1u << n) && !fpga->dtp[n].ahead)
 			return false;
-	}
+	for (n = 0; n < fpga->dtps; n++)
+		if (members & 1u << n)
+			fpga->dtp[n].ahead--;
 	return true;
 }
 
@@ -384,10 +387,9 @@ static enum outcome end_stack(struct fpga *fpga, struct dtp *d, uint32_t event,
 	d->stack++;
 	d->slot = d->slot + 1 < d->config.slots ? d->slot + 1 : 0;
 	d->image = 0;
-	d->complete = d->stack;
 	count_add(&d->count.stacks, 1);
 	d->count.stop = fpga_ticks();
-	if (!group_complete(fpga, d)) {
+	if (!event_is_ours(fpga, d)) {
 		event &= ~FPGA_INTERRUPT;
 		d->behind &= ~FPGA_INTERRUPT;
 	}
@@ -607,13 +609,24 @@ void dtp_stall(struct dtp *d, enum stall cause, uint64_t now)
 		d->status &= ~RFPGA_DTP_WAITING;
 }
 
+/* Its members go on without events: who has left would be missing in each. */
+static void end_group(struct fpga *fpga, struct dtp *d)
+{
+	const uint32_t members = d->group;
+	unsigned int n;
+
+	for (n = 0; n < fpga->dtps; n++)
+		if (members & 1u << n)
+			fpga->dtp[n].group = 0;
+}
+
 static void end_run(struct fpga *fpga, struct dtp *d)
 {
 	dtp_stall(d, STALL_NONE, fpga_ticks());
 	d->status &= ~RFPGA_DTP_RUNNING;
-	/* a member that gave up takes no further part; one that is done still counts */
+	/* others may still catch up with a member that is done */
 	if (d->stop || !(d->status & RFPGA_DTP_DONE))
-		d->group = 0;
+		end_group(fpga, d);
 	linger(fpga, d);
 	source_detach(d);
 	log_debug("DTP %u: %s after %llu images", (unsigned int)(d - fpga->dtp),
@@ -811,32 +824,23 @@ static void reset_counters(struct dtp *d)
 	c->credit = c->fault_cause = 0;
 }
 
-/*
- * A group's run begins when a member is started that already took part, also if it has left
- * since: then the others count again only when they are started too, unless they still run.
- */
-static void join_group(struct fpga *fpga, struct dtp *d)
+/* For a START. It does not run: the engine does not look at it, all of it is ours. */
+static void begin_anew(struct fpga *fpga, struct dtp *d)
 {
-	uint32_t group = d->config.group;
-	unsigned int n;
-
-	for (n = 0; n < fpga->dtps && group && d->took_part == group; n++) {
-		struct dtp *m = &fpga->dtp[n];
-
-		if (m->took_part == group && m != d && !running(m))
-			m->group = m->took_part = 0;
-	}
-	d->group = d->took_part = group;
-	d->complete = d->config.first_stack;
+	reset_counters(d);
+	d->status = 0;
+	d->stop = d->lingers = d->grouped = false;
+	end_group(fpga, d);
 }
 
-static void begin_run(struct fpga *fpga, struct dtp *d)
+static void begin_run(struct fpga *fpga, struct dtp *d, uint64_t now)
 {
+	const unsigned int n = (unsigned int)(d - fpga->dtp);
 	const struct dtp_config *c = &d->config;
 
-	bus_space_init(&d->dst, c->dst_first, c->dst_count);
-	bus_space_init(&d->lock, c->lock_first, c->lock_count);
-	bus_space_init(&d->meta, c->meta_first, c->meta_count);
+	bus_space_init(&d->dst, n, c->dst_first, c->dst_count);
+	bus_space_init(&d->lock, n, c->lock_first, c->lock_count);
+	bus_space_init(&d->meta, n, c->meta_first, c->meta_count);
 	d->stack = c->first_stack;
 	d->slot = c->first_slot;
 	d->index = c->first_index;
@@ -847,13 +851,23 @@ static void begin_run(struct fpga *fpga, struct dtp *d)
 	d->behind = 0;
 	d->posted = d->torn = d->lingers = false;
 	d->left = c->images;
-	d->count.start = fpga_ticks();
+	d->count.start = now;
 	d->next = d->count.start;
 	d->count.credit = (uint32_t)c->first_stack;
 	preset_credit(fpga, d);
 	source_attach(fpga, d);
-	join_group(fpga, d);
 	d->status |= RFPGA_DTP_RUNNING;
+	log_debug("DTP %u: started", n);
+}
+
+/* It cannot be started, it does not stand still. */
+static bool ignores_start(struct fpga *fpga, struct dtp *d)
+{
+	if (!running(d) && fpga->engine.active != d)
+		return false;
+	d->status |= RFPGA_DTP_IGNORED;
+	log_limited("DTP %u: START while it runs, ignored", (unsigned int)(d - fpga->dtp));
+	return true;
 }
 
 void engine_start(struct fpga *fpga, unsigned int n)
@@ -861,51 +875,88 @@ void engine_start(struct fpga *fpga, unsigned int n)
 	struct engine *e = &fpga->engine;
 	struct dtp *d = &fpga->dtp[n];
 	struct bus_fault fault;
-	bool ok;
 
 	pthread_mutex_lock(&e->lock);
-	if (running(d) || e->active == d) {
-		d->status |= RFPGA_DTP_IGNORED;
-		pthread_mutex_unlock(&e->lock);
-		log_limited("DTP %u: START while it runs, ignored", n);
-		return;
-	}
-	/* it does not run: the engine does not look at it, all of it is ours */
-	reset_counters(d);
-	d->status = 0;
-	d->stop = d->lingers = false;
-	ok = dtp_load(fpga, n, &d->config, &fault);
-	if (ok) {
-		begin_run(fpga, d);
-	} else {
-		d->group = 0;
-		record_fault(fpga, d, &fault);
+	if (!ignores_start(fpga, d)) {
+		begin_anew(fpga, d);
+		if (dtp_load(fpga, n, false, &d->config, &fault))
+			begin_run(fpga, d, fpga_ticks());
+		else
+			record_fault(fpga, d, &fault);
 	}
 	pthread_cond_signal(&e->wake);
 	pthread_mutex_unlock(&e->lock);
-	if (ok)
-		log_debug("DTP %u: started", n);
+}
+
+/* Can all of them start? Who cannot is told, who can stays as it was. */
+static bool group_ready(struct fpga *fpga, uint32_t members, struct dtp_config *config)
+{
+	struct bus_fault fault;
+	bool ready = true;
+	unsigned int n;
+
+	for (n = 0; n < fpga->dtps; n++) {
+		struct dtp *d = &fpga->dtp[n];
+
+		if (!(members & 1u << n))
+			continue;
+		if (ignores_start(fpga, d)) {
+			ready = false;
+		} else if (!dtp_load(fpga, n, true, &config[n], &fault)) {
+			begin_anew(fpga, d);
+			record_fault(fpga, d, &fault);
+			ready = false;
+		}
+	}
+	return ready;
+}
+
+/* All members or none, in one instant: the engine waits for the lock. */
+void engine_start_group(struct fpga *fpga, uint32_t members)
+{
+	struct dtp_config config[RFPGA_DTPS_MAX];
+	struct engine *e = &fpga->engine;
+	uint64_t now;
+	unsigned int n;
+
+	if (!(fpga->features & RFPGA_FEATURE_GROUP) || !members || members >> fpga->dtps)
+		return;
+	pthread_mutex_lock(&e->lock);
+	now = fpga_ticks();
+	if (!group_ready(fpga, members, config))
+		members = 0;
+	for (n = 0; n < fpga->dtps; n++) {
+		struct dtp *d = &fpga->dtp[n];
+
+		if (!(members & 1u << n))
+			continue;
+		begin_anew(fpga, d);
+		d->config = config[n];
+		begin_run(fpga, d, now);
+		d->grouped = true;
+		d->ahead = 0;
+	}
+	/* behind all of them: each has ended a group before */
+	for (n = 0; n < fpga->dtps; n++)
+		if (members & 1u << n)
+			fpga->dtp[n].group = members;
+	pthread_cond_signal(&e->wake);
+	pthread_mutex_unlock(&e->lock);
 }
 
 /*
  * One request to stop all DTPs of the mask. Does not wait for the one in work, and is counted
- * when it is taken. Who stops all wants no more of any group's run, so that nobody has taken
- * part in one.
+ * when it is taken.
  */
 void engine_stop(struct fpga *fpga, uint32_t mask)
 {
 	struct engine *e = &fpga->engine;
-	bool all = mask == UINT32_MAX;
 	unsigned int n;
 
 	pthread_mutex_lock(&e->lock);
 	for (n = 0; n < fpga->dtps && !e->stuck; n++) {
 		struct dtp *d = &fpga->dtp[n];
 
-		if (all)
-			d->took_part = 0;
-		if (all && !running(d))
-			d->group = 0;
 		if (!(mask & 1u << n) || !running(d))
 			continue;
 		d->stop = true;
@@ -980,8 +1031,8 @@ void engine_reset(struct fpga *fpga)
 
 		reset_counters(d);
 		d->status = 0;
-		d->group = d->took_part = 0;
-		d->complete = 0;
+		d->grouped = false;
+		d->group = 0;
 	}
 	pthread_mutex_unlock(&fpga->engine.lock);
 }

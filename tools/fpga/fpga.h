@@ -47,7 +47,7 @@
 struct dtp_config {
 	uint32_t mode, vector, pixel_bytes, bunch, slots;
 	uint32_t source_kind, source, sampling, phase;	/* sampling: one of so many, or 0 */
-	uint32_t src_images, src_x, src_y, width, height, dst_x, dst_y, group;
+	uint32_t src_images, src_x, src_y, width, height, dst_x, dst_y;
 	uint64_t src_base, src_line, src_image;
 	uint64_t dst_base, dst_line, dst_image, dst_slot;
 	uint32_t dst_first, dst_count, lock_first, lock_count;
@@ -140,9 +140,9 @@ struct dtp {
 	struct live live;
 	enum stall stall;
 	uint64_t stalled;		/* tick since which it lasts */
-	uint32_t group;			/* GROUP in whose run it counts; 0: in none */
-	uint32_t took_part;		/* GROUP in whose run it was, also if it has left */
-	uint64_t complete;		/* stacks complete, FIRST_STACK included */
+	bool grouped;			/* started by GROUP_START */
+	uint32_t group;			/* members of its group; 0: it has ended, or none */
+	uint32_t ahead;			/* stacks of which the group had no event yet */
 	struct misbehaviour told;
 	unsigned int orders;		/* counts changes of told */
 	uint64_t due;			/* tick at which what is behind follows */
@@ -248,6 +248,7 @@ void regs_write(struct fpga *fpga, uint32_t offset, const uint8_t *data, uint32_
 int engine_init(struct fpga *fpga);
 void engine_destroy(struct fpga *fpga);
 void engine_start(struct fpga *fpga, unsigned int n);
+void engine_start_group(struct fpga *fpga, uint32_t members);
 void engine_stop(struct fpga *fpga, uint32_t mask);
 void engine_quiesce(struct fpga *fpga);	/* returns when nothing is in flight */
 void engine_reset(struct fpga *fpga);	/* after engine_quiesce() */
@@ -317,7 +318,7 @@ int listen_at(const char *path);
 #define FPGA_OFFSET_BITS	48
 #define FPGA_STRIDE_BITS	32
 #define FPGA_COUNT_BITS		31
-bool dtp_load(const struct fpga *fpga, unsigned int n, struct dtp_config *c,
+bool dtp_load(const struct fpga *fpga, unsigned int n, bool grouped, struct dtp_config *c,
 	      struct bus_fault *fault);
 
 #endif /* FPGA_H */

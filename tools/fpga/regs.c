@@ -23,7 +23,7 @@ void regs_reset(struct fpga *fpga)
 	fpga->resetting = 0;
 	slow_reset(fpga);
 	vfu_intx_clear(fpga->vfu);
-	bus_table_clear(&fpga->bus);
+	bus_reset(&fpga->bus);
 }
 
 /*
@@ -88,6 +88,8 @@ static uint32_t read_block(const struct fpga *fpga, uint32_t offset)
 		RFPGA_BLOCK_DTP | fpga->dtps << 16, RFPGA_DTP(0), DTP_STRIDE, 0,
 		RFPGA_BLOCK_TABLE | fpga->entries << 16, RFPGA_TABLE, RFPGA_ENTRY_STRIDE,
 		UINT32_MAX,
+		RFPGA_BLOCK_BOUNDS | fpga->dtps << 16, RFPGA_BOUNDS, RFPGA_BOUNDS_STRIDE,
+		UINT32_MAX,
 		RFPGA_BLOCK_SENSOR | SLOW_SENSORS << 16, SENSORS, RFPGA_SENSOR_SIZE, UINT32_MAX,
 		RFPGA_BLOCK_MAILBOX | 1 << 16, MAILBOX, RFPGA_MAILBOX_SIZE, UINT32_MAX,
 		/* the last one: without a source it is the end */
@@ -151,9 +153,10 @@ static uint32_t read_global(struct fpga *fpga, uint32_t offset)
 /* Has the word of a DTP a register that can be written? */
 static bool is_config(uint32_t offset)
 {
-	/* between the two is one that 1.0 had */
+	/* between them are two that 1.0 had */
 	return (offset >= RFPGA_DTP_MODE && offset <= RFPGA_DTP_PIXEL_BYTES) ||
-	       (offset >= RFPGA_DTP_BUNCH && offset < RFPGA_DTP_FIRST_FRAME + 8);
+	       (offset >= RFPGA_DTP_BUNCH && offset <= RFPGA_DTP_DST_Y) ||
+	       (offset >= RFPGA_DTP_SRC_LINE && offset < RFPGA_DTP_FIRST_FRAME + 8);
 }
 
 static uint32_t read_dtp(struct fpga *fpga, unsigned int n, uint32_t offset)
@@ -202,6 +205,12 @@ static uint32_t read_source(struct fpga *fpga, unsigned int n, uint32_t offset)
 	return (uint32_t)source_read(fpga, n, offset);
 }
 
+static bool is_bounds(const struct fpga *fpga, uint32_t offset)
+{
+	return offset >= RFPGA_BOUNDS &&
+	       offset < RFPGA_BOUNDS + fpga->dtps * RFPGA_BOUNDS_STRIDE;
+}
+
 static bool resetting(const struct fpga *fpga)
 {
 	return fpga->resetting && fpga_ticks() < fpga->resetting;
@@ -213,6 +222,8 @@ static uint32_t read_word(struct fpga *fpga, uint32_t offset)
 		return offset == RFPGA_STATUS ? RFPGA_STATUS_RESETTING : 0;
 	if (offset >= RFPGA_TABLE)
 		return bus_table_read(&fpga->bus, offset - RFPGA_TABLE);
+	if (is_bounds(fpga, offset))
+		return bus_bounds_read(&fpga->bus, offset - RFPGA_BOUNDS);
 	if (offset < RFPGA_DTP(0))
 		return read_global(fpga, offset);
 	if (offset >= SOURCES && offset < SOURCES + fpga->sources * RFPGA_SOURCE_SIZE)
@@ -255,6 +266,8 @@ static void write_word(struct fpga *fpga, uint32_t offset, uint32_t value)
 		return;
 	if (offset >= RFPGA_TABLE)
 		bus_table_write(&fpga->bus, offset - RFPGA_TABLE, value);
+	else if (is_bounds(fpga, offset))
+		bus_bounds_write(&fpga->bus, offset - RFPGA_BOUNDS, value);
 	else if (offset >= RFPGA_DTP(0) && offset < RFPGA_DTP(fpga->dtps))
 		write_dtp(fpga, (offset - RFPGA_DTP(0)) / DTP_STRIDE,
 			  (offset - RFPGA_DTP(0)) % DTP_STRIDE, value);
@@ -265,6 +278,8 @@ static void write_word(struct fpga *fpga, uint32_t offset, uint32_t value)
 		mailbox_write(fpga, offset - MAILBOX, value);
 	else if (offset == RFPGA_CONTROL)
 		control(fpga, value);
+	else if (offset == RFPGA_GROUP_START)
+		engine_start_group(fpga, value);
 	else if (offset == RFPGA_SCRATCH)
 		fpga->scratch = value;
 	else if (offset == RFPGA_INTX && (value & RFPGA_INTX_PENDING))

@@ -15,10 +15,10 @@ void bus_init(struct bus *bus, struct host *host, uint32_t entries)
 	memset(bus, 0, sizeof(*bus));
 	bus->host = host;
 	bus->entries = entries;
-	bus->generation = 1;
+	bus_reset(bus);
 }
 
-/* ------------------------------------------------------- address table --- */
+/* ------------------------------------------ address table and bounds --- */
 
 /* The protocol thread is the only writer and may read without the lock. */
 uint32_t bus_table_read(const struct bus *bus, uint32_t offset)
@@ -26,30 +26,76 @@ uint32_t bus_table_read(const struct bus *bus, uint32_t offset)
 	return bus->table[offset / 4];
 }
 
+/* Which bits of a word of an entry there are. */
+static uint32_t entry_mask(uint32_t word)
+{
+	switch (word) {
+	case RFPGA_ENTRY_ADDR:
+	case RFPGA_ENTRY_LEN:
+	case RFPGA_ENTRY_SUM:
+		return ~(RFPGA_ENTRY_PAGE - 1u);
+	case RFPGA_ENTRY_CONTROL:
+		return RFPGA_ENTRY_VALID;
+	case RFPGA_ENTRY_CONTROL + 4:
+		return 0;
+	default:
+		return UINT32_MAX;
+	}
+}
+
 void bus_table_write(struct bus *bus, uint32_t offset, uint32_t value)
 {
-	if (offset % RFPGA_ENTRY_STRIDE == RFPGA_ENTRY_CONTROL + 4 ||
-	    offset / RFPGA_ENTRY_STRIDE >= bus->entries)
+	if (offset / RFPGA_ENTRY_STRIDE >= bus->entries)
 		return;
-	if (offset % RFPGA_ENTRY_STRIDE == RFPGA_ENTRY_CONTROL)
-		value &= RFPGA_ENTRY_VALID;
 	host_exclude(bus->host);
-	bus->table[offset / 4] = value;
-	bus->generation++;
+	bus->table[offset / 4] = value & entry_mask(offset % RFPGA_ENTRY_STRIDE);
 	host_end(bus->host);
 }
 
-void bus_table_clear(struct bus *bus)
+uint32_t bus_bounds_read(const struct bus *bus, uint32_t offset)
 {
+	const uint32_t dtp = offset / RFPGA_BOUNDS_STRIDE;
+
+	switch (offset % RFPGA_BOUNDS_STRIDE) {
+	case RFPGA_BOUNDS_FIRST:
+		return bus->bounds[dtp].first;
+	case RFPGA_BOUNDS_LIMIT:
+		return bus->bounds[dtp].limit;
+	default:
+		return 0;
+	}
+}
+
+void bus_bounds_write(struct bus *bus, uint32_t offset, uint32_t value)
+{
+	const uint32_t dtp = offset / RFPGA_BOUNDS_STRIDE;
+
+	host_exclude(bus->host);
+	if (offset % RFPGA_BOUNDS_STRIDE == RFPGA_BOUNDS_FIRST)
+		bus->bounds[dtp].first = value;
+	else if (offset % RFPGA_BOUNDS_STRIDE == RFPGA_BOUNDS_LIMIT)
+		bus->bounds[dtp].limit = value;
+	host_end(bus->host);
+}
+
+void bus_reset(struct bus *bus)
+{
+	unsigned int n;
+
 	host_exclude(bus->host);
 	memset(bus->table, 0, sizeof(bus->table));
-	bus->generation++;
+	for (n = 0; n < RFPGA_DTPS_MAX; n++) {
+		bus->bounds[n].first = 0;
+		bus->bounds[n].limit = bus->entries;
+	}
 	host_end(bus->host);
 }
 
-void bus_space_init(struct bus_space *space, uint32_t first, uint32_t count)
+/* -------------------------------------------------------- linear spaces --- */
+
+void bus_space_init(struct bus_space *space, unsigned int dtp, uint32_t first, uint32_t count)
 {
-	*space = (struct bus_space){ .first = first, .count = count };
+	*space = (struct bus_space){ .dtp = dtp, .first = first, .count = count };
 }
 
 static bool refuse(struct bus_fault *fault, uint32_t cause, uint64_t addr)
@@ -59,43 +105,67 @@ static bool refuse(struct bus_fault *fault, uint32_t cause, uint64_t addr)
 	return false;
 }
 
+static uint64_t entry_value(const struct bus *bus, uint32_t n, uint32_t offset)
+{
+	const uint32_t *e = &bus->table[(n * RFPGA_ENTRY_STRIDE + offset) / 4];
+
+	return e[0] | (uint64_t)e[1] << 32;
+}
+
+static bool entry_has(const struct bus *bus, uint32_t n, uint64_t offset)
+{
+	const uint64_t sum = entry_value(bus, n, RFPGA_ENTRY_SUM);
+
+	return (entry_value(bus, n, RFPGA_ENTRY_CONTROL) & RFPGA_ENTRY_VALID) && sum <= offset &&
+	       offset - sum < entry_value(bus, n, RFPGA_ENTRY_LEN);
+}
+
 /*
- * Find the entry that holds the offset: entries follow one another in a linear space,
- * each as long as its length says. All of them up to the wanted one must be valid.
+ * The last of the entries from @low to before @high with a sum up to the offset, by halving;
+ * @low if there is none. Where sums do not ascend it is any of them: who asks looks whether the
+ * entry has the offset.
  */
+static uint32_t entry_search(const struct bus *bus, uint32_t low, uint32_t high, uint64_t offset)
+{
+	while (high - low > 1) {
+		const uint32_t mid = low + (high - low) / 2;
+
+		if (entry_value(bus, mid, RFPGA_ENTRY_SUM) <= offset)
+			low = mid;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+/* Find the entry that holds the offset: one of the space's, and within the bounds of its DTP. */
 static bool space_find(const struct bus *bus, struct bus_space *space, uint64_t offset,
 		       struct piece *piece, struct bus_fault *fault)
 {
-	uint32_t end = space->first + space->count;
+	const uint32_t first = bus->bounds[space->dtp].first;
+	const uint32_t limit = bus->bounds[space->dtp].limit;
+	uint32_t low = space->first, high = space->first + space->count;
+	uint64_t addr, left, skip;
 
 	if (space->wild)
 		return !__builtin_add_overflow(space->wild_addr, offset, &piece->addr) ||
 		       refuse(fault, RFPGA_FAULT_BUS, space->wild_addr);
-	if (space->generation != bus->generation || offset < space->base) {
-		space->generation = bus->generation;
-		space->cur = space->first;
-		space->base = 0;
-	}
-	for (; space->cur < end; space->cur++) {
-		const uint32_t *e = &bus->table[space->cur * (RFPGA_ENTRY_STRIDE / 4)];
-		uint64_t addr = e[0] | (uint64_t)e[1] << 32;
-		uint64_t length = e[2] | (uint64_t)e[3] << 32;
-		uint64_t skip = offset - space->base;
-
-		if (!(e[RFPGA_ENTRY_CONTROL / 4] & RFPGA_ENTRY_VALID))
-			break;
-		if (skip < length) {
-			if (__builtin_add_overflow(addr, skip, &piece->addr))
-				return refuse(fault, RFPGA_FAULT_BUS, addr);
-			if (piece->length > length - skip)
-				piece->length = length - skip;
-			return true;
-		}
-		/* cannot overflow: length <= skip = offset - base */
-		space->base += length;
-	}
-	space->generation = 0;
-	return refuse(fault, RFPGA_FAULT_ENTRY, offset);
+	low = low > first ? low : first;
+	high = high < limit ? high : limit;
+	if (low >= high)
+		return refuse(fault, RFPGA_FAULT_ENTRY, offset);
+	if (space->cur < low || space->cur >= high || !entry_has(bus, space->cur, offset))
+		space->cur = entry_search(bus, low, high, offset);
+	if (!entry_has(bus, space->cur, offset))
+		return refuse(fault, RFPGA_FAULT_ENTRY, offset);
+	addr = entry_value(bus, space->cur, RFPGA_ENTRY_ADDR);
+	skip = offset - entry_value(bus, space->cur, RFPGA_ENTRY_SUM);
+	left = entry_value(bus, space->cur, RFPGA_ENTRY_LEN) - skip;
+	if (__builtin_add_overflow(addr, skip, &piece->addr))
+		return refuse(fault, RFPGA_FAULT_BUS, addr);
+	if (piece->length > left)
+		piece->length = left;
+	return true;
 }
 
 /* -------------------------------------------------------- transactions --- */
@@ -196,8 +266,6 @@ static bool write_record(struct bus *bus, struct bus_space *space, uint64_t offs
 
 	if (!space_find(bus, space, offset, &piece, fault))
 		return false;
-	if (piece.length != RFPGA_LOCK_SIZE || piece.addr % RFPGA_LOCK_SIZE)
-		return refuse(fault, RFPGA_FAULT_ENTRY, offset);
 	answer = host_check(bus->host, what, piece.addr, RFPGA_LOCK_SIZE, &at);
 	if (answer == HOST_DONE)
 		answer = host_access(bus->host, what, piece.addr, (void *)record, length, &at);

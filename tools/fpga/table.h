@@ -27,14 +27,13 @@ struct bus_fault {
 
 /*
  * Linear space made of consecutive table entries, with the place of the last hit:
- * streams go forward, so most look-ups need no walk.
+ * streams go forward, so most look-ups need no search.
  */
 struct bus_space {
+	unsigned int dtp;	/* whose bounds count */
 	uint32_t first;
 	uint32_t count;
-	uint32_t cur;		/* entry of the last hit */
-	uint64_t base;		/* its offset in the linear space */
-	uint64_t generation;	/* of the table, when the two were true */
+	uint32_t cur;		/* entry of the last hit; a hint, the table may have changed */
 	bool wild;		/* misbehave: linear from wild_addr on, whatever the table says */
 	uint64_t wild_addr;
 	bool drop;		/* misbehave: nobody hears of writes that the bus refuses */
@@ -45,7 +44,7 @@ struct bus {
 	struct host *host;
 	uint32_t entries;		/* of the table; fixed */
 	uint32_t table[RFPGA_TABLE_SIZE / 4];
-	uint64_t generation;		/* changes with the table; never 0 */
+	struct { uint32_t first, limit; } bounds[RFPGA_DTPS_MAX];
 };
 
 void bus_init(struct bus *bus, struct host *host, uint32_t entries);
@@ -53,10 +52,13 @@ void bus_init(struct bus *bus, struct host *host, uint32_t entries);
 /* for the protocol thread; the lock is taken inside */
 uint32_t bus_table_read(const struct bus *bus, uint32_t offset);
 void bus_table_write(struct bus *bus, uint32_t offset, uint32_t value);
-void bus_table_clear(struct bus *bus);
+/* @offset: from the bounds of DTP 0 on; all DTPs have some */
+uint32_t bus_bounds_read(const struct bus *bus, uint32_t offset);
+void bus_bounds_write(struct bus *bus, uint32_t offset, uint32_t value);
+void bus_reset(struct bus *bus);
 
 /* for the engine and a flood, between host_begin() and host_end() */
-void bus_space_init(struct bus_space *space, uint32_t first, uint32_t count);
+void bus_space_init(struct bus_space *space, unsigned int dtp, uint32_t first, uint32_t count);
 bool bus_check(struct bus *bus, struct bus_space *space, uint64_t offset, uint64_t length,
 	       struct bus_fault *fault);
 bool bus_write(struct bus *bus, struct bus_space *space, uint64_t offset, const void *data,

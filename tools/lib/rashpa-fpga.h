@@ -77,6 +77,7 @@
 #define RFPGA_INTX		0x0060	/* the software FPGA with --intx only */
 #define   RFPGA_INTX_PENDING	(1u << 0)	/* rw1c: INTx is asserted */
 #define RFPGA_STOP_TIME		0x0064	/* ro: us from STOP to idle, at most */
+#define RFPGA_GROUP_START	0x0068	/* wo, reads 0: DTPs that start together, all or none */
 #define RFPGA_BUILD_ID		0x0070	/* ro: which gateware */
 #define   RFPGA_BUILD_ID_WORDS	5
 
@@ -88,6 +89,7 @@
 #define   RFPGA_BLOCK_TABLE	2
 #define   RFPGA_BLOCK_SOURCE	3
 #define   RFPGA_BLOCK_SENSOR	4
+#define   RFPGA_BLOCK_BOUNDS	5
 #define   RFPGA_BLOCK_MAILBOX	6
 #define RFPGA_BLOCK_BASE	0x04	/* ro: of the first, BAR 0 */
 #define RFPGA_BLOCK_STEP	0x08	/* ro: bytes from one to the next */
@@ -134,11 +136,17 @@
 #define   RFPGA_MAILBOX_READ_ONLY 2
 #define   RFPGA_MAILBOX_TIMEOUT	3	/* no answer */
 #define RFPGA_MAILBOX_SIZE	0x10
+/* bounds of DTP n in the address table (BAR 0); the kernel's, on a page of their own */
+#define RFPGA_BOUNDS		0x7000
+#define RFPGA_BOUNDS_STRIDE	16
+#define RFPGA_BOUNDS_FIRST	0x0	/* rw: no entry before this one */
+#define RFPGA_BOUNDS_LIMIT	0x4	/* rw: nor this one or one behind it; reset: CAPS_ENTRIES */
 
 /* address table (BAR 0): where the host lets us write */
 #define RFPGA_TABLE		0x8000
 #define RFPGA_TABLE_SIZE	0x8000
 #define RFPGA_ENTRY_STRIDE	32
+#define RFPGA_ENTRY_PAGE	4096	/* ADDR, LEN and SUM are multiples */
 #define RFPGA_ENTRY_ADDR	0x00	/* rw, 64 bit: DMA address */
 #define RFPGA_ENTRY_LEN		0x08	/* rw, 64 bit: bytes */
 #define RFPGA_ENTRY_CONTROL	0x10	/* rw */
@@ -193,7 +201,6 @@
 #define RFPGA_DTP_HEIGHT	0x038	/* rw: lines, >= 1 */
 #define RFPGA_DTP_DST_X		0x03c	/* rw: pixels */
 #define RFPGA_DTP_DST_Y		0x040	/* rw: lines */
-#define RFPGA_DTP_GROUP		0x044	/* rw: mask of DTPs whose stacks make one event; 0: alone */
 #define RFPGA_DTP_SRC_LINE	0x048	/* rw, 64 bit: bytes from line to line */
 #define RFPGA_DTP_SRC_IMAGE	0x050	/* rw, 64 bit: bytes from image to image */
 #define RFPGA_DTP_DST_BASE	0x058	/* rw, 64 bit: in the destination */

@@ -429,8 +429,6 @@ static void configure(struct run *r, unsigned int i)
 	fpga_write(f, dtp + RFPGA_DTP_HEIGHT, d->height);
 	fpga_write(f, dtp + RFPGA_DTP_DST_X, d->x);
 	fpga_write(f, dtp + RFPGA_DTP_DST_Y, d->y);
-	fpga_write(f, dtp + RFPGA_DTP_GROUP, s->dtps > 1 && (features & RFPGA_FEATURE_GROUP) ?
-		   (1u << s->dtps) - 1 : 0);
 	fpga_write64(f, dtp + RFPGA_DTP_SRC_LINE, DATASET_WIDTH * sizeof(uint16_t));
 	fpga_write64(f, dtp + RFPGA_DTP_SRC_IMAGE, DATASET_IMAGE * sizeof(uint16_t));
 	fpga_write64(f, dtp + RFPGA_DTP_DST_BASE, s->data_offset);
@@ -452,16 +450,26 @@ static void configure(struct run *r, unsigned int i)
 	fpga_write(f, dtp + RFPGA_DTP_RUN, s->run);
 }
 
+/* Where the board has groups, processes that are several begin at once, and share their events. */
 static void start(struct run *r)
 {
-	for (unsigned int i = 0; i < r->stream.dtps; i++)
+	const uint32_t features = fpga_read(&r->fpga, RFPGA_FEATURES);
+	const struct rashpa_stream *s = &r->stream;
+	uint32_t members = 0;
+
+	for (unsigned int i = 0; i < s->dtps; i++) {
 		configure(r, i);
+		members |= 1u << s->dtp[i].dtp;
+	}
 	publish(r);
 	__sync_synchronize();
 	r->started = true;
-	for (unsigned int i = 0; i < r->stream.dtps; i++)
-		fpga_write(&r->fpga, RFPGA_DTP(r->stream.dtp[i].dtp) + RFPGA_DTP_CONTROL,
-			   RFPGA_DTP_START);
+	if (s->dtps > 1 && (features & RFPGA_FEATURE_GROUP)) {
+		fpga_write(&r->fpga, RFPGA_GROUP_START, members);
+		return;
+	}
+	for (unsigned int i = 0; i < s->dtps; i++)
+		fpga_write(&r->fpga, RFPGA_DTP(s->dtp[i].dtp) + RFPGA_DTP_CONTROL, RFPGA_DTP_START);
 }
 
 /* All bits of the processes' status: any of them, and those that all have. */

@@ -178,15 +178,17 @@ static void test_fault_bus(void)
 	CHECK_EQ(rd64(RFPGA_FAULT_ADDR), HOST_ADDR + HOST_SIZE);
 	/* beginning inside, ending outside */
 	wr(RFPGA_CONTROL, RFPGA_CONTROL_CLEAR);
-	set_entry(0, HOST_ADDR + HOST_SIZE - 100, 1 << 20, RFPGA_ENTRY_VALID);
+	set_entry(0, HOST_ADDR + HOST_SIZE - 4096, 1 << 20, RFPGA_ENTRY_VALID);
+	d.dst_base = 4096 - 100;
 	start(&d);
 	check_refused(RFPGA_FAULT_BUS);
 	CHECK(untouched(HOST_SIZE - 100, HOST_SIZE));
 	/* around the end of the address space */
 	wr(RFPGA_CONTROL, RFPGA_CONTROL_CLEAR);
-	set_entry(0, UINT64_MAX - 50, 1 << 20, RFPGA_ENTRY_VALID);
+	set_entry(0, -4096ull, 1 << 20, RFPGA_ENTRY_VALID);
 	start(&d);
 	check_refused(RFPGA_FAULT_BUS);
+	d.dst_base = 0;
 	/* mapped, but only for reading */
 	wr(RFPGA_CONTROL, RFPGA_CONTROL_CLEAR);
 	dma_unmap(HOST_ADDR, HOST_SIZE);

@@ -234,11 +234,13 @@ static void test_reorder(void)
 	CHECK_EQ(counter(0, RFPGA_DTP_C_DESCRIPTORS), d.bunch * d.height);
 	/* the last line has no place: that is found before anything was written */
 	fresh();
-	set_entry(0, HOST_ADDR + DST, 4096 - 128, RFPGA_ENTRY_VALID);
+	set_entry(0, HOST_ADDR + DST, 4096, RFPGA_ENTRY_VALID);
+	d.dst_base = 128;
 	start(&d);
 	check_refused(RFPGA_FAULT_ENTRY);
 	/* lines longer than a burst */
 	fresh();
+	d.dst_base = 0;
 	d.pixel = 8;
 	d.width = 50000;
 	d.height = 4;
