@@ -10,6 +10,8 @@
 #include "../../tools/fpga/log.h"
 
 struct fpga board;
+struct host board_host;
+struct vfu *board_vfu;
 
 /* Instead of log.c: millions of inputs, and what is logged is no finding. */
 bool log_verbose;
@@ -81,5 +83,8 @@ void board_init(void)
 	board.entries = BUS_ENTRIES_MAX;
 	board.features = FPGA_FEATURES;
 	board.memory_size = BOARD_MEMORY;
-	board_assert(!fpga_init(&board));
+	board.host = &board_host;
+	board_assert(!host_init(&board_host) && !fpga_init(&board));
+	board_vfu = vfu_new(&board.device, &board_host);
+	board_assert(board_vfu);
 }

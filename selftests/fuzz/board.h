@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "../../tools/fpga/fpga.h"
+#include "../../tools/fpga/vfu.h"
 
 /* As the board that rashpa-fpga-selftest starts: what it records can be a seed. */
 #define BOARD_MEMORY	(16u << 20)
@@ -14,6 +15,8 @@
 #define BOARD_VECTORS	4
 
 extern struct fpga board;
+extern struct host board_host;
+extern struct vfu *board_vfu;
 
 /* Started once; every input begins with a board that was reset. */
 void board_init(void);

@@ -4,6 +4,8 @@
  * pieces are that the rest arrives in.
  */
 #include "board.h"
+#include "../../tools/fpga/control.h"
+#include "../../tools/fpga/server.h"
 
 #include <poll.h>
 #include <setjmp.h>
@@ -16,7 +18,7 @@
 static struct sockaddr_un address = { .sun_family = AF_UNIX };
 static jmp_buf exited;
 
-/* main.c has it for the program. */
+/* server.c has it for the program. */
 int listen_at(const char *path)
 {
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -35,7 +37,7 @@ _Noreturn void fuzz_exit(int status)
 	longjmp(exited, 1);
 }
 
-/* As main.c polls. After "exit" it is the next program that listens, and knows nothing. */
+/* As server.c polls. After "exit" it is the next program that listens, and knows nothing. */
 static void serve(void)
 {
 	struct pollfd p = { .events = POLLIN };
@@ -46,7 +48,7 @@ static void serve(void)
 		return;
 	}
 	for (p.fd = control_fd(); poll(&p, 1, 0) == 1; p.fd = control_fd())
-		control_serve(&board);
+		control_serve(&board.device, board_vfu);
 }
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)

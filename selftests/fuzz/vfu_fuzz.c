@@ -174,7 +174,7 @@ static void *client_main(void *arg)
 /* Serve what has arrived; false: the server would hang up. */
 static bool serve(void)
 {
-	return vfu_receive(board.vfu) >= 0;
+	return vfu_receive(board_vfu) >= 0;
 }
 
 static bool serve_until_idle(unsigned int us)
@@ -273,7 +273,7 @@ static void ring(uint8_t dtp, const uint8_t *bytes, size_t size)
  */
 static void tell(const uint8_t *bytes, size_t size)
 {
-	char text[FPGA_COMMAND_SIZE + 8] = "";
+	char text[DEVICE_COMMAND_SIZE + 8] = "";
 
 	memcpy(text, bytes, size < sizeof(text) - 1 ? size : sizeof(text) - 1);
 	text[strcspn(text, "\n")] = '\0';	/* a line of the dictionary */
@@ -332,8 +332,8 @@ static void introduce(void)
 	};
 	const int event = memories[EVENT], events[BOARD_VECTORS] = { event, event, event, event };
 
-	vectors.index = board.intx ? VFIO_PCI_INTX_IRQ_INDEX : VFIO_PCI_MSIX_IRQ_INDEX;
-	vectors.count = board.intx ? 1 : BOARD_VECTORS;
+	vectors.index = board.device.pin ? VFIO_PCI_INTX_IRQ_INDEX : VFIO_PCI_MSIX_IRQ_INDEX;
+	vectors.count = board.device.pin ? 1 : BOARD_VECTORS;
 	board_assert(send_all(&version, sizeof(version), NULL, 0) && serve() &&
 		     send_all(&map, sizeof(map), &memories[PLAIN], 1) && serve() &&
 		     send_all(&vectors, sizeof(vectors), events, vectors.count) && serve() &&
@@ -416,25 +416,25 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	int before = board_begin(), room = 4 << 20;
 	pthread_t client;
 
-	board.intx = size && (*data & PIN);
-	pci_reset(&board);		/* that the pin is there stands in configuration space */
+	board.device.pin = size && (*data & PIN);
+	host_link(&board_host, true);	/* that the pin is there stands in configuration space */
 	board_assert(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, socket_pair));
 	setsockopt(socket_pair[0], SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
 	board_assert(!ftruncate(memories[PLAIN], PLAIN_SIZE));
 	policy = GOOD;
 	aligned = true;
 	board_assert(!pthread_create(&client, NULL, client_main, NULL));
-	vfu_connect(board.vfu, socket_pair[1]);
+	vfu_connect(board_vfu, socket_pair[1]);
 
 	run_steps(data, size);
 
-	vfu_disconnect(board.vfu);
+	vfu_disconnect(board_vfu);
 	shutdown(socket_pair[0], SHUT_RDWR);
 	pthread_join(client, NULL);
 	close(socket_pair[0]);
 	board_honest();
-	board_assert(!engine_busy(&board) && !board.host.count && !board.host.backings &&
-		     !board.host.master);
+	board_assert(!engine_busy(&board) && !board_host.count && !board_host.backings &&
+		     !board_host.master);
 	board_assert(board_next_fd() == before);
 	check_guards();
 	return 0;

@@ -85,17 +85,17 @@ static enum outcome send_long(struct fpga *fpga, struct dtp *d, const uint8_t *s
 {
 	bool ok;
 
-	host_begin(&fpga->host);
+	host_begin(fpga->host);
 	ok = bus_check(&fpga->bus, &d->dst, dst, length, fault);
-	host_end(&fpga->host);
+	host_end(fpga->host);
 	while (ok && length) {
 		uint64_t n = length < BUS_BURST ? length : BUS_BURST;
 
 		if (stopped(d))
 			return STOPPED;
-		host_begin(&fpga->host);
+		host_begin(fpga->host);
 		ok = bus_write(&fpga->bus, &d->dst, dst, src, n, fault);
-		host_end(&fpga->host);
+		host_end(fpga->host);
 		src += n;
 		dst += n;
 		length -= n;
@@ -127,7 +127,7 @@ static enum outcome send_burst(struct fpga *fpga, struct dtp *d, uint32_t *line,
 	uint64_t budget = BUS_BURST;
 	bool ok;
 
-	host_begin(&fpga->host);
+	host_begin(fpga->host);
 	do {
 		uint64_t left = d->lines - *line, n = 1, fit = budget / c->row;
 		uint64_t from = d->src_offset + line_at(d, *line) * c->src_line;
@@ -142,7 +142,7 @@ static enum outcome send_burst(struct fpga *fpga, struct dtp *d, uint32_t *line,
 		*line += (uint32_t)n;
 		budget -= n * c->row;
 	} while (*line < d->lines && budget >= c->row && !stopped(d));
-	host_end(&fpga->host);
+	host_end(fpga->host);
 	return ok ? SENT : REFUSED;
 }
 
@@ -303,10 +303,10 @@ static enum outcome flush(struct fpga *fpga, struct dtp *d, struct bus_fault *fa
 	}
 	if (outcome != SENT)
 		return outcome;
-	host_begin(&fpga->host);
+	host_begin(fpga->host);
 	ok = bus_read(&fpga->bus, &d->dst, d->dst_offset + line * c->dst_line + c->row - 1,
 		      &last, 1, fault);
-	host_end(&fpga->host);
+	host_end(fpga->host);
 	return ok ? SENT : REFUSED;
 }
 
@@ -327,23 +327,23 @@ static bool write_lock(struct fpga *fpga, struct dtp *d, struct bus_fault *fault
 	bool ok;
 
 	d->torn = false;
-	host_begin(&fpga->host);
+	host_begin(fpga->host);
 	ok = bus_write_record(&fpga->bus, &d->lock, d->config.lock_offset, d->record, length,
 			      fault);
-	host_end(&fpga->host);
+	host_end(fpga->host);
 	return ok;
 }
 
 static bool interrupt(struct fpga *fpga, struct dtp *d, struct bus_fault *fault)
 {
-	bool ok;
+	enum host_answer answer;
 
-	host_begin(&fpga->host);
-	ok = bus_may_interrupt(&fpga->bus, fault);
-	if (ok)
-		vfu_interrupt(fpga->vfu, d->config.vector, &d->count.events);
-	host_end(&fpga->host);
-	return ok;
+	host_begin(fpga->host);
+	answer = host_interrupt(fpga->host, d->config.vector, &d->count.events);
+	host_end(fpga->host);
+	if (answer == HOST_NO_MASTER)
+		*fault = (struct bus_fault){ .cause = RFPGA_FAULT_MASTER };
+	return answer == HOST_DONE;
 }
 
 /*
@@ -453,9 +453,9 @@ static bool write_meta(struct fpga *fpga, struct dtp *d, struct bus_fault *fault
 		*fault = (struct bus_fault){ RFPGA_FAULT_ENTRY, (uint64_t)(at % end) };
 		return false;
 	}
-	host_begin(&fpga->host);
+	host_begin(fpga->host);
 	ok = bus_write_record(&fpga->bus, &d->meta, (uint64_t)at, record, RFPGA_META_SIZE, fault);
-	host_end(&fpga->host);
+	host_end(fpga->host);
 	return ok;
 }
 
@@ -688,7 +688,7 @@ static enum stall blocked(struct fpga *fpga, struct dtp *d, uint64_t now, uint64
 	}
 	if (!credit)
 		return STALL_CREDIT;
-	return fpga->engine.patient && !d->stop && !fpga->host.master ? STALL_BUS : STALL_NONE;
+	return fpga->engine.patient && !d->stop && !host_is_master(fpga->host) ? STALL_BUS : STALL_NONE;
 }
 
 /* The next DTP that can send, or NULL: then when to look again. */
@@ -709,7 +709,7 @@ static struct dtp *pick(struct fpga *fpga, uint64_t now, uint64_t *due, bool *wa
 			continue;
 		if (d->behind || d->lingers) {
 			until = d->stop ? 0 : d->due;
-			if (fpga->engine.patient && !d->stop && !fpga->host.master) {
+			if (fpga->engine.patient && !d->stop && !host_is_master(fpga->host)) {
 				*waiting = true;	/* it wakes nobody either */
 				continue;
 			}
@@ -997,13 +997,13 @@ void engine_quiesce(struct fpga *fpga)
 	pthread_mutex_unlock(&e->lock);
 	engine_stop(fpga, UINT32_MAX);
 	/* the host may not answer a message before it has our answer */
-	vfu_dma_abort(fpga->vfu, true);
+	host_abort(fpga->host, true);
 	pthread_mutex_lock(&e->lock);
 	while (e->active || stopping(fpga))
 		pthread_cond_wait(&e->idle, &e->lock);
 	e->quiescing = false;
 	pthread_mutex_unlock(&e->lock);
-	vfu_dma_abort(fpga->vfu, false);
+	host_abort(fpga->host, false);
 }
 
 void engine_clear(struct fpga *fpga)

@@ -32,12 +32,9 @@
 /* An interrupt is a write: it needs bus mastering. */
 static void send_one(struct fpga *fpga, uint32_t vector)
 {
-	struct bus_fault fault;
-
-	host_begin(&fpga->host);
-	if (bus_may_interrupt(&fpga->bus, &fault))
-		vfu_interrupt(fpga->vfu, vector, &fpga->faults.flood_sent);
-	host_end(&fpga->host);
+	host_begin(fpga->host);
+	host_interrupt(fpga->host, vector, &fpga->faults.flood_sent);
+	host_end(fpga->host);
 }
 
 static void *flood_main(void *arg)
@@ -135,7 +132,7 @@ void fault_destroy(struct fpga *fpga)
 
 bool fault_dead(const struct fpga *fpga, bool config)
 {
-	return config ? fpga->faults.no_link : fpga->faults.dead || pci_asleep(fpga);
+	return config ? fpga->faults.no_link : fpga->faults.dead;
 }
 
 static void set_dead(struct fpga *fpga, bool dead, bool link)
@@ -145,12 +142,13 @@ static void set_dead(struct fpga *fpga, bool dead, bool link)
 	/* a link that comes back has reset what is behind it */
 	if (f->no_link && link) {
 		f->no_link = false;
-		fpga_reset(fpga);
+		fpga_reset_registers(fpga);
+		host_link(fpga->host, true);
 	}
 	f->dead = dead;
 	f->no_link = !link;
 	if (!link)
-		host_set_master(&fpga->host, false);
+		host_link(fpga->host, false);
 }
 
 /* After a function-level reset. */
@@ -212,7 +210,7 @@ bool fault_command(struct fpga *fpga, const char *command)
 	else if (!strcmp(command, "patient on") || !strcmp(command, "patient off"))
 		engine_set_patient(fpga, !strcmp(command, "patient on"));
 	else if (!strcmp(command, "flr on") || !strcmp(command, "flr off"))
-		pci_offer_flr(fpga, !strcmp(command, "flr on"));
+		fpga->device.no_flr = !strcmp(command, "flr off");
 	else if (!strcmp(command, "flr dies"))
 		fpga->faults.flr_dies = true;
 	else

@@ -1,39 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Memories and life of the software FPGA. */
+/* The board as a device of the server: its memories and its life. */
 #include "fpga.h"
 
-#include <errno.h>
-#include <fcntl.h>
+#include <linux/pci_regs.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <time.h>
-#include <unistd.h>
-
-/* Memory that the host maps too. Sealed: a client must not be able to cut it off. */
-static uint8_t *shared_memory(const char *name, uint64_t size, int *fd)
-{
-	void *map = MAP_FAILED;
-
-	*fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (*fd < 0)
-		return NULL;
-	if (!ftruncate(*fd, (off_t)size) &&
-	    !fcntl(*fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
-		map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
-	if (map != MAP_FAILED)
-		return map;
-	close(*fd);
-	*fd = -1;
-	return NULL;
-}
-
-static void unmap_shared(uint8_t *memory, uint64_t size, int fd)
-{
-	if (!memory)
-		return;
-	munmap(memory, size);
-	close(fd);
-}
 
 void fpga_reset_registers(struct fpga *fpga)
 {
@@ -45,16 +16,61 @@ void fpga_reset_registers(struct fpga *fpga)
 	memset(fpga->doorbell, 0, RFPGA_BAR_DOORBELL_SIZE);
 }
 
-void fpga_reset(struct fpga *fpga)
+static void reset(void *self, enum device_reset why)
 {
+	struct fpga *fpga = self;
+
 	fpga_reset_registers(fpga);
-	pci_reset(fpga);
+	if (why == DEVICE_RESET_FLR)
+		fault_flr(fpga);
+}
+
+static bool answers(void *self, bool config)
+{
+	return !fault_dead(self, config);
+}
+
+static void written(void *self, unsigned int bar)
+{
+	if (bar == RFPGA_BAR_DOORBELL)
+		engine_kick(self);
+}
+
+static const struct device_ops ops = {
+	.read = regs_read, .write = regs_write, .reset = reset, .written = written,
+	.answers = answers, .command = fpga_command,
+};
+
+static int describe(struct fpga *fpga)
+{
+	struct device *d = &fpga->device;
+	int err;
+
+	d->ops = &ops;
+	d->self = fpga;
+	d->vendor = RFPGA_PCI_VENDOR;
+	d->id = RFPGA_PCI_DEVICE;
+	d->class = RFPGA_PCI_CLASS;
+	d->revision = RFPGA_VERSION_VALUE >> 16;
+	d->vectors = fpga->vectors;
+	d->msix_bar = RFPGA_BAR_MSIX;
+	d->bar[RFPGA_BAR_REGS].size = RFPGA_BAR_REGS_SIZE;
+	d->bar[RFPGA_BAR_MSIX].size = DEVICE_MSIX_SIZE;
+	err = bar_create(&d->bar[RFPGA_BAR_DOORBELL], "rashpa-fpga-doorbell",
+			 RFPGA_BAR_DOORBELL_SIZE, PCI_BASE_ADDRESS_MEM_TYPE_64);
+	if (!err)
+		err = bar_create(&d->bar[RFPGA_BAR_MEMORY], "rashpa-fpga-memory",
+				 fpga->memory_size,
+				 PCI_BASE_ADDRESS_MEM_TYPE_64 | PCI_BASE_ADDRESS_MEM_PREFETCH);
+	fpga->doorbell = d->bar[RFPGA_BAR_DOORBELL].memory;
+	fpga->memory = d->bar[RFPGA_BAR_MEMORY].memory;
+	return err;
 }
 
 static void free_memories(struct fpga *fpga)
 {
-	unmap_shared(fpga->doorbell, RFPGA_BAR_DOORBELL_SIZE, fpga->doorbell_fd);
-	unmap_shared(fpga->memory, fpga->memory_size, fpga->memory_fd);
+	bar_destroy(&fpga->device.bar[RFPGA_BAR_DOORBELL]);
+	bar_destroy(&fpga->device.bar[RFPGA_BAR_MEMORY]);
 }
 
 static uint64_t tai_at_tick_0(void)
@@ -69,42 +85,27 @@ static uint64_t tai_at_tick_0(void)
 /* What is fixed after the start is set by the caller, all else is zero. */
 int fpga_init(struct fpga *fpga)
 {
-	int err = -ENOMEM;
+	int err = describe(fpga);
 
-	fpga->memory = shared_memory("rashpa-fpga-memory", fpga->memory_size,
-				     &fpga->memory_fd);
-	fpga->doorbell = shared_memory("rashpa-fpga-doorbell", RFPGA_BAR_DOORBELL_SIZE,
-				       &fpga->doorbell_fd);
-	fpga->vfu = vfu_new(fpga);
-	if (fpga->memory && fpga->doorbell && fpga->vfu)
-		err = host_init(&fpga->host, fpga->vfu);
-	if (!err) {
-		bus_init(&fpga->bus, &fpga->host, fpga->entries);
-		pci_init(fpga);
-		slow_init(fpga);
-		build_init(fpga);
-		fpga->tai = tai_at_tick_0();
+	bus_init(&fpga->bus, fpga->host, fpga->entries);
+	slow_init(fpga);
+	build_init(fpga);
+	fpga->tai = tai_at_tick_0();
+	if (!err)
 		err = engine_init(fpga);
-		if (!err) {
-			err = fault_init(fpga);
-			if (!err)
-				return 0;
-			engine_destroy(fpga);
-		}
-		host_destroy(&fpga->host);
+	if (!err) {
+		err = fault_init(fpga);
+		if (!err)
+			return 0;
+		engine_destroy(fpga);
 	}
-	if (fpga->vfu)
-		vfu_free(fpga->vfu);
 	free_memories(fpga);
 	return err;
 }
 
 void fpga_destroy(struct fpga *fpga)
 {
-	vfu_disconnect(fpga->vfu);
 	fault_destroy(fpga);
 	engine_destroy(fpga);
-	vfu_free(fpga->vfu);
-	host_destroy(&fpga->host);
 	free_memories(fpga);
 }

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The software FPGA: one PCI function with its registers, memories and engine.
+ * The software FPGA: one PCI function with its registers, memories and engine, behind the
+ * server (device.h).
  *
  * Two threads. The protocol thread (main) serves the host's messages: configuration
  * space, registers, DMA regions, interrupts. The engine thread moves the data. A third one
  * sleeps until a test wants a flood of interrupts.
  *
- *   host.lock	    what may be reached by DMA, see host.h; the address table
+ *   host_begin()   what may be reached by DMA; the address table
  *   engine.lock    state of the DTPs and the live sources, faults; never held while data moves
  *   faults.lock    the flood
  *   clock's lock   see clock.h
- *   vfu's locks    see vfu.h
+ *   the server's   see host.h, irq.h, vfu.h
  *
- * None of them is taken while another one is held, but the innermost ones of clock and vfu.
+ * None of them is taken while another one is held, but the innermost ones of the clock
+ * and of the server.
  * Everything else belongs to the protocol thread. Counters are atomic: the engine writes and
  * the registers read them.
  */
@@ -24,15 +26,9 @@
 #include <stdint.h>
 
 #include "clock.h"
-#include "host.h"
+#include "device.h"
 #include "table.h"
-#include "vfu.h"
 
-#define FPGA_CONFIG_SIZE	4096
-#define FPGA_MSIX_SIZE		4096	/* BAR 1: table at 0, PBA in its upper half */
-#define FPGA_MSIX_PBA		0x800
-#define FPGA_VECTORS_MAX	16
-#define FPGA_COMMAND_SIZE	256	/* of a line at the control socket */
 #define FPGA_SOURCES_MAX	4
 #define FPGA_FIFO		16	/* images of a live source that a DTP keeps */
 
@@ -170,7 +166,7 @@ struct engine {
 
 /* What the whole board does wrong, see fault.c. */
 struct faults {
-	bool dead, no_link, no_flr, flr_dies;	/* the protocol thread's */
+	bool dead, no_link, flr_dies;	/* the protocol thread's */
 	uint64_t reset_delay;		/* ticks that CONTROL.RESET takes; the same's */
 
 	pthread_t thread;
@@ -199,14 +195,12 @@ struct fpga {
 	uint32_t align;			/* of offsets, as a power of two */
 	uint32_t build_id[RFPGA_BUILD_ID_WORDS];
 	uint64_t tai;			/* TAI at tick 0, ns */
-	bool intx;			/* there is an interrupt pin, too */
 	uint64_t memory_size;
-	int memory_fd, doorbell_fd;
+	struct host *host;
+	struct device device;		/* no_flr and link: the protocol thread's */
 	uint8_t *memory;		/* BAR 4 */
 	uint8_t *doorbell;		/* BAR 2 */
 
-	struct vfu *vfu;
-	struct host host;
 	struct bus bus;
 	struct engine engine;
 	struct faults faults;
@@ -220,29 +214,18 @@ struct fpga {
 	struct { int32_t sensor[SLOW_SENSORS]; struct mailbox mailbox; } slow;
 	uint32_t latch[RFPGA_TABLE / 4];	/* high words, as of the reads of low ones */
 	uint64_t resetting;		/* until this tick */
-	uint8_t config[FPGA_CONFIG_SIZE];
-	uint8_t config_mask[FPGA_CONFIG_SIZE];	/* bits that can be written */
-	uint8_t msix[FPGA_MSIX_SIZE];
 };
 
 /* fpga.c */
 int fpga_init(struct fpga *fpga);
 void fpga_destroy(struct fpga *fpga);
-void fpga_reset(struct fpga *fpga);	/* of the function; stops the engine first */
 void fpga_reset_registers(struct fpga *fpga);	/* of what is behind BAR 0 and 2 */
-
-/* pci.c */
-void pci_init(struct fpga *fpga);
-void pci_reset(struct fpga *fpga);
-void pci_offer_flr(struct fpga *fpga, bool on);
-bool pci_asleep(const struct fpga *fpga);	/* in D3hot */
-void pci_read(struct fpga *fpga, uint32_t offset, uint8_t *data, uint32_t count);
-void pci_write(struct fpga *fpga, uint32_t offset, const uint8_t *data, uint32_t count);
 
 /* regs.c */
 void regs_reset(struct fpga *fpga);
-void regs_read(struct fpga *fpga, uint32_t offset, uint8_t *data, uint32_t count);
-void regs_write(struct fpga *fpga, uint32_t offset, const uint8_t *data, uint32_t count);
+void regs_read(void *self, unsigned int bar, uint64_t offset, uint8_t *data, uint32_t count);
+void regs_write(void *self, unsigned int bar, uint64_t offset, const uint8_t *data,
+		uint32_t count);
 
 /* dtp.c: for the protocol thread */
 int engine_init(struct fpga *fpga);
@@ -288,12 +271,8 @@ void mailbox_write(struct fpga *fpga, uint32_t offset, uint32_t value);
 /* build.c */
 void build_init(struct fpga *fpga);
 
-/* control.c: a second socket, for tests that need hardware which fails */
-int control_open(const char *path);
-void control_close(const char *path);
-int control_fd(void);			/* to poll for input, or -1 */
-bool control_pending(void);		/* serve it again, also without input */
-void control_serve(struct fpga *fpga);
+/* command.c */
+bool fpga_command(void *self, const char *line, char *answer);
 
 /* misbehave.c: a command of the control socket; false: it is none */
 bool misbehave(struct fpga *fpga, const char *command);
@@ -307,9 +286,6 @@ void fault_kick(struct fpga *fpga);	/* the clock was changed */
 void fault_flr(struct fpga *fpga);	/* behind a function-level reset */
 /* Is this read answered by all ones, this write ignored? @config: configuration space */
 bool fault_dead(const struct fpga *fpga, bool config);
-
-/* main.c */
-int listen_at(const char *path);
 
 /* config.c */
 #define FPGA_FEATURES	(RFPGA_FEATURE_MSIX | RFPGA_FEATURE_LOCK | RFPGA_FEATURE_FREERUN | \

@@ -5,13 +5,13 @@
 #include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
 #include "log.h"
-#include "vfu.h"
 
 /*
  * A mapping of a file of the host. Behind an IOMMU the same memory arrives in thousands
@@ -106,13 +106,13 @@ static bool reach(const struct piece *piece, void *data,
 	return true;
 }
 
-int host_init(struct host *host, struct vfu *vfu)
+int host_init(struct host *host)
 {
 	pthread_rwlockattr_t attr;
 	int err;
 
 	memset(host, 0, sizeof(*host));
-	host->vfu = vfu;
+	irq_init(&host->irq);
 	pthread_rwlockattr_init(&attr);
 	/* A device takes the lock again and again: it must not starve an unmap. */
 	pthread_rwlockattr_setkind_np(&attr, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
@@ -126,7 +126,14 @@ void host_destroy(struct host *host)
 {
 	host_unmap_all(host);
 	free(host->regions);
+	irq_destroy(&host->irq);
 	pthread_rwlock_destroy(&host->lock);
+}
+
+void host_set_wire(struct host *host, const struct host_wire *wire, void *server)
+{
+	host->wire = wire;
+	host->server = server;
 }
 
 void host_begin(struct host *host)
@@ -452,7 +459,8 @@ static enum host_answer message(struct host *host, unsigned int how, const struc
 	int err;
 
 	host_end(host);
-	err = vfu_dma(host->vfu, how & HOST_WRITE, piece->addr, data, piece->length);
+	err = host->wire->dma(host->server, how & HOST_WRITE, piece->addr, data,
+			      piece->length);
 	host_begin(host);
 	if (!err)
 		return HOST_DONE;
@@ -512,4 +520,38 @@ enum host_answer host_access(struct host *host, unsigned int how, uint64_t addr,
 			return refuse(answer, piece.addr, refused);
 	}
 	return HOST_DONE;
+}
+
+enum host_answer host_interrupt(struct host *host, uint32_t vector, _Atomic uint64_t *sent)
+{
+	if (!host->master)
+		return HOST_NO_MASTER;
+	irq_send(&host->irq, vector, sent);
+	return HOST_DONE;
+}
+
+bool host_is_master(struct host *host)
+{
+	return host->master;
+}
+
+bool host_intx_pending(struct host *host)
+{
+	return intx_pending(&host->irq);
+}
+
+void host_intx_clear(struct host *host)
+{
+	intx_clear(&host->irq);
+}
+
+void host_abort(struct host *host, bool on)
+{
+	if (host->wire)
+		host->wire->abort(host->server, on);
+}
+
+void host_link(struct host *host, bool up)
+{
+	host->wire->link(host->server, up);
 }

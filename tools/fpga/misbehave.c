@@ -191,7 +191,7 @@ bool misbehave(struct fpga *fpga, const char *command)
 {
 	struct engine *e = &fpga->engine;
 	struct misbehaviour trial = { 0 };
-	char text[FPGA_COMMAND_SIZE];
+	char text[DEVICE_COMMAND_SIZE];
 	struct words w, again;
 	uint32_t mask;
 	unsigned int n;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * PCI configuration space: identity, BARs, MSI-X, power management, PCI Express with function
- * level reset.
+ * What a struct device says of itself, and what is the same for all: MSI-X, PCI Express with
+ * function level reset, power management.
  *
  * No interrupt pin if nobody asked for it: the host switches the mapping of our BARs off at
  * the first INTx, and every doorbell is a message until MSI-X is enabled.
  */
-#include "fpga.h"
+#include "pci.h"
 
 #include <linux/pci_regs.h>
 #include <string.h>
@@ -17,6 +17,9 @@
 #define CAP_PM		0x50
 #define CAP_EXPRESS	0x80
 
+#define MSIX_PBA	0x800		/* behind the table, in the same BAR */
+
+#define DEVCAP		(CAP_EXPRESS + PCI_EXP_DEVCAP)
 #define DEVCTL		(CAP_EXPRESS + PCI_EXP_DEVCTL)
 
 static void set16(uint8_t *p, uint32_t offset, uint32_t value)
@@ -37,34 +40,34 @@ static uint32_t get16(const uint8_t *p, uint32_t offset)
 }
 
 /* Address bits that can be written are those above the size, a power of two. */
-static void add_bar(struct fpga *fpga, unsigned int bar, uint64_t size, uint32_t flags)
+static void add_bar(struct pci *pci, unsigned int bar, uint64_t size, uint32_t flags)
 {
 	uint32_t offset = PCI_BASE_ADDRESS_0 + 4 * bar;
 	uint64_t mask = ~(size - 1);
 
-	set32(fpga->config, offset, flags);
-	set32(fpga->config_mask, offset, (uint32_t)mask);
+	set32(pci->config, offset, flags);
+	set32(pci->mask, offset, (uint32_t)mask);
 	if (flags & PCI_BASE_ADDRESS_MEM_TYPE_64)
-		set32(fpga->config_mask, offset + 4, (uint32_t)(mask >> 32));
+		set32(pci->mask, offset + 4, (uint32_t)(mask >> 32));
 }
 
-static void add_msix(struct fpga *fpga)
+static void add_msix(struct pci *pci)
 {
-	uint8_t *p = fpga->config + CAP_MSIX;
+	uint8_t *p = pci->config + CAP_MSIX;
 
 	p[PCI_CAP_LIST_ID] = PCI_CAP_ID_MSIX;
 	p[PCI_CAP_LIST_NEXT] = CAP_PM;
-	set16(p, PCI_MSIX_FLAGS, fpga->vectors - 1);
-	set32(p, PCI_MSIX_TABLE, 0 | RFPGA_BAR_MSIX);
-	set32(p, PCI_MSIX_PBA, FPGA_MSIX_PBA | RFPGA_BAR_MSIX);
-	set16(fpga->config_mask + CAP_MSIX, PCI_MSIX_FLAGS,
+	set16(p, PCI_MSIX_FLAGS, pci->device->vectors - 1);
+	set32(p, PCI_MSIX_TABLE, pci->device->msix_bar);
+	set32(p, PCI_MSIX_PBA, MSIX_PBA | pci->device->msix_bar);
+	set16(pci->mask + CAP_MSIX, PCI_MSIX_FLAGS,
 	      PCI_MSIX_FLAGS_ENABLE | PCI_MSIX_FLAGS_MASKALL);
 }
 
 /* D0 and D3hot, on the way between which nothing is lost. */
-static void add_power(struct fpga *fpga)
+static void add_power(struct pci *pci)
 {
-	uint8_t *p = fpga->config + CAP_PM;
+	uint8_t *p = pci->config + CAP_PM;
 
 	p[PCI_CAP_LIST_ID] = PCI_CAP_ID_PM;
 	p[PCI_CAP_LIST_NEXT] = CAP_EXPRESS;
@@ -72,26 +75,19 @@ static void add_power(struct fpga *fpga)
 	set16(p, PCI_PM_CTRL, PCI_PM_CTRL_NO_SOFT_RESET);
 }
 
-bool pci_asleep(const struct fpga *fpga)
+bool pci_asleep(const struct pci *pci)
 {
-	return fpga->config[CAP_PM + PCI_PM_CTRL] & PCI_PM_CTRL_STATE_MASK;
-}
-
-void pci_offer_flr(struct fpga *fpga, bool on)
-{
-	fpga->faults.no_flr = !on;
-	set32(fpga->config + CAP_EXPRESS, PCI_EXP_DEVCAP,
-	      1 | PCI_EXP_DEVCAP_EXT_TAG | PCI_EXP_DEVCAP_RBER | (on ? PCI_EXP_DEVCAP_FLR : 0));
+	return pci->config[CAP_PM + PCI_PM_CTRL] & PCI_PM_CTRL_STATE_MASK;
 }
 
 /* An endpoint, Gen3 x16, as the boards that this stands for. */
-static void add_express(struct fpga *fpga)
+static void add_express(struct pci *pci)
 {
-	uint8_t *p = fpga->config + CAP_EXPRESS, *mask = fpga->config_mask + CAP_EXPRESS;
+	uint8_t *p = pci->config + CAP_EXPRESS, *mask = pci->mask + CAP_EXPRESS;
 
 	p[PCI_CAP_LIST_ID] = PCI_CAP_ID_EXP;
 	set16(p, PCI_EXP_FLAGS, 2 | PCI_EXP_TYPE_ENDPOINT << 4);
-	pci_offer_flr(fpga, !fpga->faults.no_flr);
+	set32(p, PCI_EXP_DEVCAP, 1 | PCI_EXP_DEVCAP_EXT_TAG | PCI_EXP_DEVCAP_RBER);
 	set16(p, PCI_EXP_DEVCTL, PCI_EXP_DEVCTL_RELAX_EN | PCI_EXP_DEVCTL_NOSNOOP_EN |
 	      PCI_EXP_DEVCTL_READRQ_512B);
 	set16(mask, PCI_EXP_DEVCTL, 0xffff & ~PCI_EXP_DEVCTL_BCR_FLR);
@@ -103,68 +99,74 @@ static void add_express(struct fpga *fpga)
 	set16(p, PCI_EXP_LNKCTL2, PCI_EXP_LNKCTL2_TLS_8_0GT);
 }
 
-void pci_init(struct fpga *fpga)
+static void fill(struct pci *pci)
 {
-	uint8_t *p = fpga->config, *mask = fpga->config_mask;
+	const struct device *d = pci->device;
+	uint8_t *p = pci->config, *mask = pci->mask;
+	unsigned int i;
 
-	memset(p, 0, FPGA_CONFIG_SIZE);
-	memset(mask, 0, FPGA_CONFIG_SIZE);
+	memset(p, 0, PCI_CONFIG_SIZE);
+	memset(mask, 0, PCI_CONFIG_SIZE);
 
-	set16(p, PCI_VENDOR_ID, RFPGA_PCI_VENDOR);
-	set16(p, PCI_DEVICE_ID, RFPGA_PCI_DEVICE);
-	set16(p, PCI_SUBSYSTEM_VENDOR_ID, RFPGA_PCI_VENDOR);
-	set16(p, PCI_SUBSYSTEM_ID, RFPGA_PCI_DEVICE);
-	set32(p, PCI_CLASS_REVISION, RFPGA_PCI_CLASS << 8 | RFPGA_VERSION_VALUE >> 16);
+	set16(p, PCI_VENDOR_ID, d->vendor);
+	set16(p, PCI_DEVICE_ID, d->id);
+	set16(p, PCI_SUBSYSTEM_VENDOR_ID, d->vendor);
+	set16(p, PCI_SUBSYSTEM_ID, d->id);
+	set32(p, PCI_CLASS_REVISION, d->class << 8 | d->revision);
 	set16(p, PCI_STATUS, PCI_STATUS_CAP_LIST);
 	p[PCI_CAPABILITY_LIST] = CAP_MSIX;
 	set16(mask, PCI_COMMAND, PCI_COMMAND_MEMORY | PCI_COMMAND_MASTER | PCI_COMMAND_PARITY |
 	      PCI_COMMAND_SERR | PCI_COMMAND_INTX_DISABLE);
 	mask[PCI_CACHE_LINE_SIZE] = 0xff;
 	mask[PCI_INTERRUPT_LINE] = 0xff;
-	p[PCI_INTERRUPT_PIN] = fpga->intx;	/* INTA */
+	p[PCI_INTERRUPT_PIN] = d->pin;		/* INTA */
 
-	add_bar(fpga, RFPGA_BAR_REGS, RFPGA_BAR_REGS_SIZE, 0);
-	add_bar(fpga, RFPGA_BAR_MSIX, FPGA_MSIX_SIZE, 0);
-	add_bar(fpga, RFPGA_BAR_DOORBELL, RFPGA_BAR_DOORBELL_SIZE,
-		PCI_BASE_ADDRESS_MEM_TYPE_64);
-	add_bar(fpga, RFPGA_BAR_MEMORY, fpga->memory_size,
-		PCI_BASE_ADDRESS_MEM_TYPE_64 | PCI_BASE_ADDRESS_MEM_PREFETCH);
-	add_msix(fpga);
-	add_power(fpga);
-	add_express(fpga);
+	for (i = 0; i < DEVICE_BARS; i++)
+		if (d->bar[i].size)
+			add_bar(pci, i, d->bar[i].size, d->bar[i].flags);
+	add_msix(pci);
+	add_power(pci);
+	add_express(pci);
 }
 
-static void tell_intx(struct fpga *fpga)
+static void tell_interrupts(struct pci *pci)
 {
-	vfu_intx_control(fpga->vfu,
-			 get16(fpga->config, PCI_COMMAND) & PCI_COMMAND_INTX_DISABLE,
-			 get16(fpga->config, CAP_MSIX + PCI_MSIX_FLAGS) & PCI_MSIX_FLAGS_ENABLE);
+	irq_control(&pci->host->irq, pci->device->pin,
+		    get16(pci->config, PCI_COMMAND) & PCI_COMMAND_INTX_DISABLE,
+		    get16(pci->config, CAP_MSIX + PCI_MSIX_FLAGS) & PCI_MSIX_FLAGS_ENABLE);
 }
 
-void pci_reset(struct fpga *fpga)
+void pci_reset(struct pci *pci)
 {
-	pci_init(fpga);
-	tell_intx(fpga);
-	host_set_master(&fpga->host, false);
-	memset(fpga->msix, 0, sizeof(fpga->msix));
+	fill(pci);
+	tell_interrupts(pci);
+	host_set_master(pci->host, false);
+	memset(pci->msix, 0, sizeof(pci->msix));
 }
 
-static void update_master(struct fpga *fpga)
+void pci_init(struct pci *pci, const struct device *device, struct host *host)
 {
-	host_set_master(&fpga->host, (get16(fpga->config, PCI_COMMAND) & PCI_COMMAND_MASTER) &&
-		       !pci_asleep(fpga));
+	pci->device = device;
+	pci->host = host;
+	pci_reset(pci);
+}
+
+static void update_master(struct pci *pci)
+{
+	host_set_master(pci->host, (get16(pci->config, PCI_COMMAND) & PCI_COMMAND_MASTER) &&
+		       !pci_asleep(pci));
 }
 
 /* A state that there is not leaves the function in the one it is in. */
-static void set_power(struct fpga *fpga, uint8_t value)
+static void set_power(struct pci *pci, uint8_t value)
 {
-	uint8_t *p = fpga->config + CAP_PM + PCI_PM_CTRL, state = value & PCI_PM_CTRL_STATE_MASK;
+	uint8_t *p = pci->config + CAP_PM + PCI_PM_CTRL, state = value & PCI_PM_CTRL_STATE_MASK;
 
 	if (state != 0 && state != 3)
 		return;
 	*p = (uint8_t)((*p & ~PCI_PM_CTRL_STATE_MASK) | state);
 	log_debug("power state D%u", state);
-	update_master(fpga);
+	update_master(pci);
 }
 
 static bool touches(uint32_t offset, uint32_t count, uint32_t reg, uint32_t size)
@@ -172,35 +174,48 @@ static bool touches(uint32_t offset, uint32_t count, uint32_t reg, uint32_t size
 	return offset < reg + size && reg < offset + count;
 }
 
-void pci_read(struct fpga *fpga, uint32_t offset, uint8_t *data, uint32_t count)
+void pci_read(const struct pci *pci, uint32_t offset, uint8_t *data, uint32_t count)
 {
-	memcpy(data, fpga->config + offset, count);
-	/* the engine asserts it, so it is not in the array */
-	if (touches(offset, count, PCI_STATUS, 1) && vfu_intx_pending(fpga->vfu))
+	memcpy(data, pci->config + offset, count);
+	/* what others know is not in the array */
+	if (touches(offset, count, PCI_STATUS, 1) && intx_pending(&pci->host->irq))
 		data[PCI_STATUS - offset] |= PCI_STATUS_INTERRUPT;
+	if (touches(offset, count, DEVCAP + 3, 1) && !pci->device->no_flr)
+		data[DEVCAP + 3 - offset] |= PCI_EXP_DEVCAP_FLR >> 24;
 }
 
-void pci_write(struct fpga *fpga, uint32_t offset, const uint8_t *data, uint32_t count)
+bool pci_write(struct pci *pci, uint32_t offset, const uint8_t *data, uint32_t count)
 {
 	uint32_t i;
 
 	for (i = 0; i < count; i++) {
-		uint8_t mask = fpga->config_mask[offset + i];
-		uint8_t *p = &fpga->config[offset + i];
+		uint8_t mask = pci->mask[offset + i];
+		uint8_t *p = &pci->config[offset + i];
 
 		*p = (uint8_t)((*p & ~mask) | (data[i] & mask));
 	}
-	tell_intx(fpga);
+	tell_interrupts(pci);
 	if (touches(offset, count, PCI_COMMAND, 2)) {
-		log_debug("command register %#x", get16(fpga->config, PCI_COMMAND));
-		update_master(fpga);
+		log_debug("command register %#x", get16(pci->config, PCI_COMMAND));
+		update_master(pci);
 	}
 	if (touches(offset, count, CAP_PM + PCI_PM_CTRL, 1))
-		set_power(fpga, data[CAP_PM + PCI_PM_CTRL - offset]);
-	if (!fpga->faults.no_flr && touches(offset, count, DEVCTL + 1, 1) &&
-	    (data[DEVCTL + 1 - offset] & (PCI_EXP_DEVCTL_BCR_FLR >> 8))) {
-		log_debug("function level reset");
-		fpga_reset(fpga);
-		fault_flr(fpga);
-	}
+		set_power(pci, data[CAP_PM + PCI_PM_CTRL - offset]);
+	if (pci->device->no_flr || !touches(offset, count, DEVCTL + 1, 1) ||
+	    !(data[DEVCTL + 1 - offset] & (PCI_EXP_DEVCTL_BCR_FLR >> 8)))
+		return false;
+	log_debug("function level reset");
+	return true;
+}
+
+void pci_msix_read(const struct pci *pci, uint32_t offset, uint8_t *data, uint32_t count)
+{
+	memcpy(data, pci->msix + offset, count);
+}
+
+/* The host has its own table; ours is for show, and the PBA read-only. */
+void pci_msix_write(struct pci *pci, uint32_t offset, const uint8_t *data, uint32_t count)
+{
+	if (offset + count <= MSIX_PBA)
+		memcpy(pci->msix + offset, data, count);
 }

@@ -22,7 +22,7 @@ void regs_reset(struct fpga *fpga)
 	memset(fpga->latch, 0, sizeof(fpga->latch));
 	fpga->resetting = 0;
 	slow_reset(fpga);
-	vfu_intx_clear(fpga->vfu);
+	host_intx_clear(fpga->host);
 	bus_reset(&fpga->bus);
 }
 
@@ -120,7 +120,7 @@ static uint32_t read_global(struct fpga *fpga, uint32_t offset)
 	case RFPGA_BLOCKS:
 		return BLOCKS;
 	case RFPGA_STOP_TIME:
-		return VFU_PATIENCE * 1000000 + 1000;
+		return HOST_PATIENCE * 1000000 + 1000;
 	case RFPGA_STATUS:
 		return read_status(fpga);
 	case RFPGA_MEMORY_SIZE:
@@ -135,7 +135,7 @@ static uint32_t read_global(struct fpga *fpga, uint32_t offset)
 	case RFPGA_BYTES + 4:
 		return half(fpga, offset, fpga->engine.bytes);
 	case RFPGA_INTX:
-		return vfu_intx_pending(fpga->vfu) ? RFPGA_INTX_PENDING : 0;
+		return host_intx_pending(fpga->host) ? RFPGA_INTX_PENDING : 0;
 	default:
 		if (offset >= SENSORS && offset < SENSORS + SLOW_SENSORS * RFPGA_SENSOR_SIZE)
 			return sensor_read(fpga, (offset - SENSORS) / RFPGA_SENSOR_SIZE,
@@ -283,30 +283,32 @@ static void write_word(struct fpga *fpga, uint32_t offset, uint32_t value)
 	else if (offset == RFPGA_SCRATCH)
 		fpga->scratch = value;
 	else if (offset == RFPGA_INTX && (value & RFPGA_INTX_PENDING))
-		vfu_intx_clear(fpga->vfu);
+		host_intx_clear(fpga->host);
 }
 
 /* Any part of the BAR; the caller checked the range. */
-void regs_read(struct fpga *fpga, uint32_t offset, uint8_t *data, uint32_t count)
+void regs_read(void *self, unsigned int bar, uint64_t at, uint8_t *data, uint32_t count)
 {
-	uint32_t skip = offset % 4, word, n;
+	uint32_t offset = (uint32_t)at, skip = offset % 4, word, n;
 
+	(void)bar;			/* no other one */
 	for (offset -= skip; count; offset += 4, data += n, count -= n, skip = 0) {
 		n = count < 4 - skip ? count : 4 - skip;
-		word = read_word(fpga, offset);
+		word = read_word(self, offset);
 		memcpy(data, (uint8_t *)&word + skip, n);
 	}
 }
 
 /* Only whole words: a part of one is ignored. */
-void regs_write(struct fpga *fpga, uint32_t offset, const uint8_t *data, uint32_t count)
+void regs_write(void *self, unsigned int bar, uint64_t at, const uint8_t *data, uint32_t count)
 {
-	uint32_t word;
+	uint32_t offset = (uint32_t)at, word;
 
+	(void)bar;
 	if (offset % 4 || count % 4)
 		return;
 	for (; count; offset += 4, data += 4, count -= 4) {
 		memcpy(&word, data, sizeof(word));
-		write_word(fpga, offset, word);
+		write_word(self, offset, word);
 	}
 }

@@ -278,9 +278,3 @@ bool bus_write_record(struct bus *bus, struct bus_space *space, uint64_t offset,
 {
 	return write_record(bus, space, offset, record, length, fault) || dropped(space, fault);
 }
-
-/* An MSI-X message is a memory write too. */
-bool bus_may_interrupt(struct bus *bus, struct bus_fault *fault)
-{
-	return bus->host->master || refuse(fault, RFPGA_FAULT_MASTER, 0);
-}

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "../lib/rashpa-fpga.h"
-#include "host.h"
+#include "device.h"
 
 #define BUS_BURST		HOST_BURST
 #define BUS_ENTRIES_MAX		(RFPGA_TABLE_SIZE / RFPGA_ENTRY_STRIDE)
@@ -69,6 +69,5 @@ bool bus_read(struct bus *bus, struct bus_space *space, uint64_t offset, void *d
 bool bus_write_record(struct bus *bus, struct bus_space *space, uint64_t offset,
 		      const uint64_t record[RFPGA_LOCK_SIZE / 8], size_t length,
 		      struct bus_fault *fault);
-bool bus_may_interrupt(struct bus *bus, struct bus_fault *fault);
 
 #endif /* TABLE_H */

@@ -15,8 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "fpga.h"
 #include "log.h"
+#include "pci.h"
 
 enum command {
 	VERSION = 1,
@@ -43,6 +43,7 @@ enum command {
 #define MAX_DATA	(1u << 20)	/* payload of a read or write */
 /* Less than the client takes: it serves about 150 MB/s, and a stop should be quick. */
 #define DMA_DATA	(128u << 10)
+#define RECORD		64		/* bytes that are one write, whatever the client takes */
 #define MAX_MESSAGE	(MAX_DATA + 64)
 #define REGIONS		9
 #define IRQS		5
@@ -76,7 +77,9 @@ struct dma_access {
 };
 
 struct vfu {
-	struct fpga *fpga;
+	struct device *device;
+	struct host *host;
+	struct pci pci;
 	int fd;				/* -1: no client */
 	bool versioned;
 	uint32_t max_data;		/* that the client takes in one message */
@@ -100,14 +103,6 @@ struct vfu {
 	int dma_result;
 	uint8_t *dma_data;		/* where the answer to a read goes */
 	uint32_t dma_count;
-
-	pthread_mutex_t irq_lock;
-	int irq[FPGA_VECTORS_MAX];
-	int intx;			/* eventfd */
-	bool intx_pending;		/* asserted until software clears it */
-	bool intx_masked;		/* by its own signal, or by the client */
-	bool intx_disabled;		/* in the command register */
-	bool msix;			/* enabled */
 };
 
 /* A command in work and what is answered to it. */
@@ -127,7 +122,7 @@ static int wait_for_room(int fd)
 	int n;
 
 	do {
-		n = poll(&p, 1, VFU_PATIENCE * 1000);
+		n = poll(&p, 1, HOST_PATIENCE * 1000);
 	} while (n < 0 && errno == EINTR);
 	if (n <= 0)
 		return n ? -errno : -ETIMEDOUT;
@@ -219,7 +214,7 @@ static int send_reply(struct vfu *vfu, const struct request *r, int err)
 static void deadline(struct timespec *ts)
 {
 	clock_gettime(CLOCK_MONOTONIC, ts);
-	ts->tv_sec += VFU_PATIENCE;
+	ts->tv_sec += HOST_PATIENCE;
 }
 
 static int await_answer(struct vfu *vfu)
@@ -278,8 +273,9 @@ static int dma_message(struct vfu *vfu, bool write, uint64_t addr, void *data, s
 	return await_answer(vfu);
 }
 
-int vfu_dma(struct vfu *vfu, bool write, uint64_t addr, void *data, size_t length)
+static int dma(void *wire, bool write, uint64_t addr, void *data, size_t length)
 {
+	struct vfu *vfu = wire;
 	size_t most = vfu->max_data < DMA_DATA ? vfu->max_data : DMA_DATA;
 	size_t done, n;
 	int err = 0;
@@ -314,8 +310,10 @@ static void take_answer(struct vfu *vfu)
 	pthread_mutex_unlock(&vfu->dma_lock);
 }
 
-void vfu_dma_abort(struct vfu *vfu, bool on)
+static void abort_dma(void *wire, bool on)
 {
+	struct vfu *vfu = wire;
+
 	pthread_mutex_lock(&vfu->dma_lock);
 	vfu->dma_abort = on;
 	pthread_cond_signal(&vfu->dma_cond);
@@ -328,154 +326,6 @@ static void dma_set_open(struct vfu *vfu, bool open)
 	vfu->dma_open = open;
 	pthread_cond_signal(&vfu->dma_cond);
 	pthread_mutex_unlock(&vfu->dma_lock);
-}
-
-/* --------------------------------------------------------- interrupts --- */
-
-/*
- * A pipe could end us with a signal, a terminal or a file system of the client's keep us for
- * ever: only what the kernel itself counts is taken. No other file can have this name, for the
- * others begin with a slash or with their own kind.
- */
-static bool is_eventfd(int fd)
-{
-	static const char wanted[] = "anon_inode:[eventfd]";
-	char path[32], name[sizeof(wanted)];
-
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	return readlink(path, name, sizeof(name)) == sizeof(wanted) - 1 &&
-	       !memcmp(name, wanted, sizeof(wanted) - 1);
-}
-
-/* The client may have left out O_NONBLOCK: with a full counter the engine must not wait. */
-static bool signal_fd(int fd)
-{
-	struct pollfd p = { .fd = fd, .events = POLLOUT };
-	const uint64_t one = 1;
-
-	return poll(&p, 1, 0) == 1 && (p.revents & POLLOUT) &&
-	       write(fd, &one, sizeof(one)) == sizeof(one);
-}
-
-/* The counter is raised before anybody can see the interrupt. irq_lock is held. */
-static void send_vector(struct vfu *vfu, uint32_t vector, _Atomic uint64_t *counter)
-{
-	if (vector >= FPGA_VECTORS_MAX || vfu->irq[vector] < 0) {
-		log_limited("vector %u: not set up, interrupt dropped", vector);
-		return;
-	}
-	if (counter)
-		++*counter;
-	if (!signal_fd(vfu->irq[vector]))
-		log_limited("vector %u: interrupt lost", vector);
-}
-
-/*
- * A level: who unmasks it while it is asserted gets the next signal. It masks itself, as the
- * client was told (AUTOMASKED). irq_lock is held.
- */
-static void update_intx(struct vfu *vfu)
-{
-	if (!vfu->intx_pending || vfu->intx_masked || vfu->intx_disabled || vfu->msix ||
-	    vfu->intx < 0)
-		return;
-	vfu->intx_masked = true;
-	if (!signal_fd(vfu->intx))
-		log_limited("INTx: interrupt lost");
-}
-
-void vfu_interrupt(struct vfu *vfu, uint32_t vector, _Atomic uint64_t *counter)
-{
-	pthread_mutex_lock(&vfu->irq_lock);
-	if (vfu->fpga->intx && !vfu->msix) {
-		++*counter;
-		vfu->intx_pending = true;
-		update_intx(vfu);
-	} else if (vfu->msix) {
-		send_vector(vfu, vector, counter);
-	} else {
-		log_limited("vector %u: MSI-X is not enabled, interrupt dropped", vector);
-	}
-	pthread_mutex_unlock(&vfu->irq_lock);
-}
-
-void vfu_intx_control(struct vfu *vfu, bool disabled, bool msix)
-{
-	pthread_mutex_lock(&vfu->irq_lock);
-	vfu->intx_disabled = disabled;
-	vfu->msix = msix;
-	update_intx(vfu);
-	pthread_mutex_unlock(&vfu->irq_lock);
-}
-
-void vfu_intx_clear(struct vfu *vfu)
-{
-	pthread_mutex_lock(&vfu->irq_lock);
-	vfu->intx_pending = false;
-	pthread_mutex_unlock(&vfu->irq_lock);
-}
-
-bool vfu_intx_pending(struct vfu *vfu)
-{
-	bool pending;
-
-	pthread_mutex_lock(&vfu->irq_lock);
-	pending = vfu->intx_pending;
-	pthread_mutex_unlock(&vfu->irq_lock);
-	return pending;
-}
-
-static void intx_mask(struct vfu *vfu, bool on)
-{
-	pthread_mutex_lock(&vfu->irq_lock);
-	vfu->intx_masked = on;
-	update_intx(vfu);
-	pthread_mutex_unlock(&vfu->irq_lock);
-}
-
-/* A new listener begins unmasked. */
-static void intx_assign(struct vfu *vfu, int fd)
-{
-	pthread_mutex_lock(&vfu->irq_lock);
-	if (vfu->intx >= 0)
-		close(vfu->intx);
-	vfu->intx = fd;
-	vfu->intx_masked = false;
-	update_intx(vfu);
-	pthread_mutex_unlock(&vfu->irq_lock);
-}
-
-/* As if it had been asserted for a moment: the client tries its own way. */
-static void intx_trigger(struct vfu *vfu)
-{
-	pthread_mutex_lock(&vfu->irq_lock);
-	if (vfu->intx >= 0 && !signal_fd(vfu->intx))
-		log_limited("INTx: interrupt lost");
-	pthread_mutex_unlock(&vfu->irq_lock);
-}
-
-static void trigger_vector(struct vfu *vfu, uint32_t vector)
-{
-	pthread_mutex_lock(&vfu->irq_lock);
-	send_vector(vfu, vector, NULL);
-	pthread_mutex_unlock(&vfu->irq_lock);
-}
-
-static void irq_set(struct vfu *vfu, uint32_t vector, int fd)
-{
-	pthread_mutex_lock(&vfu->irq_lock);
-	if (vfu->irq[vector] >= 0)
-		close(vfu->irq[vector]);
-	vfu->irq[vector] = fd;
-	pthread_mutex_unlock(&vfu->irq_lock);
-}
-
-static void irq_clear_all(struct vfu *vfu)
-{
-	uint32_t i;
-
-	for (i = 0; i < FPGA_VECTORS_MAX; i++)
-		irq_set(vfu, i, -1);
 }
 
 /* ----------------------------------------------------------- commands --- */
@@ -491,8 +341,7 @@ static int take_capabilities(struct vfu *vfu, struct json_object *version)
 	    !json_object_is_type(caps, json_type_object) ||
 	    !json_object_object_get_ex(caps, "max_data_xfer_size", &value))
 		return 0;
-	/* a lock record is one write */
-	if (json_object_get_int64(value) < RFPGA_LOCK_SIZE)
+	if (json_object_get_int64(value) < RECORD)
 		return -EINVAL;
 	if (json_object_get_int64(value) < MAX_DATA)
 		vfu->max_data = (uint32_t)json_object_get_int64(value);
@@ -553,7 +402,7 @@ static int do_dma_map(struct vfu *vfu, struct request *r)
 	memcpy(&m, r->data, sizeof(m));
 	if (m.flags & ~(uint32_t)(HOST_READ | HOST_WRITE))
 		return -EINVAL;
-	err = host_map(&vfu->fpga->host, m.addr, m.size, m.offset, m.flags,
+	err = host_map(vfu->host, m.addr, m.size, m.offset, m.flags,
 		      vfu->n_fds ? vfu->fds[0] : -1);
 	log_debug("map %#llx + %#llx flags %u%s: %d", (unsigned long long)m.addr,
 		  (unsigned long long)m.size, m.flags, vfu->n_fds ? "" : " without fd", err);
@@ -570,9 +419,9 @@ static int do_dma_unmap(struct vfu *vfu, struct request *r)
 	if (u.flags & ~VFIO_DMA_UNMAP_FLAG_ALL)
 		return -EOPNOTSUPP;
 	if (u.flags & VFIO_DMA_UNMAP_FLAG_ALL)
-		host_unmap_all(&vfu->fpga->host);
+		host_unmap_all(vfu->host);
 	else
-		host_unmap(&vfu->fpga->host, u.addr, u.size);
+		host_unmap(vfu->host, u.addr, u.size);
 	log_debug("unmap %#llx + %#llx flags %u", (unsigned long long)u.addr,
 		  (unsigned long long)u.size, u.flags);
 	memcpy(r->reply, &u, sizeof(u));
@@ -593,16 +442,17 @@ static int do_get_info(struct vfu *vfu, struct request *r)
 	return 0;
 }
 
-static uint64_t region_size(const struct fpga *fpga, uint32_t index)
+static uint64_t region_size(const struct vfu *vfu, uint32_t index)
 {
-	switch (index) {
-	case RFPGA_BAR_REGS:		return RFPGA_BAR_REGS_SIZE;
-	case RFPGA_BAR_MSIX:		return FPGA_MSIX_SIZE;
-	case RFPGA_BAR_DOORBELL:	return RFPGA_BAR_DOORBELL_SIZE;
-	case RFPGA_BAR_MEMORY:		return fpga->memory_size;
-	case VFIO_PCI_CONFIG_REGION_INDEX: return FPGA_CONFIG_SIZE;
-	default:			return 0;
-	}
+	if (index == VFIO_PCI_CONFIG_REGION_INDEX)
+		return PCI_CONFIG_SIZE;
+	return index < DEVICE_BARS ? vfu->device->bar[index].size : 0;
+}
+
+/* The memory that a BAR is, or NULL. */
+static uint8_t *region_memory(const struct vfu *vfu, uint32_t index)
+{
+	return index < DEVICE_BARS ? vfu->device->bar[index].memory : NULL;
 }
 
 static int do_region_info(struct vfu *vfu, struct request *r)
@@ -616,15 +466,13 @@ static int do_region_info(struct vfu *vfu, struct request *r)
 		return -EINVAL;
 	info.argsz = sizeof(info);
 	info.flags = 0;
-	info.size = region_size(vfu->fpga, info.index);
+	info.size = region_size(vfu, info.index);
 	if (info.size)
 		info.flags = VFIO_REGION_INFO_FLAG_READ | VFIO_REGION_INFO_FLAG_WRITE;
-	if (info.index == RFPGA_BAR_DOORBELL)
-		r->reply_fd = vfu->fpga->doorbell_fd;
-	if (info.index == RFPGA_BAR_MEMORY)
-		r->reply_fd = vfu->fpga->memory_fd;
-	if (r->reply_fd >= 0)
+	if (region_memory(vfu, info.index)) {
+		r->reply_fd = vfu->device->bar[info.index].fd;
 		info.flags |= VFIO_REGION_INFO_FLAG_MMAP;
+	}
 	memcpy(r->reply, &info, sizeof(info));
 	r->reply_size = sizeof(info);
 	return 0;
@@ -646,11 +494,11 @@ static int do_irq_info(struct vfu *vfu, struct request *r)
 	 * is never raised; QEMU warns about a function without one.
 	 */
 	if (info.index == VFIO_PCI_MSIX_IRQ_INDEX)
-		info.count = vfu->fpga->vectors;
+		info.count = vfu->device->vectors;
 	else if (info.index == VFIO_PCI_ERR_IRQ_INDEX)
 		info.count = 1;
 	else if (info.index == VFIO_PCI_INTX_IRQ_INDEX)
-		info.count = vfu->fpga->intx;
+		info.count = vfu->device->pin;
 	if (info.count)
 		info.flags = VFIO_IRQ_INFO_EVENTFD;
 	if (info.count && info.index == VFIO_PCI_INTX_IRQ_INDEX)
@@ -668,7 +516,7 @@ static int assign_vectors(struct vfu *vfu, uint32_t start, uint32_t count)
 	if (vfu->n_fds && vfu->n_fds != count)
 		return -EINVAL;
 	for (i = 0; i < count; i++) {
-		irq_set(vfu, start + i, vfu->n_fds ? vfu->fds[i] : -1);
+		irq_assign(&vfu->host->irq, start + i, vfu->n_fds ? vfu->fds[i] : -1);
 		if (vfu->n_fds)
 			vfu->fds[i] = -1;	/* kept */
 	}
@@ -680,7 +528,7 @@ static int set_msix(struct vfu *vfu, const struct vfio_irq_set *set, const uint8
 {
 	uint32_t action = set->flags & VFIO_IRQ_SET_ACTION_TYPE_MASK, i;
 
-	if (set->start > vfu->fpga->vectors || set->count > vfu->fpga->vectors - set->start)
+	if (set->start > vfu->device->vectors || set->count > vfu->device->vectors - set->start)
 		return -EINVAL;
 	if (action == VFIO_IRQ_SET_ACTION_MASK || action == VFIO_IRQ_SET_ACTION_UNMASK)
 		return 0;		/* the host masks in front of its eventfds */
@@ -692,16 +540,16 @@ static int set_msix(struct vfu *vfu, const struct vfio_irq_set *set, const uint8
 		return assign_vectors(vfu, set->start, set->count);
 	case VFIO_IRQ_SET_DATA_NONE:
 		if (!set->start && !set->count)
-			irq_clear_all(vfu);
+			irq_clear_all(&vfu->host->irq);
 		for (i = 0; i < set->count; i++)
-			trigger_vector(vfu, set->start + i);
+			irq_trigger(&vfu->host->irq, set->start + i);
 		return 0;
 	case VFIO_IRQ_SET_DATA_BOOL:
 		if (size < set->count)
 			return -EINVAL;
 		for (i = 0; i < set->count; i++)
 			if (data[i])
-				trigger_vector(vfu, set->start + i);
+				irq_trigger(&vfu->host->irq, set->start + i);
 		return 0;
 	}
 	return -EINVAL;
@@ -711,7 +559,7 @@ static int assign_intx(struct vfu *vfu)
 {
 	if (vfu->n_fds > 1)
 		return -EINVAL;
-	intx_assign(vfu, vfu->n_fds ? vfu->fds[0] : -1);
+	intx_assign(&vfu->host->irq, vfu->n_fds ? vfu->fds[0] : -1);
 	if (vfu->n_fds)
 		vfu->fds[0] = -1;	/* kept */
 	return 0;
@@ -738,11 +586,11 @@ static int set_intx(struct vfu *vfu, const struct vfio_irq_set *set, const uint8
 	if (type == VFIO_IRQ_SET_DATA_BOOL && !data[0])
 		return 0;
 	if (action == VFIO_IRQ_SET_ACTION_TRIGGER && !set->count)
-		intx_assign(vfu, -1);
+		intx_assign(&vfu->host->irq, -1);
 	else if (action == VFIO_IRQ_SET_ACTION_TRIGGER)
-		intx_trigger(vfu);
+		intx_trigger(&vfu->host->irq);
 	else if (set->count)
-		intx_mask(vfu, action == VFIO_IRQ_SET_ACTION_MASK);
+		intx_mask(&vfu->host->irq, action == VFIO_IRQ_SET_ACTION_MASK);
 	return 0;
 }
 
@@ -759,11 +607,11 @@ static int do_set_irqs(struct vfu *vfu, struct request *r)
 	if (set.index >= IRQS)
 		return -EINVAL;
 	for (i = 0; i < vfu->n_fds; i++)
-		if (!is_eventfd(vfu->fds[i]))
+		if (!irq_possible(vfu->fds[i]))
 			return -EINVAL;
 	if (set.index == VFIO_PCI_MSIX_IRQ_INDEX)
 		return set_msix(vfu, &set, r->data + sizeof(set), r->size - sizeof(set));
-	if (set.index == VFIO_PCI_INTX_IRQ_INDEX && vfu->fpga->intx)
+	if (set.index == VFIO_PCI_INTX_IRQ_INDEX && vfu->device->pin)
 		return set_intx(vfu, &set, r->data + sizeof(set), r->size - sizeof(set));
 	return 0;			/* never raised: nothing to keep */
 }
@@ -778,7 +626,7 @@ static int get_access(const struct vfu *vfu, const struct request *r, bool write
 	memcpy(a, r->data, sizeof(*a));
 	if (a->region >= REGIONS || a->count > MAX_DATA)
 		return -EINVAL;
-	size = region_size(vfu->fpga, a->region);
+	size = region_size(vfu, a->region);
 	if (a->offset > size || a->count > size - a->offset)
 		return -EINVAL;
 	if (write && r->size - sizeof(*a) < a->count)
@@ -786,89 +634,92 @@ static int get_access(const struct vfu *vfu, const struct request *r, bool write
 	return 0;
 }
 
+static bool answers(const struct vfu *vfu, bool config)
+{
+	const struct device *d = vfu->device;
+
+	return (config || !pci_asleep(&vfu->pci)) &&
+	       (!d->ops->answers || d->ops->answers(d->self, config));
+}
+
 static int do_region_read(struct vfu *vfu, struct request *r)
 {
-	struct fpga *fpga = vfu->fpga;
+	const struct device *d = vfu->device;
 	struct region_access a;
 	uint8_t *data = r->reply + sizeof(a);
 	int err = get_access(vfu, r, false, &a);
+	bool config = a.region == VFIO_PCI_CONFIG_REGION_INDEX;
 
 	if (err)
 		return err;
 	memcpy(r->reply, &a, sizeof(a));
 	r->reply_size = sizeof(a) + a.count;
-	if (fault_dead(fpga, a.region == VFIO_PCI_CONFIG_REGION_INDEX)) {
+	if (!answers(vfu, config))
 		memset(data, 0xff, a.count);
-		return 0;
-	}
-	switch (a.region) {
-	case RFPGA_BAR_REGS:
-		regs_read(fpga, (uint32_t)a.offset, data, a.count);
-		break;
-	case RFPGA_BAR_MSIX:
-		memcpy(data, fpga->msix + a.offset, a.count);
-		break;
-	case RFPGA_BAR_DOORBELL:
-		memcpy(data, fpga->doorbell + a.offset, a.count);
-		break;
-	case RFPGA_BAR_MEMORY:
-		memcpy(data, fpga->memory + a.offset, a.count);
-		break;
-	default:
-		pci_read(fpga, (uint32_t)a.offset, data, a.count);
-	}
+	else if (config)
+		pci_read(&vfu->pci, (uint32_t)a.offset, data, a.count);
+	else if (region_memory(vfu, a.region))
+		memcpy(data, region_memory(vfu, a.region) + a.offset, a.count);
+	else if (a.region == d->msix_bar)
+		pci_msix_read(&vfu->pci, (uint32_t)a.offset, data, a.count);
+	else if (a.count)
+		d->ops->read(d->self, a.region, a.offset, data, a.count);
 	return 0;
 }
 
-/* One word at a time where it can be: the engine reads while we write. */
-static void write_doorbell(struct fpga *fpga, uint64_t offset, const uint8_t *data,
-			   uint32_t count)
+/* One word at a time where it can be: the device reads while we write. */
+static void write_memory(uint8_t *memory, const uint8_t *data, uint32_t count)
 {
 	uint32_t word, i;
 
-	if (offset % sizeof(word) || count % sizeof(word)) {
-		memcpy(fpga->doorbell + offset, data, count);
-	} else {
-		for (i = 0; i < count; i += sizeof(word)) {
-			memcpy(&word, data + i, sizeof(word));
-			__atomic_store_n((uint32_t *)(fpga->doorbell + offset + i), word,
-					 __ATOMIC_RELEASE);
-		}
+	if ((uintptr_t)memory % sizeof(word) || count % sizeof(word)) {
+		memcpy(memory, data, count);
+		return;
 	}
-	engine_kick(fpga);
+	for (i = 0; i < count; i += sizeof(word)) {
+		memcpy(&word, data + i, sizeof(word));
+		__atomic_store_n((uint32_t *)(memory + i), word, __ATOMIC_RELEASE);
+	}
+}
+
+static void reset_function(struct vfu *vfu, enum device_reset why)
+{
+	vfu->device->ops->reset(vfu->device->self, why);
+	pci_reset(&vfu->pci);
+}
+
+static void write_bar(struct vfu *vfu, const struct region_access *a, const uint8_t *data)
+{
+	const struct device *d = vfu->device;
+
+	if (region_memory(vfu, a->region)) {
+		write_memory(region_memory(vfu, a->region) + a->offset, data, a->count);
+		if (d->ops->written)
+			d->ops->written(d->self, a->region);
+	} else if (a->region == d->msix_bar) {
+		pci_msix_write(&vfu->pci, (uint32_t)a->offset, data, a->count);
+	} else if (a->count) {
+		d->ops->write(d->self, a->region, a->offset, data, a->count);
+	}
 }
 
 static int do_region_write(struct vfu *vfu, struct request *r)
 {
-	struct fpga *fpga = vfu->fpga;
 	struct region_access a;
 	const uint8_t *data = r->data + sizeof(a);
 	int err = get_access(vfu, r, true, &a);
+	bool config = a.region == VFIO_PCI_CONFIG_REGION_INDEX;
 
 	if (err)
 		return err;
 	memcpy(r->reply, &a, sizeof(a));
 	r->reply_size = sizeof(a);
-	if (fault_dead(fpga, a.region == VFIO_PCI_CONFIG_REGION_INDEX))
+	if (!answers(vfu, config))
 		return 0;
-	switch (a.region) {
-	case RFPGA_BAR_REGS:
-		regs_write(fpga, (uint32_t)a.offset, data, a.count);
-		break;
-	case RFPGA_BAR_MSIX:
-		/* the host has its own table; ours is for show, and the PBA read-only */
-		if (a.offset + a.count <= FPGA_MSIX_PBA)
-			memcpy(fpga->msix + a.offset, data, a.count);
-		break;
-	case RFPGA_BAR_DOORBELL:
-		write_doorbell(fpga, a.offset, data, a.count);
-		break;
-	case RFPGA_BAR_MEMORY:
-		memcpy(fpga->memory + a.offset, data, a.count);
-		break;
-	default:
-		pci_write(fpga, (uint32_t)a.offset, data, a.count);
-	}
+	if (!config)
+		write_bar(vfu, &a, data);
+	else if (pci_write(&vfu->pci, (uint32_t)a.offset, data, a.count))
+		reset_function(vfu, DEVICE_RESET_FLR);
 	return 0;
 }
 
@@ -876,7 +727,7 @@ static int do_reset(struct vfu *vfu, struct request *r)
 {
 	(void)r;
 	log_debug("reset");
-	fpga_reset(vfu->fpga);
+	reset_function(vfu, DEVICE_RESET_HOST);
 	return 0;
 }
 
@@ -1065,10 +916,10 @@ void vfu_disconnect(struct vfu *vfu)
 	if (vfu->fd < 0)
 		return;
 	dma_set_open(vfu, false);
-	fpga_reset(vfu->fpga);
-	host_unmap_all(&vfu->fpga->host);
-	irq_clear_all(vfu);
-	intx_assign(vfu, -1);
+	reset_function(vfu, DEVICE_RESET_HOST);
+	host_unmap_all(vfu->host);
+	irq_clear_all(&vfu->host->irq);
+	intx_assign(&vfu->host->irq, -1);
 	close_fds(vfu);
 	close(vfu->fd);
 	vfu->fd = -1;
@@ -1085,11 +936,22 @@ int vfu_fd(const struct vfu *vfu)
 	return vfu->fd;
 }
 
-struct vfu *vfu_new(struct fpga *fpga)
+static void link_changed(void *wire, bool up)
+{
+	struct vfu *vfu = wire;
+
+	if (up)
+		pci_reset(&vfu->pci);
+	else
+		host_set_master(vfu->host, false);
+}
+
+static const struct host_wire wire = { .dma = dma, .abort = abort_dma, .link = link_changed };
+
+struct vfu *vfu_new(struct device *device, struct host *host)
 {
 	struct vfu *vfu = calloc(1, sizeof(*vfu));
 	pthread_condattr_t attr;
-	int i;
 
 	if (!vfu)
 		return NULL;
@@ -1102,28 +964,27 @@ struct vfu *vfu_new(struct fpga *fpga)
 		return NULL;
 	}
 	vfu->header = (struct header *)vfu->in;
-	vfu->fpga = fpga;
+	vfu->device = device;
+	vfu->host = host;
 	vfu->fd = -1;
-	for (i = 0; i < FPGA_VECTORS_MAX; i++)
-		vfu->irq[i] = -1;
-	vfu->intx = -1;
 	pthread_mutex_init(&vfu->send_lock, NULL);
 	pthread_mutex_init(&vfu->dma_lock, NULL);
-	pthread_mutex_init(&vfu->irq_lock, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&vfu->dma_cond, &attr);
 	pthread_condattr_destroy(&attr);
+	pci_init(&vfu->pci, device, host);
+	host_set_wire(host, &wire, vfu);
 	return vfu;
 }
 
 void vfu_free(struct vfu *vfu)
 {
 	vfu_disconnect(vfu);
+	host_set_wire(vfu->host, NULL, NULL);
 	pthread_cond_destroy(&vfu->dma_cond);
 	pthread_mutex_destroy(&vfu->send_lock);
 	pthread_mutex_destroy(&vfu->dma_lock);
-	pthread_mutex_destroy(&vfu->irq_lock);
 	free(vfu->in);
 	free(vfu->out);
 	free(vfu);

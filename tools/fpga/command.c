@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Commands of the control socket: what a test needs to see how software stands hardware that
+ * fails.
+ *
+ *   status	     counters, also when the host cannot read them any more
+ *   clock hold|run  the clock stands still, goes on
+ *   clock step N    a held clock jumps N ticks, when the engine has nothing more to do before.
+ *		     This and "hold" are answered when it has nothing more to do at that tick
+ *
+ * those of source.c, what a detector does not deliver, and of slow.c, what a sensor reads; those
+ * of fault.c, which the whole board does wrong, and those of misbehave.c, which get a stack and
+ * its event wrong.
+ */
+#include "fpga.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static uint64_t settle_end;	/* by host_ticks(): how long the engine may take to settle */
+static uint64_t jump;		/* when it has: ticks of a step */
+
+static void say(char *answer, const char *text)
+{
+	snprintf(answer, DEVICE_COMMAND_SIZE, "%s", text);
+}
+
+static void tell_status(struct fpga *fpga, char *answer)
+{
+	struct engine *e = &fpga->engine;
+
+	pthread_mutex_lock(&e->lock);
+	snprintf(answer, DEVICE_COMMAND_SIZE,
+		 "ok faults=%llu cause=%u address=%#llx dtp=%u stops=%u bytes=%llu flood=%llu",
+		 (unsigned long long)e->faults, e->fault_cause,
+		 (unsigned long long)e->fault_addr, e->fault_dtp, e->stops,
+		 (unsigned long long)e->bytes, (unsigned long long)fpga->faults.flood_sent);
+	pthread_mutex_unlock(&e->lock);
+}
+
+static void kick(struct fpga *fpga)
+{
+	engine_kick(fpga);
+	fault_kick(fpga);
+	settle_end = host_ticks() + HOST_PATIENCE * 1000000000ull / RFPGA_TICK_NS;
+}
+
+static void obey_clock(struct fpga *fpga, const char *text, char *answer)
+{
+	unsigned long long ticks = 0;
+	char end;
+
+	if (!strcmp(text, "hold")) {
+		clock_hold();
+	} else if (!strcmp(text, "run")) {
+		clock_run();
+		say(answer, "ok");
+	} else if (!clock_held() || sscanf(text, "step %llu%c", &ticks, &end) != 1) {
+		say(answer,
+		    "error: clock hold, run, or, while it is held, step TICKS: rashpa-fpga(1)");
+	}
+	jump = ticks;
+	kick(fpga);
+}
+
+/*
+ * What was due before a step happens before it. The protocol goes on meanwhile: the engine may
+ * wait for an answer of the host.
+ */
+static void settle(struct fpga *fpga, char *answer)
+{
+	uint64_t ticks = jump;
+
+	if (!engine_settled(fpga)) {
+		if (host_ticks() > settle_end)
+			say(answer, "error: a stream that never waits is running");
+		return;
+	}
+	jump = 0;
+	if (!clock_step(ticks))
+		say(answer, "error: so far the clock cannot count");
+	else if (ticks)
+		kick(fpga);
+	else
+		say(answer, "ok");
+}
+
+bool fpga_command(void *self, const char *line, char *answer)
+{
+	struct fpga *fpga = self;
+
+	if (!line) {
+		settle(fpga, answer);
+	} else if (!strcmp(line, "status")) {
+		tell_status(fpga, answer);
+	} else if (!strncmp(line, "clock ", 6)) {
+		obey_clock(fpga, line + 6, answer);
+	} else if (fault_command(fpga, line) || misbehave(fpga, line) ||
+		   source_command(fpga, line) || sensor_command(fpga, line)) {
+		say(answer, "ok");
+	} else {
+		say(answer, "error: disconnect, exit, status, clock, sensor, miss; dead, flood, stuck, resetting, "
+		    "flr, patient; early, late, reorder, twice, lose, torn, linger, drop, wild, "
+		    "release, honest: rashpa-fpga(1)");
+	}
+	return true;
+}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "irq.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "log.h"
+
+void irq_init(struct irq *irq)
+{
+	unsigned int i;
+
+	memset(irq, 0, sizeof(*irq));
+	for (i = 0; i < DEVICE_VECTORS_MAX; i++)
+		irq->event[i] = -1;
+	irq->intx = -1;
+	pthread_mutex_init(&irq->lock, NULL);
+}
+
+void irq_destroy(struct irq *irq)
+{
+	irq_clear_all(irq);
+	intx_assign(irq, -1);
+	pthread_mutex_destroy(&irq->lock);
+}
+
+/*
+ * A pipe could end us with a signal, a terminal or a file system of the client's keep us for
+ * ever: only what the kernel itself counts is taken. No other file can have this name, for the
+ * others begin with a slash or with their own kind.
+ */
+bool irq_possible(int fd)
+{
+	static const char wanted[] = "anon_inode:[eventfd]";
+	char path[32], name[sizeof(wanted)];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return readlink(path, name, sizeof(name)) == sizeof(wanted) - 1 &&
+	       !memcmp(name, wanted, sizeof(wanted) - 1);
+}
+
+/* The client may have left out O_NONBLOCK: with a full counter the engine must not wait. */
+static bool signal_fd(int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLOUT };
+	const uint64_t one = 1;
+
+	return poll(&p, 1, 0) == 1 && (p.revents & POLLOUT) &&
+	       write(fd, &one, sizeof(one)) == sizeof(one);
+}
+
+/* The counter is raised before anybody can see the interrupt. The lock is held. */
+static void send_vector(struct irq *irq, uint32_t vector, _Atomic uint64_t *counter)
+{
+	if (vector >= DEVICE_VECTORS_MAX || irq->event[vector] < 0) {
+		log_limited("vector %u: not set up, interrupt dropped", vector);
+		return;
+	}
+	if (counter)
+		++*counter;
+	if (!signal_fd(irq->event[vector]))
+		log_limited("vector %u: interrupt lost", vector);
+}
+
+/*
+ * A level: who unmasks it while it is asserted gets the next signal. It masks itself, as the
+ * client was told (AUTOMASKED). The lock is held.
+ */
+static void update_intx(struct irq *irq)
+{
+	if (!irq->pending || irq->masked || irq->disabled || irq->msix ||
+	    irq->intx < 0)
+		return;
+	irq->masked = true;
+	if (!signal_fd(irq->intx))
+		log_limited("INTx: interrupt lost");
+}
+
+void irq_send(struct irq *irq, uint32_t vector, _Atomic uint64_t *counter)
+{
+	pthread_mutex_lock(&irq->lock);
+	if (irq->pin && !irq->msix) {
+		++*counter;
+		irq->pending = true;
+		update_intx(irq);
+	} else if (irq->msix) {
+		send_vector(irq, vector, counter);
+	} else {
+		log_limited("vector %u: MSI-X is not enabled, interrupt dropped", vector);
+	}
+	pthread_mutex_unlock(&irq->lock);
+}
+
+void irq_control(struct irq *irq, bool pin, bool disabled, bool msix)
+{
+	pthread_mutex_lock(&irq->lock);
+	irq->pin = pin;
+	irq->disabled = disabled;
+	irq->msix = msix;
+	update_intx(irq);
+	pthread_mutex_unlock(&irq->lock);
+}
+
+void intx_clear(struct irq *irq)
+{
+	pthread_mutex_lock(&irq->lock);
+	irq->pending = false;
+	pthread_mutex_unlock(&irq->lock);
+}
+
+bool intx_pending(struct irq *irq)
+{
+	bool pending;
+
+	pthread_mutex_lock(&irq->lock);
+	pending = irq->pending;
+	pthread_mutex_unlock(&irq->lock);
+	return pending;
+}
+
+void intx_mask(struct irq *irq, bool on)
+{
+	pthread_mutex_lock(&irq->lock);
+	irq->masked = on;
+	update_intx(irq);
+	pthread_mutex_unlock(&irq->lock);
+}
+
+/* A new listener begins unmasked. */
+void intx_assign(struct irq *irq, int fd)
+{
+	pthread_mutex_lock(&irq->lock);
+	if (irq->intx >= 0)
+		close(irq->intx);
+	irq->intx = fd;
+	irq->masked = false;
+	update_intx(irq);
+	pthread_mutex_unlock(&irq->lock);
+}
+
+/* As if it had been asserted for a moment: the client tries its own way. */
+void intx_trigger(struct irq *irq)
+{
+	pthread_mutex_lock(&irq->lock);
+	if (irq->intx >= 0 && !signal_fd(irq->intx))
+		log_limited("INTx: interrupt lost");
+	pthread_mutex_unlock(&irq->lock);
+}
+
+void irq_trigger(struct irq *irq, uint32_t vector)
+{
+	pthread_mutex_lock(&irq->lock);
+	send_vector(irq, vector, NULL);
+	pthread_mutex_unlock(&irq->lock);
+}
+
+void irq_assign(struct irq *irq, uint32_t vector, int fd)
+{
+	pthread_mutex_lock(&irq->lock);
+	if (irq->event[vector] >= 0)
+		close(irq->event[vector]);
+	irq->event[vector] = fd;
+	pthread_mutex_unlock(&irq->lock);
+}
+
+void irq_clear_all(struct irq *irq)
+{
+	uint32_t i;
+
+	for (i = 0; i < DEVICE_VECTORS_MAX; i++)
+		irq_assign(irq, i, -1);
+}

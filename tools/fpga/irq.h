@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Interrupts of the function: eventfds of the vectors of MSI-X, and the state of INTx. Its lock
+ * is innermost; whoever sends takes it, and the protocol thread.
+ */
+#ifndef IRQ_H
+#define IRQ_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "device.h"
+
+struct irq {
+	pthread_mutex_t lock;
+	int event[DEVICE_VECTORS_MAX];
+	int intx;			/* eventfd */
+	bool pending;			/* INTx is asserted until software clears it */
+	bool masked;			/* INTx, by its own signal, or by the client */
+	bool disabled;			/* INTx, in the command register */
+	bool pin;			/* there is INTx */
+	bool msix;			/* enabled */
+};
+
+void irq_init(struct irq *irq);
+void irq_destroy(struct irq *irq);
+
+/* for a device: the vector; or INTx if there is one, and MSI-X is not enabled */
+void irq_send(struct irq *irq, uint32_t vector, _Atomic uint64_t *counter);
+void intx_clear(struct irq *irq);
+bool intx_pending(struct irq *irq);
+
+/* for the protocol thread; descriptors become the irq's */
+bool irq_possible(int fd);
+void irq_assign(struct irq *irq, uint32_t vector, int fd);	/* -1: none any more */
+void irq_clear_all(struct irq *irq);
+void irq_trigger(struct irq *irq, uint32_t vector);
+void irq_control(struct irq *irq, bool pin, bool disabled, bool msix);	/* as the host wrote */
+void intx_assign(struct irq *irq, int fd);
+void intx_mask(struct irq *irq, bool on);
+void intx_trigger(struct irq *irq);
+
+#endif /* IRQ_H */
