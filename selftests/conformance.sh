@@ -95,6 +95,7 @@ all "a small board" --memory 256K --dtps 1 --vectors 1 --entries 2
 all "a board without features" --without lock --without freerun --without flush \
 	--without group --without drop --without meta
 
+all "an aligned board" --memory 16M --dtps 4 --vectors 4 --align 64
 notices "lose lock 2" event/lock
 notices "lose interrupt 2" stream/region
 notices "twice interrupt 0" stream/region

@@ -21,6 +21,17 @@ struct dtp {
 	uint32_t source, live_sampling;		/* as in SOURCE and SAMPLING */
 };
 
+/* Bytes as ALIGN of the board wants them. */
+static inline uint64_t down(uint64_t bytes)
+{
+	return bytes & ~(uint64_t)(board.align - 1);
+}
+
+static inline uint64_t up(uint64_t bytes)
+{
+	return down(bytes + board.align - 1);
+}
+
 /* Registers and host memory as every test finds them: entry 0 is DST, entry 1 LOCKS. */
 void fresh(void);
 /* The first of a linear space, or a valid one behind @sum bytes of it. */
@@ -48,7 +59,7 @@ uint64_t counter(uint32_t n, uint32_t which);
 /* Interrupts of a vector: those that came since the last look are added; false: none came. */
 bool wait_event(uint32_t vector, uint64_t *total);
 uint64_t events_so_far(uint32_t vector);
-/* As many as this came, or fewer where they merge; none comes. */
+/* All that were sent, so many, came (fewer where they merge); none comes. */
 bool told(uint32_t vector, uint64_t n);
 bool silent(uint32_t vector);
 const volatile uint64_t *lock_record(uint32_t n);
@@ -61,5 +72,7 @@ bool untouched(size_t from, size_t to);
 bool faulted(uint32_t n, uint32_t cause);	/* ended by this, the only one */
 /* Of DTP 0 nothing was written, nothing runs, nobody was told. */
 void check_refused(uint32_t cause);
+/* The same, but for payload before what was refused: boards may have sent some. */
+void check_cut(uint32_t cause);
 
 #endif /* CONFORMANCE_DTP_H */

@@ -55,12 +55,81 @@ static void test_order(void)
 			CHECK(wait_event(0, &events));
 		CHECK(same_stack(&d, k));
 		CHECK_EQ(lock_record(0)[RFPGA_LOCK_STACKS / 8], k + 1);
+		if (k % 2)	/* it must not be taken for the next one's */
+			CHECK(wait_event(0, &events));
 		if (failed)
 			return;
-		events_so_far(0);
 		memset(host, CANARY, d.dst_slot);
 		give_credit(0, (uint32_t)k + 1);
 	}
+}
+
+/*
+ * Records one after the other, as fast as they come: each that is not being written is of one
+ * stack.
+ */
+static void test_record(void)
+{
+	struct dtp d = plain(0);
+	struct rfpga_lock lock;
+	uint64_t last = 0, end = now_us() + 100000 * (uint64_t)board.slowness;
+
+	d.mode = RFPGA_MODE_FREERUN | RFPGA_MODE_LOCK;
+	d.height = 1;
+	d.images = 0;
+	d.bunch = 3;
+	start(&d);
+	CHECK(EVENTUALLY(lock_record(0)[RFPGA_LOCK_STACKS / 8] != CANARY * 0x0101010101010101ull));
+	while (now_us() < end && !failed) {
+		if (!rfpga_lock_read(lock_record(0), &lock))
+			continue;
+		CHECK_EQ(lock.images, 3 * lock.stacks);
+		CHECK_EQ(lock.overruns, lock.stacks > 2 ? lock.stacks - 2 : 0);
+		CHECK(lock.stacks >= last);
+		last = lock.stacks;
+	}
+	CHECK(last);
+}
+
+/* Each vector is the one that was named, and of each DTP. */
+static void test_vectors(void)
+{
+	uint32_t i, j;
+
+	for (i = 0; i < board.vectors || i < board.dtps; i++) {
+		struct dtp d = plain(i % board.dtps);
+
+		d.vector = i % board.vectors;
+		d.images = d.bunch;
+		run_to(&d, RFPGA_DTP_DONE);
+		CHECK_EQ(counter(d.n, RFPGA_DTP_C_EVENTS), 1);
+		CHECK(told(d.vector, 1));
+		for (j = 0; j < board.vectors; j++)
+			CHECK_EQ(events_so_far(j), 0);
+	}
+}
+
+/* What was not asked for is not sent; without MSI-X Enable an event sends nothing. */
+static void test_modes(void)
+{
+	struct dtp d = plain(0);
+
+	d.mode = 0;
+	d.slots = 4;
+	run_to(&d, RFPGA_DTP_DONE);
+	CHECK(silent(0));
+	CHECK(untouched(LOCKS, LOCKS + 4096));
+	CHECK_EQ(counter(0, RFPGA_DTP_C_EVENTS), 0);
+	CHECK_EQ(counter(0, RFPGA_DTP_C_STACKS), 4);
+	d.mode = RFPGA_MODE_MSIX;
+	msix_enable(false);
+	run_to(&d, RFPGA_DTP_DONE);
+	msix_enable(true);
+	CHECK(silent(0));
+	CHECK_EQ(counter(0, RFPGA_DTP_C_EVENTS), 0);
+	run_to(&d, RFPGA_DTP_DONE);
+	CHECK(told(0, 4));
+	CHECK_EQ(counter(0, RFPGA_DTP_C_EVENTS), 4);
 }
 
 static const struct test tests[] = {
@@ -68,6 +137,11 @@ static const struct test tests[] = {
 	  .features = RFPGA_FEATURE_LOCK | RFPGA_FEATURE_MSIX },
 	{ "order", "payload, then the lock record, then the interrupt", test_order,
 	  .features = RFPGA_FEATURE_LOCK | RFPGA_FEATURE_MSIX },
+	{ "record", "a lock record is of one stack", test_record,
+	  .features = RFPGA_FEATURE_LOCK | RFPGA_FEATURE_FREERUN },
+	{ "vectors", "each interrupt vector", test_vectors, .features = RFPGA_FEATURE_MSIX },
+	{ "modes", "only what MODE and MSI-X Enable say", test_modes,
+	  .features = RFPGA_FEATURE_MSIX },
 };
 
 const struct suite event_suite = SUITE("event", tests);

@@ -6,6 +6,7 @@
 
 static void test_fault_entry(void)
 {
+	const uint64_t left = up(60);
 	struct dtp d = plain(0);
 
 	set_entry(0, HOST_ADDR, 1 << 20, 0);
@@ -16,11 +17,12 @@ static void test_fault_entry(void)
 	CHECK_EQ(rd(RFPGA_STATUS), 0);
 
 	set_entry(0, HOST_ADDR, 1 << 20, RFPGA_ENTRY_VALID);
-	d.dst_base = (1 << 20) - 100;
-	d.dst_line = 256;
+	d.dst_base = (1 << 20) - left;
+	d.dst_line = up(256);
 	start(&d);
-	check_refused(RFPGA_FAULT_ENTRY);
-	CHECK_EQ(rd64(RFPGA_FAULT_ADDR), 1 << 20);
+	check_cut(RFPGA_FAULT_ENTRY);
+	/* in the first line, or with the second one */
+	CHECK_EQ(rd64(RFPGA_FAULT_ADDR), (1 << 20) + (left < 128 ? 0 : d.dst_line - left));
 }
 
 static void test_fault_master(void)
@@ -47,10 +49,10 @@ static void test_fault_source(void)
 	const uint32_t count = (1u << board.count_bits) - 1;
 	struct dtp d = plain(0);
 
-	d.src_base = board.memory - 4096 + 1;
+	d.src_base = board.memory - 4096 + board.align;
 	start(&d);
-	check_refused(RFPGA_FAULT_SOURCE);
-	CHECK_EQ(rd64(RFPGA_FAULT_ADDR), board.memory - 128 + 1);
+	check_cut(RFPGA_FAULT_SOURCE);
+	CHECK_EQ(rd64(RFPGA_FAULT_ADDR), d.src_base + (4096 - board.align) / 128 * 128);
 	/* the third image is the first that is not there: it is found when it is its turn */
 	d.src_base = board.memory - 2 * 4096;
 	start(&d);
@@ -61,16 +63,18 @@ static void test_fault_source(void)
 	/* sums that 48 bits do not hold, and 64 do not either */
 	wr(RFPGA_CONTROL, RFPGA_CONTROL_CLEAR);
 	memset(host, CANARY, 1 << 20);
-	d.src_base = (1ull << board.offset_bits) - 1;
-	d.src_line = d.src_image = (1ull << board.stride_bits) - 1;
-	d.src_y = d.src_x = count;
+	d.src_base = down((1ull << board.offset_bits) - 1);
+	d.src_line = down((1ull << board.stride_bits) - 1);
+	d.src_image = d.src_line;
+	d.src_y = count;
+	d.src_x = (uint32_t)down(count);
 	start(&d);
 	check_refused(RFPGA_FAULT_SOURCE);
 	wr(RFPGA_CONTROL, RFPGA_CONTROL_CLEAR);
 	d = plain(0);
 	d.slots = count;
 	d.first_stack = count - 1;
-	d.dst_slot = (1ull << board.offset_bits) - 1;
+	d.dst_slot = down((1ull << board.offset_bits) - 1);
 	start(&d);
 	check_refused(RFPGA_FAULT_ENTRY);
 	d = plain(0);
@@ -196,8 +200,56 @@ static void test_fault_bus(void)
 	CHECK_EQ(counter(0, RFPGA_DTP_C_IMAGES), 0);
 }
 
+/* One that has a fault holds up nobody else. */
+static void test_fault_others(void)
+{
+	struct dtp d = plain(0), bad = plain(1);
+
+	d.images = 0;
+	run_to(&d, RFPGA_DTP_RUNNING | RFPGA_DTP_WAITING);
+	bad.pixel = 5;
+	run_to(&bad, RFPGA_DTP_FAULTED);
+	bad.pixel = 2;
+	set_entry(2, HOST_ADDR, 1 << 20, 0);
+	bad.first = 2;
+	run_to(&bad, RFPGA_DTP_FAULTED);
+	CHECK_EQ(rd64(RFPGA_FAULTS), 2);
+	CHECK_EQ(status(0), RFPGA_DTP_RUNNING | RFPGA_DTP_WAITING);
+	give_credit(0, 1);
+	CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_STACKS) == 3));
+	CHECK_EQ(counter(0, RFPGA_DTP_C_FAULTS), 0);
+	/* and is as good as new */
+	bad.first = 0;
+	bad.dst_base = 1 << 20;
+	run_to(&bad, RFPGA_DTP_RUNNING | RFPGA_DTP_WAITING);
+	CHECK_EQ(counter(1, RFPGA_DTP_C_FAULTS), 0);
+	CHECK_EQ(counter(1, RFPGA_DTP_FAULT_CAUSE), 0);
+}
+
+/* The read of a flush has an answer: memory that is only for writing says no. */
+static void test_fault_flush(void)
+{
+	struct dtp d = plain(0);
+
+	d.mode |= RFPGA_MODE_FLUSH;
+	dma_unmap(HOST_ADDR, HOST_SIZE);
+	if (dma_map(HOST_ADDR, HOST_SIZE, 0, 2)) {
+		skip("the host has no memory that is only for writing");
+		return;
+	}
+	start(&d);
+	CHECK(faulted(0, RFPGA_FAULT_BUS));
+	CHECK(rd64(RFPGA_FAULT_ADDR) - HOST_ADDR < 4 * 4096);
+	CHECK(untouched(LOCKS, LOCKS + 4096));
+	CHECK(silent(0));
+	CHECK_EQ(counter(0, RFPGA_DTP_C_STACKS), 0);
+}
+
 static const struct test tests[] = {
 	{ "entries", "refused: entries", test_fault_entry },
+	{ "others", "other DTPs go on", test_fault_others, .dtps = 2, .entries = 3 },
+	{ "flush", "a flush that is refused", test_fault_flush,
+	  .features = RFPGA_FEATURE_FLUSH | RFPGA_FEATURE_MSIX },
 	{ "bus", "bus addresses that nobody has", test_fault_bus },
 	{ "master", "refused: bus mastering is off", test_fault_master },
 	{ "source", "refused: source", test_fault_source },

@@ -12,8 +12,8 @@ static void test_credit(void)
 	d.slots = 3;
 	d.images = 0;
 	start(&d);
-	CHECK(told(0, 3));
 	CHECK(EVENTUALLY(status(0) == (RFPGA_DTP_RUNNING | RFPGA_DTP_WAITING)));
+	CHECK(told(0, 3));
 	pass_us(5000);
 	CHECK(silent(0));
 	for (k = 1; k <= 50; k++) {

@@ -3,6 +3,7 @@
 #include "dtp.h"
 
 #include <linux/pci_regs.h>
+#include <string.h>
 
 static void test_identity(void)
 {
@@ -72,6 +73,156 @@ static void test_absent(void)
 			wrong(__FILE__, __LINE__, "offset %#x is %#x", absent[i], rd(absent[i]));
 	}
 	CHECK_EQ(rd(DTP(0) + RFPGA_DTP_CONTROL), 0);
+}
+
+/* A pair in two words, and in one access. */
+static void test_pairs(void)
+{
+	uint64_t before = rd64(RFPGA_TICKS), low, ticks;
+
+	CHECK_EQ(rd(RFPGA_MEMORY_SIZE) | (uint64_t)rd(RFPGA_MEMORY_SIZE + 4) << 32, board.memory);
+	low = rd(RFPGA_TICKS);
+	ticks = low | (uint64_t)rd(RFPGA_TICKS + 4) << 32;
+	CHECK(before <= ticks && ticks <= rd64(RFPGA_TICKS));
+	/* the high word is that of the last low one, however often it is read */
+	CHECK_EQ(rd(RFPGA_TICKS + 4), ticks >> 32);
+}
+
+static void test_memory(void)
+{
+	const uint64_t last = board.shown - 8;
+	uint8_t bytes[8] = { 1, 2, 3, 4, 5, 6, 7, 8 }, back[8];
+	unsigned int i;
+
+	memory_write(0, bytes, 8);
+	memory_write(last, bytes, 7);		/* byte by byte */
+	memory_write(last + 7, bytes + 7, 1);
+	memory_read(0, back, 8);
+	CHECK(!memcmp(back, bytes, 8));
+	for (i = 0; i < 8; i++) {
+		memory_read(last + i, back + i, 1);
+		CHECK_EQ(back[i], bytes[i]);
+	}
+	memory_write(0, dataset, 8);
+	if (board.dataset == board.shown)
+		memory_write(last, dataset + last, 8);
+}
+
+static void test_clear(void)
+{
+	struct dtp d = plain(0);
+
+	run_to(&d, RFPGA_DTP_RUNNING | RFPGA_DTP_WAITING);
+	CHECK_EQ(rd64(RFPGA_BYTES), 8 * 4096);
+	wr(DTP(0), RFPGA_DTP_STOP);
+	CHECK(EVENTUALLY(idle()));
+	d.pixel = 3;
+	run_to(&d, RFPGA_DTP_FAULTED);
+	CHECK_EQ(rd64(RFPGA_FAULTS), 1);
+	CHECK_EQ(rd(RFPGA_STATUS), RFPGA_STATUS_FAULT);
+	wr(RFPGA_CONTROL, RFPGA_CONTROL_CLEAR);
+	CHECK_EQ(rd64(RFPGA_BYTES) | rd64(RFPGA_FAULTS) | rd64(RFPGA_FAULT_ADDR), 0);
+	CHECK_EQ(rd(RFPGA_STOPS) | rd(RFPGA_FAULT_CAUSE) | rd(RFPGA_FAULT_DTP), 0);
+	CHECK_EQ(rd(RFPGA_STATUS), 0);
+	/* what is the DTP's stays */
+	CHECK_EQ(status(0), RFPGA_DTP_FAULTED);
+	CHECK_EQ(counter(0, RFPGA_DTP_FAULT_CAUSE), RFPGA_FAULT_CONFIG);
+	/* of several bits CLEAR is the last */
+	wr(RFPGA_CONTROL, RFPGA_CONTROL_STOP);
+	CHECK_EQ(rd(RFPGA_STOPS), 1);
+	wr(RFPGA_CONTROL, RFPGA_CONTROL_STOP | RFPGA_CONTROL_CLEAR);
+	CHECK_EQ(rd(RFPGA_STOPS), 0);
+}
+
+/* What is configuration in every minor version, and how wide: LOCK and META have their own. */
+static const struct { uint32_t reg, size; } configuration[] = {
+	{ RFPGA_DTP_MODE, 4 }, { RFPGA_DTP_VECTOR, 4 }, { RFPGA_DTP_PIXEL_BYTES, 4 },
+	{ RFPGA_DTP_BUNCH, 4 }, { RFPGA_DTP_SLOTS, 4 }, { RFPGA_DTP_SRC_BASE, 8 },
+	{ RFPGA_DTP_SRC_IMAGES, 4 }, { RFPGA_DTP_SRC_X, 4 }, { RFPGA_DTP_SRC_Y, 4 },
+	{ RFPGA_DTP_WIDTH, 4 }, { RFPGA_DTP_HEIGHT, 4 }, { RFPGA_DTP_DST_X, 4 },
+	{ RFPGA_DTP_DST_Y, 4 }, { RFPGA_DTP_SRC_LINE, 8 }, { RFPGA_DTP_SRC_IMAGE, 8 },
+	{ RFPGA_DTP_DST_BASE, 8 }, { RFPGA_DTP_DST_LINE, 8 }, { RFPGA_DTP_DST_IMAGE, 8 },
+	{ RFPGA_DTP_DST_SLOT, 8 }, { RFPGA_DTP_DST_FIRST, 4 }, { RFPGA_DTP_DST_COUNT, 4 },
+	{ RFPGA_DTP_IMAGES, 8 }, { RFPGA_DTP_PERIOD, 8 }, { RFPGA_DTP_FIRST_STACK, 8 },
+	{ RFPGA_DTP_FIRST_SLOT, 4 }, { RFPGA_DTP_FIRST_INDEX, 4 }, { RFPGA_DTP_INDEX_STEP, 4 },
+	{ RFPGA_DTP_RUN, 4 },
+};
+
+#define CONFIGURATION	(sizeof(configuration) / sizeof(configuration[0]))
+
+/* A value that fits into any register of the configuration, another one in each. */
+static uint64_t some(uint32_t n, size_t i)
+{
+	return 1 + i + n * CONFIGURATION;
+}
+
+static void test_config(void)
+{
+	uint32_t n, at;
+	size_t i;
+
+	for (n = 0; n < board.dtps; n++)
+		for (i = 0; i < CONFIGURATION; i++) {
+			at = DTP(n) + configuration[i].reg;
+			if (reg_read(at, configuration[i].size))
+				wrong(__FILE__, __LINE__, "offset %#x is not 0 after a reset", at);
+			reg_write(at, some(n, i), configuration[i].size);
+		}
+	for (n = 0; n < board.dtps; n++)
+		for (i = 0; i < CONFIGURATION; i++) {
+			at = DTP(n) + configuration[i].reg;
+			if (reg_read(at, configuration[i].size) != some(n, i))
+				wrong(__FILE__, __LINE__, "offset %#x does not keep its value", at);
+		}
+}
+
+/* While it runs, all of its configuration stays, and nobody else's. */
+static void test_config_locked(void)
+{
+	struct dtp d = plain(0);
+	uint64_t before[CONFIGURATION];
+	size_t i;
+
+	run_to(&d, RFPGA_DTP_RUNNING | RFPGA_DTP_WAITING);
+	for (i = 0; i < CONFIGURATION; i++) {
+		before[i] = reg_read(DTP(0) + configuration[i].reg, configuration[i].size);
+		reg_write(DTP(0) + configuration[i].reg, before[i] + 1, configuration[i].size);
+	}
+	for (i = 0; i < CONFIGURATION; i++)
+		if (reg_read(DTP(0) + configuration[i].reg, configuration[i].size) != before[i])
+			wrong(__FILE__, __LINE__, "register %#x was written while RUNNING",
+			      configuration[i].reg);
+	if (board.dtps > 1) {
+		wr(DTP(1) + RFPGA_DTP_WIDTH, 77);
+		CHECK_EQ(rd(DTP(1) + RFPGA_DTP_WIDTH), 77);
+	}
+	wr(DTP(0), RFPGA_DTP_STOP);
+	CHECK(EVENTUALLY(idle()));
+	wr(DTP(0) + RFPGA_DTP_WIDTH, 78);
+	CHECK_EQ(rd(DTP(0) + RFPGA_DTP_WIDTH), 78);
+}
+
+/* Every entry is one of its own. */
+static void test_table(void)
+{
+	uint32_t i;
+
+	for (i = 0; i < board.entries; i++)
+		set_entry(i, (i + 1ull) << 33 | 4096, (i + 1ull) << 12,
+			  i % 3 ? RFPGA_ENTRY_VALID : 0);
+	for (i = 0; i < board.entries; i++)
+		if (rd64(ENTRY(i) + RFPGA_ENTRY_ADDR) != ((i + 1ull) << 33 | 4096) ||
+		    rd64(ENTRY(i) + RFPGA_ENTRY_LEN) != (i + 1ull) << 12 ||
+		    rd(ENTRY(i) + RFPGA_ENTRY_CONTROL) != (i % 3 ? RFPGA_ENTRY_VALID : 0)) {
+			wrong(__FILE__, __LINE__, "entry %u does not keep what was written", i);
+			return;
+		}
+	function_reset();
+	for (i = 0; i < board.entries; i++)
+		if (rd(ENTRY(i) + RFPGA_ENTRY_CONTROL)) {
+			wrong(__FILE__, __LINE__, "entry %u is valid after a reset", i);
+			return;
+		}
 }
 
 static uint32_t bar_size(uint32_t offset)
@@ -172,6 +323,12 @@ static const struct test tests[] = {
 	{ "blocks", "the list of blocks and the address map", test_blocks },
 	{ "absent", "offsets without a register", test_absent },
 	{ "function", "capabilities and BARs of the function", test_function },
+	{ "pairs", "64 bits in two words", test_pairs },
+	{ "memory", "on-board memory, by words and by bytes", test_memory },
+	{ "clear", "CLEAR, and what it leaves", test_clear },
+	{ "config", "configuration of each DTP: 0, then what was written", test_config },
+	{ "running", "writes to the configuration of a DTP that runs", test_config_locked },
+	{ "table", "entries keep what was written, and a reset clears VALID", test_table },
 	{ "clock", "TICKS at TICK_RATE", test_clock },
 	{ "fault-latch", "refused: who and why, latched by nobody else", test_fault_latch,
 	  .entries = 8, .dtps = 2 },

@@ -89,11 +89,69 @@ static void test_restart(void)
 	CHECK(same_stack(&d, 4));
 }
 
+/* Of two that run, the one that was told stops. */
+static void test_stop_one(void)
+{
+	struct dtp d = plain(0), other = plain(1);
+
+	d.images = 0;
+	other.images = 0;
+	other.dst_base = 1 << 20;
+	run_to(&d, RFPGA_DTP_RUNNING | RFPGA_DTP_WAITING);
+	run_to(&other, RFPGA_DTP_RUNNING | RFPGA_DTP_WAITING);
+	wr(DTP(0), RFPGA_DTP_STOP);
+	CHECK(EVENTUALLY(!status(0)));
+	CHECK_EQ(status(1), RFPGA_DTP_RUNNING | RFPGA_DTP_WAITING);
+	CHECK(!idle());
+	give_credit(0, 1);
+	give_credit(1, 1);
+	CHECK(EVENTUALLY(counter(1, RFPGA_DTP_C_STACKS) == 3));
+	CHECK_EQ(counter(0, RFPGA_DTP_C_STACKS), 2);
+	CHECK(same_stack(&other, 2));
+	wr(RFPGA_CONTROL, RFPGA_CONTROL_STOP);
+	CHECK(EVENTUALLY(idle()));
+	CHECK_EQ(rd(RFPGA_STOPS), 2);
+}
+
+/* START clears what the run before has left; with STOP it is STOP. */
+static void test_states(void)
+{
+	struct dtp d = plain(0), bad = plain(0);
+
+	d.slots = 4;
+	run_to(&d, RFPGA_DTP_DONE);
+	bad.width = 0;
+	run_to(&bad, RFPGA_DTP_FAULTED);
+	run_to(&d, RFPGA_DTP_DONE);
+	CHECK_EQ(counter(0, RFPGA_DTP_C_FAULTS), 0);
+	CHECK_EQ(counter(0, RFPGA_DTP_C_STACKS), 4);
+	wr(RFPGA_CONTROL, RFPGA_CONTROL_CLEAR);
+	wr(DTP(0), RFPGA_DTP_START | RFPGA_DTP_STOP);
+	CHECK_EQ(rd(RFPGA_STOPS), 1);
+	CHECK_EQ(status(0) & RFPGA_DTP_RUNNING, 0);
+	CHECK_EQ(rd64(RFPGA_BYTES), 0);
+	/* no event of a stack that is not complete */
+	d.mode |= RFPGA_MODE_FREERUN;
+	d.period = board.tick_rate / 1000;
+	start(&d);
+	CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_IMAGES) >= 1));
+	events_so_far(0);
+	wr(DTP(0), RFPGA_DTP_STOP);
+	CHECK(EVENTUALLY(idle()));
+	if (counter(0, RFPGA_DTP_C_STACKS))
+		skip("the stack was complete before the stop came");
+	else
+		CHECK(silent(0));
+}
+
 static const struct test tests[] = {
 	{ "silence", "stop, and then silence", test_stop,
 	  .features = RFPGA_FEATURE_FREERUN, .memory = 4096 },
 	{ "entry", "an entry taken away while it is used", test_entry_cleared,
 	  .features = RFPGA_FEATURE_FREERUN },
+	{ "one", "one DTP stops, another one goes on", test_stop_one, .dtps = 2 },
+	{ "states", "what START clears, and what STOP leaves out", test_states,
+	  .features = RFPGA_FEATURE_FREERUN | RFPGA_FEATURE_MSIX },
 	{ "restart", "start, stop and resume", test_restart,
 	  .features = RFPGA_FEATURE_LOCK },
 };

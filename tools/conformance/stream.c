@@ -7,30 +7,31 @@
 static void test_roi(void)
 {
 	struct dtp d = plain(0);
+	const uint64_t x = up(4), line = x + up(40) + up(8);
 	uint64_t i;
 
-	d.src_x = 5;
+	d.src_x = (uint32_t)up(10) / 2;
 	d.src_y = 3;
 	d.width = 20;
 	d.height = 7;
-	d.dst_x = 2;
+	d.dst_x = (uint32_t)x / 2;
 	d.dst_y = 1;
-	d.dst_line = 64;
-	d.dst_image = 1024;
+	d.dst_line = line;
+	d.dst_image = 2048;
 	d.dst_slot = 8192;
 	d.dst_base = 4096;
 	d.slots = 4;
 	start(&d);
-	CHECK(told(0, 4));
 	CHECK(EVENTUALLY(status(0) == RFPGA_DTP_DONE));
+	CHECK(told(0, 4));
 	for (i = 0; i < 4; i++)
 		CHECK(same_stack(&d, i));
 	CHECK(EVENTUALLY(idle()));
 	CHECK_EQ(status(0), RFPGA_DTP_DONE);
 	/* what is not in the region stays as it was */
-	CHECK(untouched(0, 4096 + 64 + 4));
-	CHECK(untouched(4096 + 64 + 4 + 40, 4096 + 128 + 4));
-	CHECK(untouched(4096 + 8 * 64, 4096 + 1024));
+	CHECK(untouched(0, 4096 + line + x));
+	CHECK(untouched(4096 + line + x + 40, 4096 + 2 * line + x));
+	CHECK(untouched(4096 + 8 * line, 4096 + 2048));
 	CHECK(untouched(4096 + 4 * 8192, LOCKS));
 	CHECK_EQ(counter(0, RFPGA_DTP_C_IMAGES), 16);
 	CHECK_EQ(counter(0, RFPGA_DTP_C_STACKS), 4);
@@ -53,8 +54,10 @@ static void test_pixel_sizes(void)
 		d.pixel = sizes[i];
 		d.width = 10;
 		d.height = 4;
-		d.src_x = 3;
-		d.dst_x = 1;
+		d.src_x = (uint32_t)up(3 * d.pixel) / d.pixel;
+		d.dst_x = (uint32_t)up(d.pixel) / d.pixel;
+		d.src_line = up(256);
+		d.dst_line = up(256);
 		d.slots = 4;
 		start(&d);
 		CHECK(EVENTUALLY(status(d.n) == RFPGA_DTP_DONE));
@@ -65,14 +68,15 @@ static void test_pixel_sizes(void)
 static void test_entries(void)
 {
 	struct dtp d = plain(0);
-	uint8_t *first = host + (40 << 20) - 200, *second = host + (36 << 20);
+	const uint64_t before = up(200);	/* one line and a part of it, or some */
+	uint8_t *first = host + (40 << 20) - before, *second = host + (36 << 20);
 	uint64_t i;
 
 	/* the second line begins in entry 2 and ends in entry 4; entry 3 is empty */
 	set_segment(2, HOST_ADDR + (40 << 20) - 4096, 4096, 0);
 	set_segment(3, 0, 0, 4096);
 	set_segment(4, HOST_ADDR + (36 << 20), 1 << 20, 4096);
-	d.dst_base = 4096 - 200;
+	d.dst_base = 4096 - before;
 	d.first = 2;
 	d.count = 3;
 	d.src_line = 256;	/* a gap, so that lines are not merged */
@@ -80,11 +84,11 @@ static void test_entries(void)
 	start(&d);
 	CHECK(EVENTUALLY(status(0) == RFPGA_DTP_DONE));
 	for (i = 0; i < 32 * 128; i++)
-		if ((i < 200 ? first[i] : second[i - 200]) !=
+		if ((i < before ? first[i] : second[i - before]) !=
 		    dataset[i / 128 * 256 + i % 128])
 			break;
 	CHECK_EQ(i, 32 * 128);
-	CHECK_EQ(first[200], CANARY);
+	CHECK_EQ(first[before], CANARY);
 }
 
 static void test_big_lines(void)
@@ -118,8 +122,8 @@ static void test_last_stack(void)
 
 	d.images = 6;		/* one stack and a half */
 	start(&d);
+	CHECK(EVENTUALLY(status(0) == RFPGA_DTP_DONE));
 	CHECK(told(0, 2));
-	CHECK(status(0) & RFPGA_DTP_DONE);
 	CHECK_EQ(lock_record(0)[RFPGA_LOCK_STACKS / 8], 2);
 	CHECK_EQ(lock_record(0)[RFPGA_LOCK_IMAGES / 8], 6);
 	CHECK(same_image(&d, 1, 0) && same_image(&d, 1, 1));
@@ -175,6 +179,156 @@ static void test_round_robin(void)
 	CHECK(least > 0 && most < 2 * least);
 }
 
+/* Lines begin and end at any byte that ALIGN allows, on both sides. */
+static void test_bytes(void)
+{
+	struct dtp d = plain(0);
+	uint32_t from, to, step = board.align, k = 0;
+
+	d.pixel = 1;
+	d.height = 2;
+	d.bunch = 1;
+	d.slots = 4;
+	d.images = 1;
+	d.mode = 0;
+	for (from = 0; from < 16 && !failed; from += step)
+		for (to = 0; to < 16 && !failed; to += step, k++) {
+			d.src_x = from;
+			d.dst_x = to;
+			d.width = 1 + (from * 7 + to * 3) % 40;
+			/* across a page: no request may be */
+			d.dst_base = k % 2 ? 4096 - 16 : 0;
+			memset(host, CANARY, 16384);
+			run_to(&d, RFPGA_DTP_DONE);
+			CHECK(same_stack(&d, 0));
+			CHECK(untouched(0, d.dst_base + to));
+			CHECK(untouched(d.dst_base + to + d.width, d.dst_base + 128 + to));
+			CHECK(untouched(d.dst_base + 128 + to + d.width, 16384));
+		}
+}
+
+static uint32_t draw(uint32_t least, uint32_t most)
+{
+	static uint32_t x = 1;
+
+	if (x == 1)
+		x = *(uint32_t *)dataset | 1;	/* as the seed has it */
+	x ^= x << 13;
+	x ^= x >> 17;
+	x ^= x << 5;
+	return least + x % (most - least + 1);
+}
+
+/* Any region, strides and numbers that fit into the dataset and 1 MiB. */
+static struct dtp any(void)
+{
+	struct dtp d = plain(draw(0, board.dtps - 1));
+
+	d.mode = 0;
+	d.pixel = 1u << draw(0, 3);
+	d.width = draw(1, 60);
+	d.height = draw(1, 12);
+	d.bunch = draw(1, 4);
+	d.slots = draw(1, 4);
+	d.images_in_set = draw(1, 7);
+	d.sampling = draw(0, 9);
+	d.images = draw(1, d.bunch * d.slots);
+	d.src_x = (uint32_t)down(draw(0, 20));
+	d.src_y = draw(0, 5);
+	d.dst_x = (uint32_t)down(draw(0, 20));
+	d.dst_y = draw(0, 5);
+	d.src_base = down(draw(0, 5000));
+	d.src_line = down((d.src_x + d.width) * d.pixel + draw(0, 30) + board.align);
+	d.src_image = down((d.src_y + d.height) * d.src_line + draw(0, 100) + board.align);
+	d.dst_base = down(draw(0, 5000));
+	d.dst_line = down((d.dst_x + d.width) * d.pixel + draw(0, 30) + board.align);
+	d.dst_image = down((d.dst_y + d.height) * d.dst_line + draw(0, 100) + board.align);
+	d.dst_slot = d.bunch * d.dst_image + down(draw(0, 100));
+	d.first_stack = draw(0, 9);
+	return d;
+}
+
+/* What memory of the host has to be afterwards: all of it, and not only what was sent. */
+static void expect(const struct dtp *d, uint8_t *expected, size_t size)
+{
+	uint64_t frame, index, slot, src, dst;
+	uint32_t image, line;
+
+	memset(expected, CANARY, size);
+	for (image = 0; image < d->images; image++)
+		for (line = 0; line < d->height; line++) {
+			frame = d->first_stack * d->bunch + image;
+			index = frame * d->sampling % d->images_in_set;
+			slot = (d->first_stack + image / d->bunch) % d->slots;
+			src = d->src_base + index * d->src_image +
+			      (d->src_y + line) * d->src_line + d->src_x * d->pixel;
+			dst = d->dst_base + slot * d->dst_slot +
+			      image % d->bunch * d->dst_image +
+			      (d->dst_y + line) * d->dst_line + d->dst_x * d->pixel;
+			memcpy(expected + dst, dataset + src, d->width * d->pixel);
+		}
+}
+
+static void test_random(void)
+{
+	static uint8_t expected[1 << 20];
+	struct dtp d;
+	int i;
+
+	for (i = 0; i < 100 && !failed; i++) {
+		d = any();
+		expect(&d, expected, sizeof(expected));
+		memset(host, CANARY, sizeof(expected));
+		run_to(&d, RFPGA_DTP_DONE);
+		CHECK_EQ(counter(d.n, RFPGA_DTP_C_IMAGES), d.images);
+		CHECK_EQ(counter(d.n, RFPGA_DTP_C_BYTES),
+			 d.images * d.height * d.width * d.pixel);
+		CHECK_EQ(counter(d.n, RFPGA_DTP_C_DESCRIPTORS), d.images * d.height);
+		CHECK(!memcmp(host, expected, sizeof(expected)));
+		if (failed)
+			note("round %d: pixel %u, %ux%u at %u,%u to %u,%u, bunch %u, slots %u, stack %llu",
+			     i, d.pixel, d.width, d.height, d.src_x, d.src_y, d.dst_x, d.dst_y,
+			     d.bunch, d.slots, (unsigned long long)d.first_stack);
+	}
+}
+
+/* The table is looked at when a line is sent, not at START. */
+static void test_late_entry(void)
+{
+	struct dtp d = plain(0);
+
+	run_to(&d, RFPGA_DTP_RUNNING | RFPGA_DTP_WAITING);
+	set_entry(0, HOST_ADDR + (16 << 20), 32 << 20, RFPGA_ENTRY_VALID);
+	memset(host, CANARY, 1 << 20);
+	give_credit(0, 1);
+	CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_STACKS) == 3));
+	CHECK(untouched(0, 1 << 20));
+	CHECK(!memcmp(host + (16 << 20), dataset + 8 * 4096, 4 * 4096));
+}
+
+/* Below 4 GiB, across it, and where more than 32 bits are needed. */
+static void test_addresses(void)
+{
+	const uint64_t places[] = { 1ull << 28, (1ull << 32) - 16384, 1ull << 33, 1ull << 37 };
+	struct dtp d = plain(0);
+	unsigned int i;
+
+	d.slots = 4;
+	d.mode = 0;
+	dma_unmap(HOST_ADDR, HOST_SIZE);
+	for (i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		if (dma_map(places[i], 1 << 20, 0, 3)) {
+			note("the host has no bus address %#llx", (unsigned long long)places[i]);
+			continue;
+		}
+		memset(host, CANARY, 1 << 20);
+		set_entry(0, places[i], 1 << 20, RFPGA_ENTRY_VALID);
+		run_to(&d, RFPGA_DTP_DONE);
+		CHECK(same_stack(&d, 0) && same_stack(&d, 3));
+		dma_unmap(places[i], 1 << 20);
+	}
+}
+
 static const struct test tests[] = {
 	{ "region", "region of interest and strides", test_roi,
 	  .features = RFPGA_FEATURE_MSIX },
@@ -184,6 +338,10 @@ static const struct test tests[] = {
 	{ "last-stack", "a last stack that is not full", test_last_stack,
 	  .features = RFPGA_FEATURE_MSIX | RFPGA_FEATURE_LOCK },
 	{ "step", "sampling", test_sampling },
+	{ "bytes", "lines that begin and end anywhere", test_bytes },
+	{ "random", "regions and strides at random", test_random, .memory = 65536 },
+	{ "late-entry", "the table is looked at when a line is sent", test_late_entry },
+	{ "addresses", "bus addresses of 32 and of 64 bits", test_addresses },
 	{ "turns", "DTPs take turns", test_round_robin, .dtps = 4,
 	  .features = RFPGA_FEATURE_FREERUN },
 };

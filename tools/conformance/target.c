@@ -284,6 +284,7 @@ const char *board_look(void)
 	board.offset_bits = RFPGA_LIMITS_OFFSET(rd(RFPGA_LIMITS));
 	board.stride_bits = RFPGA_LIMITS_STRIDE(rd(RFPGA_LIMITS));
 	board.count_bits = RFPGA_LIMITS_COUNT(rd(RFPGA_LIMITS));
+	board.align = 1u << RFPGA_LIMITS_ALIGN(rd(RFPGA_LIMITS));
 	board.tick_rate = rd(RFPGA_TICK_RATE);
 	board.stop_time = rd(RFPGA_STOP_TIME);
 	board.memory = rd64(RFPGA_MEMORY_SIZE);

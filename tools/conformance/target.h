@@ -41,6 +41,7 @@ struct board {
 	uint32_t dtps, vectors, entries, features;
 	uint32_t offset_bits, stride_bits, count_bits;
 	uint32_t dtp, dtp_step, doorbell, table, table_step, bounds, bounds_step;
+	uint32_t align;			/* of bytes in on-board memory and in the destination */
 	uint32_t tick_rate, stop_time;
 	uint64_t memory, shown;		/* on board; in BAR 4 */
 	uint32_t dataset;		/* bytes of it that tests use */

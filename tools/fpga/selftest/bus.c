@@ -7,6 +7,23 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+/* An image of which a part cannot be sent is refused as a whole. */
+static void test_whole_images(void)
+{
+	struct dtp d = plain(0);
+
+	set_entry(0, HOST_ADDR, 1 << 20, RFPGA_ENTRY_VALID);
+	d.dst_base = (1 << 20) - 100;
+	d.dst_line = 256;
+	start(&d);
+	check_refused(RFPGA_FAULT_ENTRY);
+	wr(RFPGA_CONTROL, RFPGA_CONTROL_CLEAR);
+	d = plain(0);
+	d.src_base = board.memory - 4096 + 1;
+	start(&d);
+	check_refused(RFPGA_FAULT_SOURCE);
+}
+
 /* The file behind memory that is mapped gets shorter: as if nothing were there any more. */
 static void test_cut_off(void)
 {
@@ -235,6 +252,7 @@ static const struct test tests[] = {
 	{ "pieces", "memory that was mapped in pieces", test_pieces },
 	{ "bus", "refused: bus addresses", test_fault_bus },
 	{ "taken-away", "memory taken away while it is written", test_unmap },
+	{ "whole", "images that cannot be sent as a whole", test_whole_images },
 	{ "cut-off", "memory whose file was cut off", test_cut_off },
 	{ "messages", "DMA by messages", test_messages },
 	{ "whole-space", "all addresses in two regions", test_whole_space },

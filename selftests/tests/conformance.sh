@@ -1,0 +1,50 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+# rashpa-fpga-conformance with a card that is bound to vfio-pci: the software FPGA, behind an
+# IOMMU. What it refuses, that all holds there too, and that the function is given back.
+. "$(dirname "$0")/../lib/shell.sh"
+
+bdf=$(lspci -D -d 1234:5250 | head -n 1 | cut -d' ' -f1)
+device=/sys/bus/pci/devices/$bdf
+
+holder() { basename "$(readlink "$device/driver" || echo nobody)"; }
+
+# refuses TEXT: it ends with 2, and says so
+refuses() {
+	local status=0
+	rashpa-fpga-conformance --vfio "$bdf" >"$work/out" 2>&1 || status=$?
+	is "refused: $1" "$status $(grep -c -- "$1" "$work/out")" "2 1" || sed 's/^/# /' "$work/out"
+}
+
+if [[ ! $bdf ]]; then
+	skip "conformance of a card" "no software FPGA"
+	finish
+fi
+before=$(holder)
+if [[ $before == nobody ]]; then
+	echo rashpa >"$device/driver_override"
+	echo "$bdf" >/sys/bus/pci/drivers_probe
+fi
+[[ $(holder) != rashpa ]] || refuses "the driver rashpa holds it"
+[[ $(holder) == nobody ]] || echo "$bdf" >"$device/driver/unbind"
+refuses "no driver has it"
+if [[ $RASHPA_IOMMU == on ]] && modprobe vfio-pci; then
+	echo vfio-pci >"$device/driver_override"
+	echo "$bdf" >/sys/bus/pci/drivers_probe
+	status=0
+	rashpa-fpga-conformance --vfio "$bdf" >"$work/out" 2>"$work/err" || status=$?
+	while IFS= read -r line; do
+		case $line in
+		"ok "* | "not ok "*) ok "$([[ $line == ok* ]]; echo $?)" "${line#*- }" ;;
+		"#"*) echo "$line" ;;
+		esac
+	done <"$work/out"
+	is "it ends with 0" "$status" 0 || sed 's/^/# /' "$work/err"
+	echo "$bdf" >"$device/driver/unbind"
+else
+	skip "conformance of a card" "VFIO needs an IOMMU"
+fi
+echo "${before/nobody/}" >"$device/driver_override"
+[[ $before == nobody ]] || echo "$bdf" >/sys/bus/pci/drivers_probe
+is "the function is given back" "$(holder)" "$before"
+finish
