@@ -169,6 +169,38 @@ void fpga_catch_removal(void)
 	sigaction(SIGBUS, &action, NULL);
 }
 
+#define BLOCKS_MAX	64	/* a list that does not end is none */
+
+bool fpga_block_at(const struct fpga *fpga, unsigned int i, struct fpga_block *block)
+{
+	uint64_t at = fpga_read(fpga, RFPGA_BLOCKS) + (uint64_t)i * RFPGA_BLOCK_STRIDE;
+	uint32_t type;
+
+	if (i >= BLOCKS_MAX || at % 4 || at + RFPGA_BLOCK_STRIDE > fpga->regs.length)
+		return false;
+	type = fpga_read(fpga, at + RFPGA_BLOCK_TYPE);
+	*block = (struct fpga_block) {
+		.type = type & 0xffff,
+		.count = type >> 16,
+		.base = fpga_read(fpga, at + RFPGA_BLOCK_BASE),
+		.step = fpga_read(fpga, at + RFPGA_BLOCK_STEP),
+	};
+	return block->type != RFPGA_BLOCK_NONE;
+}
+
+bool fpga_block_find(const struct fpga *fpga, uint32_t type, uint32_t size,
+		     struct fpga_block *block)
+{
+	for (unsigned int i = 0; fpga_block_at(fpga, i, block); i++) {
+		uint64_t last = block->base + (block->count - 1ull) * block->step;
+
+		if (block->type == type && block->count && !(block->base % 4) &&
+		    !(block->step % 4) && last + size <= fpga->regs.length)
+			return true;
+	}
+	return false;
+}
+
 const char *fpga_cause_name(uint32_t cause)
 {
 	switch (cause) {

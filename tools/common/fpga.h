@@ -98,6 +98,20 @@ static inline unsigned int fpga_processes(const struct fpga *fpga)
 	return n < RFPGA_DTPS_MAX ? n : RFPGA_DTPS_MAX;
 }
 
+/* An entry of the list of blocks. */
+struct fpga_block {
+	uint32_t type, count, base, step;
+};
+
+/* Entry @i of the list, as the board says it; false: it has ended. */
+bool fpga_block_at(const struct fpga *fpga, unsigned int i, struct fpga_block *block);
+/*
+ * The first block of a type that is in the registers as a whole, each of at least @size bytes.
+ * False: there is none.
+ */
+bool fpga_block_find(const struct fpga *fpga, uint32_t type, uint32_t size,
+		     struct fpga_block *block);
+
 const char *fpga_cause_name(uint32_t cause);
 
 #endif /* FPGA_H */

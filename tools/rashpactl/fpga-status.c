@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* rashpactl fpga status: what the reference interface counts */
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "fpga.h"
 #include "json-out.h"
 #include "rashpactl.h"
+
+#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 
 static const struct {
 	const char *name;
@@ -39,12 +42,178 @@ static const struct {
 	{ "overruns", RFPGA_DTP_C_OVERRUNS },
 	{ "faults", RFPGA_DTP_C_FAULTS },
 	{ "dropped", RFPGA_DTP_C_DROPPED },
+	{ "lost", RFPGA_DTP_C_LOST },
+	{ "fifo_peak", RFPGA_DTP_FIFO_PEAK },
 	{ "stall_ticks", RFPGA_DTP_C_STALL },
+	{ "stall_bus_ticks", RFPGA_DTP_C_STALL_BUS },
+	{ "stall_source_ticks", RFPGA_DTP_C_STALL_SOURCE },
 	{ "start_ticks", RFPGA_DTP_C_START },
 	{ "stop_ticks", RFPGA_DTP_C_STOP },
 };
 
-#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
+static const char *block_name(uint32_t type)
+{
+	static const char * const names[] = {
+		[RFPGA_BLOCK_DTP] = "dtp", [RFPGA_BLOCK_TABLE] = "table",
+		[RFPGA_BLOCK_SOURCE] = "source", [RFPGA_BLOCK_SENSOR] = "sensor",
+		[RFPGA_BLOCK_BOUNDS] = "bounds", [RFPGA_BLOCK_MAILBOX] = "mailbox",
+	};
+
+	return type < ARRAY_SIZE(names) && names[type] ? names[type] : "?";
+}
+
+struct sensor {
+	const char *kind, *unit;
+	double value;			/* in the unit */
+	char name[9];
+};
+
+/* What the board calls it is printed: letters that are none are left out. */
+static void read_sensor(const struct fpga *f, size_t at, struct sensor *s)
+{
+	static const struct { const char *kind, *unit; } kinds[] = {
+		{ "?", "?" }, { "temperature", "°C" }, { "voltage", "V" }, { "current", "A" },
+	};
+	uint32_t kind = fpga_read(f, at + RFPGA_SENSOR_KIND), word;
+	size_t n = 0;
+
+	kind = kind < ARRAY_SIZE(kinds) ? kind : 0;
+	s->kind = kinds[kind].kind;
+	s->unit = kinds[kind].unit;
+	s->value = (int32_t)fpga_read(f, at + RFPGA_SENSOR_VALUE) / 1000.0;
+	for (unsigned int i = 0; i < 8; i++) {
+		word = fpga_read(f, at + RFPGA_SENSOR_NAME + i / 4 * 4) >> i % 4 * 8 & 0xff;
+		if (isgraph((int)word))
+			s->name[n++] = (char)word;
+	}
+	s->name[n] = '\0';
+}
+
+static const struct {
+	const char *name;
+	size_t offset;
+} source_values[] = {
+	{ "period_ticks", RFPGA_SOURCE_PERIOD },
+	{ "frames", RFPGA_SOURCE_FRAMES },
+	{ "triggers", RFPGA_SOURCE_TRIGGERS },
+	{ "missed", RFPGA_SOURCE_MISSED },
+	{ "lines_missed", RFPGA_SOURCE_LINES_MISSED },
+	{ "time_ns", RFPGA_SOURCE_TIME },
+};
+
+static bool source_runs(const struct fpga *f, size_t at)
+{
+	return fpga_read(f, at + RFPGA_SOURCE_STATUS) & RFPGA_SOURCE_RUNNING;
+}
+
+/* Images a second; 0: there is no period. */
+static double source_rate(const struct fpga *f, size_t at)
+{
+	uint64_t period = fpga_read64(f, at + RFPGA_SOURCE_PERIOD);
+
+	return period ? (double)fpga_read(f, RFPGA_TICK_RATE) / (double)period : 0;
+}
+
+static struct json_object *source_json(const struct fpga *f, unsigned int n, size_t at)
+{
+	struct json_object *o = json_object_new_object();
+	double rate = source_rate(f, at);
+
+	put_int(o, "source", n);
+	put_bool(o, "running", source_runs(f, at));
+	if (rate > 0)
+		put_real(o, "rate", rate);
+	else
+		put_text(o, "rate", NULL);
+	put_u64(o, "role", fpga_read(f, at + RFPGA_SOURCE_ROLE));
+	put_u64(o, "fifo", fpga_read(f, at + RFPGA_SOURCE_FIFO));
+	for (size_t i = 0; i < ARRAY_SIZE(source_values); i++)
+		put_u64(o, source_values[i].name, fpga_read64(f, at + source_values[i].offset));
+	return o;
+}
+
+static struct json_object *sensor_json(const struct fpga *f, size_t at)
+{
+	struct json_object *o = json_object_new_object();
+	struct sensor s;
+
+	read_sensor(f, at, &s);
+	put_text(o, "name", s.name);
+	put_text(o, "kind", s.kind);
+	put_real(o, "value", s.value);
+	put_text(o, "unit", s.unit);
+	return o;
+}
+
+static struct json_object *block_json(const struct fpga_block *b)
+{
+	struct json_object *o = json_object_new_object();
+
+	put_text(o, "name", block_name(b->type));
+	put_int(o, "type", b->type);
+	put_int(o, "count", b->count);
+	put_hex(o, "base", b->base);
+	put_hex(o, "step", b->step);
+	return o;
+}
+
+/* What is on board besides the processes. */
+static void put_blocks(struct json_object *o, const struct fpga *f)
+{
+	struct json_object *blocks = json_object_new_array(), *sources = json_object_new_array();
+	struct json_object *sensors = json_object_new_array();
+	struct fpga_block b;
+
+	for (unsigned int i = 0; fpga_block_at(f, i, &b); i++)
+		json_object_array_add(blocks, block_json(&b));
+	if (fpga_block_find(f, RFPGA_BLOCK_SOURCE, RFPGA_SOURCE_SIZE, &b))
+		for (unsigned int i = 0; i < b.count; i++)
+			json_object_array_add(sources, source_json(f, i, b.base + i * b.step));
+	if (fpga_block_find(f, RFPGA_BLOCK_SENSOR, RFPGA_SENSOR_SIZE, &b))
+		for (unsigned int i = 0; i < b.count; i++)
+			json_object_array_add(sensors, sensor_json(f, b.base + i * b.step));
+	json_object_object_add(o, "blocks", blocks);
+	json_object_object_add(o, "sources", sources);
+	json_object_object_add(o, "sensors", sensors);
+}
+
+static void print_blocks(const struct fpga *f)
+{
+	struct fpga_block b;
+	struct sensor s;
+	size_t at;
+
+	printf("blocks    ");
+	for (unsigned int i = 0; fpga_block_at(f, i, &b); i++)
+		printf(" %u %s", b.count, block_name(b.type));
+	printf("\n");
+	for (unsigned int i = 0; fpga_block_find(f, RFPGA_BLOCK_SENSOR, RFPGA_SENSOR_SIZE, &b) &&
+	     i < b.count; i++) {
+		read_sensor(f, b.base + i * b.step, &s);
+		printf("sensor %-3u %s %.3f %s, %s\n", i, s.kind, s.value, s.unit, s.name);
+	}
+	for (unsigned int i = 0; fpga_block_find(f, RFPGA_BLOCK_SOURCE, RFPGA_SOURCE_SIZE, &b) &&
+	     i < b.count; i++) {
+		at = b.base + i * b.step;
+		printf("source %-3u %s, %g images/s, role %u, FIFO %u,", i,
+		       source_runs(f, at) ? "running" : "stopped", source_rate(f, at),
+		       fpga_read(f, at + RFPGA_SOURCE_ROLE), fpga_read(f, at + RFPGA_SOURCE_FIFO));
+		for (size_t k = 0; k < ARRAY_SIZE(source_values); k++)
+			printf(" %s %" PRIu64, source_values[k].name,
+			       fpga_read64(f, at + source_values[k].offset));
+		printf("\n");
+	}
+}
+
+static void build_id(const struct fpga *f, char text[8 * RFPGA_BUILD_ID_WORDS + 1])
+{
+	uint32_t word;
+
+	for (unsigned int i = 0; i < 4 * RFPGA_BUILD_ID_WORDS; i++) {
+		word = fpga_read(f, RFPGA_BUILD_ID + i / 4 * 4);
+		sprintf(text + 2 * i, "%02x", word >> i % 4 * 8 & 0xff);
+	}
+}
 
 static struct json_object *dtp_json(const struct fpga *f, unsigned int n)
 {
@@ -67,10 +236,13 @@ static int print_json(const struct fpga *f)
 	struct json_object *fault = json_object_new_object();
 	uint32_t caps = fpga_read(f, RFPGA_CAPS), has = fpga_read(f, RFPGA_FEATURES);
 	uint32_t status = fpga_read(f, RFPGA_STATUS);
+	char id[8 * RFPGA_BUILD_ID_WORDS + 1];
 
 	put_node(o, f->number);
 	put_hex(o, "id", fpga_read(f, RFPGA_ID));
 	put_hex(o, "version", fpga_read(f, RFPGA_VERSION));
+	build_id(f, id);
+	put_text(o, "build_id", id);
 	put_int(o, "vectors", RFPGA_CAPS_VECTORS(caps));
 	put_int(o, "entries", RFPGA_CAPS_ENTRIES(caps));
 	for (size_t i = 0; i < ARRAY_SIZE(features); i++) {
@@ -79,6 +251,7 @@ static int print_json(const struct fpga *f)
 	}
 	json_object_object_add(o, "features", list);
 	put_u64(o, "memory_size", fpga_read64(f, RFPGA_MEMORY_SIZE));
+	put_u64(o, "align", 1ull << (RFPGA_LIMITS_ALIGN(fpga_read(f, RFPGA_LIMITS)) & 63));
 	put_u64(o, "ticks", fpga_read64(f, RFPGA_TICKS));
 	put_u64(o, "tick_rate", fpga_read(f, RFPGA_TICK_RATE));
 	put_u64(o, "stop_time_us", fpga_read(f, RFPGA_STOP_TIME));
@@ -95,6 +268,7 @@ static int print_json(const struct fpga *f)
 	for (unsigned int i = 0; i < fpga_processes(f); i++)
 		json_object_array_add(list, dtp_json(f, i));
 	json_object_object_add(o, "dtps", list);
+	put_blocks(o, f);
 	return json_finish(o, "-") ? EXIT_FAILED : 0;
 }
 
@@ -103,6 +277,7 @@ static int print_text(const struct fpga *f)
 	uint32_t caps = fpga_read(f, RFPGA_CAPS), has = fpga_read(f, RFPGA_FEATURES);
 	uint32_t version = fpga_read(f, RFPGA_VERSION);
 	uint64_t faults = fpga_read64(f, RFPGA_FAULTS), c;
+	char id[8 * RFPGA_BUILD_ID_WORDS + 1];
 
 	printf("interface  %u.%u, %u processes, %u vectors, %u table entries, features",
 	       version >> 16, version & 0xffff, RFPGA_CAPS_DTPS(caps), RFPGA_CAPS_VECTORS(caps),
@@ -111,7 +286,12 @@ static int print_text(const struct fpga *f)
 		if (has & features[i].bit)
 			printf(" %s", features[i].name);
 	}
-	printf("\nmemory     %" PRIu64 " bytes\n", fpga_read64(f, RFPGA_MEMORY_SIZE));
+	build_id(f, id);
+	printf("\nbuild      %s\n", id);
+	printf("memory     %" PRIu64 " bytes, offsets of whole %llu bytes\n",
+	       fpga_read64(f, RFPGA_MEMORY_SIZE),
+	       1ull << (RFPGA_LIMITS_ALIGN(fpga_read(f, RFPGA_LIMITS)) & 63));
+	print_blocks(f);
 	printf("state      %s, stopped %u times\n",
 	       fpga_read(f, RFPGA_STATUS) & RFPGA_STATUS_BUSY ? "busy" : "idle",
 	       fpga_read(f, RFPGA_STOPS));
