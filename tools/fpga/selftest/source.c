@@ -187,8 +187,10 @@ static void test_long_step(void)
 	step(1000);
 	CHECK_EQ(frame_in(&e, 0, 0), 8999);
 	step(4000);
-	give_credit(1, 6);
+	give_credit(1, 4);
 	step(0);
+	CHECK_EQ(counter(1, RFPGA_DTP_C_IMAGES), 21);
+	CHECK(lock_record(1)[RFPGA_LOCK_FRAME / 8] > ticks);
 	CHECK_EQ((lock_record(1)[RFPGA_LOCK_FRAME / 8] + 1) % 1000, 0);
 	end();
 }
