@@ -32,6 +32,15 @@ static void must_fit(const struct rashpa_stream *s, uint64_t length)
 	end += (unsigned __int128)(s->height - 1) * s->line_stride;
 	end += (unsigned __int128)s->width * s->pixel_bytes;
 	must(end <= length);
+	if (s->meta_slot) {
+		must(s->meta_slot == (unsigned __int128)s->bunch * RFPGA_META_SIZE &&
+		     s->meta_offset >= end);
+		end = s->meta_offset + (unsigned __int128)s->dtps * s->slots * s->meta_slot;
+		must(end <= length);
+		must(stream_meta(s, s->dtps - 1, UINT64_MAX, s->bunch - 1) + RFPGA_META_SIZE <= end);
+	} else {
+		must(!s->live && s->policy != RASHPA_STREAM_DROP);
+	}
 	for (i = 0; i < s->dtps; i++) {
 		const struct rashpa_stream_dtp *d = &s->dtp[i];
 

@@ -109,6 +109,73 @@ else
 	skip "data that would be late" "no way to reach the FPGA's control socket"
 fi
 
+# A live source is faster than its receiver: whatever becomes of a frame, somebody says so, and what
+# arrives is the frame that its metadata name.
+live() { # NAME REMU-OPTION...: streams 400 frames, a receiver compares them; its exit status
+	local status
+	name=$1
+	rashpactl buffer create "$name" 64M >/dev/null
+	romulu --buffer "$name" --timeout 60 --json "$work/$name.json" >"$work/out" 2>&1 &
+	receiver=$!
+	mapped() { (($(rashpactl --json buffer info "$name" | jq .mappings) > 0)); }
+	wait_for 30 mapped
+	remu --buffer "$name" --fpga "$fpga" --bunch 4 --slots 2 --images 400 --timeout 60 \
+		--json "$work/$name-remu.json" "${@:2}" >/dev/null
+	ok $? "$name: remu"
+	wait "$receiver"
+	status=$?
+	rashpactl buffer remove "$name"
+	got() { jq -r "$1" "$work/$name.json"; }
+	sent() { jq -r "$1" "$work/$name-remu.json"; }
+	is "$name: every frame that arrived is right" "$(got .corrupt)" 0
+	is "$name: and every other is accounted for" "$(got .unaccounted)" 0
+	is "$name: the receiver knows what the board counted" \
+		"$(got '"\(.dropped) \(.source_lost) \(.source_missed)"')" \
+		"$(sent '"\(.dropped) \(.source_lost) \(.source_missed)"')"
+	return "$status"
+}
+live wait --live --rate 20000
+is "wait: the exit status says that frames are missing" $? 4
+is "wait: 400 frames arrive" "$(got '"\(.frames) \(.lost)"')" "400 0"
+holds "wait: the source has lost some meanwhile" "$(sent .source_lost) > 0"
+is "wait: as many as the numbers of frames jump over" "$(got .skipped)" "$(sent .source_lost)"
+holds "wait: they waited in the FIFO" "$(sent .fifo_peak) == 16"
+live overwrite --live --rate 20000 --policy overwrite
+is "overwrite: arrived, and overwritten before that" "$(got '.frames + .lost')" 400
+holds "overwrite: the board counts what it did" "$(sent .overruns) > 0"
+live drop --live --rate 20000 --policy drop
+is "drop: arrived, and in stacks that were left out" "$(got '.frames + 4 * .dropped')" 400
+is "drop: none was overwritten" "$(got .lost)" 0
+live sampling --live --rate 500 --sampling 3,2 --images 40
+is "1 of 3: 40 frames" "$(got .frames)" 40
+live memory --policy drop --rate 20000
+is "dropped from memory: the same" "$(got '.frames + 4 * .dropped')" 400
+is "dropped from memory: no frame is lost otherwise" "$(got .source_lost)" 0
+
+# Nobody is there, and what was left out is all told afterwards.
+rashpactl buffer create nobody 64M >/dev/null
+remu --buffer nobody --fpga "$fpga" --bunch 4 --slots 2 --images 402 --live --rate 10000 \
+	--policy drop --timeout 60 --json "$work/nobody-remu.json" >/dev/null
+ok $? "drop without a receiver: remu does not wait"
+romulu --buffer nobody --timeout 60 --json "$work/nobody.json" >"$work/out" 2>&1
+is "drop without a receiver: romulu says that frames are missing" $? 4
+is "drop without a receiver: two stacks of 101" "$(jq -r '"\(.frames) \(.dropped) \(.unaccounted)"' \
+	"$work/nobody.json")" "8 99 0"
+rashpactl buffer remove nobody
+
+if selftests/lab/host fpga 0 miss frames 7 >/dev/null; then
+	selftests/lab/host fpga 0 miss lines 10 3 >/dev/null
+	live missing --live --rate 500 --images 60
+	is "the detector misses frames and lines: romulu says so" $? 4
+	holds "which frames have lines missing" "$(got .incomplete) > 0"
+	is "and how many" "$(got .missing_lines)" $((3 * $(got .incomplete)))
+	holds "and how many frames were missed" "$(got .skipped) - $(sent .source_lost) > 0"
+	selftests/lab/host fpga 0 miss frames off >/dev/null
+	selftests/lab/host fpga 0 miss lines off >/dev/null
+else
+	skip "what a detector misses" "no way to reach the FPGA's control socket"
+fi
+
 # Regions, sampling: four corners of the image, 1 of 3, into another arrangement. The
 # receiver comes after the stream has ended: a paced one waits for it in the buffer.
 rashpactl buffer create roi 64M >/dev/null

@@ -231,7 +231,7 @@ if have_fpga; then
 	refuses 1 "here" rashpactl map here "fpga$fpga" --device-memory
 	refuses 1 "boundary" rashpactl map here "fpga$fpga" --boundary 5000
 	refuses 2 "not fpgaN" rashpactl map explain here --for "fpga$fpga:1"
-	json 'length == 20 and all(.[]; .state == "ok") and
+	json 'length == 21 and all(.[]; .state == "ok") and
 		(.[] | select(.name == "memory" and .cache == "wc" and .bar == 4))' \
 		rashpactl --json window list "fpga$fpga"
 	ok $? "window list --json"
@@ -329,6 +329,43 @@ if have_fpga; then
 		exec {pipe}>&-
 	done
 	rashpactl buffer remove roomy
+
+	# what the board has, by its list of blocks; nothing of it is running
+	json '[.blocks[].name] as $b |
+		(["dtp", "table", "source", "sensor", "mailbox"] - $b == []) and
+		(.blocks[] | select(.name == "dtp").count) == (.dtps | length) and
+		(.build_id | test("^[0-9a-f]{40}$")) and (.build_id | test("[1-9a-f]")) and
+		.align == 1' rashpactl --json fpga status "fpga$fpga"
+	ok $? "fpga status: blocks, identity"
+	json 'all(.dtps[];
+		has("stall_ticks") and has("stall_bus_ticks") and has("stall_source_ticks") and
+		has("dropped") and has("lost") and has("fifo_peak"))' \
+		rashpactl --json fpga status "fpga$fpga"
+	ok $? "fpga status: what a process was stalled by, has dropped and lost"
+	json '.sources == [.sources[0]] and
+		(.sources[0] | .running == false and .source == 0 and .fifo == 16 and
+		 (has("frames") and has("missed") and has("rate")))' \
+		rashpactl --json fpga status "fpga$fpga"
+	ok $? "fpga status: a live source that stands"
+	if selftests/lab/host fpga 0 sensor 0 -5500 >/dev/null; then
+		json '[.sensors[] |
+			"\(.name) \(.kind) \(.value) \(.unit)"] == ["die temperature -5.5 °C",
+			"vccint voltage 0.85 V", "12v current 2.4 A"]' \
+			rashpactl --json fpga status "fpga$fpga"
+	ok $? "fpga status: sensors with units"
+		rashpactl fpga status "fpga$fpga" | grep -q "^sensor 0 .*temperature -5.500 °C, die$"
+		ok $? "fpga status: and for people"
+		selftests/lab/host fpga 0 sensor 0 41250 >/dev/null
+	else
+		skip "sensors" "no way to reach the FPGA's control socket"
+	fi
+	refuses 2 "live.*--rate" remu --buffer here --fpga "$fpga" --live
+	refuses 2 "drop.*--rate" remu --buffer here --fpga "$fpga" --policy drop
+	refuses 2 "drop.*--split 1" remu --buffer here --fpga "$fpga" --policy drop --rate 5 --split 2
+	refuses 2 "wait.*memory" remu --buffer here --fpga "$fpga" --policy wait --rate 5
+	refuses 2 "free-run.*overwrite" remu --buffer here --fpga "$fpga" --free-run --policy wait
+	refuses 2 "\"some\" is not wait" remu --buffer here --fpga "$fpga" --policy some
+	refuses 2 "phase.*3" remu --buffer here --fpga "$fpga" --sampling 3,3
 
 	# A terminal that nobody reads holds it between two registers, and the function goes.
 	python3 - "fpga$fpga" >"$work/out" 2>&1 <<'P'

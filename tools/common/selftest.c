@@ -250,7 +250,8 @@ static void good_stream(struct rashpa_stream *s)
 		},
 		.origin = { {}, { .y = 256 } },
 	};
-	s->slots = stream_layout(s, LENGTH);
+	s->slots = stream_layout(s, LENGTH, true);
+	stream_place_meta(s);
 }
 
 /* Fields as 32- or 64-bit words at their offset, and what no reader may believe. */
@@ -288,7 +289,11 @@ static void test_stream(void)
 		FIELD(slot_stride, LENGTH),
 		FIELD(images, UINT64_MAX), FIELD(first_stack, UINT64_MAX),
 		FIELD(consumed, UINT64_MAX),
-		FIELD(paced, 2),
+		FIELD(paced, 2), FIELD(paced, 0), FIELD(policy, 3), FIELD(policy, 1),
+		FIELD(live, 2), FIELD(phase, 1), FIELD(__reserved, 1),
+		FIELD(meta_slot, 64), FIELD(meta_slot, UINT64_MAX - 511),
+		FIELD(meta_offset, 0), FIELD(meta_offset, 8192), FIELD(meta_offset, LENGTH - 64),
+		FIELD(meta_offset, LENGTH - 16384 + 1), FIELD(meta_offset, UINT64_MAX - 63),
 		FIELD(dtp[0].dtp, 16), FIELD(dtp[0].dtp, 1), FIELD(dtp[0].dtp, UINT32_MAX),
 		FIELD(dtp[1].x, 1), FIELD(dtp[1].x, UINT32_MAX),
 		FIELD(dtp[1].y, 257), FIELD(dtp[1].y, UINT32_MAX),
@@ -324,18 +329,30 @@ static void test_stream(void)
 	for (size_t i = 0; i < sizeof(bad_names) / sizeof(bad_names[0]); i++) {
 		good_stream(&s);
 		strcpy(s.lock_name, bad_names[i]);
-		stream_layout(&s, LENGTH);
+		stream_layout(&s, LENGTH, false);
 		ok(stream_check(&s, LENGTH, why) && !strstr(why, bad_names[i]),
 		   "lock_name number %zu is refused: %s", i, why);
 	}
 	good_stream(&s);
 	strcpy(s.lock_name, "Ring-0_1.locks");
-	stream_layout(&s, LENGTH);
+	stream_layout(&s, LENGTH, false);
 	ok(!stream_check(&s, LENGTH, why) && !s.dtp[0].lock_offset, "lock records in lock memory");
 	s.dtp[1].lock_offset = 65536 * 64;
 	ok(stream_check(&s, LENGTH, why), "a lock record outside any lock memory: %s", why);
 	s.dtp[1].lock_offset = 0;
 	ok(stream_check(&s, LENGTH, why), "two processes with one lock record: %s", why);
+
+	good_stream(&s);
+	ok(stream_meta(&s, 0, 7, 0) == s.meta_offset &&
+	   stream_meta(&s, 1, 13, 7) == s.meta_offset + (2 * 7 * 8 - 1) * RFPGA_META_SIZE,
+	   "metadata by process, slot and image");
+	s.meta_slot = 0;
+	ok(!stream_check(&s, LENGTH, why), "no metadata");
+	s.live = 1;
+	ok(stream_check(&s, LENGTH, why), "a live stream without metadata: %s", why);
+	s.live = 0;
+	s.policy = RASHPA_STREAM_DROP;
+	ok(stream_check(&s, LENGTH, why), "one that drops, without metadata: %s", why);
 
 	good_stream(&s);
 	s.slots = UINT32_MAX;
@@ -372,6 +389,7 @@ static void test_extent(void)
 	uint64_t image;
 
 	good_stream(&s);
+	s.meta_slot = 0;
 	image = s.image_stride;
 	ok(stream_extent(&s, 0) == 0 && stream_extent(&s, 1) == image &&
 	   stream_extent(&s, 8) == 8 * image, "images without gaps");
@@ -380,6 +398,7 @@ static void test_extent(void)
 	ok(!stream_check(&s, LENGTH, why) && s.data_offset + stream_extent(&s, 1) <= LENGTH,
 	   "a stride that no second image follows");
 	good_stream(&s);
+	s.meta_slot = 0;
 	s.bunch = 2;
 	s.line_stride += 64;
 	s.image_stride = 512 * s.line_stride + 4096;

@@ -69,6 +69,25 @@ static int check_dtp(const struct rashpa_stream *s, unsigned int i, char *why)
 	return 0;
 }
 
+/* They are all behind the slots; who leaves images out says by them which. */
+static int check_meta(const struct rashpa_stream *s, uint64_t length, char *why)
+{
+	uint64_t end = reach(s->meta_offset, (uint64_t)s->dtps * s->slots, s->meta_slot);
+
+	if (!s->meta_slot)
+		return s->live || s->policy == RASHPA_STREAM_DROP ?
+		       because(why, -1, "a stream that leaves images out has no metadata") : 0;
+	if (s->meta_slot != (uint64_t)s->bunch * RFPGA_META_SIZE)
+		return because(why, -1, "meta_slot %" PRIu64 " is not %" PRIu32 " records",
+			       s->meta_slot, s->bunch);
+	if (s->meta_offset % RFPGA_META_SIZE ||
+	    s->meta_offset < reach(s->data_offset, s->slots, s->slot_stride) || end > length)
+		return because(why, -1, "meta_offset %" PRIu64
+			       " is not behind the slots, or too near to the end",
+			       s->meta_offset);
+	return 0;
+}
+
 int stream_check(const struct rashpa_stream *s, uint64_t length, char *why)
 {
 	uint64_t line, image, slot, end;
@@ -94,8 +113,12 @@ int stream_check(const struct rashpa_stream *s, uint64_t length, char *why)
 	if (s->fpga > 0xffff || s->vector > 0x7ff)
 		return because(why, -1, "fpga %" PRIu32 " or vector %" PRIu32 " is no such number",
 			       s->fpga, s->vector);
-	if (s->paced > 1)
-		return because(why, -1, "paced is %" PRIu32, s->paced);
+	if (s->policy > RASHPA_STREAM_DROP || s->paced != (s->policy != RASHPA_STREAM_OVERWRITE))
+		return because(why, -1, "policy %" PRIu32 " with paced %" PRIu32, s->policy,
+			       s->paced);
+	if (s->live > 1 || s->phase >= s->sampling || s->__reserved)
+		return because(why, -1, "live is %" PRIu32 ", or phase is not below sampling",
+			       s->live);
 	if (!memchr(s->lock_name, 0, sizeof(s->lock_name)))
 		return because(why, -1, "lock_name does not end");
 	if (!name_possible(s->lock_name))
@@ -122,6 +145,9 @@ int stream_check(const struct rashpa_stream *s, uint64_t length, char *why)
 		return because(why, -1, "%" PRIu32 " slots of %" PRIu64 " bytes at %" PRIu64
 			       " are more than the buffer's %" PRIu64 " bytes",
 			       s->slots, s->slot_stride, s->data_offset, length);
+
+	if (check_meta(s, length, why))
+		return -1;
 
 	/* Frame numbers stay far from wrapping. */
 	if (s->first_stack >> 40 || s->images >> IMAGES_BITS)
@@ -166,12 +192,30 @@ uint64_t stream_extent(const struct rashpa_stream *s, uint32_t images)
 	return images ? reach(image, images - 1, s->image_stride) : 0;
 }
 
-uint64_t stream_bytes(const struct rashpa_stream *s, uint64_t slots)
+/* With its metadata. */
+static uint64_t slot_bytes(const struct rashpa_stream *s)
 {
-	return reach(s->data_offset, slots, s->slot_stride);
+	return reach(s->slot_stride, s->dtps, s->meta_slot);
 }
 
-uint64_t stream_layout(struct rashpa_stream *s, uint64_t length)
+uint64_t stream_bytes(const struct rashpa_stream *s, uint64_t slots)
+{
+	return reach(s->data_offset, slots, slot_bytes(s));
+}
+
+void stream_place_meta(struct rashpa_stream *s)
+{
+	s->meta_offset = s->meta_slot ? reach(s->data_offset, s->slots, s->slot_stride) : 0;
+}
+
+uint64_t stream_meta(const struct rashpa_stream *s, unsigned int i, uint64_t stack,
+		     uint32_t image)
+{
+	return s->meta_offset + ((uint64_t)i * s->slots + stack % s->slots) * s->meta_slot +
+	       (uint64_t)image * RFPGA_META_SIZE;
+}
+
+uint64_t stream_layout(struct rashpa_stream *s, uint64_t length, bool meta)
 {
 	s->data_offset = 2 * PAGE;
 	s->line_stride = reach(0, s->width, s->pixel_bytes);
@@ -179,7 +223,8 @@ uint64_t stream_layout(struct rashpa_stream *s, uint64_t length)
 	s->slot_stride = reach(PAGE - 1, s->image_stride, s->bunch) & ~(uint64_t)(PAGE - 1);
 	for (unsigned int i = 0; i < s->dtps; i++)
 		s->dtp[i].lock_offset = (*s->lock_name ? 0 : PAGE) + i * RFPGA_LOCK_SIZE;
-	return length < s->data_offset ? 0 : (length - s->data_offset) / s->slot_stride;
+	s->meta_slot = meta ? (uint64_t)s->bunch * RFPGA_META_SIZE : 0;
+	return length < s->data_offset ? 0 : (length - s->data_offset) / slot_bytes(s);
 }
 
 uint64_t stream_end(const struct rashpa_stream *s)

@@ -21,9 +21,14 @@ int stream_check(const struct rashpa_stream *s, uint64_t length, char *why);
 
 /*
  * Given width, height, pixel_bytes, bunch and dtps: strides and offsets of a buffer, and
- * how many slots fit into length bytes.
+ * how many slots fit into length bytes. Metadata are behind the slots: stream_place_meta() when
+ * it is known how many those are.
  */
-uint64_t stream_layout(struct rashpa_stream *s, uint64_t length);
+uint64_t stream_layout(struct rashpa_stream *s, uint64_t length, bool meta);
+void stream_place_meta(struct rashpa_stream *s);
+/* Where the metadata of an image of dtp[i] are, in the buffer. */
+uint64_t stream_meta(const struct rashpa_stream *s, unsigned int i, uint64_t stack,
+		     uint32_t image);
 uint64_t stream_bytes(const struct rashpa_stream *s, uint64_t slots);
 
 /* Bytes from the first of a stack to the last of so many of its images: what may be touched. */

@@ -10,9 +10,16 @@
  *   0              struct rashpa_stream                 (one page)
  *   lock_offset    lock records, 64 bytes per DTP       (one page; or elsewhere: lock_name)
  *   data_offset    slots x (bunch images, image_stride apart), slot_stride apart
+ *   meta_offset    dtps x slots x (bunch records of RFPGA_META_SIZE, meta_slot bytes), if any
  *
- * Stack k is in slot k % slots; image i of stack k is frame k * bunch + i, and shows
- * image ((k * bunch + i) * sampling) % dataset_images of the dataset.
+ * Stack k is in slot k % slots. The metadata of an image have its FRAME, of the DTP that wrote
+ * them: number s of dtp[], slot n, image i at meta_offset + (s * slots + n) * meta_slot +
+ * i * RFPGA_META_SIZE. They are of stack k if STACK is k and RUN is run. Without metadata nothing is
+ * left out, and image i of stack k is frame k * bunch + i.
+ *
+ * Of a dataset in memory, frame f shows image (f * sampling + phase) % dataset_images. The frames
+ * of a live source are those of the detector: one of sampling is taken behind phase others,
+ * and the software FPGA shows image f % dataset_images. What a stream leaves out, FRAME jumps over.
  */
 #ifndef RASHPA_STREAM_H
 #define RASHPA_STREAM_H
@@ -28,6 +35,13 @@ enum rashpa_stream_state {
 	RASHPA_STREAM_IDLE = 0,
 	RASHPA_STREAM_RUNNING = 1,
 	RASHPA_STREAM_ENDED = 2,	/* all images were sent, or the producer stopped */
+};
+
+/* What becomes of a stack for which there is no slot. */
+enum rashpa_stream_policy {
+	RASHPA_STREAM_WAIT = 0,		/* the DTP waits; a live source loses images meanwhile */
+	RASHPA_STREAM_OVERWRITE = 1,	/* the oldest one is overwritten */
+	RASHPA_STREAM_DROP = 2,		/* it is left out */
 };
 
 /** struct rashpa_stream_dtp - one data transfer process of the stream */
@@ -63,7 +77,7 @@ struct rashpa_stream {
 	uint64_t line_stride, image_stride, slot_stride;
 	uint64_t images;		/* that will be sent in this run, 0: endless */
 	uint64_t first_stack;		/* number of the first stack of this run */
-	uint32_t paced;			/* 1: the FPGA waits for credit; 0: free-running */
+	uint32_t paced;			/* 1: no slot is written without credit; 0: it is */
 	uint32_t segments;		/* of the map, for information */
 	uint32_t map_class;		/* enum rashpa_class, for information */
 	uint32_t run;			/* upper word of each credit, see RFPGA_DTP_RUN */
@@ -74,6 +88,17 @@ struct rashpa_stream {
 	char lock_name[RASHPA_STREAM_NAME];
 	/* CLOCK_MONOTONIC when state became RUNNING: older device events are not about this run */
 	uint64_t start_ns;
+	uint32_t policy;		/* enum rashpa_stream_policy */
+	uint32_t live;			/* 1: from a live source */
+	uint32_t phase;			/* frames that pass first, see sampling; below it */
+	uint32_t __reserved;
+	uint64_t meta_offset;		/* in the buffer */
+	uint64_t meta_slot;		/* bytes of metadata for each slot of a DTP; 0: there are none */
+	/* what dtp[0] counted, written by the producer before state becomes ENDED */
+	uint64_t sent;			/* images */
+	uint64_t dropped;		/* stacks */
+	uint64_t lost;			/* images of a live source that found no room */
+	uint64_t missed;		/* images that the live source's detector did not deliver */
 };
 
 #endif /* RASHPA_STREAM_H */

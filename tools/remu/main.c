@@ -21,20 +21,33 @@ const char *argp_program_version = "remu " RASHPA_VERSION;
 
 enum {
 	OPT_DTP = 256, OPT_SPLIT, OPT_BUNCH, OPT_SLOTS, OPT_SAMPLING, OPT_RATE, OPT_FREE_RUN,
-	OPT_VECTOR, OPT_RESUME, OPT_TRANSPORT, OPT_LOCK,
+	OPT_VECTOR, OPT_RESUME, OPT_TRANSPORT, OPT_LOCK, OPT_PERIOD, OPT_LIVE, OPT_POLICY,
+};
+
+static const char * const policies[] = {
+	[RASHPA_STREAM_WAIT] = "wait", [RASHPA_STREAM_OVERWRITE] = "overwrite",
+	[RASHPA_STREAM_DROP] = "drop",
 };
 
 static const struct argp_option options[] = {
 	{ "fpga", 'f', "N", 0, "the function /dev/rashpa/fpgaN that streams (default 0)", 0 },
 	{ "dtp", OPT_DTP, "X,Y,WxH[@DX,DY]", 0,
 	  "one more data transfer process: a region of the image, and where it goes", 0 },
-	{ "split", OPT_SPLIT, "N", 0, "N processes, each with a horizontal band (default 2)", 0 },
+	{ "split", OPT_SPLIT, "N", 0,
+	  "N processes, each with a horizontal band (default 2; 1 with --live or drop)", 0 },
 	{ "bunch", OPT_BUNCH, "N", 0, "images per stack, that is per event (default 8)", 0 },
 	{ "slots", OPT_SLOTS, "N", 0, "stacks in the buffer (default: as many as fit)", 0 },
-	{ "sampling", OPT_SAMPLING, "N", 0, "send 1 of N images (default 1)", 0 },
+	{ "sampling", OPT_SAMPLING, "N[,PHASE]", 0,
+	  "send 1 of N images, behind the first PHASE ones (default 1)", 0 },
 	{ "rate", OPT_RATE, "HZ", 0, "images per second, not waiting for the receiver", 0 },
+	{ "period", OPT_PERIOD, "TICKS", 0, "the same as ticks of the board from image to image", 0 },
+	{ "live", OPT_LIVE, NULL, 0,
+	  "take the images from live source 0 of the board, at --rate or --period", 0 },
+	{ "policy", OPT_POLICY, "wait|overwrite|drop", 0,
+	  "without a free slot: wait (default; a live source loses images), overwrite the oldest stack (default with a rate, but not --live), or leave stacks out",
+	  0 },
 	{ "free-run", OPT_FREE_RUN, NULL, 0,
-	  "as fast as possible, not waiting for the receiver", 0 },
+	  "as fast as possible, not waiting for the receiver: --policy overwrite", 0 },
 	{ "vector", OPT_VECTOR, "V", 0, "interrupt vector of the complete stacks (default 0)", 0 },
 	{ "lock", OPT_LOCK, "NAME", 0,
 	  "lock memory for the lock records (rashpactl lock create; default: in the buffer)", 0 },
@@ -43,12 +56,57 @@ static const struct argp_option options[] = {
 	{}
 };
 
+/* Who does not say what is to happen without a free slot, and what cannot. */
+static void check_policy(struct argp_state *state, struct config *c)
+{
+	if (c->free_run && c->policy_given && c->policy != RASHPA_STREAM_OVERWRITE)
+		argp_error(state, "--free-run is --policy overwrite");
+	if (!c->policy_given && (c->free_run || (c->period && !c->live)))
+		c->policy = RASHPA_STREAM_OVERWRITE;
+	if (c->live && !c->period)
+		argp_error(state, "--live: say how fast the images come: --rate or --period");
+	if (c->policy == RASHPA_STREAM_DROP && !c->period)
+		argp_error(state, "--policy drop: a source that goes on needs --rate or --period");
+	if (c->policy == RASHPA_STREAM_WAIT && c->period && !c->live)
+		argp_error(state, "--policy wait: images in memory wait, they have no --rate");
+	if (c->policy == RASHPA_STREAM_DROP && c->regions > 1)
+		argp_error(state, "--policy drop: each of several processes would leave out others: use one (--split 1)");
+	if (c->live && c->sampling > UINT16_MAX)
+		argp_error(state, "--live: the board takes 1 of %d images at the least",
+			   UINT16_MAX);
+}
+
+static void parse_sampling(struct argp_state *state, const char *arg, struct config *c)
+{
+	char number[16] = "";
+	const char *comma = strchr(arg, ',');
+
+	if (comma && (size_t)(comma - arg) < sizeof(number))
+		memcpy(number, arg, comma - arg);
+	option_u32(state, "--sampling", comma ? number : arg, 1, 1 << 20, &c->sampling);
+	c->phase = 0;
+	if (comma)
+		option_u32(state, "--sampling: phase", comma + 1, 0, c->sampling - 1, &c->phase);
+}
+
+static void parse_policy(struct argp_state *state, const char *arg, struct config *c)
+{
+	for (c->policy = 0; c->policy < sizeof(policies) / sizeof(policies[0]); c->policy++) {
+		if (!strcmp(arg, policies[c->policy])) {
+			c->policy_given = true;
+			return;
+		}
+	}
+	argp_error(state, "--policy: \"%s\" is not wait, overwrite or drop", arg);
+}
+
 static void check(struct argp_state *state, struct config *c)
 {
 	if (c->regions && c->split)
 		argp_error(state, "--dtp and --split exclude each other");
 	if (!c->regions) {
-		c->regions = c->split ? c->split : 2;
+		c->regions = c->live || c->policy == RASHPA_STREAM_DROP ? 1 : 2;
+		c->regions = c->split ? c->split : c->regions;
 		split_regions(DATASET_WIDTH, DATASET_HEIGHT, c->regions, c->region);
 	}
 	for (unsigned int i = 0; i < c->regions; i++) {
@@ -58,12 +116,14 @@ static void check(struct argp_state *state, struct config *c)
 					   j + 1, i + 1);
 		}
 	}
+	check_policy(state, c);
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct config *c = state->input;
 	struct region *r;
+	double rate;
 
 	switch (key) {
 	case ARGP_KEY_INIT:
@@ -97,13 +157,23 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		option_u32(state, "--slots", arg, 1, UINT32_MAX, &c->slots);
 		break;
 	case OPT_SAMPLING:
-		option_u32(state, "--sampling", arg, 1, 1 << 20, &c->sampling);
+		parse_sampling(state, arg, c);
+		break;
+	case OPT_LIVE:
+		c->live = true;
+		break;
+	case OPT_POLICY:
+		parse_policy(state, arg, c);
+		break;
+	case OPT_PERIOD:
+		if (!parse_u64(arg, (1ull << 48) - 1, &c->period) || !c->period)
+			argp_error(state, "--period: \"%s\" is not 1 to 2^48 - 1 ticks", arg);
 		break;
 	case OPT_RATE:
-		if (!parse_real(arg, &c->rate) || c->rate < RATE_MIN || c->rate > RATE_MAX)
+		if (!parse_real(arg, &rate) || rate < RATE_MIN || rate > RATE_MAX)
 			argp_error(state, "--rate: \"%s\" is not %g to %.0f images per second", arg,
 				   RATE_MIN, RATE_MAX);
-		c->period = RATE_MAX / c->rate + 0.5;
+		c->period = RATE_MAX / rate + 0.5;
 		break;
 	case OPT_FREE_RUN:
 		c->free_run = true;
@@ -141,7 +211,7 @@ static const struct argp argp = {
 	       "\vExit status: 0 done (or stopped by a signal), 1 failed, 2 usage, 3 no progress in time.",
 };
 
-static void print_figures(const struct report *r, double seconds)
+static void print_figures(const struct report *r, double seconds, bool live)
 {
 	printf("images      %" PRIu64 " in %" PRIu64 " stacks from stack %" PRIu64 "%s\n",
 	       r->images, r->stacks, r->first_stack, r->interrupted ? ", interrupted" : "");
@@ -149,15 +219,21 @@ static void print_figures(const struct report *r, double seconds)
 	printf("descriptors %" PRIu64 "\n", r->descriptors);
 	printf("events      %" PRIu64 "\n", r->events);
 	printf("overruns    %" PRIu64 "\n", r->overruns);
+	printf("dropped     %" PRIu64 " stacks\n", r->dropped);
+	if (live)
+		printf("source      %" PRIu64 " images lost, %" PRIu64 " missed by the detector, at most %" PRIu64 " in the FIFO\n",
+		       r->lost, r->missed, r->fifo_peak);
+	printf("stalls      %" PRIu64 " ticks for credit, %" PRIu64 " for the bus, %" PRIu64 " for the source\n",
+	       r->stall, r->stall_bus, r->stall_source);
 	printf("faults      %" PRIu64 "\n", r->faults);
 	if (seconds > 0)
 		printf("time        %.9f s, %.6f GB/s\n", seconds, r->bytes / seconds / 1e9);
 }
 
-static void print_text(const struct report *r, double seconds)
+static void print_text(const struct report *r, double seconds, bool live)
 {
 	if (r->counted)
-		print_figures(r, seconds);
+		print_figures(r, seconds, live);
 	else
 		puts("the board does not answer: what it sent is not known");
 	printf("map         %s, %" PRIu32 " segment%s, iommu %s, %" PRIu32 " slots\n",
@@ -188,7 +264,10 @@ static int print_json(const struct config *c, const struct dataset *dataset,
 	put_int(o, "bunch", c->bunch);
 	put_int(o, "slots", r->slots);
 	put_int(o, "sampling", c->sampling);
-	put_bool(o, "paced", !c->free_run && !c->period);
+	put_int(o, "phase", c->phase);
+	put_bool(o, "live", c->live);
+	put_text(o, "policy", policies[c->policy]);
+	put_bool(o, "paced", c->policy != RASHPA_STREAM_OVERWRITE);
 	put_bool(o, "interrupted", r->interrupted);
 	put_u64(o, "first_stack", r->first_stack);
 	put_figure(o, "images", r, r->images);
@@ -197,6 +276,13 @@ static int print_json(const struct config *c, const struct dataset *dataset,
 	put_figure(o, "descriptors", r, r->descriptors);
 	put_figure(o, "events", r, r->events);
 	put_figure(o, "overruns", r, r->overruns);
+	put_figure(o, "dropped", r, r->dropped);
+	put_figure(o, "source_lost", r, r->lost);
+	put_figure(o, "source_missed", r, r->missed);
+	put_figure(o, "fifo_peak", r, r->fifo_peak);
+	put_figure(o, "stall_ticks", r, r->stall);
+	put_figure(o, "stall_bus_ticks", r, r->stall_bus);
+	put_figure(o, "stall_source_ticks", r, r->stall_source);
 	put_figure(o, "faults", r, r->faults);
 	put_figure(o, "start_ticks", r, r->start);
 	put_figure(o, "stop_ticks", r, r->stop);
@@ -238,7 +324,7 @@ int main(int argc, char **argv)
 		seconds = report.stop > report.start ?
 			  (report.stop - report.start) * (RFPGA_TICK_NS / 1e9) : 0;
 		if (!config.opt.json)
-			print_text(&report, seconds);
+			print_text(&report, seconds, config.live);
 		else if (print_json(&config, &dataset, &report, seconds) && !result)
 			result = EXIT_FAILED;
 	}

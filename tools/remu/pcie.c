@@ -34,6 +34,8 @@ struct run {
 	struct rashpa_stream stream;	/* what we publish */
 	uint32_t segments, map_class;
 	uint32_t lock_first, lock_count;	/* entries of the table for the locks */
+	struct fpga_block source;	/* of a live stream */
+	uint64_t missed;		/* by its detector, before this stream */
 	bool started, published;
 };
 
@@ -134,10 +136,13 @@ static int plan(struct run *r)
 		.pixel_bytes = sizeof(uint16_t),
 		.bunch = c->bunch,
 		.sampling = c->sampling,
+		.phase = c->phase,
+		.policy = c->policy,
+		.live = c->live,
 		.dataset_images = r->dataset->images,
 		.dtps = c->regions,
 		.images = c->opt.images,
-		.paced = !c->free_run && !c->period,
+		.paced = c->policy != RASHPA_STREAM_OVERWRITE,
 		.run = new_run(),
 	};
 	for (unsigned int i = 0; i < c->regions; i++) {
@@ -158,13 +163,14 @@ static int plan(struct run *r)
 	}
 	if (c->lock)
 		strncpy(s->lock_name, c->lock, sizeof(s->lock_name) - 1);
-	fit = stream_layout(s, r->length);
+	fit = stream_layout(s, r->length, fpga_read(&r->fpga, RFPGA_FEATURES) & RFPGA_FEATURE_META);
 	wanted = c->slots ? c->slots : 2;
 	if (fit < wanted)
 		return fail("buffer %s: %s, but %" PRIu64 " slots of %" PRIu32 " images need %s: make a larger buffer, or give a smaller --bunch",
 			    c->opt.buffer, format_size(have, r->length), wanted, c->bunch,
 			    format_size(need, stream_bytes(s, wanted)));
 	s->slots = c->slots ? c->slots : fit < UINT32_MAX ? fit : UINT32_MAX;
+	stream_place_meta(s);
 	if (c->resume && resume(r))
 		return EXIT_FAILED;
 	s->consumed = s->first_stack;
@@ -248,7 +254,9 @@ static int check_fpga(struct run *r)
 	uint32_t features = fpga_read(f, RFPGA_FEATURES);
 	/* Without groups there is an interrupt for each process, which a receiver stands. */
 	uint32_t want = RFPGA_FEATURE_MSIX | RFPGA_FEATURE_LOCK |
-			(s->paced ? 0 : RFPGA_FEATURE_FREERUN);
+			(s->policy ? RFPGA_FEATURE_FREERUN : 0) |
+			(s->policy == RASHPA_STREAM_DROP ? RFPGA_FEATURE_DROP : 0) |
+			(s->live || s->policy == RASHPA_STREAM_DROP ? RFPGA_FEATURE_META : 0);
 
 	if (f->info.out_state == RASHPA_STATE_STUCK)
 		return fail("fpga%u: it is stuck: reset it (rashpactl reset fpga%u)", f->number,
@@ -262,6 +270,9 @@ static int check_fpga(struct run *r)
 	if ((features & want) != want)
 		return fail("fpga%u: it lacks features for this stream (has %#x, needs %#x)",
 			    f->number, features, want);
+	if (s->live && !fpga_block_find(f, RFPGA_BLOCK_SOURCE, RFPGA_SOURCE_SIZE, &r->source))
+		return fail("fpga%u: it has no live source: stream from memory (without --live)",
+			    f->number);
 	return check_idle(f);
 }
 
@@ -273,7 +284,7 @@ static int open_fpga(struct run *r)
 	if (fpga_open(f, r->config->fpga, why) || fpga_claim(f, why) || fpga_registers(f, why) ||
 	    view_open(&r->memory, f, "memory", RFPGA_BAR_MEMORY, 0, 0, true, why))
 		return fail("%s", why);
-	return check_fpga(r);
+	return 0;
 }
 
 static int load(struct run *r, struct report *report, const volatile bool *stop)
@@ -416,7 +427,9 @@ static void configure(struct run *r, unsigned int i)
 	/* To host memory the payload goes before its lock record without a flush, too. */
 	fpga_write(f, dtp + RFPGA_DTP_MODE, RFPGA_MODE_MSIX | RFPGA_MODE_LOCK |
 		   (features & RFPGA_FEATURE_FLUSH ? RFPGA_MODE_FLUSH : 0) |
-		   (s->paced ? 0 : RFPGA_MODE_FREERUN));
+		   (s->meta_slot ? RFPGA_MODE_META : 0) |
+		   (s->policy ? RFPGA_MODE_FREERUN : 0) |
+		   (s->policy == RASHPA_STREAM_DROP ? RFPGA_MODE_DROP : 0));
 	fpga_write(f, dtp + RFPGA_DTP_VECTOR, s->vector);
 	fpga_write(f, dtp + RFPGA_DTP_PIXEL_BYTES, s->pixel_bytes);
 	fpga_write(f, dtp + RFPGA_DTP_BUNCH, s->bunch);
@@ -441,20 +454,38 @@ static void configure(struct run *r, unsigned int i)
 	fpga_write(f, dtp + RFPGA_DTP_LOCK_FIRST, r->lock_first);
 	fpga_write(f, dtp + RFPGA_DTP_LOCK_COUNT, r->lock_count);
 	fpga_write64(f, dtp + RFPGA_DTP_IMAGES, s->images);
-	fpga_write64(f, dtp + RFPGA_DTP_PERIOD, r->config->period);
+	fpga_write64(f, dtp + RFPGA_DTP_PERIOD, s->live ? 0 : r->config->period);
 	fpga_write64(f, dtp + RFPGA_DTP_FIRST_STACK, s->first_stack);
 	fpga_write(f, dtp + RFPGA_DTP_FIRST_SLOT, s->first_stack % s->slots);
-	fpga_write(f, dtp + RFPGA_DTP_FIRST_INDEX, s->first_stack % s->dataset_images *
-		   s->bunch % s->dataset_images * step % s->dataset_images);
+	fpga_write(f, dtp + RFPGA_DTP_FIRST_INDEX, (s->first_stack % s->dataset_images *
+		   s->bunch % s->dataset_images * step + s->phase) % s->dataset_images);
 	fpga_write(f, dtp + RFPGA_DTP_INDEX_STEP, step);
+	fpga_write(f, dtp + RFPGA_DTP_SOURCE, s->live ? RFPGA_FROM_LIVE : RFPGA_FROM_MEMORY);
+	fpga_write(f, dtp + RFPGA_DTP_SAMPLING, s->live ? s->sampling | s->phase << 16 : 0);
 	fpga_write(f, dtp + RFPGA_DTP_RUN, s->run);
+	fpga_write64(f, dtp + RFPGA_DTP_META_OFFSET, stream_meta(s, i, 0, 0));
+	fpga_write(f, dtp + RFPGA_DTP_META_FIRST, 0);
+	fpga_write(f, dtp + RFPGA_DTP_META_COUNT, r->segments);
+	fpga_write64(f, dtp + RFPGA_DTP_FIRST_FRAME, s->first_stack * s->bunch);
 }
 
 /* Where the board has groups, processes that are several begin at once, and share their events. */
+static void stop_source(struct run *r)
+{
+	fpga_write(&r->fpga, r->source.base + RFPGA_SOURCE_CONTROL, RFPGA_SOURCE_STOP);
+}
+
+/* Counted from the board's reset on. */
+static uint64_t missed(const struct run *r)
+{
+	return fpga_read64(&r->fpga, r->source.base + RFPGA_SOURCE_MISSED) - r->missed;
+}
+
 static void start(struct run *r)
 {
-	const uint32_t features = fpga_read(&r->fpga, RFPGA_FEATURES);
 	const struct rashpa_stream *s = &r->stream;
+	const bool group = s->dtps > 1 &&
+			   (fpga_read(&r->fpga, RFPGA_FEATURES) & RFPGA_FEATURE_GROUP);
 	uint32_t members = 0;
 
 	for (unsigned int i = 0; i < s->dtps; i++) {
@@ -464,12 +495,19 @@ static void start(struct run *r)
 	publish(r);
 	__sync_synchronize();
 	r->started = true;
-	if (s->dtps > 1 && (features & RFPGA_FEATURE_GROUP)) {
-		fpga_write(&r->fpga, RFPGA_GROUP_START, members);
-		return;
+	if (s->live) {
+		stop_source(r);		/* of whoever was here before */
+		r->missed = missed(r);
 	}
-	for (unsigned int i = 0; i < s->dtps; i++)
+	if (group)
+		fpga_write(&r->fpga, RFPGA_GROUP_START, members);
+	for (unsigned int i = 0; i < s->dtps && !group; i++)
 		fpga_write(&r->fpga, RFPGA_DTP(s->dtp[i].dtp) + RFPGA_DTP_CONTROL, RFPGA_DTP_START);
+	if (!s->live)
+		return;
+	/* behind the processes: so they see its first image, all of them */
+	fpga_write64(&r->fpga, r->source.base + RFPGA_SOURCE_PERIOD, r->config->period);
+	fpga_write(&r->fpga, r->source.base + RFPGA_SOURCE_CONTROL, RFPGA_SOURCE_START);
 }
 
 /* All bits of the processes' status: any of them, and those that all have. */
@@ -494,6 +532,8 @@ static int stop_all(struct run *r)
 
 	if (!r->started)
 		return 0;
+	if (r->stream.live)
+		stop_source(r);
 	for (unsigned int i = 0; i < r->stream.dtps; i++)
 		fpga_write(&r->fpga, RFPGA_DTP(r->stream.dtp[i].dtp) + RFPGA_DTP_CONTROL,
 			   RFPGA_DTP_STOP);
@@ -600,6 +640,7 @@ static int wait_done(struct run *r, const volatile bool *stop)
 static void count(struct run *r, struct report *report)
 {
 	const struct fpga *f = &r->fpga;
+	uint64_t peak;
 
 	report->dtps = r->stream.dtps;
 	report->segments = r->segments;
@@ -625,9 +666,38 @@ static void count(struct run *r, struct report *report)
 		report->events += fpga_read64(f, dtp + RFPGA_DTP_C_EVENTS);
 		report->overruns += fpga_read64(f, dtp + RFPGA_DTP_C_OVERRUNS);
 		report->faults += fpga_read64(f, dtp + RFPGA_DTP_C_FAULTS);
+		report->stall += fpga_read64(f, dtp + RFPGA_DTP_C_STALL);
+		report->stall_bus += fpga_read64(f, dtp + RFPGA_DTP_C_STALL_BUS);
+		report->stall_source += fpga_read64(f, dtp + RFPGA_DTP_C_STALL_SOURCE);
+		report->dropped += fpga_read64(f, dtp + RFPGA_DTP_C_DROPPED);
+		report->lost += fpga_read64(f, dtp + RFPGA_DTP_C_LOST);
+		peak = fpga_read64(f, dtp + RFPGA_DTP_FIFO_PEAK);
+		report->fifo_peak = peak > report->fifo_peak ? peak : report->fifo_peak;
 	}
+	if (r->stream.live)
+		report->missed = missed(r);
 	/* A board that is gone reads as all ones, at the latest behind its last counter. */
 	report->counted = fpga_answers(f);
+}
+
+/* A stream that somebody began over ours is not ours to end. */
+static bool still_ours(const struct run *r)
+{
+	return r->published && r->shared->magic == RASHPA_STREAM_MAGIC &&
+	       r->shared->generation == r->stream.generation;
+}
+
+/* What a receiver needs to account for what it did not get. */
+static void publish_end(struct run *r)
+{
+	const size_t dtp = RFPGA_DTP(r->stream.dtp[0].dtp);
+
+	if (!still_ours(r))
+		return;
+	r->shared->sent = fpga_read64(&r->fpga, dtp + RFPGA_DTP_C_IMAGES);
+	r->shared->dropped = fpga_read64(&r->fpga, dtp + RFPGA_DTP_C_DROPPED);
+	r->shared->lost = fpga_read64(&r->fpga, dtp + RFPGA_DTP_C_LOST);
+	r->shared->missed = r->stream.live ? missed(r) : 0;
 }
 
 static void close_fd(int fd)
@@ -638,9 +708,7 @@ static void close_fd(int fd)
 
 static void close_all(struct run *r)
 {
-	/* A stream that somebody began over ours is not ours to end. */
-	if (r->published && r->shared->magic == RASHPA_STREAM_MAGIC &&
-	    r->shared->generation == r->stream.generation)
+	if (still_ours(r))
 		__atomic_store_n(&r->shared->state, RASHPA_STREAM_ENDED, __ATOMIC_RELEASE);
 	close_fd(r->channel);
 	close_fd(r->lock_map);
@@ -671,11 +739,13 @@ int pcie_run(const struct config *config, const struct dataset *dataset, volatil
 
 	result = open_buffer(&r);
 	if (!result)
+		result = open_fpga(&r);
+	if (!result)
 		result = plan(&r);
 	if (!result)
 		result = open_locks(&r);
 	if (!result)
-		result = open_fpga(&r);
+		result = check_fpga(&r);
 	if (!result)
 		result = load(&r, report, stop);
 	if (!result)
@@ -689,6 +759,7 @@ int pcie_run(const struct config *config, const struct dataset *dataset, volatil
 			result = EXIT_FAILED;
 		report->interrupted = *stop;
 		count(&r, report);
+		publish_end(&r);
 	}
 	close_all(&r);
 	return result;

@@ -15,10 +15,10 @@ struct config {
 	unsigned int fpga;
 	struct region region[RASHPA_STREAM_DTPS];
 	unsigned int regions, split;
-	uint32_t bunch, slots, sampling, vector;	/* slots 0: as many as fit */
+	uint32_t bunch, slots, sampling, phase, vector;	/* slots 0: as many as fit */
 	uint64_t period;				/* ticks, with a rate */
-	double rate;
-	bool free_run, resume;
+	uint32_t policy;				/* enum rashpa_stream_policy */
+	bool policy_given, free_run, live, resume;
 	const char *lock;		/* name of lock memory, NULL: lock records in the buffer */
 };
 
@@ -28,6 +28,7 @@ struct report {
 	bool iommu, interrupted;
 	bool counted;			/* false: the board does not answer, it told no figures */
 	uint64_t first_stack, images, stacks, bytes, descriptors, events, overruns, faults;
+	uint64_t dropped, lost, fifo_peak, missed, stall, stall_bus, stall_source;
 	uint64_t start, stop;		/* ticks */
 	uint64_t load_ns, load_bytes;	/* of the dataset into on-board memory */
 	uint32_t slots;

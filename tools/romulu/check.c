@@ -3,8 +3,10 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "rashpa-fpga.h"
 #include "romulu.h"
 #include "say.h"
+#include "stream.h"
 
 int check_possible(const struct rashpa_stream *stream, const struct dataset *dataset, char *why)
 {
@@ -27,58 +29,100 @@ int check_possible(const struct rashpa_stream *stream, const struct dataset *dat
 	return 0;
 }
 
-/* Compare all regions with one image of the dataset; where they differ first. */
-static bool same(const struct rashpa_stream *s, const struct dataset *dataset, uint32_t number,
-		 const uint8_t *frame, struct mismatch *m)
+void read_about(const struct rashpa_stream *s, const uint8_t *base, uint64_t stack,
+		uint32_t number, struct about *about)
 {
+	*about = (struct about) {};
 	for (unsigned int i = 0; i < s->dtps; i++) {
-		const struct rashpa_stream_dtp *d = &s->dtp[i];
+		uint32_t record[RFPGA_META_SIZE / 4];
+		uint64_t at[2];
 
-		for (uint32_t y = 0; y < d->height; y++) {
-			const uint8_t *line = frame + (d->y + y) * s->line_stride +
-					      (uint64_t)d->x * 2;
-			const uint16_t *want = dataset_line(dataset, number, s->origin[i].y + y) +
-					       s->origin[i].x;
-			uint16_t got;
+		about->frame[i] = stack * s->bunch + number;
+		if (!s->meta_slot)
+			continue;
+		memcpy(record, base + stream_meta(s, i, stack, number), sizeof(record));
+		memcpy(at, record, sizeof(at));		/* FRAME, STACK */
+		about->frame[i] = at[0];
+		if (record[RFPGA_META_STATUS / 4] & RFPGA_META_LINES)
+			about->missing[i] = RFPGA_META_MISSING(record[RFPGA_META_STATUS / 4]);
+		about->wrong |= at[1] != stack || record[RFPGA_META_RUN / 4] != s->run ||
+				at[0] != about->frame[0];
+	}
+}
 
-			if (!memcmp(line, want, (size_t)d->width * 2))
+uint64_t frame_index(const struct rashpa_stream *s, uint64_t frame)
+{
+	return s->live ? (frame - s->phase) / s->sampling : frame - s->first_stack * s->bunch;
+}
+
+/* Which image of the dataset a frame shows. */
+static uint32_t shown(const struct rashpa_stream *s, uint64_t frame)
+{
+	uint64_t image = frame % s->dataset_images;
+
+	if (s->live)
+		return image;
+	return (image * (s->sampling % s->dataset_images) + s->phase) % s->dataset_images;
+}
+
+/* Compare the region of dtp[i] with an image; so many lines may differ. Where the first does. */
+static bool same_region(const struct rashpa_stream *s, const struct dataset *dataset,
+			uint32_t number, unsigned int i, uint32_t missing, const uint8_t *frame,
+			struct mismatch *m)
+{
+	const struct rashpa_stream_dtp *d = &s->dtp[i];
+	uint32_t wrong = 0;
+
+	for (uint32_t y = 0; y < d->height; y++) {
+		const uint8_t *line = frame + (d->y + y) * s->line_stride + (uint64_t)d->x * 2;
+		const uint16_t *want = dataset_line(dataset, number, s->origin[i].y + y) +
+				       s->origin[i].x;
+		uint16_t got;
+
+		if (!memcmp(line, want, (size_t)d->width * 2) || ++wrong <= missing)
+			continue;
+		for (uint32_t x = 0; m && x < d->width; x++) {
+			memcpy(&got, line + (size_t)x * 2, sizeof(got));
+			if (got == want[x])
 				continue;
-			for (uint32_t x = 0; m && x < d->width; x++) {
-				memcpy(&got, line + (size_t)x * 2, sizeof(got));
-				if (got == want[x])
-					continue;
-				m->line = d->y + y;
-				m->pixel = d->x + x;
-				m->expected = want[x];
-				m->got = got;
-				break;
-			}
-			return false;
+			m->line = d->y + y;
+			m->pixel = d->x + x;
+			m->expected = want[x];
+			m->got = got;
+			break;
 		}
+		return false;
 	}
 	return true;
 }
 
-static uint32_t shown(const struct rashpa_stream *s, uint64_t frame)
+/* Is it frame @frame? */
+static bool same(const struct rashpa_stream *s, const struct dataset *dataset, uint64_t frame,
+		 const struct about *about, const uint8_t *image, struct mismatch *m)
 {
-	return frame % s->dataset_images * (s->sampling % s->dataset_images) % s->dataset_images;
+	for (unsigned int i = 0; i < s->dtps; i++) {
+		if (!same_region(s, dataset, shown(s, frame), i, about->missing[i], image, m))
+			return false;
+	}
+	return true;
 }
 
 bool check_frame(const struct rashpa_stream *stream, const struct dataset *dataset,
-		 const void *image, uint64_t stack, uint32_t number, struct mismatch *mismatch)
+		 const void *image, uint64_t stack, uint32_t number, const struct about *about,
+		 struct mismatch *mismatch)
 {
-	uint64_t frame = stack * stream->bunch + number;
+	uint64_t frame = about->frame[0];
 	uint64_t before[2] = { 1, (uint64_t)stream->slots * stream->bunch };
-	uint32_t right = shown(stream, frame);
 
 	*mismatch = (struct mismatch) { .stack = stack, .image = number };
-	if (same(stream, dataset, right, image, mismatch))
+	if (same(stream, dataset, frame, about, image, mismatch))
 		return true;
 	mismatch->unwritten = mismatch->got == POISON_PIXEL;
 	for (int i = 0; i < 2 && !mismatch->duplicate; i++) {
-		uint32_t other = frame >= before[i] ? shown(stream, frame - before[i]) : right;
+		uint64_t other = frame >= before[i] ? frame - before[i] : frame;
 
-		mismatch->duplicate = other != right && same(stream, dataset, other, image, NULL);
+		mismatch->duplicate = shown(stream, other) != shown(stream, frame) &&
+				      same(stream, dataset, other, about, image, NULL);
 	}
 	return false;
 }

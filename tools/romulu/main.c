@@ -68,6 +68,15 @@ static const struct argp argp = {
 	       "3 no progress in time, 4 frames were lost or are wrong.",
 };
 
+static void print_left_out(const struct report *r)
+{
+	printf("skipped  %" PRIu64, r->skipped);
+	if (r->told)
+		printf(": the board dropped %" PRIu64 " stacks, its source lost %" PRIu64 " and missed %" PRIu64 "; %" PRIu64 " not accounted for",
+		       r->dropped, r->source_lost, r->source_missed, r->unaccounted);
+	printf("\n");
+}
+
 static void print_text(const struct report *r)
 {
 	const struct samples *l = &r->latency;
@@ -77,6 +86,11 @@ static void print_text(const struct report *r)
 	printf("lost     %" PRIu64 "\n", r->lost);
 	printf("corrupt  %" PRIu64 " (%" PRIu64 " duplicate, %" PRIu64 " never written)\n",
 	       r->corrupt, r->duplicate, r->unwritten);
+	if (r->stream.live || r->stream.policy == RASHPA_STREAM_DROP)
+		print_left_out(r);
+	if (r->incomplete)
+		printf("lines    %" PRIu64 " missing, of %" PRIu64 " frames\n", r->missing_lines,
+		       r->incomplete);
 	printf("bytes    %" PRIu64 "\n", r->bytes);
 	if (r->ns)
 		printf("time     %.6f s, %.6f GB/s\n", r->ns / 1e9, (double)r->bytes / r->ns);
@@ -112,9 +126,20 @@ static struct json_object *latency_json(const struct samples *l)
 	return o;
 }
 
+/* null, if the producer did not say: only of streams that leave frames out */
+static void put_told(struct json_object *to, const char *key, const struct report *r,
+		     uint64_t value)
+{
+	if (r->told)
+		put_u64(to, key, value);
+	else
+		put_text(to, key, NULL);
+}
+
 static int print_json(const struct config *c, const struct dataset *dataset, const struct report *r)
 {
 	static const char *const modes[] = { "check", "no-check", "write" };
+	static const char *const policies[] = { "wait", "overwrite", "drop" };
 	struct json_object *o = json_object_new_object();
 
 	put_text(o, "buffer", c->opt.buffer);
@@ -130,6 +155,15 @@ static int print_json(const struct config *c, const struct dataset *dataset, con
 	put_u64(o, "corrupt", r->corrupt);
 	put_u64(o, "duplicate", r->duplicate);
 	put_u64(o, "unwritten", r->unwritten);
+	put_bool(o, "live", r->stream.live);
+	put_text(o, "policy", policies[r->stream.policy]);
+	put_u64(o, "skipped", r->skipped);
+	put_told(o, "dropped", r, r->dropped);
+	put_told(o, "source_lost", r, r->source_lost);
+	put_told(o, "source_missed", r, r->source_missed);
+	put_told(o, "unaccounted", r, r->unaccounted);
+	put_u64(o, "incomplete", r->incomplete);
+	put_u64(o, "missing_lines", r->missing_lines);
 	put_u64(o, "bytes", r->bytes);
 	put_real(o, "seconds", r->ns / 1e9);
 	if (r->ns)

@@ -22,6 +22,7 @@
 
 #define TICK_NS		500000000ull
 #define WAIT_MS		20	/* between looks for a stream */
+#define END_NS		10000000000ull	/* for a producer to end when all was sent */
 #define MISMATCHES	8	/* that are printed */
 #define LATENCIES	(1 << 20)	/* that are kept: a stream can last for weeks */
 
@@ -458,23 +459,90 @@ static uint64_t payload(const struct rashpa_stream *s)
 	return bytes;
 }
 
+/* What the metadata of a stack tell, until it is known whether it was ours. */
+struct account {
+	uint64_t skipped, incomplete, missing_lines;
+	uint32_t wrong, first_wrong;	/* images */
+};
+
+/* Frames that were left out can only become more. */
+static bool in_order(const struct run *r, uint32_t i, const struct about *about,
+		     struct account *a)
+{
+	const struct rashpa_stream *s = &r->stream;
+	uint64_t place = (r->next - s->first_stack) * s->bunch + i;
+	uint64_t index = frame_index(s, about->frame[0]);
+
+	if (index < place || index - place < a->skipped)
+		return false;
+	a->skipped = index - place;
+	return true;
+}
+
+static void account(const struct run *r, uint32_t images, struct account *a)
+{
+	struct about about;
+
+	for (uint32_t i = 0; i < images; i++) {
+		uint64_t missing = 0;
+
+		read_about(&r->stream, (const uint8_t *)(uintptr_t)r->shared, r->next, i, &about);
+		if (about.wrong || !in_order(r, i, &about, a)) {
+			a->first_wrong = a->wrong++ ? a->first_wrong : i;
+			continue;
+		}
+		for (unsigned int d = 0; d < r->stream.dtps; d++)
+			missing += about.missing[d];
+		a->incomplete += missing > 0;
+		a->missing_lines += missing;
+	}
+}
+
+static void keep_account(struct run *r, const struct account *a)
+{
+	r->report->skipped = a->skipped;
+	r->report->incomplete += a->incomplete;
+	r->report->missing_lines += a->missing_lines;
+	r->report->corrupt += a->wrong;
+	if (a->wrong && r->printed++ < MISMATCHES)
+		say("stack %" PRIu64 " image %" PRIu32 ": its metadata are not of this stack, or its parts not of one frame",
+		    r->next, a->first_wrong);
+}
+
+/* Of a stream that leaves stacks out, only the last lock record knows how long the last one is. */
+static uint32_t images_of_next(struct run *r)
+{
+	const struct rashpa_stream *s = &r->stream;
+	struct rfpga_lock lock;
+	uint64_t before = (r->next - s->first_stack) * s->bunch;
+
+	if (s->policy == RASHPA_STREAM_DROP && locks_read(&r->locks, s, 0, &lock) &&
+	    lock.stacks == r->next + 1 && lock.images - before <= s->bunch)
+		return lock.images - before;
+	return stream_stack_images(s, r->next);
+}
+
 /* Stack r->next is complete: use it, and give its slot back. As write_all(). */
 static int take_stack(struct run *r)
 {
 	const struct rashpa_stream *s = &r->stream;
-	uint8_t *slot = (uint8_t *)(uintptr_t)r->shared + s->data_offset +
-			r->next % s->slots * s->slot_stride;
-	uint32_t images = stream_stack_images(s, r->next);
+	uint8_t *base = (uint8_t *)(uintptr_t)r->shared;
+	uint8_t *slot = base + s->data_offset + r->next % s->slots * s->slot_stride;
+	uint32_t images = images_of_next(r);
+	struct account a = { .skipped = r->report->skipped };
 	struct mismatch wrong[MISMATCHES], m;
 	uint64_t most, more_wrong = 0, duplicate = 0, unwritten = 0;
 	unsigned int n_wrong = 0;
+	struct about about;
 	bool lost;
 	int result;
 
 	if (r->config->mode == MODE_CHECK) {
 		/* The last image first: if the event came before the data, that one is late. */
 		for (uint32_t i = images; i-- > 0;) {
-			if (check_frame(s, r->dataset, slot + i * s->image_stride, r->next, i, &m))
+			read_about(s, base, r->next, i, &about);
+			if (about.wrong || check_frame(s, r->dataset, slot + i * s->image_stride,
+						       r->next, i, &about, &m))
 				continue;
 			if (n_wrong < MISMATCHES) {
 				wrong[n_wrong++] = m;
@@ -487,6 +555,7 @@ static int take_stack(struct run *r)
 	} else if (r->bounce) {
 		memcpy(r->bounce, slot, stream_extent(s, images));
 	}
+	account(r, images, &a);
 
 	/* What we read was this stack only if nobody has begun to overwrite it since. */
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
@@ -495,6 +564,7 @@ static int take_stack(struct run *r)
 	if (lost) {
 		r->report->lost += images;
 	} else {
+		keep_account(r, &a);
 		for (unsigned int i = 0; i < n_wrong; i++)
 			explain(r, &wrong[i]);
 		r->report->corrupt += more_wrong;
@@ -632,6 +702,51 @@ static int on_idle(struct run *r)
 	return 0;
 }
 
+/* A stream that leaves stacks out has fewer than it could have; all that were sent were taken. */
+static bool all_sent(const struct run *r)
+{
+	const struct rashpa_stream *s = &r->stream;
+
+	return s->policy == RASHPA_STREAM_DROP && r->report->told && s->images &&
+	       r->shared->sent + r->report->dropped * s->bunch >= s->images &&
+	       s->first_stack + (r->shared->sent + s->bunch - 1) / s->bunch <= r->next;
+}
+
+/*
+ * What the board says of what the stream left out: the producer tells when it has ended. It may
+ * have lost more behind the last frame that we have, but not if all the run was ours.
+ */
+static void ask_board(struct run *r)
+{
+	const struct rashpa_stream *s = &r->stream;
+	struct report *report = r->report;
+	uint64_t begin = now_ns(), rest;
+	struct rfpga_lock lock;
+
+	if (!s->live && s->policy != RASHPA_STREAM_DROP)
+		return;
+	while (!*r->stop && alive(r) && now_ns() - begin < END_NS)
+		poll(NULL, 0, WAIT_MS);
+	if (!same_stream(r) ||
+	    __atomic_load_n(&r->shared->state, __ATOMIC_ACQUIRE) != RASHPA_STREAM_ENDED)
+		return;
+	report->told = true;
+	report->dropped = r->shared->dropped;
+	report->source_lost = r->shared->lost;
+	report->source_missed = r->shared->missed;
+	if (!report->stacks || !locks_read(&r->locks, s, 0, &lock) || lock.stacks != r->next)
+		return;
+	/* stacks that were left out behind the last one that came are not in skipped */
+	rest = lock.dropped * s->bunch;
+	if (report->skipped < rest)
+		report->unaccounted = rest - report->skipped;
+	else if (report->skipped - rest > report->source_lost + report->source_missed)
+		report->unaccounted = report->skipped - rest - report->source_lost -
+				      report->source_missed;
+	else if (r->next == r->end && report->skipped - rest < report->source_lost)
+		report->unaccounted = report->source_lost - (report->skipped - rest);
+}
+
 /* The stream is over, and more was to come. */
 static int too_short(const struct run *r)
 {
@@ -716,10 +831,13 @@ static int loop(struct run *r)
 		report->ns = r->taken - begin;
 	if (result == -EINTR)	/* in the middle of a stack */
 		result = 0;
-	if (!result && !*r->stop && r->over && r->next < r->end &&
+	if (!result)
+		ask_board(r);
+	if (!result && !*r->stop && r->over && r->next < r->end && !all_sent(r) &&
 	    (s->images || r->config->opt.images))
 		result = too_short(r);
-	if (!result && (report->lost || report->corrupt))
+	if (!result && (report->lost || report->corrupt || report->skipped ||
+			report->incomplete || report->dropped || report->unaccounted))
 		result = EXIT_DATA;
 	return result;
 }
