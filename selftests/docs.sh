@@ -35,5 +35,31 @@ done < <(sed -nE 's/^(struct|enum) (rashpa_[a-z_]+) \{$/\2/p
 sed 's/^/# missing: /' /tmp/missing
 [[ ! -s /tmp/missing ]]
 verdict $? "it has every struct, enum and flag of the header"
+
+# what conformance.rst explains: the beginning of a line; what the program has
+sed -nE 's/^``([a-z]+\/[a-z-]+)`` \(.*/\1/p' Documentation/conformance.rst | sort >/tmp/explained
+build/tools/rashpa-fpga-conformance --list | cut -d' ' -f1 | sort >/tmp/listed
+diff /tmp/explained /tmp/listed | sed -n 's/^</# there is no/p; s/^>/# not explained:/p'
+[[ -s /tmp/listed ]] && cmp -s /tmp/explained /tmp/listed
+verdict $? "conformance.rst explains each test of rashpa-fpga-conformance, and no other"
+# chapters of the document that it names, in both places
+sed -nE 's/^``[a-z]+\/[a-z-]+`` \((.*)\)/\1/p' Documentation/conformance.rst | sed 's/, /\n/g' |
+	sort -u >/tmp/chapters
+while read -r name; do
+	grep -A 1 -xF "$name" Documentation/fpga-interface.rst | grep -qE '^[=-]+$' || echo "$name"
+done </tmp/chapters >/tmp/missing
+sed 's/^/# no such chapter: /' /tmp/missing
+[[ -s /tmp/chapters && ! -s /tmp/missing ]]
+verdict $? "the chapters that it names are those of fpga-interface.rst"
+# the options of the program, its page and its completion
+build/tools/rashpa-fpga-conformance --help | grep -oE -- '--[a-z]+' | sort -u |
+	grep -vxE -- '--(usage|help)' >/tmp/options
+while read -r name; do
+	grep -qF -- "${name//-/\\-}" Documentation/man/rashpa-fpga-conformance.1 || echo "$name: manual"
+	grep -qF -- "$name" tools/completion/rashpa-fpga-conformance || echo "$name: completion"
+done </tmp/options >/tmp/missing
+sed 's/^/# missing: /' /tmp/missing
+[[ -s /tmp/options && ! -s /tmp/missing ]]
+verdict $? "manual and completion of rashpa-fpga-conformance have each of its options"
 echo "1..$n"
 exit "$bad"

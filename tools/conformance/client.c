@@ -381,7 +381,7 @@ uint64_t client_read(struct client *c, uint32_t region, uint32_t offset, uint32_
 }
 
 void client_write(struct client *c, uint32_t region, uint32_t offset, uint64_t value,
-			 uint32_t count)
+		  uint32_t count)
 {
 	struct access a = { .offset = offset, .region = region, .count = count };
 

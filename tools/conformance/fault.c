@@ -238,6 +238,11 @@ static void test_fault_flush(void)
 		return;
 	}
 	start(&d);
+	CHECK(EVENTUALLY(status(0) & (RFPGA_DTP_FAULTED | RFPGA_DTP_WAITING)));
+	if (!(status(0) & RFPGA_DTP_FAULTED) && !target->refuses_reads) {
+		skip("this host lets a board read what is only for writing");
+		return;
+	}
 	CHECK(faulted(0, RFPGA_FAULT_BUS));
 	CHECK(rd64(RFPGA_FAULT_ADDR) - HOST_ADDR < 4 * 4096);
 	CHECK(untouched(LOCKS, LOCKS + 4096));

@@ -111,7 +111,7 @@ static void serve(void)
 const struct target_ops socket_ops = {
 	.bar = bar, .bar_size = bar_size, .read = read_region, .write = write_region,
 	.map = map, .unmap = unmap, .event = event, .msix = msix, .reset = reset,
-	.serve = serve, .reset_is_bare = true,
+	.serve = serve, .reset_is_bare = true, .refuses_reads = true,
 };
 
 const char *socket_open(const char *path)

@@ -30,6 +30,8 @@ struct target_ops {
 	void (*reset)(void);
 	/* what the board asks of us meanwhile; may be NULL */
 	void (*serve)(void);
+	/* memory that is only for writing is not read: an IOMMU may allow it */
+	bool refuses_reads;
 	/* two messages of a vector may be one event */
 	bool merges;
 	/* a reset leaves the command register as it is after power-on: nobody restores it */
@@ -54,7 +56,7 @@ extern uint8_t *host;			/* HOST_SIZE bytes */
 extern int host_fd;
 extern uint8_t *dataset;		/* what is in on-board memory from its beginning */
 
-/* Registers of DTP n, its doorbell page, its bounds, entry n of the table: as the board has them. */
+/* Registers of DTP n, its doorbell page, its bounds, entry n of the table: as the board says. */
 #define DTP(n)		(board.dtp + (n) * board.dtp_step)
 #define ENTRY(n)	(board.table + (n) * board.table_step)
 #define BOUNDS(n)	(board.bounds + (n) * board.bounds_step)
