@@ -299,15 +299,14 @@ void regs_read(void *self, unsigned int bar, uint64_t at, uint8_t *data, uint32_
 	}
 }
 
-/* Only whole words: a part of one is ignored. */
+/* A part of a word is ignored, whatever else the write covers. */
 void regs_write(void *self, unsigned int bar, uint64_t at, const uint8_t *data, uint32_t count)
 {
-	uint32_t offset = (uint32_t)at, word;
+	const uint32_t skip = -(uint32_t)at % 4;
+	uint32_t offset = (uint32_t)at + skip, word;
 
 	(void)bar;
-	if (offset % 4 || count % 4)
-		return;
-	for (; count; offset += 4, data += 4, count -= 4) {
+	for (data += skip; count >= skip + 4; offset += 4, data += 4, count -= 4) {
 		memcpy(&word, data, sizeof(word));
 		write_word(self, offset, word);
 	}

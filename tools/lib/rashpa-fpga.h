@@ -48,7 +48,7 @@
 #define   RFPGA_CONTROL_RESET	(1u << 1)	/* registers and table to reset values */
 #define   RFPGA_CONTROL_CLEAR	(1u << 2)	/* global counters and fault to 0 */
 #define RFPGA_STATUS		0x0014	/* ro */
-#define   RFPGA_STATUS_BUSY	(1u << 0)	/* a DTP runs or a transaction is in flight */
+#define   RFPGA_STATUS_BUSY	(1u << 0)	/* a DTP is RUNNING */
 #define   RFPGA_STATUS_FAULT	(1u << 1)	/* RFPGA_FAULTS is not 0 */
 #define   RFPGA_STATUS_RESETTING (1u << 2)	/* nothing else is answered yet */
 #define RFPGA_MEMORY_SIZE	0x0018	/* ro, 64 bit: bytes of on-board memory */
@@ -192,7 +192,7 @@
 #define RFPGA_DTP_VECTOR	0x00c	/* rw: MSI-X vector */
 #define RFPGA_DTP_PIXEL_BYTES	0x010	/* rw: 1, 2, 4 or 8 */
 #define RFPGA_DTP_BUNCH		0x018	/* rw: images per stack, >= 1 */
-#define RFPGA_DTP_SLOTS		0x01c	/* rw: stacks in the destination, 1 to 2^31 */
+#define RFPGA_DTP_SLOTS		0x01c	/* rw: stacks in the destination, 1 to 2^31 - 1 */
 #define RFPGA_DTP_SRC_BASE	0x020	/* rw, 64 bit: dataset in on-board memory */
 #define RFPGA_DTP_SRC_IMAGES	0x028	/* rw: images in the dataset, >= 1; read round and round */
 #define RFPGA_DTP_SRC_X		0x02c	/* rw: pixels */
