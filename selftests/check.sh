@@ -139,6 +139,7 @@ complete() { # SERIES...
 part "guests" complete "$@"
 part "software FPGA" "$lab" exec -- build/tools/rashpa-fpga-selftest
 part "conformance" "$lab" exec -- selftests/conformance.sh
+part "two devices" "$lab" exec -- selftests/conformance/differ.sh
 part "tools" "$lab" exec -- build/tools/tools-selftest tools/profiles
 for series in "$@"; do
 	for iommu in on off; do

@@ -21,7 +21,7 @@ minutes=${1:?minutes} seed=${2:-$(date +%s)}
 release=$("$lab" release "$series") || exit
 
 host=(vfu control stream text)
-weight=(6 1 1 2) # tenths of the time
+weight=(5 1 1 2) # tenths of the time; the last one is of two devices
 
 mkdir -p "$out"
 rm -f "$out"/*.log "$out"/*-{crash,timeout,oom,leak,slow-unit}-*
@@ -45,6 +45,15 @@ seeds() {
 	printf '\x0312.5K' >"$name/text/size"
 }
 
+# The same streams into the model and the second implementation, or into the model twice.
+two_devices() {
+	local first=build/tools/rashpa-fpga second=build/tools/rashpa-fpga-second
+	[[ -x $second ]] || second=$first
+	"$lab" exec -- build/selftests/conformance/differ "$first" "$second" \
+		--seed "$seed" --seconds $((minutes * 6)) --save "$out/differ-crash-$seed.txt" \
+		>"$out/differ.log" 2>&1
+}
+
 on_host() {
 	local i name seconds status=0
 	for i in "${!host[@]}"; do
@@ -55,6 +64,7 @@ on_host() {
 			-artifact_prefix="$out/$name-" "$out/corpus/$name" \
 			>"$out/$name.log" 2>&1 || status=1
 	done
+	two_devices || status=1
 	return "$status"
 }
 
@@ -74,7 +84,7 @@ wait "$pid" || guest=$?
 # jq is in the lab's root
 "$lab" exec -- selftests/fuzz/report.sh "$other" "$guest" "$release" "$seed"
 ((guest)) && grep '^# kernel\|^not ok\|^lab:\|left$' "$out/guest.log" | head -n 20
-((other)) && grep -h 'ERROR:\|runtime error\|not true' "$out"/*.log | head -n 20
+((other)) && grep -h 'ERROR:\|runtime error\|not true\|^# stream\|^Bail' "$out"/*.log | head -n 20
 if ((guest || other)); then
 	echo "something was found (host $other, guest $guest): see $out"
 	exit 1

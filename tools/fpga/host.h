@@ -3,9 +3,9 @@
  * The host as a device reaches it (device.h), by bus address: what it has mapped for DMA, whether
  * the function is a bus master, and its interrupts.
  *
- * host.lock protects the first two. Who makes a transaction reads, and holds it while it copies, at most
- * HOST_BURST bytes at a time; the protocol thread is the only writer. So when an unmap or a
- * cleared bus master bit has been answered, nothing that was granted before is in flight any
+ * host.lock protects the first two. Who makes a transaction reads, and holds it while it copies,
+ * at most HOST_BURST bytes at a time; the protocol thread is the only writer. So when an unmap or
+ * a cleared bus master bit has been answered, nothing that was granted before is in flight any
  * more. host_exclude() is the same for a device that changes what its transactions depend on.
  *
  * The one exception are regions without a file descriptor (BARs of other devices), which are

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Plays random streams of operations into two device programs until they differ. What is found is
+ * made as short as can be, and kept as a text that can be played again.
+ */
+#include "differ.h"
+
+#include <argp.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SHRINK_SECONDS	60
+
+struct options {
+	const char *program[2], *replay, *save, *tell;
+	uint64_t seed;
+	unsigned int seconds, streams;
+};
+
+static struct options options = { .save = "differ.txt", .seconds = 5 };
+static struct stream stream;
+static char folder[] = "/tmp/differ.XXXXXX";
+
+static const struct argp_option option_list[] = {
+	{ "seed", 's', "N", 0, "the first stream is made from this number (1)", 0 },
+	{ "seconds", 't', "N", 0, "for so long (5)", 0 },
+	{ "minutes", 'm', "N", 0, "for so long", 0 },
+	{ "streams", 'n', "N", 0, "so many streams, however long that takes", 0 },
+	{ "replay", 'r', "FILE", 0, "play this stream, and nothing else", 0 },
+	{ "save", 'o', "FILE", 0, "where a stream that differs is kept (differ.txt)", 0 },
+	{ "tell", 'c', "COMMAND", 0, "tell the second program at its control socket", 0 },
+	{ 0 },
+};
+
+static uint64_t number(const char *text, const struct argp_state *state)
+{
+	uint64_t value;
+	char *end;
+
+	errno = 0;
+	value = strtoull(text, &end, 0);
+	if (*text < '0' || *text > '9' || *end || errno)
+		argp_error(state, "%s is no number", text);
+	return value;
+}
+
+static error_t parse_option(int key, char *arg, struct argp_state *state)
+{
+	switch (key) {
+	case 's':
+		options.seed = number(arg, state);
+		return 0;
+	case 't':
+		options.seconds = (unsigned int)number(arg, state);
+		return 0;
+	case 'm':
+		options.seconds = (unsigned int)number(arg, state) * 60;
+		return 0;
+	case 'n':
+		options.streams = (unsigned int)number(arg, state);
+		return 0;
+	case 'r':
+		options.replay = arg;
+		return 0;
+	case 'o':
+		options.save = arg;
+		return 0;
+	case 'c':
+		options.tell = arg;
+		return 0;
+	case ARGP_KEY_ARG:
+		if (state->arg_num > 1)
+			argp_error(state, "two programs, and no more");
+		options.program[state->arg_num] = arg;
+		return 0;
+	case ARGP_KEY_END:
+		if (!options.program[1])
+			argp_error(state, "which two programs?");
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp argp = {
+	.options = option_list, .parser = parse_option, .args_doc = "PROGRAM PROGRAM",
+	.doc = "Plays random streams of operations into two device programs, and compares.",
+};
+
+/* Also called by the client: a program that dies or does not answer is a finding. */
+void die(const char *fmt, ...)
+{
+	va_list args;
+
+	printf("Bail out! ");
+	va_start(args, fmt);
+	vprintf(fmt, args);
+	va_end(args);
+	printf("\n");
+	if (stream.count && !options.replay &&
+	    stream_save(&stream, options.save, "the program ended in this stream"))
+		printf("# the stream is in %s\n", options.save);
+	exit(EXIT_FAILURE);
+}
+
+/* -------------------------------------------------------- two programs --- */
+
+static void tell(struct client *c, const char *command)
+{
+	int fd = client_open(c->control);
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	char text[256];
+	int length = snprintf(text, sizeof(text), "%s\n", command);
+
+	if (send(fd, text, (size_t)length, MSG_NOSIGNAL) != length || poll(&p, 1, 5000) != 1 ||
+	    recv(fd, text, sizeof(text), 0) < 2 || memcmp(text, "ok", 2))
+		die("not obeyed: %s", command);
+	close(fd);
+}
+
+static void open_side(struct side *s, unsigned int number_of)
+{
+	struct client *c = &s->client;
+	uint32_t *word, i, x = 1;
+
+	snprintf(c->path, sizeof(c->path), "%s/socket%u", folder, number_of);
+	snprintf(c->control, sizeof(c->control), "%s/control%u", folder, number_of);
+	s->host_fd = memfd_create("host", MFD_CLOEXEC);
+	if (s->host_fd < 0 || ftruncate(s->host_fd, HOST_SIZE))
+		die("memory: %s", strerror(errno));
+	s->host = mmap(NULL, HOST_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, s->host_fd, 0);
+	if (s->host == MAP_FAILED)
+		die("memory: %s", strerror(errno));
+	c->option = "--log=/dev/null";
+	client_spawn(c, options.program[number_of]);
+	client_setup(c);
+	if (!c->memory)
+		die("%s: on-board memory cannot be mapped", options.program[number_of]);
+	word = (uint32_t *)c->memory;
+	for (i = 0; i < CLIENT_MEMORY / 4; i++)
+		word[i] = x = x * 1664525 + 1013904223;
+}
+
+static void close_sides(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < 2; i++) {
+		client_disconnect(&side[i].client);
+		client_end(&side[i].client);
+	}
+	rmdir(folder);
+}
+
+/* Two boards that are not the same have to differ. */
+static void check_boards(void)
+{
+	static const uint32_t words[] = { RFPGA_ID, RFPGA_VERSION, RFPGA_CAPS, RFPGA_FEATURES,
+					  RFPGA_LIMITS };
+	unsigned int i;
+
+	for (i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		uint64_t a = client_read(&side[0].client, RFPGA_BAR_REGS, words[i], 4);
+		uint64_t b = client_read(&side[1].client, RFPGA_BAR_REGS, words[i], 4);
+
+		if (a != b)
+			die("these are different boards: register %#x is %#x, %#x", words[i],
+			    (uint32_t)a, (uint32_t)b);
+	}
+}
+
+/* -------------------------------------------------------------- search --- */
+
+/* Without the operations [from, to): does it still differ? Then they are gone. */
+static bool leave_out(unsigned int from, unsigned int to, char *why)
+{
+	static struct stream shorter;
+	char other[WHY_SIZE];
+
+	shorter.count = from + stream.count - to;
+	memcpy(shorter.op, stream.op, from * sizeof(stream.op[0]));
+	memcpy(shorter.op + from, stream.op + to, (stream.count - to) * sizeof(stream.op[0]));
+	if (play(&shorter, other))
+		return false;
+	stream = shorter;
+	memcpy(why, other, WHY_SIZE);
+	return true;
+}
+
+static void shrink(char *why)
+{
+	time_t end = time(NULL) + SHRINK_SECONDS;
+	unsigned int size, at;
+
+	for (size = stream.count / 2; size; size /= 2)
+		for (at = 0; at < stream.count && time(NULL) < end; )
+			if (at + size > stream.count || !leave_out(at, at + size, why))
+				at += size;
+}
+
+static bool report(uint64_t seed, char *why)
+{
+	unsigned int was = stream.count;
+	char comment[WHY_SIZE + 64];
+
+	printf("# stream %llu of %u operations: %s\n", (unsigned long long)seed, was, why);
+	shrink(why);
+	snprintf(comment, sizeof(comment), "stream %llu: %s", (unsigned long long)seed, why);
+	if (!stream_save(&stream, options.save, comment))
+		die("%s: %s", options.save, strerror(errno));
+	printf("# %u operations are enough: %s\n# play them again: --replay %s\n", stream.count,
+	       why, options.save);
+	return false;
+}
+
+static bool search(void)
+{
+	time_t end = time(NULL) + options.seconds;
+	uint64_t seed = options.seed, compares = 0;
+	unsigned int n, i;
+	char why[WHY_SIZE];
+
+	for (n = 0; options.streams ? n < options.streams : time(NULL) < end; n++, seed++) {
+		generate(&stream, seed);
+		if (!play(&stream, why))
+			return report(seed, why);
+		for (i = 0; i < stream.count; i++)
+			compares += stream.op[i].kind == COMPARE;
+	}
+	printf("# %u streams, %llu comparisons\n", n, (unsigned long long)compares);
+	return n;
+}
+
+static bool replay(void)
+{
+	char why[WHY_SIZE];
+
+	stream_load(&stream, options.replay);
+	if (play(&stream, why))
+		return true;
+	printf("# %s\n", why);
+	return false;
+}
+
+int main(int argc, char **argv)
+{
+	unsigned int i;
+	bool same;
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	options.seed = 1;
+	argp_parse(&argp, argc, argv, 0, NULL, &options);
+	if (!mkdtemp(folder))
+		die("%s: %s", folder, strerror(errno));
+	for (i = 0; i < 2; i++)
+		open_side(&side[i], i);
+	check_boards();
+	if (options.tell)
+		tell(&side[1].client, options.tell);
+	same = options.replay ? replay() : search();
+	close_sides();
+	printf("%sok 1 - %s and %s do the same\n1..1\n", same ? "" : "not ", options.program[0],
+	       options.program[1]);
+	return same ? EXIT_SUCCESS : EXIT_FAILURE;
+}
