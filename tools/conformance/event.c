@@ -132,6 +132,41 @@ static void test_modes(void)
 	CHECK_EQ(counter(0, RFPGA_DTP_C_EVENTS), 4);
 }
 
+/* Metadata of each image are there when its stack is, in a stream that waits for credit. */
+static void test_meta(void)
+{
+	struct dtp d = plain(0);
+	const volatile uint32_t *meta;
+	uint64_t k, ticks = 0;
+	uint32_t i;
+
+	d.mode |= RFPGA_MODE_META;
+	d.meta = 1024;
+	d.images = 0;
+	d.slots = 1;
+	d.first_frame = 1ull << 33;
+	d.first_stack = 3;
+	d.sampling = 3;
+	start(&d);
+	for (k = 0; k < 20 && !failed; k++) {
+		CHECK(EVENTUALLY(lock_record(0)[RFPGA_LOCK_STACKS / 8] == k + 4));
+		for (i = 0; i < d.bunch; i++) {
+			meta = meta_record(&d, 0, i);
+			CHECK_EQ(meta64(meta, RFPGA_META_FRAME), d.first_frame + 4 * k + i);
+			CHECK_EQ(meta64(meta, RFPGA_META_STACK), k + 3);
+			CHECK_EQ(meta[RFPGA_META_LENGTH / 4], 4096);
+			CHECK_EQ(meta[RFPGA_META_STATUS / 4], 0);
+			CHECK_EQ(meta[RFPGA_META_INDEX / 4],
+				 ((k + 3) * 4 + i) * 3 % d.images_in_set);
+			CHECK(meta64(meta, RFPGA_META_TICKS) >= ticks);
+			ticks = meta64(meta, RFPGA_META_TICKS);
+		}
+		CHECK(untouched(LOCKS + RFPGA_LOCK_SIZE, LOCKS + d.meta));
+		CHECK(untouched(LOCKS + d.meta + 4 * RFPGA_META_SIZE, LOCKS + 4096));
+		give_credit(0, (uint32_t)k + 4);
+	}
+}
+
 static const struct test tests[] = {
 	{ "lock", "lock records", test_lock,
 	  .features = RFPGA_FEATURE_LOCK | RFPGA_FEATURE_MSIX },
@@ -139,6 +174,8 @@ static const struct test tests[] = {
 	  .features = RFPGA_FEATURE_LOCK | RFPGA_FEATURE_MSIX },
 	{ "record", "a lock record is of one stack", test_record,
 	  .features = RFPGA_FEATURE_LOCK | RFPGA_FEATURE_FREERUN },
+	{ "meta", "metadata of each image", test_meta,
+	  .features = RFPGA_FEATURE_LOCK | RFPGA_FEATURE_META },
 	{ "vectors", "each interrupt vector", test_vectors, .features = RFPGA_FEATURE_MSIX },
 	{ "modes", "only what MODE and MSI-X Enable say", test_modes,
 	  .features = RFPGA_FEATURE_MSIX },

@@ -250,6 +250,32 @@ static void test_fault_flush(void)
 	CHECK_EQ(counter(0, RFPGA_DTP_C_STACKS), 0);
 }
 
+/* What the board does not have cannot be asked for. */
+static void test_fault_features(void)
+{
+	static const struct { uint32_t feature, mode; } modes[] = {
+		{ RFPGA_FEATURE_MSIX, RFPGA_MODE_MSIX }, { RFPGA_FEATURE_LOCK, RFPGA_MODE_LOCK },
+		{ RFPGA_FEATURE_FREERUN, RFPGA_MODE_FREERUN },
+		{ RFPGA_FEATURE_FLUSH, RFPGA_MODE_FLUSH },
+		{ RFPGA_FEATURE_META, RFPGA_MODE_META },
+	};
+	struct dtp d = plain(0);
+	unsigned int i, lacking = 0;
+
+	for (i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
+		if (board.features & modes[i].feature)
+			continue;
+		lacking++;
+		d.mode = modes[i].mode;
+		start(&d);
+		check_refused(RFPGA_FAULT_CONFIG);
+		CHECK_EQ(rd64(RFPGA_FAULT_ADDR), DTP(0) + RFPGA_DTP_MODE);
+		wr(RFPGA_CONTROL, RFPGA_CONTROL_CLEAR);
+	}
+	if (!lacking)
+		skip("it has all features");
+}
+
 static const struct test tests[] = {
 	{ "entries", "refused: entries", test_fault_entry },
 	{ "others", "other DTPs go on", test_fault_others, .dtps = 2, .entries = 3 },
@@ -259,6 +285,7 @@ static const struct test tests[] = {
 	{ "master", "refused: bus mastering is off", test_fault_master },
 	{ "source", "refused: source", test_fault_source },
 	{ "config", "refused: configuration", test_fault_config },
+	{ "features", "what a board does not have", test_fault_features },
 	{ "lock", "refused: lock records", test_lock_faults, .features = RFPGA_FEATURE_LOCK },
 };
 

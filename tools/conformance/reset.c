@@ -23,6 +23,8 @@ static void check_values(void)
 		for (at = DTP(n); at < DTP(n) + 0x190; at += 4)
 			if (rd(at))
 				wrong(__FILE__, __LINE__, "offset %#x is %#x", at, rd(at));
+		CHECK_EQ(rd(BOUNDS(n) + RFPGA_BOUNDS_FIRST), 0);
+		CHECK_EQ(rd(BOUNDS(n) + RFPGA_BOUNDS_LIMIT), board.entries);
 		CHECK_EQ(doorbell_read(DOORBELL(n) + RFPGA_DB_CREDIT), 0);
 		CHECK_EQ(doorbell_read64(DOORBELL(n) + RFPGA_DB_TAGGED), 0);
 	}
@@ -49,6 +51,7 @@ static void at_work(void)
 		doorbell_write(DOORBELL(bad.n), 5);
 	}
 	wr(RFPGA_CONTROL, RFPGA_CONTROL_STOP);
+	wr(BOUNDS(board.dtps - 1) + RFPGA_BOUNDS_LIMIT, 2);
 	start(&d);
 	CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_STACKS) > 0));
 }
@@ -113,10 +116,46 @@ static void test_function(void)
 	check_reset(BY_FUNCTION);
 }
 
+/* Asleep it sends nothing and answers all ones; back it is as it was, but for what it wanted. */
+static void test_power(void)
+{
+	const uint32_t pm = config_capability(PCI_CAP_ID_PM);
+	struct dtp d = plain(0);
+
+	CHECK(pm);
+	CHECK_EQ(config_read(pm + PCI_PM_CTRL) &
+		 (PCI_PM_CTRL_STATE_MASK | PCI_PM_CTRL_NO_SOFT_RESET), PCI_PM_CTRL_NO_SOFT_RESET);
+	if (!target->reset_is_bare) {
+		skip("the kernel keeps a function that sleeps from everybody");
+		return;
+	}
+	wr(RFPGA_SCRATCH, 0x12345678);
+	run_to(&d, RFPGA_DTP_RUNNING | RFPGA_DTP_WAITING);
+	events_so_far(0);
+	config_write(pm + PCI_PM_CTRL, PCI_PM_CTRL_STATE_MASK, 2);	/* D3hot */
+	CHECK_EQ(rd(RFPGA_ID), UINT32_MAX);
+	wr(RFPGA_SCRATCH, 0);
+	memset(host, CANARY, 1 << 20);
+	config_write(pm + PCI_PM_CTRL, 0, 2);
+	CHECK_EQ(rd(RFPGA_SCRATCH), 0x12345678);
+	CHECK_EQ(status(0), RFPGA_DTP_RUNNING | RFPGA_DTP_WAITING);
+	config_write(pm + PCI_PM_CTRL, PCI_PM_CTRL_STATE_MASK, 2);
+	give_credit(0, 1);
+	usleep(10000 * board.slowness);	/* it looks at credit each ms, and nobody can ask it */
+	config_write(pm + PCI_PM_CTRL, 0, 2);
+	CHECK(faulted(0, RFPGA_FAULT_MASTER));
+	CHECK(untouched(0, 1 << 20));
+	CHECK(silent(0));
+	d.images = 8;
+	run_to(&d, RFPGA_DTP_DONE);
+	CHECK(same_stack(&d, 1));
+}
+
 static const struct test tests[] = {
 	{ "register", "CONTROL.RESET", test_register },
 	{ "function", "function level reset", test_function },
 	{ "config", "function level reset, by configuration space", test_config },
+	{ "power", "D3hot and back", test_power },
 };
 
 const struct suite reset_suite = SUITE("reset", tests);
