@@ -18,7 +18,7 @@ verdict() { # STATUS NAME
 	fi
 }
 
-for file in uapi/linux/rashpa.h drivers/*.[ch] tools/lib/rashpa.h; do
+for file in uapi/linux/rashpa.h drivers/*.[ch] tools/lib/rashpa.h tools/fpga/device.h; do
 	said=$(perl "$kernel_doc" -none -Wall "$file" 2>&1)
 	clean=$?
 	[[ $said ]] && { sed 's/^/# /' <<<"$said"; clean=1; }

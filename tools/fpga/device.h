@@ -26,7 +26,15 @@
  *
  * Threads. All of struct device_ops is called by one thread, the protocol thread, which
  * serves one message after the other; a host waits meanwhile. Functions host_*() may be called by
- * any thread, but for those that say otherwise.
+ * any thread, but for those that say otherwise. A device that copies in threads of its own stops
+ * them behind server_run(): it has been reset then, and the host is gone.
+ *
+ * A fence, like the clearing of an entry of an address table: take a lock to write in
+ * &device_ops.write, and to read around look-up and host_access(); or host_exclude(), which is that
+ * lock already.
+ *
+ * Sources in selftests/conformance/second are linked with the server into rashpa-fpga-second, and
+ * find this file and rashpa-fpga.h by their names.
  */
 #ifndef DEVICE_H
 #define DEVICE_H
@@ -178,7 +186,7 @@ enum host_answer {
 struct host;
 
 /**
- * host_begin() - from now on nothing is taken away
+ * host_begin() - from now on, until host_end(), nothing is taken away
  * @host: the host
  *
  * Takes the host's lock to read. An unmap and a change of bus mastering wait for host_end(), so
@@ -187,6 +195,11 @@ struct host;
  * twice, or while you hold one that the protocol thread wants.
  */
 void host_begin(struct host *host);
+
+/**
+ * host_end() - what host_begin() or host_exclude() began is over
+ * @host: the host
+ */
 void host_end(struct host *host);
 
 /**
@@ -219,9 +232,14 @@ enum host_answer host_access(struct host *host, unsigned int how, uint64_t addr,
 			     size_t length, uint64_t *refused);
 
 /**
- * host_check() - would all of this be made?
+ * host_check() - would all of this be made? Nothing moves
+ * @host: the host
+ * @how: as that of host_access()
+ * @addr: bus address
+ * @length: bytes, of any number
+ * @refused: the address that is at fault, if one is; or NULL
  *
- * Arguments as those of host_access(); nothing moves. @length may be 0.
+ * Return: see enum host_answer.
  */
 enum host_answer host_check(struct host *host, unsigned int how, uint64_t addr, uint64_t length,
 			    uint64_t *refused);
@@ -238,13 +256,29 @@ enum host_answer host_check(struct host *host, unsigned int how, uint64_t addr, 
  */
 enum host_answer host_interrupt(struct host *host, uint32_t vector, _Atomic uint64_t *sent);
 
-/** host_is_master() - is bus mastering on? It may change at once; see host_begin(). */
+/**
+ * host_is_master() - is bus mastering on?
+ * @host: the host
+ *
+ * It may change at once, but not between host_begin() and host_end().
+ * Return: whether it is.
+ */
 bool host_is_master(struct host *host);
 
-/** host_intx_pending() - is INTx asserted? */
+/**
+ * host_intx_pending() - is INTx asserted?
+ * @host: the host
+ *
+ * Return: whether it is.
+ */
 bool host_intx_pending(struct host *host);
 
-/** host_intx_clear() - assert INTx no more; a reset does that, too */
+/**
+ * host_intx_clear() - assert INTx no more
+ * @host: the host
+ *
+ * &device_ops.reset has to do that, too.
+ */
 void host_intx_clear(struct host *host);
 
 /**
@@ -294,6 +328,7 @@ struct server;
  * Knows --socket PATH, --control PATH, --log FILE, --verbose and those of struct device_options.
  * Blocks the signals that end the program: call it before there are threads. Ends the program if
  * something is wrong.
+ * Return: the server; there is one in a program.
  */
 struct server *server_open(int argc, char **argv, struct device_options *options,
 			   const struct argp *more, void *input);
@@ -307,11 +342,18 @@ struct argp_state;
  * @most: the most
  * @what: the option, for the message that ends the program
  * @state: of the parser
+ *
+ * Return: the number.
  */
 uint32_t option_count(const char *text, uint32_t least, uint32_t most, const char *what,
 		      const struct argp_state *state);
 
-/** server_host() - the host of the device; it stays as long as the program */
+/**
+ * server_host() - the host of the device
+ * @server: the server
+ *
+ * Return: the host, which stays until server_run() returns.
+ */
 struct host *server_host(struct server *server);
 
 /**

@@ -981,6 +981,8 @@ struct vfu *vfu_new(struct device *device, struct host *host)
 void vfu_free(struct vfu *vfu)
 {
 	vfu_disconnect(vfu);
+	/* also what was begun while there was no client */
+	reset_function(vfu, DEVICE_RESET_HOST);
 	host_set_wire(vfu->host, NULL, NULL);
 	pthread_cond_destroy(&vfu->dma_cond);
 	pthread_mutex_destroy(&vfu->send_lock);
