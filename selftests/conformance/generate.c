@@ -14,6 +14,8 @@ struct plan {
 	struct stream *s;
 	uint64_t random;
 	bool master;
+	bool group;			/* what is configured starts together, */
+	uint32_t msix, vector;		/* with the same interrupt, whoever is last */
 	uint64_t length[DTPS];		/* of the destination's linear space */
 	uint32_t segments[DTPS];
 	uint64_t segment[DTPS][SEGMENTS];	/* where each begins in host memory */
@@ -73,8 +75,8 @@ static uint32_t random_mode(struct plan *p)
 						 RFPGA_MODE_FLUSH | RFPGA_MODE_META);
 
 	if (chance(p, 30))
-		mode |= RFPGA_MODE_FREERUN | (chance(p, 40) ? RFPGA_MODE_DROP : 0);
-	return mode;
+		mode |= RFPGA_MODE_FREERUN | (chance(p, p->group ? 4 : 40) ? RFPGA_MODE_DROP : 0);
+	return p->group ? (mode & ~RFPGA_MODE_MSIX) | p->msix : mode;
 }
 
 /* All in range. False: it does not fit into the destination, which is wrong enough. */
@@ -89,7 +91,8 @@ static bool configure(struct plan *p, unsigned int n)
 	const uint64_t image = (dst_y + height) * line + (chance(p, 50) ? draw(p, 3000) : 0);
 	const uint64_t first = chance(p, 30) ? 0xfffffffeull + draw(p, 4) : draw(p, 9);
 	const uint64_t values[REGS] = {
-		[R_MODE] = mode, [R_VECTOR] = draw(p, CLIENT_VECTORS), [R_PIXEL_BYTES] = pixel,
+		[R_MODE] = mode, [R_PIXEL_BYTES] = pixel,
+		[R_VECTOR] = p->group ? p->vector : draw(p, CLIENT_VECTORS),
 		[R_BUNCH] = bunch, [R_SLOTS] = slots, [R_SRC_BASE] = draw(p, 1 << 16),
 		[R_SRC_IMAGES] = set_size, [R_SRC_X] = draw(p, 9), [R_SRC_Y] = draw(p, 9),
 		[R_WIDTH] = width, [R_HEIGHT] = height, [R_DST_X] = dst_x, [R_DST_Y] = dst_y,
@@ -120,12 +123,19 @@ static bool configure(struct plan *p, unsigned int n)
 	return values[R_DST_BASE] + slots * values[R_DST_SLOT] + line <= p->length[n];
 }
 
-/* Not where records go: their ticks would be among what is compared. */
+/*
+ * Not where records go: their ticks would be among what is compared; nor what a group has in
+ * common.
+ */
 static unsigned int any_reg(struct plan *p)
 {
-	unsigned int reg = (unsigned int)draw(p, REGS);
+	unsigned int reg;
 
-	return reg == R_LOCK_FIRST || reg == R_META_FIRST ? R_MODE : reg;
+	do {
+		reg = (unsigned int)draw(p, REGS);
+	} while (reg == R_LOCK_FIRST || reg == R_META_FIRST ||
+		 (p->group && (reg == R_MODE || reg == R_VECTOR)));
+	return reg;
 }
 
 /* One thing of a DTP that makes no sense, or is not there. */
@@ -192,15 +202,17 @@ static void again(struct plan *p)
 static void turn(struct plan *p)
 {
 	uint32_t mask = 1 + (uint32_t)draw(p, (1u << DTPS) - 1);
-	bool group = chance(p, 25);
 	unsigned int n, i;
 
+	p->group = chance(p, 25);
+	p->msix = chance(p, 80) ? RFPGA_MODE_MSIX : 0;
+	p->vector = (uint32_t)draw(p, CLIENT_VECTORS);
 	for (n = 0; n < DTPS; n++)
 		if (mask & 1u << n)
 			begin(p, n);
-	if (group)
+	if (p->group)
 		stream_add(p->s, GROUP, mask, 0, 0, 0, 0);
-	for (n = 0; n < DTPS && !group; n++)
+	for (n = 0; n < DTPS && !p->group; n++)
 		if (mask & 1u << n)
 			stream_add(p->s, START, n, 0, 0, 0, 0);
 	for (i = (unsigned int)draw(p, 6); i; i--)

@@ -166,14 +166,31 @@ static bool ends(unsigned int n)
 				    dtp_read64(&side[0], n, RFPGA_DTP_PERIOD) <= FREE_PERIOD);
 }
 
+/* Of a group it is open who is the last; what that one sends must not be. */
+static uint64_t interrupt(unsigned int n)
+{
+	uint32_t msix = dtp_read(&side[0], n, RFPGA_DTP_MODE) & RFPGA_MODE_MSIX;
+
+	return msix ? msix | (uint64_t)dtp_read(&side[0], n, RFPGA_DTP_VECTOR) << 32 : 0;
+}
+
+static bool possible(uint32_t mask)
+{
+	unsigned int n, first = (unsigned int)__builtin_ctz(mask);
+
+	for (n = first; n < DTPS; n++)
+		if ((mask & 1u << n) && (!ends(n) || interrupt(n) != interrupt(first)))
+			return false;
+	return true;
+}
+
 static void start(uint32_t mask, bool group)
 {
 	unsigned int n, i;
 	bool was[2];
 
-	for (n = 0; n < DTPS; n++)
-		if ((mask & 1u << n) && !ends(n))
-			return;
+	if (!mask || !possible(mask))
+		return;
 	for (n = 0; n < DTPS; n++) {
 		if (!(mask & 1u << n))
 			continue;
@@ -185,6 +202,7 @@ static void start(uint32_t mask, bool group)
 		if (!group && !was[0])
 			grouped &= ~(1u << n);
 	}
+	group_lost &= grouped != 0;
 	if (!group)
 		both(RFPGA_DTP((uint32_t)__builtin_ctz(mask)), RFPGA_DTP_START, 4);
 	else
