@@ -32,6 +32,8 @@ good "tools and software FPGA are built with sanitizers" \
 good "tests are built with sanitizers" \
 	make -s -C selftests O="$out/selftests" EXTRA_CFLAGS="$flags"
 good "software FPGA: nothing to say of its self-test" "$out/tools/rashpa-fpga-selftest" --all
+good "conformance: nothing to say of the program" \
+	env RASHPA_TOOLS=build/sanitize/tools selftests/conformance.sh
 good "two devices: nothing to say of the same streams" \
 	env RASHPA_BUILD="$out" selftests/conformance/differ.sh
 good "tools: nothing to say of their self-test" "$out/tools/tools-selftest" tools/profiles

@@ -82,8 +82,8 @@ static void speed(const char *what, uint32_t width, uint32_t height, uint64_t im
 	CHECK(EVENTUALLY(status(0) == RFPGA_DTP_DONE));
 	ticks = counter(0, RFPGA_DTP_C_STOP) - counter(0, RFPGA_DTP_C_START);
 	note("%s: %.0f MB/s, %.0f ns a descriptor", what,
-	       (double)counter(0, RFPGA_DTP_C_BYTES) / ((double)ticks * RFPGA_TICK_NS) * 1e3,
-	       (double)ticks * RFPGA_TICK_NS / (double)counter(0, RFPGA_DTP_C_DESCRIPTORS));
+	     (double)counter(0, RFPGA_DTP_C_BYTES) / ((double)ticks * RFPGA_TICK_NS) * 1e3,
+	     (double)ticks * RFPGA_TICK_NS / (double)counter(0, RFPGA_DTP_C_DESCRIPTORS));
 }
 
 static void test_speed(void)
