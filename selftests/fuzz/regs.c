@@ -130,8 +130,15 @@ static void any_step(const struct rig *r)
 		change_dtp();
 		break;
 	case 6:
-		set32(regs + RFPGA_DTP(n), RFPGA_DTP_CONTROL,
-		      one_in(&rng, 4) ? RFPGA_DTP_STOP : RFPGA_DTP_START);
+		if (one_in(&rng, 4))
+			set32(regs, RFPGA_GROUP_START, below(&rng, 256));
+		else if (one_in(&rng, 8))
+			set32(regs, RFPGA_BOUNDS + n * RFPGA_BOUNDS_STRIDE +
+			      PICK(&rng, RFPGA_BOUNDS_FIRST, RFPGA_BOUNDS_LIMIT),
+			      PICK(&rng, 0, 1, below(&rng, 16), 1024));
+		else
+			set32(regs + RFPGA_DTP(n), RFPGA_DTP_CONTROL,
+			      one_in(&rng, 4) ? RFPGA_DTP_STOP : RFPGA_DTP_START);
 		break;
 	default:
 		set32(doorbell, n * RFPGA_DOORBELL_PAGE, (uint32_t)odd_number(&rng));

@@ -240,7 +240,8 @@ static bool write_registers(uint8_t dtp, const uint8_t *bytes, size_t size)
 		uint64_t offset;
 		uint32_t region, count, value;
 	} __attribute__((packed)) m;
-	uint32_t base = dtp < BOARD_DTPS ? RFPGA_DTP(dtp) : dtp & 1 ? 0 : RFPGA_TABLE;
+	uint32_t base = dtp < BOARD_DTPS ? RFPGA_DTP(dtp) : dtp & 1 ? 0 :
+			dtp & 2 ? RFPGA_BOUNDS : RFPGA_TABLE;
 
 	for (; size >= 6; bytes += 6, size -= 6) {
 		uint16_t offset;

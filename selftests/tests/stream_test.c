@@ -256,6 +256,7 @@ static void test_stale_address(void)
 		/* as firmware with a defect would use it */
 		set64(r.regs, RFPGA_TABLE + RFPGA_ENTRY_ADDR, address);
 		set64(r.regs, RFPGA_TABLE + RFPGA_ENTRY_LEN, IMAGES * IMAGE);
+		set64(r.regs, RFPGA_TABLE + RFPGA_ENTRY_SUM, 0);
 		set32(r.regs, RFPGA_TABLE + RFPGA_ENTRY_CONTROL, RFPGA_ENTRY_VALID);
 		rig_configure(&r, 0, RFPGA_MODE_FREERUN, 0, 1, 1);
 		rig_start(&r, 0);
@@ -292,6 +293,7 @@ static void test_master_off(void)
 	REQUIRE(r.regs, "no registers");
 	set64(r.regs, RFPGA_TABLE + RFPGA_ENTRY_ADDR, 0x1000000);
 	set64(r.regs, RFPGA_TABLE + RFPGA_ENTRY_LEN, IMAGE);
+	set64(r.regs, RFPGA_TABLE + RFPGA_ENTRY_SUM, 0);
 	set32(r.regs, RFPGA_TABLE + RFPGA_ENTRY_CONTROL, RFPGA_ENTRY_VALID);
 	rig_configure(&r, 0, RFPGA_MODE_FREERUN, 0, 1, 1);
 	rig_start(&r, 0);
