@@ -35,10 +35,15 @@ static void test_scratch(void)
 	reg_write(RFPGA_SCRATCH + 3, 0, 1);
 	reg_write(RFPGA_SCRATCH + 2, 0, 2);
 	CHECK_EQ(rd(RFPGA_SCRATCH), 0x12345678);
-	/* parts of its neighbours, which are ignored, and all of it, which is not */
-	reg_write(RFPGA_SCRATCH - 2, 0xffff87654321ffff, 8);
-	CHECK_EQ(rd(RFPGA_SCRATCH), 0x87654321);
-	wr(RFPGA_SCRATCH, 0x12345678);
+	/*
+	 * Parts of its neighbours, which are ignored, and all of it, which is not. Where the BAR is
+	 * mapped, the machine splits this access as it likes.
+	 */
+	if (!target->bar(RFPGA_BAR_REGS)) {
+		reg_write(RFPGA_SCRATCH - 2, 0xffff87654321ffff, 8);
+		CHECK_EQ(rd(RFPGA_SCRATCH), 0x87654321);
+		wr(RFPGA_SCRATCH, 0x12345678);
+	}
 	wr(RFPGA_CONTROL, RFPGA_CONTROL_CLEAR);
 	CHECK_EQ(rd(RFPGA_CONTROL), 0);
 	CHECK_EQ(rd(RFPGA_SCRATCH), 0x12345678);
