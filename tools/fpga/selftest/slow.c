@@ -116,9 +116,15 @@ static void test_power(void)
 	memset(host + DST, CANARY, 2 * d.dst_slot);
 	config_write(pm + 4, D3HOT, 2);
 	give_credit(0, 2);
+	tell("clock hold");			/* it has tried when this is answered */
+	tell("clock run");
+	config_write(pm + 4, 0, 2);
+	CHECK_EQ(status(0), RFPGA_DTP_FAULTED);
+	CHECK_EQ(counter(0, RFPGA_DTP_FAULT_CAUSE), RFPGA_FAULT_MASTER);
+	CHECK(untouched(DST, DST + 2 * d.dst_slot));
+	config_write(pm + 4, D3HOT, 2);
 	function_reset();
 	CHECK_EQ(config_read(pm + 4) & 3, 0);
-	CHECK(untouched(DST, DST + 2 * d.dst_slot));
 }
 
 static void test_live_option(void)
