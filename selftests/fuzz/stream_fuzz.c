@@ -37,7 +37,8 @@ static void must_fit(const struct rashpa_stream *s, uint64_t length)
 		     s->meta_offset >= end);
 		end = s->meta_offset + (unsigned __int128)s->dtps * s->slots * s->meta_slot;
 		must(end <= length);
-		must(stream_meta(s, s->dtps - 1, UINT64_MAX, s->bunch - 1) + RFPGA_META_SIZE <= end);
+		must(stream_meta(s, s->dtps - 1, UINT64_MAX, s->bunch - 1) + RFPGA_META_SIZE <=
+		     end);
 	} else {
 		must(!s->live && s->policy != RASHPA_STREAM_DROP);
 	}

@@ -688,7 +688,9 @@ static enum stall blocked(struct fpga *fpga, struct dtp *d, uint64_t now, uint64
 	}
 	if (!credit)
 		return STALL_CREDIT;
-	return fpga->engine.patient && !d->stop && !host_is_master(fpga->host) ? STALL_BUS : STALL_NONE;
+	if (fpga->engine.patient && !d->stop && !host_is_master(fpga->host))
+		return STALL_BUS;
+	return STALL_NONE;
 }
 
 /* The next DTP that can send, or NULL: then when to look again. */

@@ -14,8 +14,8 @@
  *
  * Stack k is in slot k % slots. The metadata of an image have its FRAME, of the DTP that wrote
  * them: number s of dtp[], slot n, image i at meta_offset + (s * slots + n) * meta_slot +
- * i * RFPGA_META_SIZE. They are of stack k if STACK is k and RUN is run. Without metadata nothing is
- * left out, and image i of stack k is frame k * bunch + i.
+ * i * RFPGA_META_SIZE. They are of stack k if STACK is k and RUN is run. Without metadata nothing
+ * is left out, and image i of stack k is frame k * bunch + i.
  *
  * Of a dataset in memory, frame f shows image (f * sampling + phase) % dataset_images. The frames
  * of a live source are those of the detector: one of sampling is taken behind phase others,
@@ -93,7 +93,7 @@ struct rashpa_stream {
 	uint32_t phase;			/* frames that pass first, see sampling; below it */
 	uint32_t __reserved;
 	uint64_t meta_offset;		/* in the buffer */
-	uint64_t meta_slot;		/* bytes of metadata for each slot of a DTP; 0: there are none */
+	uint64_t meta_slot;		/* bytes of metadata for a slot of a DTP; 0: none */
 	/* what dtp[0] counted, written by the producer before state becomes ENDED */
 	uint64_t sent;			/* images */
 	uint64_t dropped;		/* stacks */

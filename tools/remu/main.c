@@ -40,7 +40,7 @@ static const struct argp_option options[] = {
 	{ "sampling", OPT_SAMPLING, "N[,PHASE]", 0,
 	  "send 1 of N images, behind the first PHASE ones (default 1)", 0 },
 	{ "rate", OPT_RATE, "HZ", 0, "images per second, not waiting for the receiver", 0 },
-	{ "period", OPT_PERIOD, "TICKS", 0, "the same as ticks of the board from image to image", 0 },
+	{ "period", OPT_PERIOD, "TICKS", 0, "the same as ticks of the board for an image", 0 },
 	{ "live", OPT_LIVE, NULL, 0,
 	  "take the images from live source 0 of the board, at --rate or --period", 0 },
 	{ "policy", OPT_POLICY, "wait|overwrite|drop", 0,
@@ -221,7 +221,7 @@ static void print_figures(const struct report *r, double seconds, bool live)
 	printf("overruns    %" PRIu64 "\n", r->overruns);
 	printf("dropped     %" PRIu64 " stacks\n", r->dropped);
 	if (live)
-		printf("source      %" PRIu64 " images lost, %" PRIu64 " missed by the detector, at most %" PRIu64 " in the FIFO\n",
+		printf("source      %" PRIu64 " lost, %" PRIu64 " missed, FIFO %" PRIu64 "\n",
 		       r->lost, r->missed, r->fifo_peak);
 	printf("stalls      %" PRIu64 " ticks for credit, %" PRIu64 " for the bus, %" PRIu64 " for the source\n",
 	       r->stall, r->stall_bus, r->stall_source);

@@ -71,9 +71,12 @@ static const struct argp argp = {
 static void print_left_out(const struct report *r)
 {
 	printf("skipped  %" PRIu64, r->skipped);
-	if (r->told)
-		printf(": the board dropped %" PRIu64 " stacks, its source lost %" PRIu64 " and missed %" PRIu64 "; %" PRIu64 " not accounted for",
-		       r->dropped, r->source_lost, r->source_missed, r->unaccounted);
+	if (r->told) {
+		printf(": %" PRIu64 " stacks dropped, %" PRIu64 " frames lost by the source",
+		       r->dropped, r->source_lost);
+		printf(", %" PRIu64 " missed; %" PRIu64 " not accounted for", r->source_missed,
+		       r->unaccounted);
+	}
 	printf("\n");
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Sensors, mailbox, power, sources and alignment, as the options and the control socket make them. */
+/* Sensors, mailbox, power, sources and alignment: by option, and at the control socket. */
 #include "selftest.h"
 
 #include <linux/pci_regs.h>
