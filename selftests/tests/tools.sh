@@ -415,6 +415,22 @@ P
 	else
 		skip "bind --force gives back" "a kernel without pci-stub"
 	fi
+	# A profile of another board; and files that are broken, before the one that is right.
+	jq '.match[0].device = "0x5251"' tools/profiles/rashpa-fpga.json >"$work/stranger.json"
+	refuses 1 "stranger.json.*is for 1234:5251, and $bdf is 1234:5250" \
+		rashpactl bind --profile "$work/stranger.json" "$bdf"
+	mkdir "$work/profiles"
+	echo "{" >"$work/profiles/1.json"
+	jq '.match[0].device = "0x5251" | .dma_bits = 7' tools/profiles/rashpa-fpga.json \
+		>"$work/profiles/2.json"
+	json '.candidates | any(.bdf == "'"$bdf"'" and .profile == "rashpa-fpga")' \
+		env RASHPA_PROFILES="$work/profiles:$PWD/tools/profiles" rashpactl --json list 2>"$work/err"
+	ok $? "broken profiles do not hide those of others"
+	is "and are named, once" "$(grep -o "$work/profiles/[12].json" "$work/err" | xargs)" \
+		"$work/profiles/1.json $work/profiles/2.json"
+	jq '.dma_bits = 7' tools/profiles/rashpa-fpga.json >"$work/profiles/2.json"
+	refuses 1 "2.json: dma_bits" env RASHPA_PROFILES="$work/profiles:$PWD/tools/profiles" \
+		rashpactl bind "$bdf"
 	jq '(.windows[] | select(.name == "memory")).length = 8192' \
 		tools/profiles/rashpa-fpga.json >"$work/other.json"
 	fpga=$(rashpactl --json bind --profile "$work/other.json" "$bdf" | jq -r .number)
@@ -433,6 +449,13 @@ fi
 peer_bdf=$(lspci -D -d 1234:5250 | sed -n '2s/ .*//p')
 if [[ $peer_bdf ]]; then
 	rashpactl unbind "$peer_bdf" >/dev/null 2>&1
+	mkdir "$work/nodes"
+	touch "$work/nodes/fpga$fpga"
+	RASHPA_DEV="$work/nodes" rashpactl --json list >"$work/json" 2>"$work/err"
+	is "list: a function that cannot be asked is a failure" \
+		"$? $(grep -c "^rashpactl list: $bdf: " "$work/err")" "1 1"
+	is "list: and hides no other one" "$(jq -r '.candidates[] | select(.bdf == "'"$peer_bdf"'").profile' "$work/json")" \
+		rashpa-fpga
 	peer=$(rashpactl --json bind "$peer_bdf" | jq -r .node)
 	rashpactl --json map explain "$peer:memory" --for "fpga$fpga" >"$work/json"
 	is "map explain of a peer: refused is exit status 1" $? "$(jq 'if .refused then 1 else 0 end' "$work/json")"

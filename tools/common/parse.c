@@ -56,6 +56,15 @@ bool parse_mode(const char *text, uint32_t *value)
 	return true;
 }
 
+bool name_possible(const char *name)
+{
+	for (const char *c = name; *c; c++) {
+		if (!isascii(*c) || !(isalnum(*c) || strchr("._-", *c)))
+			return false;
+	}
+	return *name != '.';
+}
+
 bool parse_size(const char *text, uint64_t *value)
 {
 	static const char units[] = "KMGT";

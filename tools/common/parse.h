@@ -10,6 +10,9 @@
 bool parse_u64(const char *text, uint64_t max, uint64_t *value);
 bool parse_u32(const char *text, uint32_t *value);
 
+/* Does the driver take this for a name? Letters, digits and . _ -, no dot first; also empty. */
+bool name_possible(const char *name);
+
 /* Bytes: a number with an optional K, M, G or T (powers of 1024). */
 bool parse_size(const char *text, uint64_t *value);
 

@@ -6,6 +6,7 @@
 #include <fnmatch.h>
 #include <inttypes.h>
 #include <json-c/json.h>
+#include <search.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -178,6 +179,14 @@ static int read_name(struct place *at, struct json_object *value, void *to)
 	return read_text(at, value, to, RASHPA_PROFILE_NAME_SIZE);
 }
 
+/* What the driver takes for the name of a window. */
+static int read_window_name(struct place *at, struct json_object *value, void *to)
+{
+	if (read_name(at, value, to))
+		return -1;
+	return name_possible(to) ? 0 : wrong(at, "must be letters, digits and . _ -, and not begin with a dot");
+}
+
 static int read_title(struct place *at, struct json_object *value, void *to)
 {
 	return read_text(at, value, to, sizeof(((struct profile *)0)->name));
@@ -241,12 +250,12 @@ static int read_cache(struct place *at, struct json_object *value, void *to)
 	if (!json_object_is_type(value, json_type_string))
 		return wrong(at, "must be a string");
 	for (uint32_t i = RASHPA_CACHE_DEFAULT; i <= RASHPA_CACHE_UC; i++) {
-		if (!strcmp(text, rashpa_cache_name(i))) {
+		if (i != RASHPA_CACHE_CACHED && !strcmp(text, rashpa_cache_name(i))) {
 			*(uint32_t *)to = i;
 			return 0;
 		}
 	}
-	return wrong(at, "\"%s\" is not one of default, cached, wc, uc", text);
+	return wrong(at, "\"%s\" is not one of default, wc, uc", text);
 }
 
 static int read_page(struct place *at, struct json_object *value, void *to)
@@ -256,12 +265,26 @@ static int read_page(struct place *at, struct json_object *value, void *to)
 	return *(uint64_t *)to % PAGE ? wrong(at, "must be a multiple of %d", PAGE) : 0;
 }
 
+static int read_power(struct place *at, struct json_object *value, void *to)
+{
+	uint64_t *n = to;
+
+	if (read_u64(at, value, to))
+		return -1;
+	return *n & (*n - 1) ? wrong(at, "must be a power of two, or 0 for none") : 0;
+}
+
+static int read_boundary(struct place *at, struct json_object *value, void *to)
+{
+	return read_page(at, value, to) || read_power(at, value, to);
+}
+
 static int read_window(struct place *at, struct json_object *value, void *to)
 {
 	struct rashpa_profile_window *w = to;
 	bool user = false;
 	const struct key keys[] = {
-		{ "name", true, read_name, w->name },
+		{ "name", true, read_window_name, w->name },
 		{ "description", false, read_comment, NULL },
 		{ "bar", true, read_bar, &w->bar },
 		{ "offset", false, read_page, &w->offset },
@@ -341,7 +364,9 @@ static int read_wait_step(struct place *at, struct json_object *value, void *to)
 
 	s->op = RASHPA_STEP_WAIT;
 	s->mask = UINT32_MAX;
-	return read_object(at, value, keys, ARRAY_SIZE(keys));
+	if (read_object(at, value, keys, ARRAY_SIZE(keys)))
+		return -1;
+	return s->value & ~s->mask ? wrong(at, "value has bits outside the mask: that never comes") : 0;
 }
 
 static int read_step(struct place *at, struct json_object *value, void *to)
@@ -360,8 +385,16 @@ static int read_steps(struct place *at, struct json_object *value, void *to)
 {
 	struct profile *p = to;
 
-	return read_array(at, value, read_step, p->step, sizeof(p->step[0]),
-			  RASHPA_PROFILE_STEPS_MAX, &p->n_steps);
+	const struct rashpa_profile_step *last;
+
+	if (read_array(at, value, read_step, p->step, sizeof(p->step[0]),
+		       RASHPA_PROFILE_STEPS_MAX, &p->n_steps))
+		return -1;
+	last = &p->step[p->n_steps ? p->n_steps - 1 : 0];
+	if (!p->n_steps || (last->op == RASHPA_STEP_WAIT && last->mask))
+		return 0;
+	enter(at, NULL, p->n_steps - 1);
+	return wrong(at, "the last step must wait for a bit that says that nothing is in flight");
 }
 
 static int read_vectors(struct place *at, struct json_object *value, void *to)
@@ -377,8 +410,8 @@ static int read_limits(struct place *at, struct json_object *value, void *to)
 	struct profile *p = to;
 	const struct key keys[] = {
 		{ "max_length", false, read_page, &p->max_segment },
-		{ "boundary", false, read_page, &p->boundary },
-		{ "alignment", false, read_u64, &p->alignment },
+		{ "boundary", false, read_boundary, &p->boundary },
+		{ "alignment", false, read_power, &p->alignment },
 	};
 
 	return read_object(at, value, keys, ARRAY_SIZE(keys));
@@ -417,6 +450,27 @@ static int read_field(struct place *at, struct json_object *value, void *to)
 	return wrong(at, "bits must be 32%s", f->narrow ? "" : " or 64");
 }
 
+/* Inside the entry, and apart from each other. */
+static int check_fields(struct place *at, const struct field *const field[], size_t n,
+			uint32_t stride)
+{
+	for (size_t i = 0; i < n; i++) {
+		const uint32_t offset = *field[i]->offset, size = *field[i]->bits / 8;
+
+		if (offset % 4 || offset > stride || size > stride - offset)
+			return wrong(at, "a field of %" PRIu32 " bits at %" PRIu32
+				     " is crooked, or outside the stride of %" PRIu32,
+				     *field[i]->bits, offset, stride);
+		for (size_t j = 0; j < i; j++) {
+			if (size && *field[j]->bits &&
+			    offset < *field[j]->offset + *field[j]->bits / 8 &&
+			    *field[j]->offset < offset + size)
+				return wrong(at, "two fields overlap at %" PRIu32, offset);
+		}
+	}
+	return 0;
+}
+
 static int read_table(struct place *at, struct json_object *value, void *to)
 {
 	struct profile *p = to;
@@ -428,6 +482,7 @@ static int read_table(struct place *at, struct json_object *value, void *to)
 		.set = &l->control_set, .clear = &l->control_clear,
 	};
 	struct field sum = { .offset = &l->sum_offset, .bits = &l->sum_bits };
+	const struct field *const fields[] = { &address, &length, &control, &sum };
 	const struct key keys[] = {
 		{ "window", true, read_name, p->table.window },
 		{ "offset", false, read_register, &p->table.offset },
@@ -452,7 +507,45 @@ static int read_table(struct place *at, struct json_object *value, void *to)
 	    (l->segment_size < PAGE || l->segment_size & (l->segment_size - 1)))
 		return wrong(at, "has no length_field: segment_size must be a power of two, at least %d, as long as the board takes an entry to be",
 			     PAGE);
+	if (l->control_bits && l->control_set == l->control_clear)
+		return wrong(at, "control: set and clear are the same: an entry could not be made invalid");
+	if (!p->table.length)
+		return wrong(at, "length must not be 0");
+	if (check_fields(at, fields, ARRAY_SIZE(fields), l->stride))
+		return -1;
 	p->has_table = true;
+	return 0;
+}
+
+/* What a range that begins here reaches; a length of 0 is to the end of the BAR. */
+static uint64_t range_end(uint64_t offset, uint64_t length)
+{
+	uint64_t end;
+
+	return !length || __builtin_add_overflow(offset, length, &end) ? UINT64_MAX : end;
+}
+
+/* The window of the table holds it, and no user's window reaches it. */
+static int check_table(struct place *at, const struct profile *p)
+{
+	const struct rashpa_profile_window *t = NULL, *w;
+	uint64_t begin, end;
+
+	for (w = p->window; w < p->window + p->n_windows && !t; w++)
+		t = strcmp(w->name, p->table.window) ? NULL : w;
+	snprintf(at->key, sizeof(at->key), "table.window");
+	if (!t)
+		return wrong(at, "there is no window \"%s\"", p->table.window);
+	begin = t->offset + p->table.offset;
+	end = range_end(begin, p->table.length);
+	if (begin < t->offset || end > range_end(t->offset, t->length))
+		return wrong(at, "the table is outside the window \"%s\"", t->name);
+	for (w = p->window; w < p->window + p->n_windows; w++) {
+		if (w->flags & RASHPA_PWINDOW_USER && w->bar == t->bar && w->offset < end &&
+		    begin < range_end(w->offset, w->length))
+			return wrong(at, "the window \"%s\" is for users and overlaps the table",
+				     w->name);
+	}
 	return 0;
 }
 
@@ -472,21 +565,21 @@ static int read_profile(struct place *at, struct json_object *value, struct prof
 		{ "reset", false, read_reset, &p->no_reset },
 		{ "table", false, read_table, p },
 	};
-	unsigned int i;
+	struct json_object *match;
+	size_t back;
 
 	if (!json_object_is_type(value, json_type_object))
 		return because(at->why, -1, "%s: must be one JSON object", at->path);
+	/* First of all, so that a broken profile still says whose it is. */
+	if (json_object_object_get_ex(value, "match", &match)) {
+		back = enter(at, "match", 0);
+		if (read_matches(at, match, p))
+			return -1;
+		leave(at, back);
+	}
 	if (read_object(at, value, keys, ARRAY_SIZE(keys)))
 		return -1;
-	for (i = 0; p->has_table && i < p->n_windows; i++) {
-		if (!strcmp(p->window[i].name, p->table.window))
-			break;
-	}
-	if (p->has_table && i == p->n_windows) {
-		snprintf(at->key, sizeof(at->key), "table.window");
-		return wrong(at, "there is no window \"%s\"", p->table.window);
-	}
-	return 0;
+	return p->has_table ? check_table(at, p) : 0;
 }
 
 static struct json_object *parse(const char *path, const char *text, size_t length, char *why)
@@ -560,9 +653,49 @@ int profile_load(struct profile *profile, const char *path, char *why)
 	return result;
 }
 
+bool profile_matches(const struct profile *profile, uint32_t vendor, uint32_t device)
+{
+	for (unsigned int i = 0; i < profile->n_matches; i++) {
+		if (profile->match[i].vendor == vendor && profile->match[i].device == device)
+			return true;
+	}
+	return false;
+}
+
 static int is_json(const struct dirent *entry)
 {
 	return entry->d_name[0] != '.' && !fnmatch("*.json", entry->d_name, 0);
+}
+
+static int by_text(const void *a, const void *b)
+{
+	return strcmp(a, b);
+}
+
+/* Once a program: profiles are looked up for many functions. */
+static void warn(const char *why)
+{
+	static void *said;
+	char *text = strdup(why);
+	char **node = text ? tsearch(text, &said, by_text) : NULL;
+
+	if (node && *node == text)
+		say("%s (no profile until that is put right)", why);
+	else
+		free(text);
+}
+
+/* 1 it is this function's, 0 it is not, -1 it would be but is broken. */
+static int try_file(struct profile *profile, const char *path, uint32_t vendor, uint32_t device,
+		    char *why)
+{
+	const int error = profile_load(profile, path, why);
+
+	if (profile_matches(profile, vendor, device))
+		return error ? error : 1;
+	if (error)
+		warn(why);
+	return 0;
 }
 
 static int find_in(struct profile *profile, const char *dir, uint32_t vendor, uint32_t device,
@@ -582,10 +715,7 @@ static int find_in(struct profile *profile, const char *dir, uint32_t vendor, ui
 			if (snprintf(path, sizeof(path), "%s/%s", dir, name) >= (int)sizeof(path))
 				result = because(why, -1, "%s: the path is too long", dir);
 			else
-				result = profile_load(profile, path, why);
-			for (unsigned int m = 0; !result && m < profile->n_matches; m++)
-				result = profile->match[m].vendor == vendor &&
-					 profile->match[m].device == device;
+				result = try_file(profile, path, vendor, device, why);
 		}
 		free(entries[i]);
 	}

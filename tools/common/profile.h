@@ -31,13 +31,20 @@ struct profile {
 	} table;
 };
 
-/* 0, or -1 with the reason in why[WHY_SIZE]: file, line or key, what is wrong. */
+/*
+ * 0, or -1 with the reason in why[WHY_SIZE]: file, line or key, what is wrong. A broken profile
+ * has its matches nevertheless, where they can be read.
+ */
 int profile_load(struct profile *profile, const char *path, char *why);
+
+bool profile_matches(const struct profile *profile, uint32_t vendor, uint32_t device);
 
 /*
  * The first profile for these ids: the directories of $RASHPA_PROFILES (with ':' between
  * them), /etc/rashpa/profiles.d, the installed one; files *.json in order of their names.
- * 1 found, 0 none, -1 with the reason in why[WHY_SIZE].
+ * 1 found, 0 none, -1 with the reason in why[WHY_SIZE]: also if the first one is broken, since
+ * the next one would be another board's idea of this one. Broken files that are not for these ids
+ * are named in a warning, and passed over.
  */
 int profile_find(struct profile *profile, uint32_t vendor, uint32_t device, char *why);
 

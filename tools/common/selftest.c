@@ -446,7 +446,62 @@ static void test_oldest(void)
 
 /* --- profiles --- */
 
+/* A window of the name, and a table with these bits after its length, in quotes as in the file. */
+#define WINDOW(keys)	"{ \"name\": \"t\", \"bar\": 0, \"length\": 8192" keys " }"
+#define TABLE(keys)	"\"table\": { \"window\": \"t\", \"stride\": 32, " keys ", \"address\": { \"offset\": 0, \"bits\": 64 } }"
+#define CONTROL(keys)	"\"control\": { \"bits\": 32, " keys " }"
+#define WAIT(keys)	"{ \"wait\": { \"bar\": 0, \"offset\": 4, \"timeout_ms\": 1, " keys " } }"
+#define LENGTH_FIELD	"\"length_field\": { \"offset\": 8, \"bits\": 64 }"
 #define HEAD	"{ \"name\": \"x\", \"match\": [ { \"vendor\": 1, \"device\": \"0x2\" } ]"
+
+static bool put_text(const char *folder, const char *name, const char *text)
+{
+	char path[600];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	file = fopen(path, "w");
+	return file && fputs(text, file) >= 0 && !fclose(file);
+}
+
+/* Files that are broken, before one that is good: only what they are for is refused. */
+static void test_broken_profiles(const char *good)
+{
+	char dir[] = "/tmp/rashpa-selftest-XXXXXX", command[64], why[WHY_SIZE] = "";
+	static struct profile p;
+	char text[4096] = "";
+	FILE *file = fopen(good, "r"), *errors;
+	char said[2048] = "";
+	int saved;
+
+	if (!mkdtemp(dir) || !file)
+		return ok(false, "a folder of profiles");
+	text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
+	fclose(file);
+	put_text(dir, "1-nothing.json", "");
+	put_text(dir, "2-other.json", HEAD ", \"colour\": 1 }");
+	put_text(dir, "3-good.json", text);
+	setenv("RASHPA_PROFILES", dir, 1);
+	/* what is said goes to a file meanwhile */
+	errors = tmpfile();
+	saved = dup(STDERR_FILENO);
+	dup2(fileno(errors), STDERR_FILENO);
+	ok(profile_find(&p, RFPGA_PCI_VENDOR, RFPGA_PCI_DEVICE, why) == 1 &&
+	   !strcmp(p.name, "rashpa-fpga"), "broken files do not hide a good one");
+	ok(!profile_find(&p, 0xdead, 0xbeef, why), "nor make one of their own");
+	ok(profile_find(&p, 1, 2, why) == -1 && strstr(why, "2-other.json"),
+	   "for the ids of a broken one there is none: %s", why);
+	dup2(saved, STDERR_FILENO);
+	close(saved);
+	rewind(errors);
+	said[fread(said, 1, sizeof(said) - 1, errors)] = '\0';
+	fclose(errors);
+	ok(strstr(said, "1-nothing.json") && strstr(said, "2-other.json") &&
+	   !strstr(strstr(said, "1-nothing.json") + 1, "1-nothing.json"),
+	   "each is named in a warning, once");
+	snprintf(command, sizeof(command), "rm -r %s", dir);
+	ok(!system(command), "the folder goes");
+}
 
 static void test_profile(const char *folder)
 {
@@ -514,6 +569,41 @@ static void test_profile(const char *folder)
 		{ HEAD ", \"table\": { \"window\": \"t\", \"length\": 4096, \"stride\": 32, \"address\": { \"offset\": 0, \"bits\": 64 }, \"length_field\": { \"offset\": 8, \"bits\": 64 }, \"sum\": { \"offset\": 24, \"bits\": 48 } } }",
 		  "table.sum" },
 		{ HEAD ", \"quiesce_ms\": 10001 }", "quiesce_ms" },
+		/* what the driver refuses, too */
+		{ HEAD ", \"segments\": { \"boundary\": \"12K\" } }", "segments.boundary: must be a power" },
+		{ HEAD ", \"segments\": { \"alignment\": 3 } }", "segments.alignment: must be a power" },
+		{ HEAD ", \"windows\": [ " WINDOW(", \"cache\": \"cached\"") " ] }", "windows[0].cache" },
+		{ HEAD ", \"windows\": [ { \"name\": \"a/b\", \"bar\": 0, \"length\": 0 } ] }",
+		  "windows[0].name: must be letters" },
+		{ HEAD ", \"windows\": [ { \"name\": \".a\", \"bar\": 0, \"length\": 0 } ] }",
+		  "windows[0].name: must be letters" },
+		{ HEAD ", \"quiesce\": [ { \"write\": { \"bar\": 0, \"offset\": 4, \"value\": 1 } } ] }",
+		  "quiesce[0]: the last step must wait" },
+		{ HEAD ", \"quiesce\": [ " WAIT("\"value\": 0, \"mask\": 0") " ] }",
+		  "quiesce[0]: the last step must wait" },
+		{ HEAD ", \"quiesce\": [ " WAIT("\"value\": 3, \"mask\": 1") " ] }",
+		  "quiesce[0].wait: value has bits" },
+		{ HEAD ", \"windows\": [ " WINDOW("") " ], " TABLE("\"length\": 0, " LENGTH_FIELD) " }",
+		  "table: length" },
+		{ HEAD ", \"windows\": [ " WINDOW("") " ], " TABLE("\"length\": 4096, "
+		  CONTROL("\"offset\": 8, \"set\": 1, \"clear\": 1") ", " "\"segment_size\": 4096") " }",
+		  "table: control: set and clear" },
+		{ HEAD ", \"windows\": [ " WINDOW("") " ], " TABLE("\"length\": 4096, " LENGTH_FIELD ", "
+		  CONTROL("\"offset\": 12, \"set\": 1, \"clear\": 0")) " }",
+		  "table: two fields overlap" },
+		{ HEAD ", \"windows\": [ " WINDOW("") " ], " TABLE("\"length\": 4096, " LENGTH_FIELD ", "
+		  CONTROL("\"offset\": 32, \"set\": 1, \"clear\": 0")) " }",
+		  "table: a field of 32 bits at 32" },
+		{ HEAD ", \"windows\": [ " WINDOW("") " ], " TABLE("\"length\": 4096, " LENGTH_FIELD ", "
+		  "\"sum\": { \"offset\": 18, \"bits\": 32 }") " }",
+		  "table: a field of 32 bits at 18" },
+		{ HEAD ", \"windows\": [ " WINDOW("") " ], " TABLE("\"offset\": 4096, \"length\": 8192, "
+		  LENGTH_FIELD) " }", "table.window: the table is outside" },
+		{ HEAD ", \"windows\": [ " WINDOW(", \"user\": true") " ], " TABLE("\"length\": 4096, "
+		  LENGTH_FIELD) " }", "table.window: the window \"t\" is for users" },
+		{ HEAD ", \"windows\": [ " WINDOW("") ", { \"name\": \"u\", \"bar\": 0, \"length\": 0, \"user\": true } ], "
+		  TABLE("\"length\": 4096, " LENGTH_FIELD) " }",
+		  "table.window: the window \"u\" is for users" },
 		{ HEAD ", \"reset\": 0 }", "reset" },
 		{ HEAD ", \"table\": { \"window\": \"t\", \"length\": 4096, \"stride\": 6, \"address\": { \"offset\": 0, \"bits\": 64 } } }",
 		  "table" },
@@ -566,6 +656,7 @@ static void test_profile(const char *folder)
 	   p.table.layout.control_set == RFPGA_ENTRY_VALID &&
 	   p.table.layout.sum_offset == RFPGA_ENTRY_SUM && p.table.layout.sum_bits == 64,
 	   "its address table");
+	test_broken_profiles(real);
 	setenv("RASHPA_PROFILES", folder, 1);
 	ok(profile_find(&p, RFPGA_PCI_VENDOR, RFPGA_PCI_DEVICE, why) == 1, "it is found by its ids");
 	ok(!profile_find(&p, 0xdead, 0xbeef, why), "nothing is found for others");

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "stream.h"
 
-#include <ctype.h>
 #include <inttypes.h>
 #include <stddef.h>
 #include <string.h>
 
 #include <linux/rashpa.h>
 
+#include "parse.h"
 #include "rashpa-fpga.h"
 #include "say.h"
 
@@ -24,16 +24,6 @@ static uint64_t reach(uint64_t a, uint64_t b, uint64_t c)
 	if (__builtin_mul_overflow(b, c, &r) || __builtin_add_overflow(a, r, &r))
 		return UINT64_MAX;
 	return r;
-}
-
-/* The driver has no other names; this one is printed. Empty: none. */
-static bool name_possible(const char *name)
-{
-	for (const char *c = name; *c; c++) {
-		if (!isascii(*c) || !(isalnum(*c) || strchr("._-", *c)))
-			return false;
-	}
-	return *name != '.';
 }
 
 static int check_dtp(const struct rashpa_stream *s, unsigned int i, char *why)

@@ -162,6 +162,34 @@ static void give_back(const char *bdf, const struct before *before)
 		    strerror(-error));
 }
 
+/*
+ * The profile that was named, or the one that is found by the ids. A bad one must not leave a
+ * bound function behind, and that of another board must not reach this one: its quiesce sequence
+ * writes to registers that mean something else here. 1, 0 (none), or -1 after a message.
+ */
+static int choose(const struct bind *b, const struct pci_function *f, struct profile *profile)
+{
+	char why[WHY_SIZE], ids[PROFILE_MATCHES_MAX * 12] = "";
+	size_t length = 0;
+	int found;
+
+	if (b->profile)
+		found = profile_load(profile, b->profile, why) ? -1 : 1;
+	else
+		found = profile_find(profile, f->vendor, f->device, why);
+	if (found < 0)
+		say("%s", why);
+	if (found <= 0 || profile_matches(profile, f->vendor, f->device))
+		return found;
+	for (unsigned int i = 0; i < profile->n_matches; i++)
+		length += snprintf(ids + length, sizeof(ids) - length, "%s%04" PRIx32 ":%04" PRIx32,
+				   i ? ", " : "", profile->match[i].vendor,
+				   profile->match[i].device);
+	say("%s: the profile is for %s, and %s is %04" PRIx32 ":%04" PRIx32 ": take its own profile, or add the ids to \"match\"",
+	    profile->path, ids, f->bdf, f->vendor, f->device);
+	return -1;
+}
+
 static int check_free(const struct bind *b, const struct pci_function *f)
 {
 	if (f->fpga >= 0)
@@ -239,21 +267,15 @@ int cmd_bind(int argc, char **argv)
 	struct json_object *o;
 	struct bind b = { .json = want_json };
 	struct before before;
-	char why[WHY_SIZE];
 	int result, found;
 
 	argp_parse(&argp, argc, argv, 0, NULL, &b);
 	result = find_function(b.what, &function);
 	if (result)
 		return result;
-	/* A bad profile must not leave a bound function behind. */
-	if (b.profile)
-		found = profile_load(&profile, b.profile, why) ? -1 : 1;
-	else
-		found = profile_find(&profile, function.vendor, function.device, why);
+	found = choose(&b, &function, &profile);
 	if (found < 0)
-		return fail("%s", why);
-
+		return EXIT_FAILED;
 	result = check_free(&b, &function);
 	if (result)
 		return result;

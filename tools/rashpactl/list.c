@@ -159,16 +159,16 @@ int cmd_list(int argc, char **argv)
 		json_object_object_add(o, "candidates", candidates);
 		json_object_object_add(o, "holdings", held);
 	}
+	/* What cannot be told hides nothing else. */
 	for (int i = 0; i < n; i++) {
 		if (functions[i].fpga >= 0)
 			result |= list_bound(&functions[i], bound);
 	}
-	for (int i = 0; i < n && !result; i++) {
+	for (int i = 0; i < n; i++) {
 		if (functions[i].fpga < 0)
 			result |= list_candidate(&functions[i], candidates);
 	}
-	if (!result)
-		result = held_list(held);
+	result |= held_list(held);
 	free(functions);
 	pci_name_done();
 	if (json && json_finish(o, "-"))
