@@ -100,9 +100,8 @@ static int ours_open(struct board *b, const char *device, size_t room, char *why
 		return because(why, -1, "\"%s\" is not fpgaN: see rashpactl list", device);
 	if (fpga_open(&b->fpga, number, why))
 		return -1;
-	snprintf(b->bdf, sizeof(b->bdf), "%04x:%02x:%02x.%x", b->fpga.info.out_domain & 0xffff,
-		 b->fpga.info.out_bus & 0xff, b->fpga.info.out_devfn >> 3 & 0x1f,
-		 b->fpga.info.out_devfn & 7);
+	bdf_text(b->bdf, PCI_BDF(b->fpga.info.out_domain, b->fpga.info.out_bus,
+				 b->fpga.info.out_devfn));
 	if (b->fpga.info.out_maps)
 		return because(why, -1,
 			       "fpga%u has %" PRIu32 " maps, and to end ours would stop its DMA: stop the producer first",

@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include "fpga.h"
+#include "path.h"
 #include "rashpa-fpga.h"
 #include "uio.h"
 #include "vfio.h"
@@ -23,7 +24,7 @@ enum owner { OURS, VFIO, UIO, OWNERS };
  */
 struct board {
 	bool open;
-	char bdf[16];
+	char bdf[BDF_SIZE];
 	volatile uint8_t *regs;		/* BAR 0 */
 	volatile uint32_t *credit;	/* doorbell of process 0 */
 	uint8_t *memory;

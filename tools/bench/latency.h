@@ -32,7 +32,7 @@ struct latency {
 	struct report *report;
 	struct board board[OWNERS];
 	bool shares[OWNERS];	/* it is one function, which only one of these has */
-	char bdf[16];
+	char bdf[BDF_SIZE];
 	char node[32];		/* of ours: fpgaN */
 	char domain[16];	/* of its IOMMU group as it was found; empty: no IOMMU */
 	struct path path[PATHS];

@@ -46,7 +46,9 @@ error_t settings_parse(struct settings *settings, int key, char *arg, struct arg
 		settings->report->repeat = option_number(state, "--repeat", arg, 1, 1000);
 		break;
 	case OPT_VFIO:
-		settings->vfio = arg;
+		settings->vfio = parse_bdf(arg, settings->bdf) ? settings->bdf : arg;
+		if (settings->vfio == arg && strcmp(arg, "same"))
+			argp_error(state, "--vfio: \"%s\" is not BDF (0000:01:00.0)", arg);
 		break;
 	case OPT_JSON:
 		settings->json = arg;

@@ -6,10 +6,12 @@
 #include <argp.h>
 
 #include "bench.h"
+#include "path.h"
 
 struct settings {
 	struct report *report;	/* --repeat is kept there */
 	const char *device, *vfio, *json, *svg;	/* NULL: not given */
+	char bdf[BDF_SIZE];	/* that vfio is, unless it is "same" */
 };
 
 /* Options without a letter; those of one measurement alone follow OPT_OWN. */

@@ -1,8 +1,50 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "path.h"
 
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
 #define BUS(bdf)	((bdf) >> 8)	/* domain and bus */
 #define DEVICE(bdf)	((bdf) >> 3)
+
+/* So many hexadecimal digits at most, and what comes behind them. */
+static bool field(const char **text, unsigned int digits, char stop, uint32_t *value)
+{
+	const char *c = *text;
+
+	*value = 0;
+	for (; isxdigit((unsigned char)*c) && c < *text + digits; c++)
+		*value = *value << 4 | (isdigit((unsigned char)*c) ? *c - '0' :
+					tolower((unsigned char)*c) - 'a' + 10);
+	if (c == *text || *c != stop)
+		return false;
+	*text = c + (stop != '\0');
+	return true;
+}
+
+bool parse_bdf(const char *text, char bdf[BDF_SIZE])
+{
+	const char *colon = strchr(text, ':');
+	uint32_t domain = 0, bus, device, function;
+
+	if (colon && strchr(colon + 1, ':') && !field(&text, 8, ':', &domain))
+		return false;
+	if (!field(&text, 2, ':', &bus) || !field(&text, 2, '.', &device) ||
+	    !field(&text, 1, '\0', &function) || device > 31 || function > 7)
+		return false;
+	bdf_text(bdf, PCI_BDF(domain, bus, device << 3 | function));
+	return true;
+}
+
+const char *bdf_text(char bdf[BDF_SIZE], uint64_t function)
+{
+	const uint32_t f = function;
+
+	snprintf(bdf, BDF_SIZE, "%04x:%02x:%02x.%u", (uint32_t)(function >> 16), f >> 8 & 0xff,
+		 f >> 3 & 0x1f, f & 7);
+	return bdf;
+}
 
 enum meeting chains_meet(const struct chain *a, const struct chain *b, uint64_t *where)
 {

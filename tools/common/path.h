@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Where two PCI functions meet. */
+/* PCI functions: how they are written, where two of them meet. */
 #ifndef PATH_H
 #define PATH_H
 
@@ -10,6 +10,14 @@
 
 /* A PCI function as the kernel's calls name it. */
 #define PCI_BDF(domain, bus, devfn)	((uint64_t)(domain) << 16 | (bus) << 8 | (devfn))
+
+/* The long form, whose domain has four digits or more: some bridges make domains of their own. */
+#define BDF_SIZE	20
+
+/* "0000:00:03.0", or without the domain; writes the long form. */
+bool parse_bdf(const char *text, char bdf[BDF_SIZE]);
+/* Of PCI_BDF(); returns bdf. */
+const char *bdf_text(char bdf[BDF_SIZE], uint64_t function);
 
 /*
  * The way from a function up to its host bridge: at[0] is the function itself, at[n - 1] is on the

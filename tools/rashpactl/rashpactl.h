@@ -8,7 +8,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "path.h"
 #include "say.h"
+#include "text-file.h"
 
 /* --json was given before the command */
 extern bool want_json;
@@ -89,7 +91,6 @@ bool module_parameter(char *buf, size_t size, const char *name);
 #define PCI_DEVICES	"/sys/bus/pci/devices"
 #define PCI_DRIVERS	"/sys/bus/pci/drivers"
 #define PCI_DRIVER	PCI_DRIVERS "/rashpa"
-#define BDF_SIZE	20
 
 struct pci_function {
 	char bdf[BDF_SIZE];
@@ -98,17 +99,6 @@ struct pci_function {
 	int fpga;		/* N if rashpa serves it, or -1 */
 };
 
-/* First line of a file, without the newline; false if it cannot be read. */
-bool read_line(char *buf, size_t size, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
-/* 0 or a negative errno. */
-int write_text(const char *text, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
-
-/* "0000:00:03.0", or without the domain; writes the long form. */
-bool parse_bdf(const char *text, char bdf[BDF_SIZE]);
-/* domain << 16 | bus << 8 | devfn, as the driver's calls tell it; returns bdf. */
-const char *bdf_text(char bdf[BDF_SIZE], uint64_t function);
 /* N of the function's /dev/rashpa/fpgaN, or -1. */
 int fpga_number(const char *bdf);
 

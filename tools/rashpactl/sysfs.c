@@ -1,88 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
-#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <pci/pci.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "rashpactl.h"
-
-bool read_line(char *buf, size_t size, const char *format, ...)
-{
-	char *path = NULL;
-	FILE *file = NULL;
-	va_list args;
-	bool ok;
-
-	buf[0] = '\0';
-	va_start(args, format);
-	if (vasprintf(&path, format, args) < 0)
-		path = NULL;
-	va_end(args);
-	if (path)
-		file = fopen(path, "re");
-	free(path);
-	if (!file)
-		return false;
-	ok = fgets(buf, size, file);
-	fclose(file);
-	buf[strcspn(buf, "\n")] = '\0';
-	return ok;
-}
-
-int write_text(const char *text, const char *format, ...)
-{
-	size_t length = strlen(text);
-	char *path = NULL;
-	va_list args;
-	int fd, error = 0;
-
-	va_start(args, format);
-	if (vasprintf(&path, format, args) < 0)
-		path = NULL;
-	va_end(args);
-	if (!path)
-		return -ENOMEM;
-	fd = open(path, O_WRONLY | O_CLOEXEC);
-	if (fd < 0 || write(fd, text, length) != (ssize_t)length)
-		error = -errno;
-	if (fd >= 0)
-		close(fd);
-	free(path);
-	return error;
-}
-
-bool parse_bdf(const char *text, char bdf[BDF_SIZE])
-{
-	unsigned int domain = 0, bus, device, function;
-	int end = 0;
-
-	if (sscanf(text, "%8x:%2x:%2x.%1u%n", &domain, &bus, &device, &function, &end) != 4 ||
-	    text[end]) {
-		domain = 0;
-		end = 0;
-		if (sscanf(text, "%2x:%2x.%1u%n", &bus, &device, &function, &end) != 3 || text[end])
-			return false;
-	}
-	if (device > 31 || function > 7)
-		return false;
-	snprintf(bdf, BDF_SIZE, "%04x:%02x:%02x.%u", domain, bus & 0xff, device, function);
-	return true;
-}
-
-const char *bdf_text(char bdf[BDF_SIZE], uint64_t function)
-{
-	const uint32_t f = function;
-
-	snprintf(bdf, BDF_SIZE, "%04x:%02x:%02x.%u", (uint32_t)(function >> 16),
-		 f >> 8 & 0xff, f >> 3 & 0x1f, f & 7);
-	return bdf;
-}
 
 /* The class device below a function has the number. */
 int fpga_number(const char *bdf)
