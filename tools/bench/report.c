@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The rows, as a table and as JSON. */
-#include <dirent.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
@@ -11,6 +10,7 @@
 #include <unistd.h>
 
 #include "bench.h"
+#include "iommu.h"
 #include "json-out.h"
 #include "parse.h"
 
@@ -119,18 +119,13 @@ static void cpu_name(char *buf, size_t size, bool *virtual)
 		fclose(file);
 }
 
-/* Does any IOMMU work in this machine? */
+/* Does an IOMMU translate anything in this machine? */
 static bool iommu_present(void)
 {
-	DIR *dir = opendir("/sys/class/iommu");
-	const struct dirent *entry;
-	bool found = false;
+	struct iommu iommu;
 
-	while (dir && !found && (entry = readdir(dir)))
-		found = entry->d_name[0] != '.';
-	if (dir)
-		closedir(dir);
-	return found;
+	iommu_look(&iommu, "");
+	return iommu.translated;
 }
 
 static struct json_object *machine_json(const struct report *report)

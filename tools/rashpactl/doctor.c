@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "fpga.h"
+#include "iommu.h"
 #include "json-out.h"
 #include "parse.h"
 #include "rashpa.h"
@@ -57,21 +58,6 @@ static void found(struct doctor *d, const char *check, enum verdict verdict, con
 	printf("%-8s %-10s %s\n", verdicts[verdict], check, text);
 	if (remedy)
 		printf("%-8s %-10s -> %s\n", "", "", remedy);
-}
-
-/* Number of entries of a folder, -1 if it is not there. */
-static int entries(const char *path)
-{
-	struct dirent *entry;
-	DIR *dir = opendir(path);
-	int n = 0;
-
-	if (!dir)
-		return -1;
-	while ((entry = readdir(dir)))
-		n += entry->d_name[0] != '.';
-	closedir(dir);
-	return n;
 }
 
 /* Is the module among those of a kernel? */
@@ -157,15 +143,21 @@ static void check_signing(struct doctor *d)
 
 static void check_iommu(struct doctor *d)
 {
-	int units = entries("/sys/class/iommu"), groups = entries("/sys/kernel/iommu_groups");
+	struct iommu iommu;
 
-	if (groups > 0)
-		found(d, "iommu", OK, NULL, "on: %d unit%s, %d groups", units,
-		      units == 1 ? "" : "s", groups);
-	else
+	iommu_look(&iommu, "");
+	if (!iommu.groups)
 		found(d, "iommu", NOTE,
 		      "boot with intel_iommu=on or amd_iommu=on if boards shall not reach all memory",
 		      "off: a board can write anywhere");
+	else if (!iommu.translated)
+		found(d, "iommu", NOTE,
+		      "boot without iommu=pt, or with iommu.passthrough=0, if boards shall not reach all memory",
+		      "on, but passing through: %d groups, none is translated: a board can write anywhere",
+		      iommu.groups);
+	else
+		found(d, "iommu", OK, NULL, "on: %d unit%s, %d groups, %d of them translated",
+		      iommu.units, iommu.units == 1 ? "" : "s", iommu.groups, iommu.translated);
 }
 
 static void check_cma(struct doctor *d)

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Whether IOMMUs stand between boards and memory. */
+#ifndef IOMMU_H
+#define IOMMU_H
+
+/* Units, groups of devices, and those groups whose addresses are translated (not iommu=pt). */
+struct iommu {
+	int units, groups, translated;
+};
+
+/* root: "" or a folder with another /sys, for tests. */
+void iommu_look(struct iommu *iommu, const char *root);
+
+#endif /* IOMMU_H */
