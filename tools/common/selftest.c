@@ -12,11 +12,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "dataset.h"
+#include "iommu.h"
 #include "parse.h"
 #include "path.h"
 #include "profile.h"
@@ -26,6 +28,7 @@
 #include "signing.h"
 #include "stats.h"
 #include "stream.h"
+#include "text-file.h"
 
 static unsigned int tests, failures;
 
@@ -662,6 +665,58 @@ static void test_profile(const char *folder)
 	ok(!profile_find(&p, 0xdead, 0xbeef, why), "nothing is found for others");
 }
 
+/* --- functions, and files --- */
+
+static void test_bdf(void)
+{
+	static const struct {
+		const char *text, *bdf;
+	} good[] = {
+		{ "0000:01:02.3", "0000:01:02.3" }, { "01:02.3", "0000:01:02.3" },
+		{ "1:2.3", "0000:01:02.3" }, { "FF:1f.7", "0000:ff:1f.7" },
+		/* as behind a bridge that makes its own domain */
+		{ "10000:e1:00.0", "10000:e1:00.0" }, { "abcd1234:00:00.0", "abcd1234:00:00.0" },
+	};
+	static const char *const bad[] = {
+		"", "01", "01:02", "01:02.", "01:02.8", "01:20.0", "100:02.3", "0000:01:02.3 ",
+		" 01:02.3", "-1:02.3", "0x1:02.3", "123456789:01:02.3", ":01:02.3", "0:1:2:3.4",
+		"01:02.33", "1234:5250",
+	};
+	char bdf[BDF_SIZE];
+
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
+		ok(parse_bdf(good[i].text, bdf) && !strcmp(bdf, good[i].bdf), "function \"%s\": %s",
+		   good[i].text, bdf);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		ok(!parse_bdf(bad[i], bdf), "function \"%s\" is refused", bad[i]);
+	ok(!strcmp(bdf_text(bdf, PCI_BDF(0x10000, 0xe1, 1 << 3 | 2)), "10000:e1:01.2"),
+	   "a domain of five digits is written");
+}
+
+static void test_files(void)
+{
+	struct rlimit limit, small;
+	char path[] = "/tmp/rashpa-selftest-XXXXXX", text[16];
+	int fd = mkstemp(path), error;
+
+	if (fd < 0 || getrlimit(RLIMIT_FSIZE, &limit))
+		return ok(false, "mkstemp");
+	close(fd);
+	ok(!write_text("one\ntwo\n", "%s", path) && read_line(text, sizeof(text), "%s", path) &&
+	   !strcmp(text, "one"), "a text is written, and its first line read");
+	ok(write_text("x", "%s/x", path) == -ENOTDIR && !read_line(text, sizeof(text), "%s/x", path),
+	   "what is not there can be neither");
+	/* of the second text a part fits; errno is still that of the first */
+	signal(SIGXFSZ, SIG_IGN);
+	small = (struct rlimit) { .rlim_cur = 4, .rlim_max = limit.rlim_max };
+	setrlimit(RLIMIT_FSIZE, &small);
+	errno = ENOENT;
+	error = write_text("12345678", "%s", path);
+	setrlimit(RLIMIT_FSIZE, &limit);
+	ok(error == -EIO, "a write of a part is an error of its own: %s", strerror(-error));
+	unlink(path);
+}
+
 /* --- paths --- */
 
 #define CHAIN(...)	((struct chain) { \
@@ -1105,6 +1160,31 @@ static void test_signing(void)
 	}
 }
 
+/* --- IOMMU --- */
+
+static void test_iommu(void)
+{
+	char root[] = "/tmp/rashpa-iommu.XXXXXX", command[64];
+	struct iommu iommu;
+
+	if (!mkdtemp(root))
+		return ok(false, "%s", root);
+	iommu_look(&iommu, root);
+	ok(!iommu.units && !iommu.groups && !iommu.translated, "a machine without IOMMU");
+	put_file(root, "/sys/class/iommu/dmar0", "", 0);
+	put_file(root, "/sys/kernel/iommu_groups/0/type", "identity\n", 9);
+	put_file(root, "/sys/kernel/iommu_groups/1/type", "identity\n", 9);
+	iommu_look(&iommu, root);
+	ok(iommu.units == 1 && iommu.groups == 2 && !iommu.translated,
+	   "one that passes through has groups, and translates nothing");
+	put_file(root, "/sys/kernel/iommu_groups/1/type", "DMA-FQ\n", 7);
+	iommu_look(&iommu, root);
+	ok(iommu.groups == 2 && iommu.translated == 1, "one that translates for some");
+	snprintf(command, sizeof(command), "rm -rf %s", root);
+	if (system(command))
+		perror(root);
+}
+
 /* --- a function that goes while its ring is looked at --- */
 
 static struct {
@@ -1165,6 +1245,8 @@ int main(int argc, char **argv)
 	test_stream();
 	test_extent();
 	test_oldest();
+	test_bdf();
+	test_files();
 	test_paths();
 	test_table();
 	test_mmap();
@@ -1175,6 +1257,7 @@ int main(int argc, char **argv)
 	}
 	test_names();
 	test_signing();
+	test_iommu();
 	if (argc > 1)
 		test_profile(argv[1]);
 	else

@@ -91,29 +91,38 @@ static int find_function(const char *what, struct pci_function *function)
 	return 0;
 }
 
-/* The node appears when the device manager has made it: wait for it, watching its folder. */
+/*
+ * The node appears first, and gets its owner and mode from the device manager some time later:
+ * wait until it can be opened, watching its folder.
+ */
 static int wait_node(unsigned int number)
 {
 	uint64_t end = now_ns() + NODE_MS * 1000000ull;
 	struct pollfd pollfd = { .events = POLLIN };
 	char path[512], event[4096];
-	bool there;
+	int error;
 
 	snprintf(path, sizeof(path), "%s/fpga%u", rashpa_device_directory(), number);
 	pollfd.fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
 	if (pollfd.fd >= 0)
 		inotify_add_watch(pollfd.fd, rashpa_device_directory(), IN_CREATE | IN_ATTRIB);
-	while (!(there = !access(path, F_OK)) && now_ns() < end) {
+	while ((error = access(path, R_OK | W_OK) ? errno : 0) && now_ns() < end) {
 		poll(&pollfd, 1, 100);
 		while (pollfd.fd >= 0 && read(pollfd.fd, event, sizeof(event)) > 0)
 			;
 	}
 	if (pollfd.fd >= 0)
 		close(pollfd.fd);
-	if (there)
+	switch (error) {
+	case 0:
 		return 0;
-	return fail("%s did not appear within %d s: is devtmpfs mounted on /dev?", path,
-		    NODE_MS / 1000);
+	case ENOENT:
+		return fail("%s did not appear within %d s: is devtmpfs mounted on /dev?", path,
+			    NODE_MS / 1000);
+	default:
+		return fail("%s could not be opened within %d s: %s (be root, or a member of its group)",
+			    path, NODE_MS / 1000, strerror(error));
+	}
 }
 
 static int release(const char *bdf)
