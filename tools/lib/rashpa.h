@@ -574,10 +574,12 @@ int rashpa_ring_next(struct rashpa_queue *queue, struct rashpa_event *event);
  * @queue: from rashpa_ring_map()
  * @timeout_ms: how long at most, -1: for ever
  *
- * Makes no system call if there is one already.
+ * Makes no system call if there is one already. A wake that finds no record, because read() or
+ * another thread took it, is not told: the wait goes on for the rest of the time.
  *
- * Return: 1, 0 if none came in time, or a negative errno: -EINTR, -EBADF if the channel was closed,
- * or -ENODEV if the function of the channel was removed and no record is left.
+ * Return: 1 if there is a record, 0 if all of @timeout_ms passed without one, or a negative errno:
+ * -EINTR, -EBADF if the channel was closed, or -ENODEV if the function of the channel was removed
+ * and no record is left.
  */
 int rashpa_ring_wait(struct rashpa_queue *queue, int timeout_ms);
 
@@ -651,7 +653,10 @@ struct rashpa_wait {
  *
  * What hardware wrote before the word can be read when this returns 0.
  *
- * Return: 0, -ETIMEDOUT, -EINTR, -EINVAL, or -ENODEV if the function was removed.
+ * A word that fulfils the condition counts, also if the function is gone. Only the channel tells
+ * of that: without @wait->queue a word that nothing writes any more ends in -ETIMEDOUT, or never.
+ *
+ * Return: 0, -ETIMEDOUT, -EINTR, -EINVAL, or -ENODEV if the function of the channel was removed.
  */
 int rashpa_lock_wait(struct rashpa_wait *wait, int timeout_ms, uint64_t *seen);
 

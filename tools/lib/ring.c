@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 
 static bool ring_makes_sense(const struct rashpa_ring *ring, uint64_t size)
 {
@@ -98,18 +99,36 @@ static int ready(const struct rashpa_queue *queue)
 	return gone ? fail(ENODEV, "the function was removed") : 0;
 }
 
+static uint64_t clock_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * UINT64_C(1000000000) + t.tv_nsec;
+}
+
 int rashpa_ring_wait(struct rashpa_queue *queue, int timeout_ms)
 {
 	struct pollfd pollfd = { .fd = queue->channel, .events = POLLIN };
-	int result = ready(queue);
+	const uint64_t end = clock_ns() + timeout_ms * UINT64_C(1000000);
+	int left_ms = timeout_ms, result;
+	uint64_t now;
 
-	if (result)
-		return result;
-	if (poll(&pollfd, 1, timeout_ms) < 0)
-		return fail(errno, "cannot wait for the channel: %s", strerror(errno));
-	if (pollfd.revents & POLLNVAL)
-		return fail(EBADF, "cannot wait for the channel: fd %d is not open", pollfd.fd);
-	return ready(queue);
+	/* A wake without a record is none: another thread, or read(), may have been faster. */
+	while (!(result = ready(queue))) {
+		if (!left_ms)
+			return 0;
+		if (poll(&pollfd, 1, left_ms) < 0)
+			return fail(errno, "cannot wait for the channel: %s", strerror(errno));
+		if (pollfd.revents & POLLNVAL)
+			return fail(EBADF, "cannot wait for the channel: fd %d is not open",
+				    pollfd.fd);
+		if (timeout_ms < 0)
+			continue;
+		now = clock_ns();
+		left_ms = now < end ? (end - now + 999999) / 1000000 : 0;
+	}
+	return result;
 }
 
 int rashpa_ring_ack(struct rashpa_queue *queue, unsigned int id, uint64_t position)

@@ -243,14 +243,15 @@ static int sleep_for(struct rashpa_wait *w, uint64_t begin, int timeout_ms, uint
 		if (fulfilled(w, seen))
 			break;
 		left_ms = left(begin, timeout_ms);
+		/* Also without time left: that the function is gone is the better answer. */
+		error = doze(w, left_ms);
+		if (error)
+			return error;
 		if (!left_ms) {
 			adapt(w, clock_ns() - begin);
 			return fail(ETIMEDOUT, "the word did not fulfil the condition within %d ms",
 				    timeout_ms);
 		}
-		error = doze(w, left_ms);
-		if (error)
-			return error;
 	}
 	/* The interrupt tells how long it took, without the time to wake us up. */
 	adapt(w, came > begin ? came - begin : clock_ns() - begin);
