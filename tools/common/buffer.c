@@ -25,14 +25,26 @@ int buffer_open(const char *name, struct rashpa_info *info, void **base, char *w
 	return -1;
 }
 
-bool buffer_claim(int fd)
+int buffer_claim(int fd, char *why)
 {
-	return !flock(fd, LOCK_EX | LOCK_NB) && !buffer_mapped(fd);
+	int mapped;
+
+	if (flock(fd, LOCK_EX | LOCK_NB))
+		return because(why, -1, "another producer has it: stop the other producer first");
+	mapped = buffer_mapped(fd, why);
+	if (mapped > 0)
+		because(why, -1, "a device maps it: stop the other producer first");
+	if (mapped)
+		flock(fd, LOCK_UN);
+	return mapped ? -1 : 0;
 }
 
-bool buffer_mapped(int fd)
+int buffer_mapped(int fd, char *why)
 {
 	struct rashpa_info info = { .fd = -1 };
 
-	return !rashpa_info(fd, &info) && info.out_importers;
+	if (rashpa_info(fd, &info))
+		return because(why, -1, "whether a device maps it is not known: %s",
+			       rashpa_reason());
+	return info.out_importers > 0;
 }

@@ -14,13 +14,13 @@
  */
 int buffer_open(const char *name, struct rashpa_info *info, void **base, char *why);
 
-/* Has a device mapped it for DMA? */
-bool buffer_mapped(int fd);
+/* Has a device mapped it for DMA? 1, 0, or -1 with the reason in why[WHY_SIZE]. */
+int buffer_mapped(int fd, char *why);
 
 /*
- * Have it to ourselves, as its producer: false while another one has claimed it, or a device
- * maps it. It ends when the fd is closed.
+ * Have it to ourselves, as its producer, until the fd is closed. 0, or -1 with the reason in
+ * why[WHY_SIZE]: another one has claimed it, a device maps it, or that cannot be found out.
  */
-bool buffer_claim(int fd);
+int buffer_claim(int fd, char *why);
 
 #endif /* BUFFER_H */

@@ -11,12 +11,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "buffer.h"
 #include "dataset.h"
 #include "iommu.h"
 #include "parse.h"
@@ -961,6 +963,38 @@ static void test_ring(void)
 	ok(rashpa_ring_wait(&queue, -1) == -ENODEV, "and then: %s", rashpa_reason());
 }
 
+/* Somebody else takes each record that wakes us, and the last one is ours. */
+static void *wake_in_vain(void *unused)
+{
+	struct timespec pause = { .tv_nsec = 5000000 };
+
+	for (unsigned int i = 0; i < 5; i++) {
+		nanosleep(&pause, NULL);
+		if (write(wake[1], "", 1) != 1)
+			break;
+	}
+	queue_record(1);
+	return unused;
+}
+
+static void test_vain_wakes(void)
+{
+	struct rashpa_queue queue = fake_queue();
+	uint64_t begin = now_ns();
+	pthread_t other;
+	char c[8];
+
+	if (write(wake[1], "", 1) != 1)
+		return ok(false, "write");
+	ok(!rashpa_ring_wait(&queue, 30) && now_ns() - begin >= 30000000,
+	   "0 is not returned before the time is over, whatever wakes it");
+	if (pthread_create(&other, NULL, wake_in_vain, NULL))
+		return ok(false, "pthread_create");
+	ok(rashpa_ring_wait(&queue, -1) == 1, "wakes without a record do not end the wait");
+	pthread_join(other, NULL);
+	ok(read(wake[0], c, sizeof(c)) > 0, "the wakes were there");
+}
+
 /* --- waiting for a word --- */
 
 #define STEPS	200
@@ -1035,6 +1069,16 @@ static void test_wait(void)
 	wait.value = STEPS + 1;
 	ok(rashpa_lock_wait(&wait, 20, &seen) == -ETIMEDOUT, "a word that does not come: %s",
 	   rashpa_reason());
+	queue = fake_queue();
+	kernel.ring.gone = 1;
+	wait.queue = &queue;
+	ok(rashpa_lock_wait(&wait, 10000, &seen) == -ENODEV && rashpa_lock_wait(&wait, 0, &seen) == -ENODEV,
+	   "a word of a function that is gone: %s", rashpa_reason());
+	wait.value = STEPS;
+	ok(!rashpa_lock_wait(&wait, 0, &seen) && seen == STEPS, "its last one is seen nevertheless");
+	wait.queue = NULL;
+	wait.value = STEPS + 1;
+	ok(rashpa_lock_wait(&wait, 0, &seen) == -ETIMEDOUT, "who has no channel hears nothing of it");
 	wait.word = &narrow;
 	wait.bits = 32;
 	wait.mask = 0xff;
@@ -1160,6 +1204,23 @@ static void test_signing(void)
 	}
 }
 
+/* --- buffers --- */
+
+static void test_claim(void)
+{
+	char why[WHY_SIZE] = "", path[] = "/tmp/rashpa-selftest-XXXXXX";
+	int fd = mkstemp(path), other = open(path, O_RDWR | O_CLOEXEC);
+
+	ok(buffer_mapped(fd, why) == -1 && *why, "what cannot be asked is not unmapped: %s", why);
+	ok(buffer_claim(fd, why) == -1, "nor can it be claimed: %s", why);
+	ok(!flock(other, LOCK_EX | LOCK_NB), "and no claim is left behind");
+	ok(buffer_claim(fd, why) == -1 && strstr(why, "another producer"), "claimed by another: %s",
+	   why);
+	close(other);
+	close(fd);
+	unlink(path);
+}
+
 /* --- IOMMU --- */
 
 static void test_iommu(void)
@@ -1252,11 +1313,13 @@ int main(int argc, char **argv)
 	test_mmap();
 	if (!pipe2(wake, O_CLOEXEC)) {
 		test_ring();
+		test_vain_wakes();
 		test_going();
 		test_wait();
 	}
 	test_names();
 	test_signing();
+	test_claim();
 	test_iommu();
 	if (argc > 1)
 		test_profile(argv[1]);

@@ -107,6 +107,8 @@ static void map_head(struct follower *f)
 
 static void attach(struct follower *f)
 {
+	int mapped;
+
 	f->why[0] = '\0';
 	f->state = "";
 	f->fresh = true;
@@ -117,8 +119,9 @@ static void attach(struct follower *f)
 		f->state = f->stream.state == RASHPA_STREAM_ENDED ? "ended" : "idle";
 		return let_go(f);
 	}
-	if (!buffer_mapped(f->buffer)) {
-		f->state = "dead";
+	mapped = buffer_mapped(f->buffer, f->why);
+	if (mapped <= 0) {
+		f->state = mapped ? "" : "dead";
 		return let_go(f);
 	}
 	map_head(f);
@@ -132,13 +135,15 @@ static void attach(struct follower *f)
 
 /* --- look --- */
 
-/* Another stream, or none any more. */
+/* Another stream, or none any more; what cannot be found out attach() tells. */
 static bool over(const struct follower *f)
 {
+	char why[WHY_SIZE];
+
 	return __atomic_load_n(&f->shared->magic, __ATOMIC_ACQUIRE) != RASHPA_STREAM_MAGIC ||
 	       f->shared->generation != f->stream.generation ||
 	       __atomic_load_n(&f->shared->state, __ATOMIC_ACQUIRE) != RASHPA_STREAM_RUNNING ||
-	       !buffer_mapped(f->buffer);
+	       buffer_mapped(f->buffer, why) <= 0;
 }
 
 static uint64_t image_bytes(const struct rashpa_stream *s)

@@ -46,10 +46,9 @@ static const struct rashpa_layout reference_layout = RFPGA_LAYOUT;
 /* Two producers would write to the same places, and the first to end ends both streams. */
 static int claim(const char *what, const char *name, int fd)
 {
-	if (buffer_claim(fd))
-		return 0;
-	return fail("%s %s: another producer has it, or another device maps it: stop the other producer first",
-		    what, name);
+	char why[WHY_SIZE];
+
+	return buffer_claim(fd, why) ? fail("%s %s: %s", what, name, why) : 0;
 }
 
 static int open_buffer(struct run *r)

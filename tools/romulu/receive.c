@@ -92,11 +92,15 @@ static bool undisturbed(const struct run *r)
 
 /*
  * A producer that died leaves RUNNING behind, but its map is gone. In this order: a new one
- * ends that state before it maps the buffer.
+ * ends that state before it maps the buffer. 1, 0, or -1 with the reason.
  */
-static bool alive(const struct run *r)
+static int alive(const struct run *r, char *why)
 {
-	return buffer_mapped(r->buffer) && same_stream(r) &&
+	const int mapped = buffer_mapped(r->buffer, why);
+
+	if (mapped <= 0)
+		return mapped;
+	return same_stream(r) &&
 	       __atomic_load_n(&r->shared->state, __ATOMIC_ACQUIRE) == RASHPA_STREAM_RUNNING;
 }
 
@@ -117,16 +121,16 @@ static bool left_over(struct run *r)
 /*
  * Is there something for us? A stream that runs, one that began after us (it may have
  * ended already), one that ended and left stacks that nobody has taken: a paced FPGA
- * overwrites none of those.
+ * overwrites none of those. 1, 0, or -1 with the reason.
  */
-static bool worth_it(struct run *r, uint64_t generation)
+static int worth_it(struct run *r, uint64_t generation, char *why)
 {
 	const struct rashpa_stream *s = &r->stream;
 
 	if (s->generation != generation || (r->config->from_start && s->state))
-		return true;
+		return 1;
 	if (s->state == RASHPA_STREAM_RUNNING)
-		return alive(r);
+		return alive(r, why);
 	return s->state == RASHPA_STREAM_ENDED && s->paced && left_over(r);
 }
 
@@ -136,13 +140,15 @@ static int await_stream(struct run *r)
 	uint64_t begin = now_ns(), generation = r->shared->generation;
 	struct progress progress;
 	char why[WHY_SIZE];
+	int worth;
 
 	progress_init(&progress, r->config->opt.progress);
 	for (; !*r->stop; poll(NULL, 0, WAIT_MS)) {
-		if (!stream_copy(r->shared, r->length, s, why)) {
-			if (worth_it(r, generation))
-				break;
-		} else if (*why) {
+		worth = stream_copy(r->shared, r->length, s, why) ? -!!*why :
+			worth_it(r, generation, why);
+		if (worth > 0)
+			break;
+		if (worth < 0) {
 			progress_end(&progress);
 			return fail("buffer %s: %s", r->config->opt.buffer, why);
 		}
@@ -686,14 +692,21 @@ static bool stream_over(struct run *r)
 static int on_idle(struct run *r)
 {
 	uint64_t now = now_ns(), idle;
+	char why[WHY_SIZE];
+	int mapped;
 
 	if (r->next != r->moved_to)
 		r->moved = now;
 	r->moved_to = r->next;
 	idle = now - r->moved;
 	/* An event that says so may have come before our channel existed. */
-	if (idle > 1000000000ull && !buffer_mapped(r->buffer))
-		r->over = "the producer is gone";
+	if (idle > 1000000000ull) {
+		mapped = buffer_mapped(r->buffer, why);
+		if (mapped < 0)
+			return fail("buffer %s: %s", r->config->opt.buffer, why);
+		if (!mapped)
+			r->over = "the producer is gone";
+	}
 	if (!r->over && r->config->opt.timeout > 0 && idle > r->config->opt.timeout * 1e9) {
 		say("buffer %s: no stack arrived for %g s after %" PRIu64 " frames",
 		    r->config->opt.buffer, r->config->opt.timeout, r->report->frames);
@@ -722,10 +735,11 @@ static void ask_board(struct run *r)
 	struct report *report = r->report;
 	uint64_t begin = now_ns(), rest;
 	struct rfpga_lock lock;
+	char why[WHY_SIZE];
 
 	if (!s->live && s->policy != RASHPA_STREAM_DROP)
 		return;
-	while (!*r->stop && alive(r) && now_ns() - begin < END_NS)
+	while (!*r->stop && alive(r, why) > 0 && now_ns() - begin < END_NS)
 		poll(NULL, 0, WAIT_MS);
 	if (!same_stream(r) ||
 	    __atomic_load_n(&r->shared->state, __ATOMIC_ACQUIRE) != RASHPA_STREAM_ENDED)
