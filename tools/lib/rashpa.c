@@ -86,6 +86,18 @@ static int open_node(const char *path, int flags)
 	}
 }
 
+/* Something is not there. Without the driver nothing is: then that is the reason, and said. */
+static bool fail_unloaded(void)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/memory", rashpa_device_directory());
+	if (!access(path, F_OK) || errno != ENOENT)
+		return false;
+	fail(ENOENT, "%s is not there: load the driver (modprobe rashpa)", path);
+	return true;
+}
+
 /* --- memory --- */
 
 int rashpa_memory_open(void)
@@ -96,7 +108,7 @@ int rashpa_memory_open(void)
 	snprintf(path, sizeof(path), "%s/memory", rashpa_device_directory());
 	fd = open_node(path, O_RDWR);
 	if (fd == -ENOENT)
-		fail(ENOENT, "%s is not there: load the driver (modprobe rashpa)", path);
+		fail_unloaded();
 	return fd;
 }
 
@@ -280,7 +292,7 @@ int rashpa_buffer_open(const char *name, int flags)
 			    RASHPA_NAME_SIZE - 1);
 	snprintf(path, sizeof(path), "%s/buffer/%s", rashpa_device_directory(), name);
 	fd = open_node(path, flags);
-	if (fd == -ENOENT)
+	if (fd == -ENOENT && !fail_unloaded())
 		fail(ENOENT, "there is no buffer \"%s\": make it (rashpactl buffer create %s SIZE)",
 		     name, name);
 	if (fd == -EACCES)
@@ -343,8 +355,11 @@ int rashpa_buffer_list(char ***names)
 	*names = NULL;
 	snprintf(path, sizeof(path), "%s/buffer", rashpa_device_directory());
 	n = scandir(path, &entries, is_buffer, versionsort);
+	/* the folder goes with the last one */
+	if (n < 0 && errno == ENOENT)
+		return fail_unloaded() ? -ENOENT : 0;
 	if (n < 0)
-		return errno == ENOENT ? 0 : fail(errno, "%s: %s", path, strerror(errno));
+		return fail(errno, "%s: %s", path, strerror(errno));
 	list = calloc(n + 1, sizeof(*list));
 	for (i = 0; i < n; i++) {
 		if (list)
@@ -390,8 +405,10 @@ int rashpa_device_list(unsigned int **numbers)
 
 	*numbers = NULL;
 	n = scandir(path, &entries, is_device, versionsort);
+	if (n < 0 && errno == ENOENT)
+		return fail_unloaded() ? -ENOENT : 0;
 	if (n < 0)
-		return errno == ENOENT ? 0 : fail(errno, "%s: %s", path, strerror(errno));
+		return fail(errno, "%s: %s", path, strerror(errno));
 	list = calloc(n + 1, sizeof(*list));
 	for (i = 0; i < n; i++) {
 		if (list)
@@ -412,7 +429,7 @@ int rashpa_device_open(unsigned int number)
 
 	snprintf(path, sizeof(path), "%s/fpga%u", rashpa_device_directory(), number);
 	fd = open_node(path, O_RDWR);
-	if (fd == -ENOENT)
+	if (fd == -ENOENT && !fail_unloaded())
 		fail(ENOENT, "%s is not there: bind a function (rashpactl list, rashpactl bind)",
 		     path);
 	return fd;

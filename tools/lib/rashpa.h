@@ -218,7 +218,7 @@ int rashpa_buffer_dmabuf(int buffer);
  * rashpa_buffer_list() - names of all named buffers, sorted
  * @names: becomes an array; free it with rashpa_list_free()
  *
- * Return: number of names, 0 if the driver is not loaded, or a negative errno.
+ * Return: number of names, or a negative errno; -ENOENT if the driver is not loaded.
  */
 int rashpa_buffer_list(char ***names);
 
@@ -235,7 +235,7 @@ void rashpa_list_free(char **names, int count);
  * rashpa_device_list() - numbers N of all /dev/rashpa/fpgaN, sorted
  * @numbers: becomes an array; free() it
  *
- * Return: number of devices, 0 if the driver is not loaded, or a negative errno.
+ * Return: number of devices, or a negative errno; -ENOENT if the driver is not loaded.
  */
 int rashpa_device_list(unsigned int **numbers);
 
