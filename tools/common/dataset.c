@@ -215,6 +215,28 @@ static int load_directory(struct dataset *dataset, const char *dir, char *why)
 	return result;
 }
 
+/* One sum for all images up to each: a stream may show fewer than there are. */
+static int add_up(struct dataset *dataset, char *why)
+{
+	const size_t words = IMAGE_BYTES / sizeof(uint64_t);
+	uint64_t sum = 1, word;
+
+	dataset->sum = calloc(dataset->images, sizeof(*dataset->sum));
+	if (!dataset->sum)
+		return because(why, -1, "dataset %s: no memory", dataset->source);
+	for (uint32_t n = 0; n < dataset->images; n++) {
+		const char *image = (const char *)dataset_line(dataset, n, 0);
+
+		for (size_t i = 0; i < words; i++) {
+			memcpy(&word, image + i * sizeof(word), sizeof(word));
+			sum = (sum ^ word) * 0x9e3779b97f4a7c15ull;
+			sum ^= sum >> 32;
+		}
+		dataset->sum[n] = sum ? sum : 1;
+	}
+	return 0;
+}
+
 int dataset_load(struct dataset *dataset, const char *spec, char *why)
 {
 	const char *data = getenv("RASHPA_DATA");
@@ -232,6 +254,8 @@ int dataset_load(struct dataset *dataset, const char *spec, char *why)
 	else
 		result = load_directory(dataset, spec, why);
 	free(path);
+	if (!result)
+		result = add_up(dataset, why);
 	if (result)
 		dataset_free(dataset);
 	return result;
@@ -240,5 +264,7 @@ int dataset_load(struct dataset *dataset, const char *spec, char *why)
 void dataset_free(struct dataset *dataset)
 {
 	free(dataset->pixels);
+	free(dataset->sum);
 	dataset->pixels = NULL;
+	dataset->sum = NULL;
 }

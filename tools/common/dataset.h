@@ -17,6 +17,7 @@
 struct dataset {
 	uint32_t images;
 	uint16_t *pixels;	/* images x DATASET_IMAGE, row by row */
+	uint64_t *sum;		/* [n]: of the images up to n; others have another sum, never 0 */
 	char source[256];	/* what it is, for reports */
 };
 

@@ -99,6 +99,8 @@ struct rashpa_stream {
 	uint64_t dropped;		/* stacks */
 	uint64_t lost;			/* images of a live source that found no room */
 	uint64_t missed;		/* images that the live source's detector did not deliver */
+	/* tells the dataset's images from others, as the producer adds them up; 0: not told */
+	uint64_t dataset_sum;
 };
 
 #endif /* RASHPA_STREAM_H */

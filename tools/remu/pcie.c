@@ -139,6 +139,7 @@ static int plan(struct run *r)
 		.policy = c->policy,
 		.live = c->live,
 		.dataset_images = r->dataset->images,
+		.dataset_sum = r->dataset->sum[r->dataset->images - 1],
 		.dtps = c->regions,
 		.images = c->opt.images,
 		.paced = c->policy != RASHPA_STREAM_OVERWRITE,

@@ -18,6 +18,9 @@ int check_possible(const struct rashpa_stream *stream, const struct dataset *dat
 			       " images, the dataset %s has %" PRIu32
 			       ": give the producer's --dataset",
 			       stream->dataset_images, dataset->source, dataset->images);
+	if (stream->dataset_sum && stream->dataset_sum != dataset->sum[stream->dataset_images - 1])
+		return because(why, -1, "the stream shows other images than those of the dataset %s: give the producer's --dataset",
+			       dataset->source);
 	for (unsigned int i = 0; i < stream->dtps; i++) {
 		const struct rashpa_stream_dtp *d = &stream->dtp[i];
 		const struct rashpa_stream_origin *o = &stream->origin[i];

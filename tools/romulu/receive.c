@@ -70,6 +70,17 @@ static int open_buffer(struct run *r)
 	return 0;
 }
 
+/* Where there is no buffer no file is made. */
+static int open_file(struct run *r)
+{
+	const char *path = r->config->write;
+
+	if (!path)
+		return 0;
+	r->file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+	return r->file < 0 ? fail("cannot write %s: %s", path, strerror(errno)) : 0;
+}
+
 /* Does the header still say what we copied? Who begins another stream changes it first of all. */
 static bool same_stream(const struct run *r)
 {
@@ -896,12 +907,9 @@ int receive(const struct config *config, const struct dataset *dataset, volatile
 
 	report->latency.limit = LATENCIES;
 	sigaction(SIGBUS, &bus_error, NULL);
-	if (config->write) {
-		r.file = open(config->write, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-		if (r.file < 0)
-			return fail("cannot write %s: %s", config->write, strerror(errno));
-	}
 	result = open_buffer(&r);
+	if (!result)
+		result = open_file(&r);
 	if (!result)
 		result = await_stream(&r);
 	if (!result && !*stop)
