@@ -19,7 +19,7 @@ if ((${#fpgas[@]})); then
 	if [[ $(readlink "/sys/bus/pci/devices/${fpgas[0]}/driver") == */rashpa ]]; then
 		rashpactl unbind "${fpgas[0]}" >/dev/null
 	fi
-	device=(--device "$(rashpactl --json bind "${fpgas[0]}" | jq -r .node)")
+	device=(--fpga "$(rashpactl --json bind "${fpgas[0]}" | jq -r .node)")
 fi
 if [[ $RASHPA_IOMMU == on ]]; then
 	modprobe vfio-pci
@@ -33,12 +33,12 @@ if ((${#fpgas[@]} > 1 && ${#same[@]})); then
 fi
 
 echo "== $(uname -sr), IOMMU $RASHPA_IOMMU, rashpa $(</sys/module/rashpa/version)"
-rashpa-bench memory "${device[@]}" "${vfio[@]}" --json "$out/memory.json" \
+rashpa-bench memory "${device[@]}" "${vfio[@]}" --json="$out/memory.json" \
 	--svg "$out/memory.svg" "$@"
 if ((${#device[@]})); then
 	echo
-	rashpa-bench latency "${device[@]}" "${same[@]}" --uio --repeat 40 --json "$out/latency.json" \
+	rashpa-bench latency "${device[@]}" "${same[@]}" --uio --repeat 40 --json="$out/latency.json" \
 		--svg "$out/latency.svg"
 	echo
-	rashpa-bench roundtrip "${device[@]}" --json "$out/roundtrip.json" --svg "$out/roundtrip.svg"
+	rashpa-bench roundtrip "${device[@]}" --json="$out/roundtrip.json" --svg "$out/roundtrip.svg"
 fi

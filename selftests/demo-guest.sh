@@ -26,10 +26,10 @@ status=0
 rashpactl event watch "$fpga" --quiet --lock ring0.lock:0 --lock ring0.lock:64 --group 1,2 \
 	--count 3 --timeout 60 >"$work/events" &
 watcher=$!
-romulu --buffer ring0 --progress --timeout 60 --json "$work/romulu.json" &
+romulu --buffer ring0 --progress --timeout 60 --json="$work/romulu.json" &
 receiver=$!
 remu --buffer ring0 --lock ring0.lock --fpga "${fpga#fpga}" --split 2 --bunch 16 --slots 2 --images "$frames" \
-	--timeout 60 --json "$work/remu.json" &
+	--timeout 60 --json="$work/remu.json" &
 producer=$!
 echo "   rashpactl top, while it streams:"
 rashpactl top --once --interval 0.5 --timeout 20 ring0 | sed 's/^/   | /' ||
@@ -41,10 +41,10 @@ echo "   rashpactl event watch: one event when both processes have completed a s
 sed 's/^/   | /' "$work/events"
 
 # Latency needs a receiver that waits: a frame every 5 ms, nothing to compare.
-romulu --buffer ring0 --no-check --timeout 60 --json "$work/latency.json" &
+romulu --buffer ring0 --no-check --timeout 60 --json="$work/latency.json" &
 receiver=$!
 remu --buffer ring0 --fpga "${fpga#fpga}" --split 2 --bunch 1 --images 500 \
-	--rate 200 --timeout 60 --json "$work/rate.json"
+	--rate 200 --timeout 60 --json="$work/rate.json"
 # a detector with a rate of its own does not wait: a busy machine may lose frames (4) here
 wait "$receiver" || { code=$?; ((code == 4)) || status=$code; }
 rashpactl buffer remove ring0 >/dev/null
@@ -54,7 +54,7 @@ jq -s --arg kernel "$(uname -r)" --arg iommu "$RASHPA_IOMMU" '
 	.[0] as $r | .[1] as $t | .[2] as $l | {
 		kernel: $kernel, iommu: $iommu, source: $t.dataset,
 		frames: $r.frames, lost: $r.lost, corrupt: $r.corrupt,
-		bytes: $r.bytes, seconds: $r.seconds, gbps: $r.gbps,
+		bytes: $r.bytes, seconds: $r.seconds, bytes_per_second: $r.bytes_per_second,
 		segments: $t.segments, class: $t.class,
 		dtps: $t.dtps, stacks: $r.stacks, group: $r.group, overruns: $r.overruns,
 		latency_ns: $l.latency_ns,
@@ -62,7 +62,7 @@ jq -s --arg kernel "$(uname -r)" --arg iommu "$RASHPA_IOMMU" '
 		fpga: {bytes: $t.bytes, descriptors: $t.descriptors, faults: $t.faults,
 		       overruns: $t.overruns, seconds: $t.seconds}
 	}' "$work/romulu.json" "$work/remu.json" "$work/latency.json" >"$json"
-jq -r '"   \(.frames) frames, \(.lost) lost, \(.corrupt) corrupt, \(.gbps * 1000 | round / 1000) GB/s checked, " +
+jq -r '"   \(.frames) frames, \(.lost) lost, \(.corrupt) corrupt, \(.bytes_per_second / 1e6 | round / 1000) GB/s checked, " +
 	"event to user p50 \(.latency_ns.p50 / 1000 | round) us, p99 \(.latency_ns.p99 / 1000 | round) us"' "$json"
 rm -rf "$work"
 exit "$status"

@@ -63,12 +63,12 @@ shape() {
 }
 produce() { # OPTION...
 	remu --buffer soak --fpga "$fpga" --dataset "$dataset" "${options[@]}" "$@" --timeout 60 \
-		--json "$work/remu.json" >"$work/remu.out" 2>&1 &
+		--json="$work/remu.json" >"$work/remu.out" 2>&1 &
 	remu=$!
 }
 receive() {
 	romulu --buffer soak --dataset "$dataset" --timeout 60 \
-		--json "$work/romulu.json" >"$work/romulu.out" 2>&1 &
+		--json="$work/romulu.json" >"$work/romulu.out" 2>&1 &
 	romulu=$!
 }
 mapped() { (($(rashpactl --json buffer info soak | jq .mappings) > 0)); }

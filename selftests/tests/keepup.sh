@@ -14,13 +14,13 @@ busy() { [[ $(status .busy) == true ]]; }
 # stream runs already when it starts, and waits for credit: it need not look for it.
 calls() {
 	remu --buffer ring2 --fpga "$fpga" --split 2 --bunch 8 --slots 8 --images "$1" \
-		--timeout 60 --json "$work/remu.json" >/dev/null &
+		--timeout 60 --json="$work/remu.json" >/dev/null &
 	local producer=$!
 	wait_for 30 busy || echo "# the stream does not begin" >&2
 	# The clock is read without a system call where user space may read the clock
 	# source (tsc), which an emulated processor does not offer to every kernel.
 	strace -f -c -e trace='!clock_gettime' -o "$work/strace" romulu --buffer ring2 --no-check --timeout 60 \
-		--json "$work/romulu.json" >/dev/null 2>&1 || echo "# romulu failed" >&2
+		--json="$work/romulu.json" >/dev/null 2>&1 || echo "# romulu failed" >&2
 	wait "$producer"
 	# columns: % time, seconds, usecs/call, calls, [errors,] name
 	awk '$NF == "total" { print $4 }' "$work/strace"
@@ -39,12 +39,12 @@ holds "nothing but those reads grows with the stacks" \
 # What the FPGA alone delivers, and what a receiver takes that touches no pixel.
 rate() { jq "$1" "$work/$2.json"; }
 remu --buffer ring2 --fpga "$fpga" --split 2 --bunch 8 --slots 8 --images 8000 --free-run \
-	--timeout 60 --json "$work/alone.json" >/dev/null
+	--timeout 60 --json="$work/alone.json" >/dev/null
 ok $? "free-running without a receiver"
-romulu --buffer ring2 --no-check --timeout 60 --json "$work/romulu.json" >/dev/null 2>&1 &
+romulu --buffer ring2 --no-check --timeout 60 --json="$work/romulu.json" >/dev/null 2>&1 &
 receiver=$!
 remu --buffer ring2 --fpga "$fpga" --split 2 --bunch 8 --slots 8 --images 8000 \
-	--timeout 60 --json "$work/with.json" >/dev/null
+	--timeout 60 --json="$work/with.json" >/dev/null
 wait "$receiver"
 ok $? "with a receiver that gives credit"
 is "nothing lost" "$(rate .lost romulu)" 0
@@ -53,8 +53,8 @@ mkdir -p build/bench
 jq -n --slurpfile a "$work/alone.json" --slurpfile w "$work/with.json" \
 	--arg kernel "$(uname -r)" --arg iommu "$RASHPA_IOMMU" \
 	--argjson stacks "$stacks" --argjson calls "$((many - few))" \
-	'{kernel: $kernel, iommu: $iommu, alone_gbps: ($a[0].bytes / $a[0].seconds / 1e9),
-	  with_receiver_gbps: ($w[0].bytes / $w[0].seconds / 1e9),
+	'{kernel: $kernel, iommu: $iommu, alone_bytes_per_second: ($a[0].bytes / $a[0].seconds),
+	  with_receiver_bytes_per_second: ($w[0].bytes / $w[0].seconds),
 	  ratio: ($a[0].seconds / $w[0].seconds), calls_per_stack: ($calls / $stacks)}' \
 	>"build/bench/keepup-$RASHPA_KERNEL-iommu-$RASHPA_IOMMU.json"
 sed 's/^/# /' "build/bench/keepup-$RASHPA_KERNEL-iommu-$RASHPA_IOMMU.json"

@@ -12,11 +12,11 @@ ok $? "buffer"
 
 stream_on() { # more arguments of remu
 	remu --buffer ring1 --fpga "$fpga" --split 2 --bunch 4 --slots 2 "$@" \
-		--timeout 60 --json "$work/remu.json" >"$work/remu.out" 2>&1 &
+		--timeout 60 --json="$work/remu.json" >"$work/remu.out" 2>&1 &
 	remu=$!
 }
 receive() { # more arguments of romulu
-	romulu --buffer ring1 --timeout 60 --json "$work/romulu.json" "$@" >"$work/romulu.out" 2>&1 &
+	romulu --buffer ring1 --timeout 60 --json="$work/romulu.json" "$@" >"$work/romulu.out" 2>&1 &
 	romulu=$!
 }
 busy() { [[ $(status .busy) == true ]]; }
@@ -136,7 +136,7 @@ begin_both() { # NAME BUFFER FPGA BUFFER FPGA
 	both=()
 	for i in 0 1; do
 		remu --buffer "${buffers[i]}" --fpga "${fpgas[i]}" --free-run --bunch 4 --slots 2 \
-			--json "$work/both$i.json" >/dev/null 2>"$work/both$i" &
+			--json="$work/both$i.json" >/dev/null 2>"$work/both$i" &
 		both+=($!)
 	done
 	wait_for 60 one_ended
@@ -177,7 +177,7 @@ if selftests/lab/host fpga 0 honest >/dev/null 2>&1; then
 	ok $? "a board that goes blank: and says why"
 	is "a board that goes blank: there are no figures" "$(jq -c '[.images, .stacks, .bytes,
 		.descriptors, .events, .overruns, .faults, .start_ticks, .stop_ticks, .seconds,
-		.gbps] | unique' "$work/remu.json")" "[null]"
+		.bytes_per_second] | unique' "$work/remu.json")" "[null]"
 	selftests/lab/host fpga 0 dead off >/dev/null
 	rashpactl reset "fpga$fpga"
 	ok $? "a board that goes blank: it is back"
@@ -190,12 +190,20 @@ state() { rashpactl --json list | jq -r ".devices[] | select(.node == \"fpga$fpg
 if selftests/lab/host fpga 0 stuck on >/dev/null; then
 	stream_on --free-run
 	wait_for 30 bytes_pass $(($(status .bytes) + 20000000))
+	faults=$(status .faults)
+	refused() { (($(status .faults) > faults)); }
 	kill -9 "$remu"
 	wait "$remu" 2>/dev/null
 	wait_for 30 maps_gone
 	ok $? "a board that does not stop: the map goes all the same"
 	is "a board that does not stop: fpga$fpga is stuck" "$(state)" stuck
+	is "a board that does not stop: its bus mastering is off" \
+		$((16#$(setpci -s "$bdf" COMMAND) & 4)) 0
+	# what it tries then is refused, and nothing comes through
+	wait_for 30 refused
+	ok $? "a board that does not stop: its writes are refused"
 	before=$(status .bytes)
+	rashpactl buffer info ring1 >/dev/null
 	is "a board that does not stop: it writes no more" "$(status .bytes)" "$before"
 	rashpactl map ring1 "fpga$fpga" >"$work/out" 2>&1
 	holds "a stuck board gets no map" "$? == 1"

@@ -25,7 +25,7 @@ produce() { # DATASET OPTION...: to the end
 }
 stop() { kill "$remu" && wait "$remu"; }
 attach() { # more arguments of romulu
-	romulu --buffer ring3 --timeout 60 --json "$work/romulu.json" "$@" >"$work/romulu.out" 2>&1 &
+	romulu --buffer ring3 --timeout 60 --json="$work/romulu.json" "$@" >"$work/romulu.out" 2>&1 &
 	romulu=$!
 }
 # Its exit status; one that does not end is killed.
@@ -69,6 +69,15 @@ poke $image_stride $((image + 4096))
 receive --dataset generate:4
 ok $? "a pattern in one slot does not reach the next one"
 is "where all images are right" "$(get frames) $(get corrupt)" "4 0"
+
+# --- images of another dataset: said at once, and not as frames that are corrupt
+produce generate:4:1 --slots 4 --images 4
+receive --dataset generate:4:2
+is "another dataset: a failure" $? 1
+says "shows other images than those of the dataset generate:4:2"
+ok $? "that is explained"
+receive --dataset generate:5:1
+ok $? "more of the same images are the dataset"
 
 # --- another run begins while the last stack of one is on its way to a file
 produce generate:1:1 --slots 2 --images 2
@@ -150,6 +159,19 @@ ended
 is "fewer images than were asked for: a failure" $? 1
 says "after .* of 100000 images"
 ok $? "that is explained"
+# --- without a profile, the doorbells are those of the BAR
+rashpactl unbind "$bdf"
+fpga=$(RASHPA_PROFILES='' rashpactl --json bind "$bdf" 2>"$work/err" | jq -r .number)
+grep -q "no profile knows 1234:5250" "$work/err"
+ok $? "bound without a profile" || sed 's/^/# /' "$work/err"
+attach --dataset generate:2
+produce generate:2 --slots 2 --images 20
+ok $? "remu streams, and waits for the receiver" || sed 's/^/# /' "$work/remu.out"
+ended
+ok $? "who gives credit by the doorbells of BAR 2"
+is "all frames are right" "$(get frames)" 20
+have_fpga
+
 rashpactl buffer remove ring3
 ok $? "the buffer can be removed: nobody holds it"
 finish

@@ -27,7 +27,7 @@ is "no address fault" "$(get .fpga.faults)" 0
 is "64 MiB are one segment" "$(get .segments)" 1
 is "class is $expected" "$(get '.class | ascii_downcase')" "$expected"
 holds "at most one read of the channel per stack" "$(get .channel_reads) <= $(get .stacks) + 1"
-echo "# $(get .gbps) GB/s, event to user p50 $(get .latency_ns.p50) ns, p99 $(get .latency_ns.p99) ns"
+echo "# $(get .bytes_per_second) bytes/s, event to user p50 $(get .latency_ns.p50) ns, p99 $(get .latency_ns.p99) ns"
 
 # Doorbells are stores that no kernel sees; a probe on the function that makes them does.
 trace=/sys/kernel/tracing
@@ -61,13 +61,13 @@ fi
 
 # A free-running detector that is faster than the receiver: losses are counted.
 rashpactl buffer create lossy 64M >/dev/null
-romulu --buffer lossy --timeout 60 --json "$work/lossy.json" >"$work/out" 2>&1 &
+romulu --buffer lossy --timeout 60 --json="$work/lossy.json" >"$work/out" 2>&1 &
 receiver=$!
 # a detector that does not wait may be through before a busy machine has started its receiver
 mapped() { (($(rashpactl --json buffer info lossy | jq .mappings) > 0)); }
 wait_for 30 mapped
 remu --buffer lossy --fpga "$fpga" --split 2 --bunch 4 --slots 2 --images 400 --free-run \
-	--timeout 60 --json "$work/lossy-remu.json" >/dev/null
+	--timeout 60 --json="$work/lossy-remu.json" >/dev/null
 wait "$receiver"
 lost=$(jq .lost "$work/lossy.json") frames=$(jq .frames "$work/lossy.json")
 is "received and lost add up to what was sent" $((lost + frames)) 400
@@ -80,10 +80,10 @@ rashpactl buffer remove lossy
 # An FPGA whose events overtake the data: a receiver that checks must see it.
 if selftests/lab/host fpga 0 early on >/dev/null; then
 	rashpactl buffer create early 64M >/dev/null
-	romulu --buffer early --timeout 60 --json "$work/early.json" >"$work/out" 2>&1 &
+	romulu --buffer early --timeout 60 --json="$work/early.json" >"$work/out" 2>&1 &
 	receiver=$!
 	remu --buffer early --fpga "$fpga" --split 2 --bunch 4 --slots 2 --images 80 \
-		--timeout 60 --json "$work/early-remu.json" >/dev/null
+		--timeout 60 --json="$work/early-remu.json" >/dev/null
 	wait "$receiver"
 	is "events before data: romulu says so by its exit status" $? 4
 	holds "events before data: frames are corrupt" "$(jq .corrupt "$work/early.json") > 0"
@@ -95,10 +95,10 @@ if selftests/lab/host fpga 0 early on >/dev/null; then
 	selftests/lab/host fpga 0 late on hold >/dev/null
 	selftests/lab/host fpga 0 reorder on >/dev/null
 	rashpactl buffer create late 64M >/dev/null
-	romulu --buffer late --timeout 60 --json "$work/late.json" >"$work/out" 2>&1 &
+	romulu --buffer late --timeout 60 --json="$work/late.json" >"$work/out" 2>&1 &
 	receiver=$!
 	remu --buffer late --fpga "$fpga" --split 2 --bunch 4 --slots 2 --images 80 \
-		--timeout 60 --json "$work/late-remu.json" >/dev/null
+		--timeout 60 --json="$work/late-remu.json" >/dev/null
 	wait "$receiver"
 	ok $? "data that would be late: the flush pushes them"
 	is "data that would be late: all frames are right" "$(jq .frames "$work/late.json")" 80
@@ -181,9 +181,9 @@ fi
 rashpactl buffer create roi 64M >/dev/null
 remu --buffer roi --fpga "$fpga" --dtp 0,0,100x50@0,0 --dtp 924,0,100x50@100,0 \
 	--dtp 0,462,100x50@0,50 --dtp 924,462,100x50@100,50 --sampling 3 \
-	--bunch 5 --images 203 --timeout 60 --json "$work/roi-remu.json" >/dev/null
+	--bunch 5 --images 203 --timeout 60 --json="$work/roi-remu.json" >/dev/null
 ok $? "remu sends four regions, 1 image of 3, and a last stack that is not full"
-romulu --buffer roi --timeout 60 --json "$work/roi.json" >"$work/out" 2>&1
+romulu --buffer roi --timeout 60 --json="$work/roi.json" >"$work/out" 2>&1
 ok $? "romulu finds the right pixels in all of them"
 sed 's/^/# /' "$work/out"
 is "203 images" "$(jq .frames "$work/roi.json")" 203
@@ -205,11 +205,11 @@ is "which is the member's, and the group's" "$(stat -c %U:%G:%a /dev/rashpa/buff
 	"daemon:$group:660"
 member rashpactl lock create "fpga$fpga" member.lock 2 >/dev/null
 ok $? "and lock memory"
-member romulu --buffer member --timeout 60 --json "$work/member.json" >"$work/out" 2>&1 &
+member romulu --buffer member --timeout 60 --json="$work/member.json" >"$work/out" 2>&1 &
 receiver=$!
 member --inh-caps +sys_rawio --ambient-caps +sys_rawio \
 	remu --buffer member --lock member.lock --fpga "$fpga" --split 2 --bunch 4 --slots 2 \
-	--images 80 --timeout 60 --json "$work/member-remu.json" >"$work/err" 2>&1
+	--images 80 --timeout 60 --json="$work/member-remu.json" >"$work/err" 2>&1
 ok $? "remu streams with the member's rights and CAP_SYS_RAWIO" || sed 's/^/# /' "$work/err"
 wait "$receiver"
 ok $? "a member's romulu finds every pixel right" || sed 's/^/# /' "$work/out"

@@ -36,26 +36,42 @@ refuses 1 "longer than 63" rashpactl buffer create "$(printf 'x%.0s' {1..80})" 4
 refuses 1 "here.*exists" rashpactl buffer create here 4M
 refuses 2 "name.*empty" rashpactl buffer create "" 4M
 refuses 2 "name.*empty" rashpactl lock create fpga77 "" 4
-refuses 2 "0" rashpactl buffer create zero 0
-refuses 2 "4Q" rashpactl buffer create unit 4Q
-refuses 2 "99999999T" rashpactl buffer create huge 99999999T
+refuses 2 "\"0\" is not a size" rashpactl buffer create zero 0
+refuses 2 "\"4Q\" is not a size" rashpactl buffer create unit 4Q
+refuses 2 "\"99999999T\" is not a size" rashpactl buffer create huge 99999999T
 refuses 2 "-4M|option" rashpactl buffer create negative -4M
 refuses 1 "large.*(MiB|GiB)" rashpactl buffer create large 512G
 refuses 1 "node.*7" rashpactl buffer create node7 4M --node 7
-refuses 2 "backend" rashpactl buffer create odd 4M --backend magic
-refuses 2 "." rashpactl buffer create
-refuses 2 "nonsense" rashpactl nonsense
-refuses 1 "nosuch" rashpactl buffer remove nosuch
-refuses 1 "nosuch" rashpactl buffer info nosuch
+refuses 2 "magic.*auto, cma or contig" rashpactl buffer create odd 4M --backend magic
+refuses 2 "give NAME and SIZE" rashpactl buffer create
+refuses 2 "unknown command.*nonsense" rashpactl nonsense
+refuses 1 "nosuch.*rashpactl buffer create" rashpactl buffer remove nosuch
+refuses 1 "nosuch.*rashpactl buffer create" rashpactl buffer info nosuch
 refuses 1 "fpga77" rashpactl map here fpga77
 refuses 1 "0000:7f:1f.7" rashpactl bind 0000:7f:1f.7
 refuses 1 "dead:beef" rashpactl bind dead:beef
 refuses 1 "fpga77" rashpactl event watch fpga77
 refuses 1 "nosuch.*rashpactl buffer create" remu --buffer nosuch --images 1
 refuses 1 "nosuch.*rashpactl buffer create" romulu --buffer nosuch
-refuses 2 "buffer" remu
+refuses 1 "nosuch" romulu --buffer nosuch --write "$work/frames"
+[[ ! -e $work/frames ]]
+ok $? "no file is made of the frames of no buffer"
+refuses 2 "stray.*--json=FILE" remu --buffer here --json stray
+refuses 2 "stray.*--json=FILE" romulu --buffer here --json stray
+refuses 2 "\"x\" is not fpgaN" remu --buffer here --fpga x
+refuses 2 "12:34.*BDF" rashpa-bench latency --fpga fpga77 --vfio 12:34
+
+# The driver is what is missing, whatever is asked for.
+for command in "rashpactl buffer list" "rashpactl buffer info here" "rashpactl limits" "rashpactl list" \
+	"rashpactl top --once" "rashpactl event watch memory --lock here:0" "rashpactl quiesce fpga0" \
+	"remu --buffer here" "romulu --buffer here" "rashpa-bench latency --fpga fpga0"; do
+	read -ra words <<<"$command"
+	refuses 1 "$work/none/memory is not there: load the driver .modprobe rashpa" \
+		env RASHPA_DEV="$work/none" "${words[@]}"
+done
+refuses 2 "which buffer" remu
 refuses 2 "udp.*pcie|not built" remu --buffer here --transport udp
-refuses 2 "outside" remu --buffer here --dtp 1000,500,100x100
+refuses 2 "1000,500,100x100 is outside" remu --buffer here --dtp 1000,500,100x100
 refuses 2 "1e-12.*1e-06 to 250000000 images" remu --buffer here --rate 1e-12
 refuses 2 "images per second" remu --buffer here --rate 0
 
@@ -103,9 +119,9 @@ jq -e '([.checks[].check] | contains(["kernel", "module", "signing", "iommu", "m
 	and .problems == ([.checks[] | select(.verdict == "problem")] | length)' \
 	"$work/json" >/dev/null
 ok $? "doctor --json looks at everything"
-json '.[] | select(.name == "here" and .length == 4194304 and .kind == "buffer" and
+json '.[] | select(.name == "here" and .length_bytes == 4194304 and .kind == "buffer" and
 	.owner == "root" and .leases == 0 and .unknown == null and
-	.registrable == (.backend == "contig") and .page_size >= 4096)' \
+	.registrable == (.backend == "contig") and .page_bytes >= 4096)' \
 	rashpactl --json buffer list
 ok $? "buffer list --json tells what it is and whose"
 json '.streams == [] and .skipped == [{buffer: "here", why: "there is no stream in it"}]' \
@@ -114,6 +130,9 @@ ok $? "top --json tells where no stream is"
 mkdir -p "$work/dev/buffer" && touch "$work/dev/buffer/b"{1..130}
 json '.skipped | length == 130' env RASHPA_DEV="$work/dev" rashpactl --json top --once --interval 0.01
 ok $? "top leaves no buffer out, however many there are"
+rashpactl --json="$work/file" buffer info here >"$work/out" && rashpactl buffer info here -j >"$work/json"
+is "--json=FILE writes the same there, and nothing here" \
+	"$(cmp "$work/file" "$work/json" && stat -c %s "$work/out")" 0
 text=$(rashpactl buffer info here)
 ok $? "buffer info"
 for line in "owner +root:" "mode +0[0-7]{3}" "leases +0" "by address +can" "page size"; do
@@ -146,7 +165,7 @@ as_nobody head -c 1 "$node" 2>"$work/err"
 grep -q "Permission denied" "$work/err"
 ok $? "it is not for others"
 json '.[] | select(.name == "owned" and .unknown == "not for you" and .owner == "daemon" and
-	(has("length") | not))' as_nobody rashpactl --json buffer list
+	(has("length_bytes") | not))' as_nobody rashpactl --json buffer list
 ok $? "who see owner and mode only"
 as_nobody rashpactl buffer list | grep -q "owned.*daemon:mail.*0640.*not for you"
 ok $? "also as text"
@@ -181,19 +200,19 @@ ok $? "an owned buffer is removed"
 # --- what fits ---
 
 limits=/sys/module/rashpa/parameters
-json '.fits > 0 and .tried == false and (.text | length > 0) and (.backends | length == 2) and
-	.user_allocated >= 4194304 and .limit == 0' rashpactl --json buffer query
+json '.fits_bytes > 0 and .tried == false and (.text | length > 0) and (.backends | length == 2) and
+	.user_allocated_bytes >= 4194304 and .limit_bytes == 0' rashpactl --json buffer query
 ok $? "buffer query --json"
 # room is made while it tries: more may fit than was free at its beginning
 total=$(awk '/MemTotal/ { print $4 * 1024 }' /sys/devices/system/node/node0/meminfo)
-json ".tried and .fits > 0 and .fits < $total and .backends[0].backend == \"contig\"" \
+json ".tried and .fits_bytes > 0 and .fits_bytes < $total and .backends[0].backend == \"contig\"" \
 	rashpactl --json buffer query --try --backend contig --node 0
 ok $? "--try finds some, and less than all memory"
 rashpactl buffer query | grep -q "^would fit: .* at most"
 ok $? "buffer query says so in words"
 echo 8 >$limits/limit_mib
 refuses 1 "hold.*limit_mib" rashpactl buffer create more 8M
-json '.limit == 8388608 and .fits <= 4194304' rashpactl --json buffer query
+json '.limit_bytes == 8388608 and .fits_bytes <= 4194304' rashpactl --json buffer query
 ok $? "a limit is what fits"
 echo 0 >$limits/limit_mib
 refuses 1 "contig: there is no more memory than .*B" rashpactl buffer create large 512G --node 0
@@ -215,7 +234,7 @@ if have_fpga; then
 	refuses 1 "nosuch" rashpactl map nosuch "fpga$fpga"
 	refuses 1 "here.*(MiB|bytes|need)" remu --buffer here --fpga "$fpga" --images 10
 	refuses 1 "/nowhere" remu --buffer here --fpga "$fpga" --dataset /nowhere
-	refuses 1 "vector 999|999" rashpactl event watch "fpga$fpga" --vector 999
+	refuses 1 "vector 999" rashpactl event watch "fpga$fpga" --vector 999
 	refuses 1 "here:4194304 .*outside" rashpactl event watch "fpga$fpga" --lock here:4194304
 	json '.device.state == "ready" and (.sources | length == 3) and
 		.sources[1].label == "lock here:64 changed" and .sources[1].looks > 0 and
@@ -227,9 +246,9 @@ if have_fpga; then
 	rashpactl --json map here "fpga$fpga" >"$work/json"
 	is "map --json: one segment" "$(jq .segments "$work/json")" 1
 	refuses 1 "nosuch" rashpactl window info "fpga$fpga:nosuch"
-	refuses 1 "window" rashpactl window info "fpga$fpga:"
-	refuses 1 "here" rashpactl map here "fpga$fpga" --device-memory
-	refuses 1 "boundary" rashpactl map here "fpga$fpga" --boundary 5000
+	refuses 1 "\"\" is not the name of a window" rashpactl window info "fpga$fpga:"
+	refuses 1 "here.*lies in the host" rashpactl map here "fpga$fpga" --device-memory
+	refuses 1 "boundary must be a power of two" rashpactl map here "fpga$fpga" --boundary 5000
 	refuses 2 "not fpgaN" rashpactl map explain here --for "fpga$fpga:1"
 	json 'length == 21 and all(.[]; .state == "ok") and
 		(.[] | select(.name == "memory" and .cache == "wc" and .bar == 4))' \
@@ -244,7 +263,7 @@ if have_fpga; then
 	rashpactl window info "fpga$fpga:memory" | grep -q "^function *$bdf BAR 4"
 	ok $? "window info"
 	json '.segments == 4 and .direction == "to-memory" and (.addresses | length == 4) and
-		all(.addresses[]; .length == 1048576)' rashpactl --json map here "fpga$fpga" \
+		all(.addresses[]; .length_bytes == 1048576)' rashpactl --json map here "fpga$fpga" \
 		--direction to-memory --max-segment 1M --boundary 2M --alignment 4K
 	ok $? "a map has the segments that were asked for"
 	class=host
@@ -449,8 +468,8 @@ P
 		tools/profiles/rashpa-fpga.json >"$work/other.json"
 	fpga=$(rashpactl --json bind --profile "$work/other.json" "$bdf" | jq -r .number)
 	json 'all(.[]; (.state == "ok") == (.name != "memory")) and (.[] |
-		select(.name == "memory") | .state == "differs" and .length == 8192 and
-		.offset == null and .user == null and .bar == 4)' rashpactl --json window list "fpga$fpga"
+		select(.name == "memory") | .state == "differs" and .length_bytes == 8192 and
+		.offset_bytes == null and .user == null and .bar == 4)' rashpactl --json window list "fpga$fpga"
 	ok $? "window list tells of a window that is another profile's"
 	rashpactl window list "fpga$fpga" | grep -Eq "^memory +4 +- +8 KiB +wc +- +differs"
 	ok $? "also as text"
@@ -472,7 +491,10 @@ if [[ $peer_bdf ]]; then
 		rashpa-fpga
 	peer=$(rashpactl --json bind "$peer_bdf" | jq -r .node)
 	rashpactl --json map explain "$peer:memory" --for "fpga$fpga" >"$work/json"
-	is "map explain of a peer: refused is exit status 1" $? "$(jq 'if .refused then 1 else 0 end' "$work/json")"
+	explained=$?
+	is "map explain of a peer: refused is exit status 1" $explained "$(jq 'if .refused then 1 else 0 end' "$work/json")"
+	rashpactl map "$peer:memory" "fpga$fpga" >"$work/out" 2>&1
+	is "and so it is to map it" $? $explained
 	jq -e '.memory.kind == "window" and .memory.bdf == "'"$peer_bdf"'" and
 		.memory.bar == 4 and .path.up[0] == "'"$bdf"'" and
 		.path.down[0] == "'"$peer_bdf"'" and
@@ -493,8 +515,10 @@ commands=("doctor" "list" "limits" "bind" "unbind" "profile" "buffer create" "bu
 is "the help names all commands" \
 	"$(rashpactl --help | grep '^  ' | cut -c3-20 | sed -E 's/ +/ /; s/ +$//' | sort)" \
 	"$(printf '%s\n' "${commands[@]}" | sort)"
+# Each letter means one option, whatever the tool.
+letters=
 options_known() { # COMMAND [WORD]: those of its help; WORD stands behind it
-	local missing='' option manual words
+	local missing='' option manual words usage known
 	read -ra words <<<"$1"
 	# shellcheck source=/dev/null
 	. "tools/completion/${words[0]}"
@@ -502,7 +526,14 @@ options_known() { # COMMAND [WORD]: those of its help; WORD stands behind it
 	COMP_WORDS=("${words[@]}" ${2+"$2"} "")
 	COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
 	"_${words[0]//-/_}"
-	for option in $("${words[@]}" --help | grep -oE '^ .*--[a-z-]+' | grep -oE -- '--[a-z-]+'); do
+	usage=$("${words[@]}" --help)
+	letters+=$(sed -nE 's/^ +(-[a-zA-Z?]), (--[a-z-]+).*/\1 \2/p' <<<"$usage")$'\n'
+	known=" $(grep -oE '^ .*--[a-z-]+' <<<"$usage" | grep -oE -- '--[a-z-]+' | xargs) "
+	[[ $("${words[@]}" -h) == "$usage" ]] || missing+=" -h"
+	for option in "${COMPREPLY[@]}"; do
+		[[ $option != --* || $known == *" $option "* ]] || missing+=" $option (is refused)"
+	done
+	for option in $known; do
 		[[ $option == --usage || $option == --version ]] && continue
 		[[ " ${COMPREPLY[*]} " == *" $option "* || $1 == "rashpactl profile" ]] ||
 			missing+=" $option (completion)"
@@ -518,6 +549,19 @@ for command in "${commands[@]/#/rashpactl }" remu romulu "rashpa-bench memory" \
 	*) options_known "$command" ;;
 	esac
 done
+is "a letter means the same everywhere" \
+	"$(sort -u <<<"$letters" | cut -d' ' -f1 | uniq -d | xargs)" ""
+complete_line() { # WORD...: as readline has torn them; the last one is being written
+	COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
+	_rashpactl
+	echo "${COMPREPLY[*]}"
+}
+first=$(printf '%s\n' /sys/bus/pci/devices/0000:00:00.* | sed -n '1s,.*/0000:,,p')
+[[ " $(complete_line rashpactl bind 0000 :) " == *" $first "* ]]
+ok $? "colons of functions do not confuse the completion"
+[[ ! ${fpga:-} || " $(complete_line rashpactl bind "") " != *" $bdf "* ]]
+ok $? "a function that is bound is not offered to bind"
+is "nor a second argument where there is one" "$(complete_line rashpactl buffer remove here "")" --help
 is "the groups are completed" "$(COMP_WORDS=(rashpactl buffer "") COMP_CWORD=2
 	_rashpactl; echo "${COMPREPLY[*]}")" "create list info permit query remove"
 

@@ -75,7 +75,7 @@ void report_leave_out(struct report *report, const char *what, const char *forma
 void report_print(const struct report *report);
 void report_print_left_out(const struct report *report);
 /* 0, or -1 after a message. */
-int report_json(const struct report *report, const char *bench, const char *path);
+int report_json(const struct report *report, const char *bench);
 /* The part that all measurements have: what, the machine, repetitions. */
 struct json_object *report_json_head(const struct report *report, const char *bench);
 void report_json_left_out(const struct report *report, struct json_object *to);

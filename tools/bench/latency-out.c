@@ -54,7 +54,7 @@ static void print_overload(const struct latency *l)
 		if (!title)
 			printf("\noverload: the consumer is too slow, its queue full\n"
 			       "%-21s %9s %10s %9s %9s  %s\n", "path", "stacks", "interrupts",
-			       "received", "lost", "lost = interrupts - received");
+			       "received", "events_lost", "lost = interrupts - received");
 		title = true;
 		printf("%-21s %9" PRIu64 " %10" PRIu64 " %9" PRIu64 " %9" PRIu64 "  %s\n",
 		       path_kinds[i].name, o->written, o->sent, o->received, o->lost,
@@ -66,7 +66,7 @@ void latency_print(const struct latency *l)
 {
 	printf("from the doorbell that lets the FPGA send, to the program that has the event\n"
 	       "%-21s %9s %9s %9s %9s %10s %8s %8s %5s %7s\n", "path", "p50 us", "p99 us",
-	       "p99.9 us", "CPU us", "max rate/s", "sent", "received", "lost", "ratio");
+	       "p99.9 us", "CPU us", "max rate/s", "sent", "received", "events_lost", "ratio");
 	for (unsigned int i = 0; i < PATHS; i++)
 		if (l->result[i].trip.count)
 			print_row(l, i);
@@ -94,7 +94,7 @@ static struct json_object *overload_json(const struct overload *o)
 	put_u64(e, "stacks", o->written);
 	put_u64(e, "sent", o->sent);
 	put_u64(e, "received", o->received);
-	put_u64(e, "lost", o->lost);
+	put_u64(e, "events_lost", o->lost);
 	put_u64(e, "interrupts", o->interrupts);
 	put_bool(e, "exact", o->exact);
 	return e;
@@ -110,10 +110,10 @@ static struct json_object *row_json(const struct latency *l, unsigned int i)
 	put_u64(e, "p99_ns", nth(r, 99));
 	put_u64(e, "p999_ns", nth(r, 99.9));
 	put_real(e, "cpu_ns_per_event", cpu_ns(r));
-	put_positive(e, "max_rate", r->max_rate);
+	put_positive(e, "max_rate_hz", r->max_rate);
 	put_u64(e, "sent", r->sent);
 	put_u64(e, "received", r->received);
-	put_u64(e, "lost", lost(r));
+	put_u64(e, "events_lost", lost(r));
 	put_positive(e, "ratio", latency_ratio(l, i));
 	if (r->period_ns)
 		put_u64(e, "period_ns", r->period_ns);
@@ -122,7 +122,7 @@ static struct json_object *row_json(const struct latency *l, unsigned int i)
 	return e;
 }
 
-int latency_json(const struct latency *l, const char *path)
+int latency_json(const struct latency *l)
 {
 	struct json_object *o = report_json_head(l->report, "latency");
 	struct json_object *rows = json_object_new_array();
@@ -133,7 +133,7 @@ int latency_json(const struct latency *l, const char *path)
 			json_object_array_add(rows, row_json(l, i));
 	json_object_object_add(o, "rows", rows);
 	report_json_left_out(l->report, o);
-	return json_finish(o, path);
+	return json_finish(o);
 }
 
 /* --- the picture --- */

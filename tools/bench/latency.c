@@ -26,10 +26,10 @@ struct config {
 	bool uio;
 };
 
-enum { OPT_UIO = OPT_OWN, OPT_RATE };
+enum { OPT_UIO = OPT_OWN, OPT_RATE, OPT_PERIOD };
 
 static const struct argp_option options[] = {
-	OPTION_DEVICE,
+	OPTION_FPGA("a bound function with the reference interface that nobody uses"),
 	{ "vfio", OPT_VFIO, "same|BDF", 0,
 	  "compare with vfio-pci, by the same function, bound to it for its turns, or by another "
 	  "one that is", 0 },
@@ -37,7 +37,7 @@ static const struct argp_option options[] = {
 	  "compare with uio_pci_generic, by the same function, bound to it for its turns", 0 },
 	{ "repeat", 'r', "N", 0, "rounds, 1 to 1000 (default: 20)", 0 },
 	{ "events", 'e', "N", 0, "of each path in a round, 1 to 1000000 (default: 250)", 0 },
-	{ "period", 'p', "US", 0,
+	{ "period", OPT_PERIOD, "US", 0,
 	  "of the timer that looks at a lock, microseconds (default: 100)", 0 },
 	{ "max-rate", OPT_RATE, "N", 0,
 	  "search the largest rate up to this, 0: do not (default: 1000000)", 0 },
@@ -57,7 +57,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case 'e':
 		c->latency->events = option_number(state, "--events", arg, 1, 1000000);
 		break;
-	case 'p':
+	case OPT_PERIOD:
 		c->latency->period_us = option_number(state, "--period", arg, RASHPA_PERIOD_MIN,
 						      RASHPA_PERIOD_MAX);
 		break;
@@ -360,7 +360,7 @@ static int result(const struct config *c)
 	if (settings_text(s))
 		latency_print(l);
 	if (s->json)
-		bad |= latency_json(l, s->json);
+		bad |= latency_json(l);
 	for (unsigned int i = 0; i < PATHS; i++) {
 		any |= l->result[i].trip.count > 0;
 		exact &= !l->result[i].overload.done || l->result[i].overload.exact;

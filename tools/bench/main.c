@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* rashpa-bench: measurements, side by side with peers. See rashpa-bench(1). */
 #include <argp.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "bench.h"
+#include "options.h"
+#include "stop.h"
 
 static const struct command {
 	const char *name;
@@ -20,25 +21,16 @@ static const struct command {
 
 #define COMMANDS	(sizeof(commands) / sizeof(commands[0]))
 
-static volatile sig_atomic_t stopped;
-
-static void on_signal(int number)
-{
-	(void)number;
-	stopped = 1;
-}
+static volatile bool *stop;	/* NULL: signals end the program */
 
 bool going_on(void)
 {
-	return !stopped;
+	return !stop || !*stop;
 }
 
 void catch_signals(void)
 {
-	const struct sigaction stop = { .sa_handler = on_signal };
-
-	sigaction(SIGINT, &stop, NULL);
-	sigaction(SIGTERM, &stop, NULL);
+	stop = stop_on_signals();
 }
 
 static void help(FILE *to)
@@ -54,8 +46,7 @@ int main(int argc, char **argv)
 {
 	char name[64];
 
-	argp_err_exit_status = EXIT_USAGE;
-	check_output_at_exit();
+	tool_begin(argc, argv);
 	if (argc < 2) {
 		help(stderr);
 		return EXIT_USAGE;

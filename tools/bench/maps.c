@@ -241,7 +241,7 @@ void bench_maps(struct bench *bench, const char *device, const char *vfio)
 			m.source = &bench->source[i];
 	if (!device)
 		report_leave_out(bench->report, MAP,
-				 "give --device fpgaN, a bound function that nobody uses");
+				 "give --fpga fpgaN, a bound function that nobody uses");
 	else if (!m.source)
 		report_leave_out(bench->report, MAP, "there is no buffer to map");
 	else if (device_open(&m, device, why))

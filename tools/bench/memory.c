@@ -13,14 +13,16 @@ struct config {
 	const char *backend;
 };
 
+enum { OPT_BACKEND = OPT_OWN };
+
 static const struct argp_option options[] = {
 	{ "sizes", 's', "SIZE,...", 0,
 	  "of the blocks (default: 64K,2M,16M,128M,1G); below 2M only maps are measured", 0 },
 	{ "repeat", 'r', "N", 0, "rounds, 1 to 1000 (default: 5)", 0 },
-	{ "device", 'd', "fpgaN", 0, "measure maps for this function, which nobody may use", 0 },
+	OPTION_FPGA("measure maps for this function, which nobody may use"),
 	{ "vfio", OPT_VFIO, "BDF", 0,
 	  "compare with VFIO, by a spare function bound to vfio-pci", 0 },
-	{ "buffer-backend", 'b', "contig|cma", 0, "only this one (default: all there are)", 0 },
+	{ "backend", OPT_BACKEND, "contig|cma", 0, "only this one (default: all there are)", 0 },
 	OPTION_JSON,
 	{ "svg", OPT_SVG, "FILE", 0, "draw the ratios (needs gnuplot)", 0 },
 	{}
@@ -43,9 +45,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case 's':
 		c->bench->sizes = option_sizes(state, arg, c->bench->size, check_size);
 		break;
-	case 'b':
+	case OPT_BACKEND:
 		if (strcmp(arg, "contig") && strcmp(arg, "cma"))
-			argp_error(state, "--buffer-backend: \"%s\" is neither contig nor cma",
+			argp_error(state, "--backend: \"%s\" is neither contig nor cma",
 				   arg);
 		c->backend = arg;
 		break;
@@ -90,7 +92,7 @@ static int result(const struct config *c)
 	if (settings_text(s))
 		report_print(report);
 	if (s->json)
-		bad |= report_json(report, "memory", s->json);
+		bad |= report_json(report, "memory");
 	if (s->svg)
 		bad |= plot_svg(report, s->svg);
 	return measured(report->rows, bad);

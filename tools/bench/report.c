@@ -140,7 +140,7 @@ static struct json_object *machine_json(const struct report *report)
 	put_text(o, "kernel", name.release);
 	put_text(o, "cpu", cpu);
 	put_int(o, "cpus", sysconf(_SC_NPROCESSORS_ONLN));
-	put_u64(o, "memory", (uint64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE));
+	put_u64(o, "memory_bytes", (uint64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE));
 	put_bool(o, "virtual", virtual);
 	put_bool(o, "iommu", report->iommu < 0 ? iommu_present() : report->iommu);
 	put_text(o, "device", report->device);
@@ -182,7 +182,7 @@ void report_json_left_out(const struct report *report, struct json_object *to)
 	json_object_object_add(to, "left_out", list);
 }
 
-int report_json(const struct report *report, const char *bench, const char *path)
+int report_json(const struct report *report, const char *bench)
 {
 	struct json_object *o = report_json_head(report, bench), *e;
 	struct json_object *list = json_object_new_array();
@@ -194,7 +194,7 @@ int report_json(const struct report *report, const char *bench, const char *path
 		put_text(e, "name", r->name);
 		put_text(e, "backend", r->backend);
 		put_text(e, "peer", r->peer);
-		put_u64(e, "size", r->size);
+		put_u64(e, "size_bytes", r->size);
 		put_number(e, "ours", r->ours);
 		put_number(e, "theirs", r->theirs);
 		put_number(e, "ratio", r->ratio);
@@ -204,7 +204,7 @@ int report_json(const struct report *report, const char *bench, const char *path
 	}
 	json_object_object_add(o, "rows", list);
 	report_json_left_out(report, o);
-	return json_finish(o, path);
+	return json_finish(o);
 }
 
 static void print_number(double value)

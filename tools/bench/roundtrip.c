@@ -38,7 +38,7 @@ static const unsigned int ways[] = { PATH_LOCK, PATH_READ, PATH_EVENTFD, PATH_RI
 #define WAYS	(sizeof(ways) / sizeof(ways[0]))
 
 static const struct argp_option options[] = {
-	OPTION_DEVICE,
+	OPTION_FPGA("a bound function with the reference interface that nobody uses"),
 	{ "sizes", 's', "SIZE,...", 0,
 	  "bytes of a transfer, multiples of 8 (default: 1K,4K,16K,64K,256K,1M,4M)", 0 },
 	{ "repeat", 'r', "N", 0, "rounds, 1 to 1000 (default: 5)", 0 },
@@ -248,7 +248,7 @@ static int write_json(const struct config *c)
 			continue;
 		e = json_object_new_object();
 		put_text(e, "path", t->path);
-		put_u64(e, "size", t->size);
+		put_u64(e, "size_bytes", t->size);
 		put_u64(e, "min_ns", nth(t, 0));
 		put_u64(e, "p50_ns", nth(t, 50));
 		put_u64(e, "p99_ns", nth(t, 99));
@@ -258,7 +258,7 @@ static int write_json(const struct config *c)
 	}
 	json_object_object_add(o, "rows", rows);
 	report_json_left_out(c->settings.report, o);
-	return json_finish(o, c->settings.json);
+	return json_finish(o);
 }
 
 static bool write_data(FILE *to, const struct config *c, size_t w)

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "json-out.h"
 #include "parse.h"
 
 uint64_t option_number(struct argp_state *state, const char *what, const char *arg, uint64_t min,
@@ -39,7 +40,7 @@ size_t option_sizes(struct argp_state *state, char *arg, uint64_t *size,
 error_t settings_parse(struct settings *settings, int key, char *arg, struct argp_state *state)
 {
 	switch (key) {
-	case 'd':
+	case 'f':
 		settings->device = arg;
 		break;
 	case 'r':
@@ -50,8 +51,9 @@ error_t settings_parse(struct settings *settings, int key, char *arg, struct arg
 		if (settings->vfio == arg && strcmp(arg, "same"))
 			argp_error(state, "--vfio: \"%s\" is not BDF (0000:01:00.0)", arg);
 		break;
-	case OPT_JSON:
-		settings->json = arg;
+	case 'j':
+		settings->json = true;
+		json_to(arg);
 		break;
 	case OPT_SVG:
 		settings->svg = arg;
@@ -68,12 +70,12 @@ error_t settings_parse(struct settings *settings, int key, char *arg, struct arg
 void settings_need_device(const struct settings *settings, struct argp_state *state)
 {
 	if (!settings->device)
-		argp_error(state, "--device is missing: see rashpactl list");
+		argp_error(state, "--fpga is missing: see rashpactl list");
 }
 
 bool settings_text(const struct settings *settings)
 {
-	return !settings->json || strcmp(settings->json, "-");
+	return !settings->json || json_elsewhere();
 }
 
 int measured(bool any, bool bad)

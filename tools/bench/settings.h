@@ -6,27 +6,22 @@
 #include <argp.h>
 
 #include "bench.h"
+#include "options.h"
 #include "path.h"
 
 struct settings {
 	struct report *report;	/* --repeat is kept there */
-	const char *device, *vfio, *json, *svg;	/* NULL: not given */
+	const char *device, *vfio, *svg;	/* NULL: not given */
+	bool json;
 	char bdf[BDF_SIZE];	/* that vfio is, unless it is "same" */
 };
 
 /* Options without a letter; those of one measurement alone follow OPT_OWN. */
-enum { OPT_VFIO = 256, OPT_JSON, OPT_SVG, OPT_OWN };
+enum { OPT_VFIO = 256, OPT_SVG, OPT_OWN };
 
-/* Rows of a table of options. */
-#define OPTION_DEVICE \
-	{ "device", 'd', "fpgaN", 0, \
-	  "a bound function with the reference interface that nobody uses", 0 }
-#define OPTION_JSON \
-	{ "json", OPT_JSON, "FILE", 0, "write the result as JSON, - is standard output", 0 }
-
-/* A parser of argp for --device, --repeat, --vfio, --json and --svg; there are no arguments. */
+/* A parser of argp for --fpga, --repeat, --vfio, --json and --svg; there are no arguments. */
 error_t settings_parse(struct settings *settings, int key, char *arg, struct argp_state *state);
-/* For ARGP_KEY_END of who cannot do without --device. */
+/* For ARGP_KEY_END of who cannot do without --fpga. */
 void settings_need_device(const struct settings *settings, struct argp_state *state);
 
 /* For parsers: the value of an option, or the end of the program with a message. */

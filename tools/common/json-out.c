@@ -41,30 +41,44 @@ void put_node(struct json_object *to, unsigned int number)
 	put_int(to, "number", number);
 }
 
-int json_finish(struct json_object *object, const char *path)
+static const char *to;	/* NULL: standard output */
+
+void json_to(const char *file)
 {
-	const int flags = JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED |
-			  JSON_C_TO_STRING_NOSLASHESCAPE;
+	to = file && strcmp(file, "-") ? file : NULL;
+}
+
+bool json_elsewhere(void)
+{
+	return to;
+}
+
+/* What is written stays open: a line may follow. */
+static int write_json(struct json_object *object, int flags)
+{
 	const char *text = json_object_to_json_string_ext(object, flags);
-	FILE *file;
+	static FILE *file;
 	int error = 0;
 
-	if (!strcmp(path, "-")) {
+	if (to && !file)
+		file = fopen(to, "we");
+	if (!to)
 		puts(text);
-		json_object_put(object);
-		return flush_output() ? -1 : 0;
-	}
-	file = fopen(path, "we");
-	if (!file) {
+	else if (!file || fprintf(file, "%s\n", text) < 0 || fflush(file))
 		error = errno;
-	} else {
-		if (fprintf(file, "%s\n", text) < 0 || fflush(file))
-			error = errno;
-		if (fclose(file) && !error)
-			error = errno;
-	}
 	json_object_put(object);
 	if (error)
-		say("cannot write %s: %s", path, strerror(error));
-	return error ? -1 : 0;
+		say("cannot write %s: %s", to, strerror(error));
+	return error || (!to && flush_output()) ? -1 : 0;
+}
+
+int json_finish(struct json_object *object)
+{
+	return write_json(object, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED |
+			  JSON_C_TO_STRING_NOSLASHESCAPE);
+}
+
+int json_line(struct json_object *object)
+{
+	return write_json(object, JSON_C_TO_STRING_PLAIN);
 }

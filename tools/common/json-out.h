@@ -4,6 +4,7 @@
 #define JSON_OUT_H
 
 #include <json-c/json.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 static inline void put_text(struct json_object *to, const char *key, const char *value)
@@ -33,7 +34,14 @@ void put_node(struct json_object *to, unsigned int number);
 void put_id(struct json_object *to, const char *key, uint32_t value);
 void put_hex(struct json_object *to, const char *key, uint64_t value);
 
-/* Write to stdout ("-") or a file, and free. 0, or -1 after a message. */
-int json_finish(struct json_object *object, const char *path);
+/* Where JSON goes: a file, which is made when there is something to write; NULL or "-": stdout. */
+void json_to(const char *file);
+/* Is standard output free for text? */
+bool json_elsewhere(void);
+
+/* Write all there is, and free it. 0, or -1 after a message. */
+int json_finish(struct json_object *object);
+/* The same as one line of several. */
+int json_line(struct json_object *object);
 
 #endif /* JSON_OUT_H */

@@ -2,11 +2,14 @@
 #include "options.h"
 
 #include <inttypes.h>
-#include <signal.h>
+#include <string.h>
 
+#include "fpga.h"
+#include "json-out.h"
 #include "parse.h"
+#include "say.h"
 
-enum { OPT_TIMEOUT = 1024, OPT_JSON, OPT_PROGRESS };
+enum { OPT_PROGRESS = 1024 };
 
 static const struct argp_option options[] = {
 	{ "buffer", 'b', "NAME", 0, "buffer of the stream (required)", 0 },
@@ -14,8 +17,8 @@ static const struct argp_option options[] = {
 	  "the images: files raw*.bin or raw*.bin.zst of a folder, or generated ones (default: "
 	  "$RASHPA_DATA/jungfrau if it exists, else generate)", 0 },
 	{ "images", 'n', "N", 0, "end after N images (default: no limit)", 0 },
-	{ "timeout", OPT_TIMEOUT, "SECONDS", 0, "give up after so long without progress", 0 },
-	{ "json", OPT_JSON, "FILE", 0, "write the report as JSON, - is standard output", 0 },
+	{ "timeout", 't', "SECONDS", 0, "give up after so long without progress", 0 },
+	OPTION_JSON,
 	{ "progress", OPT_PROGRESS, NULL, 0, "show progress although stderr is not a terminal", 0 },
 	{}
 };
@@ -26,6 +29,24 @@ void option_u32(struct argp_state *state, const char *what, const char *arg, uin
 	if (!parse_u32(arg, value) || *value < min || *value > max)
 		argp_error(state, "%s: \"%s\" is not a number from %" PRIu32 " to %" PRIu32,
 			   what, arg, min, max);
+}
+
+void option_fpga(struct argp_state *state, const char *what, const char *arg, unsigned int *number)
+{
+	if (!parse_fpga(arg, number))
+		argp_error(state, "%s: \"%s\" is not fpgaN: see rashpactl list", what, arg);
+}
+
+void tool_begin(int argc, char **argv)
+{
+	static char help[] = "--help";
+
+	argp_err_exit_status = EXIT_USAGE;
+	check_output_at_exit();
+	for (int i = 1; i < argc && strcmp(argv[i], "--"); i++) {
+		if (!strcmp(argv[i], "-h"))
+			argv[i] = help;
+	}
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -43,15 +64,20 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		if (!parse_u64(arg, UINT64_C(1) << 48, &o->images))
 			argp_error(state, "--images: \"%s\" is not a number", arg);
 		break;
-	case OPT_TIMEOUT:
+	case 't':
 		if (!parse_real(arg, &o->timeout))
 			argp_error(state, "--timeout: \"%s\" is not a number of seconds", arg);
 		break;
-	case OPT_JSON:
-		o->json = arg;
+	case 'j':
+		o->json = true;
+		json_to(arg);
 		break;
 	case OPT_PROGRESS:
 		o->progress = true;
+		break;
+	case ARGP_KEY_ARG:
+		argp_error(state, "\"%s\" is too much: values of options that need none come behind =, as in --json=FILE",
+			   arg);
 		break;
 	case ARGP_KEY_END:
 		if (!o->buffer)
@@ -66,21 +92,3 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static const struct argp argp = { .options = options, .parser = parse };
 
 const struct argp_child stream_options_child[] = { { .argp = &argp }, {} };
-
-static volatile bool stop;
-
-static void on_signal(int number)
-{
-	(void)number;
-	stop = true;
-}
-
-volatile bool *stop_on_signals(void)
-{
-	const struct sigaction action = { .sa_handler = on_signal };
-
-	sigaction(SIGINT, &action, NULL);
-	sigaction(SIGTERM, &action, NULL);
-	sigaction(SIGHUP, &action, NULL);
-	return &stop;
-}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What the tools that send and receive streams have in common: options, and how to end. */
+/* Options that mean the same in every tool, and those of the tools that stream. */
 #ifndef OPTIONS_H
 #define OPTIONS_H
 
@@ -7,10 +7,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Rows of a table of options; their keys are 'j' (argument or NULL, for json_to()) and 'f'. */
+#define OPTION_JSON \
+	{ "json", 'j', "FILE", OPTION_ARG_OPTIONAL, "JSON to FILE, or to standard output", 0 }
+#define OPTION_FPGA(doc) \
+	{ "fpga", 'f', "fpgaN", 0, doc, 0 }
+
+/* First of all: exit status of wrong usage, -h, and output that cannot be written is an error. */
+void tool_begin(int argc, char **argv);
+
 struct stream_options {
 	const char *buffer;	/* never NULL after parsing */
 	const char *dataset;	/* NULL: the default */
-	const char *json;	/* file for the report, or NULL */
+	bool json;		/* where to is json-out.c's */
 	uint64_t images;	/* 0: no limit */
 	double timeout;		/* seconds without progress, 0: none */
 	bool progress;
@@ -26,7 +35,7 @@ extern const struct argp_child stream_options_child[];
 void option_u32(struct argp_state *state, const char *what, const char *arg, uint32_t min,
 		uint32_t max, uint32_t *value);
 
-/* SIGINT, SIGTERM and SIGHUP set what this points to. */
-volatile bool *stop_on_signals(void);
+/* The number of "fpga3" or "3", or the end of the program with a message. */
+void option_fpga(struct argp_state *state, const char *what, const char *arg, unsigned int *number);
 
 #endif /* OPTIONS_H */

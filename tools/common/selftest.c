@@ -29,6 +29,7 @@
 #include "say.h"
 #include "signing.h"
 #include "stats.h"
+#include "stop.h"
 #include "stream.h"
 #include "text-file.h"
 
@@ -185,11 +186,13 @@ static void test_dataset(void)
 	ok(!dataset_load(&a, "generate:3:7", why) && a.images == 3, "three images are generated");
 	ok(!dataset_load(&b, "generate:3:7", why) &&
 	   !memcmp(a.pixels, b.pixels, dataset_bytes(&a)), "the same seed makes the same images");
-	ok(!dataset_load(&c, "generate:2:8", why) && c.images == 2 &&
+	ok(!dataset_load(&c, "generate:2:8", why) && c.images == 2 && c.sum[1] != a.sum[1] &&
 	   memcmp(a.pixels, c.pixels, dataset_bytes(&c)), "another seed makes others");
 	dataset_free(&c);
 	ok(!dataset_load(&c, "generate:1:7", why) && !memcmp(a.pixels, c.pixels, dataset_bytes(&c)),
 	   "fewer images are the beginning of more");
+	ok(a.sum[2] && a.sum[2] == b.sum[2] && a.sum[0] == c.sum[0] && a.sum[0] != a.sum[2],
+	   "the sum of images is that of the same images elsewhere");
 	ok(memcmp(dataset_line(&a, 0, 0), dataset_line(&a, 1, 0), dataset_bytes(&c)),
 	   "the images differ from each other");
 	dataset_free(&c);
@@ -1221,6 +1224,58 @@ static void test_claim(void)
 	unlink(path);
 }
 
+/* --- without a driver --- */
+
+static void test_unloaded(void)
+{
+	char dir[] = "/tmp/rashpa-selftest-XXXXXX", path[64];
+	unsigned int *numbers;
+	char **names;
+
+	if (!mkdtemp(dir))
+		return ok(false, "mkdtemp");
+	setenv("RASHPA_DEV", dir, 1);
+#define UNLOADED(call)	ok((call) == -ENOENT && strstr(rashpa_reason(), "modprobe rashpa"), \
+			   "without a driver: " #call ": %s", rashpa_reason())
+	UNLOADED(rashpa_memory_open());
+	UNLOADED(rashpa_buffer_open("x", O_RDWR));
+	UNLOADED(rashpa_device_open(0));
+	UNLOADED(rashpa_buffer_list(&names));
+	snprintf(path, sizeof(path), "%s/memory", dir);
+	close(creat(path, 0600));
+	ok(!rashpa_buffer_list(&names) && !rashpa_device_list(&numbers),
+	   "with one, there may be no buffers and no functions");
+	ok(rashpa_device_open(0) == -ENOENT && strstr(rashpa_reason(), "rashpactl bind"),
+	   "and a function is missing for another reason: %s", rashpa_reason());
+	free(numbers);
+	unlink(path);
+	rmdir(dir);
+	UNLOADED(rashpa_device_list(&numbers));
+	unsetenv("RASHPA_DEV");
+}
+
+/* --- poll() --- */
+
+static void test_poll(void)
+{
+	struct timespec t = time_left(1000000000, 1300000001, 1000000000);
+	struct pollfd pollfd = { .fd = wake[0], .events = POLLIN };
+	uint64_t end = now_ns() + 1500000;
+	char c;
+
+	ok(!t.tv_sec && t.tv_nsec == 300000001, "what is left of a wait, to the nanosecond");
+	t = time_left(5, UINT64_MAX, 2500000000);
+	ok(t.tv_sec == 2 && t.tv_nsec == 500000000, "no more than is to be waited at once");
+	t = time_left(7, 6, 1);
+	ok(!t.tv_sec && !t.tv_nsec, "nothing is left when it is over");
+	ok(!stop_poll(&pollfd, 1, end) && now_ns() >= end, "a wait does not end too early");
+	ok(write(wake[1], "", 1) == 1 && stop_poll(&pollfd, 1, UINT64_MAX) == 1 &&
+	   stop_poll(&pollfd, 1, 0) == 1, "what is ready is ready");
+	ok(read(wake[0], &c, 1) == 1, "and is taken");
+	ok(!*stop_on_signals() && !raise(SIGHUP) && *stop_on_signals() &&
+	   stop_poll(&pollfd, 1, UINT64_MAX) <= 0, "a signal ends a wait without an end");
+}
+
 /* --- IOMMU --- */
 
 static void test_iommu(void)
@@ -1316,10 +1371,12 @@ int main(int argc, char **argv)
 		test_vain_wakes();
 		test_going();
 		test_wait();
+		test_poll();
 	}
 	test_names();
 	test_signing();
 	test_claim();
+	test_unloaded();
 	test_iommu();
 	if (argc > 1)
 		test_profile(argv[1]);

@@ -22,10 +22,12 @@ struct bind {
 	bool force, json;
 };
 
+enum { OPT_FORCE = 256 };
+
 static const struct argp_option bind_options[] = {
 	{ "profile", 'p', "FILE", 0, "device profile (default: found by the ids)", 0 },
-	{ "force", 'f', NULL, 0, "take the function away from another driver", 0 },
-	{ "json", 'j', NULL, 0, "JSON on standard output", 0 },
+	{ "force", OPT_FORCE, NULL, 0, "take the function away from another driver", 0 },
+	OPTION_JSON,
 	{}
 };
 
@@ -37,11 +39,12 @@ static error_t parse_bind(int key, char *arg, struct argp_state *state)
 	case 'p':
 		b->profile = arg;
 		break;
-	case 'f':
+	case OPT_FORCE:
 		b->force = true;
 		break;
 	case 'j':
 		b->json = true;
+		json_to(arg);
 		break;
 	case ARGP_KEY_ARG:
 		if (state->arg_num)
@@ -304,7 +307,7 @@ int cmd_bind(int argc, char **argv)
 		put_node(o, function.fpga);
 		put_text(o, "bdf", function.bdf);
 		put_text(o, "profile", found ? profile.name : NULL);
-		return json_finish(o, "-") ? EXIT_FAILED : 0;
+		return json_finish(o) ? EXIT_FAILED : 0;
 	}
 	printf("fpga%d\n", function.fpga);
 	return 0;
@@ -339,6 +342,8 @@ int cmd_unbind(int argc, char **argv)
 		say("\"%s\" is neither BDF nor fpgaN", what);
 		return EXIT_USAGE;
 	}
+	if (access(PCI_DRIVER, F_OK))
+		return fail("the driver is not loaded: modprobe rashpa");
 	if (strcmp(function.driver, "rashpa"))
 		return fail("%s is not bound to rashpa: see rashpactl list", what);
 	return release(function.bdf);

@@ -75,13 +75,13 @@ static struct json_object *entry_json(const struct entry *e)
 	put_text(o, "mode", text);
 	if (e->error)
 		return o;
-	put_u64(o, "length", i->out_length);
+	put_u64(o, "length_bytes", i->out_length);
 	put_text(o, "kind", rashpa_kind_name(i->out_kind));
 	put_text(o, "backend", rashpa_backend_name(i->out_backend));
 	put_text(o, "cache", rashpa_cache_name(i->out_cache));
 	put_int(o, "numa_node", i->out_node);
 	put_int(o, "segments", i->out_segments);
-	put_u64(o, "page_size", i->out_page_size);
+	put_u64(o, "page_bytes", i->out_page_size);
 	put_bool(o, "registrable", i->out_flags & RASHPA_INFO_REGISTRABLE);
 	put_int(o, "leases", i->out_leases);
 	put_bool(o, "exclusive", i->out_flags & RASHPA_INFO_EXCLUSIVE);
@@ -141,7 +141,7 @@ int cmd_buffer_list(int argc, char **argv)
 			print_row(&entry);
 	}
 	rashpa_list_free(names, n);
-	if (json && json_finish(list, "-"))
+	if (json && json_finish(list))
 		result = EXIT_FAILED;
 	return result;
 }
@@ -186,7 +186,7 @@ int cmd_buffer_info(int argc, char **argv)
 	if (look(name, &entry) || entry.error)
 		return fail("buffer %s: %s", name, rashpa_reason());
 	if (json)
-		return json_finish(entry_json(&entry), "-") ? EXIT_FAILED : 0;
+		return json_finish(entry_json(&entry)) ? EXIT_FAILED : 0;
 	print_entry(&entry);
 	return 0;
 }

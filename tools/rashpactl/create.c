@@ -20,14 +20,16 @@ struct create {
 	bool json;
 };
 
+enum { OPT_NODE = 256, OPT_BACKEND, OPT_CACHE };
+
 static const struct argp_option options[] = {
-	{ "node", 'n', "N", 0, "only memory of this NUMA node", 0 },
-	{ "backend", 'b', "auto|cma|contig", 0, "where the memory comes from (default auto)", 0 },
+	{ "node", OPT_NODE, "N", 0, "only memory of this NUMA node", 0 },
+	{ "backend", OPT_BACKEND, "auto|cma|contig", 0, "where memory is from (default auto)", 0 },
 	{ "align", 'a', "SIZE", 0, "of the physical address, a power of two", 0 },
-	{ "cache", 'c', "cached|wc|uc", 0, "how CPUs map it (default cached)", 0 },
+	{ "cache", OPT_CACHE, "cached|wc|uc", 0, "how CPUs map it (default cached)", 0 },
 	{ "owner", 'o', "USER[:GROUP]", 0, "who it belongs to (default: the caller)", 0 },
 	{ "mode", 'm', "OCTAL", 0, "permission bits (default: those of /dev/rashpa/memory)", 0 },
-	{ "json", 'j', NULL, 0, "JSON on standard output", 0 },
+	OPTION_JSON,
 	{}
 };
 
@@ -37,11 +39,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	uint64_t size;
 
 	switch (key) {
-	case 'n':
+	case OPT_NODE:
 		option_node(state, arg, &c->alloc.node);
 		c->alloc.head.flags |= RASHPA_ALLOC_NODE;
 		break;
-	case 'b':
+	case OPT_BACKEND:
 		option_backend(state, arg, &c->alloc.backend);
 		break;
 	case 'a':
@@ -49,7 +51,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 			argp_error(state, "--align: \"%s\" is not a power of two", arg);
 		c->alloc.alignment = size;
 		break;
-	case 'c':
+	case OPT_CACHE:
 		option_name(state, "--cache", arg, rashpa_cache_name, RASHPA_CACHE_CACHED,
 			    RASHPA_CACHE_UC, &c->alloc.cache);
 		break;
@@ -62,6 +64,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		break;
 	case 'j':
 		c->json = true;
+		json_to(arg);
 		break;
 	case ARGP_KEY_ARG:
 		if (state->arg_num == 0)
@@ -121,11 +124,11 @@ static int print(const struct create *c)
 	}
 	o = json_object_new_object();
 	put_text(o, "name", a->name);
-	put_u64(o, "length", a->out_length);
+	put_u64(o, "length_bytes", a->out_length);
 	put_int(o, "segments", a->out_segments);
 	put_text(o, "backend", rashpa_backend_name(a->out_backend));
 	put_int(o, "numa_node", a->out_node);
-	return json_finish(o, "-") ? EXIT_FAILED : 0;
+	return json_finish(o) ? EXIT_FAILED : 0;
 }
 
 static int create(int memory, struct create *c)

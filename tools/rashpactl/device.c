@@ -42,7 +42,7 @@ int cmd_quiesce(int argc, char **argv)
 	} else if (json) {
 		o = json_object_new_object();
 		put_u64(o, "time_ns", ns);
-		result = json_finish(o, "-") ? EXIT_FAILED : 0;
+		result = json_finish(o) ? EXIT_FAILED : 0;
 	} else {
 		printf("fpga%u: stopped in %.3f ms\n", fpga.number, ns / 1e6);
 	}

@@ -406,7 +406,7 @@ int cmd_doctor(int argc, char **argv)
 		o = json_object_new_object();
 		put_int(o, "problems", d.problems);
 		json_object_object_add(o, "checks", d.list);
-		if (json_finish(o, "-"))
+		if (json_finish(o))
 			return EXIT_FAILED;
 	}
 	return d.problems ? EXIT_FAILED : 0;

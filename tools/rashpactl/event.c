@@ -2,8 +2,6 @@
 /* rashpactl event watch, event stat */
 #include <errno.h>
 #include <inttypes.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -12,6 +10,7 @@
 #include "listen.h"
 #include "parse.h"
 #include "rashpactl.h"
+#include "stop.h"
 
 struct watch {
 	struct listen listen;
@@ -19,23 +18,8 @@ struct watch {
 	uint64_t count;		/* 0: for ever */
 	double timeout;		/* seconds, 0: none */
 	double time;		/* seconds, of stat */
+	volatile bool *stop;
 };
-
-static volatile sig_atomic_t stop;
-
-static void on_signal(int number)
-{
-	(void)number;
-	stop = 1;
-}
-
-static void catch_signals(void)
-{
-	const struct sigaction action = { .sa_handler = on_signal };
-
-	sigaction(SIGINT, &action, NULL);
-	sigaction(SIGTERM, &action, NULL);
-}
 
 static double seconds(struct argp_state *state, const char *what, const char *arg)
 {
@@ -88,11 +72,11 @@ static void print_text(const struct rashpa_event *e, const char *label)
 	if (e->kind != RASHPA_SOURCE_OVERRUN && e->kind != RASHPA_SOURCE_FULL)
 		printf(" sequence %" PRIu64, (uint64_t)e->sequence);
 	if (e->lost)
-		printf(" lost %" PRIu64, (uint64_t)e->lost);
+		printf(" records lost %" PRIu64, (uint64_t)e->lost);
 	printf("\n");
 }
 
-static void print_json(const struct rashpa_event *e, const struct source *s,
+static int print_json(const struct rashpa_event *e, const struct source *s,
 		       const struct listen *l)
 {
 	struct json_object *o = json_object_new_object();
@@ -111,20 +95,17 @@ static void print_json(const struct rashpa_event *e, const struct source *s,
 		put_text(o, "event", event_name(e));
 	if (e->kind == RASHPA_SOURCE_MAP)
 		put_int(o, "map", e->value >> 32);
-	put_u64(o, "lost", e->lost);
-	puts(json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN));
-	json_object_put(o);
+	put_u64(o, "records_lost", e->lost);
+	return json_line(o);
 }
 
 static int print_event(const struct watch *w, const struct rashpa_event *e)
 {
 	const struct source *s = listen_source(&w->listen, e->source);
 
-	if (w->json)
-		print_json(e, s, &w->listen);
-	else
+	if (!w->json)
 		print_text(e, s ? s->label : "?");
-	if (flush_output())
+	if (w->json ? print_json(e, s, &w->listen) : flush_output())
 		return EXIT_FAILED;
 	/* We are the consumer: what was printed is done with. */
 	if (e->kind == RASHPA_SOURCE_GROUP)
@@ -153,7 +134,7 @@ static ssize_t take(const struct listen *l, struct rashpa_event *event, size_t r
 static const struct argp_option watch_options[] = {
 	{ "count", 'c', "N", 0, "end after N events", 0 },
 	{ "timeout", 't', "SECONDS", 0, "end with status 3 if no event comes for so long", 0 },
-	{ "json", 'j', NULL, 0, "one JSON object per line", 0 },
+	OPTION_JSON,
 	{}
 };
 
@@ -174,6 +155,7 @@ static error_t parse_watch(int key, char *arg, struct argp_state *state)
 		break;
 	case 'j':
 		w->json = true;
+		json_to(arg);
 		break;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -185,18 +167,18 @@ static int watch(const struct watch *w)
 {
 	struct pollfd pollfd = { .fd = w->listen.channel, .events = POLLIN };
 	struct rashpa_event event[64];
-	uint64_t printed = 0, last = now_ns();
-	int ready;
+	uint64_t printed = 0, end = UINT64_MAX;
 	ssize_t n;
 
-	while (!stop && (!w->count || printed < w->count)) {
-		ready = poll(&pollfd, 1, w->timeout > 0 && w->timeout < 0.2 ? 20 : 200);
-		if (!ready && w->timeout > 0 && now_ns() - last > w->timeout * 1e9) {
+	while (!*w->stop && (!w->count || printed < w->count)) {
+		if (w->timeout > 0)
+			end = now_ns() + w->timeout * 1e9;
+		if (stop_poll(&pollfd, 1, end) <= 0) {
+			if (*w->stop || now_ns() < end)
+				continue;
 			say("%s: no event for %g s", w->listen.name, w->timeout);
 			return EXIT_TIMEOUT;
 		}
-		if (ready <= 0)
-			continue;
 		n = take(&w->listen, event, sizeof(event) / sizeof(event[0]));
 		if (n < 0)
 			return EXIT_FAILED;
@@ -204,7 +186,6 @@ static int watch(const struct watch *w)
 			if (print_event(w, &event[i]))
 				return EXIT_FAILED;
 		}
-		last = now_ns();
 	}
 	return 0;
 }
@@ -221,7 +202,7 @@ int cmd_event_watch(int argc, char **argv)
 
 	w.json = want_json;
 	argp_parse(&argp, argc, argv, 0, NULL, &w);
-	catch_signals();
+	w.stop = stop_on_signals();
 	result = listen_open(&w.listen);
 	if (!result)
 		result = watch(&w);
@@ -231,9 +212,11 @@ int cmd_event_watch(int argc, char **argv)
 
 /* --- stat --- */
 
+enum { OPT_TIME = 256 };
+
 static const struct argp_option stat_options[] = {
-	{ "time", 't', "SECONDS", 0, "listen for so long (default 1)", 0 },
-	{ "json", 'j', NULL, 0, "JSON on standard output", 0 },
+	{ "time", OPT_TIME, "SECONDS", 0, "listen for so long (default 1)", 0 },
+	OPTION_JSON,
 	{}
 };
 
@@ -245,11 +228,12 @@ static error_t parse_stat(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = &w->listen;
 		break;
-	case 't':
+	case OPT_TIME:
 		w->time = seconds(state, "--time", arg);
 		break;
 	case 'j':
 		w->json = true;
+		json_to(arg);
 		break;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -263,11 +247,10 @@ static int collect(const struct watch *w)
 	struct pollfd pollfd = { .fd = w->listen.channel, .events = POLLIN };
 	const uint64_t end = now_ns() + w->time * 1e9;
 	struct rashpa_event event[256];
-	uint64_t now;
 	ssize_t n;
 
-	while (!stop && (now = now_ns()) < end) {
-		if (poll(&pollfd, 1, (end - now) / 1000000 + 1) <= 0)
+	while (!*w->stop && now_ns() < end) {
+		if (stop_poll(&pollfd, 1, end) <= 0)
 			continue;
 		n = take(&w->listen, event, sizeof(event) / sizeof(event[0]));
 		if (n < 0)
@@ -323,7 +306,7 @@ static void stat_text(const struct watch *w, const struct source_stat *stat, dou
 	const struct rashpa_group_info *g = &stat->group;
 	uint32_t members = stat->source->members;
 
-	printf("%-40s %10" PRIu64 " events %10.1f/s  lost %" PRIu64 "  value %" PRIu64 "\n",
+	printf("%-40s %10" PRIu64 " events %10.1f/s  records lost %" PRIu64 "  value %" PRIu64 "\n",
 	       stat->source->label, (uint64_t)i->out_events, i->out_events / time,
 	       (uint64_t)i->out_lost, (uint64_t)i->out_value);
 	if (stat->source->add.head.flags & RASHPA_SOURCE_POLL)
@@ -368,7 +351,7 @@ static struct json_object *stat_json(const struct watch *w, const struct source_
 	if (i->out_device >= 0)
 		put_int(o, "fpga", i->out_device);
 	put_u64(o, "events", i->out_events);
-	put_u64(o, "lost", i->out_lost);
+	put_u64(o, "records_lost", i->out_lost);
 	put_u64(o, "value", i->out_value);
 	if (stat->source->add.head.flags & RASHPA_SOURCE_POLL) {
 		put_u64(o, "looks", i->out_looks);
@@ -449,7 +432,7 @@ static int report(const struct watch *w, double time)
 		else
 			stat_text(w, &stat, time);
 	}
-	return w->json && json_finish(o, "-") ? EXIT_FAILED : 0;
+	return w->json && json_finish(o) ? EXIT_FAILED : 0;
 }
 
 int cmd_event_stat(int argc, char **argv)
@@ -465,7 +448,7 @@ int cmd_event_stat(int argc, char **argv)
 
 	w.json = want_json;
 	argp_parse(&argp, argc, argv, 0, NULL, &w);
-	catch_signals();
+	w.stop = stop_on_signals();
 	result = listen_open(&w.listen);
 	begin = now_ns();
 	if (!result)

@@ -254,7 +254,7 @@ static struct json_object *memory_json(const struct explanation *e)
 	char bdf[BDF_SIZE];
 
 	put_text(o, "kind", rashpa_kind_name(i->out_kind));
-	put_u64(o, "length", i->out_length);
+	put_u64(o, "length_bytes", i->out_length);
 	put_int(o, "numa_node", i->out_node);
 	if (e->peer) {
 		put_text(o, "bdf", bdf_text(bdf, i->out_bdf));
@@ -324,7 +324,7 @@ static int print_json(const struct explanation *e)
 	json_object_object_add(o, "checked", map);
 	put_bool(o, "refused", e->refused);
 	put_text(o, "reason", *e->reason ? e->reason : NULL);
-	return json_finish(o, "-") ? EXIT_FAILED : 0;
+	return json_finish(o) ? EXIT_FAILED : 0;
 }
 
 /* --- command --- */
@@ -334,9 +334,11 @@ struct options {
 	bool json;
 };
 
+enum { OPT_FOR = 256 };
+
 static const struct argp_option options[] = {
-	{ "for", 'f', "fpgaM", 0, "the function that does the DMA (required)", 0 },
-	{ "json", 'j', NULL, 0, "JSON on standard output", 0 },
+	{ "for", OPT_FOR, "fpgaM", 0, "the function that does the DMA (required)", 0 },
+	OPTION_JSON,
 	{}
 };
 
@@ -345,11 +347,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	struct options *o = state->input;
 
 	switch (key) {
-	case 'f':
+	case OPT_FOR:
 		o->fpga = arg;
 		break;
 	case 'j':
 		o->json = true;
+		json_to(arg);
 		break;
 	case ARGP_KEY_ARG:
 		if (state->arg_num)

@@ -83,10 +83,16 @@ static bool open_buffer(struct follower *f)
  */
 static void open_channel(struct follower *f)
 {
+	int source;
+
+	f->told = 0;
 	f->channel = rashpa_events(f->device, 0);
-	if (f->channel >= 0 && !fcntl(f->channel, F_SETFL, O_NONBLOCK) &&
-	    rashpa_source_add(f->channel, RASHPA_SOURCE_VECTOR, f->stream.vector) >= 0)
-		return;
+	if (f->channel >= 0 && !fcntl(f->channel, F_SETFL, O_NONBLOCK)) {
+		source = rashpa_source_add(f->channel, RASHPA_SOURCE_VECTOR, f->stream.vector);
+		f->source = source;
+		if (source > 0)
+			return;
+	}
 	because(f->why, -1, "no latencies: %s", rashpa_reason());
 	close_fd(&f->channel);
 }
@@ -161,24 +167,37 @@ static const char *running(const struct follower *f)
 	return f->stream.paced && f->most >= f->consumed + f->stream.slots ? "waiting" : "running";
 }
 
+/* The driver counts all of them: we take few of the records, and the queue drops the others. */
+static void count_events(struct follower *f)
+{
+	struct rashpa_source_info info = { .id = f->source };
+
+	f->events = 0;
+	if (f->channel < 0 || rashpa_source_info(f->channel, &info))
+		return;
+	f->events = info.out_events - f->told;
+	f->told = info.out_events;
+}
+
 static void measure(struct follower *f)
 {
 	const struct rashpa_stream *s = &f->stream;
-	uint64_t least = UINT64_MAX, before = f->stacks, last = f->when;
+	uint64_t least = UINT64_MAX, before = f->stacks, last = f->when, overruns = 0;
 	struct rfpga_lock lock;
 
 	f->when = now_ns();
 	/* in this order: what was given back had arrived */
 	f->consumed = __atomic_load_n(&f->shared->consumed, __ATOMIC_ACQUIRE);
-	f->most = f->overruns = 0;
+	f->most = 0;
 	for (unsigned int i = 0; i < s->dtps; i++) {
 		/* One that is always being written is so fast that its numbers are new. */
 		locks_read(&f->locks, s, i, &lock);
 		least = lock.stacks < least ? lock.stacks : least;
 		f->most = lock.stacks > f->most ? lock.stacks : f->most;
 		/* A stack is lost once, however many of its parts are. */
-		f->overruns = lock.overruns > f->overruns ? lock.overruns : f->overruns;
+		overruns = lock.overruns > overruns ? lock.overruns : overruns;
 	}
+	f->lost = overruns * s->bunch;
 	f->stacks = least;
 	f->state = running(f);
 	f->time = f->fresh ? 0 : (f->when - last) / 1e9;
@@ -188,6 +207,7 @@ static void measure(struct follower *f)
 		f->bytes_per_second = f->images_per_second * image_bytes(s);
 	}
 	f->fresh = false;
+	count_events(f);
 }
 
 void follower_look(struct follower *f)
@@ -206,7 +226,6 @@ void follower_begin(struct follower *f)
 {
 	follower_take(f, false);
 	f->latency.count = 0;
-	f->events = 0;
 }
 
 void follower_take(struct follower *f, bool time)
@@ -221,8 +240,6 @@ void follower_take(struct follower *f, bool time)
 		if (n <= 0)
 			break;
 		n /= sizeof(event[0]);
-		f->events += n;
-		f->records_lost = event[n - 1].lost;
 		for (ssize_t i = 0; time && i < n && f->latency.count < FOLLOWER_SAMPLES; i++)
 			samples_add(&f->latency, now - event[i].time_ns);
 		/* What more there is came while we looked. */

@@ -25,10 +25,13 @@ struct follower {
 	struct locks locks;
 	const char *state;		/* empty: there is no stream */
 	bool missing;			/* the buffer cannot be opened */
-	uint64_t when, stacks, most, consumed, overruns;	/* at the last look */
+	/* at the last look; lost: images whose slot was written again before it was given back */
+	uint64_t when, stacks, most, consumed, lost;
+	uint64_t told;			/* events of the channel's source until then */
+	unsigned int source;
 	/* of the interval between the last two looks */
 	double time, images_per_second, bytes_per_second;
-	uint64_t events, records_lost;
+	uint64_t events;
 	struct samples latency;
 	bool fresh;			/* there was no look before */
 };

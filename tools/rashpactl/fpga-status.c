@@ -269,7 +269,7 @@ static int print_json(const struct fpga *f)
 		json_object_array_add(list, dtp_json(f, i));
 	json_object_object_add(o, "dtps", list);
 	put_blocks(o, f);
-	return json_finish(o, "-") ? EXIT_FAILED : 0;
+	return json_finish(o) ? EXIT_FAILED : 0;
 }
 
 static int print_text(const struct fpga *f)

@@ -42,7 +42,7 @@ static struct json_object *holding_json(const struct rashpa_holding *h)
 	put_int(o, "pid", h->pid);
 	put_text(o, "command", h->comm);
 	put_u64(o, "amount", h->amount);
-	put_u64(o, "memory", h->memory);
+	put_u64(o, "memory_bytes", h->memory);
 	put_u64(o, "since_ns", h->since_ns);
 	put_u64(o, "serial", h->serial);
 	put_int(o, "id", h->id);
@@ -166,7 +166,7 @@ int cmd_limits(int argc, char **argv)
 			limit_text(&limit);
 	}
 	close(memory);
-	if (json && json_finish(list, "-"))
+	if (json && json_finish(list))
 		result = EXIT_FAILED;
 	return result;
 }

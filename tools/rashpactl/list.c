@@ -22,7 +22,7 @@ static struct json_object *bars_json(const struct fpga *fpga)
 			continue;
 		o = json_object_new_object();
 		put_int(o, "bar", bar);
-		put_u64(o, "length", region.out_length);
+		put_u64(o, "length_bytes", region.out_length);
 		put_bool(o, "memory", region.out_flags & RASHPA_REGION_MEMORY);
 		put_bool(o, "prefetch", region.out_flags & RASHPA_REGION_PREFETCH);
 		put_bool(o, "64bit", region.out_flags & RASHPA_REGION_64BIT);
@@ -171,7 +171,7 @@ int cmd_list(int argc, char **argv)
 	result |= held_list(held);
 	free(functions);
 	pci_name_done();
-	if (json && json_finish(o, "-"))
+	if (json && json_finish(o))
 		result = EXIT_FAILED;
 	return result;
 }

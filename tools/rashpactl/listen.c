@@ -11,11 +11,12 @@
 #include <unistd.h>
 
 #include "memory.h"
+#include "options.h"
 #include "parse.h"
 #include "profile.h"
 #include "say.h"
 
-enum { OPT_OF = 512, OPT_SLOTS, OPT_FIRST, OPT_FULL };
+enum { OPT_OF = 512, OPT_SLOTS, OPT_FIRST, OPT_FULL, OPT_DEVICE, OPT_MAP };
 
 enum lock_key {
 	KEY_CHANGED, KEY_EQUAL, KEY_REACHED, KEY_STEP, KEY_MASK, KEY_BITS, KEY_VECTOR, KEY_POLL,
@@ -24,8 +25,8 @@ enum lock_key {
 
 static const struct argp_option options[] = {
 	{ "vector", 'v', "V", 0, "one more interrupt vector (default: all, and the device)", 0 },
-	{ "device", 'd', NULL, 0, "state of the device", 0 },
-	{ "map", 'm', "ID", OPTION_ARG_OPTIONAL, "state of a map, or of all", 0 },
+	{ "device", OPT_DEVICE, NULL, 0, "state of the device", 0 },
+	{ "map", OPT_MAP, "ID", OPTION_ARG_OPTIONAL, "state of a map, or of all", 0 },
 	{ "lock", 'l', "BUFFER:OFFSET[,KEY=VALUE]...", 0,
 	  "a word of a buffer: changed (default), equal=V, reached=V; step=S, mask=M, bits=32|64; "
 	  "looked at when vector=V interrupts (default 0), or every poll=MICROSECONDS, with budget=N "
@@ -191,17 +192,17 @@ static void check_groups(struct argp_state *state, const struct listen *l)
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct listen *l = state->input;
-	unsigned int n;
+	unsigned int of;
 
 	switch (key) {
 	case 'v':
 		add(state, l, RASHPA_SOURCE_VECTOR)->add.index = number(state, "--vector", arg,
 									UINT32_MAX);
 		break;
-	case 'd':
+	case OPT_DEVICE:
 		add(state, l, RASHPA_SOURCE_DEVICE);
 		break;
-	case 'm':
+	case OPT_MAP:
 		add(state, l, RASHPA_SOURCE_MAP)->add.index =
 			arg ? number(state, "--map", arg, UINT32_MAX) : 0;
 		break;
@@ -225,9 +226,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		l->quiet = true;
 		break;
 	case OPT_OF:
-		if (!parse_fpga(arg, &n))
-			argp_error(state, "--of: \"%s\" is not fpgaN", arg);
-		l->of = n;
+		option_fpga(state, "--of", arg, &of);
+		l->of = of;
 		break;
 	case ARGP_KEY_ARG:
 		l->memory = !strcmp(arg, "memory");

@@ -21,8 +21,8 @@ static int print(const struct rashpa_alloc *lock, uint32_t slots, bool json)
 	o = json_object_new_object();
 	put_text(o, "name", lock->name);
 	put_int(o, "slots", slots);
-	put_u64(o, "length", lock->out_length);
-	return json_finish(o, "-") ? EXIT_FAILED : 0;
+	put_u64(o, "length_bytes", lock->out_length);
+	return json_finish(o) ? EXIT_FAILED : 0;
 }
 
 /* Close to the function that will write it; 0 or an exit code. */

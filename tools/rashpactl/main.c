@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "json-out.h"
 #include "rashpactl.h"
 
 static const struct command {
@@ -42,7 +43,7 @@ static const struct command {
 
 static void help(FILE *to)
 {
-	fputs("Usage: rashpactl [--json] COMMAND [OPTION...] [ARGUMENT...]\n\n", to);
+	fputs("Usage: rashpactl [--json[=FILE]] COMMAND [OPTION...] [ARGUMENT...]\n\n", to);
 	for (const struct command *c = commands; c < commands + COMMANDS; c++)
 		fprintf(to, "  %-7s%s%-10s %s\n", c->group ? c->group : c->name,
 			c->group ? " " : " ", c->group ? c->name : "", c->help);
@@ -59,17 +60,22 @@ static int usage(const char *what, const char *word)
 
 bool want_json;
 
+static bool is_json(const char *word)
+{
+	return !strcmp(word, "--json") || !strncmp(word, "--json=", 7) || !strcmp(word, "-j");
+}
+
 int main(int argc, char **argv)
 {
 	const struct command *c;
 	bool group = false;
 	char name[64];
 
-	argp_err_exit_status = EXIT_USAGE;
-	check_output_at_exit();
+	tool_begin(argc, argv);
 	/* --json is understood before the command as well as behind it. */
-	if (argc > 1 && !strcmp(argv[1], "--json")) {
+	if (argc > 1 && is_json(argv[1])) {
 		want_json = true;
+		json_to(strchr(argv[1], '=') ? strchr(argv[1], '=') + 1 : NULL);
 		argc--;
 		argv++;
 	}
@@ -115,6 +121,7 @@ static error_t simple_option(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case 'j':
 		*s->json = true;
+		json_to(arg);
 		break;
 	case ARGP_KEY_ARG:
 		if (state->arg_num >= s->n)
@@ -134,7 +141,7 @@ static error_t simple_option(int key, char *arg, struct argp_state *state)
 void parse_simple(const struct simple *simple, int argc, char **argv)
 {
 	static const struct argp_option json[] = {
-		{ "json", 'j', NULL, 0, "JSON on standard output", 0 },
+		OPTION_JSON,
 		{}
 	};
 	const struct argp argp = {

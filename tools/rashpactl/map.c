@@ -55,17 +55,18 @@ struct options {
 	bool json;
 };
 
-enum { OPT_BOUNDARY = 256, OPT_ALIGNMENT, OPT_MAX_SEGMENT, OPT_DEVICE, OPT_KEEP, OPT_PIN };
+enum { OPT_BOUNDARY = 256, OPT_ALIGNMENT, OPT_MAX_SEGMENT, OPT_DEVICE, OPT_KEEP, OPT_PIN,
+       OPT_DIRECTION };
 
 static const struct argp_option options[] = {
-	{ "direction", 'd', "both|to-memory|from-memory", 0, "of the DMA (default both)", 0 },
+	{ "direction", OPT_DIRECTION, "both|to-memory|from-memory", 0, "of the DMA (default both)", 0 },
 	{ "max-segment", OPT_MAX_SEGMENT, "SIZE", 0, "longest segment", 0 },
 	{ "boundary", OPT_BOUNDARY, "SIZE", 0, "that no segment may cross, a power of two", 0 },
 	{ "alignment", OPT_ALIGNMENT, "SIZE", 0, "of every address, a power of two", 0 },
 	{ "device-memory", OPT_DEVICE, NULL, 0, "refuse host memory", 0 },
 	{ "pin", OPT_PIN, NULL, 0, "memory that its exporter does not move", 0 },
 	{ "keep", OPT_KEEP, NULL, 0, "leave the map behind, until rashpactl quiesce or reset", 0 },
-	{ "json", 'j', NULL, 0, "JSON on standard output", 0 },
+	OPTION_JSON,
 	{}
 };
 
@@ -74,7 +75,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	struct options *o = state->input;
 
 	switch (key) {
-	case 'd':
+	case OPT_DIRECTION:
 		option_name(state, "--direction", arg, rashpa_direction_name, RASHPA_BIDIRECTIONAL,
 			    RASHPA_FROM_MEMORY, &o->map.direction);
 		break;
@@ -98,6 +99,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		break;
 	case 'j':
 		o->json = true;
+		json_to(arg);
 		break;
 	case ARGP_KEY_ARG:
 		if (state->arg_num > 1)
@@ -128,11 +130,11 @@ static int print_json(const struct options *o, unsigned int number,
 	for (uint32_t i = 0; table && i < table->count; i++) {
 		s = json_object_new_object();
 		put_hex(s, "address", table->segment[i].address);
-		put_u64(s, "length", table->segment[i].length);
+		put_u64(s, "length_bytes", table->segment[i].length);
 		json_object_array_add(list, s);
 	}
 	json_object_object_add(top, "addresses", list);
-	return json_finish(top, "-") ? EXIT_FAILED : 0;
+	return json_finish(top) ? EXIT_FAILED : 0;
 }
 
 static void print_text(const struct options *o, unsigned int number,

@@ -204,12 +204,12 @@ static struct json_object *answer_json(const struct answer *a)
 	put_text(o, "error", a->error ? a->reason : NULL);
 	if (a->error)
 		return o;
-	put_u64(o, "total", q->out_total);
-	put_u64(o, "free", q->out_free);
+	put_u64(o, "total_bytes", q->out_total);
+	put_u64(o, "free_bytes", q->out_free);
 	if (q->backend == RASHPA_BACKEND_CMA && !(q->head.flags & RASHPA_QUERY_TRY))
-		put_text(o, "largest", NULL);
+		put_text(o, "largest_bytes", NULL);
 	else
-		put_u64(o, "largest", q->out_largest);
+		put_u64(o, "largest_bytes", q->out_largest);
 	put_bool(o, "unfinished", q->out_flags & RASHPA_QUERIED_UNFINISHED);
 	put_text(o, "area", *q->out_area ? q->out_area : NULL);
 	return o;
@@ -232,14 +232,14 @@ static int print_json(const struct question *q, const struct answer *answer, uns
 	}
 	json_object_object_add(o, "backends", list);
 	if (good) {
-		put_u64(o, "allocated", good->out_used);
-		put_u64(o, "limit", good->out_limit);
-		put_u64(o, "user_allocated", good->out_user_used);
-		put_u64(o, "user_limit", good->out_user_limit);
+		put_u64(o, "allocated_bytes", good->out_used);
+		put_u64(o, "limit_bytes", good->out_limit);
+		put_u64(o, "user_allocated_bytes", good->out_user_used);
+		put_u64(o, "user_limit_bytes", good->out_user_limit);
 	}
-	put_u64(o, "fits", would_fit(answer, n));
+	put_u64(o, "fits_bytes", would_fit(answer, n));
 	json_object_object_add(o, "text", explain_answers(q, answer, n));
-	return json_finish(o, "-") ? EXIT_FAILED : 0;
+	return json_finish(o) ? EXIT_FAILED : 0;
 }
 
 static void print_held(const char *who, uint64_t held, uint64_t limit)
@@ -274,11 +274,13 @@ struct query_options {
 	bool json;
 };
 
+enum { OPT_NODE = 256, OPT_BACKEND, OPT_TRY };
+
 static const struct argp_option options[] = {
-	{ "node", 'n', "N", 0, "only memory of this NUMA node", 0 },
-	{ "backend", 'b', "auto|cma|contig", 0, "only this one (default auto: both)", 0 },
-	{ "try", 't', NULL, 0, "find it out by allocating and giving back at once", 0 },
-	{ "json", 'j', NULL, 0, "JSON on standard output", 0 },
+	{ "node", OPT_NODE, "N", 0, "only memory of this NUMA node", 0 },
+	{ "backend", OPT_BACKEND, "auto|cma|contig", 0, "only this one (default auto: both)", 0 },
+	{ "try", OPT_TRY, NULL, 0, "find it out by allocating and giving back at once", 0 },
+	OPTION_JSON,
 	{}
 };
 
@@ -287,18 +289,19 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	struct query_options *o = state->input;
 
 	switch (key) {
-	case 'n':
+	case OPT_NODE:
 		option_node(state, arg, &o->question.node);
 		o->question.has_node = true;
 		break;
-	case 'b':
+	case OPT_BACKEND:
 		option_backend(state, arg, &o->question.backend);
 		break;
-	case 't':
+	case OPT_TRY:
 		o->question.try = true;
 		break;
 	case 'j':
 		o->json = true;
+		json_to(arg);
 		break;
 	default:
 		return ARGP_ERR_UNKNOWN;

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "options.h"
 #include "path.h"
 #include "say.h"
 #include "text-file.h"

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +13,7 @@
 #include "json-out.h"
 #include "parse.h"
 #include "rashpactl.h"
+#include "stop.h"
 
 #define WANTED_MAX	64
 
@@ -21,6 +21,7 @@ struct top {
 	double interval, timeout;	/* seconds; timeout 0: none */
 	uint64_t count;			/* refreshes, 0: for ever */
 	bool json;
+	volatile bool *stop;
 	const char *wanted[WANTED_MAX];	/* none: all buffers */
 	unsigned int n_wanted;
 	struct follower *follower;
@@ -36,7 +37,7 @@ static const struct argp_option options[] = {
 	{ "once", OPT_ONCE, NULL, 0, "measure one interval, print, end", 0 },
 	{ "timeout", 't', "SECONDS", 0,
 	  "wait so long for a stream that runs, end with status 3 if there is none", 0 },
-	{ "json", 'j', NULL, 0, "one JSON object per refresh, a line each", 0 },
+	OPTION_JSON,
 	{}
 };
 
@@ -62,6 +63,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		break;
 	case 'j':
 		t->json = true;
+		json_to(arg);
 		break;
 	case ARGP_KEY_ARG:
 		if (t->n_wanted == WANTED_MAX)
@@ -72,14 +74,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return ARGP_ERR_UNKNOWN;
 	}
 	return 0;
-}
-
-static volatile sig_atomic_t stop;
-
-static void on_signal(int number)
-{
-	(void)number;
-	stop = 1;
 }
 
 /* --- which --- */
@@ -176,12 +170,11 @@ static void take_ready(struct top *t, int n)
 /* Time some records; the rest of the interval is slept, however many more come. */
 static void listen_until(struct top *t, uint64_t end)
 {
-	uint64_t now;
 	int n;
 
 	for (unsigned int i = 0; i < t->followers; i++)
 		follower_begin(&t->follower[i]);
-	while (!stop && (now = now_ns()) < end) {
+	while (!*t->stop && now_ns() < end) {
 		n = 0;
 		for (unsigned int i = 0; i < t->followers; i++) {
 			if (follower_wants(&t->follower[i]))
@@ -189,7 +182,7 @@ static void listen_until(struct top *t, uint64_t end)
 					.fd = t->follower[i].channel, .events = POLLIN,
 				};
 		}
-		if (poll(t->pollfd, n, (end - now + 999999) / 1000000) > 0)
+		if (stop_poll(t->pollfd, n, end) > 0)
 			take_ready(t, n);
 	}
 }
@@ -216,7 +209,7 @@ static void print_row(struct follower *f)
 		 f->stacks > f->consumed ? f->stacks - f->consumed : 0, s->slots);
 	printf("%-16s %-7s %-8s %10.1f %8.3f %10" PRIu64 " %9s %5" PRIu64 " %8" PRIu64 " %8s %8s\n",
 	       f->name, fpga, f->state, f->images_per_second, f->bytes_per_second / 1e9, f->stacks,
-	       lag, f->most - f->stacks, f->overruns, p50, p99);
+	       lag, f->most - f->stacks, f->lost, p50, p99);
 }
 
 static void print_text(const struct top *t)
@@ -282,19 +275,18 @@ static struct json_object *row_json(struct follower *f)
 		return o;
 	put_real(o, "seconds", f->time);
 	put_real(o, "images_per_second", f->images_per_second);
-	put_real(o, "gbps", f->bytes_per_second / 1e9);
+	put_real(o, "bytes_per_second", f->bytes_per_second);
 	put_u64(o, "stacks", f->stacks);
 	put_u64(o, "consumed", f->consumed);
-	put_u64(o, "lag", f->stacks > f->consumed ? f->stacks - f->consumed : 0);
-	put_u64(o, "skew", f->most - f->stacks);
-	put_u64(o, "lost", f->overruns);
-	put_u64(o, "records", f->events);
-	put_u64(o, "records_lost", f->records_lost);
+	put_u64(o, "lag_stacks", f->stacks > f->consumed ? f->stacks - f->consumed : 0);
+	put_u64(o, "skew_stacks", f->most - f->stacks);
+	put_u64(o, "lost", f->lost);
+	put_u64(o, "events", f->events);
 	json_object_object_add(o, "latency_ns", latency_json(&f->latency));
 	return o;
 }
 
-static void print_json(const struct top *t)
+static int print_json(const struct top *t)
 {
 	struct json_object *o = json_object_new_object(), *streams = json_object_new_array();
 	struct json_object *skipped = json_object_new_array(), *one;
@@ -314,8 +306,7 @@ static void print_json(const struct top *t)
 	put_u64(o, "time_ns", now_ns());
 	json_object_object_add(o, "streams", streams);
 	json_object_object_add(o, "skipped", skipped);
-	puts(json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN));
-	json_object_put(o);
+	return json_line(o) ? EXIT_FAILED : 0;
 }
 
 /* --- all of it --- */
@@ -334,7 +325,7 @@ static int await_stream(struct top *t)
 	uint64_t end = now_ns() + t->timeout * 1e9;
 	int error = look(t);
 
-	while (!error && !stop && t->timeout > 0 && !one_runs(t)) {
+	while (!error && !*t->stop && t->timeout > 0 && !one_runs(t)) {
 		if (now_ns() > end) {
 			say("no stream began within %g s: start a producer (remu)", t->timeout);
 			return EXIT_TIMEOUT;
@@ -355,19 +346,17 @@ static int run(struct top *t)
 			return fail("%s", t->follower[i].why);
 	}
 	next = now_ns();
-	while (!result && !stop && (!t->count || n++ < t->count)) {
+	while (!result && !*t->stop && (!t->count || n++ < t->count)) {
 		next += t->interval * 1e9;
 		listen_until(t, next);
-		if (stop)
+		if (*t->stop)
 			break;
 		result = look(t);
 		if (result)
 			break;
-		if (t->json)
-			print_json(t);
-		else
+		if (!t->json)
 			print_text(t);
-		result = flush_output();
+		result = t->json ? print_json(t) : flush_output();
 	}
 	return result;
 }
@@ -379,13 +368,11 @@ int cmd_top(int argc, char **argv)
 		"The streams of all buffers, or of these, live. Nothing of a stream is written.",
 		NULL, NULL, NULL,
 	};
-	const struct sigaction action = { .sa_handler = on_signal };
 	struct top t = { .interval = 1, .json = want_json };
 	int result;
 
 	argp_parse(&argp, argc, argv, 0, NULL, &t);
-	sigaction(SIGINT, &action, NULL);
-	sigaction(SIGTERM, &action, NULL);
+	t.stop = stop_on_signals();
 	result = run(&t);
 	while (t.followers)
 		follower_close(&t.follower[--t.followers]);

@@ -83,10 +83,10 @@ static struct json_object *row_json(const struct row *row)
 	put_text(o, "name", w->name);
 	put_int(o, "bar", w->bar);
 	if (row->differs)
-		put_text(o, "offset", NULL);
+		put_text(o, "offset_bytes", NULL);
 	else
-		put_u64(o, "offset", w->offset);
-	put_u64(o, "length", w->length);
+		put_u64(o, "offset_bytes", w->offset);
+	put_u64(o, "length_bytes", w->length);
 	put_text(o, "cache", rashpa_cache_name(w->cache));
 	if (row->differs)
 		put_text(o, "user", NULL);
@@ -117,7 +117,7 @@ static int list(struct fpga *fpga, const struct profile *profile, bool json)
 			print_row(&row);
 	}
 	close(memory);
-	return json && json_finish(o, "-") ? EXIT_FAILED : 0;
+	return json && json_finish(o) ? EXIT_FAILED : 0;
 }
 
 int cmd_window_list(int argc, char **argv)
@@ -158,7 +158,7 @@ static struct json_object *info_json(const struct memory *m)
 	put_text(o, "kind", rashpa_kind_name(m->info.out_kind));
 	put_text(o, "bdf", bdf_text(bdf, m->info.out_bdf));
 	put_int(o, "bar", m->info.out_bar);
-	put_u64(o, "length", m->info.out_length);
+	put_u64(o, "length_bytes", m->info.out_length);
 	put_text(o, "cache", rashpa_cache_name(m->info.out_cache));
 	put_int(o, "numa_node", m->info.out_node);
 	put_bool(o, "revoked", m->info.out_flags & RASHPA_INFO_REVOKED);
@@ -186,7 +186,7 @@ int cmd_window_info(int argc, char **argv)
 	if (memory_open(&m, name, O_RDWR, why))
 		return fail("%s", why);
 	if (json) {
-		result = json_finish(info_json(&m), "-") ? EXIT_FAILED : 0;
+		result = json_finish(info_json(&m)) ? EXIT_FAILED : 0;
 	} else {
 		printf("name       %s\n", m.name);
 		printf("function   %s BAR %" PRId32 "\n", bdf_text(bdf, m.info.out_bdf),

@@ -12,6 +12,7 @@
 #include "rashpa-fpga.h"
 #include "remu.h"
 #include "say.h"
+#include "stop.h"
 
 /* An image in eleven days, or in each tick: what is between has a period in ticks. */
 #define RATE_MIN	0.000001
@@ -30,7 +31,7 @@ static const char * const policies[] = {
 };
 
 static const struct argp_option options[] = {
-	{ "fpga", 'f', "N", 0, "the function /dev/rashpa/fpgaN that streams (default 0)", 0 },
+	OPTION_FPGA("the function that streams (default fpga0)"),
 	{ "dtp", OPT_DTP, "X,Y,WxH[@DX,DY]", 0,
 	  "one more data transfer process: a region of the image, and where it goes", 0 },
 	{ "split", OPT_SPLIT, "N", 0,
@@ -130,8 +131,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		state->child_inputs[0] = &c->opt;
 		break;
 	case 'f':
-		option_u32(state, "--fpga", strncmp(arg, "fpga", 4) ? arg : arg + 4, 0, 0xffff,
-			   &c->fpga);
+		option_fpga(state, "--fpga", arg, &c->fpga);
 		break;
 	case OPT_DTP:
 		if (c->regions == RASHPA_STREAM_DTPS)
@@ -291,15 +291,15 @@ static int print_json(const struct config *c, const struct dataset *dataset,
 	else
 		put_text(o, "seconds", NULL);
 	if (r->counted && seconds > 0)
-		put_real(o, "gbps", r->bytes / seconds / 1e9);
+		put_real(o, "bytes_per_second", r->bytes / seconds);
 	else
-		put_text(o, "gbps", NULL);
+		put_text(o, "bytes_per_second", NULL);
 	put_u64(o, "load_bytes", r->load_bytes);
 	put_real(o, "load_seconds", r->load_ns / 1e9);
 	put_text(o, "class", rashpa_class_name(r->map_class));
 	put_int(o, "segments", r->segments);
 	put_bool(o, "iommu", r->iommu);
-	return json_finish(o, c->opt.json);
+	return json_finish(o);
 }
 
 int main(int argc, char **argv)
@@ -312,8 +312,7 @@ int main(int argc, char **argv)
 	double seconds;
 	int result;
 
-	argp_err_exit_status = EXIT_USAGE;
-	check_output_at_exit();
+	tool_begin(argc, argv);
 	argp_parse(&argp, argc, argv, 0, NULL, &config);
 	fpga_catch_removal();
 

@@ -12,6 +12,7 @@
 #include "rashpa.h"
 #include "romulu.h"
 #include "say.h"
+#include "stop.h"
 
 const char *argp_program_version = "romulu " RASHPA_VERSION;
 
@@ -170,9 +171,9 @@ static int print_json(const struct config *c, const struct dataset *dataset, con
 	put_u64(o, "bytes", r->bytes);
 	put_real(o, "seconds", r->ns / 1e9);
 	if (r->ns)
-		put_real(o, "gbps", (double)r->bytes / r->ns);
+		put_real(o, "bytes_per_second", r->bytes * 1e9 / r->ns);
 	else
-		put_text(o, "gbps", NULL);
+		put_text(o, "bytes_per_second", NULL);
 	json_object_object_add(o, "latency_ns", latency_json(&r->latency));
 	put_u64(o, "reads", r->reads);
 	put_u64(o, "stacks_without_read", r->stacks_without_read);
@@ -189,7 +190,7 @@ static int print_json(const struct config *c, const struct dataset *dataset, con
 	put_int(o, "segments", r->stream.segments);
 	put_text(o, "class", rashpa_class_name(r->stream.map_class));
 	put_bool(o, "iommu", r->iommu);
-	return json_finish(o, c->opt.json);
+	return json_finish(o);
 }
 
 int main(int argc, char **argv)
@@ -201,8 +202,7 @@ int main(int argc, char **argv)
 	char why[WHY_SIZE];
 	int result;
 
-	argp_err_exit_status = EXIT_USAGE;
-	check_output_at_exit();
+	tool_begin(argc, argv);
 	argp_parse(&argp, argc, argv, 0, NULL, &config);
 
 	if (config.mode == MODE_CHECK && dataset_load(&dataset, config.opt.dataset, why))
