@@ -77,6 +77,43 @@ holds "the group counted overruns" "$(jq .overruns "$work/lossy.json") > 0"
 holds "the FPGA counted overruns" "$(jq .overruns "$work/lossy-remu.json") > 0"
 rashpactl buffer remove lossy
 
+# top: all events, although it times 256 of them; and lost are frames, not stacks.
+rashpactl buffer create many 16M >/dev/null
+remu --buffer many --fpga "$fpga" --dtp 0,0,8x8 --bunch 1 --slots 8 --free-run --timeout 60 \
+	>/dev/null 2>&1 &
+producer=$!
+many_events() {
+	rashpactl --json top --once --interval 0.5 many |
+		jq -e '.streams[0] | .events > 512 and .latency_ns.samples <= 256' >/dev/null
+}
+wait_for 60 many_events
+ok $? "top counts more events than it times"
+kill "$producer"
+wait "$producer"
+if selftests/lab/host fpga 0 clock run >/dev/null; then
+	remu --buffer many --fpga "$fpga" --dtp 0,0,8x8 --bunch 4 --slots 2 --rate 2000 \
+		--timeout 60 >/dev/null 2>&1 &
+	producer=$!
+	overrun() { (($(status '.dtps[0].overruns') > 8)); }
+	wait_for 30 overrun
+	selftests/lab/host fpga 0 clock hold >/dev/null
+	# the lock record does not have the stack yet that is being written
+	frames_lost() {
+		local lost stacks
+		lost=$(rashpactl --json top --once --interval 0.01 many | jq '.streams[0].lost')
+		stacks=$(status '.dtps[0].overruns')
+		((lost == 4 * stacks || lost == 4 * (stacks - 1)))
+	}
+	wait_for 15 frames_lost
+	ok $? "top tells of frames that were lost, four for each stack"
+	selftests/lab/host fpga 0 clock run >/dev/null
+	kill "$producer"
+	wait "$producer"
+else
+	skip "frames that were lost" "no way to reach the FPGA's control socket"
+fi
+rashpactl buffer remove many
+
 # An FPGA whose events overtake the data: a receiver that checks must see it.
 if selftests/lab/host fpga 0 early on >/dev/null; then
 	rashpactl buffer create early 64M >/dev/null

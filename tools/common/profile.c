@@ -366,7 +366,9 @@ static int read_wait_step(struct place *at, struct json_object *value, void *to)
 	s->mask = UINT32_MAX;
 	if (read_object(at, value, keys, ARRAY_SIZE(keys)))
 		return -1;
-	return s->value & ~s->mask ? wrong(at, "value has bits outside the mask: that never comes") : 0;
+	if (s->value & ~s->mask)
+		return wrong(at, "value has bits outside the mask: that never comes");
+	return 0;
 }
 
 static int read_step(struct place *at, struct json_object *value, void *to)

@@ -457,6 +457,7 @@ static void test_oldest(void)
 /* A window of the name, and a table with these bits after its length, in quotes as in the file. */
 #define WINDOW(keys)	"{ \"name\": \"t\", \"bar\": 0, \"length\": 8192" keys " }"
 #define TABLE(keys)	"\"table\": { \"window\": \"t\", \"stride\": 32, " keys ", \"address\": { \"offset\": 0, \"bits\": 64 } }"
+#define WITH_TABLE(keys) HEAD ", \"windows\": [ " WINDOW("") " ], " TABLE(keys)
 #define CONTROL(keys)	"\"control\": { \"bits\": 32, " keys " }"
 #define WAIT(keys)	"{ \"wait\": { \"bar\": 0, \"offset\": 4, \"timeout_ms\": 1, " keys " } }"
 #define LENGTH_FIELD	"\"length_field\": { \"offset\": 8, \"bits\": 64 }"
@@ -578,9 +579,10 @@ static void test_profile(const char *folder)
 		  "table.sum" },
 		{ HEAD ", \"quiesce_ms\": 10001 }", "quiesce_ms" },
 		/* what the driver refuses, too */
-		{ HEAD ", \"segments\": { \"boundary\": \"12K\" } }", "segments.boundary: must be a power" },
-		{ HEAD ", \"segments\": { \"alignment\": 3 } }", "segments.alignment: must be a power" },
-		{ HEAD ", \"windows\": [ " WINDOW(", \"cache\": \"cached\"") " ] }", "windows[0].cache" },
+		{ HEAD ", \"segments\": { \"boundary\": \"12K\" } }", "segments.boundary" },
+		{ HEAD ", \"segments\": { \"alignment\": 3 } }", "segments.alignment" },
+		{ HEAD ", \"windows\": [ " WINDOW(", \"cache\": \"cached\"") " ] }",
+		  "windows[0].cache" },
 		{ HEAD ", \"windows\": [ { \"name\": \"a/b\", \"bar\": 0, \"length\": 0 } ] }",
 		  "windows[0].name: must be letters" },
 		{ HEAD ", \"windows\": [ { \"name\": \".a\", \"bar\": 0, \"length\": 0 } ] }",
@@ -591,25 +593,26 @@ static void test_profile(const char *folder)
 		  "quiesce[0]: the last step must wait" },
 		{ HEAD ", \"quiesce\": [ " WAIT("\"value\": 3, \"mask\": 1") " ] }",
 		  "quiesce[0].wait: value has bits" },
-		{ HEAD ", \"windows\": [ " WINDOW("") " ], " TABLE("\"length\": 0, " LENGTH_FIELD) " }",
+		{ WITH_TABLE("\"length\": 0, " LENGTH_FIELD) " }",
 		  "table: length" },
-		{ HEAD ", \"windows\": [ " WINDOW("") " ], " TABLE("\"length\": 4096, "
-		  CONTROL("\"offset\": 8, \"set\": 1, \"clear\": 1") ", " "\"segment_size\": 4096") " }",
+		{ WITH_TABLE("\"length\": 4096, "
+		  CONTROL("\"offset\": 8, \"set\": 1, \"clear\": 1") ", \"segment_size\": 4096") " }",
 		  "table: control: set and clear" },
-		{ HEAD ", \"windows\": [ " WINDOW("") " ], " TABLE("\"length\": 4096, " LENGTH_FIELD ", "
+		{ WITH_TABLE("\"length\": 4096, " LENGTH_FIELD ", "
 		  CONTROL("\"offset\": 12, \"set\": 1, \"clear\": 0")) " }",
 		  "table: two fields overlap" },
-		{ HEAD ", \"windows\": [ " WINDOW("") " ], " TABLE("\"length\": 4096, " LENGTH_FIELD ", "
+		{ WITH_TABLE("\"length\": 4096, " LENGTH_FIELD ", "
 		  CONTROL("\"offset\": 32, \"set\": 1, \"clear\": 0")) " }",
 		  "table: a field of 32 bits at 32" },
-		{ HEAD ", \"windows\": [ " WINDOW("") " ], " TABLE("\"length\": 4096, " LENGTH_FIELD ", "
+		{ WITH_TABLE("\"length\": 4096, " LENGTH_FIELD ", "
 		  "\"sum\": { \"offset\": 18, \"bits\": 32 }") " }",
 		  "table: a field of 32 bits at 18" },
-		{ HEAD ", \"windows\": [ " WINDOW("") " ], " TABLE("\"offset\": 4096, \"length\": 8192, "
+		{ WITH_TABLE("\"offset\": 4096, \"length\": 8192, "
 		  LENGTH_FIELD) " }", "table.window: the table is outside" },
 		{ HEAD ", \"windows\": [ " WINDOW(", \"user\": true") " ], " TABLE("\"length\": 4096, "
 		  LENGTH_FIELD) " }", "table.window: the window \"t\" is for users" },
-		{ HEAD ", \"windows\": [ " WINDOW("") ", { \"name\": \"u\", \"bar\": 0, \"length\": 0, \"user\": true } ], "
+		{ HEAD ", \"windows\": [ " WINDOW("")
+		  ", { \"name\": \"u\", \"bar\": 0, \"length\": 0, \"user\": true } ], "
 		  TABLE("\"length\": 4096, " LENGTH_FIELD) " }",
 		  "table.window: the window \"u\" is for users" },
 		{ HEAD ", \"reset\": 0 }", "reset" },
@@ -709,7 +712,8 @@ static void test_files(void)
 	close(fd);
 	ok(!write_text("one\ntwo\n", "%s", path) && read_line(text, sizeof(text), "%s", path) &&
 	   !strcmp(text, "one"), "a text is written, and its first line read");
-	ok(write_text("x", "%s/x", path) == -ENOTDIR && !read_line(text, sizeof(text), "%s/x", path),
+	ok(write_text("x", "%s/x", path) == -ENOTDIR &&
+	   !read_line(text, sizeof(text), "%s/x", path),
 	   "what is not there can be neither");
 	/* of the second text a part fits; errno is still that of the first */
 	signal(SIGXFSZ, SIG_IGN);
@@ -1075,7 +1079,8 @@ static void test_wait(void)
 	queue = fake_queue();
 	kernel.ring.gone = 1;
 	wait.queue = &queue;
-	ok(rashpa_lock_wait(&wait, 10000, &seen) == -ENODEV && rashpa_lock_wait(&wait, 0, &seen) == -ENODEV,
+	ok(rashpa_lock_wait(&wait, 10000, &seen) == -ENODEV &&
+	   rashpa_lock_wait(&wait, 0, &seen) == -ENODEV,
 	   "a word of a function that is gone: %s", rashpa_reason());
 	wait.value = STEPS;
 	ok(!rashpa_lock_wait(&wait, 0, &seen) && seen == STEPS, "its last one is seen nevertheless");

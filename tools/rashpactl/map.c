@@ -55,11 +55,14 @@ struct options {
 	bool json;
 };
 
-enum { OPT_BOUNDARY = 256, OPT_ALIGNMENT, OPT_MAX_SEGMENT, OPT_DEVICE, OPT_KEEP, OPT_PIN,
-       OPT_DIRECTION };
+enum {
+	OPT_BOUNDARY = 256, OPT_ALIGNMENT, OPT_MAX_SEGMENT, OPT_DEVICE, OPT_KEEP, OPT_PIN,
+	OPT_DIRECTION,
+};
 
 static const struct argp_option options[] = {
-	{ "direction", OPT_DIRECTION, "both|to-memory|from-memory", 0, "of the DMA (default both)", 0 },
+	{ "direction", OPT_DIRECTION, "both|to-memory|from-memory", 0,
+	  "of the DMA (default both)", 0 },
 	{ "max-segment", OPT_MAX_SEGMENT, "SIZE", 0, "longest segment", 0 },
 	{ "boundary", OPT_BOUNDARY, "SIZE", 0, "that no segment may cross, a power of two", 0 },
 	{ "alignment", OPT_ALIGNMENT, "SIZE", 0, "of every address, a power of two", 0 },
