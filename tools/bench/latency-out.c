@@ -54,7 +54,7 @@ static void print_overload(const struct latency *l)
 		if (!title)
 			printf("\noverload: the consumer is too slow, its queue full\n"
 			       "%-21s %9s %10s %9s %9s  %s\n", "path", "stacks", "interrupts",
-			       "received", "events_lost", "lost = interrupts - received");
+			       "received", "lost", "lost = interrupts - received");
 		title = true;
 		printf("%-21s %9" PRIu64 " %10" PRIu64 " %9" PRIu64 " %9" PRIu64 "  %s\n",
 		       path_kinds[i].name, o->written, o->sent, o->received, o->lost,
@@ -66,7 +66,7 @@ void latency_print(const struct latency *l)
 {
 	printf("from the doorbell that lets the FPGA send, to the program that has the event\n"
 	       "%-21s %9s %9s %9s %9s %10s %8s %8s %5s %7s\n", "path", "p50 us", "p99 us",
-	       "p99.9 us", "CPU us", "max rate/s", "sent", "received", "events_lost", "ratio");
+	       "p99.9 us", "CPU us", "max rate/s", "sent", "received", "lost", "ratio");
 	for (unsigned int i = 0; i < PATHS; i++)
 		if (l->result[i].trip.count)
 			print_row(l, i);

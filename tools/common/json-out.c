@@ -53,8 +53,8 @@ bool json_elsewhere(void)
 	return to;
 }
 
-/* What is written stays open: a line may follow. */
-static int write_json(struct json_object *object, int flags)
+/* more: a line, which others may follow. */
+static int write_json(struct json_object *object, int flags, bool more)
 {
 	const char *text = json_object_to_json_string_ext(object, flags);
 	static FILE *file;
@@ -66,6 +66,11 @@ static int write_json(struct json_object *object, int flags)
 		puts(text);
 	else if (!file || fprintf(file, "%s\n", text) < 0 || fflush(file))
 		error = errno;
+	if (file && !more) {
+		if (fclose(file) && !error)
+			error = errno;
+		file = NULL;
+	}
 	json_object_put(object);
 	if (error)
 		say("cannot write %s: %s", to, strerror(error));
@@ -75,10 +80,10 @@ static int write_json(struct json_object *object, int flags)
 int json_finish(struct json_object *object)
 {
 	return write_json(object, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED |
-			  JSON_C_TO_STRING_NOSLASHESCAPE);
+			  JSON_C_TO_STRING_NOSLASHESCAPE, false);
 }
 
 int json_line(struct json_object *object)
 {
-	return write_json(object, JSON_C_TO_STRING_PLAIN);
+	return write_json(object, JSON_C_TO_STRING_PLAIN, true);
 }

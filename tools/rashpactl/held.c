@@ -82,11 +82,9 @@ int held_list(struct json_object *to)
 	int memory = rashpa_memory_open(), n;
 	struct rashpa_holding *held;
 
-	/* no driver, no holders: the rest of the list is of use without */
-	if (memory < 0)
-		return 0;
-	n = rashpa_list(memory, &held);
-	close(memory);
+	n = memory < 0 ? memory : rashpa_list(memory, &held);
+	if (memory >= 0)
+		close(memory);
 	if (n < 0)
 		return fail("%s", rashpa_reason());
 	for (int i = 0; i < n; i++) {
