@@ -152,12 +152,12 @@ live() { # NAME REMU-OPTION...: streams 400 frames, a receiver compares them; it
 	local status
 	name=$1
 	rashpactl buffer create "$name" 64M >/dev/null
-	romulu --buffer "$name" --timeout 60 --json "$work/$name.json" >"$work/out" 2>&1 &
+	romulu --buffer "$name" --timeout 60 --json="$work/$name.json" >"$work/out" 2>&1 &
 	receiver=$!
 	mapped() { (($(rashpactl --json buffer info "$name" | jq .mappings) > 0)); }
 	wait_for 30 mapped
 	remu --buffer "$name" --fpga "$fpga" --bunch 4 --slots 2 --images 400 --timeout 60 \
-		--json "$work/$name-remu.json" "${@:2}" >/dev/null
+		--json="$work/$name-remu.json" "${@:2}" >/dev/null
 	ok $? "$name: remu"
 	wait "$receiver"
 	status=$?
@@ -192,9 +192,9 @@ is "dropped from memory: no frame is lost otherwise" "$(got .source_lost)" 0
 # Nobody is there, and what was left out is all told afterwards.
 rashpactl buffer create nobody 64M >/dev/null
 remu --buffer nobody --fpga "$fpga" --bunch 4 --slots 2 --images 402 --live --rate 10000 \
-	--policy drop --timeout 60 --json "$work/nobody-remu.json" >/dev/null
+	--policy drop --timeout 60 --json="$work/nobody-remu.json" >/dev/null
 ok $? "drop without a receiver: remu does not wait"
-romulu --buffer nobody --timeout 60 --json "$work/nobody.json" >"$work/out" 2>&1
+romulu --buffer nobody --timeout 60 --json="$work/nobody.json" >"$work/out" 2>&1
 is "drop without a receiver: romulu says that frames are missing" $? 4
 is "drop without a receiver: two stacks of 101" "$(jq -r '"\(.frames) \(.dropped) \(.unaccounted)"' \
 	"$work/nobody.json")" "8 99 0"

@@ -250,10 +250,10 @@ static int print_json(const struct fpga *f)
 			json_object_array_add(list, json_object_new_string(features[i].name));
 	}
 	json_object_object_add(o, "features", list);
-	put_u64(o, "memory_size", fpga_read64(f, RFPGA_MEMORY_SIZE));
+	put_u64(o, "memory_bytes", fpga_read64(f, RFPGA_MEMORY_SIZE));
 	put_u64(o, "align", 1ull << (RFPGA_LIMITS_ALIGN(fpga_read(f, RFPGA_LIMITS)) & 63));
 	put_u64(o, "ticks", fpga_read64(f, RFPGA_TICKS));
-	put_u64(o, "tick_rate", fpga_read(f, RFPGA_TICK_RATE));
+	put_u64(o, "tick_rate_hz", fpga_read(f, RFPGA_TICK_RATE));
 	put_u64(o, "stop_time_us", fpga_read(f, RFPGA_STOP_TIME));
 	put_u64(o, "status", status);
 	put_bool(o, "busy", status & RFPGA_STATUS_BUSY);
