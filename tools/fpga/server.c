@@ -15,6 +15,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "../common/parse.h"
 #include "../lib/rashpa-fpga.h"
 #include "control.h"
 #include "log.h"
@@ -38,7 +39,7 @@ static struct server server;
 
 static const struct argp_option option_list[] = {
 	{ "socket", 's', "PATH", 0, "listen on this UNIX socket", 0 },
-	{ "memory", 'm', "SIZE", 0, "on-board memory, a power of two; K, M and G are known", 0 },
+	{ "memory", 'm', "SIZE", 0, "on-board memory, a power of two; K, M, G and T are known", 0 },
 	{ "dtps", 'd', "N", 0, "data transfer processes, 1 to 16", 0 },
 	{ "vectors", 'V', "N", 0, "MSI-X vectors, 1 to 16", 0 },
 	{ "entries", 'e', "N", 0, "entries of the address table, 1 to 1024", 0 },
@@ -48,41 +49,15 @@ static const struct argp_option option_list[] = {
 	{ 0 },
 };
 
-static bool parse_size(const char *text, uint64_t *size)
-{
-	static const char units[] = "KMG";
-	const char *unit;
-	int shift;
-	char *end;
-
-	errno = 0;
-	*size = strtoull(text, &end, 0);
-	if (errno || end == text || *text == '-')
-		return false;
-	if (*end) {
-		unit = strchr(units, *end);
-		if (!unit || end[1])
-			return false;
-		shift = 10 * (int)(unit - units + 1);
-		if (*size > MEMORY_MAX >> shift)
-			return false;
-		*size <<= shift;
-	}
-	return *size >= MEMORY_MIN && *size <= MEMORY_MAX && !(*size & (*size - 1));
-}
-
 uint32_t option_count(const char *text, uint32_t least, uint32_t most, const char *what,
-			    const struct argp_state *state)
+		      const struct argp_state *state)
 {
-	char *end;
-	unsigned long n;
+	uint32_t n = 0;
 
-	errno = 0;
-	n = strtoul(text, &end, 0);
-	if (errno || end == text || *end || n < least || n > most)
+	if (!parse_u32(text, &n) || n < least || n > most)
 		argp_error(state, "%s: %s is not a number from %u to %u", what, text, least,
 			   most);
-	return (uint32_t)n;
+	return n;
 }
 
 static error_t parse_option(int key, char *arg, struct argp_state *state)
@@ -99,7 +74,8 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		s->socket = arg;
 		return 0;
 	case 'm':
-		if (!parse_size(arg, &o->memory))
+		if (!parse_size(arg, &o->memory) || o->memory < MEMORY_MIN ||
+		    o->memory > MEMORY_MAX || o->memory & (o->memory - 1))
 			argp_error(state, "memory: %s is not a power of two from 4K to 1024G", arg);
 		return 0;
 	case 'd':

@@ -140,6 +140,8 @@ static void test_arguments(void)
 	unlink(path);
 	/* not as much memory as a sum that wraps */
 	CHECK_EQ(ends_with(free_path, path, "17179869185G"), EX_USAGE);
+	/* nor in octal, in which it would be 4096 */
+	CHECK_EQ(ends_with(free_path, path, "010000"), EX_USAGE);
 	/* somebody who is alive, and busy */
 	if (bind(busy, (struct sockaddr *)&addr, sizeof(addr)) || listen(busy, 0))
 		die("%s: %s", path, strerror(errno));
