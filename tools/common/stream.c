@@ -80,6 +80,7 @@ static int check_meta(const struct rashpa_stream *s, uint64_t length, char *why)
 
 int stream_check(const struct rashpa_stream *s, uint64_t length, char *why)
 {
+	const bool paced = s->policy != RASHPA_STREAM_OVERWRITE;
 	uint64_t line, image, slot, end;
 
 	if (s->magic != RASHPA_STREAM_MAGIC)
@@ -103,8 +104,7 @@ int stream_check(const struct rashpa_stream *s, uint64_t length, char *why)
 	if (s->fpga > 0xffff || s->vector > 0x7ff)
 		return because(why, -1, "fpga %" PRIu32 " or vector %" PRIu32 " is no such number",
 			       s->fpga, s->vector);
-	if (s->policy > RASHPA_STREAM_DROP || s->paced > 1 ||
-	    s->paced == (s->policy == RASHPA_STREAM_OVERWRITE))
+	if (s->policy > RASHPA_STREAM_DROP || s->paced != paced)
 		return because(why, -1, "policy %" PRIu32 " with paced %" PRIu32, s->policy,
 			       s->paced);
 	if (s->live > 1 || s->phase >= s->sampling || s->__reserved)
