@@ -79,7 +79,7 @@ static void test_restart(void)
 	CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_STACKS) == 3));
 	CHECK_EQ(status(0) & RFPGA_DTP_FAULTED, 0);
 	wr(DTP(0), RFPGA_DTP_STOP);
-	CHECK_EQ(status(0), RFPGA_DTP_IGNORED);
+	CHECK(EVENTUALLY(status(0) == RFPGA_DTP_IGNORED));
 	d.first_stack = 3;
 	start(&d);
 	CHECK_EQ(status(0) & RFPGA_DTP_IGNORED, 0);

@@ -208,6 +208,7 @@ static void test_bounds(void)
 	/* those of another one are not its own */
 	run_to(&other, RFPGA_DTP_RUNNING | RFPGA_DTP_WAITING);
 	wr(RFPGA_CONTROL, RFPGA_CONTROL_RESET);
+	CHECK(EVENTUALLY(!(rd(RFPGA_STATUS) & RFPGA_STATUS_RESETTING)));
 	CHECK_EQ(rd(bounds + RFPGA_BOUNDS_FIRST), 0);
 	CHECK_EQ(rd(bounds + RFPGA_BOUNDS_LIMIT), board.entries);
 }
