@@ -85,6 +85,7 @@ struct side {
 #define WHY_SIZE	160
 
 extern struct side side[2];
+extern bool groups;		/* both can do it; else members are started one by one */
 
 /* False: they differ, and @why says in what. */
 bool play(const struct stream *s, char why[WHY_SIZE]);

@@ -19,6 +19,7 @@ struct plan {
 	uint64_t length[DTPS];		/* of the destination's linear space */
 	uint32_t segments[DTPS];
 	uint64_t segment[DTPS][SEGMENTS];	/* where each begins in host memory */
+	uint64_t sum[DTPS][SEGMENTS];		/* and in the linear space */
 	uint32_t run[DTPS];
 	uint64_t first_stack[DTPS];
 };
@@ -57,6 +58,7 @@ static void write_map(struct plan *p, unsigned int n)
 	at = (uint32_t)draw(p, count);
 	for (i = 0; i < count; i++, at = (at + 3) % SEGMENTS) {
 		length = (1 + draw(p, 12)) * PAGE;
+		p->sum[n][i] = sum;
 		p->segment[n][i] = n * (uint64_t)AREA + at * room;
 		stream_add(p->s, ENTRY, n * BOUND_ENTRIES + i, HOST_ADDR + p->segment[n][i], length,
 			   sum, 1);
@@ -151,7 +153,8 @@ static void spoil(struct plan *p, unsigned int n)
 		set(p, n, any_reg(p), 0);
 		break;
 	case 2:
-		stream_add(p->s, ENTRY, base + some, area(n), PAGE, 0, 0);
+		/* where sums do not ascend, what is found is the board's matter */
+		stream_add(p->s, ENTRY, base + some, area(n), PAGE, p->sum[n][some], 0);
 		break;
 	case 3:
 		set(p, n, R_DST_COUNT, some + 1);

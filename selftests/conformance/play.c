@@ -16,6 +16,8 @@
 #define FREE_IMAGES	10000u		/* more of them free-running take too long, */
 #define FREE_PERIOD	25000u		/* and so does a longer period */
 
+bool groups = true;
+
 struct side side[2] = { { .name = "the first" }, { .name = "the second" } };
 
 /* What the streams so far have made uncertain; the same for both sides. */
@@ -68,7 +70,8 @@ static bool waits(struct side *s, unsigned int n)
 			dtp_read(s, n, RFPGA_DTP_C_STACKS);
 
 	return credit == s->credit[n] && next - credit >= dtp_read(s, n, RFPGA_DTP_SLOTS) &&
-	       (dtp_read(s, n, RFPGA_DTP_STATUS) & RFPGA_DTP_WAITING);
+	       (dtp_read(s, n, RFPGA_DTP_STATUS) & (RFPGA_DTP_WAITING | RFPGA_DTP_STOPPING)) ==
+	       RFPGA_DTP_WAITING;
 }
 
 static bool rests(struct side *s, uint32_t mask)
@@ -126,10 +129,14 @@ static void reset(uint64_t how)
 {
 	unsigned int i;
 
-	if (how == 2)
+	if (how == 2) {
 		both(RFPGA_CONTROL, RFPGA_CONTROL_RESET, 4);
-	else if (how == 1)
+		for (i = 0; i < 2; i++)
+			while (global(&side[i], RFPGA_STATUS, 4) & RFPGA_STATUS_RESETTING)
+				usleep(100);
+	} else if (how == 1) {
 		config_both(0x88, 0x8000);
+	}
 	for (i = 0; i < 2 && !how; i++)
 		client_reset(&side[i].client);
 	if (how != 2)
@@ -248,7 +255,7 @@ static uint32_t affected(const struct op *op)
 static void execute(const struct op *op)
 {
 	const uint64_t *a = op->arg;
-	uint32_t at;
+	uint32_t at, n;
 
 	switch (op->kind) {
 	case ENTRY:
@@ -267,7 +274,11 @@ static void execute(const struct op *op)
 		start(1u << a[0], false);
 		break;
 	case GROUP:
-		start((uint32_t)a[0], true);
+		if (groups)
+			start((uint32_t)a[0], true);
+		for (n = 0; n < DTPS && !groups; n++)
+			if (a[0] & 1u << n)
+				start(1u << n, false);
 		break;
 	case STOP:
 		if (a[0] == DTPS)
@@ -485,6 +496,10 @@ static void prepare(void)
 	unsigned int i;
 
 	reset(0);
+	/* which a reset need not clear */
+	for (i = 0; i < DTPS * BOUND_ENTRIES; i++)
+		write_entry((const uint64_t[]){ i, 0, 0, 0, 0 });
+	memset(written, 0, sizeof(written));
 	for (i = 0; i < 2; i++)
 		memset(side[i].host, CANARY, HOST_SIZE);
 	map(0, HOST_SIZE, 3);
