@@ -1,13 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 # Runs inside the lab's root: rashpa-fpga-conformance against rashpa-fpga, as it is and with
-# less; that it notices boards that are wrong; how it ends. TAP.
+# less, and against a board that was written from the document alone; that it notices boards that
+# are wrong; how it ends. TAP.
 set -uo pipefail
 
 cd "$(dirname "$0")/.." || exit 1
 tools=${RASHPA_TOOLS:-build/tools}
 work=$(mktemp -d)
-n=0 bad=0 board=
+n=0 bad=0 program=rashpa-fpga board=
 
 verdict() { # STATUS NAME
 	n=$((n + 1))
@@ -29,7 +30,7 @@ trap 'end_board; rm -rf "$work"' EXIT
 start() {
 	local i
 	end_board
-	"$tools/rashpa-fpga" --socket "$work/socket" --control "$work/control" --log "$work/log" "$@" &
+	"$tools/$program" --socket "$work/socket" --control "$work/control" --log "$work/log" "$@" &
 	board=$!
 	for ((i = 0; i < 500; i++)); do
 		[[ ! -S $work/control ]] || return 0
@@ -96,6 +97,11 @@ all "a board without features" --without lock --without freerun --without flush 
 	--without group --without drop --without meta
 
 all "an aligned board" --memory 16M --dtps 4 --vectors 4 --align 64
+program=rashpa-fpga-second
+all "a second board" --memory 16M --dtps 4 --vectors 4
+all "a second board with other limits" --memory 1M --limits 40,24,20,3
+program=rashpa-fpga
+
 notices "lose lock 2" event/lock
 notices "lose interrupt 2" stream/region
 notices "twice interrupt 0" stream/region
