@@ -447,7 +447,8 @@ static void test_touch_alone(void)
 	pthread_join(t.thread, NULL);
 	CHECK(!r.err, "RESET: %s", strerror(r.err));
 	CHECK(!t.wrong, "%llu reads were wrong", (unsigned long long)t.wrong);
-	CHECK(most >= (tap_slow() > 1 ? 10 : 100), "%u mappings while another thread waited", most);
+	/* none or one if it did, and a few on a machine that has no time */
+	CHECK(most >= (tap_slow() > 1 ? 4 : 100), "%u mappings while another thread waited", most);
 	munmap(p, RFPGA_BAR_REGS_SIZE);
 	close(win);
 }

@@ -536,12 +536,13 @@ static enum outcome serve(struct fpga *fpga, struct dtp *d, struct bus_fault *fa
 		drop_image(fpga, d);
 		return SENT;
 	}
+	/* begun, whatever becomes of it */
+	if (!d->image && (c->mode & RFPGA_MODE_FREERUN) && ahead >= c->slots)
+		count_add(&d->count.overruns, 1);
 	if (!locate(fpga, d, fault))
 		return REFUSED;
 	d->begun = d->live.source ? d->arrival.begun : fpga_ticks();
 	last = ends_stack(d);
-	if (!d->image && (c->mode & RFPGA_MODE_FREERUN) && ahead >= c->slots)
-		count_add(&d->count.overruns, 1);
 	if (last)
 		event = plan_event(fpga, d);
 	if (!(d->behind & FPGA_IMAGE)) {
