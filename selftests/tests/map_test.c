@@ -936,13 +936,14 @@ static void test_program_narrow_sums(void)
 	const size_t length = (size_t)(4 * GIB + piece);
 	struct rashpa_pin pin = { HEAD(pin), .length = length };
 	struct rashpa_layout layout = fpga_layout;
-	int fd = buffer_alloc(piece, NULL);
 	struct rashpa_map_make map;
 	uint32_t i;
 	size_t at;
 	char *base;
+	int fd;
 
 	SKIP_IF(sizeof(void *) < 8, "no room for 4 GiB in a 32-bit program");
+	fd = buffer_alloc(piece, NULL);
 	base = mmap(NULL, length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	REQUIRE(base != MAP_FAILED, "mmap: %s", strerror(errno));
 	for (at = 0; at < length; at += piece)

@@ -68,10 +68,10 @@ static void count_add(_Atomic uint64_t *counter, uint64_t n)
 			      memory_order_relaxed);
 }
 
-/* What is on its way already cannot be stopped any more. */
-static bool stopped(const struct dtp *d)
+/* What is on its way already cannot be stopped any more; a reset ends what lingers. */
+static bool stopped(const struct fpga *fpga, const struct dtp *d)
 {
-	return d->stop && !d->posted;
+	return (d->stop && !d->posted) || (d->lingers && fpga->engine.quiescing);
 }
 
 /* ------------------------------------------------------------ one image --- */
@@ -91,7 +91,7 @@ static enum outcome send_long(struct fpga *fpga, struct dtp *d, const uint8_t *s
 	while (ok && length) {
 		uint64_t n = length < BUS_BURST ? length : BUS_BURST;
 
-		if (stopped(d))
+		if (stopped(fpga, d))
 			return STOPPED;
 		host_begin(fpga->host);
 		ok = bus_write(&fpga->bus, &d->dst, dst, src, n, fault);
@@ -141,7 +141,7 @@ static enum outcome send_burst(struct fpga *fpga, struct dtp *d, uint32_t *line,
 		account(fpga, d, n);
 		*line += (uint32_t)n;
 		budget -= n * c->row;
-	} while (*line < d->lines && budget >= c->row && !stopped(d));
+	} while (*line < d->lines && budget >= c->row && !stopped(fpga, d));
 	host_end(fpga->host);
 	return ok ? SENT : REFUSED;
 }
@@ -211,7 +211,7 @@ static enum outcome send_image(struct fpga *fpga, struct dtp *d, struct bus_faul
 	uint32_t line = 0;
 
 	while (line < d->lines && outcome == SENT) {
-		if (stopped(d))
+		if (stopped(fpga, d))
 			return STOPPED;
 		if (c->row <= BUS_BURST) {
 			outcome = send_burst(fpga, d, &line, fault);

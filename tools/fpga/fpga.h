@@ -154,7 +154,7 @@ struct engine {
 	bool exit;
 	unsigned int turn;		/* round robin */
 	bool stuck;			/* misbehave: do not stop */
-	bool quiescing;			/* nothing stays on its way */
+	_Atomic bool quiescing;		/* nothing stays on its way; read without the lock, too */
 	bool unsettled;			/* told to look, and has not yet done all that is due */
 	bool patient;			/* misbehave: wait while bus mastering is off */
 

@@ -479,7 +479,8 @@ static enum host_answer execute(struct host *host, unsigned int how, const struc
 	if (!piece->host)
 		return message(host, how, piece, data);
 	if (how & HOST_WORDS) {
-		if ((uintptr_t)piece->host % sizeof(uint64_t))
+		/* regions may begin and end at any byte */
+		if ((uintptr_t)piece->host % sizeof(uint64_t) || piece->length % sizeof(uint64_t))
 			return HOST_NOTHING;
 		copy = copy_words;
 	}

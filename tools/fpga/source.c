@@ -17,6 +17,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define MISS_MAX	65536
+
 static bool is_missed(uint64_t every, uint64_t frame)
 {
 	return every && (frame + 1) % every == 0;
@@ -75,16 +77,26 @@ static void accept_image(struct fpga *fpga, struct dtp *d, const struct source *
 		d->count.fifo_peak = l->waiting;
 }
 
+/* How many of the @n images @from, @from + step ... It repeats, and @every is at most MISS_MAX. */
+static uint64_t missed_of(uint64_t every, uint64_t from, uint64_t step, uint64_t n)
+{
+	uint64_t missed = 0, rest, i;
+
+	if (!every)
+		return 0;
+	rest = n % every;
+	for (i = 0; i < every && i < n; i++)
+		if (is_missed(every, from + i * step))
+			missed += n / every + (i < rest);
+	return missed;
+}
+
 /* What would be offered from @from on is lost, or is not needed any more. */
 static void lose(struct fpga *fpga, struct dtp *d, uint64_t from, uint64_t end)
 {
-	uint64_t n = (end - 1 - from) / step(d) + 1, missed = 0, i;
+	uint64_t n = (end - 1 - from) / step(d) + 1;
+	uint64_t missed = missed_of(fpga->miss.frames, from, step(d), n);
 
-	if (step(d) == 1)
-		missed = missed_between(fpga->miss.frames, from, end);
-	else
-		for (i = 0; fpga->miss.frames && i < n; i++)
-			missed += is_missed(fpga->miss.frames, from + i * step(d));
 	if (wants_more(d))
 		d->count.lost += n - missed;
 	d->live.pass = from + n * step(d) - end;
@@ -104,7 +116,9 @@ static void take(struct fpga *fpga, struct dtp *d, const struct source *s, uint6
 			return;
 		}
 		from += l->pass;
-		if (l->waiting == FPGA_FIFO || !wants_more(d)) {
+		/* full, or none of those that are its turn was delivered */
+		if (l->waiting == FPGA_FIFO || !wants_more(d) ||
+		    (is_missed(fpga->miss.frames, from) && !(step(d) % fpga->miss.frames))) {
 			lose(fpga, d, from, end);
 			return;
 		}
@@ -282,7 +296,8 @@ bool source_command(struct fpga *fpga, const char *command)
 		lines = true;
 	else
 		return false;
-	if (strchr(command, '-') || ((lines || !strstr(command, "off")) && (!every || !count)))
+	if (strchr(command, '-') || every > MISS_MAX ||
+	    ((lines || !strstr(command, "off")) && (!every || !count)))
 		return false;
 	if (lines) {
 		miss.lines = every;

@@ -165,6 +165,9 @@ static bool space_find(const struct bus *bus, struct bus_space *space, uint64_t 
 		return refuse(fault, RFPGA_FAULT_BUS, addr);
 	if (piece->length > left)
 		piece->length = left;
+	/* the rest is refused by the next look-up, which begins behind the end of addresses */
+	if (piece->length && piece->length - 1 > UINT64_MAX - piece->addr)
+		piece->length = UINT64_MAX - piece->addr + 1;
 	return true;
 }
 

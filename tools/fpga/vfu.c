@@ -648,10 +648,11 @@ static int do_region_read(struct vfu *vfu, struct request *r)
 	struct region_access a;
 	uint8_t *data = r->reply + sizeof(a);
 	int err = get_access(vfu, r, false, &a);
-	bool config = a.region == VFIO_PCI_CONFIG_REGION_INDEX;
+	bool config;
 
 	if (err)
 		return err;
+	config = a.region == VFIO_PCI_CONFIG_REGION_INDEX;
 	memcpy(r->reply, &a, sizeof(a));
 	r->reply_size = sizeof(a) + a.count;
 	if (!answers(vfu, config))
@@ -708,10 +709,11 @@ static int do_region_write(struct vfu *vfu, struct request *r)
 	struct region_access a;
 	const uint8_t *data = r->data + sizeof(a);
 	int err = get_access(vfu, r, true, &a);
-	bool config = a.region == VFIO_PCI_CONFIG_REGION_INDEX;
+	bool config;
 
 	if (err)
 		return err;
+	config = a.region == VFIO_PCI_CONFIG_REGION_INDEX;
 	memcpy(r->reply, &a, sizeof(a));
 	r->reply_size = sizeof(a);
 	if (!answers(vfu, config))

@@ -150,6 +150,38 @@ static void test_mute(void)
 	c->remote_mute = false;
 }
 
+/* Addresses do not go round: what is behind the last one is not what is at 0. */
+static void test_address_end(void)
+{
+	const uint64_t last = UINT64_MAX - 4095;
+	struct dtp d = plain(0);
+
+	CHECK_EQ(dma_map(last, 4096, 0, 3), 0);
+	CHECK_EQ(dma_map(0, 4096, 4096, 3), 0);
+	set_entry(0, last, 8192, RFPGA_ENTRY_VALID);
+	d.width = 4096;
+	d.height = 1;
+	start(&d);
+	check_refused(RFPGA_FAULT_BUS);
+	CHECK_EQ(rd64(RFPGA_FAULT_ADDR), last);
+	CHECK(untouched(4096, 8192));
+	dma_unmap(last, 4096);
+}
+
+/* Where a region ends inside of a word, its words cannot become visible one by one. */
+static void test_odd_regions(void)
+{
+	const uint64_t addr = 0xb00000000ull;
+	struct dtp d = plain(0);
+
+	CHECK_EQ(dma_map(addr, 12, LOCKS, 3), 0);
+	CHECK_EQ(dma_map(addr + 12, 4084, LOCKS + 4096, 3), 0);
+	set_entry(1, addr, 4096, RFPGA_ENTRY_VALID);
+	start(&d);
+	CHECK(faulted(0, RFPGA_FAULT_BUS));
+	CHECK(untouched(LOCKS, LOCKS + 64));
+}
+
 static void test_pieces(void)
 {
 	struct dtp d = plain(0);
@@ -249,6 +281,8 @@ static void test_unmap(void)
 }
 
 static const struct test tests[] = {
+	{ "address-end", "addresses end at 2^64", test_address_end },
+	{ "odd-regions", "regions that end inside of a word", test_odd_regions },
 	{ "pieces", "memory that was mapped in pieces", test_pieces },
 	{ "bus", "refused: bus addresses", test_fault_bus },
 	{ "taken-away", "memory taken away while it is written", test_unmap },

@@ -347,6 +347,17 @@ static void test_linger(void)
 	next.dst_base = 2 << 20;
 	run_to(&next, RFPGA_DTP_RUNNING | RFPGA_DTP_WAITING);
 	CHECK(untouched(0, 1 << 20));
+	/* one that would be on its way for days ends with a reset, too */
+	d = plain(0);
+	d.height = INT32_MAX;
+	d.src_line = d.dst_line = 0;
+	tell("linger on 0");
+	start(&d);
+	CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_BYTES)));
+	wr(RFPGA_CONTROL, RFPGA_CONTROL_STOP);
+	CHECK(EVENTUALLY(idle()));
+	function_reset();
+	CHECK(idle());
 	tell("honest");
 }
 

@@ -296,6 +296,24 @@ static void test_missing(void)
 	/* eight were sent since; of 1200, 400 are missed */
 	step(6000 * PERIOD);
 	CHECK_EQ(counter(0, RFPGA_DTP_C_LOST), 74 + 800 - 8);
+	/* so many that nobody could look at each; of every sixth one, none or all are missed */
+	wr(base + RFPGA_SOURCE_CONTROL, RFPGA_SOURCE_STOP);
+	wr(RFPGA_CONTROL, RFPGA_CONTROL_STOP);
+	CHECK(EVENTUALLY(idle()));
+	d.live_sampling = 2;
+	start(&d);
+	source_start(1);
+	step(1000000000000000);
+	CHECK_EQ(counter(0, RFPGA_DTP_C_LOST), 333333333333333 - 16);
+	wr(base + RFPGA_SOURCE_CONTROL, RFPGA_SOURCE_STOP);
+	wr(RFPGA_CONTROL, RFPGA_CONTROL_STOP);
+	CHECK(EVENTUALLY(idle()));
+	d.live_sampling = 6 | 2 << 16;
+	start(&d);
+	source_start(1);
+	step(1000000000000000);
+	CHECK_EQ(counter(0, RFPGA_DTP_C_LOST), 0);
+	CHECK_EQ(counter(0, RFPGA_DTP_C_IMAGES), 0);
 	tell("miss frames off");
 	CHECK(obeys("miss", "error") && obeys("miss frames 0", "error") &&
 	      obeys("miss lines 3 0", "error") && obeys("miss lines -1", "error") &&
