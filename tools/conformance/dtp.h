@@ -32,6 +32,12 @@ static inline uint64_t up(uint64_t bytes)
 	return down(bytes + board.align - 1);
 }
 
+/* A value of the high word of a pair that is too wide for @bits. */
+static inline uint32_t too_wide(unsigned int bits)
+{
+	return bits < 32 ? 1 : 1u << (bits - 32);
+}
+
 /* Registers and host memory as every test finds them: entry 0 is DST, entry 1 LOCKS. */
 void fresh(void);
 /* The first of a linear space, or a valid one behind @sum bytes of it. */

@@ -109,7 +109,7 @@ static uint32_t feature_of(uint32_t reg)
 
 static void test_fault_config(void)
 {
-	const uint32_t o = 1u << (board.offset_bits - 32), s = 1u << (board.stride_bits - 32);
+	const uint32_t o = too_wide(board.offset_bits), s = too_wide(board.stride_bits);
 	const uint32_t n = 1u << board.count_bits;
 	const struct { uint32_t reg, value; } bad[] = {
 		{ RFPGA_DTP_MODE, 0x40 }, { RFPGA_DTP_VECTOR, board.vectors },

@@ -183,7 +183,7 @@ static void test_drop_config(void)
 		{ RFPGA_DTP_MODE, RFPGA_MODE_DROP }, { RFPGA_DTP_PERIOD, 0 },
 		{ RFPGA_DTP_META_OFFSET, 32 }, { RFPGA_DTP_META_FIRST, board.entries },
 		{ RFPGA_DTP_META_COUNT, 0 },
-		{ RFPGA_DTP_FIRST_FRAME + 4, 1u << (board.offset_bits - 32) },
+		{ RFPGA_DTP_FIRST_FRAME + 4, too_wide(board.offset_bits) },
 	};
 	struct dtp d = dropping();
 	unsigned int i;
