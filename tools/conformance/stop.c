@@ -144,6 +144,43 @@ static void test_states(void)
 		CHECK(silent(0));
 }
 
+/* What was sent of an image that STOP has cut has no record; what was sent wholly has one. */
+static void test_metadata(void)
+{
+	enum { RECORDS = 32 };
+	struct dtp d = plain(0);
+	const volatile uint32_t *meta;
+	uint64_t images, m;
+	int i;
+
+	d.mode = RFPGA_MODE_FREERUN | RFPGA_MODE_META;
+	d.bunch = RECORDS;
+	d.slots = 1;
+	d.dst_image = 0;
+	d.images = 0;
+	d.meta = 2048;
+	for (i = 0; i < 200 && !failed; i++) {
+		/* an image of one line has many ends, one of several has many middles */
+		d.height = i % 2 ? 1 : 4;
+		memset(host + LOCKS + d.meta, CANARY, RECORDS * RFPGA_META_SIZE);
+		start(&d);
+		CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_IMAGES) > 0));
+		wr(DTP(0), RFPGA_DTP_STOP);
+		CHECK(EVENTUALLY(idle()));
+		images = counter(0, RFPGA_DTP_C_IMAGES);
+		CHECK_EQ(counter(0, RFPGA_DTP_C_DESCRIPTORS) / d.height, images);
+		for (m = images < RECORDS ? 0 : images - RECORDS; m < images; m++) {
+			meta = meta_record(&d, 0, m % RECORDS);
+			CHECK_EQ(meta64(meta, RFPGA_META_FRAME), m);
+			CHECK_EQ(meta64(meta, RFPGA_META_STACK), m / RECORDS);
+			CHECK_EQ(meta[RFPGA_META_LENGTH / 4], d.height * d.width * d.pixel);
+			CHECK_EQ(meta[RFPGA_META_STATUS / 4], 0);
+		}
+		if (images < RECORDS)
+			CHECK(untouched(LOCKS + d.meta + images * RFPGA_META_SIZE, LOCKS + 4096));
+	}
+}
+
 static const struct test tests[] = {
 	{ "silence", "stop, and then silence", test_stop,
 	  .features = RFPGA_FEATURE_FREERUN, .memory = 4096 },
@@ -152,6 +189,8 @@ static const struct test tests[] = {
 	{ "one", "one DTP stops, another one goes on", test_stop_one, .dtps = 2 },
 	{ "states", "what START clears, and what STOP leaves out", test_states,
 	  .features = RFPGA_FEATURE_FREERUN | RFPGA_FEATURE_MSIX },
+	{ "metadata", "which images have a record when a stop comes", test_metadata,
+	  .features = RFPGA_FEATURE_FREERUN | RFPGA_FEATURE_META },
 	{ "restart", "start, stop and resume", test_restart,
 	  .features = RFPGA_FEATURE_LOCK },
 };

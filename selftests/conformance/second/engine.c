@@ -200,17 +200,8 @@ static bool send_metadata(struct dtp *dtp, uint64_t begun, uint64_t length)
 	return send_record(dtp, RFPGA_DTP_META_FIRST, &at, data);
 }
 
-/* is it the last image of its stack that is being sent? */
-static bool ends_stack(const struct dtp *dtp)
-{
-	const struct run *run = &dtp->run;
-
-	return run->image + 1 == word(dtp, RFPGA_DTP_BUNCH) ||
-	       (!run->endless && run->left == 1);
-}
-
 /*
- * An image, and its metadata: these complete a stack also if STOP has come. False: told to stop, or
+ * An image, and its metadata: these follow also if STOP has come meanwhile. False: told to stop, or
  * a fault.
  */
 static bool send_image(struct dtp *dtp)
@@ -230,12 +221,8 @@ static bool send_image(struct dtp *dtp)
 		add(&source, pair(dtp, RFPGA_DTP_SRC_LINE));
 		add(&dest, pair(dtp, RFPGA_DTP_DST_LINE));
 	}
-	if (mode(dtp, RFPGA_MODE_META)) {
-		if (dtp->stop && !ends_stack(dtp))
-			return false;
-		if (!send_metadata(dtp, begun, length))
-			return false;
-	}
+	if (mode(dtp, RFPGA_MODE_META) && !send_metadata(dtp, begun, length))
+		return false;
 	pthread_mutex_lock(&dtp->board->lock);
 	dtp->count.images++;
 	pthread_mutex_unlock(&dtp->board->lock);
