@@ -177,6 +177,67 @@ static void test_nonsense(void)
 	CHECK(sent && refused);
 }
 
+/* What entries of the time before a reset lead to: nowhere. */
+static void test_stale(void)
+{
+	struct dtp d = pages(8, 4);
+	uint32_t i;
+
+	for (i = 0; i < 4; i++)
+		set_segment(8 + i, HOST_ADDR + (1 + i) * AREA, AREA, i * AREA);
+	fresh();
+	d.images = 1;
+	for (i = 0; i < 4; i++) {
+		d.dst_base = i * AREA;
+		start(&d);
+		CHECK(faulted(0, RFPGA_FAULT_ENTRY));
+		CHECK_EQ(rd64(RFPGA_FAULT_ADDR), i * AREA);
+	}
+	CHECK(untouched(AREA, 5 * AREA));
+	/* sums of those that are not valid are for the search, and no more */
+	for (i = 0; i < 4; i++)
+		wr64(ENTRY(8 + i) + RFPGA_ENTRY_SUM, i * 2 * PAGE);
+	set_segment(10, HOST_ADDR + AREA, 2 * PAGE, 4 * PAGE);
+	d.dst_base = 5 * PAGE;
+	run_to(&d, RFPGA_DTP_DONE);
+	CHECK(!memcmp(host + AREA + PAGE, dataset, PAGE));
+	CHECK(untouched(AREA + 2 * PAGE, 5 * AREA));
+}
+
+/* Of a range that is wider than the bounds, what is between them. */
+static void test_bounds_within(void)
+{
+	struct dtp d = pages(8, 4);
+	uint32_t i;
+
+	for (i = 0; i < 4; i++)
+		set_segment(8 + i, HOST_ADDR + (1 + i) * AREA, PAGE, i * PAGE);
+	wr(BOUNDS(0) + RFPGA_BOUNDS_FIRST, 9);
+	wr(BOUNDS(0) + RFPGA_BOUNDS_LIMIT, 11);
+	d.images = 1;
+	for (i = 0; i < 4; i++) {
+		d.dst_base = i * PAGE;
+		start(&d);
+		if (i == 1 || i == 2) {
+			CHECK(EVENTUALLY(status(0) == RFPGA_DTP_DONE));
+			CHECK(!memcmp(host + (1 + i) * AREA, dataset, PAGE));
+		} else {
+			CHECK(faulted(0, RFPGA_FAULT_ENTRY));
+			CHECK_EQ(rd64(RFPGA_FAULT_ADDR), i * PAGE);
+			CHECK(untouched((1 + i) * AREA, (2 + i) * AREA));
+		}
+	}
+	/* two words of 11 bits, in one access or two, and two that are not there */
+	wr64(BOUNDS(0), UINT64_MAX);
+	wr64(BOUNDS(0) + 8, UINT64_MAX);
+	CHECK_EQ(rd(BOUNDS(0) + RFPGA_BOUNDS_FIRST), RFPGA_BOUNDS_MASK);
+	CHECK_EQ(rd(BOUNDS(0) + RFPGA_BOUNDS_LIMIT), RFPGA_BOUNDS_MASK);
+	CHECK_EQ(rd64(BOUNDS(0) + 8), 0);
+	run_to(&d, RFPGA_DTP_FAULTED);
+	wr(BOUNDS(0) + RFPGA_BOUNDS_FIRST, 0);
+	run_to(&d, RFPGA_DTP_DONE);
+}
+
 static void test_bounds(void)
 {
 	const uint32_t bounds = BOUNDS(1);
@@ -245,9 +306,12 @@ static const struct test tests[] = {
 	  .entries = 13, .features = RFPGA_FEATURE_FREERUN },
 	{ "one-valid", "only the entry that is used has to be valid", test_one_valid,
 	  .entries = 12 },
+	{ "stale", "entries of before a reset lead nowhere", test_stale, .entries = 12 },
 	{ "nonsense", "wrong sums lead to valid entries or nowhere", test_nonsense, .entries = 16 },
 	{ "bounds", "nothing outside the bounds of a DTP is used", test_bounds, .dtps = 2,
 	  .features = RFPGA_FEATURE_LOCK },
+	{ "bounds-within", "a range that is wider than the bounds", test_bounds_within,
+	  .entries = 12 },
 	{ "bounds-fence", "bounds that become narrower count at once", test_bounds_fence,
 	  .features = RFPGA_FEATURE_FREERUN },
 };

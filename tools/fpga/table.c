@@ -72,9 +72,9 @@ void bus_bounds_write(struct bus *bus, uint32_t offset, uint32_t value)
 
 	host_exclude(bus->host);
 	if (offset % RFPGA_BOUNDS_STRIDE == RFPGA_BOUNDS_FIRST)
-		bus->bounds[dtp].first = value;
+		bus->bounds[dtp].first = value & RFPGA_BOUNDS_MASK;
 	else if (offset % RFPGA_BOUNDS_STRIDE == RFPGA_BOUNDS_LIMIT)
-		bus->bounds[dtp].limit = value;
+		bus->bounds[dtp].limit = value & RFPGA_BOUNDS_MASK;
 	host_end(bus->host);
 }
 
@@ -142,21 +142,16 @@ static uint32_t entry_search(const struct bus *bus, uint32_t low, uint32_t high,
 static bool space_find(const struct bus *bus, struct bus_space *space, uint64_t offset,
 		       struct piece *piece, struct bus_fault *fault)
 {
-	const uint32_t first = bus->bounds[space->dtp].first;
-	const uint32_t limit = bus->bounds[space->dtp].limit;
-	uint32_t low = space->first, high = space->first + space->count;
+	const uint32_t low = space->first, high = space->first + space->count;
 	uint64_t addr, left, skip;
 
 	if (space->wild)
 		return !__builtin_add_overflow(space->wild_addr, offset, &piece->addr) ||
 		       refuse(fault, RFPGA_FAULT_BUS, space->wild_addr);
-	low = low > first ? low : first;
-	high = high < limit ? high : limit;
-	if (low >= high)
-		return refuse(fault, RFPGA_FAULT_ENTRY, offset);
 	if (space->cur < low || space->cur >= high || !entry_has(bus, space->cur, offset))
 		space->cur = entry_search(bus, low, high, offset);
-	if (!entry_has(bus, space->cur, offset))
+	if (space->cur < bus->bounds[space->dtp].first ||
+	    space->cur >= bus->bounds[space->dtp].limit || !entry_has(bus, space->cur, offset))
 		return refuse(fault, RFPGA_FAULT_ENTRY, offset);
 	addr = entry_value(bus, space->cur, RFPGA_ENTRY_ADDR);
 	skip = offset - entry_value(bus, space->cur, RFPGA_ENTRY_SUM);

@@ -136,11 +136,13 @@
 #define   RFPGA_MAILBOX_READ_ONLY 2
 #define   RFPGA_MAILBOX_TIMEOUT	3	/* no answer */
 #define RFPGA_MAILBOX_SIZE	0x10
+
 /* bounds of DTP n in the address table (BAR 0); the kernel's, on a page of their own */
 #define RFPGA_BOUNDS		0x7000
 #define RFPGA_BOUNDS_STRIDE	16
 #define RFPGA_BOUNDS_FIRST	0x0	/* rw: no entry before this one */
 #define RFPGA_BOUNDS_LIMIT	0x4	/* rw: nor this one or one behind it; reset: CAPS_ENTRIES */
+#define   RFPGA_BOUNDS_MASK	0x7ffu	/* of both */
 
 /* address table (BAR 0): where the host lets us write */
 #define RFPGA_TABLE		0x8000
@@ -171,7 +173,7 @@
 #define RFPGA_DTP(n)		(0x1000 + (n) * 0x200)
 #define RFPGA_DTPS_MAX		16
 
-/* Registers of a DTP, relative to RFPGA_DTP(n). Configuration is taken at START. */
+/* Registers of a DTP, relative to RFPGA_DTP(n). A DTP that runs keeps its configuration. */
 #define RFPGA_DTP_CONTROL	0x000	/* wo, reads 0 */
 #define   RFPGA_DTP_START	(1u << 0)
 #define   RFPGA_DTP_STOP	(1u << 1)

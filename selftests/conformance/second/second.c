@@ -607,7 +607,7 @@ static void write_register(struct board *board, uint32_t at, uint32_t value)
 	else if (at >= RFPGA_TABLE)
 		write_entry(board, at - RFPGA_TABLE, value);
 	else if (bound)
-		*bound = value;
+		*bound = value & RFPGA_BOUNDS_MASK;
 	else if (at == RFPGA_SCRATCH)
 		board->scratch = value;
 	else if (at == RFPGA_CONTROL)
