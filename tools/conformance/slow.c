@@ -58,7 +58,11 @@ static void test_mailbox(void)
 	/* both at once are nothing */
 	wr(mailbox + RFPGA_MAILBOX_CONTROL, RFPGA_MAILBOX_READ | RFPGA_MAILBOX_WRITE);
 	CHECK_EQ(rd(mailbox + RFPGA_MAILBOX_STATUS), 0);
-	CHECK_EQ(mail(UINT32_MAX, 0, RFPGA_MAILBOX_READ), RFPGA_MAILBOX_NOWHERE);
+	/* bits without a meaning neither add something nor do anything */
+	CHECK_EQ(mail(UINT32_MAX, 0, ~RFPGA_MAILBOX_WRITE), RFPGA_MAILBOX_NOWHERE);
+	wr(mailbox + RFPGA_MAILBOX_ADDRESS, 0);
+	wr(mailbox + RFPGA_MAILBOX_CONTROL, ~(RFPGA_MAILBOX_READ | RFPGA_MAILBOX_WRITE));
+	CHECK(EVENTUALLY(rd(mailbox + RFPGA_MAILBOX_STATUS) == RFPGA_MAILBOX_NOWHERE << 8));
 	CHECK_EQ(rd(mailbox + RFPGA_MAILBOX_CONTROL), 0);
 }
 

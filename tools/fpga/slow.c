@@ -111,6 +111,6 @@ void mailbox_write(struct fpga *fpga, uint32_t offset, uint32_t value)
 	else if (offset == RFPGA_MAILBOX_DATA)
 		m->data = value;
 	else if (offset == RFPGA_MAILBOX_CONTROL &&
-		 (value == RFPGA_MAILBOX_READ || value == RFPGA_MAILBOX_WRITE))
-		access_word(m, value == RFPGA_MAILBOX_WRITE);
+		 !(value & RFPGA_MAILBOX_READ) != !(value & RFPGA_MAILBOX_WRITE))
+		access_word(m, value & RFPGA_MAILBOX_WRITE);
 }
