@@ -153,9 +153,10 @@ struct rashpa_importers {
  * @mappings: CPU mappings now
  * @name: empty if anonymous
  * @lock_memory: made with RASHPA_ALLOC_LOCK
- * @lock: protects the next two
+ * @lock: protects the next three
  * @leases: of a named buffer now
  * @exclusive: the one lease, if it is exclusive, or NULL
+ * @roles: the lease of the open node that has a role, or NULL
  * @entry: in the list of those that linger
  */
 struct rashpa_buffer {
@@ -171,6 +172,7 @@ struct rashpa_buffer {
 	struct mutex lock;		/* leases */
 	u32 leases;
 	struct rashpa_lease *exclusive;
+	struct rashpa_lease *roles[RASHPA_ROLES];
 	struct list_head entry;
 };
 
@@ -213,6 +215,7 @@ void rashpa_named_drop(struct rashpa_named *named);
 int rashpa_ioc_buffer_info(struct rashpa_call *call, void *arg);
 int rashpa_ioc_export(struct rashpa_call *call, void *arg);
 int rashpa_ioc_remove(struct rashpa_call *call, void *arg);
+int rashpa_ioc_role(struct rashpa_call *call, void *arg);
 
 /* ---------------------------------------------------- rashpa_pin.c --- */
 

@@ -117,6 +117,18 @@ void rashpa_lease_put(struct rashpa_lease *lease)
 	kref_put(&lease->ref, rashpa_lease_end);
 }
 
+/* Give back those roles of a set that the lease has. */
+static void rashpa_roles_drop(struct rashpa_lease *lease, u32 set)
+{
+	struct rashpa_buffer *buffer = lease->buffer;
+	unsigned int i;
+
+	lockdep_assert_held(&buffer->lock);
+	for (i = 0; i < RASHPA_ROLES; i++)
+		if (set & BIT(i) && buffer->roles[i] == lease)
+			buffer->roles[i] = NULL;
+}
+
 /* ------------------------------------------- /dev/rashpa/buffer/NAME ---- */
 
 static int rashpa_buffer_node_open(struct inode *inode, struct file *file)
@@ -138,8 +150,15 @@ static int rashpa_buffer_node_open(struct inode *inode, struct file *file)
 
 static int rashpa_buffer_node_release(struct inode *inode, struct file *file)
 {
-	if (file->private_data)
-		rashpa_lease_put(file->private_data);
+	struct rashpa_lease *lease = file->private_data;
+
+	if (!lease)
+		return 0;
+	/* dma-bufs may keep the lease, but not a role: nobody is left to play it */
+	mutex_lock(&lease->buffer->lock);
+	rashpa_roles_drop(lease, ~0);
+	mutex_unlock(&lease->buffer->lock);
+	rashpa_lease_put(lease);
 	return 0;
 }
 
@@ -396,4 +415,78 @@ int rashpa_ioc_remove(struct rashpa_call *call, void *arg)
 	rashpa_node_remove(&named->dev, &named->cdev);
 	rashpa_named_put(named);
 	return 0;
+}
+
+/* Are they free, or the lease's own? */
+static int rashpa_roles_free(struct rashpa_call *call, struct rashpa_buffer *buffer,
+			     struct rashpa_lease *lease, u32 set)
+{
+	static const char *const names[RASHPA_ROLES] = { "producer", "consumer" };
+	unsigned int i;
+
+	lockdep_assert_held(&buffer->lock);
+	for (i = 0; i < RASHPA_ROLES; i++) {
+		struct rashpa_lease *other = buffer->roles[i];
+
+		if (set & BIT(i) && other && other != lease)
+			return rashpa_fail(call, -EBUSY,
+					   "%s has a %s: process %d of user %u; stop it first",
+					   buffer->name, names[i], pid_vnr(other->pid),
+					   from_kuid_munged(current_user_ns(), other->uid));
+	}
+	return 0;
+}
+
+static void rashpa_roles_take(struct rashpa_lease *lease, u32 set)
+{
+	unsigned int i;
+
+	lockdep_assert_held(&lease->buffer->lock);
+	for (i = 0; i < RASHPA_ROLES; i++)
+		if (set & BIT(i))
+			lease->buffer->roles[i] = lease;
+}
+
+static void rashpa_roles_tell(struct rashpa_buffer *buffer, struct rashpa_lease *lease,
+			      struct rashpa_role *role)
+{
+	unsigned int i;
+
+	lockdep_assert_held(&buffer->lock);
+	role->out_mine = 0;
+	role->out_held = 0;
+	for (i = 0; i < RASHPA_ROLES; i++) {
+		struct rashpa_lease *who = buffer->roles[i];
+
+		role->out_mine |= who && who == lease ? BIT(i) : 0;
+		role->out_held |= who ? BIT(i) : 0;
+		role->out_uid[i] = who ? from_kuid_munged(current_user_ns(), who->uid) : 0;
+		role->out_pid[i] = who ? pid_vnr(who->pid) : 0;
+	}
+}
+
+int rashpa_ioc_role(struct rashpa_call *call, void *arg)
+{
+	struct rashpa_buffer *buffer = rashpa_named_of(call->file)->buffer;
+	struct rashpa_lease *lease = call->obj;
+	struct rashpa_role *role = arg;
+	int err;
+
+	if ((role->take | role->drop) >> RASHPA_ROLES)
+		return rashpa_fail(call, -EINVAL, "a role 0x%x is not defined",
+				   role->take | role->drop);
+	if (role->take && !(call->file->f_mode & FMODE_WRITE))
+		return rashpa_fail(call, -EACCES,
+				   "%s is not open for writing: a role is for who can write",
+				   buffer->name);
+	mutex_lock(&buffer->lock);
+	err = rashpa_roles_free(call, buffer, lease, role->take);
+	/* a file without a lease has no role, and takes none */
+	if (!err && lease) {
+		rashpa_roles_drop(lease, role->drop);
+		rashpa_roles_take(lease, role->take);
+	}
+	rashpa_roles_tell(buffer, lease, role);
+	mutex_unlock(&buffer->lock);
+	return err;
 }

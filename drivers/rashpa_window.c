@@ -32,6 +32,7 @@
  * @cache: enum rashpa_cache
  * @combined: x86 knows that the range is write-combined (windows_lock)
  * @revoked: the function is gone: nothing may be mapped any more (its bars_lock)
+ * @blank: page of ones that CPUs find in its place then, or NULL: SIGBUS
  * @mappings: CPU mappings
  * @importers: attachments
  * @mapped: that have it mapped
@@ -50,6 +51,7 @@ struct rashpa_window {
 	u32 cache;
 	bool combined;
 	bool revoked;
+	struct page *blank;
 	atomic_t mappings;
 	atomic_t importers;
 	atomic_t mapped;
@@ -131,8 +133,12 @@ static vm_fault_t rashpa_window_fault(struct vm_fault *vmf)
 	if (ret)
 		return ret;
 	ret = VM_FAULT_NOPAGE;
-	if (win->revoked)
-		ret = VM_FAULT_SIGBUS;
+	if (win->revoked) {
+		/* one page in the place of all: what is written there, nobody reads */
+		ret = win->blank ? vmf_insert_pfn(vma, vmf->address & PAGE_MASK,
+						  page_to_pfn(win->blank)) : VM_FAULT_SIGBUS;
+		addr = end;
+	}
 	for (; addr < end && ret == VM_FAULT_NOPAGE; addr += PAGE_SIZE)
 		ret = vmf_insert_pfn(vma, addr, pfn++);
 	up_read(&win->dev->bars_lock);
@@ -315,6 +321,8 @@ static void rashpa_window_free(struct rashpa_window *win)
 	iput(win->inode);
 	put_device(&win->dev->dev);
 	rashpa_uncharge(&win->charge);
+	if (win->blank)
+		__free_page(win->blank);
 	kfree(win);
 }
 
@@ -543,6 +551,7 @@ static bool rashpa_range_has_msix(struct rashpa_device *dev, u32 bar, u64 offset
  * @length: bytes
  * @declared: a window of the profile has it
  * @user: the profile opens it to users
+ * @blank: CPUs find ones there when the function is gone
  */
 struct rashpa_range {
 	u32 bar;
@@ -551,6 +560,7 @@ struct rashpa_range {
 	u64 length;
 	bool declared;
 	bool user;
+	bool blank;
 };
 
 /* Users have one mode: who chose another one would keep all others out. */
@@ -671,6 +681,16 @@ static int rashpa_window_combine(struct rashpa_call *call, struct rashpa_window 
 			   win->bar);
 }
 
+/* As a function reads that is not there. */
+static int rashpa_window_make_blank(struct rashpa_window *win)
+{
+	win->blank = alloc_page(GFP_KERNEL_ACCOUNT);
+	if (!win->blank)
+		return -ENOMEM;
+	memset(page_address(win->blank), 0xff, PAGE_SIZE);
+	return 0;
+}
+
 static int rashpa_window_make(struct rashpa_call *call, struct rashpa_device *dev,
 			      const struct rashpa_range *w)
 {
@@ -696,12 +716,13 @@ static int rashpa_window_make(struct rashpa_call *call, struct rashpa_device *de
 	win->bus = pci_bus_address(dev->pdev, w->bar) + w->offset;
 	win->dev = dev;
 	get_device(&dev->dev);
-	if (win->cache == RASHPA_CACHE_WC) {
+	if (w->blank)
+		err = rashpa_window_make_blank(win);
+	if (!err && win->cache == RASHPA_CACHE_WC)
 		err = rashpa_window_combine(call, win);
-		if (err) {
-			rashpa_window_free(win);
-			return err;
-		}
+	if (err) {
+		rashpa_window_free(win);
+		return err;
 	}
 
 	info.ops = &rashpa_window_ops;
@@ -769,6 +790,7 @@ int rashpa_ioc_window(struct rashpa_call *call, void *arg)
 				  range.bar);
 		goto out;
 	}
+	range.blank = w->head.flags & RASHPA_WINDOW_BLANK;
 	err = rashpa_window_check_cache(call, dev, &range);
 	if (!err)
 		err = rashpa_window_make(call, dev, &range);

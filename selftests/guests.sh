@@ -31,7 +31,7 @@ declare -A leaves_out=(
 		hostile.sh load.sh"
 	["newest off"]="conformance.sh abi_test argument_test privilege_test disclosure_test order_test
 		storm_test
-		pass_test race_test churn_test event_test group_test lock_test name_test pin_test
+		pass_test race_test churn_test event_test group_test lock_test name_test role_test pin_test
 		bench.sh keepup.sh tools.sh kill.sh stream.sh receive.sh hostile.sh compat.sh
 		fuzz.sh"
 	# the guest with sanitizers runs tools.sh and stream.sh here
@@ -42,7 +42,7 @@ declare -A leaves_out=(
 	# All of it, but once what asks nothing of the IOMMU.
 	["coverage off"]="conformance.sh churn_test race_test unplug_test lifetime_test fault_bind_test
 		bench.sh tools.sh hostile.sh kill.sh stream.sh receive.sh load.sh"
-	["coverage on"]="abi_test argument_test memory_test name_test pin_test privilege_test
+	["coverage on"]="abi_test argument_test memory_test name_test role_test pin_test privilege_test
 		disclosure_test event_test ring_test lock_test group_test doorbell_test storm_test
 		compat.sh foreign.sh fuzz.sh keepup.sh"
 )

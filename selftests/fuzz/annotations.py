@@ -48,6 +48,7 @@ CALLS = {
     "LOOK": ("fd_rashpa_memory", "look"),
     "PIN": ("fd_rashpa_memory", "pin"),
     "REMOVE": ("fd_rashpa_node", "remove"),
+    "ROLE": ("fd_rashpa_node", "role"),
     "EXPORT": ("fd_rashpa_node", "export"),
     "DEVICE_INFO": ("fd_rashpa_fpga", "device_info"),
     "REGION_INFO": ("fd_rashpa_fpga", "region_info"),
@@ -75,6 +76,7 @@ HEAD = {
     "alloc": "rashpa_alloc_flags",
     "query": "rashpa_query_flags",
     "profile_set": "rashpa_profile_flags",
+    "window_make": "rashpa_window_flags",
     "map_make": "rashpa_map_flags",
     "quiesce": "rashpa_quiesce_flags",
     "source_add": "rashpa_source_flags",
@@ -85,11 +87,13 @@ FLAGS = {
                            "RASHPA_ALLOC_LOCK", "RASHPA_ALLOC_DEVICE"],
     "rashpa_query_flags": ["RASHPA_QUERY_NODE", "RASHPA_QUERY_TRY"],
     "rashpa_profile_flags": ["RASHPA_PROFILE_DISCLOSE", "RASHPA_PROFILE_NO_RESET"],
+    "rashpa_window_flags": ["RASHPA_WINDOW_BLANK"],
     "rashpa_quiesce_flags": ["RASHPA_QUIESCE_MAP"],
     "rashpa_map_flags": ["RASHPA_MAP_DEVICE", "RASHPA_MAP_KEEP", "RASHPA_MAP_PIN"],
     "rashpa_source_flags": ["RASHPA_SOURCE_OF", "RASHPA_SOURCE_QUIET", "RASHPA_SOURCE_POLL",
                             "RASHPA_SOURCE_LOOK"],
     "rashpa_pwindow_flags": ["RASHPA_PWINDOW_USER"],
+    "rashpa_roles": ["RASHPA_ROLE_PRODUCER", "RASHPA_ROLE_CONSUMER"],
     "rashpa_backends": ["RASHPA_BACKEND_AUTO", "RASHPA_BACKEND_CMA", "RASHPA_BACKEND_CONTIG"],
     "rashpa_resources": ["RASHPA_RESOURCE_MEMORY", "RASHPA_RESOURCE_NAMES",
                          "RASHPA_RESOURCE_WINDOWS", "RASHPA_RESOURCE_MAPS",
@@ -111,6 +115,7 @@ UNUSED = """
 RASHPA_IOC_TYPE RASHPA_NAME_SIZE RASHPA_REASON_SIZE RASHPA_BARS RASHPA_AREA_SIZE
 RASHPA_QUERIED_UNFINISHED RASHPA_TRY_MS_MAX
 RASHPA_STAGE_IDLE RASHPA_STAGE_SEARCH RASHPA_STAGE_ZERO
+RASHPA_ROLES
 RASHPA_KIND_BUFFER RASHPA_KIND_WINDOW RASHPA_KIND_FOREIGN RASHPA_KIND_PINNED RASHPA_KIND_LOCK
 RASHPA_INFO_REGISTRABLE RASHPA_INFO_EXCLUSIVE RASHPA_INFO_REVOKED
 RASHPA_STATE_READY RASHPA_STATE_STUCK
@@ -147,6 +152,8 @@ FIELDS = {
     "list.holdings": "ptr64[out, array[rashpa_holding]]",
     "list.n_holdings": "len[holdings, int32]",
     "limit.resource": "flags[rashpa_resources, int32]",
+    "role.take": "flags[rashpa_roles, int32]",
+    "role.drop": "flags[rashpa_roles, int32]",
     "export.out_fd": "fd_rashpa_dmabuf",
     "region_info.bar": "int32[0:6]",
     "profile_window.name": 'string["w", 32]',

@@ -39,6 +39,9 @@ const struct call calls[] = {
 		F(info, fd, T_MAYBE_FD, K_BUFFER) } },
 	{ CALL(EXPORT, export), .weight = 10, .on = K_NODE, MAKES(export, K_BUFFER), .fields = {
 		F(export, out_fd, T_OUT, 0) } },
+	{ CALL(ROLE, role), .weight = 8, .on = K_NODE, .fields = {
+		F(role, take, T_BELOW, 5), F(role, drop, T_BELOW, 5),
+		F(role, out_mine, T_OUT, 0) } },
 	{ CALL(REMOVE, remove), .weight = 2, .on = K_NODE, .fields = { { 0 } } },
 	{ CALL(DEVICE_INFO, device_info), .weight = 5, .on = K_FPGA, .fields = {
 		F(device_info, out_vendor, T_OUT, 0) } },
@@ -56,7 +59,7 @@ const struct call calls[] = {
 		F(profile_set, step_size, T_SIZE, sizeof(struct rashpa_profile_step)),
 		F(profile_set, table_size, T_SIZE, sizeof(struct rashpa_profile_table)) } },
 	{ CALL(WINDOW_MAKE, window_make), .weight = 20, .on = K_FPGA,
-	  MAKES(window_make, K_WINDOW), .fields = {
+	  MAKES(window_make, K_WINDOW), .flags = RASHPA_WINDOW_BLANK, .fields = {
 		F(window_make, bar, T_BAR, 0), F(window_make, cache, T_RARE, 4),
 		F(window_make, offset, T_OFFSET, 0), F(window_make, length, T_LENGTH, 0),
 		F(window_make, name, T_WINDOW_NAME, 0) } },

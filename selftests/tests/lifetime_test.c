@@ -78,6 +78,39 @@ static void test_unbind_idle(void)
 	}
 }
 
+/*
+ * Nobody has a handler for SIGBUS here. Pages that were touched before are taken away, others
+ * come for the first time; of all of them the page of ones is the only one.
+ */
+static void test_unbind_blank(void)
+{
+	struct rashpa_window_make w = { HEAD(w), .bar = RFPGA_BAR_REGS, .length = 4 * PAGE };
+	struct rashpa_window_make again;
+	const int node = f.fd;
+	volatile uint32_t *regs;
+
+	w.head.flags = RASHPA_WINDOW_BLANK;
+	again = w;
+	ANSWERED(call(f.fd, RASHPA_IOC_WINDOW_MAKE, &w), 0, NULL);
+	regs = map_fd(w.out_fd, 4 * PAGE);
+	REQUIRE(regs, "no mapping");
+	CHECK(regs[RFPGA_ID / 4] == RFPGA_ID_VALUE, "no registers: %#x", regs[RFPGA_ID / 4]);
+	unbind();
+	for (unsigned int page = 0; page < 4; page++)
+		CHECK(regs[page * PAGE / 4] == UINT32_MAX, "page %u reads %#x", page,
+		      regs[page * PAGE / 4]);
+	regs[RFPGA_SCRATCH / 4] = 0x1234;
+	regs[PAGE / 4] = 0x5678;
+	CHECK(regs[2 * PAGE / 4] == 0x5678, "there is more than one page");
+	ANSWERED(call(f.fd, RASHPA_IOC_WINDOW_MAKE, &again), ENODEV, NULL);
+	bind_again();
+	/* the board's own are another's */
+	CHECK(regs[RFPGA_ID / 4] == 0x5678, "the registers came back");
+	munmap((void *)(uintptr_t)regs, 4 * PAGE);
+	close(w.out_fd);
+	close(node);
+}
+
 static void test_unbind_bound_again(void)
 {
 	struct open_things t = {};
@@ -440,6 +473,7 @@ int main(void)
 		tap_bail("profile: %s", reason);
 	tap_run("after unbind every open file answers ENODEV", test_unbind);
 	tap_run("a function can be bound again and again", test_unbind_idle);
+	tap_run("a blank window is ones when the function is gone", test_unbind_blank);
 	tap_run("old files stay dead when the function is bound again",
 		test_unbind_bound_again);
 	tap_run("who waits is woken by unbind", test_unbind_waiting);

@@ -507,6 +507,14 @@ static int do_look_shared(void)
 	return err ?: on_memory(RASHPA_IOC_LOOK, &look);
 }
 
+/* It would say who else may overwrite what is there. */
+static int do_role_read_only(void)
+{
+	struct rashpa_role r = { HEAD(r), .take = RASHPA_ROLE_CONSUMER };
+
+	return call_node("buffer/" SHARED, O_RDONLY, RASHPA_IOC_ROLE, &r);
+}
+
 /* Opens only: what is written there would be another test's. */
 static int may_open(const char *path, int flags)
 {
@@ -598,6 +606,8 @@ static const struct row memory_rows[] = {
 	{ "CHANNEL_MAKE on a node that is open for reading", do_channel_read_only, NOT_EVEN_ROOT,
 	  "read-only" },
 	{ "LOOK at memory that is open for reading", do_look_shared,
+	  { { EACCES, EACCES, EACCES, EACCES }, 0 }, NULL },
+	{ "ROLE, node open for reading", do_role_read_only,
 	  { { EACCES, EACCES, EACCES, EACCES }, 0 }, NULL },
 	{ "129 sources that look at one memory", do_look_many, REFUSED(ENOSPC, SYS_RESOURCE),
 	  NULL },

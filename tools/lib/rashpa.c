@@ -345,6 +345,11 @@ int rashpa_remove(const char *name)
 	return error;
 }
 
+int rashpa_role(int buffer, struct rashpa_role *role)
+{
+	return rashpa_ioctl(buffer, RASHPA_IOC_ROLE, role, sizeof(*role));
+}
+
 int rashpa_buffer_list(char ***names)
 {
 	struct dirent **entries;

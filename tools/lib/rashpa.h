@@ -215,6 +215,15 @@ int rashpa_buffer_open(const char *name, int flags);
 int rashpa_buffer_dmabuf(int buffer);
 
 /**
+ * rashpa_role() - be the only producer or consumer of a buffer, or ask who is
+ * @buffer: from rashpa_buffer_open()
+ * @role: see &struct rashpa_role
+ *
+ * Return: 0 or a negative errno, -EBUSY if another file has the role.
+ */
+int rashpa_role(int buffer, struct rashpa_role *role);
+
+/**
  * rashpa_buffer_list() - names of all named buffers, sorted
  * @names: becomes an array; free it with rashpa_list_free()
  *

@@ -537,6 +537,42 @@ struct rashpa_look {
 
 /* -------------------------------------------- /dev/rashpa/buffer/NAME --- */
 
+/** RASHPA_ROLE_PRODUCER - writes what is in the buffer, or has a device write it */
+#define RASHPA_ROLE_PRODUCER	_BITUL(0)
+/** RASHPA_ROLE_CONSUMER - says what of it may be overwritten */
+#define RASHPA_ROLE_CONSUMER	_BITUL(1)
+/** RASHPA_ROLES - how many roles there are: bit i of a set is element i of an array */
+#define RASHPA_ROLES		2
+
+/**
+ * struct rashpa_role - RASHPA_IOC_ROLE: be the only one of a kind at a named buffer
+ * @head: no flags
+ * @take: roles to take, RASHPA_ROLE_*: all of them or none
+ * @drop: roles to give back before; those that this file has not do not matter
+ * @out_mine: roles that this file has now
+ * @out_held: roles that anybody has now
+ * @out_uid: user id of who has them, by role; 0 where nobody has
+ * @out_pid: and the process that opened the node, 0 if it cannot be seen from here
+ *
+ * The kernel does not act on roles. Programs that agree on what is in a buffer find out by them
+ * who else is at work, and that a process ended which could not say so: a role belongs to the
+ * open file, and ends when its last descriptor is closed, or with all processes that have one;
+ * what came of it (dma-bufs, maps) does not keep it. With neither @take nor @drop it is a
+ * question, which each open node may ask.
+ *
+ * Errors: EINVAL, EACCES (a role is asked for, and the node is not open for writing), EBUSY
+ * (another file has one of them: the sentence names the process).
+ */
+struct rashpa_role {
+	struct rashpa_head head;
+	__u32 take;
+	__u32 drop;
+	__u32 out_mine;
+	__u32 out_held;
+	__u32 out_uid[RASHPA_ROLES];
+	__s32 out_pid[RASHPA_ROLES];
+};
+
 /**
  * struct rashpa_export - RASHPA_IOC_EXPORT: the dma-buf of the opened buffer
  * @head: no flags
@@ -873,8 +909,16 @@ struct rashpa_profile_set {
 };
 
 /**
+ * RASHPA_WINDOW_BLANK - when the function is gone, CPUs that have the window mapped find a page of
+ * ones, and what they write is lost, as with a board that does not answer; without, touching it
+ * raises SIGBUS. It is one page for the
+ * whole window, and for all who have it. For libraries, which have no say in signals
+ */
+#define RASHPA_WINDOW_BLANK	_BITUL(0)
+
+/**
  * struct rashpa_window_make - RASHPA_IOC_WINDOW_MAKE: a range of a BAR as memory
- * @head: no flags
+ * @head: flags: RASHPA_WINDOW_BLANK
  * @bar: 0 to 5; must be 0 with a name
  * @cache: enum rashpa_cache; must be 0 with a name. Without CAP_SYS_RAWIO 0, or that of the
  *	profile's window which has the range
@@ -1693,6 +1737,7 @@ struct rashpa_consumer {
 /* /dev/rashpa/buffer/NAME */
 #define RASHPA_IOC_EXPORT	_IO(RASHPA_IOC_TYPE, 0x10)
 #define RASHPA_IOC_REMOVE	_IO(RASHPA_IOC_TYPE, 0x11)
+#define RASHPA_IOC_ROLE		_IO(RASHPA_IOC_TYPE, 0x12)
 /* /dev/rashpa/fpgaN */
 #define RASHPA_IOC_DEVICE_INFO	_IO(RASHPA_IOC_TYPE, 0x20)
 #define RASHPA_IOC_REGION_INFO	_IO(RASHPA_IOC_TYPE, 0x21)
