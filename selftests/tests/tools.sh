@@ -113,6 +113,26 @@ json() {
 	return 1
 }
 
+# How entries look is told, with the sums that are kept in them.
+reference=tools/profiles/rashpa-fpga.json
+json '.table == {window: "table", offset_bytes: 0, length_bytes: 32768, stride_bytes: 32,
+	segment_bytes: 0, address: {offset_bytes: 0, bits: 64}, length: {offset_bytes: 8, bits: 64},
+	control: {offset_bytes: 16, bits: 32, set: 1, clear: 0}, sum: {offset_bytes: 24, bits: 64}} and
+	.name == "rashpa-fpga" and .windows == 21 and .quiesce_steps == 2' \
+	rashpactl profile --json "$reference"
+ok $? "profile --json has the layout of the table"
+is "profile tells it as text" "$(rashpactl profile "$reference" | tail -n 1)" \
+	"table: 1024 entries of 32 bytes, address 64 bits at 0, length 64 bits at 8, control 32 bits at 16, running sum 64 bits at 24"
+jq 'del(.table.sum, .table.length_field) | .table.segment_size = 4096' "$reference" >"$work/plain.json"
+json '.table | .sum == null and .length == null and .segment_bytes == 4096' \
+	rashpactl profile --json "$work/plain.json"
+ok $? "and what there is not"
+is "also as text" "$(rashpactl profile "$work/plain.json" | tail -n 1)" \
+	"table: 1024 entries of 32 bytes, address 64 bits at 0, no length, control 32 bits at 16, no running sum, segments of 4096 bytes"
+jq 'del(.table)' "$reference" >"$work/plain.json"
+json 'has("table") and .table == null' rashpactl profile --json "$work/plain.json"
+ok $? "without a table as well"
+
 rashpactl --json doctor >"$work/json"
 jq -e '([.checks[].check] | contains(["kernel", "module", "signing", "iommu", "memory",
 	"contig", "cma", "register", "huge", "limits", "udev", "nodes", "function", "p2pdma"]))
@@ -471,7 +491,10 @@ P
 	rashpactl unbind "$bdf"
 	jq '(.windows[] | select(.name == "memory")).length = 8192' \
 		tools/profiles/rashpa-fpga.json >"$work/other.json"
-	fpga=$(rashpactl --json bind --profile "$work/other.json" "$bdf" | jq -r .number)
+	json '.table.sum == {offset_bytes: 24, bits: 64}' \
+		rashpactl --json bind --profile "$work/other.json" "$bdf"
+	ok $? "bind --json tells of the table and its sums"
+	fpga=$(jq -r .number "$work/json")
 	json 'all(.[]; (.state == "ok") == (.name != "memory")) and (.[] |
 		select(.name == "memory") | .state == "differs" and .length_bytes == 8192 and
 		.offset_bytes == null and .user == null and .bar == 4)' rashpactl --json window list "fpga$fpga"

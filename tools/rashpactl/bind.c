@@ -307,6 +307,7 @@ int cmd_bind(int argc, char **argv)
 		put_node(o, function.fpga);
 		put_text(o, "bdf", function.bdf);
 		put_text(o, "profile", found ? profile.name : NULL);
+		put_table(o, found ? &profile : NULL);
 		return json_finish(o) ? EXIT_FAILED : 0;
 	}
 	printf("fpga%d\n", function.fpga);

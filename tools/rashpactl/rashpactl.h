@@ -62,6 +62,15 @@ struct fpga;
 /* Open the function that a person named. An exit code, after a message. */
 int fpga_named(struct fpga *fpga, const char *text);
 
+struct json_object;
+struct profile;
+
+/*
+ * "table": where a profile has an address table, and how its entries look; null without one, or
+ * without a profile.
+ */
+void put_table(struct json_object *to, const struct profile *profile);
+
 /* --- arguments.c: they end the program with a message if arg is not what it should be --- */
 
 struct owner;
