@@ -112,7 +112,9 @@ int host_init(struct host *host)
 	int err;
 
 	memset(host, 0, sizeof(*host));
-	irq_init(&host->irq);
+	err = irq_init(&host->irq);
+	if (err)
+		return err;
 	pthread_rwlockattr_init(&attr);
 	/* A device takes the lock again and again: it must not starve an unmap. */
 	pthread_rwlockattr_setkind_np(&attr, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);

@@ -1,14 +1,64 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "irq.h"
 
-#include <poll.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "log.h"
 
-void irq_init(struct irq *irq)
+#define SIGNALS		64		/* that the kernel keeps until we ask what became of them */
+
+/*
+ * How an eventfd of the client is signalled. A write would wait while its counter is full, and
+ * O_NONBLOCK is the client's to clear. The kernel has a way that never waits, for its own devices:
+ * asynchronous I/O takes it when a read has ended. Ours reads a file that is empty, so that it has
+ * ended when io_submit() returns. A counter that is full stays so.
+ */
+static int signal_open(struct irq *irq)
+{
+	int err = 0;
+
+	irq->empty = memfd_create("rashpa-fpga-empty", MFD_CLOEXEC);
+	if (irq->empty < 0 || syscall(SYS_io_setup, SIGNALS, &irq->aio))
+		err = -errno;
+	if (err)
+		log_msg("interrupts need a kernel with CONFIG_AIO, and fs.aio-max-nr with %u left",
+			SIGNALS);
+	if (err && irq->empty >= 0)
+		close(irq->empty);
+	return err;
+}
+
+static void signal_close(struct irq *irq)
+{
+	syscall(SYS_io_destroy, irq->aio);
+	close(irq->empty);
+}
+
+static bool signal_fd(const struct irq *irq, int fd)
+{
+	struct io_event ended[SIGNALS];
+	uint8_t nothing;
+	struct iocb read = {
+		.aio_lio_opcode = IOCB_CMD_PREAD, .aio_fildes = (uint32_t)irq->empty,
+		.aio_buf = (uintptr_t)&nothing, .aio_nbytes = sizeof(nothing),
+		.aio_flags = IOCB_FLAG_RESFD, .aio_resfd = (uint32_t)fd,
+	};
+	struct iocb *list = &read;
+
+	if (syscall(SYS_io_submit, irq->aio, 1, &list) == 1)
+		return true;
+	/* nobody has taken what has ended */
+	return errno == EAGAIN &&
+	       syscall(SYS_io_getevents, irq->aio, 0, SIGNALS, ended, NULL) > 0 &&
+	       syscall(SYS_io_submit, irq->aio, 1, &list) == 1;
+}
+
+int irq_init(struct irq *irq)
 {
 	unsigned int i;
 
@@ -17,12 +67,14 @@ void irq_init(struct irq *irq)
 		irq->event[i] = -1;
 	irq->intx = -1;
 	pthread_mutex_init(&irq->lock, NULL);
+	return signal_open(irq);
 }
 
 void irq_destroy(struct irq *irq)
 {
 	irq_clear_all(irq);
 	intx_assign(irq, -1);
+	signal_close(irq);
 	pthread_mutex_destroy(&irq->lock);
 }
 
@@ -41,16 +93,6 @@ bool irq_possible(int fd)
 	       !memcmp(name, wanted, sizeof(wanted) - 1);
 }
 
-/* The client may have left out O_NONBLOCK: with a full counter the engine must not wait. */
-static bool signal_fd(int fd)
-{
-	struct pollfd p = { .fd = fd, .events = POLLOUT };
-	const uint64_t one = 1;
-
-	return poll(&p, 1, 0) == 1 && (p.revents & POLLOUT) &&
-	       write(fd, &one, sizeof(one)) == sizeof(one);
-}
-
 /* The counter is raised before anybody can see the interrupt. The lock is held. */
 static void send_vector(struct irq *irq, uint32_t vector, _Atomic uint64_t *counter)
 {
@@ -60,7 +102,7 @@ static void send_vector(struct irq *irq, uint32_t vector, _Atomic uint64_t *coun
 	}
 	if (counter)
 		++*counter;
-	if (!signal_fd(irq->event[vector]))
+	if (!signal_fd(irq, irq->event[vector]))
 		log_limited("vector %u: interrupt lost", vector);
 }
 
@@ -74,7 +116,7 @@ static void update_intx(struct irq *irq)
 	    irq->intx < 0)
 		return;
 	irq->masked = true;
-	if (!signal_fd(irq->intx))
+	if (!signal_fd(irq, irq->intx))
 		log_limited("INTx: interrupt lost");
 }
 
@@ -144,7 +186,7 @@ void intx_assign(struct irq *irq, int fd)
 void intx_trigger(struct irq *irq)
 {
 	pthread_mutex_lock(&irq->lock);
-	if (irq->intx >= 0 && !signal_fd(irq->intx))
+	if (irq->intx >= 0 && !signal_fd(irq, irq->intx))
 		log_limited("INTx: interrupt lost");
 	pthread_mutex_unlock(&irq->lock);
 }

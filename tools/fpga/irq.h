@@ -6,6 +6,7 @@
 #ifndef IRQ_H
 #define IRQ_H
 
+#include <linux/aio_abi.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -21,9 +22,11 @@ struct irq {
 	bool disabled;			/* INTx, in the command register */
 	bool pin;			/* there is INTx */
 	bool msix;			/* enabled */
+	aio_context_t aio;
+	int empty;			/* a file without a byte */
 };
 
-void irq_init(struct irq *irq);
+int irq_init(struct irq *irq);
 void irq_destroy(struct irq *irq);
 
 /* for a device: the vector; or INTx if there is one, and MSI-X is not enabled */

@@ -5,10 +5,13 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static void test_interrupts(void)
@@ -95,6 +98,37 @@ static void test_listeners(void)
 	close(ends[1]);
 	close(event);
 	close(terminal);
+}
+
+/*
+ * A listener that waits when it is full, which it becomes at any moment: the board, which does
+ * nothing but signal it, is stopped where it is meanwhile. Nobody else is held up.
+ */
+static void test_full_listener(void)
+{
+	const int event = eventfd(0, EFD_CLOEXEC);
+	struct pollfd p = { .fd = event, .events = POLLIN };
+	const uint64_t full = UINT64_MAX - 1;
+	int i, state;
+	uint64_t n;
+
+	if (event < 0)
+		die("eventfd: %s", strerror(errno));
+	CHECK_EQ(set_vector(event), 0);
+	for (i = 0; i < 50 && !failed; i++) {
+		tell("flood max 1");
+		CHECK(read(event, &n, sizeof(n)) == sizeof(n));
+		kill(c->pid, SIGSTOP);
+		CHECK(waitpid(c->pid, &state, WUNTRACED) == c->pid && WIFSTOPPED(state));
+		if (poll(&p, 1, 0) == 1)
+			CHECK(read(event, &n, sizeof(n)) == sizeof(n));
+		CHECK(write(event, &full, sizeof(full)) == sizeof(full));
+		kill(c->pid, SIGCONT);
+		tell("flood off");
+		CHECK(read(event, &n, sizeof(n)) == sizeof(n) && n >= full);
+	}
+	CHECK_EQ(set_vector(c->event[1]), 0);
+	close(event);
 }
 
 static unsigned int count_fds(pid_t pid)
@@ -249,6 +283,7 @@ static void test_reconnect(void)
 static const struct test tests[] = {
 	{ "interrupts", "interrupt vectors", test_interrupts },
 	{ "listeners", "listeners that are none", test_listeners },
+	{ "full-listener", "a listener that is full", test_full_listener },
 	{ "commands", "commands that make no sense", test_bad_commands },
 	{ "streams", "streams that make no sense", test_bad_streams },
 	{ "reconnect", "the client comes back", test_reconnect },
