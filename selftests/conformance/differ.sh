@@ -2,13 +2,15 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Runs inside the lab's root: the same streams into two device programs. TAP. The model and
 # itself must not differ, the model and one that was told to misbehave must; then the model and
-# the second implementation, where there is one. RASHPA_BUILD: the build folder.
+# the second implementation, where there is one; and who starts boards leaves none behind.
+# RASHPA_BUILD: the build folder.
 set -uo pipefail
 
 cd "$(dirname "$0")/../.." || exit 1
 build=${RASHPA_BUILD:-build}
 differ=$build/selftests/conformance/differ
 model=$build/tools/rashpa-fpga
+selftest=$build/tools/rashpa-fpga-selftest
 second=$build/tools/rashpa-fpga-second
 out=$(mktemp -d) || exit
 trap 'rm -rf "$out"' EXIT
@@ -38,6 +40,28 @@ found() { # COMMAND
 	"$differ" "$model" "$model" --replay "$kept"
 }
 
+# Killed when it has so many boards (0: it ends by itself): nobody holds its output any more.
+takes_along() { # BOARDS COMMAND...
+	local boards=$1 pid i status
+	shift
+	rm -f "$out/pipe"
+	mkfifo "$out/pipe" || return
+	"$@" >"$out/pipe" 2>&1 &
+	pid=$!
+	exec 3<"$out/pipe"
+	for ((i = 0; boards && i < 1000; i++)); do
+		(($(pgrep -c -P "$pid") < boards)) || break
+		sleep 0.01
+	done
+	((i < 1000)) || echo "it starts no boards"
+	((!boards)) || kill -KILL "$pid"
+	timeout 30 cat <&3 >/dev/null
+	status=$?
+	exec 3<&-
+	wait "$pid" 2>/dev/null
+	return "$((status || i == 1000))"
+}
+
 good "the model and itself" "$differ" "$model" "$model" --seconds 4
 for word in "lose lock 2" "lose interrupt 3" "twice interrupt 0" "wild 0x100000000" "drop on"; do
 	good "the model and one that was told: $word" found "$word"
@@ -45,5 +69,9 @@ done
 if [[ -x $second ]]; then
 	good "the model and the second implementation" "$differ" "$model" "$second" --seconds 8
 fi
+good "differ, killed, leaves no board behind" \
+	takes_along 2 "$differ" "$model" "$model" --seconds 60
+good "the self-test, killed, leaves no board behind" takes_along 1 "$selftest" program/speed
+good "some tests of the self-test leave no board behind" takes_along 0 "$selftest" clock/held
 echo "1..$n"
 exit "$bad"

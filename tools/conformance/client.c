@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -29,6 +30,7 @@ struct header {
 void client_spawn(struct client *c, const char *program)
 {
 	const char *more[3] = { NULL };
+	const pid_t parent = getpid();
 	char vectors[16];
 	int i, n = 0;
 
@@ -42,6 +44,9 @@ void client_spawn(struct client *c, const char *program)
 	if (c->pid < 0)
 		die("fork: %s", strerror(errno));
 	if (!c->pid) {
+		/* whatever becomes of us, it is not left behind */
+		if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != parent)
+			_exit(127);
 		execl(program, program, "--socket", c->path, "--control", c->control,
 		      "--memory", "16M", "--dtps", "4", "--vectors", vectors, more[0], more[1],
 		      NULL);
@@ -68,8 +73,11 @@ int client_wait(pid_t pid)
 
 int client_end(struct client *c)
 {
-	kill(c->pid, SIGTERM);
-	return client_wait(c->pid);
+	const pid_t pid = c->pid;
+
+	c->pid = 0;
+	kill(pid, SIGTERM);
+	return client_wait(pid);
 }
 
 int client_try(const char *path)

@@ -18,7 +18,7 @@
 #define CLIENT_VECTORS	4
 
 struct client {
-	pid_t pid;
+	pid_t pid;			/* of the program; 0: it has ended */
 	const char *option;		/* spawn with this one as well, if it is not NULL */
 	char path[108];
 	char control[108];

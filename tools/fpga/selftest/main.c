@@ -76,6 +76,8 @@ int main(int argc, char **argv)
 	program = beside;
 	prepare(folder);
 	run_tests(&run);
+	if (c->pid)
+		client_end(c);
 	rmdir(folder);
 	free(c->remote);
 	return run.failed ? EXIT_FAILURE : EXIT_SUCCESS;
