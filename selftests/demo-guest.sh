@@ -56,9 +56,9 @@ jq -s --arg kernel "$(uname -r)" --arg iommu "$RASHPA_IOMMU" '
 		frames: $r.frames, lost: $r.lost, corrupt: $r.corrupt,
 		bytes: $r.bytes, seconds: $r.seconds, bytes_per_second: $r.bytes_per_second,
 		segments: $t.segments, class: $t.class,
-		dtps: $t.dtps, stacks: $r.stacks, group: $r.group, overruns: $r.overruns,
+		dtps: $t.dtps, stacks: $r.stacks, overruns: $r.overruns,
 		latency_ns: $l.latency_ns,
-		channel_reads: $r.reads,
+		waits: $r.waits,
 		fpga: {bytes: $t.bytes, descriptors: $t.descriptors, faults: $t.faults,
 		       overruns: $t.overruns, seconds: $t.seconds}
 	}' "$work/romulu.json" "$work/remu.json" "$work/latency.json" >"$json"

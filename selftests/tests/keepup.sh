@@ -26,15 +26,15 @@ calls() {
 	awk '$NF == "total" { print $4 }' "$work/strace"
 }
 few=$(calls 800)
-few_reads=$(jq .reads "$work/romulu.json")
+few_waits=$(jq .waits "$work/romulu.json")
 many=$(calls 4000)
-many_reads=$(jq .reads "$work/romulu.json")
+many_waits=$(jq .waits "$work/romulu.json")
 stacks=$(((4000 - 800) / 8))
-echo "# $few calls for 100 stacks, $many for 500 ($few_reads and $many_reads reads)"
-holds "at most one read per stack" "$many_reads <= 501 && $few_reads <= 101"
-# one read can take several stacks, more often in one run than in the other
-holds "nothing but those reads grows with the stacks" \
-	"($many - $many_reads) - ($few - $few_reads) <= $stacks / 10"
+echo "# $few calls for 100 stacks, $many for 500 ($few_waits and $many_waits waits)"
+holds "at most one wait per stack" "$many_waits <= 501 && $few_waits <= 101"
+# one wait can be for several stacks, more often in one run than in the other
+holds "nothing but those waits grows with the stacks" \
+	"($many - $many_waits) - ($few - $few_waits) <= $stacks / 10"
 
 # What the FPGA alone delivers, and what a receiver takes that touches no pixel.
 rate() { jq "$1" "$work/$2.json"; }

@@ -85,11 +85,15 @@ print(hashlib.sha256(m).hexdigest(), any(m[1 << 20:2 << 20]))
 P
 is "it does not change any more" "$(cat "$work/sum2")" "$(cat "$work/sum1")"
 
-# A receiver and a producer that die together.
+# A receiver dies, and its producer when all slots are full.
+all_wait() { [[ $(status '[.dtps[0, 1].waiting] | all') == true ]]; }
 stream_and_receive
 wait_for 30 bytes_pass $(($(status .bytes) + 40000000))
-kill -9 "$romulu" "$remu"
-wait "$romulu" "$remu" 2>/dev/null
+kill -9 "$romulu"
+wait "$romulu" 2>/dev/null
+wait_for 30 all_wait
+kill -9 "$remu"
+wait "$remu" 2>/dev/null
 wait_for 30 maps_gone
 is "both killed: the FPGA is idle" "$(status .busy)" false
 is "both killed: top knows" "$(rashpactl top --once --interval 0.01 ring1 | grep -c "^ring1 .* dead")" 1
@@ -97,8 +101,12 @@ is "both killed: top knows" "$(rashpactl top --once --interval 0.01 ring1 | grep
 # Nor does it come to life when the FPGA gets a map of something else.
 rashpactl buffer create other 2M >/dev/null && rashpactl map --keep other "fpga$fpga" >/dev/null
 ok $? "both killed: the FPGA has a map of another buffer"
+romulu --buffer ring1 --timeout 10 --json="$work/romulu.json" >"$work/out" 2>&1
+is "both killed: a receiver says that the producer is gone" "$? $(grep -c "the producer is gone" "$work/out")" "1 1"
+is "both killed: and takes first what was complete" \
+	"$(jq -r '"\(.frames) \(.corrupt)"' "$work/romulu.json")" "8 0"
 romulu --buffer ring1 --timeout 1 >"$work/out" 2>&1
-is "both killed: a receiver finds no stream" $? 3
+is "both killed: the next one finds no stream" $? 3
 is "both killed: top knows it still" "$(rashpactl top --once --interval 0.01 ring1 | grep -c "^ring1 .* dead")" 1
 rashpactl quiesce "fpga$fpga" && rashpactl buffer remove other
 ok $? "both killed: that map ends"
@@ -144,7 +152,7 @@ begin_both() { # NAME BUFFER FPGA BUFFER FPGA
 	kill -0 "${both[0]}" 2>/dev/null && i=0 || i=1
 	wait "${both[1 - i]}"
 	is "$1: it failed" $? 1
-	grep -q "producer first" "$work/both$((1 - i))" || ! sed 's/^/# /' "$work/both$((1 - i))"
+	grep -Eq "producer first|has a producer: process" "$work/both$((1 - i))" || ! sed 's/^/# /' "$work/both$((1 - i))"
 	ok $? "$1: and says that there is another one"
 	wait_for 30 stacks_pass "${buffers[i]}"
 	ok $? "$1: the other one streams, and nobody says that it ended"

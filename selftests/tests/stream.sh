@@ -21,12 +21,11 @@ is "bytes are those of 2000 images" "$(get .bytes)" $((2000 * 1024 * 512 * 2))
 is "the FPGA wrote as many" "$(get .fpga.bytes)" $((2000 * 1024 * 512 * 2))
 is "one descriptor per line" "$(get .fpga.descriptors)" $((2000 * 512))
 is "two transfer processes" "$(get .dtps)" 2
-is "they are a group" "$(get .group)" true
-is "which nobody lapped" "$(get .overruns)" 0
+is "a group that nobody lapped" "$(get .overruns)" 0
 is "no address fault" "$(get .fpga.faults)" 0
 is "64 MiB are one segment" "$(get .segments)" 1
 is "class is $expected" "$(get '.class | ascii_downcase')" "$expected"
-holds "at most one read of the channel per stack" "$(get .channel_reads) <= $(get .stacks) + 1"
+holds "at most one wait per stack" "$(get .waits) <= $(get .stacks) + 1"
 echo "# $(get .bytes_per_second) bytes/s, event to user p50 $(get .latency_ns.p50) ns, p99 $(get .latency_ns.p99) ns"
 
 # Doorbells are stores that no kernel sees; a probe on the function that makes them does.

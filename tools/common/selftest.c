@@ -18,7 +18,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "buffer.h"
 #include "dataset.h"
 #include "iommu.h"
 #include "parse.h"
@@ -30,7 +29,6 @@
 #include "signing.h"
 #include "stats.h"
 #include "stop.h"
-#include "stream.h"
 #include "text-file.h"
 
 static unsigned int tests, failures;
@@ -233,223 +231,6 @@ static void test_dataset(void)
 	rmdir(dir);
 	dataset_free(&a);
 	dataset_free(&b);
-}
-
-/* --- stream header --- */
-
-#define LENGTH	(64ull << 20)
-
-static void good_stream(struct rashpa_stream *s)
-{
-	*s = (struct rashpa_stream) {
-		.magic = RASHPA_STREAM_MAGIC,
-		.generation = 3,
-		.header_size = sizeof(*s),
-		.state = RASHPA_STREAM_RUNNING,
-		.width = 1024, .height = 512, .pixel_bytes = 2,
-		.bunch = 8, .slots = 7, .sampling = 1, .dataset_images = 10,
-		.dtps = 2,
-		.images = 100, .first_stack = 4, .consumed = 5,
-		.paced = 1,
-		.dtp = {
-			{ .dtp = 0, .width = 1024, .height = 256 },
-			{ .dtp = 1, .y = 256, .width = 1024, .height = 256,
-			  .doorbell_offset = 4096 },
-		},
-		.origin = { {}, { .y = 256 } },
-	};
-	s->slots = stream_layout(s, LENGTH, true);
-	stream_place_meta(s);
-}
-
-/* Fields as 32- or 64-bit words at their offset, and what no reader may believe. */
-static void test_stream(void)
-{
-#define FIELD(name, value)	{ #name, offsetof(struct rashpa_stream, name), \
-				  sizeof(((struct rashpa_stream *)0)->name), value }
-	static const char *const bad_names[] = {
-		"\033[2J", "\xff", "../x", ".x", "a/b", "a b", "a\nb",
-	};
-	static const struct {
-		const char *name;
-		size_t offset, size;
-		uint64_t value;
-	} bad[] = {
-		FIELD(magic, 0), FIELD(magic, RASHPA_STREAM_MAGIC + 1),
-		FIELD(header_size, 0), FIELD(header_size, 1 << 20),
-		FIELD(state, 3), FIELD(state, UINT32_MAX),
-		FIELD(fpga, UINT32_MAX), FIELD(vector, UINT32_MAX),
-		FIELD(width, 0), FIELD(width, 1025), FIELD(width, UINT32_MAX),
-		FIELD(height, 0), FIELD(height, 513), FIELD(height, UINT32_MAX),
-		FIELD(pixel_bytes, 0), FIELD(pixel_bytes, 3), FIELD(pixel_bytes, 4),
-		FIELD(pixel_bytes, UINT32_MAX),
-		FIELD(bunch, 0), FIELD(bunch, 9), FIELD(bunch, UINT32_MAX),
-		FIELD(slots, 0), FIELD(slots, 8), FIELD(slots, UINT32_MAX),
-		FIELD(sampling, 0), FIELD(dataset_images, 0),
-		FIELD(dtps, 0), FIELD(dtps, 17), FIELD(dtps, UINT32_MAX),
-		FIELD(data_offset, 0), FIELD(data_offset, 8193), FIELD(data_offset, 4096),
-		FIELD(data_offset, LENGTH), FIELD(data_offset, UINT64_MAX - 4095),
-		FIELD(line_stride, 0), FIELD(line_stride, 2047), FIELD(line_stride, 2049),
-		FIELD(line_stride, UINT64_MAX - 1),
-		FIELD(image_stride, 0), FIELD(image_stride, 2048),
-		FIELD(image_stride, UINT64_MAX - 1),
-		FIELD(slot_stride, 0), FIELD(slot_stride, 4096), FIELD(slot_stride, UINT64_MAX - 1),
-		FIELD(slot_stride, LENGTH),
-		FIELD(images, UINT64_MAX), FIELD(first_stack, UINT64_MAX),
-		FIELD(consumed, UINT64_MAX),
-		FIELD(paced, 2), FIELD(paced, 0), FIELD(policy, 3), FIELD(policy, 1),
-		FIELD(live, 2), FIELD(phase, 1), FIELD(__reserved, 1),
-		FIELD(meta_slot, 64), FIELD(meta_slot, UINT64_MAX - 511),
-		FIELD(meta_offset, 0), FIELD(meta_offset, 8192), FIELD(meta_offset, LENGTH - 64),
-		FIELD(meta_offset, LENGTH - 16384 + 1), FIELD(meta_offset, UINT64_MAX - 63),
-		FIELD(dtp[0].dtp, 16), FIELD(dtp[0].dtp, 1), FIELD(dtp[0].dtp, UINT32_MAX),
-		FIELD(dtp[1].x, 1), FIELD(dtp[1].x, UINT32_MAX),
-		FIELD(dtp[1].y, 257), FIELD(dtp[1].y, UINT32_MAX),
-		FIELD(dtp[1].width, 0), FIELD(dtp[1].width, 1025), FIELD(dtp[1].width, UINT32_MAX),
-		FIELD(dtp[1].height, 0), FIELD(dtp[1].height, 257),
-		FIELD(dtp[1].height, UINT32_MAX),
-		FIELD(dtp[1].__reserved, 1),
-		FIELD(dtp[1].lock_offset, 0), FIELD(dtp[1].lock_offset, 4096),
-		FIELD(dtp[1].lock_offset, 4161),
-		FIELD(dtp[1].lock_offset, 8192), FIELD(dtp[1].lock_offset, UINT64_MAX - 63),
-		FIELD(dtp[1].doorbell_offset, 4), FIELD(dtp[1].doorbell_offset, 65536),
-		FIELD(dtp[1].doorbell_offset, UINT64_MAX - 3),
-		FIELD(origin[1].x, UINT32_MAX), FIELD(origin[1].y, UINT32_MAX),
-	};
-	struct rashpa_stream s, copy;
-	char why[WHY_SIZE];
-
-	good_stream(&s);
-	ok(!stream_check(&s, LENGTH, why), "a good header");
-	ok(stream_bytes(&s, s.slots) <= LENGTH && stream_bytes(&s, s.slots + 1ull) > LENGTH,
-	   "%u slots fill the buffer", s.slots);
-	ok(stream_check(&s, stream_bytes(&s, s.slots) - 1, why),
-	   "a buffer too short by one byte: %s", why);
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		good_stream(&s);
-		memcpy((char *)&s + bad[i].offset, &bad[i].value, bad[i].size);
-		ok(stream_check(&s, LENGTH, why), "%s = %#llx: %s", bad[i].name,
-		   (unsigned long long)bad[i].value, why);
-	}
-	good_stream(&s);
-	memset(s.lock_name, 'x', sizeof(s.lock_name));
-	ok(stream_check(&s, LENGTH, why), "a name of lock memory without an end: %s", why);
-	for (size_t i = 0; i < sizeof(bad_names) / sizeof(bad_names[0]); i++) {
-		good_stream(&s);
-		strcpy(s.lock_name, bad_names[i]);
-		stream_layout(&s, LENGTH, false);
-		ok(stream_check(&s, LENGTH, why) && !strstr(why, bad_names[i]),
-		   "lock_name number %zu is refused: %s", i, why);
-	}
-	good_stream(&s);
-	strcpy(s.lock_name, "Ring-0_1.locks");
-	stream_layout(&s, LENGTH, false);
-	ok(!stream_check(&s, LENGTH, why) && !s.dtp[0].lock_offset, "lock records in lock memory");
-	s.dtp[1].lock_offset = 65536 * 64;
-	ok(stream_check(&s, LENGTH, why), "a lock record outside any lock memory: %s", why);
-	s.dtp[1].lock_offset = 0;
-	ok(stream_check(&s, LENGTH, why), "two processes with one lock record: %s", why);
-
-	good_stream(&s);
-	ok(stream_meta(&s, 0, 7, 0) == s.meta_offset &&
-	   stream_meta(&s, 1, 13, 7) == s.meta_offset + (2 * 7 * 8 - 1) * RFPGA_META_SIZE,
-	   "metadata by process, slot and image");
-	s.meta_slot = 0;
-	ok(!stream_check(&s, LENGTH, why), "no metadata");
-	s.live = 1;
-	ok(stream_check(&s, LENGTH, why), "a live stream without metadata: %s", why);
-	s.live = 0;
-	s.policy = RASHPA_STREAM_DROP;
-	ok(stream_check(&s, LENGTH, why), "one that drops, without metadata: %s", why);
-
-	good_stream(&s);
-	s.slots = UINT32_MAX;
-	s.slot_stride = 1ULL << 62;
-	ok(stream_check(&s, UINT64_MAX, why), "more than any buffer could have: %s", why);
-	good_stream(&s);
-	ok(!stream_copy(&s, LENGTH, &copy, why) && !memcmp(&s, &copy, sizeof(s)), "a header is copied");
-	s.magic = 0;
-	ok(stream_copy(&s, LENGTH, &copy, why) && !*why, "no magic: no stream, and no error");
-	ok(stream_copy(&s, 100, &copy, why) && *why, "a buffer without room for a header: %s", why);
-
-	good_stream(&s);
-	ok(stream_end(&s) == 17 && stream_stack_images(&s, 4) == 8 &&
-	   stream_stack_images(&s, 15) == 8 &&
-	   stream_stack_images(&s, 16) == 4 && !stream_stack_images(&s, 17),
-	   "100 images are 12 stacks of 8 and one of 4");
-	ok(stream_images(&s, 4, 17) == 100 && stream_images(&s, 15, 17) == 12 &&
-	   stream_images(&s, 5, 5) == 0 && stream_images(&s, 16, UINT64_MAX) == 4,
-	   "images of several stacks");
-	ok(stream_possible(&s, 0) && stream_possible(&s, 17) && !stream_possible(&s, 18) &&
-	   !stream_possible(&s, UINT64_MAX), "no more stacks than the run has");
-	s.images = 0;
-	ok(stream_end(&s) == UINT64_MAX && stream_stack_images(&s, 1000) == 8 &&
-	   stream_images(&s, 10, 1010) == 8000, "an endless stream");
-	ok(stream_possible(&s, 1ull << 41) && !stream_possible(&s, 1ull << 62) &&
-	   !stream_possible(&s, UINT64_MAX), "no stacks in absurd numbers");
-}
-
-/* What a checked header lets a receiver touch of a slot. */
-static void test_extent(void)
-{
-	struct rashpa_stream s;
-	char why[WHY_SIZE];
-	uint64_t image;
-
-	good_stream(&s);
-	s.meta_slot = 0;
-	image = s.image_stride;
-	ok(stream_extent(&s, 0) == 0 && stream_extent(&s, 1) == image &&
-	   stream_extent(&s, 8) == 8 * image, "images without gaps");
-	s.bunch = 1;
-	s.image_stride = 1ull << 40;
-	ok(!stream_check(&s, LENGTH, why) && s.data_offset + stream_extent(&s, 1) <= LENGTH,
-	   "a stride that no second image follows");
-	good_stream(&s);
-	s.meta_slot = 0;
-	s.bunch = 2;
-	s.line_stride += 64;
-	s.image_stride = 512 * s.line_stride + 4096;
-	s.slot_stride = stream_extent(&s, 2);
-	ok(!stream_check(&s, LENGTH, why) && s.slot_stride == s.image_stride + 512 * 2112 - 64,
-	   "padded lines and images, and slots without a gap");
-}
-
-/* Which slots are written while somebody reads. */
-static void test_oldest(void)
-{
-	static const struct {
-		const char *what;
-		uint32_t paced, slots;
-		uint64_t images, most, credit, oldest;
-	} cases[] = {
-		{ "nothing is complete", 1, 2, 0, 0, 0, 0 },
-		{ "free-running, the first slots", 0, 2, 0, 1, 0, 0 },
-		{ "free-running, the next one is being written", 0, 2, 0, 11, 0, 10 },
-		{ "free-running, to the end", 0, 2, 88, 11, 0, 9 },
-		{ "free-running, one slot", 0, 1, 0, 11, 0, 11 },
-		{ "paced, waits for credit", 1, 2, 0, 12, 10, 10 },
-		{ "paced, writes what credit was given for", 1, 2, 0, 11, 10, 10 },
-		{ "paced, credit for two", 1, 2, 0, 10, 10, 9 },
-		{ "paced, credit for all slots but one", 1, 4, 0, 11, 10, 8 },
-		{ "paced, to the end", 1, 2, 88, 11, 11, 9 },
-		{ "paced, but it did not wait", 1, 2, 0, 15, 10, 13 },
-		{ "absurd", 1, 2, 0, UINT64_MAX, 10, UINT64_MAX - 2 },
-	};
-	struct rashpa_stream s;
-
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		uint64_t oldest;
-
-		good_stream(&s);
-		s.first_stack = 0;
-		s.paced = cases[i].paced;
-		s.slots = cases[i].slots;
-		s.images = cases[i].images;
-		oldest = stream_oldest(&s, cases[i].most, cases[i].credit);
-		ok(oldest == cases[i].oldest, "%s: stack %" PRIu64 " is the oldest", cases[i].what,
-		   oldest);
-	}
 }
 
 /* --- profiles --- */
@@ -1212,23 +993,6 @@ static void test_signing(void)
 	}
 }
 
-/* --- buffers --- */
-
-static void test_claim(void)
-{
-	char why[WHY_SIZE] = "", path[] = "/tmp/rashpa-selftest-XXXXXX";
-	int fd = mkstemp(path), other = open(path, O_RDWR | O_CLOEXEC);
-
-	ok(buffer_mapped(fd, why) == -1 && *why, "what cannot be asked is not unmapped: %s", why);
-	ok(buffer_claim(fd, why) == -1, "nor can it be claimed: %s", why);
-	ok(!flock(other, LOCK_EX | LOCK_NB), "and no claim is left behind");
-	ok(buffer_claim(fd, why) == -1 && strstr(why, "another producer"), "claimed by another: %s",
-	   why);
-	close(other);
-	close(fd);
-	unlink(path);
-}
-
 /* --- without a driver --- */
 
 static void test_unloaded(void)
@@ -1363,9 +1127,6 @@ int main(int argc, char **argv)
 	test_regions();
 	test_percentiles();
 	test_dataset();
-	test_stream();
-	test_extent();
-	test_oldest();
 	test_bdf();
 	test_files();
 	test_paths();
@@ -1380,7 +1141,6 @@ int main(int argc, char **argv)
 	}
 	test_names();
 	test_signing();
-	test_claim();
 	test_unloaded();
 	test_iommu();
 	if (argc > 1)

@@ -7,6 +7,10 @@
 __attribute__((format(printf, 2, 3)))
 int librashpa_fail(int error, const char *format, ...);
 
+/* Put words before that sentence; @error, which is negative. */
+__attribute__((format(printf, 2, 3)))
+int librashpa_prefix(int error, const char *format, ...);
+
 #define fail	librashpa_fail
 
 #endif /* INTERNAL_H */

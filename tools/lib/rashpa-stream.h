@@ -1,106 +1,479 @@
-/* SPDX-License-Identifier: LGPL-2.1-or-later OR BSD-3-Clause */
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Stream header: what is in a buffer that detector data streams into.
- *
- * The producer (remu, or a detector's control software) writes it at offset 0 of the
- * named buffer, so that a consumer needs nothing but the buffer. The consumer must
- * check every field against the buffer's length: another process wrote it.
- *
- * Layout of the buffer:
- *   0              struct rashpa_stream                 (one page)
- *   lock_offset    lock records, 64 bytes per DTP       (one page; or elsewhere: lock_name)
- *   data_offset    slots x (bunch images, image_stride apart), slot_stride apart
- *   meta_offset    dtps x slots x (bunch records of RFPGA_META_SIZE, meta_slot bytes), if any
- *
- * Stack k is in slot k % slots. The metadata of an image have its FRAME, of the DTP that wrote
- * them: number s of dtp[], slot n, image i at meta_offset + (s * slots + n) * meta_slot +
- * i * RFPGA_META_SIZE. They are of stack k if STACK is k and RUN is run. Without metadata nothing
- * is left out, and image i of stack k is frame k * bunch + i.
- *
- * Of a dataset in memory, frame f shows image (f * sampling + phase) % dataset_images. The frames
- * of a live source are those of the detector: one of sampling is taken behind phase others,
- * and the software FPGA shows image f % dataset_images. What a stream leaves out, FRAME jumps over.
+ * librashpa: streams. A consumer is ten lines, see Documentation/stream.rst.
  */
 #ifndef RASHPA_STREAM_H
 #define RASHPA_STREAM_H
 
+#include <stddef.h>
 #include <stdint.h>
 
-#define RASHPA_STREAM_MAGIC	0x3154535048534152ull	/* "RASHPST1" */
-#define RASHPA_STREAM_DTPS	16
-#define RASHPA_STREAM_PAGE	4096
-#define RASHPA_STREAM_NAME	64
+#include "rashpa-stream-format.h"
 
-enum rashpa_stream_state {
-	RASHPA_STREAM_IDLE = 0,
-	RASHPA_STREAM_RUNNING = 1,
-	RASHPA_STREAM_ENDED = 2,	/* all images were sent, or the producer stopped */
-};
+#ifdef __cplusplus
+extern "C" {
+#endif
 
-/* What becomes of a stack for which there is no slot. */
-enum rashpa_stream_policy {
-	RASHPA_STREAM_WAIT = 0,		/* the DTP waits; a live source loses images meanwhile */
-	RASHPA_STREAM_OVERWRITE = 1,	/* the oldest one is overwritten */
-	RASHPA_STREAM_DROP = 2,		/* it is left out */
-};
+/**
+ * DOC: Streams
+ *
+ * - A stream is a named buffer with a header. The library looks for one in the buffer, waits for
+ *   one to begin, and when it has ended for the next one.
+ * - Errors are negative errnos, with a sentence from rashpa_reason().
+ * - A handle is for one thread at a time; only rashpa_stream_release(), rashpa_stack_image() and
+ *   rashpa_stack_intact() may be called from any thread at any time until rashpa_stream_close().
+ * - Times are nanoseconds; a timeout of -1 is none.
+ * - Nothing is allocated while stacks are taken, and there is no system call as long as there are
+ *   any.
+ */
 
-/** struct rashpa_stream_dtp - one data transfer process of the stream */
-struct rashpa_stream_dtp {
-	uint32_t dtp;			/* number in the FPGA */
-	uint32_t x, y, width, height;	/* region of the image that it fills, pixels */
-	uint32_t __reserved;
-	uint64_t lock_offset;		/* of its RFPGA_LOCK_*, in the buffer or lock_name; bytes */
-	uint64_t doorbell_offset;	/* of its RFPGA_DB_TAGGED in the FPGA's BAR 2, bytes */
-};
+/** struct rashpa_stream - a consumer, an observer or a producer; opaque */
+struct rashpa_stream;
 
-/** struct rashpa_stream_origin - where a DTP's region comes from */
-struct rashpa_stream_origin {
-	uint32_t x, y;			/* in the image of the dataset, pixels */
-};
+/** RASHPA_STREAM_OBSERVE - look on: give no credit, disturb nobody; reading is enough */
+#define RASHPA_STREAM_OBSERVE		(1u << 0)
+/** RASHPA_STREAM_FROM_START - begin at the first stack, also of a stream that has ended */
+#define RASHPA_STREAM_FROM_START	(1u << 1)
+/** RASHPA_STREAM_LATEST - with OBSERVE: of what has come, only the last stack */
+#define RASHPA_STREAM_LATEST		(1u << 2)
 
-/** struct rashpa_stream - header at offset 0 of the buffer */
-struct rashpa_stream {
-	uint64_t magic;			/* written last; 0 while the rest changes */
-	uint64_t generation;		/* counts configurations of this buffer */
-	uint32_t header_size;		/* sizeof(struct rashpa_stream) */
-	uint32_t state;			/* enum rashpa_stream_state */
-	uint32_t fpga;			/* N of /dev/rashpa/fpgaN */
-	uint32_t vector;		/* event source: one interrupt per complete stack */
-	uint32_t width, height;		/* of an image, pixels */
+/** RASHPA_STACK_INCOMPLETE - lines or messages are missing: rashpa_stack_image(), @missing */
+#define RASHPA_STACK_INCOMPLETE		(1u << 0)
+/** RASHPA_STACK_WRONG - metadata of an image are another stack's, or its parts several frames' */
+#define RASHPA_STACK_WRONG		(1u << 1)
+
+/**
+ * struct rashpa_stack - images that came together
+ * @data: the first one's first pixel; NULL if the payload cannot be mapped
+ * @number: of the stack, from the first one of the buffer on
+ * @frame: number of the first image, as the detector counts
+ * @images: how many; image i is @image_stride behind image i - 1
+ * @flags: RASHPA_STACK_*
+ * @width: of an image, pixels
+ * @height: of an image, pixels
+ * @pixel: enum rashpa_pixel
+ * @pixel_bytes: of one pixel
+ * @line_stride: bytes from line to line
+ * @image_stride: bytes from image to image
+ * @slot: where it is: number of the slot
+ * @run: of which run it is
+ * @lost: frames that were lost right before: they were overwritten before they could be taken
+ * @skipped: frames that the stream has left out so far, as the frames' numbers tell
+ * @missing: messages that did not come, if the producer counts messages
+ * @time_ns: CLOCK_MONOTONIC when it was complete, if the producer tells; else 0
+ * @event_ns: CLOCK_MONOTONIC of the event that it was waited for with, as the driver saw it; 0:
+ *	it was there without a wait
+ * @woken_ns: CLOCK_MONOTONIC when that wait returned, likewise
+ * @user: words of the producer, if it has any
+ * @stream: whose it is
+ */
+struct rashpa_stack {
+	void *data;
+	uint64_t number;
+	uint64_t frame;
+	uint32_t images;
+	uint32_t flags;
+	uint32_t width;
+	uint32_t height;
+	uint32_t pixel;
 	uint32_t pixel_bytes;
-	uint32_t bunch;			/* images per stack */
-	uint32_t slots;			/* stacks in the buffer */
-	uint32_t sampling;		/* 1 of N */
-	uint32_t dataset_images;
-	uint32_t dtps;			/* entries of dtp[] */
-	uint64_t data_offset;
-	uint64_t line_stride, image_stride, slot_stride;
-	uint64_t images;		/* that will be sent in this run, 0: endless */
-	uint64_t first_stack;		/* number of the first stack of this run */
-	uint32_t paced;			/* 1: no slot is written without credit; 0: it is */
-	uint32_t segments;		/* of the map, for information */
-	uint32_t map_class;		/* enum rashpa_class, for information */
-	uint32_t run;			/* upper word of each credit, see RFPGA_DTP_RUN */
-	uint64_t consumed;		/* written by the consumer: stacks given back */
-	struct rashpa_stream_dtp dtp[RASHPA_STREAM_DTPS];
-	struct rashpa_stream_origin origin[RASHPA_STREAM_DTPS];	/* of dtp[] of the same index */
-	/* lock memory that has the lock records; empty: they are in the buffer */
-	char lock_name[RASHPA_STREAM_NAME];
-	/* CLOCK_MONOTONIC when state became RUNNING: older device events are not about this run */
-	uint64_t start_ns;
-	uint32_t policy;		/* enum rashpa_stream_policy */
-	uint32_t live;			/* 1: from a live source */
-	uint32_t phase;			/* frames that pass first, see sampling; below it */
-	uint32_t __reserved;
-	uint64_t meta_offset;		/* in the buffer */
-	uint64_t meta_slot;		/* bytes of metadata for a slot of a DTP; 0: none */
-	/* what dtp[0] counted, written by the producer before state becomes ENDED */
-	uint64_t sent;			/* images */
-	uint64_t dropped;		/* stacks */
-	uint64_t lost;			/* images of a live source that found no room */
-	uint64_t missed;		/* images that the live source's detector did not deliver */
-	/* tells the dataset's images from others, as the producer adds them up; 0: not told */
-	uint64_t dataset_sum;
+	uint64_t line_stride;
+	uint64_t image_stride;
+	uint32_t slot;
+	uint32_t run;
+	uint64_t lost;
+	uint64_t skipped;
+	uint64_t missing;
+	uint64_t time_ns;
+	uint64_t event_ns;
+	uint64_t woken_ns;
+	uint64_t user[8];
+	struct rashpa_stream *stream;
 };
+
+/**
+ * struct rashpa_image - one image of a stack
+ * @data: its first pixel
+ * @frame: its number, as the detector counts
+ * @trigger: number of the trigger, if the detector tells
+ * @time: of the detector's clock, if it tells
+ * @role: enum rashpa_image_role, or the detector's own
+ * @missing_lines: lines that did not come, of all processes
+ * @known: 1: the numbers are the detector's. 0: the stream has no metadata, and they follow
+ *	from the number of the stack
+ * @wrong: 1: metadata are of another stack, or of several frames: what is in the image is not known
+ */
+struct rashpa_image {
+	void *data;
+	uint64_t frame;
+	uint64_t trigger;
+	uint64_t time;
+	uint32_t role;
+	uint32_t missing_lines;
+	uint32_t known;
+	uint32_t wrong;
+};
+
+/**
+ * struct rashpa_stream_stat - what happened so far in this run
+ * @stacks: taken
+ * @frames: in them
+ * @lost: frames that were overwritten before they were taken, or while they were held
+ * @skipped: frames that the stream left out, as the frames' numbers tell
+ * @incomplete: stacks of which something is missing
+ * @held: stacks that were taken and not released
+ * @behind: stacks that are complete and not taken
+ * @waits: calls that had to wait
+ * @events: records of complete stacks that were seen
+ * @events_lost: records that found no room, as the driver tells
+ * @overruns: parts of stacks that were written before their slot was given back
+ * @consumed: stacks that no consumer asks for again, whoever it is
+ * @state: enum rashpa_stream_state, as the producer says
+ * @producer: process that has the role, 0: there is none, -1: it cannot be seen from here
+ * @consumer: likewise
+ */
+struct rashpa_stream_stat {
+	uint64_t stacks;
+	uint64_t frames;
+	uint64_t lost;
+	uint64_t skipped;
+	uint64_t incomplete;
+	uint64_t held;
+	uint64_t behind;
+	uint64_t waits;
+	uint64_t events;
+	uint64_t events_lost;
+	uint64_t overruns;
+	uint64_t consumed;
+	uint32_t state;
+	int32_t producer;
+	int32_t consumer;
+	uint32_t __reserved;
+};
+
+/**
+ * rashpa_stream_open() - take part in the stream of a buffer
+ * @buffer: its name
+ * @flags: RASHPA_STREAM_*; 0: be the consumer
+ * @stream: becomes the handle; rashpa_stream_close() it
+ *
+ * There need not be a stream yet. A consumer gives credit, so there is only one; it goes on where
+ * the one before stopped, if that left something of a paced stream.
+ *
+ * Return: 0 or a negative errno, -EBUSY if there is a consumer: the sentence has its process.
+ */
+int rashpa_stream_open(const char *buffer, unsigned int flags, struct rashpa_stream **stream);
+
+/**
+ * rashpa_stream_close() - let go of all of it
+ * @stream: the handle, or NULL
+ *
+ * Stacks that were taken and not released are left to the next consumer.
+ */
+void rashpa_stream_close(struct rashpa_stream *stream);
+
+/**
+ * rashpa_stream_begin() - wait until there is a stream
+ * @stream: the handle
+ * @timeout_ns: how long at most
+ *
+ * rashpa_stream_next() does so where that was not done.
+ *
+ * Return: 0, -ETIMEDOUT, -EINTR, or another negative errno.
+ */
+int rashpa_stream_begin(struct rashpa_stream *stream, int64_t timeout_ns);
+
+/**
+ * rashpa_stream_next() - take the next stack
+ * @stream: the handle
+ * @stack: becomes the stack; its slot is not written until rashpa_stream_release(), unless the
+ *	stream overwrites (RASHPA_STREAM_OVERWRITE), or the handle is an observer's
+ * @timeout_ns: how long to wait at most; 0: not at all
+ *
+ * Stacks come in order, each once. Whatever ends the stream, all that were complete come first;
+ * after the end the next call waits for the next stream.
+ *
+ * Return: 1; 0 at the end that the producer told; or a negative errno: -ETIMEDOUT, -EINTR (a
+ * signal), -EOWNERDEAD (the producer ended without a word), -ECONNABORTED (its function was
+ * stopped), -ENODEV (removed), -ESTALE (another stream began before all was taken), -EPROTO
+ * (what is there cannot be true).
+ */
+int rashpa_stream_next(struct rashpa_stream *stream, struct rashpa_stack *stack,
+		       int64_t timeout_ns);
+
+/**
+ * rashpa_stream_release() - a stack is not needed any more
+ * @stream: the handle
+ * @stack: from rashpa_stream_next()
+ *
+ * In any order, from any thread, each once. Credit is given as far as all stacks before are
+ * released. What the caller read of the stack, and wrote into it, is done before.
+ *
+ * Return: 0; -ESTALE if the stack was overwritten while it was held, in part at least; -EINVAL if
+ * it is not held.
+ */
+int rashpa_stream_release(struct rashpa_stream *stream, const struct rashpa_stack *stack);
+
+/**
+ * rashpa_stream_done() - the next consumer need not ask for a stack again
+ * @stream: the handle
+ * @stack: from rashpa_stream_next()
+ *
+ * rashpa_stream_release() says so, too. After this the slot is the caller's until it is released:
+ * what is written there, nobody looks at, and if somebody overwrites it nothing is lost.
+ *
+ * Return: 0 or a negative errno as rashpa_stream_release().
+ */
+int rashpa_stream_done(struct rashpa_stream *stream, const struct rashpa_stack *stack);
+
+/**
+ * rashpa_stack_intact() - is it still what it was
+ * @stack: from rashpa_stream_next()
+ *
+ * What was read before this call was the stack, if the answer is 1.
+ *
+ * Return: 1 or 0.
+ */
+int rashpa_stack_intact(const struct rashpa_stack *stack);
+
+/**
+ * rashpa_stack_image() - one image of a stack
+ * @stack: from rashpa_stream_next(), not released
+ * @index: below @stack->images
+ * @image: filled in
+ *
+ * Return: 0 or -ERANGE.
+ */
+int rashpa_stack_image(const struct rashpa_stack *stack, uint32_t index,
+		       struct rashpa_image *image);
+
+/**
+ * rashpa_stack_missing() - which messages of a stack did not come
+ * @stack: from rashpa_stream_next(), not released
+ * @process: index of the process
+ * @message: which of its messages, from 0 on
+ *
+ * Return: 1: it is missing, 0: it came, or a negative errno: -ERANGE, -ENODATA if the stream keeps
+ * no map.
+ */
+int rashpa_stack_missing(const struct rashpa_stack *stack, uint32_t process, uint32_t message);
+
+/**
+ * rashpa_stream_fd() - for poll(), select() and event loops
+ * @stream: the handle
+ *
+ * Readable when something happened: then call rashpa_stream_next() with a timeout of 0 until it
+ * is -ETIMEDOUT. Call it every second as well: the end of a process is no event.
+ *
+ * Return: a file descriptor, which stays the library's.
+ */
+int rashpa_stream_fd(const struct rashpa_stream *stream);
+
+/**
+ * rashpa_stream_status() - what happened so far in this run
+ * @stream: the handle
+ * @stat: filled in
+ */
+void rashpa_stream_status(struct rashpa_stream *stream, struct rashpa_stream_stat *stat);
+
+/**
+ * rashpa_stream_about() - what the stream is
+ * @stream: the handle, after rashpa_stream_begin() or a stack
+ *
+ * Return: the library's checked copy, valid until the next stream begins; NULL if there is none.
+ */
+const struct rashpa_stream_header *rashpa_stream_about(const struct rashpa_stream *stream);
+
+/**
+ * rashpa_stream_process_at() - one of its processes
+ * @stream: the handle, after rashpa_stream_begin() or a stack
+ * @index: below the header's processes
+ *
+ * Return: the library's checked copy, likewise; NULL if there is none.
+ */
+const struct rashpa_stream_process *rashpa_stream_process_at(const struct rashpa_stream *stream,
+							     uint32_t index);
+
+/**
+ * rashpa_stream_lock() - a lock record as a whole
+ * @stream: the handle, after rashpa_stream_begin() or a stack
+ * @index: below the header's locks
+ * @record: struct rfpga_lock of rashpa-fpga.h: filled in
+ *
+ * Return: 0, -ERANGE, or -EAGAIN if it was being written at each of several looks; then only the
+ * number of stacks is one that there was.
+ */
+struct rfpga_lock;
+int rashpa_stream_lock(const struct rashpa_stream *stream, uint32_t index,
+		       struct rfpga_lock *record);
+
+/**
+ * rashpa_stream_counts() - what the producer counted
+ * @stream: the handle, after the end of the stream
+ * @count: becomes the header as it is now: sent, dropped, lost, missed
+ * @timeout_ns: how long to wait for the producer to end it
+ *
+ * Return: 0; or a negative errno: -ETIMEDOUT, -EINTR, -EOWNERDEAD, -ESTALE.
+ */
+int rashpa_stream_counts(struct rashpa_stream *stream, struct rashpa_stream_header *count,
+			 int64_t timeout_ns);
+
+/* --- producers --- */
+
+/**
+ * struct rashpa_stream_plan - what a producer wants to stream
+ * @header: what is not 0 counts: width, height, pixel, bit_depth, big_endian, bunch, slots (0: as
+ *	many as fit), policy, images, first_stack, sampling, phase, unit, live, dataset_*,
+ *	lock_name, payload_name, segments and map_class. The rest is the library's
+ * @process: array
+ * @module: array, or NULL: one module that is the image
+ * @processes: elements of @process
+ * @modules: elements of @module
+ * @flags: RASHPA_PLAN_*
+ * @close_after: a stack that messages are missing of is published when so many later ones have
+ *	been begun; 0: not for that
+ * @close_ns: or so long after it was begun; 0: not for that. Both are looked at in
+ *	rashpa_stream_slot()
+ */
+struct rashpa_stream_plan {
+	struct rashpa_stream_header header;
+	const struct rashpa_stream_process *process;
+	const struct rashpa_stream_module *module;
+	uint32_t processes;
+	uint32_t modules;
+	uint32_t flags;
+	uint32_t close_after;
+	uint64_t close_ns;
+};
+
+/** RASHPA_PLAN_META - metadata of each image */
+#define RASHPA_PLAN_META	(1u << 0)
+/** RASHPA_PLAN_RESUME - go on where the consumer of the last stream stopped */
+#define RASHPA_PLAN_RESUME	(1u << 1)
+
+/**
+ * rashpa_stream_create() - be the producer of a buffer's stream
+ * @buffer: its name
+ * @plan: see &struct rashpa_stream_plan
+ * @stream: becomes the handle; rashpa_stream_close() it, which ends the stream
+ *
+ * There is only one producer. What was here before is a stream no more; pixels that no process
+ * fills are cleared. rashpa_stream_about() has what the hardware has to know now.
+ *
+ * Return: 0 or a negative errno: -EBUSY (the sentence has the other's process), -ENOSPC (fewer
+ * slots fit than are wanted, or than two), -EINVAL, -ENODATA (nothing to resume).
+ */
+int rashpa_stream_create(const char *buffer, const struct rashpa_stream_plan *plan,
+			 struct rashpa_stream **stream);
+
+/**
+ * rashpa_stream_buffer() - the memory of a stream
+ * @stream: the handle
+ *
+ * Return: the open node of the buffer, for rashpa_buffer_dmabuf(); the library's.
+ */
+int rashpa_stream_buffer(const struct rashpa_stream *stream);
+
+/**
+ * rashpa_stream_lock_memory() - the memory of its lock records
+ * @stream: the handle
+ *
+ * Return: its open node, which is that of the buffer where they are in the buffer; the library's.
+ */
+int rashpa_stream_lock_memory(const struct rashpa_stream *stream);
+
+/**
+ * rashpa_stream_meta() - where the metadata of a process are
+ * @stream: the handle
+ * @process: index
+ *
+ * Return: offset of those of slot 0 in the buffer, bytes; 0 if there are none.
+ */
+uint64_t rashpa_stream_meta(const struct rashpa_stream *stream, uint32_t process);
+
+/**
+ * rashpa_stream_start() - the run begins: tell consumers
+ * @stream: from rashpa_stream_create()
+ * @segments: of the map for DMA, for people; or 0
+ * @map_class: likewise, enum rashpa_class
+ *
+ * Hardware is started after this.
+ *
+ * Return: 0 or a negative errno.
+ */
+int rashpa_stream_start(struct rashpa_stream *stream, uint32_t segments, uint32_t map_class);
+
+/**
+ * rashpa_stream_complete() - how far the run is
+ * @stream: the handle
+ *
+ * Return: stacks complete in all processes, those before first_stack included.
+ */
+uint64_t rashpa_stream_complete(const struct rashpa_stream *stream);
+
+/**
+ * rashpa_stream_end() - the run is over
+ * @stream: from rashpa_stream_create()
+ * @count: sent, dropped, lost and missed count; NULL: they are not known
+ *
+ * Hardware is at rest before this. Consumers take what is complete.
+ *
+ * Return: 0 or a negative errno, -ESTALE if it is not ours any more.
+ */
+int rashpa_stream_end(struct rashpa_stream *stream, const struct rashpa_stream_header *count);
+
+/**
+ * rashpa_stream_slot() - room for the next stack, where a program fills slots
+ * @stream: from rashpa_stream_create(), started
+ * @stack: becomes an empty stack: data, number, frame and images are set; change frame, flags,
+ *	missing and user
+ * @timeout_ns: how long to wait for credit at most
+ *
+ * Return: 1; 0 if the stack was left out or all images were sent (see rashpa_stream_status()); or a
+ * negative errno, -ETIMEDOUT, -EINTR.
+ */
+int rashpa_stream_slot(struct rashpa_stream *stream, struct rashpa_stack *stack,
+		       int64_t timeout_ns);
+
+/**
+ * rashpa_stream_valid() - a message of a stack has come
+ * @stack: from rashpa_stream_slot()
+ * @process: index of the process
+ * @message: which of its messages
+ *
+ * From any thread.
+ *
+ * Return: messages that are missing still: with 0 it is time for rashpa_stream_publish(); or a
+ * negative errno: -EEXIST if it was there already, -ERANGE, -ESTALE if the stack was published.
+ */
+int rashpa_stream_valid(const struct rashpa_stack *stack, uint32_t process, uint32_t message);
+
+/**
+ * rashpa_stack_describe() - metadata of an image, of a stream that has them (RASHPA_PLAN_META)
+ * @stack: from rashpa_stream_slot()
+ * @process: whose part
+ * @index: of the image in the stack
+ * @image: frame, role, trigger, time and missing_lines count
+ *
+ * Return: 0, -ERANGE, or -ENODATA if the stream has none.
+ */
+int rashpa_stack_describe(const struct rashpa_stack *stack, uint32_t process, uint32_t index,
+			  const struct rashpa_image *image);
+
+/**
+ * rashpa_stream_publish() - a stack is complete, or given up
+ * @stream: from rashpa_stream_create()
+ * @stack: from rashpa_stream_slot()
+ *
+ * In any order; consumers see it when those before are published. Messages that did not come
+ * are told as missing.
+ *
+ * Return: 0 or a negative errno.
+ */
+int rashpa_stream_publish(struct rashpa_stream *stream, const struct rashpa_stack *stack);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif /* RASHPA_STREAM_H */

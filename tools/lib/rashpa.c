@@ -40,6 +40,21 @@ int librashpa_fail(int error, const char *format, ...)
 	return -error;
 }
 
+int librashpa_prefix(int error, const char *format, ...)
+{
+	char old[sizeof(reason)];
+	va_list args;
+	int n;
+
+	memcpy(old, reason, sizeof(old));
+	va_start(args, format);
+	n = vsnprintf(reason, sizeof(reason), format, args);
+	va_end(args);
+	if (n >= 0 && (size_t)n < sizeof(reason))
+		snprintf(reason + n, sizeof(reason) - n, "%s", old);
+	return error;
+}
+
 const char *rashpa_device_directory(void)
 {
 	const char *dir = secure_getenv("RASHPA_DEV");

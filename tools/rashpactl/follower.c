@@ -4,18 +4,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
-#include "buffer.h"
 #include "rashpa-fpga.h"
-#include "stream.h"
 
 void follower_init(struct follower *f, const char *name)
 {
-	*f = (struct follower) {
-		.buffer = -1, .device = -1, .channel = -1, .state = "", .locks = LOCKS_NONE,
-	};
+	*f = (struct follower) { .device = -1, .channel = -1, .state = "" };
 	strncpy(f->name, name, sizeof(f->name) - 1);
 }
 
@@ -29,13 +24,10 @@ static void close_fd(int *fd)
 /* All but what was found out. */
 static void let_go(struct follower *f)
 {
-	locks_close(&f->locks);
-	if (f->shared)
-		munmap((void *)(uintptr_t)f->shared, f->stream.data_offset);
-	f->shared = NULL;
+	rashpa_stream_close(f->stream);
+	f->stream = NULL;
 	close_fd(&f->channel);
 	close_fd(&f->device);
-	close_fd(&f->buffer);
 }
 
 void follower_close(struct follower *f)
@@ -46,35 +38,23 @@ void follower_close(struct follower *f)
 
 /* --- attach --- */
 
-/* The header, checked, by a mapping that does not stay. False: there is no stream. */
-static bool copy_header(struct follower *f)
+/* False: there is no stream. */
+static bool open_stream(struct follower *f)
 {
-	void *page = mmap(NULL, RASHPA_STREAM_PAGE, PROT_READ, MAP_SHARED, f->buffer, 0);
-	int error;
+	const unsigned int flags = RASHPA_STREAM_OBSERVE | RASHPA_STREAM_FROM_START;
+	int error = rashpa_stream_open(f->name, flags, &f->stream);
 
-	if (page == MAP_FAILED) {
-		because(f->why, -1, "cannot map it: %s", strerror(errno));
+	f->missing = error;
+	if (!error)
+		error = rashpa_stream_begin(f->stream, 0);
+	if (error) {
+		because(f->why, -1, "%s", error == -ETIMEDOUT ? "there is no stream in it" :
+								 rashpa_reason());
 		return false;
 	}
-	error = stream_copy(page, f->length, &f->stream, f->why);
-	munmap(page, RASHPA_STREAM_PAGE);
-	if (error && !*f->why)
-		because(f->why, -1, "there is no stream in it");
-	return !error;
-}
-
-static bool open_buffer(struct follower *f)
-{
-	struct rashpa_info info = { .fd = -1 };
-
-	f->buffer = rashpa_buffer_open(f->name, O_RDONLY);
-	f->missing = f->buffer < 0;
-	if (f->missing || rashpa_info(f->buffer, &info)) {
-		because(f->why, -1, "%s", rashpa_reason());
-		return false;
-	}
-	f->length = info.out_length;
-	return copy_header(f);
+	f->about = *rashpa_stream_about(f->stream);
+	f->process = *rashpa_stream_process_at(f->stream, 0);
+	return true;
 }
 
 /*
@@ -88,7 +68,7 @@ static void open_channel(struct follower *f)
 	f->told = 0;
 	f->channel = rashpa_events(f->device, 0);
 	if (f->channel >= 0 && !fcntl(f->channel, F_SETFL, O_NONBLOCK)) {
-		source = rashpa_source_add(f->channel, RASHPA_SOURCE_VECTOR, f->stream.vector);
+		source = rashpa_source_add(f->channel, RASHPA_SOURCE_VECTOR, f->process.vector);
 		f->source = source;
 		if (source > 0)
 			return;
@@ -97,42 +77,24 @@ static void open_channel(struct follower *f)
 	close_fd(&f->channel);
 }
 
-static void map_head(struct follower *f)
-{
-	void *head = mmap(NULL, f->stream.data_offset, PROT_READ, MAP_SHARED, f->buffer, 0);
-
-	if (head == MAP_FAILED) {
-		because(f->why, -1, "cannot map it: %s", strerror(errno));
-		return;
-	}
-	if (locks_open(&f->locks, &f->stream, f->buffer, head, false, f->why))
-		munmap(head, f->stream.data_offset);
-	else
-		f->shared = head;
-}
-
 static void attach(struct follower *f)
 {
-	int mapped;
+	static const char *const states[] = { "idle", "running", "draining", "ended" };
+	struct rashpa_stream_stat stat;
 
 	f->why[0] = '\0';
 	f->state = "";
 	f->fresh = true;
-	if (!open_buffer(f))
+	if (!open_stream(f))
 		return let_go(f);
-	f->device = rashpa_device_open(f->stream.fpga);
-	if (f->stream.state != RASHPA_STREAM_RUNNING) {
-		f->state = f->stream.state == RASHPA_STREAM_ENDED ? "ended" : "idle";
+	rashpa_stream_status(f->stream, &stat);
+	f->state = states[stat.state % 4];
+	if (stat.state == RASHPA_STREAM_RUNNING && !stat.producer)
+		f->state = "dead";
+	if (stat.state != RASHPA_STREAM_RUNNING || !stat.producer)
 		return let_go(f);
-	}
-	mapped = buffer_mapped(f->buffer, f->why);
-	if (mapped <= 0) {
-		f->state = mapped ? "" : "dead";
-		return let_go(f);
-	}
-	map_head(f);
-	if (!f->shared)
-		return let_go(f);
+	if (f->process.function == RASHPA_STREAM_FPGA)
+		f->device = rashpa_device_open(f->process.fpga);
 	if (f->device >= 0)
 		open_channel(f);
 	else
@@ -141,30 +103,24 @@ static void attach(struct follower *f)
 
 /* --- look --- */
 
-/* Another stream, or none any more; what cannot be found out attach() tells. */
-static bool over(const struct follower *f)
+static uint64_t image_bytes(const struct follower *f)
 {
-	char why[WHY_SIZE];
+	uint64_t pixels = 0;
 
-	return __atomic_load_n(&f->shared->magic, __ATOMIC_ACQUIRE) != RASHPA_STREAM_MAGIC ||
-	       f->shared->generation != f->stream.generation ||
-	       __atomic_load_n(&f->shared->state, __ATOMIC_ACQUIRE) != RASHPA_STREAM_RUNNING ||
-	       buffer_mapped(f->buffer, why) <= 0;
-}
+	for (uint32_t i = 0; i < f->about.processes; i++) {
+		const struct rashpa_stream_process *p = rashpa_stream_process_at(f->stream, i);
 
-static uint64_t image_bytes(const struct rashpa_stream *s)
-{
-	uint64_t bytes = 0;
-
-	for (unsigned int i = 0; i < s->dtps; i++)
-		bytes += (uint64_t)s->dtp[i].width * s->dtp[i].height * s->pixel_bytes;
-	return bytes;
+		pixels += (uint64_t)p->width * p->height;
+	}
+	/* lines are packed, or padded */
+	return pixels * (f->about.line_stride / f->about.width);
 }
 
 /* The producer waits for credit when all slots are full. */
 static const char *running(const struct follower *f)
 {
-	return f->stream.paced && f->most >= f->consumed + f->stream.slots ? "waiting" : "running";
+	return f->about.policy != RASHPA_STREAM_OVERWRITE &&
+	       f->most >= f->consumed + f->about.slots ? "waiting" : "running";
 }
 
 /* The driver counts all of them: we take few of the records, and the queue drops the others. */
@@ -179,32 +135,31 @@ static void count_events(struct follower *f)
 	f->told = info.out_events;
 }
 
-static void measure(struct follower *f)
+static void measure(struct follower *f, uint64_t consumed)
 {
-	const struct rashpa_stream *s = &f->stream;
 	uint64_t least = UINT64_MAX, before = f->stacks, last = f->when, overruns = 0;
 	struct rfpga_lock lock;
 
 	f->when = now_ns();
-	/* in this order: what was given back had arrived */
-	f->consumed = __atomic_load_n(&f->shared->consumed, __ATOMIC_ACQUIRE);
+	/* what was given back had arrived */
+	f->consumed = consumed;
 	f->most = 0;
-	for (unsigned int i = 0; i < s->dtps; i++) {
+	for (uint32_t i = 0; i < f->about.locks; i++) {
 		/* One that is always being written is so fast that its numbers are new. */
-		locks_read(&f->locks, s, i, &lock);
+		rashpa_stream_lock(f->stream, i, &lock);
 		least = lock.stacks < least ? lock.stacks : least;
 		f->most = lock.stacks > f->most ? lock.stacks : f->most;
 		/* A stack is lost once, however many of its parts are. */
 		overruns = lock.overruns > overruns ? lock.overruns : overruns;
 	}
-	f->lost = overruns * s->bunch;
+	f->lost = overruns * f->about.bunch;
 	f->stacks = least;
 	f->state = running(f);
 	f->time = f->fresh ? 0 : (f->when - last) / 1e9;
 	f->images_per_second = f->bytes_per_second = 0;
 	if (f->time > 0 && f->stacks > before) {
-		f->images_per_second = (f->stacks - before) * s->bunch / f->time;
-		f->bytes_per_second = f->images_per_second * image_bytes(s);
+		f->images_per_second = (f->stacks - before) * f->about.bunch / f->time;
+		f->bytes_per_second = f->images_per_second * image_bytes(f);
 	}
 	f->fresh = false;
 	count_events(f);
@@ -212,12 +167,20 @@ static void measure(struct follower *f)
 
 void follower_look(struct follower *f)
 {
-	if (f->shared && over(f))
+	struct rashpa_stream_stat stat;
+
+	if (f->stream)
+		rashpa_stream_status(f->stream, &stat);
+	/* Another stream, or none any more */
+	if (f->stream && (stat.state != RASHPA_STREAM_RUNNING || !stat.producer))
 		let_go(f);
-	if (!f->shared)
+	if (!f->stream) {
 		attach(f);
-	if (f->shared)
-		measure(f);
+		if (f->stream)
+			rashpa_stream_status(f->stream, &stat);
+	}
+	if (f->stream)
+		measure(f, stat.consumed);
 }
 
 /* --- records --- */

@@ -6,7 +6,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "locks.h"
 #include "rashpa.h"
 #include "rashpa-stream.h"
 #include "say.h"
@@ -18,11 +17,10 @@
 struct follower {
 	char name[RASHPA_NAME_SIZE];	/* of the buffer */
 	char why[WHY_SIZE];		/* why it is not followed, or empty */
-	int buffer, device, channel;
-	uint64_t length;
-	const volatile struct rashpa_stream *shared;	/* all before the data; NULL: no stream */
-	struct rashpa_stream stream;	/* the checked copy */
-	struct locks locks;
+	struct rashpa_stream *stream;	/* as an observer; NULL: none runs */
+	struct rashpa_stream_header about;	/* of it, also when it is over */
+	struct rashpa_stream_process process;	/* the first one */
+	int device, channel;
 	const char *state;		/* empty: there is no stream */
 	bool missing;			/* the buffer cannot be opened */
 	/* at the last look; lost: images whose slot was written again before it was given back */

@@ -191,12 +191,12 @@ static void listen_until(struct top *t, uint64_t end)
 
 static void print_row(struct follower *f)
 {
-	const struct rashpa_stream *s = &f->stream;
+	const struct rashpa_stream_header *s = &f->about;
 	struct samples *l = &f->latency;
 	char lag[24], p50[24] = "-", p99[24] = "-", fpga[16];
 
-	snprintf(fpga, sizeof(fpga), "fpga%" PRIu32, s->fpga);
-	if (!f->shared) {
+	snprintf(fpga, sizeof(fpga), "fpga%" PRIu32, f->process.fpga);
+	if (!f->stream) {
 		printf("%-16s %-7s %-8s\n", f->name, fpga, f->state);
 		return;
 	}
@@ -259,19 +259,19 @@ static struct json_object *latency_json(struct samples *l)
 
 static struct json_object *row_json(struct follower *f)
 {
-	const struct rashpa_stream *s = &f->stream;
+	const struct rashpa_stream_header *s = &f->about;
 	struct json_object *o = json_object_new_object();
 
 	put_text(o, "buffer", f->name);
 	put_text(o, "state", f->state);
 	put_text(o, "why", *f->why ? f->why : NULL);
-	put_int(o, "fpga", s->fpga);
-	put_int(o, "vector", s->vector);
-	put_bool(o, "paced", s->paced);
-	put_int(o, "dtps", s->dtps);
+	put_int(o, "fpga", f->process.fpga);
+	put_int(o, "vector", f->process.vector);
+	put_bool(o, "paced", s->policy != RASHPA_STREAM_OVERWRITE);
+	put_int(o, "dtps", s->processes);
 	put_int(o, "bunch", s->bunch);
 	put_int(o, "slots", s->slots);
-	if (!f->shared)
+	if (!f->stream)
 		return o;
 	put_real(o, "seconds", f->time);
 	put_real(o, "images_per_second", f->images_per_second);
@@ -314,7 +314,7 @@ static int print_json(const struct top *t)
 static bool one_runs(const struct top *t)
 {
 	for (unsigned int i = 0; i < t->followers; i++) {
-		if (t->follower[i].shared)
+		if (t->follower[i].stream)
 			return true;
 	}
 	return false;

@@ -134,8 +134,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		option_fpga(state, "--fpga", arg, &c->fpga);
 		break;
 	case OPT_DTP:
-		if (c->regions == RASHPA_STREAM_DTPS)
-			argp_error(state, "--dtp: at most %d processes", RASHPA_STREAM_DTPS);
+		if (c->regions == RFPGA_DTPS_MAX)
+			argp_error(state, "--dtp: at most %d processes", RFPGA_DTPS_MAX);
 		r = &c->region[c->regions++];
 		if (!parse_region(arg, r))
 			argp_error(state, "--dtp: \"%s\" is not X,Y,WxH or X,Y,WxH@DX,DY", arg);
@@ -148,7 +148,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 				   arg);
 		break;
 	case OPT_SPLIT:
-		option_u32(state, "--split", arg, 1, RASHPA_STREAM_DTPS, &c->split);
+		option_u32(state, "--split", arg, 1, RFPGA_DTPS_MAX, &c->split);
 		break;
 	case OPT_BUNCH:
 		option_u32(state, "--bunch", arg, 1, 1 << 20, &c->bunch);

@@ -6,17 +6,13 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/random.h>
 #include <unistd.h>
 
-#include "buffer.h"
 #include "fpga.h"
-#include "locks.h"
 #include "rashpa.h"
+#include "rashpa-stream.h"
 #include "remu.h"
 #include "say.h"
-#include "stream.h"
 
 #define TICK_MS		250
 #define STOP_MS		1000
@@ -24,212 +20,98 @@
 struct run {
 	const struct config *config;
 	const struct dataset *dataset;
+	struct rashpa_stream *stream;
+	const struct rashpa_stream_header *about;	/* what consumers see of it */
 	struct fpga fpga;
 	struct view memory, table;
-	int buffer, dmabuf, map, channel;
+	int dmabuf, map, channel;
 	int lock_dmabuf, lock_map;	/* of lock memory, -1: the locks are in the buffer */
-	struct locks locks;
-	uint64_t length;
-	volatile struct rashpa_stream *shared;
-	struct rashpa_stream stream;	/* what we publish */
 	uint32_t segments, map_class;
 	uint32_t lock_first, lock_count;	/* entries of the table for the locks */
 	struct fpga_block source;	/* of a live stream */
 	uint64_t missed;		/* by its detector, before this stream */
-	bool started, published;
+	bool started;
 };
 
 static const struct rashpa_layout reference_layout = RFPGA_LAYOUT;
 
-/* --- buffer --- */
+/* --- stream --- */
 
-/* Two producers would write to the same places, and the first to end ends both streams. */
-static int claim(const char *what, const char *name, int fd)
+static const struct rashpa_stream_process *process(const struct run *r, uint32_t i)
 {
-	char why[WHY_SIZE];
-
-	return buffer_claim(fd, why) ? fail("%s %s: %s", what, name, why) : 0;
+	return rashpa_stream_process_at(r->stream, i);
 }
 
-static int open_buffer(struct run *r)
-{
-	const char *name = r->config->opt.buffer;
-	struct rashpa_info info;
-	char why[WHY_SIZE];
-	void *base;
-
-	r->buffer = buffer_open(name, &info, &base, why);
-	if (r->buffer < 0)
-		return fail("%s", why);
-	r->length = info.out_length;
-	r->shared = base;
-	if (claim("buffer", name, r->buffer))
-		return EXIT_FAILED;
-	r->dmabuf = rashpa_buffer_dmabuf(r->buffer);
-	if (r->dmabuf < 0)
-		return fail("buffer %s: %s", name, rashpa_reason());
-	return 0;
-}
-
-/* Where the last run's receiver stopped. */
-static int resume(struct run *r)
-{
-	struct rashpa_stream old;
-	char why[WHY_SIZE];
-
-	if (stream_copy(r->shared, r->length, &old, why))
-		return fail("buffer %s: there is nothing to resume: %s", r->config->opt.buffer,
-			    *why ? why : "no stream was ever here");
-	if (old.bunch != r->config->bunch)
-		return fail("buffer %s: the last run had %" PRIu32
-			    " images per stack: resume with --bunch %" PRIu32,
-			    r->config->opt.buffer, old.bunch, old.bunch);
-	r->stream.first_stack = old.consumed;
-	return 0;
-}
-
-/* Where the lock records go, once it is known how many there are. */
+/* The memory of the lock records, where they are not in the buffer. */
 static int open_locks(struct run *r)
 {
 	struct rashpa_info info = { .fd = -1 };
-	char why[WHY_SIZE];
+	const int node = rashpa_stream_lock_memory(r->stream);
 
-	if (locks_open(&r->locks, &r->stream, r->buffer, r->shared, true, why))
-		return fail("%s", why);
-	if (!r->config->lock)
-		return 0;
-	if (rashpa_info(r->locks.fd, &info))
+	if (rashpa_info(node, &info))
 		return fail("lock memory %s: %s", r->config->lock, rashpa_reason());
 	if (info.out_kind != RASHPA_KIND_LOCK)
 		return fail("%s is no lock memory: make some (rashpactl lock create fpga%u NAME)",
 			    r->config->lock, r->config->fpga);
-	if (claim("lock memory", r->config->lock, r->locks.fd))
-		return EXIT_FAILED;
-	r->lock_dmabuf = rashpa_buffer_dmabuf(r->locks.fd);
+	r->lock_dmabuf = rashpa_buffer_dmabuf(node);
 	if (r->lock_dmabuf < 0)
 		return fail("lock memory %s: %s", r->config->lock, rashpa_reason());
 	return 0;
 }
 
-/* None that a receiver of another run could know, whoever began that one; not 0. */
-static uint32_t new_run(void)
-{
-	uint32_t run;
-
-	if (getrandom(&run, sizeof(run), 0) != sizeof(run))
-		run = now_ns();
-	return run | 1;
-}
-
-static int plan(struct run *r)
+static int open_stream(struct run *r)
 {
 	const struct config *c = r->config;
-	struct rashpa_stream *s = &r->stream;
-	char have[SIZE_TEXT], need[SIZE_TEXT];
-	uint64_t fit, wanted;
-
-	*s = (struct rashpa_stream) {
-		.header_size = sizeof(*s),
-		.fpga = c->fpga,
-		.vector = c->vector,
-		.pixel_bytes = sizeof(uint16_t),
-		.bunch = c->bunch,
-		.sampling = c->sampling,
-		.phase = c->phase,
-		.policy = c->policy,
-		.live = c->live,
-		.dataset_images = r->dataset->images,
-		.dataset_sum = r->dataset->sum[r->dataset->images - 1],
-		.dtps = c->regions,
-		.images = c->opt.images,
-		.paced = c->policy != RASHPA_STREAM_OVERWRITE,
-		.run = new_run(),
+	const uint32_t features = fpga_read(&r->fpga, RFPGA_FEATURES);
+	struct rashpa_stream_process process[RFPGA_DTPS_MAX] = {};
+	struct rashpa_stream_plan plan = {
+		.header = {
+			.pixel = RASHPA_PIXEL_U16,
+			.bunch = c->bunch,
+			.slots = c->slots,
+			.policy = c->policy,
+			.images = c->opt.images,
+			.sampling = c->sampling,
+			.phase = c->phase,
+			.live = c->live,
+			.dataset_images = r->dataset->images,
+			.dataset_sum = r->dataset->sum[r->dataset->images - 1],
+		},
+		.process = process,
+		.processes = c->regions,
+		.flags = (features & RFPGA_FEATURE_META ? RASHPA_PLAN_META : 0) |
+			 (c->resume ? RASHPA_PLAN_RESUME : 0),
 	};
+
 	for (unsigned int i = 0; i < c->regions; i++) {
 		const struct region *region = &c->region[i];
 
-		s->dtp[i] = (struct rashpa_stream_dtp) {
-			.dtp = i,
+		process[i] = (struct rashpa_stream_process) {
+			.function = RASHPA_STREAM_FPGA,
+			.fpga = c->fpga,
+			.number = i,
+			.vector = c->vector,
 			.x = region->to_x, .y = region->to_y,
 			.width = region->width, .height = region->height,
+			.origin_x = region->x, .origin_y = region->y,
 			.doorbell_offset = i * RFPGA_DOORBELL_PAGE + RFPGA_DB_TAGGED,
 		};
-		s->origin[i] = (struct rashpa_stream_origin) { .x = region->x, .y = region->y };
 		/* The image is as large as the regions reach. */
-		if (s->width < region->to_x + region->width)
-			s->width = region->to_x + region->width;
-		if (s->height < region->to_y + region->height)
-			s->height = region->to_y + region->height;
+		if (plan.header.width < region->to_x + region->width)
+			plan.header.width = region->to_x + region->width;
+		if (plan.header.height < region->to_y + region->height)
+			plan.header.height = region->to_y + region->height;
 	}
+	snprintf(plan.header.dataset, sizeof(plan.header.dataset), "%.63s", r->dataset->source);
 	if (c->lock)
-		strncpy(s->lock_name, c->lock, sizeof(s->lock_name) - 1);
-	fit = stream_layout(s, r->length, fpga_read(&r->fpga, RFPGA_FEATURES) & RFPGA_FEATURE_META);
-	wanted = c->slots ? c->slots : 2;
-	if (fit < wanted)
-		return fail("buffer %s: %s, but %" PRIu64 " slots of %" PRIu32 " images need %s: make a larger buffer, or give a smaller --bunch",
-			    c->opt.buffer, format_size(have, r->length), wanted, c->bunch,
-			    format_size(need, stream_bytes(s, wanted)));
-	s->slots = c->slots ? c->slots : fit < UINT32_MAX ? fit : UINT32_MAX;
-	stream_place_meta(s);
-	if (c->resume && resume(r))
-		return EXIT_FAILED;
-	s->consumed = s->first_stack;
-	return 0;
-}
-
-/* Complete stacks, as the lock records tell: the least of all processes. */
-static uint64_t stacks_complete(struct run *r)
-{
-	uint64_t most;
-
-	return locks_stacks(&r->locks, &r->stream, &most);
-}
-
-/* All records are those of a run that begins. */
-static void prepare_locks(struct run *r)
-{
-	const struct rashpa_stream *s = &r->stream;
-
-	for (unsigned int i = 0; i < s->dtps; i++) {
-		volatile uint64_t *lock = (volatile uint64_t *)(uintptr_t)(r->locks.base +
-									   s->dtp[i].lock_offset);
-
-		for (unsigned int word = 0; word < RFPGA_LOCK_SIZE / sizeof(*lock); word++)
-			lock[word] = 0;
-		lock[RFPGA_LOCK_BEGUN / sizeof(*lock)] = s->first_stack;
-		lock[RFPGA_LOCK_STACKS / sizeof(*lock)] = s->first_stack;
-	}
-}
-
-static void publish(struct run *r)
-{
-	const volatile struct rashpa_stream *old = r->shared;
-	struct rashpa_stream *s = &r->stream;
-
-	s->generation = old->generation + 1;
-	s->segments = r->segments;
-	s->map_class = r->map_class;
-	s->state = RASHPA_STREAM_RUNNING;
-	s->start_ns = now_ns();
-	s->magic = 0;
-
-	__atomic_store_n(&r->shared->magic, 0, __ATOMIC_RELAXED);
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	prepare_locks(r);
-	memcpy((void *)(uintptr_t)r->shared, s, sizeof(*s));
-	__atomic_store_n(&r->shared->magic, RASHPA_STREAM_MAGIC, __ATOMIC_RELEASE);
-	r->published = true;
-}
-
-/*
- * A producer that was killed leaves RUNNING behind. Once our map exists a receiver would take
- * that old stream for a living one. Nor is it a stream that has ended: what is left of it
- * is about to be overwritten.
- */
-static void retire(struct run *r)
-{
-	if (r->shared->magic == RASHPA_STREAM_MAGIC)
-		__atomic_store_n(&r->shared->state, RASHPA_STREAM_IDLE, __ATOMIC_RELEASE);
+		snprintf(plan.header.lock_name, sizeof(plan.header.lock_name), "%s", c->lock);
+	if (rashpa_stream_create(c->opt.buffer, &plan, &r->stream))
+		return fail("%s", rashpa_reason());
+	r->about = rashpa_stream_about(r->stream);
+	r->dmabuf = rashpa_buffer_dmabuf(rashpa_stream_buffer(r->stream));
+	if (r->dmabuf < 0)
+		return fail("buffer %s: %s", c->opt.buffer, rashpa_reason());
+	return c->lock ? open_locks(r) : 0;
 }
 
 /* --- FPGA --- */
@@ -248,9 +130,9 @@ static int check_idle(const struct fpga *f)
 
 static int check_fpga(struct run *r)
 {
-	const struct rashpa_stream *s = &r->stream;
+	const struct rashpa_stream_header *s = r->about;
 	struct fpga *f = &r->fpga;
-	uint32_t caps = fpga_read(f, RFPGA_CAPS);
+	uint32_t caps = fpga_read(f, RFPGA_CAPS), vector = r->config->vector;
 	uint32_t features = fpga_read(f, RFPGA_FEATURES);
 	/* Without groups there is an interrupt for each process, which a receiver stands. */
 	uint32_t want = RFPGA_FEATURE_MSIX | RFPGA_FEATURE_LOCK |
@@ -261,12 +143,12 @@ static int check_fpga(struct run *r)
 	if (f->info.out_state == RASHPA_STATE_STUCK)
 		return fail("fpga%u: it is stuck: reset it (rashpactl reset fpga%u)", f->number,
 			    f->number);
-	if (s->dtps > RFPGA_CAPS_DTPS(caps))
+	if (s->processes > RFPGA_CAPS_DTPS(caps))
 		return fail("fpga%u: it has %u data transfer processes, %" PRIu32 " are wanted: use fewer --dtp, or --split",
-			    f->number, RFPGA_CAPS_DTPS(caps), s->dtps);
-	if (s->vector >= RFPGA_CAPS_VECTORS(caps) || s->vector >= f->info.out_vectors)
+			    f->number, RFPGA_CAPS_DTPS(caps), s->processes);
+	if (vector >= RFPGA_CAPS_VECTORS(caps) || vector >= f->info.out_vectors)
 		return fail("fpga%u: there is no vector %" PRIu32 ": it has %u, of which %u can be used",
-			    f->number, s->vector, RFPGA_CAPS_VECTORS(caps), f->info.out_vectors);
+			    f->number, vector, RFPGA_CAPS_VECTORS(caps), f->info.out_vectors);
 	if ((features & want) != want)
 		return fail("fpga%u: it lacks features for this stream (has %#x, needs %#x)",
 			    f->number, features, want);
@@ -278,8 +160,14 @@ static int check_fpga(struct run *r)
 
 static int open_fpga(struct run *r)
 {
+	const int buffer = rashpa_buffer_open(r->config->opt.buffer, O_RDWR);
 	struct fpga *f = &r->fpga;
 	char why[WHY_SIZE];
+
+	/* That there is none is said first; it is claimed when it is known what for. */
+	if (buffer < 0)
+		return fail("%s", rashpa_reason());
+	close(buffer);
 
 	if (fpga_open(f, r->config->fpga, why) || fpga_claim(f, why) || fpga_registers(f, why) ||
 	    view_open(&r->memory, f, "memory", RFPGA_BAR_MEMORY, 0, 0, true, why))
@@ -363,15 +251,9 @@ static int map_lock(struct run *r)
 /* Loading took long, and not all producers claim what they use. */
 static int still_alone(struct run *r)
 {
-	const struct config *c = r->config;
 	char why[WHY_SIZE];
 
-	if (claim("buffer", c->opt.buffer, r->buffer) ||
-	    (c->lock && claim("lock memory", c->lock, r->locks.fd)))
-		return EXIT_FAILED;
-	if (fpga_claim(&r->fpga, why))
-		return fail("%s", why);
-	return check_idle(&r->fpga);
+	return fpga_claim(&r->fpga, why) ? fail("%s", why) : check_idle(&r->fpga);
 }
 
 static int map_buffer(struct run *r)
@@ -385,7 +267,6 @@ static int map_buffer(struct run *r)
 
 	if (still_alone(r))
 		return EXIT_FAILED;
-	retire(r);
 	r->map = rashpa_map(r->fpga.device, &map);
 	if (r->map < 0)
 		return fail("buffer %s: cannot map it for fpga%u: %s", r->config->opt.buffer,
@@ -417,12 +298,12 @@ static int open_channel(struct run *r)
 
 static void configure(struct run *r, unsigned int i)
 {
-	const struct rashpa_stream *s = &r->stream;
-	const struct rashpa_stream_dtp *d = &s->dtp[i];
+	const struct rashpa_stream_header *s = r->about;
+	const struct rashpa_stream_process *d = process(r, i);
 	const struct fpga *f = &r->fpga;
 	uint32_t features = fpga_read(f, RFPGA_FEATURES);
 	uint32_t step = s->sampling % s->dataset_images;
-	size_t dtp = RFPGA_DTP(d->dtp);
+	size_t dtp = RFPGA_DTP(d->number);
 
 	/* To host memory the payload goes before its lock record without a flush, too. */
 	fpga_write(f, dtp + RFPGA_DTP_MODE, RFPGA_MODE_MSIX | RFPGA_MODE_LOCK |
@@ -430,14 +311,14 @@ static void configure(struct run *r, unsigned int i)
 		   (s->meta_slot ? RFPGA_MODE_META : 0) |
 		   (s->policy ? RFPGA_MODE_FREERUN : 0) |
 		   (s->policy == RASHPA_STREAM_DROP ? RFPGA_MODE_DROP : 0));
-	fpga_write(f, dtp + RFPGA_DTP_VECTOR, s->vector);
-	fpga_write(f, dtp + RFPGA_DTP_PIXEL_BYTES, s->pixel_bytes);
+	fpga_write(f, dtp + RFPGA_DTP_VECTOR, r->config->vector);
+	fpga_write(f, dtp + RFPGA_DTP_PIXEL_BYTES, (uint32_t)sizeof(uint16_t));
 	fpga_write(f, dtp + RFPGA_DTP_BUNCH, s->bunch);
 	fpga_write(f, dtp + RFPGA_DTP_SLOTS, s->slots);
 	fpga_write64(f, dtp + RFPGA_DTP_SRC_BASE, 0);
 	fpga_write(f, dtp + RFPGA_DTP_SRC_IMAGES, s->dataset_images);
-	fpga_write(f, dtp + RFPGA_DTP_SRC_X, s->origin[i].x);
-	fpga_write(f, dtp + RFPGA_DTP_SRC_Y, s->origin[i].y);
+	fpga_write(f, dtp + RFPGA_DTP_SRC_X, d->origin_x);
+	fpga_write(f, dtp + RFPGA_DTP_SRC_Y, d->origin_y);
 	fpga_write(f, dtp + RFPGA_DTP_WIDTH, d->width);
 	fpga_write(f, dtp + RFPGA_DTP_HEIGHT, d->height);
 	fpga_write(f, dtp + RFPGA_DTP_DST_X, d->x);
@@ -450,7 +331,8 @@ static void configure(struct run *r, unsigned int i)
 	fpga_write64(f, dtp + RFPGA_DTP_DST_SLOT, s->slot_stride);
 	fpga_write(f, dtp + RFPGA_DTP_DST_FIRST, 0);
 	fpga_write(f, dtp + RFPGA_DTP_DST_COUNT, r->segments);
-	fpga_write64(f, dtp + RFPGA_DTP_LOCK_OFFSET, d->lock_offset);
+	fpga_write64(f, dtp + RFPGA_DTP_LOCK_OFFSET,
+		     s->lock_offset + (uint64_t)d->lock * RFPGA_LOCK_SIZE);
 	fpga_write(f, dtp + RFPGA_DTP_LOCK_FIRST, r->lock_first);
 	fpga_write(f, dtp + RFPGA_DTP_LOCK_COUNT, r->lock_count);
 	fpga_write64(f, dtp + RFPGA_DTP_IMAGES, s->images);
@@ -463,7 +345,7 @@ static void configure(struct run *r, unsigned int i)
 	fpga_write(f, dtp + RFPGA_DTP_SOURCE, s->live ? RFPGA_FROM_LIVE : RFPGA_FROM_MEMORY);
 	fpga_write(f, dtp + RFPGA_DTP_SAMPLING, s->live ? s->sampling | s->phase << 16 : 0);
 	fpga_write(f, dtp + RFPGA_DTP_RUN, s->run);
-	fpga_write64(f, dtp + RFPGA_DTP_META_OFFSET, stream_meta(s, i, 0, 0));
+	fpga_write64(f, dtp + RFPGA_DTP_META_OFFSET, rashpa_stream_meta(r->stream, i));
 	fpga_write(f, dtp + RFPGA_DTP_META_FIRST, 0);
 	fpga_write(f, dtp + RFPGA_DTP_META_COUNT, r->segments);
 	fpga_write64(f, dtp + RFPGA_DTP_FIRST_FRAME, s->first_stack * s->bunch);
@@ -481,19 +363,19 @@ static uint64_t missed(const struct run *r)
 	return fpga_read64(&r->fpga, r->source.base + RFPGA_SOURCE_MISSED) - r->missed;
 }
 
-static void start(struct run *r)
+static int start(struct run *r)
 {
-	const struct rashpa_stream *s = &r->stream;
-	const bool group = s->dtps > 1 &&
+	const struct rashpa_stream_header *s = r->about;
+	const bool group = s->processes > 1 &&
 			   (fpga_read(&r->fpga, RFPGA_FEATURES) & RFPGA_FEATURE_GROUP);
 	uint32_t members = 0;
 
-	for (unsigned int i = 0; i < s->dtps; i++) {
+	for (unsigned int i = 0; i < s->processes; i++) {
 		configure(r, i);
-		members |= 1u << s->dtp[i].dtp;
+		members |= 1u << process(r, i)->number;
 	}
-	publish(r);
-	__sync_synchronize();
+	if (rashpa_stream_start(r->stream, r->segments, r->map_class))
+		return fail("%s", rashpa_reason());
 	r->started = true;
 	if (s->live) {
 		stop_source(r);		/* of whoever was here before */
@@ -501,13 +383,15 @@ static void start(struct run *r)
 	}
 	if (group)
 		fpga_write(&r->fpga, RFPGA_GROUP_START, members);
-	for (unsigned int i = 0; i < s->dtps && !group; i++)
-		fpga_write(&r->fpga, RFPGA_DTP(s->dtp[i].dtp) + RFPGA_DTP_CONTROL, RFPGA_DTP_START);
+	for (unsigned int i = 0; i < s->processes && !group; i++)
+		fpga_write(&r->fpga, RFPGA_DTP(process(r, i)->number) + RFPGA_DTP_CONTROL,
+			   RFPGA_DTP_START);
 	if (!s->live)
-		return;
+		return 0;
 	/* behind the processes: so they see its first image, all of them */
 	fpga_write64(&r->fpga, r->source.base + RFPGA_SOURCE_PERIOD, r->config->period);
 	fpga_write(&r->fpga, r->source.base + RFPGA_SOURCE_CONTROL, RFPGA_SOURCE_START);
+	return 0;
 }
 
 /* All bits of the processes' status: any of them, and those that all have. */
@@ -516,8 +400,8 @@ static uint32_t status(struct run *r, uint32_t *all)
 	uint32_t any = 0, one;
 
 	*all = UINT32_MAX;
-	for (unsigned int i = 0; i < r->stream.dtps; i++) {
-		one = fpga_read(&r->fpga, RFPGA_DTP(r->stream.dtp[i].dtp) + RFPGA_DTP_STATUS);
+	for (unsigned int i = 0; i < r->about->processes; i++) {
+		one = fpga_read(&r->fpga, RFPGA_DTP(process(r, i)->number) + RFPGA_DTP_STATUS);
 		any |= one;
 		*all &= one;
 	}
@@ -532,10 +416,10 @@ static int stop_all(struct run *r)
 
 	if (!r->started)
 		return 0;
-	if (r->stream.live)
+	if (r->about->live)
 		stop_source(r);
-	for (unsigned int i = 0; i < r->stream.dtps; i++)
-		fpga_write(&r->fpga, RFPGA_DTP(r->stream.dtp[i].dtp) + RFPGA_DTP_CONTROL,
+	for (unsigned int i = 0; i < r->about->processes; i++)
+		fpga_write(&r->fpga, RFPGA_DTP(process(r, i)->number) + RFPGA_DTP_CONTROL,
 			   RFPGA_DTP_STOP);
 	while (status(r, &all) & RFPGA_DTP_RUNNING) {
 		if (now_ns() > end) {
@@ -559,7 +443,7 @@ static int explain_fault(struct run *r)
 		    ", after %" PRIu64 " stacks",
 		    r->fpga.number, fpga_read(&r->fpga, RFPGA_FAULT_DTP), fpga_cause_name(cause),
 		    fpga_read64(&r->fpga, RFPGA_FAULT_ADDR),
-		    stacks_complete(r) - r->stream.first_stack);
+		    rashpa_stream_complete(r->stream) - r->about->first_stack);
 }
 
 /* Empty the channel. 0, or an exit code if somebody stopped the function. */
@@ -571,11 +455,11 @@ static int take_events(struct run *r)
 	while ((n = read(r->channel, event, sizeof(event))) > 0) {
 		for (size_t i = 0; i < n / sizeof(event[0]); i++) {
 			if (event[i].kind != RASHPA_SOURCE_DEVICE ||
-			    event[i].time_ns < r->stream.start_ns)
+			    event[i].time_ns < r->about->start_ns)
 				continue;
 			return fail("fpga%u: somebody stopped it (%s) after %" PRIu64 " stacks",
 				    r->fpga.number, rashpa_device_event_name(event[i].value),
-				    stacks_complete(r) - r->stream.first_stack);
+				    rashpa_stream_complete(r->stream) - r->about->first_stack);
 		}
 		if ((size_t)n < sizeof(event))
 			return 0;
@@ -586,9 +470,15 @@ static int take_events(struct run *r)
 	return 0;
 }
 
+/* Behind the last one; UINT64_MAX if it is endless. */
+static uint64_t last_stack(const struct rashpa_stream_header *h)
+{
+	return h->images ? h->first_stack + (h->images + h->bunch - 1) / h->bunch : UINT64_MAX;
+}
+
 static int wait_done(struct run *r, const volatile bool *stop)
 {
-	uint64_t end = stream_end(&r->stream), moved = now_ns(), checked = 0, last = 0, now, stacks;
+	uint64_t end = last_stack(r->about), moved = now_ns(), checked = 0, last = 0, now, stacks;
 	struct pollfd pollfd = { .fd = r->channel, .events = POLLIN };
 	struct progress progress;
 	uint32_t any, all;
@@ -596,7 +486,7 @@ static int wait_done(struct run *r, const volatile bool *stop)
 
 	progress_init(&progress, r->config->opt.progress);
 	while (!*stop) {
-		stacks = stacks_complete(r);
+		stacks = rashpa_stream_complete(r->stream);
 		now = now_ns();
 		if (stacks != last)
 			moved = now;
@@ -616,12 +506,12 @@ static int wait_done(struct run *r, const volatile bool *stop)
 			if (all & RFPGA_DTP_DONE)
 				break;
 			progress_show(&progress, "%" PRIu64 " images sent%s",
-				      (stacks - r->stream.first_stack) * r->stream.bunch,
+				      (stacks - r->about->first_stack) * r->about->bunch,
 				      any & RFPGA_DTP_WAITING ? ", waiting for the receiver" : "");
 		}
 		if (r->config->opt.timeout > 0 && now - moved > r->config->opt.timeout * 1e9) {
 			say("no progress for %g s after %" PRIu64 " stacks%s",
-			    r->config->opt.timeout, stacks - r->stream.first_stack,
+			    r->config->opt.timeout, stacks - r->about->first_stack,
 			    status(r, &all) & RFPGA_DTP_WAITING ?
 			    ": is there a receiver (romulu)?" : "");
 			result = EXIT_TIMEOUT;
@@ -642,15 +532,15 @@ static void count(struct run *r, struct report *report)
 	const struct fpga *f = &r->fpga;
 	uint64_t peak;
 
-	report->dtps = r->stream.dtps;
+	report->dtps = r->about->processes;
 	report->segments = r->segments;
 	report->map_class = r->map_class;
 	report->iommu = f->info.out_flags & RASHPA_DEVICE_IOMMU;
-	report->slots = r->stream.slots;
-	report->first_stack = r->stream.first_stack;
+	report->slots = r->about->slots;
+	report->first_stack = r->about->first_stack;
 	report->images = report->stacks = report->start = UINT64_MAX;
-	for (unsigned int i = 0; i < r->stream.dtps; i++) {
-		size_t dtp = RFPGA_DTP(r->stream.dtp[i].dtp);
+	for (unsigned int i = 0; i < r->about->processes; i++) {
+		size_t dtp = RFPGA_DTP(process(r, i)->number);
 		uint64_t images = fpga_read64(f, dtp + RFPGA_DTP_C_IMAGES);
 		uint64_t stacks = fpga_read64(f, dtp + RFPGA_DTP_C_STACKS);
 		uint64_t first = fpga_read64(f, dtp + RFPGA_DTP_C_START);
@@ -674,30 +564,24 @@ static void count(struct run *r, struct report *report)
 		peak = fpga_read64(f, dtp + RFPGA_DTP_FIFO_PEAK);
 		report->fifo_peak = peak > report->fifo_peak ? peak : report->fifo_peak;
 	}
-	if (r->stream.live)
+	if (r->about->live)
 		report->missed = missed(r);
 	/* A board that is gone reads as all ones, at the latest behind its last counter. */
 	report->counted = fpga_answers(f);
 }
 
-/* A stream that somebody began over ours is not ours to end. */
-static bool still_ours(const struct run *r)
-{
-	return r->published && r->shared->magic == RASHPA_STREAM_MAGIC &&
-	       r->shared->generation == r->stream.generation;
-}
-
 /* What a receiver needs to account for what it did not get. */
-static void publish_end(struct run *r)
+static void end_stream(struct run *r)
 {
-	const size_t dtp = RFPGA_DTP(r->stream.dtp[0].dtp);
+	const size_t dtp = RFPGA_DTP(process(r, 0)->number);
+	const struct rashpa_stream_header count = {
+		.sent = fpga_read64(&r->fpga, dtp + RFPGA_DTP_C_IMAGES),
+		.dropped = fpga_read64(&r->fpga, dtp + RFPGA_DTP_C_DROPPED),
+		.lost = fpga_read64(&r->fpga, dtp + RFPGA_DTP_C_LOST),
+		.missed = r->about->live ? missed(r) : 0,
+	};
 
-	if (!still_ours(r))
-		return;
-	r->shared->sent = fpga_read64(&r->fpga, dtp + RFPGA_DTP_C_IMAGES);
-	r->shared->dropped = fpga_read64(&r->fpga, dtp + RFPGA_DTP_C_DROPPED);
-	r->shared->lost = fpga_read64(&r->fpga, dtp + RFPGA_DTP_C_LOST);
-	r->shared->missed = r->stream.live ? missed(r) : 0;
+	rashpa_stream_end(r->stream, &count);
 }
 
 static void close_fd(int fd)
@@ -708,8 +592,6 @@ static void close_fd(int fd)
 
 static void close_all(struct run *r)
 {
-	if (still_ours(r))
-		__atomic_store_n(&r->shared->state, RASHPA_STREAM_ENDED, __ATOMIC_RELEASE);
 	close_fd(r->channel);
 	close_fd(r->lock_map);
 	close_fd(r->map);
@@ -717,11 +599,8 @@ static void close_all(struct run *r)
 	view_close(&r->memory);
 	fpga_close(&r->fpga);
 	close_fd(r->lock_dmabuf);
-	locks_close(&r->locks);
-	if (r->shared)
-		munmap((void *)(uintptr_t)r->shared, r->length);
 	close_fd(r->dmabuf);
-	close_fd(r->buffer);
+	rashpa_stream_close(r->stream);
 }
 
 int pcie_run(const struct config *config, const struct dataset *dataset, volatile bool *stop,
@@ -732,18 +611,14 @@ int pcie_run(const struct config *config, const struct dataset *dataset, volatil
 		.dataset = dataset,
 		.fpga = FPGA_NONE,
 		.memory = VIEW_NONE, .table = VIEW_NONE,
-		.buffer = -1, .dmabuf = -1, .map = -1, .channel = -1,
-		.lock_dmabuf = -1, .lock_map = -1, .locks = LOCKS_NONE,
+		.dmabuf = -1, .map = -1, .channel = -1,
+		.lock_dmabuf = -1, .lock_map = -1,
 	};
 	int result;
 
-	result = open_buffer(&r);
+	result = open_fpga(&r);
 	if (!result)
-		result = open_fpga(&r);
-	if (!result)
-		result = plan(&r);
-	if (!result)
-		result = open_locks(&r);
+		result = open_stream(&r);
 	if (!result)
 		result = check_fpga(&r);
 	if (!result)
@@ -753,13 +628,14 @@ int pcie_run(const struct config *config, const struct dataset *dataset, volatil
 	if (!result)
 		result = open_channel(&r);
 	if (!result && !*stop) {
-		start(&r);
-		result = wait_done(&r, stop);
+		result = start(&r);
+		if (!result)
+			result = wait_done(&r, stop);
 		if (stop_all(&r))
 			result = EXIT_FAILED;
 		report->interrupted = *stop;
 		count(&r, report);
-		publish_end(&r);
+		end_stream(&r);
 	}
 	close_all(&r);
 	return result;

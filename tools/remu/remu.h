@@ -8,12 +8,13 @@
 #include "dataset.h"
 #include "options.h"
 #include "parse.h"
+#include "rashpa-fpga.h"
 #include "rashpa-stream.h"
 
 struct config {
 	struct stream_options opt;
 	unsigned int fpga;
-	struct region region[RASHPA_STREAM_DTPS];
+	struct region region[RFPGA_DTPS_MAX];
 	unsigned int regions, split;
 	uint32_t bunch, slots, sampling, phase, vector;	/* slots 0: as many as fit */
 	uint64_t period;				/* ticks, with a rate */

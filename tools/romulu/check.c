@@ -1,95 +1,97 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Is a frame, byte for byte, the image that it should be? */
+/* The engine that asks of each frame whether it is, byte for byte, the image that it should be. */
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "rashpa-fpga.h"
 #include "romulu.h"
 #include "say.h"
-#include "stream.h"
 
-int check_possible(const struct rashpa_stream *stream, const struct dataset *dataset, char *why)
+#define POISON_BYTE	0xa5
+#define POISON_PIXEL	0xa5a5
+
+/* The first wrong pixel of a frame. */
+struct mismatch {
+	uint64_t stack;
+	uint32_t image, line, pixel;
+	uint16_t expected, got;
+	bool duplicate, unwritten;
+};
+
+/* What was found in a stack, until it is known whether it was ours. */
+struct finding {
+	struct mismatch wrong[MISMATCHES];
+	uint64_t n_wrong, duplicate, unwritten;
+};
+
+static int check_open(struct run *r)
 {
-	if (stream->pixel_bytes != sizeof(uint16_t))
-		return because(why, -1, "pixels of %" PRIu32 " bytes cannot be compared: use --no-check",
-			       stream->pixel_bytes);
-	if (stream->dataset_images > dataset->images)
-		return because(why, -1, "the stream shows %" PRIu32
-			       " images, the dataset %s has %" PRIu32
-			       ": give the producer's --dataset",
-			       stream->dataset_images, dataset->source, dataset->images);
-	if (stream->dataset_sum && stream->dataset_sum != dataset->sum[stream->dataset_images - 1])
-		return because(why, -1, "the stream shows other images than those of the dataset %s: give the producer's --dataset",
-			       dataset->source);
-	for (unsigned int i = 0; i < stream->dtps; i++) {
-		const struct rashpa_stream_dtp *d = &stream->dtp[i];
-		const struct rashpa_stream_origin *o = &stream->origin[i];
+	r->engine = calloc(1, sizeof(struct finding));
+	return r->engine ? 0 : fail("no memory to compare");
+}
 
-		if (o->x + d->width > DATASET_WIDTH || o->y + d->height > DATASET_HEIGHT)
-			return because(why, -1, "process %" PRIu32 " shows a region outside the dataset's images: use --no-check",
-				       d->dtp);
+/* Can the dataset be what the stream shows? */
+static int check_begin(struct run *r)
+{
+	const struct rashpa_stream_header *h = r->about;
+	const struct dataset *dataset = r->dataset;
+	const char *buffer = r->config->opt.buffer;
+
+	if (h->pixel != RASHPA_PIXEL_U16 || h->big_endian)
+		return fail("buffer %s: pixels of type %" PRIu32 " cannot be compared: use --no-check",
+			    buffer, h->pixel);
+	if (!h->dataset_images || h->dataset_images > dataset->images)
+		return fail("buffer %s: the stream shows %" PRIu32
+			    " images, the dataset %s has %" PRIu32
+			    ": give the producer's --dataset",
+			    buffer, h->dataset_images, dataset->source, dataset->images);
+	if (h->dataset_sum && h->dataset_sum != dataset->sum[h->dataset_images - 1])
+		return fail("buffer %s: the stream shows other images than those of the dataset %s: give the producer's --dataset",
+			    buffer, dataset->source);
+	for (uint32_t i = 0; i < h->processes; i++) {
+		const struct rashpa_stream_process *p = rashpa_stream_process_at(r->stream, i);
+
+		if ((uint64_t)p->origin_x + p->width > DATASET_WIDTH ||
+		    (uint64_t)p->origin_y + p->height > DATASET_HEIGHT)
+			return fail("buffer %s: process %" PRIu32 " shows a region outside the dataset's images: use --no-check",
+				    buffer, p->number);
 	}
 	return 0;
 }
 
-void read_about(const struct rashpa_stream *s, const uint8_t *base, uint64_t stack,
-		uint32_t number, struct about *about)
-{
-	*about = (struct about) {};
-	for (unsigned int i = 0; i < s->dtps; i++) {
-		uint32_t record[RFPGA_META_SIZE / 4];
-		uint64_t at[2];
-
-		about->frame[i] = stack * s->bunch + number;
-		if (!s->meta_slot)
-			continue;
-		memcpy(record, base + stream_meta(s, i, stack, number), sizeof(record));
-		memcpy(at, record, sizeof(at));		/* FRAME, STACK */
-		about->frame[i] = at[0];
-		if (record[RFPGA_META_STATUS / 4] & RFPGA_META_LINES)
-			about->missing[i] = RFPGA_META_MISSING(record[RFPGA_META_STATUS / 4]);
-		about->wrong |= at[1] != stack || record[RFPGA_META_RUN / 4] != s->run ||
-				at[0] != about->frame[0];
-	}
-}
-
-uint64_t frame_index(const struct rashpa_stream *s, uint64_t frame)
-{
-	return s->live ? (frame - s->phase) / s->sampling : frame - s->first_stack * s->bunch;
-}
-
 /* Which image of the dataset a frame shows. */
-static uint32_t shown(const struct rashpa_stream *s, uint64_t frame)
+static uint32_t shown(const struct rashpa_stream_header *h, uint64_t frame)
 {
-	uint64_t image = frame % s->dataset_images;
+	uint64_t image = frame % h->dataset_images;
 
-	if (s->live)
+	if (h->live)
 		return image;
-	return (image * (s->sampling % s->dataset_images) + s->phase) % s->dataset_images;
+	return (image * (h->sampling % h->dataset_images) + h->phase) % h->dataset_images;
 }
 
-/* Compare the region of dtp[i] with an image; so many lines may differ. Where the first does. */
-static bool same_region(const struct rashpa_stream *s, const struct dataset *dataset,
-			uint32_t number, unsigned int i, uint32_t missing, const uint8_t *frame,
-			struct mismatch *m)
+/* Compare a process's region with an image; so many lines may differ. Where the first does. */
+static bool same_region(const struct run *r, const struct rashpa_stack *st, uint32_t number,
+			const struct rashpa_stream_process *p, uint32_t *missing,
+			const uint8_t *frame, struct mismatch *m)
 {
-	const struct rashpa_stream_dtp *d = &s->dtp[i];
-	uint32_t wrong = 0;
-
-	for (uint32_t y = 0; y < d->height; y++) {
-		const uint8_t *line = frame + (d->y + y) * s->line_stride + (uint64_t)d->x * 2;
-		const uint16_t *want = dataset_line(dataset, number, s->origin[i].y + y) +
-				       s->origin[i].x;
+	for (uint32_t y = 0; y < p->height; y++) {
+		const uint8_t *line = frame + (p->y + y) * st->line_stride + (uint64_t)p->x * 2;
+		const uint16_t *want = dataset_line(r->dataset, number, p->origin_y + y) +
+				       p->origin_x;
 		uint16_t got;
 
-		if (!memcmp(line, want, (size_t)d->width * 2) || ++wrong <= missing)
+		if (!memcmp(line, want, (size_t)p->width * 2))
 			continue;
-		for (uint32_t x = 0; m && x < d->width; x++) {
+		if (*missing) {
+			--*missing;
+			continue;
+		}
+		for (uint32_t x = 0; m && x < p->width; x++) {
 			memcpy(&got, line + (size_t)x * 2, sizeof(got));
 			if (got == want[x])
 				continue;
-			m->line = d->y + y;
-			m->pixel = d->x + x;
+			m->line = p->y + y;
+			m->pixel = p->x + x;
 			m->expected = want[x];
 			m->got = got;
 			break;
@@ -99,33 +101,107 @@ static bool same_region(const struct rashpa_stream *s, const struct dataset *dat
 	return true;
 }
 
-/* Is it frame @frame? */
-static bool same(const struct rashpa_stream *s, const struct dataset *dataset, uint64_t frame,
-		 const struct about *about, const uint8_t *image, struct mismatch *m)
+static bool same(const struct run *r, const struct rashpa_stack *st, uint64_t frame,
+		 const struct rashpa_image *image, struct mismatch *m)
 {
-	for (unsigned int i = 0; i < s->dtps; i++) {
-		if (!same_region(s, dataset, shown(s, frame), i, about->missing[i], image, m))
+	uint32_t missing = image->missing_lines;
+
+	for (uint32_t i = 0; i < r->about->processes; i++) {
+		if (!same_region(r, st, shown(r->about, frame),
+				 rashpa_stream_process_at(r->stream, i), &missing, image->data, m))
 			return false;
 	}
 	return true;
 }
 
-bool check_frame(const struct rashpa_stream *stream, const struct dataset *dataset,
-		 const void *image, uint64_t stack, uint32_t number, const struct about *about,
-		 struct mismatch *mismatch)
+static bool check_frame(const struct run *r, const struct rashpa_stack *st, uint32_t number,
+			const struct rashpa_image *image, struct mismatch *m)
 {
-	uint64_t frame = about->frame[0];
-	uint64_t before[2] = { 1, (uint64_t)stream->slots * stream->bunch };
+	const struct rashpa_stream_header *h = r->about;
+	uint64_t before[2] = { 1, (uint64_t)h->slots * h->bunch };
 
-	*mismatch = (struct mismatch) { .stack = stack, .image = number };
-	if (same(stream, dataset, frame, about, image, mismatch))
+	*m = (struct mismatch) { .stack = st->number, .image = number };
+	if (same(r, st, image->frame, image, m))
 		return true;
-	mismatch->unwritten = mismatch->got == POISON_PIXEL;
-	for (int i = 0; i < 2 && !mismatch->duplicate; i++) {
-		uint64_t other = frame >= before[i] ? frame - before[i] : frame;
+	m->unwritten = m->got == POISON_PIXEL;
+	for (int i = 0; i < 2 && !m->duplicate; i++) {
+		uint64_t other = image->frame >= before[i] ? image->frame - before[i] :
+							     image->frame;
 
-		mismatch->duplicate = shown(stream, other) != shown(stream, frame) &&
-				      same(stream, dataset, other, about, image, NULL);
+		m->duplicate = shown(h, other) != shown(h, image->frame) &&
+			       same(r, st, other, image, NULL);
 	}
 	return false;
 }
+
+/* The last image first: if the event came before the data, that one is late. */
+static int check_look(struct run *r, const struct rashpa_stack *st)
+{
+	struct finding *f = r->engine;
+	struct rashpa_image image;
+	struct mismatch m;
+
+	*f = (struct finding) {};
+	for (uint32_t i = st->images; i-- > 0;) {
+		if (rashpa_stack_image(st, i, &image) || image.wrong ||
+		    check_frame(r, st, i, &image, &m))
+			continue;
+		if (f->n_wrong < MISMATCHES)
+			f->wrong[f->n_wrong] = m;
+		f->n_wrong++;
+		f->duplicate += m.duplicate;
+		f->unwritten += m.unwritten;
+	}
+	return 0;
+}
+
+static int check_stack(struct run *r, const struct rashpa_stack *st)
+{
+	const struct finding *f = r->engine;
+
+	(void)st;
+	r->report->corrupt += f->n_wrong;
+	r->report->duplicate += f->duplicate;
+	r->report->unwritten += f->unwritten;
+	for (unsigned int i = 0; i < f->n_wrong && i < MISMATCHES; i++) {
+		const struct mismatch *m = &f->wrong[i];
+
+		if (r->printed++ < MISMATCHES)
+			say("stack %" PRIu64 " image %" PRIu32 " line %" PRIu32 " pixel %" PRIu32 ": expected %#06x, got %#06x%s%s",
+			    m->stack, m->image, m->line, m->pixel, m->expected, m->got,
+			    m->unwritten ? " (never written)" : "",
+			    m->duplicate ? " (an image that was here before)" : "");
+		else if (r->printed == MISMATCHES + 1)
+			say("more wrong frames are only counted");
+	}
+	return 0;
+}
+
+/* A slot that is not written again must not look right. */
+static void check_after(struct run *r, const struct rashpa_stack *st)
+{
+	uint8_t *image = st->data;
+
+	if (r->about->policy == RASHPA_STREAM_OVERWRITE)
+		return;
+	/* right before each store: it may be somebody else's by now, so let each be small */
+	for (uint32_t i = 0; i < st->images && rashpa_stack_intact(st); i++)
+		memset(image + i * st->image_stride, POISON_BYTE,
+		       (st->height - 1) * st->line_stride + (size_t)st->width * st->pixel_bytes);
+}
+
+static int check_close(struct run *r)
+{
+	free(r->engine);
+	return 0;
+}
+
+const struct engine engine_check = {
+	.name = "check",
+	.open = check_open,
+	.begin = check_begin,
+	.look = check_look,
+	.stack = check_stack,
+	.after = check_after,
+	.close = check_close,
+};

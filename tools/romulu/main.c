@@ -38,20 +38,20 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		state->child_inputs[0] = &c->opt;
 		break;
 	case OPT_CHECK:
-		c->mode = MODE_CHECK;
+		c->engine = &engine_check;
 		break;
 	case OPT_NO_CHECK:
-		c->mode = MODE_COUNT;
+		c->engine = &engine_count;
 		break;
 	case OPT_WRITE:
-		c->mode = MODE_WRITE;
+		c->engine = &engine_write;
 		c->write = arg;
 		break;
 	case OPT_FROM_START:
 		c->from_start = true;
 		break;
 	case ARGP_KEY_END:
-		if (c->write && c->mode != MODE_WRITE)
+		if (c->write && c->engine != &engine_write)
 			argp_error(state, "--write excludes --check and --no-check");
 		break;
 	default:
@@ -103,14 +103,13 @@ static void print_text(const struct report *r)
 		       percentile(l->value, l->count, 50) / 1e3,
 		       percentile(l->value, l->count, 99) / 1e3,
 		       l->max / 1e3, l->all);
-	printf("reads    %" PRIu64 ", %" PRIu64 " stacks without one\n", r->reads,
-	       r->stacks_without_read);
-	if (r->group)
-		printf("group    %" PRIu32 " process%s, %" PRIu64 " events, %" PRIu64 " overruns\n",
-		       r->stream.dtps, r->stream.dtps == 1 ? "" : "es", r->events, r->overruns);
+	printf("waits    %" PRIu64 ", %" PRIu64 " stacks without one\n", r->waits,
+	       r->stacks_without_wait);
+	printf("group    %" PRIu32 " process%s, %" PRIu64 " events, %" PRIu64 " overruns\n",
+	       r->stream.processes, r->stream.processes == 1 ? "" : "es", r->events, r->overruns);
 	printf("map      %s, %" PRIu32 " segment%s, iommu %s, fpga%" PRIu32 "\n",
 	       rashpa_class_name(r->stream.map_class), r->stream.segments,
-	       r->stream.segments == 1 ? "" : "s", r->iommu ? "on" : "off", r->stream.fpga);
+	       r->stream.segments == 1 ? "" : "s", r->iommu ? "on" : "off", r->fpga);
 }
 
 static struct json_object *latency_json(const struct samples *l)
@@ -142,17 +141,16 @@ static void put_told(struct json_object *to, const char *key, const struct repor
 
 static int print_json(const struct config *c, const struct dataset *dataset, const struct report *r)
 {
-	static const char *const modes[] = { "check", "no-check", "write" };
 	static const char *const policies[] = { "wait", "overwrite", "drop" };
 	struct json_object *o = json_object_new_object();
 
 	put_text(o, "buffer", c->opt.buffer);
-	put_int(o, "fpga", r->stream.fpga);
-	put_int(o, "vector", r->stream.vector);
-	put_text(o, "mode", modes[c->mode]);
-	put_text(o, "source", c->mode == MODE_CHECK ? dataset->source : NULL);
+	put_int(o, "fpga", r->fpga);
+	put_int(o, "vector", r->vector);
+	put_text(o, "mode", c->engine->name);
+	put_text(o, "source", c->engine == &engine_check ? dataset->source : NULL);
 	put_bool(o, "interrupted", r->interrupted);
-	put_bool(o, "paced", r->stream.paced);
+	put_bool(o, "paced", r->stream.policy != RASHPA_STREAM_OVERWRITE);
 	put_u64(o, "frames", r->frames);
 	put_u64(o, "stacks", r->stacks);
 	put_u64(o, "lost", r->lost);
@@ -175,16 +173,12 @@ static int print_json(const struct config *c, const struct dataset *dataset, con
 	else
 		put_text(o, "bytes_per_second", NULL);
 	json_object_object_add(o, "latency_ns", latency_json(&r->latency));
-	put_u64(o, "reads", r->reads);
-	put_u64(o, "stacks_without_read", r->stacks_without_read);
+	put_u64(o, "waits", r->waits);
+	put_u64(o, "stacks_without_wait", r->stacks_without_wait);
 	put_u64(o, "events", r->events);
 	put_u64(o, "events_lost", r->events_lost);
-	put_bool(o, "group", r->group);
-	if (r->group) {
-		put_u64(o, "overruns", r->overruns);
-		put_u64(o, "skips", r->skips);
-	}
-	put_int(o, "dtps", r->stream.dtps);
+	put_u64(o, "overruns", r->overruns);
+	put_int(o, "dtps", r->stream.processes);
 	put_int(o, "bunch", r->stream.bunch);
 	put_int(o, "slots", r->stream.slots);
 	put_int(o, "segments", r->stream.segments);
@@ -196,7 +190,7 @@ static int print_json(const struct config *c, const struct dataset *dataset, con
 int main(int argc, char **argv)
 {
 	volatile bool *stop = stop_on_signals();
-	struct config config = {};
+	struct config config = { .engine = &engine_check };
 	struct report report = {};
 	struct dataset dataset = {};
 	char why[WHY_SIZE];
@@ -205,7 +199,7 @@ int main(int argc, char **argv)
 	tool_begin(argc, argv);
 	argp_parse(&argp, argc, argv, 0, NULL, &config);
 
-	if (config.mode == MODE_CHECK && dataset_load(&dataset, config.opt.dataset, why))
+	if (config.engine == &engine_check && dataset_load(&dataset, config.opt.dataset, why))
 		return fail("%s", why);
 	result = receive(&config, &dataset, stop, &report);
 	samples_sort(&report.latency);

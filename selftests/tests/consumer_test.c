@@ -1,0 +1,782 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * librashpa's streams, between programs: whatever happens to one of them, the others lose nothing,
+ * and are told. No board is needed: a program fills the slots.
+ */
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
+
+#include "../../tools/lib/rashpa.h"
+#include "../../tools/lib/rashpa-stream.h"
+#include "common.h"
+
+#define NAME	"st-stream"
+#define OTHER	"st-payload"
+#define LENGTH	(4u << 20)
+#define SECOND	1000000000ll
+
+/* What two processes tell each other. */
+struct talk {
+	uint32_t allowed;	/* stacks that the producer may publish */
+	uint32_t published;
+	uint32_t seen[4096];	/* how often a stack was used */
+};
+
+static struct talk *talk;
+
+static void set(uint32_t *word, uint32_t value)
+{
+	__atomic_store_n(word, value, __ATOMIC_SEQ_CST);
+}
+
+/* Until it is there, or ten seconds have passed. */
+static bool await(uint32_t *word, uint32_t least)
+{
+	for (unsigned int i = 0; i < 100000 * tap_slow(); i++) {
+		if (__atomic_load_n(word, __ATOMIC_SEQ_CST) >= least)
+			return true;
+		usleep(100);
+	}
+	return false;
+}
+
+static void make(void)
+{
+	close(buffer_alloc(LENGTH, NAME));
+	memset(talk, 0, sizeof(*talk));
+	set(&talk->allowed, UINT32_MAX);
+}
+
+static void drop(void)
+{
+	ANSWERED(buffer_remove(NAME), 0, NULL);
+}
+
+/* --- images --- */
+
+static const struct rashpa_stream_process whole = { .width = 64, .height = 32 };
+
+static struct rashpa_stream_plan plan_of(uint64_t stacks, uint32_t slots, uint32_t policy)
+{
+	return (struct rashpa_stream_plan) {
+		.header = { .width = 64, .height = 32, .pixel = RASHPA_PIXEL_U16, .bunch = 4,
+			    .slots = slots, .policy = policy, .images = 4 * stacks },
+		.process = &whole,
+		.processes = 1,
+	};
+}
+
+static uint16_t pixel_of(uint64_t frame, uint32_t i)
+{
+	return frame * 31 + i;
+}
+
+static void paint(const struct rashpa_stack *st)
+{
+	for (uint32_t k = 0; k < st->images; k++) {
+		uint16_t *p = (uint16_t *)((char *)st->data + k * st->image_stride);
+
+		for (uint32_t i = 0; i < 64 * 32; i++)
+			p[i] = pixel_of(st->frame + k, i);
+	}
+}
+
+/* Is each image the one that it says? */
+static bool right(const struct rashpa_stack *st)
+{
+	struct rashpa_image image;
+
+	for (uint32_t k = 0; k < st->images; k++) {
+		const uint16_t *p;
+
+		if (rashpa_stack_image(st, k, &image) || image.wrong ||
+		    image.frame != st->frame + k)
+			return false;
+		p = image.data;
+		for (uint32_t i = 0; i < 64 * 32; i++) {
+			if (p[i] != pixel_of(image.frame, i))
+				return false;
+		}
+	}
+	return true;
+}
+
+/* Publishes stacks as far as it is allowed to, until all images were sent. */
+static void produce(void *arg)
+{
+	const struct rashpa_stream_plan *plan = arg;
+	struct rashpa_stream *s;
+	struct rashpa_stack st;
+	int got = 0;
+
+	REQUIRE(!rashpa_stream_create(NAME, plan, &s), "create: %s", rashpa_reason());
+	REQUIRE(!rashpa_stream_start(s, 0, 0), "start: %s", rashpa_reason());
+	for (uint32_t n = 0; await(&talk->allowed, n + 1); n++) {
+		got = rashpa_stream_slot(s, &st, 30 * SECOND * tap_slow());
+		if (got <= 0)
+			break;
+		paint(&st);
+		CHECK(!rashpa_stream_publish(s, &st), "publish: %s", rashpa_reason());
+		set(&talk->published, n + 1);
+	}
+	CHECK(!got, "slot: %s", rashpa_reason());
+	rashpa_stream_close(s);
+}
+
+static struct rashpa_stream *open_as(unsigned int flags)
+{
+	struct rashpa_stream *s;
+
+	CHECK(!rashpa_stream_open(NAME, flags, &s), "open: %s", rashpa_reason());
+	return s;
+}
+
+static int next(struct rashpa_stream *s, struct rashpa_stack *st)
+{
+	return rashpa_stream_next(s, st, 20 * SECOND * tap_slow());
+}
+
+/* --- tests --- */
+
+static void test_all_arrive(void)
+{
+	struct rashpa_stream_plan plan = plan_of(300, 7, RASHPA_STREAM_WAIT);
+	struct rashpa_stream_stat stat;
+	struct rashpa_stream *s;
+	struct rashpa_stack st;
+	uint64_t n = 0;
+	pid_t pid;
+	int got;
+
+	make();
+	s = open_as(0);
+	REQUIRE(s, "no consumer");
+	CHECK(rashpa_stream_next(s, &st, 0) == -ETIMEDOUT, "a stream before there is one");
+	pid = tap_fork_start(produce, &plan);
+	while ((got = next(s, &st)) > 0) {
+		CHECK(st.number == n && st.frame == 4 * n && st.images == 4 && right(&st),
+		      "stack %llu is wrong", (unsigned long long)n);
+		n++;
+		ANSWERED(rashpa_stream_release(s, &st), 0, NULL);
+		CHECK(rashpa_stream_release(s, &st) == -EINVAL, "released twice");
+	}
+	CHECK(!got && n == 300, "%llu stacks, then %d: %s", (unsigned long long)n, got,
+	      rashpa_reason());
+	rashpa_stream_status(s, &stat);
+	CHECK(stat.stacks == 300 && stat.frames == 1200 && !stat.lost && !stat.held &&
+	      !stat.skipped,
+	      "%llu stacks, %llu lost, %llu held", (unsigned long long)stat.stacks,
+	      (unsigned long long)stat.lost, (unsigned long long)stat.held);
+	CHECK(stat.state == RASHPA_STREAM_ENDED && stat.consumer == getpid(),
+	      "state %u, consumer %d", stat.state, stat.consumer);
+	tap_fork_end(pid);
+	/* what has ended is nobody's stream, until there is another one */
+	CHECK(rashpa_stream_next(s, &st, 0) == -ETIMEDOUT, "an old stream again");
+	plan.header.images = 8;
+	pid = tap_fork_start(produce, &plan);
+	for (n = 0; next(s, &st) > 0; n++)
+		rashpa_stream_release(s, &st);
+	CHECK(n == 2, "%llu stacks of the next stream", (unsigned long long)n);
+	tap_fork_end(pid);
+	rashpa_stream_close(s);
+	drop();
+}
+
+#define WORKERS		8
+#define JOBS		16
+
+struct job {
+	struct rashpa_stack st;
+	uint32_t full;
+};
+
+static struct {
+	struct rashpa_stream *s;
+	struct job job[JOBS];
+	uint32_t wrong, done;
+} pool;
+
+/* Takes stacks from its own two places, looks, looks elsewhere, looks again. */
+static void *work(void *arg)
+{
+	struct job *mine = (struct job *)arg;
+
+	for (unsigned int i = 0;; i ^= 1) {
+		struct job *j = &mine[i];
+
+		if (!await(&j->full, 1) || j->full == 2)
+			return NULL;
+		if (!right(&j->st) || (sched_yield(), !right(&j->st)) ||
+		    rashpa_stream_release(pool.s, &j->st))
+			__atomic_add_fetch(&pool.wrong, 1, __ATOMIC_SEQ_CST);
+		__atomic_add_fetch(&pool.done, 1, __ATOMIC_SEQ_CST);
+		set(&j->full, 0);
+	}
+}
+
+static void test_threads(void)
+{
+	struct rashpa_stream_plan plan = plan_of(2000, 12, RASHPA_STREAM_WAIT);
+	pthread_t worker[WORKERS];
+	struct rashpa_stack st;
+	uint32_t turn[WORKERS] = {}, n = 0;
+	pid_t pid;
+
+	make();
+	memset(&pool, 0, sizeof(pool));
+	pool.s = open_as(0);
+	REQUIRE(pool.s, "no consumer");
+	for (unsigned int i = 0; i < WORKERS; i++)
+		pthread_create(&worker[i], NULL, work, &pool.job[2 * i]);
+	pid = tap_fork_start(produce, &plan);
+	while (next(pool.s, &st) > 0) {
+		/* the slowest goes last: workers get stacks that are far apart */
+		unsigned int w = n * 5 % WORKERS;
+		struct job *j = &pool.job[2 * w + turn[w]];
+
+		turn[w] ^= 1;
+		while (__atomic_load_n(&j->full, __ATOMIC_SEQ_CST))
+			sched_yield();
+		j->st = st;
+		set(&j->full, 1);
+		n++;
+	}
+	CHECK(n == 2000 && await(&pool.done, n), "%u stacks, %u used: %s", n, pool.done,
+	      rashpa_reason());
+	for (unsigned int i = 0; i < WORKERS; i++) {
+		set(&pool.job[2 * i].full, 2);
+		set(&pool.job[2 * i + 1].full, 2);
+		pthread_join(worker[i], NULL);
+	}
+	CHECK(!pool.wrong, "%u stacks were overwritten, or not released", pool.wrong);
+	tap_fork_end(pid);
+	rashpa_stream_close(pool.s);
+	drop();
+}
+
+static void test_held(void)
+{
+	struct rashpa_stream_plan plan = plan_of(10, 3, RASHPA_STREAM_WAIT);
+	struct rashpa_stack st[4], slot;
+	struct rashpa_stream *p, *s;
+
+	make();
+	REQUIRE(!rashpa_stream_create(NAME, &plan, &p) && !rashpa_stream_start(p, 0, 0),
+		"create: %s", rashpa_reason());
+	s = open_as(0);
+	for (unsigned int i = 0; i < 3; i++) {
+		CHECK(rashpa_stream_slot(p, &slot, 0) == 1, "slot: %s", rashpa_reason());
+		paint(&slot);
+		ANSWERED(rashpa_stream_publish(p, &slot), 0, NULL);
+		CHECK(next(s, &st[i]) == 1, "next: %s", rashpa_reason());
+	}
+	CHECK(rashpa_stream_slot(p, &slot, 0) == -ETIMEDOUT, "a slot that is held");
+	/* credit goes on only as far as nothing is held */
+	ANSWERED(rashpa_stream_release(s, &st[1]), 0, NULL);
+	ANSWERED(rashpa_stream_release(s, &st[2]), 0, NULL);
+	CHECK(rashpa_stream_slot(p, &slot, 0) == -ETIMEDOUT, "a slot behind one that is held");
+	CHECK(right(&st[0]) && rashpa_stack_intact(&st[0]), "it is not what it was");
+	ANSWERED(rashpa_stream_release(s, &st[0]), 0, NULL);
+	for (unsigned int i = 0; i < 3; i++) {
+		CHECK(rashpa_stream_slot(p, &slot, 0) == 1, "slot: %s", rashpa_reason());
+		ANSWERED(rashpa_stream_publish(p, &slot), 0, NULL);
+	}
+	rashpa_stream_close(s);
+	rashpa_stream_close(p);
+	drop();
+}
+
+static void test_one_consumer(void)
+{
+	struct rashpa_stream *s, *other, *observer;
+	char who[32];
+
+	make();
+	s = open_as(0);
+	snprintf(who, sizeof(who), "process %d ", getpid());
+	CHECK(rashpa_stream_open(NAME, 0, &other) == -EBUSY && strstr(rashpa_reason(), who) &&
+	      !other, "a second consumer: %s", rashpa_reason());
+	observer = open_as(RASHPA_STREAM_OBSERVE);
+	rashpa_stream_close(observer);
+	rashpa_stream_close(s);
+	s = open_as(0);
+	rashpa_stream_close(s);
+	drop();
+}
+
+/* The producer waits for nobody; each stack is seen by both observers before the next one comes. */
+static void test_observers(void)
+{
+	struct rashpa_stream_plan plan = plan_of(50, 4, RASHPA_STREAM_OVERWRITE);
+	struct rashpa_stream *p, *slow, *watch[2];
+	struct rashpa_stream_stat stat;
+	struct rashpa_stack st, held;
+	uint64_t lost = 0, got = 0;
+
+	make();
+	REQUIRE(!rashpa_stream_create(NAME, &plan, &p) && !rashpa_stream_start(p, 0, 0),
+		"create: %s", rashpa_reason());
+	slow = open_as(0);
+	watch[0] = open_as(RASHPA_STREAM_OBSERVE);
+	watch[1] = open_as(RASHPA_STREAM_OBSERVE);
+	for (uint64_t n = 0; n < 50; n++) {
+		CHECK(rashpa_stream_slot(p, &st, 0) == 1, "slot: %s", rashpa_reason());
+		paint(&st);
+		ANSWERED(rashpa_stream_publish(p, &st), 0, NULL);
+		for (unsigned int i = 0; i < 2; i++) {
+			CHECK(next(watch[i], &st) == 1 && st.number == n && right(&st) &&
+			      !st.lost, "observer %u: stack %llu", i,
+			      (unsigned long long)st.number);
+			ANSWERED(rashpa_stream_release(watch[i], &st), 0, NULL);
+		}
+		if (!n)
+			CHECK(next(slow, &held) == 1 && right(&held), "the first stack");
+		if (n % 10 != 9)
+			continue;
+		if (n == 9)
+			CHECK(!rashpa_stack_intact(&held) &&
+			      rashpa_stream_release(slow, &held) == -ESTALE,
+			      "it was overwritten, and nobody says so");
+		CHECK(next(slow, &st) == 1 && right(&st) && !rashpa_stream_release(slow, &st),
+		      "the slow one: %s", rashpa_reason());
+		lost += st.lost;
+		got += st.images;
+	}
+	for (unsigned int i = 0; i < 2; i++) {
+		rashpa_stream_status(watch[i], &stat);
+		CHECK(!stat.lost && stat.stacks == 50, "observer %u has lost %llu", i,
+		      (unsigned long long)stat.lost);
+		rashpa_stream_close(watch[i]);
+	}
+	rashpa_stream_end(p, NULL);
+	while (next(slow, &st) > 0) {
+		lost += st.lost;
+		got += st.images;
+		rashpa_stream_release(slow, &st);
+	}
+	rashpa_stream_status(slow, &stat);
+	CHECK(lost && lost + 4 == stat.lost && got + stat.lost == 200,
+	      "%llu frames, %llu lost, %llu told", (unsigned long long)got,
+	      (unsigned long long)stat.lost, (unsigned long long)lost);
+	rashpa_stream_close(slow);
+	rashpa_stream_close(p);
+	drop();
+}
+
+/* --- processes that are killed --- */
+
+static void consume(void *arg)
+{
+	struct rashpa_stream *s = open_as(0);
+	struct rashpa_stack st;
+
+	(void)arg;
+	REQUIRE(s, "no consumer");
+	while (next(s, &st) > 0) {
+		CHECK(right(&st), "stack %llu", (unsigned long long)st.number);
+		__atomic_add_fetch(&talk->seen[st.number], 1, __ATOMIC_SEQ_CST);
+		rashpa_stream_release(s, &st);
+	}
+	rashpa_stream_close(s);
+}
+
+static void test_consumer_killed(void)
+{
+	struct rashpa_stream_plan plan = plan_of(200, 8, RASHPA_STREAM_WAIT);
+	struct rashpa_stream *observer;
+	struct rashpa_stream_stat stat;
+	pid_t producer, consumer;
+
+	make();
+	set(&talk->allowed, 0);
+	producer = tap_fork_start(produce, &plan);
+	observer = open_as(RASHPA_STREAM_OBSERVE | RASHPA_STREAM_FROM_START);
+	REQUIRE(!rashpa_stream_begin(observer, 20 * SECOND), "%s", rashpa_reason());
+	for (uint32_t n = 10; n <= 200; n += 10) {
+		consumer = tap_fork_start(consume, NULL);
+		set(&talk->allowed, n < 200 ? n : UINT32_MAX);
+		do {
+			rashpa_stream_status(observer, &stat);
+		} while (stat.consumed < n && !usleep(100));
+		if (n < 200) {
+			tap_fork_kill(consumer);
+			continue;
+		}
+		tap_fork_end(producer);
+		tap_fork_end(consumer);
+	}
+	for (uint32_t n = 0; n < 200; n++)
+		CHECK(talk->seen[n] == 1, "stack %u was used %u times", n, talk->seen[n]);
+	rashpa_stream_close(observer);
+	drop();
+}
+
+/* Takes a stack, and keeps it. */
+static void keep(void *arg)
+{
+	struct rashpa_stream *s = open_as(0);
+	struct rashpa_stack st;
+
+	(void)arg;
+	CHECK(next(s, &st) == 1, "next: %s", rashpa_reason());
+	set(&talk->seen[0], 1);
+	pause();
+}
+
+static void test_holder_killed(void)
+{
+	struct rashpa_stream_plan plan = plan_of(5, 3, RASHPA_STREAM_WAIT);
+	struct rashpa_stream *s;
+	struct rashpa_stack st;
+	pid_t producer, holder;
+	unsigned int n = 0;
+
+	make();
+	producer = tap_fork_start(produce, &plan);
+	holder = tap_fork_start(keep, NULL);
+	CHECK(await(&talk->seen[0], 1) && await(&talk->published, 3), "no stack");
+	tap_fork_kill(holder);
+	s = open_as(0);
+	for (; next(s, &st) > 0; n++) {
+		CHECK(st.number == n && right(&st), "stack %llu instead of %u",
+		      (unsigned long long)st.number, n);
+		rashpa_stream_release(s, &st);
+	}
+	CHECK(n == 5, "%u stacks", n);
+	tap_fork_end(producer);
+	rashpa_stream_close(s);
+	drop();
+}
+
+static void test_producer_killed(void)
+{
+	struct rashpa_stream_plan plan = plan_of(100, 8, RASHPA_STREAM_WAIT);
+	struct rashpa_stream *s;
+	struct rashpa_stack st;
+	unsigned int n = 0;
+	pid_t pid;
+	int got;
+
+	make();
+	set(&talk->allowed, 5);
+	pid = tap_fork_start(produce, &plan);
+	CHECK(await(&talk->published, 5), "no stacks");
+	tap_fork_kill(pid);
+	/* nobody looked while it lived, and what it left is there */
+	s = open_as(0);
+	while ((got = next(s, &st)) > 0) {
+		CHECK(st.number == n++ && right(&st), "stack %llu", (unsigned long long)st.number);
+		rashpa_stream_release(s, &st);
+	}
+	CHECK(n == 5 && got == -EOWNERDEAD, "%u stacks, then %d: %s", n, got, rashpa_reason());
+	CHECK(rashpa_stream_next(s, &st, 0) == -ETIMEDOUT, "the dead one is a stream again");
+	/* the next one is not kept out by what the dead one left */
+	set(&talk->allowed, UINT32_MAX);
+	pid = tap_fork_start(produce, &plan);
+	for (n = 0; next(s, &st) > 0; n++)
+		rashpa_stream_release(s, &st);
+	CHECK(n == 100, "%u stacks of the next producer", n);
+	tap_fork_end(pid);
+	rashpa_stream_close(s);
+	drop();
+}
+
+static void test_replaced(void)
+{
+	struct rashpa_stream_plan plan = plan_of(100, 4, RASHPA_STREAM_WAIT);
+	struct rashpa_stack st, first;
+	struct rashpa_stream *s, *p;
+	pid_t pid;
+
+	make();
+	set(&talk->allowed, 2);
+	pid = tap_fork_start(produce, &plan);
+	s = open_as(0);
+	CHECK(next(s, &first) == 1, "next: %s", rashpa_reason());
+	CHECK(await(&talk->published, 2), "no stacks");
+	tap_fork_kill(pid);
+	REQUIRE(!rashpa_stream_create(NAME, &plan, &p), "create: %s", rashpa_reason());
+	CHECK(!rashpa_stack_intact(&first), "a stack of the old stream");
+	REQUIRE(!rashpa_stream_start(p, 0, 0), "start: %s", rashpa_reason());
+	CHECK(next(s, &st) == -ESTALE && strstr(rashpa_reason(), "another stream"), "%s",
+	      rashpa_reason());
+	CHECK(rashpa_stream_slot(p, &st, 0) == 1 && !rashpa_stream_publish(p, &st), "slot");
+	CHECK(next(s, &st) == 1 && !st.number, "the new stream: %s", rashpa_reason());
+	CHECK(rashpa_stream_release(s, &first) == -ESTALE, "credit for the old stream");
+	ANSWERED(rashpa_stream_release(s, &st), 0, NULL);
+	rashpa_stream_close(p);
+	rashpa_stream_close(s);
+	drop();
+}
+
+/* --- what a stack can be --- */
+
+static void test_incomplete(void)
+{
+	const struct rashpa_stream_process half[2] = {
+		{ .width = 64, .height = 16, .messages = 3 },
+		{ .y = 16, .width = 64, .height = 16, .messages = 70 },
+	};
+	struct rashpa_stream_plan plan = plan_of(8, 6, RASHPA_STREAM_WAIT);
+	struct rashpa_stack slot[4], st;
+	struct rashpa_stream *p, *s;
+	int left = 0;
+
+	plan.process = half;
+	plan.processes = 2;
+	plan.close_after = 2;
+	make();
+	REQUIRE(!rashpa_stream_create(NAME, &plan, &p) && !rashpa_stream_start(p, 0, 0),
+		"create: %s", rashpa_reason());
+	s = open_as(0);
+	CHECK(rashpa_stream_slot(p, &slot[0], 0) == 1, "slot: %s", rashpa_reason());
+	for (uint32_t i = 0; i < 70; i++)
+		left = i == 66 ? left : rashpa_stream_valid(&slot[0], 1, i);
+	CHECK(left == 4, "%d are missing", left);
+	CHECK(rashpa_stream_valid(&slot[0], 1, 69) == -EEXIST, "it came twice");
+	CHECK(rashpa_stream_valid(&slot[0], 1, 70) == -ERANGE &&
+	      rashpa_stream_valid(&slot[0], 2, 0) == -ERANGE, "there is no such message");
+	CHECK(rashpa_stream_valid(&slot[0], 0, 1) == 3, "one of the other process");
+	/* stacks 1 and 2 are begun: that is when 0 is given up */
+	for (unsigned int i = 1; i < 4; i++)
+		CHECK(rashpa_stream_slot(p, &slot[i], 0) == 1, "slot: %s", rashpa_reason());
+	CHECK(next(s, &st) == 1 && st.flags & RASHPA_STACK_INCOMPLETE && st.missing == 3 &&
+	      !st.number, "%llu missing: %s", (unsigned long long)st.missing, rashpa_reason());
+	CHECK(rashpa_stack_missing(&st, 1, 66) == 1 && !rashpa_stack_missing(&st, 1, 67) &&
+	      rashpa_stack_missing(&st, 0, 0) == 1 && !rashpa_stack_missing(&st, 0, 1) &&
+	      rashpa_stack_missing(&st, 0, 3) == -ERANGE, "others are missing");
+	CHECK(rashpa_stream_valid(&slot[0], 0, 0) == -ESTALE, "it is late");
+	ANSWERED(rashpa_stream_release(s, &st), 0, NULL);
+	/* in any order, consumers see them in theirs */
+	for (uint32_t i = 0; i < 70; i++)
+		rashpa_stream_valid(&slot[2], 1, i);
+	for (uint32_t i = 0; i < 3; i++)
+		left = rashpa_stream_valid(&slot[2], 0, i);
+	CHECK(!left, "%d are missing", left);
+	slot[2].user[7] = 0x1234;
+	ANSWERED(rashpa_stream_publish(p, &slot[2]), 0, NULL);
+	CHECK(rashpa_stream_publish(p, &slot[2]) == -ESTALE, "published twice");
+	CHECK(rashpa_stream_next(s, &st, 0) == -ETIMEDOUT, "stack %llu before its turn",
+	      (unsigned long long)st.number);
+	ANSWERED(rashpa_stream_publish(p, &slot[1]), 0, NULL);
+	CHECK(next(s, &st) == 1 && st.number == 1 && st.missing == 73, "stack 1");
+	CHECK(next(s, &st) == 1 && st.number == 2 && !st.flags && st.user[7] == 0x1234 &&
+	      st.time_ns, "stack 2");
+	rashpa_stream_close(s);
+	rashpa_stream_close(p);
+	drop();
+}
+
+static void test_metadata(void)
+{
+	struct rashpa_stream_plan plan = plan_of(2, 2, RASHPA_STREAM_WAIT);
+	struct rashpa_image image = { .frame = 7000, .role = RASHPA_IMAGE_DARK, .trigger = 5,
+				      .time = 99, .missing_lines = 3 };
+	struct rashpa_stream *p, *s;
+	struct rashpa_stack st;
+
+	plan.flags = RASHPA_PLAN_META;
+	make();
+	REQUIRE(!rashpa_stream_create(NAME, &plan, &p) && !rashpa_stream_start(p, 0, 0),
+		"create: %s", rashpa_reason());
+	s = open_as(0);
+	CHECK(rashpa_stream_slot(p, &st, 0) == 1, "slot: %s", rashpa_reason());
+	for (uint32_t i = 0; i < 4; i++) {
+		ANSWERED(rashpa_stack_describe(&st, 0, i, &image), 0, NULL);
+		image.frame += 2;
+		image.role = RASHPA_IMAGE_SIGNAL;
+		image.missing_lines = 0;
+	}
+	CHECK(rashpa_stack_describe(&st, 0, 4, &image) == -ERANGE, "a fifth image");
+	ANSWERED(rashpa_stream_publish(p, &st), 0, NULL);
+	CHECK(next(s, &st) == 1 && st.frame == 7000 && st.skipped == 7003 &&
+	      st.flags == RASHPA_STACK_INCOMPLETE, "frame %llu, skipped %llu, flags %u",
+	      (unsigned long long)st.frame, (unsigned long long)st.skipped, st.flags);
+	CHECK(!rashpa_stack_image(&st, 0, &image) && image.role == RASHPA_IMAGE_DARK &&
+	      image.trigger == 5 && image.time == 99 && image.missing_lines == 3 && image.known,
+	      "image 0 is another one");
+	CHECK(!rashpa_stack_image(&st, 3, &image) && image.frame == 7006 && !image.role,
+	      "image 3 is another one");
+	CHECK(rashpa_stack_image(&st, 4, &image) == -ERANGE, "image 4");
+	/* without its metadata nobody knows what it is */
+	rashpa_stream_release(s, &st);
+	CHECK(rashpa_stream_slot(p, &st, 0) == 1 && !rashpa_stream_publish(p, &st), "slot");
+	CHECK(next(s, &st) == 1 && st.flags & RASHPA_STACK_WRONG, "flags %u", st.flags);
+	rashpa_stream_close(s);
+	rashpa_stream_close(p);
+	drop();
+}
+
+static void test_shapes(void)
+{
+	static const struct {
+		uint32_t width, height, pixel, bunch, bytes;
+	} shapes[] = {
+		{ 1, 1, RASHPA_PIXEL_U8, 1000, 1 }, { 3, 5, RASHPA_PIXEL_F64, 2, 8 },
+		{ 515, 514, RASHPA_PIXEL_I32, 1, 4 }, { 100000, 1, RASHPA_PIXEL_F32, 1, 4 },
+	};
+
+	make();
+	for (unsigned int i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+		struct rashpa_stream_process process = {
+			.width = shapes[i].width, .height = shapes[i].height,
+		};
+		struct rashpa_stream_plan plan = {
+			.header = { .width = shapes[i].width, .height = shapes[i].height,
+				    .pixel = shapes[i].pixel, .bunch = shapes[i].bunch,
+				    .images = 2 * shapes[i].bunch - 1 },
+			.process = &process, .processes = 1,
+		};
+		struct rashpa_stream *p, *s;
+		struct rashpa_stack st;
+
+		if (!CHECK(!rashpa_stream_create(NAME, &plan, &p) &&
+			   !rashpa_stream_start(p, 0, 0), "create: %s", rashpa_reason()))
+			continue;
+		s = open_as(0);
+		for (uint32_t n = 0; shapes[i].bunch > 1 || !n; n++) {
+			int got = rashpa_stream_slot(p, &st, 0);
+
+			if (got != 1)
+				break;
+			memset(st.data, n + 1, (st.images - 1) * st.image_stride +
+			       (size_t)st.width * st.height * st.pixel_bytes);
+			ANSWERED(rashpa_stream_publish(p, &st), 0, NULL);
+			CHECK(next(s, &st) == 1 && st.pixel_bytes == shapes[i].bytes &&
+			      st.images == shapes[i].bunch - n &&
+			      st.line_stride == shapes[i].width * shapes[i].bytes &&
+			      *((char *)st.data + (st.images - 1) * st.image_stride) ==
+			      (char)(n + 1), "shape %u stack %u: %u images", i, n, st.images);
+			rashpa_stream_release(s, &st);
+		}
+		rashpa_stream_end(p, NULL);
+		CHECK(!next(s, &st), "it does not end");
+		rashpa_stream_close(s);
+		rashpa_stream_close(p);
+	}
+	drop();
+}
+
+/* What is no pixel of any process shows nothing of the stream before. */
+static void test_unfilled(void)
+{
+	struct rashpa_stream_process upper = { .width = 64, .height = 31 };
+	struct rashpa_stream_process twice[2] = { upper, { .y = 30, .width = 64, .height = 2 } };
+	struct rashpa_stream_plan plan = plan_of(2, 2, RASHPA_STREAM_WAIT);
+	struct rashpa_stream *p, *s;
+	struct rashpa_stack st;
+	char *all;
+	int fd;
+
+	make();
+	fd = buffer_open(NAME, O_RDWR);
+	all = map_fd(fd, LENGTH);
+	memset(all, 0x77, LENGTH);
+	plan.process = &upper;
+	REQUIRE(!rashpa_stream_create(NAME, &plan, &p) && !rashpa_stream_start(p, 0, 0),
+		"create: %s", rashpa_reason());
+	s = open_as(0);
+	CHECK(rashpa_stream_slot(p, &st, 0) == 1 && !rashpa_stream_publish(p, &st) &&
+	      next(s, &st) == 1, "%s", rashpa_reason());
+	CHECK(!*((char *)st.data + 31 * st.line_stride) && !*(char *)st.data, "old pixels");
+	rashpa_stream_close(s);
+	rashpa_stream_close(p);
+	plan.process = twice;
+	plan.processes = 2;
+	CHECK(rashpa_stream_create(NAME, &plan, &p) == -EINVAL &&
+	      strstr(rashpa_reason(), "same pixels"), "%s", rashpa_reason());
+	munmap(all, LENGTH);
+	close(fd);
+	drop();
+}
+
+static void test_payload_elsewhere(void)
+{
+	struct rashpa_stream_plan plan = plan_of(3, 2, RASHPA_STREAM_WAIT);
+	struct rashpa_stream *p, *s;
+	struct rashpa_stack st;
+	unsigned int n = 0;
+	char *there;
+	int fd;
+
+	make();
+	close(buffer_alloc(1 << 20, OTHER));
+	strcpy(plan.header.payload_name, OTHER);
+	REQUIRE(!rashpa_stream_create(NAME, &plan, &p) && !rashpa_stream_start(p, 0, 0),
+		"create: %s", rashpa_reason());
+	s = open_as(0);
+	fd = buffer_open(OTHER, O_RDONLY);
+	there = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0);
+	while (rashpa_stream_slot(p, &st, 0) == 1) {
+		paint(&st);
+		rashpa_stream_publish(p, &st);
+		CHECK(next(s, &st) == 1 && right(&st), "stack %u", n);
+		CHECK(n || !memcmp(there, st.data, 4096), "it is not in " OTHER);
+		n++;
+		rashpa_stream_release(s, &st);
+	}
+	CHECK(n == 3, "%u stacks", n);
+	munmap(there, 4096);
+	close(fd);
+	rashpa_stream_close(s);
+	rashpa_stream_close(p);
+	ANSWERED(buffer_remove(OTHER), 0, NULL);
+	drop();
+}
+
+static void test_event_loop(void)
+{
+	struct rashpa_stream_plan plan = plan_of(30, 4, RASHPA_STREAM_WAIT);
+	struct rashpa_stream *s;
+	struct rashpa_stack st;
+	struct pollfd pollfd = { .events = POLLIN };
+	unsigned int n = 0, wakes = 0;
+	pid_t pid;
+	int got = -ETIMEDOUT;
+
+	make();
+	s = open_as(0);
+	pid = tap_fork_start(produce, &plan);
+	pollfd.fd = rashpa_stream_fd(s);
+	while (got == -ETIMEDOUT && poll(&pollfd, 1, 10000) > 0) {
+		wakes++;
+		while ((got = rashpa_stream_next(s, &st, 0)) > 0) {
+			CHECK(right(&st), "stack %u", n);
+			n++;
+			rashpa_stream_release(s, &st);
+		}
+	}
+	CHECK(!got && n == 30, "%u stacks in %u wakes, then %d: %s", n, wakes, got,
+	      rashpa_reason());
+	tap_fork_end(pid);
+	rashpa_stream_close(s);
+	drop();
+}
+
+int main(void)
+{
+	common_init();
+	talk = mmap(NULL, sizeof(*talk), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		    0);
+	if (talk == MAP_FAILED)
+		tap_bail("no memory");
+	tap_run("all stacks arrive, and the end", test_all_arrive);
+	tap_run("eight threads release in any order", test_threads);
+	tap_run("a slot that is held is not written", test_held);
+	tap_run("there is one consumer", test_one_consumer);
+	tap_run("only who is slow is told of loss", test_observers);
+	tap_run("a consumer that is killed twenty times loses and repeats nothing",
+		test_consumer_killed);
+	tap_run("what a killed consumer held is the next one's", test_holder_killed);
+	tap_run("what a killed producer left is taken first", test_producer_killed);
+	tap_run("a stream that replaces another one", test_replaced);
+	tap_run("messages that are missing are named", test_incomplete);
+	tap_run("metadata of images", test_metadata);
+	tap_run("images of any size and type", test_shapes);
+	tap_run("pixels that nobody fills are cleared", test_unfilled);
+	tap_run("the payload in another memory", test_payload_elsewhere);
+	tap_run("an event loop", test_event_loop);
+	return tap_exit();
+}

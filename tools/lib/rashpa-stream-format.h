@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later OR BSD-3-Clause */
+/*
+ * What is in a named buffer that detector data streams into: see Documentation/stream.rst.
+ *
+ * The producer writes the header at offset 0, so that a consumer needs nothing but the name of the
+ * buffer. librashpa reads and writes all of this (rashpa-stream.h); these structs are for
+ * producers and consumers without it. All numbers are little-endian, all offsets bytes from the
+ * beginning of the buffer. Other processes and hardware write here: every number is to be checked
+ * before it is used.
+ */
+#ifndef RASHPA_STREAM_FORMAT_H
+#define RASHPA_STREAM_FORMAT_H
+
+#include <stdint.h>
+
+#define RASHPA_STREAM_MAGIC	0x3254535048534152ull	/* "RASHPST2" */
+#define RASHPA_STREAM_PAGE	4096
+#define RASHPA_STREAM_NAME	64	/* bytes of a name, the final NUL included */
+#define RASHPA_STREAM_PROCESSES	1024	/* most of them, and of modules */
+#define RASHPA_STREAM_LOCKS	64	/* most lock records */
+
+/** enum rashpa_stream_state - life of a stream; the producer's lease tells whether it is true */
+enum rashpa_stream_state {
+	RASHPA_STREAM_IDLE = 0,		/* nothing here is a stream: one is being prepared */
+	RASHPA_STREAM_RUNNING = 1,	/* stacks come */
+	RASHPA_STREAM_DRAINING = 2,	/* no more come; those that are complete are to be taken */
+	RASHPA_STREAM_ENDED = 3,	/* likewise, and the producer's counts are there */
+};
+
+/** enum rashpa_stream_policy - what becomes of a stack for which there is no slot */
+enum rashpa_stream_policy {
+	RASHPA_STREAM_WAIT = 0,		/* the producer waits; a live source loses images */
+	RASHPA_STREAM_OVERWRITE = 1,	/* the oldest one is overwritten */
+	RASHPA_STREAM_DROP = 2,		/* it is left out */
+};
+
+/** enum rashpa_pixel - type of a pixel */
+enum rashpa_pixel {
+	RASHPA_PIXEL_U8 = 1,
+	RASHPA_PIXEL_U16 = 2,
+	RASHPA_PIXEL_U32 = 3,
+	RASHPA_PIXEL_U64 = 4,
+	RASHPA_PIXEL_I8 = 5,
+	RASHPA_PIXEL_I16 = 6,
+	RASHPA_PIXEL_I32 = 7,
+	RASHPA_PIXEL_I64 = 8,
+	RASHPA_PIXEL_F32 = 9,
+	RASHPA_PIXEL_F64 = 10,
+};
+
+/** enum rashpa_stream_unit - what 1 of N is counted in */
+enum rashpa_stream_unit {
+	RASHPA_STREAM_IMAGES = 0,
+	RASHPA_STREAM_STACKS = 1,
+};
+
+/** enum rashpa_image_role - what an image shows; the detector's own roles follow */
+enum rashpa_image_role {
+	RASHPA_IMAGE_SIGNAL = 0,
+	RASHPA_IMAGE_DARK = 1,
+};
+
+/** enum rashpa_stream_function - who moves the data of a process */
+enum rashpa_stream_function {
+	RASHPA_STREAM_SOFTWARE = 0,	/* a program stores lock records, and calls LOOK */
+	RASHPA_STREAM_FPGA = 1,		/* a function of this driver, which interrupts */
+};
+
+/**
+ * struct rashpa_stream_header - at offset 0 of the buffer, one page
+ *
+ * The producer writes all but @consumed, @credit and @waiting before the run, @magic last. While
+ * something of it changes @magic is 0, and @generation is another one afterwards. During a run only
+ * @state and the counts behind it change.
+ */
+struct rashpa_stream_header {
+	uint64_t magic;
+	uint32_t header_size;		/* sizeof(struct rashpa_stream_header): grows */
+	uint32_t process_size;		/* sizeof(struct rashpa_stream_process): grows */
+	uint64_t generation;		/* counts the streams of this buffer */
+	uint32_t run;			/* in all records of this run; random, not 0 */
+	uint32_t state;			/* enum rashpa_stream_state */
+	uint64_t start_ns;		/* CLOCK_MONOTONIC when the run began */
+
+	/* the images */
+	uint32_t width, height;		/* pixels */
+	uint32_t pixel;			/* enum rashpa_pixel */
+	uint32_t bit_depth;		/* bits of a pixel that mean something; 0: all of them */
+	uint32_t big_endian;		/* 1: bytes of a pixel are the other way round */
+	uint32_t bunch;			/* images per stack */
+	uint32_t slots;			/* stacks that have room */
+	uint32_t policy;		/* enum rashpa_stream_policy */
+	uint64_t data_offset;		/* of slot 0, in the payload's memory */
+	uint64_t line_stride, image_stride, slot_stride;
+
+	/* which of them */
+	uint64_t images;		/* of this run, 0: endless */
+	uint64_t first_stack;		/* number of the first stack of this run */
+	uint32_t sampling, phase;	/* one of so many, behind phase others */
+	uint32_t unit;			/* enum rashpa_stream_unit */
+	uint32_t live;			/* 1: of a live source */
+	uint32_t dataset_images;	/* of what is played round and round; 0: it is no dataset */
+	uint32_t __reserved;
+	uint64_t dataset_sum;		/* tells it from others; 0: not told */
+	char dataset[RASHPA_STREAM_NAME];	/* its name, for people */
+
+	/* tables behind the header */
+	uint32_t processes, modules, locks;
+	uint32_t module_size;		/* sizeof(struct rashpa_stream_module): grows */
+	uint64_t process_offset;
+	uint64_t module_offset;
+	uint64_t lock_offset;		/* lock record i: 64 bytes at lock_offset + i * 64 */
+	char lock_name[RASHPA_STREAM_NAME];	/* memory that has them; empty: this buffer */
+	char payload_name[RASHPA_STREAM_NAME];	/* memory that has the slots; empty: this buffer */
+
+	/* what is known of each image and stack; 0: that is not kept */
+	uint64_t meta_offset;
+	uint64_t meta_slot;		/* bytes of metadata, for a slot of a process */
+	uint64_t record_offset;
+	uint64_t record_size;		/* from one struct rashpa_stream_record to the next */
+	uint64_t map_offset;
+	uint64_t map_slot;		/* bytes of the map of a slot */
+	uint32_t segments, map_class;	/* of the map for DMA, for people */
+
+	/* the producer's counts, there before state becomes ENDED */
+	uint64_t sent;			/* images */
+	uint64_t dropped;		/* stacks */
+	uint64_t lost;			/* images of a live source that found no room */
+	uint64_t missed;		/* images that the live source's detector did not deliver */
+
+	/* written by the consumer, which is the one that has the role */
+	uint64_t consumed __attribute__((aligned(64)));	/* stacks that no consumer asks for again */
+	uint64_t credit;		/* stacks whose slots are given back, consumed at most */
+	/* written by a producer that is a program: 1: call LOOK after credit has grown */
+	uint32_t waiting __attribute__((aligned(64)));
+};
+
+/** struct rashpa_stream_process - moves a region of each image */
+struct rashpa_stream_process {
+	uint32_t function;		/* enum rashpa_stream_function */
+	uint32_t fpga;			/* FPGA: N of /dev/rashpa/fpgaN */
+	uint32_t number;		/* of the process there */
+	uint32_t vector;		/* FPGA: interrupts when a stack is complete */
+	uint32_t x, y, width, height;	/* region of the image that it fills, pixels */
+	uint32_t origin_x, origin_y;	/* where that comes from, in its module or dataset */
+	uint32_t module;		/* whose */
+	uint32_t lock;			/* its lock record; several of a program may share one */
+	uint64_t doorbell_offset;	/* FPGA: RFPGA_DB_TAGGED in the window "doorbells", bytes */
+	uint32_t message, messages;	/* bits of it in the map of a stack: the first, how many */
+	uint64_t __reserved;
+};
+
+/** struct rashpa_stream_module - part of a detector, and its place in the image */
+struct rashpa_stream_module {
+	uint32_t x, y, width, height;	/* pixels */
+	uint32_t number;		/* the detector's own */
+	uint32_t __reserved[3];
+};
+
+/**
+ * struct rashpa_stream_record - what a program that fills slots says of a stack
+ *
+ * That of slot n is at record_offset + n * record_size. It is written before the lock record:
+ * @begun, the rest, @stack. If @begun and @stack differ, or are not the stack that is looked
+ * for, or @run is not, it is being written, or is another's.
+ */
+struct rashpa_stream_record {
+	uint64_t begun;			/* number of the stack + 1 */
+	uint64_t frame;			/* number of its first image */
+	uint64_t time_ns;		/* CLOCK_MONOTONIC when it was complete, or given up */
+	uint32_t images;
+	uint32_t run;
+	uint64_t missing;		/* bits of the map that are 0 */
+	uint64_t user[8];		/* the producer's own */
+	uint64_t __reserved[2];
+	uint64_t stack;			/* as begun */
+};
+
+#endif /* RASHPA_STREAM_FORMAT_H */

@@ -1,0 +1,498 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* librashpa: the memories of a stream, and how one hears of it. */
+#include "stream.h"
+#include "internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#define LOOKS	16	/* at a record that is being written */
+
+int64_t stream_now(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
+int64_t stream_deadline(int64_t timeout_ns)
+{
+	int64_t deadline;
+
+	if (timeout_ns < 0 || __builtin_add_overflow(stream_now(), timeout_ns, &deadline))
+		return INT64_MAX;
+	return deadline;
+}
+
+/* --- memories --- */
+
+int memory_open(struct memory *m, const char *name, bool write)
+{
+	const int prot = write ? PROT_READ | PROT_WRITE : PROT_READ;
+	struct rashpa_info info = { .fd = -1 };
+	void *base;
+	int error;
+
+	*m = (struct memory)MEMORY_NONE;
+	m->node = rashpa_buffer_open(name, write ? O_RDWR : O_RDONLY);
+	if (m->node < 0)
+		return m->node;
+	error = rashpa_info(m->node, &info);
+	if (!error)
+		error = rashpa_mmap(m->node, 0, info.out_length, prot, &base);
+	if (!error) {
+		m->base = base;
+		m->length = info.out_length;
+		return 0;
+	}
+	memory_close(m);
+	return librashpa_prefix(error, "buffer %s: ", name);
+}
+
+/* Those that watch it want it, and a name is not told by it. */
+int memory_dmabuf(struct memory *m)
+{
+	if (m->dmabuf < 0)
+		m->dmabuf = rashpa_buffer_dmabuf(m->node);
+	return m->dmabuf;
+}
+
+void memory_close(struct memory *m)
+{
+	if (m->base)
+		munmap(m->base, m->length);
+	if (m->dmabuf >= 0)
+		close(m->dmabuf);
+	if (m->node >= 0)
+		close(m->node);
+	*m = (struct memory)MEMORY_NONE;
+}
+
+/* --- the header --- */
+
+bool stream_same(const struct rashpa_stream *s)
+{
+	/* what was read before is older than the answer */
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	return __atomic_load_n(&s->shared->magic, __ATOMIC_ACQUIRE) == RASHPA_STREAM_MAGIC &&
+	       s->shared->generation == s->head.generation;
+}
+
+/* Copy once, and check the copy: the other side can change its memory at any time. */
+static void copy_words(void *to, const volatile void *from, size_t size)
+{
+	const volatile uint64_t *in = from;
+	uint64_t *out = to;
+
+	for (size_t i = 0; i < size / sizeof(*out); i++)
+		out[i] = in[i];
+}
+
+int stream_copy(struct rashpa_stream *s)
+{
+	struct rashpa_stream_header *h = &s->head;
+	struct rashpa_stream_process *process;
+	const uint8_t *from;
+	int error;
+
+	if (s->buffer.length < RASHPA_STREAM_PAGE)
+		return fail(EPROTO, "buffer %s is shorter than a stream header", s->name);
+	if (__atomic_load_n(&s->shared->magic, __ATOMIC_ACQUIRE) != RASHPA_STREAM_MAGIC)
+		return 0;
+	copy_words(h, s->shared, sizeof(*h));
+	h->magic = RASHPA_STREAM_MAGIC;
+	if (!stream_same(s))
+		return 0;
+	error = stream_check(h, s->buffer.length);
+	if (error)
+		return librashpa_prefix(error, "buffer %s: ", s->name);
+	process = calloc(h->processes, sizeof(*process));
+	if (!process)
+		return fail(ENOMEM, "no memory for %" PRIu32 " processes", h->processes);
+	free(s->process);
+	s->process = process;
+	from = s->buffer.base + h->process_offset;
+	for (uint32_t i = 0; i < h->processes; i++)
+		copy_words(&process[i], from + (uint64_t)i * h->process_size, sizeof(*process));
+	if (!stream_same(s))
+		return 0;
+	error = stream_check_processes(h, process);
+	return error ? librashpa_prefix(error, "buffer %s: ", s->name) : 1;
+}
+
+/*
+ * The memory that a stream names, or none; the one that is there if it has that name: somebody may
+ * still hold a stack in it.
+ */
+static int name_memory(struct rashpa_stream *s, struct memory *m, const char *name, bool write)
+{
+	int error;
+
+	if (m->base && !strcmp(m->name, name))
+		return 0;
+	if (m->base && s->stat.held)
+		return fail(EBUSY, "%" PRIu64 " stacks of the stream before are held: release them first",
+			    s->stat.held);
+	memory_close(m);
+	error = *name ? memory_open(m, name, write) : 0;
+	strcpy(m->name, name);
+	return error;
+}
+
+int stream_open_memories(struct rashpa_stream *s, bool write)
+{
+	const struct rashpa_stream_header *h = &s->head;
+	uint64_t end;
+	int error;
+
+	error = name_memory(s, &s->locks, h->lock_name, s->producer);
+	if (!error)
+		error = name_memory(s, &s->payload, h->payload_name, write);
+	if (error)
+		return error;
+	if (s->locks.base && (h->lock_offset % RFPGA_LOCK_SIZE ||
+			      h->lock_offset > s->locks.length ||
+			      h->locks * (uint64_t)RFPGA_LOCK_SIZE >
+			      s->locks.length - h->lock_offset))
+		return fail(EPROTO, "lock memory %s has %" PRIu64
+			    " bytes: lock records are behind its end", h->lock_name,
+			    s->locks.length);
+	end = (h->slots - 1) * h->slot_stride + stream_extent(h, h->bunch);
+	if (s->payload.base && (h->data_offset > s->payload.length ||
+				end > s->payload.length - h->data_offset))
+		return fail(EPROTO, "memory %s has %" PRIu64 " bytes: slots are behind its end",
+			    h->payload_name, s->payload.length);
+	s->lock_base = (s->locks.base ? s->locks.base : s->buffer.base) + h->lock_offset;
+	s->data = (s->payload.base ? s->payload.base : s->buffer.base) + h->data_offset;
+	return 0;
+}
+
+/* --- lock records --- */
+
+/* Stacks of one; what a run before stored late is none of ours. */
+static uint64_t lock_stacks(const struct rashpa_stream *s, uint32_t i)
+{
+	const volatile uint64_t *word = (const volatile uint64_t *)
+					(s->lock_base + (uint64_t)i * RFPGA_LOCK_SIZE);
+	uint64_t stacks = __atomic_load_n(word + RFPGA_LOCK_STACKS / 8, __ATOMIC_ACQUIRE);
+	uint64_t run = __atomic_load_n(word + RFPGA_LOCK_RUN / 8, __ATOMIC_ACQUIRE);
+
+	return run && run != s->head.run ? s->head.first_stack : stacks;
+}
+
+uint64_t stream_stacks(const struct rashpa_stream *s, uint64_t *most)
+{
+	uint64_t least = UINT64_MAX, stacks;
+
+	*most = 0;
+	for (uint32_t i = 0; i < s->head.locks; i++) {
+		stacks = lock_stacks(s, i);
+		least = stacks < least ? stacks : least;
+		*most = stacks > *most ? stacks : *most;
+	}
+	return least;
+}
+
+uint32_t stream_lock_read(const struct rashpa_stream *s, uint32_t lock, struct rfpga_lock *record)
+{
+	for (int looks = 0; looks < LOOKS; looks++) {
+		if (rfpga_lock_read(s->lock_base + (uint64_t)lock * RFPGA_LOCK_SIZE, record))
+			return 1;
+	}
+	return 0;
+}
+
+/* --- events --- */
+
+static int add(struct rashpa_stream *s, struct rashpa_source_add *source)
+{
+	int id = rashpa_listen(s->channel, source);
+
+	if (id > 0)
+		s->sources[s->n_sources++] = id;
+	return id;
+}
+
+/* Words that programs write: the state of the stream, what the consumer has given back. */
+static int watch(struct rashpa_stream *s, struct memory *m, uint64_t offset, uint32_t bits)
+{
+	struct rashpa_source_add source = {
+		.head.flags = RASHPA_SOURCE_LOOK,
+		.kind = RASHPA_SOURCE_LOCK,
+		.device = -1,
+		.memory = memory_dmabuf(m),
+		.offset = offset,
+		.condition = RASHPA_CONDITION_CHANGED,
+		.bits = bits,
+	};
+
+	return source.memory < 0 ? source.memory : add(s, &source);
+}
+
+static struct board *board_of(struct rashpa_stream *s, uint32_t number)
+{
+	for (uint32_t i = 0; i < s->boards; i++) {
+		if (s->board[i].number == number)
+			return &s->board[i];
+	}
+	return NULL;
+}
+
+static int open_bells(struct board *b)
+{
+	struct rashpa_window_make window = {
+		.head.flags = RASHPA_WINDOW_BLANK, .name = "doorbells",
+	};
+	void *base;
+	int error;
+
+	b->window = rashpa_window(b->device, &window);
+	if (b->window < 0)
+		return b->window;
+	error = rashpa_mmap(b->window, 0, window.out_length, PROT_READ | PROT_WRITE, &base);
+	if (error)
+		return error;
+	b->bells = base;
+	b->length = window.out_length;
+	return 0;
+}
+
+static void close_board(struct board *b)
+{
+	if (b->bells)
+		munmap((void *)(uintptr_t)b->bells, b->length);
+	if (b->window >= 0)
+		close(b->window);
+	if (b->device >= 0)
+		close(b->device);
+}
+
+/* Observers ring nothing, and a stream that overwrites asks for no credit. */
+static int open_board(struct rashpa_stream *s, uint32_t number)
+{
+	const bool gives = !s->producer && !(s->flags & RASHPA_STREAM_OBSERVE);
+	struct board *b = &s->board[s->boards];
+	struct rashpa_source_add source = {
+		.head.flags = RASHPA_SOURCE_OF, .kind = RASHPA_SOURCE_DEVICE, .memory = -1,
+	};
+	int error = 0;
+
+	if (s->boards == STREAM_BOARDS)
+		return fail(EPROTO, "the stream has more than %d functions", STREAM_BOARDS);
+	*b = (struct board) { .number = number, .window = -1 };
+	b->device = rashpa_device_open(number);
+	if (b->device < 0)
+		return b->device;
+	s->boards++;
+	if (gives)
+		error = open_bells(b);
+	if (error && s->head.policy == RASHPA_STREAM_OVERWRITE)
+		error = 0;
+	if (error)
+		return librashpa_prefix(error, "fpga%" PRIu32 ": no doorbells: ", number);
+	source.device = b->device;
+	error = add(s, &source);
+	return error < 0 ? error : 0;
+}
+
+/* The lock record that @process ends a stack with; no event of its own if it is in a group. */
+static int listen_lock(struct rashpa_stream *s, const struct rashpa_stream_process *p)
+{
+	struct memory *m = *s->head.lock_name ? &s->locks : &s->buffer;
+	struct board *b = board_of(s, p->fpga);
+	struct rashpa_source_add source = {
+		.head.flags = RASHPA_SOURCE_QUIET |
+			      (p->function ? RASHPA_SOURCE_OF : RASHPA_SOURCE_LOOK),
+		.kind = RASHPA_SOURCE_LOCK,
+		.index = p->function ? p->vector : 0,
+		.device = p->function ? b->device : -1,
+		.memory = memory_dmabuf(m),
+		.offset = s->head.lock_offset + (uint64_t)p->lock * RFPGA_LOCK_SIZE +
+			  RFPGA_LOCK_STACKS,
+		.condition = RASHPA_CONDITION_CHANGED,
+		.bits = 64,
+	};
+
+	return source.memory < 0 ? source.memory : add(s, &source);
+}
+
+/* One event for each stack that is complete in all processes. */
+static int listen_group(struct rashpa_stream *s)
+{
+	struct rashpa_member member[RASHPA_STREAM_LOCKS] = {};
+	uint64_t seen = 0;
+	struct rashpa_group_make group = {
+		.members = (uintptr_t)member,
+		.member_size = sizeof(member[0]),
+		.slots = s->head.slots,
+		.full = RASHPA_FULL_NEVER,
+		.first = s->credit,
+	};
+	int id;
+
+	for (uint32_t i = 0; i < s->head.processes; i++) {
+		if (seen >> s->process[i].lock & 1)
+			continue;
+		seen |= UINT64_C(1) << s->process[i].lock;
+		id = listen_lock(s, &s->process[i]);
+		if (id < 0)
+			return id;
+		member[group.n_members++].source = id;
+	}
+	id = rashpa_group(s->channel, &group);
+	if (id < 0)
+		return id;
+	s->group = id;
+	return 0;
+}
+
+int stream_listen(struct rashpa_stream *s)
+{
+	int error = 0;
+
+	for (uint32_t i = 0; i < s->head.processes && !error; i++) {
+		const struct rashpa_stream_process *p = &s->process[i];
+
+		if (p->function == RASHPA_STREAM_FPGA && !board_of(s, p->fpga))
+			error = open_board(s, p->fpga);
+	}
+	for (uint32_t i = 0; i < s->head.processes && !error; i++) {
+		const struct rashpa_stream_process *p = &s->process[i];
+		const struct board *b = p->function ? board_of(s, p->fpga) : NULL;
+
+		if (b && b->bells && (b->length < 8 || p->doorbell_offset > b->length - 8))
+			error = fail(EPROTO, "fpga%" PRIu32 ": the doorbell of process %" PRIu32
+				     " is outside the window \"doorbells\"", p->fpga, p->number);
+	}
+	return error ? error : listen_group(s);
+}
+
+/* Of a stream that is over; the state of the next one is watched on. */
+void stream_forget(struct rashpa_stream *s)
+{
+	if (s->group)
+		rashpa_source_del(s->channel, s->group);
+	s->group = 0;
+	while (s->n_sources > 1)
+		rashpa_source_del(s->channel, s->sources[--s->n_sources]);
+	while (s->boards)
+		close_board(&s->board[--s->boards]);
+}
+
+int stream_sleep(struct rashpa_stream *s, int64_t deadline)
+{
+	int64_t left = deadline - stream_now();
+	int error;
+
+	if (left <= 0)
+		return -ETIMEDOUT;
+	if (left > STREAM_TICK_NS)
+		left = STREAM_TICK_NS;
+	if (s->polls && left > STREAM_POLL_NS)
+		left = STREAM_POLL_NS;
+	/* never shorter than what is left: who waits would look again and again */
+	error = rashpa_ring_wait(&s->queue, (left + 999999) / 1000000);
+	return error < 0 ? error : 0;
+}
+
+int stream_has_producer(struct rashpa_stream *s)
+{
+	struct rashpa_role role = {};
+	int error = rashpa_role(s->buffer.node, &role);
+
+	return error ? error : !!(role.out_held & RASHPA_ROLE_PRODUCER);
+}
+
+void stream_tell(struct rashpa_stream *s, struct memory *m)
+{
+	if (memory_dmabuf(m) >= 0)
+		rashpa_look(s->memory, m->dmabuf);
+}
+
+/* --- a handle --- */
+
+static int open_channel(struct rashpa_stream *s)
+{
+	struct rashpa_channel_make make = {
+		.sources = sizeof(s->sources) / sizeof(s->sources[0]) + 1,
+	};
+	int error;
+
+	s->memory = rashpa_memory_open();
+	if (s->memory < 0)
+		return s->memory;
+	s->channel = rashpa_channel_make(s->memory, &make);
+	if (s->channel < 0)
+		return s->channel;
+	error = rashpa_ring_map(s->channel, &make, &s->queue);
+	if (error)
+		return error;
+	error = watch(s, &s->buffer, s->producer ?
+		      offsetof(struct rashpa_stream_header, credit) :
+		      offsetof(struct rashpa_stream_header, state), s->producer ? 64 : 32);
+	return error < 0 ? error : 0;
+}
+
+int stream_open(const char *name, unsigned int flags, bool producer, struct rashpa_stream **stream)
+{
+	const bool observes = flags & RASHPA_STREAM_OBSERVE;
+	struct rashpa_role role = {
+		.take = producer ? RASHPA_ROLE_PRODUCER : RASHPA_ROLE_CONSUMER,
+	};
+	struct rashpa_stream *s;
+	int error;
+
+	*stream = NULL;
+	if (!name || strlen(name) >= RASHPA_STREAM_NAME)
+		return fail(EINVAL, "the name of the buffer is missing, or too long");
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return fail(ENOMEM, "no memory for a stream");
+	strcpy(s->name, name);
+	s->flags = flags;
+	s->producer = producer;
+	s->memory = s->channel = -1;
+	s->buffer = s->locks = s->payload = (struct memory)MEMORY_NONE;
+	pthread_mutex_init(&s->lock, NULL);
+	error = memory_open(&s->buffer, name, !observes);
+	s->shared = (volatile struct rashpa_stream_header *)s->buffer.base;
+	if (!error && !observes)
+		error = rashpa_role(s->buffer.node, &role);
+	if (!error && s->buffer.length < RASHPA_STREAM_PAGE)
+		error = fail(EPROTO, "buffer %s is shorter than a stream header", name);
+	if (!error)
+		error = open_channel(s);
+	if (!error) {
+		*stream = s;
+		return 0;
+	}
+	stream_close(s);
+	return error;
+}
+
+void stream_close(struct rashpa_stream *s)
+{
+	if (s->channel >= 0)
+		stream_forget(s);
+	rashpa_ring_unmap(&s->queue);
+	if (s->channel >= 0)
+		close(s->channel);
+	if (s->memory >= 0)
+		close(s->memory);
+	memory_close(&s->payload);
+	memory_close(&s->locks);
+	memory_close(&s->buffer);
+	pthread_mutex_destroy(&s->lock);
+	free(s->process);
+	free(s->held);
+	free(s->slot);
+	free(s);
+}

@@ -1,0 +1,790 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* librashpa: who takes stacks from a stream, the consumer or an observer. See rashpa-stream.h. */
+#include "stream.h"
+#include "internal.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+int rashpa_stream_open(const char *buffer, unsigned int flags, struct rashpa_stream **stream)
+{
+	const unsigned int known = RASHPA_STREAM_OBSERVE | RASHPA_STREAM_FROM_START |
+				   RASHPA_STREAM_LATEST;
+	int error;
+
+	*stream = NULL;
+	if (flags & ~known)
+		return fail(EINVAL, "flags %#x are not defined", flags & ~known);
+	if (flags & RASHPA_STREAM_LATEST && !(flags & RASHPA_STREAM_OBSERVE))
+		return fail(EINVAL, "only an observer leaves stacks out: a consumer takes all of them");
+	error = stream_open(buffer, flags, false, stream);
+	/* what has ended is none for us, unless something of it is left to be taken */
+	if (!error)
+		(*stream)->generation = (*stream)->shared->generation;
+	return error;
+}
+
+void rashpa_stream_close(struct rashpa_stream *s)
+{
+	if (!s)
+		return;
+	if (s->producer && s->started && !s->ended)
+		rashpa_stream_end(s, NULL);
+	stream_close(s);
+}
+
+static bool observes(const struct rashpa_stream *s)
+{
+	return s->flags & RASHPA_STREAM_OBSERVE;
+}
+
+/* Credit of which an observer knows nothing is endless: then the oldest stack is in danger. */
+static uint64_t oldest(const struct rashpa_stream *s, uint64_t most)
+{
+	return stream_oldest(&s->head, most, observes(s) ? UINT64_MAX / 2 : s->credit);
+}
+
+/* --- credit --- */
+
+/*
+ * Is the memory still this stream's? A producer retires it before it maps the buffer, some time
+ * before its first stack.
+ */
+static bool undisturbed(const struct rashpa_stream *s)
+{
+	return stream_same(s) &&
+	       __atomic_load_n(&s->shared->state, __ATOMIC_ACQUIRE) != RASHPA_STREAM_IDLE;
+}
+
+/* s->lock is held, so that credit only grows. */
+static void give_credit(struct rashpa_stream *s)
+{
+	if (!stream_same(s))
+		return;
+	/* all that was read from the slots, and written into them, is done before */
+	__sync_synchronize();
+	__atomic_store_n(&s->shared->credit, s->credit, __ATOMIC_RELEASE);
+	/* a producer stores waiting, and looks at credit: one of us sees the other's word */
+	__sync_synchronize();
+	if (s->group)
+		rashpa_ring_ack(&s->queue, s->group, s->credit);
+	if (!undisturbed(s))
+		return;
+	/* The number of the run: should it be over before this arrives, the next one ignores it. */
+	for (uint32_t i = 0; i < s->head.processes; i++) {
+		const struct rashpa_stream_process *p = &s->process[i];
+
+		for (uint32_t b = 0; b < s->boards && p->function == RASHPA_STREAM_FPGA; b++) {
+			if (s->board[b].number == p->fpga && s->board[b].bells)
+				rashpa_doorbell64(s->board[b].bells, p->doorbell_offset,
+						  (uint32_t)s->credit |
+						  (uint64_t)s->head.run << 32);
+		}
+	}
+	if (__atomic_load_n(&s->shared->waiting, __ATOMIC_ACQUIRE))
+		stream_tell(s, &s->buffer);
+}
+
+/* s->lock is held: as far as nothing is held. */
+static void advance(struct rashpa_stream *s)
+{
+	const uint64_t credit = s->credit, done = s->done;
+	uint64_t held;
+
+	while (s->credit < s->next &&
+	       (s->held[s->credit % s->head.slots] & ~HELD_DONE) != s->credit + 1)
+		s->credit++;
+	if (s->done < s->credit)
+		s->done = s->credit;
+	while (s->done < s->next) {
+		held = s->held[s->done % s->head.slots];
+		if (held == s->done + 1)
+			break;
+		s->done++;
+	}
+	if (observes(s))
+		return;
+	/* a successor goes on from here if we are killed */
+	if (s->done != done && stream_same(s))
+		__atomic_store_n(&s->shared->consumed, s->done, __ATOMIC_RELEASE);
+	if (s->credit != credit)
+		give_credit(s);
+}
+
+/* --- to find a stream --- */
+
+/* Stacks that nobody has taken: a paced producer overwrites none of those. */
+static bool left_over(struct rashpa_stream *s)
+{
+	uint64_t most;
+
+	return s->head.state != RASHPA_STREAM_IDLE && !observes(s) &&
+	       s->head.policy != RASHPA_STREAM_OVERWRITE &&
+	       stream_stacks(s, &most) > s->head.consumed && most <= stream_end(&s->head);
+}
+
+/*
+ * A stream that runs, or one that began after us (it may have ended already). 1, 0, or a negative
+ * errno.
+ */
+static int begins(struct rashpa_stream *s)
+{
+	const struct rashpa_stream_header *h = &s->head;
+
+	if (h->generation != s->generation || s->flags & RASHPA_STREAM_FROM_START)
+		return h->state != RASHPA_STREAM_IDLE;
+	return h->state == RASHPA_STREAM_RUNNING ? stream_has_producer(s) : 0;
+}
+
+static int attach(struct rashpa_stream *s)
+{
+	const struct rashpa_stream_header *h = &s->head;
+	int error, alive;
+
+	s->held = calloc(h->slots, sizeof(*s->held));
+	if (!s->held)
+		return fail(ENOMEM, "no memory for %" PRIu32 " slots", h->slots);
+	s->credit = s->done = h->consumed;
+	s->next = s->flags & RASHPA_STREAM_FROM_START ? h->first_stack : h->consumed;
+	s->first = s->next;
+	s->end = stream_end(h);
+	s->stat = (struct rashpa_stream_stat) {};
+	s->pending = 0;
+	s->over = 0;
+	s->looked = 0;
+	/* of what is over, nothing is heard any more; and who listens turns bus mastering on */
+	alive = h->state == RASHPA_STREAM_RUNNING ? stream_has_producer(s) : 0;
+	error = alive > 0 ? stream_listen(s) : alive;
+	/* whoever only looks on can do so without being told */
+	s->polls = error && observes(s);
+	if (s->polls) {
+		stream_forget(s);
+		error = 0;
+	}
+	if (error)
+		return error;
+	s->attached = s->known = true;
+	s->generation = h->generation;
+	/* If the consumer before us was killed between storing consumed and ringing: ring now. */
+	if (alive && !observes(s))
+		give_credit(s);
+	return 0;
+}
+
+/* Once: 1, 0 if there is none, or a negative errno */
+static int look_for_stream(struct rashpa_stream *s)
+{
+	int found, error;
+
+	found = stream_copy(s);
+	if (found <= 0)
+		return found;
+	found = begins(s);
+	if (found < 0)
+		return found;
+	error = stream_open_memories(s, !observes(s));
+	/* of an old stream that may have gone, and nobody misses it */
+	if (error)
+		return found ? error : 0;
+	if (!found && !left_over(s))
+		return 0;
+	error = attach(s);
+	return error ? error : 1;
+}
+
+/*
+ * What is over stays as it is, until there is another one. Others may still hold stacks of
+ * it, and ask for them.
+ */
+static int look_for_next(struct rashpa_stream *s)
+{
+	int found = 0;
+
+	if (s->known && s->shared->generation == s->generation)
+		return 0;
+	pthread_mutex_lock(&s->lock);
+	if (s->known) {
+		stream_forget(s);
+		free(s->held);
+		s->held = NULL;
+		s->known = false;
+	}
+	found = look_for_stream(s);
+	if (found < 0)
+		stream_forget(s);
+	pthread_mutex_unlock(&s->lock);
+	return found;
+}
+
+int rashpa_stream_begin(struct rashpa_stream *s, int64_t timeout_ns)
+{
+	const int64_t deadline = stream_deadline(timeout_ns);
+	struct rashpa_event event;
+	int found;
+
+	while (!s->attached) {
+		while (rashpa_ring_next(&s->queue, &event))
+			;
+		found = look_for_next(s);
+		if (found < 0)
+			return found;
+		if (found)
+			break;
+		found = stream_sleep(s, deadline);
+		if (found == -ETIMEDOUT)
+			return fail(ETIMEDOUT, "buffer %s: no stream began in time: start a producer (remu)",
+				    s->name);
+		if (found)
+			return found;
+	}
+	return 0;
+}
+
+/* --- what is known of a stack --- */
+
+static bool read_image(const struct rashpa_stream *s, uint64_t stack, uint32_t index,
+		       struct rashpa_image *image)
+{
+	const struct rashpa_stream_header *h = &s->head;
+	uint64_t lines = 0;
+
+	*image = (struct rashpa_image) {
+		.data = s->data + stack % h->slots * h->slot_stride + index * h->image_stride,
+		.frame = stack * h->bunch + index,
+	};
+	if (!h->meta_slot)
+		return false;
+	for (uint32_t i = 0; i < h->processes; i++) {
+		uint32_t word[RFPGA_META_SIZE / 4];
+		uint64_t at[2], frame;
+
+		memcpy(word, stream_meta(s, i, stack, index), sizeof(word));
+		memcpy(at, word, sizeof(at));		/* FRAME, STACK */
+		frame = i ? image->frame : at[0];
+		image->frame = frame;
+		if (word[RFPGA_META_STATUS / 4] & RFPGA_META_LINES)
+			lines += RFPGA_META_MISSING(word[RFPGA_META_STATUS / 4]);
+		image->wrong |= at[1] != stack || word[RFPGA_META_RUN / 4] != h->run ||
+				at[0] != frame;
+		if (i)
+			continue;
+		image->role = word[RFPGA_META_ROLE / 4];
+		memcpy(&image->trigger, word + RFPGA_META_TRIGGER / 4, sizeof(image->trigger));
+		memcpy(&image->time, word + RFPGA_META_TIME / 4, sizeof(image->time));
+	}
+	image->missing_lines = lines > UINT32_MAX ? UINT32_MAX : lines;
+	image->known = !image->wrong;
+	return true;
+}
+
+/* s->lock is held. */
+static bool ours(const struct rashpa_stream *s, const struct rashpa_stack *stack)
+{
+	return s->known && stack->run == s->head.run;
+}
+
+int rashpa_stack_image(const struct rashpa_stack *stack, uint32_t index,
+		       struct rashpa_image *image)
+{
+	struct rashpa_stream *s = stack->stream;
+	int error = 0;
+
+	if (index >= stack->images)
+		return fail(ERANGE, "stack %" PRIu64 " has %" PRIu32 " images", stack->number,
+			    stack->images);
+	pthread_mutex_lock(&s->lock);
+	if (!ours(s, stack))
+		error = fail(ESTALE, "stack %" PRIu64 " is of a stream that is over",
+			     stack->number);
+	else if (!read_image(s, stack->number, index, image) && s->head.record_size)
+		image->frame = stack->frame + index;
+	pthread_mutex_unlock(&s->lock);
+	return error;
+}
+
+int rashpa_stack_missing(const struct rashpa_stack *stack, uint32_t process, uint32_t message)
+{
+	struct rashpa_stream *s = stack->stream;
+	uint32_t bit;
+	int result;
+
+	pthread_mutex_lock(&s->lock);
+	if (!ours(s, stack)) {
+		result = fail(ESTALE, "stack %" PRIu64 " is of a stream that is over",
+			      stack->number);
+	} else if (!s->head.map_slot) {
+		result = fail(ENODATA, "the stream keeps no map of messages");
+	} else if (process >= s->head.processes || message >= s->process[process].messages) {
+		result = fail(ERANGE, "there is no message %" PRIu32 " of process %" PRIu32,
+			      message, process);
+	} else {
+		bit = s->process[process].message + message;
+		result = !(stream_map(s, stack->number)[bit / 64] >> bit % 64 & 1);
+	}
+	pthread_mutex_unlock(&s->lock);
+	return result;
+}
+
+/* Frames that were left out can only become more. */
+static bool in_order(const struct rashpa_stream *s, const struct rashpa_stack *st, uint32_t i,
+		     const struct rashpa_image *image, uint64_t *skipped)
+{
+	uint64_t place = (st->number - s->head.first_stack) * s->head.bunch + i;
+	uint64_t index = stream_index(&s->head, image->frame);
+
+	if (index < place || index - place < *skipped)
+		return false;
+	*skipped = index - place;
+	return true;
+}
+
+static void read_images(const struct rashpa_stream *s, struct rashpa_stack *st)
+{
+	struct rashpa_image image;
+	uint64_t skipped = st->skipped;
+
+	for (uint32_t i = 0; i < st->images; i++) {
+		if (!read_image(s, st->number, i, &image))
+			return;
+		if (!i)
+			st->frame = image.frame;
+		if (image.wrong || !in_order(s, st, i, &image, &skipped))
+			st->flags |= RASHPA_STACK_WRONG;
+		if (image.missing_lines)
+			st->flags |= RASHPA_STACK_INCOMPLETE;
+	}
+	st->skipped = skipped;
+}
+
+static bool record_of(const struct rashpa_stream *s, uint64_t stack,
+		      struct rashpa_stream_record *copy)
+{
+	const volatile struct rashpa_stream_record *r = stream_record(s, stack);
+	uint64_t last = __atomic_load_n(&r->stack, __ATOMIC_ACQUIRE);
+
+	memcpy(copy, (const void *)(uintptr_t)r, sizeof(*copy));
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	return last == stack + 1 && copy->run == s->head.run &&
+	       __atomic_load_n(&r->begun, __ATOMIC_RELAXED) == stack + 1;
+}
+
+/* Of a stream that leaves stacks out, only the last lock record knows how long the last one is. */
+static uint32_t images_of(const struct rashpa_stream *s, uint64_t stack)
+{
+	const struct rashpa_stream_header *h = &s->head;
+	uint64_t before = (stack - h->first_stack) * h->bunch;
+	struct rfpga_lock lock;
+
+	if (h->policy == RASHPA_STREAM_DROP && stream_lock_read(s, 0, &lock) &&
+	    lock.stacks == stack + 1 && lock.images - before <= h->bunch)
+		return lock.images - before;
+	return stream_images(h, stack, stack + 1);
+}
+
+static void describe(struct rashpa_stream *s, struct rashpa_stack *st)
+{
+	const struct rashpa_stream_header *h = &s->head;
+	struct rashpa_stream_record record;
+
+	*st = (struct rashpa_stack) {
+		.stream = s,
+		.number = s->next,
+		.frame = s->next * h->bunch,
+		.slot = s->next % h->slots,
+		.run = h->run,
+		.width = h->width,
+		.height = h->height,
+		.pixel = h->pixel,
+		.pixel_bytes = stream_pixel_bytes(h->pixel),
+		.line_stride = h->line_stride,
+		.image_stride = h->image_stride,
+		.skipped = s->stat.skipped,
+		.lost = s->pending,
+		.event_ns = s->event_ns,
+		.woken_ns = s->woken_ns,
+	};
+	st->data = s->data + st->slot * h->slot_stride;
+	if (!h->record_size) {
+		st->images = images_of(s, st->number);
+	} else if (record_of(s, st->number, &record) && record.images <= h->bunch) {
+		st->images = record.images;
+		st->frame = record.frame;
+		st->time_ns = record.time_ns;
+		st->missing = record.missing;
+		memcpy(st->user, record.user, sizeof(st->user));
+		if (record.missing)
+			st->flags |= RASHPA_STACK_INCOMPLETE;
+		if (record.frame > st->number * h->bunch && !h->meta_slot)
+			st->skipped = record.frame - st->number * h->bunch;
+	} else {
+		st->images = stream_images(h, st->number, st->number + 1);
+		st->flags |= RASHPA_STACK_WRONG;
+	}
+	if (h->meta_slot)
+		read_images(s, st);
+}
+
+/* --- to take stacks --- */
+
+/* s->lock is held. */
+static bool intact(const struct rashpa_stream *s, const struct rashpa_stack *stack)
+{
+	const volatile struct rashpa_stream_record *r;
+	uint64_t most;
+
+	/* what was read before is older than the answer */
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	if (!ours(s, stack) || !stream_same(s))
+		return false;
+	if (s->head.record_size) {
+		r = stream_record(s, stack->number);
+		if (__atomic_load_n(&r->begun, __ATOMIC_ACQUIRE) != stack->number + 1)
+			return false;
+	}
+	stream_stacks(s, &most);
+	return oldest(s, most) <= stack->number;
+}
+
+int rashpa_stack_intact(const struct rashpa_stack *stack)
+{
+	struct rashpa_stream *s = stack->stream;
+	bool result;
+
+	pthread_mutex_lock(&s->lock);
+	result = intact(s, stack);
+	pthread_mutex_unlock(&s->lock);
+	return result;
+}
+
+/* s->lock is held; the stack is of this run. */
+static int holds(const struct rashpa_stream *s, const struct rashpa_stack *stack)
+{
+	uint64_t held = s->held[stack->number % s->head.slots] & ~HELD_DONE;
+
+	/* a later one is there in its place */
+	if (held > stack->number + 1)
+		return fail(ESTALE, "stack %" PRIu64 " was overwritten", stack->number);
+	return held == stack->number + 1 ? 0 :
+	       fail(EINVAL, "stack %" PRIu64 " is not held: it was released already",
+		    stack->number);
+}
+
+int rashpa_stream_done(struct rashpa_stream *s, const struct rashpa_stack *stack)
+{
+	int error;
+
+	pthread_mutex_lock(&s->lock);
+	if (ours(s, stack))
+		error = holds(s, stack);
+	else
+		error = fail(ESTALE, "stack %" PRIu64 " is of a stream that is over",
+			     stack->number);
+	if (!error) {
+		s->held[stack->number % s->head.slots] |= HELD_DONE;
+		advance(s);
+	}
+	pthread_mutex_unlock(&s->lock);
+	return error;
+}
+
+static int release(struct rashpa_stream *s, const struct rashpa_stack *stack)
+{
+	uint64_t *held;
+	bool good;
+	int error;
+
+	if (!ours(s, stack))
+		return fail(ESTALE, "stack %" PRIu64 " is of a stream that is over", stack->number);
+	held = &s->held[stack->number % s->head.slots];
+	error = holds(s, stack);
+	if (error)
+		return error;
+	/* what became of it then is of no interest to who was done with it */
+	good = *held & HELD_DONE || intact(s, stack);
+	*held = 0;
+	s->stat.held--;
+	if (!good)
+		s->stat.lost += stack->images;
+	advance(s);
+	return good ? 0 : fail(ESTALE, "stack %" PRIu64 " was overwritten while it was held",
+			       stack->number);
+}
+
+int rashpa_stream_release(struct rashpa_stream *s, const struct rashpa_stack *stack)
+{
+	int error;
+
+	pthread_mutex_lock(&s->lock);
+	error = release(s, stack);
+	pthread_mutex_unlock(&s->lock);
+	return error;
+}
+
+/* Stacks up to @to cannot be had any more. */
+static void lose(struct rashpa_stream *s, uint64_t to)
+{
+	uint64_t images = stream_images(&s->head, s->next, to);
+
+	pthread_mutex_lock(&s->lock);
+	s->stat.lost += images;
+	s->pending += images;
+	s->next = to;
+	advance(s);
+	pthread_mutex_unlock(&s->lock);
+}
+
+static void take(struct rashpa_stream *s, struct rashpa_stack *st)
+{
+	describe(s, st);
+	pthread_mutex_lock(&s->lock);
+	/* what is held there was overwritten: its release will say so */
+	if (s->held[st->slot])
+		s->stat.held--;
+	s->held[st->slot] = st->number + 1;
+	s->stat.held++;
+	s->stat.stacks++;
+	s->stat.frames += st->images;
+	s->stat.skipped = st->skipped;
+	s->stat.incomplete += !!(st->flags & RASHPA_STACK_INCOMPLETE);
+	s->pending = 0;
+	s->next++;
+	pthread_mutex_unlock(&s->lock);
+}
+
+/* Records that were not needed, and what ends the stream. */
+static void take_events(struct rashpa_stream *s)
+{
+	struct rashpa_event event;
+
+	while (rashpa_ring_next(&s->queue, &event)) {
+		if (event.kind == RASHPA_SOURCE_GROUP) {
+			s->stat.events++;
+			s->stat.events_lost = event.lost;
+			s->event_ns = event.time_ns;
+		} else if (event.kind == RASHPA_SOURCE_DEVICE &&
+			   event.time_ns >= s->head.start_ns) {
+			s->over = event.value == RASHPA_DEVICE_EVENT_GONE ? -ENODEV :
+									      -ECONNABORTED;
+		}
+	}
+}
+
+/* What makes no event, now and then. 0 or a negative errno */
+static int look_around(struct rashpa_stream *s)
+{
+	int64_t now = stream_now();
+	int producer;
+
+	s->woken_ns = now;
+	if (now - s->looked < STREAM_TICK_NS)
+		return 0;
+	s->looked = now;
+	producer = stream_has_producer(s);
+	if (!producer && !s->over)
+		s->over = -EOWNERDEAD;
+	return producer < 0 ? producer : 0;
+}
+
+/* The stream is over for us, and all that was complete has been taken. */
+static int finish(struct rashpa_stream *s)
+{
+	const uint64_t taken = s->next - s->head.first_stack;
+	int over = s->over;
+
+	s->attached = false;
+	s->flags &= ~RASHPA_STREAM_FROM_START;
+	if (s->next >= s->end ||
+	    __atomic_load_n(&s->shared->state, __ATOMIC_ACQUIRE) == RASHPA_STREAM_ENDED)
+		return 0;
+	switch (-over) {
+	case EOWNERDEAD:
+		return fail(EOWNERDEAD, "buffer %s: the producer is gone after %" PRIu64 " stacks",
+			    s->name, taken);
+	case ENODEV:
+		return fail(ENODEV, "buffer %s: the function was removed after %" PRIu64 " stacks",
+			    s->name, taken);
+	default:
+		return fail(ECONNABORTED, "buffer %s: the function was stopped after %" PRIu64
+			    " stacks", s->name, taken);
+	}
+}
+
+/* What is in the buffer is not ours any more; so much of it was complete while it was. */
+static int replaced(struct rashpa_stream *s, uint64_t complete)
+{
+	if (complete > s->next)
+		lose(s, complete);
+	s->attached = false;
+	s->flags &= ~RASHPA_STREAM_FROM_START;
+	return fail(ESTALE, "buffer %s: the producer began another stream after %" PRIu64
+		    " images of this one that we know of, %" PRIu64
+		    " of them lost: how many more there were nobody knows", s->name,
+		    s->stat.frames + s->stat.lost, s->stat.lost);
+}
+
+/* 1: a stack was taken, 0: there is none now, or a negative errno. *ended: there will be none. */
+static int look(struct rashpa_stream *s, struct rashpa_stack *st, uint64_t *complete, bool *ended)
+{
+	/* before the locks: what was complete then is in them */
+	uint32_t state = __atomic_load_n(&s->shared->state, __ATOMIC_ACQUIRE);
+	uint64_t least, most, first;
+
+	*ended = s->over || state == RASHPA_STREAM_ENDED;
+	least = stream_stacks(s, &most);
+	/* the records of another stream tell nothing of ours */
+	if (!stream_same(s) || state == RASHPA_STREAM_IDLE)
+		return replaced(s, *complete);
+	if (!stream_possible(&s->head, most))
+		return fail(EPROTO, "buffer %s: a lock record tells of %" PRIu64
+			    " complete stacks, which cannot be", s->name, most);
+	*complete = least;
+	first = oldest(s, most);
+	if (first > s->next && least > s->next)
+		lose(s, first < least ? first : least);
+	if (least <= s->next)
+		return 0;
+	if (s->flags & RASHPA_STREAM_LATEST)
+		s->next = least - 1;
+	take(s, st);
+	return 1;
+}
+
+int rashpa_stream_next(struct rashpa_stream *s, struct rashpa_stack *stack, int64_t timeout_ns)
+{
+	int64_t deadline = 0;
+	uint64_t complete = 0;
+	bool ended, emptied = false;
+	int result;
+
+	s->event_ns = s->woken_ns = 0;
+	if (s->producer)
+		return fail(EINVAL, "a producer takes no stacks");
+	if (!s->attached) {
+		deadline = stream_deadline(timeout_ns);
+		result = rashpa_stream_begin(s, timeout_ns);
+		if (result)
+			return result;
+	}
+	for (;;) {
+		if (s->next >= s->end)
+			return finish(s);
+		result = look(s, stack, &complete, &ended);
+		if (result)
+			return result;
+		if (ended)
+			return finish(s);
+		/* records before a look are of no use, and none behind the last look is taken */
+		if (!emptied) {
+			take_events(s);
+			s->event_ns = 0;
+			emptied = true;
+			continue;
+		}
+		/* the time is asked for only where there is a wait */
+		if (!deadline)
+			deadline = stream_deadline(timeout_ns);
+		s->stat.waits += !!timeout_ns;
+		result = stream_sleep(s, deadline);
+		if (result == -ETIMEDOUT)
+			return fail(ETIMEDOUT, "buffer %s: no stack came in time, after %" PRIu64,
+				    s->name, s->stat.stacks);
+		if (!result)
+			result = look_around(s);
+		if (result)
+			return result;
+		take_events(s);
+	}
+}
+
+/* --- what it is --- */
+
+int rashpa_stream_fd(const struct rashpa_stream *s)
+{
+	return s->channel;
+}
+
+static int32_t who(const struct rashpa_role *role, uint32_t i)
+{
+	if (!(role->out_held >> i & 1))
+		return 0;
+	return role->out_pid[i] ? role->out_pid[i] : -1;
+}
+
+void rashpa_stream_status(struct rashpa_stream *s, struct rashpa_stream_stat *stat)
+{
+	struct rashpa_group_info info = { .id = s->group };
+	struct rashpa_role role = {};
+	uint64_t least, most;
+
+	if (s->group && !rashpa_group_info(s->channel, &info))
+		s->stat.overruns = info.out_overruns;
+	if (!rashpa_role(s->buffer.node, &role)) {
+		s->stat.producer = who(&role, 0);
+		s->stat.consumer = who(&role, 1);
+	}
+	s->stat.state = RASHPA_STREAM_IDLE;
+	if (s->known && !s->producer && stream_same(s)) {
+		s->stat.consumed = __atomic_load_n(&s->shared->consumed, __ATOMIC_ACQUIRE);
+		s->stat.state = __atomic_load_n(&s->shared->state, __ATOMIC_ACQUIRE);
+		least = stream_stacks(s, &most);
+		s->stat.behind = least > s->next ? least - s->next : 0;
+	}
+	pthread_mutex_lock(&s->lock);
+	*stat = s->stat;
+	pthread_mutex_unlock(&s->lock);
+}
+
+int rashpa_stream_lock(const struct rashpa_stream *s, uint32_t index, struct rfpga_lock *record)
+{
+	if (!s->known || index >= s->head.locks)
+		return fail(ERANGE, "there is no lock record %" PRIu32, index);
+	return stream_lock_read(s, index, record) ? 0 : -EAGAIN;
+}
+
+const struct rashpa_stream_header *rashpa_stream_about(const struct rashpa_stream *s)
+{
+	return s->known ? &s->head : NULL;
+}
+
+const struct rashpa_stream_process *rashpa_stream_process_at(const struct rashpa_stream *s,
+							     uint32_t index)
+{
+	return s->known && index < s->head.processes ? &s->process[index] : NULL;
+}
+
+int rashpa_stream_counts(struct rashpa_stream *s, struct rashpa_stream_header *count,
+			 int64_t timeout_ns)
+{
+	const int64_t deadline = stream_deadline(timeout_ns);
+	int result;
+
+	if (!s->known)
+		return fail(EINVAL, "there was no stream");
+	for (;;) {
+		uint32_t state = __atomic_load_n(&s->shared->state, __ATOMIC_ACQUIRE);
+		int producer = stream_has_producer(s);
+
+		if (producer < 0)
+			return producer;
+		*count = s->head;
+		count->sent = s->shared->sent;
+		count->dropped = s->shared->dropped;
+		count->lost = s->shared->lost;
+		count->missed = s->shared->missed;
+		if (!undisturbed(s))
+			return fail(ESTALE, "buffer %s: another stream began", s->name);
+		if (state == RASHPA_STREAM_ENDED)
+			return 0;
+		if (!producer)
+			return fail(EOWNERDEAD, "buffer %s: the producer is gone", s->name);
+		take_events(s);
+		result = stream_sleep(s, deadline);
+		if (result == -ETIMEDOUT)
+			return fail(ETIMEDOUT, "buffer %s: the producer does not end the stream",
+				    s->name);
+		if (result)
+			return result;
+	}
+}

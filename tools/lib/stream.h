@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What the files of librashpa's streams share. */
+#ifndef STREAM_INTERNAL_H
+#define STREAM_INTERNAL_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "rashpa.h"
+#include "rashpa-fpga.h"
+#include "rashpa-stream.h"
+
+#define STREAM_BOARDS	RFPGA_DTPS_MAX	/* functions of one stream */
+#define HELD_DONE	(UINT64_C(1) << 63)
+#define STREAM_TICK_NS	500000000ll	/* between looks for what makes no event */
+#define STREAM_POLL_NS	10000000ll	/* between looks of those that get no events */
+
+/* A named memory, opened and mapped. */
+struct memory {
+	int node, dmabuf;	/* the dma-buf: -1 until memory_dmabuf() */
+	uint8_t *base;
+	uint64_t length;
+	char name[RASHPA_STREAM_NAME];
+};
+
+#define MEMORY_NONE	{ .node = -1, .dmabuf = -1 }
+
+struct board {
+	uint32_t number;
+	int device, window;
+	volatile uint8_t *bells;	/* of the consumer of a stream, NULL: none */
+	uint64_t length;
+};
+
+/* A stack that a program fills. */
+struct open_slot {
+	uint64_t number;		/* + 1, 0: none */
+	uint64_t begun_ns;
+	uint32_t left;			/* messages that are missing */
+	bool published;
+};
+
+struct rashpa_stream {
+	char name[RASHPA_STREAM_NAME];
+	unsigned int flags;
+	bool producer;
+	struct memory buffer, locks, payload;	/* one of the last two: not in the buffer */
+	uint8_t *lock_base, *data;
+	volatile struct rashpa_stream_header *shared;
+	struct rashpa_stream_header head;	/* the checked copy */
+	struct rashpa_stream_process *process;
+	bool attached;			/* to a stream that has not ended for us */
+	bool polls;			/* nobody tells us of stacks */
+	bool known;			/* head and what follows are there */
+
+	/* events */
+	int memory, channel;
+	struct rashpa_queue queue;
+	uint32_t group, sources[RASHPA_STREAM_LOCKS + STREAM_BOARDS + 2], n_sources;
+	struct board board[STREAM_BOARDS];
+	uint32_t boards;
+	uint64_t event_ns, woken_ns;	/* of the last wait */
+	int over;			/* negative errno: no more stacks will come */
+	int64_t looked;			/* when what makes no event was looked at */
+
+	/* of who takes stacks */
+	uint64_t next, end;		/* stacks */
+	uint64_t first;			/* that we took */
+	uint64_t pending;		/* frames lost, not told yet */
+	uint64_t generation;		/* of the stream that is none for us */
+	struct rashpa_stream_stat stat;
+	pthread_mutex_t lock;		/* the next three, stat.held, .lost */
+	uint64_t credit;		/* stacks given back */
+	uint64_t done;			/* that nobody asks for again */
+	uint64_t *held;			/* by slot: number of the stack + 1; HELD_DONE */
+
+	/* of who fills them */
+	struct open_slot *slot;		/* by slot (lock) */
+	uint64_t complete;		/* stacks (lock) */
+	uint64_t *map;			/* where the maps are */
+	uint32_t close_after;
+	uint64_t close_ns;
+	uint64_t frame;			/* of the next stack */
+	bool started, ended;
+};
+
+int64_t stream_now(void);
+
+/* stream-format.c */
+uint32_t stream_pixel_bytes(uint32_t pixel);
+int stream_check(const struct rashpa_stream_header *h, uint64_t length);
+int stream_check_processes(const struct rashpa_stream_header *h,
+			   const struct rashpa_stream_process *process);
+/* Bytes from the first of a stack to the last of so many of its images. */
+uint64_t stream_extent(const struct rashpa_stream_header *h, uint32_t images);
+uint64_t stream_end(const struct rashpa_stream_header *h);
+uint64_t stream_images(const struct rashpa_stream_header *h, uint64_t a, uint64_t b);
+bool stream_possible(const struct rashpa_stream_header *h, uint64_t stacks);
+/*
+ * The oldest stack whose slot nobody writes when the most advanced process has completed
+ * @most stacks, and @credit were given back.
+ */
+uint64_t stream_oldest(const struct rashpa_stream_header *h, uint64_t most, uint64_t credit);
+/* How many frames there were before this one for the stream to take. */
+uint64_t stream_index(const struct rashpa_stream_header *h, uint64_t frame);
+/* Places and strides, for a buffer of so many bytes and a payload of so many (0: in it). */
+int stream_layout(struct rashpa_stream_header *h, uint64_t messages, bool meta, uint64_t length,
+		  uint64_t payload);
+uint8_t *stream_meta(const struct rashpa_stream *s, uint32_t process, uint64_t stack,
+		     uint32_t image);
+struct rashpa_stream_record *stream_record(const struct rashpa_stream *s, uint64_t stack);
+uint64_t *stream_map(const struct rashpa_stream *s, uint64_t stack);
+
+/* stream-attach.c */
+int memory_open(struct memory *m, const char *name, bool write);
+int memory_dmabuf(struct memory *m);
+void memory_close(struct memory *m);
+int stream_open(const char *name, unsigned int flags, bool producer, struct rashpa_stream **stream);
+void stream_close(struct rashpa_stream *s);
+/* The header, checked; 0: there is none, or it is being changed; or a negative errno */
+int stream_copy(struct rashpa_stream *s);
+bool stream_same(const struct rashpa_stream *s);
+int stream_open_memories(struct rashpa_stream *s, bool write);
+int stream_listen(struct rashpa_stream *s);
+void stream_forget(struct rashpa_stream *s);
+/* Stacks complete in all processes; *most: in the most advanced one. */
+uint64_t stream_stacks(const struct rashpa_stream *s, uint64_t *most);
+uint32_t stream_lock_read(const struct rashpa_stream *s, uint32_t lock, struct rfpga_lock *record);
+/* Sleep for an event, until @deadline or a tick. 0, or -EINTR */
+int stream_sleep(struct rashpa_stream *s, int64_t deadline);
+int64_t stream_deadline(int64_t timeout_ns);
+/* 1, 0, or a negative errno */
+int stream_has_producer(struct rashpa_stream *s);
+void stream_tell(struct rashpa_stream *s, struct memory *m);
+
+#endif /* STREAM_INTERNAL_H */

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The engine that appends frames to a file. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "romulu.h"
+#include "say.h"
+
+#define TICK_NS		500000000ull
+
+struct writer {
+	int file;
+	uint8_t *bounce;	/* one stack: a file may take longer than it is ours */
+	uint64_t written;	/* bytes of the stack that is being written */
+	bool have_timer;
+	timer_t timer;
+};
+
+static void on_tick(int number)
+{
+	(void)number;
+}
+
+/* A timer interrupts a write() that nobody reads. */
+static int start_ticks(struct writer *w)
+{
+	const struct sigaction action = { .sa_handler = on_tick };
+	struct sigevent event = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGALRM };
+	const struct itimerspec interval = {
+		.it_value.tv_nsec = TICK_NS, .it_interval.tv_nsec = TICK_NS,
+	};
+
+	sigaction(SIGALRM, &action, NULL);
+	if (timer_create(CLOCK_MONOTONIC, &event, &w->timer))
+		return fail("cannot make a timer: %s", strerror(errno));
+	w->have_timer = true;
+	return timer_settime(w->timer, 0, &interval, NULL) ?
+	       fail("cannot set a timer: %s", strerror(errno)) : 0;
+}
+
+static int write_open(struct run *r)
+{
+	const char *path = r->config->write;
+	struct writer *w = calloc(1, sizeof(*w));
+
+	if (!w)
+		return fail("no memory to write a file");
+	r->engine = w;
+	w->file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+	return w->file < 0 ? fail("cannot write %s: %s", path, strerror(errno)) : 0;
+}
+
+static size_t extent(const struct rashpa_stack *st)
+{
+	return (st->images - 1) * st->image_stride + (st->height - 1) * st->line_stride +
+	       (size_t)st->width * st->pixel_bytes;
+}
+
+static int write_begin(struct run *r)
+{
+	const struct rashpa_stream_header *h = r->about;
+	struct writer *w = r->engine;
+
+	w->bounce = malloc(h->bunch * h->image_stride + h->line_stride);
+	if (!w->bounce)
+		return fail("no memory for a copy of one stack");
+	return start_ticks(w);
+}
+
+static int write_look(struct run *r, const struct rashpa_stack *st)
+{
+	struct writer *w = r->engine;
+
+	memcpy(w->bounce, st->data, extent(st));
+	return 0;
+}
+
+static int write_all(struct run *r, const void *data, size_t size)
+{
+	const double timeout = r->config->opt.timeout;
+	struct writer *w = r->engine;
+	uint64_t stalled = 0;	/* since when nothing is taken */
+
+	while (size) {
+		ssize_t n = write(w->file, data, size);
+
+		if (n > 0) {
+			data = (const char *)data + n;
+			size -= n;
+			w->written += n;
+			stalled = 0;
+			continue;
+		}
+		if (!n || errno != EINTR)
+			return fail("cannot write %s: %s", r->config->write, strerror(errno));
+		if (*r->stop)
+			return -EINTR;
+		if (!stalled)
+			stalled = now_ns();
+		if (timeout > 0 && now_ns() - stalled > timeout * 1e9) {
+			say("cannot write %s: nobody took anything for %g s", r->config->write,
+			    timeout);
+			return EXIT_TIMEOUT;
+		}
+	}
+	return 0;
+}
+
+/* The next receiver appends this stack, as a whole. What a pipe has, it has. */
+static void unwrite(struct run *r)
+{
+	struct writer *w = r->engine;
+	off_t end = w->written ? lseek(w->file, 0, SEEK_CUR) : -1;
+
+	if (end >= 0 && ftruncate(w->file, end - w->written))
+		say("%s ends with a part of a stack: %s", r->config->write, strerror(errno));
+}
+
+static int write_images(struct run *r, const struct rashpa_stack *st)
+{
+	const size_t line = (size_t)st->width * st->pixel_bytes;
+	const struct writer *w = r->engine;
+	int result = 0;
+
+	for (uint32_t i = 0; i < st->images && !result; i++) {
+		const uint8_t *image = w->bounce + i * st->image_stride;
+
+		if (line == st->line_stride) {
+			result = write_all(r, image, line * st->height);
+			continue;
+		}
+		for (uint32_t y = 0; y < st->height && !result; y++)
+			result = write_all(r, image + y * st->line_stride, line);
+	}
+	return result;
+}
+
+static int write_stack(struct run *r, const struct rashpa_stack *st)
+{
+	struct writer *w = r->engine;
+	int result;
+
+	w->written = 0;
+	result = write_images(r, st);
+	if (result)
+		unwrite(r);
+	return result;
+}
+
+static int write_close(struct run *r)
+{
+	struct writer *w = r->engine;
+	int result = 0;
+
+	if (!w)
+		return 0;
+	if (w->have_timer)
+		timer_delete(w->timer);
+	if (w->file >= 0 && close(w->file))
+		result = fail("cannot write %s: %s", r->config->write, strerror(errno));
+	free(w->bounce);
+	free(w);
+	return result;
+}
+
+const struct engine engine_write = {
+	.name = "write",
+	.open = write_open,
+	.begin = write_begin,
+	.look = write_look,
+	.stack = write_stack,
+	.close = write_close,
+};
