@@ -141,6 +141,7 @@ part "software FPGA" "$lab" exec -- build/tools/rashpa-fpga-selftest
 part "conformance" "$lab" exec -- selftests/conformance.sh
 part "two devices" "$lab" exec -- selftests/conformance/differ.sh
 part "tools" "$lab" exec -- build/tools/tools-selftest tools/profiles
+part "streams" "$lab" exec -- build/tools/stream-selftest
 for series in "$@"; do
 	for iommu in on off; do
 		part "Linux $series IOMMU $iommu" suite "$series" "$iommu"

@@ -37,6 +37,7 @@ good "conformance: nothing to say of the program" \
 good "two devices: nothing to say of the same streams" \
 	env RASHPA_BUILD="$out" selftests/conformance/differ.sh
 good "tools: nothing to say of their self-test" "$out/tools/tools-selftest" tools/profiles
+good "streams: nothing to say of their self-test" "$out/tools/stream-selftest"
 good "fuzzers are built" make -s -C selftests/fuzz O="$out/fuzz" host
 # the second input begins with a board that knows nothing of the first
 printf '%s\n' $'\x08stuck on' "dead link" "flood max 0" >"$out/told"

@@ -122,20 +122,22 @@ static int check_name(const char *what, const char name[RASHPA_STREAM_NAME], boo
 		return fail(EPROTO, "%s does not end", what);
 	if (*name == '.' && node)
 		return fail(EPROTO, "%s begins with a dot", what);
-	for (; *name && node; name++) {
-		if (!((*name >= 'a' && *name <= 'z') || (*name >= 'A' && *name <= 'Z') ||
-		      (*name >= '0' && *name <= '9') || strchr("._-", *name)))
+	for (; *name; name++) {
+		/* it is printed */
+		if ((*name > 0 && *name < ' ') || *name == 0x7f)
+			return fail(EPROTO, "%s has a control character", what);
+		if (node && !((*name >= 'a' && *name <= 'z') || (*name >= 'A' && *name <= 'Z') ||
+			      (*name >= '0' && *name <= '9') || strchr("._-", *name)))
 			return fail(EPROTO, "%s is not made of letters, digits and . _ -", what);
 	}
 	return 0;
 }
 
 /* Is something of so many parts, so far apart, in the buffer, and not in the header? */
-static int check_place(const char *what, uint64_t offset, uint64_t parts, uint64_t apart,
-		       uint64_t align, uint64_t length)
+static int check_place(const struct rashpa_stream_header *h, const char *what, uint64_t offset,
+		       uint64_t parts, uint64_t apart, uint64_t align, uint64_t length)
 {
-	if (offset % align || offset < sizeof(struct rashpa_stream_header) ||
-	    reach(offset, parts, apart) > length)
+	if (offset % align || offset < h->header_size || reach(offset, parts, apart) > length)
 		return fail(EPROTO, "%s: %" PRIu64 " x %" PRIu64 " bytes at %" PRIu64
 			    " are in the header, or not in the buffer's %" PRIu64 " bytes",
 			    what, parts, apart, offset, length);
@@ -148,26 +150,26 @@ static int check_places(const struct rashpa_stream_header *h, uint64_t length)
 	int error = 0;
 
 	if (!*h->payload_name)
-		error = check_place("slots", h->data_offset, 1, slots, PAGE, length);
+		error = check_place(h, "slots", h->data_offset, 1, slots, PAGE, length);
 	else if (h->data_offset % PAGE || reach(h->data_offset, 1, slots) == UINT64_MAX)
 		error = fail(EPROTO, "data_offset is not at a page");
 	if (!error)
-		error = check_place("processes", h->process_offset, h->processes, h->process_size,
-				    8, length);
+		error = check_place(h, "processes", h->process_offset, h->processes,
+				    h->process_size, 8, length);
 	if (!error)
-		error = check_place("modules", h->module_offset, h->modules, h->module_size, 8,
-				    length);
+		error = check_place(h, "modules", h->module_offset, h->modules, h->module_size,
+				    8, length);
 	if (!error && !*h->lock_name)
-		error = check_place("lock records", h->lock_offset, h->locks, RFPGA_LOCK_SIZE,
-				    RFPGA_LOCK_SIZE, length);
+		error = check_place(h, "lock records", h->lock_offset, h->locks,
+				    RFPGA_LOCK_SIZE, RFPGA_LOCK_SIZE, length);
 	if (!error && h->meta_slot)
-		error = check_place("metadata", h->meta_offset,
+		error = check_place(h, "metadata", h->meta_offset,
 				    reach(0, h->processes, h->slots), h->meta_slot, META, length);
 	if (!error && h->record_size)
-		error = check_place("records", h->record_offset, h->slots, h->record_size, 8,
-				    length);
+		error = check_place(h, "records", h->record_offset, h->slots, h->record_size,
+				    8, length);
 	if (!error && h->map_slot)
-		error = check_place("maps", h->map_offset, h->slots, h->map_slot, 8, length);
+		error = check_place(h, "maps", h->map_offset, h->slots, h->map_slot, 8, length);
 	return error;
 }
 
@@ -205,8 +207,11 @@ int stream_check(const struct rashpa_stream_header *h, uint64_t length)
 			   h->live || (h->policy == RASHPA_STREAM_DROP && !h->record_size))
 		return fail(EPROTO, "metadata of %" PRIu64 " bytes a slot for %" PRIu32 " images",
 			    h->meta_slot, h->bunch);
-	if (h->record_size && h->record_size < sizeof(struct rashpa_stream_record))
+	if (h->record_size % 8 ||
+	    (h->record_size && h->record_size < sizeof(struct rashpa_stream_record)))
 		return fail(EPROTO, "records of %" PRIu64 " bytes", h->record_size);
+	if (h->map_slot % 8)
+		return fail(EPROTO, "maps of %" PRIu64 " bytes: not whole words", h->map_slot);
 	/* Frame numbers stay far from wrapping. */
 	if (h->first_stack >> 40 || h->images >> IMAGES_BITS || h->consumed >> 41)
 		return fail(EPROTO, "first_stack, images or consumed is absurdly large");
@@ -267,7 +272,7 @@ int stream_layout(struct rashpa_stream_header *h, uint64_t messages, bool meta, 
 		  uint64_t payload)
 {
 	const uint32_t wanted = h->slots ? h->slots : 2;
-	uint64_t behind, fit;
+	uint64_t behind, each, fit;
 
 	h->header_size = sizeof(*h);
 	h->process_size = sizeof(struct rashpa_stream_process);
@@ -285,7 +290,9 @@ int stream_layout(struct rashpa_stream_header *h, uint64_t messages, bool meta, 
 	h->map_slot = (messages + 63) / 64 * 8;
 	h->data_offset = *h->payload_name ? 0 : behind;
 
-	fit = length < behind + PAGE ? 0 : (length - behind - PAGE) / slot_bytes(h);
+	/* nothing, where the payload is elsewhere and nothing is kept about it */
+	each = slot_bytes(h);
+	fit = length < behind ? 0 : each ? (length - behind) / each : UINT64_MAX;
 	if (*h->payload_name && fit > payload / h->slot_stride)
 		fit = payload / h->slot_stride;
 	if (fit < wanted)

@@ -1,0 +1,574 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* Tests of what the library believes of a stream, which need no driver: TAP. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "stream.h"
+
+#define LENGTH		(UINT64_C(64) << 20)
+#define STRIDE		(UINT64_C(8) << 20)	/* of the slots of good_stream() */
+#define HEADER		((uint64_t)sizeof(struct rashpa_stream_header))
+#define PROCESSES	2
+
+static unsigned int tests, failures;
+
+__attribute__((format(printf, 2, 3)))
+static void ok(bool good, const char *format, ...)
+{
+	va_list args;
+
+	printf("%sok %u - ", good ? "" : "not ", ++tests);
+	va_start(args, format);
+	vprintf(format, args);
+	va_end(args);
+	putchar('\n');
+	failures += !good;
+}
+
+/* 7 slots of 8 MiB, their metadata, records and maps: 58740720 bytes with all in front */
+static void good_stream(struct rashpa_stream_header *h)
+{
+	*h = (struct rashpa_stream_header) {
+		.magic = RASHPA_STREAM_MAGIC,
+		.generation = 3,
+		.run = 1,
+		.state = RASHPA_STREAM_RUNNING,
+		.width = 1024, .height = 512, .pixel = RASHPA_PIXEL_U16,
+		.bunch = 8,
+		.images = 100, .first_stack = 4, .consumed = 5, .credit = 4,
+		.sampling = 1, .dataset_images = 10,
+		.processes = PROCESSES, .modules = 2, .locks = 2,
+		.record_size = sizeof(struct rashpa_stream_record),
+	};
+	if (stream_layout(h, 128, true, LENGTH, 0))
+		ok(false, "%s", rashpa_reason());
+}
+
+static void good_processes(struct rashpa_stream_process process[PROCESSES])
+{
+	process[0] = (struct rashpa_stream_process) {
+		.function = RASHPA_STREAM_FPGA,
+		.width = 1024, .height = 256, .messages = 100,
+	};
+	process[1] = (struct rashpa_stream_process) {
+		.function = RASHPA_STREAM_FPGA,
+		.number = 1, .vector = 1, .y = 256, .width = 1024, .height = 256,
+		.origin_y = 256, .module = 1, .lock = 1,
+		.doorbell_offset = 4096 + RFPGA_DB_TAGGED, .message = 100, .messages = 28,
+	};
+}
+
+/* A value of a field: is it believed? The words are little-endian, as the format has them. */
+struct value {
+	const char *field;
+	size_t offset, size;
+	uint64_t value;
+	bool good;
+};
+
+/* --- the header --- */
+
+#define VALUE(name, value, good)	{ #name, offsetof(struct rashpa_stream_header, name), \
+		sizeof(((struct rashpa_stream_header *)0)->name), value, good }
+#define IN(name, value)		VALUE(name, value, true)
+#define OUT(name, value)	VALUE(name, value, false)
+
+static const struct value header_values[] = {
+	IN(header_size, HEADER), OUT(header_size, HEADER - 8), OUT(header_size, HEADER + 4),
+	OUT(header_size, 0), OUT(header_size, UINT32_MAX - 7),
+	/* the first table begins behind it */
+	IN(header_size, 4096), OUT(header_size, 4104),
+	IN(process_size, 72), OUT(process_size, 64), OUT(process_size, 76), IN(process_size, 80),
+	OUT(process_size, 0), OUT(process_size, UINT32_MAX - 7),
+	IN(module_size, 32), OUT(module_size, 24), OUT(module_size, 36), IN(module_size, 40),
+	OUT(module_size, 0), OUT(module_size, UINT32_MAX - 7),
+	IN(state, 0), IN(state, 3), OUT(state, 4), OUT(state, UINT32_MAX),
+
+	OUT(width, 0), IN(width, 1), IN(width, 1024), OUT(width, 1025), OUT(width, UINT32_MAX),
+	OUT(height, 0), IN(height, 1), IN(height, 512), OUT(height, 513), OUT(height, UINT32_MAX),
+	OUT(pixel, 0), IN(pixel, RASHPA_PIXEL_U8), OUT(pixel, RASHPA_PIXEL_U32),
+	IN(pixel, RASHPA_PIXEL_I16), OUT(pixel, RASHPA_PIXEL_F64), OUT(pixel, 11),
+	OUT(pixel, UINT32_MAX),
+	IN(bit_depth, 16), OUT(bit_depth, 17), OUT(bit_depth, UINT32_MAX),
+	IN(big_endian, 1), OUT(big_endian, 2), IN(live, 1), OUT(live, 2),
+	IN(unit, 1), OUT(unit, 2), OUT(__reserved, 1),
+	OUT(bunch, 0), OUT(bunch, 7), OUT(bunch, 9), OUT(bunch, UINT32_MAX),
+	OUT(slots, 0), IN(slots, 1), IN(slots, 7), OUT(slots, 8), OUT(slots, INT32_MAX),
+	OUT(slots, 1u << 31), OUT(slots, UINT32_MAX),
+	IN(policy, 2), OUT(policy, 3), OUT(policy, UINT32_MAX),
+	OUT(sampling, 0), IN(sampling, UINT32_MAX), OUT(phase, 1), OUT(phase, UINT32_MAX),
+	OUT(line_stride, 0), OUT(line_stride, 2046), OUT(line_stride, 2047),
+	IN(line_stride, 2048), OUT(line_stride, 2049), OUT(line_stride, 2050),
+	OUT(line_stride, UINT64_MAX - 1),
+	OUT(image_stride, 0), OUT(image_stride, (1 << 20) - 2), IN(image_stride, 1 << 20),
+	OUT(image_stride, (1 << 20) + 1), OUT(image_stride, (1 << 20) + 2),
+	OUT(image_stride, UINT64_MAX - 1),
+	OUT(slot_stride, 0), OUT(slot_stride, STRIDE - 2), IN(slot_stride, STRIDE),
+	OUT(slot_stride, STRIDE + 1), IN(slot_stride, STRIDE + 2), OUT(slot_stride, LENGTH),
+	OUT(slot_stride, UINT64_MAX - 1), OUT(slot_stride, UINT64_MAX / 6 * 2),
+
+	IN(images, 0), IN(images, 1), IN(images, (UINT64_C(1) << 56) - 1),
+	OUT(images, UINT64_C(1) << 56), OUT(images, UINT64_MAX),
+	IN(first_stack, 0), IN(first_stack, 5), OUT(first_stack, 6), OUT(first_stack, UINT64_MAX),
+	OUT(consumed, 3), IN(consumed, 4), IN(consumed, 17), OUT(consumed, 18),
+	OUT(consumed, UINT64_MAX),
+	IN(credit, 0), IN(credit, 5), OUT(credit, 6), OUT(credit, UINT64_MAX),
+
+	OUT(processes, 0), IN(processes, 1024), OUT(processes, 1025), OUT(processes, UINT32_MAX),
+	OUT(modules, 0), IN(modules, 1024), OUT(modules, 1025), OUT(modules, UINT32_MAX),
+	OUT(locks, 0), IN(locks, 64), OUT(locks, 65), OUT(locks, UINT32_MAX),
+
+	/* places: between the header and the end of the buffer */
+	OUT(data_offset, 0), IN(data_offset, 4096), OUT(data_offset, 4095), OUT(data_offset, 8200),
+	IN(data_offset, LENGTH - 7 * STRIDE), OUT(data_offset, LENGTH - 7 * STRIDE + 4096),
+	OUT(data_offset, LENGTH), OUT(data_offset, UINT64_MAX - 4095),
+	OUT(process_offset, 0), OUT(process_offset, HEADER - 8), IN(process_offset, HEADER),
+	OUT(process_offset, 4100), IN(process_offset, LENGTH - 144),
+	OUT(process_offset, LENGTH - 136), OUT(process_offset, UINT64_MAX - 7),
+	OUT(module_offset, 0), OUT(module_offset, HEADER - 8), IN(module_offset, HEADER),
+	OUT(module_offset, 4100), IN(module_offset, LENGTH - 64), OUT(module_offset, LENGTH - 56),
+	OUT(module_offset, UINT64_MAX - 7),
+	OUT(lock_offset, 0), OUT(lock_offset, HEADER - 64), IN(lock_offset, HEADER),
+	OUT(lock_offset, 8200), IN(lock_offset, LENGTH - 128), OUT(lock_offset, LENGTH - 64),
+	OUT(lock_offset, UINT64_MAX - 63),
+
+	IN(meta_slot, 0), OUT(meta_slot, 8), OUT(meta_slot, 448), IN(meta_slot, 512),
+	OUT(meta_slot, 576), OUT(meta_slot, UINT64_MAX - 511),
+	OUT(meta_offset, 0), OUT(meta_offset, HEADER - 64), IN(meta_offset, HEADER),
+	OUT(meta_offset, HEADER + 8), IN(meta_offset, LENGTH - 7168),
+	OUT(meta_offset, LENGTH - 7104), OUT(meta_offset, UINT64_MAX - 63),
+	IN(record_size, 0), OUT(record_size, 8), OUT(record_size, 120), IN(record_size, 128),
+	OUT(record_size, 129), IN(record_size, 136), OUT(record_size, UINT64_MAX - 7),
+	OUT(record_offset, 0), OUT(record_offset, HEADER - 8), IN(record_offset, HEADER),
+	OUT(record_offset, HEADER + 4), IN(record_offset, LENGTH - 896),
+	OUT(record_offset, LENGTH - 888), OUT(record_offset, UINT64_MAX - 7),
+	IN(map_slot, 0), IN(map_slot, 16), OUT(map_slot, 20), IN(map_slot, 24),
+	OUT(map_slot, UINT64_MAX - 7), OUT(map_slot, UINT64_MAX / 7),
+	OUT(map_offset, 0), OUT(map_offset, HEADER - 8), IN(map_offset, HEADER),
+	OUT(map_offset, HEADER + 4), IN(map_offset, LENGTH - 112), OUT(map_offset, LENGTH - 104),
+	OUT(map_offset, UINT64_MAX - 7),
+};
+
+static void judge(const struct value *v, int error)
+{
+	const bool good = v->good ? !error : error == -EPROTO && *rashpa_reason();
+
+	ok(good, "%s = %#" PRIx64 "%s%s", v->field, v->value, error ? ": " : "",
+	   error ? rashpa_reason() : "");
+}
+
+static void test_header(void)
+{
+	struct rashpa_stream_header h;
+
+	good_stream(&h);
+	ok(!stream_check(&h, LENGTH), "a good header");
+	for (size_t i = 0; i < sizeof(header_values) / sizeof(header_values[0]); i++) {
+		const struct value *v = &header_values[i];
+
+		good_stream(&h);
+		memcpy((char *)&h + v->offset, &v->value, v->size);
+		judge(v, stream_check(&h, LENGTH));
+	}
+}
+
+/* Fields that count only with others. */
+static void test_together(void)
+{
+	struct rashpa_stream_header h;
+
+	good_stream(&h);
+	h.sampling = 2;
+	h.phase = 1;
+	ok(!stream_check(&h, LENGTH), "one image of two, and the other one");
+	good_stream(&h);
+	h.meta_slot = 0;
+	h.live = 1;
+	ok(stream_check(&h, LENGTH), "a live stream without metadata: %s", rashpa_reason());
+	h.live = 0;
+	h.policy = RASHPA_STREAM_DROP;
+	ok(!stream_check(&h, LENGTH), "a stream that drops, whose records tell what");
+	h.record_size = 0;
+	ok(stream_check(&h, LENGTH), "one that tells nothing of it: %s", rashpa_reason());
+
+	/* where there is none, its place says nothing */
+	good_stream(&h);
+	h.meta_slot = h.record_size = h.map_slot = 0;
+	h.meta_offset = h.record_offset = h.map_offset = UINT64_MAX;
+	ok(!stream_check(&h, LENGTH), "neither metadata nor records nor maps");
+
+	good_stream(&h);
+	h.slots = INT32_MAX;
+	h.slot_stride = UINT64_C(1) << 62;
+	ok(stream_check(&h, UINT64_MAX - 1), "more than any buffer could have: %s", rashpa_reason());
+	good_stream(&h);
+	h.line_stride = h.image_stride = h.slot_stride = UINT64_MAX;
+	h.pixel = RASHPA_PIXEL_U8;
+	ok(stream_check(&h, UINT64_MAX - 1), "strides that lead around the world: %s",
+	   rashpa_reason());
+
+	/* numbers of frames do not wrap */
+	good_stream(&h);
+	h.images = 0;
+	h.first_stack = h.consumed = h.credit = (UINT64_C(1) << 40) - 1;
+	ok(!stream_check(&h, LENGTH), "a late stack");
+	h.first_stack = h.consumed = h.credit = UINT64_C(1) << 40;
+	ok(stream_check(&h, LENGTH), "one that is too late: %s", rashpa_reason());
+	h.first_stack = 0;
+	h.consumed = h.credit = (UINT64_C(1) << 41) - 1;
+	ok(!stream_check(&h, LENGTH), "many stacks were consumed");
+	h.consumed = UINT64_C(1) << 41;
+	ok(stream_check(&h, LENGTH), "too many: %s", rashpa_reason());
+}
+
+static void test_names(void)
+{
+	static const char *const bad[] = {
+		"\033[2J", "\xff", "../x", ".x", "a/b", "a b", "a\nb", "a,b",
+	};
+	struct rashpa_stream_header h;
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		good_stream(&h);
+		strcpy(h.lock_name, bad[i]);
+		ok(stream_check(&h, LENGTH) && !strstr(rashpa_reason(), bad[i]),
+		   "lock_name number %zu is refused: %s", i, rashpa_reason());
+		good_stream(&h);
+		strcpy(h.payload_name, bad[i]);
+		ok(stream_check(&h, LENGTH) && !strstr(rashpa_reason(), bad[i]),
+		   "payload_name number %zu is refused: %s", i, rashpa_reason());
+	}
+	good_stream(&h);
+	memset(h.lock_name, 'x', sizeof(h.lock_name));
+	ok(stream_check(&h, LENGTH), "a name without an end: %s", rashpa_reason());
+	good_stream(&h);
+	memset(h.payload_name, 'x', sizeof(h.payload_name));
+	ok(stream_check(&h, LENGTH), "a name without an end: %s", rashpa_reason());
+	good_stream(&h);
+	memset(h.dataset, 'x', sizeof(h.dataset));
+	ok(stream_check(&h, LENGTH), "a name without an end: %s", rashpa_reason());
+	strcpy(h.dataset, "Lysozyme, 2 \xc2\xb5m");
+	ok(!stream_check(&h, LENGTH), "a dataset has a name for people");
+	strcpy(h.dataset, "\033[2J");
+	ok(stream_check(&h, LENGTH), "but none for their terminal: %s", rashpa_reason());
+
+	good_stream(&h);
+	strcpy(h.lock_name, "Ring-0_1.locks");
+	h.lock_offset = 1;
+	ok(!stream_check(&h, LENGTH), "a place in other memory is not asked of this one");
+	good_stream(&h);
+	strcpy(h.payload_name, "p");
+	h.data_offset = UINT64_C(1) << 40;
+	ok(!stream_check(&h, LENGTH), "the same with the payload");
+	h.data_offset++;
+	ok(stream_check(&h, LENGTH), "which begins with a page: %s", rashpa_reason());
+	h.data_offset = UINT64_MAX - 4095;
+	ok(stream_check(&h, LENGTH), "and has an end: %s", rashpa_reason());
+}
+
+/* --- processes --- */
+
+#undef VALUE
+#define VALUE(name, value, good)	{ #name, offsetof(struct rashpa_stream_process, name), \
+		sizeof(((struct rashpa_stream_process *)0)->name), value, good }
+
+/* of the second one */
+static const struct value process_values[] = {
+	IN(function, 0), OUT(function, 2), OUT(function, UINT32_MAX),
+	IN(fpga, 0xffff), OUT(fpga, 0x10000), OUT(fpga, UINT32_MAX),
+	IN(vector, 0x7ff), OUT(vector, 0x800), OUT(vector, UINT32_MAX),
+	OUT(x, 1), OUT(x, UINT32_MAX), IN(y, 256), OUT(y, 257), OUT(y, UINT32_MAX),
+	OUT(width, 0), IN(width, 1), OUT(width, 1025), OUT(width, UINT32_MAX),
+	OUT(height, 0), IN(height, 1), OUT(height, 257), OUT(height, UINT32_MAX),
+	IN(origin_x, UINT32_MAX - 1024), OUT(origin_x, UINT32_MAX - 1023),
+	OUT(origin_x, UINT32_MAX),
+	IN(origin_y, UINT32_MAX - 256), OUT(origin_y, UINT32_MAX - 255), OUT(origin_y, UINT32_MAX),
+	IN(module, 1), OUT(module, 2), OUT(module, UINT32_MAX),
+	OUT(lock, 0), IN(lock, 1), OUT(lock, 2), OUT(lock, UINT32_MAX),
+	IN(doorbell_offset, 8), OUT(doorbell_offset, 4), OUT(doorbell_offset, 1),
+	IN(message, 100), OUT(message, 101), OUT(message, UINT32_MAX),
+	IN(messages, 28), OUT(messages, 29), OUT(messages, UINT32_MAX), IN(messages, 0),
+	OUT(__reserved, 1),
+};
+
+static void test_processes(void)
+{
+	struct rashpa_stream_process process[PROCESSES];
+	struct rashpa_stream_header h;
+
+	good_stream(&h);
+	good_processes(process);
+	ok(!stream_check_processes(&h, process), "good processes");
+	for (size_t i = 0; i < sizeof(process_values) / sizeof(process_values[0]); i++) {
+		const struct value *v = &process_values[i];
+
+		good_processes(process);
+		memcpy((char *)&process[1] + v->offset, &v->value, v->size);
+		judge(v, stream_check_processes(&h, process));
+	}
+	good_processes(process);
+	process[0].width = 0;
+	ok(stream_check_processes(&h, process), "the first one is looked at as well: %s",
+	   rashpa_reason());
+	good_processes(process);
+	process[1].lock = 0;
+	process[0].function = RASHPA_STREAM_SOFTWARE;
+	ok(stream_check_processes(&h, process), "a program shares no lock record with a function: %s",
+	   rashpa_reason());
+	process[1].function = RASHPA_STREAM_SOFTWARE;
+	ok(!stream_check_processes(&h, process), "programs share one");
+	h.map_slot = 0;
+	process[0].messages = process[1].message = process[1].messages = 0;
+	ok(!stream_check_processes(&h, process), "no map, no messages");
+	process[1].messages = 1;
+	ok(stream_check_processes(&h, process), "no map, and one: %s", rashpa_reason());
+}
+
+/* --- places --- */
+
+/* Where the last part of what is kept ends. */
+static uint64_t end_of(const struct rashpa_stream_header *h)
+{
+	return h->map_offset + h->slots * h->map_slot;
+}
+
+static void test_layout(void)
+{
+	struct rashpa_stream_header h, one;
+	uint64_t end;
+
+	good_stream(&h);
+	ok(h.slots == 7 && h.process_offset == 4096 && h.module_offset == 4096 + 2 * 72 &&
+	   h.lock_offset == 8192 && h.data_offset == 12288 && h.line_stride == 2048 &&
+	   h.image_stride == 1 << 20 && h.slot_stride == STRIDE,
+	   "tables, lock records, slots");
+	ok(h.meta_offset == h.data_offset + 7 * STRIDE && h.meta_slot == 512 &&
+	   h.record_offset == h.meta_offset + UINT64_C(2) * 7 * 512 && h.map_slot == 16 &&
+	   h.map_offset == h.record_offset + UINT64_C(7) * 128, "and what is known of them");
+
+	/* as many as fit, and not one more */
+	end = end_of(&h);
+	one = h;
+	one.slots = 0;
+	ok(!stream_layout(&one, 128, true, end, 0) && one.slots == 7 &&
+	   !stream_check(&one, end) && end_of(&one) == end, "7 slots fill a buffer");
+	one.slots = 0;
+	ok(!stream_layout(&one, 128, true, end - 1, 0) && one.slots == 6 &&
+	   !stream_check(&one, end - 1), "of one byte less 6 slots");
+	one.slots = 7;
+	ok(stream_layout(&one, 128, true, end - 1, 0) == -ENOSPC, "7 are refused: %s",
+	   rashpa_reason());
+	one.slots = 0;
+	ok(stream_layout(&one, 128, true, 2 * STRIDE, 0) == -ENOSPC, "fewer than two: %s",
+	   rashpa_reason());
+	one.slots = 1;
+	ok(!stream_layout(&one, 128, true, 2 * STRIDE, 0) && one.slots == 1, "one that is wanted");
+	one.slots = 0;
+	ok(stream_layout(&one, 128, true, 4096, 0) == -ENOSPC &&
+	   stream_layout(&one, 128, true, 0, 0) == -ENOSPC, "no room for the tables: %s",
+	   rashpa_reason());
+
+	one = h;
+	one.width = one.height = one.bunch = UINT32_MAX;
+	one.slots = 0;
+	ok(stream_layout(&one, 128, true, LENGTH, 0) == -ENOSPC, "images larger than anything: %s",
+	   rashpa_reason());
+	one = h;
+	one.slots = UINT32_MAX;
+	ok(stream_layout(&one, UINT32_MAX / 2, true, LENGTH, 0) == -ENOSPC,
+	   "more than fit: %s", rashpa_reason());
+	one = h;
+	one.record_size = 0;
+	one.slots = 0;
+	ok(!stream_layout(&one, 0, false, LENGTH, 0) && !one.meta_offset && !one.meta_slot &&
+	   !one.record_offset && !one.map_offset && !one.map_slot && !stream_check(&one, LENGTH),
+	   "nothing is kept of them");
+	one.slots = 0;
+	ok(!stream_layout(&one, 1, false, LENGTH, 0) && one.map_slot == 8 &&
+	   !stream_layout(&one, 64, false, LENGTH, 0) && one.map_slot == 8 &&
+	   !stream_layout(&one, 65, false, LENGTH, 0) && one.map_slot == 16,
+	   "a bit for each message, in words");
+}
+
+static void test_layout_elsewhere(void)
+{
+	struct rashpa_stream_header h;
+
+	good_stream(&h);
+	strcpy(h.lock_name, "locks");
+	h.slots = 0;
+	ok(!stream_layout(&h, 128, true, LENGTH, 0) && !h.lock_offset && h.data_offset == 8192 &&
+	   !stream_check(&h, LENGTH), "lock records in other memory");
+	good_stream(&h);
+	strcpy(h.payload_name, "payload");
+	h.slots = 0;
+	ok(!stream_layout(&h, 128, true, LENGTH, 9 * STRIDE + 1) && h.slots == 9 &&
+	   !h.data_offset && h.meta_offset == 12288 && !stream_check(&h, LENGTH),
+	   "slots in other memory");
+	h.slots = 0;
+	ok(!stream_layout(&h, 128, true, 12288 + 3 * (2 * 512 + 128 + 16), 9 * STRIDE) &&
+	   h.slots == 3, "what is kept of them has to fit as well");
+	h.slots = 10;
+	ok(stream_layout(&h, 128, true, LENGTH, 10 * STRIDE - 1) == -ENOSPC,
+	   "more than the other memory has: %s", rashpa_reason());
+	h.record_size = 0;
+	h.slots = 0;
+	ok(!stream_layout(&h, 0, false, LENGTH, 9 * STRIDE) && h.slots == 9,
+	   "slots in other memory, and nothing kept of them");
+	h.slots = 0;
+	ok(!stream_layout(&h, 0, false, 12288, 9 * STRIDE) && h.slots == 9 &&
+	   !stream_check(&h, 12288), "in a buffer that has no more than the tables");
+	h.slots = 0;
+	ok(stream_layout(&h, 0, false, 12287, 9 * STRIDE) == -ENOSPC, "or not even those: %s",
+	   rashpa_reason());
+}
+
+/* What a checked header lets a reader touch of a slot. */
+static void test_extent(void)
+{
+	struct rashpa_stream_header h;
+	uint64_t image;
+
+	good_stream(&h);
+	image = h.image_stride;
+	ok(stream_extent(&h, 0) == 0 && stream_extent(&h, 1) == image &&
+	   stream_extent(&h, 8) == 8 * image, "images without gaps");
+	h.meta_slot = 64;
+	h.bunch = 1;
+	h.image_stride = UINT64_C(1) << 40;
+	ok(!stream_check(&h, LENGTH) && h.data_offset + stream_extent(&h, 1) <= LENGTH,
+	   "a stride that no second image follows");
+	good_stream(&h);
+	h.meta_slot = 128;
+	h.bunch = 2;
+	h.line_stride += 64;
+	h.image_stride = 512 * h.line_stride + 4096;
+	h.slot_stride = stream_extent(&h, 2);
+	ok(!stream_check(&h, LENGTH) && h.slot_stride == h.image_stride + 512 * 2112 - 64,
+	   "padded lines and images, and slots without a gap");
+	h.width = h.height = UINT32_MAX;
+	h.line_stride = UINT64_MAX;
+	ok(stream_extent(&h, UINT32_MAX) == UINT64_MAX, "too much is as much as there can be");
+}
+
+static void test_places(void)
+{
+	static uint64_t memory[8192 / 8];
+	struct rashpa_stream s = { .buffer.base = (uint8_t *)memory };
+
+	good_stream(&s.head);
+	/* sums of offsets, not places that could be looked at */
+	s.head.meta_offset = 64;
+	s.head.record_offset = 128;
+	s.head.map_offset = 256;
+	ok(stream_meta(&s, 0, 7, 0) == s.buffer.base + 64 &&
+	   stream_meta(&s, 1, 13, 7) == s.buffer.base + 64 + (2 * 7 * 8 - 1) * RFPGA_META_SIZE,
+	   "metadata by process, slot and image");
+	ok((uint8_t *)stream_record(&s, 14) == s.buffer.base + 128 &&
+	   (uint8_t *)stream_record(&s, 20) == s.buffer.base + 128 + 6 * 128, "records by slot");
+	ok((uint8_t *)stream_map(&s, 14) == s.buffer.base + 256 &&
+	   (uint8_t *)stream_map(&s, UINT64_MAX / 7 * 7 - 1) == s.buffer.base + 256 + 6 * 16,
+	   "maps by slot");
+}
+
+/* --- numbers --- */
+
+static void test_numbers(void)
+{
+	static const uint32_t bytes[] = { 0, 1, 2, 4, 8, 1, 2, 4, 8, 4, 8, 0 };
+	struct rashpa_stream_header h;
+	bool good = true;
+
+	for (uint32_t i = 0; i < sizeof(bytes) / sizeof(bytes[0]); i++)
+		good &= stream_pixel_bytes(i) == bytes[i];
+	ok(good && !stream_pixel_bytes(UINT32_MAX), "bytes of a pixel");
+
+	good_stream(&h);
+	ok(stream_end(&h) == 17 && stream_images(&h, 4, 5) == 8 && stream_images(&h, 15, 16) == 8 &&
+	   stream_images(&h, 16, 17) == 4 && !stream_images(&h, 17, 18),
+	   "100 images are 12 stacks of 8 and one of 4");
+	ok(stream_images(&h, 4, 17) == 100 && stream_images(&h, 15, 17) == 12 &&
+	   stream_images(&h, 5, 5) == 0 && stream_images(&h, 16, UINT64_MAX) == 4 &&
+	   stream_images(&h, 0, 5) == 8, "images of several stacks");
+	ok(stream_possible(&h, 0) && stream_possible(&h, 17) && !stream_possible(&h, 18) &&
+	   !stream_possible(&h, UINT64_MAX), "no more stacks than the run has");
+	h.images = 104;
+	ok(stream_end(&h) == 17, "the last stack may be a whole one");
+	h.images = 0;
+	ok(stream_end(&h) == UINT64_MAX && stream_images(&h, 1000, 1001) == 8 &&
+	   stream_images(&h, 10, 1010) == 8000, "an endless stream");
+	ok(stream_possible(&h, UINT64_C(1) << 41) &&
+	   stream_possible(&h, (UINT64_C(1) << 53) + 3) &&
+	   !stream_possible(&h, (UINT64_C(1) << 53) + 4) &&
+	   !stream_possible(&h, UINT64_C(1) << 62) && !stream_possible(&h, UINT64_MAX),
+	   "no stacks in absurd numbers");
+
+	good_stream(&h);
+	ok(stream_index(&h, 32) == 0 && stream_index(&h, 45) == 13,
+	   "how many images there were before one of a dataset");
+	h.live = 1;
+	h.sampling = 3;
+	h.phase = 2;
+	ok(stream_index(&h, 2) == 0 && stream_index(&h, 32) == 10, "and before one of a live source");
+}
+
+/* Which slots are written while somebody reads. */
+static void test_oldest(void)
+{
+	static const struct {
+		const char *what;
+		uint32_t policy, slots;
+		uint64_t images, most, credit, oldest;
+	} cases[] = {
+		{ "nothing is complete", RASHPA_STREAM_WAIT, 2, 0, 0, 0, 0 },
+		{ "overwriting, the first slots", RASHPA_STREAM_OVERWRITE, 2, 0, 1, 0, 0 },
+		{ "overwriting, the next one is being written", RASHPA_STREAM_OVERWRITE, 2, 0, 11, 0, 10 },
+		{ "overwriting, to the end", RASHPA_STREAM_OVERWRITE, 2, 88, 11, 0, 9 },
+		{ "overwriting, one slot", RASHPA_STREAM_OVERWRITE, 1, 0, 11, 0, 11 },
+		{ "waits for credit", RASHPA_STREAM_WAIT, 2, 0, 12, 10, 10 },
+		{ "writes what credit was given for", RASHPA_STREAM_WAIT, 2, 0, 11, 10, 10 },
+		{ "credit for two", RASHPA_STREAM_WAIT, 2, 0, 10, 10, 9 },
+		{ "credit for all slots but one", RASHPA_STREAM_WAIT, 4, 0, 11, 10, 8 },
+		{ "waiting, to the end", RASHPA_STREAM_WAIT, 2, 88, 11, 11, 9 },
+		{ "did not wait", RASHPA_STREAM_WAIT, 2, 0, 15, 10, 13 },
+		{ "drops without credit", RASHPA_STREAM_DROP, 2, 0, 12, 10, 10 },
+		{ "drops, writes what credit was given for", RASHPA_STREAM_DROP, 2, 0, 11, 10, 10 },
+		{ "nothing is known of credit", RASHPA_STREAM_WAIT, 2, 0, 12, UINT64_MAX / 2, 11 },
+		{ "absurd", RASHPA_STREAM_WAIT, 2, 0, UINT64_MAX, 10, UINT64_MAX - 2 },
+	};
+	struct rashpa_stream_header h;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		uint64_t oldest;
+
+		good_stream(&h);
+		h.first_stack = 0;
+		h.policy = cases[i].policy;
+		h.slots = cases[i].slots;
+		h.images = cases[i].images;
+		oldest = stream_oldest(&h, cases[i].most, cases[i].credit);
+		ok(oldest == cases[i].oldest, "%s: stack %" PRIu64 " is the oldest", cases[i].what,
+		   oldest);
+	}
+}
+
+int main(void)
+{
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	test_header();
+	test_together();
+	test_names();
+	test_processes();
+	test_layout();
+	test_layout_elsewhere();
+	test_extent();
+	test_places();
+	test_numbers();
+	test_oldest();
+	printf("1..%u\n", tests);
+	return failures ? 1 : 0;
+}
