@@ -86,8 +86,7 @@ bool stream_same(const struct rashpa_stream *s)
 	       s->shared->generation == s->head.generation;
 }
 
-/* Copy once, and check the copy: the other side can change its memory at any time. */
-static void copy_words(void *to, const volatile void *from, size_t size)
+void stream_copy_words(void *to, const volatile void *from, size_t size)
 {
 	const volatile uint64_t *in = from;
 	uint64_t *out = to;
@@ -107,7 +106,7 @@ int stream_copy(struct rashpa_stream *s)
 		return fail(EPROTO, "buffer %s is shorter than a stream header", s->name);
 	if (__atomic_load_n(&s->shared->magic, __ATOMIC_ACQUIRE) != RASHPA_STREAM_MAGIC)
 		return 0;
-	copy_words(h, s->shared, sizeof(*h));
+	stream_copy_words(h, s->shared, sizeof(*h));
 	h->magic = RASHPA_STREAM_MAGIC;
 	if (!stream_same(s))
 		return 0;
@@ -121,7 +120,7 @@ int stream_copy(struct rashpa_stream *s)
 	s->process = process;
 	from = s->buffer.base + h->process_offset;
 	for (uint32_t i = 0; i < h->processes; i++)
-		copy_words(&process[i], from + (uint64_t)i * h->process_size, sizeof(*process));
+		stream_copy_words(&process[i], from + (uint64_t)i * h->process_size, sizeof(*process));
 	if (!stream_same(s))
 		return 0;
 	error = stream_check_processes(h, process);
@@ -138,9 +137,9 @@ static int name_memory(struct rashpa_stream *s, struct memory *m, const char *na
 
 	if (m->base && !strcmp(m->name, name))
 		return 0;
-	if (m->base && s->stat.held)
-		return fail(EBUSY, "%" PRIu64 " stacks of the stream before are held: release them first",
-			    s->stat.held);
+	if (m->base && s->out)
+		return fail(EBUSY, "%" PRIu64 " stacks of streams before are held: release them first",
+			    s->out);
 	memory_close(m);
 	error = *name ? memory_open(m, name, write) : 0;
 	strcpy(m->name, name);

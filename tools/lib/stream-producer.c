@@ -505,6 +505,8 @@ int rashpa_stream_valid(const struct rashpa_stack *stack, uint32_t process, uint
 	struct open_slot *slot;
 	int result;
 
+	if (!s->producer || !s->head.record_size)
+		return fail(EINVAL, "no program fills the slots of this stream");
 	if (process >= s->head.processes || message >= s->process[process].messages)
 		return fail(ERANGE, "there is no message %" PRIu32 " of process %" PRIu32, message,
 			    process);
@@ -515,7 +517,7 @@ int rashpa_stream_valid(const struct rashpa_stack *stack, uint32_t process, uint
 	slot = &s->slot[stack->number % s->head.slots];
 	if (slot->number != stack->number + 1 || slot->published) {
 		result = fail(ESTALE, "stack %" PRIu64 " was published already", stack->number);
-	} else if (*map & one) {
+	} else if (*map & one || !slot->left) {
 		result = fail(EEXIST, "message %" PRIu32 " of process %" PRIu32 " came twice",
 			      message, process);
 	} else {
@@ -534,6 +536,8 @@ int rashpa_stack_describe(const struct rashpa_stack *stack, uint32_t process, ui
 	uint32_t word[RFPGA_META_SIZE / 4] = {};
 	uint32_t lines = image->missing_lines;
 
+	if (!s->producer)
+		return fail(EINVAL, "only a producer describes images");
 	if (!s->head.meta_slot)
 		return fail(ENODATA, "the stream has no metadata");
 	if (process >= s->head.processes || index >= s->head.bunch)
@@ -553,12 +557,13 @@ int rashpa_stack_describe(const struct rashpa_stack *stack, uint32_t process, ui
 
 int rashpa_stream_publish(struct rashpa_stream *s, const struct rashpa_stack *stack)
 {
-	struct rashpa_stream_record *r = stream_record(s, stack->number);
+	struct rashpa_stream_record *r;
 	struct open_slot *slot;
 	int result;
 
 	if (!s->producer || !s->head.record_size || stack->images > s->head.bunch)
 		return fail(EINVAL, "no program fills the slots of this stream, or the stack has too many images");
+	r = stream_record(s, stack->number);
 	pthread_mutex_lock(&s->lock);
 	slot = &s->slot[stack->number % s->head.slots];
 	if (slot->number == stack->number + 1 && !slot->published) {

@@ -5,8 +5,11 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "fake-driver.h"
 #include "stream.h"
 
 #define LENGTH		(UINT64_C(64) << 20)
@@ -556,6 +559,148 @@ static void test_oldest(void)
 	}
 }
 
+/* --- with others who write what they like --- */
+
+#define BUFFER	(UINT64_C(1) << 20)
+#define HANG_S	20	/* until something that does not end is ended */
+
+static uint8_t *buffer;
+
+static uint64_t *lock_word(const struct rashpa_stream *producer, unsigned int word)
+{
+	return (uint64_t *)(buffer + rashpa_stream_about(producer)->lock_offset + word);
+}
+
+/* A program fills slots of four images of one page, of an endless stream. */
+static struct rashpa_stream *produce(const char *payload, uint32_t policy)
+{
+	const struct rashpa_stream_process whole = { .width = 64, .height = 64, .messages = 2 };
+	struct rashpa_stream_plan plan = {
+		.header = {
+			.width = 64, .height = 64, .pixel = RASHPA_PIXEL_U8, .bunch = 4,
+			.policy = policy,
+		},
+		.process = &whole, .processes = 1,
+	};
+	struct rashpa_stream *s;
+
+	strcpy(plan.header.payload_name, payload);
+	fake_has_producer = true;
+	if (rashpa_stream_create("b", &plan, &s) || rashpa_stream_start(s, 0, 0)) {
+		ok(false, "a producer: %s", rashpa_reason());
+		exit(1);
+	}
+	return s;
+}
+
+static void publish(struct rashpa_stream *s, unsigned int stacks)
+{
+	struct rashpa_stack stack;
+
+	while (stacks--) {
+		if (rashpa_stream_slot(s, &stack, 0) != 1 || rashpa_stream_publish(s, &stack)) {
+			ok(false, "a stack: %s", rashpa_reason());
+			exit(1);
+		}
+	}
+}
+
+static struct rashpa_stream *consume(unsigned int flags)
+{
+	struct rashpa_stream *s;
+
+	if (rashpa_stream_open("b", flags, &s) || rashpa_stream_begin(s, 0)) {
+		ok(false, "a consumer: %s", rashpa_reason());
+		exit(1);
+	}
+	return s;
+}
+
+/* What nobody can have sent in a lifetime is lost in no time. */
+static void test_leap(void)
+{
+	static const unsigned int flags[] = { 0, RASHPA_STREAM_OBSERVE,
+					      RASHPA_STREAM_OBSERVE | RASHPA_STREAM_LATEST };
+	const uint64_t far = UINT64_C(1) << 50;
+	struct rashpa_stack held, last;
+
+	for (int i = 0; i < 6; i++) {
+		struct rashpa_stream *producer = produce("", i / 3);
+		struct rashpa_stream *s = consume(flags[i % 3]);
+		int got;
+
+		publish(producer, 3);
+		ok(rashpa_stream_next(s, &held, 0) == 1, "a stack");
+		*lock_word(producer, RFPGA_LOCK_STACKS) = far;
+		alarm(HANG_S);
+		got = rashpa_stream_next(s, &last, 0);
+		ok(got == 1 && last.number < far && last.number + 256 >= far,
+		   "and one %" PRIu64 " stacks later", last.number - held.number);
+		ok(s->credit == held.number, "what is held is not given back");
+		/* its record is none of that one */
+		ok(rashpa_stream_release(s, &last) == -ESTALE, "%s", rashpa_reason());
+		ok(rashpa_stream_release(s, &held) == -ESTALE && s->credit == last.number + 1,
+		   "up to the last stack all is given back");
+		alarm(0);
+		rashpa_stream_close(s);
+		rashpa_stream_close(producer);
+	}
+}
+
+/* Stacks that are taken stay where they are, whatever streams come. */
+static void test_payloads(void)
+{
+	struct rashpa_stream *producer = produce("p", RASHPA_STREAM_OVERWRITE), *s = consume(0);
+	struct rashpa_stack old, stack;
+
+	publish(producer, 1);
+	ok(rashpa_stream_next(s, &old, 0) == 1, "a stack in other memory");
+	memset(old.data, 0x5a, 4096);
+	rashpa_stream_close(producer);
+	ok(rashpa_stream_next(s, &stack, 0) == 0, "the stream ends");
+	producer = produce("p", RASHPA_STREAM_OVERWRITE);
+	publish(producer, 1);
+	ok(rashpa_stream_next(s, &stack, 0) == 1 && !rashpa_stream_release(s, &stack),
+	   "another stream in the same memory");
+	rashpa_stream_close(producer);
+	ok(rashpa_stream_next(s, &stack, 0) == 0, "ends as well");
+	producer = produce("q", RASHPA_STREAM_OVERWRITE);
+	publish(producer, 1);
+	ok(rashpa_stream_next(s, &stack, 0) == -EBUSY, "one elsewhere has to wait: %s",
+	   rashpa_reason());
+	ok(*(volatile uint8_t *)old.data == 0x5a, "as long as the first stack is held");
+	ok(rashpa_stream_release(s, &old) == -ESTALE, "which is of no stream now: %s",
+	   rashpa_reason());
+	ok(rashpa_stream_next(s, &stack, 0) == 1, "and then it comes: %s", rashpa_reason());
+	rashpa_stream_close(s);
+	rashpa_stream_close(producer);
+}
+
+/* Handles and stacks of the wrong kind. */
+static void test_mistaken(void)
+{
+	struct rashpa_stream *producer = produce("", RASHPA_STREAM_WAIT), *s = consume(0);
+	const struct rashpa_image image = {};
+	struct rashpa_stack out, in;
+
+	ok(rashpa_stream_slot(producer, &out, 0) == 1 &&
+	   rashpa_stream_release(producer, &out) == -EINVAL &&
+	   rashpa_stream_done(producer, &out) == -EINVAL, "a producer holds no stack: %s",
+	   rashpa_reason());
+	ok(rashpa_stream_valid(&out, 0, 2) == -ERANGE && rashpa_stream_valid(&out, 1, 0) == -ERANGE &&
+	   rashpa_stream_valid(&out, 0, 1) == 1 && rashpa_stream_valid(&out, 0, 1) == -EEXIST &&
+	   rashpa_stream_valid(&out, 0, 0) == 0, "messages are counted once");
+	memset(buffer + rashpa_stream_about(producer)->map_offset, 0, 8);
+	ok(rashpa_stream_valid(&out, 0, 0) == -EEXIST, "whatever becomes of the map");
+	ok(!rashpa_stream_publish(producer, &out) && rashpa_stream_next(s, &in, 0) == 1,
+	   "a stack");
+	ok(rashpa_stream_valid(&in, 0, 0) == -EINVAL &&
+	   rashpa_stack_describe(&in, 0, 0, &image) == -EINVAL &&
+	   rashpa_stream_publish(s, &in) == -EINVAL, "a consumer fills none: %s", rashpa_reason());
+	rashpa_stream_close(s);
+	rashpa_stream_close(producer);
+}
+
 int main(void)
 {
 	setvbuf(stdout, NULL, _IOLBF, 0);
@@ -569,6 +714,17 @@ int main(void)
 	test_places();
 	test_numbers();
 	test_oldest();
+	if (fake_driver_load())
+		ok(false, "no nodes");
+	buffer = fake_buffer("b", BUFFER);
+	if (buffer && fake_buffer("p", BUFFER) && fake_buffer("q", BUFFER)) {
+		test_leap();
+		test_payloads();
+		test_mistaken();
+	} else {
+		ok(false, "no buffers");
+	}
+	fake_driver_unload();
 	printf("1..%u\n", tests);
 	return failures ? 1 : 0;
 }

@@ -87,23 +87,36 @@ static void give_credit(struct rashpa_stream *s)
 		stream_tell(s, &s->buffer);
 }
 
+/* The first stack from @at on that is held, of those whose marks count; s->next if there is none. */
+static uint64_t first_held(const struct rashpa_stream *s, uint64_t at, uint64_t marks)
+{
+	uint64_t first = s->next, held;
+
+	if (at >= s->next || (s->held[at % s->head.slots] & marks) == at + 1)
+		return at;
+	/* after a leap it takes no more looks than there are slots: somebody else says how far */
+	if (s->next - at > s->head.slots) {
+		for (uint32_t i = 0; i < s->head.slots; i++) {
+			held = s->held[i] & marks;
+			if (held > at && held <= first)
+				first = held - 1;
+		}
+		return first;
+	}
+	while (at < s->next && (s->held[at % s->head.slots] & marks) != at + 1)
+		at++;
+	return at;
+}
+
 /* s->lock is held: as far as nothing is held. */
 static void advance(struct rashpa_stream *s)
 {
 	const uint64_t credit = s->credit, done = s->done;
-	uint64_t held;
 
-	while (s->credit < s->next &&
-	       (s->held[s->credit % s->head.slots] & ~HELD_DONE) != s->credit + 1)
-		s->credit++;
+	s->credit = first_held(s, s->credit, ~HELD_DONE);
 	if (s->done < s->credit)
 		s->done = s->credit;
-	while (s->done < s->next) {
-		held = s->held[s->done % s->head.slots];
-		if (held == s->done + 1)
-			break;
-		s->done++;
-	}
+	s->done = first_held(s, s->done, UINT64_MAX);
 	if (observes(s))
 		return;
 	/* a successor goes on from here if we are killed */
@@ -205,12 +218,11 @@ static int look_for_next(struct rashpa_stream *s)
 	if (s->known && s->shared->generation == s->generation)
 		return 0;
 	pthread_mutex_lock(&s->lock);
-	if (s->known) {
+	if (s->known)
 		stream_forget(s);
-		free(s->held);
-		s->held = NULL;
-		s->known = false;
-	}
+	s->known = false;
+	free(s->held);
+	s->held = NULL;
 	found = look_for_stream(s);
 	if (found < 0)
 		stream_forget(s);
@@ -364,7 +376,7 @@ static bool record_of(const struct rashpa_stream *s, uint64_t stack,
 	const volatile struct rashpa_stream_record *r = stream_record(s, stack);
 	uint64_t last = __atomic_load_n(&r->stack, __ATOMIC_ACQUIRE);
 
-	memcpy(copy, (const void *)(uintptr_t)r, sizeof(*copy));
+	stream_copy_words(copy, r, sizeof(*copy));
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	return last == stack + 1 && copy->run == s->head.run &&
 	       __atomic_load_n(&r->begun, __ATOMIC_RELAXED) == stack + 1;
@@ -461,7 +473,8 @@ int rashpa_stack_intact(const struct rashpa_stack *stack)
 /* s->lock is held; the stack is of this run. */
 static int holds(const struct rashpa_stream *s, const struct rashpa_stack *stack)
 {
-	uint64_t held = s->held[stack->number % s->head.slots] & ~HELD_DONE;
+	uint64_t held = s->producer ? 0 :
+			s->held[stack->number % s->head.slots] & ~HELD_DONE;
 
 	/* a later one is there in its place */
 	if (held > stack->number + 1)
@@ -497,10 +510,10 @@ static int release(struct rashpa_stream *s, const struct rashpa_stack *stack)
 
 	if (!ours(s, stack))
 		return fail(ESTALE, "stack %" PRIu64 " is of a stream that is over", stack->number);
-	held = &s->held[stack->number % s->head.slots];
 	error = holds(s, stack);
 	if (error)
 		return error;
+	held = &s->held[stack->number % s->head.slots];
 	/* what became of it then is of no interest to who was done with it */
 	good = *held & HELD_DONE || intact(s, stack);
 	*held = 0;
@@ -518,6 +531,8 @@ int rashpa_stream_release(struct rashpa_stream *s, const struct rashpa_stack *st
 
 	pthread_mutex_lock(&s->lock);
 	error = release(s, stack);
+	if (error != -EINVAL && s->out)
+		s->out--;
 	pthread_mutex_unlock(&s->lock);
 	return error;
 }
@@ -544,6 +559,7 @@ static void take(struct rashpa_stream *s, struct rashpa_stack *st)
 		s->stat.held--;
 	s->held[st->slot] = st->number + 1;
 	s->stat.held++;
+	s->out++;
 	s->stat.stacks++;
 	s->stat.frames += st->images;
 	s->stat.skipped = st->skipped;

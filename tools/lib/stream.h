@@ -70,7 +70,8 @@ struct rashpa_stream {
 	uint64_t pending;		/* frames lost, not told yet */
 	uint64_t generation;		/* of the stream that is none for us */
 	struct rashpa_stream_stat stat;
-	pthread_mutex_t lock;		/* the next three, stat.held, .lost */
+	pthread_mutex_t lock;		/* the next four, stat.held, .lost */
+	uint64_t out;			/* stacks that somebody has, of this stream or one before */
 	uint64_t credit;		/* stacks given back */
 	uint64_t done;			/* that nobody asks for again */
 	uint64_t *held;			/* by slot: number of the stack + 1; HELD_DONE */
@@ -118,6 +119,8 @@ int memory_dmabuf(struct memory *m);
 void memory_close(struct memory *m);
 int stream_open(const char *name, unsigned int flags, bool producer, struct rashpa_stream **stream);
 void stream_close(struct rashpa_stream *s);
+/* Copy once, and check the copy: the other side can change its memory at any time. */
+void stream_copy_words(void *to, const volatile void *from, size_t size);
 /* The header, checked; 0: there is none, or it is being changed; or a negative errno */
 int stream_copy(struct rashpa_stream *s);
 bool stream_same(const struct rashpa_stream *s);

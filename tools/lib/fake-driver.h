@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * As much of the driver as streams need, in one process: nodes are files, and ioctl() and mmap()
+ * of what is linked with this (FAKE_DRIVER in the Makefiles) come here. Nothing makes events: wait
+ * with a timeout of 0. What is mapped has pages around it that cannot be touched.
+ */
+#ifndef FAKE_DRIVER_H
+#define FAKE_DRIVER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Has anybody the role of a producer? Nobody is told of the other. */
+extern bool fake_has_producer;
+
+/* 0: the nodes are there. */
+int fake_driver_load(void);
+void fake_driver_unload(void);
+/* A named buffer of so many bytes, whole pages; where anybody can write into it, or NULL. */
+void *fake_buffer(const char *name, uint64_t length);
+
+#endif /* FAKE_DRIVER_H */
