@@ -164,6 +164,10 @@ ok $? "that is explained"
 start generate:1 --slots 2
 attach --dataset generate:1
 wait_for 30 sent 10
+is "buffer info names both" "$(rashpactl --json buffer info ring3 | jq -c '[.producer.pid, .consumer.pid]')" \
+	"[$remu,$romulu]"
+is "in words, too" "$(rashpactl buffer info ring3 |
+	grep -cE "^(producer +process $remu|consumer +process $romulu) of root$")" 2
 romulu --buffer ring3 --no-check --timeout 1 >"$work/second" 2>&1
 is "a second consumer: a failure" $? 1
 grep -q "ring3 has a consumer: process $romulu " "$work/second"

@@ -18,6 +18,7 @@
 struct entry {
 	const char *name;
 	struct rashpa_info info;	/* with !error */
+	struct rashpa_role role;	/* likewise */
 	int error;			/* -EBUSY, -EACCES: only the owner and mode are known */
 	uint32_t uid, gid, mode;
 };
@@ -39,6 +40,8 @@ static int look(const char *name, struct entry *entry)
 	if (lease)
 		fd = rashpa_buffer_open(name, O_RDONLY);
 	entry->error = fd < 0 ? fd : rashpa_info(fd, &entry->info);
+	if (!entry->error)
+		entry->error = rashpa_role(fd, &entry->role);
 	if (fd >= 0)
 		close(fd);
 	if (entry->error && fd != -EBUSY && fd != -EACCES)
@@ -57,6 +60,21 @@ static int look(const char *name, struct entry *entry)
 static const char *why_unknown(const struct entry *e)
 {
 	return e->error == -EBUSY ? "leased exclusively" : "not for you";
+}
+
+static const char *const roles[RASHPA_ROLES] = { "producer", "consumer" };
+
+/* null: there is none */
+static struct json_object *role_json(const struct rashpa_role *role, unsigned int i)
+{
+	struct json_object *o;
+
+	if (!(role->out_held >> i & 1))
+		return NULL;
+	o = json_object_new_object();
+	put_int(o, "pid", role->out_pid[i]);
+	put_int(o, "uid", role->out_uid[i]);
+	return o;
 }
 
 static struct json_object *entry_json(const struct entry *e)
@@ -91,6 +109,8 @@ static struct json_object *entry_json(const struct entry *e)
 	}
 	put_int(o, "importers", i->out_importers);
 	put_int(o, "mappings", i->out_mappings);
+	for (unsigned int k = 0; k < RASHPA_ROLES; k++)
+		json_object_object_add(o, roles[k], role_json(&e->role, k));
 	return o;
 }
 
@@ -173,6 +193,11 @@ static void print_entry(const struct entry *e)
 		printf("leases       %" PRIu32 "\n", i->out_leases);
 	printf("importers    %" PRIu32 "\n", i->out_importers);
 	printf("mappings     %" PRIu32 "\n", i->out_mappings);
+	for (unsigned int k = 0; k < RASHPA_ROLES; k++) {
+		if (e->role.out_held >> k & 1)
+			printf("%-12s process %" PRId32 " of %s\n", roles[k], e->role.out_pid[k],
+			       user_name(user, sizeof(user), e->role.out_uid[k]));
+	}
 }
 
 int cmd_buffer_info(int argc, char **argv)
