@@ -269,8 +269,8 @@ static void ring(uint8_t dtp, const uint8_t *bytes, size_t size)
 }
 
 /*
- * "late" makes an image unstoppable on purpose; one of 2^32 lines is then no finding. It is
- * tried by rashpa-fpga-selftest.
+ * A reset waits a second for an image that is "late", which one of 2^32 lines would take each time.
+ * It is tried by rashpa-fpga-selftest.
  */
 static void tell(const uint8_t *bytes, size_t size)
 {

@@ -19,6 +19,7 @@
 #define EAGER		TICKS(500)	/* then sleep shortly between two looks */
 #define SLEEP_MIN	TICKS(10)
 #define SLEEP_MAX	TICKS(200)	/* at last longer and longer */
+#define ARRIVAL		TICKS(1000000)	/* a reset lets what is late arrive for so long */
 
 enum outcome { SENT, STOPPED, REFUSED };
 
@@ -68,10 +69,16 @@ static void count_add(_Atomic uint64_t *counter, uint64_t n)
 			      memory_order_relaxed);
 }
 
-/* What is on its way already cannot be stopped any more; a reset ends what lingers. */
+/*
+ * What is on its way already cannot be stopped any more. A reset ends what lingers, and lets arrive
+ * what is late, but does not wait for ever.
+ */
 static bool stopped(const struct fpga *fpga, const struct dtp *d)
 {
-	return (d->stop && !d->posted) || (d->lingers && fpga->engine.quiescing);
+	const struct engine *e = &fpga->engine;
+
+	return (d->stop && !d->posted) ||
+	       (e->quiescing && (d->lingers || (d->posted && host_ticks() > e->quiesce_end)));
 }
 
 /* ------------------------------------------------------------ one image --- */
@@ -993,6 +1000,7 @@ void engine_quiesce(struct fpga *fpga)
 
 	engine_set_stuck(fpga, false);
 	pthread_mutex_lock(&e->lock);
+	e->quiesce_end = host_ticks() + ARRIVAL;
 	e->quiescing = true;
 	for (n = 0; n < fpga->dtps; n++)
 		if (e->active != &fpga->dtp[n])

@@ -155,6 +155,7 @@ struct engine {
 	unsigned int turn;		/* round robin */
 	bool stuck;			/* misbehave: do not stop */
 	_Atomic bool quiescing;		/* nothing stays on its way; read without the lock, too */
+	uint64_t quiesce_end;		/* by host_ticks(); set before quiescing is */
 	bool unsettled;			/* told to look, and has not yet done all that is due */
 	bool patient;			/* misbehave: wait while bus mastering is off */
 

@@ -117,6 +117,16 @@ static void test_late(void)
 	CHECK(same_stack(&d, 0));
 	fresh();
 	check_late_refused(&d);
+	/* one that would be on its way for days ends with a reset, too */
+	fresh();
+	d.height = INT32_MAX;
+	d.src_line = d.dst_line = 0;
+	d.bunch = d.images = 1;
+	tell("late on 0");
+	start(&d);
+	CHECK(EVENTUALLY(lock_record(0)[0] == 1 && counter(0, RFPGA_DTP_C_BYTES)));
+	function_reset();
+	CHECK(idle());
 	tell("honest");
 }
 
