@@ -86,7 +86,7 @@ bool clock_step(uint64_t ticks)
 	bool ok;
 
 	pthread_mutex_lock(&clock_lock);
-	ok = held && ticks < CLOCK_NEVER - stands;
+	ok = held && stands < CLOCK_END && ticks < CLOCK_END - stands;
 	if (ok)
 		stands += ticks;
 	pthread_mutex_unlock(&clock_lock);

@@ -78,7 +78,7 @@ static void settle(struct fpga *fpga, char *answer)
 	}
 	jump = 0;
 	if (!clock_step(ticks))
-		say(answer, "error: so far the clock cannot count");
+		say(answer, "error: the clock cannot be stepped to tick 2^61: step less");
 	else if (ticks)
 		kick(fpga);
 	else

@@ -2,6 +2,7 @@
 /* Live sources with a clock that is held: to the tick, and to the image. */
 #include "selftest.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -350,6 +351,27 @@ static void test_begin(void)
 	end();
 }
 
+/* TAI would go round in 2554: the clock is not stepped so far. */
+static void test_clock_end(void)
+{
+	const uint64_t last = (1ull << 61) - 1;
+	uint64_t time_now;
+	char text[40];
+
+	live(0);
+	time_now = rd64(base + RFPGA_SOURCE_TIME);
+	snprintf(text, sizeof(text), "clock step %llu",
+		 (unsigned long long)(last + 1 - rd64(RFPGA_TICKS)));
+	CHECK(obeys(text, "error: the clock cannot be stepped"));
+	step(last - rd64(RFPGA_TICKS));
+	CHECK(rd64(base + RFPGA_SOURCE_TIME) > time_now);
+	CHECK(obeys("clock step 1", "error: the clock cannot be stepped"));
+	tell("clock run");
+	CHECK(EVENTUALLY(rd64(RFPGA_TICKS) > last));
+	/* others want to step it */
+	restart_program_with(NULL);
+}
+
 static const struct test tests[] = {
 	{ "ticks", "images at their ticks, and stalls by cause", test_ticks },
 	{ "fifo", "what waits, and what is lost", test_fifo },
@@ -358,6 +380,7 @@ static const struct test tests[] = {
 	{ "policies", "overwritten, or left out", test_policies },
 	{ "missing", "images and lines that the detector misses", test_missing },
 	{ "begin", "in the middle of an image", test_begin },
+	{ "clock-end", "a clock that is stepped too far", test_clock_end },
 };
 
 const struct suite live_suite = SUITE("live", tests);
