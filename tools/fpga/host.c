@@ -19,7 +19,7 @@
  * neither a system call nor one of the process's limited number of mappings.
  */
 struct host_backing {
-	struct host_backing *next;
+	struct host_backing *next, **link;	/* link: what points to this one */
 	dev_t dev;
 	ino_t ino;
 	uint64_t start;		/* file offset of map */
@@ -155,15 +155,13 @@ void host_exclude(struct host *host)
 
 /* ------------------------------------------------------------- regions --- */
 
-static void backing_put(struct host *host, struct host_backing *backing)
+static void backing_put(struct host_backing *backing)
 {
-	struct host_backing **link = &host->backings;
-
 	if (!backing || --backing->users)
 		return;
-	while (*link != backing)
-		link = &(*link)->next;
-	*link = backing->next;
+	*backing->link = backing->next;
+	if (backing->next)
+		backing->next->link = backing->link;
 	munmap(backing->map, backing->size);
 	free(backing);
 }
@@ -204,7 +202,10 @@ static struct host_backing *backing_map(struct host *host, const struct stat *st
 	b->size = size;
 	b->map = map;
 	b->shareable = S_ISREG(st->st_mode) && start == 0;
+	b->link = &host->backings;
 	b->next = host->backings;
+	if (b->next)
+		b->next->link = &b->next;
 	host->backings = b;
 	return b;
 }
@@ -272,6 +273,10 @@ static const struct host_region *region_find(struct host *host, uint64_t addr)
 
 static int region_insert(struct host *host, size_t at, const struct host_region *region)
 {
+	if (host->count == HOST_REGIONS) {
+		log_limited("more than %u DMA regions: map fewer, and larger ones", HOST_REGIONS);
+		return -ENOSPC;
+	}
 	if (host->count == host->room) {
 		size_t room = host->room ? 2 * host->room : 64;
 		void *p = reallocarray(host->regions, room, sizeof(*host->regions));
@@ -288,11 +293,16 @@ static int region_insert(struct host *host, size_t at, const struct host_region 
 	return 0;
 }
 
-static void region_remove(struct host *host, size_t at)
+static void regions_remove(struct host *host, size_t at, size_t n)
 {
-	backing_put(host, host->regions[at].backing);
-	host->count--;
-	memmove(&host->regions[at], &host->regions[at + 1],
+	size_t i;
+
+	if (!n)
+		return;
+	for (i = 0; i < n; i++)
+		backing_put(host->regions[at + i].backing);
+	host->count -= n;
+	memmove(&host->regions[at], &host->regions[at + n],
 		(host->count - at) * sizeof(*host->regions));
 }
 
@@ -313,11 +323,11 @@ static void region_join(struct host *host, size_t at)
 
 	if (at + 1 < host->count && region_joins(&r[at], &r[at + 1])) {
 		r[at].size += r[at + 1].size;
-		region_remove(host, at + 1);
+		regions_remove(host, at + 1, 1);
 	}
 	if (at > 0 && region_joins(&r[at - 1], &r[at])) {
 		r[at - 1].size += r[at].size;
-		region_remove(host, at);
+		regions_remove(host, at, 1);
 	}
 }
 
@@ -339,7 +349,7 @@ static int map_locked(struct host *host, struct host_region *region, int fd)
 	}
 	err = region_insert(host, at, region);
 	if (err)
-		backing_put(host, region->backing);
+		backing_put(region->backing);
 	else
 		region_join(host, at);
 	return err;
@@ -363,16 +373,17 @@ int host_map(struct host *host, uint64_t addr, uint64_t size, uint64_t offset,
 	return err;
 }
 
-/* Take [addr, last] out of region i, which overlaps it; true if the region is gone. */
-static bool region_cut(struct host *host, size_t i, uint64_t addr, uint64_t last)
+static uint64_t region_last(const struct host_region *r)
+{
+	return r->addr + (r->size - 1);
+}
+
+/* Take [addr, last] out of region i, which overlaps it, and of which something stays. */
+static void region_cut(struct host *host, size_t i, uint64_t addr, uint64_t last)
 {
 	struct host_region *r = &host->regions[i], tail = *r;
-	uint64_t r_last = r->addr + (r->size - 1);
+	uint64_t r_last = region_last(r);
 
-	if (addr <= r->addr && last >= r_last) {
-		region_remove(host, i);
-		return true;
-	}
 	if (last < r_last) {
 		tail.addr = last + 1;
 		tail.size = r_last - last;
@@ -381,21 +392,20 @@ static bool region_cut(struct host *host, size_t i, uint64_t addr, uint64_t last
 	if (addr > r->addr) {
 		r->size = addr - r->addr;
 		if (last >= r_last)
-			return false;
-		/* both ends stay; if memory is short, better too little than too much */
+			return;
+		/* both ends stay; if there is no room, better too little than too much */
 		if (!region_insert(host, i + 1, &tail) && tail.backing)
 			tail.backing->users++;
-		return false;
+		return;
 	}
 	*r = tail;
-	return false;
 }
 
 /* Ranges that were never mapped are no error: a host unmaps more than it mapped. */
 void host_unmap(struct host *host, uint64_t addr, uint64_t size)
 {
 	uint64_t last;
-	size_t i;
+	size_t i, n = 0;
 
 	if (!size)
 		return;
@@ -403,17 +413,20 @@ void host_unmap(struct host *host, uint64_t addr, uint64_t size)
 		last = UINT64_MAX;
 	pthread_rwlock_wrlock(&host->lock);
 	i = region_after(host, addr);
-	while (i < host->count && host->regions[i].addr <= last)
-		if (!region_cut(host, i, addr, last))
-			i++;
+	if (i < host->count && host->regions[i].addr < addr)
+		region_cut(host, i++, addr, last);
+	while (i + n < host->count && region_last(&host->regions[i + n]) <= last)
+		n++;
+	regions_remove(host, i, n);
+	if (i < host->count && host->regions[i].addr <= last)
+		region_cut(host, i, addr, last);
 	pthread_rwlock_unlock(&host->lock);
 }
 
 void host_unmap_all(struct host *host)
 {
 	pthread_rwlock_wrlock(&host->lock);
-	while (host->count)
-		region_remove(host, host->count - 1);
+	regions_remove(host, 0, host->count);
 	pthread_rwlock_unlock(&host->lock);
 }
 

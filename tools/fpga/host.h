@@ -24,6 +24,8 @@
 #include "device.h"
 #include "irq.h"
 
+#define HOST_REGIONS	65535u		/* as VFIO allows a container (dma_entry_limit) */
+
 /* How the server asks the client; all may be called while host.lock is held but dma. */
 struct host_wire {
 	int (*dma)(void *wire, bool write, uint64_t addr, void *data, size_t length);

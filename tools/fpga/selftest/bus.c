@@ -280,9 +280,41 @@ static void test_unmap(void)
 	CHECK(untouched(0, 1 << 20));
 }
 
+/* As many as there may be, and no more; each unmap of some is over in an instant. */
+static void test_many_regions(void)
+{
+	const uint64_t addr = 1ull << 40;
+	struct {
+		uint16_t id, command;
+		uint32_t size, flags, error;
+		uint32_t argsz, prot;
+		uint64_t offset, addr, length;
+	} map = {
+		.command = 2, .size = sizeof(map), .flags = 0x10,	/* no answer */
+		.argsz = 32, .prot = 3, .length = 4096,
+	};
+	uint32_t i;
+
+	for (i = 0; i < 65535; i++) {
+		map.addr = addr + i * 8192ull;
+		client_send(c, &map, sizeof(map), NULL, 0);
+	}
+	CHECK_EQ(client_map(c, addr + i * 8192ull, 4096, 0, 3, -1), ENOSPC);
+	/* of one that is cut into two, the second half has no place */
+	client_unmap(c, HOST_ADDR + HOST_SIZE / 2, 4096);
+	CHECK_EQ(client_map(c, HOST_ADDR + HOST_SIZE - 4096, 4096, 0, 3, -1), ENOSPC);
+	client_unmap(c, addr + 8192, 8192);
+	CHECK_EQ(client_map(c, addr + 4096, 8192, 0, 3, -1), 0);
+	client_unmap(c, addr + 2048, UINT64_MAX);
+	CHECK_EQ(client_map(c, addr, 4096, 0, 3, -1), EEXIST);
+	CHECK_EQ(client_map(c, addr + 2048, 4096, 0, 3, -1), 0);
+	client_unmap(c, addr, UINT64_MAX);
+}
+
 static const struct test tests[] = {
 	{ "address-end", "addresses end at 2^64", test_address_end },
 	{ "odd-regions", "regions that end inside of a word", test_odd_regions },
+	{ "many-regions", "more regions than there may be", test_many_regions },
 	{ "pieces", "memory that was mapped in pieces", test_pieces },
 	{ "bus", "refused: bus addresses", test_fault_bus },
 	{ "taken-away", "memory taken away while it is written", test_unmap },
