@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: LGPL-2.1-or-later
 # Runs inside the lab's root: the reference of all ioctls from the comments of the header,
 # by the kernel's kernel-doc, as build/docs/uapi-reference.rst (for Sphinx's C domain).
 set -euo pipefail

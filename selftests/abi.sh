@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: LGPL-2.1-or-later
 # Runs inside the lab's root: the header keeps its promises. Layouts and numbers are those
 # that are written down (abi/rashpa.abi; "make abi" adds what is new), on every machine and
 # with every compiler; what the first header had is still there; the header stands alone. And the

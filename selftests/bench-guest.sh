@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: LGPL-2.1-or-later
 # The part of the measurements that runs in the guest: a software FPGA for this driver,
 # a second one for VFIO. bench-guest.sh FOLDER [OPTION...]: of rashpa-bench memory.
 set -euo pipefail

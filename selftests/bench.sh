@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: LGPL-2.1-or-later
 # The measurements: what this driver costs beside its peers, side by side in one guest.
 # bench.sh [SERIES [OPTION...]]: of the kernel; options of rashpa-bench memory. Writes
 # memory, latency and roundtrip, each as .json and .svg, to build/bench. An emulated

@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: LGPL-2.1-or-later
 # Runs inside the lab's root: builds the module for the kernels named, the tools and
 # the tests. Prints compiler output only when something is wrong or warned about.
 set -euo pipefail

@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: LGPL-2.1-or-later
 # All tests: programs on the host, then every kernel with the IOMMU off and on.
 # check.sh [SERIES...]. Results in build/check; the last line counts.
 # RASHPA_CHECK_JOBS: parts at a time (default: one more than processors, at most 4).

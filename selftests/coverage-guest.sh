@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: LGPL-2.1-or-later
 # Runs inside the guest: the suite with the module that counts, then what it counted.
 # coverage-guest.sh FOLDER ARGUMENTS-OF-SUITE...
 set -uo pipefail

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: LGPL-2.1-or-later
 """Merge what several guests counted, by line.
 
 coverage.py BUILD RUNS RESULT: BUILD has the module's .gcno files, RUNS a folder of .gcda

@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: LGPL-2.1-or-later
 # Does the debug kernel notice what it is there for, and does the lab fail for it? Plants
 # one defect a class (modules/rashpa_defect.c) and looks for its name in the kernel's log,
 # among the lines that fail a run. That a run without a defect is good, the check's other

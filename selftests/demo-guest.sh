@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: LGPL-2.1-or-later
 # The part of the demonstration that runs in the guest.
 # demo-guest.sh JSON [FRAMES]: streams, and writes the result to JSON.
 set -euo pipefail

@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: LGPL-2.1-or-later
 # The demonstration: detector frames from a software FPGA, by DMA, into a named
 # contiguous buffer of a virtual machine, checked byte for byte; IOMMU off, then on.
 # demo.sh [SERIES]: of the kernel. Writes build/demo.json. Exit: 0 all frames arrived.

@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: LGPL-2.1-or-later
 # Runs inside a guest, after dkms.sh: modprobe finds and loads what DKMS installed; a kernel
 # that asks for signatures refuses it unsigned and signed by a key it does not know, with
 # the words that the documentation and "rashpactl doctor" use. TAP.

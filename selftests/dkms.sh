@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: LGPL-2.1-or-later
 # Runs inside the lab's root, which it may write to ("lab exec --scratch"): installs the
 # driver with DKMS, raises its version, has a kernel that comes later, and removes
 # everything. TAP. What was installed is kept in build/dkms for dkms-guest.sh.
@@ -114,7 +114,7 @@ for tool in rashpactl remu romulu rashpa-bench rashpa-fpga-conformance; do
 done
 quietly make uninstall
 ok $? "make uninstall"
-is "no tool, header, rule or manual is left" "$(find /usr/local /etc/udev -newer "$work/src/COPYING" -type f)$(ours)" ""
+is "no tool, header, rule or manual is left" "$(find /usr/local /etc/udev -newer "$work/src/dkms.conf" -type f)$(ours)" ""
 before=$(find / -xdev -newer "$work/said" -type f \( -name '*rashpa*' \) -not -path '/tmp/*' 2>/dev/null)
 quietly make install DESTDIR="$work/package" PREFIX=/usr
 ok $? "make install DESTDIR= for a package"

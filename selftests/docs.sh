@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: LGPL-2.1-or-later
 # Runs inside the lab's root: kernel-doc has no complaint about any comment, and the
 # reference that is made of the header is complete. TAP.
 set -uo pipefail

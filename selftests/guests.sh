@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: LGPL-2.1-or-later
 # The guests that the suite runs in: what they have, and what each of them leaves out.
 # Sourced by check.sh and coverage.sh.
 

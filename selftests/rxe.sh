@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: LGPL-2.1-or-later
 # Two soft-RoCE devices in this machine, rxe0 (10.77.0.1) and rxe1 (10.77.0.2), at the
 # two ends of a cable that does not exist. Does nothing where they are already.
 set -euo pipefail

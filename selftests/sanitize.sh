@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: LGPL-2.1-or-later
 # Runs inside the lab's root: tools, software FPGA and tests with the address and the
 # undefined behaviour sanitizer, and the fuzzers, in build/sanitize; then what needs no kernel
 # of ours. TAP. check.sh runs the rest in a guest.

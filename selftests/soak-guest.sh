@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: LGPL-2.1-or-later
 # The part of the soak test that runs in the guest: rounds of random work for so long.
 # soak-guest.sh FOLDER MINUTES SEED. FOLDER/rounds has a JSON object per round, FOLDER/memory
 # two: before and after. The same seed draws the same numbers (a round's "drawn"). Needs two

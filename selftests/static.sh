@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: LGPL-2.1-or-later
 # Runs inside the lab's root: what tools find in the sources without running them. No
 # finding stays open; what is left out, and why, stands in selftests/static/. TAP, and the
 # seconds of processor time of each tool. static.sh [TOOL...]: only these.
@@ -119,6 +119,24 @@ run_shellcheck() {
 	shell_scripts | xargs shellcheck -x -f gcc
 }
 
+# What runs in the kernel is GPL-2.0-only; all else can be linked with what anybody has.
+run_licence() {
+	local file want
+	find . -path ./build -prune -o -path ./.git -prune -o -path ./LICENSES -prune -o \
+		-name __pycache__ -prune -o -type f -print | sort | while read -r file; do
+		case $file in
+		./drivers/* | ./Kbuild | ./dkms.conf | ./selftests/modules/*) want="GPL-2\.0-only$" ;;
+		./uapi/* | ./selftests/abi/0.* | ./selftests/modules/rashpa_bare.h) want="GPL-2\.0-only WITH Linux-syscall-note" ;;
+		./README.md | *.json | ./selftests/abi/rashpa.abi | *.const) continue ;;
+		./selftests/lab/debug.config | ./.git) continue ;;
+		*) want="LGPL-2\.1-or-later" ;;
+		esac
+		head -n 4 "$file" | sed 's, *\*/$,,; s, *-->$,,' |
+			grep -q "SPDX-License-Identifier: $want" || echo "$file: no line of $want"
+	done
+}
+
+tool licence "each file names its licence" run_licence
 tool "sparse 6.1" "sparse is clean on 6.1" run_sparse
 tool "sparse 6.12" "sparse is clean on 6.12" run_sparse
 if [[ $only == "  " || $only == *" sparse "* ]]; then

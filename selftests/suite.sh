@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: LGPL-2.1-or-later
 # Runs inside the guest: loads the module, runs every test, prints one TAP stream.
 # suite.sh [--without NAME]... [TEST...]: not these; only these.
 # RASHPA_TOOLS: folder of the tools, where others than build/tools are to be tested. What

@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: LGPL-2.1-or-later
 # Runs inside the lab's root: what a program that was compiled with a header relies on,
 # one fact a line: facts.sh HEADER [COMPILER [OPTION...]].
 #

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * A program as it was written and compiled when the header was first promised (0.2/): it
  * knows nothing of what came since, and works. first-header NODE: of a software FPGA that

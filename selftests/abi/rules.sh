@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: LGPL-2.1-or-later
 # Sourced: what may become of a published header.
 
 # shellcheck disable=SC2034 # for who sources this

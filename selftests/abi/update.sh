@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: LGPL-2.1-or-later
 # Runs inside the lab's root (make abi): write down what uapi/linux/rashpa.h promises now.
 # Refuses where a promise would be broken: structs and lists may only grow at the end.
 # "update.sh --anew VERSION" promises anew, with this header as the first: nobody uses the one

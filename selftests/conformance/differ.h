@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * One stream of operations, played into two device programs: what software can see of both has
  * to be the same. What the interface leaves open is not compared, and streams ask for nothing

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * Streams from a seed. A DTP has at most one thing wrong at a time: of two, boards may find
  * either first.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * Plays random streams of operations into two device programs until they differ. What is found is
  * made as short as can be, and kept as a text that can be played again.

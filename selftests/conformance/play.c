@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * Before each operation both programs come to rest; before a start, and before credit, only the
  * DTP that it is for. So DTPs run beside each other, and nothing depends on who is faster.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /* Streams as text: a line for each operation, numbers as C has them, "#" begins a comment. */
 #include "differ.h"
 

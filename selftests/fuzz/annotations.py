@@ -1,8 +1,8 @@
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: LGPL-2.1-or-later
 """What uapi/linux/rashpa.h cannot tell a fuzzer: see describe.py."""
 
 PREAMBLE = """\
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: LGPL-2.1-or-later
 # Made by describe.py from uapi/linux/rashpa.h and annotations.py: change those.
 
 include <uapi/linux/rashpa.h>

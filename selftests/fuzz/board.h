@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The software FPGA inside a fuzzer: no process, no sockets in the file system. */
 #ifndef FUZZ_BOARD_H
 #define FUZZ_BOARD_H

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /* ioctls: arguments that are nearly right, at addresses that mostly are. */
 #include <sys/syscall.h>
 

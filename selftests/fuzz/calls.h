@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* What calls.c knows of each ioctl. */
 #ifndef FUZZ_CALLS_H
 #define FUZZ_CALLS_H

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * The control socket: lines in any pieces. The first byte of an input says how long the
  * pieces are that the rest arrives in.

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: LGPL-2.1-or-later
 """Description of the ioctls for syzkaller, made from uapi/linux/rashpa.h.
 
 describe.py --write   makes rashpa.txt and rashpa.txt.const anew

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * Calls the driver with what no program would: fuzz [--seed N] [--calls N] [--seconds N]
  * [--threads N] [--first N]. A child makes the steps, this process watches it and the

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The fuzzer of the driver: steps that are derived from a seed. Step n of a thread is made
  * from nothing but the seed, the thread's number and n, so one thread replays exactly.

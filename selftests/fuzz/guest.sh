@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: LGPL-2.1-or-later
 # Inside the guest: turns of the fuzzers, a new seed and another number of threads each,
 # until SECONDS are over. guest.sh SECONDS SEED
 set -uo pipefail

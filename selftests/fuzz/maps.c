@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * Mappings of the objects, in a range of addresses where nothing else of the process is:
  * threads may take away one another's, and a wrong address hits no stack.

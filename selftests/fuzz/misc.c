@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /* Other system calls on the objects, processes that come and go, the administrator. */
 #include <linux/dma-buf.h>
 #include <poll.h>

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * Live objects. Threads share them without a lock: that an fd is closed, or is another
  * file's, while somebody uses it is what happens in real programs.

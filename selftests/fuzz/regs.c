@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * The registers of the software FPGA, written and read at random by a guest that owns it:
  * regs [SEED [SECONDS]]. The table leads to one buffer of three; whatever the registers say,

@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: LGPL-2.1-or-later
 # What the logs of a run say, as build/fuzz.json and as lines.
 # report.sh STATUS-OF-HOST STATUS-OF-GUEST KERNEL SEED
 set -uo pipefail

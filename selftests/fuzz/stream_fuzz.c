@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * The header that a producer puts at the beginning of a buffer, as the library checks it:
  * whatever is believed lies inside the buffer. An input is what differs from a good header and

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /* Every ioctl, with its fields: what makes it succeed. calls.c bends it. */
 #include "calls.h"
 

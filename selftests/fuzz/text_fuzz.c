@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * What people write: profiles, recorded images, numbers and regions. The first byte of an
  * input says who reads the rest.

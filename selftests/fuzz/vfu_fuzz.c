@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * The vfio-user server and the engine behind it, fed with what a client could send. An
  * input is a byte of flags and a list of steps, each {what, arg, length (16 bits), bytes};

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
 # shellcheck shell=bash
 # The debug kernel, series "debug": made of the root's Linux source with the detectors
 # of debug.config, once, outside the checkout. It lies in $DEBUG:

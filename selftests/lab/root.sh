@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
 # shellcheck shell=bash
 # The cached Debian 13 root: compilers, QEMU, kernels and their headers.
 

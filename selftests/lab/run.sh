@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
 # shellcheck shell=bash
 # Boot a kernel of the root with QEMU and run a command in the guest.
 

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Every call of the driver in one table: arguments that are valid, what is wrong in each
  * field, and how to take back what it made. A call that is added to the header and not here

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /* What the tests share: calls with their reasons, buffers, the software FPGA. */
 #include <dirent.h>
 #include <grp.h>

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /* Faults that the kernel injects where this thread allocates or copies. */
 #include <sys/mount.h>
 

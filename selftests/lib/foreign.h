@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Modules that only tests load: exporters of memory, and importers of ours. */
 #ifndef FOREIGN_H
 #define FOREIGN_H

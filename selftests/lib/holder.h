@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Everything that can be open on a function, and what becomes of it when that goes. */
 #ifndef HOLDER_H
 #define HOLDER_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* A software FPGA that streams a small dataset into a memory. */
 #ifndef RIG_H
 #define RIG_H

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: LGPL-2.1-or-later
 # Sourced by the tests in selftests/tests: TAP, and what they all need.
 # They run in the guest, with the module loaded and the tools in PATH.
 

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Calls that stand still in the middle: the kernel waits in copy_from_user() or
  * copy_to_user() for a page that userfaultfd withholds, until the test lets it go on.

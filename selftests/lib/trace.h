@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* What the kernel has traced: events of the driver, and calls of one function. */
 #ifndef TRACE_H
 #define TRACE_H

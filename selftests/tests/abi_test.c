@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /* The rules that every ioctl keeps, tried on every ioctl. */
 #include <limits.h>
 #include <pthread.h>

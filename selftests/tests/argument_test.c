@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * Wrong pointers and wrong file descriptors, in every place of every call that takes one;
  * nodes that are open read-only.

@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: LGPL-2.1-or-later
 # rashpa-bench: the shape of its JSON, and that it leaves the machine as it was. What it
 # measures is not judged here.
 . "$(dirname "$0")/../lib/shell.sh"

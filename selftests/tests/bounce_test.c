@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /* A machine that copies all DMA through bounce buffers: maps are refused, not false. */
 #include <string.h>
 #include <unistd.h>

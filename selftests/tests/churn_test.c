@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * Random work of several processes at a time: maps of buffers and of other drivers' memory,
  * many channels, buffers of all sizes while somebody breaks memory into pieces.

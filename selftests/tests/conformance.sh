@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: LGPL-2.1-or-later
 # rashpa-fpga-conformance with a card that is bound to vfio-pci: the software FPGA, behind an
 # IOMMU. What it refuses, that all holds there too, and that the function is given back.
 . "$(dirname "$0")/../lib/shell.sh"

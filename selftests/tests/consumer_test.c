@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * librashpa's streams, between programs: whatever happens to one of them, the others lose nothing,
  * and are told. No board is needed: a program fills the slots.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /* What contig takes and leaves alone, and what comes from areas of CMA. */
 #include <linux/fuse.h>
 #include <linux/loop.h>

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * What nobody gets to see: bus and kernel addresses without privilege, and what was in
  * memory, in a struct or in a page before.

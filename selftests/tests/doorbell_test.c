@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /* A user rings the doorbell that the profile gives him, and reaches nothing beside it. */
 #include <setjmp.h>
 #include <signal.h>

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /* Errors that the PCI core reports of a function are events. */
 #include <poll.h>
 #include <stdio.h>

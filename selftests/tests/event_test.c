@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /* Event channels: sources, records, loss, waiting, eventfds. */
 #include <limits.h>
 #include <poll.h>

@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: LGPL-2.1-or-later
 # The examples, as they were compiled for people who begin with them: they stream.
 . "$(dirname "$0")/../lib/shell.sh"
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * Bind, unbind and load of the module while an allocation fails: they fail, or do without; and
  * can be tried again.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * Each allocation, and each copy from or to user space, of each call fails once. The call then
  * fails, leaves nothing, and works when it is made again.

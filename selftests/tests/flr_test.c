@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * A function that does not come back from its function-level reset. The PCI core waits a minute
  * for it, so one guest runs this.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * Another driver imports our dma-buf: vgem, which knows nothing of us. What it cannot do
  * with it on some kernel is tested as well.

@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: LGPL-2.1-or-later
 # A few seconds of the fuzzers with seeds that stay, so that they do not rot. The long runs
 # are "make fuzz".
 . "$(dirname "$0")/../lib/shell.sh"

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /* Groups: one event when all members have got equally far, who fills up, who laps. */
 #include <limits.h>
 #include <poll.h>

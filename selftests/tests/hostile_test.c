@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * Hardware that misbehaves in mid-stream, and comes back: what was delivered stays right,
  * every call answers in time and says what is wrong, and no memory is given back that the

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * Importers of windows, and exporters of memory, as others write them: cards that pin, cards that
  * can be stopped, GPUs that move what nobody has pinned, or that move it because somebody has.

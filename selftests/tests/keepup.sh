@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: LGPL-2.1-or-later
 # System calls per image stack, counted by strace; and, as a measurement and not as a
 # verdict, how much of what the FPGA alone can deliver a receiver keeps up with.
 . "$(dirname "$0")/../lib/shell.sh"

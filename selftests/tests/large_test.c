@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * A buffer of 1 GiB: in one piece on a machine that has just booted, and with a clear
  * answer on one whose memory is in pieces. Needs a guest of its own with at least 4 GiB.

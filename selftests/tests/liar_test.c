@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * Exporters that lie, and exporters that take their memory back: rashpa_liar.ko does both
  * on request. What is not true is refused; what is taken back is not written any more. Who

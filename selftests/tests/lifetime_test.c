@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * Files that outlive things: the function is taken away under open files, mappings and
  * maps; holders are killed; the module must stay while somebody needs it.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * Who holds what, and how much of it: what a member of the group can take is bounded, counted,
  * and named, and what is kept for root is there for root.

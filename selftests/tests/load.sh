@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: LGPL-2.1-or-later
 # Loading with parameters: "ids" binds functions at once; a wrong value fails the load, is
 # named in the kernel's log, and leaves nothing behind.
 . "$(dirname "$0")/../lib/shell.sh"

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * A kernel that is locked down: what leads through registers to all memory is refused, also to
  * root. Locks the kernel down for good, so a guest runs it last.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * Channels that belong to no function, and words that a program writes: who listens to a board
  * listens to a program in the same way.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * Litmus tests of Documentation/memory-order.rst: what a CPU may believe when it has seen a
  * lock record or an interrupt. For each place of payload and lock record: an honest board

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * Files that go elsewhere: over a socket to a process without privileges, to duplicates,
  * through exec. What may be done follows the file, not who opened it.

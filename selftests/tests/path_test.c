@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /* Maps of other functions' memory, maps that end and come back, maps that are kept. */
 #include <limits.h>
 #include <poll.h>

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * Devices that are not ours, served unchanged: QEMU's edu, a conventional PCI function
  * with registers, an interrupt and DMA of its own (docs/specs/edu of QEMU), and ivshmem,

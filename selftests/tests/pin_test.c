@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /* Memory of a process, pinned, as a dma-buf. */
 #include <signal.h>
 #include <sys/resource.h>

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * Who may do what: every row of Documentation/privileges.rst, tried as nobody, as a member
  * of the group rashpa, as a member with CAP_SYS_RAWIO, and as root. What a capability opens

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * Races that cannot be missed: calls stand still while they read or write user memory, and
  * what they are about is taken away meanwhile.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /* The queue as memory, eventfds that wait, level semantics, slow listeners, map events. */
 #include <limits.h>
 #include <poll.h>

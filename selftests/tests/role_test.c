@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /* Roles at a named buffer: one producer, one consumer, and who asks. */
 #include <signal.h>
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * Many callers at once, for a while: each call against close() of its file and against unbind
  * of its function, eight threads with whatever comes, processes that are killed. Who wins is

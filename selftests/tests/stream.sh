@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: LGPL-2.1-or-later
 # The main job, end to end: 2000 frames, two transfer processes, every byte compared.
 . "$(dirname "$0")/../lib/shell.sh"
 

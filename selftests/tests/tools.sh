@@ -1,5 +1,5 @@
 #!/bin/bash
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: LGPL-2.1-or-later
 # The tools' answers to wrong input: an exit status, a sentence that names the thing and
 # the remedy, and nothing has changed. And what they tell is true, as text and as JSON.
 . "$(dirname "$0")/../lib/shell.sh"

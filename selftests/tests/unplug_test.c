@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * Functions that go for good while all sorts of things are open: QEMU's edu is unplugged, a
  * board loses its power. Another board takes its slot's neighbour and streams.

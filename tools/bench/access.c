@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /* What a mapping costs to make, and what it is worth: faults, reading, writing. */
 #include <errno.h>
 #include <string.h>

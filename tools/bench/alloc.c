@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /* How long until there is a block of zeroed memory, and its descriptor. */
 #include "bench.h"
 #include "parse.h"

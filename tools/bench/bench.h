@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* rashpa-bench: what this driver costs, beside what others cost for the same job. */
 #ifndef BENCH_H
 #define BENCH_H

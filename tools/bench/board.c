@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /* The reference interface behind this driver and behind VFIO: the same registers. */
 #include <dirent.h>
 #include <errno.h>

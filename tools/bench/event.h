@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* A function with the reference interface, whoever drives it, and the ways its events take. */
 #ifndef EVENT_H
 #define EVENT_H

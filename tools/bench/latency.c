@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /* rashpa-bench latency: from an event of the FPGA to the program that waits for it. */
 #include <argp.h>
 #include <math.h>

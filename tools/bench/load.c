@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /* Events as fast as the FPGA is told to send them, whether anybody keeps up or not. */
 #include <errno.h>
 #include <fcntl.h>

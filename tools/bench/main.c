@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /* rashpa-bench: measurements, side by side with peers. See rashpa-bench(1). */
 #include <argp.h>
 #include <stdio.h>

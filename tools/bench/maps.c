@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /* What it costs to make a memory reachable for a function, and to end that. */
 #include <errno.h>
 #include <fcntl.h>

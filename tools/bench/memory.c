@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /* rashpa-bench memory: options, the order of things, the result */
 #include <argp.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /* The rows, as a table and as JSON. */
 #include <inttypes.h>
 #include <math.h>

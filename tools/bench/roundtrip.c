@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * rashpa-bench roundtrip: start by a doorbell, DMA, notification, acknowledge, as the
  * FPGA's own counter has it.

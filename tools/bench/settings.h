@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* What all measurements are told alike, and how they end. */
 #ifndef SETTINGS_H
 #define SETTINGS_H

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /* Memory of this driver, of dma-heap and of hugetlbfs, behind one small interface. */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* A function that is bound to uio_pci_generic. */
 #ifndef BENCH_UIO_H
 #define BENCH_UIO_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* A function that is bound to vfio-pci, through the type 1 interface. */
 #ifndef BENCH_VFIO_H
 #define BENCH_VFIO_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* A bound function with the reference interface: its registers as memory. */
 #ifndef FPGA_H
 #define FPGA_H

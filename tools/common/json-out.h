@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Short names for making and printing JSON. */
 #ifndef JSON_OUT_H
 #define JSON_OUT_H

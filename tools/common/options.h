@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Options that mean the same in every tool, and those of the tools that stream. */
 #ifndef OPTIONS_H
 #define OPTIONS_H

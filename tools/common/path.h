@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* PCI functions: how they are written, where two of them meet. */
 #ifndef PATH_H
 #define PATH_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Device profiles: what differs from board to board, as JSON. See rashpactl(1). */
 #ifndef PROFILE_H
 #define PROFILE_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Messages of the tools, and the sentence that explains a failure. */
 #ifndef SAY_H
 #define SAY_H

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /* Tests of the tools' logic that needs no kernel: TAP. Argument: folder of the profiles. */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /* Will this kernel load our module? */
 #include <stdarg.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Will this kernel load our module: Secure Boot, lockdown, signatures, keys. */
 #ifndef SIGNING_H
 #define SIGNING_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Samples that are kept, all or a random choice, and their percentiles. */
 #ifndef STATS_H
 #define STATS_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* How tools that run for a while are ended, and wait meanwhile. */
 #ifndef STOP_H
 #define STOP_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Small files of sysfs and procfs: one line, read or written at once. */
 #ifndef TEXT_FILE_H
 #define TEXT_FILE_H

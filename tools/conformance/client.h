@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Client side of vfio-user for tests, in the role of QEMU: starts an FPGA, maps
  * memory, reaches registers, answers DMA messages. Any surprise ends the test program.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* A DTP of the board under test: what it is to do, and what it has done. */
 #ifndef CONFORMANCE_DTP_H
 #define CONFORMANCE_DTP_H

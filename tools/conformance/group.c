@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /* Groups of DTPs that start in one instant, and whose stacks make one event. */
 #include "dtp.h"
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /* Does a board, or its simulation, do what fpga-interface.rst says? */
 #include <argp.h>
 #include <stdio.h>

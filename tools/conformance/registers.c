@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /* Registers that are the same for all boards, and how they are reached. */
 #include "dtp.h"
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /* What is known of the board besides its streams: identity, sensors, mailbox. */
 #include "dtp.h"
 

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The board behind a socket, for tests that know that it is one. */
 #ifndef CONFORMANCE_SOCKET_H
 #define CONFORMANCE_SOCKET_H

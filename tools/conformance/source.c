@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * Live sources: what comes in its time, and how every image is accounted for. The detector of the
  * board under test shows its dataset: image F is number F mod SRC_IMAGES.

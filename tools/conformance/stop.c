@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /* The end of a run, by whom ever, and the next one. */
 #include "dtp.h"
 

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The board under test, and memory of the host that it may write to. */
 #ifndef CONFORMANCE_TARGET_H
 #define CONFORMANCE_TARGET_H

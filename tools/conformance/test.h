@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Tests, tables of them by theme, and what a test says. */
 #ifndef CONFORMANCE_TEST_H
 #define CONFORMANCE_TEST_H

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /* BUILD_ID: that of the program, which the linker put into a note of it. */
 #include "fpga.h"
 

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The clock of the board: that of the host, until a test holds it. Then it stands still and
  * moves only by steps, so that what happens at which tick depends on no other clock.

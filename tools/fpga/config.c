@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * The registers of a DTP as a checked configuration. No product is formed here, and no sum:
  * whether an image is in on-board memory, and its destination in the address table, is found

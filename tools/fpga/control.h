@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* A second socket, for tests that need hardware which fails. The protocol thread only. */
 #ifndef CONTROL_H
 #define CONTROL_H

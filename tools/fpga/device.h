@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * A PCI function behind the vfio-user server: what the server asks of a device, and what a
  * device may ask of its host. Whoever writes a device needs this file and no other one.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * The engine: one thread that serves the running DTPs in turn, an image at a time. For
  * every line of the region of interest it generates one descriptor {source, destination,

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The software FPGA: one PCI function with its registers, memories and engine, behind the
  * server (device.h).

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /* Memory of the host, as far as the bus reaches it. See host.h. */
 #include "host.h"
 

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The host as a device reaches it (device.h), by bus address: what it has mapped for DMA, whether
  * the function is a bus master, and its interrupts.

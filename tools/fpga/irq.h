@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Interrupts of the function: eventfds of the vectors of MSI-X, and the state of INTx. Its lock
  * is innermost; whoever sends takes it, and the protocol thread.

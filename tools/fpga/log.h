@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Messages of the software FPGA: to stderr or a file, with a time stamp. */
 #ifndef LOG_H
 #define LOG_H

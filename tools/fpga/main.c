@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /* rashpa-fpga: the reference FPGA interface as a process that QEMU sees as a PCI device. */
 #include <argp.h>
 #include <stdlib.h>

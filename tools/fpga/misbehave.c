@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * What the control socket can make DTPs do wrong: hardware and buses that get the order of
  * payload, lock record and interrupt wrong, lose one of them, or send it twice; or that take

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * What a struct device says of itself, and what is the same for all: MSI-X, PCI Express with
  * function level reset, power management.

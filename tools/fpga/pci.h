@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* PCI configuration space, and the MSI-X table. The protocol thread only. */
 #ifndef PCI_H
 #define PCI_H

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * The registers in BAR 0. Only the protocol thread comes here; what the engine changes is
  * read under its lock or is atomic.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /* A program that is a device: its options, its sockets, its life. */
 #include "server.h"
 

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* What parts of the server ask of the program. For a device see device.h. */
 #ifndef SERVER_H
 #define SERVER_H

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * Slow control: sensors, whose values the control socket sets (sensor N VALUE), and a mailbox with
  * a few registers behind it. All of it is the protocol thread's.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * Live sources: detectors whose images come in their time, and what each DTP has of them in its
  * FIFO. No thread waits for images: whoever wants to know something of a source first takes in

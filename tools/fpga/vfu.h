@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Server side of the vfio-user protocol, version 0.0, for one client at a time, as far
  * as a PCI function needs it. The specification comes with QEMU: docs/interop/vfio-user.

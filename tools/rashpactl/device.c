@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /* rashpactl quiesce, reset, profile */
 #include <inttypes.h>
 #include <stdio.h>

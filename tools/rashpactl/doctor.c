@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /* rashpactl doctor: what on this machine helps or hinders */
 #include <dirent.h>
 #include <errno.h>

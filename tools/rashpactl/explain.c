@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /* rashpactl map explain: where a memory is, and what DMA passes on the way to it */
 #include <fcntl.h>
 #include <inttypes.h>

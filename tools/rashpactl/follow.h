@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Progress of a call of /dev/rashpa/memory that takes long. */
 #ifndef FOLLOW_H
 #define FOLLOW_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* One stream, followed from outside: it is read, and nothing of it is written. */
 #ifndef FOLLOWER_H
 #define FOLLOWER_H

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /* rashpactl list: bound functions, those that some profile knows, and who holds what */
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The sources that a person names, and a channel that listens to them. */
 #ifndef LISTEN_H
 #define LISTEN_H

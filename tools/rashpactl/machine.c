@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /* What the running kernel and its modules tell about themselves. */
 #include <stdio.h>
 #include <stdlib.h>

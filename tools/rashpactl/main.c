@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /* rashpactl: the administrator's command. See rashpactl(1). */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* A memory as people name it: a buffer, or a window of a function. */
 #ifndef MEMORY_H
 #define MEMORY_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Owner, group and mode of a buffer, as people write them. */
 #ifndef OWNER_H
 #define OWNER_H

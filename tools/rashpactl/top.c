@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /* rashpactl top: the streams of this machine, live */
 #include <errno.h>
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* How functions, sockets and memories of this machine are connected. */
 #ifndef TOPOLOGY_H
 #define TOPOLOGY_H

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /* remu: a detector that streams a dataset into a buffer. See remu(1). */
 #include <argp.h>
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /* remu over PCIe: an FPGA with the reference interface writes into the buffer. */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /* The engine that asks of each frame whether it is, byte for byte, the image that it should be. */
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /* The receiver's loop: it takes stacks, an engine uses them, all that is missing is counted. */
 #include <errno.h>
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The second board: what its registers and its engine share; see second.c. */
 #ifndef BOARD_H
 #define BOARD_H

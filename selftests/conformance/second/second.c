@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * A second board of the reference interface, written from Documentation/fpga-interface.rst alone:
  * what it and the software FPGA agree in is what the document says, and where they differ the

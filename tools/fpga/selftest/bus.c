@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /* A bus that is messages, regions and files: what vfio-user can do and a host cannot. */
 #include "selftest.h"
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * Test of rashpa-fpga without a virtual machine: what only this program does. Prints TAP.
  * rashpa-fpga-selftest [--all] [SUITE | SUITE/TEST]...: what every board must do as well; these.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /* Order of payload, lock record and interrupt, and a board that gets it wrong. */
 #include "selftest.h"
 

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Tests of rashpa-fpga that no board needs to pass: its options and its control socket, how it
  * misbehaves, and the protocol that it is reached by.

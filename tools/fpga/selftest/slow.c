@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /* Sensors, mailbox, power, sources and alignment: by option, and at the control socket. */
 #include "selftest.h"
 

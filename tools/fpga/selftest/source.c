@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /* Live sources with a clock that is held: to the tick, and to the image. */
 #include "selftest.h"
 
