@@ -125,8 +125,10 @@ run_licence() {
 	find . -path ./build -prune -o -path ./.git -prune -o -path ./LICENSES -prune -o \
 		-name __pycache__ -prune -o -type f -print | sort | while read -r file; do
 		case $file in
+		./uapi/* | ./selftests/abi/0.* | ./selftests/modules/rashpa_bare.h)
+			want="GPL-2\.0-only WITH Linux-syscall-note"
+			;;
 		./drivers/* | ./Kbuild | ./dkms.conf | ./selftests/modules/*) want="GPL-2\.0-only$" ;;
-		./uapi/* | ./selftests/abi/0.* | ./selftests/modules/rashpa_bare.h) want="GPL-2\.0-only WITH Linux-syscall-note" ;;
 		./README.md | *.json | ./selftests/abi/rashpa.abi | *.const) continue ;;
 		./selftests/lab/debug.config | ./.git) continue ;;
 		*) want="LGPL-2\.1-or-later" ;;
