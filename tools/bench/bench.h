@@ -88,6 +88,14 @@ const char *unit_name(enum unit unit);
 /* Is gnuplot there? 0, or -1 after a message. */
 int plot_check(void);
 /* What script_of() writes, drawn; false if there is nothing to draw. 0, or -1. */
+/* "CPU, Linux RELEASE", for people */
+void machine_title(char *text, size_t size);
+
+/* The beginning of a gnuplot script: an SVG of so many pixels, in colours that all can tell apart. */
+void plot_begin(FILE *to, unsigned int width, unsigned int height);
+/* Several plots with one title: what is shown, and on which machine. */
+void plot_multi(FILE *to, unsigned int rows, const char *what);
+
 int plot_run(bool (*script_of)(FILE *to, const void *what), const void *what, const char *path);
 /* Ratios over sizes as SVG. 0, or -1 after a message. */
 int plot_svg(const struct report *report, const char *path);

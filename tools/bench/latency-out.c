@@ -151,7 +151,7 @@ static bool write_script(FILE *to, const void *what)
 	const struct latency *l = what;
 	const char *begin = "plot";
 
-	fputs("set terminal svg size 1100,460 font 'sans,11' background 'white'\n", to);
+	plot_begin(to, 1100, 500);
 	for (unsigned int i = 0; i < PATHS; i++)
 		if (l->result[i].trip.count)
 			write_curve(to, &l->result[i], i);
@@ -160,7 +160,9 @@ static bool write_script(FILE *to, const void *what)
 		if (l->result[i].trip.count)
 			fprintf(to, "\"%s\" %.3f\n", path_kinds[i].name,
 				cpu_ns(&l->result[i]) / 1e3);
-	fputs("END\nset multiplot layout 1,2\nset grid\nset key bottom right\nset logscale x 10\n"
+	fputs("END\n", to);
+	plot_multi(to, 1, "from a doorbell to the program that waits for its event");
+	fputs("set grid\nset key bottom right\nset logscale x 10\n"
 	      "set xlabel 'doorbell until the program has the event, microseconds'\n"
 	      "set ylabel 'percent of the events'\nset yrange [0:100]\n", to);
 	for (unsigned int i = 0; i < PATHS; i++) {

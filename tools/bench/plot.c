@@ -52,6 +52,34 @@ int plot_check(void)
 	return result ? -1 : 0;
 }
 
+void plot_begin(FILE *to, unsigned int width, unsigned int height)
+{
+	/* Okabe and Ito's, without the yellow one, which is too light for a line */
+	static const char *const colours[] = {
+		"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000",
+	};
+	const unsigned int n = sizeof(colours) / sizeof(colours[0]);
+
+	/* names have underscores, which are no subscripts */
+	fprintf(to, "set terminal svg noenhanced size %u,%u font 'sans,11' background 'white'\n",
+		width, height);
+	for (unsigned int i = 0; i < n; i++)
+		fprintf(to, "set linetype %u lc rgb '%s' lw 1.5 pt %u\n", i + 1, colours[i],
+			2 * (i % 5) + 5);
+	fprintf(to, "set linetype cycle %u\n", n);
+}
+
+void plot_multi(FILE *to, unsigned int rows, const char *what)
+{
+	char machine[256];
+
+	machine_title(machine, sizeof(machine));
+	/* no quote can come from outside */
+	for (char *c = machine; *c; c++)
+		*c = *c == '"' || *c == '\\' ? '\'' : *c;
+	fprintf(to, "set multiplot layout %u,2 title \"%s\\n%s\"\n", rows, what, machine);
+}
+
 /* One line of the picture: rows that differ only in their size. */
 static bool same_line(const struct row *a, const struct row *b)
 {
@@ -85,7 +113,7 @@ static void write_data(FILE *to, const struct report *report)
 			const struct row *r = &report->row[j];
 
 			if (has_point(r) && same_line(r, &report->row[i]))
-				fprintf(to, "%" PRIu64 " %.6g\n", r->size >> 10, r->ratio);
+				fprintf(to, "%" PRIu64 " %.6g\n", r->size, r->ratio);
 		}
 		fputs("END\n", to);
 	}
@@ -131,6 +159,17 @@ static size_t panels(const struct report *report, const char **names, size_t roo
 	return n;
 }
 
+/* Sizes as people write them: 4K, 32K ... 2G */
+static void write_sizes(FILE *to)
+{
+	static const char *const units[] = { "", "K", "M", "G", "T" };
+
+	for (unsigned int shift = 3; shift < 50; shift += 3)
+		fprintf(to, "%s\"%u%s\" %" PRIu64, shift == 3 ? "set xtics (" : ", ",
+			1u << shift % 10, units[shift / 10], UINT64_C(1) << shift);
+	fputs(")\n", to);
+}
+
 static bool write_script(FILE *to, const void *what)
 {
 	const struct report *report = what;
@@ -139,14 +178,13 @@ static bool write_script(FILE *to, const void *what)
 
 	if (!n)
 		return false;
-	fprintf(to, "set terminal svg size 1100,%zu font 'sans,11' background 'white'\n",
-		(n + 1) / 2 * 340);
+	plot_begin(to, 1100, (n + 1) / 2 * 340 + 40);
 	write_data(to, report);
-	fprintf(to, "set multiplot layout %zu,2 title \"time or bandwidth of ours / theirs\"\n",
-		(n + 1) / 2);
+	plot_multi(to, (n + 1) / 2, "time or bandwidth of ours / theirs");
 	fputs("set logscale x 2\nset grid\nset key font ',9' samplen 1\n"
-	      "set xlabel 'size in KiB'\nset ylabel 'ratio'\n"
+	      "set xlabel 'size, bytes'\nset ylabel 'ratio'\n"
 	      "set offsets graph 0.03, graph 0.03, graph 0.15, 0\n", to);
+	write_sizes(to);
 	for (size_t i = 0; i < n; i++)
 		write_panel(to, report, names[i]);
 	fputs("unset multiplot\n", to);
