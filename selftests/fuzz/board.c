@@ -85,6 +85,6 @@ void board_init(void)
 	board.memory_size = BOARD_MEMORY;
 	board.host = &board_host;
 	board_assert(!host_init(&board_host) && !fpga_init(&board));
-	board_vfu = vfu_new(&board.device, &board_host);
+	board_vfu = vfu_new(&board.device, &board_host, -1);
 	board_assert(board_vfu);
 }

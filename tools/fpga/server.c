@@ -9,7 +9,8 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/signalfd.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -28,7 +29,7 @@ struct server {
 	const char *socket, *control, *log;
 	struct device_options *options;
 	void *more;			/* the device's own options */
-	int signals;
+	int end;			/* an eventfd; it can be read when a signal has come */
 	struct host host;
 	struct vfu *vfu;		/* while it runs */
 };
@@ -155,7 +156,7 @@ int listen_at(const char *path)
 	return err;
 }
 
-static int listen_for_signals(void)
+static sigset_t end_signals(void)
 {
 	sigset_t set;
 
@@ -163,8 +164,41 @@ static int listen_for_signals(void)
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGHUP);
-	pthread_sigmask(SIG_BLOCK, &set, NULL);
-	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	return set;
+}
+
+/*
+ * A file of the client's may keep every other thread for as long as it likes, when it is on a file
+ * system that waits for somebody (FUSE). This one touches nothing that is the client's.
+ */
+static void *await_signal(void *arg)
+{
+	const struct server *s = arg;
+	const sigset_t set = end_signals();
+	int number;
+
+	prctl(PR_SET_NAME, "signals");
+	sigwait(&set, &number);
+	eventfd_write(s->end, 1);
+	sleep(HOST_PATIENCE);
+	log_msg("something waits for the client and cannot be ended: ended without it");
+	_exit(EXIT_FAILURE);
+}
+
+static int listen_for_signals(struct server *s)
+{
+	pthread_t thread;
+	int err;
+
+	s->end = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (s->end < 0)
+		return -errno;
+	err = pthread_create(&thread, NULL, await_signal, s);
+	if (err)
+		close(s->end);
+	else
+		pthread_detach(thread);
+	return -err;
 }
 
 static int complain(const char *what, int err)
@@ -181,6 +215,7 @@ struct server *server_open(int argc, char **argv, struct device_options *options
 		.options = option_list, .parser = parse_option, .children = children,
 		.doc = "Serves an FPGA as a PCI device to QEMU's vfio-user-pci.",
 	};
+	const sigset_t set = end_signals();
 	int err;
 
 	server.options = options;
@@ -192,8 +227,10 @@ struct server *server_open(int argc, char **argv, struct device_options *options
 			exit(complain(server.log, err));
 	}
 	signal(SIGPIPE, SIG_IGN);		/* nobody may read our messages any more */
-	server.signals = listen_for_signals();
-	err = host_init(&server.host);
+	pthread_sigmask(SIG_BLOCK, &set, NULL);	/* in the threads to come, too */
+	err = listen_for_signals(&server);
+	if (!err)
+		err = host_init(&server.host);
 	if (err)
 		exit(complain("cannot start", err));
 	return &server;
@@ -220,7 +257,7 @@ static void serve(struct server *s, struct device *device, int listener)
 	for (;;) {
 		bool connected = vfu_connected(s->vfu);
 		struct pollfd p[] = {
-			{ .fd = s->signals, .events = POLLIN },
+			{ .fd = s->end, .events = POLLIN },
 			{ .fd = control_fd(), .events = POLLIN },
 			{ .fd = connected ? vfu_fd(s->vfu) : listener, .events = POLLIN },
 		};
@@ -264,13 +301,12 @@ int server_run(struct server *s, struct device *device)
 {
 	int status;
 
-	s->vfu = vfu_new(device, &s->host);
+	s->vfu = vfu_new(device, &s->host, s->end);
 	if (!s->vfu)
 		return complain("cannot start", -ENOMEM);
 	status = listen_and_serve(s, device);
 	vfu_free(s->vfu);
 	host_destroy(&s->host);
-	close(s->signals);
 	if (!status)
 		log_msg("ended");
 	return status;

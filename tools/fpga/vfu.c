@@ -81,6 +81,7 @@ struct vfu {
 	struct host *host;
 	struct pci pci;
 	int fd;				/* -1: no client */
+	int end;			/* can be read when the program is to end */
 	bool versioned;
 	uint32_t max_data;		/* that the client takes in one message */
 
@@ -116,17 +117,35 @@ struct request {
 
 /* ------------------------------------------------------------ sending --- */
 
-static int wait_for_room(int fd)
+/* Of a whole message, and of the answer to it, however often the client makes room for a little. */
+static struct timespec deadline(void)
 {
-	struct pollfd p = { .fd = fd, .events = POLLOUT };
-	int n;
+	struct timespec ts;
 
-	do {
-		n = poll(&p, 1, HOST_PATIENCE * 1000);
-	} while (n < 0 && errno == EINTR);
-	if (n <= 0)
-		return n ? -errno : -ETIMEDOUT;
-	return p.revents & (POLLERR | POLLHUP) ? -EPIPE : 0;
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	ts.tv_sec += HOST_PATIENCE;
+	return ts;
+}
+
+/* Until there is room, but neither beyond @until nor when the program is to end. */
+static int wait_for_room(const struct vfu *vfu, const struct timespec *until)
+{
+	struct pollfd p[] = {
+		{ .fd = vfu->fd, .events = POLLOUT }, { .fd = vfu->end, .events = POLLIN },
+	};
+	struct timespec now;
+	int64_t ms;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	ms = (int64_t)(until->tv_sec - now.tv_sec) * 1000 +
+	     (until->tv_nsec - now.tv_nsec) / 1000000;
+	if (ms <= 0)
+		return -ETIMEDOUT;
+	if (poll(p, 2, (int)ms) < 0)
+		return errno == EINTR ? 0 : -errno;
+	if (p[1].revents)
+		return -ECANCELED;
+	return p[0].revents & (POLLERR | POLLHUP) ? -EPIPE : 0;
 }
 
 static void attach_fd(struct msghdr *msg, void *control, size_t size, int fd)
@@ -159,7 +178,8 @@ static void advance(struct msghdr *msg, size_t n)
 }
 
 /* A whole message, with a descriptor if fd >= 0. After a failure the stream is lost. */
-static int send_message(struct vfu *vfu, struct iovec *iov, size_t n, int fd)
+static int send_message(struct vfu *vfu, struct iovec *iov, size_t n, int fd,
+			const struct timespec *until)
 {
 	union { struct cmsghdr align; char bytes[CMSG_SPACE(sizeof(int))]; } control = { 0 };
 	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = n };
@@ -181,7 +201,7 @@ static int send_message(struct vfu *vfu, struct iovec *iov, size_t n, int fd)
 			msg.msg_control = NULL;
 			msg.msg_controllen = 0;
 		} else if (errno == EAGAIN) {
-			err = wait_for_room(vfu->fd);
+			err = wait_for_room(vfu, until);
 		} else if (errno != EINTR) {
 			err = -errno;
 		}
@@ -205,27 +225,20 @@ static int send_reply(struct vfu *vfu, const struct request *r, int err)
 		{ &h, sizeof(h) },
 		{ r->reply, err ? 0 : r->reply_size },
 	};
+	const struct timespec until = deadline();
 
-	return send_message(vfu, iov, iov[1].iov_len ? 2 : 1, err ? -1 : r->reply_fd);
+	return send_message(vfu, iov, iov[1].iov_len ? 2 : 1, err ? -1 : r->reply_fd, &until);
 }
 
 /* ------------------------------------------------- DMA messages to the client --- */
 
-static void deadline(struct timespec *ts)
+static int await_answer(struct vfu *vfu, const struct timespec *until)
 {
-	clock_gettime(CLOCK_MONOTONIC, ts);
-	ts->tv_sec += HOST_PATIENCE;
-}
-
-static int await_answer(struct vfu *vfu)
-{
-	struct timespec until;
 	int err = 0;
 
-	deadline(&until);
 	pthread_mutex_lock(&vfu->dma_lock);
 	while (vfu->dma_wait && vfu->dma_open && !vfu->dma_abort && !err)
-		err = pthread_cond_timedwait(&vfu->dma_cond, &vfu->dma_lock, &until);
+		err = pthread_cond_timedwait(&vfu->dma_cond, &vfu->dma_lock, until);
 	if (!vfu->dma_wait)
 		err = vfu->dma_result;
 	else if (vfu->dma_abort || !vfu->dma_open)
@@ -250,6 +263,7 @@ static int dma_message(struct vfu *vfu, bool write, uint64_t addr, void *data, s
 		{ &access, sizeof(access) },
 		{ data, length },
 	};
+	const struct timespec until = deadline();
 	int err;
 
 	pthread_mutex_lock(&vfu->dma_lock);
@@ -263,14 +277,14 @@ static int dma_message(struct vfu *vfu, bool write, uint64_t addr, void *data, s
 	vfu->dma_count = (uint32_t)length;
 	pthread_mutex_unlock(&vfu->dma_lock);
 
-	err = send_message(vfu, iov, write ? 3 : 2, -1);
+	err = send_message(vfu, iov, write ? 3 : 2, -1, &until);
 	if (err) {
 		pthread_mutex_lock(&vfu->dma_lock);
 		vfu->dma_wait = false;
 		pthread_mutex_unlock(&vfu->dma_lock);
 		return -ECANCELED;
 	}
-	return await_answer(vfu);
+	return await_answer(vfu, &until);
 }
 
 static int dma(void *wire, bool write, uint64_t addr, void *data, size_t length)
@@ -950,7 +964,7 @@ static void link_changed(void *wire, bool up)
 
 static const struct host_wire wire = { .dma = dma, .abort = abort_dma, .link = link_changed };
 
-struct vfu *vfu_new(struct device *device, struct host *host)
+struct vfu *vfu_new(struct device *device, struct host *host, int end)
 {
 	struct vfu *vfu = calloc(1, sizeof(*vfu));
 	pthread_condattr_t attr;
@@ -969,6 +983,7 @@ struct vfu *vfu_new(struct device *device, struct host *host)
 	vfu->device = device;
 	vfu->host = host;
 	vfu->fd = -1;
+	vfu->end = end;
 	pthread_mutex_init(&vfu->send_lock, NULL);
 	pthread_mutex_init(&vfu->dma_lock, NULL);
 	pthread_condattr_init(&attr);

@@ -17,7 +17,8 @@
 
 struct vfu;
 
-struct vfu *vfu_new(struct device *device, struct host *host);
+/* @end: a descriptor that can be read when nothing is to be waited for any more; -1: never */
+struct vfu *vfu_new(struct device *device, struct host *host, int end);
 void vfu_free(struct vfu *vfu);
 
 /* for the protocol thread */

@@ -20,15 +20,20 @@ static void look(void)
 	board_fill(1);
 }
 
+void start_program(void)
+{
+	client_spawn(c, program);
+	client_setup(c);
+	look();
+	fresh();
+}
+
 void restart_program_with(const char *option)
 {
 	client_disconnect(c);
 	CHECK_EQ(client_end(c), 0);
 	c->option = option;
-	client_spawn(c, program);
-	client_setup(c);
-	look();
-	fresh();
+	start_program();
 }
 
 static void prepare(char *folder)

@@ -2,13 +2,16 @@
 /* The program: its arguments, its speed, its end. */
 #include "selftest.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <sysexits.h>
 #include <unistd.h>
 
@@ -157,6 +160,103 @@ static void test_arguments(void)
 	unlink(path);
 }
 
+/* Ask for more than the socket holds. */
+static void ask_much(void)
+{
+	const struct {
+		uint16_t id, command;
+		uint32_t size, flags, error;
+		uint64_t offset;
+		uint32_t region, count;
+	} ask = { .command = 9, .size = sizeof(ask), .region = RFPGA_BAR_MEMORY, .count = 1 << 20 };
+
+	client_send(c, &ask, sizeof(ask), NULL, 0);
+}
+
+/* Some of the answer; false: that was all. */
+static bool take_some(size_t *taken)
+{
+	static uint8_t some[16384];
+	ssize_t n;
+
+	usleep(250000);
+	n = recv(c->fd, some, sizeof(some), MSG_DONTWAIT);
+	*taken += n > 0 ? (size_t)n : 0;
+	return n > 0 || (n < 0 && errno == EAGAIN);
+}
+
+/* A client that takes an answer in its own time; 15 s if it is let. */
+static void test_slow_client(void)
+{
+	uint64_t begin = now_us();
+	size_t taken = 0;
+	int state;
+
+	ask_much();
+	while (taken < 1 << 20 && take_some(&taken))
+		;
+	CHECK(taken && taken < 1 << 20);
+	CHECK(now_us() - begin >= 5000000);
+	client_disconnect(c);
+	client_setup(c);
+	/* who is asked to end does not wait for it */
+	ask_much();
+	CHECK(EVENTUALLY(recv(c->fd, &state, 1, MSG_DONTWAIT) == 1));
+	begin = now_us();
+	kill(c->pid, SIGTERM);
+	while (waitpid(c->pid, &state, WNOHANG) != c->pid && now_us() - begin < 4000000)
+		take_some(&taken);
+	CHECK(now_us() - begin < 4000000);
+	CHECK(WIFEXITED(state) && !WEXITSTATUS(state));
+	client_disconnect(c);
+	start_program();
+}
+
+static pid_t thread_of(pid_t pid, const char *name)
+{
+	char path[300], line[32];
+	struct dirent *entry;
+	pid_t found = 0;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	dir = opendir(path);
+	if (!dir)
+		die("%s: %s", path, strerror(errno));
+	snprintf(line, sizeof(line), "%s\n", name);
+	while (!found && (entry = readdir(dir))) {
+		snprintf(path, sizeof(path), "/proc/%d/task/%.9s/comm", pid, entry->d_name);
+		if (has_text(path, line))
+			found = atoi(entry->d_name);
+	}
+	closedir(dir);
+	return found;
+}
+
+/* A thread that never returns from where it is, as one that waits for a file of the client's. */
+static void test_stuck_thread(void)
+{
+	const pid_t thread = thread_of(c->pid, "engine");
+	int state, i;
+
+	CHECK(thread);
+	if (ptrace(PTRACE_SEIZE, thread, NULL, NULL)) {
+		skip("ptrace: %s", strerror(errno));
+		return;
+	}
+	CHECK(!ptrace(PTRACE_INTERRUPT, thread, NULL, NULL));
+	CHECK(waitpid(thread, &state, __WALL) == thread && WIFSTOPPED(state));
+	kill(c->pid, SIGTERM);
+	for (i = 0; i < 1000 && waitpid(thread, &state, __WALL | WNOHANG) != thread; i++)
+		usleep(10000);
+	CHECK(i < 1000);
+	if (i == 1000)
+		kill(c->pid, SIGKILL);
+	CHECK_EQ(client_wait(c->pid), EXIT_FAILURE);
+	client_disconnect(c);
+	start_program();
+}
+
 static void test_end(void)
 {
 	struct dtp d = plain(0);
@@ -185,6 +285,8 @@ static const struct test tests[] = {
 	{ "small", "fewer entries, fewer features", test_small_board },
 	{ "speed", "speed", test_speed },
 	{ "arguments", "paths where something else is, a size that is none", test_arguments },
+	{ "slow-client", "a client that takes its time", test_slow_client },
+	{ "stuck-thread", "the end, while a thread cannot", test_stuck_thread },
 	{ "end", "the end, and another beginning", test_end },
 };
 

@@ -15,6 +15,7 @@ extern const struct suite bus_suite, protocol_suite, intx_suite, control_suite, 
 			  misbehave_suite, program_suite, live_suite, options_suite;
 
 extern const char *program;
+void start_program(void);		/* behind one that has ended */
 void restart_program_with(const char *option);	/* NULL: with none more */
 
 /* A DTP that writes to memory without a descriptor. */
