@@ -5,8 +5,9 @@
  *
  *   status	     counters, also when the host cannot read them any more
  *   clock hold|run  the clock stands still, goes on
- *   clock step N    a held clock jumps N ticks, when the engine has nothing more to do before.
- *		     This and "hold" are answered when it has nothing more to do at that tick
+ *   clock step N    a held clock jumps N ticks, when nothing more is to be done before. This and
+ *		     "hold" are answered when the engine and a flood have nothing more to do at
+ *		     that tick
  *
  * those of source.c, what a detector does not deliver, and of slow.c, what a sensor reads; those
  * of fault.c, which the whole board does wrong, and those of misbehave.c, which get a stack and
@@ -71,7 +72,7 @@ static void settle(struct fpga *fpga, char *answer)
 {
 	uint64_t ticks = jump;
 
-	if (!engine_settled(fpga)) {
+	if (!engine_settled(fpga) || !fault_settled(fpga)) {
 		if (host_ticks() > settle_end)
 			say(answer, "error: a stream that never waits is running");
 		return;

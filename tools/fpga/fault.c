@@ -96,6 +96,26 @@ void fault_kick(struct fpga *fpga)
 	pthread_mutex_unlock(&fpga->faults.lock);
 }
 
+/* Nothing is due; one that is as fast as it can be has no ticks. */
+static bool rests(const struct faults *f)
+{
+	return !f->flooding || !f->period || (!f->sending && f->due > fpga_ticks());
+}
+
+bool fault_settled(struct fpga *fpga)
+{
+	uint64_t until = host_ticks() + TICKS_A_SECOND / 1000;
+	struct faults *f = &fpga->faults;
+	bool settled;
+
+	pthread_mutex_lock(&f->lock);
+	while (!rests(f) && host_ticks() < until)
+		clock_wait(&f->idle, &f->lock, CLOCK_NEVER, until);
+	settled = rests(f);
+	pthread_mutex_unlock(&f->lock);
+	return settled;
+}
+
 void fault_reset(struct fpga *fpga)
 {
 	flood_set(fpga, false, 0, 0);

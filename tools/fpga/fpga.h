@@ -284,6 +284,7 @@ void fault_destroy(struct fpga *fpga);
 void fault_reset(struct fpga *fpga);	/* of the function */
 bool fault_command(struct fpga *fpga, const char *command);
 void fault_kick(struct fpga *fpga);	/* the clock was changed */
+bool fault_settled(struct fpga *fpga);	/* what is due of a flood with a rate has been sent */
 void fault_flr(struct fpga *fpga);	/* behind a function-level reset */
 /* Is this read answered by all ones, this write ignored? @config: configuration space */
 bool fault_dead(const struct fpga *fpga, bool config);

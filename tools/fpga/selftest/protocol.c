@@ -207,10 +207,11 @@ static void test_bad_streams(void)
 	};
 	unsigned int i, fds;
 	struct reply r;
-	int fd[40];
+	int fd[40], watch;
 
 	client_disconnect(c);
-	usleep(10000);
+	watch = client_open(c->control);
+	CHECK(EVENTUALLY(control(watch, "status\n", "ok connected=0 ")));
 	fds = count_fds(c->pid);
 	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		client_connect(c);
@@ -228,7 +229,9 @@ static void test_bad_streams(void)
 	/* gone in the middle of a message, with descriptors */
 	client_connect(c);
 	client_send(c, &(struct frame){ 1, 2, 48, 0, 0, { 0 } }, 20, fd, 2);
-	close(c->fd);
+	client_disconnect(c);
+	CHECK(EVENTUALLY(control(watch, "status\n", "ok connected=0 ")));
+	CHECK_EQ(count_fds(c->pid), fds);
 	/* a command before the version */
 	client_connect(c);
 	client_call(c, 4, NULL, 0, NULL, 0, &r);
@@ -244,9 +247,10 @@ static void test_bad_streams(void)
 	CHECK_EQ(r.error, EINVAL);		/* a lock record does not fit */
 	client_call(c, 1, "\0\0\0\0{\"capabilities\":[]}", 24, NULL, 0, &r);
 	CHECK(!r.error);
-	close(c->fd);
-	usleep(10000);
+	client_disconnect(c);
+	CHECK(EVENTUALLY(control(watch, "status\n", "ok connected=0 ")));
 	CHECK_EQ(count_fds(c->pid), fds);
+	close(watch);
 	client_setup(c);
 	fresh();
 }
