@@ -43,7 +43,7 @@ good "fuzzers are built" make -s -C selftests/fuzz O="$out/fuzz" host
 printf '%s\n' $'\x08stuck on' "dead link" "flood max 0" >"$out/told"
 good "fuzzer of control: what one input told has ended" \
 	"$out/fuzz/control_fuzz" "$out/told" "$out/told"
-for name in vfu control stream text; do
+for name in vfu control stream share text; do
 	good "fuzzer of $name: a thousand inputs" "$out/fuzz/${name}_fuzz" -runs=1000 -seed=1 \
 		-dict=selftests/fuzz/words.dict
 done
