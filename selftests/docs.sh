@@ -18,7 +18,8 @@ verdict() { # STATUS NAME
 	fi
 }
 
-for file in uapi/linux/rashpa.h drivers/*.[ch] tools/lib/rashpa.h tools/fpga/device.h; do
+for file in uapi/linux/rashpa.h drivers/*.[ch] tools/lib/rashpa.h tools/lib/rashpa-stream.h \
+	tools/fpga/device.h; do
 	said=$(perl "$kernel_doc" -none -Wall "$file" 2>&1)
 	clean=$?
 	[[ $said ]] && { sed 's/^/# /' <<<"$said"; clean=1; }
@@ -35,6 +36,27 @@ done < <(sed -nE 's/^(struct|enum) (rashpa_[a-z_]+) \{$/\2/p
 sed 's/^/# missing: /' /tmp/missing
 [[ ! -s /tmp/missing ]]
 verdict $? "it has every struct, enum and flag of the header"
+
+# what programs may call: the headers, the map, and what the library has
+headers=$(echo tools/lib/rashpa*.h)
+# shellcheck disable=SC2086 # several
+sed -nE 's/^[a-z][a-z0-9_ *]*[ *](rashpa_[a-z0-9_]+)\(.*/\1/p' $headers | sort >/tmp/declared
+sed -nE 's/^\t\t(rashpa_[a-z0-9_]+);$/\1/p' tools/lib/librashpa.map | sort >/tmp/mapped
+nm -D --defined-only build/tools/librashpa.so | sed -nE 's/^[0-9a-f]+ T ([^@]+).*/\1/p' |
+	sort >/tmp/exported
+for other in mapped exported; do
+	diff /tmp/declared "/tmp/$other" |
+		sed -n "s/^</# not $other:/p; s/^>/# $other, and in no header:/p"
+	[[ -s /tmp/declared ]] && cmp -s /tmp/declared "/tmp/$other"
+	verdict $? "the functions that are $other are those that the headers declare"
+done
+# a C++ program has no other way to call one than by a name of its own
+# shellcheck disable=SC2086 # several
+sed -nE 's/^(struct|union|enum) (rashpa_[a-z0-9_]+).*/\2/p' uapi/linux/rashpa.h $headers |
+	sort -u | comm -12 - /tmp/exported >/tmp/twice
+sed 's/^/# function and type: /' /tmp/twice
+[[ ! -s /tmp/twice ]]
+verdict $? "no function has the name of a type"
 
 # what conformance.rst explains: the beginning of a line; what the program has
 sed -nE 's/^``([a-z]+\/[a-z-]+)`` \(.*/\1/p' Documentation/conformance.rst | sort >/tmp/explained

@@ -110,6 +110,16 @@ run_analyzer() {
 	return "$good"
 }
 
+# the kernel's header is the system's, as it is where it is installed
+run_c++() {
+	local compiler
+
+	for compiler in "g++ -std=c++11" "clang++ -std=c++20"; do
+		$compiler -Wall -Wextra -Wpedantic -Werror -isystem uapi \
+			-Itools/lib -c -o "$out/headers.o" selftests/static/headers.cpp || return
+	done
+}
+
 run_codespell() {
 	codespell -L "$(entries codespell | paste -sd,)" drivers uapi tools selftests \
 		Documentation README.md Makefile Kbuild dkms.conf
@@ -149,6 +159,7 @@ tool checkpatch "checkpatch --strict has no complaint" run_checkpatch
 tool coccinelle "the kernel's coccinelle rules find nothing" run_coccinelle
 tool cppcheck "cppcheck finds nothing in tools and tests" run_cppcheck
 tool analyzer "clang's analyzer finds nothing in the tools" run_analyzer
+tool c++ "programs in C++ can include the library's headers" run_c++
 tool codespell "codespell finds no mistyped word" run_codespell
 tool shellcheck "shellcheck has no complaint" run_shellcheck
 echo "1..$n"

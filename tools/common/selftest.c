@@ -1006,6 +1006,7 @@ static void test_unloaded(void)
 	setenv("RASHPA_DEV", dir, 1);
 #define UNLOADED(call)	ok((call) == -ENOENT && strstr(rashpa_reason(), "modprobe rashpa"), \
 			   "without a driver: " #call ": %s", rashpa_reason())
+	ok(!strcmp(rashpa_version(), RASHPA_VERSION), "the library is %s", rashpa_version());
 	UNLOADED(rashpa_memory_open());
 	UNLOADED(rashpa_buffer_open("x", O_RDWR));
 	UNLOADED(rashpa_device_open(0));

@@ -27,6 +27,8 @@ extern "C" {
  *   any.
  */
 
+struct rfpga_lock;	/* rashpa-fpga.h */
+
 /** struct rashpa_stream - a consumer, an observer or a producer; opaque */
 struct rashpa_stream;
 
@@ -131,6 +133,7 @@ struct rashpa_image {
  * @state: enum rashpa_stream_state, as the producer says
  * @producer: process that has the role, 0: there is none, -1: it cannot be seen from here
  * @consumer: likewise
+ * @__reserved: not used
  */
 struct rashpa_stream_stat {
 	uint64_t stacks;
@@ -303,7 +306,6 @@ const struct rashpa_stream_process *rashpa_stream_process_at(const struct rashpa
  * Return: 0, -ERANGE, or -EAGAIN if it was being written at each of several looks; then only the
  * number of stacks is one that there was.
  */
-struct rfpga_lock;
 int rashpa_stream_lock(const struct rashpa_stream *stream, uint32_t index,
 		       struct rfpga_lock *record);
 

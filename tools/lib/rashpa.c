@@ -55,6 +55,11 @@ int librashpa_prefix(int error, const char *format, ...)
 	return error;
 }
 
+const char *rashpa_version(void)
+{
+	return RASHPA_VERSION;
+}
+
 const char *rashpa_device_directory(void)
 {
 	const char *dir = secure_getenv("RASHPA_DEV");

@@ -40,6 +40,13 @@ extern "C" {
 const char *rashpa_reason(void);
 
 /**
+ * rashpa_version() - which library the program runs with
+ *
+ * Return: a string as "0.2.0", never NULL.
+ */
+const char *rashpa_version(void);
+
+/**
  * rashpa_device_directory() - directory of the nodes
  *
  * Return: a string, never NULL.

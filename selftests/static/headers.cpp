@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The library's headers as a program in C++ has them: static.sh compiles this. */
+#include <rashpa.h>
+#include <rashpa-stream.h>
+#include <rashpa-stream-format.h>
+#include <rashpa-fpga.h>
+
+/* The structs have their names for themselves. */
+int first_stack(const char *buffer);
+int first_stack(const char *buffer)
+{
+	rashpa_stream *stream;
+	rashpa_stack stack;
+	int error = rashpa_stream_open(buffer, RASHPA_STREAM_OBSERVE, &stream);
+
+	if (error)
+		return error;
+	error = rashpa_stream_next(stream, &stack, -1);
+	rashpa_stream_close(stream);
+	return error;
+}
+
+bool settled(const volatile void *record);
+bool settled(const volatile void *record)
+{
+	rfpga_lock lock;
+
+	return rfpga_lock_read(record, &lock) != 0;
+}
