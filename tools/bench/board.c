@@ -65,7 +65,7 @@ static int buffer(struct board *b, enum rashpa_backend backend, char *why)
 	int node = rashpa_memory_open();
 
 	if (node >= 0) {
-		b->dmabuf = rashpa_alloc(node, &alloc);
+		b->dmabuf = rashpa_memory_alloc(node, &alloc);
 		close(node);
 	}
 	if (node < 0 || b->dmabuf < 0)
@@ -85,8 +85,8 @@ static int ours_memory(struct board *b, char *why)
 	if (buffer(b, RASHPA_BACKEND_AUTO, why))
 		return -1;
 	map.fd = b->dmabuf;
-	b->map = rashpa_map(b->fpga.device, &map);
-	if (b->map < 0 || rashpa_program(b->map, &program))
+	b->map = rashpa_device_map(b->fpga.device, &map);
+	if (b->map < 0 || rashpa_map_program(b->map, &program))
 		return because(why, -1, "%s", rashpa_reason());
 	b->entries = map.out_segments;
 	return 0;

@@ -177,7 +177,7 @@ static uint64_t interrupts(const struct path *p)
 {
 	struct rashpa_device_info info;
 
-	return rashpa_device_info(p->board->fpga.device, &info) ? 0 : info.out_interrupts;
+	return rashpa_device_status(p->board->fpga.device, &info) ? 0 : info.out_interrupts;
 }
 
 /* A path without records (an eventfd, a lock) has no queue that could overflow. */

@@ -86,7 +86,7 @@ static int ours_once(struct maps *m, int dmabuf, struct samples *samples, char *
 {
 	uint64_t mapped, stopped, start = now_ns();
 	struct rashpa_map_make map = { .fd = dmabuf };
-	int fd = rashpa_map(m->fpga.device, &map);
+	int fd = rashpa_device_map(m->fpga.device, &map);
 
 	mapped = now_ns();
 	if (fd < 0)
@@ -95,7 +95,7 @@ static int ours_once(struct maps *m, int dmabuf, struct samples *samples, char *
 	samples_add(&samples[OURS_BOTH], now_ns() - start);
 	samples_add(&samples[OURS_MAP], mapped - start);
 	/* bus mastering is on still: the channel wants it */
-	if (!rashpa_quiesce(m->fpga.device, &stopped))
+	if (!rashpa_device_quiesce(m->fpga.device, &stopped))
 		samples_add(&samples[QUIESCE], stopped);
 	return 0;
 }
@@ -201,7 +201,7 @@ static int device_open(struct maps *m, const char *device, char *why)
 		return because(why, -1,
 			       "fpga%u has %" PRIu32 " maps, and to end ours would stop its DMA: stop the producer first",
 			       number, m->fpga.info.out_maps);
-	m->channel = rashpa_events(m->fpga.device, 0);
+	m->channel = rashpa_channel_open(m->fpga.device, 0);
 	if (m->channel < 0)
 		return because(why, -1, "fpga%u: %s", number, rashpa_reason());
 	m->bench->report->iommu = !!(m->fpga.info.out_flags & RASHPA_DEVICE_IOMMU);

@@ -104,7 +104,7 @@ static int eventfd_open(struct path *p, char *why)
 	p->eventfd = eventfd(0, EFD_CLOEXEC);
 	if (p->eventfd < 0)
 		return because(why, -1, "eventfd: %s", strerror(errno));
-	if (rashpa_eventfd(p->channel, source.out_id, p->eventfd))
+	if (rashpa_channel_eventfd(p->channel, source.out_id, p->eventfd))
 		return because(why, -1, "%s", rashpa_reason());
 	return 0;
 }

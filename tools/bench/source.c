@@ -182,7 +182,7 @@ static int rashpa_source_alloc(const struct source *source, uint64_t size, char 
 		.length = size, .backend = source->number,
 		.alignment = size < HUGE_PAGE ? 0 : HUGE_PAGE,
 	};
-	int fd = rashpa_alloc(source->node, &arg);
+	int fd = rashpa_memory_alloc(source->node, &arg);
 
 	return fd < 0 ? because(why, -1, "%s", rashpa_reason()) : fd;
 }
@@ -193,7 +193,7 @@ static int backend_check(const struct source *source, char *why)
 
 	if (source->node < 0)
 		return because(why, -1, "%s", rashpa_reason());
-	if (rashpa_query(source->node, &query))
+	if (rashpa_memory_query(source->node, &query))
 		return because(why, -1, "%s", rashpa_reason());
 	return 0;
 }

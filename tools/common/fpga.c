@@ -35,7 +35,7 @@ int fpga_open(struct fpga *fpga, unsigned int number, char *why)
 	fpga->device = rashpa_device_open(number);
 	if (fpga->device < 0)
 		return because(why, -1, "%s", rashpa_reason());
-	if (!rashpa_device_info(fpga->device, &fpga->info))
+	if (!rashpa_device_status(fpga->device, &fpga->info))
 		return 0;
 	because(why, -1, "fpga%u: %s", number, rashpa_reason());
 	fpga_close(fpga);
@@ -47,7 +47,7 @@ int fpga_claim(struct fpga *fpga, char *why)
 	if (flock(fpga->device, LOCK_EX | LOCK_NB))
 		return because(why, -1, "fpga%u: another program has it to itself: stop the producer first",
 			       fpga->number);
-	if (rashpa_device_info(fpga->device, &fpga->info))
+	if (rashpa_device_status(fpga->device, &fpga->info))
 		because(why, -1, "fpga%u: %s", fpga->number, rashpa_reason());
 	else if (fpga->info.out_maps)
 		because(why, -1, "fpga%u: it has %" PRIu32 " maps, and to release one more would stop its DMA: stop the producer first (rashpactl quiesce fpga%u)",
@@ -72,9 +72,9 @@ int view_open(struct view *view, struct fpga *fpga, const char *name, unsigned i
 
 	*view = (struct view)VIEW_NONE;
 	strncpy(window.name, name, sizeof(window.name) - 1);
-	view->fd = rashpa_window(fpga->device, &window);
+	view->fd = rashpa_device_window(fpga->device, &window);
 	if (view->fd == -ENOENT) {
-		if (rashpa_region_info(fpga->device, bar, &region))
+		if (rashpa_device_region(fpga->device, bar, &region))
 			return because(why, -1, "fpga%u: BAR %u: %s", fpga->number, bar,
 				       rashpa_reason());
 		window = (struct rashpa_window_make) {
@@ -82,7 +82,7 @@ int view_open(struct view *view, struct fpga *fpga, const char *name, unsigned i
 			.offset = offset,
 			.length = length ? length : region.out_length - offset,
 		};
-		view->fd = rashpa_window(fpga->device, &window);
+		view->fd = rashpa_device_window(fpga->device, &window);
 	}
 	if (view->fd < 0)
 		return because(why, -1, "fpga%u: window \"%s\": %s", fpga->number, name,

@@ -773,7 +773,7 @@ int profile_apply(const struct profile *profile, int device, char *why)
 
 		if (w->length)
 			continue;
-		if (rashpa_region_info(device, w->bar, &region))
+		if (rashpa_device_region(device, w->bar, &region))
 			return because(why, -1, "%s: window \"%s\": BAR %u: %s", profile->path,
 				       w->name, w->bar, rashpa_reason());
 		if (region.out_length <= w->offset)
@@ -793,7 +793,7 @@ int profile_apply(const struct profile *profile, int device, char *why)
 		table.bar = window[i].bar;
 		table.offset = window[i].offset + profile->table.offset;
 	}
-	if (rashpa_profile(device, &arg))
+	if (rashpa_device_profile(device, &arg))
 		return because(why, -1, "%s: %s", profile->path, rashpa_reason());
 	return 0;
 }

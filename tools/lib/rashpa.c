@@ -132,31 +132,31 @@ int rashpa_memory_open(void)
 	return fd;
 }
 
-int rashpa_alloc(int memory, struct rashpa_alloc *alloc)
+int rashpa_memory_alloc(int memory, struct rashpa_alloc *alloc)
 {
 	int error = rashpa_ioctl(memory, RASHPA_IOC_ALLOC, alloc, sizeof(*alloc));
 
 	return error ? error : alloc->out_fd;
 }
 
-int rashpa_progress(int memory, struct rashpa_progress *progress)
+int rashpa_memory_progress(int memory, struct rashpa_progress *progress)
 {
 	return rashpa_ioctl(memory, RASHPA_IOC_PROGRESS, progress, sizeof(*progress));
 }
 
-int rashpa_pin(int memory, struct rashpa_pin *pin)
+int rashpa_memory_pin(int memory, struct rashpa_pin *pin)
 {
 	int error = rashpa_ioctl(memory, RASHPA_IOC_PIN, pin, sizeof(*pin));
 
 	return error ? error : pin->out_fd;
 }
 
-int rashpa_query(int memory, struct rashpa_query *query)
+int rashpa_memory_query(int memory, struct rashpa_query *query)
 {
 	return rashpa_ioctl(memory, RASHPA_IOC_QUERY, query, sizeof(*query));
 }
 
-int rashpa_list(int node, struct rashpa_holding **holdings)
+int rashpa_node_list(int node, struct rashpa_holding **holdings)
 {
 	enum { STEP = 256 };
 	struct rashpa_holding *all = NULL, *more;
@@ -191,13 +191,13 @@ int rashpa_list(int node, struct rashpa_holding **holdings)
 	return n;
 }
 
-int rashpa_limit(int memory, uint32_t resource, struct rashpa_limit *limit)
+int rashpa_memory_limit(int memory, uint32_t resource, struct rashpa_limit *limit)
 {
 	*limit = (struct rashpa_limit) { .resource = resource };
 	return rashpa_ioctl(memory, RASHPA_IOC_LIMIT, limit, sizeof(*limit));
 }
 
-int rashpa_info(int node, struct rashpa_info *info)
+int rashpa_memory_info(int node, struct rashpa_info *info)
 {
 	return rashpa_ioctl(node, RASHPA_IOC_INFO, info, sizeof(*info));
 }
@@ -288,7 +288,8 @@ static int fail_leased(const char *name, const char *path)
 {
 	struct rashpa_info info = { .fd = -1 };
 	int fd = open(path, O_ACCMODE | O_CLOEXEC);
-	bool told = fd >= 0 && !rashpa_info(fd, &info) && info.out_flags & RASHPA_INFO_EXCLUSIVE;
+	bool told = fd >= 0 && !rashpa_memory_info(fd, &info) &&
+		    info.out_flags & RASHPA_INFO_EXCLUSIVE;
 
 	if (fd >= 0)
 		close(fd);
@@ -350,7 +351,7 @@ int rashpa_open(const char *name, int flags)
 	return fd;
 }
 
-int rashpa_remove(const char *name)
+int rashpa_buffer_remove(const char *name)
 {
 	struct rashpa_remove arg = {};
 	int buffer = rashpa_buffer_open(name, O_ACCMODE), error;
@@ -365,7 +366,7 @@ int rashpa_remove(const char *name)
 	return error;
 }
 
-int rashpa_role(int buffer, struct rashpa_role *role)
+int rashpa_buffer_role(int buffer, struct rashpa_role *role)
 {
 	return rashpa_ioctl(buffer, RASHPA_IOC_ROLE, role, sizeof(*role));
 }
@@ -395,7 +396,7 @@ int rashpa_buffer_list(char ***names)
 	for (i = 0; list && i < n; i++) {
 		if (list[i])
 			continue;
-		rashpa_list_free(list, n);
+		rashpa_buffer_list_free(list, n);
 		list = NULL;
 	}
 	if (!list)
@@ -404,7 +405,7 @@ int rashpa_buffer_list(char ***names)
 	return n;
 }
 
-void rashpa_list_free(char **names, int count)
+void rashpa_buffer_list_free(char **names, int count)
 {
 	for (int i = 0; names && i < count; i++)
 		free(names[i]);
@@ -460,39 +461,39 @@ int rashpa_device_open(unsigned int number)
 	return fd;
 }
 
-int rashpa_device_info(int device, struct rashpa_device_info *info)
+int rashpa_device_status(int device, struct rashpa_device_info *info)
 {
 	memset(info, 0, sizeof(*info));
 	return rashpa_ioctl(device, RASHPA_IOC_DEVICE_INFO, info, sizeof(*info));
 }
 
-int rashpa_region_info(int device, unsigned int bar, struct rashpa_region_info *info)
+int rashpa_device_region(int device, unsigned int bar, struct rashpa_region_info *info)
 {
 	memset(info, 0, sizeof(*info));
 	info->bar = bar;
 	return rashpa_ioctl(device, RASHPA_IOC_REGION_INFO, info, sizeof(*info));
 }
 
-int rashpa_profile(int device, struct rashpa_profile_set *profile)
+int rashpa_device_profile(int device, struct rashpa_profile_set *profile)
 {
 	return rashpa_ioctl(device, RASHPA_IOC_PROFILE_SET, profile, sizeof(*profile));
 }
 
-int rashpa_window(int device, struct rashpa_window_make *window)
+int rashpa_device_window(int device, struct rashpa_window_make *window)
 {
 	int error = rashpa_ioctl(device, RASHPA_IOC_WINDOW_MAKE, window, sizeof(*window));
 
 	return error ? error : window->out_fd;
 }
 
-int rashpa_map(int device, struct rashpa_map_make *map)
+int rashpa_device_map(int device, struct rashpa_map_make *map)
 {
 	int error = rashpa_ioctl(device, RASHPA_IOC_MAP_MAKE, map, sizeof(*map));
 
 	return error ? error : map->out_fd;
 }
 
-int rashpa_program(int map, struct rashpa_program *program)
+int rashpa_map_program(int map, struct rashpa_program *program)
 {
 	return rashpa_ioctl(map, RASHPA_IOC_PROGRAM, program, sizeof(*program));
 }
@@ -565,12 +566,12 @@ int rashpa_table_read(const struct rashpa_table *table, struct rashpa_table *cop
 
 #undef READ
 
-int rashpa_restore(int map, struct rashpa_restore *restore)
+int rashpa_map_restore(int map, struct rashpa_restore *restore)
 {
 	return rashpa_ioctl(map, RASHPA_IOC_RESTORE, restore, sizeof(*restore));
 }
 
-int rashpa_quiesce(int device, uint64_t *time_ns)
+int rashpa_device_quiesce(int device, uint64_t *time_ns)
 {
 	struct rashpa_quiesce arg = {};
 	int error = rashpa_ioctl(device, RASHPA_IOC_QUIESCE, &arg, sizeof(arg));
@@ -580,14 +581,14 @@ int rashpa_quiesce(int device, uint64_t *time_ns)
 	return error;
 }
 
-int rashpa_quiesce_map(int device, uint32_t id)
+int rashpa_device_quiesce_map(int device, uint32_t id)
 {
 	struct rashpa_quiesce arg = { .head.flags = RASHPA_QUIESCE_MAP, .map = id };
 
 	return rashpa_ioctl(device, RASHPA_IOC_QUIESCE, &arg, sizeof(arg));
 }
 
-int rashpa_reset(int device)
+int rashpa_device_reset(int device)
 {
 	struct rashpa_reset arg = {};
 
@@ -596,21 +597,21 @@ int rashpa_reset(int device)
 
 /* --- events --- */
 
-int rashpa_channel_make(int node, struct rashpa_channel_make *make)
+int rashpa_channel_create(int node, struct rashpa_channel_make *make)
 {
 	int error = rashpa_ioctl(node, RASHPA_IOC_CHANNEL_MAKE, make, sizeof(*make));
 
 	return error ? error : make->out_fd;
 }
 
-int rashpa_events(int node, unsigned int depth)
+int rashpa_channel_open(int node, unsigned int depth)
 {
 	struct rashpa_channel_make arg = { .depth = depth };
 
-	return rashpa_channel_make(node, &arg);
+	return rashpa_channel_create(node, &arg);
 }
 
-int rashpa_look(int memory, int fd)
+int rashpa_memory_look(int memory, int fd)
 {
 	struct rashpa_look arg = { .fd = fd };
 	int error = rashpa_ioctl(memory, RASHPA_IOC_LOOK, &arg, sizeof(arg));
@@ -618,53 +619,53 @@ int rashpa_look(int memory, int fd)
 	return error ? error : (int)arg.out_events;
 }
 
-int rashpa_listen(int channel, struct rashpa_source_add *source)
+int rashpa_channel_listen(int channel, struct rashpa_source_add *source)
 {
 	int error = rashpa_ioctl(channel, RASHPA_IOC_SOURCE_ADD, source, sizeof(*source));
 
 	return error ? error : (int)source->out_id;
 }
 
-int rashpa_source_add(int channel, unsigned int kind, unsigned int index)
+int rashpa_channel_add(int channel, unsigned int kind, unsigned int index)
 {
 	struct rashpa_source_add arg = { .kind = kind, .index = index };
 
-	return rashpa_listen(channel, &arg);
+	return rashpa_channel_listen(channel, &arg);
 }
 
-int rashpa_source_del(int channel, unsigned int id)
+int rashpa_channel_del(int channel, unsigned int id)
 {
 	struct rashpa_source_del arg = { .id = id };
 
 	return rashpa_ioctl(channel, RASHPA_IOC_SOURCE_DEL, &arg, sizeof(arg));
 }
 
-int rashpa_source_info(int channel, struct rashpa_source_info *info)
+int rashpa_source_status(int channel, struct rashpa_source_info *info)
 {
 	return rashpa_ioctl(channel, RASHPA_IOC_SOURCE_INFO, info, sizeof(*info));
 }
 
-int rashpa_group(int channel, struct rashpa_group_make *group)
+int rashpa_channel_group(int channel, struct rashpa_group_make *group)
 {
 	int error = rashpa_ioctl(channel, RASHPA_IOC_GROUP_MAKE, group, sizeof(*group));
 
 	return error ? error : (int)group->out_id;
 }
 
-int rashpa_ack(int channel, unsigned int id, uint64_t position)
+int rashpa_channel_ack(int channel, unsigned int id, uint64_t position)
 {
 	struct rashpa_ack arg = { .id = id, .position = position };
 
 	return rashpa_ioctl(channel, RASHPA_IOC_ACK, &arg, sizeof(arg));
 }
 
-int rashpa_group_info(int channel, struct rashpa_group_info *info)
+int rashpa_group_status(int channel, struct rashpa_group_info *info)
 {
 	return rashpa_ioctl(channel, RASHPA_IOC_GROUP_INFO, info, sizeof(*info));
 }
 
-int rashpa_eventfd_every(int channel, unsigned int id, int fd, uint32_t every,
-			 uint32_t delay_us)
+int rashpa_channel_eventfd_every(int channel, unsigned int id, int fd, uint32_t every,
+				 uint32_t delay_us)
 {
 	struct rashpa_eventfd_bind arg = {
 		.fd = fd, .id = id, .every = every, .delay_us = delay_us,
@@ -673,12 +674,12 @@ int rashpa_eventfd_every(int channel, unsigned int id, int fd, uint32_t every,
 	return rashpa_ioctl(channel, RASHPA_IOC_EVENTFD_BIND, &arg, sizeof(arg));
 }
 
-int rashpa_eventfd(int channel, unsigned int id, int fd)
+int rashpa_channel_eventfd(int channel, unsigned int id, int fd)
 {
-	return rashpa_eventfd_every(channel, id, fd, 0, 0);
+	return rashpa_channel_eventfd_every(channel, id, fd, 0, 0);
 }
 
-int rashpa_signal(int channel, uint64_t value)
+int rashpa_channel_signal(int channel, uint64_t value)
 {
 	struct rashpa_signal arg = { .value = value };
 

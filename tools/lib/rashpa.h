@@ -74,44 +74,44 @@ int rashpa_ioctl(int fd, unsigned long request, void *arg, size_t size);
 int rashpa_memory_open(void);
 
 /**
- * rashpa_alloc() - make a contiguous, zeroed buffer
+ * rashpa_memory_alloc() - make a contiguous, zeroed buffer
  * @memory: from rashpa_memory_open()
  * @alloc: see &struct rashpa_alloc
  *
  * Return: its dma-buf fd (also in @alloc->out_fd) or a negative errno.
  */
-int rashpa_alloc(int memory, struct rashpa_alloc *alloc);
+int rashpa_memory_alloc(int memory, struct rashpa_alloc *alloc);
 
 /**
- * rashpa_progress() - how far is the rashpa_alloc() that another thread called
+ * rashpa_memory_progress() - how far is the rashpa_memory_alloc() that another thread called
  * @memory: the same open node
  * @progress: filled in
  *
  * Return: 0 or a negative errno.
  */
-int rashpa_progress(int memory, struct rashpa_progress *progress);
+int rashpa_memory_progress(int memory, struct rashpa_progress *progress);
 
 /**
- * rashpa_pin() - memory of this process as a dma-buf
+ * rashpa_memory_pin() - memory of this process as a dma-buf
  * @memory: from rashpa_memory_open()
  * @pin: see &struct rashpa_pin
  *
  * Return: its dma-buf fd (also in @pin->out_fd) or a negative errno, -ENOMEM if
  * RLIMIT_MEMLOCK does not allow so much.
  */
-int rashpa_pin(int memory, struct rashpa_pin *pin);
+int rashpa_memory_pin(int memory, struct rashpa_pin *pin);
 
 /**
- * rashpa_query() - what would fit
+ * rashpa_memory_query() - what would fit
  * @memory: from rashpa_memory_open()
  * @query: see &struct rashpa_query
  *
  * Return: 0 or a negative errno.
  */
-int rashpa_query(int memory, struct rashpa_query *query);
+int rashpa_memory_query(int memory, struct rashpa_query *query);
 
 /**
- * rashpa_list() - who holds what
+ * rashpa_node_list() - who holds what
  * @node: the memory node, or a function's node
  * @holdings: becomes an array for free(), NULL if there is nothing
  *
@@ -119,26 +119,26 @@ int rashpa_query(int memory, struct rashpa_query *query);
  *
  * Return: how many there are, or a negative errno.
  */
-int rashpa_list(int node, struct rashpa_holding **holdings);
+int rashpa_node_list(int node, struct rashpa_holding **holdings);
 
 /**
- * rashpa_limit() - how much of a resource there may be, and is
+ * rashpa_memory_limit() - how much of a resource there may be, and is
  * @memory: from rashpa_memory_open()
  * @resource: enum rashpa_resource
  * @limit: see &struct rashpa_limit
  *
  * Return: 0 or a negative errno, -EINVAL if the driver knows no such resource.
  */
-int rashpa_limit(int memory, uint32_t resource, struct rashpa_limit *limit);
+int rashpa_memory_limit(int memory, uint32_t resource, struct rashpa_limit *limit);
 
 /**
- * rashpa_info() - what a memory is
+ * rashpa_memory_info() - what a memory is
  * @node: the memory node, or a buffer's node with @info->fd -1
  * @info: see &struct rashpa_info; @info->fd is any dma-buf fd
  *
  * Return: 0 or a negative errno.
  */
-int rashpa_info(int node, struct rashpa_info *info);
+int rashpa_memory_info(int node, struct rashpa_info *info);
 
 /**
  * rashpa_mmap() - map a memory so that the CPU can use huge page-table entries
@@ -192,18 +192,18 @@ int rashpa_sync_end(int dmabuf, int prot);
 int rashpa_open(const char *name, int flags);
 
 /**
- * rashpa_remove() - take the name of a buffer away
+ * rashpa_buffer_remove() - take the name of a buffer away
  * @name: name of the buffer
  *
  * Return: 0 or a negative errno, -EBUSY if the buffer is in use, -EPERM if it is another's.
  */
-int rashpa_remove(const char *name);
+int rashpa_buffer_remove(const char *name);
 
 /**
  * rashpa_buffer_open() - open the node of a named buffer
  * @name: name of the buffer
  * @flags: O_RDONLY or O_RDWR, with O_EXCL as an exclusive lease; or O_ACCMODE, which takes no
- *	lease, for rashpa_info()
+ *	lease, for rashpa_memory_info()
  *
  * rashpa_mmap() the result to reach the memory. It is a lease, see &struct rashpa_alloc.
  * Owner and mode are those of the file: fstat(), fchown(), fchmod().
@@ -222,28 +222,28 @@ int rashpa_buffer_open(const char *name, int flags);
 int rashpa_buffer_dmabuf(int buffer);
 
 /**
- * rashpa_role() - be the only producer or consumer of a buffer, or ask who is
+ * rashpa_buffer_role() - be the only producer or consumer of a buffer, or ask who is
  * @buffer: from rashpa_buffer_open()
  * @role: see &struct rashpa_role
  *
  * Return: 0 or a negative errno, -EBUSY if another file has the role.
  */
-int rashpa_role(int buffer, struct rashpa_role *role);
+int rashpa_buffer_role(int buffer, struct rashpa_role *role);
 
 /**
  * rashpa_buffer_list() - names of all named buffers, sorted
- * @names: becomes an array; free it with rashpa_list_free()
+ * @names: becomes an array; free it with rashpa_buffer_list_free()
  *
  * Return: number of names, or a negative errno; -ENOENT if the driver is not loaded.
  */
 int rashpa_buffer_list(char ***names);
 
 /**
- * rashpa_list_free() - free what rashpa_buffer_list() returned
+ * rashpa_buffer_list_free() - free what rashpa_buffer_list() returned
  * @names: the array
  * @count: number of names
  */
-void rashpa_list_free(char **names, int count);
+void rashpa_buffer_list_free(char **names, int count);
 
 /* --- bound PCI functions --- */
 
@@ -264,63 +264,63 @@ int rashpa_device_list(unsigned int **numbers);
 int rashpa_device_open(unsigned int number);
 
 /**
- * rashpa_device_info() - identity and state of the function
+ * rashpa_device_status() - identity and state of the function
  * @device: from rashpa_device_open()
  * @info: filled in
  *
  * Return: 0 or a negative errno.
  */
-int rashpa_device_info(int device, struct rashpa_device_info *info);
+int rashpa_device_status(int device, struct rashpa_device_info *info);
 
 /**
- * rashpa_region_info() - one BAR
+ * rashpa_device_region() - one BAR
  * @device: from rashpa_device_open()
  * @bar: 0 to 5
  * @info: filled in
  *
  * Return: 0 or a negative errno.
  */
-int rashpa_region_info(int device, unsigned int bar, struct rashpa_region_info *info);
+int rashpa_device_region(int device, unsigned int bar, struct rashpa_region_info *info);
 
 /**
- * rashpa_profile() - tell the driver what differs from board to board
+ * rashpa_device_profile() - tell the driver what differs from board to board
  * @device: from rashpa_device_open()
  * @profile: see &struct rashpa_profile_set
  *
  * Return: 0 or a negative errno.
  */
-int rashpa_profile(int device, struct rashpa_profile_set *profile);
+int rashpa_device_profile(int device, struct rashpa_profile_set *profile);
 
 /**
- * rashpa_window() - a range of a BAR as a memory
+ * rashpa_device_window() - a range of a BAR as a memory
  * @device: from rashpa_device_open()
  * @window: see &struct rashpa_window_make
  *
  * Return: its dma-buf fd (also in @window->out_fd) or a negative errno.
  */
-int rashpa_window(int device, struct rashpa_window_make *window);
+int rashpa_device_window(int device, struct rashpa_window_make *window);
 
 /**
- * rashpa_map() - translate a memory for a function
+ * rashpa_device_map() - translate a memory for a function
  * @device: from rashpa_device_open()
  * @map: see &struct rashpa_map_make
  *
  * Return: the map (also in @map->out_fd) or a negative errno.
  */
-int rashpa_map(int device, struct rashpa_map_make *map);
+int rashpa_device_map(int device, struct rashpa_map_make *map);
 
 /**
- * rashpa_program() - let the kernel write a map's table into the function
- * @map: from rashpa_map()
+ * rashpa_map_program() - let the kernel write a map's table into the function
+ * @map: from rashpa_device_map()
  * @program: see &struct rashpa_program
  *
  * Return: 0 or a negative errno.
  */
-int rashpa_program(int map, struct rashpa_program *program);
+int rashpa_map_program(int map, struct rashpa_program *program);
 
 /**
  * rashpa_table_map() - see the addresses of a map
- * @map: from rashpa_map()
+ * @map: from rashpa_device_map()
  * @size: out_table_size of the same map
  * @table: becomes the read-only mapping; rashpa_table_unmap() it
  *
@@ -350,39 +350,39 @@ void rashpa_table_unmap(const struct rashpa_table *table, uint64_t size);
 int rashpa_table_read(const struct rashpa_table *table, struct rashpa_table *copy, uint32_t room);
 
 /**
- * rashpa_restore() - map the memory again after a revocation
- * @map: from rashpa_map()
+ * rashpa_map_restore() - map the memory again after a revocation
+ * @map: from rashpa_device_map()
  * @restore: see &struct rashpa_restore
  *
  * Return: 0 or a negative errno, -EAGAIN while the memory's function is being reset.
  */
-int rashpa_restore(int map, struct rashpa_restore *restore);
+int rashpa_map_restore(int map, struct rashpa_restore *restore);
 
 /**
- * rashpa_quiesce() - stop all DMA of the function now
+ * rashpa_device_quiesce() - stop all DMA of the function now
  * @device: from rashpa_device_open()
  * @time_ns: how long it took, or NULL
  *
  * Return: 0 or a negative errno.
  */
-int rashpa_quiesce(int device, uint64_t *time_ns);
+int rashpa_device_quiesce(int device, uint64_t *time_ns);
 
 /**
- * rashpa_quiesce_map() - end one map, whoever holds it
+ * rashpa_device_quiesce_map() - end one map, whoever holds it
  * @device: from rashpa_device_open()
- * @id: of the map, see rashpa_list()
+ * @id: of the map, see rashpa_node_list()
  *
  * Return: 0 or a negative errno, -EPERM if it is somebody else's, -ENOENT.
  */
-int rashpa_quiesce_map(int device, uint32_t id);
+int rashpa_device_quiesce_map(int device, uint32_t id);
 
 /**
- * rashpa_reset() - function reset
+ * rashpa_device_reset() - function reset
  * @device: from rashpa_device_open()
  *
  * Return: 0 or a negative errno.
  */
-int rashpa_reset(int device);
+int rashpa_device_reset(int device);
 
 /* --- events --- */
 
@@ -406,7 +406,7 @@ void rashpa_doorbell(volatile void *window, uint64_t offset, uint32_t value);
 void rashpa_doorbell64(volatile void *window, uint64_t offset, uint64_t value);
 
 /**
- * rashpa_events() - make an event channel
+ * rashpa_channel_open() - make an event channel
  * @node: from rashpa_device_open(), or rashpa_memory_open() for one without a function
  * @depth: records that its queue holds, 0 for the default
  *
@@ -414,19 +414,19 @@ void rashpa_doorbell64(volatile void *window, uint64_t offset, uint64_t value);
  *
  * Return: the channel or a negative errno.
  */
-int rashpa_events(int node, unsigned int depth);
+int rashpa_channel_open(int node, unsigned int depth);
 
 /**
- * rashpa_channel_make() - make an event channel, with all that rashpa_ring_map() needs
+ * rashpa_channel_create() - make an event channel, with all that rashpa_ring_map() needs
  * @node: from rashpa_device_open(), or rashpa_memory_open() for one without a function
  * @make: see &struct rashpa_channel_make
  *
  * Return: the channel (also in @make->out_fd) or a negative errno.
  */
-int rashpa_channel_make(int node, struct rashpa_channel_make *make);
+int rashpa_channel_create(int node, struct rashpa_channel_make *make);
 
 /**
- * rashpa_look() - words of a memory were written: make the events of who watches them
+ * rashpa_memory_look() - words of a memory were written: make the events of who watches them
  * @memory: from rashpa_memory_open()
  * @fd: dma-buf of the memory, open for writing
  *
@@ -435,108 +435,108 @@ int rashpa_channel_make(int node, struct rashpa_channel_make *make);
  *
  * Return: how many events this made, or a negative errno.
  */
-int rashpa_look(int memory, int fd);
+int rashpa_memory_look(int memory, int fd);
 
 /**
- * rashpa_source_add() - listen to a source that has no more than a number
- * @channel: from rashpa_events()
+ * rashpa_channel_add() - listen to a source that has no more than a number
+ * @channel: from rashpa_channel_open()
  * @kind: RASHPA_SOURCE_VECTOR, RASHPA_SOURCE_DEVICE, RASHPA_SOURCE_SOFTWARE or
  *	RASHPA_SOURCE_MAP
  * @index: number of the vector or of the map, or 0
  *
  * Return: id of the source in the records (> 0) or a negative errno.
  */
-int rashpa_source_add(int channel, unsigned int kind, unsigned int index);
+int rashpa_channel_add(int channel, unsigned int kind, unsigned int index);
 
 /**
- * rashpa_listen() - listen to any source
- * @channel: from rashpa_events()
+ * rashpa_channel_listen() - listen to any source
+ * @channel: from rashpa_channel_open()
  * @source: see &struct rashpa_source_add
  *
  * Return: id of the source in the records (> 0, also in @source->out_id) or a negative errno,
  * -E2BIG if the driver is older than what is asked for.
  */
-int rashpa_listen(int channel, struct rashpa_source_add *source);
+int rashpa_channel_listen(int channel, struct rashpa_source_add *source);
 
 /**
- * rashpa_source_del() - stop listening
- * @channel: from rashpa_events()
- * @id: from rashpa_source_add(), rashpa_listen() or rashpa_group()
+ * rashpa_channel_del() - stop listening
+ * @channel: from rashpa_channel_open()
+ * @id: from rashpa_channel_add(), rashpa_channel_listen() or rashpa_channel_group()
  *
  * Return: 0 or a negative errno.
  */
-int rashpa_source_del(int channel, unsigned int id);
+int rashpa_channel_del(int channel, unsigned int id);
 
 /**
- * rashpa_source_info() - what a source has done so far
- * @channel: from rashpa_events()
+ * rashpa_source_status() - what a source has done so far
+ * @channel: from rashpa_channel_open()
  * @info: see &struct rashpa_source_info; @info->id says which
  *
  * Return: 0 or a negative errno.
  */
-int rashpa_source_info(int channel, struct rashpa_source_info *info);
+int rashpa_source_status(int channel, struct rashpa_source_info *info);
 
 /**
- * rashpa_group() - one event when all sources have got so far
- * @channel: from rashpa_events()
+ * rashpa_channel_group() - one event when all sources have got so far
+ * @channel: from rashpa_channel_open()
  * @group: see &struct rashpa_group_make
  *
  * Return: id of the group in the records (> 0, also in @group->out_id) or a negative errno.
  */
-int rashpa_group(int channel, struct rashpa_group_make *group);
+int rashpa_channel_group(int channel, struct rashpa_group_make *group);
 
 /**
- * rashpa_ack() - the consumer of a group has got so far
- * @channel: from rashpa_events()
- * @id: from rashpa_group()
+ * rashpa_channel_ack() - the consumer of a group has got so far
+ * @channel: from rashpa_channel_open()
+ * @id: from rashpa_channel_group()
  * @position: what is before it may be overwritten
  *
  * rashpa_ring_ack() does the same without a system call.
  *
  * Return: 0 or a negative errno.
  */
-int rashpa_ack(int channel, unsigned int id, uint64_t position);
+int rashpa_channel_ack(int channel, unsigned int id, uint64_t position);
 
 /**
- * rashpa_group_info() - how far a group and its members are
- * @channel: from rashpa_events()
+ * rashpa_group_status() - how far a group and its members are
+ * @channel: from rashpa_channel_open()
  * @info: see &struct rashpa_group_info; @info->id says which
  *
  * Return: 0 or a negative errno.
  */
-int rashpa_group_info(int channel, struct rashpa_group_info *info);
+int rashpa_group_status(int channel, struct rashpa_group_info *info);
 
 /**
- * rashpa_eventfd() - signal an eventfd as well
- * @channel: from rashpa_events()
- * @id: from rashpa_source_add(), 0 for all sources
+ * rashpa_channel_eventfd() - signal an eventfd as well
+ * @channel: from rashpa_channel_open()
+ * @id: from rashpa_channel_add(), 0 for all sources
  * @fd: the eventfd, -1 to stop
  *
  * Return: 0 or a negative errno.
  */
-int rashpa_eventfd(int channel, unsigned int id, int fd);
+int rashpa_channel_eventfd(int channel, unsigned int id, int fd);
 
 /**
- * rashpa_eventfd_every() - signal an eventfd once for several events
- * @channel: from rashpa_events()
- * @id: from rashpa_source_add(), 0 for all sources
+ * rashpa_channel_eventfd_every() - signal an eventfd once for several events
+ * @channel: from rashpa_channel_open()
+ * @id: from rashpa_channel_add(), 0 for all sources
  * @fd: the eventfd, -1 to stop
  * @every: events to signal once for, 0: do not count them
  * @delay_us: how long an event waits for the others at most, microseconds; 0: for ever
  *
  * Return: 0 or a negative errno.
  */
-int rashpa_eventfd_every(int channel, unsigned int id, int fd, uint32_t every,
-			 uint32_t delay_us);
+int rashpa_channel_eventfd_every(int channel, unsigned int id, int fd, uint32_t every,
+				 uint32_t delay_us);
 
 /**
- * rashpa_signal() - make a software event
- * @channel: from rashpa_events(), with RASHPA_SOURCE_SOFTWARE
+ * rashpa_channel_signal() - make a software event
+ * @channel: from rashpa_channel_open(), with RASHPA_SOURCE_SOFTWARE
  * @value: goes into the record
  *
  * Return: 0 or a negative errno.
  */
-int rashpa_signal(int channel, uint64_t value);
+int rashpa_channel_signal(int channel, uint64_t value);
 
 /* --- events without a system call --- */
 
@@ -559,8 +559,8 @@ struct rashpa_queue {
 
 /**
  * rashpa_ring_map() - map the queue of a channel
- * @channel: from rashpa_channel_make()
- * @make: what rashpa_channel_make() filled in
+ * @channel: from rashpa_channel_create()
+ * @make: what rashpa_channel_create() filled in
  * @queue: filled in; rashpa_ring_unmap() it
  *
  * Return: 0 or a negative errno.
@@ -602,7 +602,7 @@ int rashpa_ring_wait(struct rashpa_queue *queue, int timeout_ms);
 /**
  * rashpa_ring_ack() - the consumer of a group has got so far
  * @queue: from rashpa_ring_map()
- * @id: from rashpa_group()
+ * @id: from rashpa_channel_group()
  * @position: what is before it may be overwritten
  *
  * Return: 0, or -EINVAL for an id that cannot be.

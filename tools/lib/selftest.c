@@ -53,7 +53,7 @@ static void test_leases(int memory, int first)
 	char holder[64];
 	int a, b, node;
 
-	ok(!rashpa_info(memory, &info) && info.out_flags & RASHPA_INFO_EXCLUSIVE &&
+	ok(!rashpa_memory_info(memory, &info) && info.out_flags & RASHPA_INFO_EXCLUSIVE &&
 	   info.out_leases == 1, "a buffer is made with an exclusive lease");
 	snprintf(holder, sizeof(holder), "process %d of user %d", getpid(), getuid());
 	refused(rashpa_open(NAME, O_RDWR), EBUSY, holder, "nobody else gets one");
@@ -63,7 +63,8 @@ static void test_leases(int memory, int first)
 	a = rashpa_open(NAME, O_RDWR);
 	b = rashpa_open(NAME, O_RDONLY);
 	info = (struct rashpa_info) { .fd = b };
-	ok(a >= 0 && b >= 0 && !rashpa_info(memory, &info) && info.out_leases == 2, "two share it");
+	ok(a >= 0 && b >= 0 && !rashpa_memory_info(memory, &info) && info.out_leases == 2,
+	   "two share it");
 	ok(mmap(NULL, LENGTH, PROT_WRITE, MAP_SHARED, b, 0) == MAP_FAILED && errno == EACCES,
 	   "what was opened for reading cannot be written");
 	refused(rashpa_open(NAME, O_RDWR | O_EXCL), EBUSY, NAME,
@@ -76,7 +77,7 @@ static void test_leases(int memory, int first)
 	ok(node >= 0 && rashpa_open(NAME, O_RDWR) == -EBUSY, "the node can be leased exclusively");
 	close(node);
 	refused(rashpa_open("nosuch", O_RDWR), ENOENT, "nosuch", "a buffer that is not there");
-	refused(rashpa_remove("nosuch"), ENOENT, "nosuch", "nor can it be removed");
+	refused(rashpa_buffer_remove("nosuch"), ENOENT, "nosuch", "nor can it be removed");
 }
 
 static void test_mapping(void)
@@ -107,18 +108,18 @@ static void test_pin(int memory)
 	int fd;
 
 	pin.address = (uintptr_t)p;
-	fd = rashpa_pin(memory, &pin);
+	fd = rashpa_memory_pin(memory, &pin);
 	if (ok(fd >= 0, "memory of a process is pinned")) {
 		info = (struct rashpa_info) { .fd = fd };
-		ok(!rashpa_info(memory, &info) && info.out_length == pin.length &&
+		ok(!rashpa_memory_info(memory, &info) && info.out_length == pin.length &&
 		   !strcmp(rashpa_kind_name(info.out_kind), "pinned"), "and is that");
 		close(fd);
 	}
 	pin.address++;
-	refused(rashpa_pin(memory, &pin), EINVAL, "address", "an address in a page");
+	refused(rashpa_memory_pin(memory, &pin), EINVAL, "address", "an address in a page");
 	munmap(p, pin.length);
 	pin.address = (uintptr_t)p;
-	refused(rashpa_pin(memory, &pin), EFAULT, "", "what is not mapped");
+	refused(rashpa_memory_pin(memory, &pin), EFAULT, "", "what is not mapped");
 }
 
 static void test_query(int memory)
@@ -126,8 +127,8 @@ static void test_query(int memory)
 	struct rashpa_progress progress = {};
 	struct rashpa_query query = {};
 
-	ok(!rashpa_query(memory, &query) && query.out_total && query.out_backend, "query");
-	ok(!rashpa_progress(memory, &progress) && progress.out_stage == RASHPA_STAGE_IDLE,
+	ok(!rashpa_memory_query(memory, &query) && query.out_total && query.out_backend, "query");
+	ok(!rashpa_memory_progress(memory, &progress) && progress.out_stage == RASHPA_STAGE_IDLE,
 	   "progress of nothing");
 }
 
@@ -140,7 +141,7 @@ static void test_map(unsigned int number)
 	struct rashpa_restore restore = {};
 	uint64_t bytes = 0;
 
-	map = rashpa_map(device, &arg);
+	map = rashpa_device_map(device, &arg);
 	if (!ok(map >= 0, "a map"))
 		return;
 	copy = calloc(1, sizeof(*copy) + arg.out_segments * sizeof(copy->segment[0]));
@@ -153,7 +154,7 @@ static void test_map(unsigned int number)
 	for (unsigned int i = 0; i < copy->count; i++)
 		bytes += copy->segment[i].length;
 	ok(bytes == LENGTH, "its segments are the buffer");
-	ok(!rashpa_restore(map, &restore) && restore.out_generation == arg.out_generation &&
+	ok(!rashpa_map_restore(map, &restore) && restore.out_generation == arg.out_generation &&
 	   restore.out_segments == arg.out_segments && restore.out_class == arg.out_class,
 	   "restoring a valid map changes nothing");
 	rashpa_table_unmap(table, arg.out_table_size);
@@ -174,7 +175,7 @@ static int add_word(int channel, int memory, uint64_t offset, uint32_t flags)
 		.bits = 64, .period_us = 1000,
 	};
 
-	return rashpa_listen(channel, &add);
+	return rashpa_channel_listen(channel, &add);
 }
 
 static void test_group(struct rashpa_queue *queue, int memory, volatile uint64_t *word)
@@ -193,7 +194,7 @@ static void test_group(struct rashpa_queue *queue, int memory, volatile uint64_t
 
 	member[0].source = add_word(queue->channel, memory, 0, RASHPA_SOURCE_QUIET);
 	member[1].source = add_word(queue->channel, memory, 64, RASHPA_SOURCE_QUIET);
-	id = rashpa_group(queue->channel, &group);
+	id = rashpa_channel_group(queue->channel, &group);
 	if (!ok(id > 0, "a group of two words"))
 		return;
 	word[0] = 3;
@@ -208,15 +209,15 @@ static void test_group(struct rashpa_queue *queue, int memory, volatile uint64_t
 	   e.kind == RASHPA_SOURCE_OVERRUN && e.source == member[0].source && e.value == 7,
 	   "who laps the consumer is told");
 	info.id = id;
-	ok(!rashpa_group_info(queue->channel, &info) && info.out_ack == 2 &&
+	ok(!rashpa_group_status(queue->channel, &info) && info.out_ack == 2 &&
 	   info.out_position == 2 && info.out_overruns == 1 && members[0].position == 7, "and counted");
-	ok(!rashpa_ack(queue->channel, id, 5) && queue->consumer->ack[id - 1] == 5,
+	ok(!rashpa_channel_ack(queue->channel, id, 5) && queue->consumer->ack[id - 1] == 5,
 	   "acknowledging by a call is the same as by the page");
-	refused(rashpa_source_del(queue->channel, member[0].source), EBUSY, "group",
+	refused(rashpa_channel_del(queue->channel, member[0].source), EBUSY, "group",
 		"a member cannot go");
-	rashpa_source_del(queue->channel, id);
-	rashpa_source_del(queue->channel, member[0].source);
-	rashpa_source_del(queue->channel, member[1].source);
+	rashpa_channel_del(queue->channel, id);
+	rashpa_channel_del(queue->channel, member[0].source);
+	rashpa_channel_del(queue->channel, member[1].source);
 }
 
 static void test_signals(struct rashpa_queue *queue)
@@ -226,15 +227,15 @@ static void test_signals(struct rashpa_queue *queue)
 	struct rashpa_event e = {};
 	uint64_t signals = 0;
 
-	id = rashpa_source_add(queue->channel, RASHPA_SOURCE_SOFTWARE, 0);
-	ok(id > 0 && !rashpa_eventfd_every(queue->channel, id, fd, 4, 0),
+	id = rashpa_channel_add(queue->channel, RASHPA_SOURCE_SOFTWARE, 0);
+	ok(id > 0 && !rashpa_channel_eventfd_every(queue->channel, id, fd, 4, 0),
 	   "an eventfd for each four events");
 	for (int i = 0; i < 7; i++)
-		rashpa_signal(queue->channel, i);
+		rashpa_channel_signal(queue->channel, i);
 	ok(read(fd, &signals, sizeof(signals)) == sizeof(signals) && signals == 1,
 	   "seven signal it once");
 	info.id = id;
-	ok(!rashpa_source_info(queue->channel, &info) && info.out_events == 7 &&
+	ok(!rashpa_source_status(queue->channel, &info) && info.out_events == 7 &&
 	   info.out_value == 6, "the source has counted seven");
 	while (rashpa_ring_next(queue, &e))
 		signals += e.kind == RASHPA_SOURCE_SOFTWARE && e.value + 1 == signals;
@@ -271,7 +272,7 @@ static void test_word(struct rashpa_queue *queue, int memory, volatile uint64_t 
 	   wait->slept == 1, "a word that another process writes ends the wait");
 	waitpid(child, NULL, 0);
 	refused(rashpa_lock_wait(wait, 20, &seen), ETIMEDOUT, "20 ms", "and if it does not");
-	rashpa_source_del(queue->channel, id);
+	rashpa_channel_del(queue->channel, id);
 	munmap(wait, sizeof(*wait));
 }
 
@@ -286,12 +287,12 @@ static void test_events(int node, unsigned int number)
 	struct rashpa_queue queue;
 	void *word;
 
-	memory = rashpa_alloc(node, &lock);
+	memory = rashpa_memory_alloc(node, &lock);
 	if (!ok(memory >= 0 &&
 		!rashpa_mmap(memory, 0, lock.out_length, PROT_READ | PROT_WRITE, &word),
 		"lock memory"))
 		return;
-	channel = rashpa_channel_make(device, &events);
+	channel = rashpa_channel_create(device, &events);
 	if (!ok(channel >= 0 && !rashpa_ring_map(channel, &events, &queue),
 		"a channel, and its ring"))
 		return;
@@ -314,7 +315,7 @@ int main(int argc, char **argv)
 
 	puts("TAP version 13");
 	memory = rashpa_memory_open();
-	fd = memory < 0 ? memory : rashpa_alloc(memory, &alloc);
+	fd = memory < 0 ? memory : rashpa_memory_alloc(memory, &alloc);
 	if (!ok(fd >= 0, "a buffer")) {
 		printf("1..%u\n", tests);
 		return 1;
@@ -329,7 +330,7 @@ int main(int argc, char **argv)
 	} else {
 		printf("ok %u - maps, events # SKIP no function was given\n", ++tests);
 	}
-	ok(!rashpa_remove(NAME), "remove");
+	ok(!rashpa_buffer_remove(NAME), "remove");
 	close(memory);
 	printf("1..%u\n", tests);
 	return failures ? 1 : 0;

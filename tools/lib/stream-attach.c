@@ -45,7 +45,7 @@ int memory_open(struct memory *m, const char *name, bool write)
 	m->node = rashpa_buffer_open(name, write ? O_RDWR : O_RDONLY);
 	if (m->node < 0)
 		return m->node;
-	error = rashpa_info(m->node, &info);
+	error = rashpa_memory_info(m->node, &info);
 	if (!error)
 		error = rashpa_mmap(m->node, 0, info.out_length, prot, &base);
 	if (!error) {
@@ -213,7 +213,7 @@ uint32_t stream_lock_read(const struct rashpa_stream *s, uint32_t lock, struct r
 
 static int add(struct rashpa_stream *s, struct rashpa_source_add *source)
 {
-	int id = rashpa_listen(s->channel, source);
+	int id = rashpa_channel_listen(s->channel, source);
 
 	if (id > 0)
 		s->sources[s->n_sources++] = id;
@@ -253,7 +253,7 @@ static int open_bells(struct board *b)
 	void *base;
 	int error;
 
-	b->window = rashpa_window(b->device, &window);
+	b->window = rashpa_device_window(b->device, &window);
 	if (b->window < 0)
 		return b->window;
 	error = rashpa_mmap(b->window, 0, window.out_length, PROT_READ | PROT_WRITE, &base);
@@ -346,7 +346,7 @@ static int listen_group(struct rashpa_stream *s)
 			return id;
 		member[group.n_members++].source = id;
 	}
-	id = rashpa_group(s->channel, &group);
+	id = rashpa_channel_group(s->channel, &group);
 	if (id < 0)
 		return id;
 	s->group = id;
@@ -378,10 +378,10 @@ int stream_listen(struct rashpa_stream *s)
 void stream_forget(struct rashpa_stream *s)
 {
 	if (s->group)
-		rashpa_source_del(s->channel, s->group);
+		rashpa_channel_del(s->channel, s->group);
 	s->group = 0;
 	while (s->n_sources > 1)
-		rashpa_source_del(s->channel, s->sources[--s->n_sources]);
+		rashpa_channel_del(s->channel, s->sources[--s->n_sources]);
 	while (s->boards)
 		close_board(&s->board[--s->boards]);
 }
@@ -405,7 +405,7 @@ int stream_sleep(struct rashpa_stream *s, int64_t deadline)
 int stream_has_producer(struct rashpa_stream *s)
 {
 	struct rashpa_role role = {};
-	int error = rashpa_role(s->buffer.node, &role);
+	int error = rashpa_buffer_role(s->buffer.node, &role);
 
 	return error ? error : !!(role.out_held & RASHPA_ROLE_PRODUCER);
 }
@@ -413,7 +413,7 @@ int stream_has_producer(struct rashpa_stream *s)
 void stream_tell(struct rashpa_stream *s, struct memory *m)
 {
 	if (memory_dmabuf(m) >= 0)
-		rashpa_look(s->memory, m->dmabuf);
+		rashpa_memory_look(s->memory, m->dmabuf);
 }
 
 /* --- a handle --- */
@@ -428,7 +428,7 @@ static int open_channel(struct rashpa_stream *s)
 	s->memory = rashpa_memory_open();
 	if (s->memory < 0)
 		return s->memory;
-	s->channel = rashpa_channel_make(s->memory, &make);
+	s->channel = rashpa_channel_create(s->memory, &make);
 	if (s->channel < 0)
 		return s->channel;
 	error = rashpa_ring_map(s->channel, &make, &s->queue);
@@ -464,7 +464,7 @@ int stream_open(const char *name, unsigned int flags, bool producer, struct rash
 	error = memory_open(&s->buffer, name, !observes);
 	s->shared = (volatile struct rashpa_stream_header *)s->buffer.base;
 	if (!error && !observes)
-		error = rashpa_role(s->buffer.node, &role);
+		error = rashpa_buffer_role(s->buffer.node, &role);
 	if (!error && s->buffer.length < RASHPA_STREAM_PAGE)
 		error = fail(EPROTO, "buffer %s is shorter than a stream header", name);
 	if (!error)

@@ -188,9 +188,9 @@ static int prepare(struct rashpa_stream *s, const struct rashpa_stream_plan *pla
 		return error;
 	/* other streams may not use what is only for this one */
 	if (s->locks.base)
-		error = rashpa_role(s->locks.node, &role);
+		error = rashpa_buffer_role(s->locks.node, &role);
 	if (!error && s->payload.base)
-		error = rashpa_role(s->payload.node, &role);
+		error = rashpa_buffer_role(s->payload.node, &role);
 	if (error)
 		return error;
 	left = unfilled(s);

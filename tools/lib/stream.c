@@ -734,9 +734,9 @@ void rashpa_stream_status(struct rashpa_stream *s, struct rashpa_stream_stat *st
 	struct rashpa_role role = {};
 	uint64_t least, most;
 
-	if (s->group && !rashpa_group_info(s->channel, &info))
+	if (s->group && !rashpa_group_status(s->channel, &info))
 		s->stat.overruns = info.out_overruns;
-	if (!rashpa_role(s->buffer.node, &role)) {
+	if (!rashpa_buffer_role(s->buffer.node, &role)) {
 		s->stat.producer = who(&role, 0);
 		s->stat.consumer = who(&role, 1);
 	}

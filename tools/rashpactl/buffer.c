@@ -39,9 +39,9 @@ static int look(const char *name, struct entry *entry)
 	snprintf(path, sizeof(path), "%s/buffer/%s", rashpa_device_directory(), name);
 	if (lease)
 		fd = rashpa_buffer_open(name, O_RDONLY);
-	entry->error = fd < 0 ? fd : rashpa_info(fd, &entry->info);
+	entry->error = fd < 0 ? fd : rashpa_memory_info(fd, &entry->info);
 	if (!entry->error)
-		entry->error = rashpa_role(fd, &entry->role);
+		entry->error = rashpa_buffer_role(fd, &entry->role);
 	if (fd >= 0)
 		close(fd);
 	if (entry->error && fd != -EBUSY && fd != -EACCES)
@@ -160,7 +160,7 @@ int cmd_buffer_list(int argc, char **argv)
 		else
 			print_row(&entry);
 	}
-	rashpa_list_free(names, n);
+	rashpa_buffer_list_free(names, n);
 	if (json && json_finish(list))
 		result = EXIT_FAILED;
 	return result;
@@ -285,5 +285,5 @@ int cmd_buffer_remove(int argc, char **argv)
 		"given back with its last user.", 1, &name, NULL };
 
 	parse_simple(&simple, argc, argv);
-	return rashpa_remove(name) ? fail("buffer %s: %s", name, rashpa_reason()) : 0;
+	return rashpa_buffer_remove(name) ? fail("buffer %s: %s", name, rashpa_reason()) : 0;
 }

@@ -144,7 +144,7 @@ static int create(int memory, struct create *c)
 		alloc->head.flags |= RASHPA_ALLOC_EXCLUSIVE;
 	snprintf(what, sizeof(what), "buffer %s", alloc->name);
 	follow_begin(&follow, memory, what);
-	fd = rashpa_alloc(memory, alloc);
+	fd = rashpa_memory_alloc(memory, alloc);
 	follow_end(&follow);
 	if (fd < 0) {
 		result = fail("buffer %s of %s: %s", alloc->name, format_size(size, alloc->length),
@@ -157,7 +157,7 @@ static int create(int memory, struct create *c)
 		result = apply_owner(alloc->name, &c->owner);
 	close(fd);
 	/* Rather no buffer than one that belongs to the wrong people. */
-	if (result && rashpa_remove(alloc->name))
+	if (result && rashpa_buffer_remove(alloc->name))
 		say("buffer %s: %s", alloc->name, rashpa_reason());
 	return result ? result : print(c);
 }

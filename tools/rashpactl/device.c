@@ -37,7 +37,7 @@ int cmd_quiesce(int argc, char **argv)
 	result = fpga_named(&fpga, name);
 	if (result)
 		return result;
-	if (rashpa_quiesce(fpga.device, &ns)) {
+	if (rashpa_device_quiesce(fpga.device, &ns)) {
 		result = fail("fpga%u: %s", fpga.number, rashpa_reason());
 	} else if (json) {
 		o = json_object_new_object();
@@ -61,7 +61,7 @@ int cmd_reset(int argc, char **argv)
 
 	parse_simple(&simple, argc, argv);
 	result = fpga_named(&fpga, name);
-	if (!result && rashpa_reset(fpga.device))
+	if (!result && rashpa_device_reset(fpga.device))
 		result = fail("fpga%u: %s", fpga.number, rashpa_reason());
 	fpga_close(&fpga);
 	return result;

@@ -172,7 +172,7 @@ static void check_cma(struct doctor *d)
 		      config == 'y' ? "boot with cma=SIZE if buffers must fit at any time" : NULL,
 		      "none reserved%s: buffers are assembled at run time",
 		      config == 'n' ? ", and this kernel has no CMA" : "");
-	else if (d->memory >= 0 && rashpa_query(d->memory, &query))
+	else if (d->memory >= 0 && rashpa_memory_query(d->memory, &query))
 		found(d, "cma", NOTE, NULL, "%s reserved, but not for us: %s",
 		      format_size(have, total), rashpa_reason());
 	else
@@ -188,7 +188,7 @@ static void check_contig(struct doctor *d)
 
 	if (d->memory < 0)
 		return;
-	if (rashpa_query(d->memory, &query))
+	if (rashpa_memory_query(d->memory, &query))
 		found(d, "contig", PROBLEM, NULL, "buffers cannot be assembled at run time: %s",
 		      rashpa_reason());
 	else if (!query.out_largest)
@@ -204,7 +204,7 @@ static void check_register(struct doctor *d)
 {
 	struct rashpa_query query = {};
 
-	if (d->memory < 0 || rashpa_query(d->memory, &query))
+	if (d->memory < 0 || rashpa_memory_query(d->memory, &query))
 		return;
 	if (query.out_backend == RASHPA_BACKEND_CMA)
 		found(d, "register", NOTE, "rashpactl buffer create --backend contig for buffers that RDMA or direct I/O registers by address",
@@ -257,7 +257,7 @@ static void check_memory(struct doctor *d)
 		found(d, "memory", d->loaded ? PROBLEM : NOTE, NULL, "%s", rashpa_reason());
 		return;
 	}
-	if (rashpa_limit(d->memory, RASHPA_RESOURCE_MEMORY, &limit)) {
+	if (rashpa_memory_limit(d->memory, RASHPA_RESOURCE_MEMORY, &limit)) {
 		found(d, "memory", PROBLEM, NULL, "%s", rashpa_reason());
 		return;
 	}
@@ -267,7 +267,7 @@ static void check_memory(struct doctor *d)
 		snprintf(path, sizeof(path), "/sys/devices/system/node/node%" PRIu32, node);
 		if (access(path, F_OK) && node)
 			continue;
-		if (rashpa_query(d->memory, &query)) {
+		if (rashpa_memory_query(d->memory, &query)) {
 			found(d, "memory", NOTE, NULL, "node %" PRIu32 ": %s", node,
 			      rashpa_reason());
 			continue;

@@ -127,7 +127,7 @@ static void check(struct explanation *e)
 	if (fpga_claim(e->fpga, e->reason))
 		return;
 	e->map.fd = e->memory->fd;
-	fd = rashpa_map(e->fpga->device, &e->map);
+	fd = rashpa_device_map(e->fpga->device, &e->map);
 	if (fd < 0) {
 		e->refused = true;
 		snprintf(e->reason, sizeof(e->reason), "%s", rashpa_reason());

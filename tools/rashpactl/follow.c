@@ -20,7 +20,7 @@ static void show(struct follow *f, struct progress *progress, double seconds)
 	struct rashpa_progress now = {};
 	char done[SIZE_TEXT], todo[SIZE_TEXT];
 
-	if (rashpa_progress(f->memory, &now) || now.out_stage == RASHPA_STAGE_IDLE ||
+	if (rashpa_memory_progress(f->memory, &now) || now.out_stage == RASHPA_STAGE_IDLE ||
 	    now.out_stage > RASHPA_STAGE_ZERO)
 		progress_show(progress, "%s: %.0f s", f->what, seconds);
 	else

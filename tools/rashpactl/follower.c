@@ -66,9 +66,9 @@ static void open_channel(struct follower *f)
 	int source;
 
 	f->told = 0;
-	f->channel = rashpa_events(f->device, 0);
+	f->channel = rashpa_channel_open(f->device, 0);
 	if (f->channel >= 0 && !fcntl(f->channel, F_SETFL, O_NONBLOCK)) {
-		source = rashpa_source_add(f->channel, RASHPA_SOURCE_VECTOR, f->process.vector);
+		source = rashpa_channel_add(f->channel, RASHPA_SOURCE_VECTOR, f->process.vector);
 		f->source = source;
 		if (source > 0)
 			return;
@@ -129,7 +129,7 @@ static void count_events(struct follower *f)
 	struct rashpa_source_info info = { .id = f->source };
 
 	f->events = 0;
-	if (f->channel < 0 || rashpa_source_info(f->channel, &info))
+	if (f->channel < 0 || rashpa_source_status(f->channel, &info))
 		return;
 	f->events = info.out_events - f->told;
 	f->told = info.out_events;

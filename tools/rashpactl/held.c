@@ -82,7 +82,7 @@ int held_list(struct json_object *to)
 	int memory = rashpa_memory_open(), n;
 	struct rashpa_holding *held;
 
-	n = memory < 0 ? memory : rashpa_list(memory, &held);
+	n = memory < 0 ? memory : rashpa_node_list(memory, &held);
 	if (memory >= 0)
 		close(memory);
 	if (n < 0)
@@ -156,7 +156,7 @@ int cmd_limits(int argc, char **argv)
 		printf("%-8s %11s %11s %11s %11s %11s\n", "", "used", "limit", "not root", "yours",
 		       "one user");
 	for (uint32_t r = RASHPA_RESOURCE_MEMORY; r <= RASHPA_RESOURCE_TIMERS && !result; r++) {
-		if (rashpa_limit(memory, r, &limit))
+		if (rashpa_memory_limit(memory, r, &limit))
 			result = fail("%s", rashpa_reason());
 		else if (json)
 			json_object_array_add(list, limit_json(&limit));
@@ -175,7 +175,7 @@ static int function_of(uint32_t id)
 	int memory = rashpa_memory_open(), n, found = -1;
 	struct rashpa_holding *held;
 
-	n = memory < 0 ? memory : rashpa_list(memory, &held);
+	n = memory < 0 ? memory : rashpa_node_list(memory, &held);
 	if (memory >= 0)
 		close(memory);
 	if (n < 0) {
@@ -213,7 +213,7 @@ int cmd_map_end(int argc, char **argv)
 		return EXIT_FAILED;
 	if (fpga_open(&fpga, number, why))
 		return fail("%s", why);
-	if (rashpa_quiesce_map(fpga.device, id))
+	if (rashpa_device_quiesce_map(fpga.device, id))
 		result = fail("map %" PRIu32 ": %s", id, rashpa_reason());
 	fpga_close(&fpga);
 	return result;

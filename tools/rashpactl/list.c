@@ -18,7 +18,7 @@ static struct json_object *bars_json(const struct fpga *fpga)
 	struct rashpa_region_info region;
 
 	for (unsigned int bar = 0; bar < RASHPA_BARS; bar++) {
-		if (rashpa_region_info(fpga->device, bar, &region) || !region.out_length)
+		if (rashpa_device_region(fpga->device, bar, &region) || !region.out_length)
 			continue;
 		o = json_object_new_object();
 		put_int(o, "bar", bar);
@@ -80,7 +80,7 @@ static void bound_text(const struct pci_function *f, const struct fpga *fpga)
 	       i->out_vectors, (uint64_t)i->out_interrupts, i->out_maps, i->out_kept,
 	       i->out_windows, (uint64_t)i->out_quiesces);
 	for (unsigned int bar = 0; bar < RASHPA_BARS; bar++) {
-		if (rashpa_region_info(fpga->device, bar, &region) || !region.out_length)
+		if (rashpa_device_region(fpga->device, bar, &region) || !region.out_length)
 			continue;
 		printf("       BAR %u %s%s%s%s\n", bar, format_size(text, region.out_length),
 		       region.out_flags & RASHPA_REGION_MEMORY ? "" : ", I/O ports",

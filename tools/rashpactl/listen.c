@@ -383,7 +383,7 @@ static int add_group(struct listen *l, struct source *s)
 	s->word = group.first;
 	for (unsigned int i = 0; i < s->members; i++)
 		member[i].source = l->source[s->member[i] - 1].id;
-	id = rashpa_group(l->channel, &group);
+	id = rashpa_channel_group(l->channel, &group);
 	if (id < 0)
 		return fail("%s: %s: %s", l->name, s->label, rashpa_reason());
 	s->id = id;
@@ -416,7 +416,7 @@ static int add_source(struct listen *l, struct source *s)
 	if (fpga == &l->fpga && l->memory && s->memory &&
 	    !(s->add.head.flags & RASHPA_SOURCE_POLL))
 		s->add.head.flags |= RASHPA_SOURCE_LOOK;
-	id = rashpa_listen(l->channel, &s->add);
+	id = rashpa_channel_listen(l->channel, &s->add);
 	memory_close(&memory);
 	if (id < 0)
 		return fail("%s: %s: %s", l->name, s->label, rashpa_reason());
@@ -456,7 +456,7 @@ static int make_channel(struct listen *l)
 	struct rashpa_channel_make make = { .sources = l->sources };
 	int node = l->memory ? rashpa_memory_open() : l->fpga.device;
 
-	l->channel = node < 0 ? node : rashpa_channel_make(node, &make);
+	l->channel = node < 0 ? node : rashpa_channel_create(node, &make);
 	if (l->memory && node >= 0)
 		close(node);
 	return l->channel;

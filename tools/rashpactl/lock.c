@@ -32,7 +32,7 @@ static int create(struct rashpa_alloc *lock)
 
 	if (memory < 0)
 		return fail("%s", rashpa_reason());
-	if (rashpa_alloc(memory, lock) < 0)
+	if (rashpa_memory_alloc(memory, lock) < 0)
 		result = fail("lock memory %s: %s", lock->name, rashpa_reason());
 	else
 		close(lock->out_fd);

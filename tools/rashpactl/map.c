@@ -180,7 +180,7 @@ static int make(struct options *o, const struct memory *memory, struct fpga *fpg
 	int fd, error;
 
 	o->map.fd = memory->fd;
-	fd = rashpa_map(fpga->device, &o->map);
+	fd = rashpa_device_map(fpga->device, &o->map);
 	error = fd < 0 ? fd : copy_table(fd, &o->map, table);
 	if (error)
 		fail("%s for fpga%u: %s", o->memory, fpga->number, rashpa_reason());

@@ -30,9 +30,9 @@ unsigned int ask(int memory, const struct question *q, struct answer *answer)
 			.query.node = q->node,
 			.query.backend = backend,
 		};
-		a->error = rashpa_query(memory, &a->query);
+		a->error = rashpa_memory_query(memory, &a->query);
 		if (!a->error)
-			a->error = rashpa_limit(memory, RASHPA_RESOURCE_MEMORY, &a->limit);
+			a->error = rashpa_memory_limit(memory, RASHPA_RESOURCE_MEMORY, &a->limit);
 		a->query.backend = backend;
 		if (a->error)
 			snprintf(a->reason, sizeof(a->reason), "%s", rashpa_reason());

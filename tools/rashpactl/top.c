@@ -142,7 +142,7 @@ static int update_list(struct top *t)
 		follower_close(&t->follower[i]);
 		t->follower[i--] = t->follower[--t->followers];
 	}
-	rashpa_list_free(names, n);
+	rashpa_buffer_list_free(names, n);
 	return error;
 }
 

@@ -27,7 +27,8 @@ static const char *compare(int memory, int window, const struct fpga *fpga, stru
 	struct rashpa_info info = { .fd = window };
 	struct rashpa_region_info region;
 
-	if (rashpa_info(memory, &info) || rashpa_region_info(fpga->device, w->bar, &region))
+	if (rashpa_memory_info(memory, &info) ||
+	    rashpa_device_region(fpga->device, w->bar, &region))
 		return rashpa_reason();
 	row->differs = (uint32_t)info.out_bar != w->bar ||
 		       (w->cache && info.out_cache != w->cache) ||
@@ -49,7 +50,7 @@ static const char *state_of(int memory, const struct fpga *fpga, struct row *row
 	int fd;
 
 	memcpy(window.name, row->window.name, sizeof(window.name));
-	fd = rashpa_window(fpga->device, &window);
+	fd = rashpa_device_window(fpga->device, &window);
 	if (fd >= 0) {
 		state = compare(memory, fd, fpga, row);
 		close(fd);

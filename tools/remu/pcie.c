@@ -48,7 +48,7 @@ static int open_locks(struct run *r)
 	struct rashpa_info info = { .fd = -1 };
 	const int node = rashpa_stream_lock_memory(r->stream);
 
-	if (rashpa_info(node, &info))
+	if (rashpa_memory_info(node, &info))
 		return fail("lock memory %s: %s", r->config->lock, rashpa_reason());
 	if (info.out_kind != RASHPA_KIND_LOCK)
 		return fail("%s is no lock memory: make some (rashpactl lock create fpga%u NAME)",
@@ -210,7 +210,7 @@ static int program_table(struct run *r, int map, uint32_t first)
 {
 	struct rashpa_program program = { .window = -1, .first = first };
 	char why[WHY_SIZE];
-	int error = rashpa_program(map, &program);
+	int error = rashpa_map_program(map, &program);
 
 	if (error != -ENOENT)
 		return error;
@@ -222,7 +222,7 @@ static int program_table(struct run *r, int map, uint32_t first)
 	program.length = RFPGA_TABLE_SIZE;
 	program.layout = (uintptr_t)&reference_layout;
 	program.layout_size = sizeof(reference_layout);
-	return rashpa_program(map, &program);
+	return rashpa_map_program(map, &program);
 }
 
 /* Lock memory has entries of the table for itself, behind those of the buffer. */
@@ -231,7 +231,7 @@ static int map_lock(struct run *r)
 	struct rashpa_map_make map = { .fd = r->lock_dmabuf, .direction = RASHPA_BIDIRECTIONAL };
 	uint32_t entries = RFPGA_CAPS_ENTRIES(fpga_read(&r->fpga, RFPGA_CAPS));
 
-	r->lock_map = rashpa_map(r->fpga.device, &map);
+	r->lock_map = rashpa_device_map(r->fpga.device, &map);
 	if (r->lock_map < 0)
 		return fail("lock memory %s: cannot map it for fpga%u: %s", r->config->lock,
 			    r->fpga.number, rashpa_reason());
@@ -267,7 +267,7 @@ static int map_buffer(struct run *r)
 
 	if (still_alone(r))
 		return EXIT_FAILED;
-	r->map = rashpa_map(r->fpga.device, &map);
+	r->map = rashpa_device_map(r->fpga.device, &map);
 	if (r->map < 0)
 		return fail("buffer %s: cannot map it for fpga%u: %s", r->config->opt.buffer,
 			    r->fpga.number, rashpa_reason());
@@ -286,10 +286,10 @@ static int map_buffer(struct run *r)
 
 static int open_channel(struct run *r)
 {
-	r->channel = rashpa_events(r->fpga.device, 0);
+	r->channel = rashpa_channel_open(r->fpga.device, 0);
 	if (r->channel < 0 ||
-	    rashpa_source_add(r->channel, RASHPA_SOURCE_DEVICE, 0) < 0 ||
-	    rashpa_source_add(r->channel, RASHPA_SOURCE_VECTOR, r->config->vector) < 0)
+	    rashpa_channel_add(r->channel, RASHPA_SOURCE_DEVICE, 0) < 0 ||
+	    rashpa_channel_add(r->channel, RASHPA_SOURCE_VECTOR, r->config->vector) < 0)
 		return fail("fpga%u: cannot listen to events: %s", r->fpga.number, rashpa_reason());
 	if (fcntl(r->channel, F_SETFL, O_NONBLOCK))
 		return fail("fpga%u: event channel: %s", r->fpga.number, strerror(errno));
@@ -425,7 +425,7 @@ static int stop_all(struct run *r)
 		if (now_ns() > end) {
 			say("fpga%u: it does not stop by itself: the driver stops it",
 			    r->fpga.number);
-			if (rashpa_quiesce(r->fpga.device, NULL))
+			if (rashpa_device_quiesce(r->fpga.device, NULL))
 				return fail("fpga%u: %s", r->fpga.number, rashpa_reason());
 			break;
 		}

@@ -60,7 +60,7 @@ static void ask_function(struct run *r)
 	if (device < 0)
 		return;
 	memset(&info, 0, sizeof(info));
-	if (!rashpa_device_info(device, &info))
+	if (!rashpa_device_status(device, &info))
 		r->report->iommu = info.out_flags & RASHPA_DEVICE_IOMMU;
 	close(device);
 }
