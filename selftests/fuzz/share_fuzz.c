@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * The library's consumers, observers and producers, while somebody writes into the memory that
  * they share: nothing outside of the mappings is touched, and nothing goes on for ever. An input is
@@ -107,7 +107,8 @@ static void begin_producer(void)
 			.slots = 3, .policy = how >> 2 & 3, .images = how & 0x10 ? 100 : 0,
 		},
 		.process = process, .processes = 2,
-		.flags = (how & 0x20 ? RASHPA_PLAN_META : 0) | (how & 0x80 ? RASHPA_PLAN_RESUME : 0),
+		.flags = (how & 0x20 ? RASHPA_PLAN_META : 0) |
+			 (how & 0x80 ? RASHPA_PLAN_RESUME : 0),
 		.close_after = number(1),
 	};
 

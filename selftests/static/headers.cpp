@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /* The library's headers as a program in C++ has them: static.sh compiles this. */
 #include <rashpa.h>
 #include <rashpa-stream.h>

@@ -107,7 +107,8 @@ int __wrap_ioctl(int fd, unsigned long request, ...)
 		((struct rashpa_export *)arg)->out_fd = dup(fd);
 		return 0;
 	case RASHPA_IOC_ROLE:
-		((struct rashpa_role *)arg)->out_held = fake_has_producer ? RASHPA_ROLE_PRODUCER : 0;
+		if (fake_has_producer)
+			((struct rashpa_role *)arg)->out_held = RASHPA_ROLE_PRODUCER;
 		return 0;
 	case RASHPA_IOC_CHANNEL_MAKE:
 		return make_channel(arg);

@@ -120,7 +120,8 @@ int stream_copy(struct rashpa_stream *s)
 	s->process = process;
 	from = s->buffer.base + h->process_offset;
 	for (uint32_t i = 0; i < h->processes; i++)
-		stream_copy_words(&process[i], from + (uint64_t)i * h->process_size, sizeof(*process));
+		stream_copy_words(&process[i], from + (uint64_t)i * h->process_size,
+				  sizeof(*process));
 	if (!stream_same(s))
 		return 0;
 	error = stream_check_processes(h, process);

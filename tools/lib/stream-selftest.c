@@ -207,7 +207,8 @@ static void test_together(void)
 	good_stream(&h);
 	h.slots = INT32_MAX;
 	h.slot_stride = UINT64_C(1) << 62;
-	ok(stream_check(&h, UINT64_MAX - 1), "more than any buffer could have: %s", rashpa_reason());
+	ok(stream_check(&h, UINT64_MAX - 1), "more than any buffer could have: %s",
+	   rashpa_reason());
 	good_stream(&h);
 	h.line_stride = h.image_stride = h.slot_stride = UINT64_MAX;
 	h.pixel = RASHPA_PIXEL_U8;
@@ -516,7 +517,8 @@ static void test_numbers(void)
 	h.live = 1;
 	h.sampling = 3;
 	h.phase = 2;
-	ok(stream_index(&h, 2) == 0 && stream_index(&h, 32) == 10, "and before one of a live source");
+	ok(stream_index(&h, 2) == 0 && stream_index(&h, 32) == 10,
+	   "and before one of a live source");
 }
 
 /* Which slots are written while somebody reads. */
@@ -529,7 +531,7 @@ static void test_oldest(void)
 	} cases[] = {
 		{ "nothing is complete", RASHPA_STREAM_WAIT, 2, 0, 0, 0, 0 },
 		{ "overwriting, the first slots", RASHPA_STREAM_OVERWRITE, 2, 0, 1, 0, 0 },
-		{ "overwriting, the next one is being written", RASHPA_STREAM_OVERWRITE, 2, 0, 11, 0, 10 },
+		{ "overwriting, one is being written", RASHPA_STREAM_OVERWRITE, 2, 0, 11, 0, 10 },
 		{ "overwriting, to the end", RASHPA_STREAM_OVERWRITE, 2, 88, 11, 0, 9 },
 		{ "overwriting, one slot", RASHPA_STREAM_OVERWRITE, 1, 0, 11, 0, 11 },
 		{ "waits for credit", RASHPA_STREAM_WAIT, 2, 0, 12, 10, 10 },
@@ -687,7 +689,8 @@ static void test_mistaken(void)
 	   rashpa_stream_release(producer, &out) == -EINVAL &&
 	   rashpa_stream_done(producer, &out) == -EINVAL, "a producer holds no stack: %s",
 	   rashpa_reason());
-	ok(rashpa_stream_valid(&out, 0, 2) == -ERANGE && rashpa_stream_valid(&out, 1, 0) == -ERANGE &&
+	ok(rashpa_stream_valid(&out, 0, 2) == -ERANGE &&
+	   rashpa_stream_valid(&out, 1, 0) == -ERANGE &&
 	   rashpa_stream_valid(&out, 0, 1) == 1 && rashpa_stream_valid(&out, 0, 1) == -EEXIST &&
 	   rashpa_stream_valid(&out, 0, 0) == 0, "messages are counted once");
 	memset(buffer + rashpa_stream_about(producer)->map_offset, 0, 8);

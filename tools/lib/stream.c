@@ -87,7 +87,7 @@ static void give_credit(struct rashpa_stream *s)
 		stream_tell(s, &s->buffer);
 }
 
-/* The first stack from @at on that is held, of those whose marks count; s->next if there is none. */
+/* The first stack from @at on that is held, with these marks at most; s->next if there is none. */
 static uint64_t first_held(const struct rashpa_stream *s, uint64_t at, uint64_t marks)
 {
 	uint64_t first = s->next, held;
