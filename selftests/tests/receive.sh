@@ -160,6 +160,24 @@ is "fewer images than were asked for: a failure" $? 1
 says "after .* of 100000 images"
 ok $? "that is explained"
 
+# --- the function is stopped while stacks are complete that nobody has taken yet
+start generate:4 --slots 4 --images 400
+wait_for 30 waits
+into_pipe
+head -c 1 <&"$pipe" >/dev/null # it has the first one, and its event channel
+rashpactl quiesce "fpga$fpga" >/dev/null
+ok $? "the function is stopped"
+wait "$remu"
+is "remu fails" $? 1
+cat <&"$pipe" >"$work/rest"
+exec {pipe}<&-
+ended
+is "a stream that was stopped: a failure" $? 1
+says "after 4 of 400 images"
+ok $? "that is explained"
+is "but what was complete is taken first" "$(get frames) $(stat -c %s "$work/rest")" \
+	"4 $((4 * image - 1))"
+
 # --- one consumer of a stream
 start generate:1 --slots 2
 attach --dataset generate:1
