@@ -103,8 +103,9 @@ rashpactl buffer create other 2M >/dev/null && rashpactl map --keep other "fpga$
 ok $? "both killed: the FPGA has a map of another buffer"
 romulu --buffer ring1 --timeout 10 --json="$work/romulu.json" >"$work/out" 2>&1
 is "both killed: a receiver says that the producer is gone" "$? $(grep -c "the producer is gone" "$work/out")" "1 1"
+# Two stacks, or one if the receiver died after its note of a stack and before its doorbell.
 is "both killed: and takes first what was complete" \
-	"$(jq -r '"\(.frames) \(.corrupt)"' "$work/romulu.json")" "8 0"
+	"$(jq -r '"\(.frames == 4 or .frames == 8) \(.corrupt)"' "$work/romulu.json")" "true 0"
 romulu --buffer ring1 --timeout 1 >"$work/out" 2>&1
 is "both killed: the next one finds no stream" $? 3
 is "both killed: top knows it still" "$(rashpactl top --once --interval 0.01 ring1 | grep -c "^ring1 .* dead")" 1

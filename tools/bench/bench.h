@@ -91,7 +91,7 @@ int plot_check(void);
 /* "CPU, Linux RELEASE", for people */
 void machine_title(char *text, size_t size);
 
-/* The beginning of a gnuplot script: an SVG of so many pixels, in colours that all can tell apart. */
+/* The beginning of a gnuplot script: an SVG of so many pixels, in colours that all can tell. */
 void plot_begin(FILE *to, unsigned int width, unsigned int height);
 /* Several plots with one title: what is shown, and on which machine. */
 void plot_multi(FILE *to, unsigned int rows, const char *what);

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: LGPL-2.1-or-later OR BSD-3-Clause */
+// SPDX-License-Identifier: LGPL-2.1-or-later OR BSD-3-Clause
 /* The mean of each frame of a stream: consumer BUFFER */
 #include <err.h>
 #include <inttypes.h>

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #define CLOCK_NEVER	UINT64_MAX
-#define CLOCK_END	(1ull << 61)	/* no step goes so far: until then, TAI in ns has 64 bits */
+#define CLOCK_END	(1ull << 61)	/* no step goes so far: TAI in ns has 64 bits */
 
 uint64_t fpga_ticks(void);	/* never goes back; no reset touches it */
 uint64_t host_ticks(void);	/* as many a second, and nobody holds them */
