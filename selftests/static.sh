@@ -97,7 +97,7 @@ run_cppcheck() {
 # Shallow: a sixth of the time, and it does not doubt what a function of another file returns.
 run_analyzer() {
 	local flags good=0
-	flags=$(pkg-config --cflags hwloc json-c libpci libzstd) || return
+	flags=$(pkg-config --cflags hwloc json-c libkmod libpci libudev libzstd ncursesw) || return
 	# shellcheck disable=SC2086 # flags
 	find tools -name '*.c' ! -name selftest.c ! -path 'tools/fpga/selftest/*' | sort |
 		xargs -P "$jobs" -n 1 clang --analyze -Xclang -analyzer-config \

@@ -151,6 +151,19 @@ ok $? "top --json tells where no stream is"
 mkdir -p "$work/dev/buffer" && touch "$work/dev/buffer/b"{1..130}
 json '.skipped | length == 130' env RASHPA_DEV="$work/dev" rashpactl --json top --once --interval 0.01
 ok $? "top leaves no buffer out, however many there are"
+# A terminal: the picture has a screen of its own, q ends it, and the rest of it is as before.
+on_terminal() { # INPUT COMMAND
+	printf '%s' "$1" | TERM=xterm timeout 60 script -qec "$2" "$work/typescript" >/dev/null
+}
+on_terminal q "rashpactl top --interval 0.1"
+is "top on a terminal ends with q" $? 0
+grep -q "BUFFER.*STATE" "$work/typescript" && grep -q "arrows scroll" "$work/typescript" &&
+	grep -q "here: there is no stream in it" "$work/typescript"
+ok $? "top on a terminal draws the table"
+grep -q $'\e\[?1049h.*' "$work/typescript" && tail -n 2 "$work/typescript" | grep -q $'\e\[?1049l'
+ok $? "and gives the terminal back"
+TERM=nosuch timeout 60 script -qec "rashpactl top --interval 0.1 --count 2" /dev/null >"$work/out" </dev/null
+is "top on a terminal that nobody knows writes lines" "$? $(grep -c "BUFFER" "$work/out")" "0 2"
 rashpactl --json="$work/file" buffer info here >"$work/out" && rashpactl buffer info here -j >"$work/json"
 is "--json=FILE writes the same there, and nothing here" \
 	"$(cmp "$work/file" "$work/json" && stat -c %s "$work/out")" 0

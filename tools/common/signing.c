@@ -65,28 +65,6 @@ void signing_state(struct signing *s, const char *root)
 	s->enforced = *line == 'Y' || s->by_lockdown;
 }
 
-/* The answer of modinfo about the module; false: there is none. */
-static bool modinfo(const char *root, const char *release, const char *field, char *answer,
-		    size_t size)
-{
-	char command[512];
-	FILE *pipe;
-
-	snprintf(command, sizeof(command),
-		 "PATH=$PATH:/usr/sbin:/sbin modinfo -b '%s/' -k '%s' -F %s rashpa 2>/dev/null",
-		 root, release, field);
-	pipe = popen(command, "re");
-	if (!pipe)
-		return false;
-	first_line(pipe, answer, size);
-	return !pclose(pipe);
-}
-
-void signing_module(struct signing *s, const char *root, const char *release)
-{
-	s->found = modinfo(root, release, "signer", s->signer, sizeof(s->signer));
-}
-
 void signing_key(struct signing *s, const char *root)
 {
 	char *line = NULL;

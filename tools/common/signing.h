@@ -22,10 +22,7 @@ enum signing_verdict { SIGNING_OK, SIGNING_NOTE, SIGNING_PROBLEM };
 /* What the kernel tells; root is "" or the folder that stands for /. */
 void signing_state(struct signing *s, const char *root);
 
-/* Ask modinfo for the file that modprobe would load: before signing_key(). */
-void signing_module(struct signing *s, const char *root, const char *release);
-
-/* Has the kernel a key of the signer's name? */
+/* Has the kernel a key of the signer's name? found and signer are the caller's. */
 void signing_key(struct signing *s, const char *root);
 
 /* A sentence for text; *remedy is what to do, or NULL. */

@@ -132,7 +132,7 @@ static void check_signing(struct doctor *d)
 	char text[512];
 
 	signing_state(&signing, "");
-	signing_module(&signing, "", d->uts.release);
+	signing.found = module_signer(signing.signer, sizeof(signing.signer), d->uts.release);
 	signing_key(&signing, "");
 	verdict = signing_judge(&signing, text, sizeof(text), &remedy);
 	/* what is loaded already has been accepted */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* What the running kernel and its modules tell about themselves. */
+#include <libkmod.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,4 +62,37 @@ uint64_t meminfo(const char *key)
 bool module_parameter(char *buf, size_t size, const char *name)
 {
 	return read_line(buf, size, "/sys/module/rashpa/parameters/%s", name);
+}
+
+static void find_signer(char *buf, size_t size, const struct kmod_list *fields)
+{
+	const struct kmod_list *field;
+
+	kmod_list_foreach(field, fields) {
+		if (!strcmp(kmod_module_info_get_key(field), "signer"))
+			snprintf(buf, size, "%s", kmod_module_info_get_value(field));
+	}
+}
+
+bool module_signer(char *buf, size_t size, const char *release)
+{
+	struct kmod_list *fields = NULL;
+	struct kmod_module *module;
+	struct kmod_ctx *context;
+	char folder[512];
+	int error;
+
+	*buf = '\0';
+	snprintf(folder, sizeof(folder), "/lib/modules/%s", release);
+	context = kmod_new(folder, NULL);
+	error = context ? kmod_module_new_from_name(context, "rashpa", &module) : -1;
+	if (!error) {
+		error = kmod_module_get_path(module) ? kmod_module_get_info(module, &fields) : -1;
+		if (error >= 0)
+			find_signer(buf, size, fields);
+		kmod_module_info_free_list(fields);
+		kmod_module_unref(module);
+	}
+	kmod_unref(context);
+	return error >= 0;
 }

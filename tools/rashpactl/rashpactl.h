@@ -95,8 +95,13 @@ char kernel_config(const char *name);
 uint64_t meminfo(const char *key);
 /* False if the driver is not loaded, or has no such parameter. */
 bool module_parameter(char *buf, size_t size, const char *name);
+/*
+ * Who signed the file that modprobe would load into this kernel; empty: nobody did. False if
+ * there is no such file.
+ */
+bool module_signer(char *buf, size_t size, const char *release);
 
-/* --- sysfs.c --- */
+/* --- pci.c --- */
 
 #define PCI_DEVICES	"/sys/bus/pci/devices"
 #define PCI_DRIVERS	"/sys/bus/pci/drivers"
@@ -108,9 +113,6 @@ struct pci_function {
 	char driver[64];	/* empty: none */
 	int fpga;		/* N if rashpa serves it, or -1 */
 };
-
-/* N of the function's /dev/rashpa/fpgaN, or -1. */
-int fpga_number(const char *bdf);
 
 /* All PCI functions, sorted; free() it. A number, or -1 after a message. */
 int pci_list(struct pci_function **functions);

@@ -13,6 +13,7 @@
 #include "json-out.h"
 #include "parse.h"
 #include "rashpactl.h"
+#include "screen.h"
 #include "stop.h"
 
 #define WANTED_MAX	64
@@ -20,12 +21,12 @@
 struct top {
 	double interval, timeout;	/* seconds; timeout 0: none */
 	uint64_t count;			/* refreshes, 0: for ever */
-	bool json;
+	bool json, quit;
 	volatile bool *stop;
 	const char *wanted[WANTED_MAX];	/* none: all buffers */
 	unsigned int n_wanted;
 	struct follower *follower;
-	struct pollfd *pollfd;		/* as many as followers */
+	struct pollfd *pollfd;		/* one more than followers: keys */
 	unsigned int followers, room;
 };
 
@@ -91,10 +92,12 @@ static bool make_room(struct top *t)
 {
 	unsigned int room = t->room ? 2 * t->room : 64;
 	struct follower *follower = reallocarray(t->follower, room, sizeof(*follower));
-	struct pollfd *pollfd = follower ? reallocarray(t->pollfd, room, sizeof(*pollfd)) : NULL;
+	struct pollfd *pollfd = NULL;
 
-	if (follower)
+	if (follower) {
 		t->follower = follower;
+		pollfd = reallocarray(t->pollfd, room + 1, sizeof(*pollfd));
+	}
 	if (!pollfd)
 		return false;
 	t->pollfd = pollfd;
@@ -167,6 +170,20 @@ static void take_ready(struct top *t, int n)
 	}
 }
 
+static void print_text(const struct top *t);
+
+/* Of keys that are at hand; a terminal that went away is a wish to end, too. */
+static void take_keys(struct top *t, const struct pollfd *keys)
+{
+	enum screen_key key;
+
+	t->quit |= keys->revents & ~POLLIN;
+	while ((key = screen_key()) != SCREEN_NO_KEY) {
+		t->quit |= key == SCREEN_QUIT;
+		print_text(t);
+	}
+}
+
 /* Time some records; the rest of the interval is slept, however many more come. */
 static void listen_until(struct top *t, uint64_t end)
 {
@@ -174,7 +191,7 @@ static void listen_until(struct top *t, uint64_t end)
 
 	for (unsigned int i = 0; i < t->followers; i++)
 		follower_begin(&t->follower[i]);
-	while (!*t->stop && now_ns() < end) {
+	while (!*t->stop && !t->quit && now_ns() < end) {
 		n = 0;
 		for (unsigned int i = 0; i < t->followers; i++) {
 			if (follower_wants(&t->follower[i]))
@@ -182,8 +199,13 @@ static void listen_until(struct top *t, uint64_t end)
 					.fd = t->follower[i].channel, .events = POLLIN,
 				};
 		}
-		if (stop_poll(t->pollfd, n, end) > 0)
-			take_ready(t, n);
+		t->pollfd[n].fd = screen_fd();
+		t->pollfd[n].events = POLLIN;
+		if (stop_poll(t->pollfd, n + 1, end) <= 0)
+			continue;
+		take_ready(t, n);
+		if (t->pollfd[n].revents)
+			take_keys(t, &t->pollfd[n]);
 	}
 }
 
@@ -197,7 +219,7 @@ static void print_row(struct follower *f)
 
 	snprintf(fpga, sizeof(fpga), "fpga%" PRIu32, f->process.fpga);
 	if (!f->stream) {
-		printf("%-16s %-7s %-8s\n", f->name, fpga, f->state);
+		screen_line(SCREEN_BAD, "%-16s %-7s %-8s", f->name, fpga, f->state);
 		return;
 	}
 	samples_sort(l);
@@ -207,9 +229,11 @@ static void print_row(struct follower *f)
 	}
 	snprintf(lag, sizeof(lag), "%" PRIu64 "/%" PRIu32,
 		 f->stacks > f->consumed ? f->stacks - f->consumed : 0, s->slots);
-	printf("%-16s %-7s %-8s %10.1f %8.3f %10" PRIu64 " %9s %5" PRIu64 " %8" PRIu64 " %8s %8s\n",
-	       f->name, fpga, f->state, f->images_per_second, f->bytes_per_second / 1e9, f->stacks,
-	       lag, f->most - f->stacks, f->lost, p50, p99);
+	screen_line(f->lost ? SCREEN_BAD : SCREEN_PLAIN,
+		    "%-16s %-7s %-8s %10.1f %8.3f %10" PRIu64 " %9s %5" PRIu64 " %8" PRIu64
+		    " %8s %8s", f->name, fpga, f->state, f->images_per_second,
+		    f->bytes_per_second / 1e9, f->stacks, lag, f->most - f->stacks, f->lost, p50,
+		    p99);
 }
 
 static void print_text(const struct top *t)
@@ -218,12 +242,13 @@ static void print_text(const struct top *t)
 	time_t now = time(NULL);
 	bool any = false;
 
-	if (isatty(STDOUT_FILENO) && t->count != 1)
-		fputs("\033[H\033[J", stdout);
+	screen_picture(2);
 	strftime(clock, sizeof(clock), "%T", localtime(&now));
-	printf("%s, %g s\n%-16s %-7s %-8s %10s %8s %10s %9s %5s %8s %8s %8s\n", clock, t->interval,
-	       "BUFFER", "FPGA", "STATE", "IMAGES/S", "GB/S", "STACKS", "LAG", "SKEW", "LOST", "P50 us",
-	       "P99 us");
+	screen_line(SCREEN_PLAIN, "%s, %g s%s", clock, t->interval,
+		    screen_fd() < 0 ? "" : "; q ends, arrows scroll");
+	screen_line(SCREEN_TITLE, "%-16s %-7s %-8s %10s %8s %10s %9s %5s %8s %8s %8s", "BUFFER",
+		    "FPGA", "STATE", "IMAGES/S", "GB/S", "STACKS", "LAG", "SKEW", "LOST", "P50 us",
+		    "P99 us");
 	for (unsigned int i = 0; i < t->followers; i++) {
 		if (!*t->follower[i].state)
 			continue;
@@ -231,11 +256,13 @@ static void print_text(const struct top *t)
 		any = true;
 	}
 	if (!any)
-		puts("there is no stream: start a producer (remu)");
+		screen_line(SCREEN_PLAIN, "there is no stream: start a producer (remu)");
 	for (unsigned int i = 0; i < t->followers; i++) {
 		if (*t->follower[i].why)
-			printf("%s: %s\n", t->follower[i].name, t->follower[i].why);
+			screen_line(SCREEN_PLAIN, "%s: %s", t->follower[i].name,
+				    t->follower[i].why);
 	}
+	screen_show();
 }
 
 static struct json_object *latency_json(struct samples *l)
@@ -345,13 +372,20 @@ static int run(struct top *t)
 		if (t->follower[i].missing)
 			return fail("%s", t->follower[i].why);
 	}
+	if (!result && !t->json && t->count != 1)
+		screen_begin();
 	next = now_ns();
 	while (!result && !*t->stop && (!t->count || n++ < t->count)) {
 		next += t->interval * 1e9;
 		listen_until(t, next);
-		if (*t->stop)
+		if (*t->stop || t->quit)
 			break;
 		result = look(t);
+		if (result) {
+			/* what it said went with the picture: once more */
+			screen_end();
+			result = look(t);
+		}
 		if (result)
 			break;
 		if (!t->json)
@@ -374,6 +408,7 @@ int cmd_top(int argc, char **argv)
 	argp_parse(&argp, argc, argv, 0, NULL, &t);
 	t.stop = stop_on_signals();
 	result = run(&t);
+	screen_end();
 	while (t.followers)
 		follower_close(&t.follower[--t.followers]);
 	free(t.follower);
