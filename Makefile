@@ -14,7 +14,7 @@
 #   make soak           in a virtual machine: random work for SOAK_MINUTES=30 (KERNEL=debug,
 #                       SOAK_SEED=... to do it again)
 #
-VERSION := 0.2.0
+include tools/version.mk
 BUILD   := $(CURDIR)/build
 KREL    ?= $(shell uname -r)
 KDIR    ?= /lib/modules/$(KREL)/build

@@ -73,15 +73,17 @@ done </tmp/chapters >/tmp/missing
 sed 's/^/# no such chapter: /' /tmp/missing
 [[ -s /tmp/chapters && ! -s /tmp/missing ]]
 verdict $? "the chapters that it names are those of fpga-interface.rst"
-# the options of the program, its page and its completion
-build/tools/rashpa-fpga-conformance --help | grep -oE -- '--[a-z]+' | sort -u |
-	grep -vxE -- '--(usage|help)' >/tmp/options
-while read -r name; do
-	grep -qF -- "${name//-/\\-}" Documentation/man/rashpa-fpga-conformance.1 || echo "$name: manual"
-	grep -qF -- "$name" tools/completion/rashpa-fpga-conformance || echo "$name: completion"
-done </tmp/options >/tmp/missing
-sed 's/^/# missing: /' /tmp/missing
-[[ -s /tmp/options && ! -s /tmp/missing ]]
-verdict $? "manual and completion of rashpa-fpga-conformance have each of its options"
+# the options of a program, its page and its completion
+for tool in rashpa-fpga rashpa-fpga-conformance; do
+	"build/tools/$tool" --help | grep -oE -- '--[a-z]+' | sort -u |
+		grep -vxE -- '--(usage|help)' >/tmp/options
+	while read -r name; do
+		grep -qF -- "${name//-/\\-}" "Documentation/man/$tool.1" || echo "$name: manual"
+		grep -qF -- "$name" "tools/completion/$tool" || echo "$name: completion"
+	done </tmp/options >/tmp/missing
+	sed 's/^/# missing: /' /tmp/missing
+	[[ -s /tmp/options && ! -s /tmp/missing ]]
+	verdict $? "manual and completion of $tool have each of its options"
+done
 echo "1..$n"
 exit "$bad"

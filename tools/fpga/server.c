@@ -25,6 +25,8 @@
 #define MEMORY_MIN	4096ull
 #define MEMORY_MAX	(1ull << 40)
 
+#define EXIT_USAGE	2		/* as of all our tools; 1: it cannot serve */
+
 struct server {
 	const char *socket, *control, *log;
 	struct device_options *options;
@@ -38,15 +40,18 @@ static struct server server;
 
 /* ------------------------------------------------------------ options --- */
 
+enum { OPT_VECTORS = 1024 };
+
 static const struct argp_option option_list[] = {
 	{ "socket", 's', "PATH", 0, "listen on this UNIX socket", 0 },
 	{ "memory", 'm', "SIZE", 0, "on-board memory, a power of two; K, M, G and T are known", 0 },
 	{ "dtps", 'd', "N", 0, "data transfer processes, 1 to 16", 0 },
-	{ "vectors", 'V', "N", 0, "MSI-X vectors, 1 to 16", 0 },
+	{ "vectors", OPT_VECTORS, "N", 0, "MSI-X vectors, 1 to 16", 0 },
 	{ "entries", 'e', "N", 0, "entries of the address table, 1 to 1024", 0 },
 	{ "control", 'c', "PATH", 0, "take commands for tests on this UNIX socket", 0 },
 	{ "log", 'l', "FILE", 0, "append messages to FILE instead of standard error", 0 },
 	{ "verbose", 'v', NULL, 0, "tell more", 0 },
+	{ NULL, 'h', NULL, OPTION_HIDDEN, NULL, 0 },
 	{ 0 },
 };
 
@@ -82,7 +87,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	case 'd':
 		o->dtps = option_count(arg, 1, RFPGA_DTPS_MAX, "dtps", state);
 		return 0;
-	case 'V':
+	case OPT_VECTORS:
 		o->vectors = option_count(arg, 1, DEVICE_VECTORS_MAX, "vectors", state);
 		return 0;
 	case 'e':
@@ -96,6 +101,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		return 0;
 	case 'v':
 		log_verbose = true;
+		return 0;
+	case 'h':
+		argp_state_help(state, state->out_stream, ARGP_HELP_STD_HELP);
 		return 0;
 	case ARGP_KEY_ARG:
 		argp_error(state, "what is %s?", arg);
@@ -218,6 +226,8 @@ struct server *server_open(int argc, char **argv, struct device_options *options
 	const sigset_t set = end_signals();
 	int err;
 
+	argp_err_exit_status = EXIT_USAGE;
+	argp_program_version = "rashpa-fpga " RASHPA_VERSION;
 	server.options = options;
 	server.more = input;
 	argp_parse(&argp, argc, argv, 0, NULL, &server);
