@@ -5,27 +5,13 @@
 # of ours. TAP. check.sh runs the rest in a guest.
 set -uo pipefail
 
-cd "$(dirname "$0")/.." || exit 1
+# shellcheck source-path=SCRIPTDIR source=lib/shell.sh
+. "$(dirname "$0")/lib/shell.sh"
 out=$PWD/build/sanitize
 flags="-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer"
-n=0 bad=0
 MAKEFLAGS=-j$(nproc)
 export MAKEFLAGS
 mkdir -p "$out"
-
-# good NAME COMMAND...: its status is the test
-good() {
-	local name=$1
-	shift
-	n=$((n + 1))
-	if "$@" >"$out/log" 2>&1; then
-		echo "ok $n - $name"
-	else
-		grep -v '^ok ' "$out/log" | tail -n 60 | sed 's/^/# /'
-		bad=1
-		echo "not ok $n - $name"
-	fi
-}
 
 good "tools and software FPGA are built with sanitizers" \
 	make -s -C tools O="$out/tools" EXTRA_CFLAGS="$flags"
@@ -47,5 +33,4 @@ for name in vfu control stream share text; do
 	good "fuzzer of $name: a thousand inputs" "$out/fuzz/${name}_fuzz" -runs=1000 -seed=1 \
 		-dict=selftests/fuzz/words.dict
 done
-echo "1..$n"
-exit "$bad"
+finish

@@ -6,33 +6,17 @@
 # RASHPA_BUILD: the build folder.
 set -uo pipefail
 
-cd "$(dirname "$0")/../.." || exit 1
+# shellcheck source-path=SCRIPTDIR source=../lib/shell.sh
+. "$(dirname "$0")/../lib/shell.sh"
 build=${RASHPA_BUILD:-build}
 differ=$build/selftests/conformance/differ
 model=$build/tools/rashpa-fpga
 selftest=$build/tools/rashpa-fpga-selftest
 second=$build/tools/rashpa-fpga-second
-out=$(mktemp -d) || exit
-trap 'rm -rf "$out"' EXIT
-n=0 bad=0
-
-# good NAME COMMAND...: its status is the test
-good() {
-	local name=$1
-	shift
-	n=$((n + 1))
-	if "$@" >"$out/log" 2>&1; then
-		echo "ok $n - $name"
-	else
-		grep -v '^ok \|^1\.\.' "$out/log" | tail -n 60 | sed 's/^/# /'
-		bad=1
-		echo "not ok $n - $name"
-	fi
-}
 
 # It must be found, kept as a text, which shows it again, and is good for an honest model.
 found() { # COMMAND
-	local kept="$out/stream.txt"
+	local kept="$work/stream.txt"
 	rm -f "$kept"
 	! "$differ" "$model" "$model" --tell "$1" --streams 200 --save "$kept" || return
 	[[ -s $kept ]] || return
@@ -44,11 +28,11 @@ found() { # COMMAND
 takes_along() { # BOARDS COMMAND...
 	local boards=$1 pid i status
 	shift
-	rm -f "$out/pipe"
-	mkfifo "$out/pipe" || return
-	"$@" >"$out/pipe" 2>&1 &
+	rm -f "$work/pipe"
+	mkfifo "$work/pipe" || return
+	"$@" >"$work/pipe" 2>&1 &
 	pid=$!
-	exec 3<"$out/pipe"
+	exec 3<"$work/pipe"
 	for ((i = 0; boards && i < 1000; i++)); do
 		(($(pgrep -c -P "$pid") < boards)) || break
 		sleep 0.01
@@ -73,5 +57,4 @@ good "differ, killed, leaves no board behind" \
 	takes_along 2 "$differ" "$model" "$model" --seconds 60
 good "the self-test, killed, leaves no board behind" takes_along 1 "$selftest" program/speed
 good "some tests of the self-test leave no board behind" takes_along 0 "$selftest" clock/held
-echo "1..$n"
-exit "$bad"
+finish

@@ -7,6 +7,7 @@
  */
 #include <inttypes.h>
 
+#include "../../tools/common/words.h"
 #include "../lib/rig.h"
 #include "fuzz.h"
 
@@ -27,40 +28,6 @@ static bool guards_hold(void)
 
 /* ------------------------------------------------------------- access ---- */
 
-static void write_any(char *at, uint32_t width, uint64_t value)
-{
-	switch (width) {
-	case 1:
-		*(volatile uint8_t *)at = (uint8_t)value;
-		break;
-	case 2:
-		*(volatile uint16_t *)at = (uint16_t)value;
-		break;
-	case 4:
-		*(volatile uint32_t *)at = (uint32_t)value;
-		break;
-	default:
-		*(volatile uint64_t *)at = value;
-	}
-}
-
-static void read_any(const char *at, uint32_t width)
-{
-	switch (width) {
-	case 1:
-		(void)*(const volatile uint8_t *)at;
-		break;
-	case 2:
-		(void)*(const volatile uint16_t *)at;
-		break;
-	case 4:
-		(void)*(const volatile uint32_t *)at;
-		break;
-	default:
-		(void)*(const volatile uint64_t *)at;
-	}
-}
-
 /* Any width, any place, also across the words. */
 static void access_any(char *window, size_t size)
 {
@@ -70,9 +37,9 @@ static void access_any(char *window, size_t size)
 	if (!one_in(&rng, 4))
 		at = (char *)((uintptr_t)at & -(uintptr_t)width);
 	if (one_in(&rng, 2))
-		read_any(at, width);
+		word_read(at, width);
 	else
-		write_any(at, width, odd_number(&rng));
+		word_write(at, odd_number(&rng), width);
 }
 
 /* One register of a DTP: mostly what makes a stream go on, at the edge of its memory. */

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# Sourced by the tests in selftests/tests: TAP, and what they all need.
-# They run in the guest, with the module loaded and the tools in PATH.
+# Sourced by the tests in selftests/tests and by others: TAP, and what they all need.
+# The former run in the guest, with the module loaded and the tools in PATH.
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
 n=0 bad=0
@@ -34,6 +34,15 @@ holds() {
 	(($2)) && bad_=0
 	((bad_)) && echo "# $1: not $2"
 	ok "$bad_" "$1"
+}
+
+# good NAME COMMAND...: its status is the test, and what it says is shown where it fails
+good() {
+	local name=$1 status=0
+	shift
+	"$@" >"$work/log" 2>&1 || status=1
+	((status == 0)) || grep -v '^ok \|^1\.\.' "$work/log" | tail -n 60 | sed 's/^/# /'
+	ok "$status" "$name"
 }
 
 skip() { n=$((n + 1)); echo "ok $n - $1 # SKIP $2"; }

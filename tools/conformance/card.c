@@ -103,7 +103,7 @@ static void unmap(uint64_t addr, uint64_t size)
 
 static int event(uint32_t vector)
 {
-	return events[vector];
+	return vector < n_events ? events[vector] : -1;
 }
 
 static void msix(bool on)
@@ -154,8 +154,10 @@ static int check_driver(const char *name, char *why)
 	const char *driver;
 	ssize_t n;
 
+	if (!*name)
+		return because(why, -1, "--vfio: the name is empty: give a PCI function, as lspci -D lists them");
 	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s", name);
-	if (strchr(name, '/') || access(path, F_OK))
+	if (strchr(name, '/') || *name == '.' || access(path, F_OK))
 		return because(why, -1, "%s: there is no such PCI function: lspci -D lists them",
 			       name);
 	strcat(path, "/driver");

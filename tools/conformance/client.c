@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -280,12 +281,12 @@ static void serve_dma(struct client *c, const struct header *request)
 	if (request->command != 11 && request->command != 12)
 		die("the server sent command %u", request->command);
 	if (!read_all(c, access, sizeof(access)))
-		die("the server left in a DMA message");
+		die("it hung up in a DMA message");
 	if (access[1] > 1 << 20 || request->size - 32 != (write ? access[1] : 0))
 		die("DMA message of %llu bytes in %u", (unsigned long long)access[1],
 		    request->size);
 	if (write && !read_all(c, data, access[1]))
-		die("the server left in a DMA message");
+		die("it hung up in a DMA message");
 	c->remote_messages++;
 	if (c->remote_mute)
 		return;
@@ -339,7 +340,7 @@ void client_serve(struct client *c, int timeout_ms)
 
 	while (wait_readable(c, timeout_ms)) {
 		if (!read_header(c, &h, &fd))
-			die("the server left");
+			die("it hung up: see what the simulation has logged");
 		if ((h.flags & 0xf) != 0)
 			die("an answer that nobody asked for");
 		serve_dma(c, &h);
@@ -362,7 +363,7 @@ void client_call(struct client *c, uint16_t command, const void *data, size_t si
 		memcpy(frame + sizeof(h), data, size);
 	client_send(c, frame, h.size, fds, n);
 	if (!client_receive(c, r ? r : &mine))
-		die("the server left at command %u", command);
+		die("it hung up at command %u: see what the simulation has logged", command);
 	if (!r && mine.error)
 		die("command %u: %s", command, strerror((int)mine.error));
 }
@@ -431,15 +432,24 @@ void client_reset(struct client *c)
 	client_call(c, 13, NULL, 0, NULL, 0, NULL);
 }
 
+/* The answer to a command that has one of this size, for what it is called here. */
+static void answered(const struct reply *r, void *data, size_t size, const char *what,
+		     unsigned int index)
+{
+	if (r->error)
+		die("%s %u: %s", what, index, strerror((int)r->error));
+	if (r->size < size)
+		die("%s %u: an answer of %zu bytes, and not of %zu", what, index, r->size, size);
+	memcpy(data, r->data, size);
+}
+
 static void region_info(struct client *c, struct vfio_region_info *info, int *fd)
 {
 	struct reply r;
 
 	info->argsz = sizeof(*info);
 	client_call(c, 5, info, sizeof(*info), NULL, 0, &r);
-	memcpy(info, r.data, sizeof(*info));
-	if (r.error)
-		die("region %u: %s", info->index, strerror((int)r.error));
+	answered(&r, info, sizeof(*info), "region", info->index);
 	*fd = r.fd;
 }
 
@@ -458,6 +468,7 @@ uint64_t client_region_size(struct client *c, uint32_t region)
 static void *map_bar(struct client *c, uint32_t index, size_t *size)
 {
 	struct vfio_region_info info = { .index = index };
+	struct stat file;
 	void *p;
 	int fd;
 
@@ -465,6 +476,12 @@ static void *map_bar(struct client *c, uint32_t index, size_t *size)
 	*size = info.size;
 	if (fd < 0)
 		return NULL;
+	/* what is behind the end of a file is there until it is touched */
+	if (fstat(fd, &file) || info.offset > (uint64_t)file.st_size ||
+	    info.size > (uint64_t)file.st_size - info.offset)
+		die("BAR %u is %llu bytes, its file has %llu from there on", index,
+		    (unsigned long long)info.size,
+		    (unsigned long long)file.st_size - info.offset);
 	p = info.flags & VFIO_REGION_INFO_FLAG_MMAP ?
 		mmap(NULL, info.size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)info.offset) :
 		NULL;
@@ -480,15 +497,41 @@ static uint32_t vectors(struct client *c)
 	struct reply r;
 
 	client_call(c, 7, &info, sizeof(info), NULL, 0, &r);
-	memcpy(&info, r.data, sizeof(info));
-	if (r.error)
-		die("interrupts: %s", strerror((int)r.error));
+	answered(&r, &info, sizeof(info), "interrupts of kind", info.index);
 	return info.count < VECTORS ? info.count : (uint32_t)VECTORS;
+}
+
+/* The first message: is there somebody who speaks vfio-user? */
+static void shake_hands(struct client *c, const void *version, size_t size)
+{
+	struct header h = {
+		.id = ++c->id, .command = 1, .size = (uint32_t)(sizeof(h) + size),
+	};
+	uint8_t frame[128];
+	struct reply r;
+	ssize_t n;
+
+	memcpy(frame, &h, sizeof(h));
+	memcpy(frame + sizeof(h), version, size);
+	client_send(c, frame, h.size, NULL, 0);
+	if (!wait_readable(c, patience(c)))
+		die("no answer in %d s: it has one client at a time: end the other one, if there is one",
+		    patience(c) / 1000);
+	n = recv(c->fd, frame, sizeof(h), MSG_PEEK);
+	if (n <= 0)
+		die("it hung up at the first message: it is no vfio-user server, or does not want this client: see what it has logged");
+	if (n < 4 || memcmp(frame, &h, 4))
+		die("what answers there does not speak vfio-user: give the socket that QEMU would use, which is that of --socket, and not that of --control, of rashpa-fpga");
+	if (!client_receive(c, &r))
+		die("it hung up in its first answer");
+	if (r.error)
+		die("it refuses vfio-user 0.0: %s", strerror((int)r.error));
 }
 
 void client_setup_on(struct client *c)
 {
-	static const char version[] = "\0\0\0\0{\"capabilities\":{\"max_msg_fds\":8}}";
+	/* the end of a line is one to those who take lines, and they answer at once */
+	static const char version[] = "\0\0\0\0{\"capabilities\":\n{\"max_msg_fds\":8}}";
 	struct vfio_irq_set set = {
 		.argsz = sizeof(set), .index = VFIO_PCI_MSIX_IRQ_INDEX,
 		.flags = VFIO_IRQ_SET_DATA_EVENTFD | VFIO_IRQ_SET_ACTION_TRIGGER, .count = 1,
@@ -496,7 +539,7 @@ void client_setup_on(struct client *c)
 	uint32_t count;
 	size_t size;
 
-	client_call(c, 1, version, sizeof(version), NULL, 0, NULL);
+	shake_hands(c, version, sizeof(version));
 	c->doorbell = map_bar(c, RFPGA_BAR_DOORBELL, &size);
 	if (size != RFPGA_BAR_DOORBELL_SIZE)
 		die("BAR 2 is %zu bytes, not %u", size, RFPGA_BAR_DOORBELL_SIZE);

@@ -27,7 +27,7 @@ struct client {
 	uint8_t *memory;		/* BAR 4, or NULL: it is not mapped */
 	volatile uint32_t *doorbell;	/* BAR 2, or NULL */
 	size_t memory_size;
-	int event[16];			/* eventfds of the MSI-X vectors */
+	int event[16];			/* eventfds of the MSI-X vectors; 0 or -1: there is none */
 	int patience_ms;		/* for an answer; 0: 5 s */
 
 	/* memory without a descriptor: reached by DMA messages, which call() serves */
@@ -56,7 +56,7 @@ void client_setup(struct client *c);	/* the same, version, BARs, vectors, bus ma
 void client_setup_on(struct client *c);	/* without the socket */
 void client_disconnect(struct client *c);
 int client_open(const char *path);	/* a UNIX socket */
-int client_try(const char *path);	/* or -1 and errno, at once */
+int client_try(const char *path);	/* or -1 and errno, at once; @path fits, and is not empty */
 
 /* a raw frame, and whatever comes back; false: the server hung up */
 void client_send(struct client *c, const void *data, size_t size, const int *fds, unsigned int n);

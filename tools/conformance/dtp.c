@@ -37,25 +37,12 @@ void fresh(void)
 	msix_enable(true);
 	memset(host, CANARY, HOST_SIZE);
 	CHECK_EQ(dma_map(HOST_ADDR, HOST_SIZE, 0, 3), 0);
-	set_entry(0, HOST_ADDR + DST, 32 << 20, RFPGA_ENTRY_VALID);
-	set_entry(1, HOST_ADDR + LOCKS, 4096, RFPGA_ENTRY_VALID);
+	set_entry(0, HOST_ADDR + DST, board.entries > 1 ? 32 << 20 : HOST_SIZE, RFPGA_ENTRY_VALID);
+	if (board.entries > 1)
+		set_entry(1, HOST_ADDR + LOCKS, 4096, RFPGA_ENTRY_VALID);
 	for (i = 0; i < board.vectors; i++)
 		while (read(vector_event(i), &events, sizeof(events)) > 0)
 			;
-}
-
-uint32_t block(uint32_t type, uint32_t *count)
-{
-	uint32_t b = rd(RFPGA_BLOCKS), word;
-
-	for (; (word = rd(b + RFPGA_BLOCK_TYPE)); b += RFPGA_BLOCK_STRIDE) {
-		if ((word & 0xffff) != type)
-			continue;
-		*count = word >> 16;
-		return rd(b + RFPGA_BLOCK_BASE);
-	}
-	*count = 0;
-	return 0;
 }
 
 const volatile uint32_t *meta_record(const struct dtp *d, uint32_t slot, uint32_t image)
@@ -71,20 +58,97 @@ uint64_t meta64(const volatile uint32_t *meta, uint32_t word)
 
 struct dtp plain(uint32_t n)
 {
+	const uint32_t images = board.dataset / board.image;
+
 	return (struct dtp){
 		.n = n, .pixel = 2, .sampling = 1,
-		.bunch = 4, .slots = 2, .images_in_set = 16, .width = 64, .height = 32,
-		.src_line = 128, .src_image = 4096, .dst_line = 128, .dst_image = 4096,
-		.dst_slot = 4 * 4096, .count = 1, .lock = n * 64, .images = 16,
+		.bunch = 4, .slots = 2, .images = 16, .width = board.line / 2,
+		.images_in_set = images < 16 ? images : 16,
+		.height = board.image / board.line, .src_line = board.line,
+		.src_image = board.image, .dst_line = board.line, .dst_image = board.image,
+		.dst_slot = 4ull * board.image, .count = 1, .lock = n * 64,
 		.mode = (board.features & RFPGA_FEATURE_MSIX ? RFPGA_MODE_MSIX : 0) |
 			(board.features & RFPGA_FEATURE_LOCK ? RFPGA_MODE_LOCK : 0),
 	};
 }
 
+struct dtp large(uint32_t lines)
+{
+	struct dtp d = plain(0);
+
+	d.width = 2048;
+	d.height = board.dataset / 4096 < lines ? board.dataset / 4096 : lines;
+	d.src_line = d.dst_line = 4096;
+	d.src_image = d.dst_image = 0;
+	return d;
+}
+
+void fit_images(struct dtp *d)
+{
+	const uint64_t size = (d->src_y + d->height - 1) * d->src_line +
+			      (d->src_x + d->width) * d->pixel;
+	uint64_t left = board.dataset - d->src_base - size;
+
+	if (d->src_base + size > board.dataset)
+		skip("needs %llu bytes of on-board memory, tests see %u",
+		     (unsigned long long)(d->src_base + size), board.dataset);
+	if (d->src_image && left / d->src_image < d->images_in_set - 1)
+		d->images_in_set = (uint32_t)(left / d->src_image) + 1;
+}
+
+static void fits(const char *name, uint64_t value, unsigned int bits, bool aligned)
+{
+	if (value > most(bits))
+		skip("needs a %s of %llu, LIMITS allow %llu", name, (unsigned long long)value,
+		     (unsigned long long)most(bits));
+	if (aligned && value != down(value))
+		skip("needs a %s of %llu bytes, ALIGN asks for multiples of %u", name,
+		     (unsigned long long)value, board.align);
+}
+
+static void check_limits(const struct dtp *d, uint64_t locks)
+{
+	const unsigned int offset = board.offset_bits, stride = board.stride_bits;
+	const unsigned int count = board.count_bits;
+
+	fits("BUNCH", d->bunch, count, false);
+	fits("SLOTS", d->slots, count, false);
+	fits("SRC_IMAGES", d->images_in_set, count, false);
+	fits("SRC_X", d->src_x, count, false);
+	fits("SRC_Y", d->src_y, count, false);
+	fits("WIDTH", d->width, count, false);
+	fits("HEIGHT", d->height, count, false);
+	fits("DST_X", d->dst_x, count, false);
+	fits("DST_Y", d->dst_y, count, false);
+	fits("SRC_BASE", d->src_base, offset, true);
+	fits("SRC_LINE", d->src_line, stride, true);
+	fits("SRC_IMAGE", d->src_image, stride, true);
+	fits("DST_BASE", d->dst_base, offset, true);
+	fits("DST_LINE", d->dst_line, stride, true);
+	fits("DST_IMAGE", d->dst_image, stride, true);
+	fits("DST_SLOT", d->dst_slot, offset, true);
+	fits("destination", d->dst_base + (d->slots - 1) * d->dst_slot +
+	     (d->bunch - 1) * d->dst_image + (d->dst_y + d->height) * d->dst_line - 1, offset,
+	     false);
+	fits("region at SRC_X", (uint64_t)d->src_x * d->pixel, 64, true);
+	fits("region at DST_X", (uint64_t)d->dst_x * d->pixel, 64, true);
+	if (d->mode & RFPGA_MODE_LOCK)
+		fits("LOCK_OFFSET", locks + d->lock, offset, false);
+	if (d->mode & RFPGA_MODE_META)
+		fits("META_OFFSET", locks + d->meta, offset, false);
+	fits("IMAGES", d->images, offset, false);
+	fits("PERIOD", d->period, offset, false);
+	fits("FIRST_STACK", d->first_stack, offset, false);
+	fits("FIRST_FRAME", d->first_frame, offset, false);
+}
+
 void program_dtp(const struct dtp *d)
 {
+	const uint32_t lock_entry = board.entries > 1;
+	const uint64_t locks = lock_entry ? 0 : LOCKS - DST;
 	uint32_t b = DTP(d->n);
 
+	check_limits(d, locks);
 	wr(b + RFPGA_DTP_MODE, d->mode);
 	wr(b + RFPGA_DTP_VECTOR, d->vector);
 	wr(b + RFPGA_DTP_PIXEL_BYTES, d->pixel);
@@ -106,8 +170,8 @@ void program_dtp(const struct dtp *d)
 	wr64(b + RFPGA_DTP_DST_SLOT, d->dst_slot);
 	wr(b + RFPGA_DTP_DST_FIRST, d->first);
 	wr(b + RFPGA_DTP_DST_COUNT, d->count);
-	wr64(b + RFPGA_DTP_LOCK_OFFSET, d->lock);
-	wr(b + RFPGA_DTP_LOCK_FIRST, 1);
+	wr64(b + RFPGA_DTP_LOCK_OFFSET, locks + d->lock);
+	wr(b + RFPGA_DTP_LOCK_FIRST, lock_entry);
 	wr(b + RFPGA_DTP_LOCK_COUNT, 1);
 	wr64(b + RFPGA_DTP_IMAGES, d->images);
 	wr64(b + RFPGA_DTP_PERIOD, d->period);
@@ -117,8 +181,8 @@ void program_dtp(const struct dtp *d)
 						    d->sampling % d->images_in_set));
 	wr(b + RFPGA_DTP_INDEX_STEP, d->sampling % d->images_in_set);
 	wr(b + RFPGA_DTP_RUN, d->run);
-	wr64(b + RFPGA_DTP_META_OFFSET, d->meta);
-	wr(b + RFPGA_DTP_META_FIRST, 1);
+	wr64(b + RFPGA_DTP_META_OFFSET, locks + d->meta);
+	wr(b + RFPGA_DTP_META_FIRST, lock_entry);
 	wr(b + RFPGA_DTP_META_COUNT, 1);
 	wr64(b + RFPGA_DTP_FIRST_FRAME, d->first_frame);
 	wr(b + RFPGA_DTP_SOURCE, d->source);
@@ -234,6 +298,12 @@ bool same_image(const struct dtp *d, uint64_t stack, uint32_t image)
 	return true;
 }
 
+bool shows(const struct dtp *d, uint32_t slot, uint32_t image, uint64_t index)
+{
+	return !memcmp(host + DST + d->dst_base + slot * d->dst_slot + image * d->dst_image,
+		       dataset + index % d->images_in_set * board.image, board.image);
+}
+
 bool same_stack(const struct dtp *d, uint64_t stack)
 {
 	uint32_t image;
@@ -257,10 +327,68 @@ bool faulted(uint32_t n, uint32_t cause)
 	       counter(n, RFPGA_DTP_C_FAULTS) == 1;
 }
 
-void run_to(const struct dtp *d, uint32_t end)
+void run_to_at(const char *file, int line, const struct dtp *d, uint32_t end)
 {
 	start(d);
-	CHECK(EVENTUALLY(status(d->n) == end));
+	if (!EVENTUALLY(status(d->n) == end))
+		wrong(file, line, "STATUS of DTP %u is %#x, and does not become %#x", d->n,
+		      status(d->n), end);
+}
+
+void take_away(struct dtp *d, void (*take)(void), void (*give)(void), uint32_t cause)
+{
+	int i;
+
+	d->mode = RFPGA_MODE_FREERUN;
+	d->images = 0;
+	for (i = 0; i < 20; i++) {
+		wr(RFPGA_CONTROL, RFPGA_CONTROL_CLEAR);
+		start(d);
+		CHECK(EVENTUALLY(counter(d->n, RFPGA_DTP_C_IMAGES) > 1));
+		take();
+		memset(host, CANARY, 1 << 20);
+		CHECK(faulted(d->n, cause));
+		CHECK(untouched(0, 1 << 20));
+		give();
+	}
+}
+
+void note_dtps(void)
+{
+	static const char * const states[] = {
+		"RUNNING", "WAITING", "DONE", "FAULTED", "STOPPING", "IGNORED",
+	};
+	static const char * const causes[] = {
+		"NONE", "ENTRY", "BUS", "MASTER", "SOURCE", "CONFIG",
+	};
+	uint32_t n, is, bit, asleep = 0;
+
+	if (rd(RFPGA_ID) != RFPGA_ID_VALUE) {
+		note("the board does not answer: ID reads %#x", rd(RFPGA_ID));
+		return;
+	}
+	for (n = 0; n < board.dtps; n++) {
+		uint64_t cause = counter(n, RFPGA_DTP_FAULT_CAUSE);
+		char text[64] = "";
+
+		is = status(n);
+		asleep += !is;
+		if (!is)
+			continue;
+		for (bit = 0; bit < sizeof(states) / sizeof(states[0]); bit++)
+			if (is & 1u << bit) {
+				strcat(text, " ");
+				strcat(text, states[bit]);
+			}
+		note("DTP %u: STATUS %#x%s, FAULT_CAUSE %llu %s, FAULT_ADDR %#llx, %llu images, %llu stacks",
+		     n, is, text, (unsigned long long)cause,
+		     cause < sizeof(causes) / sizeof(causes[0]) ? causes[cause] : "?",
+		     (unsigned long long)counter(n, RFPGA_DTP_FAULT_ADDR),
+		     (unsigned long long)counter(n, RFPGA_DTP_C_IMAGES),
+		     (unsigned long long)counter(n, RFPGA_DTP_C_STACKS));
+	}
+	if (asleep == board.dtps)
+		note("STATUS of each DTP is 0");
 }
 
 void check_cut(uint32_t cause)

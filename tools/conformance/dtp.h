@@ -32,30 +32,46 @@ static inline uint64_t up(uint64_t bytes)
 	return down(bytes + board.align - 1);
 }
 
-/* A value of the high word of a pair that is too wide for @bits. */
-static inline uint32_t too_wide(unsigned int bits)
+/* The most that fits into so many bits. */
+static inline uint64_t most(unsigned int bits)
 {
-	return bits < 32 ? 1 : 1u << (bits - 32);
+	return bits < 64 ? (1ull << bits) - 1 : UINT64_MAX;
 }
 
-/* Registers and host memory as every test finds them: entry 0 is DST, entry 1 LOCKS. */
+/* The high word of a pair that is too wide for @bits; 0: none is. */
+static inline uint32_t too_wide(unsigned int bits)
+{
+	return bits < 32 ? 1 : (uint32_t)(most(bits) >> 32) + 1;
+}
+
+/*
+ * Registers and host memory as every test finds them: entry 0 is DST, entry 1 LOCKS. Where there
+ * is one entry only, it is both.
+ */
 void fresh(void);
 /* The first of a linear space, or a valid one behind @sum bytes of it. */
 void set_entry(unsigned int n, uint64_t addr, uint64_t length, uint32_t control);
 void set_segment(unsigned int n, uint64_t addr, uint64_t length, uint64_t sum);
 
-/* Where the first block of this type is, and how many there are; 0: there is none. */
-uint32_t block(uint32_t type, uint32_t *count);
-
 /* The metadata of an image in the memory of the lock records. */
 const volatile uint32_t *meta_record(const struct dtp *d, uint32_t slot, uint32_t image);
 uint64_t meta64(const volatile uint32_t *meta, uint32_t word);
 
-/* A whole image of 64 x 32 pixels of two bytes, 16 of them, two slots of 4. */
+/*
+ * A whole image of 64 x 32 pixels of two bytes, 16 of them, two slots of 4. Smaller ones where
+ * there is not so much memory, and wider ones where ALIGN asks for it; fewer where both do.
+ */
 struct dtp plain(uint32_t n);
+/* Images of so many lines of 4096 bytes, or fewer, one upon the other. */
+struct dtp large(uint32_t lines);
+/* As many images as there is memory for, at most those that it has; none: the test is skipped. */
+void fit_images(struct dtp *d);
+/* What its LIMITS do not allow no test asks of a board: it is skipped. */
 void program_dtp(const struct dtp *d);
 void start(const struct dtp *d);
-void run_to(const struct dtp *d, uint32_t end);	/* start it, and wait for this STATUS */
+/* Start it, and wait for this STATUS. */
+#define run_to(d, end)	run_to_at(__FILE__, __LINE__, d, end)
+void run_to_at(const char *file, int line, const struct dtp *d, uint32_t end);
 void give_credit(uint32_t n, uint32_t credit);
 
 bool idle(void);
@@ -74,8 +90,17 @@ const volatile uint64_t *lock_record(uint32_t n);
 bool same_image(const struct dtp *d, uint64_t stack, uint32_t image);
 bool same_stack(const struct dtp *d, uint64_t stack);
 bool untouched(size_t from, size_t to);
+/* The payload of this image of a slot is image @index of the dataset, as plain() has them. */
+bool shows(const struct dtp *d, uint32_t slot, uint32_t image, uint64_t index);
 
 bool faulted(uint32_t n, uint32_t cause);	/* ended by this, the only one */
+/*
+ * Take memory away under a stream, many times: when @take returns nothing is written any more, and
+ * the stream ends by @cause. @give undoes it.
+ */
+void take_away(struct dtp *d, void (*take)(void), void (*give)(void), uint32_t cause);
+/* Say how DTPs are that are not at rest. */
+void note_dtps(void);
 /* Of DTP 0 nothing was written, nothing runs, nobody was told. */
 void check_refused(uint32_t cause);
 /* The same, but for payload before what was refused: boards may have sent some. */

@@ -80,7 +80,7 @@ static void test_group_none(void)
 	run_to(&d[0], RFPGA_DTP_DONE);
 	CHECK(told(VECTOR, 4));
 	program_dtp(&d[1]);
-		wr(RFPGA_GROUP_START, 3 | 1u << board.dtps);	/* one that does not exist */
+	wr(RFPGA_GROUP_START, 3 | 1u << board.dtps);	/* one that does not exist */
 	wr(RFPGA_GROUP_START, 0);
 	CHECK_EQ(rd(RFPGA_GROUP_START), 0);
 	CHECK_EQ(status(1), 0);
@@ -201,7 +201,8 @@ static const struct test tests[] = {
 	{ "event", "a group starts as one, and has one event", test_group, NEEDS },
 	{ "none", "one that cannot start keeps a group from it", test_group_none, NEEDS },
 	{ "ahead", "members are ahead of others by several stacks", test_group_ahead, NEEDS },
-	{ "left", "a member that leaves ends the events of a group", test_group_left, NEEDS },
+	{ "left", "a member that leaves ends the events of a group", test_group_left, NEEDS,
+	  .entries = 3 },
 };
 
 const struct suite group_suite = SUITE("group", tests);

@@ -2,7 +2,9 @@
 /* Runs tests, and tells of them: TAP, or JSON at the end. */
 #include "dtp.h"
 
+#include <errno.h>
 #include <json-c/json.h>
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +14,13 @@
 bool failed;
 
 static char skipped[256];		/* why; empty: it is not */
+static jmp_buf end_of_test;
+static bool state_told;
 static struct run *running;
+static bool planned;			/* TAP has begun */
+static char now[128];			/* SUITE/TEST that runs; empty: none */
+static const char *now_title;
+static uint64_t begun;
 static struct json_object *said, *results;
 
 uint64_t now_us(void)
@@ -28,6 +36,13 @@ uint64_t patience_us(void)
 	uint64_t us = (2000000ull + board.stop_time) * board.slowness * running->patience;
 
 	return failed ? us / 20 : us;
+}
+
+void tell_state(void)
+{
+	if (!state_told && *now)
+		note_dtps();
+	state_told = true;
 }
 
 void pass_us(uint64_t us)
@@ -78,17 +93,65 @@ void note(const char *fmt, ...)
 	tell(text);
 }
 
+static void tell_result(const char *result, const char *reason, double seconds)
+{
+	struct json_object *o = json_object_new_object();
+
+	json_object_object_add(o, "name", json_object_new_string(now));
+	json_object_object_add(o, "title", json_object_new_string(now_title));
+	json_object_object_add(o, "result", json_object_new_string(result));
+	if (*reason)
+		json_object_object_add(o, "reason", json_object_new_string(reason));
+	json_object_object_add(o, "said", said);
+	json_object_object_add(o, "seconds", json_object_new_double(seconds));
+	json_object_array_add(results, o);
+}
+
+/* @why: why it ended before all tests were made, or NULL. */
+static void tell_all(const char *why)
+{
+	struct json_object *o = json_object_new_object();
+
+	json_object_object_add(o, "target", json_object_new_string(running->target));
+	json_object_object_add(o, "tests", results);
+	json_object_object_add(o, "passed", json_object_new_int((int)running->passed));
+	json_object_object_add(o, "failed", json_object_new_int((int)running->failed));
+	json_object_object_add(o, "skipped", json_object_new_int((int)running->skipped));
+	if (why)
+		json_object_object_add(o, "ended", json_object_new_string(why));
+	puts(json_object_to_json_string_ext(o, JSON_C_TO_STRING_PRETTY |
+						    JSON_C_TO_STRING_SPACED));
+	json_object_put(o);
+}
+
+void give_up(const char *text)
+{
+	if (planned)
+		printf("Bail out! %s\n", text);
+	else
+		fprintf(stderr, "%s: %s\n", program_invocation_short_name, text);
+	if (running && running->json) {
+		if (*now)
+			tell_result("ended", text, (double)(now_us() - begun) / 1e6);
+		tell_all(text);
+	}
+	exit(2);
+}
+
 void die(const char *fmt, ...)
 {
-	FILE *to = running && running->json ? stderr : stdout;
+	char text[1024] = "";
 	va_list args;
+	int n = 0;
 
+	if (running)
+		n = snprintf(text, sizeof(text), "%s: %s%s", running->target, now,
+			     *now ? ": " : "");
 	va_start(args, fmt);
-	fprintf(to, "Bail out! ");
-	vfprintf(to, fmt, args);
-	fprintf(to, "\n");
+	if (n < (int)sizeof(text))
+		vsnprintf(text + n, sizeof(text) - (size_t)n, fmt, args);
 	va_end(args);
-	exit(2);
+	give_up(text);
 }
 
 void skip(const char *fmt, ...)
@@ -98,6 +161,7 @@ void skip(const char *fmt, ...)
 	va_start(args, fmt);
 	vsnprintf(skipped, sizeof(skipped), fmt, args);
 	va_end(args);
+	longjmp(end_of_test, 1);
 }
 
 static void find_lack(const struct test *test)
@@ -109,19 +173,14 @@ static void find_lack(const struct test *test)
 	unsigned int bit;
 
 	for (bit = 0; lacking; bit++, lacking >>= 1)
-		if (lacking & 1) {
+		if (lacking & 1)
 			skip("the board has no %s", features[bit] ? features[bit] : "such feature");
-			return;
-		}
 	if (board.dtps < test->dtps)
 		skip("needs %u DTPs, the board has %u", test->dtps, board.dtps);
-	else if (board.vectors < test->vectors)
+	if (board.vectors < test->vectors)
 		skip("needs %u interrupt vectors, the board has %u", test->vectors, board.vectors);
-	else if (board.entries < test->entries)
+	if (board.entries < test->entries)
 		skip("needs %u entries, the board has %u", test->entries, board.entries);
-	else if (board.shown < test->memory)
-		skip("needs %llu bytes of on-board memory, BAR 4 shows %llu",
-		     (unsigned long long)test->memory, (unsigned long long)board.shown);
 }
 
 bool chosen(const struct run *run, const struct suite *suite, const struct test *test)
@@ -141,81 +200,64 @@ bool chosen(const struct run *run, const struct suite *suite, const struct test 
 	return false;
 }
 
-static void tell_result(const struct suite *suite, const struct test *test, double seconds)
+static void finish_test(double seconds)
 {
-	unsigned int number = running->passed + running->failed + running->skipped;
 	const char *result = failed ? "failed" : *skipped ? "skipped" : "passed";
-	struct json_object *o;
-	char name[128];
+	unsigned int number;
 
-	snprintf(name, sizeof(name), "%s/%s", suite->name, test->name);
-	if (!running->json) {
-		printf("%s %u - %s: %s%s%s\n", failed ? "not ok" : "ok", number, name,
-		       test->title, *skipped ? " # SKIP " : "", skipped);
-		return;
-	}
-	o = json_object_new_object();
-	json_object_object_add(o, "name", json_object_new_string(name));
-	json_object_object_add(o, "title", json_object_new_string(test->title));
-	json_object_object_add(o, "result", json_object_new_string(result));
-	if (*skipped)
-		json_object_object_add(o, "reason", json_object_new_string(skipped));
-	json_object_object_add(o, "said", said);
-	json_object_object_add(o, "seconds", json_object_new_double(seconds));
-	json_object_array_add(results, o);
-}
-
-static void run_test(const struct suite *suite, const struct test *test)
-{
-	uint64_t begin = now_us();
-
-	failed = false;
-	*skipped = '\0';
-	if (running->json)
-		said = json_object_new_array();
-	find_lack(test);
-	if (!*skipped) {
-		fresh();
-		test->run();
-	}
 	if (failed)
 		*skipped = '\0';
 	running->failed += failed;
 	running->skipped += !!*skipped;
 	running->passed += !failed && !*skipped;
-	tell_result(suite, test, (double)(now_us() - begin) / 1e6);
+	number = running->passed + running->failed + running->skipped;
+	if (running->json)
+		tell_result(result, skipped, seconds);
+	else
+		printf("%s %u - %s: %s%s%s\n", failed ? "not ok" : "ok", number, now,
+		       now_title, *skipped ? " # SKIP " : "", skipped);
 }
 
-static void tell_all(void)
+static void run_test(const struct suite *suite, const struct test *test)
 {
-	struct json_object *o = json_object_new_object();
-
-	json_object_object_add(o, "target", json_object_new_string(running->target));
-	json_object_object_add(o, "tests", results);
-	json_object_object_add(o, "passed", json_object_new_int((int)running->passed));
-	json_object_object_add(o, "failed", json_object_new_int((int)running->failed));
-	json_object_object_add(o, "skipped", json_object_new_int((int)running->skipped));
-	puts(json_object_to_json_string_ext(o, JSON_C_TO_STRING_PRETTY |
-						    JSON_C_TO_STRING_SPACED));
-	json_object_put(o);
+	begun = now_us();
+	snprintf(now, sizeof(now), "%s/%s", suite->name, test->name);
+	now_title = test->title;
+	failed = state_told = false;
+	*skipped = '\0';
+	if (running->json)
+		said = json_object_new_array();
+	if (!setjmp(end_of_test)) {
+		find_lack(test);
+		fresh();
+		test->run();
+	}
+	finish_test((double)(now_us() - begun) / 1e6);
+	*now = '\0';
 }
 
-void run_tests(struct run *run)
+void run_begin(struct run *run)
 {
+	running = run;
+	if (run->json)
+		results = json_object_new_array();
+}
+
+void run_tests(void)
+{
+	const struct run *run = running;
 	unsigned int i, j, count = 0;
 
-	running = run;
 	for (i = 0; i < run->n_suites; i++)
 		for (j = 0; j < run->suites[i]->count; j++)
 			count += chosen(run, run->suites[i], run->suites[i]->tests + j);
-	if (run->json)
-		results = json_object_new_array();
-	else
+	planned = !run->json;
+	if (planned)
 		printf("1..%u\n", count);
 	for (i = 0; i < run->n_suites; i++)
 		for (j = 0; j < run->suites[i]->count; j++)
 			if (chosen(run, run->suites[i], run->suites[i]->tests + j))
 				run_test(run->suites[i], run->suites[i]->tests + j);
 	if (run->json)
-		tell_all();
+		tell_all(NULL);
 }

@@ -114,12 +114,6 @@ static void list_tests(const struct run *run)
 		}
 }
 
-static int broken(const char *what)
-{
-	fprintf(stderr, "rashpa-fpga-conformance: %s\n", what);
-	return BROKEN;
-}
-
 int main(int argc, char **argv)
 {
 	struct options o = {
@@ -139,15 +133,17 @@ int main(int argc, char **argv)
 		return PASSED;
 	}
 	setvbuf(stdout, NULL, _IOLBF, 0);
+	o.run.target = o.socket ? o.socket : o.card;
+	run_begin(&o.run);
 	bad = host_alloc();
 	if (!bad)
 		bad = o.socket ? socket_open(o.socket) : card_open(o.card);
-	if (!bad)
-		bad = board_look();
 	if (bad)
-		return broken(bad);
-	o.run.target = o.socket ? o.socket : o.card;
+		give_up(bad);
+	bad = board_look();
+	if (bad)
+		die("%s", bad);
 	board_fill(o.seed);
-	run_tests(&o.run);
+	run_tests();
 	return o.run.failed ? FAILED : PASSED;
 }

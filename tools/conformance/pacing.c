@@ -11,8 +11,7 @@ static void test_credit(void)
 
 	d.slots = 3;
 	d.images = 0;
-	start(&d);
-	CHECK(EVENTUALLY(status(0) == (RFPGA_DTP_RUNNING | RFPGA_DTP_WAITING)));
+	run_to(&d, RFPGA_DTP_RUNNING | RFPGA_DTP_WAITING);
 	CHECK(told(0, 3));
 	pass_us(5000);
 	CHECK(silent(0));
@@ -76,7 +75,7 @@ static void test_credit_wraps(void)
 {
 	struct dtp d = plain(0);
 
-	d.first_stack = 0x1fffffffeull;
+	d.first_stack = board.offset_bits > 32 ? 0x1fffffffeull : 0xfffffffe;
 	d.images = 0;
 	start(&d);
 	CHECK_EQ(doorbell_read(DOORBELL(0)), 0xfffffffe);
@@ -85,8 +84,8 @@ static void test_credit_wraps(void)
 	CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_STACKS) == 3));
 	give_credit(0, 1);
 	CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_STACKS) == 5));
-	CHECK_EQ(lock_record(0)[0], 0x200000003ull);
-	CHECK(same_stack(&d, 0x200000002ull));
+	CHECK_EQ(lock_record(0)[0], d.first_stack + 5);
+	CHECK(same_stack(&d, d.first_stack + 4));
 }
 
 static void test_freerun(void)
@@ -96,8 +95,7 @@ static void test_freerun(void)
 	d.mode |= RFPGA_MODE_FREERUN;
 	d.images = 40;
 	d.period = board.tick_rate / 5000;	/* 200 us */
-	start(&d);
-	CHECK(EVENTUALLY(status(0) == RFPGA_DTP_DONE));
+	run_to(&d, RFPGA_DTP_DONE);
 	CHECK_EQ(counter(0, RFPGA_DTP_C_STACKS), 10);
 	CHECK_EQ(counter(0, RFPGA_DTP_C_OVERRUNS), 8);
 	CHECK_EQ(lock_record(0)[RFPGA_LOCK_OVERRUNS / 8], 8);
@@ -105,11 +103,12 @@ static void test_freerun(void)
 	/* as fast as possible, with credit all the time */
 	d.period = 0;
 	d.slots = 10;
-	start(&d);
-	CHECK(EVENTUALLY(status(0) == RFPGA_DTP_DONE));
+	run_to(&d, RFPGA_DTP_DONE);
 	CHECK_EQ(counter(0, RFPGA_DTP_C_OVERRUNS), 0);
 	/* a period that never ends, nearly, can be stopped */
-	d.period = (1ull << board.offset_bits) - 1;
+	d.period = most(board.offset_bits);
+	if (d.period / 10 < board.tick_rate)
+		skip("PERIOD ends in 10 s at most: that nearly endless ones can be stopped was left out");
 	start(&d);
 	CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_IMAGES) == 1));
 	wr(RFPGA_CONTROL, RFPGA_CONTROL_STOP);
@@ -136,8 +135,7 @@ static void test_drop_stacks(void)
 	uint32_t i;
 
 	d.images = 38;
-	start(&d);
-	CHECK(EVENTUALLY(status(0) == RFPGA_DTP_DONE));
+	run_to(&d, RFPGA_DTP_DONE);
 	CHECK_EQ(counter(0, RFPGA_DTP_C_IMAGES), 8);
 	CHECK_EQ(counter(0, RFPGA_DTP_C_STACKS), 2);
 	CHECK_EQ(counter(0, RFPGA_DTP_C_DROPPED), 8);
@@ -151,9 +149,9 @@ static void test_drop_stacks(void)
 		CHECK_EQ(meta64(meta, RFPGA_META_STACK), i / 4);
 		CHECK(meta64(meta, RFPGA_META_TICKS) >=
 		      counter(0, RFPGA_DTP_C_START) + i * d.period);
-		CHECK_EQ(meta[RFPGA_META_LENGTH / 4], 4096);
+		CHECK_EQ(meta[RFPGA_META_LENGTH / 4], board.image);
 		CHECK_EQ(meta[RFPGA_META_STATUS / 4], 0);
-		CHECK_EQ(meta[RFPGA_META_INDEX / 4], i);
+		CHECK_EQ(meta[RFPGA_META_INDEX / 4], i % d.images_in_set);
 	}
 	CHECK(untouched(LOCKS + d.meta + 8 * RFPGA_META_SIZE, LOCKS + 4096));
 	/* a slot that was given back is used by the next stack in number, not in frames */
@@ -172,8 +170,8 @@ static void test_drop_stacks(void)
 	frame = meta64(meta, RFPGA_META_FRAME);
 	CHECK_EQ(meta64(meta, RFPGA_META_STACK), 2);
 	CHECK_EQ(frame, 100 + 8 + 4 * lock.dropped);
-	CHECK_EQ(meta[RFPGA_META_INDEX / 4], (frame - 100) % 16);
-	CHECK(!memcmp(host + DST, dataset + (frame - 100) % 16 * 4096, 4096));
+	CHECK_EQ(meta[RFPGA_META_INDEX / 4], (frame - 100) % d.images_in_set);
+	CHECK(shows(&d, 0, 0, frame - 100));
 }
 
 /* What a source that goes on cannot be asked for, and where metadata cannot go. */
@@ -189,6 +187,8 @@ static void test_drop_config(void)
 	unsigned int i;
 
 	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		if (bad[i].reg == RFPGA_DTP_FIRST_FRAME + 4 && !bad[i].value)
+			continue;
 		program_dtp(&d);
 		wr(DTP(0) + bad[i].reg, bad[i].value);
 		wr(DTP(0), RFPGA_DTP_START);
@@ -212,7 +212,7 @@ static void test_drop_config(void)
 	CHECK_EQ(counter(0, RFPGA_DTP_C_IMAGES), 0);
 	/* the last fault of the board is another one's, that of the DTP stays */
 	d = plain(1);
-	d.first = 7;
+	d.first = 2;
 	start(&d);
 	CHECK(EVENTUALLY(status(1) & RFPGA_DTP_FAULTED));
 	CHECK_EQ(counter(0, RFPGA_DTP_FAULT_ADDR), 4096);
@@ -230,7 +230,7 @@ static const struct test tests[] = {
 	{ "drop", "free-running: what has no slot is dropped", test_drop_stacks,
 	  .features = RFPGA_FEATURE_FREERUN | RFPGA_FEATURE_DROP | RFPGA_FEATURE_META |
 		      RFPGA_FEATURE_LOCK | RFPGA_FEATURE_MSIX },
-	{ "drop-config", "refused: dropping, metadata", test_drop_config, .dtps = 2,
+	{ "drop-config", "refused: dropping, metadata", test_drop_config, .dtps = 2, .entries = 3,
 	  .features = RFPGA_FEATURE_FREERUN | RFPGA_FEATURE_DROP | RFPGA_FEATURE_META |
 		      RFPGA_FEATURE_LOCK | RFPGA_FEATURE_MSIX },
 };

@@ -51,10 +51,8 @@ static void test_mailbox(void)
 	uint32_t count;
 
 	mailbox = block(RFPGA_BLOCK_MAILBOX, &count);
-	if (!count) {
+	if (!count)
 		skip("it has no mailbox");
-		return;
-	}
 	/* both at once are nothing */
 	wr(mailbox + RFPGA_MAILBOX_CONTROL, RFPGA_MAILBOX_READ | RFPGA_MAILBOX_WRITE);
 	CHECK_EQ(rd(mailbox + RFPGA_MAILBOX_STATUS), 0);

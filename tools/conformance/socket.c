@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static struct client client;
@@ -19,7 +20,7 @@ static volatile void *bar(unsigned int region)
 
 static uint64_t bar_size(unsigned int region)
 {
-	return client_region_size(c, region);
+	return region == RFPGA_BAR_MEMORY ? c->memory_size : client_region_size(c, region);
 }
 
 static uint64_t read_region(unsigned int region, uint64_t offset, unsigned int size)
@@ -89,7 +90,7 @@ static void unmap(uint64_t addr, uint64_t size)
 
 static int event(uint32_t vector)
 {
-	return c->event[vector];
+	return c->event[vector] > 0 ? c->event[vector] : -1;
 }
 
 static void msix(bool on)
@@ -114,12 +115,39 @@ const struct target_ops socket_ops = {
 	.serve = serve, .reset_is_bare = true, .refuses_reads = true,
 };
 
+/* What to do where connect() says this. */
+static const char *remedy(int err)
+{
+	switch (err) {
+	case ENOENT:
+		return "start the simulation first, e.g. rashpa-fpga --socket PATH";
+	case ECONNREFUSED:
+		return "nobody listens there any more: start the simulation again";
+	case EACCES:
+		return "be the user who has started the simulation, or let this one write to the socket";
+	case EPROTOTYPE:
+		return "it is a socket of another type: give the one that QEMU would use";
+	default:
+		return "give the socket at which a simulation listens";
+	}
+}
+
 const char *socket_open(const char *path)
 {
-	static char why[256];
+	static char why[384];
+	struct stat file;
 
+	if (!*path)
+		return "--socket: the path is empty: give the socket at which a simulation listens";
 	if (strlen(path) >= sizeof(c->path)) {
-		snprintf(why, sizeof(why), "%s: longer than a socket's path can be", path);
+		snprintf(why, sizeof(why),
+			 "%s: longer than the %zu bytes that a socket's path can have: use another folder",
+			 path, sizeof(c->path) - 1);
+		return why;
+	}
+	if (!stat(path, &file) && !S_ISSOCK(file.st_mode)) {
+		snprintf(why, sizeof(why),
+			 "%s: no socket: give the one at which a simulation listens", path);
 		return why;
 	}
 	strcpy(c->path, path);
@@ -127,8 +155,7 @@ const char *socket_open(const char *path)
 	c->reach = reach;
 	c->fd = client_try(path);
 	if (c->fd < 0) {
-		snprintf(why, sizeof(why), "%s: %s: start the simulation first, e.g. "
-			 "rashpa-fpga --socket %s", path, strerror(errno), path);
+		snprintf(why, sizeof(why), "%s: %s: %s", path, strerror(errno), remedy(errno));
 		return why;
 	}
 	target = &socket_ops;

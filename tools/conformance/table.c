@@ -22,8 +22,7 @@ static struct dtp pages(uint32_t first, uint32_t count)
 
 	d.mode = 0;
 	d.bunch = 1;
-	d.slots = d.images_in_set;
-	d.images = d.images_in_set;
+	d.slots = 16;
 	d.dst_slot = PAGE;
 	d.first = first;
 	d.count = count;
@@ -32,7 +31,7 @@ static struct dtp pages(uint32_t first, uint32_t count)
 
 static void test_words(void)
 {
-	const uint32_t e = ENTRY(5);
+	const uint32_t e = ENTRY(board.entries - 1);
 	uint32_t word;
 
 	for (word = 0; word < RFPGA_ENTRY_STRIDE; word += 4)
@@ -74,7 +73,7 @@ static void test_halving(void)
 		d.dst_base = (uint64_t)at * PAGE;
 		start(&d);
 		if (!EVENTUALLY(status(0) == RFPGA_DTP_DONE) ||
-		    memcmp(host + (size_t)page[at] * PAGE, dataset, PAGE))
+		    memcmp(host + (size_t)page[at] * PAGE, dataset, board.image))
 			break;
 	}
 	CHECK_EQ(i, 300);
@@ -95,10 +94,11 @@ static void test_forward(void)
 		set_segment(8 + i, HOST_ADDR + (5 - i) * AREA, 4 * PAGE, i * 4 * PAGE);
 	d.mode = RFPGA_MODE_FREERUN;
 	d.images = 3 * d.slots;
-	start(&d);
-	CHECK(EVENTUALLY(status(0) == RFPGA_DTP_DONE));
+	run_to(&d, RFPGA_DTP_DONE);
 	for (i = 0; i < d.slots; i++)
-		CHECK(!memcmp(host + (5 - i / 4) * AREA + i % 4 * PAGE, dataset + i * 4096, PAGE));
+		CHECK(!memcmp(host + (5 - i / 4) * AREA + i % 4 * PAGE,
+			      dataset + (2 * d.slots + i) % d.images_in_set * board.image,
+			      board.image));
 	CHECK(untouched(AREA, 2 * AREA));
 	CHECK(untouched(5 * AREA + 4 * PAGE, 6 * AREA));
 }
@@ -116,7 +116,7 @@ static void test_one_valid(void)
 	d.images = 1;
 	d.dst_base = 5 * PAGE;
 	run_to(&d, RFPGA_DTP_DONE);
-	CHECK(!memcmp(host + 2 * AREA + PAGE, dataset, PAGE));
+	CHECK(!memcmp(host + 2 * AREA + PAGE, dataset, board.image));
 	d.images = 2;
 	start(&d);
 	CHECK(faulted(0, RFPGA_FAULT_ENTRY));
@@ -127,7 +127,7 @@ static void test_one_valid(void)
 	d.images = 1;
 	memset(host + 2 * AREA, CANARY, 2 * PAGE);
 	run_to(&d, RFPGA_DTP_DONE);
-	CHECK(!memcmp(host + 2 * AREA + PAGE, dataset, PAGE));
+	CHECK(!memcmp(host + 2 * AREA + PAGE, dataset, board.image));
 	d.dst_base = 3 * PAGE;
 	start(&d);
 	CHECK(faulted(0, RFPGA_FAULT_ENTRY));
@@ -150,7 +150,7 @@ static void test_nonsense(void)
 	struct dtp d = pages(8, 8);
 	unsigned int sent = 0, refused = 0;
 
-	d.images = d.slots = d.images_in_set = 4;
+	d.images = d.slots = 4;
 	for (turn = 0; turn < 200; turn++) {
 		memset(host, CANARY, 10 * AREA);
 		for (i = 0; i < 8; i++) {
@@ -200,7 +200,7 @@ static void test_stale(void)
 	set_segment(10, HOST_ADDR + AREA, 2 * PAGE, 4 * PAGE);
 	d.dst_base = 5 * PAGE;
 	run_to(&d, RFPGA_DTP_DONE);
-	CHECK(!memcmp(host + AREA + PAGE, dataset, PAGE));
+	CHECK(!memcmp(host + AREA + PAGE, dataset, board.image));
 	CHECK(untouched(AREA + 2 * PAGE, 5 * AREA));
 }
 
@@ -220,7 +220,7 @@ static void test_bounds_within(void)
 		start(&d);
 		if (i == 1 || i == 2) {
 			CHECK(EVENTUALLY(status(0) == RFPGA_DTP_DONE));
-			CHECK(!memcmp(host + (1 + i) * AREA, dataset, PAGE));
+			CHECK(!memcmp(host + (1 + i) * AREA, dataset, board.image));
 		} else {
 			CHECK(faulted(0, RFPGA_FAULT_ENTRY));
 			CHECK_EQ(rd64(RFPGA_FAULT_ADDR), i * PAGE);
@@ -274,33 +274,27 @@ static void test_bounds(void)
 	CHECK_EQ(rd(bounds + RFPGA_BOUNDS_LIMIT), board.entries);
 }
 
+static void narrow(void)
+{
+	wr(BOUNDS(0) + RFPGA_BOUNDS_FIRST, 1);
+	rd(RFPGA_ID);
+}
+
+static void widen(void)
+{
+	wr(BOUNDS(0) + RFPGA_BOUNDS_FIRST, 0);
+}
+
 /* Bounds that are made narrower under a stream: behind a read nothing goes there any more. */
 static void test_bounds_fence(void)
 {
-	struct dtp d = plain(0);
-	int i;
+	struct dtp d = large(16);
 
-	d.mode = RFPGA_MODE_FREERUN;
-	d.images = 0;
-	d.width = 2048;
-	d.height = 16;
-	d.src_line = d.dst_line = 4096;
-	d.src_image = d.dst_image = 0;
-	for (i = 0; i < 20; i++) {
-		wr(RFPGA_CONTROL, RFPGA_CONTROL_CLEAR);
-		start(&d);
-		CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_IMAGES) > 1));
-		wr(BOUNDS(0) + RFPGA_BOUNDS_FIRST, 1);
-		rd(RFPGA_ID);
-		memset(host, CANARY, 1 << 20);
-		CHECK(faulted(0, RFPGA_FAULT_ENTRY));
-		CHECK(untouched(0, 1 << 20));
-		wr(BOUNDS(0) + RFPGA_BOUNDS_FIRST, 0);
-	}
+	take_away(&d, narrow, widen, RFPGA_FAULT_ENTRY);
 }
 
 static const struct test tests[] = {
-	{ "words", "entries are whole pages", test_words, .entries = 6 },
+	{ "words", "entries are whole pages", test_words },
 	{ "halving", "an offset is found among many entries", test_halving, .entries = 40 },
 	{ "forward", "a stream goes through the entries, again and again", test_forward,
 	  .entries = 13, .features = RFPGA_FEATURE_FREERUN },
@@ -309,7 +303,7 @@ static const struct test tests[] = {
 	{ "stale", "entries of before a reset lead nowhere", test_stale, .entries = 12 },
 	{ "nonsense", "wrong sums lead to valid entries or nowhere", test_nonsense, .entries = 16 },
 	{ "bounds", "nothing outside the bounds of a DTP is used", test_bounds, .dtps = 2,
-	  .features = RFPGA_FEATURE_LOCK },
+	  .entries = 2, .features = RFPGA_FEATURE_LOCK },
 	{ "bounds-within", "a range that is wider than the bounds", test_bounds_within,
 	  .entries = 12 },
 	{ "bounds-fence", "bounds that become narrower count at once", test_bounds_fence,

@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "../common/words.h"
 #include "test.h"
 
 const struct target_ops *target;
@@ -25,39 +26,17 @@ static uint64_t region_read(unsigned int region, uint64_t offset, unsigned int s
 {
 	const volatile uint8_t *at = target->bar(region);
 
-	if (!at)
-		return target->read(region, offset, size);
-	at += offset;
-	switch (size) {
-	case 1: return *at;
-	case 2: return *(const volatile uint16_t *)at;
-	case 4: return *(const volatile uint32_t *)at;
-	default: return *(const volatile uint64_t *)at;
-	}
+	return at ? word_read(at + offset, size) : target->read(region, offset, size);
 }
 
 static void region_write(unsigned int region, uint64_t offset, uint64_t value, unsigned int size)
 {
 	volatile uint8_t *at = target->bar(region);
 
-	if (!at) {
+	if (at)
+		word_write(at + offset, value, size);
+	else
 		target->write(region, offset, value, size);
-		return;
-	}
-	at += offset;
-	switch (size) {
-	case 1:
-		*at = (uint8_t)value;
-		break;
-	case 2:
-		*(volatile uint16_t *)at = (uint16_t)value;
-		break;
-	case 4:
-		*(volatile uint32_t *)at = (uint32_t)value;
-		break;
-	default:
-		*(volatile uint64_t *)at = value;
-	}
 }
 
 uint64_t reg_read(uint32_t offset, unsigned int size)
@@ -212,37 +191,77 @@ const char *host_alloc(void)
 	return why;
 }
 
-/* Where the blocks are, and how many of each. */
+static struct block { uint32_t count, base, step, doorbell; } blocks[RFPGA_BLOCK_MAILBOX + 1];
+
+uint32_t block(uint32_t type, uint32_t *count)
+{
+	*count = blocks[type].count;
+	return blocks[type].base;
+}
+
+/* What one of this type takes of BAR 0. */
+static uint32_t block_size(uint32_t type)
+{
+	switch (type) {
+	case RFPGA_BLOCK_DTP:		return RFPGA_DTP(1) - RFPGA_DTP(0);
+	case RFPGA_BLOCK_TABLE:		return RFPGA_ENTRY_STRIDE;
+	case RFPGA_BLOCK_SOURCE:	return RFPGA_SOURCE_SIZE;
+	default:			return 16;
+	}
+}
+
+/* Where the blocks are, and how many of each: none of them leaves its BAR. */
 static const char *look_at_blocks(void)
 {
-	uint32_t at = rd(RFPGA_BLOCKS), type, left = 256;
+	uint32_t at = rd(RFPGA_BLOCKS), left = 256, type = UINT32_MAX, size;
+	struct block *b;
 
-	board.dtps = 0;
-	board.entries = 0;
-	for (; left && at < RFPGA_BAR_REGS_SIZE; at += RFPGA_BLOCK_STRIDE, left--) {
+	memset(blocks, 0, sizeof(blocks));
+	for (; left && at <= RFPGA_BAR_REGS_SIZE - RFPGA_BLOCK_STRIDE && at % 4 == 0;
+	     at += RFPGA_BLOCK_STRIDE, left--) {
 		type = rd(at + RFPGA_BLOCK_TYPE);
-		switch (type & 0xffff) {
-		case RFPGA_BLOCK_NONE:
-			return board.dtps && board.entries ? NULL :
-			       "the list of blocks has no DTP or no address table";
-		case RFPGA_BLOCK_DTP:
-			board.dtps = type >> 16;
-			board.dtp = rd(at + RFPGA_BLOCK_BASE);
-			board.dtp_step = rd(at + RFPGA_BLOCK_STEP);
-			board.doorbell = rd(at + RFPGA_BLOCK_DOORBELL);
+		if (!(type & 0xffff))
 			break;
-		case RFPGA_BLOCK_TABLE:
-			board.entries = type >> 16;
-			board.table = rd(at + RFPGA_BLOCK_BASE);
-			board.table_step = rd(at + RFPGA_BLOCK_STEP);
-			break;
-		case RFPGA_BLOCK_BOUNDS:
-			board.bounds = rd(at + RFPGA_BLOCK_BASE);
-			board.bounds_step = rd(at + RFPGA_BLOCK_STEP);
-			break;
+		if ((type & 0xffff) > RFPGA_BLOCK_MAILBOX || !(type >> 16))
+			continue;
+		b = &blocks[type & 0xffff];
+		size = block_size(type & 0xffff);
+		b->count = type >> 16;
+		b->base = rd(at + RFPGA_BLOCK_BASE);
+		b->step = rd(at + RFPGA_BLOCK_STEP);
+		b->doorbell = rd(at + RFPGA_BLOCK_DOORBELL);
+		if ((b->base | b->step) % 4 || (b->count > 1 && b->step < size) ||
+		    (b->count - 1ull) * b->step + b->base > RFPGA_BAR_REGS_SIZE - size) {
+			snprintf(why, sizeof(why),
+				 "the list of blocks has %u of type %u from %#x on, %#x apart, of %#x bytes each: these do not fit into BAR 0",
+				 b->count, type & 0xffff, b->base, b->step, size);
+			return why;
 		}
 	}
-	return "the list of blocks does not end";
+	if (type & 0xffff)
+		return "the list of blocks does not end";
+	b = &blocks[RFPGA_BLOCK_DTP];
+	board.dtps = b->count;
+	board.dtp = b->base;
+	board.dtp_step = b->step;
+	board.doorbell = b->doorbell;
+	if (board.dtps > RFPGA_DTPS_MAX || board.doorbell % 4 ||
+	    board.doorbell > RFPGA_BAR_DOORBELL_SIZE - board.dtps * RFPGA_DOORBELL_PAGE) {
+		snprintf(why, sizeof(why),
+			 "the list of blocks has %u DTPs with doorbells from %#x on: BAR 2 has pages for %u",
+			 board.dtps, board.doorbell, RFPGA_DTPS_MAX);
+		return why;
+	}
+	b = &blocks[RFPGA_BLOCK_TABLE];
+	board.entries = b->count;
+	board.table = b->base;
+	board.table_step = b->step;
+	board.bounds = blocks[RFPGA_BLOCK_BOUNDS].base;
+	board.bounds_step = blocks[RFPGA_BLOCK_BOUNDS].step;
+	if (blocks[RFPGA_BLOCK_BOUNDS].count < board.dtps)
+		return "the list of blocks has bounds for fewer DTPs than there are";
+	return board.dtps && board.entries ? NULL :
+	       "the list of blocks has no DTP or no address table";
 }
 
 /* A simulation needs seconds for what a board does in microseconds. */
@@ -259,9 +278,28 @@ static void look_at_clock(void)
 	board.slowness = us ? (unsigned int)us : 1;
 }
 
+static uint32_t at_most(uint64_t value, uint32_t most)
+{
+	return value < most ? (uint32_t)value : most;
+}
+
+/* As many lines as fit, so that there are 16 different images where there is memory for them. */
+static void look_at_images(void)
+{
+	board.image = 4096;
+	while (16 * board.image > board.dataset)
+		board.image /= 2;
+	board.line = 128;
+	if (board.align > board.line && board.align <= board.dataset)
+		board.line = board.align;
+	if (board.image < board.line)
+		board.image = board.line;
+}
+
 const char *board_look(void)
 {
 	const char *bad;
+	uint32_t limits, vectors;
 
 	bus_master(true);
 	if (rd(RFPGA_ID) != RFPGA_ID_VALUE) {
@@ -279,21 +317,31 @@ const char *board_look(void)
 	bad = look_at_blocks();
 	if (bad)
 		return bad;
-	board.vectors = RFPGA_CAPS_VECTORS(rd(RFPGA_CAPS));
 	board.features = rd(RFPGA_FEATURES);
-	board.offset_bits = RFPGA_LIMITS_OFFSET(rd(RFPGA_LIMITS));
-	board.stride_bits = RFPGA_LIMITS_STRIDE(rd(RFPGA_LIMITS));
-	board.count_bits = RFPGA_LIMITS_COUNT(rd(RFPGA_LIMITS));
-	board.align = 1u << RFPGA_LIMITS_ALIGN(rd(RFPGA_LIMITS));
+	limits = rd(RFPGA_LIMITS);
+	board.offset_bits = at_most(RFPGA_LIMITS_OFFSET(limits), 64);
+	board.stride_bits = at_most(RFPGA_LIMITS_STRIDE(limits), 64);
+	board.count_bits = at_most(RFPGA_LIMITS_COUNT(limits), 31);
+	board.align = 1u << at_most(RFPGA_LIMITS_ALIGN(limits), 31);
 	board.tick_rate = rd(RFPGA_TICK_RATE);
 	board.stop_time = rd(RFPGA_STOP_TIME);
 	board.memory = rd64(RFPGA_MEMORY_SIZE);
 	board.shown = target->bar_size(RFPGA_BAR_MEMORY);
 	if (board.shown > board.memory)
 		board.shown = board.memory;
-	board.dataset = board.shown < DATASET_MAX ? (uint32_t)board.shown : DATASET_MAX;
-	if (board.vectors > VECTORS_MAX)
-		board.vectors = VECTORS_MAX;
+	if (board.shown < MEMORY_MIN) {
+		snprintf(why, sizeof(why),
+			 "BAR 4 shows %llu bytes of on-board memory: tests need %u of them",
+			 (unsigned long long)board.shown, MEMORY_MIN);
+		return why;
+	}
+	board.dataset = at_most(board.shown, DATASET_MAX);
+	look_at_images();
+	/* those that it names, and has */
+	vectors = at_most(RFPGA_CAPS_VECTORS(rd(RFPGA_CAPS)), VECTORS_MAX);
+	for (board.vectors = 0; board.vectors < vectors; board.vectors++)
+		if (target->event(board.vectors) < 0)
+			break;
 	look_at_clock();
 	return NULL;
 }

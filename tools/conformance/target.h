@@ -13,6 +13,7 @@
 #define HOST_ADDR	0x100000000ull		/* of all host memory, for DMA */
 #define CANARY		0xa5
 #define DATASET_MAX	(16u << 20)
+#define MEMORY_MIN	4096u			/* of on-board memory in BAR 4 */
 #define VECTORS_MAX	16
 #define REGION_CONFIG	7			/* as VFIO counts: behind BARs and ROM */
 
@@ -25,7 +26,7 @@ struct target_ops {
 	void (*write)(unsigned int region, uint64_t offset, uint64_t value, unsigned int size);
 	uint32_t (*map)(uint64_t addr, uint64_t size, uint64_t offset, uint32_t flags);
 	void (*unmap)(uint64_t addr, uint64_t size);
-	int (*event)(uint32_t vector);
+	int (*event)(uint32_t vector);		/* -1: the function has no such vector */
 	void (*msix)(bool on);
 	void (*reset)(void);
 	/* what the board asks of us meanwhile; may be NULL */
@@ -38,12 +39,16 @@ struct target_ops {
 	bool reset_is_bare;
 };
 
-/* What the board says that it has. */
+/*
+ * What the board says that it has. What no board can have is not in here: tests of registers look
+ * at the registers themselves.
+ */
 struct board {
 	uint32_t dtps, vectors, entries, features;
-	uint32_t offset_bits, stride_bits, count_bits;
+	uint32_t offset_bits, stride_bits, count_bits;	/* at most 64, 64, 31 */
 	uint32_t dtp, dtp_step, doorbell, table, table_step, bounds, bounds_step;
 	uint32_t align;			/* of bytes in on-board memory and in the destination */
+	uint32_t image, line;		/* bytes of those that tests use if they can */
 	uint32_t tick_rate, stop_time;
 	uint64_t memory, shown;		/* on board; in BAR 4 */
 	uint32_t dataset;		/* bytes of it that tests use */
@@ -66,6 +71,8 @@ extern uint8_t *dataset;		/* what is in on-board memory from its beginning */
 const char *host_alloc(void);
 /* Read what the board has; NULL, or why it is none that can be tested. */
 const char *board_look(void);
+/* Where the first block of this type is, and how many there are; 0: there is none. */
+uint32_t block(uint32_t type, uint32_t *count);
 /* Fill on-board memory with a pattern, also in "dataset". */
 void board_fill(uint32_t seed);
 

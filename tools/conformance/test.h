@@ -17,7 +17,6 @@ struct test {
 	void (*run)(void);
 	uint32_t features;		/* RFPGA_FEATURE_* */
 	uint32_t dtps, vectors, entries;
-	uint64_t memory;		/* bytes on board */
 };
 
 struct suite {
@@ -44,11 +43,13 @@ extern bool failed;			/* the test that runs */
 void wrong(const char *file, int line, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 void note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-/* The test cannot be made, for this reason. */
-void skip(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* The test, or the rest of it, cannot be made, for this reason: it ends here. */
+void skip(const char *fmt, ...) __attribute__((noreturn, format(printf, 1, 2)));
 
-/* The board went away, or what is here cannot be: no more tests. */
+/* The board went away, or what is here cannot be: no more tests. Tells of which target and test. */
 void die(const char *fmt, ...) __attribute__((noreturn, format(printf, 1, 2)));
+/* The same for a sentence that has all there is to say. */
+void give_up(const char *text) __attribute__((noreturn));
 
 #define CHECK(cond) do {							\
 	if (!(cond))								\
@@ -68,12 +69,17 @@ uint64_t now_us(void);
  */
 uint64_t patience_us(void);
 
+/* What the board says of its DTPs, where a test waits in vain: once for each test. */
+void tell_state(void);
+
 /* Wait until what was asked about is so. */
 #define EVENTUALLY(cond) ({							\
 	uint64_t _end = now_us() + patience_us();				\
 	bool _ok;								\
 	while (!(_ok = (cond)) && now_us() < _end)				\
 		usleep(200);							\
+	if (!_ok)								\
+		tell_state();							\
 	_ok; })
 
 /* Let so much time of the board pass: for what must not happen. */
@@ -91,6 +97,8 @@ struct run {
 };
 
 bool chosen(const struct run *run, const struct suite *suite, const struct test *test);
-void run_tests(struct run *run);
+/* From now on it is told of this run, whatever ends it. */
+void run_begin(struct run *run);
+void run_tests(void);
 
 #endif /* CONFORMANCE_TEST_H */

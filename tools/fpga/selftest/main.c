@@ -73,14 +73,16 @@ int main(int argc, char **argv)
 		.suites = everything ? all : own,
 		.n_suites = (everything ? sizeof(all) : sizeof(own)) / sizeof(own[0]),
 		.names = argc > 1 ? argv + 1 + everything : NULL, .patience = 1,
+		.target = argv[0],
 	};
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	snprintf(beside, sizeof(beside), "%.*s", (int)(strlen(argv[0]) - strlen("-selftest")),
 		 argv[0]);
 	program = beside;
+	run_begin(&run);
 	prepare(folder);
-	run_tests(&run);
+	run_tests();
 	if (c->pid)
 		client_end(c);
 	rmdir(folder);
