@@ -678,6 +678,30 @@ static void test_payloads(void)
 	rashpa_stream_close(producer);
 }
 
+/* A consumer that never waits hears that there will be no more, and not before it has all. */
+static void test_polled(void)
+{
+	struct rashpa_stream *producer = produce("", RASHPA_STREAM_WAIT), *s = consume(0);
+	struct rashpa_stack stack;
+	int got;
+
+	publish(producer, 1);
+	ok(rashpa_stream_next(s, &stack, 0) == 1 && !rashpa_stream_release(s, &stack) &&
+	   rashpa_stream_next(s, &stack, 0) == -ETIMEDOUT, "all of a stream, so far");
+	publish(producer, 1);
+	fake_has_producer = false;
+	ok(rashpa_stream_next(s, &stack, 0) == 1 && !rashpa_stream_release(s, &stack),
+	   "and what its producer sent last");
+	alarm(HANG_S);
+	do {
+		got = rashpa_stream_next(s, &stack, 0);
+	} while (got == -ETIMEDOUT);
+	alarm(0);
+	ok(got == -EOWNERDEAD, "then it is gone: %s", rashpa_reason());
+	rashpa_stream_close(s);
+	rashpa_stream_close(producer);
+}
+
 /* Handles and stacks of the wrong kind. */
 static void test_mistaken(void)
 {
@@ -723,6 +747,7 @@ int main(void)
 	if (buffer && fake_buffer("p", BUFFER) && fake_buffer("q", BUFFER)) {
 		test_leap();
 		test_payloads();
+		test_polled();
 		test_mistaken();
 	} else {
 		ok(false, "no buffers");

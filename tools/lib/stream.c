@@ -672,7 +672,7 @@ int rashpa_stream_next(struct rashpa_stream *s, struct rashpa_stack *stack, int6
 	int64_t deadline = 0;
 	uint64_t complete = 0;
 	bool ended, emptied = false;
-	int result;
+	int result, error;
 
 	s->event_ns = s->woken_ns = 0;
 	if (s->producer)
@@ -703,13 +703,15 @@ int rashpa_stream_next(struct rashpa_stream *s, struct rashpa_stack *stack, int6
 			deadline = stream_deadline(timeout_ns);
 		s->stat.waits += !!timeout_ns;
 		result = stream_sleep(s, deadline);
-		if (result == -ETIMEDOUT)
+		if (result && result != -ETIMEDOUT)
+			return result;
+		/* also if there was no time to sleep: who only polls has to hear of it */
+		error = look_around(s);
+		if (error)
+			return error;
+		if (result && !s->over)
 			return fail(ETIMEDOUT, "buffer %s: no stack came in time, after %" PRIu64,
 				    s->name, s->stat.stacks);
-		if (!result)
-			result = look_around(s);
-		if (result)
-			return result;
 		take_events(s);
 	}
 }
