@@ -11,7 +11,7 @@ release() { awk -v s="$1" '$1 == s { print $2 }' /etc/lab-kernels; }
 first=$(release newest) second=$(release 6.12) later=$(release 6.1)
 source=$PWD
 out=$PWD/build/dkms
-version=$(sed -n 's/^VERSION := //p' Makefile)
+version=$(sed -n 's/^PACKAGE_VERSION="\(.*\)"/\1/p' dkms.conf)
 rm -rf "$out"
 mkdir -p "$out"
 trap 'chown -R --reference="$source" "$out"; rm -rf "$work"' EXIT
@@ -41,8 +41,8 @@ ours() {
 
 ( # what the file says is what the sources say
 	. ./dkms.conf
-	is "dkms.conf has the version of the Makefile" "$PACKAGE_NAME/$PACKAGE_VERSION" "rashpa/$version"
-	is "and of the tools" "$(sed -n 's/^VERSION := //p' tools/Makefile)" "$version"
+	is "dkms.conf has the name, and the version of the driver" "$PACKAGE_NAME/$PACKAGE_VERSION" \
+		"rashpa/$(sed -n 's/^MODULE_VERSION("\(.*\)");$/\1/p' drivers/rashpa_main.c)"
 	is "it names one module, built for each new kernel" \
 		"${BUILT_MODULE_NAME[*]} ${DEST_MODULE_LOCATION[*]} $AUTOINSTALL" "rashpa /updates/dkms yes"
 	for kernel in "$first" "$second" "$later" 7.10.1+deb14-amd64 10.0.0-1-amd64; do
