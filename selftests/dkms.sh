@@ -112,6 +112,8 @@ for tool in rashpactl remu romulu rashpa-bench rashpa-fpga-conformance; do
 	[[ $("$tool" --version 2>&1) == *"$version"* ]]
 	ok $? "$tool runs from where it was installed"
 done
+is "Python finds the package, and it the library" \
+	"$(python3 -c 'import rashpa; print(rashpa.__version__)' 2>&1)" "$version"
 quietly make uninstall
 ok $? "make uninstall"
 is "no tool, header, rule or manual is left" "$(find /usr/local /etc/udev -newer "$work/src/dkms.conf" -type f)$(ours)" ""
@@ -121,7 +123,8 @@ ok $? "make install DESTDIR= for a package"
 is "it writes nowhere else" "$(ours)$before" ""
 for file in usr/bin/rashpactl usr/lib/librashpa.so.0 usr/include/linux/rashpa.h \
 	etc/udev/rules.d/70-rashpa.rules usr/src/rashpa-"$version"/dkms.conf \
-	usr/share/man/man1/rashpa-{bench,fpga-conformance}.1; do
+	usr/share/man/man1/rashpa-{bench,fpga-conformance}.1 \
+	usr/lib/python3/dist-packages/rashpa/__init__.py; do
 	[[ -s $work/package/$file ]]
 	ok $? "the package has $file"
 done

@@ -50,6 +50,8 @@ for other in mapped exported; do
 	[[ -s /tmp/declared ]] && cmp -s /tmp/declared "/tmp/$other"
 	verdict $? "the functions that are $other are those that the headers declare"
 done
+PYTHONPATH=tools/python RASHPA_LIBRARY=build/tools/librashpa.so python3 -B selftests/python/abi.py
+verdict $? "the declarations of the Python package are those of the headers"
 # a C++ program has no other way to call one than by a name of its own
 # shellcheck disable=SC2086 # several
 sed -nE 's/^(struct|union|enum) (rashpa_[a-z0-9_]+).*/\2/p' uapi/linux/rashpa.h $headers |

@@ -125,6 +125,13 @@ run_codespell() {
 		Documentation README.md Makefile Kbuild dkms.conf
 }
 
+run_pyflakes() {
+	[[ $(echo "import planted" | python3 -m pyflakes 2>&1) == *"'planted' imported"* ]] ||
+		echo "pyflakes finds nothing"
+	{ find selftests tools -name '*.py'; grep -rl '^#!.*python3$' selftests tools; } | sort -u |
+		xargs python3 -m pyflakes
+}
+
 run_shellcheck() {
 	shell_scripts | xargs shellcheck -x -f gcc
 }
@@ -139,7 +146,7 @@ run_licence() {
 			want="GPL-2\.0-only WITH Linux-syscall-note"
 			;;
 		./drivers/* | ./Kbuild | ./dkms.conf | ./selftests/modules/*) want="GPL-2\.0-only$" ;;
-		./README.md | *.json | ./selftests/abi/rashpa.abi | *.const) continue ;;
+		./README.md | ./Documentation/*.png | *.json | ./selftests/abi/rashpa.abi | *.const) continue ;;
 		./selftests/lab/debug.config | ./.git) continue ;;
 		*) want="LGPL-2\.1-or-later" ;;
 		esac
@@ -161,6 +168,7 @@ tool cppcheck "cppcheck finds nothing in tools and tests" run_cppcheck
 tool analyzer "clang's analyzer finds nothing in the tools" run_analyzer
 tool c++ "programs in C++ can include the library's headers" run_c++
 tool codespell "codespell finds no mistyped word" run_codespell
+tool pyflakes "pyflakes has no complaint" run_pyflakes
 tool shellcheck "shellcheck has no complaint" run_shellcheck
 echo "1..$n"
 exit "$bad"

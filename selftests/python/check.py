@@ -1,0 +1,692 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The package in a guest with a loaded driver: check.py [FPGA FOLDER] [CHECK...].
+
+FPGA: number of a software FPGA, which streams a dataset from FOLDER; "-": there is none. Lines
+are "ok NAME" and "not ok NAME"; the last one is "end". Each check has a buffer of its own, which
+nobody may hold afterwards. All are of one process: Python starts slowly in a guest.
+"""
+import asyncio
+import contextlib
+import faulthandler
+import gc
+import io
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import traceback
+
+import numpy
+
+import rashpa
+
+HEIGHT, WIDTH = 512, 1024   # of remu's datasets
+TIMEOUT = 60
+
+
+checks = []
+
+
+def check(name, size="1M", fpga=False):
+    """A check by this name, which gets a buffer of that size."""
+    def add(function):
+        checks.append((name, function, size, fpga))
+        return function
+    return add
+
+
+def run(*command):
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def mappings(buffer):
+    gc.collect()
+    return json.loads(run("rashpactl", "--json", "buffer", "info", buffer))["mappings"]
+
+
+# --- streams of remu ---
+
+class Data:
+    """What remu sends of a dataset."""
+
+    IMAGES, BUNCH = 400, 4
+
+    def __init__(self, number, folder):
+        """Images of noise: none is like another."""
+        self.number = number
+        self.folder = folder
+        self.images = numpy.random.default_rng(1).integers(0, 1 << 16, (7, HEIGHT, WIDTH), "<u2")
+        for i, image in enumerate(self.images):
+            image.tofile(f"{folder}/raw{i:02}.bin")
+
+    @contextlib.contextmanager
+    def stream(self, buffer):
+        remu = subprocess.Popen(["remu", "--buffer", buffer, "--fpga", self.number, "--dataset",
+                                 self.folder, "--bunch", str(self.BUNCH), "--slots", "8",
+                                 "--images", str(self.IMAGES), "--timeout", str(TIMEOUT)],
+                                stdout=subprocess.DEVNULL)
+        try:
+            yield
+            assert not remu.wait(TIMEOUT)
+        finally:
+            remu.kill()
+            remu.wait()
+
+    def total(self, number):
+        """The sum of all pixels of a stack."""
+        frames = range(number * self.BUNCH, (number + 1) * self.BUNCH)
+        return sum(int(self.images[frame % len(self.images)].sum(dtype="u8")) for frame in frames)
+
+    def check(self, stack):
+        assert stack.images.shape == (len(stack), HEIGHT, WIDTH)
+        assert stack.images.dtype == numpy.dtype("<u2")
+        for frame, image in zip(stack.frames, stack.images):
+            same = numpy.array_equal(image, self.images[frame % len(self.images)])
+            assert same, f"image {frame} is another one"
+
+
+@check("a consumer finds each of 400 frames right", "64M", True)
+def consume(buffer, data):
+    frames = 0
+    with data.stream(buffer), rashpa.Stream(buffer, timeout=TIMEOUT) as stream:
+        for stack in stream:
+            data.check(stack)
+            assert list(stack.frames) == list(range(frames, frames + len(stack)))
+            assert not stack.roles.any() and not stack.incomplete and not stack.wrong
+            assert stack.frame == frames and not stack.lost and not stack.skipped
+            # what is not written again must not look right
+            stack.images[:] = 0xa5a5
+            frames += len(stack)
+        status = stream.status()
+        about = stream.about
+        counts = stream.counts(TIMEOUT)
+    assert frames == data.IMAGES, frames
+    assert (status.frames, status.lost, status.held) == (frames, 0, 0), status
+    assert (about.width, about.height, about.policy) == (WIDTH, HEIGHT, "wait"), about
+    assert counts.sent == frames, counts
+
+
+@check("four threads release stacks in any order", "64M", True)
+def threads(buffer, data):
+    lock, have = threading.Lock(), threading.Semaphore(0)
+    taken, order, failures = [], [], []
+
+    def work():
+        rng = random.Random(threading.get_ident())
+        while True:
+            have.acquire()
+            with lock:
+                if not taken:
+                    return
+                # the oldest one is given back at last, or there is no room for others
+                late = taken[-1].number - taken[0].number > 4
+                stack = taken.pop(0 if late else rng.randrange(len(taken)))
+                order.append(stack.number)
+            try:
+                data.check(stack)
+                assert stack.release()
+            except Exception as failure:
+                failures.append(failure)
+
+    workers = [threading.Thread(target=work) for _ in range(4)]
+    for worker in workers:
+        worker.start()
+    with data.stream(buffer), rashpa.Stream(buffer, timeout=TIMEOUT) as stream:
+        for stack in stream:
+            with lock:
+                taken.append(stack.hold())
+            # one back, and a few are there to choose from
+            if stack.number >= 3:
+                have.release()
+        for _ in range(3 + len(workers)):
+            have.release()
+        for worker in workers:
+            worker.join()
+        status = stream.status()
+    assert not failures, failures
+    assert status.frames == data.IMAGES and not status.held and not status.lost, status
+    assert status.consumed == len(order), status
+    assert sorted(order) == list(range(len(order))) and order != sorted(order), order
+
+
+@check("a consumer of asyncio, beside others", "64M", True)
+def asynchronous(buffer, data):
+    with data.stream(buffer):
+        asyncio.run(both(buffer, data))
+
+
+async def both(buffer, data):
+    frames = ticks = 0
+
+    async def tick():
+        nonlocal ticks
+        while True:
+            ticks += 1
+            await asyncio.sleep(0.01)
+
+    ticker = asyncio.ensure_future(tick())
+    with rashpa.Stream(buffer, timeout=TIMEOUT) as stream:
+        async for stack in stream:
+            data.check(stack)
+            frames += len(stack)
+    ticker.cancel()
+    assert frames == data.IMAGES, frames
+    assert ticks > 10, "nobody else ran"
+
+
+@check("two observers beside a slow consumer", "64M", True)
+def observers(buffer, data):
+    """It gets all, and what they see is right."""
+    stop = threading.Event()
+    seen, failures = {True: 0, False: 0}, []
+
+    def look(latest):
+        try:
+            with rashpa.Stream(buffer, observe=True, latest=latest) as stream:
+                last = -1
+                while not stop.is_set():
+                    try:
+                        stack = stream.next(1)
+                    except rashpa.Timeout:
+                        continue
+                    if stack is None:
+                        return
+                    assert stack.number > last
+                    last = stack.number
+                    raises(ValueError, lambda: stack.images.fill(0), "read-only")
+                    copy, frames = stack.images.copy(), stack.frames
+                    if stack.intact():
+                        for frame, image in zip(frames, copy):
+                            assert numpy.array_equal(image, data.images[frame % len(data.images)])
+                        seen[latest] += 1
+                    stack.release()
+        except Exception as failure:
+            failures.append(failure)
+            raise
+
+    lookers = [threading.Thread(target=look, args=(latest,)) for latest in (True, False)]
+    for looker in lookers:
+        looker.start()
+    frames = 0
+    with data.stream(buffer), rashpa.Stream(buffer, timeout=TIMEOUT) as stream:
+        for stack in stream:
+            data.check(stack)
+            frames += len(stack)
+            time.sleep(0.02)
+        assert not stream.status().lost
+    stop.set()
+    for looker in lookers:
+        looker.join()
+    assert not failures, failures
+    assert frames == data.IMAGES, frames
+    print(f"# seen by LATEST {seen[True]}, by the other one {seen[False]} stacks")
+    assert all(seen.values())
+
+
+def log(buffer, out):
+    """A consumer in a process of its own, which says what it takes and releases."""
+    with rashpa.Stream(buffer, timeout=TIMEOUT) as stream:
+        while stack := stream.next(TIMEOUT):
+            line = f"{stack.number} {stack.frame} {int(stack.images.sum(dtype='u8'))}\n"
+            os.write(out, f"took {line}".encode())
+            time.sleep(0.02)
+            assert stack.release()
+            os.write(out, f"released {line}".encode())
+    os.write(out, b"end\n")
+
+
+def fork(function, *arguments):
+    """A child, which runs this and nothing else."""
+    faulthandler.cancel_dump_traceback_later()      # a thread, and threads are not forked
+    child = os.fork()
+    if child:
+        return child
+    status = 1
+    try:
+        function(*arguments)
+        status = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(status)
+
+
+KILLS = 20
+
+
+@check(f"kill -9, {KILLS} times: nothing is lost, and nothing that was released comes again",
+       "64M", True)
+def killed(buffer, data):
+    again, last, released = 0, -1, set()
+    with data.stream(buffer):
+        for end in [3 + i % 4 for i in range(KILLS)] + [None]:
+            here, there = os.pipe()
+            child = fork(log, buffer, there)
+            os.close(there)
+            with open(here) as lines:
+                for count, line in enumerate(lines):
+                    what, *numbers = line.split()
+                    if what == "end":
+                        break
+                    number, frame, total = map(int, numbers)
+                    assert total == data.total(number) and frame == number * data.BUNCH
+                    if what == "took":
+                        assert number in (last, last + 1) and number not in released, number
+                        again += number == last
+                        last = number
+                    else:
+                        assert number == last and number not in released, number
+                        released.add(number)
+                    if count == end:
+                        os.kill(child, signal.SIGKILL)
+            status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+            assert status == (-signal.SIGKILL if end else 0), status
+    assert last + 1 == data.IMAGES // data.BUNCH, last
+    print(f"# {again} stacks were taken again")
+
+
+# --- streams of programs ---
+
+@check("romulu writes what a producer sends")
+def produce(buffer):
+    images, rng, sent = 100, numpy.random.default_rng(2), []
+    with tempfile.TemporaryDirectory() as folder:
+        romulu = subprocess.Popen(["romulu", "--buffer", buffer, "--write", f"{folder}/got",
+                                   "--timeout", str(TIMEOUT)], stdout=subprocess.DEVNULL)
+        with rashpa.Producer(buffer, (48, 64), "u2", bunch=3, images=images, slots=4,
+                             dataset="noise") as producer:
+            while stack := producer.slot(TIMEOUT):
+                with stack:
+                    assert (stack.images.shape[1:], stack.images.dtype) == ((48, 64), "<u2")
+                    stack.images[:] = rng.integers(0, 1 << 16, stack.images.shape)
+                    sent.append(stack.images.copy())
+            assert producer.status().frames == images
+        assert not romulu.wait(TIMEOUT)
+        got = numpy.fromfile(f"{folder}/got", "<u2").reshape(images, 48, 64)
+    assert numpy.array_equal(got, numpy.concatenate(sent))
+
+
+@check("all types of pixels, and what is known of images")
+def roundtrip(buffer):
+    """What the producer says of stacks is what the consumer gets, in any type of pixel."""
+    for dtype in "u1", "<u2", ">u2", ">u4", "i8", "<f4", ">f8":
+        producer = rashpa.Producer(buffer, (5, 7), dtype, bunch=2, images=7, slots=3, meta=True)
+        with producer, rashpa.Stream(buffer) as stream:
+            for k, n in (0, 2), (1, 2), (2, 2), (3, 1):
+                with producer.slot(TIMEOUT) as slot:
+                    assert len(slot) == n
+                    slot.images[:] = numpy.arange(n * 35).reshape(n, 5, 7) + k
+                    slot.user = (k, 2 ** 64 - 1)
+                    slot.frame = 100 + 10 * k
+                    for i in range(n):
+                        slot.describe(i, role=k + i, trigger=1000 + k, time=2 ** 40)
+                stack = stream.next(TIMEOUT)
+                assert stack.number == k and stack.frame == 100 + 10 * k
+                assert stack.images.dtype == numpy.dtype(dtype), stack.images.dtype
+                assert numpy.array_equal(stack.images,
+                                         numpy.arange(n * 35).reshape(n, 5, 7) + k)
+                assert list(stack.frames) == [100 + 10 * k + i for i in range(n)]
+                assert list(stack.roles) == [k + i for i in range(n)]
+                assert list(stack.table["trigger"]) == [1000 + k] * n
+                assert stack.user == (k, 2 ** 64 - 1, 0, 0, 0, 0, 0, 0)
+                assert 0 < stack.time_ns <= time.monotonic_ns()
+                assert numpy.from_dlpack(stack).shape == (n, 5, 7) if dtype[0] != ">" else True
+                assert numpy.asarray(stack).ctypes.data == stack.images.ctypes.data
+                assert stack.release()
+            assert producer.slot(TIMEOUT) is None
+            producer.close()
+            assert stream.next(TIMEOUT) is None
+
+
+def raises(kind, call, *words):
+    try:
+        call()
+    except kind as failure:
+        assert all(word in str(failure) for word in words), failure
+        return failure
+    raise AssertionError(f"no {kind.__name__}")
+
+
+def small(buffer, images=0, **options):
+    return rashpa.Producer(buffer, (4, 6), "u2", images=images, **options)
+
+
+def send(producer, value=0):
+    with producer.slot(TIMEOUT) as slot:
+        slot.images[:] = value
+
+
+@check("what was released is an error, and its memory stays")
+def released(buffer):
+    """What is left of a stack after its release, and of arrays after the stream."""
+    array = taken_away(buffer)
+    assert mappings(buffer) == 1
+    assert (array == 3).all()
+    array = array[:, 1:]
+    assert mappings(buffer) == 1
+    assert (array == 3).all()
+    array = None
+    assert mappings(buffer) == 0
+
+
+@check("a loop over a stream that nobody keeps, and another one")
+def nameless(buffer):
+    """The stream is closed after the loop, though its last stack has a name."""
+    for value in range(2):
+        with small(buffer, images=1) as producer:
+            send(producer, value)
+            for stack in rashpa.Stream(buffer, timeout=TIMEOUT):
+                assert (stack.images == value).all()
+    assert mappings(buffer) == 0 and len(stack) == 1
+
+
+def taken_away(buffer):
+    """Returns an array of a stack that was released, of streams that were closed."""
+    with small(buffer, slots=2) as producer:
+        stream = rashpa.Stream(buffer)
+        send(producer, 1)
+        stack = stream.next(TIMEOUT)
+        before = stack.images
+        assert stack.release() and stack.release()
+        raises(rashpa.Released, lambda: stack.images, "given away")
+        raises(rashpa.Released, lambda: numpy.asarray(stack))
+        raises(rashpa.Released, stack.intact)
+        raises(rashpa.Released, lambda: stack.table)
+        # an array of before shows the slot, and nobody writes into it by mistake
+        send(producer, 2)
+        send(producer, 3)
+        assert (before == 3).all(), before
+        raises(ValueError, lambda: before.fill(0), "read-only")
+        # a loop goes on: the stack is given back; break: it is not
+        for stack in stream:
+            if stack.number == 2:
+                break
+        assert stream.status().held == 1 and (stack.images == 3).all()
+        # hold() keeps it
+        stack.hold()
+        send(producer, 4)
+        other = next(stream)
+        assert stream.status().held == 2
+        with other:
+            assert (other.images == 4).all()
+        assert stream.status().held == 1
+        stream.close()
+        raises(rashpa.Released, lambda: stack.images, "closed")
+        raises(rashpa.Released, stack.release, "closed")
+        raises(rashpa.Released, stream.status, "closed")
+        stream.close()
+        # what was not released is the next consumer's
+        with rashpa.Stream(buffer) as stream:
+            with stream.next(TIMEOUT) as stack:
+                assert stack.number == 2 and (stack.images == 3).all()
+    return before
+
+
+@check("a slot that could not be filled is given out again")
+def failing(buffer):
+    """A slot that could not be filled is given out again, and consumers never saw it."""
+    with small(buffer, images=2) as producer, rashpa.Stream(buffer) as stream:
+        try:
+            with producer.slot(TIMEOUT) as slot:
+                slot.images[:] = 1
+                raise KeyError("filled by halves")
+        except KeyError:
+            pass
+        raises(rashpa.Timeout, lambda: stream.next(0))
+        send(producer, 2)
+        send(producer, 3)
+        assert [int(stack.images[0, 0, 0]) for stack in stream] == [2, 3]
+
+
+@check("errors have classes, and sentences")
+def errors(buffer):
+    failure = raises(rashpa.Error, lambda: rashpa.Stream("nobody"))
+    assert failure.errno == 2 and "nobody" in failure.strerror, failure
+    assert isinstance(failure, OSError)
+    raises(rashpa.Error, lambda: rashpa.Buffer("nobody"))
+    raises(ValueError, lambda: small(buffer, policy="never"))
+    raises(ValueError, lambda: rashpa.Producer(buffer, (4, 6), "c8"))
+    raises(rashpa.Error, lambda: rashpa.Producer(buffer, (1 << 20, 1 << 20)), "slots")
+    raises(rashpa.Error, lambda: rashpa.Stream(buffer, latest=True))
+    with rashpa.Stream(buffer, observe=True) as observer:
+        raises(ValueError, observer.latest)
+    with rashpa.Stream(buffer) as stream:
+        raises(rashpa.Busy, lambda: rashpa.Stream(buffer), f"process {os.getpid()} ")
+        begin = time.monotonic()
+        raises(rashpa.Timeout, lambda: stream.next(0.3))
+        assert 0.25 < time.monotonic() - begin < 10
+        raises(TimeoutError, lambda: stream.begin(0))
+        assert stream.about is None
+        with small(buffer, slots=2) as producer:
+            raises(rashpa.Busy, lambda: small(buffer))
+            about = stream.begin(TIMEOUT)
+            assert (about.slots, about.state, about.dtype) == (2, "running", "<u2"), about
+            send(producer)
+            send(producer)
+            raises(rashpa.Timeout, lambda: producer.slot(0.1), "no slot")
+            for value in range(2):
+                with stream.next(TIMEOUT) as stack:
+                    assert stack.number == value
+        assert stream.next(TIMEOUT) is None
+        # a timeout of a loop
+        with rashpa.Stream(buffer, observe=True, timeout=0) as observer:
+            raises(rashpa.Timeout, lambda: list(observer))
+
+
+@check("a lock record that cannot be")
+def malformed(buffer):
+    with small(buffer) as producer, rashpa.Stream(buffer, observe=True) as observer:
+        memory = rashpa.Buffer(buffer, write=True)
+        where = rashpa._abi.ffi.offsetof("struct rashpa_stream_header", "lock_offset")
+        lock = int(memory.array[where:where + 8].view("<u8")[0])
+        send(producer)
+        observer.next(TIMEOUT).release()
+        memory.array[lock + 56:lock + 64].view("<u8")[0] = 1 << 62  # stacks that are complete
+        raises(rashpa.Malformed, lambda: observer.next(0), "cannot be")
+
+
+def hang(buffer, out):
+    with rashpa.Producer(buffer, (4, 6)) as producer:
+        for value in range(3):
+            send(producer, value)
+        os.write(out, b"sent")
+        signal.pause()
+
+
+class Victim:
+    """A producer in a process of its own, that has sent three stacks."""
+
+    def __init__(self, buffer):
+        here, there = os.pipe()
+        self.child = fork(hang, buffer, there)
+        os.close(there)
+        assert os.read(here, 4) == b"sent"
+        os.close(here)
+
+    def kill(self):
+        os.kill(self.child, signal.SIGKILL)
+        os.waitpid(self.child, 0)
+
+
+@check("a producer that is killed")
+def died(buffer):
+    """A producer that is killed: all that was complete comes first, and then the error."""
+    victim = Victim(buffer)
+    with rashpa.Stream(buffer, timeout=TIMEOUT) as stream:
+        got = []
+
+        def loop():
+            for stack in stream:
+                got.append(int(stack.images[0, 0, 0]))
+                if len(got) == 3:
+                    victim.kill()
+
+        raises(rashpa.ProducerDied, loop, "after 3 stacks")
+        assert got == [0, 1, 2], got
+
+
+@check("a producer that is killed, for asyncio")
+def died_async(buffer):
+    """The same where the loop of asyncio waits, and no event tells of it."""
+    victim = Victim(buffer)
+
+    async def loop():
+        got = []
+        with rashpa.Stream(buffer, timeout=TIMEOUT) as stream:
+            try:
+                async for stack in stream:
+                    got.append(int(stack.images[0, 0, 0]))
+                    if len(got) == 3:
+                        victim.kill()
+            except rashpa.ProducerDied:
+                return got
+        raise AssertionError("it ended well")
+
+    assert asyncio.run(loop()) == [0, 1, 2]
+
+
+@check("another stream")
+def replaced(buffer):
+    stream = rashpa.Stream(buffer)
+    with small(buffer) as producer:
+        send(producer)
+        stream.next(TIMEOUT).release()
+    with small(buffer) as producer:
+        raises(rashpa.Replaced, lambda: stream.next(TIMEOUT))
+        send(producer, 7)
+        with stream.next(TIMEOUT) as stack:
+            assert (stack.images == 7).all()
+    stream.close()
+
+
+@check("Control-C")
+def interrupted(buffer):
+    """Control-C reaches who waits without an end."""
+    with rashpa.Stream(buffer) as stream:
+        def press():
+            time.sleep(0.5)
+            os.kill(os.getpid(), signal.SIGINT)
+
+        for wait in stream.next, lambda: asyncio.run(stream.wait()):
+            threading.Thread(target=press).start()
+            raises(KeyboardInterrupt, wait)
+
+
+@check("close() while another thread waits")
+def closed(buffer):
+    """close() ends the wait of another thread, and nothing is called with what is gone."""
+    stream = rashpa.Stream(buffer)
+    failures = []
+
+    def wait():
+        failures.append(raises(rashpa.Released, stream.next))
+
+    waiter = threading.Thread(target=wait)
+    waiter.start()
+    stream.close()
+    waiter.join(TIMEOUT)
+    assert failures, "it waits still"
+
+
+@check("a stack that was overwritten")
+def overwritten(buffer):
+    """A consumer that is lapped: release() says so, and what was lost is counted."""
+    with small(buffer, slots=4, policy="overwrite") as producer:
+        with rashpa.Stream(buffer) as stream:
+            stream.begin(TIMEOUT)
+            send(producer, 0)
+            stack = stream.next(TIMEOUT)
+            assert stack.intact()
+            for value in range(1, 10):
+                send(producer, value)
+            assert not stack.intact()
+            assert not stack.release()
+            stack = stream.next(TIMEOUT)
+            assert stack.lost == stack.number - 1 > 0, stack
+            assert (stack.images == stack.number).all() and stack.release()
+
+
+@check("stacks that were left out")
+def dropped(buffer):
+    with small(buffer, slots=2, policy="drop") as producer, rashpa.Stream(buffer) as stream:
+        stream.begin(TIMEOUT)
+        send(producer)
+        send(producer)
+        assert producer.slot() is None and producer.slot() is None
+        stream.next(TIMEOUT).release()
+        send(producer)
+        assert producer.status().skipped == 2
+        frames = [int(stream.next(TIMEOUT).frame) for _ in range(2)]
+        assert frames == [1, 4], frames
+
+
+@check("buffers are arrays")
+def memory(buffer):
+    """Buffers as arrays."""
+    assert buffer in rashpa.buffers()
+    with rashpa.Buffer(buffer, write=True) as mine:
+        mine.array[-8:] = range(8)
+        array = numpy.asarray(mine)
+        assert len(mine) == array.size and array.ctypes.data == mine.array.ctypes.data
+    raises(ValueError, lambda: mine.array, "closed")
+    assert list(array[-8:]) == list(range(8))
+    mine = rashpa.Buffer(buffer)
+    assert list(mine.array[-8:]) == list(range(8)) and not mine.array.flags.writeable
+    raises(rashpa.Busy, lambda: rashpa.Buffer(buffer, write=True, exclusive=True))
+
+
+@check("the viewer says what is missing")
+def viewer(buffer):
+    from rashpa import view     # takes its time
+
+    def fails(status, words, *arguments):
+        said = io.StringIO()
+        with contextlib.redirect_stderr(said):
+            assert view.main(arguments) == status
+        assert words in said.getvalue(), said.getvalue()
+
+    fails(1, "use --save", buffer)
+    fails(1, "nobody", "nobody", "--save", "/dev/null")
+    fails(3, f"buffer {buffer}: no image came within 0.2 s: start a producer",
+          buffer, "--save", "/dev/null", "--after", "0.2")
+    view.matplotlib.pyplot.close("all")
+
+
+def make(name, function, size, *data):
+    buffer = "python"
+    begin = time.monotonic()
+    faulthandler.dump_traceback_later(3 * TIMEOUT, exit=True)
+    run("rashpactl", "buffer", "create", buffer, size)
+    good = True
+    try:
+        function(buffer, *data)
+    except Exception:
+        good = False
+        print("".join("# " + line + "\n" for line in traceback.format_exc().splitlines()), end="")
+    gc.collect()
+    left = subprocess.run(["rashpactl", "buffer", "remove", buffer], text=True,
+                          capture_output=True, check=False)
+    if left.returncode:
+        print(f"# {left.stderr.strip()}")
+        good = False
+    print(f"# {time.monotonic() - begin:.1f} s")
+    print("ok" if good else "not ok", name, flush=True)
+
+
+def main(fpga="-", folder=None, *only):
+    faulthandler.enable()
+    data = Data(fpga, folder) if fpga != "-" else None
+    for name, function, size, on_board in checks:
+        if (not only or function.__name__ in only) and (data or not on_board):
+            make(name, function, size, *([data] if on_board else []))
+    print("end")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

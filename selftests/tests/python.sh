@@ -1,0 +1,78 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# The Python package: consumers, observers and producers of streams, by selftests/python/check.py.
+. "$(dirname "$0")/../lib/shell.sh"
+
+export PYTHONPATH=$PWD/tools/python PYTHONDONTWRITEBYTECODE=1
+RASHPA_LIBRARY=$PWD/${RASHPA_TOOLS:-build/tools}/librashpa.so.0
+# one thread: the check forks
+export RASHPA_LIBRARY MPLCONFIGDIR=$work OPENBLAS_NUM_THREADS=1
+
+have_fpga || { fpga=-; skip "frames of remu" "no software FPGA in this guest"; }
+mkdir "$work/data"
+last=
+while IFS= read -r line; do
+	case $line in
+	"ok "*) ok 0 "${line#ok }" ;;
+	"not ok "*) ok 1 "${line#not ok }" ;;
+	*) echo "# ${line#\# }" ;;
+	esac
+	last=$line
+done < <(python3 selftests/python/check.py "$fpga" "$work/data" 2>&1)
+is "all checks were made" "$last" end
+
+# --- as it is installed, in a folder that a user's Python finds
+make -s -C tools install-python DESTDIR="$work/root" PYTHONDIR=/python >"$work/err" 2>&1
+ok $? "make install-python" || sed 's/^/# /' "$work/err"
+is "which installs all of it" "$(cd "$work/root/python/rashpa" && printf '%s ' *.py)" \
+	"$(cd tools/python/rashpa && printf '%s ' *.py)"
+is "and it can be imported" "$(PYTHONPATH=$work/root/python python3 -c \
+	'import rashpa; print(rashpa.buffers(), rashpa.__file__.split("/")[-3])')" "[] python"
+[[ $fpga != - ]] || finish
+
+# --- programs
+images=400
+rashpactl buffer create ring5 64M >/dev/null
+stream() { # more arguments of remu
+	remu --buffer ring5 --fpga "$fpga" --dataset "$work/data" --bunch 4 --slots 8 \
+		--images "$images" --timeout 60 "$@" >"$work/remu.out" 2>&1 &
+	remu=$!
+}
+is_png() { [[ $(head -c 4 "$1" | tail -c 3) == PNG ]]; }
+looked() { # FILE: what the viewer said
+	grep -Eq '^rate +[0-9.]+ images/s' "$1" && ! grep -q '^looked at  [01]$' "$1"
+}
+
+Xvfb -displayfd 9 -screen 0 1280x900x24 9>"$work/display" >/dev/null 2>&1 &
+server=$!
+images=1000000 stream --rate 50
+python3 -m rashpa.view ring5 --save "$work/view.png" --after 4 >"$work/out" 2>&1 &
+viewer=$!
+wait_for 30 test -s "$work/display"
+ok $? "a display"
+DISPLAY=:$(cat "$work/display") python3 -m rashpa.view ring5 --log --after 15 >"$work/window" 2>&1
+ok $? "a window" || sed 's/^/# /' "$work/window"
+looked "$work/window"
+ok $? "which shows several images, and a rate" || sed 's/^/# /' "$work/window"
+wait "$viewer"
+ok $? "beside it, a picture without a window" || sed 's/^/# /' "$work/out"
+looked "$work/out"
+ok $? "of several images" || sed 's/^/# /' "$work/out"
+is_png "$work/view.png"
+ok $? "which is a PNG"
+kill "$remu" "$server"
+wait "$remu" "$server"
+
+stream
+tools/examples/consumer.py ring5 "$work/plot.png" >"$work/out" 2>&1
+ok $? "the example" || sed 's/^/# /' "$work/out"
+is "it takes all images" "$(cat "$work/out")" "$images images, 0 lost, 0 left out"
+is_png "$work/plot.png"
+ok $? "and plots them"
+lines=$(sed '1,/"""/d' tools/examples/consumer.py | grep -vcE '^( *#.*)?$')
+holds "it has 15 lines at most ($lines)" "$lines > 0 && $lines <= 15"
+wait "$remu"
+ok $? "remu ends well" || sed 's/^/# /' "$work/remu.out"
+rashpactl buffer remove ring5
+ok $? "nobody holds the buffer"
+finish

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Named buffers."""
+import mmap
+import os
+import weakref
+
+import numpy
+
+from ._abi import ffi, lib, libc
+from ._errors import check
+
+
+def as_array(array, dtype, copy):
+    """What __array__() returns."""
+    if copy or (dtype is not None and dtype != array.dtype):
+        return array.astype(array.dtype if dtype is None else dtype)
+    return array
+
+
+class _Mapping:
+    """Mapped memory. Arrays of it keep it: none of them can outlive its memory."""
+
+    def __init__(self, name, write, exclusive):
+        flags = (os.O_RDWR if write else os.O_RDONLY) | (os.O_EXCL if exclusive else 0)
+        prot = mmap.PROT_READ | (mmap.PROT_WRITE if write else 0)
+        address = ffi.new("void **")
+        node = check(lib.rashpa_buffer_open(name.encode(), flags))
+        try:
+            size = os.lseek(node, 0, os.SEEK_END)
+            check(lib.rashpa_mmap(node, 0, size, prot, address))
+        finally:
+            os.close(node)
+        # at exit the kernel does so, when no array is used any more
+        weakref.finalize(self, libc.munmap, address[0], size).atexit = False
+        self.__array_interface__ = {
+            "version": 3,
+            "shape": (size,),
+            "typestr": "|u1",
+            "data": (int(ffi.cast("uintptr_t", address[0])), not write),
+        }
+
+
+class Buffer:
+    """A named buffer as bytes, without a copy.
+
+    ``array`` is all of it as ``uint8``: use ``.view()``, slices and ``reshape()``. The memory
+    stays mapped, and the buffer in use, as long as there is an array of it.
+
+    write: open it for writing, too. exclusive: only if nobody else has it open, and nobody
+    gets it; needs write.
+    """
+
+    def __init__(self, name, write=False, exclusive=False):
+        self.name = name
+        self._array = numpy.asarray(_Mapping(name, write, exclusive))
+
+    @property
+    def array(self):
+        if self._array is None:
+            raise ValueError(f"buffer {self.name} was closed")
+        return self._array
+
+    def __array__(self, dtype=None, copy=None):
+        return as_array(self.array, dtype, copy)
+
+    def __len__(self):
+        return len(self.array)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def close(self):
+        """Let go of it; arrays that others have of it stay right."""
+        self._array = None
+
+    def __repr__(self):
+        return f"<rashpa.Buffer {self.name}>"
+
+
+def buffers():
+    """The names of all named buffers."""
+    names = ffi.new("char ***")
+    count = check(lib.rashpa_buffer_list(names))
+    try:
+        return [ffi.string(names[0][i]).decode() for i in range(count)]
+    finally:
+        lib.rashpa_buffer_list_free(names[0], count)

@@ -1,0 +1,295 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Consumers and observers of streams, and producers."""
+import asyncio
+import errno
+import threading
+import time
+import types
+import warnings
+import weakref
+
+from ._abi import ffi, lib, names_of, new_aligned, plain
+from ._buffer import Buffer
+from ._errors import Released, Timeout, check, error
+from ._stack import Slot, Slots, Stack, dtype_of, pixel_of
+
+_STATES = names_of("rashpa_stream_state", "RASHPA_STREAM_")
+_POLICIES = names_of("rashpa_stream_policy", "RASHPA_STREAM_")
+_SLICE_NS = 500_000_000     # then Python looks at its signals
+
+
+class _Deadline:
+    def __init__(self, seconds):
+        self.end = None if seconds is None else time.monotonic() + seconds
+
+    def left_ns(self, most=_SLICE_NS):
+        """How long the next call of the library may wait."""
+        if self.end is None:
+            return most
+        return max(0, min(most, int((self.end - time.monotonic()) * 1e9)))
+
+    def over(self):
+        return self.end is not None and time.monotonic() >= self.end
+
+
+class _Handle:
+    """A handle of librashpa, and the memory of its stacks.
+
+    The library's handle is for one thread at a time (turn); what any thread may call must not
+    meet its end (lock).
+    """
+
+    observes = False
+
+    def __init__(self, name, handle):
+        self.name = name
+        self.handle = handle
+        self.lock = threading.Lock()
+        self._turn = threading.RLock()
+        self._closing = False
+        self._slots = None
+        # not at exit: the kernel tells those at the other end who has ended without a word
+        self._finalizer = weakref.finalize(self, lib.rashpa_stream_close, handle)
+        self._finalizer.atexit = False
+
+    @property
+    def is_open(self):
+        return self.handle is not None
+
+    def close(self):
+        """Let go of the stream.
+
+        Stacks that are not released are left to the next consumer. A producer's run is over:
+        consumers take what was published.
+        """
+        self._closing = True
+        with self._turn, self.lock:
+            if self.handle is not None:
+                self.handle = None
+                self._slots = None
+                self._finalizer()
+
+    def _open(self):
+        if self._closing:
+            raise Released(f"the stream of buffer {self.name} was closed")
+        return self.handle
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def __del__(self):
+        if getattr(self, "handle", None) is not None:
+            warnings.warn(f"the stream of buffer {self.name} was not closed", ResourceWarning,
+                          source=self)
+
+    def status(self):
+        """What happened so far in this run: the fields of struct rashpa_stream_stat."""
+        stat = ffi.new("struct rashpa_stream_stat *")
+        with self._turn:
+            lib.rashpa_stream_status(self._open(), stat)
+        fields = plain(stat)
+        fields["state"] = _STATES.get(stat.state, stat.state)
+        return types.SimpleNamespace(**fields)
+
+    @property
+    def about(self):
+        """What the stream is: the fields of struct rashpa_stream_header, and dtype; or None."""
+        with self._turn:
+            header = lib.rashpa_stream_about(self._open())
+            if not header:
+                return None
+            return self._about(header)
+
+    @staticmethod
+    def _about(header):
+        fields = plain(header)
+        fields["dtype"] = dtype_of(header)
+        fields["policy"] = _POLICIES[header.policy]
+        fields["state"] = _STATES.get(header.state, header.state)
+        return types.SimpleNamespace(**fields)
+
+    def _once(self, call, wait_ns):
+        """Call the library: what it returned, and the failure if that may change in time."""
+        with self._turn:
+            result = call(self._open(), wait_ns)
+            failure = error(result) if isinstance(result, int) and result < 0 else None
+        if failure and failure.errno not in (errno.ETIMEDOUT, errno.EINTR):
+            raise failure
+        return result, failure
+
+    def _repeat(self, call, timeout):
+        """Call it until it succeeds, or for so long."""
+        deadline = _Deadline(timeout)
+        while True:
+            result, failure = self._once(call, deadline.left_ns())
+            if not failure:
+                return result
+            if failure.errno == errno.ETIMEDOUT and deadline.over():
+                raise failure
+
+    def _take(self, handle, wait_ns):
+        """Take a stack or a slot: returns it, or None at the end."""
+        c = ffi.new("struct rashpa_stack *")
+        result = self._function(handle, c, wait_ns)
+        return self._kind(self, c, self._slots_of(c)) if result > 0 else result or None
+
+    def _slots_of(self, c):
+        if self._slots is None or self._slots.run != c.run:
+            header = lib.rashpa_stream_about(self.handle)
+            name = ffi.string(header.payload_name).decode() or self.name
+            # mapped once more: what has been taken from a stack may outlive the library's handle
+            self._slots = Slots(header, Buffer(name, write=not self.observes).array)
+        return self._slots
+
+
+class Stream(_Handle):
+    """The consumer of a buffer's stream, or an observer.
+
+    ``for stack in rashpa.Stream("ring0"):`` takes stacks in order, each once, until the
+    stream has ended; a stack is released when the loop goes on, but not where it is left by
+    break or an exception. Another loop waits for the next stream.
+
+    observe: look on, give no credit, disturb nobody; arrays are read-only. latest: of what has
+    come, only the last stack; for an observer. from_start: begin at the first stack, also of a
+    stream that has ended. timeout: of loops, seconds; None: none.
+    """
+
+    _function, _kind = lib.rashpa_stream_next, Stack
+
+    def __init__(self, name, observe=False, latest=False, from_start=False, timeout=None):
+        handle = ffi.new("struct rashpa_stream **")
+        flags = lib.RASHPA_STREAM_OBSERVE if observe else 0
+        flags |= lib.RASHPA_STREAM_LATEST if latest else 0
+        flags |= lib.RASHPA_STREAM_FROM_START if from_start else 0
+        check(lib.rashpa_stream_open(name.encode(), flags, handle))
+        super().__init__(name, handle[0])
+        self.observes = observe
+        self._latest = latest
+        self._timeout = timeout
+        self._current = None
+
+    def begin(self, timeout=None):
+        """Wait until there is a stream; returns what it is."""
+        self._repeat(lib.rashpa_stream_begin, timeout)
+        return self.about
+
+    def next(self, timeout=None):
+        """Take the next stack, which is the caller's to release; None at the end."""
+        return self._repeat(self._take, timeout)
+
+    def latest(self, timeout=0):
+        """Of a stream with latest=True: its last stack; None: nothing new in time, or the end."""
+        if not self._latest:
+            raise ValueError("only an observer with latest=True leaves stacks out")
+        try:
+            return self.next(timeout)
+        except Timeout:
+            return None
+
+    async def wait(self, timeout=None):
+        """next() for asyncio."""
+        deadline = _Deadline(timeout)
+        await asyncio.sleep(0)      # others shall run, too, as long as there are stacks
+        while True:
+            stack, failure = self._once(self._take, 0)
+            if not failure:
+                return stack
+            if deadline.over():
+                raise failure
+            # the end of a process is no event: look every second
+            await self._event(deadline.left_ns(1_000_000_000) / 1e9)
+
+    async def _event(self, seconds):
+        loop = asyncio.get_running_loop()
+        event = loop.create_future()
+        fd = lib.rashpa_stream_fd(self._open())
+        loop.add_reader(fd, lambda: event.done() or event.set_result(None))
+        try:
+            await asyncio.wait([event], timeout=seconds)
+        finally:
+            loop.remove_reader(fd)
+
+    def counts(self, timeout=None):
+        """What the producer counted; after the end of the stream, which may take so long."""
+        header = new_aligned("struct rashpa_stream_header *")
+        self._repeat(lambda handle, wait_ns: lib.rashpa_stream_counts(handle, header, wait_ns),
+                     timeout)
+        return self._about(header)
+
+    def _go_on(self):
+        current, self._current = self._current, None
+        if current is not None and not current._held:
+            current.release()
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        self._go_on()
+        self._current = self.next(self._timeout)
+        if self._current is None:
+            raise StopIteration
+        return self._current
+
+    def __aiter__(self):
+        return self
+
+    async def __anext__(self):
+        self._go_on()
+        self._current = await self.wait(self._timeout)
+        if self._current is None:
+            raise StopAsyncIteration
+        return self._current
+
+
+class Producer(_Handle):
+    """A program that fills a buffer's stream, which runs from now on.
+
+    shape: (height, width) of an image; dtype: u1 to u8, i1 to i8, f4, f8; bunch: images per
+    stack; images: of this run, 0: until close(); slots: stacks in the buffer, 0: as many as
+    fit; policy: what becomes of a stack for which there is no slot: "wait", "overwrite" or
+    "drop"; meta: with metadata of each image, see Slot.describe(); resume: number stacks on
+    from where the consumer of the last stream stopped; other fields of struct
+    rashpa_stream_header by their names.
+    """
+
+    _function, _kind = lib.rashpa_stream_slot, Slot
+
+    def __init__(self, name, shape, dtype="u2", bunch=1, images=0, slots=0, policy="wait",
+                 meta=False, resume=False, **fields):
+        height, width = shape
+        pixel, big_endian = pixel_of(dtype)
+        numbers = {name: number for number, name in _POLICIES.items()}
+        if policy not in numbers:
+            raise ValueError(f"policy {policy}: possible are {' '.join(numbers)}")
+        process = ffi.new("struct rashpa_stream_process[1]", [{"width": width, "height": height}])
+        plan = new_aligned("struct rashpa_stream_plan *", {
+            "header": {
+                "width": width, "height": height, "pixel": pixel, "big_endian": big_endian,
+                "bunch": bunch, "images": images, "slots": slots, "policy": numbers[policy],
+                **{field: value.encode() if isinstance(value, str) else value
+                   for field, value in fields.items()},
+            },
+            "process": process,
+            "processes": len(process),
+            "flags": (lib.RASHPA_PLAN_META if meta else 0) |
+                     (lib.RASHPA_PLAN_RESUME if resume else 0),
+        })
+        handle = ffi.new("struct rashpa_stream **")
+        check(lib.rashpa_stream_create(name.encode(), plan, handle))
+        super().__init__(name, handle[0])
+        self._kept = []
+        check(lib.rashpa_stream_start(self.handle, 0, 0))
+
+    def slot(self, timeout=None):
+        """Room for the next stack: a Slot. None if it was left out, or all images were sent."""
+        if self._kept:
+            return self._kept.pop(0)
+        return self._repeat(self._take, timeout)
+
+    def keep(self, slot):
+        """For slot() to return it again: it could not be filled."""
+        self._kept.append(slot)
