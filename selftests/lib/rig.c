@@ -95,36 +95,28 @@ bool rig_up(struct rig *r, const struct fpga *fpga, int memory_fd, uint32_t flag
 void rig_configure(const struct rig *r, unsigned int n, uint32_t mode, uint32_t first,
 		   uint32_t count, uint64_t images)
 {
-	char *d = rig_dtp(r, n);
+	const struct rfpga_dtp dtp = {
+		.mode = mode,
+		.vector = 1,
+		.pixel_bytes = 4,
+		.bunch = 1,
+		.slots = IMAGES,
+		.src_images = IMAGES,
+		.width = WIDTH,
+		.height = HEIGHT,
+		.src_line = LINE,
+		.src_image = IMAGE,
+		.dst_line = LINE,
+		.dst_image = IMAGE,
+		.dst_slot = IMAGE,
+		.dst_first = first,
+		.dst_count = count,
+		.images = images,
+		.index_step = 1,
+	};
 
-	set32(d, RFPGA_DTP_MODE, mode);
-	set32(d, RFPGA_DTP_VECTOR, 1);
-	set32(d, RFPGA_DTP_PIXEL_BYTES, 4);
-	set32(d, RFPGA_DTP_BUNCH, 1);
-	set32(d, RFPGA_DTP_SLOTS, IMAGES);
-	set64(d, RFPGA_DTP_SRC_BASE, 0);
-	set32(d, RFPGA_DTP_SRC_IMAGES, IMAGES);
-	set32(d, RFPGA_DTP_SRC_X, 0);
-	set32(d, RFPGA_DTP_SRC_Y, 0);
-	set32(d, RFPGA_DTP_WIDTH, WIDTH);
-	set32(d, RFPGA_DTP_HEIGHT, HEIGHT);
-	set32(d, RFPGA_DTP_DST_X, 0);
-	set32(d, RFPGA_DTP_DST_Y, 0);
-	set64(d, RFPGA_DTP_SRC_LINE, LINE);
-	set64(d, RFPGA_DTP_SRC_IMAGE, IMAGE);
-	set64(d, RFPGA_DTP_DST_BASE, 0);
-	set64(d, RFPGA_DTP_DST_LINE, LINE);
-	set64(d, RFPGA_DTP_DST_IMAGE, IMAGE);
-	set64(d, RFPGA_DTP_DST_SLOT, IMAGE);
-	set32(d, RFPGA_DTP_DST_FIRST, first);
-	set32(d, RFPGA_DTP_DST_COUNT, count);
-	set64(d, RFPGA_DTP_IMAGES, images);
-	set64(d, RFPGA_DTP_PERIOD, 0);
-	set64(d, RFPGA_DTP_FIRST_STACK, 0);
-	set32(d, RFPGA_DTP_FIRST_SLOT, 0);
-	set32(d, RFPGA_DTP_FIRST_INDEX, 0);
-	set32(d, RFPGA_DTP_INDEX_STEP, 1);
-	set32(d, RFPGA_DTP_RUN, 0);
+	for (uint32_t at = RFPGA_DTP_MODE; at < sizeof(dtp); at += 4)
+		set32(rig_dtp(r, n), at, rfpga_dtp_word(&dtp, at));
 }
 
 void rig_start(const struct rig *r, unsigned int n)

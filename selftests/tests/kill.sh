@@ -162,6 +162,20 @@ begin_both() { # NAME BUFFER FPGA BUFFER FPGA
 	is "$1: until we end it" $? 0
 	holds "$1: with data" "$(jq .bytes "$work/both$i.json") > 0"
 }
+# A board that another program has to itself: it is named.
+coproc holder { exec python3 -c "import fcntl, signal
+node = open('/dev/rashpa/fpga$fpga', 'rb+', 0)
+fcntl.flock(node, fcntl.LOCK_EX)
+print('has it', flush=True)
+signal.pause()"; }
+claims=$!
+read -r -u "${holder[0]}"
+remu --buffer ring1 --fpga "$fpga" --images 1 >"$work/out" 2>&1
+is "a board that a program has to itself" "$? $(grep -c \
+	"fpga$fpga: process $claims (python3) has it to itself" "$work/out")" "1 1"
+kill "$claims"
+wait "$claims" 2>/dev/null
+
 rashpactl buffer create ring2 64M >/dev/null
 begin_both "one board, two buffers" ring1 "$fpga" ring2 "$fpga"
 second=$(lspci -D -d 1234:5250 | sed -n '2s/ .*//p')

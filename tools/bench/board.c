@@ -339,39 +339,28 @@ void board_close(struct board *b)
 
 static void configure(struct board *b, const struct run *run)
 {
-	const uint32_t d = RFPGA_DTP(0);
+	const struct rfpga_dtp dtp = {
+		.mode = run->mode,
+		.pixel_bytes = 8,
+		.bunch = 1,
+		.slots = 1,
+		.src_images = 1,
+		.width = run->bytes / 8,
+		.height = 1,
+		.src_line = run->bytes,
+		.src_image = run->bytes,
+		.dst_line = run->bytes,
+		.dst_image = run->bytes,
+		.dst_slot = run->bytes,
+		.dst_count = b->entries,
+		.lock_offset = b->length - PAGE,
+		.lock_count = b->entries,
+		.images = run->stacks,
+		.period = run->period / RFPGA_TICK_NS,
+	};
 
-	set(b, d + RFPGA_DTP_MODE, run->mode);
-	set(b, d + RFPGA_DTP_VECTOR, 0);
-	set(b, d + RFPGA_DTP_PIXEL_BYTES, 8);
-	set(b, d + RFPGA_DTP_BUNCH, 1);
-	set(b, d + RFPGA_DTP_SLOTS, 1);
-	set64(b, d + RFPGA_DTP_SRC_BASE, 0);
-	set(b, d + RFPGA_DTP_SRC_IMAGES, 1);
-	set(b, d + RFPGA_DTP_SRC_X, 0);
-	set(b, d + RFPGA_DTP_SRC_Y, 0);
-	set(b, d + RFPGA_DTP_WIDTH, run->bytes / 8);
-	set(b, d + RFPGA_DTP_HEIGHT, 1);
-	set(b, d + RFPGA_DTP_DST_X, 0);
-	set(b, d + RFPGA_DTP_DST_Y, 0);
-	set64(b, d + RFPGA_DTP_SRC_LINE, run->bytes);
-	set64(b, d + RFPGA_DTP_SRC_IMAGE, run->bytes);
-	set64(b, d + RFPGA_DTP_DST_BASE, 0);
-	set64(b, d + RFPGA_DTP_DST_LINE, run->bytes);
-	set64(b, d + RFPGA_DTP_DST_IMAGE, run->bytes);
-	set64(b, d + RFPGA_DTP_DST_SLOT, run->bytes);
-	set(b, d + RFPGA_DTP_DST_FIRST, 0);
-	set(b, d + RFPGA_DTP_DST_COUNT, b->entries);
-	set64(b, d + RFPGA_DTP_LOCK_OFFSET, b->length - PAGE);
-	set(b, d + RFPGA_DTP_LOCK_FIRST, 0);
-	set(b, d + RFPGA_DTP_LOCK_COUNT, b->entries);
-	set64(b, d + RFPGA_DTP_IMAGES, run->stacks);
-	set64(b, d + RFPGA_DTP_PERIOD, run->period / RFPGA_TICK_NS);
-	set64(b, d + RFPGA_DTP_FIRST_STACK, 0);
-	set(b, d + RFPGA_DTP_FIRST_SLOT, 0);
-	set(b, d + RFPGA_DTP_FIRST_INDEX, 0);
-	set(b, d + RFPGA_DTP_INDEX_STEP, 0);
-	set(b, d + RFPGA_DTP_RUN, 0);
+	for (uint32_t at = RFPGA_DTP_MODE; at < sizeof(dtp); at += 4)
+		set(b, RFPGA_DTP(0) + at, rfpga_dtp_word(&dtp, at));
 }
 
 void board_start(struct board *b, const struct run *run)

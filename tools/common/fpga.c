@@ -8,11 +8,14 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "parse.h"
 #include "rashpa.h"
 #include "say.h"
+#include "text-file.h"
 
 bool parse_fpga(const char *text, unsigned int *number)
 {
@@ -42,11 +45,36 @@ int fpga_open(struct fpga *fpga, unsigned int number, char *why)
 	return -1;
 }
 
+/* Who has it to itself: a line of /proc/locks names the process and the node. */
+static const char *claimant(const struct fpga *fpga, char *text, size_t size)
+{
+	FILE *locks = fopen("/proc/locks", "re");
+	char line[256], name[64] = "";
+	unsigned int major, minor;
+	unsigned long inode;
+	struct stat node;
+	int pid, found = 0;
+
+	while (locks && !found && !fstat(fpga->device, &node) && fgets(line, sizeof(line), locks))
+		found = sscanf(line, "%*u: FLOCK %*s %*s %d %x:%x:%lu", &pid, &major, &minor,
+			       &inode) == 4 &&
+			makedev(major, minor) == node.st_dev && inode == node.st_ino;
+	if (locks)
+		fclose(locks);
+	if (!found)
+		return "another program";
+	read_line(name, sizeof(name), "/proc/%d/comm", pid);
+	snprintf(text, size, "process %d%s%s%s", pid, *name ? " (" : "", name, *name ? ")" : "");
+	return text;
+}
+
 int fpga_claim(struct fpga *fpga, char *why)
 {
+	char who[96];
+
 	if (flock(fpga->device, LOCK_EX | LOCK_NB))
-		return because(why, -1, "fpga%u: another program has it to itself: stop the producer first",
-			       fpga->number);
+		return because(why, -1, "fpga%u: %s has it to itself: stop the producer first",
+			       fpga->number, claimant(fpga, who, sizeof(who)));
 	if (rashpa_device_status(fpga->device, &fpga->info))
 		because(why, -1, "fpga%u: %s", fpga->number, rashpa_reason());
 	else if (fpga->info.out_maps)
@@ -212,4 +240,21 @@ const char *fpga_cause_name(uint32_t cause)
 	case RFPGA_FAULT_CONFIG:	return "config";
 	default:			return "?";
 	}
+}
+
+_Static_assert(offsetof(struct rfpga_dtp, mode) == RFPGA_DTP_MODE &&
+	       offsetof(struct rfpga_dtp, src_base) == RFPGA_DTP_SRC_BASE &&
+	       offsetof(struct rfpga_dtp, src_line) == RFPGA_DTP_SRC_LINE &&
+	       offsetof(struct rfpga_dtp, dst_first) == RFPGA_DTP_DST_FIRST &&
+	       offsetof(struct rfpga_dtp, lock_offset) == RFPGA_DTP_LOCK_OFFSET &&
+	       offsetof(struct rfpga_dtp, first_slot) == RFPGA_DTP_FIRST_SLOT &&
+	       offsetof(struct rfpga_dtp, source) == RFPGA_DTP_SOURCE &&
+	       offsetof(struct rfpga_dtp, run) == RFPGA_DTP_RUN &&
+	       offsetof(struct rfpga_dtp, first_frame) == RFPGA_DTP_FIRST_FRAME,
+	       "struct rfpga_dtp is not as the registers are");
+
+void fpga_configure(const struct fpga *fpga, unsigned int n, const struct rfpga_dtp *dtp)
+{
+	for (uint32_t at = RFPGA_DTP_MODE; at < sizeof(*dtp); at += 4)
+		fpga_write(fpga, RFPGA_DTP(n) + at, rfpga_dtp_word(dtp, at));
 }

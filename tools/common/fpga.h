@@ -85,6 +85,9 @@ static inline void fpga_write64(const struct fpga *fpga, size_t offset, uint64_t
 	*(volatile uint64_t *)(fpga->regs.base + offset) = value;
 }
 
+/* What process @n is to do when it is started. */
+void fpga_configure(const struct fpga *fpga, unsigned int n, const struct rfpga_dtp *dtp);
+
 /* False: it is no reference interface, or not any more (what is gone reads as all ones). */
 static inline bool fpga_answers(const struct fpga *fpga)
 {

@@ -146,47 +146,51 @@ void program_dtp(const struct dtp *d)
 {
 	const uint32_t lock_entry = board.entries > 1;
 	const uint64_t locks = lock_entry ? 0 : LOCKS - DST;
-	uint32_t b = DTP(d->n);
+	const struct rfpga_dtp r = {
+		.mode = d->mode,
+		.vector = d->vector,
+		.pixel_bytes = d->pixel,
+		.bunch = d->bunch,
+		.slots = d->slots,
+		.src_base = d->src_base,
+		.src_images = d->images_in_set,
+		.src_x = d->src_x,
+		.src_y = d->src_y,
+		.width = d->width,
+		.height = d->height,
+		.dst_x = d->dst_x,
+		.dst_y = d->dst_y,
+		.src_line = d->src_line,
+		.src_image = d->src_image,
+		.dst_base = d->dst_base,
+		.dst_line = d->dst_line,
+		.dst_image = d->dst_image,
+		.dst_slot = d->dst_slot,
+		.dst_first = d->first,
+		.dst_count = d->count,
+		.lock_offset = locks + d->lock,
+		.lock_first = lock_entry,
+		.lock_count = 1,
+		.images = d->images,
+		.period = d->period,
+		.first_stack = d->first_stack,
+		.first_slot = d->slots ? d->first_stack % d->slots : 0,
+		.first_index = d->first_stack * d->bunch % d->images_in_set * d->sampling %
+			       d->images_in_set,
+		.index_step = d->sampling % d->images_in_set,
+		.source = d->source,
+		.sampling = d->live_sampling,
+		.run = d->run,
+		.meta_offset = locks + d->meta,
+		.meta_first = lock_entry,
+		.meta_count = 1,
+		.first_frame = d->first_frame,
+	};
+	uint32_t at;
 
 	check_limits(d, locks);
-	wr(b + RFPGA_DTP_MODE, d->mode);
-	wr(b + RFPGA_DTP_VECTOR, d->vector);
-	wr(b + RFPGA_DTP_PIXEL_BYTES, d->pixel);
-	wr(b + RFPGA_DTP_BUNCH, d->bunch);
-	wr(b + RFPGA_DTP_SLOTS, d->slots);
-	wr(b + RFPGA_DTP_SRC_IMAGES, d->images_in_set);
-	wr(b + RFPGA_DTP_SRC_X, d->src_x);
-	wr(b + RFPGA_DTP_SRC_Y, d->src_y);
-	wr(b + RFPGA_DTP_WIDTH, d->width);
-	wr(b + RFPGA_DTP_HEIGHT, d->height);
-	wr(b + RFPGA_DTP_DST_X, d->dst_x);
-	wr(b + RFPGA_DTP_DST_Y, d->dst_y);
-	wr64(b + RFPGA_DTP_SRC_BASE, d->src_base);
-	wr64(b + RFPGA_DTP_SRC_LINE, d->src_line);
-	wr64(b + RFPGA_DTP_SRC_IMAGE, d->src_image);
-	wr64(b + RFPGA_DTP_DST_BASE, d->dst_base);
-	wr64(b + RFPGA_DTP_DST_LINE, d->dst_line);
-	wr64(b + RFPGA_DTP_DST_IMAGE, d->dst_image);
-	wr64(b + RFPGA_DTP_DST_SLOT, d->dst_slot);
-	wr(b + RFPGA_DTP_DST_FIRST, d->first);
-	wr(b + RFPGA_DTP_DST_COUNT, d->count);
-	wr64(b + RFPGA_DTP_LOCK_OFFSET, locks + d->lock);
-	wr(b + RFPGA_DTP_LOCK_FIRST, lock_entry);
-	wr(b + RFPGA_DTP_LOCK_COUNT, 1);
-	wr64(b + RFPGA_DTP_IMAGES, d->images);
-	wr64(b + RFPGA_DTP_PERIOD, d->period);
-	wr64(b + RFPGA_DTP_FIRST_STACK, d->first_stack);
-	wr(b + RFPGA_DTP_FIRST_SLOT, d->slots ? d->first_stack % d->slots : 0);
-	wr(b + RFPGA_DTP_FIRST_INDEX, (uint32_t)(d->first_stack * d->bunch % d->images_in_set *
-						    d->sampling % d->images_in_set));
-	wr(b + RFPGA_DTP_INDEX_STEP, d->sampling % d->images_in_set);
-	wr(b + RFPGA_DTP_RUN, d->run);
-	wr64(b + RFPGA_DTP_META_OFFSET, locks + d->meta);
-	wr(b + RFPGA_DTP_META_FIRST, lock_entry);
-	wr(b + RFPGA_DTP_META_COUNT, 1);
-	wr64(b + RFPGA_DTP_FIRST_FRAME, d->first_frame);
-	wr(b + RFPGA_DTP_SOURCE, d->source);
-	wr(b + RFPGA_DTP_SAMPLING, d->live_sampling);
+	for (at = RFPGA_DTP_MODE; at < sizeof(r); at += 4)
+		wr(DTP(d->n) + at, rfpga_dtp_word(&r, at));
 }
 
 void start(const struct dtp *d)

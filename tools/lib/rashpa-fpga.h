@@ -10,6 +10,7 @@
 #define RASHPA_FPGA_H
 
 #include <stdint.h>
+#include <string.h>
 
 /* PCI identity of the software FPGA */
 #define RFPGA_PCI_VENDOR	0x1234
@@ -299,6 +300,38 @@ static inline int rfpga_lock_read(const volatile void *record, struct rfpga_lock
 	lock->frame = __atomic_load_n(word + RFPGA_LOCK_FRAME / 8, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	return __atomic_load_n(word + RFPGA_LOCK_BEGUN / 8, __ATOMIC_RELAXED) == lock->stacks;
+}
+
+/*
+ * What a DTP is to do: its registers from CONTROL on, at their offsets, as wide as they are. Write
+ * the words from MODE to the end, in any order, then RFPGA_DTP_START.
+ */
+struct rfpga_dtp {
+	uint32_t control, status;	/* not to be written */
+	uint32_t mode, vector;
+	uint32_t pixel_bytes, reserved_014;
+	uint32_t bunch, slots;
+	uint64_t src_base;
+	uint32_t src_images, src_x, src_y, width, height, dst_x, dst_y, reserved_044;
+	uint64_t src_line, src_image;
+	uint64_t dst_base, dst_line, dst_image, dst_slot;
+	uint32_t dst_first, dst_count;
+	uint64_t lock_offset;
+	uint32_t lock_first, lock_count;
+	uint64_t images, period, first_stack;
+	uint32_t first_slot, first_index, index_step, source, sampling, run;
+	uint64_t meta_offset;
+	uint32_t meta_first, meta_count;
+	uint64_t first_frame;
+};
+
+/* The register at this offset. */
+static inline uint32_t rfpga_dtp_word(const struct rfpga_dtp *dtp, uint32_t offset)
+{
+	uint32_t word;
+
+	memcpy(&word, (const char *)dtp + offset, sizeof(word));
+	return word;
 }
 
 /*

@@ -303,52 +303,50 @@ static void configure(struct run *r, unsigned int i)
 	const struct fpga *f = &r->fpga;
 	uint32_t features = fpga_read(f, RFPGA_FEATURES);
 	uint32_t step = s->sampling % s->dataset_images;
-	size_t dtp = RFPGA_DTP(d->number);
+	const struct rfpga_dtp dtp = {
+		/* To host memory the payload goes before its lock record without a flush, too. */
+		.mode = RFPGA_MODE_MSIX | RFPGA_MODE_LOCK |
+			(features & RFPGA_FEATURE_FLUSH ? RFPGA_MODE_FLUSH : 0) |
+			(s->meta_slot ? RFPGA_MODE_META : 0) |
+			(s->policy ? RFPGA_MODE_FREERUN : 0) |
+			(s->policy == RASHPA_STREAM_DROP ? RFPGA_MODE_DROP : 0),
+		.vector = r->config->vector,
+		.pixel_bytes = sizeof(uint16_t),
+		.bunch = s->bunch,
+		.slots = s->slots,
+		.src_images = s->dataset_images,
+		.src_x = d->origin_x,
+		.src_y = d->origin_y,
+		.width = d->width,
+		.height = d->height,
+		.dst_x = d->x,
+		.dst_y = d->y,
+		.src_line = DATASET_WIDTH * sizeof(uint16_t),
+		.src_image = DATASET_IMAGE * sizeof(uint16_t),
+		.dst_base = s->data_offset,
+		.dst_line = s->line_stride,
+		.dst_image = s->image_stride,
+		.dst_slot = s->slot_stride,
+		.dst_count = r->segments,
+		.lock_offset = s->lock_offset + (uint64_t)d->lock * RFPGA_LOCK_SIZE,
+		.lock_first = r->lock_first,
+		.lock_count = r->lock_count,
+		.images = s->images,
+		.period = s->live ? 0 : r->config->period,
+		.first_stack = s->first_stack,
+		.first_slot = s->first_stack % s->slots,
+		.first_index = (s->first_stack % s->dataset_images * s->bunch %
+				s->dataset_images * step + s->phase) % s->dataset_images,
+		.index_step = step,
+		.source = s->live ? RFPGA_FROM_LIVE : RFPGA_FROM_MEMORY,
+		.sampling = s->live ? s->sampling | s->phase << 16 : 0,
+		.run = s->run,
+		.meta_offset = rashpa_stream_meta(r->stream, i),
+		.meta_count = r->segments,
+		.first_frame = s->first_stack * s->bunch,
+	};
 
-	/* To host memory the payload goes before its lock record without a flush, too. */
-	fpga_write(f, dtp + RFPGA_DTP_MODE, RFPGA_MODE_MSIX | RFPGA_MODE_LOCK |
-		   (features & RFPGA_FEATURE_FLUSH ? RFPGA_MODE_FLUSH : 0) |
-		   (s->meta_slot ? RFPGA_MODE_META : 0) |
-		   (s->policy ? RFPGA_MODE_FREERUN : 0) |
-		   (s->policy == RASHPA_STREAM_DROP ? RFPGA_MODE_DROP : 0));
-	fpga_write(f, dtp + RFPGA_DTP_VECTOR, r->config->vector);
-	fpga_write(f, dtp + RFPGA_DTP_PIXEL_BYTES, (uint32_t)sizeof(uint16_t));
-	fpga_write(f, dtp + RFPGA_DTP_BUNCH, s->bunch);
-	fpga_write(f, dtp + RFPGA_DTP_SLOTS, s->slots);
-	fpga_write64(f, dtp + RFPGA_DTP_SRC_BASE, 0);
-	fpga_write(f, dtp + RFPGA_DTP_SRC_IMAGES, s->dataset_images);
-	fpga_write(f, dtp + RFPGA_DTP_SRC_X, d->origin_x);
-	fpga_write(f, dtp + RFPGA_DTP_SRC_Y, d->origin_y);
-	fpga_write(f, dtp + RFPGA_DTP_WIDTH, d->width);
-	fpga_write(f, dtp + RFPGA_DTP_HEIGHT, d->height);
-	fpga_write(f, dtp + RFPGA_DTP_DST_X, d->x);
-	fpga_write(f, dtp + RFPGA_DTP_DST_Y, d->y);
-	fpga_write64(f, dtp + RFPGA_DTP_SRC_LINE, DATASET_WIDTH * sizeof(uint16_t));
-	fpga_write64(f, dtp + RFPGA_DTP_SRC_IMAGE, DATASET_IMAGE * sizeof(uint16_t));
-	fpga_write64(f, dtp + RFPGA_DTP_DST_BASE, s->data_offset);
-	fpga_write64(f, dtp + RFPGA_DTP_DST_LINE, s->line_stride);
-	fpga_write64(f, dtp + RFPGA_DTP_DST_IMAGE, s->image_stride);
-	fpga_write64(f, dtp + RFPGA_DTP_DST_SLOT, s->slot_stride);
-	fpga_write(f, dtp + RFPGA_DTP_DST_FIRST, 0);
-	fpga_write(f, dtp + RFPGA_DTP_DST_COUNT, r->segments);
-	fpga_write64(f, dtp + RFPGA_DTP_LOCK_OFFSET,
-		     s->lock_offset + (uint64_t)d->lock * RFPGA_LOCK_SIZE);
-	fpga_write(f, dtp + RFPGA_DTP_LOCK_FIRST, r->lock_first);
-	fpga_write(f, dtp + RFPGA_DTP_LOCK_COUNT, r->lock_count);
-	fpga_write64(f, dtp + RFPGA_DTP_IMAGES, s->images);
-	fpga_write64(f, dtp + RFPGA_DTP_PERIOD, s->live ? 0 : r->config->period);
-	fpga_write64(f, dtp + RFPGA_DTP_FIRST_STACK, s->first_stack);
-	fpga_write(f, dtp + RFPGA_DTP_FIRST_SLOT, s->first_stack % s->slots);
-	fpga_write(f, dtp + RFPGA_DTP_FIRST_INDEX, (s->first_stack % s->dataset_images *
-		   s->bunch % s->dataset_images * step + s->phase) % s->dataset_images);
-	fpga_write(f, dtp + RFPGA_DTP_INDEX_STEP, step);
-	fpga_write(f, dtp + RFPGA_DTP_SOURCE, s->live ? RFPGA_FROM_LIVE : RFPGA_FROM_MEMORY);
-	fpga_write(f, dtp + RFPGA_DTP_SAMPLING, s->live ? s->sampling | s->phase << 16 : 0);
-	fpga_write(f, dtp + RFPGA_DTP_RUN, s->run);
-	fpga_write64(f, dtp + RFPGA_DTP_META_OFFSET, rashpa_stream_meta(r->stream, i));
-	fpga_write(f, dtp + RFPGA_DTP_META_FIRST, 0);
-	fpga_write(f, dtp + RFPGA_DTP_META_COUNT, r->segments);
-	fpga_write64(f, dtp + RFPGA_DTP_FIRST_FRAME, s->first_stack * s->bunch);
+	fpga_configure(f, d->number, &dtp);
 }
 
 /* Where the board has groups, processes that are several begin at once, and share their events. */
