@@ -3,13 +3,16 @@
  * librashpa's streams, between programs: whatever happens to one of them, the others lose nothing,
  * and are told. No board is needed: a program fills the slots.
  */
+#include <dirent.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 
 #include "../../tools/lib/rashpa.h"
 #include "../../tools/lib/rashpa-stream.h"
+#include "../../tools/lib/rashpa-stream-format.h"
 #include "common.h"
 
 #define NAME	"st-stream"
@@ -727,6 +730,154 @@ static void test_payload_elsewhere(void)
 	drop();
 }
 
+/* --- memory of a program --- */
+
+static char folder[] = "/tmp/consumer_test.XXXXXX";
+
+enum answer { GOOD, SILENT, NOTHING, WRONG, FILE_ONLY, TWO };
+
+struct owner {
+	enum answer answer;
+	int listener, dmabuf;
+};
+
+/* Not as the library does it: an owner that cannot be believed. */
+static void answer_badly(const struct owner *o)
+{
+	uint64_t text[2] = { RASHPA_PAYLOAD_MAGIC + (o->answer == WRONG), 1 << 20 };
+	struct iovec part = { .iov_base = text, .iov_len = sizeof(text) };
+	union {
+		struct cmsghdr head;
+		char space[CMSG_SPACE(2 * sizeof(int))];
+	} control = {};
+	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1 };
+	int fds[2] = { o->dmabuf, o->dmabuf }, n = o->answer == TWO ? 2 : 1;
+	int fd = accept(o->listener, NULL, NULL);
+
+	if (o->answer == FILE_ONLY) {
+		fds[0] = memfd_create("file", 0);
+		CHECK(!ftruncate(fds[0], 1 << 20), "a file");
+	}
+	control.head.cmsg_level = SOL_SOCKET;
+	control.head.cmsg_type = SCM_RIGHTS;
+	control.head.cmsg_len = CMSG_LEN(n * sizeof(int));
+	memcpy(CMSG_DATA(&control.head), fds, n * sizeof(int));
+	if (o->answer != NOTHING) {
+		message.msg_control = &control;
+		message.msg_controllen = CMSG_SPACE(n * sizeof(int));
+	}
+	if (o->answer == SILENT)
+		pause();
+	CHECK(sendmsg(fd, &message, 0) == sizeof(text), "an answer");
+	close(fd);
+}
+
+static void own(void *arg)
+{
+	const struct owner *o = arg;
+	struct pollfd pollfd = { .fd = o->listener, .events = POLLIN };
+
+	while (poll(&pollfd, 1, -1) > 0) {
+		int error = 0;
+
+		if (o->answer == GOOD)
+			error = rashpa_payload_hand(o->listener, o->dmabuf);
+		else
+			answer_badly(o);
+		/* one that only looks whether there is an owner does not wait for the memory */
+		CHECK(!error || error == -EPIPE, "%s", rashpa_reason());
+	}
+}
+
+static unsigned int open_files(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	unsigned int n = 0;
+
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n;
+}
+
+static void test_payload_of_program(void)
+{
+	struct rashpa_stream_plan plan = plan_of(3, 2, RASHPA_STREAM_WAIT);
+	struct owner owner = { .listener = rashpa_payload_listen(OTHER) };
+	struct rashpa_stream *p, *s;
+	struct rashpa_stack st;
+	unsigned int n = 0;
+	char *there;
+	pid_t pid;
+
+	make();
+	owner.dmabuf = buffer_alloc(1 << 20, NULL);
+	REQUIRE(owner.listener >= 0, "listen: %s", rashpa_reason());
+	CHECK(rashpa_payload_hand(owner.listener, owner.dmabuf) == -EAGAIN, "nobody asked");
+	CHECK(rashpa_payload_hand(owner.listener, owner.listener) == -EPROTO, "a socket");
+	strcpy(plan.header.payload_name, OTHER);
+	pid = tap_fork_start(own, &owner);
+	CHECK(rashpa_payload_listen(OTHER) == -EADDRINUSE, "two owners of one name");
+	close(owner.listener);
+	REQUIRE(!rashpa_stream_create(NAME, &plan, &p) && !rashpa_stream_start(p, 0, 0),
+		"create: %s", rashpa_reason());
+	s = open_as(0);
+	CHECK(rashpa_stream_payload(s) == -ENODATA, "memory before there is a stream");
+	there = map_fd(owner.dmabuf, 1 << 20);
+	while (rashpa_stream_slot(p, &st, 0) == 1) {
+		paint(&st);
+		rashpa_stream_publish(p, &st);
+		CHECK(next(s, &st) == 1 && right(&st), "stack %u: %s", n, rashpa_reason());
+		CHECK(!memcmp(there + st.slot * rashpa_stream_about(s)->slot_stride, st.data, 4096),
+		      "it is not in the memory of the program");
+		n++;
+		rashpa_stream_release(s, &st);
+	}
+	CHECK(n == 3, "%u stacks", n);
+	CHECK(rashpa_stream_payload(s) >= 0 && rashpa_stream_payload(p) >= 0, "no dma-buf: %s",
+	      rashpa_reason());
+	munmap(there, 1 << 20);
+	rashpa_stream_close(s);
+	rashpa_stream_close(p);
+	tap_fork_kill(pid);
+	/* the owner has gone, its socket is there */
+	CHECK(rashpa_stream_create(NAME, &plan, &p) == -ECONNREFUSED, "a dead owner: %s",
+	      rashpa_reason());
+	close(owner.dmabuf);
+	drop();
+}
+
+static void test_bad_owners(void)
+{
+	static const int errors[] = { [SILENT] = -ETIMEDOUT, [NOTHING] = -EPROTO,
+				      [WRONG] = -EPROTO, [FILE_ONLY] = -EPROTO, [TWO] = -EPROTO };
+	struct rashpa_stream_plan plan = plan_of(3, 2, RASHPA_STREAM_WAIT);
+	struct owner owner = {};
+	struct rashpa_stream *p;
+	unsigned int before;
+	pid_t pid;
+	int error;
+
+	make();
+	strcpy(plan.header.payload_name, OTHER);
+	owner.dmabuf = buffer_alloc(1 << 20, NULL);
+	for (enum answer a = SILENT; a <= TWO; a++) {
+		owner.answer = a;
+		owner.listener = rashpa_payload_listen(OTHER);
+		REQUIRE(owner.listener >= 0, "in the place of a dead one: %s", rashpa_reason());
+		pid = tap_fork_start(own, &owner);
+		close(owner.listener);
+		before = open_files();
+		error = rashpa_stream_create(NAME, &plan, &p);
+		CHECK(error == errors[a], "owner %d: %d: %s", a, error, rashpa_reason());
+		CHECK(open_files() == before, "owner %d: %u files more", a, open_files() - before);
+		tap_fork_kill(pid);
+	}
+	CHECK(rashpa_payload_listen("../x") == -EPROTO, "a name that is a path");
+	close(owner.dmabuf);
+	drop();
+}
+
 static void test_event_loop(void)
 {
 	struct rashpa_stream_plan plan = plan_of(30, 4, RASHPA_STREAM_WAIT);
@@ -758,6 +909,8 @@ static void test_event_loop(void)
 
 int main(void)
 {
+	char path[64];
+
 	common_init();
 	talk = mmap(NULL, sizeof(*talk), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
 		    0);
@@ -778,6 +931,12 @@ int main(void)
 	tap_run("images of any size and type", test_shapes);
 	tap_run("pixels that nobody fills are cleared", test_unfilled);
 	tap_run("the payload in another memory", test_payload_elsewhere);
+	setenv("RASHPA_RUN", mkdtemp(folder), 1);
+	tap_run("the payload in memory of a program", test_payload_of_program);
+	tap_run("owners of memory that cannot be believed", test_bad_owners);
+	snprintf(path, sizeof(path), "%s/%s", folder, OTHER);
+	unlink(path);
+	rmdir(folder);
 	tap_run("an event loop", test_event_loop);
 	return tap_exit();
 }

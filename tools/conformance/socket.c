@@ -124,7 +124,7 @@ static const char *remedy(int err)
 	case ECONNREFUSED:
 		return "nobody listens there any more: start the simulation again";
 	case EACCES:
-		return "be the user who has started the simulation, or let this one write to the socket";
+		return "be the user who has started it, or let this one write to the socket";
 	case EPROTOTYPE:
 		return "it is a socket of another type: give the one that QEMU would use";
 	default:

@@ -13,6 +13,7 @@
 
 #include <stdint.h>
 
+#define RASHPA_PAYLOAD_MAGIC	0x3159415048534152ull	/* "RASHPAY1" */
 #define RASHPA_STREAM_MAGIC	0x3254535048534152ull	/* "RASHPST2" */
 #define RASHPA_STREAM_PAGE	4096
 #define RASHPA_STREAM_NAME	64	/* bytes of a name, the final NUL included */

@@ -377,6 +377,41 @@ int rashpa_stream_create(const char *buffer, const struct rashpa_stream_plan *pl
 int rashpa_stream_buffer(const struct rashpa_stream *stream);
 
 /**
+ * rashpa_stream_payload() - the memory of its slots
+ * @stream: of a producer, or of a consumer that has taken a stack
+ *
+ * For devices that write there, or that read (a GPU); pixels begin at data_offset of
+ * rashpa_stream_about().
+ *
+ * Return: its dma-buf, which is the library's, or a negative errno: -ENODATA before there is a
+ * stream.
+ */
+int rashpa_stream_payload(struct rashpa_stream *stream);
+
+/**
+ * rashpa_payload_listen() - offer memory of one's own to streams
+ * @name: what a producer writes to payload_name; that of no named buffer
+ *
+ * For memory that is no named buffer, a GPU's above all. Its owner polls the socket, and calls
+ * rashpa_payload_hand() when it can be read, as long as streams are to begin. The socket is
+ * /run/rashpa/NAME (RASHPA_RUN is another folder), for its owner and group; the protocol is in
+ * stream.rst.
+ *
+ * Return: the socket, the caller's, or a negative errno: -EADDRINUSE, -ENOENT (the folder).
+ */
+int rashpa_payload_listen(const char *name);
+
+/**
+ * rashpa_payload_hand() - hand the memory to one that has asked
+ * @listener: of rashpa_payload_listen()
+ * @dmabuf: the memory, all of it; the caller's
+ *
+ * Return: 0 or a negative errno: -EAGAIN (nobody asks), -EPIPE (who asked has gone), -EPROTO (no
+ * dma-buf).
+ */
+int rashpa_payload_hand(int listener, int dmabuf);
+
+/**
  * rashpa_stream_lock_memory() - the memory of its lock records
  * @stream: the handle
  *

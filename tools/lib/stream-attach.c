@@ -132,17 +132,20 @@ int stream_copy(struct rashpa_stream *s)
  * The memory that a stream names, or none; the one that is there if it has that name: somebody may
  * still hold a stack in it.
  */
-static int name_memory(struct rashpa_stream *s, struct memory *m, const char *name, bool write)
+int stream_name_memory(struct rashpa_stream *s, struct memory *m, const char *name, bool write)
 {
 	int error;
 
-	if (m->base && !strcmp(m->name, name))
+	if (m->length && !strcmp(m->name, name))
 		return 0;
-	if (m->base && s->out)
+	if (m->length && s->out)
 		return fail(EBUSY, "%" PRIu64 " stacks of streams before are held: release them first",
 			    s->out);
 	memory_close(m);
 	error = *name ? memory_open(m, name, write) : 0;
+	/* what is no buffer may be a program's */
+	if (error == -ENOENT && m == &s->payload)
+		error = payload_open(m, name, write);
 	strcpy(m->name, name);
 	return error;
 }
@@ -153,9 +156,9 @@ int stream_open_memories(struct rashpa_stream *s, bool write)
 	uint64_t end;
 	int error;
 
-	error = name_memory(s, &s->locks, h->lock_name, s->producer);
+	error = stream_name_memory(s, &s->locks, h->lock_name, s->producer);
 	if (!error)
-		error = name_memory(s, &s->payload, h->payload_name, write);
+		error = stream_name_memory(s, &s->payload, h->payload_name, write);
 	if (error)
 		return error;
 	if (s->locks.base && (h->lock_offset % RFPGA_LOCK_SIZE ||
@@ -166,13 +169,23 @@ int stream_open_memories(struct rashpa_stream *s, bool write)
 			    " bytes: lock records are behind its end", h->lock_name,
 			    s->locks.length);
 	end = (h->slots - 1) * h->slot_stride + stream_extent(h, h->bunch);
-	if (s->payload.base && (h->data_offset > s->payload.length ||
-				end > s->payload.length - h->data_offset))
+	if (*h->payload_name && (h->data_offset > s->payload.length ||
+				 end > s->payload.length - h->data_offset))
 		return fail(EPROTO, "memory %s has %" PRIu64 " bytes: slots are behind its end",
 			    h->payload_name, s->payload.length);
 	s->lock_base = (s->locks.base ? s->locks.base : s->buffer.base) + h->lock_offset;
-	s->data = (s->payload.base ? s->payload.base : s->buffer.base) + h->data_offset;
+	s->data = *h->payload_name ? s->payload.base : s->buffer.base;
+	if (s->data)
+		s->data += h->data_offset;
 	return 0;
+}
+
+int rashpa_stream_payload(struct rashpa_stream *s)
+{
+	/* they come with the header of the first one */
+	if (!s->process)
+		return fail(ENODATA, "buffer %s: there was no stream yet", s->name);
+	return memory_dmabuf(*s->head.payload_name ? &s->payload : &s->buffer);
 }
 
 /* --- lock records --- */

@@ -116,7 +116,7 @@ static int check_image(const struct rashpa_stream_header *h)
 	return 0;
 }
 
-static int check_name(const char *what, const char name[RASHPA_STREAM_NAME], bool node)
+int stream_check_name(const char *what, const char name[RASHPA_STREAM_NAME], bool node)
 {
 	if (!memchr(name, 0, RASHPA_STREAM_NAME))
 		return fail(EPROTO, "%s does not end", what);
@@ -193,11 +193,11 @@ int stream_check(const struct rashpa_stream_header *h, uint64_t length)
 			    RASHPA_STREAM_LOCKS);
 	error = check_image(h);
 	if (!error)
-		error = check_name("lock_name", h->lock_name, true);
+		error = stream_check_name("lock_name", h->lock_name, true);
 	if (!error)
-		error = check_name("payload_name", h->payload_name, true);
+		error = stream_check_name("payload_name", h->payload_name, true);
 	if (!error)
-		error = check_name("dataset", h->dataset, false);
+		error = stream_check_name("dataset", h->dataset, false);
 	if (!error)
 		error = check_places(h, length);
 	if (error)

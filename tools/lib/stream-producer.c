@@ -149,7 +149,7 @@ static void retire(struct rashpa_stream *s)
 static void clear_slots(struct rashpa_stream *s)
 {
 	for (uint32_t i = 0; i < s->head.slots; i++)
-		memset(s->data + i * s->head.slot_stride, 0,
+		memset(stream_data(s, i), 0,
 		       stream_extent(&s->head, s->head.bunch));
 }
 
@@ -172,8 +172,8 @@ static int prepare(struct rashpa_stream *s, const struct rashpa_stream_plan *pla
 		return error;
 	take_plan(s, plan, first);
 	error = take_processes(s, plan, &messages);
-	if (!error && *s->head.payload_name)
-		error = memory_open(&s->payload, s->head.payload_name, true);
+	if (!error)
+		error = stream_name_memory(s, &s->payload, s->head.payload_name, true);
 	if (!error)
 		error = stream_layout(&s->head, messages, plan->flags & RASHPA_PLAN_META,
 				      s->buffer.length, s->payload.length);
@@ -181,7 +181,6 @@ static int prepare(struct rashpa_stream *s, const struct rashpa_stream_plan *pla
 		error = stream_check(&s->head, s->buffer.length);
 	if (!error)
 		error = stream_check_processes(&s->head, s->process);
-	strcpy(s->payload.name, s->head.payload_name);
 	if (!error)
 		error = stream_open_memories(s, true);
 	if (error)
@@ -189,7 +188,7 @@ static int prepare(struct rashpa_stream *s, const struct rashpa_stream_plan *pla
 	/* other streams may not use what is only for this one */
 	if (s->locks.base)
 		error = rashpa_buffer_role(s->locks.node, &role);
-	if (!error && s->payload.base)
+	if (!error && s->payload.node >= 0)
 		error = rashpa_buffer_role(s->payload.node, &role);
 	if (error)
 		return error;
@@ -201,7 +200,7 @@ static int prepare(struct rashpa_stream *s, const struct rashpa_stream_plan *pla
 		return fail(ENOMEM, "no memory for %" PRIu32 " slots", s->head.slots);
 	retire(s);
 	/* what nobody writes is no image of before */
-	if (left)
+	if (left && s->data)
 		clear_slots(s);
 	return 0;
 }
@@ -428,7 +427,7 @@ static void begin_slot(struct rashpa_stream *s, struct rashpa_stack *st)
 		.image_stride = h->image_stride,
 		.skipped = s->stat.skipped,
 	};
-	st->data = s->data + st->slot * h->slot_stride;
+	st->data = stream_data(s, st->slot);
 	*slot = (struct open_slot) {
 		.number = s->next + 1,
 		.begun_ns = s->close_ns ? stream_now() : 0,

@@ -263,9 +263,11 @@ static bool read_image(const struct rashpa_stream *s, uint64_t stack, uint32_t i
 	uint64_t lines = 0;
 
 	*image = (struct rashpa_image) {
-		.data = s->data + stack % h->slots * h->slot_stride + index * h->image_stride,
+		.data = stream_data(s, stack % h->slots),
 		.frame = stack * h->bunch + index,
 	};
+	if (image->data)
+		image->data = (uint8_t *)image->data + index * h->image_stride;
 	if (!h->meta_slot)
 		return false;
 	for (uint32_t i = 0; i < h->processes; i++) {
@@ -417,7 +419,7 @@ static void describe(struct rashpa_stream *s, struct rashpa_stack *st)
 		.event_ns = s->event_ns,
 		.woken_ns = s->woken_ns,
 	};
-	st->data = s->data + st->slot * h->slot_stride;
+	st->data = stream_data(s, st->slot);
 	if (!h->record_size) {
 		st->images = images_of(s, st->number);
 	} else if (record_of(s, st->number, &record) && record.images <= h->bunch) {

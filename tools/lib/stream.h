@@ -46,7 +46,8 @@ struct rashpa_stream {
 	unsigned int flags;
 	bool producer;
 	struct memory buffer, locks, payload;	/* one of the last two: not in the buffer */
-	uint8_t *lock_base, *data;
+	uint8_t *lock_base;
+	uint8_t *data;			/* NULL: no processor reaches it */
 	volatile struct rashpa_stream_header *shared;
 	struct rashpa_stream_header head;	/* the checked copy */
 	struct rashpa_stream_process *process;
@@ -91,6 +92,8 @@ int64_t stream_now(void);
 /* stream-format.c */
 uint32_t stream_pixel_bytes(uint32_t pixel);
 int stream_check(const struct rashpa_stream_header *h, uint64_t length);
+/* Can it be printed, and be that of a node? */
+int stream_check_name(const char *what, const char name[RASHPA_STREAM_NAME], bool node);
 int stream_check_processes(const struct rashpa_stream_header *h,
 			   const struct rashpa_stream_process *process);
 /* Bytes from the first of a stack to the last of so many of its images. */
@@ -113,9 +116,18 @@ uint8_t *stream_meta(const struct rashpa_stream *s, uint32_t process, uint64_t s
 struct rashpa_stream_record *stream_record(const struct rashpa_stream *s, uint64_t stack);
 uint64_t *stream_map(const struct rashpa_stream *s, uint64_t stack);
 
+static inline uint8_t *stream_data(const struct rashpa_stream *s, uint64_t slot)
+{
+	return s->data ? s->data + slot * s->head.slot_stride : NULL;
+}
+
+/* payload.c */
+int payload_open(struct memory *m, const char *name, bool write);
+
 /* stream-attach.c */
 int memory_open(struct memory *m, const char *name, bool write);
 int memory_dmabuf(struct memory *m);
+int stream_name_memory(struct rashpa_stream *s, struct memory *m, const char *name, bool write);
 void memory_close(struct memory *m);
 int stream_open(const char *name, unsigned int flags, bool producer, struct rashpa_stream **stream);
 void stream_close(struct rashpa_stream *s);
