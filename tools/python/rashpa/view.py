@@ -146,14 +146,31 @@ class Picture:
         return "\n".join(f"{name:<10} {value}" for name, value in rows)
 
 
+class Enough:
+    """Is it time to end? From the first question on."""
+
+    def __init__(self, args, looker):
+        self.looker = looker
+        self.looks = args.looks
+        self.after = args.after
+        self.end = None
+
+    def __call__(self):
+        now = time.monotonic()
+        if self.end is None and self.after is not None:
+            self.end = now + self.after
+        return (self.looks is not None and self.looker.looks >= self.looks or
+                self.end is not None and now >= self.end)
+
+
 def save(args, looker):
     """Look for so long, without a window, and write a picture."""
     figure = Figure(figsize=SIZE, layout="constrained")
     picture = Picture(figure, looker, args.log)
-    end = time.monotonic() + args.after
-    while (left := end - time.monotonic()) > 0:
-        if looker.look(min(left, args.interval)):
-            time.sleep(min(left, args.interval))
+    enough = Enough(args, looker)
+    while not enough():
+        if looker.look(args.interval) and not enough():
+            time.sleep(args.interval)
     if looker.image is None:
         print(f"view: buffer {args.buffer}: no image came within {args.after:g} s: "
               "start a producer (remu)", file=sys.stderr)
@@ -169,7 +186,7 @@ def window(args, looker):
     from matplotlib import pyplot   # chooses how to draw: only where there is a window
     from matplotlib.widgets import CheckButtons
 
-    end = None
+    enough = Enough(args, looker)
     figure = pyplot.figure(f"rashpa: {args.buffer}", figsize=SIZE, layout="constrained")
     if figure.canvas.required_interactive_framework is None:
         print("view: there is no window system: use --save FILE", file=sys.stderr)
@@ -183,12 +200,9 @@ def window(args, looker):
         figure.canvas.draw_idle()
 
     def tick():
-        nonlocal end
-        if args.after is not None:
-            end = end or time.monotonic() + args.after
-            if time.monotonic() > end:
-                pyplot.close(figure)
-                return
+        if enough():
+            pyplot.close(figure)
+            return
         picture.draw(looker.look())
         figure.canvas.draw_idle()
 
@@ -212,11 +226,15 @@ def main(argv=None):
                         help="from look to look (default: %(default)s)")
     parser.add_argument("--save", metavar="FILE", help="no window: write a picture (PNG, PDF ...)")
     parser.add_argument("--after", type=float, metavar="SECONDS",
-                        help="look for so long, then write it (default: 3), or close the window")
+                        help="look for so long, then write it, or close the window")
+    parser.add_argument("--looks", type=int, metavar="NUMBER",
+                        help="until so many images were looked at; with --save and neither of both, "
+                             "--after 3")
     args = parser.parse_args(argv)
     if args.save:
         matplotlib.use("Agg")
-        args.after = 3 if args.after is None else args.after
+        if args.after is None and args.looks is None:
+            args.after = 3
     try:
         # the last image of a stream that has ended is worth a look, too
         with Stream(args.buffer, observe=True, latest=True, from_start=True) as stream:
