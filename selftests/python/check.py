@@ -8,6 +8,7 @@ nobody may hold afterwards. All are of one process: Python starts slowly in a gu
 """
 import asyncio
 import contextlib
+import ctypes
 import faulthandler
 import gc
 import io
@@ -15,6 +16,7 @@ import json
 import os
 import random
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -624,6 +626,40 @@ def dropped(buffer):
         assert producer.status().skipped == 2
         frames = [int(stream.next(TIMEOUT).frame) for _ in range(2)]
         assert frames == [1, 4], frames
+
+
+@check("slots in another buffer, and in memory of a program")
+def elsewhere(buffer):
+    """What the header names, as rashpa_payload_listen() would offer it."""
+    other, folder = buffer + "-slots", tempfile.mkdtemp()
+    run("rashpactl", "buffer", "create", other, "1M")
+    node = os.open(f"/dev/rashpa/buffer/{other}", os.O_RDWR)
+    dmabuf = ctypes.CDLL(os.environ["RASHPA_LIBRARY"]).rashpa_buffer_dmabuf(node)
+    os.environ["RASHPA_RUN"] = folder
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+        listener.bind(f"{folder}/program")
+        listener.listen()
+
+        def own():
+            for _ in range(2):    # the producer asks, and the consumer
+                with listener.accept()[0] as client:
+                    text = b"RASHPAY1" + (1 << 20).to_bytes(8, "little")
+                    socket.send_fds(client, [text], [dmabuf])
+        owner = threading.Thread(target=own)
+        owner.start()
+        for name in (other, "program"):
+            with small(buffer, 1, payload_name=name) as producer, \
+                    rashpa.Stream(buffer, timeout=TIMEOUT) as stream:
+                send(producer, 77)
+                for stack in stream:
+                    assert (stack.images == 77).all()
+                    stack.images[:] = 78
+            with rashpa.Buffer(other) as slots:
+                assert (slots.array[:48].view("u2") == 78).all(), name
+        owner.join()
+    os.close(dmabuf)
+    os.close(node)
+    run("rashpactl", "buffer", "remove", other)
 
 
 @check("buffers are arrays")

@@ -199,6 +199,7 @@ int rashpa_stream_next(struct rashpa_stream *stream, struct rashpa_stack *stack,
 		       int64_t timeout_ns);
 int rashpa_stream_release(struct rashpa_stream *stream, const struct rashpa_stack *stack);
 int rashpa_stream_done(struct rashpa_stream *stream, const struct rashpa_stack *stack);
+int rashpa_stream_payload(struct rashpa_stream *stream);
 int rashpa_stack_intact(const struct rashpa_stack *stack);
 int rashpa_stack_image(const struct rashpa_stack *stack, uint32_t index,
 		       struct rashpa_image *image);

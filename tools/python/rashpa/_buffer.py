@@ -20,16 +20,11 @@ def as_array(array, dtype, copy):
 class _Mapping:
     """Mapped memory. Arrays of it keep it: none of them can outlive its memory."""
 
-    def __init__(self, name, write, exclusive):
-        flags = (os.O_RDWR if write else os.O_RDONLY) | (os.O_EXCL if exclusive else 0)
+    def __init__(self, fd, write):
         prot = mmap.PROT_READ | (mmap.PROT_WRITE if write else 0)
         address = ffi.new("void **")
-        node = check(lib.rashpa_buffer_open(name.encode(), flags))
-        try:
-            size = os.lseek(node, 0, os.SEEK_END)
-            check(lib.rashpa_mmap(node, 0, size, prot, address))
-        finally:
-            os.close(node)
+        size = os.lseek(fd, 0, os.SEEK_END)
+        check(lib.rashpa_mmap(fd, 0, size, prot, address))
         # at exit the kernel does so, when no array is used any more
         weakref.finalize(self, libc.munmap, address[0], size).atexit = False
         self.__array_interface__ = {
@@ -38,6 +33,11 @@ class _Mapping:
             "typestr": "|u1",
             "data": (int(ffi.cast("uintptr_t", address[0])), not write),
         }
+
+
+def mapped(fd, write):
+    """The memory behind a descriptor, as bytes."""
+    return numpy.asarray(_Mapping(fd, write))
 
 
 class Buffer:
@@ -52,7 +52,12 @@ class Buffer:
 
     def __init__(self, name, write=False, exclusive=False):
         self.name = name
-        self._array = numpy.asarray(_Mapping(name, write, exclusive))
+        flags = (os.O_RDWR if write else os.O_RDONLY) | (os.O_EXCL if exclusive else 0)
+        node = check(lib.rashpa_buffer_open(name.encode(), flags))
+        try:
+            self._array = mapped(node, write)
+        finally:
+            os.close(node)
 
     @property
     def array(self):

@@ -9,7 +9,7 @@ import warnings
 import weakref
 
 from ._abi import ffi, lib, names_of, new_aligned, plain
-from ._buffer import Buffer
+from ._buffer import mapped
 from ._errors import Released, Timeout, check, error
 from ._stack import Slot, Slots, Stack, dtype_of, pixel_of
 
@@ -139,9 +139,9 @@ class _Handle:
     def _slots_of(self, c):
         if self._slots is None or self._slots.run != c.run:
             header = lib.rashpa_stream_about(self.handle)
-            name = ffi.string(header.payload_name).decode() or self.name
+            payload = check(lib.rashpa_stream_payload(self.handle))
             # mapped once more: what has been taken from a stack may outlive the library's handle
-            self._slots = Slots(header, Buffer(name, write=not self.observes).array)
+            self._slots = Slots(header, mapped(payload, write=not self.observes))
         return self._slots
 
 
