@@ -49,7 +49,7 @@ for series in "$@"; do
 	fi
 done
 run "tools" make -s -C "$top/tools" O="$build/tools"
-run "software FPGA" make -s -C "$top/tools/fpga" O="$build/tools"
+run "software FPGA" make -s -C "$top/tools/software-fpga" O="$build/tools"
 run "tests" make -s -C "$top/selftests" O="$build/selftests"
 run "tests of the first header" make -s -C "$top/selftests" old O="$build/selftests"
 run "32-bit tests" make -s -C "$top/selftests" compat O="$build/selftests"

@@ -19,7 +19,7 @@ verdict() { # STATUS NAME
 }
 
 for file in uapi/linux/rashpa.h drivers/*.[ch] tools/lib/rashpa.h tools/lib/rashpa-stream.h \
-	tools/fpga/device.h; do
+	tools/software-fpga/device.h; do
 	said=$(perl "$kernel_doc" -none -Wall "$file" 2>&1)
 	clean=$?
 	[[ $said ]] && { sed 's/^/# /' <<<"$said"; clean=1; }

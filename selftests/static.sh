@@ -99,7 +99,7 @@ run_analyzer() {
 	local flags good=0
 	flags=$(pkg-config --cflags hwloc json-c libkmod libpci libudev libzstd ncursesw) || return
 	# shellcheck disable=SC2086 # flags
-	find tools -name '*.c' ! -name selftest.c ! -path 'tools/fpga/selftest/*' | sort |
+	find tools -name '*.c' ! -name selftest.c ! -path 'tools/software-fpga/selftest/*' | sort |
 		xargs -P "$jobs" -n 1 clang --analyze -Xclang -analyzer-config \
 			-Xclang mode=shallow -fno-caret-diagnostics -std=gnu17 -D_GNU_SOURCE \
 			-DRASHPA_VERSION='""' -DPROFILE_DIR='""' \

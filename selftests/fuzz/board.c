@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "../../tools/fpga/log.h"
+#include "../../tools/software-fpga/log.h"
 
 struct fpga board;
 struct host board_host;

@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "../../tools/fpga/fpga.h"
-#include "../../tools/fpga/vfu.h"
+#include "../../tools/software-fpga/fpga.h"
+#include "../../tools/software-fpga/vfu.h"
 
 /* As the board that rashpa-fpga-selftest starts: what it records can be a seed. */
 #define BOARD_MEMORY	(16u << 20)

@@ -3,7 +3,7 @@
  * The vfio-user server and the engine behind it, fed with what a client could send. An
  * input is a byte of flags and a list of steps, each {what, arg, length (16 bits), bytes};
  * what a real client sends can be recorded in this form (RASHPA_RECORD,
- * tools/fpga/client.c).
+ * tools/conformance/client.c).
  *
  * Looked at after each input, besides what the sanitizers see: the bytes beside what was
  * mapped for DMA, and that nothing of the client stays.
