@@ -52,4 +52,6 @@ run "tools" make -s -C "$top/tools" O="$build/tools"
 run "software FPGA" make -s -C "$top/tools/software-fpga" O="$build/tools"
 run "tests" make -s -C "$top/selftests" O="$build/selftests"
 run "tests of the first header" make -s -C "$top/selftests" old O="$build/selftests"
+# which it would make at each start in a guest, slowly
+run "fonts of the viewer" env MPLCONFIGDIR="$build/matplotlib" python3 -c "import matplotlib.font_manager"
 run "32-bit tests" make -s -C "$top/selftests" compat O="$build/selftests"

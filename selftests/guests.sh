@@ -29,7 +29,7 @@ declare -A leaves_out=(
 		python.sh"
 	["6.12 on"]="argument_test memory_test privilege_test disclosure_test order_test
 		group_test foreign.sh keepup.sh tools.sh stream.sh receive.sh compat.sh kill.sh
-		hostile.sh examples.sh load.sh python.sh"
+		hostile.sh examples.sh load.sh python.sh conformance.sh"
 	["newest off"]="conformance.sh abi_test argument_test privilege_test disclosure_test order_test
 		storm_test
 		pass_test race_test churn_test event_test group_test lock_test name_test role_test pin_test
