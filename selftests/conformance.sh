@@ -103,8 +103,11 @@ lacks() {
 	done
 }
 
+# What was skipped, but for a clock that is slow where others want the processor as well.
+skipped() { grep "# SKIP" "$work/out" | grep -cv "times as slow as ours"; }
+
 all "a board" --memory 16M --dtps 4 --vectors 4
-(($(grep -c "# SKIP" "$work/out") == 1)) && grep -q "# SKIP it has all features" "$work/out"
+(($(skipped) == 1)) && grep -q "# SKIP it has all features" "$work/out"
 ok $? "of a board that has all, what is lacking is skipped, and nothing else"
 all "a small board" --memory 256K --dtps 1 --vectors 1 --entries 2
 all "a board with one entry" --memory 16M --dtps 4 --vectors 4 --entries 1
@@ -116,7 +119,7 @@ lacks "bytes of on-board memory, tests see 4096"
 (($(grep -c "^ok [^#]*$" "$work/out") > 70))
 ok $? "nearly all tests need no more than 4 KiB of memory"
 all "a board that moves pages" --memory 16M --dtps 4 --vectors 4 --align 4096
-(($(grep -c "# SKIP" "$work/out") == 1))
+(($(skipped) == 1))
 ok $? "tests find images for a board that moves pages"
 all "a board that moves its memory as one page" --memory 4K --align 4096
 all "a board without features" --without lock --without freerun --without flush \

@@ -46,11 +46,11 @@ looked() { # FILE: what the viewer said
 Xvfb -displayfd 9 -screen 0 1280x900x24 9>"$work/display" >/dev/null 2>&1 &
 server=$!
 images=1000000 stream --rate 50
-timeout $((120 * ${RASHPA_SLOW:-1})) python3 -m rashpa.view ring5 --save "$work/view.png" --looks 3 >"$work/out" 2>&1 &
+timeout $((300 * ${RASHPA_SLOW:-1})) python3 -m rashpa.view ring5 --save "$work/view.png" --looks 3 >"$work/out" 2>&1 &
 viewer=$!
 wait_for 30 test -s "$work/display"
 ok $? "a display"
-DISPLAY=:$(cat "$work/display") timeout $((120 * ${RASHPA_SLOW:-1})) python3 -m rashpa.view ring5 --log --looks 3 >"$work/window" 2>&1
+DISPLAY=:$(cat "$work/display") timeout $((300 * ${RASHPA_SLOW:-1})) python3 -m rashpa.view ring5 --log --looks 3 >"$work/window" 2>&1
 ok $? "a window" || sed 's/^/# /' "$work/window"
 looked "$work/window"
 ok $? "which shows several images, and a rate" || sed 's/^/# /' "$work/window"
