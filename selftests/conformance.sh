@@ -202,6 +202,7 @@ ends 2 "$work/socket: it hung up at the first message: it is no vfio-user server
 	--socket "$work/socket"
 pretend
 kill -9 "$board"
+wait "$board" 2>/dev/null
 ends 2 "Connection refused: nobody listens there any more: start" --socket "$work/socket"
 end_board
 
