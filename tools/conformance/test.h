@@ -72,15 +72,15 @@ uint64_t patience_us(void);
 /* What the board says of its DTPs, where a test waits in vain: once for each test. */
 void tell_state(void);
 
-/* Wait until what was asked about is so. */
-#define EVENTUALLY(cond) ({							\
+/* Wait until what was asked about is so. Of DTPs nothing is said: for where no board is reached. */
+#define COMES_TRUE(cond) ({							\
 	uint64_t _end = now_us() + patience_us();				\
 	bool _ok;								\
 	while (!(_ok = (cond)) && now_us() < _end)				\
 		usleep(200);							\
-	if (!_ok)								\
-		tell_state();							\
 	_ok; })
+
+#define EVENTUALLY(cond)	(COMES_TRUE(cond) || (tell_state(), false))
 
 /* Let so much time of the board pass: for what must not happen. */
 void pass_us(uint64_t us);

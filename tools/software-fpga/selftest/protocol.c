@@ -211,7 +211,7 @@ static void test_bad_streams(void)
 
 	client_disconnect(c);
 	watch = client_open(c->control);
-	CHECK(EVENTUALLY(control(watch, "status\n", "ok connected=0 ")));
+	CHECK(COMES_TRUE(control(watch, "status\n", "ok connected=0 ")));
 	fds = count_fds(c->pid);
 	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		client_connect(c);
@@ -230,7 +230,7 @@ static void test_bad_streams(void)
 	client_connect(c);
 	client_send(c, &(struct frame){ 1, 2, 48, 0, 0, { 0 } }, 20, fd, 2);
 	client_disconnect(c);
-	CHECK(EVENTUALLY(control(watch, "status\n", "ok connected=0 ")));
+	CHECK(COMES_TRUE(control(watch, "status\n", "ok connected=0 ")));
 	CHECK_EQ(count_fds(c->pid), fds);
 	/* a command before the version */
 	client_connect(c);
@@ -248,7 +248,7 @@ static void test_bad_streams(void)
 	client_call(c, 1, "\0\0\0\0{\"capabilities\":[]}", 24, NULL, 0, &r);
 	CHECK(!r.error);
 	client_disconnect(c);
-	CHECK(EVENTUALLY(control(watch, "status\n", "ok connected=0 ")));
+	CHECK(COMES_TRUE(control(watch, "status\n", "ok connected=0 ")));
 	CHECK_EQ(count_fds(c->pid), fds);
 	close(watch);
 	client_setup(c);
