@@ -171,6 +171,7 @@ hostile 2 "from 0xfffffff0 on, 0x200 apart" registers/identity 0x104=0xfffffff0
 hostile 2 "has 65535 of type 1" registers/identity 0x100=0xffff0001
 hostile 2 "has 17 DTPs with doorbells from 0 on" registers/identity 0x100=0x00110001
 hostile 2 "doorbells from 0xfff0 on" registers/identity 0x10c=0xfff0
+hostile 0 "^ok 1 - registers/identity" registers/identity 0x130=0x00010001 0x134=0xfff0
 hostile 2 "list of blocks does not end" registers/identity 0x5c=0xfffffffc
 hostile 2 "BAR 4 shows 0 bytes of on-board memory" registers/identity 0x18=0
 
@@ -200,6 +201,18 @@ ok $? "--json tells that there was no board"
 pretend leave=hello
 ends 2 "$work/socket: it hung up at the first message: it is no vfio-user server" \
 	--socket "$work/socket"
+pretend leave=never
+conformance &
+client=$!
+for ((i = 0; i < 3000; i++)); do
+	! grep -q "socket: no answer yet: it has one client at a time: end the" "$work/err" || break
+	sleep 0.01
+done
+ok $((i == 3000)) "one that does not answer is told while it is waited for"
+kill -9 "$board"
+wait "$board" "$client" 2>/dev/null
+grep -q "socket: it hung up at the first message" "$work/err"
+ok $? "and its end is noticed"
 pretend
 kill -9 "$board"
 wait "$board" 2>/dev/null

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """A board that is none: it answers at a vfio-user socket, and says of itself what it is told.
 
-pretend.py SOCKET [OFFSET=VALUE]... [leave=OFFSET|hello]: registers of BAR 0 are words that keep
-what is written; these words are as said here. When that one is read it hangs up, or at once.
+pretend.py SOCKET [OFFSET=VALUE]... [leave=OFFSET|hello|never]: registers of BAR 0 are words that
+keep what is written; these words are as said here. When that one is read it hangs up, or at once;
+or it never does, and never answers.
 """
 import os
 import socket
@@ -73,5 +74,8 @@ listener.bind(sys.argv[1] + ".new")
 listener.listen()
 os.rename(sys.argv[1] + ".new", sys.argv[1])  # who sees it can connect
 host = listener.accept()[0]
-if "hello" not in leave:
+if "never" in leave:
+    while host.recv(4096):
+        pass
+elif "hello" not in leave:
     serve(host)

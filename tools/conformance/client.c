@@ -235,7 +235,8 @@ static bool read_all(struct client *c, void *data, size_t size)
 		ssize_t n;
 
 		if (!wait_readable(c, patience(c)))
-			die("no answer in %d s", patience(c) / 1000);
+			die("half an answer in %d s: see what the simulation has logged",
+			    patience(c) / 1000);
 		n = recv(c->fd, data, size, 0);
 		if (n <= 0)
 			return false;
@@ -258,8 +259,7 @@ static bool read_header(struct client *c, struct header *h, int *fd)
 
 	*fd = -1;
 	if (!wait_readable(c, patience(c)))
-		die("no answer in %d s: it has one client at a time, is there another one?",
-		    patience(c) / 1000);
+		die("no answer in %d s: see what the simulation has logged", patience(c) / 1000);
 	n = recvmsg(c->fd, &msg, MSG_CMSG_CLOEXEC);
 	if (n <= 0)
 		return false;
@@ -507,6 +507,8 @@ static void shake_hands(struct client *c, const void *version, size_t size)
 	struct header h = {
 		.id = ++c->id, .command = 1, .size = (uint32_t)(sizeof(h) + size),
 	};
+	static const char hint[] =
+		"it has one client at a time: end the other one; or it is no vfio-user server";
 	uint8_t frame[128];
 	struct reply r;
 	ssize_t n;
@@ -514,9 +516,10 @@ static void shake_hands(struct client *c, const void *version, size_t size)
 	memcpy(frame, &h, sizeof(h));
 	memcpy(frame + sizeof(h), version, size);
 	client_send(c, frame, h.size, NULL, 0);
+	if (!wait_readable(c, PATIENCE_MS))
+		fprintf(stderr, "%s: no answer yet: %s\n", c->path, hint);
 	if (!wait_readable(c, patience(c)))
-		die("no answer in %d s: it has one client at a time: end the other one, if there is one",
-		    patience(c) / 1000);
+		die("no answer in %d s: %s", (PATIENCE_MS + patience(c)) / 1000, hint);
 	n = recv(c->fd, frame, sizeof(h), MSG_PEEK);
 	if (n <= 0)
 		die("it hung up at the first message: it is no vfio-user server, or does not want this client: see what it has logged");

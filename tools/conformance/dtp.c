@@ -333,10 +333,14 @@ bool faulted(uint32_t n, uint32_t cause)
 
 void run_to_at(const char *file, int line, const struct dtp *d, uint32_t end)
 {
+	uint32_t is;
+	bool reached;
+
 	start(d);
-	if (!EVENTUALLY(status(d->n) == end))
-		wrong(file, line, "STATUS of DTP %u is %#x, and does not become %#x", d->n,
-		      status(d->n), end);
+	reached = EVENTUALLY((is = status(d->n)) == end);
+	if (!reached)
+		wrong(file, line, "STATUS of DTP %u is %#x, and does not become %#x", d->n, is,
+		      end);
 }
 
 void take_away(struct dtp *d, void (*take)(void), void (*give)(void), uint32_t cause)

@@ -225,6 +225,8 @@ static const char *look_at_blocks(void)
 		if ((type & 0xffff) > RFPGA_BLOCK_MAILBOX || !(type >> 16))
 			continue;
 		b = &blocks[type & 0xffff];
+		if (b->count)
+			continue;
 		size = block_size(type & 0xffff);
 		b->count = type >> 16;
 		b->base = rd(at + RFPGA_BLOCK_BASE);
