@@ -90,20 +90,20 @@ run_coccinelle() {
 run_cppcheck() {
 	cppcheck -q -j "$jobs" --enable=warning,portability,performance --inline-suppr \
 		--suppressions-list=selftests/static/cppcheck \
-		--template='{file}:{line}: {id}: {message}' -Iuapi -Itools/lib -Itools/common \
+		--template='{file}:{line}: {id}: {message}' -Iuapi -Itools/lib -Itools/common -Itools/dataset \
 		-iselftests/modules -iselftests/abi tools selftests
 }
 
 # Shallow: a sixth of the time, and it does not doubt what a function of another file returns.
 run_analyzer() {
 	local flags good=0
-	flags=$(pkg-config --cflags hwloc json-c libkmod libpci libudev libzstd ncursesw) || return
+	flags=$(pkg-config --cflags hdf5 hwloc json-c libkmod libpci libtiff-4 libudev libzstd ncursesw) || return
 	# shellcheck disable=SC2086 # flags
 	find tools -name '*.c' ! -name selftest.c ! -path 'tools/software-fpga/selftest/*' | sort |
 		xargs -P "$jobs" -n 1 clang --analyze -Xclang -analyzer-config \
 			-Xclang mode=shallow -fno-caret-diagnostics -std=gnu17 -D_GNU_SOURCE \
 			-DRASHPA_VERSION='""' -DPROFILE_DIR='""' \
-			-Iuapi -Itools/lib -Itools/common -Iselftests/modules $flags \
+			-Iuapi -Itools/lib -Itools/common -Itools/dataset -Iselftests/modules $flags \
 			-o /dev/null 2>"$out/analyzer.all" || good=1
 	grep -vE '^[0-9]+ warnings? generated\.$' "$out/analyzer.all" |
 		grep -vEf <(entries analyzer)

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../../tools/common/dataset.h"
+#include "../../tools/dataset/dataset.h"
 #include "../../tools/common/parse.h"
 #include "../../tools/common/profile.h"
 #include "../../tools/common/say.h"
@@ -89,17 +89,20 @@ static void read_profile(const uint8_t *data, size_t size)
 
 static void read_dataset(const char *name, const uint8_t *data, size_t size)
 {
+	const struct geometry small = { 4, 2, RASHPA_PIXEL_U16 };
 	struct dataset d;
 	char path[64];
 	int err;
 
 	write_file(path, sizeof(path), name, data, size);
-	err = dataset_load(&d, folder, why);
-	unlink(path);
-	must(!err || (*why && !d.pixels));
-	if (!err)
+	err = dataset_open(&d, folder, &small, why);
+	if (!err) {
 		must(d.images == 1);
-	dataset_free(&d);
+		err = dataset_hold(&d, 1, why);
+	}
+	unlink(path);
+	must(!err || *why);
+	dataset_close(&d);
 }
 
 static void read_numbers(const char *text)
@@ -108,7 +111,8 @@ static void read_numbers(const char *text)
 	uint64_t wide;
 	uint32_t narrow;
 	double real;
-	char size[SIZE_TEXT];
+	char size[SIZE_TEXT], shape[GEOMETRY_TEXT];
+	struct geometry g;
 
 	if (parse_u64(text, 1000, &wide))
 		must(wide <= 1000);
@@ -119,6 +123,8 @@ static void read_numbers(const char *text)
 		must(strlen(format_size(size, wide)) < sizeof(size));
 	if (parse_real(text, &real))
 		must(isfinite(real) && real >= 0);
+	if (parse_geometry(text, &g))
+		must(strlen(format_geometry(shape, &g)) < sizeof(shape));
 	if (parse_region(text, &r)) {
 		must(!regions_overlap(&r, &r) == !(r.width && r.height));
 		if (r.height >= 4)

@@ -9,13 +9,16 @@
 #include "parse.h"
 #include "say.h"
 
-enum { OPT_PROGRESS = 1024 };
+enum { OPT_PROGRESS = 1024, OPT_GEOMETRY };
 
 static const struct argp_option options[] = {
 	{ "buffer", 'b', "NAME", 0, "buffer of the stream (required)", 0 },
-	{ "dataset", 'd', "DIR|generate[:N[:SEED]]", 0,
-	  "the images: files raw*.bin or raw*.bin.zst of a folder, or generated ones (default: "
-	  "$RASHPA_DATA/jungfrau if it exists, else generate)", 0 },
+	{ "dataset", 'd', "FILE[:/PATH]|DIR|generate[:N[:SEED]]", 0,
+	  "the images: HDF5 (PATH: which dataset of the file), TIFF, raw ones, files raw*.bin or "
+	  "raw*.bin.zst of a folder, or generated ones (default: $RASHPA_DATA/jungfrau if it "
+	  "exists, else generate)", 0 },
+	{ "geometry", OPT_GEOMETRY, "WxH[,u8|u16|u32]", 0,
+	  "of raw images (default 1024x512,u16); others say it themselves", 0 },
 	{ "images", 'n', "N", 0, "end after N images (default: no limit)", 0 },
 	{ "timeout", 't', "SECONDS", 0, "give up after so long without progress", 0 },
 	OPTION_JSON,
@@ -59,6 +62,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		break;
 	case 'd':
 		o->dataset = arg;
+		break;
+	case OPT_GEOMETRY:
+		if (!parse_geometry(arg, &o->geometry))
+			argp_error(state, "--geometry: \"%s\" is not WxH or WxH,u8|u16|u32, of 1 to 65536 pixels a side",
+				   arg);
 		break;
 	case 'n':
 		if (!parse_u64(arg, UINT64_C(1) << 48, &o->images))

@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "geometry.h"
+
 /* Rows of a table of options; their keys are 'j' (argument or NULL, for json_to()) and 'f'. */
 #define OPTION_JSON \
 	{ "json", 'j', "FILE", OPTION_ARG_OPTIONAL, "JSON to FILE, or to standard output", 0 }
@@ -19,6 +21,7 @@ void tool_begin(int argc, char **argv);
 struct stream_options {
 	const char *buffer;	/* never NULL after parsing */
 	const char *dataset;	/* NULL: the default */
+	struct geometry geometry;	/* of raw images; 0 x 0: the default */
 	bool json;		/* where to is json-out.c's */
 	uint64_t images;	/* 0: no limit */
 	double timeout;		/* seconds without progress, 0: none */

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "dataset.h"
+#include "geometry.h"
 #include "iommu.h"
 #include "parse.h"
 #include "path.h"
@@ -174,63 +175,134 @@ static void test_percentiles(void)
 
 /* --- dataset --- */
 
-static void test_dataset(void)
+/* Open and hold all of it. */
+static int load(struct dataset *d, const char *spec, const struct geometry *wanted, char *why)
+{
+	int result = dataset_open(d, spec, wanted, why);
+
+	if (!result)
+		result = dataset_hold(d, d->images, why);
+	if (result)
+		dataset_close(d);
+	return result;
+}
+
+static void test_generated(void)
 {
 	struct dataset a, b, c;
-	char why[WHY_SIZE], dir[] = "/tmp/rashpa-selftest-XXXXXX", path[64];
+	char why[WHY_SIZE];
 	uint64_t stage[4] = {};
-	FILE *file;
+	size_t image;
 
-	ok(!dataset_load(&a, "generate:3:7", why) && a.images == 3, "three images are generated");
-	ok(!dataset_load(&b, "generate:3:7", why) &&
-	   !memcmp(a.pixels, b.pixels, dataset_bytes(&a)), "the same seed makes the same images");
-	ok(!dataset_load(&c, "generate:2:8", why) && c.images == 2 && c.sum[1] != a.sum[1] &&
-	   memcmp(a.pixels, c.pixels, dataset_bytes(&c)), "another seed makes others");
-	dataset_free(&c);
-	ok(!dataset_load(&c, "generate:1:7", why) && !memcmp(a.pixels, c.pixels, dataset_bytes(&c)),
+	ok(!load(&a, "generate:3:7", NULL, why) && a.images == 3 && a.held == 3,
+	   "three images are generated");
+	image = dataset_bytes(&a);
+	ok(!load(&b, "generate:3:7", NULL, why) && !memcmp(a.pixels, b.pixels, 3 * image),
+	   "the same seed makes the same images");
+	ok(!load(&c, "generate:2:8", NULL, why) && c.images == 2 && c.sum[1] != a.sum[1] &&
+	   memcmp(a.pixels, c.pixels, 2 * image), "another seed makes others");
+	dataset_close(&c);
+	ok(!load(&c, "generate:1:7", NULL, why) && !memcmp(a.pixels, c.pixels, image),
 	   "fewer images are the beginning of more");
 	ok(a.sum[2] && a.sum[2] == b.sum[2] && a.sum[0] == c.sum[0] && a.sum[0] != a.sum[2],
 	   "the sum of images is that of the same images elsewhere");
-	ok(memcmp(dataset_line(&a, 0, 0), dataset_line(&a, 1, 0), dataset_bytes(&c)),
+	ok(memcmp(dataset_line(&a, 0, 0), dataset_line(&a, 1, 0), image),
 	   "the images differ from each other");
-	dataset_free(&c);
-	for (size_t i = 0; i < (size_t)a.images * DATASET_IMAGE; i++)
-		stage[DATASET_GAIN(a.pixels[i])]++;
+	dataset_close(&c);
+	for (size_t i = 0; i < 3 * image / sizeof(uint16_t); i++)
+		stage[DATASET_GAIN(((const uint16_t *)(const void *)a.pixels)[i])]++;
 	ok(stage[0] && stage[1] && stage[3], "gain stages 0, 1 and 3 all occur");
 	ok(!stage[2], "gain stage 2, which does not exist, never does");
 	ok(stage[0] > stage[1] && stage[1] > stage[3], "few pixels are bright");
+	dataset_close(&a);
+	dataset_close(&b);
 
-	ok(dataset_load(&c, "generate:0", why) && strstr(why, "generate:0"),
+	ok(load(&c, "generate:0", NULL, why) && strstr(why, "generate:0"),
 	   "no images are refused: %s", why);
-	ok(dataset_load(&c, "generate:x", why), "a wrong number is refused: %s", why);
-	ok(dataset_load(&c, "generate:1:", why), "an empty seed is refused: %s", why);
-	ok(dataset_load(&c, "/nowhere", why) && strstr(why, "/nowhere"),
+	ok(load(&c, "generate:x", NULL, why), "a wrong number is refused: %s", why);
+	ok(load(&c, "generate:1:", NULL, why), "an empty seed is refused: %s", why);
+	ok(load(&c, "generate:1", &(struct geometry) { 100, 100, RASHPA_PIXEL_U16 }, why) &&
+	   strstr(why, "1024 x 512 u16") && strstr(why, "100 x 100 u16"),
+	   "another geometry is refused: %s", why);
+	ok(load(&c, "/nowhere", NULL, why) && strstr(why, "/nowhere"),
 	   "a folder that is not there: %s", why);
+	ok(load(&c, "/dev/null", NULL, why), "no file and no folder: %s", why);
+}
 
-	if (!mkdtemp(dir))
-		return ok(false, "mkdtemp");
-	ok(dataset_load(&c, dir, why), "an empty folder is refused: %s", why);
+/* A file of so many images of the dataset, from one on. */
+static void write_raw(const char *path, const struct dataset *d, uint32_t from, uint32_t images)
+{
+	FILE *file = fopen(path, "w");
+
+	fwrite(dataset_line(d, from, 0), dataset_bytes(d), images, file);
+	fclose(file);
+}
+
+static void test_dataset(void)
+{
+	const struct geometry half = { 512, 512, RASHPA_PIXEL_U16 },
+			      wide = { 1024, 256, RASHPA_PIXEL_U32 };
+	char why[WHY_SIZE], dir[] = "/tmp/rashpa-selftest-XXXXXX", path[64];
+	struct dataset a, c;
+	size_t image;
+
+	test_generated();
+	if (load(&a, "generate:3:7", NULL, why) || !mkdtemp(dir))
+		return ok(false, "a folder, and images for it");
+	image = dataset_bytes(&a);
+	ok(load(&c, dir, NULL, why), "an empty folder is refused: %s", why);
 	/* raw10 comes after raw9 */
 	for (int i = 9; i <= 10; i++) {
 		snprintf(path, sizeof(path), "%s/raw%d.bin", dir, i);
-		file = fopen(path, "w");
-		fwrite(dataset_line(&a, i - 9, 0), 2, DATASET_IMAGE, file);
-		fclose(file);
+		write_raw(path, &a, i - 9, 1);
 	}
-	ok(!dataset_load(&c, dir, why) && c.images == 2 &&
-	   !memcmp(c.pixels, a.pixels, dataset_bytes(&c)),
+	ok(!load(&c, dir, NULL, why) && c.images == 2 && !memcmp(c.pixels, a.pixels, 2 * image),
 	   "files are read in the order of their numbers");
-	dataset_free(&c);
+	dataset_close(&c);
+	ok(!load(&c, dir, &wide, why) && c.geometry.pixel == RASHPA_PIXEL_U32 &&
+	   !memcmp(c.pixels, a.pixels, 2 * image), "raw images have the geometry that is said");
+	dataset_close(&c);
+	ok(load(&c, dir, &half, why) && strstr(why, "512 x 512 u16"), "if it fits: %s", why);
 	if (truncate(path, 1000))
 		ok(false, "truncate");
-	ok(dataset_load(&c, dir, why) && strstr(why, "raw10.bin"), "a short file is refused: %s",
+	ok(load(&c, dir, NULL, why) && strstr(why, "raw10.bin"), "a short file is refused: %s",
 	   why);
 	unlink(path);
 	snprintf(path, sizeof(path), "%s/raw9.bin", dir);
+	write_raw(path, &a, 0, 3);
+	ok(!load(&c, path, NULL, why) && c.images == 3 && !memcmp(c.pixels, a.pixels, 3 * image),
+	   "a file has images one behind the other");
+	dataset_close(&c);
+	ok(!load(&c, path, &half, why) && c.images == 6, "smaller ones are more");
+	dataset_close(&c);
+	if (truncate(path, 3 * image - 1))
+		ok(false, "truncate");
+	ok(load(&c, path, NULL, why) && strstr(why, "neither HDF5 nor TIFF"),
+	   "a part of an image is refused: %s", why);
+	strcat(path, ":/inside");
+	ok(load(&c, path, NULL, why) && strstr(why, "/inside"), "nothing is inside: %s", why);
+	*strrchr(path, ':') = '\0';
 	unlink(path);
 	rmdir(dir);
-	dataset_free(&a);
-	dataset_free(&b);
+	dataset_close(&a);
+}
+
+static void test_geometry(void)
+{
+	static const char * const bad[] = {
+		"", "x", "10", "10x", "x10", "0x10", "10x0", "10x10,", "10x10,u64", "10x10,u1",
+		"65537x1", "1x65537", "10x10 ", "-1x10", "10x10,u16,", "0x10x10",
+	};
+	char text[GEOMETRY_TEXT];
+	struct geometry g;
+
+	ok(parse_geometry("1030x514", &g) && g.width == 1030 && g.height == 514 &&
+	   g.pixel == RASHPA_PIXEL_U16, "a geometry without a type is u16");
+	ok(parse_geometry("65536x65536,u32", &g) && g.pixel == RASHPA_PIXEL_U32 &&
+	   !strcmp(format_geometry(text, &g), "65536 x 65536 u32"), "one with a type: %s", text);
+	ok(parse_geometry("1x1,u8", &g) && pixel_bytes(g.pixel) == 1, "a small one");
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		ok(!parse_geometry(bad[i], &g), "geometry \"%s\" is refused", bad[i]);
 }
 
 /* --- profiles --- */
@@ -1127,6 +1199,7 @@ int main(int argc, char **argv)
 	test_modes();
 	test_regions();
 	test_percentiles();
+	test_geometry();
 	test_dataset();
 	test_bdf();
 	test_files();

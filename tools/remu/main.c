@@ -70,7 +70,7 @@ static void check_policy(struct argp_state *state, struct config *c)
 		argp_error(state, "--policy drop: a source that goes on needs --rate or --period");
 	if (c->policy == RASHPA_STREAM_WAIT && c->period && !c->live)
 		argp_error(state, "--policy wait: images in memory wait, they have no --rate");
-	if (c->policy == RASHPA_STREAM_DROP && c->regions > 1)
+	if (c->policy == RASHPA_STREAM_DROP && (c->regions > 1 || c->split > 1))
 		argp_error(state, "--policy drop: each of several processes would leave out others: use one (--split 1)");
 	if (c->live && c->sampling > UINT16_MAX)
 		argp_error(state, "--live: the board takes 1 of %d images at the least",
@@ -105,11 +105,6 @@ static void check(struct argp_state *state, struct config *c)
 {
 	if (c->regions && c->split)
 		argp_error(state, "--dtp and --split exclude each other");
-	if (!c->regions) {
-		c->regions = c->live || c->policy == RASHPA_STREAM_DROP ? 1 : 2;
-		c->regions = c->split ? c->split : c->regions;
-		split_regions(DATASET_WIDTH, DATASET_HEIGHT, c->regions, c->region);
-	}
 	for (unsigned int i = 0; i < c->regions; i++) {
 		for (unsigned int j = 0; j < i; j++) {
 			if (regions_overlap(&c->region[i], &c->region[j]))
@@ -118,6 +113,34 @@ static void check(struct argp_state *state, struct config *c)
 		}
 	}
 	check_policy(state, c);
+}
+
+/* What depends on the images. */
+static int plan_regions(struct config *c, const struct dataset *dataset)
+{
+	const struct geometry *g = &dataset->geometry;
+
+	if (!c->regions) {
+		c->regions = c->live || c->policy == RASHPA_STREAM_DROP || g->height < 2 ? 1 : 2;
+		c->regions = c->split ? c->split : c->regions;
+		if (c->regions > g->height) {
+			say("--split %u: the images of %s have %" PRIu32 " lines", c->split,
+			    dataset->source, g->height);
+			return EXIT_USAGE;
+		}
+		split_regions(g->width, g->height, c->regions, c->region);
+	}
+	for (unsigned int i = 0; i < c->regions; i++) {
+		const struct region *r = &c->region[i];
+
+		if (r->x + r->width <= g->width && r->y + r->height <= g->height)
+			continue;
+		say("--dtp: %" PRIu32 ",%" PRIu32 ",%" PRIu32 "x%" PRIu32
+		    " is outside the image of %" PRIu32 " x %" PRIu32 " pixels of %s", r->x, r->y,
+		    r->width, r->height, g->width, g->height, dataset->source);
+		return EXIT_USAGE;
+	}
+	return 0;
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -139,9 +162,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		r = &c->region[c->regions++];
 		if (!parse_region(arg, r))
 			argp_error(state, "--dtp: \"%s\" is not X,Y,WxH or X,Y,WxH@DX,DY", arg);
-		if (r->x + r->width > DATASET_WIDTH || r->y + r->height > DATASET_HEIGHT)
-			argp_error(state, "--dtp: %s is outside the image of %d x %d pixels", arg,
-				   DATASET_WIDTH, DATASET_HEIGHT);
 		if (r->to_x + r->width > 65536 || r->to_y + r->height > 65536)
 			argp_error(state,
 				   "--dtp: %s makes an image of more than 65536 pixels a side",
@@ -230,12 +250,15 @@ static void print_figures(const struct report *r, double seconds, bool live)
 		printf("time        %.9f s, %.6f GB/s\n", seconds, r->bytes / seconds / 1e9);
 }
 
-static void print_text(const struct report *r, double seconds, bool live)
+static void print_text(const struct report *r, const struct dataset *dataset, double seconds,
+		       bool live)
 {
 	if (r->counted)
 		print_figures(r, seconds, live);
 	else
 		puts("the board does not answer: what it sent is not known");
+	printf("dataset     %" PRIu32 " of %" PRIu32 " images loaded\n", r->loaded,
+	       dataset->images);
 	printf("map         %s, %" PRIu32 " segment%s, iommu %s, %" PRIu32 " slots\n",
 	       rashpa_class_name(r->map_class), r->segments, r->segments == 1 ? "" : "s",
 	       r->iommu ? "on" : "off", r->slots);
@@ -260,6 +283,8 @@ static int print_json(const struct config *c, const struct dataset *dataset,
 	put_text(o, "buffer", c->opt.buffer);
 	put_int(o, "fpga", c->fpga);
 	put_text(o, "dataset", dataset->source);
+	put_int(o, "dataset_images", dataset->images);
+	put_int(o, "loaded_images", r->loaded);
 	put_int(o, "dtps", r->dtps);
 	put_int(o, "bunch", c->bunch);
 	put_int(o, "slots", r->slots);
@@ -316,17 +341,19 @@ int main(int argc, char **argv)
 	argp_parse(&argp, argc, argv, 0, NULL, &config);
 	fpga_catch_removal();
 
-	if (dataset_load(&dataset, config.opt.dataset, why))
+	if (dataset_open(&dataset, config.opt.dataset, &config.opt.geometry, why))
 		return fail("%s", why);
-	result = pcie_run(&config, &dataset, stop, &report);
+	result = plan_regions(&config, &dataset);
+	if (!result)
+		result = pcie_run(&config, &dataset, stop, &report);
 	if (report.dtps) {
 		seconds = report.stop > report.start ?
 			  (report.stop - report.start) * (RFPGA_TICK_NS / 1e9) : 0;
 		if (!config.opt.json)
-			print_text(&report, seconds, config.live);
+			print_text(&report, &dataset, seconds, config.live);
 		else if (print_json(&config, &dataset, &report, seconds) && !result)
 			result = EXIT_FAILED;
 	}
-	dataset_free(&dataset);
+	dataset_close(&dataset);
 	return result;
 }

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -19,7 +20,10 @@
 
 struct run {
 	const struct config *config;
-	const struct dataset *dataset;
+	struct dataset *dataset;
+	uint32_t loaded;		/* images of it in on-board memory */
+	uint64_t sum;			/* of these */
+	int producer;			/* the buffer's node, ours until the stream is there */
 	struct rashpa_stream *stream;
 	const struct rashpa_stream_header *about;	/* what consumers see of it */
 	struct fpga fpga;
@@ -66,7 +70,7 @@ static int open_stream(struct run *r)
 	struct rashpa_stream_process process[RFPGA_DTPS_MAX] = {};
 	struct rashpa_stream_plan plan = {
 		.header = {
-			.pixel = RASHPA_PIXEL_U16,
+			.pixel = r->dataset->geometry.pixel,
 			.bunch = c->bunch,
 			.slots = c->slots,
 			.policy = c->policy,
@@ -74,8 +78,8 @@ static int open_stream(struct run *r)
 			.sampling = c->sampling,
 			.phase = c->phase,
 			.live = c->live,
-			.dataset_images = r->dataset->images,
-			.dataset_sum = r->dataset->sum[r->dataset->images - 1],
+			.dataset_images = r->loaded,
+			.dataset_sum = r->sum,
 		},
 		.process = process,
 		.processes = c->regions,
@@ -105,6 +109,8 @@ static int open_stream(struct run *r)
 	snprintf(plan.header.dataset, sizeof(plan.header.dataset), "%.63s", r->dataset->source);
 	if (c->lock)
 		snprintf(plan.header.lock_name, sizeof(plan.header.lock_name), "%s", c->lock);
+	close(r->producer);
+	r->producer = -1;
 	if (rashpa_stream_create(c->opt.buffer, &plan, &r->stream))
 		return fail("%s", rashpa_reason());
 	r->about = rashpa_stream_about(r->stream);
@@ -130,29 +136,29 @@ static int check_idle(const struct fpga *f)
 
 static int check_fpga(struct run *r)
 {
-	const struct rashpa_stream_header *s = r->about;
+	const struct config *c = r->config;
 	struct fpga *f = &r->fpga;
-	uint32_t caps = fpga_read(f, RFPGA_CAPS), vector = r->config->vector;
+	uint32_t caps = fpga_read(f, RFPGA_CAPS), vector = c->vector;
 	uint32_t features = fpga_read(f, RFPGA_FEATURES);
 	/* Without groups there is an interrupt for each process, which a receiver stands. */
 	uint32_t want = RFPGA_FEATURE_MSIX | RFPGA_FEATURE_LOCK |
-			(s->policy ? RFPGA_FEATURE_FREERUN : 0) |
-			(s->policy == RASHPA_STREAM_DROP ? RFPGA_FEATURE_DROP : 0) |
-			(s->live || s->policy == RASHPA_STREAM_DROP ? RFPGA_FEATURE_META : 0);
+			(c->policy ? RFPGA_FEATURE_FREERUN : 0) |
+			(c->policy == RASHPA_STREAM_DROP ? RFPGA_FEATURE_DROP : 0) |
+			(c->live || c->policy == RASHPA_STREAM_DROP ? RFPGA_FEATURE_META : 0);
 
 	if (f->info.out_state == RASHPA_STATE_STUCK)
 		return fail("fpga%u: it is stuck: reset it (rashpactl reset fpga%u)", f->number,
 			    f->number);
-	if (s->processes > RFPGA_CAPS_DTPS(caps))
-		return fail("fpga%u: it has %u data transfer processes, %" PRIu32 " are wanted: use fewer --dtp, or --split",
-			    f->number, RFPGA_CAPS_DTPS(caps), s->processes);
+	if (c->regions > RFPGA_CAPS_DTPS(caps))
+		return fail("fpga%u: it has %u data transfer processes, %u are wanted: use fewer --dtp, or --split",
+			    f->number, RFPGA_CAPS_DTPS(caps), c->regions);
 	if (vector >= RFPGA_CAPS_VECTORS(caps) || vector >= f->info.out_vectors)
 		return fail("fpga%u: there is no vector %" PRIu32 ": it has %u, of which %u can be used",
 			    f->number, vector, RFPGA_CAPS_VECTORS(caps), f->info.out_vectors);
 	if ((features & want) != want)
 		return fail("fpga%u: it lacks features for this stream (has %#x, needs %#x)",
 			    f->number, features, want);
-	if (s->live && !fpga_block_find(f, RFPGA_BLOCK_SOURCE, RFPGA_SOURCE_SIZE, &r->source))
+	if (c->live && !fpga_block_find(f, RFPGA_BLOCK_SOURCE, RFPGA_SOURCE_SIZE, &r->source))
 		return fail("fpga%u: it has no live source: stream from memory (without --live)",
 			    f->number);
 	return check_idle(f);
@@ -160,49 +166,94 @@ static int check_fpga(struct run *r)
 
 static int open_fpga(struct run *r)
 {
-	const int buffer = rashpa_buffer_open(r->config->opt.buffer, O_RDWR);
+	struct rashpa_role role = { .take = RASHPA_ROLE_PRODUCER };
 	struct fpga *f = &r->fpga;
 	char why[WHY_SIZE];
 
-	/* That there is none is said first; it is claimed when it is known what for. */
-	if (buffer < 0)
+	/* Loading takes long: that there is no buffer, or another producer, is said before. */
+	r->producer = rashpa_buffer_open(r->config->opt.buffer, O_RDWR);
+	if (r->producer < 0 || rashpa_buffer_role(r->producer, &role))
 		return fail("%s", rashpa_reason());
-	close(buffer);
-
 	if (fpga_open(f, r->config->fpga, why) || fpga_claim(f, why) || fpga_registers(f, why) ||
 	    view_open(&r->memory, f, "memory", RFPGA_BAR_MEMORY, 0, 0, true, why))
 		return fail("%s", why);
 	return 0;
 }
 
-static int load(struct run *r, struct report *report, const volatile bool *stop)
+/* How many images of the dataset fit on the board. */
+static int choose_images(struct run *r)
 {
-	size_t image = DATASET_IMAGE * sizeof(uint16_t);
-	uint64_t room = fpga_read64(&r->fpga, RFPGA_MEMORY_SIZE);
-	uint64_t begin = now_ns();
-	struct progress progress;
+	const struct dataset *d = r->dataset;
+	uint64_t room = fpga_read64(&r->fpga, RFPGA_MEMORY_SIZE), fit;
+	const uint32_t bits = RFPGA_LIMITS_COUNT(fpga_read(&r->fpga, RFPGA_LIMITS));
+	const uint32_t most = bits && bits < 32 ? (1u << bits) - 1 : UINT32_MAX;
+	char has[SIZE_TEXT], image[SIZE_TEXT];
 
 	if (room > r->memory.length)
 		room = r->memory.length;
-	if (dataset_bytes(r->dataset) > room)
-		return fail("fpga%u: the dataset has %" PRIu32
-			    " images, on-board memory has room for %" PRIu64
-			    ": use fewer (generate:%" PRIu64 ")",
-			    r->fpga.number, r->dataset->images, room / image, room / image);
+	format_size(has, room);
+	fit = room / dataset_bytes(d);
+	if (!fit)
+		return fail("fpga%u: an image of %s has %s, on-board memory only %s: use smaller images",
+			    r->fpga.number, d->source, format_size(image, dataset_bytes(d)), has);
+	r->loaded = d->images;
+	if (r->loaded > fit) {
+		r->loaded = fit;
+		say("fpga%u: note: %" PRIu32 " of the %" PRIu32
+		    " images of %s fit into on-board memory of %s: these go round and round",
+		    r->fpga.number, r->loaded, d->images, d->source, has);
+	}
+	if (r->loaded > most) {
+		r->loaded = most;
+		say("fpga%u: note: it counts only %" PRIu32 " of the %" PRIu32
+		    " images of %s (LIMITS): these go round and round",
+		    r->fpga.number, r->loaded, d->images, d->source);
+	}
+	return 0;
+}
+
+static int load_images(struct run *r, void *image, const volatile bool *stop)
+{
+	const size_t bytes = dataset_bytes(r->dataset);
+	struct progress progress;
+	char why[WHY_SIZE];
+	int result = 0;
+
 	progress_init(&progress, r->config->opt.progress);
-	for (uint32_t i = 0; i < r->dataset->images && !*stop; i++) {
-		memcpy((char *)(uintptr_t)r->memory.base + i * image,
-		       dataset_line(r->dataset, i, 0), image);
+	for (uint32_t i = 0; i < r->loaded && !result && !*stop; i++) {
+		if (dataset_read(r->dataset, i, image, why)) {
+			result = fail("%s", why);
+			break;
+		}
+		r->sum = dataset_add(r->dataset, r->sum, image);
+		memcpy((char *)(uintptr_t)r->memory.base + i * bytes, image, bytes);
 		progress_show(&progress, "loading image %" PRIu32 " of %" PRIu32, i + 1,
-			      r->dataset->images);
+			      r->loaded);
 	}
 	progress_end(&progress);
+	return result;
+}
+
+static int load(struct run *r, struct report *report, const volatile bool *stop)
+{
+	uint64_t begin = now_ns();
+	void *image;
+	int result = choose_images(r);
+
+	if (result)
+		return result;
+	image = malloc(dataset_bytes(r->dataset));
+	if (!image)
+		return fail("no memory for an image of %s", r->dataset->source);
+	result = load_images(r, image, stop);
+	free(image);
 	/* The last write is on board when a read has come back. */
 	__sync_synchronize();
 	fpga_read(&r->fpga, RFPGA_STATUS);
 	report->load_ns = now_ns() - begin;
-	report->load_bytes = dataset_bytes(r->dataset);
-	return 0;
+	report->load_bytes = r->loaded * dataset_bytes(r->dataset);
+	report->loaded = r->loaded;
+	return result;
 }
 
 /* The profile's table; without one, that of the reference interface, as root. */
@@ -311,7 +362,7 @@ static void configure(struct run *r, unsigned int i)
 			(s->policy ? RFPGA_MODE_FREERUN : 0) |
 			(s->policy == RASHPA_STREAM_DROP ? RFPGA_MODE_DROP : 0),
 		.vector = r->config->vector,
-		.pixel_bytes = sizeof(uint16_t),
+		.pixel_bytes = pixel_bytes(s->pixel),
 		.bunch = s->bunch,
 		.slots = s->slots,
 		.src_images = s->dataset_images,
@@ -321,8 +372,8 @@ static void configure(struct run *r, unsigned int i)
 		.height = d->height,
 		.dst_x = d->x,
 		.dst_y = d->y,
-		.src_line = DATASET_WIDTH * sizeof(uint16_t),
-		.src_image = DATASET_IMAGE * sizeof(uint16_t),
+		.src_line = dataset_line_bytes(r->dataset),
+		.src_image = dataset_bytes(r->dataset),
 		.dst_base = s->data_offset,
 		.dst_line = s->line_stride,
 		.dst_image = s->image_stride,
@@ -598,10 +649,11 @@ static void close_all(struct run *r)
 	fpga_close(&r->fpga);
 	close_fd(r->lock_dmabuf);
 	close_fd(r->dmabuf);
+	close_fd(r->producer);
 	rashpa_stream_close(r->stream);
 }
 
-int pcie_run(const struct config *config, const struct dataset *dataset, volatile bool *stop,
+int pcie_run(const struct config *config, struct dataset *dataset, volatile bool *stop,
 	     struct report *report)
 {
 	struct run r = {
@@ -609,21 +661,21 @@ int pcie_run(const struct config *config, const struct dataset *dataset, volatil
 		.dataset = dataset,
 		.fpga = FPGA_NONE,
 		.memory = VIEW_NONE, .table = VIEW_NONE,
-		.dmabuf = -1, .map = -1, .channel = -1,
+		.producer = -1, .dmabuf = -1, .map = -1, .channel = -1,
 		.lock_dmabuf = -1, .lock_map = -1,
 	};
 	int result;
 
 	result = open_fpga(&r);
 	if (!result)
-		result = open_stream(&r);
-	if (!result)
 		result = check_fpga(&r);
 	if (!result)
 		result = load(&r, report, stop);
-	if (!result)
+	if (!result && !*stop)
+		result = open_stream(&r);
+	if (!result && !*stop)
 		result = map_buffer(&r);
-	if (!result)
+	if (!result && !*stop)
 		result = open_channel(&r);
 	if (!result && !*stop) {
 		result = start(&r);

@@ -32,11 +32,12 @@ struct report {
 	uint64_t dropped, lost, fifo_peak, missed, stall, stall_bus, stall_source;
 	uint64_t start, stop;		/* ticks */
 	uint64_t load_ns, load_bytes;	/* of the dataset into on-board memory */
+	uint32_t loaded;		/* images there */
 	uint32_t slots;
 };
 
 /* Stream until all images are sent, or a signal sets *stop. An exit code, after messages. */
-int pcie_run(const struct config *config, const struct dataset *dataset, volatile bool *stop,
+int pcie_run(const struct config *config, struct dataset *dataset, volatile bool *stop,
 	     struct report *report);
 
 #endif /* REMU_H */

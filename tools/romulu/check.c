@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* The engine that asks of each frame whether it is, byte for byte, the image that it should be. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,14 +8,15 @@
 #include "romulu.h"
 #include "say.h"
 
+#define HOLD_STEP	16	/* images from one look at signals to the next */
 #define POISON_BYTE	0xa5
-#define POISON_PIXEL	0xa5a5
+#define POISON_PIXEL	0xa5a5a5a5
 
 /* The first wrong pixel of a frame. */
 struct mismatch {
 	uint64_t stack;
 	uint32_t image, line, pixel;
-	uint16_t expected, got;
+	uint32_t expected, got;
 	bool duplicate, unwritten;
 };
 
@@ -30,29 +32,50 @@ static int check_open(struct run *r)
 	return r->engine ? 0 : fail("no memory to compare");
 }
 
+/* The rest of a large dataset, as far as the stream shows it. */
+static int hold(struct run *r, uint32_t images)
+{
+	struct dataset *d = r->dataset;
+	char why[WHY_SIZE];
+
+	while (d->held < images) {
+		if (*r->stop)
+			return -EINTR;
+		if (dataset_hold(d, images - d->held < HOLD_STEP ? images : d->held + HOLD_STEP,
+				 why))
+			return fail("%s", why);
+	}
+	return 0;
+}
+
 /* Can the dataset be what the stream shows? */
 static int check_begin(struct run *r)
 {
 	const struct rashpa_stream_header *h = r->about;
-	const struct dataset *dataset = r->dataset;
 	const char *buffer = r->config->opt.buffer;
+	struct dataset *dataset = r->dataset;
+	const struct geometry *g = &dataset->geometry;
+	int result;
 
-	if (h->pixel != RASHPA_PIXEL_U16 || h->big_endian)
-		return fail("buffer %s: pixels of type %" PRIu32 " cannot be compared: use --no-check",
-			    buffer, h->pixel);
+	if (h->pixel != g->pixel || h->big_endian)
+		return fail("buffer %s: the stream's pixels are of another type than those of the dataset %s: give the producer's --dataset, or --no-check",
+			    buffer, dataset->source);
 	if (!h->dataset_images || h->dataset_images > dataset->images)
 		return fail("buffer %s: the stream shows %" PRIu32
 			    " images, the dataset %s has %" PRIu32
 			    ": give the producer's --dataset",
 			    buffer, h->dataset_images, dataset->source, dataset->images);
+	result = hold(r, h->dataset_images);
+	if (result)
+		return result;
 	if (h->dataset_sum && h->dataset_sum != dataset->sum[h->dataset_images - 1])
 		return fail("buffer %s: the stream shows other images than those of the dataset %s: give the producer's --dataset",
 			    buffer, dataset->source);
 	for (uint32_t i = 0; i < h->processes; i++) {
 		const struct rashpa_stream_process *p = rashpa_stream_process_at(r->stream, i);
 
-		if ((uint64_t)p->origin_x + p->width > DATASET_WIDTH ||
-		    (uint64_t)p->origin_y + p->height > DATASET_HEIGHT)
+		if ((uint64_t)p->origin_x + p->width > g->width ||
+		    (uint64_t)p->origin_y + p->height > g->height)
 			return fail("buffer %s: process %" PRIu32 " shows a region outside the dataset's images: use --no-check",
 				    buffer, p->number);
 	}
@@ -74,26 +97,26 @@ static bool same_region(const struct run *r, const struct rashpa_stack *st, uint
 			const struct rashpa_stream_process *p, uint32_t *missing,
 			const uint8_t *frame, struct mismatch *m)
 {
-	for (uint32_t y = 0; y < p->height; y++) {
-		const uint8_t *line = frame + (p->y + y) * st->line_stride + (uint64_t)p->x * 2;
-		const uint16_t *want = dataset_line(r->dataset, number, p->origin_y + y) +
-				       p->origin_x;
-		uint16_t got;
+	const size_t pixel = st->pixel_bytes;
 
-		if (!memcmp(line, want, (size_t)p->width * 2))
+	for (uint32_t y = 0; y < p->height; y++) {
+		const uint8_t *line = frame + (p->y + y) * st->line_stride + p->x * pixel;
+		const uint8_t *want = dataset_line(r->dataset, number, p->origin_y + y) +
+				      p->origin_x * pixel;
+
+		if (!memcmp(line, want, p->width * pixel))
 			continue;
 		if (*missing) {
 			--*missing;
 			continue;
 		}
 		for (uint32_t x = 0; m && x < p->width; x++) {
-			memcpy(&got, line + (size_t)x * 2, sizeof(got));
-			if (got == want[x])
+			if (!memcmp(line + x * pixel, want + x * pixel, pixel))
 				continue;
 			m->line = p->y + y;
 			m->pixel = p->x + x;
-			m->expected = want[x];
-			m->got = got;
+			memcpy(&m->expected, want + x * pixel, pixel);
+			memcpy(&m->got, line + x * pixel, pixel);
 			break;
 		}
 		return false;
@@ -123,7 +146,7 @@ static bool check_frame(const struct run *r, const struct rashpa_stack *st, uint
 	*m = (struct mismatch) { .stack = st->number, .image = number };
 	if (same(r, st, image->frame, image, m))
 		return true;
-	m->unwritten = m->got == POISON_PIXEL;
+	m->unwritten = m->got == POISON_PIXEL >> (32 - 8 * st->pixel_bytes);
 	for (int i = 0; i < 2 && !m->duplicate; i++) {
 		uint64_t other = image->frame >= before[i] ? image->frame - before[i] :
 							     image->frame;
@@ -159,7 +182,8 @@ static int check_stack(struct run *r, const struct rashpa_stack *st)
 {
 	const struct finding *f = r->engine;
 
-	(void)st;
+	const int digits = 2 + 2 * st->pixel_bytes;
+
 	r->report->corrupt += f->n_wrong;
 	r->report->duplicate += f->duplicate;
 	r->report->unwritten += f->unwritten;
@@ -167,8 +191,9 @@ static int check_stack(struct run *r, const struct rashpa_stack *st)
 		const struct mismatch *m = &f->wrong[i];
 
 		if (r->printed++ < MISMATCHES)
-			say("stack %" PRIu64 " image %" PRIu32 " line %" PRIu32 " pixel %" PRIu32 ": expected %#06x, got %#06x%s%s",
-			    m->stack, m->image, m->line, m->pixel, m->expected, m->got,
+			say("stack %" PRIu64 " image %" PRIu32 " line %" PRIu32 " pixel %" PRIu32 ": expected %#0*x, got %#0*x%s%s",
+			    m->stack, m->image, m->line, m->pixel, digits, m->expected, digits,
+			    m->got,
 			    m->unwritten ? " (never written)" : "",
 			    m->duplicate ? " (an image that was here before)" : "");
 		else if (r->printed == MISMATCHES + 1)

@@ -14,6 +14,8 @@
 #include "say.h"
 #include "stop.h"
 
+#define HOLD_BYTES	(1u << 30)
+
 const char *argp_program_version = "romulu " RASHPA_VERSION;
 
 enum {
@@ -187,6 +189,14 @@ static int print_json(const struct config *c, const struct dataset *dataset, con
 	return json_finish(o);
 }
 
+/* Images that are read before there is a stream, which could not wait for them. */
+static uint32_t at_once(const struct dataset *d)
+{
+	const size_t fit = HOLD_BYTES / dataset_bytes(d);
+
+	return d->images < fit ? d->images : fit;
+}
+
 int main(int argc, char **argv)
 {
 	volatile bool *stop = stop_on_signals();
@@ -199,7 +209,9 @@ int main(int argc, char **argv)
 	tool_begin(argc, argv);
 	argp_parse(&argp, argc, argv, 0, NULL, &config);
 
-	if (config.engine == &engine_check && dataset_load(&dataset, config.opt.dataset, why))
+	if (config.engine == &engine_check &&
+	    (dataset_open(&dataset, config.opt.dataset, &config.opt.geometry, why) ||
+	     dataset_hold(&dataset, at_once(&dataset), why)))
 		return fail("%s", why);
 	result = receive(&config, &dataset, stop, &report);
 	samples_sort(&report.latency);
@@ -210,6 +222,6 @@ int main(int argc, char **argv)
 			result = EXIT_FAILED;
 	}
 	samples_free(&report.latency);
-	dataset_free(&dataset);
+	dataset_close(&dataset);
 	return result;
 }

@@ -335,7 +335,7 @@ static int run(struct run *r)
 	return result;
 }
 
-int receive(const struct config *config, const struct dataset *dataset, const volatile bool *stop,
+int receive(const struct config *config, struct dataset *dataset, const volatile bool *stop,
 	    struct report *report)
 {
 	struct run r = {

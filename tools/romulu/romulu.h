@@ -66,7 +66,7 @@ struct report {
 
 struct run {
 	const struct config *config;
-	const struct dataset *dataset;
+	struct dataset *dataset;
 	struct report *report;
 	const volatile bool *stop;
 	struct rashpa_stream *stream;
@@ -78,7 +78,7 @@ struct run {
 #define MISMATCHES	8	/* wrong frames that are printed */
 
 /* Receive until the end, or a signal sets *stop. An exit code, after messages. */
-int receive(const struct config *config, const struct dataset *dataset, const volatile bool *stop,
+int receive(const struct config *config, struct dataset *dataset, const volatile bool *stop,
 	    struct report *report);
 
 #endif /* ROMULU_H */

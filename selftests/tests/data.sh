@@ -1,0 +1,145 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# What remu sends: datasets of HDF5, TIFF and raw files, images of any size and in any number, and
+# what is refused.
+. "$(dirname "$0")/../lib/shell.sh"
+
+have_fpga || { skip "data" "no software FPGA in this guest"; finish; }
+mkdir "$work/bad"
+python3 -B selftests/python/datasets.py "$work" >"$work/log" 2>&1
+ok $? "datasets are made" || { sed 's/^/# /' "$work/log"; finish; }
+rashpactl buffer create ring3 192M >/dev/null
+ok $? "buffer"
+
+# produce OPTION...: to the end; its report is in remu.json
+produce() {
+	remu --buffer ring3 --fpga "$fpga" --timeout 60 --json="$work/remu.json" "$@" \
+		>"$work/remu.out" 2>&1 || { sed 's/^/# /' "$work/remu.out"; false; }
+}
+# receive OPTION...: what has been sent, from its beginning
+receive() {
+	romulu --buffer ring3 --timeout 60 --from-start --json="$work/romulu.json" "$@" \
+		>"$work/romulu.out" 2>&1 || { sed 's/^/# /' "$work/romulu.out"; false; }
+}
+remu_says() { jq -c "$1" "$work/remu.json"; }
+romulu_says() { jq -c "$1" "$work/romulu.json"; }
+notes() { grep -c "note: " "$work/remu.out"; }
+
+# --- files of all formats, to the last byte
+for file in "$work"/*.*.*; do
+	name=${file##*/}
+	raw=$work/${name%%.*}
+	images=5
+	[[ $name != one.* ]] || images=1
+	rm -f "$work/got"
+	produce --dataset "$file" --bunch 2 --images $images && receive --write "$work/got" &&
+		cmp "$work/got" "$raw.raw"
+	ok $? "$name: what is received is what is in the file"
+	is "$name: all of it" "$(remu_says '[.dataset_images, .loaded_images]') $(notes)" \
+		"[$images,$images] 0"
+done
+geometry=$(<"$work/u16.geometry")
+rm -f "$work/got"
+produce --dataset "$work/u16.raw" --geometry "$geometry" --images 5 && receive --write "$work/got" &&
+	cmp "$work/got" "$work/u16.raw"
+ok $? "raw images have the geometry that is said"
+! receive --dataset "$work/u16.nexus.nxs:/entry/instrument/flat/data" >/dev/null
+ok $? "other images are not the dataset"
+receive --dataset "$work/u16.nexus.nxs"
+ok $? "the same ones of another format are"
+rm -f "$work/got"
+produce --dataset "$work/u16.nexus.nxs:/entry/instrument/flat/data" --images 1 &&
+	receive --write "$work/got" && cmp "$work/got" <(tail -c 13534 "$work/u16.raw")
+ok $? "a dataset that is named"
+for type in u8 u32; do
+	produce --dataset "$work/$type.plain.h5" --split 3 --bunch 3 --images 20 &&
+		receive --dataset "$work/$type.strips.tif"
+	ok $? "$type: compared, of three processes, round and round"
+	is "$type: every frame is right" "$(romulu_says '[.frames, .corrupt]')" "[20,0]"
+done
+produce --dataset "$work/u32.plain.h5" --dtp 50,10,40x50@1,2 --images 5 &&
+	receive --dataset "$work/u32.plain.h5"
+ok $? "a region of such images"
+
+# --- what is refused, and why; refused STATUS PATTERN OPTION...
+refused() {
+	local status=$1 pattern=$2
+	shift 2
+	remu --buffer ring3 --fpga "$fpga" --images 1 --timeout 60 "$@" >"$work/out" 2>&1
+	is "remu $* is refused" $? "$status"
+	grep -Eq -- "$pattern" "$work/out"
+	ok $? "... because of $pattern" || sed 's/^/# /' "$work/out"
+}
+while read -r name pattern; do
+	refused 1 "${pattern:?}" --dataset "$work/bad/$name"
+done <<-'E'
+	circle.h5 no 2-D or 3-D dataset
+	empty.h5 has no images
+	filter.h5 filter 32099.*not here: install its plugin.*HDF5_PLUGIN_PATH
+	float.h5 no 2-D or 3-D dataset of integers
+	float.h5:/a floating-point.*u8, u16 and u32
+	four.h5:/data 4 dimensions
+	magic.h5 cannot be opened
+	several.h5 12 3-D integer datasets: name one, as FILE:/PATH: /entry/again, /entry/data_000001,
+	several.h5:/circle cannot be opened as a dataset
+	several.h5:/gone cannot be opened as a dataset
+	short.h5 cannot be opened: .*truncated
+	signed.h5 i32: u8, u16 and u32
+	text.h5 no 2-D or 3-D dataset
+	virtual.h5 gone.h5 cannot be read
+	wide.h5 u64: u8, u16 and u32
+	colour.tif page 0: .*several values
+	float.tif floating-point
+	huge.tif on-board memory only 64 MiB
+	inverse.tif black for the largest number
+	magic.tif header
+	packing.tif page 0: .*54321
+	pages.tif page 1 has 101 x 66 u16, the first one 101 x 67 u16
+	pages.tif:/page only HDF5 files
+	short.tif page 1
+	signed.tif signed number
+	wide.tif 64 bits
+E
+HDF5_PLUGIN_PATH=/nowhere refused 1 "filter 32004.*not here" --dataset "$work/u16.lz4.h5"
+refused 1 "101 x 67 u16, and --geometry says 101 x 67 u32" --dataset "$work/u16.plain.h5" \
+	--geometry 101x67,u32
+refused 1 "101 x 67 u8, and --geometry says 10 x 10 u16" --dataset "$work/u8.strips.tif" \
+	--geometry 10x10
+refused 1 "67670 bytes are not raw images of 1024 x 512 u16" --dataset "$work/u16.raw"
+refused 2 "90,0,20x20 is outside the image of 101 x 67 pixels" --dataset "$work/u16.plain.h5" \
+	--dtp 90,0,20x20
+rashpactl buffer remove ring3
+ok $? "the buffer can be removed: nobody holds it"
+
+# --- more images than there is room for on the board
+size=$((16 << 20))
+head -c $((6 * size)) /dev/urandom >"$work/many.raw"
+rashpactl buffer create ring3 192M >/dev/null
+many=(--dataset "$work/many.raw" --geometry 4096x4096,u8)
+produce "${many[@]}" --bunch 1 --slots 11 --images 11
+ok $? "a dataset larger than on-board memory"
+grep -q "note: 4 of the 6 images of $work/many.raw fit into on-board memory of 64 MiB" "$work/remu.out"
+ok $? "with a note" || sed 's/^/# /' "$work/remu.out"
+is "and in numbers" "$(remu_says '[.dataset_images, .loaded_images, .load_bytes, .images]')" \
+	"[6,4,$((4 * size)),11]"
+receive "${many[@]}"
+ok $? "what fits goes round and round"
+is "all images are right" "$(romulu_says '[.frames, .corrupt]')" "[11,0]"
+rashpactl buffer remove ring3
+
+# --- images of a real detector
+if [[ -d ${RASHPA_DATA-}/jungfrau ]]; then
+	for i in {0..9}; do zstd -dcq "$RASHPA_DATA/jungfrau/raw$i.bin.zst"; done >"$work/real.raw"
+	python3 -B selftests/python/datasets.py "$work" "$work/real.raw" 1024 512 >"$work/log" 2>&1
+	rashpactl buffer create ring3 64M >/dev/null
+	produce --dataset "$work/real.h5" --images 40 --bunch 4 --slots 10 &&
+		receive --dataset "$RASHPA_DATA/jungfrau"
+	ok $? "real images, of HDF5, are those of the files"
+	rm -f "$work/got"
+	receive --write "$work/got" && head -c $((10 << 20)) "$work/got" | cmp - "$work/real.raw"
+	ok $? "byte for byte"
+	rashpactl buffer remove ring3
+else
+	skip "real images" "no RASHPA_DATA"
+fi
+finish

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Images that the emulator sends and the receiver expects, of any number: read one by one. */
+#ifndef DATASET_H
+#define DATASET_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "geometry.h"
+
+/* Bits 15 and 14 of a pixel that was generated: the gain stage. */
+#define DATASET_GAIN(pixel)	((pixel) >> 14)
+
+struct dataset_format;
+
+struct dataset {
+	uint32_t images;
+	struct geometry geometry;	/* of each; pixels are little-endian */
+	char source[256];		/* what it is, for reports */
+
+	/* dataset_hold(): the first so many are in memory, one behind the other, line by line */
+	uint32_t held;
+	uint8_t *pixels;
+	uint64_t *sum;			/* [n]: of the images up to n, dataset_add() */
+
+	const struct dataset_format *format;
+	void *file;			/* the format's own */
+};
+
+/*
+ * spec: NULL: $RASHPA_DATA/jungfrau if that is there, else generate; or "generate[:N[:SEED]]";
+ * or a folder with raw*.bin or raw*.bin.zst, in the order of their numbers; or a file, which
+ * says itself what it is: HDF5 ("FILE:/path" selects a dataset in it), TIFF, else raw images one
+ * behind the other.
+ *
+ * wanted: the geometry of raw images, 0 x 0: 1024 x 512 u16; all others have their own, and it is
+ * an error if another one is wanted. 0, or -1 with the reason in why[WHY_SIZE].
+ */
+int dataset_open(struct dataset *d, const char *spec, const struct geometry *wanted, char *why);
+void dataset_close(struct dataset *d);
+
+/* One image, dataset_bytes(d). */
+int dataset_read(struct dataset *d, uint32_t number, void *image, char *why);
+
+/* Have the first so many in memory. */
+int dataset_hold(struct dataset *d, uint32_t images, char *why);
+
+/* A sum that tells images from others, not 0: of those before (none: 0), and the next one. */
+uint64_t dataset_add(const struct dataset *d, uint64_t sum, const void *image);
+
+static inline size_t dataset_line_bytes(const struct dataset *d)
+{
+	return (size_t)d->geometry.width * pixel_bytes(d->geometry.pixel);
+}
+
+static inline size_t dataset_bytes(const struct dataset *d)
+{
+	return d->geometry.height * dataset_line_bytes(d);
+}
+
+/* Of an image that is held. */
+static inline const uint8_t *dataset_line(const struct dataset *d, uint32_t image, uint32_t y)
+{
+	return d->pixels + image * dataset_bytes(d) + y * dataset_line_bytes(d);
+}
+
+#endif /* DATASET_H */

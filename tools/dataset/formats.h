@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What a format of datasets has to offer to dataset.c. */
+#ifndef FORMATS_H
+#define FORMATS_H
+
+#include <stdbool.h>
+
+#include "dataset.h"
+#include "rashpa-stream-format.h"
+
+/*
+ * All return 0, or -1 with the reason in why[WHY_SIZE]. open() gets a dataset that is empty, but
+ * for the geometry that raw images have. It tells source, images and geometry, and need not clean
+ * up when it fails: close() is called in each case. inside is what HDF5 has behind FILE:, or NULL.
+ */
+struct dataset_format {
+	int (*open)(struct dataset *d, const char *path, const char *inside, char *why);
+	int (*read)(struct dataset *d, uint32_t number, void *image, char *why);
+	void (*close)(struct dataset *d);
+};
+
+extern const struct dataset_format dataset_generated, dataset_folder, dataset_raw, dataset_tiff,
+				   dataset_hdf5;
+
+bool dataset_is_tiff(const char *path);
+bool dataset_is_hdf5(const char *path);
+
+/* Store them, if they are possible. */
+int dataset_set(struct dataset *d, uint64_t images, uint64_t width, uint64_t height,
+		enum rashpa_pixel pixel, char *why);
+
+#endif /* FORMATS_H */
