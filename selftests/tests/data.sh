@@ -61,6 +61,12 @@ produce --dataset "$work/u32.plain.h5" --dtp 50,10,40x50@1,2 --images 5 &&
 	receive --dataset "$work/u32.plain.h5"
 ok $? "a region of such images"
 
+# --- units of depth
+produce --dataset "$work/u16.plain.h5" --bunch 3 --slots 10images --images 2stacks &&
+	receive --dataset "$work/u16.plain.h5" --images 1stack
+ok $? "stacks where a number alone means images, and images where it means stacks"
+is "both were understood" "$(remu_says '[.slots, .images]') $(romulu_says .frames)" "[4,6] 3"
+
 # --- what is refused, and why; refused STATUS PATTERN OPTION...
 refused() {
 	local status=$1 pattern=$2
@@ -106,6 +112,9 @@ refused 1 "101 x 67 u16, and --geometry says 101 x 67 u32" --dataset "$work/u16.
 refused 1 "101 x 67 u8, and --geometry says 10 x 10 u16" --dataset "$work/u8.strips.tif" \
 	--geometry 10x10
 refused 1 "67670 bytes are not raw images of 1024 x 512 u16" --dataset "$work/u16.raw"
+refused 2 "\"2cubes\" is not a number of images, or of stacks" --images 2cubes
+refused 2 "\"2cubes\" is not a number of stacks, or of images" --slots 2cubes
+refused 2 "more than 2\^48 images" --images $((1 << 47))stacks --bunch 3
 refused 2 "90,0,20x20 is outside the image of 101 x 67 pixels" --dataset "$work/u16.plain.h5" \
 	--dtp 90,0,20x20
 rashpactl buffer remove ring3

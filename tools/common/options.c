@@ -9,6 +9,8 @@
 #include "parse.h"
 #include "say.h"
 
+#define DEPTH_MAX	(UINT64_C(1) << 48)
+
 enum { OPT_PROGRESS = 1024, OPT_GEOMETRY };
 
 static const struct argp_option options[] = {
@@ -19,7 +21,7 @@ static const struct argp_option options[] = {
 	  "exists, else generate)", 0 },
 	{ "geometry", OPT_GEOMETRY, "WxH[,u8|u16|u32]", 0,
 	  "of raw images (default 1024x512,u16); others say it themselves", 0 },
-	{ "images", 'n', "N", 0, "end after N images (default: no limit)", 0 },
+	{ "images", 'n', "N[stacks]", 0, "end after N images, or stacks (default: no limit)", 0 },
 	{ "timeout", 't', "SECONDS", 0, "give up after so long without progress", 0 },
 	OPTION_JSON,
 	{ "progress", OPT_PROGRESS, NULL, 0, "show progress although stderr is not a terminal", 0 },
@@ -69,8 +71,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 				   arg);
 		break;
 	case 'n':
-		if (!parse_u64(arg, UINT64_C(1) << 48, &o->images))
-			argp_error(state, "--images: \"%s\" is not a number", arg);
+		if (!parse_depth(arg, DEPTH_MAX, &o->images))
+			argp_error(state, "--images: \"%s\" is not a number of images, or of stacks (as 100stacks)",
+				   arg);
 		break;
 	case 't':
 		if (!parse_real(arg, &o->timeout))

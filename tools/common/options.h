@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "geometry.h"
+#include "parse.h"
 
 /* Rows of a table of options; their keys are 'j' (argument or NULL, for json_to()) and 'f'. */
 #define OPTION_JSON \
@@ -23,7 +24,7 @@ struct stream_options {
 	const char *dataset;	/* NULL: the default */
 	struct geometry geometry;	/* of raw images; 0 x 0: the default */
 	bool json;		/* where to is json-out.c's */
-	uint64_t images;	/* 0: no limit */
+	struct depth images;	/* 0: no limit; for depth_images() */
 	double timeout;		/* seconds without progress, 0: none */
 	bool progress;
 };

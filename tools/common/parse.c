@@ -90,6 +90,46 @@ bool parse_size(const char *text, uint64_t *value)
 	return true;
 }
 
+bool parse_depth(const char *text, uint64_t max, struct depth *depth)
+{
+	static const char * const units[] = {
+		[DEPTH_NOT_SAID] = "", [DEPTH_IMAGES] = "image", [DEPTH_STACKS] = "stack",
+	};
+	struct depth d;
+	size_t length;
+	char *end;
+
+	if (!number(text, &end, &d.n) || d.n > max)
+		return false;
+	end += *end == ' ' && end[1];
+	for (d.unit = DEPTH_STACKS; d.unit > DEPTH_NOT_SAID; d.unit--) {
+		length = strlen(units[d.unit]);
+		if (!strncmp(end, units[d.unit], length) &&
+		    (!end[length] || !strcmp(end + length, "s")))
+			break;
+	}
+	if (d.unit == DEPTH_NOT_SAID && *end)
+		return false;
+	*depth = d;
+	return true;
+}
+
+uint64_t depth_images(const struct depth *depth, uint32_t bunch)
+{
+	uint64_t images = depth->n;
+
+	if (depth->unit == DEPTH_STACKS && __builtin_mul_overflow(images, bunch, &images))
+		return UINT64_MAX;
+	return images;
+}
+
+uint64_t depth_stacks(const struct depth *depth, uint32_t bunch)
+{
+	if (depth->unit != DEPTH_IMAGES)
+		return depth->n;
+	return depth->n / bunch + !!(depth->n % bunch);
+}
+
 bool parse_real(const char *text, double *value)
 {
 	char *end;

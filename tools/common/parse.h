@@ -16,6 +16,21 @@ bool name_possible(const char *name);
 /* Bytes: a number with an optional K, M, G or T (powers of 1024). */
 bool parse_size(const char *text, uint64_t *value);
 
+/*
+ * How many images or stacks: a number, and what is counted where it is not what everybody expects:
+ * "8", "8images", "1 stack".
+ */
+struct depth {
+	uint64_t n;
+	enum depth_unit { DEPTH_NOT_SAID, DEPTH_IMAGES, DEPTH_STACKS } unit;
+};
+
+bool parse_depth(const char *text, uint64_t max, struct depth *depth);
+
+/* In images where a number alone means them; in stacks, also begun ones, where it means those. */
+uint64_t depth_images(const struct depth *depth, uint32_t bunch);
+uint64_t depth_stacks(const struct depth *depth, uint32_t bunch);
+
 /* Permission bits in octal, as chmod takes them, 0 to 0666: a buffer cannot be executed. */
 bool parse_mode(const char *text, uint32_t *value);
 

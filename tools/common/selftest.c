@@ -287,6 +287,31 @@ static void test_dataset(void)
 	dataset_close(&a);
 }
 
+static void test_depth(void)
+{
+	static const struct {
+		const char *text;
+		uint64_t images, stacks;	/* of stacks of 8 */
+	} good[] = {
+		{ "0", 0, 0 }, { "20", 20, 20 }, { "20image", 20, 3 }, { "16images", 16, 2 },
+		{ "17 images", 17, 3 }, { "1stack", 8, 1 }, { "3 stacks", 24, 3 },
+		{ "0x10stacks", 128, 16 },
+	};
+	static const char * const bad[] = {
+		"", "x", "stacks", "-1", "1 ", "1s", "1stackss", "1stac", "1Stack", "1 stacks ",
+		"1  stack", "1KiB", "101",
+	};
+	struct depth d;
+
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
+		ok(parse_depth(good[i].text, 20, &d) && depth_images(&d, 8) == good[i].images &&
+		   depth_stacks(&d, 8) == good[i].stacks, "depth \"%s\"", good[i].text);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		ok(!parse_depth(bad[i], 100, &d), "depth \"%s\" is refused", bad[i]);
+	ok(parse_depth("0xffffffffffffffstacks", UINT64_MAX, &d) &&
+	   depth_images(&d, 1 << 20) == UINT64_MAX, "too many images are not few");
+}
+
 static void test_geometry(void)
 {
 	static const char * const bad[] = {
@@ -1199,6 +1224,7 @@ int main(int argc, char **argv)
 	test_modes();
 	test_regions();
 	test_percentiles();
+	test_depth();
 	test_geometry();
 	test_dataset();
 	test_bdf();

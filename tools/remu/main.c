@@ -14,6 +14,7 @@
 #include "say.h"
 #include "stop.h"
 
+#define IMAGES_MAX	(UINT64_C(1) << 48)
 /* An image in eleven days, or in each tick: what is between has a period in ticks. */
 #define RATE_MIN	0.000001
 #define RATE_MAX	(1e9 / RFPGA_TICK_NS)
@@ -37,7 +38,8 @@ static const struct argp_option options[] = {
 	{ "split", OPT_SPLIT, "N", 0,
 	  "N processes, each with a horizontal band (default 2; 1 with --live or drop)", 0 },
 	{ "bunch", OPT_BUNCH, "N", 0, "images per stack, that is per event (default 8)", 0 },
-	{ "slots", OPT_SLOTS, "N", 0, "stacks in the buffer (default: as many as fit)", 0 },
+	{ "slots", OPT_SLOTS, "N[images]", 0,
+	  "stacks in the buffer, or for how many images (default: as many as fit)", 0 },
 	{ "sampling", OPT_SAMPLING, "N[,PHASE]", 0,
 	  "send 1 of N images, behind the first PHASE ones (default 1)", 0 },
 	{ "rate", OPT_RATE, "HZ", 0, "images per second, not waiting for the receiver", 0 },
@@ -113,6 +115,11 @@ static void check(struct argp_state *state, struct config *c)
 		}
 	}
 	check_policy(state, c);
+	c->slots = depth_stacks(&c->depth, c->bunch);
+	c->images = depth_images(&c->opt.images, c->bunch);
+	if (c->images > IMAGES_MAX)
+		argp_error(state, "--images: %" PRIu64 " stacks of %" PRIu32 " images are more than 2^48 images",
+			   c->opt.images.n, c->bunch);
 }
 
 /* What depends on the images. */
@@ -174,7 +181,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		option_u32(state, "--bunch", arg, 1, 1 << 20, &c->bunch);
 		break;
 	case OPT_SLOTS:
-		option_u32(state, "--slots", arg, 1, UINT32_MAX, &c->slots);
+		if (!parse_depth(arg, UINT32_MAX, &c->depth) || !c->depth.n)
+			argp_error(state, "--slots: \"%s\" is not a number of stacks, or of images (as 64images), from 1 to %"
+				   PRIu32, arg, UINT32_MAX);
 		break;
 	case OPT_SAMPLING:
 		parse_sampling(state, arg, c);

@@ -74,7 +74,7 @@ static int open_stream(struct run *r)
 			.bunch = c->bunch,
 			.slots = c->slots,
 			.policy = c->policy,
-			.images = c->opt.images,
+			.images = c->images,
 			.sampling = c->sampling,
 			.phase = c->phase,
 			.live = c->live,

@@ -16,7 +16,10 @@ struct config {
 	unsigned int fpga;
 	struct region region[RFPGA_DTPS_MAX];
 	unsigned int regions, split;
-	uint32_t bunch, slots, sampling, phase, vector;	/* slots 0: as many as fit */
+	uint32_t bunch, sampling, phase, vector;
+	struct depth depth;				/* of the buffer, as given */
+	uint32_t slots;					/* the same in stacks; 0: as many as fit */
+	uint64_t images;				/* to send; 0: no limit */
 	uint64_t period;				/* ticks, with a rate */
 	uint32_t policy;				/* enum rashpa_stream_policy */
 	bool policy_given, free_run, live, resume;

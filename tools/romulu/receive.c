@@ -199,6 +199,12 @@ static uint64_t ask_board(struct run *r, bool whole)
 	return count.sent;
 }
 
+/* So many images are wanted, 0: all. How many a stack has is known when there is a stream. */
+static uint64_t asked(const struct run *r)
+{
+	return depth_images(&r->config->opt.images, r->about->bunch);
+}
+
 /* The stream is over, and more was to come. */
 static int too_short(const struct run *r, int over)
 {
@@ -206,7 +212,7 @@ static int too_short(const struct run *r, int over)
 			  over == -ENODEV ? "the function was removed" :
 			  over == -ECONNABORTED ? "the function was stopped" :
 			  "the producer ended the stream";
-	uint64_t want = r->config->opt.images ? r->config->opt.images : r->about->images;
+	uint64_t want = asked(r) ? asked(r) : r->about->images;
 	char of[32] = "";
 
 	if (want)
@@ -237,8 +243,8 @@ static int end(struct run *r, int over, uint64_t first)
 	sent = ask_board(r, report->frames + report->lost >= want);
 	if (*r->stop)
 		return 0;
-	if (r->config->opt.images)
-		want = r->config->opt.images;
+	if (asked(r))
+		want = asked(r);
 	else if (!h->images)
 		want = 0;
 	if ((over < 0 && over != -EINTR) ||
@@ -249,7 +255,7 @@ static int end(struct run *r, int over, uint64_t first)
 
 static bool enough(const struct run *r)
 {
-	const uint64_t images = r->config->opt.images;
+	const uint64_t images = asked(r);
 
 	return images && r->report->frames + r->report->lost >= images;
 }
