@@ -114,6 +114,16 @@ for tool in rashpactl remu romulu rashpa-bench rashpa-fpga-conformance; do
 done
 is "Python finds the package, and it the library" \
 	"$(python3 -c 'import rashpa; print(rashpa.__version__)' 2>&1)" "$version"
+# programs of a user, with what was installed
+cp -r tools/examples "$work/examples"
+quietly make -C "$work/examples"
+ok $? "examples compile with make and pkg-config"
+quietly cmake -S "$work/examples" -B "$work/examples/cmake" && quietly cmake --build "$work/examples/cmake"
+ok $? "examples compile with CMake"
+for example in "$work/examples/consumer" "$work/examples/cmake/consumer"; do
+	[[ $(ldd "$example") == *"librashpa.so.0 => /usr/local/lib/librashpa.so.0"* ]]
+	ok $? "${example#"$work/"} runs with the library that was installed"
+done
 quietly make uninstall
 ok $? "make uninstall"
 is "no tool, header, rule or manual is left" "$(find /usr/local /etc/udev -newer "$work/src/dkms.conf" -type f)$(ours)" ""
