@@ -155,7 +155,17 @@ run_licence() {
 	done
 }
 
+# It knows nothing of what git ignores: a copy without that.
+run_reuse() {
+	local copy=/tmp/reuse
+	rm -rf "$copy"
+	mkdir "$copy"
+	tar -c --exclude=./build --exclude=./.git --exclude=__pycache__ . | tar -x -C "$copy"
+	(cd "$copy" && reuse lint)
+}
+
 tool licence "each file names its licence" run_licence
+tool reuse "REUSE: licences are where others look for them" run_reuse
 tool "sparse 6.1" "sparse is clean on 6.1" run_sparse
 tool "sparse 6.12" "sparse is clean on 6.12" run_sparse
 if [[ $only == "  " || $only == *" sparse "* ]]; then
