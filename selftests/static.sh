@@ -161,7 +161,7 @@ run_reuse() {
 	rm -rf "$copy"
 	mkdir "$copy"
 	tar -c --exclude=./build --exclude=./.git --exclude=__pycache__ . | tar -x -C "$copy"
-	(cd "$copy" && reuse lint)
+	(cd "$copy" && reuse lint --quiet)
 }
 
 tool licence "each file names its licence" run_licence
