@@ -38,9 +38,30 @@ modprobe rashpa
 ok $? "modprobe loads it"
 [[ -c /dev/rashpa/memory ]]
 ok $? "and it serves its node"
-is "its version" "$(cat /sys/module/rashpa/version)" "$(sed -n 's/^VERSION := //p' Makefile)"
+is "its version" "$(cat /sys/module/rashpa/version)" "$(sed -n 's/^PACKAGE_VERSION="\(.*\)"/\1/p' dkms.conf)"
 modprobe -r rashpa
 ok $? "modprobe -r unloads it"
+
+# What the README says after "make install", with the address of this board, and fewer images.
+(
+	export PATH=/usr/local/bin:/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin
+	tar -xf build/dkms/tools.tar -C / && ldconfig && cd "$work" || exit 1
+	board=$(lspci -D -d 1234:5250 | cut -d' ' -f1)
+	echo "set -e"
+	sed -n '/^    groupadd/,/^    remu/{s/#.*//; s/^    //; p}' "$OLDPWD/README.md" |
+		sed "s/0000:03:00.0/$board/; s/--images 10000/--images 100/"
+	echo 'wait $!'
+) >"$work/commands"
+is "the README has commands" "$(grep -c "^rashpactl\|^re\|^ro\|^mod\|^gr" "$work/commands")" 7
+(cd "$work" && PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin bash -x "$work/commands") \
+	>"$work/said" 2>&1
+ok $? "its commands run as they stand there" || sed 's/^/# /' "$work/said"
+is "100 images are in the file" "$(stat -c %s "$work/out.raw")" $((100 * 1024 * 512 * 2))
+grep -q "^frames *100 in " "$work/said" && grep -q "^images *100 in " "$work/said"
+ok $? "and both tools tell so" || sed 's/^/# /' "$work/said"
+rm -f "$work/out.raw"
+rashpactl unbind fpga0 && rashpactl buffer remove ring0 && modprobe -r rashpa
+ok $? "and all of it can be taken back"
 
 rashpactl doctor >"$work/doctor"
 grep -q '^ok *signing .*not required; rashpa.ko is not signed' "$work/doctor"

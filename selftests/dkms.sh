@@ -114,6 +114,14 @@ for tool in rashpactl remu romulu rashpa-bench rashpa-fpga-conformance; do
 done
 is "Python finds the package, and it the library" \
 	"$(python3 -c 'import rashpa; print(rashpa.__version__)' 2>&1)" "$version"
+# packages that the README asks for
+packages=$(sed -n '/^    apt install/,/[^\\]$/p' README.md | tr '\134' ' ' |
+	sed 's/apt install//; s/linux-headers-[^)]*)//')
+# shellcheck disable=SC2086 # words
+quietly dpkg -s $packages
+ok $? "the packages that the README names are there"
+tar -C / -cf "$out/tools.tar" usr/local etc/udev/rules.d
+ok $? "the tools are kept for the guest"
 # programs of a user, with what was installed
 cp -r tools/examples "$work/examples"
 quietly make -C "$work/examples"

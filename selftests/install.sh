@@ -14,7 +14,7 @@ if command -v openssl >/dev/null; then
 	openssl req -new -x509 -newkey rsa:2048 -nodes -days 2 -subj "/CN=rashpa test key" \
 		-outform DER -keyout build/dkms/key.pem -out build/dkms/key.x509 2>/dev/null
 fi
-"$lab" run --kernel newest --smp 1 --timeout 300 --log build/dkms/guest.log -- \
+"$lab" run --kernel newest --smp 1 --memory 3G --fpga 1 --timeout 300 --log build/dkms/guest.log -- \
 	selftests/dkms-guest.sh || status=1
 rm -f build/dkms/key.pem
 exit "$status"
