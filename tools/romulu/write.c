@@ -12,7 +12,7 @@
 #include "romulu.h"
 #include "say.h"
 
-#define TICK_NS		500000000ull
+#define TICK_NS		100000000ull	/* so late may --timeout be */
 
 struct writer {
 	int file;
@@ -85,7 +85,7 @@ static int write_all(struct run *r, const void *data, size_t size)
 {
 	const double timeout = r->config->opt.timeout;
 	struct writer *w = r->engine;
-	uint64_t stalled = 0;	/* since when nothing is taken */
+	uint64_t taken = now_ns();	/* something */
 
 	while (size) {
 		ssize_t n = write(w->file, data, size);
@@ -94,16 +94,14 @@ static int write_all(struct run *r, const void *data, size_t size)
 			data = (const char *)data + n;
 			size -= n;
 			w->written += n;
-			stalled = 0;
+			taken = now_ns();
 			continue;
 		}
 		if (!n || errno != EINTR)
 			return fail("cannot write %s: %s", r->config->write, strerror(errno));
 		if (*r->stop)
 			return -EINTR;
-		if (!stalled)
-			stalled = now_ns();
-		if (timeout > 0 && now_ns() - stalled > timeout * 1e9) {
+		if (timeout > 0 && now_ns() - taken >= timeout * 1e9) {
 			say("cannot write %s: nobody took anything for %g s", r->config->write,
 			    timeout);
 			return EXIT_TIMEOUT;
