@@ -596,7 +596,7 @@ static void test_metadata(void)
 	CHECK(rashpa_stack_describe(&st, 0, 4, &image) == -ERANGE, "a fifth image");
 	ANSWERED(rashpa_stream_publish(p, &st), 0, NULL);
 	CHECK(next(s, &st) == 1 && st.frame == 7000 && st.skipped == 7003 &&
-	      st.flags == RASHPA_STACK_INCOMPLETE, "frame %llu, skipped %llu, flags %u",
+	      st.flags == (RASHPA_STACK_INCOMPLETE | RASHPA_STACK_ROLES), "frame %llu, skipped %llu, flags %u",
 	      (unsigned long long)st.frame, (unsigned long long)st.skipped, st.flags);
 	CHECK(!rashpa_stack_image(&st, 0, &image) && image.role == RASHPA_IMAGE_DARK &&
 	      image.trigger == 5 && image.time == 99 && image.missing_lines == 3 && image.known,
@@ -611,6 +611,52 @@ static void test_metadata(void)
 	rashpa_stream_close(s);
 	rashpa_stream_close(p);
 	drop();
+}
+
+/* Images of which every third is dark, as the header tells; a detector's own role goes before. */
+static void test_darks(void)
+{
+	static const uint32_t wanted[2][8] = {
+		{ 0, 0, RASHPA_IMAGE_DARK, 0, 0, RASHPA_IMAGE_DARK, 0, 0 },
+		{ 0, 0, RASHPA_IMAGE_DARK, 0, 0, 7, 0, 0 },
+	};
+	struct rashpa_stream_plan plan = plan_of(2, 2, RASHPA_STREAM_WAIT);
+	struct rashpa_stream *p, *s;
+	struct rashpa_image image;
+	struct rashpa_stack st;
+
+	plan.header.dark_every = 3;
+	for (int meta = 0; meta < 2; meta++) {
+		plan.flags = meta ? RASHPA_PLAN_META : 0;
+		make();
+		REQUIRE(!rashpa_stream_create(NAME, &plan, &p) && !rashpa_stream_start(p, 0, 0),
+			"create: %s", rashpa_reason());
+		s = open_as(0);
+		for (uint32_t frame = 0; frame < 8; frame++) {
+			if (frame % 4 == 0)
+				CHECK(rashpa_stream_slot(p, &st, 0) == 1, "%s", rashpa_reason());
+			image = (struct rashpa_image) {
+				.frame = frame, .role = frame == 5 ? 7 : 0,
+			};
+			if (meta)
+				ANSWERED(rashpa_stack_describe(&st, 0, frame % 4, &image), 0, NULL);
+			if (frame % 4 == 3)
+				ANSWERED(rashpa_stream_publish(p, &st), 0, NULL);
+		}
+		for (uint32_t frame = 0; frame < 8; frame++) {
+			if (frame % 4 == 0)
+				CHECK(next(s, &st) == 1 && st.flags == RASHPA_STACK_ROLES,
+				      "flags %u: %s", st.flags, rashpa_reason());
+			CHECK(!rashpa_stack_image(&st, frame % 4, &image) &&
+			      image.role == wanted[meta][frame],
+			      "image %u, metadata %d: role %u", frame, meta, image.role);
+			if (frame % 4 == 3)
+				rashpa_stream_release(s, &st);
+		}
+		rashpa_stream_close(s);
+		rashpa_stream_close(p);
+		drop();
+	}
 }
 
 static void test_shapes(void)
@@ -928,6 +974,7 @@ int main(void)
 	tap_run("a stream that replaces another one", test_replaced);
 	tap_run("messages that are missing are named", test_incomplete);
 	tap_run("metadata of images", test_metadata);
+	tap_run("dark images", test_darks);
 	tap_run("images of any size and type", test_shapes);
 	tap_run("pixels that nobody fills are cleared", test_unfilled);
 	tap_run("the payload in another memory", test_payload_elsewhere);

@@ -67,6 +67,25 @@ produce --dataset "$work/u16.plain.h5" --bunch 3 --slots 10images --images 2stac
 ok $? "stacks where a number alone means images, and images where it means stacks"
 is "both were understood" "$(remu_says '[.slots, .images]') $(romulu_says .frames)" "[4,6] 3"
 
+# --- dark images behind two others each; the fewer ones come again
+darks=(--dataset "$work/u16.plain.h5" --darks "$work/u16.nexus.nxs:/entry/instrument/flat/data"
+	--dark-every 3)
+rm -f "$work/got"
+produce "${darks[@]}" --bunch 4 --images 20 && receive --write "$work/got"
+ok $? "images and dark ones"
+is "a third of them is dark" "$(remu_says '[.dataset_images, .images]') $(romulu_says '[.frames, .dark]')" \
+	"[15,20] [20,6]"
+image=13534
+for i in 0 1 4 2 3 3 4 0 2 1 2 1 3 4 0 0 1 4 2 3; do
+	tail -c +$((i * image + 1)) "$work/u16.raw" | head -c $image
+done | cmp - "$work/got"
+ok $? "each is in its place"
+receive "${darks[@]}"
+ok $? "they are compared"
+is "and right" "$(romulu_says '[.frames, .corrupt, .dark]')" "[20,0,6]"
+! receive --dataset "$work/u16.plain.h5" >/dev/null
+ok $? "they are not the images without darks"
+
 # --- what is refused, and why; refused STATUS PATTERN OPTION...
 refused() {
 	local status=$1 pattern=$2
@@ -112,6 +131,11 @@ refused 1 "101 x 67 u16, and --geometry says 101 x 67 u32" --dataset "$work/u16.
 refused 1 "101 x 67 u8, and --geometry says 10 x 10 u16" --dataset "$work/u8.strips.tif" \
 	--geometry 10x10
 refused 1 "67670 bytes are not raw images of 1024 x 512 u16" --dataset "$work/u16.raw"
+refused 1 "images of 101 x 67 u16, and darks of 101 x 67 u8" --dataset "$work/u16.plain.h5" \
+	--darks "$work/u8.plain.h5"
+refused 2 "--sampling would leave out" --darks generate:1 --sampling 2
+refused 2 "Give --darks" --dark-every 2
+refused 2 "\"1\" is not a number from 2" --darks generate:1 --dark-every 1
 refused 2 "\"2cubes\" is not a number of images, or of stacks" --images 2cubes
 refused 2 "\"2cubes\" is not a number of stacks, or of images" --slots 2cubes
 refused 2 "more than 2\^48 images" --images $((1 << 47))stacks --bunch 3
@@ -134,6 +158,11 @@ is "and in numbers" "$(remu_says '[.dataset_images, .loaded_images, .load_bytes,
 receive "${many[@]}"
 ok $? "what fits goes round and round"
 is "all images are right" "$(romulu_says '[.frames, .corrupt]')" "[11,0]"
+produce "${many[@]}" --darks "$work/many.raw" --dark-every 3 --bunch 3 --slots 3 --images 9
+ok $? "darks that do not fit"
+is "the last one is dark, too" "$(remu_says '[.dataset_images, .loaded_images]')" "[18,3]"
+refused 1 "keeps 4 images: too few for a dark one of every 5" "${many[@]}" \
+	--darks "$work/many.raw" --dark-every 5
 rashpactl buffer remove ring3
 
 # --- images of a real detector

@@ -11,7 +11,7 @@
 
 #define DEPTH_MAX	(UINT64_C(1) << 48)
 
-enum { OPT_PROGRESS = 1024, OPT_GEOMETRY };
+enum { OPT_PROGRESS = 1024, OPT_GEOMETRY, OPT_DARKS, OPT_DARK_EVERY };
 
 static const struct argp_option options[] = {
 	{ "buffer", 'b', "NAME", 0, "buffer of the stream (required)", 0 },
@@ -21,6 +21,9 @@ static const struct argp_option options[] = {
 	  "exists, else generate)", 0 },
 	{ "geometry", OPT_GEOMETRY, "WxH[,u8|u16|u32]", 0,
 	  "of raw images (default 1024x512,u16); others say it themselves", 0 },
+	{ "darks", OPT_DARKS, "DATASET", 0, "dark images between those of --dataset", 0 },
+	{ "dark-every", OPT_DARK_EVERY, "N", 0,
+	  "the last one of N images is dark (default 2, with --darks)", 0 },
 	{ "images", 'n', "N[stacks]", 0, "end after N images, or stacks (default: no limit)", 0 },
 	{ "timeout", 't', "SECONDS", 0, "give up after so long without progress", 0 },
 	OPTION_JSON,
@@ -70,6 +73,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 			argp_error(state, "--geometry: \"%s\" is not WxH or WxH,u8|u16|u32, of 1 to 65536 pixels a side",
 				   arg);
 		break;
+	case OPT_DARKS:
+		o->darks = arg;
+		break;
+	case OPT_DARK_EVERY:
+		option_u32(state, "--dark-every", arg, 2, 1 << 20, &o->dark_every);
+		break;
 	case 'n':
 		if (!parse_depth(arg, DEPTH_MAX, &o->images))
 			argp_error(state, "--images: \"%s\" is not a number of images, or of stacks (as 100stacks)",
@@ -93,6 +102,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_END:
 		if (!o->buffer)
 			argp_error(state, "which buffer? Give --buffer NAME");
+		if (o->dark_every && !o->darks)
+			argp_error(state, "--dark-every: which images are dark? Give --darks DATASET");
+		if (!o->dark_every)
+			o->dark_every = 2;
 		break;
 	default:
 		return ARGP_ERR_UNKNOWN;

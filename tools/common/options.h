@@ -22,6 +22,8 @@ void tool_begin(int argc, char **argv);
 struct stream_options {
 	const char *buffer;	/* never NULL after parsing */
 	const char *dataset;	/* NULL: the default */
+	const char *darks;	/* NULL: none */
+	uint32_t dark_every;	/* where there are some; 2 or more */
 	struct geometry geometry;	/* of raw images; 0 x 0: the default */
 	bool json;		/* where to is json-out.c's */
 	struct depth images;	/* 0: no limit; for depth_images() */

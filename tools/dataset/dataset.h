@@ -17,6 +17,7 @@ struct dataset {
 	uint32_t images;
 	struct geometry geometry;	/* of each; pixels are little-endian */
 	char source[256];		/* what it is, for reports */
+	uint32_t dark_every;		/* the last one of so many is dark; 0: none */
 
 	/* dataset_hold(): the first so many are in memory, one behind the other, line by line */
 	uint32_t held;
@@ -38,6 +39,13 @@ struct dataset {
  */
 int dataset_open(struct dataset *d, const char *spec, const struct geometry *wanted, char *why);
 void dataset_close(struct dataset *d);
+
+/*
+ * Have dark images of another dataset between those of one that is open: the last one of every so
+ * many (2 or more). 0, or -1 with the reason, and then d is closed.
+ */
+int dataset_add_darks(struct dataset *d, const char *spec, const struct geometry *wanted,
+		      uint32_t every, char *why);
 
 /* One image, dataset_bytes(d). */
 int dataset_read(struct dataset *d, uint32_t number, void *image, char *why);

@@ -101,7 +101,7 @@ struct rashpa_stream_header {
 	uint32_t unit;			/* enum rashpa_stream_unit */
 	uint32_t live;			/* 1: of a live source */
 	uint32_t dataset_images;	/* of what is played round and round; 0: it is no dataset */
-	uint32_t __reserved;
+	uint32_t dark_every;		/* the last one of so many images is dark; 0: none */
 	uint64_t dataset_sum;		/* tells it from others; 0: not told */
 	char dataset[RASHPA_STREAM_NAME];	/* its name, for people */
 

@@ -43,6 +43,8 @@ struct rashpa_stream;
 #define RASHPA_STACK_INCOMPLETE		(1u << 0)
 /** RASHPA_STACK_WRONG - metadata of an image are another stack's, or its parts several frames' */
 #define RASHPA_STACK_WRONG		(1u << 1)
+/** RASHPA_STACK_ROLES - an image is something else than signal: rashpa_stack_image(), role */
+#define RASHPA_STACK_ROLES		(1u << 2)
 
 /**
  * struct rashpa_stack - images that came together
@@ -325,8 +327,8 @@ int rashpa_stream_counts(struct rashpa_stream *stream, struct rashpa_stream_head
 /**
  * struct rashpa_stream_plan - what a producer wants to stream
  * @header: what is not 0 counts: width, height, pixel, bit_depth, big_endian, bunch, slots (0: as
- *	many as fit), policy, images, first_stack, sampling, phase, unit, live, dataset_*,
- *	lock_name, payload_name, segments and map_class. The rest is the library's
+ *	many as fit), policy, images, first_stack, sampling, phase, unit, live, dark_every,
+ *	dataset_*, lock_name, payload_name, segments and map_class. The rest is the library's
  * @process: array
  * @module: array, or NULL: one module that is the image
  * @processes: elements of @process

@@ -97,7 +97,7 @@ static int check_image(const struct rashpa_stream_header *h)
 		return fail(EPROTO, "pixel type %" PRIu32 " is not defined", h->pixel);
 	if (h->bit_depth > pixel * 8)
 		return fail(EPROTO, "bit_depth %" PRIu32 " is more than a pixel has", h->bit_depth);
-	if (h->big_endian > 1 || h->live > 1 || h->unit > RASHPA_STREAM_STACKS || h->__reserved)
+	if (h->big_endian > 1 || h->live > 1 || h->unit > RASHPA_STREAM_STACKS)
 		return fail(EPROTO, "big_endian, live, unit or a reserved field has a value that is not defined");
 	if (!h->bunch || !h->slots || h->slots > INT32_MAX || !h->sampling ||
 	    h->phase >= h->sampling)

@@ -82,6 +82,7 @@ static void take_plan(struct rashpa_stream *s, const struct rashpa_stream_plan *
 		.unit = p->unit,
 		.live = p->live,
 		.dataset_images = p->dataset_images,
+		.dark_every = p->dark_every,
 		.dataset_sum = p->dataset_sum,
 		.processes = plan->processes,
 		.modules = plan->modules ? plan->modules : 1,

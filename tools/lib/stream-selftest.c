@@ -98,7 +98,7 @@ static const struct value header_values[] = {
 	OUT(pixel, UINT32_MAX),
 	IN(bit_depth, 16), OUT(bit_depth, 17), OUT(bit_depth, UINT32_MAX),
 	IN(big_endian, 1), OUT(big_endian, 2), IN(live, 1), OUT(live, 2),
-	IN(unit, 1), OUT(unit, 2), OUT(__reserved, 1),
+	IN(unit, 1), OUT(unit, 2),
 	OUT(bunch, 0), OUT(bunch, 7), OUT(bunch, 9), OUT(bunch, UINT32_MAX),
 	OUT(slots, 0), IN(slots, 1), IN(slots, 7), OUT(slots, 8), OUT(slots, INT32_MAX),
 	OUT(slots, 1u << 31), OUT(slots, UINT32_MAX),

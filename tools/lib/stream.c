@@ -293,6 +293,16 @@ static bool read_image(const struct rashpa_stream *s, uint64_t stack, uint32_t i
 	return true;
 }
 
+/* The detector's word goes before the header's. */
+static uint32_t role_of(const struct rashpa_stream *s, const struct rashpa_image *image)
+{
+	const uint32_t every = s->head.dark_every;
+
+	if (image->role || !every || image->frame % every != every - 1)
+		return image->role;
+	return RASHPA_IMAGE_DARK;
+}
+
 /* s->lock is held. */
 static bool ours(const struct rashpa_stream *s, const struct rashpa_stack *stack)
 {
@@ -314,6 +324,8 @@ int rashpa_stack_image(const struct rashpa_stack *stack, uint32_t index,
 			     stack->number);
 	else if (!read_image(s, stack->number, index, image) && s->head.record_size)
 		image->frame = stack->frame + index;
+	if (!error)
+		image->role = role_of(s, image);
 	pthread_mutex_unlock(&s->lock);
 	return error;
 }
@@ -368,6 +380,8 @@ static void read_images(const struct rashpa_stream *s, struct rashpa_stack *st)
 			st->flags |= RASHPA_STACK_WRONG;
 		if (image.missing_lines)
 			st->flags |= RASHPA_STACK_INCOMPLETE;
+		if (role_of(s, &image))
+			st->flags |= RASHPA_STACK_ROLES;
 	}
 	st->skipped = skipped;
 }
@@ -438,6 +452,9 @@ static void describe(struct rashpa_stream *s, struct rashpa_stack *st)
 	}
 	if (h->meta_slot)
 		read_images(s, st);
+	else if (h->dark_every && (st->frame + st->images) / h->dark_every >
+				  st->frame / h->dark_every)
+		st->flags |= RASHPA_STACK_ROLES;
 }
 
 /* --- to take stacks --- */

@@ -94,6 +94,8 @@ static void print_text(const struct report *r)
 	       r->corrupt, r->duplicate, r->unwritten);
 	if (r->stream.live || r->stream.policy == RASHPA_STREAM_DROP)
 		print_left_out(r);
+	if (r->dark)
+		printf("dark     %" PRIu64 " of the frames\n", r->dark);
 	if (r->incomplete)
 		printf("lines    %" PRIu64 " missing, of %" PRIu64 " frames\n", r->missing_lines,
 		       r->incomplete);
@@ -166,6 +168,7 @@ static int print_json(const struct config *c, const struct dataset *dataset, con
 	put_told(o, "source_lost", r, r->source_lost);
 	put_told(o, "source_missed", r, r->source_missed);
 	put_told(o, "unaccounted", r, r->unaccounted);
+	put_u64(o, "dark", r->dark);
 	put_u64(o, "incomplete", r->incomplete);
 	put_u64(o, "missing_lines", r->missing_lines);
 	put_u64(o, "bytes", r->bytes);
@@ -211,6 +214,9 @@ int main(int argc, char **argv)
 
 	if (config.engine == &engine_check &&
 	    (dataset_open(&dataset, config.opt.dataset, &config.opt.geometry, why) ||
+	     (config.opt.darks &&
+	      dataset_add_darks(&dataset, config.opt.darks, &config.opt.geometry,
+				config.opt.dark_every, why)) ||
 	     dataset_hold(&dataset, at_once(&dataset), why)))
 		return fail("%s", why);
 	result = receive(&config, &dataset, stop, &report);

@@ -81,7 +81,7 @@ static uint64_t payload(const struct run *r)
 
 /* What the metadata of a stack tell, until it is known whether it was ours. */
 struct account {
-	uint64_t incomplete, missing_lines;
+	uint64_t incomplete, missing_lines, dark;
 	uint32_t wrong, first_wrong;	/* images */
 };
 
@@ -93,6 +93,7 @@ static void account(const struct rashpa_stack *st, struct account *a)
 	if (!st->flags)
 		return;
 	for (uint32_t i = 0; i < st->images && !rashpa_stack_image(st, i, &image); i++) {
+		a->dark += image.role == RASHPA_IMAGE_DARK;
 		if (image.wrong && !a->wrong++)
 			a->first_wrong = i;
 		if (image.wrong)
@@ -111,6 +112,7 @@ static void keep_account(struct run *r, const struct rashpa_stack *st, const str
 	report->skipped = st->skipped;
 	report->incomplete += a->incomplete;
 	report->missing_lines += a->missing_lines;
+	report->dark += a->dark;
 	report->corrupt += a->wrong;
 	if (a->wrong && r->printed++ < MISMATCHES)
 		say("stack %" PRIu64 " image %" PRIu32 ": its metadata are not of this stack, or its parts not of one frame",
@@ -130,6 +132,9 @@ static int use_stack(struct run *r, const struct rashpa_stack *st)
 	if (st->woken_ns && st->event_ns)
 		samples_add(&r->report->latency, st->woken_ns - st->event_ns);
 	r->report->stacks_without_wait += !st->woken_ns;
+	if (engine->look && !st->data)
+		return fail("buffer %s: the images are in memory %s, which no program can read: use --no-check",
+			    r->config->opt.buffer, r->about->payload_name);
 	result = engine->look ? engine->look(r, st) : 0;
 	account(st, &a);
 	/* What we read was this stack only if nobody has begun to overwrite it since. */

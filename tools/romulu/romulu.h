@@ -52,6 +52,7 @@ struct report {
 	uint64_t unwritten;	/* hold what we left in the slot */
 	uint64_t incomplete;	/* frames of which the detector did not deliver all lines */
 	uint64_t missing_lines;	/* so many */
+	uint64_t dark;		/* frames that are dark images */
 	/* frames that the stream left out, as FRAME tells, before the last one that arrived: */
 	uint64_t skipped;
 	/* what the board says of them, when the producer has ended */

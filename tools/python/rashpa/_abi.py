@@ -15,6 +15,7 @@ STREAM = """
 #define RASHPA_STREAM_LATEST 4
 #define RASHPA_STACK_INCOMPLETE 1
 #define RASHPA_STACK_WRONG 2
+#define RASHPA_STACK_ROLES 4
 #define RASHPA_PLAN_META 1
 #define RASHPA_PLAN_RESUME 2
 
@@ -77,7 +78,7 @@ struct rashpa_stream_header {
 	uint32_t unit;
 	uint32_t live;
 	uint32_t dataset_images;
-	uint32_t __reserved;
+	uint32_t dark_every;
 	uint64_t dataset_sum;
 	char dataset[RASHPA_STREAM_NAME];
 	uint32_t processes, modules, locks;
