@@ -225,6 +225,32 @@ sed 's/^/# /' "$work/out"
 is "203 images" "$(jq .frames "$work/roi.json")" 203
 rashpactl buffer remove roi
 
+# Images in another buffer than what is told of them; the lock records in a third place.
+payload() {
+	remu --buffer told --payload shown --fpga "$fpga" --bunch 4 --images 80 --timeout 60 "$@" \
+		--json="$work/remu.json" >"$work/err" 2>&1
+}
+rashpactl buffer create told 1M >/dev/null && rashpactl buffer create shown 64M >/dev/null &&
+	rashpactl lock create "fpga$fpga" told.lock 2 >/dev/null
+ok $? "a small buffer, and a large one for images"
+for lock in "" told.lock; do
+	romulu --buffer told --timeout 60 --json="$work/told.json" >"$work/out" 2>&1 &
+	receiver=$!
+	payload ${lock:+--lock "$lock"}
+	ok $? "remu streams into it${lock:+, with lock memory}" || sed 's/^/# /' "$work/err"
+	wait "$receiver"
+	ok $? "all is right" || sed 's/^/# /' "$work/out"
+	is "all frames" "$(jq -c '[.frames, .corrupt, .lost]' "$work/told.json")" "[80,0,0]"
+done
+payload --payload nowhere
+is "memory that nobody has" $? 1
+grep -q nowhere "$work/err"
+ok $? "is named"
+payload --payload ""
+is "memory without a name" $? 2
+rashpactl buffer remove told && rashpactl buffer remove shown && rashpactl buffer remove told.lock
+ok $? "nobody holds them"
+
 # An ordinary member of the group does all of it, within the limits that are there by default;
 # who drives the board needs its registers besides, which its profile keeps from users.
 group=tape

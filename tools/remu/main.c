@@ -24,6 +24,7 @@ const char *argp_program_version = "remu " RASHPA_VERSION;
 enum {
 	OPT_DTP = 256, OPT_SPLIT, OPT_BUNCH, OPT_SLOTS, OPT_SAMPLING, OPT_RATE, OPT_FREE_RUN,
 	OPT_VECTOR, OPT_RESUME, OPT_TRANSPORT, OPT_LOCK, OPT_PERIOD, OPT_LIVE, OPT_POLICY,
+	OPT_PAYLOAD,
 };
 
 static const char * const policies[] = {
@@ -54,6 +55,8 @@ static const struct argp_option options[] = {
 	{ "vector", OPT_VECTOR, "V", 0, "interrupt vector of the complete stacks (default 0)", 0 },
 	{ "lock", OPT_LOCK, "NAME", 0,
 	  "lock memory for the lock records (rashpactl lock create; default: in the buffer)", 0 },
+	{ "payload", OPT_PAYLOAD, "NAME", 0,
+	  "memory for the images: a buffer, or a program's (default: in the buffer)", 0 },
 	{ "resume", OPT_RESUME, NULL, 0, "go on where the receiver of the last run stopped", 0 },
 	{ "transport", OPT_TRANSPORT, "NAME", 0, "pcie (default)", 0 },
 	{}
@@ -103,6 +106,14 @@ static void parse_policy(struct argp_state *state, const char *arg, struct confi
 	argp_error(state, "--policy: \"%s\" is not wait, overwrite or drop", arg);
 }
 
+static const char *parse_name(struct argp_state *state, const char *what, const char *arg)
+{
+	if (!*arg || strlen(arg) >= RASHPA_STREAM_NAME)
+		argp_error(state, "%s: \"%s\" is not a name of 1 to %d characters", what, arg,
+			   RASHPA_STREAM_NAME - 1);
+	return arg;
+}
+
 static void check(struct argp_state *state, struct config *c)
 {
 	if (c->regions && c->split)
@@ -115,6 +126,8 @@ static void check(struct argp_state *state, struct config *c)
 		}
 	}
 	check_policy(state, c);
+	if (c->opt.darks && c->sampling > 1)
+		argp_error(state, "--darks: --sampling would leave out images of a pair");
 	c->slots = depth_stacks(&c->depth, c->bunch);
 	c->images = depth_images(&c->opt.images, c->bunch);
 	if (c->images > IMAGES_MAX)
@@ -211,10 +224,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		option_u32(state, "--vector", arg, 0, 2047, &c->vector);
 		break;
 	case OPT_LOCK:
-		if (!*arg || strlen(arg) >= RASHPA_STREAM_NAME)
-			argp_error(state, "--lock: \"%s\" is not a name of 1 to %d characters", arg,
-				   RASHPA_STREAM_NAME - 1);
-		c->lock = arg;
+		c->lock = parse_name(state, "--lock", arg);
+		break;
+	case OPT_PAYLOAD:
+		c->payload = parse_name(state, "--payload", arg);
 		break;
 	case OPT_RESUME:
 		c->resume = true;
@@ -350,7 +363,10 @@ int main(int argc, char **argv)
 	argp_parse(&argp, argc, argv, 0, NULL, &config);
 	fpga_catch_removal();
 
-	if (dataset_open(&dataset, config.opt.dataset, &config.opt.geometry, why))
+	if (dataset_open(&dataset, config.opt.dataset, &config.opt.geometry, why) ||
+	    (config.opt.darks &&
+	     dataset_add_darks(&dataset, config.opt.darks, &config.opt.geometry,
+			       config.opt.dark_every, why)))
 		return fail("%s", why);
 	result = plan_regions(&config, &dataset);
 	if (!result)

@@ -18,6 +18,15 @@
 #define TICK_MS		250
 #define STOP_MS		1000
 
+/* Memory that the board writes to, and where its addresses are in the board's table. */
+struct target {
+	char what[RASHPA_STREAM_NAME + 16];
+	int dmabuf, map;		/* -1: it is no memory of its own */
+	uint32_t first, segments, class;
+};
+
+#define TARGET_NONE { .dmabuf = -1, .map = -1 }
+
 struct run {
 	const struct config *config;
 	struct dataset *dataset;
@@ -28,10 +37,11 @@ struct run {
 	const struct rashpa_stream_header *about;	/* what consumers see of it */
 	struct fpga fpga;
 	struct view memory, table;
-	int dmabuf, map, channel;
-	int lock_dmabuf, lock_map;	/* of lock memory, -1: the locks are in the buffer */
-	uint32_t segments, map_class;
-	uint32_t lock_first, lock_count;	/* entries of the table for the locks */
+	int channel;
+	struct target slots;
+	struct target head;	/* the buffer, where it has no slots but what is known of them */
+	struct target locks;	/* lock memory */
+	uint32_t entries;	/* of the table, so far */
 	struct fpga_block source;	/* of a live stream */
 	uint64_t missed;		/* by its detector, before this stream */
 	bool started;
@@ -46,6 +56,13 @@ static const struct rashpa_stream_process *process(const struct run *r, uint32_t
 	return rashpa_stream_process_at(r->stream, i);
 }
 
+static int target(struct target *t, int dmabuf, const char *kind, const char *name)
+{
+	snprintf(t->what, sizeof(t->what), "%s %s", kind, name);
+	t->dmabuf = dmabuf;
+	return dmabuf < 0 ? fail("%s: %s", t->what, rashpa_reason()) : 0;
+}
+
 /* The memory of the lock records, where they are not in the buffer. */
 static int open_locks(struct run *r)
 {
@@ -57,10 +74,25 @@ static int open_locks(struct run *r)
 	if (info.out_kind != RASHPA_KIND_LOCK)
 		return fail("%s is no lock memory: make some (rashpactl lock create fpga%u NAME)",
 			    r->config->lock, r->config->fpga);
-	r->lock_dmabuf = rashpa_buffer_dmabuf(node);
-	if (r->lock_dmabuf < 0)
-		return fail("lock memory %s: %s", r->config->lock, rashpa_reason());
-	return 0;
+	return target(&r->locks, rashpa_buffer_dmabuf(node), "lock memory", r->config->lock);
+}
+
+/* The slots, what is told of them where that is apart, and lock memory. */
+static int open_memories(struct run *r)
+{
+	const struct rashpa_stream_header *h = r->about;
+	const struct config *c = r->config;
+	int result;
+
+	if (!c->payload)
+		result = target(&r->slots, rashpa_stream_payload(r->stream), "buffer",
+				c->opt.buffer);
+	else
+		result = target(&r->slots, rashpa_stream_payload(r->stream), "memory", c->payload);
+	if (!result && c->payload && (h->meta_slot || !c->lock))
+		result = target(&r->head, rashpa_buffer_dmabuf(rashpa_stream_buffer(r->stream)),
+				"buffer", c->opt.buffer);
+	return !result && c->lock ? open_locks(r) : result;
 }
 
 static int open_stream(struct run *r)
@@ -79,6 +111,7 @@ static int open_stream(struct run *r)
 			.phase = c->phase,
 			.live = c->live,
 			.dataset_images = r->loaded,
+			.dark_every = r->dataset->dark_every,
 			.dataset_sum = r->sum,
 		},
 		.process = process,
@@ -109,15 +142,15 @@ static int open_stream(struct run *r)
 	snprintf(plan.header.dataset, sizeof(plan.header.dataset), "%.63s", r->dataset->source);
 	if (c->lock)
 		snprintf(plan.header.lock_name, sizeof(plan.header.lock_name), "%s", c->lock);
+	if (c->payload)
+		snprintf(plan.header.payload_name, sizeof(plan.header.payload_name), "%s",
+			 c->payload);
 	close(r->producer);
 	r->producer = -1;
 	if (rashpa_stream_create(c->opt.buffer, &plan, &r->stream))
 		return fail("%s", rashpa_reason());
 	r->about = rashpa_stream_about(r->stream);
-	r->dmabuf = rashpa_buffer_dmabuf(rashpa_stream_buffer(r->stream));
-	if (r->dmabuf < 0)
-		return fail("buffer %s: %s", c->opt.buffer, rashpa_reason());
-	return c->lock ? open_locks(r) : 0;
+	return open_memories(r);
 }
 
 /* --- FPGA --- */
@@ -209,6 +242,14 @@ static int choose_images(struct run *r)
 		    " images of %s (LIMITS): these go round and round",
 		    r->fpga.number, r->loaded, d->images, d->source);
 	}
+	/* the last one is dark, too: they go round and round */
+	if (d->dark_every && r->loaded % d->dark_every) {
+		r->loaded -= r->loaded % d->dark_every;
+		if (!r->loaded)
+			return fail("fpga%u: on-board memory of %s keeps %" PRIu64
+				    " images: too few for a dark one of every %" PRIu32,
+				    r->fpga.number, has, fit, d->dark_every);
+	}
 	return 0;
 }
 
@@ -276,26 +317,33 @@ static int program_table(struct run *r, int map, uint32_t first)
 	return rashpa_map_program(map, &program);
 }
 
-/* Lock memory has entries of the table for itself, behind those of the buffer. */
-static int map_lock(struct run *r)
+/* Each has entries of the table for itself, behind those of the one before. */
+static int map_target(struct run *r, struct target *t)
 {
-	struct rashpa_map_make map = { .fd = r->lock_dmabuf, .direction = RASHPA_BIDIRECTIONAL };
-	uint32_t entries = RFPGA_CAPS_ENTRIES(fpga_read(&r->fpga, RFPGA_CAPS));
+	struct rashpa_map_make map = {
+		.fd = t->dmabuf,
+		/* The flush before an event reads back what was written. */
+		.direction = RASHPA_BIDIRECTIONAL,
+	};
+	const uint32_t entries = RFPGA_CAPS_ENTRIES(fpga_read(&r->fpga, RFPGA_CAPS));
 
-	r->lock_map = rashpa_device_map(r->fpga.device, &map);
-	if (r->lock_map < 0)
-		return fail("lock memory %s: cannot map it for fpga%u: %s", r->config->lock,
-			    r->fpga.number, rashpa_reason());
-	if (map.out_segments > entries || r->segments > entries - map.out_segments)
-		return fail("lock memory %s: its map and that of the buffer have %" PRIu32
-			    " segments, but fpga%u keeps only %" PRIu32 ": make a contiguous buffer",
-			    r->config->lock, r->segments + map.out_segments, r->fpga.number,
-			    entries);
-	if (program_table(r, r->lock_map, r->segments))
+	if (t->dmabuf < 0)
+		return 0;
+	t->map = rashpa_device_map(r->fpga.device, &map);
+	if (t->map < 0)
+		return fail("%s: cannot map it for fpga%u: %s", t->what, r->fpga.number,
+			    rashpa_reason());
+	if (map.out_segments > entries - r->entries)
+		return fail("%s: its map has %" PRIu32 " segments, but fpga%u keeps only %" PRIu32
+			    " of %" PRIu32 " for it: make a contiguous buffer", t->what,
+			    map.out_segments, r->fpga.number, entries - r->entries, entries);
+	if (program_table(r, t->map, r->entries))
 		return fail("fpga%u: cannot program the address table: %s", r->fpga.number,
 			    rashpa_reason());
-	r->lock_first = r->segments;
-	r->lock_count = map.out_segments;
+	t->first = r->entries;
+	t->segments = map.out_segments;
+	t->class = map.out_class;
+	r->entries += map.out_segments;
 	return 0;
 }
 
@@ -307,32 +355,15 @@ static int still_alone(struct run *r)
 	return fpga_claim(&r->fpga, why) ? fail("%s", why) : check_idle(&r->fpga);
 }
 
-static int map_buffer(struct run *r)
+static int map_all(struct run *r)
 {
-	struct rashpa_map_make map = {
-		.fd = r->dmabuf,
-		/* The flush before an event reads back what was written. */
-		.direction = RASHPA_BIDIRECTIONAL,
-	};
-	uint32_t entries = RFPGA_CAPS_ENTRIES(fpga_read(&r->fpga, RFPGA_CAPS));
+	int result = still_alone(r);
 
-	if (still_alone(r))
-		return EXIT_FAILED;
-	r->map = rashpa_device_map(r->fpga.device, &map);
-	if (r->map < 0)
-		return fail("buffer %s: cannot map it for fpga%u: %s", r->config->opt.buffer,
-			    r->fpga.number, rashpa_reason());
-	if (map.out_segments > entries)
-		return fail("buffer %s: its map has %" PRIu32
-			    " segments, but fpga%u keeps only %" PRIu32 ": make a contiguous buffer",
-			    r->config->opt.buffer, map.out_segments, r->fpga.number, entries);
-	if (program_table(r, r->map, 0))
-		return fail("fpga%u: cannot program the address table: %s", r->fpga.number,
-			    rashpa_reason());
-	r->segments = map.out_segments;
-	r->map_class = map.out_class;
-	r->lock_count = map.out_segments;
-	return r->config->lock ? map_lock(r) : 0;
+	if (!result)
+		result = map_target(r, &r->slots);
+	if (!result)
+		result = map_target(r, &r->head);
+	return result ? result : map_target(r, &r->locks);
 }
 
 static int open_channel(struct run *r)
@@ -351,6 +382,8 @@ static void configure(struct run *r, unsigned int i)
 {
 	const struct rashpa_stream_header *s = r->about;
 	const struct rashpa_stream_process *d = process(r, i);
+	const struct target *head = r->head.map < 0 ? &r->slots : &r->head;
+	const struct target *locks = r->locks.map < 0 ? head : &r->locks;
 	const struct fpga *f = &r->fpga;
 	uint32_t features = fpga_read(f, RFPGA_FEATURES);
 	uint32_t step = s->sampling % s->dataset_images;
@@ -378,10 +411,11 @@ static void configure(struct run *r, unsigned int i)
 		.dst_line = s->line_stride,
 		.dst_image = s->image_stride,
 		.dst_slot = s->slot_stride,
-		.dst_count = r->segments,
+		.dst_first = r->slots.first,
+		.dst_count = r->slots.segments,
 		.lock_offset = s->lock_offset + (uint64_t)d->lock * RFPGA_LOCK_SIZE,
-		.lock_first = r->lock_first,
-		.lock_count = r->lock_count,
+		.lock_first = locks->first,
+		.lock_count = locks->segments,
 		.images = s->images,
 		.period = s->live ? 0 : r->config->period,
 		.first_stack = s->first_stack,
@@ -393,7 +427,8 @@ static void configure(struct run *r, unsigned int i)
 		.sampling = s->live ? s->sampling | s->phase << 16 : 0,
 		.run = s->run,
 		.meta_offset = rashpa_stream_meta(r->stream, i),
-		.meta_count = r->segments,
+		.meta_first = head->first,
+		.meta_count = head->segments,
 		.first_frame = s->first_stack * s->bunch,
 	};
 
@@ -423,7 +458,7 @@ static int start(struct run *r)
 		configure(r, i);
 		members |= 1u << process(r, i)->number;
 	}
-	if (rashpa_stream_start(r->stream, r->segments, r->map_class))
+	if (rashpa_stream_start(r->stream, r->slots.segments, r->slots.class))
 		return fail("%s", rashpa_reason());
 	r->started = true;
 	if (s->live) {
@@ -529,9 +564,10 @@ static int wait_done(struct run *r, const volatile bool *stop)
 {
 	uint64_t end = last_stack(r->about), moved = now_ns(), checked = 0, last = 0, now, stacks;
 	struct pollfd pollfd = { .fd = r->channel, .events = POLLIN };
+	const uint64_t timeout = r->config->opt.timeout * 1e9;
 	struct progress progress;
 	uint32_t any, all;
-	int result = 0;
+	int result = 0, wait;
 
 	progress_init(&progress, r->config->opt.progress);
 	while (!*stop) {
@@ -558,7 +594,7 @@ static int wait_done(struct run *r, const volatile bool *stop)
 				      (stacks - r->about->first_stack) * r->about->bunch,
 				      any & RFPGA_DTP_WAITING ? ", waiting for the receiver" : "");
 		}
-		if (r->config->opt.timeout > 0 && now - moved > r->config->opt.timeout * 1e9) {
+		if (timeout && now - moved >= timeout) {
 			say("no progress for %g s after %" PRIu64 " stacks%s",
 			    r->config->opt.timeout, stacks - r->about->first_stack,
 			    status(r, &all) & RFPGA_DTP_WAITING ?
@@ -566,7 +602,10 @@ static int wait_done(struct run *r, const volatile bool *stop)
 			result = EXIT_TIMEOUT;
 			break;
 		}
-		if (poll(&pollfd, 1, stacks >= end ? 1 : TICK_MS) > 0) {
+		wait = stacks >= end ? 1 : TICK_MS;
+		if (timeout && timeout - (now - moved) < wait * 1000000ull)
+			wait = (timeout - (now - moved)) / 1000000 + 1;
+		if (poll(&pollfd, 1, wait) > 0) {
 			result = take_events(r);
 			if (result)
 				break;
@@ -582,8 +621,8 @@ static void count(struct run *r, struct report *report)
 	uint64_t peak;
 
 	report->dtps = r->about->processes;
-	report->segments = r->segments;
-	report->map_class = r->map_class;
+	report->segments = r->slots.segments;
+	report->map_class = r->slots.class;
 	report->iommu = f->info.out_flags & RASHPA_DEVICE_IOMMU;
 	report->slots = r->about->slots;
 	report->first_stack = r->about->first_stack;
@@ -642,13 +681,15 @@ static void close_fd(int fd)
 static void close_all(struct run *r)
 {
 	close_fd(r->channel);
-	close_fd(r->lock_map);
-	close_fd(r->map);
+	close_fd(r->locks.map);
+	close_fd(r->head.map);
+	close_fd(r->slots.map);
 	view_close(&r->table);
 	view_close(&r->memory);
 	fpga_close(&r->fpga);
-	close_fd(r->lock_dmabuf);
-	close_fd(r->dmabuf);
+	close_fd(r->locks.dmabuf);
+	close_fd(r->head.dmabuf);
+	close_fd(r->slots.dmabuf);
 	close_fd(r->producer);
 	rashpa_stream_close(r->stream);
 }
@@ -661,8 +702,8 @@ int pcie_run(const struct config *config, struct dataset *dataset, volatile bool
 		.dataset = dataset,
 		.fpga = FPGA_NONE,
 		.memory = VIEW_NONE, .table = VIEW_NONE,
-		.producer = -1, .dmabuf = -1, .map = -1, .channel = -1,
-		.lock_dmabuf = -1, .lock_map = -1,
+		.producer = -1, .channel = -1,
+		.slots = TARGET_NONE, .head = TARGET_NONE, .locks = TARGET_NONE,
 	};
 	int result;
 
@@ -674,7 +715,7 @@ int pcie_run(const struct config *config, struct dataset *dataset, volatile bool
 	if (!result && !*stop)
 		result = open_stream(&r);
 	if (!result && !*stop)
-		result = map_buffer(&r);
+		result = map_all(&r);
 	if (!result && !*stop)
 		result = open_channel(&r);
 	if (!result && !*stop) {

@@ -24,6 +24,7 @@ struct config {
 	uint32_t policy;				/* enum rashpa_stream_policy */
 	bool policy_given, free_run, live, resume;
 	const char *lock;		/* name of lock memory, NULL: lock records in the buffer */
+	const char *payload;		/* name of the slots' memory, NULL: in the buffer */
 };
 
 /* What the FPGA counted. */
