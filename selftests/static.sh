@@ -45,9 +45,24 @@ run_sparse() { # "sparse SERIES"
 	grep 'warning:\|error:' "$dir.log" || true
 }
 
+# FILE...: what it said of the same file before is said again.
 run_checkpatch_on() {
-	perl "$scripts/checkpatch.pl" --strict --no-tree --no-summary --quiet --terse \
-		--show-types --max-line-length=100 -f "$@"
+	local file rules
+	local -a files=()
+	local -a check=("$scripts/checkpatch.pl" --strict --no-tree --no-summary --quiet --terse
+		--show-types --max-line-length=100)
+
+	rules=$(cat "$scripts/checkpatch.pl" "$scripts/spelling.txt" <(echo "${check[@]}") | sha256sum)
+	checked() { echo "/var/cache/rashpa/checked/$( (echo "$rules$1"; cat "$1") | sha256sum | cut -c-40)"; }
+	for file; do
+		cat "$(checked "$file")" 2>/dev/null || files+=("$file")
+	done
+	((${#files[@]})) || return 0
+	perl "${check[@]}" -f "${files[@]}" | tee "checkpatch.$$"
+	for file in "${files[@]}"; do
+		grep -F "$file:" "checkpatch.$$" >"said.$$"
+		mv "said.$$" "$(checked "$file")"
+	done
 }
 export -f run_checkpatch_on
 

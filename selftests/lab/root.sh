@@ -2,7 +2,7 @@
 # shellcheck shell=bash
 # The cached Debian 13 root: compilers, QEMU, kernels and their headers.
 
-ROOT_VERSION=4	# raise it when the steps below change what is in the root
+ROOT_VERSION=5	# raise it when the steps below change what is in the root
 
 root_path() {
 	local hash
@@ -137,7 +137,8 @@ finish_root() { # root
 		apt-get clean
 		rm -rf /var/lib/apt/lists/* /var/cache/debconf/*-old /tmp/* /usr/sbin/policy-rc.d
 		rm -f /etc/apt/apt.conf.d/99lab-build
-		mkdir -p /rashpa /rashpa-data
+		mkdir -p /rashpa /rashpa-data /var/cache/rashpa
+		ln -sf ../../bin/ccache /usr/lib/ccache/cc
 		chmod 755 /root'
 }
 
@@ -249,7 +250,7 @@ cmd_clean() {
 		ROOT=$keep
 		[[ ! -d $ROOT ]] || { find_debug; keep_debug=$DEBUG; }
 	fi
-	for path in "$CACHE"/root-* "$CACHE"/debug-* "$CACHE"/initramfs-* "$CACHE"/headers-* \
+	for path in "$CACHE"/results "$CACHE"/root-* "$CACHE"/debug-* "$CACHE"/initramfs-* "$CACHE"/headers-* \
 		"$CACHE"/apt; do
 		[[ $path == "$keep"* || $path == "$keep_debug"* ]] ||
 			"${SUDO[@]}" rm -rf --one-file-system "$path"
@@ -301,10 +302,21 @@ enter() {
 		exec chroot "$root" "$@"' sh "$ROOT" "$over" "$scratch" "$@"
 }
 
+# Objects of the compiler (ccache) and sources that were checked, by what went into them: they
+# serve all checkouts. What is not asked for any more goes.
+kept_results() {
+	local dir=$CACHE/results
+
+	mkdir -p "$dir/ccache" "$dir/checked"
+	find "$dir/checked" -type f -atime +60 -delete
+	[[ $(stat -c %u "$dir/checked") == $(stat -c %u "$TOP") ]] ||
+		"${SUDO[@]}" chown -R --reference="$TOP" "$dir"
+}
+
 # exec [--kernel SERIES]... [--headers] [--scratch] COMMAND...: inside the root; the checkout is
 # /rashpa, and files get the owner of the checkout. With --scratch the command is root's.
 cmd_exec() {
-	local name scratch=''
+	local name scratch='' path=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 	local -a pass=() layers=() folders=("$TOP" rashpa) who=()
 
 	have_root
@@ -323,8 +335,14 @@ cmd_exec() {
 		shift
 	done
 	(($#)) || die "exec: no command"
-	[[ $scratch ]] || who=(setpriv --reuid "$(stat -c %u "$TOP")" --regid "$(stat -c %g "$TOP")"
-		--clear-groups)
+	if [[ ! $scratch ]]; then
+		who=(setpriv --reuid "$(stat -c %u "$TOP")" --regid "$(stat -c %g "$TOP")"
+			--clear-groups)
+		kept_results
+		folders+=("$CACHE/results" var/cache/rashpa)
+		path=/usr/lib/ccache:$path
+		pass+=(CCACHE_DIR=/var/cache/rashpa/ccache CCACHE_MAXSIZE=2G)
+	fi
 	for name in $(compgen -e RASHPA_) TERM; do
 		[[ -v $name ]] && pass+=("$name=${!name}")
 	done
@@ -334,5 +352,5 @@ cmd_exec() {
 		folders+=("$DEBUG/modules" "usr/lib/modules/$(release debug)")
 	fi
 	enter "${layers[@]}" "${folders[@]}" -- "${who[@]}" env -i -C /rashpa HOME=/root LANG=C.UTF-8 \
-		PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "${pass[@]}" "$@"
+		PATH="$path" "${pass[@]}" "$@"
 }
