@@ -54,6 +54,7 @@ install-tools:
 	$(MAKE) -C tools O=$(BUILD)/tools PREFIX=$(PREFIX) install
 	$(MAKE) -C tools/bench O=$(BUILD)/tools PREFIX=$(PREFIX) install
 	$(MAKE) -C tools/conformance O=$(BUILD)/tools PREFIX=$(PREFIX) install
+	$(MAKE) -C tools/frames O=$(BUILD)/tools PREFIX=$(PREFIX) install
 	install -D -m 644 tools/udev/70-rashpa.rules \
 		$(DESTDIR)/etc/udev/rules.d/70-rashpa.rules
 
@@ -92,6 +93,7 @@ uninstall:
 	$(MAKE) -C tools O=$(BUILD)/tools PREFIX=$(PREFIX) uninstall
 	$(MAKE) -C tools/bench O=$(BUILD)/tools PREFIX=$(PREFIX) uninstall
 	$(MAKE) -C tools/conformance O=$(BUILD)/tools PREFIX=$(PREFIX) uninstall
+	$(MAKE) -C tools/frames O=$(BUILD)/tools PREFIX=$(PREFIX) uninstall
 
 # Compiled with the lab's own compilers and kernel headers: the machine needs none.
 lab-build:

@@ -108,7 +108,7 @@ ok $((! $?)) "no module file is left"
 cd "$source" || exit 1
 quietly make install-tools
 ok $? "make install-tools"
-for tool in rashpactl remu romulu rashpa-bench rashpa-fpga-conformance; do
+for tool in rashpactl remu romulu rashpa-{bench,fpga-conformance,inject,capture-check}; do
 	[[ $("$tool" --version 2>&1) == *"$version"* ]]
 	ok $? "$tool runs from where it was installed"
 done
@@ -141,7 +141,7 @@ ok $? "make install DESTDIR= for a package"
 is "it writes nowhere else" "$(ours)$before" ""
 for file in usr/bin/rashpactl usr/lib/librashpa.so.0 usr/include/linux/rashpa.h \
 	etc/udev/rules.d/70-rashpa.rules usr/src/rashpa-"$version"/dkms.conf \
-	usr/share/man/man1/rashpa-{bench,fpga-conformance}.1 \
+	usr/share/man/man1/rashpa-{bench,fpga-conformance,inject,capture-check}.1 \
 	usr/lib/python3/dist-packages/rashpa/__init__.py; do
 	[[ -s $work/package/$file ]]
 	ok $? "the package has $file"

@@ -107,8 +107,8 @@ sed 's/^/# no such chapter: /' /tmp/missing
 [[ -s /tmp/chapters && ! -s /tmp/missing ]]
 verdict $? "the chapters that it names are those of fpga-interface.rst"
 # the options of a program, its page and its completion
-for tool in rashpa-fpga rashpa-fpga-conformance; do
-	"build/tools/$tool" --help | grep -oE -- '--[a-z]+' | sort -u |
+for tool in rashpa-fpga rashpa-fpga-conformance rashpa-inject rashpa-capture-check; do
+	"build/tools/$tool" --help | grep -oE -- '--[a-z]+(-[a-z]+)*' | sort -u |
 		grep -vxE -- '--(usage|help)' >/tmp/options
 	while read -r name; do
 		grep -qF -- "${name//-/\\-}" "Documentation/man/$tool.1" || echo "$name: manual"

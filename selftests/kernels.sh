@@ -142,6 +142,8 @@ if [[ $pattern == '*' ]]; then
 		make -s -C tools/bench O="$out/arm64" "${cross[@]}" objects
 	start "conformance arm64" program conformance-arm64 \
 		make -s -C tools/conformance O="$out/arm64" "${cross[@]}" objects
+	start "frames arm64" program frames-arm64 \
+		make -s -C tools/frames O="$out/arm64" "${cross[@]}" objects
 	start "tests arm64" program tests-arm64 \
 		make -s -C selftests O="$out/arm64-tests" "${cross[@]}" objects
 	start "tools clang" program tools-clang make -s -C tools O="$out/clang" CC=clang

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What rashpa-inject does wrong when it is told to. */
+#ifndef FAULT_H
+#define FAULT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "plan.h"
+#include "say.h"
+
+#define FAULTS_MAX	1024
+#define FRAME_MAX	65536		/* bytes of one, with what a fault adds */
+#define FAULT_KINDS	"icrc psn opcode drop duplicate reorder df mtu qp short length port " \
+			"immediate checksum"
+
+enum injected {
+	INJECT_ICRC, INJECT_PSN, INJECT_OPCODE, INJECT_DROP, INJECT_DUPLICATE, INJECT_REORDER,
+	INJECT_DF, INJECT_MTU, INJECT_QP, INJECT_SHORT, INJECT_LENGTH, INJECT_PORT,
+	INJECT_IMMEDIATE, INJECT_CHECKSUM, INJECTED_KINDS
+};
+
+struct injected_fault {
+	enum injected kind;
+	uint64_t frame;			/* from 1, of the packets without faults */
+	bool told;			/* value was given */
+	bool zero, swapped;		/* ICRC */
+	uint32_t value;
+	uint64_t sent_as;		/* which frame on the wire has it; 0: none */
+};
+
+/* KIND@N[:VALUE]; 0, or -1 with the reason. */
+int fault_parse(const char *text, struct injected_fault *fault, char why[WHY_SIZE]);
+
+/* Is there such a packet, and has it what is to be wrong? Sets what was not told. */
+int fault_fits(struct injected_fault *fault, const struct plan *plan, char why[WHY_SIZE]);
+
+const char *fault_name(enum injected kind);
+
+/* Before and after it becomes bytes. buf has the payload. */
+void fault_in_frame(const struct injected_fault *fault, const struct plan *plan, struct frame *f,
+		    uint8_t *buf);
+void fault_in_bytes(const struct injected_fault *fault, uint8_t *data, size_t *size);
+
+#endif /* FAULT_H */
