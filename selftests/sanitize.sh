@@ -20,6 +20,8 @@ good "tests are built with sanitizers" \
 good "software FPGA: nothing to say of its self-test" "$out/tools/rashpa-fpga-selftest" --all
 good "conformance: nothing to say of the program" \
 	env RASHPA_TOOLS=build/sanitize/tools selftests/conformance.sh
+good "frames: nothing to say of the programs" \
+	env RASHPA_TOOLS=build/sanitize/tools selftests/frames.sh
 good "two devices: nothing to say of the same streams" \
 	env RASHPA_BUILD="$out" selftests/conformance/differ.sh
 good "tools: nothing to say of their self-test" "$out/tools/tools-selftest" tools/profiles
@@ -33,4 +35,8 @@ for name in vfu control stream share text; do
 	good "fuzzer of $name: a thousand inputs" "$out/fuzz/${name}_fuzz" -runs=1000 -seed=1 \
 		-dict=selftests/fuzz/words.dict
 done
+rm -rf "$out/frames"
+mkdir "$out/frames"
+good "frames for a fuzzer are made" python3 -B selftests/frames/oracle.py seeds "$out/frames"
+good "fuzzer of frame: a thousand inputs" "$out/fuzz/frame_fuzz" -runs=1000 -seed=1 "$out/frames"
 finish
