@@ -170,12 +170,13 @@ if [[ -d ${RASHPA_DATA-}/jungfrau ]]; then
 	for i in {0..9}; do zstd -dcq "$RASHPA_DATA/jungfrau/raw$i.bin.zst"; done >"$work/real.raw"
 	python3 -B selftests/python/datasets.py "$work" "$work/real.raw" 1024 512 >"$work/log" 2>&1
 	rashpactl buffer create ring3 64M >/dev/null
-	produce --dataset "$work/real.h5" --images 40 --bunch 4 --slots 10 &&
-		receive --dataset "$RASHPA_DATA/jungfrau"
-	ok $? "real images, of HDF5, are those of the files"
 	rm -f "$work/got"
-	receive --write "$work/got" && head -c $((10 << 20)) "$work/got" | cmp - "$work/real.raw"
-	ok $? "byte for byte"
+	# written first: what was compared is overwritten
+	produce --dataset "$work/real.h5" --images 40 --bunch 4 --slots 10 &&
+		receive --write "$work/got" && head -c $((10 << 20)) "$work/got" | cmp - "$work/real.raw"
+	ok $? "real images, of HDF5, byte for byte"
+	receive --dataset "$RASHPA_DATA/jungfrau"
+	ok $? "are those of the files"
 	rashpactl buffer remove ring3
 else
 	skip "real images" "no RASHPA_DATA"
