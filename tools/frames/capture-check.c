@@ -322,6 +322,8 @@ int main(int argc, char **argv)
 		json_object_put(report.faults);
 		return fail("%s", why);
 	}
+	if (o.interface)
+		say("looking at %s", o.interface);
 	if (o.seconds)
 		until = now_ns() + (uint64_t)(o.seconds * 1e9);
 	check_begin(&check, &o.check, tell, &report);
