@@ -101,7 +101,7 @@ sanitizers() { # SERIES
 	"$lab" exec -- selftests/sanitize.sh || return
 	[[ ! $1 ]] || RASHPA_TOOLS=build/sanitize/tools RASHPA_FPGA=build/sanitize/tools/rashpa-fpga \
 		guest sanitizers "$1" on --fpga 2 -- \
-		selftests/suite.sh build/sanitize/selftests/{map,lock}_test selftests/tests/{tools,stream}.sh
+		selftests/suite.sh build/sanitize/selftests/{map,lock}_test selftests/tests/{frames,tools,stream}.sh
 }
 
 trap 'kill "${!running[@]}" 2>/dev/null; wait; exit 130' INT TERM
