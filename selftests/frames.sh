@@ -71,6 +71,9 @@ goes-back 4 13:psn-back
 fragments 4 1:fragment
 version 4 1:header
 pkey 4 1:header
+udp 0 none
+udp-ipv6 0 none
+udp-wrong 4 4:checksum
 unknown 4 1:opcode
 nothing 1 none
 END
@@ -128,6 +131,8 @@ port@6 6:port
 immediate@8 8:immediate
 immediate@16:0 16:immediate
 checksum@3 3:checksum
+udp-checksum@3 3:checksum
+udp-checksum@3:0
 END
 
 # --- the two faults that a real FPGA had: one line each

@@ -40,13 +40,13 @@ def parts(operation):
 
 
 def packet(opcode, psn, payload=b"", length=0, immediate=0, qpn=0x11, ip=None, port=4791,
-           address=0, rkey=0, sport=49152, **more):
+           address=0, rkey=0, sport=49152, chksum=0, **more):
     """From IP to ICRC."""
     reth, imm = parts(opcode & 0x1f)
     pad = -len(payload) % 4
     bth = {"opcode": opcode, "psn": psn, "dqpn": qpn, "padcount": pad, "migreq": 1, **more}
     p = (ip or IP(src="10.0.0.1", dst="10.0.0.2", flags="DF", id=1)) / \
-        UDP(sport=sport, dport=port, chksum=0) / BTH(**bth)
+        UDP(sport=sport, dport=port, chksum=chksum) / BTH(**bth)
     body = b""
     if reth:
         body += bytes(RETH(address=address, rkey=rkey, length=length))
@@ -128,6 +128,11 @@ KINDS = {
     "wrong-psn": lambda: [ether(p) for p in stream()[:6] +
                           message(UC, 0x4711, 8, immediate=3)] + [
                               ether(p) for p in stream()[7:]],
+    # None: scapy computes it
+    "udp": lambda: [ether(p) for p in stream(chksum=None)],
+    "udp-ipv6": lambda: [ether(p) for p in stream(ip=ipv6(), chksum=None)],
+    "udp-wrong": lambda: [ether(p) for p in stream()[:3] +
+                          stream(chksum=0x1234)[3:4] + stream()[4:]],
     "fragments": lambda: [ether(p) for p in fragments()],
     "version": lambda: [ether(p) for p in message(UC, 0, 8, version=1)],
     "pkey": lambda: [ether(p) for p in message(UC, 0, 8, pkey=1)],

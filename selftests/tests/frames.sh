@@ -91,7 +91,7 @@ done
 # immediates that arrive;
 # what the kernel counts in the transport layer, and below it, where it counts it
 names="rcvd_pkts duplicate_request out_of_seq_request"
-network="UdpNoPorts IpExtInTruncatedPkts IpExtInCsumErrors"
+network="UdpNoPorts UdpInCsumErrors IpExtInTruncatedPkts IpExtInCsumErrors"
 # shellcheck disable=SC2086 # several
 count() {
 	local name
@@ -158,6 +158,7 @@ uc|length|-|10|0|5:length|0 1 2 3 5 6 7 8 9|rcvd_pkts 10
 uc|port|-|10|0|5:port|0 1 2 3 5 6 7 8 9|rcvd_pkts 9, UdpNoPorts 1
 uc|immediate|-|10|0|5:immediate|0 1 2 3 4100 5 6 7 8 9|rcvd_pkts 10
 uc|checksum|-|10|0|5:checksum|0 1 2 3 5 6 7 8 9|rcvd_pkts 9, IpExtInCsumErrors 1
+uc|udp-checksum|-|10|0|5:checksum|0 1 2 3 5 6 7 8 9|rcvd_pkts 9, UdpInCsumErrors 1
 rc|icrc|4|10|5|icrc|0 1 2 3 4 5 6 7 8 9|rcvd_pkts 15, out_of_seq_request 1
 rc|psn|4|10|5|psn|0 1 2 3 4 5 6 7 8 9|rcvd_pkts 16, out_of_seq_request 1
 rc|drop|4|9|5|psn-gap immediate-gap|0 1 2 3 4 5 6 7 8 9|rcvd_pkts 15, out_of_seq_request 1

@@ -152,8 +152,14 @@ static bool look_at(struct check *c, struct flow *flow, const struct frame *f)
 		      "UDP port: expected %u, got %u", ROCE_PORT, f->to_port);
 	if (f->may_fragment)
 		found(c, flow, n, FAULT_DF, 1, 0, "DF: expected 1, got 0: a router may fragment it");
-	if (f->checksum_wrong)
-		found(c, flow, n, FAULT_CHECKSUM, 0, 0, "wrong checksum of the IP header");
+	if (f->checksum != f->checksum_right)
+		found(c, flow, n, FAULT_CHECKSUM, f->checksum_right, f->checksum,
+		      "wrong checksum of the IP header: expected 0x%04x, got 0x%04x",
+		      f->checksum_right, f->checksum);
+	if (f->udp_checksum != f->udp_checksum_right)
+		found(c, flow, n, FAULT_CHECKSUM, f->udp_checksum_right, f->udp_checksum,
+		      "wrong checksum of UDP: expected 0 (none) or 0x%04x, got 0x%04x",
+		      f->udp_checksum_right, f->udp_checksum);
 	if (f->version)
 		found(c, flow, n, FAULT_HEADER, 0, f->version,
 		      "version of the BTH: expected 0, got %u", f->version);

@@ -7,7 +7,9 @@
 #include "opcode.h"
 #include "parse.h"
 
-#define IP_CHECKSUM	(14 + 10)	/* where it is */
+#define IP		14
+#define IP_CHECKSUM	(IP + 10)	/* where it is */
+#define UDP_CHECKSUM	(IP + 20 + 6)
 #define BTH_END		(14 + 20 + 8 + 12)
 #define REORDER_MAX	64
 
@@ -30,6 +32,7 @@ static const struct {
 	[INJECT_PORT] = { "port", 1, 65535, ROCE_PORT + 1 },
 	[INJECT_IMMEDIATE] = { "immediate", 0, UINT32_MAX, 0 },
 	[INJECT_CHECKSUM] = { "checksum", 0, 0, 0 },
+	[INJECT_UDP_CHECKSUM] = { "udp-checksum", 0, 65535, 1 },
 };
 
 const char *fault_name(enum injected kind)
@@ -206,6 +209,13 @@ void fault_in_bytes(const struct injected_fault *fault, uint8_t *data, size_t *s
 		break;
 	case INJECT_CHECKSUM:
 		data[IP_CHECKSUM] ^= 0xff;
+		break;
+	case INJECT_UDP_CHECKSUM:
+		if (*size < UDP_CHECKSUM + 2)
+			break;
+		value = frame_udp_checksum(data + IP, 20, *size - IP) ^ fault->value;
+		data[UDP_CHECKSUM] = (uint8_t)(value >> 8);
+		data[UDP_CHECKSUM + 1] = (uint8_t)value;
 		break;
 	default:
 		break;

@@ -12,12 +12,12 @@
 #define FAULTS_MAX	1024
 #define FRAME_MAX	65536		/* bytes of one, with what a fault adds */
 #define FAULT_KINDS	"icrc psn opcode drop duplicate reorder df mtu qp short length port " \
-			"immediate checksum"
+			"immediate checksum udp-checksum"
 
 enum injected {
 	INJECT_ICRC, INJECT_PSN, INJECT_OPCODE, INJECT_DROP, INJECT_DUPLICATE, INJECT_REORDER,
 	INJECT_DF, INJECT_MTU, INJECT_QP, INJECT_SHORT, INJECT_LENGTH, INJECT_PORT,
-	INJECT_IMMEDIATE, INJECT_CHECKSUM, INJECTED_KINDS
+	INJECT_IMMEDIATE, INJECT_CHECKSUM, INJECT_UDP_CHECKSUM, INJECTED_KINDS
 };
 
 struct injected_fault {

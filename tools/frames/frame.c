@@ -49,16 +49,36 @@ static uint8_t *put(uint8_t *p, uint64_t value, unsigned int bytes)
 	return p + bytes;
 }
 
-/* Right if it comes to 0, the field included. */
-static uint16_t checksum(const uint8_t *ip, size_t size)
+/* Of 64 KiB at most, so that it does not overflow. */
+static uint32_t add(uint32_t sum, const uint8_t *p, size_t size)
 {
-	uint32_t sum = 0;
+	for (size_t i = 0; i < size; i++)
+		sum += i & 1 ? p[i] : (uint32_t)p[i] << 8;
+	return sum;
+}
 
-	for (size_t i = 0; i + 1 < size; i += 2)
-		sum += get16(ip + i);
+static uint16_t fold(uint32_t sum)
+{
 	while (sum >> 16)
 		sum = (sum & 0xffff) + (sum >> 16);
-	return (uint16_t)~sum;
+	return (uint16_t)sum;
+}
+
+/* sum: the field included, which has got. */
+static uint16_t right_checksum(uint32_t sum, uint16_t got)
+{
+	return fold(sum) == 0xffff ? got : (uint16_t)~fold(sum - got);
+}
+
+uint16_t frame_udp_checksum(const uint8_t *packet, size_t udp, size_t size)
+{
+	uint32_t sum = PROTOCOL_UDP + (uint32_t)(size - udp);
+	uint16_t right;
+
+	sum = packet[0] >> 4 == 4 ? add(sum, packet + 12, 8) : add(sum, packet + 8, 32);
+	right = right_checksum(add(sum, packet + udp, size - udp), get16(packet + udp + 6));
+	/* 0 says that there is none */
+	return right ? right : 0xffff;
 }
 
 enum icrc_way { ICRC_RIGHT, ICRC_NO_ONES, ICRC_NO_MASK, ICRC_WAYS };
@@ -165,7 +185,8 @@ static size_t decode_ip(struct frame *f, const uint8_t *ip, size_t captured, uin
 		/* of what follows the first fragment nobody knows the port */
 		if (header < IPV4 || captured < header || flags & 0x1fff)
 			return 0;
-		f->checksum_wrong = checksum(ip, header);
+		f->checksum = get16(ip + 10);
+		f->checksum_right = right_checksum(add(0, ip, header), f->checksum);
 		return header;
 	}
 	if (type == TYPE_IPV6 && captured >= IPV6 && ip[0] >> 4 == 6 && ip[6] == PROTOCOL_UDP) {
@@ -282,6 +303,9 @@ enum frame_kind frame_decode(struct frame *f, const uint8_t *data, size_t captur
 	if (captured < end)
 		return FRAME_ROCE;
 	f->payload = packet + header;
+	f->udp_checksum = f->udp_checksum_right = get16(packet + udp + 6);
+	if (f->udp_checksum && f->udp_size == f->udp_there)
+		f->udp_checksum_right = frame_udp_checksum(packet, udp, end);
 	f->icrc_known = true;
 	f->icrc = get_icrc(packet + end - ICRC);
 	f->icrc_expected = icrc(packet, udp, end - ICRC, ICRC_RIGHT);
@@ -310,7 +334,7 @@ size_t frame_encode(const struct frame *f, uint8_t *data)
 	p = put(p, 0, 2);
 	memcpy(p, f->from, 4);
 	memcpy(p + 4, f->to, 4);
-	put(ip + 10, checksum(ip, IPV4), 2);
+	put(ip + 10, right_checksum(add(0, ip, IPV4), 0), 2);
 
 	p = put(p + 8, f->from_port, 2);
 	p = put(p, f->to_port, 2);

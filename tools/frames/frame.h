@@ -44,7 +44,8 @@ struct frame {
 	size_t ip_size;			/* as IP says */
 	size_t ip_there;		/* behind the Ethernet header, of what was on the wire */
 	size_t udp_size, udp_there;	/* as UDP says, and as IP says */
-	bool checksum_wrong;		/* IPv4's */
+	uint16_t checksum, checksum_right;	/* IPv4's */
+	uint16_t udp_checksum, udp_checksum_right;	/* the same if not looked at */
 	bool icrc_known;		/* all of it was captured */
 	uint32_t icrc, icrc_expected;
 	const char *icrc_hint;		/* what was done instead, or NULL */
@@ -67,6 +68,9 @@ enum frame_kind frame_decode(struct frame *f, const uint8_t *data, size_t captur
 
 /* An IPv4 frame with a right ICRC, of at most FRAME_OVERHEAD bytes and the payload: its size. */
 size_t frame_encode(const struct frame *f, uint8_t *data);
+
+/* Of an IP packet whose UDP header is at udp: what its checksum has to be. */
+uint16_t frame_udp_checksum(const uint8_t *packet, size_t udp, size_t size);
 
 const char *frame_address(char text[ADDRESS_TEXT], unsigned int ip, const uint8_t *address);
 
