@@ -45,6 +45,25 @@ run_sparse() { # "sparse SERIES"
 	grep 'warning:\|error:' "$dir.log" || true
 }
 
+# remembered INPUTS COMMAND...: what it said of the same inputs, when it succeeded, is said again.
+remembered() {
+	local memo said
+	memo=/var/cache/rashpa/checked/$(sha256sum <<<"$*" | cut -c-40)
+	shift
+	if ! cat "$memo" 2>/dev/null; then
+		said=$(mktemp "$memo.XXXXXX") || return
+		if "$@" >"$said" 2>&1; then
+			mv "$said" "$memo"
+			cat "$memo"
+		else
+			cat "$said"
+			rm "$said"
+			return 1
+		fi
+	fi
+}
+export -f remembered
+
 # FILE...: what it said of the same file before is said again.
 run_checkpatch_on() {
 	local file rules
@@ -86,20 +105,22 @@ run_checkpatch() {
 
 # one rule a process; what spatch says of the rule itself is not about our sources
 cocci_rule() {
-	local options log=$2/cocci-${1##*/}
+	local options
 	options=$(sed -n 's,^// Options:,,p' "$1" | paste -sd' ')
 	# shellcheck disable=SC2086 # options
-	timeout 120 spatch -D report --very-quiet $options -I uapi --cocci-file "$1" \
-		--dir drivers >"$log" 2>&1 || echo "${1##*/}: status $?"
-	grep -v '^warning: line .* should .* be a metavariable' "$log"
-	return 0
+	remembered "$2 $(sha256sum <"$1")" timeout 120 spatch -D report --very-quiet $options -I uapi \
+		--cocci-file "$1" --dir drivers || echo "${1##*/}: status $?"
 }
 export -f cocci_rule
 
 run_coccinelle() {
+	local inputs
+	inputs=$(spatch --version; cat drivers/* uapi/linux/*)
 	find "$scripts/coccinelle" -name '*.cocci' | sort |
 		grep -vFf <(entries coccinelle) |
-		xargs -P "$jobs" -I '{}' bash -c 'cocci_rule "$@"' rule '{}' "$out"
+		xargs -P "$jobs" -I '{}' bash -c 'cocci_rule "$@"' rule '{}' "$(sha256sum <<<"$inputs")" |
+		grep -v '^warning: line .* should .* be a metavariable'
+	return 0
 }
 
 run_cppcheck() {
@@ -109,17 +130,25 @@ run_cppcheck() {
 		-iselftests/modules -iselftests/abi tools selftests
 }
 
+# FILE FLAG...
+analyze() {
+	local inputs
+	inputs=$(clang --version; clang -E "${@:2}" "$1") || return
+	remembered "analyzer $*$(sha256sum <<<"$inputs")" clang --analyze -Xclang -analyzer-config \
+		-Xclang mode=shallow -fno-caret-diagnostics -o /dev/null "${@:2}" "$1"
+}
+export -f analyze
+
 # Shallow: a sixth of the time, and it does not doubt what a function of another file returns.
 run_analyzer() {
 	local flags good=0
 	flags=$(pkg-config --cflags hdf5 hwloc json-c libkmod libpci libtiff-4 libudev libzstd ncursesw) || return
 	# shellcheck disable=SC2086 # flags
 	find tools -name '*.c' ! -name selftest.c ! -path 'tools/software-fpga/selftest/*' | sort |
-		xargs -P "$jobs" -n 1 clang --analyze -Xclang -analyzer-config \
-			-Xclang mode=shallow -fno-caret-diagnostics -std=gnu17 -D_GNU_SOURCE \
+		xargs -P "$jobs" -I '{}' bash -c 'analyze "$@"' analyze '{}' -std=gnu17 -D_GNU_SOURCE \
 			-DRASHPA_VERSION='""' -DPROFILE_DIR='""' \
 			-Iuapi -Itools/lib -Itools/common -Itools/dataset -Iselftests/modules $flags \
-			-o /dev/null 2>"$out/analyzer.all" || good=1
+			>"$out/analyzer.all" 2>&1 || good=1
 	grep -vE '^[0-9]+ warnings? generated\.$' "$out/analyzer.all" |
 		grep -vEf <(entries analyzer)
 	return "$good"
