@@ -166,6 +166,8 @@ rc|duplicate|-|11|11|psn-duplicate|0 1 2 3 4 5 6 7 8 9|rcvd_pkts 11, duplicate_r
 rc|reorder|5|10|7|psn-order immediate-order|0 1 2 3 4 5 6 7 8 9|rcvd_pkts 15, out_of_seq_request 2
 rc|qp|4|10|5|queue-pair psn-gap immediate-gap|0 1 2 3 4 5 6 7 8 9|rcvd_pkts 15, out_of_seq_request 1
 rc|length|-|10|5|length|0 1 2 3 remote invalid request error|-
+rc|mtu|-|10|5|mtu|0 1 2 3 remote invalid request error|-
+rc|opcode|-|10|5|opcode|0 1 2 3 Work Request Flushed Error|-
 END
 
 # --- while frames come: a fault is named when it is there
