@@ -148,7 +148,8 @@ struct rashpa_stream_process {
 	uint32_t lock;			/* its lock record; several of a program may share one */
 	uint64_t doorbell_offset;	/* FPGA: RFPGA_DB_TAGGED in the window "doorbells", bytes */
 	uint32_t message, messages;	/* bits of it in the map of a stack: the first, how many */
-	uint64_t __reserved;
+	uint32_t message_lines;		/* if a message is so many lines of the region, in order */
+	uint32_t line_messages;		/* if a line is so many messages; both 0: not told */
 };
 
 /** struct rashpa_stream_module - part of a detector, and its place in the image */

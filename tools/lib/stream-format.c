@@ -230,7 +230,8 @@ static int check_process(const struct rashpa_stream_header *h,
 	if ((uint64_t)p->origin_x + p->width > UINT32_MAX ||
 	    (uint64_t)p->origin_y + p->height > UINT32_MAX)
 		return fail(EPROTO, "process %" PRIu32 ": its origin is no place in an image", i);
-	if (p->lock >= h->locks || p->module >= h->modules || p->__reserved)
+	if (p->lock >= h->locks || p->module >= h->modules ||
+	    (p->message_lines && p->line_messages))
 		return fail(EPROTO, "process %" PRIu32 " has a lock record or module that is not there",
 			    i);
 	if ((uint64_t)p->message + p->messages > h->map_slot * 8)

@@ -515,11 +515,13 @@ int rashpa_stream_valid(const struct rashpa_stack *stack, uint32_t process, uint
 	map = stream_map(s, stack->number) + bit / 64;
 	pthread_mutex_lock(&s->lock);
 	slot = &s->slot[stack->number % s->head.slots];
-	if (slot->number != stack->number + 1 || slot->published) {
-		result = fail(ESTALE, "stack %" PRIu64 " was published already", stack->number);
-	} else if (*map & one || !slot->left) {
+	if (slot->number != stack->number + 1) {
+		result = fail(ESTALE, "stack %" PRIu64 " has no slot any more", stack->number);
+	} else if (*map & one || (!slot->left && !slot->published)) {
 		result = fail(EEXIST, "message %" PRIu32 " of process %" PRIu32 " came twice",
 			      message, process);
+	} else if (slot->published) {
+		result = fail(ESTALE, "stack %" PRIu64 " was published already", stack->number);
 	} else {
 		*map |= one;
 		result = --slot->left;

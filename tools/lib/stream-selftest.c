@@ -296,7 +296,7 @@ static const struct value process_values[] = {
 	IN(doorbell_offset, 8), OUT(doorbell_offset, 4), OUT(doorbell_offset, 1),
 	IN(message, 100), OUT(message, 101), OUT(message, UINT32_MAX),
 	IN(messages, 28), OUT(messages, 29), OUT(messages, UINT32_MAX), IN(messages, 0),
-	OUT(__reserved, 1),
+	IN(message_lines, 1), IN(line_messages, 1),
 };
 
 static void test_processes(void)

@@ -293,6 +293,51 @@ static bool read_image(const struct rashpa_stream *s, uint64_t stack, uint32_t i
 	return true;
 }
 
+static bool is_missing(const struct rashpa_stream *s, uint64_t stack, uint32_t bit)
+{
+	return !(stream_map(s, stack)[bit / 64] >> bit % 64 & 1);
+}
+
+/* Of a process: its messages of an image are lines, or parts of them; or it is not told. */
+static uint64_t lines_missing(const struct rashpa_stream *s, uint64_t stack, uint32_t index,
+			      const struct rashpa_stream_process *p)
+{
+	const uint32_t images = s->head.bunch, each = p->messages / images;
+	const bool told = p->message_lines || p->line_messages;
+	const uint32_t first = p->message + (told ? index * each : 0);
+	const uint32_t n = told ? each : p->messages;
+	uint32_t line, last = UINT32_MAX;
+	uint64_t lines = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		if (!is_missing(s, stack, first + i))
+			continue;
+		if (!told)
+			return p->height;
+		if (p->message_lines) {
+			line = i * p->message_lines;
+			lines += line < p->height && p->height - line < p->message_lines ?
+				 p->height - line : p->message_lines;
+			continue;
+		}
+		line = i / p->line_messages;
+		lines += line != last;
+		last = line;
+	}
+	return lines;
+}
+
+/* By the map of messages. */
+static void add_missing(const struct rashpa_stream *s, uint64_t stack, uint32_t index,
+			struct rashpa_image *image)
+{
+	uint64_t lines = image->missing_lines;
+
+	for (uint32_t i = 0; i < s->head.processes; i++)
+		lines += lines_missing(s, stack, index, &s->process[i]);
+	image->missing_lines = lines > UINT32_MAX ? UINT32_MAX : lines;
+}
+
 /* The detector's word goes before the header's. */
 static uint32_t role_of(const struct rashpa_stream *s, const struct rashpa_image *image)
 {
@@ -324,6 +369,8 @@ int rashpa_stack_image(const struct rashpa_stack *stack, uint32_t index,
 			     stack->number);
 	else if (!read_image(s, stack->number, index, image) && s->head.record_size)
 		image->frame = stack->frame + index;
+	if (!error && stack->missing && s->head.map_slot)
+		add_missing(s, stack->number, index, image);
 	if (!error)
 		image->role = role_of(s, image);
 	pthread_mutex_unlock(&s->lock);

@@ -118,7 +118,8 @@ struct rashpa_stream_process {
 	uint32_t lock;
 	uint64_t doorbell_offset;
 	uint32_t message, messages;
-	uint64_t __reserved;
+	uint32_t message_lines;
+	uint32_t line_messages;
 };
 
 struct rashpa_stream_module {
