@@ -19,7 +19,7 @@ verdict() { # STATUS NAME
 }
 
 for file in uapi/linux/rashpa.h drivers/*.[ch] tools/lib/rashpa.h tools/lib/rashpa-stream.h \
-	tools/software-fpga/device.h; do
+	tools/network/rashpa-network.h tools/software-fpga/device.h; do
 	said=$(perl "$kernel_doc" -none -Wall "$file" 2>&1)
 	clean=$?
 	[[ $said ]] && { sed 's/^/# /' <<<"$said"; clean=1; }
@@ -38,23 +38,26 @@ sed 's/^/# missing: /' /tmp/missing
 verdict $? "it has every struct, enum and flag of the header"
 
 # what programs may call: the headers, the map, and what the library has
-headers=$(echo tools/lib/rashpa*.h)
-# shellcheck disable=SC2086 # several
-sed -nE 's/^[a-z][a-z0-9_ *]*[ *](rashpa_[a-z0-9_]+)\(.*/\1/p' $headers | sort >/tmp/declared
-sed -nE 's/^\t\t(rashpa_[a-z0-9_]+);$/\1/p' tools/lib/librashpa.map | sort >/tmp/mapped
-nm -D --defined-only build/tools/librashpa.so | sed -nE 's/^[0-9a-f]+ T ([^@]+).*/\1/p' |
-	sort >/tmp/exported
-for other in mapped exported; do
-	diff /tmp/declared "/tmp/$other" |
-		sed -n "s/^</# not $other:/p; s/^>/# $other, and in no header:/p"
-	[[ -s /tmp/declared ]] && cmp -s /tmp/declared "/tmp/$other"
-	verdict $? "the functions that are $other are those that the headers declare"
-done
+# functions LIBRARY FOLDER
+functions() {
+	local other
+	sed -nE 's/^[a-z][a-z0-9_ *]*[ *](rashpa_[a-z0-9_]+)\(.*/\1/p' "$2"/rashpa*.h | sort >/tmp/declared
+	sed -nE 's/^\t\t(rashpa_[a-z0-9_]+);$/\1/p' "$2/lib$1.map" | sort >/tmp/mapped
+	nm -D --defined-only "build/tools/lib$1.so" | sed -nE 's/^[0-9a-f]+ T ([^@]+).*/\1/p' |
+		sort >/tmp/exported
+	for other in mapped exported; do
+		diff /tmp/declared "/tmp/$other" |
+			sed -n "s/^</# not $other:/p; s/^>/# $other, and in no header:/p"
+		[[ -s /tmp/declared ]] && cmp -s /tmp/declared "/tmp/$other"
+		verdict $? "$1: the functions that are $other are those that the headers declare"
+	done
+}
+functions rashpa-network tools/network
+functions rashpa tools/lib
 PYTHONPATH=tools/python RASHPA_LIBRARY=build/tools/librashpa.so python3 -B selftests/python/abi.py
 verdict $? "the declarations of the Python package are those of the headers"
 # a C++ program has no other way to call one than by a name of its own
-# shellcheck disable=SC2086 # several
-sed -nE 's/^(struct|union|enum) (rashpa_[a-z0-9_]+).*/\2/p' uapi/linux/rashpa.h $headers |
+sed -nE 's/^(struct|union|enum) (rashpa_[a-z0-9_]+).*/\2/p' uapi/linux/rashpa.h tools/lib/rashpa*.h |
 	sort -u | comm -12 - /tmp/exported >/tmp/twice
 sed 's/^/# function and type: /' /tmp/twice
 [[ ! -s /tmp/twice ]]

@@ -26,6 +26,7 @@ good "two devices: nothing to say of the same streams" \
 	env RASHPA_BUILD="$out" selftests/conformance/differ.sh
 good "tools: nothing to say of their self-test" "$out/tools/tools-selftest" tools/profiles
 good "streams: nothing to say of their self-test" "$out/tools/stream-selftest"
+good "network: nothing to say of its self-test" "$out/tools/network-selftest"
 good "fuzzers are built" make -s -C selftests/fuzz O="$out/fuzz" host
 # the second input begins with a board that knows nothing of the first
 printf '%s\n' $'\x08stuck on' "dead link" "flood max 0" >"$out/told"
@@ -35,8 +36,12 @@ for name in vfu control stream share text; do
 	good "fuzzer of $name: a thousand inputs" "$out/fuzz/${name}_fuzz" -runs=1000 -seed=1 \
 		-dict=selftests/fuzz/words.dict
 done
-rm -rf "$out/frames"
-mkdir "$out/frames"
-good "frames for a fuzzer are made" python3 -B selftests/frames/oracle.py seeds "$out/frames"
-good "fuzzer of frame: a thousand inputs" "$out/fuzz/frame_fuzz" -runs=1000 -seed=1 "$out/frames"
+rm -rf "$out/seeds"
+mkdir -p "$out/seeds/"{frame,link}
+good "frames for a fuzzer are made" python3 -B selftests/frames/oracle.py seeds "$out/seeds/frame"
+good "messages for a fuzzer are made" "$out/tools/network-selftest" "$out/seeds/link"
+for name in frame link; do
+	good "fuzzer of $name: a thousand inputs" "$out/fuzz/${name}_fuzz" -runs=1000 -seed=1 \
+		"$out/seeds/$name"
+done
 finish

@@ -20,8 +20,8 @@ fi
 minutes=${1:?minutes} seed=${2:-$(date +%s)}
 release=$("$lab" release "$series") || exit
 
-host=(vfu control stream share text frame)
-weight=(3 1 1 1 2 1) # tenths of the time; the last one is of two devices
+host=(vfu control stream share text frame link)
+weight=(3 1 1 1 1 1 1) # tenths of the time; the last one is of two devices
 
 mkdir -p "$out"
 rm -f "$out"/*.log "$out"/*-{crash,timeout,oom,leak,slow-unit}-*
@@ -31,8 +31,9 @@ trap 'kill $(jobs -p) 2>/dev/null; wait; exit 130' INT TERM
 seeds() {
 	local name=$out/corpus word
 	[[ -d $name/vfu ]] && return
-	mkdir -p "$name"/{vfu,control,stream,share,text,frame}
+	mkdir -p "$name"/{vfu,control,stream,share,text,frame,link}
 	"$lab" exec -- python3 -B selftests/frames/oracle.py seeds "$name/frame"
+	"$lab" exec -- build/tools/network-selftest "$name/link"
 	for word in "early on" "twice interrupt 100" "lose on 3 dtp 1" "wild 0x100001000" release \
 		"stuck on" "dead on" "dead link" "dead off" "flood max 0" "clock hold"; do
 		printf "\x01\x04\x01\x$(printf %02x ${#word})\x00%s" "$word" >"$name/vfu/${word// /-}"

@@ -4,6 +4,7 @@
 #include <rashpa-stream.h>
 #include <rashpa-stream-format.h>
 #include <rashpa-fpga.h>
+#include <rashpa-network.h>
 
 /* The structs have their names for themselves. */
 int first_stack(const char *buffer);
@@ -26,4 +27,12 @@ bool settled(const volatile void *record)
 	rfpga_lock lock;
 
 	return rfpga_lock_read(record, &lock) != 0;
+}
+
+int first_completion(rashpa_net_queue *queue);
+int first_completion(rashpa_net_queue *queue)
+{
+	rashpa_net_done done;
+
+	return rashpa_net_next(queue, &done, 1, RASHPA_NET_EVENT, true, -1);
 }

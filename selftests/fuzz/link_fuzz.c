@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* What comes over a control link of the network, in any pieces: messages, hellos, acceptances. */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "contract.h"
+#include "control-link.h"
+#include "say.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check_region(const struct hello *h, const struct contract_process *p)
+{
+	const uint32_t pixel = 1u << ((h->pixel - 1) & 3);
+	const struct cut cut = cut_region(p->width, p->height, pixel, h->adjacent, h->message);
+	const struct piece last = cut_piece(&cut, cut.messages - 1);
+
+	assert(cut.messages);
+	assert(last.bytes && last.bytes <= h->message);
+	assert((uint64_t)last.y * cut.line_bytes + last.offset + last.bytes ==
+	       (uint64_t)p->width * p->height * pixel);
+}
+
+static void use(struct json_object *message)
+{
+	char why[WHY_SIZE], text[64];
+	struct hello hello = {};
+	struct accept accept = {};
+	uint64_t number;
+
+	link_number(message, "credit", 0, UINT64_MAX, &number, why);
+	link_text(message, "text", text, sizeof(text), why);
+	if (!hello_read(message, &hello, why)) {
+		for (uint32_t i = 0; i < hello.processes; i++)
+			check_region(&hello, &hello.process[i]);
+	}
+	if (!hello.processes)
+		hello.processes = 2;
+	accept_read(message, &hello, &accept, why);
+	accept_free(&accept);
+	hello_free(&hello);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct json_object *message;
+	struct link link = LINK_NONE;
+	const size_t piece = size ? data[0] + 1 : 1;
+	char why[WHY_SIZE];
+	int fd[2], result = 0;
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fd))
+		abort();
+	link.fd = fd[0];
+	for (size_t at = 1; at < size && result >= 0; at += piece) {
+		const size_t n = size - at < piece ? size - at : piece;
+
+		if (write(fd[1], data + at, n) < 0)
+			break;
+		while ((result = link_take(&link, &message, why)) > 0) {
+			use(message);
+			json_object_put(message);
+		}
+	}
+	link_close(&link);
+	close(fd[1]);
+	return 0;
+}

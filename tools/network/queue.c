@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* librashpa-network: completions of pairs, and the receives that they share. */
+#include "internal.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#define CHAIN		128		/* receives that are posted in one go */
+#define BATCH		64		/* completions of a look */
+#define ADAPTIVE_NS	50000		/* longer than most gaps between messages of a stream */
+#define ACKNOWLEDGE	1024		/* events at a time: it takes a lock */
+
+static uint64_t now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * UINT64_C(1000000000) + t.tv_nsec;
+}
+
+/* --- receives --- */
+
+/* A WRITE with immediate uses a receive, and none of its memory. */
+static int post_receives(struct rashpa_net_queue *q, uint32_t n)
+{
+	struct ibv_recv_wr chain[CHAIN], *bad;
+	int error;
+
+	while (n) {
+		const uint32_t some = n < CHAIN ? n : CHAIN;
+
+		memset(chain, 0, sizeof(chain[0]) * some);
+		for (uint32_t i = 0; i + 1 < some; i++)
+			chain[i].next = &chain[i + 1];
+		error = ibv_post_srq_recv(q->srq, chain, &bad);
+		if (error)
+			return net_fail(error, "%s: cannot post receives: %s",
+					q->net->info.device, strerror(error));
+		n -= some;
+	}
+	return 0;
+}
+
+/* --- */
+
+static int open_srq(struct rashpa_net_queue *q, uint32_t receives)
+{
+	struct ibv_srq_init_attr attr = { .attr = { .max_wr = receives, .max_sge = 1 } };
+
+	if (!receives)
+		return 0;
+	q->srq = ibv_create_srq(q->net->pd, &attr);
+	if (!q->srq)
+		return net_fail(errno, "%s: no shared queue of %u receives: %s",
+				q->net->info.device, receives, strerror(errno));
+	q->receives = receives;
+	q->counts.low = receives;
+	return post_receives(q, receives);
+}
+
+static int open_cq(struct rashpa_net_queue *q, uint32_t entries)
+{
+	const char *device = q->net->info.device;
+
+	q->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	q->channel = ibv_create_comp_channel(q->net->context);
+	if (q->wake < 0 || !q->channel ||
+	    fcntl(q->channel->fd, F_SETFL, fcntl(q->channel->fd, F_GETFL) | O_NONBLOCK))
+		return net_fail(errno, "%s: no channel for completions: %s", device,
+				strerror(errno));
+	q->cq = ibv_create_cq(q->net->context, entries, NULL, q->channel, 0);
+	if (!q->cq)
+		return net_fail(errno, "%s: no queue for %u completions: %s", device, entries,
+				strerror(errno));
+	q->wc = calloc(BATCH, sizeof(*q->wc));
+	return q->wc ? 0 : net_fail(ENOMEM, "no memory");
+}
+
+int rashpa_net_queue_open(struct rashpa_net *net, uint32_t writes, uint32_t receives,
+			  struct rashpa_net_queue **queue)
+{
+	struct rashpa_net_queue *q = calloc(1, sizeof(*q));
+	int error;
+
+	if (!q)
+		return net_fail(ENOMEM, "no memory");
+	q->net = net;
+	q->wake = -1;
+	if (writes > UINT32_MAX / 4 || receives > net->info.receives)
+		error = net_fail(EINVAL, "%s: %u receives are too many: it has %u",
+				 net->info.device, receives, net->info.receives);
+	else
+		error = open_cq(q, writes + receives + 1);
+	if (!error)
+		error = open_srq(q, receives);
+	if (error)
+		rashpa_net_queue_close(q);
+	else
+		*queue = q;
+	return error;
+}
+
+void rashpa_net_queue_close(struct rashpa_net_queue *q)
+{
+	if (!q)
+		return;
+	if (q->srq)
+		ibv_destroy_srq(q->srq);
+	if (q->unacknowledged)
+		ibv_ack_cq_events(q->cq, q->unacknowledged);
+	if (q->cq)
+		ibv_destroy_cq(q->cq);
+	if (q->channel)
+		ibv_destroy_comp_channel(q->channel);
+	if (q->wake >= 0)
+		close(q->wake);
+	free(q->pair);
+	free(q->wc);
+	free(q);
+}
+
+/* --- pairs by number --- */
+
+static uint32_t hash(const struct rashpa_net_queue *q, uint32_t qpn)
+{
+	return qpn * UINT32_C(0x9e3779b1) & (q->slots - 1);
+}
+
+/* Where it is, or belongs. */
+static struct rashpa_net_pair **place(const struct rashpa_net_queue *q, uint32_t qpn)
+{
+	uint32_t i = hash(q, qpn);
+
+	while (q->pair[i] && q->pair[i]->qp->qp_num != qpn)
+		i = (i + 1) & (q->slots - 1);
+	return &q->pair[i];
+}
+
+/* Twice the slots, with those that are there. */
+static int grow(struct rashpa_net_queue *q)
+{
+	struct rashpa_net_pair **before = q->pair;
+	const uint32_t slots = q->slots;
+
+	q->slots = slots ? slots * 2 : 64;
+	q->pair = calloc(q->slots, sizeof(struct rashpa_net_pair *));
+	if (!q->pair) {
+		q->pair = before;
+		q->slots = slots;
+		return net_fail(ENOMEM, "no memory");
+	}
+	for (uint32_t i = 0; i < slots; i++) {
+		if (before[i])
+			*place(q, before[i]->qp->qp_num) = before[i];
+	}
+	free(before);
+	return 0;
+}
+
+int queue_add(struct rashpa_net_queue *q, struct rashpa_net_pair *pair)
+{
+	if (q->pairs * 2 >= q->slots && grow(q))
+		return -ENOMEM;
+	*place(q, pair->qp->qp_num) = pair;
+	q->pairs++;
+	return 0;
+}
+
+/* Those behind it may have to move up. */
+void queue_remove(struct rashpa_net_queue *q, struct rashpa_net_pair *pair)
+{
+	struct rashpa_net_pair **at = q->slots ? place(q, pair->qp->qp_num) : NULL;
+	uint32_t i;
+
+	if (!at || *at != pair)
+		return;
+	*at = NULL;
+	q->pairs--;
+	i = at - q->pair;
+	while (q->pair[i = (i + 1) & (q->slots - 1)]) {
+		struct rashpa_net_pair *other = q->pair[i];
+
+		q->pair[i] = NULL;
+		*place(q, other->qp->qp_num) = other;
+	}
+}
+
+/* --- */
+
+static void tell(struct rashpa_net_queue *q, const struct ibv_wc *wc, struct rashpa_net_done *done)
+{
+	struct rashpa_net_pair *pair = q->slots ? *place(q, wc->qp_num) : NULL;
+	/* of what failed, only this and the number are there */
+	const bool received = wc->status ? wc->wr_id == 0 : wc->opcode & IBV_WC_RECV;
+
+	*done = (struct rashpa_net_done) {
+		.pair = pair,
+		.user = pair ? pair->user : NULL,
+		.id = received ? 0 : wc->wr_id - 1,
+		.error = wc->status ? EIO : 0,
+		.received = received,
+	};
+	if (received) {
+		q->used++;
+		if (!wc->status) {
+			done->immediate = ntohl(wc->imm_data);
+			done->length = wc->byte_len;
+		}
+	}
+}
+
+/* What is there, at most n; -errno. */
+static int look(struct rashpa_net_queue *q, struct rashpa_net_done *done, uint32_t n)
+{
+	int found = ibv_poll_cq(q->cq, n < BATCH ? n : BATCH, q->wc), error;
+
+	if (found < 0)
+		return net_fail(EIO, "%s: completions cannot be read", q->net->info.device);
+	q->counts.polls++;
+	q->counts.empty += !found;
+	q->counts.completions += found;
+	for (int i = 0; i < found; i++)
+		tell(q, &q->wc[i], &done[i]);
+	if (q->receives - q->used < q->counts.low)
+		q->counts.low = q->receives - q->used;
+	if (q->used) {
+		error = post_receives(q, q->used);
+		if (error)
+			return error;
+		q->used = 0;
+	}
+	return found;
+}
+
+static void take_event(struct rashpa_net_queue *q)
+{
+	struct ibv_cq *cq;
+	void *context;
+
+	if (ibv_get_cq_event(q->channel, &cq, &context))
+		return;
+	q->counts.events++;
+	if (++q->unacknowledged == ACKNOWLEDGE) {
+		ibv_ack_cq_events(q->cq, q->unacknowledged);
+		q->unacknowledged = 0;
+	}
+}
+
+/* Until an event, somebody wakes us, or the time is over: what is left of it. */
+static bool sleep_for(struct rashpa_net_queue *q, uint64_t end)
+{
+	struct pollfd fds[2] = {
+		{ .fd = q->channel->fd, .events = POLLIN }, { .fd = q->wake, .events = POLLIN },
+	};
+	const uint64_t t = now();
+	uint64_t left = t < end ? end - t : 0, count;
+	struct timespec most = { left / 1000000000, left % 1000000000 };
+
+	if (ppoll(fds, 2, end == UINT64_MAX ? NULL : &most, NULL) <= 0)
+		return false;
+	if (fds[0].revents)
+		take_event(q);
+	return !(fds[1].revents && read(q->wake, &count, sizeof(count)) > 0);
+}
+
+/* As long as is worth it before a sleep. */
+static int spin(struct rashpa_net_queue *q, struct rashpa_net_done *done, uint32_t n, uint32_t how,
+		uint64_t end)
+{
+	uint64_t until = how == RASHPA_NET_EVENT ? 0 : end, count;
+	int found = look(q, done, n);
+
+	if (how == RASHPA_NET_ADAPTIVE && now() + ADAPTIVE_NS < until)
+		until = now() + ADAPTIVE_NS;
+	while (!found && now() < until) {
+		if (how == RASHPA_NET_POLL && read(q->wake, &count, sizeof(count)) > 0)
+			return 0;
+		found = look(q, done, n);
+	}
+	return found;
+}
+
+int rashpa_net_next(struct rashpa_net_queue *q, struct rashpa_net_done *done, uint32_t n,
+		    uint32_t how, bool solicited, int timeout_ms)
+{
+	const uint64_t end = timeout_ms < 0 ? UINT64_MAX : now() + timeout_ms * UINT64_C(1000000);
+	bool more = true;
+	int found;
+
+	for (;;) {
+		found = spin(q, done, n, how, end);
+		if (found || how == RASHPA_NET_POLL || !more)
+			return found;
+		/* an event for what comes from now on; what came meanwhile is found by a look */
+		if (ibv_req_notify_cq(q->cq, solicited))
+			return net_fail(EIO, "%s: it cannot tell of completions",
+					q->net->info.device);
+		found = look(q, done, n);
+		if (found)
+			return found;
+		more = sleep_for(q, end) && now() < end;
+	}
+}
+
+void rashpa_net_wake(struct rashpa_net_queue *q)
+{
+	const uint64_t one = 1;
+
+	if (write(q->wake, &one, sizeof(one)) < 0)
+		return;	/* it is full: it wakes */
+}
+
+void rashpa_net_queue_counts(const struct rashpa_net_queue *q, struct rashpa_net_counts *counts)
+{
+	*counts = q->counts;
+}
