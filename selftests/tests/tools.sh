@@ -71,7 +71,12 @@ for command in "rashpactl buffer list" "rashpactl buffer info here" "rashpactl l
 		"$work/err" | sort -u)" "1 load the driver (modprobe rashpa)"
 done
 refuses 2 "which buffer" remu
-refuses 2 "udp.*pcie|not built" remu --buffer here --transport udp
+refuses 2 "udp: who gets the images" remu --transport udp
+refuses 2 "pcie, roce, udp or jungfrau" remu --buffer here --transport tcp
+refuses 2 "of PCIe" remu --buffer here --transport roce --to a:1
+refuses 2 "does not wait" remu --transport jungfrau --to a:1
+refuses 2 "from where" romulu --buffer here --receive-only
+refuses 2 "event, poll" romulu --buffer here --listen 1 --wait long
 refuses 2 "1000,500,100x100 is outside" remu --buffer here --dtp 1000,500,100x100
 refuses 2 "1e-12.*1e-06 to 250000000 images" remu --buffer here --rate 1e-12
 refuses 2 "images per second" remu --buffer here --rate 0

@@ -99,8 +99,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		argp_error(state, "\"%s\" is too much: values of options that need none come behind =, as in --json=FILE",
 			   arg);
 		break;
-	case ARGP_KEY_END:
-		if (!o->buffer)
+	case ARGP_KEY_SUCCESS:	/* behind the end of the tool's own parser */
+		if (!o->buffer && !o->without_buffer)
 			argp_error(state, "which buffer? Give --buffer NAME");
 		if (o->dark_every && !o->darks)
 			argp_error(state, "--dark-every: which images are dark? Give --darks DATASET");

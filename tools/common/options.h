@@ -20,7 +20,8 @@
 void tool_begin(int argc, char **argv);
 
 struct stream_options {
-	const char *buffer;	/* never NULL after parsing */
+	const char *buffer;	/* never NULL after parsing, but: */
+	bool without_buffer;	/* the tool's parser says so at its end */
 	const char *dataset;	/* NULL: the default */
 	const char *darks;	/* NULL: none */
 	uint32_t dark_every;	/* where there are some; 2 or more */

@@ -6,8 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "contract.h"
 #include "fpga.h"
 #include "json-out.h"
+#include "network-options.h"
 #include "rashpa.h"
 #include "rashpa-fpga.h"
 #include "remu.h"
@@ -24,7 +26,8 @@ const char *argp_program_version = "remu " RASHPA_VERSION;
 enum {
 	OPT_DTP = 256, OPT_SPLIT, OPT_BUNCH, OPT_SLOTS, OPT_SAMPLING, OPT_RATE, OPT_FREE_RUN,
 	OPT_VECTOR, OPT_RESUME, OPT_TRANSPORT, OPT_LOCK, OPT_PERIOD, OPT_LIVE, OPT_POLICY,
-	OPT_PAYLOAD,
+	OPT_PAYLOAD, OPT_TO, OPT_SHARE, OPT_IMMEDIATE, OPT_MESSAGE, OPT_LINKED, OPT_WRITES,
+	OPT_RAMP, OPT_FIRST,
 };
 
 static const char * const policies[] = {
@@ -58,7 +61,23 @@ static const struct argp_option options[] = {
 	{ "payload", OPT_PAYLOAD, "NAME", 0,
 	  "memory for the images: a buffer, or a program's (default: in the buffer)", 0 },
 	{ "resume", OPT_RESUME, NULL, 0, "go on where the receiver of the last run stopped", 0 },
-	{ "transport", OPT_TRANSPORT, "NAME", 0, "pcie (default)", 0 },
+	{ "transport", OPT_TRANSPORT, "pcie|roce|udp|jungfrau", 0,
+	  "how images get there (default pcie)", 0 },
+	{ NULL, 0, NULL, 0, "Over a network:", 1 },
+	{ "to", OPT_TO, "HOST:PORT", 0,
+	  "where a receiver listens; several times for several", 1 },
+	{ "share", OPT_SHARE, "images|stacks", 0,
+	  "receivers share the images, in turn (default: each gets all)", 1 },
+	{ "immediate", OPT_IMMEDIATE, "each|stack", 0,
+	  "what tells of messages: each one (default), or the last one of a stack, blind to lost ones",
+	  1 },
+	{ "message", OPT_MESSAGE, "BYTES", 0,
+	  "most bytes of a message (default: a packet)", 1 },
+	{ "linked", OPT_LINKED, "N", 0, "writes that are posted in one go (default 32)", 1 },
+	{ "writes", OPT_WRITES, "N", 0, "writes of a process under way (default 256)", 1 },
+	{ "start-ramp", OPT_RAMP, "SECONDS", 0, "time until --rate is reached (default 0)", 1 },
+	{ "first-immediate", OPT_FIRST, "N", 0, "number of the first message (default: any)", 1 },
+	NETWORK_OPTIONS
 	{}
 };
 
@@ -114,6 +133,48 @@ static const char *parse_name(struct argp_state *state, const char *what, const 
 	return arg;
 }
 
+static const char * const transports[] = {
+	[TRANSPORT_PCIE] = "pcie", [TRANSPORT_ROCE] = "roce", [TRANSPORT_UDP] = "udp",
+	[TRANSPORT_JUNGFRAU] = "jungfrau",
+};
+
+static void parse_transport(struct argp_state *state, const char *arg, struct network_config *n)
+{
+	for (n->transport = 0; n->transport <= TRANSPORT_JUNGFRAU; n->transport++) {
+		if (!strcmp(arg, transports[n->transport]))
+			return;
+	}
+	argp_error(state, "--transport: \"%s\" is not pcie, roce, udp or jungfrau", arg);
+}
+
+/* What a network cannot do, and what nothing else can. */
+static void check_network(struct argp_state *state, struct config *c)
+{
+	const char *name = transports[c->net.transport];
+
+	if (c->net.transport == TRANSPORT_PCIE && c->net.receivers)
+		argp_error(state, "--to: over which network? Give --transport roce, udp or jungfrau");
+	if (c->net.transport == TRANSPORT_PCIE)
+		return;
+	if (!c->net.receivers)
+		argp_error(state, "--transport %s: who gets the images? Give --to HOST:PORT", name);
+	if (c->opt.buffer || c->lock || c->payload || c->live || c->resume || c->depth.n)
+		argp_error(state, "--transport %s: buffer, slots, lock, payload, live and resume are of PCIe: the receiver has the buffer",
+			   name);
+	if (c->policy == RASHPA_STREAM_DROP)
+		argp_error(state, "--transport %s: --policy drop is not possible", name);
+	if (c->net.transport != TRANSPORT_ROCE && c->net.immediate != CONTRACT_EACH)
+		argp_error(state, "--transport %s: --immediate is of roce", name);
+	if (c->net.transport == TRANSPORT_JUNGFRAU && c->policy == RASHPA_STREAM_WAIT)
+		argp_error(state, "--transport jungfrau: a detector does not wait: give --rate or --free-run");
+	if (c->net.transport == TRANSPORT_JUNGFRAU && (c->net.message || c->net.first_given))
+		argp_error(state, "--transport jungfrau: --message and --first-immediate are not its");
+	if (c->net.share == SHARE_STACKS && c->sampling > 1)
+		argp_error(state, "--share stacks: not with --sampling");
+	if (c->net.ramp && !c->period)
+		argp_error(state, "--start-ramp: needs --rate");
+}
+
 static void check(struct argp_state *state, struct config *c)
 {
 	if (c->regions && c->split)
@@ -126,6 +187,8 @@ static void check(struct argp_state *state, struct config *c)
 		}
 	}
 	check_policy(state, c);
+	check_network(state, c);
+	c->opt.without_buffer = c->net.transport != TRANSPORT_PCIE;
 	if (c->opt.darks && c->sampling > 1)
 		argp_error(state, "--darks: --sampling would leave out images of a pair");
 	c->slots = depth_stacks(&c->depth, c->bunch);
@@ -159,6 +222,53 @@ static int plan_regions(struct config *c, const struct dataset *dataset)
 		    " is outside the image of %" PRIu32 " x %" PRIu32 " pixels of %s", r->x, r->y,
 		    r->width, r->height, g->width, g->height, dataset->source);
 		return EXIT_USAGE;
+	}
+	return 0;
+}
+
+/* What belongs to a network. */
+static error_t parse_network(int key, char *arg, struct argp_state *state,
+			     struct network_config *n)
+{
+	uint64_t bytes;
+
+	switch (key) {
+	case OPT_TO:
+		if (n->receivers == RECEIVERS_MOST)
+			argp_error(state, "--to: at most %d receivers", RECEIVERS_MOST);
+		n->to[n->receivers++] = arg;
+		break;
+	case OPT_SHARE:
+		n->share = !strcmp(arg, "images") ? SHARE_IMAGES : SHARE_STACKS;
+		if (strcmp(arg, "images") && strcmp(arg, "stacks"))
+			argp_error(state, "--share: \"%s\" is not images or stacks", arg);
+		break;
+	case OPT_IMMEDIATE:
+		n->immediate = strcmp(arg, "each") ? CONTRACT_STACK : CONTRACT_EACH;
+		if (strcmp(arg, "each") && strcmp(arg, "stack"))
+			argp_error(state, "--immediate: \"%s\" is not each or stack", arg);
+		break;
+	case OPT_MESSAGE:
+		if (!parse_size(arg, &bytes) || bytes < 64 || bytes > 1u << 31)
+			argp_error(state, "--message: \"%s\" is not 64 to 2G bytes", arg);
+		n->message = bytes;
+		break;
+	case OPT_LINKED:
+		option_u32(state, "--linked", arg, 1, 256, &n->linked);
+		break;
+	case OPT_WRITES:
+		option_u32(state, "--writes", arg, 2, 1 << 15, &n->writes);
+		break;
+	case OPT_RAMP:
+		if (!parse_real(arg, &n->ramp) || n->ramp > 3600)
+			argp_error(state, "--start-ramp: \"%s\" is not a number of seconds", arg);
+		break;
+	case OPT_FIRST:
+		option_u32(state, "--first-immediate", arg, 0, UINT32_MAX, &n->first);
+		n->first_given = true;
+		break;
+	default:
+		return network_option(key, arg, state, &n->options);
 	}
 	return 0;
 }
@@ -233,14 +343,13 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		c->resume = true;
 		break;
 	case OPT_TRANSPORT:
-		if (strcmp(arg, "pcie"))
-			argp_error(state, "--transport: \"%s\" is not built yet, use pcie", arg);
+		parse_transport(state, arg, &c->net);
 		break;
 	case ARGP_KEY_END:
 		check(state, c);
 		break;
 	default:
-		return ARGP_ERR_UNKNOWN;
+		return parse_network(key, arg, state, &c->net);
 	}
 	return 0;
 }
@@ -351,7 +460,10 @@ static int print_json(const struct config *c, const struct dataset *dataset,
 
 int main(int argc, char **argv)
 {
-	struct config config = { .bunch = 8, .sampling = 1 };
+	struct config config = {
+		.bunch = 8, .sampling = 1,
+		.net = { .linked = 32, .writes = 256, .options = { .gid = -1 } },
+	};
 	volatile bool *stop = stop_on_signals();
 	struct report report = {};
 	struct dataset dataset;
@@ -370,7 +482,9 @@ int main(int argc, char **argv)
 		return fail("%s", why);
 	result = plan_regions(&config, &dataset);
 	if (!result)
-		result = pcie_run(&config, &dataset, stop, &report);
+		result = config.net.transport == TRANSPORT_PCIE ?
+			 pcie_run(&config, &dataset, stop, &report) :
+			 network_run(&config, &dataset, stop);
 	if (report.dtps) {
 		seconds = report.stop > report.start ?
 			  (report.stop - report.start) * (RFPGA_TICK_NS / 1e9) : 0;

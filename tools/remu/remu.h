@@ -9,7 +9,31 @@
 #include "options.h"
 #include "parse.h"
 #include "rashpa-fpga.h"
+#include "rashpa-network.h"
 #include "rashpa-stream.h"
+
+#define RECEIVERS_MOST	64
+
+/* Over a network. */
+struct network_config {
+	enum transport_number {
+		TRANSPORT_PCIE, TRANSPORT_ROCE, TRANSPORT_UDP, TRANSPORT_JUNGFRAU,
+	} transport;
+	struct rashpa_net_options options;
+	const char *to[RECEIVERS_MOST];
+	uint32_t receivers;
+	enum share {
+		SHARE_NONE,		/* each receiver gets all */
+		SHARE_IMAGES, SHARE_STACKS,	/* 1 of so many */
+	} share;
+	uint32_t immediate;		/* enum contract_immediate */
+	uint32_t message;		/* most bytes of one; 0: a packet */
+	uint32_t linked;		/* writes that are posted in one go */
+	uint32_t writes;		/* under way, in each process */
+	double ramp;			/* seconds */
+	uint32_t first;			/* immediate of the first message */
+	bool first_given;
+};
 
 struct config {
 	struct stream_options opt;
@@ -23,6 +47,7 @@ struct config {
 	uint64_t period;				/* ticks, with a rate */
 	uint32_t policy;				/* enum rashpa_stream_policy */
 	bool policy_given, free_run, live, resume;
+	struct network_config net;
 	const char *lock;		/* name of lock memory, NULL: lock records in the buffer */
 	const char *payload;		/* name of the slots' memory, NULL: in the buffer */
 };
@@ -43,5 +68,8 @@ struct report {
 /* Stream until all images are sent, or a signal sets *stop. An exit code, after messages. */
 int pcie_run(const struct config *config, struct dataset *dataset, volatile bool *stop,
 	     struct report *report);
+
+/* The same over a network; it reports by itself. */
+int network_run(const struct config *config, struct dataset *dataset, volatile bool *stop);
 
 #endif /* REMU_H */

@@ -48,6 +48,12 @@ static int hold(struct run *r, uint32_t images)
 	return 0;
 }
 
+/* A detector does not know its images: then we do. */
+static uint32_t images_shown(const struct run *r)
+{
+	return r->about->dataset_images ? r->about->dataset_images : r->dataset->images;
+}
+
 /* Can the dataset be what the stream shows? */
 static int check_begin(struct run *r)
 {
@@ -60,12 +66,12 @@ static int check_begin(struct run *r)
 	if (h->pixel != g->pixel || h->big_endian)
 		return fail("buffer %s: the stream's pixels are of another type than those of the dataset %s: give the producer's --dataset, or --no-check",
 			    buffer, dataset->source);
-	if (!h->dataset_images || h->dataset_images > dataset->images)
+	if (h->dataset_images > dataset->images)
 		return fail("buffer %s: the stream shows %" PRIu32
 			    " images, the dataset %s has %" PRIu32
 			    ": give the producer's --dataset",
 			    buffer, h->dataset_images, dataset->source, dataset->images);
-	result = hold(r, h->dataset_images);
+	result = hold(r, images_shown(r));
 	if (result)
 		return result;
 	if (h->dataset_sum && h->dataset_sum != dataset->sum[h->dataset_images - 1])
@@ -83,20 +89,51 @@ static int check_begin(struct run *r)
 }
 
 /* Which image of the dataset a frame shows. */
-static uint32_t shown(const struct rashpa_stream_header *h, uint64_t frame)
+static uint32_t shown(const struct run *r, uint64_t frame)
 {
-	uint64_t image = frame % h->dataset_images;
+	const struct rashpa_stream_header *h = r->about;
+	const uint32_t n = images_shown(r);
 
 	if (h->live)
-		return image;
-	return (image * (h->sampling % h->dataset_images) + h->phase) % h->dataset_images;
+		return frame % n;
+	if (h->unit == RASHPA_STREAM_STACKS)
+		return ((frame / h->bunch * h->sampling + h->phase) * h->bunch +
+			frame % h->bunch) % n;
+	return (frame % n * (h->sampling % n) + h->phase) % n;
+}
+
+/* Did a part of the line not come, by the map of messages? */
+static bool line_missing(const struct run *r, const struct rashpa_stack *st, uint32_t process,
+			 uint32_t image, uint32_t y)
+{
+	const struct rashpa_stream_process *p = rashpa_stream_process_at(r->stream, process);
+	const uint32_t each = p->messages / r->about->bunch;
+	uint32_t first = image * each, n = 1;
+
+	if (!st->missing || !p->messages)
+		return false;
+	if (p->message_lines) {
+		first += y / p->message_lines;
+	} else if (p->line_messages) {
+		first += y * p->line_messages;
+		n = p->line_messages;
+	} else {
+		first = 0;
+		n = p->messages;
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		if (rashpa_stack_missing(st, process, first + i) > 0)
+			return true;
+	}
+	return false;
 }
 
 /* Compare a process's region with an image; so many lines may differ. Where the first does. */
 static bool same_region(const struct run *r, const struct rashpa_stack *st, uint32_t number,
-			const struct rashpa_stream_process *p, uint32_t *missing,
+			uint32_t process, uint32_t index, uint32_t *missing,
 			const uint8_t *frame, struct mismatch *m)
 {
+	const struct rashpa_stream_process *p = rashpa_stream_process_at(r->stream, process);
 	const size_t pixel = st->pixel_bytes;
 
 	for (uint32_t y = 0; y < p->height; y++) {
@@ -104,7 +141,8 @@ static bool same_region(const struct run *r, const struct rashpa_stack *st, uint
 		const uint8_t *want = dataset_line(r->dataset, number, p->origin_y + y) +
 				      p->origin_x * pixel;
 
-		if (!memcmp(line, want, p->width * pixel))
+		if (!memcmp(line, want, p->width * pixel) ||
+		    line_missing(r, st, process, index, y))
 			continue;
 		if (*missing) {
 			--*missing;
@@ -124,14 +162,15 @@ static bool same_region(const struct run *r, const struct rashpa_stack *st, uint
 	return true;
 }
 
-static bool same(const struct run *r, const struct rashpa_stack *st, uint64_t frame,
+static bool same(const struct run *r, const struct rashpa_stack *st, uint64_t frame, uint32_t index,
 		 const struct rashpa_image *image, struct mismatch *m)
 {
-	uint32_t missing = image->missing_lines;
+	/* where messages are counted it is known which lines */
+	uint32_t missing = r->about->map_slot ? 0 : image->missing_lines;
 
 	for (uint32_t i = 0; i < r->about->processes; i++) {
-		if (!same_region(r, st, shown(r->about, frame),
-				 rashpa_stream_process_at(r->stream, i), &missing, image->data, m))
+		if (!same_region(r, st, shown(r, frame), i, index, &missing, image->data,
+				 m))
 			return false;
 	}
 	return true;
@@ -144,15 +183,15 @@ static bool check_frame(const struct run *r, const struct rashpa_stack *st, uint
 	uint64_t before[2] = { 1, (uint64_t)h->slots * h->bunch };
 
 	*m = (struct mismatch) { .stack = st->number, .image = number };
-	if (same(r, st, image->frame, image, m))
+	if (same(r, st, image->frame, number, image, m))
 		return true;
 	m->unwritten = m->got == POISON_PIXEL >> (32 - 8 * st->pixel_bytes);
 	for (int i = 0; i < 2 && !m->duplicate; i++) {
 		uint64_t other = image->frame >= before[i] ? image->frame - before[i] :
 							     image->frame;
 
-		m->duplicate = shown(h, other) != shown(h, image->frame) &&
-			       same(r, st, other, image, NULL);
+		m->duplicate = shown(r, other) != shown(r, image->frame) &&
+			       same(r, st, other, number, image, NULL);
 	}
 	return false;
 }

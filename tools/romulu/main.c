@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "json-out.h"
+#include "network-options.h"
 #include "parse.h"
 #include "rashpa.h"
 #include "romulu.h"
@@ -19,7 +20,9 @@
 const char *argp_program_version = "romulu " RASHPA_VERSION;
 
 enum {
-	OPT_CHECK = 256, OPT_NO_CHECK, OPT_WRITE, OPT_FROM_START,
+	OPT_CHECK = 256, OPT_NO_CHECK, OPT_WRITE, OPT_FROM_START, OPT_LISTEN, OPT_SENDERS,
+	OPT_THREADS, OPT_RECEIVES, OPT_SLOTS, OPT_CLOSE_AFTER, OPT_STALL, OPT_WAIT, OPT_UNSOLICITED,
+	OPT_ONLY, OPT_SETTLE, OPT_TRANSPORT, OPT_MODULES, OPT_BUNCH, OPT_IDLE,
 };
 
 static const struct argp_option options[] = {
@@ -28,8 +31,73 @@ static const struct argp_option options[] = {
 	{ "write", OPT_WRITE, "FILE", 0, "append the frames to a file", 0 },
 	{ "from-start", OPT_FROM_START, NULL, 0,
 	  "begin at the first stack of the stream, also of one that has ended", 0 },
+	{ NULL, 0, NULL, 0, "From a network:", 1 },
+	{ "transport", OPT_TRANSPORT, "roce|udp|jungfrau", 0, "how images come (default roce)", 1 },
+	{ "listen", OPT_LISTEN, "[ADDRESS:]PORT", 0, "where senders ask for the buffer", 1 },
+	{ "senders", OPT_SENDERS, "N", 0, "so many fill it together (default 1)", 1 },
+	{ "receive-only", OPT_ONLY, NULL, 0, "another program takes the stacks", 1 },
+	{ "threads", OPT_THREADS, "N", 0, "that look after completions (default 1)", 1 },
+	{ "receives", OPT_RECEIVES, "N", 0,
+	  "receives that are posted, a thread (default 8192)", 1 },
+	{ "slots", OPT_SLOTS, "N", 0, "stacks in the buffer (default: as many as fit)", 1 },
+	{ "close-after", OPT_CLOSE_AFTER, "N", 0,
+	  "a stack is given up when all have sent so many later ones (default 1)", 1 },
+	{ "settle", OPT_SETTLE, "MS", 0,
+	  "what was sent and has not come so long after the last message is missing (default 1000)",
+	  1 },
+	{ "stall", OPT_STALL, "MS", 0,
+	  "a pair that receives nothing so long while its sender sends is set up again (default 500)",
+	  1 },
+	{ "wait", OPT_WAIT, "event|poll|adaptive", 0, "for completions (default event)", 1 },
+	{ "unsolicited", OPT_UNSOLICITED, NULL, 0,
+	  "an event for each message, and not for stacks only", 1 },
+	{ "modules", OPT_MODULES, "CxR", 0,
+	  "of a JUNGFRAU: columns and rows (default 1x1); module i sends to PORT + i", 1 },
+	{ "bunch", OPT_BUNCH, "N", 0, "of a JUNGFRAU: images of a stack (default 8)", 1 },
+	{ "idle", OPT_IDLE, "SECONDS", 0,
+	  "of a JUNGFRAU: the stream is over when nothing came for so long (default 5)", 1 },
+	NETWORK_OPTIONS
 	{}
 };
+
+static void parse_transport(struct argp_state *state, const char *arg, uint32_t *transport)
+{
+	static const char * const names[] = {
+		[TRANSPORT_ROCE] = "roce", [TRANSPORT_UDP] = "udp", [TRANSPORT_JUNGFRAU] = "jungfrau",
+	};
+
+	for (*transport = 0; *transport < sizeof(names) / sizeof(names[0]); ++*transport) {
+		if (!strcmp(arg, names[*transport]))
+			return;
+	}
+	argp_error(state, "--transport: \"%s\" is not roce, udp or jungfrau", arg);
+}
+
+static void parse_modules(struct argp_state *state, const char *arg, struct network_config *n)
+{
+	char columns[16] = "";
+	const char *x = strchr(arg, 'x');
+
+	if (!x || (size_t)(x - arg) >= sizeof(columns))
+		argp_error(state, "--modules: \"%s\" is not CxR, as 1x4", arg);
+	memcpy(columns, arg, x - arg);
+	option_u32(state, "--modules: columns", columns, 1, 64, &n->columns);
+	option_u32(state, "--modules: rows", x + 1, 1, 64 / n->columns, &n->rows);
+}
+
+static void parse_wait(struct argp_state *state, const char *arg, uint32_t *how)
+{
+	static const char * const names[] = {
+		[RASHPA_NET_EVENT] = "event", [RASHPA_NET_POLL] = "poll",
+		[RASHPA_NET_ADAPTIVE] = "adaptive",
+	};
+
+	for (*how = 0; *how < sizeof(names) / sizeof(names[0]); ++*how) {
+		if (!strcmp(arg, names[*how]))
+			return;
+	}
+	argp_error(state, "--wait: \"%s\" is not event, poll or adaptive", arg);
+}
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
@@ -52,12 +120,62 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case OPT_FROM_START:
 		c->from_start = true;
 		break;
+	case OPT_LISTEN:
+		c->net.listen = arg;
+		break;
+	case OPT_SENDERS:
+		option_u32(state, "--senders", arg, 1, 64, &c->net.senders);
+		break;
+	case OPT_ONLY:
+		c->only_receive = true;
+		break;
+	case OPT_THREADS:
+		option_u32(state, "--threads", arg, 1, 64, &c->net.threads);
+		break;
+	case OPT_RECEIVES:
+		option_u32(state, "--receives", arg, 16, 1 << 20, &c->net.receives);
+		break;
+	case OPT_SLOTS:
+		option_u32(state, "--slots", arg, 2, INT32_MAX, &c->net.slots);
+		break;
+	case OPT_CLOSE_AFTER:
+		option_u32(state, "--close-after", arg, 0, 1 << 20, &c->net.close_after);
+		break;
+	case OPT_SETTLE:
+		option_u32(state, "--settle", arg, 10, 3600000, &c->net.settle_ms);
+		break;
+	case OPT_STALL:
+		option_u32(state, "--stall", arg, 10, 3600000, &c->net.stall_ms);
+		break;
+	case OPT_WAIT:
+		parse_wait(state, arg, &c->net.wait);
+		break;
+	case OPT_TRANSPORT:
+		parse_transport(state, arg, &c->net.transport);
+		break;
+	case OPT_MODULES:
+		parse_modules(state, arg, &c->net);
+		break;
+	case OPT_BUNCH:
+		option_u32(state, "--bunch", arg, 1, 1 << 20, &c->net.bunch);
+		break;
+	case OPT_IDLE:
+		if (!parse_real(arg, &c->net.idle) || c->net.idle < 0.001 || c->net.idle > 86400)
+			argp_error(state, "--idle: \"%s\" is not 0.001 to 86400 seconds", arg);
+		break;
+	case OPT_UNSOLICITED:
+		c->net.unsolicited = true;
+		break;
 	case ARGP_KEY_END:
+		if (c->only_receive && !c->net.listen)
+			argp_error(state, "--receive-only: from where? Give --listen");
+		if (c->net.transport != TRANSPORT_ROCE && !c->net.listen)
+			argp_error(state, "--transport: at which port? Give --listen");
 		if (c->write && c->engine != &engine_write)
 			argp_error(state, "--write excludes --check and --no-check");
 		break;
 	default:
-		return ARGP_ERR_UNKNOWN;
+		return network_option(key, arg, state, &c->net.options);
 	}
 	return 0;
 }
@@ -189,6 +307,8 @@ static int print_json(const struct config *c, const struct dataset *dataset, con
 	put_int(o, "segments", r->stream.segments);
 	put_text(o, "class", rashpa_class_name(r->stream.map_class));
 	put_bool(o, "iommu", r->iommu);
+	if (r->network)
+		json_object_object_add(o, "network", json_object_get(r->network));
 	return json_finish(o);
 }
 
@@ -203,7 +323,14 @@ static uint32_t at_once(const struct dataset *d)
 int main(int argc, char **argv)
 {
 	volatile bool *stop = stop_on_signals();
-	struct config config = { .engine = &engine_check };
+	struct config config = {
+		.engine = &engine_check,
+		.net = {
+			.senders = 1, .threads = 1, .receives = 8192, .close_after = 1,
+			.settle_ms = 1000, .stall_ms = 500, .options = { .gid = -1 },
+			.columns = 1, .rows = 1, .bunch = 8, .idle = 5,
+		},
+	};
 	struct report report = {};
 	struct dataset dataset = {};
 	char why[WHY_SIZE];
@@ -212,7 +339,7 @@ int main(int argc, char **argv)
 	tool_begin(argc, argv);
 	argp_parse(&argp, argc, argv, 0, NULL, &config);
 
-	if (config.engine == &engine_check &&
+	if (config.engine == &engine_check && !config.only_receive &&
 	    (dataset_open(&dataset, config.opt.dataset, &config.opt.geometry, why) ||
 	     (config.opt.darks &&
 	      dataset_add_darks(&dataset, config.opt.darks, &config.opt.geometry,
@@ -227,6 +354,7 @@ int main(int argc, char **argv)
 		else if (print_json(&config, &dataset, &report) && !result)
 			result = EXIT_FAILED;
 	}
+	json_object_put(report.network);
 	samples_free(&report.latency);
 	dataset_close(&dataset);
 	return result;

@@ -355,12 +355,25 @@ int receive(const struct config *config, struct dataset *dataset, const volatile
 		.report = report,
 		.stop = stop,
 	};
-	int result;
+	struct network_config net = config->net;
+	struct network *network = NULL;
+	int result = 0;
 
 	report->latency.limit = LATENCIES;
-	result = run(&r);
+	if (config->net.listen) {
+		net.timeout = config->opt.timeout;
+		net.images = depth_images(&config->opt.images, net.bunch);
+		result = network_open(&net, config->opt.buffer, stop, &network);
+		if (!result && config->only_receive && !*stop)
+			network_await(network);
+	}
+	if (!result && !config->only_receive && !*stop)
+		result = run(&r);
+	if (network && network_end(network, &report->network) && !result)
+		result = EXIT_FAILED;
 	if (config->engine->close && config->engine->close(&r) && !result)
 		result = EXIT_FAILED;
 	rashpa_stream_close(r.stream);
+	network_close(network);
 	return result;
 }

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "dataset.h"
+#include "network.h"
 #include "options.h"
 #include "rashpa-stream.h"
 #include "stats.h"
@@ -40,6 +41,8 @@ struct config {
 	const struct engine *engine;
 	const char *write;
 	bool from_start;
+	bool only_receive;		/* from the network, for another consumer */
+	struct network_config net;
 };
 
 struct report {
@@ -62,6 +65,7 @@ struct report {
 	uint64_t waits, stacks_without_wait, events, events_lost;
 	uint64_t overruns;	/* parts of stacks that were written before we gave the slot back */
 	uint64_t ns;		/* from attaching until the last stack was taken */
+	struct json_object *network;	/* of it, or NULL */
 	struct samples latency;	/* handler to return of the wait, of records we waited for */
 };
 

@@ -1,0 +1,129 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# Streams over RoCE v2: remu in one network namespace, romulu in another, soft-RoCE between them;
+# packets are dropped by their number, so that it is known which messages are missing.
+. "$(dirname "$0")/../lib/shell.sh"
+
+if ! modprobe -q veth || ! modprobe -q rdma_rxe; then
+	skip "network" "no soft-RoCE in this kernel"
+	finish
+fi
+at() { ip netns exec "$@"; }
+for side in a b; do
+	ip netns add $side || exit 1
+done
+ip link add va netns a mtu 9000 type veth peer name vb netns b mtu 9000
+# what is lost is lost because of us
+sysctl -q net.core.netdev_max_backlog=20000
+i=1
+for side in a b; do
+	at $side ip link set lo up
+	at $side ip addr add 10.1.0.$i/24 dev v$side
+	at $side ip link set v$side up
+	i=2
+done
+if ! { at a rdma link add rxa type rxe netdev va && at b rdma link add rxb type rxe netdev vb; } 2>"$work/err"; then
+	skip "network" "soft-RoCE is not for namespaces here: $(tr '\n' ' ' <"$work/err")"
+	finish
+fi
+has_gid() { grep -q ffff:0a01 "/sys/class/infiniband/$1/ports/1/gids/"*; }
+wait_for 10 has_gid rxa && wait_for 10 has_gid rxb
+ok $? "soft-RoCE in two namespaces"
+rashpactl buffer create --backend contig net0 64M >/dev/null
+ok $? "buffer"
+
+# receive OPTION...: begins a receiver, which listens
+receive() {
+	rm -f "$work/romulu.json"
+	at b romulu --buffer net0 --listen 10.1.0.2:5001 --device rxb --dataset generate:4 --timeout 60 \
+		--settle 10000 --json="$work/romulu.json" "$@" >"$work/out" 2>&1 &
+	receiver=$!
+	wait_for 20 grep -qsi ":1389 " "/proc/$receiver/net/tcp"
+}
+received() { # STATUS
+	wait "$receiver"
+	is "romulu ends" $? "$1" || sed 's/^/# /' "$work/out"
+}
+send() {
+	at a remu --transport roce --to 10.1.0.2:5001 --device rxa --dataset generate:4 --bunch 4 \
+		--timeout 60 --json="$work/remu.json" "$@" >"$work/err" 2>&1
+}
+romulu_says() { jq -c "$1" "$work/romulu.json"; }
+remu_says() { jq -c "$1" "$work/remu.json"; }
+
+receive
+send --split 4 --images 40
+ok $? "remu sends" || sed 's/^/# /' "$work/err"
+received 0
+is "all of it" "$(romulu_says '[.frames, .corrupt, .lost, .incomplete, .network.received_messages,
+	.network.missing_messages, ([.network.flows[].received_again] | add)]')" "[40,0,0,0,10240,0,0]"
+is "both say the same" "$(remu_says '.receivers[0] | [.images, .messages, .missing_messages]')" \
+	"[40,10240,0]"
+
+# drop DEVICE-OPTIONS...: 1 of 128 packets, by the last bits of its number
+dropping() { # AT
+	at b tc qdisc add dev vb clsact &&
+		at b tc filter add dev vb ingress protocol ip u32 match ip protocol 17 0xff \
+			match u8 0x07 0x7f at "$1" "${@:2}" action drop
+	ok $? "a line that loses packets"
+}
+dropped() { at b tc -s -j filter show dev vb ingress | jq '[.. | .stats? // empty | .drops? // empty] | add // 0'; }
+heal() { at b tc qdisc del dev vb clsact; }
+
+# --- RDMA: the last byte of the packet's number
+dropping 39 match ip dport 4791 0xffff
+receive
+send --split 4 --images 40
+ok $? "remu sends" || sed 's/^/# /' "$work/err"
+received 4
+lost=$(dropped)
+heal
+holds "packets were dropped ($lost)" "$lost > 40"
+is "as many messages are missing, and nothing wrong is called right" \
+	"$(romulu_says '[.network.received_messages, .network.missing_messages, .corrupt, .frames]')" \
+	"[$((10240 - lost)),$lost,0,40]"
+holds "frames are incomplete ($(romulu_says .incomplete)), lines are missing ($(romulu_says .missing_lines))" \
+	"$(romulu_says .incomplete) > 0 && $(romulu_says .missing_lines) == 2 * $lost"
+
+# --- UDP; the kernel cuts before the line that loses packets
+at a ip link set va gso_max_segs 1
+receive --transport udp
+send --transport udp --split 4 --images 16
+ok $? "remu sends by UDP" || sed 's/^/# /' "$work/err"
+received 0
+messages=$(romulu_says .network.received_messages)
+is "all of it" "$(romulu_says '[.frames, .corrupt, .lost, .incomplete, .network.missing_messages,
+	.network.strange_packets]')" "[16,0,0,0,0,0]"
+is "both say the same" "$(remu_says '.receivers[0] | [.images, .messages, .missing_messages]')" \
+	"[16,$messages,0]"
+# the number's first byte, behind 28 bytes of headers
+dropping 40 match u32 0x52535553 0xffffffff at 28
+receive --transport udp
+send --transport udp --split 4 --images 16
+ok $? "remu sends by UDP" || sed 's/^/# /' "$work/err"
+received 4
+lost=$(dropped)
+heal
+is "as many messages are missing as packets were dropped, and nothing wrong is called right" \
+	"$(romulu_says '[.network.received_messages, .network.missing_messages, .corrupt, .frames]')" \
+	"[$((messages - lost)),$lost,0,16]"
+holds "frames are incomplete ($(romulu_says .incomplete))" "$lost > 40 && $(romulu_says .incomplete) > 0"
+
+# --- JUNGFRAU: two modules, which ask for nothing
+rm -f "$work/romulu.json"
+head -c 8M /dev/urandom >"$work/modules.raw"
+at b romulu --buffer net0 --transport jungfrau --listen 10.1.0.2:5001 --modules 1x2 --images 16 --settle 10000 \
+	--dataset "$work/modules.raw" --geometry 1024x1024,u16 --timeout 30 --json="$work/romulu.json" \
+	>"$work/out" 2>&1 &
+receiver=$!
+wait_for 20 grep -qsi ":138A " "/proc/$receiver/net/udp"
+at a remu --transport jungfrau --to 10.1.0.2:5001 --dataset "$work/modules.raw" --geometry 1024x1024,u16 \
+	--split 2 --images 16 --rate 20 --bunch 8 --json="$work/remu.json" >"$work/err" 2>&1
+ok $? "remu sends as a JUNGFRAU" || sed 's/^/# /' "$work/err"
+received 0
+is "all of it" "$(romulu_says '[.frames, .corrupt, .lost, .incomplete, .network.received_messages,
+	.network.missing_messages, .network.first_frame]')" "[16,0,0,0,4096,0,1]" ||
+	romulu_says .network | sed 's/^/# /'
+rashpactl buffer remove net0
+ok $? "nobody holds the buffer"
+finish

@@ -1,0 +1,670 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* The sender's side of the contract, of the control links, and what is sent when. */
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+#include "json-out.h"
+#include "network.h"
+#include "rashpa-fpga.h"
+
+#define HANDSHAKE_MS	30000		/* other modules may take long to come */
+#define BYE_MS		30000		/* the receiver waits for what is under way */
+#define TICK_MS		100
+
+/* --- a worker --- */
+
+/* Receivers share the images of the detector, or its stacks; the number is of this receiver's. */
+static uint32_t shown(const struct worker *w, uint64_t stack, uint32_t image)
+{
+	const struct config *c = w->receiver->sender->config;
+	const uint64_t n = w->receiver->sender->dataset->held;
+	const uint64_t frame = stack * c->bunch + image;
+
+	if (c->net.share == SHARE_STACKS)
+		return ((stack * w->receiver->sampling + w->receiver->phase) * c->bunch + image) %
+		       n;
+	return (frame % n * (w->receiver->sampling % n) + w->receiver->phase) % n;
+}
+
+/* Frames that are told of by the first image of its share. */
+static uint64_t detector_frame(const struct worker *w, uint64_t stack, uint32_t image)
+{
+	const struct config *c = w->receiver->sender->config;
+	const uint64_t shares = c->net.share == SHARE_NONE ? 1 : c->net.receivers;
+
+	return (stack * c->bunch + image) * shares;
+}
+
+/* A start that is slower: bursts at full rate overrun queues of switches before they can react. */
+static uint64_t due_ns(const struct sender *s, uint64_t frame)
+{
+	const double period = (double)s->config->period * RFPGA_TICK_NS, ramp = s->ramp_ns;
+	const double ramped = ramp / period / 2;
+
+	if (frame < ramped)
+		return sqrt(2 * frame * period * ramp);
+	return ramp / 2 + frame * period;
+}
+
+static void pace(const struct worker *w, uint64_t stack, uint32_t image)
+{
+	const struct sender *s = w->receiver->sender;
+	uint64_t due;
+	struct timespec t;
+
+	if (!s->config->period)
+		return;
+	due = s->start_ns + due_ns(s, detector_frame(w, stack, image));
+	t = (struct timespec) { due / 1000000000, due % 1000000000 };
+	while (!s->halt && clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR)
+		;
+}
+
+static int send_image(struct worker *w, uint64_t stack, uint32_t image, bool last)
+{
+	const struct sender *s = w->receiver->sender;
+	const struct accept *a = &w->receiver->accept;
+	const uint32_t pixel = pixel_bytes(s->dataset->geometry.pixel);
+	const struct region *r = w->region;
+	const uint64_t from = shown(w, stack, image) * dataset_bytes(s->dataset) +
+			      (uint64_t)r->x * pixel;
+	const uint64_t to = (a->first_stack + stack) % a->slots * a->slot_stride +
+			    image * a->image_stride + (uint64_t)r->to_x * pixel;
+
+	for (uint32_t i = 0; i < w->cut.messages; i++) {
+		const struct piece p = cut_piece(&w->cut, i);
+		const struct message m = {
+			.number = (stack * s->config->bunch + image) * w->cut.messages + i,
+			.stack = a->first_stack + stack,
+			.from = from + (uint64_t)(r->y + p.y) * dataset_line_bytes(s->dataset) +
+				p.offset,
+			.to = to + (uint64_t)(r->to_y + p.y) * a->line_stride + p.offset,
+			.bytes = p.bytes,
+			.last = last && i + 1 == w->cut.messages,
+		};
+
+		if (s->transport->send(w, &m))
+			return -1;
+	}
+	return 0;
+}
+
+/* 1: a slot is free for this stack; 0: no more are wanted */
+static int await_credit(struct worker *w, uint64_t stack)
+{
+	struct receiver *r = w->receiver;
+	const struct sender *s = r->sender;
+	uint64_t begin = 0;
+	bool free;
+
+	pthread_mutex_lock(&r->lock);
+	while (!r->over && !s->halt && s->config->policy == RASHPA_STREAM_WAIT &&
+	       r->accept.first_stack + stack >= r->credit) {
+		begin = begin ? begin : now_ns();
+		pthread_cond_wait(&r->more, &r->lock);
+	}
+	free = !r->over && !s->halt;
+	pthread_mutex_unlock(&r->lock);
+	w->waited_ns += begin ? now_ns() - begin : 0;
+	return free;
+}
+
+/* How many images are this receiver's. */
+static uint64_t images_of(const struct receiver *r)
+{
+	const struct config *c = r->sender->config;
+	const uint64_t shares = r->sender->receivers, mine = r - r->sender->receiver;
+	uint64_t stacks, rest;
+
+	if (c->net.share == SHARE_IMAGES)
+		return (c->images + shares - 1 - mine) / shares;
+	if (c->net.share != SHARE_STACKS)
+		return c->images;
+	stacks = c->images / c->bunch;
+	rest = stacks % shares == mine ? c->images % c->bunch : 0;
+	return (stacks + shares - 1 - mine) / shares * c->bunch + rest;
+}
+
+static int send_all(struct worker *w)
+{
+	const struct config *c = w->receiver->sender->config;
+	const uint64_t images = images_of(w->receiver);
+
+	for (uint64_t stack = 0; !images || stack * c->bunch < images; stack++) {
+		const uint64_t left = images ? images - stack * c->bunch : c->bunch;
+		const uint32_t n = left < c->bunch ? left : c->bunch;
+
+		if (!await_credit(w, stack))
+			break;
+		for (uint32_t i = 0; i < n; i++) {
+			pace(w, stack, i);
+			if (send_image(w, stack, i, i + 1 == n))
+				return -1;
+		}
+		w->images += n;
+	}
+	return 0;
+}
+
+static void *work(void *arg)
+{
+	struct worker *w = arg;
+
+	if (!send_all(w))
+		w->receiver->sender->transport->drain(w);
+	w->done = true;
+	return NULL;
+}
+
+/* --- the contract with a receiver --- */
+
+static struct worker *worker_of(const struct receiver *r, uint32_t region)
+{
+	return &r->sender->worker[(r - r->sender->receiver) * r->sender->config->regions + region];
+}
+
+/* Whether lines of the regions follow each other in the dataset. */
+static bool adjacent(const struct sender *s)
+{
+	for (unsigned int i = 0; i < s->config->regions; i++) {
+		if (s->config->region[i].width != s->dataset->geometry.width)
+			return false;
+	}
+	return true;
+}
+
+static int say_hello(struct receiver *r, char *why)
+{
+	const struct sender *s = r->sender;
+	const struct config *c = s->config;
+	const uint32_t n = c->regions;
+	struct contract_process process[RFPGA_DTPS_MAX] = {};
+	struct hello hello = {
+		.transport = s->transport->number,
+		.service = c->net.options.service,
+		.immediate = c->net.immediate,
+		.mtu = s->transport->mtu(s),
+		.message = s->message,
+		.adjacent = adjacent(s),
+		.paced = c->policy == RASHPA_STREAM_WAIT,
+		.pixel = s->dataset->geometry.pixel,
+		.bunch = c->bunch,
+		.images = images_of(r),
+		.sampling = r->sampling, .phase = r->phase,
+		.unit = c->net.share == SHARE_STACKS ? RASHPA_STREAM_STACKS : RASHPA_STREAM_IMAGES,
+		.dark_every = s->dataset->dark_every,
+		.dataset_images = s->dataset->held,
+		.dataset_sum = s->dataset->sum[s->dataset->held - 1],
+		.processes = n,
+		.process = process,
+	};
+
+	snprintf(hello.dataset, sizeof(hello.dataset), "%.63s", s->dataset->source);
+	for (uint32_t i = 0; i < n; i++) {
+		const struct region *region = &c->region[i];
+
+		process[i] = (struct contract_process) {
+			.x = region->to_x, .y = region->to_y,
+			.width = region->width, .height = region->height,
+			.origin_x = region->x, .origin_y = region->y,
+			.first = worker_of(r, i)->first,
+		};
+		s->transport->address(worker_of(r, i), &process[i]);
+	}
+	return link_send(&r->link, hello_write(&hello), why);
+}
+
+/* What it accepts has to be what we send. */
+static int take_accept(struct receiver *r, char *why)
+{
+	const struct sender *s = r->sender;
+	const struct config *c = s->config;
+	struct json_object *message;
+	const struct hello want = { .transport = s->transport->number, .processes = c->regions };
+	int result = link_await(&r->link, "accept", false, HANDSHAKE_MS, s->stop, &message, why);
+
+	if (result)
+		return -1;
+	result = accept_read(message, &want, &r->accept, why);
+	json_object_put(message);
+	if (!result && r->accept.mtu != s->transport->mtu(s))
+		result = because(why, -1, "%s: its packets have %" PRIu32 " bytes, ours %" PRIu32
+				 ": give both the same --mtu", r->link.peer, r->accept.mtu,
+				 s->transport->mtu(s));
+	for (uint32_t i = 0; i < c->regions && !result; i++) {
+		struct worker *w = worker_of(r, i);
+		const struct region *region = &c->region[i];
+
+		w->cut = cut_region(region->width, region->height,
+				    pixel_bytes(s->dataset->geometry.pixel),
+				    adjacent(s) && region->width == r->accept.width,
+				    s->message);
+		result = s->transport->connect(w, why);
+	}
+	return result;
+}
+
+static void set_credit(struct receiver *r, uint64_t credit)
+{
+	pthread_mutex_lock(&r->lock);
+	if (credit > r->credit)
+		r->credit = credit;
+	pthread_cond_broadcast(&r->more);
+	pthread_mutex_unlock(&r->lock);
+}
+
+static int take_credit(struct receiver *r, struct json_object *message, char *why)
+{
+	uint64_t credit;
+
+	if (!link_number(message, "credit", 0, UINT64_MAX, &credit, why))
+		return -1;
+	set_credit(r, credit);
+	return 0;
+}
+
+/* Packets that nobody asked for: their receiver knows what they are. */
+static int send_unasked(struct sender *s, char *why)
+{
+	int result = 0;
+
+	for (uint32_t i = 0; i < s->workers && !result; i++) {
+		struct worker *w = &s->worker[i];
+
+		w->receiver->gone = true;
+		w->receiver->accept.slots = 1;
+		w->cut = cut_region(w->region->width, w->region->height,
+				    pixel_bytes(s->dataset->geometry.pixel), true, s->message);
+		result = s->transport->connect(w, why);
+	}
+	return result;
+}
+
+static int agree(struct sender *s, char *why)
+{
+	struct json_object *message;
+	int result = 0;
+
+	if (!s->transport->linked)
+		return send_unasked(s, why);
+	for (uint32_t i = 0; i < s->receivers && !result; i++) {
+		struct receiver *r = &s->receiver[i];
+
+		result = link_connect(&r->link, r->to, HANDSHAKE_MS, why);
+		if (!result)
+			result = say_hello(r, why);
+	}
+	for (uint32_t i = 0; i < s->receivers && !result; i++)
+		result = take_accept(&s->receiver[i], why);
+	for (uint32_t i = 0; i < s->receivers && !result; i++)
+		result = link_send(&s->receiver[i].link, link_message("ready"), why);
+	for (uint32_t i = 0; i < s->receivers && !result; i++) {
+		result = link_await(&s->receiver[i].link, "go", false, HANDSHAKE_MS, s->stop,
+				    &message, why);
+		if (result)
+			break;
+		result = take_credit(&s->receiver[i], message, why);
+		json_object_put(message);
+	}
+	return result;
+}
+
+/* --- the run --- */
+
+static int open_all(struct sender *s, char *why)
+{
+	const struct config *c = s->config;
+	struct dataset *d = s->dataset;
+
+	for (uint32_t i = 0; i < c->net.receivers; i++) {
+		s->receiver[i] = (struct receiver) {
+			.sender = s, .to = c->net.to[i], .link = LINK_NONE,
+			.lock = PTHREAD_MUTEX_INITIALIZER, .more = PTHREAD_COND_INITIALIZER,
+			.sampling = c->net.share == SHARE_NONE ? c->sampling :
+				    c->net.share == SHARE_IMAGES ? c->sampling * c->net.receivers :
+				    c->net.receivers,
+			.phase = c->net.share == SHARE_NONE ? c->phase :
+				 c->net.share == SHARE_IMAGES ? c->phase + i * c->sampling : i,
+			.missing = UINT64_MAX, .incomplete = UINT64_MAX,
+		};
+	}
+	s->receivers = c->net.receivers;
+	s->workers = s->receivers * c->regions;
+	if (dataset_hold(d, d->images, why))
+		return -1;
+	if (s->transport->open(s, why))
+		return -1;
+	for (uint32_t i = 0; i < s->workers; i++) {
+		struct worker *w = &s->worker[i];
+
+		w->receiver = &s->receiver[i / c->regions];
+		w->index = i % c->regions;
+		w->region = &c->region[w->index];
+		if (getrandom(&w->first, sizeof(w->first), GRND_NONBLOCK) != sizeof(w->first))
+			w->first = 0;
+		if (c->net.first_given)
+			w->first = c->net.first;
+		if (s->transport->open_worker(w, why))
+			return -1;
+	}
+	return 0;
+}
+
+/* A receiver that is over stops its own flow. */
+static void give_up(struct receiver *r)
+{
+	pthread_mutex_lock(&r->lock);
+	r->over = true;
+	pthread_cond_broadcast(&r->more);
+	pthread_mutex_unlock(&r->lock);
+}
+
+static int listen_to(struct receiver *r)
+{
+	struct json_object *message;
+	char why[WHY_SIZE], text[256];
+	int result;
+
+	while ((result = link_take(&r->link, &message, why)) > 0) {
+		const char *kind = link_kind(message);
+
+		if (!strcmp(kind, "stop"))
+			give_up(r);
+		else if (!strcmp(kind, "error"))
+			result = because(why, -1, "%s: %s", r->link.peer,
+					 link_text(message, "text", text, sizeof(text), why) ?
+					 text : "an error");
+		else if (!strcmp(kind, "credit"))
+			result = take_credit(r, message, why);
+		json_object_put(message);
+		if (result < 0)
+			break;
+	}
+	if (result >= 0)
+		return 0;
+	say("%s", why);
+	r->gone = true;
+	give_up(r);
+	return -1;
+}
+
+static int tell_progress(struct receiver *r, const char *kind)
+{
+	struct json_object *o = link_message(kind), *sent = json_object_new_array();
+	const uint32_t n = r->sender->config->regions;
+	uint64_t images = UINT64_MAX;
+	char why[WHY_SIZE];
+
+	for (uint32_t i = 0; i < n; i++) {
+		const struct worker *w = worker_of(r, i);
+
+		json_object_array_add(sent, json_object_new_uint64(w->messages));
+		images = w->images < images ? w->images : images;
+	}
+	json_object_object_add(o, "sent", sent);
+	put_u64(o, "images", images);
+	if (!link_send(&r->link, o, why))
+		return 0;
+	say("%s", why);
+	r->gone = true;
+	give_up(r);
+	return -1;
+}
+
+static uint64_t sum_messages(const struct sender *s, bool *all_done)
+{
+	uint64_t sum = 0;
+
+	*all_done = true;
+	for (uint32_t i = 0; i < s->workers; i++) {
+		sum += s->worker[i].messages;
+		*all_done &= s->worker[i].done;
+	}
+	return sum;
+}
+
+static void look_at_receivers(struct sender *s, bool tell, int *result)
+{
+	for (uint32_t i = 0; i < s->receivers; i++) {
+		struct receiver *r = &s->receiver[i];
+
+		if (r->gone)
+			continue;
+		if (listen_to(r) || (tell && tell_progress(r, "progress")))
+			*result = EXIT_FAILED;
+	}
+}
+
+static void wait_for_receivers(const struct sender *s)
+{
+	struct pollfd fds[RECEIVERS_MOST];
+
+	for (uint32_t i = 0; i < s->receivers; i++)
+		fds[i] = (struct pollfd) {
+			.fd = s->receiver[i].gone ? -1 : s->receiver[i].link.fd, .events = POLLIN,
+		};
+	poll(fds, s->receivers, TICK_MS);
+}
+
+static int watch(struct sender *s)
+{
+	const uint64_t timeout = s->config->opt.timeout * 1e9;
+	uint64_t moved = now_ns(), told = moved, last = 0, now, sum;
+	struct progress progress;
+	int result = 0;
+	bool done;
+
+	progress_init(&progress, s->config->opt.progress);
+	while (!*s->stop) {
+		sum = sum_messages(s, &done);
+		if (done)
+			break;
+		now = now_ns();
+		moved = sum == last ? moved : now;
+		last = sum;
+		look_at_receivers(s, now - told >= TICK_MS * 1000000ull, &result);
+		told = now - told >= TICK_MS * 1000000ull ? now : told;
+		progress_show(&progress, "%" PRIu64 " messages sent", sum);
+		if (timeout && now - moved >= timeout) {
+			say("no progress for %g s after %" PRIu64 " messages: does the receiver take stacks?",
+			    s->config->opt.timeout, sum);
+			result = EXIT_TIMEOUT;
+			break;
+		}
+		wait_for_receivers(s);
+	}
+	progress_end(&progress);
+	return result;
+}
+
+/* All that is under way first, then the counts. */
+static int part(struct sender *s)
+{
+	struct json_object *message;
+	char why[WHY_SIZE];
+	int result = 0;
+
+	for (uint32_t i = 0; i < s->receivers; i++) {
+		struct receiver *r = &s->receiver[i];
+
+		if (r->gone)
+			continue;
+		if (tell_progress(r, "end")) {
+			result = EXIT_FAILED;
+			continue;
+		}
+		if (link_await(&r->link, "bye", true, BYE_MS, NULL, &message, why)) {
+			result = fail("%s", why);
+			continue;
+		}
+		if (!link_number(message, "missing", 0, UINT64_MAX, &r->missing, why) ||
+		    !link_number(message, "incomplete", 0, UINT64_MAX, &r->incomplete, why))
+			result = fail("%s: %s", r->link.peer, why);
+		json_object_put(message);
+	}
+	return result;
+}
+
+static void halt(struct sender *s)
+{
+	s->halt = true;
+	for (uint32_t i = 0; i < s->receivers; i++)
+		set_credit(&s->receiver[i], 0);
+}
+
+static int run(struct sender *s)
+{
+	int result = 0;
+
+	s->start_ns = now_ns();
+	s->ramp_ns = s->config->net.ramp * 1e9;
+	for (uint32_t i = 0; i < s->workers; i++) {
+		struct worker *w = &s->worker[i];
+
+		if (pthread_create(&w->thread, NULL, work, w))
+			result = fail("no thread for region %" PRIu32, i);
+		else
+			w->running = true;
+	}
+	if (!result)
+		result = watch(s);
+	halt(s);
+	for (uint32_t i = 0; i < s->workers; i++) {
+		if (s->worker[i].running)
+			pthread_join(s->worker[i].thread, NULL);
+		if (*s->worker[i].why)
+			result = fail("%s", s->worker[i].why);
+	}
+	s->end_ns = now_ns();
+	if (part(s) && !result)
+		result = EXIT_FAILED;
+	return result;
+}
+
+/* --- report --- */
+
+static struct json_object *receiver_json(const struct receiver *r)
+{
+	struct json_object *o = json_object_new_object();
+	uint64_t messages = 0, images = UINT64_MAX, waited = 0;
+
+	for (uint32_t i = 0; i < r->sender->config->regions; i++) {
+		const struct worker *w = worker_of(r, i);
+
+		messages += w->messages;
+		images = w->images < images ? w->images : images;
+		waited = w->waited_ns > waited ? w->waited_ns : waited;
+	}
+	put_text(o, "receiver", r->to);
+	put_u64(o, "images", images);
+	put_u64(o, "messages", messages);
+	if (r->missing == UINT64_MAX) {
+		put_text(o, "missing_messages", NULL);
+		put_text(o, "incomplete_stacks", NULL);
+	} else {
+		put_u64(o, "missing_messages", r->missing);
+		put_u64(o, "incomplete_stacks", r->incomplete);
+	}
+	put_real(o, "credit_wait_seconds", waited / 1e9);
+	return o;
+}
+
+static uint64_t sum_bytes(const struct sender *s)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; i < s->workers; i++) {
+		const struct region *r = s->worker[i].region;
+
+		bytes += s->worker[i].images * r->width * r->height *
+			 pixel_bytes(s->dataset->geometry.pixel);
+	}
+	return bytes;
+}
+
+static int report(const struct sender *s)
+{
+	struct json_object *o = json_object_new_object(), *list = json_object_new_array();
+	const double seconds = (s->end_ns - s->start_ns) / 1e9;
+	const uint64_t bytes = sum_bytes(s);
+
+	put_text(o, "transport", s->transport->name);
+	s->transport->report(s, o);
+	put_int(o, "mtu_bytes", s->transport->mtu(s));
+	put_int(o, "message_bytes", s->message);
+	put_text(o, "dataset", s->dataset->source);
+	put_int(o, "processes", s->config->regions);
+	put_int(o, "bunch", s->config->bunch);
+	put_bool(o, "paced", s->config->policy == RASHPA_STREAM_WAIT);
+	put_bool(o, "interrupted", *s->stop);
+	for (uint32_t i = 0; i < s->receivers; i++)
+		json_object_array_add(list, receiver_json(&s->receiver[i]));
+	json_object_object_add(o, "receivers", list);
+	put_u64(o, "bytes", bytes);
+	put_real(o, "seconds", seconds);
+	put_real(o, "bytes_per_second", bytes / seconds);
+	if (s->config->opt.json)
+		return json_finish(o);
+	for (uint32_t i = 0; i < s->receivers; i++) {
+		const struct json_object *one = json_object_array_get_idx(list, i);
+
+		printf("%s\n", json_object_to_json_string_ext((struct json_object *)(uintptr_t)one,
+							      JSON_C_TO_STRING_SPACED));
+	}
+	printf("bytes       %" PRIu64 "\ntime        %.6f s, %.6f GB/s\n", bytes, seconds,
+	       bytes / seconds / 1e9);
+	json_object_put(o);
+	return 0;
+}
+
+static void close_all(struct sender *s)
+{
+	for (uint32_t i = 0; i < s->workers; i++) {
+		if (s->worker[i].receiver)
+			s->transport->close_worker(&s->worker[i]);
+	}
+	for (uint32_t i = 0; i < s->receivers; i++) {
+		accept_free(&s->receiver[i].accept);
+		link_close(&s->receiver[i].link);
+	}
+	s->transport->close(s);
+	free(s->receiver);
+	free(s->worker);
+}
+
+int network_run(const struct config *config, struct dataset *dataset, volatile bool *stop)
+{
+	static const struct transport * const transports[] = {
+		[TRANSPORT_ROCE] = &transport_roce, [TRANSPORT_UDP] = &transport_udp,
+		[TRANSPORT_JUNGFRAU] = &transport_jungfrau,
+	};
+	struct sender s = {
+		.config = config, .transport = transports[config->net.transport],
+		.dataset = dataset, .stop = stop,
+		.receiver = calloc(config->net.receivers, sizeof(*s.receiver)),
+		.worker = calloc((size_t)config->net.receivers * config->regions,
+				 sizeof(*s.worker)),
+	};
+	char why[WHY_SIZE];
+	int result;
+
+	if (!s.receiver || !s.worker)
+		result = fail("no memory");
+	else if (open_all(&s, why) || agree(&s, why))
+		result = *stop ? 0 : fail("%s", why);
+	else
+		result = run(&s);
+	if (s.end_ns && report(&s) && !result)
+		result = EXIT_FAILED;
+	close_all(&s);
+	return result;
+}

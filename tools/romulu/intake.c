@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "intake.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "json-out.h"
+#include "say.h"
+
+#define JUMP		(1 << 26)	/* messages that a sequence can miss */
+#define NONE		UINT64_MAX
+
+bool intake_paced(const struct intake *in)
+{
+	return in->about->policy == RASHPA_STREAM_WAIT;
+}
+
+static struct slot *slot_of(const struct intake *in, uint64_t stack)
+{
+	return &in->slot[stack % in->about->slots];
+}
+
+/* --- slots; intake->lock is held --- */
+
+/* Images that the last stack does not have. */
+static void fill_rest(const struct intake *in, const struct rashpa_stack *st)
+{
+	for (uint32_t i = 0; i < in->flows && st->images < in->about->bunch; i++) {
+		const struct flow *f = &in->flow[i];
+
+		for (uint32_t m = st->images * f->per_image; f->per_image && m < f->per_stack; m++)
+			rashpa_stream_valid(st, i, m);
+	}
+}
+
+static void publish(struct intake *in, struct slot *slot)
+{
+	if (slot->published)
+		return;
+	pthread_rwlock_wrlock(&in->content);
+	slot->published = true;
+	pthread_rwlock_unlock(&in->content);
+	rashpa_stream_publish(in->stream, &slot->stack);
+}
+
+/* A stack that all flows have passed, or that another one needs the slot of. */
+static void give_up(struct intake *in, struct slot *slot)
+{
+	if (!slot->published)
+		in->incomplete++;
+	publish(in, slot);
+}
+
+static void use_slot(struct intake *in, const struct rashpa_stack *st)
+{
+	struct slot *slot = slot_of(in, st->number);
+
+	fill_rest(in, st);
+	pthread_rwlock_wrlock(&in->content);
+	slot->stack = *st;
+	slot->behind = in->flows;
+	slot->published = false;
+	/* one that was so far behind that the slots went round has passed it in the meantime */
+	for (uint32_t i = 0; i < in->flows; i++)
+		slot->behind -= in->flow[i].passed > st->number;
+	slot->number = st->number + 1;
+	pthread_rwlock_unlock(&in->content);
+	in->opened = st->number + 1;
+}
+
+/* Without credit: the slot of the oldest stack is needed, complete or not. */
+static bool open_up_to(struct intake *in, uint64_t stack)
+{
+	struct rashpa_stack st;
+
+	while (in->opened <= stack) {
+		const int result = rashpa_stream_slot(in->stream, &st, 0);
+
+		if (result > 0)
+			use_slot(in, &st);
+		if (!result)
+			return false;		/* there are not so many */
+		if (result < 0)
+			give_up(in, slot_of(in, rashpa_stream_complete(in->stream)));
+	}
+	return true;
+}
+
+/* A flow is behind these stacks: none of its messages can come any more. */
+static void pass(struct flow *f, uint64_t stack)
+{
+	struct intake *in = f->intake;
+
+	for (; f->passed < stack; f->passed++) {
+		struct slot *slot = slot_of(in, f->passed);
+
+		if (slot->number == f->passed + 1 && !--slot->behind)
+			give_up(in, slot);
+	}
+}
+
+/* --- a message --- */
+
+static int wrong(const struct flow *f, uint64_t stack, const char *what, char *why)
+{
+	return because(why, -1, "%s, process %" PRIu32 ", stack %" PRIu64 ": %s", f->peer,
+		       f->process, stack, what);
+}
+
+/* The number is that of the sequence, by the nearest to the expected one. */
+int flow_place(struct flow *f, uint32_t number, struct place *place, char *why)
+{
+	struct intake *in = f->intake;
+	const uint64_t expected = f->expected;
+	const int32_t ahead = number - f->first - (uint32_t)expected;
+	bool open;
+
+	place->ahead = ahead;
+	place->number = expected + ahead;
+	place->stack = in->about->first_stack + place->number / f->per_stack;
+	place->message = place->number % f->per_stack;
+	if (ahead > JUMP || (ahead < 0 && (uint64_t)-(int64_t)ahead > expected))
+		return wrong(f, place->stack, "a message has a number that cannot be", why);
+	if (place->stack < in->opened)
+		return 0;
+	if (intake_paced(in))
+		return wrong(f, place->stack, "it does not wait for credit", why);
+	pthread_mutex_lock(&in->lock);
+	open = open_up_to(in, place->stack + in->ahead) || place->stack < in->opened;
+	pthread_mutex_unlock(&in->lock);
+	return open ? 0 : wrong(f, place->stack, "there are not so many", why);
+}
+
+bool flow_hold(struct flow *f, const struct place *place)
+{
+	const struct slot *slot = slot_of(f->intake, place->stack);
+
+	pthread_rwlock_rdlock(&f->intake->content);
+	if (slot->number == place->stack + 1 && !slot->published)
+		return true;
+	pthread_rwlock_unlock(&f->intake->content);
+	return false;
+}
+
+void flow_let_go(struct flow *f)
+{
+	pthread_rwlock_unlock(&f->intake->content);
+}
+
+const struct rashpa_stack *flow_slot(const struct flow *f, const struct place *place)
+{
+	return &slot_of(f->intake, place->stack)->stack;
+}
+
+static void keep_sequence(struct flow *f, uint64_t number, bool fresh)
+{
+	const uint64_t expected = f->expected;
+	uint64_t gap;
+
+	if (number < expected) {
+		f->reordered += fresh;
+		f->missing -= fresh;
+		return;
+	}
+	gap = number - expected;
+	if (gap && f->first_missing == NONE)
+		f->first_missing = expected;
+	f->missing += gap;
+	f->longest_gap = gap > f->longest_gap ? gap : f->longest_gap;
+	f->expected = number + 1;
+}
+
+static void leave_behind(struct flow *f, uint64_t stack)
+{
+	struct intake *in = f->intake;
+	const uint64_t lag = in->close_after;
+
+	if (stack < lag || stack - lag <= f->passed)
+		return;
+	pthread_mutex_lock(&in->lock);
+	pass(f, stack - lag);
+	pthread_mutex_unlock(&in->lock);
+}
+
+void flow_take(struct flow *f, const struct place *place)
+{
+	struct intake *in = f->intake;
+	struct rashpa_stack st = { .stream = in->stream, .number = place->stack };
+	struct slot *slot = slot_of(in, place->stack);
+	int left;
+
+	f->moved_ns = now_ns();
+	left = rashpa_stream_valid(&st, f->process, place->message);
+	f->received++;
+	f->duplicate += left == -EEXIST;
+	f->late += left == -ESTALE;
+	keep_sequence(f, place->number, left != -EEXIST);
+	if (!left) {
+		pthread_mutex_lock(&in->lock);
+		if (slot->number == place->stack + 1)
+			publish(in, slot);
+		pthread_mutex_unlock(&in->lock);
+	}
+	if (place->ahead >= 0)
+		leave_behind(f, place->stack);
+}
+
+/* --- the end of messages --- */
+
+bool flow_silent(const struct flow *f, uint64_t now, uint64_t ns)
+{
+	const uint64_t moved = f->moved_ns;	/* which may be later than now */
+
+	return moved < now && now - moved >= ns;
+}
+
+bool flow_settled(const struct flow *f, uint64_t now)
+{
+	return f->expected >= f->sent || flow_silent(f, now, f->intake->settle_ns);
+}
+
+void flow_count_tail(struct flow *f)
+{
+	if (f->sent <= f->expected)
+		return;
+	keep_sequence(f, f->sent, false);
+	f->expected = f->sent;
+}
+
+void intake_close_quiet(struct intake *in, uint64_t now)
+{
+	for (uint32_t i = 0; i < in->flows; i++) {
+		struct flow *f = &in->flow[i];
+		const uint64_t over = in->about->first_stack + f->sent / f->per_stack;
+
+		if (f->gone ? !flow_silent(f, now, in->settle_ns) : !flow_settled(f, now))
+			continue;
+		pthread_mutex_lock(&in->lock);
+		pass(f, f->ended || f->gone || over > in->opened ? in->opened : over);
+		pthread_mutex_unlock(&in->lock);
+	}
+}
+
+void intake_give_up(struct intake *in)
+{
+	pthread_mutex_lock(&in->lock);
+	for (uint32_t i = 0; i < in->flows; i++)
+		pass(&in->flow[i], in->opened);
+	pthread_mutex_unlock(&in->lock);
+}
+
+/* --- */
+
+int intake_credit(struct intake *in, int64_t timeout_ns, uint64_t *stacks)
+{
+	struct rashpa_stack st;
+	const int result = rashpa_stream_slot(in->stream, &st, timeout_ns);
+
+	if (result <= 0)
+		return result;
+	pthread_mutex_lock(&in->lock);
+	use_slot(in, &st);
+	pthread_mutex_unlock(&in->lock);
+	*stacks = in->opened;
+	return 1;
+}
+
+void intake_init(struct intake *in)
+{
+	pthread_rwlockattr_t attr;
+
+	pthread_mutex_init(&in->lock, NULL);
+	pthread_rwlockattr_init(&attr);
+	pthread_rwlockattr_setkind_np(&attr, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+	pthread_rwlock_init(&in->content, &attr);
+	pthread_rwlockattr_destroy(&attr);
+}
+
+int intake_open(struct intake *in, struct rashpa_stream *stream)
+{
+	in->stream = stream;
+	in->about = rashpa_stream_about(stream);
+	in->opened = in->about->first_stack;
+	in->slot = calloc(in->about->slots, sizeof(*in->slot));
+	if (!in->slot)
+		return fail("no memory for %" PRIu32 " slots", in->about->slots);
+	for (uint32_t i = 0; i < in->flows; i++) {
+		in->flow[i].intake = in;
+		in->flow[i].passed = in->about->first_stack;
+		in->flow[i].first_missing = NONE;
+		in->flow[i].moved_ns = now_ns();
+	}
+	return 0;
+}
+
+void intake_close(struct intake *in)
+{
+	free(in->slot);
+	free(in->flow);
+	pthread_rwlock_destroy(&in->content);
+	pthread_mutex_destroy(&in->lock);
+}
+
+void intake_begin(struct intake *in, uint64_t messages)
+{
+	uint64_t of_stack = 0, stacks;
+
+	if (intake_paced(in)) {
+		while (intake_credit(in, 0, &stacks) > 0)
+			;
+		return;
+	}
+	for (uint32_t i = 0; i < in->flows; i++)
+		of_stack += in->flow[i].per_stack;
+	in->ahead = of_stack ? messages / of_stack + 1 : 1;
+	if (in->ahead > in->about->slots / 2)
+		in->ahead = in->about->slots / 2;
+	pthread_mutex_lock(&in->lock);
+	open_up_to(in, in->opened + in->ahead - 1);
+	pthread_mutex_unlock(&in->lock);
+}
+
+struct json_object *flow_json(const struct flow *f)
+{
+	struct json_object *o = json_object_new_object();
+
+	put_text(o, "sender", f->peer);
+	put_int(o, "process", f->process);
+	put_u64(o, "received", f->received);
+	put_u64(o, "missing", f->missing);
+	put_u64(o, "duplicate", f->duplicate);
+	put_u64(o, "reordered", f->reordered);
+	put_u64(o, "late", f->late);
+	if (f->first_missing == NONE)
+		put_text(o, "first_missing", NULL);
+	else
+		put_u64(o, "first_missing", f->first_missing);
+	put_u64(o, "longest_gap", f->longest_gap);
+	put_u64(o, "received_again", f->again);
+	return o;
+}

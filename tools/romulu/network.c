@@ -1,0 +1,609 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* The receiver's side of the contract, and of the control links. */
+#include "network-internal.h"
+
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "json-out.h"
+#include "packet.h"
+#include "rashpa.h"
+
+#define HELLO_MS	30000
+#define END_NS		5000000000ull	/* for a sender to end */
+
+/* --- links --- */
+
+static void tell_all(struct network *n, const char *kind, const char *key, uint64_t value)
+{
+	char why[WHY_SIZE];
+
+	for (uint32_t i = 0; i < n->senders; i++) {
+		struct sender *s = &n->sender[i];
+		struct json_object *o;
+
+		if (s->gone || s->said_bye || s->link.fd < 0)
+			continue;
+		o = link_message(kind);
+		if (key)
+			put_u64(o, key, value);
+		link_send(&s->link, o, why);	/* that it has gone is seen when it is read */
+	}
+}
+
+/* Slots that the consumer gives back become credit. */
+static void *give_credit(void *arg)
+{
+	struct network *n = arg;
+	uint64_t stacks;
+	int result = 1;
+
+	while (!n->halt && result) {
+		result = intake_credit(&n->in, TICK_MS * INT64_C(1000000), &stacks);
+		if (result > 0)
+			tell_all(n, "credit", "credit", stacks);
+	}
+	return NULL;
+}
+
+static int take_sent(struct network *n, struct sender *s, struct json_object *message, char *why)
+{
+	struct json_object *list;
+
+	if (!link_array(message, "sent", s->hello.processes, s->hello.processes, &list, why) ||
+	    !link_number(message, "images", 0, UINT64_C(1) << 48, &s->images, why))
+		return -1;
+	for (uint32_t i = 0; i < s->hello.processes; i++) {
+		struct flow *f = &n->in.flow[s->first_flow + i];
+		const uint64_t sent = json_object_get_uint64(json_object_array_get_idx(list, i));
+
+		/* from now on it can be silent for too long */
+		if (f->sent <= f->expected)
+			f->moved_ns = now_ns();
+		if (s->hello.immediate == CONTRACT_EACH)
+			f->sent = sent;
+		else
+			f->sent = (s->images + n->about->bunch - 1) / n->about->bunch;
+	}
+	return 0;
+}
+
+/* A sender that says nothing right, or has gone, sends nothing any more. */
+static void listen_to(struct network *n, struct sender *s)
+{
+	struct json_object *message;
+	char why[WHY_SIZE];
+	int result;
+
+	while ((result = link_take(&s->link, &message, why)) > 0) {
+		const char *kind = link_kind(message);
+
+		if (!strcmp(kind, "progress") || !strcmp(kind, "end"))
+			result = take_sent(n, s, message, why);
+		s->ended |= result >= 0 && !strcmp(kind, "end");
+		json_object_put(message);
+		if (result < 0)
+			break;
+	}
+	s->gone = result < 0;
+	for (uint32_t i = 0; i < s->hello.processes; i++) {
+		n->in.flow[s->first_flow + i].ended = s->ended;
+		n->in.flow[s->first_flow + i].gone = s->gone;
+	}
+	if (s->gone && !s->ended && !*n->why)
+		because(n->why, -1, "%s", why);
+}
+
+/*
+ * Some responders wait for ever for the rest of a message of which a packet was lost: what is sent
+ * then does not arrive at all.
+ */
+static void wake_stalled(struct network *n, uint64_t now)
+{
+	for (uint32_t i = 0; n->transport->again && i < n->in.flows; i++) {
+		struct flow *f = &n->in.flow[i];
+
+		if (!f->stalls || f->gone || f->ended || f->sent <= f->expected ||
+		    !flow_silent(f, now, n->config->stall_ms * UINT64_C(1000000)))
+			continue;
+		n->transport->again(f);
+		f->again++;
+		f->moved_ns = now;
+	}
+}
+
+static bool flows_settled(const struct network *n, const struct sender *s, uint64_t now)
+{
+	for (uint32_t i = 0; i < s->hello.processes; i++) {
+		if (!flow_settled(&n->in.flow[s->first_flow + i], now))
+			return false;
+	}
+	return true;
+}
+
+static void say_bye(struct network *n, struct sender *s)
+{
+	struct json_object *o = link_message("bye");
+	uint64_t missing = 0;
+	char why[WHY_SIZE];
+
+	for (uint32_t i = 0; i < s->hello.processes; i++) {
+		flow_count_tail(&n->in.flow[s->first_flow + i]);
+		missing += n->in.flow[s->first_flow + i].missing;
+	}
+	put_u64(o, "missing", missing);
+	put_u64(o, "incomplete", n->in.incomplete);
+	link_send(&s->link, o, why);
+	s->said_bye = true;
+}
+
+static bool look_at_senders(struct network *n, uint64_t now)
+{
+	bool over = true;
+
+	for (uint32_t i = 0; i < n->senders; i++) {
+		struct sender *s = &n->sender[i];
+
+		if (!s->gone && !s->said_bye)
+			listen_to(n, s);
+		/* its stacks are closed before others hear of the end */
+		if (s->ended && !s->said_bye && flows_settled(n, s, now)) {
+			intake_close_quiet(&n->in, now);
+			say_bye(n, s);
+		}
+		over &= s->said_bye || (s->gone && flows_settled(n, s, now));
+	}
+	return over;
+}
+
+static void wait_for_senders(const struct network *n)
+{
+	struct pollfd fds[64];
+	const uint32_t most = n->senders < 64 ? n->senders : 64;
+
+	for (uint32_t i = 0; i < most; i++) {
+		const struct sender *s = &n->sender[i];
+
+		fds[i] = (struct pollfd) {
+			.fd = s->gone || s->said_bye ? -1 : s->link.fd, .events = POLLIN,
+		};
+	}
+	poll(fds, most, TICK_MS);
+}
+
+/*
+ * Senders that tell nothing: what one of them has sent the others have, too, and it is over when
+ * all images have come, or nothing comes any more.
+ */
+static bool look_at_flows(struct network *n, uint64_t now)
+{
+	const uint64_t idle = n->config->idle * 1e9;
+	struct sender *s = n->sender;
+	uint64_t most = 0;
+	bool over = true;
+
+	for (uint32_t i = 0; i < n->in.flows; i++) {
+		if (n->in.flow[i].expected > most)
+			most = n->in.flow[i].expected;
+		over &= flow_silent(&n->in.flow[i], now, idle);
+	}
+	s->images = most ? (most - 1) / n->in.flow->per_image + 1 : 0;
+	for (uint32_t i = 0; i < n->in.flows; i++)
+		n->in.flow[i].sent = s->images * n->in.flow[i].per_image;
+	over = (over && most) || (n->about->images && s->images >= n->about->images &&
+				  flows_settled(n, s, now));
+	for (uint32_t i = 0; over && i < n->in.flows; i++)
+		flow_count_tail(&n->in.flow[i]);
+	return over;
+}
+
+static void end_stream(struct network *n)
+{
+	struct rashpa_stream_header count = { .sent = UINT64_MAX };
+
+	for (uint32_t i = 0; i < n->senders; i++)
+		count.sent = n->sender[i].images < count.sent ? n->sender[i].images : count.sent;
+	rashpa_stream_end(n->stream, &count);
+}
+
+static void *watch_links(void *arg)
+{
+	struct network *n = arg;
+	const char *failed = NULL;
+	bool over = false;
+	uint64_t now;
+
+	while (!n->halt && !over && !failed) {
+		wait_for_senders(n);
+		now = now_ns();
+		over = n->transport->linked ? look_at_senders(n, now) : look_at_flows(n, now);
+		wake_stalled(n, now);
+		intake_close_quiet(&n->in, now);
+		failed = n->transport->failed(n);
+	}
+	if (failed) {
+		if (!*n->why)
+			because(n->why, -1, "%s", failed);
+		tell_all(n, "stop", NULL, 0);
+	}
+	intake_give_up(&n->in);
+	end_stream(n);
+	n->over = true;
+	return NULL;
+}
+
+/* --- the contract --- */
+
+static int refuse(struct sender *s, const char *why)
+{
+	struct json_object *o = link_message("error");
+	char ignored[WHY_SIZE];
+
+	put_text(o, "text", why);
+	link_send(&s->link, o, ignored);
+	return fail("%s: %s", s->link.peer, why);
+}
+
+/* All senders fill one stream. */
+static bool same_stream(const struct hello *a, const struct hello *b, const char **what)
+{
+	*what = a->pixel != b->pixel ? "another type of pixels" :
+		a->bunch != b->bunch ? "another --bunch" :
+		a->images != b->images ? "another number of --images" :
+		a->sampling != b->sampling || a->phase != b->phase || a->unit != b->unit ?
+		"another share of the images" :
+		a->paced != b->paced ? "another --policy" :
+		a->transport != b->transport ? "another --transport" :
+		a->service != b->service ? "another --service" :
+		a->immediate != b->immediate ? "another --immediate" :
+		a->mtu != b->mtu ? "another --mtu" : NULL;
+	return !*what;
+}
+
+static int await_hello(struct network *n, struct sender *s)
+{
+	struct json_object *message;
+	char why[WHY_SIZE];
+	const char *what;
+
+	if (link_await(&s->link, "hello", false, HELLO_MS, n->stop, &message, why) ||
+	    hello_read(message, &s->hello, why)) {
+		refuse(s, why);
+		return -1;
+	}
+	json_object_put(message);
+	if (s->hello.transport != n->transport->number) {
+		snprintf(why, sizeof(why), "it comes with another --transport than %s",
+			 n->transport->name);
+		refuse(s, why);
+		return -1;
+	}
+	if (s != n->sender && !same_stream(&n->sender->hello, &s->hello, &what)) {
+		snprintf(why, sizeof(why), "it has %s than the sender before", what);
+		refuse(s, why);
+		return -1;
+	}
+	s->first_flow = n->in.flows;
+	n->in.flows += s->hello.processes;
+	return 0;
+}
+
+/* Who is no sender keeps nobody from being one. */
+static int await_senders(struct network *n)
+{
+	struct progress progress;
+	char why[WHY_SIZE];
+	struct pollfd pollfd = { .fd = n->listener, .events = POLLIN };
+	const uint64_t begin = now_ns();
+	int result = 0;
+
+	progress_init(&progress, false);
+	while (n->senders < n->config->senders && !*n->stop && !result) {
+		struct sender *s = &n->sender[n->senders];
+
+		if (n->config->timeout > 0 && now_ns() - begin >= n->config->timeout * 1e9) {
+			say("%s: %" PRIu32 " of %" PRIu32 " senders came within %g s: start them (remu --transport roce --to)",
+			    n->config->listen, n->senders, n->config->senders, n->config->timeout);
+			result = EXIT_TIMEOUT;
+		}
+		progress_show(&progress, "waiting for a sender at %s", n->config->listen);
+		if (poll(&pollfd, 1, TICK_MS) <= 0)
+			continue;
+		*s = (struct sender) { .link = LINK_NONE };
+		if (link_accept(n->listener, &s->link, why))
+			continue;
+		if (await_hello(n, s))
+			link_close(&s->link);
+		else
+			n->senders++;
+	}
+	progress_end(&progress);
+	return result;
+}
+
+/* What a detector that says nothing sends: as we were told. */
+static int plan_modules(struct network *n)
+{
+	const struct network_config *c = n->config;
+	struct sender *s = n->sender;
+
+	*s = (struct sender) { .link = LINK_NONE };
+	snprintf(s->link.peer, sizeof(s->link.peer), "%s", n->transport->name);
+	s->hello = (struct hello) {
+		.message = JUNGFRAU_BYTES, .adjacent = 1, .pixel = RASHPA_PIXEL_U16,
+		.bunch = c->bunch, .images = c->images, .sampling = 1,
+		.processes = c->columns * c->rows,
+		.process = calloc(c->columns * c->rows, sizeof(*s->hello.process)),
+	};
+	if (!s->hello.process)
+		return fail("no memory");
+	for (uint32_t i = 0; i < s->hello.processes; i++)
+		s->hello.process[i] = (struct contract_process) {
+			.x = i % c->columns * JUNGFRAU_WIDTH, .y = i / c->columns * JUNGFRAU_HEIGHT,
+			.origin_x = i % c->columns * JUNGFRAU_WIDTH,
+			.origin_y = i / c->columns * JUNGFRAU_HEIGHT,
+			.width = JUNGFRAU_WIDTH, .height = JUNGFRAU_HEIGHT,
+		};
+	n->senders = 1;
+	n->in.flows = s->hello.processes;
+	return 0;
+}
+
+static void plan_process(struct network *n, struct sender *s, uint32_t i, uint32_t width)
+{
+	const struct contract_process *p = &s->hello.process[i];
+	struct flow *f = &n->in.flow[s->first_flow + i];
+	const struct cut cut = cut_of(&s->hello, p, width);
+	const bool each = s->hello.immediate == CONTRACT_EACH;
+
+	*f = (struct flow) {
+		.peer = s->link.peer, .process = s->first_flow + i, .first = p->first,
+		.per_image = each ? cut.messages : 0,
+		.per_stack = each ? cut.messages * s->hello.bunch : 1,
+		/* of a message of one packet nothing is left to wait for */
+		.stalls = s->hello.service == RASHPA_NET_UC && s->hello.message > s->hello.mtu,
+	};
+	n->process[s->first_flow + i] = (struct rashpa_stream_process) {
+		.function = RASHPA_STREAM_SOFTWARE,
+		.number = s->first_flow + i,
+		.x = p->x, .y = p->y, .width = p->width, .height = p->height,
+		.origin_x = p->origin_x, .origin_y = p->origin_y,
+		.messages = f->per_stack,
+		.message_lines = each ? cut.lines : 0,
+		.line_messages = each && !cut.lines ? cut.parts : 0,
+	};
+}
+
+static int create_stream(struct network *n)
+{
+	const struct hello *h = &n->sender->hello;
+	struct rashpa_stream_plan plan = {
+		.header = {
+			.pixel = h->pixel, .bunch = h->bunch, .slots = n->config->slots,
+			.policy = h->paced ? RASHPA_STREAM_WAIT : RASHPA_STREAM_OVERWRITE,
+			.images = h->images, .sampling = h->sampling, .phase = h->phase,
+			.unit = h->unit, .dark_every = h->dark_every,
+			.dataset_images = h->dataset_images, .dataset_sum = h->dataset_sum,
+		},
+		.processes = n->in.flows,
+	};
+
+	n->process = calloc(n->in.flows, sizeof(*n->process));
+	n->in.flow = calloc(n->in.flows, sizeof(*n->in.flow));
+	if (!n->process || !n->in.flow)
+		return fail("no memory for %" PRIu32 " processes", n->in.flows);
+	for (uint32_t i = 0; i < n->senders; i++) {
+		const struct hello *one = &n->sender[i].hello;
+
+		for (uint32_t k = 0; k < one->processes; k++) {
+			const struct contract_process *p = &one->process[k];
+
+			if (plan.header.width < p->x + p->width)
+				plan.header.width = p->x + p->width;
+			if (plan.header.height < p->y + p->height)
+				plan.header.height = p->y + p->height;
+		}
+	}
+	for (uint32_t i = 0; i < n->senders; i++) {
+		for (uint32_t k = 0; k < n->sender[i].hello.processes; k++)
+			plan_process(n, &n->sender[i], k, plan.header.width);
+	}
+	memcpy(plan.header.dataset, h->dataset, sizeof(plan.header.dataset));
+	plan.process = n->process;
+	if (rashpa_stream_create(n->buffer, &plan, &n->stream))
+		return fail("%s", rashpa_reason());
+	n->about = rashpa_stream_about(n->stream);
+	n->in.close_after = n->config->close_after;
+	n->in.settle_ns = n->config->settle_ms * UINT64_C(1000000);
+	return intake_open(&n->in, n->stream);
+}
+
+static int accept_sender(struct network *n, struct sender *s)
+{
+	const struct rashpa_stream_header *h = n->about;
+	struct accept accept = {
+		.slots = h->slots, .width = h->width, .line_stride = h->line_stride,
+		.image_stride = h->image_stride, .slot_stride = h->slot_stride,
+		.first_stack = h->first_stack,
+		.ends = s->hello.processes,
+		.end = calloc(s->hello.processes, sizeof(*accept.end)),
+	};
+	char why[WHY_SIZE];
+	int result = 0;
+
+	if (!accept.end)
+		return fail("no memory");
+	if (n->transport->accept(n, s, &accept, why))
+		result = refuse(s, why);
+	else if (link_send(&s->link, accept_write(&s->hello, &accept), why))
+		result = fail("%s", why);
+	free(accept.end);
+	return result;
+}
+
+static int agree(struct network *n)
+{
+	struct json_object *message;
+	char why[WHY_SIZE];
+	int result = 0;
+
+	if (!n->transport->linked)
+		return 0;
+	for (uint32_t i = 0; i < n->senders && !result; i++)
+		result = accept_sender(n, &n->sender[i]);
+	for (uint32_t i = 0; i < n->senders && !result; i++) {
+		if (link_await(&n->sender[i].link, "ready", false, HELLO_MS, n->stop, &message,
+			       why))
+			result = fail("%s", why);
+		else
+			json_object_put(message);
+	}
+	return result;
+}
+
+/* --- */
+
+static int start(struct network *n)
+{
+	int result;
+
+	if (rashpa_stream_start(n->stream, 0, 0))
+		return fail("%s", rashpa_reason());
+	intake_begin(&n->in, n->transport->messages(n));
+	result = n->transport->start(n);
+	if (result)
+		return result;
+	if (pthread_create(&n->links, NULL, watch_links, n))
+		return fail("no thread");
+	n->have_links = true;
+	tell_all(n, "go", "credit", n->in.opened);
+	if (!intake_paced(&n->in))
+		return 0;
+	if (pthread_create(&n->credit, NULL, give_credit, n))
+		return fail("no thread");
+	n->have_credit = true;
+	return 0;
+}
+
+int network_open(const struct network_config *config, const char *buffer,
+		 const volatile bool *stop, struct network **network)
+{
+	static const struct transport * const transports[] = {
+		[TRANSPORT_ROCE] = &transport_roce, [TRANSPORT_UDP] = &transport_udp,
+		[TRANSPORT_JUNGFRAU] = &transport_jungfrau,
+	};
+	struct network *n = calloc(1, sizeof(*n));
+	char why[WHY_SIZE];
+	int result;
+
+	if (!n)
+		return fail("no memory");
+	*network = n;
+	n->config = config;
+	n->buffer = buffer;
+	n->stop = stop;
+	n->listener = -1;
+	intake_init(&n->in);
+	n->transport = transports[config->transport];
+	n->sender = calloc(config->senders, sizeof(*n->sender));
+	if (!n->sender)
+		return fail("no memory");
+	result = n->transport->open(n);
+	if (result)
+		return result;
+	if (n->transport->linked) {
+		n->listener = link_listen(config->listen, why);
+		if (n->listener < 0)
+			return fail("%s", why);
+		result = await_senders(n);
+	} else {
+		result = plan_modules(n);
+	}
+	if (result || *stop)
+		return result;
+	result = create_stream(n);
+	if (!result)
+		result = n->transport->prepare(n);
+	if (!result)
+		result = agree(n);
+	return result || *stop ? result : start(n);
+}
+
+void network_await(struct network *n)
+{
+	while (!n->over && !*n->stop)
+		poll(NULL, 0, TICK_MS);
+}
+
+static void join(struct network *n)
+{
+	n->halt = true;
+	if (n->path)
+		n->transport->join(n);
+	if (n->have_links)
+		pthread_join(n->links, NULL);
+	if (n->have_credit)
+		pthread_join(n->credit, NULL);
+	n->have_links = n->have_credit = false;
+}
+
+static struct json_object *report_json(const struct network *n)
+{
+	struct json_object *o = json_object_new_object(), *list = json_object_new_array();
+	uint64_t received = 0, missing = 0;
+
+	for (uint32_t i = 0; i < n->in.flows; i++) {
+		received += n->in.flow[i].received;
+		missing += n->in.flow[i].missing;
+		json_object_array_add(list, flow_json(&n->in.flow[i]));
+	}
+	put_text(o, "transport", n->transport->name);
+	put_u64(o, "received_messages", received);
+	put_u64(o, "missing_messages", missing);
+	put_u64(o, "incomplete_stacks", n->in.incomplete);
+	n->transport->report(n, o);
+	json_object_object_add(o, "flows", list);
+	return o;
+}
+
+int network_end(struct network *n, struct json_object **report)
+{
+	const uint64_t end = now_ns() + END_NS;
+	const bool ran = n->have_links;
+	int result = 0;
+
+	/* senders tell what they sent, and end by themselves */
+	if (n->have_links)
+		tell_all(n, "stop", NULL, 0);
+	while (n->have_links && !n->over && now_ns() < end)
+		poll(NULL, 0, TICK_MS);
+	join(n);
+	if (*n->why)
+		result = fail("%s", n->why);
+	*report = ran ? report_json(n) : NULL;
+	return result;
+}
+
+void network_close(struct network *n)
+{
+	if (!n)
+		return;
+	join(n);
+	for (uint32_t i = 0; i < n->senders; i++) {
+		link_close(&n->sender[i].link);
+		hello_free(&n->sender[i].hello);
+	}
+	if (n->path)
+		n->transport->close(n);
+	rashpa_stream_close(n->stream);
+	if (n->listener >= 0)
+		close(n->listener);
+	intake_close(&n->in);
+	free(n->process);
+	free(n->sender);
+	free(n);
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The receiver of a stream over RoCE v2: it is the producer of the buffer's stream. */
+#ifndef ROMULU_NETWORK_H
+#define ROMULU_NETWORK_H
+
+#include <json-c/json.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "rashpa-network.h"
+
+enum transport_number { TRANSPORT_ROCE, TRANSPORT_UDP, TRANSPORT_JUNGFRAU };
+
+struct network_config {
+	uint32_t transport;		/* enum transport_number */
+	struct rashpa_net_options options;
+	const char *listen;		/* NULL: no network */
+	uint32_t senders;		/* detectors, or modules, that fill the buffer together */
+	uint32_t threads;
+	uint32_t receives;		/* of a thread */
+	uint32_t slots;			/* 0: as many as fit */
+	uint32_t close_after;		/* stacks */
+	uint32_t settle_ms;		/* what was sent and has not come by then does not come */
+	uint32_t stall_ms;		/* a pair that is silent so long is made to receive again */
+	uint32_t wait;			/* enum rashpa_net_wait */
+	bool unsolicited;		/* an event for each message */
+	uint32_t columns, rows;		/* of modules, which tell nothing */
+	uint32_t bunch;			/* of those */
+	uint64_t images;		/* of those; 0: not known */
+	double idle;			/* seconds without a packet of those */
+	double timeout;			/* seconds, for senders to come; 0: for ever */
+};
+
+struct network;
+
+/* Agree with the senders, and begin the stream. An exit code, after messages. */
+int network_open(const struct network_config *config, const char *buffer,
+		 const volatile bool *stop, struct network **network);
+/* Until the senders have ended, or stop. */
+void network_await(struct network *network);
+/* The stream is over, whoever still sends. Counts of it; an exit code. */
+int network_end(struct network *network, struct json_object **report);
+void network_close(struct network *network);
+
+#endif /* ROMULU_NETWORK_H */

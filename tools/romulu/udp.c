@@ -1,0 +1,466 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Messages that come as packets of UDP, with a header of ours or that of a JUNGFRAU: a socket each
+ * process, and pixels are copied to where the header says that they belong.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <linux/udp.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "json-out.h"
+#include "network-internal.h"
+#include "packet.h"
+
+#define BATCH		32		/* datagrams of a call */
+#define DATAGRAM	65536		/* several packets, where the kernel puts them together */
+#define QUEUE_BYTES	(64 << 20)	/* of a socket */
+#define BUSY_US		50
+#define SPIN_NS		50000
+
+/* A process: its socket, and where its pixels go. */
+struct path {
+	struct flow *flow;
+	struct udp *udp;
+	uint32_t thread;
+	int fd;
+	struct cut cut;
+	uint64_t offset;		/* of the region in an image */
+	uint32_t dropped;		/* packets that found no room in the socket, as it says */
+};
+
+struct worker {
+	struct network *network;
+	pthread_t thread;
+	bool running;
+	int epoll;
+	uint64_t polls, empty, waits, packets, strange;
+	struct mmsghdr message[BATCH];	/* of a look */
+	struct iovec iov[BATCH];
+	union {
+		char space[CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(uint32_t))];
+		struct cmsghdr align;
+	} control[BATCH];
+	char *space;
+};
+
+struct udp {
+	struct path *path;		/* of each flow */
+	uint32_t paths;
+	struct worker *worker;
+	uint32_t workers;
+	uint32_t token;
+	bool jungfrau;
+	uint32_t columns;		/* of modules */
+	/* 0: none has come */
+	_Atomic uint64_t first_frame;
+};
+
+/* --- a packet --- */
+
+static void put_pixels(struct path *p, const struct place *at, const struct piece *piece,
+		       const char *from)
+{
+	const struct flow *f = p->flow;
+	const struct rashpa_stream_header *h = f->intake->about;
+	char *to = (char *)flow_slot(f, at)->data + at->message / f->per_image * h->image_stride +
+		   p->offset + piece->y * h->line_stride + piece->offset;
+
+	memcpy(to, from, piece->bytes);
+}
+
+/* A message with its number. false: it cannot be one. */
+static bool take(struct path *p, uint32_t number, const char *pixels, size_t bytes)
+{
+	struct flow *f = p->flow;
+	char why[WHY_SIZE];
+	struct place at;
+	struct piece piece;
+
+	if (flow_place(f, number, &at, why))
+		return false;
+	piece = cut_piece(&p->cut, at.message % f->per_image);
+	if (piece.bytes != bytes)
+		return false;
+	if (flow_hold(f, &at)) {
+		put_pixels(p, &at, &piece, pixels);
+		flow_let_go(f);
+	}
+	flow_take(f, &at);
+	return true;
+}
+
+static bool take_ours(struct path *p, const char *packet, size_t bytes)
+{
+	struct packet h;
+
+	if (bytes <= sizeof(h))
+		return false;
+	memcpy(&h, packet, sizeof(h));
+	return le32toh(h.magic) == PACKET_MAGIC && le32toh(h.token) == p->udp->token &&
+	       le32toh(h.process) == p->flow->process &&
+	       take(p, le32toh(h.number), packet + sizeof(h), bytes - sizeof(h));
+}
+
+/* The module is that of the header, whichever port it came to. */
+static bool take_jungfrau(struct path *p, const char *packet, size_t bytes)
+{
+	struct udp *u = p->udp;
+	uint64_t frame, none = 0;
+	uint32_t module;
+	struct jungfrau h;
+
+	if (bytes != sizeof(h) + JUNGFRAU_BYTES)
+		return false;
+	memcpy(&h, packet, sizeof(h));
+	frame = le64toh(h.frame);
+	module = le16toh(h.row) * u->columns + le16toh(h.column);
+	if (h.type != JUNGFRAU_TYPE || le16toh(h.column) >= u->columns || module >= u->paths ||
+	    u->path[module].thread != p->thread || le32toh(h.packet) >= JUNGFRAU_PACKETS)
+		return false;
+	atomic_compare_exchange_strong(&u->first_frame, &none, frame);
+	return frame >= u->first_frame &&
+	       take(&u->path[module],
+		    (uint32_t)(frame - u->first_frame) * JUNGFRAU_PACKETS + le32toh(h.packet),
+		    packet + sizeof(h), bytes - sizeof(h));
+}
+
+/* --- datagrams --- */
+
+/* The size of each packet in it, if there are several. */
+static uint32_t read_control(struct path *p, struct msghdr *m, uint32_t bytes)
+{
+	uint32_t size = bytes;
+	int segment;
+
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
+		if (c->cmsg_level == IPPROTO_UDP && c->cmsg_type == UDP_GRO) {
+			memcpy(&segment, CMSG_DATA(c), sizeof(segment));
+			size = segment > 0 ? (uint32_t)segment : bytes;
+		} else if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SO_RXQ_OVFL) {
+			memcpy(&p->dropped, CMSG_DATA(c), sizeof(p->dropped));
+		}
+	}
+	return size;
+}
+
+static void take_datagram(struct worker *w, struct path *p, struct mmsghdr *m, const char *data)
+{
+	const uint32_t bytes = m->msg_len, size = read_control(p, &m->msg_hdr, bytes);
+
+	for (uint32_t at = 0; at < bytes; at += size) {
+		const uint32_t n = bytes - at < size ? bytes - at : size;
+
+		w->packets++;
+		if (!(p->udp->jungfrau ? take_jungfrau : take_ours)(p, data + at, n))
+			w->strange++;
+	}
+}
+
+/* How many datagrams there were. */
+static int look(struct worker *w, struct path *p)
+{
+	int n;
+
+	for (uint32_t i = 0; i < BATCH; i++) {
+		w->message[i].msg_hdr.msg_control = &w->control[i];
+		w->message[i].msg_hdr.msg_controllen = sizeof(w->control[i].space);
+	}
+	n = recvmmsg(p->fd, w->message, BATCH, MSG_DONTWAIT, NULL);
+	w->polls++;
+	w->empty += n <= 0;
+	for (int i = 0; i < n; i++)
+		take_datagram(w, p, &w->message[i], w->space + (size_t)i * DATAGRAM);
+	return n;
+}
+
+static bool look_at_all(struct worker *w, uint32_t thread)
+{
+	const struct udp *u = w->network->path;
+	bool found = false;
+
+	for (uint32_t i = 0; i < u->paths; i++)
+		found |= u->path[i].thread == thread && look(w, &u->path[i]) > 0;
+	return found;
+}
+
+static void sleep_and_look(struct worker *w)
+{
+	struct epoll_event event[16];
+	const int n = epoll_wait(w->epoll, event, 16, TICK_MS);
+
+	w->waits++;
+	/* in turn: a process that waits long looks as if it had stopped */
+	for (int i = 0; i < n; i++)
+		look(w, event[i].data.ptr);
+}
+
+static void *receive(void *arg)
+{
+	struct worker *w = arg;
+	struct network *n = w->network;
+	const struct udp *u = n->path;
+	uint64_t found = now_ns();
+
+	while (!n->halt) {
+		if (n->config->wait == RASHPA_NET_EVENT ||
+		    (n->config->wait == RASHPA_NET_ADAPTIVE && now_ns() - found > SPIN_NS))
+			sleep_and_look(w);
+		if (n->config->wait != RASHPA_NET_EVENT && look_at_all(w, w - u->worker))
+			found = now_ns();
+	}
+	return NULL;
+}
+
+/* --- sockets --- */
+
+/* Room for bursts: what the administrator allows is less than what root may have. */
+static void tune(int fd, uint32_t wait)
+{
+	const int room = QUEUE_BYTES, on = 1, busy = BUSY_US;
+
+	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &room, sizeof(room)))
+		setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof(room));
+	setsockopt(fd, SOL_SOCKET, SO_RXQ_OVFL, &on, sizeof(on));
+	setsockopt(fd, IPPROTO_UDP, UDP_GRO, &on, sizeof(on));
+	if (wait != RASHPA_NET_EVENT)
+		setsockopt(fd, SOL_SOCKET, SO_BUSY_POLL, &busy, sizeof(busy));
+}
+
+/* At the address of the control link, or of the detector's packets. */
+static int open_socket(const struct network *n, struct path *p, uint32_t index)
+{
+	struct sockaddr_storage at;
+	socklen_t size;
+	in_port_t *port;
+	char why[WHY_SIZE];
+
+	if (link_resolve(n->config->listen, true, &at, &size, why))
+		return fail("%s", why);
+	port = at.ss_family == AF_INET6 ? &((struct sockaddr_in6 *)&at)->sin6_port :
+					  &((struct sockaddr_in *)&at)->sin_port;
+	if (ntohs(*port) + index > 65535)
+		return fail("%s: there is no port for module %" PRIu32, n->config->listen, index);
+	*port = p->udp->jungfrau ? htons(ntohs(*port) + index) : 0;
+	p->fd = socket(at.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (p->fd < 0 || bind(p->fd, (struct sockaddr *)&at, size))
+		return fail("%s: no socket for process %" PRIu32 ": %s", n->config->listen, index,
+			    strerror(errno));
+	tune(p->fd, n->config->wait);
+	return 0;
+}
+
+static uint32_t port_of(const struct path *p)
+{
+	struct sockaddr_storage at = {};
+	socklen_t size = sizeof(at);
+
+	getsockname(p->fd, (struct sockaddr *)&at, &size);
+	return ntohs(at.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&at)->sin6_port :
+						((struct sockaddr_in *)&at)->sin_port);
+}
+
+static int open_path(struct network *n, const struct sender *s, uint32_t process)
+{
+	const struct contract_process *r = &s->hello.process[process];
+	const uint32_t index = s->first_flow + process;
+	struct udp *u = n->path;
+	struct path *p = &u->path[index];
+	struct epoll_event event = { .events = EPOLLIN, .data.ptr = p };
+
+	*p = (struct path) {
+		.flow = &n->in.flow[index], .udp = u, .thread = index % u->workers, .fd = -1,
+		.offset = r->y * n->about->line_stride +
+			  (uint64_t)r->x * (1u << ((n->about->pixel - 1) & 3)),
+		.cut = cut_of(&s->hello, r, n->about->width),
+	};
+	u->paths++;
+	if (open_socket(n, p, index))
+		return EXIT_FAILED;
+	if (epoll_ctl(u->worker[p->thread].epoll, EPOLL_CTL_ADD, p->fd, &event))
+		return fail("a socket cannot be waited for: %s", strerror(errno));
+	return 0;
+}
+
+static int open_worker(struct network *n, struct worker *w)
+{
+	w->network = n;
+	w->epoll = epoll_create1(EPOLL_CLOEXEC);
+	w->space = malloc((size_t)BATCH * DATAGRAM);
+	if (w->epoll < 0 || !w->space)
+		return fail("no memory for packets");
+	for (uint32_t i = 0; i < BATCH; i++) {
+		w->iov[i] = (struct iovec) { w->space + (size_t)i * DATAGRAM, DATAGRAM };
+		w->message[i].msg_hdr.msg_iov = &w->iov[i];
+		w->message[i].msg_hdr.msg_iovlen = 1;
+	}
+	return 0;
+}
+
+static int open_transport(struct network *n, bool jungfrau)
+{
+	struct udp *u = calloc(1, sizeof(*u));
+
+	if (!u)
+		return fail("no memory");
+	n->path = u;
+	u->jungfrau = jungfrau;
+	u->columns = n->config->columns;
+	if (getrandom(&u->token, sizeof(u->token), 0) != sizeof(u->token))
+		return fail("no random number: %s", strerror(errno));
+	return 0;
+}
+
+static int open_udp(struct network *n)
+{
+	return open_transport(n, false);
+}
+
+static int open_jungfrau(struct network *n)
+{
+	return open_transport(n, true);
+}
+
+static int prepare(struct network *n)
+{
+	struct udp *u = n->path;
+	int result = 0;
+
+	u->path = calloc(n->in.flows, sizeof(*u->path));
+	u->worker = calloc(n->config->threads, sizeof(*u->worker));
+	if (!u->path || !u->worker)
+		return fail("no memory");
+	for (u->workers = 0; u->workers < n->config->threads && !result; u->workers++)
+		result = open_worker(n, &u->worker[u->workers]);
+	for (uint32_t i = 0; i < n->senders; i++) {
+		for (uint32_t k = 0; k < n->sender[i].hello.processes && !result; k++)
+			result = open_path(n, &n->sender[i], k);
+	}
+	return result;
+}
+
+static int accept_sender(struct network *n, struct sender *s, struct accept *a, char *why)
+{
+	const struct udp *u = n->path;
+
+	(void)why;
+	a->token = u->token;
+	a->mtu = s->hello.mtu;
+	for (uint32_t i = 0; i < s->hello.processes; i++)
+		a->end[i] = (struct contract_end) {
+			.port = port_of(&u->path[s->first_flow + i]), .process = s->first_flow + i,
+		};
+	return 0;
+}
+
+static int start(struct network *n)
+{
+	struct udp *u = n->path;
+
+	for (uint32_t i = 0; i < u->workers; i++) {
+		if (pthread_create(&u->worker[i].thread, NULL, receive, &u->worker[i]))
+			return fail("no thread");
+		u->worker[i].running = true;
+	}
+	return 0;
+}
+
+/* None is in its slot before it was taken. */
+static uint64_t messages(const struct network *n)
+{
+	(void)n;
+	return 0;
+}
+
+/* What is wrong is not taken. */
+static const char *failed(const struct network *n)
+{
+	(void)n;
+	return NULL;
+}
+
+static void join(struct network *n)
+{
+	struct udp *u = n->path;
+
+	for (uint32_t i = 0; i < u->workers; i++) {
+		if (u->worker[i].running)
+			pthread_join(u->worker[i].thread, NULL);
+		u->worker[i].running = false;
+	}
+}
+
+static void report(const struct network *n, struct json_object *o)
+{
+	const struct udp *u = n->path;
+	uint64_t polls = 0, empty = 0, waits = 0, packets = 0, strange = 0, dropped = 0;
+
+	for (uint32_t i = 0; i < u->workers; i++) {
+		polls += u->worker[i].polls;
+		empty += u->worker[i].empty;
+		waits += u->worker[i].waits;
+		packets += u->worker[i].packets;
+		strange += u->worker[i].strange;
+	}
+	for (uint32_t i = 0; i < u->paths; i++)
+		dropped += u->path[i].dropped;
+	put_u64(o, "polls", polls);
+	put_u64(o, "empty_polls", empty);
+	put_u64(o, "waits", waits);
+	put_u64(o, "packets", packets);
+	put_u64(o, "strange_packets", strange);
+	put_u64(o, "socket_drops", dropped);
+	if (u->jungfrau)
+		put_u64(o, "first_frame", u->first_frame);
+}
+
+static void close_all(struct network *n)
+{
+	struct udp *u = n->path;
+
+	for (uint32_t i = 0; i < u->paths; i++) {
+		if (u->path[i].fd >= 0)
+			close(u->path[i].fd);
+	}
+	for (uint32_t i = 0; u->worker && i < n->config->threads; i++) {
+		if (u->worker[i].epoll > 0)
+			close(u->worker[i].epoll);
+		free(u->worker[i].space);
+	}
+	free(u->path);
+	free(u->worker);
+	free(u);
+}
+
+const struct transport transport_udp = {
+	.name = "udp",
+	.number = CONTRACT_UDP,
+	.linked = true,
+	.open = open_udp,
+	.prepare = prepare,
+	.accept = accept_sender,
+	.start = start,
+	.messages = messages,
+	.failed = failed,
+	.join = join,
+	.report = report,
+	.close = close_all,
+};
+
+const struct transport transport_jungfrau = {
+	.name = "jungfrau",
+	.open = open_jungfrau,
+	.prepare = prepare,
+	.start = start,
+	.messages = messages,
+	.failed = failed,
+	.join = join,
+	.report = report,
+	.close = close_all,
+};
