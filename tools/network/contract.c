@@ -59,7 +59,7 @@ struct cut cut_of(const struct hello *h, const struct contract_process *p, uint3
 
 /* --- ends --- */
 
-static void address_write(struct json_object *o, const struct rashpa_net_address *a)
+void address_write(struct json_object *o, const struct rashpa_net_address *a)
 {
 	char gid[2 * sizeof(a->gid) + 1];
 
@@ -70,7 +70,7 @@ static void address_write(struct json_object *o, const struct rashpa_net_address
 	put_int(o, "psn", a->psn);
 }
 
-static bool address_read(struct json_object *o, struct rashpa_net_address *a, char *why)
+bool address_read(struct json_object *o, struct rashpa_net_address *a, char *why)
 {
 	char gid[2 * sizeof(a->gid) + 1];
 

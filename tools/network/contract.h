@@ -93,6 +93,10 @@ struct piece cut_piece(const struct cut *cut, uint32_t message);
 struct cut cut_of(const struct hello *hello, const struct contract_process *process,
 		  uint32_t width);
 
+/* Of a queue pair, as members of an object. false: why tells what is wrong. */
+void address_write(struct json_object *to, const struct rashpa_net_address *address);
+bool address_read(struct json_object *from, struct rashpa_net_address *address, char *why);
+
 /* As messages of the link. What was read is complete and in range; else -1 and why. */
 struct json_object *hello_write(const struct hello *hello);
 int hello_read(struct json_object *message, struct hello *hello, char *why);
