@@ -15,6 +15,7 @@
 #define CHAIN		128		/* receives that are posted in one go */
 #define BATCH		64		/* completions of a look */
 #define ADAPTIVE_NS	50000		/* longer than most gaps between messages of a stream */
+#define LOOKS		64		/* between two of the clock: a microsecond or so */
 #define ACKNOWLEDGE	1024		/* events at a time: it takes a lock */
 
 static uint64_t now(void)
@@ -253,6 +254,13 @@ static void take_event(struct rashpa_net_queue *q)
 	}
 }
 
+static bool woken(struct rashpa_net_queue *q)
+{
+	uint64_t count;
+
+	return read(q->wake, &count, sizeof(count)) > 0;
+}
+
 /* Until an event, somebody wakes us, or the time is over: what is left of it. */
 static bool sleep_for(struct rashpa_net_queue *q, uint64_t end)
 {
@@ -260,29 +268,34 @@ static bool sleep_for(struct rashpa_net_queue *q, uint64_t end)
 		{ .fd = q->channel->fd, .events = POLLIN }, { .fd = q->wake, .events = POLLIN },
 	};
 	const uint64_t t = now();
-	uint64_t left = t < end ? end - t : 0, count;
+	uint64_t left = t < end ? end - t : 0;
 	struct timespec most = { left / 1000000000, left % 1000000000 };
 
 	if (ppoll(fds, 2, end == UINT64_MAX ? NULL : &most, NULL) <= 0)
 		return false;
 	if (fds[0].revents)
 		take_event(q);
-	return !(fds[1].revents && read(q->wake, &count, sizeof(count)) > 0);
+	return !(fds[1].revents && woken(q));
 }
 
-/* As long as is worth it before a sleep. */
+/*
+ * As long as is worth it before a sleep. The clock is asked, and who wakes us, between some looks.
+ */
 static int spin(struct rashpa_net_queue *q, struct rashpa_net_done *done, uint32_t n, uint32_t how,
 		uint64_t end)
 {
-	uint64_t until = how == RASHPA_NET_EVENT ? 0 : end, count;
+	uint64_t until = end;
 	int found = look(q, done, n);
 
+	if (found || how == RASHPA_NET_EVENT)
+		return found;
 	if (how == RASHPA_NET_ADAPTIVE && now() + ADAPTIVE_NS < until)
 		until = now() + ADAPTIVE_NS;
-	while (!found && now() < until) {
-		if (how == RASHPA_NET_POLL && read(q->wake, &count, sizeof(count)) > 0)
-			return 0;
-		found = look(q, done, n);
+	while (now() < until && !(how == RASHPA_NET_POLL && woken(q))) {
+		for (unsigned int i = 0; i < LOOKS && !found; i++)
+			found = look(q, done, n);
+		if (found)
+			break;
 	}
 	return found;
 }
