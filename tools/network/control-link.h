@@ -26,7 +26,10 @@ struct link {
 
 #define LINK_NONE { .fd = -1, .sending = PTHREAD_MUTEX_INITIALIZER }
 
-/* "HOST:PORT", "[ADDRESS]:PORT". All with a sentence in why[WHY_SIZE]; 0, or -1. */
+/*
+ * "HOST:PORT", "[ADDRESS]:PORT". All with a sentence in why[WHY_SIZE]; 0, or -1; -2: nobody listens
+ * there.
+ */
 int link_connect(struct link *link, const char *to, int timeout_ms, char *why);
 /* own: "PORT", "ADDRESS:PORT" of this machine */
 int link_resolve(const char *to, bool own, struct sockaddr_storage *at, socklen_t *size, char *why);
