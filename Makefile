@@ -5,7 +5,8 @@
 #   make                module for the running kernel, tools
 #   make install        tools, udev rule, man pages; the module through DKMS
 #   make demo           in a virtual machine: stream detector frames (KERNEL=newest)
-#   make bench          in a virtual machine: what it costs beside others (KERNEL=newest)
+#   make bench          in a virtual machine: what it costs beside others (KERNEL=newest);
+#                       BENCH=network: messages over a network instead
 #   make docs           the reference of all ioctls from the header, under build/docs
 #   make check          in virtual machines: all tests, all kernels
 #   make coverage       in virtual machines: which lines of the driver the tests run
@@ -20,6 +21,7 @@ KREL    ?= $(shell uname -r)
 KDIR    ?= /lib/modules/$(KREL)/build
 PREFIX  ?= /usr/local
 KERNEL  ?= newest
+BENCH   ?=
 KERNELS ?= debug 6.1 6.12 newest
 LAB     := selftests/lab/lab
 SOAK_MINUTES ?= 30
@@ -105,7 +107,7 @@ demo:
 
 bench:
 	$(MAKE) --no-print-directory lab-build KERNELS=$(KERNEL)
-	selftests/bench.sh $(KERNEL)
+	selftests/bench$(BENCH:%=-%).sh $(KERNEL)
 
 # after a struct, flag or call was added: write down what the header promises now
 abi:

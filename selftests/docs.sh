@@ -110,8 +110,11 @@ sed 's/^/# no such chapter: /' /tmp/missing
 [[ -s /tmp/chapters && ! -s /tmp/missing ]]
 verdict $? "the chapters that it names are those of fpga-interface.rst"
 # the options of a program, its page and its completion
-for tool in rashpa-fpga rashpa-fpga-conformance rashpa-inject rashpa-capture-check; do
-	"build/tools/$tool" --help | grep -oE -- '--[a-z]+(-[a-z]+)*' | sort -u |
+for command in rashpa-fpga rashpa-fpga-conformance rashpa-inject rashpa-capture-check \
+	"rashpa-bench network sink" "rashpa-bench network write" "rashpa-bench network sweep"; do
+	tool=${command%% *}
+	# shellcheck disable=SC2086 # a tool, and words of its own
+	build/tools/$command --help | grep -oE -- '--[a-z]+(-[a-z]+)*' | sort -u |
 		grep -vxE -- '--(usage|help)' >/tmp/options
 	while read -r name; do
 		grep -qF -- "${name//-/\\-}" "Documentation/man/$tool.1" || echo "$name: manual"
@@ -119,7 +122,7 @@ for tool in rashpa-fpga rashpa-fpga-conformance rashpa-inject rashpa-capture-che
 	done </tmp/options >/tmp/missing
 	sed 's/^/# missing: /' /tmp/missing
 	[[ -s /tmp/options && ! -s /tmp/missing ]]
-	verdict $? "manual and completion of $tool have each of its options"
+	verdict $? "manual and completion have each option of $command"
 done
 echo "1..$n"
 exit "$bad"

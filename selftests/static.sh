@@ -127,6 +127,7 @@ run_cppcheck() {
 	cppcheck -q -j "$jobs" --enable=warning,portability,performance --inline-suppr \
 		--suppressions-list=selftests/static/cppcheck \
 		--template='{file}:{line}: {id}: {message}' -Iuapi -Itools/lib -Itools/common -Itools/dataset -Itools/network \
+		-Itools/bench \
 		-iselftests/modules -iselftests/abi tools selftests
 }
 
@@ -142,12 +143,12 @@ export -f analyze
 # Shallow: a sixth of the time, and it does not doubt what a function of another file returns.
 run_analyzer() {
 	local flags good=0
-	flags=$(pkg-config --cflags hdf5 hwloc json-c libibverbs libkmod libpci libtiff-4 libudev libzstd ncursesw) || return
+	flags=$(pkg-config --cflags hdf5 hwloc json-c libibverbs libkmod libpci libtiff-4 libudev libzmq libzstd ncursesw) || return
 	# shellcheck disable=SC2086 # flags
 	find tools -name '*.c' ! -name selftest.c ! -path 'tools/software-fpga/selftest/*' | sort |
 		xargs -P "$jobs" -I '{}' bash -c 'analyze "$@"' analyze '{}' -std=gnu17 -D_GNU_SOURCE \
 			-DRASHPA_VERSION='""' -DPROFILE_DIR='""' \
-			-Iuapi -Itools/lib -Itools/common -Itools/dataset -Itools/network -Iselftests/modules $flags \
+			-Iuapi -Itools/lib -Itools/common -Itools/dataset -Itools/network -Itools/bench -Iselftests/modules $flags \
 			>"$out/analyzer.all" 2>&1 || good=1
 	grep -vE '^[0-9]+ warnings? generated\.$' "$out/analyzer.all" |
 		grep -vEf <(entries analyzer)

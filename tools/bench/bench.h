@@ -20,6 +20,7 @@ struct json_object;
 int cmd_memory(int argc, char **argv);
 int cmd_latency(int argc, char **argv);
 int cmd_roundtrip(int argc, char **argv);
+int cmd_network(int argc, char **argv);
 
 /* --- main.c --- */
 
@@ -35,11 +36,13 @@ enum unit {
 	UNIT_NS_EACH,		/* time of one access, nanoseconds */
 	UNIT_GBPS,		/* bytes per time, 10^9 bytes a second */
 	UNIT_FAULTS,		/* a number of page faults */
+	UNIT_CPU,		/* processor time for 10^9 bytes, seconds */
+	UNIT_EVENTS,		/* how many for 10^9 bytes */
 };
 
 /*
  * A row of the table. Without a peer there is nothing to compare with. Samples are
- * nanoseconds of the whole, or faults.
+ * nanoseconds of the whole, or a number.
  */
 struct row {
 	const char *name;	/* what was measured */
@@ -48,7 +51,8 @@ struct row {
 	uint64_t size;
 	enum unit unit;
 	uint64_t accesses;	/* UNIT_NS_EACH: per sample; UNIT_GBPS: bytes per sample */
-	double ours, theirs, ratio;	/* ratio: NAN if there is none */
+	double ours, theirs;
+	double ratio;		/* 0: of the medians; NAN afterwards if there is none */
 };
 
 struct left_out {
@@ -78,6 +82,7 @@ void report_print_left_out(const struct report *report);
 int report_json(const struct report *report, const char *bench);
 /* The part that all measurements have: what, the machine, repetitions. */
 struct json_object *report_json_head(const struct report *report, const char *bench);
+void report_json_rows(const struct report *report, struct json_object *to);
 void report_json_left_out(const struct report *report, struct json_object *to);
 void report_free(struct report *report);
 

@@ -18,7 +18,7 @@ const char *unit_name(enum unit unit)
 {
 	static const char *const names[] = {
 		[UNIT_US] = "us", [UNIT_NS_EACH] = "ns", [UNIT_GBPS] = "GB/s",
-		[UNIT_FAULTS] = "faults",
+		[UNIT_FAULTS] = "faults", [UNIT_CPU] = "CPU s/GB", [UNIT_EVENTS] = "1/GB",
 	};
 
 	return names[unit];
@@ -42,6 +42,8 @@ static double median(const struct row *row, struct samples *samples)
 		return ns / row->accesses;
 	case UNIT_GBPS:
 		return row->accesses / ns;
+	case UNIT_CPU:
+		return ns / 1e9;
 	default:
 		return ns;
 	}
@@ -67,7 +69,8 @@ void report_row(struct report *report, const struct row *row, struct samples *ou
 	*r = *row;
 	r->ours = median(row, ours);
 	r->theirs = theirs ? median(row, theirs) : NAN;
-	r->ratio = theirs && r->theirs > 0 ? r->ours / r->theirs : NAN;
+	if (!(r->ratio > 0))
+		r->ratio = theirs && r->theirs > 0 ? r->ours / r->theirs : NAN;
 }
 
 void report_leave_out(struct report *report, const char *what, const char *format, ...)
@@ -194,10 +197,9 @@ void report_json_left_out(const struct report *report, struct json_object *to)
 	json_object_object_add(to, "left_out", list);
 }
 
-int report_json(const struct report *report, const char *bench)
+void report_json_rows(const struct report *report, struct json_object *to)
 {
-	struct json_object *o = report_json_head(report, bench), *e;
-	struct json_object *list = json_object_new_array();
+	struct json_object *list = json_object_new_array(), *e;
 
 	for (size_t i = 0; i < report->rows; i++) {
 		const struct row *r = &report->row[i];
@@ -214,7 +216,14 @@ int report_json(const struct report *report, const char *bench)
 		put_text(e, "better", better(r->unit));
 		json_object_array_add(list, e);
 	}
-	json_object_object_add(o, "rows", list);
+	json_object_object_add(to, "rows", list);
+}
+
+int report_json(const struct report *report, const char *bench)
+{
+	struct json_object *o = report_json_head(report, bench);
+
+	report_json_rows(report, o);
 	report_json_left_out(report, o);
 	return json_finish(o);
 }
@@ -224,7 +233,7 @@ static void print_number(double value)
 	if (isnan(value))
 		printf(" %11s", "-");
 	else
-		printf(" %11.*f", value < 100 ? 2 : 0, value);
+		printf(" %11.*f", value < 1 ? 4 : value < 100 ? 2 : 0, value);
 }
 
 static void print_row(const struct row *r)

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * rashpa-bench network: messages from a writer into the memory of a sink. Both ends have a control
+ * link: the writer says hello with its plan, the sink accepts; then, for each repetition: begin,
+ * ready, count (the warm-up is over), counting (that of all writers is), stop, end (so many were
+ * sent), result.
+ */
+#ifndef BENCH_NETWORK_H
+#define BENCH_NETWORK_H
+
+#include <argp.h>
+#include <json-c/json.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "bench.h"
+#include "control-link.h"
+#include "pages.h"
+#include "rashpa-network.h"
+#include "sequence.h"
+
+#define PAIRS_MOST	4096
+#define THREADS_MOST	64
+#define WRITERS_MOST	16
+#define DESTINATIONS_MOST	(1u << 24)
+#define MESSAGE_MOST	(1u << 30)
+#define TICK_MS		100
+#define HANDSHAKE_MS	30000
+
+/* --- what is sent: the writer says it --- */
+
+/* By which means. */
+enum way { WAY_WRITE, WAY_UDP, WAY_ZMQ, WAYS };
+
+struct plan {
+	uint32_t way;			/* enum way */
+	uint32_t service;		/* enum rashpa_net_service */
+	uint32_t size;			/* of a message, bytes */
+	uint32_t pairs;			/* queue pairs, or sockets */
+	uint32_t linked;		/* writes that are posted in one go */
+	uint32_t solicited;		/* 1: the last of them asks for an event, others do not */
+	uint32_t destinations;		/* places that messages go to in turn */
+	uint32_t repeats;
+	uint32_t mtu;			/* payload of a packet of RDMA */
+	uint64_t messages;		/* of a pair in a repetition; 0: by time */
+};
+
+const char *way_name(uint32_t way);
+/* false: there is none of this name */
+bool way_find(const char *name, uint32_t *way);
+
+/* Of RDMA: what a message takes on the line, with all that is between two frames. */
+uint64_t wire_bytes(const struct plan *plan);
+
+/* What is said. 0, or -1 and why. */
+struct json_object *plan_write(const struct plan *plan, const char *kind);
+int plan_read(struct json_object *from, struct plan *plan, char *why);
+/* the same queue pairs, as an array */
+void ends_add(struct json_object *array, const struct rashpa_net_pair *pair);
+int end_read(struct json_object *array, uint32_t index, struct rashpa_net_address *end, char *why);
+
+/* --- options of both --- */
+
+struct network_settings {
+	struct rashpa_net_options port;
+	uint32_t threads, wait;		/* enum rashpa_net_wait */
+	const char *pages, *buffer;
+	bool json;
+};
+
+enum {
+	OPT_NET_THREADS = 3000, OPT_NET_WAIT, OPT_NET_PAGES, OPT_NET_BUFFER, OPT_NET_OWN = 3100,
+};
+
+#define NETWORK_SETTINGS \
+	OPTION_JSON, \
+	{ "threads", OPT_NET_THREADS, "N", 0, "that share the queue pairs (default 1)", 0 }, \
+	{ "wait", OPT_NET_WAIT, "event|poll|adaptive", 0, "for completions (default event)", 0 }, \
+	{ "pages", OPT_NET_PAGES, "thp|4K|2M|1G", 0, "of the memory (default thp)", 0 }, \
+	{ "buffer", OPT_NET_BUFFER, "NAME", 0, "memory of the driver, by name", 0 }, \
+	NETWORK_OPTIONS
+
+error_t network_setting(int key, char *arg, struct argp_state *state,
+			struct network_settings *settings);
+/* "event", "poll", "adaptive": for options of other names */
+void option_wait(struct argp_state *state, const char *arg, uint32_t *wait);
+const char *wait_name(uint32_t wait);
+
+/* What a sink says of a repetition, in a line. */
+void lap_print(size_t number, struct json_object *lap);
+
+/* --- sink --- */
+
+struct sink;
+
+/* A thread that receives. */
+struct receiver {
+	struct sink *sink;
+	uint32_t index;
+	pthread_t thread;
+	bool running;
+	void *path;			/* the way's */
+	char why[WHY_SIZE];
+};
+
+/* A writer. */
+struct guest {
+	struct link link;
+	struct plan plan;
+	uint64_t offset, bytes;		/* of its memory */
+	struct sequence *sequence;	/* of each pair */
+	void **pair;			/* the way's */
+	uint64_t *sent;			/* as it says */
+	uint64_t least;			/* each pair has sent so many */
+	bool counts, stopped, ended;
+};
+
+struct arrivals {
+	uint64_t polls, empty, events, least;
+};
+
+struct sink {
+	const struct sink_config *config;
+	struct pages memory;
+	uint64_t used;			/* bytes of it that writers have */
+	struct guest guest[WRITERS_MOST];
+	uint32_t guests;
+	struct receiver receiver[THREADS_MOST];
+	uint32_t receivers;
+	const struct sink_way *way;
+	void *path;			/* the way's */
+	const struct rashpa_net_info *port;	/* NULL: none */
+	volatile bool halt;
+	volatile bool *stop;
+};
+
+struct sink_config {
+	struct network_settings common;
+	const char *listen;
+	uint64_t memory;
+	uint32_t writers, receives, settle_ms, stall_ms, interval_ms;
+	bool unsolicited, verify;
+};
+
+/* All return 0, or -1 and why. */
+struct sink_way {
+	/* the first guest has said its plan: sets sink->receivers */
+	int (*open)(struct sink *s, char *why);
+	/* fills in the acceptance */
+	int (*accept)(struct sink *s, struct guest *g, struct json_object *hello,
+		      struct json_object *acceptance, char *why);
+	int (*receive)(struct receiver *r);
+	void (*arrivals)(const struct sink *s, struct arrivals *arrivals);	/* or NULL */
+	int (*again)(struct guest *g, uint32_t pair, char *why);		/* or NULL */
+	void (*close)(struct sink *s);
+};
+
+/* A repetition, whose result is added. 0, or -1 and why. */
+int sink_lap(struct sink *sink, struct json_object *laps, char *why);
+
+extern const struct sink_way sink_write, sink_udp, sink_zmq;
+
+/* Where a message goes. */
+static inline uint8_t *destination(const struct sink *s, const struct guest *g, uint32_t pair,
+				   uint64_t number)
+{
+	return (uint8_t *)s->memory.base + g->offset +
+	       (number * g->plan.pairs + pair) % g->plan.destinations * g->plan.size;
+}
+
+/* --- writer --- */
+
+struct writer;
+
+/* A queue pair, or a socket. */
+struct lane {
+	struct target *target;
+	uint32_t index;			/* in the target */
+	uint64_t number;		/* of the next message */
+	uint64_t left;			/* in this repetition */
+	void *path;			/* the way's */
+	/* looked at by other threads */
+	_Atomic uint64_t sent;
+	_Atomic uint64_t completed;	/* number of the message behind the last that has left */
+};
+
+/* A sink. */
+struct target {
+	struct writer *writer;
+	struct link link;
+	const char *to;
+	uint64_t address;
+	uint32_t key;
+	struct lane *lane;
+};
+
+/* A thread that sends, over lanes of its own. */
+struct sender {
+	struct writer *writer;
+	uint32_t index;
+	pthread_t thread;
+	bool running;
+	struct lane **lane;
+	uint32_t lanes;
+	uint64_t rate;			/* bytes a second, 0: as fast as it goes */
+	uint64_t full;			/* times that nothing could be posted */
+	uint64_t cpu_ns;
+	void *path;			/* the way's */
+	char why[WHY_SIZE];
+};
+
+struct writer {
+	const struct write_config *config;
+	const struct writer_way *way;
+	struct plan plan;
+	struct pages memory;
+	struct target target[WRITERS_MOST];
+	uint32_t targets;
+	struct sender sender[THREADS_MOST];
+	uint32_t senders;
+	void *path;			/* the way's */
+	const struct rashpa_net_info *port;	/* NULL: none */
+	_Atomic bool halt;		/* the time is over */
+	_Atomic uint32_t done;		/* threads that have sent all */
+	volatile bool *stop;
+};
+
+struct write_config {
+	struct network_settings common;
+	struct plan plan;
+	const char *to[WRITERS_MOST];
+	uint32_t targets;
+	double time, warm_up;		/* seconds */
+	uint32_t depth, sources;
+	uint64_t rate;
+};
+
+struct writer_way {
+	int (*open)(struct writer *w, char *why);	/* memory is there */
+	int (*open_sender)(struct sender *s, char *why);
+	/* adds to the hello */
+	int (*open_lane)(struct lane *l, struct sender *s, struct json_object *ends, char *why);
+	int (*connect)(struct lane *l, struct json_object *acceptance, char *why);
+	int (*send)(struct sender *s);		/* until writer->halt; why is the sender's */
+	void (*arrivals)(const struct writer *w, struct arrivals *arrivals);	/* or NULL */
+	void (*close_lane)(struct lane *l);
+	void (*close_sender)(struct sender *s);
+	void (*close)(struct writer *w);
+};
+
+/* A repetition, whose result is added. 0, or -1 and why. */
+int writer_lap(struct writer *writer, struct json_object *laps, char *why);
+
+extern const struct writer_way writer_write, writer_udp, writer_zmq;
+
+/* May this lane send more now? Then so many, at most n. */
+uint32_t lane_may(const struct lane *lane, uint32_t n);
+void lane_sent(struct lane *lane, uint32_t n);
+/* Nothing is left for the thread. */
+bool sender_done(const struct sender *sender);
+/* Wait until so many bytes are due, of those that the rate allows since start. */
+void sender_pace(const struct sender *sender, uint64_t start, uint64_t bytes);
+
+/* Sub-commands of the sub-command. */
+int network_sink(int argc, char **argv);
+int network_write(int argc, char **argv);
+int network_sweep(int argc, char **argv);
+
+#endif /* BENCH_NETWORK_H */

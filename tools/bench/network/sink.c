@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* rashpa-bench network sink: what arrives, and what it costs here. */
+#include <argp.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "json-out.h"
+#include "network-options.h"
+#include "network.h"
+#include "options.h"
+#include "stop.h"
+
+enum {
+	OPT_LISTEN = OPT_NET_OWN, OPT_MEMORY, OPT_WRITERS, OPT_RECEIVES, OPT_SETTLE, OPT_STALL,
+	OPT_INTERVAL, OPT_UNSOLICITED, OPT_VERIFY,
+};
+
+static const struct argp_option options[] = {
+	{ "listen", OPT_LISTEN, "[ADDRESS:]PORT", 0, "where writers ask for memory (required)", 0 },
+	{ "memory", OPT_MEMORY, "SIZE", 0, "that writers get parts of (default 64M)", 0 },
+	{ "writers", OPT_WRITERS, "N", 0, "that write at the same time (default 1)", 0 },
+	{ "receives", OPT_RECEIVES, "N", 0, "that the pairs of a thread share (default 512)", 0 },
+	{ "unsolicited", OPT_UNSOLICITED, NULL, 0,
+	  "an event for each message, also where writers ask for fewer", 0 },
+	{ "interval", OPT_INTERVAL, "MS", 0, "of the samples of the goodput (default 10)", 0 },
+	{ "settle", OPT_SETTLE, "MS", 0,
+	  "what has not arrived so long after the last message is missing (default 2000)", 0 },
+	{ "stall", OPT_STALL, "MS", 0,
+	  "a pair that receives nothing so long while others go on is set up again (default 500)",
+	  0 },
+	{ "verify", OPT_VERIFY, NULL, 0, "look at each destination afterwards", 0 },
+	NETWORK_SETTINGS
+	{}
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct sink_config *c = state->input;
+
+	switch (key) {
+	case OPT_LISTEN:
+		c->listen = arg;
+		break;
+	case OPT_MEMORY:
+		if (!parse_size(arg, &c->memory) || !c->memory)
+			argp_error(state, "--memory: \"%s\" is not a size: give 64M", arg);
+		break;
+	case OPT_WRITERS:
+		option_u32(state, "--writers", arg, 1, WRITERS_MOST, &c->writers);
+		break;
+	case OPT_RECEIVES:
+		option_u32(state, "--receives", arg, 16, 1 << 20, &c->receives);
+		break;
+	case OPT_UNSOLICITED:
+		c->unsolicited = true;
+		break;
+	case OPT_INTERVAL:
+		option_u32(state, "--interval", arg, 1, 10000, &c->interval_ms);
+		break;
+	case OPT_SETTLE:
+		option_u32(state, "--settle", arg, 10, 600000, &c->settle_ms);
+		break;
+	case OPT_STALL:
+		option_u32(state, "--stall", arg, 10, 600000, &c->stall_ms);
+		break;
+	case OPT_VERIFY:
+		c->verify = true;
+		break;
+	case ARGP_KEY_END:
+		if (!c->listen)
+			argp_error(state, "--listen is missing: give a port");
+		break;
+	default:
+		return network_setting(key, arg, state, &c->common);
+	}
+	return 0;
+}
+
+static const struct argp argp = {
+	.options = options,
+	.parser = parse,
+	.doc = "Memory that \"rashpa-bench network write\" writes to, once."
+	       "\vExit status: 0 measured, 1 failed or interrupted, 2 usage.",
+};
+
+/* --- writers --- */
+
+static int refuse(struct guest *g, char *why)
+{
+	struct json_object *o = link_message("error");
+	char ignored[WHY_SIZE];
+
+	put_text(o, "text", why);
+	link_send(&g->link, o, ignored);
+	return -1;
+}
+
+static int take_memory(struct sink *s, struct guest *g, char *why)
+{
+	char need[SIZE_TEXT], have[SIZE_TEXT];
+
+	g->bytes = (uint64_t)g->plan.size * g->plan.destinations;
+	if (g->bytes > s->memory.length - s->used)
+		return because(why, -1, "%" PRIu32 " destinations need %s, the sink has %s: give it --memory",
+			       g->plan.destinations, format_size(need, g->bytes),
+			       format_size(have, s->memory.length - s->used));
+	g->offset = s->used;
+	/* each at the beginning of a page */
+	s->used += (g->bytes + 4095) & ~UINT64_C(4095);
+	if (s->used > s->memory.length)
+		s->used = s->memory.length;
+	return 0;
+}
+
+static int fits(const struct sink *s, const struct guest *g, char *why)
+{
+	const struct plan *a = &s->guest[0].plan, *b = &g->plan;
+
+	if (a->way != b->way || a->repeats != b->repeats || a->service != b->service ||
+	    a->solicited != b->solicited)
+		return because(why, -1, "it has another --by, --repeat, --service or --solicited than the first writer");
+	if (g != &s->guest[0] && b->way != WAY_WRITE)
+		return because(why, -1, "there can be one writer only with --by %s",
+			       way_name(b->way));
+	return 0;
+}
+
+static int open_way(struct sink *s, uint32_t way, char *why)
+{
+	static const struct sink_way *const all[WAYS] = {
+		[WAY_WRITE] = &sink_write, [WAY_UDP] = &sink_udp, [WAY_ZMQ] = &sink_zmq,
+	};
+
+	s->way = all[way];
+	return s->way->open(s, why);
+}
+
+static int accept_plan(struct sink *s, struct guest *g, struct json_object *hello,
+		       struct json_object *acceptance, char *why)
+{
+	if (plan_read(hello, &g->plan, why) || fits(s, g, why) || take_memory(s, g, why))
+		return -1;
+	g->sequence = calloc(g->plan.pairs, sizeof(*g->sequence));
+	g->pair = calloc(g->plan.pairs, sizeof(*g->pair));
+	g->sent = calloc(g->plan.pairs, sizeof(*g->sent));
+	if (!g->sequence || !g->pair || !g->sent)
+		return because(why, -1, "no memory for %" PRIu32 " pairs", g->plan.pairs);
+	if (g == &s->guest[0] && open_way(s, g->plan.way, why))
+		return -1;
+	return s->way->accept(s, g, hello, acceptance, why);
+}
+
+static int welcome(struct sink *s, struct guest *g, char *why)
+{
+	struct json_object *hello, *acceptance;
+
+	if (link_await(&g->link, "hello", false, HANDSHAKE_MS, s->stop, &hello, why))
+		return -1;
+	acceptance = link_message("accept");
+	put_text(acceptance, "version", RASHPA_VERSION);
+	if (accept_plan(s, g, hello, acceptance, why)) {
+		json_object_put(hello);
+		json_object_put(acceptance);
+		return refuse(g, why);
+	}
+	json_object_put(hello);
+	return link_send(&g->link, acceptance, why);
+}
+
+static int wait_for_writers(struct sink *s, char *why)
+{
+	int fd = link_listen(s->config->listen, why), result = fd < 0 ? -1 : 0;
+	struct pollfd ready = { .fd = fd, .events = POLLIN };
+
+	while (!result && s->guests < s->config->writers) {
+		struct guest *g = &s->guest[s->guests];
+
+		if (stop_poll(&ready, 1, UINT64_MAX) <= 0)
+			result = because(why, -1, "stopped by a signal");
+		if (!result)
+			result = link_accept(fd, &g->link, why);
+		if (!result) {
+			s->guests++;
+			result = welcome(s, g, why);
+		}
+	}
+	if (fd >= 0)
+		close(fd);
+	return result;
+}
+
+/* --- all of it --- */
+
+static void *receive(void *arg)
+{
+	struct receiver *r = arg;
+
+	r->sink->way->receive(r);
+	return NULL;
+}
+
+static int start(struct sink *s, char *why)
+{
+	for (uint32_t i = 0; i < s->receivers; i++) {
+		struct receiver *r = &s->receiver[i];
+		int error = pthread_create(&r->thread, NULL, receive, r);
+
+		if (error)
+			return because(why, -1, "no thread: %s", strerror(error));
+		r->running = true;
+	}
+	return 0;
+}
+
+/* Destinations that have what all writers write: bytes that are the same. */
+static uint64_t written(const struct sink *s)
+{
+	uint64_t n = 0;
+
+	for (uint32_t i = 0; i < s->guests; i++) {
+		const struct guest *g = &s->guest[i];
+
+		for (uint32_t d = 0; d < g->plan.destinations; d++) {
+			const uint8_t *at = (uint8_t *)s->memory.base + g->offset +
+					    (uint64_t)d * g->plan.size;
+			const uint32_t skip = g->plan.way == WAY_WRITE ? 0 : sizeof(uint32_t);
+
+			/* as long as it is, without what numbers a message */
+			n += at[skip] && !memcmp(at + skip, at + skip + 1, g->plan.size - skip - 1);
+		}
+	}
+	return n;
+}
+
+static void close_sink(struct sink *s)
+{
+	s->halt = true;
+	for (uint32_t i = 0; i < s->receivers; i++) {
+		if (s->receiver[i].running)
+			pthread_join(s->receiver[i].thread, NULL);
+	}
+	if (s->way)
+		s->way->close(s);
+	for (uint32_t i = 0; i < s->guests; i++) {
+		struct guest *g = &s->guest[i];
+
+		link_close(&g->link);
+		free(g->sequence);
+		free(g->pair);
+		free(g->sent);
+	}
+	pages_close(&s->memory);
+}
+
+static int run(struct sink *s, struct json_object *laps, char *why)
+{
+	if (pages_open(&s->memory, s->config->common.pages, s->config->common.buffer,
+		       s->config->memory, why) ||
+	    wait_for_writers(s, why) || start(s, why))
+		return -1;
+	for (uint32_t i = 0; i < s->guest[0].plan.repeats; i++) {
+		if (sink_lap(s, laps, why))
+			return -1;
+	}
+	return 0;
+}
+
+static void print(struct json_object *laps)
+{
+	for (size_t i = 0; i < json_object_array_length(laps); i++)
+		lap_print(i + 1, json_object_array_get_idx(laps, i));
+}
+
+static int print_json(const struct sink *s, struct json_object *laps)
+{
+	const struct sink_config *c = s->config;
+	struct report report = { .repeat = json_object_array_length(laps), .iommu = -1 };
+	struct json_object *o = report_json_head(&report, "network sink");
+
+	put_text(o, "by", way_name(s->guest[0].plan.way));
+	put_int(o, "threads", s->receivers);
+	put_int(o, "receives", c->receives);
+	put_text(o, "wait", wait_name(c->common.wait));
+	put_text(o, "pages", c->common.buffer ? c->common.buffer : c->common.pages);
+	put_int(o, "writers", s->guests);
+	if (c->verify)
+		put_u64(o, "destinations_written", written(s));
+	json_object_object_add(o, "repeats", json_object_get(laps));
+	return json_finish(o);
+}
+
+int network_sink(int argc, char **argv)
+{
+	struct sink_config c = {
+		.common = { .port = { .gid = -1, .retries = 7 }, .threads = 1, .pages = "thp" },
+		.memory = UINT64_C(64) << 20, .writers = 1, .receives = 512, .settle_ms = 2000,
+		.stall_ms = 500, .interval_ms = 10,
+	};
+	struct sink s = { .config = &c, .memory.fd = -1 };
+	struct json_object *laps;
+	char why[WHY_SIZE] = "";
+	int result;
+
+	argp_parse(&argp, argc, argv, 0, NULL, &c);
+	s.stop = stop_on_signals();
+	laps = json_object_new_array();
+	result = run(&s, laps, why);
+	if (result)
+		say("%s", why);
+	else if (!c.common.json || json_elsewhere())
+		print(laps);
+	if (!result && c.common.json)
+		result = print_json(&s, laps);
+	json_object_put(laps);
+	close_sink(&s);
+	return result ? EXIT_FAILED : 0;
+}

@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* rashpa-bench network write: messages to sinks, and what they cost here. */
+#include <argp.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "json-out.h"
+#include "network-options.h"
+#include "network.h"
+#include "options.h"
+#include "stop.h"
+
+#define CONNECT_NS	UINT64_C(10000000000)	/* for a sink that is about to listen */
+#define PATTERN		0x5a
+
+enum {
+	OPT_TO = OPT_NET_OWN, OPT_BY, OPT_SIZE, OPT_PAIRS, OPT_LINKED, OPT_SOLICITED,
+	OPT_DESTINATIONS, OPT_SOURCES, OPT_DEPTH, OPT_TIME, OPT_WARM_UP, OPT_MESSAGES, OPT_RATE,
+};
+
+static const struct argp_option options[] = {
+	{ "to", OPT_TO, "HOST:PORT", 0, "a sink (required); again for each of several", 0 },
+	{ "by", OPT_BY, "write|udp|zmq", 0,
+	  "RDMA WRITE with immediate (default), or sockets, as peers", 0 },
+	{ "size", OPT_SIZE, "BYTES", 0, "of a message (default 4K)", 0 },
+	{ "pairs", OPT_PAIRS, "N", 0, "queue pairs, or sockets, to each sink (default 1)", 0 },
+	{ "linked", OPT_LINKED, "N", 0, "writes that are posted in one go (default 1)", 0 },
+	{ "solicited", OPT_SOLICITED, NULL, 0,
+	  "the last of the linked writes asks the sink for an event, others do not", 0 },
+	{ "destinations", OPT_DESTINATIONS, "N", 0,
+	  "places in the sink's memory that messages go to in turn (default 1)", 0 },
+	{ "sources", OPT_SOURCES, "N", 0, "places they come from (default 1)", 0 },
+	{ "depth", OPT_DEPTH, "N", 0, "writes under way, of a pair (default 128)", 0 },
+	{ "time", OPT_TIME, "SECONDS", 0, "that are measured (default 5)", 0 },
+	{ "warm-up", OPT_WARM_UP, "SECONDS", 0, "before them (default 1)", 0 },
+	{ "messages", OPT_MESSAGES, "N", 0, "of a pair, instead of a time and a warm-up", 0 },
+	{ "repeat", 'r', "N", 0, "how often, 1 to 1000 (default 3)", 0 },
+	{ "rate", OPT_RATE, "BYTES", 0, "a second, at most, of all pairs (default: no limit)", 0 },
+	NETWORK_SETTINGS
+	{}
+};
+
+static void parse_seconds(struct argp_state *state, const char *what, const char *arg, double *s)
+{
+	if (!parse_real(arg, s) || *s > 86400)
+		argp_error(state, "%s: \"%s\" is not a number of seconds", what, arg);
+}
+
+static uint64_t parse_bytes(struct argp_state *state, const char *what, const char *arg,
+			    uint64_t most)
+{
+	uint64_t n = 0;
+
+	if (!parse_size(arg, &n) || !n || n > most)
+		argp_error(state, "%s: \"%s\" is not a size: give 4K or the like", what, arg);
+	return n;
+}
+
+static void check(struct argp_state *state, const struct write_config *c)
+{
+	const struct plan *p = &c->plan;
+
+	if (!c->targets)
+		argp_error(state, "--to is missing: give HOST:PORT of a sink");
+	if (p->way != WAY_WRITE && (c->targets > 1 || p->linked > 1 || p->solicited))
+		argp_error(state, "--by %s excludes several sinks, --linked and --solicited",
+			   way_name(p->way));
+	if (p->way != WAY_WRITE && p->size < sizeof(uint32_t))
+		argp_error(state, "--size: a message by %s has its number: 4 bytes",
+			   way_name(p->way));
+	if (p->way == WAY_UDP && p->size > 65507)
+		argp_error(state, "--size: datagrams of UDP have 65507 bytes at most");
+	if (p->linked > c->depth)
+		argp_error(state, "--linked %u: more than --depth %u", p->linked, c->depth);
+	if (!p->messages && !(c->time > 0))
+		argp_error(state, "--time: more than 0 seconds are needed");
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct write_config *c = state->input;
+	struct plan *p = &c->plan;
+
+	switch (key) {
+	case OPT_TO:
+		if (c->targets == WRITERS_MOST)
+			argp_error(state, "--to: more than %d", WRITERS_MOST);
+		c->to[c->targets++] = arg;
+		break;
+	case OPT_BY:
+		if (!way_find(arg, &p->way))
+			argp_error(state, "--by: \"%s\" is not write, udp or zmq", arg);
+		break;
+	case OPT_SIZE:
+		p->size = parse_bytes(state, "--size", arg, MESSAGE_MOST);
+		break;
+	case OPT_PAIRS:
+		option_u32(state, "--pairs", arg, 1, PAIRS_MOST, &p->pairs);
+		break;
+	case OPT_LINKED:
+		option_u32(state, "--linked", arg, 1, 4096, &p->linked);
+		break;
+	case OPT_SOLICITED:
+		p->solicited = 1;
+		break;
+	case OPT_DESTINATIONS:
+		option_u32(state, "--destinations", arg, 1, DESTINATIONS_MOST, &p->destinations);
+		break;
+	case OPT_SOURCES:
+		option_u32(state, "--sources", arg, 1, DESTINATIONS_MOST, &c->sources);
+		break;
+	case OPT_DEPTH:
+		option_u32(state, "--depth", arg, 1, 1 << 16, &c->depth);
+		break;
+	case OPT_TIME:
+		parse_seconds(state, "--time", arg, &c->time);
+		break;
+	case OPT_WARM_UP:
+		parse_seconds(state, "--warm-up", arg, &c->warm_up);
+		break;
+	case OPT_MESSAGES:
+		if (!parse_u64(arg, UINT64_C(1) << 40, &p->messages) || !p->messages)
+			argp_error(state, "--messages: \"%s\" is not a number from 1 on", arg);
+		break;
+	case 'r':
+		option_u32(state, "--repeat", arg, 1, 1000, &p->repeats);
+		break;
+	case OPT_RATE:
+		c->rate = parse_bytes(state, "--rate", arg, UINT64_C(1) << 46);
+		break;
+	case ARGP_KEY_END:
+		check(state, c);
+		break;
+	default:
+		return network_setting(key, arg, state, &c->common);
+	}
+	return 0;
+}
+
+static const struct argp argp = {
+	.options = options,
+	.parser = parse,
+	.doc = "Write messages into the memory of \"rashpa-bench network sink\"."
+	       "\vExit status: 0 measured, 1 failed or interrupted, 2 usage.",
+};
+
+/* --- for the ways --- */
+
+uint32_t lane_may(const struct lane *l, uint32_t n)
+{
+	return l->left < n ? l->left : n;
+}
+
+void lane_sent(struct lane *l, uint32_t n)
+{
+	l->number += n;
+	l->left -= n;
+	atomic_store_explicit(&l->sent, l->number, memory_order_relaxed);
+}
+
+bool sender_done(const struct sender *s)
+{
+	if (atomic_load_explicit(&s->writer->halt, memory_order_relaxed))
+		return true;
+	for (uint32_t i = 0; i < s->lanes; i++) {
+		if (s->lane[i]->left)
+			return false;
+	}
+	return true;
+}
+
+void sender_pace(const struct sender *s, uint64_t start, uint64_t bytes)
+{
+	uint64_t due;
+
+	if (!s->rate)
+		return;
+	due = start + bytes * 1e9 / s->rate;
+	while (now_ns() < due && !s->writer->halt) {
+		const struct timespec t = {
+			.tv_sec = due / 1000000000, .tv_nsec = due % 1000000000,
+		};
+
+		clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL);
+	}
+}
+
+/* --- to be connected --- */
+
+static int find_sink(struct writer *w, struct target *t, char *why)
+{
+	const struct timespec pause = { .tv_nsec = 50000000 };
+	const uint64_t end = now_ns() + CONNECT_NS;
+	int result;
+
+	do {
+		result = link_connect(&t->link, t->to, HANDSHAKE_MS, why);
+		if (result != -2)
+			return result;
+		nanosleep(&pause, NULL);
+	} while (!*w->stop && now_ns() < end);
+	return because(why, -1, "%s: nobody listens: start rashpa-bench network sink there",
+		       t->to);
+}
+
+static struct sender *sender_of(struct writer *w, const struct target *t, uint32_t pair)
+{
+	return &w->sender[((t - w->target) * w->plan.pairs + pair) % w->senders];
+}
+
+static int agree(struct writer *w, struct target *t, char *why)
+{
+	struct json_object *hello = plan_write(&w->plan, "hello"), *acceptance;
+	struct json_object *ends = json_object_new_array();
+	int result = 0;
+
+	json_object_object_add(hello, "ends", ends);
+	for (uint32_t i = 0; i < w->plan.pairs && !result; i++) {
+		struct sender *s = sender_of(w, t, i);
+
+		s->lane[s->lanes++] = &t->lane[i];
+		result = w->way->open_lane(&t->lane[i], s, ends, why);
+	}
+	if (result) {
+		json_object_put(hello);
+		return result;
+	}
+	if (link_send(&t->link, hello, why) ||
+	    link_await(&t->link, "accept", false, HANDSHAKE_MS, w->stop, &acceptance, why))
+		return -1;
+	for (uint32_t i = 0; i < w->plan.pairs && !result; i++)
+		result = w->way->connect(&t->lane[i], acceptance, why);
+	json_object_put(acceptance);
+	return result;
+}
+
+static int open_target(struct writer *w, uint32_t i, char *why)
+{
+	struct target *t = &w->target[i];
+
+	*t = (struct target) {
+		.writer = w, .to = w->config->to[i], .link = LINK_NONE,
+		.lane = calloc(w->plan.pairs, sizeof(*t->lane)),
+	};
+	w->targets = i + 1;
+	if (!t->lane)
+		return because(why, -1, "no memory");
+	for (uint32_t p = 0; p < w->plan.pairs; p++) {
+		t->lane[p].target = t;
+		t->lane[p].index = p;
+	}
+	return find_sink(w, t, why) ? -1 : agree(w, t, why);
+}
+
+static int open_senders(struct writer *w, char *why)
+{
+	const struct write_config *c = w->config;
+	const uint32_t lanes = c->targets * w->plan.pairs;
+
+	w->senders = c->common.threads < lanes ? c->common.threads : lanes;
+	for (uint32_t i = 0; i < w->senders; i++) {
+		struct sender *s = &w->sender[i];
+
+		s->writer = w;
+		s->index = i;
+		s->rate = c->rate / w->senders;
+		s->lane = calloc(lanes, sizeof(struct lane *));
+		if (!s->lane)
+			return because(why, -1, "no memory");
+		if (w->way->open_sender(s, why))
+			return -1;
+	}
+	return 0;
+}
+
+static int open_all(struct writer *w, char *why)
+{
+	static const struct writer_way *const all[WAYS] = {
+		[WAY_WRITE] = &writer_write, [WAY_UDP] = &writer_udp, [WAY_ZMQ] = &writer_zmq,
+	};
+	const struct write_config *c = w->config;
+
+	if (pages_open(&w->memory, c->common.pages, c->common.buffer,
+		       (uint64_t)c->sources * w->plan.size, why))
+		return -1;
+	if (w->memory.length < (uint64_t)c->sources * w->plan.size)
+		return because(why, -1, "buffer %s: it is too small for --sources %u",
+			       c->common.buffer, c->sources);
+	memset(w->memory.base, PATTERN, (uint64_t)c->sources * w->plan.size);
+	w->way = all[w->plan.way];
+	if (w->way->open(w, why) || open_senders(w, why))
+		return -1;
+	for (uint32_t i = 0; i < c->targets; i++) {
+		if (open_target(w, i, why))
+			return -1;
+	}
+	return 0;
+}
+
+static void close_all(struct writer *w)
+{
+	for (uint32_t i = 0; i < w->targets; i++) {
+		struct target *t = &w->target[i];
+
+		for (uint32_t p = 0; t->lane && p < w->plan.pairs; p++)
+			w->way->close_lane(&t->lane[p]);
+		free(t->lane);
+		link_close(&t->link);
+	}
+	for (uint32_t i = 0; i < w->senders; i++) {
+		w->way->close_sender(&w->sender[i]);
+		free(w->sender[i].lane);
+	}
+	if (w->way)
+		w->way->close(w);
+	pages_close(&w->memory);
+}
+
+/* --- all of it --- */
+
+static void print(const struct plan *p, struct json_object *laps)
+{
+	printf("%" PRIu32 " bytes by %s, %" PRIu32 " pair%s, %" PRIu32 " destination%s\n", p->size,
+	       way_name(p->way), p->pairs, p->pairs == 1 ? "" : "s", p->destinations,
+	       p->destinations == 1 ? "" : "s");
+	for (size_t i = 0; i < json_object_array_length(laps); i++) {
+		struct json_object *lap = json_object_array_get_idx(laps, i);
+		struct json_object *sinks = json_object_object_get(lap, "sinks");
+
+		for (size_t j = 0; j < json_object_array_length(sinks); j++)
+			lap_print(i + 1, json_object_array_get_idx(sinks, j));
+	}
+}
+
+static int print_json(const struct writer *w, struct json_object *laps)
+{
+	const struct write_config *c = w->config;
+	struct report report = { .repeat = w->plan.repeats, .iommu = -1 };
+	struct json_object *o = report_json_head(&report, "network write");
+	struct json_object *plan = plan_write(&w->plan, "plan");
+
+	json_object_object_del(plan, "kind");
+	put_text(plan, "service", w->plan.service == RASHPA_NET_RC ? "rc" : "uc");
+	put_int(plan, "depth", c->depth);
+	put_int(plan, "sources", c->sources);
+	put_int(plan, "threads", w->senders);
+	put_text(plan, "wait", wait_name(c->common.wait));
+	put_text(plan, "pages", c->common.buffer ? c->common.buffer : c->common.pages);
+	json_object_object_add(o, "plan", plan);
+	json_object_object_add(o, "repeats", json_object_get(laps));
+	return json_finish(o);
+}
+
+int network_write(int argc, char **argv)
+{
+	struct write_config c = {
+		.common = { .port = { .gid = -1, .retries = 7 }, .threads = 1, .pages = "thp" },
+		.plan = { .size = 4096, .pairs = 1, .linked = 1, .destinations = 1, .repeats = 3,
+			  .mtu = 4096 },
+		.time = 5, .warm_up = 1, .depth = 128, .sources = 1,
+	};
+	struct writer w = { .config = &c, .memory.fd = -1 };
+	struct json_object *laps;
+	char why[WHY_SIZE] = "";
+	int result;
+
+	argp_parse(&argp, argc, argv, 0, NULL, &c);
+	w.plan = c.plan;
+	w.plan.service = c.common.port.service;
+	w.stop = stop_on_signals();
+	laps = json_object_new_array();
+	result = open_all(&w, why);
+	for (uint32_t i = 0; i < w.plan.repeats && !result; i++)
+		result = writer_lap(&w, laps, why);
+	close_all(&w);
+	if (result)
+		say("%s", why);
+	else if (!c.common.json || json_elsewhere())
+		print(&w.plan, laps);
+	if (!result && c.common.json)
+		result = print_json(&w, laps);
+	json_object_put(laps);
+	return result ? EXIT_FAILED : 0;
+}
