@@ -113,6 +113,25 @@ holds "a pair that stalls receives again ($(says '.repeats[0].sinks[0] |
 		.received_messages + .missing_messages == .sent_messages then 1 else 0 end')"
 at a tc qdisc del dev va root
 
+# --- what soft-RoCE does not do to messages, a line does to datagrams
+at a tc qdisc add dev va root netem duplicate 100%
+ok $? "a line that says all twice"
+sink
+write 0 --by udp --messages 50 --repeat 1 --rate 200K
+# the last one may come when all is counted
+twice=$(says '.repeats[0].sinks[0].duplicate_messages')
+holds "what comes twice is counted ($twice)" "$twice >= 49 && $twice <= 50"
+is "and nothing is missing" "$(says '.repeats[0].sinks[0] | [.received_messages, .missing_messages]')" "[50,0]"
+at a tc qdisc del dev va root
+at a tc qdisc add dev va root netem delay 50ms reorder 100% gap 5
+ok $? "a line that is not in order"
+sink
+write 0 --by udp --messages 50 --repeat 1 --rate 1M
+holds "what comes late is counted ($(says '.repeats[0].sinks[0].reordered_messages'))" \
+	"$(says '.repeats[0].sinks[0].reordered_messages') > 0"
+is "and is not missing" "$(says '.repeats[0].sinks[0] | [.received_messages, .missing_messages]')" "[50,0]"
+at a tc qdisc del dev va root
+
 # --- a byte of the payload of one packet in 128 is another one: no card takes it, none says so
 at a tc qdisc add dev va root handle 1: prio &&
 	at a tc filter add dev va parent 1: protocol ip u32 match ip protocol 17 0xff \

@@ -27,7 +27,7 @@
 #define DESTINATIONS_MOST	(1u << 24)
 #define MESSAGE_MOST	(1u << 30)
 #define TICK_MS		100
-#define HANDSHAKE_MS	30000
+#define HANDSHAKE_MS	60000
 
 /* --- what is sent: the writer says it --- */
 

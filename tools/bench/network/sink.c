@@ -173,9 +173,13 @@ static int welcome(struct sink *s, struct guest *g, char *why)
 
 static int wait_for_writers(struct sink *s, char *why)
 {
-	int fd = link_listen(s->config->listen, why), result = fd < 0 ? -1 : 0;
+	const struct network_settings *c = &s->config->common;
+	int fd = link_listen(s->config->listen, why), result = -1;
 	struct pollfd ready = { .fd = fd, .events = POLLIN };
 
+	/* a lot of memory takes a while: who comes meanwhile waits */
+	if (fd >= 0)
+		result = pages_open(&s->memory, c->pages, c->buffer, s->config->memory, why);
 	while (!result && s->guests < s->config->writers) {
 		struct guest *g = &s->guest[s->guests];
 
@@ -258,9 +262,7 @@ static void close_sink(struct sink *s)
 
 static int run(struct sink *s, struct json_object *laps, char *why)
 {
-	if (pages_open(&s->memory, s->config->common.pages, s->config->common.buffer,
-		       s->config->memory, why) ||
-	    wait_for_writers(s, why) || start(s, why))
+	if (wait_for_writers(s, why) || start(s, why))
 		return -1;
 	for (uint32_t i = 0; i < s->guest[0].plan.repeats; i++) {
 		if (sink_lap(s, laps, why))

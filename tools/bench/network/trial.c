@@ -166,11 +166,11 @@ static int run_ours(struct sweep *s, const struct trial *t, struct outcome *outc
 	if (!out)
 		return because(why, -1, "no temporary file");
 	result = start_all(s, t, fileno(out), &p, why);
-	/* a writer that fails ends its sink, too, and the other way round */
-	for (unsigned int i = 0; i < p.n; i++) {
-		if (result)
-			command_kill(p.pid[i]);
-		status |= command_end(p.pid[i], s->time + s->warm_up + MARGIN_S, s->stop);
+	/* writers first: the link tells them that a sink is gone; a sink may wait for ever */
+	while (p.n--) {
+		if (result || status)
+			command_kill(p.pid[p.n]);
+		status |= command_end(p.pid[p.n], s->time + s->warm_up + MARGIN_S, s->stop);
 	}
 	if (!result && status)
 		result = because(why, -1, "it failed: see above");
