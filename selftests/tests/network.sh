@@ -105,6 +105,16 @@ received 0
 is "all of it" "$(romulu_says '[.frames, .corrupt, .lost, .incomplete, .network.received_messages,
 	.network.missing_messages, .network.first_frame]')" "[16,0,0,0,4096,0,1]" ||
 	romulu_says .network | sed 's/^/# /'
+# --- memory that soft-RoCE cannot have
+rashpactl buffer create --backend contig net1 64M >/dev/null
+receive --payload net1
+send --split 1 --images 4
+is "remu hears that the receiver ends" $? 1
+received 1
+grep -q "net1: rxb takes no dma-buf.*use a contig buffer" "$work/out"
+ok $? "memory by dma-buf is refused with the reason" || sed 's/^/# /' "$work/out"
+rashpactl buffer remove net1
+ok $? "nobody holds it"
 rashpactl buffer remove net0
 ok $? "nobody holds the buffer"
 finish

@@ -205,7 +205,7 @@ const struct rashpa_net_info *rashpa_net_about(const struct rashpa_net *n)
 static int explain(const struct rashpa_net *n, int error, bool dmabuf)
 {
 	if (dmabuf && (error == EOPNOTSUPP || error == EPROTONOSUPPORT))
-		return net_fail(EOPNOTSUPP, "%s takes no dma-buf: use a contig buffer",
+		return net_fail(EOPNOTSUPP, "%s takes no dma-buf, and CMA, windows and other devices' memory have no pages to pin: use a contig buffer",
 				n->info.device);
 	if (!dmabuf && error == EFAULT)
 		return net_fail(EFAULT, "%s: the memory has no pages that can be pinned: CMA and windows have none, contig has",

@@ -22,7 +22,7 @@ const char *argp_program_version = "romulu " RASHPA_VERSION;
 enum {
 	OPT_CHECK = 256, OPT_NO_CHECK, OPT_WRITE, OPT_FROM_START, OPT_LISTEN, OPT_SENDERS,
 	OPT_THREADS, OPT_RECEIVES, OPT_SLOTS, OPT_CLOSE_AFTER, OPT_STALL, OPT_WAIT, OPT_UNSOLICITED,
-	OPT_ONLY, OPT_SETTLE, OPT_TRANSPORT, OPT_MODULES, OPT_BUNCH, OPT_IDLE,
+	OPT_ONLY, OPT_PAYLOAD, OPT_SETTLE, OPT_TRANSPORT, OPT_MODULES, OPT_BUNCH, OPT_IDLE,
 };
 
 static const struct argp_option options[] = {
@@ -40,6 +40,8 @@ static const struct argp_option options[] = {
 	{ "receives", OPT_RECEIVES, "N", 0,
 	  "receives that are posted, a thread (default 8192)", 1 },
 	{ "slots", OPT_SLOTS, "N", 0, "stacks in the buffer (default: as many as fit)", 1 },
+	{ "payload", OPT_PAYLOAD, "NAME", 0,
+	  "memory for the images: a buffer, or a program's (default: in the buffer)", 1 },
 	{ "close-after", OPT_CLOSE_AFTER, "N", 0,
 	  "a stack is given up when all have sent so many later ones (default 1)", 1 },
 	{ "settle", OPT_SETTLE, "MS", 0,
@@ -140,6 +142,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		break;
 	case OPT_CLOSE_AFTER:
 		option_u32(state, "--close-after", arg, 0, 1 << 20, &c->net.close_after);
+		break;
+	case OPT_PAYLOAD:
+		if (!*arg || strlen(arg) >= RASHPA_STREAM_NAME)
+			argp_error(state, "--payload: \"%s\" is not a name of 1 to %d characters",
+				   arg, RASHPA_STREAM_NAME - 1);
+		c->net.payload = arg;
 		break;
 	case OPT_SETTLE:
 		option_u32(state, "--settle", arg, 10, 3600000, &c->net.settle_ms);

@@ -413,6 +413,9 @@ static int create_stream(struct network *n)
 			plan_process(n, &n->sender[i], k, plan.header.width);
 	}
 	memcpy(plan.header.dataset, h->dataset, sizeof(plan.header.dataset));
+	if (n->config->payload)
+		snprintf(plan.header.payload_name, sizeof(plan.header.payload_name), "%s",
+			 n->config->payload);
 	plan.process = n->process;
 	if (rashpa_stream_create(n->buffer, &plan, &n->stream))
 		return fail("%s", rashpa_reason());

@@ -15,6 +15,7 @@ struct network_config {
 	uint32_t transport;		/* enum transport_number */
 	struct rashpa_net_options options;
 	const char *listen;		/* NULL: no network */
+	const char *payload;		/* name of the memory for images; NULL: in the buffer */
 	uint32_t senders;		/* detectors, or modules, that fill the buffer together */
 	uint32_t threads;
 	uint32_t receives;		/* of a thread */

@@ -24,8 +24,9 @@ struct worker {
 struct roce {
 	struct rashpa_net *net;
 	struct rashpa_net_memory memory;
-	void *base;			/* of the memory that has the slots */
+	void *base;			/* of the buffer, if it is registered by address */
 	uint64_t length;
+	uint64_t offset;		/* of slot 0 in the memory that is registered */
 	struct worker *worker;
 	uint32_t workers;
 };
@@ -69,13 +70,33 @@ static void *receive_messages(void *arg)
 	return NULL;
 }
 
+/* By its dma-buf: memory without pages, if the card can. */
+static int register_dmabuf(struct network *n)
+{
+	struct roce *r = n->path;
+	const struct rashpa_stream_header *h = n->about;
+	const int payload = rashpa_stream_payload(n->stream);
+
+	if (payload < 0)
+		return fail("%s", rashpa_reason());
+	r->offset = h->data_offset;
+	if (rashpa_net_register(r->net, NULL, payload, h->data_offset + h->slots * h->slot_stride,
+				true, &r->memory))
+		return fail("%s: %s", n->config->payload ? n->config->payload : n->buffer,
+			    rashpa_net_reason());
+	return 0;
+}
+
 static int open_memory(struct network *n)
 {
 	struct roce *r = n->path;
 	const struct rashpa_stream_header *h = n->about;
 	const int node = rashpa_stream_buffer(n->stream);
 	struct rashpa_info info = { .fd = -1 };
+	int error;
 
+	if (n->config->payload)
+		return register_dmabuf(n);
 	if (rashpa_memory_info(node, &info))
 		return fail("buffer %s: %s", n->buffer, rashpa_reason());
 	r->length = info.out_length;
@@ -84,10 +105,11 @@ static int open_memory(struct network *n)
 		r->base = NULL;
 		return fail("buffer %s: cannot map it: %s", n->buffer, strerror(errno));
 	}
-	if (rashpa_net_register(r->net, (char *)r->base + h->data_offset, -1,
-				h->slots * h->slot_stride, true, &r->memory))
-		return fail("buffer %s: %s", n->buffer, rashpa_net_reason());
-	return 0;
+	error = rashpa_net_register(r->net, (char *)r->base + h->data_offset, -1,
+				    h->slots * h->slot_stride, true, &r->memory);
+	if (error == -EFAULT)
+		return register_dmabuf(n);
+	return error ? fail("buffer %s: %s", n->buffer, rashpa_net_reason()) : 0;
 }
 
 static int prepare(struct network *n)
@@ -121,7 +143,7 @@ static int accept_sender(struct network *n, struct sender *s, struct accept *a, 
 
 	if (s->hello.service != n->config->options.service)
 		return because(why, -1, "the services differ: give both the same --service");
-	a->address = r->memory.address;
+	a->address = r->memory.address + r->offset;
 	a->key = r->memory.remote;
 	a->mtu = rashpa_net_about(r->net)->mtu;
 	for (uint32_t i = 0; i < s->hello.processes; i++) {
