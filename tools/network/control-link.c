@@ -17,10 +17,10 @@
 
 #include "say.h"
 
-#define SEND_MS		5000		/* a peer that takes nothing for so long has died */
+#define SEND_MS		20000		/* a peer that takes nothing for so long has died */
 #define DEPTH		8		/* of JSON */
 #define TICK_MS		100
-#define IDLE_S		5		/* a machine that is gone is noticed by TCP after that */
+#define IDLE_S		10		/* TCP notices a machine that is gone after twice that */
 
 /* --- addresses --- */
 
