@@ -190,7 +190,7 @@ run_licence() {
 		./uapi/* | ./selftests/abi/0.* | ./selftests/modules/rashpa_bare.h)
 			want="GPL-2\.0-only WITH Linux-syscall-note"
 			;;
-		./drivers/* | ./Kbuild | ./dkms.conf | ./selftests/modules/*) want="GPL-2\.0-only$" ;;
+		./drivers/* | ./Documentation/patches/* | ./Kbuild | ./dkms.conf | ./selftests/modules/*) want="GPL-2\.0-only$" ;;
 		./README.md | ./Documentation/*.png | *.json | ./selftests/abi/rashpa.abi | *.const) continue ;;
 		./selftests/lab/debug.config | ./.git) continue ;;
 		*) want="LGPL-2\.1-or-later" ;;
