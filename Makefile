@@ -5,6 +5,7 @@
 #   make                module for the running kernel, tools
 #   make install        tools, udev rule, man pages; the module through DKMS
 #   make demo           in a virtual machine: stream detector frames (KERNEL=newest)
+#   make demo NETWORK=1 in two of them: the same over RoCE v2, also with packets lost
 #   make bench          in a virtual machine: what it costs beside others (KERNEL=newest);
 #                       BENCH=network: messages over a network instead
 #   make docs           the reference of all ioctls from the header, under build/docs
@@ -103,7 +104,7 @@ lab-build:
 
 demo:
 	$(MAKE) --no-print-directory lab-build KERNELS=$(KERNEL)
-	selftests/demo.sh $(KERNEL)
+	selftests/demo$(if $(NETWORK),-network).sh $(KERNEL)
 
 bench:
 	$(MAKE) --no-print-directory lab-build KERNELS=$(KERNEL)

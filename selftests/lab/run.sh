@@ -219,6 +219,7 @@ cmd_run() {
 		--append) append+=" $2" ;;
 		--device) devices+=(-device "$2") ;;
 		--object) devices+=(-object "$2") ;;
+		--netdev) devices+=(-netdev "$2") ;;
 		--disk) disks+=("$2") ;;
 		--timeout) limit=$2 ;;
 		--log) log=$2 ;;
