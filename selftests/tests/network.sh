@@ -4,6 +4,7 @@
 # packets are dropped by their number, so that it is known which messages are missing.
 . "$(dirname "$0")/../lib/shell.sh"
 . "$(dirname "$0")/../lib/rxe-pair.sh"
+. "$(dirname "$0")/../lib/rxe-stream.sh"
 
 if ! rxe_pair >"$work/err" 2>&1; then
 	skip "network" "$(tr '\n' ' ' <"$work/err")"
@@ -13,25 +14,6 @@ ok 0 "soft-RoCE in two namespaces"
 rashpactl buffer create --backend contig net0 64M >/dev/null
 ok $? "buffer"
 
-# receive OPTION...: begins a receiver, which listens
-receive() {
-	rm -f "$work/romulu.json"
-	at b romulu --buffer net0 --listen 10.1.0.2:5001 --device rxb --dataset generate:4 --timeout 60 \
-		--settle 10000 --json="$work/romulu.json" "$@" >"$work/out" 2>&1 &
-	receiver=$!
-	wait_for 20 grep -qsi ":1389 " "/proc/$receiver/net/tcp"
-}
-received() { # STATUS
-	wait "$receiver"
-	is "romulu ends" $? "$1" || sed 's/^/# /' "$work/out"
-}
-send() {
-	at a remu --transport roce --to 10.1.0.2:5001 --device rxa --dataset generate:4 --bunch 4 \
-		--timeout 60 --json="$work/remu.json" "$@" >"$work/err" 2>&1
-}
-romulu_says() { jq -c "$1" "$work/romulu.json"; }
-remu_says() { jq -c "$1" "$work/remu.json"; }
-
 receive
 send --split 4 --images 40
 ok $? "remu sends" || sed 's/^/# /' "$work/err"
@@ -40,16 +22,6 @@ is "all of it" "$(romulu_says '[.frames, .corrupt, .lost, .incomplete, .network.
 	.network.missing_messages, ([.network.flows[].received_again] | add)]')" "[40,0,0,0,10240,0,0]"
 is "both say the same" "$(remu_says '.receivers[0] | [.images, .messages, .missing_messages]')" \
 	"[40,10240,0]"
-
-# drop DEVICE-OPTIONS...: 1 of 128 packets, by the last bits of its number
-dropping() { # AT
-	at b tc qdisc add dev vb clsact &&
-		at b tc filter add dev vb ingress protocol ip u32 match ip protocol 17 0xff \
-			match u8 0x07 0x7f at "$1" "${@:2}" action drop
-	ok $? "a line that loses packets"
-}
-dropped() { at b tc -s -j filter show dev vb ingress | jq '[.. | .stats? // empty | .drops? // empty] | add // 0'; }
-heal() { at b tc qdisc del dev vb clsact; }
 
 # --- RDMA: the last byte of the packet's number
 dropping 39 match ip dport 4791 0xffff
@@ -91,13 +63,13 @@ is "as many messages are missing as packets were dropped, and nothing wrong is c
 holds "frames are incomplete ($(romulu_says .incomplete))" "$lost > 40 && $(romulu_says .incomplete) > 0"
 
 # --- JUNGFRAU: two modules, which ask for nothing
-rm -f "$work/romulu.json"
+rm -f "$work/romulu0.json"
 head -c 8M /dev/urandom >"$work/modules.raw"
-at b romulu --buffer net0 --transport jungfrau --listen 10.1.0.2:5001 --modules 1x2 --images 16 --settle 10000 \
-	--dataset "$work/modules.raw" --geometry 1024x1024,u16 --timeout 30 --json="$work/romulu.json" \
-	>"$work/out" 2>&1 &
-receiver=$!
-wait_for 20 grep -qsi ":138A " "/proc/$receiver/net/udp"
+ip netns exec b romulu --buffer net0 --transport jungfrau --listen 10.1.0.2:5001 --modules 1x2 --images 16 --settle 10000 \
+	--dataset "$work/modules.raw" --geometry 1024x1024,u16 --timeout 30 --json="$work/romulu0.json" \
+	>"$work/out0" 2>&1 &
+receiver[0]=$!
+wait_for 20 grep -qsi ":138A " "/proc/${receiver[0]}/net/udp"
 at a remu --transport jungfrau --to 10.1.0.2:5001 --dataset "$work/modules.raw" --geometry 1024x1024,u16 \
 	--split 2 --images 16 --rate 20 --bunch 8 --json="$work/remu.json" >"$work/err" 2>&1
 ok $? "remu sends as a JUNGFRAU" || sed 's/^/# /' "$work/err"
@@ -111,8 +83,8 @@ receive --payload net1
 send --split 1 --images 4
 is "remu hears that the receiver ends" $? 1
 received 1
-grep -q "net1: rxb takes no dma-buf.*use a contig buffer" "$work/out"
-ok $? "memory by dma-buf is refused with the reason" || sed 's/^/# /' "$work/out"
+grep -q "net1: rxb takes no dma-buf.*use a contig buffer" "$work/out0"
+ok $? "memory by dma-buf is refused with the reason" || sed 's/^/# /' "$work/out0"
 rashpactl buffer remove net1
 ok $? "nobody holds it"
 rashpactl buffer remove net0

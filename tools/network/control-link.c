@@ -173,6 +173,17 @@ void link_close(struct link *l)
 	*l = (struct link)LINK_NONE;
 }
 
+void link_move(struct link *to, struct link *from)
+{
+	*to = (struct link)LINK_NONE;
+	memcpy(to->peer, from->peer, sizeof(to->peer));
+	to->fd = from->fd;
+	to->data = from->data;
+	to->have = from->have;
+	to->room = from->room;
+	*from = (struct link)LINK_NONE;
+}
+
 /* --- messages --- */
 
 static int send_all(struct link *l, const void *data, size_t size, char *why)

@@ -37,6 +37,8 @@ int link_resolve(const char *to, bool own, struct sockaddr_storage *at, socklen_
 int link_listen(const char *at, char *why);
 int link_accept(int listener, struct link *link, char *why);
 void link_close(struct link *link);
+/* from is closed then, and what came and was not taken goes with it; nobody sends meanwhile */
+void link_move(struct link *to, struct link *from);
 
 /* The whole message, within the time; it is freed. */
 int link_send(struct link *link, struct json_object *message, char *why);

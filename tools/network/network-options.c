@@ -31,6 +31,12 @@ error_t network_option(int key, char *arg, struct argp_state *state,
 		if (strcmp(arg, "uc") && strcmp(arg, "rc"))
 			argp_error(state, "--service: \"%s\" is not uc or rc", arg);
 		break;
+	case OPT_NET_RETRIES:
+		option_u32(state, "--retries", arg, 0, 7, &o->retries);
+		break;
+	case OPT_NET_TIMEOUT:
+		option_u32(state, "--ack-timeout", arg, 1, 31, &o->timeout);
+		break;
 	case OPT_NET_CLASS:
 		option_u32(state, "--traffic-class", arg, 0, 255, &o->traffic_class);
 		break;

@@ -9,8 +9,10 @@
 
 enum {
 	OPT_NET_DEVICE = 2048, OPT_NET_PORT, OPT_NET_GID, OPT_NET_MTU, OPT_NET_SERVICE,
-	OPT_NET_CLASS,
+	OPT_NET_CLASS, OPT_NET_RETRIES, OPT_NET_TIMEOUT,
 };
+
+#define NETWORK_DEFAULTS	{ .gid = -1, .retries = 7 }
 
 /* Rows of a table of options, for network_option(). */
 #define NETWORK_OPTIONS \
@@ -20,6 +22,10 @@ enum {
 	{ "mtu", OPT_NET_MTU, "BYTES", 0, "of a packet: 256 to 4096 (default: the port's)", 1 }, \
 	{ "service", OPT_NET_SERVICE, "uc|rc", 0, \
 	  "unreliable (default) or reliable connection", 1 }, \
+	{ "retries", OPT_NET_RETRIES, "N", 0, \
+	  "of a reliable connection, 0 to 7 (default 7)", 1 }, \
+	{ "ack-timeout", OPT_NET_TIMEOUT, "N", 0, \
+	  "of a reliable connection: 4.096 us * 2^N, 1 to 31 (default 14: 67 ms)", 1 }, \
 	{ "traffic-class", OPT_NET_CLASS, "N", 0, "of IP: DSCP times 4 (default 0)", 1 },
 
 error_t network_option(int key, char *arg, struct argp_state *state,

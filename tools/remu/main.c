@@ -462,7 +462,7 @@ int main(int argc, char **argv)
 {
 	struct config config = {
 		.bunch = 8, .sampling = 1,
-		.net = { .linked = 32, .writes = 256, .options = { .gid = -1 } },
+		.net = { .linked = 32, .writes = 256, .options = NETWORK_DEFAULTS },
 	};
 	volatile bool *stop = stop_on_signals();
 	struct report report = {};

@@ -285,6 +285,9 @@ int intake_open(struct intake *in, struct rashpa_stream *stream)
 	in->slot = calloc(in->about->slots, sizeof(*in->slot));
 	if (!in->slot)
 		return fail("no memory for %" PRIu32 " slots", in->about->slots);
+	if (!intake_paced(in) && in->about->slots < 3)
+		return fail("a detector that does not wait needs 3 slots, there are %" PRIu32 ": use a larger buffer, or a smaller --bunch",
+			    in->about->slots);
 	for (uint32_t i = 0; i < in->flows; i++) {
 		in->flow[i].intake = in;
 		in->flow[i].passed = in->about->first_stack;
@@ -302,20 +305,33 @@ void intake_close(struct intake *in)
 	pthread_mutex_destroy(&in->lock);
 }
 
+/* Messages of a stack, of the process that has the fewest: all others may be silent meanwhile. */
+static uint64_t fewest(const struct intake *in)
+{
+	uint64_t n = UINT64_MAX;
+
+	for (uint32_t i = 0; i < in->flows; i++)
+		n = in->flow[i].per_stack < n ? in->flow[i].per_stack : n;
+	return n;
+}
+
+uint64_t intake_unseen(const struct intake *in)
+{
+	return intake_paced(in) ? UINT64_MAX : (in->about->slots - 2) * fewest(in);
+}
+
 void intake_begin(struct intake *in, uint64_t messages)
 {
-	uint64_t of_stack = 0, stacks;
+	uint64_t stacks;
 
 	if (intake_paced(in)) {
 		while (intake_credit(in, 0, &stacks) > 0)
 			;
 		return;
 	}
-	for (uint32_t i = 0; i < in->flows; i++)
-		of_stack += in->flow[i].per_stack;
-	in->ahead = of_stack ? messages / of_stack + 1 : 1;
-	if (in->ahead > in->about->slots / 2)
-		in->ahead = in->about->slots / 2;
+	in->ahead = (messages + fewest(in) - 1) / fewest(in) + 1;
+	if (in->ahead > in->about->slots - 1)
+		in->ahead = in->about->slots - 1;
 	pthread_mutex_lock(&in->lock);
 	open_up_to(in, in->opened + in->ahead - 1);
 	pthread_mutex_unlock(&in->lock);

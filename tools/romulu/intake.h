@@ -30,7 +30,7 @@ struct flow {
 	uint64_t passed;		/* stacks that it has left behind; intake->lock */
 	/* of the thread that watches */
 	uint64_t sent;			/* as the sender says */
-	uint64_t again;			/* how often it was made to receive again */
+	uint64_t again, again_sent;	/* how often it was made to receive again, and after what */
 	bool ended, gone;		/* its sender */
 	bool stalls;			/* its path may, see rashpa_net_pair_again() */
 	void *path;			/* the transport's */
@@ -72,6 +72,8 @@ void intake_close(struct intake *in);
 void intake_begin(struct intake *in, uint64_t messages);
 
 bool intake_paced(const struct intake *in);
+/* So many messages may lie in slots unseen, at most: else they are in one that a consumer has. */
+uint64_t intake_unseen(const struct intake *in);
 /*
  * Wait for a slot that the consumer gives back: 1, and so many stacks may be sent; 0: there are no
  * more; < 0: not yet.

@@ -335,7 +335,7 @@ int main(int argc, char **argv)
 		.engine = &engine_check,
 		.net = {
 			.senders = 1, .threads = 1, .receives = 8192, .close_after = 1,
-			.settle_ms = 1000, .stall_ms = 500, .options = { .gid = -1 },
+			.settle_ms = 1000, .stall_ms = 500, .options = NETWORK_DEFAULTS,
 			.columns = 1, .rows = 1, .bunch = 8, .idle = 5,
 		},
 	};

@@ -13,7 +13,9 @@
 #include "packet.h"
 #include "rashpa.h"
 
-#define HELLO_MS	30000
+#define READY_MS	30000		/* for a sender that was accepted */
+#define HELLO_NS	30000000000ull
+#define STRANGERS	16		/* links that have not said hello */
 #define END_NS		5000000000ull	/* for a sender to end */
 
 /* --- links --- */
@@ -107,12 +109,14 @@ static void wake_stalled(struct network *n, uint64_t now)
 	for (uint32_t i = 0; n->transport->again && i < n->in.flows; i++) {
 		struct flow *f = &n->in.flow[i];
 
+		/* once for what was sent: it may wait for credit */
 		if (!f->stalls || f->gone || f->ended || f->sent <= f->expected ||
+		    f->sent == f->again_sent ||
 		    !flow_silent(f, now, n->config->stall_ms * UINT64_C(1000000)))
 			continue;
 		n->transport->again(f);
 		f->again++;
-		f->moved_ns = now;
+		f->again_sent = f->sent;
 	}
 }
 
@@ -264,64 +268,120 @@ static bool same_stream(const struct hello *a, const struct hello *b, const char
 	return !*what;
 }
 
-static int await_hello(struct network *n, struct sender *s)
+/* A hello that fits makes its link a sender. -1: it is refused. */
+static int take_hello(struct network *n, struct link *link, struct json_object *message)
 {
-	struct json_object *message;
+	struct sender *s = &n->sender[n->senders];
 	char why[WHY_SIZE];
 	const char *what;
+	int result;
 
-	if (link_await(&s->link, "hello", false, HELLO_MS, n->stop, &message, why) ||
-	    hello_read(message, &s->hello, why)) {
+	*s = (struct sender) { .link = LINK_NONE };
+	link_move(&s->link, link);
+	result = strcmp(link_kind(message), "hello") ?
+		 because(why, -1, "it says \"%.40s\" instead of \"hello\"", link_kind(message)) :
+		 hello_read(message, &s->hello, why);
+	if (!result && s->hello.transport != n->transport->number)
+		result = because(why, -1, "it comes with another --transport than %s",
+				 n->transport->name);
+	if (!result && s != n->sender && !same_stream(&n->sender->hello, &s->hello, &what))
+		result = because(why, -1, "it has %s than the sender before", what);
+	if (result) {
 		refuse(s, why);
-		return -1;
-	}
-	json_object_put(message);
-	if (s->hello.transport != n->transport->number) {
-		snprintf(why, sizeof(why), "it comes with another --transport than %s",
-			 n->transport->name);
-		refuse(s, why);
-		return -1;
-	}
-	if (s != n->sender && !same_stream(&n->sender->hello, &s->hello, &what)) {
-		snprintf(why, sizeof(why), "it has %s than the sender before", what);
-		refuse(s, why);
+		link_close(&s->link);
+		hello_free(&s->hello);
 		return -1;
 	}
 	s->first_flow = n->in.flows;
 	n->in.flows += s->hello.processes;
+	n->senders++;
 	return 0;
 }
 
-/* Who is no sender keeps nobody from being one. */
+/* Links that have not said hello yet: strangers among them keep nobody out. */
+struct waiting {
+	struct link link[STRANGERS];
+	uint64_t since[STRANGERS];
+};
+
+/* Where there is no room the one that has waited longest goes. */
+static void let_in(struct network *n, struct waiting *w)
+{
+	unsigned int oldest = 0;
+	char why[WHY_SIZE];
+
+	for (unsigned int i = 0; i < STRANGERS; i++) {
+		if (w->link[i].fd < 0) {
+			oldest = i;
+			break;
+		}
+		if (w->since[i] < w->since[oldest])
+			oldest = i;
+	}
+	link_close(&w->link[oldest]);
+	w->since[oldest] = now_ns();
+	link_accept(n->listener, &w->link[oldest], why);	/* or it has gone again */
+}
+
+static void listen_to_waiting(struct network *n, struct waiting *w)
+{
+	struct json_object *message;
+	char why[WHY_SIZE];
+
+	for (unsigned int i = 0; i < STRANGERS && n->senders < n->config->senders; i++) {
+		struct link *l = &w->link[i];
+		const int result = l->fd < 0 ? 0 : link_take(l, &message, why);
+
+		if (result > 0) {
+			take_hello(n, l, message);
+			json_object_put(message);
+		} else if (result < 0) {
+			say("%s", why);
+			link_close(l);
+		} else if (l->fd >= 0 && now_ns() - w->since[i] > HELLO_NS) {
+			say("%s: it does not say hello", l->peer);
+			link_close(l);
+		}
+	}
+}
+
+static void poll_waiting(const struct network *n, const struct waiting *w, bool *comes)
+{
+	struct pollfd fds[STRANGERS + 1];
+
+	for (unsigned int i = 0; i < STRANGERS; i++)
+		fds[i] = (struct pollfd) { .fd = w->link[i].fd, .events = POLLIN };
+	fds[STRANGERS] = (struct pollfd) { .fd = n->listener, .events = POLLIN };
+	*comes = poll(fds, STRANGERS + 1, TICK_MS) > 0 && fds[STRANGERS].revents;
+}
+
 static int await_senders(struct network *n)
 {
 	struct progress progress;
-	char why[WHY_SIZE];
-	struct pollfd pollfd = { .fd = n->listener, .events = POLLIN };
+	struct waiting waiting;
 	const uint64_t begin = now_ns();
 	int result = 0;
+	bool comes;
 
+	for (unsigned int i = 0; i < STRANGERS; i++)
+		waiting.link[i] = (struct link)LINK_NONE;
 	progress_init(&progress, false);
 	while (n->senders < n->config->senders && !*n->stop && !result) {
-		struct sender *s = &n->sender[n->senders];
-
 		if (n->config->timeout > 0 && now_ns() - begin >= n->config->timeout * 1e9) {
-			say("%s: %" PRIu32 " of %" PRIu32 " senders came within %g s: start them (remu --transport roce --to)",
-			    n->config->listen, n->senders, n->config->senders, n->config->timeout);
+			say("%s: %" PRIu32 " of %" PRIu32 " senders came within %g s: start them (remu --transport %s --to)",
+			    n->config->listen, n->senders, n->config->senders, n->config->timeout,
+			    n->transport->name);
 			result = EXIT_TIMEOUT;
 		}
 		progress_show(&progress, "waiting for a sender at %s", n->config->listen);
-		if (poll(&pollfd, 1, TICK_MS) <= 0)
-			continue;
-		*s = (struct sender) { .link = LINK_NONE };
-		if (link_accept(n->listener, &s->link, why))
-			continue;
-		if (await_hello(n, s))
-			link_close(&s->link);
-		else
-			n->senders++;
+		poll_waiting(n, &waiting, &comes);
+		if (comes)
+			let_in(n, &waiting);
+		listen_to_waiting(n, &waiting);
 	}
 	progress_end(&progress);
+	for (unsigned int i = 0; i < STRANGERS; i++)
+		link_close(&waiting.link[i]);
 	return result;
 }
 
@@ -459,7 +519,7 @@ static int agree(struct network *n)
 	for (uint32_t i = 0; i < n->senders && !result; i++)
 		result = accept_sender(n, &n->sender[i]);
 	for (uint32_t i = 0; i < n->senders && !result; i++) {
-		if (link_await(&n->sender[i].link, "ready", false, HELLO_MS, n->stop, &message,
+		if (link_await(&n->sender[i].link, "ready", false, READY_MS, n->stop, &message,
 			       why))
 			result = fail("%s", why);
 		else

@@ -26,6 +26,7 @@ struct roce {
 	struct rashpa_net_memory memory;
 	void *base;			/* of the buffer, if it is registered by address */
 	uint64_t length;
+	uint32_t receives;		/* of a thread */
 	uint64_t offset;		/* of slot 0 in the memory that is registered */
 	struct worker *worker;
 	uint32_t workers;
@@ -115,14 +116,19 @@ static int open_memory(struct network *n)
 static int prepare(struct network *n)
 {
 	struct roce *r = n->path;
+	const uint64_t most = intake_unseen(&n->in) / n->config->threads;
 	int result = open_memory(n);
 
+	r->receives = n->config->receives < most ? n->config->receives : most;
+	if (!r->receives)
+		return fail("buffer %s: too few slots for %" PRIu32 " threads: use a larger buffer",
+			    n->buffer, n->config->threads);
 	r->worker = calloc(n->config->threads, sizeof(*r->worker));
 	if (!r->worker)
 		return fail("no memory");
 	for (uint32_t i = 0; i < n->config->threads && !result; i++) {
 		r->worker[i].network = n;
-		if (rashpa_net_queue_open(r->net, 1, n->config->receives, &r->worker[i].queue))
+		if (rashpa_net_queue_open(r->net, 1, r->receives, &r->worker[i].queue))
 			return fail("%s", rashpa_net_reason());
 		r->workers++;
 	}
@@ -173,7 +179,7 @@ static uint64_t messages(const struct network *n)
 {
 	const struct roce *r = n->path;
 
-	return (uint64_t)n->config->receives * r->workers;
+	return (uint64_t)r->receives * r->workers;
 }
 
 static int again(struct flow *f)

@@ -298,7 +298,7 @@ static int print_json(const struct sink *s, struct json_object *laps)
 int network_sink(int argc, char **argv)
 {
 	struct sink_config c = {
-		.common = { .port = { .gid = -1, .retries = 7 }, .threads = 1, .pages = "thp" },
+		.common = { .port = NETWORK_DEFAULTS, .threads = 1, .pages = "thp" },
 		.memory = UINT64_C(64) << 20, .writers = 1, .receives = 512, .settle_ms = 2000,
 		.stall_ms = 500, .interval_ms = 10,
 	};

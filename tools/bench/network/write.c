@@ -358,7 +358,7 @@ static int print_json(const struct writer *w, struct json_object *laps)
 int network_write(int argc, char **argv)
 {
 	struct write_config c = {
-		.common = { .port = { .gid = -1, .retries = 7 }, .threads = 1, .pages = "thp" },
+		.common = { .port = NETWORK_DEFAULTS, .threads = 1, .pages = "thp" },
 		.plan = { .size = 4096, .pairs = 1, .linked = 1, .destinations = 1, .repeats = 3,
 			  .mtu = 4096 },
 		.time = 5, .warm_up = 1, .depth = 128, .sources = 1,

@@ -1,0 +1,40 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# Streams between the namespaces of rxe-pair.sh: remu in a, receivers in b. Sourced.
+# shellcheck disable=SC2154 # work: of shell.sh
+
+# receive [-N] OPTION...: begins receiver N (0) of buffer netN, which listens at port 5001 + N
+receive() {
+	local i=0
+	[[ ${1-} != -[0-9] ]] || { i=${1#-}; shift; }
+	rm -f "$work/romulu$i.json"
+	ip netns exec b romulu --buffer "net$i" --listen "10.1.0.2:$((5001 + i))" --device rxb --dataset generate:4 \
+		--timeout 60 --settle 10000 --json="$work/romulu$i.json" "$@" >"$work/out$i" 2>&1 &
+	receiver[i]=$!
+	wait_for 20 grep -qsi ":$(printf %04X $((5001 + i))) 00000000:0000 0A" "/proc/${receiver[i]}/net/tcp"
+}
+# received STATUS [N]
+received() {
+	wait "${receiver[${2:-0}]}"
+	is "romulu ends" $? "$1" || sed 's/^/# /' "$work/out${2:-0}"
+}
+# send OPTION...: by RDMA to receiver 0, unless an option says otherwise
+send() {
+	local -a to=(--to 10.1.0.2:5001)
+	[[ " $* " != *" --to "* ]] || to=()
+	at a remu --transport roce "${to[@]}" --device rxa --dataset generate:4 --bunch 4 \
+		--timeout 60 --json="$work/remu.json" "$@" >"$work/err" 2>&1
+}
+# romulu_says FILTER [N]
+romulu_says() { jq -c "$1" "$work/romulu${2:-0}.json"; }
+remu_says() { jq -c "$1" "$work/remu.json"; }
+
+# dropping AT MATCH...: 1 of 128 packets, by the last bits of the byte there
+dropping() {
+	at b tc qdisc add dev vb clsact &&
+		at b tc filter add dev vb ingress protocol ip u32 match ip protocol 17 0xff \
+			match u8 0x07 0x7f at "$1" "${@:2}" action drop
+	ok $? "a line that loses packets"
+}
+dropped() { at b tc -s -j filter show dev vb ingress | jq '[.. | .stats? // empty | .drops? // empty] | add // 0'; }
+heal() { at b tc qdisc del dev vb clsact; }

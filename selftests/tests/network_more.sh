@@ -1,0 +1,162 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# Streams over RoCE v2: several receivers and senders, reliable connections, torn messages, numbers
+# that go round, what a mode is blind to, strangers, and processes that are killed.
+. "$(dirname "$0")/../lib/shell.sh"
+. "$(dirname "$0")/../lib/rxe-pair.sh"
+. "$(dirname "$0")/../lib/rxe-stream.sh"
+
+if ! rxe_pair >"$work/err" 2>&1; then
+	skip "network" "$(tr '\n' ' ' <"$work/err")"
+	finish
+fi
+for i in 0 1; do
+	rashpactl buffer create --backend contig "net$i" 32M >/dev/null
+	ok $? "buffer net$i"
+done
+sent() { ok $? "$1" || sed 's/^/# /' "$work/err"; }
+both=(--to 10.1.0.2:5001 --to 10.1.0.2:5002)
+
+# --- one detector, two receivers
+for share in none images stacks; do
+	options=(--share "$share") each=6
+	[[ $share != none ]] || options=() each=12
+	receive -0
+	receive -1
+	send "${both[@]}" "${options[@]}" --images 12 --bunch 2
+	sent "to two receivers, share: $share"
+	for i in 0 1; do
+		received 0 "$i"
+		is "receiver $i has its images, and they are right" \
+			"$(romulu_says '[.frames, .corrupt, .lost, .incomplete]' "$i")" "[$each,0,0,0]"
+	done
+done
+
+# --- two detectors, one receiver; the lower half loses packets
+halves() { # OPTION...
+	receive --senders 2
+	at a remu --transport roce --to 10.1.0.2:5001 --device rxa --dataset generate:4 --bunch 2 \
+		--images 8 --timeout 60 --dtp 0,0,1024x256 >"$work/upper" 2>&1 &
+	upper=$!
+	send --images 8 --bunch 2 --dtp 0,256,1024x256
+	sent "the lower half"
+	wait "$upper"
+	ok $? "the upper half" || sed 's/^/# /' "$work/upper"
+}
+halves
+received 0
+is "both halves make images" "$(romulu_says '[.frames, .corrupt, .incomplete]')" "[8,0,0]"
+is "of two detectors" "$(romulu_says '[.network.flows[].sender] | unique | length')" 2
+
+# --- numbers that go round; the first ones are the last before 2^32
+receive
+send --split 2 --images 8 --first-immediate 4294967000
+sent "numbers that go round"
+received 0
+is "nothing is missing" "$(romulu_says '[.frames, .corrupt, .network.missing_messages,
+	([.network.flows[] | .reordered + .duplicate + .late] | add)]')" "[8,0,0,0]"
+
+# --- a reliable connection sends again
+at a tc qdisc add dev va root netem loss 2%
+receive --service rc
+send --service rc --split 2 --images 8
+sent "a line that loses, and a reliable connection"
+received 0
+at a tc -s -j qdisc show dev va | jq -e '[.[] | select(.kind == "netem").drops] | add > 0' >/dev/null
+ok $? "packets were lost"
+at a tc qdisc del dev va root
+is "no message is missing" "$(romulu_says '[.frames, .corrupt, .network.missing_messages]')" "[8,0,0]"
+
+# --- messages of four packets: a pair that lost one receives nothing any more
+dropping 39 match ip dport 4791 0xffff
+receive --slots 3 --stall 300 --settle 2000
+send --split 2 --images 64 --message 16K
+sent "messages of several packets on a line that loses"
+received 4
+heal
+is "what did not come is missing" "$(romulu_says '[.corrupt, .frames,
+	.network.received_messages + .network.missing_messages]')" "[0,64,$(remu_says .receivers[0].messages)]"
+holds "pairs were set up again ($(romulu_says '[.network.flows[].received_again] | add'))" \
+	"$(romulu_says '[.network.flows[].received_again] | add') > 0"
+
+# --- one immediate a stack: lines that are lost are not noticed, but by a pattern
+blind() { # OPTION...
+	# WRITE without immediate only
+	dropping 39 match ip dport 4791 0xffff match u8 0x2a 0xff at 28
+	receive --slots 2 "$@"
+	send --immediate stack --split 1 --images 16 --bunch 2
+	sent "one immediate a stack, on a line that loses"
+	lost=$(dropped)
+	heal
+}
+blind --no-check
+received 0
+holds "packets were dropped ($lost)" "$lost > 10"
+is "and nobody knows" "$(romulu_says '[.frames, .incomplete, .network.missing_messages]')" "[16,0,0]"
+blind
+received 4
+holds "with the pattern of --check it is seen ($(romulu_says .corrupt) of 16)" \
+	"$lost > 10 && $(romulu_says .corrupt) > 0 && $(romulu_says .network.missing_messages) == 0"
+
+# --- a detector that does not wait, and a receiver that is too slow
+receive --slots 3 --settle 1000
+send --split 2 --images 60 --bunch 2 --rate 100
+sent "a detector that does not wait"
+wait "${receiver[0]}"
+holds "what was overwritten is told as lost ($(romulu_says .lost)), and nothing wrong is called right" \
+	"$(romulu_says '.frames + .lost') == 60 && $(romulu_says .corrupt) == 0"
+
+# --- strangers keep no sender out
+receive
+at b python3 - <<'P' &
+import socket
+mute = [socket.create_connection(("10.1.0.2", 5001)) for _ in range(20)]
+for nonsense in (b"GET / HTTP/1.0\r\n\r\n", b"\0\0\0\5{}", b"\xff" * 64,
+                 b'\0\0\0\x10{"kind":"hello"}', b'\0\0\0\x0e{"kind":"end"}'):
+    s = socket.create_connection(("10.1.0.2", 5001))
+    s.sendall(nonsense)
+    mute.append(s)
+open("/tmp/strangers", "w").close()
+mute[0].recv(1)
+P
+strangers=$!
+wait_for 30 test -e /tmp/strangers
+send --split 2 --images 8
+sent "beside twenty strangers who say nothing, and five who talk nonsense"
+received 0
+is "all of it" "$(romulu_says '[.frames, .corrupt, .network.missing_messages]')" "[8,0,0]"
+kill "$strangers" 2>/dev/null
+wait "$strangers"
+
+# --- processes that are killed
+progress() { grep -Eq "$1" "$2"; }
+for round in 1 2 3; do
+	receive --progress
+	send --split 2 --images 100000 &
+	sender=$!
+	wait_for 60 progress 'romulu: [1-9][0-9]* frames' "$work/out0"
+	pkill -9 -x remu
+	wait "$sender"
+	received 1
+	grep -q "producer ended the stream after [0-9]* of 100000 images" "$work/out0"
+	ok $? "a sender is killed: the receiver ends, and says so" || sed 's/^/# /' "$work/out0"
+
+	receive --progress
+	send --split 2 --images 100000 &
+	sender=$!
+	wait_for 60 progress 'romulu: [1-9][0-9]* frames' "$work/out0"
+	kill -9 "${receiver[0]}"
+	wait "$sender"
+	is "a receiver is killed: the sender ends" $? 1
+	wait "${receiver[0]}"
+	receive
+	send --split 2 --images 8
+	sent "and both begin again, $round"
+	received 0
+	is "with all of it" "$(romulu_says '[.frames, .corrupt, .network.missing_messages]')" "[8,0,0]"
+done
+for i in 0 1; do
+	rashpactl buffer remove "net$i"
+	ok $? "nobody holds net$i"
+done
+finish
