@@ -220,8 +220,16 @@ static void tell(struct rashpa_net_queue *q, const struct ibv_wc *wc, struct ras
 /* What is there, at most n; -errno. */
 static int look(struct rashpa_net_queue *q, struct rashpa_net_done *done, uint32_t n)
 {
-	int found = ibv_poll_cq(q->cq, n < BATCH ? n : BATCH, q->wc), error;
+	int found, error;
 
+	/* now that the caller is done with what it got: no more than these lie unseen */
+	if (q->used) {
+		error = post_receives(q, q->used);
+		if (error)
+			return error;
+		q->used = 0;
+	}
+	found = ibv_poll_cq(q->cq, n < BATCH ? n : BATCH, q->wc);
 	if (found < 0)
 		return net_fail(EIO, "%s: completions cannot be read", q->net->info.device);
 	q->counts.polls++;
@@ -231,12 +239,6 @@ static int look(struct rashpa_net_queue *q, struct rashpa_net_done *done, uint32
 		tell(q, &q->wc[i], &done[i]);
 	if (q->receives - q->used < q->counts.low)
 		q->counts.low = q->receives - q->used;
-	if (q->used) {
-		error = post_receives(q, q->used);
-		if (error)
-			return error;
-		q->used = 0;
-	}
 	return found;
 }
 

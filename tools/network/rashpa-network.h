@@ -193,7 +193,8 @@ void rashpa_net_queue_close(struct rashpa_net_queue *queue);
  * @solicited: sleep until a message that asks for an event, or an error
  * @timeout_ms: how long; -1: for ever
  *
- * Receives that were used are posted again.
+ * Receives that were used are posted again by the next call: until then the caller decides what may
+ * be written over.
  *
  * Return: how many; 0 when the time is over, or by rashpa_net_wake(), or by a signal.
  */

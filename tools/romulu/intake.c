@@ -69,6 +69,21 @@ static void use_slot(struct intake *in, const struct rashpa_stack *st)
 	in->opened = st->number + 1;
 }
 
+/*
+ * A message was written into a slot that was not open: the numbers jumped further than what can
+ * lie unseen. A consumer that still holds the slot's stack hears of it; one that is done with that
+ * stack may have read some of the message. More messages may be in the slots behind this one.
+ */
+static void count_overrun(struct intake *in, uint64_t stack)
+{
+	const uint64_t first = in->opened, last = stack + in->ahead;
+	const uint64_t most = first - in->about->first_stack;	/* were there */
+	uint64_t slots = last - first + 1;
+
+	slots = slots < in->about->slots ? slots : in->about->slots;
+	in->overrun += slots < most ? slots : most;
+}
+
 /* Without credit: the slot of the oldest stack is needed, complete or not. */
 static bool open_up_to(struct intake *in, uint64_t stack)
 {
@@ -122,11 +137,13 @@ int flow_place(struct flow *f, uint32_t number, struct place *place, char *why)
 	place->message = place->number % f->per_stack;
 	if (ahead > JUMP || (ahead < 0 && (uint64_t)-(int64_t)ahead > expected))
 		return wrong(f, place->stack, "a message has a number that cannot be", why);
-	if (place->stack < in->opened)
+	if (place->stack + in->ahead < in->opened)
 		return 0;
 	if (intake_paced(in))
 		return wrong(f, place->stack, "it does not wait for credit", why);
 	pthread_mutex_lock(&in->lock);
+	if (in->direct && place->stack >= in->opened)
+		count_overrun(in, place->stack);
 	open = open_up_to(in, place->stack + in->ahead) || place->stack < in->opened;
 	pthread_mutex_unlock(&in->lock);
 	return open ? 0 : wrong(f, place->stack, "there are not so many", why);
@@ -329,11 +346,9 @@ void intake_begin(struct intake *in, uint64_t messages)
 			;
 		return;
 	}
-	in->ahead = (messages + fewest(in) - 1) / fewest(in) + 1;
-	if (in->ahead > in->about->slots - 1)
-		in->ahead = in->about->slots - 1;
+	in->ahead = (messages + fewest(in) - 1) / fewest(in);
 	pthread_mutex_lock(&in->lock);
-	open_up_to(in, in->opened + in->ahead - 1);
+	open_up_to(in, in->opened + in->ahead);
 	pthread_mutex_unlock(&in->lock);
 }
 

@@ -56,8 +56,10 @@ struct intake {
 	pthread_rwlock_t content;
 	struct slot *slot;
 	_Atomic uint64_t opened;	/* stacks up to here have a slot */
-	uint64_t ahead;			/* slots that are open early, without credit */
+	uint64_t ahead;			/* stacks that are open behind a message's; no credit */
 	uint64_t incomplete;		/* stacks */
+	bool direct;			/* messages are in the memory before they are placed */
+	uint64_t overrun;		/* stacks, maybe overwritten before that was told */
 };
 
 void intake_init(struct intake *in);

@@ -46,6 +46,7 @@ struct transport {
 	const char *name;
 	uint32_t number;			/* enum contract_transport, if it is linked: */
 	bool linked;				/* by contracts; else accept is not there */
+	bool direct;				/* messages are there before they are told */
 	int (*open)(struct network *n);		/* before there is a sender */
 	int (*prepare)(struct network *n);	/* the stream and its flows are known */
 	/* what a sender has to know; -1 and why: it does not fit */

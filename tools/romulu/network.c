@@ -482,6 +482,7 @@ static int create_stream(struct network *n)
 	n->about = rashpa_stream_about(n->stream);
 	n->in.close_after = n->config->close_after;
 	n->in.settle_ns = n->config->settle_ms * UINT64_C(1000000);
+	n->in.direct = n->transport->direct;
 	return intake_open(&n->in, n->stream);
 }
 
@@ -628,6 +629,7 @@ static struct json_object *report_json(const struct network *n)
 	put_u64(o, "received_messages", received);
 	put_u64(o, "missing_messages", missing);
 	put_u64(o, "incomplete_stacks", n->in.incomplete);
+	put_u64(o, "overrun_stacks", n->in.overrun);
 	n->transport->report(n, o);
 	json_object_object_add(o, "flows", list);
 	return o;
@@ -648,6 +650,11 @@ int network_end(struct network *n, struct json_object **report)
 	if (*n->why)
 		result = fail("%s", n->why);
 	*report = ran ? report_json(n) : NULL;
+	if (!result && n->in.overrun) {
+		say("%" PRIu64 " stacks may have been overwritten before the buffer told of it: use --policy wait, or more memory for a buffer with more slots",
+		    n->in.overrun);
+		result = EXIT_DATA;
+	}
 	return result;
 }
 

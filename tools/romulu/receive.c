@@ -369,8 +369,11 @@ int receive(const struct config *config, struct dataset *dataset, const volatile
 	}
 	if (!result && !config->only_receive && !*stop)
 		result = run(&r);
-	if (network && network_end(network, &report->network) && !result)
-		result = EXIT_FAILED;
+	if (network) {
+		const int ended = network_end(network, &report->network);
+
+		result = result ? result : ended;
+	}
 	if (config->engine->close && config->engine->close(&r) && !result)
 		result = EXIT_FAILED;
 	rashpa_stream_close(r.stream);

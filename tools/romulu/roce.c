@@ -252,6 +252,7 @@ const struct transport transport_roce = {
 	.name = "roce",
 	.number = CONTRACT_ROCE,
 	.linked = true,
+	.direct = true,
 	.open = open_port,
 	.prepare = prepare,
 	.accept = accept_sender,
