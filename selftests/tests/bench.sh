@@ -151,15 +151,16 @@ fi
 
 . tools/completion/rashpa-bench
 manual=$(sed 's/\\-/-/g' Documentation/man/rashpa-bench.1)
-commands="latency memory roundtrip"
+commands="latency memory network roundtrip"
 is "the help names all commands" "$(rashpa-bench --help | awk '/^  / { print $1 }' | sort | xargs)" \
 	"$commands"
 is "the commands are completed" "$(COMP_WORDS=(rashpa-bench "") COMP_CWORD=1
 	_rashpa_bench; printf '%s\n' "${COMPREPLY[@]}" | grep -v ^- | sort | xargs)" "$commands"
-for command in $commands; do
-	COMP_WORDS=(rashpa-bench "$command" "") COMP_CWORD=2
+for command in latency memory roundtrip "network sink" "network write" "network sweep"; do
+	read -ra words <<<"$command"
+	COMP_WORDS=(rashpa-bench "${words[@]}" "") COMP_CWORD=$((${#words[@]} + 1))
 	_rashpa_bench
-	options=$(rashpa-bench "$command" --help | grep -oE '^ .*--[a-z-]+' | grep -oE -- '--[a-z-]+' |
+	options=$(rashpa-bench "${words[@]}" --help | grep -oE '^ .*--[a-z-]+' | grep -oE -- '--[a-z-]+' |
 		grep -vE -- '--(usage|version)$' | sort)
 	is "completion knows the options of $command" "$(printf '%s\n' "${COMPREPLY[@]}" | sort)" "$options"
 	missing=

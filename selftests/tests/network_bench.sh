@@ -55,7 +55,7 @@ both 250 250 0
 sink --wait poll
 write 0 --time 0.5 --warm-up 0.1 --repeat 1 --linked 10 --solicited --rate 1M
 holds "a rate is kept" "$(says '.repeats[0].write.posted_bytes_per_s < 1500000 | if . then 1 else 0 end')"
-rashpactl buffer create bench0 4M >/dev/null
+rashpactl buffer create bench0 4M --backend contig >/dev/null
 sink --buffer bench0
 write 0 --messages 10 --repeat 1 --destinations 10
 both 10 10 0
