@@ -1,7 +1,8 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # Two network namespaces, a (10.1.0.1, va, rxa) and b (10.1.0.2, vb, rxb), with soft-RoCE at both ends
-# of a cable between them. Sourced; needs the newest kernel.
+# of a cable between them. rxe_routed makes another way, by a router: a (10.3.1.1, va1, rxa1), b
+# (10.3.2.1, vb1, rxb1), with packets of 1500 bytes. Sourced; needs the newest kernel.
 
 at() { ip netns exec "$@"; }
 
@@ -33,6 +34,27 @@ rxe_pair() {
 	# addresses become entries of the tables of global identifiers, a little later
 	end=$((SECONDS + 20))
 	until has_gid rxa && has_gid rxb; do
+		((SECONDS < end)) || { echo "soft-RoCE has no address"; return 1; }
+	done
+}
+
+rxe_routed() {
+	local side i=1 end=$((SECONDS + 20))
+
+	ip netns add r || return
+	at r sysctl -qw net.ipv4.ip_forward=1
+	for side in a b; do
+		ip link add "v${side}1" netns $side type veth peer name "vr$i" netns r || return
+		at $side ip addr add "10.3.$i.1/24" dev "v${side}1"
+		at $side ip link set "v${side}1" up
+		at r ip addr add "10.3.$i.254/24" dev "vr$i"
+		at r ip link set "vr$i" up
+		at $side ip route add 10.3.0.0/16 via "10.3.$i.254"
+		at $side rdma link add "rx${side}1" type rxe netdev "v${side}1" || return
+		i=2
+	done
+	until grep -q ffff:0a03 /sys/class/infiniband/rxa1/ports/1/gids/* &&
+		grep -q ffff:0a03 /sys/class/infiniband/rxb1/ports/1/gids/*; do
 		((SECONDS < end)) || { echo "soft-RoCE has no address"; return 1; }
 	done
 }

@@ -3,12 +3,14 @@
 # Streams between the namespaces of rxe-pair.sh: remu in a, receivers in b. Sourced.
 # shellcheck disable=SC2154 # work: of shell.sh
 
+way=10.1.0.2 devices=(rxa rxb)
+
 # receive [-N] OPTION...: begins receiver N (0) of buffer netN, which listens at port 5001 + N
 receive() {
 	local i=0
 	[[ ${1-} != -[0-9] ]] || { i=${1#-}; shift; }
 	rm -f "$work/romulu$i.json"
-	ip netns exec b romulu --buffer "net$i" --listen "10.1.0.2:$((5001 + i))" --device rxb --dataset generate:4 \
+	ip netns exec b romulu --buffer "net$i" --listen "$way:$((5001 + i))" --device "${devices[1]}" --dataset generate:4 \
 		--timeout 60 --settle 10000 --json="$work/romulu$i.json" "$@" >"$work/out$i" 2>&1 &
 	receiver[i]=$!
 	wait_for 20 grep -qsi ":$(printf %04X $((5001 + i))) 00000000:0000 0A" "/proc/${receiver[i]}/net/tcp"
@@ -20,9 +22,9 @@ received() {
 }
 # send OPTION...: by RDMA to receiver 0, unless an option says otherwise
 send() {
-	local -a to=(--to 10.1.0.2:5001)
+	local -a to=(--to "$way:5001")
 	[[ " $* " != *" --to "* ]] || to=()
-	at a remu --transport roce "${to[@]}" --device rxa --dataset generate:4 --bunch 4 \
+	at a remu --transport roce "${to[@]}" --device "${devices[0]}" --dataset generate:4 --bunch 4 \
 		--timeout 60 --json="$work/remu.json" "$@" >"$work/err" 2>&1
 }
 # romulu_says FILTER [N]

@@ -62,6 +62,20 @@ is "as many messages are missing as packets were dropped, and nothing wrong is c
 	"[$((messages - lost)),$lost,0,16]"
 holds "frames are incomplete ($(romulu_says .incomplete))" "$lost > 40 && $(romulu_says .incomplete) > 0"
 
+# --- packets that come twice, and behind later ones
+at a tc qdisc add dev va root netem delay 5ms reorder 75% duplicate 5%
+receive --transport udp --close-after 3
+send --transport udp --split 2 --images 16
+ok $? "remu sends by UDP" || sed 's/^/# /' "$work/err"
+received 0
+at a tc qdisc del dev va root
+is "each message counts once, and nothing is missing" \
+	"$(romulu_says '[.frames, .corrupt, .incomplete, .network.missing_messages,
+	.network.received_messages - ([.network.flows[].duplicate] | add)]')" \
+	"[16,0,0,0,$(remu_says .receivers[0].messages)]"
+holds "there were such packets" "$(romulu_says '[.network.flows[].duplicate] | add') > 0 &&
+	$(romulu_says '[.network.flows[].reordered] | add') > 0"
+
 # --- JUNGFRAU: two modules, which ask for nothing
 rm -f "$work/romulu0.json"
 head -c 8M /dev/urandom >"$work/modules.raw"

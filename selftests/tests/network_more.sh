@@ -15,6 +15,8 @@ for i in 0 1; do
 	ok $? "buffer net$i"
 done
 sent() { ok $? "$1" || sed 's/^/# /' "$work/err"; }
+# a link to receiver 0 is there
+has_link() { at b grep -q ":1389 [0-9A-F]*:[0-9A-F]* 01" /proc/net/tcp; }
 both=(--to 10.1.0.2:5001 --to 10.1.0.2:5002)
 
 # --- one detector, two receivers
@@ -47,6 +49,69 @@ halves
 received 0
 is "both halves make images" "$(romulu_says '[.frames, .corrupt, .incomplete]')" "[8,0,0]"
 is "of two detectors" "$(romulu_says '[.network.flows[].sender] | unique | length')" 2
+
+receive --senders 2 --timeout 20
+send --images 8 --bunch 2 --dtp 0,0,1024x256 &
+sender=$!
+wait_for 20 has_link
+at a remu --transport roce --to 10.1.0.2:5001 --device rxa --dataset generate:4 --bunch 2 \
+	--images 8 --dtp 0,255,1024x256 >"$work/lower" 2>&1
+is "a detector that writes where another one does is refused" $? 1
+grep -q "its regions are, in part, where another one writes" "$work/lower"
+ok $? "with the reason" || sed 's/^/# /' "$work/lower"
+kill "${receiver[0]}"
+wait "$sender" "${receiver[0]}"
+
+# --- two detectors, two receivers, over a router
+rxe_routed >"$work/err" 2>&1
+sent "a way over a router, packets of 1500 bytes"
+way=10.3.2.1 devices=(rxa1 rxb1)
+for i in 0 1; do
+	receive -$i --senders 2
+done
+at a remu --transport roce --to $way:5001 --to $way:5002 --device rxa1 --dataset generate:4 --bunch 2 \
+	--images 4 --timeout 60 --dtp 0,0,1024x256 >"$work/upper" 2>&1 &
+upper=$!
+send --to $way:5001 --to $way:5002 --images 4 --bunch 2 --dtp 0,256,1024x256
+sent "the lower half to both"
+wait "$upper"
+ok $? "the upper half to both" || sed 's/^/# /' "$work/upper"
+for i in 0 1; do
+	received 0 $i
+	is "receiver $i has all of it, in packets of 1024 bytes" \
+		"$(romulu_says '[.frames, .corrupt, .network.missing_messages, .network.mtu_bytes]' $i)" \
+		"[4,0,0,1024]"
+done
+way=10.1.0.2 devices=(rxa rxb)
+
+# --- consumers that know nothing of networks
+receive --receive-only
+build/tools/examples/consumer net0 >"$work/means" 2>"$work/err" &
+consumer=$!
+send --split 2 --images 20
+sent "to a consumer of ten lines"
+received 0
+wait "$consumer"
+ok $? "which ends with the stream"
+is "and has had all frames" "$(wc -l <"$work/means")" 20
+receive --receive-only
+send --split 2 --images 100000 &
+sender=$!
+rashpactl top --once --interval 0.5 --timeout 30 net0 >"$work/top"
+ok $? "rashpactl top looks at it"
+grep -Eq 'net0.*[1-9]' "$work/top"
+ok $? "and sees stacks" || sed 's/^/# /' "$work/top"
+RASHPA_LIBRARY=$PWD/build/tools/librashpa.so.0 python3 -B - <<'P' >"$work/python" 2>&1
+import sys
+sys.path.insert(0, "tools/python")
+import rashpa
+with rashpa.Stream("net0") as stream:
+    stack = next(iter(stream))
+    print(stack.images.shape, stack.incomplete)
+P
+is "Python takes a stack" "$(cat "$work/python")" "(4, 512, 1024) False"
+kill "${receiver[0]}"
+wait "$sender" "${receiver[0]}"
 
 # --- numbers that go round; the first ones are the last before 2^32
 receive

@@ -268,6 +268,28 @@ static bool same_stream(const struct hello *a, const struct hello *b, const char
 	return !*what;
 }
 
+static bool overlap(const struct contract_process *a, const struct contract_process *b)
+{
+	return a->x < b->x + b->width && b->x < a->x + a->width &&
+	       a->y < b->y + b->height && b->y < a->y + a->height;
+}
+
+/* Each pixel is one process's, or nobody would know which of them it shows. */
+static bool writes_twice(const struct network *n, const struct sender *s)
+{
+	for (uint32_t i = 0; i < s->hello.processes; i++) {
+		for (const struct sender *o = n->sender; o <= s; o++) {
+			const uint32_t most = o == s ? i : o->hello.processes;
+
+			for (uint32_t k = 0; k < most; k++) {
+				if (overlap(&s->hello.process[i], &o->hello.process[k]))
+					return true;
+			}
+		}
+	}
+	return false;
+}
+
 /* A hello that fits makes its link a sender. -1: it is refused. */
 static int take_hello(struct network *n, struct link *link, struct json_object *message)
 {
@@ -286,6 +308,8 @@ static int take_hello(struct network *n, struct link *link, struct json_object *
 				 n->transport->name);
 	if (!result && s != n->sender && !same_stream(&n->sender->hello, &s->hello, &what))
 		result = because(why, -1, "it has %s than the sender before", what);
+	if (!result && writes_twice(n, s))
+		result = because(why, -1, "its regions are, in part, where another one writes");
 	if (result) {
 		refuse(s, why);
 		link_close(&s->link);

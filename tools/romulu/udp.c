@@ -362,7 +362,11 @@ static int accept_sender(struct network *n, struct sender *s, struct accept *a, 
 static int start(struct network *n)
 {
 	struct udp *u = n->path;
+	const struct place first = { .stack = n->about->first_stack };
 
+	if (!flow_slot(n->in.flow, &first)->data)
+		return fail("%s: no program can write there: packets of UDP need memory that can be mapped",
+			    n->config->payload ? n->config->payload : n->buffer);
 	for (uint32_t i = 0; i < u->workers; i++) {
 		if (pthread_create(&u->worker[i].thread, NULL, receive, &u->worker[i]))
 			return fail("no thread");
