@@ -91,6 +91,30 @@ received 0
 is "all of it" "$(romulu_says '[.frames, .corrupt, .lost, .incomplete, .network.received_messages,
 	.network.missing_messages, .network.first_frame]')" "[16,0,0,0,4096,0,1]" ||
 	romulu_says .network | sed 's/^/# /'
+rm -f "$work/romulu0.json"
+ip netns exec b romulu --buffer net0 --transport jungfrau --listen 10.1.0.2:5001 --modules 1x2 --images 16 \
+	--receive-only --idle 20 --timeout 30 --json="$work/romulu0.json" >"$work/out0" 2>&1 &
+receiver[0]=$!
+RASHPA_LIBRARY=$PWD/build/tools/librashpa.so.0 python3 -B - "$work/opened" <<'P' >"$work/python" 2>&1 &
+import sys
+sys.path.insert(0, "tools/python")
+import rashpa
+with rashpa.Stream("net0", timeout=30) as stream:
+    open(sys.argv[1], "w").close()
+    for stack in stream:
+        with stack:
+            t = stack.table
+            print(t["frame"][0], *t["trigger"], bool((t["time"] > 0).all()), *t["wrong"])
+P
+python=$!
+wait_for 30 test -e "$work/opened"
+wait_for 20 grep -qsi ":138A " "/proc/${receiver[0]}/net/udp"
+at a remu --transport jungfrau --to 10.1.0.2:5001 --dataset "$work/modules.raw" --geometry 1024x1024,u16 \
+	--split 2 --images 16 --rate 20 --bunch 8 >"$work/err" 2>&1
+wait "${receiver[0]}" "$python"
+is "images have the detector's own numbers, and times" "$(xargs <"$work/python")" \
+	"0 1 2 3 4 5 6 7 8 True 0 0 0 0 0 0 0 0 8 9 10 11 12 13 14 15 16 True 0 0 0 0 0 0 0 0" ||
+	sed "s/^/# /" "$work/out0" "$work/err"
 # --- memory that soft-RoCE cannot have
 rashpactl buffer create --backend contig net1 64M >/dev/null
 receive --payload net1

@@ -52,11 +52,24 @@ static void give_up(struct intake *in, struct slot *slot)
 	publish(in, slot);
 }
 
+/* Also of images of which nothing will come. */
+static void number_images(const struct intake *in, const struct rashpa_stack *st)
+{
+	for (uint32_t i = 0; i < in->flows; i++) {
+		for (uint32_t k = 0; k < in->about->bunch; k++)
+			rashpa_stack_describe(st, i, k, &(struct rashpa_image) {
+				.frame = st->number * in->about->bunch + k,
+			});
+	}
+}
+
 static void use_slot(struct intake *in, const struct rashpa_stack *st)
 {
 	struct slot *slot = slot_of(in, st->number);
 
 	fill_rest(in, st);
+	if (in->about->meta_slot)
+		number_images(in, st);
 	pthread_rwlock_wrlock(&in->content);
 	slot->stack = *st;
 	slot->behind = in->flows;

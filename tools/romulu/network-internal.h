@@ -45,7 +45,7 @@ struct network {
 struct transport {
 	const char *name;
 	uint32_t number;			/* enum contract_transport, if it is linked: */
-	bool linked;				/* by contracts; else accept is not there */
+	bool linked;		/* by contracts; else packets describe images */
 	bool direct;				/* messages are there before they are told */
 	int (*open)(struct network *n);		/* before there is a sender */
 	int (*prepare)(struct network *n);	/* the stream and its flows are known */

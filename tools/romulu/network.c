@@ -474,6 +474,7 @@ static int create_stream(struct network *n)
 			.dataset_images = h->dataset_images, .dataset_sum = h->dataset_sum,
 		},
 		.processes = n->in.flows,
+		.flags = n->transport->linked ? 0 : RASHPA_PLAN_META,
 	};
 
 	n->process = calloc(n->in.flows, sizeof(*n->process));

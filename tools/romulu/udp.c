@@ -33,6 +33,7 @@ struct path {
 	struct cut cut;
 	uint64_t offset;		/* of the region in an image */
 	uint32_t dropped;		/* packets that found no room in the socket, as it says */
+	uint64_t described;		/* image + 1 of the last packet */
 };
 
 struct worker {
@@ -64,6 +65,21 @@ struct udp {
 
 /* --- a packet --- */
 
+/* As a JUNGFRAU tells: it has one trigger a frame, and does not name it otherwise. */
+static void describe(struct path *p, const struct place *at, const struct jungfrau *h)
+{
+	const struct flow *f = p->flow;
+	const uint32_t image = at->message / f->per_image;
+	const uint64_t number = at->stack * f->intake->about->bunch + image;
+
+	if (p->described != number + 1)
+		rashpa_stack_describe(flow_slot(f, at), f->process, image, &(struct rashpa_image) {
+			.frame = number,
+			.trigger = le64toh(h->frame), .time = le64toh(h->timestamp),
+		});
+	p->described = number + 1;
+}
+
 static void put_pixels(struct path *p, const struct place *at, const struct piece *piece,
 		       const char *from)
 {
@@ -76,7 +92,8 @@ static void put_pixels(struct path *p, const struct place *at, const struct piec
 }
 
 /* A message with its number. false: it cannot be one. */
-static bool take(struct path *p, uint32_t number, const char *pixels, size_t bytes)
+static bool take(struct path *p, uint32_t number, const struct jungfrau *header,
+		 const char *pixels, size_t bytes)
 {
 	struct flow *f = p->flow;
 	char why[WHY_SIZE];
@@ -90,6 +107,8 @@ static bool take(struct path *p, uint32_t number, const char *pixels, size_t byt
 		return false;
 	if (flow_hold(f, &at)) {
 		put_pixels(p, &at, &piece, pixels);
+		if (header)
+			describe(p, &at, header);
 		flow_let_go(f);
 	}
 	flow_take(f, &at);
@@ -105,7 +124,7 @@ static bool take_ours(struct path *p, const char *packet, size_t bytes)
 	memcpy(&h, packet, sizeof(h));
 	return le32toh(h.magic) == PACKET_MAGIC && le32toh(h.token) == p->udp->token &&
 	       le32toh(h.process) == p->flow->process &&
-	       take(p, le32toh(h.number), packet + sizeof(h), bytes - sizeof(h));
+	       take(p, le32toh(h.number), NULL, packet + sizeof(h), bytes - sizeof(h));
 }
 
 /* The module is that of the header, whichever port it came to. */
@@ -127,7 +146,7 @@ static bool take_jungfrau(struct path *p, const char *packet, size_t bytes)
 	atomic_compare_exchange_strong(&u->first_frame, &none, frame);
 	return frame >= u->first_frame &&
 	       take(&u->path[module],
-		    (uint32_t)(frame - u->first_frame) * JUNGFRAU_PACKETS + le32toh(h.packet),
+		    (uint32_t)(frame - u->first_frame) * JUNGFRAU_PACKETS + le32toh(h.packet), &h,
 		    packet + sizeof(h), bytes - sizeof(h));
 }
 
