@@ -101,7 +101,7 @@ sanitizers() { # SERIES
 	"$lab" exec -- selftests/sanitize.sh || return
 	[[ ! $1 ]] || RASHPA_TOOLS=build/sanitize/tools RASHPA_FPGA=build/sanitize/tools/rashpa-fpga \
 		guest sanitizers "$1" on --fpga 2 -- \
-		selftests/suite.sh build/sanitize/selftests/{map,lock}_test selftests/tests/{frames,tools,stream}.sh
+		selftests/suite.sh build/sanitize/selftests/{map,lock}_test selftests/tests/{tools,stream}.sh
 }
 
 trap 'kill "${!running[@]}" 2>/dev/null; wait; exit 130' INT TERM
@@ -112,12 +112,8 @@ suite() {
 
 	suite_of "$1" "$2"
 	options+=(--smp "$smp")
-	if [[ $1 == "$newest" && $2 == on ]]; then
-		# on two processors in one of the guests at least
-		options+=(--smp 2)
-		export RASHPA_STRESS_EVENTS=1000000
-	fi
-	# and where races are noticed
+	[[ "$1 $2" != "$newest on" ]] || export RASHPA_STRESS_EVENTS=1000000
+	# on two processors in one of the guests at least: where races are noticed
 	[[ "$1 $2" != "debug on" ]] || options+=(--smp 2)
 	exec "$lab" run "${options[@]}" --timeout 1800 --log "$out/$1-iommu-$2.log" -- \
 		selftests/suite.sh "${without[@]}"
@@ -185,6 +181,7 @@ part "two devices" "$lab" exec -- selftests/conformance/differ.sh
 part "lab" selftests/lab/selftest --quick
 part "ABI" "$lab" exec -- selftests/abi.sh
 part "syzkaller description" "$lab" exec -- python3 -B selftests/fuzz/describe.py --check
+part "usage" "$lab" exec -- selftests/usage.sh
 part "documentation" "$lab" exec -- selftests/docs.sh
 while ((${#running[@]})); do
 	reap

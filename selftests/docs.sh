@@ -109,20 +109,5 @@ done </tmp/chapters >/tmp/missing
 sed 's/^/# no such chapter: /' /tmp/missing
 [[ -s /tmp/chapters && ! -s /tmp/missing ]]
 verdict $? "the chapters that it names are those of fpga-interface.rst"
-# the options of a program, its page and its completion
-for command in rashpa-fpga rashpa-fpga-conformance rashpa-inject rashpa-capture-check \
-	"rashpa-bench network sink" "rashpa-bench network write" "rashpa-bench network sweep"; do
-	tool=${command%% *}
-	# shellcheck disable=SC2086 # a tool, and words of its own
-	build/tools/$command --help | grep -oE -- '--[a-z]+(-[a-z]+)*' | sort -u |
-		grep -vxE -- '--(usage|help)' >/tmp/options
-	while read -r name; do
-		grep -qF -- "${name//-/\\-}" "Documentation/man/$tool.1" || echo "$name: manual"
-		grep -qF -- "$name" "tools/completion/$tool" || echo "$name: completion"
-	done </tmp/options >/tmp/missing
-	sed 's/^/# missing: /' /tmp/missing
-	[[ -s /tmp/options && ! -s /tmp/missing ]]
-	verdict $? "manual and completion have each option of $command"
-done
 echo "1..$n"
 exit "$bad"

@@ -12,44 +12,46 @@ foreign=(--disk 64M --device "edu,dma_mask=0xffffffffffffffff" --device edu
 	--device pcie-root-port,id=port9,chassis=9,x-speed=2_5 --device e1000e,bus=port9)
 
 scripts="bench.sh compat.sh conformance.sh data.sh foreign.sh fuzz.sh hostile.sh keepup.sh kill.sh
-	receive.sh examples.sh load.sh network.sh network_more.sh network_bench.sh python.sh stream.sh tools.sh"
+	receive.sh examples.sh load.sh python.sh stream.sh tools.sh"
+# soft-RoCE knows network namespaces on the newest kernel only
+networks="frames.sh network.sh network_more.sh network_bench.sh"
 # What a guest leaves out, because another one runs it: on stock kernels, most of what asks
 # nothing of the IOMMU runs once a kernel, what asks nothing of the kernel only once. 6.1 does
 # not let a fault wait while pages are pinned, so race_test cannot hold all calls there.
 declare -A leaves_out=(
-	["6.1 off"]="network.sh network_more.sh network_bench.sh conformance.sh race_test argument_test memory_test privilege_test disclosure_test
-		order_test data.sh
+	["6.1 off"]="conformance.sh race_test argument_test memory_test privilege_test disclosure_test
+		order_test import_test hostile_test look_test lifetime_test device_test data.sh
 		bench.sh keepup.sh tools.sh kill.sh stream.sh receive.sh hostile.sh compat.sh fuzz.sh
 		examples.sh load.sh python.sh"
-	["6.1 on"]="network.sh network_more.sh network_bench.sh data.sh conformance.sh abi_test storm_test pass_test race_test churn_test group_test
+	["6.1 on"]="data.sh conformance.sh abi_test storm_test pass_test race_test churn_test group_test
 		foreign.sh bench.sh tools.sh hostile.sh compat.sh fuzz.sh stream.sh receive.sh
 		keepup.sh kill.sh examples.sh load.sh python.sh"
-	["6.12 off"]="network.sh network_more.sh network_bench.sh data.sh conformance.sh abi_test storm_test pass_test race_test churn_test
+	["6.12 off"]="data.sh conformance.sh abi_test storm_test pass_test race_test churn_test
+		import_test hostile_test lifetime_test device_test
 		foreign.sh bench.sh keepup.sh tools.sh kill.sh receive.sh hostile.sh fuzz.sh load.sh
 		python.sh"
-	["6.12 on"]="network.sh network_more.sh network_bench.sh data.sh argument_test memory_test privilege_test disclosure_test order_test
+	["6.12 on"]="data.sh argument_test memory_test privilege_test disclosure_test order_test
 		group_test foreign.sh keepup.sh tools.sh stream.sh receive.sh compat.sh kill.sh
 		hostile.sh examples.sh load.sh python.sh conformance.sh"
 	["newest off"]="conformance.sh abi_test argument_test privilege_test disclosure_test order_test
 		storm_test data.sh
 		pass_test race_test churn_test event_test group_test lock_test name_test role_test pin_test
-		bench.sh keepup.sh tools.sh kill.sh stream.sh receive.sh hostile.sh compat.sh
+		device_test bench.sh keepup.sh tools.sh kill.sh stream.sh receive.sh hostile.sh compat.sh
 		examples.sh fuzz.sh"
-	# the guest with sanitizers runs tools.sh and stream.sh here; soft-RoCE knows network namespaces
-	# on the newest kernel only
-	["newest on"]="network.sh network_more.sh network_bench.sh memory_test foreign.sh bench.sh compat.sh fuzz.sh tools.sh stream.sh load.sh
+	# the guest with sanitizers runs tools.sh and stream.sh here
+	["newest on"]="memory_test foreign.sh bench.sh compat.sh fuzz.sh tools.sh stream.sh load.sh
 		python.sh"
-	# What asks nothing of the IOMMU, and faults of a kind, once each. Scripts are mostly about
-	# the tools, and slow here: coverage.sh runs them.
+	# What asks nothing of the IOMMU, or more where there is one, and faults of a kind, once each.
+	# Scripts are mostly about the tools, and slow here: coverage.sh runs them.
 	["debug off"]="$scripts mmap_test privilege_test limit_test disclosure_test argument_test
-		doorbell_test fault_test"
+		doorbell_test fault_test race_test storm_test unplug_test lifetime_test hostile_test"
 	["debug on"]="$scripts memory_test ring_test look_test consumer_test name_test stream_test
 		event_test lock_test group_test abi_test role_test fault_bind_test"
 	# All of it, but once what asks nothing of the IOMMU.
-	["coverage off"]="network.sh network_more.sh network_bench.sh conformance.sh churn_test race_test unplug_test lifetime_test fault_bind_test
+	["coverage off"]="conformance.sh churn_test race_test unplug_test lifetime_test fault_bind_test
 		bench.sh tools.sh hostile.sh kill.sh stream.sh receive.sh examples.sh load.sh
 		python.sh"
-	["coverage on"]="network.sh network_more.sh network_bench.sh abi_test argument_test memory_test name_test role_test pin_test privilege_test
+	["coverage on"]="abi_test argument_test memory_test name_test role_test pin_test privilege_test
 		disclosure_test event_test ring_test lock_test group_test doorbell_test storm_test
 		compat.sh data.sh foreign.sh fuzz.sh keepup.sh python.sh"
 )
@@ -77,8 +79,11 @@ suite_of() {
 	options=(--kernel "${1/coverage/debug}" --iommu "$2" --fpga 2 --memory 2G "${foreign[@]}")
 	# those that run in guests of their own, and what the one with sanitizers runs
 	without=(--without large_test --without bounce_test --without contig_test
-		--without lockdown_test --without flr_test --without frames.sh)
+		--without lockdown_test --without flr_test)
 	for name in ${leaves_out["$1 $2"]-}; do
+		without+=(--without "$name")
+	done
+	[[ "$1 $2" == "newest off" ]] || for name in $networks; do
 		without+=(--without "$name")
 	done
 	case $1-$2 in

@@ -22,8 +22,8 @@ good "conformance: nothing to say of the program" \
 	env RASHPA_TOOLS=build/sanitize/tools selftests/conformance.sh
 good "frames: nothing to say of the programs" \
 	env RASHPA_TOOLS=build/sanitize/tools selftests/frames.sh
-good "two devices: nothing to say of the same streams" \
-	env RASHPA_BUILD="$out" selftests/conformance/differ.sh
+good "usage: nothing to say of what needs no driver" \
+	env RASHPA_TOOLS=build/sanitize/tools selftests/usage.sh
 good "tools: nothing to say of their self-test" "$out/tools/tools-selftest" tools/profiles
 good "streams: nothing to say of their self-test" "$out/tools/stream-selftest"
 good "network: nothing to say of its self-test" "$out/tools/network-selftest"

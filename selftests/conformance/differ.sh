@@ -46,12 +46,12 @@ takes_along() { # BOARDS COMMAND...
 	return "$((status || i == 1000))"
 }
 
-good "the model and itself" "$differ" "$model" "$model" --seconds 4
+good "the model and itself" "$differ" "$model" "$model" --seconds 2
 for word in "lose lock 2" "lose interrupt 3" "twice interrupt 0" "wild 0x100000000" "drop on"; do
 	good "the model and one that was told: $word" found "$word"
 done
 if [[ -x $second ]]; then
-	good "the model and the second implementation" "$differ" "$model" "$second" --seconds 8
+	good "the model and the second implementation" "$differ" "$model" "$second" --seconds 4
 fi
 good "differ, killed, leaves no board behind" \
 	takes_along 2 "$differ" "$model" "$model" --seconds 60

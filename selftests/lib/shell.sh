@@ -45,6 +45,15 @@ good() {
 	ok "$status" "$name"
 }
 
+# json FILTER COMMAND...: is its JSON true of this filter?
+json() {
+	local filter=$1
+	shift
+	"$@" >"$work/json" && jq -e "$filter" "$work/json" >/dev/null && return
+	sed 's/^/#   /' "$work/json"
+	return 1
+}
+
 skip() { n=$((n + 1)); echo "ok $n - $1 # SKIP $2"; }
 
 finish() { echo "1..$n"; exit "$bad"; }

@@ -147,52 +147,21 @@ if ((${#device[@]})); then
 else
 	skip "events" "no software FPGA in this guest"
 fi
-# --- what the commands say about themselves ---
+# --- what is refused ---
 
-. tools/completion/rashpa-bench
-manual=$(sed 's/\\-/-/g' Documentation/man/rashpa-bench.1)
-commands="latency memory network roundtrip"
-is "the help names all commands" "$(rashpa-bench --help | awk '/^  / { print $1 }' | sort | xargs)" \
-	"$commands"
-is "the commands are completed" "$(COMP_WORDS=(rashpa-bench "") COMP_CWORD=1
-	_rashpa_bench; printf '%s\n' "${COMPREPLY[@]}" | grep -v ^- | sort | xargs)" "$commands"
-for command in latency memory roundtrip "network sink" "network write" "network sweep"; do
-	read -ra words <<<"$command"
-	COMP_WORDS=(rashpa-bench "${words[@]}" "") COMP_CWORD=$((${#words[@]} + 1))
-	_rashpa_bench
-	options=$(rashpa-bench "${words[@]}" --help | grep -oE '^ .*--[a-z-]+' | grep -oE -- '--[a-z-]+' |
-		grep -vE -- '--(usage|version)$' | sort)
-	is "completion knows the options of $command" "$(printf '%s\n' "${COMPREPLY[@]}" | sort)" "$options"
-	missing=
-	for option in $options; do
-		[[ $manual == *"$option"* ]] || missing+=" $option"
-	done
-	is "so does the manual" "$missing" ""
-done
-
-# refuses STATUS PATTERN OPTION...
+# refuses PATTERN OPTION...
 refuses() {
-	local want=$1 pattern=$2 got
-	shift 2
+	local pattern=$1 got
+	shift
 	rashpa-bench "$@" >"$work/out" 2>&1
 	got=$?
 	[[ $(<"$work/out") =~ $pattern ]]
-	ok $(($? || got != want)) "refused: rashpa-bench $*"
+	ok $(($? || got != 1)) "refused: rashpa-bench $*"
 }
-refuses 2 "unknown command.*nosuch" nosuch
-refuses 2 "3M.*multiple of 2M" memory --sizes 3M
-refuses 2 "\"12Q\" is not a size" memory --sizes 2M,12Q
-refuses 2 "\"0\".*1 to 1000" memory --repeat 0
-refuses 2 "magic.*contig" memory --backend magic
-refuses 2 "--fpga is missing" latency
-refuses 2 "--fpga is missing" roundtrip
-refuses 2 "\"5\".*20 to 1000000" latency --fpga fpga77 --period 5
-refuses 2 "\"0\".*1 to 1000" latency --fpga fpga77 --repeat 0
-refuses 2 "\"3\".*multiple of 8" roundtrip --fpga fpga77 --sizes 1K,3
-refuses 1 "fpga77" latency --fpga fpga77
-refuses 1 "fpga77" roundtrip --fpga fpga77
-refuses 1 "give --fpga fpgaN" memory --sizes 64K --repeat 1
-refuses 1 "fpga77" memory --sizes 64K --repeat 1 --fpga fpga77
+refuses "fpga77" latency --fpga fpga77
+refuses "fpga77" roundtrip --fpga fpga77
+refuses "give --fpga fpgaN" memory --sizes 64K --repeat 1
+refuses "fpga77" memory --sizes 64K --repeat 1 --fpga fpga77
 PATH=build/tools rashpa-bench memory --sizes 64K --repeat 1 --svg "$work/x.svg" 2>"$work/out"
 got=$?
 [[ $(<"$work/out") == *"apt install gnuplot-nox"* ]]

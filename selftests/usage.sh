@@ -1,0 +1,178 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# Runs inside the lab's root: what the tools say where no driver is needed. Wrong usage: exit status 2,
+# and a sentence that names the thing and the remedy; help, manual and completion have the same
+# options. RASHPA_TOOLS: where they are. TAP.
+set -uo pipefail
+
+# shellcheck source-path=SCRIPTDIR source=lib/shell.sh
+. "$(dirname "$0")/lib/shell.sh"
+PATH=$PWD/${RASHPA_TOOLS:-build/tools}:$PATH
+
+# --- wrong usage
+
+refuses() { # PATTERN COMMAND...
+	local pattern=$1 got
+	shift
+	RASHPA_DEV="$work/none" timeout 20 "$@" >"$work/out" 2>"$work/err"
+	got=$?
+	((got == 2)) && [[ $(<"$work/err") =~ $pattern ]]
+	ok $? "refused: $*" || {
+		echo "# exit status $got; expected 2, and a message like \"$pattern\", got:"
+		sed 's/^/#   /' "$work/err" "$work/out"
+	}
+}
+
+refuses "name.*empty" rashpactl buffer create "" 4M
+refuses "name.*empty" rashpactl lock create fpga77 "" 4
+refuses "\"0\" is not a size" rashpactl buffer create zero 0
+refuses "\"4Q\" is not a size" rashpactl buffer create unit 4Q
+refuses "\"99999999T\" is not a size" rashpactl buffer create huge 99999999T
+refuses "-4M|option" rashpactl buffer create negative -4M
+refuses "magic.*auto, cma or contig" rashpactl buffer create odd 4M --backend magic
+refuses "give NAME and SIZE" rashpactl buffer create
+refuses "unknown command.*nonsense" rashpactl nonsense
+refuses "stray.*--json=FILE" remu --buffer here --json stray
+refuses "stray.*--json=FILE" romulu --buffer here --json stray
+refuses "12:34.*BDF" rashpa-bench latency --fpga fpga77 --vfio 12:34
+refuses "which buffer" remu
+refuses "udp: who gets the images" remu --transport udp
+refuses "pcie, roce, udp or jungfrau" remu --buffer here --transport tcp
+refuses "of PCIe" remu --buffer here --transport roce --to a:1
+refuses "does not wait" remu --transport jungfrau --to a:1
+refuses "from where" romulu --buffer here --receive-only
+refuses "event, poll" romulu --buffer here --listen 1 --wait long
+refuses "1000,500,100x100 is outside" remu --buffer here --dtp 1000,500,100x100
+refuses "1e-12.*1e-06 to 250000000 images" remu --buffer here --rate 1e-12
+refuses "images per second" remu --buffer here --rate 0
+refuses "0777.*0666" rashpactl buffer create odd 4M --mode 0777
+refuses "no user.*nosuchuser" rashpactl buffer create odd 4M --owner nosuchuser
+refuses "no group.*nosuchgroup" rashpactl buffer create odd 4M --owner root:nosuchgroup
+refuses "hot.*cached.*wc.*uc" rashpactl buffer create odd 4M --cache hot
+refuses "align.*power of two" rashpactl buffer create odd 4M --align 3K
+refuses "--owner, --mode" rashpactl buffer permit here
+refuses "rw.*octal" rashpactl buffer permit here --mode u+rw
+refuses "neither a user nor a group" rashpactl buffer permit here --owner :
+refuses "--node.*x" rashpactl buffer query --node x
+refuses "magic" rashpactl buffer query --backend magic
+refuses "--for" rashpactl map explain here
+refuses "memory" rashpactl map explain --for fpga77
+refuses "sideways.*both.*to-memory" rashpactl map here fpga77 --direction sideways
+refuses "--boundary.*x" rashpactl map here fpga77 --boundary x
+refuses "fpgaN:WINDOW" rashpactl window info fpga77
+refuses "BUFFER:OFFSET" rashpactl event watch fpga77 --lock here
+refuses "what=3.*changed.*poll" rashpactl event watch fpga77 --lock here:0,what=3
+refuses "2 is not the place.*there are 2" rashpactl event stat fpga77 --vector 0 --group 1,2
+refuses "live.*--rate" remu --buffer here --fpga 77 --live
+refuses "drop.*--rate" remu --buffer here --fpga 77 --policy drop
+refuses "drop.*--split 1" remu --buffer here --fpga 77 --policy drop --rate 5 --split 2
+refuses "wait.*memory" remu --buffer here --fpga 77 --policy wait --rate 5
+refuses "free-run.*overwrite" remu --buffer here --fpga 77 --free-run --policy wait
+refuses "\"some\" is not wait" remu --buffer here --fpga 77 --policy some
+refuses "phase.*3" remu --buffer here --fpga 77 --sampling 3,3
+refuses "unknown command.*nosuch" rashpa-bench nosuch
+refuses "3M.*multiple of 2M" rashpa-bench memory --sizes 3M
+refuses "\"12Q\" is not a size" rashpa-bench memory --sizes 2M,12Q
+refuses "\"0\".*1 to 1000" rashpa-bench memory --repeat 0
+refuses "magic.*contig" rashpa-bench memory --backend magic
+refuses "--fpga is missing" rashpa-bench latency
+refuses "--fpga is missing" rashpa-bench roundtrip
+refuses "\"5\".*20 to 1000000" rashpa-bench latency --fpga fpga77 --period 5
+refuses "\"0\".*1 to 1000" rashpa-bench latency --fpga fpga77 --repeat 0
+refuses "\"3\".*multiple of 8" rashpa-bench roundtrip --fpga fpga77 --sizes 1K,3
+
+# The driver is what is missing, whatever is asked for.
+for command in "rashpactl buffer list" "rashpactl buffer info here" "rashpactl limits" "rashpactl list" \
+	"rashpactl top --once" "rashpactl event watch memory --lock here:0" "rashpactl quiesce fpga0" \
+	"remu --buffer here" "romulu --buffer here"; do
+	read -ra words <<<"$command"
+	RASHPA_DEV="$work/none" "${words[@]}" >"$work/out" 2>"$work/err"
+	is "$command: without the driver" "$? $(grep -o "load the driver (modprobe rashpa)" \
+		"$work/err" | sort -u)" "1 load the driver (modprobe rashpa)"
+done
+
+# What cannot be written is a failure, and said once.
+for command in rashpactl "rashpactl list" remu romulu rashpa-bench; do
+	read -ra words <<<"$command"
+	"${words[@]}" --help >/dev/full 2>"$work/err"
+	is "$command --help: to a full device" \
+		"$? $(grep -c "cannot write standard output: No space" "$work/err")" "1 1"
+done
+
+# --- profiles
+
+# How entries look is told, with the sums that are kept in them.
+reference=tools/profiles/rashpa-fpga.json
+json '.table == {window: "table", offset_bytes: 0, length_bytes: 32768, stride_bytes: 32,
+	segment_bytes: 0, address: {offset_bytes: 0, bits: 64}, length: {offset_bytes: 8, bits: 64},
+	control: {offset_bytes: 16, bits: 32, set: 1, clear: 0}, sum: {offset_bytes: 24, bits: 64}} and
+	.name == "rashpa-fpga" and .windows == 21 and .quiesce_steps == 2' \
+	rashpactl profile --json "$reference"
+ok $? "profile --json has the layout of the table"
+is "profile tells it as text" "$(rashpactl profile "$reference" | tail -n 1)" \
+	"table: 1024 entries of 32 bytes, address 64 bits at 0, length 64 bits at 8, control 32 bits at 16, running sum 64 bits at 24"
+jq 'del(.table.sum, .table.length_field) | .table.segment_size = 4096' "$reference" >"$work/plain.json"
+json '.table | .sum == null and .length == null and .segment_bytes == 4096' \
+	rashpactl profile --json "$work/plain.json"
+ok $? "and what there is not"
+is "also as text" "$(rashpactl profile "$work/plain.json" | tail -n 1)" \
+	"table: 1024 entries of 32 bytes, address 64 bits at 0, no length, control 32 bits at 16, no running sum, segments of 4096 bytes"
+jq 'del(.table)' "$reference" >"$work/plain.json"
+json 'has("table") and .table == null' rashpactl profile --json "$work/plain.json"
+ok $? "without a table as well"
+
+# --- help, manual, completion
+
+commands=("doctor" "list" "limits" "bind" "unbind" "profile" "buffer create" "buffer list" "buffer info"
+	"buffer permit" "buffer query" "buffer remove" "lock create" "window list" "window info" "map explain" "map end"
+	"map" "event watch" "event stat" "top" "quiesce" "reset" "fpga status")
+
+is "the help names all commands" \
+	"$(rashpactl --help | grep '^  ' | cut -c3-20 | sed -E 's/ +/ /; s/ +$//' | sort)" \
+	"$(printf '%s\n' "${commands[@]}" | sort)"
+measures="latency memory network roundtrip"
+is "so does that of rashpa-bench" "$(rashpa-bench --help | awk '/^  / { print $1 }' | sort | xargs)" "$measures"
+. tools/completion/rashpa-bench
+is "which are completed" "$(COMP_WORDS=(rashpa-bench "") COMP_CWORD=1
+	_rashpa_bench; printf '%s\n' "${COMPREPLY[@]}" | grep -v ^- | sort | xargs)" "$measures"
+# Each letter means one option, whatever the tool; boards and frames have their own.
+letters=
+options_known() { # COMMAND [WORD]: those of its help; WORD stands behind it
+	local missing='' option manual words usage known
+	read -ra words <<<"$1"
+	# shellcheck source=/dev/null
+	. "tools/completion/${words[0]}"
+	manual=$(sed 's/\\-/-/g' "Documentation/man/${words[0]}.1")
+	COMP_WORDS=("${words[@]}" ${2+"$2"} -)
+	COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+	"_${words[0]//-/_}"
+	usage=$("${words[@]}" --help)
+	[[ $1 == rashpa-[!b]* || $1 == *network* ]] || letters+=$(sed -nE 's/^ +(-[a-zA-Z?]), (--[a-z-]+).*/\1 \2/p' <<<"$usage")$'\n'
+	known=" $(grep -oE '^ .*--[a-z-]+' <<<"$usage" | grep -oE -- '--[a-z-]+' | xargs) "
+	for option in "${COMPREPLY[@]}"; do
+		[[ $option != --* || $known == *" $option "* ]] || missing+=" $option (is refused)"
+	done
+	for option in $known; do
+		[[ $option == --usage || $option == --version ]] && continue
+		[[ " ${COMPREPLY[*]} " == *" $option "* || $1 == "rashpactl profile" ]] ||
+			missing+=" $option (completion)"
+		[[ $manual == *"$option"* || $option == --help ]] || missing+=" $option (manual)"
+	done
+	is "completion and manual know the options of \"$1\"" "$missing" ""
+}
+for command in "${commands[@]/#/rashpactl }" remu romulu rashpa-bench\ {memory,latency,roundtrip} \
+	rashpa-bench\ network\ {sink,write,sweep} rashpa-{fpga,fpga-conformance,inject,capture-check}; do
+	# behind a bare "map" may come "explain"
+	case $command in
+	*" map") options_known "$command" NAME ;;
+	*) options_known "$command" ;;
+	esac
+done
+for command in rashpactl "rashpactl map" remu romulu rashpa-bench; do
+	read -ra words <<<"$command"
+	[[ $("${words[@]}" -h) == "$("${words[@]}" --help)" ]]
+	ok $? "$command -h is $command --help"
+done
+is "a letter means the same everywhere" \
+	"$(sort -u <<<"$letters" | cut -d' ' -f1 | uniq -d | xargs)" ""
+finish
