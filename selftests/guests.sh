@@ -20,14 +20,14 @@ networks="frames.sh network.sh network_more.sh network_bench.sh"
 # not let a fault wait while pages are pinned, so race_test cannot hold all calls there.
 declare -A leaves_out=(
 	["6.1 off"]="conformance.sh race_test argument_test memory_test privilege_test disclosure_test
-		order_test import_test hostile_test look_test lifetime_test device_test data.sh
+		order_test import_test hostile_test look_test lifetime_test device_test ring_test liar_test data.sh
 		bench.sh keepup.sh tools.sh kill.sh stream.sh receive.sh hostile.sh compat.sh fuzz.sh
 		examples.sh load.sh python.sh"
 	["6.1 on"]="data.sh conformance.sh abi_test storm_test pass_test race_test churn_test group_test
 		foreign.sh bench.sh tools.sh hostile.sh compat.sh fuzz.sh stream.sh receive.sh
 		keepup.sh kill.sh examples.sh load.sh python.sh"
 	["6.12 off"]="data.sh conformance.sh abi_test storm_test pass_test race_test churn_test
-		import_test hostile_test lifetime_test device_test
+		import_test hostile_test lifetime_test device_test liar_test
 		foreign.sh bench.sh keepup.sh tools.sh kill.sh receive.sh hostile.sh fuzz.sh load.sh
 		python.sh"
 	["6.12 on"]="data.sh argument_test memory_test privilege_test disclosure_test order_test
@@ -36,7 +36,7 @@ declare -A leaves_out=(
 	["newest off"]="conformance.sh abi_test argument_test privilege_test disclosure_test order_test
 		storm_test data.sh
 		pass_test race_test churn_test event_test group_test lock_test name_test role_test pin_test
-		device_test bench.sh keepup.sh tools.sh kill.sh stream.sh receive.sh hostile.sh compat.sh
+		device_test ring_test bench.sh keepup.sh tools.sh kill.sh stream.sh receive.sh hostile.sh compat.sh
 		examples.sh fuzz.sh"
 	# the guest with sanitizers runs tools.sh and stream.sh here
 	["newest on"]="memory_test foreign.sh bench.sh compat.sh fuzz.sh tools.sh stream.sh load.sh
