@@ -18,7 +18,8 @@ static void check_region(const struct hello *h, const struct contract_process *p
 	const struct cut cut = cut_region(p->width, p->height, pixel, h->adjacent, h->message);
 	const struct piece last = cut_piece(&cut, cut.messages - 1);
 
-	assert(cut.messages);
+	assert(cut.messages && (uint64_t)cut.messages * h->bunch <= UINT32_MAX / 2);
+	assert(h->transport == CONTRACT_ROCE || h->immediate == CONTRACT_EACH);
 	assert(last.bytes && last.bytes <= h->message);
 	assert((uint64_t)last.y * cut.line_bytes + last.offset + last.bytes ==
 	       (uint64_t)p->width * p->height * pixel);

@@ -105,6 +105,17 @@ static struct json_object *process_write(const struct hello *h, const struct con
 	return o;
 }
 
+/* Those of a stack are counted in 32 bits. At most so many: lines may follow each other. */
+static bool few_messages(const struct hello *h, const struct contract_process *p, char *why)
+{
+	const struct cut cut = cut_region(p->width, p->height, 1u << ((h->pixel - 1) & 3), false,
+					  h->message);
+
+	return (uint64_t)cut.messages * h->bunch <= UINT32_MAX / 2 ||
+	       !because(why, -1, "\"bunch\": %" PRIu32 " images of %" PRIu32
+			" messages are too many in a stack", h->bunch, cut.messages);
+}
+
 static bool process_read(const struct hello *h, struct json_object *o, struct contract_process *p,
 			 char *why)
 {
@@ -117,7 +128,7 @@ static bool process_read(const struct hello *h, struct json_object *o, struct co
 	       link_u32(o, "height", 1, SIDE - p->y, &p->height, why) &&
 	       link_u32(o, "origin_x", 0, SIDE - 1, &p->origin_x, why) &&
 	       link_u32(o, "origin_y", 0, SIDE - 1, &p->origin_y, why) &&
-	       link_u32(o, "first", 0, UINT32_MAX, &p->first, why);
+	       link_u32(o, "first", 0, UINT32_MAX, &p->first, why) && few_messages(h, p, why);
 }
 
 struct json_object *hello_write(const struct hello *h)
@@ -168,7 +179,9 @@ static bool read_hello(struct json_object *o, struct hello *h, struct json_objec
 	return link_u32(o, "version", LINK_VERSION, LINK_VERSION, &version, why) &&
 	       read_transport(o, &h->transport, why) &&
 	       link_u32(o, "service", 0, RASHPA_NET_RC, &h->service, why) &&
-	       link_u32(o, "immediate", 0, CONTRACT_STACK, &h->immediate, why) &&
+	       /* a packet of UDP has its own number only */
+	       link_u32(o, "immediate", 0, h->transport == CONTRACT_ROCE ? CONTRACT_STACK :
+			CONTRACT_EACH, &h->immediate, why) &&
 	       link_u32(o, "mtu", MTU_LEAST, MTU_MOST, &h->mtu, why) &&
 	       link_u32(o, "message", 64, 1u << 31, &h->message, why) &&
 	       link_u32(o, "adjacent", 0, 1, &h->adjacent, why) &&

@@ -230,7 +230,7 @@ static int parse_message(struct link *l, size_t size, struct json_object **messa
 
 	if (!tokener)
 		return because(why, -1, "no memory");
-	json_tokener_set_flags(tokener, JSON_TOKENER_STRICT);
+	json_tokener_set_flags(tokener, JSON_TOKENER_STRICT | JSON_TOKENER_VALIDATE_UTF8);
 	*message = json_tokener_parse_ex(tokener, l->data + sizeof(uint32_t), size);
 	error = json_tokener_get_error(tokener);
 	json_tokener_free(tokener);
@@ -290,6 +290,16 @@ int link_take(struct link *l, struct json_object **message, char *why)
 	return parse_message(l, length, message, why);
 }
 
+bool link_gone(struct link *l, char *why)
+{
+	struct pollfd pollfd = { .fd = l->fd, .events = POLLRDHUP };
+
+	if (poll(&pollfd, 1, 0) <= 0)
+		return false;
+	because(why, -1, "%s: it has closed the link", l->peer);
+	return true;
+}
+
 /* What came instead of what was awaited. */
 static int unexpected(struct link *l, const char *kind, struct json_object *message, char *why)
 {
@@ -343,22 +353,32 @@ struct json_object *link_message(const char *kind)
 	return o;
 }
 
+/* NULL: it is no text, or would do something to a terminal that shows it. */
+static const char *plain_text(struct json_object *o)
+{
+	const char *text = json_object_is_type(o, json_type_string) ? json_object_get_string(o) :
+								      NULL;
+
+	for (int i = text ? json_object_get_string_len(o) : 0; i-- > 0;) {
+		if ((unsigned char)text[i] < ' ' || text[i] == 0x7f)
+			return NULL;
+	}
+	return text;
+}
+
 const char *link_kind(struct json_object *message)
 {
 	struct json_object *kind;
 
-	return json_object_object_get_ex(message, "kind", &kind) &&
-	       json_object_is_type(kind, json_type_string) ? json_object_get_string(kind) : NULL;
+	return json_object_object_get_ex(message, "kind", &kind) ? plain_text(kind) : NULL;
 }
 
 /* --- members --- */
 
-bool link_number(struct json_object *from, const char *key, uint64_t least, uint64_t most,
-		 uint64_t *value, char *why)
+static bool read_number(struct json_object *o, const char *key, uint64_t least, uint64_t most,
+			uint64_t *value, char *why)
 {
-	struct json_object *o;
-
-	if (!json_object_object_get_ex(from, key, &o) || !json_object_is_type(o, json_type_int) ||
+	if (!json_object_is_type(o, json_type_int) ||
 	    (json_object_get_int64(o) < 0 && json_object_get_uint64(o) == 0)) {
 		because(why, -1, "\"%s\" is missing, or no number", key);
 		return false;
@@ -369,6 +389,21 @@ bool link_number(struct json_object *from, const char *key, uint64_t least, uint
 	because(why, -1, "\"%s\": %" PRIu64 " is not %" PRIu64 " to %" PRIu64, key, *value, least,
 		most);
 	return false;
+}
+
+bool link_number(struct json_object *from, const char *key, uint64_t least, uint64_t most,
+		 uint64_t *value, char *why)
+{
+	return read_number(json_object_object_get(from, key), key, least, most, value, why);
+}
+
+bool link_element(struct json_object *array, const char *key, size_t index, uint64_t least,
+		  uint64_t most, uint64_t *value, char *why)
+{
+	char name[32];
+
+	snprintf(name, sizeof(name), "%s[%zu]", key, index);
+	return read_number(json_object_array_get_idx(array, index), name, least, most, value, why);
 }
 
 bool link_u32(struct json_object *from, const char *key, uint32_t least, uint32_t most,
@@ -384,16 +419,14 @@ bool link_u32(struct json_object *from, const char *key, uint32_t least, uint32_
 
 bool link_text(struct json_object *from, const char *key, char *to, size_t size, char *why)
 {
-	struct json_object *o;
+	struct json_object *o = json_object_object_get(from, key);
+	const char *text = plain_text(o);
 
-	if (!json_object_object_get_ex(from, key, &o) ||
-	    !json_object_is_type(o, json_type_string) ||
-	    (size_t)json_object_get_string_len(o) >= size ||
-	    strlen(json_object_get_string(o)) != (size_t)json_object_get_string_len(o)) {
+	if (!text || (size_t)json_object_get_string_len(o) >= size) {
 		because(why, -1, "\"%s\" is missing, or no text of less than %zu bytes", key, size);
 		return false;
 	}
-	memcpy(to, json_object_get_string(o), json_object_get_string_len(o) + 1);
+	memcpy(to, text, json_object_get_string_len(o) + 1);
 	return true;
 }
 

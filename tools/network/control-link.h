@@ -15,6 +15,7 @@
 
 #define LINK_VERSION	1
 #define LINK_MOST	(4u << 20)	/* bytes of a message: two thousand pairs have 300 KiB */
+#define LINK_AT_ONCE	64		/* messages to take before others have their turn */
 
 struct link {
 	int fd;				/* -1: closed */
@@ -49,6 +50,9 @@ int link_send(struct link *link, struct json_object *message, char *why);
  */
 int link_take(struct link *link, struct json_object **message, char *why);
 
+/* The other side has gone, whatever it said before, which is not taken. */
+bool link_gone(struct link *link, char *why);
+
 /*
  * The next one, of this kind; others: those of other kinds may come before.
  * {"kind": "error", "text": ...} becomes why. 0 or -1.
@@ -59,7 +63,10 @@ int link_await(struct link *link, const char *kind, bool others, int timeout_ms,
 struct json_object *link_message(const char *kind);
 const char *link_kind(struct json_object *message);
 
-/* Members that have to be there. false: why tells which is missing or out of range. */
+/*
+ * Members that have to be there. false: why tells which is missing or out of range. Text has no
+ * control characters: it may go to a terminal.
+ */
 bool link_number(struct json_object *from, const char *key, uint64_t least, uint64_t most,
 		 uint64_t *value, char *why);
 bool link_u32(struct json_object *from, const char *key, uint32_t least, uint32_t most,
@@ -68,5 +75,8 @@ bool link_text(struct json_object *from, const char *key, char *to, size_t size,
 /* an array of so many elements */
 bool link_array(struct json_object *from, const char *key, size_t least, size_t most,
 		struct json_object **array, char *why);
+/* a number of it */
+bool link_element(struct json_object *array, const char *key, size_t index, uint64_t least,
+		  uint64_t most, uint64_t *value, char *why);
 
 #endif /* CONTROL_LINK_H */

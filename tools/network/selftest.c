@@ -169,7 +169,8 @@ static void test_refusals(void)
 		{ true, "bunch", "\"8\"" }, { true, "bunch", "8.5" }, { true, "bunch", "null" },
 		{ true, "images", "1e30" }, { true, "images", "18446744073709551615" },
 		{ true, "sampling", "0" }, { true, "phase", "2" }, { true, "dataset", "17" },
-		{ true, "dataset", "\"a\\u0000b\"" }, { true, "processes", "[]" },
+		{ true, "dataset", "\"a\\u0000b\"" }, { true, "dataset", "\"\\u001b[2J\"" },
+		{ true, "dataset", "\"\\u007f\"" }, { true, "processes", "[]" },
 		{ true, "processes", "{}" }, { true, "processes", "[1]" }, { true, ".width", "0" },
 		{ true, ".width", "65537" }, { true, ".height", NULL }, { true, ".x", "65536" },
 		{ true, ".qpn", "16777216" }, { true, ".psn", "-1" }, { true, ".gid", "\"\"" },
@@ -191,6 +192,57 @@ static void test_refusals(void)
 		printf("# %s: %s is taken, or not named\n", cases[i].key, value ?: "nothing");
 	}
 	ok(refused == n, "%u of %u wrong members are refused by name", refused, n);
+}
+
+/* Each member may be; what they are together may not. */
+static bool refuses_all(const struct hello *h, const char *name)
+{
+	struct json_object *o = hello_write(h);
+	struct hello read = {};
+	char why[WHY_SIZE] = "";
+	const bool refused = hello_read(o, &read, why);
+
+	hello_free(&read);
+	json_object_put(o);
+	return refused && strstr(why, name);
+}
+
+static void test_together(void)
+{
+	struct contract_process tall = { .width = 1, .height = 65536 };
+	struct hello many = hello, udp = hello;
+
+	many.processes = udp.processes = 1;
+	many.process = udp.process = &tall;
+	many.transport = udp.transport = CONTRACT_UDP;
+	/* 2^31, and as many as a stack has room for */
+	many.bunch = 32768;
+	ok(refuses_all(&many, "too many in a stack"), "more messages than can be counted are refused");
+	many.bunch--;
+	ok(!refuses_all(&many, ""), "one image less is not");
+	udp.immediate = CONTRACT_STACK;
+	ok(refuses_all(&udp, "immediate"), "packets of UDP without numbers of their own are refused");
+}
+
+static void test_element(void)
+{
+	static const char * const wrong[] = { "-1", "101", "\"7\"", "7.0", "null", "[7]", "1e2" };
+	struct json_object *list = json_tokener_parse("[7, 100]");
+	char why[WHY_SIZE] = "";
+	uint64_t value = 0;
+	unsigned int refused = 0, n = sizeof(wrong) / sizeof(wrong[0]);
+
+	ok(link_element(list, "sent", 1, 7, 100, &value, why) && value == 100, "an element is read");
+	ok(!link_element(list, "sent", 2, 0, 100, &value, why) && strstr(why, "sent[2]"),
+	   "one that is not there is missed: %s", why);
+	json_object_put(list);
+	for (unsigned int i = 0; i < n; i++) {
+		list = json_object_new_array();
+		json_object_array_add(list, json_tokener_parse(wrong[i]));
+		refused += !link_element(list, "sent", 0, 0, 100, &value, why);
+		json_object_put(list);
+	}
+	ok(refused == n, "%u of %u wrong elements are refused", refused, n);
 }
 
 /* --- the link --- */
@@ -242,6 +294,13 @@ static void test_link(void)
 	a.fd = -1;
 	ok(link_take(&b, &o, why) < 0 && strstr(why, "closed"), "an end is told: %s", why);
 	link_close(&b);
+	if (!two_ends(&a, &b))
+		return;
+	ok(!link_send(&a, link_message("hello"), why) && !link_gone(&b, why),
+	   "one that has said something has not gone");
+	link_close(&a);
+	ok(link_gone(&b, why) && strstr(why, "closed"), "one that has closed has, whatever it said");
+	link_close(&b);
 }
 
 static bool is_refused(uint32_t length, const char *text)
@@ -264,7 +323,8 @@ static void test_nonsense(void)
 	static const char * const texts[] = {
 		"{}", "[]", "null", "17", "{\"kind\":17}", "{\"kind\":\"end\"", "{'kind':'end'}",
 		"{\"kind\":\"end\"}x", "[[[[[[[[[[[[1]]]]]]]]]]]]", "\xff\xfe",
-		"{\"kind\":\"a\",\"x\":[[[[[[[[[[[[1]]]]]]]]]]]]}",
+		"{\"kind\":\"a\",\"x\":[[[[[[[[[[[[1]]]]]]]]]]]]}", "{\"kind\":\"\xff\"}",
+		"{\"kind\":\"\\u001b]0;\"}", "{\"kind\":\"e\\u0000nd\"}",
 	};
 	unsigned int refused = 0;
 
@@ -316,6 +376,8 @@ int main(int argc, char **argv)
 	test_hello();
 	test_accept();
 	test_refusals();
+	test_together();
+	test_element();
 	test_link();
 	test_nonsense();
 	printf("1..%u\n", tests);
