@@ -98,7 +98,7 @@ static void count_overrun(struct intake *in, uint64_t stack)
 }
 
 /* Without credit: the slot of the oldest stack is needed, complete or not. */
-static bool open_up_to(struct intake *in, uint64_t stack)
+static void open_up_to(struct intake *in, uint64_t stack)
 {
 	struct rashpa_stack st;
 
@@ -108,11 +108,10 @@ static bool open_up_to(struct intake *in, uint64_t stack)
 		if (result > 0)
 			use_slot(in, &st);
 		if (!result)
-			return false;		/* there are not so many */
+			return;			/* there are not so many */
 		if (result < 0)
 			give_up(in, slot_of(in, rashpa_stream_complete(in->stream)));
 	}
-	return true;
 }
 
 /* A flow is behind these stacks: none of its messages can come any more. */
@@ -142,7 +141,6 @@ int flow_place(struct flow *f, uint32_t number, struct place *place, char *why)
 	struct intake *in = f->intake;
 	const uint64_t expected = f->expected;
 	const int32_t ahead = number - f->first - (uint32_t)expected;
-	bool open;
 
 	place->ahead = ahead;
 	place->number = expected + ahead;
@@ -150,6 +148,9 @@ int flow_place(struct flow *f, uint32_t number, struct place *place, char *why)
 	place->message = place->number % f->per_stack;
 	if (ahead > JUMP || (ahead < 0 && (uint64_t)-(int64_t)ahead > expected))
 		return wrong(f, place->stack, "a message has a number that cannot be", why);
+	if (in->about->images && place->stack - in->about->first_stack >=
+				 (in->about->images + in->about->bunch - 1) / in->about->bunch)
+		return wrong(f, place->stack, "there are not so many", why);
 	if (place->stack + in->ahead < in->opened)
 		return 0;
 	if (intake_paced(in))
@@ -157,9 +158,9 @@ int flow_place(struct flow *f, uint32_t number, struct place *place, char *why)
 	pthread_mutex_lock(&in->lock);
 	if (in->direct && place->stack >= in->opened)
 		count_overrun(in, place->stack);
-	open = open_up_to(in, place->stack + in->ahead) || place->stack < in->opened;
+	open_up_to(in, place->stack + in->ahead);
 	pthread_mutex_unlock(&in->lock);
-	return open ? 0 : wrong(f, place->stack, "there are not so many", why);
+	return 0;
 }
 
 bool flow_hold(struct flow *f, const struct place *place)
@@ -218,14 +219,17 @@ void flow_take(struct flow *f, const struct place *place)
 	struct intake *in = f->intake;
 	struct rashpa_stack st = { .stream = in->stream, .number = place->stack };
 	struct slot *slot = slot_of(in, place->stack);
+	bool twice;
 	int left;
 
 	f->moved_ns = now_ns();
 	left = rashpa_stream_valid(&st, f->process, place->message);
+	/* where the slot is another's there is no map; where nothing is missing it was there */
+	twice = left == -EEXIST || (place->number < f->expected && !f->missing);
 	f->received++;
-	f->duplicate += left == -EEXIST;
-	f->late += left == -ESTALE;
-	keep_sequence(f, place->number, left != -EEXIST);
+	f->duplicate += twice;
+	f->late += left == -ESTALE && !twice;
+	keep_sequence(f, place->number, !twice);
 	if (!left) {
 		pthread_mutex_lock(&in->lock);
 		if (slot->number == place->stack + 1)

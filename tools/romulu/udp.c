@@ -23,6 +23,7 @@
 #define QUEUE_BYTES	(64 << 20)	/* of a socket */
 #define BUSY_US		50
 #define SPIN_NS		50000
+#define FRAMES		(UINT64_C(1) << 48)	/* of a run, at most */
 
 /* A process: its socket, and where its pixels go. */
 struct path {
@@ -30,6 +31,7 @@ struct path {
 	struct udp *udp;
 	uint32_t thread;
 	int fd;
+	struct in6_addr from;		/* of the sender, where there is a link */
 	struct cut cut;
 	uint64_t offset;		/* of the region in an image */
 	uint32_t dropped;		/* packets that found no room in the socket, as it says */
@@ -44,6 +46,7 @@ struct worker {
 	uint64_t polls, empty, waits, packets, strange;
 	struct mmsghdr message[BATCH];	/* of a look */
 	struct iovec iov[BATCH];
+	struct sockaddr_storage from[BATCH];
 	union {
 		char space[CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(uint32_t))];
 		struct cmsghdr align;
@@ -127,11 +130,14 @@ static bool take_ours(struct path *p, const char *packet, size_t bytes)
 	       take(p, le32toh(h.number), NULL, packet + sizeof(h), bytes - sizeof(h));
 }
 
-/* The module is that of the header, whichever port it came to. */
+/*
+ * The module is that of the header, whichever port it came to. The frame's number has 64 bits, and
+ * one that is far from all that came is not another one's modulo those of a message.
+ */
 static bool take_jungfrau(struct path *p, const char *packet, size_t bytes)
 {
 	struct udp *u = p->udp;
-	uint64_t frame, none = 0;
+	uint64_t frame, none = 0, number;
 	uint32_t module;
 	struct jungfrau h;
 
@@ -140,17 +146,39 @@ static bool take_jungfrau(struct path *p, const char *packet, size_t bytes)
 	memcpy(&h, packet, sizeof(h));
 	frame = le64toh(h.frame);
 	module = le16toh(h.row) * u->columns + le16toh(h.column);
-	if (h.type != JUNGFRAU_TYPE || le16toh(h.column) >= u->columns || module >= u->paths ||
-	    u->path[module].thread != p->thread || le32toh(h.packet) >= JUNGFRAU_PACKETS)
+	if (h.type != JUNGFRAU_TYPE || h.version != JUNGFRAU_VERSION ||
+	    le16toh(h.column) >= u->columns || module >= u->paths ||
+	    u->path[module].thread != p->thread || le32toh(h.packet) >= JUNGFRAU_PACKETS || !frame)
 		return false;
 	atomic_compare_exchange_strong(&u->first_frame, &none, frame);
-	return frame >= u->first_frame &&
-	       take(&u->path[module],
-		    (uint32_t)(frame - u->first_frame) * JUNGFRAU_PACKETS + le32toh(h.packet), &h,
-		    packet + sizeof(h), bytes - sizeof(h));
+	if (frame < u->first_frame || frame - u->first_frame > FRAMES)
+		return false;
+	number = (frame - u->first_frame) * JUNGFRAU_PACKETS + le32toh(h.packet);
+	return number < u->path[module].flow->expected + INT32_MAX &&
+	       number + INT32_MAX > u->path[module].flow->expected &&
+	       take(&u->path[module], number, &h, packet + sizeof(h), bytes - sizeof(h));
 }
 
 /* --- datagrams --- */
+
+/* An address of IPv4 as one of IPv6, which sockets of both have. */
+static struct in6_addr address_of(const struct sockaddr_storage *at)
+{
+	struct in6_addr a = { .s6_addr = { [10] = 0xff, [11] = 0xff } };
+
+	if (at->ss_family == AF_INET6)
+		return ((const struct sockaddr_in6 *)at)->sin6_addr;
+	memcpy(&a.s6_addr[12], &((const struct sockaddr_in *)at)->sin_addr, 4);
+	return a;
+}
+
+/* A token can be guessed, in many tries; packets from elsewhere are none of these. */
+static bool from_sender(const struct path *p, const struct sockaddr_storage *from)
+{
+	const struct in6_addr a = address_of(from);
+
+	return !memcmp(&a, &p->from, sizeof(a));
+}
 
 /* The size of each packet in it, if there are several. */
 static uint32_t read_control(struct path *p, struct msghdr *m, uint32_t bytes)
@@ -172,14 +200,19 @@ static uint32_t read_control(struct path *p, struct msghdr *m, uint32_t bytes)
 static void take_datagram(struct worker *w, struct path *p, struct mmsghdr *m, const char *data)
 {
 	const uint32_t bytes = m->msg_len, size = read_control(p, &m->msg_hdr, bytes);
+	const bool stranger = !p->udp->jungfrau && !from_sender(p, m->msg_hdr.msg_name);
+	uint32_t at = 0;
 
-	for (uint32_t at = 0; at < bytes; at += size) {
+	/* one without a byte is one, too */
+	do {
 		const uint32_t n = bytes - at < size ? bytes - at : size;
 
 		w->packets++;
-		if (!(p->udp->jungfrau ? take_jungfrau : take_ours)(p, data + at, n))
+		if (stranger ||
+		    !(p->udp->jungfrau ? take_jungfrau : take_ours)(p, data + at, n))
 			w->strange++;
-	}
+		at += size;
+	} while (at < bytes);
 }
 
 /* How many datagrams there were. */
@@ -190,6 +223,7 @@ static int look(struct worker *w, struct path *p)
 	for (uint32_t i = 0; i < BATCH; i++) {
 		w->message[i].msg_hdr.msg_control = &w->control[i];
 		w->message[i].msg_hdr.msg_controllen = sizeof(w->control[i].space);
+		w->message[i].msg_hdr.msg_namelen = sizeof(w->from[i]);
 	}
 	n = recvmmsg(p->fd, w->message, BATCH, MSG_DONTWAIT, NULL);
 	w->polls++;
@@ -292,6 +326,8 @@ static int open_path(struct network *n, const struct sender *s, uint32_t process
 	struct udp *u = n->path;
 	struct path *p = &u->path[index];
 	struct epoll_event event = { .events = EPOLLIN, .data.ptr = p };
+	struct sockaddr_storage peer = {};
+	socklen_t size = sizeof(peer);
 
 	*p = (struct path) {
 		.flow = &n->in.flow[index], .udp = u, .thread = index % u->workers, .fd = -1,
@@ -300,6 +336,9 @@ static int open_path(struct network *n, const struct sender *s, uint32_t process
 		.cut = cut_of(&s->hello, r, n->about->width),
 	};
 	u->paths++;
+	if (s->link.fd >= 0 && getpeername(s->link.fd, (struct sockaddr *)&peer, &size))
+		return fail("%s: %s", s->link.peer, strerror(errno));
+	p->from = address_of(&peer);
 	if (open_socket(n, p, index))
 		return EXIT_FAILED;
 	if (epoll_ctl(u->worker[p->thread].epoll, EPOLL_CTL_ADD, p->fd, &event))
@@ -318,6 +357,7 @@ static int open_worker(struct network *n, struct worker *w)
 		w->iov[i] = (struct iovec) { w->space + (size_t)i * DATAGRAM, DATAGRAM };
 		w->message[i].msg_hdr.msg_iov = &w->iov[i];
 		w->message[i].msg_hdr.msg_iovlen = 1;
+		w->message[i].msg_hdr.msg_name = &w->from[i];
 	}
 	return 0;
 }
