@@ -17,6 +17,8 @@
 #define HELLO_NS	30000000000ull
 #define STRANGERS	16		/* links that have not said hello */
 #define END_NS		5000000000ull	/* for a sender to end */
+#define IMAGES		(UINT64_C(1) << 48)
+#define MESSAGES	(UINT64_C(1) << 56)	/* of a process, at most */
 
 /* --- links --- */
 
@@ -52,45 +54,73 @@ static void *give_credit(void *arg)
 	return NULL;
 }
 
+/* What was sent does not become less, nor more than there is. */
 static int take_sent(struct network *n, struct sender *s, struct json_object *message, char *why)
 {
+	const uint64_t images = s->hello.images ? s->hello.images : IMAGES;
 	struct json_object *list;
 
 	if (!link_array(message, "sent", s->hello.processes, s->hello.processes, &list, why) ||
-	    !link_number(message, "images", 0, UINT64_C(1) << 48, &s->images, why))
+	    !link_number(message, "images", s->images, images, &s->images, why))
 		return -1;
 	for (uint32_t i = 0; i < s->hello.processes; i++) {
 		struct flow *f = &n->in.flow[s->first_flow + i];
-		const uint64_t sent = json_object_get_uint64(json_object_array_get_idx(list, i));
+		const bool each = s->hello.immediate == CONTRACT_EACH;
+		const bool few = each && images < MESSAGES / f->per_image;
+		uint64_t sent;
 
+		if (!link_element(list, "sent", i, each ? f->sent : 0,
+				  few ? images * f->per_image : MESSAGES, &sent, why))
+			return -1;
 		/* from now on it can be silent for too long */
 		if (f->sent <= f->expected)
 			f->moved_ns = now_ns();
-		if (s->hello.immediate == CONTRACT_EACH)
-			f->sent = sent;
-		else
-			f->sent = (s->images + n->about->bunch - 1) / n->about->bunch;
+		f->sent = each ? sent : (s->images + n->about->bunch - 1) / n->about->bunch;
 	}
 	return 0;
+}
+
+/* Tell a sender why it goes no further. */
+static void turn_away(struct sender *s, const char *why)
+{
+	struct json_object *o = link_message("error");
+	char ignored[WHY_SIZE];
+
+	put_text(o, "text", why);
+	link_send(&s->link, o, ignored);
+}
+
+/* What it says behind its end is nothing. < 0: it has gone, or says what cannot be. */
+static int take_messages(struct network *n, struct sender *s, char *why)
+{
+	struct json_object *message;
+	char what[WHY_SIZE];
+	const char *kind;
+	int result = 0;
+
+	for (unsigned int i = 0; i < LINK_AT_ONCE && !s->ended; i++) {
+		result = link_take(&s->link, &message, why);
+		if (result <= 0)
+			break;
+		kind = link_kind(message);
+		if (!strcmp(kind, "progress") || !strcmp(kind, "end"))
+			result = take_sent(n, s, message, what);
+		s->ended = result >= 0 && !strcmp(kind, "end");
+		json_object_put(message);
+		if (result < 0) {
+			turn_away(s, what);
+			return because(why, -1, "%s: %s", s->link.peer, what);
+		}
+	}
+	return result;
 }
 
 /* A sender that says nothing right, or has gone, sends nothing any more. */
 static void listen_to(struct network *n, struct sender *s)
 {
-	struct json_object *message;
 	char why[WHY_SIZE];
-	int result;
+	const int result = take_messages(n, s, why);
 
-	while ((result = link_take(&s->link, &message, why)) > 0) {
-		const char *kind = link_kind(message);
-
-		if (!strcmp(kind, "progress") || !strcmp(kind, "end"))
-			result = take_sent(n, s, message, why);
-		s->ended |= result >= 0 && !strcmp(kind, "end");
-		json_object_put(message);
-		if (result < 0)
-			break;
-	}
 	s->gone = result < 0;
 	for (uint32_t i = 0; i < s->hello.processes; i++) {
 		n->in.flow[s->first_flow + i].ended = s->ended;
@@ -173,7 +203,7 @@ static void wait_for_senders(const struct network *n)
 		const struct sender *s = &n->sender[i];
 
 		fds[i] = (struct pollfd) {
-			.fd = s->gone || s->said_bye ? -1 : s->link.fd, .events = POLLIN,
+			.fd = s->gone || s->ended ? -1 : s->link.fd, .events = POLLIN,
 		};
 	}
 	poll(fds, most, TICK_MS);
@@ -244,11 +274,7 @@ static void *watch_links(void *arg)
 
 static int refuse(struct sender *s, const char *why)
 {
-	struct json_object *o = link_message("error");
-	char ignored[WHY_SIZE];
-
-	put_text(o, "text", why);
-	link_send(&s->link, o, ignored);
+	turn_away(s, why);
 	return fail("%s: %s", s->link.peer, why);
 }
 
@@ -320,6 +346,33 @@ static int take_hello(struct network *n, struct link *link, struct json_object *
 	n->in.flows += s->hello.processes;
 	n->senders++;
 	return 0;
+}
+
+/* A sender that has gone before there is a stream keeps no other one out, such as its next try. */
+static void drop_gone(struct network *n)
+{
+	char why[WHY_SIZE];
+	uint32_t kept = 0;
+
+	n->in.flows = 0;
+	for (uint32_t i = 0; i < n->senders; i++) {
+		struct sender *s = &n->sender[i], *to = &n->sender[kept];
+
+		if (link_gone(&s->link, why)) {
+			say("%s", why);
+			link_close(&s->link);
+			hello_free(&s->hello);
+			continue;
+		}
+		if (to != s) {
+			link_move(&to->link, &s->link);
+			to->hello = s->hello;
+		}
+		to->first_flow = n->in.flows;
+		n->in.flows += to->hello.processes;
+		kept++;
+	}
+	n->senders = kept;
 }
 
 /* Links that have not said hello yet: strangers among them keep nobody out. */
@@ -401,6 +454,7 @@ static int await_senders(struct network *n)
 		poll_waiting(n, &waiting, &comes);
 		if (comes)
 			let_in(n, &waiting);
+		drop_gone(n);
 		listen_to_waiting(n, &waiting);
 	}
 	progress_end(&progress);
@@ -534,6 +588,16 @@ static int accept_sender(struct network *n, struct sender *s)
 	return result;
 }
 
+/* Those that wait hear that it does not begin; the reason is said here. */
+static void turn_all_away(struct network *n)
+{
+	for (uint32_t i = 0; i < n->senders; i++) {
+		if (n->sender[i].link.fd >= 0)
+			turn_away(&n->sender[i],
+				  "the receiver cannot begin the stream, and says there why");
+	}
+}
+
 static int agree(struct network *n)
 {
 	struct json_object *message;
@@ -578,6 +642,32 @@ static int start(struct network *n)
 	return 0;
 }
 
+/* Agree with the senders. */
+static int begin(struct network *n)
+{
+	int result = n->transport->open(n);
+	char why[WHY_SIZE];
+
+	if (result)
+		return result;
+	if (n->transport->linked) {
+		n->listener = link_listen(n->config->listen, why);
+		if (n->listener < 0)
+			return fail("%s", why);
+		result = await_senders(n);
+	} else {
+		result = plan_modules(n);
+	}
+	if (result || *n->stop)
+		return result;
+	result = create_stream(n);
+	if (!result)
+		result = n->transport->prepare(n);
+	if (!result)
+		result = agree(n);
+	return result || *n->stop ? result : start(n);
+}
+
 int network_open(const struct network_config *config, const char *buffer,
 		 const volatile bool *stop, struct network **network)
 {
@@ -586,7 +676,6 @@ int network_open(const struct network_config *config, const char *buffer,
 		[TRANSPORT_JUNGFRAU] = &transport_jungfrau,
 	};
 	struct network *n = calloc(1, sizeof(*n));
-	char why[WHY_SIZE];
 	int result;
 
 	if (!n)
@@ -601,25 +690,10 @@ int network_open(const struct network_config *config, const char *buffer,
 	n->sender = calloc(config->senders, sizeof(*n->sender));
 	if (!n->sender)
 		return fail("no memory");
-	result = n->transport->open(n);
+	result = begin(n);
 	if (result)
-		return result;
-	if (n->transport->linked) {
-		n->listener = link_listen(config->listen, why);
-		if (n->listener < 0)
-			return fail("%s", why);
-		result = await_senders(n);
-	} else {
-		result = plan_modules(n);
-	}
-	if (result || *stop)
-		return result;
-	result = create_stream(n);
-	if (!result)
-		result = n->transport->prepare(n);
-	if (!result)
-		result = agree(n);
-	return result || *stop ? result : start(n);
+		turn_all_away(n);
+	return result;
 }
 
 void network_await(struct network *n)
