@@ -372,11 +372,14 @@ static int listen_to(struct receiver *r)
 {
 	struct json_object *message;
 	char why[WHY_SIZE], text[256];
-	int result;
+	const char *kind;
+	int result = 0;
 
-	while ((result = link_take(&r->link, &message, why)) > 0) {
-		const char *kind = link_kind(message);
-
+	for (unsigned int i = 0; i < LINK_AT_ONCE; i++) {
+		result = link_take(&r->link, &message, why);
+		if (result <= 0)
+			break;
+		kind = link_kind(message);
 		if (!strcmp(kind, "stop"))
 			give_up(r);
 		else if (!strcmp(kind, "error"))
@@ -385,6 +388,8 @@ static int listen_to(struct receiver *r)
 					 text : "an error");
 		else if (!strcmp(kind, "credit"))
 			result = take_credit(r, message, why);
+		else if (!strcmp(kind, "bye"))
+			result = because(why, -1, "%s: it says bye before the end", r->link.peer);
 		json_object_put(message);
 		if (result < 0)
 			break;
