@@ -52,6 +52,10 @@ is "the card's counters" "$(says '.repeats[0].sinks[0].counters |
 sink --threads 3 --wait adaptive --pages 4K
 write 0 --messages 50 --repeat 1 --service rc --pairs 5 --size 16K --wait poll --threads 2
 both 250 250 0
+# one queue of receives for 500 pairs
+sink
+write 0 --messages 4 --repeat 1 --pairs 500 --rate 4M
+both 2000 2000 0
 sink --wait poll
 write 0 --time 0.5 --warm-up 0.1 --repeat 1 --linked 10 --solicited --rate 1M
 holds "a rate is kept" "$(says '.repeats[0].write.posted_bytes_per_s < 1500000 | if . then 1 else 0 end')"

@@ -196,30 +196,54 @@ wait "$strangers"
 
 # --- processes that are killed
 progress() { grep -Eq "$1" "$2"; }
-for round in 1 2 3; do
-	receive --progress
-	send --split 2 --images 100000 &
+long_stream() { # OPTION...
+	ip netns exec a remu --transport roce --to $way:5001 --device rxa --dataset generate:4 --bunch 4 \
+		--split 2 --images 100000 --timeout 60 "$@" >"$work/err" 2>&1 &
 	sender=$!
-	wait_for 60 progress 'romulu: [1-9][0-9]* frames' "$work/out0"
-	pkill -9 -x remu
-	wait "$sender"
-	received 1
-	grep -q "producer ended the stream after [0-9]* of 100000 images" "$work/out0"
-	ok $? "a sender is killed: the receiver ends, and says so" || sed 's/^/# /' "$work/out0"
+}
+receive --progress
+long_stream
+wait_for 60 progress 'romulu: [1-9][0-9]* frames' "$work/out0"
+kill -9 "$sender"
+wait "$sender"
+received 1
+grep -q "producer ended the stream after [0-9]* of 100000 images" "$work/out0"
+ok $? "a sender is killed: the receiver ends, and says so" || sed 's/^/# /' "$work/out0"
+receive --progress
+long_stream
+wait_for 60 progress 'romulu: [1-9][0-9]* frames' "$work/out0"
+kill -9 "${receiver[0]}"
+wait "$sender"
+is "a receiver is killed: the sender ends" $? 1
+wait "${receiver[0]}"
 
-	receive --progress
-	send --split 2 --images 100000 &
-	sender=$!
-	wait_for 60 progress 'romulu: [1-9][0-9]* frames' "$work/out0"
-	kill -9 "${receiver[0]}"
-	wait "$sender"
-	is "a receiver is killed: the sender ends" $? 1
+# any of them, at any time: before they know each other, too
+seed=${RASHPA_SEED:-$RANDOM}
+RANDOM=$seed
+echo "# seed $seed"
+head -c 128K /dev/urandom >"$work/small"
+small=(--dataset "$work/small" --geometry 256x64,u16)
+for round in {1..18}; do
+	receive --receive-only --settle 200
+	romulu --buffer net0 "${small[@]}" --timeout 60 >"$work/consumer" 2>&1 &
+	consumer=$!
+	long_stream "${small[@]}"
+	name=(sender receiver consumer)
+	all=("$sender" "${receiver[0]}" "$consumer")
+	which=$((RANDOM % 3)) ms=$((RANDOM % 600))
+	sleep "$(printf 0.%03d $ms)"
+	kill -9 "${all[which]}"
+	# the others end by themselves, or wait for another one
+	for pid in "${all[@]}"; do
+		kill "$pid" 2>/dev/null
+		wait "$pid"
+	done
+	receive "${small[@]}"
+	send --split 2 --images 4 "${small[@]}"
 	wait "${receiver[0]}"
-	receive
-	send --split 2 --images 8
-	sent "and both begin again, $round"
-	received 0
-	is "with all of it" "$(romulu_says '[.frames, .corrupt, .network.missing_messages]')" "[8,0,0]"
+	is "round $round, ${name[which]} killed after $ms ms: the next stream is right" \
+		"$? $(romulu_says '[.frames, .corrupt, .network.missing_messages]')" "0 [4,0,0]" ||
+		sed 's/^/# /' "$work/out0" "$work/err"
 done
 for i in 0 1; do
 	rashpactl buffer remove "net$i"

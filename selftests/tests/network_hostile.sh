@@ -1,0 +1,156 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# Packets of strangers, and detectors and receivers that lie: streams are right and whole beside the
+# ones, and end with a sentence because of the others. No RDMA device is needed but for the last one.
+. "$(dirname "$0")/../lib/shell.sh"
+. "$(dirname "$0")/../lib/rxe-pair.sh"
+
+rashpactl buffer create --backend contig hostile0 32M >/dev/null
+ok $? "buffer"
+head -c 256K /dev/urandom >"$work/data"
+here=127.0.0.1:5001
+peer() { python3 -B selftests/lib/network_peer.py "$1" "${3-$here}" "$work/data" "${2-}" 2>&1; }
+listens() { grep -qsi "0100007F:$(printf %04X "$1") 00000000:0000 0A" /proc/net/tcp; }
+# receive OPTION...: begins a receiver
+receive() {
+	rm -f "$work/romulu.json"
+	romulu --buffer hostile0 --transport udp --listen $here --dataset "$work/data" \
+		--geometry 256x64,u16 --timeout 60 --settle 10000 --json="$work/romulu.json" "$@" \
+		>"$work/out" 2>&1 &
+	receiver=$!
+	wait_for 20 listens 5001
+}
+received() { # STATUS
+	wait "$receiver"
+	is "romulu ends" $? "$1" || sed 's/^/# /' "$work/out"
+}
+romulu_says() { jq -c "$1" "$work/romulu.json"; }
+# said WHAT, and not to the terminal
+said() {
+	[[ $(grep -c "$1" "$work/out") -gt 0 && $(grep -c $'\e' "$work/out") == 0 ]]
+	ok $? "and says: $1" || sed 's/^/# /' "$work/out"
+}
+
+# --- packets of UDP
+receive --slots 3
+read -r strangers missing <<<"$(peer packets)"
+holds "there were packets of strangers ($strangers)" "${strangers:-0} > 1000"
+received 0
+is "a stream beside them is right, and whole" "$missing $(romulu_says '[.frames, .corrupt, .lost,
+	.incomplete, .network.missing_messages, .network.socket_drops]')" "0 [8,0,0,0,0,0]"
+is "strangers are counted, and what comes twice as that" "$(romulu_says '.network |
+	[.strange_packets, .received_messages,
+	([.flows[] | .duplicate, .reordered, .late] | add)]')" "[$strangers,516,4]"
+
+# --- JUNGFRAU
+head -c 8M /dev/urandom >"$work/modules"
+rm -f "$work/romulu.json"
+romulu --buffer hostile0 --transport jungfrau --listen $here --modules 1x2 --bunch 1 --images 4 \
+	--dataset "$work/modules" --geometry 1024x1024,u16 --timeout 60 --settle 10000 --idle 30 \
+	--json="$work/romulu.json" >"$work/out" 2>&1 &
+receiver=$!
+wait_for 20 grep -qs ":138A " /proc/net/udp
+strangers=$(python3 -B selftests/lib/network_peer.py jungfrau 5001 "$work/modules" 2>&1)
+holds "there were packets that are of no module ($strangers)" "$strangers > 100"
+received 0
+is "modules beside them are right, and whole" "$(romulu_says '[.frames, .corrupt, .lost, .incomplete,
+	.network.missing_messages, .network.socket_drops, .network.first_frame]')" "[4,0,0,0,0,0,5]"
+is "strangers are counted" "$(romulu_says '.network | [.strange_packets, .received_messages,
+	([.flows[] | .duplicate, .reordered, .late] | add)]')" "[$strangers,1024,0]"
+
+# --- hellos
+receive
+is "wrong hellos are refused with the reason, and then a stream begins" "$(peer hellos)" 0
+received 0
+is "which is right" "$(romulu_says '[.frames, .corrupt, .incomplete]')" "[8,0,0]"
+receive --senders 2
+is "a detector that goes away before it begins can come again" "$(peer gone)" "[0, 0]"
+received 0
+is "both make images" "$(romulu_says '[.frames, .corrupt, .incomplete]')" "[8,0,0]"
+
+# --- counts
+for lie in negative text less more few images early; do
+	receive --settle 100
+	[[ $(peer counts $lie) == *"'error'"* ]]
+	ok $? "a detector whose counts cannot be hears of it: $lie"
+	# of what was sent some has not come
+	if [[ $lie == early ]]; then received 1; else received 4; fi
+	case $lie in
+	early) said 'it says "end" instead of "ready"' ;;
+	images) said '"images": 9 is not 1 to 8' ;;
+	few) said '"sent" is missing, or no list of 2 to 2' ;;
+	less) said '"sent\[1\]": 9 is not 10 to 256' ;;
+	more) said '"sent\[1\]": 257 is not 10 to 256' ;;
+	*) said '"sent\[0\]" is missing, or no number' ;;
+	esac
+done
+receive
+is "what is said behind the end is nothing" "$(peer twice)" 0
+received 0
+is "and the stream is right" "$(romulu_says '[.frames, .corrupt, .incomplete]')" "[8,0,0]"
+rm -f "$work/data.flood"
+receive
+peer flood >"$work/flood" &
+flood=$!
+wait_for 30 test -e "$work/data.flood"
+# meanwhile the buffer is that receiver's
+romulu --buffer hostile0 --transport udp --listen 127.0.0.1:5002 --receive-only --timeout 30 \
+	>"$work/second" 2>&1 &
+second=$!
+wait_for 20 listens 5002
+[[ $(peer ask '' 5002) == *"cannot begin the stream"* ]]
+ok $? "a detector hears that its receiver has no buffer"
+wait "$second"
+is "which ends" $? 1
+grep -q "hostile0.*producer" "$work/second"
+ok $? "and says why" || sed 's/^/# /' "$work/second"
+kill -INT "$receiver"
+timeout $((20 * ${RASHPA_SLOW:-1})) tail --pid="$receiver" -f /dev/null
+ok $? "a detector that never stops talking does not keep romulu from ending" || kill -9 "$receiver"
+wait "$receiver" "$flood"
+rashpactl buffer remove hostile0
+ok $? "nobody holds the buffer"
+
+# --- receivers
+# send LIE [OPTION...]: to a receiver with this lie; its status
+send() {
+	local status
+	peer receiver "$1" "${to-$here}" >"$work/peer" &
+	wait_for 20 listens 5001
+	"${in[@]}" timeout -k 5 $((30 * ${RASHPA_SLOW:-1})) remu --to "${to-$here}" --dataset "$work/data" \
+		--geometry 256x64,u16 --split 2 --images 8 --timeout 20 --json="$work/remu.json" \
+		"${@:2}" >"$work/out" 2>&1
+	status=$?
+	wait $!
+	return $status
+}
+in=()
+for lie in absurd backwards flood; do
+	send $lie --transport udp
+	is "a receiver's lie harms no detector: $lie" "$? $(jq -c '.receivers[0] |
+		[.images, .missing_messages]' "$work/remu.json")" "0 [8,0]" || sed 's/^/# /' "$work/out"
+done
+while read -r lie what; do
+	send "$lie" --transport udp
+	is "a receiver that lies is left: $lie" $? 1
+	said "$what"
+done <<'L'
+mtu packets have [0-9]* bytes, ours [0-9]*
+bye it says bye before the end
+negative "credit" is missing, or no number
+escape an error
+L
+
+# --- memory that is none, by a reliable connection
+if ! rxe_pair >"$work/err" 2>&1; then
+	skip "soft-RoCE" "$(tr '\n' ' ' <"$work/err")"
+	finish
+fi
+in=(at a)
+to=10.1.0.2:5001
+listens() { at b grep -qi ":1389 00000000:0000 0A" /proc/net/tcp; }
+peer() { at b python3 -B selftests/lib/network_peer.py "$1" "$3" "$work/data" "$2" 2>&1; }
+send absurd --transport roce --device rxa --service rc --retries 1
+is "a detector whose writes go nowhere ends" $? 1
+said "a write failed: is the receiver there?"
+finish
