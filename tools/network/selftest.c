@@ -6,6 +6,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <limits.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 #include <unistd.h>
 
 #include "contract.h"
+#include "cpus.h"
 #include "json-out.h"
 #include "control-link.h"
 #include "say.h"
@@ -368,6 +370,44 @@ static int write_seeds(const char *folder)
 	return written ? 0 : 1;
 }
 
+/* --- threads on processors --- */
+
+static void *where(void *arg)
+{
+	pthread_getaffinity_np(pthread_self(), sizeof(cpu_set_t), arg);
+	return NULL;
+}
+
+static void test_cpus(void)
+{
+	hwloc_bitmap_t list = hwloc_bitmap_alloc();
+	unsigned int wrong = 0, n = 0, cpu;
+	cpu_set_t mine, its[CPU_SETSIZE];
+	pthread_t thread;
+
+	sched_getaffinity(0, sizeof(mine), &mine);
+	for (cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+		if (CPU_ISSET(cpu, &mine))
+			hwloc_bitmap_set(list, cpu);
+	}
+	/* once round, and one more */
+	for (n = 0; n <= (unsigned int)CPU_COUNT(&mine); n++) {
+		if (cpus_thread(&thread, where, &its[n % CPU_COUNT(&mine)], list, n)) {
+			wrong++;
+			continue;
+		}
+		pthread_join(thread, NULL);
+	}
+	n = 0;
+	hwloc_bitmap_foreach_begin(cpu, list) {
+		wrong += CPU_COUNT(&its[n]) != 1 || !CPU_ISSET(cpu, &its[n]);
+		n++;
+	}
+	hwloc_bitmap_foreach_end();
+	ok(n && !wrong, "threads are on the processors of a list, in turn");
+	hwloc_bitmap_free(list);
+}
+
 int main(int argc, char **argv)
 {
 	if (argc > 1)
@@ -380,6 +420,7 @@ int main(int argc, char **argv)
 	test_element();
 	test_link();
 	test_nonsense();
+	test_cpus();
 	printf("1..%u\n", tests);
 	return failures ? 1 : 0;
 }

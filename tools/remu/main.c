@@ -27,7 +27,7 @@ enum {
 	OPT_DTP = 256, OPT_SPLIT, OPT_BUNCH, OPT_SLOTS, OPT_SAMPLING, OPT_RATE, OPT_FREE_RUN,
 	OPT_VECTOR, OPT_RESUME, OPT_TRANSPORT, OPT_LOCK, OPT_PERIOD, OPT_LIVE, OPT_POLICY,
 	OPT_PAYLOAD, OPT_TO, OPT_SHARE, OPT_IMMEDIATE, OPT_MESSAGE, OPT_LINKED, OPT_WRITES,
-	OPT_RAMP, OPT_FIRST,
+	OPT_RAMP, OPT_CPUS, OPT_FIRST,
 };
 
 static const char * const policies[] = {
@@ -75,6 +75,7 @@ static const struct argp_option options[] = {
 	  "most bytes of a message (default: a packet)", 1 },
 	{ "linked", OPT_LINKED, "N", 0, "writes that are posted in one go (default 32)", 1 },
 	{ "writes", OPT_WRITES, "N", 0, "writes of a process under way (default 256)", 1 },
+	{ "cpus", OPT_CPUS, "LIST", 0, "processors of the processes, one each, in turn", 1 },
 	{ "start-ramp", OPT_RAMP, "SECONDS", 0, "time until --rate is reached (default 0)", 1 },
 	{ "first-immediate", OPT_FIRST, "N", 0, "number of the first message (default: any)", 1 },
 	NETWORK_OPTIONS
@@ -258,6 +259,9 @@ static error_t parse_network(int key, char *arg, struct argp_state *state,
 		break;
 	case OPT_WRITES:
 		option_u32(state, "--writes", arg, 2, 1 << 15, &n->writes);
+		break;
+	case OPT_CPUS:
+		cpus_option(state, arg, &n->cpus);
 		break;
 	case OPT_RAMP:
 		if (!parse_real(arg, &n->ramp) || n->ramp > 3600)

@@ -535,10 +535,9 @@ static int run(struct sender *s)
 	for (uint32_t i = 0; i < s->workers; i++) {
 		struct worker *w = &s->worker[i];
 
-		if (pthread_create(&w->thread, NULL, work, w))
-			result = fail("no thread for region %" PRIu32, i);
-		else
-			w->running = true;
+		w->running = !cpus_thread(&w->thread, work, w, s->config->net.cpus, i);
+		if (!w->running)
+			result = EXIT_FAILED;
 	}
 	if (!result)
 		result = watch(s);

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "cpus.h"
 #include "dataset.h"
 #include "options.h"
 #include "parse.h"
@@ -31,6 +32,7 @@ struct network_config {
 	uint32_t linked;		/* writes that are posted in one go */
 	uint32_t writes;		/* under way, in each process */
 	double ramp;			/* seconds */
+	hwloc_const_bitmap_t cpus;	/* of the threads; NULL: any */
 	uint32_t first;			/* immediate of the first message */
 	bool first_given;
 };

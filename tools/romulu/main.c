@@ -23,6 +23,7 @@ enum {
 	OPT_CHECK = 256, OPT_NO_CHECK, OPT_WRITE, OPT_FROM_START, OPT_LISTEN, OPT_SENDERS,
 	OPT_THREADS, OPT_RECEIVES, OPT_SLOTS, OPT_CLOSE_AFTER, OPT_STALL, OPT_WAIT, OPT_UNSOLICITED,
 	OPT_ONLY, OPT_PAYLOAD, OPT_SETTLE, OPT_TRANSPORT, OPT_MODULES, OPT_BUNCH, OPT_IDLE,
+	OPT_CPUS,
 };
 
 static const struct argp_option options[] = {
@@ -37,6 +38,7 @@ static const struct argp_option options[] = {
 	{ "senders", OPT_SENDERS, "N", 0, "so many fill it together (default 1)", 1 },
 	{ "receive-only", OPT_ONLY, NULL, 0, "another program takes the stacks", 1 },
 	{ "threads", OPT_THREADS, "N", 0, "that look after completions (default 1)", 1 },
+	{ "cpus", OPT_CPUS, "LIST", 0, "processors of these threads, one each, in turn", 1 },
 	{ "receives", OPT_RECEIVES, "N", 0,
 	  "receives that are posted, a thread (default 8192)", 1 },
 	{ "slots", OPT_SLOTS, "N", 0, "stacks in the buffer (default: as many as fit)", 1 },
@@ -133,6 +135,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		break;
 	case OPT_THREADS:
 		option_u32(state, "--threads", arg, 1, 64, &c->net.threads);
+		break;
+	case OPT_CPUS:
+		cpus_option(state, arg, &c->net.cpus);
 		break;
 	case OPT_RECEIVES:
 		option_u32(state, "--receives", arg, 16, 1 << 20, &c->net.receives);

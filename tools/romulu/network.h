@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "cpus.h"
 #include "rashpa-network.h"
 
 enum transport_number { TRANSPORT_ROCE, TRANSPORT_UDP, TRANSPORT_JUNGFRAU };
@@ -18,6 +19,7 @@ struct network_config {
 	const char *payload;		/* name of the memory for images; NULL: in the buffer */
 	uint32_t senders;		/* detectors, or modules, that fill the buffer together */
 	uint32_t threads;
+	hwloc_const_bitmap_t cpus;	/* of them; NULL: any */
 	uint32_t receives;		/* of a thread */
 	uint32_t slots;			/* 0: as many as fit */
 	uint32_t close_after;		/* stacks */

@@ -167,8 +167,9 @@ static int start(struct network *n)
 	struct roce *r = n->path;
 
 	for (uint32_t i = 0; i < r->workers; i++) {
-		if (pthread_create(&r->worker[i].thread, NULL, receive_messages, &r->worker[i]))
-			return fail("no thread");
+		if (cpus_thread(&r->worker[i].thread, receive_messages, &r->worker[i],
+				n->config->cpus, i))
+			return EXIT_FAILED;
 		r->worker[i].running = true;
 	}
 	return 0;

@@ -427,8 +427,8 @@ static int start(struct network *n)
 		return fail("%s: no program can write there: packets of UDP need memory that can be mapped",
 			    n->config->payload ? n->config->payload : n->buffer);
 	for (uint32_t i = 0; i < u->workers; i++) {
-		if (pthread_create(&u->worker[i].thread, NULL, receive, &u->worker[i]))
-			return fail("no thread");
+		if (cpus_thread(&u->worker[i].thread, receive, &u->worker[i], n->config->cpus, i))
+			return EXIT_FAILED;
 		u->worker[i].running = true;
 	}
 	return 0;
