@@ -113,6 +113,29 @@ is "Python takes a stack" "$(cat "$work/python")" "(4, 512, 1024) False"
 kill "${receiver[0]}"
 wait "$sender" "${receiver[0]}"
 
+# --- a receiver that is not on a processor, with room for more messages than it has receives
+packets() { ip -n a -s -j link show va | jq '.[0].stats64.tx.packets'; }
+silent() { # nothing but what control links say was sent for a while
+	local before
+	before=$(packets)
+	read -rt 0.5 <> <(:)
+	(($(packets) < before + 50))
+}
+begun() { (($(packets) > first + 500)); }
+first=$(packets)
+receive --receives 2048
+send --split 2 --images 60 &
+sender=$!
+wait_for 30 begun
+kill -STOP "${receiver[0]}"
+wait_for 30 silent
+ok $? "a receiver is stopped: the sender waits"
+kill -CONT "${receiver[0]}"
+wait "$sender"
+sent "and goes on"
+received 0
+is "nothing is missing" "$(romulu_says '[.frames, .corrupt, .network.missing_messages]')" "[60,0,0]"
+
 # --- numbers that go round; the first ones are the last before 2^32
 receive
 send --split 2 --images 8 --first-immediate 4294967000

@@ -26,6 +26,7 @@ struct rashpa_net_queue {
 	struct ibv_srq *srq;		/* NULL: its pairs only write */
 	uint32_t receives;
 	uint32_t used;			/* receives that are to be posted again */
+	uint64_t waiting;		/* messages that were found in a row */
 	uint32_t unacknowledged;	/* events */
 	int wake;			/* eventfd */
 	struct ibv_wc *wc;

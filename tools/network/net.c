@@ -131,7 +131,8 @@ static int use_device(struct rashpa_net *n, struct ibv_device *device)
 	if (ibv_query_device(n->context, &attr))
 		return net_fail(EIO, "%s: it does not answer", n->info.device);
 	n->info.pairs = attr.max_qp;
-	n->info.receives = attr.max_srq_wr;
+	/* each has a completion */
+	n->info.receives = attr.max_srq_wr < attr.max_cqe ? attr.max_srq_wr : attr.max_cqe - 1;
 	n->info.numa_node = numa_node(device);
 	error = choose_port(n, attr.phys_port_cnt);
 	if (error)

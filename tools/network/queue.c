@@ -237,8 +237,14 @@ static int look(struct rashpa_net_queue *q, struct rashpa_net_done *done, uint32
 	q->counts.completions += found;
 	for (int i = 0; i < found; i++)
 		tell(q, &q->wc[i], &done[i]);
-	if (q->receives - q->used < q->counts.low)
-		q->counts.low = q->receives - q->used;
+	/* where all that was asked for is found, more is waiting */
+	q->waiting += q->used;
+	if (q->receives < q->waiting)
+		q->counts.low = 0;
+	else if (q->receives - q->waiting < q->counts.low)
+		q->counts.low = q->receives - q->waiting;
+	if ((uint32_t)found < (n < BATCH ? n : BATCH))
+		q->waiting = 0;
 	return found;
 }
 

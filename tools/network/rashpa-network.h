@@ -164,7 +164,7 @@ struct rashpa_net_done {
  * @empty: of these, those that found nothing
  * @events: sleeps that ended by an event
  * @completions: that were found
- * @low: fewest receives that were left, of those that were found by a look
+ * @low: fewest receives that were left, as messages that were found in a row tell
  */
 struct rashpa_net_counts {
 	uint64_t polls, empty, events, completions, low;

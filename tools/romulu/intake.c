@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "json-out.h"
 #include "say.h"
@@ -42,6 +44,8 @@ static void publish(struct intake *in, struct slot *slot)
 	slot->published = true;
 	pthread_rwlock_unlock(&in->content);
 	rashpa_stream_publish(in->stream, &slot->stack);
+	if (in->progress >= 0 && eventfd_write(in->progress, 1))
+		return;		/* it is full: that wakes as well */
 }
 
 /* A stack that all flows have passed, or that another one needs the slot of. */
@@ -286,7 +290,7 @@ void intake_give_up(struct intake *in)
 
 /* --- */
 
-int intake_credit(struct intake *in, int64_t timeout_ns, uint64_t *stacks)
+int intake_credit(struct intake *in, int64_t timeout_ns)
 {
 	struct rashpa_stack st;
 	const int result = rashpa_stream_slot(in->stream, &st, timeout_ns);
@@ -296,14 +300,21 @@ int intake_credit(struct intake *in, int64_t timeout_ns, uint64_t *stacks)
 	pthread_mutex_lock(&in->lock);
 	use_slot(in, &st);
 	pthread_mutex_unlock(&in->lock);
-	*stacks = in->opened;
 	return 1;
+}
+
+uint64_t intake_allowed(const struct intake *in)
+{
+	const uint64_t end = rashpa_stream_complete(in->stream) + in->window;
+
+	return in->opened < end ? in->opened : end;
 }
 
 void intake_init(struct intake *in)
 {
 	pthread_rwlockattr_t attr;
 
+	in->progress = -1;
 	pthread_mutex_init(&in->lock, NULL);
 	pthread_rwlockattr_init(&attr);
 	pthread_rwlockattr_setkind_np(&attr, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
@@ -316,6 +327,7 @@ int intake_open(struct intake *in, struct rashpa_stream *stream)
 	in->stream = stream;
 	in->about = rashpa_stream_about(stream);
 	in->opened = in->about->first_stack;
+	in->window = in->about->slots;
 	in->slot = calloc(in->about->slots, sizeof(*in->slot));
 	if (!in->slot)
 		return fail("no memory for %" PRIu32 " slots", in->about->slots);
@@ -333,6 +345,8 @@ int intake_open(struct intake *in, struct rashpa_stream *stream)
 
 void intake_close(struct intake *in)
 {
+	if (in->progress >= 0)
+		close(in->progress);
 	free(in->slot);
 	free(in->flow);
 	pthread_rwlock_destroy(&in->content);
@@ -356,10 +370,8 @@ uint64_t intake_unseen(const struct intake *in)
 
 void intake_begin(struct intake *in, uint64_t messages)
 {
-	uint64_t stacks;
-
 	if (intake_paced(in)) {
-		while (intake_credit(in, 0, &stacks) > 0)
+		while (intake_credit(in, 0) > 0)
 			;
 		return;
 	}

@@ -59,6 +59,8 @@ struct intake {
 	uint64_t ahead;			/* stacks that are open behind a message's; no credit */
 	uint64_t incomplete;		/* stacks */
 	bool direct;			/* messages are in the memory before they are placed */
+	uint64_t window;		/* stacks that may be under way at a time, with credit */
+	int progress;			/* eventfd: a stack was published; -1: nobody waits */
 	uint64_t overrun;		/* stacks, maybe overwritten before that was told */
 };
 
@@ -77,10 +79,11 @@ bool intake_paced(const struct intake *in);
 /* So many messages may lie in slots unseen, at most: else they are in one that a consumer has. */
 uint64_t intake_unseen(const struct intake *in);
 /*
- * Wait for a slot that the consumer gives back: 1, and so many stacks may be sent; 0: there are no
- * more; < 0: not yet.
+ * Wait for a slot that the consumer gives back: 1; 0: there are no more; < 0: not yet.
  */
-int intake_credit(struct intake *in, int64_t timeout_ns, uint64_t *stacks);
+int intake_credit(struct intake *in, int64_t timeout_ns);
+/* Stacks that may be sent. */
+uint64_t intake_allowed(const struct intake *in);
 
 /* Where a message belongs. */
 struct place {

@@ -33,6 +33,8 @@ struct network {
 	struct intake in;
 	pthread_t links, credit;
 	bool have_links, have_credit;
+	pthread_mutex_t offering;	/* credit that was told: */
+	uint64_t offered;		/* stacks */
 	/* for the threads to end; the thread of the links has ended the stream */
 	_Atomic bool halt, over;
 	char why[WHY_SIZE];		/* of the thread of the links */

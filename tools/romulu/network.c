@@ -2,11 +2,13 @@
 /* The receiver's side of the contract, and of the control links. */
 #include "network-internal.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "json-out.h"
@@ -39,17 +41,30 @@ static void tell_all(struct network *n, const char *kind, const char *key, uint6
 	}
 }
 
+/* What may be sent becomes more: by slots that came back, or stacks that are complete. */
+static void offer(struct network *n)
+{
+	uint64_t stacks;
+
+	pthread_mutex_lock(&n->offering);
+	stacks = intake_allowed(&n->in);
+	if (stacks > n->offered) {
+		n->offered = stacks;
+		tell_all(n, "credit", "credit", stacks);
+	}
+	pthread_mutex_unlock(&n->offering);
+}
+
 /* Slots that the consumer gives back become credit. */
 static void *give_credit(void *arg)
 {
 	struct network *n = arg;
-	uint64_t stacks;
 	int result = 1;
 
 	while (!n->halt && result) {
-		result = intake_credit(&n->in, TICK_MS * INT64_C(1000000), &stacks);
+		result = intake_credit(&n->in, TICK_MS * INT64_C(1000000));
 		if (result > 0)
-			tell_all(n, "credit", "credit", stacks);
+			offer(n);
 	}
 	return NULL;
 }
@@ -194,10 +209,11 @@ static bool look_at_senders(struct network *n, uint64_t now)
 	return over;
 }
 
-static void wait_for_senders(const struct network *n)
+static void wait_for_senders(struct network *n)
 {
-	struct pollfd fds[64];
+	struct pollfd fds[64 + 1];
 	const uint32_t most = n->senders < 64 ? n->senders : 64;
+	eventfd_t published;
 
 	for (uint32_t i = 0; i < most; i++) {
 		const struct sender *s = &n->sender[i];
@@ -206,7 +222,10 @@ static void wait_for_senders(const struct network *n)
 			.fd = s->gone || s->ended ? -1 : s->link.fd, .events = POLLIN,
 		};
 	}
-	poll(fds, most, TICK_MS);
+	fds[most] = (struct pollfd) { .fd = n->in.progress, .events = POLLIN };
+	poll(fds, most + 1, TICK_MS);
+	if (n->in.progress >= 0 && !eventfd_read(n->in.progress, &published))
+		offer(n);
 }
 
 /*
@@ -627,13 +646,20 @@ static int start(struct network *n)
 	if (rashpa_stream_start(n->stream, 0, 0))
 		return fail("%s", rashpa_reason());
 	intake_begin(&n->in, n->transport->messages(n));
+	n->offered = n->in.opened;
+	if (intake_paced(&n->in)) {
+		n->offered = intake_allowed(&n->in);
+		n->in.progress = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+		if (n->in.progress < 0)
+			return fail("no eventfd: %s", strerror(errno));
+	}
 	result = n->transport->start(n);
 	if (result)
 		return result;
 	if (pthread_create(&n->links, NULL, watch_links, n))
 		return fail("no thread");
 	n->have_links = true;
-	tell_all(n, "go", "credit", n->in.opened);
+	tell_all(n, "go", "credit", n->offered);
 	if (!intake_paced(&n->in))
 		return 0;
 	if (pthread_create(&n->credit, NULL, give_credit, n))
@@ -686,6 +712,7 @@ int network_open(const struct network_config *config, const char *buffer,
 	n->stop = stop;
 	n->listener = -1;
 	intake_init(&n->in);
+	pthread_mutex_init(&n->offering, NULL);
 	n->transport = transports[config->transport];
 	n->sender = calloc(config->senders, sizeof(*n->sender));
 	if (!n->sender)
@@ -772,6 +799,7 @@ void network_close(struct network *n)
 	if (n->listener >= 0)
 		close(n->listener);
 	intake_close(&n->in);
+	pthread_mutex_destroy(&n->offering);
 	free(n->process);
 	free(n->sender);
 	free(n);

@@ -113,13 +113,52 @@ static int open_memory(struct network *n)
 	return error ? fail("buffer %s: %s", n->buffer, rashpa_net_reason()) : 0;
 }
 
-static int prepare(struct network *n)
+/* Messages of a stack that one thread gets, at most. */
+static uint64_t burden(const struct network *n)
+{
+	uint64_t most = 0;
+
+	for (uint32_t i = 0; i < n->config->threads; i++) {
+		uint64_t sum = 0;
+
+		for (uint32_t k = i; k < n->in.flows; k += n->config->threads)
+			sum += n->in.flow[k].per_stack;
+		most = sum > most ? sum : most;
+	}
+	return most;
+}
+
+/*
+ * A message that finds no receive is lost, so there is credit for no more than there are receives;
+ * and those for as many stacks as may be incomplete at a time.
+ */
+static void plan_credit(struct network *n)
+{
+	struct roce *r = n->path;
+	const uint64_t stack = burden(n), card = rashpa_net_about(r->net)->receives;
+	const uint64_t few = stack * (n->config->close_after + 2);
+	const uint64_t want = few < card ? few : card;
+
+	r->receives = n->config->receives < want ? want : n->config->receives;
+	if (r->receives / stack < n->in.window)
+		n->in.window = r->receives < stack ? 1 : r->receives / stack;
+}
+
+/* Without credit no more than can lie unseen. */
+static void plan_receives(struct network *n)
 {
 	struct roce *r = n->path;
 	const uint64_t most = intake_unseen(&n->in) / n->config->threads;
-	int result = open_memory(n);
 
 	r->receives = n->config->receives < most ? n->config->receives : most;
+}
+
+static int prepare(struct network *n)
+{
+	struct roce *r = n->path;
+	int result = open_memory(n);
+
+	(intake_paced(&n->in) ? plan_credit : plan_receives)(n);
 	if (!r->receives)
 		return fail("buffer %s: too few slots for %" PRIu32 " threads: use a larger buffer",
 			    n->buffer, n->config->threads);
