@@ -71,7 +71,10 @@ for run in 1 2; do
 		code=0
 		wait "$pid" || code=$?
 		# 4: messages are missing, in the second run
-		((code == 0 || (run == 2 && code == 4)))
+		((code == 0 || (run == 2 && code == 4))) || {
+			echo "   romulu ends with $code: see romulu-$run-*.json in the folder of results"
+			exit 1
+		}
 	done
 	injected=0
 	((run == 1)) || injected=$(dropped)
