@@ -155,10 +155,11 @@ ok $? "packets were lost"
 at a tc qdisc del dev va root
 is "no message is missing" "$(romulu_says '[.frames, .corrupt, .network.missing_messages]')" "[8,0,0]"
 
-# --- messages of four packets: a pair that lost one receives nothing any more
+# --- messages of three packets, of which another one is lost each time: not each one stalls a pair, but
+# one that stalls receives nothing any more
 dropping 39 match ip dport 4791 0xffff
 receive --slots 3 --stall 300 --settle 2000
-send --split 2 --images 24 --message 16K
+send --split 2 --images 24 --message 12K
 sent "messages of several packets on a line that loses"
 received 4
 heal
