@@ -17,7 +17,7 @@ status=0
 
 rm -rf "$out" build/demo-network.json
 mkdir -p "$out"
-trap 'kill $(jobs -p) 2>/dev/null; wait; rm -rf "$wire"' EXIT
+trap 'kill $(jobs -p) 2>/dev/null || true; wait; rm -rf "$wire"' EXIT
 cat <<END
 
   virtual machine, Linux $release              virtual machine, the same kernel
