@@ -151,6 +151,8 @@ for series in "$@"; do
 	part "Linux $series IOMMU off" suite "$series" off
 	part "Linux $series IOMMU on" suite "$series" on
 done
+[[ ! $newest ]] || part "switch" guest switch "$newest" on --fpga 2 --topology switch -- \
+	selftests/suite.sh build/selftests/{path,peer,flr}_test
 part "static" "$lab" exec -- selftests/static.sh
 part "conformance" "$lab" exec -- selftests/conformance.sh
 for series in "$@"; do
@@ -173,9 +175,7 @@ done
 [[ " $* " != *" 6.12 "* ]] || part "Linux 6.12 contig" guest contig 6.12 off --memory 640M -- \
 	selftests/suite.sh build/selftests/contig_test
 [[ ! $newest ]] || part "interrupt pin" guest intx "$newest" on --fpga 1 --fpga-option --intx -- \
-	selftests/suite.sh selftests/tests/bench.sh build/selftests/lockdown_test
-[[ ! $newest ]] || part "switch" guest switch "$newest" on --fpga 2 --topology switch -- \
-	selftests/suite.sh build/selftests/{path,peer,flr}_test
+	selftests/suite.sh build/selftests/{event,group,lockdown}_test
 [[ " $* " != *" debug "* ]] || part "planted defects" selftests/defects.sh
 part "two devices" "$lab" exec -- selftests/conformance/differ.sh
 part "lab" selftests/lab/selftest --quick

@@ -27,24 +27,25 @@ declare -A leaves_out=(
 		foreign.sh bench.sh tools.sh hostile.sh compat.sh fuzz.sh stream.sh receive.sh
 		keepup.sh kill.sh examples.sh load.sh python.sh"
 	["6.12 off"]="data.sh conformance.sh abi_test storm_test pass_test race_test churn_test
-		import_test hostile_test lifetime_test device_test liar_test
-		foreign.sh bench.sh keepup.sh tools.sh kill.sh receive.sh hostile.sh fuzz.sh load.sh
-		python.sh"
+		import_test hostile_test lifetime_test device_test liar_test ring_test
+		foreign.sh bench.sh keepup.sh tools.sh kill.sh stream.sh receive.sh hostile.sh fuzz.sh
+		load.sh python.sh"
 	["6.12 on"]="data.sh argument_test memory_test privilege_test disclosure_test order_test
 		group_test foreign.sh keepup.sh tools.sh stream.sh receive.sh compat.sh kill.sh
 		hostile.sh examples.sh load.sh python.sh conformance.sh"
 	["newest off"]="conformance.sh abi_test argument_test privilege_test disclosure_test order_test
 		storm_test data.sh
 		pass_test race_test churn_test event_test group_test lock_test name_test role_test pin_test
-		device_test ring_test bench.sh keepup.sh tools.sh kill.sh stream.sh receive.sh hostile.sh compat.sh
-		examples.sh fuzz.sh"
+		device_test ring_test look_test hostile_test bench.sh keepup.sh tools.sh kill.sh stream.sh
+		receive.sh hostile.sh compat.sh examples.sh fuzz.sh"
 	# the guest with sanitizers runs tools.sh and stream.sh here
 	["newest on"]="memory_test foreign.sh bench.sh compat.sh fuzz.sh tools.sh stream.sh load.sh
 		python.sh"
 	# What asks nothing of the IOMMU, or more where there is one, and faults of a kind, once each.
 	# Scripts are mostly about the tools, and slow here: coverage.sh runs them.
 	["debug off"]="$scripts mmap_test privilege_test limit_test disclosure_test argument_test
-		doorbell_test fault_test race_test storm_test unplug_test lifetime_test hostile_test"
+		doorbell_test fault_test race_test storm_test unplug_test lifetime_test hostile_test
+		device_test order_test"
 	["debug on"]="$scripts memory_test ring_test look_test consumer_test name_test stream_test
 		event_test lock_test group_test abi_test role_test fault_bind_test"
 	# All of it, but once what asks nothing of the IOMMU.
