@@ -154,6 +154,7 @@ done
 [[ ! $newest ]] || part "switch" guest switch "$newest" on --fpga 2 --topology switch -- \
 	selftests/suite.sh build/selftests/{path,peer,flr}_test
 part "static" "$lab" exec -- selftests/static.sh
+[[ " $* " != *" debug "* ]] || part "planted defects" selftests/defects.sh
 part "conformance" "$lab" exec -- selftests/conformance.sh
 for series in "$@"; do
 	case $series in
@@ -176,7 +177,6 @@ done
 	selftests/suite.sh build/selftests/contig_test
 [[ ! $newest ]] || part "interrupt pin" guest intx "$newest" on --fpga 1 --fpga-option --intx -- \
 	selftests/suite.sh build/selftests/{event,group,lockdown}_test
-[[ " $* " != *" debug "* ]] || part "planted defects" selftests/defects.sh
 part "two devices" "$lab" exec -- selftests/conformance/differ.sh
 part "lab" selftests/lab/selftest --quick
 part "ABI" "$lab" exec -- selftests/abi.sh
