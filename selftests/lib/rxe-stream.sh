@@ -3,7 +3,8 @@
 # Streams between the namespaces of rxe-pair.sh: remu in a, receivers in b. Sourced.
 # shellcheck disable=SC2154 # work: of shell.sh
 
-way=10.1.0.2 devices=(rxa rxb)
+# line: where packets are dropped
+way=10.1.0.2 devices=(rxa rxb) line=(b vb ingress)
 
 # receive [-N] OPTION...: begins receiver N (0) of buffer netN, which listens at port 5001 + N
 receive() {
@@ -33,10 +34,13 @@ remu_says() { jq -c "$1" "$work/remu.json"; }
 
 # dropping AT MATCH...: 1 of 128 packets, by the last bits of the byte there
 dropping() {
-	at b tc qdisc add dev vb clsact &&
-		at b tc filter add dev vb ingress protocol ip u32 match ip protocol 17 0xff \
+	at "${line[0]}" tc qdisc add dev "${line[1]}" clsact &&
+		at "${line[0]}" tc filter add dev "${line[@]:1}" protocol ip u32 match ip protocol 17 0xff \
 			match u8 0x07 0x7f at "$1" "${@:2}" action drop
 	ok $? "a line that loses packets"
 }
-dropped() { at b tc -s -j filter show dev vb ingress | jq '[.. | .stats? // empty | .drops? // empty] | add // 0'; }
-heal() { at b tc qdisc del dev vb clsact; }
+dropped() {
+	at "${line[0]}" tc -s -j filter show dev "${line[@]:1}" |
+		jq '[.. | .stats? // empty | .drops? // empty] | add // 0'
+}
+heal() { at "${line[0]}" tc qdisc del dev "${line[1]}" clsact; }

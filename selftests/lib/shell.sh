@@ -80,6 +80,6 @@ wait_for() {
 	local end=$((SECONDS + $1 * ${RASHPA_SLOW:-1}))
 	shift
 	until "$@"; do
-		((SECONDS < end)) || return 1
+		((SECONDS < end)) || { echo "# waited in vain: $*"; return 1; }
 	done
 }

@@ -16,7 +16,7 @@
 
 struct intake;
 
-/* The numbered messages of a region; one thread takes them. */
+/* The numbered messages of a region; one thread at a time takes them. */
 struct flow {
 	struct intake *intake;
 	const char *peer;

@@ -23,7 +23,7 @@ enum {
 	OPT_CHECK = 256, OPT_NO_CHECK, OPT_WRITE, OPT_FROM_START, OPT_LISTEN, OPT_SENDERS,
 	OPT_THREADS, OPT_RECEIVES, OPT_SLOTS, OPT_CLOSE_AFTER, OPT_STALL, OPT_WAIT, OPT_UNSOLICITED,
 	OPT_ONLY, OPT_PAYLOAD, OPT_SETTLE, OPT_TRANSPORT, OPT_MODULES, OPT_BUNCH, OPT_IDLE,
-	OPT_CPUS,
+	OPT_CPUS, OPT_XDP,
 };
 
 static const struct argp_option options[] = {
@@ -55,6 +55,7 @@ static const struct argp_option options[] = {
 	{ "wait", OPT_WAIT, "event|poll|adaptive", 0, "for completions (default event)", 1 },
 	{ "unsolicited", OPT_UNSOLICITED, NULL, 0,
 	  "an event for each message, and not for stacks only", 1 },
+	{ "xdp", OPT_XDP, NULL, 0, "packets of UDP come by AF_XDP, past the kernel", 1 },
 	{ "modules", OPT_MODULES, "CxR", 0,
 	  "of a JUNGFRAU: columns and rows (default 1x1); module i sends to PORT + i", 1 },
 	{ "bunch", OPT_BUNCH, "N", 0, "of a JUNGFRAU: images of a stack (default 8)", 1 },
@@ -179,11 +180,16 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case OPT_UNSOLICITED:
 		c->net.unsolicited = true;
 		break;
+	case OPT_XDP:
+		c->net.xdp = true;
+		break;
 	case ARGP_KEY_END:
 		if (c->only_receive && !c->net.listen)
 			argp_error(state, "--receive-only: from where? Give --listen");
 		if (c->net.transport != TRANSPORT_ROCE && !c->net.listen)
 			argp_error(state, "--transport: at which port? Give --listen");
+		if (c->net.xdp && c->net.transport == TRANSPORT_ROCE)
+			argp_error(state, "--xdp: packets of what? Give --transport udp or jungfrau");
 		if (c->write && c->engine != &engine_write)
 			argp_error(state, "--write excludes --check and --no-check");
 		break;

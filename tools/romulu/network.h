@@ -27,6 +27,7 @@ struct network_config {
 	uint32_t stall_ms;		/* a pair that is silent so long is made to receive again */
 	uint32_t wait;			/* enum rashpa_net_wait */
 	bool unsolicited;		/* an event for each message */
+	bool xdp;			/* packets of UDP come by AF_XDP */
 	uint32_t columns, rows;		/* of modules, which tell nothing */
 	uint32_t bunch;			/* of those */
 	uint64_t images;		/* of those; 0: not known */

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * Messages that come as packets of UDP, with a header of ours or that of a JUNGFRAU: a socket each
- * process, and pixels are copied to where the header says that they belong.
+ * process, or the interface's queues, and pixels are copied to where the header says that they
+ * belong.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -17,6 +18,7 @@
 #include "json-out.h"
 #include "network-internal.h"
 #include "packet.h"
+#include "xdp.h"
 
 #define BATCH		32		/* datagrams of a call */
 #define DATAGRAM	65536		/* several packets, where the kernel puts them together */
@@ -31,7 +33,9 @@ struct path {
 	struct udp *udp;
 	uint32_t thread;
 	int fd;
+	in_port_t port;			/* big-endian */
 	struct in6_addr from;		/* of the sender, where there is a link */
+	pthread_mutex_t taking;		/* a message: they may come to several threads */
 	struct cut cut;
 	uint64_t offset;		/* of the region in an image */
 	uint32_t dropped;		/* packets that found no room in the socket, as it says */
@@ -62,6 +66,7 @@ struct udp {
 	uint32_t token;
 	bool jungfrau;
 	uint32_t columns;		/* of modules */
+	struct xdp *xdp;		/* NULL: sockets only */
 	/* 0: none has come */
 	_Atomic uint64_t first_frame;
 };
@@ -94,9 +99,8 @@ static void put_pixels(struct path *p, const struct place *at, const struct piec
 	memcpy(to, from, piece->bytes);
 }
 
-/* A message with its number. false: it cannot be one. */
-static bool take(struct path *p, uint32_t number, const struct jungfrau *header,
-		 const char *pixels, size_t bytes)
+static bool take_alone(struct path *p, uint32_t number, const struct jungfrau *header,
+		       const char *pixels, size_t bytes)
 {
 	struct flow *f = p->flow;
 	char why[WHY_SIZE];
@@ -118,37 +122,53 @@ static bool take(struct path *p, uint32_t number, const struct jungfrau *header,
 	return true;
 }
 
-static bool take_ours(struct path *p, const char *packet, size_t bytes)
+/* A message with its number. false: it cannot be one. */
+static bool take(struct path *p, uint32_t number, const struct jungfrau *header,
+		 const char *pixels, size_t bytes)
+{
+	bool taken;
+
+	pthread_mutex_lock(&p->taking);
+	taken = take_alone(p, number, header, pixels, bytes);
+	pthread_mutex_unlock(&p->taking);
+	return taken;
+}
+
+/* A token can be guessed, in many tries; packets from elsewhere are none of these. */
+static bool take_ours(struct udp *u, const struct datagram *d)
 {
 	struct packet h;
+	struct path *p;
 
-	if (bytes <= sizeof(h))
+	if (d->bytes <= sizeof(h))
 		return false;
-	memcpy(&h, packet, sizeof(h));
-	return le32toh(h.magic) == PACKET_MAGIC && le32toh(h.token) == p->udp->token &&
-	       le32toh(h.process) == p->flow->process &&
-	       take(p, le32toh(h.number), NULL, packet + sizeof(h), bytes - sizeof(h));
+	memcpy(&h, d->data, sizeof(h));
+	if (le32toh(h.magic) != PACKET_MAGIC || le32toh(h.token) != u->token ||
+	    le32toh(h.process) >= u->paths)
+		return false;
+	p = &u->path[le32toh(h.process)];
+	return d->port == p->port && !memcmp(&d->from, &p->from, sizeof(p->from)) &&
+	       take(p, le32toh(h.number), NULL, d->data + sizeof(h), d->bytes - sizeof(h));
 }
 
 /*
  * The module is that of the header, whichever port it came to. The frame's number has 64 bits, and
  * one that is far from all that came is not another one's modulo those of a message.
  */
-static bool take_jungfrau(struct path *p, const char *packet, size_t bytes)
+static bool take_jungfrau(struct udp *u, const struct datagram *d)
 {
-	struct udp *u = p->udp;
 	uint64_t frame, none = 0, number;
 	uint32_t module;
 	struct jungfrau h;
 
-	if (bytes != sizeof(h) + JUNGFRAU_BYTES)
+	if (d->bytes != sizeof(h) + JUNGFRAU_BYTES)
 		return false;
-	memcpy(&h, packet, sizeof(h));
+	memcpy(&h, d->data, sizeof(h));
 	frame = le64toh(h.frame);
 	module = le16toh(h.row) * u->columns + le16toh(h.column);
 	if (h.type != JUNGFRAU_TYPE || h.version != JUNGFRAU_VERSION ||
 	    le16toh(h.column) >= u->columns || module >= u->paths ||
-	    u->path[module].thread != p->thread || le32toh(h.packet) >= JUNGFRAU_PACKETS || !frame)
+	    le32toh(h.packet) >= JUNGFRAU_PACKETS || !frame)
 		return false;
 	atomic_compare_exchange_strong(&u->first_frame, &none, frame);
 	if (frame < u->first_frame || frame - u->first_frame > FRAMES)
@@ -156,7 +176,7 @@ static bool take_jungfrau(struct path *p, const char *packet, size_t bytes)
 	number = (frame - u->first_frame) * JUNGFRAU_PACKETS + le32toh(h.packet);
 	return number < u->path[module].flow->expected + INT32_MAX &&
 	       number + INT32_MAX > u->path[module].flow->expected &&
-	       take(&u->path[module], number, &h, packet + sizeof(h), bytes - sizeof(h));
+	       take(&u->path[module], number, &h, d->data + sizeof(h), JUNGFRAU_BYTES);
 }
 
 /* --- datagrams --- */
@@ -172,12 +192,14 @@ static struct in6_addr address_of(const struct sockaddr_storage *at)
 	return a;
 }
 
-/* A token can be guessed, in many tries; packets from elsewhere are none of these. */
-static bool from_sender(const struct path *p, const struct sockaddr_storage *from)
+static void take_packet(void *worker, const struct datagram *d)
 {
-	const struct in6_addr a = address_of(from);
+	struct worker *w = worker;
+	struct udp *u = w->network->path;
 
-	return !memcmp(&a, &p->from, sizeof(a));
+	w->packets++;
+	if (!(u->jungfrau ? take_jungfrau : take_ours)(u, d))
+		w->strange++;
 }
 
 /* The size of each packet in it, if there are several. */
@@ -200,17 +222,14 @@ static uint32_t read_control(struct path *p, struct msghdr *m, uint32_t bytes)
 static void take_datagram(struct worker *w, struct path *p, struct mmsghdr *m, const char *data)
 {
 	const uint32_t bytes = m->msg_len, size = read_control(p, &m->msg_hdr, bytes);
-	const bool stranger = !p->udp->jungfrau && !from_sender(p, m->msg_hdr.msg_name);
+	struct datagram d = { .from = address_of(m->msg_hdr.msg_name), .port = p->port };
 	uint32_t at = 0;
 
 	/* one without a byte is one, too */
 	do {
-		const uint32_t n = bytes - at < size ? bytes - at : size;
-
-		w->packets++;
-		if (stranger ||
-		    !(p->udp->jungfrau ? take_jungfrau : take_ours)(p, data + at, n))
-			w->strange++;
+		d.data = data + at;
+		d.bytes = bytes - at < size ? bytes - at : size;
+		take_packet(w, &d);
 		at += size;
 	} while (at < bytes);
 }
@@ -233,10 +252,24 @@ static int look(struct worker *w, struct path *p)
 	return n;
 }
 
+/* What the interface hands over; the rest comes to the sockets. */
+static bool look_at_xdp(struct worker *w)
+{
+	const struct udp *u = w->network->path;
+	bool found;
+
+	if (!u->xdp)
+		return false;
+	found = xdp_look(u->xdp, w - u->worker, take_packet, w);
+	w->polls++;
+	w->empty += !found;
+	return found;
+}
+
 static bool look_at_all(struct worker *w, uint32_t thread)
 {
 	const struct udp *u = w->network->path;
-	bool found = false;
+	bool found = look_at_xdp(w);
 
 	for (uint32_t i = 0; i < u->paths; i++)
 		found |= u->path[i].thread == thread && look(w, &u->path[i]) > 0;
@@ -250,8 +283,12 @@ static void sleep_and_look(struct worker *w)
 
 	w->waits++;
 	/* in turn: a process that waits long looks as if it had stopped */
-	for (int i = 0; i < n; i++)
-		look(w, event[i].data.ptr);
+	for (int i = 0; i < n; i++) {
+		if (event[i].data.ptr)
+			look(w, event[i].data.ptr);
+		else
+			look_at_xdp(w);
+	}
 }
 
 static void *receive(void *arg)
@@ -273,15 +310,19 @@ static void *receive(void *arg)
 
 /* --- sockets --- */
 
-/* Room for bursts: what the administrator allows is less than what root may have. */
-static void tune(int fd, uint32_t wait)
+/*
+ * Room for bursts: what the administrator allows is less than what root may have. An XDP program
+ * that the driver does not run itself would see packets that were put together.
+ */
+static void tune(int fd, uint32_t wait, bool together)
 {
 	const int room = QUEUE_BYTES, on = 1, busy = BUSY_US;
 
 	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &room, sizeof(room)))
 		setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof(room));
 	setsockopt(fd, SOL_SOCKET, SO_RXQ_OVFL, &on, sizeof(on));
-	setsockopt(fd, IPPROTO_UDP, UDP_GRO, &on, sizeof(on));
+	if (together)
+		setsockopt(fd, IPPROTO_UDP, UDP_GRO, &on, sizeof(on));
 	if (wait != RASHPA_NET_EVENT)
 		setsockopt(fd, SOL_SOCKET, SO_BUSY_POLL, &busy, sizeof(busy));
 }
@@ -290,6 +331,7 @@ static void tune(int fd, uint32_t wait)
 static int open_socket(const struct network *n, struct path *p, uint32_t index)
 {
 	struct sockaddr_storage at;
+	struct in6_addr own;
 	socklen_t size;
 	in_port_t *port;
 	char why[WHY_SIZE];
@@ -305,18 +347,11 @@ static int open_socket(const struct network *n, struct path *p, uint32_t index)
 	if (p->fd < 0 || bind(p->fd, (struct sockaddr *)&at, size))
 		return fail("%s: no socket for process %" PRIu32 ": %s", n->config->listen, index,
 			    strerror(errno));
-	tune(p->fd, n->config->wait);
-	return 0;
-}
-
-static uint32_t port_of(const struct path *p)
-{
-	struct sockaddr_storage at = {};
-	socklen_t size = sizeof(at);
-
+	tune(p->fd, n->config->wait, !p->udp->xdp);
 	getsockname(p->fd, (struct sockaddr *)&at, &size);
-	return ntohs(at.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&at)->sin6_port :
-						((struct sockaddr_in *)&at)->sin_port);
+	p->port = *port;
+	own = address_of(&at);
+	return p->udp->xdp ? xdp_divert(p->udp->xdp, &own, p->port) : 0;
 }
 
 static int open_path(struct network *n, const struct sender *s, uint32_t process)
@@ -331,6 +366,7 @@ static int open_path(struct network *n, const struct sender *s, uint32_t process
 
 	*p = (struct path) {
 		.flow = &n->in.flow[index], .udp = u, .thread = index % u->workers, .fd = -1,
+		.taking = PTHREAD_MUTEX_INITIALIZER,
 		.offset = r->y * n->about->line_stride +
 			  (uint64_t)r->x * (1u << ((n->about->pixel - 1) & 3)),
 		.cut = cut_of(&s->hello, r, n->about->width),
@@ -348,6 +384,8 @@ static int open_path(struct network *n, const struct sender *s, uint32_t process
 
 static int open_worker(struct network *n, struct worker *w)
 {
+	const struct udp *u = n->path;
+
 	w->network = n;
 	w->epoll = epoll_create1(EPOLL_CLOEXEC);
 	w->space = malloc((size_t)BATCH * DATAGRAM);
@@ -359,7 +397,7 @@ static int open_worker(struct network *n, struct worker *w)
 		w->message[i].msg_hdr.msg_iovlen = 1;
 		w->message[i].msg_hdr.msg_name = &w->from[i];
 	}
-	return 0;
+	return u->xdp ? xdp_watch(u->xdp, w - u->worker, w->epoll) : 0;
 }
 
 static int open_transport(struct network *n, bool jungfrau)
@@ -373,7 +411,9 @@ static int open_transport(struct network *n, bool jungfrau)
 	u->columns = n->config->columns;
 	if (getrandom(&u->token, sizeof(u->token), 0) != sizeof(u->token))
 		return fail("no random number: %s", strerror(errno));
-	return 0;
+	if (n->config->xdp && !xdp_open)
+		return fail("--xdp: romulu was built without %s", ROMULU_NO_XDP);
+	return n->config->xdp ? xdp_open(&u->xdp, n->config->listen, n->config->threads) : 0;
 }
 
 static int open_udp(struct network *n)
@@ -413,7 +453,8 @@ static int accept_sender(struct network *n, struct sender *s, struct accept *a, 
 	a->mtu = s->hello.mtu;
 	for (uint32_t i = 0; i < s->hello.processes; i++)
 		a->end[i] = (struct contract_end) {
-			.port = port_of(&u->path[s->first_flow + i]), .process = s->first_flow + i,
+			.port = ntohs(u->path[s->first_flow + i].port),
+			.process = s->first_flow + i,
 		};
 	return 0;
 }
@@ -478,6 +519,9 @@ static void report(const struct network *n, struct json_object *o)
 	put_u64(o, "waits", waits);
 	put_u64(o, "packets", packets);
 	put_u64(o, "strange_packets", strange);
+	put_text(o, "xdp", NULL);
+	if (u->xdp)
+		xdp_report(u->xdp, o, &dropped);
 	put_u64(o, "socket_drops", dropped);
 	if (u->jungfrau)
 		put_u64(o, "first_frame", u->first_frame);
@@ -496,6 +540,8 @@ static void close_all(struct network *n)
 			close(u->worker[i].epoll);
 		free(u->worker[i].space);
 	}
+	if (u->xdp)
+		xdp_close(u->xdp);
 	free(u->path);
 	free(u->worker);
 	free(u);
