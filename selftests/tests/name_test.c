@@ -390,7 +390,7 @@ static void test_namespace(void)
 	ANSWERED(buffer_remove(NAME), 0, NULL);
 }
 
-#define RACES	120
+#define RACES	50
 
 /* Makes and removes a name all the time, and counts how often it could. */
 static void name_for_ever(void *arg)

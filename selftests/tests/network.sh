@@ -64,7 +64,7 @@ holds "frames are incomplete ($(romulu_says .incomplete))" "$lost > 40 && $(romu
 
 # --- packets that come twice, and behind later ones
 at a tc qdisc add dev va root netem delay 5ms reorder 75% duplicate 5%
-receive --transport udp --close-after 3
+receive --transport udp --close-after 8
 send --transport udp --split 2 --images 16
 ok $? "remu sends by UDP" || sed 's/^/# /' "$work/err"
 received 0

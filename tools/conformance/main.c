@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "parse.h"
 #include "target.h"
 #include "test.h"
 
@@ -29,14 +30,13 @@ static const struct argp_option known[] = {
 	{ NULL, 0, NULL, 0, NULL, 0 },
 };
 
-static unsigned int number(struct argp_state *state, const char *name, const char *arg)
+static uint32_t number(struct argp_state *state, const char *name, const char *arg)
 {
-	char *end;
-	unsigned long n = strtoul(arg, &end, 0);
+	uint32_t n = 0;
 
-	if (!*arg || *end || *arg == '-' || !n || n > UINT32_MAX)
+	if (!parse_u32(arg, &n) || !n)
 		argp_error(state, "--%s %s: give a number from 1 to %u", name, arg, UINT32_MAX);
-	return (unsigned int)n;
+	return n;
 }
 
 static void check_name(struct argp_state *state, char *name)
