@@ -32,11 +32,11 @@ send() {
 romulu_says() { jq -c "$1" "$work/romulu${2:-0}.json"; }
 remu_says() { jq -c "$1" "$work/remu.json"; }
 
-# dropping AT MATCH...: 1 of 128 packets, by the last bits of the byte there
+# dropping AT MATCH...: 1 of 128 packets, or of $one_of (a power of two), by the last bits of the byte there
 dropping() {
 	at "${line[0]}" tc qdisc add dev "${line[1]}" clsact &&
 		at "${line[0]}" tc filter add dev "${line[@]:1}" protocol ip u32 match ip protocol 17 0xff \
-			match u8 0x07 0x7f at "$1" "${@:2}" action drop
+			match u8 0x07 "$(printf 0x%x $((${one_of:-128} - 1)))" at "$1" "${@:2}" action drop
 	ok $? "a line that loses packets"
 }
 dropped() {

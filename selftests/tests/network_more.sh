@@ -155,9 +155,10 @@ ok $? "packets were lost"
 at a tc qdisc del dev va root
 is "no message is missing" "$(romulu_says '[.frames, .corrupt, .network.missing_messages]')" "[8,0,0]"
 
-# --- messages of three packets, of which another one is lost each time: not each one stalls a pair, but
-# one that stalls receives nothing any more
-dropping 39 match ip dport 4791 0xffff
+# --- messages of three packets: one that loses its first packet stalls no pair, one that loses another
+# packet does, and the pair receives nothing any more. An image is 128 packets of each pair, so that the
+# same two are lost in each image; they are 64 apart, so that they are not both first ones
+one_of=64 dropping 39 match ip dport 4791 0xffff
 receive --slots 3 --stall 300 --settle 2000
 send --split 2 --images 24 --message 12K
 sent "messages of several packets on a line that loses"
