@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What is computed of a pixel: values in, values out. C, CUDA and GLSL compile this file, so that
+ * all engines compute the same. There are no pointers here, since GLSL has none.
+ *
+ * rpu_real is float; the reference has it as double.
+ */
+#ifndef RPU_ARITHMETIC_H
+#define RPU_ARITHMETIC_H
+
+#if defined(VULKAN) || defined(GL_core_profile)
+#define RPU_FUNCTION
+#define rpu_uint uint
+#define rpu_real float
+#define RPU_REAL(x) float(x)
+#elif defined(__CUDACC__)
+#define RPU_FUNCTION static __host__ __device__ __forceinline__
+#define rpu_uint unsigned int
+#else
+#include <math.h>
+#include <stdbool.h>
+#define RPU_FUNCTION static inline
+#define rpu_uint unsigned int
+#endif
+
+#ifndef rpu_real
+#define rpu_real float
+#endif
+#ifndef RPU_REAL
+#define RPU_REAL(x) ((rpu_real)(x))
+#endif
+
+/* --- JUNGFRAU: bits 15 and 14 of a raw word are the gain's code, the others the ADC's value --- */
+
+#define RPU_VALUE_MASK		0x3fffu
+#define RPU_STAGES		3	/* of gain; 0 is the highest */
+/* A pixel that is bad or did not come: the lowest gain, and no value. */
+#define RPU_MISSING		0xc000u
+
+RPU_FUNCTION rpu_uint rpu_code(rpu_uint raw)
+{
+	return raw >> 14;
+}
+
+RPU_FUNCTION rpu_real rpu_value(rpu_uint raw)
+{
+	return RPU_REAL(raw & RPU_VALUE_MASK);
+}
+
+/* Code 2 does not occur. */
+RPU_FUNCTION bool rpu_valid(rpu_uint raw)
+{
+	return raw != RPU_MISSING && rpu_code(raw) != 2u;
+}
+
+/* 0, 1, 2 of the codes 0, 1, 3. */
+RPU_FUNCTION rpu_uint rpu_stage(rpu_uint raw)
+{
+	return rpu_code(raw) - (rpu_code(raw) >> 1);
+}
+
+/*
+ * The pedestal of the highest gain, which moves with dark images: value of the next one replaces
+ * it; one that was taken with another gain changes nothing (thesis, 4.2: only the highest gain's).
+ */
+RPU_FUNCTION rpu_real rpu_dark(rpu_real pedestal, rpu_uint dark)
+{
+	return rpu_code(dark) == 0u ? rpu_value(dark) : pedestal;
+}
+
+/* A running mean instead: weight 1 replaces, 1 / N is the mean of about N. */
+RPU_FUNCTION rpu_real rpu_dark_mean(rpu_real pedestal, rpu_uint dark, rpu_real weight)
+{
+	return rpu_code(dark) == 0u ? pedestal + weight * (rpu_value(dark) - pedestal) : pedestal;
+}
+
+/*
+ * (value - pedestal) / gain, by 1 / gain. Gains of the stages 1 and 2 are negative. The unit is
+ * that of gain: keV for ADU/keV, photons for ADU/photon, or for ADU/keV times the photon's keV.
+ */
+RPU_FUNCTION rpu_real rpu_convert(rpu_uint raw, rpu_real pedestal, rpu_real per_gain)
+{
+	return (rpu_value(raw) - pedestal) * per_gain;
+}
+
+/* Halves upwards, also of what is negative: all languages can do that alike. */
+RPU_FUNCTION rpu_real rpu_round(rpu_real x)
+{
+	return RPU_REAL(floor(x + RPU_REAL(0.5)));
+}
+
+/* Of veto and compression: above, not equal. What is no number is not above anything. */
+RPU_FUNCTION bool rpu_above(rpu_real x, rpu_real threshold)
+{
+	return x > threshold;
+}
+
+#endif /* RPU_ARITHMETIC_H */
