@@ -139,6 +139,7 @@ part "software FPGA" "$lab" exec -- build/tools/rashpa-fpga-selftest
 part "tools" "$lab" exec -- build/tools/tools-selftest tools/profiles
 part "streams" "$lab" exec -- build/tools/stream-selftest
 part "network" "$lab" exec -- build/tools/network-selftest
+part "processing" "$lab" exec -- build/tools/processing-selftest
 # the long parts first, so that none of them is left alone at the end
 for series in "$@"; do
 	[[ $series == debug ]] || continue

@@ -27,6 +27,7 @@ good "usage: nothing to say of what needs no driver" \
 good "tools: nothing to say of their self-test" "$out/tools/tools-selftest" tools/profiles
 good "streams: nothing to say of their self-test" "$out/tools/stream-selftest"
 good "network: nothing to say of its self-test" "$out/tools/network-selftest"
+good "processing: nothing to say of its self-test" "$out/tools/processing-selftest"
 good "fuzzers are built" make -s -C selftests/fuzz O="$out/fuzz" host
 # the second input begins with a board that knows nothing of the first
 printf '%s\n' $'\x08stuck on' "dead link" "flood max 0" >"$out/told"

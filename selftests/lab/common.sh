@@ -17,6 +17,13 @@ E_TIME=124	# time limit
 say() { printf 'lab: %s\n' "$*" >&2; }
 die() { say "$*"; exit "$E_LAB"; }
 
+# DATA: folder with frames of real detectors; empty: there is none.
+find_data() {
+	DATA=$(readlink -f "${RASHPA_DATA:-$TOP/../shared/data}")
+	[[ -d $DATA || ! ${RASHPA_DATA-} ]] || die "RASHPA_DATA: no directory $RASHPA_DATA"
+	[[ -d $DATA ]] || DATA=
+}
+
 # Lines of a list file without comments and empty lines.
 entries() { sed -e 's/[[:space:]]*#.*//' -e '/^[[:space:]]*$/d' "$1"; }
 

@@ -296,6 +296,7 @@ enter() {
 		done
 		while [ "$1" != -- ]; do
 			mount --bind "$1" "$root/$2"
+			[ "$2" != rashpa-data ] || mount -o remount,bind,ro "$root/$2"
 			shift 2
 		done
 		shift
@@ -342,6 +343,12 @@ cmd_exec() {
 		folders+=("$CACHE/results" var/cache/rashpa)
 		path=/usr/lib/ccache:$path
 		pass+=(CCACHE_DIR=/var/cache/rashpa/ccache CCACHE_MAXSIZE=2G)
+	fi
+	find_data
+	if [[ $DATA ]]; then
+		folders+=("$DATA" rashpa-data)
+		RASHPA_DATA=/rashpa-data
+		export RASHPA_DATA
 	fi
 	for name in $(compgen -e RASHPA_) TERM; do
 		[[ -v $name ]] && pass+=("$name=${!name}")

@@ -196,7 +196,7 @@ disk() { # number, size
 
 cmd_run() {
 	local kernel iommu=off memory=2G smp=2 fpgas=0 spare=1 topology=port accel=tcg
-	local room limit=300 keep=0 append='' log='' name i bus lib status=0 data
+	local room limit=300 keep=0 append='' log='' name i bus lib status=0
 	local -a devices=() disks=()
 
 	FPGA_OPTIONS=()
@@ -297,12 +297,8 @@ cmd_run() {
 	share job "$JOB/share" ""
 	# of the other kernels, the modules are in the root
 	[[ $kernel != debug ]] || share modules "$MODULES" ,readonly=on
-	data=${RASHPA_DATA:-$TOP/../shared/data}
-	if [[ -d $data ]]; then
-		share data "$(readlink -f "$data")" ,readonly=on
-	elif [[ ${RASHPA_DATA-} ]]; then
-		die "RASHPA_DATA: no directory $data"
-	fi
+	find_data
+	[[ ! $DATA ]] || share data "$DATA" ,readonly=on
 
 	if ((fpgas)) && [[ $topology == switch ]]; then
 		QEMU+=(-device "pcie-root-port,id=switch-port,chassis=1,slot=1"
@@ -338,7 +334,7 @@ cmd_run() {
 		# the detectors take their time: limits of time are longer
 		[[ $kernel != debug ]] || printf 'export RASHPA_SLOW=%q\n' "${RASHPA_SLOW:-4}"
 		printf 'unset RASHPA_CACHE RASHPA_FPGA RASHPA_MIRROR RASHPA_MIRROR_SECURITY RASHPA_DATA\n'
-		[[ ! -d $data ]] || printf 'export RASHPA_DATA=/rashpa-data\n'
+		[[ ! $DATA ]] || printf 'export RASHPA_DATA=/rashpa-data\n'
 	} >"$JOB/share/environment"
 	{ printf '%q ' "$@"; echo; } >"$JOB/share/command"
 

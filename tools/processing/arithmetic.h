@@ -59,19 +59,19 @@ RPU_FUNCTION rpu_uint rpu_stage(rpu_uint raw)
 	return rpu_code(raw) - (rpu_code(raw) >> 1);
 }
 
-/*
- * The pedestal of the highest gain, which moves with dark images: value of the next one replaces
- * it; one that was taken with another gain changes nothing (thesis, 4.2: only the highest gain's).
- */
-RPU_FUNCTION rpu_real rpu_dark(rpu_real pedestal, rpu_uint dark)
+/* Towards a dark image's value; weight 1 replaces, 1 / N is the mean of about N. */
+RPU_FUNCTION rpu_real rpu_mean_of(rpu_real pedestal, rpu_real dark, rpu_real weight)
 {
-	return rpu_code(dark) == 0u ? rpu_value(dark) : pedestal;
+	return pedestal + weight * (dark - pedestal);
 }
 
-/* A running mean instead: weight 1 replaces, 1 / N is the mean of about N. */
+/*
+ * The pedestal of a JUNGFRAU's highest gain. One of a dark image that was taken with another gain
+ * changes nothing (thesis, 4.2: only the highest gain's pedestal moves).
+ */
 RPU_FUNCTION rpu_real rpu_dark_mean(rpu_real pedestal, rpu_uint dark, rpu_real weight)
 {
-	return rpu_code(dark) == 0u ? pedestal + weight * (rpu_value(dark) - pedestal) : pedestal;
+	return rpu_code(dark) == 0u ? rpu_mean_of(pedestal, rpu_value(dark), weight) : pedestal;
 }
 
 /*
@@ -81,6 +81,12 @@ RPU_FUNCTION rpu_real rpu_dark_mean(rpu_real pedestal, rpu_uint dark, rpu_real w
 RPU_FUNCTION rpu_real rpu_convert(rpu_uint raw, rpu_real pedestal, rpu_real per_gain)
 {
 	return (rpu_value(raw) - pedestal) * per_gain;
+}
+
+/* The same of a detector with one gain, whose raw words are numbers. */
+RPU_FUNCTION rpu_real rpu_scale(rpu_uint raw, rpu_real pedestal, rpu_real per_gain)
+{
+	return (RPU_REAL(raw) - pedestal) * per_gain;
 }
 
 /* Halves upwards, also of what is negative: all languages can do that alike. */
@@ -93,6 +99,20 @@ RPU_FUNCTION rpu_real rpu_round(rpu_real x)
 RPU_FUNCTION bool rpu_above(rpu_real x, rpu_real threshold)
 {
 	return x > threshold;
+}
+
+/* --- mean and squared distances, one number after the other (Welford, Technometrics 4, 1962) --- */
+
+/* n: how many, with this one */
+RPU_FUNCTION rpu_real rpu_mean(rpu_real mean, rpu_real x, rpu_uint n)
+{
+	return mean + (x - mean) / RPU_REAL(n);
+}
+
+/* What this one adds to the sum of the squared distances from the mean. */
+RPU_FUNCTION rpu_real rpu_m2(rpu_real before, rpu_real after, rpu_real x)
+{
+	return (x - before) * (x - after);
 }
 
 #endif /* RPU_ARITHMETIC_H */

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* Keep pixels above a threshold, as rows of a sparse matrix (CSR). */
+#include <stdlib.h>
+
+#include "pipeline.h"
+#include "say.h"
+
+#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
+
+static int read_capacity(struct json_place *at, struct json_object *value, void *to)
+{
+	return rpu_read_u32(at, value, 1, INT32_MAX, to);
+}
+
+static int compress_read(struct json_place *at, struct json_object *value, void *to)
+{
+	struct rashpa_pipeline *p = to;
+	const struct json_key keys[] = {
+		{ "threshold", true, json_read_real, &p->compress.threshold },
+		{ "capacity", false, read_capacity, &p->compress.capacity },
+	};
+
+	return json_read_object(at, value, keys, ARRAY_SIZE(keys));
+}
+
+static int compress_begin(struct rashpa_pipeline *p, char *why)
+{
+	(void)why;
+	if (!p->compress.capacity)
+		p->compress.capacity = (rpu_pixels(p) + 7) / 8;
+	return 0;
+}
+
+static int compress_room(const struct rashpa_pipeline *p, struct rpu_work *w)
+{
+	w->csr.capacity = p->compress.capacity;
+	w->csr.row = rpu_memory(p->height + 1, sizeof(*w->csr.row));
+	w->csr.column = rpu_memory(w->csr.capacity, sizeof(*w->csr.column));
+	w->csr.value = rpu_memory(w->csr.capacity, sizeof(*w->csr.value));
+	return w->csr.row && w->csr.column && w->csr.value ? 0 : -1;
+}
+
+static bool compress_run(struct rashpa_pipeline *p, struct rpu_work *w)
+{
+	struct rashpa_stage_stat *stat = &p->stage_stat[RPU_COMPRESS];
+	struct rpu_csr *csr = &w->csr;
+
+	p->engine->compress(w->image, p->width, p->height, p->compress.threshold, csr);
+	stat->bytes_in += rpu_pixels(p) * sizeof(*w->image);
+	w->result.elements = csr->count;
+	if (csr->count > csr->capacity) {
+		p->stat.overflow++;
+		return true;
+	}
+	stat->bytes_out += csr->count * (sizeof(*csr->column) + sizeof(*csr->value)) +
+			   (p->height + 1ull) * sizeof(*csr->row);
+	w->result.row = csr->row;
+	w->result.column = csr->column;
+	w->result.value = csr->value;
+	return true;
+}
+
+const struct rpu_stage rpu_stage_compress = {
+	.name = "compress", .read = compress_read, .begin = compress_begin, .room = compress_room,
+	.run = compress_run,
+};

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What an engine has to be able to do. Stages have no state but what is in the structures here, and
+ * allocate nothing. An image is width x height numbers, line by line without gaps; what is invalid
+ * is NaN.
+ */
+#ifndef RPU_ENGINE_H
+#define RPU_ENGINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "rashpa-stream-format.h"
+
+#define RPU_GAINS	3
+
+/**
+ * struct rpu_raw - an image as it came
+ * @data: its first pixel
+ * @line_stride: bytes from line to line
+ */
+struct rpu_raw {
+	const void *data;
+	size_t line_stride;
+};
+
+/**
+ * struct rpu_calibration - how raw pixels become numbers; planes are of width x height numbers
+ * @width: pixels
+ * @height: pixels
+ * @pixel: enum rashpa_pixel: u8, u16, u32; a JUNGFRAU's are u16
+ * @jungfrau: two bits of a pixel are the gain's code; else there is one gain
+ * @pedestal: of the gains from the highest on, in the raw pixels' unit; [0] moves with dark images
+ * @per_gain: 1 / gain: results per raw unit; negative for a JUNGFRAU's [1] and [2]; NaN: the pixel
+ *	is invalid
+ * @saturated: without @jungfrau: raw values from here on are invalid
+ * @dark_weight: of a dark image in the running mean, above 0; 1: it replaces
+ * @whole: results are rounded, halves upwards
+ */
+struct rpu_calibration {
+	uint32_t width, height;
+	uint32_t pixel;
+	bool jungfrau;
+	float *pedestal[RPU_GAINS], *per_gain[RPU_GAINS];
+	uint32_t saturated;
+	float dark_weight;
+	bool whole;
+};
+
+/**
+ * struct rpu_csr - an image of which only some pixels are kept: row y has those from row[y] to
+ *	before row[y + 1]
+ * @row: height + 1 numbers
+ * @column: of each that is kept, rising in a row
+ * @value: likewise
+ * @capacity: elements of @column and @value
+ * @count: pixels above the threshold; more than @capacity: overflow, and what is in @row, @column
+ *	and @value is nothing
+ */
+struct rpu_csr {
+	uint32_t *row, *column;
+	float *value;
+	uint32_t capacity;
+	uint64_t count;
+};
+
+/**
+ * struct rpu_statistics - mean and deviation of images, pixel by pixel
+ * @mean: of what was valid
+ * @m2: sum of the squared distances from it (Welford 1962)
+ * @n: how often a pixel was valid
+ */
+struct rpu_statistics {
+	double *mean, *m2;
+	uint32_t *n;
+};
+
+/**
+ * struct rpu_engine - who computes
+ * @name: for options and reports
+ * @pretreat: a raw image becomes numbers
+ * @dark: a dark image moves the pedestal of the highest gain
+ * @above: how many of @count pixels are above the threshold
+ * @compress: keep what is above the threshold
+ * @accumulate: add an image to statistics
+ */
+struct rpu_engine {
+	const char *name;
+	void (*pretreat)(const struct rpu_calibration *c, const struct rpu_raw *raw, float *result);
+	void (*dark)(struct rpu_calibration *c, const struct rpu_raw *raw);
+	size_t (*above)(const float *pixel, size_t count, float threshold);
+	void (*compress)(const float *pixel, uint32_t width, uint32_t height, float threshold,
+			 struct rpu_csr *csr);
+	void (*accumulate)(struct rpu_statistics *s, const float *pixel, size_t count);
+};
+
+extern const struct rpu_engine rpu_reference;	/* in double, and no tricks: the judge */
+extern const struct rpu_engine rpu_cpu;		/* all processors that OpenMP may use */
+
+/* Pixel i of a line. */
+static inline uint32_t rpu_pixel(const void *line, uint32_t pixel, size_t i)
+{
+	switch (pixel) {
+	case RASHPA_PIXEL_U8:
+		return ((const uint8_t *)line)[i];
+	case RASHPA_PIXEL_U16:
+		return ((const uint16_t *)line)[i];
+	default:
+		return ((const uint32_t *)line)[i];
+	}
+}
+
+#endif /* RPU_ENGINE_H */

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* Stages one behind the other, for each image. */
+#include "pipeline.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "say.h"
+
+#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
+#define ALIGNED		64
+
+_Static_assert(RASHPA_PIPELINE_WHY == WHY_SIZE, "sentences have the same room everywhere");
+
+static const struct rpu_stage * const stages[RPU_STAGES] = {
+	[RPU_PRETREAT] = &rpu_stage_pretreat,
+	[RPU_VETO] = &rpu_stage_veto,
+	[RPU_COMPRESS] = &rpu_stage_compress,
+	[RPU_ACCUMULATE] = &rpu_stage_accumulate,
+};
+
+static const struct rpu_engine * const engines[] = { &rpu_cpu, &rpu_reference };
+
+void *rpu_memory(size_t n, size_t size)
+{
+	const size_t bytes = (n * size + ALIGNED - 1) / ALIGNED * ALIGNED;
+	void *memory = aligned_alloc(ALIGNED, bytes ? bytes : ALIGNED);
+
+	return memory ? memset(memory, 0, bytes) : NULL;
+}
+
+/* --- the configuration --- */
+
+int rpu_read_path(struct json_place *at, struct json_object *value, void *to)
+{
+	char name[RPU_PATH];
+	const char *slash = strrchr(at->path, '/');
+	int n;
+
+	if (json_read_text(at, value, name, sizeof(name)))
+		return -1;
+	if (*name == '/' || !slash)
+		n = snprintf(to, RPU_PATH, "%s", name);
+	else
+		n = snprintf(to, RPU_PATH, "%.*s/%s", (int)(slash - at->path), at->path, name);
+	return n < RPU_PATH ? 0 : json_wrong(at, "the path is too long");
+}
+
+int rpu_read_word(struct json_place *at, struct json_object *value, const char * const *words,
+		  unsigned int *index)
+{
+	char text[64], all[160] = "";
+
+	if (json_read_text(at, value, text, sizeof(text)))
+		return -1;
+	for (*index = 0; words[*index]; ++*index) {
+		if (!strcmp(words[*index], text))
+			return 0;
+		snprintf(all + strlen(all), sizeof(all) - strlen(all), "%s%s", *index ? ", " : "",
+			 words[*index]);
+	}
+	return json_wrong(at, "\"%s\" is not one of %s", text, all);
+}
+
+int rpu_read_real(struct json_place *at, struct json_object *value, double min, double max,
+		  double *to)
+{
+	if (json_read_real(at, value, to))
+		return -1;
+	return *to >= min && *to <= max ? 0 : json_wrong(at, "%g is not %g to %g", *to, min, max);
+}
+
+int rpu_read_u32(struct json_place *at, struct json_object *value, uint32_t min, uint32_t max,
+		 uint32_t *to)
+{
+	if (json_read_u32(at, value, to))
+		return -1;
+	return *to >= min && *to <= max ? 0 :
+	       json_wrong(at, "%" PRIu32 " is not %" PRIu32 " to %" PRIu32, *to, min, max);
+}
+
+static int read_pipeline(struct json_place *at, struct json_object *value, struct rashpa_pipeline *p)
+{
+	struct json_key keys[RPU_STAGES + 1] = {};
+
+	for (unsigned int i = 0; i < RPU_STAGES; i++) {
+		keys[i] = (struct json_key) { stages[i]->name, false, stages[i]->read, p };
+		p->used[i] = json_object_object_get_ex(value, stages[i]->name, NULL);
+	}
+	keys[RPU_STAGES] = (struct json_key) { "description", false, json_read_comment, NULL };
+	if (json_read_object(at, value, keys, RPU_STAGES + 1))
+		return -1;
+	p->used[RPU_PRETREAT] = true;	/* at least the numbers become floating ones */
+	return 0;
+}
+
+int rashpa_pipeline_open(const char *config, const char *engine, char *why,
+			 struct rashpa_pipeline **pipeline)
+{
+	const bool inside = *config == '{';
+	struct json_place at = { .path = inside ? "pipeline" : config, .why = why };
+	struct rashpa_pipeline *p = calloc(1, sizeof(*p));
+	struct json_object *root;
+	int result;
+
+	if (!p)
+		return because(why, -ENOMEM, "no memory for a pipeline");
+	for (size_t i = 0; i < ARRAY_SIZE(engines); i++) {
+		if (!strcmp(engines[i]->name, engine ? engine : "cpu"))
+			p->engine = engines[i];
+	}
+	if (!p->engine) {
+		free(p);
+		return because(why, -EINVAL, "\"%s\" is no engine: there are cpu and reference", engine);
+	}
+	root = inside ? json_parse_text(at.path, config, strlen(config), why) :
+	       json_parse_file(config, why);
+	result = root ? read_pipeline(&at, root, p) : -1;
+	json_object_put(root);
+	if (result) {
+		free(p);
+		return -EINVAL;
+	}
+	for (unsigned int i = 0; i < RPU_STAGES; i++)
+		p->stage_stat[i].name = stages[i]->name;
+	*pipeline = p;
+	return 0;
+}
+
+/* --- images --- */
+
+int rashpa_pipeline_begin(struct rashpa_pipeline *p, const struct rashpa_geometry *geometry,
+			  char *why)
+{
+	if (p->geometry.width)
+		return because(why, -EBUSY, "the pipeline has begun");
+	if (!geometry->width || !geometry->height || geometry->pixel < RASHPA_PIXEL_U8 ||
+	    geometry->pixel > RASHPA_PIXEL_U32 ||
+	    (uint64_t)geometry->width * geometry->height > INT32_MAX)
+		return because(why, -EINVAL, "images of %" PRIu32 " x %" PRIu32 " pixels of type %" PRIu32
+			       " are not processed: u8, u16 or u32, and less than 2^31 pixels",
+			       geometry->width, geometry->height, geometry->pixel);
+	p->geometry = *geometry;
+	p->width = geometry->width;
+	p->height = geometry->height;
+	for (unsigned int i = 0; i < RPU_STAGES; i++) {
+		if (p->used[i] && stages[i]->begin && stages[i]->begin(p, why))
+			return -EINVAL;
+	}
+	return 0;
+}
+
+struct rashpa_result *rashpa_result_new(const struct rashpa_pipeline *p)
+{
+	struct rpu_work *w = calloc(1, sizeof(*w));
+
+	if (!w)
+		return NULL;
+	for (unsigned int i = 0; i < RPU_STAGES; i++) {
+		if (p->used[i] && stages[i]->room && stages[i]->room(p, w)) {
+			rashpa_result_free(&w->result);
+			return NULL;
+		}
+	}
+	return &w->result;
+}
+
+void rashpa_result_free(struct rashpa_result *result)
+{
+	struct rpu_work *w = (struct rpu_work *)result;
+
+	if (!w)
+		return;
+	free(w->image);
+	free(w->csr.row);
+	free(w->csr.column);
+	free(w->csr.value);
+	free(w->mean);
+	free(w->deviation);
+	free(w);
+}
+
+int rashpa_pipeline_run(struct rashpa_pipeline *p, const void *image, size_t line_stride,
+			struct rashpa_result *result)
+{
+	struct rpu_work *w = (struct rpu_work *)result;
+	const bool dark = result->role == RASHPA_IMAGE_DARK;
+
+	*result = (struct rashpa_result) {
+		.frame = result->frame, .role = result->role,
+		.width = p->width, .height = p->height,
+	};
+	w->raw = (struct rpu_raw) { .data = image, .line_stride = line_stride };
+	if (dark)
+		p->stat.dark++;
+	else
+		p->stat.images++;
+	for (unsigned int i = 0; i < RPU_STAGES; i++) {
+		unsigned long long begin;
+		bool more;
+
+		if (!p->used[i])
+			continue;
+		begin = now_ns();
+		more = stages[i]->run(p, w);
+		p->stage_stat[i].ns += now_ns() - begin;
+		p->stage_stat[i].images++;
+		if (dark)
+			return 0;
+		if (!more) {
+			p->stat.vetoed++;
+			return 0;
+		}
+	}
+	result->kept = true;
+	return 1;
+}
+
+void rashpa_pipeline_status(const struct rashpa_pipeline *p, struct rashpa_pipeline_stat *stat)
+{
+	*stat = p->stat;
+	stat->stage = p->stage_stat;
+	stat->stages = RPU_STAGES;
+}
+
+void rashpa_pipeline_close(struct rashpa_pipeline *p)
+{
+	if (!p)
+		return;
+	for (unsigned int i = 0; i < RPU_STAGES; i++) {
+		if (p->geometry.width && stages[i]->end)
+			stages[i]->end(p);
+	}
+	free(p);
+}

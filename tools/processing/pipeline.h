@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What the stages of a pipeline know of each other. */
+#ifndef RPU_PIPELINE_H
+#define RPU_PIPELINE_H
+
+#include <limits.h>
+
+#include "engine.h"
+#include "json-in.h"
+#include "rashpa-processing.h"
+
+/* In the order in which an image goes through them. */
+enum rpu_stage_index {
+	RPU_PRETREAT, RPU_VETO, RPU_COMPRESS, RPU_ACCUMULATE, RPU_STAGES,
+};
+
+struct rpu_work;
+
+/**
+ * struct rpu_stage - one of them; what is NULL is not done
+ * @name: in configurations and reports
+ * @read: its object of the configuration
+ * @begin: the geometry is known: read files, make buffers; -1 with the reason
+ * @room: make what it needs in a result; -1: no memory
+ * @run: an image; false: veto. Adds to bytes_in and bytes_out
+ * @end: let go of what begin() made, also of a part of it
+ */
+struct rpu_stage {
+	const char *name;
+	json_reader read;
+	int (*begin)(struct rashpa_pipeline *p, char *why);
+	int (*room)(const struct rashpa_pipeline *p, struct rpu_work *w);
+	bool (*run)(struct rashpa_pipeline *p, struct rpu_work *w);
+	void (*end)(struct rashpa_pipeline *p);
+};
+
+extern const struct rpu_stage rpu_stage_pretreat, rpu_stage_veto, rpu_stage_compress,
+			      rpu_stage_accumulate;
+
+/* A result, and where stages write what it points to. free() has it all. */
+struct rpu_work {
+	struct rashpa_result result;	/* first */
+	struct rpu_raw raw;
+	float *image;
+	struct rpu_csr csr;
+	float *mean, *deviation;
+};
+
+#define RPU_PATH	PATH_MAX
+#define RPU_UNITS	2
+
+struct rashpa_pipeline {
+	const struct rpu_engine *engine;
+	struct rashpa_geometry geometry;
+	char folder[RPU_PATH];		/* of the configuration: its paths begin there */
+	bool used[RPU_STAGES];
+	uint32_t width, height;		/* of processed images */
+
+	struct {
+		bool jungfrau, whole, move;
+		char pedestal[RPU_GAINS][RPU_PATH], gain[RPU_GAINS][RPU_PATH], mask[RPU_PATH];
+		unsigned int pedestals, gains;
+		double constant_gain;	/* 0: none */
+		bool gain_kev, result_kev;
+		double photon_energy_kev;	/* 0: not said */
+		uint32_t dark_images;	/* of the mean; 1: the last one */
+		uint32_t saturated;	/* 0: the largest number of the type */
+		float *planes;
+		struct rpu_calibration calibration;
+	} pretreat;
+	struct {
+		double threshold;
+		uint64_t pixels;
+	} veto;
+	struct {
+		double threshold;
+		uint32_t capacity;	/* 0: one of eight pixels */
+	} compress;
+	struct {
+		uint32_t images;
+		uint64_t so_far;
+		struct rpu_statistics sum;
+	} accumulate;
+
+	struct rashpa_pipeline_stat stat;
+	struct rashpa_stage_stat stage_stat[RPU_STAGES];
+};
+
+static inline size_t rpu_pixels(const struct rashpa_pipeline *p)
+{
+	return (size_t)p->width * p->height;
+}
+
+/* Memory for vectors, cleared; free() it. */
+void *rpu_memory(size_t n, size_t size);
+
+/* Readers for json-in.h: a path, from the configuration's folder on: char[RPU_PATH]. */
+int rpu_read_path(struct json_place *at, struct json_object *value, void *to);
+/* One of words[], ended by NULL: its index. */
+int rpu_read_word(struct json_place *at, struct json_object *value, const char * const *words,
+		  unsigned int *index);
+/* A number from min to max. */
+int rpu_read_real(struct json_place *at, struct json_object *value, double min, double max,
+		  double *to);
+int rpu_read_u32(struct json_place *at, struct json_object *value, uint32_t min, uint32_t max,
+		 uint32_t *to);
+
+#endif /* RPU_PIPELINE_H */

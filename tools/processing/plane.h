@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Numbers for each pixel, as calibrations and masks are kept: HDF5, NumPy, raw, raw in zstd. */
+#ifndef RPU_PLANE_H
+#define RPU_PLANE_H
+
+#include <stddef.h>
+
+/*
+ * Read planes of so many numbers each, one behind the other, from as many files, or from one with
+ * all of them. "FILE:/path" names a dataset of an HDF5 file. Raw files are little-endian, and their
+ * size tells what they have: u8, u16, f32 or f64. 0, or -1 with the reason in why[WHY_SIZE].
+ */
+int rpu_planes_read(const char * const *path, unsigned int files, unsigned int planes, size_t pixels,
+		    float *to, char *why);
+
+#endif /* RPU_PLANE_H */

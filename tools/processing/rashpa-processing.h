@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * librashpa-processing: from raw images to photons, to those that are worth keeping, and to what is
+ * kept of them. See Documentation/processing.rst.
+ */
+#ifndef RASHPA_PROCESSING_H
+#define RASHPA_PROCESSING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "rashpa-stream-format.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/**
+ * DOC: Pipelines
+ *
+ * - A pipeline is opened from JSON, begun with the geometry of a stream, and run for each image.
+ * - Errors are negative errnos, with a sentence in why[RASHPA_PIPELINE_WHY].
+ * - All memory is there when rashpa_pipeline_begin() and rashpa_result_new() have returned.
+ * - A pipeline is for one thread at a time; OpenMP's threads help. A result is for one thread at
+ *   a time, which may be another one.
+ */
+
+#define RASHPA_PIPELINE_WHY	768
+
+/** struct rashpa_pipeline - stages and what they know; opaque */
+struct rashpa_pipeline;
+
+/**
+ * struct rashpa_geometry - what images are
+ * @width: pixels
+ * @height: pixels
+ * @pixel: enum rashpa_pixel: u8, u16 or u32
+ * @bunch: images that come together; 1: they do not
+ */
+struct rashpa_geometry {
+	uint32_t width, height;
+	uint32_t pixel;
+	uint32_t bunch;
+};
+
+/**
+ * struct rashpa_peak - one peak of an image
+ * @x: where, pixels from the middle of the first one
+ * @y: likewise
+ * @sum: above its background, in the unit of the image
+ * @background: mean of it
+ * @snr: @sum by its deviation
+ * @pixels: that belong to it
+ */
+struct rashpa_peak {
+	float x, y;
+	float sum, background, snr;
+	uint32_t pixels;
+};
+
+/**
+ * struct rashpa_result - what became of an image; what no stage makes is NULL
+ * @frame: its number, as the detector counts
+ * @role: enum rashpa_image_role
+ * @kept: no veto
+ * @above: pixels above the veto's threshold
+ * @width: of @image, pixels
+ * @height: of @image, pixels
+ * @image: in the unit of the calibration, NaN: invalid
+ * @row: compressed: line y has the elements from row[y] to before row[y + 1]; NULL if there were
+ *	more than fit
+ * @column: of each element
+ * @value: of each element
+ * @elements: that were above the threshold, also if there were more than fit
+ * @bins: elements of the profile
+ * @intensity: mean of each bin, NaN: it has no pixel
+ * @sigma: its error; NULL: none was asked for
+ * @peak: peaks
+ * @peaks: how many
+ * @images: of which @mean and @deviation are; 0: not with this image
+ * @mean: of the last images, pixel by pixel
+ * @deviation: likewise, of one image
+ */
+struct rashpa_result {
+	uint64_t frame;
+	uint32_t role;
+	bool kept;
+	uint64_t above;
+	uint32_t width, height;
+	const float *image;
+	const uint32_t *row, *column;
+	const float *value;
+	uint64_t elements;
+	uint32_t bins;
+	const float *intensity, *sigma;
+	const struct rashpa_peak *peak;
+	uint32_t peaks;
+	uint64_t images;
+	const float *mean, *deviation;
+};
+
+/**
+ * struct rashpa_stage_stat - what a stage has done
+ * @name: of the stage
+ * @images: that it has had
+ * @ns: for them
+ * @bytes_in: that it has read; calibration is not counted
+ * @bytes_out: that it has made
+ */
+struct rashpa_stage_stat {
+	const char *name;
+	uint64_t images, ns, bytes_in, bytes_out;
+};
+
+/**
+ * struct rashpa_pipeline_stat - what a pipeline has done
+ * @images: signal images
+ * @dark: dark images
+ * @vetoed: of @images
+ * @overflow: of @images: more pixels than the compression has room for
+ * @stage: array
+ * @stages: elements of it
+ */
+struct rashpa_pipeline_stat {
+	uint64_t images, dark, vetoed, overflow;
+	const struct rashpa_stage_stat *stage;
+	uint32_t stages;
+};
+
+/**
+ * rashpa_pipeline_open() - read what is to be done
+ * @config: a file with JSON; or JSON itself, which begins with "{"
+ * @engine: "cpu" or "reference"; NULL: "cpu"
+ * @why: becomes the sentence
+ * @pipeline: becomes the handle; rashpa_pipeline_close() it
+ *
+ * Return: 0 or a negative errno.
+ */
+int rashpa_pipeline_open(const char *config, const char *engine, char *why,
+			 struct rashpa_pipeline **pipeline);
+
+/**
+ * rashpa_pipeline_begin() - read calibration, make buffers
+ * @pipeline: the handle
+ * @geometry: of the images
+ * @why: becomes the sentence
+ *
+ * Return: 0 or a negative errno.
+ */
+int rashpa_pipeline_begin(struct rashpa_pipeline *pipeline, const struct rashpa_geometry *geometry,
+			  char *why);
+
+/**
+ * rashpa_result_new() - room for what becomes of an image
+ * @pipeline: the handle, begun
+ *
+ * Return: the result, rashpa_result_free() it; NULL: no memory.
+ */
+struct rashpa_result *rashpa_result_new(const struct rashpa_pipeline *pipeline);
+
+/**
+ * rashpa_result_free() - and what is in it
+ * @result: or NULL
+ */
+void rashpa_result_free(struct rashpa_result *result);
+
+/**
+ * rashpa_pipeline_run() - process an image
+ * @pipeline: the handle, begun
+ * @image: its first pixel, little-endian
+ * @line_stride: bytes from line to line
+ * @result: frame and role are set by the caller; the rest is filled in. Images whose role is not
+ *	signal or dark are processed as signal
+ *
+ * Return: 1: the result is to be kept; 0: veto, or a dark image.
+ */
+int rashpa_pipeline_run(struct rashpa_pipeline *pipeline, const void *image, size_t line_stride,
+			struct rashpa_result *result);
+
+/**
+ * rashpa_pipeline_status() - what it has done so far
+ * @pipeline: the handle
+ * @stat: filled in; the array is the library's
+ */
+void rashpa_pipeline_status(const struct rashpa_pipeline *pipeline,
+			    struct rashpa_pipeline_stat *stat);
+
+/**
+ * rashpa_pipeline_close() - let go of it, and not of results
+ * @pipeline: the handle, or NULL
+ */
+void rashpa_pipeline_close(struct rashpa_pipeline *pipeline);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* RASHPA_PROCESSING_H */

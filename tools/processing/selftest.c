@@ -1,0 +1,531 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Tests of processing: TAP. Frames of a real JUNGFRAU are those of $RASHPA_DATA/jungfrau; all
+ * engines compute them and made-up ones, and the reference is right.
+ */
+#include <dirent.h>
+#include <limits.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "arithmetic.h"
+#include "engine.h"
+#include "plane.h"
+#include "rashpa-processing.h"
+#include "say.h"
+
+#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
+#define FRAMES		10
+#define WIDTH		1024u
+#define HEIGHT		512u
+#define PIXELS		((size_t)WIDTH * HEIGHT)
+#define UNKNOWN		32678	/* what the expected frames have where there is no result */
+#define CLOSE		1e-3	/* photons */
+
+static unsigned int tests, failures;
+static char folder[PATH_MAX], why[WHY_SIZE];
+static const struct rpu_engine * const engines[] = { &rpu_reference, &rpu_cpu };
+
+__attribute__((format(printf, 2, 3)))
+static void ok(bool good, const char *format, ...)
+{
+	va_list args;
+
+	printf("%sok %u - ", good ? "" : "not ", ++tests);
+	va_start(args, format);
+	vprintf(format, args);
+	va_end(args);
+	putchar('\n');
+	failures += !good;
+}
+
+static void *must(void *memory)
+{
+	if (!memory) {
+		puts("Bail out! no memory");
+		exit(1);
+	}
+	return memory;
+}
+
+static float *floats(size_t n)
+{
+	return must(calloc(n, sizeof(float)));
+}
+
+/* Tests want the same numbers each time. */
+static uint32_t next_random(void)
+{
+	static uint64_t state = 1;
+
+	state = state * 6364136223846793005u + 1442695040888963407u;
+	return state >> 33;
+}
+
+static struct rashpa_pipeline *opened(const char *config, const char *engine,
+				      const struct rashpa_geometry *g)
+{
+	struct rashpa_pipeline *p = NULL;
+
+	if (rashpa_pipeline_open(config, engine, why, &p))
+		return NULL;
+	if (!rashpa_pipeline_begin(p, g, why))
+		return p;
+	rashpa_pipeline_close(p);
+	return NULL;
+}
+
+/* --- ten frames --- */
+
+static const struct rashpa_geometry module = { WIDTH, HEIGHT, RASHPA_PIXEL_U16, 1 };
+
+static const char *data_folder(char *path, size_t size)
+{
+	const char *data = getenv("RASHPA_DATA");
+
+	snprintf(path, size, "%s/jungfrau", data ? data : "../shared/data");
+	return access(path, R_OK) ? NULL : path;
+}
+
+static void of_frames(const char *path, const char *config, const char *engine, double unit)
+{
+	struct rashpa_pipeline *p = opened(config, engine, &module);
+	float *raw = floats(PIXELS), *expected = floats(PIXELS);
+	uint16_t *pixel = must(calloc(PIXELS, sizeof(*pixel)));
+	struct rashpa_result *r = p ? rashpa_result_new(p) : NULL;
+	size_t invalid = 0, wrong = 0;
+	double worst = 0;
+
+	ok(r, "%s: the JUNGFRAU's calibration is read%s%s", engine, r ? "" : ": ", r ? "" : why);
+	for (unsigned int i = 0; i < FRAMES && r; i++) {
+		char name[2][PATH_MAX + 32];
+
+		snprintf(name[0], sizeof(name[0]), "%s/raw%u.bin.zst", path, i);
+		snprintf(name[1], sizeof(name[1]), "%s/photons%u.bin.zst", path, i);
+		wrong += rpu_planes_read((const char *[]) { name[0] }, 1, 1, PIXELS, raw, why) ||
+			 rpu_planes_read((const char *[]) { name[1] }, 1, 1, PIXELS, expected, why);
+		for (size_t j = 0; j < PIXELS; j++)
+			pixel[j] = raw[j];
+		r->role = RASHPA_IMAGE_SIGNAL;
+		wrong += rashpa_pipeline_run(p, pixel, 2 * WIDTH, r) != 1;
+		for (size_t j = 0; j < PIXELS && r->image; j++) {
+			const bool unknown = expected[j] == UNKNOWN;
+
+			invalid += unknown;
+			wrong += unknown != isnan(r->image[j]);
+			if (!unknown && !isnan(r->image[j]))
+				worst = fmax(worst, fabs(r->image[j] / unit - expected[j]));
+		}
+	}
+	ok(!wrong && invalid == 31 && worst < CLOSE,
+	   "%s: ten frames, in photons times %g: worst pixel %.2g off, %zu of 31 invalid, %zu wrong",
+	   engine, unit, worst, invalid, wrong);
+	rashpa_result_free(r);
+	rashpa_pipeline_close(p);
+	free(raw);
+	free(expected);
+	free(pixel);
+}
+
+static void test_frames(void)
+{
+	static const char calibration[] = "{\"pretreat\": {\"detector\": \"jungfrau\","
+		"\"pedestal\": [\"%s/pedestal_g0.bin.zst\", \"%s/pedestal_g1.bin.zst\", \"%s/pedestal_g2.bin.zst\"],"
+		"\"gain\": [\"%s/gain_g0.bin.zst\", \"%s/gain_g1.bin.zst\", \"%s/gain_g2.bin.zst\"]%s}}";
+	char path[PATH_MAX], config[7 * PATH_MAX];
+
+	if (!data_folder(path, sizeof(path))) {
+		printf("ok %u - ten frames # SKIP there is no $RASHPA_DATA/jungfrau\n", ++tests);
+		return;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(engines); i++) {
+		snprintf(config, sizeof(config), calibration, path, path, path, path, path, path, "");
+		of_frames(path, config, engines[i]->name, 1);
+		snprintf(config, sizeof(config), calibration, path, path, path, path, path, path,
+			 ",\"unit\":\"keV\",\"photon_energy_kev\":12.5");
+		of_frames(path, config, engines[i]->name, 12.5);
+	}
+}
+
+/* --- arithmetic --- */
+
+static void test_arithmetic(void)
+{
+	ok(rpu_valid(0) && rpu_valid(0x7fff) && rpu_valid(0xc001) && !rpu_valid(0xc000) &&
+	   !rpu_valid(0x8000) && !rpu_valid(0xbfff), "which raw words are valid");
+	ok(rpu_stage(0x3fff) == 0 && rpu_stage(0x4000) == 1 && rpu_stage(0xffff) == 2,
+	   "codes 0, 1, 3 are the stages 0, 1, 2");
+	ok(rpu_convert(0x4000 | 1000, 5000, -0.01f) == -0.01f * -4000, "gain is negative in stage 1");
+	ok(rpu_dark_mean(100, 50, 1) == 50 && rpu_dark_mean(100, 50, 0.25f) == 87.5f &&
+	   rpu_dark_mean(100, 0x4032, 1) == 100,
+	   "a dark image replaces, or moves the mean, and only at the highest gain");
+	ok(rpu_round(2.5f) == 3 && rpu_round(-2.5f) == -2 && rpu_round(-0.4f) == 0 &&
+	   isnan(rpu_round(NAN)), "halves are rounded upwards");
+	ok(!rpu_above(1, 1) && !rpu_above(NAN, -INFINITY) && rpu_above(INFINITY, 1),
+	   "above is not equal, and what is no number is not above");
+}
+
+/* --- engines against the reference --- */
+
+/* Equal but for the last bits; NaN is NaN. */
+static bool same(const float *a, const float *b, size_t n, double relative)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (isnan(a[i]) != isnan(b[i]))
+			return false;
+		if (!isnan(a[i]) && fabs(a[i] - b[i]) > relative * fmax(1, fabs(b[i])))
+			return false;
+	}
+	return true;
+}
+
+struct image {
+	uint32_t width, height, pixel;
+	size_t gap;			/* bytes behind each line */
+	struct rpu_calibration calibration;
+	struct rpu_raw raw;
+	float *planes;
+	uint8_t *data;
+};
+
+static void make_image(struct image *m, bool jungfrau)
+{
+	const size_t n = (size_t)m->width * m->height;
+	const size_t line = m->width * (1u << (m->pixel - RASHPA_PIXEL_U8)) + m->gap;
+
+	m->planes = floats(6 * n);
+	m->data = must(calloc(m->height, line));
+	for (size_t i = 0; i < m->height * line; i++)
+		m->data[i] = next_random();
+	m->raw = (struct rpu_raw) { m->data, line };
+	m->calibration = (struct rpu_calibration) {
+		.width = m->width, .height = m->height, .pixel = m->pixel, .jungfrau = jungfrau,
+		.saturated = 200, .dark_weight = 0.125,
+	};
+	for (unsigned int k = 0; k < RPU_GAINS; k++) {
+		m->calibration.pedestal[k] = m->planes + k * n;
+		m->calibration.per_gain[k] = m->planes + (3 + k) * n;
+		for (size_t i = 0; i < n; i++) {
+			m->calibration.pedestal[k][i] = next_random() % 16384;
+			m->calibration.per_gain[k][i] = next_random() % 50 ?
+				(k ? -1 : 1) / (1.f + next_random() % 1000) : NAN;
+		}
+	}
+}
+
+static void free_image(struct image *m)
+{
+	free(m->planes);
+	free(m->data);
+}
+
+/* Made-up images of odd sizes: all patterns of gain occur, and pixels that are no pixels. */
+static void against_reference(const struct rpu_engine *e)
+{
+	static const struct { uint32_t width, height, pixel; size_t gap; bool jungfrau; } cases[] = {
+		{ 1, 1, RASHPA_PIXEL_U16, 0, true }, { 7, 3, RASHPA_PIXEL_U16, 2, true },
+		{ 1030, 67, RASHPA_PIXEL_U16, 0, true }, { 256, 256, RASHPA_PIXEL_U16, 64, true },
+		{ 9000, 5, RASHPA_PIXEL_U16, 0, true }, { 333, 77, RASHPA_PIXEL_U8, 0, false },
+		{ 333, 77, RASHPA_PIXEL_U16, 6, false }, { 333, 77, RASHPA_PIXEL_U32, 0, false },
+		{ 1, 5000, RASHPA_PIXEL_U32, 4, false },
+	};
+
+	for (size_t c = 0; c < ARRAY_SIZE(cases); c++) {
+		struct image m = {
+			.width = cases[c].width, .height = cases[c].height,
+			.pixel = cases[c].pixel, .gap = cases[c].gap,
+		};
+		const size_t n = (size_t)m.width * m.height;
+		float *right = floats(n), *got = floats(n), *moved = floats(n);
+		bool good = true;
+
+		make_image(&m, cases[c].jungfrau);
+		for (int whole = 0; whole < 2; whole++) {
+			m.calibration.whole = whole;
+			rpu_reference.pretreat(&m.calibration, &m.raw, right);
+			e->pretreat(&m.calibration, &m.raw, got);
+			/* a half may be rounded either way */
+			good = good && same(got, right, n, whole ? 1 : 1e-5);
+		}
+		memcpy(moved, m.calibration.pedestal[0], n * sizeof(*moved));
+		rpu_reference.dark(&m.calibration, &m.raw);
+		memcpy(right, m.calibration.pedestal[0], n * sizeof(*right));
+		memcpy(m.calibration.pedestal[0], moved, n * sizeof(*moved));
+		e->dark(&m.calibration, &m.raw);
+		good = good && same(m.calibration.pedestal[0], right, n, 1e-6);
+		ok(good, "%s: as the reference: %u x %u, %u bytes a pixel, gaps of %zu, %s", e->name,
+		   m.width, m.height, 1u << (m.pixel - RASHPA_PIXEL_U8), m.gap,
+		   cases[c].jungfrau ? "three gains" : "one gain");
+		free_image(&m);
+		free(right);
+		free(got);
+		free(moved);
+	}
+}
+
+/* --- sparse images --- */
+
+/* Without a veto, all of an image is in what is kept, in order. */
+static bool csr_is(const struct rpu_csr *csr, const float *pixel, uint32_t width, uint32_t height,
+		   float threshold)
+{
+	uint32_t n = 0;
+
+	for (uint32_t y = 0; y < height; y++) {
+		if (csr->row[y] != n)
+			return false;
+		for (uint32_t x = 0; x < width; x++) {
+			const float v = pixel[(size_t)y * width + x];
+
+			if (!(v > threshold))
+				continue;
+			if (csr->column[n] != x || csr->value[n] != v)
+				return false;
+			n++;
+		}
+	}
+	return csr->row[height] == n && csr->count == n;
+}
+
+static void test_compress(const struct rpu_engine *e)
+{
+	static const struct { uint32_t width, height, one_of; } cases[] = {
+		{ 1, 1, 1 }, { 1030, 67, 100 }, { 63, 129, 2 }, { 4096, 3, 1 }, { 100, 100, 1000000 },
+	};
+
+	for (size_t c = 0; c < ARRAY_SIZE(cases); c++) {
+		const uint32_t width = cases[c].width, height = cases[c].height;
+		const size_t n = (size_t)width * height;
+		float *pixel = floats(n);
+		struct rpu_csr csr = {
+			.row = must(calloc(height + 1, sizeof(uint32_t))), .capacity = n,
+			.column = must(calloc(n, sizeof(uint32_t))), .value = floats(n),
+		};
+		size_t above = 0;
+
+		for (size_t i = 0; i < n; i++) {
+			pixel[i] = next_random() % cases[c].one_of ? -1.f : 1.f + next_random() % 100;
+			if (!(next_random() % 97))
+				pixel[i] = NAN;
+			above += pixel[i] > 2.5f;
+		}
+		e->compress(pixel, width, height, 2.5f, &csr);
+		ok(csr_is(&csr, pixel, width, height, 2.5f) &&
+		   e->above(pixel, n, 2.5f) == above,
+		   "%s: of %u x %u pixels %zu are kept, in order", e->name, width, height, above);
+		if (above) {
+			csr.capacity = above - 1;
+			csr.column[above - 1] = csr.row[0] = 7;
+			e->compress(pixel, width, height, 2.5f, &csr);
+			ok(csr.count == above && csr.column[above - 1] == 7,
+			   "%s: one more than fits is counted, and written nowhere", e->name);
+		}
+		free(pixel);
+		free(csr.row);
+		free(csr.column);
+		free(csr.value);
+	}
+}
+
+static void test_statistics(const struct rpu_engine *e)
+{
+	enum { N = 1000, IMAGES = 50 };
+	struct rpu_statistics s = {
+		must(calloc(N, sizeof(double))), must(calloc(N, sizeof(double))),
+		must(calloc(N, sizeof(uint32_t))),
+	};
+	double (*all)[IMAGES] = must(calloc(N, sizeof(*all))), worst = 0;
+	float pixel[N];
+
+	for (int k = 0; k < IMAGES; k++) {
+		for (int i = 0; i < N; i++) {
+			pixel[i] = next_random() % 10 ? 1e4f + next_random() % 100 : NAN;
+			all[i][k] = pixel[i];
+		}
+		e->accumulate(&s, pixel, N);
+	}
+	for (int i = 0; i < N; i++) {
+		double sum = 0, square = 0;
+		uint32_t n = 0;
+
+		for (int k = 0; k < IMAGES; k++) {
+			if (!isnan(all[i][k])) {
+				n++;
+				sum += all[i][k];
+			}
+		}
+		for (int k = 0; k < IMAGES; k++) {
+			if (!isnan(all[i][k]))
+				square += (all[i][k] - sum / n) * (all[i][k] - sum / n);
+		}
+		worst = fmax(worst, n == s.n[i] ? fabs(s.mean[i] - sum / n) + fabs(s.m2[i] - square) : 1);
+	}
+	ok(worst < 1e-6, "%s: mean and deviation are those of two passes, within %.1g", e->name, worst);
+	free(s.mean);
+	free(s.m2);
+	free(s.n);
+	free(all);
+}
+
+/* --- pipelines --- */
+
+static void refused(const char *config, const struct rashpa_geometry *g, const char *because)
+{
+	struct rashpa_pipeline *p = NULL;
+
+	if (!rashpa_pipeline_open(config, NULL, why, &p) && !rashpa_pipeline_begin(p, g, why))
+		snprintf(why, sizeof(why), "nothing is wrong");
+	rashpa_pipeline_close(p);
+	ok(strstr(why, because), "refused: %s", why);
+}
+
+static void test_configurations(void)
+{
+	static const struct rashpa_geometry g = { 16, 8, RASHPA_PIXEL_U16, 1 };
+
+	refused("/nonexistent.json", &g, "No such file");
+	refused("{", &g, "pipeline:1: not JSON");
+	refused("{\"vetto\": {}}", &g, "vetto: unknown key");
+	refused("{\"veto\": {}}", &g, "veto.threshold: is missing");
+	refused("{\"veto\": {\"threshold\": \"x\", \"pixels\": 1}}", &g, "veto.threshold: must be a number");
+	refused("{\"pretreat\": {\"detector\": \"pilatus\"}}", &g, "not one of counting, jungfrau");
+	refused("{\"pretreat\": {\"detector\": \"jungfrau\"}}", &g, "needs pedestal and gain");
+	refused("{\"pretreat\": {\"unit\": \"keV\"}}", &g, "photon_energy_kev is missing");
+	refused("{\"pretreat\": {\"gain\": 0}}", &g, "a gain of 0");
+	refused("{\"pretreat\": {\"pedestal\": \"/nonexistent\"}}", &g, "/nonexistent: No such file");
+	refused("{\"pretreat\": {\"mask\": \"/dev/zero\"}}", &g, "/dev/zero: not a file");
+	refused("{\"compress\": {\"threshold\": 1, \"capacity\": 0}}", &g, "compress.capacity: 0 is not 1 to");
+	refused("{}", &(struct rashpa_geometry) { 0, 8, RASHPA_PIXEL_U16, 1 }, "images of 0 x 8");
+}
+
+/* A dark image moves the pedestal; a veto keeps what has enough; what is above is kept. */
+static void test_pipeline(const char *engine)
+{
+	static const struct rashpa_geometry g = { 16, 8, RASHPA_PIXEL_U16, 1 };
+	struct rashpa_pipeline *p = opened("{\"pretreat\": {\"dark_images\": 1, \"gain\": 10},"
+		"\"veto\": {\"threshold\": 4, \"pixels\": 2},"
+		"\"compress\": {\"threshold\": 4, \"capacity\": 3},"
+		"\"accumulate\": {\"images\": 2}}", engine, &g);
+	struct rashpa_result *r = p ? rashpa_result_new(p) : NULL;
+	struct rashpa_pipeline_stat stat;
+	uint16_t pixel[8][16];
+
+	if (!r) {
+		ok(false, "%s: a pipeline is opened: %s", engine, why);
+		return;
+	}
+	memset(pixel, 0, sizeof(pixel));
+	for (int i = 0; i < 8 * 16; i++)
+		pixel[i / 16][i % 16] = 100;
+	r->role = RASHPA_IMAGE_DARK;
+	ok(!rashpa_pipeline_run(p, pixel, sizeof(pixel[0]), r) && !r->image,
+	   "%s: a dark image is not kept", engine);
+	r->role = RASHPA_IMAGE_SIGNAL;
+	pixel[3][5] = 150;
+	ok(!rashpa_pipeline_run(p, pixel, sizeof(pixel[0]), r) && r->above == 1 && !r->kept &&
+	   r->image[3 * 16 + 5] == 5, "%s: a pixel is 5 above a dark image: too few", engine);
+	pixel[7][15] = 200;
+	ok(rashpa_pipeline_run(p, pixel, sizeof(pixel[0]), r) == 1 && r->kept && r->elements == 2 &&
+	   r->row[4] == 1 && r->row[8] == 2 && r->column[1] == 15 && r->value[1] == 10 && !r->images,
+	   "%s: two are kept", engine);
+	pixel[0][0] = pixel[0][1] = 1000;
+	ok(rashpa_pipeline_run(p, pixel, sizeof(pixel[0]), r) == 1 && r->elements == 4 && !r->row &&
+	   r->images == 2 && r->mean[0] == 45 && r->deviation[7 * 16 + 15] == 0,
+	   "%s: four do not fit into three, and the mean of two images is there", engine);
+	rashpa_pipeline_status(p, &stat);
+	ok(stat.images == 3 && stat.dark == 1 && stat.vetoed == 1 && stat.overflow == 1 &&
+	   stat.stage[0].images == 4 && stat.stage[0].bytes_in == 4 * sizeof(pixel),
+	   "%s: all is counted", engine);
+	rashpa_result_free(r);
+	rashpa_pipeline_close(p);
+}
+
+/* --- files of numbers --- */
+
+static const char *file_with(const char *name, const void *data, size_t size)
+{
+	static char path[PATH_MAX + 32];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	file = must(fopen(path, "w"));
+	if (fwrite(data, 1, size, file) != size || fclose(file))
+		ok(false, "%s is written", path);
+	return path;
+}
+
+static void test_planes(void)
+{
+	static const char npy[] = "\x93NUMPY\1\0\x3c\0"
+		"{'descr': '<u2', 'fortran_order': False, 'shape': (2, 3), }\n"
+		"\1\0\2\0\3\0\4\0\5\0\6";
+	static const double raw[6] = { 1, 2, 3, 4, 5, 6 };
+	char wrong[sizeof(npy)];
+	const char *path;
+	float got[6];
+	int bad = 0;
+
+	path = file_with("a.npy", npy, sizeof(npy));
+	ok(!rpu_planes_read(&path, 1, 1, 6, got, why) && got[0] == 1 && got[5] == 6,
+	   "numbers of NumPy");
+	ok(rpu_planes_read(&path, 1, 1, 5, got, why) && strstr(why, "not 5 numbers"), "%s", why);
+	/* whatever is changed, nothing is read that is not there */
+	for (size_t i = 0; i < sizeof(npy); i++) {
+		memcpy(wrong, npy, sizeof(npy));
+		wrong[i] ^= 0x81;
+		path = file_with("a.npy", wrong, sizeof(npy));
+		bad += !rpu_planes_read(&path, 1, 1, 6, got, why);
+		path = file_with("a.npy", npy, i);
+		bad += !rpu_planes_read(&path, 1, 1, 6, got, why);
+	}
+	ok(bad < 40, "files of NumPy that are wrong or cut off: %d can be read", bad);
+	for (int kind = 0; kind < 2; kind++) {
+		float f32[6] = { 1, 2, 3, 4, 5, 6 };
+
+		path = kind ? file_with("a.raw", raw, sizeof(raw)) : file_with("a.raw", f32, sizeof(f32));
+		memset(got, 0, sizeof(got));
+		ok(!rpu_planes_read(&path, 1, 1, 6, got, why) && got[5] == 6 &&
+		   !rpu_planes_read(&path, 1, 2, 3, got, why),
+		   "raw numbers of %d bytes, also as two planes", kind ? 8 : 4);
+	}
+	ok(rpu_planes_read((const char *[]) { path, path }, 2, 3, 2, got, why) &&
+	   strstr(why, "2 files for 3 planes"), "%s", why);
+	ok(rpu_planes_read((const char *[]) { "/proc/self/exe:/x" }, 1, 1, 6, got, why) &&
+	   strstr(why, "not HDF5"), "%s", why);
+}
+
+int main(void)
+{
+	const char *temporary = getenv("TMPDIR");
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	snprintf(folder, sizeof(folder), "%s/processing-XXXXXX", temporary ? temporary : "/tmp");
+	if (!mkdtemp(folder)) {
+		perror(folder);
+		return 1;
+	}
+	test_arithmetic();
+	test_frames();
+	for (size_t i = 0; i < ARRAY_SIZE(engines); i++) {
+		against_reference(engines[i]);
+		test_compress(engines[i]);
+		test_statistics(engines[i]);
+		test_pipeline(engines[i]->name);
+	}
+	test_configurations();
+	test_planes();
+	printf("1..%u\n", tests);
+	for (size_t i = 0; i < 2; i++) {
+		char path[PATH_MAX + 32];
+
+		snprintf(path, sizeof(path), "%s/%s", folder, i ? "a.raw" : "a.npy");
+		unlink(path);
+	}
+	rmdir(folder);
+	return failures > 0;
+}
