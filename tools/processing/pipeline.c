@@ -84,14 +84,15 @@ int rpu_read_u32(struct json_place *at, struct json_object *value, uint32_t min,
 
 static int read_pipeline(struct json_place *at, struct json_object *value, struct rashpa_pipeline *p)
 {
-	struct json_key keys[RPU_STAGES + 1] = {};
+	struct json_key keys[RPU_STAGES + 2] = {};
 
 	for (unsigned int i = 0; i < RPU_STAGES; i++) {
 		keys[i] = (struct json_key) { stages[i]->name, false, stages[i]->read, p };
 		p->used[i] = json_object_object_get_ex(value, stages[i]->name, NULL);
 	}
 	keys[RPU_STAGES] = (struct json_key) { "description", false, json_read_comment, NULL };
-	if (json_read_object(at, value, keys, RPU_STAGES + 1))
+	keys[RPU_STAGES + 1] = (struct json_key) { "sinks", false, rpu_sinks_read, p };
+	if (json_read_object(at, value, keys, ARRAY_SIZE(keys)))
 		return -1;
 	p->used[RPU_PRETREAT] = true;	/* at least the numbers become floating ones */
 	return 0;
@@ -121,7 +122,7 @@ int rashpa_pipeline_open(const char *config, const char *engine, char *why,
 	result = root ? read_pipeline(&at, root, p) : -1;
 	json_object_put(root);
 	if (result) {
-		free(p);
+		rashpa_pipeline_close(p);
 		return -EINVAL;
 	}
 	for (unsigned int i = 0; i < RPU_STAGES; i++)
@@ -150,7 +151,7 @@ int rashpa_pipeline_begin(struct rashpa_pipeline *p, const struct rashpa_geometr
 		if (p->used[i] && stages[i]->begin && stages[i]->begin(p, why))
 			return -EINVAL;
 	}
-	return 0;
+	return rpu_sinks_open(p, why) ? -EINVAL : 0;
 }
 
 struct rashpa_result *rashpa_result_new(const struct rashpa_pipeline *p)
@@ -224,6 +225,8 @@ void rashpa_pipeline_status(const struct rashpa_pipeline *p, struct rashpa_pipel
 	*stat = p->stat;
 	stat->stage = p->stage_stat;
 	stat->stages = RPU_STAGES;
+	stat->sink = p->sink_stat;
+	stat->sinks = RPU_SINKS;
 }
 
 void rashpa_pipeline_close(struct rashpa_pipeline *p)
@@ -234,5 +237,6 @@ void rashpa_pipeline_close(struct rashpa_pipeline *p)
 		if (p->geometry.width && stages[i]->end)
 			stages[i]->end(p);
 	}
+	rpu_sinks_end(p);
 	free(p);
 }

@@ -14,6 +14,11 @@ enum rpu_stage_index {
 	RPU_PRETREAT, RPU_VETO, RPU_COMPRESS, RPU_ACCUMULATE, RPU_STAGES,
 };
 
+/* Where results go; each that the configuration names. */
+enum rpu_sink_index {
+	RPU_SINK_RAW, RPU_SINKS,
+};
+
 struct rpu_work;
 
 /**
@@ -36,6 +41,43 @@ struct rpu_stage {
 
 extern const struct rpu_stage rpu_stage_pretreat, rpu_stage_veto, rpu_stage_compress,
 			      rpu_stage_accumulate;
+
+/**
+ * struct rpu_sink - where results go
+ * @name: in configurations and reports
+ * @read: its object of the configuration, at "sinks": the argument is a struct rpu_sink_at, whose
+ *	state is made here
+ * @open: the pipeline has begun: make files; -1 with the reason
+ * @put: a result: 0; or -1 with the reason: it is lost. Adds to bytes_out
+ * @finish: all was put: 0, or -1 with the reason
+ * @end: let go of the state, also of a part of it
+ */
+struct rpu_sink {
+	const char *name;
+	json_reader read;
+	int (*open)(struct rashpa_pipeline *p, void *state, char *why);
+	int (*put)(void *state, const struct rashpa_result *r, struct rashpa_stage_stat *stat,
+		   char *why);
+	int (*finish)(void *state, char *why);
+	void (*end)(void *state);
+};
+
+extern const struct rpu_sink rpu_sink_raw;
+
+struct rpu_sink_at {
+	const struct rpu_sink *sink;
+	void *state;		/* NULL: it is not asked for */
+	bool go_on;		/* "on_error": "go_on" */
+	bool dead;		/* it has failed, and has said so */
+};
+
+/* "on_error": "stop" or "go_on"; to is the struct rpu_sink_at */
+int rpu_read_on_error(struct json_place *at, struct json_object *value, void *to);
+
+/* "sinks": to is the pipeline */
+int rpu_sinks_read(struct json_place *at, struct json_object *value, void *to);
+int rpu_sinks_open(struct rashpa_pipeline *p, char *why);
+void rpu_sinks_end(struct rashpa_pipeline *p);
 
 /* A result, and where stages write what it points to. free() has it all. */
 struct rpu_work {
@@ -84,6 +126,10 @@ struct rashpa_pipeline {
 
 	struct rashpa_pipeline_stat stat;
 	struct rashpa_stage_stat stage_stat[RPU_STAGES];
+
+	/* the thread's that puts results */
+	struct rpu_sink_at sink[RPU_SINKS];
+	struct rashpa_stage_stat sink_stat[RPU_SINKS];
 };
 
 static inline size_t rpu_pixels(const struct rashpa_pipeline *p)

@@ -104,13 +104,14 @@ struct rashpa_result {
  * struct rashpa_stage_stat - what a stage has done
  * @name: of the stage
  * @images: that it has had
+ * @lost: of a sink: of them, those that it could not keep
  * @ns: for them
  * @bytes_in: that it has read; calibration is not counted
  * @bytes_out: that it has made
  */
 struct rashpa_stage_stat {
 	const char *name;
-	uint64_t images, ns, bytes_in, bytes_out;
+	uint64_t images, lost, ns, bytes_in, bytes_out;
 };
 
 /**
@@ -121,11 +122,16 @@ struct rashpa_stage_stat {
  * @overflow: of @images: more pixels than the compression has room for
  * @stage: array
  * @stages: elements of it
+ * @sink: array, likewise: bytes_in are those of results, bytes_out those that went into the file or
+ *	to subscribers
+ * @sinks: elements of it
  */
 struct rashpa_pipeline_stat {
 	uint64_t images, dark, vetoed, overflow;
 	const struct rashpa_stage_stat *stage;
 	uint32_t stages;
+	const struct rashpa_stage_stat *sink;
+	uint32_t sinks;
 };
 
 /**
@@ -177,6 +183,32 @@ void rashpa_result_free(struct rashpa_result *result);
  */
 int rashpa_pipeline_run(struct rashpa_pipeline *pipeline, const void *image, size_t line_stride,
 			struct rashpa_result *result);
+
+/**
+ * rashpa_pipeline_put() - give a result to where results are kept
+ * @pipeline: the handle, begun
+ * @result: of rashpa_pipeline_run(), which said 1
+ * @why: becomes the sentence
+ *
+ * From another thread than rashpa_pipeline_run(), if that is wished, but always from the same one.
+ * Results come in the order in which they are put.
+ *
+ * Return: 0; 1: a sink lost it, the sentence says which one and why, and the others have it; or a
+ * negative errno: a sink lost it that must not lose any.
+ */
+int rashpa_pipeline_put(struct rashpa_pipeline *pipeline, const struct rashpa_result *result,
+			char *why);
+
+/**
+ * rashpa_pipeline_finish() - files are complete
+ * @pipeline: the handle
+ * @why: becomes the sentence
+ *
+ * Where this is not called, files have what was put and say that they are not complete.
+ *
+ * Return: 0, or a negative errno.
+ */
+int rashpa_pipeline_finish(struct rashpa_pipeline *pipeline, char *why);
 
 /**
  * rashpa_pipeline_status() - what it has done so far

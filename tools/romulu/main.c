@@ -23,13 +23,16 @@ enum {
 	OPT_CHECK = 256, OPT_NO_CHECK, OPT_WRITE, OPT_FROM_START, OPT_LISTEN, OPT_SENDERS,
 	OPT_THREADS, OPT_RECEIVES, OPT_SLOTS, OPT_CLOSE_AFTER, OPT_STALL, OPT_WAIT, OPT_UNSOLICITED,
 	OPT_ONLY, OPT_PAYLOAD, OPT_SETTLE, OPT_TRANSPORT, OPT_MODULES, OPT_BUNCH, OPT_IDLE,
-	OPT_CPUS, OPT_XDP,
+	OPT_CPUS, OPT_XDP, OPT_ENGINE, OPT_PIPELINE,
 };
 
 static const struct argp_option options[] = {
 	{ "check", OPT_CHECK, NULL, 0, "compare every frame with the dataset (default)", 0 },
 	{ "no-check", OPT_NO_CHECK, NULL, 0, "touch no pixel, only count", 0 },
 	{ "write", OPT_WRITE, "FILE", 0, "append the frames to a file", 0 },
+	{ "pipeline", OPT_PIPELINE, "FILE|{JSON}", 0,
+	  "process the frames: what is done with them, see romulu(1)", 0 },
+	{ "engine", OPT_ENGINE, "cpu|reference", 0, "who processes them (default cpu)", 0 },
 	{ "from-start", OPT_FROM_START, NULL, 0,
 	  "begin at the first stack of the stream, also of one that has ended", 0 },
 	{ NULL, 0, NULL, 0, "From a network:", 1 },
@@ -122,6 +125,15 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		c->engine = &engine_write;
 		c->write = arg;
 		break;
+	case OPT_PIPELINE:
+		c->engine = &engine_process;
+		c->pipeline = arg;
+		break;
+	case OPT_ENGINE:
+		if (strcmp(arg, "cpu") && strcmp(arg, "reference"))
+			argp_error(state, "--engine: \"%s\" is not cpu or reference", arg);
+		c->processor = arg;
+		break;
 	case OPT_FROM_START:
 		c->from_start = true;
 		break;
@@ -191,7 +203,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		if (c->net.xdp && c->net.transport == TRANSPORT_ROCE)
 			argp_error(state, "--xdp: packets of what? Give --transport udp or jungfrau");
 		if (c->write && c->engine != &engine_write)
-			argp_error(state, "--write excludes --check and --no-check");
+			argp_error(state, "--write excludes --check, --no-check and --pipeline");
+		if (c->pipeline && c->engine != &engine_process)
+			argp_error(state, "--pipeline excludes --check, --no-check and --write");
+		if (c->processor && !c->pipeline)
+			argp_error(state, "--engine: what is to be done? Give --pipeline");
 		break;
 	default:
 		return network_option(key, arg, state, &c->net.options);
@@ -220,6 +236,25 @@ static void print_left_out(const struct report *r)
 	printf("\n");
 }
 
+static void print_processing(const struct json_object *o)
+{
+	const struct json_object *stages = json_object_object_get(o, "stages");
+
+	printf("images   %" PRIu64 ", %" PRIu64 " vetoed, %" PRIu64 " with more than fits, %" PRIu64 " lost by sinks\n",
+	       json_object_get_uint64(json_object_object_get(o, "images")),
+	       json_object_get_uint64(json_object_object_get(o, "vetoed")),
+	       json_object_get_uint64(json_object_object_get(o, "overflow")),
+	       json_object_get_uint64(json_object_object_get(o, "lost")));
+	for (size_t i = 0; i < json_object_array_length(stages); i++) {
+		const struct json_object *s = json_object_array_get_idx(stages, i);
+		const uint64_t n = json_object_get_uint64(json_object_object_get(s, "images"));
+
+		printf("stage    %s: %" PRIu64 " images, %.3f ms each\n",
+		       json_object_get_string(json_object_object_get(s, "name")), n,
+		       json_object_get_double(json_object_object_get(s, "seconds")) * 1e3 / n);
+	}
+}
+
 static void print_text(const struct report *r)
 {
 	const struct samples *l = &r->latency;
@@ -244,6 +279,8 @@ static void print_text(const struct report *r)
 		       percentile(l->value, l->count, 50) / 1e3,
 		       percentile(l->value, l->count, 99) / 1e3,
 		       l->max / 1e3, l->all);
+	if (r->processing)
+		print_processing(r->processing);
 	printf("waits    %" PRIu64 ", %" PRIu64 " stacks without one\n", r->waits,
 	       r->stacks_without_wait);
 	printf("group    %" PRIu32 " process%s, %" PRIu64 " events, %" PRIu64 " overruns\n",
@@ -328,6 +365,8 @@ static int print_json(const struct config *c, const struct dataset *dataset, con
 	put_bool(o, "iommu", r->iommu);
 	if (r->network)
 		json_object_object_add(o, "network", json_object_get(r->network));
+	if (r->processing)
+		json_object_object_add(o, "processing", json_object_get(r->processing));
 	return json_finish(o);
 }
 
@@ -374,6 +413,7 @@ int main(int argc, char **argv)
 			result = EXIT_FAILED;
 	}
 	json_object_put(report.network);
+	json_object_put(report.processing);
 	samples_free(&report.latency);
 	dataset_close(&dataset);
 	return result;

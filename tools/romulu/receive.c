@@ -147,6 +147,8 @@ static int use_stack(struct run *r, const struct rashpa_stack *st)
 	if (result)
 		return result;	/* it is the next receiver's */
 	keep_account(r, st, &a);
+	if (engine->keeps)
+		return 0;
 	rashpa_stream_done(r->stream, st);
 	if (engine->after)
 		engine->after(r, st);
@@ -376,6 +378,8 @@ int receive(const struct config *config, struct dataset *dataset, const volatile
 	}
 	if (config->engine->close && config->engine->close(&r) && !result)
 		result = EXIT_FAILED;
+	if (!result && report->unkept)
+		result = EXIT_DATA;
 	rashpa_stream_close(r.stream);
 	network_close(network);
 	return result;

@@ -27,6 +27,11 @@ struct engine {
 	 */
 	int (*look)(struct run *r, const struct rashpa_stack *stack);
 	int (*stack)(struct run *r, const struct rashpa_stack *stack);	/* it was intact */
+	/*
+	 * The engine keeps a stack beyond stack(), and releases it later, from a thread of its own:
+	 * also one of which look() found nothing, since it was overwritten.
+	 */
+	bool keeps;
 	/* nobody else asks for it any more, and its slot is still ours */
 	void (*after)(struct run *r, const struct rashpa_stack *stack);
 	int (*close)(struct run *r);	/* also after a failure */
@@ -35,11 +40,13 @@ struct engine {
 extern const struct engine engine_check;	/* compare with the dataset */
 extern const struct engine engine_count;	/* touch nothing */
 extern const struct engine engine_write;	/* append to a file */
+extern const struct engine engine_process;	/* photons, veto, and what is kept */
 
 struct config {
 	struct stream_options opt;
 	const struct engine *engine;
 	const char *write;
+	const char *pipeline, *processor;	/* what is done with images, and who does */
 	bool from_start;
 	bool only_receive;		/* from the network, for another consumer */
 	struct network_config net;
@@ -66,6 +73,8 @@ struct report {
 	uint64_t overruns;	/* parts of stacks that were written before we gave the slot back */
 	uint64_t ns;		/* from attaching until the last stack was taken */
 	struct json_object *network;	/* of it, or NULL */
+	struct json_object *processing;	/* of it, or NULL */
+	uint64_t unkept;		/* results that a sink lost */
 	struct samples latency;	/* handler to return of the wait, of records we waited for */
 };
 

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* Where results go: each one to all sinks that are asked for. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pipeline.h"
+#include "say.h"
+
+static const struct rpu_sink * const sinks[RPU_SINKS] = {
+	[RPU_SINK_RAW] = &rpu_sink_raw,
+};
+
+int rpu_read_on_error(struct json_place *at, struct json_object *value, void *to)
+{
+	static const char * const words[] = { "stop", "go_on", NULL };
+	unsigned int index;
+
+	if (rpu_read_word(at, value, words, &index))
+		return -1;
+	((struct rpu_sink_at *)to)->go_on = index;
+	return 0;
+}
+
+int rpu_sinks_read(struct json_place *at, struct json_object *value, void *to)
+{
+	struct rashpa_pipeline *p = to;
+	struct json_key keys[RPU_SINKS];
+
+	for (unsigned int i = 0; i < RPU_SINKS; i++) {
+		p->sink[i].sink = sinks[i];
+		p->sink_stat[i].name = sinks[i]->name;
+		keys[i] = (struct json_key) { sinks[i]->name, false, sinks[i]->read, &p->sink[i] };
+	}
+	return json_read_object(at, value, keys, RPU_SINKS);
+}
+
+int rpu_sinks_open(struct rashpa_pipeline *p, char *why)
+{
+	for (struct rpu_sink_at *s = p->sink; s < p->sink + RPU_SINKS; s++) {
+		if (s->state && s->sink->open(p, s->state, why))
+			return -1;
+	}
+	return 0;
+}
+
+static size_t bytes_of(const struct rashpa_result *r)
+{
+	const size_t pixels = (size_t)r->width * r->height;
+	size_t bytes = 0;
+
+	if (r->image)
+		bytes += pixels * sizeof(*r->image);
+	if (r->row)
+		bytes += (r->height + 1) * sizeof(*r->row) +
+			 r->elements * (sizeof(*r->column) + sizeof(*r->value));
+	if (r->intensity)
+		bytes += r->bins * sizeof(*r->intensity);
+	if (r->sigma)
+		bytes += r->bins * sizeof(*r->sigma);
+	if (r->mean)
+		bytes += 2 * pixels * sizeof(*r->mean);
+	return bytes + r->peaks * sizeof(*r->peak);
+}
+
+int rashpa_pipeline_put(struct rashpa_pipeline *p, const struct rashpa_result *r, char *why)
+{
+	const size_t bytes = bytes_of(r);
+	int result = 0;
+
+	for (unsigned int i = 0; i < RPU_SINKS; i++) {
+		struct rashpa_stage_stat *stat = &p->sink_stat[i];
+		struct rpu_sink_at *s = &p->sink[i];
+		const unsigned long long begin = now_ns();
+
+		if (!s->state)
+			continue;
+		stat->images++;
+		if (!s->dead && !s->sink->put(s->state, r, stat, why)) {
+			stat->bytes_in += bytes;
+			stat->ns += now_ns() - begin;
+			continue;
+		}
+		stat->lost++;
+		if (!s->go_on)
+			return -EIO;
+		if (!s->dead)
+			result = 1;
+		s->dead = true;
+	}
+	return result;
+}
+
+int rashpa_pipeline_finish(struct rashpa_pipeline *p, char *why)
+{
+	char other[WHY_SIZE];
+	int result = 0;
+
+	for (struct rpu_sink_at *s = p->sink; s < p->sink + RPU_SINKS; s++) {
+		if (s->state && !s->dead && s->sink->finish(s->state, result ? other : why))
+			result = -EIO;
+	}
+	return result;
+}
+
+void rpu_sinks_end(struct rashpa_pipeline *p)
+{
+	for (struct rpu_sink_at *s = p->sink; s < p->sink + RPU_SINKS; s++) {
+		if (s->state)
+			s->sink->end(s->state);
+	}
+}

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * The engine that processes images. What comes of a stack goes to a thread that writes: the stack
+ * is released when that is done, so that the next receiver has all that was not written.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "json-out.h"
+#include "rashpa-processing.h"
+#include "romulu.h"
+#include "say.h"
+
+#define DEPTH	4u	/* stacks that are processed and not written yet, at most */
+
+/* A stack, and what came of its images. */
+struct batch {
+	struct rashpa_stack stack;
+	struct rashpa_result **result;	/* [bunch] */
+	uint32_t kept;
+};
+
+struct processing {
+	struct rashpa_pipeline *pipeline;
+	struct rashpa_stream *stream;
+	uint8_t *copy;			/* of an image that may be overwritten; NULL: none may */
+	uint32_t bunch, depth;
+	struct batch *batch;		/* [depth], one after the other */
+
+	pthread_t writer;
+	bool have_writer;
+	/* of what follows */
+	pthread_mutex_t lock;
+	pthread_cond_t change;
+	uint64_t put, written;		/* batches */
+	bool over;
+	int failed;			/* exit status */
+	uint64_t lost;			/* results */
+	uint64_t full, most;		/* stacks that found no room; batches at a time */
+};
+
+static int process_open(struct run *r)
+{
+	struct processing *p = calloc(1, sizeof(*p));
+	char why[RASHPA_PIPELINE_WHY];
+
+	if (!p)
+		return fail("no memory to process images");
+	r->engine = p;
+	pthread_mutex_init(&p->lock, NULL);
+	pthread_cond_init(&p->change, NULL);
+	if (rashpa_pipeline_open(r->config->pipeline, r->config->processor, why, &p->pipeline))
+		return fail("%s", why);
+	return 0;
+}
+
+/* --- what was processed is written --- */
+
+static void write_batch(struct processing *p, struct batch *b)
+{
+	char why[RASHPA_PIPELINE_WHY];
+
+	for (uint32_t i = 0; i < b->kept; i++) {
+		const int result = rashpa_pipeline_put(p->pipeline, b->result[i], why);
+
+		if (!result)
+			continue;
+		say("%s", why);
+		pthread_mutex_lock(&p->lock);
+		p->lost++;
+		if (result < 0)
+			p->failed = EXIT_FAILED;
+		pthread_mutex_unlock(&p->lock);
+		if (result < 0)
+			return;	/* the stack is the next receiver's */
+	}
+	rashpa_stream_release(p->stream, &b->stack);
+}
+
+static void *writer(void *argument)
+{
+	struct processing *p = argument;
+
+	pthread_mutex_lock(&p->lock);
+	for (;;) {
+		while (p->written == p->put && !p->over)
+			pthread_cond_wait(&p->change, &p->lock);
+		if (p->written == p->put)
+			break;
+		pthread_mutex_unlock(&p->lock);
+		if (!p->failed)		/* nobody else writes it */
+			write_batch(p, &p->batch[p->written % p->depth]);
+		pthread_mutex_lock(&p->lock);
+		p->written++;
+		pthread_cond_broadcast(&p->change);
+	}
+	pthread_mutex_unlock(&p->lock);
+	return NULL;
+}
+
+/* --- stacks are processed --- */
+
+static int process_begin(struct run *r)
+{
+	const struct rashpa_stream_header *h = r->about;
+	const struct rashpa_geometry geometry = {
+		.width = h->width, .height = h->height, .pixel = h->pixel, .bunch = h->bunch,
+	};
+	struct processing *p = r->engine;
+	char why[RASHPA_PIPELINE_WHY];
+
+	if (h->big_endian)
+		return fail("buffer %s: pixels are big-endian, which no engine takes",
+			    r->config->opt.buffer);
+	if (rashpa_pipeline_begin(p->pipeline, &geometry, why))
+		return fail("%s", why);
+	p->stream = r->stream;
+	p->bunch = h->bunch;
+	/* one slot at least is being filled meanwhile */
+	p->depth = h->slots > DEPTH ? DEPTH : h->slots > 2 ? h->slots - 1 : 1;
+	p->batch = calloc(p->depth, sizeof(*p->batch));
+	if (h->policy == RASHPA_STREAM_OVERWRITE)
+		p->copy = malloc((size_t)h->height * h->line_stride);
+	if (!p->batch || (h->policy == RASHPA_STREAM_OVERWRITE && !p->copy))
+		return fail("no memory to process images");
+	for (uint32_t i = 0; i < p->depth; i++) {
+		p->batch[i].result = calloc(p->bunch, sizeof(*p->batch[i].result));
+		for (uint32_t k = 0; p->batch[i].result && k < p->bunch; k++)
+			p->batch[i].result[k] = rashpa_result_new(p->pipeline);
+		if (!p->batch[i].result || !p->batch[i].result[p->bunch - 1])
+			return fail("no memory for results of %" PRIu32 " stacks of %" PRIu32
+				    " images: use a smaller --bunch", p->depth, p->bunch);
+	}
+	if (pthread_create(&p->writer, NULL, writer, p))
+		return fail("cannot make a thread: %s", strerror(errno));
+	p->have_writer = true;
+	return 0;
+}
+
+/* Wait until there is room for one more. 0 or an exit status. */
+static int await_room(struct processing *p)
+{
+	int result;
+
+	pthread_mutex_lock(&p->lock);
+	if (p->put - p->written == p->depth)
+		p->full++;
+	while (p->put - p->written == p->depth && !p->failed)
+		pthread_cond_wait(&p->change, &p->lock);
+	if (p->most < p->put - p->written + 1)
+		p->most = p->put - p->written + 1;
+	result = p->failed;
+	pthread_mutex_unlock(&p->lock);
+	return result;
+}
+
+/* The pedestal moves and images are counted, so a part of another stack must not be taken for one. */
+static const void *own(struct processing *p, const struct rashpa_stack *st, const void *data)
+{
+	if (!p->copy)
+		return data;
+	memcpy(p->copy, data, (st->height - 1) * st->line_stride +
+	       (size_t)st->width * st->pixel_bytes);
+	return rashpa_stack_intact(st) ? p->copy : NULL;
+}
+
+static int process_look(struct run *r, const struct rashpa_stack *st)
+{
+	struct processing *p = r->engine;
+	struct batch *b = &p->batch[p->put % p->depth];
+	struct rashpa_image image;
+	int result = await_room(p);
+
+	if (result)
+		return result;
+	b->kept = 0;
+	for (uint32_t i = 0; i < st->images && !rashpa_stack_image(st, i, &image); i++) {
+		struct rashpa_result *to = b->result[b->kept];
+		const void *data;
+
+		if (*r->stop)
+			return -EINTR;
+		if (image.wrong)
+			continue;
+		data = own(p, st, image.data);
+		if (!data)
+			break;
+		to->frame = image.frame;
+		to->role = image.role;
+		b->kept += rashpa_pipeline_run(p->pipeline, data, st->line_stride, to);
+	}
+	return 0;
+}
+
+static int process_stack(struct run *r, const struct rashpa_stack *st)
+{
+	struct processing *p = r->engine;
+
+	p->batch[p->put % p->depth].stack = *st;
+	pthread_mutex_lock(&p->lock);
+	p->put++;
+	pthread_cond_broadcast(&p->change);
+	pthread_mutex_unlock(&p->lock);
+	return 0;
+}
+
+/* --- the end --- */
+
+static struct json_object *stat_json(const struct rashpa_stage_stat *s, uint32_t n)
+{
+	struct json_object *array = json_object_new_array();
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct json_object *o;
+
+		if (!s[i].images)
+			continue;
+		o = json_object_new_object();
+		put_text(o, "name", s[i].name);
+		put_u64(o, "images", s[i].images);
+		put_u64(o, "lost", s[i].lost);
+		put_real(o, "seconds", s[i].ns / 1e9);
+		put_u64(o, "bytes_in", s[i].bytes_in);
+		put_u64(o, "bytes_out", s[i].bytes_out);
+		json_object_array_add(array, o);
+	}
+	return array;
+}
+
+static void tell(struct run *r, const struct processing *p)
+{
+	struct json_object *o = json_object_new_object(), *queue = json_object_new_object();
+	struct rashpa_pipeline_stat stat;
+
+	rashpa_pipeline_status(p->pipeline, &stat);
+	put_text(o, "engine", r->config->processor ? r->config->processor : "cpu");
+	put_u64(o, "images", stat.images);
+	put_u64(o, "dark", stat.dark);
+	put_u64(o, "vetoed", stat.vetoed);
+	put_u64(o, "overflow", stat.overflow);
+	put_u64(o, "lost", p->lost);
+	put_u64(queue, "stacks", p->depth);
+	put_u64(queue, "most", p->most);
+	put_u64(queue, "full", p->full);
+	json_object_object_add(o, "queue", queue);
+	json_object_object_add(o, "stages", stat_json(stat.stage, stat.stages));
+	json_object_object_add(o, "sinks", stat_json(stat.sink, stat.sinks));
+	r->report->processing = o;
+	r->report->unkept = p->lost + stat.overflow;
+}
+
+static int process_close(struct run *r)
+{
+	struct processing *p = r->engine;
+	char why[RASHPA_PIPELINE_WHY];
+	int result = 0;
+
+	if (!p)
+		return 0;
+	if (p->have_writer) {
+		pthread_mutex_lock(&p->lock);
+		p->over = true;
+		pthread_cond_broadcast(&p->change);
+		pthread_mutex_unlock(&p->lock);
+		pthread_join(p->writer, NULL);
+		if (!p->failed && rashpa_pipeline_finish(p->pipeline, why))
+			p->failed = fail("%s", why);
+		tell(r, p);
+		result = p->failed;
+	}
+	for (uint32_t i = 0; p->batch && i < p->depth; i++) {
+		for (uint32_t k = 0; p->batch[i].result && k < p->bunch; k++)
+			rashpa_result_free(p->batch[i].result[k]);
+		free(p->batch[i].result);
+	}
+	free(p->batch);
+	free(p->copy);
+	rashpa_pipeline_close(p->pipeline);
+	pthread_cond_destroy(&p->change);
+	pthread_mutex_destroy(&p->lock);
+	free(p);
+	return result;
+}
+
+const struct engine engine_process = {
+	.name = "process",
+	.open = process_open,
+	.begin = process_begin,
+	.look = process_look,
+	.stack = process_stack,
+	.keeps = true,
+	.close = process_close,
+};
