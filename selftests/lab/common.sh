@@ -19,9 +19,13 @@ die() { say "$*"; exit "$E_LAB"; }
 
 # DATA: folder with frames of real detectors; empty: there is none.
 find_data() {
-	DATA=$(readlink -f "${RASHPA_DATA:-$TOP/../shared/data}")
-	[[ -d $DATA || ! ${RASHPA_DATA-} ]] || die "RASHPA_DATA: no directory $RASHPA_DATA"
-	[[ -d $DATA ]] || DATA=
+	DATA=${RASHPA_DATA:-$TOP/../shared/data}
+	if [[ -d $DATA ]]; then
+		DATA=$(readlink -f "$DATA")
+	else
+		[[ ! ${RASHPA_DATA-} ]] || die "RASHPA_DATA: no directory $DATA"
+		DATA=
+	fi
 }
 
 # Lines of a list file without comments and empty lines.

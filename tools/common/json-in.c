@@ -146,7 +146,8 @@ int json_read_text(struct json_place *at, struct json_object *value, char *to, s
 
 int json_read_real(struct json_place *at, struct json_object *value, void *to)
 {
-	if (!json_object_is_type(value, json_type_double) && !json_object_is_type(value, json_type_int))
+	if (!json_object_is_type(value, json_type_double) &&
+	    !json_object_is_type(value, json_type_int))
 		return json_wrong(at, "must be a number");
 	*(double *)to = json_object_get_double(value);
 	return isfinite(*(double *)to) ? 0 : json_wrong(at, "must be finite");

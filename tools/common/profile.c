@@ -45,7 +45,8 @@ static int read_bar(struct json_place *at, struct json_object *value, void *to)
 {
 	if (json_read_u32(at, value, to))
 		return -1;
-	return *(uint32_t *)to < RASHPA_BARS ? 0 : json_wrong(at, "must be 0 to %d", RASHPA_BARS - 1);
+	return *(uint32_t *)to < RASHPA_BARS ? 0 :
+	       json_wrong(at, "must be 0 to %d", RASHPA_BARS - 1);
 }
 
 static int read_id(struct json_place *at, struct json_object *value, void *to)

@@ -101,7 +101,7 @@ RPU_FUNCTION bool rpu_above(rpu_real x, rpu_real threshold)
 	return x > threshold;
 }
 
-/* --- mean and squared distances, one number after the other (Welford, Technometrics 4, 1962) --- */
+/* --- mean and squared distances, number after number (Welford, Technometrics 4, 1962) --- */
 
 /* n: how many, with this one */
 RPU_FUNCTION rpu_real rpu_mean(rpu_real mean, rpu_real x, rpu_uint n)

@@ -17,7 +17,7 @@
 #define CLONES
 #endif
 
-#define PIECE	8192u		/* pixels: 16 KiB of raw ones, and their planes stay in the L2 cache */
+#define PIECE	8192u		/* pixels: 16 KiB of raw ones; their planes stay in the L2 cache */
 #define GROUP	64u		/* pixels that are looked at together */
 
 static size_t least(size_t a, size_t b)
@@ -28,7 +28,7 @@ static size_t least(size_t a, size_t b)
 /* --- raw pixels --- */
 
 /* Nearly all pixels have the highest gain: where all of a piece have, two planes are not read. */
-CLONES static uint16_t codes(const uint16_t *raw, size_t n)
+static CLONES uint16_t codes(const uint16_t *raw, size_t n)
 {
 	uint16_t all = 0;
 
@@ -37,14 +37,14 @@ CLONES static uint16_t codes(const uint16_t *raw, size_t n)
 	return rpu_code(all);
 }
 
-CLONES static void convert_highest(const uint16_t *raw, const float *pedestal,
+static CLONES void convert_highest(const uint16_t *raw, const float *pedestal,
 				   const float *per_gain, size_t n, float *result)
 {
 	for (size_t i = 0; i < n; i++)
 		result[i] = rpu_convert(raw[i], pedestal[i], per_gain[i]);
 }
 
-CLONES static void convert(const uint16_t *raw, float * const *pedestal, float * const *per_gain,
+static CLONES void convert(const uint16_t *raw, float * const *pedestal, float * const *per_gain,
 			   size_t from, size_t n, float *result)
 {
 	const float *p0 = pedestal[0] + from, *p1 = pedestal[1] + from, *p2 = pedestal[2] + from;
@@ -60,31 +60,33 @@ CLONES static void convert(const uint16_t *raw, float * const *pedestal, float *
 	}
 }
 
+/* The first of each pair converts, the second moves the pedestal of a dark image. */
 #define COUNTING(type)									\
-CLONES static void counting_##type(const type *raw, uint32_t saturated, const float *pedestal, \
-				   const float *per_gain, size_t n, float *result)	\
-{											\
-	for (size_t i = 0; i < n; i++) {						\
-		const float x = rpu_scale(raw[i], pedestal[i], per_gain[i]);		\
+	static CLONES void counting_##type(const type * raw, uint32_t saturated,		\
+					   const float *pedestal, const float *per_gain, size_t n, \
+					   float *result)					\
+	{										\
+		for (size_t i = 0; i < n; i++) {					\
+			const float x = rpu_scale(raw[i], pedestal[i], per_gain[i]);	\
 											\
-		result[i] = raw[i] < saturated ? x : NAN;				\
+			result[i] = raw[i] < saturated ? x : NAN;			\
+		}									\
 	}										\
-}											\
+	static CLONES void counting_dark_##type(const type * raw, uint32_t saturated, float weight,\
+						float *pedestal, size_t n)		\
+	{										\
+		for (size_t i = 0; i < n; i++) {					\
+			const float p = rpu_mean_of(pedestal[i], raw[i], weight);	\
 											\
-CLONES static void counting_dark_##type(const type *raw, uint32_t saturated, float weight,	\
-					float *pedestal, size_t n)			\
-{											\
-	for (size_t i = 0; i < n; i++) {						\
-		const float p = rpu_mean_of(pedestal[i], raw[i], weight);		\
-											\
-		pedestal[i] = raw[i] < saturated ? p : pedestal[i];			\
-	}										\
-}
+			pedestal[i] = raw[i] < saturated ? p : pedestal[i];		\
+		}									\
+	}
+
 COUNTING(uint8_t)
 COUNTING(uint16_t)
 COUNTING(uint32_t)
 
-CLONES static void make_whole(size_t n, float *result)
+static CLONES void make_whole(size_t n, float *result)
 {
 	for (size_t i = 0; i < n; i++)
 		result[i] = rpu_round(result[i]);
@@ -109,7 +111,7 @@ static void pretreat_run(const struct rpu_calibration *c, const void *raw, size_
 		make_whole(n, result);
 }
 
-CLONES static void jungfrau_dark(float *pedestal, const uint16_t *raw, size_t n, float weight)
+static CLONES void jungfrau_dark(float *pedestal, const uint16_t *raw, size_t n, float weight)
 {
 	for (size_t i = 0; i < n; i++)
 		pedestal[i] = rpu_dark_mean(pedestal[i], raw[i], weight);
@@ -168,7 +170,7 @@ static void dark(struct rpu_calibration *c, const struct rpu_raw *raw)
 
 /* --- images of numbers --- */
 
-CLONES static uint32_t count(const float *pixel, size_t n, float threshold)
+static CLONES uint32_t count(const float *pixel, size_t n, float threshold)
 {
 	uint32_t found = 0;
 
@@ -181,9 +183,13 @@ static size_t above(const float *pixel, size_t total, float threshold)
 {
 	size_t n = 0;
 
-#pragma omp parallel for schedule(static) reduction(+ : n)
-	for (size_t at = 0; at < total; at += PIECE)
-		n += count(pixel + at, least(PIECE, total - at), threshold);
+#pragma omp parallel for schedule(static)
+	for (size_t at = 0; at < total; at += PIECE) {
+		const size_t found = count(pixel + at, least(PIECE, total - at), threshold);
+
+#pragma omp atomic
+		n += found;
+	}
 	return n;
 }
 
@@ -238,7 +244,7 @@ static void compress(const float *pixel, uint32_t width, uint32_t height, float 
 	}
 }
 
-CLONES static void add(double *mean, double *m2, uint32_t *n, const float *pixel, size_t count)
+static CLONES void add(double *mean, double *m2, uint32_t *n, const float *pixel, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
 		const bool valid = pixel[i] == pixel[i];

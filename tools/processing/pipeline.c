@@ -82,7 +82,8 @@ int rpu_read_u32(struct json_place *at, struct json_object *value, uint32_t min,
 	       json_wrong(at, "%" PRIu32 " is not %" PRIu32 " to %" PRIu32, *to, min, max);
 }
 
-static int read_pipeline(struct json_place *at, struct json_object *value, struct rashpa_pipeline *p)
+static int read_pipeline(struct json_place *at, struct json_object *value,
+			 struct rashpa_pipeline *p)
 {
 	struct json_key keys[RPU_STAGES + 2] = {};
 
@@ -115,7 +116,8 @@ int rashpa_pipeline_open(const char *config, const char *engine, char *why,
 	}
 	if (!p->engine) {
 		free(p);
-		return because(why, -EINVAL, "\"%s\" is no engine: there are cpu and reference", engine);
+		return because(why, -EINVAL, "\"%s\" is no engine: there are cpu and reference",
+			       engine);
 	}
 	root = inside ? json_parse_text(at.path, config, strlen(config), why) :
 	       json_parse_file(config, why);
@@ -141,7 +143,8 @@ int rashpa_pipeline_begin(struct rashpa_pipeline *p, const struct rashpa_geometr
 	if (!geometry->width || !geometry->height || geometry->pixel < RASHPA_PIXEL_U8 ||
 	    geometry->pixel > RASHPA_PIXEL_U32 ||
 	    (uint64_t)geometry->width * geometry->height > INT32_MAX)
-		return because(why, -EINVAL, "images of %" PRIu32 " x %" PRIu32 " pixels of type %" PRIu32
+		return because(why, -EINVAL, "images of %" PRIu32 " x %" PRIu32
+			       " pixels of type %" PRIu32
 			       " are not processed: u8, u16 or u32, and less than 2^31 pixels",
 			       geometry->width, geometry->height, geometry->pixel);
 	p->geometry = *geometry;

@@ -235,8 +235,8 @@ static int read_file(const char *path, size_t n, float *to, char *why)
 	return result;
 }
 
-int rpu_planes_read(const char * const *path, unsigned int files, unsigned int planes, size_t pixels,
-		    float *to, char *why)
+int rpu_planes_read(const char * const *path, unsigned int files, unsigned int planes,
+		    size_t pixels, float *to, char *why)
 {
 	if (files == 1)
 		return read_file(path[0], planes * pixels, to, why);

@@ -10,7 +10,7 @@
  * all of them. "FILE:/path" names a dataset of an HDF5 file. Raw files are little-endian, and their
  * size tells what they have: u8, u16, f32 or f64. 0, or -1 with the reason in why[WHY_SIZE].
  */
-int rpu_planes_read(const char * const *path, unsigned int files, unsigned int planes, size_t pixels,
-		    float *to, char *why);
+int rpu_planes_read(const char * const *path, unsigned int files, unsigned int planes,
+		    size_t pixels, float *to, char *why);
 
 #endif /* RPU_PLANE_H */

@@ -57,7 +57,8 @@ static int read_gain(struct json_place *at, struct json_object *value, void *to)
 {
 	struct rashpa_pipeline *p = to;
 
-	if (json_object_is_type(value, json_type_string) || json_object_is_type(value, json_type_array))
+	if (json_object_is_type(value, json_type_string) ||
+	    json_object_is_type(value, json_type_array))
 		return read_files(at, value, p->pretreat.gain, &p->pretreat.gains);
 	if (json_read_real(at, value, &p->pretreat.constant_gain))
 		return -1;
@@ -66,7 +67,7 @@ static int read_gain(struct json_place *at, struct json_object *value, void *to)
 
 static int read_energy(struct json_place *at, struct json_object *value, void *to)
 {
-	return rpu_read_real(at, value, 1e-3, 1e6, to);
+	return rpu_read_real(at, value, 0.001, 1000000, to);
 }
 
 static int read_dark(struct json_place *at, struct json_object *value, void *to)

@@ -24,7 +24,8 @@ static void pretreat(const struct rpu_calibration *c, const struct rpu_raw *raw,
 	for (uint32_t y = 0; y < c->height; y++, line += raw->line_stride) {
 		for (uint32_t x = 0; x < c->width; x++, i++) {
 			const uint32_t value = rpu_pixel(line, c->pixel, x);
-			const double r = c->jungfrau ? jungfrau(c, value, i) : counting(c, value, i);
+			const double r = c->jungfrau ? jungfrau(c, value, i) :
+					 counting(c, value, i);
 
 			result[i] = c->whole ? rpu_round(r) : r;
 		}

@@ -25,7 +25,7 @@
 #define HEIGHT		512u
 #define PIXELS		((size_t)WIDTH * HEIGHT)
 #define UNKNOWN		32678	/* what the expected frames have where there is no result */
-#define CLOSE		1e-3	/* photons */
+#define CLOSE		0.001	/* photons */
 
 static unsigned int tests, failures;
 static char folder[PATH_MAX], why[WHY_SIZE];
@@ -136,7 +136,8 @@ static void test_frames(void)
 {
 	static const char calibration[] = "{\"pretreat\": {\"detector\": \"jungfrau\","
 		"\"pedestal\": [\"%s/pedestal_g0.bin.zst\", \"%s/pedestal_g1.bin.zst\", \"%s/pedestal_g2.bin.zst\"],"
-		"\"gain\": [\"%s/gain_g0.bin.zst\", \"%s/gain_g1.bin.zst\", \"%s/gain_g2.bin.zst\"]%s}}";
+		"\"gain\": [\"%s/gain_g0.bin.zst\", \"%s/gain_g1.bin.zst\","
+		"\"%s/gain_g2.bin.zst\"]%s}}";
 	char path[PATH_MAX], config[7 * PATH_MAX];
 
 	if (!data_folder(path, sizeof(path))) {
@@ -227,7 +228,11 @@ static void free_image(struct image *m)
 /* Made-up images of odd sizes: all patterns of gain occur, and pixels that are no pixels. */
 static void against_reference(const struct rpu_engine *e)
 {
-	static const struct { uint32_t width, height, pixel; size_t gap; bool jungfrau; } cases[] = {
+	static const struct {
+		uint32_t width, height, pixel;
+		size_t gap;
+		bool jungfrau;
+	} tried[] = {
 		{ 1, 1, RASHPA_PIXEL_U16, 0, true }, { 7, 3, RASHPA_PIXEL_U16, 2, true },
 		{ 1030, 67, RASHPA_PIXEL_U16, 0, true }, { 256, 256, RASHPA_PIXEL_U16, 64, true },
 		{ 9000, 5, RASHPA_PIXEL_U16, 0, true }, { 333, 77, RASHPA_PIXEL_U8, 0, false },
@@ -235,32 +240,32 @@ static void against_reference(const struct rpu_engine *e)
 		{ 1, 5000, RASHPA_PIXEL_U32, 4, false },
 	};
 
-	for (size_t c = 0; c < ARRAY_SIZE(cases); c++) {
+	for (size_t c = 0; c < ARRAY_SIZE(tried); c++) {
 		struct image m = {
-			.width = cases[c].width, .height = cases[c].height,
-			.pixel = cases[c].pixel, .gap = cases[c].gap,
+			.width = tried[c].width, .height = tried[c].height,
+			.pixel = tried[c].pixel, .gap = tried[c].gap,
 		};
 		const size_t n = (size_t)m.width * m.height;
 		float *right = floats(n), *got = floats(n), *moved = floats(n);
 		bool good = true;
 
-		make_image(&m, cases[c].jungfrau);
+		make_image(&m, tried[c].jungfrau);
 		for (int whole = 0; whole < 2; whole++) {
 			m.calibration.whole = whole;
 			rpu_reference.pretreat(&m.calibration, &m.raw, right);
 			e->pretreat(&m.calibration, &m.raw, got);
 			/* a half may be rounded either way */
-			good = good && same(got, right, n, whole ? 1 : 1e-5);
+			good = good && same(got, right, n, whole ? 1 : 0.00001);
 		}
 		memcpy(moved, m.calibration.pedestal[0], n * sizeof(*moved));
 		rpu_reference.dark(&m.calibration, &m.raw);
 		memcpy(right, m.calibration.pedestal[0], n * sizeof(*right));
 		memcpy(m.calibration.pedestal[0], moved, n * sizeof(*moved));
 		e->dark(&m.calibration, &m.raw);
-		good = good && same(m.calibration.pedestal[0], right, n, 1e-6);
-		ok(good, "%s: as the reference: %u x %u, %u bytes a pixel, gaps of %zu, %s", e->name,
-		   m.width, m.height, 1u << (m.pixel - RASHPA_PIXEL_U8), m.gap,
-		   cases[c].jungfrau ? "three gains" : "one gain");
+		good = good && same(m.calibration.pedestal[0], right, n, 0.000001);
+		ok(good, "%s: as the reference: %u x %u, %u bytes a pixel, gaps of %zu, %s",
+		   e->name, m.width, m.height, 1u << (m.pixel - RASHPA_PIXEL_U8), m.gap,
+		   tried[c].jungfrau ? "three gains" : "one gain");
 		free_image(&m);
 		free(right);
 		free(got);
@@ -295,7 +300,8 @@ static bool csr_is(const struct rpu_csr *csr, const float *pixel, uint32_t width
 static void test_compress(const struct rpu_engine *e)
 {
 	static const struct { uint32_t width, height, one_of; } cases[] = {
-		{ 1, 1, 1 }, { 1030, 67, 100 }, { 63, 129, 2 }, { 4096, 3, 1 }, { 100, 100, 1000000 },
+		{ 1, 1, 1 }, { 1030, 67, 100 }, { 63, 129, 2 }, { 4096, 3, 1 },
+		{ 100, 100, 1000000 },
 	};
 
 	for (size_t c = 0; c < ARRAY_SIZE(cases); c++) {
@@ -309,7 +315,9 @@ static void test_compress(const struct rpu_engine *e)
 		size_t above = 0;
 
 		for (size_t i = 0; i < n; i++) {
-			pixel[i] = next_random() % cases[c].one_of ? -1.f : 1.f + next_random() % 100;
+			pixel[i] = -1;
+			if (!(next_random() % cases[c].one_of))
+				pixel[i] = 1 + next_random() % 100;
 			if (!(next_random() % 97))
 				pixel[i] = NAN;
 			above += pixel[i] > 2.5f;
@@ -340,6 +348,7 @@ static void test_statistics(const struct rpu_engine *e)
 		must(calloc(N, sizeof(uint32_t))),
 	};
 	double (*all)[IMAGES] = must(calloc(N, sizeof(*all))), worst = 0;
+	bool ok_counts = true;
 	float pixel[N];
 
 	for (int k = 0; k < IMAGES; k++) {
@@ -363,9 +372,11 @@ static void test_statistics(const struct rpu_engine *e)
 			if (!isnan(all[i][k]))
 				square += (all[i][k] - sum / n) * (all[i][k] - sum / n);
 		}
-		worst = fmax(worst, n == s.n[i] ? fabs(s.mean[i] - sum / n) + fabs(s.m2[i] - square) : 1);
+		ok_counts = ok_counts && n == s.n[i];
+		worst = fmax(worst, fabs(s.mean[i] - sum / n) + fabs(s.m2[i] - square));
 	}
-	ok(worst < 1e-6, "%s: mean and deviation are those of two passes, within %.1g", e->name, worst);
+	ok(ok_counts && worst < 0.000001, "%s: mean and deviation are those of two passes, within %.1g",
+	   e->name, worst);
 	free(s.mean);
 	free(s.m2);
 	free(s.n);
@@ -431,7 +442,8 @@ static void test_pipeline(const char *engine)
 	   r->image[3 * 16 + 5] == 5, "%s: a pixel is 5 above a dark image: too few", engine);
 	pixel[7][15] = 200;
 	ok(rashpa_pipeline_run(p, pixel, sizeof(pixel[0]), r) == 1 && r->kept && r->elements == 2 &&
-	   r->row[4] == 1 && r->row[8] == 2 && r->column[1] == 15 && r->value[1] == 10 && !r->images,
+	   r->row[4] == 1 && r->row[8] == 2 && r->column[1] == 15 && r->value[1] == 10 &&
+	   !r->images,
 	   "%s: two are kept", engine);
 	pixel[0][0] = pixel[0][1] = 1000;
 	ok(rashpa_pipeline_run(p, pixel, sizeof(pixel[0]), r) == 1 && r->elements == 4 && !r->row &&
@@ -487,7 +499,8 @@ static void test_planes(void)
 	for (int kind = 0; kind < 2; kind++) {
 		float f32[6] = { 1, 2, 3, 4, 5, 6 };
 
-		path = kind ? file_with("a.raw", raw, sizeof(raw)) : file_with("a.raw", f32, sizeof(f32));
+		path = kind ? file_with("a.raw", raw, sizeof(raw)) :
+		       file_with("a.raw", f32, sizeof(f32));
 		memset(got, 0, sizeof(got));
 		ok(!rpu_planes_read(&path, 1, 1, 6, got, why) && got[5] == 6 &&
 		   !rpu_planes_read(&path, 1, 2, 3, got, why),

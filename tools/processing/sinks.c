@@ -93,7 +93,7 @@ int rashpa_pipeline_put(struct rashpa_pipeline *p, const struct rashpa_result *r
 
 int rashpa_pipeline_finish(struct rashpa_pipeline *p, char *why)
 {
-	char other[WHY_SIZE];
+	char other[WHY_SIZE] = "";
 	int result = 0;
 
 	for (struct rpu_sink_at *s = p->sink; s < p->sink + RPU_SINKS; s++) {

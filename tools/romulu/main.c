@@ -240,7 +240,8 @@ static void print_processing(const struct json_object *o)
 {
 	const struct json_object *stages = json_object_object_get(o, "stages");
 
-	printf("images   %" PRIu64 ", %" PRIu64 " vetoed, %" PRIu64 " with more than fits, %" PRIu64 " lost by sinks\n",
+	printf("images   %" PRIu64 ", %" PRIu64 " vetoed, %" PRIu64 " with more than fits, %" PRIu64
+	       " lost by sinks\n",
 	       json_object_get_uint64(json_object_object_get(o, "images")),
 	       json_object_get_uint64(json_object_object_get(o, "vetoed")),
 	       json_object_get_uint64(json_object_object_get(o, "overflow")),

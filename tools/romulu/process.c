@@ -157,7 +157,7 @@ static int await_room(struct processing *p)
 	return result;
 }
 
-/* The pedestal moves and images are counted, so a part of another stack must not be taken for one. */
+/* Pedestals move and images are counted: part of another stack must not be taken for one. */
 static const void *own(struct processing *p, const struct rashpa_stack *st, const void *data)
 {
 	if (!p->copy)

@@ -1,0 +1,125 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# romulu processes a stream: raw frames of a JUNGFRAU become photons; what is written, and what happens
+# to a receiver that is killed, that cannot write, or that is told nonsense.
+. "$(dirname "$0")/../lib/shell.sh"
+
+have_fpga || { skip "process" "no software FPGA in this guest"; finish; }
+rashpactl buffer create process 64M >/dev/null
+ok $? "buffer"
+float=$((1024 * 512 * 4)) # bytes of a processed image
+
+# start DATASET OPTION...: in the background
+start() {
+	local dataset=$1
+	shift
+	remu --buffer process --fpga "$fpga" --dataset "$dataset" --timeout 60 "$@" >"$work/remu.out" 2>&1 &
+	remu=$!
+}
+attach() { # PIPELINE OPTION...: in the background
+	local pipeline=$1
+	shift
+	romulu --buffer process --timeout 60 --json="$work/romulu.json" --pipeline "$pipeline" "$@" \
+		>"$work/out" 2>&1 &
+	romulu=$!
+}
+both() { # STATUS NAME: the detector ends well, the receiver as expected
+	wait "$romulu"
+	is "$2" $? "$1" || sed 's/^/# /' "$work/out"
+	wait "$remu"
+	ok $? "$2: the detector ends" || sed 's/^/# /' "$work/remu.out"
+}
+says() { jq -c ".processing | $1" "$work/romulu.json"; }
+
+# --- real frames
+if [[ -d ${RASHPA_DATA-}/jungfrau ]]; then
+	data=$RASHPA_DATA/jungfrau
+	cat >"$work/photons.json" <<-END
+		{"pretreat": {"detector": "jungfrau",
+			"pedestal": ["$data/pedestal_g0.bin.zst", "$data/pedestal_g1.bin.zst", "$data/pedestal_g2.bin.zst"],
+			"gain": ["$data/gain_g0.bin.zst", "$data/gain_g1.bin.zst", "$data/gain_g2.bin.zst"]},
+		 "sinks": {"raw": {"file": "photons.f32"}}}
+	END
+	start "$data" --images 10 --bunch 2
+	attach "$work/photons.json"
+	both 0 "ten real frames"
+	is "all are processed, and written" "$(says '[.images, .vetoed, .lost, .sinks[0].images]') $(stat -c %s "$work/photons.f32")" \
+		"[10,0,0,10] $((10 * float))"
+	python3 -B - "$work/photons.f32" "$data" <<-END >"$work/err" 2>&1
+		import subprocess, sys
+		import numpy as np
+		got = np.fromfile(sys.argv[1], "<f4").reshape(10, 512, 1024)
+		for i, image in enumerate(got):
+		    right = subprocess.run(["zstd", "-dc", f"{sys.argv[2]}/photons{i}.bin.zst"], check=True,
+		                           capture_output=True).stdout
+		    right = np.frombuffer(right, "<f4").reshape(512, 1024)
+		    unknown = right == 32678
+		    assert (np.isnan(image) == unknown).all(), i
+		    worst = np.abs(image - right)[~unknown].max()
+		    assert worst < 1e-3, (i, worst)
+	END
+	ok $? "the file has the expected photons, within 1e-3" || sed 's/^/# /' "$work/err"
+else
+	skip "ten real frames" "there is no RASHPA_DATA/jungfrau"
+fi
+
+# --- a veto, and dark images between the others: generated pixels are known
+start generate:4 --images 24 --bunch 3 --darks generate:2:7 --dark-every 3
+attach '{"pretreat": {"dark": "move"}, "veto": {"threshold": 0, "pixels": 1},
+	"compress": {"threshold": 0, "capacity": 524288}}' --engine reference
+both 0 "dark images"
+is "dark images are no images" "$(says '[.engine, .images, .dark, .stages[0].images]')" '["reference",16,8,24]'
+start generate:4 --images 8 --bunch 2
+attach '{"veto": {"threshold": 65535, "pixels": 1}, "compress": {"threshold": 0}}'
+both 0 "a veto"
+is "nothing is above the largest number" "$(says '[.images, .vetoed, (.stages | map(.name))]')" \
+	'[8,8,["pretreat","veto"]]'
+start generate:4 --images 8 --bunch 2
+attach '{"compress": {"threshold": 0, "capacity": 10}}'
+both 4 "what does not fit is told"
+is "and counted" "$(says '[.images, .overflow]')" "[8,8]"
+
+# --- a receiver that is killed while it writes: the next one has all that was not written
+start generate:4 --images 40 --bunch 2
+mkfifo "$work/slow"
+attach "{\"sinks\": {\"raw\": {\"file\": \"$work/slow\"}}}"
+exec {reader}<"$work/slow"
+head -c $((3 * float / 2)) <&"$reader" >"$work/first"
+kill -9 "$romulu"
+wait "$romulu" 2>/dev/null
+cat <&"$reader" >>"$work/first"
+exec {reader}<&-
+attach "{\"sinks\": {\"raw\": {\"file\": \"$work/rest\"}}}"
+both 0 "a receiver after one that was killed"
+first=$(($(stat -c %s "$work/first") / float)) rest=$(($(stat -c %s "$work/rest") / float))
+holds "it has all that was not written, and not more than a stack again: $first and $rest of 40" \
+	"first >= 1 && first + rest >= 39 && first + rest <= 41"
+
+# --- a disk that is full: the receiver stops, or goes on, as it was told
+mkdir "$work/small"
+mount -t tmpfs -o size=$((5 * float / 2)) tmpfs "$work/small"
+start generate:4 --images 8 --bunch 2
+attach "{\"sinks\": {\"raw\": {\"file\": \"$work/small/out\", \"on_error\": \"go_on\"}}}"
+both 4 "a full disk, and the stream goes on"
+is "what was lost is counted, and the file has whole images" \
+	"$(says '[.images, .sinks[0].images, .sinks[0].lost]') $(stat -c %s "$work/small/out")" "[8,8,6] $((2 * float))"
+grep -q "small/out: No space left on device" "$work/out"
+ok $? "it says which file, and why" || sed 's/^/# /' "$work/out"
+start generate:4 --images 8 --bunch 2
+attach "{\"sinks\": {\"raw\": {\"file\": \"$work/small/out\"}}}"
+wait "$romulu"
+is "a full disk, and the receiver stops" $? 1
+umount "$work/small"
+attach "{\"sinks\": {\"raw\": {\"file\": \"$work/rest\"}}}"
+both 0 "the next receiver has what was not written"
+holds "it is, at least, all but the stack that was written: $(($(stat -c %s "$work/rest") / float))" \
+	"$(stat -c %s "$work/rest") == 6 * float"
+
+# --- nonsense
+romulu --buffer process --pipeline '{"vetto": {}}' >"$work/out" 2>&1
+is "a pipeline that is wrong" "$? $(cat "$work/out")" "1 romulu: pipeline: vetto: unknown key"
+romulu --buffer process --pipeline /nonexistent >"$work/out" 2>&1
+is "a pipeline that is not there" "$? $(cat "$work/out")" "1 romulu: /nonexistent: No such file or directory"
+romulu --buffer process --engine cpu >"$work/out" 2>&1
+is "an engine, and nothing to do" "$?" 2
+finish
