@@ -33,7 +33,6 @@
 /* --- JUNGFRAU: bits 15 and 14 of a raw word are the gain's code, the others the ADC's value --- */
 
 #define RPU_VALUE_MASK		0x3fffu
-#define RPU_STAGES		3	/* of gain; 0 is the highest */
 /* A pixel that is bad or did not come: the lowest gain, and no value. */
 #define RPU_MISSING		0xc000u
 

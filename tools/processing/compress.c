@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Keep pixels above a threshold, as rows of a sparse matrix (CSR). */
+#include <omp.h>
 #include <stdlib.h>
 
 #include "pipeline.h"
@@ -23,16 +24,50 @@ static int compress_read(struct json_place *at, struct json_object *value, void 
 	return json_read_object(at, value, keys, ARRAY_SIZE(keys));
 }
 
+void rpu_bench_free(struct rpu_bench *bench)
+{
+	if (!bench)
+		return;
+	free(bench->column);
+	free(bench->value);
+	free(bench->sum);
+	free(bench);
+}
+
+struct rpu_bench *rpu_bench_new(uint32_t width, uint32_t capacity)
+{
+	struct rpu_bench *bench = calloc(1, sizeof(*bench));
+
+	if (!bench)
+		return NULL;
+	bench->places = omp_get_max_threads();
+	bench->room = (size_t)capacity + width + 16;
+	/* not cleared: what no thread has written takes no memory */
+	bench->column = malloc(bench->places * bench->room * sizeof(*bench->column));
+	bench->value = malloc(bench->places * bench->room * sizeof(*bench->value));
+	bench->sum = rpu_memory(bench->places, sizeof(*bench->sum));
+	if (bench->column && bench->value && bench->sum)
+		return bench;
+	rpu_bench_free(bench);
+	return NULL;
+}
+
 static int compress_begin(struct rashpa_pipeline *p, char *why)
 {
-	(void)why;
 	if (!p->compress.capacity)
 		p->compress.capacity = (rpu_pixels(p) + 7) / 8;
-	return 0;
+	p->compress.bench = rpu_bench_new(p->width, p->compress.capacity);
+	return p->compress.bench ? 0 : because(why, -1, "no memory to compress images");
+}
+
+static void compress_end(struct rashpa_pipeline *p)
+{
+	rpu_bench_free(p->compress.bench);
 }
 
 static int compress_room(const struct rashpa_pipeline *p, struct rpu_work *w)
 {
+	w->csr.bench = p->compress.bench;
 	w->csr.capacity = p->compress.capacity;
 	w->csr.row = rpu_memory(p->height + 1, sizeof(*w->csr.row));
 	w->csr.column = rpu_memory(w->csr.capacity, sizeof(*w->csr.column));
@@ -62,5 +97,5 @@ static bool compress_run(struct rashpa_pipeline *p, struct rpu_work *w)
 
 const struct rpu_stage rpu_stage_compress = {
 	.name = "compress", .read = compress_read, .begin = compress_begin, .room = compress_room,
-	.run = compress_run,
+	.run = compress_run, .end = compress_end,
 };

@@ -7,6 +7,9 @@
 #include <omp.h>
 #include <stdint.h>
 #include <string.h>
+#ifdef __x86_64__
+#include <immintrin.h>
+#endif
 
 #include "arithmetic.h"
 #include "engine.h"
@@ -18,7 +21,7 @@
 #endif
 
 #define PIECE	8192u		/* pixels: 16 KiB of raw ones; their planes stay in the L2 cache */
-#define GROUP	64u		/* pixels that are looked at together */
+#define GROUP	16u		/* pixels of which hardly one has another gain: one of 1000 has */
 
 static size_t least(size_t a, size_t b)
 {
@@ -27,29 +30,21 @@ static size_t least(size_t a, size_t b)
 
 /* --- raw pixels --- */
 
-/* Nearly all pixels have the highest gain: where all of a piece have, two planes are not read. */
-static CLONES uint16_t codes(const uint16_t *raw, size_t n)
+static inline __attribute__((always_inline))
+void convert_group(const uint16_t *restrict raw, float * const *pedestal, float * const *per_gain,
+		   size_t at, size_t n, float *restrict result)
 {
+	const float *p0 = pedestal[0] + at, *p1 = pedestal[1] + at, *p2 = pedestal[2] + at;
+	const float *g0 = per_gain[0] + at, *g1 = per_gain[1] + at, *g2 = per_gain[2] + at;
 	uint16_t all = 0;
 
 	for (size_t i = 0; i < n; i++)
 		all |= raw[i];
-	return rpu_code(all);
-}
-
-static CLONES void convert_highest(const uint16_t *raw, const float *pedestal,
-				   const float *per_gain, size_t n, float *result)
-{
-	for (size_t i = 0; i < n; i++)
-		result[i] = rpu_convert(raw[i], pedestal[i], per_gain[i]);
-}
-
-static CLONES void convert(const uint16_t *raw, float * const *pedestal, float * const *per_gain,
-			   size_t from, size_t n, float *result)
-{
-	const float *p0 = pedestal[0] + from, *p1 = pedestal[1] + from, *p2 = pedestal[2] + from;
-	const float *g0 = per_gain[0] + from, *g1 = per_gain[1] + from, *g2 = per_gain[2] + from;
-
+	if (!rpu_code(all)) {
+		for (size_t i = 0; i < n; i++)
+			result[i] = rpu_scale(raw[i], p0[i], g0[i]);
+		return;
+	}
 	for (size_t i = 0; i < n; i++) {
 		const unsigned int k = rpu_stage(raw[i]);
 		const float p = k == 0 ? p0[i] : k == 1 ? p1[i] : p2[i];
@@ -58,6 +53,20 @@ static CLONES void convert(const uint16_t *raw, float * const *pedestal, float *
 
 		result[i] = rpu_valid(raw[i]) ? x : NAN;
 	}
+}
+
+/*
+ * Few pixels have another gain than the highest, but there are some in each line: where all of a
+ * group have the highest one, the planes of the others are not read.
+ */
+static CLONES void convert(const uint16_t *raw, float * const *pedestal, float * const *per_gain,
+			   size_t from, size_t n, float *result)
+{
+	size_t i = 0;
+
+	for (; i + GROUP <= n; i += GROUP)
+		convert_group(raw + i, pedestal, per_gain, from + i, GROUP, result + i);
+	convert_group(raw + i, pedestal, per_gain, from + i, n - i, result + i);
 }
 
 /* The first of each pair converts, the second moves the pedestal of a dark image. */
@@ -97,10 +106,8 @@ static void pretreat_run(const struct rpu_calibration *c, const void *raw, size_
 {
 	const float *p = c->pedestal[0] + at, *g = c->per_gain[0] + at;
 
-	if (c->jungfrau && codes(raw, n))
+	if (c->jungfrau)
 		convert(raw, c->pedestal, c->per_gain, at, n, result);
-	else if (c->jungfrau)
-		convert_highest(raw, p, g, n, result);
 	else if (c->pixel == RASHPA_PIXEL_U8)
 		counting_uint8_t(raw, c->saturated, p, g, n, result);
 	else if (c->pixel == RASHPA_PIXEL_U16)
@@ -193,55 +200,106 @@ static size_t above(const float *pixel, size_t total, float threshold)
 	return n;
 }
 
-/* Pixels of a line that are kept, behind one another; where there is room for all that may be. */
-static uint32_t keep(const float *line, uint32_t width, float threshold, uint32_t *column,
-		     float *value)
+/*
+ * Pixels of a line that are kept, behind one another; behind them a group more may be written. A
+ * branch for each pixel nobody could foretell: each is written, and counts if it is kept.
+ */
+static CLONES uint32_t keep_each(const float *line, uint32_t from, uint32_t to, float threshold,
+				 uint32_t *column, float *value)
 {
 	uint32_t n = 0;
 
-	for (uint32_t x = 0; x < width; x += GROUP) {
-		const uint32_t end = least(x + GROUP, width);
+	for (uint32_t x = from; x < to; x += GROUP) {
+		const uint32_t end = least(x + GROUP, to);
 
 		if (!count(line + x, end - x, threshold))
 			continue;
 		for (uint32_t i = x; i < end; i++) {
-			if (!rpu_above(line[i], threshold))
-				continue;
 			column[n] = i;
-			value[n++] = line[i];
+			value[n] = line[i];
+			n += rpu_above(line[i], threshold);
 		}
 	}
 	return n;
 }
 
+#ifdef __x86_64__
+/* The processor packs sixteen pixels at once. */
+__attribute__((target("avx512f,popcnt")))
+static uint32_t keep_packed(const float *line, uint32_t width, float threshold, uint32_t *column,
+			    float *value)
+{
+	const __m512i sixteen = _mm512_set1_epi32(16);
+	const __m512 limit = _mm512_set1_ps(threshold);
+	__m512i at = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+	uint32_t n = 0, x;
+
+	for (x = 0; x + 16 <= width; x += 16, at = _mm512_add_epi32(at, sixteen)) {
+		const __m512 pixel = _mm512_loadu_ps(line + x);
+		const __mmask16 above = _mm512_cmp_ps_mask(pixel, limit, _CMP_GT_OQ);
+
+		if (!above)
+			continue;
+		_mm512_storeu_si512(column + n, _mm512_maskz_compress_epi32(above, at));
+		_mm512_storeu_ps(value + n, _mm512_maskz_compress_ps(above, pixel));
+		n += _mm_popcnt_u32(above);
+	}
+	return n + keep_each(line, x, width, threshold, column + n, value + n);
+}
+#endif
+
+static uint32_t keep(const float *line, uint32_t width, float threshold, uint32_t *column,
+		     float *value)
+{
+#ifdef __x86_64__
+	if (__builtin_cpu_supports("avx512f"))
+		return keep_packed(line, width, threshold, column, value);
+#endif
+	return keep_each(line, 0, width, threshold, column, value);
+}
+
 /*
- * Each thread has lines behind one another: it counts theirs, the threads' sums tell where each one
- * begins, and it keeps its pixels there. What it has counted is in its cache, if the image is not
- * larger than all caches.
+ * Each thread has lines that follow each other, and keeps their pixels in a place of its own. The
+ * threads' sums tell where each one's begin; then they are brought there.
  */
 static void compress(const float *pixel, uint32_t width, uint32_t height, float threshold,
 		     struct rpu_csr *csr)
 {
+	struct rpu_bench *bench = csr->bench;
 	uint64_t total = 0;
-	uint32_t *row = csr->row;
 
-#pragma omp parallel for schedule(static)
-	for (uint32_t y = 0; y < height; y++)
-		row[y + 1] = count(pixel + (size_t)y * width, width, threshold);
-	row[0] = 0;
-	for (uint32_t y = 0; y < height; y++) {
-		total += row[y + 1];
-		row[y + 1] = total;
+#pragma omp parallel num_threads(bench->places)
+	{
+		const uint32_t place = omp_get_thread_num(), places = omp_get_num_threads();
+		const uint32_t from = (uint64_t)height * place / places;
+		const uint32_t to = (uint64_t)height * (place + 1) / places;
+		const size_t start = bench->room * place;
+		uint32_t *column = bench->column + start, *row = csr->row;
+		float *value = bench->value + start;
+		uint64_t n = 0, base = 0;
+
+		for (uint32_t y = from; y < to; y++, row[y] = n) {
+			const float *line = pixel + (size_t)y * width;
+
+			/* more than fits: they are counted */
+			n += n > csr->capacity ? count(line, width, threshold) :
+			     keep(line, width, threshold, column + n, value + n);
+		}
+		bench->sum[place] = n;
+#pragma omp barrier
+		for (uint32_t i = 0; i < place; i++)
+			base += bench->sum[i];
+		if (place == places - 1)
+			total = base + n;
+		if (base + n <= csr->capacity) {
+			for (uint32_t y = from; y < to; y++)
+				row[y + 1] += base;
+			memcpy(csr->column + base, column, n * sizeof(*column));
+			memcpy(csr->value + base, value, n * sizeof(*value));
+		}
 	}
+	csr->row[0] = 0;
 	csr->count = total;
-	if (total > csr->capacity)
-		return;
-#pragma omp parallel for schedule(static)
-	for (uint32_t y = 0; y < height; y++) {
-		if (row[y] != row[y + 1])
-			keep(pixel + (size_t)y * width, width, threshold, csr->column + row[y],
-			     csr->value + row[y]);
-	}
 }
 
 static CLONES void add(double *mean, double *m2, uint32_t *n, const float *pixel, size_t count)

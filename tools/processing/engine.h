@@ -49,6 +49,22 @@ struct rpu_calibration {
 };
 
 /**
+ * struct rpu_bench - where threads put what they keep until it is known how much there is
+ * @places: how many threads
+ * @room: elements of @column and @value for each: what fits, a line, and a group of 16 more
+ * @column: [@places * @room]
+ * @value: likewise
+ * @sum: [@places]
+ */
+struct rpu_bench {
+	uint32_t places;
+	size_t room;
+	uint32_t *column;
+	float *value;
+	uint64_t *sum;
+};
+
+/**
  * struct rpu_csr - an image of which only some pixels are kept: row y has those from row[y] to
  *	before row[y + 1]
  * @row: height + 1 numbers
@@ -57,12 +73,14 @@ struct rpu_calibration {
  * @capacity: elements of @column and @value
  * @count: pixels above the threshold; more than @capacity: overflow, and what is in @row, @column
  *	and @value is nothing
+ * @bench: of the pipeline
  */
 struct rpu_csr {
 	uint32_t *row, *column;
 	float *value;
 	uint32_t capacity;
 	uint64_t count;
+	struct rpu_bench *bench;
 };
 
 /**

@@ -117,6 +117,7 @@ struct rashpa_pipeline {
 	struct {
 		double threshold;
 		uint32_t capacity;	/* 0: one of eight pixels */
+		struct rpu_bench *bench;
 	} compress;
 	struct {
 		uint32_t images;
@@ -139,6 +140,10 @@ static inline size_t rpu_pixels(const struct rashpa_pipeline *p)
 
 /* Memory for vectors, cleared; free() it. */
 void *rpu_memory(size_t n, size_t size);
+
+/* For as many threads as there may be; rpu_bench_free() it. NULL: no memory. */
+struct rpu_bench *rpu_bench_new(uint32_t width, uint32_t capacity);
+void rpu_bench_free(struct rpu_bench *bench);
 
 /* Readers for json-in.h: a path, from the configuration's folder on: char[RPU_PATH]. */
 int rpu_read_path(struct json_place *at, struct json_object *value, void *to);

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "arithmetic.h"
-#include "engine.h"
+#include "pipeline.h"
 #include "plane.h"
 #include "rashpa-processing.h"
 #include "say.h"
@@ -311,6 +311,7 @@ static void test_compress(const struct rpu_engine *e)
 		struct rpu_csr csr = {
 			.row = must(calloc(height + 1, sizeof(uint32_t))), .capacity = n,
 			.column = must(calloc(n, sizeof(uint32_t))), .value = floats(n),
+			.bench = must(rpu_bench_new(width, n)),
 		};
 		size_t above = 0;
 
@@ -337,6 +338,7 @@ static void test_compress(const struct rpu_engine *e)
 		free(csr.row);
 		free(csr.column);
 		free(csr.value);
+		rpu_bench_free(csr.bench);
 	}
 }
 
