@@ -140,6 +140,7 @@ part "tools" "$lab" exec -- build/tools/tools-selftest tools/profiles
 part "streams" "$lab" exec -- build/tools/stream-selftest
 part "network" "$lab" exec -- build/tools/network-selftest
 part "processing" "$lab" exec -- build/tools/processing-selftest
+part "pipelines" "$lab" exec -- selftests/processing.sh
 # the long parts first, so that none of them is left alone at the end
 for series in "$@"; do
 	[[ $series == debug ]] || continue

@@ -19,7 +19,7 @@ verdict() { # STATUS NAME
 }
 
 for file in uapi/linux/rashpa.h drivers/*.[ch] tools/lib/rashpa.h tools/lib/rashpa-stream.h \
-	tools/network/rashpa-network.h tools/software-fpga/device.h; do
+	tools/network/rashpa-network.h tools/processing/rashpa-processing.h tools/software-fpga/device.h; do
 	said=$(perl "$kernel_doc" -none -Wall "$file" 2>&1)
 	clean=$?
 	[[ $said ]] && { sed 's/^/# /' <<<"$said"; clean=1; }
@@ -53,8 +53,10 @@ functions() {
 	done
 }
 functions rashpa-network tools/network
+functions rashpa-processing tools/processing
 functions rashpa tools/lib
-PYTHONPATH=tools/python RASHPA_LIBRARY=build/tools/librashpa.so python3 -B selftests/python/abi.py
+PYTHONPATH=tools/python RASHPA_LIBRARY=build/tools/librashpa.so \
+	RASHPA_PROCESSING_LIBRARY=build/tools/librashpa-processing.so python3 -B selftests/python/abi.py
 verdict $? "the declarations of the Python package are those of the headers"
 # a C++ program has no other way to call one than by a name of its own
 sed -nE 's/^(struct|union|enum) (rashpa_[a-z0-9_]+).*/\2/p' uapi/linux/rashpa.h tools/lib/rashpa*.h |

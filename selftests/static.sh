@@ -126,7 +126,7 @@ run_coccinelle() {
 run_cppcheck() {
 	cppcheck -q -j "$jobs" --enable=warning,portability,performance --inline-suppr \
 		--suppressions-list=selftests/static/cppcheck \
-		--template='{file}:{line}: {id}: {message}' -Iuapi -Itools/lib -Itools/common -Itools/dataset -Itools/network \
+		--template='{file}:{line}: {id}: {message}' -Iuapi -Itools/lib -Itools/common -Itools/dataset -Itools/network -Itools/processing \
 		-Itools/bench \
 		-iselftests/modules -iselftests/abi tools selftests
 }
@@ -149,7 +149,7 @@ run_analyzer() {
 	find tools -name '*.c' ! -name '*.bpf.c' ! -name selftest.c ! -path 'tools/software-fpga/selftest/*' | sort |
 		xargs -P "$jobs" -I '{}' bash -c 'analyze "$@"' analyze '{}' -std=gnu17 -D_GNU_SOURCE \
 			-DRASHPA_VERSION='""' -DPROFILE_DIR='""' \
-			-Iuapi -Itools/lib -Itools/common -Itools/dataset -Itools/network -Itools/bench -Iselftests/modules -I"$romulu" \
+			-Iuapi -Itools/lib -Itools/common -Itools/dataset -Itools/network -Itools/processing -Itools/bench -Iselftests/modules -I"$romulu" \
 			-DROMULU_NO_XDP='""' $flags \
 			>"$out/analyzer.all" 2>&1 || good=1
 	grep -vE '^[0-9]+ warnings? generated\.$' "$out/analyzer.all" |
@@ -163,7 +163,7 @@ run_c++() {
 
 	for compiler in "g++ -std=c++11" "clang++ -std=c++20"; do
 		$compiler -Wall -Wextra -Wpedantic -Werror -isystem uapi \
-			-Itools/lib -Itools/network -c -o "$out/headers.o" selftests/static/headers.cpp || return
+			-Itools/lib -Itools/network -Itools/processing -c -o "$out/headers.o" selftests/static/headers.cpp || return
 	done
 }
 

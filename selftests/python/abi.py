@@ -6,41 +6,45 @@ import re
 import subprocess
 import sys
 
-from rashpa import _abi
+from rashpa import _abi, processing
 
-ffi = _abi.ffi
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
-def structs():
+def structs(ffi):
     return [name for name in ffi.list_types()[1]
             if ffi.typeof("struct " + name).fields is not None]
 
 
 def assertions():
-    for name in structs():
+    yield from of(_abi.ffi, _abi.STREAM)
+    yield from of(processing.ffi, processing.DECLARATIONS)
+
+
+def of(ffi, text):
+    for name in structs(ffi):
         kind = ffi.typeof("struct " + name)
         yield f"sizeof(struct {name}) == {ffi.sizeof(kind)}"
         yield f"_Alignof(struct {name}) <= {_abi.LINE}"
-        for field, of in kind.fields:
+        for field, about in kind.fields:
             if field.startswith("_pad"):
                 continue
             member = f"((struct {name} *)0)->{field}"
-            yield f"offsetof(struct {name}, {field}) == {of.offset}"
-            yield f"sizeof({member}) == {ffi.sizeof(of.type)}"
-            if of.type.kind == "primitive":
-                signed = int(of.type.cname.startswith("int"))
+            yield f"offsetof(struct {name}, {field}) == {about.offset}"
+            yield f"sizeof({member}) == {ffi.sizeof(about.type)}"
+            if about.type.kind == "primitive":
+                signed = int(about.type.cname.startswith(("int", "float")))
                 yield f"((__typeof__({member}))-1 < 0) == {signed}"
-    for name, value in re.findall(r"(RASHPA_[A-Z0-9_]+)[ =]+(\d+)", _abi.STREAM):
+    for name, value in re.findall(r"(RASHPA_[A-Z0-9_]+)[ =]+(\d+)", text):
         yield f"{name} == {value}"
 
 
 def source(spoil):
     lines = ["#include <stddef.h>", "#include <sys/mman.h>", '#include "rashpa.h"',
-             '#include "rashpa-stream.h"']
+             '#include "rashpa-stream.h"', '#include "rashpa-processing.h"']
     # a declaration that is not the header's is an error
-    lines += re.findall(r"^(?:[a-z].*\b(?:rashpa_\w+)\((?:.|\n)*?\);)", _abi.STREAM + _abi.BUFFERS,
-                        re.M)
+    lines += re.findall(r"^(?:[a-z].*\b(?:rashpa_\w+)\((?:.|\n)*?\);)", _abi.STREAM + _abi.BUFFERS +
+                        processing.DECLARATIONS, re.M)
     lines += [f'_Static_assert({what}, "{what}");' for what in assertions()]
     text = "\n".join(lines) + "\n"
     return text.replace(*spoil) if spoil else text
@@ -51,7 +55,8 @@ def compiles(spoil=None):
     if spoil and spoil[1] not in text:
         sys.exit(f"there is nothing to spoil: {spoil[0]}")
     run = subprocess.run(["gcc", "-std=gnu17", "-fsyntax-only", "-x", "c", "-I", f"{TOP}/uapi",
-                          "-I", f"{TOP}/tools/lib", "-"],
+                          "-I", f"{TOP}/tools/lib",
+                          "-I", f"{TOP}/tools/processing", "-"],
                          input=text, text=True, capture_output=True, check=False)
     if run.returncode and not spoil:
         print(run.stderr)

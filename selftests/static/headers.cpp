@@ -5,6 +5,7 @@
 #include <rashpa-stream-format.h>
 #include <rashpa-fpga.h>
 #include <rashpa-network.h>
+#include <rashpa-processing.h>
 
 /* The structs have their names for themselves. */
 int first_stack(const char *buffer);

@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What romulu --pipeline does, with an array: librashpa-processing.
+
+    pipeline = rashpa.processing.Pipeline("photons.json")
+    result = pipeline(image)
+    if result.kept:
+        show(result.image)
+
+See Documentation/processing.rst.
+"""
+import json
+import os
+import weakref
+
+import cffi
+import numpy
+
+DECLARATIONS = """
+#define RASHPA_PIPELINE_WHY 768
+
+struct rashpa_geometry {
+	uint32_t width, height;
+	uint32_t pixel;
+	uint32_t bunch;
+};
+
+struct rashpa_peak {
+	float x, y;
+	float sum, background, snr;
+	uint32_t pixels;
+};
+
+struct rashpa_result {
+	uint64_t frame;
+	uint32_t role;
+	bool kept;
+	uint64_t above;
+	uint32_t width, height;
+	const float *image;
+	const uint32_t *row, *column;
+	const float *value;
+	uint64_t elements;
+	uint32_t bins;
+	const float *intensity, *sigma;
+	const struct rashpa_peak *peak;
+	uint32_t peaks;
+	uint64_t images;
+	const float *mean, *deviation;
+};
+
+struct rashpa_stage_stat {
+	const char *name;
+	uint64_t images, lost, ns, bytes_in, bytes_out;
+};
+
+struct rashpa_pipeline_stat {
+	uint64_t images, dark, vetoed, overflow;
+	const struct rashpa_stage_stat *stage;
+	uint32_t stages;
+	const struct rashpa_stage_stat *sink;
+	uint32_t sinks;
+};
+
+int rashpa_pipeline_open(const char *config, const char *engine, char *why,
+			 struct rashpa_pipeline **pipeline);
+int rashpa_pipeline_begin(struct rashpa_pipeline *pipeline, const struct rashpa_geometry *geometry,
+			  char *why);
+struct rashpa_result *rashpa_result_new(const struct rashpa_pipeline *pipeline);
+void rashpa_result_free(struct rashpa_result *result);
+int rashpa_pipeline_run(struct rashpa_pipeline *pipeline, const void *image, size_t line_stride,
+			struct rashpa_result *result);
+int rashpa_pipeline_put(struct rashpa_pipeline *pipeline, const struct rashpa_result *result,
+			char *why);
+int rashpa_pipeline_finish(struct rashpa_pipeline *pipeline, char *why);
+void rashpa_pipeline_status(const struct rashpa_pipeline *pipeline,
+			    struct rashpa_pipeline_stat *stat);
+void rashpa_pipeline_close(struct rashpa_pipeline *pipeline);
+"""
+
+ffi = cffi.FFI()
+ffi.cdef(DECLARATIONS)
+try:
+    lib = ffi.dlopen(os.environ.get("RASHPA_PROCESSING_LIBRARY") or "librashpa-processing.so.0")
+except OSError as failure:
+    raise ImportError(f"{failure}: install it, run ldconfig, or say in RASHPA_PROCESSING_LIBRARY "
+                      "where it is") from None
+
+_PIXELS = {"u1": 1, "u2": 2, "u4": 3}
+_SIGNAL, _DARK = 0, 1
+
+
+class Error(OSError):
+    """Something failed: errno says what kind of failure, strerror is a sentence."""
+
+
+def _check(result, why):
+    if result < 0:
+        raise Error(-result, ffi.string(why).decode(errors="replace"))
+    return result
+
+
+class _Memory:
+    """Numbers of a result, which an array of them keeps."""
+
+    def __init__(self, owner, pointer, shape, kind):
+        self._owner = owner
+        self.__array_interface__ = {
+            "version": 3, "shape": shape, "typestr": kind,
+            "data": (int(ffi.cast("uintptr_t", pointer)), True),
+        }
+
+
+class Result:
+    """What became of an image. Arrays stay as they are as long as somebody has them.
+
+    kept: no veto. frame: its number. above: pixels above the veto's threshold. image: float32.
+    csr: (row, column, value) of what the compression kept, None if more than fits; elements: how
+    many were above its threshold. intensity, sigma: the profile. peaks: a structured array.
+    images, mean, deviation: of the images that were accumulated, with the last of them. What no
+    stage made is None.
+    """
+
+    def __init__(self, c):
+        self._c = c
+        for name in "frame", "kept", "above", "elements", "images":
+            setattr(self, name, getattr(c, name))
+        plane = (c.height, c.width)
+        self.image = self._array(c.image, plane)
+        self.intensity = self._array(c.intensity, (c.bins,))
+        self.sigma = self._array(c.sigma, (c.bins,))
+        self.mean = self._array(c.mean, plane)
+        self.deviation = self._array(c.deviation, plane)
+        row = self._array(c.row, (c.height + 1,), "<u4")
+        self.csr = row if row is None else (row, self._array(c.column, (c.elements,), "<u4"),
+                                            self._array(c.value, (c.elements,)))
+        self.peaks = None
+        if c.peak:
+            kind = [(name, "<u4" if name == "pixels" else "<f4")
+                    for name, _ in ffi.typeof("struct rashpa_peak").fields]
+            raw = self._array(ffi.cast("char *", c.peak), (ffi.sizeof(c.peak[0]) * c.peaks,), "|u1")
+            self.peaks = raw.view(kind)
+
+    def _array(self, pointer, shape, kind="<f4"):
+        return numpy.asarray(_Memory(self._c, pointer, shape, kind)) if pointer else None
+
+
+class Pipeline:
+    """Stages for images of one geometry.
+
+    config: a file of JSON, or a dict. engine: "cpu" or "reference". Sinks that it names are given
+    each result that is kept; finish() makes their files complete.
+    """
+
+    def __init__(self, config, engine="cpu"):
+        text = json.dumps(config) if isinstance(config, dict) else os.fspath(config)
+        handle = ffi.new("struct rashpa_pipeline **")
+        self._why = ffi.new("char []", lib.RASHPA_PIPELINE_WHY)
+        _check(lib.rashpa_pipeline_open(text.encode(), engine.encode(), self._why, handle),
+               self._why)
+        self._c = handle[0]
+        self._close = weakref.finalize(self, lib.rashpa_pipeline_close, self._c)
+        self._sinks = "sinks" in json.loads(text if text.startswith("{") else open(text).read())
+        self._kind = None
+
+    def _begin(self, image):
+        if image.ndim != 2 or image.dtype.str[1:] not in _PIXELS:
+            raise ValueError(f"an image of {image.ndim} dimensions of {image.dtype}: possible are "
+                             "two, of uint8, uint16 or uint32")
+        height, width = image.shape
+        geometry = ffi.new("struct rashpa_geometry *",
+                           (width, height, _PIXELS[image.dtype.str[1:]], 1))
+        _check(lib.rashpa_pipeline_begin(self._c, geometry, self._why), self._why)
+        self._kind = image.shape, image.dtype.newbyteorder("<")
+
+    def __call__(self, image, frame=0, dark=False):
+        """Process an image; a dark one moves the pedestal."""
+        image = numpy.asarray(image)
+        if self._kind is None:
+            self._begin(image)
+        if image.shape != self._kind[0] or image.dtype.newbyteorder("<") != self._kind[1]:
+            raise ValueError(f"an image of {image.shape} {image.dtype} in a pipeline for "
+                             f"{self._kind[0]} {self._kind[1]}")
+        image = numpy.ascontiguousarray(image, self._kind[1])
+        c = lib.rashpa_result_new(self._c)
+        if not c:
+            raise MemoryError("no memory for a result")
+        c = ffi.gc(c, lib.rashpa_result_free)
+        c.frame, c.role = frame, _DARK if dark else _SIGNAL
+        kept = lib.rashpa_pipeline_run(self._c, ffi.from_buffer(image), image.strides[0], c)
+        if kept and self._sinks:
+            _check(lib.rashpa_pipeline_put(self._c, c, self._why), self._why)
+        return Result(c)
+
+    def stat(self):
+        """Counts; of each stage and sink that was used its images, seconds and bytes."""
+        c = ffi.new("struct rashpa_pipeline_stat *")
+        lib.rashpa_pipeline_status(self._c, c)
+
+        def each(array, count):
+            return {ffi.string(s.name).decode():
+                    {"images": s.images, "lost": s.lost, "seconds": s.ns / 1e9,
+                     "bytes_in": s.bytes_in, "bytes_out": s.bytes_out}
+                    for s in array[0:count] if s.images}
+
+        return {"images": c.images, "dark": c.dark, "vetoed": c.vetoed, "overflow": c.overflow,
+                "stages": each(c.stage, c.stages), "sinks": each(c.sink, c.sinks)}
+
+    def finish(self):
+        """Files of sinks are complete."""
+        _check(lib.rashpa_pipeline_finish(self._c, self._why), self._why)
+
+    def close(self):
+        """Let go of it. Results stay."""
+        self._close()
+        self._c = ffi.NULL
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *rest):
+        if self._sinks and kind is None:
+            self.finish()
+        self.close()
