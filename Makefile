@@ -7,7 +7,8 @@
 #   make demo           in a virtual machine: stream detector frames (KERNEL=newest)
 #   make demo NETWORK=1 in two of them: the same over RoCE v2, also with packets lost
 #   make bench          in a virtual machine: what it costs beside others (KERNEL=newest);
-#                       BENCH=network: messages over a network instead
+#                       BENCH=network: messages over a network instead; BENCH=process: what
+#                       processing images takes, on this machine
 #   make docs           the reference of all ioctls from the header, under build/docs
 #   make check          in virtual machines: all tests, all kernels
 #   make coverage       in virtual machines: which lines of the driver the tests run

@@ -82,6 +82,8 @@ refuses "--fpga is missing" rashpa-bench latency
 refuses "--fpga is missing" rashpa-bench roundtrip
 refuses "\"5\".*20 to 1000000" rashpa-bench latency --fpga fpga77 --period 5
 refuses "\"0\".*1 to 1000" rashpa-bench latency --fpga fpga77 --repeat 0
+refuses "\"3M\".*power of two" rashpa-bench process --sizes 3M
+refuses "\"0\".*1 to 4096" rashpa-bench process --threads 0
 refuses "\"3\".*multiple of 8" rashpa-bench roundtrip --fpga fpga77 --sizes 1K,3
 
 # The driver is what is missing, whatever is asked for.
@@ -133,7 +135,7 @@ commands=("doctor" "list" "limits" "bind" "unbind" "profile" "buffer create" "bu
 is "the help names all commands" \
 	"$(rashpactl --help | grep '^  ' | cut -c3-20 | sed -E 's/ +/ /; s/ +$//' | sort)" \
 	"$(printf '%s\n' "${commands[@]}" | sort)"
-measures="latency memory network roundtrip"
+measures="latency memory network process roundtrip"
 is "so does that of rashpa-bench" "$(rashpa-bench --help | awk '/^  / { print $1 }' | sort | xargs)" "$measures"
 . tools/completion/rashpa-bench
 is "which are completed" "$(COMP_WORDS=(rashpa-bench "") COMP_CWORD=1
@@ -163,7 +165,7 @@ options_known() { # COMMAND [WORD]: those of its help; WORD stands behind it
 	done
 	is "completion and manual know the options of \"$1\"" "$missing" ""
 }
-for command in "${commands[@]/#/rashpactl }" remu romulu rashpa-bench\ {memory,latency,roundtrip} \
+for command in "${commands[@]/#/rashpactl }" remu romulu rashpa-bench\ {memory,latency,roundtrip,process} \
 	rashpa-bench\ network\ {sink,write,sweep} rashpa-{fpga,fpga-conformance,inject,capture-check}; do
 	# behind a bare "map" may come "explain"
 	case $command in

@@ -22,6 +22,7 @@
 
 #define PIECE	8192u		/* pixels: 16 KiB of raw ones; their planes stay in the L2 cache */
 #define GROUP	16u		/* pixels of which hardly one has another gain: one of 1000 has */
+#define FEW	2u
 
 static size_t least(size_t a, size_t b)
 {
@@ -30,19 +31,35 @@ static size_t least(size_t a, size_t b)
 
 /* --- raw pixels --- */
 
+/* Not vectors: of the other gains' planes only these pixels' lines are read, which are not cached. */
+static __attribute__((noinline))
+void convert_few(const uint16_t *raw, float * const *pedestal, float * const *per_gain, size_t at,
+		 size_t n, float *result)
+{
+	for (size_t i = 0; i < n; i++) {
+		const unsigned int k = rpu_stage(raw[i]);
+
+		if (k)
+			result[i] = !rpu_valid(raw[i]) ? NAN :
+				    rpu_convert(raw[i], pedestal[k][at + i], per_gain[k][at + i]);
+	}
+}
+
 static inline __attribute__((always_inline))
 void convert_group(const uint16_t *restrict raw, float * const *pedestal, float * const *per_gain,
 		   size_t at, size_t n, float *restrict result)
 {
 	const float *p0 = pedestal[0] + at, *p1 = pedestal[1] + at, *p2 = pedestal[2] + at;
 	const float *g0 = per_gain[0] + at, *g1 = per_gain[1] + at, *g2 = per_gain[2] + at;
-	uint16_t all = 0;
+	unsigned int others = 0;
 
 	for (size_t i = 0; i < n; i++)
-		all |= raw[i];
-	if (!rpu_code(all)) {
+		others += raw[i] > RPU_VALUE_MASK;
+	if (others <= FEW) {
 		for (size_t i = 0; i < n; i++)
 			result[i] = rpu_scale(raw[i], p0[i], g0[i]);
+		if (others)
+			convert_few(raw, pedestal, per_gain, at, n, result);
 		return;
 	}
 	for (size_t i = 0; i < n; i++) {

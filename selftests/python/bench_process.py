@@ -1,0 +1,143 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Adds to the JSON of "rashpa-bench process" what NumPy and pyFAI take for the same, and draws it.
+
+bench_process.py FILE.json FILE.svg [ROUNDS]: pipelines and peers take turns, the median counts; as
+many threads as OpenMP has.
+"""
+import json
+import os
+import statistics
+import sys
+import tempfile
+import time
+
+import numpy
+
+from rashpa.processing import Pipeline
+
+SIZES = {"512K": (512, 1024), "4M": (2048, 2048), "16M": (4096, 4096)}
+THRESHOLD = 5
+PEDESTAL, GAIN = 3000, 40
+
+
+def timed(function):
+    begin = time.perf_counter()
+    function()
+    return time.perf_counter() - begin
+
+
+def made_up(shape):
+    """A raw image of a JUNGFRAU, as rashpa-bench process has it."""
+    i = numpy.arange(shape[0] * shape[1], dtype=numpy.uint32)
+    raw = (PEDESTAL + i * 7 % 30).astype(numpy.uint16)
+    raw[i % 499 == 0] += 10 * GAIN
+    raw[i % 1009 == 0] |= 0x4000
+    return raw.reshape(shape)
+
+
+def numpy_pretreat(raw, pedestal, per_gain):
+    """Conversion with three gains, as one would write it with NumPy."""
+    code = raw >> 14
+    stage = code - (code >> 1)
+    plane = numpy.choose(stage, pedestal)
+    result = ((raw & 0x3fff).astype(numpy.float32) - plane) * numpy.choose(stage, per_gain)
+    result[(raw == 0xc000) | (code == 2)] = numpy.nan
+    return result
+
+
+def numpy_compress(image):
+    kept = image > THRESHOLD
+    row = numpy.concatenate([[0], numpy.cumsum(kept.sum(1))])
+    return row, numpy.nonzero(kept)[1], image[kept]
+
+
+class Bench:
+    def __init__(self, rows, rounds, threads):
+        self.rows, self.rounds, self.threads = rows, rounds, threads
+
+    def row(self, name, peer, raw, ours, theirs, moved):
+        """Both in seconds; of as many bytes."""
+        ours, theirs = statistics.median(ours), statistics.median(theirs)
+        self.rows.append({
+            "name": name, "backend": f"cpu, {self.threads} threads", "peer": peer,
+            "size_bytes": raw.nbytes, "ours": moved / ours / 1e9, "theirs": moved / theirs / 1e9,
+            "ratio": theirs / ours, "unit": "GB/s", "better": "higher"})
+        print(f"{name:12} {raw.shape[1]} x {raw.shape[0]}: {ours * 1e3:.3f} ms, {peer} "
+              f"{theirs * 1e3:.3f} ms, ratio {theirs / ours:.2f}", file=sys.stderr, flush=True)
+
+    def of(self, shape, folder):
+        raw = made_up(shape)
+        planes = numpy.ones((3, *shape), numpy.float32)
+        pedestal = planes * PEDESTAL
+        gain = planes * GAIN * numpy.array([1, -1, -1], numpy.float32)[:, None, None]
+        numpy.save(f"{folder}/pedestal.npy", pedestal)
+        numpy.save(f"{folder}/gain.npy", gain)
+        pipeline = Pipeline({
+            "pretreat": {"detector": "jungfrau", "pedestal": f"{folder}/pedestal.npy",
+                         "gain": f"{folder}/gain.npy"},
+            "compress": {"threshold": THRESHOLD}})
+        image = pipeline(raw).image
+        numpy.testing.assert_allclose(image, numpy_pretreat(raw, pedestal, 1 / gain), rtol=1e-5)
+        before, times = pipeline.stat()["stages"], {"pretreat": [], "compress": []}
+        theirs = {"pretreat": [], "compress": []}
+        per_gain = 1 / gain
+        for _ in range(self.rounds):
+            result = pipeline(raw)
+            after = pipeline.stat()["stages"]
+            for stage, taken in times.items():
+                taken.append(after[stage]["seconds"] - before[stage]["seconds"])
+            before = after
+            theirs["pretreat"].append(timed(lambda: numpy_pretreat(raw, pedestal, per_gain)))
+            theirs["compress"].append(timed(lambda: numpy_compress(image)))
+        kept = result.elements * 8
+        self.row("pretreat", "NumPy", raw, times["pretreat"], theirs["pretreat"], raw.size * 14)
+        self.row("compress", "NumPy", raw, times["compress"], theirs["compress"],
+                 raw.size * 4 + kept)
+
+
+# Operations of a pixel for each stage: subtract and multiply; compare; compare and add.
+OPERATIONS = {"pretreat": 2 / 14, "veto": 1 / 4, "compress": 2 / 4}
+
+
+def roofline(report, path):
+    """Operations a second over operations a byte, below what memory allows: STREAM's rate."""
+    import matplotlib
+    matplotlib.use("svg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(figsize=(9, 5.5))
+    stream = [r for r in report["rows"] if r["peer"] == "STREAM triad" and r["name"] in OPERATIONS]
+    x = numpy.array([0.05, 1.0])
+    for i, key in enumerate(sorted({(r["size_bytes"], r["backend"]) for r in stream})):
+        of = [r for r in stream if (r["size_bytes"], r["backend"]) == key]
+        axes.plot(x, x * of[0]["theirs"], lw=0.8, ls="--", color=f"C{i}")
+        axes.plot([OPERATIONS[r["name"]] for r in of], [OPERATIONS[r["name"]] * r["ours"] for r in of],
+                  "o", color=f"C{i}", label=f"{key[0] // 2 >> 10} Kpixel, {key[1]}")
+    for name, where in OPERATIONS.items():
+        axes.annotate(name, (where, axes.get_ylim()[0]), rotation=90, va="bottom", fontsize=8)
+    axes.set(xscale="log", yscale="log", xlabel="operations by byte moved",
+             ylabel="10^9 operations/s", title=f"stages below the roof of memory (dashed: STREAM triad)"
+             f"\n{report['machine']['cpu']}, Linux {report['machine']['kernel']}")
+    axes.legend(fontsize=7)
+    axes.grid(alpha=0.3)
+    figure.savefig(path)
+
+
+def main():
+    path, picture = sys.argv[1:3]
+    rounds = int(sys.argv[3]) if len(sys.argv) > 3 else 11
+    with open(path) as file:
+        report = json.load(file)
+    threads = int(os.environ.get("OMP_NUM_THREADS", len(os.sched_getaffinity(0))))
+    bench = Bench(report["rows"], rounds, threads)
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        for shape in SIZES.values():
+            bench.of(shape, folder)
+    with open(path, "w") as file:
+        json.dump(report, file, indent=2)
+    roofline(report, picture)
+
+
+if __name__ == "__main__":
+    main()
