@@ -79,6 +79,39 @@ attach '{"compress": {"threshold": 0, "capacity": 10}}'
 both 4 "what does not fit is told"
 is "and counted" "$(says '[.images, .overflow]')" "[8,8]"
 
+# --- results are a stream of their own, for programs in Python
+rashpactl buffer create results 64M >/dev/null
+cat >"$work/results.py" <<'END'
+import sys
+import numpy
+import rashpa
+with rashpa.Stream("results") as stream:
+    print("ready", flush=True)
+    frames = [(s.frame, s.images.dtype.str, s.images.shape, float(s.images.sum())) for s in stream]
+assert [f[0] for f in frames] == list(range(8)), frames
+assert all(f[1:3] == ("<f4", (1, 512, 1024)) for f in frames), frames
+assert len({f[3] for f in frames}) > 1
+END
+PYTHONPATH=$PWD/tools/python RASHPA_LIBRARY=$PWD/${RASHPA_TOOLS:-build/tools}/librashpa.so.0 \
+	OPENBLAS_NUM_THREADS=1 python3 -B "$work/results.py" >"$work/ready" 2>"$work/err" &
+reader=$!
+wait_for 60 grep -q ready "$work/ready"
+start generate:4 --images 8 --bunch 2
+attach '{"sinks": {"streams": {"image": {"buffer": "results", "policy": "drop"}}}}'
+both 0 "results are a stream"
+wait "$reader"
+ok $? "which a program in Python takes, frame by frame" || sed 's/^/# /' "$work/err"
+is "no result was lost" "$(says '[.sinks[0].name, .sinks[0].images, .sinks[0].lost]')" '["streams",8,0]'
+romulu --buffer process --pipeline '{"sinks": {"streams": {"mean": {"buffer": "results"}}}}' --timeout 60 \
+	>"$work/out" 2>&1 &
+romulu=$!
+start generate:4 --images 8 --bunch 2
+wait "$romulu"
+is "what no stage makes is no stream" "$? $(cat "$work/out")" \
+	"1 romulu: sinks.streams.mean: there is no stage accumulate"
+kill "$remu"
+wait "$remu"
+
 # --- a receiver that is killed while it writes: the next one has all that was not written
 start generate:4 --images 40 --bunch 2
 mkfifo "$work/slow"

@@ -15,7 +15,7 @@
 #include "rashpa-processing.h"
 #include "settings.h"
 
-#define IMAGES		4	/* that take turns, so that a raw one is not in the smallest caches */
+#define IMAGES		4	/* take turns: a raw one is not in the smallest caches */
 #define STAGES		16
 #define PEDESTAL	3000
 #define GAIN		40	/* ADU of a photon */
@@ -269,8 +269,8 @@ static int measure(const struct config *c, struct work *w)
 		rashpa_pipeline_run(w->pipeline, w->raw[r % IMAGES], w->width * sizeof(uint16_t),
 				    w->result);
 		begin = now_ns() - begin;
-		progress_show(&report->progress, "%zu pixels, %u threads: round %u of %u", pixels(w),
-			      w->threads, r, report->repeat);
+		progress_show(&report->progress, "%zu pixels, %u threads: round %u of %u",
+			      pixels(w), w->threads, r, report->repeat);
 		if (!r)
 			continue;
 		samples_add(&stream, ns);

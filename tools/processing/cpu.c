@@ -31,7 +31,7 @@ static size_t least(size_t a, size_t b)
 
 /* --- raw pixels --- */
 
-/* Not vectors: of the other gains' planes only these pixels' lines are read, which are not cached. */
+/* Not vectors: the other gains' planes are read for these pixels only, since no cache has them. */
 static __attribute__((noinline))
 void convert_few(const uint16_t *raw, float * const *pedestal, float * const *per_gain, size_t at,
 		 size_t n, float *result)

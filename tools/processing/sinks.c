@@ -9,6 +9,7 @@
 
 static const struct rpu_sink * const sinks[RPU_SINKS] = {
 	[RPU_SINK_RAW] = &rpu_sink_raw,
+	[RPU_SINK_STREAMS] = &rpu_sink_streams,
 };
 
 int rpu_read_on_error(struct json_place *at, struct json_object *value, void *to)
