@@ -26,4 +26,5 @@ check() {
 }
 
 check selftests/python/pipeline.py
+check selftests/python/dataset.py
 finish
