@@ -27,4 +27,5 @@ check() {
 
 check selftests/python/pipeline.py
 check selftests/python/dataset.py
+check selftests/python/nexus.py
 finish

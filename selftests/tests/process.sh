@@ -128,6 +128,26 @@ first=$(($(stat -c %s "$work/first") / float)) rest=$(($(stat -c %s "$work/rest"
 holds "it has all that was not written, and not more than a stack again: $first and $rest of 40" \
 	"first >= 1 && first + rest >= 39 && first + rest <= 41"
 
+# --- the same with HDF5, which keeps things in memory: they are in the file before a stack is released
+start generate:4 --images 40 --bunch 2
+attach "{\"sinks\": {\"nexus\": {\"file\": \"$work/first.h5\"}}}"
+has_some() { (($(stat -c %s "$work/first.h5" 2>/dev/null || echo 0) > 2 * float)); }
+wait_for 60 has_some
+kill -9 "$romulu"
+wait "$romulu" 2>/dev/null
+attach "{\"sinks\": {\"nexus\": {\"file\": \"$work/rest.h5\"}}}"
+both 0 "a receiver after one that was killed while it wrote HDF5"
+python3 -B - "$work/first.h5" "$work/rest.h5" <<-END >"$work/err" 2>&1
+	import sys
+	import h5py
+	first, rest = (h5py.File(name, swmr=True)["entry"] for name in sys.argv[1:])
+	a, b = (list(e["instrument/detector/sequence_number"]) for e in (first, rest))
+	print(a, b)
+	assert not first["complete"][()] and rest["complete"][()]
+	assert 0 < len(a) < 40 and sorted({*a, *b}) == list(range(a[0], a[0] + 40)) and len(a + b) <= 42
+END
+ok $? "both files have all images, and no more than a stack twice" || sed 's/^/# /' "$work/err"
+
 # --- a disk that is full: the receiver stops, or goes on, as it was told
 mkdir "$work/small"
 mount -t tmpfs -o size=$((5 * float / 2)) tmpfs "$work/small"

@@ -12,13 +12,8 @@
 #endif
 
 #include "arithmetic.h"
+#include "clones.h"
 #include "engine.h"
-
-#if defined(__x86_64__) && defined(__gnu_linux__)
-#define CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#else
-#define CLONES
-#endif
 
 #define PIECE	8192u		/* pixels: 16 KiB of raw ones; their planes stay in the L2 cache */
 #define GROUP	16u		/* pixels of which hardly one has another gain: one of 1000 has */

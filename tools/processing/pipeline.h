@@ -16,7 +16,7 @@ enum rpu_stage_index {
 
 /* Where results go; each that the configuration names. */
 enum rpu_sink_index {
-	RPU_SINK_RAW, RPU_SINK_STREAMS, RPU_SINKS,
+	RPU_SINK_RAW, RPU_SINK_STREAMS, RPU_SINK_NEXUS, RPU_SINKS,
 };
 
 struct rpu_work;
@@ -49,6 +49,8 @@ extern const struct rpu_stage rpu_stage_pretreat, rpu_stage_veto, rpu_stage_comp
  *	state is made here
  * @open: the pipeline has begun: make files; -1 with the reason
  * @put: a result: 0; or -1 with the reason: it is lost. Adds to bytes_out
+ * @flush: what was put is safe from the end of this program: 0; or -1 with the reason: results
+ *	since the last one are lost, and are counted here. NULL: put does it
  * @finish: all was put: 0, or -1 with the reason
  * @end: let go of the state, also of a part of it
  */
@@ -58,11 +60,12 @@ struct rpu_sink {
 	int (*open)(struct rashpa_pipeline *p, void *state, char *why);
 	int (*put)(void *state, const struct rashpa_result *r, struct rashpa_stage_stat *stat,
 		   char *why);
+	int (*flush)(void *state, struct rashpa_stage_stat *stat, char *why);
 	int (*finish)(void *state, char *why);
 	void (*end)(void *state);
 };
 
-extern const struct rpu_sink rpu_sink_raw, rpu_sink_streams;
+extern const struct rpu_sink rpu_sink_raw, rpu_sink_streams, rpu_sink_nexus;
 
 struct rpu_sink_at {
 	const struct rpu_sink *sink;

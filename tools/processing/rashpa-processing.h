@@ -200,6 +200,18 @@ int rashpa_pipeline_put(struct rashpa_pipeline *pipeline, const struct rashpa_re
 			char *why);
 
 /**
+ * rashpa_pipeline_flush() - what was put is where others find it
+ * @pipeline: the handle, begun
+ * @why: becomes the sentence
+ *
+ * And it stays, also if this program ends at once. For the thread that puts results: before it lets
+ * go of what they were made of.
+ *
+ * Return: as rashpa_pipeline_put(), for results since the last time.
+ */
+int rashpa_pipeline_flush(struct rashpa_pipeline *pipeline, char *why);
+
+/**
  * rashpa_pipeline_finish() - files are complete
  * @pipeline: the handle
  * @why: becomes the sentence

@@ -10,6 +10,7 @@
 static const struct rpu_sink * const sinks[RPU_SINKS] = {
 	[RPU_SINK_RAW] = &rpu_sink_raw,
 	[RPU_SINK_STREAMS] = &rpu_sink_streams,
+	[RPU_SINK_NEXUS] = &rpu_sink_nexus,
 };
 
 int rpu_read_on_error(struct json_place *at, struct json_object *value, void *to)
@@ -88,6 +89,29 @@ int rashpa_pipeline_put(struct rashpa_pipeline *p, const struct rashpa_result *r
 		if (!s->dead)
 			result = 1;
 		s->dead = true;
+	}
+	return result;
+}
+
+int rashpa_pipeline_flush(struct rashpa_pipeline *p, char *why)
+{
+	int result = 0;
+
+	for (unsigned int i = 0; i < RPU_SINKS; i++) {
+		struct rashpa_stage_stat *stat = &p->sink_stat[i];
+		struct rpu_sink_at *s = &p->sink[i];
+		const unsigned long long begin = now_ns();
+
+		if (!s->state || s->dead || !s->sink->flush)
+			continue;
+		if (!s->sink->flush(s->state, stat, why)) {
+			stat->ns += now_ns() - begin;
+			continue;
+		}
+		if (!s->go_on)
+			return -EIO;
+		s->dead = true;
+		result = 1;
 	}
 	return result;
 }

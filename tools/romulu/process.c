@@ -59,25 +59,31 @@ static int process_open(struct run *r)
 
 /* --- what was processed is written --- */
 
+/* 0; or a sink has lost something, and must not. */
+static int lost(struct processing *p, int result, const char *why)
+{
+	if (!result)
+		return 0;
+	say("%s", why);
+	pthread_mutex_lock(&p->lock);
+	p->lost++;
+	if (result < 0)
+		p->failed = EXIT_FAILED;
+	pthread_mutex_unlock(&p->lock);
+	return result < 0;
+}
+
+/* The stack of what failed is the next receiver's. */
 static void write_batch(struct processing *p, struct batch *b)
 {
 	char why[RASHPA_PIPELINE_WHY];
 
 	for (uint32_t i = 0; i < b->kept; i++) {
-		const int result = rashpa_pipeline_put(p->pipeline, b->result[i], why);
-
-		if (!result)
-			continue;
-		say("%s", why);
-		pthread_mutex_lock(&p->lock);
-		p->lost++;
-		if (result < 0)
-			p->failed = EXIT_FAILED;
-		pthread_mutex_unlock(&p->lock);
-		if (result < 0)
-			return;	/* the stack is the next receiver's */
+		if (lost(p, rashpa_pipeline_put(p->pipeline, b->result[i], why), why))
+			return;
 	}
-	rashpa_stream_release(p->stream, &b->stack);
+	if (!lost(p, rashpa_pipeline_flush(p->pipeline, why), why))
+		rashpa_stream_release(p->stream, &b->stack);
 }
 
 static void *writer(void *argument)

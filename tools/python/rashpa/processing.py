@@ -71,6 +71,7 @@ int rashpa_pipeline_run(struct rashpa_pipeline *pipeline, const void *image, siz
 			struct rashpa_result *result);
 int rashpa_pipeline_put(struct rashpa_pipeline *pipeline, const struct rashpa_result *result,
 			char *why);
+int rashpa_pipeline_flush(struct rashpa_pipeline *pipeline, char *why);
 int rashpa_pipeline_finish(struct rashpa_pipeline *pipeline, char *why);
 void rashpa_pipeline_status(const struct rashpa_pipeline *pipeline,
 			    struct rashpa_pipeline_stat *stat);
@@ -204,6 +205,10 @@ class Pipeline:
 
         return {"images": c.images, "dark": c.dark, "vetoed": c.vetoed, "overflow": c.overflow,
                 "stages": each(c.stage, c.stages), "sinks": each(c.sink, c.sinks)}
+
+    def flush(self):
+        """Others find in files of sinks what was processed so far."""
+        _check(lib.rashpa_pipeline_flush(self._c, self._why), self._why)
 
     def finish(self):
         """Files of sinks are complete."""

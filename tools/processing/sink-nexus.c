@@ -1,0 +1,728 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * A file of HDF5 in NeXus's layout NXmx, which grows while others read it (SWMR). All objects are
+ * there before the first result. What belongs to an image and is small waits in memory; a flush
+ * writes it, and numbers of images last of all: what they tell of is in the file.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+/* of Debian 12, and the same in later versions */
+#define H5_USE_110_API
+#include <hdf5.h>
+
+#include "pack.h"
+#include "pipeline.h"
+#include "say.h"
+
+#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
+#define EVERY_NS	500000000ull	/* a flush, while images come */
+#define WAITING		(1u << 16)	/* bytes of a column that wait, and of a chunk */
+#define TIME_SIZE	32
+#define REASON		160
+#define KEV_ANGSTROM	12.398419843320026
+
+#define BITSHUFFLE	32008
+#define BITSHUFFLE_LZ4	2
+#define BITSHUFFLE_ZSTD	3
+#define ZSTD		32015
+
+/* What can be kept, in the order of the words below. */
+enum what { IMAGES, COMPRESSED, STATISTICS, WHATS };
+
+/* Rows of numbers, of which each image, or each element, has one. */
+struct column {
+	hid_t set, type;
+	int rank;
+	size_t width, bytes;	/* numbers, and bytes, of a row */
+	hsize_t rows;		/* in the file */
+	size_t waiting, room;	/* rows in memory */
+	uint8_t *row;
+};
+
+/* Images, a chunk each. */
+struct stack {
+	hid_t set;
+	hsize_t images;
+};
+
+/* What an image has only with some of the stages has no column else. */
+enum column_index {
+	ELEMENTS, OFFSET, ROW, COLUMN, VALUE,
+	STATISTICS_FRAME, STATISTICS_IMAGES,
+	ABOVE, ROLE, FRAME,	/* this one is written last */
+	COLUMNS,
+};
+
+struct nexus {
+	char path[RPU_PATH];
+	bool overwrite;
+	unsigned int packing;
+	bool chosen, wanted[WHATS];
+
+	uint32_t width, height;
+	bool whole;		/* numbers are int32 */
+	int32_t *rounded;
+	uint32_t *no_row;	/* of an image of which nothing is kept */
+	struct rpu_packer *packer;
+	hid_t file, complete, end_time;
+	struct column column[COLUMNS];
+	struct stack image, mean, deviation;
+	uint64_t elements;
+	unsigned long long flushed;	/* when */
+	uint64_t waiting;		/* images since then */
+	char reason[REASON];		/* of what failed first */
+};
+
+/* --- the configuration --- */
+
+static int read_what(struct json_place *at, struct json_object *value, void *to)
+{
+	static const char * const words[] = { "images", "compressed", "statistics", NULL };
+	unsigned int index;
+
+	if (rpu_read_word(at, value, words, &index))
+		return -1;
+	*(unsigned int *)to = index;
+	return 0;
+}
+
+static int read_whats(struct json_place *at, struct json_object *value, void *to)
+{
+	unsigned int what[WHATS], n;
+	struct nexus *x = to;
+
+	if (json_read_array(at, value, read_what, what, sizeof(*what), WHATS, &n))
+		return -1;
+	for (unsigned int i = 0; i < n; i++)
+		x->wanted[what[i]] = true;
+	x->chosen = true;
+	return n ? 0 : json_wrong(at, "nothing is to be kept");
+}
+
+static int read_packing(struct json_place *at, struct json_object *value, void *to)
+{
+	static const char * const words[] = {
+		[RPU_PACK_NONE] = "none", [RPU_PACK_BITSHUFFLE_LZ4] = "bitshuffle-lz4",
+		[RPU_PACK_BITSHUFFLE_ZSTD] = "bitshuffle-zstd", [RPU_PACK_ZSTD] = "zstd", NULL,
+	};
+
+	return rpu_read_word(at, value, words, to);
+}
+
+static int nexus_read(struct json_place *at, struct json_object *value, void *to)
+{
+	struct rpu_sink_at *s = to;
+	struct nexus *x = calloc(1, sizeof(*x));
+	const struct json_key keys[] = {
+		{ "file", true, rpu_read_path, x ? x->path : NULL },
+		{ "what", false, read_whats, x },
+		{ "compression", false, read_packing, x ? &x->packing : NULL },
+		{ "overwrite", false, json_read_bool, x ? &x->overwrite : NULL },
+		{ "on_error", false, rpu_read_on_error, s },
+	};
+
+	if (!x)
+		return json_wrong(at, "no memory");
+	x->file = -1;
+	s->state = x;
+	return json_read_object(at, value, keys, ARRAY_SIZE(keys));
+}
+
+/* --- what HDF5 says --- */
+
+/* The innermost reason; what the system says is in the midst of it. */
+static herr_t reason_of(unsigned int n, const H5E_error2_t *error, void *data)
+{
+	static const char mark[] = "error message = '";
+	const char *found = error->desc ? strstr(error->desc, mark) : NULL;
+
+	if (found) {
+		found += sizeof(mark) - 1;
+		snprintf(data, REASON, "%.*s", (int)strcspn(found, "'"), found);
+		return 1;
+	}
+	if (!n && error->desc)
+		snprintf(data, REASON, "%s", error->desc);
+	return 0;
+}
+
+/* Each thread of a program has to be told. */
+static void quiet(void)
+{
+	H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+}
+
+/* What failed first says why: later calls have reasons of their own. */
+static bool fine(struct nexus *x, bool good)
+{
+	if (!good && !*x->reason) {
+		snprintf(x->reason, sizeof(x->reason), "unknown");
+		H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, reason_of, x->reason);
+	}
+	return good;
+}
+
+static int broken(const struct nexus *x, char *why)
+{
+	return because(why, -1, "%s: %s", x->path, *x->reason ? x->reason : "no memory");
+}
+
+/* --- groups and attributes --- */
+
+static hid_t text_type(void)
+{
+	hid_t type = H5Tcopy(H5T_C_S1);
+
+	H5Tset_size(type, H5T_VARIABLE);
+	H5Tset_cset(type, H5T_CSET_UTF8);
+	return type;
+}
+
+static void attribute(struct nexus *x, hid_t at, const char *name, const char *value)
+{
+	hid_t type = text_type(), space = H5Screate(H5S_SCALAR);
+	hid_t a = H5Acreate2(at, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
+
+	fine(x, a >= 0 && H5Awrite(a, type, &value) >= 0);
+	H5Aclose(a);
+	H5Sclose(space);
+	H5Tclose(type);
+}
+
+static hid_t group(struct nexus *x, hid_t at, const char *name, const char *class)
+{
+	hid_t g = H5Gcreate2(at, name, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+
+	if (fine(x, g >= 0))
+		attribute(x, g, "NX_class", class);
+	return g;
+}
+
+static void scalar(struct nexus *x, hid_t at, const char *name, hid_t type, const void *value,
+		   const char *units)
+{
+	hid_t space = H5Screate(H5S_SCALAR);
+	hid_t set = H5Dcreate2(at, name, type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+
+	fine(x, set >= 0 && H5Dwrite(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, value) >= 0);
+	if (set >= 0 && units)
+		attribute(x, set, "units", units);
+	H5Dclose(set);
+	H5Sclose(space);
+}
+
+static void text(struct nexus *x, hid_t at, const char *name, const char *value)
+{
+	hid_t type = text_type();
+
+	scalar(x, at, name, type, &value, NULL);
+	H5Tclose(type);
+}
+
+/* 2026-01-31T12:34:56.789Z */
+static void time_text(char *to)
+{
+	struct timespec now;
+	struct tm tm;
+	size_t n;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	gmtime_r(&now.tv_sec, &tm);
+	n = strftime(to, TIME_SIZE, "%Y-%m-%dT%H:%M:%S", &tm);
+	snprintf(to + n, TIME_SIZE - n, ".%03ldZ", now.tv_nsec / 1000000);
+}
+
+/* --- datasets that grow --- */
+
+static hid_t numbers(const struct nexus *x)
+{
+	return x->whole ? H5T_STD_I32LE : H5T_IEEE_F32LE;
+}
+
+static void make_column(struct nexus *x, hid_t at, enum column_index index, const char *name,
+			hid_t type, size_t width)
+{
+	struct column *c = &x->column[index];
+	const size_t bytes = width * H5Tget_size(type);
+	const hsize_t rows = bytes < WAITING ? WAITING / bytes : 1;
+	const hsize_t none[] = { 0, width }, most[] = { H5S_UNLIMITED, width };
+	const hsize_t chunk[] = { rows, width };
+	const int rank = width > 1 ? 2 : 1;
+	hid_t plist = H5Pcreate(H5P_DATASET_CREATE), space = H5Screate_simple(rank, none, most);
+
+	fine(x, H5Pset_chunk(plist, rank, chunk) >= 0);
+	*c = (struct column) {
+		.set = H5Dcreate2(at, name, type, space, H5P_DEFAULT, plist, H5P_DEFAULT),
+		.type = type, .rank = rank, .width = width, .bytes = bytes,
+		.room = rows, .row = malloc(rows * bytes),
+	};
+	fine(x, c->set >= 0 && c->row);
+	H5Sclose(space);
+	H5Pclose(plist);
+}
+
+/* What waits is written. A column that nobody wants has no set. */
+static bool drain(struct nexus *x, enum column_index index)
+{
+	struct column *c = &x->column[index];
+	const hsize_t begin[] = { c->rows, 0 }, count[] = { c->waiting, c->width };
+	const hsize_t size[] = { c->rows + c->waiting, c->width };
+	hid_t in_file, in_memory;
+	bool good;
+
+	if (!c->waiting)
+		return true;
+	if (!fine(x, H5Dset_extent(c->set, size) >= 0))
+		return false;
+	in_file = H5Dget_space(c->set);
+	in_memory = H5Screate_simple(c->rank, count, NULL);
+	H5Sselect_hyperslab(in_file, H5S_SELECT_SET, begin, NULL, count, NULL);
+	good = fine(x, H5Dwrite(c->set, c->type, in_memory, in_file, H5P_DEFAULT, c->row) >= 0);
+	H5Sclose(in_file);
+	H5Sclose(in_memory);
+	if (good) {
+		c->rows += c->waiting;
+		c->waiting = 0;
+	}
+	return good;
+}
+
+/* A file that nobody can open any more keeps nothing, and no write fails. */
+static bool is_there(struct nexus *x)
+{
+	struct stat stat;
+	void *fd;
+
+	if (!fine(x, H5Fget_vfd_handle(x->file, H5P_DEFAULT, &fd) >= 0))
+		return false;
+	if (fstat(*(int *)fd, &stat) || stat.st_nlink)
+		return true;
+	snprintf(x->reason, sizeof(x->reason), "it, or its folder, was removed");
+	return false;
+}
+
+/* Numbers of images come last: a reader has all of those that it finds. */
+static bool write_all(struct nexus *x)
+{
+	for (int i = 0; i < FRAME; i++) {
+		if (!drain(x, i))
+			return false;
+	}
+	if (!fine(x, H5Fflush(x->file, H5F_SCOPE_LOCAL) >= 0) || !drain(x, FRAME) ||
+	    !fine(x, H5Dflush(x->column[FRAME].set) >= 0) || !is_there(x))
+		return false;
+	x->flushed = now_ns();
+	x->waiting = 0;
+	return true;
+}
+
+static bool append(struct nexus *x, enum column_index index, const void *rows, size_t n)
+{
+	struct column *c = &x->column[index];
+
+	for (size_t some; c->row && n; n -= some) {
+		if (c->waiting == c->room && !(index == FRAME ? write_all(x) : drain(x, index)))
+			return false;
+		some = n < c->room - c->waiting ? n : c->room - c->waiting;
+		memcpy(c->row + c->waiting * c->bytes, rows, some * c->bytes);
+		rows = (const uint8_t *)rows + some * c->bytes;
+		c->waiting += some;
+	}
+	return true;
+}
+
+/* The filter need not be there: we do its work. A reader needs it. */
+static void set_filter(struct nexus *x, hid_t plist)
+{
+	const bool shuffled = x->packing != RPU_PACK_ZSTD;
+	const unsigned int kind = x->packing == RPU_PACK_BITSHUFFLE_LZ4 ? BITSHUFFLE_LZ4 :
+				  BITSHUFFLE_ZSTD;
+	/* version, bytes of a number, block (its own), kind: a plugin sets the first three */
+	const unsigned int values[] = { 0, 5, RPU_PACK_NUMBER, 0, kind };
+	const bool plugin = shuffled && H5Zfilter_avail(BITSHUFFLE) > 0;
+	const unsigned int known = plugin ? 3 : 0;
+
+	if (x->packing == RPU_PACK_NONE)
+		return;
+	fine(x, H5Pset_filter(plist, shuffled ? BITSHUFFLE : ZSTD, H5Z_FLAG_OPTIONAL,
+			      shuffled ? ARRAY_SIZE(values) - known : 0, values + known) >= 0);
+}
+
+static void make_stack(struct nexus *x, struct stack *s, hid_t at, const char *name, hid_t type,
+		       const char *units)
+{
+	const hsize_t none[] = { 0, x->height, x->width };
+	const hsize_t most[] = { H5S_UNLIMITED, x->height, x->width };
+	const hsize_t chunk[] = { 1, x->height, x->width };
+	hid_t plist = H5Pcreate(H5P_DATASET_CREATE), space = H5Screate_simple(3, none, most);
+	const int32_t no_number = INT32_MIN;
+	const float nan = NAN;
+
+	fine(x, H5Pset_chunk(plist, 3, chunk) >= 0);
+	fine(x, H5Pset_fill_value(plist, type, type == H5T_STD_I32LE ? (const void *)&no_number :
+				  &nan) >= 0);
+	set_filter(x, plist);
+	s->set = H5Dcreate2(at, name, type, space, H5P_DEFAULT, plist, H5P_DEFAULT);
+	if (fine(x, s->set >= 0))
+		attribute(x, s->set, "units", units);
+	H5Sclose(space);
+	H5Pclose(plist);
+}
+
+/* --- the layout --- */
+
+/* What is invalid in all gains. In NXmx's words: masked by the user. */
+static void make_mask(struct nexus *x, const struct rashpa_pipeline *p, hid_t at)
+{
+	const struct rpu_calibration *c = &p->pretreat.calibration;
+	const hsize_t size[] = { x->height, x->width };
+	uint32_t *mask = calloc(size[0] * size[1], sizeof(*mask));
+	hid_t space, set;
+	bool any = false;
+
+	fine(x, mask);
+	for (size_t i = 0; mask && i < size[0] * size[1]; i++) {
+		bool good = false;
+
+		for (int k = 0; k < RPU_GAINS && c->per_gain[k]; k++)
+			good |= !isnan(c->per_gain[k][i]);
+		mask[i] = good ? 0 : 1 << 8;
+		any |= !good;
+	}
+	if (any) {
+		space = H5Screate_simple(2, size, NULL);
+		set = H5Dcreate2(at, "pixel_mask", H5T_STD_U32LE, space, H5P_DEFAULT, H5P_DEFAULT,
+				 H5P_DEFAULT);
+		fine(x, set >= 0 && H5Dwrite(set, H5T_NATIVE_UINT32, H5S_ALL, H5S_ALL, H5P_DEFAULT,
+					     mask) >= 0);
+		H5Dclose(set);
+		H5Sclose(space);
+	}
+	free(mask);
+}
+
+static void make_beam(struct nexus *x, const struct rashpa_pipeline *p, hid_t instrument)
+{
+	const double kev = p->pretreat.photon_energy_kev;
+	const double ev = kev * 1000, angstrom = KEV_ANGSTROM / kev;
+	hid_t beam;
+
+	if (!kev)
+		return;
+	beam = group(x, instrument, "beam", "NXbeam");
+	scalar(x, beam, "incident_energy", H5T_NATIVE_DOUBLE, &ev, "eV");
+	scalar(x, beam, "incident_wavelength", H5T_NATIVE_DOUBLE, &angstrom, "angstrom");
+	H5Gclose(beam);
+}
+
+static void make_detector(struct nexus *x, const struct rashpa_pipeline *p, hid_t entry)
+{
+	const uint32_t bits = 8u << (p->geometry.pixel - RASHPA_PIXEL_U8);
+	hid_t instrument = group(x, entry, "instrument", "NXinstrument");
+	hid_t detector = group(x, instrument, "detector", "NXdetector");
+	const int32_t lowest = INT32_MIN + 1;
+	const int8_t yes = 1;
+
+	make_beam(x, p, instrument);
+	make_mask(x, p, detector);
+	scalar(x, detector, "bit_depth_readout", H5T_NATIVE_UINT32, &bits, NULL);
+	if (p->pretreat.jungfrau) {
+		text(x, detector, "description", "JUNGFRAU");
+		text(x, detector, "gain_setting", "auto");
+	}
+	if (*p->pretreat.mask)
+		scalar(x, detector, "pixel_mask_applied", H5T_NATIVE_INT8, &yes, NULL);
+	if (x->whole && x->wanted[IMAGES])
+		scalar(x, detector, "underload_value", H5T_NATIVE_INT32, &lowest, NULL);
+	/* the role: NXmx has no word for it */
+	make_column(x, detector, ROLE, "role", H5T_STD_U32LE, 1);
+	make_column(x, detector, FRAME, "sequence_number", H5T_STD_U64LE, 1);
+	if (p->used[RPU_VETO])
+		make_column(x, detector, ABOVE, "pixels_above_threshold", H5T_STD_U64LE, 1);
+	H5Gclose(detector);
+	H5Gclose(instrument);
+}
+
+static void make_data(struct nexus *x, const struct rashpa_pipeline *p, hid_t entry)
+{
+	const char *units = p->pretreat.result_kev ? "keV" : "counts";
+	hid_t data;
+
+	if (x->wanted[IMAGES]) {
+		data = group(x, entry, "data", "NXdata");
+		attribute(x, data, "signal", "data");
+		make_stack(x, &x->image, data, "data", numbers(x), units);
+		fine(x, H5Lcreate_hard(entry, "data/data", entry, "instrument/detector/data",
+				       H5P_DEFAULT, H5P_DEFAULT) >= 0);
+		H5Gclose(data);
+	}
+	if (x->wanted[COMPRESSED]) {
+		data = group(x, entry, "compressed", "NXcollection");
+		scalar(x, data, "threshold", H5T_NATIVE_DOUBLE, &p->compress.threshold, units);
+		make_column(x, data, ELEMENTS, "elements", H5T_STD_U64LE, 1);
+		make_column(x, data, OFFSET, "offset", H5T_STD_U64LE, 1);
+		make_column(x, data, ROW, "row", H5T_STD_U32LE, x->height + 1);
+		make_column(x, data, COLUMN, "column", H5T_STD_U32LE, 1);
+		make_column(x, data, VALUE, "value", numbers(x), 1);
+		H5Gclose(data);
+	}
+	if (x->wanted[STATISTICS]) {
+		data = group(x, entry, "statistics", "NXdata");
+		attribute(x, data, "signal", "mean");
+		make_stack(x, &x->mean, data, "mean", H5T_IEEE_F32LE, units);
+		make_stack(x, &x->deviation, data, "deviation", H5T_IEEE_F32LE, units);
+		make_column(x, data, STATISTICS_FRAME, "last_sequence_number", H5T_STD_U64LE, 1);
+		make_column(x, data, STATISTICS_IMAGES, "images", H5T_STD_U64LE, 1);
+		H5Gclose(data);
+	}
+}
+
+/* What finish() writes; it is there from the beginning, since SWMR wants no new objects. */
+static void make_end(struct nexus *x, hid_t entry)
+{
+	hid_t space = H5Screate(H5S_SCALAR), type = H5Tcopy(H5T_C_S1);
+
+	H5Tset_size(type, TIME_SIZE);
+	x->end_time = H5Dcreate2(entry, "end_time", type, space, H5P_DEFAULT, H5P_DEFAULT,
+				 H5P_DEFAULT);
+	x->complete = H5Dcreate2(entry, "complete", H5T_STD_U8LE, space, H5P_DEFAULT, H5P_DEFAULT,
+				 H5P_DEFAULT);
+	fine(x, x->end_time >= 0 && x->complete >= 0);
+	H5Tclose(type);
+	H5Sclose(space);
+}
+
+static void make_layout(struct nexus *x, const struct rashpa_pipeline *p)
+{
+	hid_t root = H5Gopen2(x->file, "/", H5P_DEFAULT);
+	hid_t entry = group(x, root, "entry", "NXentry");
+	char now[TIME_SIZE];
+
+	time_text(now);
+	attribute(x, root, "NX_class", "NXroot");
+	attribute(x, root, "default", "entry");
+	attribute(x, root, "creator", "rashpa");
+	attribute(x, root, "creator_version", RASHPA_VERSION);
+	attribute(x, root, "file_time", now);
+	attribute(x, entry, "default", x->wanted[IMAGES] ? "data" : x->wanted[STATISTICS] ?
+		  "statistics" : "compressed");
+	text(x, entry, "definition", "NXmx");
+	text(x, entry, "start_time", now);
+	text(x, entry, "program_name", "rashpa " RASHPA_VERSION);
+	make_end(x, entry);
+	make_detector(x, p, entry);
+	make_data(x, p, entry);
+	H5Gclose(entry);
+	H5Gclose(root);
+}
+
+static int create(struct nexus *x, char *why)
+{
+	hid_t plist = H5Pcreate(H5P_FILE_ACCESS);
+	struct stat there;
+
+	/* the first one that knows SWMR, for readers from then on */
+	H5Pset_libver_bounds(plist, H5F_LIBVER_V110, H5F_LIBVER_V110);
+	H5Pset_fclose_degree(plist, H5F_CLOSE_STRONG);
+	x->file = H5Fcreate(x->path, x->overwrite ? H5F_ACC_TRUNC : H5F_ACC_EXCL, H5P_DEFAULT,
+			    plist);
+	fine(x, x->file >= 0);
+	H5Pclose(plist);
+	if (x->file >= 0)
+		return 0;
+	if (!x->overwrite && !stat(x->path, &there))
+		return because(why, -1, "%s: it exists: give another name, or \"overwrite\": true",
+			       x->path);
+	return broken(x, why);
+}
+
+static int choose(struct nexus *x, const struct rashpa_pipeline *p, char *why)
+{
+	static const struct {
+		enum rpu_stage_index stage;
+		const char *name;
+	} maker[WHATS] = {
+		[IMAGES] = { RPU_PRETREAT, "pretreat" },
+		[COMPRESSED] = { RPU_COMPRESS, "compress" },
+		[STATISTICS] = { RPU_ACCUMULATE, "accumulate" },
+	};
+
+	for (unsigned int i = 0; i < WHATS; i++) {
+		if (!x->chosen)
+			x->wanted[i] = p->used[maker[i].stage];
+		else if (x->wanted[i] && !p->used[maker[i].stage])
+			return because(why, -1,
+				       "pipeline: sinks.nexus.what: there is no stage \"%s\" that makes it",
+				       maker[i].name);
+	}
+	return 0;
+}
+
+static int nexus_open(struct rashpa_pipeline *p, void *state, char *why)
+{
+	struct nexus *x = state;
+	const uint64_t begin = 0;
+
+	quiet();
+	if (choose(x, p, why))
+		return -1;
+	x->width = p->width;
+	x->height = p->height;
+	x->whole = p->pretreat.whole;
+	x->packer = rpu_packer_new(x->packing, rpu_pixels(p));
+	x->rounded = x->whole ? rpu_memory(rpu_pixels(p), sizeof(*x->rounded)) : NULL;
+	x->no_row = x->wanted[COMPRESSED] ? rpu_memory(x->height + 1, sizeof(*x->no_row)) : NULL;
+	if (!x->packer || (x->whole && !x->rounded) || (x->wanted[COMPRESSED] && !x->no_row))
+		return because(why, -1, "%s: no memory", x->path);
+	if (create(x, why))
+		return -1;
+	make_layout(x, p);
+	x->flushed = now_ns();
+	if (!*x->reason && append(x, OFFSET, &begin, 1) && drain(x, OFFSET) &&
+	    fine(x, H5Fstart_swmr_write(x->file) >= 0))
+		return 0;
+	return broken(x, why);
+}
+
+/* --- results --- */
+
+/* Numbers that are none are INT32_MIN; what does not fit is the nearest that does. */
+static const void *as_numbers(struct nexus *x, const float *from, size_t n)
+{
+	if (!x->whole)
+		return from;
+	for (size_t i = 0; i < n; i++)
+		x->rounded[i] = isnan(from[i]) ? INT32_MIN : from[i] >= 0x1p31f ? INT32_MAX :
+				from[i] <= -0x1p31f ? INT32_MIN + 1 : (int32_t)from[i];
+	return x->rounded;
+}
+
+static bool append_image(struct nexus *x, struct stack *s, const void *image, uint64_t *bytes_out)
+{
+	const hsize_t size[] = { s->images + 1, x->height, x->width };
+	const hsize_t begin[] = { s->images, 0, 0 };
+	const void *packed;
+	size_t bytes;
+
+	packed = rpu_pack(x->packer, image, &bytes);
+	if (!fine(x, packed && H5Dset_extent(s->set, size) >= 0 &&
+		  H5Dwrite_chunk(s->set, H5P_DEFAULT, 0, begin, bytes, packed) >= 0))
+		return false;
+	s->images++;
+	*bytes_out += bytes;
+	return true;
+}
+
+/* Of an image with more elements than fit there are none, and "elements" tells of them. */
+static bool append_compressed(struct nexus *x, const struct rashpa_result *r, uint64_t *bytes_out)
+{
+	const size_t n = r->row ? r->elements : 0;
+
+	x->elements += n;
+	*bytes_out += n * (sizeof(*r->column) + sizeof(*r->value)) +
+		      (x->height + 1) * sizeof(*r->row);
+	return append(x, COLUMN, r->column, n) && append(x, VALUE, as_numbers(x, r->value, n), n) &&
+	       append(x, ROW, r->row ? r->row : x->no_row, 1) &&
+	       append(x, OFFSET, &x->elements, 1) && append(x, ELEMENTS, &r->elements, 1);
+}
+
+static bool append_statistics(struct nexus *x, const struct rashpa_result *r, uint64_t *bytes_out)
+{
+	return append_image(x, &x->mean, r->mean, bytes_out) &&
+	       append_image(x, &x->deviation, r->deviation, bytes_out) &&
+	       append(x, STATISTICS_IMAGES, &r->images, 1) &&
+	       append(x, STATISTICS_FRAME, &r->frame, 1);
+}
+
+static int nexus_flush(void *state, struct rashpa_stage_stat *stat, char *why)
+{
+	struct nexus *x = state;
+
+	quiet();
+	if (!x->waiting || write_all(x))
+		return 0;
+	stat->lost += x->waiting;
+	return broken(x, why);
+}
+
+static int nexus_put(void *state, const struct rashpa_result *r, struct rashpa_stage_stat *stat,
+		     char *why)
+{
+	struct nexus *x = state;
+	uint64_t bytes = sizeof(r->frame) + sizeof(r->role);
+	bool good;
+
+	quiet();
+	good = (!x->wanted[IMAGES] ||
+		append_image(x, &x->image, as_numbers(x, r->image, (size_t)x->width * x->height),
+			     &bytes)) &&
+	       (!x->wanted[COMPRESSED] || append_compressed(x, r, &bytes)) &&
+	       (!x->wanted[STATISTICS] || !r->mean || append_statistics(x, r, &bytes)) &&
+	       append(x, ABOVE, &r->above, 1) && append(x, ROLE, &r->role, 1) &&
+	       append(x, FRAME, &r->frame, 1);
+	if (good) {
+		x->waiting++;
+		good = now_ns() - x->flushed < EVERY_NS || write_all(x);
+		x->waiting -= !good;	/* this one is counted by who has called */
+	}
+	if (good) {
+		stat->bytes_out += bytes;
+		return 0;
+	}
+	stat->lost += x->waiting;
+	return broken(x, why);
+}
+
+static int nexus_finish(void *state, char *why)
+{
+	struct nexus *x = state;
+	char now[TIME_SIZE] = "";
+	const uint8_t yes = 1;
+	hid_t type, file;
+
+	quiet();
+	if (*x->reason)		/* what was lost is told: it is not complete */
+		return broken(x, why);
+	time_text(now);
+	type = H5Dget_type(x->end_time);
+	if (write_all(x))
+		fine(x, H5Dwrite(x->end_time, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, now) >= 0 &&
+		     H5Fflush(x->file, H5F_SCOPE_LOCAL) >= 0 &&
+		     H5Dwrite(x->complete, H5T_NATIVE_UINT8, H5S_ALL, H5S_ALL, H5P_DEFAULT,
+			      &yes) >= 0);
+	H5Tclose(type);
+	if (*x->reason)
+		return broken(x, why);
+	file = x->file;
+	x->file = -1;
+	return fine(x, H5Fclose(file) >= 0) ? 0 : broken(x, why);
+}
+
+static void nexus_end(void *state)
+{
+	struct nexus *x = state;
+
+	quiet();
+	if (x->file >= 0 && !*x->reason)
+		write_all(x);
+	if (x->file >= 0)
+		H5Fclose(x->file);
+	for (int i = 0; i < COLUMNS; i++)
+		free(x->column[i].row);
+	rpu_packer_free(x->packer);
+	free(x->rounded);
+	free(x->no_row);
+	free(x);
+}
+
+const struct rpu_sink rpu_sink_nexus = {
+	.name = "nexus", .read = nexus_read, .open = nexus_open, .put = nexus_put,
+	.flush = nexus_flush, .finish = nexus_finish, .end = nexus_end,
+};
