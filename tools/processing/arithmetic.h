@@ -100,6 +100,29 @@ RPU_FUNCTION bool rpu_above(rpu_real x, rpu_real threshold)
 	return x > threshold;
 }
 
+/* --- what is not of the sample --- */
+
+/* Does a pixel tell of the offset that all of its chip have? Only one without photons does. */
+RPU_FUNCTION bool rpu_quiet(rpu_real x, rpu_real below)
+{
+	return x < below && x > -below;
+}
+
+/* Without what a blank has at this pixel, so many times. */
+RPU_FUNCTION rpu_real rpu_without(rpu_real x, rpu_real blank, rpu_real times)
+{
+	return x - blank * times;
+}
+
+/*
+ * A single hot pixel, or a cosmic ray: large, and none of the eight around is nearly as large. A
+ * peak is wider than a pixel. What is no number is not large.
+ */
+RPU_FUNCTION bool rpu_outlier(rpu_real x, rpu_real largest_around, rpu_real above, rpu_real ratio)
+{
+	return x > above && !(largest_around * ratio >= x);
+}
+
 /* --- mean and squared distances, number after number (Welford, Technometrics 4, 1962) --- */
 
 /* n: how many, with this one */

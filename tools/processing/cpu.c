@@ -12,17 +12,10 @@
 #endif
 
 #include "arithmetic.h"
-#include "clones.h"
-#include "engine.h"
+#include "cpu.h"
 
-#define PIECE	8192u		/* pixels: 16 KiB of raw ones; their planes stay in the L2 cache */
 #define GROUP	16u		/* pixels of which hardly one has another gain: one of 1000 has */
 #define FEW	2u
-
-static size_t least(size_t a, size_t b)
-{
-	return a < b ? a : b;
-}
 
 /* --- raw pixels --- */
 
@@ -336,5 +329,6 @@ static void accumulate(struct rpu_statistics *s, const float *pixel, size_t tota
 
 const struct rpu_engine rpu_cpu = {
 	.name = "cpu", .pretreat = pretreat, .dark = dark, .above = above,
-	.compress = compress, .accumulate = accumulate,
+	.correct = rpu_cpu_correct, .assemble = rpu_cpu_assemble,
+	.bin = rpu_cpu_bin, .compress = compress, .accumulate = accumulate,
 };

@@ -49,6 +49,60 @@ struct rpu_calibration {
 };
 
 /**
+ * struct rpu_correction - what is taken away of an image; in place
+ * @width: pixels
+ * @height: pixels
+ * @chip_width: of regions that have a common offset; 0: there are none
+ * @chip_height: likewise
+ * @quiet: pixels whose size is below tell of the offset
+ * @blank: plane: an image without sample; or NULL
+ * @scale: the blank is taken as often as its sum goes into that of the image, over pixels that both
+ *	have; else once
+ * @outlier: outliers become invalid
+ * @outlier_above: and are above
+ * @outlier_ratio: and so many times their largest neighbour
+ * @mark: [pixels] for engines
+ * @partial: [2 * height] for engines
+ */
+struct rpu_correction {
+	uint32_t width, height;
+	uint32_t chip_width, chip_height;
+	float quiet;
+	float *blank;
+	bool scale;
+	bool outlier;
+	float outlier_above, outlier_ratio;
+	uint8_t *mark;
+	double *partial;
+};
+
+/**
+ * struct rpu_assembly - where pixels go
+ * @pixels: of the result
+ * @source: [@pixels]: index of a pixel, RPU_NOTHING: none, it is invalid
+ * @weight: [@pixels]: part of that pixel's value; NULL: all of it
+ */
+struct rpu_assembly {
+	size_t pixels;
+	uint32_t *source;
+	float *weight;
+};
+
+#define RPU_NOTHING	UINT32_MAX
+
+/**
+ * struct rpu_binning - blocks of pixels become one: the sum, invalid if one of them is
+ * @width: pixels of the result
+ * @height: likewise
+ * @x: pixels of a block
+ * @y: likewise
+ */
+struct rpu_binning {
+	uint32_t width, height;
+	uint32_t x, y;
+};
+
+/**
  * struct rpu_bench - where threads put what they keep until it is known how much there is
  * @places: how many threads
  * @room: elements of @column and @value for each: what fits, a line, and a group of 16 more
@@ -99,6 +153,9 @@ struct rpu_statistics {
  * @name: for options and reports
  * @pretreat: a raw image becomes numbers
  * @dark: a dark image moves the pedestal of the highest gain
+ * @correct: take away what is not of the sample
+ * @assemble: bring pixels where they are seen
+ * @bin: blocks of pixels become one
  * @above: how many of @count pixels are above the threshold
  * @compress: keep what is above the threshold
  * @accumulate: add an image to statistics
@@ -107,6 +164,9 @@ struct rpu_engine {
 	const char *name;
 	void (*pretreat)(const struct rpu_calibration *c, const struct rpu_raw *raw, float *result);
 	void (*dark)(struct rpu_calibration *c, const struct rpu_raw *raw);
+	void (*correct)(const struct rpu_correction *c, float *pixel);
+	void (*assemble)(const struct rpu_assembly *a, const float *pixel, float *result);
+	void (*bin)(const struct rpu_binning *b, const float *pixel, float *result);
 	size_t (*above)(const float *pixel, size_t count, float threshold);
 	void (*compress)(const float *pixel, uint32_t width, uint32_t height, float threshold,
 			 struct rpu_csr *csr);
@@ -115,6 +175,14 @@ struct rpu_engine {
 
 extern const struct rpu_engine rpu_reference;	/* in double, and no tricks: the judge */
 extern const struct rpu_engine rpu_cpu;		/* all processors that OpenMP may use */
+
+/* Of the engines, in files of their own: what is done with whole images. */
+void rpu_reference_correct(const struct rpu_correction *c, float *pixel);
+void rpu_reference_assemble(const struct rpu_assembly *a, const float *pixel, float *result);
+void rpu_reference_bin(const struct rpu_binning *b, const float *pixel, float *result);
+void rpu_cpu_correct(const struct rpu_correction *c, float *pixel);
+void rpu_cpu_assemble(const struct rpu_assembly *a, const float *pixel, float *result);
+void rpu_cpu_bin(const struct rpu_binning *b, const float *pixel, float *result);
 
 /* Pixel i of a line. */
 static inline uint32_t rpu_pixel(const void *line, uint32_t pixel, size_t i)

@@ -17,6 +17,8 @@ _Static_assert(RASHPA_PIPELINE_WHY == WHY_SIZE, "sentences have the same room ev
 
 static const struct rpu_stage * const stages[RPU_STAGES] = {
 	[RPU_PRETREAT] = &rpu_stage_pretreat,
+	[RPU_CORRECT] = &rpu_stage_correct,
+	[RPU_ASSEMBLE] = &rpu_stage_assemble,
 	[RPU_VETO] = &rpu_stage_veto,
 	[RPU_COMPRESS] = &rpu_stage_compress,
 	[RPU_ACCUMULATE] = &rpu_stage_accumulate,
@@ -178,7 +180,8 @@ void rashpa_result_free(struct rashpa_result *result)
 
 	if (!w)
 		return;
-	free(w->image);
+	free(w->pretreated);
+	free(w->assembled);
 	free(w->csr.row);
 	free(w->csr.column);
 	free(w->csr.value);

@@ -11,7 +11,7 @@
 
 /* In the order in which an image goes through them. */
 enum rpu_stage_index {
-	RPU_PRETREAT, RPU_VETO, RPU_COMPRESS, RPU_ACCUMULATE, RPU_STAGES,
+	RPU_PRETREAT, RPU_CORRECT, RPU_ASSEMBLE, RPU_VETO, RPU_COMPRESS, RPU_ACCUMULATE, RPU_STAGES,
 };
 
 /* Where results go; each that the configuration names. */
@@ -39,8 +39,8 @@ struct rpu_stage {
 	void (*end)(struct rashpa_pipeline *p);
 };
 
-extern const struct rpu_stage rpu_stage_pretreat, rpu_stage_veto, rpu_stage_compress,
-			      rpu_stage_accumulate;
+extern const struct rpu_stage rpu_stage_pretreat, rpu_stage_correct, rpu_stage_assemble,
+			      rpu_stage_veto, rpu_stage_compress, rpu_stage_accumulate;
 
 /**
  * struct rpu_sink - where results go
@@ -86,13 +86,27 @@ void rpu_sinks_end(struct rashpa_pipeline *p);
 struct rpu_work {
 	struct rashpa_result result;	/* first */
 	struct rpu_raw raw;
-	float *image;
+	float *pretreated, *assembled;
+	float *image;			/* one of them: what the next stage takes */
 	struct rpu_csr csr;
 	float *mean, *deviation;
 };
 
 #define RPU_PATH	PATH_MAX
-#define RPU_UNITS	2
+#define RPU_MODULES	64
+#define RPU_SIDE	65536	/* pixels, at most */
+
+/* First flipped (1: left is right, 2: top is bottom), then rotated clockwise, by degrees. */
+struct rpu_turn {
+	uint32_t flip, rotate;
+};
+
+/* A part of an image, and where it goes. */
+struct rpu_module {
+	uint32_t x, y, width, height;
+	uint32_t to_x, to_y;
+	struct rpu_turn turn;
+};
 
 struct rashpa_pipeline {
 	const struct rpu_engine *engine;
@@ -113,6 +127,19 @@ struct rashpa_pipeline {
 		float *planes;
 		struct rpu_calibration calibration;
 	} pretreat;
+	struct {
+		char blank[RPU_PATH];
+		struct rpu_correction by;
+	} correct;
+	struct {
+		struct rpu_module module[RPU_MODULES];
+		unsigned int modules;
+		uint32_t wide_x, wide_y;	/* pixels of a chip; 0: no wide ones */
+		struct rpu_turn turn;
+		struct rpu_binning bin;
+		struct rpu_assembly map;
+		float *fine;			/* before it is binned; NULL: it is not */
+	} assemble;
 	struct {
 		double threshold;
 		uint64_t pixels;

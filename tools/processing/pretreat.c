@@ -209,8 +209,9 @@ static int pretreat_begin(struct rashpa_pipeline *p, char *why)
 
 static int pretreat_room(const struct rashpa_pipeline *p, struct rpu_work *w)
 {
-	w->image = rpu_memory(rpu_pixels(p), sizeof(*w->image));
-	return w->image ? 0 : -1;
+	w->pretreated = rpu_memory((size_t)p->geometry.width * p->geometry.height,
+				   sizeof(*w->pretreated));
+	return w->pretreated ? 0 : -1;
 }
 
 static bool pretreat_run(struct rashpa_pipeline *p, struct rpu_work *w)
@@ -224,6 +225,7 @@ static bool pretreat_run(struct rashpa_pipeline *p, struct rpu_work *w)
 			p->engine->dark(&p->pretreat.calibration, &w->raw);
 		return false;
 	}
+	w->image = w->pretreated;
 	p->engine->pretreat(&p->pretreat.calibration, &w->raw, w->image);
 	stat->bytes_out += n * sizeof(*w->image);
 	w->result.image = w->image;

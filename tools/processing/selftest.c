@@ -342,6 +342,121 @@ static void test_compress(const struct rpu_engine *e)
 	}
 }
 
+/* --- whole images --- */
+
+static void test_correct(const struct rpu_engine *e)
+{
+	static const struct { uint32_t width, height, chip_width, chip_height; } tried[] = {
+		{ 1024, 512, 256, 256 }, { 103, 67, 50, 67 }, { 1, 1, 1, 1 }, { 9, 700, 65536, 3 },
+	};
+
+	for (size_t t = 0; t < ARRAY_SIZE(tried); t++) {
+		const size_t n = (size_t)tried[t].width * tried[t].height;
+		float *right = floats(n), *got = floats(n), *blank = floats(n);
+		struct rpu_correction c = {
+			.width = tried[t].width, .height = tried[t].height,
+			.chip_width = tried[t].chip_width, .chip_height = tried[t].chip_height,
+			.quiet = 0.5f, .blank = blank, .scale = true,
+			.outlier = true, .outlier_above = 20, .outlier_ratio = 4,
+			.mark = must(calloc(n, 1)),
+			.partial = must(calloc(2 * tried[t].height, sizeof(double))),
+		};
+		for (size_t i = 0; i < n; i++) {
+			blank[i] = next_random() % 61 ? (next_random() % 1000) / 5000.f : NAN;
+			right[i] = (next_random() % 1000) / 1500.f - 0.2f;
+			if (!(next_random() % 59))
+				right[i] = NAN;
+			if (!(next_random() % 31))
+				right[i] = 1 + next_random() % 100;
+		}
+		memcpy(got, right, n * sizeof(*got));
+		rpu_reference.correct(&c, right);
+		e->correct(&c, got);
+		ok(same(got, right, n, 0.00001), "%s: %u x %u pixels are corrected as the reference does",
+		   e->name, c.width, c.height);
+		free(right);
+		free(got);
+		free(blank);
+		free(c.mark);
+		free(c.partial);
+	}
+}
+
+/* By hand: what is taken away, and what is an outlier. */
+static void test_corrections(const char *engine)
+{
+	static const struct rashpa_geometry g = { 4, 3, RASHPA_PIXEL_U16, 1 };
+	static const uint16_t offset[3][4] = {
+		{ 10, 10, 10, 20 }, { 10, 90, 10, 20 }, { 10, 10, 10, 20 },
+	};
+	static const uint16_t hot[3][4] = {
+		{ 1, 1, 1, 90 }, { 1, 50, 1, 80 }, { 1, 1, 1, 1 },
+	};
+	static const struct {
+		const char *config, *name;
+		const uint16_t (*image)[4];
+		float right[3][4];
+	} tried[] = {
+		{ "{\"correct\": {\"common_mode\": {\"chip_width\": 3, \"chip_height\": 3, \"below\": 30}}}",
+		  "an offset of each chip is taken away", offset,
+		  { { 0, 0, 0, 0 }, { 0, 80, 0, 0 }, { 0, 0, 0, 0 } } },
+		{ "{\"correct\": {\"outliers\": {\"above\": 20, \"ratio\": 10}}}",
+		  "one hot pixel is an outlier, two are none", hot,
+		  { { 1, 1, 1, 90 }, { 1, NAN, 1, 80 }, { 1, 1, 1, 1 } } },
+	};
+
+	for (size_t t = 0; t < ARRAY_SIZE(tried); t++) {
+		struct rashpa_pipeline *p = opened(tried[t].config, engine, &g);
+		struct rashpa_result *r = p ? rashpa_result_new(p) : NULL;
+
+		ok(r && rashpa_pipeline_run(p, tried[t].image, 8, r) == 1 &&
+		   same(r->image, tried[t].right[0], 12, 0), "%s: %s", engine, tried[t].name);
+		rashpa_result_free(r);
+		rashpa_pipeline_close(p);
+	}
+}
+
+static void test_assemble(const char *engine)
+{
+	static const struct rashpa_geometry g = { 4, 2, RASHPA_PIXEL_U8, 1 };
+	static const uint8_t image[2][4] = { { 1, 2, 3, 4 }, { 5, 6, 7, 8 } };
+	static const struct {
+		const char *config;
+		uint32_t width, height;
+		float right[16];
+	} tried[] = {
+		{ "{}", 4, 2, { 1, 2, 3, 4, 5, 6, 7, 8 } },
+		{ "{\"flip\": \"x\"}", 4, 2, { 4, 3, 2, 1, 8, 7, 6, 5 } },
+		{ "{\"flip\": \"y\"}", 4, 2, { 5, 6, 7, 8, 1, 2, 3, 4 } },
+		{ "{\"rotate\": 90}", 2, 4, { 5, 1, 6, 2, 7, 3, 8, 4 } },
+		{ "{\"rotate\": 180}", 4, 2, { 8, 7, 6, 5, 4, 3, 2, 1 } },
+		{ "{\"rotate\": 270}", 2, 4, { 4, 8, 3, 7, 2, 6, 1, 5 } },
+		{ "{\"flip\": \"x\", \"rotate\": 90}", 2, 4, { 8, 4, 7, 3, 6, 2, 5, 1 } },
+		{ "{\"bin_x\": 2, \"bin_y\": 2}", 2, 1, { 14, 22 } },
+		{ "{\"wide_every_x\": 2}", 6, 2,
+		  { 1, 1, 1, 1.5f, 1.5f, 4, 5, 3, 3, 3.5f, 3.5f, 8 } },
+		{ "{\"modules\": [{\"x\": 0, \"y\": 0, \"width\": 2, \"height\": 2, \"to_x\": 3, \"to_y\": 0,"
+		  "\"rotate\": 180}, {\"x\": 2, \"y\": 0, \"width\": 2, \"height\": 2, \"to_x\": 0, \"to_y\": 0}]}",
+		  5, 2, { 3, 4, NAN, 6, 5, 7, 8, NAN, 2, 1 } },
+	};
+
+	for (size_t t = 0; t < ARRAY_SIZE(tried); t++) {
+		char config[512];
+		struct rashpa_pipeline *p;
+		struct rashpa_result *r;
+
+		snprintf(config, sizeof(config), "{\"assemble\": %s}", tried[t].config);
+		p = opened(config, engine, &g);
+		r = p ? rashpa_result_new(p) : NULL;
+		ok(r && rashpa_pipeline_run(p, image, 4, r) == 1 && r->width == tried[t].width &&
+		   r->height == tried[t].height &&
+		   same(r->image, tried[t].right, tried[t].width * tried[t].height, 0),
+		   "%s: assemble %s", engine, tried[t].config);
+		rashpa_result_free(r);
+		rashpa_pipeline_close(p);
+	}
+}
+
 static void test_statistics(const struct rpu_engine *e)
 {
 	enum { N = 1000, IMAGES = 50 };
@@ -413,6 +528,15 @@ static void test_configurations(void)
 	refused("{\"pretreat\": {\"pedestal\": \"/nonexistent\"}}", &g, "/nonexistent: No such file");
 	refused("{\"pretreat\": {\"mask\": \"/dev/zero\"}}", &g, "/dev/zero: not a file");
 	refused("{\"compress\": {\"threshold\": 1, \"capacity\": 0}}", &g, "compress.capacity: 0 is not 1 to");
+	refused("{\"assemble\": {\"rotate\": 45}}", &g, "rotate: is not 0, 90, 180 or 270");
+	refused("{\"assemble\": {\"bin_x\": 3}}", &g, "16 x 8 pixels are not whole blocks of 3 x 1");
+	refused("{\"assemble\": {\"modules\": [{\"x\": 0, \"y\": 0, \"width\": 17, \"height\": 8, \"to_x\": 0,"
+		"\"to_y\": 0}]}}", &g, "modules[0]: is not in an image of 16 x 8");
+	refused("{\"assemble\": {\"modules\": [{\"x\": 0, \"y\": 0, \"width\": 9, \"height\": 8, \"to_x\": 0,"
+		"\"to_y\": 0}, {\"x\": 8, \"y\": 0, \"width\": 8, \"height\": 8, \"to_x\": 8, \"to_y\": 0}]}}",
+		&g, "modules[1]: another one is there");
+	refused("{\"correct\": {\"outliers\": {\"above\": -1, \"ratio\": 2}}}", &g, "above: must be more than 0");
+	refused("{\"correct\": {\"background\": {\"file\": \"/nonexistent\"}}}", &g, "No such file");
 	refused("{}", &(struct rashpa_geometry) { 0, 8, RASHPA_PIXEL_U16, 1 }, "images of 0 x 8");
 }
 
@@ -529,6 +653,9 @@ int main(void)
 	for (size_t i = 0; i < ARRAY_SIZE(engines); i++) {
 		against_reference(engines[i]);
 		test_compress(engines[i]);
+		test_correct(engines[i]);
+		test_corrections(engines[i]->name);
+		test_assemble(engines[i]->name);
 		test_statistics(engines[i]);
 		test_pipeline(engines[i]->name);
 	}
