@@ -161,6 +161,24 @@ def others(folder):
            beam["incident_energy"][()] == 12400, "the beam is known by its photons")
 
 
+def assembled(folder):
+    """The mask goes the way of images; halves of pixels are not whole."""
+    path, mask = f"{folder}/assembled.h5", numpy.zeros((64, 80), "u1")
+    mask[0, 0] = mask[16, 7] = 1
+    numpy.save(f"{folder}/mask.npy", mask)
+    for more, shape, dtype in (({"wide_every_x": 16, "wide_every_y": 16}, (70, 88), "<f4"),
+                               ({"rotate": 90, "bin_x": 2, "bin_y": 4}, (20, 32), "<i4")):
+        config = {"pretreat": {"mask": f"{folder}/mask.npy", "round": True}, "assemble": more,
+                  **sinks(path, overwrite=True)}
+        with Pipeline(config) as pipeline:
+            right = numpy.isnan(pipeline(image(0)).image)
+        with h5py.File(path) as h5:
+            data, got = h5[IMAGES], h5["entry/instrument/detector/pixel_mask"][:]
+            ok(data.shape == (1, *shape) and data.dtype == dtype and right.sum() > 1 and
+               ((got != 0) == right).all() and ((data[0] == NONE) | numpy.isnan(data[0]) == right).all(),
+               f"assembled images and their mask: {' '.join(more)}")
+
+
 def wrong(folder):
     path = f"{folder}/wrong.h5"
 
@@ -314,6 +332,7 @@ if __name__ == "__main__":
                 content(work, kind, rounded)
         sizes(work)
         others(work)
+        assembled(work)
         wrong(work)
         growing(work)
         killed(work)

@@ -11,22 +11,19 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
 /* of Debian 12, and the same in later versions */
 #define H5_USE_110_API
 #include <hdf5.h>
 
 #include "pack.h"
-#include "pipeline.h"
 #include "say.h"
+#include "sink.h"
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 #define EVERY_NS	500000000ull	/* a flush, while images come */
 #define WAITING		(1u << 16)	/* bytes of a column that wait, and of a chunk */
-#define TIME_SIZE	32
 #define REASON		160
-#define KEV_ANGSTROM	12.398419843320026
 
 #define BITSHUFFLE	32008
 #define BITSHUFFLE_LZ4	2
@@ -226,19 +223,6 @@ static void text(struct nexus *x, hid_t at, const char *name, const char *value)
 	H5Tclose(type);
 }
 
-/* 2026-01-31T12:34:56.789Z */
-static void time_text(char *to)
-{
-	struct timespec now;
-	struct tm tm;
-	size_t n;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	gmtime_r(&now.tv_sec, &tm);
-	n = strftime(to, TIME_SIZE, "%Y-%m-%dT%H:%M:%S", &tm);
-	snprintf(to + n, TIME_SIZE - n, ".%03ldZ", now.tv_nsec / 1000000);
-}
-
 /* --- datasets that grow --- */
 
 static hid_t numbers(const struct nexus *x)
@@ -362,7 +346,7 @@ static void make_stack(struct nexus *x, struct stack *s, hid_t at, const char *n
 	const hsize_t most[] = { H5S_UNLIMITED, x->height, x->width };
 	const hsize_t chunk[] = { 1, x->height, x->width };
 	hid_t plist = H5Pcreate(H5P_DATASET_CREATE), space = H5Screate_simple(3, none, most);
-	const int32_t no_number = INT32_MIN;
+	const int32_t no_number = RPU_NO_NUMBER;
 	const float nan = NAN;
 
 	fine(x, H5Pset_chunk(plist, 3, chunk) >= 0);
@@ -378,25 +362,14 @@ static void make_stack(struct nexus *x, struct stack *s, hid_t at, const char *n
 
 /* --- the layout --- */
 
-/* What is invalid in all gains. In NXmx's words: masked by the user. */
 static void make_mask(struct nexus *x, const struct rashpa_pipeline *p, hid_t at)
 {
-	const struct rpu_calibration *c = &p->pretreat.calibration;
 	const hsize_t size[] = { x->height, x->width };
 	uint32_t *mask = calloc(size[0] * size[1], sizeof(*mask));
+	const int any = mask ? rpu_mask(p, mask) : -1;
 	hid_t space, set;
-	bool any = false;
 
-	fine(x, mask);
-	for (size_t i = 0; mask && i < size[0] * size[1]; i++) {
-		bool good = false;
-
-		for (int k = 0; k < RPU_GAINS && c->per_gain[k]; k++)
-			good |= !isnan(c->per_gain[k][i]);
-		mask[i] = good ? 0 : 1 << 8;
-		any |= !good;
-	}
-	if (any) {
+	if (fine(x, any >= 0) && any) {
 		space = H5Screate_simple(2, size, NULL);
 		set = H5Dcreate2(at, "pixel_mask", H5T_STD_U32LE, space, H5P_DEFAULT, H5P_DEFAULT,
 				 H5P_DEFAULT);
@@ -410,11 +383,10 @@ static void make_mask(struct nexus *x, const struct rashpa_pipeline *p, hid_t at
 
 static void make_beam(struct nexus *x, const struct rashpa_pipeline *p, hid_t instrument)
 {
-	const double kev = p->pretreat.photon_energy_kev;
-	const double ev = kev * 1000, angstrom = KEV_ANGSTROM / kev;
+	const double ev = rpu_energy(p), angstrom = rpu_wavelength(p);
 	hid_t beam;
 
-	if (!kev)
+	if (!ev)
 		return;
 	beam = group(x, instrument, "beam", "NXbeam");
 	scalar(x, beam, "incident_energy", H5T_NATIVE_DOUBLE, &ev, "eV");
@@ -427,7 +399,7 @@ static void make_detector(struct nexus *x, const struct rashpa_pipeline *p, hid_
 	const uint32_t bits = 8u << (p->geometry.pixel - RASHPA_PIXEL_U8);
 	hid_t instrument = group(x, entry, "instrument", "NXinstrument");
 	hid_t detector = group(x, instrument, "detector", "NXdetector");
-	const int32_t lowest = INT32_MIN + 1;
+	const int32_t lowest = RPU_NO_NUMBER + 1;
 	const int8_t yes = 1;
 
 	make_beam(x, p, instrument);
@@ -489,7 +461,7 @@ static void make_end(struct nexus *x, hid_t entry)
 {
 	hid_t space = H5Screate(H5S_SCALAR), type = H5Tcopy(H5T_C_S1);
 
-	H5Tset_size(type, TIME_SIZE);
+	H5Tset_size(type, RPU_TIME);
 	x->end_time = H5Dcreate2(entry, "end_time", type, space, H5P_DEFAULT, H5P_DEFAULT,
 				 H5P_DEFAULT);
 	x->complete = H5Dcreate2(entry, "complete", H5T_STD_U8LE, space, H5P_DEFAULT, H5P_DEFAULT,
@@ -503,9 +475,9 @@ static void make_layout(struct nexus *x, const struct rashpa_pipeline *p)
 {
 	hid_t root = H5Gopen2(x->file, "/", H5P_DEFAULT);
 	hid_t entry = group(x, root, "entry", "NXentry");
-	char now[TIME_SIZE];
+	char now[RPU_TIME];
 
-	time_text(now);
+	rpu_time_text(now);
 	attribute(x, root, "NX_class", "NXroot");
 	attribute(x, root, "default", "entry");
 	attribute(x, root, "creator", "rashpa");
@@ -575,7 +547,7 @@ static int nexus_open(struct rashpa_pipeline *p, void *state, char *why)
 		return -1;
 	x->width = p->width;
 	x->height = p->height;
-	x->whole = p->pretreat.whole;
+	x->whole = rpu_is_whole(p);
 	x->packer = rpu_packer_new(x->packing, rpu_pixels(p));
 	x->rounded = x->whole ? rpu_memory(rpu_pixels(p), sizeof(*x->rounded)) : NULL;
 	x->no_row = x->wanted[COMPRESSED] ? rpu_memory(x->height + 1, sizeof(*x->no_row)) : NULL;
@@ -593,14 +565,11 @@ static int nexus_open(struct rashpa_pipeline *p, void *state, char *why)
 
 /* --- results --- */
 
-/* Numbers that are none are INT32_MIN; what does not fit is the nearest that does. */
 static const void *as_numbers(struct nexus *x, const float *from, size_t n)
 {
 	if (!x->whole)
 		return from;
-	for (size_t i = 0; i < n; i++)
-		x->rounded[i] = isnan(from[i]) ? INT32_MIN : from[i] >= 0x1p31f ? INT32_MAX :
-				from[i] <= -0x1p31f ? INT32_MIN + 1 : (int32_t)from[i];
+	rpu_whole_numbers(from, n, x->rounded);
 	return x->rounded;
 }
 
@@ -683,14 +652,14 @@ static int nexus_put(void *state, const struct rashpa_result *r, struct rashpa_s
 static int nexus_finish(void *state, char *why)
 {
 	struct nexus *x = state;
-	char now[TIME_SIZE] = "";
+	char now[RPU_TIME] = "";
 	const uint8_t yes = 1;
 	hid_t type, file;
 
 	quiet();
 	if (*x->reason)		/* what was lost is told: it is not complete */
 		return broken(x, why);
-	time_text(now);
+	rpu_time_text(now);
 	type = H5Dget_type(x->end_time);
 	if (write_all(x))
 		fine(x, H5Dwrite(x->end_time, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, now) >= 0 &&

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "sink.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define EV_ANGSTROM	12398.419843320026
+
+void rpu_time_text(char to[RPU_TIME])
+{
+	struct timespec now;
+	struct tm tm;
+	size_t n;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	gmtime_r(&now.tv_sec, &tm);
+	n = strftime(to, RPU_TIME, "%Y-%m-%dT%H:%M:%S", &tm);
+	snprintf(to + n, RPU_TIME - n, ".%03ldZ", now.tv_nsec / 1000000);
+}
+
+/* Valid in one gain is enough. */
+static bool ever_valid(const struct rashpa_pipeline *p, size_t i)
+{
+	const struct rpu_calibration *c = &p->pretreat.calibration;
+
+	if (p->correct.by.blank && isnan(p->correct.by.blank[i]))
+		return false;
+	for (int k = 0; k < RPU_GAINS && c->per_gain[k]; k++) {
+		if (!isnan(c->per_gain[k][i]))
+			return true;
+	}
+	return false;
+}
+
+/* An image of which only that is known goes the way of all images. */
+int rpu_mask(const struct rashpa_pipeline *p, uint32_t *mask)
+{
+	const size_t n = (size_t)p->geometry.width * p->geometry.height, pixels = rpu_pixels(p);
+	float *image = rpu_memory(n, sizeof(*image)), *result = rpu_memory(pixels, sizeof(*result));
+	int any = -1;
+
+	if (!image || !result)
+		goto out;
+	for (size_t i = 0; i < n; i++)
+		image[i] = ever_valid(p, i) ? 0 : NAN;
+	if (p->used[RPU_ASSEMBLE]) {
+		p->engine->assemble(&p->assemble.map, image,
+				    p->assemble.fine ? p->assemble.fine : result);
+		if (p->assemble.fine)
+			p->engine->bin(&p->assemble.bin, p->assemble.fine, result);
+	} else {
+		memcpy(result, image, n * sizeof(*result));
+	}
+	any = 0;
+	for (size_t i = 0; i < pixels; i++) {
+		mask[i] = isnan(result[i]) ? RPU_MASKED : 0;
+		any |= isnan(result[i]);
+	}
+out:
+	free(image);
+	free(result);
+	return any;
+}
+
+/* They are rounded first; what comes then may divide them. */
+bool rpu_is_whole(const struct rashpa_pipeline *p)
+{
+	return p->pretreat.whole && !p->correct.by.chip_width && !*p->correct.blank &&
+	       !p->assemble.map.weight;
+}
+
+void rpu_whole_numbers(const float *from, size_t n, int32_t *to)
+{
+	for (size_t i = 0; i < n; i++)
+		to[i] = isnan(from[i]) ? RPU_NO_NUMBER : from[i] >= 0x1p31f ? INT32_MAX :
+			from[i] <= -0x1p31f ? RPU_NO_NUMBER + 1 : (int32_t)from[i];
+}
+
+double rpu_energy(const struct rashpa_pipeline *p)
+{
+	return p->pretreat.photon_energy_kev * 1000;
+}
+
+double rpu_wavelength(const struct rashpa_pipeline *p)
+{
+	return rpu_energy(p) ? EV_ANGSTROM / rpu_energy(p) : 0;
+}
