@@ -28,4 +28,5 @@ check() {
 check selftests/python/pipeline.py
 check selftests/python/dataset.py
 check selftests/python/nexus.py
+check selftests/python/publish.py
 finish

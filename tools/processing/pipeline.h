@@ -16,7 +16,7 @@ enum rpu_stage_index {
 
 /* Where results go; each that the configuration names. */
 enum rpu_sink_index {
-	RPU_SINK_RAW, RPU_SINK_STREAMS, RPU_SINK_NEXUS, RPU_SINKS,
+	RPU_SINK_RAW, RPU_SINK_STREAMS, RPU_SINK_NEXUS, RPU_SINK_PUBLISH, RPU_SINKS,
 };
 
 struct rpu_work;
@@ -65,7 +65,7 @@ struct rpu_sink {
 	void (*end)(void *state);
 };
 
-extern const struct rpu_sink rpu_sink_raw, rpu_sink_streams, rpu_sink_nexus;
+extern const struct rpu_sink rpu_sink_raw, rpu_sink_streams, rpu_sink_nexus, rpu_sink_publish;
 
 struct rpu_sink_at {
 	const struct rpu_sink *sink;

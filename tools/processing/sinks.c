@@ -7,10 +7,22 @@
 #include "pipeline.h"
 #include "say.h"
 
+#ifdef RPU_NO_PUBLISH
+static int no_publish(struct json_place *at, struct json_object *value, void *to)
+{
+	(void)value;
+	(void)to;
+	return json_wrong(at, "this program was built without %s", RPU_NO_PUBLISH);
+}
+
+const struct rpu_sink rpu_sink_publish = { .name = "publish", .read = no_publish };
+#endif
+
 static const struct rpu_sink * const sinks[RPU_SINKS] = {
 	[RPU_SINK_RAW] = &rpu_sink_raw,
 	[RPU_SINK_STREAMS] = &rpu_sink_streams,
 	[RPU_SINK_NEXUS] = &rpu_sink_nexus,
+	[RPU_SINK_PUBLISH] = &rpu_sink_publish,
 };
 
 int rpu_read_on_error(struct json_place *at, struct json_object *value, void *to)
