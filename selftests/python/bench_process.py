@@ -63,7 +63,7 @@ class Bench:
             "name": name, "backend": f"cpu, {self.threads} threads", "peer": peer,
             "size_bytes": raw.nbytes, "ours": moved / ours / 1e9, "theirs": moved / theirs / 1e9,
             "ratio": theirs / ours, "unit": "GB/s", "better": "higher"})
-        print(f"{name:12} {raw.shape[1]} x {raw.shape[0]}: {ours * 1e3:.3f} ms, {peer} "
+        print(f"{name:16} {raw.shape[1]} x {raw.shape[0]}: {ours * 1e3:.3f} ms, {peer} "
               f"{theirs * 1e3:.3f} ms, ratio {theirs / ours:.2f}", file=sys.stderr, flush=True)
 
     def of(self, shape, folder):
@@ -91,9 +91,40 @@ class Bench:
             theirs["pretreat"].append(timed(lambda: numpy_pretreat(raw, pedestal, per_gain)))
             theirs["compress"].append(timed(lambda: numpy_compress(image)))
         kept = result.elements * 8
+        self.integrate(raw, folder)
         self.row("pretreat", "NumPy", raw, times["pretreat"], theirs["pretreat"], raw.size * 14)
         self.row("compress", "NumPy", raw, times["compress"], theirs["compress"],
                  raw.size * 4 + kept)
+
+
+    def integrate(self, raw, folder):
+        """pyFAI's matrix and its engine in Cython and OpenMP, and ours, of the same image."""
+        from pyFAI.detectors import Detector
+        from pyFAI.integrator.azimuthal import AzimuthalIntegrator
+        height, width = raw.shape
+        ai = AzimuthalIntegrator(detector=Detector(75e-6, 75e-6, max_shape=raw.shape), dist=0.1,
+                                 poni1=height / 2 * 75e-6, poni2=width / 2 * 75e-6, wavelength=1e-10)
+        if os.path.exists(f"{folder}/bench.poni"):
+            os.unlink(f"{folder}/bench.poni")
+        ai.save(f"{folder}/bench.poni")
+        image = (raw & 0x3fff).astype(numpy.float32)
+        bins = 1000
+        for split in "bbox", "no":
+            pipeline = Pipeline({"integrate": {"poni": f"{folder}/bench.poni", "bins": bins,
+                                               "unit": "2th_deg", "split": split}})
+            def theirs():
+                ai.integrate1d(image, bins, unit="2th_deg", method=(split, "csr", "cython"))
+            counts = raw & 0x3fff
+            theirs()
+            pipeline(counts)
+            times, others, before = [], [], pipeline.stat()["stages"]["integrate"]["seconds"]
+            for _ in range(self.rounds):
+                pipeline(counts)
+                after = pipeline.stat()["stages"]["integrate"]["seconds"]
+                times.append(after - before)
+                before = after
+                others.append(timed(theirs))
+            self.row(f"integrate, {split}", "pyFAI", raw, times, others, raw.size * 4)
 
 
 # Operations of a pixel for each stage: subtract and multiply; compare; compare and add.

@@ -123,6 +123,49 @@ RPU_FUNCTION bool rpu_outlier(rpu_real x, rpu_real largest_around, rpu_real abov
 	return x > above && !(largest_around * ratio >= x);
 }
 
+/* --- where a pixel is --- */
+
+/*
+ * A detector's pixel at p1, p2 from the point of normal incidence (y, x; metres), the sample at
+ * a distance, three rotations: coordinates t1, t2 across the beam and t3 along it, as
+ * pyFAI's manual has them ("Geometry", Kieffer and Karkoulis, Journal of Physics 425, 2013).
+ */
+RPU_FUNCTION rpu_real rpu_t1(rpu_real p1, rpu_real p2, rpu_real distance, rpu_real sin1,
+			     rpu_real cos1, rpu_real sin2, rpu_real cos2, rpu_real sin3,
+			     rpu_real cos3)
+{
+	return p1 * cos2 * cos3 + p2 * (cos3 * sin1 * sin2 - cos1 * sin3) -
+	       distance * (cos1 * cos3 * sin2 + sin1 * sin3);
+}
+
+RPU_FUNCTION rpu_real rpu_t2(rpu_real p1, rpu_real p2, rpu_real distance, rpu_real sin1,
+			     rpu_real cos1, rpu_real sin2, rpu_real cos2, rpu_real sin3,
+			     rpu_real cos3)
+{
+	return p1 * cos2 * sin3 + p2 * (cos1 * cos3 + sin1 * sin2 * sin3) -
+	       distance * (cos1 * sin2 * sin3 - cos3 * sin1);
+}
+
+RPU_FUNCTION rpu_real rpu_t3(rpu_real p1, rpu_real p2, rpu_real distance, rpu_real sin1,
+			     rpu_real cos1, rpu_real sin2, rpu_real cos2)
+{
+	return p1 * sin2 - p2 * cos2 * sin1 + distance * cos1 * cos2;
+}
+
+/* --- of a bin --- */
+
+/* Sum of part times pixel, by that of part times norm. */
+RPU_FUNCTION rpu_real rpu_weighted_mean(rpu_real sum, rpu_real norm)
+{
+	return sum / norm;
+}
+
+/* Error of that mean, of the sum of variances times the squares of their weights. */
+RPU_FUNCTION rpu_real rpu_weighted_error(rpu_real variance, rpu_real norm)
+{
+	return RPU_REAL(sqrt(variance)) / norm;
+}
+
 /* --- mean and squared distances, number after number (Welford, Technometrics 4, 1962) --- */
 
 /* n: how many, with this one */

@@ -330,5 +330,6 @@ static void accumulate(struct rpu_statistics *s, const float *pixel, size_t tota
 const struct rpu_engine rpu_cpu = {
 	.name = "cpu", .pretreat = pretreat, .dark = dark, .above = above,
 	.correct = rpu_cpu_correct, .assemble = rpu_cpu_assemble,
-	.bin = rpu_cpu_bin, .compress = compress, .accumulate = accumulate,
+	.bin = rpu_cpu_bin, .compress = compress,
+	.integrate = rpu_cpu_integrate, .accumulate = accumulate,
 };

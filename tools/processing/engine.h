@@ -137,6 +137,32 @@ struct rpu_csr {
 	struct rpu_bench *bench;
 };
 
+/** enum rpu_error - what the error of a bin is */
+enum rpu_error {
+	RPU_ERROR_NONE,
+	RPU_ERROR_POISSON,	/* of counts: their variance is their number */
+	RPU_ERROR_AZIMUTHAL,	/* how much pixels of the bin differ */
+};
+
+/**
+ * struct rpu_matrix - which pixels are in a bin, and how much of them: bin b has the elements from
+ *	start[b] to before start[b + 1]
+ * @bins: how many
+ * @start: [@bins + 1]
+ * @pixel: of each element
+ * @part: of the pixel that is in the bin, above 0; NULL: 1
+ * @norm: plane: what a pixel sees of what it would see beside the beam: solid angle, polarisation
+ * @sum_norm: [@bins]: of @part times @norm
+ * @error: enum rpu_error
+ */
+struct rpu_matrix {
+	uint32_t bins;
+	uint32_t *start, *pixel;
+	float *part, *norm;
+	double *sum_norm;
+	uint32_t error;
+};
+
 /**
  * struct rpu_statistics - mean and deviation of images, pixel by pixel
  * @mean: of what was valid
@@ -158,6 +184,8 @@ struct rpu_statistics {
  * @bin: blocks of pixels become one
  * @above: how many of @count pixels are above the threshold
  * @compress: keep what is above the threshold
+ * @integrate: the mean of each bin, and its error, unless that is NULL; what is invalid does not
+ *	count, a bin without pixels is NaN
  * @accumulate: add an image to statistics
  */
 struct rpu_engine {
@@ -170,6 +198,8 @@ struct rpu_engine {
 	size_t (*above)(const float *pixel, size_t count, float threshold);
 	void (*compress)(const float *pixel, uint32_t width, uint32_t height, float threshold,
 			 struct rpu_csr *csr);
+	void (*integrate)(const struct rpu_matrix *m, const float *pixel, float *intensity,
+			  float *sigma);
 	void (*accumulate)(struct rpu_statistics *s, const float *pixel, size_t count);
 };
 
@@ -180,6 +210,10 @@ extern const struct rpu_engine rpu_cpu;		/* all processors that OpenMP may use *
 void rpu_reference_correct(const struct rpu_correction *c, float *pixel);
 void rpu_reference_assemble(const struct rpu_assembly *a, const float *pixel, float *result);
 void rpu_reference_bin(const struct rpu_binning *b, const float *pixel, float *result);
+void rpu_reference_integrate(const struct rpu_matrix *m, const float *pixel, float *intensity,
+			     float *sigma);
+void rpu_cpu_integrate(const struct rpu_matrix *m, const float *pixel, float *intensity,
+		       float *sigma);
 void rpu_cpu_correct(const struct rpu_correction *c, float *pixel);
 void rpu_cpu_assemble(const struct rpu_assembly *a, const float *pixel, float *result);
 void rpu_cpu_bin(const struct rpu_binning *b, const float *pixel, float *result);

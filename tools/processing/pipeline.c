@@ -21,6 +21,7 @@ static const struct rpu_stage * const stages[RPU_STAGES] = {
 	[RPU_ASSEMBLE] = &rpu_stage_assemble,
 	[RPU_VETO] = &rpu_stage_veto,
 	[RPU_COMPRESS] = &rpu_stage_compress,
+	[RPU_INTEGRATE] = &rpu_stage_integrate,
 	[RPU_ACCUMULATE] = &rpu_stage_accumulate,
 };
 
@@ -185,6 +186,8 @@ void rashpa_result_free(struct rashpa_result *result)
 	free(w->csr.row);
 	free(w->csr.column);
 	free(w->csr.value);
+	free(w->intensity);
+	free(w->sigma);
 	free(w->mean);
 	free(w->deviation);
 	free(w);

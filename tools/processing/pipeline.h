@@ -11,7 +11,8 @@
 
 /* In the order in which an image goes through them. */
 enum rpu_stage_index {
-	RPU_PRETREAT, RPU_CORRECT, RPU_ASSEMBLE, RPU_VETO, RPU_COMPRESS, RPU_ACCUMULATE, RPU_STAGES,
+	RPU_PRETREAT, RPU_CORRECT, RPU_ASSEMBLE, RPU_VETO, RPU_COMPRESS, RPU_INTEGRATE,
+	RPU_ACCUMULATE, RPU_STAGES,
 };
 
 /* Where results go; each that the configuration names. */
@@ -40,7 +41,8 @@ struct rpu_stage {
 };
 
 extern const struct rpu_stage rpu_stage_pretreat, rpu_stage_correct, rpu_stage_assemble,
-			      rpu_stage_veto, rpu_stage_compress, rpu_stage_accumulate;
+			      rpu_stage_veto, rpu_stage_compress, rpu_stage_integrate,
+			      rpu_stage_accumulate;
 
 /**
  * struct rpu_sink - where results go
@@ -89,6 +91,7 @@ struct rpu_work {
 	float *pretreated, *assembled;
 	float *image;			/* one of them: what the next stage takes */
 	struct rpu_csr csr;
+	float *intensity, *sigma;
 	float *mean, *deviation;
 };
 
@@ -149,6 +152,14 @@ struct rashpa_pipeline {
 		uint32_t capacity;	/* 0: one of eight pixels */
 		struct rpu_bench *bench;
 	} compress;
+	struct {
+		char poni[RPU_PATH];
+		uint32_t unit;			/* of enum in integrate.c */
+		bool has_range, bbox, solid_angle, polarised;
+		double range[2], polarization;
+		struct rpu_matrix matrix;
+		double *axis;			/* [bins]: their middles */
+	} integrate;
 	struct {
 		uint32_t images;
 		uint64_t so_far;

@@ -185,6 +185,17 @@ int rashpa_pipeline_run(struct rashpa_pipeline *pipeline, const void *image, siz
 			struct rashpa_result *result);
 
 /**
+ * rashpa_pipeline_axis() - where the bins of profiles are
+ * @pipeline: the handle, begun
+ * @bins: becomes how many there are
+ * @unit: becomes their unit: 2th_deg, q_nm^-1, q_A^-1 or r_mm
+ *
+ * Return: the middle of each bin, the library's; NULL: there is no stage integrate.
+ */
+const double *rashpa_pipeline_axis(const struct rashpa_pipeline *pipeline, uint32_t *bins,
+				   const char **unit);
+
+/**
  * rashpa_pipeline_put() - give a result to where results are kept
  * @pipeline: the handle, begun
  * @result: of rashpa_pipeline_run(), which said 1

@@ -92,5 +92,6 @@ static void accumulate(struct rpu_statistics *s, const float *pixel, size_t coun
 const struct rpu_engine rpu_reference = {
 	.name = "reference", .pretreat = pretreat, .dark = dark, .above = above,
 	.correct = rpu_reference_correct, .assemble = rpu_reference_assemble,
-	.bin = rpu_reference_bin, .compress = compress, .accumulate = accumulate,
+	.bin = rpu_reference_bin, .compress = compress,
+	.integrate = rpu_reference_integrate, .accumulate = accumulate,
 };

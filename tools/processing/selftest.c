@@ -583,7 +583,7 @@ static void test_pipeline(const char *engine)
 	rashpa_pipeline_close(p);
 }
 
-/* --- files of numbers --- */
+/* --- files --- */
 
 static const char *file_with(const char *name, const void *data, size_t size)
 {
@@ -595,6 +595,82 @@ static const char *file_with(const char *name, const void *data, size_t size)
 	if (fwrite(data, 1, size, file) != size || fclose(file))
 		ok(false, "%s is written", path);
 	return path;
+}
+
+/* --- integration --- */
+
+#define PONI	"poni_version: 2.1\nDetector: Detector\n" \
+		"Detector_config: {\"pixel1\": 7.5e-05, \"pixel2\": 7.5e-05, \"orientation\": 3}\n" \
+		"Distance: 0.1\nPoni1: 0.001\nPoni2: 0.002\nRot1: 0.1\nRot2: 0\nRot3: 0\n"
+
+static void integrated(const struct rpu_engine *e, const char *more)
+{
+	static const struct rashpa_geometry g = { 103, 67, RASHPA_PIXEL_U16, 1 };
+	uint16_t *image = must(calloc(67, 103 * sizeof(*image)));
+	struct rashpa_result *result[2] = {};
+	struct rashpa_pipeline *p[2];
+	const char *name[2] = { e->name, "reference" };
+	char config[PATH_MAX + 256];
+	bool good = true;
+
+	snprintf(config, sizeof(config), "{\"pretreat\": {\"saturated\": 900}, \"integrate\":"
+		 "{\"poni\": \"%s\", \"bins\": 50%s}}",
+		 file_with("a.poni", PONI, strlen(PONI)), more);
+	for (size_t i = 0; i < 67 * 103; i++)
+		image[i] = next_random() % 1000;
+	for (unsigned int i = 0; i < 2; i++) {
+		p[i] = opened(config, name[i], &g);
+		result[i] = p[i] ? rashpa_result_new(p[i]) : NULL;
+		good = good && result[i] && rashpa_pipeline_run(p[i], image, 206, result[i]) == 1 &&
+		       result[i]->bins == 50;
+	}
+	ok(good && same(result[0]->intensity, result[1]->intensity, 50, 0.000001) &&
+	   (!result[0]->sigma || same(result[0]->sigma, result[1]->sigma, 50, 0.000001)),
+	   "%s: integrates as the reference%s%s%s", e->name, more, good ? "" : ": ",
+	   good ? "" : why);
+	for (unsigned int i = 0; i < 2; i++) {
+		rashpa_result_free(result[i]);
+		rashpa_pipeline_close(p[i]);
+	}
+	free(image);
+}
+
+static void test_integrate(const struct rpu_engine *e)
+{
+	integrated(e, ", \"unit\": \"2th_deg\", \"split\": \"no\", \"error\": \"poisson\"");
+	integrated(e, ", \"unit\": \"r_mm\", \"error\": \"azimuthal\"");
+	integrated(e, ", \"unit\": \"r_mm\", \"range\": [1, 3], \"polarization\": 0.9");
+}
+
+/* Files of geometry that are none. */
+static void test_poni(void)
+{
+	static const struct rashpa_geometry g = { 103, 67, RASHPA_PIXEL_U16, 1 };
+	static const struct {
+		const char *text, *because;
+	} tried[] = {
+		{ "", "is it a file of pyFAI?" },
+		{ "Distance: 1\nPoni1: x\n", "Poni1: \"x\" is not a number" },
+		{ "Distance: 1\nPoni1: nan\n", "Poni1: \"nan\" is not a number" },
+		{ "Distance: 1\nPoni1: 0\nPoni2: 0\n", "the size of pixels" },
+		{ "Distance: -1\nPoni1: 0\nPoni2: 0\nPixelSize1: 1\nPixelSize2: 1\n",
+		  "the distance" },
+		{ "Detector_config: []\n", "not an object of JSON" },
+		{ "Detector_config: {\"orientation\": 1}\n", "orientation 1" },
+		{ "SplineFile: x.spline\n", "a spline" },
+		{ PONI, "no wavelength" },
+	};
+	char config[PATH_MAX + 256];
+
+	for (size_t t = 0; t < ARRAY_SIZE(tried); t++) {
+		snprintf(config, sizeof(config), "{\"integrate\": {\"poni\": \"%s\", \"bins\": 10}}",
+			 file_with("a.poni", tried[t].text, strlen(tried[t].text)));
+		refused(config, &g, tried[t].because);
+	}
+	refused("{\"integrate\": {\"poni\": \"/nonexistent\", \"bins\": 10}}", &g, "No such file");
+	refused("{\"integrate\": {\"poni\": \"x\", \"bins\": 0}}", &g, "bins: 0 is not 1 to");
+	refused("{\"integrate\": {\"poni\": \"x\", \"bins\": 1, \"range\": [2, 1]}}", &g,
+		"the smaller one first");
 }
 
 static void test_planes(void)
@@ -640,6 +716,7 @@ static void test_planes(void)
 
 int main(void)
 {
+	static const char * const made[] = { "a.npy", "a.raw", "a.poni" };
 	const char *temporary = getenv("TMPDIR");
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
@@ -658,14 +735,16 @@ int main(void)
 		test_assemble(engines[i]->name);
 		test_statistics(engines[i]);
 		test_pipeline(engines[i]->name);
+		test_integrate(engines[i]);
 	}
 	test_configurations();
+	test_poni();
 	test_planes();
 	printf("1..%u\n", tests);
-	for (size_t i = 0; i < 2; i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(made); i++) {
 		char path[PATH_MAX + 32];
 
-		snprintf(path, sizeof(path), "%s/%s", folder, i ? "a.raw" : "a.npy");
+		snprintf(path, sizeof(path), "%s/%s", folder, made[i]);
 		unlink(path);
 	}
 	rmdir(folder);

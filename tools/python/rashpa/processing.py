@@ -69,6 +69,8 @@ struct rashpa_result *rashpa_result_new(const struct rashpa_pipeline *pipeline);
 void rashpa_result_free(struct rashpa_result *result);
 int rashpa_pipeline_run(struct rashpa_pipeline *pipeline, const void *image, size_t line_stride,
 			struct rashpa_result *result);
+const double *rashpa_pipeline_axis(const struct rashpa_pipeline *pipeline, uint32_t *bins,
+				   const char **unit);
 int rashpa_pipeline_put(struct rashpa_pipeline *pipeline, const struct rashpa_result *result,
 			char *why);
 int rashpa_pipeline_flush(struct rashpa_pipeline *pipeline, char *why);
@@ -191,6 +193,15 @@ class Pipeline:
         if kept and self._sinks:
             _check(lib.rashpa_pipeline_put(self._c, c, self._why), self._why)
         return Result(c)
+
+    def axis(self):
+        """Middles of the bins of profiles, and their unit; None: there are none. After an image."""
+        bins, unit = ffi.new("uint32_t *"), ffi.new("char **")
+        middles = lib.rashpa_pipeline_axis(self._c, bins, unit)
+        if not middles:
+            return None
+        return (numpy.frombuffer(ffi.buffer(middles, 8 * bins[0]), "f8").copy(),
+                ffi.string(unit[0]).decode())
 
     def stat(self):
         """Counts; of each stage and sink that was used its images, seconds and bytes."""
