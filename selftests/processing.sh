@@ -28,6 +28,7 @@ check() {
 check selftests/python/pipeline.py
 check selftests/python/dataset.py
 check selftests/python/integrate.py
+check selftests/python/peaks.py
 check selftests/python/nexus.py
 check selftests/python/publish.py
 finish

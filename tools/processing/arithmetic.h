@@ -152,6 +152,32 @@ RPU_FUNCTION rpu_real rpu_t3(rpu_real p1, rpu_real p2, rpu_real distance, rpu_re
 	return p1 * sin2 - p2 * cos2 * sin1 + distance * cos1 * cos2;
 }
 
+/* --- peaks --- */
+
+/* Of a ring: is this value not one of those that belong to it? pyFAI's sigma clipping. */
+RPU_FUNCTION bool rpu_clipped(rpu_real x, rpu_real mean, rpu_real deviation, rpu_real clip)
+{
+	return x > mean + clip * deviation || x < mean - clip * deviation;
+}
+
+/* Values that are all the same, but for what rounding does: there is nothing to leave out. */
+RPU_FUNCTION bool rpu_even(rpu_real mean, rpu_real deviation)
+{
+	return deviation <= RPU_REAL(0.000001) * (mean < 0 ? -mean : mean);
+}
+
+/* What a pixel of a peak is above: of its surroundings' mean and deviation. pyFAI. */
+RPU_FUNCTION rpu_real rpu_pick(rpu_real mean, rpu_real deviation, rpu_real pick, rpu_real noise)
+{
+	return mean + (pick * deviation > noise ? pick * deviation : noise);
+}
+
+/* The same of peakfinder8. */
+RPU_FUNCTION rpu_real rpu_limit(rpu_real mean, rpu_real deviation, rpu_real snr, rpu_real threshold)
+{
+	return mean + snr * deviation > threshold ? mean + snr * deviation : threshold;
+}
+
 /* --- of a bin --- */
 
 /* Sum of part times pixel, by that of part times norm. */

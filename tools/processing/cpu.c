@@ -331,5 +331,5 @@ const struct rpu_engine rpu_cpu = {
 	.name = "cpu", .pretreat = pretreat, .dark = dark, .above = above,
 	.correct = rpu_cpu_correct, .assemble = rpu_cpu_assemble,
 	.bin = rpu_cpu_bin, .compress = compress,
-	.integrate = rpu_cpu_integrate, .accumulate = accumulate,
+	.look = rpu_cpu_look, .integrate = rpu_cpu_integrate, .accumulate = accumulate,
 };

@@ -163,6 +163,52 @@ struct rpu_matrix {
 	uint32_t error;
 };
 
+/** enum rpu_steps - whose steps a peak finder takes */
+enum rpu_steps {
+	RPU_PYFAI,
+	RPU_PEAKFINDER8,
+};
+
+/**
+ * struct rpu_finder - how peaks are found, and memory for it
+ * @width: pixels
+ * @height: pixels
+ * @steps: enum rpu_steps
+ * @rings: bins of pixels that are as far from the beam; parts and norms are not used
+ * @place: [pixels]: where a pixel is among the rings: 2.5 is the middle of the third one; negative:
+ *	nowhere
+ * @cycles: how often what is too far from the mean of a ring is left out
+ * @clip: too far: times the deviation; of peakfinder8 the least signal to noise as well
+ * @pick: a peak is above the mean by so many deviations (pyFAI)
+ * @noise: and at least by this (pyFAI)
+ * @patch: pixels of the side of the square in which it is the largest (pyFAI)
+ * @connected: pixels of that square that are as far above, itself as well (pyFAI)
+ * @threshold: a peak's pixels are above this (peakfinder8)
+ * @least: pixels of a peak (peakfinder8)
+ * @most: likewise
+ * @radius: of the neighbourhood that a peak is compared with, pixels (peakfinder8)
+ * @mean: [rings]
+ * @deviation: [rings]
+ * @limit: [rings]: what pixels of peaks are above (peakfinder8)
+ * @mark: [pixels]
+ * @found: [@height]: marked pixels of a line
+ * @list: [@most + 1]: pixels of a peak
+ */
+struct rpu_finder {
+	uint32_t width, height;
+	uint32_t steps;
+	struct rpu_matrix rings;
+	float *place;
+	uint32_t cycles;
+	float clip, pick, noise;
+	uint32_t patch, connected;
+	float threshold;
+	uint32_t least, most, radius;
+	float *mean, *deviation, *limit;
+	uint8_t *mark;
+	uint32_t *found, *list;
+};
+
 /**
  * struct rpu_statistics - mean and deviation of images, pixel by pixel
  * @mean: of what was valid
@@ -184,6 +230,7 @@ struct rpu_statistics {
  * @bin: blocks of pixels become one
  * @above: how many of @count pixels are above the threshold
  * @compress: keep what is above the threshold
+ * @look: mean, deviation and limit of rings; mark and count what may be a pixel of a peak
  * @integrate: the mean of each bin, and its error, unless that is NULL; what is invalid does not
  *	count, a bin without pixels is NaN
  * @accumulate: add an image to statistics
@@ -198,6 +245,7 @@ struct rpu_engine {
 	size_t (*above)(const float *pixel, size_t count, float threshold);
 	void (*compress)(const float *pixel, uint32_t width, uint32_t height, float threshold,
 			 struct rpu_csr *csr);
+	void (*look)(const struct rpu_finder *f, const float *pixel);
 	void (*integrate)(const struct rpu_matrix *m, const float *pixel, float *intensity,
 			  float *sigma);
 	void (*accumulate)(struct rpu_statistics *s, const float *pixel, size_t count);
@@ -214,9 +262,23 @@ void rpu_reference_integrate(const struct rpu_matrix *m, const float *pixel, flo
 			     float *sigma);
 void rpu_cpu_integrate(const struct rpu_matrix *m, const float *pixel, float *intensity,
 		       float *sigma);
+void rpu_reference_look(const struct rpu_finder *f, const float *pixel);
+void rpu_cpu_look(const struct rpu_finder *f, const float *pixel);
 void rpu_cpu_correct(const struct rpu_correction *c, float *pixel);
 void rpu_cpu_assemble(const struct rpu_assembly *a, const float *pixel, float *result);
 void rpu_cpu_bin(const struct rpu_binning *b, const float *pixel, float *result);
+
+/* Mean and deviation of the rings around a place, by those of the next two. */
+static inline void rpu_surroundings(const struct rpu_finder *f, float place, float *mean,
+				    float *deviation)
+{
+	const float from = place - 0.5f > 0 ? place - 0.5f : 0;
+	const uint32_t low = from, high = low + 1 < f->rings.bins ? low + 1 : low;
+	const float part = from - low;
+
+	*mean = f->mean[low] + (f->mean[high] - f->mean[low]) * part;
+	*deviation = f->deviation[low] + (f->deviation[high] - f->deviation[low]) * part;
+}
 
 /* Pixel i of a line. */
 static inline uint32_t rpu_pixel(const void *line, uint32_t pixel, size_t i)

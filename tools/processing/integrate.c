@@ -20,8 +20,6 @@
 #define BINS		(1u << 20)
 #define PARTS		(UINT64_C(1) << 31)	/* elements of the matrix, at most */
 
-enum unit { TTH_DEG, Q_NM, Q_A, R_MM };
-
 static const char * const units[] = { "2th_deg", "q_nm^-1", "q_A^-1", "r_mm", NULL };
 
 /* --- the configuration --- */
@@ -100,7 +98,7 @@ static int integrate_read(struct json_place *at, struct json_object *value, void
 		{ "error", false, read_error, &p->integrate.matrix.error },
 	};
 
-	p->integrate.unit = Q_NM;
+	p->integrate.unit = RPU_Q_NM;
 	p->integrate.bbox = true;
 	p->integrate.solid_angle = true;
 	return json_read_object(at, value, keys, ARRAY_SIZE(keys));
@@ -108,44 +106,13 @@ static int integrate_read(struct json_place *at, struct json_object *value, void
 
 /* --- where pixels are --- */
 
-struct geometry {
-	struct rpu_poni poni;
-	double sin[3], cos[3];
-	enum unit unit;
-};
-
-/* Of a point of the detector, in pixels from its corner. */
-static double radius(const struct geometry *g, double y, double x)
-{
-	const double p1 = y * g->poni.pixel1 - g->poni.poni1;
-	const double p2 = x * g->poni.pixel2 - g->poni.poni2;
-	const double t1 = rpu_t1(p1, p2, g->poni.distance, g->sin[0], g->cos[0], g->sin[1],
-				 g->cos[1], g->sin[2], g->cos[2]);
-	const double t2 = rpu_t2(p1, p2, g->poni.distance, g->sin[0], g->cos[0], g->sin[1],
-				 g->cos[1], g->sin[2], g->cos[2]);
-	const double t3 = rpu_t3(p1, p2, g->poni.distance, g->sin[0], g->cos[0], g->sin[1],
-				 g->cos[1]);
-	const double across = hypot(t1, t2), tth = atan2(across, t3);
-
-	switch (g->unit) {
-	case TTH_DEG:
-		return tth * 180 / M_PI;
-	case Q_NM:
-		return 0.000000004 * M_PI / g->poni.wavelength * sin(tth / 2);
-	case Q_A:
-		return 0.0000000004 * M_PI / g->poni.wavelength * sin(tth / 2);
-	default:
-		return 1e3 * across;
-	}
-}
-
 /* Half of what a pixel covers: from its middle to the farthest corner. */
-static double half(const struct geometry *g, uint32_t y, uint32_t x, double middle)
+static double half(const struct rpu_view *g, uint32_t y, uint32_t x, double middle)
 {
 	double most = 0;
 
 	for (unsigned int corner = 0; corner < 4; corner++)
-		most = fmax(most, fabs(radius(g, y + corner / 2, x + corner % 2) - middle));
+		most = fmax(most, fabs(rpu_radius(g, y + corner / 2, x + corner % 2) - middle));
 	return most;
 }
 
@@ -154,7 +121,7 @@ static double half(const struct geometry *g, uint32_t y, uint32_t x, double midd
  * the cube of the cosine of incidence, and
  * (1 + cos^2 2theta - polarization cos 2chi (1 - cos^2 2theta)) / 2.
  */
-static double norm_of(const struct rashpa_pipeline *p, const struct geometry *g, double y, double x)
+static double norm_of(const struct rashpa_pipeline *p, const struct rpu_view *g, double y, double x)
 {
 	const double p1 = y * g->poni.pixel1 - g->poni.poni1;
 	const double p2 = x * g->poni.pixel2 - g->poni.poni2;
@@ -179,7 +146,7 @@ static double norm_of(const struct rashpa_pipeline *p, const struct geometry *g,
 /* --- the matrix --- */
 
 struct maker {
-	const struct geometry *geometry;
+	const struct rpu_view *geometry;
 	const uint8_t *valid;	/* plane */
 	double *middle, *half;	/* planes, in the unit; half: NULL: a pixel is in one bin */
 	double first, width;	/* of the bins */
@@ -315,7 +282,7 @@ static void look_at_pixels(struct rashpa_pipeline *p, struct maker *k)
 		for (uint32_t x = 0; x < p->width; x++) {
 			const size_t i = (size_t)y * p->width + x;
 
-			k->middle[i] = radius(k->geometry, y + 0.5, x + 0.5);
+			k->middle[i] = rpu_radius(k->geometry, y + 0.5, x + 0.5);
 			if (k->half)
 				k->half[i] = half(k->geometry, y, x, k->middle[i]);
 			m->norm[i] = norm_of(p, k->geometry, y + 0.5, x + 0.5);
@@ -323,7 +290,7 @@ static void look_at_pixels(struct rashpa_pipeline *p, struct maker *k)
 	}
 }
 
-static int make_matrix(struct rashpa_pipeline *p, const struct geometry *g, char *why)
+static int make_matrix(struct rashpa_pipeline *p, const struct rpu_view *g, char *why)
 {
 	const size_t n = rpu_pixels(p);
 	struct rpu_matrix *m = &p->integrate.matrix;
@@ -355,17 +322,14 @@ static int make_matrix(struct rashpa_pipeline *p, const struct geometry *g, char
 
 static int integrate_begin(struct rashpa_pipeline *p, char *why)
 {
-	struct geometry g = { .unit = p->integrate.unit };
+	struct rpu_view g = { .unit = p->integrate.unit };
 
 	if (rpu_poni_read(p->integrate.poni, &g.poni, why))
 		return -1;
-	if ((g.unit == Q_NM || g.unit == Q_A) && !(g.poni.wavelength > 0))
+	if ((g.unit == RPU_Q_NM || g.unit == RPU_Q_A) && !(g.poni.wavelength > 0))
 		return because(why, -1, "%s: no wavelength: add \"Wavelength: 1e-10\", or use the unit 2th_deg or r_mm",
 			       p->integrate.poni);
-	for (unsigned int i = 0; i < 3; i++) {
-		g.sin[i] = sin(g.poni.rotation[i]);
-		g.cos[i] = cos(g.poni.rotation[i]);
-	}
+	rpu_view_begin(&g);
 	return make_matrix(p, &g, why);
 }
 

@@ -19,6 +19,7 @@ static const struct rpu_stage * const stages[RPU_STAGES] = {
 	[RPU_PRETREAT] = &rpu_stage_pretreat,
 	[RPU_CORRECT] = &rpu_stage_correct,
 	[RPU_ASSEMBLE] = &rpu_stage_assemble,
+	[RPU_PEAKS] = &rpu_stage_peaks,
 	[RPU_VETO] = &rpu_stage_veto,
 	[RPU_COMPRESS] = &rpu_stage_compress,
 	[RPU_INTEGRATE] = &rpu_stage_integrate,
@@ -186,6 +187,7 @@ void rashpa_result_free(struct rashpa_result *result)
 	free(w->csr.row);
 	free(w->csr.column);
 	free(w->csr.value);
+	free(w->peak);
 	free(w->intensity);
 	free(w->sigma);
 	free(w->mean);

@@ -11,7 +11,7 @@
 
 /* In the order in which an image goes through them. */
 enum rpu_stage_index {
-	RPU_PRETREAT, RPU_CORRECT, RPU_ASSEMBLE, RPU_VETO, RPU_COMPRESS, RPU_INTEGRATE,
+	RPU_PRETREAT, RPU_CORRECT, RPU_ASSEMBLE, RPU_PEAKS, RPU_VETO, RPU_COMPRESS, RPU_INTEGRATE,
 	RPU_ACCUMULATE, RPU_STAGES,
 };
 
@@ -41,8 +41,8 @@ struct rpu_stage {
 };
 
 extern const struct rpu_stage rpu_stage_pretreat, rpu_stage_correct, rpu_stage_assemble,
-			      rpu_stage_veto, rpu_stage_compress, rpu_stage_integrate,
-			      rpu_stage_accumulate;
+			      rpu_stage_peaks, rpu_stage_veto, rpu_stage_compress,
+			      rpu_stage_integrate, rpu_stage_accumulate;
 
 /**
  * struct rpu_sink - where results go
@@ -91,6 +91,7 @@ struct rpu_work {
 	float *pretreated, *assembled;
 	float *image;			/* one of them: what the next stage takes */
 	struct rpu_csr csr;
+	struct rashpa_peak *peak;
 	float *intensity, *sigma;
 	float *mean, *deviation;
 };
@@ -144,8 +145,16 @@ struct rashpa_pipeline {
 		float *fine;			/* before it is binned; NULL: it is not */
 	} assemble;
 	struct {
+		char poni[RPU_PATH];
+		bool has_centre;
+		double centre[2];
+		uint32_t capacity;
+		struct rpu_finder finder;
+	} peaks;
+	struct {
 		double threshold;
 		uint64_t pixels;
+		uint32_t peaks;
 	} veto;
 	struct {
 		double threshold;

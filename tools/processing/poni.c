@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "parse.h"
+#define rpu_real double
+#include "arithmetic.h"
 #include "say.h"
 
 #define LINE	4096
@@ -130,4 +131,36 @@ int rpu_poni_read(const char *path, struct rpu_poni *p, char *why)
 	if (p->wavelength < 0)
 		return because(why, -1, "%s: the wavelength is negative", path);
 	return 0;
+}
+
+void rpu_view_begin(struct rpu_view *v)
+{
+	for (unsigned int i = 0; i < 3; i++) {
+		v->sin[i] = sin(v->poni.rotation[i]);
+		v->cos[i] = cos(v->poni.rotation[i]);
+	}
+}
+
+double rpu_radius(const struct rpu_view *v, double y, double x)
+{
+	const double p1 = y * v->poni.pixel1 - v->poni.poni1;
+	const double p2 = x * v->poni.pixel2 - v->poni.poni2;
+	const double t1 = rpu_t1(p1, p2, v->poni.distance, v->sin[0], v->cos[0], v->sin[1],
+				 v->cos[1], v->sin[2], v->cos[2]);
+	const double t2 = rpu_t2(p1, p2, v->poni.distance, v->sin[0], v->cos[0], v->sin[1],
+				 v->cos[1], v->sin[2], v->cos[2]);
+	const double t3 = rpu_t3(p1, p2, v->poni.distance, v->sin[0], v->cos[0], v->sin[1],
+				 v->cos[1]);
+	const double across = hypot(t1, t2), tth = atan2(across, t3);
+
+	switch (v->unit) {
+	case RPU_TTH_DEG:
+		return tth * 180 / M_PI;
+	case RPU_Q_NM:
+		return 0.000000004 * M_PI / v->poni.wavelength * sin(tth / 2);
+	case RPU_Q_A:
+		return 0.0000000004 * M_PI / v->poni.wavelength * sin(tth / 2);
+	default:
+		return 1000 * across;
+	}
 }

@@ -23,4 +23,25 @@ struct rpu_poni {
 /* Versions 1, 2 and 2.1. 0, or -1 with the reason in why[WHY_SIZE]. */
 int rpu_poni_read(const char *path, struct rpu_poni *poni, char *why);
 
+/* What tells how far a pixel is from the beam. */
+enum rpu_unit { RPU_TTH_DEG, RPU_Q_NM, RPU_Q_A, RPU_R_MM };
+
+/**
+ * struct rpu_view - where pixels are
+ * @poni: the geometry
+ * @unit: of rpu_radius()
+ * @sin: of the rotations: rpu_view_begin()
+ * @cos: likewise
+ */
+struct rpu_view {
+	struct rpu_poni poni;
+	enum rpu_unit unit;
+	double sin[3], cos[3];
+};
+
+void rpu_view_begin(struct rpu_view *view);
+
+/* Of a point of the detector, in pixels from its corner. */
+double rpu_radius(const struct rpu_view *view, double y, double x);
+
 #endif /* RPU_PONI_H */

@@ -78,6 +78,7 @@ struct rashpa_peak {
  * @sigma: its error; NULL: none was asked for
  * @peak: peaks
  * @peaks: how many
+ * @peaks_found: also those that found no room
  * @images: of which @mean and @deviation are; 0: not with this image
  * @mean: of the last images, pixel by pixel
  * @deviation: likewise, of one image
@@ -95,7 +96,7 @@ struct rashpa_result {
 	uint32_t bins;
 	const float *intensity, *sigma;
 	const struct rashpa_peak *peak;
-	uint32_t peaks;
+	uint32_t peaks, peaks_found;
 	uint64_t images;
 	const float *mean, *deviation;
 };
@@ -119,7 +120,7 @@ struct rashpa_stage_stat {
  * @images: signal images
  * @dark: dark images
  * @vetoed: of @images
- * @overflow: of @images: more pixels than the compression has room for
+ * @overflow: how often there were more pixels, or more peaks, than there is room for
  * @stage: array
  * @stages: elements of it
  * @sink: array, likewise: bytes_in are those of results, bytes_out those that went into the file or

@@ -93,5 +93,5 @@ const struct rpu_engine rpu_reference = {
 	.name = "reference", .pretreat = pretreat, .dark = dark, .above = above,
 	.correct = rpu_reference_correct, .assemble = rpu_reference_assemble,
 	.bin = rpu_reference_bin, .compress = compress,
-	.integrate = rpu_reference_integrate, .accumulate = accumulate,
+	.look = rpu_reference_look, .integrate = rpu_reference_integrate, .accumulate = accumulate,
 };

@@ -519,7 +519,9 @@ static void test_configurations(void)
 	refused("/nonexistent.json", &g, "No such file");
 	refused("{", &g, "pipeline:1: not JSON");
 	refused("{\"vetto\": {}}", &g, "vetto: unknown key");
-	refused("{\"veto\": {}}", &g, "veto.threshold: is missing");
+	refused("{\"veto\": {}}", &g, "veto: of what?");
+	refused("{\"veto\": {\"peaks\": 1}}", &g, "there is no stage peaks");
+	refused("{\"veto\": {\"pixels\": 1}}", &g, "belong together");
 	refused("{\"veto\": {\"threshold\": \"x\", \"pixels\": 1}}", &g, "veto.threshold: must be a number");
 	refused("{\"pretreat\": {\"detector\": \"pilatus\"}}", &g, "not one of counting, jungfrau");
 	refused("{\"pretreat\": {\"detector\": \"jungfrau\"}}", &g, "needs pedestal and gain");
@@ -642,6 +644,61 @@ static void test_integrate(const struct rpu_engine *e)
 	integrated(e, ", \"unit\": \"r_mm\", \"range\": [1, 3], \"polarization\": 0.9");
 }
 
+/* --- peaks --- */
+
+static void found_peaks(const struct rpu_engine *e, const char *finder, uint32_t width,
+			uint32_t height)
+{
+	const struct rashpa_geometry g = { width, height, RASHPA_PIXEL_U16, 1 };
+	uint16_t *image = must(calloc(height, width * sizeof(*image)));
+	struct rashpa_result *result[2] = {};
+	struct rashpa_pipeline *p[2];
+	const char *name[2] = { e->name, "reference" };
+	char config[512];
+	bool good = true;
+
+	snprintf(config, sizeof(config), "{\"peaks\": {\"finder\": %s, \"centre\": [20, 10],"
+		 "\"capacity\": 20}}", finder);
+	for (size_t i = 0; i < (size_t)width * height; i++) {
+		image[i] = 10 + next_random() % 10;
+		if (!(next_random() % 200))
+			image[i] = next_random() % 3 ? 65535 : 1000;
+		if (i > width && image[i - 1] == 1000)
+			image[i] = image[i - width] = 500;
+	}
+	for (unsigned int i = 0; i < 2; i++) {
+		p[i] = opened(config, name[i], &g);
+		result[i] = p[i] ? rashpa_result_new(p[i]) : NULL;
+		good = good && result[i] &&
+		       rashpa_pipeline_run(p[i], image, 2 * width, result[i]) == 1;
+	}
+	good = good && result[0]->peaks_found == result[1]->peaks_found;
+	for (uint32_t i = 0; good && i < result[0]->peaks; i++)
+		good = same(&result[0]->peak[i].x, &result[1]->peak[i].x, 5, 0.0001) &&
+		       result[0]->peak[i].pixels == result[1]->peak[i].pixels;
+	ok(good, "%s: %u x %u pixels: peaks are those of the reference (%u, room for 20): %s",
+	   e->name, width, height, result[0] ? result[0]->peaks_found : 0, finder);
+	for (unsigned int i = 0; i < 2; i++) {
+		rashpa_result_free(result[i]);
+		rashpa_pipeline_close(p[i]);
+	}
+	free(image);
+}
+
+static void test_peaks(const struct rpu_engine *e)
+{
+	static const char * const finders[] = {
+		"\"pyfai\", \"patch\": 3, \"connected\": 2", "\"pyfai\", \"patch\": 15, \"connected\": 1",
+		"\"peakfinder8\", \"radius\": 5", "\"peakfinder8\", \"max_pixels\": 3, \"rings\": 7",
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(finders); i++) {
+		found_peaks(e, finders[i], 103, 67);
+		found_peaks(e, finders[i], 1, 1);
+		found_peaks(e, finders[i], 300, 2);
+	}
+}
+
 /* Files of geometry that are none. */
 static void test_poni(void)
 {
@@ -736,8 +793,13 @@ int main(void)
 		test_statistics(engines[i]);
 		test_pipeline(engines[i]->name);
 		test_integrate(engines[i]);
+		test_peaks(engines[i]);
 	}
 	test_configurations();
+	refused("{\"peaks\": {\"finder\": \"pyfai\"}}", &module, "where the beam is");
+	refused("{\"peaks\": {\"finder\": \"pyfai\", \"centre\": [1, 2], \"snr\": 3}}", &module,
+		"snr is of the other finder");
+	refused("{\"peaks\": {\"finder\": \"pyfai\", \"centre\": [1, 2], \"patch\": 4}}", &module, "odd");
 	test_poni();
 	test_planes();
 	printf("1..%u\n", tests);

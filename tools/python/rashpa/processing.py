@@ -43,7 +43,7 @@ struct rashpa_result {
 	uint32_t bins;
 	const float *intensity, *sigma;
 	const struct rashpa_peak *peak;
-	uint32_t peaks;
+	uint32_t peaks, peaks_found;
 	uint64_t images;
 	const float *mean, *deviation;
 };

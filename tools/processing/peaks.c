@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Peaks above what is around them: the steps of pyFAI's finder (Kieffer et al., "Efficient data
+ * reduction ...", ESRF, 2022; OpenCL kernels "peakfinder"), and those of peakfinder8 (Barty et al.,
+ * Cheetah, Journal of Applied Crystallography 47, 2014).
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pipeline.h"
+#include "poni.h"
+#include "say.h"
+
+#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
+#define USED		2	/* of a mark: the pixel is of a peak, or was one's */
+
+/* --- the configuration --- */
+
+static int read_steps(struct json_place *at, struct json_object *value, void *to)
+{
+	static const char * const words[] = {
+		[RPU_PYFAI] = "pyfai", [RPU_PEAKFINDER8] = "peakfinder8", NULL,
+	};
+	unsigned int index;
+
+	if (rpu_read_word(at, value, words, &index))
+		return -1;
+	*(uint32_t *)to = index;
+	return 0;
+}
+
+static int read_positive(struct json_place *at, struct json_object *value, void *to)
+{
+	double number;
+
+	if (rpu_read_real(at, value, 0, 1000000000, &number))
+		return -1;
+	*(float *)to = number;
+	return 0;
+}
+
+static int read_cycles(struct json_place *at, struct json_object *value, void *to)
+{
+	return rpu_read_u32(at, value, 0, 20, to);
+}
+
+static int read_patch(struct json_place *at, struct json_object *value, void *to)
+{
+	if (rpu_read_u32(at, value, 3, 15, to))
+		return -1;
+	return *(uint32_t *)to % 2 ? 0 : json_wrong(at, "must be odd");
+}
+
+static int read_few(struct json_place *at, struct json_object *value, void *to)
+{
+	return rpu_read_u32(at, value, 1, 10000, to);
+}
+
+static int read_many(struct json_place *at, struct json_object *value, void *to)
+{
+	return rpu_read_u32(at, value, 1, 1 << 20, to);
+}
+
+static int read_centre(struct json_place *at, struct json_object *value, void *to)
+{
+	struct rashpa_pipeline *p = to;
+	unsigned int n;
+
+	if (json_read_array(at, value, json_read_real, p->peaks.centre, sizeof(double), 2, &n))
+		return -1;
+	p->peaks.has_centre = true;
+	return n == 2 ? 0 : json_wrong(at, "must be two numbers: x and y, pixels");
+}
+
+static int peaks_read(struct json_place *at, struct json_object *value, void *to)
+{
+	struct rashpa_pipeline *p = to;
+	struct rpu_finder *f = &p->peaks.finder;
+	const struct json_key keys[] = {
+		{ "finder", true, read_steps, &f->steps },
+		{ "poni", false, rpu_read_path, p->peaks.poni },
+		{ "centre", false, read_centre, p },
+		{ "rings", false, read_many, &f->rings.bins },
+		{ "cycles", false, read_cycles, &f->cycles },
+		{ "clip", false, read_positive, &f->clip },
+		{ "pick", false, read_positive, &f->pick },
+		{ "noise", false, read_positive, &f->noise },
+		{ "patch", false, read_patch, &f->patch },
+		{ "connected", false, read_few, &f->connected },
+		{ "snr", false, read_positive, &f->clip },
+		{ "threshold", false, read_positive, &f->threshold },
+		{ "min_pixels", false, read_few, &f->least },
+		{ "max_pixels", false, read_few, &f->most },
+		{ "radius", false, read_few, &f->radius },
+		{ "capacity", false, read_many, &p->peaks.capacity },
+	};
+	static const char * const others[2][6] = {
+		[RPU_PYFAI] = { "snr", "threshold", "min_pixels", "max_pixels", "radius" },
+		[RPU_PEAKFINDER8] = { "clip", "pick", "noise", "patch", "connected" },
+	};
+
+	*f = (struct rpu_finder) {
+		.cycles = 5, .clip = 5, .pick = 3, .noise = 1, .patch = 5, .connected = 3,
+		.least = 2, .most = 200, .radius = 3,
+	};
+	p->peaks.capacity = 2048;
+	if (json_read_object(at, value, keys, ARRAY_SIZE(keys)))
+		return -1;
+	for (unsigned int i = 0; others[f->steps][i]; i++) {
+		if (json_object_object_get_ex(value, others[f->steps][i], NULL))
+			return json_wrong(at, "%s is of the other finder", others[f->steps][i]);
+	}
+	if (!*p->peaks.poni == !p->peaks.has_centre)
+		return json_wrong(at, "where the beam is: give poni, or centre");
+	if (f->least > f->most)
+		return json_wrong(at, "min_pixels is more than max_pixels");
+	return 0;
+}
+
+/* --- rings --- */
+
+static int find_rings(struct rashpa_pipeline *p, const struct rpu_view *view, char *why)
+{
+	struct rpu_finder *f = &p->peaks.finder;
+	struct rpu_matrix *m = &f->rings;
+	const size_t n = rpu_pixels(p);
+	double high = 0;
+	uint32_t *next;
+
+	m->start = rpu_memory((size_t)m->bins + 1, sizeof(*m->start));
+	m->pixel = rpu_memory(n, sizeof(*m->pixel));
+	next = rpu_memory(m->bins, sizeof(*next));
+	if (!m->start || !m->pixel || !next) {
+		free(next);
+		return because(why, -1, "no memory to find peaks");
+	}
+	for (size_t i = 0; i < n; i++) {
+		f->place[i] = rpu_radius(view, i / p->width + 0.5, i % p->width + 0.5);
+		high = f->place[i] > high ? f->place[i] : high;
+	}
+	for (size_t i = 0; i < n; i++) {
+		/* the farthest pixel is in the last ring, and not behind it */
+		f->place[i] *= m->bins / high * 0.999999;
+		m->start[(uint32_t)f->place[i] + 1]++;
+	}
+	for (uint32_t b = 0; b < m->bins; b++) {
+		m->start[b + 1] += m->start[b];
+		next[b] = m->start[b];
+	}
+	for (size_t i = 0; i < n; i++)
+		m->pixel[next[(uint32_t)f->place[i]]++] = i;
+	free(next);
+	return 0;
+}
+
+static int peaks_begin(struct rashpa_pipeline *p, char *why)
+{
+	struct rpu_view view = {
+		/* radii are pixels then */
+		.poni = {
+			.pixel1 = 1, .pixel2 = 1, .distance = 1, .poni1 = p->peaks.centre[1],
+			.poni2 = p->peaks.centre[0],
+		},
+		.unit = RPU_R_MM,
+	};
+	struct rpu_finder *f = &p->peaks.finder;
+	const size_t n = rpu_pixels(p);
+
+	if (*p->peaks.poni) {
+		view.unit = RPU_TTH_DEG;
+		if (rpu_poni_read(p->peaks.poni, &view.poni, why))
+			return -1;
+	}
+	rpu_view_begin(&view);
+	f->width = p->width;
+	f->height = p->height;
+	if (!f->rings.bins)
+		f->rings.bins = ((p->width > p->height ? p->width : p->height) + 1) / 2;
+	f->place = rpu_memory(n, sizeof(*f->place));
+	f->mark = rpu_memory(n, sizeof(*f->mark));
+	f->found = rpu_memory(p->height, sizeof(*f->found));
+	f->list = rpu_memory((size_t)f->most + 1, sizeof(*f->list));
+	f->mean = rpu_memory(f->rings.bins, sizeof(*f->mean));
+	f->deviation = rpu_memory(f->rings.bins, sizeof(*f->deviation));
+	f->limit = rpu_memory(f->rings.bins, sizeof(*f->limit));
+	if (!f->place || !f->mark || !f->found || !f->list || !f->mean || !f->deviation ||
+	    !f->limit)
+		return because(why, -1, "no memory to find peaks");
+	return find_rings(p, &view, why);
+}
+
+static int peaks_room(const struct rashpa_pipeline *p, struct rpu_work *w)
+{
+	w->peak = rpu_memory(p->peaks.capacity, sizeof(*w->peak));
+	return w->peak ? 0 : -1;
+}
+
+/* --- pyFAI's steps --- */
+
+/*
+ * Is it the largest of its patch, of those that are equal the first, and do enough pixels of the
+ * patch stand out? Then all of the patch is the peak, as far as it is above the background.
+ */
+static bool pick(const struct rpu_finder *f, const float *pixel, uint32_t x, uint32_t y,
+		 struct rashpa_peak *peak)
+{
+	const int half = f->patch / 2;
+	const size_t centre = (size_t)y * f->width + x;
+	double sum = 0, at_x = 0, at_y = 0;
+	uint32_t out = 0, n = 0;
+	float mean, deviation;
+
+	rpu_surroundings(f, f->place[centre], &mean, &deviation);
+	for (int dy = -half; dy <= half; dy++) {
+		for (int dx = -half; dx <= half; dx++) {
+			const uint32_t px = x + dx, py = y + dy;
+			const size_t i = (size_t)py * f->width + px;
+			double above;
+
+			if (px >= f->width || py >= f->height || isnan(pixel[i]))
+				continue;
+			if (pixel[i] > pixel[centre])
+				return false;
+			if (i < centre && pixel[i] == pixel[centre])
+				return false;
+			out += f->mark[i];
+			above = (double)pixel[i] - mean;
+			if (!(above > 0))
+				continue;
+			sum += above;
+			at_x += above * px;
+			at_y += above * py;
+			n++;
+		}
+	}
+	if (out < f->connected)
+		return false;
+	*peak = (struct rashpa_peak) {
+		.x = at_x / sum, .y = at_y / sum, .sum = sum, .background = mean,
+		.snr = sum / (deviation * sqrt(n)), .pixels = n,
+	};
+	return true;
+}
+
+/* --- peakfinder8's steps --- */
+
+/* All pixels that stand out and touch each other: how many; more than most: not looked further. */
+static uint32_t spread(const struct rpu_finder *f, size_t first)
+{
+	uint32_t n = 0;
+
+	f->list[n++] = first;
+	f->mark[first] = USED;
+	for (uint32_t k = 0; k < n && n <= f->most; k++) {
+		const uint32_t x = f->list[k] % f->width, y = f->list[k] / f->width;
+
+		for (int near = 0; near < 9 && n <= f->most; near++) {
+			const uint32_t px = x + near % 3 - 1, py = y + near / 3 - 1;
+			const size_t i = (size_t)py * f->width + px;
+
+			if (px >= f->width || py >= f->height || f->mark[i] != 1)
+				continue;
+			f->mark[i] = USED;
+			f->list[n++] = i;
+		}
+	}
+	return n;
+}
+
+/* Mean and deviation of what is around, and is of no peak; and the largest of it. */
+static bool around(const struct rpu_finder *f, const float *pixel, uint32_t x, uint32_t y,
+		   double *mean, double *deviation, double *largest)
+{
+	const int ring = 2 * f->radius;
+	double sum = 0, squares = 0;
+	uint32_t n = 0;
+
+	*largest = -INFINITY;
+	for (int dy = -ring; dy < ring; dy++) {
+		for (int dx = -ring; dx < ring; dx++) {
+			const uint32_t px = x + dx, py = y + dy;
+			const size_t i = (size_t)py * f->width + px;
+
+			if (dx * dx + dy * dy > ring * ring || px >= f->width || py >= f->height)
+				continue;
+			if (f->mark[i] == USED || isnan(pixel[i]))
+				continue;
+			sum += pixel[i];
+			squares += (double)pixel[i] * pixel[i];
+			*largest = pixel[i] > *largest ? pixel[i] : *largest;
+			n++;
+		}
+	}
+	if (!n)
+		return false;
+	*mean = sum / n;
+	*deviation = sqrt(fmax(squares / n - *mean * *mean, 0));
+	return true;
+}
+
+static bool grow(const struct rpu_finder *f, const float *pixel, size_t first,
+		 struct rashpa_peak *peak)
+{
+	double sum = 0, at_x = 0, at_y = 0, weight = 0, most = 0;
+	double mean = f->mean[(uint32_t)f->place[first]], deviation = 0.01, largest = -INFINITY;
+	const uint32_t n = spread(f, first);
+
+	if (n < f->least || n > f->most)
+		return false;
+	for (uint32_t k = 0; k < n; k++) {
+		const size_t i = f->list[k];
+		const double above = (double)pixel[i] - f->mean[(uint32_t)f->place[i]];
+
+		weight += above;
+		at_x += above * (i % f->width);
+		at_y += above * (i / f->width);
+	}
+	if (!(weight > 0))
+		return false;
+	at_x /= weight;
+	at_y /= weight;
+	around(f, pixel, lrint(at_x), lrint(at_y), &mean, &deviation, &largest);
+	for (uint32_t k = 0; k < n; k++) {
+		const double above = (double)pixel[f->list[k]] - mean;
+
+		sum += above;
+		most = fmax(most, above);
+	}
+	*peak = (struct rashpa_peak) {
+		.x = at_x, .y = at_y, .sum = sum, .background = mean, .snr = sum / deviation,
+		.pixels = n,
+	};
+	return sum >= f->clip * deviation && most >= largest - mean;
+}
+
+/* --- images --- */
+
+static bool peaks_run(struct rashpa_pipeline *p, struct rpu_work *w)
+{
+	struct rashpa_stage_stat *stat = &p->stage_stat[RPU_PEAKS];
+	const struct rpu_finder *f = &p->peaks.finder;
+	struct rashpa_peak peak;
+	uint32_t n = 0;
+
+	p->engine->look(f, w->image);
+	for (uint32_t y = 0; y < f->height; y++) {
+		for (uint32_t x = 0; x < f->width && f->found[y]; x++) {
+			const size_t i = (size_t)y * f->width + x;
+
+			if (f->mark[i] != 1 ||
+			    !(f->steps == RPU_PYFAI ? pick(f, w->image, x, y, &peak) :
+			      grow(f, w->image, i, &peak)))
+				continue;
+			if (n < p->peaks.capacity)
+				w->peak[n] = peak;
+			n++;
+		}
+	}
+	stat->bytes_in += rpu_pixels(p) * sizeof(*w->image);
+	p->stat.overflow += n > p->peaks.capacity;
+	w->result.peaks_found = n;
+	w->result.peaks = n < p->peaks.capacity ? n : p->peaks.capacity;
+	w->result.peak = w->peak;
+	stat->bytes_out += w->result.peaks * sizeof(*w->peak);
+	return true;
+}
+
+static void peaks_end(struct rashpa_pipeline *p)
+{
+	struct rpu_finder *f = &p->peaks.finder;
+
+	free(f->rings.start);
+	free(f->rings.pixel);
+	free(f->place);
+	free(f->mean);
+	free(f->deviation);
+	free(f->limit);
+	free(f->mark);
+	free(f->found);
+	free(f->list);
+}
+
+const struct rpu_stage rpu_stage_peaks = {
+	.name = "peaks", .read = peaks_read, .begin = peaks_begin, .room = peaks_room,
+	.run = peaks_run, .end = peaks_end,
+};
