@@ -8,7 +8,7 @@ set -uo pipefail
 tools=$PWD/${RASHPA_TOOLS:-build/tools}
 export PYTHONPATH=$PWD/tools/python PYTHONDONTWRITEBYTECODE=1
 export RASHPA_LIBRARY=$tools/librashpa.so.0 RASHPA_PROCESSING_LIBRARY=$tools/librashpa-processing.so.0
-export MPLCONFIGDIR=$work OPENBLAS_NUM_THREADS=1
+export MPLCONFIGDIR=$work XDG_CACHE_HOME=$work POCL_CACHE_DIR=$work OPENBLAS_NUM_THREADS=1
 
 # check SCRIPT ARGUMENT...: lines "ok NAME", "not ok NAME", "skip NAME: REASON", and "end"
 check() {

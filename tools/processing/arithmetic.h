@@ -154,10 +154,16 @@ RPU_FUNCTION rpu_real rpu_t3(rpu_real p1, rpu_real p2, rpu_real distance, rpu_re
 
 /* --- peaks --- */
 
-/* Of a ring: is this value not one of those that belong to it? pyFAI's sigma clipping. */
-RPU_FUNCTION bool rpu_clipped(rpu_real x, rpu_real mean, rpu_real deviation, rpu_real clip)
+/*
+ * How many deviations from the mean of n values one of them may be: of many some are far by chance
+ * (Chauvenet's criterion, as pyFAI has it).
+ */
+RPU_FUNCTION rpu_real rpu_clip(rpu_real clip, rpu_uint n)
 {
-	return x > mean + clip * deviation || x < mean - clip * deviation;
+	const rpu_real by_chance = RPU_REAL(n) * RPU_REAL(0.3989422804);	/* n / sqrt(2 pi) */
+	const rpu_real square = by_chance > 1 ? 2 * RPU_REAL(log(by_chance)) : 0;
+
+	return square > clip * clip ? RPU_REAL(sqrt(square)) : clip;
 }
 
 /* Values that are all the same, but for what rounding does: there is nothing to leave out. */
@@ -166,13 +172,19 @@ RPU_FUNCTION bool rpu_even(rpu_real mean, rpu_real deviation)
 	return deviation <= RPU_REAL(0.000001) * (mean < 0 ? -mean : mean);
 }
 
-/* What a pixel of a peak is above: of its surroundings' mean and deviation. pyFAI. */
-RPU_FUNCTION rpu_real rpu_pick(rpu_real mean, rpu_real deviation, rpu_real pick, rpu_real noise)
+/* The square of what a pixel's background is uncertain by, of a detector with noise. pyFAI. */
+RPU_FUNCTION rpu_real rpu_uncertain(rpu_real deviation, rpu_real noise)
 {
-	return mean + (pick * deviation > noise ? pick * deviation : noise);
+	return deviation * deviation + noise * noise;
 }
 
-/* The same of peakfinder8. */
+/* Is a pixel so far above its background that it may be a peak's? pyFAI. */
+RPU_FUNCTION bool rpu_picked(rpu_real above, rpu_real uncertain, rpu_real pick)
+{
+	return above > 0 && above * above >= pick * pick * uncertain;
+}
+
+/* What pixels of peaks are above. peakfinder8. */
 RPU_FUNCTION rpu_real rpu_limit(rpu_real mean, rpu_real deviation, rpu_real snr, rpu_real threshold)
 {
 	return mean + snr * deviation > threshold ? mean + snr * deviation : threshold;

@@ -36,6 +36,7 @@ static void ring(const struct rpu_finder *f, const float *pixel, uint32_t bin)
 	const uint32_t from = f->rings.start[bin], n = f->rings.start[bin + 1] - from;
 	const uint32_t *at = f->rings.pixel + from;
 	double mean = 0, deviation = 0, low = -INFINITY, high = INFINITY, sum, squares;
+	uint32_t all = 0;
 
 	f->limit[bin] = INFINITY;
 	for (uint32_t cycle = 0; cycle <= f->cycles; cycle++) {
@@ -47,16 +48,20 @@ static void ring(const struct rpu_finder *f, const float *pixel, uint32_t bin)
 		}
 		if (!found)
 			break;
+		all += found;
 		deviation = sqrt(fmax(squares / found - sum / found * sum / found, 0));
 		mean += sum / found;
 		f->limit[bin] = rpu_limit(mean, deviation, f->clip, f->threshold);
 		if (rpu_even(mean, deviation))
 			break;
-		low = f->steps == RPU_PYFAI ? mean - f->clip * deviation : -INFINITY;
-		high = f->steps == RPU_PYFAI ? mean + f->clip * deviation :
-		       nextafterf(f->limit[bin], -INFINITY);
+		if (f->steps == RPU_PYFAI) {
+			low = fmax(low, mean - rpu_clip(f->clip, found) * deviation);
+			high = fmin(high, mean + rpu_clip(f->clip, found) * deviation);
+		} else {
+			high = nextafterf(f->limit[bin], -INFINITY);
+		}
 	}
-	f->mean[bin] = mean;
+	f->mean[bin] = all ? mean : NAN;
 	f->deviation[bin] = deviation;
 }
 
@@ -66,31 +71,23 @@ static CLONES uint32_t mark_fixed(const float *pixel, const float *place, const 
 	uint32_t found = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
-		const float at = place[i] < 0 ? 0 : place[i];
-
-		mark[i] = place[i] >= 0 && pixel[i] > limit[(uint32_t)at];
+		mark[i] = pixel[i] > limit[(uint32_t)place[i]];
 		found += mark[i];
 	}
 	return found;
 }
 
-/* Far most pixels are not even above the mean and the noise: what is exact comes after that. */
-static uint32_t mark_between(const struct rpu_finder *f, const float *pixel, const float *place,
-			     uint32_t n, uint8_t *mark)
+static CLONES uint32_t mark_between(const struct rpu_finder *f, const float *pixel,
+				    const float *place, uint32_t n, uint8_t *mark)
 {
 	uint32_t found = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
 		float mean, deviation;
 
-		mark[i] = 0;
-		if (!(place[i] >= 0))
-			continue;
 		rpu_surroundings(f, place[i], &mean, &deviation);
-		if (!(pixel[i] > mean + f->noise))
-			continue;
-		mark[i] = rpu_above(pixel[i],
-				    (float)rpu_pick(mean, deviation, f->pick, f->noise));
+		mark[i] = rpu_picked((double)pixel[i] - mean, rpu_uncertain(deviation, f->noise),
+				     f->pick);
 		found += mark[i];
 	}
 	return found;
@@ -103,6 +100,8 @@ void rpu_cpu_look(const struct rpu_finder *f, const float *pixel)
 #pragma omp for schedule(dynamic, BINS)
 		for (uint32_t b = 0; b < f->rings.bins; b++)
 			ring(f, pixel, b);
+#pragma omp single
+		rpu_bridge(f);
 #pragma omp for schedule(static)
 		for (uint32_t y = 0; y < f->height; y++) {
 			const size_t at = (size_t)y * f->width;

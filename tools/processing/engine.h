@@ -175,24 +175,23 @@ enum rpu_steps {
  * @height: pixels
  * @steps: enum rpu_steps
  * @rings: bins of pixels that are as far from the beam; parts and norms are not used
- * @place: [pixels]: where a pixel is among the rings: 2.5 is the middle of the third one; negative:
- *	nowhere
+ * @place: [pixels]: where a pixel is among the rings: 2.5 is the middle of the third one
  * @cycles: how often what is too far from the mean of a ring is left out
  * @clip: too far: times the deviation; of peakfinder8 the least signal to noise as well
- * @pick: a peak is above the mean by so many deviations (pyFAI)
- * @noise: and at least by this (pyFAI)
- * @patch: pixels of the side of the square in which it is the largest (pyFAI)
- * @connected: pixels of that square that are as far above, itself as well (pyFAI)
+ * @pick: a peak is above the mean by so many times what that is uncertain by (pyFAI)
+ * @noise: of the detector, a part of what it is uncertain by (pyFAI)
+ * @patch: pixels of the side of the square in which it is the farthest above (pyFAI)
+ * @connected: pixels of that square that are picked, itself as well (pyFAI)
  * @threshold: a peak's pixels are above this (peakfinder8)
  * @least: pixels of a peak (peakfinder8)
  * @most: likewise
  * @radius: of the neighbourhood that a peak is compared with, pixels (peakfinder8)
- * @mean: [rings]
+ * @mean: [rings]; NaN: no ring has a valid pixel
  * @deviation: [rings]
  * @limit: [rings]: what pixels of peaks are above (peakfinder8)
  * @mark: [pixels]
  * @found: [@height]: marked pixels of a line
- * @list: [@most + 1]: pixels of a peak
+ * @list: [pixels]: those of a peak
  */
 struct rpu_finder {
 	uint32_t width, height;
@@ -267,6 +266,24 @@ void rpu_cpu_look(const struct rpu_finder *f, const float *pixel);
 void rpu_cpu_correct(const struct rpu_correction *c, float *pixel);
 void rpu_cpu_assemble(const struct rpu_assembly *a, const float *pixel, float *result);
 void rpu_cpu_bin(const struct rpu_binning *b, const float *pixel, float *result);
+
+/*
+ * Rings without a valid pixel, whose mean is NaN: they have what the next one towards the beam has,
+ * or else the next one outwards, so that those beside them are not compared with nothing.
+ */
+static inline void rpu_bridge(const struct rpu_finder *f)
+{
+	uint32_t first = 0;
+
+	while (first < f->rings.bins && f->mean[first] != f->mean[first])
+		first++;
+	for (uint32_t b = 0; b < f->rings.bins && first < f->rings.bins; b++) {
+		if (f->mean[b] == f->mean[b])
+			continue;
+		f->mean[b] = f->mean[b < first ? first : b - 1];
+		f->deviation[b] = f->deviation[b < first ? first : b - 1];
+	}
+}
 
 /* Mean and deviation of the rings around a place, by those of the next two. */
 static inline void rpu_surroundings(const struct rpu_finder *f, float place, float *mean,

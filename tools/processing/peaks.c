@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Peaks above what is around them: the steps of pyFAI's finder (Kieffer et al., "Efficient data
- * reduction ...", ESRF, 2022; OpenCL kernels "peakfinder"), and those of peakfinder8 (Barty et al.,
- * Cheetah, Journal of Applied Crystallography 47, 2014).
+ * Peaks above what is around them: the steps of pyFAI's finder (its OpenCL kernels csr_sigma_clip4
+ * and peakfinder), and those of peakfinder8 (Barty et al., Cheetah, Journal of Applied
+ * Crystallography 47, 2014). Documentation/processing.rst says where we differ.
  */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#define rpu_real double
+#include "arithmetic.h"
 #include "pipeline.h"
 #include "poni.h"
 #include "say.h"
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 #define USED		2	/* of a mark: the pixel is of a peak, or was one's */
+#define NOTHING_AROUND	0.01	/* the deviation where nothing is, or nothing differs: Cheetah's */
 
 /* --- the configuration --- */
 
@@ -108,6 +111,8 @@ static int peaks_read(struct json_place *at, struct json_object *value, void *to
 	p->peaks.capacity = 2048;
 	if (json_read_object(at, value, keys, ARRAY_SIZE(keys)))
 		return -1;
+	if (f->steps == RPU_PEAKFINDER8 && !json_object_object_get_ex(value, "cycles", NULL))
+		f->cycles = 4;	/* of five means, of which the first is that of all pixels */
 	for (unsigned int i = 0; others[f->steps][i]; i++) {
 		if (json_object_object_get_ex(value, others[f->steps][i], NULL))
 			return json_wrong(at, "%s is of the other finder", others[f->steps][i]);
@@ -142,7 +147,7 @@ static int find_rings(struct rashpa_pipeline *p, const struct rpu_view *view, ch
 	}
 	for (size_t i = 0; i < n; i++) {
 		/* the farthest pixel is in the last ring, and not behind it */
-		f->place[i] *= m->bins / high * 0.999999;
+		f->place[i] *= high > 0 ? m->bins / high * 0.999999 : 0;
 		m->start[(uint32_t)f->place[i] + 1]++;
 	}
 	for (uint32_t b = 0; b < m->bins; b++) {
@@ -181,7 +186,7 @@ static int peaks_begin(struct rashpa_pipeline *p, char *why)
 	f->place = rpu_memory(n, sizeof(*f->place));
 	f->mark = rpu_memory(n, sizeof(*f->mark));
 	f->found = rpu_memory(p->height, sizeof(*f->found));
-	f->list = rpu_memory((size_t)f->most + 1, sizeof(*f->list));
+	f->list = rpu_memory(n, sizeof(*f->list));
 	f->mean = rpu_memory(f->rings.bins, sizeof(*f->mean));
 	f->deviation = rpu_memory(f->rings.bins, sizeof(*f->deviation));
 	f->limit = rpu_memory(f->rings.bins, sizeof(*f->limit));
@@ -200,63 +205,65 @@ static int peaks_room(const struct rashpa_pipeline *p, struct rpu_work *w)
 /* --- pyFAI's steps --- */
 
 /*
- * Is it the largest of its patch, of those that are equal the first, and do enough pixels of the
- * patch stand out? Then all of the patch is the peak, as far as it is above the background.
+ * Is it the farthest above its background of all of its patch, of those that are equal the first,
+ * and are enough of the patch picked? Then all of the patch that is above its background is the
+ * peak. At the edge of the image, where a patch is not complete, there are no peaks.
  */
 static bool pick(const struct rpu_finder *f, const float *pixel, uint32_t x, uint32_t y,
 		 struct rashpa_peak *peak)
 {
-	const int half = f->patch / 2;
+	const uint32_t half = f->patch / 2;
 	const size_t centre = (size_t)y * f->width + x;
-	double sum = 0, at_x = 0, at_y = 0;
-	uint32_t out = 0, n = 0;
-	float mean, deviation;
+	double sum = 0, at_x = 0, at_y = 0, variance = 0, highest;
+	float background, deviation;
+	uint32_t picked = 0, n = 0;
 
-	rpu_surroundings(f, f->place[centre], &mean, &deviation);
-	for (int dy = -half; dy <= half; dy++) {
-		for (int dx = -half; dx <= half; dx++) {
-			const uint32_t px = x + dx, py = y + dy;
+	if (x < half || y < half || x + half >= f->width || y + half >= f->height)
+		return false;
+	rpu_surroundings(f, f->place[centre], &background, &deviation);
+	highest = (double)pixel[centre] - background;
+	for (uint32_t py = y - half; py <= y + half; py++) {
+		for (uint32_t px = x - half; px <= x + half; px++) {
 			const size_t i = (size_t)py * f->width + px;
 			double above;
+			float mean;
 
-			if (px >= f->width || py >= f->height || isnan(pixel[i]))
-				continue;
-			if (pixel[i] > pixel[centre])
-				return false;
-			if (i < centre && pixel[i] == pixel[centre])
-				return false;
-			out += f->mark[i];
+			rpu_surroundings(f, f->place[i], &mean, &deviation);
 			above = (double)pixel[i] - mean;
 			if (!(above > 0))
 				continue;
+			if (above > highest || (above == highest && i < centre))
+				return false;
+			picked += f->mark[i];
 			sum += above;
 			at_x += above * px;
 			at_y += above * py;
+			variance += rpu_uncertain(deviation, f->noise);
 			n++;
 		}
 	}
-	if (out < f->connected)
+	if (picked < f->connected)
 		return false;
 	*peak = (struct rashpa_peak) {
-		.x = at_x / sum, .y = at_y / sum, .sum = sum, .background = mean,
-		.snr = sum / (deviation * sqrt(n)), .pixels = n,
+		.x = at_x / sum, .y = at_y / sum, .sum = sum, .background = background,
+		.snr = sum / sqrt(variance), .pixels = n,
 	};
 	return true;
 }
 
 /* --- peakfinder8's steps --- */
 
-/* All pixels that stand out and touch each other: how many; more than most: not looked further. */
+/* All pixels that stand out and touch each other: how many. */
 static uint32_t spread(const struct rpu_finder *f, size_t first)
 {
 	uint32_t n = 0;
 
 	f->list[n++] = first;
 	f->mark[first] = USED;
-	for (uint32_t k = 0; k < n && n <= f->most; k++) {
+	for (uint32_t k = 0; k < n; k++) {
 		const uint32_t x = f->list[k] % f->width, y = f->list[k] / f->width;
 
-		for (int near = 0; near < 9 && n <= f->most; near++) {
+		for (int near = 0; near < 9; near++) {
 			const uint32_t px = x + near % 3 - 1, py = y + near / 3 - 1;
 			const size_t i = (size_t)py * f->width + px;
 
@@ -269,8 +276,8 @@ static uint32_t spread(const struct rpu_finder *f, size_t first)
 	return n;
 }
 
-/* Mean and deviation of what is around, and is of no peak; and the largest of it. */
-static bool around(const struct rpu_finder *f, const float *pixel, uint32_t x, uint32_t y,
+/* Mean and deviation of what is around and does not stand out; and the largest of it. */
+static void around(const struct rpu_finder *f, const float *pixel, uint32_t x, uint32_t y,
 		   double *mean, double *deviation, double *largest)
 {
 	const int ring = 2 * f->radius;
@@ -285,7 +292,7 @@ static bool around(const struct rpu_finder *f, const float *pixel, uint32_t x, u
 
 			if (dx * dx + dy * dy > ring * ring || px >= f->width || py >= f->height)
 				continue;
-			if (f->mark[i] == USED || isnan(pixel[i]))
+			if (f->mark[i] || isnan(pixel[i]))
 				continue;
 			sum += pixel[i];
 			squares += (double)pixel[i] * pixel[i];
@@ -294,45 +301,56 @@ static bool around(const struct rpu_finder *f, const float *pixel, uint32_t x, u
 		}
 	}
 	if (!n)
-		return false;
+		return;
 	*mean = sum / n;
-	*deviation = sqrt(fmax(squares / n - *mean * *mean, 0));
-	return true;
+	if (squares / n > *mean * *mean)
+		*deviation = sqrt(squares / n - *mean * *mean);
 }
 
-static bool grow(const struct rpu_finder *f, const float *pixel, size_t first,
-		 struct rashpa_peak *peak)
+/* Sum and centre of the pixels in the list, above a background; NULL: above that of their rings. */
+static double weigh(const struct rpu_finder *f, const float *pixel, uint32_t n,
+		    const double *background, double *x, double *y)
 {
-	double sum = 0, at_x = 0, at_y = 0, weight = 0, most = 0;
-	double mean = f->mean[(uint32_t)f->place[first]], deviation = 0.01, largest = -INFINITY;
-	const uint32_t n = spread(f, first);
+	double sum = 0;
 
-	if (n < f->least || n > f->most)
-		return false;
+	*x = *y = 0;
 	for (uint32_t k = 0; k < n; k++) {
 		const size_t i = f->list[k];
-		const double above = (double)pixel[i] - f->mean[(uint32_t)f->place[i]];
-
-		weight += above;
-		at_x += above * (i % f->width);
-		at_y += above * (i / f->width);
-	}
-	if (!(weight > 0))
-		return false;
-	at_x /= weight;
-	at_y /= weight;
-	around(f, pixel, lrint(at_x), lrint(at_y), &mean, &deviation, &largest);
-	for (uint32_t k = 0; k < n; k++) {
-		const double above = (double)pixel[f->list[k]] - mean;
+		const double above = pixel[i] -
+			(background ? *background : f->mean[(uint32_t)f->place[i]]);
 
 		sum += above;
-		most = fmax(most, above);
+		*x += above * (i % f->width);
+		*y += above * (i / f->width);
 	}
+	*x /= sum;
+	*y /= sum;
+	return sum;
+}
+
+/* From a pixel that is not at the edge; what is there belongs to peaks that begin elsewhere. */
+static bool grow(const struct rpu_finder *f, const float *pixel, uint32_t first_x,
+		 uint32_t first_y, struct rashpa_peak *peak)
+{
+	const size_t first = (size_t)first_y * f->width + first_x;
+	double mean = f->mean[(uint32_t)f->place[first]], deviation = NOTHING_AROUND;
+	double sum, x, y, largest, most = -INFINITY;
+	uint32_t n;
+
+	if (!first_x || !first_y || first_x + 1 == f->width || first_y + 1 == f->height)
+		return false;
+	n = spread(f, first);
+	if (n < f->least || n > f->most || !(weigh(f, pixel, n, NULL, &x, &y) > 0))
+		return false;
+	around(f, pixel, lrint(x), lrint(y), &mean, &deviation, &largest);
+	sum = weigh(f, pixel, n, &mean, &x, &y);
+	for (uint32_t k = 0; k < n; k++)
+		most = fmax(most, pixel[f->list[k]]);
 	*peak = (struct rashpa_peak) {
-		.x = at_x, .y = at_y, .sum = sum, .background = mean, .snr = sum / deviation,
+		.x = x, .y = y, .sum = sum, .background = mean, .snr = sum / deviation,
 		.pixels = n,
 	};
-	return sum >= f->clip * deviation && most >= largest - mean;
+	return sum > 0 && sum >= f->clip * deviation && most >= largest;
 }
 
 /* --- images --- */
@@ -351,7 +369,7 @@ static bool peaks_run(struct rashpa_pipeline *p, struct rpu_work *w)
 
 			if (f->mark[i] != 1 ||
 			    !(f->steps == RPU_PYFAI ? pick(f, w->image, x, y, &peak) :
-			      grow(f, w->image, i, &peak)))
+			      grow(f, w->image, x, y, &peak)))
 				continue;
 			if (n < p->peaks.capacity)
 				w->peak[n] = peak;

@@ -4,17 +4,9 @@
 #include "arithmetic.h"
 #include "engine.h"
 
-/* Does a pixel still count, after a mean and a deviation were found? */
-static bool counts(const struct rpu_finder *f, double x, uint32_t bin, double mean,
-		   double deviation)
-{
-	return f->steps == RPU_PYFAI ? !rpu_clipped(x, mean, deviation, f->clip) :
-	       x < f->limit[bin];
-}
-
-/* Of the pixels of a ring that still count: false: there is none. */
-static bool cycle(const struct rpu_finder *f, const float *pixel, uint32_t bin, bool first,
-		  double *mean, double *deviation)
+/* Of the pixels of a ring that count: how many, and mean and deviation if there are some. */
+static uint32_t moments(const struct rpu_finder *f, const float *pixel, uint32_t bin, double low,
+			double high, double *mean, double *deviation)
 {
 	const struct rpu_matrix *m = &f->rings;
 	double sum = 0, squares = 0;
@@ -23,63 +15,64 @@ static bool cycle(const struct rpu_finder *f, const float *pixel, uint32_t bin, 
 	for (uint32_t i = m->start[bin]; i < m->start[bin + 1]; i++) {
 		const double x = pixel[m->pixel[i]];
 
-		if (isnan(x) || (!first && !counts(f, x, bin, *mean, *deviation)))
-			continue;
-		sum += x;
-		n++;
+		if (x >= low && x <= high) {
+			sum += x;
+			n++;
+		}
 	}
-	for (uint32_t i = m->start[bin]; i < m->start[bin + 1] && n; i++) {
+	for (uint32_t i = m->start[bin]; i < m->start[bin + 1]; i++) {
 		const double x = pixel[m->pixel[i]];
 
-		if (isnan(x) || (!first && !counts(f, x, bin, *mean, *deviation)))
-			continue;
-		squares += (x - sum / n) * (x - sum / n);
+		if (x >= low && x <= high)
+			squares += (x - sum / n) * (x - sum / n);
 	}
-	if (!n)
-		return false;
-	*mean = sum / n;
-	*deviation = sqrt(squares / n);
-	return true;
+	if (n) {
+		*mean = sum / n;
+		*deviation = sqrt(squares / n);
+	}
+	return n;
 }
 
-static void rings(const struct rpu_finder *f, const float *pixel)
+static void ring(const struct rpu_finder *f, const float *pixel, uint32_t bin)
 {
-	for (uint32_t b = 0; b < f->rings.bins; b++) {
-		double mean = 0, deviation = 0;
+	double mean = NAN, deviation = 0, low = -INFINITY, high = INFINITY;
 
-		f->limit[b] = INFINITY;
-		for (uint32_t i = 0; i <= f->cycles; i++) {
-			if (!cycle(f, pixel, b, !i, &mean, &deviation))
-				break;
-			f->limit[b] = rpu_limit(mean, deviation, f->clip, f->threshold);
-			if (rpu_even(mean, deviation))
-				break;
+	f->limit[bin] = INFINITY;
+	for (uint32_t i = 0; i <= f->cycles; i++) {
+		const uint32_t n = moments(f, pixel, bin, low, high, &mean, &deviation);
+
+		if (!n)
+			break;
+		f->limit[bin] = rpu_limit(mean, deviation, f->clip, f->threshold);
+		if (rpu_even(mean, deviation))
+			break;
+		if (f->steps == RPU_PYFAI) {
+			/* what is left out stays so */
+			low = fmax(low, mean - rpu_clip(f->clip, n) * deviation);
+			high = fmin(high, mean + rpu_clip(f->clip, n) * deviation);
+		} else {
+			high = nextafterf(f->limit[bin], -INFINITY);
 		}
-		f->mean[b] = mean;
-		f->deviation[b] = deviation;
 	}
+	f->mean[bin] = mean;
+	f->deviation[bin] = deviation;
 }
 
 static bool stands_out(const struct rpu_finder *f, const float *pixel, size_t i)
 {
-	float limit;
+	float mean, deviation;
 
-	if (f->place[i] < 0)
-		return false;
-	if (f->steps == RPU_PYFAI) {
-		float mean, deviation;
-
-		rpu_surroundings(f, f->place[i], &mean, &deviation);
-		limit = rpu_pick(mean, deviation, f->pick, f->noise);
-	} else {
-		limit = f->limit[(uint32_t)f->place[i]];
-	}
-	return rpu_above(pixel[i], limit);
+	if (f->steps == RPU_PEAKFINDER8)
+		return rpu_above(pixel[i], f->limit[(uint32_t)f->place[i]]);
+	rpu_surroundings(f, f->place[i], &mean, &deviation);
+	return rpu_picked((double)pixel[i] - mean, rpu_uncertain(deviation, f->noise), f->pick);
 }
 
 void rpu_reference_look(const struct rpu_finder *f, const float *pixel)
 {
-	rings(f, pixel);
+	for (uint32_t b = 0; b < f->rings.bins; b++)
+		ring(f, pixel, b);
+	rpu_bridge(f);
 	for (uint32_t y = 0; y < f->height; y++) {
 		f->found[y] = 0;
 		for (uint32_t x = 0; x < f->width; x++) {

@@ -695,7 +695,7 @@ static void test_peaks(const struct rpu_engine *e)
 	for (size_t i = 0; i < ARRAY_SIZE(finders); i++) {
 		found_peaks(e, finders[i], 103, 67);
 		found_peaks(e, finders[i], 1, 1);
-		found_peaks(e, finders[i], 300, 2);
+		found_peaks(e, finders[i], 300, 3);
 	}
 }
 
