@@ -3,7 +3,8 @@
 #ifndef RPU_CLONES_H
 #define RPU_CLONES_H
 
-#if defined(__x86_64__) && defined(__gnu_linux__)
+/* the thread sanitizer is not there yet when it is found out */
+#if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__SANITIZE_THREAD__)
 #define CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else
 #define CLONES
