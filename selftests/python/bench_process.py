@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 
+import h5py
 import numpy
 
 from rashpa.processing import Pipeline
@@ -127,6 +128,39 @@ class Bench:
             self.row(f"integrate, {split}", "pyFAI", raw, times, others, raw.size * 4)
 
 
+def ssx(folder, images=60):
+    """Serial crystallography: frames of 4 Mpixel, one of ten a hit, a dark one behind each. What is
+    found, what is kept of it in a file, how fast."""
+    from rashpa import dataset
+    raw = f"{folder}/ssx.h5"
+    dataset.main(["jungfrau", raw, "--images", str(images), "--darks", "4", "--size", "2048x2048",
+                  "--hit-rate", "0.1", "--seed", "5"])
+    with h5py.File(raw) as file:
+        hit = file["truth/hit"][...].astype(bool)
+        frames, darks = list(file["entry/data/data"]), list(file["darks/data"])
+    config = {"pretreat": {"detector": "jungfrau", "dark_images": 16,
+                           **{k: f"{raw}:/calibration/{k}" for k in ("pedestal", "gain", "mask")}},
+              "veto": {"threshold": 8, "pixels": 20}, "compress": {"threshold": 2.5},
+              "sinks": {"nexus": {"file": f"{folder}/hits.h5", "what": ["compressed"]}}}
+    found = []
+    with Pipeline(config) as pipeline:
+        pipeline(darks[0], dark=True)       # buffers and files are made
+        begin = time.perf_counter()
+        for i, frame in enumerate(frames):
+            pipeline(darks[i % len(darks)], dark=True)
+            found.append(pipeline(frame, frame=i).kept)
+        seconds = time.perf_counter() - begin
+        stat = pipeline.stat()
+    found = numpy.array(found)
+    result = {"images": images, "pixels": frames[0].size, "hits": int(hit.sum()),
+              "found": int((found & hit).sum()), "wrong": int((found & ~hit).sum()),
+              "bytes_in": frames[0].nbytes * images * 2,
+              "bytes_out": os.path.getsize(f"{folder}/hits.h5"),
+              "images_per_s": images / seconds, "vetoed": stat["vetoed"]}
+    print("ssx:", ", ".join(f"{k} {v:.4g}" for k, v in result.items()), file=sys.stderr)
+    return result
+
+
 # Operations of a pixel for each stage: subtract and multiply; compare; compare and add.
 OPERATIONS = {"pretreat": 2 / 14, "veto": 1 / 4, "compress": 2 / 4}
 
@@ -165,6 +199,7 @@ def main():
     with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
         for shape in SIZES.values():
             bench.of(shape, folder)
+        report["ssx"] = ssx(folder)
     with open(path, "w") as file:
         json.dump(report, file, indent=2)
     roofline(report, picture)
