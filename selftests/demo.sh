@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # The demonstration: detector frames from a software FPGA, by DMA, into a named
 # contiguous buffer of a virtual machine, checked byte for byte; IOMMU off, then on.
-# demo.sh [SERIES]: of the kernel. Writes build/demo.json. Exit: 0 all frames arrived.
+# Then raw frames are processed. demo.sh [SERIES]: of the kernel. Writes build/demo.json,
+# demo-process.json and demo-process.svg. Exit: 0 all frames arrived, and the hits were found.
 set -euo pipefail
 
 top=$(cd "$(dirname "$0")/.." && pwd)
@@ -13,7 +14,7 @@ release=$("$lab" release "$series")
 out=build/demo
 status=0
 
-rm -rf "$out" build/demo.json
+rm -rf "$out" build/demo{,-process}.{json,svg}
 mkdir -p "$out"
 cat <<END
 
@@ -42,9 +43,15 @@ done
 "$lab" exec -- jq -s '{runs: .}' "$out"/*.json >build/demo.json
 "$lab" exec -- jq -e '[.runs[] | select(.frames >= 2000 and .lost == 0 and .corrupt == 0)] | length == 2' \
 	build/demo.json >/dev/null || status=1
+
+echo "== Linux $release, IOMMU on: frames are processed"
+"$lab" run --kernel "$series" --iommu on --fpga 1 --memory 2G --log "$out/$series-process.log" -- \
+	selftests/demo-process-guest.sh build/demo-process.json build/demo-process.svg || status=1
+
 if ((status)); then
 	echo "demo: FAILED (kernel logs in $out)"
 else
 	echo "demo: every frame arrived unchanged; figures in build/demo.json"
+	echo "demo: processed frames in build/demo-process.json, a picture in build/demo-process.svg"
 fi
 exit "$status"

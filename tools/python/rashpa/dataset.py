@@ -80,7 +80,7 @@ def convert(options):
             if output.endswith((".h5", ".hdf5", ".nxs")):
                 if data is None:
                     file = h5py.File(output, "x")
-                    data = _dataset(file, "/entry/data/data", first.shape, first.dtype)
+                    data = _images(file, first.shape, first.dtype)
                 data.resize(count + 1, 0)
                 data[count] = image
             else:
@@ -92,6 +92,15 @@ def convert(options):
     file.close()
     height, width = first.shape
     print(f"{output}: {count} images of {width} x {height} u{8 * first.dtype.itemsize}")
+
+
+def _images(file, shape, dtype):
+    """The dataset that a reader of NeXus takes first."""
+    data = _dataset(file, "/entry/data/data", shape, dtype)
+    file.attrs["default"] = "entry"
+    file["entry"].attrs.update(NX_class="NXentry", default="data")
+    file["entry/data"].attrs.update(NX_class="NXdata", signal="data")
+    return data
 
 
 def _dataset(file, path, shape, dtype):
@@ -156,7 +165,7 @@ def jungfrau(options):
     detector = Jungfrau(options.size, random)
     ring = _ring(options.size)
     with h5py.File(options.output, "x") as file:
-        data = _dataset(file, "/entry/data/data", options.size, "<u2")
+        data = _images(file, options.size, "<u2")
         darks = _dataset(file, "/darks/data", options.size, "<u2")
         file["/calibration/pedestal"] = detector.pedestal
         file["/calibration/gain"] = detector.gain
