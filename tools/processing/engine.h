@@ -174,7 +174,9 @@ enum rpu_steps {
  * @width: pixels
  * @height: pixels
  * @steps: enum rpu_steps
- * @rings: bins of pixels that are as far from the beam; parts and norms are not used
+ * @rings: of pixels that are as far from the beam, how many
+ * @start: [@rings + 1]: of each among all pixels, ring by ring
+ * @slot: [pixels]: where a pixel is among them
  * @place: [pixels]: where a pixel is among the rings: 2.5 is the middle of the third one
  * @cycles: how often what is too far from the mean of a ring is left out
  * @clip: too far: times the deviation; of peakfinder8 the least signal to noise as well
@@ -188,7 +190,8 @@ enum rpu_steps {
  * @radius: of the neighbourhood that a peak is compared with, pixels (peakfinder8)
  * @mean: [rings]; NaN: no ring has a valid pixel
  * @deviation: [rings]
- * @limit: [rings]: what pixels of peaks are above (peakfinder8)
+ * @limit: [rings]: what pixels of peaks are above (peakfinder8), or those that may be (pyFAI)
+ * @value: [pixels]: of the engine: of pixels, ring by ring
  * @mark: [pixels]
  * @found: [@height]: marked pixels of a line
  * @list: [pixels]: those of a peak
@@ -196,14 +199,15 @@ enum rpu_steps {
 struct rpu_finder {
 	uint32_t width, height;
 	uint32_t steps;
-	struct rpu_matrix rings;
+	uint32_t rings;
+	uint32_t *start, *slot;
 	float *place;
 	uint32_t cycles;
 	float clip, pick, noise;
 	uint32_t patch, connected;
 	float threshold;
 	uint32_t least, most, radius;
-	float *mean, *deviation, *limit;
+	float *mean, *deviation, *limit, *value;
 	uint8_t *mark;
 	uint32_t *found, *list;
 };
@@ -275,9 +279,9 @@ static inline void rpu_bridge(const struct rpu_finder *f)
 {
 	uint32_t first = 0;
 
-	while (first < f->rings.bins && f->mean[first] != f->mean[first])
+	while (first < f->rings && f->mean[first] != f->mean[first])
 		first++;
-	for (uint32_t b = 0; b < f->rings.bins && first < f->rings.bins; b++) {
+	for (uint32_t b = 0; b < f->rings && first < f->rings; b++) {
 		if (f->mean[b] == f->mean[b])
 			continue;
 		f->mean[b] = f->mean[b < first ? first : b - 1];
@@ -290,7 +294,7 @@ static inline void rpu_surroundings(const struct rpu_finder *f, float place, flo
 				    float *deviation)
 {
 	const float from = place - 0.5f > 0 ? place - 0.5f : 0;
-	const uint32_t low = from, high = low + 1 < f->rings.bins ? low + 1 : low;
+	const uint32_t low = from, high = low + 1 < f->rings ? low + 1 : low;
 	const float part = from - low;
 
 	*mean = f->mean[low] + (f->mean[high] - f->mean[low]) * part;

@@ -85,7 +85,7 @@ static int peaks_read(struct json_place *at, struct json_object *value, void *to
 		{ "finder", true, read_steps, &f->steps },
 		{ "poni", false, rpu_read_path, p->peaks.poni },
 		{ "centre", false, read_centre, p },
-		{ "rings", false, read_many, &f->rings.bins },
+		{ "rings", false, read_many, &f->rings },
 		{ "cycles", false, read_cycles, &f->cycles },
 		{ "clip", false, read_positive, &f->clip },
 		{ "pick", false, read_positive, &f->pick },
@@ -129,33 +129,27 @@ static int peaks_read(struct json_place *at, struct json_object *value, void *to
 static int find_rings(struct rashpa_pipeline *p, const struct rpu_view *view, char *why)
 {
 	struct rpu_finder *f = &p->peaks.finder;
-	struct rpu_matrix *m = &f->rings;
 	const size_t n = rpu_pixels(p);
 	double high = 0;
-	uint32_t *next;
+	uint32_t *next = rpu_memory(f->rings, sizeof(*next));
 
-	m->start = rpu_memory((size_t)m->bins + 1, sizeof(*m->start));
-	m->pixel = rpu_memory(n, sizeof(*m->pixel));
-	next = rpu_memory(m->bins, sizeof(*next));
-	if (!m->start || !m->pixel || !next) {
-		free(next);
+	if (!next)
 		return because(why, -1, "no memory to find peaks");
-	}
 	for (size_t i = 0; i < n; i++) {
 		f->place[i] = rpu_radius(view, i / p->width + 0.5, i % p->width + 0.5);
 		high = f->place[i] > high ? f->place[i] : high;
 	}
 	for (size_t i = 0; i < n; i++) {
 		/* the farthest pixel is in the last ring, and not behind it */
-		f->place[i] *= high > 0 ? m->bins / high * 0.999999 : 0;
-		m->start[(uint32_t)f->place[i] + 1]++;
+		f->place[i] *= high > 0 ? f->rings / high * 0.999999 : 0;
+		f->start[(uint32_t)f->place[i] + 1]++;
 	}
-	for (uint32_t b = 0; b < m->bins; b++) {
-		m->start[b + 1] += m->start[b];
-		next[b] = m->start[b];
+	for (uint32_t b = 0; b < f->rings; b++) {
+		f->start[b + 1] += f->start[b];
+		next[b] = f->start[b];
 	}
 	for (size_t i = 0; i < n; i++)
-		m->pixel[next[(uint32_t)f->place[i]]++] = i;
+		f->slot[i] = next[(uint32_t)f->place[i]]++;
 	free(next);
 	return 0;
 }
@@ -181,17 +175,20 @@ static int peaks_begin(struct rashpa_pipeline *p, char *why)
 	rpu_view_begin(&view);
 	f->width = p->width;
 	f->height = p->height;
-	if (!f->rings.bins)
-		f->rings.bins = ((p->width > p->height ? p->width : p->height) + 1) / 2;
+	if (!f->rings)
+		f->rings = ((p->width > p->height ? p->width : p->height) + 1) / 2;
+	f->start = rpu_memory((size_t)f->rings + 1, sizeof(*f->start));
+	f->slot = rpu_memory(n, sizeof(*f->slot));
 	f->place = rpu_memory(n, sizeof(*f->place));
 	f->mark = rpu_memory(n, sizeof(*f->mark));
 	f->found = rpu_memory(p->height, sizeof(*f->found));
 	f->list = rpu_memory(n, sizeof(*f->list));
-	f->mean = rpu_memory(f->rings.bins, sizeof(*f->mean));
-	f->deviation = rpu_memory(f->rings.bins, sizeof(*f->deviation));
-	f->limit = rpu_memory(f->rings.bins, sizeof(*f->limit));
-	if (!f->place || !f->mark || !f->found || !f->list || !f->mean || !f->deviation ||
-	    !f->limit)
+	f->mean = rpu_memory(f->rings, sizeof(*f->mean));
+	f->deviation = rpu_memory(f->rings, sizeof(*f->deviation));
+	f->limit = rpu_memory(f->rings, sizeof(*f->limit));
+	f->value = rpu_memory(n, sizeof(*f->value));
+	if (!f->start || !f->slot || !f->place || !f->mark || !f->found || !f->list || !f->mean ||
+	    !f->deviation || !f->limit || !f->value)
 		return because(why, -1, "no memory to find peaks");
 	return find_rings(p, &view, why);
 }
@@ -364,11 +361,13 @@ static bool peaks_run(struct rashpa_pipeline *p, struct rpu_work *w)
 
 	p->engine->look(f, w->image);
 	for (uint32_t y = 0; y < f->height; y++) {
-		for (uint32_t x = 0; x < f->width && f->found[y]; x++) {
-			const size_t i = (size_t)y * f->width + x;
+		const uint8_t *line = f->mark + (size_t)y * f->width, *next = line;
 
-			if (f->mark[i] != 1 ||
-			    !(f->steps == RPU_PYFAI ? pick(f, w->image, x, y, &peak) :
+		/* marks go while peaks are found, none comes */
+		while (f->found[y] && (next = memchr(next, 1, line + f->width - next))) {
+			const uint32_t x = next++ - line;
+
+			if (!(f->steps == RPU_PYFAI ? pick(f, w->image, x, y, &peak) :
 			      grow(f, w->image, x, y, &peak)))
 				continue;
 			if (n < p->peaks.capacity)
@@ -389,12 +388,13 @@ static void peaks_end(struct rashpa_pipeline *p)
 {
 	struct rpu_finder *f = &p->peaks.finder;
 
-	free(f->rings.start);
-	free(f->rings.pixel);
+	free(f->start);
+	free(f->slot);
 	free(f->place);
 	free(f->mean);
 	free(f->deviation);
 	free(f->limit);
+	free(f->value);
 	free(f->mark);
 	free(f->found);
 	free(f->list);

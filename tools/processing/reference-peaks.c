@@ -5,23 +5,22 @@
 #include "engine.h"
 
 /* Of the pixels of a ring that count: how many, and mean and deviation if there are some. */
-static uint32_t moments(const struct rpu_finder *f, const float *pixel, uint32_t bin, double low,
-			double high, double *mean, double *deviation)
+static uint32_t moments(const struct rpu_finder *f, uint32_t ring, double low, double high,
+			double *mean, double *deviation)
 {
-	const struct rpu_matrix *m = &f->rings;
 	double sum = 0, squares = 0;
 	uint32_t n = 0;
 
-	for (uint32_t i = m->start[bin]; i < m->start[bin + 1]; i++) {
-		const double x = pixel[m->pixel[i]];
+	for (uint32_t i = f->start[ring]; i < f->start[ring + 1]; i++) {
+		const double x = f->value[i];
 
 		if (x >= low && x <= high) {
 			sum += x;
 			n++;
 		}
 	}
-	for (uint32_t i = m->start[bin]; i < m->start[bin + 1]; i++) {
-		const double x = pixel[m->pixel[i]];
+	for (uint32_t i = f->start[ring]; i < f->start[ring + 1]; i++) {
+		const double x = f->value[i];
 
 		if (x >= low && x <= high)
 			squares += (x - sum / n) * (x - sum / n);
@@ -33,29 +32,31 @@ static uint32_t moments(const struct rpu_finder *f, const float *pixel, uint32_t
 	return n;
 }
 
-static void ring(const struct rpu_finder *f, const float *pixel, uint32_t bin)
+static void find_background(const struct rpu_finder *f, uint32_t ring)
 {
 	double mean = NAN, deviation = 0, low = -INFINITY, high = INFINITY;
 
-	f->limit[bin] = INFINITY;
+	f->limit[ring] = INFINITY;
 	for (uint32_t i = 0; i <= f->cycles; i++) {
-		const uint32_t n = moments(f, pixel, bin, low, high, &mean, &deviation);
+		const uint32_t n = moments(f, ring, low, high, &mean, &deviation);
 
 		if (!n)
 			break;
-		f->limit[bin] = rpu_limit(mean, deviation, f->clip, f->threshold);
-		if (rpu_even(mean, deviation))
+		f->limit[ring] = rpu_limit(mean, deviation, f->clip, f->threshold);
+		if (rpu_even(mean, deviation)) {
+			deviation = 0;
 			break;
+		}
 		if (f->steps == RPU_PYFAI) {
 			/* what is left out stays so */
 			low = fmax(low, mean - rpu_clip(f->clip, n) * deviation);
 			high = fmin(high, mean + rpu_clip(f->clip, n) * deviation);
 		} else {
-			high = nextafterf(f->limit[bin], -INFINITY);
+			high = nextafterf(f->limit[ring], -INFINITY);
 		}
 	}
-	f->mean[bin] = mean;
-	f->deviation[bin] = deviation;
+	f->mean[ring] = mean;
+	f->deviation[ring] = deviation;
 }
 
 static bool stands_out(const struct rpu_finder *f, const float *pixel, size_t i)
@@ -70,8 +71,10 @@ static bool stands_out(const struct rpu_finder *f, const float *pixel, size_t i)
 
 void rpu_reference_look(const struct rpu_finder *f, const float *pixel)
 {
-	for (uint32_t b = 0; b < f->rings.bins; b++)
-		ring(f, pixel, b);
+	for (size_t i = 0; i < (size_t)f->width * f->height; i++)
+		f->value[f->slot[i]] = pixel[i];
+	for (uint32_t b = 0; b < f->rings; b++)
+		find_background(f, b);
 	rpu_bridge(f);
 	for (uint32_t y = 0; y < f->height; y++) {
 		f->found[y] = 0;
