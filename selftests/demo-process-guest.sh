@@ -23,7 +23,7 @@ echo "   python3 -m rashpa.dataset: raw frames of a JUNGFRAU, three of ten with 
 python3 -m rashpa.dataset jungfrau ssx.h5 --images $((frames * 3 / 4)) --darks 4 --hit-rate 0.3 | sed 's/^/   | /'
 cat >geometry.poni <<END
 poni_version: 2.1
-Detector: Jungfrau
+Detector: Detector
 Detector_config: {"pixel1": 7.5e-05, "pixel2": 7.5e-05, "orientation": 3}
 Distance: 0.1
 Poni1: 0.0192

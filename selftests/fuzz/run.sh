@@ -45,6 +45,9 @@ seeds() {
 	{ printf '\0'; cat tools/profiles/rashpa-fpga.json; } >"$name/text/profile"
 	printf '\x0332,0,64x32@1,2' >"$name/text/region"
 	printf '\x0312.5K' >"$name/text/size"
+	printf '\x04poni_version: 2.1\nDetector: Eiger4M\nDetector_config: %s\nDistance: 0.1\n%s\n' \
+		'{"pixel1": 7.5e-05, "pixel2": 7.5e-05, "max_shape": [5, 7], "orientation": 3}' \
+		$'Poni1: 0.1\nPoni2: 0.1\nRot1: 0.1\nRot2: 0\nRot3: 0\nWavelength: 1e-10' >"$name/text/poni"
 }
 
 # The same streams into the model and the second implementation, or into the model twice.

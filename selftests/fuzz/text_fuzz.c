@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * What people write: profiles, recorded images, numbers and regions. The first byte of an
- * input says who reads the rest.
+ * What people write: profiles, recorded images, numbers and regions, geometries of pyFAI. The
+ * first byte of an input says who reads the rest.
  */
 #include <fcntl.h>
 #include <math.h>
@@ -16,6 +16,7 @@
 #include "../../tools/common/parse.h"
 #include "../../tools/common/profile.h"
 #include "../../tools/common/say.h"
+#include "../../tools/processing/poni.h"
 
 #define TEXT_MAX	8192
 
@@ -105,6 +106,29 @@ static void read_dataset(const char *name, const uint8_t *data, size_t size)
 	dataset_close(&d);
 }
 
+/* What can be read leads to no place that is nowhere. */
+static void read_poni(const uint8_t *data, size_t size)
+{
+	struct rpu_view view;
+	char path[64];
+	int err;
+
+	write_file(path, sizeof(path), "a.poni", data, size);
+	err = rpu_poni_read(path, &view.poni, why);
+	unlink(path);
+	if (err) {
+		must(err == -1 && *why);
+		return;
+	}
+	must(rpu_poni_fits(path, &view.poni, 7, 5, why) <= 0);
+	rpu_view_begin(&view);
+	for (view.unit = RPU_TTH_DEG; view.unit <= RPU_R_MM; view.unit++) {
+		if (view.poni.wavelength || view.unit == RPU_TTH_DEG || view.unit == RPU_R_MM)
+			must(isfinite((float)rpu_radius(&view, 65536, 0.5)) &&
+			     rpu_radius(&view, 0, 65536) >= 0);
+	}
+}
+
 static void read_numbers(const char *text)
 {
 	struct region r, parts[4];
@@ -140,7 +164,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	memcpy(text, data + 1, size - 1);
 	text[size - 1] = '\0';
-	switch (data[0] % 4) {
+	switch (data[0] % 5) {
 	case 0:
 		read_profile(data + 1, size - 1);
 		break;
@@ -150,8 +174,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	case 2:
 		read_dataset("raw0.bin", data + 1, size - 1);
 		break;
-	default:
+	case 3:
 		read_numbers(text);
+		break;
+	default:
+		read_poni(data + 1, size - 1);
 	}
 	return 0;
 }

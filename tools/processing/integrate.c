@@ -324,7 +324,8 @@ static int integrate_begin(struct rashpa_pipeline *p, char *why)
 {
 	struct rpu_view g = { .unit = p->integrate.unit };
 
-	if (rpu_poni_read(p->integrate.poni, &g.poni, why))
+	if (rpu_poni_read(p->integrate.poni, &g.poni, why) ||
+	    rpu_poni_fits(p->integrate.poni, &g.poni, p->width, p->height, why))
 		return -1;
 	if ((g.unit == RPU_Q_NM || g.unit == RPU_Q_A) && !(g.poni.wavelength > 0))
 		return because(why, -1, "%s: no wavelength: add \"Wavelength: 1e-10\", or use the unit 2th_deg or r_mm",

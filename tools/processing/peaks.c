@@ -66,12 +66,17 @@ static int read_many(struct json_place *at, struct json_object *value, void *to)
 	return rpu_read_u32(at, value, 1, 1 << 20, to);
 }
 
+static int read_place(struct json_place *at, struct json_object *value, void *to)
+{
+	return rpu_read_real(at, value, -1000000, 1000000, to);
+}
+
 static int read_centre(struct json_place *at, struct json_object *value, void *to)
 {
 	struct rashpa_pipeline *p = to;
 	unsigned int n;
 
-	if (json_read_array(at, value, json_read_real, p->peaks.centre, sizeof(double), 2, &n))
+	if (json_read_array(at, value, read_place, p->peaks.centre, sizeof(double), 2, &n))
 		return -1;
 	p->peaks.has_centre = true;
 	return n == 2 ? 0 : json_wrong(at, "must be two numbers: x and y, pixels");
@@ -169,7 +174,8 @@ static int peaks_begin(struct rashpa_pipeline *p, char *why)
 
 	if (*p->peaks.poni) {
 		view.unit = RPU_TTH_DEG;
-		if (rpu_poni_read(p->peaks.poni, &view.poni, why))
+		if (rpu_poni_read(p->peaks.poni, &view.poni, why) ||
+		    rpu_poni_fits(p->peaks.poni, &view.poni, p->width, p->height, why))
 			return -1;
 	}
 	rpu_view_begin(&view);

@@ -3,6 +3,9 @@
 #ifndef RPU_PONI_H
 #define RPU_PONI_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 /**
  * struct rpu_poni - lengths are metres, angles radians; 1 is y, 2 is x
  * @pixel1: height of a pixel
@@ -12,16 +15,25 @@
  * @poni2: likewise
  * @rotation: of the detector, about the axes 1, 2, 3
  * @wavelength: 0: not told
+ * @width: of images, pixels; 0: not told
+ * @height: likewise
+ * @chips_of_256: pixels at borders of such chips are twice as wide
  */
 struct rpu_poni {
 	double pixel1, pixel2;
 	double distance, poni1, poni2;
 	double rotation[3];
 	double wavelength;
+	uint32_t width, height;
+	bool chips_of_256;
 };
 
 /* Versions 1, 2 and 2.1. 0, or -1 with the reason in why[WHY_SIZE]. */
 int rpu_poni_read(const char *path, struct rpu_poni *poni, char *why);
+
+/* Is it of such images? 0, or -1 with the reason. */
+int rpu_poni_fits(const char *path, const struct rpu_poni *poni, uint32_t width, uint32_t height,
+		  char *why);
 
 /* What tells how far a pixel is from the beam. */
 enum rpu_unit { RPU_TTH_DEG, RPU_Q_NM, RPU_Q_A, RPU_R_MM };
