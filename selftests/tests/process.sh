@@ -175,4 +175,6 @@ romulu --buffer process --pipeline /nonexistent >"$work/out" 2>&1
 is "a pipeline that is not there" "$? $(cat "$work/out")" "1 romulu: /nonexistent: No such file or directory"
 romulu --buffer process --engine cpu >"$work/out" 2>&1
 is "an engine, and nothing to do" "$?" 2
+rashpactl buffer remove process >/dev/null && rashpactl buffer remove results >/dev/null
+ok $? "no buffer is left"
 finish
