@@ -27,7 +27,8 @@ def ok(good, name):
 
 
 def image(frame):
-    pixels = numpy.random.default_rng(frame).poisson(0.3, SHAPE).astype("u2")
+    random = numpy.random.default_rng(frame)
+    pixels = (random.integers(0, 65535, SHAPE) if frame == 3 else random.poisson(0.3, SHAPE)).astype("u2")
     pixels[0, 0] = 65535  # not valid
     return pixels
 
@@ -188,7 +189,7 @@ def slow_pub(context, folder):
             if awake()["image_id"] != i:
                 break
         lost = pipeline.stat()["sinks"]["publish"]["lost"]
-        ok(found < 100 and start["type"] == "start" and i == 29 and lost == 1,
+        ok(found < 100 and start["type"] == "start" and i == 29 and 0 < lost < 30,
            "pub: who does not read is not waited for, others have all, and it is counted")
         kinds = []
         while asleep.socket.poll(100):
