@@ -150,7 +150,7 @@ run_analyzer() {
 		xargs -P "$jobs" -I '{}' bash -c 'analyze "$@"' analyze '{}' -std=gnu17 -D_GNU_SOURCE \
 			-DRASHPA_VERSION='""' -DPROFILE_DIR='""' \
 			-Iuapi -Itools/lib -Itools/common -Itools/dataset -Itools/network -Itools/processing -Itools/bench -Iselftests/modules -I"$romulu" \
-			-DROMULU_NO_XDP='""' $flags \
+			-DROMULU_NO_XDP='""' $flags -idirafter selftests/static/openmp \
 			>"$out/analyzer.all" 2>&1 || good=1
 	grep -vE '^[0-9]+ warnings? generated\.$' "$out/analyzer.all" |
 		grep -vEf <(entries analyzer)

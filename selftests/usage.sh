@@ -186,7 +186,7 @@ is "a letter means the same everywhere" \
 Xvfb -displayfd 9 -screen 0 1280x900x24 9>"$work/display" >/dev/null 2>&1 &
 server=$!
 wait_for 30 test -s "$work/display"
-good "the window of the viewer shows a stream" env DISPLAY=:"$(cat "$work/display")" PYTHONPATH=tools/python \
+good "the window of the viewer shows a stream" env MPLBACKEND=TkAgg DISPLAY=:"$(cat "$work/display")" PYTHONPATH=tools/python \
 	PYTHONDONTWRITEBYTECODE=1 RASHPA_LIBRARY="$PWD/build/tools/librashpa.so.0" MPLCONFIGDIR="$PWD/build/matplotlib" \
 	timeout 120 python3 selftests/python/window.py
 kill "$server"

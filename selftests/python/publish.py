@@ -182,8 +182,9 @@ def slow_pub(context, folder):
         awake = Client(context, zmq.SUB, endpoint)
         meet(pipeline, [awake])
         start = awake()
-        while awake.socket.poll(100):
-            awake()
+        pipeline(image(0), frame=9999)      # behind all that is on its way
+        while awake()["image_id"] != 9999:
+            pass
         for i in range(30):
             pipeline(image(0), frame=i)
             if awake()["image_id"] != i:

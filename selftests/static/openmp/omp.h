@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What we call of OpenMP, for an analyzer that has no header of its own: gcc's is for gcc. */
+#ifndef OMP_H
+#define OMP_H
+
+int omp_get_max_threads(void);
+int omp_get_num_procs(void);
+int omp_get_num_threads(void);
+int omp_get_thread_num(void);
+void omp_set_num_threads(int threads);
+
+#endif /* OMP_H */
