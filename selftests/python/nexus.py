@@ -179,6 +179,56 @@ def assembled(folder):
                f"assembled images and their mask: {' '.join(more)}")
 
 
+def profiles(folder):
+    """On a tilted detector: profiles, peaks, and where the beam is."""
+    import silx.io
+    import silx.io.nxdata
+    from pyFAI.detectors import Detector
+    from pyFAI.integrator.azimuthal import AzimuthalIntegrator
+
+    ai = AzimuthalIntegrator(dist=0.1, poni1=0.004, poni2=0.003, rot1=0.2, rot2=-0.1, rot3=0.3,
+                                   wavelength=1e-10,
+                                   detector=Detector(pixel1=75e-6, pixel2=100e-6, max_shape=(64, 80)))
+    ai.save(f"{folder}/tilted.poni")
+    path, pixels = f"{folder}/profiles.h5", [image(f).copy() for f in range(4)]
+    for f in 1, 3:
+        pixels[f][20:22, 30:32] = 500 + f
+        pixels[f][50, 10:12 + f] = 300
+    for error, what in (("poisson", ["profiles"]), ("none", ["peaks", "profiles"])):
+        config = {"integrate": {"poni": f"{folder}/tilted.poni", "bins": 30, "error": error},
+                  "peaks": {"finder": "peakfinder8", "poni": f"{folder}/tilted.poni", "threshold": 100,
+                            "capacity": 1}, **sinks(path, overwrite=True, what=what)}
+        with Pipeline(config) as pipeline:
+            results = [pipeline(p, frame=f) for f, p in enumerate(pixels)]
+            axis, _ = pipeline.axis()
+        with silx.io.open(path) as h5:
+            shown = silx.io.nxdata.get_default(h5)
+            ok(shown.is_valid and shown.is_curve and shown.signal.shape == (4, 30) and
+               shown.axes_dataset_names == [None, "q"] and (shown.axes[-1][()] == axis).all() and
+               (shown.errors is None) == (error == "none"), f"silx shows profiles, error {error}")
+        with h5py.File(path) as h5:
+            got = h5["entry/profiles"]
+            ok(numpy.array_equal(got["intensity"][:], [r.intensity for r in results], equal_nan=True) and
+               (error == "none" or
+                numpy.array_equal(got["intensity_errors"][:], [r.sigma for r in results], equal_nan=True)) and
+               got["q"].attrs["units"] == "nm^-1" and "data" not in h5["entry"],
+               f"profiles, error {error}, and nothing else")
+    with h5py.File(path) as h5:
+        peaks, good = h5["entry/peaks"], True
+        for i, r in enumerate(results):
+            at = slice(*peaks["offset"][i:i + 2])
+            good &= all(numpy.array_equal(peaks[k][at], r.peaks[k]) for k in r.peaks.dtype.names)
+        ok(good and list(peaks["offset"][:]) == [0, 0, 1, 1, 2] and
+           list(peaks["found"][:]) == [0, 2, 0, 2], "peaks, and how many found no room")
+        detector, right_ = h5["entry/instrument/detector"], ai.getFit2D()
+        at = [detector[k][()] for k in ("distance", "beam_center_x", "beam_center_y", "x_pixel_size",
+                                        "y_pixel_size")]
+        ok(numpy.allclose(at, [right_["directDist"] / 1000, right_["centerX"], right_["centerY"], 100e-6,
+                               75e-6]) and
+           abs(h5["entry/instrument/beam/incident_wavelength"][()] - 1) < 1e-12,
+           "the beam and the distance are pyFAI's")
+
+
 def wrong(folder):
     path = f"{folder}/wrong.h5"
 
@@ -335,6 +385,7 @@ if __name__ == "__main__":
         sizes(work)
         others(work)
         assembled(work)
+        profiles(work)
         wrong(work)
         growing(work)
         killed(work)

@@ -31,13 +31,13 @@
 #define ZSTD		32015
 
 /* What can be kept, in the order of the words below. */
-enum what { IMAGES, COMPRESSED, STATISTICS, WHATS };
+enum what { IMAGES, COMPRESSED, PROFILES, PEAKS, STATISTICS, WHATS };
 
 /* Rows of numbers, of which each image, or each element, has one. */
 struct column {
 	hid_t set, type;
 	int rank;
-	size_t width, bytes;	/* numbers, and bytes, of a row */
+	size_t width, bytes;	/* numbers, 0: one, and no dimension; and bytes, of a row */
 	hsize_t rows;		/* in the file */
 	size_t waiting, room;	/* rows in memory */
 	uint8_t *row;
@@ -52,6 +52,8 @@ struct stack {
 /* What an image has only with some of the stages has no column else. */
 enum column_index {
 	ELEMENTS, OFFSET, ROW, COLUMN, VALUE,
+	INTENSITY, SIGMA,
+	PEAK_X, PEAK_Y, PEAK_SUM, PEAK_BACKGROUND, PEAK_SNR, PEAK_PIXELS, PEAK_OFFSET, PEAK_FOUND,
 	STATISTICS_FRAME, STATISTICS_IMAGES,
 	ABOVE, ROLE, FRAME,	/* this one is written last */
 	COLUMNS,
@@ -71,7 +73,7 @@ struct nexus {
 	hid_t file, complete, end_time;
 	struct column column[COLUMNS];
 	struct stack image, mean, deviation;
-	uint64_t elements;
+	uint64_t elements, peaks;
 	unsigned long long flushed;	/* when */
 	uint64_t waiting;		/* images since then */
 	char reason[REASON];		/* of what failed first */
@@ -81,7 +83,9 @@ struct nexus {
 
 static int read_what(struct json_place *at, struct json_object *value, void *to)
 {
-	static const char * const words[] = { "images", "compressed", "statistics", NULL };
+	static const char * const words[] = {
+		"images", "compressed", "profiles", "peaks", "statistics", NULL
+	};
 	unsigned int index;
 
 	if (rpu_read_word(at, value, words, &index))
@@ -182,15 +186,21 @@ static hid_t text_type(void)
 	return type;
 }
 
-static void attribute(struct nexus *x, hid_t at, const char *name, const char *value)
+static void attributes(struct nexus *x, hid_t at, const char *name, const char * const *values,
+		       hsize_t n)
 {
-	hid_t type = text_type(), space = H5Screate(H5S_SCALAR);
+	hid_t type = text_type(), space = n ? H5Screate_simple(1, &n, NULL) : H5Screate(H5S_SCALAR);
 	hid_t a = H5Acreate2(at, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
 
-	fine(x, a >= 0 && H5Awrite(a, type, &value) >= 0);
+	fine(x, a >= 0 && H5Awrite(a, type, values) >= 0);
 	H5Aclose(a);
 	H5Sclose(space);
 	H5Tclose(type);
+}
+
+static void attribute(struct nexus *x, hid_t at, const char *name, const char *value)
+{
+	attributes(x, at, name, &value, 0);
 }
 
 static hid_t group(struct nexus *x, hid_t at, const char *name, const char *class)
@@ -234,11 +244,11 @@ static void make_column(struct nexus *x, hid_t at, enum column_index index, cons
 			hid_t type, size_t width)
 {
 	struct column *c = &x->column[index];
-	const size_t bytes = width * H5Tget_size(type);
+	const size_t bytes = (width ? width : 1) * H5Tget_size(type);
 	const hsize_t rows = bytes < WAITING ? WAITING / bytes : 1;
 	const hsize_t none[] = { 0, width }, most[] = { H5S_UNLIMITED, width };
 	const hsize_t chunk[] = { rows, width };
-	const int rank = width > 1 ? 2 : 1;
+	const int rank = width ? 2 : 1;
 	hid_t plist = H5Pcreate(H5P_DATASET_CREATE), space = H5Screate_simple(rank, none, most);
 
 	fine(x, H5Pset_chunk(plist, rank, chunk) >= 0);
@@ -381,17 +391,27 @@ static void make_mask(struct nexus *x, const struct rashpa_pipeline *p, hid_t at
 	free(mask);
 }
 
-static void make_beam(struct nexus *x, const struct rashpa_pipeline *p, hid_t instrument)
+static void make_beam(struct nexus *x, const struct rpu_known *known, hid_t instrument)
 {
-	const double ev = rpu_energy(p), angstrom = rpu_wavelength(p);
 	hid_t beam;
 
-	if (!ev)
+	if (!known->ev)
 		return;
 	beam = group(x, instrument, "beam", "NXbeam");
-	scalar(x, beam, "incident_energy", H5T_NATIVE_DOUBLE, &ev, "eV");
-	scalar(x, beam, "incident_wavelength", H5T_NATIVE_DOUBLE, &angstrom, "angstrom");
+	scalar(x, beam, "incident_energy", H5T_NATIVE_DOUBLE, &known->ev, "eV");
+	scalar(x, beam, "incident_wavelength", H5T_NATIVE_DOUBLE, &known->angstrom, "angstrom");
 	H5Gclose(beam);
+}
+
+static void make_place(struct nexus *x, const struct rpu_known *known, hid_t detector)
+{
+	if (!known->place)
+		return;
+	scalar(x, detector, "distance", H5T_NATIVE_DOUBLE, &known->distance, "m");
+	scalar(x, detector, "beam_center_x", H5T_NATIVE_DOUBLE, &known->beam_x, "pixel");
+	scalar(x, detector, "beam_center_y", H5T_NATIVE_DOUBLE, &known->beam_y, "pixel");
+	scalar(x, detector, "x_pixel_size", H5T_NATIVE_DOUBLE, &known->pixel_x, "m");
+	scalar(x, detector, "y_pixel_size", H5T_NATIVE_DOUBLE, &known->pixel_y, "m");
 }
 
 static void make_detector(struct nexus *x, const struct rashpa_pipeline *p, hid_t entry)
@@ -401,8 +421,11 @@ static void make_detector(struct nexus *x, const struct rashpa_pipeline *p, hid_
 	hid_t detector = group(x, instrument, "detector", "NXdetector");
 	const int32_t lowest = RPU_NO_NUMBER + 1;
 	const int8_t yes = 1;
+	struct rpu_known known;
 
-	make_beam(x, p, instrument);
+	rpu_know(p, &known);
+	make_beam(x, &known, instrument);
+	make_place(x, &known, detector);
 	make_mask(x, p, detector);
 	scalar(x, detector, "bit_depth_readout", H5T_NATIVE_UINT32, &bits, NULL);
 	if (p->pretreat.jungfrau) {
@@ -414,46 +437,111 @@ static void make_detector(struct nexus *x, const struct rashpa_pipeline *p, hid_
 	if (x->whole && x->wanted[IMAGES])
 		scalar(x, detector, "underload_value", H5T_NATIVE_INT32, &lowest, NULL);
 	/* the role: NXmx has no word for it */
-	make_column(x, detector, ROLE, "role", H5T_STD_U32LE, 1);
-	make_column(x, detector, FRAME, "sequence_number", H5T_STD_U64LE, 1);
+	make_column(x, detector, ROLE, "role", H5T_STD_U32LE, 0);
+	make_column(x, detector, FRAME, "sequence_number", H5T_STD_U64LE, 0);
 	if (p->used[RPU_VETO])
-		make_column(x, detector, ABOVE, "pixels_above_threshold", H5T_STD_U64LE, 1);
+		make_column(x, detector, ABOVE, "pixels_above_threshold", H5T_STD_U64LE, 0);
 	H5Gclose(detector);
 	H5Gclose(instrument);
+}
+
+static void make_images(struct nexus *x, hid_t entry, const char *units)
+{
+	hid_t data = group(x, entry, "data", "NXdata");
+
+	attribute(x, data, "signal", "data");
+	make_stack(x, &x->image, data, "data", numbers(x), units);
+	fine(x, H5Lcreate_hard(entry, "data/data", entry, "instrument/detector/data", H5P_DEFAULT,
+			       H5P_DEFAULT) >= 0);
+	H5Gclose(data);
+}
+
+static void make_compressed(struct nexus *x, const struct rashpa_pipeline *p, hid_t entry,
+			    const char *units)
+{
+	hid_t data = group(x, entry, "compressed", "NXcollection");
+
+	scalar(x, data, "threshold", H5T_NATIVE_DOUBLE, &p->compress.threshold, units);
+	make_column(x, data, ELEMENTS, "elements", H5T_STD_U64LE, 0);
+	make_column(x, data, OFFSET, "offset", H5T_STD_U64LE, 0);
+	make_column(x, data, ROW, "row", H5T_STD_U32LE, x->height + 1);
+	make_column(x, data, COLUMN, "column", H5T_STD_U32LE, 0);
+	make_column(x, data, VALUE, "value", numbers(x), 0);
+	H5Gclose(data);
+}
+
+/* The axis has the name and the unit that pyFAI gives them, "q" and "nm^-1". */
+static void make_profiles(struct nexus *x, const struct rashpa_pipeline *p, hid_t entry)
+{
+	hid_t data = group(x, entry, "profiles", "NXdata"), space, set;
+	char name[32] = "", *unit;
+	const char *axes[] = { ".", name }, *full;
+	const double *axis;
+	hsize_t size;
+	uint32_t bins;
+
+	axis = rashpa_pipeline_axis(p, &bins, &full);
+	snprintf(name, sizeof(name), "%s", full);
+	unit = strchr(name, '_');
+	*unit++ = '\0';
+	attribute(x, data, "signal", "intensity");
+	attributes(x, data, "axes", axes, ARRAY_SIZE(axes));
+	size = bins;
+	space = H5Screate_simple(1, &size, NULL);
+	set = H5Dcreate2(data, name, H5T_IEEE_F64LE, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+	if (fine(x, set >= 0 && H5Dwrite(set, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT,
+					 axis) >= 0))
+		attribute(x, set, "units", unit);
+	H5Dclose(set);
+	H5Sclose(space);
+	make_column(x, data, INTENSITY, "intensity", H5T_IEEE_F32LE, bins);
+	attribute(x, x->column[INTENSITY].set, "interpretation", "spectrum");
+	if (p->integrate.matrix.error != RPU_ERROR_NONE)
+		make_column(x, data, SIGMA, "intensity_errors", H5T_IEEE_F32LE, bins);
+	H5Gclose(data);
+}
+
+static void make_peaks(struct nexus *x, hid_t entry)
+{
+	hid_t data = group(x, entry, "peaks", "NXcollection");
+
+	make_column(x, data, PEAK_X, "x", H5T_IEEE_F32LE, 0);
+	make_column(x, data, PEAK_Y, "y", H5T_IEEE_F32LE, 0);
+	make_column(x, data, PEAK_SUM, "sum", H5T_IEEE_F32LE, 0);
+	make_column(x, data, PEAK_BACKGROUND, "background", H5T_IEEE_F32LE, 0);
+	make_column(x, data, PEAK_SNR, "snr", H5T_IEEE_F32LE, 0);
+	make_column(x, data, PEAK_PIXELS, "pixels", H5T_STD_U32LE, 0);
+	make_column(x, data, PEAK_OFFSET, "offset", H5T_STD_U64LE, 0);
+	make_column(x, data, PEAK_FOUND, "found", H5T_STD_U32LE, 0);
+	H5Gclose(data);
+}
+
+static void make_statistics(struct nexus *x, hid_t entry, const char *units)
+{
+	hid_t data = group(x, entry, "statistics", "NXdata");
+
+	attribute(x, data, "signal", "mean");
+	make_stack(x, &x->mean, data, "mean", H5T_IEEE_F32LE, units);
+	make_stack(x, &x->deviation, data, "deviation", H5T_IEEE_F32LE, units);
+	make_column(x, data, STATISTICS_FRAME, "last_sequence_number", H5T_STD_U64LE, 0);
+	make_column(x, data, STATISTICS_IMAGES, "images", H5T_STD_U64LE, 0);
+	H5Gclose(data);
 }
 
 static void make_data(struct nexus *x, const struct rashpa_pipeline *p, hid_t entry)
 {
 	const char *units = p->pretreat.result_kev ? "keV" : "counts";
-	hid_t data;
 
-	if (x->wanted[IMAGES]) {
-		data = group(x, entry, "data", "NXdata");
-		attribute(x, data, "signal", "data");
-		make_stack(x, &x->image, data, "data", numbers(x), units);
-		fine(x, H5Lcreate_hard(entry, "data/data", entry, "instrument/detector/data",
-				       H5P_DEFAULT, H5P_DEFAULT) >= 0);
-		H5Gclose(data);
-	}
-	if (x->wanted[COMPRESSED]) {
-		data = group(x, entry, "compressed", "NXcollection");
-		scalar(x, data, "threshold", H5T_NATIVE_DOUBLE, &p->compress.threshold, units);
-		make_column(x, data, ELEMENTS, "elements", H5T_STD_U64LE, 1);
-		make_column(x, data, OFFSET, "offset", H5T_STD_U64LE, 1);
-		make_column(x, data, ROW, "row", H5T_STD_U32LE, x->height + 1);
-		make_column(x, data, COLUMN, "column", H5T_STD_U32LE, 1);
-		make_column(x, data, VALUE, "value", numbers(x), 1);
-		H5Gclose(data);
-	}
-	if (x->wanted[STATISTICS]) {
-		data = group(x, entry, "statistics", "NXdata");
-		attribute(x, data, "signal", "mean");
-		make_stack(x, &x->mean, data, "mean", H5T_IEEE_F32LE, units);
-		make_stack(x, &x->deviation, data, "deviation", H5T_IEEE_F32LE, units);
-		make_column(x, data, STATISTICS_FRAME, "last_sequence_number", H5T_STD_U64LE, 1);
-		make_column(x, data, STATISTICS_IMAGES, "images", H5T_STD_U64LE, 1);
-		H5Gclose(data);
-	}
+	if (x->wanted[IMAGES])
+		make_images(x, entry, units);
+	if (x->wanted[COMPRESSED])
+		make_compressed(x, p, entry, units);
+	if (x->wanted[PROFILES])
+		make_profiles(x, p, entry);
+	if (x->wanted[PEAKS])
+		make_peaks(x, entry);
+	if (x->wanted[STATISTICS])
+		make_statistics(x, entry, units);
 }
 
 /* What finish() writes; it is there from the beginning, since SWMR wants no new objects. */
@@ -483,8 +571,9 @@ static void make_layout(struct nexus *x, const struct rashpa_pipeline *p)
 	attribute(x, root, "creator", "rashpa");
 	attribute(x, root, "creator_version", RASHPA_VERSION);
 	attribute(x, root, "file_time", now);
-	attribute(x, entry, "default", x->wanted[IMAGES] ? "data" : x->wanted[STATISTICS] ?
-		  "statistics" : "compressed");
+	attribute(x, entry, "default", x->wanted[IMAGES] ? "data" :
+		  x->wanted[PROFILES] ? "profiles" : x->wanted[STATISTICS] ? "statistics" :
+		  x->wanted[PEAKS] ? "peaks" : "compressed");
 	text(x, entry, "definition", "NXmx");
 	text(x, entry, "start_time", now);
 	text(x, entry, "program_name", "rashpa " RASHPA_VERSION);
@@ -523,6 +612,8 @@ static int choose(struct nexus *x, const struct rashpa_pipeline *p, char *why)
 	} maker[WHATS] = {
 		[IMAGES] = { RPU_PRETREAT, "pretreat" },
 		[COMPRESSED] = { RPU_COMPRESS, "compress" },
+		[PROFILES] = { RPU_INTEGRATE, "integrate" },
+		[PEAKS] = { RPU_PEAKS, "peaks" },
 		[STATISTICS] = { RPU_ACCUMULATE, "accumulate" },
 	};
 
@@ -558,6 +649,7 @@ static int nexus_open(struct rashpa_pipeline *p, void *state, char *why)
 	make_layout(x, p);
 	x->flushed = now_ns();
 	if (!*x->reason && append(x, OFFSET, &begin, 1) && drain(x, OFFSET) &&
+	    append(x, PEAK_OFFSET, &begin, 1) && drain(x, PEAK_OFFSET) &&
 	    fine(x, H5Fstart_swmr_write(x->file) >= 0))
 		return 0;
 	return broken(x, why);
@@ -602,6 +694,26 @@ static bool append_compressed(struct nexus *x, const struct rashpa_result *r, ui
 	       append(x, OFFSET, &x->elements, 1) && append(x, ELEMENTS, &r->elements, 1);
 }
 
+static bool append_profile(struct nexus *x, const struct rashpa_result *r, uint64_t *bytes_out)
+{
+	*bytes_out += r->bins * (r->sigma ? 2 : 1) * sizeof(*r->intensity);
+	return append(x, INTENSITY, r->intensity, 1) && append(x, SIGMA, r->sigma, 1);
+}
+
+static bool append_peaks(struct nexus *x, const struct rashpa_result *r, uint64_t *bytes_out)
+{
+	x->peaks += r->peaks;
+	*bytes_out += r->peaks * sizeof(*r->peak);
+	for (const struct rashpa_peak *k = r->peak; k < r->peak + r->peaks; k++) {
+		if (!append(x, PEAK_X, &k->x, 1) || !append(x, PEAK_Y, &k->y, 1) ||
+		    !append(x, PEAK_SUM, &k->sum, 1) ||
+		    !append(x, PEAK_BACKGROUND, &k->background, 1) ||
+		    !append(x, PEAK_SNR, &k->snr, 1) || !append(x, PEAK_PIXELS, &k->pixels, 1))
+			return false;
+	}
+	return append(x, PEAK_OFFSET, &x->peaks, 1) && append(x, PEAK_FOUND, &r->peaks_found, 1);
+}
+
 static bool append_statistics(struct nexus *x, const struct rashpa_result *r, uint64_t *bytes_out)
 {
 	return append_image(x, &x->mean, r->mean, bytes_out) &&
@@ -633,6 +745,8 @@ static int nexus_put(void *state, const struct rashpa_result *r, struct rashpa_s
 		append_image(x, &x->image, as_numbers(x, r->image, (size_t)x->width * x->height),
 			     &bytes)) &&
 	       (!x->wanted[COMPRESSED] || append_compressed(x, r, &bytes)) &&
+	       (!x->wanted[PROFILES] || append_profile(x, r, &bytes)) &&
+	       (!x->wanted[PEAKS] || append_peaks(x, r, &bytes)) &&
 	       (!x->wanted[STATISTICS] || !r->mean || append_statistics(x, r, &bytes)) &&
 	       append(x, ABOVE, &r->above, 1) && append(x, ROLE, &r->role, 1) &&
 	       append(x, FRAME, &r->frame, 1);

@@ -244,7 +244,7 @@ static int make_message(const struct publish *x, struct cbor *head, const void *
 static int make_start(struct publish *x, const struct rashpa_pipeline *p, char *why)
 {
 	const size_t bytes = rpu_pixels(p) * sizeof(uint32_t);
-	const bool beam = rpu_energy(p);
+	struct rpu_known known;
 	uint32_t *mask = malloc(bytes);
 	const int masked = mask ? rpu_mask(p, mask) : -1;
 	uint8_t room[HEAD];
@@ -257,7 +257,9 @@ static int make_start(struct publish *x, const struct rashpa_pipeline *p, char *
 		return because(why, -1, "%s: no memory", x->endpoint);
 	}
 	rpu_time_text(now);
-	begin_message(&c, x, "start", 6 + 2 * beam + masked + p->pretreat.jungfrau);
+	rpu_know(p, &known);
+	begin_message(&c, x, "start", 6 + 2 * !!known.ev + 4 * known.place + masked +
+		      p->pretreat.jungfrau);
 	put_string(&c, "arm_date");
 	ITEM(&c, tag, TAG_TIME);
 	put_string(&c, now);
@@ -269,9 +271,15 @@ static int make_start(struct publish *x, const struct rashpa_pipeline *p, char *
 	put_string(&c, "pixel_mask_enabled");
 	ITEM(&c, bool, masked);
 	put_text(&c, "user_data", "rashpa " RASHPA_VERSION);
-	if (beam) {
-		put_real(&c, "incident_energy", rpu_energy(p));
-		put_real(&c, "incident_wavelength", rpu_wavelength(p));
+	if (known.ev) {
+		put_real(&c, "incident_energy", known.ev);
+		put_real(&c, "incident_wavelength", known.angstrom);
+	}
+	if (known.place) {
+		put_real(&c, "beam_center_x", known.beam_x);
+		put_real(&c, "beam_center_y", known.beam_y);
+		put_real(&c, "pixel_size_x", known.pixel_x);
+		put_real(&c, "pixel_size_y", known.pixel_y);
 	}
 	if (p->pretreat.jungfrau)
 		put_text(&c, "detector_description", "JUNGFRAU");

@@ -7,6 +7,9 @@
 #include <string.h>
 #include <time.h>
 
+#include "poni.h"
+#include "say.h"
+
 #define EV_ANGSTROM	12398.419843320026
 
 void rpu_time_text(char to[RPU_TIME])
@@ -79,12 +82,28 @@ void rpu_whole_numbers(const float *from, size_t n, int32_t *to)
 			from[i] <= -0x1p31f ? RPU_NO_NUMBER + 1 : (int32_t)from[i];
 }
 
-double rpu_energy(const struct rashpa_pipeline *p)
+/* pyFAI turns the detector about the axes 1, 2, 3: the beam is where 1 and 2 have brought it to. */
+void rpu_know(const struct rashpa_pipeline *p, struct rpu_known *known)
 {
-	return p->pretreat.photon_energy_kev * 1000;
-}
+	const char *path = *p->integrate.poni ? p->integrate.poni : p->peaks.poni;
+	const double *turn;
+	char why[WHY_SIZE];
+	struct rpu_poni g;
 
-double rpu_wavelength(const struct rashpa_pipeline *p)
-{
-	return rpu_energy(p) ? EV_ANGSTROM / rpu_energy(p) : 0;
+	*known = (struct rpu_known) { .ev = p->pretreat.photon_energy_kev * 1000 };
+	if (known->ev)
+		known->angstrom = EV_ANGSTROM / known->ev;
+	if (!*path || rpu_poni_read(path, &g, why))
+		return;
+	turn = g.rotation;
+	known->place = true;
+	known->distance = g.distance / (cos(turn[0]) * cos(turn[1]));
+	known->beam_x = (g.poni2 - g.distance * tan(turn[0])) / g.pixel2;
+	known->beam_y = (g.poni1 + g.distance * tan(turn[1]) / cos(turn[0])) / g.pixel1;
+	known->pixel_x = g.pixel2;
+	known->pixel_y = g.pixel1;
+	if (!known->ev && g.wavelength > 0) {
+		known->angstrom = g.wavelength * 1e10;
+		known->ev = EV_ANGSTROM / known->angstrom;
+	}
 }

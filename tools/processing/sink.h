@@ -23,8 +23,23 @@ bool rpu_is_whole(const struct rashpa_pipeline *p);
 /* Those; what does not fit is the nearest one that does. */
 void rpu_whole_numbers(const float *from, size_t n, int32_t *to);
 
-/* Of the beam, in eV and angstrom; 0: not known. */
-double rpu_energy(const struct rashpa_pipeline *p);
-double rpu_wavelength(const struct rashpa_pipeline *p);
+/**
+ * struct rpu_known - what a configuration tells of the experiment
+ * @ev: of a photon; 0: not known
+ * @angstrom: its wavelength
+ * @place: what follows is known
+ * @distance: along the beam, metres
+ * @beam_x: where it would hit the detector, pixels from the corner
+ * @beam_y: likewise
+ * @pixel_x: size of a pixel, metres
+ * @pixel_y: likewise
+ */
+struct rpu_known {
+	double ev, angstrom;
+	bool place;
+	double distance, beam_x, beam_y, pixel_x, pixel_y;
+};
+
+void rpu_know(const struct rashpa_pipeline *p, struct rpu_known *known);
 
 #endif /* RPU_SINK_H */
