@@ -305,6 +305,7 @@ static void fill_head(struct thread *t, const struct call *c, struct rashpa_head
 static char *place(struct thread *t, const struct call *c, const char *arg)
 {
 	char *at = t->arg + PAGE - c->size;
+	struct rashpa_head head;
 
 	switch (below(&t->rng, 64)) {
 	case 0:
@@ -320,8 +321,11 @@ static char *place(struct thread *t, const struct call *c, const char *arg)
 	case 4:
 		/* others change it meanwhile, and a sentence for them is not ours to look at */
 		at = run.shared_arg;
-		memcpy(at, arg, c->size);
-		((struct rashpa_head *)at)->reason = (uintptr_t)at + PAGE / 2;
+		memcpy(&head, arg, sizeof(head));
+		head.reason = (uintptr_t)at + PAGE / 2;
+		/* never with ours: another thread's call may take it, and write there later */
+		memcpy(at + sizeof(head), arg + sizeof(head), c->size - sizeof(head));
+		memcpy(at, &head, sizeof(head));
 		return at;
 	case 5:
 		at = t->arg + 1 + below(&t->rng, 7);	/* not aligned */
