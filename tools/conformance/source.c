@@ -272,7 +272,7 @@ static void test_drop_overwrite(void)
 static void test_config(void)
 {
 	static const struct { uint32_t reg, value; } bad[] = {
-		{ RFPGA_DTP_SOURCE, 2 }, { RFPGA_DTP_SOURCE, 1 << 16 },
+		{ RFPGA_DTP_SOURCE, 3 }, { RFPGA_DTP_SOURCE, 1 << 16 },
 		{ RFPGA_DTP_SOURCE, RFPGA_FROM_LIVE | 0xffffu << 16 },
 		{ RFPGA_DTP_SAMPLING, 3 | 3u << 16 }, { RFPGA_DTP_SAMPLING, 1u << 16 },
 		{ RFPGA_DTP_PERIOD, 1 },

@@ -191,12 +191,17 @@ const char *host_alloc(void)
 	return why;
 }
 
-static struct block { uint32_t count, base, step, doorbell; } blocks[RFPGA_BLOCK_MAILBOX + 1];
+static struct block { uint32_t count, base, step, doorbell; } blocks[RFPGA_BLOCK_UNIT + 1];
 
 uint32_t block(uint32_t type, uint32_t *count)
 {
 	*count = blocks[type].count;
 	return blocks[type].base;
+}
+
+uint32_t block_doorbell(uint32_t type)
+{
+	return blocks[type].doorbell;
 }
 
 /* What one of this type takes of BAR 0. */
@@ -206,6 +211,7 @@ static uint32_t block_size(uint32_t type)
 	case RFPGA_BLOCK_DTP:		return RFPGA_DTP(1) - RFPGA_DTP(0);
 	case RFPGA_BLOCK_TABLE:		return RFPGA_ENTRY_STRIDE;
 	case RFPGA_BLOCK_SOURCE:	return RFPGA_SOURCE_SIZE;
+	case RFPGA_BLOCK_UNIT:		return RFPGA_UNIT_SIZE;
 	default:			return 16;
 	}
 }
@@ -222,7 +228,7 @@ static const char *look_at_blocks(void)
 		type = rd(at + RFPGA_BLOCK_TYPE);
 		if (!(type & 0xffff))
 			break;
-		if ((type & 0xffff) > RFPGA_BLOCK_MAILBOX || !(type >> 16))
+		if ((type & 0xffff) > RFPGA_BLOCK_UNIT || !(type >> 16))
 			continue;
 		b = &blocks[type & 0xffff];
 		if (b->count)
@@ -252,6 +258,16 @@ static const char *look_at_blocks(void)
 		snprintf(why, sizeof(why),
 			 "the list of blocks has %u DTPs with doorbells from %#x on: BAR 2 has pages for %u",
 			 board.dtps, board.doorbell, RFPGA_DTPS_MAX);
+		return why;
+	}
+	b = &blocks[RFPGA_BLOCK_UNIT];
+	if (b->count && (b->doorbell % RFPGA_DOORBELL_PAGE || b->count > RFPGA_DTPS_MAX ||
+			 b->doorbell > RFPGA_BAR_DOORBELL_SIZE - b->count * RFPGA_DOORBELL_PAGE ||
+			 (b->doorbell < board.doorbell + board.dtps * RFPGA_DOORBELL_PAGE &&
+			  b->doorbell + b->count * RFPGA_DOORBELL_PAGE > board.doorbell))) {
+		snprintf(why, sizeof(why),
+			 "the list of blocks has %u processing units with doorbells from %#x on: these are not theirs",
+			 b->count, b->doorbell);
 		return why;
 	}
 	b = &blocks[RFPGA_BLOCK_TABLE];

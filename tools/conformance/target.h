@@ -73,6 +73,8 @@ const char *host_alloc(void);
 const char *board_look(void);
 /* Where the first block of this type is, and how many there are; 0: there is none. */
 uint32_t block(uint32_t type, uint32_t *count);
+/* Of that block: the page of its first doorbell. */
+uint32_t block_doorbell(uint32_t type);
 /* Fill on-board memory with a pattern, also in "dataset". */
 void board_fill(uint32_t seed);
 

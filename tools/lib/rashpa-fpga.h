@@ -92,6 +92,7 @@
 #define   RFPGA_BLOCK_SENSOR	4
 #define   RFPGA_BLOCK_BOUNDS	5
 #define   RFPGA_BLOCK_MAILBOX	6
+#define   RFPGA_BLOCK_UNIT	7
 #define RFPGA_BLOCK_BASE	0x04	/* ro: of the first, BAR 0 */
 #define RFPGA_BLOCK_STEP	0x08	/* ro: bytes from one to the next */
 #define RFPGA_BLOCK_DOORBELL	0x0c	/* ro: of the first, BAR 2; a page each; 0xffffffff: none */
@@ -137,6 +138,45 @@
 #define   RFPGA_MAILBOX_READ_ONLY 2
 #define   RFPGA_MAILBOX_TIMEOUT	3	/* no answer */
 #define RFPGA_MAILBOX_SIZE	0x10
+
+/*
+ * A processing unit (BAR 0), relative to its block: raw images in on-board memory become results
+ * there. A unit that runs keeps its configuration.
+ */
+#define RFPGA_UNIT_CONTROL	0x00	/* wo, reads 0 */
+#define   RFPGA_UNIT_START	(1u << 0)
+#define   RFPGA_UNIT_STOP	(1u << 1)
+#define RFPGA_UNIT_STATUS	0x04	/* ro */
+#define   RFPGA_UNIT_RUNNING	(1u << 0)
+#define   RFPGA_UNIT_WAITING	(1u << 1)	/* running, results have not been sent */
+#define   RFPGA_UNIT_FAULTED	(1u << 2)	/* stopped by a fault */
+#define RFPGA_UNIT_KIND		0x08	/* ro */
+#define   RFPGA_UNIT_PRETREAT	1
+#define RFPGA_UNIT_RUN		0x0c	/* rw: 16 bits, what RFPGA_DB_GIVEN has to have */
+#define RFPGA_UNIT_RAW		0x10	/* rw, 64 bit: raw images, in on-board memory */
+#define RFPGA_UNIT_RESULT	0x18	/* rw, 64 bit: results, likewise: 32 bit floating point */
+#define RFPGA_UNIT_PEDESTAL	0x20	/* rw, 64 bit: planes, that of the highest gain first */
+#define RFPGA_UNIT_GAIN		0x28	/* rw, 64 bit: planes of 1 / gain; NaN: an invalid pixel */
+#define RFPGA_UNIT_WIDTH	0x30	/* rw: pixels */
+#define RFPGA_UNIT_HEIGHT	0x34	/* rw: lines */
+#define RFPGA_UNIT_SATURATED	0x38	/* rw: one gain: raw words from here on are invalid */
+#define RFPGA_UNIT_FORMAT	0x3c	/* rw */
+#define   RFPGA_UNIT_BYTES(n)	(n)		/* of a raw word: 1, 2 or 4 */
+#define   RFPGA_UNIT_JUNGFRAU	(1u << 8)	/* words of two bytes, three gains: three planes */
+#define   RFPGA_UNIT_ROUND	(1u << 9)	/* results are whole */
+#define RFPGA_UNIT_DARK_WEIGHT	0x40	/* rw: float, 0 to 1: of a dark image in the mean */
+#define RFPGA_UNIT_RAW_IMAGE	0x50	/* rw: bytes from raw image to raw image */
+#define RFPGA_UNIT_RESULT_IMAGE	0x54	/* rw: bytes from result to result */
+#define RFPGA_UNIT_RAW_SLOTS	0x58	/* rw: 1 to RFPGA_UNIT_SLOTS_MAX, and so the next */
+#define RFPGA_UNIT_RESULT_SLOTS	0x5c	/* rw */
+#define   RFPGA_UNIT_SLOTS_MAX	16
+#define RFPGA_UNIT_C_IN		0x60	/* ro, 64 bit: raw images taken since START, as all C_* */
+#define RFPGA_UNIT_C_OUT	0x68	/* ro, 64 bit: results made */
+#define RFPGA_UNIT_C_INVALID	0x80	/* ro, 64 bit: pixels of results that are NaN */
+#define RFPGA_UNIT_C_DARK	0x88	/* ro, 64 bit: dark images among the raw ones */
+#define RFPGA_UNIT_FAULT_CAUSE	0x90	/* ro: RFPGA_FAULT_CONFIG or RFPGA_FAULT_SOURCE */
+#define RFPGA_UNIT_FAULT_ADDR	0x98	/* ro, 64 bit: of the register, or in on-board memory */
+#define RFPGA_UNIT_SIZE		0x100
 
 /* bounds of DTP n in the address table (BAR 0); the kernel's, on a page of their own */
 #define RFPGA_BOUNDS		0x7000
@@ -221,9 +261,10 @@
 #define RFPGA_DTP_FIRST_SLOT	0x0a8	/* rw: its slot, < SLOTS: FIRST_STACK mod SLOTS */
 #define RFPGA_DTP_FIRST_INDEX	0x0ac	/* rw: image of the dataset that is sent first */
 #define RFPGA_DTP_INDEX_STEP	0x0b0	/* rw: from one to the next, mod SRC_IMAGES, and below it */
-#define RFPGA_DTP_SOURCE	0x0b4	/* rw: 15-0 RFPGA_FROM_*, 31-16 which live source */
+#define RFPGA_DTP_SOURCE	0x0b4	/* rw: 15-0 RFPGA_FROM_*, 31-16 which of them */
 #define   RFPGA_FROM_MEMORY	0
 #define   RFPGA_FROM_LIVE	1
+#define   RFPGA_FROM_UNIT	2
 #define RFPGA_DTP_SAMPLING	0x0b8	/* rw: live: 15-0 one of N, 31-16 images that pass first */
 #define RFPGA_DTP_META_OFFSET	0x0c0	/* rw, 64 bit: of the metadata in their destination */
 #define RFPGA_DTP_META_FIRST	0x0c8	/* rw: first table entry of the metadata */
@@ -258,6 +299,15 @@
  */
 #define RFPGA_DB_CREDIT		0x00	/* rw, 32 bit, if RFPGA_DTP_RUN is 0 */
 #define RFPGA_DB_TAGGED		0x18	/* rw, 64 bit: credit, and RFPGA_DTP_RUN << 32 */
+
+/*
+ * Doorbell page of a processing unit, at the DOORBELL of its block: how many raw images it was
+ * given since START, modulo 2^32; above that, in bit k, whether raw image n with n mod 16 = k
+ * is a dark one; above that RFPGA_UNIT_RUN, without which nothing of it counts.
+ */
+#define RFPGA_DB_GIVEN		0x08	/* rw, 64 bit */
+#define   RFPGA_GIVEN(n, darks, run)	((uint32_t)(n) | (uint64_t)(uint16_t)(darks) << 32 | \
+					 (uint64_t)(uint16_t)(run) << 48)
 
 /*
  * Lock record: one write of 64 bytes, which become visible from the first word to the last.

@@ -78,6 +78,8 @@ static bool source_exists(const struct fpga *fpga, const struct dtp_config *c)
 {
 	if (c->source_kind == RFPGA_FROM_LIVE)
 		return c->source < fpga->sources;
+	if (c->source_kind == RFPGA_FROM_UNIT)
+		return c->source < fpga->units;
 	return c->source_kind == RFPGA_FROM_MEMORY && !c->source;
 }
 
@@ -88,10 +90,10 @@ static bool sampling_possible(const struct dtp_config *c)
 	return !c->sampling && !c->phase;
 }
 
-/* A live source has its own pace; without one, who drops needs one. */
+/* A live source has its own pace, and so has a unit; without one, who drops needs one. */
 static bool period_possible(const struct dtp_config *c)
 {
-	return c->source_kind == RFPGA_FROM_LIVE ? !c->period :
+	return c->source_kind != RFPGA_FROM_MEMORY ? !c->period :
 	       c->period || !(c->mode & RFPGA_MODE_DROP);
 }
 
@@ -115,7 +117,7 @@ static uint32_t find_nonsense(const struct fpga *fpga, const struct dtp_config *
 {
 	const uint32_t entries = fpga->entries;
 	const bool lock = c->mode & RFPGA_MODE_LOCK, meta = c->mode & RFPGA_MODE_META;
-	const bool live = c->source_kind == RFPGA_FROM_LIVE;
+	const bool live = c->source_kind != RFPGA_FROM_MEMORY;	/* it numbers its images */
 	const uint64_t odd = ((uint64_t)1 << fpga->align) - 1;
 	const struct { uint32_t reg; bool good; } checks[] = {
 		{ RFPGA_DTP_MODE, !(c->mode & ~modes(fpga)) && drop_possible(c, grouped) },

@@ -441,7 +441,7 @@ static bool write_meta(struct fpga *fpga, struct dtp *d, struct bus_fault *fault
 	__uint128_t at = c->meta_offset +
 		      ((__uint128_t)d->slot * c->bunch + d->image) * RFPGA_META_SIZE;
 	const struct arrival *a = &d->arrival;
-	uint32_t missing = c->height - d->lines, index = d->live.source ? 0 : d->index;
+	uint32_t missing = c->height - d->lines, index = d->live.source || d->unit ? 0 : d->index;
 	uint32_t status = (missing < UINT16_MAX ? missing : UINT16_MAX) << 16 |
 			  (missing ? RFPGA_META_LINES : 0);
 	const uint64_t record[RFPGA_META_SIZE / 8] = {
@@ -478,6 +478,9 @@ static void next_image(struct fpga *fpga, struct dtp *d)
 	if (__builtin_add_overflow(d->next, c->period, &d->next))
 		d->next = CLOCK_NEVER;
 	pthread_mutex_lock(&fpga->engine.lock);
+	/* a unit that was started anew meanwhile has no results yet */
+	if (d->unit && unit_has_result(d))
+		d->taken++;
 	if (d->live.source) {
 		/* what came until now found this image in the FIFO */
 		source_advance(fpga, fpga_ticks());
@@ -515,6 +518,10 @@ static void look_at_image(struct dtp *d)
 
 	d->lines = d->config.height;
 	d->arrival = (struct arrival){ 0 };
+	if (d->unit) {
+		d->frame = unit_frame(d);
+		d->index = (uint32_t)(d->taken % d->config.src_images);
+	}
 	if (!l->source)
 		return;
 	d->arrival = l->fifo[l->head];
@@ -591,7 +598,7 @@ static void linger(struct fpga *fpga, struct dtp *d)
 
 	if (!d->stop || !d->told.linger || (d->config.mode & RFPGA_MODE_FLUSH) ||
 	    (d->status & RFPGA_DTP_FAULTED) || fpga->engine.quiescing ||
-	    (d->live.source && !d->live.waiting))
+	    (d->live.source && !d->live.waiting) || (d->unit && !unit_has_result(d)))
 		return;
 	look_at_image(d);
 	if (!locate(fpga, d, &fault))
@@ -637,6 +644,7 @@ static void end_run(struct fpga *fpga, struct dtp *d)
 		end_group(fpga, d);
 	linger(fpga, d);
 	source_detach(d);
+	d->unit = NULL;
 	log_debug("DTP %u: %s after %llu images", (unsigned int)(d - fpga->dtp),
 		  d->status & RFPGA_DTP_DONE ? "done" : "stopped",
 		  (unsigned long long)d->count.images);
@@ -690,6 +698,8 @@ static enum stall blocked(struct fpga *fpga, struct dtp *d, uint64_t now, uint64
 	bool free_running = d->config.mode & RFPGA_MODE_FREERUN;
 
 	*until = CLOCK_NEVER;
+	if (d->unit && !unit_has_result(d))
+		return STALL_SOURCE;
 	if (d->live.source ? !d->live.waiting : free_running && d->next > now) {
 		*until = d->live.source ? source_due(d->live.source) : d->next;
 		return STALL_SOURCE;
@@ -778,6 +788,22 @@ static void take_pause(struct engine *e, struct pause *p, uint64_t due, bool wai
 	clock_wait(&e->wake, &e->lock, due, look);
 }
 
+/* A turn of a processing unit. */
+static void process(struct fpga *fpga, struct unit *u)
+{
+	struct engine *e = &fpga->engine;
+	struct bus_fault fault = { 0 };
+	enum unit_turn turn;
+
+	e->processing = u;
+	pthread_mutex_unlock(&e->lock);
+	turn = unit_serve(fpga, u, &fault);
+	pthread_mutex_lock(&e->lock);
+	unit_end_turn(fpga, u, turn, &fault);
+	e->processing = NULL;
+	pthread_cond_broadcast(&e->idle);
+}
+
 static void *engine_main(void *arg)
 {
 	struct fpga *fpga = arg;
@@ -791,15 +817,23 @@ static void *engine_main(void *arg)
 		struct bus_fault fault = { 0 };
 		enum outcome outcome;
 		uint64_t now = fpga_ticks(), due;
-		bool waiting;
-		struct dtp *d = pick(fpga, now, &due, &waiting);
+		bool waiting = false, hungry;
+		struct unit *u = unit_pick(fpga, &hungry);
+		struct dtp *d = u && e->unit_turn ? NULL : pick(fpga, now, &due, &waiting);
 
+		/* with units and DTPs that have something to do, each has every second turn */
+		e->unit_turn = d;
+		if (!d && u) {
+			pause.spin_end = 0;
+			process(fpga, u);
+			continue;
+		}
 		if (!d) {
 			if (e->unsettled) {
 				e->unsettled = false;
 				pthread_cond_broadcast(&e->idle);
 			}
-			take_pause(e, &pause, due, waiting);
+			take_pause(e, &pause, due, waiting || hungry);
 			continue;
 		}
 		pause.spin_end = 0;
@@ -866,6 +900,7 @@ static void begin_run(struct fpga *fpga, struct dtp *d, uint64_t now)
 	d->count.credit = (uint32_t)c->first_stack;
 	preset_credit(fpga, d);
 	source_attach(fpga, d);
+	unit_attach(fpga, d);
 	d->status |= RFPGA_DTP_RUNNING;
 	log_debug("DTP %u: started", n);
 }
@@ -1010,7 +1045,7 @@ void engine_quiesce(struct fpga *fpga)
 	/* the host may not answer a message before it has our answer */
 	host_abort(fpga->host, true);
 	pthread_mutex_lock(&e->lock);
-	while (e->active || stopping(fpga))
+	while (e->active || e->processing || stopping(fpga))
 		pthread_cond_wait(&e->idle, &e->lock);
 	e->quiescing = false;
 	pthread_mutex_unlock(&e->lock);

@@ -12,6 +12,7 @@ void fpga_reset_registers(struct fpga *fpga)
 	engine_quiesce(fpga);
 	engine_reset(fpga);
 	source_reset(fpga);
+	unit_reset(fpga);
 	regs_reset(fpga);
 	memset(fpga->doorbell, 0, RFPGA_BAR_DOORBELL_SIZE);
 }

@@ -31,6 +31,8 @@
 
 #define FPGA_SOURCES_MAX	4
 #define FPGA_FIFO		16	/* images of a live source that a DTP keeps */
+#define FPGA_UNITS_MAX		4
+#define FPGA_UNITS		0x5000u		/* where they are, BAR 0 */
 
 /* What a stack ends with. */
 #define FPGA_IMAGE		1u	/* its last image */
@@ -105,6 +107,31 @@ struct live {
 	struct arrival fifo[FPGA_FIFO];
 };
 
+/* What is in the registers of a processing unit, as it was at START, checked. */
+struct unit_config {
+	uint64_t raw, result, pedestal, gain;
+	uint32_t width, height, bytes, saturated, run;
+	uint32_t raw_image, result_image, raw_slots, result_slots;
+	float dark_weight;
+	bool jungfrau, whole;
+};
+
+/* A processing unit, see unit.c. */
+struct unit {
+	/* written at START, while the engine does not look; then the engine's */
+	struct unit_config config;
+	uint32_t line;			/* of the image in work */
+	bool dark;			/* it is one */
+	_Atomic uint64_t in, out, invalid, darks;
+
+	/* under engine.lock */
+	uint32_t status;		/* RFPGA_UNIT_RUNNING ... */
+	bool stop;
+	uint64_t number[RFPGA_UNIT_SLOTS_MAX];	/* of the raw images that results are of */
+	uint32_t fault_cause;
+	uint64_t fault_addr;
+};
+
 struct dtp {
 	/* written at START, while the engine does not look; then the engine's */
 	struct dtp_config config;
@@ -134,6 +161,8 @@ struct dtp {
 	/* under engine.lock */
 	uint32_t status;		/* RFPGA_DTP_RUNNING ... */
 	struct live live;
+	struct unit *unit;		/* NULL: it does not take results */
+	uint64_t taken;			/* results of the unit that were sent */
 	enum stall stall;
 	uint64_t stalled;		/* tick since which it lasts */
 	bool grouped;			/* started by GROUP_START */
@@ -149,8 +178,10 @@ struct engine {
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t wake;		/* the engine has something to look at */
-	pthread_cond_t idle;		/* active became NULL, unsettled false */
+	pthread_cond_t idle;		/* active or processing became NULL, unsettled false */
 	struct dtp *active;		/* the one that the engine serves right now */
+	struct unit *processing;	/* likewise; one of both is NULL */
+	bool unit_turn;			/* the next turn is a unit's, if one has work */
 	bool exit;
 	unsigned int turn;		/* round robin */
 	bool stuck;			/* misbehave: do not stop */
@@ -192,7 +223,7 @@ struct mailbox {
 
 struct fpga {
 	/* fixed after the start of the program */
-	uint32_t dtps, vectors, entries, features, sources;
+	uint32_t dtps, vectors, entries, features, sources, units;
 	uint32_t align;			/* of offsets, as a power of two */
 	uint32_t build_id[RFPGA_BUILD_ID_WORDS];
 	uint64_t tai;			/* TAI at tick 0, ns */
@@ -207,10 +238,12 @@ struct fpga {
 	struct faults faults;
 	struct dtp dtp[RFPGA_DTPS_MAX];
 	struct source source[FPGA_SOURCES_MAX];
+	struct unit unit[FPGA_UNITS_MAX];
 	struct miss miss;		/* under engine.lock, as the sources */
 
 	/* the protocol thread's */
 	uint32_t regs[RFPGA_DTPS_MAX][0x100 / 4];	/* DTP configuration as written */
+	uint32_t unit_regs[FPGA_UNITS_MAX][RFPGA_UNIT_SIZE / 4];	/* likewise */
 	uint32_t scratch;
 	struct { int32_t sensor[SLOW_SENSORS]; struct mailbox mailbox; } slow;
 	uint32_t latch[RFPGA_TABLE / 4];	/* high words, as of the reads of low ones */
@@ -260,6 +293,22 @@ uint64_t source_read(struct fpga *fpga, unsigned int n, uint32_t offset);	/* of 
 void source_reset(struct fpga *fpga);
 bool source_command(struct fpga *fpga, const char *command);
 uint64_t source_time(const struct fpga *fpga, uint64_t tick);	/* for all */
+
+/* unit.c: for the protocol thread */
+void unit_write(struct fpga *fpga, unsigned int n, uint32_t offset, uint32_t value);
+uint64_t unit_read(struct fpga *fpga, unsigned int n, uint32_t offset);	/* of a pair: all */
+void unit_reset(struct fpga *fpga);	/* after engine_quiesce() */
+/* with engine.lock: a unit that has work; is there one that waits for some? */
+struct unit *unit_pick(struct fpga *fpga, bool *waiting);
+bool unit_has_result(const struct dtp *d);
+uint64_t unit_frame(const struct dtp *d);	/* whose result is next */
+void unit_attach(struct fpga *fpga, struct dtp *d);
+void unit_stop(struct unit *u);
+/* the engine's: a part of an image; then, with engine.lock, what has come of it */
+enum unit_turn { UNIT_GOES_ON, UNIT_IMAGE, UNIT_REFUSED };
+enum unit_turn unit_serve(struct fpga *fpga, struct unit *u, struct bus_fault *fault);
+void unit_end_turn(struct fpga *fpga, struct unit *u, enum unit_turn turn,
+		   const struct bus_fault *fault);
 
 /* slow.c: the protocol thread's */
 void slow_init(struct fpga *fpga);

@@ -7,15 +7,18 @@
 #include "fpga.h"
 #include "log.h"
 
-enum { OPT_INTX = 256, OPT_WITHOUT, OPT_LIVE, OPT_ALIGN };
+enum { OPT_INTX = 256, OPT_WITHOUT, OPT_LIVE, OPT_ALIGN, OPT_PROCESSING };
 
 static struct fpga fpga = { .features = FPGA_FEATURES, .sources = 1 };
+static uint32_t units = UINT32_MAX;	/* not said */
 
 static const struct argp_option option_list[] = {
 	{ "without", OPT_WITHOUT, "FEATURE", 0,
 	  "lack a feature: msix, lock, freerun, flush, group, drop or meta; may be given "
 	  "several times", 0 },
 	{ "live", OPT_LIVE, "N", 0, "live sources, 0 to 4 (1)", 0 },
+	{ "processing", OPT_PROCESSING, "N", 0,
+	  "processing units, 0 to 4 (1, if there is room)", 0 },
 	{ "align", OPT_ALIGN, "BYTES", 0,
 	  "have offsets in memory be multiples of BYTES, a power of two up to 4096 (1)", 0 },
 	{ "intx", OPT_INTX, NULL, 0,
@@ -52,6 +55,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	case OPT_LIVE:
 		f->sources = option_count(arg, 0, FPGA_SOURCES_MAX, "live", state);
 		return 0;
+	case OPT_PROCESSING:
+		units = option_count(arg, 0, FPGA_UNITS_MAX, "processing", state);
+		return 0;
 	case OPT_ALIGN:
 		bytes = option_count(arg, 1, 4096, "align", state);
 		if (bytes & (bytes - 1))
@@ -80,6 +86,13 @@ int main(int argc, char **argv)
 	fpga.memory_size = options.memory;
 	fpga.dtps = options.dtps;
 	fpga.vectors = options.vectors;
+	/* each has a doorbell page of its own */
+	fpga.units = units != UINT32_MAX ? units : fpga.dtps < RFPGA_DTPS_MAX;
+	if (fpga.dtps + fpga.units > RFPGA_BAR_DOORBELL_SIZE / RFPGA_DOORBELL_PAGE) {
+		log_msg("cannot start: %u DTPs and %u processing units have more than %u doorbells",
+			fpga.dtps, fpga.units, RFPGA_BAR_DOORBELL_SIZE / RFPGA_DOORBELL_PAGE);
+		return EXIT_FAILURE;
+	}
 	fpga.entries = options.entries;
 	err = fpga_init(&fpga);
 	if (err) {

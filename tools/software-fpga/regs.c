@@ -84,21 +84,29 @@ static uint32_t read_engine(struct fpga *fpga, uint32_t offset)
 
 static uint32_t read_block(const struct fpga *fpga, uint32_t offset)
 {
-	const uint32_t words[] = {
-		RFPGA_BLOCK_DTP | fpga->dtps << 16, RFPGA_DTP(0), DTP_STRIDE, 0,
-		RFPGA_BLOCK_TABLE | fpga->entries << 16, RFPGA_TABLE, RFPGA_ENTRY_STRIDE,
-		UINT32_MAX,
-		RFPGA_BLOCK_BOUNDS | fpga->dtps << 16, RFPGA_BOUNDS, RFPGA_BOUNDS_STRIDE,
-		UINT32_MAX,
-		RFPGA_BLOCK_SENSOR | SLOW_SENSORS << 16, SENSORS, RFPGA_SENSOR_SIZE, UINT32_MAX,
-		RFPGA_BLOCK_MAILBOX | 1 << 16, MAILBOX, RFPGA_MAILBOX_SIZE, UINT32_MAX,
-		/* the last one: without a source it is the end */
-		fpga->sources ? RFPGA_BLOCK_SOURCE | fpga->sources << 16 : 0,
-		fpga->sources ? SOURCES : 0, fpga->sources ? RFPGA_SOURCE_SIZE : 0,
-		fpga->sources ? UINT32_MAX : 0,
+	const struct { uint32_t type, count, base, step, doorbell; } blocks[] = {
+		{ RFPGA_BLOCK_DTP, fpga->dtps, RFPGA_DTP(0), DTP_STRIDE, 0 },
+		{ RFPGA_BLOCK_TABLE, fpga->entries, RFPGA_TABLE, RFPGA_ENTRY_STRIDE, UINT32_MAX },
+		{ RFPGA_BLOCK_BOUNDS, fpga->dtps, RFPGA_BOUNDS, RFPGA_BOUNDS_STRIDE, UINT32_MAX },
+		{ RFPGA_BLOCK_SENSOR, SLOW_SENSORS, SENSORS, RFPGA_SENSOR_SIZE, UINT32_MAX },
+		{ RFPGA_BLOCK_MAILBOX, 1, MAILBOX, RFPGA_MAILBOX_SIZE, UINT32_MAX },
+		{ RFPGA_BLOCK_SOURCE, fpga->sources, SOURCES, RFPGA_SOURCE_SIZE, UINT32_MAX },
+		{ RFPGA_BLOCK_UNIT, fpga->units, FPGA_UNITS, RFPGA_UNIT_SIZE,
+		  fpga->dtps * RFPGA_DOORBELL_PAGE },
 	};
+	uint32_t n = offset / RFPGA_BLOCK_STRIDE, i;
 
-	return offset < sizeof(words) ? words[offset / 4] : 0;
+	for (i = 0; i < sizeof(blocks) / sizeof(blocks[0]); i++) {
+		if (!blocks[i].count || n--)
+			continue;
+		switch (offset % RFPGA_BLOCK_STRIDE) {
+		case RFPGA_BLOCK_TYPE:	return blocks[i].type | blocks[i].count << 16;
+		case RFPGA_BLOCK_BASE:	return blocks[i].base;
+		case RFPGA_BLOCK_STEP:	return blocks[i].step;
+		default:		return blocks[i].doorbell;
+		}
+	}
+	return 0;
 }
 
 static uint32_t read_global(struct fpga *fpga, uint32_t offset)
@@ -205,6 +213,19 @@ static uint32_t read_source(struct fpga *fpga, unsigned int n, uint32_t offset)
 	return (uint32_t)source_read(fpga, n, offset);
 }
 
+static uint32_t read_unit(struct fpga *fpga, unsigned int n, uint32_t offset)
+{
+	if (offset < RFPGA_UNIT_C_IN)		/* pairs are rw, so without a latch */
+		return (uint32_t)unit_read(fpga, n, offset);
+	return half(fpga, FPGA_UNITS + n * RFPGA_UNIT_SIZE + offset,
+		    unit_read(fpga, n, offset & ~4u));
+}
+
+static bool is_unit(const struct fpga *fpga, uint32_t offset)
+{
+	return offset >= FPGA_UNITS && offset < FPGA_UNITS + fpga->units * RFPGA_UNIT_SIZE;
+}
+
 static bool is_bounds(const struct fpga *fpga, uint32_t offset)
 {
 	return offset >= RFPGA_BOUNDS &&
@@ -229,6 +250,9 @@ static uint32_t read_word(struct fpga *fpga, uint32_t offset)
 	if (offset >= SOURCES && offset < SOURCES + fpga->sources * RFPGA_SOURCE_SIZE)
 		return read_source(fpga, (offset - SOURCES) / RFPGA_SOURCE_SIZE,
 				   offset % RFPGA_SOURCE_SIZE);
+	if (is_unit(fpga, offset))
+		return read_unit(fpga, (offset - FPGA_UNITS) / RFPGA_UNIT_SIZE,
+				 offset % RFPGA_UNIT_SIZE);
 	if (offset < RFPGA_DTP(fpga->dtps))
 		return read_dtp(fpga, (offset - RFPGA_DTP(0)) / DTP_STRIDE,
 				(offset - RFPGA_DTP(0)) % DTP_STRIDE);
@@ -274,6 +298,9 @@ static void write_word(struct fpga *fpga, uint32_t offset, uint32_t value)
 	else if (offset >= SOURCES && offset < SOURCES + fpga->sources * RFPGA_SOURCE_SIZE)
 		source_write(fpga, (offset - SOURCES) / RFPGA_SOURCE_SIZE,
 			     offset % RFPGA_SOURCE_SIZE, value);
+	else if (is_unit(fpga, offset))
+		unit_write(fpga, (offset - FPGA_UNITS) / RFPGA_UNIT_SIZE,
+			   offset % RFPGA_UNIT_SIZE, value);
 	else if (offset >= MAILBOX && offset < MAILBOX + RFPGA_MAILBOX_SIZE)
 		mailbox_write(fpga, offset - MAILBOX, value);
 	else if (offset == RFPGA_CONTROL)
