@@ -31,6 +31,17 @@ both() { # STATUS NAME: the detector ends well, the receiver as expected
 }
 says() { jq -c ".processing | $1" "$work/romulu.json"; }
 
+# --- a board that processes, beside the one that streams
+other=$(lspci -D -d 1234:5250 | sed -n '2s/ .*//p')
+if [[ $other ]]; then
+	rashpactl unbind "$other" >/dev/null 2>&1
+	other=$(rashpactl --json bind "$other" | jq -r .node)
+	is "another board is there" "${other%%[0-9]*}" "fpga"
+	unit() { rashpactl --json fpga status "$other" | jq -c ".units[0] | $1"; }
+else
+	skip "a board that processes" "there is no second software FPGA in this guest"
+fi
+
 # --- real frames
 if [[ -d ${RASHPA_DATA-}/jungfrau ]]; then
 	data=$RASHPA_DATA/jungfrau
@@ -45,7 +56,7 @@ if [[ -d ${RASHPA_DATA-}/jungfrau ]]; then
 	both 0 "ten real frames"
 	is "all are processed, and written" "$(says '[.images, .vetoed, .lost, .sinks[0].images]') $(stat -c %s "$work/photons.f32")" \
 		"[10,0,0,10] $((10 * float))"
-	python3 -B - "$work/photons.f32" "$data" <<-END >"$work/err" 2>&1
+	cat >"$work/photons.py" <<-END
 		import subprocess, sys
 		import numpy as np
 		got = np.fromfile(sys.argv[1], "<f4").reshape(10, 512, 1024)
@@ -58,7 +69,17 @@ if [[ -d ${RASHPA_DATA-}/jungfrau ]]; then
 		    worst = np.abs(image - right)[~unknown].max()
 		    assert worst < 1e-3, (i, worst)
 	END
-	ok $? "the file has the expected photons, within 1e-3" || sed 's/^/# /' "$work/err"
+	right() { # NAME: the file has what it has to have
+		python3 -B "$work/photons.py" "$work/photons.f32" "$data" >"$work/err" 2>&1
+		ok $? "$1" || sed 's/^/# /' "$work/err"
+	}
+	right "the file has the expected photons, within 1e-3"
+	if [[ $other ]]; then
+		start "$data" --images 10 --bunch 2
+		attach "$work/photons.json" --engine "$other"
+		both 0 "ten real frames, on a board"
+		right "its file has the expected photons, within 1e-3"
+	fi
 else
 	skip "ten real frames" "there is no RASHPA_DATA/jungfrau"
 fi
@@ -78,6 +99,70 @@ start generate:4 --images 8 --bunch 2
 attach '{"compress": {"threshold": 0, "capacity": 10}}'
 both 4 "what does not fit is told"
 is "and counted" "$(says '[.images, .overflow]')" "[8,8]"
+
+
+# --- the same on a board: numbers of the reference, dark images that move the pedestal there
+if [[ $other ]]; then
+	cat >"$work/same.py" <<-END
+		import sys
+		import numpy as np
+		a, b = (np.fromfile(f, "<f4") for f in sys.argv[1:])
+		assert a.size == b.size == int(16 * $float / 4), (a.size, b.size)
+		assert (np.isnan(a) == np.isnan(b)).all() and 0 < np.isnan(a).sum() < a.size / 2, np.isnan(a).sum()
+		worst = np.nanmax(np.abs(a - b) / (1 + np.abs(a)))
+		assert worst < 1e-5, worst
+	END
+	for engine in reference "$other"; do
+		start generate:4 --images 24 --bunch 3 --darks generate:2:7 --dark-every 3
+		attach "{\"pretreat\": {\"dark\": \"move\", \"dark_images\": 4, \"gain\": 3, \"saturated\": 30000},
+			\"sinks\": {\"raw\": {\"file\": \"$work/$engine.f32\"}}}" --engine "$engine"
+		both 0 "dark images, engine $engine"
+		is "all are accounted for" "$(says '[.engine, .images, .dark, .lost]')" "[\"$engine\",16,8,0]"
+	done
+	python3 -B "$work/same.py" "$work/reference.f32" "$work/$other.f32" >"$work/err" 2>&1
+	ok $? "the board's numbers are those of the reference" || sed 's/^/# /' "$work/err"
+	is "the board says what it did, and has stopped" \
+		"$(unit '[.kind, .running, .faulted, .images, .results, .dark]')" '["pretreat",false,false,24,16,8]'
+
+	# a receiver that is killed: the board can be had again, and nothing is missing
+	start generate:4 --images 40 --bunch 2
+	mkfifo "$work/pipe"
+	attach "{\"sinks\": {\"raw\": {\"file\": \"$work/pipe\"}}}" --engine "$other"
+	exec {reader}<"$work/pipe"
+	head -c $((3 * float / 2)) <&"$reader" >"$work/first"
+	kill -9 "$romulu"
+	wait "$romulu" 2>/dev/null
+	cat <&"$reader" >>"$work/first"
+	exec {reader}<&-
+	attach "{\"sinks\": {\"raw\": {\"file\": \"$work/rest\"}}}" --engine "$other"
+	both 0 "a receiver with the same board after one that was killed"
+	first=$(($(stat -c %s "$work/first") / float)) rest=$(($(stat -c %s "$work/rest") / float))
+	holds "it has all that was not written, and not more than a stack again: $first and $rest of 40" \
+		"first >= 1 && first + rest >= 39 && first + rest <= 41"
+
+	# somebody stops the board under it: told, and the next one has the rest
+	start generate:4 --images 40 --bunch 2 --slots 4
+	rm "$work/pipe"
+	mkfifo "$work/pipe"
+	attach "{\"sinks\": {\"raw\": {\"file\": \"$work/pipe\"}}}" --engine "$other"
+	exec {reader}<"$work/pipe"
+	head -c $((3 * float / 2)) <&"$reader" >"$work/first"
+	rashpactl quiesce "$other" >/dev/null
+	cat <&"$reader" >>"$work/first"
+	exec {reader}<&-
+	wait "$romulu"
+	is "a receiver whose board is stopped ends" $? 1
+	grep -q "$other: somebody stopped it, after [0-9]* results" "$work/out"
+	ok $? "and says why" || sed 's/^/# /' "$work/out"
+	romulu --buffer process --pipeline '{}' --engine "fpga$fpga" --timeout 60 >"$work/out" 2>&1
+	is "the board that streams does not process" "$?" 1
+	grep -q "fpga$fpga: process [0-9]* (remu) has it to itself" "$work/out"
+	ok $? "and it is said who has it" || sed 's/^/# /' "$work/out"
+	attach "{\"sinks\": {\"raw\": {\"file\": \"$work/rest\"}}}"
+	both 0 "the next receiver has the rest"
+	first=$(($(stat -c %s "$work/first") / float)) rest=$(($(stat -c %s "$work/rest") / float))
+	holds "none is missing: $first and $rest of 40" "first >= 1 && first + rest >= 40 && first + rest <= 42"
+fi
 
 # --- results are a stream of their own, for programs in Python
 rashpactl buffer create results 64M >/dev/null
@@ -175,6 +260,8 @@ romulu --buffer process --pipeline /nonexistent >"$work/out" 2>&1
 is "a pipeline that is not there" "$? $(cat "$work/out")" "1 romulu: /nonexistent: No such file or directory"
 romulu --buffer process --engine cpu >"$work/out" 2>&1
 is "an engine, and nothing to do" "$?" 2
+romulu --buffer process --engine fpga --pipeline '{}' >"$work/out" 2>&1
+is "an engine that is none" "$?" 2
 rashpactl buffer remove process >/dev/null && rashpactl buffer remove results >/dev/null
 ok $? "no buffer is left"
 finish

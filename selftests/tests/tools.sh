@@ -326,6 +326,10 @@ if have_fpga; then
 		 (has("frames") and has("missed") and has("rate")))' \
 		rashpactl --json fpga status "fpga$fpga"
 	ok $? "fpga status: a live source that stands"
+	json '.units == [{"unit": 0, "kind": "pretreat", "running": false, "waiting": false,
+		"faulted": false, "images": 0, "results": 0, "dark": 0, "invalid_pixels": 0}]' \
+		rashpactl --json fpga status "fpga$fpga"
+	ok $? "fpga status: a processing unit that stands"
 	if selftests/lab/host fpga 0 sensor 0 -5500 >/dev/null; then
 		json '[.sensors[] |
 			"\(.name) \(.kind) \(.value) \(.unit)"] == ["die temperature -5.5 °C",

@@ -212,6 +212,7 @@ bool fpga_block_at(const struct fpga *fpga, unsigned int i, struct fpga_block *b
 		.count = type >> 16,
 		.base = fpga_read(fpga, at + RFPGA_BLOCK_BASE),
 		.step = fpga_read(fpga, at + RFPGA_BLOCK_STEP),
+		.doorbell = fpga_read(fpga, at + RFPGA_BLOCK_DOORBELL),
 	};
 	return block->type != RFPGA_BLOCK_NONE;
 }

@@ -103,7 +103,7 @@ static inline unsigned int fpga_processes(const struct fpga *fpga)
 
 /* An entry of the list of blocks. */
 struct fpga_block {
-	uint32_t type, count, base, step;
+	uint32_t type, count, base, step, doorbell;
 };
 
 /* Entry @i of the list, as the board says it; false: it has ended. */

@@ -39,7 +39,7 @@ static int accumulate_room(const struct rashpa_pipeline *p, struct rpu_work *w)
 	return w->mean && w->deviation ? 0 : -1;
 }
 
-static bool accumulate_run(struct rashpa_pipeline *p, struct rpu_work *w)
+static int accumulate_run(struct rashpa_pipeline *p, struct rpu_work *w)
 {
 	struct rashpa_stage_stat *stat = &p->stage_stat[RPU_ACCUMULATE];
 	struct rpu_statistics *s = &p->accumulate.sum;
@@ -48,7 +48,7 @@ static bool accumulate_run(struct rashpa_pipeline *p, struct rpu_work *w)
 	p->engine->accumulate(s, w->image, n);
 	stat->bytes_in += n * sizeof(*w->image);
 	if (++p->accumulate.so_far < p->accumulate.images)
-		return true;
+		return 1;
 	for (size_t i = 0; i < n; i++) {
 		w->mean[i] = s->n[i] ? s->mean[i] : NAN;
 		w->deviation[i] = s->n[i] > 1 ? sqrt(s->m2[i] / (s->n[i] - 1)) : NAN;
@@ -61,7 +61,7 @@ static bool accumulate_run(struct rashpa_pipeline *p, struct rpu_work *w)
 	w->result.mean = w->mean;
 	w->result.deviation = w->deviation;
 	p->accumulate.so_far = 0;
-	return true;
+	return 1;
 }
 
 static void accumulate_end(struct rashpa_pipeline *p)

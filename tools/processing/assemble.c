@@ -253,7 +253,7 @@ static int assemble_room(const struct rashpa_pipeline *p, struct rpu_work *w)
 	return w->assembled ? 0 : -1;
 }
 
-static bool assemble_run(struct rashpa_pipeline *p, struct rpu_work *w)
+static int assemble_run(struct rashpa_pipeline *p, struct rpu_work *w)
 {
 	struct rashpa_stage_stat *stat = &p->stage_stat[RPU_ASSEMBLE];
 	float *fine = p->assemble.fine ? p->assemble.fine : w->assembled;
@@ -265,7 +265,7 @@ static bool assemble_run(struct rashpa_pipeline *p, struct rpu_work *w)
 	stat->bytes_out += rpu_pixels(p) * sizeof(*w->assembled);
 	w->image = w->assembled;
 	w->result.image = w->image;
-	return true;
+	return 1;
 }
 
 static void assemble_end(struct rashpa_pipeline *p)

@@ -75,7 +75,7 @@ static int compress_room(const struct rashpa_pipeline *p, struct rpu_work *w)
 	return w->csr.row && w->csr.column && w->csr.value ? 0 : -1;
 }
 
-static bool compress_run(struct rashpa_pipeline *p, struct rpu_work *w)
+static int compress_run(struct rashpa_pipeline *p, struct rpu_work *w)
 {
 	struct rashpa_stage_stat *stat = &p->stage_stat[RPU_COMPRESS];
 	struct rpu_csr *csr = &w->csr;
@@ -85,14 +85,14 @@ static bool compress_run(struct rashpa_pipeline *p, struct rpu_work *w)
 	w->result.elements = csr->count;
 	if (csr->count > csr->capacity) {
 		p->stat.overflow++;
-		return true;
+		return 1;
 	}
 	stat->bytes_out += csr->count * (sizeof(*csr->column) + sizeof(*csr->value)) +
 			   (p->height + 1ull) * sizeof(*csr->row);
 	w->result.row = csr->row;
 	w->result.column = csr->column;
 	w->result.value = csr->value;
-	return true;
+	return 1;
 }
 
 const struct rpu_stage rpu_stage_compress = {

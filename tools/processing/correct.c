@@ -86,14 +86,14 @@ static int correct_begin(struct rashpa_pipeline *p, char *why)
 	return *path ? rpu_planes_read(&path, 1, 1, rpu_pixels(p), c->blank, why) : 0;
 }
 
-static bool correct_run(struct rashpa_pipeline *p, struct rpu_work *w)
+static int correct_run(struct rashpa_pipeline *p, struct rpu_work *w)
 {
 	struct rashpa_stage_stat *stat = &p->stage_stat[RPU_CORRECT];
 
 	p->engine->correct(&p->correct.by, w->image);
 	stat->bytes_in += rpu_pixels(p) * sizeof(*w->image);
 	stat->bytes_out += rpu_pixels(p) * sizeof(*w->image);
-	return true;
+	return 1;
 }
 
 static void correct_end(struct rashpa_pipeline *p)

@@ -346,7 +346,7 @@ static int integrate_room(const struct rashpa_pipeline *p, struct rpu_work *w)
 	return w->intensity && (w->sigma || m->error == RPU_ERROR_NONE) ? 0 : -1;
 }
 
-static bool integrate_run(struct rashpa_pipeline *p, struct rpu_work *w)
+static int integrate_run(struct rashpa_pipeline *p, struct rpu_work *w)
 {
 	struct rashpa_stage_stat *stat = &p->stage_stat[RPU_INTEGRATE];
 	const struct rpu_matrix *m = &p->integrate.matrix;
@@ -357,7 +357,7 @@ static bool integrate_run(struct rashpa_pipeline *p, struct rpu_work *w)
 	w->result.bins = m->bins;
 	w->result.intensity = w->intensity;
 	w->result.sigma = w->sigma;
-	return true;
+	return 1;
 }
 
 static void integrate_end(struct rashpa_pipeline *p)

@@ -358,7 +358,7 @@ static bool grow(const struct rpu_finder *f, const float *pixel, uint32_t first_
 
 /* --- images --- */
 
-static bool peaks_run(struct rashpa_pipeline *p, struct rpu_work *w)
+static int peaks_run(struct rashpa_pipeline *p, struct rpu_work *w)
 {
 	struct rashpa_stage_stat *stat = &p->stage_stat[RPU_PEAKS];
 	const struct rpu_finder *f = &p->peaks.finder;
@@ -387,7 +387,7 @@ static bool peaks_run(struct rashpa_pipeline *p, struct rpu_work *w)
 	w->result.peaks = n < p->peaks.capacity ? n : p->peaks.capacity;
 	w->result.peak = w->peak;
 	stat->bytes_out += w->result.peaks * sizeof(*w->peak);
-	return true;
+	return 1;
 }
 
 static void peaks_end(struct rashpa_pipeline *p)

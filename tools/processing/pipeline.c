@@ -107,6 +107,7 @@ int rashpa_pipeline_open(const char *config, const char *engine, char *why,
 			 struct rashpa_pipeline **pipeline)
 {
 	const bool inside = *config == '{';
+	const char *name = engine ? engine : "cpu";
 	struct json_place at = { .path = inside ? "pipeline" : config, .why = why };
 	struct rashpa_pipeline *p = calloc(1, sizeof(*p));
 	struct json_object *root;
@@ -115,13 +116,19 @@ int rashpa_pipeline_open(const char *config, const char *engine, char *why,
 	if (!p)
 		return because(why, -ENOMEM, "no memory for a pipeline");
 	for (size_t i = 0; i < ARRAY_SIZE(engines); i++) {
-		if (!strcmp(engines[i]->name, engine ? engine : "cpu"))
+		if (!strcmp(engines[i]->name, name))
 			p->engine = engines[i];
+	}
+	if (!p->engine && rpu_is_board(name) && strlen(name) < sizeof(p->board_name)) {
+		/* what no board does */
+		p->engine = &rpu_cpu;
+		strcpy(p->board_name, name);
 	}
 	if (!p->engine) {
 		free(p);
-		return because(why, -EINVAL, "\"%s\" is no engine: there are cpu and reference",
-			       engine);
+		return because(why, -EINVAL,
+			       "\"%s\" is no engine: there are cpu, reference, and boards as fpga0",
+			       name);
 	}
 	root = inside ? json_parse_text(at.path, config, strlen(config), why) :
 	       json_parse_file(config, why);
@@ -212,7 +219,7 @@ int rashpa_pipeline_run(struct rashpa_pipeline *p, const void *image, size_t lin
 		p->stat.images++;
 	for (unsigned int i = 0; i < RPU_STAGES; i++) {
 		unsigned long long begin;
-		bool more;
+		int more;
 
 		if (!p->used[i])
 			continue;
@@ -220,6 +227,8 @@ int rashpa_pipeline_run(struct rashpa_pipeline *p, const void *image, size_t lin
 		more = stages[i]->run(p, w);
 		p->stage_stat[i].ns += now_ns() - begin;
 		p->stage_stat[i].images++;
+		if (more < 0)
+			return -EIO;
 		if (dark)
 			return 0;
 		if (!more) {
@@ -229,6 +238,11 @@ int rashpa_pipeline_run(struct rashpa_pipeline *p, const void *image, size_t lin
 	}
 	result->kept = true;
 	return 1;
+}
+
+const char *rashpa_pipeline_reason(const struct rashpa_pipeline *p)
+{
+	return p->why;
 }
 
 void rashpa_pipeline_status(const struct rashpa_pipeline *p, struct rashpa_pipeline_stat *stat)

@@ -5,6 +5,7 @@
 
 #include <limits.h>
 
+#include "board.h"
 #include "engine.h"
 #include "json-in.h"
 #include "rashpa-processing.h"
@@ -28,7 +29,8 @@ struct rpu_work;
  * @read: its object of the configuration
  * @begin: the geometry is known: read files, make buffers; -1 with the reason
  * @room: make what it needs in a result; -1: no memory
- * @run: an image; false: veto. Adds to bytes_in and bytes_out
+ * @run: an image: 1; 0: veto; -1 with the reason in the pipeline's why. Adds to bytes_in and
+ *	bytes_out
  * @end: let go of what begin() made, also of a part of it
  */
 struct rpu_stage {
@@ -36,7 +38,7 @@ struct rpu_stage {
 	json_reader read;
 	int (*begin)(struct rashpa_pipeline *p, char *why);
 	int (*room)(const struct rashpa_pipeline *p, struct rpu_work *w);
-	bool (*run)(struct rashpa_pipeline *p, struct rpu_work *w);
+	int (*run)(struct rashpa_pipeline *p, struct rpu_work *w);
 	void (*end)(struct rashpa_pipeline *p);
 };
 
@@ -114,6 +116,9 @@ struct rpu_module {
 
 struct rashpa_pipeline {
 	const struct rpu_engine *engine;
+	char board_name[32];		/* who pretreats; empty: the engine */
+	struct rpu_board *board;	/* once it has begun */
+	char why[RASHPA_PIPELINE_WHY];	/* the last image was not processed */
 	struct rashpa_geometry geometry;
 	char folder[RPU_PATH];		/* of the configuration: its paths begin there */
 	bool used[RPU_STAGES];

@@ -204,7 +204,9 @@ static int pretreat_begin(struct rashpa_pipeline *p, char *why)
 		c->pedestal[k] = pedestal + k * n;
 		c->per_gain[k] = per_gain + k * n;
 	}
-	return *p->pretreat.mask ? apply_mask(p, gains, n, why) : 0;
+	if (*p->pretreat.mask && apply_mask(p, gains, n, why))
+		return -1;
+	return *p->board_name ? rpu_board_begin(p->board_name, c, &p->board, why) : 0;
 }
 
 static int pretreat_room(const struct rashpa_pipeline *p, struct rpu_work *w)
@@ -214,26 +216,36 @@ static int pretreat_room(const struct rashpa_pipeline *p, struct rpu_work *w)
 	return w->pretreated ? 0 : -1;
 }
 
-static bool pretreat_run(struct rashpa_pipeline *p, struct rpu_work *w)
+static int run_dark(struct rashpa_pipeline *p, const struct rpu_work *w)
+{
+	if (p->pretreat.move && p->board)
+		return rpu_board_dark(p->board, &w->raw, p->why);
+	if (p->pretreat.move)
+		p->engine->dark(&p->pretreat.calibration, &w->raw);
+	return 0;
+}
+
+static int pretreat_run(struct rashpa_pipeline *p, struct rpu_work *w)
 {
 	const size_t n = (size_t)p->geometry.width * p->geometry.height;
 	struct rashpa_stage_stat *stat = &p->stage_stat[RPU_PRETREAT];
 
 	stat->bytes_in += n << (p->geometry.pixel - RASHPA_PIXEL_U8);
-	if (w->result.role == RASHPA_IMAGE_DARK) {
-		if (p->pretreat.move)
-			p->engine->dark(&p->pretreat.calibration, &w->raw);
-		return false;
-	}
+	if (w->result.role == RASHPA_IMAGE_DARK)
+		return run_dark(p, w);
 	w->image = w->pretreated;
-	p->engine->pretreat(&p->pretreat.calibration, &w->raw, w->image);
+	if (!p->board)
+		p->engine->pretreat(&p->pretreat.calibration, &w->raw, w->image);
+	else if (rpu_board_pretreat(p->board, &w->raw, w->image, p->why))
+		return -1;
 	stat->bytes_out += n * sizeof(*w->image);
 	w->result.image = w->image;
-	return true;
+	return 1;
 }
 
 static void pretreat_end(struct rashpa_pipeline *p)
 {
+	rpu_board_end(p->board);
 	free(p->pretreat.planes);
 }
 

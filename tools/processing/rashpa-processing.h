@@ -138,7 +138,8 @@ struct rashpa_pipeline_stat {
 /**
  * rashpa_pipeline_open() - read what is to be done
  * @config: a file with JSON; or JSON itself, which begins with "{"
- * @engine: "cpu" or "reference"; NULL: "cpu"
+ * @engine: "cpu" or "reference"; NULL: "cpu"; or a board, as "fpga0", that pretreats, and the
+ *	cpu does the rest. A program that uses one handles SIGBUS, which a board that is removed is
  * @why: becomes the sentence
  * @pipeline: becomes the handle; rashpa_pipeline_close() it
  *
@@ -180,10 +181,19 @@ void rashpa_result_free(struct rashpa_result *result);
  * @result: frame and role are set by the caller; the rest is filled in. Images whose role is not
  *	signal or dark are processed as signal
  *
- * Return: 1: the result is to be kept; 0: veto, or a dark image.
+ * Return: 1: the result is to be kept; 0: veto, or a dark image; or -EIO: a board has failed,
+ *	rashpa_pipeline_reason() says how, and the image was not processed.
  */
 int rashpa_pipeline_run(struct rashpa_pipeline *pipeline, const void *image, size_t line_stride,
 			struct rashpa_result *result);
+
+/**
+ * rashpa_pipeline_reason() - why an image was not processed
+ * @pipeline: the handle
+ *
+ * Return: a sentence, of the last rashpa_pipeline_run() that failed; the library's.
+ */
+const char *rashpa_pipeline_reason(const struct rashpa_pipeline *pipeline);
 
 /**
  * rashpa_pipeline_axis() - where the bins of profiles are

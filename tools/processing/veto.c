@@ -30,7 +30,7 @@ static int veto_read(struct json_place *at, struct json_object *value, void *to)
 	return 0;
 }
 
-static bool veto_run(struct rashpa_pipeline *p, struct rpu_work *w)
+static int veto_run(struct rashpa_pipeline *p, struct rpu_work *w)
 {
 	if (p->veto.pixels) {
 		w->result.above = p->engine->above(w->image, rpu_pixels(p), p->veto.threshold);

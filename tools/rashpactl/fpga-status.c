@@ -57,6 +57,7 @@ static const char *block_name(uint32_t type)
 		[RFPGA_BLOCK_DTP] = "dtp", [RFPGA_BLOCK_TABLE] = "table",
 		[RFPGA_BLOCK_SOURCE] = "source", [RFPGA_BLOCK_SENSOR] = "sensor",
 		[RFPGA_BLOCK_BOUNDS] = "bounds", [RFPGA_BLOCK_MAILBOX] = "mailbox",
+		[RFPGA_BLOCK_UNIT] = "unit",
 	};
 
 	return type < ARRAY_SIZE(names) && names[type] ? names[type] : "?";
@@ -157,11 +158,65 @@ static struct json_object *block_json(const struct fpga_block *b)
 	return o;
 }
 
+static const struct {
+	const char *name;
+	uint32_t bit;
+} unit_states[] = {
+	{ "running", RFPGA_UNIT_RUNNING },
+	{ "waiting", RFPGA_UNIT_WAITING },
+	{ "faulted", RFPGA_UNIT_FAULTED },
+};
+
+static const struct {
+	const char *name;
+	size_t offset;
+} unit_values[] = {
+	{ "images", RFPGA_UNIT_C_IN },
+	{ "results", RFPGA_UNIT_C_OUT },
+	{ "dark", RFPGA_UNIT_C_DARK },
+	{ "invalid_pixels", RFPGA_UNIT_C_INVALID },
+};
+
+static const char *unit_kind(const struct fpga *f, size_t at)
+{
+	return fpga_read(f, at + RFPGA_UNIT_KIND) == RFPGA_UNIT_PRETREAT ? "pretreat" : "?";
+}
+
+static struct json_object *unit_json(const struct fpga *f, unsigned int n, size_t at)
+{
+	struct json_object *o = json_object_new_object();
+	uint32_t status = fpga_read(f, at + RFPGA_UNIT_STATUS);
+
+	put_int(o, "unit", n);
+	put_text(o, "kind", unit_kind(f, at));
+	for (size_t i = 0; i < ARRAY_SIZE(unit_states); i++)
+		put_bool(o, unit_states[i].name, status & unit_states[i].bit);
+	for (size_t i = 0; i < ARRAY_SIZE(unit_values); i++)
+		put_u64(o, unit_values[i].name, fpga_read64(f, at + unit_values[i].offset));
+	return o;
+}
+
+static void print_unit(const struct fpga *f, unsigned int n, size_t at)
+{
+	uint32_t status = fpga_read(f, at + RFPGA_UNIT_STATUS);
+
+	printf("unit %-5u %s", n, unit_kind(f, at));
+	for (size_t i = 0; i < ARRAY_SIZE(unit_states); i++)
+		if (status & unit_states[i].bit)
+			printf(", %s", unit_states[i].name);
+	if (!(status & RFPGA_UNIT_RUNNING))
+		printf(", stopped");
+	for (size_t i = 0; i < ARRAY_SIZE(unit_values); i++)
+		printf("%s %s %" PRIu64, i ? "" : ",", unit_values[i].name,
+		       fpga_read64(f, at + unit_values[i].offset));
+	printf("\n");
+}
+
 /* What is on board besides the processes. */
 static void put_blocks(struct json_object *o, const struct fpga *f)
 {
 	struct json_object *blocks = json_object_new_array(), *sources = json_object_new_array();
-	struct json_object *sensors = json_object_new_array();
+	struct json_object *sensors = json_object_new_array(), *units = json_object_new_array();
 	struct fpga_block b;
 
 	for (unsigned int i = 0; fpga_block_at(f, i, &b); i++)
@@ -174,7 +229,11 @@ static void put_blocks(struct json_object *o, const struct fpga *f)
 			json_object_array_add(sensors, sensor_json(f, b.base + i * b.step));
 	json_object_object_add(o, "blocks", blocks);
 	json_object_object_add(o, "sources", sources);
+	if (fpga_block_find(f, RFPGA_BLOCK_UNIT, RFPGA_UNIT_SIZE, &b))
+		for (unsigned int i = 0; i < b.count; i++)
+			json_object_array_add(units, unit_json(f, i, b.base + i * b.step));
 	json_object_object_add(o, "sensors", sensors);
+	json_object_object_add(o, "units", units);
 }
 
 static void print_blocks(const struct fpga *f)
@@ -203,6 +262,9 @@ static void print_blocks(const struct fpga *f)
 			       fpga_read64(f, at + source_values[k].offset));
 		printf("\n");
 	}
+	for (unsigned int i = 0; fpga_block_find(f, RFPGA_BLOCK_UNIT, RFPGA_UNIT_SIZE, &b) &&
+	     i < b.count; i++)
+		print_unit(f, i, b.base + i * b.step);
 }
 
 static void build_id(const struct fpga *f, char text[8 * RFPGA_BUILD_ID_WORDS + 1])

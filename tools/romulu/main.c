@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fpga.h"
 #include "json-out.h"
 #include "network-options.h"
 #include "parse.h"
@@ -32,7 +33,7 @@ static const struct argp_option options[] = {
 	{ "write", OPT_WRITE, "FILE", 0, "append the frames to a file", 0 },
 	{ "pipeline", OPT_PIPELINE, "FILE|{JSON}", 0,
 	  "process the frames: what is done with them, see romulu(1)", 0 },
-	{ "engine", OPT_ENGINE, "cpu|reference", 0, "who processes them (default cpu)", 0 },
+	{ "engine", OPT_ENGINE, "cpu|reference|fpgaN", 0, "who processes them (default cpu)", 0 },
 	{ "from-start", OPT_FROM_START, NULL, 0,
 	  "begin at the first stack of the stream, also of one that has ended", 0 },
 	{ NULL, 0, NULL, 0, "From a network:", 1 },
@@ -110,6 +111,7 @@ static void parse_wait(struct argp_state *state, const char *arg, uint32_t *how)
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct config *c = state->input;
+	unsigned int number;
 
 	switch (key) {
 	case ARGP_KEY_INIT:
@@ -130,8 +132,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		c->pipeline = arg;
 		break;
 	case OPT_ENGINE:
-		if (strcmp(arg, "cpu") && strcmp(arg, "reference"))
-			argp_error(state, "--engine: \"%s\" is not cpu or reference", arg);
+		if (strcmp(arg, "cpu") && strcmp(arg, "reference") &&
+		    (strncmp(arg, "fpga", strlen("fpga")) || !parse_fpga(arg, &number)))
+			argp_error(state, "--engine: \"%s\" is not cpu, reference, or fpgaN", arg);
 		c->processor = arg;
 		break;
 	case OPT_FROM_START:
@@ -398,6 +401,8 @@ int main(int argc, char **argv)
 	tool_begin(argc, argv);
 	argp_parse(&argp, argc, argv, 0, NULL, &config);
 
+	if (config.processor && strncmp(config.processor, "fpga", strlen("fpga")) == 0)
+		fpga_catch_removal();
 	if (config.engine == &engine_check && !config.only_receive &&
 	    (dataset_open(&dataset, config.opt.dataset, &config.opt.geometry, why) ||
 	     (config.opt.darks &&

@@ -196,7 +196,10 @@ static int process_look(struct run *r, const struct rashpa_stack *st)
 			break;
 		to->frame = image.frame;
 		to->role = image.role;
-		b->kept += rashpa_pipeline_run(p->pipeline, data, st->line_stride, to);
+		result = rashpa_pipeline_run(p->pipeline, data, st->line_stride, to);
+		if (result < 0)
+			return fail("%s", rashpa_pipeline_reason(p->pipeline));
+		b->kept += result;
 	}
 	return 0;
 }

@@ -69,6 +69,7 @@ struct rashpa_result *rashpa_result_new(const struct rashpa_pipeline *pipeline);
 void rashpa_result_free(struct rashpa_result *result);
 int rashpa_pipeline_run(struct rashpa_pipeline *pipeline, const void *image, size_t line_stride,
 			struct rashpa_result *result);
+const char *rashpa_pipeline_reason(const struct rashpa_pipeline *pipeline);
 const double *rashpa_pipeline_axis(const struct rashpa_pipeline *pipeline, uint32_t *bins,
 				   const char **unit);
 int rashpa_pipeline_put(struct rashpa_pipeline *pipeline, const struct rashpa_result *result,
@@ -190,6 +191,8 @@ class Pipeline:
         c = ffi.gc(c, lib.rashpa_result_free)
         c.frame, c.role = frame, _DARK if dark else _SIGNAL
         kept = lib.rashpa_pipeline_run(self._c, ffi.from_buffer(image), image.strides[0], c)
+        if kept < 0:
+            raise Error(-kept, ffi.string(lib.rashpa_pipeline_reason(self._c)).decode(errors="replace"))
         if kept and self._sinks:
             _check(lib.rashpa_pipeline_put(self._c, c, self._why), self._why)
         return Result(c)
