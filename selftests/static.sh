@@ -167,6 +167,21 @@ run_c++() {
 	done
 }
 
+# Each function of the arithmetic is compiled as a shader and as a kernel; of what is no GLSL both
+# would have to complain.
+run_arithmetic() {
+	local header=tools/processing/arithmetic.h file name
+	while read -r name; do
+		for file in selftests/static/arithmetic.{comp,cu}; do
+			grep -q "\\<$name(" "$file" || echo "$file: $name is not compiled"
+		done
+	done < <(sed -nE 's/^RPU_FUNCTION [a-z_]+ (rpu_[a-z0-9_]+)\(.*/\1/p' "$header")
+	glslangValidator --target-env vulkan1.1 -Itools/processing -o "$out/arithmetic.spv" \
+		selftests/static/arithmetic.comp | grep -v '\.comp$'
+	clang -x cuda --cuda-gpu-arch=sm_70 --cuda-device-only -nocudainc -nocudalib -Wall -Wextra \
+		-Werror -Itools/processing -S -emit-llvm -o "$out/arithmetic.ll" selftests/static/arithmetic.cu
+}
+
 run_codespell() {
 	codespell -L "$(entries codespell | paste -sd,)" drivers uapi tools selftests \
 		Documentation README.md Makefile Kbuild dkms.conf
@@ -224,6 +239,7 @@ tool coccinelle "the kernel's coccinelle rules find nothing" run_coccinelle
 tool cppcheck "cppcheck finds nothing in tools and tests" run_cppcheck
 tool analyzer "clang's analyzer finds nothing in the tools" run_analyzer
 tool c++ "programs in C++ can include the library's headers" run_c++
+tool arithmetic "the arithmetic of pixels is a shader and a CUDA kernel, too" run_arithmetic
 tool codespell "codespell finds no mistyped word" run_codespell
 tool pyflakes "pyflakes has no complaint" run_pyflakes
 tool shellcheck "shellcheck has no complaint" run_shellcheck
