@@ -48,6 +48,25 @@ seeds() {
 	printf '\x04poni_version: 2.1\nDetector: Eiger4M\nDetector_config: %s\nDistance: 0.1\n%s\n' \
 		'{"pixel1": 7.5e-05, "pixel2": 7.5e-05, "max_shape": [5, 7], "orientation": 3}' \
 		$'Poni1: 0.1\nPoni2: 0.1\nRot1: 0.1\nRot2: 0\nRot3: 0\nWavelength: 1e-10' >"$name/text/poni"
+	# three planes of eight pixels, as numbers, as NumPy has them, and compressed
+	"$lab" exec -- python3 - "$name/text" <<-END
+		import io, subprocess, sys
+		import numpy as np
+		plane, npy = np.arange(24, dtype="<f4").reshape(3, 2, 4), io.BytesIO()
+		np.save(npy, plane)
+		raw = plane.tobytes()
+		zstd = subprocess.run(["zstd", "-c"], input=raw, capture_output=True, check=True).stdout
+		for kind, data in ("raw", raw), ("npy", npy.getvalue()), ("zstd", zstd):
+		    with open(f"{sys.argv[1]}/plane-{kind}", "wb") as file:
+		        file.write(b"\x05" + data)
+	END
+	printf '\x06%s' '{"pretreat": {"detector": "jungfrau", "pedestal": ["a", "b", "c"], "gain": "g", "dark": "move",
+		"unit": "keV", "photon_energy_kev": 12.4}, "correct": {"common_mode": {"chip_width": 256, "chip_height": 256,
+		"below": 0.5}}, "assemble": {"modules": [{"x": 0, "y": 0, "width": 8, "height": 2, "to_x": 1, "to_y": 2,
+		"flip": "y", "rotate": 90}], "bin_x": 2, "bin_y": 2}, "peaks": {"finder": "peakfinder8", "centre": [1, 2]}, "veto": {"threshold": 1,
+		"pixels": 2}, "compress": {"threshold": 1, "capacity": 9}, "integrate": {"poni": "p", "bins": 10},
+		"accumulate": {"images": 3}, "sinks": {"raw": {"file": "f", "on_error": "go_on"},
+		"nexus": {"file": "n"}, "streams": {"image": {"buffer": "b"}}}}' >"$name/text/pipeline"
 }
 
 # The same streams into the model and the second implementation, or into the model twice.

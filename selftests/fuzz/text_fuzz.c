@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * What people write: profiles, recorded images, numbers and regions, geometries of pyFAI. The
- * first byte of an input says who reads the rest.
+ * What people write: profiles, recorded images, numbers and regions, geometries of pyFAI, files of
+ * calibration, pipelines. The first byte of an input says who reads the rest.
  */
 #include <fcntl.h>
 #include <math.h>
@@ -16,7 +16,10 @@
 #include "../../tools/common/parse.h"
 #include "../../tools/common/profile.h"
 #include "../../tools/common/say.h"
+#include "../../tools/processing/plane.h"
 #include "../../tools/processing/poni.h"
+#include "../../tools/processing/rashpa-processing.h"
+#include "../static/openmp/omp.h"
 
 #define TEXT_MAX	8192
 
@@ -129,6 +132,39 @@ static void read_poni(const uint8_t *data, size_t size)
 	}
 }
 
+/* Three planes of eight pixels: all of them are there, or it is said what is wrong. */
+static void read_planes(const uint8_t *data, size_t size)
+{
+	char path[64];
+	const char *paths[] = { path };
+	float number[24];
+	int err;
+
+	write_file(path, sizeof(path), "plane", data, size);
+	err = rpu_planes_read(paths, 1, 3, 8, number, why);
+	unlink(path);
+	must(err ? err == -1 && *why : size >= 12);
+}
+
+/* Reading touches no file: paths are opened when the pipeline begins. */
+static void read_pipeline(const char *text)
+{
+	struct rashpa_pipeline *p = NULL;
+	int err;
+
+	if (*text != '{')
+		return;
+	*why = '\0';
+	err = rashpa_pipeline_open(text, NULL, why, &p);
+	must(err ? err < 0 && *why && !p : !!p);
+	rashpa_pipeline_close(p);
+}
+
+/* One thread: what no pipeline here begins with. */
+int omp_get_max_threads(void) { return 1; }
+int omp_get_num_threads(void) { return 1; }
+int omp_get_thread_num(void) { return 0; }
+
 static void read_numbers(const char *text)
 {
 	struct region r, parts[4];
@@ -164,7 +200,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	memcpy(text, data + 1, size - 1);
 	text[size - 1] = '\0';
-	switch (data[0] % 5) {
+	switch (data[0] % 7) {
 	case 0:
 		read_profile(data + 1, size - 1);
 		break;
@@ -177,8 +213,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	case 3:
 		read_numbers(text);
 		break;
-	default:
+	case 4:
 		read_poni(data + 1, size - 1);
+		break;
+	case 5:
+		read_planes(data + 1, size - 1);
+		break;
+	default:
+		read_pipeline(text);
 	}
 	return 0;
 }
