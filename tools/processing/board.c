@@ -47,6 +47,7 @@ struct rpu_board {
 	uint32_t given, darks;		/* images; bits of GIVEN */
 	uint64_t results;
 	bool started;
+	bool lost;			/* an image has no result: what comes may be another's */
 };
 
 bool rpu_is_board(const char *name)
@@ -333,8 +334,8 @@ int rpu_board_begin(const char *name, const struct rpu_calibration *c, struct rp
 
 /* --- images --- */
 
-/* The slot is free: what was given before has been taken. */
-static void give(struct rpu_board *b, const struct rpu_raw *raw, bool dark)
+/* The slot is free: what was given before has been taken. 0, or -1 with the reason. */
+static int give(struct rpu_board *b, const struct rpu_raw *raw, bool dark, char *why)
 {
 	uint8_t *to = (uint8_t *)(uintptr_t)b->memory.base + b->raw +
 		      b->given % SLOTS * b->raw_step;
@@ -342,6 +343,8 @@ static void give(struct rpu_board *b, const struct rpu_raw *raw, bool dark)
 	const size_t row = b->width * b->bytes;
 	const uint32_t bit = 1u << b->given % 16;
 
+	if (b->lost)
+		return because(why, -1, "fpga%u: it has failed before: begin anew", b->fpga.number);
 	if (raw->line_stride == row)
 		memcpy(to, line, row * b->height);
 	else
@@ -351,6 +354,8 @@ static void give(struct rpu_board *b, const struct rpu_raw *raw, bool dark)
 	b->given++;
 	/* orders the doorbell behind the image, also where that was combined into larger writes */
 	rashpa_doorbell64(b->ring.base, RFPGA_DB_GIVEN, RFPGA_GIVEN(b->given, b->darks, b->run));
+	b->lost = true;			/* until it is there */
+	return 0;
 }
 
 static int waited(const struct rpu_board *b, uint64_t since, char *why)
@@ -369,7 +374,8 @@ int rpu_board_pretreat(struct rpu_board *b, const struct rpu_raw *raw, float *re
 	const uint8_t *from = (uint8_t *)b->ours + b->results % SLOTS * b->slot;
 	int error;
 
-	give(b, raw, false);
+	if (give(b, raw, false, why))
+		return -1;
 	b->wait.value = b->results + 1;
 	while ((error = rashpa_lock_wait(&b->wait, LOOK_MS, NULL))) {
 		if (error == -ENODEV)
@@ -381,6 +387,7 @@ int rpu_board_pretreat(struct rpu_board *b, const struct rpu_raw *raw, float *re
 	}
 	memcpy(result, from, b->words * sizeof(float));
 	b->results++;
+	b->lost = false;
 	rashpa_doorbell64(b->credit.base, RFPGA_DB_TAGGED,
 			  (uint32_t)b->results | (uint64_t)b->run << 32);
 	return 0;
@@ -391,12 +398,14 @@ int rpu_board_dark(struct rpu_board *b, const struct rpu_raw *raw, char *why)
 {
 	const uint64_t since = now_ns();
 
-	give(b, raw, true);
+	if (give(b, raw, true, why))
+		return -1;
 	while ((uint32_t)fpga_read64(&b->fpga, b->unit.base + RFPGA_UNIT_C_IN) != b->given) {
 		if (waited(b, since, why))
 			return -1;
 		usleep(50);
 	}
+	b->lost = false;
 	return 0;
 }
 
