@@ -187,6 +187,87 @@ both 0 "results are a stream"
 wait "$reader"
 ok $? "which a program in Python takes, frame by frame" || sed 's/^/# /' "$work/err"
 is "no result was lost" "$(says '[.sinks[0].name, .sinks[0].images, .sinks[0].lost]')" '["streams",8,0]'
+
+# --- so are profiles and peaks, and how many images were kept; of the work itself the stream tells
+rashpactl buffer create profiles 4M >/dev/null && rashpactl buffer create peaks 64M >/dev/null
+cat >"$work/beam.poni" <<'END'
+poni_version: 2
+Detector: Detector
+Detector_config: {"pixel1": 7.5e-05, "pixel2": 7.5e-05, "max_shape": [512, 1024]}
+Distance: 0.1
+Poni1: 0.0192
+Poni2: 0.0384
+Rot1: 0
+Rot2: 0
+Rot3: 0
+Wavelength: 1e-10
+END
+cat >"$work/results.py" <<'END'
+import sys
+import numpy
+import rashpa
+with rashpa.Stream("profiles", timeout=100) as profiles, rashpa.Stream("peaks", timeout=100) as peaks:
+    print("ready", flush=True)
+    words, last = [], 0
+    for profile, peak in zip(profiles, peaks, strict=True):
+        assert profile.frame == peak.frame and profile.user == peak.user, (profile, peak)
+        where, mean, error = profile.images[0]
+        assert len(where) == 100 and (numpy.diff(where) > 0).all() and numpy.isfinite(mean).all()
+        assert (mean[1:-1] > 0).all() and (error[1:-1] > 0).all()
+        lines = peak.images[0]
+        n = int(numpy.argmax(numpy.isnan([*lines[:, 0], numpy.nan])))
+        assert n == min(peak.user[3], 50) and numpy.isfinite(lines[:n]).all(), (n, peak.user)
+        words.append(peak.user)
+    about = profiles.about, peaks.about
+assert [a.content for a in about] == ["profile", "peaks"] and about[0].dataset == "2th_deg", about
+assert [w[0] for w in words] == sorted({w[0] for w in words}) and words[-1][0] <= 16, words
+assert [w[1] for w in words] == list(range(1, len(words) + 1)), words
+with rashpa.Stream("process", observe=True, from_start=True) as stream:
+    stream.begin(10)
+    work = stream.told()
+assert (work.engine, work.images, work.dark) == ("cpu", 16, 8), work
+assert work.images - work.vetoed == len(words) > 0 and work.queue == 4 and not work.lost, work
+stages = {s.name: (s.kind, s.images, s.lost) for s in work.stages}
+assert stages == {"pretreat": (0, 24, 0), "peaks": (0, 16, 0), "veto": (0, 16, 0),
+                  "integrate": (0, len(words), 0), "streams": (1, len(words), 0)}, stages
+END
+: >"$work/ready"
+PYTHONPATH=$PWD/tools/python RASHPA_LIBRARY=$PWD/${RASHPA_TOOLS:-build/tools}/librashpa.so.0 \
+	OPENBLAS_NUM_THREADS=1 python3 -B "$work/results.py" >"$work/ready" 2>"$work/err" &
+reader=$!
+wait_for 60 grep -q ready "$work/ready"
+start generate:4 --images 24 --bunch 3 --darks generate:2:7 --dark-every 3
+cat >"$work/results.json" <<-END
+	{"pretreat": {"dark": "ignore"}, "peaks": {"finder": "peakfinder8", "poni": "beam.poni", "capacity": 50}, "veto": {"peaks": 1},
+	 "integrate": {"poni": "beam.poni", "bins": 100, "unit": "2th_deg", "error": "poisson"},
+	 "sinks": {"streams": {"profile": {"buffer": "profiles", "policy": "drop"},
+		"peaks": {"buffer": "peaks", "policy": "drop"}}}}
+END
+attach "$work/results.json"
+wait "$romulu"
+result=$?
+holds "profiles and peaks are streams: $result" "result == 0 || result == 4" || sed 's/^/# /' "$work/out"
+wait "$remu"
+wait "$reader"
+ok $? "a program in Python has them, and what was kept" || sed 's/^/# /' "$work/err"
+start generate:4 --images 1000000 --bunch 2
+attach "$work/results.json"
+seen() {
+	rashpactl top --once --interval 0.2 --json process >"$work/top" &&
+		jq -e '.streams[0].processing | .images > 0 and .queue.stacks == 4 and
+			(.stages | any(.name == "pretreat" and .kind == "process" and .ns > 0 and .bytes_in > 0))' \
+			"$work/top" >"$work/err"
+}
+wait_for 60 seen
+ok $? "rashpactl top tells of the stages" || sed 's/^/# /' "$work/top"
+rashpactl top --once --interval 0.2 process >"$work/top"
+grep -Eq '^  cpu: [0-9]+ images, [0-9.]+ % kept, 0 dark, 0 lost; queue [0-4] of 4, full [0-9]+ times$' "$work/top" &&
+	grep -Eq '^    pretreat +[0-9]+ images +[0-9.-]+ ms each +[0-9.-]+ GB/s in +[0-9]+ % of the time, 0 lost$' "$work/top"
+ok $? "and shows them" || sed 's/^/# /' "$work/top"
+kill "$remu"
+wait "$remu" "$romulu"
+rashpactl buffer remove profiles >/dev/null && rashpactl buffer remove peaks >/dev/null
+
 romulu --buffer process --pipeline '{"sinks": {"streams": {"mean": {"buffer": "results"}}}}' --timeout 60 \
 	>"$work/out" 2>&1 &
 romulu=$!

@@ -19,6 +19,8 @@
 #define RASHPA_STREAM_NAME	64	/* bytes of a name, the final NUL included */
 #define RASHPA_STREAM_PROCESSES	1024	/* most of them, and of modules */
 #define RASHPA_STREAM_LOCKS	64	/* most lock records */
+#define RASHPA_STREAM_STAGES	16	/* that a consumer tells of, at most */
+#define RASHPA_STREAM_WORD	16	/* bytes of a stage's name, the final NUL included */
 
 /** enum rashpa_stream_state - life of a stream; the producer's lease tells whether it is true */
 enum rashpa_stream_state {
@@ -61,6 +63,23 @@ enum rashpa_image_role {
 	RASHPA_IMAGE_DARK = 1,
 };
 
+/** enum rashpa_stream_content - what the pixels of an image are; programs may have others */
+enum rashpa_stream_content {
+	RASHPA_CONTENT_IMAGE = 0,
+	/* line 0: where bins are (dataset: their unit), 1: their values, 2: their errors */
+	RASHPA_CONTENT_PROFILE = 1,
+	/* a line each: x, y, sum, background, snr, pixels; from a NaN on there are no more */
+	RASHPA_CONTENT_PEAKS = 2,
+};
+
+/** enum rashpa_result_word - the record's user words, in streams of a pipeline's results */
+enum rashpa_result_word {
+	RASHPA_RESULT_IMAGES = 0,	/* signal images so far, with this one */
+	RASHPA_RESULT_KEPT = 1,		/* of them, those that no veto left out */
+	RASHPA_RESULT_ABOVE = 2,	/* pixels above the veto's threshold */
+	RASHPA_RESULT_PEAKS = 3,	/* peaks that were found, also those without room */
+};
+
 /** enum rashpa_stream_function - who moves the data of a process */
 enum rashpa_stream_function {
 	RASHPA_STREAM_SOFTWARE = 0,	/* a program stores lock records, and calls LOOK */
@@ -72,7 +91,8 @@ enum rashpa_stream_function {
  *
  * The producer writes all but @consumed, @credit and @waiting before the run, @magic last. While
  * something of it changes @magic is 0, and @generation is another one afterwards. During a run only
- * @state and the counts behind it change.
+ * @state and the counts behind it change. What was added later is where there was padding: it is 0
+ * where a producer does not know of it.
  */
 struct rashpa_stream_header {
 	uint64_t magic;
@@ -134,6 +154,10 @@ struct rashpa_stream_header {
 	uint64_t credit;		/* stacks whose slots are given back, consumed at most */
 	/* written by a producer that is a program: 1: call LOOK after credit has grown */
 	uint32_t waiting __attribute__((aligned(64)));
+
+	/* added later; the producer's, before the run */
+	uint32_t content;		/* enum rashpa_stream_content */
+	uint64_t work_offset;		/* struct rashpa_stream_work; 0: no room for it */
 };
 
 /** struct rashpa_stream_process - moves a region of each image */
@@ -176,6 +200,47 @@ struct rashpa_stream_record {
 	uint64_t user[8];		/* the producer's own */
 	uint64_t __reserved[2];
 	uint64_t stack;			/* as begun */
+};
+
+/** enum rashpa_stage_kind - what a stage is for */
+enum rashpa_stage_kind {
+	RASHPA_STAGE_PROCESS = 0,	/* makes something of images */
+	RASHPA_STAGE_SINK = 1,		/* keeps it, or gives it to others */
+};
+
+/** struct rashpa_stream_stage - a stage of a consumer's work, since it began */
+struct rashpa_stream_stage {
+	char name[RASHPA_STREAM_WORD];
+	uint32_t kind;			/* enum rashpa_stage_kind */
+	uint32_t __reserved;
+	uint64_t images;		/* that it had */
+	uint64_t lost;			/* of them, those that it could not keep */
+	uint64_t ns;			/* for them */
+	uint64_t bytes_in, bytes_out;	/* calibration is not counted */
+};
+
+/**
+ * struct rashpa_stream_work - what the consumer says of its work, for people
+ *
+ * The consumer writes it when it likes: @sequence + 1, the rest, @sequence + 2. Whoever reads
+ * an odd @sequence, or another one afterwards, has read what was being written.
+ */
+struct rashpa_stream_work {
+	uint32_t sequence;
+	uint32_t run;			/* of the stream; another one: nothing was said yet */
+	uint64_t time_ns;		/* CLOCK_MONOTONIC when it was so */
+	char engine[RASHPA_STREAM_WORD];	/* who processes */
+	uint64_t images;		/* signal images */
+	uint64_t dark;			/* dark images */
+	uint64_t vetoed;		/* of images */
+	uint64_t overflow;		/* how often there was more than there is room for */
+	uint64_t lost;			/* results */
+	uint32_t queue;			/* stacks whose results can wait to be written */
+	uint32_t queue_fill;		/* that wait now */
+	uint32_t queue_most;		/* that waited at a time */
+	uint32_t stages;
+	uint64_t queue_full;		/* stacks that found no room there, and waited */
+	struct rashpa_stream_stage stage[RASHPA_STREAM_STAGES];
 };
 
 #endif /* RASHPA_STREAM_FORMAT_H */

@@ -282,6 +282,27 @@ int rashpa_stream_fd(const struct rashpa_stream *stream);
 void rashpa_stream_status(struct rashpa_stream *stream, struct rashpa_stream_stat *stat);
 
 /**
+ * rashpa_stream_tell() - say how the work goes, for who looks on
+ * @stream: the handle of the consumer, after rashpa_stream_begin() or a stack
+ * @work: of it, sequence, run and time_ns are the library's
+ *
+ * It stays until the next consumer. "rashpactl top" shows it. Cheap: no system call.
+ *
+ * Return: 0 or a negative errno: -EPERM: this is no consumer, -ENODATA: the stream has no room for
+ * it, or is over.
+ */
+int rashpa_stream_tell(struct rashpa_stream *stream, const struct rashpa_stream_work *work);
+
+/**
+ * rashpa_stream_told() - what the consumer said of its work
+ * @stream: the handle, of an observer for instance, after rashpa_stream_begin() or a stack
+ * @work: becomes it; names can be printed, and stages are at most RASHPA_STREAM_STAGES
+ *
+ * Return: 0 or a negative errno: -ENODATA: nothing, -EAGAIN: it is always being written.
+ */
+int rashpa_stream_told(struct rashpa_stream *stream, struct rashpa_stream_work *work);
+
+/**
  * rashpa_stream_about() - what the stream is
  * @stream: the handle, after rashpa_stream_begin() or a stack
  *

@@ -168,6 +168,9 @@ static int check_places(const struct rashpa_stream_header *h, uint64_t length)
 	if (!error && h->record_size)
 		error = check_place(h, "records", h->record_offset, h->slots, h->record_size,
 				    8, length);
+	if (!error && h->work_offset)
+		error = check_place(h, "the consumer's work", h->work_offset, 1,
+				    sizeof(struct rashpa_stream_work), 8, length);
 	if (!error && h->map_slot)
 		error = check_place(h, "maps", h->map_offset, h->slots, h->map_slot, 8, length);
 	return error;
@@ -282,6 +285,7 @@ int stream_layout(struct rashpa_stream_header *h, uint64_t messages, bool meta, 
 	h->image_stride = reach(0, h->line_stride, h->height);
 	h->slot_stride = up(reach(0, h->image_stride, h->bunch), PAGE);
 	h->process_offset = PAGE;
+	h->work_offset = PAGE / 2;
 	h->module_offset = h->process_offset + (uint64_t)h->processes * h->process_size;
 	behind = up(h->module_offset + (uint64_t)h->modules * h->module_size, PAGE);
 	h->lock_offset = *h->lock_name ? 0 : behind;

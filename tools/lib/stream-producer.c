@@ -84,6 +84,7 @@ static void take_plan(struct rashpa_stream *s, const struct rashpa_stream_plan *
 		.dataset_images = p->dataset_images,
 		.dark_every = p->dark_every,
 		.dataset_sum = p->dataset_sum,
+		.content = p->content,
 		.processes = plan->processes,
 		.modules = plan->modules ? plan->modules : 1,
 		.consumed = first_stack,

@@ -15,6 +15,7 @@
 #define LENGTH		(UINT64_C(64) << 20)
 #define STRIDE		(UINT64_C(8) << 20)	/* of the slots of good_stream() */
 #define HEADER		((uint64_t)sizeof(struct rashpa_stream_header))
+#define WORK		sizeof(struct rashpa_stream_work)
 #define PROCESSES	2
 
 static unsigned int tests, failures;
@@ -83,8 +84,8 @@ struct value {
 static const struct value header_values[] = {
 	IN(header_size, HEADER), OUT(header_size, HEADER - 8), OUT(header_size, HEADER + 4),
 	OUT(header_size, 0), OUT(header_size, UINT32_MAX - 7),
-	/* the first table begins behind it */
-	IN(header_size, 4096), OUT(header_size, 4104),
+	/* what is nearest begins behind it */
+	IN(header_size, 2048), OUT(header_size, 2056),
 	IN(process_size, 72), OUT(process_size, 64), OUT(process_size, 76), IN(process_size, 80),
 	OUT(process_size, 0), OUT(process_size, UINT32_MAX - 7),
 	IN(module_size, 32), OUT(module_size, 24), OUT(module_size, 36), IN(module_size, 40),
@@ -154,6 +155,10 @@ static const struct value header_values[] = {
 	OUT(map_offset, 0), OUT(map_offset, HEADER - 8), IN(map_offset, HEADER),
 	OUT(map_offset, HEADER + 4), IN(map_offset, LENGTH - 112), OUT(map_offset, LENGTH - 104),
 	OUT(map_offset, UINT64_MAX - 7),
+	IN(work_offset, 0), OUT(work_offset, 8), OUT(work_offset, HEADER - 8),
+	IN(work_offset, HEADER), OUT(work_offset, HEADER + 4), IN(work_offset, LENGTH - WORK),
+	OUT(work_offset, LENGTH - WORK + 8), OUT(work_offset, UINT64_MAX - 7),
+	IN(content, RASHPA_CONTENT_PEAKS), IN(content, UINT32_MAX),
 };
 
 static void judge(const struct value *v, int error)

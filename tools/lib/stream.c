@@ -180,6 +180,7 @@ static int attach(struct rashpa_stream *s)
 		return error;
 	s->attached = s->known = true;
 	s->generation = h->generation;
+	stream_forget_work(s);
 	/* If the consumer before us was killed between storing consumed and ringing: ring now. */
 	if (alive && !observes(s))
 		give_credit(s);

@@ -121,6 +121,10 @@ static inline uint8_t *stream_data(const struct rashpa_stream *s, uint64_t slot)
 	return s->data ? s->data + slot * s->head.slot_stride : NULL;
 }
 
+/* stream-work.c */
+/* What a consumer before us has said of its work is not ours. */
+void stream_forget_work(struct rashpa_stream *s);
+
 /* payload.c */
 int payload_open(struct memory *m, const char *name, bool write);
 

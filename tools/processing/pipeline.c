@@ -237,6 +237,8 @@ int rashpa_pipeline_run(struct rashpa_pipeline *p, const void *image, size_t lin
 		}
 	}
 	result->kept = true;
+	result->signal = p->stat.images;
+	result->signal_kept = p->stat.images - p->stat.vetoed;
 	return 1;
 }
 

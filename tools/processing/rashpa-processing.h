@@ -82,6 +82,8 @@ struct rashpa_peak {
  * @images: of which @mean and @deviation are; 0: not with this image
  * @mean: of the last images, pixel by pixel
  * @deviation: likewise, of one image
+ * @signal: images of the pipeline so far, with this one; dark ones are not counted
+ * @signal_kept: of them, those that no veto left out
  */
 struct rashpa_result {
 	uint64_t frame;
@@ -99,6 +101,7 @@ struct rashpa_result {
 	uint32_t peaks, peaks_found;
 	uint64_t images;
 	const float *mean, *deviation;
+	uint64_t signal, signal_kept;
 };
 
 /**

@@ -4,6 +4,8 @@
  * whoever sends them on. Nobody is waited for.
  */
 #include <errno.h>
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,10 +16,11 @@
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 
-/* What of a result a stream has: an image of floating point numbers, with a shape of its own. */
-enum kind { IMAGE, MEAN, KINDS };
+#define COLUMNS		6	/* of peaks */
 
-static const char * const names[KINDS] = { "image", "mean" };
+enum { IMAGE, MEAN, PROFILE, PEAKS, KINDS };
+
+static const char * const names[KINDS] = { "image", "mean", "profile", "peaks" };
 
 struct output {
 	char buffer[RASHPA_STREAM_NAME];	/* empty: not asked for */
@@ -27,6 +30,7 @@ struct output {
 
 struct streams {
 	struct output output[KINDS];
+	const double *axis;	/* of profiles; the pipeline's */
 };
 
 /* --- the configuration --- */
@@ -74,79 +78,175 @@ static int streams_read(struct json_place *at, struct json_object *value, void *
 
 /* --- streams --- */
 
-static int streams_open(struct rashpa_pipeline *p, void *state, char *why)
+/* What its images are, in words of a header; -1 with the reason: no stage makes them. */
+static int shape(const struct rashpa_pipeline *p, unsigned int kind,
+		 struct rashpa_stream_header *h, char *why)
 {
-	struct streams *all = state;
+	const char *unit;
 
-	for (struct output *o = all->output; o < all->output + KINDS; o++) {
-		const struct rashpa_stream_process whole = {
-			.width = p->width, .height = p->height,
-		};
-		const struct rashpa_stream_plan plan = {
-			.header = {
-				.width = p->width, .height = p->height, .pixel = RASHPA_PIXEL_F32,
-				.bunch = 1,
-				.policy = o->drop ? RASHPA_STREAM_DROP : RASHPA_STREAM_OVERWRITE,
-			},
-			.process = &whole, .processes = 1, .flags = RASHPA_PLAN_META,
-		};
-
-		if (!*o->buffer)
-			continue;
-		if (o == &all->output[MEAN] && !p->used[RPU_ACCUMULATE])
+	switch (kind) {
+	case PROFILE:
+		if (!p->used[RPU_INTEGRATE])
+			return because(why, -1, "sinks.streams.profile: there is no stage integrate");
+		rashpa_pipeline_axis(p, &h->width, &unit);
+		h->height = p->integrate.matrix.error ? 3 : 2;
+		h->pixel = RASHPA_PIXEL_F64;
+		h->content = RASHPA_CONTENT_PROFILE;
+		snprintf(h->dataset, sizeof(h->dataset), "%s", unit);
+		return 0;
+	case PEAKS:
+		if (!p->used[RPU_PEAKS])
+			return because(why, -1, "sinks.streams.peaks: there is no stage peaks");
+		h->width = COLUMNS;
+		h->height = p->peaks.capacity;
+		h->content = RASHPA_CONTENT_PEAKS;
+		return 0;
+	case MEAN:
+		if (!p->used[RPU_ACCUMULATE])
 			return because(why, -1, "sinks.streams.mean: there is no stage accumulate");
-		if (rashpa_stream_create(o->buffer, &plan, &o->stream) ||
-		    rashpa_stream_start(o->stream, 0, 0))
-			return because(why, -1, "%s", rashpa_reason());
+		return 0;
 	}
 	return 0;
 }
 
-static const float *data_of(const struct rashpa_result *r, enum kind kind)
+static int open_one(struct rashpa_pipeline *p, unsigned int kind, struct output *o, char *why)
 {
-	return kind == IMAGE ? r->image : r->mean;
+	struct rashpa_stream_process whole = {};
+	struct rashpa_stream_plan plan = {
+		.header = {
+			.width = p->width, .height = p->height, .pixel = RASHPA_PIXEL_F32,
+			.bunch = 1,
+			.policy = o->drop ? RASHPA_STREAM_DROP : RASHPA_STREAM_OVERWRITE,
+		},
+		.process = &whole, .processes = 1, .flags = RASHPA_PLAN_META,
+	};
+
+	if (shape(p, kind, &plan.header, why))
+		return -1;
+	whole.width = plan.header.width;
+	whole.height = plan.header.height;
+	if (rashpa_stream_create(o->buffer, &plan, &o->stream) ||
+	    rashpa_stream_start(o->stream, 0, 0))
+		return because(why, -1, "%s", rashpa_reason());
+	return 0;
 }
 
-/* 0, also if nobody has made room: then it is counted. */
-static int send(struct output *o, const struct rashpa_result *r, const float *data,
+static int streams_open(struct rashpa_pipeline *p, void *state, char *why)
+{
+	struct streams *all = state;
+	const char *unit;
+	uint32_t bins;
+
+	all->axis = rashpa_pipeline_axis(p, &bins, &unit);
+	for (unsigned int k = 0; k < KINDS; k++) {
+		if (*all->output[k].buffer && open_one(p, k, &all->output[k], why))
+			return -1;
+	}
+	return 0;
+}
+
+static void *line(const struct rashpa_stack *stack, uint32_t y)
+{
+	return (char *)stack->data + y * stack->line_stride;
+}
+
+static void fill_image(const struct rashpa_stack *to, const float *from)
+{
+	for (uint32_t y = 0; y < to->height; y++)
+		memcpy(line(to, y), from + y * (size_t)to->width, to->width * sizeof(*from));
+}
+
+static void fill_profile(const struct rashpa_stack *to, const double *axis,
+			 const struct rashpa_result *r)
+{
+	double *x = line(to, 0), *y = line(to, 1), *sigma = to->height > 2 ? line(to, 2) : NULL;
+
+	for (uint32_t i = 0; i < r->bins; i++) {
+		x[i] = axis[i];
+		y[i] = r->intensity[i];
+		if (sigma)
+			sigma[i] = r->sigma[i];
+	}
+}
+
+static void fill_peaks(const struct rashpa_stack *to, const struct rashpa_result *r)
+{
+	for (uint32_t i = 0; i < r->peaks; i++) {
+		const struct rashpa_peak *p = &r->peak[i];
+		const float columns[COLUMNS] = {
+			p->x, p->y, p->sum, p->background, p->snr, p->pixels,
+		};
+
+		memcpy(line(to, i), columns, sizeof(columns));
+	}
+	if (r->peaks < to->height)
+		*(float *)line(to, r->peaks) = NAN;
+}
+
+/* Does the result have it? */
+static bool is_there(const struct rashpa_result *r, unsigned int kind)
+{
+	return kind == PEAKS ? !!r->peak :
+	       kind == PROFILE ? !!r->intensity : kind == MEAN ? !!r->mean : !!r->image;
+}
+
+static void fill(const struct streams *all, unsigned int kind, const struct rashpa_result *r,
+		 struct rashpa_stack *to)
+{
+	if (kind == PROFILE)
+		fill_profile(to, all->axis, r);
+	else if (kind == PEAKS)
+		fill_peaks(to, r);
+	else
+		fill_image(to, kind == MEAN ? r->mean : r->image);
+	to->frame = r->frame;
+	to->user[RASHPA_RESULT_IMAGES] = r->signal;
+	to->user[RASHPA_RESULT_KEPT] = r->signal_kept;
+	to->user[RASHPA_RESULT_ABOVE] = r->above;
+	to->user[RASHPA_RESULT_PEAKS] = r->peaks_found;
+}
+
+/* 0; 1: nobody has made room, it is lost; or -1 with the reason */
+static int send(const struct streams *all, unsigned int kind, const struct rashpa_result *r,
 		struct rashpa_stage_stat *stat, char *why)
 {
-	const size_t line = (size_t)r->width * sizeof(*data);
 	const struct rashpa_image image = { .frame = r->frame, .role = r->role };
+	struct rashpa_stream *stream = all->output[kind].stream;
 	struct rashpa_stack stack;
 	int result;
 
 	do {
-		result = rashpa_stream_slot(o->stream, &stack, 0);
+		result = rashpa_stream_slot(stream, &stack, 0);
 	} while (result == -EINTR);
 	if (result < 0 && result != -ETIMEDOUT)
 		return because(why, -1, "%s", rashpa_reason());
-	if (result <= 0) {
-		stat->lost++;
-		return 0;
-	}
-	for (uint32_t y = 0; y < r->height; y++)
-		memcpy((char *)stack.data + y * stack.line_stride,
-		       data + y * (size_t)r->width, line);
+	if (result <= 0)
+		return 1;
+	fill(all, kind, r, &stack);
 	rashpa_stack_describe(&stack, 0, 0, &image);
-	stack.frame = r->frame;
-	if (rashpa_stream_publish(o->stream, &stack))
+	if (rashpa_stream_publish(stream, &stack))
 		return because(why, -1, "%s", rashpa_reason());
-	stat->bytes_out += r->height * line;
+	stat->bytes_out += kind == PEAKS ? r->peaks * COLUMNS * sizeof(float) :
+			   stack.height * (uint64_t)stack.width * stack.pixel_bytes;
 	return 0;
 }
 
 static int streams_put(void *state, const struct rashpa_result *r, struct rashpa_stage_stat *stat,
 		       char *why)
 {
-	struct streams *all = state;
+	const struct streams *all = state;
+	bool lost = false;
+	int result;
 
 	for (unsigned int k = 0; k < KINDS; k++) {
-		const float *data = data_of(r, k);
-
-		if (all->output[k].stream && data && send(&all->output[k], r, data, stat, why))
+		if (!all->output[k].stream || !is_there(r, k))
+			continue;
+		result = send(all, k, r, stat, why);
+		if (result < 0)
 			return -1;
+		lost |= result;
 	}
+	stat->lost += lost;
 	return 0;
 }
 

@@ -135,6 +135,17 @@ static void count_events(struct follower *f)
 	f->told = info.out_events;
 }
 
+/* What was said before is another consumer's if its numbers are greater. */
+static void look_at_work(struct follower *f)
+{
+	f->before = f->work;
+	if (rashpa_stream_told(f->stream, &f->work))
+		f->work.stages = 0;
+	if (f->before.run != f->work.run || f->before.images > f->work.images ||
+	    f->before.stages > f->work.stages)
+		f->before = (struct rashpa_stream_work) {};
+}
+
 static void measure(struct follower *f, uint64_t consumed)
 {
 	uint64_t least = UINT64_MAX, before = f->stacks, last = f->when, overruns = 0;
@@ -163,6 +174,7 @@ static void measure(struct follower *f, uint64_t consumed)
 	}
 	f->fresh = false;
 	count_events(f);
+	look_at_work(f);
 }
 
 void follower_look(struct follower *f)

@@ -31,6 +31,8 @@ struct follower {
 	double time, images_per_second, bytes_per_second;
 	uint64_t events;
 	struct samples latency;
+	/* what the consumer says of its work, now and the time before; stages 0: nothing */
+	struct rashpa_stream_work work, before;
 	bool fresh;			/* there was no look before */
 };
 

@@ -236,6 +236,58 @@ static void print_row(struct follower *f)
 		    p99);
 }
 
+/* What it was before: stages come as they have something to do, and none goes. */
+static const struct rashpa_stream_stage *stage_before(const struct follower *f,
+						      const struct rashpa_stream_stage *s)
+{
+	static const struct rashpa_stream_stage none;
+
+	for (uint32_t i = 0; i < f->before.stages; i++) {
+		const struct rashpa_stream_stage *b = &f->before.stage[i];
+
+		if (b->kind == s->kind && !strcmp(b->name, s->name) && b->images <= s->images &&
+		    b->ns <= s->ns && b->bytes_in <= s->bytes_in)
+			return b;
+	}
+	return &none;
+}
+
+/* Of the images since the last look; before the first one: of all. */
+static void print_stage(const struct follower *f, const struct rashpa_stream_stage *s)
+{
+	const struct rashpa_stream_stage *b = stage_before(f, s);
+	const double ns = s->ns - b->ns, images = s->images - b->images;
+	char each[24] = "-", rate[24] = "-", share[24] = "-";
+
+	if (images > 0)
+		snprintf(each, sizeof(each), "%.3f", ns / images / 1e6);
+	if (ns > 0)
+		snprintf(rate, sizeof(rate), "%.3f", (s->bytes_in - b->bytes_in) / ns);
+	if (f->before.time_ns && f->work.time_ns > f->before.time_ns)
+		snprintf(share, sizeof(share), "%.0f",
+			 100 * ns / (f->work.time_ns - f->before.time_ns));
+	screen_line(s->lost ? SCREEN_BAD : SCREEN_PLAIN,
+		    "    %-16s %10" PRIu64 " images %9s ms each %7s GB/s in %5s %% of the time, %"
+		    PRIu64 " lost", s->name, s->images, each, rate, share, s->lost);
+}
+
+static void print_work(const struct follower *f)
+{
+	const struct rashpa_stream_work *w = &f->work;
+	char kept[24] = "-";
+
+	if (!w->stages)
+		return;
+	if (w->images)
+		snprintf(kept, sizeof(kept), "%.1f", 100.0 * (w->images - w->vetoed) / w->images);
+	screen_line(w->lost ? SCREEN_BAD : SCREEN_PLAIN,
+		    "  %s: %" PRIu64 " images, %s %% kept, %" PRIu64 " dark, %" PRIu64
+		    " lost; queue %" PRIu32 " of %" PRIu32 ", full %" PRIu64 " times", w->engine,
+		    w->images, kept, w->dark, w->lost, w->queue_fill, w->queue, w->queue_full);
+	for (uint32_t i = 0; i < w->stages; i++)
+		print_stage(f, &w->stage[i]);
+}
+
 static void print_text(const struct top *t)
 {
 	char clock[32];
@@ -253,6 +305,8 @@ static void print_text(const struct top *t)
 		if (!*t->follower[i].state)
 			continue;
 		print_row(&t->follower[i]);
+		if (t->follower[i].stream)
+			print_work(&t->follower[i]);
 		any = true;
 	}
 	if (!any)
@@ -284,6 +338,46 @@ static struct json_object *latency_json(struct samples *l)
 	return o;
 }
 
+/* Since the consumer began; a reader subtracts. */
+static struct json_object *work_json(const struct rashpa_stream_work *w)
+{
+	static const char * const kinds[] = { "process", "sink" };
+	struct json_object *o, *queue, *stages, *one;
+
+	if (!w->stages)
+		return NULL;
+	o = json_object_new_object();
+	queue = json_object_new_object();
+	stages = json_object_new_array();
+	put_text(o, "engine", w->engine);
+	put_u64(o, "time_ns", w->time_ns);
+	put_u64(o, "images", w->images);
+	put_u64(o, "dark", w->dark);
+	put_u64(o, "vetoed", w->vetoed);
+	put_u64(o, "overflow", w->overflow);
+	put_u64(o, "lost", w->lost);
+	put_u64(queue, "stacks", w->queue);
+	put_u64(queue, "fill", w->queue_fill);
+	put_u64(queue, "most", w->queue_most);
+	put_u64(queue, "full", w->queue_full);
+	json_object_object_add(o, "queue", queue);
+	for (uint32_t i = 0; i < w->stages; i++) {
+		const struct rashpa_stream_stage *s = &w->stage[i];
+
+		one = json_object_new_object();
+		put_text(one, "name", s->name);
+		put_text(one, "kind", kinds[s->kind == RASHPA_STAGE_SINK]);
+		put_u64(one, "images", s->images);
+		put_u64(one, "lost", s->lost);
+		put_u64(one, "ns", s->ns);
+		put_u64(one, "bytes_in", s->bytes_in);
+		put_u64(one, "bytes_out", s->bytes_out);
+		json_object_array_add(stages, one);
+	}
+	json_object_object_add(o, "stages", stages);
+	return o;
+}
+
 static struct json_object *row_json(struct follower *f)
 {
 	const struct rashpa_stream_header *s = &f->about;
@@ -310,6 +404,7 @@ static struct json_object *row_json(struct follower *f)
 	put_u64(o, "lost", f->lost);
 	put_u64(o, "events", f->events);
 	json_object_object_add(o, "latency_ns", latency_json(&f->latency));
+	json_object_object_add(o, "processing", work_json(&f->work));
 	return o;
 }
 

@@ -15,6 +15,8 @@
 #include "say.h"
 
 #define DEPTH	4u	/* stacks that are processed and not written yet, at most */
+#define TELL_NS	100000000ull	/* between two words to who looks on */
+#define SINKS	8
 
 /* A stack, and what came of its images. */
 struct batch {
@@ -40,6 +42,10 @@ struct processing {
 	int failed;			/* exit status */
 	uint64_t lost;			/* results */
 	uint64_t full, most;		/* stacks that found no room; batches at a time */
+	struct rashpa_stage_stat sink[SINKS];	/* as the writer saw them last */
+	uint32_t sinks;
+
+	uint64_t told_ns;		/* when the last word was */
 };
 
 static int process_open(struct run *r)
@@ -86,6 +92,15 @@ static void write_batch(struct processing *p, struct batch *b)
 		rashpa_stream_release(p->stream, &b->stack);
 }
 
+static void copy_sinks(struct processing *p)
+{
+	struct rashpa_pipeline_stat stat;
+
+	rashpa_pipeline_status(p->pipeline, &stat);
+	p->sinks = stat.sinks < SINKS ? stat.sinks : SINKS;
+	memcpy(p->sink, stat.sink, p->sinks * sizeof(*p->sink));
+}
+
 static void *writer(void *argument)
 {
 	struct processing *p = argument;
@@ -100,11 +115,64 @@ static void *writer(void *argument)
 		if (!p->failed)		/* nobody else writes it */
 			write_batch(p, &p->batch[p->written % p->depth]);
 		pthread_mutex_lock(&p->lock);
+		copy_sinks(p);
 		p->written++;
 		pthread_cond_broadcast(&p->change);
 	}
 	pthread_mutex_unlock(&p->lock);
 	return NULL;
+}
+
+/* --- who looks on is told --- */
+
+static void add_stages(struct rashpa_stream_work *w, const struct rashpa_stage_stat *s, uint32_t n,
+		       uint32_t kind)
+{
+	for (uint32_t i = 0; i < n && w->stages < RASHPA_STREAM_STAGES; i++) {
+		struct rashpa_stream_stage *to = &w->stage[w->stages];
+
+		if (!s[i].images)
+			continue;
+		w->stages++;
+		snprintf(to->name, sizeof(to->name), "%s", s[i].name);
+		to->kind = kind;
+		to->images = s[i].images;
+		to->lost = s[i].lost;
+		to->ns = s[i].ns;
+		to->bytes_in = s[i].bytes_in;
+		to->bytes_out = s[i].bytes_out;
+	}
+}
+
+/* To who looks on: what cannot be said is not missed. */
+static void say_how_it_goes(struct run *r, struct processing *p)
+{
+	struct rashpa_stream_work work = { .queue = p->depth };
+	struct rashpa_pipeline_stat stat;
+
+	rashpa_pipeline_status(p->pipeline, &stat);
+	snprintf(work.engine, sizeof(work.engine), "%s",
+		 r->config->processor ? r->config->processor : "cpu");
+	work.images = stat.images;
+	work.dark = stat.dark;
+	work.vetoed = stat.vetoed;
+	work.overflow = stat.overflow;
+	add_stages(&work, stat.stage, stat.stages, RASHPA_STAGE_PROCESS);
+	pthread_mutex_lock(&p->lock);
+	work.lost = p->lost;
+	work.queue_fill = p->put - p->written;
+	work.queue_most = p->most;
+	work.queue_full = p->full;
+	add_stages(&work, p->sink, p->sinks, RASHPA_STAGE_SINK);
+	pthread_mutex_unlock(&p->lock);
+	p->told_ns = now_ns();
+	rashpa_stream_tell(p->stream, &work);
+}
+
+static void say_now_and_then(struct run *r, struct processing *p)
+{
+	if (now_ns() - p->told_ns >= TELL_NS)
+		say_how_it_goes(r, p);
 }
 
 /* --- stacks are processed --- */
@@ -182,6 +250,8 @@ static int process_look(struct run *r, const struct rashpa_stack *st)
 
 	if (result)
 		return result;
+	/* also where all stacks are overwritten before they are processed */
+	say_now_and_then(r, p);
 	b->kept = 0;
 	for (uint32_t i = 0; i < st->images && !rashpa_stack_image(st, i, &image); i++) {
 		struct rashpa_result *to = b->result[b->kept];
@@ -213,6 +283,7 @@ static int process_stack(struct run *r, const struct rashpa_stack *st)
 	p->put++;
 	pthread_cond_broadcast(&p->change);
 	pthread_mutex_unlock(&p->lock);
+	say_now_and_then(r, p);
 	return 0;
 }
 
@@ -277,6 +348,7 @@ static int process_close(struct run *r)
 		pthread_join(p->writer, NULL);
 		if (!p->failed && rashpa_pipeline_finish(p->pipeline, why))
 			p->failed = fail("%s", why);
+		say_how_it_goes(r, p);
 		tell(r, p);
 		result = p->failed;
 	}

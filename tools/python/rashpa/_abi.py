@@ -10,6 +10,8 @@ import cffi
 
 STREAM = """
 #define RASHPA_STREAM_NAME 64
+#define RASHPA_STREAM_STAGES 16
+#define RASHPA_STREAM_WORD 16
 #define RASHPA_STREAM_OBSERVE 1
 #define RASHPA_STREAM_FROM_START 2
 #define RASHPA_STREAM_LATEST 4
@@ -53,6 +55,52 @@ enum rashpa_stream_unit {
 enum rashpa_image_role {
 	RASHPA_IMAGE_SIGNAL = 0,
 	RASHPA_IMAGE_DARK = 1,
+};
+
+enum rashpa_stream_content {
+	RASHPA_CONTENT_IMAGE = 0,
+	RASHPA_CONTENT_PROFILE = 1,
+	RASHPA_CONTENT_PEAKS = 2,
+};
+
+enum rashpa_result_word {
+	RASHPA_RESULT_IMAGES = 0,
+	RASHPA_RESULT_KEPT = 1,
+	RASHPA_RESULT_ABOVE = 2,
+	RASHPA_RESULT_PEAKS = 3,
+};
+
+enum rashpa_stage_kind {
+	RASHPA_STAGE_PROCESS = 0,
+	RASHPA_STAGE_SINK = 1,
+};
+
+struct rashpa_stream_stage {
+	char name[RASHPA_STREAM_WORD];
+	uint32_t kind;
+	uint32_t __reserved;
+	uint64_t images;
+	uint64_t lost;
+	uint64_t ns;
+	uint64_t bytes_in, bytes_out;
+};
+
+struct rashpa_stream_work {
+	uint32_t sequence;
+	uint32_t run;
+	uint64_t time_ns;
+	char engine[RASHPA_STREAM_WORD];
+	uint64_t images;
+	uint64_t dark;
+	uint64_t vetoed;
+	uint64_t overflow;
+	uint64_t lost;
+	uint32_t queue;
+	uint32_t queue_fill;
+	uint32_t queue_most;
+	uint32_t stages;
+	uint64_t queue_full;
+	struct rashpa_stream_stage stage[RASHPA_STREAM_STAGES];
 };
 
 struct rashpa_stream_header {
@@ -104,7 +152,9 @@ struct rashpa_stream_header {
 	uint64_t credit;
 	uint64_t _pad_waiting[6];
 	uint32_t waiting;
-	uint32_t _pad_end[15];
+	uint32_t content;
+	uint64_t work_offset;
+	uint64_t _pad_end[6];
 };
 
 struct rashpa_stream_process {
@@ -208,6 +258,8 @@ int rashpa_stack_image(const struct rashpa_stack *stack, uint32_t index,
 int rashpa_stack_missing(const struct rashpa_stack *stack, uint32_t process, uint32_t message);
 int rashpa_stream_fd(const struct rashpa_stream *stream);
 void rashpa_stream_status(struct rashpa_stream *stream, struct rashpa_stream_stat *stat);
+int rashpa_stream_tell(struct rashpa_stream *stream, const struct rashpa_stream_work *work);
+int rashpa_stream_told(struct rashpa_stream *stream, struct rashpa_stream_work *work);
 const struct rashpa_stream_header *rashpa_stream_about(const struct rashpa_stream *stream);
 int rashpa_stream_counts(struct rashpa_stream *stream, struct rashpa_stream_header *count,
 			 int64_t timeout_ns);

@@ -15,6 +15,7 @@ from ._stack import Slot, Slots, Stack, dtype_of, pixel_of
 
 _STATES = names_of("rashpa_stream_state", "RASHPA_STREAM_")
 _POLICIES = names_of("rashpa_stream_policy", "RASHPA_STREAM_")
+_CONTENTS = names_of("rashpa_stream_content", "RASHPA_CONTENT_")
 _SLICE_NS = 500_000_000     # then Python looks at its signals
 
 
@@ -103,11 +104,25 @@ class _Handle:
                 return None
             return self._about(header)
 
+    def told(self):
+        """What the consumer said of its work: the fields of struct rashpa_stream_work; or None."""
+        work = ffi.new("struct rashpa_stream_work *")
+        with self._turn:
+            result = lib.rashpa_stream_told(self._open(), work)
+        if result in (-errno.ENODATA, -errno.EAGAIN):
+            return None
+        check(result)
+        fields = plain(work)
+        fields["stages"] = [types.SimpleNamespace(**plain(stage))
+                            for stage in fields.pop("stage")[:work.stages]]
+        return types.SimpleNamespace(**fields)
+
     @staticmethod
     def _about(header):
         fields = plain(header)
         fields["dtype"] = dtype_of(header)
         fields["policy"] = _POLICIES[header.policy]
+        fields["content"] = _CONTENTS.get(header.content, header.content)
         fields["state"] = _STATES.get(header.state, header.state)
         return types.SimpleNamespace(**fields)
 
@@ -252,24 +267,26 @@ class Producer(_Handle):
     stack; images: of this run, 0: until close(); slots: stacks in the buffer, 0: as many as
     fit; policy: what becomes of a stack for which there is no slot: "wait", "overwrite" or
     "drop"; meta: with metadata of each image, see Slot.describe(); resume: number stacks on
-    from where the consumer of the last stream stopped; other fields of struct
-    rashpa_stream_header by their names.
+    from where the consumer of the last stream stopped; content: "image", "profile", "peaks", or a
+    number; other fields of struct rashpa_stream_header by their names.
     """
 
     _function, _kind = lib.rashpa_stream_slot, Slot
 
     def __init__(self, name, shape, dtype="u2", bunch=1, images=0, slots=0, policy="wait",
-                 meta=False, resume=False, **fields):
+                 meta=False, resume=False, content="image", **fields):
         height, width = shape
         pixel, big_endian = pixel_of(dtype)
         numbers = {name: number for number, name in _POLICIES.items()}
         if policy not in numbers:
             raise ValueError(f"policy {policy}: possible are {' '.join(numbers)}")
+        contents = {name: number for number, name in _CONTENTS.items()}
         process = ffi.new("struct rashpa_stream_process[1]", [{"width": width, "height": height}])
         plan = new_aligned("struct rashpa_stream_plan *", {
             "header": {
                 "width": width, "height": height, "pixel": pixel, "big_endian": big_endian,
                 "bunch": bunch, "images": images, "slots": slots, "policy": numbers[policy],
+                "content": contents.get(content, content),
                 **{field: value.encode() if isinstance(value, str) else value
                    for field, value in fields.items()},
             },

@@ -46,6 +46,7 @@ struct rashpa_result {
 	uint32_t peaks, peaks_found;
 	uint64_t images;
 	const float *mean, *deviation;
+	uint64_t signal, signal_kept;
 };
 
 struct rashpa_stage_stat {

@@ -15,6 +15,7 @@ from . import Error, ProducerDied, Removed, Replaced, Stopped, Stream
 EXIT_FAILED, EXIT_TIMEOUT = 1, 3
 MOST_PIXELS = 1 << 20   # of a picture: more than a window has
 RATE_LOOKS = 16
+KEPT_LOOKS = 1000       # of which the hit rate is shown
 SIZE = 11, 7    # inches
 ENDS = (ProducerDied, Removed, Replaced, Stopped)
 
@@ -34,7 +35,14 @@ class Looker:
         self.sum = None
         self.looks = 0
         self.marks = collections.deque(maxlen=RATE_LOOKS)   # (time, number of the stack)
+        self.kept = collections.deque(maxlen=KEPT_LOOKS)    # (time, images, of them kept), so far
+        self.peaks = []     # arrays: how many, of each image that was looked at, and where
         self.lost = self.skipped = self.frame = 0
+
+    @property
+    def content(self):
+        about = self.stream.about
+        return about.content if about and about.content in PICTURES else "image"
 
     @property
     def rate(self):
@@ -43,6 +51,21 @@ class Looker:
             return None
         (begin, first), (end, last) = self.marks[0], self.marks[-1]
         return (last - first) * self.stream.about.bunch / (end - begin)
+
+    @property
+    def hit_rates(self):
+        """(seconds, per cent of the images since the look before) of each look, in two lists."""
+        begin = self.kept[0][0] if self.kept else 0
+        steps = [(now[0] - begin, 100 * (now[2] - last[2]) / (now[1] - last[1]))
+                 for last, now in zip(self.kept, list(self.kept)[1:]) if now[1] > last[1]]
+        return [x for x, _ in steps], [y for _, y in steps]
+
+    def _count(self, stack):
+        """(signal images so far, of them kept), as who processes them says; or None."""
+        if self.content != "image":
+            return stack.user[:2]
+        work = self.stream.told()
+        return (work.images, work.images - work.vetoed) if work else None
 
     def look(self, timeout=0):
         """Is there something new?"""
@@ -61,9 +84,10 @@ class Looker:
     def _take(self, stack):
         image = stack.images[-1]
         step = 1
-        while image[::step, ::step].size > MOST_PIXELS:
+        while self.content == "image" and image[::step, ::step].size > MOST_PIXELS:
             step += 1
         copy = image[::step, ::step].astype(numpy.float64)
+        count = self._count(stack)
         if not stack.intact():
             self.torn += 1      # it was overwritten while it was copied
             return False
@@ -72,8 +96,16 @@ class Looker:
             self._begin_run(stack.run)
             self.sum = numpy.zeros_like(copy)
         self.marks.append((now, stack.number))
+        if count:
+            self.kept.append((now, *count))
+        if self.content == "peaks":
+            # the first line that is no peak says that there are no more
+            ends = numpy.flatnonzero(numpy.isnan(copy[:, 0]))
+            copy = copy[:ends[0]] if ends.size else copy
+            self.peaks = self.peaks[-KEPT_LOOKS:] + [copy[:, :3]]
+        else:
+            self.sum += copy
         self.image = copy
-        self.sum += copy
         self.looks += 1
         self.frame = stack.frame + len(stack) - 1
         self.lost += stack.lost
@@ -82,44 +114,32 @@ class Looker:
         return True
 
 
-class Picture:
-    """The last image, the mean one, a histogram, and numbers."""
+class Images:
+    """The last image, the mean one, and a histogram."""
 
-    def __init__(self, figure, looker, log):
-        self.figure = figure
-        self.looker = looker
-        self.log = log
-        places = figure.subplots(2, 2, width_ratios=(3, 2))
+    def __init__(self, figure, places):
         self.panes = [(place, place.imshow(numpy.zeros((1, 1)), cmap="viridis"))
-                      for place in places[:, 0]]
+                      for place in places[:2]]
         for place, shown in self.panes:
             figure.colorbar(shown, ax=place)
-        self.histogram, self.text = places[:, 1]
-        self.text.set_axis_off()
-        self.words = self.text.text(0, 1, "", va="top", family="monospace", size="small",
-                                    wrap=True)
-        figure.suptitle(looker.stream.name)
-        self.draw()
+        self.histogram = places[2]
 
-    def scale(self, image):
+    @staticmethod
+    def scale(image, log):
         """Contrast: what is between the darkest and the brightest few pixels."""
         good = image[numpy.isfinite(image)]
-        if self.log:
+        if log:
             good = good[good > 0]
         if not good.size:
             return Normalize(0, 1)
         low, high = numpy.percentile(good, (0.5, 99.5))
-        return (LogNorm if self.log else Normalize)(low, high if high > low else low + 1)
+        return (LogNorm if log else Normalize)(low, high if high > low else low + 1)
 
-    def draw(self, images=True):
-        looker = self.looker
-        self.words.set_text(self.numbers())
-        if looker.image is None or not images:
-            return
+    def draw(self, looker, log):
         titles = (f"image {looker.frame}", f"mean of {looker.looks} images that were looked at")
         for (place, shown), image, title in zip(
                 self.panes, (looker.image, looker.sum / looker.looks), titles):
-            shown.set_norm(self.scale(image))
+            shown.set_norm(self.scale(image, log))
             shown.set_data(image)
             shown.set_extent((0, image.shape[1], image.shape[0], 0))
             place.set_title(title, size="small")
@@ -129,15 +149,111 @@ class Picture:
             self.histogram.hist(good, bins=100, log=True, histtype="stepfilled")
         self.histogram.set_title("pixels of the image", size="small")
 
+
+def draw_hit_rate(place, looker):
+    place.clear()
+    place.plot(*looker.hit_rates, ".-", markersize=3, linewidth=0.8)
+    place.set_ylim(bottom=0)
+    place.set_xlabel("s", size="small")
+    place.set_title("images that were kept, %", size="small")
+
+
+class Profiles:
+    """The last profile and the mean one, the hit rate, and how errors go."""
+
+    def __init__(self, _, places):
+        self.places = places
+
+    def draw(self, looker, log):
+        top, rate, side = self.places
+        where, value = looker.image[:2]
+        error = looker.image[2] if len(looker.image) > 2 else None
+        top.clear()
+        top.errorbar(where, value, error, linewidth=0.8, elinewidth=0.4, label="last")
+        top.plot(where, looker.sum[1] / looker.looks, linewidth=0.8,
+                 label=f"mean of {looker.looks}")
+        top.set_xlabel(looker.stream.about.dataset.replace("_", " "), size="small")
+        top.set_title(f"profile of image {looker.frame}", size="small")
+        top.legend(fontsize="small")
+        side.clear()
+        good = numpy.flatnonzero(numpy.isfinite(value) & (value > 0))
+        side.loglog(where[good], value[good], linewidth=0.8)
+        side.set_title("the last one, both logarithmic", size="small")
+        if log and good.size:
+            top.set_yscale("log")
+        draw_hit_rate(rate, looker)
+
+
+class Peaks:
+    """Where peaks are, the hit rate, and how many they are."""
+
+    def __init__(self, _, places):
+        self.places = places
+
+    def draw(self, looker, log):
+        top, rate, side = self.places
+        everywhere = numpy.concatenate(looker.peaks)
+        top.clear()
+        top.scatter(everywhere[:, 0], everywhere[:, 1], s=2, color="silver")
+        top.scatter(looker.image[:, 0], looker.image[:, 1], s=9, facecolors="none",
+                    edgecolors="red")
+        top.set_aspect("equal")
+        top.invert_yaxis()
+        top.set_title(f"{len(looker.image)} peaks of image {looker.frame}, and those before", size="small")
+        side.clear()
+        side.hist([len(peaks) for peaks in looker.peaks], bins=30, log=log)
+        side.set_title("peaks in an image", size="small")
+        draw_hit_rate(rate, looker)
+
+
+PICTURES = {"image": Images, "profile": Profiles, "peaks": Peaks}
+
+
+class Picture:
+    """What is in the stream, and numbers."""
+
+    def __init__(self, figure, looker, log):
+        self.figure = figure
+        self.looker = looker
+        self.log = log
+        self.content = None
+        self.axes = []
+        figure.suptitle(looker.stream.name)
+        self.draw()
+
+    def _begin(self, content):
+        before = set(self.figure.axes) - set(self.axes)
+        for place in self.axes:
+            place.remove()
+        places = self.figure.subplots(2, 2, width_ratios=(3, 2))
+        text = places[1, 1]
+        text.set_axis_off()
+        self.words = text.text(0, 1, "", va="top", family="monospace", size="small", wrap=True)
+        self.content = content
+        self.panes = PICTURES[content](self.figure, (places[0, 0], places[1, 0], places[0, 1]))
+        self.axes = [place for place in self.figure.axes if place not in before]
+
+    def draw(self, images=True):
+        looker = self.looker
+        if looker.content != self.content:
+            self._begin(looker.content)
+        self.words.set_text(self.numbers())
+        if looker.image is not None and images:
+            self.panes.draw(looker, self.log)
+
     def numbers(self):
         looker = self.looker
         rows = [("state", looker.state)]
         about = looker.stream.about
         if about:
-            rows += [("images", f"{about.width} x {about.height} {about.dtype}"),
+            rows += [(looker.content + "s" * (looker.content != "peaks"),
+                      f"{about.width} x {about.height} {about.dtype}"),
                      ("stack", f"{about.bunch} images"),
                      ("policy", about.policy),
                      ("dataset", about.dataset or "-")]
+        if looker.kept:
+            images, kept = looker.kept[-1][1:]
+            rows += [("kept", f"{kept} of {images} images, {100 * kept / max(images, 1):.1f} %")]
         rows += [("rate", "-" if looker.rate is None else f"{looker.rate:.1f} images/s"),
                  ("looked at", looker.looks),
                  ("lost", f"{looker.lost} (overwritten before a look)"),
@@ -218,7 +334,8 @@ def main(argv=None):
     parser = argparse.ArgumentParser(
         prog="python3 -m rashpa.view",
         description="Show the stream of a buffer: the last image, the mean of all that were looked "
-                    "at, a histogram, rate and losses. It only looks on: nobody waits for it.",
+                    "at, a histogram, rate and losses; of a stream of profiles or peaks, those and the "
+                    "hit rate. It only looks on: nobody waits for it.",
         epilog="Exit status: 0; 1 failed; 2 wrong usage; 3 no image came within --after.")
     parser.add_argument("buffer", help="name of the buffer")
     parser.add_argument("--log", action="store_true", help="logarithmic colours")

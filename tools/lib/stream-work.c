@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* librashpa: what a consumer says of its work, and who looks on reads. See rashpa-stream.h. */
+#include "stream.h"
+#include "internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LOOKS	16	/* while it is being written */
+
+static struct rashpa_stream_work *place(const struct rashpa_stream *s)
+{
+	return (struct rashpa_stream_work *)(s->buffer.base + s->head.work_offset);
+}
+
+/* Is there a stream, with a place for it? */
+static int find(const struct rashpa_stream *s)
+{
+	if (!s->known || !s->head.work_offset || !stream_same(s))
+		return fail(ENODATA, "buffer %s: there is no stream whose consumer tells of its work",
+			    s->name);
+	return 0;
+}
+
+void stream_forget_work(struct rashpa_stream *s)
+{
+	if (s->head.work_offset && !(s->flags & RASHPA_STREAM_OBSERVE))
+		__atomic_store_n(&place(s)->run, 0, __ATOMIC_RELAXED);
+}
+
+int rashpa_stream_tell(struct rashpa_stream *s, const struct rashpa_stream_work *work)
+{
+	struct rashpa_stream_work copy = *work, *to;
+	int error = 0;
+
+	if (s->producer || s->flags & RASHPA_STREAM_OBSERVE)
+		return fail(EPERM, "only the consumer tells of its work");
+	pthread_mutex_lock(&s->lock);
+	error = find(s);
+	if (!error) {
+		to = place(s);
+		/* one that was killed while it wrote leaves an odd number behind */
+		copy.sequence = __atomic_load_n(&to->sequence, __ATOMIC_RELAXED) | 1;
+		copy.run = s->head.run;
+		copy.time_ns = stream_now();
+		__atomic_store_n(&to->sequence, copy.sequence, __ATOMIC_RELAXED);
+		__atomic_thread_fence(__ATOMIC_SEQ_CST);
+		stream_copy_words(to, &copy, sizeof(copy));
+		__atomic_store_n(&to->sequence, copy.sequence + 1, __ATOMIC_RELEASE);
+	}
+	pthread_mutex_unlock(&s->lock);
+	return error;
+}
+
+/* It is printed. */
+static void make_printable(char name[RASHPA_STREAM_WORD])
+{
+	name[RASHPA_STREAM_WORD - 1] = '\0';
+	for (; *name; name++) {
+		if (*name < ' ' || *name > '~')
+			*name = '?';
+	}
+}
+
+/* Copy it, once. */
+static bool copy_work(const struct rashpa_stream *s, struct rashpa_stream_work *work)
+{
+	const struct rashpa_stream_work *from = place(s);
+	uint32_t sequence = __atomic_load_n(&from->sequence, __ATOMIC_ACQUIRE);
+
+	stream_copy_words(work, from, sizeof(*work));
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	return !(sequence & 1) && __atomic_load_n(&from->sequence, __ATOMIC_RELAXED) == sequence;
+}
+
+int rashpa_stream_told(struct rashpa_stream *s, struct rashpa_stream_work *work)
+{
+	int error = find(s), looks = 0;
+
+	if (error)
+		return error;
+	/* 0: its consumer has said nothing */
+	if (__atomic_load_n(&place(s)->run, __ATOMIC_RELAXED) != s->head.run)
+		return fail(ENODATA, "buffer %s: no consumer told of its work", s->name);
+	while (!copy_work(s, work)) {
+		if (++looks == LOOKS)
+			return fail(EAGAIN, "buffer %s: its consumer writes all the time, or was killed while it did",
+				    s->name);
+	}
+	if (work->run != s->head.run)
+		return fail(ENODATA, "buffer %s: no consumer told of its work", s->name);
+	make_printable(work->engine);
+	if (work->stages > RASHPA_STREAM_STAGES)
+		work->stages = RASHPA_STREAM_STAGES;
+	for (uint32_t i = 0; i < work->stages; i++)
+		make_printable(work->stage[i].name);
+	return 0;
+}
