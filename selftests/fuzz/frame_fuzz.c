@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "must.h"
 #include "../../tools/frames/capture.h"
 #include "../../tools/frames/opcode.h"
 
@@ -16,12 +17,6 @@
 #define NEVER		UINT64_MAX
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(bool good)
-{
-	if (!good)
-		abort();
-}
 
 static void each(void *arg, const struct finding *f)
 {

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "must.h"
 #include "../../tools/lib/fake-driver.h"
 #include "../../tools/lib/stream.h"
 
@@ -80,6 +81,9 @@ static void overwrite(void)
 		break;
 	case 5:
 		at = h->map_offset + word % 64;
+		break;
+	case 6:
+		at = h->work_offset + word % sizeof(struct rashpa_stream_work);
 		break;
 	default:
 		at = word % sizeof(*h);
@@ -189,6 +193,19 @@ static void give_back(void)
 	held[which] = held[--n_held];
 }
 
+static void tell(void)
+{
+	struct rashpa_stream_work work = { .engine = "cpu", .stages = number(1) };
+
+	if (work.stages & 1)
+		rashpa_stream_tell(reader, &work);
+	if (rashpa_stream_told(reader, &work))
+		return;
+	must(work.stages <= RASHPA_STREAM_STAGES && strlen(work.engine) < RASHPA_STREAM_WORD);
+	for (uint32_t i = 0; i < work.stages; i++)
+		must(strlen(work.stage[i].name) < RASHPA_STREAM_WORD);
+}
+
 static void ask(void)
 {
 	struct rashpa_stream_header count;
@@ -200,6 +217,7 @@ static void ask(void)
 	rashpa_stream_process_at(reader, number(1));
 	rashpa_stream_counts(reader, &count, 0);
 	rashpa_stream_fd(reader);
+	tell();
 }
 
 static void fill(void)

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "must.h"
 #include "../../tools/lib/stream.h"
 
 #define LENGTH	(64 << 20)
@@ -25,12 +26,6 @@ static void change(void *what, size_t size)
 
 	for (size_t i = 0; i < size && left; i++, left--)
 		byte[i] ^= *input++;
-}
-
-static void must(bool good)
-{
-	if (!good)
-		abort();
 }
 
 /* Without the arithmetic of the code under test: wide enough not to overflow. */
@@ -82,6 +77,8 @@ static void must_fit(const struct rashpa_stream_header *h, uint64_t length)
 		must(h->map_slot % 8 == 0);
 		must_lie(h, h->map_offset, 8, (unsigned __int128)h->slots * h->map_slot, length);
 	}
+	if (h->work_offset)
+		must_lie(h, h->work_offset, 8, sizeof(struct rashpa_stream_work), length);
 	must(memchr(h->lock_name, 0, sizeof(h->lock_name)) && !strchr(h->lock_name, '/') &&
 	     memchr(h->payload_name, 0, sizeof(h->payload_name)) &&
 	     !strchr(h->payload_name, '/') && memchr(h->dataset, 0, sizeof(h->dataset)));

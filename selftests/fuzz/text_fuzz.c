@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "must.h"
 #include "../../tools/dataset/dataset.h"
 #include "../../tools/common/parse.h"
 #include "../../tools/common/profile.h"
@@ -28,12 +29,6 @@ static char why[WHY_SIZE];
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(bool good)
-{
-	if (!good)
-		abort();
-}
 
 static void clean(void)
 {
