@@ -28,6 +28,34 @@ good "tools: nothing to say of their self-test" "$out/tools/tools-selftest" tool
 good "streams: nothing to say of their self-test" "$out/tools/stream-selftest"
 good "network: nothing to say of its self-test" "$out/tools/network-selftest"
 good "processing: nothing to say of its self-test" "$out/tools/processing-selftest"
+
+# clang's OpenMP tells the thread sanitizer what threads wait for (libarcher), gcc's does not
+threads="-fsanitize=thread -O1 -g"
+archer=$(readlink -f "$(clang -print-file-name=libarcher.so)")
+raced() {
+	env OMP_NUM_THREADS=3 OMP_TOOL_LIBRARIES="$archer" \
+		TSAN_OPTIONS="ignore_noninstrumented_modules=1 exitcode=66" "$@" >"$out/threads.log" 2>&1
+}
+cat >"$out/race.c" <<-END
+	int main(void)
+	{
+		static volatile int sum;
+
+	#pragma omp parallel for
+		for (int i = 0; i < 1000; i++)
+			sum += i;
+		return 0;
+	}
+END
+# shellcheck disable=SC2086 # options
+good "a race is built" clang -fopenmp $threads -o "$out/race" "$out/race.c"
+raced "$out/race"
+is "the thread sanitizer sees it" $? 66
+good "engines are built for the thread sanitizer" make -s -C tools O="$out/threads" CC=clang EXTRA_CFLAGS="$threads" \
+	"$out/threads/processing-selftest"
+raced "$out/threads/processing-selftest"
+ok $? "engines: no race in their self-test" || grep -A 12 -m 3 -e "^WARNING" -e "^not ok" "$out/threads.log" | sed 's/^/# /'
+
 good "fuzzers are built" make -s -C selftests/fuzz O="$out/fuzz" host
 # the second input begins with a board that knows nothing of the first
 printf '%s\n' $'\x08stuck on' "dead link" "flood max 0" >"$out/told"

@@ -152,6 +152,20 @@ int rashpa_pipeline_open(const char *config, const char *engine, char *why,
 			 struct rashpa_pipeline **pipeline);
 
 /**
+ * rashpa_pipeline_near() - process where the images are
+ * @node: NUMA node of their memory, as Linux counts; -1: not known
+ * @why: becomes the sentence
+ *
+ * Binds this thread and those of OpenMP to the processors of that node, as many as there are. Before
+ * rashpa_pipeline_begin(), so that what that makes is there as well. OMP_NUM_THREADS, OMP_PLACES,
+ * OMP_PROC_BIND or GOMP_CPU_AFFINITY in the environment decide instead.
+ *
+ * Return: threads that were bound; 0: none, as it is all the same, or decided; or a negative errno:
+ * all processors are used.
+ */
+int rashpa_pipeline_near(int node, char *why);
+
+/**
  * rashpa_pipeline_begin() - read calibration, make buffers
  * @pipeline: the handle
  * @geometry: of the images

@@ -6,6 +6,8 @@
 #include <dirent.h>
 #include <limits.h>
 #include <math.h>
+#include <omp.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -788,6 +790,39 @@ static void test_planes(void)
 	   strstr(why, "not HDF5"), "%s", why);
 }
 
+/* A machine that hwloc makes up, of this one's processors: with a node for each. */
+static void test_near(void)
+{
+	const char * const skipped = "there is no second processor";
+	int bound, wrong = 0, threads;
+	cpu_set_t mine;
+
+	sched_getaffinity(0, sizeof(mine), &mine);
+	if (!CPU_ISSET(0, &mine) || !CPU_ISSET(1, &mine)) {
+		printf("ok %u - threads are where the memory is # SKIP %s\n", ++tests, skipped);
+		return;
+	}
+	setenv("HWLOC_SYNTHETIC", "numa:2 pu:1", 1);
+	setenv("HWLOC_THISSYSTEM", "1", 1);
+	unsetenv("OMP_NUM_THREADS");
+	setenv("OMP_PLACES", "threads", 1);
+	ok(!rashpa_pipeline_near(1, why), "threads are where OMP_PLACES says");
+	unsetenv("OMP_PLACES");
+	ok(!rashpa_pipeline_near(-1, why) && !rashpa_pipeline_near(7, why),
+	   "a node that is not known is no place");
+	/* in a thread of its own this would be undone by its end; the process ends soon */
+	bound = rashpa_pipeline_near(1, why);
+	threads = omp_get_max_threads();
+#pragma omp parallel reduction(+:wrong)
+	{
+		cpu_set_t now;
+
+		sched_getaffinity(0, sizeof(now), &now);
+		wrong += CPU_COUNT(&now) != 1 || !CPU_ISSET(1, &now);
+	}
+	ok(bound == 1 && threads == 1 && !wrong, "threads are where the memory is: %d, %d", bound, threads);
+}
+
 int main(void)
 {
 	static const char * const made[] = { "a.npy", "a.raw", "a.poni" };
@@ -819,6 +854,7 @@ int main(void)
 	refused("{\"peaks\": {\"finder\": \"pyfai\", \"centre\": [1, 2], \"patch\": 4}}", &module, "odd");
 	test_poni();
 	test_planes();
+	test_near();
 	printf("1..%u\n", tests);
 	for (size_t i = 0; i < ARRAY_SIZE(made); i++) {
 		char path[PATH_MAX + 32];

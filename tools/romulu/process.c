@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "json-out.h"
+#include "rashpa.h"
 #include "rashpa-processing.h"
 #include "romulu.h"
 #include "say.h"
@@ -31,6 +32,7 @@ struct processing {
 	uint8_t *copy;			/* of an image that may be overwritten; NULL: none may */
 	uint32_t bunch, depth;
 	struct batch *batch;		/* [depth], one after the other */
+	int near;			/* threads that are bound to the buffer's NUMA node */
 
 	pthread_t writer;
 	bool have_writer;
@@ -177,6 +179,19 @@ static void say_now_and_then(struct run *r, struct processing *p)
 
 /* --- stacks are processed --- */
 
+static void go_near(struct run *r, struct processing *p)
+{
+	struct rashpa_info info = { .fd = -1 };
+	char why[RASHPA_PIPELINE_WHY];
+
+	/* a payload that is elsewhere may be on another node: it is not asked */
+	if (*r->about->payload_name || rashpa_memory_info(rashpa_stream_buffer(r->stream), &info))
+		return;
+	p->near = rashpa_pipeline_near(info.out_node, why);
+	if (p->near < 0)
+		say("%s", why);
+}
+
 static int process_begin(struct run *r)
 {
 	const struct rashpa_stream_header *h = r->about;
@@ -189,6 +204,7 @@ static int process_begin(struct run *r)
 	if (h->big_endian)
 		return fail("buffer %s: pixels are big-endian, which no engine takes",
 			    r->config->opt.buffer);
+	go_near(r, p);
 	if (rashpa_pipeline_begin(p->pipeline, &geometry, why))
 		return fail("%s", why);
 	p->stream = r->stream;
@@ -322,6 +338,7 @@ static void tell(struct run *r, const struct processing *p)
 	put_u64(o, "vetoed", stat.vetoed);
 	put_u64(o, "overflow", stat.overflow);
 	put_u64(o, "lost", p->lost);
+	put_int(o, "bound_threads", p->near);
 	put_u64(queue, "stacks", p->depth);
 	put_u64(queue, "most", p->most);
 	put_u64(queue, "full", p->full);
