@@ -43,8 +43,8 @@ static int bind_threads(hwloc_topology_t machine, hwloc_const_bitmap_t set, int 
 	int failed = 0;
 
 	omp_set_num_threads(n);
-#pragma omp parallel num_threads(n) reduction(+:failed)
-	failed += hwloc_set_cpubind(machine, set, HWLOC_CPUBIND_THREAD) != 0;
+#pragma omp parallel num_threads(n) reduction(max : failed)
+	failed = hwloc_set_cpubind(machine, set, HWLOC_CPUBIND_THREAD) != 0;
 	return failed;
 }
 

@@ -156,8 +156,8 @@ int rashpa_pipeline_open(const char *config, const char *engine, char *why,
  * @node: NUMA node of their memory, as Linux counts; -1: not known
  * @why: becomes the sentence
  *
- * Binds this thread and those of OpenMP to the processors of that node, as many as there are. Before
- * rashpa_pipeline_begin(), so that what that makes is there as well. OMP_NUM_THREADS, OMP_PLACES,
+ * Binds this thread and those of OpenMP to processors of that node, as many as there are: before
+ * rashpa_pipeline_begin(), so that what it makes is there as well. OMP_NUM_THREADS, OMP_PLACES,
  * OMP_PROC_BIND or GOMP_CPU_AFFINITY in the environment decide instead.
  *
  * Return: threads that were bound; 0: none, as it is all the same, or decided; or a negative errno:

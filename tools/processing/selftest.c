@@ -813,14 +813,15 @@ static void test_near(void)
 	/* in a thread of its own this would be undone by its end; the process ends soon */
 	bound = rashpa_pipeline_near(1, why);
 	threads = omp_get_max_threads();
-#pragma omp parallel reduction(+:wrong)
+#pragma omp parallel reduction(max : wrong)
 	{
 		cpu_set_t now;
 
 		sched_getaffinity(0, sizeof(now), &now);
-		wrong += CPU_COUNT(&now) != 1 || !CPU_ISSET(1, &now);
+		wrong = CPU_COUNT(&now) != 1 || !CPU_ISSET(1, &now);
 	}
-	ok(bound == 1 && threads == 1 && !wrong, "threads are where the memory is: %d, %d", bound, threads);
+	ok(bound == 1 && threads == 1 && !wrong, "threads are where the memory is: %d, %d", bound,
+	   threads);
 }
 
 int main(void)
