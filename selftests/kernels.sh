@@ -130,7 +130,7 @@ done </etc/lab-headers
 if [[ $pattern == '*' ]]; then
 	# Headers of foreign libraries serve every architecture, the libraries themselves
 	# do not: what needs none is linked, the rest is compiled.
-	cross=(CC=aarch64-linux-gnu-gcc AR=aarch64-linux-gnu-ar
+	cross=(CC=aarch64-linux-gnu-gcc AR=aarch64-linux-gnu-ar OBJCOPY=aarch64-linux-gnu-objcopy
 		EXTRA_CFLAGS="-idirafter /usr/include -idirafter /usr/include/x86_64-linux-gnu")
 	start "tools arm64" program tools-arm64 make -s -C tools O="$out/arm64" "${cross[@]}" objects
 	while ((${#running[@]})); do

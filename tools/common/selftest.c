@@ -787,9 +787,9 @@ static struct {
 
 #define IDS	64
 
-static struct {
+static union {
 	struct rashpa_consumer page;
-	uint64_t ack[IDS];
+	uint8_t bytes[offsetof(struct rashpa_consumer, ack) + IDS * sizeof(uint64_t)];
 } consumer;
 static int wake[2];
 
@@ -832,7 +832,7 @@ static void test_ring(void)
 	queue_record(31);
 	ok(rashpa_ring_next(&queue, &event) && event.sequence == 26 && consumer.page.tail == 26,
 	   "a tail that cannot be: nothing was consumed");
-	ok(!rashpa_ring_ack(&queue, IDS, 7) && consumer.ack[IDS - 1] == 7 &&
+	ok(!rashpa_ring_ack(&queue, IDS, 7) && consumer.page.ack[IDS - 1] == 7 &&
 	   rashpa_ring_ack(&queue, 0, 7) == -EINVAL &&
 	   rashpa_ring_ack(&queue, IDS + 1, 7) == -EINVAL,
 	   "an acknowledgement: %s", rashpa_reason());
@@ -1095,7 +1095,7 @@ static void test_signing(void)
 static void test_unloaded(void)
 {
 	char dir[] = "/tmp/rashpa-selftest-XXXXXX", path[64];
-	unsigned int *numbers;
+	unsigned int *numbers = NULL;
 	char **names;
 
 	if (!mkdtemp(dir))
