@@ -152,8 +152,9 @@ class Result:
 class Pipeline:
     """Stages for images of one geometry.
 
-    config: a file of JSON, or a dict. engine: "cpu" or "reference". Sinks that it names are given
-    each result that is kept; finish() makes their files complete.
+    config: a file of JSON, or a dict. engine: "cpu", "reference", or a board, as "fpga0", that
+    pretreats: once it has failed, this pipeline has no more results. Sinks that config names are
+    given each result that is kept; finish() makes their files complete.
     """
 
     def __init__(self, config, engine="cpu"):
