@@ -281,7 +281,8 @@ attach "$work/results.json"
 seen() {
 	rashpactl top --once --interval 0.2 --json process >"$work/top" &&
 		jq -e '.streams[0].processing | .images > 0 and .queue.stacks == 4 and
-			(.stages | any(.name == "pretreat" and .kind == "process" and .ns > 0 and .bytes_in > 0))' \
+			(.stages | any(.name == "pretreat" and .seconds > 0 and .bytes_in > 0)) and
+			(.sinks | map(.name)) == ["streams"]' \
 			"$work/top" >"$work/err"
 }
 wait_for 60 seen

@@ -25,7 +25,7 @@ static int find(const struct rashpa_stream *s)
 
 void stream_forget_work(struct rashpa_stream *s)
 {
-	if (s->head.work_offset && !(s->flags & RASHPA_STREAM_OBSERVE))
+	if (s->head.work_offset && !(s->flags & RASHPA_STREAM_OBSERVE) && stream_same(s))
 		__atomic_store_n(&place(s)->run, 0, __ATOMIC_RELAXED);
 }
 

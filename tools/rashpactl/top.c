@@ -338,19 +338,39 @@ static struct json_object *latency_json(struct samples *l)
 	return o;
 }
 
-/* Since the consumer began; a reader subtracts. */
+static struct json_object *stages_json(const struct rashpa_stream_work *w, uint32_t kind)
+{
+	struct json_object *array = json_object_new_array();
+
+	for (uint32_t i = 0; i < w->stages; i++) {
+		const struct rashpa_stream_stage *s = &w->stage[i];
+		struct json_object *o;
+
+		if (s->kind != kind)
+			continue;
+		o = json_object_new_object();
+		put_text(o, "name", s->name);
+		put_u64(o, "images", s->images);
+		put_u64(o, "lost", s->lost);
+		put_real(o, "seconds", s->ns / 1e9);
+		put_u64(o, "bytes_in", s->bytes_in);
+		put_u64(o, "bytes_out", s->bytes_out);
+		json_object_array_add(array, o);
+	}
+	return array;
+}
+
+/* In the words of romulu --json, since the consumer began; a reader subtracts. */
 static struct json_object *work_json(const struct rashpa_stream_work *w)
 {
-	static const char * const kinds[] = { "process", "sink" };
-	struct json_object *o, *queue, *stages, *one;
+	struct json_object *o, *queue;
 
 	if (!w->stages)
 		return NULL;
 	o = json_object_new_object();
 	queue = json_object_new_object();
-	stages = json_object_new_array();
-	put_text(o, "engine", w->engine);
 	put_u64(o, "time_ns", w->time_ns);
+	put_text(o, "engine", w->engine);
 	put_u64(o, "images", w->images);
 	put_u64(o, "dark", w->dark);
 	put_u64(o, "vetoed", w->vetoed);
@@ -361,20 +381,8 @@ static struct json_object *work_json(const struct rashpa_stream_work *w)
 	put_u64(queue, "most", w->queue_most);
 	put_u64(queue, "full", w->queue_full);
 	json_object_object_add(o, "queue", queue);
-	for (uint32_t i = 0; i < w->stages; i++) {
-		const struct rashpa_stream_stage *s = &w->stage[i];
-
-		one = json_object_new_object();
-		put_text(one, "name", s->name);
-		put_text(one, "kind", kinds[s->kind == RASHPA_STAGE_SINK]);
-		put_u64(one, "images", s->images);
-		put_u64(one, "lost", s->lost);
-		put_u64(one, "ns", s->ns);
-		put_u64(one, "bytes_in", s->bytes_in);
-		put_u64(one, "bytes_out", s->bytes_out);
-		json_object_array_add(stages, one);
-	}
-	json_object_object_add(o, "stages", stages);
+	json_object_object_add(o, "stages", stages_json(w, RASHPA_STAGE_PROCESS));
+	json_object_object_add(o, "sinks", stages_json(w, RASHPA_STAGE_SINK));
 	return o;
 }
 

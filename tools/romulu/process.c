@@ -17,7 +17,6 @@
 
 #define DEPTH	4u	/* stacks that are processed and not written yet, at most */
 #define TELL_NS	100000000ull	/* between two words to who looks on */
-#define SINKS	8
 
 /* A stack, and what came of its images. */
 struct batch {
@@ -29,6 +28,8 @@ struct batch {
 struct processing {
 	struct rashpa_pipeline *pipeline;
 	struct rashpa_stream *stream;
+	const struct rashpa_stage_stat *sinks;	/* the pipeline's; who puts results changes them */
+	uint32_t n_sinks;
 	uint8_t *copy;			/* of an image that may be overwritten; NULL: none may */
 	uint32_t bunch, depth;
 	struct batch *batch;		/* [depth], one after the other */
@@ -44,8 +45,7 @@ struct processing {
 	int failed;			/* exit status */
 	uint64_t lost;			/* results */
 	uint64_t full, most;		/* stacks that found no room; batches at a time */
-	struct rashpa_stage_stat sink[SINKS];	/* as the writer saw them last */
-	uint32_t sinks;
+	struct rashpa_stage_stat sink[RASHPA_STREAM_STAGES];	/* as the writer saw them last */
 
 	uint64_t told_ns;		/* when the last word was */
 };
@@ -94,15 +94,6 @@ static void write_batch(struct processing *p, struct batch *b)
 		rashpa_stream_release(p->stream, &b->stack);
 }
 
-static void copy_sinks(struct processing *p)
-{
-	struct rashpa_pipeline_stat stat;
-
-	rashpa_pipeline_status(p->pipeline, &stat);
-	p->sinks = stat.sinks < SINKS ? stat.sinks : SINKS;
-	memcpy(p->sink, stat.sink, p->sinks * sizeof(*p->sink));
-}
-
 static void *writer(void *argument)
 {
 	struct processing *p = argument;
@@ -117,7 +108,7 @@ static void *writer(void *argument)
 		if (!p->failed)		/* nobody else writes it */
 			write_batch(p, &p->batch[p->written % p->depth]);
 		pthread_mutex_lock(&p->lock);
-		copy_sinks(p);
+		memcpy(p->sink, p->sinks, p->n_sinks * sizeof(*p->sink));
 		p->written++;
 		pthread_cond_broadcast(&p->change);
 	}
@@ -165,19 +156,11 @@ static void say_how_it_goes(struct run *r, struct processing *p)
 	work.queue_fill = p->put - p->written;
 	work.queue_most = p->most;
 	work.queue_full = p->full;
-	add_stages(&work, p->sink, p->sinks, RASHPA_STAGE_SINK);
+	add_stages(&work, p->sink, p->n_sinks, RASHPA_STAGE_SINK);
 	pthread_mutex_unlock(&p->lock);
 	p->told_ns = now_ns();
 	rashpa_stream_tell(p->stream, &work);
 }
-
-static void say_now_and_then(struct run *r, struct processing *p)
-{
-	if (now_ns() - p->told_ns >= TELL_NS)
-		say_how_it_goes(r, p);
-}
-
-/* --- stacks are processed --- */
 
 static void go_near(struct run *r, struct processing *p)
 {
@@ -188,8 +171,10 @@ static void go_near(struct run *r, struct processing *p)
 	if (*r->about->payload_name || rashpa_memory_info(rashpa_stream_buffer(r->stream), &info))
 		return;
 	p->near = rashpa_pipeline_near(info.out_node, why);
-	if (p->near < 0)
+	if (p->near < 0) {
 		say("%s", why);
+		p->near = 0;
+	}
 }
 
 static int process_begin(struct run *r)
@@ -199,6 +184,7 @@ static int process_begin(struct run *r)
 		.width = h->width, .height = h->height, .pixel = h->pixel, .bunch = h->bunch,
 	};
 	struct processing *p = r->engine;
+	struct rashpa_pipeline_stat stat;
 	char why[RASHPA_PIPELINE_WHY];
 
 	if (h->big_endian)
@@ -207,6 +193,9 @@ static int process_begin(struct run *r)
 	go_near(r, p);
 	if (rashpa_pipeline_begin(p->pipeline, &geometry, why))
 		return fail("%s", why);
+	rashpa_pipeline_status(p->pipeline, &stat);
+	p->sinks = stat.sink;
+	p->n_sinks = stat.sinks < RASHPA_STREAM_STAGES ? stat.sinks : RASHPA_STREAM_STAGES;
 	p->stream = r->stream;
 	p->bunch = h->bunch;
 	/* one slot at least is being filled meanwhile */
@@ -267,7 +256,8 @@ static int process_look(struct run *r, const struct rashpa_stack *st)
 	if (result)
 		return result;
 	/* also where all stacks are overwritten before they are processed */
-	say_now_and_then(r, p);
+	if (now_ns() - p->told_ns >= TELL_NS)
+		say_how_it_goes(r, p);
 	b->kept = 0;
 	for (uint32_t i = 0; i < st->images && !rashpa_stack_image(st, i, &image); i++) {
 		struct rashpa_result *to = b->result[b->kept];
@@ -299,7 +289,6 @@ static int process_stack(struct run *r, const struct rashpa_stack *st)
 	p->put++;
 	pthread_cond_broadcast(&p->change);
 	pthread_mutex_unlock(&p->lock);
-	say_now_and_then(r, p);
 	return 0;
 }
 
