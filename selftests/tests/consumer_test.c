@@ -454,6 +454,69 @@ static void test_holder_killed(void)
 	drop();
 }
 
+/* What a producer left is not for who wants a stream that begins now. */
+static void test_fresh(void)
+{
+	struct rashpa_stream_plan plan = plan_of(5, 8, RASHPA_STREAM_WAIT);
+	struct rashpa_stream *s, *none;
+	struct rashpa_stack st;
+	unsigned int n = 0;
+	pid_t pid;
+
+	make();
+	set(&talk->allowed, 3);
+	pid = tap_fork_start(produce, &plan);
+	CHECK(await(&talk->published, 3), "no stacks");
+	tap_fork_kill(pid);
+	ANSWERED(rashpa_stream_open(NAME, RASHPA_STREAM_FRESH | RASHPA_STREAM_FROM_START, &none),
+		 EINVAL, NULL);
+	s = open_as(RASHPA_STREAM_FRESH);
+	CHECK(rashpa_stream_begin(s, SECOND / 10) == -ETIMEDOUT, "a stream that is over began");
+	set(&talk->allowed, UINT32_MAX);
+	pid = tap_fork_start(produce, &plan);
+	for (; next(s, &st) > 0; n++) {
+		CHECK(st.number == n && right(&st), "stack %llu instead of %u",
+		      (unsigned long long)st.number, n);
+		rashpa_stream_release(s, &st);
+	}
+	CHECK(n == 5, "%u stacks", n);
+	tap_fork_end(pid);
+	rashpa_stream_close(s);
+	drop();
+}
+
+/* A producer that goes on in the middle waits until the consumer has given all back. */
+static void test_again(void)
+{
+	struct rashpa_stream_plan plan = plan_of(8, 4, RASHPA_STREAM_WAIT);
+	struct rashpa_stream *producer, *s;
+	struct rashpa_stack st;
+	uint64_t first = 77;
+
+	make();
+	REQUIRE(!rashpa_stream_create(NAME, &plan, &producer), "create: %s", rashpa_reason());
+	ANSWERED(rashpa_stream_again(producer, &first), EINVAL, NULL);
+	REQUIRE(!rashpa_stream_start(producer, 0, 0), "start: %s", rashpa_reason());
+	s = open_as(0);
+	REQUIRE(!rashpa_stream_begin(s, SECOND), "begin: %s", rashpa_reason());
+	ANSWERED(rashpa_stream_again(s, &first), EINVAL, NULL);
+	CHECK(!rashpa_stream_again(producer, &first) && first == 0, "nothing was sent: %s",
+	      rashpa_reason());
+	REQUIRE(rashpa_stream_slot(producer, &st, SECOND) > 0, "slot: %s", rashpa_reason());
+	paint(&st);
+	CHECK(!rashpa_stream_publish(producer, &st), "publish: %s", rashpa_reason());
+	ANSWERED(rashpa_stream_again(producer, &first), EAGAIN, NULL);
+	REQUIRE(next(s, &st) == 1, "next: %s", rashpa_reason());
+	ANSWERED(rashpa_stream_again(producer, &first), EAGAIN, NULL);
+	CHECK(right(&st), "the stack is not whole any more");
+	rashpa_stream_release(s, &st);
+	CHECK(!rashpa_stream_again(producer, &first) && first == 1, "%llu: %s",
+	      (unsigned long long)first, rashpa_reason());
+	rashpa_stream_close(producer);
+	rashpa_stream_close(s);
+	drop();
+}
+
 static void test_producer_killed(void)
 {
 	struct rashpa_stream_plan plan = plan_of(100, 8, RASHPA_STREAM_WAIT);
@@ -971,6 +1034,8 @@ int main(void)
 		test_consumer_killed);
 	tap_run("what a killed consumer held is the next one's", test_holder_killed);
 	tap_run("what a killed producer left is taken first", test_producer_killed);
+	tap_run("and not by who wants a stream that begins now", test_fresh);
+	tap_run("hardware goes on when all was given back", test_again);
 	tap_run("a stream that replaces another one", test_replaced);
 	tap_run("messages that are missing are named", test_incomplete);
 	tap_run("metadata of images", test_metadata);

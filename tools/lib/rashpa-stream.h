@@ -38,6 +38,8 @@ struct rashpa_stream;
 #define RASHPA_STREAM_FROM_START	(1u << 1)
 /** RASHPA_STREAM_LATEST - with OBSERVE: of what has come, only the last stack */
 #define RASHPA_STREAM_LATEST		(1u << 2)
+/** RASHPA_STREAM_FRESH - only streams that begin after this call: what is left of others stays */
+#define RASHPA_STREAM_FRESH		(1u << 3)
 
 /** RASHPA_STACK_INCOMPLETE - lines or messages are missing: rashpa_stack_image(), @missing */
 #define RASHPA_STACK_INCOMPLETE		(1u << 0)
@@ -470,6 +472,19 @@ int rashpa_stream_start(struct rashpa_stream *stream, uint32_t segments, uint32_
  * Return: stacks complete in all processes, those before first_stack included.
  */
 uint64_t rashpa_stream_complete(const struct rashpa_stream *stream);
+
+/**
+ * rashpa_stream_again() - hardware that was stopped in the middle of the run goes on
+ * @stream: from rashpa_stream_create(), started
+ * @first: becomes the stack that it begins with
+ *
+ * Hardware is at rest before this, and is started with @first as FIRST_STACK after it. Its credit
+ * begins there, so all stacks before have to be given back; of a stream that overwrites, only if
+ * there is a consumer. A stack that only some processes had sent is sent again by all of them.
+ *
+ * Return: 0; or a negative errno: -EAGAIN: the consumer has stacks still, -ESTALE, -EINVAL.
+ */
+int rashpa_stream_again(struct rashpa_stream *stream, uint64_t *first);
 
 /**
  * rashpa_stream_end() - the run is over

@@ -307,6 +307,32 @@ uint64_t rashpa_stream_complete(const struct rashpa_stream *s)
 	return stream_stacks(s, &most);
 }
 
+int rashpa_stream_again(struct rashpa_stream *s, uint64_t *first)
+{
+	const uint64_t complete = rashpa_stream_complete(s);
+	struct rashpa_role role = {};
+
+	if (!s->producer || !s->started || s->ended)
+		return fail(EINVAL, "the stream is not a producer's, or does not run");
+	if (!stream_same(s))
+		return fail(ESTALE, "buffer %s: somebody began another stream", s->name);
+	/* whoever wrote more than is true gets what comes of it */
+	if (__atomic_load_n(&s->shared->credit, __ATOMIC_ACQUIRE) < complete &&
+	    (s->head.policy != RASHPA_STREAM_OVERWRITE ||
+	     rashpa_buffer_role(s->buffer.node, &role) || stream_who(&role, 1)))
+		return fail(EAGAIN, "buffer %s: the consumer has stacks still", s->name);
+	for (uint32_t i = 0; i < s->head.locks; i++) {
+		volatile uint64_t *lock = (volatile uint64_t *)
+					  (s->lock_base + (uint64_t)i * RFPGA_LOCK_SIZE);
+
+		__atomic_store_n(lock + RFPGA_LOCK_BEGUN / 8, complete, __ATOMIC_RELAXED);
+		__atomic_store_n(lock + RFPGA_LOCK_STACKS / 8, complete, __ATOMIC_RELEASE);
+	}
+	__sync_synchronize();
+	*first = complete;
+	return 0;
+}
+
 int rashpa_stream_end(struct rashpa_stream *s, const struct rashpa_stream_header *count)
 {
 	if (!s->producer || !s->started || s->ended)

@@ -11,7 +11,7 @@
 int rashpa_stream_open(const char *buffer, unsigned int flags, struct rashpa_stream **stream)
 {
 	const unsigned int known = RASHPA_STREAM_OBSERVE | RASHPA_STREAM_FROM_START |
-				   RASHPA_STREAM_LATEST;
+				   RASHPA_STREAM_LATEST | RASHPA_STREAM_FRESH;
 	int error;
 
 	*stream = NULL;
@@ -19,6 +19,8 @@ int rashpa_stream_open(const char *buffer, unsigned int flags, struct rashpa_str
 		return fail(EINVAL, "flags %#x are not defined", flags & ~known);
 	if (flags & RASHPA_STREAM_LATEST && !(flags & RASHPA_STREAM_OBSERVE))
 		return fail(EINVAL, "only an observer leaves stacks out: a consumer takes all of them");
+	if (flags & RASHPA_STREAM_FRESH && flags & RASHPA_STREAM_FROM_START)
+		return fail(EINVAL, "a stream that is there is not one that begins now");
 	error = stream_open(buffer, flags, false, stream);
 	/* what has ended is none for us, unless something of it is left to be taken */
 	if (!error)
@@ -195,6 +197,8 @@ static int look_for_stream(struct rashpa_stream *s)
 	found = stream_copy(s);
 	if (found <= 0)
 		return found;
+	if (s->flags & RASHPA_STREAM_FRESH && s->head.generation == s->generation)
+		return 0;
 	found = begins(s);
 	if (found < 0)
 		return found;
@@ -790,7 +794,7 @@ int rashpa_stream_fd(const struct rashpa_stream *s)
 	return s->channel;
 }
 
-static int32_t who(const struct rashpa_role *role, uint32_t i)
+int32_t stream_who(const struct rashpa_role *role, uint32_t i)
 {
 	if (!(role->out_held >> i & 1))
 		return 0;
@@ -806,8 +810,8 @@ void rashpa_stream_status(struct rashpa_stream *s, struct rashpa_stream_stat *st
 	if (s->group && !rashpa_group_status(s->channel, &info))
 		s->stat.overruns = info.out_overruns;
 	if (!rashpa_buffer_role(s->buffer.node, &role)) {
-		s->stat.producer = who(&role, 0);
-		s->stat.consumer = who(&role, 1);
+		s->stat.producer = stream_who(&role, 0);
+		s->stat.consumer = stream_who(&role, 1);
 	}
 	s->stat.state = RASHPA_STREAM_IDLE;
 	if (s->known && !s->producer && stream_same(s)) {

@@ -151,6 +151,8 @@ int stream_sleep(struct rashpa_stream *s, int64_t deadline);
 int64_t stream_deadline(int64_t timeout_ns);
 /* 1, 0, or a negative errno */
 int stream_has_producer(struct rashpa_stream *s);
+/* process that has role 0, producer, or 1, consumer; 0: none, -1: it cannot be seen from here */
+int32_t stream_who(const struct rashpa_role *role, uint32_t i);
 void stream_tell(struct rashpa_stream *s, struct memory *m);
 
 #endif /* STREAM_INTERNAL_H */
