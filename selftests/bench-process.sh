@@ -17,6 +17,7 @@ selftests/lab/lab exec -- make -s tools
 selftests/lab/lab exec -- bash -c '
 	export PYTHONPATH=$PWD/tools/python RASHPA_LIBRARY=build/tools/librashpa.so.0
 	export RASHPA_PROCESSING_LIBRARY=build/tools/librashpa-processing.so.0 MPLCONFIGDIR=/tmp
+	export PYTHONWARNINGS=ignore	# of pyFAI, about what it can do without
 	out=$1
 	shift
 	build/tools/rashpa-bench process --json="$out/process.json" "$@"

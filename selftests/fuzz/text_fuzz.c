@@ -136,7 +136,7 @@ static void read_planes(const uint8_t *data, size_t size)
 	int err;
 
 	write_file(path, sizeof(path), "plane", data, size);
-	err = rpu_planes_read(paths, 1, 3, 8, number, why);
+	err = rpu_planes_read(paths, 1, &(struct rpu_shape) { 3, 2, 4 }, number, why);
 	unlink(path);
 	must(err ? err == -1 && *why : size >= 12);
 }

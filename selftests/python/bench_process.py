@@ -5,6 +5,8 @@
 bench_process.py FILE.json FILE.svg [ROUNDS]: pipelines and peers take turns, the median counts; as
 many threads as OpenMP has.
 """
+import ctypes
+import itertools
 import json
 import os
 import statistics
@@ -57,14 +59,15 @@ class Bench:
     def __init__(self, rows, rounds, threads):
         self.rows, self.rounds, self.threads = rows, rounds, threads
 
-    def row(self, name, peer, raw, ours, theirs, moved):
+    def row(self, name, peer, raw, ours, theirs, moved, threads=None):
         """Both in seconds; of as many bytes."""
+        threads = threads or self.threads
         ours, theirs = statistics.median(ours), statistics.median(theirs)
         self.rows.append({
-            "name": name, "backend": f"cpu, {self.threads} threads", "peer": peer,
+            "name": name, "backend": f"cpu, {threads} thread{'s' * (threads > 1)}", "peer": peer,
             "size_bytes": raw.nbytes, "ours": moved / ours / 1e9, "theirs": moved / theirs / 1e9,
             "ratio": theirs / ours, "unit": "GB/s", "better": "higher"})
-        print(f"{name:16} {raw.shape[1]} x {raw.shape[0]}: {ours * 1e3:.3f} ms, {peer} "
+        print(f"{name:23} {threads} threads, {raw.shape[1]} x {raw.shape[0]}: {ours * 1e3:.3f} ms, {peer} "
               f"{theirs * 1e3:.3f} ms, ratio {theirs / ours:.2f}", file=sys.stderr, flush=True)
 
     def of(self, shape, folder):
@@ -110,11 +113,16 @@ class Bench:
         ai.save(f"{folder}/bench.poni")
         image = (raw & 0x3fff).astype(numpy.float32)
         bins = 1000
-        for split in "bbox", "no":
+        openmp, every = ctypes.CDLL("libgomp.so.1"), self.threads
+        for split, error, threads in itertools.product(("bbox", "no"), (None, "poisson"),
+                                                       sorted({1, every})):
+            openmp.omp_set_num_threads(threads)
             pipeline = Pipeline({"integrate": {"poni": f"{folder}/bench.poni", "bins": bins,
-                                               "unit": "2th_deg", "split": split}})
+                                               "unit": "2th_deg", "split": split,
+                                               "error": error or "none"}})
             def theirs():
-                ai.integrate1d(image, bins, unit="2th_deg", method=(split, "csr", "cython"))
+                ai.integrate1d(image, bins, unit="2th_deg", method=(split, "csr", "cython"),
+                               error_model=error)
             counts = raw & 0x3fff
             theirs()
             pipeline(counts)
@@ -125,7 +133,9 @@ class Bench:
                 times.append(after - before)
                 before = after
                 others.append(timed(theirs))
-            self.row(f"integrate, {split}", "pyFAI", raw, times, others, raw.size * 4)
+            self.row(f"integrate, {split}{', errors' if error else ''}", "pyFAI", raw, times, others,
+                     raw.size * 4, threads)
+        openmp.omp_set_num_threads(every)
 
 
 def ssx(folder, images=60):

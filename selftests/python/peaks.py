@@ -204,6 +204,16 @@ def main():
     image, where = made_up(random, 12, 20)
     compare("pyfai", few, image, image.astype(float), "Chauvenet", where)
     is_pyfai("pyfai", few, image, image.astype(float), "Chauvenet")
+    # more than threads share at a time, and what is far around them
+    image, _ = made_up(random, 0, 5)
+    image[4:-4:8, 4:-4:8] = 700 + numpy.arange(17)[:, None] + numpy.arange(26)
+    image[4:-4:8, 5:-4:8] = 500
+    many = {**STEPS["peakfinder8"][1], "radius": 40, "threshold": 100, "snr": 2}
+    right = compare("peakfinder8", many, image, image.astype(float), "many")
+    few = Pipeline({"peaks": {"finder": "peakfinder8", "centre": CENTRE, **many, "capacity": 300}})
+    result = few(image)
+    ok(len(right) > 400 and len(result.peaks) == 300 and same(result.peaks, right[:300]) and
+       few.stat()["overflow"] == 1, f"of {len(right)} peaks the first 300 are kept, and it is counted")
     # a shade around the beam, peaks at the edges, a streak that is too long for a peak
     image, where = made_up(random, 8, 100)
     image[RADIUS < 25] = 65535

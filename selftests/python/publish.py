@@ -212,8 +212,14 @@ def wrong(folder):
     ok(says("endpoint: is missing") and says("Protocol not supported", endpoint="nowhere://x") and
        says("/none/x: Not a directory", endpoint=f"ipc://{folder}/none/x") and
        says("is not one of none, lz4, bitshuffle-lz4", endpoint="ipc://x", compression="zstd") and
+       says("\"99999\" is no port", endpoint="tcp://*:99999") and
+       says("\"12x\" is no port", endpoint="tcp://127.0.0.1:12x") and
        says("is not one of push, pub", endpoint="ipc://x", pattern="pair") and
        says("0 is not 1 to", endpoint="ipc://x", waiting=0), "what is wrong is refused")
+    with open("precious", "w") as file:
+        file.write("precious")
+    ok(says("precious exists, and is no socket", endpoint="ipc://precious") and
+       open("precious").read() == "precious", "a file that has a socket's name is not removed")
 
 
 if __name__ == "__main__":

@@ -49,7 +49,7 @@ if [[ -d ${RASHPA_DATA-}/jungfrau ]]; then
 		{"pretreat": {"detector": "jungfrau",
 			"pedestal": ["$data/pedestal_g0.bin.zst", "$data/pedestal_g1.bin.zst", "$data/pedestal_g2.bin.zst"],
 			"gain": ["$data/gain_g0.bin.zst", "$data/gain_g1.bin.zst", "$data/gain_g2.bin.zst"]},
-		 "sinks": {"raw": {"file": "photons.f32"}}}
+		 "sinks": {"raw": {"file": "photons.f32", "overwrite": true}}}
 	END
 	start "$data" --images 10 --bunch 2
 	attach "$work/photons.json"
@@ -134,7 +134,7 @@ if [[ $other ]]; then
 	wait "$romulu" 2>/dev/null
 	cat <&"$reader" >>"$work/first"
 	exec {reader}<&-
-	attach "{\"sinks\": {\"raw\": {\"file\": \"$work/rest\"}}}" --engine "$other"
+	attach "{\"sinks\": {\"raw\": {\"file\": \"$work/rest\", \"overwrite\": true}}}" --engine "$other"
 	both 0 "a receiver with the same board after one that was killed"
 	first=$(($(stat -c %s "$work/first") / float)) rest=$(($(stat -c %s "$work/rest") / float))
 	holds "it has all that was not written, and not more than a stack again: $first and $rest of 40" \
@@ -158,10 +158,85 @@ if [[ $other ]]; then
 	is "the board that streams does not process" "$?" 1
 	grep -q "fpga$fpga: process [0-9]* (remu) has it to itself" "$work/out"
 	ok $? "and it is said who has it" || sed 's/^/# /' "$work/out"
-	attach "{\"sinks\": {\"raw\": {\"file\": \"$work/rest\"}}}"
+	attach "{\"sinks\": {\"raw\": {\"file\": \"$work/rest\", \"overwrite\": true}}}"
 	both 0 "the next receiver has the rest"
 	first=$(($(stat -c %s "$work/first") / float)) rest=$(($(stat -c %s "$work/rest") / float))
 	holds "none is missing: $first and $rest of 40" "first >= 1 && first + rest >= 40 && first + rest <= 42"
+
+	# from board to board: no image passes the host's memory
+	export RASHPA_RUN=$work
+	offered() { # romulu listens, or has ended
+		until [[ -S $work/board ]] || ! readlink "/proc/$romulu/exe" >/dev/null; do :; done
+	}
+	policy=/sys/module/rashpa/parameters/p2p_bridge
+	before=$(cat "$policy")
+	echo allow >"$policy"
+	rm -f "$work/board"
+	attach "{\"pretreat\": {\"dark\": \"move\", \"dark_images\": 4, \"gain\": 3, \"saturated\": 30000},
+		\"sinks\": {\"raw\": {\"file\": \"$work/$other.f32\", \"overwrite\": true}}}" --engine "$other" --offer board
+	offered
+	start generate:4 --images 24 --bunch 1 --slots 5 --darks generate:2:7 --dark-every 3 --payload board
+	both 0 "from board to board"
+	is "all were there" "$(says '[.in_place, .images, .dark, .lost]') $(unit '[.images, .results, .dark]')" \
+		"[true,16,8,0] [24,16,8]"
+	python3 -B "$work/same.py" "$work/reference.f32" "$work/$other.f32" >"$work/err" 2>&1
+	ok $? "with the reference's numbers" || sed 's/^/# /' "$work/err"
+
+	# another receiver offers the memory again, and begins in the middle of the ring
+	start generate:7 --images 40 --bunch 2
+	attach "{\"sinks\": {\"raw\": {\"file\": \"$work/all\"}}}"
+	both 0 "by way of the host"
+	rm "$work/pipe"
+	mkfifo "$work/pipe"
+	rm -f "$work/board"
+	attach "{\"sinks\": {\"raw\": {\"file\": \"$work/pipe\"}}}" --engine "$other" --offer board
+	offered
+	start generate:7 --images 40 --bunch 2 --slots 7 --payload board
+	exec {reader}<"$work/pipe"
+	head -c $((11 * float / 2)) <&"$reader" >"$work/first"
+	kill -9 "$romulu"
+	wait "$romulu" 2>/dev/null
+	cat <&"$reader" >>"$work/first"
+	exec {reader}<&-
+	rm -f "$work/board"
+	attach "{\"sinks\": {\"raw\": {\"file\": \"$work/rest\", \"overwrite\": true}}}" --engine "$other" --offer board
+	both 0 "one that was killed is followed by another"
+	first=$(($(stat -c %s "$work/first") / float)) rest=$(($(stat -c %s "$work/rest") / float))
+	holds "it has all that was not written: $first and $rest of 40" \
+		"first >= 5 && rest >= 1 && first + rest >= 39 && first + rest <= 44"
+	cmp -n $((first * float)) "$work/all" "$work/first" && cmp <(tail -c $((rest * float)) "$work/all") "$work/rest"
+	ok $? "each image is the right one"
+
+	# what the engine cannot take
+	fresh() { rashpactl buffer remove process && rashpactl buffer create process 64M >/dev/null; }
+	for case in "--bunch 1 --slots 17:room for 17 images" "--bunch 1 --slots 4 --policy overwrite:may be overwritten" \
+		"--slots 4 --dtp 0,0,100x10@0,0 --bunch 3:gaps between its stacks"; do
+		read -ra options <<<"${case%:*}"
+		fresh
+		rm -f "$work/board"
+		attach '{}' --engine "$other" --offer board --timeout 20
+		offered
+		start generate:4 --images 40 --payload board --timeout 20 "${options[@]}"
+		wait "$romulu"
+		is "refused: ${options[*]}" $? 1
+		grep -q "${case#*:}" "$work/out"
+		ok $? "it says why" || sed 's/^/# /' "$work/out"
+		kill "$remu"
+		wait "$remu"
+	done
+	fresh
+	rm -f "$work/board"
+	attach '{}' --engine "$other" --offer board
+	start generate:4 --images 4
+	wait "$romulu"
+	is "a stream that is somewhere else" $? 1
+	grep -q "its images are not in memory board: stream with --payload board" "$work/out"
+	ok $? "is said to be" || sed 's/^/# /' "$work/out"
+	wait "$remu"
+	fresh
+	echo "$before" >"$policy"
+	romulu --buffer process --pipeline '{}' --offer board >"$work/out" 2>&1
+	is "memory of no board" $? 2
 
 	# in a program: the result of an image that was given up is not the next one's
 	cat >"$work/stopped.py" <<-END
@@ -315,7 +390,7 @@ kill -9 "$romulu"
 wait "$romulu" 2>/dev/null
 cat <&"$reader" >>"$work/first"
 exec {reader}<&-
-attach "{\"sinks\": {\"raw\": {\"file\": \"$work/rest\"}}}"
+attach "{\"sinks\": {\"raw\": {\"file\": \"$work/rest\", \"overwrite\": true}}}"
 both 0 "a receiver after one that was killed"
 first=$(($(stat -c %s "$work/first") / float)) rest=$(($(stat -c %s "$work/rest") / float))
 holds "it has all that was not written, and not more than a stack again: $first and $rest of 40" \
@@ -341,22 +416,41 @@ python3 -B - "$work/first.h5" "$work/rest.h5" <<-END >"$work/err" 2>&1
 END
 ok $? "both files have all images, and no more than a stack twice" || sed 's/^/# /' "$work/err"
 
+# --- a stream that ends in the middle: what came is in the file, which is not called complete
+start generate:4 --images 1000000 --bunch 2
+attach "{\"sinks\": {\"nexus\": {\"file\": \"$work/part.h5\"}}}"
+has_part() { (($(stat -c %s "$work/part.h5" 2>/dev/null || echo 0) > 2 * float)); }
+wait_for 60 has_part
+kill "$remu"
+wait "$remu"
+wait "$romulu"
+is "a stream that ends in the middle" $? 1
+python3 -B - "$work/part.h5" <<-END >"$work/err" 2>&1
+	import sys
+	import h5py
+	with h5py.File(sys.argv[1]) as file:
+	    frames = list(file["entry/instrument/detector/sequence_number"])
+	    assert len(frames) and frames == list(range(len(frames))), frames
+	    assert not file["entry/complete"][()]
+END
+ok $? "is not complete in the file, which opens" || sed 's/^/# /' "$work/err"
+
 # --- a disk that is full: the receiver stops, or goes on, as it was told
 mkdir "$work/small"
 mount -t tmpfs -o size=$((5 * float / 2)) tmpfs "$work/small"
 start generate:4 --images 8 --bunch 2
-attach "{\"sinks\": {\"raw\": {\"file\": \"$work/small/out\", \"on_error\": \"go_on\"}}}"
+attach "{\"sinks\": {\"raw\": {\"file\": \"$work/small/out\", \"overwrite\": true, \"on_error\": \"go_on\"}}}"
 both 4 "a full disk, and the stream goes on"
 is "what was lost is counted, and the file has whole images" \
 	"$(says '[.images, .sinks[0].images, .sinks[0].lost]') $(stat -c %s "$work/small/out")" "[8,8,6] $((2 * float))"
 grep -q "small/out: No space left on device" "$work/out"
 ok $? "it says which file, and why" || sed 's/^/# /' "$work/out"
 start generate:4 --images 8 --bunch 2
-attach "{\"sinks\": {\"raw\": {\"file\": \"$work/small/out\"}}}"
+attach "{\"sinks\": {\"raw\": {\"file\": \"$work/small/out\", \"overwrite\": true}}}"
 wait "$romulu"
 is "a full disk, and the receiver stops" $? 1
 umount "$work/small"
-attach "{\"sinks\": {\"raw\": {\"file\": \"$work/rest\"}}}"
+attach "{\"sinks\": {\"raw\": {\"file\": \"$work/rest\", \"overwrite\": true}}}"
 both 0 "the next receiver has what was not written"
 holds "it is, at least, all but the stack that was written: $(($(stat -c %s "$work/rest") / float))" \
 	"$(stat -c %s "$work/rest") == 6 * float"

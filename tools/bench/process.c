@@ -147,7 +147,7 @@ static void remove_planes(const struct config *c)
 static int open_pipeline(const struct config *c, struct work *w)
 {
 	const struct rashpa_geometry geometry = {
-		w->width, w->height, RASHPA_PIXEL_U16, 1,
+		.width = w->width, .height = w->height, .pixel = RASHPA_PIXEL_U16, .bunch = 1,
 	};
 	char json[512], why[RASHPA_PIPELINE_WHY];
 

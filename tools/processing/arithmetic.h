@@ -58,10 +58,13 @@ RPU_FUNCTION rpu_uint rpu_stage(rpu_uint raw)
 	return rpu_code(raw) - (rpu_code(raw) >> 1);
 }
 
-/* Towards a dark image's value; weight 1 replaces, 1 / N is the mean of about N. */
+/*
+ * Towards a dark image's value; 1 / N is the mean of about N. Weight 1 replaces whatever was there:
+ * the sum would keep what is no number, and lose the value beside what is huge.
+ */
 RPU_FUNCTION rpu_real rpu_mean_of(rpu_real pedestal, rpu_real dark, rpu_real weight)
 {
-	return pedestal + weight * (dark - pedestal);
+	return weight < 1 ? pedestal + weight * (dark - pedestal) : dark;
 }
 
 /*
@@ -88,10 +91,15 @@ RPU_FUNCTION rpu_real rpu_scale(rpu_uint raw, rpu_real pedestal, rpu_real per_ga
 	return (RPU_REAL(raw) - pedestal) * per_gain;
 }
 
-/* Halves upwards, also of what is negative: all languages can do that alike. */
+/*
+ * Halves upwards, also of what is negative: all languages can do that alike. The difference is
+ * exact wherever it decides; x + 0.5 is not: it is rounded above 2^23, and just below a half.
+ */
 RPU_FUNCTION rpu_real rpu_round(rpu_real x)
 {
-	return RPU_REAL(floor(x + RPU_REAL(0.5)));
+	const rpu_real below = RPU_REAL(floor(x));
+
+	return x - below >= RPU_REAL(0.5) ? below + RPU_REAL(1) : below;
 }
 
 /* Of veto and compression: above, not equal. What is no number is not above anything. */

@@ -19,6 +19,12 @@ static int read_side(struct json_place *at, struct json_object *value, void *to)
 	return rpu_read_u32(at, value, 1, RPU_SIDE, to);
 }
 
+/* A pixel is at one border of its chip. */
+static int read_chip(struct json_place *at, struct json_object *value, void *to)
+{
+	return rpu_read_u32(at, value, 2, RPU_SIDE, to);
+}
+
 static int read_place(struct json_place *at, struct json_object *value, void *to)
 {
 	return rpu_read_u32(at, value, 0, RPU_SIDE, to);
@@ -65,8 +71,10 @@ static int read_modules(struct json_place *at, struct json_object *value, void *
 {
 	struct rashpa_pipeline *p = to;
 
-	return json_read_array(at, value, read_module, p->assemble.module,
-			       sizeof(*p->assemble.module), RPU_MODULES, &p->assemble.modules);
+	if (json_read_array(at, value, read_module, p->assemble.module,
+			    sizeof(*p->assemble.module), RPU_MODULES, &p->assemble.modules))
+		return -1;
+	return p->assemble.modules ? 0 : json_wrong(at, "names no module");
 }
 
 static int assemble_read(struct json_place *at, struct json_object *value, void *to)
@@ -74,8 +82,8 @@ static int assemble_read(struct json_place *at, struct json_object *value, void 
 	struct rashpa_pipeline *p = to;
 	const struct json_key keys[] = {
 		{ "modules", false, read_modules, p },
-		{ "wide_every_x", false, read_side, &p->assemble.wide_x },
-		{ "wide_every_y", false, read_side, &p->assemble.wide_y },
+		{ "wide_every_x", false, read_chip, &p->assemble.wide_x },
+		{ "wide_every_y", false, read_chip, &p->assemble.wide_y },
 		{ "rotate", false, read_rotate, &p->assemble.turn.rotate },
 		{ "flip", false, read_flip, &p->assemble.turn.flip },
 		{ "bin_x", false, read_block, &p->assemble.bin.x },
@@ -212,8 +220,8 @@ static int make_map(struct rashpa_pipeline *p, char *why)
 
 		for (size_t k = 0; k < (size_t)m->width * m->height; k++) {
 			if (!place(p, m, k % m->width, k / m->width, &to))
-				return because(why, -1, "pipeline: assemble.modules[%u]: another one is there",
-					       i);
+				return because(why, -1, "pipeline: assemble.modules[%u]: another one is where its pixel %zu, %zu comes (x, y)",
+					       i, k % m->width, k / m->width);
 		}
 	}
 	p->width = on_its_side(&p->assemble.turn) ? to.height : to.width;
@@ -237,8 +245,9 @@ static int assemble_begin(struct rashpa_pipeline *p, char *why)
 		return 0;
 	if (p->width % b->x || p->height % b->y)
 		return because(why, -1, "pipeline: assemble: %" PRIu32 " x %" PRIu32
-			       " pixels are not whole blocks of %" PRIu32 " x %" PRIu32, p->width,
-			       p->height, b->x, b->y);
+			       " pixels are not whole blocks of %" PRIu32 " x %" PRIu32
+			       " (bin_x, bin_y): cut some off by \"modules\", or give numbers that divide them",
+			       p->width, p->height, b->x, b->y);
 	p->assemble.fine = rpu_memory(rpu_pixels(p), sizeof(float));
 	p->width /= b->x;
 	p->height /= b->y;

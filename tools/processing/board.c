@@ -3,6 +3,10 @@
  * A board that pretreats (fpga-interface.rst, "Processing units"). On-board memory has a ring of
  * raw images, the planes of the calibration, and a ring of results; DTP 0 sends each result into
  * memory of ours, and a lock record behind it. An image is given when the one before is there.
+ *
+ * Raw images come from us, or another board writes them into a part of that memory (offered): they
+ * stay where they are then. The unit takes one place of the ring after the other; where the stream
+ * is further, what is between is processed as well, and dropped.
  */
 #include "board.h"
 
@@ -19,7 +23,7 @@
 #include "rashpa.h"
 #include "say.h"
 
-#define SLOTS		2u		/* of both rings, and of our memory */
+#define SLOTS		2u		/* of results, of our memory, and of raw images from us */
 #define VECTOR		0u
 #define LOOK_MS		100		/* at the board, while nothing comes of it */
 #define PATIENCE_NS	10000000000ull
@@ -29,12 +33,15 @@
 struct rpu_board {
 	struct fpga fpga;
 	struct view memory;
+	struct view offered;		/* its beginning, for raw images of others */
 	struct view credit, ring;	/* doorbell pages of DTP 0 and of the unit */
 	struct fpga_block unit;
 	uint16_t run;
 	size_t words, bytes;		/* of an image; of a raw word */
 	uint32_t width, height;
 	uint64_t raw, raw_step, pedestal, gain, result, result_step;	/* in on-board memory */
+	uint32_t raw_slots;
+	bool in_place;			/* raw images are there already */
 	uint64_t slot;			/* bytes from result to result in our memory */
 
 	int dmabuf, map, channel;
@@ -158,21 +165,65 @@ static int open_doorbell(struct rpu_board *b, struct view *view, uint32_t offset
 			 true, why);
 }
 
-/* Where everything is on the board. */
-static int place(struct rpu_board *b, unsigned int gains, char *why)
+/* Bytes of on-board memory that we reach. */
+static uint64_t room_of(const struct rpu_board *b)
 {
-	const uint32_t limits = fpga_read(&b->fpga, RFPGA_LIMITS);
-	const uint64_t odd = ((1ull << (RFPGA_LIMITS_ALIGN(limits) & 31)) - 1) | 63;
-	const uint64_t plane = b->words * sizeof(float);
-	uint64_t room = fpga_read64(&b->fpga, RFPGA_MEMORY_SIZE), need;
-	char needs[SIZE_TEXT], has[SIZE_TEXT];
+	const uint64_t room = fpga_read64(&b->fpga, RFPGA_MEMORY_SIZE);
 
-	if (room > b->memory.length)
-		room = b->memory.length;
-	b->raw_step = (b->words * b->bytes + odd) & ~odd;
+	return room < b->memory.length ? room : b->memory.length;
+}
+
+/* Offsets that the board takes: a mask of what they must not have. */
+static uint64_t odd_bits(const struct rpu_board *b)
+{
+	return (1ull << (RFPGA_LIMITS_ALIGN(fpga_read(&b->fpga, RFPGA_LIMITS)) & 31)) - 1;
+}
+
+/* Raw images of another board, in the part that is offered. */
+static int place_theirs(struct rpu_board *b, const struct rashpa_raw_ring *ring, char *why)
+{
+	const uint64_t image = b->words * b->bytes;
+
+	if (ring->slots > RFPGA_UNIT_SLOTS_MAX)
+		return because(why, -1, "fpga%u: the stream has room for %" PRIu32
+			       " images in its memory, and its processing unit takes %u at most: have fewer slots, or smaller stacks",
+			       b->fpga.number, ring->slots, RFPGA_UNIT_SLOTS_MAX);
+	if (ring->step < image || ring->step > UINT32_MAX ||
+	    (ring->offset | ring->step) & (odd_bits(b) | (b->bytes - 1)))
+		return because(why, -1, "fpga%u: its processing unit takes no images of %" PRIu64
+			       " bytes each %" PRIu64 " bytes, from byte %" PRIu64 " on",
+			       b->fpga.number, image, ring->step, ring->offset);
+	if (ring->offset > b->offered.length ||
+	    (ring->slots - 1) * ring->step + image > b->offered.length - ring->offset)
+		return because(why, -1, "fpga%u: raw images reach out of the memory that was offered",
+			       b->fpga.number);
+	b->raw = ring->offset;
+	b->raw_step = ring->step;
+	b->raw_slots = ring->slots;
+	b->in_place = true;
+	return 0;
+}
+
+/* Where everything is on the board. */
+static int place(struct rpu_board *b, unsigned int gains, const struct rashpa_raw_ring *ring,
+		 char *why)
+{
+	const uint64_t odd = odd_bits(b) | 63, plane = b->words * sizeof(float);
+	const uint64_t room = room_of(b);
+	char needs[SIZE_TEXT], has[SIZE_TEXT];
+	uint64_t need;
+
 	b->result_step = (plane + odd) & ~odd;
-	b->raw = 0;
-	b->pedestal = SLOTS * b->raw_step;
+	b->pedestal = (b->offered.length + odd) & ~odd;
+	if (ring->slots) {
+		if (place_theirs(b, ring, why))
+			return -1;
+	} else {
+		b->raw = b->pedestal;
+		b->raw_step = (b->words * b->bytes + odd) & ~odd;
+		b->raw_slots = SLOTS;
+		b->pedestal += SLOTS * b->raw_step;
+	}
 	b->gain = b->pedestal + ((gains * plane + odd) & ~odd);
 	b->result = b->gain + ((gains * plane + odd) & ~odd);
 	need = b->result + SLOTS * b->result_step;
@@ -252,7 +303,7 @@ static void configure(struct rpu_board *b, const struct rpu_calibration *c)
 	set(b, RFPGA_UNIT_DARK_WEIGHT, weight);
 	set(b, RFPGA_UNIT_RAW_IMAGE, b->raw_step);
 	set(b, RFPGA_UNIT_RESULT_IMAGE, b->result_step);
-	set(b, RFPGA_UNIT_RAW_SLOTS, SLOTS);
+	set(b, RFPGA_UNIT_RAW_SLOTS, b->raw_slots);
 	set(b, RFPGA_UNIT_RESULT_SLOTS, SLOTS);
 }
 
@@ -289,20 +340,17 @@ static int start(struct rpu_board *b, char *why)
 	return 0;
 }
 
-static int begin(struct rpu_board *b, unsigned int number, const struct rpu_calibration *c,
-		 char *why)
+int rpu_board_begin(struct rpu_board *b, const struct rpu_calibration *c,
+		    const struct rashpa_raw_ring *ring, char *why)
 {
 	const unsigned int gains = c->jungfrau ? RPU_GAINS : 1;
-	struct fpga *f = &b->fpga;
 
 	b->words = (size_t)c->width * c->height;
 	b->bytes = (size_t)1 << (c->pixel - RASHPA_PIXEL_U8);
 	b->width = c->width;
 	b->height = c->height;
-	if (fpga_open(f, number, why) || fpga_claim(f, why) || fpga_registers(f, why) ||
-	    view_open(&b->memory, f, "memory", RFPGA_BAR_MEMORY, 0, 0, true, why) ||
-	    check(b, why) || open_doorbell(b, &b->credit, 0, why) ||
-	    open_doorbell(b, &b->ring, b->unit.doorbell, why) || place(b, gains, why) ||
+	if (check(b, why) || open_doorbell(b, &b->credit, 0, why) ||
+	    open_doorbell(b, &b->ring, b->unit.doorbell, why) || place(b, gains, ring, why) ||
 	    make_memory(b, why))
 		return -1;
 	load(b, c, gains);
@@ -310,8 +358,7 @@ static int begin(struct rpu_board *b, unsigned int number, const struct rpu_cali
 	return start(b, why);
 }
 
-int rpu_board_begin(const char *name, const struct rpu_calibration *c, struct rpu_board **board,
-		    char *why)
+int rpu_board_open(const char *name, struct rpu_board **board, char *why)
 {
 	struct rpu_board *b = calloc(1, sizeof(*b));
 	unsigned int number;
@@ -322,9 +369,11 @@ int rpu_board_begin(const char *name, const struct rpu_calibration *c, struct rp
 		return because(why, -1, "%s: no memory", name);
 	}
 	b->fpga = (struct fpga)FPGA_NONE;
-	b->memory = b->credit = b->ring = (struct view)VIEW_NONE;
+	b->memory = b->offered = b->credit = b->ring = (struct view)VIEW_NONE;
 	b->dmabuf = b->map = b->channel = -1;
-	if (begin(b, number, c, why)) {
+	if (fpga_open(&b->fpga, number, why) || fpga_claim(&b->fpga, why) ||
+	    fpga_registers(&b->fpga, why) ||
+	    view_open(&b->memory, &b->fpga, "memory", RFPGA_BAR_MEMORY, 0, 0, true, why)) {
 		rpu_board_end(b);
 		return -1;
 	}
@@ -332,30 +381,59 @@ int rpu_board_begin(const char *name, const struct rpu_calibration *c, struct rp
 	return 0;
 }
 
+int rpu_board_offer(struct rpu_board *b, const void **base, uint64_t *length, char *why)
+{
+	const uint64_t page = sysconf(_SC_PAGESIZE);
+	struct rashpa_window_make window = {
+		.bar = RFPGA_BAR_MEMORY, .length = room_of(b) / 2 / page * page,
+	};
+	struct rashpa_info info = { .fd = b->memory.fd };
+	const int memory = rashpa_memory_open();
+	int error = memory < 0 ? memory : rashpa_memory_info(memory, &info);
+
+	if (memory >= 0)
+		close(memory);
+	if (error)
+		return because(why, -1, "fpga%u: %s", b->fpga.number, rashpa_reason());
+	window.cache = info.out_cache;	/* of two windows of the same bytes it is the same */
+	if (!window.length)
+		return because(why, -1, "fpga%u: it has no memory", b->fpga.number);
+	b->offered.fd = rashpa_device_window(b->fpga.device, &window);
+	if (b->offered.fd < 0)
+		return because(why, -1, "fpga%u: on-board memory for raw images: %s",
+			       b->fpga.number, rashpa_reason());
+	b->offered.length = *length = window.length;
+	*base = (const void *)(uintptr_t)b->memory.base;
+	return b->offered.fd;
+}
+
 /* --- images --- */
 
-/* The slot is free: what was given before has been taken. 0, or -1 with the reason. */
-static int give(struct rpu_board *b, const struct rpu_raw *raw, bool dark, char *why)
+/* A raw image of ours. The place is free: what was given before has been taken. */
+static void copy(const struct rpu_board *b, const struct rpu_raw *raw)
 {
 	uint8_t *to = (uint8_t *)(uintptr_t)b->memory.base + b->raw +
-		      b->given % SLOTS * b->raw_step;
+		      b->given % b->raw_slots * b->raw_step;
 	const uint8_t *line = raw->data;
 	const size_t row = b->width * b->bytes;
-	const uint32_t bit = 1u << b->given % 16;
 
-	if (b->lost)
-		return because(why, -1, "fpga%u: it has failed before: begin anew", b->fpga.number);
 	if (raw->line_stride == row)
 		memcpy(to, line, row * b->height);
 	else
 		for (uint32_t y = 0; y < b->height; y++, line += raw->line_stride, to += row)
 			memcpy(to, line, row);
+}
+
+/* The next place of the ring has an image. */
+static void give(struct rpu_board *b, bool dark)
+{
+	const uint32_t bit = 1u << b->given % 16;
+
 	b->darks = dark ? b->darks | bit : b->darks & ~bit;
 	b->given++;
 	/* orders the doorbell behind the image, also where that was combined into larger writes */
 	rashpa_doorbell64(b->ring.base, RFPGA_DB_GIVEN, RFPGA_GIVEN(b->given, b->darks, b->run));
 	b->lost = true;			/* until it is there */
-	return 0;
 }
 
 static int waited(const struct rpu_board *b, uint64_t since, char *why)
@@ -368,14 +446,13 @@ static int waited(const struct rpu_board *b, uint64_t since, char *why)
 			      what, b->results) : 0;
 }
 
-int rpu_board_pretreat(struct rpu_board *b, const struct rpu_raw *raw, float *result, char *why)
+/* Until its result is there; it is taken, @result: and read. */
+static int take(struct rpu_board *b, float *result, char *why)
 {
 	const uint64_t since = now_ns();
 	const uint8_t *from = (uint8_t *)b->ours + b->results % SLOTS * b->slot;
 	int error;
 
-	if (give(b, raw, false, why))
-		return -1;
 	b->wait.value = b->results + 1;
 	while ((error = rashpa_lock_wait(&b->wait, LOOK_MS, NULL))) {
 		if (error == -ENODEV)
@@ -385,7 +462,8 @@ int rpu_board_pretreat(struct rpu_board *b, const struct rpu_raw *raw, float *re
 		if (waited(b, since, why))
 			return -1;
 	}
-	memcpy(result, from, b->words * sizeof(float));
+	if (result)
+		memcpy(result, from, b->words * sizeof(float));
 	b->results++;
 	b->lost = false;
 	rashpa_doorbell64(b->credit.base, RFPGA_DB_TAGGED,
@@ -393,13 +471,45 @@ int rpu_board_pretreat(struct rpu_board *b, const struct rpu_raw *raw, float *re
 	return 0;
 }
 
+/* The image is in the next place: copied there, or the unit goes on to where it is. */
+static int bring(struct rpu_board *b, const struct rpu_raw *raw, char *why)
+{
+	const uint64_t at = (uintptr_t)raw->data - (uintptr_t)b->memory.base - b->raw;
+
+	if (b->lost)
+		return because(why, -1, "fpga%u: it has failed before: begin anew", b->fpga.number);
+	if (!b->in_place) {
+		copy(b, raw);
+		return 0;
+	}
+	if (at % b->raw_step || at / b->raw_step >= b->raw_slots ||
+	    raw->line_stride != b->width * b->bytes)
+		return because(why, -1, "fpga%u: an image is not where its memory has them",
+			       b->fpga.number);
+	while (b->given % b->raw_slots != at / b->raw_step) {
+		give(b, false);
+		if (take(b, NULL, why))
+			return -1;
+	}
+	return 0;
+}
+
+int rpu_board_pretreat(struct rpu_board *b, const struct rpu_raw *raw, float *result, char *why)
+{
+	if (bring(b, raw, why))
+		return -1;
+	give(b, false);
+	return take(b, result, why);
+}
+
 /* It has no result: the unit's counter tells that it was taken. */
 int rpu_board_dark(struct rpu_board *b, const struct rpu_raw *raw, char *why)
 {
 	const uint64_t since = now_ns();
 
-	if (give(b, raw, true, why))
+	if (bring(b, raw, why))
 		return -1;
+	give(b, true);
 	while ((uint32_t)fpga_read64(&b->fpga, b->unit.base + RFPGA_UNIT_C_IN) != b->given) {
 		if (waited(b, since, why))
 			return -1;
@@ -428,6 +538,7 @@ void rpu_board_end(struct rpu_board *b)
 		close(b->dmabuf);
 	view_close(&b->ring);
 	view_close(&b->credit);
+	view_close(&b->offered);
 	view_close(&b->memory);
 	fpga_close(&b->fpga);
 	free(b);

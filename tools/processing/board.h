@@ -4,18 +4,29 @@
 #define RPU_BOARD_H
 
 #include "engine.h"
+#include "rashpa-processing.h"
 
 struct rpu_board;
 
 /* Is this the name of a board, as fpga3? */
 bool rpu_is_board(const char *name);
 
+/* Have the board to ourselves. -1 with the reason. */
+int rpu_board_open(const char *name, struct rpu_board **board, char *why);
+
 /*
- * Have the board to ourselves, give it the calibration, and start it. Of @c only the geometry and
- * what its planes have now is used: they are on the board then. -1 with the reason.
+ * A part of on-board memory for raw images of others: a dma-buf, the board's, where it is mapped,
+ * and how many bytes. Before it begins. -1 with the reason.
  */
-int rpu_board_begin(const char *name, const struct rpu_calibration *c, struct rpu_board **board,
-		    char *why);
+int rpu_board_offer(struct rpu_board *b, const void **base, uint64_t *length, char *why);
+
+/*
+ * Give it the calibration, and start it. Of @c only the geometry and what its planes have now is
+ * used: they are on the board then. With @ring->slots raw images are where that says. -1 with the
+ * reason.
+ */
+int rpu_board_begin(struct rpu_board *b, const struct rpu_calibration *c,
+		    const struct rashpa_raw_ring *ring, char *why);
 
 /* An image becomes numbers: 0, or -1 with the reason. */
 int rpu_board_pretreat(struct rpu_board *b, const struct rpu_raw *raw, float *result, char *why);

@@ -56,6 +56,9 @@ static int compress_begin(struct rashpa_pipeline *p, char *why)
 {
 	if (!p->compress.capacity)
 		p->compress.capacity = (rpu_pixels(p) + 7) / 8;
+	/* no image has more: room for them would only be cleared */
+	if (p->compress.capacity > rpu_pixels(p))
+		p->compress.capacity = rpu_pixels(p);
 	p->compress.bench = rpu_bench_new(p->width, p->compress.capacity);
 	return p->compress.bench ? 0 : because(why, -1, "no memory to compress images");
 }

@@ -73,6 +73,7 @@ static int correct_read(struct json_place *at, struct json_object *value, void *
 static int correct_begin(struct rashpa_pipeline *p, char *why)
 {
 	struct rpu_correction *c = &p->correct.by;
+	const struct rpu_shape shape = { 1, p->height, p->width };
 	const char *path = p->correct.blank;
 
 	c->width = p->width;
@@ -83,7 +84,7 @@ static int correct_begin(struct rashpa_pipeline *p, char *why)
 		c->blank = rpu_memory(rpu_pixels(p), sizeof(*c->blank));
 	if (!c->partial || !c->mark || (*path && !c->blank))
 		return because(why, -1, "no memory to correct images");
-	return *path ? rpu_planes_read(&path, 1, 1, rpu_pixels(p), c->blank, why) : 0;
+	return *path ? rpu_planes_read(&path, 1, &shape, c->blank, why) : 0;
 }
 
 static int correct_run(struct rashpa_pipeline *p, struct rpu_work *w)

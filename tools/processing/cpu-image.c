@@ -184,12 +184,13 @@ void rpu_cpu_assemble(const struct rpu_assembly *a, const float *pixel, float *r
 	}
 }
 
+/* In double: a block has up to 4096 pixels, whose sum is whole if they are. */
 static CLONES void bin_line(const struct rpu_binning *b, const float *from, float *to)
 {
 	const size_t line = (size_t)b->width * b->x;
 
 	for (uint32_t x = 0; x < b->width; x++) {
-		float sum = 0;
+		double sum = 0;
 
 		for (uint32_t dy = 0; dy < b->y; dy++) {
 			for (uint32_t dx = 0; dx < b->x; dx++)

@@ -146,6 +146,29 @@ static uint32_t pick(const struct rpu_finder *f, const float *pixel, size_t from
 	return found;
 }
 
+CLONES uint32_t rpu_cpu_around(const float *restrict pixel, const uint8_t *restrict mark,
+			       uint32_t n, double *sum, double *squares, float *largest)
+{
+	double all = 0, square = 0;
+	float most = *largest;
+	uint32_t found = 0;
+
+	_Pragma("omp simd reduction(+:all, square, found) reduction(max:most)")
+	for (uint32_t i = 0; i < n; i++) {
+		const bool counts = !mark[i] && pixel[i] == pixel[i];
+		const float x = counts ? pixel[i] : 0, size = counts ? pixel[i] : -INFINITY;
+
+		all += x;
+		square += (double)x * x;
+		most = size > most ? size : most;
+		found += counts;
+	}
+	*sum += all;
+	*squares += square;
+	*largest = most;
+	return found;
+}
+
 void rpu_cpu_look(const struct rpu_finder *f, const float *pixel)
 {
 #pragma omp parallel

@@ -16,6 +16,9 @@
 
 #define GROUP	16u		/* pixels of which hardly one has another gain: one of 1000 has */
 #define FEW	2u
+#define UNKNOWN	UINT32_MAX
+#define AHEAD	32u			/* groups: memory answers in about that time */
+#define NEAR	(UINT64_C(1) << 20)	/* pixels whose planes a cache may have */
 
 /* --- raw pixels --- */
 
@@ -33,16 +36,19 @@ void convert_few(const uint16_t *raw, float * const *pedestal, float * const *pe
 	}
 }
 
+/* @others: how many have another gain than the highest */
 static inline __attribute__((always_inline))
 void convert_group(const uint16_t *restrict raw, float * const *pedestal, float * const *per_gain,
-		   size_t at, size_t n, float *restrict result)
+		   size_t at, size_t n, unsigned int others, float *restrict result)
 {
 	const float *p0 = pedestal[0] + at, *p1 = pedestal[1] + at, *p2 = pedestal[2] + at;
 	const float *g0 = per_gain[0] + at, *g1 = per_gain[1] + at, *g2 = per_gain[2] + at;
-	unsigned int others = 0;
 
-	for (size_t i = 0; i < n; i++)
-		others += raw[i] > RPU_VALUE_MASK;
+	if (others == UNKNOWN) {
+		others = 0;
+		for (size_t i = 0; i < n; i++)
+			others += raw[i] > RPU_VALUE_MASK;
+	}
 	if (others <= FEW) {
 		for (size_t i = 0; i < n; i++)
 			result[i] = rpu_scale(raw[i], p0[i], g0[i]);
@@ -70,8 +76,57 @@ static CLONES void convert(const uint16_t *raw, float * const *pedestal, float *
 	size_t i = 0;
 
 	for (; i + GROUP <= n; i += GROUP)
-		convert_group(raw + i, pedestal, per_gain, from + i, GROUP, result + i);
-	convert_group(raw + i, pedestal, per_gain, from + i, n - i, result + i);
+		convert_group(raw + i, pedestal, per_gain, from + i, GROUP,
+			      UNKNOWN, result + i);
+	convert_group(raw + i, pedestal, per_gain, from + i, n - i, UNKNOWN, result + i);
+}
+
+/* What convert_few() will read of planes that no cache has: else it has to wait for memory. */
+static __attribute__((noinline))
+void fetch_few(const uint16_t *raw, float * const *pedestal, float * const *per_gain, size_t at)
+{
+	for (size_t i = 0; i < GROUP; i++) {
+		const unsigned int k = rpu_stage(raw[i]);
+
+		if (k) {
+			__builtin_prefetch(pedestal[k] + at + i);
+			__builtin_prefetch(per_gain[k] + at + i);
+		}
+	}
+}
+
+static inline __attribute__((always_inline))
+unsigned int look_ahead(const uint16_t *raw, float * const *pedestal, float * const *per_gain,
+			size_t at)
+{
+	unsigned int others = 0;
+
+	for (size_t i = 0; i < GROUP; i++)
+		others += raw[i] > RPU_VALUE_MASK;
+	if (others && others <= FEW)
+		fetch_few(raw, pedestal, per_gain, at);
+	return others;
+}
+
+/* The same of planes that no cache has; where one has them it is slower. */
+static CLONES void convert_far(const uint16_t *raw, float * const *pedestal,
+			       float * const *per_gain, size_t from, size_t n, float *result)
+{
+	unsigned int others[AHEAD];
+	size_t i = 0, seen = 0;
+
+	for (; seen < AHEAD * GROUP && seen + GROUP <= n; seen += GROUP)
+		others[seen / GROUP] = look_ahead(raw + seen, pedestal, per_gain, from + seen);
+	for (; seen + GROUP <= n; i += GROUP, seen += GROUP) {
+		unsigned int *now = &others[i / GROUP % AHEAD];
+
+		convert_group(raw + i, pedestal, per_gain, from + i, GROUP, *now, result + i);
+		*now = look_ahead(raw + seen, pedestal, per_gain, from + seen);
+	}
+	for (; i < seen; i += GROUP)
+		convert_group(raw + i, pedestal, per_gain, from + i, GROUP,
+			      others[i / GROUP % AHEAD], result + i);
+	convert_group(raw + i, pedestal, per_gain, from + i, n - i, UNKNOWN, result + i);
 }
 
 /* The first of each pair converts, the second moves the pedestal of a dark image. */
@@ -111,7 +166,9 @@ static void pretreat_run(const struct rpu_calibration *c, const void *raw, size_
 {
 	const float *p = c->pedestal[0] + at, *g = c->per_gain[0] + at;
 
-	if (c->jungfrau)
+	if (c->jungfrau && (uint64_t)c->width * c->height > NEAR)
+		convert_far(raw, c->pedestal, c->per_gain, at, n, result);
+	else if (c->jungfrau)
 		convert(raw, c->pedestal, c->per_gain, at, n, result);
 	else if (c->pixel == RASHPA_PIXEL_U8)
 		counting_uint8_t(raw, c->saturated, p, g, n, result);

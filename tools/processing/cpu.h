@@ -13,4 +13,11 @@ static inline size_t least(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
+/*
+ * Of pixels of a line that are valid and have no mark: how many. Their sum and that of their
+ * squares are added, the largest is the larger one.
+ */
+uint32_t rpu_cpu_around(const float *pixel, const uint8_t *mark, uint32_t n, double *sum,
+			double *squares, float *largest);
+
 #endif /* RPU_CPU_H */

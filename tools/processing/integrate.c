@@ -15,6 +15,7 @@
 #include "pipeline.h"
 #include "poni.h"
 #include "say.h"
+#include "sink.h"
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 #define BINS		(1u << 20)
@@ -147,52 +148,33 @@ static double norm_of(const struct rashpa_pipeline *p, const struct rpu_view *g,
 
 struct maker {
 	const struct rpu_view *geometry;
-	const uint8_t *valid;	/* plane */
+	const uint32_t *mask;	/* plane; not 0: the pixel is never valid */
 	double *middle, *half;	/* planes, in the unit; half: NULL: a pixel is in one bin */
 	double first, width;	/* of the bins */
 };
 
-/* Pixels that are never valid: those of a raw image of zeros. */
-static int find_valid(struct rashpa_pipeline *p, uint8_t *valid, char *why)
+/* From all pixels, unless it is told; then some of them are in it. */
+static int find_range(struct rashpa_pipeline *p, struct maker *k, char *why)
 {
-	const size_t line = (size_t)p->geometry.width << (p->geometry.pixel - RASHPA_PIXEL_U8);
-	struct rpu_work *w = (struct rpu_work *)rashpa_result_new(p);
-	void *zeros = rpu_memory(p->geometry.height, line);
-
-	if (!w || !zeros) {
-		rashpa_result_free(w ? &w->result : NULL);
-		free(zeros);
-		return because(why, -1, "no memory to integrate images");
-	}
-	w->raw = (struct rpu_raw) { .data = zeros, .line_stride = line };
-	w->image = w->pretreated;
-	p->engine->pretreat(&p->pretreat.calibration, &w->raw, w->image);
-	if (p->used[RPU_ASSEMBLE])
-		rpu_stage_assemble.run(p, w);
-	for (size_t i = 0; i < rpu_pixels(p); i++)
-		valid[i] = !isnan(w->image[i]);
-	p->stage_stat[RPU_ASSEMBLE].bytes_in = p->stage_stat[RPU_ASSEMBLE].bytes_out = 0;
-	rashpa_result_free(&w->result);
-	free(zeros);
-	return 0;
-}
-
-/* From all pixels, unless it is told. */
-static void find_range(struct rashpa_pipeline *p, struct maker *k)
-{
+	const double *range = p->integrate.range;
 	double low = INFINITY, high = -INFINITY;
 
-	for (size_t i = 0; i < rpu_pixels(p) && !p->integrate.has_range; i++) {
+	for (size_t i = 0; i < rpu_pixels(p); i++) {
 		const double h = k->half ? k->half[i] : 0;
 
-		if (!k->valid[i])
+		if (k->mask[i])
 			continue;
 		low = fmin(low, k->middle[i] - h);
 		high = fmax(high, k->middle[i] + h);
 	}
+	if (low > high)
+		return because(why, -1, "pipeline: integrate: no pixel is ever valid");
+	if (p->integrate.has_range && (range[0] > high || range[1] < low))
+		return because(why, -1, "pipeline: integrate.range: no pixel is there, they are from %g to %g %s",
+			       low, high, units[p->integrate.unit]);
 	if (p->integrate.has_range) {
-		low = p->integrate.range[0];
-		high = p->integrate.range[1];
+		low = range[0];
+		high = range[1];
 	} else {
 		low = fmax(low, 0);
 	}
@@ -200,6 +182,9 @@ static void find_range(struct rashpa_pipeline *p, struct maker *k)
 	high *= 1 + FLT_EPSILON;
 	k->first = low;
 	k->width = high > low ? (high - low) / p->integrate.matrix.bins : 1;
+	return isnormal(k->width) ? 0 :
+	       because(why, -1, "pipeline: integrate.range: %g to %g is too much, or too little, for %"
+		       PRIu32 " bins", low, high, p->integrate.matrix.bins);
 }
 
 /* What part of a pixel is in a bin; of one that is in one bin alone, all. */
@@ -220,7 +205,7 @@ static uint32_t bins_of(const struct maker *k, uint32_t bins, size_t i, uint32_t
 	const double high = floor((k->middle[i] + h - k->first) / k->width);
 
 	*end = 0;
-	if (!k->valid[i] || !(high >= 0) || !(low < bins))
+	if (k->mask[i] || !(high >= 0) || !(low < bins))
 		return 0;
 	*end = high < bins - 1. ? high + 1 : bins;
 	return low > 0 ? low : 0;
@@ -240,6 +225,10 @@ static int fill(struct rashpa_pipeline *p, const struct maker *k, char *why)
 	for (size_t i = 0; i < rpu_pixels(p); i++) {
 		for (uint32_t b = bins_of(k, m->bins, i, &end); b < end; b++, total++)
 			next[b]++;
+	}
+	if (!total) {
+		free(next);
+		return because(why, -1, "pipeline: integrate.range: no pixel is in one of the bins");
 	}
 	if (total >= PARTS) {
 		free(next);
@@ -294,9 +283,9 @@ static int make_matrix(struct rashpa_pipeline *p, const struct rpu_view *g, char
 {
 	const size_t n = rpu_pixels(p);
 	struct rpu_matrix *m = &p->integrate.matrix;
-	uint8_t *valid = rpu_memory(n, 1);
+	uint32_t *mask = rpu_memory(n, sizeof(*mask));
 	struct maker k = {
-		.geometry = g, .valid = valid, .middle = rpu_memory(n, sizeof(double)),
+		.geometry = g, .mask = mask, .middle = rpu_memory(n, sizeof(double)),
 		.half = p->integrate.bbox ? rpu_memory(n, sizeof(double)) : NULL,
 	};
 	int result = -1;
@@ -304,17 +293,20 @@ static int make_matrix(struct rashpa_pipeline *p, const struct rpu_view *g, char
 	m->norm = rpu_memory(n, sizeof(*m->norm));
 	m->sum_norm = rpu_memory(m->bins, sizeof(*m->sum_norm));
 	p->integrate.axis = rpu_memory(m->bins, sizeof(*p->integrate.axis));
-	if (!valid || !k.middle || (p->integrate.bbox && !k.half) || !m->norm || !m->sum_norm ||
+	if (!mask || !k.middle || (p->integrate.bbox && !k.half) || !m->norm || !m->sum_norm ||
 	    !p->integrate.axis) {
 		because(why, 0, "no memory to integrate images of %zu pixels", n);
-	} else if (!find_valid(p, valid, why)) {
+	} else if (rpu_mask(p, mask) < 0) {
+		because(why, 0, "no memory to integrate images");
+	} else {
 		look_at_pixels(p, &k);
-		find_range(p, &k);
+		result = find_range(p, &k, why);
 		for (uint32_t b = 0; b < m->bins; b++)
 			p->integrate.axis[b] = k.first + (b + 0.5) * k.width;
-		result = fill(p, &k, why);
+		if (!result)
+			result = fill(p, &k, why);
 	}
-	free(valid);
+	free(mask);
 	free(k.middle);
 	free(k.half);
 	return result;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Threads that work where the memory is. */
-#include "rashpa-processing.h"
+#include "pipeline.h"
 
 #include <errno.h>
 #include <hwloc.h>
@@ -56,6 +56,9 @@ int rashpa_pipeline_near(int node, char *why)
 
 	if (node < 0 || is_decided())
 		return 0;
+	n = rpu_threads(why);
+	if (n)
+		return n;
 	if (hwloc_topology_init(&machine))
 		return because(why, -ENOMEM, "no memory to look where processors are");
 	set = hwloc_bitmap_alloc();

@@ -11,6 +11,7 @@
 
 #define rpu_real double
 #include "arithmetic.h"
+#include "cpu.h"
 #include "pipeline.h"
 #include "poni.h"
 #include "say.h"
@@ -61,6 +62,12 @@ static int read_few(struct json_place *at, struct json_object *value, void *to)
 	return rpu_read_u32(at, value, 1, 10000, to);
 }
 
+/* As many pixels are looked at for each peak as the square of it. */
+static int read_radius(struct json_place *at, struct json_object *value, void *to)
+{
+	return rpu_read_u32(at, value, 1, 100, to);
+}
+
 static int read_many(struct json_place *at, struct json_object *value, void *to)
 {
 	return rpu_read_u32(at, value, 1, 1 << 20, to);
@@ -101,7 +108,7 @@ static int peaks_read(struct json_place *at, struct json_object *value, void *to
 		{ "threshold", false, read_positive, &f->threshold },
 		{ "min_pixels", false, read_few, &f->least },
 		{ "max_pixels", false, read_few, &f->most },
-		{ "radius", false, read_few, &f->radius },
+		{ "radius", false, read_radius, &f->radius },
 		{ "capacity", false, read_many, &p->peaks.capacity },
 	};
 	static const char * const others[2][6] = {
@@ -256,14 +263,23 @@ static bool pick(const struct rpu_finder *f, const float *pixel, uint32_t x, uin
 
 /* --- peakfinder8's steps --- */
 
-/* All pixels that stand out and touch each other: how many. */
-static uint32_t spread(const struct rpu_finder *f, size_t first)
-{
-	uint32_t n = 0;
+/* Of pixels that touch each other: the first one, and where they are in the list. */
+struct patch {
+	uint32_t first;
+	size_t from, n;
+};
 
-	f->list[n++] = first;
+#define PATCHES	256	/* that threads share */
+#define WORTH	4096	/* of their squared radii: less is not worth to wake threads */
+
+/* All pixels that stand out and touch each other, behind those that are in the list: how many. */
+static size_t spread(const struct rpu_finder *f, uint32_t first, size_t from)
+{
+	size_t end = from;
+
+	f->list[end++] = first;
 	f->mark[first] = USED;
-	for (uint32_t k = 0; k < n; k++) {
+	for (size_t k = from; k < end; k++) {
 		const uint32_t x = f->list[k] % f->width, y = f->list[k] / f->width;
 
 		for (int near = 0; near < 9; near++) {
@@ -273,36 +289,33 @@ static uint32_t spread(const struct rpu_finder *f, size_t first)
 			if (px >= f->width || py >= f->height || f->mark[i] != 1)
 				continue;
 			f->mark[i] = USED;
-			f->list[n++] = i;
+			f->list[end++] = i;
 		}
 	}
-	return n;
+	return end - from;
 }
 
 /* Mean and deviation of what is around and does not stand out; and the largest of it. */
-static void around(const struct rpu_finder *f, const float *pixel, uint32_t x, uint32_t y,
-		   double *mean, double *deviation, double *largest)
+static void around(const struct rpu_finder *f, const float *pixel, long x, long y, double *mean,
+		   double *deviation, double *largest)
 {
-	const int ring = 2 * f->radius;
+	const long ring = 2 * f->radius;
 	double sum = 0, squares = 0;
+	float most = -INFINITY;
 	uint32_t n = 0;
 
-	*largest = -INFINITY;
-	for (int dy = -ring; dy < ring; dy++) {
-		for (int dx = -ring; dx < ring; dx++) {
-			const uint32_t px = x + dx, py = y + dy;
-			const size_t i = (size_t)py * f->width + px;
+	for (long dy = -ring; dy < ring; dy++) {
+		const long half = sqrt(ring * ring - dy * dy);
+		/* before so many pixels behind it */
+		const long end = x + (half < ring ? half + 1 : half);
+		const long left = x > half ? x - half : 0, right = end < f->width ? end : f->width;
+		const size_t at = (size_t)(y + dy) * f->width + left;
 
-			if (dx * dx + dy * dy > ring * ring || px >= f->width || py >= f->height)
-				continue;
-			if (f->mark[i] || isnan(pixel[i]))
-				continue;
-			sum += pixel[i];
-			squares += (double)pixel[i] * pixel[i];
-			*largest = pixel[i] > *largest ? pixel[i] : *largest;
-			n++;
-		}
+		if (y + dy >= 0 && y + dy < f->height && right > left)
+			n += rpu_cpu_around(pixel + at, f->mark + at, right - left, &sum, &squares,
+					    &most);
 	}
+	*largest = most;
 	if (!n)
 		return;
 	*mean = sum / n;
@@ -310,14 +323,14 @@ static void around(const struct rpu_finder *f, const float *pixel, uint32_t x, u
 		*deviation = sqrt(squares / n - *mean * *mean);
 }
 
-/* Sum and centre of the pixels in the list, above a background; NULL: above that of their rings. */
-static double weigh(const struct rpu_finder *f, const float *pixel, uint32_t n,
+/* Sum and centre of a patch, above a background; NULL: above that of their rings. */
+static double weigh(const struct rpu_finder *f, const float *pixel, const struct patch *patch,
 		    const double *background, double *x, double *y)
 {
 	double sum = 0;
 
 	*x = *y = 0;
-	for (uint32_t k = 0; k < n; k++) {
+	for (size_t k = patch->from; k < patch->from + patch->n; k++) {
 		const size_t i = f->list[k];
 		const double above = pixel[i] -
 			(background ? *background : f->mean[(uint32_t)f->place[i]]);
@@ -331,39 +344,68 @@ static double weigh(const struct rpu_finder *f, const float *pixel, uint32_t n,
 	return sum;
 }
 
-/* From a pixel that is not at the edge; what is there belongs to peaks that begin elsewhere. */
-static bool grow(const struct rpu_finder *f, const float *pixel, uint32_t first_x,
-		 uint32_t first_y, struct rashpa_peak *peak)
+/* Is it a peak? Marks stay as they are, so that threads do not see what others do. */
+static bool is_peak(const struct rpu_finder *f, const float *pixel, const struct patch *patch,
+		    struct rashpa_peak *peak)
 {
-	const size_t first = (size_t)first_y * f->width + first_x;
-	double mean = f->mean[(uint32_t)f->place[first]], deviation = NOTHING_AROUND;
+	double mean = f->mean[(uint32_t)f->place[patch->first]], deviation = NOTHING_AROUND;
 	double sum, x, y, largest, most = -INFINITY;
-	uint32_t n;
 
-	if (!first_x || !first_y || first_x + 1 == f->width || first_y + 1 == f->height)
-		return false;
-	n = spread(f, first);
-	if (n < f->least || n > f->most || !(weigh(f, pixel, n, NULL, &x, &y) > 0))
+	if (!(weigh(f, pixel, patch, NULL, &x, &y) > 0))
 		return false;
 	around(f, pixel, lrint(x), lrint(y), &mean, &deviation, &largest);
-	sum = weigh(f, pixel, n, &mean, &x, &y);
-	for (uint32_t k = 0; k < n; k++)
+	sum = weigh(f, pixel, patch, &mean, &x, &y);
+	for (size_t k = patch->from; k < patch->from + patch->n; k++)
 		most = fmax(most, pixel[f->list[k]]);
 	*peak = (struct rashpa_peak) {
 		.x = x, .y = y, .sum = sum, .background = mean, .snr = sum / deviation,
-		.pixels = n,
+		.pixels = patch->n,
 	};
 	return sum > 0 && sum >= f->clip * deviation && most >= largest;
 }
 
 /* --- images --- */
 
+/* A peak is found: it is kept if there is room. */
+static void found(const struct rashpa_pipeline *p, struct rpu_work *w,
+		  const struct rashpa_peak *peak)
+{
+	if (w->result.peaks_found < p->peaks.capacity)
+		w->peak[w->result.peaks_found] = *peak;
+	w->result.peaks_found++;
+}
+
+/* Threads look what is around patches; peaks have the order of their first pixels. */
+static void look_around(const struct rashpa_pipeline *p, struct rpu_work *w,
+			const struct patch *patch, unsigned int patches)
+{
+	const struct rpu_finder *f = &p->peaks.finder;
+	struct rashpa_peak peak[PATCHES];
+	bool good[PATCHES];
+
+#pragma omp parallel for schedule(dynamic) if (patches * f->radius * f->radius > WORTH)
+	for (unsigned int i = 0; i < patches; i++)
+		good[i] = is_peak(f, w->image, &patch[i], &peak[i]);
+	for (unsigned int i = 0; i < patches; i++) {
+		if (good[i])
+			found(p, w, &peak[i]);
+	}
+}
+
+/* From a pixel that is not at the edge; what is there belongs to peaks that begin elsewhere. */
+static bool begins(const struct rpu_finder *f, uint32_t x, uint32_t y)
+{
+	return x && y && x + 1 < f->width && y + 1 < f->height;
+}
+
 static int peaks_run(struct rashpa_pipeline *p, struct rpu_work *w)
 {
 	struct rashpa_stage_stat *stat = &p->stage_stat[RPU_PEAKS];
 	const struct rpu_finder *f = &p->peaks.finder;
+	struct patch patch[PATCHES];
+	unsigned int patches = 0;
 	struct rashpa_peak peak;
-	uint32_t n = 0;
+	size_t listed = 0;
 
 	p->engine->look(f, w->image);
 	for (uint32_t y = 0; y < f->height; y++) {
@@ -371,20 +413,32 @@ static int peaks_run(struct rashpa_pipeline *p, struct rpu_work *w)
 
 		/* marks go while peaks are found, none comes */
 		while (f->found[y] && (next = memchr(next, 1, line + f->width - next))) {
-			const uint32_t x = next++ - line;
+			const uint32_t x = next++ - line, first = y * f->width + x;
+			size_t n;
 
-			if (!(f->steps == RPU_PYFAI ? pick(f, w->image, x, y, &peak) :
-			      grow(f, w->image, x, y, &peak)))
+			if (f->steps == RPU_PYFAI) {
+				if (pick(f, w->image, x, y, &peak))
+					found(p, w, &peak);
 				continue;
-			if (n < p->peaks.capacity)
-				w->peak[n] = peak;
-			n++;
+			}
+			if (!begins(f, x, y))
+				continue;
+			n = spread(f, first, listed);
+			if (n < f->least || n > f->most)
+				continue;
+			patch[patches++] = (struct patch) { first, listed, n };
+			listed += n;
+			if (patches < PATCHES)
+				continue;
+			look_around(p, w, patch, patches);
+			patches = listed = 0;
 		}
 	}
+	look_around(p, w, patch, patches);
 	stat->bytes_in += rpu_pixels(p) * sizeof(*w->image);
-	p->stat.overflow += n > p->peaks.capacity;
-	w->result.peaks_found = n;
-	w->result.peaks = n < p->peaks.capacity ? n : p->peaks.capacity;
+	w->result.peaks = w->result.peaks_found < p->peaks.capacity ? w->result.peaks_found :
+			  p->peaks.capacity;
+	p->stat.overflow += w->result.peaks_found > p->peaks.capacity;
 	w->result.peak = w->peak;
 	stat->bytes_out += w->result.peaks * sizeof(*w->peak);
 	return 1;

@@ -4,9 +4,12 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <omp.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "say.h"
 
@@ -106,7 +109,7 @@ static int read_pipeline(struct json_place *at, struct json_object *value,
 int rashpa_pipeline_open(const char *config, const char *engine, char *why,
 			 struct rashpa_pipeline **pipeline)
 {
-	const bool inside = *config == '{';
+	const bool inside = config[strspn(config, " \t\r\n")] == '{';
 	const char *name = engine ? engine : "cpu";
 	struct json_place at = { .path = inside ? "pipeline" : config, .why = why };
 	struct rashpa_pipeline *p = calloc(1, sizeof(*p));
@@ -115,6 +118,7 @@ int rashpa_pipeline_open(const char *config, const char *engine, char *why,
 
 	if (!p)
 		return because(why, -ENOMEM, "no memory for a pipeline");
+	p->process = getpid();
 	for (size_t i = 0; i < ARRAY_SIZE(engines); i++) {
 		if (!strcmp(engines[i]->name, name))
 			p->engine = engines[i];
@@ -130,6 +134,8 @@ int rashpa_pipeline_open(const char *config, const char *engine, char *why,
 			       "\"%s\" is no engine: there are cpu, reference, and boards as fpga0",
 			       name);
 	}
+	if (!inside)
+		snprintf(p->config, sizeof(p->config), "%s", config);
 	root = inside ? json_parse_text(at.path, config, strlen(config), why) :
 	       json_parse_file(config, why);
 	result = root ? read_pipeline(&at, root, p) : -1;
@@ -144,13 +150,72 @@ int rashpa_pipeline_open(const char *config, const char *engine, char *why,
 	return 0;
 }
 
+int rashpa_pipeline_offer(struct rashpa_pipeline *p, const void **base, uint64_t *length, char *why)
+{
+	int fd;
+
+	if (!*p->board_name)
+		return because(why, -EOPNOTSUPP, "engine %s has no memory of its own: use a board, as fpga0",
+			       p->engine->name);
+	if (p->board)
+		return because(why, -EBUSY, "%s: its memory is offered already, or it has begun",
+			       p->board_name);
+	if (rpu_board_open(p->board_name, &p->board, why))
+		return -EIO;
+	fd = rpu_board_offer(p->board, base, length, why);
+	return fd < 0 ? -EIO : fd;
+}
+
 /* --- images --- */
+
+/*
+ * OpenMP keeps its threads, and waits for them also in a child that was forked and has none of
+ * them: for ever. The first process where there are some is remembered. One thread needs no others.
+ */
+int rpu_threads(char *why)
+{
+	static _Atomic pid_t process;
+	const pid_t now = getpid();
+	pid_t first = 0;
+
+	if (omp_get_max_threads() < 2 || atomic_compare_exchange_strong(&process, &first, now) ||
+	    first == now)
+		return 0;
+	return because(why, -EBUSY,
+		       "OpenMP has run in process %d, of which this one is a fork without its threads: start processes with spawn or forkserver",
+		       (int)first);
+}
+
+bool rpu_is_elsewhere(const struct rashpa_pipeline *p)
+{
+	return p->process != getpid();
+}
+
+/* Why it does not do what is asked now: a negative errno. */
+int rpu_unready(const struct rashpa_pipeline *p, char *why)
+{
+	if (rpu_is_elsewhere(p))
+		return because(why, -EBUSY, "the pipeline is process %d's, of which this one is a fork: open one here",
+			       (int)p->process);
+	switch (p->state) {
+	case RPU_OPEN:
+		return because(why, -EINVAL, "the pipeline has not begun");
+	case RPU_BROKEN:
+		return because(why, -EINVAL, "the pipeline could not begin: %s", p->refused);
+	case RPU_BEGUN:
+		return because(why, -EBUSY, "the pipeline has begun");
+	default:
+		return because(why, -EINVAL, "the pipeline is finished: open another one");
+	}
+}
 
 int rashpa_pipeline_begin(struct rashpa_pipeline *p, const struct rashpa_geometry *geometry,
 			  char *why)
 {
-	if (p->geometry.width)
-		return because(why, -EBUSY, "the pipeline has begun");
+	int result;
+
+	if (p->state != RPU_OPEN || rpu_is_elsewhere(p))
+		return rpu_unready(p, why);
 	if (!geometry->width || !geometry->height || geometry->pixel < RASHPA_PIXEL_U8 ||
 	    geometry->pixel > RASHPA_PIXEL_U32 ||
 	    (uint64_t)geometry->width * geometry->height > INT32_MAX)
@@ -158,22 +223,32 @@ int rashpa_pipeline_begin(struct rashpa_pipeline *p, const struct rashpa_geometr
 			       " pixels of type %" PRIu32
 			       " are not processed: u8, u16 or u32, and less than 2^31 pixels",
 			       geometry->width, geometry->height, geometry->pixel);
+	if (geometry->ring.slots && !p->board)
+		return because(why, -EINVAL, "no engine offered memory for raw images");
+	result = rpu_threads(why);
+	if (result)
+		return result;
 	p->geometry = *geometry;
 	p->width = geometry->width;
 	p->height = geometry->height;
+	p->state = RPU_BROKEN;
 	for (unsigned int i = 0; i < RPU_STAGES; i++) {
-		if (p->used[i] && stages[i]->begin && stages[i]->begin(p, why))
-			return -EINVAL;
+		if (p->used[i] && stages[i]->begin && stages[i]->begin(p, p->refused))
+			return because(why, -EINVAL, "%s", p->refused);
 	}
-	return rpu_sinks_open(p, why) ? -EINVAL : 0;
+	if (rpu_sinks_open(p, p->refused))
+		return because(why, -EINVAL, "%s", p->refused);
+	p->state = RPU_BEGUN;
+	return 0;
 }
 
 struct rashpa_result *rashpa_result_new(const struct rashpa_pipeline *p)
 {
-	struct rpu_work *w = calloc(1, sizeof(*w));
+	struct rpu_work *w = p->state == RPU_BEGUN ? calloc(1, sizeof(*w)) : NULL;
 
 	if (!w)
 		return NULL;
+	w->pipeline = p;
 	for (unsigned int i = 0; i < RPU_STAGES; i++) {
 		if (p->used[i] && stages[i]->room && stages[i]->room(p, w)) {
 			rashpa_result_free(&w->result);
@@ -208,6 +283,10 @@ int rashpa_pipeline_run(struct rashpa_pipeline *p, const void *image, size_t lin
 	struct rpu_work *w = (struct rpu_work *)result;
 	const bool dark = result->role == RASHPA_IMAGE_DARK;
 
+	if (p->state != RPU_BEGUN || rpu_is_elsewhere(p))
+		return rpu_unready(p, p->why);
+	if (w->pipeline != p)
+		return because(p->why, -EINVAL, "the result is another pipeline's");
 	*result = (struct rashpa_result) {
 		.frame = result->frame, .role = result->role,
 		.width = p->width, .height = p->height,
@@ -258,12 +337,14 @@ void rashpa_pipeline_status(const struct rashpa_pipeline *p, struct rashpa_pipel
 
 void rashpa_pipeline_close(struct rashpa_pipeline *p)
 {
-	if (!p)
+	/* files and boards are not the fork's, and would be written by both */
+	if (!p || rpu_is_elsewhere(p))
 		return;
 	for (unsigned int i = 0; i < RPU_STAGES; i++) {
 		if (p->geometry.width && stages[i]->end)
 			stages[i]->end(p);
 	}
+	rpu_board_end(p->board);
 	rpu_sinks_end(p);
 	free(p);
 }

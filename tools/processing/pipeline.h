@@ -4,6 +4,7 @@
 #define RPU_PIPELINE_H
 
 #include <limits.h>
+#include <sys/types.h>
 
 #include "board.h"
 #include "engine.h"
@@ -51,7 +52,10 @@ extern const struct rpu_stage rpu_stage_pretreat, rpu_stage_correct, rpu_stage_a
  * @name: in configurations and reports
  * @read: its object of the configuration, at "sinks": the argument is a struct rpu_sink_at, whose
  *	state is made here
- * @open: the pipeline has begun: make files; -1 with the reason
+ * @open: the pipeline begins: have what it needs; what others have there stays as it is, since the
+ *	next sink may be refused; -1 with the reason
+ * @start: all sinks are accepted: what was there may be lost; likewise. NULL: there is nothing
+ *	to do
  * @put: a result: 0; or -1 with the reason: it is lost. Adds to bytes_out
  * @flush: what was put is safe from the end of this program: 0; or -1 with the reason: results
  *	since the last one are lost, and are counted here. NULL: put does it
@@ -62,6 +66,7 @@ struct rpu_sink {
 	const char *name;
 	json_reader read;
 	int (*open)(struct rashpa_pipeline *p, void *state, char *why);
+	int (*start)(struct rashpa_pipeline *p, void *state, char *why);
 	int (*put)(void *state, const struct rashpa_result *r, struct rashpa_stage_stat *stat,
 		   char *why);
 	int (*flush)(void *state, struct rashpa_stage_stat *stat, char *why);
@@ -70,6 +75,8 @@ struct rpu_sink {
 };
 
 extern const struct rpu_sink rpu_sink_raw, rpu_sink_streams, rpu_sink_nexus, rpu_sink_publish;
+
+struct rpu_file;
 
 struct rpu_sink_at {
 	const struct rpu_sink *sink;
@@ -83,12 +90,19 @@ int rpu_read_on_error(struct json_place *at, struct json_object *value, void *to
 
 /* "sinks": to is the pipeline */
 int rpu_sinks_read(struct json_place *at, struct json_object *value, void *to);
+/* OpenMP's threads are here, if it has some: 0; or a negative errno: a fork without them. */
+int rpu_threads(char *why);
+/* This is the fork of the process that has opened it. */
+bool rpu_is_elsewhere(const struct rashpa_pipeline *p);
+/* Why it is not as it has to be: a negative errno. */
+int rpu_unready(const struct rashpa_pipeline *p, char *why);
 int rpu_sinks_open(struct rashpa_pipeline *p, char *why);
 void rpu_sinks_end(struct rashpa_pipeline *p);
 
 /* A result, and where stages write what it points to. free() has it all. */
 struct rpu_work {
 	struct rashpa_result result;	/* first */
+	const struct rashpa_pipeline *pipeline;
 	struct rpu_raw raw;
 	float *pretreated, *assembled;
 	float *image;			/* one of them: what the next stage takes */
@@ -117,10 +131,13 @@ struct rpu_module {
 struct rashpa_pipeline {
 	const struct rpu_engine *engine;
 	char board_name[32];		/* who pretreats; empty: the engine */
-	struct rpu_board *board;	/* once it has begun */
+	struct rpu_board *board;	/* once it has begun, or offered memory */
+	pid_t process;			/* that has opened it */
 	char why[RASHPA_PIPELINE_WHY];	/* the last image was not processed */
+	char refused[RASHPA_PIPELINE_WHY];	/* it could not begin */
+	enum { RPU_OPEN, RPU_BROKEN, RPU_BEGUN, RPU_FINISHED } state;
 	struct rashpa_geometry geometry;
-	char folder[RPU_PATH];		/* of the configuration: its paths begin there */
+	char config[RPU_PATH];		/* the file; empty: it was none */
 	bool used[RPU_STAGES];
 	uint32_t width, height;		/* of processed images */
 
@@ -185,6 +202,7 @@ struct rashpa_pipeline {
 
 	/* the thread's that puts results */
 	struct rpu_sink_at sink[RPU_SINKS];
+	struct rpu_file *file[RPU_SINKS];	/* the sinks'; NULL: none is open */
 	struct rashpa_stage_stat sink_stat[RPU_SINKS];
 };
 

@@ -2,30 +2,71 @@
 #include "plane.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <regex.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 #include <zstd.h>
 
-#define H5_USE_110_API
-#include <hdf5.h>
-
+#include "hdf5-regular.h"
 #include "say.h"
 
 #define NPY_HEADER	4096	/* longest that we read; NumPy's have 128 */
 
-/* What a number is. */
-enum kind { U8, U16, F32, F64, KINDS };
+/* What a number is; those of raw files first. */
+enum kind { U8, U16, F32, F64, RAW_KINDS, I8 = RAW_KINDS, I16, KINDS };
 
-static const size_t kind_bytes[KINDS] = { 1, 2, 4, 8 };
+static const size_t kind_bytes[KINDS] = { 1, 2, 4, 8, 1, 2 };
 
-static int wrong_size(const char *path, size_t numbers, char *why)
+static size_t numbers(const struct rpu_shape *s)
 {
-	return because(why, -1, "%s: not %zu numbers, one for each pixel", path, numbers);
+	return (size_t)s->planes * s->height * s->width;
+}
+
+/* "3 x 512 x 1024" */
+static const char *shape_text(const struct rpu_shape *s, char *text, size_t size)
+{
+	size_t n = 0;
+
+	if (s->planes > 1)
+		n = snprintf(text, size, "%" PRIu32 " x ", s->planes);
+	snprintf(text + n, size - n, "%" PRIu32 " x %" PRIu32, s->height, s->width);
+	return text;
+}
+
+static int wrong_size(const char *name, const char *has, const struct rpu_shape *s, char *why)
+{
+	char wanted[48];
+
+	return because(why, -1, "%s: it has %s, not %s numbers (lines x pixels)", name, has,
+		       shape_text(s, wanted, sizeof(wanted)));
+}
+
+/* An array of these sides: that shape, or one line of all. Sides of 1 are none. */
+static bool has_shape(const uint64_t *side, unsigned int sides, const struct rpu_shape *s)
+{
+	const uint64_t want[] = { s->planes, s->height, s->width };
+	uint64_t all = 1;
+	unsigned int at = 0, more = 0;
+	bool same = true;
+
+	for (unsigned int i = 0; i < sides; i++) {
+		if (__builtin_mul_overflow(all, side[i], &all))
+			return false;
+		if (side[i] == 1)
+			continue;
+		more++;
+		while (at < 3 && want[at] == 1)
+			at++;
+		same &= at < 3 && want[at++] == side[i];
+	}
+	return all == numbers(s) && (same || more == 1);
 }
 
 static void take(const uint8_t *from, enum kind kind, size_t n, float *to)
@@ -38,9 +79,13 @@ static void take(const uint8_t *from, enum kind kind, size_t n, float *to)
 		case U8:
 			to[i] = *from;
 			break;
+		case I8:
+			to[i] = (int8_t)*from;
+			break;
 		case U16:
+		case I16:
 			memcpy(&u16, from, sizeof(u16));
-			to[i] = u16;
+			to[i] = kind == U16 ? u16 : (int16_t)u16;
 			break;
 		case F32:
 			memcpy(&to[i], from, sizeof(to[i]));
@@ -54,22 +99,26 @@ static void take(const uint8_t *from, enum kind kind, size_t n, float *to)
 
 /* --- raw --- */
 
-static int take_raw(const char *path, const uint8_t *data, size_t bytes, size_t n, float *to,
-		    char *why)
+static int take_raw(const char *path, const uint8_t *data, size_t bytes,
+		    const struct rpu_shape *shape, float *to, char *why)
 {
-	for (int kind = 0; kind < KINDS; kind++) {
+	const size_t n = numbers(shape);
+	char has[48];
+
+	for (int kind = 0; kind < RAW_KINDS; kind++) {
 		if (bytes != n * kind_bytes[kind])
 			continue;
 		take(data, kind, n, to);
 		return 0;
 	}
-	return wrong_size(path, n, why);
+	snprintf(has, sizeof(has), "%zu bytes", bytes);
+	return wrong_size(path, has, shape, why);
 }
 
-static int take_zstd(const char *path, const uint8_t *data, size_t bytes, size_t n, float *to,
-		     char *why)
+static int take_zstd(const char *path, const uint8_t *data, size_t bytes,
+		     const struct rpu_shape *shape, float *to, char *why)
 {
-	const size_t room = n * kind_bytes[F64];
+	const size_t n = numbers(shape), room = n * kind_bytes[F64];
 	uint8_t *raw = malloc(room);
 	int result;
 	size_t got;
@@ -81,7 +130,7 @@ static int take_zstd(const char *path, const uint8_t *data, size_t bytes, size_t
 		result = because(why, -1, "%s: zstd: %s, or more than %zu numbers", path,
 				 ZSTD_getErrorName(got), n);
 	else
-		result = take_raw(path, raw, got, n, to, why);
+		result = take_raw(path, raw, got, shape, to, why);
 	free(raw);
 	return result;
 }
@@ -90,32 +139,36 @@ static int take_zstd(const char *path, const uint8_t *data, size_t bytes, size_t
 
 static const char npy_magic[] = "\x93NUMPY";
 
-/* The product of "(3, 512, 1024)"; 0: it is none, or beyond counting. */
-static size_t npy_numbers(const char *shape)
+#define SIDES	32	/* NumPy's most */
+
+/* Sides of "3, 512, 1024"; more than SIDES: it is nonsense. */
+static unsigned int npy_sides(const char *shape, uint64_t side[SIDES])
 {
-	size_t n = 1, side;
+	unsigned int n = 0;
 	char *end;
 
-	while (*shape && *shape != ')') {
+	while (*shape && n < SIDES) {
 		errno = 0;
-		side = strtoull(shape, &end, 10);
-		if (end == shape || errno || __builtin_mul_overflow(n, side, &n))
-			return 0;
+		side[n++] = strtoull(shape, &end, 10);
+		if (end == shape || errno)
+			return SIDES + 1;
 		shape = end + strspn(end, ", ");
 	}
-	return n;
+	return *shape ? SIDES + 1 : n;
 }
 
-static int take_npy(const char *path, const uint8_t *data, size_t bytes, size_t n, float *to,
-		    char *why)
+static int take_npy(const char *path, const uint8_t *data, size_t bytes,
+		    const struct rpu_shape *shape, float *to, char *why)
 {
 	static const struct { const char *name; enum kind kind; } types[] = {
-		{ "|u1", U8 }, { "|b1", U8 }, { "|i1", U8 }, { "<u2", U16 }, { "<f4", F32 },
-		{ "<f8", F64 },
+		{ "|u1", U8 }, { "|b1", U8 }, { "|i1", I8 }, { "<u2", U16 }, { "<i2", I16 },
+		{ "<f4", F32 }, { "<f8", F64 },
 	};
 	const size_t version = bytes > 12 ? data[6] : 0, start = version == 1 ? 10 : 12;
-	char header[NPY_HEADER] = "", type[8];
+	char header[NPY_HEADER] = "", type[8], has[128];
 	regmatch_t match[3];
+	uint64_t side[SIDES];
+	unsigned int sides;
 	size_t length, i;
 	regex_t regex;
 	int found;
@@ -135,47 +188,94 @@ static int take_npy(const char *path, const uint8_t *data, size_t bytes, size_t 
 	found = regexec(&regex, header, 3, match, 0);
 	regfree(&regex);
 	if (found)
-		return because(why, -1, "%s: its header is not that of an array in C's order of numbers: %s",
+		return because(why, -1, "%s: its header is not that of an array of numbers in C's order (numpy.ascontiguousarray() makes one): %s",
 			       path, header);
 	snprintf(type, sizeof(type), "%.3s", header + match[1].rm_so);
 	for (i = 0; i < sizeof(types) / sizeof(types[0]) && strcmp(types[i].name, type); i++)
 		;
 	if (i == sizeof(types) / sizeof(types[0]))
-		return because(why, -1, "%s: numbers of type %s: save them as float32, float64, uint16, uint8 or bool",
+		return because(why, -1, "%s: numbers of type %s: save them as float32, float64, uint16, int16, uint8, int8 or bool",
 			       path, type);
 	header[match[2].rm_eo] = '\0';
-	if (npy_numbers(header + match[2].rm_so) != n ||
-	    (bytes - start - length) / kind_bytes[types[i].kind] < n)
-		return wrong_size(path, n, why);
-	take(data + start + length, types[i].kind, n, to);
+	sides = npy_sides(header + match[2].rm_so, side);
+	if (sides > SIDES || !has_shape(side, sides, shape)) {
+		snprintf(has, sizeof(has), "(%.100s)", header + match[2].rm_so);
+		return wrong_size(path, has, shape, why);
+	}
+	if ((bytes - start - length) / kind_bytes[types[i].kind] < numbers(shape))
+		return because(why, -1, "%s: it is cut off", path);
+	take(data + start + length, types[i].kind, numbers(shape), to);
 	return 0;
 }
 
 /* --- HDF5 --- */
 
-static int take_hdf5(const char *path, const char *inside, size_t n, float *to, char *why)
+static int read_set(const char *path, const char *inside, hid_t set, const struct rpu_shape *shape,
+		    float *to, char *why)
 {
-	hid_t file, set = -1, space = -1;
-	int result = -1;
+	hid_t space = H5Dget_space(set);
+	const int sides = space < 0 ? -1 : H5Sget_simple_extent_ndims(space);
+	hsize_t side[H5S_MAX_RANK] = {};
+	char has[128] = "", name[WHY_SIZE];
+	uint64_t sizes[H5S_MAX_RANK] = {};
+	int result = 0;
 
-	H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
-	file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
-	if (file < 0)
-		return because(why, -1, "%s: not HDF5", path);
-	set = H5Dopen2(file, inside, H5P_DEFAULT);
-	space = set < 0 ? -1 : H5Dget_space(set);
-	if (space < 0)
-		because(why, 0, "%s: there is no dataset %s", path, inside);
-	else if (H5Sget_simple_extent_npoints(space) != (hssize_t)n)
-		wrong_size(path, n, why);
-	else if (H5Dread(set, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, to) < 0)
-		because(why, 0, "%s: %s cannot be read as numbers", path, inside);
-	else
-		result = 0;
+	if (sides >= 0)
+		H5Sget_simple_extent_dims(space, side, NULL);
 	if (space >= 0)
 		H5Sclose(space);
+	for (int i = 0; i < sides; i++) {
+		const size_t n = strlen(has);
+
+		sizes[i] = side[i];
+		snprintf(has + n, sizeof(has) - n, "%s%" PRIu64, i ? " x " : "", sizes[i]);
+	}
+	snprintf(name, sizeof(name), "%s:%s", path, inside);
+	if (sides < 0 || !has_shape(sizes, sides, shape))
+		return wrong_size(name, *has ? has : "no array", shape, why);
+	if (H5Dread(set, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, to) < 0)
+		result = because(why, -1, "%s: cannot be read as numbers", name);
+	return result;
+}
+
+static int take_set(hid_t file, const char *path, const char *inside, const struct rpu_shape *shape,
+		    float *to, char *why)
+{
+	hid_t set = H5Dopen2(file, inside, H5P_DEFAULT);
+	int result = -1;
+
+	if (set >= 0 && rpu_regular_storage(set))
+		result = read_set(path, inside, set, shape, to, why);
+	else if (set < 0)
+		because(why, 0, "%s: there is no dataset %s", path, inside);
+	/* also where it was read: what is missing of a virtual dataset has a value of its own */
+	if (rpu_regular_refused())
+		result = because(why, -1, "%s:%s: it leads to %s, which is not a file", path,
+				 inside, rpu_regular_refused());
 	if (set >= 0)
 		H5Dclose(set);
+	return result;
+}
+
+static int take_hdf5(const char *path, const char *inside, const struct rpu_shape *shape, float *to,
+		     char *why)
+{
+	hid_t file, access;
+	struct stat status;
+	int result;
+
+	if (stat(path, &status))
+		return because(why, -1, "%s: %s", path, strerror(errno));
+	if (!S_ISREG(status.st_mode))
+		return because(why, -1, "%s: not a file", path);
+	H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+	access = rpu_regular_access();
+	file = access < 0 ? -1 : H5Fopen(path, H5F_ACC_RDONLY, access);
+	if (access >= 0)
+		H5Pclose(access);
+	if (file < 0)
+		return because(why, -1, "%s: not HDF5, or it cannot be read", path);
+	result = take_set(file, path, inside, shape, to, why);
 	H5Fclose(file);
 	return result;
 }
@@ -184,14 +284,19 @@ static int take_hdf5(const char *path, const char *inside, size_t n, float *to, 
 
 static uint8_t *slurp(const char *path, size_t max, size_t *bytes, char *why)
 {
-	FILE *file = fopen(path, "re");
+	/* a pipe would be waited for */
+	const int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
 	uint8_t *data = NULL;
 	struct stat status;
 
 	if (!file || fstat(fileno(file), &status)) {
 		because(why, 0, "%s: %s", path, strerror(errno));
-	} else if (!S_ISREG(status.st_mode) || (size_t)status.st_size > max) {
-		because(why, 0, "%s: not a file, or one with more than %zu bytes", path, max);
+	} else if (!S_ISREG(status.st_mode)) {
+		because(why, 0, "%s: not a file", path);
+	} else if ((size_t)status.st_size > max) {
+		because(why, 0, "%s: it has %lld bytes, and %zu at most can be right",
+			path, (long long)status.st_size, max);
 	} else {
 		data = malloc(status.st_size + 1);
 		*bytes = data ? fread(data, 1, status.st_size, file) : 0;
@@ -203,10 +308,12 @@ static uint8_t *slurp(const char *path, size_t max, size_t *bytes, char *why)
 	}
 	if (file)
 		fclose(file);
+	else if (fd >= 0)
+		close(fd);
 	return data;
 }
 
-static int read_file(const char *path, size_t n, float *to, char *why)
+static int read_file(const char *path, const struct rpu_shape *shape, float *to, char *why)
 {
 	static const uint8_t zstd_magic[] = { 0x28, 0xb5, 0x2f, 0xfd };
 	const char *inside = strstr(path, ":/");
@@ -217,34 +324,36 @@ static int read_file(const char *path, size_t n, float *to, char *why)
 	if (inside && inside[2]) {
 		char *file = strndup(path, inside - path);
 
-		result = file ? take_hdf5(file, inside + 1, n, to, why) :
+		result = file ? take_hdf5(file, inside + 1, shape, to, why) :
 			 because(why, -1, "%s: no memory", path);
 		free(file);
 		return result;
 	}
-	data = slurp(path, n * kind_bytes[F64] + NPY_HEADER, &bytes, why);
+	data = slurp(path, numbers(shape) * kind_bytes[F64] + NPY_HEADER, &bytes, why);
 	if (!data)
 		return -1;
 	if (bytes > sizeof(npy_magic) && !memcmp(data, npy_magic, sizeof(npy_magic) - 1))
-		result = take_npy(path, data, bytes, n, to, why);
+		result = take_npy(path, data, bytes, shape, to, why);
 	else if (bytes > sizeof(zstd_magic) && !memcmp(data, zstd_magic, sizeof(zstd_magic)))
-		result = take_zstd(path, data, bytes, n, to, why);
+		result = take_zstd(path, data, bytes, shape, to, why);
 	else
-		result = take_raw(path, data, bytes, n, to, why);
+		result = take_raw(path, data, bytes, shape, to, why);
 	free(data);
 	return result;
 }
 
-int rpu_planes_read(const char * const *path, unsigned int files, unsigned int planes,
-		    size_t pixels, float *to, char *why)
+int rpu_planes_read(const char * const *path, unsigned int files, const struct rpu_shape *shape,
+		    float *to, char *why)
 {
+	const struct rpu_shape plane = { 1, shape->height, shape->width };
+
 	if (files == 1)
-		return read_file(path[0], planes * pixels, to, why);
-	if (files != planes)
-		return because(why, -1, "%s: %u files for %u planes: give one for each, or one with all",
-			       path[0], files, planes);
-	for (unsigned int i = 0; i < planes; i++) {
-		if (read_file(path[i], pixels, to + i * pixels, why))
+		return read_file(path[0], shape, to, why);
+	if (files != shape->planes)
+		return because(why, -1, "%s: %u files for %" PRIu32 " planes: give one for each, or one with all",
+			       path[0], files, shape->planes);
+	for (unsigned int i = 0; i < files; i++) {
+		if (read_file(path[i], &plane, to + i * numbers(&plane), why))
 			return -1;
 	}
 	return 0;

@@ -4,13 +4,19 @@
 #define RPU_PLANE_H
 
 #include <stddef.h>
+#include <stdint.h>
+
+struct rpu_shape {
+	uint32_t planes, height, width;
+};
 
 /*
- * Read planes of so many numbers each, one behind the other, from as many files, or from one with
- * all of them. "FILE:/path" names a dataset of an HDF5 file. Raw files are little-endian, and their
- * size tells what they have: u8, u16, f32 or f64. 0, or -1 with the reason in why[WHY_SIZE].
+ * Read planes, one behind the other, from as many files, or from one with all of them. "FILE:/path"
+ * names a dataset of an HDF5 file. Arrays have that shape, but for sides of 1, or one side of as
+ * many numbers. Raw files are little-endian, and their size tells what they have: u8, u16, f32 or
+ * f64. 0, or -1 with the reason in why[WHY_SIZE].
  */
-int rpu_planes_read(const char * const *path, unsigned int files, unsigned int planes,
-		    size_t pixels, float *to, char *why);
+int rpu_planes_read(const char * const *path, unsigned int files, const struct rpu_shape *shape,
+		    float *to, char *why);
 
 #endif /* RPU_PLANE_H */

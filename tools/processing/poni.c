@@ -3,13 +3,16 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <json-c/json.h>
+#include <locale.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #define rpu_real double
 #include "arithmetic.h"
@@ -33,18 +36,23 @@ static const struct {
 /* What a file says; of lines that come twice the last one, since pyFAI appends to files. */
 struct lines {
 	struct rpu_poni p;
-	double version;			/* 0: not told */
+	double version;			/* NaN: not told */
 	double pixel1, pixel2;		/* of version 1 */
 	char detector[64];
 	bool config;			/* there is one: pixel sizes and shape are in p */
 };
 
+/* With a point, wherever the program is: the user's language may have a comma. */
 static bool number(const char *text, double *value)
 {
+	const locale_t c = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
 	char *end;
 
+	if (!c)
+		return false;
 	errno = 0;
-	*value = strtod(text, &end);
+	*value = strtod_l(text, &end, c);
+	freelocale(c);
 	return end != text && !*end && !errno && fabs(*value) <= FAR;
 }
 
@@ -86,18 +94,38 @@ static int read_shape(const char *path, struct json_object *config, struct rpu_p
 	return 0;
 }
 
+/* All of the text, or nothing. */
+static struct json_object *parse(const char *text)
+{
+	struct json_tokener *tokener = json_tokener_new();
+	struct json_object *root;
+
+	if (!tokener)
+		return NULL;
+	/* the final NUL tells the parser that this is all */
+	root = json_tokener_parse_ex(tokener, text, strlen(text) + 1);
+	if (json_tokener_get_error(tokener) != json_tokener_success ||
+	    json_tokener_get_parse_end(tokener) < strlen(text)) {
+		json_object_put(root);
+		root = NULL;
+	}
+	json_tokener_free(tokener);
+	return root;
+}
+
 /* Orientations other than the usual one turn the image. */
 static int read_config(const char *path, const char *text, struct rpu_poni *p, char *why)
 {
-	struct json_object *config = json_tokener_parse(text), *value;
+	struct json_object *config = parse(text), *value;
 	int result = 0;
 
 	if (!json_object_is_type(config, json_type_object))
 		result = because(why, -1, "%s: Detector_config is not an object of JSON", path);
-	if (!result && json_object_object_get_ex(config, "orientation", &value) &&
-	    json_object_get_int(value) != 3 && json_object_get_int(value) != 0)
-		result = because(why, -1, "%s: orientation %d of the detector: only 3 is known; turn images by the stage assemble",
-				 path, json_object_get_int(value));
+	if (!result && json_object_object_get_ex(config, "orientation", &value) && value &&
+	    (!json_object_is_type(value, json_type_int) ||
+	     (json_object_get_int(value) != 3 && json_object_get_int(value) != 0)))
+		result = because(why, -1, "%s: orientation %.20s of the detector: only 3 is known; turn images by the stage assemble",
+				 path, json_object_get_string(value));
 	if (!result && json_object_object_get_ex(config, "splineFile", &value) && value)
 		result = because(why, -1, "%s: detectors with a spline are not known", path);
 	if (!result)
@@ -208,17 +236,25 @@ static bool is_length(double value, double smallest)
 
 int rpu_poni_read(const char *path, struct rpu_poni *p, char *why)
 {
-	struct lines l = { .p = { .distance = NAN, .poni1 = NAN, .poni2 = NAN } };
-	FILE *file = fopen(path, "re");
+	struct lines l = {
+		.p = { .distance = NAN, .poni1 = NAN, .poni2 = NAN }, .version = NAN,
+	};
+	/* a pipe would be waited for */
+	const int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
 	int result;
 
-	if (!file)
-		return because(why, -1, "%s: %s", path, strerror(errno));
+	if (!file) {
+		because(why, 0, "%s: %s", path, strerror(errno));
+		if (fd >= 0)
+			close(fd);
+		return -1;
+	}
 	result = read_lines(path, file, &l, why);
 	fclose(file);
 	if (result)
 		return result;
-	if (l.version && l.version != 1 && l.version != 2 && l.version != 2.1)
+	if (!isnan(l.version) && l.version != 1 && l.version != 2 && l.version != 2.1)
 		return because(why, -1, "%s: poni_version %g: known are 1, 2 and 2.1", path,
 			       l.version);
 	find_pixels(&l);

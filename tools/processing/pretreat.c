@@ -43,7 +43,9 @@ static int read_files(struct json_place *at, struct json_object *value, char (*p
 		*files = 1;
 		return rpu_read_path(at, value, path[0]);
 	}
-	return json_read_array(at, value, rpu_read_path, path, RPU_PATH, RPU_GAINS, files);
+	if (json_read_array(at, value, rpu_read_path, path, RPU_PATH, RPU_GAINS, files))
+		return -1;
+	return *files ? 0 : json_wrong(at, "names no file");
 }
 
 static int read_pedestal(struct json_place *at, struct json_object *value, void *to)
@@ -131,18 +133,22 @@ static void make_reciprocals(const struct rashpa_pipeline *p, float *gain, size_
 	const double factor = p->pretreat.gain_kev == p->pretreat.result_kev ? 1 :
 			      p->pretreat.gain_kev ? 1 / energy : energy;
 
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
 		gain[i] = gain[i] && isfinite(gain[i]) ? factor / gain[i] : NAN;
+		if (!isnormal(gain[i]))
+			gain[i] = NAN;
+	}
 }
 
 static int apply_mask(struct rashpa_pipeline *p, unsigned int gains, size_t n, char *why)
 {
+	const struct rpu_shape shape = { 1, p->height, p->width };
 	const char *path = p->pretreat.mask;
 	float *mask = rpu_memory(n, sizeof(*mask));
 
 	if (!mask)
 		return because(why, -1, "%s: no memory", path);
-	if (rpu_planes_read(&path, 1, 1, n, mask, why)) {
+	if (rpu_planes_read(&path, 1, &shape, mask, why)) {
 		free(mask);
 		return -1;
 	}
@@ -154,14 +160,15 @@ static int apply_mask(struct rashpa_pipeline *p, unsigned int gains, size_t n, c
 	return 0;
 }
 
-static int read_planes(const char (*path)[RPU_PATH], unsigned int files, unsigned int gains,
-		       size_t n, float *to, char *why)
+static int read_planes(const struct rashpa_pipeline *p, const char (*path)[RPU_PATH],
+		       unsigned int files, unsigned int gains, float *to, char *why)
 {
+	const struct rpu_shape shape = { gains, p->height, p->width };
 	const char *names[RPU_GAINS];
 
 	for (unsigned int i = 0; i < RPU_GAINS; i++)
 		names[i] = path[i];
-	return rpu_planes_read(names, files, gains, n, to, why);
+	return rpu_planes_read(names, files, &shape, to, why);
 }
 
 static int pretreat_begin(struct rashpa_pipeline *p, char *why)
@@ -183,16 +190,26 @@ static int pretreat_begin(struct rashpa_pipeline *p, char *why)
 	pedestal = p->pretreat.planes;
 	per_gain = pedestal + gains * n;
 	if (p->pretreat.pedestals &&
-	    read_planes((const char (*)[RPU_PATH])p->pretreat.pedestal, p->pretreat.pedestals,
-			gains, n, pedestal, why))
+	    read_planes(p, (const char (*)[RPU_PATH])p->pretreat.pedestal, p->pretreat.pedestals,
+			gains, pedestal, why))
 		return -1;
+	/* no result may come of it but NaN, until a dark image replaces it */
+	for (size_t i = 0; i < gains * n; i++)
+		pedestal[i] = isfinite(pedestal[i]) ? pedestal[i] : NAN;
 	for (size_t i = 0; i < gains * n; i++)
 		per_gain[i] = p->pretreat.constant_gain ? p->pretreat.constant_gain : 1;
 	if (p->pretreat.gains &&
-	    read_planes((const char (*)[RPU_PATH])p->pretreat.gain, p->pretreat.gains, gains, n,
+	    read_planes(p, (const char (*)[RPU_PATH])p->pretreat.gain, p->pretreat.gains, gains,
 			per_gain, why))
 		return -1;
 	make_reciprocals(p, per_gain, gains * n);
+	if (p->pretreat.constant_gain && isnan(per_gain[0]))
+		return because(why, -1, "pipeline: pretreat.gain: with %g all results would be 0 or infinite",
+			       p->pretreat.constant_gain);
+	if (p->pretreat.saturated > largest[p->geometry.pixel] + 1ull)
+		return because(why, -1, "pipeline: pretreat.saturated: %" PRIu32
+			       " is no number of the stream's pixels, which are up to %" PRIu32,
+			       p->pretreat.saturated, largest[p->geometry.pixel]);
 	*c = (struct rpu_calibration) {
 		.width = p->width, .height = p->height, .pixel = p->geometry.pixel,
 		.jungfrau = p->pretreat.jungfrau, .whole = p->pretreat.whole,
@@ -206,7 +223,11 @@ static int pretreat_begin(struct rashpa_pipeline *p, char *why)
 	}
 	if (*p->pretreat.mask && apply_mask(p, gains, n, why))
 		return -1;
-	return *p->board_name ? rpu_board_begin(p->board_name, c, &p->board, why) : 0;
+	if (!*p->board_name)
+		return 0;
+	if (!p->board && rpu_board_open(p->board_name, &p->board, why))
+		return -1;
+	return rpu_board_begin(p->board, c, &p->geometry.ring, why);
 }
 
 static int pretreat_room(const struct rashpa_pipeline *p, struct rpu_work *w)
@@ -245,7 +266,6 @@ static int pretreat_run(struct rashpa_pipeline *p, struct rpu_work *w)
 
 static void pretreat_end(struct rashpa_pipeline *p)
 {
-	rpu_board_end(p->board);
 	free(p->pretreat.planes);
 }
 

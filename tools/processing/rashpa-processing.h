@@ -24,6 +24,8 @@ extern "C" {
  * - All memory is there when rashpa_pipeline_begin() and rashpa_result_new() have returned.
  * - A pipeline is for one thread at a time; OpenMP's threads help. A result is for one thread at
  *   a time, which may be another one.
+ * - A pipeline stays with the process that has opened it. A process that was forked after OpenMP
+ *   has run has none of its threads, and cannot begin one either: -EBUSY says so.
  */
 
 #define RASHPA_PIPELINE_WHY	768
@@ -32,16 +34,29 @@ extern "C" {
 struct rashpa_pipeline;
 
 /**
+ * struct rashpa_raw_ring - where raw images are in memory of rashpa_pipeline_offer()
+ * @offset: of the first one, bytes
+ * @step: from image to image, bytes; lines have no gaps
+ * @slots: images that there is room for; 0: they are somewhere else
+ */
+struct rashpa_raw_ring {
+	uint64_t offset, step;
+	uint32_t slots;
+};
+
+/**
  * struct rashpa_geometry - what images are
  * @width: pixels
  * @height: pixels
  * @pixel: enum rashpa_pixel: u8, u16 or u32
  * @bunch: images that come together; 1: they do not
+ * @ring: of those that are in the engine's memory
  */
 struct rashpa_geometry {
 	uint32_t width, height;
 	uint32_t pixel;
 	uint32_t bunch;
+	struct rashpa_raw_ring ring;
 };
 
 /**
@@ -166,6 +181,24 @@ int rashpa_pipeline_open(const char *config, const char *engine, char *why,
 int rashpa_pipeline_near(int node, char *why);
 
 /**
+ * rashpa_pipeline_offer() - have a part of the engine's memory for raw images
+ * @pipeline: the handle, not begun; of a board
+ * @base: becomes where this program has it mapped: what is given to rashpa_pipeline_run() are
+ *	addresses in it
+ * @length: becomes its bytes: half of what is on the board, the rest is for calibration and results
+ * @why: becomes the sentence
+ *
+ * For devices that write there, as another board does: rashpa_payload_hand() hands it to its
+ * producer. The ring of the geometry says where images are then, and no processor copies them.
+ * Somebody who can write to the dma-buf writes to that part only.
+ *
+ * Return: its dma-buf, the library's until rashpa_pipeline_close(), or a negative errno:
+ * -EOPNOTSUPP (the engine is no board), -EBUSY, -EIO.
+ */
+int rashpa_pipeline_offer(struct rashpa_pipeline *pipeline, const void **base, uint64_t *length,
+			  char *why);
+
+/**
  * rashpa_pipeline_begin() - read calibration, make buffers
  * @pipeline: the handle
  * @geometry: of the images
@@ -198,8 +231,9 @@ void rashpa_result_free(struct rashpa_result *result);
  * @result: frame and role are set by the caller; the rest is filled in. Images whose role is not
  *	signal or dark are processed as signal
  *
- * Return: 1: the result is to be kept; 0: veto, or a dark image; or -EIO: a board has failed,
- *	rashpa_pipeline_reason() says how, and the image was not processed.
+ * Return: 1: the result is to be kept; 0: veto, or a dark image; or -EIO: a board has failed;
+ *	-EINVAL: it has not begun, or is finished, or the result is another pipeline's; -EBUSY: this
+ *	is a fork; rashpa_pipeline_reason() says how. The image was not processed.
  */
 int rashpa_pipeline_run(struct rashpa_pipeline *pipeline, const void *image, size_t line_stride,
 			struct rashpa_result *result);
@@ -233,7 +267,7 @@ const double *rashpa_pipeline_axis(const struct rashpa_pipeline *pipeline, uint3
  * Results come in the order in which they are put.
  *
  * Return: 0; 1: a sink lost it, the sentence says which one and why, and the others have it; or a
- * negative errno: a sink lost it that must not lose any.
+ * negative errno: a sink lost it that must not lose any; -EINVAL: it is not to be kept.
  */
 int rashpa_pipeline_put(struct rashpa_pipeline *pipeline, const struct rashpa_result *result,
 			char *why);
@@ -255,9 +289,11 @@ int rashpa_pipeline_flush(struct rashpa_pipeline *pipeline, char *why);
  * @pipeline: the handle
  * @why: becomes the sentence
  *
- * Where this is not called, files have what was put and say that they are not complete.
+ * Where this is not called, files have what was put and say that they are not complete; so do those
+ * that have lost a result. A pipeline that has not begun has none; one that is finished takes no
+ * more images.
  *
- * Return: 0, or a negative errno.
+ * Return: 0, or a negative errno: -EINVAL if it could not begin.
  */
 int rashpa_pipeline_finish(struct rashpa_pipeline *pipeline, char *why);
 

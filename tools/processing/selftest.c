@@ -4,6 +4,7 @@
  * engines compute them and made-up ones, and the reference is right.
  */
 #include <dirent.h>
+#include <errno.h>
 #include <limits.h>
 #include <math.h>
 #include <omp.h>
@@ -84,7 +85,9 @@ static struct rashpa_pipeline *opened(const char *config, const char *engine,
 
 /* --- ten frames --- */
 
-static const struct rashpa_geometry module = { WIDTH, HEIGHT, RASHPA_PIXEL_U16, 1 };
+static const struct rashpa_geometry module = {
+	.width = WIDTH, .height = HEIGHT, .pixel = RASHPA_PIXEL_U16, .bunch = 1,
+};
 
 static const char *data_folder(char *path, size_t size)
 {
@@ -100,6 +103,7 @@ static void of_frames(const char *path, const char *config, const char *engine, 
 	float *raw = floats(PIXELS), *expected = floats(PIXELS);
 	uint16_t *pixel = must(calloc(PIXELS, sizeof(*pixel)));
 	struct rashpa_result *r = p ? rashpa_result_new(p) : NULL;
+	const struct rpu_shape shape = { 1, HEIGHT, WIDTH };
 	size_t invalid = 0, wrong = 0;
 	double worst = 0;
 
@@ -109,8 +113,8 @@ static void of_frames(const char *path, const char *config, const char *engine, 
 
 		snprintf(name[0], sizeof(name[0]), "%s/raw%u.bin.zst", path, i);
 		snprintf(name[1], sizeof(name[1]), "%s/photons%u.bin.zst", path, i);
-		wrong += rpu_planes_read((const char *[]) { name[0] }, 1, 1, PIXELS, raw, why) ||
-			 rpu_planes_read((const char *[]) { name[1] }, 1, 1, PIXELS, expected, why);
+		wrong += rpu_planes_read((const char *[]) { name[0] }, 1, &shape, raw, why) ||
+			 rpu_planes_read((const char *[]) { name[1] }, 1, &shape, expected, why);
 		for (size_t j = 0; j < PIXELS; j++)
 			pixel[j] = raw[j];
 		r->role = RASHPA_IMAGE_SIGNAL;
@@ -157,6 +161,29 @@ static void test_frames(void)
 
 /* --- arithmetic --- */
 
+/* One of so many floats, of all sizes; of a float this sum is exact in double. */
+static void test_round(void)
+{
+	uint32_t wrong = 0, worst = 0;
+
+	for (uint64_t bits = 0; bits <= UINT32_MAX; bits += 251) {
+		const uint32_t word = bits;
+		double right;
+		float x;
+
+		memcpy(&x, &word, sizeof(x));
+		right = floor((double)x + 0.5);
+		if (isnan(x) ? !isnan(rpu_round(x)) : rpu_round(x) != (float)right) {
+			worst = word;
+			wrong++;
+		}
+	}
+	ok(!wrong && rpu_round(8388609) == 8388609 && rpu_round(-8388609) == -8388609 &&
+	   !rpu_round(0.49999997f) && !rpu_round(-0.5f) && rpu_round(-0.50000006f) == -1 &&
+	   rpu_round(INFINITY) == INFINITY && rpu_round(16777215) == 16777215,
+	   "floats of all sizes are rounded as doubles are: %u are not (%#x)", wrong, worst);
+}
+
 static void test_arithmetic(void)
 {
 	ok(rpu_valid(0) && rpu_valid(0x7fff) && rpu_valid(0xc001) && !rpu_valid(0xc000) &&
@@ -167,6 +194,9 @@ static void test_arithmetic(void)
 	ok(rpu_dark_mean(100, 50, 1) == 50 && rpu_dark_mean(100, 50, 0.25f) == 87.5f &&
 	   rpu_dark_mean(100, 0x4032, 1) == 100,
 	   "a dark image replaces, or moves the mean, and only at the highest gain");
+	ok(rpu_dark_mean(NAN, 50, 1) == 50 && rpu_dark_mean(-INFINITY, 50, 1) == 50 &&
+	   rpu_dark_mean(1e30f, 50, 1) == 50 && isnan(rpu_dark_mean(NAN, 50, 0.5f)),
+	   "it replaces also what is huge, or no number");
 	ok(rpu_round(2.5f) == 3 && rpu_round(-2.5f) == -2 && rpu_round(-0.4f) == 0 &&
 	   isnan(rpu_round(NAN)), "halves are rounded upwards");
 	ok(!rpu_above(1, 1) && !rpu_above(NAN, -INFINITY) && rpu_above(INFINITY, 1),
@@ -233,13 +263,19 @@ static void against_reference(const struct rpu_engine *e)
 	static const struct {
 		uint32_t width, height, pixel;
 		size_t gap;
-		bool jungfrau;
+		enum { ONE, THREE, FEW } gains;	/* FEW: of three, mostly the highest */
 	} tried[] = {
-		{ 1, 1, RASHPA_PIXEL_U16, 0, true }, { 7, 3, RASHPA_PIXEL_U16, 2, true },
-		{ 1030, 67, RASHPA_PIXEL_U16, 0, true }, { 256, 256, RASHPA_PIXEL_U16, 64, true },
-		{ 9000, 5, RASHPA_PIXEL_U16, 0, true }, { 333, 77, RASHPA_PIXEL_U8, 0, false },
-		{ 333, 77, RASHPA_PIXEL_U16, 6, false }, { 333, 77, RASHPA_PIXEL_U32, 0, false },
-		{ 1, 5000, RASHPA_PIXEL_U32, 4, false },
+		{ 1, 1, RASHPA_PIXEL_U16, 0, THREE }, { 7, 3, RASHPA_PIXEL_U16, 2, THREE },
+		{ 1030, 67, RASHPA_PIXEL_U16, 0, THREE }, { 256, 256, RASHPA_PIXEL_U16, 64, THREE },
+		{ 9000, 5, RASHPA_PIXEL_U16, 0, THREE }, { 333, 77, RASHPA_PIXEL_U8, 0, ONE },
+		{ 333, 77, RASHPA_PIXEL_U16, 6, ONE }, { 333, 77, RASHPA_PIXEL_U32, 0, ONE },
+		{ 1, 5000, RASHPA_PIXEL_U32, 4, ONE },
+		{ 1030, 67, RASHPA_PIXEL_U16, 0, FEW },
+		/* with planes that no cache has */
+		{ 1031, 1025, RASHPA_PIXEL_U16, 0, THREE },
+		{ 1031, 1025, RASHPA_PIXEL_U16, 0, FEW },
+		{ 1024, 1025, RASHPA_PIXEL_U16, 2, FEW },
+		{ 1100000, 1, RASHPA_PIXEL_U16, 0, FEW },
 	};
 
 	for (size_t c = 0; c < ARRAY_SIZE(tried); c++) {
@@ -251,7 +287,10 @@ static void against_reference(const struct rpu_engine *e)
 		float *right = floats(n), *got = floats(n), *moved = floats(n);
 		bool good = true;
 
-		make_image(&m, tried[c].jungfrau);
+		make_image(&m, tried[c].gains != ONE);
+		for (size_t i = 0; i < m.height * m.raw.line_stride && tried[c].gains == FEW;
+		     i += 2)
+			m.data[i + 1] &= next_random() % 20 ? 0x3f : 0xff;
 		for (int whole = 0; whole < 2; whole++) {
 			m.calibration.whole = whole;
 			rpu_reference.pretreat(&m.calibration, &m.raw, right);
@@ -267,12 +306,36 @@ static void against_reference(const struct rpu_engine *e)
 		good = good && same(m.calibration.pedestal[0], right, n, 0.000001);
 		ok(good, "%s: as the reference: %u x %u, %u bytes a pixel, gaps of %zu, %s",
 		   e->name, m.width, m.height, 1u << (m.pixel - RASHPA_PIXEL_U8), m.gap,
-		   tried[c].jungfrau ? "three gains" : "one gain");
+		   tried[c].gains == FEW ? "few in another gain" :
+		   tried[c].gains == THREE ? "three gains" : "one gain");
 		free_image(&m);
 		free(right);
 		free(got);
 		free(moved);
 	}
+}
+
+/* Blocks of whole numbers, whose sum is one that a float can have. */
+static void test_bin(const struct rpu_engine *e)
+{
+	const struct rpu_binning b = { .width = 3, .height = 2, .x = 64, .y = 64 };
+	const size_t line = b.width * b.x, n = line * b.height * b.y;
+	float *pixel = floats(n), got[6];
+	uint64_t right[6] = {};
+	bool good = true;
+
+	for (size_t i = 0; i < n; i++) {
+		const uint32_t value = next_random() % 9075;
+
+		pixel[i] = value;
+		right[i / line / b.y * b.width + i % line / b.x] += value;
+	}
+	e->bin(&b, pixel, got);
+	for (unsigned int i = 0; i < 6; i++)
+		good = good && right[i] > 1 << 24 && got[i] == (float)right[i];
+	ok(good, "%s: blocks of 64 x 64 are their sums: %.9g, and not %.9g", e->name, got[0],
+	   right[0] * 1.);
+	free(pixel);
 }
 
 /* --- sparse images --- */
@@ -387,7 +450,9 @@ static void test_correct(const struct rpu_engine *e)
 /* By hand: what is taken away, and what is an outlier. */
 static void test_corrections(const char *engine)
 {
-	static const struct rashpa_geometry g = { 4, 3, RASHPA_PIXEL_U16, 1 };
+	static const struct rashpa_geometry g = {
+		.width = 4, .height = 3, .pixel = RASHPA_PIXEL_U16, .bunch = 1,
+	};
 	static const uint16_t offset[3][4] = {
 		{ 10, 10, 10, 20 }, { 10, 90, 10, 20 }, { 10, 10, 10, 20 },
 	};
@@ -420,7 +485,9 @@ static void test_corrections(const char *engine)
 
 static void test_assemble(const char *engine)
 {
-	static const struct rashpa_geometry g = { 4, 2, RASHPA_PIXEL_U8, 1 };
+	static const struct rashpa_geometry g = {
+		.width = 4, .height = 2, .pixel = RASHPA_PIXEL_U8, .bunch = 1,
+	};
 	static const uint8_t image[2][4] = { { 1, 2, 3, 4 }, { 5, 6, 7, 8 } };
 	static const struct {
 		const char *config;
@@ -516,7 +583,9 @@ static void refused(const char *config, const struct rashpa_geometry *g, const c
 
 static void test_configurations(void)
 {
-	static const struct rashpa_geometry g = { 16, 8, RASHPA_PIXEL_U16, 1 };
+	static const struct rashpa_geometry g = {
+		.width = 16, .height = 8, .pixel = RASHPA_PIXEL_U16, .bunch = 1,
+	};
 
 	refused("/nonexistent.json", &g, "No such file");
 	refused("{", &g, "pipeline:1: not JSON");
@@ -538,16 +607,18 @@ static void test_configurations(void)
 		"\"to_y\": 0}]}}", &g, "modules[0]: is not in an image of 16 x 8");
 	refused("{\"assemble\": {\"modules\": [{\"x\": 0, \"y\": 0, \"width\": 9, \"height\": 8, \"to_x\": 0,"
 		"\"to_y\": 0}, {\"x\": 8, \"y\": 0, \"width\": 8, \"height\": 8, \"to_x\": 8, \"to_y\": 0}]}}",
-		&g, "modules[1]: another one is there");
+		&g, "modules[1]: another one is where its pixel");
 	refused("{\"correct\": {\"outliers\": {\"above\": -1, \"ratio\": 2}}}", &g, "above: must be more than 0");
 	refused("{\"correct\": {\"background\": {\"file\": \"/nonexistent\"}}}", &g, "No such file");
-	refused("{}", &(struct rashpa_geometry) { 0, 8, RASHPA_PIXEL_U16, 1 }, "images of 0 x 8");
+	refused("{}", &(struct rashpa_geometry) { .height = 8, .pixel = RASHPA_PIXEL_U16 }, "images of 0 x 8");
 }
 
 /* A dark image moves the pedestal; a veto keeps what has enough; what is above is kept. */
 static void test_pipeline(const char *engine)
 {
-	static const struct rashpa_geometry g = { 16, 8, RASHPA_PIXEL_U16, 1 };
+	static const struct rashpa_geometry g = {
+		.width = 16, .height = 8, .pixel = RASHPA_PIXEL_U16, .bunch = 1,
+	};
 	struct rashpa_pipeline *p = opened("{\"pretreat\": {\"dark_images\": 1, \"gain\": 10},"
 		"\"veto\": {\"threshold\": 4, \"pixels\": 2},"
 		"\"compress\": {\"threshold\": 4, \"capacity\": 3},"
@@ -587,6 +658,55 @@ static void test_pipeline(const char *engine)
 	rashpa_pipeline_close(p);
 }
 
+/* What is asked too early, or with a result that is none, is refused. */
+static void test_order(const char *engine)
+{
+	static const struct rashpa_geometry g = {
+		.width = 16, .height = 8, .pixel = RASHPA_PIXEL_U16, .bunch = 1,
+	}, larger = {
+		.width = 1600, .height = 800, .pixel = RASHPA_PIXEL_U16, .bunch = 1,
+	};
+	static const char config[] = "{\"veto\": {\"threshold\": 4, \"pixels\": 1}, \"sinks\": {\"raw\":"
+		"{\"file\": \"/dev/null\"}}}";
+	struct rashpa_pipeline *p = opened(config, engine, &g), *q = opened("{}", engine, &larger);
+	struct rashpa_result *r = p ? rashpa_result_new(p) : NULL;
+	struct rashpa_result *never = p ? rashpa_result_new(p) : NULL;
+	uint16_t pixel[8][16] = {};
+	struct rashpa_pipeline *early = NULL, *broken = NULL;
+
+	ok(r && never && q && !rashpa_pipeline_open(config, engine, why, &early) &&
+	   !rashpa_pipeline_open("{\"pretreat\": {\"mask\": \"/nonexistent\"}}", engine, why,
+				 &broken),
+	   "%s: pipelines are opened", engine);
+	if (!r || !never || !q || !early || !broken)
+		return;
+	ok(rashpa_pipeline_run(early, pixel, 32, r) == -EINVAL &&
+	   strstr(rashpa_pipeline_reason(early), "has not begun") &&
+	   rashpa_pipeline_run(early, pixel, 32, r) == -EINVAL,
+	   "%s: a pipeline that has not begun runs nothing", engine);
+	ok(rashpa_pipeline_begin(broken, &g, why) == -EINVAL &&
+	   rashpa_pipeline_run(broken, pixel, 32, r) == -EINVAL &&
+	   rashpa_pipeline_run(broken, pixel, 32, r) == -EINVAL &&
+	   !strcmp(rashpa_pipeline_reason(broken),
+		   "the pipeline could not begin: /nonexistent: No such file or directory"),
+	   "%s: nor does one that could not: %s", engine, rashpa_pipeline_reason(broken));
+	ok(rashpa_pipeline_run(q, pixel, 3200, r) == -EINVAL &&
+	   strstr(rashpa_pipeline_reason(q), "another pipeline's"),
+	   "%s: a result has the size of its pipeline's images", engine);
+	ok(!rashpa_pipeline_run(p, pixel, 32, r) && rashpa_pipeline_put(p, r, why) == -EINVAL &&
+	   rashpa_pipeline_put(p, never, why) == -EINVAL && strstr(why, "has kept"),
+	   "%s: what is vetoed, or was never run, is not put", engine);
+	pixel[3][3] = 5;
+	ok(rashpa_pipeline_run(p, pixel, 32, r) == 1 && !rashpa_pipeline_put(p, r, why) &&
+	   !rashpa_pipeline_finish(p, why), "%s: what is kept is", engine);
+	rashpa_result_free(r);
+	rashpa_result_free(never);
+	rashpa_pipeline_close(p);
+	rashpa_pipeline_close(q);
+	rashpa_pipeline_close(early);
+	rashpa_pipeline_close(broken);
+}
+
 /* --- files --- */
 
 static const char *file_with(const char *name, const void *data, size_t size)
@@ -609,7 +729,9 @@ static const char *file_with(const char *name, const void *data, size_t size)
 
 static void integrated(const struct rpu_engine *e, const char *more)
 {
-	static const struct rashpa_geometry g = { 103, 67, RASHPA_PIXEL_U16, 1 };
+	static const struct rashpa_geometry g = {
+		.width = 103, .height = 67, .pixel = RASHPA_PIXEL_U16, .bunch = 1,
+	};
 	uint16_t *image = must(calloc(67, 103 * sizeof(*image)));
 	struct rashpa_result *result[2] = {};
 	struct rashpa_pipeline *p[2];
@@ -643,7 +765,7 @@ static void test_integrate(const struct rpu_engine *e)
 {
 	integrated(e, ", \"unit\": \"2th_deg\", \"split\": \"no\", \"error\": \"poisson\"");
 	integrated(e, ", \"unit\": \"r_mm\", \"error\": \"azimuthal\"");
-	integrated(e, ", \"unit\": \"r_mm\", \"range\": [1, 3], \"polarization\": 0.9");
+	integrated(e, ", \"unit\": \"r_mm\", \"range\": [9, 12], \"polarization\": 0.9");
 }
 
 /* --- peaks --- */
@@ -651,7 +773,9 @@ static void test_integrate(const struct rpu_engine *e)
 static void found_peaks(const struct rpu_engine *e, const char *finder, uint32_t width,
 			uint32_t height)
 {
-	const struct rashpa_geometry g = { width, height, RASHPA_PIXEL_U16, 1 };
+	const struct rashpa_geometry g = {
+		.width = width, .height = height, .pixel = RASHPA_PIXEL_U16, .bunch = 1,
+	};
 	uint16_t *image = must(calloc(height, width * sizeof(*image)));
 	struct rashpa_result *result[2] = {};
 	struct rashpa_pipeline *p[2];
@@ -706,7 +830,9 @@ static void test_peaks(const struct rpu_engine *e)
 /* Files of geometry that are none. */
 static void test_poni(void)
 {
-	static const struct rashpa_geometry g = { 103, 67, RASHPA_PIXEL_U16, 1 };
+	static const struct rashpa_geometry g = {
+		.width = 103, .height = 67, .pixel = RASHPA_PIXEL_U16, .bunch = 1,
+	};
 	static const struct {
 		const char *text, *because;
 	} tried[] = {
@@ -726,6 +852,11 @@ static void test_poni(void)
 		  "the size of pixels" },
 		{ PONI "Detector: Eiger\nDetector_config: {\"max_shape\": [103, 67]}\nWavelength: 1\n",
 		  "of images of 67 x 103 pixels (max_shape), not of 103 x 67" },
+		{ PONI "poni_version: 0\n", "poni_version 0: known are 1, 2 and 2.1" },
+		{ PONI "Detector_config: {\"pixel1\": 1, \"pixel2\": 1} and more\n",
+		  "not an object of JSON" },
+		{ PONI "Detector_config: {\"pixel1\": 1} {\"pixel2\": 1}\n",
+		  "not an object of JSON" },
 		{ PONI "poni_version: 3\n", "poni_version 3: known are 1, 2 and 2.1" },
 		{ PONI "Wavelength: 1e-30\n", "a wavelength of 1e-30 m cannot be" },
 		{ "Detector_config: {\"orientation\": 1}\n", "orientation 1" },
@@ -755,23 +886,36 @@ static void test_planes(void)
 		"{'descr': '<u2', 'fortran_order': False, 'shape': (2, 3), }\n"
 		"\1\0\2\0\3\0\4\0\5\0\6";
 	static const double raw[6] = { 1, 2, 3, 4, 5, 6 };
+	static const struct rpu_shape shape = { 1, 2, 3 }, turned = { 1, 3, 2 }, less = { 1, 1, 5 },
+		flat = { 1, 1, 6 }, two = { 2, 1, 3 }, three = { 3, 1, 2 };
 	char wrong[sizeof(npy)];
 	const char *path;
 	float got[6];
 	int bad = 0;
 
 	path = file_with("a.npy", npy, sizeof(npy));
-	ok(!rpu_planes_read(&path, 1, 1, 6, got, why) && got[0] == 1 && got[5] == 6,
+	ok(!rpu_planes_read(&path, 1, &shape, got, why) && got[0] == 1 && got[5] == 6,
 	   "numbers of NumPy");
-	ok(rpu_planes_read(&path, 1, 1, 5, got, why) && strstr(why, "not 5 numbers"), "%s", why);
+	ok(rpu_planes_read(&path, 1, &less, got, why) && strstr(why, "it has (2, 3), not 1 x 5"),
+	   "%s", why);
+	ok(rpu_planes_read(&path, 1, &turned, got, why) && strstr(why, "not 3 x 2") &&
+	   rpu_planes_read(&path, 1, &three, got, why) &&
+	   !rpu_planes_read(&path, 1, &two, got, why) &&
+	   rpu_planes_read(&path, 1, &flat, got, why), "as many numbers in another shape are refused");
+	memcpy(wrong, npy, sizeof(npy));
+	memcpy(strstr(wrong + 10, "<u2"), "|i1", 3);
+	wrong[sizeof(npy) - 11] = -7;
+	path = file_with("a.npy", wrong, sizeof(npy));
+	ok(!rpu_planes_read(&path, 1, &shape, got, why) && got[1] == -7,
+	   "signed numbers keep their sign: %g", got[1]);
 	/* whatever is changed, nothing is read that is not there */
 	for (size_t i = 0; i < sizeof(npy); i++) {
 		memcpy(wrong, npy, sizeof(npy));
 		wrong[i] ^= 0x81;
 		path = file_with("a.npy", wrong, sizeof(npy));
-		bad += !rpu_planes_read(&path, 1, 1, 6, got, why);
+		bad += !rpu_planes_read(&path, 1, &shape, got, why);
 		path = file_with("a.npy", npy, i);
-		bad += !rpu_planes_read(&path, 1, 1, 6, got, why);
+		bad += !rpu_planes_read(&path, 1, &shape, got, why);
 	}
 	ok(bad < 40, "files of NumPy that are wrong or cut off: %d can be read", bad);
 	for (int kind = 0; kind < 2; kind++) {
@@ -780,13 +924,13 @@ static void test_planes(void)
 		path = kind ? file_with("a.raw", raw, sizeof(raw)) :
 		       file_with("a.raw", f32, sizeof(f32));
 		memset(got, 0, sizeof(got));
-		ok(!rpu_planes_read(&path, 1, 1, 6, got, why) && got[5] == 6 &&
-		   !rpu_planes_read(&path, 1, 2, 3, got, why),
+		ok(!rpu_planes_read(&path, 1, &shape, got, why) && got[5] == 6 &&
+		   !rpu_planes_read(&path, 1, &two, got, why),
 		   "raw numbers of %d bytes, also as two planes", kind ? 8 : 4);
 	}
-	ok(rpu_planes_read((const char *[]) { path, path }, 2, 3, 2, got, why) &&
+	ok(rpu_planes_read((const char *[]) { path, path }, 2, &three, got, why) &&
 	   strstr(why, "2 files for 3 planes"), "%s", why);
-	ok(rpu_planes_read((const char *[]) { "/proc/self/exe:/x" }, 1, 1, 6, got, why) &&
+	ok(rpu_planes_read((const char *[]) { "/proc/self/exe:/x" }, 1, &shape, got, why) &&
 	   strstr(why, "not HDF5"), "%s", why);
 }
 
@@ -836,15 +980,18 @@ int main(void)
 		return 1;
 	}
 	test_arithmetic();
+	test_round();
 	test_frames();
 	for (size_t i = 0; i < ARRAY_SIZE(engines); i++) {
 		against_reference(engines[i]);
+		test_bin(engines[i]);
 		test_compress(engines[i]);
 		test_correct(engines[i]);
 		test_corrections(engines[i]->name);
 		test_assemble(engines[i]->name);
 		test_statistics(engines[i]);
 		test_pipeline(engines[i]->name);
+		test_order(engines[i]->name);
 		test_integrate(engines[i]);
 		test_peaks(engines[i]);
 	}

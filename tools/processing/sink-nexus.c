@@ -5,12 +5,14 @@
  * writes it, and numbers of images last of all: what they tell of is in the file.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 /* of Debian 12, and the same in later versions */
 #define H5_USE_110_API
@@ -18,6 +20,7 @@
 
 #include "pack.h"
 #include "say.h"
+#include "sink-file.h"
 #include "sink.h"
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
@@ -60,8 +63,7 @@ enum column_index {
 };
 
 struct nexus {
-	char path[RPU_PATH];
-	bool overwrite;
+	struct rpu_file kept;	/* so that nobody else writes it: HDF5 has it as "file" */
 	unsigned int packing;
 	bool chosen, wanted[WHATS];
 
@@ -122,16 +124,17 @@ static int nexus_read(struct json_place *at, struct json_object *value, void *to
 	struct rpu_sink_at *s = to;
 	struct nexus *x = calloc(1, sizeof(*x));
 	const struct json_key keys[] = {
-		{ "file", true, rpu_read_path, x ? x->path : NULL },
+		{ "file", true, rpu_read_path, x ? x->kept.path : NULL },
 		{ "what", false, read_whats, x },
 		{ "compression", false, read_packing, x ? &x->packing : NULL },
-		{ "overwrite", false, json_read_bool, x ? &x->overwrite : NULL },
+		{ "overwrite", false, json_read_bool, x ? &x->kept.overwrite : NULL },
 		{ "on_error", false, rpu_read_on_error, s },
 	};
 
 	if (!x)
 		return json_wrong(at, "no memory");
 	x->file = -1;
+	x->kept.fd = -1;
 	s->state = x;
 	return json_read_object(at, value, keys, ARRAY_SIZE(keys));
 }
@@ -172,7 +175,7 @@ static bool fine(struct nexus *x, bool good)
 
 static int broken(const struct nexus *x, char *why)
 {
-	return because(why, -1, "%s: %s", x->path, *x->reason ? x->reason : "no memory");
+	return because(why, -1, "%s: %s", x->kept.path, *x->reason ? x->reason : "no memory");
 }
 
 /* --- groups and attributes --- */
@@ -291,12 +294,7 @@ static bool drain(struct nexus *x, enum column_index index)
 /* A file that nobody can open any more keeps nothing, and no write fails. */
 static bool is_there(struct nexus *x)
 {
-	struct stat stat;
-	void *fd;
-
-	if (!fine(x, H5Fget_vfd_handle(x->file, H5P_DEFAULT, &fd) >= 0))
-		return false;
-	if (fstat(*(int *)fd, &stat) || stat.st_nlink)
+	if (!rpu_file_is_gone(&x->kept))
 		return true;
 	snprintf(x->reason, sizeof(x->reason), "it, or its folder, was removed");
 	return false;
@@ -584,24 +582,35 @@ static void make_layout(struct nexus *x, const struct rashpa_pipeline *p)
 	H5Gclose(root);
 }
 
-static int create(struct nexus *x, char *why)
+/*
+ * HDF5 locks what it opens in its own way, and finds after it has emptied the file that it cannot.
+ * Where our lock is in its way, as on NFS, which has one kind for both, we go on without.
+ */
+static bool can_lock(struct nexus *x)
+{
+	struct flock all = { .l_type = F_UNLCK, .l_whence = SEEK_SET };
+	const int fd = open(x->kept.path, O_WRONLY | O_CLOEXEC);
+	bool good = fd < 0 || !flock(fd, LOCK_EX | LOCK_NB) || errno != EWOULDBLOCK;
+
+	if (!good && !fcntl(x->kept.fd, F_OFD_SETLK, &all))
+		good = !flock(fd, LOCK_EX | LOCK_NB);
+	if (fd >= 0)
+		close(fd);
+	return good;
+}
+
+/* What was there is lost. */
+static bool create(struct nexus *x)
 {
 	hid_t plist = H5Pcreate(H5P_FILE_ACCESS);
-	struct stat there;
 
 	/* the first one that knows SWMR, for readers from then on */
 	H5Pset_libver_bounds(plist, H5F_LIBVER_V110, H5F_LIBVER_V110);
 	H5Pset_fclose_degree(plist, H5F_CLOSE_STRONG);
-	x->file = H5Fcreate(x->path, x->overwrite ? H5F_ACC_TRUNC : H5F_ACC_EXCL, H5P_DEFAULT,
-			    plist);
+	x->file = H5Fcreate(x->kept.path, H5F_ACC_TRUNC, H5P_DEFAULT, plist);
 	fine(x, x->file >= 0);
 	H5Pclose(plist);
-	if (x->file >= 0)
-		return 0;
-	if (!x->overwrite && !stat(x->path, &there))
-		return because(why, -1, "%s: it exists: give another name, or \"overwrite\": true",
-			       x->path);
-	return broken(x, why);
+	return x->file >= 0;
 }
 
 static int choose(struct nexus *x, const struct rashpa_pipeline *p, char *why)
@@ -631,9 +640,7 @@ static int choose(struct nexus *x, const struct rashpa_pipeline *p, char *why)
 static int nexus_open(struct rashpa_pipeline *p, void *state, char *why)
 {
 	struct nexus *x = state;
-	const uint64_t begin = 0;
 
-	quiet();
 	if (choose(x, p, why))
 		return -1;
 	x->width = p->width;
@@ -643,9 +650,20 @@ static int nexus_open(struct rashpa_pipeline *p, void *state, char *why)
 	x->rounded = x->whole ? rpu_memory(rpu_pixels(p), sizeof(*x->rounded)) : NULL;
 	x->no_row = x->wanted[COMPRESSED] ? rpu_memory(x->height + 1, sizeof(*x->no_row)) : NULL;
 	if (!x->packer || (x->whole && !x->rounded) || (x->wanted[COMPRESSED] && !x->no_row))
-		return because(why, -1, "%s: no memory", x->path);
-	if (create(x, why))
+		return because(why, -1, "%s: no memory", x->kept.path);
+	if (rpu_file_open(p, RPU_SINK_NEXUS, &x->kept, why))
 		return -1;
+	return can_lock(x) ? 0 : because(why, -1, "%s: somebody has it open", x->kept.path);
+}
+
+static int nexus_start(struct rashpa_pipeline *p, void *state, char *why)
+{
+	struct nexus *x = state;
+	const uint64_t begin = 0;
+
+	quiet();
+	if (!create(x))
+		return broken(x, why);
 	make_layout(x, p);
 	x->flushed = now_ns();
 	if (!*x->reason && append(x, OFFSET, &begin, 1) && drain(x, OFFSET) &&
@@ -785,7 +803,10 @@ static int nexus_finish(void *state, char *why)
 		return broken(x, why);
 	file = x->file;
 	x->file = -1;
-	return fine(x, H5Fclose(file) >= 0) ? 0 : broken(x, why);
+	if (!fine(x, H5Fclose(file) >= 0))
+		return broken(x, why);
+	rpu_file_close(&x->kept);
+	return 0;
 }
 
 static void nexus_end(void *state)
@@ -797,6 +818,7 @@ static void nexus_end(void *state)
 		write_all(x);
 	if (x->file >= 0)
 		H5Fclose(x->file);
+	rpu_file_close(&x->kept);
 	for (int i = 0; i < COLUMNS; i++)
 		free(x->column[i].row);
 	rpu_packer_free(x->packer);
@@ -806,6 +828,6 @@ static void nexus_end(void *state)
 }
 
 const struct rpu_sink rpu_sink_nexus = {
-	.name = "nexus", .read = nexus_read, .open = nexus_open, .put = nexus_put,
-	.flush = nexus_flush, .finish = nexus_finish, .end = nexus_end,
+	.name = "nexus", .read = nexus_read, .open = nexus_open, .start = nexus_start,
+	.put = nexus_put, .flush = nexus_flush, .finish = nexus_finish, .end = nexus_end,
 };

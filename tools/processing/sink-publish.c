@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <zmq.h>
 
@@ -352,10 +353,34 @@ static int set_options(struct publish *x)
 			       zmq_msg_size(&x->start)));
 }
 
+/*
+ * ZeroMQ removes what has the name of a socket, whatever it is, and takes of a port what fits into
+ * 16 bits.
+ */
+static int look_at(const char *endpoint, char *why)
+{
+	static const char ipc[] = "ipc://", tcp[] = "tcp://";
+	const char *path = endpoint + strlen(ipc), *port = strrchr(endpoint, ':');
+	struct stat there;
+
+	port = port ? port + 1 : endpoint;
+	if (!strncmp(endpoint, ipc, strlen(ipc)) && !lstat(path, &there) &&
+	    !S_ISSOCK(there.st_mode))
+		return because(why, -1, "%s: %s exists, and is no socket", endpoint, path);
+	if (!strncmp(endpoint, tcp, strlen(tcp)) && strcmp(port, "*") &&
+	    (!*port || strspn(port, "0123456789") != strlen(port) || strlen(port) > 5 ||
+	     atoi(port) > UINT16_MAX))
+		return because(why, -1, "%s: \"%s\" is no port: give one of up to %d", endpoint,
+			       port, UINT16_MAX);
+	return 0;
+}
+
 static int publish_open(struct rashpa_pipeline *p, void *state, char *why)
 {
 	struct publish *x = state;
 
+	if (look_at(x->endpoint, why))
+		return -1;
 	x->width = p->width;
 	x->height = p->height;
 	x->whole = rpu_is_whole(p);

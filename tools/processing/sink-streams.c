@@ -73,7 +73,13 @@ static int streams_read(struct json_place *at, struct json_object *value, void *
 	s->state = all;
 	for (unsigned int k = 0; k < KINDS; k++)
 		keys[k + 1] = (struct json_key) { names[k], false, read_output, &all->output[k] };
-	return json_read_object(at, value, keys, ARRAY_SIZE(keys));
+	if (json_read_object(at, value, keys, ARRAY_SIZE(keys)))
+		return -1;
+	for (unsigned int k = 0; k < KINDS; k++) {
+		if (*all->output[k].buffer)
+			return 0;
+	}
+	return json_wrong(at, "names no stream: image, mean, profile or peaks");
 }
 
 /* --- streams --- */

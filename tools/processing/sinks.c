@@ -6,6 +6,7 @@
 
 #include "pipeline.h"
 #include "say.h"
+#include "sink-file.h"
 
 #ifdef RPU_NO_PUBLISH
 static int no_publish(struct json_place *at, struct json_object *value, void *to)
@@ -49,13 +50,26 @@ int rpu_sinks_read(struct json_place *at, struct json_object *value, void *to)
 	return json_read_object(at, value, keys, RPU_SINKS);
 }
 
+/* What was there is lost when none is refused any more; else it is as it was. */
 int rpu_sinks_open(struct rashpa_pipeline *p, char *why)
 {
-	for (struct rpu_sink_at *s = p->sink; s < p->sink + RPU_SINKS; s++) {
-		if (s->state && s->sink->open(p, s->state, why))
-			return -1;
+	int result = 0;
+
+	for (struct rpu_sink_at *s = p->sink; s < p->sink + RPU_SINKS && !result; s++) {
+		if (s->state)
+			result = s->sink->open(p, s->state, why);
 	}
-	return 0;
+	for (struct rpu_sink_at *s = p->sink; s < p->sink + RPU_SINKS && !result; s++) {
+		if (s->state && s->sink->start)
+			result = s->sink->start(p, s->state, why);
+	}
+	if (result)
+		rpu_sinks_end(p);
+	for (unsigned int i = 0; i < RPU_SINKS; i++) {
+		if (p->file[i])
+			p->file[i]->made = false;
+	}
+	return result;
 }
 
 static size_t bytes_of(const struct rashpa_result *r)
@@ -82,6 +96,10 @@ int rashpa_pipeline_put(struct rashpa_pipeline *p, const struct rashpa_result *r
 	const size_t bytes = bytes_of(r);
 	int result = 0;
 
+	if (p->state != RPU_BEGUN || rpu_is_elsewhere(p))
+		return rpu_unready(p, why);
+	if (!r->kept || ((const struct rpu_work *)r)->pipeline != p)
+		return because(why, -EINVAL, "the result is not of an image that this pipeline has kept");
 	for (unsigned int i = 0; i < RPU_SINKS; i++) {
 		struct rashpa_stage_stat *stat = &p->sink_stat[i];
 		struct rpu_sink_at *s = &p->sink[i];
@@ -96,11 +114,13 @@ int rashpa_pipeline_put(struct rashpa_pipeline *p, const struct rashpa_result *r
 			continue;
 		}
 		stat->lost++;
-		if (!s->go_on)
-			return -EIO;
+		if (s->dead && !s->go_on)
+			return because(why, -EIO, "%s: it has lost a result before", s->sink->name);
 		if (!s->dead)
 			result = 1;
-		s->dead = true;
+		s->dead = true;		/* and what it has is not complete */
+		if (!s->go_on)
+			return -EIO;
 	}
 	return result;
 }
@@ -109,6 +129,10 @@ int rashpa_pipeline_flush(struct rashpa_pipeline *p, char *why)
 {
 	int result = 0;
 
+	if (p->state == RPU_FINISHED)
+		return 0;
+	if (p->state != RPU_BEGUN || rpu_is_elsewhere(p))
+		return rpu_unready(p, why);
 	for (unsigned int i = 0; i < RPU_SINKS; i++) {
 		struct rashpa_stage_stat *stat = &p->sink_stat[i];
 		struct rpu_sink_at *s = &p->sink[i];
@@ -120,9 +144,9 @@ int rashpa_pipeline_flush(struct rashpa_pipeline *p, char *why)
 			stat->ns += now_ns() - begin;
 			continue;
 		}
+		s->dead = true;
 		if (!s->go_on)
 			return -EIO;
-		s->dead = true;
 		result = 1;
 	}
 	return result;
@@ -133,8 +157,19 @@ int rashpa_pipeline_finish(struct rashpa_pipeline *p, char *why)
 	char other[WHY_SIZE] = "";
 	int result = 0;
 
+	if (p->state == RPU_BROKEN || rpu_is_elsewhere(p))
+		return rpu_unready(p, why);
+	if (p->state != RPU_BEGUN)
+		return 0;
+	p->state = RPU_FINISHED;
 	for (struct rpu_sink_at *s = p->sink; s < p->sink + RPU_SINKS; s++) {
-		if (s->state && !s->dead && s->sink->finish(s->state, result ? other : why))
+		if (!s->state)
+			continue;
+		if (s->dead && !s->go_on)
+			result = because(result ? other : why, -EIO,
+					 "%s: it has lost a result: it is not complete",
+					 s->sink->name);
+		else if (!s->dead && s->sink->finish(s->state, result ? other : why))
 			result = -EIO;
 	}
 	return result;
@@ -145,5 +180,7 @@ void rpu_sinks_end(struct rashpa_pipeline *p)
 	for (struct rpu_sink_at *s = p->sink; s < p->sink + RPU_SINKS; s++) {
 		if (s->state)
 			s->sink->end(s->state);
+		s->state = NULL;
 	}
+	memset(p->file, 0, sizeof(p->file));
 }

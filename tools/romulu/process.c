@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "json-out.h"
+#include "offer.h"
 #include "rashpa.h"
 #include "rashpa-processing.h"
 #include "romulu.h"
@@ -30,6 +31,8 @@ struct processing {
 	struct rashpa_stream *stream;
 	const struct rashpa_stage_stat *sinks;	/* the pipeline's; who puts results changes them */
 	uint32_t n_sinks;
+	struct offer *offer;		/* of the engine's memory, or NULL */
+	const uint8_t *there;		/* raw images in it; NULL: they are in the stream */
 	uint8_t *copy;			/* of an image that may be overwritten; NULL: none may */
 	uint32_t bunch, depth;
 	struct batch *batch;		/* [depth], one after the other */
@@ -50,6 +53,20 @@ struct processing {
 	uint64_t told_ns;		/* when the last word was */
 };
 
+/* Who streams into the engine's memory asks for it before there is a stream. */
+static int offer_memory(struct run *r, struct processing *p)
+{
+	char why[RASHPA_PIPELINE_WHY];
+	const void *base;
+	uint64_t length;
+	int dmabuf = rashpa_pipeline_offer(p->pipeline, &base, &length, why);
+
+	if (dmabuf < 0)
+		return fail("%s", why);
+	p->there = base;
+	return offer_open(r->config->offer, dmabuf, &p->offer);
+}
+
 static int process_open(struct run *r)
 {
 	struct processing *p = calloc(1, sizeof(*p));
@@ -62,7 +79,7 @@ static int process_open(struct run *r)
 	pthread_cond_init(&p->change, NULL);
 	if (rashpa_pipeline_open(r->config->pipeline, r->config->processor, why, &p->pipeline))
 		return fail("%s", why);
-	return 0;
+	return r->config->offer ? offer_memory(r, p) : 0;
 }
 
 /* --- what was processed is written --- */
@@ -177,10 +194,34 @@ static void go_near(struct run *r, struct processing *p)
 	}
 }
 
+/* The stream is in the engine's memory, as the engine takes it. */
+static int find_ring(struct run *r, struct processing *p, struct rashpa_raw_ring *ring)
+{
+	const struct rashpa_stream_header *h = r->about;
+	const char *offer = r->config->offer, *buffer = r->config->opt.buffer;
+
+	if (strcmp(h->payload_name, offer))
+		return fail("buffer %s: its images are not in memory %s: stream with --payload %s",
+			    buffer, offer, offer);
+	if (h->policy == RASHPA_STREAM_OVERWRITE)
+		return fail("buffer %s: its images may be overwritten while %s processes them: stream with --policy wait",
+			    buffer, r->config->processor);
+	if (h->bunch > 1 && h->slot_stride != h->bunch * h->image_stride)
+		return fail("buffer %s: there are gaps between its stacks, which %s does not take: stream with --bunch 1",
+			    buffer, r->config->processor);
+	*ring = (struct rashpa_raw_ring) {
+		.offset = h->data_offset,
+		.step = h->bunch > 1 ? h->image_stride : h->slot_stride,
+		.slots = h->slots < UINT32_MAX / h->bunch ? h->slots * h->bunch : UINT32_MAX,
+	};
+	p->there += h->data_offset;
+	return 0;
+}
+
 static int process_begin(struct run *r)
 {
 	const struct rashpa_stream_header *h = r->about;
-	const struct rashpa_geometry geometry = {
+	struct rashpa_geometry geometry = {
 		.width = h->width, .height = h->height, .pixel = h->pixel, .bunch = h->bunch,
 	};
 	struct processing *p = r->engine;
@@ -191,6 +232,8 @@ static int process_begin(struct run *r)
 		return fail("buffer %s: pixels are big-endian, which no engine takes",
 			    r->config->opt.buffer);
 	go_near(r, p);
+	if (p->offer && find_ring(r, p, &geometry.ring))
+		return EXIT_FAILED;
 	if (rashpa_pipeline_begin(p->pipeline, &geometry, why))
 		return fail("%s", why);
 	rashpa_pipeline_status(p->pipeline, &stat);
@@ -237,8 +280,13 @@ static int await_room(struct processing *p)
 }
 
 /* Pedestals move and images are counted: part of another stack must not be taken for one. */
-static const void *own(struct processing *p, const struct rashpa_stack *st, const void *data)
+static const void *own(struct run *r, const struct rashpa_stack *st, uint32_t i, const void *data)
 {
+	struct processing *p = r->engine;
+
+	if (p->there)
+		return p->there + st->number % r->about->slots * r->about->slot_stride +
+		       i * r->about->image_stride;
 	if (!p->copy)
 		return data;
 	memcpy(p->copy, data, (st->height - 1) * st->line_stride +
@@ -267,7 +315,7 @@ static int process_look(struct run *r, const struct rashpa_stack *st)
 			return -EINTR;
 		if (image.wrong)
 			continue;
-		data = own(p, st, image.data);
+		data = own(r, st, i, image.data);
 		if (!data)
 			break;
 		to->frame = image.frame;
@@ -328,6 +376,7 @@ static void tell(struct run *r, const struct processing *p)
 	put_u64(o, "overflow", stat.overflow);
 	put_u64(o, "lost", p->lost);
 	put_int(o, "bound_threads", p->near);
+	put_bool(o, "in_place", !!p->there);
 	put_u64(queue, "stacks", p->depth);
 	put_u64(queue, "most", p->most);
 	put_u64(queue, "full", p->full);
@@ -352,7 +401,8 @@ static int process_close(struct run *r)
 		pthread_cond_broadcast(&p->change);
 		pthread_mutex_unlock(&p->lock);
 		pthread_join(p->writer, NULL);
-		if (!p->failed && rashpa_pipeline_finish(p->pipeline, why))
+		/* what ends in the middle is not complete */
+		if (!p->failed && !r->failed && rashpa_pipeline_finish(p->pipeline, why))
 			p->failed = fail("%s", why);
 		say_how_it_goes(r, p);
 		tell(r, p);
@@ -365,15 +415,41 @@ static int process_close(struct run *r)
 	}
 	free(p->batch);
 	free(p->copy);
+	offer_close(p->offer);
 	rashpa_pipeline_close(p->pipeline);
 	pthread_cond_destroy(&p->change);
 	pthread_mutex_destroy(&p->lock);
 	free(p);
+	r->engine = NULL;
 	return result;
+}
+
+/* While it runs, or of the report when it is closed. */
+static void process_count(struct run *r, struct done *done)
+{
+	const struct json_object *told = r->report->processing;
+	struct processing *p = r->engine;
+	struct rashpa_pipeline_stat stat = {};
+	uint64_t unkept = r->report->unkept;
+
+	if (p && p->have_writer) {
+		rashpa_pipeline_status(p->pipeline, &stat);
+		pthread_mutex_lock(&p->lock);
+		unkept = p->lost + stat.overflow;
+		pthread_mutex_unlock(&p->lock);
+	} else if (told) {
+		stat.images = json_object_get_uint64(json_object_object_get(told, "images"));
+		stat.vetoed = json_object_get_uint64(json_object_object_get(told, "vetoed"));
+	}
+	done->processes = true;
+	done->processed = stat.images;
+	done->kept = stat.images - stat.vetoed;
+	done->unkept = unkept;
 }
 
 const struct engine engine_process = {
 	.name = "process",
+	.count = process_count,
 	.open = process_open,
 	.begin = process_begin,
 	.look = process_look,

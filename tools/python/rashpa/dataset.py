@@ -10,9 +10,12 @@ put into each image: hit, and the photons of all its peaks. remu plays it, romul
 calibration, and a program can compare.
 """
 import argparse
-import glob
+import contextlib
 import os
+import re
+import stat
 import sys
+import warnings
 
 import h5py
 import numpy
@@ -26,45 +29,171 @@ PEDESTAL = (3000., 14500., 14200.)
 NOISE = 3.          # ADU, of the highest gain
 
 
-# --- reading and writing
+LINKS = 100         # of HDF5, one leading to the next
+PIXELS = 1 << 31    # of an image, at most
+
+
+class Wrong(Exception):
+    """What is said to the user; the output goes again."""
+
+
+# --- reading
+
+def _is_file(path):
+    """None: there is none. A pipe would be waited for."""
+    try:
+        return stat.S_ISREG(os.stat(path).st_mode)
+    except OSError:
+        return None
+
+
+def _need_file(path):
+    mode = os.stat(path).st_mode    # which says why it cannot be found
+    if not stat.S_ISREG(mode):
+        raise Wrong(f"{path}: it is no file")
+
+
+def _parts_of(folder, above=()):
+    """Files of a folder and of those in it; one that links lead back to would never end."""
+    about = os.stat(folder)
+    here = about.st_dev, about.st_ino
+    if here in above:
+        raise Wrong(f"{folder}: a link leads back to this folder")
+    for name in sorted(os.listdir(folder)):
+        path = os.path.join(folder, name)
+        if name.startswith("."):
+            continue
+        if os.path.isdir(path):
+            yield from _parts_of(path, (*above, here))
+        else:
+            yield path
+
+
+def _dataset_of(path, file, inside):
+    """What a path of HDF5 names, link by link: h5py would follow them to a pipe, and wait."""
+    def split(names):
+        return [name for name in names.split("/") if name not in ("", ".")]
+
+    names, group, links = split(inside), file, 0
+    while names:
+        name = names.pop(0)
+        link = group.get(name, getlink=True) if isinstance(group, h5py.Group) else None
+        if isinstance(link, (h5py.SoftLink, h5py.ExternalLink)):
+            links += 1
+            if links > LINKS:
+                raise Wrong(f"{path}: {inside}: links lead to each other")
+        if isinstance(link, h5py.SoftLink):
+            names[:0] = split(link.path)
+            group = group.file["/"] if link.path.startswith("/") else group
+            continue
+        if isinstance(link, h5py.ExternalLink):
+            # relative ones are looked for in both places
+            for other in os.path.join(os.path.dirname(group.file.filename), link.filename), link.filename:
+                if _is_file(other) is False:
+                    raise Wrong(f"{path}: {inside}: a link leads to {other}, which is no file")
+        group = group.get(name) if link is not None else None
+        if group is None:
+            return None
+    if isinstance(group, h5py.Dataset):
+        sources = [source.file_name for source in group.virtual_sources()] if group.is_virtual else []
+        folder = os.path.dirname(group.file.filename)
+        for other in [entry[0] for entry in group.external or ()] + sources:
+            for place in os.path.join(folder, other), other:
+                if other != "." and _is_file(place) is False:
+                    raise Wrong(f"{path}: {inside}: has its numbers in {place}, which is no file")
+    return group
+
+
+def _images_of_hdf5(path, inside):
+    try:
+        with h5py.File(path) as file:
+            data = _dataset_of(path, file, inside)
+            if (not isinstance(data, h5py.Dataset) or data.ndim not in (2, 3) or
+                    data.dtype.kind not in "iufb"):
+                raise Wrong(f"{path}: {inside} is no dataset of images: say which one, as "
+                            f"{path}:/entry/data/data")
+            yield from data if data.ndim == 3 else [data[...]]
+    except (OSError, KeyError, ValueError, RuntimeError, TypeError) as failure:
+        reason = _errno_of(failure)
+        raise Wrong(f"{path}: {inside}: " + (os.strerror(reason) if reason else
+                    "cannot be read: it is damaged, in use, or packed by a filter that is not there")
+                    ) from failure
+
+
+def _images_of_numpy(path):
+    try:
+        data = numpy.load(path, mmap_mode="r")
+    except (ValueError, EOFError, SyntaxError) as failure:
+        raise Wrong(f"{path}: is no array of numbers of NumPy, or is cut off") from failure
+    if not isinstance(data, numpy.ndarray) or data.ndim not in (2, 3):
+        raise Wrong(f"{path}: it has {getattr(data, 'ndim', 'no')} dimensions: images have two, a stack "
+                    "of them three")
+    yield from data if data.ndim == 3 else [data]
+
+
+def _images_of_tiff(path):
+    from PIL import Image, ImageSequence
+    Image.MAX_IMAGE_PIXELS = PIXELS     # what PIL takes for a bomb, detectors have
+    warnings.simplefilter("ignore")     # of what it passes over: the image is what counts
+    try:
+        with Image.open(path) as file:
+            for page in ImageSequence.Iterator(file):
+                image = numpy.array(page)
+                if image.ndim != 2:
+                    raise Wrong(f"{path}: it has colours: images are of one number a pixel")
+                yield image
+    except (Image.DecompressionBombError, ValueError, SyntaxError, EOFError, TypeError) as failure:
+        raise Wrong(f"{path}: is no TIFF that can be read") from failure
+    except OSError as failure:
+        if failure.errno is None:       # a sentence of PIL's
+            raise Wrong(f"{path}: is no TIFF that can be read") from failure
+        raise
+
+
+def _images_of_raw(path, geometry):
+    height, width, dtype = geometry
+    image = height * width * numpy.dtype(dtype).itemsize
+    size = os.path.getsize(path)
+    if not size or size % image:
+        raise Wrong(f"{path}: not images of {width} x {height} {dtype}: it has {size} bytes")
+    yield from numpy.memmap(path, dtype, "r").reshape(-1, height, width)
+
 
 def _images_of(name, geometry):
     """Images of a file, one after the other."""
     path, _, inside = name.partition(":/")
     if os.path.isdir(path):
-        for part in sorted(glob.glob(f"{path}/*")):
+        # all of them now: the output may be one of their neighbours
+        for part in list(_parts_of(path)):
             yield from _images_of(part, geometry)
-    elif h5py.is_hdf5(path):
-        with h5py.File(path) as file:
-            data = file["/" + inside if inside else "/entry/data/data"]
-            yield from data if data.ndim == 3 else [data[...]]
+        return
+    _need_file(path)
+    if h5py.is_hdf5(path):
+        yield from _images_of_hdf5(path, "/" + (inside or "entry/data/data"))
     elif path.endswith(".npy"):
-        data = numpy.load(path, mmap_mode="r")
-        yield from data if data.ndim == 3 else [data]
+        yield from _images_of_numpy(path)
     elif path.endswith((".tif", ".tiff")):
-        from PIL import Image, ImageSequence
-        with Image.open(path) as file:
-            for page in ImageSequence.Iterator(file):
-                yield numpy.array(page)
+        yield from _images_of_tiff(path)
     elif geometry:
-        height, width, dtype = geometry
-        data = numpy.memmap(path, dtype, "r")
-        if data.size % (height * width):
-            sys.exit(f"{path}: not images of {width} x {height} {dtype}")
-        yield from data.reshape(-1, height, width)
+        yield from _images_of_raw(path, geometry)
     else:
-        sys.exit(f"{path}: is not HDF5, .npy or TIFF: for raw images give --geometry, as 1024x512,u16")
+        raise Wrong(f"{path}: is not HDF5, .npy or TIFF: for raw images give --geometry, as 1024x512,u16")
 
 
 def _plain(image, name):
     """As remu can play it: unsigned, little-endian."""
-    if image.dtype.kind == "i" and image.size and image.min() >= 0:
+    if image.ndim != 2 or not image.size:
+        raise Wrong(f"{name}: an image of {' x '.join(map(str, image.shape)) or 'no'} pixels: it has to "
+                    "have lines and pixels")
+    if image.dtype.kind == "i" and image.min() >= 0:
         image = image.astype(f"u{image.dtype.itemsize}")
     if image.dtype.kind != "u" or image.dtype.itemsize > 4:
-        sys.exit(f"{name}: pixels are {image.dtype}, and not u8, u16, u32, or signed ones that are not "
-                 "negative")
+        raise Wrong(f"{name}: pixels are {image.dtype}, and not u8, u16, u32, or signed ones that are not "
+                    "negative")
     return numpy.ascontiguousarray(image, image.dtype.newbyteorder("<"))
 
+
+# --- writing
 
 def convert(options):
     """Images of all inputs, one behind the other."""
@@ -75,23 +204,34 @@ def convert(options):
             image = _plain(numpy.asarray(image), name)
             first = image if first is None else first
             if image.shape != first.shape or image.dtype != first.dtype:
-                sys.exit(f"{name}: image {count} is {image.shape} {image.dtype}, the first one "
-                         f"{first.shape} {first.dtype}")
+                raise Wrong(f"{name}: image {count} is {image.shape} {image.dtype}, the first one "
+                            f"{first.shape} {first.dtype}")
             if output.endswith((".h5", ".hdf5", ".nxs")):
                 if data is None:
-                    file = h5py.File(output, "x")
+                    file = _create(options)
                     data = _images(file, first.shape, first.dtype)
                 data.resize(count + 1, 0)
                 data[count] = image
             else:
-                file = file or open(output, "xb")
+                file = file or _create(options)
                 file.write(image.tobytes())
             count += 1
     if not count:
-        sys.exit("there is no image")
+        raise Wrong("there is no image")
     file.close()
     height, width = first.shape
     print(f"{output}: {count} images of {width} x {height} u{8 * first.dtype.itemsize}")
+
+
+def _create(options):
+    """The output, which goes again if something fails from here on."""
+    is_hdf5 = options.run is jungfrau or options.output.endswith((".h5", ".hdf5", ".nxs"))
+    file = open(options.output, "xb")
+    options.made = True
+    if is_hdf5:
+        file.close()
+        file = h5py.File(options.output, "w")
+    return file
 
 
 def _images(file, shape, dtype):
@@ -164,27 +304,28 @@ def jungfrau(options):
     random = numpy.random.default_rng(options.seed)
     detector = Jungfrau(options.size, random)
     ring = _ring(options.size)
-    with h5py.File(options.output, "x") as file:
-        data = _images(file, options.size, "<u2")
-        darks = _dataset(file, "/darks/data", options.size, "<u2")
-        file["/calibration/pedestal"] = detector.pedestal
-        file["/calibration/gain"] = detector.gain
-        file["/calibration/mask"] = detector.dead.astype("u1")
-        hits = file.create_dataset("/truth/hit", (options.images,), "u1")
-        total = file.create_dataset("/truth/photons", (options.images,), "f8")
-        data.resize(options.images, 0)
-        for i in range(options.images):
-            photons = random.poisson(ring).astype("f4")
-            hits[i] = random.random() < options.hit_rate
-            if hits[i]:
-                total[i] = _peaks(photons, random, options.peaks)
-            data[i] = detector.raw(photons)
-            if sys.stderr.isatty():
-                print(f"\r{i + 1} of {options.images} images", end="", file=sys.stderr)
-        darks.resize(options.darks, 0)
-        for i in range(options.darks):
-            darks[i] = detector.dark()
-        found = int(hits[...].sum())
+    file = _create(options)
+    data = _images(file, options.size, "<u2")
+    darks = _dataset(file, "/darks/data", options.size, "<u2")
+    file["/calibration/pedestal"] = detector.pedestal
+    file["/calibration/gain"] = detector.gain
+    file["/calibration/mask"] = detector.dead.astype("u1")
+    hits = file.create_dataset("/truth/hit", (options.images,), "u1")
+    total = file.create_dataset("/truth/photons", (options.images,), "f8")
+    data.resize(options.images, 0)
+    for i in range(options.images):
+        photons = random.poisson(ring).astype("f4")
+        hits[i] = random.random() < options.hit_rate
+        if hits[i]:
+            total[i] = _peaks(photons, random, options.peaks)
+        data[i] = detector.raw(photons)
+        if sys.stderr.isatty():
+            print(f"\r{i + 1} of {options.images} images", end="", file=sys.stderr)
+    darks.resize(options.darks, 0)
+    for i in range(options.darks):
+        darks[i] = detector.dark()
+    found = int(hits[...].sum())
+    file.close()    # and not when something fails: see _fail()
     height, width = options.size
     print(f"{options.output}: {options.images} images of {width} x {height} u16, {found} of them hits, "
           f"{options.darks} dark ones")
@@ -193,12 +334,11 @@ def jungfrau(options):
 # --- the command line
 
 def _size(text):
-    try:
-        width, height = map(int, text.split("x"))
-    except ValueError:
-        width = height = 0
+    found = re.fullmatch("([0-9]{1,5})x([0-9]{1,5})", text)
+    width, height = map(int, found.groups()) if found else (0, 0)
     if not 8 <= width <= 65536 or not 8 <= height <= 65536:
-        raise argparse.ArgumentTypeError(f'"{text}" is not WIDTHxHEIGHT, as 1024x512')
+        raise argparse.ArgumentTypeError(f'"{text}" is not WIDTHxHEIGHT of 8 to 65536 pixels each, '
+                                         "as 1024x512")
     return height, width
 
 
@@ -237,12 +377,40 @@ def main(arguments=None):
     c.add_argument("--seed", type=int, default=1)
     c.set_defaults(run=jungfrau)
     options = parser.parse_args(arguments)
-    if os.path.exists(options.output):
+    options.made = False
+    if os.path.lexists(options.output):
         sys.exit(f"{options.output}: is there already: remove it, or give another name")
     try:
         options.run(options)
-    except OSError as failure:
-        sys.exit(f"rashpa.dataset: {failure}")
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        _fail(options, "interrupted", 130)
+    except MemoryError:
+        _fail(options, "no memory for an image")
+    except Wrong as failure:
+        _fail(options, failure)
+    except (OSError, KeyError, ValueError, RuntimeError, TypeError) as failure:
+        reason = _errno_of(failure)
+        _fail(options, f"{getattr(failure, 'filename', None) or options.output}: " +
+              (os.strerror(reason) if reason else f"cannot be made: {failure}"))
+
+
+def _errno_of(failure):
+    """h5py has it in its words only, at times."""
+    found = re.search(r"errno = ([0-9]+)", str(failure))
+    return getattr(failure, "errno", None) or (int(found[1]) if found else None)
+
+
+def _fail(options, sentence, status=1):
+    """
+    The output is not complete: it goes. Nobody closes it, since HDF5 does not survive that when it has
+    no room for what it has not written yet.
+    """
+    if options.made:
+        with contextlib.suppress(OSError):
+            os.unlink(options.output)
+    print(f"rashpa.dataset: {sentence}", file=sys.stderr, flush=True)
+    os._exit(status)
 
 
 if __name__ == "__main__":

@@ -8,8 +8,11 @@
 
 See Documentation/processing.rst.
 """
+import contextlib
+import errno
 import json
 import os
+import threading
 import weakref
 
 import cffi
@@ -18,10 +21,16 @@ import numpy
 DECLARATIONS = """
 #define RASHPA_PIPELINE_WHY 768
 
+struct rashpa_raw_ring {
+	uint64_t offset, step;
+	uint32_t slots;
+};
+
 struct rashpa_geometry {
 	uint32_t width, height;
 	uint32_t pixel;
 	uint32_t bunch;
+	struct rashpa_raw_ring ring;
 };
 
 struct rashpa_peak {
@@ -149,96 +158,145 @@ class Result:
         return numpy.asarray(_Memory(self._c, pointer, shape, kind)) if pointer else None
 
 
+def _let_go(process, lock, handles):
+    """Of a pipeline that nobody has any more, or at the end, when threads may still run it."""
+    if os.getpid() == process and lock.acquire(timeout=5):
+        try:
+            while handles:
+                lib.rashpa_pipeline_close(handles.pop())
+        finally:
+            lock.release()
+
+
 class Pipeline:
     """Stages for images of one geometry.
 
     config: a file of JSON, or a dict. engine: "cpu", "reference", or a board, as "fpga0", that
     pretreats: once it has failed, this pipeline has no more results. Sinks that config names are
-    given each result that is kept; finish() makes their files complete.
+    given each result that is kept; finish(), or the end of "with", makes their files complete.
+
+    It is for one thread at a time, others wait; and for the process that has opened it.
     """
 
     def __init__(self, config, engine="cpu"):
-        text = json.dumps(config) if isinstance(config, dict) else os.fspath(config)
+        text = json.dumps(config) if isinstance(config, dict) else os.fsdecode(config)
+        if "\0" in text + engine:
+            raise ValueError("a name has a character 0")
         handle = ffi.new("struct rashpa_pipeline **")
         self._why = ffi.new("char []", lib.RASHPA_PIPELINE_WHY)
-        _check(lib.rashpa_pipeline_open(text.encode(), engine.encode(), self._why, handle),
-               self._why)
-        self._c = handle[0]
-        self._close = weakref.finalize(self, lib.rashpa_pipeline_close, self._c)
-        self._sinks = "sinks" in json.loads(text if text.startswith("{") else open(text).read())
-        self._kind = None
+        _check(lib.rashpa_pipeline_open(text.encode(errors="surrogateescape"), engine.encode(),
+                                        self._why, handle), self._why)
+        self._process, self._lock, self._handles = os.getpid(), threading.RLock(), [handle[0]]
+        self._end = weakref.finalize(self, _let_go, self._process, self._lock, self._handles)
+        # the file is not read again: a pipe has it only once
+        c = ffi.new("struct rashpa_pipeline_stat *")
+        lib.rashpa_pipeline_status(handle[0], c)
+        self._sinks = c.sink[0].name != ffi.NULL
+        self._kind, self._finished = None, False
 
-    def _begin(self, image):
+    @contextlib.contextmanager
+    def _mine(self):
+        """The handle, while no other thread has it."""
+        if os.getpid() != self._process:
+            # a thread that had the lock is not in this process
+            raise Error(errno.EBUSY, f"the pipeline is process {self._process}'s, of which this one is "
+                        "a fork: open one here")
+        with self._lock:
+            if not self._handles:
+                raise ValueError("the pipeline is closed")
+            yield self._handles[0]
+
+    def __reduce_ex__(self, protocol):
+        # copies would let go of the same memory, each of them
+        raise TypeError("a pipeline cannot be copied or pickled: open another one")
+
+    def _begin(self, handle, image):
         if image.ndim != 2 or image.dtype.str[1:] not in _PIXELS:
             raise ValueError(f"an image of {image.ndim} dimensions of {image.dtype}: possible are "
                              "two, of uint8, uint16 or uint32")
         height, width = image.shape
         geometry = ffi.new("struct rashpa_geometry *",
-                           (width, height, _PIXELS[image.dtype.str[1:]], 1))
-        _check(lib.rashpa_pipeline_begin(self._c, geometry, self._why), self._why)
+                           {"width": width, "height": height, "bunch": 1,
+                            "pixel": _PIXELS[image.dtype.str[1:]]})
+        _check(lib.rashpa_pipeline_begin(handle, geometry, self._why), self._why)
         self._kind = image.shape, image.dtype.newbyteorder("<")
 
     def __call__(self, image, frame=0, dark=False):
         """Process an image; a dark one moves the pedestal."""
         image = numpy.asarray(image)
-        if self._kind is None:
-            self._begin(image)
-        if image.shape != self._kind[0] or image.dtype.newbyteorder("<") != self._kind[1]:
-            raise ValueError(f"an image of {image.shape} {image.dtype} in a pipeline for "
-                             f"{self._kind[0]} {self._kind[1]}")
-        image = numpy.ascontiguousarray(image, self._kind[1])
-        c = lib.rashpa_result_new(self._c)
-        if not c:
-            raise MemoryError("no memory for a result")
-        c = ffi.gc(c, lib.rashpa_result_free)
-        c.frame, c.role = frame, _DARK if dark else _SIGNAL
-        kept = lib.rashpa_pipeline_run(self._c, ffi.from_buffer(image), image.strides[0], c)
-        if kept < 0:
-            raise Error(-kept, ffi.string(lib.rashpa_pipeline_reason(self._c)).decode(errors="replace"))
-        if kept and self._sinks:
-            _check(lib.rashpa_pipeline_put(self._c, c, self._why), self._why)
-        return Result(c)
+        with self._mine() as handle:
+            if self._finished:
+                raise ValueError("the pipeline is finished: open another one")
+            if self._kind is None:
+                self._begin(handle, image)
+            if image.shape != self._kind[0] or image.dtype.newbyteorder("<") != self._kind[1]:
+                raise ValueError(f"an image of {image.shape} {image.dtype} in a pipeline for "
+                                 f"{self._kind[0]} {self._kind[1]}")
+            # strides of an array with one line may be anything
+            image = numpy.require(image, self._kind[1], "CA")
+            c = lib.rashpa_result_new(handle)
+            if not c:
+                raise MemoryError("no memory for a result")
+            c = ffi.gc(c, lib.rashpa_result_free)
+            c.frame, c.role = frame, _DARK if dark else _SIGNAL
+            kept = lib.rashpa_pipeline_run(handle, ffi.from_buffer(image),
+                                           image.shape[1] * image.itemsize, c)
+            if kept < 0:
+                reason = ffi.string(lib.rashpa_pipeline_reason(handle))
+                raise Error(-kept, reason.decode(errors="replace"))
+            if kept and self._sinks:
+                _check(lib.rashpa_pipeline_put(handle, c, self._why), self._why)
+            return Result(c)
 
     def axis(self):
         """Middles of the bins of profiles, and their unit; None: there are none. After an image."""
         bins, unit = ffi.new("uint32_t *"), ffi.new("char **")
-        middles = lib.rashpa_pipeline_axis(self._c, bins, unit)
-        if not middles:
-            return None
-        return (numpy.frombuffer(ffi.buffer(middles, 8 * bins[0]), "f8").copy(),
-                ffi.string(unit[0]).decode())
+        with self._mine() as handle:
+            middles = lib.rashpa_pipeline_axis(handle, bins, unit)
+            if not middles:
+                return None
+            return (numpy.frombuffer(ffi.buffer(middles, 8 * bins[0]), "f8").copy(),
+                    ffi.string(unit[0]).decode())
 
     def stat(self):
         """Counts; of each stage and sink that was used its images, seconds and bytes."""
-        c = ffi.new("struct rashpa_pipeline_stat *")
-        lib.rashpa_pipeline_status(self._c, c)
-
         def each(array, count):
             return {ffi.string(s.name).decode():
                     {"images": s.images, "lost": s.lost, "seconds": s.ns / 1e9,
                      "bytes_in": s.bytes_in, "bytes_out": s.bytes_out}
                     for s in array[0:count] if s.images}
 
-        return {"images": c.images, "dark": c.dark, "vetoed": c.vetoed, "overflow": c.overflow,
-                "stages": each(c.stage, c.stages), "sinks": each(c.sink, c.sinks)}
+        c = ffi.new("struct rashpa_pipeline_stat *")
+        with self._mine() as handle:
+            lib.rashpa_pipeline_status(handle, c)
+            return {"images": c.images, "dark": c.dark, "vetoed": c.vetoed, "overflow": c.overflow,
+                    "stages": each(c.stage, c.stages), "sinks": each(c.sink, c.sinks)}
 
     def flush(self):
         """Others find in files of sinks what was processed so far."""
-        _check(lib.rashpa_pipeline_flush(self._c, self._why), self._why)
+        with self._mine() as handle:
+            _check(lib.rashpa_pipeline_flush(handle, self._why), self._why)
 
     def finish(self):
-        """Files of sinks are complete."""
-        _check(lib.rashpa_pipeline_finish(self._c, self._why), self._why)
+        """Files of sinks are complete; no more images. Before an image it does nothing."""
+        with self._mine() as handle:
+            _check(lib.rashpa_pipeline_finish(handle, self._why), self._why)
+            self._finished = self._kind is not None
 
     def close(self):
-        """Let go of it. Results stay."""
-        self._close()
-        self._c = ffi.NULL
+        """Let go of it, when no other thread runs it any more. Results stay."""
+        if os.getpid() != self._process:
+            return
+        with self._lock:
+            while self._handles:
+                lib.rashpa_pipeline_close(self._handles.pop())
 
     def __enter__(self):
         return self
 
     def __exit__(self, kind, *rest):
-        if self._sinks and kind is None:
-            self.finish()
-        self.close()
+        try:
+            if self._sinks and kind is None:
+                self.finish()
+        finally:
+            self.close()
