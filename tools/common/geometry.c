@@ -38,6 +38,11 @@ bool parse_geometry(const char *text, struct geometry *geometry)
 	return true;
 }
 
+const char *pixel_name(uint32_t pixel)
+{
+	return pixel < sizeof(names) / sizeof(names[0]) && names[pixel] ? names[pixel] : "?";
+}
+
 char *format_geometry(char *buf, const struct geometry *g)
 {
 	snprintf(buf, GEOMETRY_TEXT, "%u x %u %s", g->width, g->height, names[g->pixel]);

@@ -15,6 +15,9 @@ struct geometry {
 
 #define GEOMETRY_SIDE	65536
 
+/* "u16" */
+const char *pixel_name(uint32_t pixel);
+
 bool parse_geometry(const char *text, struct geometry *geometry);
 
 /* "1024 x 512 u16"; buf is at least GEOMETRY_TEXT bytes, returned. */

@@ -107,7 +107,7 @@ int json_read_u64(struct json_place *at, struct json_object *value, void *to)
 			return 0;
 		return json_wrong(at, "\"%s\" is not a number", json_object_get_string(value));
 	default:
-		return json_wrong(at, "must be a number, or a string with one (\"0x10\", \"32K\")");
+		return json_wrong(at, "must be a whole number, or a string with one (\"0x10\", \"32K\")");
 	}
 }
 
@@ -137,6 +137,8 @@ int json_read_text(struct json_place *at, struct json_object *value, char *to, s
 		return json_wrong(at, "must be a string");
 	if (!json_object_get_string_len(value))
 		return json_wrong(at, "must not be empty");
+	if ((size_t)json_object_get_string_len(value) != strlen(json_object_get_string(value)))
+		return json_wrong(at, "has a character 0");
 	if ((size_t)json_object_get_string_len(value) >= size)
 		return json_wrong(at, "is longer than %zu bytes", size - 1);
 	memset(to, 0, size);
@@ -169,8 +171,12 @@ static char *slurp(const char *path, size_t *length, char *why)
 	} else {
 		*length = fread(text, 1, FILE_MAX, file);
 		text[*length] = '\0';
-		if (ferror(file) || *length == FILE_MAX || strlen(text) != *length) {
-			because(why, 0, "%s: cannot be read, is not text, or is longer than 1 MiB",
+		if (ferror(file)) {
+			because(why, 0, "%s: %s", path, strerror(errno));
+			free(text);
+			text = NULL;
+		} else if (*length == FILE_MAX || strlen(text) != *length) {
+			because(why, 0, "%s: is not text, or is longer than 1 MiB",
 				path);
 			free(text);
 			text = NULL;

@@ -113,6 +113,4 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	return 0;
 }
 
-static const struct argp argp = { .options = options, .parser = parse };
-
-const struct argp_child stream_options_child[] = { { .argp = &argp }, {} };
+const struct argp stream_argp = { .options = options, .parser = parse };

@@ -32,11 +32,8 @@ struct stream_options {
 	bool progress;
 };
 
-/*
- * A child of the tool's own parser, whose ARGP_KEY_INIT stores a pointer to the options in
- * state->child_inputs[0].
- */
-extern const struct argp_child stream_options_child[];
+/* A child of the tool's own parser, whose ARGP_KEY_INIT hands it a struct stream_options. */
+extern const struct argp stream_argp;
 
 /* A parser's number from min to max, or the end of the program with a message. */
 void option_u32(struct argp_state *state, const char *what, const char *arg, uint32_t min,

@@ -9,6 +9,7 @@
 #include "contract.h"
 #include "fpga.h"
 #include "json-out.h"
+#include "led.h"
 #include "network-options.h"
 #include "rashpa.h"
 #include "rashpa-fpga.h"
@@ -178,6 +179,11 @@ static void check_network(struct argp_state *state, struct config *c)
 
 static void check(struct argp_state *state, struct config *c)
 {
+	c->opt.without_buffer = c->net.transport != TRANSPORT_PCIE || is_daemon(&c->daemon) ||
+				c->daemon.probe;
+	/* what is missing comes by telegram */
+	if (is_daemon(&c->daemon) || c->daemon.probe)
+		return;
 	if (c->regions && c->split)
 		argp_error(state, "--dtp and --split exclude each other");
 	for (unsigned int i = 0; i < c->regions; i++) {
@@ -189,7 +195,6 @@ static void check(struct argp_state *state, struct config *c)
 	}
 	check_policy(state, c);
 	check_network(state, c);
-	c->opt.without_buffer = c->net.transport != TRANSPORT_PCIE;
 	if (c->opt.darks && c->sampling > 1)
 		argp_error(state, "--darks: --sampling would leave out images of a pair");
 	c->slots = depth_stacks(&c->depth, c->bunch);
@@ -286,6 +291,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = &c->opt;
+		state->child_inputs[1] = &c->daemon;
 		break;
 	case 'f':
 		option_fpga(state, "--fpga", arg, &c->fpga);
@@ -358,13 +364,31 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	return 0;
 }
 
+static const struct argp_child children[] = {
+	{ .argp = &stream_argp }, { .argp = &daemon_argp }, {}
+};
+
 static const struct argp argp = {
 	.options = options,
 	.parser = parse,
-	.children = stream_options_child,
+	.children = children,
 	.doc = "Emulate a detector: stream images through an FPGA into a buffer."
 	       "\vExit status: 0 done (or stopped by a signal), 1 failed, 2 usage, 3 no progress in time.",
 };
+
+/* Who leads us wants to know what images these are. */
+static struct json_object *about(const struct config *c, const struct dataset *dataset)
+{
+	struct json_object *o = json_object_new_object(), *image = json_object_new_object();
+
+	put_int(image, "width", dataset->geometry.width);
+	put_int(image, "height", dataset->geometry.height);
+	put_text(image, "pixel", pixel_name(dataset->geometry.pixel));
+	json_object_object_add(o, "image", image);
+	if (c->period)
+		put_real(o, "rate", RATE_MAX / c->period);
+	return o;
+}
 
 static void print_figures(const struct report *r, double seconds, bool live)
 {
@@ -477,15 +501,28 @@ int main(int argc, char **argv)
 
 	tool_begin(argc, argv);
 	argp_parse(&argp, argc, argv, 0, NULL, &config);
+	if (is_daemon(&config.daemon))
+		return daemon_run(&config.daemon, true, argv, stop);
 	fpga_catch_removal();
+	if (config.daemon.led && led_open(config.daemon.led, why))
+		return fail("%s", why);
 
 	if (dataset_open(&dataset, config.opt.dataset, &config.opt.geometry, why) ||
 	    (config.opt.darks &&
 	     dataset_add_darks(&dataset, config.opt.darks, &config.opt.geometry,
 			       config.opt.dark_every, why)))
 		return fail("%s", why);
+	if (config.daemon.probe) {
+		led_say("able", about(&config, &dataset));
+		dataset_close(&dataset);
+		return 0;
+	}
 	result = plan_regions(&config, &dataset);
-	if (!result)
+	if (!result) {
+		led_say("configured", about(&config, &dataset));
+		led_await(LED_ARM, stop);
+	}
+	if (!result && !*stop)
 		result = config.net.transport == TRANSPORT_PCIE ?
 			 pcie_run(&config, &dataset, stop, &report) :
 			 network_run(&config, &dataset, stop);

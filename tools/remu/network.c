@@ -13,12 +13,14 @@
 #include <time.h>
 
 #include "json-out.h"
+#include "led.h"
 #include "network.h"
 #include "rashpa-fpga.h"
 
 #define HANDSHAKE_MS	30000		/* other modules may take long to come */
 #define BYE_MS		30000		/* the receiver waits for what is under way */
 #define TICK_MS		100
+#define HOLD_MS		2		/* from one look at workers that are to hold to the next */
 
 /* --- a worker --- */
 
@@ -47,7 +49,7 @@ static uint64_t detector_frame(const struct worker *w, uint64_t stack, uint32_t 
 /* A start that is slower: bursts at full rate overrun queues of switches before they can react. */
 static uint64_t due_ns(const struct sender *s, uint64_t frame)
 {
-	const double period = (double)s->config->period * RFPGA_TICK_NS, ramp = s->ramp_ns;
+	const double period = (double)s->period * RFPGA_TICK_NS, ramp = s->ramp_ns;
 	const double ramped = ramp / period / 2;
 
 	if (frame < ramped)
@@ -58,12 +60,13 @@ static uint64_t due_ns(const struct sender *s, uint64_t frame)
 static void pace(const struct worker *w, uint64_t stack, uint32_t image)
 {
 	const struct sender *s = w->receiver->sender;
+	const uint64_t frame = detector_frame(w, stack, image);
 	uint64_t due;
 	struct timespec t;
 
-	if (!s->config->period)
+	if (!s->period)
 		return;
-	due = s->start_ns + due_ns(s, detector_frame(w, stack, image));
+	due = s->base_ns + due_ns(s, frame > s->base_frame ? frame - s->base_frame : 0);
 	t = (struct timespec) { due / 1000000000, due % 1000000000 };
 	while (!s->halt && clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR)
 		;
@@ -107,11 +110,14 @@ static int await_credit(struct worker *w, uint64_t stack)
 	bool free;
 
 	pthread_mutex_lock(&r->lock);
-	while (!r->over && !s->halt && s->config->policy == RASHPA_STREAM_WAIT &&
-	       r->accept.first_stack + stack >= r->credit) {
+	while (!r->over && !s->halt &&
+	       (s->hold || (s->config->policy == RASHPA_STREAM_WAIT &&
+			    r->accept.first_stack + stack >= r->credit))) {
+		w->holding = s->hold;
 		begin = begin ? begin : now_ns();
 		pthread_cond_wait(&r->more, &r->lock);
 	}
+	w->holding = false;
 	free = !r->over && !s->halt;
 	pthread_mutex_unlock(&r->lock);
 	w->waited_ns += begin ? now_ns() - begin : 0;
@@ -451,13 +457,119 @@ static void look_at_receivers(struct sender *s, bool tell, int *result)
 
 static void wait_for_receivers(const struct sender *s)
 {
-	struct pollfd fds[RECEIVERS_MOST];
+	struct pollfd fds[RECEIVERS_MOST + 1];
 
 	for (uint32_t i = 0; i < s->receivers; i++)
 		fds[i] = (struct pollfd) {
 			.fd = s->receiver[i].gone ? -1 : s->receiver[i].link.fd, .events = POLLIN,
 		};
-	poll(fds, s->receivers, TICK_MS);
+	fds[s->receivers] = (struct pollfd) { .fd = led_fd(), .events = POLLIN };
+	poll(fds, s->receivers + 1, s->wish ? HOLD_MS : TICK_MS);
+}
+
+/* --- what who leads us wants --- */
+
+static void wake_workers(struct sender *s)
+{
+	for (uint32_t i = 0; i < s->receivers; i++) {
+		pthread_mutex_lock(&s->receiver[i].lock);
+		pthread_cond_broadcast(&s->receiver[i].more);
+		pthread_mutex_unlock(&s->receiver[i].lock);
+	}
+}
+
+static void take_command(struct sender *s)
+{
+	const struct led_command command = led_take();
+
+	if (command.kind < LED_PAUSE)
+		return;
+	if (command.kind == LED_RATE && !s->period) {
+		led_refuse("this stream has no rate: it goes as fast as its receivers");
+		return;
+	}
+	s->wish = command.kind;
+	s->new_period = command.kind == LED_RATE ? 1e9 / RFPGA_TICK_NS / command.rate + 0.5 : 0;
+	s->hold = true;
+	wake_workers(s);
+}
+
+static bool all_hold(const struct sender *s)
+{
+	for (uint32_t i = 0; i < s->workers; i++) {
+		if (!s->worker[i].holding && !s->worker[i].done)
+			return false;
+	}
+	return true;
+}
+
+/* The image that comes next is due now. */
+static void begin_anew(struct sender *s)
+{
+	uint64_t next = 0, frame;
+
+	for (uint32_t i = 0; i < s->workers; i++) {
+		const struct worker *w = &s->worker[i];
+
+		frame = detector_frame(w, w->images / s->config->bunch, 0);
+		next = frame > next ? frame : next;
+	}
+	s->base_ns = now_ns();
+	s->base_frame = next;
+	s->ramp_ns = 0;
+	s->period = s->new_period ? s->new_period : s->period;
+}
+
+static void fulfil(struct sender *s)
+{
+	static const char * const said[] = {
+		[LED_PAUSE] = "paused", [LED_RESUME] = "resumed", [LED_RATE] = "rated",
+	};
+
+	if (!s->wish || !all_hold(s))
+		return;
+	if (s->wish != LED_RATE)
+		s->paused = s->wish == LED_PAUSE;
+	begin_anew(s);
+	if (!s->paused) {
+		s->hold = false;
+		wake_workers(s);
+	}
+	led_say(said[s->wish], NULL);
+	s->wish = LED_NONE;
+}
+
+static struct json_object *counts_json(const struct sender *s)
+{
+	struct json_object *o = json_object_new_object(), *links = json_object_new_array(), *all;
+	uint64_t sum = 0, waited = 0;
+
+	for (uint32_t i = 0; i < s->receivers; i++) {
+		struct json_object *link = json_object_new_object();
+		struct json_object *counts = json_object_new_object();
+		const struct receiver *r = &s->receiver[i];
+		uint64_t images = UINT64_MAX;
+
+		for (uint32_t k = 0; k < s->config->regions; k++) {
+			const struct worker *w = worker_of(r, k);
+
+			images = w->images < images ? w->images : images;
+			waited = w->waited_ns > waited ? w->waited_ns : waited;
+		}
+		sum += images;
+		put_text(link, "to", r->to);
+		put_u64(counts, "images", images);
+		if (r->missing != UINT64_MAX)
+			put_u64(counts, "missing", r->missing);
+		json_object_object_add(link, "counts", counts);
+		json_object_array_add(links, link);
+	}
+	all = json_object_new_object();
+	put_u64(all, "images", sum);
+	put_u64(all, "waited", waited);
+	json_object_object_add(o, "counts", all);
+	json_object_object_add(o, "links", links);
+	return o;
 }
 
 static int watch(struct sender *s)
@@ -474,10 +586,14 @@ static int watch(struct sender *s)
 		if (done)
 			break;
 		now = now_ns();
-		moved = sum == last ? moved : now;
+		moved = sum == last && !s->paused ? moved : now;
 		last = sum;
 		look_at_receivers(s, now - told >= TICK_MS * 1000000ull, &result);
 		told = now - told >= TICK_MS * 1000000ull ? now : told;
+		take_command(s);
+		fulfil(s);
+		if (led_due())
+			led_say("status", counts_json(s));
 		progress_show(&progress, "%" PRIu64 " messages sent", sum);
 		if (timeout && now - moved >= timeout) {
 			say("no progress for %g s after %" PRIu64 " messages: does the receiver take stacks?",
@@ -531,7 +647,9 @@ static int run(struct sender *s)
 	int result = 0;
 
 	s->start_ns = now_ns();
+	s->base_ns = s->start_ns;
 	s->ramp_ns = s->config->net.ramp * 1e9;
+	s->period = s->config->period;
 	for (uint32_t i = 0; i < s->workers; i++) {
 		struct worker *w = &s->worker[i];
 
@@ -551,7 +669,20 @@ static int run(struct sender *s)
 	s->end_ns = now_ns();
 	if (part(s) && !result)
 		result = EXIT_FAILED;
+	if (led())
+		led_say("status", counts_json(s));
 	return result;
+}
+
+/* Images flow when the leader says so. */
+static int arm(struct sender *s)
+{
+	led_say("armed", NULL);
+	if (!led_await(LED_START, s->stop)) {
+		part(s);
+		return 0;
+	}
+	return run(s);
 }
 
 /* --- report --- */
@@ -666,7 +797,7 @@ int network_run(const struct config *config, struct dataset *dataset, volatile b
 	else if (open_all(&s, why) || agree(&s, why))
 		result = *stop ? 0 : fail("%s", why);
 	else
-		result = run(&s);
+		result = arm(&s);
 	if (s.end_ns && report(&s) && !result)
 		result = EXIT_FAILED;
 	close_all(&s);

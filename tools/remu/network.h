@@ -8,6 +8,7 @@
 
 #include "contract.h"
 #include "control-link.h"
+#include "led.h"
 #include "remu.h"
 #include "say.h"
 
@@ -42,6 +43,7 @@ struct worker {
 	_Atomic uint64_t messages;
 	_Atomic uint64_t images;	/* complete ones */
 	_Atomic bool done;
+	_Atomic bool holding;		/* it waits between two stacks, since all are to */
 	uint64_t waited_ns;		/* for credit */
 	char why[WHY_SIZE];
 };
@@ -56,8 +58,16 @@ struct sender {
 	struct worker *worker;		/* of receiver i: regions from i * regions on */
 	uint32_t receivers, workers;
 	uint32_t message;		/* most bytes of one */
-	uint64_t start_ns, end_ns, ramp_ns;
+	uint64_t start_ns, end_ns;
 	_Atomic bool halt;
+	_Atomic bool hold;		/* no stack is begun */
+	enum led_kind wish;		/* of who leads, for when all workers hold; or LED_NONE */
+	bool paused;
+	/* when images are due; written while no worker sends */
+	uint64_t period;		/* ticks; 0: as fast as it goes */
+	uint64_t base_ns, base_frame;	/* this image is due then, and others after it */
+	uint64_t ramp_ns;		/* from base_ns on */
+	uint64_t new_period;		/* wished */
 };
 
 /* A message of a stack. */

@@ -10,13 +10,17 @@
 #include <unistd.h>
 
 #include "fpga.h"
+#include "json-out.h"
+#include "led.h"
 #include "rashpa.h"
 #include "rashpa-stream.h"
 #include "remu.h"
 #include "say.h"
+#include "stop.h"
 
 #define TICK_MS		250
 #define STOP_MS		1000
+#define PAUSED_NS	5000000ull	/* from look to look whether the receiver has taken all */
 
 /* Memory that the board writes to, and where its addresses are in the board's table. */
 struct target {
@@ -45,6 +49,11 @@ struct run {
 	struct fpga_block source;	/* of a live stream */
 	uint64_t missed;		/* by its detector, before this stream */
 	bool started;
+	uint64_t next;			/* stack that the board began with, or goes on with */
+	uint64_t period;		/* ticks */
+	bool paused;
+	bool wished;			/* that it goes on, when the receiver has taken all */
+	struct report before;		/* what was counted before the last pause */
 };
 
 static const struct rashpa_layout reference_layout = RFPGA_LAYOUT;
@@ -77,6 +86,20 @@ static int open_locks(struct run *r)
 	return target(&r->locks, rashpa_buffer_dmabuf(node), "lock memory", r->config->lock);
 }
 
+/* A lock record may overtake what goes to another function, unless that is read back before. */
+static int check_order(struct run *r)
+{
+	struct rashpa_info info = { .fd = r->slots.dmabuf };
+
+	if (!rashpa_memory_info(rashpa_stream_buffer(r->stream), &info) &&
+	    info.out_kind != RASHPA_KIND_WINDOW)
+		return 0;
+	if (fpga_read(&r->fpga, RFPGA_FEATURES) & RFPGA_FEATURE_FLUSH)
+		return 0;
+	return fail("fpga%u: it cannot flush (no FLUSH in its features), so lock records may overtake images on their way to %s: stream to a buffer",
+		    r->fpga.number, r->slots.what);
+}
+
 /* The slots, what is told of them where that is apart, and lock memory. */
 static int open_memories(struct run *r)
 {
@@ -89,6 +112,8 @@ static int open_memories(struct run *r)
 				c->opt.buffer);
 	else
 		result = target(&r->slots, rashpa_stream_payload(r->stream), "memory", c->payload);
+	if (!result && c->payload)
+		result = check_order(r);
 	if (!result && c->payload && (h->meta_slot || !c->lock))
 		result = target(&r->head, rashpa_buffer_dmabuf(rashpa_stream_buffer(r->stream)),
 				"buffer", c->opt.buffer);
@@ -387,6 +412,7 @@ static void configure(struct run *r, unsigned int i)
 	const struct fpga *f = &r->fpga;
 	uint32_t features = fpga_read(f, RFPGA_FEATURES);
 	uint32_t step = s->sampling % s->dataset_images;
+	const uint64_t k = r->next;
 	const struct rfpga_dtp dtp = {
 		/* To host memory the payload goes before its lock record without a flush, too. */
 		.mode = RFPGA_MODE_MSIX | RFPGA_MODE_LOCK |
@@ -416,12 +442,12 @@ static void configure(struct run *r, unsigned int i)
 		.lock_offset = s->lock_offset + (uint64_t)d->lock * RFPGA_LOCK_SIZE,
 		.lock_first = locks->first,
 		.lock_count = locks->segments,
-		.images = s->images,
-		.period = s->live ? 0 : r->config->period,
-		.first_stack = s->first_stack,
-		.first_slot = s->first_stack % s->slots,
-		.first_index = (s->first_stack % s->dataset_images * s->bunch %
-				s->dataset_images * step + s->phase) % s->dataset_images,
+		.images = s->images ? s->images - (k - s->first_stack) * s->bunch : 0,
+		.period = s->live ? 0 : r->period,
+		.first_stack = k,
+		.first_slot = k % s->slots,
+		.first_index = (k % s->dataset_images * s->bunch % s->dataset_images * step +
+				s->phase) % s->dataset_images,
 		.index_step = step,
 		.source = s->live ? RFPGA_FROM_LIVE : RFPGA_FROM_MEMORY,
 		.sampling = s->live ? s->sampling | s->phase << 16 : 0,
@@ -429,13 +455,12 @@ static void configure(struct run *r, unsigned int i)
 		.meta_offset = rashpa_stream_meta(r->stream, i),
 		.meta_first = head->first,
 		.meta_count = head->segments,
-		.first_frame = s->first_stack * s->bunch,
+		.first_frame = k * s->bunch,
 	};
 
 	fpga_configure(f, d->number, &dtp);
 }
 
-/* Where the board has groups, processes that are several begin at once, and share their events. */
 static void stop_source(struct run *r)
 {
 	fpga_write(&r->fpga, r->source.base + RFPGA_SOURCE_CONTROL, RFPGA_SOURCE_STOP);
@@ -447,7 +472,8 @@ static uint64_t missed(const struct run *r)
 	return fpga_read64(&r->fpga, r->source.base + RFPGA_SOURCE_MISSED) - r->missed;
 }
 
-static int start(struct run *r)
+/* Where the board has groups, processes that are several begin at once, and share their events. */
+static void start_processes(struct run *r)
 {
 	const struct rashpa_stream_header *s = r->about;
 	const bool group = s->processes > 1 &&
@@ -458,6 +484,19 @@ static int start(struct run *r)
 		configure(r, i);
 		members |= 1u << process(r, i)->number;
 	}
+	if (group)
+		fpga_write(&r->fpga, RFPGA_GROUP_START, members);
+	for (unsigned int i = 0; i < s->processes && !group; i++)
+		fpga_write(&r->fpga, RFPGA_DTP(process(r, i)->number) + RFPGA_DTP_CONTROL,
+			   RFPGA_DTP_START);
+}
+
+static int start(struct run *r)
+{
+	const struct rashpa_stream_header *s = r->about;
+
+	r->next = s->first_stack;
+	r->period = r->config->period;
 	if (rashpa_stream_start(r->stream, r->slots.segments, r->slots.class))
 		return fail("%s", rashpa_reason());
 	r->started = true;
@@ -465,11 +504,7 @@ static int start(struct run *r)
 		stop_source(r);		/* of whoever was here before */
 		r->missed = missed(r);
 	}
-	if (group)
-		fpga_write(&r->fpga, RFPGA_GROUP_START, members);
-	for (unsigned int i = 0; i < s->processes && !group; i++)
-		fpga_write(&r->fpga, RFPGA_DTP(process(r, i)->number) + RFPGA_DTP_CONTROL,
-			   RFPGA_DTP_START);
+	start_processes(r);
 	if (!s->live)
 		return 0;
 	/* behind the processes: so they see its first image, all of them */
@@ -492,28 +527,34 @@ static uint32_t status(struct run *r, uint32_t *all)
 	return any;
 }
 
-/* Stop every process of ours, and make sure of it. */
-static int stop_all(struct run *r)
+/* Stop every process of ours. false: they do not. */
+static bool stop_processes(struct run *r)
 {
 	uint64_t end = now_ns() + STOP_MS * 1000000ull;
 	uint32_t all;
 
-	if (!r->started)
-		return 0;
-	if (r->about->live)
-		stop_source(r);
 	for (unsigned int i = 0; i < r->about->processes; i++)
 		fpga_write(&r->fpga, RFPGA_DTP(process(r, i)->number) + RFPGA_DTP_CONTROL,
 			   RFPGA_DTP_STOP);
 	while (status(r, &all) & RFPGA_DTP_RUNNING) {
-		if (now_ns() > end) {
-			say("fpga%u: it does not stop by itself: the driver stops it",
-			    r->fpga.number);
-			if (rashpa_device_quiesce(r->fpga.device, NULL))
-				return fail("fpga%u: %s", r->fpga.number, rashpa_reason());
-			break;
-		}
+		if (now_ns() > end)
+			return false;
 		poll(NULL, 0, 1);
+	}
+	return true;
+}
+
+/* And make sure of it. */
+static int stop_all(struct run *r)
+{
+	if (!r->started)
+		return 0;
+	if (r->about->live)
+		stop_source(r);
+	if (!stop_processes(r)) {
+		say("fpga%u: it does not stop by itself: the driver stops it", r->fpga.number);
+		if (rashpa_device_quiesce(r->fpga.device, NULL))
+			return fail("fpga%u: %s", r->fpga.number, rashpa_reason());
 	}
 	r->started = false;
 	return 0;
@@ -554,16 +595,183 @@ static int take_events(struct run *r)
 	return 0;
 }
 
+/* What the board has counted since it was started. */
+static void count_registers(const struct run *r, struct report *report)
+{
+	const struct fpga *f = &r->fpga;
+	uint64_t peak;
+
+	report->images = report->stacks = report->start = UINT64_MAX;
+	for (unsigned int i = 0; i < r->about->processes; i++) {
+		size_t dtp = RFPGA_DTP(process(r, i)->number);
+		uint64_t images = fpga_read64(f, dtp + RFPGA_DTP_C_IMAGES);
+		uint64_t stacks = fpga_read64(f, dtp + RFPGA_DTP_C_STACKS);
+		uint64_t first = fpga_read64(f, dtp + RFPGA_DTP_C_START);
+		uint64_t last = fpga_read64(f, dtp + RFPGA_DTP_C_STOP);
+
+		/* An image is complete when all processes have sent it. */
+		report->images = images < report->images ? images : report->images;
+		report->stacks = stacks < report->stacks ? stacks : report->stacks;
+		report->start = first < report->start ? first : report->start;
+		report->stop = last > report->stop ? last : report->stop;
+		report->bytes += fpga_read64(f, dtp + RFPGA_DTP_C_BYTES);
+		report->descriptors += fpga_read64(f, dtp + RFPGA_DTP_C_DESCRIPTORS);
+		report->events += fpga_read64(f, dtp + RFPGA_DTP_C_EVENTS);
+		report->overruns += fpga_read64(f, dtp + RFPGA_DTP_C_OVERRUNS);
+		report->faults += fpga_read64(f, dtp + RFPGA_DTP_C_FAULTS);
+		report->stall += fpga_read64(f, dtp + RFPGA_DTP_C_STALL);
+		report->stall_bus += fpga_read64(f, dtp + RFPGA_DTP_C_STALL_BUS);
+		report->stall_source += fpga_read64(f, dtp + RFPGA_DTP_C_STALL_SOURCE);
+		report->dropped += fpga_read64(f, dtp + RFPGA_DTP_C_DROPPED);
+		report->lost += fpga_read64(f, dtp + RFPGA_DTP_C_LOST);
+		peak = fpga_read64(f, dtp + RFPGA_DTP_FIFO_PEAK);
+		report->fifo_peak = peak > report->fifo_peak ? peak : report->fifo_peak;
+	}
+	if (r->about->live)
+		report->missed = missed(r);
+}
+
+/* All of the run: a board that is started again counts from 0. */
+static void count(const struct run *r, struct report *report)
+{
+	const struct report *b = &r->before;
+
+	report->dtps = r->about->processes;
+	report->segments = r->slots.segments;
+	report->map_class = r->slots.class;
+	report->iommu = r->fpga.info.out_flags & RASHPA_DEVICE_IOMMU;
+	report->slots = r->about->slots;
+	report->first_stack = r->about->first_stack;
+	if (!r->paused)
+		count_registers(r, report);
+	report->images += b->images;
+	report->stacks += b->stacks;
+	report->bytes += b->bytes;
+	report->descriptors += b->descriptors;
+	report->events += b->events;
+	report->overruns += b->overruns;
+	report->faults += b->faults;
+	report->stall += b->stall;
+	report->stall_bus += b->stall_bus;
+	report->stall_source += b->stall_source;
+	report->start = b->start ? b->start : report->start;
+	report->stop = r->paused ? b->stop : report->stop;
+	/* A board that is gone reads as all ones, at the latest behind its last counter. */
+	report->counted = fpga_answers(&r->fpga);
+}
+
 /* Behind the last one; UINT64_MAX if it is endless. */
 static uint64_t last_stack(const struct rashpa_stream_header *h)
 {
 	return h->images ? h->first_stack + (h->images + h->bunch - 1) / h->bunch : UINT64_MAX;
 }
 
+/* --- what who leads us wants --- */
+
+static void tell_leader(const struct run *r)
+{
+	const struct rashpa_stream_header *h = r->about;
+	struct json_object *o = json_object_new_object(), *counts = json_object_new_object();
+	const uint64_t whole = (rashpa_stream_complete(r->stream) - h->first_stack) * h->bunch;
+	struct report report = {};
+
+	count(r, &report);
+	if (report.counted) {
+		/* of a stack that is stopped in its middle nobody hears */
+		put_u64(counts, "images", report.images < whole ? report.images : whole);
+		put_u64(counts, "stacks", report.stacks);
+		put_u64(counts, "bytes", report.bytes);
+		put_u64(counts, "dropped", report.dropped * h->bunch + report.lost + report.missed);
+		put_u64(counts, "waited", report.stall * RFPGA_TICK_NS);
+	}
+	json_object_object_add(o, "counts", counts);
+	led_say("status", o);
+}
+
+/* Stop in the middle, where nothing is lost by that. 0, or an exit code. */
+static int pause_board(struct run *r)
+{
+	const struct rashpa_stream_header *h = r->about;
+	struct report report = {};
+
+	if (!stop_processes(r))
+		return fail("fpga%u: it does not stop", r->fpga.number);
+	count(r, &report);
+	r->before = report;
+	/* what was not complete is sent again */
+	r->before.stacks = rashpa_stream_complete(r->stream) - h->first_stack;
+	r->before.images = r->before.stacks * h->bunch;
+	if (h->images && r->before.images > h->images)
+		r->before.images = h->images;
+	r->paused = true;
+	return 0;
+}
+
+/* When the receiver has given all back: a board begins with all slots free. */
+static void go_on(struct run *r)
+{
+	if (!r->wished || rashpa_stream_again(r->stream, &r->next))
+		return;
+	r->wished = false;
+	/* after the last one there is nothing to start, nor to count */
+	r->paused = r->next >= last_stack(r->about);
+	if (!r->paused)
+		start_processes(r);
+}
+
+static bool can_pause(const struct run *r)
+{
+	if (r->about->live)
+		led_refuse("a live source does not wait");
+	else if (r->about->policy == RASHPA_STREAM_DROP)
+		led_refuse("a stream that leaves stacks out is not paused");
+	return !r->about->live && r->about->policy != RASHPA_STREAM_DROP;
+}
+
+/* 0, or an exit code */
+static int take_command(struct run *r)
+{
+	const struct led_command c = led_take();
+	int result = 0;
+
+	switch (c.kind) {
+	case LED_PAUSE:
+		if (!can_pause(r))
+			break;
+		r->wished = false;
+		result = r->paused ? 0 : pause_board(r);
+		led_say("paused", NULL);
+		break;
+	case LED_RESUME:
+		r->wished = r->paused;
+		go_on(r);
+		led_say("resumed", NULL);
+		break;
+	case LED_RATE:
+		if (!r->period)
+			led_refuse("this stream has no rate: it goes as fast as its receiver");
+		if (!r->period || !can_pause(r))
+			break;
+		r->period = 1e9 / RFPGA_TICK_NS / c.rate + 0.5;
+		if (!r->paused) {
+			result = pause_board(r);
+			r->wished = true;
+			go_on(r);
+		}
+		led_say("rated", NULL);
+		break;
+	default:
+		break;
+	}
+	return result;
+}
+
 static int wait_done(struct run *r, const volatile bool *stop)
 {
 	uint64_t end = last_stack(r->about), moved = now_ns(), checked = 0, last = 0, now, stacks;
-	struct pollfd pollfd = { .fd = r->channel, .events = POLLIN };
+	struct pollfd fds[] = {
+		{ .fd = r->channel, .events = POLLIN }, { .fd = led_fd(), .events = POLLIN },
+	};
 	const uint64_t timeout = r->config->opt.timeout * 1e9;
 	struct progress progress;
 	uint32_t any, all;
@@ -573,9 +781,21 @@ static int wait_done(struct run *r, const volatile bool *stop)
 	while (!*stop) {
 		stacks = rashpa_stream_complete(r->stream);
 		now = now_ns();
-		if (stacks != last)
+		if (stacks != last || r->paused)
 			moved = now;
 		last = stacks;
+		result = take_command(r);
+		if (result)
+			break;
+		go_on(r);
+		if (led_due())
+			tell_leader(r);
+		if (r->next >= end)
+			break;
+		if (r->paused) {
+			stop_poll(fds, 2, now + PAUSED_NS);
+			continue;
+		}
 		if (stacks >= end || now - checked >= TICK_MS * 1000000ull) {
 			checked = now;
 			any = status(r, &all);
@@ -605,7 +825,9 @@ static int wait_done(struct run *r, const volatile bool *stop)
 		wait = stacks >= end ? 1 : TICK_MS;
 		if (timeout && timeout - (now - moved) < wait * 1000000ull)
 			wait = (timeout - (now - moved)) / 1000000 + 1;
-		if (poll(&pollfd, 1, wait) > 0) {
+		if (led() && wait > LED_STATUS_MS)
+			wait = LED_STATUS_MS;
+		if (poll(fds, 2, wait) > 0 && fds[0].revents) {
 			result = take_events(r);
 			if (result)
 				break;
@@ -615,55 +837,13 @@ static int wait_done(struct run *r, const volatile bool *stop)
 	return result;
 }
 
-static void count(struct run *r, struct report *report)
-{
-	const struct fpga *f = &r->fpga;
-	uint64_t peak;
-
-	report->dtps = r->about->processes;
-	report->segments = r->slots.segments;
-	report->map_class = r->slots.class;
-	report->iommu = f->info.out_flags & RASHPA_DEVICE_IOMMU;
-	report->slots = r->about->slots;
-	report->first_stack = r->about->first_stack;
-	report->images = report->stacks = report->start = UINT64_MAX;
-	for (unsigned int i = 0; i < r->about->processes; i++) {
-		size_t dtp = RFPGA_DTP(process(r, i)->number);
-		uint64_t images = fpga_read64(f, dtp + RFPGA_DTP_C_IMAGES);
-		uint64_t stacks = fpga_read64(f, dtp + RFPGA_DTP_C_STACKS);
-		uint64_t first = fpga_read64(f, dtp + RFPGA_DTP_C_START);
-		uint64_t last = fpga_read64(f, dtp + RFPGA_DTP_C_STOP);
-
-		/* An image is complete when all processes have sent it. */
-		report->images = images < report->images ? images : report->images;
-		report->stacks = stacks < report->stacks ? stacks : report->stacks;
-		report->start = first < report->start ? first : report->start;
-		report->stop = last > report->stop ? last : report->stop;
-		report->bytes += fpga_read64(f, dtp + RFPGA_DTP_C_BYTES);
-		report->descriptors += fpga_read64(f, dtp + RFPGA_DTP_C_DESCRIPTORS);
-		report->events += fpga_read64(f, dtp + RFPGA_DTP_C_EVENTS);
-		report->overruns += fpga_read64(f, dtp + RFPGA_DTP_C_OVERRUNS);
-		report->faults += fpga_read64(f, dtp + RFPGA_DTP_C_FAULTS);
-		report->stall += fpga_read64(f, dtp + RFPGA_DTP_C_STALL);
-		report->stall_bus += fpga_read64(f, dtp + RFPGA_DTP_C_STALL_BUS);
-		report->stall_source += fpga_read64(f, dtp + RFPGA_DTP_C_STALL_SOURCE);
-		report->dropped += fpga_read64(f, dtp + RFPGA_DTP_C_DROPPED);
-		report->lost += fpga_read64(f, dtp + RFPGA_DTP_C_LOST);
-		peak = fpga_read64(f, dtp + RFPGA_DTP_FIFO_PEAK);
-		report->fifo_peak = peak > report->fifo_peak ? peak : report->fifo_peak;
-	}
-	if (r->about->live)
-		report->missed = missed(r);
-	/* A board that is gone reads as all ones, at the latest behind its last counter. */
-	report->counted = fpga_answers(f);
-}
-
 /* What a receiver needs to account for what it did not get. */
 static void end_stream(struct run *r)
 {
 	const size_t dtp = RFPGA_DTP(process(r, 0)->number);
 	const struct rashpa_stream_header count = {
-		.sent = fpga_read64(&r->fpga, dtp + RFPGA_DTP_C_IMAGES),
+		.sent = r->before.images +
+			(r->paused ? 0 : fpga_read64(&r->fpga, dtp + RFPGA_DTP_C_IMAGES)),
 		.dropped = fpga_read64(&r->fpga, dtp + RFPGA_DTP_C_DROPPED),
 		.lost = fpga_read64(&r->fpga, dtp + RFPGA_DTP_C_LOST),
 		.missed = r->about->live ? missed(r) : 0,
@@ -719,6 +899,10 @@ int pcie_run(const struct config *config, struct dataset *dataset, volatile bool
 	if (!result && !*stop)
 		result = open_channel(&r);
 	if (!result && !*stop) {
+		led_say("armed", NULL);
+		led_await(LED_START, stop);
+	}
+	if (!result && !*stop) {
 		result = start(&r);
 		if (!result)
 			result = wait_done(&r, stop);
@@ -726,6 +910,8 @@ int pcie_run(const struct config *config, struct dataset *dataset, volatile bool
 			result = EXIT_FAILED;
 		report->interrupted = *stop;
 		count(&r, report);
+		if (led())
+			tell_leader(&r);
 		end_stream(&r);
 	}
 	close_all(&r);

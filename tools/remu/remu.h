@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "cpus.h"
+#include "daemon.h"
 #include "dataset.h"
 #include "options.h"
 #include "parse.h"
@@ -39,6 +40,7 @@ struct network_config {
 
 struct config {
 	struct stream_options opt;
+	struct daemon_options daemon;
 	unsigned int fpga;
 	struct region region[RFPGA_DTPS_MAX];
 	unsigned int regions, split;

@@ -9,6 +9,7 @@
 
 #include "fpga.h"
 #include "json-out.h"
+#include "led.h"
 #include "network-options.h"
 #include "parse.h"
 #include "rashpa.h"
@@ -24,7 +25,7 @@ enum {
 	OPT_CHECK = 256, OPT_NO_CHECK, OPT_WRITE, OPT_FROM_START, OPT_LISTEN, OPT_SENDERS,
 	OPT_THREADS, OPT_RECEIVES, OPT_SLOTS, OPT_CLOSE_AFTER, OPT_STALL, OPT_WAIT, OPT_UNSOLICITED,
 	OPT_ONLY, OPT_PAYLOAD, OPT_SETTLE, OPT_TRANSPORT, OPT_MODULES, OPT_BUNCH, OPT_IDLE,
-	OPT_CPUS, OPT_XDP, OPT_ENGINE, OPT_PIPELINE,
+	OPT_CPUS, OPT_XDP, OPT_ENGINE, OPT_PIPELINE, OPT_OFFER, OPT_FULL_AT,
 };
 
 static const struct argp_option options[] = {
@@ -34,6 +35,9 @@ static const struct argp_option options[] = {
 	{ "pipeline", OPT_PIPELINE, "FILE|{JSON}", 0,
 	  "process the frames: what is done with them, see romulu(1)", 0 },
 	{ "engine", OPT_ENGINE, "cpu|reference|fpgaN", 0, "who processes them (default cpu)", 0 },
+	{ "offer", OPT_OFFER, "NAME", 0,
+	  "of fpgaN: its memory, for remu --payload NAME: images come from board to board", 0 },
+	{ "full-at", OPT_FULL_AT, "N", OPTION_HIDDEN, NULL, 0 },
 	{ "from-start", OPT_FROM_START, NULL, 0,
 	  "begin at the first stack of the stream, also of one that has ended", 0 },
 	{ NULL, 0, NULL, 0, "From a network:", 1 },
@@ -116,6 +120,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = &c->opt;
+		state->child_inputs[1] = &c->daemon;
 		break;
 	case OPT_CHECK:
 		c->engine = &engine_check;
@@ -136,6 +141,15 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		    (strncmp(arg, "fpga", strlen("fpga")) || !parse_fpga(arg, &number)))
 			argp_error(state, "--engine: \"%s\" is not cpu, reference, or fpgaN", arg);
 		c->processor = arg;
+		break;
+	case OPT_OFFER:
+		if (!*arg || strlen(arg) >= RASHPA_STREAM_NAME)
+			argp_error(state, "--offer: \"%s\" is not a name of 1 to %d characters",
+				   arg, RASHPA_STREAM_NAME - 1);
+		c->offer = arg;
+		break;
+	case OPT_FULL_AT:
+		option_u32(state, "--full-at", arg, 1, UINT32_MAX, &c->full_at);
 		break;
 	case OPT_FROM_START:
 		c->from_start = true;
@@ -199,6 +213,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		c->net.xdp = true;
 		break;
 	case ARGP_KEY_END:
+		c->opt.without_buffer = is_daemon(&c->daemon) || c->daemon.probe;
 		if (c->only_receive && !c->net.listen)
 			argp_error(state, "--receive-only: from where? Give --listen");
 		if (c->net.transport != TRANSPORT_ROCE && !c->net.listen)
@@ -211,6 +226,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 			argp_error(state, "--pipeline excludes --check, --no-check and --write");
 		if (c->processor && !c->pipeline)
 			argp_error(state, "--engine: what is to be done? Give --pipeline");
+		if (c->offer && (!c->processor || strncmp(c->processor, "fpga", strlen("fpga"))))
+			argp_error(state, "--offer: memory of which board? Give --engine fpgaN");
 		break;
 	default:
 		return network_option(key, arg, state, &c->net.options);
@@ -218,10 +235,14 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	return 0;
 }
 
+static const struct argp_child children[] = {
+	{ .argp = &stream_argp }, { .argp = &daemon_argp }, {}
+};
+
 static const struct argp argp = {
 	.options = options,
 	.parser = parse,
-	.children = stream_options_child,
+	.children = children,
 	.doc = "Receive a stream of images from a buffer."
 	       "\vExit status: 0 all frames arrived and are right, 1 failed, 2 usage, "
 	       "3 no progress in time, 4 frames were lost or are wrong.",
@@ -401,6 +422,14 @@ int main(int argc, char **argv)
 	tool_begin(argc, argv);
 	argp_parse(&argp, argc, argv, 0, NULL, &config);
 
+	if (is_daemon(&config.daemon))
+		return daemon_run(&config.daemon, false, argv, stop);
+	if (config.daemon.led && led_open(config.daemon.led, why))
+		return fail("%s", why);
+	if (config.daemon.probe) {
+		tell_able();
+		return 0;
+	}
 	if (config.processor && strncmp(config.processor, "fpga", strlen("fpga")) == 0)
 		fpga_catch_removal();
 	if (config.engine == &engine_check && !config.only_receive &&
@@ -410,6 +439,11 @@ int main(int argc, char **argv)
 				config.opt.dark_every, why)) ||
 	     dataset_hold(&dataset, at_once(&dataset), why)))
 		return fail("%s", why);
+	led_say("configured", NULL);
+	if (!led_await(LED_ARM, stop)) {
+		dataset_close(&dataset);
+		return 0;
+	}
 	result = receive(&config, &dataset, stop, &report);
 	samples_sort(&report.latency);
 	if (report.attached) {

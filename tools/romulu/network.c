@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "json-out.h"
+#include "led.h"
 #include "packet.h"
 #include "rashpa.h"
 
@@ -680,9 +681,12 @@ static int begin(struct network *n)
 		n->listener = link_listen(n->config->listen, why);
 		if (n->listener < 0)
 			return fail("%s", why);
+		led_say("armed", NULL);
 		result = await_senders(n);
 	} else {
 		result = plan_modules(n);
+		if (!result)
+			led_say("armed", NULL);
 	}
 	if (result || *n->stop)
 		return result;

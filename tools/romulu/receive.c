@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "led.h"
+#include "lookout.h"
 #include "rashpa.h"
 #include "rashpa-fpga.h"
 #include "romulu.h"
@@ -294,6 +296,7 @@ static int loop(struct run *r)
 			first = st.number;
 		report->lost += st.lost;
 		result = use_stack(r, &st);
+		lookout_note(r);
 		progress_show(&progress, "%" PRIu64 " frames, %" PRIu64 " lost, %" PRIu64 " corrupt",
 			      report->frames, report->lost, report->corrupt);
 	}
@@ -322,7 +325,10 @@ static int loop(struct run *r)
 static int run(struct run *r)
 {
 	const struct engine *engine = r->config->engine;
-	unsigned int flags = r->config->from_start ? RASHPA_STREAM_FROM_START : 0;
+	/* who leads us has the detector begin after this: what others left is not this run's */
+	const bool fresh = led() && !r->config->net.listen;
+	unsigned int flags = r->config->from_start ? RASHPA_STREAM_FROM_START :
+			     fresh ? RASHPA_STREAM_FRESH : 0;
 	struct report *report = r->report;
 	int result;
 
@@ -330,6 +336,8 @@ static int run(struct run *r)
 	if (rashpa_stream_open(r->config->opt.buffer, flags, &r->stream))
 		return fail("%s", rashpa_reason());
 	result = engine->open ? engine->open(r) : 0;
+	if (!result && !r->config->net.listen)
+		led_say("armed", NULL);
 	if (!result)
 		result = await_stream(r);
 	if (result || *r->stop)
@@ -370,16 +378,20 @@ int receive(const struct config *config, struct dataset *dataset, const volatile
 			network_await(network);
 	}
 	if (!result && !config->only_receive && !*stop)
+		result = lookout_begin(&r);
+	if (!result && !config->only_receive && !*stop)
 		result = run(&r);
 	if (network) {
 		const int ended = network_end(network, &report->network);
 
 		result = result ? result : ended;
 	}
+	r.failed = result == EXIT_FAILED;
 	if (config->engine->close && config->engine->close(&r) && !result)
 		result = EXIT_FAILED;
 	if (!result && report->unkept)
 		result = EXIT_DATA;
+	lookout_end(&r);
 	rashpa_stream_close(r.stream);
 	network_close(network);
 	return result;

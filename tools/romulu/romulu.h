@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "daemon.h"
 #include "dataset.h"
 #include "network.h"
 #include "options.h"
@@ -12,6 +13,13 @@
 #include "stats.h"
 
 struct run;
+
+/* What was done so far, as a daemon is told. */
+struct done {
+	uint64_t frames, lost, bytes, stacks, missing, wrong, dropped;
+	bool processes;		/* the rest is known */
+	uint64_t processed, kept, unkept;
+};
 
 /*
  * What is done with stacks. All return 0, -EINTR when we were told to stop, or an exit code after
@@ -32,6 +40,8 @@ struct engine {
 	 * also one of which look() found nothing, since it was overwritten.
 	 */
 	bool keeps;
+	/* what it did so far, or in the end */
+	void (*count)(struct run *r, struct done *done);
 	/* nobody else asks for it any more, and its slot is still ours */
 	void (*after)(struct run *r, const struct rashpa_stack *stack);
 	int (*close)(struct run *r);	/* also after a failure */
@@ -44,9 +54,12 @@ extern const struct engine engine_process;	/* photons, veto, and what is kept */
 
 struct config {
 	struct stream_options opt;
+	struct daemon_options daemon;
+	uint32_t full_at;		/* stacks, for who leads; 0: three quarters of the slots */
 	const struct engine *engine;
 	const char *write;
 	const char *pipeline, *processor;	/* what is done with images, and who does */
+	const char *offer;		/* the name of that one's memory, for raw images */
 	bool from_start;
 	bool only_receive;		/* from the network, for another consumer */
 	struct network_config net;
@@ -87,6 +100,8 @@ struct run {
 	const struct rashpa_stream_header *about;
 	void *engine;		/* the engine's own */
 	unsigned int printed;	/* wrong frames */
+	bool failed;		/* not all that was to come did */
+	struct lookout *lookout;	/* for a daemon, or NULL */
 };
 
 #define MISMATCHES	8	/* wrong frames that are printed */
@@ -94,5 +109,8 @@ struct run {
 /* Receive until the end, or a signal sets *stop. An exit code, after messages. */
 int receive(const struct config *config, struct dataset *dataset, const volatile bool *stop,
 	    struct report *report);
+
+/* able.c: the daemon hears which engines there are, and how fast they are. */
+void tell_able(void);
 
 #endif /* ROMULU_H */

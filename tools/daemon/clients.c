@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* Who is at the other end of the daemon's links, what they hear, and who may lead. */
+#include "internal.h"
+
+#include <grp.h>
+#include <pwd.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct client *client_of(struct daemon *d, uint64_t number)
+{
+	for (unsigned int i = 0; number && i < CLIENTS; i++) {
+		if (d->client[i].number == number)
+			return &d->client[i];
+	}
+	return NULL;
+}
+
+/* The run goes on without a leader, for a while. */
+void client_close(struct daemon *d, struct client *c)
+{
+	if (d->leader == c->number) {
+		d->leader = 0;
+		if (d->state != IDLE && d->state != ENDED && !c->going)
+			say("%s has gone, and leads no more", c->name);
+		d->orphan_ns = now_ns() + ORPHAN_NS;
+	}
+	wire_close(c->wire);
+	*c = (struct client) {};
+}
+
+xmlDoc *client_telegram(struct client *c, const char *name, uint64_t re, xmlNode **content)
+{
+	return telegram_new(name, ++c->id, re, content);
+}
+
+void client_send(struct daemon *d, struct client *c, xmlDoc *telegram)
+{
+	char why[WHY_SIZE];
+	size_t size;
+	char *text = telegram_write(telegram, &size);
+
+	xmlFreeDoc(telegram);
+	if (!text || wire_send(c->wire, text, size, why)) {
+		say("%s: %s", c->name, text ? why : "no memory for a telegram");
+		client_close(d, c);
+	}
+	xmlFree(text);
+}
+
+void client_refuse(struct daemon *d, struct client *c, uint64_t re, const char *code,
+		   const char *format, ...)
+{
+	char text[WHY_SIZE];
+	xmlNode *error;
+	xmlDoc *doc = client_telegram(c, "error", re, &error);
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	attribute_add(error, "code", code);
+	attribute_add(error, "state", state_name(d->state));
+	element_set_line(error, text);
+	client_send(d, c, doc);
+}
+
+void client_done(struct daemon *d, struct client *c, uint64_t re)
+{
+	xmlNode *done;
+	xmlDoc *doc = client_telegram(c, "done", re, &done);
+
+	attribute_add(done, "state", state_name(d->state));
+	client_send(d, c, doc);
+}
+
+/* --- who may lead --- */
+
+static bool in_group(const struct wire_peer *peer, const char *name)
+{
+	const struct group *g = getgrnam(name);
+	const struct passwd *p;
+	gid_t list[256];
+	int n = sizeof(list) / sizeof(list[0]);
+
+	if (!g)
+		return false;
+	p = getpwuid(peer->uid);
+	if (peer->gid == g->gr_gid)
+		return true;
+	if (!p || getgrouplist(p->pw_name, p->pw_gid, list, &n) < 0)
+		return false;
+	while (n--) {
+		if (list[n] == g->gr_gid)
+			return true;
+	}
+	return false;
+}
+
+static bool has_certificate(const struct wire_peer *peer, const char *name)
+{
+	if (!strcmp(peer->common_name, name))
+		return true;
+	for (unsigned int i = 0; i < peer->dns_names; i++) {
+		if (!strcmp(peer->dns[i], name))
+			return true;
+	}
+	return false;
+}
+
+static bool is_leader(const struct wire_peer *peer, const char *who)
+{
+	const char *name = strchr(who, ':');
+	const struct passwd *p;
+
+	if (!name)
+		return true;	/* anyone */
+	name++;
+	if (*who == 'c')
+		return peer->kind == WIRE_TLS && has_certificate(peer, name);
+	if (peer->kind != WIRE_UNIX)
+		return false;
+	if (*who == 'g')
+		return in_group(peer, name);
+	p = getpwnam(name);
+	return p && p->pw_uid == peer->uid;
+}
+
+bool client_may_lead(const struct daemon *d, const struct client *c)
+{
+	const struct daemon_options *o = d->options;
+	const struct wire_peer *peer = wire_peer(c->wire);
+
+	if (!o->leaders)
+		return peer->kind == WIRE_UNIX && (!peer->uid || peer->uid == geteuid());
+	for (unsigned int i = 0; i < o->leaders; i++) {
+		if (is_leader(peer, o->leader[i]))
+			return true;
+	}
+	return false;
+}

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* The loop of the daemon: it waits for telegrams, for its child and for time, for nothing else. */
+#include "internal.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "fpga.h"
+#include "stop.h"
+
+#define FRAMES_AT_ONCE	16	/* of a client, before others have their turn */
+
+/* What poll() looks at: listeners, the child's three, clients. */
+enum { CHILD_PROCESS, CHILD_LED, CHILD_SAID, CHILD_FDS };
+
+static int listen_all(struct daemon *d)
+{
+	const struct daemon_options *o = d->options;
+	char why[WHY_SIZE];
+
+	if (o->files.certificate && wire_tls_open(&o->files, &d->tls, why))
+		return fail("%s", why);
+	for (unsigned int i = 0; i < o->addresses; i++) {
+		if (wire_listen(o->at[i], d->tls, &d->listener[i], why))
+			return fail("%s", why);
+		d->listeners++;
+	}
+	return 0;
+}
+
+/*
+ * Where there is none, whoever has said nothing for longest goes, or the observer who came last:
+ * who may lead always finds a place.
+ */
+static struct client *free_place(struct daemon *d)
+{
+	struct client *silent = NULL, *observer = NULL;
+
+	for (unsigned int i = 0; i < CLIENTS; i++) {
+		struct client *c = &d->client[i];
+
+		if (!c->number)
+			return c;
+		if (!c->hello && (!silent || c->number < silent->number))
+			silent = c;
+		if (c->hello && c->number != d->leader &&
+		    (!observer || c->number > observer->number))
+			observer = c;
+	}
+	silent = silent ? silent : observer;
+	if (silent)
+		client_close(d, silent);
+	return silent;
+}
+
+static void accept_one(struct daemon *d, struct wire_listener *listener)
+{
+	struct client *c;
+	struct wire *wire;
+	char why[WHY_SIZE];
+	int result = wire_accept(listener, &wire, why);
+
+	if (result < 0)
+		say("%s: %s", listener->at, why);
+	if (result <= 0)
+		return;
+	c = free_place(d);
+	if (!c) {
+		say("%s: %d managers are there already", listener->at, CLIENTS);
+		wire_close(wire);
+		return;
+	}
+	*c = (struct client) {
+		.wire = wire, .number = ++d->clients, .due_ns = now_ns() + HELLO_NS,
+	};
+	snprintf(c->name, sizeof(c->name), "%s", wire_peer(wire)->name);
+}
+
+static void serve(struct daemon *d, struct client *c)
+{
+	const uint64_t number = c->number;
+	const char *frame;
+	char why[WHY_SIZE] = "";
+	size_t size;
+	int result = 1;
+
+	for (unsigned int i = 0; i < FRAMES_AT_ONCE && result > 0; i++) {
+		result = wire_take(c->wire, &frame, &size, why);
+		if (result > 0 && !c->going)
+			request(d, c, frame, size);
+		if (c->number != number)
+			return;		/* it took too little */
+	}
+	if (result >= 0 && !(c->going && wire_sent(c->wire)))
+		return;
+	if (*why)
+		say("%s", why);
+	client_close(d, c);
+}
+
+static void on_time(struct daemon *d, struct client *c, uint64_t now)
+{
+	if (!c->due_ns || now < c->due_ns)
+		return;
+	if (!c->hello) {
+		say("%s: it has not said hello", c->name);
+		client_close(d, c);
+		return;
+	}
+	c->due_ns += c->interval_ns;
+	if (c->due_ns < now)
+		c->due_ns = now + c->interval_ns;
+	tell_status(d, c, 0);
+}
+
+/* Nobody came who would lead this run. */
+static void orphaned(struct daemon *d)
+{
+	d->orphan_ns = 0;
+	if (d->state == RUNNING && !d->orphan_stop) {
+		say("nobody leads run %llu of %s: it goes on to its end",
+		    (unsigned long long)d->run, d->experiment);
+	} else if (d->state != IDLE && d->state != ENDED && d->state != STOPPING) {
+		say("nobody leads run %llu of %s: it is stopped", (unsigned long long)d->run,
+		    d->experiment);
+		run_stop(d);
+		d->state = STOPPING;
+	}
+}
+
+static uint64_t sooner(uint64_t a, uint64_t b)
+{
+	return b && b < a ? b : a;
+}
+
+/* When something is due, whatever comes. */
+static uint64_t next_due(const struct daemon *d)
+{
+	uint64_t due = sooner(sooner(UINT64_MAX, d->kill_ns), d->orphan_ns);
+
+	for (unsigned int i = 0; i < CLIENTS; i++) {
+		const struct client *c = &d->client[i];
+
+		if (!c->number)
+			continue;
+		due = sooner(due, c->due_ns);
+		due = sooner(due, wire_pending(c->wire) ? 1 : wire_deadline(c->wire));
+	}
+	return due;
+}
+
+static void look_at_time(struct daemon *d)
+{
+	const uint64_t now = now_ns();
+
+	if (d->kill_ns && now >= d->kill_ns) {
+		say("the program does not end: it is killed");
+		d->kill_ns = 0;
+		child_signal(&d->child, SIGKILL);
+	}
+	if (d->orphan_ns && now >= d->orphan_ns)
+		orphaned(d);
+	for (unsigned int i = 0; i < CLIENTS; i++) {
+		if (d->client[i].number)
+			on_time(d, &d->client[i], now);
+	}
+}
+
+static void turn(struct daemon *d)
+{
+	struct pollfd fds[DAEMON_ADDRESSES + CHILD_FDS + CLIENTS];
+	struct pollfd *const child = fds + d->listeners, *const clients = child + CHILD_FDS;
+	uint64_t number[CLIENTS];
+
+	for (unsigned int i = 0; i < d->listeners; i++)
+		fds[i] = (struct pollfd) { .fd = d->listener[i].fd, .events = POLLIN };
+	child[CHILD_PROCESS] = (struct pollfd) { .fd = d->child.process, .events = POLLIN };
+	child[CHILD_LED] = (struct pollfd) { .fd = d->child.led, .events = POLLIN };
+	child[CHILD_SAID] = (struct pollfd) { .fd = d->child.said, .events = POLLIN };
+	for (unsigned int i = 0; i < CLIENTS; i++) {
+		number[i] = d->client[i].number;
+		clients[i] = (struct pollfd) { .fd = -1 };
+		if (number[i])
+			clients[i] = (struct pollfd) {
+				.fd = wire_fd(d->client[i].wire),
+				.events = wire_events(d->client[i].wire),
+			};
+	}
+	stop_poll(fds, d->listeners + CHILD_FDS + CLIENTS, next_due(d));
+	/* what the child said before it ended is heard before its end */
+	if (child[CHILD_PROCESS].revents || child[CHILD_LED].revents || child[CHILD_SAID].revents)
+		run_look(d, child[CHILD_PROCESS].revents);
+	for (unsigned int i = 0; i < CLIENTS; i++) {
+		struct client *c = &d->client[i];
+
+		if (c->number && c->number == number[i] &&
+		    (clients[i].revents || wire_pending(c->wire) || c->going ||
+		     wire_deadline(c->wire) <= now_ns()))
+			serve(d, c);
+	}
+	for (unsigned int i = 0; i < d->listeners; i++) {
+		if (fds[i].revents)
+			accept_one(d, &d->listener[i]);
+	}
+	look_at_time(d);
+}
+
+/* The program says what it can, before anybody asks. */
+static int look_around(struct daemon *d)
+{
+	const uint64_t end = now_ns() + STOP_NS;
+	char why[WHY_SIZE];
+
+	if (run_probe(d, why))
+		return fail("%s", why);
+	while (d->child.pid && now_ns() < end && !*d->stop) {
+		struct pollfd fds[] = {
+			{ .fd = d->child.process, .events = POLLIN },
+			{ .fd = d->child.led, .events = POLLIN },
+			{ .fd = d->child.said, .events = POLLIN },
+		};
+
+		stop_poll(fds, sizeof(fds) / sizeof(fds[0]), end);
+		run_look(d, fds[0].revents);
+	}
+	run_forget(d);
+	return 0;
+}
+
+static void wait_for_child(struct daemon *d)
+{
+	struct pollfd pollfd = { .fd = d->child.process, .events = POLLIN };
+	const uint64_t end = now_ns() + STOP_NS;
+
+	if (!d->child.pid)
+		return;
+	/* the signal that ends us has ended the waiting that knows of it, and may come again */
+	child_signal(&d->child, SIGTERM);
+	while (now_ns() < end && poll(&pollfd, 1, (end - now_ns()) / 1000000 + 1) < 0)
+		;
+}
+
+static void close_all(struct daemon *d)
+{
+	for (unsigned int i = 0; i < CLIENTS; i++) {
+		if (d->client[i].number)
+			wire_close(d->client[i].wire);
+	}
+	for (unsigned int i = 0; i < d->listeners; i++)
+		wire_unlisten(&d->listener[i]);
+	wire_tls_close(d->tls);
+	json_object_put(d->able);
+	run_forget(d);
+}
+
+/* All that may be open at once. */
+static int have_files(void)
+{
+	const rlim_t least = DAEMON_ADDRESSES + CHILD_FDS + CLIENTS + 64;
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur >= least)
+		return 0;
+	limit.rlim_cur = limit.rlim_max < least ? limit.rlim_max : least;
+	if (limit.rlim_cur < least || setrlimit(RLIMIT_NOFILE, &limit))
+		return fail("a daemon needs %llu open files: raise the limit (ulimit -n)",
+			    (unsigned long long)least);
+	return 0;
+}
+
+int daemon_run(const struct daemon_options *options, bool detector, char **argv,
+	       const volatile bool *stop)
+{
+	struct daemon *d = calloc(1, sizeof(*d));
+	int result;
+
+	if (!d)
+		return fail("no memory");
+	signal(SIGPIPE, SIG_IGN);
+	fpga_catch_removal();
+	d->options = options;
+	d->detector = detector;
+	d->argv = argv;
+	d->stop = stop;
+	d->child = (struct child)CHILD_NONE;
+	result = have_files();
+	if (!result)
+		result = listen_all(d);
+	if (!result)
+		result = look_around(d);
+	while (!result && !*stop)
+		turn(d);
+	wait_for_child(d);
+	close_all(d);
+	free(d);
+	return result;
+}

@@ -1,0 +1,405 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* check and plan: what the daemons say before anything is started. */
+#include "manager.h"
+
+#include <inttypes.h>
+#include <json-c/json.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "json-out.h"
+#include "parse.h"
+
+#define JUNGFRAU_MTU	8268	/* IP, UDP, a header of 48 bytes, and four lines of a half image */
+#define SLOTS_LEAST	2
+
+/* --- asking: each is configured, says what came of it, and forgets it --- */
+
+static void ask_all(struct experiment *e, const struct options *o, const char *what,
+		    const volatile bool *stop)
+{
+	for (unsigned int i = 0; i < e->parties; i++) {
+		struct party *p = &e->party[i];
+
+		if (!p->wire || (p->failed && strcmp(what, "reset")))
+			continue;
+		if (!strcmp(what, "configure"))
+			ask(p, configuration(p));
+		else
+			ask_simply(p, what);
+	}
+	parties_settle(e, o, stop);
+}
+
+static void look_ahead(struct experiment *e, const struct options *o, const volatile bool *stop)
+{
+	const volatile bool never = false;
+
+	e->run = 1;
+	ask_all(e, o, "configure", stop);
+	ask_all(e, o, "get-status", stop);
+	ask_all(e, o, "reset", &never);
+}
+
+/* --- what is there --- */
+
+static const xmlNode *things(const struct party *p)
+{
+	return p->capabilities ? element_first(telegram_content(p->capabilities)) : NULL;
+}
+
+/* NULL: there is none of this kind with this name; name NULL: any. */
+static const xmlNode *thing(const struct party *p, const char *kind, const char *name)
+{
+	const xmlNode *node = things(p);
+
+	for (; node; node = element_next(node)) {
+		char text[256];
+
+		if (!strcmp(element_name(node), kind) &&
+		    (!name || !strcmp(attribute(node, "name", text, sizeof(text)), name)))
+			return node;
+	}
+	return NULL;
+}
+
+static uint64_t number_of(const xmlNode *node, const char *name)
+{
+	uint64_t value = 0;
+
+	return node && attribute_number(node, name, &value) ? value : 0;
+}
+
+static uint64_t number_setting(const struct party *p, const char *name, uint64_t otherwise)
+{
+	char text[64];
+	uint64_t value;
+
+	return parse_u64(setting(p, name, text, sizeof(text)), UINT64_MAX, &value) ? value :
+	       otherwise;
+}
+
+/* Pixels of an image that this detector sends: its regions, or all of it. */
+static uint64_t pixels(const struct party *p, unsigned int *regions)
+{
+	const xmlNode *node = element_first(p->node);
+	char text[256];
+	struct region r;
+	uint64_t sum = 0;
+
+	*regions = 0;
+	for (; node; node = element_next(node)) {
+		if (strcmp(element_name(node), "dtp") ||
+		    !parse_region(element_text(node, text, sizeof(text)), &r))
+			continue;
+		sum += (uint64_t)r.width * r.height;
+		++*regions;
+	}
+	if (*regions)
+		return sum;
+	*regions = number_setting(p, "split", p->height < 2 ? 1 : 2);
+	return (uint64_t)p->width * p->height;
+}
+
+static uint64_t pixel_size(const struct party *p)
+{
+	const char *digits = strpbrk(p->pixel, "0123456789");
+
+	return digits ? strtoull(digits, NULL, 10) / 8 : 0;
+}
+
+static uint64_t image_bytes(const struct party *p)
+{
+	unsigned int regions;
+
+	return pixels(p, &regions) * pixel_size(p);
+}
+
+/* Images that go to one of its receivers: 1 of so many. */
+static unsigned int share_of(const struct flow *f)
+{
+	const struct experiment *e = f->from->experiment;
+	unsigned int receivers = 0;
+
+	for (unsigned int i = 0; i < e->flows; i++)
+		receivers += e->flow[i].from == f->from;
+	return has_setting(f->from, "share") ? receivers : 1;
+}
+
+/* --- check --- */
+
+struct findings {
+	struct json_object *list;	/* or NULL: as text */
+	unsigned int problems;
+};
+
+__attribute__((format(printf, 4, 5)))
+static void find(struct findings *to, const struct party *p, bool problem, const char *format, ...)
+{
+	char text[WHY_SIZE];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	to->problems += problem;
+	if (!to->list) {
+		printf("%-8s %-20s %s\n", problem ? "problem" : "note", p->name, text);
+		return;
+	}
+	struct json_object *o = json_object_new_object();
+
+	put_text(o, "name", p->name);
+	put_bool(o, "problem", problem);
+	put_text(o, "text", text);
+	json_object_array_add(to->list, o);
+}
+
+static bool same_machine(const struct flow *f)
+{
+	char a[1024] = "", b[1024] = "";
+
+	if (f->from->capabilities)
+		attribute(telegram_content(f->from->capabilities), "machine", a, sizeof(a));
+	if (f->to->capabilities)
+		attribute(telegram_content(f->to->capabilities), "machine", b, sizeof(b));
+	return !strcmp(a, b);
+}
+
+static void check_board(struct findings *to, const struct flow *f)
+{
+	char text[64], name[80];
+	const xmlNode *board, *buffer;
+	unsigned int regions;
+
+	setting(f->from, "fpga", text, sizeof(text));
+	snprintf(name, sizeof(name), "fpga%s", strncmp(text, "fpga", 4) ? *text ? text : "0" :
+		 text + 4);
+	board = thing(f->from, "board", name);
+	if (!same_machine(f))
+		find(to, f->from, true, "it fills a buffer of another machine over PCIe: use roce or udp");
+	if (!board) {
+		find(to, f->from, true, "there is no %s: see rashpactl list", name);
+		return;
+	}
+	pixels(f->from, &regions);
+	if (number_of(board, "processes") && regions > number_of(board, "processes"))
+		find(to, f->from, true, "%s has %" PRIu64 " processes, and %u are wanted", name,
+		     number_of(board, "processes"), regions);
+	buffer = thing(f->to, "buffer", setting(f->to, "buffer", text, sizeof(text)));
+	if (buffer && number_of(buffer, "node") != number_of(board, "node"))
+		find(to, f->to, false, "buffer %s is on NUMA node %" PRIu64 ", %s on node %" PRIu64,
+		     text, number_of(buffer, "node"), name, number_of(board, "node"));
+}
+
+static void check_buffer(struct findings *to, const struct flow *f)
+{
+	const uint64_t bunch = number_setting(f->from, "bunch", 8);
+	char name[256];
+	const xmlNode *buffer;
+	/* regions of several detectors make one image: this is the least */
+	const uint64_t least = SLOTS_LEAST * bunch * image_bytes(f->from);
+
+	buffer = thing(f->to, "buffer", setting(f->to, "buffer", name, sizeof(name)));
+	if (!*name) {
+		find(to, f->to, true, "which buffer? Give <buffer>");
+	} else if (!buffer) {
+		const xmlNode *memory = thing(f->to, "memory", NULL);
+
+		find(to, f->to, true, "there is no buffer %s: rashpactl buffer create %s %" PRIu64
+		     "M (free in one piece: %" PRIu64 " MiB)", name, name, (least >> 20) * 2 + 2,
+		     number_of(memory, "free") >> 20);
+	} else if (least && number_of(buffer, "bytes") < least) {
+		find(to, f->to, true, "buffer %s has %" PRIu64 " bytes, and %d stacks of %" PRIu64
+		     " images are %" PRIu64, name, number_of(buffer, "bytes"), SLOTS_LEAST, bunch,
+		     least);
+	}
+}
+
+static uint64_t most_mtu(const struct party *p)
+{
+	const xmlNode *node = things(p);
+	uint64_t most = 0;
+
+	for (; node; node = element_next(node)) {
+		if (!strcmp(element_name(node), "nic") && number_of(node, "mtu") > most)
+			most = number_of(node, "mtu");
+	}
+	return most;
+}
+
+static void check_network(struct findings *to, const struct flow *f)
+{
+	const struct party *const ends[] = { f->from, f->to };
+	uint64_t mtu[2] = {};
+
+	for (unsigned int i = 0; i < 2; i++) {
+		char name[64];
+		const xmlNode *nic = thing(ends[i], "nic",
+					   setting(ends[i], "device", name, sizeof(name)));
+
+		if (*name && !nic)
+			find(to, ends[i], true, "there is no RDMA device %s", name);
+		mtu[i] = number_setting(ends[i], "mtu", *name ? number_of(nic, "mtu") : 0);
+		if (!strcmp(f->transport, "jungfrau") && most_mtu(ends[i]) < JUNGFRAU_MTU)
+			find(to, ends[i], true, "packets of a JUNGFRAU need an MTU of %d, and no interface has that: they may not be fragmented",
+			     JUNGFRAU_MTU);
+	}
+	if (mtu[0] && mtu[1] && mtu[0] != mtu[1] && !strcmp(f->transport, "roce"))
+		find(to, f->to, true, "its packets have %" PRIu64 " bytes, those of %s %" PRIu64
+		     ": give both the same <mtu>", mtu[1], f->from->name, mtu[0]);
+}
+
+static void check_disk(struct findings *to, const struct flow *f)
+{
+	const xmlNode *disk = thing(f->to, "disk", NULL);
+	const uint64_t images = number_setting(f->from, "images", 0) / share_of(f);
+	const uint64_t need = images * image_bytes(f->from);
+	char path[1024];
+
+	if (!disk || !has_setting(f->to, "write"))
+		return;
+	if (need > number_of(disk, "free"))
+		find(to, f->to, true, "it writes %" PRIu64 " MiB, and %s has %" PRIu64 " MiB",
+		     need >> 20, attribute(disk, "path", path, sizeof(path)),
+		     number_of(disk, "free") >> 20);
+}
+
+int check(struct experiment *e, const struct options *o, const volatile bool *stop)
+{
+	struct findings found = { .list = o->json ? json_object_new_array() : NULL };
+
+	look_ahead(e, o, stop);
+	for (unsigned int i = 0; i < e->parties; i++) {
+		if (e->party[i].failed)
+			find(&found, &e->party[i], true, "it refuses, or cannot be asked: see above");
+	}
+	for (unsigned int i = 0; i < e->flows; i++) {
+		const struct flow *f = &e->flow[i];
+
+		if (f->from->failed || f->to->failed)
+			continue;
+		if (*f->address)
+			check_network(&found, f);
+		else
+			check_board(&found, f);
+		check_buffer(&found, f);
+		check_disk(&found, f);
+	}
+	if (!found.list && !found.problems)
+		printf("nothing is in the way\n");
+	if (found.list && json_finish(found.list))
+		return EXIT_FAILED;
+	return found.problems ? EXIT_FAILED : 0;
+}
+
+/* --- plan --- */
+
+struct planned {
+	uint64_t bytes;			/* of an image */
+	double rate;			/* images per second; 0: as fast as it goes */
+	double engine, link;		/* the same of who processes, of the NIC; 0: not known */
+	const char *limit;
+};
+
+static double rate_of(const struct party *p)
+{
+	const xmlNode *own = thing(p, "rate", NULL);
+	char text[64];
+	double rate;
+
+	/* that of the experiment, or else the one that the daemon was started with */
+	if (!*setting(p, "rate", text, sizeof(text)) && own)
+		element_text(own, text, sizeof(text));
+	return parse_real(text, &rate) ? rate : 0;
+}
+
+static void lower(struct planned *p, double rate, const char *why)
+{
+	if (rate <= 0 || (p->rate > 0 && p->rate <= rate))
+		return;
+	p->rate = rate;
+	p->limit = why;
+}
+
+static struct planned plan_flow(const struct flow *f)
+{
+	struct planned p = { .bytes = image_bytes(f->from), .limit = "detector" };
+	char name[64], engine[64];
+	const xmlNode *nic;
+
+	p.rate = rate_of(f->from) / share_of(f) / number_setting(f->from, "sampling", 1);
+	if (!p.bytes)
+		return p;
+	nic = thing(f->to, "nic", setting(f->to, "device", name, sizeof(name)));
+	p.link = number_of(nic, "bits-per-second") / 8.0 / p.bytes;
+	setting(f->to, "engine", engine, sizeof(engine));
+	if (has_setting(f->to, "pipeline"))
+		p.engine = number_of(thing(f->to, "engine", *engine ? engine : "cpu"),
+				     "bytes-per-second") / (double)p.bytes;
+	lower(&p, p.link, "link");
+	lower(&p, p.engine, "engine");
+	if (!p.rate)
+		p.limit = "not known";
+	return p;
+}
+
+static struct json_object *plan_json(const struct flow *f, const struct planned *p)
+{
+	struct json_object *o = json_object_new_object();
+
+	put_text(o, "from", f->from->name);
+	put_text(o, "to", f->to->name);
+	put_text(o, "transport", f->transport);
+	put_text(o, "address", *f->address ? f->address : NULL);
+	put_int(o, "width", f->from->width);
+	put_int(o, "height", f->from->height);
+	put_text(o, "pixel", f->from->pixel);
+	put_u64(o, "image_bytes", p->bytes);
+	put_int(o, "share", share_of(f));
+	put_real(o, "images_per_second", p->rate);
+	put_real(o, "bytes_per_second", p->rate * p->bytes);
+	put_text(o, "limit", p->limit);
+	return o;
+}
+
+static void plan_text(const struct flow *f, const struct planned *p)
+{
+	char size[32];
+
+	snprintf(size, sizeof(size), "%" PRIu32 "x%" PRIu32 " %s", f->from->width, f->from->height,
+		 f->from->pixel);
+	printf("%-16s %-16s %-9s %-18s 1 of %-3u", f->from->name, f->to->name, f->transport, size,
+	       share_of(f));
+	if (p->rate)
+		printf(" %12.6g %10.4f %s\n", p->rate, p->rate * p->bytes / 1e9, p->limit);
+	else
+		printf(" %12s %10s %s\n", "as it goes", "-", p->limit);
+}
+
+int plan(struct experiment *e, const struct options *o, const volatile bool *stop)
+{
+	struct json_object *list = o->json ? json_object_new_array() : NULL;
+
+	look_ahead(e, o, stop);
+	if (!list)
+		printf("%-16s %-16s %-9s %-18s %-8s %12s %10s %s\n", "FROM", "TO", "TRANSPORT",
+		       "IMAGE", "SHARE", "IMAGES/S", "GB/S", "LIMIT");
+	for (unsigned int i = 0; i < e->flows; i++) {
+		const struct planned p = plan_flow(&e->flow[i]);
+
+		if (list)
+			json_object_array_add(list, plan_json(&e->flow[i], &p));
+		else
+			plan_text(&e->flow[i], &p);
+	}
+	if (list && json_finish(list))
+		return EXIT_FAILED;
+	for (unsigned int i = 0; i < e->parties; i++) {
+		if (e->party[i].failed)
+			return EXIT_FAILED;
+	}
+	return 0;
+}

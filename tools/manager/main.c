@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* rashpa-manager: lead the detectors and receivers of an experiment. See rashpa-manager(1). */
+#include <argp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "json-out.h"
+#include "manager.h"
+#include "options.h"
+#include "parse.h"
+#include "stop.h"
+
+const char *argp_program_version = "rashpa-manager " RASHPA_VERSION;
+
+enum {
+	OPT_AUTHORITY = 256, OPT_CERTIFICATE, OPT_KEY, OPT_REVOKED, OPT_NAME, OPT_TAKE_OVER,
+	OPT_PROGRESS,
+};
+
+static const struct argp_option options[] = {
+	OPTION_JSON,
+	{ "timeout", 't', "SECONDS", 0, "for an answer (default 30)", 0 },
+	{ "name", OPT_NAME, "NAME", 0, "how daemons call us (default: this machine's name)", 0 },
+	{ "take-over", OPT_TAKE_OVER, NULL, 0,
+	  "run: lead the run that is under way, whose manager has gone", 0 },
+	{ "progress", OPT_PROGRESS, NULL, 0, "show progress although stderr is not a terminal", 0 },
+	{ "tls-ca", OPT_AUTHORITY, "FILE", 0, "who signs certificates of daemons", 0 },
+	{ "tls-cert", OPT_CERTIFICATE, "FILE", 0, "our certificate", 0 },
+	{ "tls-key", OPT_KEY, "FILE", 0, "the key of it", 0 },
+	{ "tls-crl", OPT_REVOKED, "FILE", 0, "certificates that are revoked", 0 },
+	{}
+};
+
+static bool known_command(const char *text)
+{
+	static const char * const commands[] = { "run", "check", "plan", "watch" };
+
+	for (unsigned int i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+		if (!strcmp(text, commands[i]))
+			return true;
+	}
+	return false;
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct options *o = state->input;
+
+	switch (key) {
+	case 'j':
+		o->json = true;
+		json_to(arg);
+		break;
+	case 't':
+		if (!parse_real(arg, &o->timeout) || o->timeout < 0.1 || o->timeout > 86400)
+			argp_error(state, "--timeout: \"%s\" is not 0.1 to 86400 seconds", arg);
+		break;
+	case OPT_NAME:
+		o->name = arg;
+		break;
+	case OPT_TAKE_OVER:
+		o->take_over = true;
+		break;
+	case OPT_PROGRESS:
+		o->progress = true;
+		break;
+	case OPT_AUTHORITY:
+		o->files.authority = arg;
+		break;
+	case OPT_CERTIFICATE:
+		o->files.certificate = arg;
+		break;
+	case OPT_KEY:
+		o->files.key = arg;
+		break;
+	case OPT_REVOKED:
+		o->files.revoked = arg;
+		break;
+	case ARGP_KEY_ARG:
+		if (!o->command && !known_command(arg))
+			argp_error(state, "\"%s\" is not run, check, plan or watch", arg);
+		if (o->file)
+			argp_error(state, "\"%s\" is too much", arg);
+		if (o->command)
+			o->file = arg;
+		else
+			o->command = arg;
+		break;
+	case ARGP_KEY_END:
+		if (!o->file)
+			argp_error(state, "which experiment? rashpa-manager run|check|plan|watch FILE");
+		if (o->take_over && strcmp(o->command, "run"))
+			argp_error(state, "--take-over is of run");
+		if (o->files.certificate && (!o->files.key || !o->files.authority))
+			argp_error(state, "--tls-cert: give --tls-key and --tls-ca, too");
+		break;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+	return 0;
+}
+
+static const struct argp argp = {
+	.options = options,
+	.parser = parse,
+	.args_doc = "run|check|plan|watch FILE",
+	.doc = "Lead the detectors and receivers of an experiment."
+	       "\vExit status: 0 all went well, 1 failed, 2 usage, 3 no answer or no progress in time, "
+	       "4 images were lost or are wrong.",
+};
+
+static int with_daemons(struct experiment *e, const struct options *o, struct wire_tls *tls,
+			const volatile bool *stop)
+{
+	const bool watching = !strcmp(o->command, "watch");
+	int result = parties_connect(e, o, tls, watching ? "observer" : "leader", 0.5, stop);
+
+	/* who can be asked is asked all the same */
+	if (result && strcmp(o->command, "check") && strcmp(o->command, "watch"))
+		return result;
+	if (watching)
+		return watch(e, o, stop);
+	if (!strcmp(o->command, "check"))
+		return check(e, o, stop) || result ? EXIT_FAILED : 0;
+	if (!strcmp(o->command, "plan"))
+		return plan(e, o, stop);
+	return run(e, o, stop);
+}
+
+int main(int argc, char **argv)
+{
+	volatile bool *stop = stop_on_signals();
+	struct options o = { .timeout = 30 };
+	char why[WHY_SIZE], machine[256] = "manager";
+	struct experiment e;
+	struct wire_tls *tls = NULL;
+	int result;
+
+	tool_begin(argc, argv);
+	argp_parse(&argp, argc, argv, 0, NULL, &o);
+	signal(SIGPIPE, SIG_IGN);
+	gethostname(machine, sizeof(machine) - 1);
+	o.name = o.name ? o.name : machine;
+	if (experiment_read(&e, o.file, why))
+		result = fail("%s", why);
+	else if (o.files.certificate && wire_tls_open(&o.files, &tls, why))
+		result = fail("%s", why);
+	else
+		result = with_daemons(&e, &o, tls, stop);
+	parties_close(&e);
+	wire_tls_close(tls);
+	experiment_free(&e);
+	return result;
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Telegrams and experiments as XML: what comes is checked with the schema (rashpa.xsd) that is part
+ * of the program. There is no DOCTYPE, so nothing is expanded or fetched. One thread.
+ */
+#ifndef TELEGRAM_H
+#define TELEGRAM_H
+
+#include <libxml/tree.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define TELEGRAM_NAMESPACE	"urn:rashpa:1"
+#define TELEGRAM_VERSION	"1.0"
+#define TELEGRAM_DEPTH		16	/* of elements */
+#define TELEGRAM_NAME		64	/* a name, with its end */
+
+/* The text of the schema. */
+extern const char telegram_schema[];
+
+/*
+ * A document of the schema whose root is @root. NULL: why[WHY_SIZE] has the line and what is wrong.
+ */
+xmlDoc *telegram_read(const char *text, size_t size, const char *root, char *why);
+
+/*
+ * A telegram, valid. Its content is the first element of the root. NULL: why; *id is then the
+ * telegram's if that much could be read, else 0.
+ */
+xmlDoc *telegram_parse(const char *text, size_t size, uint64_t *id, char *why);
+xmlNode *telegram_content(xmlDoc *doc);
+
+/* Of documents that are valid. */
+const char *element_name(const xmlNode *node);
+xmlNode *element_first(const xmlNode *parent);	/* NULL: none */
+xmlNode *element_next(const xmlNode *node);
+xmlNode *element_find(const xmlNode *parent, const char *name);
+bool element_ours(const xmlNode *node);		/* of our name space */
+/* what is between its tags; "" if nothing: copied, the end is lost if it does not fit */
+const char *element_text(const xmlNode *node, char *to, size_t size);
+/* the same, as long as it is; free() it */
+char *element_text_whole(const xmlNode *node);
+/* "": it is not there */
+const char *attribute(const xmlNode *node, const char *name, char *to, size_t size);
+/* false: it is not there, or beyond 64 bits */
+bool attribute_number(const xmlNode *node, const char *name, uint64_t *value);
+bool attribute_is(const xmlNode *node, const char *name, const char *value);
+
+/* What moves a terminal, or turns the order of characters, becomes "?". Of UTF-8. */
+void text_tame(char *text);
+
+/* A telegram to be sent; re: 0 is none. xmlFreeDoc() it. */
+xmlDoc *telegram_new(const char *name, uint64_t id, uint64_t re, xmlNode **content);
+xmlNode *element_add(xmlNode *parent, const char *name);
+void element_set(xmlNode *node, const char *text);
+void attribute_add(xmlNode *node, const char *name, const char *value);
+void attribute_add_number(xmlNode *node, const char *name, uint64_t value);
+void attributes_copy(xmlNode *to, const xmlNode *from);
+/* A line of text for people: control characters are gone, and it is not too long. */
+void element_set_line(xmlNode *node, const char *text);
+void attribute_add_line(xmlNode *node, const char *name, const char *text);
+/* Copies what is of other name spaces. */
+void elements_keep(xmlNode *to, const xmlNode *from);
+
+/* free() it; NULL: no memory */
+char *telegram_write(xmlDoc *doc, size_t *size);
+
+#endif /* TELEGRAM_H */
