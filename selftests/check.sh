@@ -117,7 +117,7 @@ suite() {
 	[[ "$1 $2" != "$newest on" ]] || export RASHPA_STRESS_EVENTS=1000000
 	# on two processors in one of the guests at least: where races are noticed
 	[[ "$1 $2" != "debug on" ]] || options+=(--smp 2)
-	exec "$lab" run "${options[@]}" --timeout 1800 --log "$out/$1-iommu-$2.log" -- \
+	exec "$lab" run "${options[@]}" --timeout 2400 --log "$out/$1-iommu-$2.log" -- \
 		selftests/suite.sh "${without[@]}"
 }
 
@@ -141,6 +141,8 @@ part "streams" "$lab" exec -- build/tools/stream-selftest
 part "network" "$lab" exec -- build/tools/network-selftest
 part "processing" "$lab" exec -- build/tools/processing-selftest
 part "pipelines" "$lab" exec -- selftests/processing.sh
+part "links" "$lab" exec -- build/tools/wire-selftest
+part "telegrams" "$lab" exec -- selftests/telegrams.sh
 # the long parts first, so that none of them is left alone at the end
 for series in "$@"; do
 	[[ $series == debug ]] || continue
@@ -148,6 +150,8 @@ for series in "$@"; do
 	part "Linux debug IOMMU off" suite debug off
 done
 [[ ! $newest ]] || part "Linux $newest IOMMU on" suite "$newest" on
+[[ ! $newest ]] || part "manager" guest manager "$newest" on --fpga 1 -- \
+	selftests/suite.sh selftests/tests/manager.sh
 part "sanitizers" sanitizers "$newest"
 [[ ! $newest ]] || part "Linux $newest IOMMU off" suite "$newest" off
 for series in "$@"; do

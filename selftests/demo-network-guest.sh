@@ -8,7 +8,6 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 export PATH=$PWD/build/tools:$PATH
 side=$1 out=$2 frames=${3:-500}
-geometry=1024x2048,u16
 images=4
 data=$out/modules.raw
 
@@ -26,15 +25,22 @@ ip neighbour add "$other" lladdr "$mac" dev "$device" nud permanent
 rdma link add rxe0 type rxe netdev "$device"
 until grep -qsi "ffff:0a02" /sys/class/infiniband/rxe0/ports/1/gids/*; do sleep 0.1; done
 
+# the link of the manager leaves the machine, so it is encrypted, and both ends have certificates
+keys=$out/keys
 if [[ $side == detector ]]; then
-	for run in 1 2; do
-		until [[ -e $out/listening-$run ]]; do sleep 0.2; done
-		remu --transport roce --device rxe0 --to 10.2.0.2:5001 --to 10.2.0.2:5002 --share images \
-			--dataset "$data" --geometry "$geometry" --split 4 --bunch 4 \
-			--images $((2 * frames)) --timeout 300 --json="$out/remu-$run.json"
-	done
+	until [[ -e $keys/ready ]]; do sleep 0.2; done
+	remu --daemon tls:6001 --leader cert:manager --tls-ca "$keys/ca.pem" \
+		--tls-cert "$keys/detector.pem" --tls-key "$keys/detector.key" --device rxe0 &
+	daemon=$!
+	until [[ -e $out/over ]]; do sleep 0.2; done
+	kill "$daemon"
+	wait "$daemon"
 	exit
 fi
+
+selftests/lib/certificates.sh "$keys" ca manager detector >"$out/certificates.log" 2>&1
+touch "$keys/ready"
+trap 'touch "$out/over"' EXIT
 
 insmod "build/modules/$RASHPA_KERNEL/rashpa.ko"
 echo "   $(uname -sr), rashpa $(</sys/module/rashpa/version)"
@@ -49,43 +55,39 @@ lose() {
 		match ip dport 4791 0xffff match u8 0x07 0x7f at 39 action drop
 }
 dropped() { tc -s -j filter show dev "$device" ingress | jq '[.. | .stats? // empty | .drops? // empty] | add // 0'; }
-listening() { grep -qsi ":$(printf %04X "$1") 0*:0000 0A" /proc/net/tcp; }
+for i in 0 1; do
+	romulu --daemon "unix:/run/romulu$i" --device rxe0 &
+done
+sed "s|@FOLDER@|$out|g; s|@IMAGES@|$((2 * frames))|" selftests/demo-network.xml >"$out/experiment.xml"
+manager() {
+	rashpa-manager "$@" --timeout 120 --tls-ca "$keys/ca.pem" --tls-cert "$keys/manager.pem" \
+		--tls-key "$keys/manager.key" "$out/experiment.xml"
+}
+until manager check | sed 's/^/   rashpa-manager check: /'; do sleep 0.5; done
+manager plan | sed 's/^/   /'
 
 for run in 1 2; do
 	((run == 1)) || lose
-	pids=() progress=(--progress)
-	for i in 0 1; do
-		romulu --buffer "net$i" --listen "10.2.0.2:$((5001 + i))" --device rxe0 \
-			--dataset "$data" --geometry "$geometry" --timeout 300 --settle 10000 \
-			--json="$out/romulu-$run-$i.json" "${progress[@]}" &
-		pids+=($!) progress=()
-	done
-	for i in 0 1; do
-		until listening $((5001 + i)); do
-			kill -0 "${pids[i]}"
-			sleep 0.1
-		done
-	done
-	touch "$out/listening-$run"
-	for pid in "${pids[@]}"; do
-		code=0
-		wait "$pid" || code=$?
-		# 4: messages are missing, in the second run
-		((code == 0 || (run == 2 && code == 4))) || {
-			echo "   romulu ends with $code: see romulu-$run-*.json in the folder of results"
-			exit 1
-		}
-	done
+	code=0
+	manager run --progress --json="$out/report-$run.json" >"$out/report-$run.txt" || code=$?
+	# 4: messages are missing, in the second run
+	((code == 0 || (run == 2 && code == 4))) || {
+		echo "   rashpa-manager ends with $code: see report-$run.json in the folder of results"
+		exit 1
+	}
+	sed 's/^/   /' "$out/report-$run.txt"
 	injected=0
 	((run == 1)) || injected=$(dropped)
-	jq -s --arg kernel "$(uname -r)" --argjson injected "$injected" '{
-		kernel: $kernel, frames: (map(.frames) | add), incomplete: (map(.incomplete) | add),
-		lost: (map(.lost) | add), corrupt: (map(.corrupt) | add),
-		messages: (map(.network.received_messages) | add),
-		missing: (map(.network.missing_messages) | add), injected: $injected,
-		missing_lines: (map(.missing_lines) | add),
-		bytes: (map(.bytes) | add), seconds: (map(.seconds) | max)
-	}' "$out"/romulu-$run-[01].json >"$out/run-$run.json"
+	jq --arg kernel "$(uname -r)" --argjson injected "$injected" '
+		[.parties[] | select(.role == "receiver") | .report] as $r | {
+		kernel: $kernel, frames: ($r | map(.frames) | add), incomplete: ($r | map(.incomplete) | add),
+		lost: ($r | map(.lost) | add), corrupt: ($r | map(.corrupt) | add),
+		messages: ($r | map(.network.received_messages) | add),
+		missing: ($r | map(.network.missing_messages) | add), injected: $injected,
+		missing_lines: ($r | map(.missing_lines) | add),
+		unaccounted: (.flows | map(.unaccounted) | add),
+		bytes: ($r | map(.bytes) | add), seconds: ($r | map(.seconds) | max)
+	}' "$out/report-$run.json" >"$out/run-$run.json"
 	jq -r '"   \(.frames) frames, \(.lost) lost, \(.corrupt) corrupt; " +
 		"\(.messages) messages came, \(.injected) were dropped, \(.missing) are missing " +
 		"(\(.missing_lines) lines of \(.incomplete) frames); " +

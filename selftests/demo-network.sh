@@ -27,7 +27,9 @@ cat <<END
  | a thread and a queue pair  |  immediate:   |  buffer net1 [ stack 0 ][ stack 1 ]|
  | each, for each receiver    |  its number   |    romulu: each 2nd image          |
  |                            | <-----------> |  compare, keep account             |
- +----------------------------+  TCP: credit  +------------------------------------+
+ |                            |  TCP: credit  |                                    |
+ |                            | <-----------> |    rashpa-manager leads all three  |
+ +----------------------------+ TLS: telegrams +-----------------------------------+
 
 END
 # side MACHINE: its end of the wire, a socket of datagrams; instead of the shell, so that a signal
@@ -50,7 +52,7 @@ wait "$detector" || { status=1; cat "$out/detector.txt"; }
 # jq comes with the lab's root: the machine needs none
 "$lab" exec -- jq -s '{runs: .}' "$out"/run-*.json >build/demo-network.json
 "$lab" exec -- jq -e --argjson frames "$frames" '.runs | length == 2 and
-	all(.frames == 2 * $frames and .corrupt == 0 and .lost == 0 and
+	all(.frames == 2 * $frames and .corrupt == 0 and .lost == 0 and .unaccounted == 0 and
 	.missing == .injected) and .[0].missing == 0 and .[1].missing > 0' \
 	build/demo-network.json >/dev/null || status=1
 if ((status)); then

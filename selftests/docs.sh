@@ -111,5 +111,21 @@ done </tmp/chapters >/tmp/missing
 sed 's/^/# no such chapter: /' /tmp/missing
 [[ -s /tmp/chapters && ! -s /tmp/missing ]]
 verdict $? "the chapters that it names are those of fpga-interface.rst"
+
+# the page of telegrams is made of their schema; settings are the options of the tools, but for those
+# of daemons and of reports
+Documentation/telegrams.py --check
+verdict $? "telegrams.rst is what telegrams.py makes of the schema"
+# settings ROLE TOOL
+settings() {
+	Documentation/telegrams.py --settings "$1" | sort >/tmp/settings
+	"build/tools/$2" --help | sed -nE 's/^ +(-., )?--([a-z-]+).*/\2/p' |
+		grep -vxE 'daemon|leader|tls-.*|json|progress|help|usage|version' | sort -u >/tmp/options
+	diff /tmp/settings /tmp/options | sed -n 's/^</# no option/p; s/^>/# no setting/p'
+	[[ -s /tmp/settings ]] && cmp -s /tmp/settings /tmp/options
+	verdict $? "the settings of a $1 are the options of $2"
+}
+settings detector remu
+settings receiver romulu
 echo "1..$n"
 exit "$bad"

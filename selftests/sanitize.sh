@@ -28,6 +28,9 @@ good "tools: nothing to say of their self-test" "$out/tools/tools-selftest" tool
 good "streams: nothing to say of their self-test" "$out/tools/stream-selftest"
 good "network: nothing to say of its self-test" "$out/tools/network-selftest"
 good "processing: nothing to say of its self-test" "$out/tools/processing-selftest"
+good "links: nothing to say of their self-test" "$out/tools/wire-selftest"
+good "telegrams: nothing to say of daemons" \
+	env RASHPA_TOOLS=build/sanitize/tools selftests/telegrams.sh
 
 # clang's OpenMP tells the thread sanitizer what threads wait for (libarcher), gcc's does not
 threads="-fsanitize=thread -O1 -g"
@@ -61,7 +64,7 @@ good "fuzzers are built" make -s -C selftests/fuzz O="$out/fuzz" host
 printf '%s\n' $'\x08stuck on' "dead link" "flood max 0" >"$out/told"
 good "fuzzer of control: what one input told has ended" \
 	"$out/fuzz/control_fuzz" "$out/told" "$out/told"
-for name in vfu control stream share text; do
+for name in vfu control stream share text telegram; do
 	good "fuzzer of $name: a thousand inputs" "$out/fuzz/${name}_fuzz" -runs=1000 -seed=1 \
 		-dict=selftests/fuzz/words.dict
 done

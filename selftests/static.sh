@@ -144,13 +144,13 @@ export -f analyze
 run_analyzer() {
 	local flags good=0 romulu=$PWD/$out/tools/obj/romulu
 	make -s -C tools O="${romulu%/obj/*}" "$romulu/xdp.skel.h" || return
-	flags=$(pkg-config --cflags hdf5 hwloc json-c libibverbs libkmod libpci libtiff-4 libudev libzmq libzstd ncursesw) || return
+	flags=$(pkg-config --cflags gnutls hdf5 hwloc json-c libibverbs libkmod libpci libtiff-4 libudev libxml-2.0 libzmq libzstd ncursesw) || return
 	# shellcheck disable=SC2086 # flags
-	find tools -name '*.c' ! -name '*.bpf.c' ! -name selftest.c ! -path 'tools/software-fpga/selftest/*' | sort |
+	find tools -name '*.c' ! -name '*.bpf.c' ! -name selftest.c ! -name wire-selftest.c ! -path 'tools/software-fpga/selftest/*' | sort |
 		xargs -P "$jobs" -I '{}' bash -c 'analyze "$@"' analyze '{}' -std=gnu17 -D_GNU_SOURCE \
 			-DRASHPA_VERSION='""' -DPROFILE_DIR='""' \
-			-Iuapi -Itools/lib -Itools/common -Itools/dataset -Itools/network -Itools/processing -Itools/bench -Iselftests/modules -I"$romulu" \
-			-DROMULU_NO_XDP='""' $flags -idirafter selftests/static/openmp \
+			-Iuapi -Itools/lib -Itools/common -Itools/dataset -Itools/network -Itools/processing -Itools/telegram -Itools/daemon -Itools/screen -Itools/bench -Iselftests/modules -I"$romulu" \
+			-DROMULU_NO_XDP='""' -DTELEGRAM_SCHEMA='""' $flags -idirafter selftests/static/openmp \
 			>"$out/analyzer.all" 2>&1 || good=1
 	grep -vE '^[0-9]+ warnings? generated\.$' "$out/analyzer.all" |
 		grep -vEf <(entries analyzer)

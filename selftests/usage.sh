@@ -85,6 +85,18 @@ refuses "\"0\".*1 to 1000" rashpa-bench latency --fpga fpga77 --repeat 0
 refuses "\"3M\".*power of two" rashpa-bench process --sizes 3M
 refuses "\"0\".*1 to 4096" rashpa-bench process --threads 0
 refuses "\"3\".*multiple of 8" rashpa-bench roundtrip --fpga fpga77 --sizes 1K,3
+refuses "which experiment.*run.*watch" rashpa-manager
+refuses "which experiment" rashpa-manager run
+refuses "\"go\".*run, check, plan or watch" rashpa-manager go experiment.xml
+refuses "\"more\" is too much" rashpa-manager run experiment.xml more
+refuses "\"0\".*0.1 to 86400" rashpa-manager run --timeout 0 experiment.xml
+refuses "take-over is of run" rashpa-manager check --take-over experiment.xml
+refuses "tls-key and --tls-ca" rashpa-manager run --tls-cert here.pem experiment.xml
+for tool in remu romulu; do
+	refuses "somebody.*user:NAME.*cert:NAME.*anyone" "$tool" --daemon "unix:$work/socket" --leader somebody
+	refuses "leader.*Give --daemon" "$tool" --buffer here --leader anyone
+	refuses "tls-key and --tls-ca" "$tool" --daemon tls:6001 --tls-cert here.pem
+done
 
 # The driver is what is missing, whatever is asked for.
 for command in "rashpactl buffer list" "rashpactl buffer info here" "rashpactl limits" "rashpactl list" \
@@ -97,7 +109,7 @@ for command in "rashpactl buffer list" "rashpactl buffer info here" "rashpactl l
 done
 
 # What cannot be written is a failure, and said once.
-for command in rashpactl "rashpactl list" remu romulu rashpa-bench; do
+for command in rashpactl "rashpactl list" remu romulu rashpa-bench rashpa-manager; do
 	read -ra words <<<"$command"
 	"${words[@]}" --help >/dev/full 2>"$work/err"
 	is "$command --help: to a full device" \
@@ -138,8 +150,14 @@ is "the help names all commands" \
 measures="latency memory network process roundtrip"
 is "so does that of rashpa-bench" "$(rashpa-bench --help | awk '/^  / { print $1 }' | sort | xargs)" "$measures"
 . tools/completion/rashpa-bench
-is "which are completed" "$(COMP_WORDS=(rashpa-bench "") COMP_CWORD=1
-	_rashpa_bench; printf '%s\n' "${COMPREPLY[@]}" | grep -v ^- | sort | xargs)" "$measures"
+completed() { # TOOL: what may be its first word, but for options
+	COMP_WORDS=("$1" "") COMP_CWORD=1
+	"_${1//-/_}"
+	printf '%s\n' "${COMPREPLY[@]}" | grep -v ^- | sort | xargs
+}
+is "which are completed" "$(completed rashpa-bench)" "$measures"
+. tools/completion/rashpa-manager
+is "commands of rashpa-manager are completed" "$(completed rashpa-manager)" "check plan run watch"
 # Each letter means one option, whatever the tool; boards and frames have their own.
 letters=
 options_known() { # COMMAND [WORD]: those of its help; WORD stands behind it
@@ -152,7 +170,7 @@ options_known() { # COMMAND [WORD]: those of its help; WORD stands behind it
 	COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
 	"_${words[0]//-/_}"
 	usage=$("${words[@]}" --help)
-	[[ $1 == rashpa-[!b]* || $1 == *network* ]] || letters+=$(sed -nE 's/^ +(-[a-zA-Z?]), (--[a-z-]+).*/\1 \2/p' <<<"$usage")$'\n'
+	[[ $1 == rashpa-[!bm]* || $1 == *network* ]] || letters+=$(sed -nE 's/^ +(-[a-zA-Z?]), (--[a-z-]+).*/\1 \2/p' <<<"$usage")$'\n'
 	known=" $(grep -oE '^ .*--[a-z-]+' <<<"$usage" | grep -oE -- '--[a-z-]+' | xargs) "
 	for option in "${COMPREPLY[@]}"; do
 		[[ $option != --* || $known == *" $option "* ]] || missing+=" $option (is refused)"
@@ -166,14 +184,14 @@ options_known() { # COMMAND [WORD]: those of its help; WORD stands behind it
 	is "completion and manual know the options of \"$1\"" "$missing" ""
 }
 for command in "${commands[@]/#/rashpactl }" remu romulu rashpa-bench\ {memory,latency,roundtrip,process} \
-	rashpa-bench\ network\ {sink,write,sweep} rashpa-{fpga,fpga-conformance,inject,capture-check}; do
+	rashpa-bench\ network\ {sink,write,sweep} rashpa-{manager,fpga,fpga-conformance,inject,capture-check}; do
 	# behind a bare "map" may come "explain"
 	case $command in
 	*" map") options_known "$command" NAME ;;
 	*) options_known "$command" ;;
 	esac
 done
-for command in rashpactl "rashpactl map" remu romulu rashpa-bench; do
+for command in rashpactl "rashpactl map" remu romulu rashpa-bench rashpa-manager; do
 	read -ra words <<<"$command"
 	[[ $("${words[@]}" -h) == "$("${words[@]}" --help)" ]]
 	ok $? "$command -h is $command --help"

@@ -10,7 +10,7 @@ out=build/fuzz
 # statistic NAME FUZZER: of libFuzzer's last lines
 statistic() { sed -n "s/^stat::$1: *//p" "$out/$2.log"; }
 
-for name in vfu control stream share text frame link; do
+for name in vfu control stream share text frame link telegram; do
 	jq -n --arg name "$name" --arg runs "$(statistic number_of_executed_units "$name")" \
 		--arg rate "$(statistic average_exec_per_sec "$name")" \
 		--arg edges "$(grep -o 'cov: [0-9]*' "$out/$name.log" | tail -n 1 | cut -c6-)" \

@@ -1,0 +1,271 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Makes telegrams.rst of the schema of telegrams, behind the head that is in telegrams.head.rst.
+
+telegrams.py            write it
+telegrams.py --check    is it what would be written? Exit status 1: no
+telegrams.py --settings detector|receiver    names of settings, a line each
+"""
+import os
+import sys
+import textwrap
+import xml.etree.ElementTree as ET
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+SCHEMA = os.path.join(HERE, "../tools/telegram/rashpa.xsd")
+HEAD = os.path.join(HERE, "telegrams.head.rst")
+PAGE = os.path.join(HERE, "telegrams.rst")
+XS = "{http://www.w3.org/2001/XMLSchema}"
+WIDTH = 110
+
+root = ET.parse(SCHEMA).getroot()
+types = {t.get("name"): t for t in root if t.tag in (XS + "simpleType", XS + "complexType")}
+elements = {e.get("name"): e for e in root.findall(XS + "element")}
+
+
+# --- of the schema
+
+def words(node):
+    """What is said of a node."""
+    said = node.find(f"{XS}annotation/{XS}documentation")
+    return "" if said is None else " ".join(said.text.split())
+
+
+def info(node):
+    """{key: value} of the words for programs."""
+    said = node.find(f"{XS}annotation/{XS}appinfo")
+    if said is None:
+        return {}
+    pairs = said.text.split('"')
+    return {key.strip(" ="): value for key, value in zip(pairs[::2], pairs[1::2])}
+
+
+def content_type(node):
+    """The complex type of an element, its own or one that has a name; None: it has none."""
+    own = node.find(XS + "complexType")
+    named = types.get(node.get("type", ""))
+    if own is None and named is not None and named.tag == XS + "complexType":
+        own = named
+    return own
+
+
+def text_type(kind):
+    """Name of the type of what is between the tags, or None."""
+    extension = kind.find(f"{XS}simpleContent/{XS}extension")
+    return None if extension is None else extension.get("base")
+
+
+def bodies(kind):
+    """Where the attributes and the elements of a complex type are, those that it extends first."""
+    for content in ("simpleContent", "complexContent"):
+        extension = kind.find(f"{XS}{content}/{XS}extension")
+        if extension is not None:
+            base = types.get(extension.get("base", ""))
+            if base is not None and base.tag == XS + "complexType":
+                yield from bodies(base)
+            yield extension
+            return
+    yield kind
+
+
+def attributes(kind):
+    return [a for body in bodies(kind) for a in body.findall(XS + "attribute")]
+
+
+def inside(kind):
+    """Elements, and what others may add, in their order."""
+    for body in bodies(kind):
+        for group in body:
+            if group.tag in (XS + "sequence", XS + "choice"):
+                yield from particles(group)
+
+
+def particles(group):
+    """(element, whether there is one of several only)."""
+    for node in group:
+        if node.tag in (XS + "element", XS + "any", XS + "group"):
+            yield node, group.tag == XS + "choice"
+        elif node.tag in (XS + "sequence", XS + "choice"):
+            yield from particles(node)
+
+
+def listed(name):
+    """What is said of a type that is a list of values."""
+    kind = types.get(name)
+    return "" if kind is None or kind.find(f".//{XS}enumeration") is None else words(kind)
+
+
+def often(node):
+    least, most = node.get("minOccurs", "1"), node.get("maxOccurs", "1")
+    if most == "unbounded":
+        return "any number" if least == "0" else f"{least} or more"
+    if (least, most) == ("0", "1"):
+        return "0 or 1"
+    return least if least == most else f"{least} to {most}"
+
+
+def settings(of):
+    group = next(g for g in root.findall(XS + "group") if g.get("name") == of + "-setting")
+    return group.findall(f"{XS}choice/{XS}element")
+
+
+# --- as text
+
+def title(text, line):
+    return f"{text}\n{line * len(text)}\n"
+
+
+def paragraph(text, indent=""):
+    return textwrap.fill(text, WIDTH, initial_indent=indent, subsequent_indent=indent,
+                         break_long_words=False, break_on_hyphens=False) + "\n"
+
+
+def table(head, rows):
+    """The last column may have several lines."""
+    sizes = [max(len(row[i]) for row in [head] + rows) for i in range(len(head))]
+    sizes[-1] = max(len(head[-1]), min(sizes[-1], max(40, WIDTH - sum(sizes[:-1]))))
+    rule = "  ".join("=" * size for size in sizes)
+    lines = [rule, "  ".join(cell.ljust(size) for cell, size in zip(head, sizes)).rstrip(), rule]
+    for row in rows:
+        last = textwrap.wrap(row[-1], sizes[-1], break_long_words=False,
+                             break_on_hyphens=False) or [""]
+        lines.append("  ".join(c.ljust(s) for c, s in zip(row[:-1] + [last[0]], sizes)).rstrip())
+        before = sum(sizes[:-1]) + 2 * (len(sizes) - 1)
+        lines += [" " * before + line for line in last[1:]]
+    return "\n".join(lines + [rule]) + "\n"
+
+
+def type_name(node):
+    return node.get("type", "").removeprefix("xs:")
+
+
+def rows_of(kind, path):
+    """Rows of a table: attributes, then elements and what is in these."""
+    for a in attributes(kind):
+        yield [f"``{path}@{a.get('name')}``", type_name(a),
+               "1" if a.get("use") == "required" else "0 or 1",
+               words(a) or listed(a.get("type"))]
+    for node, choice in inside(kind):
+        if node.tag == XS + "any":
+            yield ["others", "", often(node),
+                   f"Elements of other name spaces{', in ' + path.rstrip('/') if path else ''}."]
+            continue
+        if node.tag == XS + "group":
+            yield ["settings", "", "any number", "See Settings_. Each is given once, but for dtp and to."]
+            continue
+        if node.get("ref"):
+            continue
+        name, own = path + node.get("name"), content_type(node)
+        named = own is not None and own.get("name")
+        said = words(node) or (words(own) if named else "")
+        times = "one of these" if choice else often(node)
+        between = text_type(own) if own is not None else type_name(node)
+        yield [f"``{name}``", between or "", times, said]
+        if own is not None and named != "empty":
+            yield from rows_of(own, name + "/")
+
+
+def element(name):
+    node = elements[name]
+    kind, told = content_type(node), info(node)
+    out = [title(name, "-"), paragraph(words(node))]
+    if told:
+        who = {"yes": "The leader only.", "no": "Anybody."}[told["leader"]]
+        if "role" in told:
+            who += f" To a {told['role']} only."
+        out.append(paragraph(who))
+    if text_type(kind):
+        out.append(paragraph(f"Between its tags: {text_type(kind)}."))
+    rows = list(rows_of(kind, ""))
+    if rows:
+        out.append(table(["what", "type", "how often", "meaning"], rows))
+    return "\n".join(out)
+
+
+def states():
+    names = [v.get("value") for v in types["state"].iter(XS + "enumeration")]
+    rows = []
+    for name, node in elements.items():
+        told = info(node)
+        if told:
+            may = told["states"].split()
+            rows.append([f"`{name}`_"] + ["x" if s in may else "" for s in names] +
+                        [told["leader"]])
+    return table(["telegram"] + names + ["leader only"], rows)
+
+
+def values():
+    out, rows = [], []
+    for name, node in types.items():
+        if node.tag != XS + "simpleType":
+            continue
+        known = list(node.iter(XS + "enumeration"))
+        pattern = node.find(f"{XS}restriction/{XS}pattern")
+        if known:
+            out.append(title(name, "-"))
+            out.append(paragraph(words(node)))
+            out.append(table(["value", "meaning"],
+                             [[f"``{v.get('value')}``", words(v)] for v in known]))
+        else:
+            shown = "" if pattern is None else f" ``{pattern.get('value')}``"
+            rows.append([name, words(node) + shown])
+    rows += [["boolean", "``true``, ``false``, ``1`` or ``0``"], ["int", "A number of 32 bits with a sign."]]
+    return "\n".join([table(["type", "what it is"], rows)] + out)
+
+
+def setting_list(of):
+    plain = [s for s in settings(of) if s.get("type") == "line"]
+    empty = [s for s in settings(of) if s.get("type") == "empty"]
+    other = [s for s in settings(of) if s not in plain and s not in empty]
+
+    def names(some):
+        return ", ".join(f"``{s.get('name')}``" for s in some)
+    out = [paragraph(f"With a line of text: {names(plain)}.")]
+    out += [paragraph(f"With text: {names(other)}.")] if other else []
+    out.append(paragraph(f"Empty elements: {names(empty)}."))
+    return "\n".join(out)
+
+
+def page():
+    """All of it."""
+    with open(HEAD, encoding="utf-8") as file:
+        head = file.read()
+    asked = [n for n, e in elements.items() if info(e)]
+    said = [n for n, e in elements.items() if not info(e) and n not in ("telegram", "experiment")]
+    groups = {g.get("name"): words(g) for g in root.findall(XS + "group")}
+    parts = [head.rstrip("\n") + "\n", title("What may be said when", "="),
+             paragraph("x: in this state of the daemon. All else is answered by an error, and changes nothing."),
+             states(), title("Around each of them", "="), element("telegram"),
+             title("What a manager says", "=")]
+    parts += [element(name) for name in asked]
+    parts.append(title("What a daemon says", "="))
+    parts += [element(name) for name in said]
+    parts += [title("Settings", "="),
+              paragraph("Each is an option with its name, and means the same."),
+              title("Of a detector", "-"), paragraph(groups["detector-setting"]), setting_list("detector"),
+              title("Of a receiver", "-"), paragraph(groups["receiver-setting"]), setting_list("receiver"),
+              title("The file of an experiment", "="),
+              paragraph("`manager.rst <manager.rst>`__ explains it; this is its form."),
+              element("experiment"), title("Values", "="), values()]
+    return "\n".join(parts)
+
+
+def main():
+    arguments = sys.argv[1:]
+    if arguments[:1] == ["--settings"]:
+        print(*(s.get("name") for s in settings(arguments[1])), sep="\n")
+        return 0
+    made = page()
+    if arguments == ["--check"]:
+        with open(PAGE, encoding="utf-8") as file:
+            same = file.read() == made
+        if not same:
+            print(f"{PAGE} is not what {sys.argv[0]} makes of the schema: run it", file=sys.stderr)
+        return 0 if same else 1
+    with open(PAGE, "w", encoding="utf-8") as file:
+        file.write(made)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

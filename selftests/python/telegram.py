@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Talks to daemons in telegrams, written from Documentation/telegrams.rst alone.
+
+telegram.py ADDRESS until STATE: wait until the daemon is in this state.
+telegram.py ADDRESS run SETTINGS FOLDER: a whole run of a detector; each telegram becomes a file.
+"""
+import socket
+import struct
+import sys
+import xml.etree.ElementTree as ET
+
+SPACE = "urn:rashpa:1"
+
+
+class Daemon:
+    """A link to one; telegrams that nobody asked for are in .unasked."""
+
+    def __init__(self, path, seconds=60):
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.settimeout(seconds)
+        self.socket.connect(path)
+        self.number = 0
+        self.unasked = []
+        self.folder = None
+        self.kept = 0
+
+    def keep(self, text):
+        if self.folder:
+            self.kept += 1
+            with open(f"{self.folder}/{self.kept:03}.xml", "wb") as file:
+                file.write(text)
+        return text
+
+    def send_bytes(self, text):
+        self.keep(text)
+        self.socket.sendall(struct.pack(">I", len(text)) + text)
+
+    def _read(self, size):
+        data = b""
+        while len(data) < size:
+            more = self.socket.recv(size - len(data))
+            if not more:
+                raise EOFError
+            data += more
+        return data
+
+    def receive(self):
+        """The next telegram: its root."""
+        return ET.fromstring(self.keep(self._read(struct.unpack(">I", self._read(4))[0])))
+
+    def send(self, content):
+        self.number += 1
+        self.send_bytes(f'<telegram xmlns="{SPACE}" version="1.0" id="{self.number}">{content}'
+                        "</telegram>".encode())
+        return self.number
+
+    def ask(self, content):
+        """The answer: an element."""
+        number = self.send(content)
+        while True:
+            telegram = self.receive()
+            if telegram.get("re") == str(number):
+                return telegram[0]
+            self.unasked.append(telegram[0])
+
+    def wait(self, name):
+        """The next one of this name that nobody asked for."""
+        while True:
+            for i, element in enumerate(self.unasked):
+                if kind(element) == name:
+                    return self.unasked.pop(i)
+            self.unasked.append(self.receive()[0])
+
+
+def kind(element):
+    return element.tag.removeprefix("{" + SPACE + "}")
+
+
+def counts(element):
+    return {c.get("name"): int(c.text) for c in element if kind(c) == "count"}
+
+
+def whole_run(daemon, settings, folder):
+    daemon.folder = folder
+    for content in ('<hello name="client" role="leader" interval="0.2"/>',
+                    '<configure experiment="client" run="1">'
+                    f"<detector>{settings}</detector></configure>", "<arm/>", "<start/>"):
+        answer = daemon.ask(content)
+        if kind(answer) == "error":
+            sys.exit(f"{content}: {answer.text}")
+    ended = daemon.wait("ended")
+    print(ended.get("outcome"), counts(ended).get("images"))
+    daemon.ask("<reset/>")
+    daemon.ask("<bye/>")
+
+
+def main():
+    daemon = Daemon(sys.argv[1])
+    if sys.argv[2] == "run":
+        whole_run(daemon, *sys.argv[3:])
+        return
+    daemon.ask('<hello name="test" role="observer" interval="0.1"/>')
+    while daemon.wait("status").get("state") != sys.argv[3]:
+        pass
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,408 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Every telegram in every state of a detector's daemon, by the table in the schema; then what is no
+telegram, two managers, and processes that die. TAP. telegrams.py TOOLS SCHEMA
+"""
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import xml.etree.ElementTree as ET
+
+from telegram import SPACE, Daemon, kind
+
+TOOLS, SCHEMA = sys.argv[1:]
+XS = "{http://www.w3.org/2001/XMLSchema}"
+work = tempfile.mkdtemp()
+count = bad = 0
+
+
+def ok(good, title, *more):
+    global count, bad
+    count += 1
+    print("ok" if good else "not ok", count, "-", title)
+    if not good:
+        bad += 1
+        for line in more:
+            print("#", line)
+
+
+def same(title, got, wanted):
+    ok(got == wanted, title, f"got {got}, expected {wanted}")
+
+
+def table():
+    """{name: (states, leads)} of what a manager may say, and the names of what only daemons say."""
+    requests, others = {}, []
+    for element in ET.parse(SCHEMA).getroot().findall(XS + "element"):
+        info = element.find(f"{XS}annotation/{XS}appinfo")
+        name = element.get("name")
+        if info is not None:
+            words = dict(w.split("=", 1) for w in info.text.replace('"', "").replace(
+                " leader=", ";leader=").replace(" role=", ";role=").split(";"))
+            requests[name] = (words["states"].split(), words["leader"] == "yes")
+        elif name not in ("telegram", "experiment"):
+            others.append(name)
+    return requests, others
+
+
+def wait_for(condition, seconds=60):
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def start(name="remu", *more):
+    path = f"{work}/{name}"
+    process = subprocess.Popen([f"{TOOLS}/remu", "--daemon", f"unix:{path}", "--dataset",
+                                "generate:2", *more], stderr=open(f"{work}/{name}.log", "w"))
+    wait_for(lambda: listens(path))
+    return process, path
+
+
+def listens(path):
+    with socket.socket(socket.AF_UNIX) as s:
+        return not s.connect_ex(path)
+
+
+def children(process):
+    try:
+        with open(f"/proc/{process.pid}/task/{process.pid}/children") as file:
+            return [int(p) for p in file.read().split()]
+    except OSError:
+        return []
+
+
+def gone(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+fifo = f"{work}/fifo"
+os.mkfifo(fifo)
+silent = socket.create_server(("127.0.0.1", 0))  # takes links, and says nothing
+nowhere = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+nowhere.bind(("127.0.0.1", 0))
+
+SETTINGS = (f"<transport>jungfrau</transport><to>127.0.0.1:{nowhere.getsockname()[1]}</to>"
+            "<rate>20</rate><split>1</split>")
+
+
+def configure(settings=SETTINGS, more='orphan="finish"'):
+    return f'<configure experiment="e" run="7" {more}><detector>{settings}</detector></configure>'
+
+
+EXAMPLES = {
+    "hello": '<hello name="t" role="leader"/>',
+    "configure": configure(),
+    "set-rate": "<set-rate>30</set-rate>",
+    "write-register": '<write-register fpga="9" window="none" offset="0" value="0"/>',
+}
+SAID = {
+    "done": '<done state="idle"/>',
+    "error": '<error code="state" state="idle">no</error>',
+    "capabilities": '<capabilities role="detector" program="p" machine="m" state="idle"/>',
+    "status": '<status state="idle"/>',
+    "log": "<log>line</log>",
+    "full": '<full lag="1" slots="1"/>',
+    "relieved": '<relieved lag="1" slots="1"/>',
+    "ended": '<ended experiment="e" run="1" outcome="done"/>',
+}
+
+
+def example(name):
+    return EXAMPLES.get(name, SAID.get(name, f"<{name}/>"))
+
+
+class Rig:
+    """A daemon with a leader and an observer."""
+
+    def __init__(self):
+        self.process, self.path = start()
+        self.leader = Daemon(self.path)
+        self.observer = Daemon(self.path)
+        self.leader.ask('<hello name="leader" role="leader"/>')
+        self.observer.ask('<hello name="observer" role="observer"/>')
+        self.stopped = []
+
+    def state(self):
+        return self.observer.ask("<get-status/>").get("state")
+
+    def must(self, content):
+        answer = self.leader.ask(content)
+        if kind(answer) == "error":
+            raise RuntimeError(f"{content}: {answer.text}")
+        return answer
+
+    def hold(self):
+        self.stopped = children(self.process)
+        for pid in self.stopped:
+            os.kill(pid, signal.SIGSTOP)
+
+    def reset(self):
+        """Idle, whatever it was."""
+        for pid in self.stopped:
+            if not gone(pid):
+                os.kill(pid, signal.SIGKILL)
+        self.stopped = []
+        silent.settimeout(0)
+        try:
+            while True:
+                silent.accept()[0].close()
+        except BlockingIOError:
+            pass
+        with open(fifo, "r+b", buffering=0) as wakes:
+            wakes.write(b"none")
+            wait_for(lambda: not self.state().endswith("ing") or self.state() == "running")
+        if self.state() in ("running", "paused", "armed"):
+            self.must("<stop/>")
+        if self.state() != "idle":
+            self.must("<reset/>")
+
+    def reach(self, state):
+        self.reset()
+        if state == "configuring":
+            self.leader.send(configure(SETTINGS + "<geometry>8x8</geometry>").replace(
+                "<transport>", f"<dataset>{fifo}</dataset><transport>", 1))
+        elif state == "arming":
+            self.must(configure("<transport>udp</transport>"
+                                f"<to>127.0.0.1:{silent.getsockname()[1]}</to>"))
+            self.leader.send("<arm/>")
+        elif state != "idle":
+            self.must(configure())
+        if state in ("armed", "running", "pausing", "paused", "stopping", "ended"):
+            self.must("<arm/>")
+        if state in ("running", "pausing", "paused", "stopping", "ended"):
+            self.must("<start/>")
+        if state == "paused":
+            self.must("<pause/>")
+        if state in ("pausing", "stopping"):
+            self.hold()
+            self.leader.send("<pause/>" if state == "pausing" else "<stop/>")
+        if state == "ended":
+            self.must("<stop/>")
+        if not wait_for(lambda: self.state() == state):
+            raise RuntimeError(f"{state} is not reached, but {self.state()}")
+
+    def end(self):
+        self.reset()
+        self.process.terminate()
+        return self.process.wait()
+
+
+def every_telegram_in_every_state():
+    requests, others = table()
+    states = requests["hello"][0]
+    rig = Rig()
+    tried = 0
+    for state in states:
+        rig.reach(state)
+        wrong = []
+        for name, (allowed, leads) in requests.items():
+            if leads:
+                answer = rig.observer.ask(example(name))
+                if (kind(answer), answer.get("code")) != ("error", "leader"):
+                    wrong.append(f"{name} of an observer: {kind(answer)}")
+                tried += 1
+            if state not in allowed:
+                answer = rig.leader.ask(example(name))
+                if (kind(answer), answer.get("code"), answer.get("state")) != \
+                        ("error", "state", state):
+                    wrong.append(f"{name}: {ET.tostring(answer)}")
+                tried += 1
+        for name in others:
+            answer = rig.leader.ask(example(name))
+            if (kind(answer), answer.get("code")) != ("error", "unable"):
+                wrong.append(f"{name}: {ET.tostring(answer)}")
+            tried += 1
+        same(f"{state}: what may not be said is an error", wrong, [])
+        same(f"{state}: and nothing has changed", rig.state(), state)
+    after = {"configure": "configured", "arm": "armed", "start": "running", "pause": "paused",
+             "resume": "running", "stop": "ended", "reset": "idle"}
+    for name, (allowed, leads) in requests.items():
+        if name == "bye":
+            continue
+        wrong = []
+        for state in allowed:
+            rig.reach(state)
+            answer = rig.leader.ask(example(name))
+            expected = {"hello": "capabilities", "get-capabilities": "capabilities",
+                        "get-status": "status", "write-register": "error"}.get(name, "done")
+            if kind(answer) != expected or (expected == "error" and answer.get("code") != "unable"):
+                wrong.append(f"{state}: {ET.tostring(answer)}")
+            if rig.state() != after.get(name, state):
+                wrong.append(f"{state}: it is {rig.state()} then")
+            tried += 1
+        same(f"{name}: where it may be said it does what it should", wrong, [])
+    ok(tried > 150, f"{tried} were tried")
+    same("the daemon ends well", rig.end(), 0)
+
+
+def what_is_no_telegram():
+    rig = Rig()
+    rig.reach("armed")
+    head = f'<telegram xmlns="{SPACE}" version="1.0" id="5">'
+    entities = "".join(f'<!ENTITY e{i} "{f"&e{i - 1};" * 10}">' for i in range(1, 12))
+    nothing = {
+        "no XML": b"hello",
+        "nothing but a byte": b"\0",
+        "another name space": b'<telegram version="1.0" id="5"><arm/></telegram>',
+        "another version": head.replace("1.0", "2.0").encode() + b"<get-status/></telegram>",
+        "no id": head.replace(' id="5"', "").encode() + b"<get-status/></telegram>",
+        "two at once": head.encode() + b"<get-status/><get-status/></telegram>",
+        "an unknown one": head.encode() + b"<explode/></telegram>",
+        "an unknown attribute": head.encode() + b'<arm now="1"/></telegram>',
+        "its end is missing": head.encode() + b"<arm/>",
+        "entities that grow": b'<!DOCTYPE t [<!ENTITY e0 "lol">' + entities.encode() + b"]>" +
+                              head.encode() + b"<log>&e11;</log></telegram>",
+        "a file of this machine": b'<!DOCTYPE t [<!ENTITY f SYSTEM "file:///etc/passwd">]>' +
+                                  head.encode() + b"<log>&f;</log></telegram>",
+        "UTF-16": ('<?xml version="1.0" encoding="UTF-16"?>' + head +
+                   "<get-status/></telegram>").encode("utf-16"),
+        "elements in elements": head.encode() +
+                                b'<configure experiment="e" run="1"><detector>' +
+                                b'<x xmlns="urn:x">' * 5000 + b"</x>" * 5000 +
+                                b"</detector></configure></telegram>",
+        "a setting that is none": head.encode() + b'<configure experiment="e" run="1"><detector>'
+                                  b"<led>3</led></detector></configure></telegram>",
+        "a line's end in a setting": head.encode() + b'<configure experiment="e" run="1">'
+                                     b"<detector><to>a&#10;b</to></detector></configure></telegram>",
+    }
+    for title, text in nothing.items():
+        rig.leader.send_bytes(text)
+        answer = rig.leader.receive()
+        same(f"{title}: an error", (kind(answer[0]), answer[0].get("code")), ("error", "syntax"))
+    same("and nothing has changed", rig.state(), "armed")
+    rig.leader.send_bytes(head.encode() + b"<get-status/></telegram>")
+    rig.leader.send_bytes(head.encode() + b"<get-status/></telegram>")
+    same("twice the same: two answers", [rig.leader.receive().get("re") for _ in range(2)], ["5", "5"])
+    for title, data in {"a length of 0": struct.pack(">I", 0), "a length of 4 GiB": b"\xff" * 4,
+                        "2 MiB": struct.pack(">I", 2 << 20) + b" " * 4096}.items():
+        link = Daemon(rig.path, 20)
+        link.socket.sendall(data)
+        try:
+            link.receive()
+            ended = False
+        except (EOFError, ConnectionError):
+            ended = True
+        ok(ended, f"{title}: the link ends")
+    for size in (1, 3, 4, 30):
+        link = Daemon(rig.path)
+        link.socket.sendall((struct.pack(">I", 200) + b"<" * 200)[:size])
+        link.socket.close()
+    same("links that end in the middle change nothing", rig.state(), "armed")
+    crowd = [Daemon(rig.path, 20) for _ in range(40)]
+    same("many managers at once change nothing", rig.state(), "armed")
+    for link in crowd:
+        link.socket.close()
+    deaf = Daemon(rig.path)
+    deaf.ask('<hello name="deaf" role="observer"/>')
+    deaf.socket.settimeout(5)
+    try:
+        for _ in range(100000):
+            deaf.send("<get-capabilities/>")
+        ended = False
+    except (TimeoutError, ConnectionError):
+        ended = True
+    ok(ended, "who asks and does not read is not served for ever")
+    same("and the daemon lives", rig.state(), "armed")
+    with open(f"/proc/{rig.process.pid}/status") as file:
+        peak = next(int(line.split()[1]) for line in file if line.startswith("VmHWM"))
+    most = 200000 * (5 if "sanitize" in TOOLS else 1)
+    ok(peak < most, f"and has not grown: {peak} KiB")
+    deaf.socket.close()
+    same("it ends well", rig.end(), 0)
+
+
+def two_managers():
+    rig = Rig()
+    rig.reach("running")
+    other = Daemon(rig.path)
+    same("another leader is refused",
+         other.ask('<hello name="other" role="leader" experiment="e" take-over="true"/>').get("code"),
+         "busy")
+    same("and is told nothing", other.ask("<stop/>").get("code"), "leader")
+    rig.leader.socket.close()
+    ok(wait_for(lambda: rig.observer.ask("<get-status/>").get("leader") is None),
+       "the leader's link has gone")
+    same("who does not take over is refused", other.ask('<hello name="other" role="leader"/>').get("code"),
+         "busy")
+    same("nor of another experiment", other.ask(
+        '<hello name="other" role="leader" experiment="f" take-over="true"/>').get("code"), "busy")
+    answer = other.ask('<hello name="other" role="leader" experiment="e" take-over="true"/>')
+    same("who takes over leads", (kind(answer), answer.get("experiment"), answer.get("run")),
+         ("capabilities", "e", "7"))
+    same("and can end it", kind(other.ask("<stop/>")), "done")
+    rig.leader = other
+    same("its account is told", other.wait("ended").get("outcome"), "stopped")
+    rig.reach("ended")
+    other.socket.close()
+    late = Daemon(rig.path)
+    late.ask('<hello name="late" role="leader"/>')
+    same("who comes late hears it, too", late.wait("ended").get("outcome"), "stopped")
+    rig.leader = late
+    kept = configure(SETTINGS + '<n:note xmlns:n="urn:notes">of ours</n:note>')
+    rig.must(kept)
+    status = rig.leader.ask("<get-status/>")
+    same("what others know is kept", [e.text for e in status.iter("{urn:notes}note")], ["of ours"])
+    same("it ends well", rig.end(), 0)
+
+
+def those_who_die():
+    rig = Rig()
+    for orphan, state in (("stop", "ended"), ("finish", "running")):
+        rig.reset()
+        rig.must(configure(more=f'orphan="{orphan}"'))
+        rig.must("<arm/>")
+        rig.must("<start/>")
+        rig.leader.socket.close()
+        ok(wait_for(lambda: "leader" not in rig.observer.ask("<get-status/>").attrib), "the manager dies")
+        if state == "ended":
+            ok(wait_for(lambda: rig.state() == state, 40), f"orphan {orphan}: the run is {state}")
+        else:
+            # it says so when nobody has come
+            ok(wait_for(lambda: "goes on to its end" in open(f"{work}/remu.log").read(), 40) and
+               rig.state() == state, f"orphan {orphan}: the run is {state}")
+        rig.leader = Daemon(rig.path)
+        rig.leader.ask('<hello name="next" role="leader" experiment="e" take-over="true"/>')
+    for kill in (signal.SIGKILL, signal.SIGSEGV):
+        rig.reach("running")
+        rig.leader.unasked.clear()
+        child = children(rig.process)[0]
+        os.kill(child, kill)
+        ended = rig.leader.wait("ended")
+        # the address sanitizer makes an exit of it
+        told = "killed" if kill == signal.SIGKILL or "sanitize" not in TOOLS else "failed"
+        same(f"a child that dies of signal {int(kill)} is a telegram", ended.get("outcome"), told)
+        same("and the daemon takes the next run", kind(rig.must(configure())), "done")
+    rig.reach("running")
+    child = children(rig.process)[0]
+    rig.process.kill()
+    rig.process.wait()
+    ok(wait_for(lambda: gone(child)), "a daemon that is killed leaves no child")
+    process, path = start()
+    ok(process.poll() is None and kind(Daemon(path).ask('<hello name="t" role="leader"/>')) ==
+       "capabilities", "and the next one begins where it listened")
+    link = Daemon(path)
+    link.ask('<hello name="x" role="observer"/>')
+    process.terminate()
+    same("it ends well", process.wait(), 0)
+    ok(not os.path.exists(path), "and takes its socket away")
+
+
+every_telegram_in_every_state()
+what_is_no_telegram()
+two_managers()
+those_who_die()
+subprocess.run(["rm", "-rf", work], check=True)
+print(f"1..{count}")
+sys.exit(bad != 0)
