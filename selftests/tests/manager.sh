@@ -126,18 +126,25 @@ done
 
 # --- a hit writes a register of the board: the role of a source that this run does not use
 role=$((0x4018)) # of the first source of the software FPGA
-experiment "" "<bunch>1</bunch><slots>32</slots><rate>20</rate><images>40</images>" "<no-check/>" \
+experiment "" "<bunch>1</bunch><slots>32</slots><rate>20</rate>" "<no-check/>" \
 	"<rule of=\"judge\" count=\"images\" at-least=\"5\">
 	 <write-register at=\"board\" fpga=\"$fpga\" window=\"registers\" offset=\"$role\" value=\"4711\"/></rule>"
 rashpa-manager run --json="$work/report.json" "$work/experiment.xml" >"$work/out" 2>&1 &
 manager=$!
-is_in remu running
-timeout 3 rashpa-manager watch "$work/experiment.xml" >"$work/seen" 2>&1
-grep -q "^board .*running" "$work/seen" && grep -q "^judge .*running" "$work/seen"
+rashpa-manager watch "$work/experiment.xml" >"$work/seen" 2>&1 &
+watch=$!
+both_run() { grep -q "^board .*running" "$work/seen" && grep -q "^judge .*running" "$work/seen"; }
+wait_for 60 both_run
 ok $? "who watches sees it run" || sed 's/^/# /' "$work/seen"
+kill "$watch"
+wait "$watch"
+is "and leaves when told to" $? 0
+written() { [[ $(status '.sources[0].role') == 4711 ]]; }
+wait_for 60 written
+ok $? "the register has what the rule says" || sed 's/^/# /' "$work/out"
+kill "$manager"
 wait "$manager"
-is "a run with a rule" $? 0 || sed 's/^/# /' "$work/out"
-is "the register has what the rule says" "$(status '.sources[0].role')" 4711
+is "a run that is interrupted, and adds up" $? 0 || sed 's/^/# /' "$work/out"
 
 # --- two receivers, one of which dies: the other one goes on
 rashpactl buffer create led2 16M >/dev/null

@@ -66,6 +66,8 @@ void screen_show(void)
 	above = above < 0 ? 0 : above;
 	if (terminal)
 		refresh();
+	else
+		fflush(stdout); /* who reads it in a pipe sees it now, too */
 }
 
 int screen_fd(void)
