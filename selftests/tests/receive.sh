@@ -52,7 +52,6 @@ image_stride=88 lock_stacks=$((8192 + 56)) # offsets in the buffer
 now() { python3 -c 'import time; print(time.monotonic_ns())'; }
 waits() { [[ $(status '.dtps[0].waiting') == true ]]; }
 sent() { (($(status '.dtps[0].images') >= $1)); }
-gone() { ! kill -0 "$1" 2>/dev/null; }
 into_pipe() { # more arguments of romulu; the pipe is open when this returns
 	attach --write "$work/fifo" "$@"
 	exec {pipe}<"$work/fifo"
