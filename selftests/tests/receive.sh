@@ -138,6 +138,14 @@ else
 	holds "a slow file is in the time" "$(get 'seconds * 1e9 | floor') >= $end - $begin"
 fi
 
+# --- a file does not keep a receiver from giving up when no stack comes
+start generate:1 --rate 0.02
+receive --write "$work/seldom" --timeout 1
+is "nothing comes while a file is written to: the time is over" $? 3
+says "no stack arrived for 1 s after 1 frames"
+ok $? "that is explained"
+stop
+
 # --- a lock record that cannot be
 start generate:1 --slots 2
 wait_for 30 waits
