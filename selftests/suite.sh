@@ -71,7 +71,8 @@ where_it_hangs() { # SESSION
 run_test() {
 	local name status=0 before=$failed start=$SECONDS limit=$((450 * ${RASHPA_SLOW:-1})) test timer ended
 	name=$(basename "$1")
-	setsid "$@" >/tmp/out 2>&1 &
+	# what a shell begins beside itself is deaf to Control-C
+	setsid env --default-signal=INT,QUIT "$@" >/tmp/out 2>&1 &
 	test=$!
 	sleep "$limit" &
 	timer=$!
