@@ -45,7 +45,7 @@ static void add_boards(xmlNode *to)
 		snprintf(name, sizeof(name), "fpga%u", number[i]);
 		attribute_add(board, "name", name);
 		if (!fpga_registers(&fpga, why) && fpga_answers(&fpga))
-			attribute_add_number(board, "processes", fpga_processes(&fpga));
+			add_interface(board, &fpga);
 		add_node(board, fpga.info.out_node);
 		fpga_close(&fpga);
 	}
@@ -234,7 +234,7 @@ void counts_add(xmlNode *to, struct json_object *status)
 	}
 }
 
-void image_add(xmlNode *to, struct json_object *image)
+static void image_add(xmlNode *to, struct json_object *image)
 {
 	xmlNode *node;
 
@@ -244,6 +244,21 @@ void image_add(xmlNode *to, struct json_object *image)
 	attribute_add_number(node, "width", number(image, "width"));
 	attribute_add_number(node, "height", number(image, "height"));
 	attribute_add(node, "pixel", word(image, "pixel"));
+}
+
+void configured_add(xmlNode *to, struct json_object *configured)
+{
+	struct json_object *paths = json_object_object_get(configured, "paths");
+
+	image_add(to, json_object_object_get(configured, "image"));
+	for (size_t i = 0; paths && i < json_object_array_length(paths); i++) {
+		struct json_object *o = json_object_array_get_idx(paths, i);
+		xmlNode *path = element_add(to, "path");
+
+		attribute_add_line(path, "to", word(o, "to"));
+		attribute_add_number(path, "needs", number(o, "needs"));
+		attribute_add_number(path, "carries", number(o, "carries"));
+	}
 }
 
 static void rate_add(xmlNode *to, struct json_object *rate)

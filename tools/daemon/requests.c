@@ -61,7 +61,7 @@ void tell_status(struct daemon *d, struct client *c, uint64_t re)
 	const xmlNode *configure;
 
 	tell_of_run(d, node);
-	image_add(node, d->image);
+	configured_add(node, d->configured);
 	counts_add(node, d->status);
 	configure = d->configuration ? telegram_content(d->configuration) : NULL;
 	if (configure && re) {

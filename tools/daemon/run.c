@@ -156,11 +156,11 @@ void run_forget(struct daemon *d)
 	*d->experiment = 0;
 	d->run = 0;
 	json_object_put(d->status);
-	json_object_put(d->image);
+	json_object_put(d->configured);
 	xmlFreeDoc(d->configuration);
 	xmlFreeDoc(d->ended);
 	d->status = NULL;
-	d->image = NULL;
+	d->configured = NULL;
 	d->configuration = NULL;
 	d->ended = NULL;
 }
@@ -315,7 +315,7 @@ static void take_message(struct daemon *d, struct json_object *o)
 	} else if (!strcmp(kind, "full") || !strcmp(kind, "relieved")) {
 		tell_all(d, kind, fill_lag, o);
 	} else if (!strcmp(kind, "configured") && state == CONFIGURING) {
-		keep(&d->image, json_object_object_get(o, "image"));
+		keep(&d->configured, o);
 		d->state = CONFIGURED;
 		pending_done(d);
 	} else if (!strcmp(kind, "armed") && state == ARMING) {

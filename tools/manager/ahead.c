@@ -14,6 +14,8 @@
 
 #define JUNGFRAU_MTU	8268	/* IP, UDP, a header of 48 bytes, and four lines of a half image */
 #define SLOTS_LEAST	2
+#define PATH_HEADERS	(40 + 8 + 36)	/* most of IP and UDP, and of RDMA, which are more than ours */
+#define MESSAGE_LEAST	64	/* as remu takes it */
 
 /* --- asking: each is configured, says what came of it, and forgets it --- */
 
@@ -230,6 +232,32 @@ static uint64_t most_mtu(const struct party *p)
 	return most;
 }
 
+/* A packet that does not come through in one piece is lost, or cut, and with a piece all of it. */
+static void check_path(struct findings *to, const struct flow *f)
+{
+	const uint64_t room = f->carries > PATH_HEADERS ? f->carries - PATH_HEADERS : 0;
+	char instead[96] = "";
+
+	if (f->carries >= f->needs)
+		return;
+	if (!strcmp(f->transport, "udp") && room >= MESSAGE_LEAST) {
+		snprintf(instead, sizeof(instead), ", or give %s <message>%" PRIu64 "</message>",
+			 f->from->name, room);
+	} else if (!strcmp(f->transport, "roce")) {
+		uint64_t mtu = 4096;
+
+		while (mtu > room)
+			mtu /= 2;
+		if (mtu >= 256)
+			snprintf(instead, sizeof(instead), ", or give both <mtu>%" PRIu64 "</mtu>",
+				 mtu);
+	}
+	find(to, f->from, true, "its packets to %s have %" PRIu64
+	     " bytes, and the way there carries %" PRIu64
+	     " unfragmented: raise the MTU of interfaces, switches and routers on it to %" PRIu64
+	     "%s", f->address, f->needs, f->carries, f->needs, instead);
+}
+
 static void check_network(struct findings *to, const struct flow *f)
 {
 	const struct party *const ends[] = { f->from, f->to };
@@ -243,13 +271,15 @@ static void check_network(struct findings *to, const struct flow *f)
 		if (*name && !nic)
 			find(to, ends[i], true, "there is no RDMA device %s", name);
 		mtu[i] = number_setting(ends[i], "mtu", *name ? number_of(nic, "mtu") : 0);
-		if (!strcmp(f->transport, "jungfrau") && most_mtu(ends[i]) < JUNGFRAU_MTU)
+		/* where it was tried, no MTU needs to be looked at */
+		if (!strcmp(f->transport, "jungfrau") && !f->carries && most_mtu(ends[i]) < JUNGFRAU_MTU)
 			find(to, ends[i], true, "packets of a JUNGFRAU need an MTU of %d, and no interface has that: they may not be fragmented",
 			     JUNGFRAU_MTU);
 	}
 	if (mtu[0] && mtu[1] && mtu[0] != mtu[1] && !strcmp(f->transport, "roce"))
 		find(to, f->to, true, "its packets have %" PRIu64 " bytes, those of %s %" PRIu64
 		     ": give both the same <mtu>", mtu[1], f->from->name, mtu[0]);
+	check_path(to, f);
 }
 
 static void check_disk(struct findings *to, const struct flow *f)

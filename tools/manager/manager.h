@@ -60,6 +60,8 @@ struct flow {
 	struct party *from, *to;
 	char transport[16];
 	char address[256];		/* "": pcie */
+	/* bytes of its longest packet, and what the way there carries; 0: not known */
+	uint64_t needs, carries;
 };
 
 struct rule {

@@ -106,6 +106,23 @@ static void read_links(struct party *p, const xmlNode *from)
 	p->links = n > p->links ? n : p->links;
 }
 
+/* What the ways to its receivers carry. */
+static void read_paths(const struct party *p, const xmlNode *from)
+{
+	for (const xmlNode *node = element_first(from); node; node = element_next(node)) {
+		if (strcmp(element_name(node), "path"))
+			continue;
+		for (unsigned int i = 0; i < p->experiment->flows; i++) {
+			struct flow *f = &p->experiment->flow[i];
+
+			if (f->from == p && attribute_is(node, "to", f->address)) {
+				attribute_number(node, "needs", &f->needs);
+				attribute_number(node, "carries", &f->carries);
+			}
+		}
+	}
+}
+
 static void read_image(struct party *p, const xmlNode *from)
 {
 	const xmlNode *image = element_find(from, "image");
@@ -159,6 +176,7 @@ static void hear(struct party *p, xmlDoc *doc)
 		}
 	} else if (!strcmp(name, "status")) {
 		read_image(p, content);
+		read_paths(p, content);
 		if (of_this_run(p, content)) {
 			read_counts(content, &p->counts);
 			read_links(p, content);
