@@ -2,7 +2,6 @@
 /* The loop of the daemon: it waits for telegrams, for its child and for time, for nothing else. */
 #include "internal.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>

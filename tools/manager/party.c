@@ -2,8 +2,6 @@
 /* The links to daemons: what they are asked, what they answer, and what they say unasked. */
 #include "manager.h"
 
-#include <errno.h>
-#include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
