@@ -29,6 +29,21 @@ static void add_node(xmlNode *to, int node)
 	attribute_add(to, "node", text);
 }
 
+/* Of one with the reference interface. */
+static void add_interface(xmlNode *board, struct fpga *fpga)
+{
+	struct fpga_block unit;
+	struct view memory;
+	char why[WHY_SIZE];
+
+	attribute_add_number(board, "processes", fpga_processes(fpga));
+	attribute_add(board, "pretreats", fpga_unit(fpga, &unit) ? "true" : "false");
+	if (view_open(&memory, fpga, "memory", RFPGA_BAR_MEMORY, 0, 0, false, why))
+		return;
+	attribute_add_number(board, "memory", fpga_memory(fpga, &memory));
+	view_close(&memory);
+}
+
 static void add_boards(xmlNode *to)
 {
 	unsigned int *number = NULL;
