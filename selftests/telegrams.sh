@@ -115,6 +115,7 @@ machine() {
 	wait_for 20 other "$!"
 }
 at() { nsenter -t "$1" -n "${@:2}"; }
+sender='' router='' taker=''
 # cable MACHINE NUMBER MTU: from there to the router, with addresses of both kinds
 cable() {
 	at "$1" ip link set lo up
@@ -125,7 +126,6 @@ cable() {
 		at "$1" ip link set eth0 up && at "$router" ip link set "eth$2" up &&
 		at "$1" ip route add default via "10.4.$2.2" && at "$1" ip route add default via "fd04:$2::2"
 }
-# shellcheck disable=SC2154 # sender, router and taker are set by machine
 {
 	machine sender && machine router && machine taker && cable "$sender" 1 9000 && cable "$taker" 2 1500 &&
 		at "$router" sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1

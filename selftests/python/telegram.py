@@ -57,7 +57,10 @@ class Daemon:
 
     def ask(self, content):
         """The answer: an element."""
-        number = self.send(content)
+        return self.answer(self.send(content))
+
+    def answer(self, number):
+        """To the telegram of this number."""
         while True:
             telegram = self.receive()
             if telegram.get("re") == str(number):

@@ -129,7 +129,6 @@ static void orphaned(struct daemon *d)
 		say("nobody leads run %llu of %s: it is stopped", (unsigned long long)d->run,
 		    d->experiment);
 		run_stop(d);
-		d->state = STOPPING;
 	}
 }
 

@@ -94,6 +94,7 @@ int run_probe(struct daemon *d, char *why);
 /* A word for the child, which will answer. */
 void run_tell(struct daemon *d, const char *kind);
 void run_tell_rate(struct daemon *d, double rate);
+/* It is stopping then, whatever it was doing: who waits for that hears of it. */
 void run_stop(struct daemon *d);
 void run_forget(struct daemon *d);
 /* The account of a run that has ended. */

@@ -213,7 +213,7 @@ static void do_write_register(struct daemon *d, const struct asked *a)
 static void do_stop(struct daemon *d, const struct asked *a)
 {
 	run_stop(d);
-	wait_for_child(d, a, STOPPING);
+	d->pending = (struct pending) { .client = a->client->number, .id = a->id };
 }
 
 static void do_reset(struct daemon *d, const struct asked *a)
@@ -246,7 +246,7 @@ static const struct request {
 	{ "set-rate", do_set_rate, BIT(RUNNING) | BIT(PAUSED), true, true },
 	{ "write-register", do_write_register,
 	  BIT(CONFIGURED) | BIT(ARMED) | BIT(RUNNING) | BIT(PAUSED), true, false },
-	{ "stop", do_stop, BIT(CONFIGURED) | BIT(ARMED) | BIT(RUNNING) | BIT(PAUSED), true, false },
+	{ "stop", do_stop, ALWAYS & ~(BIT(IDLE) | BIT(STOPPING) | BIT(ENDED)), true, false },
 	{ "reset", do_reset, BIT(IDLE) | BIT(CONFIGURED) | BIT(ENDED), true, false },
 	{ "bye", do_bye, ALWAYS, false, false },
 };

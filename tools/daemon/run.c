@@ -258,6 +258,9 @@ void run_tell_rate(struct daemon *d, double rate)
 void run_stop(struct daemon *d)
 {
 	d->stopped = true;
+	d->state = STOPPING;
+	/* a program that hangs in what it was asked for has to be stopped, too */
+	pending_refuse(d, "failed", "the run was stopped before that was done");
 	child_signal(&d->child, SIGTERM);
 	d->kill_ns = now_ns() + STOP_NS;
 }
@@ -342,8 +345,9 @@ static const char *outcome(const struct daemon *d, const struct child_end *end)
 		[EXIT_TIMEOUT] = "timeout", [EXIT_DATA] = "data",
 	};
 
+	/* one that has just been started knows nothing of signals */
 	if (end->signal)
-		return "killed";
+		return d->stopped && end->signal == SIGTERM ? "stopped" : "killed";
 	if (d->stopped && (end->exit == EXIT_OK || end->exit == EXIT_FAILED))
 		return "stopped";
 	return (size_t)end->exit < sizeof(outcomes) / sizeof(outcomes[0]) ? outcomes[end->exit] :

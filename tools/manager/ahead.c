@@ -32,6 +32,8 @@ static void ask_all(struct experiment *e, const struct options *o, const char *w
 			continue;
 		if (!strcmp(what, "configure"))
 			ask(p, configuration(p));
+		else if (p->asked)
+			ask_simply(p, "stop");
 		else
 			ask_simply(p, what);
 	}

@@ -55,6 +55,7 @@ void ask(struct party *p, xmlDoc *telegram)
 	snprintf(p->asking, sizeof(p->asking), "%s", element_name(content));
 	*p->error = 0;
 	p->asked = p->id;
+	p->asked_ns = now_ns();
 	transmit(p, telegram);
 	xmlFreeDoc(telegram);
 }
@@ -162,6 +163,8 @@ static void hear(struct party *p, xmlDoc *doc)
 	const xmlNode *content = telegram_content(doc);
 	const char *name = element_name(content);
 	uint64_t re = 0;
+	const bool answer = attribute_number(xmlDocGetRootElement(doc), "re", &re) &&
+			    re == p->asked;
 
 	p->heard_ns = now_ns();
 	read_state(p, content);
@@ -191,15 +194,23 @@ static void hear(struct party *p, xmlDoc *doc)
 		read_counts(content, &p->counts);
 		read_links(p, content);
 		snprintf(p->state, sizeof(p->state), "ended");
-		/* behind a stop, who waits for more has failed for that reason */
-		p->failed |= attribute_is(content, "outcome", "failed") && !p->experiment->stopping;
+		/*
+		 * Behind a stop, who waits for more has failed for that reason; and that an earlier
+		 * run has failed is not of interest to the next one.
+		 */
+		p->failed |= attribute_is(content, "outcome", "failed") &&
+			     !p->experiment->stopping && p->experiment->run;
 		on_counts(p);
 	} else if (!strcmp(name, "error")) {
-		element_text(content, p->error, sizeof(p->error));
-		if (!p->asked)
-			say("%s: %s", p->name, p->error);
+		char text[sizeof(p->error)];
+
+		element_text(content, text, sizeof(text));
+		if (answer)
+			memcpy(p->error, text, sizeof(text));
+		else
+			say("%s: %s", p->name, text);
 	}
-	if (attribute_number(xmlDocGetRootElement(doc), "re", &re) && re == p->asked)
+	if (answer)
 		p->asked = 0;
 }
 
@@ -274,18 +285,18 @@ int parties_settle(struct experiment *e, const struct options *o, const volatile
 	for (unsigned int i = 0; i < e->parties; i++) {
 		struct party *p = &e->party[i];
 
+		/* who does not answer still owes it, and can be told to stop only */
 		if (p->asked && !*stop) {
 			say("%s: no answer to %s for %g s", p->name, p->asking, o->timeout);
 			p->failed = true;
 			result = EXIT_TIMEOUT;
-		} else if (*p->error) {
+		} else if (!p->asked && *p->error) {
 			if (p->wire)
 				say("%s: %s: %s", p->name, p->asking, p->error);
 			*p->error = 0;
 			p->failed = true;
 			result = result ? result : EXIT_FAILED;
 		}
-		p->asked = 0;
 	}
 	return result;
 }
