@@ -102,7 +102,10 @@ static int send_image(struct worker *w, uint64_t stack, uint32_t image, bool las
 	return 0;
 }
 
-/* 1: a slot is free for this stack; 0: no more are wanted */
+/*
+ * 1: a slot is free for this stack; 0: no more are wanted. At the end who is behind catches up, so
+ * that all regions of a stack are sent.
+ */
 static int await_credit(struct worker *w, uint64_t stack)
 {
 	struct receiver *r = w->receiver;
@@ -119,7 +122,9 @@ static int await_credit(struct worker *w, uint64_t stack)
 		pthread_cond_wait(&r->more, &r->lock);
 	}
 	w->holding = false;
-	free = !r->over && !s->halt;
+	free = !r->over && (!s->halt || stack < r->begun);
+	if (free && stack >= r->begun)
+		r->begun = stack + 1;
 	pthread_mutex_unlock(&r->lock);
 	w->waited_ns += begin ? now_ns() - begin : 0;
 	return free;

@@ -28,6 +28,7 @@ struct receiver {
 	pthread_mutex_t lock;
 	pthread_cond_t more;
 	uint64_t credit;		/* stacks that have a slot; lock */
+	uint64_t begun;			/* that a worker has; lock */
 };
 
 /* A region of the images, on its way to a receiver: a thread. */
