@@ -155,7 +155,7 @@ for series in "$@"; do
 	part "Linux debug IOMMU off" suite debug off
 done
 [[ ! $newest ]] || part "Linux $newest IOMMU on" suite "$newest" on
-[[ ! $newest ]] || part "manager" guest manager "$newest" on --fpga 1 -- \
+[[ ! $newest ]] || part "manager" guest manager "$newest" on --fpga 2 -- \
 	selftests/suite.sh selftests/tests/{manager,units}.sh
 part "sanitizers" sanitizers "$newest"
 [[ ! $newest ]] || part "Linux $newest IOMMU off" suite "$newest" off

@@ -16,6 +16,7 @@
 #include "led.h"
 #include "network.h"
 #include "rashpa-fpga.h"
+#include "route-probe.h"
 
 #define HANDSHAKE_MS	30000		/* other modules may take long to come */
 #define BYE_MS		30000		/* the receiver waits for what is under way */
@@ -101,7 +102,10 @@ static int send_image(struct worker *w, uint64_t stack, uint32_t image, bool las
 	return 0;
 }
 
-/* 1: a slot is free for this stack; 0: no more are wanted */
+/*
+ * 1: a slot is free for this stack; 0: no more are wanted. At the end who is behind catches up, so
+ * that all regions of a stack are sent.
+ */
 static int await_credit(struct worker *w, uint64_t stack)
 {
 	struct receiver *r = w->receiver;
@@ -118,7 +122,9 @@ static int await_credit(struct worker *w, uint64_t stack)
 		pthread_cond_wait(&r->more, &r->lock);
 	}
 	w->holding = false;
-	free = !r->over && !s->halt;
+	free = !r->over && (!s->halt || stack < r->begun);
+	if (free && stack >= r->begun)
+		r->begun = stack + 1;
 	pthread_mutex_unlock(&r->lock);
 	w->waited_ns += begin ? now_ns() - begin : 0;
 	return free;
@@ -776,12 +782,65 @@ static void close_all(struct sender *s)
 	free(s->worker);
 }
 
+static const struct transport * const transports[] = {
+	[TRANSPORT_ROCE] = &transport_roce, [TRANSPORT_UDP] = &transport_udp,
+	[TRANSPORT_JUNGFRAU] = &transport_jungfrau,
+};
+
+/* Bytes behind the header of UDP, of the longest packet. */
+static uint32_t longest(const struct sender *s, const struct packets *p)
+{
+	const bool together = !s->transport->linked || adjacent(s);
+	uint32_t most = 0;
+
+	for (unsigned int i = 0; i < s->config->regions; i++) {
+		const struct region *r = &s->config->region[i];
+		const struct cut cut = cut_region(r->width, r->height,
+						  pixel_bytes(s->dataset->geometry.pixel),
+						  together, p->message);
+		const uint32_t bytes = cut_piece(&cut, 0).bytes;
+
+		most = bytes > most ? bytes : most;
+	}
+	most = most < p->part ? most : p->part;
+	/* RDMA fills words */
+	return p->header + (most + 3) / 4 * 4;
+}
+
+struct json_object *network_paths(const struct config *config, struct dataset *dataset)
+{
+	const struct network_config *c = &config->net;
+	const struct sender s = {
+		.config = config, .transport = transports[c->transport], .dataset = dataset,
+	};
+	struct json_object *list = json_object_new_array();
+	struct route_probe probe[RECEIVERS_MOST];
+	struct packets packets;
+
+	if (!s.transport->packets(&s, &packets))
+		return list;
+	for (uint32_t i = 0; i < c->receivers; i++)
+		probe[i] = (struct route_probe) {
+			.to = c->to[i], .interface = packets.interface,
+			.payload = longest(&s, &packets),
+		};
+	route_probe(probe, c->receivers);
+	for (uint32_t i = 0; i < c->receivers; i++) {
+		struct json_object *o;
+
+		if (!probe[i].carries)
+			continue;
+		o = json_object_new_object();
+		put_text(o, "to", probe[i].to);
+		put_int(o, "needs", probe[i].needs);
+		put_int(o, "carries", probe[i].carries);
+		json_object_array_add(list, o);
+	}
+	return list;
+}
+
 int network_run(const struct config *config, struct dataset *dataset, volatile bool *stop)
 {
-	static const struct transport * const transports[] = {
-		[TRANSPORT_ROCE] = &transport_roce, [TRANSPORT_UDP] = &transport_udp,
-		[TRANSPORT_JUNGFRAU] = &transport_jungfrau,
-	};
 	struct sender s = {
 		.config = config, .transport = transports[config->net.transport],
 		.dataset = dataset, .stop = stop,
