@@ -380,6 +380,19 @@ static void give_up(struct receiver *r)
 	pthread_mutex_unlock(&r->lock);
 }
 
+static int take_bye(struct receiver *r, struct json_object *message, char *why)
+{
+	char what[WHY_SIZE];
+
+	if (!r->told_end)
+		return because(why, -1, "%s: it says bye before the end", r->link.peer);
+	if (!link_number(message, "missing", 0, UINT64_MAX, &r->missing, what) ||
+	    !link_number(message, "incomplete", 0, UINT64_MAX, &r->incomplete, what))
+		return because(why, -1, "%s: %s", r->link.peer, what);
+	r->parted = true;
+	return 0;
+}
+
 static int listen_to(struct receiver *r)
 {
 	struct json_object *message;
@@ -387,7 +400,7 @@ static int listen_to(struct receiver *r)
 	const char *kind;
 	int result = 0;
 
-	for (unsigned int i = 0; i < LINK_AT_ONCE; i++) {
+	for (unsigned int i = 0; i < LINK_AT_ONCE && !r->parted; i++) {
 		result = link_take(&r->link, &message, why);
 		if (result <= 0)
 			break;
@@ -401,7 +414,7 @@ static int listen_to(struct receiver *r)
 		else if (!strcmp(kind, "credit"))
 			result = take_credit(r, message, why);
 		else if (!strcmp(kind, "bye"))
-			result = because(why, -1, "%s: it says bye before the end", r->link.peer);
+			result = take_bye(r, message, why);
 		json_object_put(message);
 		if (result < 0)
 			break;
@@ -437,6 +450,22 @@ static int tell_progress(struct receiver *r, const char *kind)
 	return -1;
 }
 
+static bool all_sent(const struct receiver *r)
+{
+	for (uint32_t i = 0; i < r->sender->config->regions; i++) {
+		if (!worker_of(r, i)->done)
+			return false;
+	}
+	return true;
+}
+
+/* All that is under way first, then the counts. */
+static int tell_end(struct receiver *r)
+{
+	r->told_end = true;
+	return tell_progress(r, "end");
+}
+
 static uint64_t sum_messages(const struct sender *s, bool *all_done)
 {
 	uint64_t sum = 0;
@@ -449,14 +478,21 @@ static uint64_t sum_messages(const struct sender *s, bool *all_done)
 	return sum;
 }
 
+/* Who has all hears so at once: it does not wait for others that are slower. */
 static void look_at_receivers(struct sender *s, bool tell, int *result)
 {
 	for (uint32_t i = 0; i < s->receivers; i++) {
 		struct receiver *r = &s->receiver[i];
+		int error;
 
-		if (r->gone)
+		if (r->gone || r->parted)
 			continue;
-		if (listen_to(r) || (tell && tell_progress(r, "progress")))
+		error = listen_to(r);
+		if (!error && !r->told_end && all_sent(r))
+			error = tell_end(r);
+		else if (!error && !r->told_end && tell)
+			error = tell_progress(r, "progress");
+		if (error)
 			*result = EXIT_FAILED;
 	}
 }
@@ -467,7 +503,8 @@ static void wait_for_receivers(const struct sender *s)
 
 	for (uint32_t i = 0; i < s->receivers; i++)
 		fds[i] = (struct pollfd) {
-			.fd = s->receiver[i].gone ? -1 : s->receiver[i].link.fd, .events = POLLIN,
+			.fd = s->receiver[i].gone || s->receiver[i].parted ? -1 :
+			      s->receiver[i].link.fd, .events = POLLIN,
 		};
 	fds[s->receivers] = (struct pollfd) { .fd = led_fd(), .events = POLLIN };
 	poll(fds, s->receivers + 1, s->wish ? HOLD_MS : TICK_MS);
@@ -613,7 +650,7 @@ static int watch(struct sender *s)
 	return result;
 }
 
-/* All that is under way first, then the counts. */
+/* From each of them its account. */
 static int part(struct sender *s)
 {
 	struct json_object *message;
@@ -621,21 +658,20 @@ static int part(struct sender *s)
 	int result = 0;
 
 	for (uint32_t i = 0; i < s->receivers; i++) {
+		if (!s->receiver[i].gone && !s->receiver[i].told_end && tell_end(&s->receiver[i]))
+			result = EXIT_FAILED;
+	}
+	for (uint32_t i = 0; i < s->receivers; i++) {
 		struct receiver *r = &s->receiver[i];
 
-		if (r->gone)
+		if (r->gone || r->parted)
 			continue;
-		if (tell_progress(r, "end")) {
-			result = EXIT_FAILED;
-			continue;
-		}
 		if (link_await(&r->link, "bye", true, BYE_MS, NULL, &message, why)) {
 			result = fail("%s", why);
 			continue;
 		}
-		if (!link_number(message, "missing", 0, UINT64_MAX, &r->missing, why) ||
-		    !link_number(message, "incomplete", 0, UINT64_MAX, &r->incomplete, why))
-			result = fail("%s: %s", r->link.peer, why);
+		if (take_bye(r, message, why))
+			result = fail("%s", why);
 		json_object_put(message);
 	}
 	return result;

@@ -24,6 +24,8 @@ struct receiver {
 	uint32_t sampling, phase;
 	bool over;			/* it does not want any more, or: */
 	bool gone;
+	bool told_end;			/* what was sent to it */
+	bool parted;			/* and it has said what is missing */
 	uint64_t missing, incomplete;	/* as it says at the end; all ones: it did not say */
 	pthread_mutex_t lock;
 	pthread_cond_t more;
