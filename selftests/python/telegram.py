@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Talks to daemons in telegrams, written from Documentation/telegrams.rst alone.
 
-telegram.py ADDRESS until STATE: wait until the daemon is in this state.
+telegram.py ADDRESS until STATE [ADDRESS...]: wait until the daemon is in this state, and then others.
 telegram.py ADDRESS paths SETTINGS: what a detector's ways to its receivers need, and carry.
 telegram.py ADDRESS run SETTINGS FOLDER: a whole run of a detector; each telegram becomes a file.
 """
@@ -111,6 +111,12 @@ def paths(daemon, settings):
     daemon.ask("<bye/>")
 
 
+def until(daemon, state):
+    daemon.ask('<hello name="test" role="observer" interval="0.1"/>')
+    while daemon.wait("status").get("state") != state:
+        pass
+
+
 def main():
     daemon = Daemon(sys.argv[1])
     if sys.argv[2] == "paths":
@@ -119,9 +125,9 @@ def main():
     if sys.argv[2] == "run":
         whole_run(daemon, *sys.argv[3:])
         return
-    daemon.ask('<hello name="test" role="observer" interval="0.1"/>')
-    while daemon.wait("status").get("state") != sys.argv[3]:
-        pass
+    until(daemon, sys.argv[3])
+    for address in sys.argv[4:]:
+        until(Daemon(address), sys.argv[3])
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@
 
 #define JUNGFRAU_MTU	8268	/* IP, UDP, a header of 48 bytes, and four lines of a half image */
 #define SLOTS_LEAST	2
-#define PATH_HEADERS	(40 + 8 + 36)	/* most of IP and UDP, and of RDMA, which are more than ours */
+#define PATH_HEADERS	(40 + 8 + 36)	/* of IPv6, UDP, and RDMA: most that a packet has */
 #define MESSAGE_LEAST	64	/* as remu takes it */
 #define PAGE		4096	/* stacks begin at pages */
 #define GAINS		3	/* of a JUNGFRAU */
@@ -310,7 +310,8 @@ static void check_engine(struct findings *to, const struct flow *f)
 		find(to, f->to, true, "%s is the board of %s: it can do one of both", engine,
 		     f->from->name);
 	if (*attribute(board, "pretreats", text, sizeof(text)) && strcmp(text, "true"))
-		find(to, f->to, true, "%s has no processing unit: use <engine>cpu</engine>", engine);
+		find(to, f->to, true, "%s has no processing unit: use <engine>cpu</engine>",
+		     engine);
 	memory = number_of(board, "memory");
 	if (!memory)
 		return;
@@ -378,7 +379,8 @@ static void check_network(struct findings *to, const struct flow *f)
 			find(to, ends[i], true, "there is no RDMA device %s", name);
 		mtu[i] = number_setting(ends[i], "mtu", *name ? number_of(nic, "mtu") : 0);
 		/* where it was tried, no MTU needs to be looked at */
-		if (!strcmp(f->transport, "jungfrau") && !f->carries && most_mtu(ends[i]) < JUNGFRAU_MTU)
+		if (!strcmp(f->transport, "jungfrau") && !f->carries &&
+		    most_mtu(ends[i]) < JUNGFRAU_MTU)
 			find(to, ends[i], true, "packets of a JUNGFRAU need an MTU of %d, and no interface has that: they may not be fragmented",
 			     JUNGFRAU_MTU);
 	}

@@ -86,10 +86,10 @@ struct message {
 
 /* What packets will be, before anything is open. */
 struct packets {
-	uint32_t header;		/* bytes behind that of UDP, and of what follows the message */
-	uint32_t part;			/* most bytes of a message that are in one */
+	uint32_t header;		/* bytes before and behind what is of the message */
+	uint32_t part;			/* most bytes of a message in one */
 	uint32_t message;		/* most bytes of a message */
-	char interface[IF_NAMESIZE];	/* that they leave by; "": whichever leads to the receiver */
+	char interface[IF_NAMESIZE];	/* that they leave by; "": any */
 };
 
 /* How messages go. All return 0, or -1 and why; @why of a worker is its own. */
