@@ -349,8 +349,9 @@ static int run(struct run *r)
 	const struct engine *engine = r->config->engine;
 	/* who leads us has the detector begin after this: what others left is not this run's */
 	const bool fresh = led() && !r->config->net.listen;
-	unsigned int flags = r->config->from_start ? RASHPA_STREAM_FROM_START :
-			     fresh ? RASHPA_STREAM_FRESH : 0;
+	/* a stream that we receive is ours from its first stack on, however late we look */
+	const bool first = r->config->from_start || r->config->net.listen;
+	unsigned int flags = first ? RASHPA_STREAM_FROM_START : fresh ? RASHPA_STREAM_FRESH : 0;
 	struct report *report = r->report;
 	int result;
 
