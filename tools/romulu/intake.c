@@ -12,6 +12,7 @@
 
 #define JUMP		(1 << 26)	/* messages that a sequence can miss */
 #define NONE		UINT64_MAX
+#define REORDER_NS	100000000ull	/* so late may a packet be that others have overtaken */
 
 bool intake_paced(const struct intake *in)
 {
@@ -255,7 +256,13 @@ bool flow_silent(const struct flow *f, uint64_t now, uint64_t ns)
 
 bool flow_settled(const struct flow *f, uint64_t now)
 {
-	return f->expected >= f->sent || flow_silent(f, now, f->intake->settle_ns);
+	const struct intake *in = f->intake;
+
+	if (f->expected < f->sent)
+		return flow_silent(f, now, in->settle_ns);
+	/* RDMA keeps the order: what is missing was lost */
+	return in->direct || !f->missing ||
+	       flow_silent(f, now, in->settle_ns < REORDER_NS ? in->settle_ns : REORDER_NS);
 }
 
 void flow_count_tail(struct flow *f)

@@ -26,7 +26,8 @@ struct flow {
 	/* written by that thread, looked at by others */
 	_Atomic uint64_t expected;	/* number of the message behind the last one */
 	_Atomic uint64_t moved_ns;
-	uint64_t received, missing, duplicate, reordered, late, first_missing, longest_gap;
+	_Atomic uint64_t missing;
+	uint64_t received, duplicate, reordered, late, first_missing, longest_gap;
 	uint64_t passed;		/* stacks that it has left behind; intake->lock */
 	/* of the thread that watches */
 	uint64_t sent;			/* as the sender says */
