@@ -164,15 +164,22 @@ static const struct habit habits[] = {
 };
 
 static const struct habit nvidia_open = {
-	"nvidia", GPU_GIVES, "(open modules) gives memory of cuMemGetHandleForAddressRange to boards", NULL,
+	"nvidia", GPU_GIVES,
+	"(open modules) gives memory of cuMemGetHandleForAddressRange to boards", NULL,
 };
+
 static const struct habit nvidia_closed = {
 	"nvidia", GPU_NOTE, "(closed modules) gives its memory to no board",
 	"install the open kernel modules (Turing and newer); an older GPU reads host buffers: cuMemHostRegister",
 };
-static const struct habit amdgpu_p2p = { "amdgpu", GPU_GIVES, "gives its memory to boards", NULL };
+
+static const struct habit amdgpu_p2p = {
+	"amdgpu", GPU_GIVES, "gives its memory to boards", NULL,
+};
+
 static const struct habit amdgpu_host = {
-	"amdgpu", GPU_NOTE, "moves memory to the host's before a board gets it: this kernel has no P2PDMA",
+	"amdgpu", GPU_NOTE,
+	"moves memory to the host's before a board gets it: this kernel has no P2PDMA",
 	"a kernel with CONFIG_PCI_P2PDMA (Debian's from 7.2)",
 };
 

@@ -1240,7 +1240,8 @@ static void test_gpus(void)
 		{ "0000:01:00.0", "0x030200\n", "0x10de\n", "nvidia",
 		  "0xf0000000 0xf0ffffff 0x40200\n0x100000000 0x1ffffffff 0x14220c\n", NULL, true,
 		  GPU_GIVES, "open modules) gives memory.*BAR 4 GiB", NULL },
-		{ "0000:02:00.0", "0x020000\n", "0x8086\n", "e1000e", "", NULL, true, GPU_OTHER, NULL, NULL },
+		{ "0000:02:00.0", "0x020000\n", "0x8086\n", "e1000e", "", NULL, true, GPU_OTHER,
+		  NULL, NULL },
 		{ "0000:03:00.0", "0x038000\n", "0x1002\n", "amdgpu",
 		  "0x100000000 0x10fffffff 0x14220c\n", "17163091968\n", true, GPU_NOTE,
 		  "only 256 MiB of 1.*GiB are in its BAR", "Resizable BAR" },
@@ -1253,8 +1254,8 @@ static void test_gpus(void)
 		  "ast.*not known", NULL },
 		{ "0000:07:00.0", "0x038000\n", "0x1af4\n", "virtio-pci", "", NULL, true, GPU_GIVES,
 		  "virtio_gpu gives", NULL },
-		{ "10000:07:00.0", "0x030000\n", "0x8086\n", NULL, "rubbish\n", NULL, true, GPU_OTHER,
-		  "no driver has it", NULL },
+		{ "10000:07:00.0", "0x030000\n", "0x8086\n", NULL, "rubbish\n", NULL, true,
+		  GPU_OTHER, "no driver has it", NULL },
 	};
 	enum { CASES = sizeof(cases) / sizeof(cases[0]) };
 	static const char open_text[] =
@@ -1277,7 +1278,8 @@ static void test_gpus(void)
 		if (cases[i].total)
 			put_line(root, cases[i].bdf, "mem_info_vram_total", cases[i].total);
 		snprintf(text, sizeof(text), "../../../bus/pci/drivers/%s", cases[i].driver);
-		snprintf(link, sizeof(link), "%s/sys/bus/pci/devices/%s/driver", root, cases[i].bdf);
+		snprintf(link, sizeof(link), "%s/sys/bus/pci/devices/%s/driver", root,
+			 cases[i].bdf);
 		if (cases[i].driver && symlink(text, link))
 			perror(link);
 	}

@@ -273,7 +273,8 @@ static bool enough(const struct run *r)
 
 /*
  * As rashpa_stream_next(), for as long as --timeout allows, however many signals come (engines have
- * timers). *since: when the wait began, if there was one: some machines ask the kernel for the time.
+ * timers). *since: when a wait began. Some machines ask the kernel for the time, so it is asked for
+ * where there is a wait only.
  */
 static int next_stack(struct run *r, struct rashpa_stack *st, uint64_t *since)
 {
