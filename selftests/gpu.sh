@@ -7,7 +7,6 @@ set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 export VK_DRIVER_FILES=/usr/share/vulkan/icd.d/lvp_icd.json
 export VK_INSTANCE_LAYERS=VK_LAYER_KHRONOS_validation
-export VK_LAYER_ENABLES=VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT
 out=$(mktemp)
 trap 'rm -f "$out"' EXIT
 
