@@ -69,7 +69,7 @@ have_helper() { # name, library
 add_gpu() { # bus
 	local render=("${LOADER[@]}") node=''
 
-	for node in /dev/dri/renderD*; do
+	for node in /dev/dri/render*; do
 		[[ ! -w $node ]] || break
 		node=
 	done

@@ -13,8 +13,6 @@
 
 #define CORE	2	/* DISPLAY_GL_MODE_CORE */
 
-bool egl_init(const char *rendernode, int mode, void **errp);
-
 __attribute__((noreturn))
 static void fail(const char *what, const char *name)
 {

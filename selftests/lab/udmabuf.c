@@ -9,17 +9,14 @@
 #include <linux/udmabuf.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 
 static int device = -1;		/* what was opened as /dev/udmabuf */
 
-int open(const char *path, int flags, ...);
-int open64(const char *path, int flags, ...);
-int ioctl(int fd, unsigned long request, ...);
-
 static int open_as(const char *name, const char *path, int flags, mode_t mode)
 {
-	int (*of_libc)(const char *path, int flags, ...) = dlsym(RTLD_NEXT, name);
+	__typeof__(open) *of_libc = dlsym(RTLD_NEXT, name);
 
 	if (strcmp(path, "/dev/udmabuf"))
 		return of_libc(path, flags, mode);
@@ -27,24 +24,31 @@ static int open_as(const char *name, const char *path, int flags, mode_t mode)
 	return device;
 }
 
-#define OPEN(name)						\
-	int name(const char *path, int flags, ...)		\
-	{							\
-		mode_t mode;					\
-		va_list more;					\
-								\
-		va_start(more, flags);				\
-		mode = va_arg(more, mode_t);			\
-		va_end(more);					\
-		return open_as(#name, path, flags, mode);	\
-	}
+int open(const char *path, int flags, ...)
+{
+	mode_t mode;
+	va_list more;
 
-OPEN(open)
-OPEN(open64)
+	va_start(more, flags);
+	mode = va_arg(more, mode_t);
+	va_end(more);
+	return open_as("open", path, flags, mode);
+}
+
+int open64(const char *path, int flags, ...)
+{
+	mode_t mode;
+	va_list more;
+
+	va_start(more, flags);
+	mode = va_arg(more, mode_t);
+	va_end(more);
+	return open_as("open64", path, flags, mode);
+}
 
 int ioctl(int fd, unsigned long request, ...)
 {
-	int (*of_libc)(int fd, unsigned long request, ...) = dlsym(RTLD_NEXT, "ioctl");
+	__typeof__(ioctl) *of_libc = dlsym(RTLD_NEXT, "ioctl");
 	const struct udmabuf_create *create;
 	va_list more;
 	void *arg;

@@ -7,8 +7,8 @@
 ((${RASHPA_GPUS:-0})) || { skip "frames in memory of a GPU" "no GPU in this guest (lab run --gpu)"; finish; }
 have_fpga || { skip "frames in memory of a GPU" "no software FPGA in this guest"; finish; }
 modprobe virtio-gpu
-wait_for 20 test -w /dev/dri/renderD128
-ok $? "the GPU has a render node"
+wait_for 20 compgen -G "/dev/dri/renderD*" >"$work/node"
+ok $? "the GPU has a render node" || finish
 # that one alone: others look for their devices first
 export VK_DRIVER_FILES=/usr/share/vulkan/icd.d/virtio_icd.json RASHPA_RUN=$work
 policy=/sys/module/rashpa/parameters/p2p_bridge
@@ -31,12 +31,11 @@ attach() { # PIPELINE OPTION...: in the background
 		>"$work/out" 2>&1 &
 	romulu=$!
 }
-# on_gpu PIPELINE OPTION...: the same with memory of the GPU, until that is offered
+# on_gpu PIPELINE [SIZE [OPTION...]]: the same with memory of the GPU, until that is offered
 on_gpu() {
 	local pipeline=$1
-	shift
 	rm -f "$work/gpu"
-	attach "$pipeline" --engine vulkan --offer gpu "$@"
+	attach "$pipeline" --engine vulkan --offer "gpu${2+:$2}" "${@:3}"
 	until [[ -S $work/gpu ]] || ! readlink "/proc/$romulu/exe" >/dev/null; do :; done
 }
 both() { # STATUS NAME: the detector ends well, the receiver as expected
@@ -56,7 +55,7 @@ if [[ -d ${RASHPA_DATA-}/jungfrau ]]; then
 			"gain": ["$data/gain_g0.bin.zst", "$data/gain_g1.bin.zst", "$data/gain_g2.bin.zst"]},
 		 "sinks": {"raw": {"file": "photons.f32", "overwrite": true}}}
 	END
-	on_gpu "$work/photons.json" --offer-size 8M
+	on_gpu "$work/photons.json" 8M
 	start "$data" --images 10 --bunch 1 --slots 4 --payload gpu
 	both 0 "ten real frames"
 	is "all were in memory of the GPU" "$(says '.processing | [.engine, .in_place, .images, .lost]')" \
@@ -137,7 +136,7 @@ both 0 "the next receiver, stacks of two"
 is "has all" "$(stat -c %s "$work/all")" $((10 * float))
 
 # --- what the engine cannot take
-on_gpu '{}' --offer-size 4M --timeout 20
+on_gpu '{}' 4M --timeout 20
 start generate:4 --images 40 --bunch 1 --slots 5 --payload gpu --timeout 20
 wait "$remu"
 holds "more slots than there is memory: the detector says so" "$?" || sed 's/^/# /' "$work/remu.out"

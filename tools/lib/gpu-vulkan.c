@@ -14,6 +14,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,18 +24,6 @@
 #define DMABUF		VK_EXTERNAL_MEMORY_HANDLE_TYPE_DMA_BUF_BIT_EXT
 #define USAGE		(VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT | \
 			 VK_BUFFER_USAGE_TRANSFER_DST_BIT)
-
-#define OF_INSTANCE(X)							\
-	X(CreateDevice) X(DestroyInstance) X(EnumerateDeviceExtensionProperties) \
-	X(EnumeratePhysicalDevices) X(GetDeviceProcAddr)		\
-	X(GetPhysicalDeviceExternalBufferProperties) X(GetPhysicalDeviceMemoryProperties) \
-	X(GetPhysicalDeviceProperties) X(GetPhysicalDeviceProperties2)	\
-	X(GetPhysicalDeviceQueueFamilyProperties)
-#define OF_DEVICE(X)							\
-	X(AllocateMemory) X(BindBufferMemory) X(CreateBuffer) X(DestroyBuffer) X(DestroyDevice) \
-	X(FreeMemory) X(GetBufferMemoryRequirements) X(GetDeviceQueue) X(MapMemory)
-#define OF_EXTENSION(X)	X(GetMemoryFdKHR) X(GetMemoryFdPropertiesKHR)
-#define POINTER(name)	PFN_vk##name name;
 
 struct vulkan {
 	struct rashpa_gpu gpu;		/* first */
@@ -47,9 +36,28 @@ struct vulkan {
 	uint32_t family;
 	bool foreign;
 	VkPhysicalDeviceMemoryProperties memory;
-	OF_INSTANCE(POINTER)
-	OF_DEVICE(POINTER)
-	OF_EXTENSION(POINTER)
+	PFN_vkCreateDevice CreateDevice;
+	PFN_vkDestroyInstance DestroyInstance;
+	PFN_vkEnumerateDeviceExtensionProperties EnumerateDeviceExtensionProperties;
+	PFN_vkEnumeratePhysicalDevices EnumeratePhysicalDevices;
+	PFN_vkGetDeviceProcAddr GetDeviceProcAddr;
+	PFN_vkGetPhysicalDeviceExternalBufferProperties GetPhysicalDeviceExternalBufferProperties;
+	PFN_vkGetPhysicalDeviceMemoryProperties GetPhysicalDeviceMemoryProperties;
+	PFN_vkGetPhysicalDeviceProperties GetPhysicalDeviceProperties;
+	PFN_vkGetPhysicalDeviceProperties2 GetPhysicalDeviceProperties2;
+	PFN_vkGetPhysicalDeviceQueueFamilyProperties GetPhysicalDeviceQueueFamilyProperties;
+	PFN_vkAllocateMemory AllocateMemory;
+	PFN_vkBindBufferMemory BindBufferMemory;
+	PFN_vkCreateBuffer CreateBuffer;
+	PFN_vkDestroyBuffer DestroyBuffer;
+	PFN_vkDestroyDevice DestroyDevice;
+	PFN_vkFreeMemory FreeMemory;
+	PFN_vkGetBufferMemoryRequirements GetBufferMemoryRequirements;
+	PFN_vkGetDeviceQueue GetDeviceQueue;
+	PFN_vkMapMemory MapMemory;
+	/* where memory is shared */
+	PFN_vkGetMemoryFdKHR GetMemoryFdKHR;
+	PFN_vkGetMemoryFdPropertiesKHR GetMemoryFdPropertiesKHR;
 };
 
 struct vulkan_memory {
@@ -80,27 +88,59 @@ static int vulkan_fail(const struct vulkan *v, const char *what, VkResult result
 
 /* --- open --- */
 
+/* A function of Vulkan, and where its pointer is. */
+struct function {
+	const char *name;
+	size_t at;
+};
+
+#define F(name) { "vk" #name, offsetof(struct vulkan, name) }
+
+static const struct function of_instance[] = {
+	F(CreateDevice), F(DestroyInstance), F(EnumerateDeviceExtensionProperties),
+	F(EnumeratePhysicalDevices), F(GetDeviceProcAddr),
+	F(GetPhysicalDeviceExternalBufferProperties), F(GetPhysicalDeviceMemoryProperties),
+	F(GetPhysicalDeviceProperties), F(GetPhysicalDeviceProperties2),
+	F(GetPhysicalDeviceQueueFamilyProperties),
+};
+
+static const struct function of_device[] = {
+	F(AllocateMemory), F(BindBufferMemory), F(CreateBuffer), F(DestroyBuffer),
+	F(DestroyDevice), F(FreeMemory), F(GetBufferMemoryRequirements), F(GetDeviceQueue),
+	F(MapMemory),
+};
+
+static const struct function of_sharing[] = {
+	F(GetMemoryFdKHR), F(GetMemoryFdPropertiesKHR),
+};
+
+#undef F
+
+static bool keep(struct vulkan *v, const struct function *f, PFN_vkVoidFunction pointer)
+{
+	memcpy((char *)v + f->at, &pointer, sizeof(pointer));
+	return pointer;
+}
+
 static bool load(struct vulkan *v)
 {
-#define LOAD(name) v->name = (PFN_vk##name)v->get(v->instance, "vk" #name); found &= !!v->name;
 	bool found = true;
 
-	OF_INSTANCE(LOAD)
-#undef LOAD
+	for (size_t i = 0; i < ARRAY_SIZE(of_instance); i++)
+		found &= keep(v, &of_instance[i], v->get(v->instance, of_instance[i].name));
 	return found;
 }
 
 static bool load_device(struct vulkan *v, bool shares)
 {
-#define LOAD(name) v->name = (PFN_vk##name)v->GetDeviceProcAddr(v->device, "vk" #name); \
-		   found &= !!v->name;
 	bool found = true;
 
-	OF_DEVICE(LOAD)
-	if (shares) {
-		OF_EXTENSION(LOAD)
-	}
-#undef LOAD
+	for (size_t i = 0; i < ARRAY_SIZE(of_device); i++)
+		found &= keep(v, &of_device[i],
+			      v->GetDeviceProcAddr(v->device, of_device[i].name));
+	for (size_t i = 0; i < ARRAY_SIZE(of_sharing) && shares; i++)
+		found &= keep(v, &of_sharing[i],
+			      v->GetDeviceProcAddr(v->device, of_sharing[i].name));
 	return found;
 }
 
@@ -517,7 +557,7 @@ const struct gpu_way gpu_vulkan = {
 
 /* --- for programs with shaders --- */
 
-int rashpa_gpu_vulkan(const struct rashpa_gpu *gpu, struct rashpa_gpu_vulkan *vulkan)
+int rashpa_gpu_as_vulkan(const struct rashpa_gpu *gpu, struct rashpa_gpu_vulkan *vulkan)
 {
 	const struct vulkan *v = (const struct vulkan *)gpu;
 

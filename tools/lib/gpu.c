@@ -20,7 +20,7 @@ static int no_vulkan(unsigned int number, struct rashpa_gpu **gpu)
 
 const struct gpu_way gpu_vulkan = { .name = "vulkan", .open = no_vulkan };
 
-int rashpa_gpu_vulkan(const struct rashpa_gpu *gpu, struct rashpa_gpu_vulkan *vulkan)
+int rashpa_gpu_as_vulkan(const struct rashpa_gpu *gpu, struct rashpa_gpu_vulkan *vulkan)
 {
 	(void)gpu;
 	(void)vulkan;

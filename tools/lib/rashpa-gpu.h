@@ -64,8 +64,8 @@ struct rashpa_gpu_info {
  *
  * Vulkan has other settings in the environment: VK_DRIVER_FILES names the drivers that count.
  *
- * Return: 0 or a negative errno: -EINVAL (no such name), -EOPNOTSUPP (the library was built without,
- * or there is none on this machine), -ENODEV (no such GPU), -EIO (the driver failed).
+ * Return: 0 or a negative errno: -EINVAL (no such name), -EOPNOTSUPP (the library was built
+ * without, or there is none on this machine), -ENODEV (no such GPU), -EIO (the driver failed).
  */
 int rashpa_gpu_open(const char *name, struct rashpa_gpu **gpu);
 
@@ -136,8 +136,8 @@ void *rashpa_gpu_base(const struct rashpa_gpu_memory *memory);
  * rashpa_gpu_map() - let a function write into memory of a GPU
  * @device: from rashpa_device_open()
  * @memory: the handle
- * @map: see &struct rashpa_map_make; fd and RASHPA_MAP_DEVICE are set here: memory that a driver has
- *	moved to the host is refused
+ * @map: see &struct rashpa_map_make; fd and RASHPA_MAP_DEVICE are set here: memory that a driver
+ *	has moved to the host is refused
  *
  * Return: the map's fd (also in @map->out_fd) or a negative errno, as rashpa_device_map().
  */
@@ -163,13 +163,13 @@ struct rashpa_gpu_vulkan {
 };
 
 /**
- * rashpa_gpu_vulkan() - what Vulkan calls this GPU
+ * rashpa_gpu_as_vulkan() - what Vulkan calls this GPU
  * @gpu: the handle
  * @vulkan: filled in
  *
  * Return: 0, or -EOPNOTSUPP: it is not Vulkan's.
  */
-int rashpa_gpu_vulkan(const struct rashpa_gpu *gpu, struct rashpa_gpu_vulkan *vulkan);
+int rashpa_gpu_as_vulkan(const struct rashpa_gpu *gpu, struct rashpa_gpu_vulkan *vulkan);
 
 /**
  * rashpa_gpu_vulkan_buffer() - the VkBuffer that is all of a memory

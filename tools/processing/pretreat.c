@@ -287,6 +287,6 @@ static void pretreat_end(struct rashpa_pipeline *p)
 }
 
 const struct rpu_stage rpu_stage_pretreat = {
-	.name = "pretreat", .on_gpu = true, .changes = true, .read = pretreat_read, .begin = pretreat_begin, .room = pretreat_room,
-	.run = pretreat_run, .end = pretreat_end,
+	.name = "pretreat", .on_gpu = true, .changes = true, .read = pretreat_read,
+	.begin = pretreat_begin, .room = pretreat_room, .run = pretreat_run, .end = pretreat_end,
 };

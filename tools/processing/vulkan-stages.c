@@ -12,7 +12,7 @@
 #include "say.h"
 
 #define OFFERED		(UINT64_C(64) << 20)	/* bytes, when nobody says how many */
-#define PIECE		1024u			/* pixels of a group that counts, as vulkan-above.comp */
+#define PIECE		1024u			/* pixels of a group in vulkan-above.comp */
 
 static struct rpu_vk *of(struct rpu_gpu *gpu)
 {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * A GPU by Vulkan: buffers, shaders, and batches of commands. All shaders have the same buffers, and
- * all batches run one after the other.
+ * A GPU by Vulkan: buffers, shaders, and batches of commands. All shaders have the same buffers,
+ * and all batches run one after the other.
  */
 #include "vulkan.h"
 
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,16 +54,33 @@ static int wrong(const struct rpu_vk *g, const char *what, VkResult result, char
 
 /* --- open --- */
 
+#define F(name) { "vk" #name, offsetof(struct rpu_vk, name) }
+static const struct {
+	const char *name;
+	size_t at;
+} functions[] = {
+	F(AllocateCommandBuffers), F(AllocateDescriptorSets), F(AllocateMemory),
+	F(BeginCommandBuffer), F(BindBufferMemory), F(CmdBindDescriptorSets), F(CmdBindPipeline),
+	F(CmdCopyBuffer), F(CmdDispatch), F(CmdFillBuffer), F(CmdPipelineBarrier),
+	F(CmdPushConstants), F(CreateBuffer), F(CreateCommandPool), F(CreateComputePipelines),
+	F(CreateDescriptorPool), F(CreateDescriptorSetLayout), F(CreateFence),
+	F(CreatePipelineLayout), F(CreateShaderModule), F(DestroyBuffer), F(DestroyCommandPool),
+	F(DestroyDescriptorPool), F(DestroyDescriptorSetLayout), F(DestroyFence),
+	F(DestroyPipeline), F(DestroyPipelineLayout), F(DestroyShaderModule), F(DeviceWaitIdle),
+	F(EndCommandBuffer), F(FreeMemory), F(GetBufferMemoryRequirements), F(MapMemory),
+	F(QueueSubmit), F(ResetFences), F(UpdateDescriptorSets), F(WaitForFences),
+};
+
+#undef F
+
 static bool load(struct rpu_vk *g)
 {
-#define LOAD(name) g->name = (PFN_vk##name)get_device(g->device, "vk" #name); found &= !!g->name;
 	const VkInstance instance = g->vk.instance;
 	const PFN_vkGetInstanceProcAddr get = (PFN_vkGetInstanceProcAddr)g->vk.get_instance_proc;
 	PFN_vkGetPhysicalDeviceMemoryProperties get_memory;
 	PFN_vkGetPhysicalDeviceProperties get_about;
 	PFN_vkGetDeviceProcAddr get_device;
 	VkPhysicalDeviceProperties about;
-	bool found = true;
 
 	get_device = (PFN_vkGetDeviceProcAddr)get(instance, "vkGetDeviceProcAddr");
 	get_about = (PFN_vkGetPhysicalDeviceProperties)get(instance,
@@ -75,9 +93,14 @@ static bool load(struct rpu_vk *g)
 	get_about(g->vk.physical, &about);
 	g->limits = about.limits;
 	get_memory(g->vk.physical, &g->memory);
-	RPU_VK_DEVICE(LOAD)
-#undef LOAD
-	return found;
+	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
+		const PFN_vkVoidFunction f = get_device(g->device, functions[i].name);
+
+		if (!f)
+			return false;
+		memcpy((char *)g + functions[i].at, &f, sizeof(f));
+	}
+	return true;
 }
 
 static VkResult make_commands(struct rpu_vk *g)
@@ -149,7 +172,7 @@ int rpu_vk_open(struct rpu_vk *g, const char *name, char *why)
 {
 	VkResult result;
 
-	if (rashpa_gpu_open(name, &g->gpu) || rashpa_gpu_vulkan(g->gpu, &g->vk))
+	if (rashpa_gpu_open(name, &g->gpu) || rashpa_gpu_as_vulkan(g->gpu, &g->vk))
 		return because(why, -1, "engine %s: %s", name, rashpa_reason());
 	rashpa_gpu_about(g->gpu, &g->info);
 	if (!load(g))
@@ -225,8 +248,8 @@ int rpu_vk_make(struct rpu_vk *g, struct rpu_vk_buffer *b, uint64_t bytes, bool 
 	};
 
 	if (wanted.size > g->limits.maxStorageBufferRange)
-		return because(why, -1, "%s: a buffer has up to %" PRIu32 " bytes there, and %" PRIu64
-			       " are needed: have smaller images, or use --engine cpu",
+		return because(why, -1, "%s: a buffer has up to %" PRIu32 " bytes there, and %"
+			       PRIu64 " are needed: have smaller images, or use --engine cpu",
 			       g->info.name, g->limits.maxStorageBufferRange, bytes);
 	if (wrong(g, "a buffer", g->CreateBuffer(g->device, &wanted, NULL, &b->buffer), why) ||
 	    take_memory(g, b, host, why))

@@ -11,19 +11,6 @@
 
 #define RPU_LANES	128u		/* of a group, see vulkan.glsl */
 
-#define RPU_VK_DEVICE(X)						\
-	X(AllocateCommandBuffers) X(AllocateDescriptorSets) X(AllocateMemory) \
-	X(BeginCommandBuffer) X(BindBufferMemory) X(CmdBindDescriptorSets) X(CmdBindPipeline) \
-	X(CmdCopyBuffer) X(CmdDispatch) X(CmdFillBuffer) X(CmdPipelineBarrier) \
-	X(CmdPushConstants) X(CreateBuffer) X(CreateCommandPool) X(CreateComputePipelines) \
-	X(CreateDescriptorPool) X(CreateDescriptorSetLayout) X(CreateFence) \
-	X(CreatePipelineLayout) X(CreateShaderModule) X(DestroyBuffer) X(DestroyCommandPool) \
-	X(DestroyDescriptorPool) X(DestroyDescriptorSetLayout) X(DestroyFence) \
-	X(DestroyPipeline) X(DestroyPipelineLayout) X(DestroyShaderModule) X(DeviceWaitIdle) \
-	X(EndCommandBuffer) X(FreeMemory) X(GetBufferMemoryRequirements) X(MapMemory) \
-	X(QueueSubmit) X(ResetFences) X(UpdateDescriptorSets) X(WaitForFences)
-#define RPU_VK_POINTER(name)	PFN_vk##name name;
-
 /* Buffers of shaders, as vulkan.glsl has them. */
 enum rpu_place {
 	RPU_AT_RAW, RPU_AT_PEDESTAL, RPU_AT_GAIN, RPU_AT_IMAGE, RPU_AT_TOLD, RPU_AT_ROW,
@@ -64,7 +51,44 @@ struct rpu_vk {
 	VkDevice device;
 	VkPhysicalDeviceMemoryProperties memory;
 	VkPhysicalDeviceLimits limits;
-	RPU_VK_DEVICE(RPU_VK_POINTER)
+	/* functions of Vulkan: a table in vulkan.c has their names */
+	PFN_vkAllocateCommandBuffers AllocateCommandBuffers;
+	PFN_vkAllocateDescriptorSets AllocateDescriptorSets;
+	PFN_vkAllocateMemory AllocateMemory;
+	PFN_vkBeginCommandBuffer BeginCommandBuffer;
+	PFN_vkBindBufferMemory BindBufferMemory;
+	PFN_vkCmdBindDescriptorSets CmdBindDescriptorSets;
+	PFN_vkCmdBindPipeline CmdBindPipeline;
+	PFN_vkCmdCopyBuffer CmdCopyBuffer;
+	PFN_vkCmdDispatch CmdDispatch;
+	PFN_vkCmdFillBuffer CmdFillBuffer;
+	PFN_vkCmdPipelineBarrier CmdPipelineBarrier;
+	PFN_vkCmdPushConstants CmdPushConstants;
+	PFN_vkCreateBuffer CreateBuffer;
+	PFN_vkCreateCommandPool CreateCommandPool;
+	PFN_vkCreateComputePipelines CreateComputePipelines;
+	PFN_vkCreateDescriptorPool CreateDescriptorPool;
+	PFN_vkCreateDescriptorSetLayout CreateDescriptorSetLayout;
+	PFN_vkCreateFence CreateFence;
+	PFN_vkCreatePipelineLayout CreatePipelineLayout;
+	PFN_vkCreateShaderModule CreateShaderModule;
+	PFN_vkDestroyBuffer DestroyBuffer;
+	PFN_vkDestroyCommandPool DestroyCommandPool;
+	PFN_vkDestroyDescriptorPool DestroyDescriptorPool;
+	PFN_vkDestroyDescriptorSetLayout DestroyDescriptorSetLayout;
+	PFN_vkDestroyFence DestroyFence;
+	PFN_vkDestroyPipeline DestroyPipeline;
+	PFN_vkDestroyPipelineLayout DestroyPipelineLayout;
+	PFN_vkDestroyShaderModule DestroyShaderModule;
+	PFN_vkDeviceWaitIdle DeviceWaitIdle;
+	PFN_vkEndCommandBuffer EndCommandBuffer;
+	PFN_vkFreeMemory FreeMemory;
+	PFN_vkGetBufferMemoryRequirements GetBufferMemoryRequirements;
+	PFN_vkMapMemory MapMemory;
+	PFN_vkQueueSubmit QueueSubmit;
+	PFN_vkResetFences ResetFences;
+	PFN_vkUpdateDescriptorSets UpdateDescriptorSets;
+	PFN_vkWaitForFences WaitForFences;
 
 	VkCommandPool pool;
 	VkCommandBuffer commands;
@@ -78,7 +102,7 @@ struct rpu_vk {
 
 	struct rashpa_gpu_memory *offered;	/* for raw images */
 	uint64_t offered_bytes;
-	void *addresses;	/* of what is offered: nothing is there, if no processor reaches it */
+	void *addresses;	/* of what is offered, if no processor reaches it */
 	struct rashpa_raw_ring ring;
 	uint32_t raw_bytes;	/* of a pixel */
 	uint32_t width, height;	/* of raw images */
@@ -90,7 +114,7 @@ int rpu_vk_open(struct rpu_vk *g, const char *name, char *why);
 /* @host: of this machine, for both; else the GPU's. */
 int rpu_vk_make(struct rpu_vk *g, struct rpu_vk_buffer *b, uint64_t bytes, bool host, char *why);
 void rpu_vk_drop(struct rpu_vk *g, struct rpu_vk_buffer *b);
-/* The shader's constants: bytes of a raw pixel, jungfrau, whole, parts. */
+/* Its constants: bytes of a raw pixel, jungfrau, whole, parts. */
 int rpu_vk_shader(struct rpu_vk *g, enum rpu_shader which, const uint32_t constant[4], char *why);
 /* Let shaders see all buffers that were made. */
 void rpu_vk_bind(struct rpu_vk *g);

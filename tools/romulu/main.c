@@ -26,7 +26,6 @@ enum {
 	OPT_THREADS, OPT_RECEIVES, OPT_SLOTS, OPT_CLOSE_AFTER, OPT_STALL, OPT_WAIT, OPT_UNSOLICITED,
 	OPT_ONLY, OPT_PAYLOAD, OPT_SETTLE, OPT_TRANSPORT, OPT_MODULES, OPT_BUNCH, OPT_IDLE,
 	OPT_CPUS, OPT_XDP, OPT_ENGINE, OPT_PIPELINE, OPT_OFFER, OPT_FULL_AT,
-	OPT_OFFER_SIZE,
 };
 
 static const struct argp_option options[] = {
@@ -37,9 +36,9 @@ static const struct argp_option options[] = {
 	  "process the frames: what is done with them, see romulu(1)", 0 },
 	{ "engine", OPT_ENGINE, "cpu|reference|vulkan[:N]|fpgaN", 0,
 	  "who processes them (default cpu)", 0 },
-	{ "offer", OPT_OFFER, "NAME", 0,
-	  "of vulkan or fpgaN: its memory, for remu --payload NAME: the board writes there", 0 },
-	{ "offer-size", OPT_OFFER_SIZE, "SIZE", 0, "of vulkan: how much of it (default 64M)", 0 },
+	{ "offer", OPT_OFFER, "NAME[:SIZE]", 0,
+	  "of vulkan (64M, or SIZE) or fpgaN: its memory, for remu --payload NAME: the board writes there",
+	  0 },
 	{ "full-at", OPT_FULL_AT, "N", OPTION_HIDDEN, NULL, 0 },
 	{ "from-start", OPT_FROM_START, NULL, 0,
 	  "begin at the first stack of the stream, also of one that has ended", 0 },
@@ -125,6 +124,21 @@ static bool is_gpu(const char *text)
 			  strspn(text + 1, "0123456789") == strlen(text + 1));
 }
 
+/* NAME, or NAME:SIZE */
+static void parse_offer(struct argp_state *state, char *arg, struct config *c)
+{
+	char *size = strchr(arg, ':');
+
+	if (size)
+		*size++ = '\0';
+	if (!*arg || strlen(arg) >= RASHPA_STREAM_NAME)
+		argp_error(state, "--offer: \"%s\" is not a name of 1 to %d characters", arg,
+			   RASHPA_STREAM_NAME - 1);
+	if (size && (!parse_size(size, &c->offer_bytes) || !c->offer_bytes))
+		argp_error(state, "--offer: \"%s\" is not a size, as 64M", size);
+	c->offer = arg;
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct config *c = state->input;
@@ -157,14 +171,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		c->processor = arg;
 		break;
 	case OPT_OFFER:
-		if (!*arg || strlen(arg) >= RASHPA_STREAM_NAME)
-			argp_error(state, "--offer: \"%s\" is not a name of 1 to %d characters",
-				   arg, RASHPA_STREAM_NAME - 1);
-		c->offer = arg;
-		break;
-	case OPT_OFFER_SIZE:
-		if (!parse_size(arg, &c->offer_bytes) || !c->offer_bytes)
-			argp_error(state, "--offer-size: \"%s\" is not a size, as 64M", arg);
+		parse_offer(state, arg, c);
 		break;
 	case OPT_FULL_AT:
 		option_u32(state, "--full-at", arg, 1, UINT32_MAX, &c->full_at);
@@ -247,8 +254,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		if (c->offer && (!c->processor || !strcmp(c->processor, "cpu") ||
 				 !strcmp(c->processor, "reference")))
 			argp_error(state, "--offer: whose memory? Give --engine vulkan or fpgaN");
-		if (c->offer_bytes && (!c->offer || !is_gpu(c->processor)))
-			argp_error(state, "--offer-size: of what? Give --engine vulkan and --offer");
+		if (c->offer_bytes && !is_gpu(c->processor))
+			argp_error(state, "--offer: a board offers half of its memory: give no size");
 		break;
 	default:
 		return network_option(key, arg, state, &c->net.options);
