@@ -7,6 +7,8 @@ set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 export VK_DRIVER_FILES=/usr/share/vulkan/icd.d/lvp_icd.json
 export VK_INSTANCE_LAYERS=VK_LAYER_KHRONOS_validation
+# barriers around copies; what one shader leaves to the next they do not see
+export VK_KHRONOS_VALIDATION_VALIDATE_SYNC=true
 out=$(mktemp)
 trap 'rm -f "$out"' EXIT
 
