@@ -45,7 +45,12 @@ tally() { # TITLE FILE STATUS SECONDS
 		f=1
 		echo "not ok - $1: ran no test"
 	fi
-	grep -B8 '^not ok ' "$2" | grep '^not ok \|^#'
+	# with what was said of it, before or behind it
+	awk -v most=60 '
+		/^#/ { if (bad && said++ < most) print; else comment[n++ % most] = $0; next }
+		{ bad = /^not ok /; said = 0 }
+		bad { for (i = n > most ? n - most : 0; i < n; i++) print comment[i % most]; print }
+		{ n = 0 }' "$2"
 	grep '^ok .*# SKIP' "$2"
 	passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
 	echo "== $1: $p passed, $f failed, $s skipped ($4 s)"
@@ -150,8 +155,8 @@ for series in "$@"; do
 	part "Linux debug IOMMU off" suite debug off
 done
 [[ ! $newest ]] || part "Linux $newest IOMMU on" suite "$newest" on
-[[ ! $newest ]] || part "manager" guest manager "$newest" on --fpga 1 -- \
-	selftests/suite.sh selftests/tests/manager.sh
+[[ ! $newest ]] || part "manager" guest manager "$newest" on --fpga 2 -- \
+	selftests/suite.sh selftests/tests/{manager,units}.sh
 part "sanitizers" sanitizers "$newest"
 [[ ! $newest ]] || part "Linux $newest IOMMU off" suite "$newest" off
 for series in "$@"; do

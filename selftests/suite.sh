@@ -58,14 +58,40 @@ verdict() { # NAME STATUS
 	fi
 }
 
+# Where everybody is who belongs to a test that does not end.
+where_it_hangs() { # SESSION
+	local pid
+	ps -s "$1" -o pid,stat,time,wchan:24,args | sed 's/^/#   /'
+	for pid in $(ps -s "$1" -o pid=); do
+		sed "s/^/#   $pid: /" /proc/"$pid"/stack
+	done 2>/dev/null
+}
+
 # A crash in the middle must not look like a short, good test.
 run_test() {
-	local name status=0 before=$failed start=$SECONDS
+	local name status=0 before=$failed start=$SECONDS limit=$((450 * ${RASHPA_SLOW:-1})) test timer ended
 	name=$(basename "$1")
-	timeout $((450 * ${RASHPA_SLOW:-1})) "$@" >/tmp/out 2>&1 || status=$?
+	# what a shell begins beside itself is deaf to Control-C
+	setsid env --default-signal=INT,QUIT "$@" >/tmp/out 2>&1 &
+	test=$!
+	sleep "$limit" &
+	timer=$!
+	wait -n -p ended "$test" "$timer" || status=$?
+	if [[ $ended == "$timer" ]]; then
+		status=124
+		where_it_hangs "$test" >/tmp/where
+		cat /tmp/where >>/tmp/out
+		pkill -KILL -s "$test"
+		wait "$test" 2>/dev/null
+	else
+		kill "$timer"
+		wait "$timer" 2>/dev/null
+	fi
 	renumber "$name" "$before" </tmp/out
 	echo "# $name: $((SECONDS - start)) s"
-	if ((status != 0 && status != 4 && failed == before)); then
+	if ((status == 124)); then
+		verdict "$name: not at its end after $limit s" 1
+	elif ((status != 0 && status != 4 && failed == before)); then
 		verdict "$name: exit status $status" 1
 	fi
 }

@@ -104,6 +104,71 @@ chmod 644 "$keys/detector.key"
 # shellcheck disable=SC2046
 remu --daemon "tls:127.0.0.1:$(port)" $(tls detector) >"$work/out" 2>&1
 is "a key that all can read is refused" "$? $(grep -c chmod "$work/out")" "1 1"
+
+# --- ways that do not carry a packet: a detector, a router and a receiver, each with a network of its own
+# machine NAME: sets NAME to a process that has it
+machine() {
+	unshare -n sleep infinity &
+	declare -g "$1=$!"
+	pids+=($!)
+	other() { [[ $(readlink "/proc/$1/ns/net") != "$(readlink /proc/self/ns/net)" ]]; }
+	wait_for 20 other "$!"
+}
+at() { nsenter -t "$1" -n "${@:2}"; }
+sender='' router='' taker=''
+# cable MACHINE NUMBER MTU: from there to the router, with addresses of both kinds
+cable() {
+	at "$1" ip link set lo up
+	at "$1" ip link add eth0 mtu 9000 type veth peer name "eth$2" netns "$router" mtu "$3" &&
+		at "$1" ip addr add "10.4.$2.1/24" dev eth0 && at "$router" ip addr add "10.4.$2.2/24" dev "eth$2" &&
+		at "$1" ip addr add "fd04:$2::1/64" dev eth0 nodad &&
+		at "$router" ip addr add "fd04:$2::2/64" dev "eth$2" nodad &&
+		at "$1" ip link set eth0 up && at "$router" ip link set "eth$2" up &&
+		at "$1" ip route add default via "10.4.$2.2" && at "$1" ip route add default via "fd04:$2::2"
+}
+{
+	machine sender && machine router && machine taker && cable "$sender" 1 9000 && cable "$taker" 2 1500 &&
+		at "$router" sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1
+	ok $? "a router between 9000 and 1500 bytes"
+	at "$sender" remu --daemon "unix:$work/far" --dataset generate:2 --split 1 >"$work/far.log" 2>&1 &
+	pids+=($!)
+	at "$taker" romulu --daemon "unix:$work/near" >"$work/near.log" 2>&1 &
+	pids+=($!)
+	wait_for 60 test -S "$work/far" && wait_for 60 test -S "$work/near"
+	ok $? "daemons at both ends of it"
+	# way TO TRANSPORT MORE: bytes of its longest packet, and what the way carries
+	way() { python3 selftests/python/telegram.py "$work/far" paths "<transport>$2</transport><to>$1</to><rate>1</rate>${3-}"; }
+	is "short packets come through" "$(way 10.4.2.1:5001 udp)" 1480/1480
+	short() { [[ $(way '[fd04:2::1]:5001' udp) == 1500/1500 ]]; }
+	wait_for 20 short # neighbours of IPv6 are there a little later
+	ok $? "by IPv6, too"
+	is "those of a JUNGFRAU do not" "$(way 10.4.2.1:5001 jungfrau)" 8268/1500
+	is "nor by IPv6" "$(way '[fd04:2::1]:5001' jungfrau)" 8288/1500
+	is "nor several lines at once" "$(way 10.4.2.1:5001 udp '<message>5000</message>')" 4140/1500
+	is "two ways at once" "$(way 10.4.2.1:5001 jungfrau '<to>10.4.1.2:5001</to>')" "8268/1500 8268/8268"
+	is "nobody answers: nothing is said" "$(way 10.4.3.1:5001 jungfrau)" ""
+	cat >"$work/experiment.xml" <<-END
+		<experiment xmlns="urn:rashpa:1" version="1.0" name="far">
+			<detector name="board" at="unix:$work/far"> <message>5000</message> </detector>
+			<receiver name="judge" at="unix:$work/near"> <buffer>none</buffer> </receiver>
+			<flow from="board" to="judge" transport="udp" address="10.4.2.1:5001"/>
+		</experiment>
+	END
+	rashpa-manager check "$work/experiment.xml" >"$work/out" 2>&1
+	grep -q "board .*4140 bytes.* 1500 unfragmented: raise the MTU .* to 4140, or give board <message>1416</message>" \
+		"$work/out"
+	ok $? "check tells of it" || sed 's/^/# /' "$work/out"
+	sed -i 's/<message>5000/<message>1416/' "$work/experiment.xml"
+	rashpa-manager check "$work/experiment.xml" >"$work/out" 2>&1
+	is "and is content with its own remedy" "$(grep -c board "$work/out")" 0
+	at "$sender" ip link set eth0 mtu 1400
+	is "an interface that is too small" "$(way 10.4.2.1:5001 jungfrau)" 8268/1400
+	at "$sender" ip link set eth0 mtu 9000
+	at "$router" ip link set eth2 mtu 9000
+	is "what was raised carries them" "$(way 10.4.2.1:5001 jungfrau) $(way '[fd04:2::1]:5001' jungfrau)" \
+		"8268/8268 8288/8288"
+}
+
 mkdir "$work/units"
 for unit in tools/systemd/*.in; do
 	sed "s|@PREFIX@/bin|$tools|" "$unit" >"$work/units/$(basename "$unit" .in)"

@@ -100,6 +100,7 @@ for tool in remu romulu; do
 	refuses "somebody.*user:NAME.*cert:NAME.*anyone" "$tool" --daemon "unix:$work/socket" --leader somebody
 	refuses "leader.*Give --daemon" "$tool" --buffer here --leader anyone
 	refuses "tls-key and --tls-ca" "$tool" --daemon tls:6001 --tls-cert here.pem
+	refuses "tls-crl: give --tls-cert" "$tool" --daemon tls:6001 --tls-ca here.pem
 done
 
 # The driver is what is missing, whatever is asked for.

@@ -114,10 +114,10 @@ void counts_add(xmlNode *to, struct json_object *status)
 	(void)status;
 }
 
-void image_add(xmlNode *to, struct json_object *image)
+void configured_add(xmlNode *to, struct json_object *configured)
 {
 	(void)to;
-	(void)image;
+	(void)configured;
 }
 
 /* --- telegrams --- */

@@ -75,6 +75,10 @@ have_fpga() {
 # status FILTER: of the FPGA's registers and counters
 status() { rashpactl --json fpga status "fpga$fpga" | jq -r "$1"; }
 
+# gone PROCESS: it has ended. kill -0 would not do: where the shell has missed that a child of it
+# ended, which happens beside "read -t", the process is there until it is waited for.
+gone() { [[ ! -e /proc/$1/exe ]]; }
+
 # wait_for SECONDS COMMAND...: until it succeeds; a bounded wait for what has no fd, longer on
 # slow machines (RASHPA_SLOW, as in tap.c)
 wait_for() {

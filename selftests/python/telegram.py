@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Talks to daemons in telegrams, written from Documentation/telegrams.rst alone.
 
-telegram.py ADDRESS until STATE: wait until the daemon is in this state.
+telegram.py ADDRESS until STATE [ADDRESS...]: wait until the daemon is in this state, and then others.
+telegram.py ADDRESS paths SETTINGS: what a detector's ways to its receivers need, and carry.
 telegram.py ADDRESS run SETTINGS FOLDER: a whole run of a detector; each telegram becomes a file.
 """
 import socket
@@ -56,7 +57,10 @@ class Daemon:
 
     def ask(self, content):
         """The answer: an element."""
-        number = self.send(content)
+        return self.answer(self.send(content))
+
+    def answer(self, number):
+        """To the telegram of this number."""
         while True:
             telegram = self.receive()
             if telegram.get("re") == str(number):
@@ -94,14 +98,36 @@ def whole_run(daemon, settings, folder):
     daemon.ask("<bye/>")
 
 
+def paths(daemon, settings):
+    for content in ('<hello name="client" role="leader"/>',
+                    '<configure experiment="client" run="1">'
+                    f"<detector>{settings}</detector></configure>"):
+        answer = daemon.ask(content)
+        if kind(answer) == "error":
+            sys.exit(f"{content}: {answer.text}")
+    print(*(f'{p.get("needs")}/{p.get("carries")}' for p in daemon.ask("<get-status/>")
+            if kind(p) == "path"))
+    daemon.ask("<reset/>")
+    daemon.ask("<bye/>")
+
+
+def until(daemon, state):
+    daemon.ask('<hello name="test" role="observer" interval="0.1"/>')
+    while daemon.wait("status").get("state") != state:
+        pass
+
+
 def main():
     daemon = Daemon(sys.argv[1])
+    if sys.argv[2] == "paths":
+        paths(daemon, sys.argv[3])
+        return
     if sys.argv[2] == "run":
         whole_run(daemon, *sys.argv[3:])
         return
-    daemon.ask('<hello name="test" role="observer" interval="0.1"/>')
-    while daemon.wait("status").get("state") != sys.argv[3]:
-        pass
+    until(daemon, sys.argv[3])
+    for address in sys.argv[4:]:
+        until(Daemon(address), sys.argv[3])
 
 
 if __name__ == "__main__":

@@ -126,8 +126,8 @@ def example(name):
 class Rig:
     """A daemon with a leader and an observer."""
 
-    def __init__(self):
-        self.process, self.path = start()
+    def __init__(self, name="remu"):
+        self.process, self.path = start(name)
         self.leader = Daemon(self.path)
         self.observer = Daemon(self.path)
         self.leader.ask('<hello name="leader" role="leader"/>')
@@ -147,6 +147,16 @@ class Rig:
         self.stopped = children(self.process)
         for pid in self.stopped:
             os.kill(pid, signal.SIGSTOP)
+
+    def stop(self):
+        """The answer to stop, of whatever it does; and what became of what was asked for before."""
+        self.leader.unasked.clear()
+        number = self.leader.send("<stop/>")
+        wait_for(lambda: self.state() in ("stopping", "ended"))
+        for pid in self.stopped:
+            os.kill(pid, signal.SIGCONT)
+        answer = self.leader.answer(number)
+        return answer, [e.get("code") for e in self.leader.unasked if kind(e) == "error"]
 
     def reset(self):
         """Idle, whatever it was."""
@@ -234,7 +244,12 @@ def every_telegram_in_every_state():
         wrong = []
         for state in allowed:
             rig.reach(state)
-            answer = rig.leader.ask(example(name))
+            if name == "stop":
+                answer, before = rig.stop()
+                if before != (["failed"] if state in ("configuring", "arming", "pausing") else []):
+                    wrong.append(f"{state}: who waits for it hears {before}")
+            else:
+                answer = rig.leader.ask(example(name))
             expected = {"hello": "capabilities", "get-capabilities": "capabilities",
                         "get-status": "status", "write-register": "error"}.get(name, "done")
             if kind(answer) != expected or (expected == "error" and answer.get("code") != "unable"):
@@ -359,6 +374,9 @@ def two_managers():
 
 def those_who_die():
     rig = Rig()
+    stuck = Rig("stuck")
+    stuck.reach("pausing")
+    number = stuck.leader.send("<stop/>")
     for orphan, state in (("stop", "ended"), ("finish", "running")):
         rig.reset()
         rig.must(configure(more=f'orphan="{orphan}"'))
@@ -374,6 +392,10 @@ def those_who_die():
                rig.state() == state, f"orphan {orphan}: the run is {state}")
         rig.leader = Daemon(rig.path)
         rig.leader.ask('<hello name="next" role="leader" experiment="e" take-over="true"/>')
+    same("what does not end when it is stopped is killed", (kind(stuck.leader.answer(number)),
+                                                         stuck.leader.wait("ended").get("outcome")),
+         ("done", "killed"))
+    same("and its daemon ends well", stuck.end(), 0)
     for kill in (signal.SIGKILL, signal.SIGSEGV):
         rig.reach("running")
         rig.leader.unasked.clear()

@@ -6,7 +6,7 @@
 
 buffers=(perf-server perf-client disk-io frames)
 
-listening() { ss -Hltn "sport = :$1" | grep -q . || ! kill -0 "$server" 2>/dev/null; }
+listening() { ss -Hltn "sport = :$1" | grep -q . || gone "$server"; }
 
 # write_bw SERVER CLIENT: 100 RDMA writes of 64 KiB from the client's buffer to the
 # server's. Sets server_status and client_status (124: it hung).

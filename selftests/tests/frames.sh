@@ -14,12 +14,12 @@ if ! modprobe -a veth rdma_rxe 2>"$work/err"; then
 	finish
 fi
 far() { ip netns exec far "$@"; }
-gone() {
+leave() {
 	rdma link delete rxe-near
 	ip netns delete far
 	rm -rf "$work"
 }
-trap gone EXIT
+trap leave EXIT
 ip netns add far && ip link add near0 mtu 4200 type veth peer name far0 netns far mtu 4200 &&
 	ip address add "$to/24" dev near0 && ip link set near0 up &&
 	far ip address add "$from/24" dev far0 && far ip link set far0 up &&

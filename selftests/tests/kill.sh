@@ -134,8 +134,8 @@ for images in 1000000 0; do
 done
 
 # Two producers that begin together: one streams, the other one is refused and takes nothing
-# with it. kill -0 complains of the one that has ended, which is the answer.
-one_ended() { ! kill -0 "${both[0]}" 2>/dev/null || ! kill -0 "${both[1]}" 2>/dev/null; }
+# with it.
+one_ended() { gone "${both[0]}" || gone "${both[1]}"; }
 stacks_pass() { # BUFFER
 	rashpactl --json top --once --interval 0.01 "$1" |
 		jq -e '.streams[0] | .state == "running" and .stacks > 0' >/dev/null
@@ -150,7 +150,7 @@ begin_both() { # NAME BUFFER FPGA BUFFER FPGA
 	done
 	wait_for 60 one_ended
 	ok $? "$1: one ends" || kill -INT "${both[@]}"
-	kill -0 "${both[0]}" 2>/dev/null && i=0 || i=1
+	gone "${both[0]}" && i=1 || i=0
 	wait "${both[1 - i]}"
 	is "$1: it failed" $? 1
 	grep -Eq "producer first|has a producer: process" "$work/both$((1 - i))" || ! sed 's/^/# /' "$work/both$((1 - i))"

@@ -34,6 +34,23 @@ for share in none images stacks; do
 	done
 done
 
+# --- one of the receivers is slow: the other one has its account, and ends, before the slow one goes on
+mkfifo "$work/slowly"
+receive -0 --slots 2 --write "$work/slowly"
+receive -1
+send "${both[@]}" --images 12 --bunch 2 &
+sender=$!
+exec {pipe}<"$work/slowly"
+received 0 1
+is "who is fast does not wait for who is slow" "$(romulu_says '[.frames, .network.missing_messages]' 1)" "[12,0]"
+cat <&"$pipe" >"$work/images" &
+exec {pipe}<&-
+wait "$sender"
+sent "and both have their account"
+is "which says that nothing is missing" "$(remu_says '[.receivers[].missing_messages]')" "[0,0]"
+received 0 0
+is "who is slow has all, too" "$(stat -c %s "$work/images")" $((12 * 1024 * 512 * 2))
+
 # --- two detectors, one receiver; the lower half loses packets
 halves() { # OPTION...
 	receive --senders 2

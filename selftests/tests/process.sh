@@ -166,7 +166,7 @@ if [[ $other ]]; then
 	# from board to board: no image passes the host's memory
 	export RASHPA_RUN=$work
 	offered() { # romulu listens, or has ended
-		until [[ -S $work/board ]] || ! readlink "/proc/$romulu/exe" >/dev/null; do :; done
+		until [[ -S $work/board ]] || gone "$romulu"; do :; done
 	}
 	policy=/sys/module/rashpa/parameters/p2p_bridge
 	before=$(cat "$policy")

@@ -52,7 +52,6 @@ image_stride=88 lock_stacks=$((8192 + 56)) # offsets in the buffer
 now() { python3 -c 'import time; print(time.monotonic_ns())'; }
 waits() { [[ $(status '.dtps[0].waiting') == true ]]; }
 sent() { (($(status '.dtps[0].images') >= $1)); }
-gone() { ! kill -0 "$1" 2>/dev/null; }
 into_pipe() { # more arguments of romulu; the pipe is open when this returns
 	attach --write "$work/fifo" "$@"
 	exec {pipe}<"$work/fifo"
@@ -138,6 +137,14 @@ if (($(get lost))); then
 else
 	holds "a slow file is in the time" "$(get 'seconds * 1e9 | floor') >= $end - $begin"
 fi
+
+# --- a file does not keep a receiver from giving up when no stack comes
+start generate:1 --rate 0.02
+receive --write "$work/seldom" --timeout 1
+is "nothing comes while a file is written to: the time is over" $? 3
+says "no stack arrived for 1 s after 1 frames"
+ok $? "that is explained"
+stop
 
 # --- a lock record that cannot be
 start generate:1 --slots 2

@@ -254,7 +254,7 @@ if have_fpga; then
 			>"$1" 2>"$work/err" &
 		watcher=$!
 		# the watcher's channel turns bus mastering on; until then there is nothing to stop
-		while kill -0 "$watcher" 2>/dev/null && [[ ! -s $1 ]]; do
+		until gone "$watcher" || [[ -s $1 ]]; do
 			rashpactl quiesce "fpga$fpga" >/dev/null
 		done
 		wait "$watcher"

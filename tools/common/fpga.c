@@ -230,6 +230,19 @@ bool fpga_block_find(const struct fpga *fpga, uint32_t type, uint32_t size,
 	return false;
 }
 
+bool fpga_unit(const struct fpga *fpga, struct fpga_block *unit)
+{
+	return fpga_block_find(fpga, RFPGA_BLOCK_UNIT, RFPGA_UNIT_SIZE, unit) &&
+	       fpga_read(fpga, unit->base + RFPGA_UNIT_KIND) == RFPGA_UNIT_PRETREAT;
+}
+
+uint64_t fpga_memory(const struct fpga *fpga, const struct view *memory)
+{
+	const uint64_t bytes = fpga_read64(fpga, RFPGA_MEMORY_SIZE);
+
+	return bytes < memory->length ? bytes : memory->length;
+}
+
 const char *fpga_cause_name(uint32_t cause)
 {
 	switch (cause) {

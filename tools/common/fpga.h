@@ -115,6 +115,12 @@ bool fpga_block_at(const struct fpga *fpga, unsigned int i, struct fpga_block *b
 bool fpga_block_find(const struct fpga *fpga, uint32_t type, uint32_t size,
 		     struct fpga_block *block);
 
+/* Its processing unit that pretreats images. False: it has none. */
+bool fpga_unit(const struct fpga *fpga, struct fpga_block *unit);
+
+/* Bytes of on-board memory that we reach by this view of it. */
+uint64_t fpga_memory(const struct fpga *fpga, const struct view *memory);
+
 const char *fpga_cause_name(uint32_t cause);
 
 #endif /* FPGA_H */

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
+#include <regex.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -20,6 +21,7 @@
 
 #include "dataset.h"
 #include "geometry.h"
+#include "gpus.h"
 #include "iommu.h"
 #include "parse.h"
 #include "path.h"
@@ -1217,6 +1219,106 @@ static void test_going(void)
 	munmap(p, 2 * size);
 }
 
+/* --- GPUs --- */
+
+static void put_line(const char *root, const char *device, const char *name, const char *text)
+{
+	char path[256];
+
+	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/%s", device, name);
+	put_file(root, path, text, strlen(text));
+}
+
+static void test_gpus(void)
+{
+	static const struct {
+		const char *bdf, *class, *vendor, *driver, *resource, *total;
+		bool p2pdma;
+		enum gpu_verdict verdict;
+		const char *says, *remedy;	/* says NULL: it is none */
+	} cases[] = {
+		{ "0000:01:00.0", "0x030200\n", "0x10de\n", "nvidia",
+		  "0xf0000000 0xf0ffffff 0x40200\n0x100000000 0x1ffffffff 0x14220c\n", NULL, true,
+		  GPU_GIVES, "open modules) gives memory.*BAR 4 GiB", NULL },
+		{ "0000:02:00.0", "0x020000\n", "0x8086\n", "e1000e", "", NULL, true, GPU_OTHER, NULL, NULL },
+		{ "0000:03:00.0", "0x038000\n", "0x1002\n", "amdgpu",
+		  "0x100000000 0x10fffffff 0x14220c\n", "17163091968\n", true, GPU_NOTE,
+		  "only 256 MiB of 1.*GiB are in its BAR", "Resizable BAR" },
+		{ "0000:04:00.0", "0x120000\n", "0x1002\n", "amdgpu",
+		  "0x100000000 0x10fffffff 0x14220c\n", "268435456\n", false, GPU_NOTE,
+		  "no P2PDMA", "CONFIG_PCI_P2PDMA" },
+		{ "0000:05:00.0", "0x030000\n", "0x8086\n", "i915", "", NULL, true, GPU_NOTE,
+		  "moves memory to the host", "xe.force_probe" },
+		{ "0000:06:00.0", "0x030000\n", "0x1a03\n", "ast", "", NULL, true, GPU_OTHER,
+		  "ast.*not known", NULL },
+		{ "0000:07:00.0", "0x038000\n", "0x1af4\n", "virtio-pci", "", NULL, true, GPU_GIVES,
+		  "virtio_gpu gives", NULL },
+		{ "10000:07:00.0", "0x030000\n", "0x8086\n", NULL, "rubbish\n", NULL, true, GPU_OTHER,
+		  "no driver has it", NULL },
+	};
+	enum { CASES = sizeof(cases) / sizeof(cases[0]) };
+	static const char open_text[] =
+		"NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  595.10\n";
+	static const char params_text[] =
+		"ResmanDebugLevel: 4294967295\nRegistryDwords: \"PeerMappingOverride=1;\"\n";
+	static const char closed_text[] = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.1\n";
+	char root[] = "/tmp/rashpa-gpus.XXXXXX", command[64], text[512], link[256];
+	const char *remedy;
+	struct gpu gpu[CASES];
+	unsigned int n, at = 0;
+
+	if (!mkdtemp(root))
+		return ok(false, "%s", root);
+	ok(!gpus_look(gpu, CASES, root), "a machine without GPUs");
+	for (size_t i = 0; i < CASES; i++) {
+		put_line(root, cases[i].bdf, "class", cases[i].class);
+		put_line(root, cases[i].bdf, "vendor", cases[i].vendor);
+		put_line(root, cases[i].bdf, "resource", cases[i].resource);
+		if (cases[i].total)
+			put_line(root, cases[i].bdf, "mem_info_vram_total", cases[i].total);
+		snprintf(text, sizeof(text), "../../../bus/pci/drivers/%s", cases[i].driver);
+		snprintf(link, sizeof(link), "%s/sys/bus/pci/devices/%s/driver", root, cases[i].bdf);
+		if (cases[i].driver && symlink(text, link))
+			perror(link);
+	}
+	put_line(root, "0000:07:00.0", "virtio3/vendor", "0x1af4\n");
+	snprintf(link, sizeof(link), "%s/sys/bus/pci/devices/0000:07:00.0/virtio3/driver", root);
+	if (symlink("../../../bus/virtio/drivers/virtio_gpu", link))
+		perror(link);
+	put_file(root, "/proc/driver/nvidia/version", open_text, strlen(open_text));
+	n = gpus_look(gpu, CASES, root);
+	ok(n == CASES - 1 && gpus_look(gpu, 2, root) == n, "%u GPUs, some of them wanted", n);
+	n = gpus_look(gpu, CASES, root);
+	for (size_t i = 0; i < CASES && at < n; i++) {
+		enum gpu_verdict verdict;
+		regex_t says;
+		bool right;
+
+		if (!cases[i].says)
+			continue;
+		verdict = gpu_judge(&gpu[at], cases[i].p2pdma, text, sizeof(text), &remedy);
+		right = !regcomp(&says, cases[i].says, REG_NOSUB) &&
+			!regexec(&says, text, 0, NULL, 0);
+		regfree(&says);
+		ok(right && verdict == cases[i].verdict && !strcmp(gpu[at].bdf, cases[i].bdf) &&
+		   !remedy == !cases[i].remedy && (!remedy || strstr(remedy, cases[i].remedy)),
+		   "GPU: %s", text);
+		at++;
+	}
+	ok(gpu[0].function == PCI_BDF(0, 1, 0) && gpu[6].function == PCI_BDF(0x10000, 7, 0),
+	   "domains of any length");
+	ok(!gpu[0].windows, "windows of boards are root's");
+	put_file(root, "/proc/driver/nvidia/params", params_text, strlen(params_text));
+	put_file(root, "/proc/driver/nvidia/version", closed_text, strlen(closed_text));
+	gpus_look(gpu, 1, root);
+	ok(gpu_judge(&gpu[0], true, text, sizeof(text), &remedy) == GPU_NOTE && remedy &&
+	   strstr(text, "closed modules) gives its memory to no board"), "GPU: %s", text);
+	ok(gpu[0].windows, "or everybody's");
+	snprintf(command, sizeof(command), "rm -rf %s", root);
+	if (system(command))
+		perror(root);
+}
+
 int main(int argc, char **argv)
 {
 	puts("TAP version 13");
@@ -1243,6 +1345,7 @@ int main(int argc, char **argv)
 	test_signing();
 	test_unloaded();
 	test_iommu();
+	test_gpus();
 	if (argc > 1)
 		test_profile(argv[1]);
 	else

@@ -2,7 +2,6 @@
 /* The loop of the daemon: it waits for telegrams, for its child and for time, for nothing else. */
 #include "internal.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -130,7 +129,6 @@ static void orphaned(struct daemon *d)
 		say("nobody leads run %llu of %s: it is stopped", (unsigned long long)d->run,
 		    d->experiment);
 		run_stop(d);
-		d->state = STOPPING;
 	}
 }
 

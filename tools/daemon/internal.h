@@ -59,7 +59,7 @@ struct daemon {
 	uint64_t kill_ns;		/* when the child is killed; 0: it need not be */
 
 	struct json_object *able;	/* what the program can, as a child told; or NULL */
-	struct json_object *image;	/* of this run; likewise */
+	struct json_object *configured;	/* of this run; likewise */
 	struct json_object *status;	/* the last one of this run; likewise */
 	xmlDoc *ended;			/* the account of the run; NULL: it is not over */
 };
@@ -94,6 +94,7 @@ int run_probe(struct daemon *d, char *why);
 /* A word for the child, which will answer. */
 void run_tell(struct daemon *d, const char *kind);
 void run_tell_rate(struct daemon *d, double rate);
+/* It is stopping then, whatever it was doing: who waits for that hears of it. */
 void run_stop(struct daemon *d);
 void run_forget(struct daemon *d);
 /* The account of a run that has ended. */
@@ -114,7 +115,8 @@ int machine_write_register(uint64_t fpga, const char *window, uint64_t offset, u
 
 /* JSON of a child as elements. */
 void counts_add(xmlNode *to, struct json_object *status);
-void image_add(xmlNode *to, struct json_object *image);
+/* the image, and ways to receivers */
+void configured_add(xmlNode *to, struct json_object *configured);
 /* before: what comes before the machine, in the order of the schema */
 void able_add(xmlNode *to, struct json_object *able, bool before);
 

@@ -29,6 +29,21 @@ static void add_node(xmlNode *to, int node)
 	attribute_add(to, "node", text);
 }
 
+/* Of one with the reference interface. */
+static void add_interface(xmlNode *board, struct fpga *fpga)
+{
+	struct fpga_block unit;
+	struct view memory;
+	char why[WHY_SIZE];
+
+	attribute_add_number(board, "processes", fpga_processes(fpga));
+	attribute_add(board, "pretreats", fpga_unit(fpga, &unit) ? "true" : "false");
+	if (view_open(&memory, fpga, "memory", RFPGA_BAR_MEMORY, 0, 0, false, why))
+		return;
+	attribute_add_number(board, "memory", fpga_memory(fpga, &memory));
+	view_close(&memory);
+}
+
 static void add_boards(xmlNode *to)
 {
 	unsigned int *number = NULL;
@@ -45,7 +60,7 @@ static void add_boards(xmlNode *to)
 		snprintf(name, sizeof(name), "fpga%u", number[i]);
 		attribute_add(board, "name", name);
 		if (!fpga_registers(&fpga, why) && fpga_answers(&fpga))
-			attribute_add_number(board, "processes", fpga_processes(&fpga));
+			add_interface(board, &fpga);
 		add_node(board, fpga.info.out_node);
 		fpga_close(&fpga);
 	}
@@ -234,7 +249,7 @@ void counts_add(xmlNode *to, struct json_object *status)
 	}
 }
 
-void image_add(xmlNode *to, struct json_object *image)
+static void image_add(xmlNode *to, struct json_object *image)
 {
 	xmlNode *node;
 
@@ -244,6 +259,21 @@ void image_add(xmlNode *to, struct json_object *image)
 	attribute_add_number(node, "width", number(image, "width"));
 	attribute_add_number(node, "height", number(image, "height"));
 	attribute_add(node, "pixel", word(image, "pixel"));
+}
+
+void configured_add(xmlNode *to, struct json_object *configured)
+{
+	struct json_object *paths = json_object_object_get(configured, "paths");
+
+	image_add(to, json_object_object_get(configured, "image"));
+	for (size_t i = 0; paths && i < json_object_array_length(paths); i++) {
+		struct json_object *o = json_object_array_get_idx(paths, i);
+		xmlNode *path = element_add(to, "path");
+
+		attribute_add_line(path, "to", word(o, "to"));
+		attribute_add_number(path, "needs", number(o, "needs"));
+		attribute_add_number(path, "carries", number(o, "carries"));
+	}
 }
 
 static void rate_add(xmlNode *to, struct json_object *rate)

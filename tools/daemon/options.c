@@ -3,11 +3,9 @@
 
 #include "daemon.h"
 #include "options.h"
+#include "tls-options.h"
 
-enum {
-	OPT_DAEMON = 3072, OPT_LEADER, OPT_AUTHORITY, OPT_CERTIFICATE, OPT_KEY, OPT_REVOKED,
-	OPT_LED, OPT_PROBE,
-};
+enum { OPT_DAEMON = 3072, OPT_LEADER, OPT_LED, OPT_PROBE };
 
 static const struct argp_option options[] = {
 	{ NULL, 0, NULL, 0, "Led by rashpa-manager:", 2 },
@@ -17,10 +15,6 @@ static const struct argp_option options[] = {
 	{ "leader", OPT_LEADER, "NAME", 0,
 	  "who may configure: user:NAME, group:NAME, cert:NAME, or anyone (default: root, and who runs this); several times for several",
 	  2 },
-	{ "tls-ca", OPT_AUTHORITY, "FILE", 0, "who signs certificates of managers", 2 },
-	{ "tls-cert", OPT_CERTIFICATE, "FILE", 0, "our certificate", 2 },
-	{ "tls-key", OPT_KEY, "FILE", 0, "the key of it", 2 },
-	{ "tls-crl", OPT_REVOKED, "FILE", 0, "certificates that are revoked", 2 },
 	{ "led", OPT_LED, "FD", OPTION_HIDDEN, NULL, 2 },
 	{ "probe", OPT_PROBE, NULL, OPTION_HIDDEN, NULL, 2 },
 	{}
@@ -47,6 +41,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	uint32_t number;
 
 	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &o->files;
+		break;
 	case OPT_DAEMON:
 		if (o->addresses == DAEMON_ADDRESSES)
 			argp_error(state, "--daemon: at most %d addresses", DAEMON_ADDRESSES);
@@ -54,18 +51,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		break;
 	case OPT_LEADER:
 		add_leader(state, o, arg);
-		break;
-	case OPT_AUTHORITY:
-		o->files.authority = arg;
-		break;
-	case OPT_CERTIFICATE:
-		o->files.certificate = arg;
-		break;
-	case OPT_KEY:
-		o->files.key = arg;
-		break;
-	case OPT_REVOKED:
-		o->files.revoked = arg;
 		break;
 	case OPT_LED:
 		option_u32(state, "--led", arg, 3, 1 << 20, &number);
@@ -77,8 +62,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_END:
 		if ((o->leaders || o->files.certificate) && !o->addresses)
 			argp_error(state, "--leader and --tls-*: where does it listen? Give --daemon");
-		if (o->files.certificate && (!o->files.key || !o->files.authority))
-			argp_error(state, "--tls-cert: give --tls-key and --tls-ca, too");
 		break;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -86,4 +69,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	return 0;
 }
 
-const struct argp daemon_argp = { .options = options, .parser = parse };
+static const struct argp_child children[] = { { .argp = &tls_argp }, {} };
+
+const struct argp daemon_argp = { .options = options, .parser = parse, .children = children };

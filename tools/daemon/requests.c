@@ -61,7 +61,7 @@ void tell_status(struct daemon *d, struct client *c, uint64_t re)
 	const xmlNode *configure;
 
 	tell_of_run(d, node);
-	image_add(node, d->image);
+	configured_add(node, d->configured);
 	counts_add(node, d->status);
 	configure = d->configuration ? telegram_content(d->configuration) : NULL;
 	if (configure && re) {
@@ -213,7 +213,7 @@ static void do_write_register(struct daemon *d, const struct asked *a)
 static void do_stop(struct daemon *d, const struct asked *a)
 {
 	run_stop(d);
-	wait_for_child(d, a, STOPPING);
+	d->pending = (struct pending) { .client = a->client->number, .id = a->id };
 }
 
 static void do_reset(struct daemon *d, const struct asked *a)
@@ -246,7 +246,7 @@ static const struct request {
 	{ "set-rate", do_set_rate, BIT(RUNNING) | BIT(PAUSED), true, true },
 	{ "write-register", do_write_register,
 	  BIT(CONFIGURED) | BIT(ARMED) | BIT(RUNNING) | BIT(PAUSED), true, false },
-	{ "stop", do_stop, BIT(CONFIGURED) | BIT(ARMED) | BIT(RUNNING) | BIT(PAUSED), true, false },
+	{ "stop", do_stop, ALWAYS & ~(BIT(IDLE) | BIT(STOPPING) | BIT(ENDED)), true, false },
 	{ "reset", do_reset, BIT(IDLE) | BIT(CONFIGURED) | BIT(ENDED), true, false },
 	{ "bye", do_bye, ALWAYS, false, false },
 };

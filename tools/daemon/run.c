@@ -156,11 +156,11 @@ void run_forget(struct daemon *d)
 	*d->experiment = 0;
 	d->run = 0;
 	json_object_put(d->status);
-	json_object_put(d->image);
+	json_object_put(d->configured);
 	xmlFreeDoc(d->configuration);
 	xmlFreeDoc(d->ended);
 	d->status = NULL;
-	d->image = NULL;
+	d->configured = NULL;
 	d->configuration = NULL;
 	d->ended = NULL;
 }
@@ -258,6 +258,9 @@ void run_tell_rate(struct daemon *d, double rate)
 void run_stop(struct daemon *d)
 {
 	d->stopped = true;
+	d->state = STOPPING;
+	/* a program that hangs in what it was asked for has to be stopped, too */
+	pending_refuse(d, "failed", "the run was stopped before that was done");
 	child_signal(&d->child, SIGTERM);
 	d->kill_ns = now_ns() + STOP_NS;
 }
@@ -315,7 +318,7 @@ static void take_message(struct daemon *d, struct json_object *o)
 	} else if (!strcmp(kind, "full") || !strcmp(kind, "relieved")) {
 		tell_all(d, kind, fill_lag, o);
 	} else if (!strcmp(kind, "configured") && state == CONFIGURING) {
-		keep(&d->image, json_object_object_get(o, "image"));
+		keep(&d->configured, o);
 		d->state = CONFIGURED;
 		pending_done(d);
 	} else if (!strcmp(kind, "armed") && state == ARMING) {
@@ -342,8 +345,9 @@ static const char *outcome(const struct daemon *d, const struct child_end *end)
 		[EXIT_TIMEOUT] = "timeout", [EXIT_DATA] = "data",
 	};
 
+	/* one that has just been started knows nothing of signals */
 	if (end->signal)
-		return "killed";
+		return d->stopped && end->signal == SIGTERM ? "stopped" : "killed";
 	if (d->stopped && (end->exit == EXIT_OK || end->exit == EXIT_FAILED))
 		return "stopped";
 	return (size_t)end->exit < sizeof(outcomes) / sizeof(outcomes[0]) ? outcomes[end->exit] :

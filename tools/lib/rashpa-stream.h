@@ -198,7 +198,8 @@ int rashpa_stream_begin(struct rashpa_stream *stream, int64_t timeout_ns);
  * @timeout_ns: how long to wait at most; 0: not at all
  *
  * Stacks come in order, each once. Whatever ends the stream, all that were complete come first;
- * after the end the next call waits for the next stream.
+ * after the end the next call waits for the next stream. A signal that comes right before the wait
+ * does not end it: whoever is told by signals to end waits in turns.
  *
  * Return: 1; 0 at the end that the producer told; or a negative errno: -ETIMEDOUT, -EINTR (a
  * signal), -EOWNERDEAD (the producer ended without a word), -ECONNABORTED (its function was

@@ -649,7 +649,9 @@ static void take_events(struct rashpa_stream *s)
 		if (event.kind == RASHPA_SOURCE_GROUP) {
 			s->stat.events++;
 			s->stat.events_lost = event.lost;
-			s->event_ns = event.time_ns;
+			/* what came when we were awake has not woken us */
+			if (event.time_ns <= s->woken_ns)
+				s->event_ns = event.time_ns;
 		} else if (event.kind == RASHPA_SOURCE_DEVICE &&
 			   event.time_ns >= s->head.start_ns) {
 			s->over = event.value == RASHPA_DEVICE_EVENT_GONE ? -ENODEV :
@@ -765,7 +767,6 @@ int rashpa_stream_next(struct rashpa_stream *s, struct rashpa_stack *stack, int6
 		/* records before a look are of no use, and none behind the last look is taken */
 		if (!emptied) {
 			take_events(s);
-			s->event_ns = 0;
 			emptied = true;
 			continue;
 		}
@@ -773,6 +774,7 @@ int rashpa_stream_next(struct rashpa_stream *s, struct rashpa_stack *stack, int6
 		if (!deadline)
 			deadline = stream_deadline(timeout_ns);
 		s->stat.waits += !!timeout_ns;
+		s->event_ns = 0;
 		result = stream_sleep(s, deadline);
 		if (result && result != -ETIMEDOUT)
 			return result;

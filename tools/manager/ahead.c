@@ -14,6 +14,11 @@
 
 #define JUNGFRAU_MTU	8268	/* IP, UDP, a header of 48 bytes, and four lines of a half image */
 #define SLOTS_LEAST	2
+#define PATH_HEADERS	(40 + 8 + 36)	/* of IPv6, UDP, and RDMA: most that a packet has */
+#define MESSAGE_LEAST	64	/* as remu takes it */
+#define PAGE		4096	/* stacks begin at pages */
+#define GAINS		3	/* of a JUNGFRAU */
+#define UNIT_IMAGES	16	/* in the ring of a processing unit (RFPGA_UNIT_SLOTS_MAX) */
 
 /* --- asking: each is configured, says what came of it, and forgets it --- */
 
@@ -27,6 +32,8 @@ static void ask_all(struct experiment *e, const struct options *o, const char *w
 			continue;
 		if (!strcmp(what, "configure"))
 			ask(p, configuration(p));
+		else if (p->asked)
+			ask_simply(p, "stop");
 		else
 			ask_simply(p, what);
 	}
@@ -168,15 +175,23 @@ static bool same_machine(const struct flow *f)
 	return !strcmp(a, b);
 }
 
+/* As capabilities have it. */
+static const char *board_of(const struct party *p, char *name, size_t size)
+{
+	char text[64];
+
+	setting(p, "fpga", text, sizeof(text));
+	snprintf(name, size, "fpga%s", strncmp(text, "fpga", 4) ? *text ? text : "0" : text + 4);
+	return name;
+}
+
 static void check_board(struct findings *to, const struct flow *f)
 {
 	char text[64], name[80];
 	const xmlNode *board, *buffer;
 	unsigned int regions;
 
-	setting(f->from, "fpga", text, sizeof(text));
-	snprintf(name, sizeof(name), "fpga%s", strncmp(text, "fpga", 4) ? *text ? text : "0" :
-		 text + 4);
+	board_of(f->from, name, sizeof(name));
 	board = thing(f->from, "board", name);
 	if (!same_machine(f))
 		find(to, f->from, true, "it fills a buffer of another machine over PCIe: use roce or udp");
@@ -199,8 +214,9 @@ static void check_buffer(struct findings *to, const struct flow *f)
 	const uint64_t bunch = number_setting(f->from, "bunch", 8);
 	char name[256];
 	const xmlNode *buffer;
-	/* regions of several detectors make one image: this is the least */
-	const uint64_t least = SLOTS_LEAST * bunch * image_bytes(f->from);
+	/* regions of several detectors make one image: this is the least; a payload is elsewhere */
+	const uint64_t least = has_setting(f->from, "payload") || has_setting(f->to, "payload") ?
+			       0 : SLOTS_LEAST * bunch * image_bytes(f->from);
 
 	buffer = thing(f->to, "buffer", setting(f->to, "buffer", name, sizeof(name)));
 	if (!*name) {
@@ -218,6 +234,99 @@ static void check_buffer(struct findings *to, const struct flow *f)
 	}
 }
 
+/* --- a receiver that processes on a board: as the engine itself would refuse it --- */
+
+/* Planes of a calibration: as many as the detector has gains. */
+static unsigned int planes_of(const struct party *p)
+{
+	const xmlNode *node = element_find(p->node, "pipeline");
+	char *text = node ? element_text_whole(node) : NULL;
+	struct json_object *pipeline = text ? json_tokener_parse(text) : NULL, *pretreat, *detector;
+	const bool known = json_object_object_get_ex(pipeline, "pretreat", &pretreat) &&
+			   json_object_object_get_ex(pretreat, "detector", &detector);
+	const char *name = known ? json_object_get_string(detector) : NULL;
+	const unsigned int planes = name && !strcmp(name, "jungfrau") ? GAINS : 1;
+
+	json_object_put(pipeline);
+	free(text);
+	return planes;
+}
+
+static uint64_t whole(uint64_t bytes, uint64_t of)
+{
+	return (bytes + of - 1) / of * of;
+}
+
+/* Images that come from another board, into the half of the memory that is offered. */
+static void check_offer(struct findings *to, const struct flow *f, const char *engine,
+			uint64_t half)
+{
+	const uint64_t bunch = number_setting(f->from, "bunch", 8);
+	const uint64_t image = image_bytes(f->from), stack = whole(bunch * image, PAGE);
+	const uint64_t fit = stack ? half / stack : 0;
+	/* as many as fit, if nothing is said */
+	const uint64_t slots = number_setting(f->from, "slots", fit > SLOTS_LEAST ? fit :
+					      SLOTS_LEAST);
+	char offer[64], payload[64];
+
+	setting(f->to, "offer", offer, sizeof(offer));
+	if (strcmp(setting(f->from, "payload", payload, sizeof(payload)), offer))
+		find(to, f->from, true, "%s takes images from memory %s: give %s <payload>%s</payload>",
+		     f->to->name, offer, f->from->name, offer);
+	if (image && slots * stack > half)
+		find(to, f->to, true, "%s offers %" PRIu64 " bytes of its memory, and %" PRIu64
+		     " slots of %" PRIu64 " images take %" PRIu64
+		     ": give %s fewer <slots>, or a smaller <bunch>", engine, half, slots, bunch,
+		     slots * stack, f->from->name);
+	else if (image && slots * bunch > UNIT_IMAGES)
+		find(to, f->to, true, "the processing unit of %s takes %d images in its memory, and %"
+		     PRIu64 " slots of %" PRIu64 " have %" PRIu64
+		     ": give %s <slots>%" PRIu64 "</slots>, or a smaller <bunch>", engine,
+		     UNIT_IMAGES, slots, bunch, slots * bunch, f->from->name, UNIT_IMAGES / bunch);
+	if (bunch > 1 && stack != bunch * image)
+		find(to, f->to, true, "%s takes no gaps, which are between stacks of %" PRIu64
+		     " images of %" PRIu64 " bytes: give %s <bunch>1</bunch>", engine, bunch, image,
+		     f->from->name);
+}
+
+static void check_engine(struct findings *to, const struct flow *f)
+{
+	char engine[64], own[80], text[64];
+	const uint64_t floats = pixels(f->from, &(unsigned int){}) * sizeof(float);
+	const uint64_t planes = 2 * whole(planes_of(f->to) * floats, 64) + 2 * whole(floats, 64);
+	uint64_t memory, raw;
+	const xmlNode *board;
+
+	setting(f->to, "engine", engine, sizeof(engine));
+	if (strncmp(engine, "fpga", strlen("fpga")))
+		return;
+	board = thing(f->to, "board", engine);
+	if (!board) {
+		find(to, f->to, true, "there is no %s: see rashpactl list", engine);
+		return;
+	}
+	if (!*f->address && same_machine(f) &&
+	    !strcmp(engine, board_of(f->from, own, sizeof(own))))
+		find(to, f->to, true, "%s is the board of %s: it can do one of both", engine,
+		     f->from->name);
+	if (*attribute(board, "pretreats", text, sizeof(text)) && strcmp(text, "true"))
+		find(to, f->to, true, "%s has no processing unit: use <engine>cpu</engine>",
+		     engine);
+	memory = number_of(board, "memory");
+	if (!memory)
+		return;
+	raw = 2 * whole(image_bytes(f->from), 64);
+	if (has_setting(f->to, "offer")) {
+		raw = memory / 2 / PAGE * PAGE;
+		check_offer(to, f, engine, raw);
+	}
+	if (floats && raw + planes > memory)
+		find(to, f->to, true, "%s has %" PRIu64 " bytes of memory, and images of %" PRIu64
+		     " bytes with calibration and results take %" PRIu64
+		     ": use <engine>cpu</engine>, or send smaller regions", engine, memory,
+		     image_bytes(f->from), raw + planes);
+}
+
 static uint64_t most_mtu(const struct party *p)
 {
 	const xmlNode *node = things(p);
@@ -228,6 +337,32 @@ static uint64_t most_mtu(const struct party *p)
 			most = number_of(node, "mtu");
 	}
 	return most;
+}
+
+/* A packet that does not come through in one piece is lost, or cut, and with a piece all of it. */
+static void check_path(struct findings *to, const struct flow *f)
+{
+	const uint64_t room = f->carries > PATH_HEADERS ? f->carries - PATH_HEADERS : 0;
+	char instead[96] = "";
+
+	if (f->carries >= f->needs)
+		return;
+	if (!strcmp(f->transport, "udp") && room >= MESSAGE_LEAST) {
+		snprintf(instead, sizeof(instead), ", or give %s <message>%" PRIu64 "</message>",
+			 f->from->name, room);
+	} else if (!strcmp(f->transport, "roce")) {
+		uint64_t mtu = 4096;
+
+		while (mtu > room)
+			mtu /= 2;
+		if (mtu >= 256)
+			snprintf(instead, sizeof(instead), ", or give both <mtu>%" PRIu64 "</mtu>",
+				 mtu);
+	}
+	find(to, f->from, true, "its packets to %s have %" PRIu64
+	     " bytes, and the way there carries %" PRIu64
+	     " unfragmented: raise the MTU of interfaces, switches and routers on it to %" PRIu64
+	     "%s", f->address, f->needs, f->carries, f->needs, instead);
 }
 
 static void check_network(struct findings *to, const struct flow *f)
@@ -243,13 +378,16 @@ static void check_network(struct findings *to, const struct flow *f)
 		if (*name && !nic)
 			find(to, ends[i], true, "there is no RDMA device %s", name);
 		mtu[i] = number_setting(ends[i], "mtu", *name ? number_of(nic, "mtu") : 0);
-		if (!strcmp(f->transport, "jungfrau") && most_mtu(ends[i]) < JUNGFRAU_MTU)
+		/* where it was tried, no MTU needs to be looked at */
+		if (!strcmp(f->transport, "jungfrau") && !f->carries &&
+		    most_mtu(ends[i]) < JUNGFRAU_MTU)
 			find(to, ends[i], true, "packets of a JUNGFRAU need an MTU of %d, and no interface has that: they may not be fragmented",
 			     JUNGFRAU_MTU);
 	}
 	if (mtu[0] && mtu[1] && mtu[0] != mtu[1] && !strcmp(f->transport, "roce"))
 		find(to, f->to, true, "its packets have %" PRIu64 " bytes, those of %s %" PRIu64
 		     ": give both the same <mtu>", mtu[1], f->from->name, mtu[0]);
+	check_path(to, f);
 }
 
 static void check_disk(struct findings *to, const struct flow *f)
@@ -286,6 +424,7 @@ int check(struct experiment *e, const struct options *o, const volatile bool *st
 		else
 			check_board(&found, f);
 		check_buffer(&found, f);
+		check_engine(&found, f);
 		check_disk(&found, f);
 	}
 	if (!found.list && !found.problems)

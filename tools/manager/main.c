@@ -11,13 +11,11 @@
 #include "options.h"
 #include "parse.h"
 #include "stop.h"
+#include "tls-options.h"
 
 const char *argp_program_version = "rashpa-manager " RASHPA_VERSION;
 
-enum {
-	OPT_AUTHORITY = 256, OPT_CERTIFICATE, OPT_KEY, OPT_REVOKED, OPT_NAME, OPT_TAKE_OVER,
-	OPT_PROGRESS,
-};
+enum { OPT_NAME = 256, OPT_TAKE_OVER, OPT_PROGRESS };
 
 static const struct argp_option options[] = {
 	OPTION_JSON,
@@ -26,10 +24,6 @@ static const struct argp_option options[] = {
 	{ "take-over", OPT_TAKE_OVER, NULL, 0,
 	  "run: lead the run that is under way, whose manager has gone", 0 },
 	{ "progress", OPT_PROGRESS, NULL, 0, "show progress although stderr is not a terminal", 0 },
-	{ "tls-ca", OPT_AUTHORITY, "FILE", 0, "who signs certificates of daemons", 0 },
-	{ "tls-cert", OPT_CERTIFICATE, "FILE", 0, "our certificate", 0 },
-	{ "tls-key", OPT_KEY, "FILE", 0, "the key of it", 0 },
-	{ "tls-crl", OPT_REVOKED, "FILE", 0, "certificates that are revoked", 0 },
 	{}
 };
 
@@ -49,6 +43,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	struct options *o = state->input;
 
 	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &o->files;
+		break;
 	case 'j':
 		o->json = true;
 		json_to(arg);
@@ -66,18 +63,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case OPT_PROGRESS:
 		o->progress = true;
 		break;
-	case OPT_AUTHORITY:
-		o->files.authority = arg;
-		break;
-	case OPT_CERTIFICATE:
-		o->files.certificate = arg;
-		break;
-	case OPT_KEY:
-		o->files.key = arg;
-		break;
-	case OPT_REVOKED:
-		o->files.revoked = arg;
-		break;
 	case ARGP_KEY_ARG:
 		if (!o->command && !known_command(arg))
 			argp_error(state, "\"%s\" is not run, check, plan or watch", arg);
@@ -93,8 +78,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 			argp_error(state, "which experiment? rashpa-manager run|check|plan|watch FILE");
 		if (o->take_over && strcmp(o->command, "run"))
 			argp_error(state, "--take-over is of run");
-		if (o->files.certificate && (!o->files.key || !o->files.authority))
-			argp_error(state, "--tls-cert: give --tls-key and --tls-ca, too");
 		break;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -102,8 +85,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	return 0;
 }
 
+static const struct argp_child children[] = { { .argp = &tls_argp }, {} };
+
 static const struct argp argp = {
 	.options = options,
+	.children = children,
 	.parser = parse,
 	.args_doc = "run|check|plan|watch FILE",
 	.doc = "Lead the detectors and receivers of an experiment."

@@ -41,6 +41,7 @@ struct party {
 	struct wire *wire;		/* NULL: none any more */
 	uint64_t id;			/* of the last telegram to it */
 	uint64_t asked;			/* id of what is not answered; 0: nothing */
+	uint64_t asked_ns;
 	uint64_t heard_ns;
 	char asking[32];		/* what it is */
 	char error[1024];		/* the answer was this; "": it is done */
@@ -60,6 +61,8 @@ struct flow {
 	struct party *from, *to;
 	char transport[16];
 	char address[256];		/* "": pcie */
+	/* bytes of its longest packet, and what the way there carries; 0: not known */
+	uint64_t needs, carries;
 };
 
 struct rule {

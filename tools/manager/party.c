@@ -2,8 +2,6 @@
 /* The links to daemons: what they are asked, what they answer, and what they say unasked. */
 #include "manager.h"
 
-#include <errno.h>
-#include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,6 +55,7 @@ void ask(struct party *p, xmlDoc *telegram)
 	snprintf(p->asking, sizeof(p->asking), "%s", element_name(content));
 	*p->error = 0;
 	p->asked = p->id;
+	p->asked_ns = now_ns();
 	transmit(p, telegram);
 	xmlFreeDoc(telegram);
 }
@@ -106,6 +105,23 @@ static void read_links(struct party *p, const xmlNode *from)
 	p->links = n > p->links ? n : p->links;
 }
 
+/* What the ways to its receivers carry. */
+static void read_paths(const struct party *p, const xmlNode *from)
+{
+	for (const xmlNode *node = element_first(from); node; node = element_next(node)) {
+		if (strcmp(element_name(node), "path"))
+			continue;
+		for (unsigned int i = 0; i < p->experiment->flows; i++) {
+			struct flow *f = &p->experiment->flow[i];
+
+			if (f->from == p && attribute_is(node, "to", f->address)) {
+				attribute_number(node, "needs", &f->needs);
+				attribute_number(node, "carries", &f->carries);
+			}
+		}
+	}
+}
+
 static void read_image(struct party *p, const xmlNode *from)
 {
 	const xmlNode *image = element_find(from, "image");
@@ -147,6 +163,8 @@ static void hear(struct party *p, xmlDoc *doc)
 	const xmlNode *content = telegram_content(doc);
 	const char *name = element_name(content);
 	uint64_t re = 0;
+	const bool answer = attribute_number(xmlDocGetRootElement(doc), "re", &re) &&
+			    re == p->asked;
 
 	p->heard_ns = now_ns();
 	read_state(p, content);
@@ -159,6 +177,7 @@ static void hear(struct party *p, xmlDoc *doc)
 		}
 	} else if (!strcmp(name, "status")) {
 		read_image(p, content);
+		read_paths(p, content);
 		if (of_this_run(p, content)) {
 			read_counts(content, &p->counts);
 			read_links(p, content);
@@ -175,15 +194,23 @@ static void hear(struct party *p, xmlDoc *doc)
 		read_counts(content, &p->counts);
 		read_links(p, content);
 		snprintf(p->state, sizeof(p->state), "ended");
-		/* behind a stop, who waits for more has failed for that reason */
-		p->failed |= attribute_is(content, "outcome", "failed") && !p->experiment->stopping;
+		/*
+		 * Behind a stop, who waits for more has failed for that reason; and that an earlier
+		 * run has failed is not of interest to the next one.
+		 */
+		p->failed |= attribute_is(content, "outcome", "failed") &&
+			     !p->experiment->stopping && p->experiment->run;
 		on_counts(p);
 	} else if (!strcmp(name, "error")) {
-		element_text(content, p->error, sizeof(p->error));
-		if (!p->asked)
-			say("%s: %s", p->name, p->error);
+		char text[sizeof(p->error)];
+
+		element_text(content, text, sizeof(text));
+		if (answer)
+			memcpy(p->error, text, sizeof(text));
+		else
+			say("%s: %s", p->name, text);
 	}
-	if (attribute_number(xmlDocGetRootElement(doc), "re", &re) && re == p->asked)
+	if (answer)
 		p->asked = 0;
 }
 
@@ -258,18 +285,18 @@ int parties_settle(struct experiment *e, const struct options *o, const volatile
 	for (unsigned int i = 0; i < e->parties; i++) {
 		struct party *p = &e->party[i];
 
+		/* who does not answer still owes it, and can be told to stop only */
 		if (p->asked && !*stop) {
 			say("%s: no answer to %s for %g s", p->name, p->asking, o->timeout);
 			p->failed = true;
 			result = EXIT_TIMEOUT;
-		} else if (*p->error) {
+		} else if (!p->asked && *p->error) {
 			if (p->wire)
 				say("%s: %s: %s", p->name, p->asking, p->error);
 			*p->error = 0;
 			p->failed = true;
 			result = result ? result : EXIT_FAILED;
 		}
-		p->asked = 0;
 	}
 	return result;
 }

@@ -10,6 +10,7 @@
 
 #define SETTLE_NS	20000000000ull	/* for receivers to end behind their detectors */
 #define STOP_NS		40000000000ull	/* for who was told to stop */
+#define PATIENCE_NS	5000000000ull	/* with who was asked for something else before */
 #define TURN_NS		200000000ull
 
 enum whom { DETECTORS = 1, RECEIVERS = 2, ALL = 3 };
@@ -45,9 +46,7 @@ static void hear_refusal(struct party *p)
 {
 	if (p->asked || !*p->error || !p->wire)
 		return;
-	if (!strcmp(p->asking, "stop")) {
-		p->stopped = false;	/* it is between two states: it will be asked again */
-	} else if (!strcmp(p->asking, "pause")) {
+	if (!strcmp(p->asking, "pause")) {
 		say("%s: %s; images are lost, and counted", p->name, p->error);
 		p->experiment->overrun = OVERRUN_DROP;
 	} else if (!p->ended) {
@@ -193,6 +192,8 @@ static int take_over(struct experiment *e)
 		    is(p, "arming"))
 			return fail("%s: the run has not begun: it is given up; run it anew",
 				    p->name);
+		p->failed |= p->ended && attribute_is(telegram_content(p->ended), "outcome",
+						      "failed");
 	}
 	say("took over run %" PRIu64 " of %s", e->run, e->name);
 	return 0;
@@ -220,13 +221,14 @@ static bool bad(const struct party *p)
 			     !attribute_is(ended, "outcome", "stopped"));
 }
 
-/* Who is between two states is asked when it has got there. */
+/* Who is between two states may get there first; who hangs there is stopped all the same. */
 static void tell_to_stop(struct experiment *e, enum whom whom)
 {
 	for (unsigned int i = 0; i < e->parties; i++) {
 		struct party *p = &e->party[i];
 
-		if (!among(p, whom) || !p->wire || p->ended || p->stopped || p->asked)
+		if (!among(p, whom) || !p->wire || p->ended || p->stopped ||
+		    (p->asked && now_ns() - p->asked_ns < PATIENCE_NS))
 			continue;
 		p->stopped = true;
 		ask_simply(p, "stop");
@@ -327,10 +329,9 @@ static void give_up(struct experiment *e, const struct options *o)
 	for (unsigned int i = 0; i < e->parties; i++) {
 		struct party *p = &e->party[i];
 
-		if (p->wire && (is(p, "armed") || is(p, "running") || is(p, "paused")))
-			ask_simply(p, "stop");
-		else if (p->wire && is(p, "configured"))
-			ask_simply(p, "reset");
+		if (!p->wire || (!p->asked && (is(p, "idle") || is(p, "ended"))))
+			continue;
+		ask_simply(p, !p->asked && is(p, "configured") ? "reset" : "stop");
 	}
 	parties_settle(e, o, &never);
 }

@@ -134,8 +134,7 @@ static int check(struct rpu_board *b, char *why)
 	if (f->info.out_state == RASHPA_STATE_STUCK)
 		return because(why, -1, "fpga%u: it is stuck: reset it (rashpactl reset fpga%u)",
 			       f->number, f->number);
-	if (!fpga_block_find(f, RFPGA_BLOCK_UNIT, RFPGA_UNIT_SIZE, &b->unit) ||
-	    get(b, RFPGA_UNIT_KIND) != RFPGA_UNIT_PRETREAT)
+	if (!fpga_unit(f, &b->unit))
 		return because(why, -1, "fpga%u: it has no processing unit that pretreats: use --engine cpu",
 			       f->number);
 	if (b->unit.doorbell % RFPGA_DOORBELL_PAGE)
@@ -163,14 +162,6 @@ static int open_doorbell(struct rpu_board *b, struct view *view, uint32_t offset
 	snprintf(name, sizeof(name), "doorbell%" PRIu32, offset / RFPGA_DOORBELL_PAGE);
 	return view_open(view, &b->fpga, name, RFPGA_BAR_DOORBELL, offset, RFPGA_DOORBELL_PAGE,
 			 true, why);
-}
-
-/* Bytes of on-board memory that we reach. */
-static uint64_t room_of(const struct rpu_board *b)
-{
-	const uint64_t room = fpga_read64(&b->fpga, RFPGA_MEMORY_SIZE);
-
-	return room < b->memory.length ? room : b->memory.length;
 }
 
 /* Offsets that the board takes: a mask of what they must not have. */
@@ -209,7 +200,7 @@ static int place(struct rpu_board *b, unsigned int gains, const struct rashpa_ra
 		 char *why)
 {
 	const uint64_t odd = odd_bits(b) | 63, plane = b->words * sizeof(float);
-	const uint64_t room = room_of(b);
+	const uint64_t room = fpga_memory(&b->fpga, &b->memory);
 	char needs[SIZE_TEXT], has[SIZE_TEXT];
 	uint64_t need;
 
@@ -384,8 +375,9 @@ int rpu_board_open(const char *name, struct rpu_board **board, char *why)
 int rpu_board_offer(struct rpu_board *b, const void **base, uint64_t *length, char *why)
 {
 	const uint64_t page = sysconf(_SC_PAGESIZE);
+	const uint64_t half = fpga_memory(&b->fpga, &b->memory) / 2;
 	struct rashpa_window_make window = {
-		.bar = RFPGA_BAR_MEMORY, .length = room_of(b) / 2 / page * page,
+		.bar = RFPGA_BAR_MEMORY, .length = half / page * page,
 	};
 	struct rashpa_info info = { .fd = b->memory.fd };
 	const int memory = rashpa_memory_open();

@@ -14,12 +14,16 @@
 #include <unistd.h>
 
 #include "fpga.h"
+#include "gpus.h"
 #include "iommu.h"
 #include "json-out.h"
 #include "parse.h"
 #include "rashpa.h"
 #include "rashpactl.h"
 #include "signing.h"
+#include "topology.h"
+
+#define GPUS_MOST	64	/* that are told of */
 
 enum verdict { OK, NOTE, PROBLEM };
 
@@ -379,12 +383,97 @@ static void check_p2p(struct doctor *d)
 	      !strcmp(bridge, "allow") ? "allowed" : "refused", bridge);
 }
 
+/* How a bound function comes to a GPU. */
+static void check_way(struct doctor *d, const struct fpga *fpga, const struct gpu *gpu)
+{
+	const struct rashpa_device_info *info = &fpga->info;
+	struct chain from, to;
+	char port_text[BDF_SIZE];
+	uint64_t where = 0, port = 0;
+
+	if (!topology_chain(PCI_BDF(info->out_domain, info->out_bus, info->out_devfn), &from) ||
+	    !topology_chain(gpu->function, &to))
+		return;
+	if (topology_nodes(info->out_node, gpu->node) == NODE_OTHER_SOCKET) {
+		found(d, "gpu-way", NOTE, "put both into slots of one processor",
+		      "fpga%u to %s: through the interconnect of the processors", fpga->number,
+		      gpu->bdf);
+		return;
+	}
+	switch (chains_meet(&from, &to, &where)) {
+	case MEET_SWITCH:
+		if (topology_acs(&from, where, &port) != ACS_REDIRECTS &&
+		    topology_acs(&to, where, &port) != ACS_REDIRECTS) {
+			found(d, "gpu-way", OK, NULL, "fpga%u to %s: below one switch",
+			      fpga->number, gpu->bdf);
+			return;
+		}
+		found(d, "gpu-way", NOTE,
+		      "boot with pci=disable_acs_redir=PORT if no virtual machine has one of them",
+		      "fpga%u to %s: below one switch, but port %s sends requests up to the host bridge (ACS)",
+		      fpga->number, gpu->bdf, bdf_text(port_text, port));
+		return;
+	case MEET_NOWHERE:
+		found(d, "gpu-way", NOTE, "put both below one host bridge, better below one switch",
+		      "fpga%u to %s: through two host bridges, which some machines do not route",
+		      fpga->number, gpu->bdf);
+		return;
+	default:
+		found(d, "gpu-way", OK, NULL, "fpga%u to %s: through the host bridge, if it is allowed to (line bridge)",
+		      fpga->number, gpu->bdf);
+	}
+}
+
+static void check_ways(struct doctor *d, const struct gpu *gpu)
+{
+	unsigned int *numbers = NULL;
+	const int n = rashpa_device_list(&numbers);
+	char why[WHY_SIZE];
+
+	for (int i = 0; i < n; i++) {
+		struct fpga fpga = FPGA_NONE;
+
+		if (fpga_open(&fpga, numbers[i], why))
+			continue;	/* check_functions() has told */
+		check_way(d, &fpga, gpu);
+		fpga_close(&fpga);
+	}
+	free(numbers);
+}
+
+static void check_gpus(struct doctor *d)
+{
+	static const enum verdict verdicts_of[] = {
+		[GPU_GIVES] = OK, [GPU_NOTE] = NOTE, [GPU_OTHER] = OK,
+	};
+	struct gpu gpu[GPUS_MOST];
+	const unsigned int n = gpus_look(gpu, GPUS_MOST, "");
+
+	for (unsigned int i = 0; i < n && i < GPUS_MOST; i++) {
+		enum gpu_verdict verdict;
+		const char *remedy;
+		char text[512];
+
+		verdict = gpu_judge(&gpu[i], kernel_config("CONFIG_PCI_P2PDMA") != 'n', text,
+				    sizeof(text), &remedy);
+		found(d, "gpu", verdicts_of[verdict], remedy, "%s", text);
+		if (!strcmp(gpu[i].driver, "nvidia") && !gpu[i].windows)
+			found(d, "gpu", NOTE,
+			      "options nvidia NVreg_RegistryDwords=PeerMappingOverride=1 in /etc/modprobe.d, if others shall",
+			      "%s: only root may register windows of boards (doorbells, memory) with it",
+			      gpu[i].bdf);
+		if (verdict == GPU_GIVES)
+			check_ways(d, &gpu[i]);
+	}
+	topology_done();
+}
+
 int cmd_doctor(int argc, char **argv)
 {
 	static void (*const checks[])(struct doctor *) = {
 		check_kernel, check_module, check_signing, check_iommu, check_memory, check_contig,
 		check_cma, check_register, check_huge, check_limits, check_udev, check_nodes,
-		check_functions, check_p2p,
+		check_functions, check_p2p, check_gpus,
 	};
 	bool json = false;
 	const struct simple simple = {

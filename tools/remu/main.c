@@ -390,6 +390,18 @@ static struct json_object *about(const struct config *c, const struct dataset *d
 	return o;
 }
 
+static void tell_configured(const struct config *c, struct dataset *dataset)
+{
+	struct json_object *o;
+
+	if (!led())
+		return;
+	o = about(c, dataset);
+	if (c->net.transport != TRANSPORT_PCIE)
+		json_object_object_add(o, "paths", network_paths(c, dataset));
+	led_say("configured", o);
+}
+
 static void print_figures(const struct report *r, double seconds, bool live)
 {
 	printf("images      %" PRIu64 " in %" PRIu64 " stacks from stack %" PRIu64 "%s\n",
@@ -519,7 +531,7 @@ int main(int argc, char **argv)
 	}
 	result = plan_regions(&config, &dataset);
 	if (!result) {
-		led_say("configured", about(&config, &dataset));
+		tell_configured(&config, &dataset);
 		led_await(LED_ARM, stop);
 	}
 	if (!result && !*stop)

@@ -16,6 +16,7 @@
 #include "led.h"
 #include "network.h"
 #include "rashpa-fpga.h"
+#include "route-probe.h"
 
 #define HANDSHAKE_MS	30000		/* other modules may take long to come */
 #define BYE_MS		30000		/* the receiver waits for what is under way */
@@ -101,7 +102,10 @@ static int send_image(struct worker *w, uint64_t stack, uint32_t image, bool las
 	return 0;
 }
 
-/* 1: a slot is free for this stack; 0: no more are wanted */
+/*
+ * 1: a slot is free for this stack; 0: no more are wanted. At the end who is behind catches up, so
+ * that all regions of a stack are sent.
+ */
 static int await_credit(struct worker *w, uint64_t stack)
 {
 	struct receiver *r = w->receiver;
@@ -118,7 +122,9 @@ static int await_credit(struct worker *w, uint64_t stack)
 		pthread_cond_wait(&r->more, &r->lock);
 	}
 	w->holding = false;
-	free = !r->over && !s->halt;
+	free = !r->over && (!s->halt || stack < r->begun);
+	if (free && stack >= r->begun)
+		r->begun = stack + 1;
 	pthread_mutex_unlock(&r->lock);
 	w->waited_ns += begin ? now_ns() - begin : 0;
 	return free;
@@ -374,6 +380,19 @@ static void give_up(struct receiver *r)
 	pthread_mutex_unlock(&r->lock);
 }
 
+static int take_bye(struct receiver *r, struct json_object *message, char *why)
+{
+	char what[WHY_SIZE];
+
+	if (!r->told_end)
+		return because(why, -1, "%s: it says bye before the end", r->link.peer);
+	if (!link_number(message, "missing", 0, UINT64_MAX, &r->missing, what) ||
+	    !link_number(message, "incomplete", 0, UINT64_MAX, &r->incomplete, what))
+		return because(why, -1, "%s: %s", r->link.peer, what);
+	r->parted = true;
+	return 0;
+}
+
 static int listen_to(struct receiver *r)
 {
 	struct json_object *message;
@@ -381,7 +400,7 @@ static int listen_to(struct receiver *r)
 	const char *kind;
 	int result = 0;
 
-	for (unsigned int i = 0; i < LINK_AT_ONCE; i++) {
+	for (unsigned int i = 0; i < LINK_AT_ONCE && !r->parted; i++) {
 		result = link_take(&r->link, &message, why);
 		if (result <= 0)
 			break;
@@ -395,7 +414,7 @@ static int listen_to(struct receiver *r)
 		else if (!strcmp(kind, "credit"))
 			result = take_credit(r, message, why);
 		else if (!strcmp(kind, "bye"))
-			result = because(why, -1, "%s: it says bye before the end", r->link.peer);
+			result = take_bye(r, message, why);
 		json_object_put(message);
 		if (result < 0)
 			break;
@@ -431,6 +450,22 @@ static int tell_progress(struct receiver *r, const char *kind)
 	return -1;
 }
 
+static bool all_sent(const struct receiver *r)
+{
+	for (uint32_t i = 0; i < r->sender->config->regions; i++) {
+		if (!worker_of(r, i)->done)
+			return false;
+	}
+	return true;
+}
+
+/* All that is under way first, then the counts. */
+static int tell_end(struct receiver *r)
+{
+	r->told_end = true;
+	return tell_progress(r, "end");
+}
+
 static uint64_t sum_messages(const struct sender *s, bool *all_done)
 {
 	uint64_t sum = 0;
@@ -443,14 +478,21 @@ static uint64_t sum_messages(const struct sender *s, bool *all_done)
 	return sum;
 }
 
+/* Who has all hears so at once: it does not wait for others that are slower. */
 static void look_at_receivers(struct sender *s, bool tell, int *result)
 {
 	for (uint32_t i = 0; i < s->receivers; i++) {
 		struct receiver *r = &s->receiver[i];
+		int error;
 
-		if (r->gone)
+		if (r->gone || r->parted)
 			continue;
-		if (listen_to(r) || (tell && tell_progress(r, "progress")))
+		error = listen_to(r);
+		if (!error && !r->told_end && all_sent(r))
+			error = tell_end(r);
+		else if (!error && !r->told_end && tell)
+			error = tell_progress(r, "progress");
+		if (error)
 			*result = EXIT_FAILED;
 	}
 }
@@ -461,7 +503,8 @@ static void wait_for_receivers(const struct sender *s)
 
 	for (uint32_t i = 0; i < s->receivers; i++)
 		fds[i] = (struct pollfd) {
-			.fd = s->receiver[i].gone ? -1 : s->receiver[i].link.fd, .events = POLLIN,
+			.fd = s->receiver[i].gone || s->receiver[i].parted ? -1 :
+			      s->receiver[i].link.fd, .events = POLLIN,
 		};
 	fds[s->receivers] = (struct pollfd) { .fd = led_fd(), .events = POLLIN };
 	poll(fds, s->receivers + 1, s->wish ? HOLD_MS : TICK_MS);
@@ -607,7 +650,7 @@ static int watch(struct sender *s)
 	return result;
 }
 
-/* All that is under way first, then the counts. */
+/* From each of them its account. */
 static int part(struct sender *s)
 {
 	struct json_object *message;
@@ -615,21 +658,20 @@ static int part(struct sender *s)
 	int result = 0;
 
 	for (uint32_t i = 0; i < s->receivers; i++) {
+		if (!s->receiver[i].gone && !s->receiver[i].told_end && tell_end(&s->receiver[i]))
+			result = EXIT_FAILED;
+	}
+	for (uint32_t i = 0; i < s->receivers; i++) {
 		struct receiver *r = &s->receiver[i];
 
-		if (r->gone)
+		if (r->gone || r->parted)
 			continue;
-		if (tell_progress(r, "end")) {
-			result = EXIT_FAILED;
-			continue;
-		}
 		if (link_await(&r->link, "bye", true, BYE_MS, NULL, &message, why)) {
 			result = fail("%s", why);
 			continue;
 		}
-		if (!link_number(message, "missing", 0, UINT64_MAX, &r->missing, why) ||
-		    !link_number(message, "incomplete", 0, UINT64_MAX, &r->incomplete, why))
-			result = fail("%s: %s", r->link.peer, why);
+		if (take_bye(r, message, why))
+			result = fail("%s", why);
 		json_object_put(message);
 	}
 	return result;
@@ -776,12 +818,65 @@ static void close_all(struct sender *s)
 	free(s->worker);
 }
 
+static const struct transport * const transports[] = {
+	[TRANSPORT_ROCE] = &transport_roce, [TRANSPORT_UDP] = &transport_udp,
+	[TRANSPORT_JUNGFRAU] = &transport_jungfrau,
+};
+
+/* Bytes behind the header of UDP, of the longest packet. */
+static uint32_t longest(const struct sender *s, const struct packets *p)
+{
+	const bool together = !s->transport->linked || adjacent(s);
+	uint32_t most = 0;
+
+	for (unsigned int i = 0; i < s->config->regions; i++) {
+		const struct region *r = &s->config->region[i];
+		const struct cut cut = cut_region(r->width, r->height,
+						  pixel_bytes(s->dataset->geometry.pixel),
+						  together, p->message);
+		const uint32_t bytes = cut_piece(&cut, 0).bytes;
+
+		most = bytes > most ? bytes : most;
+	}
+	most = most < p->part ? most : p->part;
+	/* RDMA fills words */
+	return p->header + (most + 3) / 4 * 4;
+}
+
+struct json_object *network_paths(const struct config *config, struct dataset *dataset)
+{
+	const struct network_config *c = &config->net;
+	const struct sender s = {
+		.config = config, .transport = transports[c->transport], .dataset = dataset,
+	};
+	struct json_object *list = json_object_new_array();
+	struct route_probe probe[RECEIVERS_MOST];
+	struct packets packets;
+
+	if (!s.transport->packets(&s, &packets))
+		return list;
+	for (uint32_t i = 0; i < c->receivers; i++)
+		probe[i] = (struct route_probe) {
+			.to = c->to[i], .interface = packets.interface,
+			.payload = longest(&s, &packets),
+		};
+	route_probe(probe, c->receivers);
+	for (uint32_t i = 0; i < c->receivers; i++) {
+		struct json_object *o;
+
+		if (!probe[i].carries)
+			continue;
+		o = json_object_new_object();
+		put_text(o, "to", probe[i].to);
+		put_int(o, "needs", probe[i].needs);
+		put_int(o, "carries", probe[i].carries);
+		json_object_array_add(list, o);
+	}
+	return list;
+}
+
 int network_run(const struct config *config, struct dataset *dataset, volatile bool *stop)
 {
-	static const struct transport * const transports[] = {
-		[TRANSPORT_ROCE] = &transport_roce, [TRANSPORT_UDP] = &transport_udp,
-		[TRANSPORT_JUNGFRAU] = &transport_jungfrau,
-	};
 	struct sender s = {
 		.config = config, .transport = transports[config->net.transport],
 		.dataset = dataset, .stop = stop,

@@ -3,6 +3,7 @@
 #ifndef REMU_NETWORK_H
 #define REMU_NETWORK_H
 
+#include <net/if.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -23,10 +24,13 @@ struct receiver {
 	uint32_t sampling, phase;
 	bool over;			/* it does not want any more, or: */
 	bool gone;
+	bool told_end;			/* what was sent to it */
+	bool parted;			/* and it has said what is missing */
 	uint64_t missing, incomplete;	/* as it says at the end; all ones: it did not say */
 	pthread_mutex_t lock;
 	pthread_cond_t more;
 	uint64_t credit;		/* stacks that have a slot; lock */
+	uint64_t begun;			/* that a worker has; lock */
 };
 
 /* A region of the images, on its way to a receiver: a thread. */
@@ -80,11 +84,21 @@ struct message {
 	bool last;			/* of the stack */
 };
 
+/* What packets will be, before anything is open. */
+struct packets {
+	uint32_t header;		/* bytes before and behind what is of the message */
+	uint32_t part;			/* most bytes of a message in one */
+	uint32_t message;		/* most bytes of a message */
+	char interface[IF_NAMESIZE];	/* that they leave by; "": any */
+};
+
 /* How messages go. All return 0, or -1 and why; @why of a worker is its own. */
 struct transport {
 	const char *name;
 	uint32_t number;		/* enum contract_transport, if it is */
 	bool linked;			/* by a contract; else address and accept are not there */
+	/* false: not known */
+	bool (*packets)(const struct sender *s, struct packets *p);
 	/* sets sender->message, unless it was given */
 	int (*open)(struct sender *s, char *why);
 	int (*open_worker)(struct worker *w, char *why);

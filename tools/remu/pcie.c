@@ -242,13 +242,12 @@ static int open_fpga(struct run *r)
 static int choose_images(struct run *r)
 {
 	const struct dataset *d = r->dataset;
-	uint64_t room = fpga_read64(&r->fpga, RFPGA_MEMORY_SIZE), fit;
+	const uint64_t room = fpga_memory(&r->fpga, &r->memory);
 	const uint32_t bits = RFPGA_LIMITS_COUNT(fpga_read(&r->fpga, RFPGA_LIMITS));
 	const uint32_t most = bits && bits < 32 ? (1u << bits) - 1 : UINT32_MAX;
 	char has[SIZE_TEXT], image[SIZE_TEXT];
+	uint64_t fit;
 
-	if (room > r->memory.length)
-		room = r->memory.length;
 	format_size(has, room);
 	fit = room / dataset_bytes(d);
 	if (!fit)

@@ -76,4 +76,7 @@ int pcie_run(const struct config *config, struct dataset *dataset, volatile bool
 /* The same over a network; it reports by itself. */
 int network_run(const struct config *config, struct dataset *dataset, volatile bool *stop);
 
+/* What the ways to the receivers carry, as far as that can be found out now: an array. */
+struct json_object *network_paths(const struct config *config, struct dataset *dataset);
+
 #endif /* REMU_H */

@@ -6,10 +6,12 @@
 
 #include "json-out.h"
 #include "network.h"
+#include "text-file.h"
 
 #define TICK_MS		100
 #define SOLICIT		1024		/* messages from one event to the next at most */
 #define CHAIN		256		/* writes that are posted in one go, at most */
+#define HEADERS		(12 + 16 + 4 + 4)	/* BTH, RETH, the immediate and the ICRC */
 
 struct roce {
 	struct rashpa_net *net;
@@ -112,6 +114,28 @@ static int drain_all(struct worker *w)
 	return drain(w, 0);
 }
 
+/* Where its packets leave, other ones to the same machine need not. */
+static bool packets(const struct sender *s, struct packets *p)
+{
+	const struct network_config *c = &s->config->net;
+	const struct rashpa_net_info *info;
+	struct rashpa_net *net;
+	bool known;
+
+	if (rashpa_net_open(&c->options, &net))
+		return false;
+	info = rashpa_net_about(net);
+	*p = (struct packets) {
+		.header = HEADERS, .part = info->mtu,
+		.message = c->message ? c->message : info->mtu,
+	};
+	known = read_line(p->interface, sizeof(p->interface),
+			  "/sys/class/infiniband/%s/ports/%u/gid_attrs/ndevs/%u", info->device,
+			  info->port, info->gid);
+	rashpa_net_close(net);
+	return known;
+}
+
 static int open_port(struct sender *s, char *why)
 {
 	const struct network_config *c = &s->config->net;
@@ -208,6 +232,7 @@ const struct transport transport_roce = {
 	.name = "roce",
 	.number = CONTRACT_ROCE,
 	.linked = true,
+	.packets = packets,
 	.open = open_port,
 	.open_worker = open_worker,
 	.address = address,

@@ -167,19 +167,35 @@ static int send_message(struct worker *w, const struct message *m)
 
 /* --- sockets --- */
 
+static uint32_t message_bytes(const struct sender *s)
+{
+	const uint32_t given = s->config->net.message;
+
+	if (is_jungfrau(s))
+		return JUNGFRAU_BYTES;
+	return given ? given : ETHERNET - HEADERS - sizeof(struct packet);
+}
+
+static bool packets(const struct sender *s, struct packets *p)
+{
+	*p = (struct packets) {
+		.header = is_jungfrau(s) ? sizeof(struct jungfrau) : sizeof(struct packet),
+		.part = message_bytes(s), .message = message_bytes(s),
+	};
+	return true;
+}
+
 static int open_dataset(struct sender *s, char *why)
 {
 	const struct config *c = s->config;
 
+	s->message = message_bytes(s);
 	if (!is_jungfrau(s)) {
-		s->message = c->net.message ? c->net.message :
-			     ETHERNET - HEADERS - sizeof(struct packet);
 		if (s->message > PACKET_BYTES - sizeof(struct packet))
 			return because(why, -1, "--message: a packet of UDP has at most %zu bytes",
 				       PACKET_BYTES - sizeof(struct packet));
 		return 0;
 	}
-	s->message = JUNGFRAU_BYTES;
 	if (s->dataset->geometry.width != JUNGFRAU_WIDTH)
 		return because(why, -1, "modules of a JUNGFRAU stand above each other in a dataset that is %u pixels wide",
 			       JUNGFRAU_WIDTH);
@@ -290,6 +306,7 @@ const struct transport transport_udp = {
 	.name = "udp",
 	.number = CONTRACT_UDP,
 	.linked = true,
+	.packets = packets,
 	.open = open_dataset,
 	.open_worker = open_worker,
 	.address = no_address,
@@ -304,6 +321,7 @@ const struct transport transport_udp = {
 
 const struct transport transport_jungfrau = {
 	.name = "jungfrau",
+	.packets = packets,
 	.open = open_dataset,
 	.open_worker = open_worker,
 	.mtu = mtu,

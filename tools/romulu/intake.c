@@ -266,6 +266,27 @@ void flow_count_tail(struct flow *f)
 	f->expected = f->sent;
 }
 
+/*
+ * Behind the last stack that there is: slots that were opened for later ones stay empty. Who has
+ * gone without a word may have sent more.
+ */
+static uint64_t last_begun(const struct intake *in)
+{
+	uint64_t last = in->about->first_stack;
+
+	for (uint32_t i = 0; i < in->flows; i++) {
+		const struct flow *f = &in->flow[i];
+		const uint64_t messages = f->sent > f->expected ? f->sent : f->expected;
+		const uint64_t over = in->about->first_stack +
+				      (messages + f->per_stack - 1) / f->per_stack;
+
+		if (f->gone && !f->ended)
+			return in->opened;
+		last = over > last ? over : last;
+	}
+	return last < in->opened ? last : in->opened;
+}
+
 void intake_close_quiet(struct intake *in, uint64_t now)
 {
 	for (uint32_t i = 0; i < in->flows; i++) {
@@ -275,7 +296,7 @@ void intake_close_quiet(struct intake *in, uint64_t now)
 		if (f->gone ? !flow_silent(f, now, in->settle_ns) : !flow_settled(f, now))
 			continue;
 		pthread_mutex_lock(&in->lock);
-		pass(f, f->ended || f->gone || over > in->opened ? in->opened : over);
+		pass(f, f->ended || f->gone || over > in->opened ? last_begun(in) : over);
 		pthread_mutex_unlock(&in->lock);
 	}
 }
@@ -284,7 +305,7 @@ void intake_give_up(struct intake *in)
 {
 	pthread_mutex_lock(&in->lock);
 	for (uint32_t i = 0; i < in->flows; i++)
-		pass(&in->flow[i], in->opened);
+		pass(&in->flow[i], last_begun(in));
 	pthread_mutex_unlock(&in->lock);
 }
 

@@ -7,23 +7,29 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "json-out.h"
 #include "led.h"
 #include "rashpa.h"
 #include "say.h"
 
-#define LOOK_MS		5		/* from one look at the buffer to the next */
+#define LOOK_MS		5		/* from one look at the buffer to the next, at least */
 
 struct lookout {
 	_Atomic bool over;
+	int wake;			/* an eventfd: it is over */
 	struct run *run;
 	struct rashpa_stream *stream;	/* an observer's */
 	pthread_t thread;
 	pthread_mutex_t lock;
 	struct done done;		/* lock */
 	uint64_t lag, slots;		/* the thread's, and of whom has joined it */
+	uint64_t complete;		/* the thread's, as is all that follows */
 	bool full;			/* the daemon was told */
+	bool never;			/* with credit nothing is lost, however full it is */
+	bool blind;			/* stacks of this stream make no event */
 };
 
 /* --- what is told --- */
@@ -75,20 +81,45 @@ static void look(struct lookout *l)
 {
 	const struct rashpa_stream_header *about = rashpa_stream_about(l->stream);
 	struct rashpa_stream_stat stat;
-	uint64_t complete;
+	struct rashpa_stack st;
 
 	if (!about && rashpa_stream_begin(l->stream, 0))
 		return;
+	/* what was an event before this look is none after it */
+	while (rashpa_stream_next(l->stream, &st, 0) > 0)
+		rashpa_stream_release(l->stream, &st);
 	about = rashpa_stream_about(l->stream);
+	if (!about)
+		return;
 	rashpa_stream_status(l->stream, &stat);
-	complete = rashpa_stream_complete(l->stream);
-	if (!about || stat.state != RASHPA_STREAM_RUNNING)
+	l->complete = rashpa_stream_complete(l->stream);
+	if (stat.state != RASHPA_STREAM_RUNNING)
 		return;
 	l->slots = about->slots;
-	l->lag = complete > stat.consumed ? complete - stat.consumed : 0;
-	/* with credit nothing is lost, however full it is; but by a live source */
-	if (about->policy != RASHPA_STREAM_WAIT || about->live)
+	l->lag = l->complete > stat.consumed ? l->complete - stat.consumed : 0;
+	/* but by a live source */
+	l->never = about->policy == RASHPA_STREAM_WAIT && !about->live;
+	if (!l->never)
 		tell_lag(l);
+}
+
+/*
+ * Until there may be something to tell. That a stack is complete is an event; that it was given
+ * back is none, so what is full is looked at by time.
+ */
+static void sleep_until_event(struct lookout *l)
+{
+	struct pollfd fds[] = {
+		{ .fd = l->wake, .events = POLLIN },
+		{ .fd = l->never ? -1 : rashpa_stream_fd(l->stream), .events = POLLIN },
+	};
+	const uint64_t before = l->complete;
+
+	/* of many stacks a second one look takes several */
+	if (poll(fds, 1, LOOK_MS) || l->full || l->blind)
+		return;
+	if (!poll(fds, 2, LED_STATUS_MS - LOOK_MS) && !l->never && rashpa_stream_about(l->stream))
+		l->blind = rashpa_stream_complete(l->stream) != before;
 }
 
 static void *watch(void *arg)
@@ -99,16 +130,25 @@ static void *watch(void *arg)
 		look(l);
 		if (led_due())
 			tell_counts(l);
-		poll(NULL, 0, LOOK_MS);
+		sleep_until_event(l);
 	}
 	return NULL;
 }
 
 /* --- */
 
+static void free_lookout(struct lookout *l)
+{
+	rashpa_stream_close(l->stream);
+	close(l->wake);
+	pthread_mutex_destroy(&l->lock);
+	free(l);
+}
+
 int lookout_begin(struct run *r)
 {
 	struct lookout *l;
+	int result = 0;
 
 	if (!led())
 		return 0;
@@ -116,16 +156,21 @@ int lookout_begin(struct run *r)
 	if (!l)
 		return fail("no memory");
 	l->run = r;
+	l->wake = eventfd(0, EFD_CLOEXEC);
+	if (l->wake < 0) {
+		free(l);
+		return fail("no descriptor: %s", strerror(errno));
+	}
 	pthread_mutex_init(&l->lock, NULL);
 	if (rashpa_stream_open(r->config->opt.buffer, RASHPA_STREAM_OBSERVE | RASHPA_STREAM_LATEST |
 			       (r->config->net.listen ? 0 : RASHPA_STREAM_FRESH), &l->stream)) {
-		free(l);
-		return fail("%s", rashpa_reason());
+		result = fail("%s", rashpa_reason());
+	} else if (pthread_create(&l->thread, NULL, watch, l)) {
+		result = fail("no thread");
 	}
-	if (pthread_create(&l->thread, NULL, watch, l)) {
-		rashpa_stream_close(l->stream);
-		free(l);
-		return fail("no thread");
+	if (result) {
+		free_lookout(l);
+		return result;
 	}
 	r->lookout = l;
 	return 0;
@@ -157,12 +202,12 @@ void lookout_end(struct run *r)
 	if (!l)
 		return;
 	l->over = true;
+	while (eventfd_write(l->wake, 1) && errno == EINTR)
+		;
 	pthread_join(l->thread, NULL);
 	l->lag = 0;
 	lookout_note(r);
 	tell_counts(l);
-	rashpa_stream_close(l->stream);
-	pthread_mutex_destroy(&l->lock);
-	free(l);
+	free_lookout(l);
 	r->lookout = NULL;
 }

@@ -19,7 +19,7 @@
 #define READY_MS	30000		/* for a sender that was accepted */
 #define HELLO_NS	30000000000ull
 #define STRANGERS	16		/* links that have not said hello */
-#define END_NS		5000000000ull	/* for a sender to end */
+#define END_NS		10000000000ull	/* for a sender to end */
 #define IMAGES		(UINT64_C(1) << 48)
 #define MESSAGES	(UINT64_C(1) << 56)	/* of a process, at most */
 

@@ -14,6 +14,8 @@
 #include "say.h"
 
 #define END_NS		10000000000ll	/* for a producer to end when all was sent */
+/* A signal that comes right before a wait does not end it: look again after so long. */
+#define LOOK_NS		250000000ll
 #define LATENCIES	(1 << 20)	/* that are kept: a stream can last for weeks */
 
 /* What --timeout means: so long without a stack. */
@@ -269,6 +271,31 @@ static bool enough(const struct run *r)
 	return images && r->report->frames + r->report->lost >= images;
 }
 
+/*
+ * As rashpa_stream_next(), for as long as --timeout allows, however many signals come (engines have
+ * timers). *since: when the wait began, if there was one: some machines ask the kernel for the time.
+ */
+static int next_stack(struct run *r, struct rashpa_stack *st, uint64_t *since)
+{
+	const int64_t whole = timeout_ns(r);
+	int result = rashpa_stream_next(r->stream, st, 0);
+	int64_t left = LOOK_NS;
+
+	if (result != -ETIMEDOUT)
+		return result;
+	*since = now_ns();
+	while (!*r->stop) {
+		if (whole >= 0)
+			left = whole - (int64_t)(now_ns() - *since);
+		if (left <= 0)
+			return -ETIMEDOUT;
+		result = rashpa_stream_next(r->stream, st, left < LOOK_NS ? left : LOOK_NS);
+		if (result != -ETIMEDOUT && result != -EINTR)
+			return result;
+	}
+	return -EINTR;
+}
+
 static int loop(struct run *r)
 {
 	struct report *report = r->report;
@@ -280,12 +307,7 @@ static int loop(struct run *r)
 
 	progress_init(&progress, r->config->opt.progress);
 	while (!result && !*r->stop && !enough(r)) {
-		/* Some machines ask the kernel for the time: it is asked for around a wait only. */
-		over = rashpa_stream_next(r->stream, &st, 0);
-		if (over == -ETIMEDOUT) {
-			taken = now_ns();
-			over = rashpa_stream_next(r->stream, &st, timeout_ns(r));
-		}
+		over = next_stack(r, &st, &taken);
 		if (over == -EINTR)
 			continue;
 		if (over < 0)
@@ -327,8 +349,9 @@ static int run(struct run *r)
 	const struct engine *engine = r->config->engine;
 	/* who leads us has the detector begin after this: what others left is not this run's */
 	const bool fresh = led() && !r->config->net.listen;
-	unsigned int flags = r->config->from_start ? RASHPA_STREAM_FROM_START :
-			     fresh ? RASHPA_STREAM_FRESH : 0;
+	/* a stream that we receive is ours from its first stack on, however late we look */
+	const bool first = r->config->from_start || r->config->net.listen;
+	unsigned int flags = first ? RASHPA_STREAM_FROM_START : fresh ? RASHPA_STREAM_FRESH : 0;
 	struct report *report = r->report;
 	int result;
 

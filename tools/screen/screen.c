@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "say.h"
+
 static struct screen *terminal;
 static int row, titles, above;	/* above: lines that have been scrolled away */
 static bool keys;
@@ -67,7 +69,7 @@ void screen_show(void)
 	if (terminal)
 		refresh();
 	else
-		fflush(stdout); /* who reads it in a pipe sees it now, too */
+		flush_output(); /* who reads it in a pipe sees it now, too */
 }
 
 int screen_fd(void)

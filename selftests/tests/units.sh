@@ -1,0 +1,65 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# The daemons as systemd starts them: sandboxed, with a user of their own. Its processes have a
+# namespace of their own, in which systemd is the first one, as in a container.
+. "$(dirname "$0")/../lib/shell.sh"
+
+have_fpga || { skip "units" "no software FPGA in this guest"; finish; }
+systemd=/usr/lib/systemd/systemd
+[[ -x $systemd ]] || { skip "units" "no systemd"; finish; }
+groupadd -rf rashpa
+chgrp -R rashpa /dev/rashpa
+install -m 755 build/tools/{remu,romulu,rashpa-manager} /usr/local/bin
+install -m 644 build/tools/{remu,romulu}@.service /etc/systemd/system
+mkdir -p /etc/rashpa
+rashpactl buffer create led 64M >/dev/null && chgrp rashpa /dev/rashpa/buffer/led
+ok $? "buffer"
+mountpoint -q /sys/fs/cgroup || mount -t cgroup2 cgroup2 /sys/fs/cgroup
+container=lab unshare --pid --mount --fork --mount-proc "$systemd" --system --unit=basic.target \
+	--log-target=null --show-status=false >"$work/systemd" 2>&1 &
+unshare=$!
+in_it() { nsenter -t "$(pgrep -P "$unshare")" -p -m "$@"; }
+answers() { in_it systemctl list-units >/dev/null 2>&1; }
+wait_for 120 answers
+ok $? "systemd answers" || sed 's/^/# /' "$work/systemd"
+
+for tool in remu romulu; do
+	in_it systemctl start "$tool@one" >"$work/out" 2>&1
+	ok $? "$tool@one starts" || { sed 's/^/# /' "$work/out"; in_it systemctl status "$tool@one" | sed 's/^/# /'; }
+	wait_for 30 in_it test -S "/run/$tool-one/socket"
+	ok $? "it listens" || in_it systemctl status "$tool@one" | sed 's/^/# /'
+	pid=$(in_it systemctl show -P MainPID "$tool@one")
+	holds "as a user that is not root" "$(in_it stat -c %u "/proc/$pid") > 0"
+	is "in the group rashpa" "$(in_it stat -c %G "/proc/$pid")" rashpa
+	is "who is not of the group cannot come to it" "$(in_it stat -c %a "/run/$tool-one")" 750
+done
+cat >"$work/experiment.xml" <<-END
+	<experiment xmlns="urn:rashpa:1" version="1.0" name="units">
+		<detector name="board" at="unix:/run/remu-one/socket">
+			<fpga>$fpga</fpga> <dataset>generate:4</dataset> <bunch>4</bunch> <images>80</images>
+		</detector>
+		<receiver name="judge" at="unix:/run/romulu-one/socket">
+			<buffer>led</buffer> <write>images.raw</write>
+		</receiver>
+		<flow from="board" to="judge" transport="pcie"/>
+	</experiment>
+END
+in_it rashpa-manager run --json="$work/report.json" "$work/experiment.xml" >"$work/out" 2>&1
+is "a run" $? 0 || sed 's/^/# /' "$work/out"
+is "what was sent came" "$(jq -c '.flows[0] | [.sent, .received, .lost, .unaccounted]' "$work/report.json")" "[80,80,0,0]"
+is "and is where the unit may write" "$(in_it stat -L -c %s /var/lib/rashpa/romulu-one/images.raw)" \
+	$((80 * 1024 * 512 * 2))
+sed -i 's|<write>images.raw|<write>/usr/images.raw|' "$work/experiment.xml"
+in_it rashpa-manager run "$work/experiment.xml" >"$work/out" 2>&1
+is "elsewhere it may not" "$? $(grep -m 1 -o "/usr/images.raw: Read-only" "$work/out")" \
+	"1 /usr/images.raw: Read-only" || sed 's/^/# /' "$work/out"
+for tool in remu romulu; do
+	in_it systemctl stop "$tool@one"
+	ok $? "$tool@one stops"
+	is "without an error" "$(in_it systemctl show -P Result "$tool@one")" success
+done
+in_it systemctl poweroff --force >/dev/null 2>&1 || kill -KILL "$(pgrep -P "$unshare")"
+wait "$unshare" 2>/dev/null
+rashpactl buffer remove led
+ok $? "the buffer is not held"
+finish
