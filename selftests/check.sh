@@ -166,6 +166,24 @@ for series in "$@"; do
 done
 [[ ! $newest ]] || part "switch" guest switch "$newest" on --fpga 2 --topology switch -- \
 	selftests/suite.sh build/selftests/{path,peer,flr}_test
+# newest behind a switch, so that the path is PEER, the others at root ports
+for series in "$@"; do
+	case $series in
+	debug) ;;
+	6.1) part "Linux $series GPU" guest gpu "$series" on --gpu --fpga 1 -- \
+		selftests/suite.sh build/selftests/gpu_test ;;
+	6.12) part "Linux $series GPU" guest gpu "$series" off --gpu --fpga 1 -- \
+		selftests/suite.sh build/selftests/gpu_test selftests/tests/gpu.sh ;;
+	*)
+		part "Linux $series GPU" guest gpu "$series" off --gpu --fpga 1 --topology switch -- \
+			selftests/suite.sh build/selftests/gpu_test selftests/tests/gpu.sh
+		# virtio_gpu says what it leaves behind when its driver goes
+		RASHPA_GPU_UNBIND=1 part "Linux $series GPU unbound IOMMU on" guest gpu-unbound "$series" on \
+			--keep-going --gpu --fpga 1 -- selftests/suite.sh build/selftests/gpu_test
+		;;
+	esac
+done
+part "processing on a GPU" "$lab" exec -- selftests/gpu.sh
 part "static" "$lab" exec -- selftests/static.sh
 [[ " $* " != *" debug "* ]] || part "planted defects" selftests/defects.sh
 part "conformance" "$lab" exec -- selftests/conformance.sh

@@ -18,7 +18,7 @@ verdict() { # STATUS NAME
 	fi
 }
 
-for file in uapi/linux/rashpa.h drivers/*.[ch] tools/lib/rashpa.h tools/lib/rashpa-stream.h \
+for file in uapi/linux/rashpa.h drivers/*.[ch] tools/lib/rashpa.h tools/lib/rashpa-gpu.h tools/lib/rashpa-stream.h \
 	tools/network/rashpa-network.h tools/processing/rashpa-processing.h tools/software-fpga/device.h; do
 	said=$(perl "$kernel_doc" -none -Wall "$file" 2>&1)
 	clean=$?

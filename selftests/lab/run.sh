@@ -50,6 +50,46 @@ have_initramfs() {
 	rm -rf "$dir"
 }
 
+# Compile what a process of QEMU loads, unless it is there; sets HELPER.
+have_helper() { # name, library
+	local hash
+
+	hash=$({ echo "$ROOT"; cat "$LAB/$1.c"; } | sha256sum)
+	HELPER=$TOP/build/lab/$1-${hash:0:12}.so
+	[[ -e $HELPER ]] && return
+	mkdir -p "$TOP/build/lab"
+	"$LAB/lab" exec -- cc -std=gnu17 -D_GNU_SOURCE -shared -fPIC -O2 -Wall -Wextra -Werror \
+		-o "build/lab/$1.$$" "selftests/lab/$1.c" ${2:+"$2"} >&2 || die "cannot compile selftests/lab/$1.c"
+	mv "$TOP/build/lab/$1.$$" "$HELPER"
+}
+
+# A GPU whose memory is a BAR: what it is told to draw and compute, Mesa does on this processor.
+# QEMU wants a render node, and Mesa udmabuf: where there is none, helpers stand in for them.
+# Adds to "preload" what QEMU loads.
+add_gpu() { # bus
+	local render=("${LOADER[@]}") node=''
+
+	for node in /dev/dri/render*; do
+		[[ ! -w $node ]] || break
+		node=
+	done
+	if [[ ! $node ]]; then
+		have_helper surfaceless -lEGL
+		preload+=(--preload "$HELPER")
+	fi
+	if [[ ! -w /dev/udmabuf ]]; then
+		have_helper udmabuf
+		render+=(--preload "$HELPER")
+	fi
+	# it is a process of its own, which has the root's libraries as well
+	printf '#!/bin/sh\nexec %s "$@"\n' "${render[*]@Q} '$ROOT/usr/libexec/virgl_render_server'" >"$JOB/render"
+	chmod 755 "$JOB/render"
+	export RENDER_SERVER_EXEC_PATH=$JOB/render VK_LOADER_LAYERS_DISABLE='~all~'
+	export VK_DRIVER_FILES=$ROOT/usr/share/vulkan/icd.d/lvp_icd.json
+	export __EGL_VENDOR_LIBRARY_FILENAMES=$ROOT/usr/share/glvnd/egl_vendor.d/50_mesa.json
+	QEMU+=(-device "virtio-gpu-gl-pci,bus=$1,hostmem=256M,blob=on,venus=on")
+}
+
 # start_fpga NUMBER: returns when the process listens.
 start_fpga() {
 	local i=$1 program=${RASHPA_FPGA:-$TOP/build/tools/rashpa-fpga} n
@@ -196,14 +236,15 @@ disk() { # number, size
 
 cmd_run() {
 	local kernel iommu=off memory=2G smp=2 fpgas=0 spare=1 topology=port accel=tcg
-	local room limit=300 keep=0 append='' log='' name i bus lib status=0
-	local -a devices=() disks=()
+	local room limit=300 keep=0 append='' log='' name i bus lib status=0 gpus=0 display=none
+	local -a devices=() disks=() preload=()
 
 	FPGA_OPTIONS=()
 	kernel=$(entries "$LAB/kernels" | cut -f1 | tail -n 1)
 	while (($#)); do
 		case $1 in
 		--keep-going) keep=1; shift; continue ;;
+		--gpu) gpus=1; shift; continue ;;
 		--) shift; break ;;
 		esac
 		(($# > 1)) || die "run: $1 has no value, or -- CMD is missing"
@@ -256,7 +297,9 @@ cmd_run() {
 		[[ $accel == kvm ]] || say "KVM does not work here, using TCG"
 	fi
 
-	QEMU=("$ROOT/usr/bin/qemu-system-x86_64" -nodefaults -no-user-config -display none
+	# nobody looks at its screen
+	((!gpus)) || { display=egl-headless; append+=" drm_kms_helper.fbdev_emulation=0"; }
+	QEMU=("$ROOT/usr/bin/qemu-system-x86_64" -nodefaults -no-user-config -display "$display"
 		-L "$ROOT/usr/share/qemu" -L "$ROOT/usr/share/seabios" -L "$ROOT/usr/lib/ipxe/qemu"
 		-name lab -no-reboot -m "$memory" -smp "$smp"
 		-object "memory-backend-memfd,id=ram0,size=$memory,share=on"
@@ -300,7 +343,7 @@ cmd_run() {
 	find_data
 	[[ ! $DATA ]] || share data "$DATA" ,readonly=on
 
-	if ((fpgas)) && [[ $topology == switch ]]; then
+	if ((fpgas + gpus)) && [[ $topology == switch ]]; then
 		QEMU+=(-device "pcie-root-port,id=switch-port,chassis=1,slot=1"
 			-device "x3130-upstream,id=switch,bus=switch-port")
 	fi
@@ -321,6 +364,13 @@ cmd_run() {
 		start_fpga "$i" || exit "$E_FPGA"
 		QEMU+=(-device "$(<"$JOB/share/fpga$i.json")")
 	done
+	if ((gpus)); then
+		case $topology in
+		port) QEMU+=(-device "pcie-root-port,id=gpu-port,chassis=64,slot=64") ;;
+		switch) QEMU+=(-device "xio3130-downstream,id=gpu-port,bus=switch,chassis=64,slot=64") ;;
+		esac
+		add_gpu gpu-port
+	fi
 	for i in "${!disks[@]}"; do
 		disk "$i" "${disks[i]}"
 	done
@@ -330,7 +380,8 @@ cmd_run() {
 		for name in $(compgen -e RASHPA_); do
 			printf 'export %s=%q\n' "$name" "${!name}"
 		done
-		printf 'export RASHPA_KERNEL=%q RASHPA_IOMMU=%q RASHPA_FPGAS=%q\n' "$kernel" "$iommu" "$fpgas"
+		printf 'export RASHPA_KERNEL=%q RASHPA_IOMMU=%q RASHPA_FPGAS=%q RASHPA_GPUS=%q\n' \
+			"$kernel" "$iommu" "$fpgas" "$gpus"
 		# the detectors take their time: limits of time are longer
 		[[ $kernel != debug ]] || printf 'export RASHPA_SLOW=%q\n' "${RASHPA_SLOW:-4}"
 		printf 'unset RASHPA_CACHE RASHPA_FPGA RASHPA_MIRROR RASHPA_MIRROR_SECURITY RASHPA_DATA\n'
@@ -342,7 +393,7 @@ cmd_run() {
 	local out=$!
 	cat "$JOB/stderr" >&2 &
 	local err=$!
-	QEMU_MODULE_DIR=$lib/qemu timeout -k 5 "$limit" "${LOADER[@]}" "${QEMU[@]}" </dev/null >"${LOG%.log}-qemu.log" 2>&1 &
+	QEMU_MODULE_DIR=$lib/qemu timeout -k 5 "$limit" "${LOADER[@]}" "${preload[@]}" "${QEMU[@]}" </dev/null >"${LOG%.log}-qemu.log" 2>&1 &
 	QEMU_PID=$!
 	serve_guest
 	wait "$QEMU_PID" 2>/dev/null || status=$?
@@ -371,6 +422,8 @@ judge() { # status of timeout/QEMU, keep going, time limit
 	elif [[ ! -e $JOB/share/status ]]; then
 		say "QEMU ended with status $status and said:"
 		tail -n 12 "${LOG%.log}-qemu.log" | indent
+		! grep -q "no drm render node" "${LOG%.log}-qemu.log" ||
+			say "--gpu: this QEMU does not call the egl_init() of selftests/lab/surfaceless.c, and the host has no render node"
 		say "the guest ended without an exit status; the end of its log:"
 		tail -n 12 "$LOG" | tr -d '\r' | indent
 		status=$E_DEAD

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* The library's headers as a program in C++ has them: static.sh compiles this. */
 #include <rashpa.h>
+#include <rashpa-gpu.h>
 #include <rashpa-stream.h>
 #include <rashpa-stream-format.h>
 #include <rashpa-fpga.h>

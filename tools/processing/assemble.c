@@ -285,6 +285,6 @@ static void assemble_end(struct rashpa_pipeline *p)
 }
 
 const struct rpu_stage rpu_stage_assemble = {
-	.name = "assemble", .read = assemble_read, .begin = assemble_begin, .room = assemble_room,
-	.run = assemble_run, .end = assemble_end,
+	.name = "assemble", .changes = true, .read = assemble_read, .begin = assemble_begin,
+	.room = assemble_room, .run = assemble_run, .end = assemble_end,
 };

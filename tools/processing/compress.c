@@ -59,6 +59,8 @@ static int compress_begin(struct rashpa_pipeline *p, char *why)
 	/* no image has more: room for them would only be cleared */
 	if (p->compress.capacity > rpu_pixels(p))
 		p->compress.capacity = rpu_pixels(p);
+	if (p->gpu)
+		return p->gpu->by->begin_compress(p->gpu, p->height, p->compress.capacity, why);
 	p->compress.bench = rpu_bench_new(p->width, p->compress.capacity);
 	return p->compress.bench ? 0 : because(why, -1, "no memory to compress images");
 }
@@ -83,7 +85,11 @@ static int compress_run(struct rashpa_pipeline *p, struct rpu_work *w)
 	struct rashpa_stage_stat *stat = &p->stage_stat[RPU_COMPRESS];
 	struct rpu_csr *csr = &w->csr;
 
-	p->engine->compress(w->image, p->width, p->height, p->compress.threshold, csr);
+	if (!p->gpu)
+		p->engine->compress(w->image, p->width, p->height, p->compress.threshold, csr);
+	else if (p->gpu->by->compress(p->gpu, p->width, p->height, p->compress.threshold, csr,
+				      p->why))
+		return -1;
 	stat->bytes_in += rpu_pixels(p) * sizeof(*w->image);
 	w->result.elements = csr->count;
 	if (csr->count > csr->capacity) {
@@ -99,6 +105,6 @@ static int compress_run(struct rashpa_pipeline *p, struct rpu_work *w)
 }
 
 const struct rpu_stage rpu_stage_compress = {
-	.name = "compress", .read = compress_read, .begin = compress_begin, .room = compress_room,
-	.run = compress_run, .end = compress_end,
+	.name = "compress", .on_gpu = true, .read = compress_read, .begin = compress_begin,
+	.room = compress_room, .run = compress_run, .end = compress_end,
 };

@@ -105,6 +105,6 @@ static void correct_end(struct rashpa_pipeline *p)
 }
 
 const struct rpu_stage rpu_stage_correct = {
-	.name = "correct", .read = correct_read, .begin = correct_begin, .run = correct_run,
-	.end = correct_end,
+	.name = "correct", .changes = true, .read = correct_read, .begin = correct_begin,
+	.run = correct_run, .end = correct_end,
 };

@@ -323,7 +323,10 @@ static int integrate_begin(struct rashpa_pipeline *p, char *why)
 		return because(why, -1, "%s: no wavelength: add \"Wavelength: 1e-10\", or use the unit 2th_deg or r_mm",
 			       p->integrate.poni);
 	rpu_view_begin(&g);
-	return make_matrix(p, &g, why);
+	if (make_matrix(p, &g, why))
+		return -1;
+	return !p->gpu ? 0 : p->gpu->by->begin_integrate(p->gpu, &p->integrate.matrix,
+							 rpu_pixels(p), why);
 }
 
 /* --- images --- */
@@ -343,7 +346,10 @@ static int integrate_run(struct rashpa_pipeline *p, struct rpu_work *w)
 	struct rashpa_stage_stat *stat = &p->stage_stat[RPU_INTEGRATE];
 	const struct rpu_matrix *m = &p->integrate.matrix;
 
-	p->engine->integrate(m, w->image, w->intensity, w->sigma);
+	if (!p->gpu)
+		p->engine->integrate(m, w->image, w->intensity, w->sigma);
+	else if (p->gpu->by->integrate(p->gpu, m, w->intensity, w->sigma, p->why))
+		return -1;
 	stat->bytes_in += rpu_pixels(p) * sizeof(*w->image);
 	stat->bytes_out += m->bins * (w->sigma ? 2 : 1) * sizeof(*w->intensity);
 	w->result.bins = m->bins;
@@ -375,6 +381,6 @@ const double *rashpa_pipeline_axis(const struct rashpa_pipeline *p, uint32_t *bi
 }
 
 const struct rpu_stage rpu_stage_integrate = {
-	.name = "integrate", .read = integrate_read, .begin = integrate_begin,
+	.name = "integrate", .on_gpu = true, .read = integrate_read, .begin = integrate_begin,
 	.room = integrate_room, .run = integrate_run, .end = integrate_end,
 };

@@ -31,6 +31,19 @@ static const struct rpu_stage * const stages[RPU_STAGES] = {
 
 static const struct rpu_engine * const engines[] = { &rpu_cpu, &rpu_reference };
 
+#ifdef RPU_NO_SHADERS
+static int no_vulkan(const char *name, struct rpu_gpu **gpu, char *why)
+{
+	(void)gpu;
+	return because(why, -1, "engine %s: this program was built without %s", name,
+		       RPU_NO_SHADERS);
+}
+
+const struct rpu_gpu_engine rpu_vulkan = { .name = "vulkan", .open = no_vulkan };
+#endif
+
+static const struct rpu_gpu_engine * const gpu_engines[] = { &rpu_vulkan };
+
 void *rpu_memory(size_t n, size_t size)
 {
 	const size_t bytes = (n * size + ALIGNED - 1) / ALIGNED * ALIGNED;
@@ -128,10 +141,20 @@ int rashpa_pipeline_open(const char *config, const char *engine, char *why,
 		p->engine = &rpu_cpu;
 		strcpy(p->board_name, name);
 	}
+	for (size_t i = 0; i < ARRAY_SIZE(gpu_engines) && strlen(name) < sizeof(p->gpu_name); i++) {
+		const size_t n = strlen(gpu_engines[i]->name);
+
+		if (strncmp(name, gpu_engines[i]->name, n) || (name[n] && name[n] != ':'))
+			continue;
+		/* what no GPU does */
+		p->engine = &rpu_cpu;
+		p->gpu_engine = gpu_engines[i];
+		strcpy(p->gpu_name, name);
+	}
 	if (!p->engine) {
 		free(p);
 		return because(why, -EINVAL,
-			       "\"%s\" is no engine: there are cpu, reference, and boards as fpga0",
+			       "\"%s\" is no engine: there are cpu, reference, GPUs as vulkan or vulkan:1, and boards as fpga0",
 			       name);
 	}
 	if (!inside)
@@ -154,15 +177,17 @@ int rashpa_pipeline_offer(struct rashpa_pipeline *p, const void **base, uint64_t
 {
 	int fd;
 
-	if (!*p->board_name)
-		return because(why, -EOPNOTSUPP, "engine %s has no memory of its own: use a board, as fpga0",
+	if (!*p->board_name && !p->gpu_engine)
+		return because(why, -EOPNOTSUPP, "engine %s has no memory of its own: use a GPU, as vulkan, or a board, as fpga0",
 			       p->engine->name);
-	if (p->board)
+	if (p->board || p->gpu)
 		return because(why, -EBUSY, "%s: its memory is offered already, or it has begun",
-			       p->board_name);
-	if (rpu_board_open(p->board_name, &p->board, why))
+			       p->gpu ? p->gpu_name : p->board_name);
+	if (p->gpu_engine ? p->gpu_engine->open(p->gpu_name, &p->gpu, why) :
+			    rpu_board_open(p->board_name, &p->board, why))
 		return -EIO;
-	fd = rpu_board_offer(p->board, base, length, why);
+	fd = p->gpu ? p->gpu->by->offer(p->gpu, base, length, why) :
+		      rpu_board_offer(p->board, base, length, why);
 	return fd < 0 ? -EIO : fd;
 }
 
@@ -209,6 +234,14 @@ int rpu_unready(const struct rashpa_pipeline *p, char *why)
 	}
 }
 
+/* Of the image before it is assembled, or after. */
+static size_t most_pixels(const struct rashpa_pipeline *p)
+{
+	const size_t before = (size_t)p->geometry.width * p->geometry.height;
+
+	return before > rpu_pixels(p) ? before : rpu_pixels(p);
+}
+
 int rashpa_pipeline_begin(struct rashpa_pipeline *p, const struct rashpa_geometry *geometry,
 			  char *why)
 {
@@ -223,7 +256,7 @@ int rashpa_pipeline_begin(struct rashpa_pipeline *p, const struct rashpa_geometr
 			       " pixels of type %" PRIu32
 			       " are not processed: u8, u16 or u32, and less than 2^31 pixels",
 			       geometry->width, geometry->height, geometry->pixel);
-	if (geometry->ring.slots && !p->board)
+	if (geometry->ring.slots && !p->board && !p->gpu)
 		return because(why, -EINVAL, "no engine offered memory for raw images");
 	result = rpu_threads(why);
 	if (result)
@@ -236,6 +269,8 @@ int rashpa_pipeline_begin(struct rashpa_pipeline *p, const struct rashpa_geometr
 		if (p->used[i] && stages[i]->begin && stages[i]->begin(p, p->refused))
 			return because(why, -EINVAL, "%s", p->refused);
 	}
+	if (p->gpu && p->gpu->by->ready(p->gpu, most_pixels(p), p->refused))
+		return because(why, -EINVAL, "%s", p->refused);
 	if (rpu_sinks_open(p, p->refused))
 		return because(why, -EINVAL, "%s", p->refused);
 	p->state = RPU_BEGUN;
@@ -277,6 +312,38 @@ void rashpa_result_free(struct rashpa_result *result)
 	free(w);
 }
 
+/* The image is in memory of the host. */
+static int fetch(struct rashpa_pipeline *p, const struct rpu_work *w)
+{
+	const size_t pixels = w->image == w->assembled ? rpu_pixels(p) :
+			      (size_t)p->geometry.width * p->geometry.height;
+
+	if (!p->gpu || p->gpu->here)
+		return 0;
+	p->gpu->here = true;
+	return p->gpu->by->load(p->gpu, pixels, w->image, p->why);
+}
+
+/* A stage, with the image where that stage has it. */
+static int run_stage(struct rashpa_pipeline *p, const struct rpu_stage *stage, struct rpu_work *w)
+{
+	int result;
+
+	if (p->gpu && stage->on_gpu && w->image && !p->gpu->there) {
+		if (p->gpu->by->store(p->gpu, rpu_pixels(p), w->image, p->why))
+			return -1;
+		p->gpu->there = true;
+	}
+	if (!stage->on_gpu && fetch(p, w))
+		return -1;
+	result = stage->run(p, w);
+	if (p->gpu && stage->changes) {
+		p->gpu->here = !stage->on_gpu;
+		p->gpu->there = stage->on_gpu;
+	}
+	return result;
+}
+
 int rashpa_pipeline_run(struct rashpa_pipeline *p, const void *image, size_t line_stride,
 			struct rashpa_result *result)
 {
@@ -292,6 +359,7 @@ int rashpa_pipeline_run(struct rashpa_pipeline *p, const void *image, size_t lin
 		.width = p->width, .height = p->height,
 	};
 	w->raw = (struct rpu_raw) { .data = image, .line_stride = line_stride };
+	w->image = NULL;
 	if (dark)
 		p->stat.dark++;
 	else
@@ -303,7 +371,7 @@ int rashpa_pipeline_run(struct rashpa_pipeline *p, const void *image, size_t lin
 		if (!p->used[i])
 			continue;
 		begin = now_ns();
-		more = stages[i]->run(p, w);
+		more = run_stage(p, stages[i], w);
 		p->stage_stat[i].ns += now_ns() - begin;
 		p->stage_stat[i].images++;
 		if (more < 0)
@@ -312,9 +380,14 @@ int rashpa_pipeline_run(struct rashpa_pipeline *p, const void *image, size_t lin
 			return 0;
 		if (!more) {
 			p->stat.vetoed++;
+			/* nobody wants it: it stays where it is */
+			if (p->gpu && !p->gpu->here)
+				result->image = NULL;
 			return 0;
 		}
 	}
+	if (fetch(p, w))
+		return -EIO;
 	result->kept = true;
 	result->signal = p->stat.images;
 	result->signal_kept = p->stat.images - p->stat.vetoed;
@@ -345,6 +418,8 @@ void rashpa_pipeline_close(struct rashpa_pipeline *p)
 			stages[i]->end(p);
 	}
 	rpu_board_end(p->board);
+	if (p->gpu)
+		p->gpu->by->end(p->gpu);
 	rpu_sinks_end(p);
 	free(p);
 }

@@ -8,6 +8,7 @@
 
 #include "board.h"
 #include "engine.h"
+#include "gpu.h"
 #include "json-in.h"
 #include "rashpa-processing.h"
 
@@ -27,6 +28,8 @@ struct rpu_work;
 /**
  * struct rpu_stage - one of them; what is NULL is not done
  * @name: in configurations and reports
+ * @on_gpu: a GPU of the pipeline does it, where there is one, and may have the image alone
+ * @changes: it changes the image, or makes another one
  * @read: its object of the configuration
  * @begin: the geometry is known: read files, make buffers; -1 with the reason
  * @room: make what it needs in a result; -1: no memory
@@ -36,6 +39,7 @@ struct rpu_work;
  */
 struct rpu_stage {
 	const char *name;
+	bool on_gpu, changes;
 	json_reader read;
 	int (*begin)(struct rashpa_pipeline *p, char *why);
 	int (*room)(const struct rashpa_pipeline *p, struct rpu_work *w);
@@ -132,6 +136,9 @@ struct rashpa_pipeline {
 	const struct rpu_engine *engine;
 	char board_name[32];		/* who pretreats; empty: the engine */
 	struct rpu_board *board;	/* once it has begun, or offered memory */
+	const struct rpu_gpu_engine *gpu_engine;	/* NULL: stages are the engine's */
+	char gpu_name[32];
+	struct rpu_gpu *gpu;		/* likewise */
 	pid_t process;			/* that has opened it */
 	char why[RASHPA_PIPELINE_WHY];	/* the last image was not processed */
 	char refused[RASHPA_PIPELINE_WHY];	/* it could not begin */

@@ -223,6 +223,11 @@ static int pretreat_begin(struct rashpa_pipeline *p, char *why)
 	}
 	if (*p->pretreat.mask && apply_mask(p, gains, n, why))
 		return -1;
+	if (p->gpu_engine) {
+		if (!p->gpu && p->gpu_engine->open(p->gpu_name, &p->gpu, why))
+			return -1;
+		return p->gpu->by->begin(p->gpu, c, &p->geometry.ring, why);
+	}
 	if (!*p->board_name)
 		return 0;
 	if (!p->board && rpu_board_open(p->board_name, &p->board, why))
@@ -239,10 +244,24 @@ static int pretreat_room(const struct rashpa_pipeline *p, struct rpu_work *w)
 
 static int run_dark(struct rashpa_pipeline *p, const struct rpu_work *w)
 {
-	if (p->pretreat.move && p->board)
+	if (!p->pretreat.move)
+		return 0;
+	if (p->board)
 		return rpu_board_dark(p->board, &w->raw, p->why);
-	if (p->pretreat.move)
-		p->engine->dark(&p->pretreat.calibration, &w->raw);
+	if (p->gpu)
+		return p->gpu->by->dark(p->gpu, &p->pretreat.calibration, &w->raw, p->why);
+	p->engine->dark(&p->pretreat.calibration, &w->raw);
+	return 0;
+}
+
+/* By whoever does it. */
+static int convert(struct rashpa_pipeline *p, const struct rpu_work *w)
+{
+	if (p->board)
+		return rpu_board_pretreat(p->board, &w->raw, w->image, p->why);
+	if (p->gpu)
+		return p->gpu->by->pretreat(p->gpu, &p->pretreat.calibration, &w->raw, p->why);
+	p->engine->pretreat(&p->pretreat.calibration, &w->raw, w->image);
 	return 0;
 }
 
@@ -255,9 +274,7 @@ static int pretreat_run(struct rashpa_pipeline *p, struct rpu_work *w)
 	if (w->result.role == RASHPA_IMAGE_DARK)
 		return run_dark(p, w);
 	w->image = w->pretreated;
-	if (!p->board)
-		p->engine->pretreat(&p->pretreat.calibration, &w->raw, w->image);
-	else if (rpu_board_pretreat(p->board, &w->raw, w->image, p->why))
+	if (convert(p, w))
 		return -1;
 	stat->bytes_out += n * sizeof(*w->image);
 	w->result.image = w->image;
@@ -270,6 +287,6 @@ static void pretreat_end(struct rashpa_pipeline *p)
 }
 
 const struct rpu_stage rpu_stage_pretreat = {
-	.name = "pretreat", .read = pretreat_read, .begin = pretreat_begin, .room = pretreat_room,
-	.run = pretreat_run, .end = pretreat_end,
+	.name = "pretreat", .on_gpu = true, .changes = true, .read = pretreat_read,
+	.begin = pretreat_begin, .room = pretreat_room, .run = pretreat_run, .end = pretreat_end,
 };

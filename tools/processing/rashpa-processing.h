@@ -82,7 +82,8 @@ struct rashpa_peak {
  * @above: pixels above the veto's threshold
  * @width: of @image, pixels
  * @height: of @image, pixels
- * @image: in the unit of the calibration, NaN: invalid
+ * @image: in the unit of the calibration, NaN: invalid; NULL also where a GPU has vetoed it, which
+ *	keeps it
  * @row: compressed: line y has the elements from row[y] to before row[y + 1]; NULL if there were
  *	more than fit
  * @column: of each element
@@ -156,8 +157,10 @@ struct rashpa_pipeline_stat {
 /**
  * rashpa_pipeline_open() - read what is to be done
  * @config: a file with JSON; or JSON itself, which begins with "{"
- * @engine: "cpu" or "reference"; NULL: "cpu"; or a board, as "fpga0", that pretreats, and the
- *	cpu does the rest. A program that uses one handles SIGBUS, which a board that is removed is
+ * @engine: "cpu" or "reference"; NULL: "cpu"; or a GPU, as rashpa_gpu_open() calls it, that
+ *	pretreats, counts for the veto, compresses and integrates, or a board, as "fpga0", that
+ *	pretreats, and the cpu does the rest. A program that uses a board handles SIGBUS, which one
+ *	that is removed is
  * @why: becomes the sentence
  * @pipeline: becomes the handle; rashpa_pipeline_close() it
  *
@@ -182,10 +185,12 @@ int rashpa_pipeline_near(int node, char *why);
 
 /**
  * rashpa_pipeline_offer() - have a part of the engine's memory for raw images
- * @pipeline: the handle, not begun; of a board
- * @base: becomes where this program has it mapped: what is given to rashpa_pipeline_run() are
- *	addresses in it
- * @length: becomes its bytes: half of what is on the board, the rest is for calibration and results
+ * @pipeline: the handle, not begun; of a GPU or a board
+ * @base: becomes where this program has it: what is given to rashpa_pipeline_run() are addresses in
+ *	it. Not all memory of a GPU can be read there
+ * @length: bytes that are wanted, 0: as the engine likes; becomes those that there are. A board
+ *	gives half of what it has, the rest is for calibration and results; a GPU what is wanted, or
+ *	64 MiB
  * @why: becomes the sentence
  *
  * For devices that write there, as another board does: rashpa_payload_hand() hands it to its
@@ -193,7 +198,7 @@ int rashpa_pipeline_near(int node, char *why);
  * Somebody who can write to the dma-buf writes to that part only.
  *
  * Return: its dma-buf, the library's until rashpa_pipeline_close(), or a negative errno:
- * -EOPNOTSUPP (the engine is no board), -EBUSY, -EIO.
+ * -EOPNOTSUPP (the engine is neither), -EBUSY, -EIO.
  */
 int rashpa_pipeline_offer(struct rashpa_pipeline *pipeline, const void **base, uint64_t *length,
 			  char *why);

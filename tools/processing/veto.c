@@ -33,10 +33,17 @@ static int veto_read(struct json_place *at, struct json_object *value, void *to)
 static int veto_run(struct rashpa_pipeline *p, struct rpu_work *w)
 {
 	if (p->veto.pixels) {
-		w->result.above = p->engine->above(w->image, rpu_pixels(p), p->veto.threshold);
+		if (!p->gpu)
+			w->result.above = p->engine->above(w->image, rpu_pixels(p),
+							   p->veto.threshold);
+		else if (p->gpu->by->above(p->gpu, rpu_pixels(p), p->veto.threshold,
+					   &w->result.above, p->why))
+			return -1;
 		p->stage_stat[RPU_VETO].bytes_in += rpu_pixels(p) * sizeof(*w->image);
 	}
 	return w->result.above >= p->veto.pixels && w->result.peaks_found >= p->veto.peaks;
 }
 
-const struct rpu_stage rpu_stage_veto = { .name = "veto", .read = veto_read, .run = veto_run };
+const struct rpu_stage rpu_stage_veto = {
+	.name = "veto", .on_gpu = true, .read = veto_read, .run = veto_run,
+};

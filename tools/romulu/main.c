@@ -34,9 +34,11 @@ static const struct argp_option options[] = {
 	{ "write", OPT_WRITE, "FILE", 0, "append the frames to a file", 0 },
 	{ "pipeline", OPT_PIPELINE, "FILE|{JSON}", 0,
 	  "process the frames: what is done with them, see romulu(1)", 0 },
-	{ "engine", OPT_ENGINE, "cpu|reference|fpgaN", 0, "who processes them (default cpu)", 0 },
-	{ "offer", OPT_OFFER, "NAME", 0,
-	  "of fpgaN: its memory, for remu --payload NAME: images come from board to board", 0 },
+	{ "engine", OPT_ENGINE, "cpu|reference|vulkan[:N]|fpgaN", 0,
+	  "who processes them (default cpu)", 0 },
+	{ "offer", OPT_OFFER, "NAME[:SIZE]", 0,
+	  "of vulkan (64M, or SIZE) or fpgaN: its memory, for remu --payload NAME: the board writes there",
+	  0 },
 	{ "full-at", OPT_FULL_AT, "N", OPTION_HIDDEN, NULL, 0 },
 	{ "from-start", OPT_FROM_START, NULL, 0,
 	  "begin at the first stack of the stream, also of one that has ended", 0 },
@@ -112,6 +114,31 @@ static void parse_wait(struct argp_state *state, const char *arg, uint32_t *how)
 	argp_error(state, "--wait: \"%s\" is not event, poll or adaptive", arg);
 }
 
+/* vulkan, or vulkan:N */
+static bool is_gpu(const char *text)
+{
+	if (strncmp(text, "vulkan", strlen("vulkan")))
+		return false;
+	text += strlen("vulkan");
+	return !*text || (text[0] == ':' && text[1] &&
+			  strspn(text + 1, "0123456789") == strlen(text + 1));
+}
+
+/* NAME, or NAME:SIZE */
+static void parse_offer(struct argp_state *state, char *arg, struct config *c)
+{
+	char *size = strchr(arg, ':');
+
+	if (size)
+		*size++ = '\0';
+	if (!*arg || strlen(arg) >= RASHPA_STREAM_NAME)
+		argp_error(state, "--offer: \"%s\" is not a name of 1 to %d characters", arg,
+			   RASHPA_STREAM_NAME - 1);
+	if (size && (!parse_size(size, &c->offer_bytes) || !c->offer_bytes))
+		argp_error(state, "--offer: \"%s\" is not a size, as 64M", size);
+	c->offer = arg;
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct config *c = state->input;
@@ -137,16 +164,14 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		c->pipeline = arg;
 		break;
 	case OPT_ENGINE:
-		if (strcmp(arg, "cpu") && strcmp(arg, "reference") &&
+		if (strcmp(arg, "cpu") && strcmp(arg, "reference") && !is_gpu(arg) &&
 		    (strncmp(arg, "fpga", strlen("fpga")) || !parse_fpga(arg, &number)))
-			argp_error(state, "--engine: \"%s\" is not cpu, reference, or fpgaN", arg);
+			argp_error(state, "--engine: \"%s\" is not cpu, reference, vulkan, vulkan:N, or fpgaN",
+				   arg);
 		c->processor = arg;
 		break;
 	case OPT_OFFER:
-		if (!*arg || strlen(arg) >= RASHPA_STREAM_NAME)
-			argp_error(state, "--offer: \"%s\" is not a name of 1 to %d characters",
-				   arg, RASHPA_STREAM_NAME - 1);
-		c->offer = arg;
+		parse_offer(state, arg, c);
 		break;
 	case OPT_FULL_AT:
 		option_u32(state, "--full-at", arg, 1, UINT32_MAX, &c->full_at);
@@ -226,8 +251,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 			argp_error(state, "--pipeline excludes --check, --no-check and --write");
 		if (c->processor && !c->pipeline)
 			argp_error(state, "--engine: what is to be done? Give --pipeline");
-		if (c->offer && (!c->processor || strncmp(c->processor, "fpga", strlen("fpga"))))
-			argp_error(state, "--offer: memory of which board? Give --engine fpgaN");
+		if (c->offer && (!c->processor || !strcmp(c->processor, "cpu") ||
+				 !strcmp(c->processor, "reference")))
+			argp_error(state, "--offer: whose memory? Give --engine vulkan or fpgaN");
+		if (c->offer_bytes && !is_gpu(c->processor))
+			argp_error(state, "--offer: a board offers half of its memory: give no size");
 		break;
 	default:
 		return network_option(key, arg, state, &c->net.options);

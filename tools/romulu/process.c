@@ -58,7 +58,7 @@ static int offer_memory(struct run *r, struct processing *p)
 {
 	char why[RASHPA_PIPELINE_WHY];
 	const void *base;
-	uint64_t length;
+	uint64_t length = r->config->offer_bytes;
 	int dmabuf = rashpa_pipeline_offer(p->pipeline, &base, &length, why);
 
 	if (dmabuf < 0)

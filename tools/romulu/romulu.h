@@ -60,6 +60,7 @@ struct config {
 	const char *write;
 	const char *pipeline, *processor;	/* what is done with images, and who does */
 	const char *offer;		/* the name of that one's memory, for raw images */
+	uint64_t offer_bytes;		/* of it; 0: as the engine likes */
 	bool from_start;
 	bool only_receive;		/* from the network, for another consumer */
 	struct network_config net;

@@ -1,0 +1,151 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# Frames go from the board into memory of the lab's GPU, peer to peer, and shaders process them there:
+# real ones of a JUNGFRAU, dark images, a veto; what happens to a receiver that is killed.
+. "$(dirname "$0")/../lib/shell.sh"
+
+((${RASHPA_GPUS:-0})) || { skip "frames in memory of a GPU" "no GPU in this guest (lab run --gpu)"; finish; }
+have_fpga || { skip "frames in memory of a GPU" "no software FPGA in this guest"; finish; }
+modprobe virtio-gpu
+wait_for 20 compgen -G "/dev/dri/renderD*" >"$work/node"
+ok $? "the GPU has a render node" || finish
+# that one alone: others look for their devices first
+export VK_DRIVER_FILES=/usr/share/vulkan/icd.d/virtio_icd.json RASHPA_RUN=$work
+policy=/sys/module/rashpa/parameters/p2p_bridge
+echo allow >"$policy"
+rashpactl buffer create frames 64M >/dev/null
+ok $? "buffer"
+float=$((1024 * 512 * 4)) # bytes of a processed image
+
+# start DATASET OPTION...: in the background
+start() {
+	local dataset=$1
+	shift
+	remu --buffer frames --fpga "$fpga" --dataset "$dataset" --timeout 60 "$@" >"$work/remu.out" 2>&1 &
+	remu=$!
+}
+attach() { # PIPELINE OPTION...: in the background
+	local pipeline=$1
+	shift
+	romulu --buffer frames --timeout 60 --json="$work/romulu.json" --pipeline "$pipeline" "$@" \
+		>"$work/out" 2>&1 &
+	romulu=$!
+}
+# on_gpu PIPELINE [SIZE [OPTION...]]: the same with memory of the GPU, until that is offered
+on_gpu() {
+	local pipeline=$1
+	rm -f "$work/gpu"
+	attach "$pipeline" --engine vulkan --offer "gpu${2+:$2}" "${@:3}"
+	until [[ -S $work/gpu ]] || ! readlink "/proc/$romulu/exe" >/dev/null; do :; done
+}
+both() { # STATUS NAME: the detector ends well, the receiver as expected
+	wait "$romulu"
+	is "$2" $? "$1" || sed 's/^/# /' "$work/out"
+	wait "$remu"
+	ok $? "$2: the detector ends" || sed 's/^/# /' "$work/remu.out"
+}
+says() { jq -c "$1" "$work/romulu.json"; }
+
+# --- real frames
+if [[ -d ${RASHPA_DATA-}/jungfrau ]]; then
+	data=$RASHPA_DATA/jungfrau
+	cat >"$work/photons.json" <<-END
+		{"pretreat": {"detector": "jungfrau",
+			"pedestal": ["$data/pedestal_g0.bin.zst", "$data/pedestal_g1.bin.zst", "$data/pedestal_g2.bin.zst"],
+			"gain": ["$data/gain_g0.bin.zst", "$data/gain_g1.bin.zst", "$data/gain_g2.bin.zst"]},
+		 "sinks": {"raw": {"file": "photons.f32", "overwrite": true}}}
+	END
+	on_gpu "$work/photons.json" 8M
+	start "$data" --images 10 --bunch 1 --slots 4 --payload gpu
+	both 0 "ten real frames"
+	is "all were in memory of the GPU" "$(says '.processing | [.engine, .in_place, .images, .lost]')" \
+		'["vulkan",true,10,0]'
+	path=bridge
+	[[ $RASHPA_IOMMU == on ]] || ! lspci -n | grep -q 104c:8233 || path=peer
+	is "the path" "$(says '.map.class // .class')" "\"$path\""
+	python3 -B - "$work/photons.f32" "$data" >"$work/err" 2>&1 <<-END
+		import subprocess, sys
+		import numpy as np
+		got = np.fromfile(sys.argv[1], "<f4").reshape(10, 512, 1024)
+		for i, image in enumerate(got):
+		    right = subprocess.run(["zstd", "-dc", f"{sys.argv[2]}/photons{i}.bin.zst"], check=True,
+		                           capture_output=True).stdout
+		    right = np.frombuffer(right, "<f4").reshape(512, 1024)
+		    unknown = right == 32678
+		    assert (np.isnan(image) == unknown).all(), i
+		    worst = np.abs(image - right)[~unknown].max()
+		    assert worst < 1e-3, (i, worst)
+	END
+	ok $? "the file has the expected photons, within 1e-3" || sed 's/^/# /' "$work/err"
+else
+	skip "ten real frames" "there is no RASHPA_DATA/jungfrau"
+fi
+
+# --- dark images, a veto, and what is kept: as the reference, which has the same stream in the host's memory
+pipeline='{"pretreat": {"dark": "move", "dark_images": 4, "gain": 64, "saturated": 30000},
+	"veto": {"threshold": 100, "pixels": 1000}, "compress": {"threshold": 200, "capacity": 524288},
+	"sinks": {"nexus": {"file": "WHERE", "overwrite": true}}}'
+for engine in reference vulkan; do
+	if [[ $engine == vulkan ]]; then
+		on_gpu "${pipeline/WHERE/$work/$engine.h5}"
+		more=(--payload gpu)
+	else
+		attach "${pipeline/WHERE/$work/$engine.h5}" --engine "$engine"
+		more=()
+	fi
+	start generate:4 --images 12 --bunch 1 --slots 5 --darks generate:2:7 --dark-every 3 "${more[@]}"
+	both 0 "dark images, engine $engine"
+	says '.processing | [.images, .dark, .vetoed, .overflow, .lost]' >"$work/$engine.counts"
+done
+is "the GPU counts as the reference" "$(<"$work/vulkan.counts")" "$(<"$work/reference.counts")"
+python3 -B - "$work/reference.h5" "$work/vulkan.h5" >"$work/err" 2>&1 <<-END
+	import sys
+	import h5py
+	import numpy as np
+	def arrays(name):
+	    found = {}
+	    with h5py.File(name) as f:
+	        f.visititems(lambda at, o: found.update({at: o[()]}) if isinstance(o, h5py.Dataset) and
+	                     o.dtype.kind in "fiu" else None)
+	    return found
+	a, b = map(arrays, sys.argv[1:])
+	assert a.keys() == b.keys() and a["entry/compressed/value"].size > 1000, a
+	for k in a:
+	    if "time" not in k:
+	        np.testing.assert_allclose(b[k], a[k], rtol=1e-5, atol=1e-5, err_msg=k)
+END
+ok $? "and keeps the same pixels" || tail -n 20 "$work/err" | sed 's/^/# /'
+
+# --- a receiver that is killed: its memory stays under the map, and the next one offers its own
+mkfifo "$work/pipe"
+on_gpu "{\"sinks\": {\"raw\": {\"file\": \"$work/pipe\"}}}"
+start generate:7 --images 40 --bunch 1 --slots 7 --payload gpu
+exec {reader}<"$work/pipe"
+head -c $((5 * float / 2)) <&"$reader" >/dev/null
+kill -9 "$romulu"
+wait "$romulu" 2>/dev/null
+exec {reader}<&-
+kill "$remu"
+wait "$remu"
+rashpactl buffer remove frames && rashpactl buffer create frames 64M >/dev/null
+ok $? "nothing holds the buffer after it"
+is "the board is at rest after it" "$(status '.busy')" false
+on_gpu "{\"sinks\": {\"raw\": {\"file\": \"$work/all\", \"overwrite\": true}}}"
+start generate:7 --images 10 --bunch 2 --slots 4 --payload gpu
+both 0 "the next receiver, stacks of two"
+is "has all" "$(stat -c %s "$work/all")" $((10 * float))
+
+# --- what the engine cannot take
+on_gpu '{}' 4M --timeout 20
+start generate:4 --images 40 --bunch 1 --slots 5 --payload gpu --timeout 20
+wait "$remu"
+holds "more slots than there is memory: the detector says so" "$?" || sed 's/^/# /' "$work/remu.out"
+kill "$romulu"
+wait "$romulu"
+romulu --buffer frames --pipeline '{}' --engine vulkan:7 --offer gpu >"$work/out" 2>&1
+is "a GPU that is not there" $? 1
+grep -q "vulkan:7" "$work/out"
+ok $? "is named" || sed 's/^/# /' "$work/out"
+rashpactl buffer remove frames
+ok $? "nothing holds the buffer"
+finish

@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Memory of a GPU as destination (rashpa-gpu.h): of the lab's GPU, which is QEMU's virtio-gpu with
+ * Vulkan, and whose memory is a PCI BAR.
+ */
+#include <glob.h>
+#include <poll.h>
+
+#include "../../tools/lib/rashpa-gpu.h"
+#include "rig.h"
+
+#define SIZE		(4 * MIB)
+#define GPU_VENDOR	0x1af4
+#define GPU_DEVICE	0x1050
+#define DRIVERS		"/usr/share/vulkan/icd.d/"
+#define STREAM		(RFPGA_MODE_FREERUN | RFPGA_MODE_FLUSH)
+
+static struct fpga f;
+static bool behind_switch, iommu;
+
+/* A GPU, memory of it, and the software FPGA that writes there. */
+struct stand {
+	struct rashpa_gpu *gpu;
+	struct rashpa_gpu_memory *memory;
+	struct rig rig;
+	int dmabuf;
+	char *own;		/* the dma-buf, mapped by us */
+};
+
+static bool open_gpu(struct stand *s)
+{
+	*s = (struct stand) { .rig = { .window = -1, .channel = -1, .buffer = -1, .map = -1 },
+			      .dmabuf = -1 };
+	return CHECK(!rashpa_gpu_open("vulkan", &s->gpu), "%s", rashpa_reason());
+}
+
+static bool begin(struct stand *s)
+{
+	if (!open_gpu(s) ||
+	    !CHECK(!rashpa_gpu_alloc(s->gpu, SIZE, &s->memory), "%s", rashpa_reason()))
+		return false;
+	s->dmabuf = fcntl(rashpa_gpu_dmabuf(s->memory), F_DUPFD_CLOEXEC, 0);
+	s->own = map_fd(s->dmabuf, SIZE);
+	return s->own && rig_up(&s->rig, &f, s->dmabuf, RASHPA_MAP_DEVICE, 0);
+}
+
+static void end(struct stand *s)
+{
+	rig_down(&s->rig);
+	if (s->own)
+		munmap(s->own, SIZE);
+	if (s->dmabuf >= 0)
+		close(s->dmabuf);
+	rashpa_gpu_free(s->memory);
+	rashpa_gpu_close(s->gpu);
+}
+
+static void stream_once(const struct rig *r)
+{
+	rig_configure(r, 0, STREAM, 0, r->made.out_segments, IMAGES);
+	rig_start(r, 0);
+	CHECK(rig_wait_bytes(r, 0, IMAGES * IMAGE), "%llu bytes",
+	      (unsigned long long)reg64(rig_dtp(r, 0), RFPGA_DTP_C_BYTES));
+	rig_wait_stopped(r, 0);
+	rig_is_idle(r->regs, 0);
+}
+
+/* Where the lab's GPU is, as a map tells of a peer; 0: nowhere. */
+static uint64_t gpu_address(char *bdf, size_t size)
+{
+	unsigned int domain, bus, device, function;
+	char line[64] = "";
+	FILE *list = popen("lspci -Dnd 1af4:1050", "r");
+
+	if (!list)
+		return 0;
+	if (!fgets(line, sizeof(line), list))
+		line[0] = '\0';
+	pclose(list);
+	if (sscanf(line, "%x:%x:%x.%u", &domain, &bus, &device, &function) != 4)
+		return 0;
+	snprintf(bdf, size, "%.12s", line);
+	return (uint64_t)domain << 16 | bus << 8 | device << 3 | function;
+}
+
+static void test_about(void)
+{
+	struct rashpa_gpu_info info;
+	struct stand s;
+	char bdf[16];
+
+	REQUIRE(open_gpu(&s), "no GPU");
+	rashpa_gpu_about(s.gpu, &info);
+	tap_note("%s (%s), %llu MiB", info.name, info.driver,
+		 (unsigned long long)(info.memory_bytes >> 20));
+	CHECK(strstr(info.name, "Venus"), "it is \"%s\"", info.name);
+	CHECK(info.flags == (RASHPA_GPU_EXPORTS | RASHPA_GPU_IMPORTS) ||
+	      info.flags == RASHPA_GPU_EXPORTS, "flags %x", info.flags);
+	CHECK(info.pci == RASHPA_GPU_NOWHERE || info.pci == gpu_address(bdf, sizeof(bdf)),
+	      "it is at %llx", (unsigned long long)info.pci);
+	CHECK(info.memory_bytes, "it has no memory");
+	end(&s);
+}
+
+static void test_names(void)
+{
+	static const struct {
+		const char *name;
+		int error;
+		const char *says;
+	} tried[] = {
+		{ "vulkan:99", ENODEV, "vulkan:99" }, { "vulkan:", EINVAL, "no GPU" },
+		{ "vulkan:-1", EINVAL, "no GPU" }, { "vulkan:1x", EINVAL, "no GPU" },
+		{ "cuda", EINVAL, "no GPU" }, { "", EINVAL, "no GPU" },
+	};
+	struct rashpa_gpu *gpu;
+
+	for (size_t i = 0; i < ARRAY_SIZE(tried); i++) {
+		CHECK(rashpa_gpu_open(tried[i].name, &gpu) == -tried[i].error && !gpu &&
+		      strstr(rashpa_reason(), tried[i].says), "%s: %s", tried[i].name,
+		      rashpa_reason());
+	}
+}
+
+static void test_lengths(void)
+{
+	struct rashpa_gpu_memory *none;
+	struct stand s;
+
+	REQUIRE(open_gpu(&s), "no GPU");
+	CHECK(rashpa_gpu_alloc(s.gpu, 0, &none) == -EINVAL && !none, "%s", rashpa_reason());
+	CHECK(rashpa_gpu_alloc(s.gpu, UINT64_MAX, &none) == -EINVAL && !none, "%s",
+	      rashpa_reason());
+	end(&s);
+}
+
+/* The FPGA writes into the BAR, and nobody else moves a byte. */
+static void test_stream(void)
+{
+	struct rashpa_map_make map = {};
+	uint64_t address;
+	struct stand s;
+	char bdf[16];
+	int fd;
+
+	REQUIRE(begin(&s), "nothing to write to: %s", rashpa_reason());
+	address = gpu_address(bdf, sizeof(bdf));
+	CHECK(s.rig.made.out_class == (behind_switch && !iommu ? RASHPA_CLASS_PEER :
+				       RASHPA_CLASS_BRIDGE), "class %u", s.rig.made.out_class);
+	CHECK(s.rig.made.out_peer == address, "peer %llx, and the GPU is %llx",
+	      (unsigned long long)s.rig.made.out_peer, (unsigned long long)address);
+	memset(s.own, 0, SIZE);
+	stream_once(&s.rig);
+	CHECK(filled(s.own, IMAGES * IMAGE, SEED), "by the dma-buf the data differ");
+	CHECK(rashpa_gpu_base(s.memory) && filled(rashpa_gpu_base(s.memory), IMAGES * IMAGE, SEED),
+	      "by Vulkan the data differ");
+	CHECK(all_zero(s.own + IMAGES * IMAGE, SIZE - IMAGES * IMAGE), "it wrote elsewhere, too");
+	fd = rashpa_gpu_map(f.fd, s.memory, &map);
+	CHECK(fd >= 0 && map.out_peer == address, "%s", rashpa_reason());
+	if (fd >= 0)
+		close(fd);
+	end(&s);
+}
+
+/* Vulkan has let go of it, and so has the GPU: the map keeps the pages. */
+static void test_freed(void)
+{
+	struct stand s;
+
+	REQUIRE(begin(&s), "nothing to write to: %s", rashpa_reason());
+	rashpa_gpu_free(s.memory);
+	rashpa_gpu_close(s.gpu);
+	s.memory = NULL;
+	s.gpu = NULL;
+	memset(s.own, 0, SIZE);
+	stream_once(&s.rig);
+	CHECK(filled(s.own, IMAGES * IMAGE, SEED), "the data differ");
+	end(&s);
+}
+
+static void stream_on(const struct rig *r)
+{
+	rig_configure(r, 0, RFPGA_MODE_FREERUN, 0, r->made.out_segments, 0);
+	rig_start(r, 0);
+	CHECK(rig_wait_bytes(r, 0, IMAGE), "no bytes");
+}
+
+struct victim {
+	int ready[2];
+};
+
+static void victim(void *arg)
+{
+	const struct victim *v = arg;
+	struct stand s;
+
+	if (!begin(&s))
+		return;
+	stream_on(&s.rig);
+	CHECK(write(v->ready[1], "", 1) == 1, "nobody waits");
+	pause();
+}
+
+/* What was mapped and allocated goes, and the FPGA stops before. */
+static void test_killed(void)
+{
+	struct victim v;
+	char byte;
+	pid_t pid;
+	int window;
+	char *regs;
+
+	REQUIRE(!pipe2(v.ready, O_CLOEXEC), "no pipe");
+	pid = tap_fork_start(victim, &v);
+	close(v.ready[1]);
+	CHECK(read(v.ready[0], &byte, 1) == 1, "it does not stream");
+	close(v.ready[0]);
+	tap_fork_kill(pid);
+	window = fpga_window(&f, RFPGA_BAR_REGS, 0, RFPGA_BAR_REGS_SIZE, 0);
+	regs = map_fd(window, RFPGA_BAR_REGS_SIZE);
+	if (regs) {
+		rig_is_idle(regs, 0);
+		munmap(regs, RFPGA_BAR_REGS_SIZE);
+	}
+	close(window);
+}
+
+/* A program on this machine's processors has memory of the host, however it calls it. */
+static void test_host(void)
+{
+	struct rashpa_map_make map = {};
+	struct rashpa_gpu_info info;
+	struct stand s;
+
+	setenv("VK_DRIVER_FILES", DRIVERS "lvp_icd.json", 1);
+	REQUIRE(open_gpu(&s), "no lavapipe");
+	rashpa_gpu_about(s.gpu, &info);
+	CHECK(info.flags & RASHPA_GPU_SOFTWARE, "%s: flags %x", info.name, info.flags);
+	if (!(info.flags & RASHPA_GPU_EXPORTS) || rashpa_gpu_alloc(s.gpu, SIZE, &s.memory)) {
+		tap_note("%s: %s", info.name, rashpa_reason());
+		CHECK(access("/dev/udmabuf", R_OK | W_OK), "with udmabuf there are dma-bufs");
+	} else {
+		CHECK(rashpa_gpu_map(f.fd, s.memory, &map) == -EREMOTEIO, "%s", rashpa_reason());
+	}
+	end(&s);
+	setenv("VK_DRIVER_FILES", DRIVERS "virtio_icd.json", 1);
+}
+
+/* Memory of ours for a GPU that can take it: that of lavapipe, which is here. */
+static void test_import(void)
+{
+	int buffer = buffer_alloc(SIZE, NULL), other = open("/dev/null", O_RDWR | O_CLOEXEC);
+	struct rashpa_gpu_memory *none = NULL;
+	struct rashpa_gpu_info info;
+	struct stand s;
+	int error;
+
+	setenv("VK_DRIVER_FILES", DRIVERS "lvp_icd.json", 1);
+	REQUIRE(open_gpu(&s), "no lavapipe");
+	rashpa_gpu_about(s.gpu, &info);
+	error = rashpa_gpu_import(s.gpu, buffer, &s.memory);
+	if (info.flags & RASHPA_GPU_IMPORTS) {
+		CHECK(!error && rashpa_gpu_dmabuf(s.memory) != buffer &&
+		      rashpa_gpu_vulkan_buffer(s.memory), "%s", rashpa_reason());
+		CHECK(rashpa_gpu_import(s.gpu, other, &none) < 0 && !none,
+		      "/dev/null is memory");
+	} else {
+		CHECK(error == -EOPNOTSUPP, "%d", error);
+	}
+	end(&s);
+	close(buffer);
+	close(other);
+	setenv("VK_DRIVER_FILES", DRIVERS "virtio_icd.json", 1);
+}
+
+/* What Vulkan opens is there. */
+static bool wait_node(void)
+{
+	const uint64_t give_up = end_of_wait(20000);
+	struct pollfd none = {};
+	glob_t nodes;
+	int missing;
+
+	do {
+		poll(&none, 0, 10);
+		missing = glob("/dev/dri/renderD*", 0, NULL, &nodes);
+		globfree(&nodes);
+	} while (missing && now_ns() < give_up);
+	return !missing;
+}
+
+/* No function of ours is in a report of the kernel. */
+static void log_is_others(void)
+{
+	int log = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	char line[1024];
+	ssize_t n;
+
+	while ((n = read(log, line, sizeof(line) - 1)) > 0 || (n < 0 && errno == EPIPE)) {
+		line[n > 0 ? n : 0] = '\0';
+		if (!CHECK(!strstr(line, "[rashpa]"), "%s", line))
+			break;
+	}
+	close(log);
+}
+
+/*
+ * The driver of the GPU goes while the FPGA writes there: it does not take its memory back, so the
+ * map stays, and what is written goes into the BAR that is left. A program that has the GPU open
+ * by Vulkan would end with SIGBUS, as that is how Vulkan talks to it: this one has not.
+ */
+static void test_unbound(void)
+{
+	char bdf[16];
+	struct stand s;
+
+	SKIP_IF(!getenv("RASHPA_GPU_UNBIND"),
+		"virtio_gpu warns of what it leaves behind: in a guest of its own (RASHPA_GPU_UNBIND)");
+	REQUIRE(begin(&s) && gpu_address(bdf, sizeof(bdf)), "nothing to write to: %s",
+		rashpa_reason());
+	stream_on(&s.rig);
+	rashpa_gpu_free(s.memory);
+	rashpa_gpu_close(s.gpu);
+	s.memory = NULL;
+	s.gpu = NULL;
+	CHECK(!write_text("/sys/bus/pci/drivers/virtio-pci/unbind", bdf), "unbind");
+	CHECK(rig_wait_bytes(&s.rig, 0, 2 * IMAGE), "it does not go on");
+	set32(rig_dtp(&s.rig, 0), RFPGA_DTP_CONTROL, RFPGA_DTP_STOP);
+	rig_wait_stopped(&s.rig, 0);
+	rig_is_idle(s.rig.regs, 0);
+	end(&s);
+	log_is_others();
+}
+
+static bool has_gpu(void)
+{
+	const char *gpus = getenv("RASHPA_GPUS");
+
+	if (!gpus || !strcmp(gpus, "0"))
+		return false;
+	CHECK(!system("modprobe virtio-gpu"), "no virtio-gpu");
+	CHECK(wait_node(), "the GPU has no render node");
+	return true;
+}
+
+int main(void)
+{
+	struct rashpa_device_info info;
+
+	if (!has_gpu()) {
+		tap_skip_all("memory of a GPU", "no GPU in this guest (lab run --gpu)");
+		return tap_exit();
+	}
+	if (!rig_open("memory of a GPU", &f))
+		return tap_exit();
+	/* QEMU's host bridge routes, but newer kernels have it in no list */
+	write_text("/sys/module/rashpa/parameters/p2p_bridge", "allow");
+	iommu = !fpga_info(&f, &info) && info.out_flags & RASHPA_DEVICE_IOMMU;
+	behind_switch = !system("lspci -n | grep -q 104c:8233");
+	setenv("VK_DRIVER_FILES", DRIVERS "virtio_icd.json", 1);
+	tap_run("it is what it is", test_about);
+	tap_run("names of GPUs that are none", test_names);
+	tap_run("lengths that no memory has", test_lengths);
+	tap_run("the FPGA streams into it", test_stream);
+	tap_run("memory that is freed under a map", test_freed);
+	tap_run("a program that is killed while the FPGA streams", test_killed);
+	tap_run("memory of the host is refused", test_host);
+	tap_run("a buffer for a GPU", test_import);
+	tap_run("the GPU's driver goes while the FPGA streams", test_unbound);
+	fpga_close(&f);
+	return tap_exit();
+}

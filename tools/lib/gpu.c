@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* librashpa: memory of GPUs, whoever makes them. See rashpa-gpu.h. */
+#include "gpu.h"
+#include "internal.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#ifdef RASHPA_NO_VULKAN
+static int no_vulkan(unsigned int number, struct rashpa_gpu **gpu)
+{
+	(void)number;
+	(void)gpu;
+	return fail(EOPNOTSUPP, "this library was built without %s (libvulkan-dev)",
+		    RASHPA_NO_VULKAN);
+}
+
+const struct gpu_way gpu_vulkan = { .name = "vulkan", .open = no_vulkan };
+
+int rashpa_gpu_as_vulkan(const struct rashpa_gpu *gpu, struct rashpa_gpu_vulkan *vulkan)
+{
+	(void)gpu;
+	(void)vulkan;
+	return no_vulkan(0, NULL);
+}
+
+uint64_t rashpa_gpu_vulkan_buffer(const struct rashpa_gpu_memory *memory)
+{
+	(void)memory;
+	return 0;
+}
+#endif
+
+static const struct gpu_way * const ways[] = { &gpu_vulkan };
+
+/* The number behind "name:", 0 without one; -1: it is another name. */
+static int number_of(const char *text, const char *name)
+{
+	const size_t n = strlen(name);
+	unsigned long number;
+	char *end;
+
+	if (strncmp(text, name, n))
+		return -1;
+	if (!text[n])
+		return 0;
+	if (text[n] != ':' || text[n + 1] < '0' || text[n + 1] > '9')
+		return -1;
+	number = strtoul(text + n + 1, &end, 10);
+	return *end || number > INT16_MAX ? -1 : (int)number;
+}
+
+int rashpa_gpu_open(const char *name, struct rashpa_gpu **gpu)
+{
+	*gpu = NULL;
+	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+		const int number = number_of(name, ways[i]->name);
+
+		if (number >= 0)
+			return ways[i]->open(number, gpu);
+	}
+	return fail(EINVAL, "\"%s\" is no GPU: there are vulkan, and vulkan:N for number N from 0 on",
+		    name);
+}
+
+void rashpa_gpu_close(struct rashpa_gpu *gpu)
+{
+	if (gpu)
+		gpu->way->close(gpu);
+}
+
+void rashpa_gpu_about(const struct rashpa_gpu *gpu, struct rashpa_gpu_info *info)
+{
+	*info = gpu->info;
+}
+
+static int make(struct rashpa_gpu *gpu, int dmabuf, uint64_t length,
+		struct rashpa_gpu_memory **memory)
+{
+	if (!length || length > gpu->longest)
+		return fail(EINVAL, "%s: memory has 1 to %" PRIu64 " bytes, not %" PRIu64,
+			    gpu->info.name, gpu->longest, length);
+	return gpu->way->memory(gpu, dmabuf, length, memory);
+}
+
+int rashpa_gpu_alloc(struct rashpa_gpu *gpu, uint64_t length, struct rashpa_gpu_memory **memory)
+{
+	*memory = NULL;
+	if (!(gpu->info.flags & RASHPA_GPU_EXPORTS))
+		return fail(EOPNOTSUPP, "%s: its driver (%s) gives no dma-buf of its memory",
+			    gpu->info.name, gpu->info.driver);
+	return make(gpu, -1, length, memory);
+}
+
+int rashpa_gpu_import(struct rashpa_gpu *gpu, int dmabuf, struct rashpa_gpu_memory **memory)
+{
+	const off_t end = lseek(dmabuf, 0, SEEK_END);
+
+	*memory = NULL;
+	if (!(gpu->info.flags & RASHPA_GPU_IMPORTS))
+		return fail(EOPNOTSUPP, "%s: its driver (%s) takes no dma-buf of others",
+			    gpu->info.name, gpu->info.driver);
+	if (end < 0)
+		return fail(EINVAL, "descriptor %d: that is no dma-buf: %s", dmabuf,
+			    strerror(errno));
+	return make(gpu, dmabuf, end, memory);
+}
+
+void rashpa_gpu_free(struct rashpa_gpu_memory *memory)
+{
+	if (!memory)
+		return;
+	if (memory->dmabuf >= 0)
+		close(memory->dmabuf);
+	memory->gpu->way->free(memory);
+}
+
+int rashpa_gpu_dmabuf(const struct rashpa_gpu_memory *memory)
+{
+	return memory->dmabuf;
+}
+
+void *rashpa_gpu_base(const struct rashpa_gpu_memory *memory)
+{
+	return memory->base;
+}
+
+int rashpa_gpu_map(int device, const struct rashpa_gpu_memory *memory, struct rashpa_map_make *map)
+{
+	map->fd = memory->dmabuf;
+	map->head.flags |= RASHPA_MAP_DEVICE;
+	return rashpa_device_map(device, map);
+}
