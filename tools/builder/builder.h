@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* rashpa-builder: what its commands share. */
+#ifndef BUILDER_H
+#define BUILDER_H
+
+#include <json-c/json.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "rashpa-builder.h"
+
+#define TEXT_BYTES	4096u		/* of what a rank says of itself in the end; a buffer has room */
+
+struct options {
+	const char *command;
+	struct rashpa_fabric_options fabric;
+	const char *buffer;	/* named ones, behind which the rank stands; NULL: ordinary memory */
+	bool json;
+	double timeout;		/* seconds without progress */
+	/* traffic */
+	uint32_t size, jitter, buffers;
+	bool one_buffer, verify;
+	uint64_t messages;	/* of each pair, 0: as long as seconds last */
+	double seconds, interval;
+};
+
+/* Memory for so many bytes of pools. 0, or an exit code, after a message. */
+int make_arena(struct rashpa_fabric *fabric, const struct options *options, uint64_t bytes,
+	       struct rashpa_arena **arena);
+/* The sentence of the library, with the rank. EXIT_FAILED, or EXIT_TIMEOUT. */
+int fail_fabric(const struct rashpa_fabric *fabric, int error, const char *what);
+
+int traffic(struct rashpa_fabric *fabric, const struct options *options, const volatile bool *stop);
+
+/* What each rank says of itself, for rank 0 to print: 0 or an exit code. */
+int report_traffic(const struct options *options, struct json_object *ranks);
+
+#endif /* BUILDER_H */
