@@ -75,7 +75,7 @@ for poll in test testsome testall; do
 done
 json ".ranks_measured == 2 and .least_bytes_per_s > 0 and .mean_bytes_per_s <= .most_bytes_per_s
 	and all(.ranks[2:][]; .samples > 1)" \
-	parallel 4 nton --seconds 1 --interval 0.1 --json
+	parallel 4 nton --seconds 2 --interval 0.05 --json
 ok $? "samples, without the first and last"
 
 # --- who starts it
@@ -119,4 +119,134 @@ for ((round = 0; round < 6; round++)); do
 	fi
 done
 is "kill -9 of a rank: all others end with a sentence" "$good" 6
+
+# --- events
+
+# built READOUTS SOURCES FILTER: of the files in $work/events, as another program sees them
+built() {
+	json "$3" python3 -B selftests/python/events.py "$work/events" "$1" "$2"
+}
+fresh() { rm -rf "$work/events"; mkdir "$work/events"; }
+
+for transport in shm mpi; do
+	for shape in "3 1 1" "5 2 2" "8 3 8" "4 2 64"; do
+		read -r count readouts depth <<<"$shape"
+		fresh
+		json ".events == 1003 and .built == 1003 and .incomplete + .lost + .unknown + .foreign == 0
+			and .readouts == $readouts and .builders == $((count - 1 - readouts))" \
+			parallel "$count" build --transport "$transport" --readouts "$readouts" --depth "$depth" \
+			--events 1003 --jitter 90 --files "$work/events" --json &&
+			built "$readouts" 4 '.ranges == [[0, 1002]] and .twice == [] and .wrong == []'
+		ok $? "$transport: $readouts readouts, $((count - 1 - readouts)) builders, depth $depth: all events, once"
+	done
+	fresh
+	json ".built == 1000 and .folded and .readouts == 4 and .builders == 4 and .rebuilt == 0" \
+		parallel 5 build --transport "$transport" --folded --hold --block 7 --credit 1 --pool 1 --sources 1 \
+		--events 1000 --files "$work/events" --json &&
+		built 4 1 '.ranges == [[0, 999]] and .twice == [] and .wrong == []'
+	ok $? "$transport: folded, held, as little room as can be"
+done
+# fault KIND FILTER: one fragment of readout 1 is not as it should be
+fault() {
+	fresh
+	parallel 4 build --readouts 2 --events 200 --fault "$1:1:77" --files "$work/events" --json >"$work/json" 2>/dev/null
+	is "a fragment that is $1: the exit status" "$?" 4
+	jq -e ".events == 200 and .built == 200 and .lost == 0 and $2" "$work/json" >/dev/null
+	ok $? "and it is counted" || sed 's/^/#   /' "$work/json"
+}
+fault missing ".incomplete == 1 and .missing == 1 and .late + .duplicate + .corrupt == 0"
+fault late ".incomplete == 1 and .missing == 1 and .late == 1 and .duplicate + .corrupt == 0"
+fault duplicate ".incomplete == 0 and .duplicate == 1 and .missing + .late + .corrupt == 0"
+fault corrupt ".incomplete == 1 and .corrupt == 1 and .missing + .late + .duplicate == 0"
+built 2 4 '.events == 200 and (.wrong | length) == 1 and (.wrong[0] | test("event 77, readout 1: checksum of source 0"))'
+ok $? "and another program finds it where it was made"
+
+# --- kill -9 while events are assembled: 2 readouts, 3 builders
+
+some_files() { (($(find "$work/events" -name 'events-*' | wc -l) >= $1)); }
+# killed RANK ARGUMENT...: sets statuses
+killed() {
+	local victim=$1
+	shift
+	fresh
+	by_hand 6 build --readouts 2 --block 4 --timeout 20 --files "$work/events" --json "$@"
+	wait_for 30 some_files $((20 + RANDOM % 100))
+	kill -9 "${pids[victim]}"
+	reap
+}
+# consistent: what rank 0 says, and the files
+consistent() {
+	python3 -B selftests/python/events.py "$work/events" 2 4 >"$work/files"
+	jq -se '
+		def all_of: [.[] | range(.[0]; .[1] + 1)];
+		.[0] as $said | .[1] as $files |
+		($files.ranges | all_of) as $there | ($said.lost_ranges | all_of) as $lost |
+		($said.unknown_ranges | all_of) as $unknown |
+		$files.twice == [] and $files.wrong == [] and
+		($there - $lost) == $there and
+		(($there + $lost + $unknown) | unique) == [range(0; $said.events)] and
+		$said.built + $said.lost + $said.unknown == $said.events' "$work/out.0" "$work/files" >/dev/null
+}
+for hold in "" --hold; do
+	good=0
+	for ((round = 0; round < 6; round++)); do
+		victim=$((3 + round % 3))
+		# shellcheck disable=SC2086 # no option, or one
+		killed "$victim" --events 20000 --rate 20000 $hold
+		expected=(4 0 0 0 0 0)
+		expected[victim]=137
+		# held events are built elsewhere: all may be well
+		[[ $hold ]] && jq -e '.lost + .unknown == 0' "$work/out.0" >/dev/null && expected[0]=0
+		if [[ $statuses == "${expected[*]}" ]] && consistent &&
+			{ [[ ! $hold ]] || jq -e '.lost == 0' "$work/out.0" >/dev/null; }; then
+			good=$((good + 1))
+		else
+			echo "# builder $victim died: $statuses: $(jq -c 'del(.ranks)' "$work/out.0") $(cat "$work"/err.*)"
+			cat "$work/files" | cut -c 1-300 | sed 's/^/#   /'
+		fi
+	done
+	is "kill -9 of a builder ${hold:-without --hold}: no event wrong, twice, or lost without a word" "$good" 6
+done
+good=0
+for ((round = 0; round < 6; round++)); do
+	victim=$((round % 3))
+	killed "$victim" --rate 20000
+	expected=(1 1 1 1 1 1)
+	expected[victim]=137
+	if ((victim)); then
+		said="readout $((victim - 1)) (rank $victim) has gone"
+	else
+		said="the event manager (rank 0) has gone"
+	fi
+	built 2 4 '.twice == [] and .wrong == []'
+	files=$?
+	if [[ $statuses == "${expected[*]}" ]] && ((files == 0)) && grep -q "$said" "$work"/err.*; then
+		good=$((good + 1))
+	else
+		echo "# rank $victim died: $statuses: $(cat "$work"/err.*)"
+	fi
+done
+is "kill -9 of manager or readout: the run ends with a sentence, and files are whole" "$good" 6
+
+# MPI ends what has lost a rank
+fresh
+timeout 60 mpirun --bind-to none -n 4 rashpa-builder build --transport mpi --readouts 1 --block 4 --rate 20000 \
+	--files "$work/events" >"$work/out" 2>"$work/err" &
+pids=($!)
+wait_for 30 some_files 20
+kill -9 "$(pgrep -f -n "rashpa-builder build --transport mpi.*$work/events")"
+reap
+holds "mpi: kill -9 of a rank ends the job: $statuses" "$statuses != 0 && $statuses != 124"
+built 1 4 '.twice == [] and .wrong == []'
+ok $? "and files are whole"
+
+# SIGINT ends a run in order
+fresh
+by_hand 4 build --readouts 1 --rate 20000 --files "$work/events" --json
+wait_for 30 some_files 20
+kill -TERM "${pids[0]}"
+reap
+is "a run that is stopped" "$statuses" "0 0 0 0"
+built 1 4 ".twice == [] and .wrong == [] and .ranges == [[0, $(jq '.events - 1' "$work/out.0")]]"
+ok $? "has built what it began"
 finish

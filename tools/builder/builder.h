@@ -11,6 +11,8 @@
 
 #define TEXT_BYTES	4096u		/* of what a rank says of itself in the end; a buffer has room */
 
+#define BUILD_QUEUE	2048u	/* requests of a queue, of build */
+
 struct options {
 	const char *command;
 	struct rashpa_fabric_options fabric;
@@ -22,6 +24,16 @@ struct options {
 	bool one_buffer, verify;
 	uint64_t messages;	/* of each pair, 0: as long as seconds last */
 	double seconds, interval;
+	/* events */
+	uint32_t readouts;	/* 0: half of the processes */
+	bool folded, hold;
+	uint64_t events;
+	double rate;		/* events a second, 0: as fast as they go */
+	uint32_t block, credit, pool, sources, fragment;
+	const char *from, *files;
+	const char *fault;	/* of source 0 of a readout, at an event: missing, duplicate, late, corrupt */
+	uint32_t fault_readout;
+	uint64_t fault_event;
 };
 
 /* Memory for so many bytes of pools. 0, or an exit code, after a message. */
@@ -31,6 +43,7 @@ int make_arena(struct rashpa_fabric *fabric, const struct options *options, uint
 int fail_fabric(const struct rashpa_fabric *fabric, int error, const char *what);
 
 int traffic(struct rashpa_fabric *fabric, const struct options *options, const volatile bool *stop);
+int build(struct rashpa_fabric *fabric, const struct options *options, const volatile bool *stop);
 
 /* What each rank says of itself, for rank 0 to print: 0 or an exit code. */
 int report_traffic(const struct options *options, struct json_object *ranks);

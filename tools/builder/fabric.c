@@ -135,18 +135,37 @@ static void finish(struct queue *q, uint32_t i, int status, uint32_t length)
 	ring_push(&q->fabric->events, q->first + i);
 }
 
-void queue_done(struct queue *q, unsigned int slot, int status, uint32_t length, uint32_t tag)
+/* A slot whose request has ended is free. */
+static void leave(struct queue *q, unsigned int at)
 {
-	unsigned int at = 0;
+	const unsigned int slot = q->order[at];
+	const struct item *item = queue_flying(q, slot);
 
-	while (q->order[at] != slot)
-		at++;
 	q->flying--;
 	memmove(&q->order[at], &q->order[at + 1], q->flying - at);
 	q->room |= UINT64_C(1) << slot;
-	if (q->receives)
-		queue_flying(q, slot)->request.tag = tag;
-	finish(q, q->flight[slot], status, length);
+	q->ready &= ~(UINT64_C(1) << slot);
+	finish(q, q->flight[slot], item->status, item->length);
+}
+
+void queue_done(struct queue *q, unsigned int slot, int status, uint32_t length, uint32_t tag)
+{
+	struct item *item = queue_flying(q, slot);
+	unsigned int at = 0;
+
+	item->status = status;
+	item->length = length;
+	if (!q->receives) {
+		while (q->order[at] != slot)
+			at++;
+		leave(q, at);
+		return;
+	}
+	/* messages are told in the order in which they were sent, however they were found */
+	item->request.tag = tag;
+	q->ready |= UINT64_C(1) << slot;
+	while (q->flying && q->ready >> q->order[0] & 1)
+		leave(q, 0);
 }
 
 void queue_end(struct queue *q, int status)

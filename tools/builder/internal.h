@@ -62,6 +62,7 @@ struct queue {
 	uint8_t order[RASHPA_FABRIC_DEPTH];
 	uint32_t flying;
 	uint64_t room;			/* slots that are free, a bit each */
+	uint64_t ready;			/* done, behind older ones that are not */
 	_Atomic uint64_t posted, done, bytes, polls, low;
 };
 

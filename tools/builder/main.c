@@ -17,7 +17,8 @@ const char *argp_program_version = "rashpa-builder " RASHPA_VERSION;
 enum {
 	OPT_TRANSPORT = 256, OPT_DEVICE, OPT_DEPTH, OPT_POLL, OPT_BUFFERED, OPT_BUFFER, OPT_CPU,
 	OPT_SIZE, OPT_JITTER, OPT_BUFFERS, OPT_ONE_BUFFER, OPT_VERIFY, OPT_MESSAGES, OPT_SECONDS,
-	OPT_INTERVAL,
+	OPT_INTERVAL, OPT_READOUTS, OPT_FOLDED, OPT_HOLD, OPT_EVENTS, OPT_RATE, OPT_BLOCK,
+	OPT_CREDIT, OPT_POOL, OPT_SOURCES, OPT_FRAGMENT, OPT_FILES, OPT_FAULT,
 };
 
 static const struct argp_option options[] = {
@@ -32,9 +33,9 @@ static const struct argp_option options[] = {
 	{ "buffer", OPT_BUFFER, "NAME", 0,
 	  "rank N uses the named buffer NAMEN (default: ordinary memory)", 1 },
 	{ "cpu", OPT_CPU, "N", 0, "processor of the transport's thread", 1 },
+	{ "jitter", OPT_JITTER, "PERCENT", 0, "sizes vary by so much, 0 to 100 (default 0)", 1 },
 	{ NULL, 0, NULL, 0, "nton, nxn:", 2 },
 	{ "size", OPT_SIZE, "SIZE", 0, "of messages (default 64K)", 2 },
-	{ "jitter", OPT_JITTER, "PERCENT", 0, "sizes vary by so much, 0 to 100 (default 0)", 2 },
 	{ "buffers", OPT_BUFFERS, "N", 0, "of each queue (default: twice the depth)", 2 },
 	{ "one-buffer", OPT_ONE_BUFFER, NULL, 0, "all messages of a queue use the same memory", 2 },
 	{ "verify", OPT_VERIFY, NULL, 0, "tag, sequence and checksum of each message", 2 },
@@ -42,6 +43,22 @@ static const struct argp_option options[] = {
 	{ "seconds", OPT_SECONDS, "SECONDS", 0, "send for so long (default 10)", 2 },
 	{ "interval", OPT_INTERVAL, "SECONDS", 0,
 	  "of samples, the first and last of which do not count (default 1)", 2 },
+	{ NULL, 0, NULL, 0, "build:", 3 },
+	{ "readouts", OPT_READOUTS, "N", 0,
+	  "ranks 1 to N, builders behind them (default: half of them each)", 3 },
+	{ "folded", OPT_FOLDED, NULL, 0, "all but rank 0 are readout and builder", 3 },
+	{ "events", OPT_EVENTS, "N", 0, "so many (default: until SIGINT)", 3 },
+	{ "rate", OPT_RATE, "HZ", 0, "events a second (default: as fast as they go)", 3 },
+	{ "block", OPT_BLOCK, "N", 0, "events that are assigned together (default 8)", 3 },
+	{ "credit", OPT_CREDIT, "N", 0, "blocks that a builder asks for ahead (default 4)", 3 },
+	{ "pool", OPT_POOL, "N", 0, "blocks that a readout has room for (default 16)", 3 },
+	{ "hold", OPT_HOLD, NULL, 0,
+	  "readouts hold a block until it is built, so that another builder can do it", 3 },
+	{ "sources", OPT_SOURCES, "N", 0, "of a readout (default 4)", 3 },
+	{ "fragment", OPT_FRAGMENT, "SIZE", 0, "of a source and event (default 2K)", 3 },
+	{ "files", OPT_FILES, "DIR", 0, "builders write a file for each block", 3 },
+	{ "fault", OPT_FAULT, "KIND:N:EVENT", 0,
+	  "a missing, duplicate, late or corrupt fragment of readout N, for tests", 3 },
 	{}
 };
 
@@ -52,12 +69,12 @@ static void real(struct argp_state *state, const char *what, const char *arg, do
 		argp_error(state, "%s: \"%s\" is not 0.01 to %.0f seconds", what, arg, most);
 }
 
-static void size(struct argp_state *state, const char *arg, uint32_t *value)
+static void size(struct argp_state *state, const char *what, const char *arg, uint32_t *value)
 {
 	uint64_t bytes;
 
 	if (!parse_size(arg, &bytes) || !bytes || bytes > RASHPA_FABRIC_MESSAGE / 2)
-		argp_error(state, "--size: \"%s\" is not a size from 1 to 512M", arg);
+		argp_error(state, "%s: \"%s\" is not a size from 1 to 512M", what, arg);
 	*value = bytes;
 }
 
@@ -72,11 +89,78 @@ static void poll_(struct argp_state *state, const char *arg, uint32_t *value)
 	argp_error(state, "--poll: \"%s\" is not test, testsome or testall", arg);
 }
 
+static void fault(struct argp_state *state, char *arg, struct options *o)
+{
+	static const char * const kinds[] = { "missing", "duplicate", "late", "corrupt" };
+	char *readout = strchr(arg, ':'), *event = readout ? strchr(readout + 1, ':') : NULL;
+
+	if (event) {
+		*readout++ = 0;
+		*event++ = 0;
+	}
+	for (size_t i = 0; i < 4; i++) {
+		if (!strcmp(arg, kinds[i]))
+			o->fault = kinds[i];
+	}
+	if (!event || !o->fault || !parse_u32(readout, &o->fault_readout) ||
+	    !parse_u64(event, UINT64_C(1) << 48, &o->fault_event))
+		argp_error(state, "--fault: \"%s\" is not missing|duplicate|late|corrupt:READOUT:EVENT",
+			   arg);
+}
+
+static error_t parse_build(int key, char *arg, struct argp_state *state, struct options *o)
+{
+	switch (key) {
+	case OPT_READOUTS:
+		option_u32(state, "--readouts", arg, 1, RASHPA_FABRIC_PEERS, &o->readouts);
+		break;
+	case OPT_FOLDED:
+		o->folded = true;
+		break;
+	case OPT_HOLD:
+		o->hold = true;
+		break;
+	case OPT_EVENTS:
+		if (!parse_u64(arg, UINT64_C(1) << 48, &o->events) || !o->events)
+			argp_error(state, "--events: \"%s\" is not a number from 1", arg);
+		break;
+	case OPT_RATE:
+		if (!parse_real(arg, &o->rate) || o->rate < 0.001 || o->rate > 1e9)
+			argp_error(state, "--rate: \"%s\" is not 0.001 to 1000000000 events a second",
+				   arg);
+		break;
+	case OPT_BLOCK:
+		option_u32(state, "--block", arg, 1, 65536, &o->block);
+		break;
+	case OPT_CREDIT:
+		option_u32(state, "--credit", arg, 1, 64, &o->credit);
+		break;
+	case OPT_POOL:
+		option_u32(state, "--pool", arg, 1, 65536, &o->pool);
+		break;
+	case OPT_SOURCES:
+		option_u32(state, "--sources", arg, 1, 65536, &o->sources);
+		break;
+	case OPT_FRAGMENT:
+		size(state, "--fragment", arg, &o->fragment);
+		break;
+	case OPT_FILES:
+		o->files = arg;
+		break;
+	case OPT_FAULT:
+		fault(state, arg, o);
+		break;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+	return 0;
+}
+
 static error_t parse_traffic(int key, char *arg, struct argp_state *state, struct options *o)
 {
 	switch (key) {
 	case OPT_SIZE:
-		size(state, arg, &o->size);
+		size(state, "--size", arg, &o->size);
 		break;
 	case OPT_JITTER:
 		option_u32(state, "--jitter", arg, 0, 100, &o->jitter);
@@ -101,7 +185,7 @@ static error_t parse_traffic(int key, char *arg, struct argp_state *state, struc
 		real(state, "--interval", arg, 3600, &o->interval);
 		break;
 	default:
-		return ARGP_ERR_UNKNOWN;
+		return parse_build(key, arg, state, o);
 	}
 	return 0;
 }
@@ -110,21 +194,28 @@ static void parse_command(struct argp_state *state, char *arg, struct options *o
 {
 	if (o->command)
 		argp_error(state, "\"%s\" is too much", arg);
-	if (strcmp(arg, "nton") && strcmp(arg, "nxn"))
-		argp_error(state, "unknown command \"%s\": nton or nxn", arg);
+	if (strcmp(arg, "nton") && strcmp(arg, "nxn") && strcmp(arg, "build"))
+		argp_error(state, "unknown command \"%s\": nton, nxn or build", arg);
 	o->command = arg;
 }
 
 static void check(struct argp_state *state, struct options *o)
 {
 	if (!o->command)
-		argp_error(state, "do what? rashpa-builder nton|nxn");
+		argp_error(state, "do what? rashpa-builder nton|nxn|build");
 	if (o->one_buffer && o->verify)
 		argp_error(state, "--verify: messages in one buffer overwrite each other: leave --one-buffer out");
 	if (o->fabric.flags & RASHPA_FABRIC_BUFFERED && strcmp(o->fabric.transport, "mpi"))
 		argp_error(state, "--buffered is of --transport mpi: others keep nothing");
 	if (!o->buffers)
 		o->buffers = 2 * o->fabric.depth;
+}
+
+/* Requests that a queue has at most. */
+static uint32_t queue(const struct options *o)
+{
+	/* traffic: one for the end; events: what the manager says of all blocks that are under way */
+	return strcmp(o->command, "build") ? o->buffers + 1 : BUILD_QUEUE;
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -181,12 +272,13 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static const struct argp argp = {
 	.options = options,
 	.parser = parse,
-	.args_doc = "nton|nxn",
-	.doc = "Send messages between processes as an event builder does: from the first half of "
-	       "them to the second one (nton), or from all to all (nxn). Started by mpirun or srun, "
-	       "once a process."
+	.args_doc = "nton|nxn|build",
+	.doc = "Build events that many readouts have parts of, in many builders (build), or send "
+	       "messages as fast as they go, from the first half of processes to the second one "
+	       "(nton), or from all to all (nxn). Started by mpirun or srun, once a process."
 	       "\vExit status: 0 all went well, 1 failed, or a process has gone, 2 usage, 3 no "
-	       "progress in time, 4 messages were lost or wrong.",
+	       "progress in time, 4 messages or events were lost, wrong or "
+	       "incomplete.",
 };
 
 /* --- what commands share --- */
@@ -222,6 +314,7 @@ int main(int argc, char **argv)
 		.fabric = { .transport = "shm", .depth = 8, .poll = RASHPA_FABRIC_TESTSOME,
 			    .cpu = -1 },
 		.timeout = 30, .size = 65536, .seconds = 10, .interval = 1,
+		.block = 8, .credit = 4, .pool = 16, .sources = 4, .fragment = 2048,
 	};
 	struct rashpa_fabric *f = NULL;
 	int result;
@@ -229,11 +322,11 @@ int main(int argc, char **argv)
 	tool_begin(argc, argv);
 	argp_parse(&argp, argc, argv, 0, NULL, &o);
 	o.fabric.timeout_ms = o.timeout * 1000;
-	o.fabric.queue = o.buffers + 1;	/* one for the end */
+	o.fabric.queue = queue(&o);
 	result = rashpa_fabric_open(&o.fabric, &f);
 	if (result)
 		return fail_fabric(NULL, result, "");
-	result = traffic(f, &o, stop);
+	result = strcmp(o.command, "build") ? traffic(f, &o, stop) : build(f, &o, stop);
 	rashpa_fabric_close(f);
 	return result;
 }

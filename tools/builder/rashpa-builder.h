@@ -287,8 +287,8 @@ struct rashpa_fabric_event {
  * @request: copied; the buffer is not to be changed until the event, which comes when the peer has
  *	a receive for it
  *
- * Messages to a peer reach its receives in the order in which they were posted. Events may come in
- * another one.
+ * Messages to a peer reach its receives in the order in which they were posted, and events of
+ * receives come in that order. Those of sends may come in another one.
  *
  * Return: 0; -EAGAIN: the queue is full: take events; -EPIPE: the peer has gone; -EINVAL.
  */

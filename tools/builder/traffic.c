@@ -21,7 +21,6 @@
 #define TAG_END		0x40000000u	/* a sender's last message: how many there were */
 #define TAG_RESULT	0x40000001u	/* to rank 0 */
 #define TAG_MASK	0x3fffffffu	/* of a sequence */
-#define WINDOW		128		/* by which events can be out of order: twice the depth */
 #define LOOK_NS		INT64_C(50000000)
 #define SAMPLES		4096
 
@@ -37,8 +36,7 @@ struct flow {
 	uint8_t *memory;	/* of --one-buffer */
 	bool used, ended;
 	uint64_t messages, bytes, total;	/* total: as the sender says */
-	uint64_t first;		/* the oldest sequence that is missing */
-	bool seen[WINDOW];
+	uint64_t next;		/* sequence that is expected */
 };
 
 struct run {
@@ -250,25 +248,18 @@ static int room_for(struct run *r, uint32_t peer, void *buffer)
 	return rashpa_fabric_receive(r->f, &request);
 }
 
+/* Messages come in their order. */
 static void sequence(struct run *r, struct flow *from, uint32_t tag)
 {
-	const uint64_t number = from->first + ((tag - from->first) & TAG_MASK);
+	const uint64_t ahead = (tag - from->next) & TAG_MASK;
 
-	/* the end may be known before the last messages are */
-	r->late += from->ended && number - from->first <= TAG_MASK / 2 && number >= from->total;
-	if (number - from->first > TAG_MASK / 2 ||
-	    (number - from->first < WINDOW && from->seen[number % WINDOW])) {
+	if (ahead > TAG_MASK / 2) {
 		r->duplicate++;
 		return;
 	}
-	/* what is missing by more than events can be out of order does not come */
-	while (number - from->first >= WINDOW) {
-		r->lost += !from->seen[from->first % WINDOW];
-		from->seen[from->first++ % WINDOW] = false;
-	}
-	from->seen[number % WINDOW] = true;
-	while (from->seen[from->first % WINDOW])
-		from->seen[from->first++ % WINDOW] = false;
+	r->lost += ahead;
+	from->next += ahead + 1;
+	r->late += from->ended;
 }
 
 static void message(struct run *r, struct flow *from, const struct rashpa_fabric_event *e)
@@ -337,11 +328,8 @@ static int handle(struct run *r, const struct rashpa_fabric_event *e)
 
 static bool complete(const struct run *r)
 {
-	for (uint32_t i = 0; i < r->size; i++) {
-		if (r->in[i].used && (!r->in[i].ended || r->in[i].messages < r->in[i].total))
-			return false;
-	}
-	return atomic_load(&r->all_sent) && atomic_load(&r->sent_done) == atomic_load(&r->sent);
+	return r->ended == r->sources && atomic_load(&r->all_sent) &&
+	       atomic_load(&r->sent_done) == atomic_load(&r->sent);
 }
 
 /* Until all came, and all that was sent arrived. */
@@ -470,10 +458,8 @@ static struct json_object *say_all(struct run *r, uint64_t began)
 	struct rusage used;
 
 	for (uint32_t i = 0; i < r->size; i++) {
-		struct flow *from = &r->in[i];
-
-		if (from->used && from->total > from->messages)
-			r->lost += from->total - from->messages;
+		if (r->in[i].used && r->in[i].total > r->in[i].next)
+			r->lost += r->in[i].total - r->in[i].next;
 	}
 	getrusage(RUSAGE_SELF, &used);
 	rashpa_fabric_total(r->f, &c);
