@@ -28,6 +28,7 @@ good "tools: nothing to say of their self-test" "$out/tools/tools-selftest" tool
 good "streams: nothing to say of their self-test" "$out/tools/stream-selftest"
 good "network: nothing to say of its self-test" "$out/tools/network-selftest"
 good "processing: nothing to say of its self-test" "$out/tools/processing-selftest"
+good "builder: nothing to say of its self-test" "$out/tools/builder-selftest"
 good "links: nothing to say of their self-test" "$out/tools/wire-selftest"
 good "telegrams: nothing to say of daemons" \
 	env RASHPA_TOOLS=build/sanitize/tools selftests/telegrams.sh

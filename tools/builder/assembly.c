@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * A builder: blocks of which all readouts have sent their part are checked, committed by the manager,
- * handed on, and asked for again. It believes nothing of a message before it has looked.
+ * A builder: blocks of which all readouts have sent their part are checked, committed by the
+ * manager, handed on, and asked for again. It believes nothing of a message before it has looked.
  */
 #include "build.h"
 
@@ -14,7 +14,7 @@
 #include "say.h"
 
 struct slot {
-	bool used, built;
+	bool used, built, committed;
 	struct message block;
 	uint32_t parts;
 	void **message;		/* of each readout */
@@ -27,6 +27,7 @@ struct assembly {
 	const uint8_t **at;	/* of each readout: where its next event is */
 	uint64_t *left;		/* bytes from there on */
 	struct sink *sink;
+	struct slot *going;	/* of this one, a part may have been handed on */
 	bool asked;
 };
 
@@ -50,7 +51,8 @@ int assembly_open(struct build *b)
 		if (!a->slot[i].message)
 			return fail("no memory");
 	}
-	return sink_open(b->o, b->rank, &a->sink);
+	return sink_open(b->o, b->rank, b->rank - 1 - (b->o->folded ? 0 : b->readouts), b->readouts,
+			 &a->sink);
 }
 
 void assembly_close(struct build *b)
@@ -71,7 +73,7 @@ void assembly_close(struct build *b)
 
 /* --- checks --- */
 
-/* A head of so many bytes at the readout's place, and what it says follows; false: that cannot be. */
+/* A head at the readout's place, which moves on; false: there is none. */
 static bool next_head(struct assembly *a, uint32_t readout, void *head, size_t size)
 {
 	if (a->left[readout] < size)
@@ -102,7 +104,7 @@ static bool part(struct build *b, struct assembly *a, uint32_t readout, uint64_t
 			b->counts.foreign++;
 			return false;
 		}
-		if (f.flags & FRAGMENT_MISSING) {
+		if (f.flags) {
 			whole = false;	/* the readout has counted it */
 		} else if (crc32(0, a->at[readout], f.length) != f.checksum) {
 			b->counts.corrupt++;
@@ -167,6 +169,7 @@ static struct slot *begin(const struct build *b, const struct message *m)
 			continue;
 		s->used = true;
 		s->built = false;
+		s->committed = false;
 		s->parts = 0;
 		s->block = *m;
 		memset(s->message, 0, b->readouts * sizeof(void *));
@@ -218,40 +221,76 @@ int assembly_data(struct build *b, const struct rashpa_fabric_event *e)
 	return say_to(b, 0, &built, NULL);
 }
 
-/* Committed: it is ours to hand on. */
-int assembly_heard(struct build *b, const struct message *m)
+/* A block is handed on, and another one is asked for. */
+static int hand_on(struct build *b, struct slot *s)
 {
 	struct assembly *a = b->assembly;
-	struct slot *s = find(b, m->block);
-	struct message done = { .kind = KIND_DONE, .block = m->block };
-	int error, result = 0;
+	const struct message done = { .kind = KIND_DONE, .block = s->block.block };
+	const uint64_t last = s->block.first + s->block.events - 1;
+	const int error = sink_take(a->sink, &s->block, s->message, b->readouts);
+	int result = 0;
 
-	if (!s || !s->built)
-		return fail("rank %u: block %" PRIu64 " is not there to be handed on", b->rank,
-			    m->block);
-	error = sink_take(a->sink, &s->block, s->message, b->readouts);
-	if (error == -EEXIST)
-		return fail("rank %u: events %" PRIu64 " to %" PRIu64 " were handed on before",
-			    b->rank, s->block.first, s->block.first + s->block.events - 1);
+	if (error == -EAGAIN)
+		return 0;
 	if (error)
-		return fail("rank %u: events %" PRIu64 " to %" PRIu64 " cannot be handed on: %s",
-			    b->rank, s->block.first, s->block.first + s->block.events - 1,
+		return fail("rank %u: events %" PRIu64 " to %" PRIu64 " %s: %s", b->rank,
+			    s->block.first, last,
+			    error == -EEXIST ? "were handed on before" : "cannot be handed on",
 			    strerror(-error));
 	b->counts.blocks++;
 	b->counts.events += s->block.events;
 	for (uint32_t i = 0; i < b->readouts && !result; i++)
 		result = listen_to(b, i + 1, b->data_in[i], s->message[i]);
-	a->finished[a->next++ % a->kept] = m->block;
+	a->finished[a->next++ % a->kept] = s->block.block;
 	s->used = false;
 	return result ? result : say_to(b, 0, &done, NULL);
+}
+
+/* Committed: it is ours to hand on. */
+int assembly_heard(struct build *b, const struct message *m)
+{
+	struct slot *s = find(b, m->block);
+
+	if (!s || !s->built || s->committed)
+		return fail("rank %u: block %" PRIu64 " is not there to be handed on", b->rank,
+			    m->block);
+	s->committed = true;
+	return 0;
+}
+
+/* The oldest of those that may be: streams have their events in order, as far as that can be. */
+static struct slot *next_committed(const struct build *b)
+{
+	struct slot *oldest = NULL;
+
+	for (uint32_t i = 0; i < b->o->credit; i++) {
+		struct slot *s = &b->assembly->slot[i];
+
+		if (s->used && s->committed &&
+		    (!oldest || s->block.block < oldest->block.block))
+			oldest = s;
+	}
+	return oldest;
 }
 
 int assembly_turn(struct build *b)
 {
 	const struct message ask = { .kind = KIND_ASK, .events = b->o->credit };
+	struct slot *s;
+	int result;
 
-	if (b->assembly->asked)
-		return 0;
-	b->assembly->asked = true;
-	return say_to(b, 0, &ask, NULL);
+	if (!b->assembly->asked) {
+		b->assembly->asked = true;
+		return say_to(b, 0, &ask, NULL);
+	}
+	for (;;) {
+		s = b->assembly->going ? b->assembly->going : next_committed(b);
+		b->assembly->going = s;
+		if (!s)
+			return 0;
+		result = hand_on(b, s);
+		if (result || s->used)
+			return result;
+		b->assembly->going = NULL;
+	}
 }

@@ -129,6 +129,8 @@ static int happened(struct build *b, const struct rashpa_fabric_event *e)
 {
 	if (!e->received)
 		b->unsent--;
+	if (!e->received && e->request.tag == KIND_TELL)
+		b->telling = false;
 	if (e->status && e->status != -EPIPE)
 		return fail("rank %u: message %s rank %u: %s", b->rank,
 			    e->received ? "from" : "to", e->request.peer, strerror(-e->status));
@@ -227,10 +229,19 @@ static int loop(struct build *b)
 static uint64_t data_bytes(const struct build *b)
 {
 	const struct options *o = b->o;
-	const uint64_t event = sizeof(struct event_head) +
-			       o->sources * (sizeof(struct fragment_head) + padded(sources_most(o)));
+	const uint64_t fragment = sizeof(struct fragment_head) + padded(sources_most(o));
 
-	return sizeof(struct message) + o->block * event;
+	return sizeof(struct message) +
+	       o->block * (sizeof(struct event_head) + o->sources * fragment);
+}
+
+static int listen_all(struct build *b, uint32_t peer, struct rashpa_pool *pool, uint32_t n)
+{
+	int result = 0;
+
+	while (n-- && !result)
+		result = listen_to(b, peer, pool, NULL);
+	return result;
 }
 
 /* Messages that the other side has not taken, at most: of each block that is under way a few. */
@@ -266,13 +277,10 @@ static int open_pools(struct build *b)
 	if (error)
 		return fail_fabric(b->f, error, "");
 	for (uint32_t peer = 0; peer < b->size && !result; peer++) {
-		const bool talks = b->rank ? !peer : peer;
-
-		for (uint32_t i = 0; i < ROOMS && talks && !result; i++)
-			result = listen_to(b, peer, b->control_in, NULL);
-		for (uint32_t i = 0; i < b->o->credit && b->builds && is_readout(b, peer) && !result;
-		     i++)
-			result = listen_to(b, peer, b->data_in[readout_index(peer)], NULL);
+		if (b->rank ? !peer : peer)
+			result = listen_all(b, peer, b->control_in, ROOMS);
+		if (!result && b->builds && is_readout(b, peer))
+			result = listen_all(b, peer, b->data_in[readout_index(peer)], b->o->credit);
 	}
 	return result;
 }

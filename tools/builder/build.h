@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * rashpa-builder build: rank 0 is the event manager; others are readouts, builders, or both (folded).
- * Builders ask for blocks of events, the manager says to all readouts who gets which, readouts send
- * what their sources have of a block in one message, builders put blocks together.
+ * rashpa-builder build: rank 0 is the event manager; others are readouts, builders, or both
+ * (folded). Builders ask for blocks of events, the manager says to all readouts who gets which,
+ * readouts send what their sources have of a block in one message, builders put blocks together.
  */
 #ifndef BUILD_H
 #define BUILD_H
@@ -33,7 +33,7 @@ struct message {
 	uint32_t kind, from;
 	uint64_t block;		/* number of the assignment */
 	uint64_t instead;	/* ASSIGN: of this one, whose builder has gone; or NO_BLOCK */
-	uint64_t first;		/* event; TELL: behind the last one */
+	uint64_t first;		/* event; TELL: the one behind the last, and the first in block */
 	uint32_t events;	/* ASK: blocks; BUILT: events with something missing or wrong */
 	uint32_t builder;	/* rank */
 	uint64_t bytes;		/* that follow */
@@ -52,6 +52,7 @@ struct fragment_head {
 };
 
 #define FRAGMENT_MISSING	1u
+#define FRAGMENT_DAMAGED	2u	/* parts of it did not come to the readout */
 
 static inline uint64_t padded(uint64_t bytes)
 {
@@ -82,6 +83,7 @@ struct build {
 	struct readout *readout;
 	struct assembly *assembly;
 	uint32_t unsent;	/* messages whose event did not come yet */
+	bool telling;		/* one of them is TELL */
 };
 
 static inline bool is_readout(const struct build *b, uint32_t rank)
@@ -132,6 +134,7 @@ struct fragment {
 	const uint8_t *data;
 	uint32_t length;
 	bool spoilt;		/* for tests: its checksum is to be wrong */
+	bool damaged;		/* parts of it are missing */
 };
 
 int sources_open(const struct options *o, uint32_t readout, struct sources **sources);
@@ -142,13 +145,17 @@ uint32_t sources_most(const struct options *o);
 int sources_peek(struct sources *sources, uint32_t source, struct fragment *fragment);
 /* It is not needed any more. */
 void sources_drop(struct sources *sources, uint32_t source);
-/* The event behind the last one that all of them have; ended: no more will come. */
-uint64_t sources_have(struct sources *sources, bool *ended);
+/* Of a stream: its first event, the one behind the last that is there; ended: no more come. */
+int sources_have(struct sources *sources, uint64_t *first, uint64_t *behind, bool *ended);
 
 /* --- where events go --- */
 
-int sink_open(const struct options *o, uint32_t rank, struct sink **sink);
-/* A block: messages of all readouts, in their order. 0, -EEXIST (there was one already) or another. */
+int sink_open(const struct options *o, uint32_t rank, uint32_t builder, uint32_t readouts,
+	      struct sink **sink);
+/*
+ * A block: messages of all readouts, in their order. 0, -EAGAIN (there is no room now: again,
+ * later), -EEXIST (there was one already) or another one.
+ */
 int sink_take(struct sink *sink, const struct message *block, void * const *message,
 	      uint32_t readouts);
 void sink_close(struct sink *sink);

@@ -7,16 +7,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "geometry.h"
 #include "rashpa-builder.h"
 
-#define TEXT_BYTES	4096u		/* of what a rank says of itself in the end; a buffer has room */
+#define TEXT_BYTES	4096u	/* of what a rank says of itself in the end; a buffer has room */
 
 #define BUILD_QUEUE	2048u	/* requests of a queue, of build */
 
 struct options {
 	const char *command;
 	struct rashpa_fabric_options fabric;
-	const char *buffer;	/* named ones, behind which the rank stands; NULL: ordinary memory */
+	const char *buffer;	/* named ones, the rank behind; NULL: ordinary memory */
 	bool json;
 	double timeout;		/* seconds without progress */
 	/* traffic */
@@ -30,8 +31,9 @@ struct options {
 	uint64_t events;
 	double rate;		/* events a second, 0: as fast as they go */
 	uint32_t block, credit, pool, sources, fragment;
-	const char *from, *files;
-	const char *fault;	/* of source 0 of a readout, at an event: missing, duplicate, late, corrupt */
+	const char *from, *to, *files;	/* streams: named buffers, behind which a number stands */
+	struct geometry geometry;	/* of an image that is a fragment; 0 x 0: it is none */
+	const char *fault;	/* missing, duplicate, late, corrupt: of source 0 of a readout */
 	uint32_t fault_readout;
 	uint64_t fault_event;
 };

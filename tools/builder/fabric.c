@@ -54,23 +54,21 @@ void *fabric_memory(uint64_t elements, size_t size)
 
 /* --- transports --- */
 
-#ifdef BUILDER_NO_MPI
-#define MPI_MISSING "this program was built without MPI: " BUILDER_NO_MPI " is missing (libopenmpi-dev)"
-#else
-#define MPI_MISSING NULL
-#endif
-
 static const struct {
 	const char *name, *missing;
 	const struct transport *transport;
 } transports[] = {
 	{ "shm", NULL, &shm_transport },
-#ifndef BUILDER_NO_MPI
-	{ "mpi", NULL, &mpi_transport },
+#ifdef BUILDER_NO_MPI
+	{ "mpi", "this program was built without MPI: " BUILDER_NO_MPI
+	  " was missing (libopenmpi-dev)", NULL },
 #else
-	{ "mpi", MPI_MISSING, NULL },
+	{ "mpi", NULL, &mpi_transport },
 #endif
-#ifdef BUILDER_VERBS
+#ifdef BUILDER_NO_PMIX
+	{ "verbs", "this program was built without verbs: " BUILDER_NO_PMIX
+	  " was missing (libpmix-dev)", NULL },
+#else
 	{ "verbs", NULL, &verbs_transport },
 #endif
 };
@@ -189,14 +187,17 @@ static bool match(struct peer *self)
 	count(&to->polls, 1);
 	count(&from->polls, 1);
 	while (from->flying && to->flying) {
-		const struct rashpa_fabric_request *s = &queue_flying(from, from->order[0])->request;
-		const struct rashpa_fabric_request *r = &queue_flying(to, to->order[0])->request;
-		const bool fits = s->length <= r->length;
+		const struct rashpa_fabric_request *s, *r;
+		uint32_t length;
+		int status;
 
-		if (fits)
-			memcpy(r->buffer, s->buffer, s->length);
-		queue_done(to, to->order[0], fits ? 0 : -EMSGSIZE, fits ? s->length : 0, s->tag);
-		queue_done(from, from->order[0], fits ? 0 : -EMSGSIZE, fits ? s->length : 0, 0);
+		s = &queue_flying(from, from->order[0])->request;
+		r = &queue_flying(to, to->order[0])->request;
+		status = s->length <= r->length ? 0 : -EMSGSIZE;
+		length = status ? 0 : s->length;
+		memcpy(r->buffer, s->buffer, length);
+		queue_done(to, to->order[0], status, length, s->tag);
+		queue_done(from, from->order[0], status, length, 0);
 		any = true;
 	}
 	return any;

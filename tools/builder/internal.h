@@ -137,7 +137,7 @@ static inline struct item *queue_flying(struct queue *queue, unsigned int slot)
 
 /* A request under way is done: its event. The tag is that of a message that was received. */
 void queue_done(struct queue *queue, unsigned int slot, int status, uint32_t length, uint32_t tag);
-/* Nothing more comes from a peer, and nothing goes there; what is under way is the transport's to end */
+/* Nothing comes from a peer, and nothing goes there. What is under way the transport ends. */
 void peer_gone(struct peer *peer);
 /* End what is under way. */
 void queue_end(struct queue *queue, int status);

@@ -19,12 +19,14 @@ enum {
 	OPT_SIZE, OPT_JITTER, OPT_BUFFERS, OPT_ONE_BUFFER, OPT_VERIFY, OPT_MESSAGES, OPT_SECONDS,
 	OPT_INTERVAL, OPT_READOUTS, OPT_FOLDED, OPT_HOLD, OPT_EVENTS, OPT_RATE, OPT_BLOCK,
 	OPT_CREDIT, OPT_POOL, OPT_SOURCES, OPT_FRAGMENT, OPT_FILES, OPT_FAULT,
+	OPT_FROM, OPT_TO, OPT_GEOMETRY,
 };
 
 static const struct argp_option options[] = {
 	{ NULL, 0, NULL, 0, "All commands:", 1 },
 	OPTION_JSON,
-	{ "timeout", 't', "SECONDS", 0, "for processes to come, and without progress (default 30)", 1 },
+	{ "timeout", 't', "SECONDS", 0,
+	  "for processes to come, and without progress (default 30)", 1 },
 	{ "transport", OPT_TRANSPORT, "shm|mpi|verbs", 0, "between processes (default shm)", 1 },
 	{ "device", OPT_DEVICE, "NAME", 0, "verbs: RDMA device (default: the first that can)", 1 },
 	{ "depth", OPT_DEPTH, "N", 0, "messages of a queue under way, 1 to 64 (default 8)", 1 },
@@ -56,6 +58,11 @@ static const struct argp_option options[] = {
 	  "readouts hold a block until it is built, so that another builder can do it", 3 },
 	{ "sources", OPT_SOURCES, "N", 0, "of a readout (default 4)", 3 },
 	{ "fragment", OPT_FRAGMENT, "SIZE", 0, "of a source and event (default 2K)", 3 },
+	{ "from", OPT_FROM, "NAME", 0,
+	  "readout N takes the stream of buffer NAMEN (default: fragments are made)", 3 },
+	{ "geometry", OPT_GEOMETRY, "WxH[,u8|u16|u32]", 0, "of an image, which is a fragment", 3 },
+	{ "to", OPT_TO, "NAME", 0,
+	  "builder N streams whole images into buffer NAMEN (default: they are counted)", 3 },
 	{ "files", OPT_FILES, "DIR", 0, "builders write a file for each block", 3 },
 	{ "fault", OPT_FAULT, "KIND:N:EVENT", 0,
 	  "a missing, duplicate, late or corrupt fragment of readout N, for tests", 3 },
@@ -87,6 +94,13 @@ static void poll_(struct argp_state *state, const char *arg, uint32_t *value)
 			return;
 	}
 	argp_error(state, "--poll: \"%s\" is not test, testsome or testall", arg);
+}
+
+static void name(struct argp_state *state, const char *what, const char *arg, const char **name)
+{
+	if (!*arg || !name_possible(arg) || strlen(arg) > 50)
+		argp_error(state, "%s: \"%s\" cannot be the name of a buffer", what, arg);
+	*name = arg;
 }
 
 static void fault(struct argp_state *state, char *arg, struct options *o)
@@ -146,6 +160,18 @@ static error_t parse_build(int key, char *arg, struct argp_state *state, struct 
 		break;
 	case OPT_FILES:
 		o->files = arg;
+		break;
+	case OPT_FROM:
+		name(state, "--from", arg, &o->from);
+		break;
+	case OPT_TO:
+		name(state, "--to", arg, &o->to);
+		break;
+	case OPT_GEOMETRY:
+		if (!parse_geometry(arg, &o->geometry) || (uint64_t)o->geometry.width *
+		    o->geometry.height * pixel_bytes(o->geometry.pixel) > RASHPA_FABRIC_MESSAGE / 2)
+			argp_error(state, "--geometry: \"%s\" is not WxH[,u8|u16|u32] of 512M at most",
+				   arg);
 		break;
 	case OPT_FAULT:
 		fault(state, arg, o);
@@ -207,6 +233,16 @@ static void check(struct argp_state *state, struct options *o)
 		argp_error(state, "--verify: messages in one buffer overwrite each other: leave --one-buffer out");
 	if (o->fabric.flags & RASHPA_FABRIC_BUFFERED && strcmp(o->fabric.transport, "mpi"))
 		argp_error(state, "--buffered is of --transport mpi: others keep nothing");
+	if ((o->from || o->to) && !o->geometry.width)
+		argp_error(state, "--from and --to are of images: give their --geometry");
+	if (o->to && o->files)
+		argp_error(state, "--to and --files: events go one way");
+	if (o->geometry.width) {
+		o->fragment = o->geometry.width * o->geometry.height *
+			      pixel_bytes(o->geometry.pixel);
+		o->jitter = 0;
+		o->sources = 1;
+	}
 	if (!o->buffers)
 		o->buffers = 2 * o->fabric.depth;
 }
@@ -214,7 +250,7 @@ static void check(struct argp_state *state, struct options *o)
 /* Requests that a queue has at most. */
 static uint32_t queue(const struct options *o)
 {
-	/* traffic: one for the end; events: what the manager says of all blocks that are under way */
+	/* one for the end */
 	return strcmp(o->command, "build") ? o->buffers + 1 : BUILD_QUEUE;
 }
 
@@ -250,9 +286,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		o->fabric.flags |= RASHPA_FABRIC_BUFFERED;
 		break;
 	case OPT_BUFFER:
-		if (!*arg || !name_possible(arg))
-			argp_error(state, "--buffer: \"%s\" cannot be the name of a buffer", arg);
-		o->buffer = arg;
+		name(state, "--buffer", arg, &o->buffer);
 		break;
 	case OPT_CPU:
 		option_u32(state, "--cpu", arg, 0, 65535, (uint32_t *)&o->fabric.cpu);

@@ -37,7 +37,7 @@ struct manager {
 	struct json_object **said;
 	uint32_t turn;		/* whose turn it is */
 	uint32_t results;
-	uint64_t next_block, next, total;
+	uint64_t next_block, begin, next, total;
 	uint64_t built, incomplete, rebuilt;
 	struct ranges lost, unknown;
 	uint64_t began_ns, ended_ns;
@@ -288,6 +288,9 @@ int manager_heard(struct build *b, const struct message *what, const char *text,
 		if (!is_readout(b, what->from) || what->first < m->told[what->from])
 			return no_sense(what, "events that go back");
 		m->told[what->from] = what->first;
+		/* nobody has what is before the first event of one of them */
+		if (!m->next_block && what->block > m->next)
+			m->next = m->begin = what->block;
 		if (what->events && what->first < m->total)	/* its sources have ended */
 			m->total = what->first > m->next ? what->first : m->next;
 		return 0;
@@ -376,22 +379,70 @@ static void print_ranges(const char *what, const struct ranges *r)
 	putchar('\n');
 }
 
+/* of fragments, as ranks count them; "foreign": messages that cannot be */
+static const char * const fault_names[] = {
+	"missing", "late", "duplicate", "corrupt", "foreign",
+};
+
+#define FAULTS	(sizeof(fault_names) / sizeof(fault_names[0]))
+
 static uint64_t sum_of(struct json_object *ranks, const char *key)
 {
 	uint64_t sum = 0;
 
-	for (size_t i = 0; i < json_object_array_length(ranks); i++)
-		sum += json_object_get_uint64(json_object_object_get(json_object_array_get_idx(ranks, i),
-								     key));
+	for (size_t i = 0; i < json_object_array_length(ranks); i++) {
+		struct json_object *rank = json_object_array_get_idx(ranks, i);
+
+		sum += json_object_get_uint64(json_object_object_get(rank, key));
+	}
 	return sum;
+}
+
+static void put_result(const struct build *b, struct json_object *o, struct json_object *ranks)
+{
+	const struct manager *m = b->manager;
+	const double time = ((m->ended_ns ? m->ended_ns : now_ns()) - m->began_ns) / 1e9;
+
+	put_text(o, "command", "build");
+	put_text(o, "transport", b->o->fabric.transport);
+	put_u64(o, "readouts", b->readouts);
+	put_u64(o, "builders", b->builders);
+	put_bool(o, "folded", b->o->folded);
+	put_u64(o, "events", m->next - m->begin);
+	put_u64(o, "built", m->built);
+	put_u64(o, "incomplete", m->incomplete);
+	put_u64(o, "rebuilt", m->rebuilt);
+	put_u64(o, "lost", m->lost.events);
+	json_object_object_add(o, "lost_ranges", list(&m->lost));
+	put_u64(o, "unknown", m->unknown.events);
+	json_object_object_add(o, "unknown_ranges", list(&m->unknown));
+	for (size_t i = 0; i < FAULTS; i++)
+		put_u64(o, fault_names[i], sum_of(ranks, fault_names[i]));
+	put_real(o, "seconds", time);
+	put_real(o, "events_per_s", time > 0 ? m->built / time : 0);
+	json_object_object_add(o, "ranks", ranks);
+}
+
+static void print_result(const struct manager *m, struct json_object *o, bool faults)
+{
+	printf("%" PRIu64 " events, %" PRIu64 " built, %.0f a second\n", m->next - m->begin, m->built,
+	       json_object_get_double(json_object_object_get(o, "events_per_s")));
+	if (m->incomplete)
+		printf("incomplete: %" PRIu64 " of them\n", m->incomplete);
+	if (m->rebuilt)
+		printf("after their first builder had gone: %" PRIu64 " of them\n", m->rebuilt);
+	print_ranges("lost", &m->lost);
+	print_ranges("not known whether they were handed on", &m->unknown);
+	for (size_t i = 0; i < FAULTS && faults; i++)
+		printf("%s%s: %" PRIu64 "%s", i ? ", " : "fragments ", fault_names[i],
+		       json_object_get_uint64(json_object_object_get(o, fault_names[i])),
+		       i + 1 < FAULTS ? "" : "\n");
 }
 
 int manager_result(struct build *b)
 {
-	static const char * const sums[] = { "missing", "late", "duplicate", "corrupt", "foreign" };
 	struct manager *m = b->manager;
 	struct json_object *o = json_object_new_object(), *ranks = json_object_new_array();
-	const double time = ((m->ended_ns ? m->ended_ns : now_ns()) - m->began_ns) / 1e9;
 	uint64_t faults = 0;
 
 	/* of a run that broke off: what nobody has finished */
@@ -403,37 +454,11 @@ int manager_result(struct build *b)
 		if (m->said[i])
 			json_object_array_add(ranks, json_object_get(m->said[i]));
 	}
-	put_text(o, "command", "build");
-	put_text(o, "transport", b->o->fabric.transport);
-	put_u64(o, "readouts", b->readouts);
-	put_u64(o, "builders", b->builders);
-	put_bool(o, "folded", b->o->folded);
-	put_u64(o, "events", m->next);
-	put_u64(o, "built", m->built);
-	put_u64(o, "incomplete", m->incomplete);
-	put_u64(o, "rebuilt", m->rebuilt);
-	put_u64(o, "lost", m->lost.events);
-	json_object_object_add(o, "lost_ranges", list(&m->lost));
-	put_u64(o, "unknown", m->unknown.events);
-	json_object_object_add(o, "unknown_ranges", list(&m->unknown));
-	for (size_t i = 0; i < sizeof(sums) / sizeof(sums[0]); i++) {
-		put_u64(o, sums[i], sum_of(ranks, sums[i]));
-		faults += sum_of(ranks, sums[i]);
-	}
-	put_real(o, "seconds", time);
-	put_real(o, "events_per_s", time > 0 ? m->built / time : 0);
-	json_object_object_add(o, "ranks", ranks);
-	if (!b->o->json || json_elsewhere()) {
-		printf("%" PRIu64 " events, %" PRIu64 " built (%" PRIu64 " of them incomplete, %" PRIu64 " after their first builder had gone), %.0f a second\n",
-		       m->next, m->built, m->incomplete, m->rebuilt, time > 0 ? m->built / time : 0);
-		print_ranges("lost", &m->lost);
-		print_ranges("not known whether they were handed on", &m->unknown);
-		if (faults)
-			printf("fragments: %" PRIu64 " missing, %" PRIu64 " late, %" PRIu64 " duplicate, %" PRIu64 " corrupt; %" PRIu64 " foreign messages\n",
-			       sum_of(ranks, "missing"), sum_of(ranks, "late"),
-			       sum_of(ranks, "duplicate"), sum_of(ranks, "corrupt"),
-			       sum_of(ranks, "foreign"));
-	}
+	for (size_t i = 0; i < FAULTS; i++)
+		faults += sum_of(ranks, fault_names[i]);
+	put_result(b, o, ranks);
+	if (!b->o->json || json_elsewhere())
+		print_result(m, o, faults);
 	if (!b->o->json)
 		json_object_put(o);
 	else if (json_finish(o))

@@ -12,8 +12,8 @@
 #define ALL_LOOKS	4096	/* of a queue that is not done as a whole: the end of a run */
 
 /*
- * Open MPI has 512 fragments of shared memory, and never comes back to an acknowledgement that found
- * none: eight processes with pipelines of 64 stand still. More of them are made where they are used.
+ * Open MPI has 512 fragments of shared memory, and never comes back to an acknowledgement that
+ * found none: eight processes with pipelines of 64 stand still. More are made where they are used.
  */
 #define FRAGMENTS	"OMPI_MCA_btl_sm_free_list_max", "16384"
 

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * librashpa-builder: messages between the processes of an event builder, over shared memory, MPI or
- * verbs. It knows memory, queue pairs and completions, and nothing of events: Documentation/builder.rst.
+ * verbs. It knows memory, queue pairs and completions, and nothing of events: see
+ * Documentation/builder.rst.
  *
  *	fabric = this process among its peers
  *	arenas of memory, registered once -- pools of equal buffers
  *	rashpa_fabric_send(), _receive(): a request on the queue pair of a peer
  *	rashpa_fabric_next(): what has become of requests
  *
- * A message is sent from a buffer into a buffer that waits for it; nothing is kept in between. Where
- * no buffer waits, the sender does, so pools that are empty slow down who sends, and memory stays
- * what it was. Functions return 0 or more, or a negative errno; rashpa_fabric_reason() has the
+ * A message is sent from a buffer into a buffer that waits for it; nothing is kept in between.
+ * Where no buffer waits, the sender does, so pools that are empty slow down who sends, and memory
+ * stays what it was. Functions return 0 or more, or a negative errno; rashpa_fabric_reason() has the
  * sentence, of the calling thread.
  */
 #ifndef RASHPA_BUILDER_H
@@ -57,8 +58,8 @@ struct rashpa_launch {
  * rashpa_launch_read() - ask the environment
  * @launch: filled in
  *
- * RASHPA_RANK, RASHPA_SIZE and RASHPA_JOB, where somebody starts processes by hand; else what mpirun
- * of Open MPI, or Slurm, has said.
+ * RASHPA_RANK, RASHPA_SIZE and RASHPA_JOB, where somebody starts processes by hand; else what
+ * mpirun of Open MPI, or Slurm, has said.
  *
  * Return: 0, -ENOENT (nothing says so), -EINVAL (what is said cannot be).
  */
@@ -111,8 +112,8 @@ const char *rashpa_fabric_has(const char *transport);
  * @options: see &struct rashpa_fabric_options
  * @fabric: becomes the handle; rashpa_fabric_close() it
  *
- * Return: 0, -EINVAL, -EOPNOTSUPP (the transport was not built in), -EADDRINUSE (this rank is taken)
- * or another one.
+ * Return: 0, -EINVAL, -EOPNOTSUPP (the transport was not built in), -EADDRINUSE (this rank is
+ * taken) or another one.
  */
 int rashpa_fabric_open(const struct rashpa_fabric_options *options, struct rashpa_fabric **fabric);
 
@@ -122,8 +123,8 @@ int rashpa_fabric_open(const struct rashpa_fabric_options *options, struct rashp
  *
  * Requests may be posted before; they begin now. Its thread works from now on.
  *
- * Return: 0, -ETIMEDOUT (the sentence has the first peer that is missing), -EPROTO (what a peer said
- * cannot be) or another one.
+ * Return: 0, -ETIMEDOUT (the sentence has the first peer that is missing), -EPROTO (what a peer
+ * said cannot be) or another one.
  */
 int rashpa_fabric_connect(struct rashpa_fabric *fabric);
 
@@ -295,7 +296,8 @@ struct rashpa_fabric_event {
 int rashpa_fabric_send(struct rashpa_fabric *fabric, const struct rashpa_fabric_request *request);
 
 /** rashpa_fabric_receive() - room for the next message of a peer; as rashpa_fabric_send() */
-int rashpa_fabric_receive(struct rashpa_fabric *fabric, const struct rashpa_fabric_request *request);
+int rashpa_fabric_receive(struct rashpa_fabric *fabric,
+			  const struct rashpa_fabric_request *request);
 
 /**
  * rashpa_fabric_next() - events

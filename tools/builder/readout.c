@@ -31,6 +31,7 @@ struct readout {
 	uint64_t head;		/* place of the event's head */
 	uint64_t *next;		/* by source: the event behind the last one that was taken */
 	uint64_t told;
+	bool told_end;
 };
 
 int readout_open(struct build *b)
@@ -185,7 +186,7 @@ int readout_heard(struct build *b, const struct message *m)
 
 /* --- packing --- */
 
-/* What a source has of an event: 1; 0: it may still come; or a negative errno. NULL data: nothing. */
+/* What a source has of an event: 1, without data: nothing; 0: it may come; or a negative errno. */
 static int match(struct build *b, uint32_t source, uint64_t wanted, struct fragment *f)
 {
 	struct readout *r = b->readout;
@@ -231,6 +232,8 @@ static void put_fragment(struct build *b, uint32_t source, const struct fragment
 	head.checksum = crc32(0, f->data, f->length);
 	if (f->spoilt)
 		head.checksum ^= 1;
+	if (f->damaged)
+		head.flags = FRAGMENT_DAMAGED;
 	put(r, &head, sizeof(head));
 	put(r, f->data, f->length);
 	put(r, zeros, padded(f->length) - f->length);
@@ -267,8 +270,7 @@ static int pack(struct build *b, struct readout *r, const struct message *m)
 		for (; r->source < sources; r->source++) {
 			n = match(b, r->source, head.event, &f);
 			if (n < 0)
-				return -fail("rank %u: source %u: %s", b->rank, r->source,
-					     strerror(-n));
+				return -EXIT_FAILED;	/* which it has said */
 			if (!n)
 				return 0;
 			put_fragment(b, r->source, &f);
@@ -299,23 +301,22 @@ static int send_packed(struct build *b, struct readout *r)
 	return send_held(b, h);
 }
 
-/* How far sources are, where they say so. */
+/* How far streams are. One word at a time: the next one says more. */
 static int tell(struct build *b, struct readout *r)
 {
 	struct message m = { .kind = KIND_TELL };
-	bool ended = false;
-	uint64_t has;
+	bool ended;
 
-	if (!b->o->from || b->ending)
+	if (!b->o->from || b->ending || b->telling || r->told_end)
 		return 0;
-	has = sources_have(r->sources, &ended);
-	if (has == r->told && !ended)
+	if (sources_have(r->sources, &m.block, &m.first, &ended))
+		return EXIT_FAILED;	/* which it has said */
+	if (m.first == r->told && !ended)
 		return 0;
-	if (ended && r->told == UINT64_MAX)
-		return 0;
-	m.first = has;
 	m.events = ended;
-	r->told = ended ? UINT64_MAX : has;
+	r->told = m.first;
+	r->told_end = ended;
+	b->telling = true;
 	return say_to(b, 0, &m, NULL);
 }
 

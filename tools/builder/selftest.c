@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Tests of the library's queues, pools and shared memory, which need no driver and no network: TAP. */
+/* Tests of the library's queues, pools and shared memory, which need no driver: TAP. */
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -502,7 +502,8 @@ static bool right(const struct part *t, const struct rashpa_fabric_event *e, uin
 	const uint8_t *data = e->request.buffer;
 	const uint8_t want = byte_of(from, t->rank, expected);
 
-	if (e->status || e->request.tag != expected || e->length != length_of(from, t->rank, expected))
+	if (e->status || e->request.tag != expected ||
+	    e->length != length_of(from, t->rank, expected))
 		return false;
 	for (uint32_t i = 0; i < e->length; i++) {
 		if (data[i] != want)
@@ -579,7 +580,8 @@ static void test_everyone(void)
 	}
 	for (unsigned int j = 0; j < 2; j++) {
 		struct part t = {
-			.size = 3, .depth = 8, .queue = 1 + 15 * j, .messages = 500, .brought = true,
+			.size = 3, .depth = 8, .queue = 1 + 15 * j, .messages = 500,
+			.brought = true,
 		};
 		const unsigned int good = run(&t, everyone, NULL);
 

@@ -2,8 +2,8 @@
 /*
  * librashpa-builder: processes of one machine. Each has a window that its peers write to: a ring of
  * requests for each of them. Who receives copies, straight from the buffer of the other one, and
- * says so; so a message is sent when it is there. Sockets between all of them carry the files in the
- * beginning, and tell of the end of a process. Nothing of this has a name that could be left behind.
+ * says so; so a message is sent when it is there. Sockets between all of them carry the files in
+ * the beginning, and tell of the end of a process. Nothing has a name that could be left behind.
  */
 #include "shm.h"
 

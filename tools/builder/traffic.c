@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * rashpa-builder nton, nxn: messages as fast as they go, in order, and what that takes. Threads: who
- * sends, the transport's, who handles what is done, and who takes samples.
+ * rashpa-builder nton, nxn: messages as fast as they go, in order, and what that takes. Threads:
+ * who sends, the transport's, who handles what is done, and who takes samples.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -380,7 +380,8 @@ static void *sampler(void *arg)
 			;
 		if (!atomic_load(&r->done) && r->samples < SAMPLES) {
 			/* nton: who sends counts what arrived */
-			const uint64_t bytes = atomic_load(r->sources ? &r->received_bytes : &r->sent_bytes);
+			const uint64_t bytes = atomic_load(r->sources ? &r->received_bytes :
+									&r->sent_bytes);
 			const uint64_t now = now_ns();
 
 			r->rate[r->samples++] = (bytes - before) / seconds(now - then);
