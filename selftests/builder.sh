@@ -202,7 +202,7 @@ for hold in "" --hold; do
 			good=$((good + 1))
 		else
 			echo "# builder $victim died: $statuses: $(jq -c 'del(.ranks)' "$work/out.0") $(cat "$work"/err.*)"
-			cat "$work/files" | cut -c 1-300 | sed 's/^/#   /'
+			cut -c 1-300 "$work/files" | sed 's/^/#   /'
 		fi
 	done
 	is "kill -9 of a builder ${hold:-without --hold}: no event wrong, twice, or lost without a word" "$good" 6

@@ -201,11 +201,11 @@ static int waited(struct build *b)
 static int loop(struct build *b)
 {
 	struct rashpa_fabric_event e[EVENTS];
-	bool *gone = calloc(b->size, 2 * sizeof(*gone)), *known = gone + b->size;
-	int result = gone ? 0 : fail("no memory"), n;
+	bool *gone = calloc(b->size, sizeof(*gone)), *known = calloc(b->size, sizeof(*known));
+	int result = gone && known ? 0 : fail("no memory"), n;
 
 	b->moved_ns = now_ns();
-	while (!result && (!b->over || b->unsent)) {
+	while (gone && known && !result && (!b->over || b->unsent)) {
 		for (uint32_t i = 0; i < b->size; i++)
 			gone[i] = rashpa_fabric_gone(b->f, i);
 		n = rashpa_fabric_next(b->f, e, EVENTS, LOOK_NS);
@@ -221,6 +221,7 @@ static int loop(struct build *b)
 			result = waited(b);
 	}
 	free(gone);
+	free(known);
 	return result;
 }
 

@@ -60,14 +60,12 @@ static const struct {
 } transports[] = {
 	{ "shm", NULL, &shm_transport },
 #ifdef BUILDER_NO_MPI
-	{ "mpi", "this program was built without MPI: " BUILDER_NO_MPI
-	  " was missing (libopenmpi-dev)", NULL },
+	{ "mpi", "this program was built without MPI (libopenmpi-dev)", NULL },
 #else
 	{ "mpi", NULL, &mpi_transport },
 #endif
 #ifdef BUILDER_NO_PMIX
-	{ "verbs", "this program was built without verbs: " BUILDER_NO_PMIX
-	  " was missing (libpmix-dev)", NULL },
+	{ "verbs", "this program was built without PMIx (libpmix-dev), which verbs need", NULL },
 #else
 	{ "verbs", NULL, &verbs_transport },
 #endif

@@ -103,17 +103,18 @@ static void name(struct argp_state *state, const char *what, const char *arg, co
 	*name = arg;
 }
 
-static void fault(struct argp_state *state, char *arg, struct options *o)
+static void fault(struct argp_state *state, const char *arg, struct options *o)
 {
 	static const char * const kinds[] = { "missing", "duplicate", "late", "corrupt" };
-	char *readout = strchr(arg, ':'), *event = readout ? strchr(readout + 1, ':') : NULL;
+	char *kind = strdupa(arg);
+	char *readout = strchr(kind, ':'), *event = readout ? strchr(readout + 1, ':') : NULL;
 
 	if (event) {
 		*readout++ = 0;
 		*event++ = 0;
 	}
 	for (size_t i = 0; i < 4; i++) {
-		if (!strcmp(arg, kinds[i]))
+		if (!strcmp(kind, kinds[i]))
 			o->fault = kinds[i];
 	}
 	if (!event || !o->fault || !parse_u32(readout, &o->fault_readout) ||

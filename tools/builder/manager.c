@@ -318,15 +318,12 @@ static int lose(struct build *b, struct open_block *o)
 	struct manager *m = b->manager;
 	const struct message release = { .kind = KIND_RELEASE, .block = o->block };
 
-	if (o->state == COMMITTED) {
-		/* it may have been handed on or not, and is not built twice */
-		add(&m->unknown, o);
-	} else if (b->o->hold) {
+	if (b->o->hold && o->state == ASSIGNED) {
 		o->state = WAITING;
 		return 0;
-	} else {
-		add(&m->lost, o);
 	}
+	/* what was committed may have been handed on or not, and is not built twice */
+	add(o->state == COMMITTED ? &m->unknown : &m->lost, o);
 	o->state = FREE;
 	return b->o->hold ? 0 : tell_readouts(b, &release);
 }
@@ -425,7 +422,8 @@ static void put_result(const struct build *b, struct json_object *o, struct json
 
 static void print_result(const struct manager *m, struct json_object *o, bool faults)
 {
-	printf("%" PRIu64 " events, %" PRIu64 " built, %.0f a second\n", m->next - m->begin, m->built,
+	printf("%" PRIu64 " events, %" PRIu64 " built, %.0f a second\n",
+	       m->next - m->begin, m->built,
 	       json_object_get_double(json_object_object_get(o, "events_per_s")));
 	if (m->incomplete)
 		printf("incomplete: %" PRIu64 " of them\n", m->incomplete);

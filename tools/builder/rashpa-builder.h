@@ -11,8 +11,8 @@
  *
  * A message is sent from a buffer into a buffer that waits for it; nothing is kept in between.
  * Where no buffer waits, the sender does, so pools that are empty slow down who sends, and memory
- * stays what it was. Functions return 0 or more, or a negative errno; rashpa_fabric_reason() has the
- * sentence, of the calling thread.
+ * stays what it was. Functions return 0 or more, or a negative errno; rashpa_fabric_reason() has
+ * the sentence, of the calling thread.
  */
 #ifndef RASHPA_BUILDER_H
 #define RASHPA_BUILDER_H

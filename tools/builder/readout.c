@@ -154,8 +154,8 @@ static int assigned_again(struct build *b, struct readout *r, const struct messa
 	}
 	h = of_block(b, m->instead);
 	if (!h)
-		return fail("rank %u: block %" PRIu64 " is to be sent again, and is not held", b->rank,
-			    m->instead);
+		return fail("rank %u: block %" PRIu64 " is to be sent again, and is not held",
+			    b->rank, m->instead);
 	packed = h->buffer;
 	h->block = m->block;
 	packed->block = m->block;

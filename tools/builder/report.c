@@ -58,6 +58,8 @@ static void put_rate(struct json_object *to, struct json_object *ranks)
 
 static void text(struct json_object *all, struct json_object *ranks)
 {
+	static const char * const found[] = { "received", "lost", "duplicate", "late", "wrong" };
+
 	printf("rank      sent  received      MB/s  polls/msg  CPU s  low send/receive\n");
 	for (size_t i = 0; i < json_object_array_length(ranks); i++) {
 		struct json_object *o = json_object_array_get_idx(ranks, i);
@@ -75,9 +77,9 @@ static void text(struct json_object *all, struct json_object *ranks)
 		       real(all, "most_bytes_per_s") / 1e6);
 	else
 		printf("too short to measure: --seconds is at least four times --interval\n");
-	printf("%" PRIu64 " messages received, %" PRIu64 " lost, %" PRIu64 " duplicate, %" PRIu64 " late, %" PRIu64 " wrong\n",
-	       number(all, "received"), number(all, "lost"), number(all, "duplicate"),
-	       number(all, "late"), number(all, "wrong"));
+	for (size_t i = 0; i < sizeof(found) / sizeof(found[0]); i++)
+		printf("%s%s: %" PRIu64, i ? ", " : "messages ", found[i], number(all, found[i]));
+	putchar('\n');
 }
 
 int report_traffic(const struct options *o, struct json_object *ranks)

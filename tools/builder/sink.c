@@ -49,8 +49,8 @@ static int open_stream(struct sink *s, uint32_t builder, uint32_t readouts)
 
 	snprintf(name, sizeof(name), "%s%u", s->o->to, builder);
 	if (height > GEOMETRY_SIDE)
-		return fail("builder %u: images of %u readouts would have %" PRIu64 " lines", builder,
-			    readouts, height);
+		return fail("builder %u: images of %u readouts would have %" PRIu64 " lines",
+			    builder, readouts, height);
 	if (rashpa_stream_create(name, &plan, &s->stream) || rashpa_stream_start(s->stream, 0, 0))
 		return fail("builder %u: %s", builder, rashpa_reason());
 	return 0;

@@ -352,9 +352,10 @@ static void *handler(void *arg)
 			break;
 	}
 	if (result == EXIT_TIMEOUT)
-		fail("rank %u: no progress for %.3g s: %" PRIu64 " messages sent, %" PRIu64 " of them arrived, %" PRIu64 " received, %u of %u sources at their end",
-		     r->rank, r->o->timeout, atomic_load(&r->sent), atomic_load(&r->sent_done),
-		     atomic_load(&r->received), r->ended, r->sources);
+		fail("rank %u: no progress for %.3g s: %llu messages sent, %llu of them arrived, %llu received, %u of %u sources at their end",
+		     r->rank, r->o->timeout, (unsigned long long)atomic_load(&r->sent),
+		     (unsigned long long)atomic_load(&r->sent_done),
+		     (unsigned long long)atomic_load(&r->received), r->ended, r->sources);
 	end(r, result);
 	return NULL;
 }

@@ -285,6 +285,7 @@ int rashpa_net_write(struct rashpa_net_pair *pair, const struct rashpa_net_write
  * @length: bytes
  * @local: key of their memory
  * @immediate: of a message to send
+ * @__reserved: not used
  * @id: given back with the completion, below 2^62
  */
 struct rashpa_net_message {
@@ -314,7 +315,7 @@ int rashpa_net_pair_messages(struct rashpa_net_queue *queue, uint32_t sends, uin
 			     void *user, struct rashpa_net_pair **pair);
 /** rashpa_net_send() - a message, with a completion here. Return: 0, -ENOMEM or another one */
 int rashpa_net_send(struct rashpa_net_pair *pair, const struct rashpa_net_message *message);
-/** rashpa_net_receive() - room for a message, before the pair is connected, too. Return: likewise */
+/** rashpa_net_receive() - room for a message, also before it is connected. Return: likewise */
 int rashpa_net_receive(struct rashpa_net_pair *pair, const struct rashpa_net_message *message);
 
 #ifdef __cplusplus
