@@ -357,7 +357,8 @@ int rashpa_fabric_next(struct rashpa_fabric *f, struct rashpa_fabric_event *even
 void rashpa_fabric_wake(struct rashpa_fabric *f)
 {
 	bell_end(&f->event_bell);
-	bell_end(&f->pool_bell);
+	for (struct rashpa_pool *p = f->pools; p; p = p->next)
+		bell_end(&p->bell);
 }
 
 /* --- life --- */

@@ -28,6 +28,7 @@ struct rashpa_pool {
 	uint8_t *base;
 	uint32_t bytes, stride, buffers;
 	struct ring free;
+	struct bell bell;		/* of its own: who is woken waits for this pool */
 	_Atomic bool *taken;
 	_Atomic uint32_t low;
 	_Atomic uint64_t empty;
@@ -101,7 +102,7 @@ struct rashpa_fabric {
 	struct rashpa_pool *pools;
 	struct peer *peer;
 	struct ring events;
-	struct bell event_bell, pool_bell;
+	struct bell event_bell;
 	pthread_t thread;
 	bool connected, running;
 	_Atomic bool stop;

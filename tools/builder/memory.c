@@ -142,8 +142,10 @@ uint64_t rashpa_pool_room(uint32_t bytes, uint32_t buffers)
 
 static int make(struct rashpa_pool *p)
 {
-	int error = ring_open(&p->free, p->buffers, &p->arena->fabric->pool_bell);
+	const struct rashpa_fabric *f = p->arena->fabric;
+	int error = ring_open(&p->free, p->buffers, &p->bell);
 
+	atomic_init(&p->bell.over, atomic_load(&f->event_bell.over));
 	p->taken = calloc(p->buffers, sizeof(*p->taken));
 	if (error || !p->taken)
 		return fabric_fail(ENOMEM, "no memory");

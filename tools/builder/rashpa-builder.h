@@ -193,7 +193,7 @@ void *rashpa_arena_base(const struct rashpa_arena *arena);
 /** rashpa_arena_length() - bytes */
 uint64_t rashpa_arena_length(const struct rashpa_arena *arena);
 
-/* --- pools: any function from any thread --- */
+/* --- pools: any function from any thread, but for rashpa_pool_open() --- */
 
 /**
  * struct rashpa_pool_counts - what a pool has seen

@@ -133,6 +133,33 @@ static void *give_back(void *arg)
 	return arg;
 }
 
+static void *take_other(void *arg)
+{
+	return rashpa_pool_take(arg, LIMIT_S * SECOND);
+}
+
+/* Both wait; the buffer that comes back wakes who waits for this pool. */
+static void test_waiters(struct rashpa_pool *p, struct rashpa_pool *other)
+{
+	void *left[8], *mine = NULL, *got;
+	pthread_t thread[2];
+
+	for (unsigned int i = 0; i < 8; i++)
+		left[i] = rashpa_pool_take(other, 0);
+	pthread_create(&thread[0], NULL, take_other, p);
+	while (!atomic_load(&p->bell.sleepers))
+		sched_yield();
+	pthread_create(&thread[1], NULL, take_other, other);
+	while (!atomic_load(&other->bell.sleepers))
+		sched_yield();
+	rashpa_pool_give(other, left[3]);
+	pthread_join(thread[1], &got);
+	ok(got == left[3], "two wait for two pools: the right one is woken");
+	rashpa_fabric_wake(p->arena->fabric);
+	pthread_join(thread[0], &mine);
+	ok(!mine, "the other one in the end");
+}
+
 static void test_pool(void)
 {
 	struct rashpa_fabric *f = open_alone(0, 0);
@@ -169,6 +196,7 @@ static void test_pool(void)
 	pthread_create(&thread, NULL, give_back, NULL);
 	ok(rashpa_pool_take(p, LIMIT_S * SECOND) == buffer[2], "who waits gets what comes back");
 	pthread_join(thread, NULL);
+	test_waiters(p, other);
 	rashpa_fabric_close(f);
 }
 
@@ -249,7 +277,7 @@ static void test_requests(void)
 	struct rashpa_queue_counts send, receive;
 	struct rashpa_fabric_event e[8];
 	struct rashpa_arena *a;
-	struct rashpa_pool *p;
+	struct rashpa_pool *p = NULL;
 	char stranger[100];
 	int got, wrong = 0;
 

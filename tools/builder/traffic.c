@@ -200,7 +200,7 @@ static int send_round(struct run *r, uint32_t *first, bool *more)
 	++*first;
 	if (any || !*more)
 		return 0;
-	/* any pool wakes who waits for one */
+	/* one after the other gets a little time */
 	while (!r->out[*first % r->size].used)
 		++*first;
 	if (!r->out[*first % r->size].pool) {
