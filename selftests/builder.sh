@@ -6,11 +6,12 @@ set -uo pipefail
 
 # shellcheck source-path=SCRIPTDIR source=lib/shell.sh
 . "$(dirname "$0")/lib/shell.sh"
+# shellcheck source-path=SCRIPTDIR source=lib/by-hand.sh
+. "$(dirname "$0")/lib/by-hand.sh"
 PATH=$PWD/${RASHPA_TOOLS:-build/tools}:$PATH
 # Open MPI refuses root, binds to processors, and looks for networks
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_mpi_yield_when_idle=1
 export OMPI_MCA_pml=ob1 OMPI_MCA_btl=self,sm PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe
-job=0
 
 # parallel N ARGUMENT...: rank 0 writes to standard output; the worst status of all
 parallel() {
@@ -20,31 +21,6 @@ parallel() {
 	timeout 120 mpirun --bind-to none -n "$count" rashpa-builder "$@" 2>"$work/err" || status=$?
 	((status == 0)) || grep -E '^rashpa-builder' "$work/err" | sed 's/^/# /' >&2
 	return "$status"
-}
-
-# by_hand N ARGUMENT...: the same without a launcher; sets pids
-by_hand() {
-	local count=$1 rank
-	shift
-	job=$((job + 1))
-	pids=()
-	for ((rank = 0; rank < count; rank++)); do
-		RASHPA_RANK=$rank RASHPA_SIZE=$count RASHPA_JOB=test-$$-$job \
-			rashpa-builder "$@" >"$work/out.$rank" 2>"$work/err.$rank" &
-		pids+=($!)
-	done
-}
-
-# sets statuses: of all that by_hand started
-reap() {
-	local pid status
-	statuses=
-	for pid in "${pids[@]}"; do
-		status=0
-		wait "$pid" 2>/dev/null || status=$?
-		statuses+=" $status"
-	done
-	statuses=${statuses# }
 }
 
 # --- each message, of all sizes of a run
@@ -227,6 +203,17 @@ for ((round = 0; round < 6; round++)); do
 	fi
 done
 is "kill -9 of manager or readout: the run ends with a sentence, and files are whole" "$good" 6
+
+# mpirun lets the others go on, where it is told to
+fresh
+timeout 60 mpirun --bind-to none --runtime-options continuous -n 6 rashpa-builder build --readouts 2 --block 4 --hold \
+	--events 20000 --rate 20000 --files "$work/events" --json >"$work/out.0" 2>"$work/err" &
+pids=($!)
+wait_for 30 some_files 20
+kill -9 "$(pgrep -f -n "rashpa-builder build --readouts 2 --block 4 --hold.*$work/events")"
+reap
+jq -e '.lost == 0' "$work/out.0" >/dev/null && consistent
+ok $? "mpirun --runtime-options continuous: events of a builder that died are built by others" || sed "s/^/# /" "$work/err" "$work/out.0"
 
 # MPI ends what has lost a rank
 fresh

@@ -2,32 +2,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # rashpa-builder with the driver: messages in named buffers; streams in, one stream of whole images out.
 . "$(dirname "$0")/../lib/shell.sh"
+. "$(dirname "$0")/../lib/by-hand.sh"
 
 examples=build/tools/examples
-job=0
-# by_hand N ARGUMENT...: sets pids
-by_hand() {
-	local count=$1 rank
-	shift
-	job=$((job + 1))
-	pids=()
-	for ((rank = 0; rank < count; rank++)); do
-		RASHPA_RANK=$rank RASHPA_SIZE=$count RASHPA_JOB=guest-$job \
-			rashpa-builder "$@" >"$work/out.$rank" 2>"$work/err.$rank" &
-		pids+=($!)
-	done
-}
-# reap: sets statuses
-reap() {
-	local pid status
-	statuses=
-	for pid in "${pids[@]}"; do
-		status=0
-		wait "$pid" || status=$?
-		statuses+=" $status"
-	done
-	statuses=${statuses# }
-}
 buffer() { rashpactl buffer create "$@" >/dev/null; }
 
 # --- messages
