@@ -19,7 +19,7 @@ verdict() { # STATUS NAME
 }
 
 for file in uapi/linux/rashpa.h drivers/*.[ch] tools/lib/rashpa.h tools/lib/rashpa-gpu.h tools/lib/rashpa-stream.h \
-	tools/network/rashpa-network.h tools/processing/rashpa-processing.h tools/software-fpga/device.h; do
+	tools/builder/rashpa-builder.h tools/network/rashpa-network.h tools/processing/rashpa-processing.h tools/software-fpga/device.h; do
 	said=$(perl "$kernel_doc" -none -Wall "$file" 2>&1)
 	clean=$?
 	[[ $said ]] && { sed 's/^/# /' <<<"$said"; clean=1; }
@@ -52,6 +52,7 @@ functions() {
 		verdict $? "$1: the functions that are $other are those that the headers declare"
 	done
 }
+functions rashpa-builder tools/builder
 functions rashpa-network tools/network
 functions rashpa-processing tools/processing
 functions rashpa tools/lib

@@ -30,6 +30,7 @@ good "network: nothing to say of its self-test" "$out/tools/network-selftest"
 good "processing: nothing to say of its self-test" "$out/tools/processing-selftest"
 good "processing on a GPU: nothing to say of its self-test" \
 	env VK_DRIVER_FILES=/usr/share/vulkan/icd.d/lvp_icd.json "$out/tools/processing-selftest" vulkan
+good "builder: nothing to say of its self-test" "$out/tools/builder-selftest"
 good "links: nothing to say of their self-test" "$out/tools/wire-selftest"
 good "telegrams: nothing to say of daemons" \
 	env RASHPA_TOOLS=build/sanitize/tools selftests/telegrams.sh
@@ -39,7 +40,7 @@ threads="-fsanitize=thread -O1 -g"
 archer=$(readlink -f "$(clang -print-file-name=libarcher.so)")
 raced() {
 	env OMP_NUM_THREADS=3 OMP_TOOL_LIBRARIES="$archer" \
-		TSAN_OPTIONS="ignore_noninstrumented_modules=1 exitcode=66" "$@" >"$out/threads.log" 2>&1
+		TSAN_OPTIONS="ignore_noninstrumented_modules=1 exitcode=66 ${tsan-}" "$@" >"$out/threads.log" 2>&1
 }
 cat >"$out/race.c" <<-END
 	int main(void)
@@ -60,6 +61,12 @@ good "engines are built for the thread sanitizer" make -s -C tools O="$out/threa
 	"$out/threads/processing-selftest"
 raced "$out/threads/processing-selftest"
 ok $? "engines: no race in their self-test" || grep -A 12 -m 3 -e "^WARNING" -e "^not ok" "$out/threads.log" | sed 's/^/# /'
+
+good "builder's self-test is built for the thread sanitizer" make -s -C tools O="$out/threads" CC=clang \
+	EXTRA_CFLAGS="$threads" "$out/threads/builder-selftest"
+# a library of MPI starts a thread before main(), which is not in processes that are forked
+tsan=report_thread_leaks=0 raced "$out/threads/builder-selftest"
+ok $? "builder: no race in its self-test" || grep -A 12 -m 3 -e "^WARNING" -e "^not ok" "$out/threads.log" | sed 's/^/# /'
 
 good "fuzzers are built" make -s -C selftests/fuzz O="$out/fuzz" host
 # the second input begins with a board that knows nothing of the first

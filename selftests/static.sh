@@ -127,7 +127,7 @@ run_cppcheck() {
 	cppcheck -q -j "$jobs" --enable=warning,portability,performance --inline-suppr \
 		--suppressions-list=selftests/static/cppcheck \
 		--template='{file}:{line}: {id}: {message}' -Iuapi -Itools/lib -Itools/common -Itools/dataset -Itools/network -Itools/processing \
-		-Itools/bench \
+		-Itools/builder -Itools/bench \
 		-iselftests/modules -iselftests/abi tools selftests
 }
 
@@ -148,12 +148,12 @@ run_analyzer() {
 		shaders+=("$processing/$(basename "$file" .comp).spv.h")
 	done
 	make -s -C tools O="${romulu%/obj/*}" "$romulu/xdp.skel.h" "${shaders[@]}" || return
-	flags=$(pkg-config --cflags gnutls hdf5 hwloc json-c libibverbs libkmod libpci libtiff-4 libudev libxml-2.0 libzmq libzstd ncursesw) || return
+	flags=$(pkg-config --cflags mpi-c pmix gnutls hdf5 hwloc json-c libibverbs libkmod libpci libtiff-4 libudev libxml-2.0 libzmq libzstd ncursesw) || return
 	# shellcheck disable=SC2086 # flags
 	find tools -name '*.c' ! -name '*.bpf.c' ! -name selftest.c ! -name wire-selftest.c ! -path 'tools/software-fpga/selftest/*' | sort |
 		xargs -P "$jobs" -I '{}' bash -c 'analyze "$@"' analyze '{}' -std=gnu17 -D_GNU_SOURCE \
 			-DRASHPA_VERSION='""' -DPROFILE_DIR='""' \
-			-Iuapi -Itools/lib -Itools/common -Itools/dataset -Itools/network -Itools/processing -Itools/telegram -Itools/daemon -Itools/screen -Itools/bench -Iselftests/modules -I"$romulu" -I"$processing" \
+			-Iuapi -Itools/lib -Itools/common -Itools/dataset -Itools/network -Itools/processing -Itools/builder -Itools/telegram -Itools/daemon -Itools/screen -Itools/bench -Iselftests/modules -I"$romulu" -I"$processing" \
 			-DROMULU_NO_XDP='""' -DTELEGRAM_SCHEMA='""' $flags -idirafter selftests/static/openmp \
 			>"$out/analyzer.all" 2>&1 || good=1
 	grep -vE '^[0-9]+ warnings? generated\.$' "$out/analyzer.all" |
@@ -167,7 +167,7 @@ run_c++() {
 
 	for compiler in "g++ -std=c++11" "clang++ -std=c++20"; do
 		$compiler -Wall -Wextra -Wpedantic -Werror -isystem uapi \
-			-Itools/lib -Itools/network -Itools/processing -c -o "$out/headers.o" selftests/static/headers.cpp || return
+			-Itools/lib -Itools/builder -Itools/network -Itools/processing -c -o "$out/headers.o" selftests/static/headers.cpp || return
 	done
 }
 

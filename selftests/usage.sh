@@ -96,6 +96,24 @@ refuses "\"more\" is too much" rashpa-manager run experiment.xml more
 refuses "\"0\".*0.1 to 86400" rashpa-manager run --timeout 0 experiment.xml
 refuses "take-over is of run" rashpa-manager check --take-over experiment.xml
 refuses "tls-key and --tls-ca" rashpa-manager run --tls-cert here.pem experiment.xml
+refuses "do what.*nton.nxn.build" rashpa-builder
+refuses "\"sideways\": nton, nxn or build" rashpa-builder sideways
+refuses "\"nton\" is too much" rashpa-builder nxn nton
+refuses "\"pigeon\" is not shm, mpi or verbs" rashpa-builder nxn --transport pigeon
+refuses "\"65\".*1 to 64" rashpa-builder nxn --depth 65
+refuses "\"0\".*1 to 512M" rashpa-builder nxn --size 0
+refuses "\"101\".*0 to 100" rashpa-builder nxn --jitter 101
+refuses "test, testsome or testall" rashpa-builder nxn --poll waitsome
+refuses "leave --one-buffer out" rashpa-builder nxn --one-buffer --verify
+refuses "of --transport mpi" rashpa-builder nxn --buffered
+refuses "\"0\".*number from 1" rashpa-builder build --events 0
+refuses "\"65\".*1 to 64" rashpa-builder build --credit 65
+refuses "torn.*missing.duplicate.late.corrupt" rashpa-builder build --fault torn:0:1
+refuses "late:x:1.*missing.duplicate.late.corrupt" rashpa-builder build --fault late:x:1
+refuses "give their --geometry" rashpa-builder build --from here
+refuses "events go one way" rashpa-builder build --geometry 8x8 --to here --files .
+refuses "a/b.*name of a buffer" rashpa-builder build --from a/b
+refuses "0x8.*WxH" rashpa-builder build --geometry 0x8
 for tool in remu romulu; do
 	refuses "somebody.*user:NAME.*cert:NAME.*anyone" "$tool" --daemon "unix:$work/socket" --leader somebody
 	refuses "leader.*Give --daemon" "$tool" --buffer here --leader anyone
@@ -114,7 +132,7 @@ for command in "rashpactl buffer list" "rashpactl buffer info here" "rashpactl l
 done
 
 # What cannot be written is a failure, and said once.
-for command in rashpactl "rashpactl list" remu romulu rashpa-bench rashpa-manager; do
+for command in rashpactl "rashpactl list" remu romulu rashpa-bench rashpa-builder rashpa-manager; do
 	read -ra words <<<"$command"
 	"${words[@]}" --help >/dev/full 2>"$work/err"
 	is "$command --help: to a full device" \
@@ -163,6 +181,8 @@ completed() { # TOOL: what may be its first word, but for options
 is "which are completed" "$(completed rashpa-bench)" "$measures"
 . tools/completion/rashpa-manager
 is "commands of rashpa-manager are completed" "$(completed rashpa-manager)" "check plan run watch"
+. tools/completion/rashpa-builder
+is "commands of rashpa-builder are completed" "$(completed rashpa-builder)" "build nton nxn"
 # Each letter means one option, whatever the tool; boards and frames have their own.
 letters=
 options_known() { # COMMAND [WORD]: those of its help; WORD stands behind it
@@ -189,14 +209,14 @@ options_known() { # COMMAND [WORD]: those of its help; WORD stands behind it
 	is "completion and manual know the options of \"$1\"" "$missing" ""
 }
 for command in "${commands[@]/#/rashpactl }" remu romulu rashpa-bench\ {memory,latency,roundtrip,process} \
-	rashpa-bench\ network\ {sink,write,sweep} rashpa-{manager,fpga,fpga-conformance,inject,capture-check}; do
+	rashpa-bench\ network\ {sink,write,sweep} rashpa-{builder,manager,fpga,fpga-conformance,inject,capture-check}; do
 	# behind a bare "map" may come "explain"
 	case $command in
 	*" map") options_known "$command" NAME ;;
 	*) options_known "$command" ;;
 	esac
 done
-for command in rashpactl "rashpactl map" remu romulu rashpa-bench rashpa-manager; do
+for command in rashpactl "rashpactl map" remu romulu rashpa-bench rashpa-builder rashpa-manager; do
 	read -ra words <<<"$command"
 	[[ $("${words[@]}" -h) == "$("${words[@]}" --help)" ]]
 	ok $? "$command -h is $command --help"

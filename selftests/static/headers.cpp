@@ -5,6 +5,7 @@
 #include <rashpa-stream.h>
 #include <rashpa-stream-format.h>
 #include <rashpa-fpga.h>
+#include <rashpa-builder.h>
 #include <rashpa-network.h>
 #include <rashpa-processing.h>
 
@@ -37,4 +38,12 @@ int first_completion(rashpa_net_queue *queue)
 	rashpa_net_done done;
 
 	return rashpa_net_next(queue, &done, 1, RASHPA_NET_EVENT, true, -1);
+}
+
+int first_message(rashpa_fabric *fabric);
+int first_message(rashpa_fabric *fabric)
+{
+	rashpa_fabric_event event;
+
+	return rashpa_fabric_next(fabric, &event, 1, -1);
 }

@@ -46,6 +46,8 @@ struct rashpa_net_pair {
 	struct rashpa_net_address peer;
 };
 
+#define RECEIVE_BIT	(UINT64_C(1) << 63)	/* of the number of a pair's own receive */
+
 /* Have completions of a pair find it. */
 int queue_add(struct rashpa_net_queue *queue, struct rashpa_net_pair *pair);
 void queue_remove(struct rashpa_net_queue *queue, struct rashpa_net_pair *pair);

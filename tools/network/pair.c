@@ -71,8 +71,9 @@ static int to_send(struct rashpa_net_pair *p)
 			      IBV_QP_MAX_QP_RD_ATOMIC : 0));
 }
 
-int rashpa_net_pair_open(struct rashpa_net_queue *q, uint32_t writes, void *user,
-			 struct rashpa_net_pair **pair)
+/* receives: of its own; 0: those of the queue */
+static int open_pair(struct rashpa_net_queue *q, uint32_t writes, uint32_t receives, void *user,
+		     struct rashpa_net_pair **pair)
 {
 	const struct rashpa_net *n = q->net;
 	struct ibv_qp_init_attr_ex attr = {
@@ -80,11 +81,13 @@ int rashpa_net_pair_open(struct rashpa_net_queue *q, uint32_t writes, void *user
 		.recv_cq = q->cq,
 		.srq = q->srq,
 		.cap = { .max_send_wr = writes ? writes : 1, .max_send_sge = 1,
-			 .max_recv_wr = q->srq ? 0 : 1, .max_recv_sge = q->srq ? 0 : 1 },
+			 .max_recv_wr = q->srq ? 0 : receives ? receives : 1,
+			 .max_recv_sge = q->srq ? 0 : 1 },
 		.qp_type = n->options.service == RASHPA_NET_RC ? IBV_QPT_RC : IBV_QPT_UC,
 		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
 		.pd = n->pd,
-		.send_ops_flags = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM,
+		.send_ops_flags = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
+				  (receives ? IBV_QP_EX_WITH_SEND_WITH_IMM : 0),
 	};
 	struct rashpa_net_pair *p = calloc(1, sizeof(*p));
 	int error;
@@ -113,6 +116,20 @@ int rashpa_net_pair_open(struct rashpa_net_queue *q, uint32_t writes, void *user
 	else
 		*pair = p;
 	return error;
+}
+
+int rashpa_net_pair_open(struct rashpa_net_queue *q, uint32_t writes, void *user,
+			 struct rashpa_net_pair **pair)
+{
+	return open_pair(q, writes, 0, user, pair);
+}
+
+int rashpa_net_pair_messages(struct rashpa_net_queue *q, uint32_t sends, uint32_t receives,
+			     void *user, struct rashpa_net_pair **pair)
+{
+	if (q->srq || !receives)
+		return net_fail(EINVAL, "a pair for messages has receives, and its queue none");
+	return open_pair(q, sends, receives, user, pair);
 }
 
 void rashpa_net_pair_close(struct rashpa_net_pair *p)
@@ -176,4 +193,31 @@ int rashpa_net_write(struct rashpa_net_pair *p, const struct rashpa_net_write *w
 	error = ibv_wr_complete(q);
 	return error ? net_fail(error, "%s: cannot post %u writes: %s", p->queue->net->info.device,
 				n, strerror(error)) : 0;
+}
+
+int rashpa_net_send(struct rashpa_net_pair *p, const struct rashpa_net_message *m)
+{
+	struct ibv_qp_ex *q = p->qpx;
+	int error;
+
+	ibv_wr_start(q);
+	q->wr_id = m->id + 1;
+	q->wr_flags = IBV_SEND_SIGNALED;
+	ibv_wr_send_imm(q, htonl(m->immediate));
+	ibv_wr_set_sge(q, m->local, m->address, m->length);
+	error = ibv_wr_complete(q);
+	return error ? net_fail(error, "%s: cannot post a message: %s", p->queue->net->info.device,
+				strerror(error)) : 0;
+}
+
+int rashpa_net_receive(struct rashpa_net_pair *p, const struct rashpa_net_message *m)
+{
+	struct ibv_sge room = { .addr = m->address, .length = m->length, .lkey = m->local };
+	struct ibv_recv_wr work = {
+		.wr_id = (m->id + 1) | RECEIVE_BIT, .sg_list = &room, .num_sge = 1,
+	}, *bad;
+	const int error = ibv_post_recv(p->qp, &work, &bad);
+
+	return error ? net_fail(error, "%s: cannot post a receive: %s", p->queue->net->info.device,
+				strerror(error)) : 0;
 }

@@ -199,21 +199,20 @@ static void tell(struct rashpa_net_queue *q, const struct ibv_wc *wc, struct ras
 {
 	struct rashpa_net_pair *pair = q->slots ? *place(q, wc->qp_num) : NULL;
 	/* of what failed, only this and the number are there */
-	const bool received = wc->status ? wc->wr_id == 0 : wc->opcode & IBV_WC_RECV;
+	const bool own = wc->wr_id & RECEIVE_BIT, shared = wc->wr_id == 0;
+	const bool received = own || (wc->status ? shared : wc->opcode & IBV_WC_RECV);
 
 	*done = (struct rashpa_net_done) {
 		.pair = pair,
 		.user = pair ? pair->user : NULL,
-		.id = received ? 0 : wc->wr_id - 1,
+		.id = shared ? 0 : (wc->wr_id & ~RECEIVE_BIT) - 1,
 		.error = wc->status ? EIO : 0,
 		.received = received,
 	};
-	if (received) {
-		q->used++;
-		if (!wc->status) {
-			done->immediate = ntohl(wc->imm_data);
-			done->length = wc->byte_len;
-		}
+	q->used += received && !own;
+	if (received && !wc->status) {
+		done->immediate = ntohl(wc->imm_data);
+		done->length = wc->byte_len;
 	}
 }
 

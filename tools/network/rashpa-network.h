@@ -142,7 +142,7 @@ enum rashpa_net_wait {
  * struct rashpa_net_done - a completion
  * @pair: whose
  * @user: of the pair
- * @id: of the write; receives have none
+ * @id: of the write or message; receives that pairs share have none
  * @immediate: of a message that was received
  * @length: bytes of that
  * @error: 0, or that of a write that failed: the pair does nothing any more
@@ -276,6 +276,47 @@ struct rashpa_net_write {
  */
 int rashpa_net_write(struct rashpa_net_pair *pair, const struct rashpa_net_write *write,
 		     uint32_t n);
+
+/* --- messages, between pairs that have receives of their own --- */
+
+/**
+ * struct rashpa_net_message - a message to send, or room for one
+ * @address: of the bytes here
+ * @length: bytes
+ * @local: key of their memory
+ * @immediate: of a message to send
+ * @__reserved: not used
+ * @id: given back with the completion, below 2^62
+ */
+struct rashpa_net_message {
+	uint64_t address;
+	uint32_t length;
+	uint32_t local;
+	uint32_t immediate;
+	uint32_t __reserved;
+	uint64_t id;
+};
+
+/**
+ * rashpa_net_pair_messages() - a queue pair for messages, also for writes without immediate
+ * @queue: for its completions, opened without receives, and with as many writes as all of its pairs
+ *	have sends, writes and receives
+ * @sends: most messages and writes under way
+ * @receives: most receives that wait
+ * @user: given back with each completion
+ * @pair: becomes the handle; connected as others
+ *
+ * Of a reliable connection with 7 retries, a sender waits for the receiver's room. No thread may be
+ * in rashpa_net_next() of this queue meanwhile.
+ *
+ * Return: 0, -EINVAL (the queue shares receives), -ENOMEM (the card has no more) or another one.
+ */
+int rashpa_net_pair_messages(struct rashpa_net_queue *queue, uint32_t sends, uint32_t receives,
+			     void *user, struct rashpa_net_pair **pair);
+/** rashpa_net_send() - a message, with a completion here. Return: 0, -ENOMEM or another one */
+int rashpa_net_send(struct rashpa_net_pair *pair, const struct rashpa_net_message *message);
+/** rashpa_net_receive() - room for a message, also before it is connected. Return: likewise */
+int rashpa_net_receive(struct rashpa_net_pair *pair, const struct rashpa_net_message *message);
 
 #ifdef __cplusplus
 }

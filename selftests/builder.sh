@@ -1,0 +1,239 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# Runs inside the lab's root: rashpa-builder among processes of this machine, over shared memory and
+# MPI. TAP.
+set -uo pipefail
+
+# shellcheck source-path=SCRIPTDIR source=lib/shell.sh
+. "$(dirname "$0")/lib/shell.sh"
+# shellcheck source-path=SCRIPTDIR source=lib/by-hand.sh
+. "$(dirname "$0")/lib/by-hand.sh"
+PATH=$PWD/${RASHPA_TOOLS:-build/tools}:$PATH
+# Open MPI refuses root, binds to processors, and looks for networks
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_mpi_yield_when_idle=1
+export OMPI_MCA_pml=ob1 OMPI_MCA_btl=self,sm PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe
+
+# parallel N ARGUMENT...: rank 0 writes to standard output; the worst status of all
+parallel() {
+	local count=$1 status
+	shift
+	status=0
+	timeout 120 mpirun --bind-to none -n "$count" rashpa-builder "$@" 2>"$work/err" || status=$?
+	((status == 0)) || grep -E '^rashpa-builder' "$work/err" | sed 's/^/# /' >&2
+	return "$status"
+}
+
+# --- each message, of all sizes of a run
+
+for transport in shm mpi; do
+	for count in 2 4 8; do
+		for depth in 1 8 64; do
+			total=$((count * count * 200))
+			json ".received == $total and .sent == $total and .lost + .duplicate + .late + .wrong == 0
+				and (.ranks | length) == $count and all(.ranks[]; .registrations == 1)" \
+				parallel "$count" nxn --transport "$transport" --depth "$depth" --messages 200 \
+				--size 6000 --jitter 100 --verify --json
+			ok $? "$transport: $count to $count, depth $depth: each message is right"
+		done
+	done
+	json ".received == 4000 and .lost + .duplicate + .late + .wrong == 0
+		and [.ranks[].received] == [0, 0, 2000, 2000]" \
+		parallel 4 nton --transport "$transport" --messages 1000 --size 1 --verify --json
+	ok $? "$transport: 2 to 2, one way"
+	json ".received == 4000 and .lost + .duplicate + .late == 0 and .buffers == 1" \
+		parallel 2 nxn --transport "$transport" --messages 1000 --size 100K --one-buffer --json
+	ok $? "$transport: all in one buffer"
+done
+for poll in test testsome testall; do
+	json ".received == 8000 and .lost + .duplicate + .late + .wrong == 0" \
+		parallel 4 nxn --transport mpi --poll "$poll" --messages 500 --size 20K --verify --json
+	ok $? "mpi: --poll $poll"
+done
+json ".ranks_measured == 2 and .least_bytes_per_s > 0 and .mean_bytes_per_s <= .most_bytes_per_s
+	and all(.ranks[2:][]; .samples > 1)" \
+	parallel 4 nton --seconds 2 --interval 0.05 --json
+ok $? "samples, without the first and last"
+
+# --- who starts it
+
+by_hand 3 nxn --messages 100 --verify --json
+reap
+is "by hand, without a launcher" "$statuses" "0 0 0"
+json ".received == 900" cat "$work/out.0"
+ok $? "rank 0 says it for all"
+rashpa-builder nxn >"$work/out" 2>"$work/err"
+is "without any" "$? $(grep -o "mpirun or srun" "$work/err")" "1 mpirun or srun"
+RASHPA_RANK=0 RASHPA_SIZE=3 RASHPA_JOB=odd rashpa-builder nton >"$work/out" 2>"$work/err"
+is "nton of three" "$? $(grep -o "even number of processes, not 3" "$work/err")" "1 even number of processes, not 3"
+RASHPA_RANK=0 RASHPA_SIZE=2 RASHPA_JOB=alone-$$ rashpa-builder nxn --timeout 0.2 >"$work/out" 2>"$work/err"
+is "one that is alone" "$? $(grep -o "rank 1 of 2 did not come within 200 ms" "$work/err")" \
+	"3 rank 1 of 2 did not come within 200 ms"
+
+# --- one that dies
+
+sending() { # all ranks have threads that send
+	local pid
+	for pid in "${pids[@]}"; do
+		[[ $(wc -w <"/proc/$pid/stat" 2>/dev/null) && $(ls "/proc/$pid/task" | wc -l) -ge 5 ]] || return
+	done
+}
+good=0
+for ((round = 0; round < 6; round++)); do
+	victim=$((round % 3))
+	by_hand 3 nxn --seconds 60 --timeout 20
+	wait_for 30 sending
+	kill -9 "${pids[victim]}"
+	reap
+	expected=(1 1 1)
+	expected[victim]=137
+	# who sees that another one has ended for this names that one
+	said=$(cat "$work"/err.* | grep -c "it has gone")
+	if [[ $statuses == "${expected[*]}" ]] && ((said == 2)) && grep -q "rank $victim: it has gone" "$work"/err.*; then
+		good=$((good + 1))
+	else
+		echo "# rank $victim died: $statuses, $said said it: $(cat "$work"/err.*)"
+	fi
+done
+is "kill -9 of a rank: all others end with a sentence" "$good" 6
+
+# --- events
+
+# built READOUTS SOURCES FILTER: of the files in $work/events, as another program sees them
+built() {
+	json "$3" python3 -B selftests/python/events.py "$work/events" "$1" "$2"
+}
+fresh() { rm -rf "$work/events"; mkdir "$work/events"; }
+
+for transport in shm mpi; do
+	for shape in "3 1 1" "5 2 2" "8 3 8" "4 2 64"; do
+		read -r count readouts depth <<<"$shape"
+		fresh
+		json ".events == 1003 and .built == 1003 and .incomplete + .lost + .unknown + .foreign == 0
+			and .readouts == $readouts and .builders == $((count - 1 - readouts))" \
+			parallel "$count" build --transport "$transport" --readouts "$readouts" --depth "$depth" \
+			--events 1003 --jitter 90 --files "$work/events" --json &&
+			built "$readouts" 4 '.ranges == [[0, 1002]] and .twice == [] and .wrong == []'
+		ok $? "$transport: $readouts readouts, $((count - 1 - readouts)) builders, depth $depth: all events, once"
+	done
+	fresh
+	json ".built == 1000 and .folded and .readouts == 4 and .builders == 4 and .rebuilt == 0" \
+		parallel 5 build --transport "$transport" --folded --hold --block 7 --credit 1 --pool 1 --sources 1 \
+		--events 1000 --files "$work/events" --json &&
+		built 4 1 '.ranges == [[0, 999]] and .twice == [] and .wrong == []'
+	ok $? "$transport: folded, held, as little room as can be"
+done
+# fault KIND FILTER: one fragment of readout 1 is not as it should be
+fault() {
+	fresh
+	parallel 4 build --readouts 2 --events 200 --fault "$1:1:77" --files "$work/events" --json >"$work/json" 2>/dev/null
+	is "a fragment that is $1: the exit status" "$?" 4
+	jq -e ".events == 200 and .built == 200 and .lost == 0 and $2" "$work/json" >/dev/null
+	ok $? "and it is counted" || sed 's/^/#   /' "$work/json"
+}
+fault missing ".incomplete == 1 and .missing == 1 and .late + .duplicate + .corrupt == 0"
+fault late ".incomplete == 1 and .missing == 1 and .late == 1 and .duplicate + .corrupt == 0"
+fault duplicate ".incomplete == 0 and .duplicate == 1 and .missing + .late + .corrupt == 0"
+fault corrupt ".incomplete == 1 and .corrupt == 1 and .missing + .late + .duplicate == 0"
+built 2 4 '.events == 200 and (.wrong | length) == 1 and (.wrong[0] | test("event 77, readout 1: checksum of source 0"))'
+ok $? "and another program finds it where it was made"
+
+# --- kill -9 while events are assembled: 2 readouts, 3 builders
+
+some_files() { (($(find "$work/events" -name 'events-*' | wc -l) >= $1)); }
+# killed RANK ARGUMENT...: sets statuses
+killed() {
+	local victim=$1
+	shift
+	fresh
+	by_hand 6 build --readouts 2 --block 4 --timeout 20 --files "$work/events" --json "$@"
+	wait_for 30 some_files $((20 + RANDOM % 100))
+	kill -9 "${pids[victim]}"
+	reap
+}
+# consistent: what rank 0 says, and the files
+consistent() {
+	python3 -B selftests/python/events.py "$work/events" 2 4 >"$work/files"
+	jq -se '
+		def all_of: [.[] | range(.[0]; .[1] + 1)];
+		.[0] as $said | .[1] as $files |
+		($files.ranges | all_of) as $there | ($said.lost_ranges | all_of) as $lost |
+		($said.unknown_ranges | all_of) as $unknown |
+		$files.twice == [] and $files.wrong == [] and
+		($there - $lost) == $there and
+		(($there + $lost + $unknown) | unique) == [range(0; $said.events)] and
+		$said.built + $said.lost + $said.unknown == $said.events' "$work/out.0" "$work/files" >/dev/null
+}
+for hold in "" --hold; do
+	good=0
+	for ((round = 0; round < 6; round++)); do
+		victim=$((3 + round % 3))
+		# shellcheck disable=SC2086 # no option, or one
+		killed "$victim" --events 20000 --rate 20000 $hold
+		expected=(4 0 0 0 0 0)
+		expected[victim]=137
+		# held events are built elsewhere: all may be well
+		[[ $hold ]] && jq -e '.lost + .unknown == 0' "$work/out.0" >/dev/null && expected[0]=0
+		if [[ $statuses == "${expected[*]}" ]] && consistent &&
+			{ [[ ! $hold ]] || jq -e '.lost == 0' "$work/out.0" >/dev/null; }; then
+			good=$((good + 1))
+		else
+			echo "# builder $victim died: $statuses: $(jq -c 'del(.ranks)' "$work/out.0") $(cat "$work"/err.*)"
+			cut -c 1-300 "$work/files" | sed 's/^/#   /'
+		fi
+	done
+	is "kill -9 of a builder ${hold:-without --hold}: no event wrong, twice, or lost without a word" "$good" 6
+done
+good=0
+for ((round = 0; round < 6; round++)); do
+	victim=$((round % 3))
+	killed "$victim" --rate 20000
+	expected=(1 1 1 1 1 1)
+	expected[victim]=137
+	if ((victim)); then
+		said="readout $((victim - 1)) (rank $victim) has gone"
+	else
+		said="the event manager (rank 0) has gone"
+	fi
+	built 2 4 '.twice == [] and .wrong == []'
+	files=$?
+	if [[ $statuses == "${expected[*]}" ]] && ((files == 0)) && grep -q "$said" "$work"/err.*; then
+		good=$((good + 1))
+	else
+		echo "# rank $victim died: $statuses: $(cat "$work"/err.*)"
+	fi
+done
+is "kill -9 of manager or readout: the run ends with a sentence, and files are whole" "$good" 6
+
+# mpirun lets the others go on, where it is told to
+fresh
+timeout 60 mpirun --bind-to none --runtime-options continuous -n 6 rashpa-builder build --readouts 2 --block 4 --hold \
+	--events 20000 --rate 20000 --files "$work/events" --json >"$work/out.0" 2>"$work/err" &
+pids=($!)
+wait_for 30 some_files 20
+kill -9 "$(pgrep -f -n "rashpa-builder build --readouts 2 --block 4 --hold.*$work/events")"
+reap
+jq -e '.lost == 0' "$work/out.0" >/dev/null && consistent
+ok $? "mpirun --runtime-options continuous: events of a builder that died are built by others" || sed "s/^/# /" "$work/err" "$work/out.0"
+
+# MPI ends what has lost a rank
+fresh
+timeout 60 mpirun --bind-to none -n 4 rashpa-builder build --transport mpi --readouts 1 --block 4 --rate 20000 \
+	--files "$work/events" >"$work/out" 2>"$work/err" &
+pids=($!)
+wait_for 30 some_files 20
+kill -9 "$(pgrep -f -n "rashpa-builder build --transport mpi.*$work/events")"
+reap
+holds "mpi: kill -9 of a rank ends the job: $statuses" "$statuses != 0 && $statuses != 124"
+built 1 4 '.twice == [] and .wrong == []'
+ok $? "and files are whole"
+
+# SIGINT ends a run in order
+fresh
+by_hand 4 build --readouts 1 --rate 20000 --files "$work/events" --json
+wait_for 30 some_files 20
+kill -TERM "${pids[0]}"
+reap
+is "a run that is stopped" "$statuses" "0 0 0 0"
+built 1 4 ".twice == [] and .wrong == [] and .ranges == [[0, $(jq '.events - 1' "$work/out.0")]]"
+ok $? "has built what it began"
+finish

@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* rashpa-builder build: what all roles share, and the loop that hears and says. */
+#include "build.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "json-out.h"
+#include "say.h"
+
+#define LOOK_NS		INT64_C(2000000)	/* between two looks at what comes by itself */
+#define EVENTS		32
+#define ROOMS		64			/* for messages of a peer */
+#define WORDS		4			/* about a block, to one that hears of it */
+
+int say_to(struct build *b, uint32_t peer, const struct message *m, const char *text)
+{
+	const size_t length = text ? strlen(text) : 0;
+	struct rashpa_fabric_request r = {
+		.pool = b->control_out, .peer = peer, .tag = m->kind,
+		.length = sizeof(*m) + length,
+	};
+	struct message *to = rashpa_pool_take(b->control_out, 0);
+	int error;
+
+	if (!to || r.length > CONTROL_BYTES)
+		return fail("rank %u: a message of %u bytes has no room", b->rank, r.length);
+	*to = *m;
+	to->from = b->rank;
+	to->bytes = length;
+	if (length)
+		memcpy(to + 1, text, length);
+	r.buffer = to;
+	error = rashpa_fabric_send(b->f, &r);
+	if (error)
+		rashpa_pool_give(b->control_out, to);
+	else
+		b->unsent++;
+	return !error || error == -EPIPE ? 0 : fail_fabric(b->f, error, "");
+}
+
+int listen_to(struct build *b, uint32_t peer, struct rashpa_pool *pool, void *buffer)
+{
+	const struct rashpa_fabric_request r = {
+		.buffer = buffer ? buffer : rashpa_pool_take(pool, 0), .pool = pool, .peer = peer,
+		.length = rashpa_pool_bytes(pool),
+	};
+	const int error = r.buffer ? rashpa_fabric_receive(b->f, &r) : -ENOBUFS;
+
+	if (error == -EPIPE)
+		return rashpa_pool_give(pool, r.buffer) ? EXIT_FAILED : 0;
+	return error ? fail_fabric(b->f, error, "no room: ") : 0;
+}
+
+/* --- what is heard --- */
+
+static int finish(struct build *b)
+{
+	const struct counts *c = &b->counts;
+	struct json_object *o = json_object_new_object();
+	const struct message m = { .kind = KIND_RESULT };
+	int result;
+
+	put_u64(o, "rank", b->rank);
+	put_bool(o, "readout", b->reads);
+	put_bool(o, "builder", b->builds);
+	put_u64(o, "blocks", c->blocks);
+	put_u64(o, "events", c->events);
+	put_u64(o, "incomplete", c->incomplete);
+	put_u64(o, "fragments", c->fragments);
+	put_u64(o, "bytes", c->bytes);
+	put_u64(o, "missing", c->missing);
+	put_u64(o, "late", c->late);
+	put_u64(o, "duplicate", c->duplicate);
+	put_u64(o, "corrupt", c->corrupt);
+	put_u64(o, "foreign", c->foreign);
+	put_u64(o, "resent", c->resent);
+	if (b->data_out) {
+		struct rashpa_pool_counts p;
+
+		rashpa_pool_count(b->data_out, &p);
+		put_u64(o, "pool_low", p.low);
+	}
+	result = say_to(b, 0, &m, json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN));
+	json_object_put(o);
+	return result;
+}
+
+static int obey(struct build *b, const struct message *m)
+{
+	switch (m->kind) {
+	case KIND_ASSIGN:
+	case KIND_RELEASE:
+		return b->reads ? readout_heard(b, m) : 0;
+	case KIND_COMMIT:
+		return b->builds ? assembly_heard(b, m) : 0;
+	case KIND_END:
+		if (b->ending)
+			break;
+		b->ending = true;
+		return finish(b);
+	case KIND_BYE:
+		b->over = true;
+		return 0;
+	}
+	return fail("rank %u: the event manager says something unknown (%u)", b->rank, m->kind);
+}
+
+static int control(struct build *b, const struct rashpa_fabric_event *e)
+{
+	const uint32_t peer = e->request.peer;
+	const struct message *m = e->request.buffer;
+	int result;
+
+	if (e->length < sizeof(*m) || m->bytes != e->length - sizeof(*m) || m->from != peer)
+		result = fail("rank %u: rank %u says what cannot be", b->rank, peer);
+	else if (b->rank)
+		result = obey(b, m);
+	else
+		result = manager_heard(b, m, (const char *)(m + 1), m->bytes);
+	if (!result)
+		result = listen_to(b, peer, b->control_in, e->request.buffer);
+	return result;
+}
+
+static int happened(struct build *b, const struct rashpa_fabric_event *e)
+{
+	if (!e->received)
+		b->unsent--;
+	if (!e->received && e->request.tag == KIND_TELL)
+		b->telling = false;
+	if (e->status && e->status != -EPIPE)
+		return fail("rank %u: message %s rank %u: %s", b->rank,
+			    e->received ? "from" : "to", e->request.peer, strerror(-e->status));
+	if (!e->received && e->request.pool == b->data_out && b->data_out)
+		return readout_sent(b, e);
+	if (!e->received || e->status)
+		return rashpa_pool_give(e->request.pool, e->request.buffer) ? EXIT_FAILED : 0;
+	if (e->request.pool == b->control_in)
+		return control(b, e);
+	return assembly_data(b, e);
+}
+
+/* --- who has gone --- */
+
+static int lost_peer(struct build *b, uint32_t peer)
+{
+	if (b->ending || b->over)
+		return 0;
+	if (!peer)
+		return fail("rank %u: the event manager (rank 0) has gone: the run ends", b->rank);
+	if (is_readout(b, peer))
+		return fail("rank %u: readout %u (rank %u) has gone: no event is whole without it, and the run ends",
+			    b->rank, readout_index(peer), peer);
+	return 0;
+}
+
+/* Of all that had gone before the last events were taken. */
+static int look_who(struct build *b, const bool *gone, bool *known)
+{
+	int result = 0;
+
+	for (uint32_t i = 0; i < b->size && !result; i++) {
+		if (!gone[i] || known[i])
+			continue;
+		known[i] = true;
+		b->moved_ns = now_ns();
+		result = lost_peer(b, i);
+		if (!result && !b->rank)
+			result = manager_gone(b, i);
+	}
+	return result;
+}
+
+/* --- the loop --- */
+
+static int turn(struct build *b)
+{
+	int result = 0;
+
+	if (!b->rank)
+		return manager_turn(b);
+	if (b->reads)
+		result = readout_turn(b);
+	if (b->builds && !result)
+		result = assembly_turn(b);
+	return result;
+}
+
+static int waited(struct build *b)
+{
+	if ((now_ns() - b->moved_ns) / 1e9 < b->o->timeout)
+		return 0;
+	fail("rank %u: nothing has come for %.3g s: %" PRIu64 " blocks so far", b->rank,
+	     b->o->timeout, b->counts.blocks);
+	return EXIT_TIMEOUT;
+}
+
+static int loop(struct build *b)
+{
+	struct rashpa_fabric_event e[EVENTS];
+	bool *gone = calloc(b->size, sizeof(*gone)), *known = calloc(b->size, sizeof(*known));
+	int result = gone && known ? 0 : fail("no memory"), n;
+
+	b->moved_ns = now_ns();
+	while (gone && known && !result && (!b->over || b->unsent)) {
+		for (uint32_t i = 0; i < b->size; i++)
+			gone[i] = rashpa_fabric_gone(b->f, i);
+		n = rashpa_fabric_next(b->f, e, EVENTS, LOOK_NS);
+		if (n > 0)
+			b->moved_ns = now_ns();
+		for (int i = 0; i < n && !result; i++)
+			result = happened(b, &e[i]);
+		if (!result && n < EVENTS)
+			result = look_who(b, gone, known);
+		if (!result)
+			result = turn(b);
+		if (!result)
+			result = waited(b);
+	}
+	free(gone);
+	free(known);
+	return result;
+}
+
+/* --- preparation --- */
+
+static uint64_t data_bytes(const struct build *b)
+{
+	const struct options *o = b->o;
+	const uint64_t fragment = sizeof(struct fragment_head) + padded(sources_most(o));
+
+	return sizeof(struct message) +
+	       o->block * (sizeof(struct event_head) + o->sources * fragment);
+}
+
+static int listen_all(struct build *b, uint32_t peer, struct rashpa_pool *pool, uint32_t n)
+{
+	int result = 0;
+
+	while (n-- && !result)
+		result = listen_to(b, peer, pool, NULL);
+	return result;
+}
+
+/* Messages that the other side has not taken, at most: of each block that is under way a few. */
+static uint32_t words(const struct build *b)
+{
+	return b->rank ? 4 * b->o->credit + 16 :
+			 b->readouts * (WORDS * b->most) + b->builders * WORDS * b->o->credit +
+			 4 * b->size;
+}
+
+static int open_pools(struct build *b)
+{
+	const uint32_t hears = (b->rank ? 1 : b->size) * ROOMS, says = words(b);
+	struct rashpa_arena *a;
+	uint64_t bytes = rashpa_pool_room(CONTROL_BYTES, says) +
+			 rashpa_pool_room(CONTROL_BYTES, hears);
+	int result, error;
+
+	if (b->reads)
+		bytes += rashpa_pool_room(b->data_bytes, b->o->pool);
+	if (b->builds)
+		bytes += rashpa_pool_room(b->data_bytes, b->o->credit) * b->readouts;
+	result = make_arena(b->f, b->o, bytes, &a);
+	if (result)
+		return result;
+	error = rashpa_pool_open(a, CONTROL_BYTES, says, &b->control_out);
+	if (!error)
+		error = rashpa_pool_open(a, CONTROL_BYTES, hears, &b->control_in);
+	if (!error && b->reads)
+		error = rashpa_pool_open(a, b->data_bytes, b->o->pool, &b->data_out);
+	for (uint32_t i = 0; b->builds && i < b->readouts && !error; i++)
+		error = rashpa_pool_open(a, b->data_bytes, b->o->credit, &b->data_in[i]);
+	if (error)
+		return fail_fabric(b->f, error, "");
+	for (uint32_t peer = 0; peer < b->size && !result; peer++) {
+		if (b->rank ? !peer : peer)
+			result = listen_all(b, peer, b->control_in, ROOMS);
+		if (!result && b->builds && is_readout(b, peer))
+			result = listen_all(b, peer, b->data_in[readout_index(peer)], b->o->credit);
+	}
+	return result;
+}
+
+static int roles(struct build *b)
+{
+	const struct options *o = b->o;
+
+	if (b->size < (o->folded ? 2 : 3))
+		return fail("an event manager, readouts and builders are %d processes at least, not %u: mpirun -n 5 rashpa-builder build",
+			    o->folded ? 2 : 3, b->size);
+	b->readouts = o->folded ? b->size - 1 : o->readouts ? o->readouts : (b->size - 1) / 2;
+	if (!o->folded && b->readouts > b->size - 2)
+		return fail("%u readouts of %u processes leave no builder: rank 0 is the event manager",
+			    b->readouts, b->size);
+	b->builders = o->folded ? b->size - 1 : b->size - 1 - b->readouts;
+	b->most = b->builders * o->credit;
+	if (b->most * WORDS + ROOMS > BUILD_QUEUE)
+		return fail("%u builders of --credit %u would have %u blocks at a time, and %u are most: make --credit smaller",
+			    b->builders, o->credit, b->most, (BUILD_QUEUE - ROOMS) / WORDS);
+	b->reads = is_readout(b, b->rank);
+	b->builds = is_builder(b, b->rank);
+	if (data_bytes(b) > RASHPA_FABRIC_MESSAGE)
+		return fail("a block of %u events would be %" PRIu64 " bytes of a readout, and a message has %u at most: make --block smaller",
+			    o->block, data_bytes(b), RASHPA_FABRIC_MESSAGE);
+	b->data_bytes = data_bytes(b);
+	return 0;
+}
+
+static int open_roles(struct build *b)
+{
+	int result = 0;
+
+	b->data_in = calloc(b->readouts, sizeof(struct rashpa_pool *));
+	if (!b->data_in)
+		return fail("no memory");
+	if (!b->rank)
+		result = manager_open(b);
+	if (b->reads && !result)
+		result = readout_open(b);
+	if (b->builds && !result)
+		result = assembly_open(b);
+	return result;
+}
+
+int build(struct rashpa_fabric *f, const struct options *o, const volatile bool *stop)
+{
+	struct build b = {
+		.f = f, .o = o, .stop = stop,
+		.rank = rashpa_fabric_rank(f), .size = rashpa_fabric_size(f),
+	};
+	int result = roles(&b), error;
+
+	if (!result)
+		result = open_roles(&b);
+	if (!result)
+		result = open_pools(&b);
+	if (!result) {
+		error = rashpa_fabric_connect(f);
+		result = error ? fail_fabric(f, error, "") : loop(&b);
+	}
+	if (!b.rank && b.manager) {
+		/* what is known is told, also of a run that failed */
+		const int known = manager_result(&b);
+
+		result = result ? result : known;
+	}
+	manager_close(&b);
+	readout_close(&b);
+	assembly_close(&b);
+	free(b.data_in);
+	return result;
+}

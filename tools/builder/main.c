@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* rashpa-builder: event building, and the traffic of it. See rashpa-builder(1). */
+#include <argp.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "builder.h"
+#include "json-out.h"
+#include "options.h"
+#include "parse.h"
+#include "say.h"
+#include "stop.h"
+
+const char *argp_program_version = "rashpa-builder " RASHPA_VERSION;
+
+enum {
+	OPT_TRANSPORT = 256, OPT_DEVICE, OPT_DEPTH, OPT_POLL, OPT_BUFFERED, OPT_BUFFER, OPT_CPU,
+	OPT_SIZE, OPT_JITTER, OPT_BUFFERS, OPT_ONE_BUFFER, OPT_VERIFY, OPT_MESSAGES, OPT_SECONDS,
+	OPT_INTERVAL, OPT_READOUTS, OPT_FOLDED, OPT_HOLD, OPT_EVENTS, OPT_RATE, OPT_BLOCK,
+	OPT_CREDIT, OPT_POOL, OPT_SOURCES, OPT_FRAGMENT, OPT_FILES, OPT_FAULT,
+	OPT_FROM, OPT_TO, OPT_GEOMETRY,
+};
+
+static const struct argp_option options[] = {
+	{ NULL, 0, NULL, 0, "All commands:", 1 },
+	OPTION_JSON,
+	{ "timeout", 't', "SECONDS", 0,
+	  "for processes to come, and without progress (default 30)", 1 },
+	{ "transport", OPT_TRANSPORT, "shm|mpi|verbs", 0, "between processes (default shm)", 1 },
+	{ "device", OPT_DEVICE, "NAME", 0, "verbs: RDMA device (default: the first that can)", 1 },
+	{ "depth", OPT_DEPTH, "N", 0, "messages of a queue under way, 1 to 64 (default 8)", 1 },
+	{ "poll", OPT_POLL, "test|testsome|testall", 0, "mpi: how it looks (default testsome)", 1 },
+	{ "buffered", OPT_BUFFERED, NULL, 0, "mpi: let it keep messages: memory grows", 1 },
+	{ "buffer", OPT_BUFFER, "NAME", 0,
+	  "rank N uses the named buffer NAMEN (default: ordinary memory)", 1 },
+	{ "cpu", OPT_CPU, "N", 0, "processor of the transport's thread", 1 },
+	{ "jitter", OPT_JITTER, "PERCENT", 0, "sizes vary by so much, 0 to 100 (default 0)", 1 },
+	{ NULL, 0, NULL, 0, "nton, nxn:", 2 },
+	{ "size", OPT_SIZE, "SIZE", 0, "of messages (default 64K)", 2 },
+	{ "buffers", OPT_BUFFERS, "N", 0, "of each queue (default: twice the depth)", 2 },
+	{ "one-buffer", OPT_ONE_BUFFER, NULL, 0, "all messages of a queue use the same memory", 2 },
+	{ "verify", OPT_VERIFY, NULL, 0, "tag, sequence and checksum of each message", 2 },
+	{ "messages", OPT_MESSAGES, "N", 0, "of each pair (default: no limit)", 2 },
+	{ "seconds", OPT_SECONDS, "SECONDS", 0, "send for so long (default 10)", 2 },
+	{ "interval", OPT_INTERVAL, "SECONDS", 0,
+	  "of samples, the first and last of which do not count (default 1)", 2 },
+	{ NULL, 0, NULL, 0, "build:", 3 },
+	{ "readouts", OPT_READOUTS, "N", 0,
+	  "ranks 1 to N, builders behind them (default: half of them each)", 3 },
+	{ "folded", OPT_FOLDED, NULL, 0, "all but rank 0 are readout and builder", 3 },
+	{ "events", OPT_EVENTS, "N", 0, "so many (default: until SIGINT)", 3 },
+	{ "rate", OPT_RATE, "HZ", 0, "events a second (default: as fast as they go)", 3 },
+	{ "block", OPT_BLOCK, "N", 0, "events that are assigned together (default 8)", 3 },
+	{ "credit", OPT_CREDIT, "N", 0, "blocks that a builder asks for ahead (default 4)", 3 },
+	{ "pool", OPT_POOL, "N", 0, "blocks that a readout has room for (default 16)", 3 },
+	{ "hold", OPT_HOLD, NULL, 0,
+	  "readouts hold a block until it is built, so that another builder can do it", 3 },
+	{ "sources", OPT_SOURCES, "N", 0, "of a readout (default 4)", 3 },
+	{ "fragment", OPT_FRAGMENT, "SIZE", 0, "of a source and event (default 2K)", 3 },
+	{ "from", OPT_FROM, "NAME", 0,
+	  "readout N takes the stream of buffer NAMEN (default: fragments are made)", 3 },
+	{ "geometry", OPT_GEOMETRY, "WxH[,u8|u16|u32]", 0, "of an image, which is a fragment", 3 },
+	{ "to", OPT_TO, "NAME", 0,
+	  "builder N streams whole images into buffer NAMEN (default: they are counted)", 3 },
+	{ "files", OPT_FILES, "DIR", 0, "builders write a file for each block", 3 },
+	{ "fault", OPT_FAULT, "KIND:N:EVENT", 0,
+	  "a missing, duplicate, late or corrupt fragment of readout N, for tests", 3 },
+	{}
+};
+
+static void real(struct argp_state *state, const char *what, const char *arg, double most,
+		 double *value)
+{
+	if (!parse_real(arg, value) || *value < 0.01 || *value > most)
+		argp_error(state, "%s: \"%s\" is not 0.01 to %.0f seconds", what, arg, most);
+}
+
+static void size(struct argp_state *state, const char *what, const char *arg, uint32_t *value)
+{
+	uint64_t bytes;
+
+	if (!parse_size(arg, &bytes) || !bytes || bytes > RASHPA_FABRIC_MESSAGE / 2)
+		argp_error(state, "%s: \"%s\" is not a size from 1 to 512M", what, arg);
+	*value = bytes;
+}
+
+static void poll_(struct argp_state *state, const char *arg, uint32_t *value)
+{
+	static const char * const names[] = { "test", "testsome", "testall" };
+
+	for (*value = 0; *value < 3; ++*value) {
+		if (!strcmp(arg, names[*value]))
+			return;
+	}
+	argp_error(state, "--poll: \"%s\" is not test, testsome or testall", arg);
+}
+
+static void name(struct argp_state *state, const char *what, const char *arg, const char **name)
+{
+	if (!*arg || !name_possible(arg) || strlen(arg) > 50)
+		argp_error(state, "%s: \"%s\" cannot be the name of a buffer", what, arg);
+	*name = arg;
+}
+
+static void fault(struct argp_state *state, const char *arg, struct options *o)
+{
+	static const char * const kinds[] = { "missing", "duplicate", "late", "corrupt" };
+	char *kind = strdupa(arg);
+	char *readout = strchr(kind, ':'), *event = readout ? strchr(readout + 1, ':') : NULL;
+
+	if (event) {
+		*readout++ = 0;
+		*event++ = 0;
+	}
+	for (size_t i = 0; i < 4; i++) {
+		if (!strcmp(kind, kinds[i]))
+			o->fault = kinds[i];
+	}
+	if (!event || !o->fault || !parse_u32(readout, &o->fault_readout) ||
+	    !parse_u64(event, UINT64_C(1) << 48, &o->fault_event))
+		argp_error(state, "--fault: \"%s\" is not missing|duplicate|late|corrupt:READOUT:EVENT",
+			   arg);
+}
+
+static error_t parse_build(int key, char *arg, struct argp_state *state, struct options *o)
+{
+	switch (key) {
+	case OPT_READOUTS:
+		option_u32(state, "--readouts", arg, 1, RASHPA_FABRIC_PEERS, &o->readouts);
+		break;
+	case OPT_FOLDED:
+		o->folded = true;
+		break;
+	case OPT_HOLD:
+		o->hold = true;
+		break;
+	case OPT_EVENTS:
+		if (!parse_u64(arg, UINT64_C(1) << 48, &o->events) || !o->events)
+			argp_error(state, "--events: \"%s\" is not a number from 1", arg);
+		break;
+	case OPT_RATE:
+		if (!parse_real(arg, &o->rate) || o->rate < 0.001 || o->rate > 1e9)
+			argp_error(state, "--rate: \"%s\" is not 0.001 to 1000000000 events a second",
+				   arg);
+		break;
+	case OPT_BLOCK:
+		option_u32(state, "--block", arg, 1, 65536, &o->block);
+		break;
+	case OPT_CREDIT:
+		option_u32(state, "--credit", arg, 1, 64, &o->credit);
+		break;
+	case OPT_POOL:
+		option_u32(state, "--pool", arg, 1, 65536, &o->pool);
+		break;
+	case OPT_SOURCES:
+		option_u32(state, "--sources", arg, 1, 65536, &o->sources);
+		break;
+	case OPT_FRAGMENT:
+		size(state, "--fragment", arg, &o->fragment);
+		break;
+	case OPT_FILES:
+		o->files = arg;
+		break;
+	case OPT_FROM:
+		name(state, "--from", arg, &o->from);
+		break;
+	case OPT_TO:
+		name(state, "--to", arg, &o->to);
+		break;
+	case OPT_GEOMETRY:
+		if (!parse_geometry(arg, &o->geometry) || (uint64_t)o->geometry.width *
+		    o->geometry.height * pixel_bytes(o->geometry.pixel) > RASHPA_FABRIC_MESSAGE / 2)
+			argp_error(state, "--geometry: \"%s\" is not WxH[,u8|u16|u32] of 512M at most",
+				   arg);
+		break;
+	case OPT_FAULT:
+		fault(state, arg, o);
+		break;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+	return 0;
+}
+
+static error_t parse_traffic(int key, char *arg, struct argp_state *state, struct options *o)
+{
+	switch (key) {
+	case OPT_SIZE:
+		size(state, "--size", arg, &o->size);
+		break;
+	case OPT_JITTER:
+		option_u32(state, "--jitter", arg, 0, 100, &o->jitter);
+		break;
+	case OPT_BUFFERS:
+		option_u32(state, "--buffers", arg, 1, 65536, &o->buffers);
+		break;
+	case OPT_ONE_BUFFER:
+		o->one_buffer = true;
+		break;
+	case OPT_VERIFY:
+		o->verify = true;
+		break;
+	case OPT_MESSAGES:
+		if (!parse_u64(arg, UINT64_C(1) << 48, &o->messages) || !o->messages)
+			argp_error(state, "--messages: \"%s\" is not a number from 1", arg);
+		break;
+	case OPT_SECONDS:
+		real(state, "--seconds", arg, 86400, &o->seconds);
+		break;
+	case OPT_INTERVAL:
+		real(state, "--interval", arg, 3600, &o->interval);
+		break;
+	default:
+		return parse_build(key, arg, state, o);
+	}
+	return 0;
+}
+
+static void parse_command(struct argp_state *state, char *arg, struct options *o)
+{
+	if (o->command)
+		argp_error(state, "\"%s\" is too much", arg);
+	if (strcmp(arg, "nton") && strcmp(arg, "nxn") && strcmp(arg, "build"))
+		argp_error(state, "unknown command \"%s\": nton, nxn or build", arg);
+	o->command = arg;
+}
+
+static void check(struct argp_state *state, struct options *o)
+{
+	if (!o->command)
+		argp_error(state, "do what? rashpa-builder nton|nxn|build");
+	if (o->one_buffer && o->verify)
+		argp_error(state, "--verify: messages in one buffer overwrite each other: leave --one-buffer out");
+	if (o->fabric.flags & RASHPA_FABRIC_BUFFERED && strcmp(o->fabric.transport, "mpi"))
+		argp_error(state, "--buffered is of --transport mpi: others keep nothing");
+	if ((o->from || o->to) && !o->geometry.width)
+		argp_error(state, "--from and --to are of images: give their --geometry");
+	if (o->to && o->files)
+		argp_error(state, "--to and --files: events go one way");
+	if (o->geometry.width) {
+		o->fragment = o->geometry.width * o->geometry.height *
+			      pixel_bytes(o->geometry.pixel);
+		o->jitter = 0;
+		o->sources = 1;
+	}
+	if (!o->buffers)
+		o->buffers = 2 * o->fabric.depth;
+}
+
+/* Requests that a queue has at most. */
+static uint32_t queue(const struct options *o)
+{
+	/* one for the end */
+	return strcmp(o->command, "build") ? o->buffers + 1 : BUILD_QUEUE;
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct options *o = state->input;
+	const char *missing;
+
+	switch (key) {
+	case 'j':
+		o->json = true;
+		json_to(arg);
+		break;
+	case 't':
+		real(state, "--timeout", arg, 86400, &o->timeout);
+		break;
+	case OPT_TRANSPORT:
+		missing = rashpa_fabric_has(arg);
+		if (missing)
+			argp_error(state, "--transport: %s", missing);
+		o->fabric.transport = arg;
+		break;
+	case OPT_DEVICE:
+		o->fabric.device = arg;
+		break;
+	case OPT_DEPTH:
+		option_u32(state, "--depth", arg, 1, RASHPA_FABRIC_DEPTH, &o->fabric.depth);
+		break;
+	case OPT_POLL:
+		poll_(state, arg, &o->fabric.poll);
+		break;
+	case OPT_BUFFERED:
+		o->fabric.flags |= RASHPA_FABRIC_BUFFERED;
+		break;
+	case OPT_BUFFER:
+		name(state, "--buffer", arg, &o->buffer);
+		break;
+	case OPT_CPU:
+		option_u32(state, "--cpu", arg, 0, 65535, (uint32_t *)&o->fabric.cpu);
+		break;
+	case ARGP_KEY_ARG:
+		parse_command(state, arg, o);
+		break;
+	case ARGP_KEY_END:
+		check(state, o);
+		break;
+	default:
+		return parse_traffic(key, arg, state, o);
+	}
+	return 0;
+}
+
+static const struct argp argp = {
+	.options = options,
+	.parser = parse,
+	.args_doc = "nton|nxn|build",
+	.doc = "Build events that many readouts have parts of, in many builders (build), or send "
+	       "messages as fast as they go, from the first half of processes to the second one "
+	       "(nton), or from all to all (nxn). Started by mpirun or srun, once a process."
+	       "\vExit status: 0 all went well, 1 failed, or a process has gone, 2 usage, 3 no "
+	       "progress in time, 4 messages or events were lost, wrong or "
+	       "incomplete.",
+};
+
+/* --- what commands share --- */
+
+int fail_fabric(const struct rashpa_fabric *f, int error, const char *what)
+{
+	if (f)
+		fail("rank %u: %s%s", rashpa_fabric_rank(f), what, rashpa_fabric_reason());
+	else
+		fail("%s%s", what, rashpa_fabric_reason());
+	return error == -ETIMEDOUT ? EXIT_TIMEOUT : EXIT_FAILED;
+}
+
+int make_arena(struct rashpa_fabric *f, const struct options *o, uint64_t bytes,
+	       struct rashpa_arena **arena)
+{
+	char name[128];
+	int error;
+
+	if (o->buffer) {
+		snprintf(name, sizeof(name), "%s%u", o->buffer, rashpa_fabric_rank(f));
+		error = rashpa_arena_buffer(f, name, arena);
+	} else {
+		error = rashpa_arena_allocate(f, bytes, arena);
+	}
+	return error ? fail_fabric(f, error, "") : 0;
+}
+
+int main(int argc, char **argv)
+{
+	const volatile bool *stop = stop_on_signals();
+	struct options o = {
+		.fabric = { .transport = "shm", .depth = 8, .poll = RASHPA_FABRIC_TESTSOME,
+			    .cpu = -1 },
+		.timeout = 30, .size = 65536, .seconds = 10, .interval = 1,
+		.block = 8, .credit = 4, .pool = 16, .sources = 4, .fragment = 2048,
+	};
+	struct rashpa_fabric *f = NULL;
+	int result;
+
+	tool_begin(argc, argv);
+	argp_parse(&argp, argc, argv, 0, NULL, &o);
+	o.fabric.timeout_ms = o.timeout * 1000;
+	o.fabric.queue = queue(&o);
+	result = rashpa_fabric_open(&o.fabric, &f);
+	if (result)
+		return fail_fabric(NULL, result, "");
+	result = strcmp(o.command, "build") ? traffic(f, &o, stop) : build(f, &o, stop);
+	rashpa_fabric_close(f);
+	return result;
+}

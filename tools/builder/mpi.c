@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* librashpa-builder: processes that an MPI connects. */
+#include "internal.h"
+
+#include <errno.h>
+#include <mpi.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ALL_LOOKS	4096	/* of a queue that is not done as a whole: the end of a run */
+
+/*
+ * Open MPI has 512 fragments of shared memory, and never comes back to an acknowledgement that
+ * found none: eight processes with pipelines of 64 stand still. More are made where they are used.
+ */
+#define FRAGMENTS	"OMPI_MCA_btl_sm_free_list_max", "16384"
+
+struct mpi_peer {
+	MPI_Request send[RASHPA_FABRIC_DEPTH], receive[RASHPA_FABRIC_DEPTH];
+	uint32_t looks;
+};
+
+struct mpi {
+	MPI_Comm world;
+	bool ours;		/* we began it, and end it */
+	int (*begin_send)(const void *buffer, int n, MPI_Datatype type, int to, int tag,
+			  MPI_Comm comm, MPI_Request *request);
+};
+
+static int explain(int error, const char *what)
+{
+	char text[MPI_MAX_ERROR_STRING] = "";
+	int length;
+
+	if (error == MPI_SUCCESS)
+		return 0;
+	MPI_Error_string(error, text, &length);
+	return fabric_fail(EIO, "MPI: %s: %s", what, text);
+}
+
+static int begin_mpi(struct mpi *m)
+{
+	int begun, ended, level = MPI_THREAD_SINGLE, error = 0;
+
+	MPI_Finalized(&ended);
+	if (ended)
+		return fabric_fail(EALREADY, "MPI has ended in this process, and begins only once");
+	MPI_Initialized(&begun);
+	if (begun) {
+		MPI_Query_thread(&level);
+	} else {
+		setenv(FRAGMENTS, 0);
+		error = explain(MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &level),
+				"does not begin");
+		m->ours = true;
+	}
+	if (!error && level < MPI_THREAD_SERIALIZED)
+		error = fabric_fail(EOPNOTSUPP, "MPI is for one thread only: initialize it with MPI_THREAD_SERIALIZED");
+	return error;
+}
+
+static int mpi_open(struct rashpa_fabric *f)
+{
+	struct mpi *m = calloc(1, sizeof(*m));
+	int rank, size, found = 0, *most, error;
+
+	if (!m)
+		return fabric_fail(ENOMEM, "no memory");
+	m->world = MPI_COMM_NULL;
+	f->link = m;
+	error = begin_mpi(m);
+	if (error)
+		return error;
+	error = explain(MPI_Comm_dup(MPI_COMM_WORLD, &m->world), "no communicator");
+	if (error)
+		return error;
+	MPI_Comm_set_errhandler(m->world, MPI_ERRORS_RETURN);
+	MPI_Comm_rank(m->world, &rank);
+	MPI_Comm_size(m->world, &size);
+	MPI_Comm_get_attr(m->world, MPI_TAG_UB, &most, &found);
+	if (!found || *most < (int)RASHPA_FABRIC_TAG)
+		return fabric_fail(EOPNOTSUPP, "this MPI has tags below %#x only",
+				   RASHPA_FABRIC_TAG);
+	f->launch = (struct rashpa_launch) { .rank = rank, .size = size };
+	/* one that is buffered ends before anybody has room for it: memory grows */
+	m->begin_send = f->options.flags & RASHPA_FABRIC_BUFFERED ? MPI_Isend : MPI_Issend;
+	return 0;
+}
+
+static int mpi_connect(struct rashpa_fabric *f, uint64_t end)
+{
+	struct mpi *m = f->link;
+	MPI_Request request;
+	int done = 0, error;
+
+	for (uint32_t i = 0; i < f->launch.size; i++) {
+		struct mpi_peer *l = malloc(sizeof(*l));
+
+		if (!l)
+			return fabric_fail(ENOMEM, "no memory");
+		for (unsigned int j = 0; j < RASHPA_FABRIC_DEPTH; j++)
+			l->send[j] = l->receive[j] = MPI_REQUEST_NULL;
+		l->looks = 0;
+		f->peer[i].link = l;
+	}
+	error = explain(MPI_Ibarrier(m->world, &request), "no barrier");
+	while (!error && !done) {
+		error = explain(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "no barrier");
+		if (!done && fabric_now() > end)
+			return fabric_fail(ETIMEDOUT, "not all of %u ranks came within %u ms",
+					   f->launch.size, f->options.timeout_ms);
+		if (!done)
+			sched_yield();
+	}
+	return error;
+}
+
+/* --- the thread --- */
+
+static MPI_Request *requests(struct queue *q, struct mpi_peer *l)
+{
+	return q->receives ? l->receive : l->send;
+}
+
+static int mpi_begin(struct queue *q, struct peer *peer, unsigned int slot)
+{
+	const struct mpi *m = q->fabric->link;
+	const struct rashpa_fabric_request *r = &queue_flying(q, slot)->request;
+	MPI_Request *request = &requests(q, peer->link)[slot];
+	int error;
+
+	if (q->receives)
+		error = MPI_Irecv(r->buffer, r->length, MPI_BYTE, r->peer, MPI_ANY_TAG, m->world,
+				  request);
+	else
+		error = m->begin_send(r->buffer, r->length, MPI_BYTE, r->peer, r->tag, m->world,
+				      request);
+	return error == MPI_SUCCESS ? 0 : -EIO;
+}
+
+static void done(struct queue *q, unsigned int slot, int error, const MPI_Status *status)
+{
+	int class = MPI_SUCCESS, length = queue_flying(q, slot)->request.length, tag = 0;
+
+	if (error != MPI_SUCCESS)
+		MPI_Error_class(error, &class);
+	if (class != MPI_SUCCESS)
+		length = 0;
+	else if (q->receives)
+		MPI_Get_count(status, MPI_BYTE, &length);
+	if (q->receives)
+		tag = status->MPI_TAG;
+	queue_done(q, slot, class == MPI_SUCCESS ? 0 : class == MPI_ERR_TRUNCATE ? -EMSGSIZE : -EIO,
+		   length, tag < 0 ? 0 : tag);
+}
+
+/* The oldest ones, up to the first that is not done. */
+static bool test(struct queue *q, MPI_Request *request)
+{
+	bool any = false;
+	MPI_Status status;
+	int flag, error;
+
+	while (q->flying) {
+		const unsigned int slot = q->order[0];
+
+		flag = 0;
+		count(&q->polls, 1);
+		error = MPI_Test(&request[slot], &flag, &status);
+		if (error == MPI_SUCCESS && !flag)
+			break;
+		done(q, slot, error, &status);
+		any = true;
+	}
+	return any;
+}
+
+static bool testsome(struct queue *q, MPI_Request *request)
+{
+	MPI_Status status[RASHPA_FABRIC_DEPTH];
+	int index[RASHPA_FABRIC_DEPTH], n = 0, error;
+
+	count(&q->polls, 1);
+	error = MPI_Testsome(q->fabric->options.depth, request, &n, index, status);
+	if (n == MPI_UNDEFINED)
+		return false;
+	for (int i = 0; i < n; i++)
+		done(q, index[i], error == MPI_ERR_IN_STATUS ? status[i].MPI_ERROR : MPI_SUCCESS,
+		     &status[i]);
+	return n > 0;
+}
+
+/* All or none. What never becomes whole, at the end of a run, is taken one by one after a while. */
+static bool testall(struct queue *q, MPI_Request *request, uint32_t *looks)
+{
+	const uint32_t depth = q->fabric->options.depth;
+	MPI_Status status[RASHPA_FABRIC_DEPTH];
+	int flag = 0, error;
+
+	if (++*looks % ALL_LOOKS == 0)
+		return testsome(q, request);
+	count(&q->polls, 1);
+	error = MPI_Testall(depth, request, &flag, status);
+	if (error == MPI_SUCCESS && !flag)
+		return false;
+	while (q->flying) {
+		const unsigned int slot = q->order[0];
+
+		done(q, slot, error == MPI_ERR_IN_STATUS ? status[slot].MPI_ERROR : error,
+		     &status[slot]);
+	}
+	return true;
+}
+
+static bool look(struct queue *q, struct mpi_peer *l)
+{
+	MPI_Request *request = requests(q, l);
+
+	if (!q->flying)
+		return false;
+	switch (q->fabric->options.poll) {
+	case RASHPA_FABRIC_TESTSOME:
+		return testsome(q, request);
+	case RASHPA_FABRIC_TESTALL:
+		return testall(q, request, &l->looks);
+	default:
+		return test(q, request);
+	}
+}
+
+static bool mpi_poll(struct rashpa_fabric *f, struct peer *peer)
+{
+	struct mpi_peer *l = peer->link;
+	bool any = look(&peer->receive, l);
+
+	return look(&peer->send, l) || (any && f);
+}
+
+/* MPI has nothing to sleep on: others go first, and it is looked again. */
+static void mpi_sleep(struct rashpa_fabric *f)
+{
+	if (!atomic_load_explicit(&f->stop, memory_order_relaxed))
+		sched_yield();
+}
+
+static void cancel(MPI_Request *request, unsigned int n)
+{
+	for (unsigned int i = 0; i < n; i++) {
+		if (request[i] == MPI_REQUEST_NULL)
+			continue;
+		MPI_Cancel(&request[i]);
+		MPI_Request_free(&request[i]);
+	}
+}
+
+static void mpi_close(struct rashpa_fabric *f)
+{
+	struct mpi *m = f->link;
+	bool whole = f->running;
+
+	if (!m)
+		return;
+	for (uint32_t i = 0; f->peer && i < f->launch.size; i++) {
+		struct mpi_peer *l = f->peer[i].link;
+
+		if (!l)
+			continue;
+		cancel(l->receive, RASHPA_FABRIC_DEPTH);
+		/* one that nobody has room for has no end */
+		whole = whole && !f->peer[i].send.flying;
+		free(l);
+	}
+	if (whole)
+		MPI_Comm_free(&m->world);
+	if (m->ours && whole)
+		MPI_Finalize();
+	free(m);
+}
+
+const struct transport mpi_transport = {
+	.name = "mpi",
+	.open = mpi_open,
+	.connect = mpi_connect,
+	.begin = mpi_begin,
+	.poll = mpi_poll,
+	.sleep = mpi_sleep,
+	.close = mpi_close,
+};

@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * A readout: matches what its sources have of an event, and sends a block of events in one message.
+ * Blocks are packed in the order of their assignment, as sources come in that order.
+ */
+#include "build.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "say.h"
+
+/* A buffer that is under way, or held until its block is built. */
+struct held {
+	void *buffer;		/* NULL: free */
+	uint64_t block;
+	bool sending, again, released;
+};
+
+struct readout {
+	struct sources *sources;
+	struct message *todo;	/* most of them */
+	uint32_t first, n;
+	struct held *held;	/* one a buffer */
+	uint8_t *packing;	/* the message of the first one, as far as it is */
+	uint64_t at;
+	uint32_t event, source;	/* of it, that come next */
+	uint64_t head;		/* place of the event's head */
+	uint64_t *next;		/* by source: the event behind the last one that was taken */
+	uint64_t told;
+	bool told_end;
+};
+
+int readout_open(struct build *b)
+{
+	struct readout *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return fail("no memory");
+	b->readout = r;
+	r->todo = calloc(b->most, sizeof(*r->todo));
+	r->held = calloc(b->o->pool, sizeof(*r->held));
+	r->next = calloc(b->o->sources, sizeof(*r->next));
+	if (!r->todo || !r->held || !r->next)
+		return fail("no memory");
+	return sources_open(b->o, readout_index(b->rank), &r->sources);
+}
+
+void readout_close(struct build *b)
+{
+	struct readout *r = b->readout;
+
+	if (!r)
+		return;
+	sources_close(r->sources);
+	free(r->todo);
+	free(r->held);
+	free(r->next);
+	free(r);
+}
+
+/* --- sending --- */
+
+static struct held *of_buffer(const struct build *b, const void *buffer)
+{
+	for (uint32_t i = 0; i < b->o->pool; i++) {
+		if (b->readout->held[i].buffer == buffer)
+			return &b->readout->held[i];
+	}
+	return NULL;
+}
+
+static struct held *of_block(const struct build *b, uint64_t block)
+{
+	for (uint32_t i = 0; i < b->o->pool; i++) {
+		struct held *h = &b->readout->held[i];
+
+		if (h->buffer && h->block == block)
+			return h;
+	}
+	return NULL;
+}
+
+static int forget(struct build *b, struct held *h)
+{
+	const int error = rashpa_pool_give(b->data_out, h->buffer);
+
+	h->buffer = NULL;
+	return error ? fail_fabric(b->f, error, "") : 0;
+}
+
+static int send_held(struct build *b, struct held *h)
+{
+	const struct message *m = h->buffer;
+	const struct rashpa_fabric_request r = {
+		.buffer = h->buffer, .pool = b->data_out, .peer = m->builder, .tag = KIND_DATA,
+		.length = sizeof(*m) + m->bytes,
+	};
+	const int error = rashpa_fabric_send(b->f, &r);
+
+	h->sending = !error;
+	h->again = false;
+	b->unsent += !error;
+	if (!error)
+		return 0;
+	if (error != -EPIPE)
+		return fail_fabric(b->f, error, "");
+	/* its builder has gone: the manager says what becomes of it */
+	return b->o->hold && !h->released ? 0 : forget(b, h);
+}
+
+int readout_sent(struct build *b, const struct rashpa_fabric_event *e)
+{
+	struct held *h = of_buffer(b, e->request.buffer);
+
+	if (!h)
+		return fail("rank %u: a message was sent that is none", b->rank);
+	h->sending = false;
+	if (h->again)
+		return send_held(b, h);
+	return b->o->hold && !h->released ? 0 : forget(b, h);
+}
+
+/* --- what the manager says --- */
+
+static int assigned(struct build *b, struct readout *r, const struct message *m)
+{
+	if (r->n == b->most || !m->events || m->events > b->o->block || !is_builder(b, m->builder))
+		return fail("rank %u: an assignment of %u events to rank %u cannot be", b->rank,
+			    m->events, m->builder);
+	r->todo[(r->first + r->n++) % b->most] = *m;
+	return 0;
+}
+
+/* To another builder: what is packed is sent again, what is not will be. */
+static int assigned_again(struct build *b, struct readout *r, const struct message *m)
+{
+	struct message *packed;
+	struct held *h;
+
+	if (!is_builder(b, m->builder))
+		return fail("rank %u: rank %u is no builder", b->rank, m->builder);
+	for (uint32_t i = 0; i < r->n; i++) {
+		struct message *t = &r->todo[(r->first + i) % b->most];
+
+		if (t->block != m->instead)
+			continue;
+		t->block = m->block;
+		t->builder = m->builder;
+		return 0;
+	}
+	h = of_block(b, m->instead);
+	if (!h)
+		return fail("rank %u: block %" PRIu64 " is to be sent again, and is not held",
+			    b->rank, m->instead);
+	packed = h->buffer;
+	h->block = m->block;
+	packed->block = m->block;
+	packed->builder = m->builder;
+	b->counts.resent++;
+	h->again = h->sending;
+	return h->sending ? 0 : send_held(b, h);
+}
+
+static int released(struct build *b, const struct message *m)
+{
+	struct held *h = of_block(b, m->block);
+
+	if (!b->o->hold || !h)
+		return 0;
+	h->released = true;
+	return h->sending ? 0 : forget(b, h);
+}
+
+int readout_heard(struct build *b, const struct message *m)
+{
+	if (m->kind == KIND_RELEASE)
+		return released(b, m);
+	if (m->instead != NO_BLOCK)
+		return assigned_again(b, b->readout, m);
+	return assigned(b, b->readout, m);
+}
+
+/* --- packing --- */
+
+/* What a source has of an event: 1, without data: nothing; 0: it may come; or a negative errno. */
+static int match(struct build *b, uint32_t source, uint64_t wanted, struct fragment *f)
+{
+	struct readout *r = b->readout;
+	int n;
+
+	for (;;) {
+		n = sources_peek(r->sources, source, f);
+		if (n <= 0)
+			return n;
+		if (f->event >= wanted)
+			break;
+		/* the same again, or one that was given up */
+		if (f->event + 1 == r->next[source])
+			b->counts.duplicate++;
+		else
+			b->counts.late++;
+		sources_drop(r->sources, source);
+	}
+	if (f->event > wanted)
+		f->data = NULL;
+	return 1;
+}
+
+static void put(struct readout *r, const void *data, uint64_t bytes)
+{
+	memcpy(r->packing + r->at, data, bytes);
+	r->at += bytes;
+}
+
+static void put_fragment(struct build *b, uint32_t source, const struct fragment *f)
+{
+	static const uint8_t zeros[8];
+	struct readout *r = b->readout;
+	struct fragment_head head = { .source = source };
+
+	if (!f->data) {
+		head.flags = FRAGMENT_MISSING;
+		b->counts.missing++;
+		put(r, &head, sizeof(head));
+		return;
+	}
+	head.length = f->length;
+	head.checksum = crc32(0, f->data, f->length);
+	if (f->spoilt)
+		head.checksum ^= 1;
+	if (f->damaged)
+		head.flags = FRAGMENT_DAMAGED;
+	put(r, &head, sizeof(head));
+	put(r, f->data, f->length);
+	put(r, zeros, padded(f->length) - f->length);
+	r->next[source] = f->event + 1;
+	b->counts.fragments++;
+	sources_drop(r->sources, source);
+}
+
+static int begin(struct build *b, struct readout *r)
+{
+	r->packing = rashpa_pool_take(b->data_out, 0);
+	if (!r->packing)
+		return 0;
+	r->at = sizeof(struct message);
+	r->event = 0;
+	r->source = 0;
+	return 1;
+}
+
+/* The rest of the message: 1; 0: a source has not got that far; or an exit code, negative. */
+static int pack(struct build *b, struct readout *r, const struct message *m)
+{
+	const uint32_t sources = b->o->sources;
+	struct fragment f;
+	int n;
+
+	for (; r->event < m->events; r->event++) {
+		struct event_head head = { .event = m->first + r->event, .fragments = sources };
+
+		if (!r->source) {
+			r->head = r->at;
+			r->at += sizeof(head);
+		}
+		for (; r->source < sources; r->source++) {
+			n = match(b, r->source, head.event, &f);
+			if (n < 0)
+				return -EXIT_FAILED;	/* which it has said */
+			if (!n)
+				return 0;
+			put_fragment(b, r->source, &f);
+		}
+		head.bytes = r->at - r->head - sizeof(head);
+		memcpy(r->packing + r->head, &head, sizeof(head));
+		r->source = 0;
+	}
+	return 1;
+}
+
+static int send_packed(struct build *b, struct readout *r)
+{
+	struct message *m = (struct message *)r->packing;
+	struct held *h = of_buffer(b, NULL);
+
+	*m = r->todo[r->first];
+	m->kind = KIND_DATA;
+	m->from = b->rank;
+	m->bytes = r->at - sizeof(*m);
+	b->counts.blocks++;
+	b->counts.events += m->events;
+	b->counts.bytes += m->bytes;
+	r->first = (r->first + 1) % b->most;
+	r->n--;
+	*h = (struct held) { .buffer = m, .block = m->block };
+	r->packing = NULL;
+	return send_held(b, h);
+}
+
+/* How far streams are. One word at a time: the next one says more. */
+static int tell(struct build *b, struct readout *r)
+{
+	struct message m = { .kind = KIND_TELL };
+	bool ended;
+
+	if (!b->o->from || b->ending || b->telling || r->told_end)
+		return 0;
+	if (sources_have(r->sources, &m.block, &m.first, &ended))
+		return EXIT_FAILED;	/* which it has said */
+	if (m.first == r->told && !ended)
+		return 0;
+	m.events = ended;
+	r->told = m.first;
+	r->told_end = ended;
+	b->telling = true;
+	return say_to(b, 0, &m, NULL);
+}
+
+int readout_turn(struct build *b)
+{
+	struct readout *r = b->readout;
+	int result = tell(b, r), n;
+
+	while (!result && r->n) {
+		if (!r->packing && !begin(b, r))
+			break;
+		n = pack(b, r, &r->todo[r->first]);
+		if (n <= 0)
+			return -n;
+		result = send_packed(b, r);
+	}
+	return result;
+}

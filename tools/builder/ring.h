@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Bounded queues of numbers for any threads, and waiting for them. A full queue refuses; who pushes
+ * has counted that there is room.
+ */
+#ifndef BUILDER_RING_H
+#define BUILDER_RING_H
+
+#include <stdalign.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Where threads sleep until something was pushed. */
+struct bell {
+	_Atomic uint32_t rung, sleepers;
+	_Atomic bool over;	/* nobody waits any more */
+};
+
+struct ring {
+	struct cell {
+		_Atomic uint32_t turn;
+		uint32_t value;
+	} *cell;
+	uint32_t mask;
+	struct bell *bell;	/* NULL: nobody waits */
+	alignas(64) _Atomic uint32_t in;
+	alignas(64) _Atomic uint32_t out;
+};
+
+/* Room for so many at least. 0 or -ENOMEM. */
+int ring_open(struct ring *ring, uint32_t room, struct bell *bell);
+void ring_close(struct ring *ring);
+/* false: it is full. A thread that waits is woken. */
+bool ring_push(struct ring *ring, uint32_t value);
+bool ring_pop(struct ring *ring, uint32_t *value);
+/* The same, and wait for it: -1: for ever. false: the time, or all, is over. */
+bool ring_wait(struct ring *ring, uint32_t *value, int64_t timeout_ns);
+/* How many there are, about. */
+uint32_t ring_fill(const struct ring *ring);
+
+/* One thread that sleeps goes on, or all of them from now on. */
+void bell_ring(struct bell *bell);
+void bell_end(struct bell *bell);
+
+#endif /* BUILDER_RING_H */

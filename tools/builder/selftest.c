@@ -1,0 +1,783 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* Tests of the library's queues, pools and shared memory, which need no driver: TAP. */
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "shm.h"
+
+#define SECOND		INT64_C(1000000000)
+#define LIMIT_S		120		/* of a test: a run that hangs ends */
+
+static unsigned int tests, failures;
+
+__attribute__((format(printf, 2, 3)))
+static void ok(bool good, const char *format, ...)
+{
+	va_list args;
+
+	printf("%sok %u - ", good ? "" : "not ", ++tests);
+	va_start(args, format);
+	vprintf(format, args);
+	va_end(args);
+	putchar('\n');
+	failures += !good;
+}
+
+/* The call was refused so, and the sentence has this word. */
+static void refused(int got, int error, const char *word, const char *what)
+{
+	const bool good = got == -error && strstr(rashpa_fabric_reason(), word);
+
+	ok(good, "refused: %s", what);
+	if (!good)
+		printf("# got %d: %s\n", got, rashpa_fabric_reason());
+}
+
+/* --- queues --- */
+
+static void test_ring(void)
+{
+	struct ring r = {};
+	uint32_t value, wrong = 0;
+
+	ring_open(&r, 3, NULL);	/* four cells */
+	ok(!ring_pop(&r, &value), "an empty queue has nothing");
+	for (uint32_t i = 0; i < 4; i++)
+		wrong += !ring_push(&r, i);
+	ok(!wrong && !ring_push(&r, 4) && ring_fill(&r) == 4, "a full one takes no more");
+	atomic_store(&r.in, UINT32_MAX - 5);	/* counters go round */
+	atomic_store(&r.out, UINT32_MAX - 5);
+	for (uint32_t i = 0; i < 4; i++)
+		atomic_store(&r.cell[(UINT32_MAX - 5 + i) & 3].turn, UINT32_MAX - 5 + i);
+	for (uint32_t i = 0; i < 1000; i++)
+		wrong += !ring_push(&r, i) || !ring_pop(&r, &value) || value != i;
+	ok(!wrong, "what goes in comes out, also when counters go round");
+	ring_close(&r);
+}
+
+#define NUMBERS	200000
+
+static struct ring shared_ring;
+static _Atomic uint64_t sum;
+
+static void *feed(void *arg)
+{
+	for (uint32_t i = 1; i <= NUMBERS; i++) {
+		while (!ring_push(&shared_ring, i))
+			sched_yield();
+	}
+	return arg;
+}
+
+static void *drain(void *arg)
+{
+	uint32_t value;
+
+	for (uint32_t i = 0; i < NUMBERS; i++) {
+		if (!ring_wait(&shared_ring, &value, LIMIT_S * SECOND))
+			break;
+		atomic_fetch_add(&sum, value);
+	}
+	return arg;
+}
+
+static void test_threads(void)
+{
+	struct bell bell = {};
+	pthread_t thread[4];
+	uint32_t value;
+
+	ring_open(&shared_ring, 16, &bell);
+	for (unsigned int i = 0; i < 4; i++)
+		pthread_create(&thread[i], NULL, i & 1 ? feed : drain, NULL);
+	for (unsigned int i = 0; i < 4; i++)
+		pthread_join(thread[i], NULL);
+	ok(atomic_load(&sum) == UINT64_C(2) * NUMBERS * (NUMBERS + 1) / 2,
+	   "two threads push, two pop: each number comes out once");
+	ok(!ring_wait(&shared_ring, &value, SECOND / 100), "a wait ends with its time");
+	bell_end(&bell);
+	ok(!ring_wait(&shared_ring, &value, -1), "and with all");
+	ring_close(&shared_ring);
+}
+
+/* --- one process: pools, and what is refused --- */
+
+static struct rashpa_launch alone = { .size = 1 };
+
+static struct rashpa_fabric *open_alone(uint32_t depth, uint32_t queue)
+{
+	const struct rashpa_fabric_options o = {
+		.transport = "shm", .launch = &alone, .depth = depth, .queue = queue, .cpu = -1,
+	};
+	struct rashpa_fabric *f = NULL;
+
+	if (rashpa_fabric_open(&o, &f))
+		printf("# %s\n", rashpa_fabric_reason());
+	return f;
+}
+
+static struct rashpa_pool *give_later;
+static void *later;
+
+static void *give_back(void *arg)
+{
+	rashpa_pool_give(give_later, later);
+	return arg;
+}
+
+static void *take_other(void *arg)
+{
+	return rashpa_pool_take(arg, LIMIT_S * SECOND);
+}
+
+/* Both wait; the buffer that comes back wakes who waits for this pool. */
+static void test_waiters(struct rashpa_pool *p, struct rashpa_pool *other)
+{
+	void *left[8], *mine = NULL, *got;
+	pthread_t thread[2];
+
+	for (unsigned int i = 0; i < 8; i++)
+		left[i] = rashpa_pool_take(other, 0);
+	pthread_create(&thread[0], NULL, take_other, p);
+	while (!atomic_load(&p->bell.sleepers))
+		sched_yield();
+	pthread_create(&thread[1], NULL, take_other, other);
+	while (!atomic_load(&other->bell.sleepers))
+		sched_yield();
+	rashpa_pool_give(other, left[3]);
+	pthread_join(thread[1], &got);
+	ok(got == left[3], "two wait for two pools: the right one is woken");
+	rashpa_fabric_wake(p->arena->fabric);
+	pthread_join(thread[0], &mine);
+	ok(!mine, "the other one in the end");
+}
+
+static void test_pool(void)
+{
+	struct rashpa_fabric *f = open_alone(0, 0);
+	struct rashpa_pool_counts c;
+	struct rashpa_arena *a;
+	struct rashpa_pool *p, *other;
+	pthread_t thread;
+	void *buffer[4];
+	uint32_t wrong = 0;
+
+	ok(!rashpa_arena_allocate(f, rashpa_pool_room(5000, 4) + rashpa_pool_room(100, 8), &a),
+	   "memory");
+	ok(!rashpa_pool_open(a, 5000, 4, &p) && !rashpa_pool_open(a, 100, 8, &other),
+	   "two pools fill it");
+	refused(rashpa_pool_open(a, 64, 1, &p), ENOSPC, "0 buffers fit", "a third one");
+	refused(rashpa_pool_open(a, 0, 1, &p), EINVAL, "0 bytes", "buffers of nothing");
+	refused(rashpa_pool_open(a, 64, 0, &p), EINVAL, "0 buffers", "no buffers");
+	for (unsigned int i = 0; i < 4; i++) {
+		buffer[i] = rashpa_pool_take(p, 0);
+		wrong += !buffer[i] || (uintptr_t)buffer[i] % PAGE;
+	}
+	ok(!wrong, "four buffers, each at a page");
+	ok(!rashpa_pool_take(p, 0) && !rashpa_pool_take(p, SECOND / 100),
+	   "a fifth there is not, and nothing is allocated");
+	rashpa_pool_count(p, &c);
+	ok(c.buffers == 4 && !c.free && !c.low && c.empty == 2, "the pool counts that");
+	refused(rashpa_pool_give(p, (char *)buffer[0] + 64), EINVAL, "none of the pool", "the middle of a buffer");
+	refused(rashpa_pool_give(other, buffer[0]), EINVAL, "none of the pool", "another's buffer");
+	ok(!rashpa_pool_give(p, buffer[1]), "a buffer goes back");
+	refused(rashpa_pool_give(p, buffer[1]), EALREADY, "twice", "a buffer that is back");
+	ok(rashpa_pool_take(p, 0) == buffer[1], "and is taken again");
+	give_later = p;
+	later = buffer[2];
+	pthread_create(&thread, NULL, give_back, NULL);
+	ok(rashpa_pool_take(p, LIMIT_S * SECOND) == buffer[2], "who waits gets what comes back");
+	pthread_join(thread, NULL);
+	test_waiters(p, other);
+	rashpa_fabric_close(f);
+}
+
+static void test_options(void)
+{
+	struct rashpa_launch launch = { .rank = 2, .size = 2 };
+	struct rashpa_fabric_options o = { .transport = "shm", .launch = &alone, .cpu = -1 };
+	struct rashpa_fabric *f, *second;
+
+	o.transport = "pigeon";
+	refused(rashpa_fabric_open(&o, &f), EOPNOTSUPP, "pigeon", "a transport that is none");
+	ok(!rashpa_fabric_has("shm") && rashpa_fabric_has("pigeon"), "shm is there, others are not");
+	o.transport = "shm";
+	o.depth = 65;
+	refused(rashpa_fabric_open(&o, &f), EINVAL, "1 to 64", "a depth of 65");
+	o.depth = 0;
+	o.queue = 65537;
+	refused(rashpa_fabric_open(&o, &f), EINVAL, "65536", "a queue of 65537");
+	o.queue = 0;
+	o.poll = 3;
+	refused(rashpa_fabric_open(&o, &f), EINVAL, "poll", "another way to poll");
+	o.poll = 0;
+	o.launch = &launch;
+	refused(rashpa_fabric_open(&o, &f), EINVAL, "rank 2 of 2", "rank 2 of 2");
+	launch.size = RASHPA_FABRIC_PEERS + 1;
+	refused(rashpa_fabric_open(&o, &f), EINVAL, "1024", "1025 processes");
+	launch = (struct rashpa_launch) { .size = 2 };
+	snprintf(launch.job, sizeof(launch.job), "options-%d", getpid());
+	o.timeout_ms = 50;
+	ok(!rashpa_fabric_open(&o, &f), "one of two");
+	refused(rashpa_fabric_open(&o, &second), EADDRINUSE, "rank 0", "the same rank twice");
+	refused(rashpa_fabric_connect(f), ETIMEDOUT, "rank 1 of 2", "the other one does not come");
+	rashpa_fabric_close(f);
+	rashpa_fabric_close(NULL);
+}
+
+static void test_launch(void)
+{
+	struct rashpa_launch l;
+
+	refused(rashpa_launch_read(&l), ENOENT, "mpirun or srun", "nobody says who this is");
+	setenv("RASHPA_RANK", "1", 1);
+	refused(rashpa_launch_read(&l), EINVAL, "RASHPA_SIZE", "no number of processes");
+	setenv("RASHPA_SIZE", "0", 1);
+	refused(rashpa_launch_read(&l), EINVAL, "1 to 1024", "no processes");
+	setenv("RASHPA_SIZE", "4", 1);
+	refused(rashpa_launch_read(&l), EINVAL, "RASHPA_JOB", "no name");
+	setenv("RASHPA_JOB", "test", 1);
+	ok(!rashpa_launch_read(&l) && l.rank == 1 && l.size == 4 && !strcmp(l.job, "test"),
+	   "rank 1 of 4 by hand");
+	setenv("RASHPA_RANK", "-1", 1);
+	refused(rashpa_launch_read(&l), EINVAL, "-1", "rank -1");
+	setenv("RASHPA_RANK", "4", 1);
+	refused(rashpa_launch_read(&l), EINVAL, "0 to 3", "rank 4 of 4");
+	setenv("RASHPA_RANK", "1x", 1);
+	refused(rashpa_launch_read(&l), EINVAL, "1x", "rank 1x");
+	unsetenv("RASHPA_RANK");
+	setenv("SLURM_PROCID", "2", 1);
+	setenv("SLURM_STEP_NUM_TASKS", "3", 1);
+	setenv("SLURM_JOB_ID", "77", 1);
+	setenv("SLURM_STEP_ID", "0", 1);
+	ok(!rashpa_launch_read(&l) && l.rank == 2 && l.size == 3 && !strcmp(l.job, "77.0"),
+	   "rank 2 of 3 by Slurm");
+	setenv("OMPI_COMM_WORLD_RANK", "0", 1);
+	setenv("OMPI_COMM_WORLD_SIZE", "8", 1);
+	setenv("PMIX_NAMESPACE", "prterun-here-1@1", 1);
+	ok(!rashpa_launch_read(&l) && l.rank == 0 && l.size == 8 &&
+	   !strcmp(l.job, "prterun-here-1@1"), "rank 0 of 8 by mpirun");
+	for (const char * const *name = (const char * const []) { "SLURM_PROCID",
+		"OMPI_COMM_WORLD_RANK", "RASHPA_SIZE", "RASHPA_JOB", NULL }; *name; name++)
+		unsetenv(*name);
+}
+
+static void test_requests(void)
+{
+	struct rashpa_fabric *f = open_alone(2, 4);
+	struct rashpa_fabric_request r = { .length = 100 };
+	struct rashpa_queue_counts send, receive;
+	struct rashpa_fabric_event e[8];
+	struct rashpa_arena *a;
+	struct rashpa_pool *p = NULL;
+	char stranger[100];
+	int got, wrong = 0;
+
+	ok(!rashpa_arena_allocate(f, 1 << 20, &a) && !rashpa_pool_open(a, 4096, 16, &p), "memory");
+	r.pool = p;
+	r.buffer = rashpa_pool_take(p, 0);
+	r.peer = 1;
+	refused(rashpa_fabric_send(f, &r), EINVAL, "no peer 1", "a peer that is not there");
+	r.peer = 0;
+	r.tag = 1u << 31;
+	refused(rashpa_fabric_send(f, &r), EINVAL, "tag", "a tag that is too large");
+	r.tag = 0;
+	r.length = 4097;
+	refused(rashpa_fabric_send(f, &r), EINVAL, "4097", "more than the buffer");
+	r.pool = NULL;
+	r.length = UINT32_MAX;
+	refused(rashpa_fabric_send(f, &r), EINVAL, "above", "more than there can be");
+	r.length = 1 << 20;
+	r.buffer = (char *)rashpa_arena_base(a) + 1;
+	refused(rashpa_fabric_send(f, &r), EINVAL, "not in an arena", "a byte behind the arena");
+	r.buffer = stranger;
+	r.length = 100;
+	refused(rashpa_fabric_receive(f, &r), EINVAL, "bring", "memory that nobody brought");
+
+	/* a queue of four; nothing has begun */
+	r.buffer = rashpa_arena_base(a);
+	for (r.tag = 0; r.tag < 4; r.tag++)
+		wrong += rashpa_fabric_send(f, &r);
+	ok(!wrong, "four messages wait");
+	refused(rashpa_fabric_send(f, &r), EAGAIN, "full", "a fifth: back-pressure");
+	ok(!rashpa_fabric_connect(f), "it begins");
+	refused(rashpa_fabric_connect(f), EISCONN, "already", "it begins once");
+	refused(rashpa_arena_bring(f, stranger, 100, &a), EISCONN, "before", "memory afterwards");
+	ok(!rashpa_fabric_next(f, e, 8, SECOND / 50), "nothing is sent before there is room");
+	memset(r.buffer, 7, 100);
+	r.buffer = (char *)r.buffer + 8192;
+	r.length = 4096;
+	r.tag = 0;
+	for (unsigned int i = 0; i < 3; i++)
+		wrong += rashpa_fabric_receive(f, &r);
+	r.length = 99;
+	wrong += rashpa_fabric_receive(f, &r);
+	for (got = 0; got < 8;) {
+		const int n = rashpa_fabric_next(f, e + got, 8 - got, LIMIT_S * SECOND);
+
+		if (n <= 0)
+			break;
+		got += n;
+	}
+	ok(got == 8 && !wrong, "with room there are eight events");
+	for (int i = 0; i < got; i++) {
+		const bool last = e[i].request.tag == 3;
+
+		wrong += e[i].status != (last ? -EMSGSIZE : 0) || e[i].length != (last ? 0 : 100) ||
+			 e[i].received != (e[i].request.length != 100);
+	}
+	ok(!wrong, "the tag comes with the message, and one that is too long is told at both ends");
+	rashpa_fabric_count(f, 0, &send, &receive);
+	ok(send.posted == 4 && send.done == 4 && send.bytes == 300 && receive.posted == 4 &&
+	   receive.bytes == 300, "queues count");
+	rashpa_fabric_wake(f);
+	ok(!rashpa_fabric_next(f, e, 8, -1), "who waits for ever is woken in the end");
+	rashpa_fabric_close(f);
+}
+
+/* --- fairness: a transport that does all there is --- */
+
+static int fake_open(struct rashpa_fabric *f)
+{
+	f->launch = *f->options.launch;
+	return 0;
+}
+
+static int fake_connect(struct rashpa_fabric *f, uint64_t end)
+{
+	return f->connected && end ? 0 : -1;
+}
+
+static int fake_begin(struct queue *q, struct peer *peer, unsigned int slot)
+{
+	return q->flying > q->fabric->options.depth || peer->gone || slot > 63 ? -EIO : 0;
+}
+
+/* Once a round, the youngest first, as a network may find them. */
+static bool fake_poll(struct rashpa_fabric *f, struct peer *peer)
+{
+	struct queue *q = &peer->send, *r = &peer->receive;
+	const bool any = (q->flying || r->flying) && f;
+
+	while (q->flying)
+		queue_done(q, q->order[q->flying - 1], 0, 1, 0);
+	for (uint32_t i = r->flying; i--;)
+		queue_done(r, r->order[i], 0, 1, i);
+	return any;
+}
+
+static void fake_close(struct rashpa_fabric *f)
+{
+	f->asleep = NULL;
+}
+
+static void test_fairness(void)
+{
+	static const struct transport fake = {
+		.open = fake_open, .connect = fake_connect, .begin = fake_begin, .poll = fake_poll,
+		.close = fake_close,
+	};
+	const struct rashpa_launch launch = { .rank = 4, .size = 5 };
+	const struct rashpa_fabric_options o = {
+		.transport = "fake", .launch = &launch, .depth = 3, .queue = 300, .cpu = -1,
+	};
+	struct rashpa_fabric *f;
+	struct rashpa_fabric_request r = { .length = 1 };
+	struct rashpa_fabric_event e;
+	struct rashpa_arena *a;
+	uint32_t done[4] = {}, wrong = 0, total = 0;
+
+	ok(!fabric_open_with(&fake, &o, &f) && !rashpa_arena_allocate(f, PAGE, &a),
+	   "a transport of the test");
+	r.buffer = rashpa_arena_base(a);
+	/* peer 0 has most, and has it first */
+	for (r.peer = 0; r.peer < 4; r.peer++) {
+		for (unsigned int i = 0; i < (r.peer ? 60 : 300); i++)
+			wrong += rashpa_fabric_send(f, &r);
+	}
+	rashpa_fabric_connect(f);
+	while (total < 480 && rashpa_fabric_next(f, &e, 1, LIMIT_S * SECOND) == 1) {
+		done[e.request.peer]++;
+		total++;
+		/* as long as all have something, nobody is ahead by more than a round */
+		for (unsigned int i = 1; i < 4; i++)
+			wrong += done[i] < 60 && (done[0] > done[i] + 3 || done[i] > done[0] + 3);
+	}
+	ok(total == 480 && !wrong, "nobody is ahead by more than a round of the pipeline");
+	r.peer = 0;
+	for (r.context = &done[0]; r.context != &done[3]; r.context = (uint32_t *)r.context + 1)
+		wrong += rashpa_fabric_receive(f, &r);
+	for (total = 0; total < 3; total++)
+		wrong += rashpa_fabric_next(f, &e, 1, LIMIT_S * SECOND) != 1 ||
+			 e.request.context != &done[total];
+	ok(!wrong, "messages are told in their order, however they are found");
+	rashpa_fabric_close(f);
+}
+
+/* --- several processes --- */
+
+struct part {
+	uint32_t rank, size;
+	uint32_t depth, queue, messages;
+	bool brought;
+	struct rashpa_launch launch;
+	struct rashpa_fabric *f;
+	struct rashpa_arena *a;
+};
+
+static int open_part(struct part *t, uint64_t bytes)
+{
+	const struct rashpa_fabric_options o = {
+		.transport = "shm", .launch = &t->launch, .depth = t->depth, .queue = t->queue,
+		.cpu = -1,
+	};
+	int error = rashpa_fabric_open(&o, &t->f);
+
+	if (!error)
+		error = t->brought ? rashpa_arena_bring(t->f, malloc(bytes), bytes, &t->a) :
+				     rashpa_arena_allocate(t->f, bytes, &t->a);
+	if (error)
+		printf("# rank %u: %s\n", t->rank, rashpa_fabric_reason());
+	return error;
+}
+
+static int connect_part(struct part *t)
+{
+	const int error = rashpa_fabric_connect(t->f);
+
+	if (error)
+		printf("# rank %u: %s\n", t->rank, rashpa_fabric_reason());
+	return error;
+}
+
+/* Start so many, each in a process of its own. How many went well, and which were killed. */
+static unsigned int run(struct part *like, int (*body)(struct part *t), unsigned int *killed)
+{
+	static unsigned int runs;
+	unsigned int good = 0;
+	int status;
+
+	snprintf(like->launch.job, sizeof(like->launch.job), "selftest-%d-%u", getpid(), runs++);
+	like->launch.size = like->size;
+	fflush(stdout);
+	for (uint32_t i = 0; i < like->size; i++) {
+		if (!fork()) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			alarm(LIMIT_S);
+			like->rank = i;
+			like->launch.rank = i;
+			status = body(like);
+			fflush(stdout);
+			_exit(status);
+		}
+	}
+	if (killed)
+		*killed = 0;
+	for (uint32_t i = 0; i < like->size && wait(&status) > 0; i++) {
+		good += WIFEXITED(status) && !WEXITSTATUS(status);
+		if (killed)
+			*killed += WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+	}
+	return good;
+}
+
+static uint32_t length_of(uint32_t from, uint32_t to, uint32_t i)
+{
+	return (from * 7919 + to * 104729 + i * 31) % 9000;
+}
+
+static uint8_t byte_of(uint32_t from, uint32_t to, uint32_t i)
+{
+	return from * 3 + to * 5 + i;
+}
+
+struct slot {
+	uint32_t peer, i;
+};
+
+static int post_message(struct part *t, struct rashpa_pool *pool, uint32_t peer, uint32_t i)
+{
+	struct rashpa_fabric_request r = {
+		.buffer = rashpa_pool_take(pool, -1), .pool = pool, .peer = peer, .tag = i,
+		.length = length_of(t->rank, peer, i),
+	};
+
+	memset(r.buffer, byte_of(t->rank, peer, i), r.length);
+	return rashpa_fabric_send(t->f, &r);
+}
+
+static int post_room(struct part *t, struct rashpa_pool *pool, uint32_t peer, void *buffer)
+{
+	struct rashpa_fabric_request r = {
+		.buffer = buffer ? buffer : rashpa_pool_take(pool, 0), .pool = pool, .peer = peer,
+		.length = 9000,
+	};
+
+	return rashpa_fabric_receive(t->f, &r);
+}
+
+static bool right(const struct part *t, const struct rashpa_fabric_event *e, uint32_t expected)
+{
+	const uint32_t from = e->request.peer;
+	const uint8_t *data = e->request.buffer;
+	const uint8_t want = byte_of(from, t->rank, expected);
+
+	if (e->status || e->request.tag != expected ||
+	    e->length != length_of(from, t->rank, expected))
+		return false;
+	for (uint32_t i = 0; i < e->length; i++) {
+		if (data[i] != want)
+			return false;
+	}
+	return true;
+}
+
+/* All send to all, themselves too, as fast as buffers come back. */
+static int everyone(struct part *t)
+{
+	const uint32_t room = t->queue < 16 ? t->queue : 16;
+	struct rashpa_pool *out[8], *in[8];
+	uint32_t sent[8] = {}, received[8] = {}, acknowledged = 0, left;
+	struct rashpa_fabric_event e[32];
+	int n, wrong = 0;
+
+	if (open_part(t, 16 << 20))
+		return 1;
+	for (uint32_t p = 0; p < t->size; p++) {
+		wrong |= rashpa_pool_open(t->a, 9000, room, &out[p]);
+		wrong |= rashpa_pool_open(t->a, 9000, room, &in[p]);
+		for (uint32_t i = 0; i < room; i++)
+			wrong |= post_room(t, in[p], p, NULL);
+	}
+	if (wrong || connect_part(t))
+		return 1;
+	for (uint32_t p = 0; p < t->size; p++) {
+		for (; sent[p] < room && sent[p] < t->messages; sent[p]++)
+			wrong |= post_message(t, out[p], p, sent[p]);
+	}
+	left = t->messages * t->size * 2;
+	while (left && !wrong) {
+		n = rashpa_fabric_next(t->f, e, 32, LIMIT_S * SECOND);
+		if (n <= 0)
+			break;
+		for (int i = 0; i < n; i++, left--) {
+			const uint32_t p = e[i].request.peer;
+
+			if (e[i].received) {
+				wrong |= !right(t, &e[i], received[p]++);
+				wrong |= received[p] + room <= t->messages &&
+					 post_room(t, in[p], p, e[i].request.buffer);
+				continue;
+			}
+			wrong |= e[i].status;
+			acknowledged++;
+			rashpa_pool_give(out[p], e[i].request.buffer);
+			if (sent[p] < t->messages)
+				wrong |= post_message(t, out[p], p, sent[p]++);
+		}
+	}
+	if (left || wrong)
+		printf("# rank %u: %u left, wrong %d: %s\n", t->rank, left, wrong,
+		       rashpa_fabric_reason());
+	rashpa_fabric_close(t->f);
+	return left || wrong || acknowledged != t->messages * t->size;
+}
+
+static void test_everyone(void)
+{
+	static const uint32_t sizes[] = { 2, 4, 8 }, depths[] = { 1, 8, 64 };
+
+	for (unsigned int i = 0; i < 3; i++) {
+		for (unsigned int j = 0; j < 3; j++) {
+			struct part t = {
+				.size = sizes[i], .depth = depths[j], .queue = 64, .messages = 500,
+			};
+
+			ok(run(&t, everyone, NULL) == t.size,
+			   "%u to %u processes, depth %u: each message is right, in order",
+			   t.size, t.size, t.depth);
+		}
+	}
+	for (unsigned int j = 0; j < 2; j++) {
+		struct part t = {
+			.size = 3, .depth = 8, .queue = 1 + 15 * j, .messages = 500,
+			.brought = true,
+		};
+		const unsigned int good = run(&t, everyone, NULL);
+
+		ok(good == t.size, "3 to 3, memory of their own, queues of %u", t.queue);
+	}
+}
+
+/* Rank 1 has no room for a while: rank 0 waits, and nothing is lost. */
+static int pressure(struct part *t)
+{
+	const struct rashpa_fabric_request go = { .length = 0 };
+	struct rashpa_fabric_request r = { .length = 64, .peer = !t->rank };
+	struct rashpa_fabric_event e;
+	uint32_t sent = 0, got = 0, wrong = 0;
+
+	if (open_part(t, 1 << 20))
+		return 1;
+	r.buffer = rashpa_arena_base(t->a);
+	if (t->rank) {
+		struct rashpa_fabric_request say = go;
+
+		if (connect_part(t))
+			return 1;
+		/* rank 0 says by a message that its queue is full; then there is room */
+		say = r;
+		wrong += !!rashpa_fabric_receive(t->f, &say);
+		while (got < t->queue + 1) {
+			if (rashpa_fabric_next(t->f, &e, 1, LIMIT_S * SECOND) != 1)
+				return 1;
+			wrong += e.status || e.request.tag != got++;
+			if (got < t->queue + 1)
+				wrong += !!rashpa_fabric_receive(t->f, &say);
+		}
+		/* and the word that all came */
+		wrong += !!rashpa_fabric_send(t->f, &say);
+		return rashpa_fabric_next(t->f, &e, 1, LIMIT_S * SECOND) != 1 || wrong;
+	}
+	for (; sent < t->queue; r.tag = ++sent)
+		wrong += !!rashpa_fabric_send(t->f, &r);
+	wrong += rashpa_fabric_send(t->f, &r) != -EAGAIN;
+	if (connect_part(t))
+		return 1;
+	if (rashpa_fabric_next(t->f, &e, 1, LIMIT_S * SECOND) != 1)
+		return 1;
+	wrong += !!rashpa_fabric_send(t->f, &r);	/* an event is taken: room for one more */
+	wrong += !!rashpa_fabric_receive(t->f, &r);
+	for (got = 1; got < t->queue + 2; got++) {
+		if (rashpa_fabric_next(t->f, &e, 1, LIMIT_S * SECOND) != 1)
+			return 1;
+		wrong += !!e.status;
+	}
+	return wrong;
+}
+
+/* Rank 1 dies with messages on their way in both directions. */
+static int die(struct part *t)
+{
+	struct rashpa_fabric_request r = { .length = 4096, .peer = !t->rank };
+	struct rashpa_fabric_event e;
+	unsigned int ended = 0;
+
+	if (open_part(t, 1 << 20) || connect_part(t))
+		return 1;
+	r.buffer = rashpa_arena_base(t->a);
+	for (r.tag = 0; r.tag < 10; r.tag++) {
+		if (rashpa_fabric_send(t->f, &r) || (r.tag < 5 && rashpa_fabric_receive(t->f, &r)))
+			return 1;
+	}
+	if (t->rank) {
+		/* some of it has come */
+		rashpa_fabric_next(t->f, &e, 1, LIMIT_S * SECOND);
+		kill(getpid(), SIGKILL);
+	}
+	while (ended < 15 && rashpa_fabric_next(t->f, &e, 1, LIMIT_S * SECOND) == 1)
+		ended++;
+	if (ended != 15 || (e.status && e.status != -EPIPE) || !rashpa_fabric_gone(t->f, 1) ||
+	    rashpa_fabric_send(t->f, &r) != -EPIPE)
+		return 1;
+	rashpa_fabric_close(t->f);
+	return 0;
+}
+
+/* Rank 1 writes what cannot be into what it shares with rank 0, in one of several ways. */
+static unsigned int mischief;
+
+static int lie(struct part *t)
+{
+	struct rashpa_fabric_request r = { .length = 4096, .peer = !t->rank };
+	const uint64_t one = 1;
+	struct shm_peer *l;
+	struct rashpa_fabric_event e = {};
+
+	if (open_part(t, 1 << 20))
+		return 1;
+	r.buffer = rashpa_arena_base(t->a);
+	if (!t->rank) {
+		/* before there can be a lie */
+		if (rashpa_fabric_receive(t->f, &r) || rashpa_fabric_send(t->f, &r) ||
+		    connect_part(t))
+			return 1;
+		return rashpa_fabric_next(t->f, &e, 1, LIMIT_S * SECOND) != 1 || !e.status;
+	}
+	if (connect_part(t))
+		return 1;
+	l = t->f->peer[0].link;
+	l->out->entry[0] = (struct shm_entry) { .length = 4096 };
+	switch (mischief) {
+	case 0:
+		l->out->entry[0].arena = 1;
+		break;
+	case 1:
+		l->out->entry[0].arena = UINT32_MAX;
+		break;
+	case 2:
+		l->out->entry[0].offset = (1 << 20) - 4095;
+		break;
+	case 3:
+		l->out->entry[0].offset = UINT64_MAX - 100;
+		break;
+	case 4:
+		l->out->entry[0].length = UINT32_MAX;
+		break;
+	case 5:	/* more was taken than there was */
+		atomic_store(&l->in->head, 1000);
+		break;
+	}
+	atomic_store(&l->out->tail, mischief == 5 ? 0 : mischief == 6 ? 65 : 1);
+	/* the other one may sleep; and until it has gone */
+	while (!rashpa_fabric_gone(t->f, 0)) {
+		if (write(l->bell, &one, sizeof(one)) != sizeof(one))
+			return 1;
+		rashpa_fabric_next(t->f, &e, 1, SECOND / 1000);
+	}
+	return 0;
+}
+
+static void test_peers(void)
+{
+	static const char * const lies[] = {
+		"an arena that is not there", "an arena without end", "more than the arena",
+		"an offset without end", "a length without end", "that more was taken than sent",
+		"more messages than the ring has",
+	};
+	unsigned int good = 0, killed;
+	struct part t = { .size = 2, .depth = 4, .queue = 32 };
+
+	ok(run(&t, pressure, NULL) == 2, "a full queue waits for room, and loses nothing");
+	for (unsigned int i = 0; i < 10; i++) {
+		good += run(&t, die, &killed) == 1;
+		good += killed == 1;
+	}
+	ok(good == 20, "kill -9 of a peer: all that was under way ends");
+	for (mischief = 0; mischief < 7; mischief++)
+		ok(run(&t, lie, NULL) == 2, "a peer that says %s is not believed", lies[mischief]);
+}
+
+int main(void)
+{
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	test_ring();
+	test_threads();
+	test_pool();
+	test_options();
+	test_launch();
+	test_requests();
+	test_fairness();
+	test_everyone();
+	test_peers();
+	printf("1..%u\n", tests);
+	return failures ? 1 : 0;
+}
