@@ -159,7 +159,8 @@ static const struct habit habits[] = {
 	  "boot with i915.force_probe=!ID xe.force_probe=ID (the PCI device id): xe gives it to boards" },
 	{ "nouveau", GPU_NOTE, "moves memory to the host's before a board gets it",
 	  "install NVIDIA's open kernel modules (Turing and newer)" },
-	{ "vfio-pci", GPU_NOTE, "is for virtual machines, or programs of their own: it gives no memory to boards",
+	{ "vfio-pci", GPU_NOTE,
+	  "is for virtual machines, or programs of their own: it gives no memory to boards",
 	  "rashpactl doctor in the virtual machine that has it" },
 };
 
