@@ -156,7 +156,7 @@ static const struct habit habits[] = {
 	{ "virtio_gpu", GPU_GIVES, "gives memory that its host has put into the BAR (blobs) to boards",
 	  NULL },
 	{ "i915", GPU_NOTE, "moves memory to the host's before a board gets it",
-	  "boot with i915.force_probe=!ID xe.force_probe=ID (the PCI device id): xe gives it to boards" },
+	  "boot with i915.force_probe=!ID xe.force_probe=ID (its PCI id): xe gives it to boards" },
 	{ "nouveau", GPU_NOTE, "moves memory to the host's before a board gets it",
 	  "install NVIDIA's open kernel modules (Turing and newer)" },
 	{ "vfio-pci", GPU_NOTE,
