@@ -2,6 +2,7 @@
 """Every telegram in every state of a detector's daemon, by the table in the schema; then what is no
 telegram, two managers, and processes that die. TAP. telegrams.py TOOLS SCHEMA
 """
+import contextlib
 import os
 import signal
 import socket
@@ -87,8 +88,6 @@ def gone(pid):
         return True
 
 
-fifo = f"{work}/fifo"
-os.mkfifo(fifo)
 silent = socket.create_server(("127.0.0.1", 0))  # takes links, and says nothing
 nowhere = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 nowhere.bind(("127.0.0.1", 0))
@@ -146,7 +145,8 @@ class Rig:
     def hold(self):
         self.stopped = children(self.process)
         for pid in self.stopped:
-            os.kill(pid, signal.SIGSTOP)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGSTOP)
 
     def stop(self):
         """The answer to stop, of whatever it does; and what became of what was asked for before."""
@@ -161,7 +161,7 @@ class Rig:
     def reset(self):
         """Idle, whatever it was."""
         for pid in self.stopped:
-            if not gone(pid):
+            with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         self.stopped = []
         silent.settimeout(0)
@@ -170,19 +170,24 @@ class Rig:
                 silent.accept()[0].close()
         except BlockingIOError:
             pass
-        with open(fifo, "r+b", buffering=0) as wakes:
-            wakes.write(b"none")
-            wait_for(lambda: not self.state().endswith("ing") or self.state() == "running")
+        wait_for(lambda: not self.state().endswith("ing") or self.state() == "running")
         if self.state() in ("running", "paused", "armed"):
             self.must("<stop/>")
         if self.state() != "idle":
             self.must("<reset/>")
 
+    def configure_slowly(self):
+        """The program is stopped before it has looked at its settings; it may be faster than we."""
+        while not self.stopped or self.state() != "configuring":
+            self.reset()
+            self.leader.send(configure())
+            wait_for(lambda: self.state() != "idle")
+            self.hold()
+
     def reach(self, state):
         self.reset()
         if state == "configuring":
-            self.leader.send(configure(SETTINGS + "<geometry>8x8</geometry>").replace(
-                "<transport>", f"<dataset>{fifo}</dataset><transport>", 1))
+            self.configure_slowly()
         elif state == "arming":
             self.must(configure("<transport>udp</transport>"
                                 f"<to>127.0.0.1:{silent.getsockname()[1]}</to>"))
@@ -201,7 +206,9 @@ class Rig:
         if state == "ended":
             self.must("<stop/>")
         if not wait_for(lambda: self.state() == state):
-            raise RuntimeError(f"{state} is not reached, but {self.state()}")
+            self.leader.ask("<get-status/>")
+            said = [ET.tostring(e, "unicode") for e in self.leader.unasked]
+            raise RuntimeError(f"{state} is not reached, but {self.state()}: {said[-4:]}")
 
     def end(self):
         self.reset()
