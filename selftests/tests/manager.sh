@@ -387,7 +387,7 @@ by udp 127.0.0.1:5001
 taken_over udp
 # so few receives that what may come unseen does not take all slots; on a busy machine packets are lost
 by_rdma() {
-	experiment "$1" "<service>rc</service>$2" "<receives>512</receives>"
+	experiment "$1" "<service>rc</service>$2" "<service>rc</service><receives>512</receives>"
 	there
 }
 remu_there() { exec ip netns exec a remu --device rxa "$@"; }
