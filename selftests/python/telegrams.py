@@ -154,7 +154,8 @@ class Rig:
         number = self.leader.send("<stop/>")
         wait_for(lambda: self.state() in ("stopping", "ended"))
         for pid in self.stopped:
-            os.kill(pid, signal.SIGCONT)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
         answer = self.leader.answer(number)
         return answer, [e.get("code") for e in self.leader.unasked if kind(e) == "error"]
 
