@@ -3,6 +3,7 @@
 # Frames go from the board into memory of the lab's GPU, peer to peer, and shaders process them there:
 # real ones of a JUNGFRAU, dark images, a veto; what happens to a receiver that is killed.
 . "$(dirname "$0")/../lib/shell.sh"
+. "$(dirname "$0")/../lib/pipeline.sh"
 
 ((${RASHPA_GPUS:-0})) || { skip "frames in memory of a GPU" "no GPU in this guest (lab run --gpu)"; finish; }
 have_fpga || { skip "frames in memory of a GPU" "no software FPGA in this guest"; finish; }
@@ -13,48 +14,23 @@ ok $? "the GPU has a render node" || finish
 export VK_DRIVER_FILES=/usr/share/vulkan/icd.d/virtio_icd.json RASHPA_RUN=$work
 policy=/sys/module/rashpa/parameters/p2p_bridge
 echo allow >"$policy"
-rashpactl buffer create frames 64M >/dev/null
+buffer=frames
+rashpactl buffer create "$buffer" 64M >/dev/null
 ok $? "buffer"
-float=$((1024 * 512 * 4)) # bytes of a processed image
 
-# start DATASET OPTION...: in the background
-start() {
-	local dataset=$1
-	shift
-	remu --buffer frames --fpga "$fpga" --dataset "$dataset" --timeout 60 "$@" >"$work/remu.out" 2>&1 &
-	remu=$!
-}
-attach() { # PIPELINE OPTION...: in the background
-	local pipeline=$1
-	shift
-	romulu --buffer frames --timeout 60 --json="$work/romulu.json" --pipeline "$pipeline" "$@" \
-		>"$work/out" 2>&1 &
-	romulu=$!
-}
+offered() { [[ -S $work/gpu ]] || gone "$romulu"; }
 # on_gpu PIPELINE [SIZE [OPTION...]]: the same with memory of the GPU, until that is offered
 on_gpu() {
 	local pipeline=$1
 	rm -f "$work/gpu"
 	attach "$pipeline" --engine vulkan --offer "gpu${2+:$2}" "${@:3}"
-	until [[ -S $work/gpu ]] || ! readlink "/proc/$romulu/exe" >/dev/null; do :; done
-}
-both() { # STATUS NAME: the detector ends well, the receiver as expected
-	wait "$romulu"
-	is "$2" $? "$1" || sed 's/^/# /' "$work/out"
-	wait "$remu"
-	ok $? "$2: the detector ends" || sed 's/^/# /' "$work/remu.out"
+	wait_for 60 offered
 }
 says() { jq -c "$1" "$work/romulu.json"; }
 
 # --- real frames
 if [[ -d ${RASHPA_DATA-}/jungfrau ]]; then
-	data=$RASHPA_DATA/jungfrau
-	cat >"$work/photons.json" <<-END
-		{"pretreat": {"detector": "jungfrau",
-			"pedestal": ["$data/pedestal_g0.bin.zst", "$data/pedestal_g1.bin.zst", "$data/pedestal_g2.bin.zst"],
-			"gain": ["$data/gain_g0.bin.zst", "$data/gain_g1.bin.zst", "$data/gain_g2.bin.zst"]},
-		 "sinks": {"raw": {"file": "photons.f32", "overwrite": true}}}
-	END
+	real_frames
 	on_gpu "$work/photons.json" 8M
 	start "$data" --images 10 --bunch 1 --slots 4 --payload gpu
 	both 0 "ten real frames"
@@ -63,20 +39,7 @@ if [[ -d ${RASHPA_DATA-}/jungfrau ]]; then
 	path=bridge
 	[[ $RASHPA_IOMMU == on ]] || ! lspci -n | grep -q 104c:8233 || path=peer
 	is "the path" "$(says '.map.class // .class')" "\"$path\""
-	python3 -B - "$work/photons.f32" "$data" >"$work/err" 2>&1 <<-END
-		import subprocess, sys
-		import numpy as np
-		got = np.fromfile(sys.argv[1], "<f4").reshape(10, 512, 1024)
-		for i, image in enumerate(got):
-		    right = subprocess.run(["zstd", "-dc", f"{sys.argv[2]}/photons{i}.bin.zst"], check=True,
-		                           capture_output=True).stdout
-		    right = np.frombuffer(right, "<f4").reshape(512, 1024)
-		    unknown = right == 32678
-		    assert (np.isnan(image) == unknown).all(), i
-		    worst = np.abs(image - right)[~unknown].max()
-		    assert worst < 1e-3, (i, worst)
-	END
-	ok $? "the file has the expected photons, within 1e-3" || sed 's/^/# /' "$work/err"
+	right "the file has the expected photons, within 1e-3"
 else
 	skip "ten real frames" "there is no RASHPA_DATA/jungfrau"
 fi

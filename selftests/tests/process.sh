@@ -3,32 +3,13 @@
 # romulu processes a stream: raw frames of a JUNGFRAU become photons; what is written, and what happens
 # to a receiver that is killed, that cannot write, or that is told nonsense.
 . "$(dirname "$0")/../lib/shell.sh"
+. "$(dirname "$0")/../lib/pipeline.sh"
 
 have_fpga || { skip "process" "no software FPGA in this guest"; finish; }
-rashpactl buffer create process 64M >/dev/null
+buffer=process
+rashpactl buffer create "$buffer" 64M >/dev/null
 ok $? "buffer"
-float=$((1024 * 512 * 4)) # bytes of a processed image
 
-# start DATASET OPTION...: in the background
-start() {
-	local dataset=$1
-	shift
-	remu --buffer process --fpga "$fpga" --dataset "$dataset" --timeout 60 "$@" >"$work/remu.out" 2>&1 &
-	remu=$!
-}
-attach() { # PIPELINE OPTION...: in the background
-	local pipeline=$1
-	shift
-	romulu --buffer process --timeout 60 --json="$work/romulu.json" --pipeline "$pipeline" "$@" \
-		>"$work/out" 2>&1 &
-	romulu=$!
-}
-both() { # STATUS NAME: the detector ends well, the receiver as expected
-	wait "$romulu"
-	is "$2" $? "$1" || sed 's/^/# /' "$work/out"
-	wait "$remu"
-	ok $? "$2: the detector ends" || sed 's/^/# /' "$work/remu.out"
-}
 says() { jq -c ".processing | $1" "$work/romulu.json"; }
 
 # --- a board that processes, beside the one that streams
@@ -44,35 +25,12 @@ fi
 
 # --- real frames
 if [[ -d ${RASHPA_DATA-}/jungfrau ]]; then
-	data=$RASHPA_DATA/jungfrau
-	cat >"$work/photons.json" <<-END
-		{"pretreat": {"detector": "jungfrau",
-			"pedestal": ["$data/pedestal_g0.bin.zst", "$data/pedestal_g1.bin.zst", "$data/pedestal_g2.bin.zst"],
-			"gain": ["$data/gain_g0.bin.zst", "$data/gain_g1.bin.zst", "$data/gain_g2.bin.zst"]},
-		 "sinks": {"raw": {"file": "photons.f32", "overwrite": true}}}
-	END
+	real_frames
 	start "$data" --images 10 --bunch 2
 	attach "$work/photons.json"
 	both 0 "ten real frames"
 	is "all are processed, and written" "$(says '[.images, .vetoed, .lost, .sinks[0].images]') $(stat -c %s "$work/photons.f32")" \
 		"[10,0,0,10] $((10 * float))"
-	cat >"$work/photons.py" <<-END
-		import subprocess, sys
-		import numpy as np
-		got = np.fromfile(sys.argv[1], "<f4").reshape(10, 512, 1024)
-		for i, image in enumerate(got):
-		    right = subprocess.run(["zstd", "-dc", f"{sys.argv[2]}/photons{i}.bin.zst"], check=True,
-		                           capture_output=True).stdout
-		    right = np.frombuffer(right, "<f4").reshape(512, 1024)
-		    unknown = right == 32678
-		    assert (np.isnan(image) == unknown).all(), i
-		    worst = np.abs(image - right)[~unknown].max()
-		    assert worst < 1e-3, (i, worst)
-	END
-	right() { # NAME: the file has what it has to have
-		python3 -B "$work/photons.py" "$work/photons.f32" "$data" >"$work/err" 2>&1
-		ok $? "$1" || sed 's/^/# /' "$work/err"
-	}
 	right "the file has the expected photons, within 1e-3"
 	if [[ $other ]]; then
 		start "$data" --images 10 --bunch 2
@@ -165,8 +123,9 @@ if [[ $other ]]; then
 
 	# from board to board: no image passes the host's memory
 	export RASHPA_RUN=$work
+	has_offered() { [[ -S $work/board ]] || gone "$romulu"; }
 	offered() { # romulu listens, or has ended
-		until [[ -S $work/board ]] || gone "$romulu"; do :; done
+		wait_for 60 has_offered
 	}
 	policy=/sys/module/rashpa/parameters/p2p_bridge
 	before=$(cat "$policy")

@@ -22,7 +22,7 @@ struct held {
 
 struct readout {
 	struct sources *sources;
-	struct message *todo;	/* most of them */
+	struct message *queue;	/* assignments; most of them */
 	uint32_t first, n;
 	struct held *held;	/* one a buffer */
 	uint8_t *packing;	/* the message of the first one, as far as it is */
@@ -41,10 +41,10 @@ int readout_open(struct build *b)
 	if (!r)
 		return fail("no memory");
 	b->readout = r;
-	r->todo = calloc(b->most, sizeof(*r->todo));
+	r->queue = calloc(b->most, sizeof(*r->queue));
 	r->held = calloc(b->o->pool, sizeof(*r->held));
 	r->next = calloc(b->o->sources, sizeof(*r->next));
-	if (!r->todo || !r->held || !r->next)
+	if (!r->queue || !r->held || !r->next)
 		return fail("no memory");
 	return sources_open(b->o, readout_index(b->rank), &r->sources);
 }
@@ -56,7 +56,7 @@ void readout_close(struct build *b)
 	if (!r)
 		return;
 	sources_close(r->sources);
-	free(r->todo);
+	free(r->queue);
 	free(r->held);
 	free(r->next);
 	free(r);
@@ -131,7 +131,7 @@ static int assigned(struct build *b, struct readout *r, const struct message *m)
 	if (r->n == b->most || !m->events || m->events > b->o->block || !is_builder(b, m->builder))
 		return fail("rank %u: an assignment of %u events to rank %u cannot be", b->rank,
 			    m->events, m->builder);
-	r->todo[(r->first + r->n++) % b->most] = *m;
+	r->queue[(r->first + r->n++) % b->most] = *m;
 	return 0;
 }
 
@@ -144,7 +144,7 @@ static int assigned_again(struct build *b, struct readout *r, const struct messa
 	if (!is_builder(b, m->builder))
 		return fail("rank %u: rank %u is no builder", b->rank, m->builder);
 	for (uint32_t i = 0; i < r->n; i++) {
-		struct message *t = &r->todo[(r->first + i) % b->most];
+		struct message *t = &r->queue[(r->first + i) % b->most];
 
 		if (t->block != m->instead)
 			continue;
@@ -287,7 +287,7 @@ static int send_packed(struct build *b, struct readout *r)
 	struct message *m = (struct message *)r->packing;
 	struct held *h = of_buffer(b, NULL);
 
-	*m = r->todo[r->first];
+	*m = r->queue[r->first];
 	m->kind = KIND_DATA;
 	m->from = b->rank;
 	m->bytes = r->at - sizeof(*m);
@@ -328,7 +328,7 @@ int readout_turn(struct build *b)
 	while (!result && r->n) {
 		if (!r->packing && !begin(b, r))
 			break;
-		n = pack(b, r, &r->todo[r->first]);
+		n = pack(b, r, &r->queue[r->first]);
 		if (n <= 0)
 			return -n;
 		result = send_packed(b, r);

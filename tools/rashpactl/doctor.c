@@ -448,14 +448,14 @@ static void check_gpus(struct doctor *d)
 	};
 	struct gpu gpu[GPUS_MOST];
 	const unsigned int n = gpus_look(gpu, GPUS_MOST, "");
+	const bool p2pdma = !n || kernel_config("CONFIG_PCI_P2PDMA") != 'n';
 
 	for (unsigned int i = 0; i < n && i < GPUS_MOST; i++) {
 		enum gpu_verdict verdict;
 		const char *remedy;
 		char text[512];
 
-		verdict = gpu_judge(&gpu[i], kernel_config("CONFIG_PCI_P2PDMA") != 'n', text,
-				    sizeof(text), &remedy);
+		verdict = gpu_judge(&gpu[i], p2pdma, text, sizeof(text), &remedy);
 		found(d, "gpu", verdicts_of[verdict], remedy, "%s", text);
 		if (!strcmp(gpu[i].driver, "nvidia") && !gpu[i].windows)
 			found(d, "gpu", NOTE,
