@@ -130,9 +130,10 @@ cable() {
 	machine sender && machine router && machine taker && cable "$sender" 1 9000 && cable "$taker" 2 1500 &&
 		at "$router" sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1
 	ok $? "a router between 9000 and 1500 bytes"
-	at "$sender" remu --daemon "unix:$work/far" --dataset generate:2 --split 1 >"$work/far.log" 2>&1 &
+	# not by at(): the process to be ended is then a shell, and the daemon stays
+	nsenter -t "$sender" -n remu --daemon "unix:$work/far" --dataset generate:2 --split 1 >"$work/far.log" 2>&1 &
 	pids+=($!)
-	at "$taker" romulu --daemon "unix:$work/near" >"$work/near.log" 2>&1 &
+	nsenter -t "$taker" -n romulu --daemon "unix:$work/near" >"$work/near.log" 2>&1 &
 	pids+=($!)
 	wait_for 60 test -S "$work/far" && wait_for 60 test -S "$work/near"
 	ok $? "daemons at both ends of it"
