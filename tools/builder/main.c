@@ -31,7 +31,7 @@ static const struct argp_option options[] = {
 	{ "device", OPT_DEVICE, "NAME", 0, "verbs: RDMA device (default: the first that can)", 1 },
 	{ "depth", OPT_DEPTH, "N", 0, "messages of a queue under way, 1 to 64 (default 8)", 1 },
 	{ "poll", OPT_POLL, "test|testsome|testall", 0, "mpi: how it looks (default testsome)", 1 },
-	{ "buffered", OPT_BUFFERED, NULL, 0, "mpi: let it keep messages: memory grows", 1 },
+	{ "buffered", OPT_BUFFERED, NULL, 0, "mpi: let it keep messages: memory may grow", 1 },
 	{ "buffer", OPT_BUFFER, "NAME", 0,
 	  "rank N uses the named buffer NAMEN (default: ordinary memory)", 1 },
 	{ "cpu", OPT_CPU, "N", 0, "processor of the transport's thread", 1 },

@@ -84,7 +84,7 @@ static int mpi_open(struct rashpa_fabric *f)
 		return fabric_fail(EOPNOTSUPP, "this MPI has tags below %#x only",
 				   RASHPA_FABRIC_TAG);
 	f->launch = (struct rashpa_launch) { .rank = rank, .size = size };
-	/* one that is buffered ends before anybody has room for it: memory grows */
+	/* one that is buffered ends before anybody has room for it: memory may grow */
 	m->begin_send = f->options.flags & RASHPA_FABRIC_BUFFERED ? MPI_Isend : MPI_Issend;
 	return 0;
 }

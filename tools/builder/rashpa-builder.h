@@ -72,7 +72,7 @@ enum rashpa_fabric_poll {
 	RASHPA_FABRIC_TESTALL = 2,	/* all of a queue, or none */
 };
 
-/** RASHPA_FABRIC_BUFFERED - "mpi" may keep what it sends: memory then grows without a limit */
+/** RASHPA_FABRIC_BUFFERED - "mpi" may keep what it sends: memory may then grow without a limit */
 #define RASHPA_FABRIC_BUFFERED	(1u << 0)
 
 /**
