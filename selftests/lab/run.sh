@@ -106,7 +106,7 @@ start_fpga() {
 	"${start[@]}" --socket "$socket" --control "$JOB/fpga$i.control" \
 		--log "${LOG%.log}-fpga$i.log" "${FPGA_OPTIONS[@]}" </dev/null &
 	FPGA_PID[i]=$!
-	for ((n = 0; n < 100; n++)); do
+	for ((n = 0; n < 500; n++)); do # a guest that asked waits for 30 s
 		[[ -S $socket ]] && return
 		kill -0 "${FPGA_PID[i]}" 2>/dev/null || break
 		sleep 0.05

@@ -125,22 +125,17 @@ void measure_rate(struct latency *l, unsigned int i)
 #define OVERLOAD_DEPTH	16
 #define OVERLOAD_STACKS	10000
 #define OVERLOAD_RATE	20000.0
-#define OVERLOAD_PAUSE	2000000		/* ns of the consumer, for each time it looks */
-
-static void pause_ns(long ns)
-{
-	const struct timespec t = { .tv_nsec = ns };
-
-	nanosleep(&t, NULL);
-}
+#define OVERLOAD_LOOKS	8		/* times that the consumer looks meanwhile */
+#define OVERLOAD_QUIET	50		/* ms without a record: all are here */
+#define OVERLOAD_MARK	5000		/* ms for a single one, however slow the machine is */
 
 /* All records that are there, and that come within a moment. */
-static uint64_t drain(struct path *p)
+static uint64_t drain(struct path *p, int ms)
 {
 	struct pollfd ready = { .fd = p->channel, .events = POLLIN };
 	uint64_t all = 0;
 
-	while (poll(&ready, 1, 50) > 0 && ready.revents & POLLIN && going_on())
+	while (poll(&ready, 1, ms) > 0 && ready.revents & POLLIN && going_on())
 		all += p->kind->wait(p);
 	return all;
 }
@@ -148,29 +143,42 @@ static uint64_t drain(struct path *p)
 /* One event when all is quiet: its record has the driver's counts up to here. */
 static uint64_t mark(struct path *p)
 {
+	const uint64_t sequence = p->last.sequence;
+	const uint64_t end = now_ns() + OVERLOAD_MARK * 1000000ULL;
 	const struct run run = {
 		.mode = p->kind->mode | RFPGA_MODE_LOCK | RFPGA_MODE_FREERUN,
 		.bytes = LATENCY_BYTES, .stacks = 1,
 	};
+	uint64_t all = 0;
 
 	board_start(p->board, &run);
-	return drain(p);
+	while (p->last.sequence == sequence && now_ns() < end && going_on())
+		all += drain(p, OVERLOAD_QUIET);
+	return all;
 }
 
+/*
+ * The consumer looks a few times only, so that its queue is full each time, however few interrupts
+ * this machine takes in a second.
+ */
 static uint64_t flood(struct path *p)
 {
 	const struct run run = {
 		.mode = p->kind->mode | RFPGA_MODE_LOCK | RFPGA_MODE_FREERUN,
 		.bytes = LATENCY_BYTES, .stacks = OVERLOAD_STACKS, .period = NS / OVERLOAD_RATE,
 	};
-	uint64_t all = 0;
+	const struct timespec pause = { .tv_nsec = 2000000 };
+	uint64_t all = 0, written, next = 0;
 
 	board_start(p->board, &run);
-	while (board_stacks(p->board) < run.stacks && going_on()) {
-		pause_ns(OVERLOAD_PAUSE);
-		all += p->kind->wait(p);
+	while ((written = board_stacks(p->board)) < run.stacks && going_on()) {
+		nanosleep(&pause, NULL);
+		if (written < next)
+			continue;
+		next += OVERLOAD_STACKS / OVERLOAD_LOOKS;
+		all += drain(p, 0);
 	}
-	return all + drain(p);
+	return all + drain(p, OVERLOAD_QUIET);
 }
 
 static uint64_t interrupts(const struct path *p)
@@ -196,6 +204,7 @@ void measure_overload(struct latency *l, unsigned int i)
 	if (!has_records(p))
 		return;
 	p->depth = OVERLOAD_DEPTH;
+	p->last = (struct rashpa_event){};
 	if (path_open(p, why)) {
 		report_leave_out(l->report, p->kind->name, "overload: %s", why);
 		return;
