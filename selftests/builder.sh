@@ -9,9 +9,8 @@ set -uo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib/by-hand.sh
 . "$(dirname "$0")/lib/by-hand.sh"
 PATH=$PWD/${RASHPA_TOOLS:-build/tools}:$PATH
-# Open MPI refuses root, binds to processors, and looks for networks
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_mpi_yield_when_idle=1
-export OMPI_MCA_pml=ob1 OMPI_MCA_btl=self,sm PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe
+# shellcheck source-path=SCRIPTDIR source=lib/mpi.sh
+. "$(dirname "$0")/lib/mpi.sh"
 
 # parallel N ARGUMENT...: rank 0 writes to standard output; the worst status of all
 parallel() {

@@ -25,6 +25,9 @@ struct options {
 	bool one_buffer, verify;
 	uint64_t messages;	/* of each pair, 0: as long as seconds last */
 	double seconds, interval;
+	bool one_size;		/* size was given */
+	uint32_t rounds;
+	const char *way;	/* of burst, NULL: all */
 	/* events */
 	uint32_t readouts;	/* 0: half of the processes */
 	bool folded, hold;
@@ -46,6 +49,23 @@ int fail_fabric(const struct rashpa_fabric *fabric, int error, const char *what)
 
 int traffic(struct rashpa_fabric *fabric, const struct options *options, const volatile bool *stop);
 int build(struct rashpa_fabric *fabric, const struct options *options, const volatile bool *stop);
+#ifdef BUILDER_NO_MPI
+static inline int burst(const struct options *options, const volatile bool *stop)
+{
+	(void)options;
+	(void)stop;
+	return -1;	/* refused before */
+}
+
+static inline bool burst_way(const char *name)
+{
+	return name;
+}
+#else
+/* Is there such a way? */
+bool burst_way(const char *name);
+int burst(const struct options *options, const volatile bool *stop);
+#endif
 
 /* What each rank says of itself, for rank 0 to print: 0 or an exit code. */
 int report_traffic(const struct options *options, struct json_object *ranks);

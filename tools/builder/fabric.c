@@ -271,6 +271,26 @@ static void *serve(void *arg)
 	return NULL;
 }
 
+/* Without a thread: until there is an event, or the time is over. */
+static void drive(struct rashpa_fabric *f, int64_t timeout_ns)
+{
+	const uint64_t end = timeout_ns > 0 ? fabric_now() + timeout_ns : 0;
+	uint32_t looks = 0;
+
+	do {
+		const bool any = round_of(f, f->turn++ % f->launch.size);
+
+		count(&f->rounds, 1);
+		count(&f->idle, !any);
+		if (ring_fill(&f->events) || !timeout_ns)
+			break;
+		looks = any ? 0 : looks + 1;
+		if (looks > LOOKS)
+			sched_yield();
+	} while (!atomic_load_explicit(&f->event_bell.over, memory_order_relaxed) &&
+		 (timeout_ns < 0 || looks <= LOOKS || fabric_now() < end));
+}
+
 static void rouse(struct rashpa_fabric *f)
 {
 	if (f->running && f->transport->wake && atomic_fetch_or(f->asleep, 0))
@@ -338,6 +358,10 @@ int rashpa_fabric_next(struct rashpa_fabric *f, struct rashpa_fabric_event *even
 {
 	uint32_t number, found = 0;
 
+	if (f->running && !f->threaded) {
+		drive(f, timeout_ns);
+		timeout_ns = 0;
+	}
 	while (found < n && (found ? ring_pop(&f->events, &number) :
 				     ring_wait(&f->events, &number, timeout_ns))) {
 		struct queue *q = queue_of(f, number);
@@ -375,7 +399,7 @@ static int check_options(struct rashpa_fabric *f)
 				   RASHPA_FABRIC_DEPTH, o->depth);
 	if (o->queue > 65536)
 		return fabric_fail(EINVAL, "a queue has 1 to 65536 requests, not %u", o->queue);
-	if (o->poll > RASHPA_FABRIC_TESTALL || o->flags & ~RASHPA_FABRIC_BUFFERED)
+	if (o->poll > RASHPA_FABRIC_WAITALL || o->flags & ~(RASHPA_FABRIC_BUFFERED | RASHPA_FABRIC_DRIVEN))
 		return fabric_fail(EINVAL, "there is no such way to poll");
 	if (o->device)
 		snprintf(f->device, sizeof(f->device), "%s", o->device);
@@ -395,10 +419,12 @@ static int check_launch(const struct rashpa_launch *l)
 static int open_peers(struct rashpa_fabric *f)
 {
 	const uint32_t queue = f->options.queue, size = f->launch.size;
+	/* without a thread nobody is waited for */
+	struct bell *bell = f->options.flags & RASHPA_FABRIC_DRIVEN ? NULL : &f->event_bell;
 	int error = 0;
 
 	f->peer = fabric_memory(size, sizeof(*f->peer));
-	if (!f->peer || ring_open(&f->events, size * 2 * queue, &f->event_bell))
+	if (!f->peer || ring_open(&f->events, size * 2 * queue, bell))
 		return fabric_fail(ENOMEM, "no memory");
 	for (uint32_t i = 0; i < size && !error; i++) {
 		f->peer[i].rank = i;
@@ -452,15 +478,18 @@ static int start(struct rashpa_fabric *f)
 	cpu_set_t set;
 	int error;
 
+	f->running = true;
+	if (f->options.flags & RASHPA_FABRIC_DRIVEN)
+		return 0;
 	pthread_attr_init(&attr);
 	if (cpu >= 0 && cpu < CPU_SETSIZE) {
 		CPU_ZERO(&set);
 		CPU_SET(cpu, &set);
 		pthread_attr_setaffinity_np(&attr, sizeof(set), &set);
 	}
-	f->running = true;
 	error = pthread_create(&f->thread, &attr, serve, f);
 	pthread_attr_destroy(&attr);
+	f->threaded = !error;
 	if (error) {
 		f->running = false;
 		return fabric_fail(error, "no thread on processor %d: %s", cpu, strerror(error));
@@ -485,7 +514,7 @@ void rashpa_fabric_close(struct rashpa_fabric *f)
 	if (!f)
 		return;
 	atomic_store(&f->stop, true);
-	if (f->running) {
+	if (f->threaded) {
 		if (f->transport->wake)
 			f->transport->wake(f);
 		pthread_join(f->thread, NULL);
@@ -545,7 +574,7 @@ void rashpa_fabric_total(const struct rashpa_fabric *f, struct rashpa_fabric_cou
 	struct timespec cpu = {};
 	clockid_t clock;
 
-	if (f->running && !pthread_getcpuclockid(f->thread, &clock))
+	if (f->threaded && !pthread_getcpuclockid(f->thread, &clock))
 		clock_gettime(clock, &cpu);
 	*counts = (struct rashpa_fabric_counts) {
 		.rounds = atomic_load_explicit(&f->rounds, memory_order_relaxed),

@@ -104,7 +104,8 @@ struct rashpa_fabric {
 	struct ring events;
 	struct bell event_bell;
 	pthread_t thread;
-	bool connected, running;
+	bool connected, running, threaded;
+	uint32_t turn;		/* without a thread: peer that is first in the next round */
 	_Atomic bool stop;
 	_Atomic uint32_t own_asleep;
 	_Atomic uint32_t *asleep;	/* 1: who posts has to wake the thread */

@@ -19,7 +19,7 @@ enum {
 	OPT_SIZE, OPT_JITTER, OPT_BUFFERS, OPT_ONE_BUFFER, OPT_VERIFY, OPT_MESSAGES, OPT_SECONDS,
 	OPT_INTERVAL, OPT_READOUTS, OPT_FOLDED, OPT_HOLD, OPT_EVENTS, OPT_RATE, OPT_BLOCK,
 	OPT_CREDIT, OPT_POOL, OPT_SOURCES, OPT_FRAGMENT, OPT_FILES, OPT_FAULT,
-	OPT_FROM, OPT_TO, OPT_GEOMETRY,
+	OPT_FROM, OPT_TO, OPT_GEOMETRY, OPT_ROUNDS, OPT_WAY,
 };
 
 static const struct argp_option options[] = {
@@ -37,7 +37,8 @@ static const struct argp_option options[] = {
 	{ "cpu", OPT_CPU, "N", 0, "processor of the transport's thread", 1 },
 	{ "jitter", OPT_JITTER, "PERCENT", 0, "sizes vary by so much, 0 to 100 (default 0)", 1 },
 	{ NULL, 0, NULL, 0, "nton, nxn:", 2 },
-	{ "size", OPT_SIZE, "SIZE", 0, "of messages (default 64K)", 2 },
+	{ "size", OPT_SIZE, "SIZE", 0,
+	  "of messages (default 64K; of burst: each power of two from 1K to 1M)", 2 },
 	{ "buffers", OPT_BUFFERS, "N", 0, "of each queue (default: twice the depth)", 2 },
 	{ "one-buffer", OPT_ONE_BUFFER, NULL, 0, "all messages of a queue use the same memory", 2 },
 	{ "verify", OPT_VERIFY, NULL, 0, "tag, sequence and checksum of each message", 2 },
@@ -45,27 +46,30 @@ static const struct argp_option options[] = {
 	{ "seconds", OPT_SECONDS, "SECONDS", 0, "send for so long (default 10)", 2 },
 	{ "interval", OPT_INTERVAL, "SECONDS", 0,
 	  "of samples, the first and last of which do not count (default 1)", 2 },
-	{ NULL, 0, NULL, 0, "build:", 3 },
+	{ NULL, 0, NULL, 0, "burst:", 3 },
+	{ "rounds", OPT_ROUNDS, "N", 0, "of each size and way (default 101)", 3 },
+	{ "way", OPT_WAY, "NAME", 0, "only this one beside MPI, as \"layer alone\" (default: all)", 3 },
+	{ NULL, 0, NULL, 0, "build:", 4 },
 	{ "readouts", OPT_READOUTS, "N", 0,
-	  "ranks 1 to N, builders behind them (default: half of them each)", 3 },
-	{ "folded", OPT_FOLDED, NULL, 0, "all but rank 0 are readout and builder", 3 },
-	{ "events", OPT_EVENTS, "N", 0, "so many (default: until SIGINT)", 3 },
-	{ "rate", OPT_RATE, "HZ", 0, "events a second (default: as fast as they go)", 3 },
-	{ "block", OPT_BLOCK, "N", 0, "events that are assigned together (default 8)", 3 },
-	{ "credit", OPT_CREDIT, "N", 0, "blocks that a builder asks for ahead (default 4)", 3 },
-	{ "pool", OPT_POOL, "N", 0, "blocks that a readout has room for (default 16)", 3 },
+	  "ranks 1 to N, builders behind them (default: half of them each)", 4 },
+	{ "folded", OPT_FOLDED, NULL, 0, "all but rank 0 are readout and builder", 4 },
+	{ "events", OPT_EVENTS, "N", 0, "so many (default: until SIGINT)", 4 },
+	{ "rate", OPT_RATE, "HZ", 0, "events a second (default: as fast as they go)", 4 },
+	{ "block", OPT_BLOCK, "N", 0, "events that are assigned together (default 8)", 4 },
+	{ "credit", OPT_CREDIT, "N", 0, "blocks that a builder asks for ahead (default 4)", 4 },
+	{ "pool", OPT_POOL, "N", 0, "blocks that a readout has room for (default 16)", 4 },
 	{ "hold", OPT_HOLD, NULL, 0,
-	  "readouts hold a block until it is built, so that another builder can do it", 3 },
-	{ "sources", OPT_SOURCES, "N", 0, "of a readout (default 4)", 3 },
-	{ "fragment", OPT_FRAGMENT, "SIZE", 0, "of a source and event (default 2K)", 3 },
+	  "readouts hold a block until it is built, so that another builder can do it", 4 },
+	{ "sources", OPT_SOURCES, "N", 0, "of a readout (default 4)", 4 },
+	{ "fragment", OPT_FRAGMENT, "SIZE", 0, "of a source and event (default 2K)", 4 },
 	{ "from", OPT_FROM, "NAME", 0,
-	  "readout N takes the stream of buffer NAMEN (default: fragments are made)", 3 },
-	{ "geometry", OPT_GEOMETRY, "WxH[,u8|u16|u32]", 0, "of an image, which is a fragment", 3 },
+	  "readout N takes the stream of buffer NAMEN (default: fragments are made)", 4 },
+	{ "geometry", OPT_GEOMETRY, "WxH[,u8|u16|u32]", 0, "of an image, which is a fragment", 4 },
 	{ "to", OPT_TO, "NAME", 0,
-	  "builder N streams whole images into buffer NAMEN (default: they are counted)", 3 },
-	{ "files", OPT_FILES, "DIR", 0, "builders write a file for each block", 3 },
+	  "builder N streams whole images into buffer NAMEN (default: they are counted)", 4 },
+	{ "files", OPT_FILES, "DIR", 0, "builders write a file for each block", 4 },
 	{ "fault", OPT_FAULT, "KIND:N:EVENT", 0,
-	  "a missing, duplicate, late or corrupt fragment of readout N, for tests", 3 },
+	  "a missing, duplicate, late or corrupt fragment of readout N, for tests", 4 },
 	{}
 };
 
@@ -188,6 +192,7 @@ static error_t parse_traffic(int key, char *arg, struct argp_state *state, struc
 	switch (key) {
 	case OPT_SIZE:
 		size(state, "--size", arg, &o->size);
+		o->one_size = true;
 		break;
 	case OPT_JITTER:
 		option_u32(state, "--jitter", arg, 0, 100, &o->jitter);
@@ -208,6 +213,14 @@ static error_t parse_traffic(int key, char *arg, struct argp_state *state, struc
 	case OPT_SECONDS:
 		real(state, "--seconds", arg, 86400, &o->seconds);
 		break;
+	case OPT_ROUNDS:
+		option_u32(state, "--rounds", arg, 1, 1000, &o->rounds);
+		break;
+	case OPT_WAY:
+		if (!burst_way(arg))
+			argp_error(state, "--way: \"%s\" is none of those that burst prints", arg);
+		o->way = arg;
+		break;
 	case OPT_INTERVAL:
 		real(state, "--interval", arg, 3600, &o->interval);
 		break;
@@ -221,15 +234,17 @@ static void parse_command(struct argp_state *state, char *arg, struct options *o
 {
 	if (o->command)
 		argp_error(state, "\"%s\" is too much", arg);
-	if (strcmp(arg, "nton") && strcmp(arg, "nxn") && strcmp(arg, "build"))
-		argp_error(state, "unknown command \"%s\": nton, nxn or build", arg);
+	if (strcmp(arg, "nton") && strcmp(arg, "nxn") && strcmp(arg, "build") && strcmp(arg, "burst"))
+		argp_error(state, "unknown command \"%s\": nton, nxn, build or burst", arg);
 	o->command = arg;
 }
 
 static void check(struct argp_state *state, struct options *o)
 {
 	if (!o->command)
-		argp_error(state, "do what? rashpa-builder nton|nxn|build");
+		argp_error(state, "do what? rashpa-builder nton|nxn|build|burst");
+	if (!strcmp(o->command, "burst") && rashpa_fabric_has("mpi"))
+		argp_error(state, "burst is beside MPI: %s", rashpa_fabric_has("mpi"));
 	if (o->one_buffer && o->verify)
 		argp_error(state, "--verify: messages in one buffer overwrite each other: leave --one-buffer out");
 	if (o->fabric.flags & RASHPA_FABRIC_BUFFERED && strcmp(o->fabric.transport, "mpi"))
@@ -307,10 +322,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static const struct argp argp = {
 	.options = options,
 	.parser = parse,
-	.args_doc = "nton|nxn|build",
+	.args_doc = "nton|nxn|build|burst",
 	.doc = "Build events that many readouts have parts of, in many builders (build), or send "
 	       "messages as fast as they go, from the first half of processes to the second one "
-	       "(nton), or from all to all (nxn). Started by mpirun or srun, once a process."
+	       "(nton), or from all to all (nxn), or measure what the "
+	       "library costs above MPI (burst). Started by mpirun or srun, once a process."
 	       "\vExit status: 0 all went well, 1 failed, or a process has gone, 2 usage, 3 no "
 	       "progress in time, 4 messages or events were lost, wrong or "
 	       "incomplete.",
@@ -348,7 +364,7 @@ int main(int argc, char **argv)
 	struct options o = {
 		.fabric = { .transport = "shm", .depth = 8, .poll = RASHPA_FABRIC_TESTSOME,
 			    .cpu = -1 },
-		.timeout = 30, .size = 65536, .seconds = 10, .interval = 1,
+		.timeout = 30, .size = 65536, .seconds = 10, .interval = 1, .rounds = 101,
 		.block = 8, .credit = 4, .pool = 16, .sources = 4, .fragment = 2048,
 	};
 	struct rashpa_fabric *f = NULL;
@@ -356,6 +372,8 @@ int main(int argc, char **argv)
 
 	tool_begin(argc, argv);
 	argp_parse(&argp, argc, argv, 0, NULL, &o);
+	if (!strcmp(o.command, "burst"))
+		return burst(&o, stop);
 	o.fabric.timeout_ms = o.timeout * 1000;
 	o.fabric.queue = queue(&o);
 	result = rashpa_fabric_open(&o.fabric, &f);

@@ -84,6 +84,9 @@ static int mpi_open(struct rashpa_fabric *f)
 		return fabric_fail(EOPNOTSUPP, "this MPI has tags below %#x only",
 				   RASHPA_FABRIC_TAG);
 	f->launch = (struct rashpa_launch) { .rank = rank, .size = size };
+	if (f->options.poll >= RASHPA_FABRIC_WAITSOME && size != 2)
+		return fabric_fail(EINVAL, "%d processes that wait in MPI would wait for each other for ever: two can",
+				   size);
 	/* one that is buffered ends before anybody has room for it: memory may grow */
 	m->begin_send = f->options.flags & RASHPA_FABRIC_BUFFERED ? MPI_Isend : MPI_Issend;
 	return 0;
@@ -177,13 +180,14 @@ static bool test(struct queue *q, MPI_Request *request)
 	return any;
 }
 
-static bool testsome(struct queue *q, MPI_Request *request)
+static bool some(struct queue *q, MPI_Request *request, bool wait)
 {
 	MPI_Status status[RASHPA_FABRIC_DEPTH];
 	int index[RASHPA_FABRIC_DEPTH], n = 0, error;
 
 	count(&q->polls, 1);
-	error = MPI_Testsome(q->fabric->options.depth, request, &n, index, status);
+	error = (wait ? MPI_Waitsome : MPI_Testsome)(q->fabric->options.depth, request, &n, index,
+						     status);
 	if (n == MPI_UNDEFINED)
 		return false;
 	for (int i = 0; i < n; i++)
@@ -192,17 +196,16 @@ static bool testsome(struct queue *q, MPI_Request *request)
 	return n > 0;
 }
 
-/* All or none. What never becomes whole, at the end of a run, is taken one by one after a while. */
-static bool testall(struct queue *q, MPI_Request *request, uint32_t *looks)
+/* All or none. */
+static bool all(struct queue *q, MPI_Request *request, bool wait)
 {
 	const uint32_t depth = q->fabric->options.depth;
 	MPI_Status status[RASHPA_FABRIC_DEPTH];
-	int flag = 0, error;
+	int flag = wait, error;
 
-	if (++*looks % ALL_LOOKS == 0)
-		return testsome(q, request);
 	count(&q->polls, 1);
-	error = MPI_Testall(depth, request, &flag, status);
+	error = wait ? MPI_Waitall(depth, request, status) :
+		       MPI_Testall(depth, request, &flag, status);
 	if (error == MPI_SUCCESS && !flag)
 		return false;
 	while (q->flying) {
@@ -222,9 +225,15 @@ static bool look(struct queue *q, struct mpi_peer *l)
 		return false;
 	switch (q->fabric->options.poll) {
 	case RASHPA_FABRIC_TESTSOME:
-		return testsome(q, request);
+	case RASHPA_FABRIC_WAITSOME:
+		return some(q, request, q->fabric->options.poll == RASHPA_FABRIC_WAITSOME);
 	case RASHPA_FABRIC_TESTALL:
-		return testall(q, request, &l->looks);
+		/* what never becomes whole, at the end of a run, is taken one by one after a while */
+		if (++l->looks % ALL_LOOKS == 0)
+			return some(q, request, false);
+		return all(q, request, false);
+	case RASHPA_FABRIC_WAITALL:
+		return all(q, request, true);
 	default:
 		return test(q, request);
 	}

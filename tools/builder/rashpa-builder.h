@@ -70,10 +70,23 @@ enum rashpa_fabric_poll {
 	RASHPA_FABRIC_TEST = 0,		/* the oldest ones, as far as they are done */
 	RASHPA_FABRIC_TESTSOME = 1,	/* whichever */
 	RASHPA_FABRIC_TESTALL = 2,	/* all of a queue, or none */
+	/*
+	 * MPI is waited for: for benchmarks of two processes that send one way, as many messages as
+	 * there are receives. Others would wait for each other for ever, and are refused.
+	 */
+	RASHPA_FABRIC_WAITSOME = 3,
+	RASHPA_FABRIC_WAITALL = 4,
 };
 
 /** RASHPA_FABRIC_BUFFERED - "mpi" may keep what it sends: memory may then grow without a limit */
 #define RASHPA_FABRIC_BUFFERED	(1u << 0)
+/**
+ * RASHPA_FABRIC_DRIVEN - no thread: messages move while rashpa_fabric_next() is called, by one thread
+ *
+ * For machines with no processor for a thread of its own. It looks all the time, and does not sleep. No
+ * other function may wait then: messages move, and buffers come back, only there.
+ */
+#define RASHPA_FABRIC_DRIVEN	(1u << 1)
 
 /**
  * struct rashpa_fabric_options - how
@@ -121,7 +134,7 @@ int rashpa_fabric_open(const struct rashpa_fabric_options *options, struct rashp
  * rashpa_fabric_connect() - wait for all peers
  * @fabric: the handle, with all its arenas
  *
- * Requests may be posted before; they begin now. Its thread works from now on.
+ * Requests may be posted before; they begin now. Its thread, if it has one, works from now on.
  *
  * Return: 0, -ETIMEDOUT (the sentence has the first peer that is missing), -EPROTO (what a peer
  * said cannot be) or another one.

@@ -20,13 +20,20 @@ static void futex(_Atomic uint32_t *word, int op, uint32_t value, const struct t
 	syscall(SYS_futex, word, op | FUTEX_PRIVATE_FLAG, value, most, NULL, 0);
 }
 
-/* Who sleeps has said so before its last look at the queue, and this comes after the push. */
+/*
+ * Who sleeps has said so before its last look at the queue, and this comes after the push. All are
+ * woken at once, and only the first push does it: a system call for each would be more than the rest.
+ */
 void bell_ring(struct bell *bell)
 {
-	if (!bell || !atomic_fetch_add(&bell->sleepers, 0))
+	if (!bell)
+		return;
+	atomic_thread_fence(memory_order_seq_cst);
+	if (!atomic_load_explicit(&bell->asleep, memory_order_relaxed) ||
+	    !atomic_exchange(&bell->asleep, false))
 		return;
 	atomic_fetch_add(&bell->rung, 1);
-	futex(&bell->rung, FUTEX_WAKE, 1, NULL);
+	futex(&bell->rung, FUTEX_WAKE, INT_MAX, NULL);
 }
 
 void bell_end(struct bell *bell)
@@ -50,12 +57,11 @@ static bool sleep_for(struct bell *bell, struct ring *ring, uint32_t *value, int
 	uint32_t rung;
 	bool found;
 
-	atomic_fetch_add(&bell->sleepers, 1);
 	rung = atomic_load(&bell->rung);
+	atomic_store(&bell->asleep, true);
 	found = ring_pop(ring, value);
 	if (!found && !atomic_load(&bell->over))
 		futex(&bell->rung, FUTEX_WAIT, rung, left < 0 ? NULL : &most);
-	atomic_fetch_sub(&bell->sleepers, 1);
 	return found;
 }
 

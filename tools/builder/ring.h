@@ -13,7 +13,8 @@
 
 /* Where threads sleep until something was pushed. */
 struct bell {
-	_Atomic uint32_t rung, sleepers;
+	_Atomic uint32_t rung;
+	_Atomic bool asleep;	/* somebody, since it was rung */
 	_Atomic bool over;	/* nobody waits any more */
 };
 
@@ -39,7 +40,7 @@ bool ring_wait(struct ring *ring, uint32_t *value, int64_t timeout_ns);
 /* How many there are, about. */
 uint32_t ring_fill(const struct ring *ring);
 
-/* One thread that sleeps goes on, or all of them from now on. */
+/* Threads that sleep look again; or go on from now on. */
 void bell_ring(struct bell *bell);
 void bell_end(struct bell *bell);
 

@@ -147,10 +147,10 @@ static void test_waiters(struct rashpa_pool *p, struct rashpa_pool *other)
 	for (unsigned int i = 0; i < 8; i++)
 		left[i] = rashpa_pool_take(other, 0);
 	pthread_create(&thread[0], NULL, take_other, p);
-	while (!atomic_load(&p->bell.sleepers))
+	while (!atomic_load(&p->bell.asleep))
 		sched_yield();
 	pthread_create(&thread[1], NULL, take_other, other);
-	while (!atomic_load(&other->bell.sleepers))
+	while (!atomic_load(&other->bell.asleep))
 		sched_yield();
 	rashpa_pool_give(other, left[3]);
 	pthread_join(thread[1], &got);
@@ -216,7 +216,7 @@ static void test_options(void)
 	o.queue = 65537;
 	refused(rashpa_fabric_open(&o, &f), EINVAL, "65536", "a queue of 65537");
 	o.queue = 0;
-	o.poll = 3;
+	o.poll = 5;
 	refused(rashpa_fabric_open(&o, &f), EINVAL, "poll", "another way to poll");
 	o.poll = 0;
 	o.launch = &launch;

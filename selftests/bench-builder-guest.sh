@@ -1,0 +1,37 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# The part of the measurements of the event builder that runs in the guest: the same traffic over the
+# same soft-RoCE device, by verbs, and by MPI over UCX; and by MPI over TCP. bench-builder-guest.sh
+# FOLDER [ROUNDS]: a file for each run is written there.
+set -euo pipefail
+
+cd "$(dirname "$0")/.."
+export PATH=$PWD/${RASHPA_TOOLS:-build/tools}:$PATH
+. selftests/lib/mpi.sh
+out=$1 rounds=${2:-3}
+
+selftests/rxe.sh
+ip link set lo up
+echo "== $(uname -sr)"
+# run NAME COUNT SIZE ROUND OPTION...: with the environment of MPI that the caller has set
+run() {
+	local name=$1 count=$2 size=$3 round=$4
+	shift 4
+	timeout 120 mpirun --bind-to none -n "$count" rashpa-builder nton --size "$size" --seconds 3 --interval 0.25 \
+		--timeout 60 --json="$out/builder-guest-$name-$count-$size-$round.json" "$@" 2>"$out/builder-guest.err" || {
+		echo "   $name, $count processes, $size: failed"
+		tail -n 5 "$out/builder-guest.err"
+	}
+}
+for ((round = 1; round <= rounds; round++)); do
+	for size in 4096 16384 65536 262144; do
+		for count in 2 4; do
+			run verbs "$count" "$size" "$round" --transport verbs --device rxe0
+			OMPI_MCA_pml=ucx OMPI_MCA_osc=^ucx UCX_TLS=rc_v,self UCX_NET_DEVICES=rxe0:1 \
+				run ucx "$count" "$size" "$round" --transport mpi
+			OMPI_MCA_btl=self,tcp OMPI_MCA_btl_tcp_if_include=lo \
+				run tcp "$count" "$size" "$round" --transport mpi
+		done
+		echo "   round $round of $rounds: $size bytes"
+	done
+done

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What bench-builder.sh has measured, as one file with rows, and a picture: FOLDER."""
+import glob
+import json
+import os
+import platform
+import re
+import statistics
+import sys
+
+UNIT = {"unit": "GB/s", "better": "higher"}
+
+
+def load(path):
+    with open(path) as file:
+        return json.load(file)
+
+
+def median_row(name, backend, peer, size, pairs):
+    """A row of pairs of rates, ours and theirs, each pair of one round."""
+    return {"name": name, "backend": backend, "peer": peer, "size_bytes": size,
+            "ours": statistics.median(p[0] for p in pairs), "theirs": statistics.median(p[1] for p in pairs),
+            "ratio": statistics.median(p[0] / p[1] for p in pairs), **UNIT}
+
+
+def protocols(folder):
+    """Copied on the way beside read by the receiver: both of MPI alone."""
+    rates = {}
+    for path in sorted(glob.glob(f"{folder}/builder-eager-*.json")):
+        other = load(path.replace("-eager-", "-rendezvous-"))
+        for mine, theirs in zip(load(path)["rows"], other["rows"]):
+            assert mine["size_bytes"] == theirs["size_bytes"]
+            rates.setdefault(mine["size_bytes"], []).append((mine["theirs"], theirs["theirs"]))
+    return [median_row("MPI alone: protocol", "copied on the way", "read by the receiver", size, pairs)
+            for size, pairs in rates.items()]
+
+
+def guest(folder):
+    """Verbs beside MPI on soft-RoCE, and beside MPI over TCP."""
+    rates = {}
+    for path in glob.glob(f"{folder}/builder-guest-*.json"):
+        name, *numbers = re.search(r"guest-(\w+)-(\d+)-(\d+)-(\d+)\.json", path).groups()
+        rate = load(path)["mean_bytes_per_s"] / 1e9
+        if rate:
+            rates.setdefault(tuple(map(int, numbers)), {})[name] = rate
+    rows = []
+    for other, peer in ("ucx", "MPI, UCX over soft-RoCE"), ("tcp", "MPI, TCP"):
+        for count, size in sorted({k[:2] for k in rates}):
+            pairs = [(r["verbs"], r[other]) for k, r in rates.items()
+                     if k[:2] == (count, size) and "verbs" in r and other in r]
+            if pairs:
+                rows.append(median_row(f"{count // 2} to {count // 2}", "verbs", peer, size, pairs))
+    return rows
+
+
+def cpu():
+    with open("/proc/cpuinfo") as file:
+        return next((line.split(":")[1].strip() for line in file if line.startswith("model name")), "unknown")
+
+
+PANELS = (
+    ("one way, polling (depth 8, one buffer)", ("layer alone", "test", "testsome", "testall", "waitsome")),
+    ("one way, depth (testsome) and many buffers", ("depth 1", "depth 2", "testsome", "depth 16", "depth 64",
+                                                    "many buffers")),
+    ("both ways", ("both: test", "both: testsome", "both: testall", "both: many buffers", "both: depth 64")),
+    ("what a thread costs, and which protocol", ("layer alone", "synchronous", "thread", "thread, testsome",
+                                                 "MPI alone: protocol")),
+)
+
+
+def draw(report, path):
+    import matplotlib
+    matplotlib.use("svg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(2, 2, figsize=(11, 7.5), layout="constrained")
+    for axis, (title, names) in zip(axes.flat, PANELS):
+        for name in names:
+            rows = [r for r in report["rows"] if r["name"] == name]
+            sizes = [r["size_bytes"] for r in rows]
+            axis.plot(sizes, [r["ratio"] for r in rows], "o-", ms=3, lw=1, label=name)
+            if rows and "ratio_first_quartile" in rows[0]:
+                axis.fill_between(sizes, [r["ratio_first_quartile"] for r in rows],
+                                  [r["ratio_third_quartile"] for r in rows], alpha=0.08)
+        axis.axhline(1, color="black", ls="--", lw=0.8)
+        axis.set(xscale="log", title=title, xlabel="size, bytes", ylabel="rate / that of MPI alone", ylim=(0, 1.6))
+        axis.set_xscale("log", base=2)
+        axis.legend(fontsize=7)
+        axis.grid(alpha=0.3)
+    figure.suptitle(f"messages through the library beside MPI alone (more is better)\n"
+                    f"{report['machine']['cpu']}, Linux {report['machine']['kernel']}", fontsize=10)
+    figure.savefig(path)
+
+
+def main():
+    folder = sys.argv[1]
+    report = load(f"{folder}/builder-burst.json")
+    report["machine"] = {"cpu": cpu(), "kernel": platform.release(), "processors": len(os.sched_getaffinity(0))}
+    report["rows"] += protocols(folder) + guest(folder)
+    with open(f"{folder}/builder.json", "w") as file:
+        json.dump(report, file, indent=2)
+    draw(report, f"{folder}/builder.svg")
+    for row in report["rows"]:
+        if row["name"] in ("layer alone", "MPI alone: protocol") or " to " in row["name"]:
+            print(f"{row['size_bytes']:9}  {row['name']:20} {row['backend']:18} / {row['peer']:24} {row['ratio']:7.3f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,560 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* rashpa-builder model: links, switches and processes, event by event. */
+#include "model.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NONE	UINT32_MAX
+
+enum what { LINK_FREE, PACKET_THERE, MESSAGE_OUT, MESSAGE_IN, MESSAGE_ACK };
+
+struct step {
+	uint64_t at;
+	uint64_t order;		/* of two at the same time, the one that was known first */
+	enum what what;
+	uint32_t which;
+};
+
+/* Of a pair of processes, one behind the other. */
+struct message {
+	uint32_t pair, next;
+	uint64_t bytes, left, tag;
+};
+
+struct packet {
+	uint32_t message, next, hop, bytes;
+	bool last;
+};
+
+struct link {
+	uint64_t room;		/* bytes that its queue can take */
+	uint32_t first, last;	/* packets that wait */
+	uint32_t waiting, wait_last;	/* links that wait for room here */
+	uint32_t wait_next;		/* of a list that this one is in */
+	bool busy, waits;
+	uint64_t busy_ns;
+};
+
+struct pair {
+	uint32_t from, to, flying;
+	uint32_t waits_first, waits_last;	/* messages that are not under way */
+	uint32_t first, last;			/* messages that go to the link */
+	uint32_t next;				/* of the machine's ring of pairs that have some */
+	bool active;
+};
+
+/* Things by number, and those that are free. */
+struct store {
+	void *at;
+	size_t size;
+	uint32_t n, room, free;
+};
+
+struct net {
+	struct model_fabric f;
+	struct net_hooks hooks;
+	uint32_t processes, machines, leaves, uplinks, links, depth;
+	struct link *link;
+	uint32_t *ring;		/* of each machine: the pair that had a packet last */
+	uint64_t *free_at;	/* of each process */
+	uint32_t *pair_of;	/* from * processes + to */
+	struct store messages, packets, pairs;
+	struct step *heap;
+	size_t steps, heap_room;
+	uint64_t now, order, done;
+	bool failed;		/* no memory */
+};
+
+/* --- memory --- */
+
+/* The first four bytes of what is free are the number of the next one that is. */
+static uint32_t get(struct store *s)
+{
+	uint32_t i = s->free;
+
+	if (i != NONE) {
+		memcpy(&s->free, (char *)s->at + i * s->size, sizeof(i));
+		return i;
+	}
+	if (s->n == s->room) {
+		const uint32_t room = s->room ? 2 * s->room : 1024;
+		void *at = realloc(s->at, room * s->size);
+
+		if (!at)
+			return NONE;
+		s->at = at;
+		s->room = room;
+	}
+	return s->n++;
+}
+
+static void put(struct store *s, uint32_t i)
+{
+	memcpy((char *)s->at + i * s->size, &s->free, sizeof(i));
+	s->free = i;
+}
+
+static struct message *message(struct net *n, uint32_t i)
+{
+	return (struct message *)n->messages.at + i;
+}
+
+static struct packet *packet(struct net *n, uint32_t i)
+{
+	return (struct packet *)n->packets.at + i;
+}
+
+static struct pair *pair(struct net *n, uint32_t i)
+{
+	return (struct pair *)n->pairs.at + i;
+}
+
+/* --- what happens when: a heap --- */
+
+static bool before(const struct step *a, const struct step *b)
+{
+	return a->at < b->at || (a->at == b->at && a->order < b->order);
+}
+
+static void at(struct net *n, uint64_t when, enum what what, uint32_t which)
+{
+	const struct step new = { when, n->order++, what, which };
+	size_t i = n->steps;
+
+	if (n->steps == n->heap_room) {
+		const size_t room = n->heap_room ? 2 * n->heap_room : 4096;
+		struct step *heap = realloc(n->heap, room * sizeof(*heap));
+
+		if (!heap) {
+			n->failed = true;
+			return;
+		}
+		n->heap = heap;
+		n->heap_room = room;
+	}
+	n->steps++;
+	for (; i && before(&new, &n->heap[(i - 1) / 2]); i = (i - 1) / 2)
+		n->heap[i] = n->heap[(i - 1) / 2];
+	n->heap[i] = new;
+}
+
+static struct step earliest(struct net *n)
+{
+	const struct step first = n->heap[0], last = n->heap[--n->steps];
+	size_t i = 0, child;
+
+	while ((child = 2 * i + 1) < n->steps) {
+		if (child + 1 < n->steps && before(&n->heap[child + 1], &n->heap[child]))
+			child++;
+		if (!before(&n->heap[child], &last))
+			break;
+		n->heap[i] = n->heap[child];
+		i = child;
+	}
+	n->heap[i] = last;
+	return first;
+}
+
+/* --- where links are: up from machines, down to them, up from leaves, down to leaves --- */
+
+static uint32_t leaf_of(const struct net *n, uint32_t machine)
+{
+	return n->f.mixed ? machine % n->leaves : machine / n->f.leaf;
+}
+
+/* Each machine has one way from each leaf, as static tables of switches have it. NONE: it is there. */
+static uint32_t link_of(const struct net *n, const struct pair *p, uint32_t hop)
+{
+	const uint32_t from = p->from / n->f.ranks, to = p->to / n->f.ranks;
+	const uint32_t there = leaf_of(n, to), here = leaf_of(n, from), way = to % (n->uplinks ? n->uplinks : 1);
+
+	if (from == to)
+		return NONE;
+	if (!hop)
+		return from;
+	if (here == there)
+		return hop == 1 ? n->machines + to : NONE;
+	switch (hop) {
+	case 1:
+		return 2 * n->machines + here * n->uplinks + way;
+	case 2:
+		return 2 * n->machines + (n->leaves + there) * n->uplinks + way;
+	case 3:
+		return n->machines + to;
+	}
+	return NONE;
+}
+
+static uint64_t hops(const struct net *n, const struct pair *p)
+{
+	const uint32_t from = p->from / n->f.ranks, to = p->to / n->f.ranks;
+
+	return from == to ? 0 : leaf_of(n, from) == leaf_of(n, to) ? 2 : 4;
+}
+
+/* --- links --- */
+
+static void start(struct net *n, uint32_t l);
+
+/* The next packet of a machine: one of each pair that has some, in turn. */
+static uint32_t next_packet(struct net *n, uint32_t machine)
+{
+	const uint32_t previous = n->ring[machine];
+	struct pair *p;
+	struct message *m;
+	uint32_t i, which;
+
+	if (previous == NONE)
+		return NONE;
+	which = pair(n, previous)->next;
+	p = pair(n, which);
+	m = message(n, p->first);
+	i = get(&n->packets);
+	if (i == NONE) {
+		n->failed = true;
+		return NONE;
+	}
+	*packet(n, i) = (struct packet) {
+		.message = p->first, .next = NONE,
+		.bytes = m->left < n->f.packet ? m->left : n->f.packet,
+	};
+	m->left -= packet(n, i)->bytes;
+	packet(n, i)->last = !m->left;
+	n->ring[machine] = which;
+	if (m->left)
+		return i;
+	p->first = m->next;
+	if (p->first != NONE)
+		return i;
+	/* it has no more, and leaves the ring */
+	p->active = false;
+	if (previous == which)
+		n->ring[machine] = NONE;
+	else
+		pair(n, previous)->next = p->next;
+	if (previous != which)
+		n->ring[machine] = previous;
+	return i;
+}
+
+static void push(struct net *n, uint32_t l, uint32_t i)
+{
+	struct link *link = &n->link[l];
+
+	packet(n, i)->next = NONE;
+	if (link->first == NONE)
+		link->first = i;
+	else
+		packet(n, link->last)->next = i;
+	link->last = i;
+}
+
+static void start(struct net *n, uint32_t l)
+{
+	struct link *link = &n->link[l];
+	const struct packet *p;
+	uint32_t next;
+	uint64_t ns;
+
+	if (link->busy || link->waits)
+		return;
+	if (link->first == NONE && l < n->machines) {
+		const uint32_t i = next_packet(n, l);
+
+		if (i != NONE)
+			push(n, l, i);
+	}
+	if (link->first == NONE)
+		return;
+	p = packet(n, link->first);
+	next = link_of(n, pair(n, message(n, p->message)->pair), p->hop + 1);
+	if (next != NONE && n->link[next].room < p->bytes) {
+		link->waits = true;
+		link->wait_next = NONE;
+		if (n->link[next].waiting == NONE)
+			n->link[next].waiting = l;
+		else
+			n->link[n->link[next].wait_last].wait_next = l;
+		n->link[next].wait_last = l;
+		return;
+	}
+	if (next != NONE)
+		n->link[next].room -= p->bytes;
+	ns = (p->bytes + n->f.head) * 8 / n->f.gbps + 0.5;
+	link->busy = true;
+	link->busy_ns += ns;
+	at(n, n->now + ns, LINK_FREE, l);
+}
+
+static void wake(struct net *n, uint32_t l)
+{
+	uint32_t waiting = n->link[l].waiting, next;
+
+	n->link[l].waiting = NONE;
+	for (; waiting != NONE; waiting = next) {
+		next = n->link[waiting].wait_next;
+		n->link[waiting].waits = false;
+		start(n, waiting);
+	}
+}
+
+static void link_free(struct net *n, uint32_t l)
+{
+	struct link *link = &n->link[l];
+	const uint32_t i = link->first;
+
+	link->first = packet(n, i)->next;
+	link->busy = false;
+	if (l >= n->machines) {
+		link->room += packet(n, i)->bytes;
+		wake(n, l);
+	}
+	at(n, n->now + (uint64_t)(n->f.latency_us * 1e3), PACKET_THERE, i);
+	start(n, l);
+}
+
+/* --- messages --- */
+
+/* A process does one thing after the other. */
+static uint64_t works(struct net *n, uint32_t process, uint64_t bytes)
+{
+	const double copy = n->f.copy_gbps > 0 ? bytes / n->f.copy_gbps : 0;
+	const uint64_t begin = n->free_at[process] > n->now ? n->free_at[process] : n->now;
+
+	n->free_at[process] = begin + (uint64_t)(n->f.cost_us * 1e3 + copy);
+	return n->free_at[process];
+}
+
+static void packet_there(struct net *n, uint32_t i)
+{
+	struct packet *p = packet(n, i);
+	const struct message *m = message(n, p->message);
+	const struct pair *of = pair(n, m->pair);
+	const uint32_t next = link_of(n, of, ++p->hop);
+	const uint32_t which = p->message;
+
+	if (next != NONE) {
+		push(n, next, i);
+		start(n, next);
+		return;
+	}
+	if (p->last)
+		at(n, works(n, of->to, m->bytes), MESSAGE_IN, which);
+	put(&n->packets, i);
+}
+
+static void begin(struct net *n, uint32_t which)
+{
+	struct pair *p = pair(n, which);
+
+	while (p->flying < n->depth && p->waits_first != NONE) {
+		const uint32_t i = p->waits_first;
+
+		p->waits_first = message(n, i)->next;
+		p->flying++;
+		at(n, works(n, p->from, message(n, i)->bytes), MESSAGE_OUT, i);
+	}
+}
+
+static void message_out(struct net *n, uint32_t i)
+{
+	struct message *m = message(n, i);
+	const uint32_t which = m->pair;
+	struct pair *p = pair(n, which);
+	const uint32_t machine = p->from / n->f.ranks;
+
+	if (p->to / n->f.ranks == machine) {
+		at(n, works(n, p->to, m->bytes), MESSAGE_IN, i);
+		return;
+	}
+	m->next = NONE;
+	if (p->active) {
+		message(n, p->last)->next = i;
+		p->last = i;
+		return;
+	}
+	p->first = i;
+	p->last = i;
+	p->active = true;
+	if (n->ring[machine] == NONE) {
+		p->next = which;
+	} else {
+		p->next = pair(n, n->ring[machine])->next;
+		pair(n, n->ring[machine])->next = which;
+	}
+	n->ring[machine] = which;
+	start(n, machine);
+}
+
+static void message_in(struct net *n, uint32_t i)
+{
+	const struct message m = *message(n, i);
+	const struct pair p = *pair(n, m.pair);
+
+	at(n, n->now + hops(n, &p) * (uint64_t)(n->f.latency_us * 1e3), MESSAGE_ACK, i);
+	n->hooks.arrived(n->hooks.user, p.from, p.to, m.bytes, m.tag);
+}
+
+static void message_ack(struct net *n, uint32_t i)
+{
+	const struct message m = *message(n, i);
+	const uint32_t from = pair(n, m.pair)->from, to = pair(n, m.pair)->to;
+
+	put(&n->messages, i);
+	pair(n, m.pair)->flying--;
+	begin(n, m.pair);
+	n->hooks.acknowledged(n->hooks.user, from, to, m.tag);
+}
+
+static uint32_t find_pair(struct net *n, uint32_t from, uint32_t to)
+{
+	uint32_t *known = &n->pair_of[(size_t)from * n->processes + to];
+
+	if (*known != NONE)
+		return *known;
+	*known = get(&n->pairs);
+	if (*known != NONE)
+		*pair(n, *known) = (struct pair) {
+			.from = from, .to = to, .waits_first = NONE, .first = NONE,
+		};
+	return *known;
+}
+
+int net_send(struct net *n, uint32_t from, uint32_t to, uint64_t bytes, uint64_t tag)
+{
+	const uint32_t which = find_pair(n, from, to), i = get(&n->messages);
+	struct pair *p;
+
+	if (which == NONE || i == NONE)
+		return -ENOMEM;
+	p = pair(n, which);
+	*message(n, i) = (struct message) {
+		.pair = which, .next = NONE, .bytes = bytes, .left = bytes, .tag = tag,
+	};
+	if (p->waits_first == NONE)
+		p->waits_first = i;
+	else
+		message(n, p->waits_last)->next = i;
+	p->waits_last = i;
+	begin(n, which);
+	return n->failed ? -ENOMEM : 0;
+}
+
+/* --- all of it --- */
+
+bool net_step(struct net *n)
+{
+	struct step s;
+
+	if (!n->steps || n->failed)
+		return false;
+	s = earliest(n);
+	n->now = s.at;
+	n->done++;
+	switch (s.what) {
+	case LINK_FREE:
+		link_free(n, s.which);
+		break;
+	case PACKET_THERE:
+		packet_there(n, s.which);
+		break;
+	case MESSAGE_OUT:
+		message_out(n, s.which);
+		break;
+	case MESSAGE_IN:
+		message_in(n, s.which);
+		break;
+	case MESSAGE_ACK:
+		message_ack(n, s.which);
+		break;
+	}
+	return !n->failed;
+}
+
+static struct store store_of(size_t size)
+{
+	return (struct store) { .size = size, .free = NONE };
+}
+
+static void shape(struct net *n)
+{
+	n->machines = (n->processes + n->f.ranks - 1) / n->f.ranks;
+	if (!n->f.leaf)
+		n->f.leaf = n->machines;
+	n->leaves = (n->machines + n->f.leaf - 1) / n->f.leaf;
+	n->uplinks = n->leaves > 1 ? n->f.spines * n->f.cables : 0;
+	n->links = 2 * n->machines + 2 * n->leaves * n->uplinks;
+}
+
+struct net *net_open(const struct model_fabric *fabric, uint32_t processes, uint32_t depth,
+		     const struct net_hooks *hooks)
+{
+	const size_t pairs = (size_t)processes * processes;
+	struct net *n = calloc(1, sizeof(*n));
+
+	if (!n)
+		return NULL;
+	n->f = *fabric;
+	n->hooks = *hooks;
+	n->processes = processes;
+	n->depth = depth;
+	n->messages = store_of(sizeof(struct message));
+	n->packets = store_of(sizeof(struct packet));
+	n->pairs = store_of(sizeof(struct pair));
+	shape(n);
+	n->link = calloc(n->links, sizeof(*n->link));
+	n->ring = calloc(n->machines, sizeof(*n->ring));
+	n->free_at = calloc(processes, sizeof(*n->free_at));
+	n->pair_of = calloc(pairs, sizeof(*n->pair_of));
+	if (!n->link || !n->ring || !n->free_at || !n->pair_of) {
+		net_close(n);
+		return NULL;
+	}
+	for (uint32_t i = 0; i < n->links; i++)
+		n->link[i] = (struct link) {
+			.room = n->f.buffer, .first = NONE, .waiting = NONE,
+		};
+	for (uint32_t i = 0; i < n->machines; i++)
+		n->ring[i] = NONE;
+	for (size_t i = 0; i < pairs; i++)
+		n->pair_of[i] = NONE;
+	return n;
+}
+
+void net_close(struct net *n)
+{
+	if (!n)
+		return;
+	free(n->link);
+	free(n->ring);
+	free(n->free_at);
+	free(n->pair_of);
+	free(n->messages.at);
+	free(n->packets.at);
+	free(n->pairs.at);
+	free(n->heap);
+	free(n);
+}
+
+uint64_t net_now(const struct net *n)
+{
+	return n->now;
+}
+
+uint64_t net_steps(const struct net *n)
+{
+	return n->done;
+}
+
+void net_busiest(const struct net *n, uint64_t *core_ns, uint64_t *down_ns)
+{
+	*core_ns = 0;
+	*down_ns = 0;
+	for (uint32_t i = n->machines; i < n->links; i++) {
+		uint64_t *most = i < 2 * n->machines ? down_ns : core_ns;
+
+		*most = n->link[i].busy_ns > *most ? n->link[i].busy_ns : *most;
+	}
+}
