@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # The part of the measurements of the event builder that runs in the guest: the same traffic over the
-# same soft-RoCE device, by verbs, and by MPI over UCX; and by MPI over TCP. bench-builder-guest.sh
-# FOLDER [ROUNDS]: a file for each run is written there.
+# same soft-RoCE device, by verbs, and by MPI over UCX; and by MPI over TCP. Then, by verbs, over a slow
+# cable, for the model to be compared with. bench-builder-guest.sh FOLDER [ROUNDS]: a file for each
+# run is written there.
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
@@ -35,3 +36,33 @@ for ((round = 1; round <= rounds; round++)); do
 		echo "   round $round of $rounds: $size bytes"
 	done
 done
+
+# --- a cable of 20 Mb/s and 5 ms, so that the processor of this machine does not count: half of the
+# processes at each end. More than what is under way here would be sent again, after 67 ms.
+
+modprobe sch_netem
+for i in 0 1; do
+	tc qdisc replace dev "rxe-cable$i" root netem rate 20mbit delay 5ms limit 4000
+done
+# wire NAME NEAR FAR COMMAND OPTION...
+wire() {
+	local name=$1 near=$2 far=$3 end=(--transport verbs --timeout 60)
+	shift 3
+	timeout 120 mpirun --bind-to none -n "$near" rashpa-builder "${end[@]}" --device rxe0 \
+		--json="$out/builder-wire-$name.json" "$@" : \
+		-n "$far" rashpa-builder "${end[@]}" --device rxe1 "$@" 2>"$out/builder-guest.err" || {
+		echo "   $name: failed"
+		tail -n 5 "$out/builder-guest.err"
+	}
+}
+for shape in "1 4096 1" "1 4096 8" "1 16384 1" "1 16384 2" "1 16384 8" "2 4096 1" "2 4096 8" "2 16384 2" \
+	"4 4096 1" "4 4096 2"; do
+	read -r n size depth <<<"$shape"
+	wire "nton-$n-$size-$depth" "$n" "$n" nton --size "$size" --depth "$depth" --seconds 6 --interval 0.5
+done
+echo "   over a slow cable: traffic"
+for shape in "1 1" "1 2" "1 8" "4 1" "4 4"; do
+	read -r block credit <<<"$shape"
+	wire "build-$block-$credit" 3 2 build --readouts 2 --sources 1 --block "$block" --credit "$credit" --events 600
+done
+echo "   over a slow cable: events"

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "geometry.h"
+#include "model.h"
 #include "rashpa-builder.h"
 
 #define TEXT_BYTES	4096u	/* of what a rank says of itself in the end; a buffer has room */
@@ -36,6 +37,10 @@ struct options {
 	uint32_t block, credit, pool, sources, fragment;
 	const char *from, *to, *files;	/* streams: named buffers, behind which a number stands */
 	struct geometry geometry;	/* of an image that is a fragment; 0 x 0: it is none */
+	/* of a network that is not there */
+	const char *of;		/* nton, nxn, build */
+	uint32_t builders;
+	struct model_fabric model;
 	const char *fault;	/* missing, duplicate, late, corrupt: of source 0 of a readout */
 	uint32_t fault_readout;
 	uint64_t fault_event;
@@ -49,6 +54,7 @@ int fail_fabric(const struct rashpa_fabric *fabric, int error, const char *what)
 
 int traffic(struct rashpa_fabric *fabric, const struct options *options, const volatile bool *stop);
 int build(struct rashpa_fabric *fabric, const struct options *options, const volatile bool *stop);
+int model(const struct options *options);
 #ifdef BUILDER_NO_MPI
 static inline int burst(const struct options *options, const volatile bool *stop)
 {

@@ -3,6 +3,7 @@
 #include <argp.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "builder.h"
@@ -19,7 +20,8 @@ enum {
 	OPT_SIZE, OPT_JITTER, OPT_BUFFERS, OPT_ONE_BUFFER, OPT_VERIFY, OPT_MESSAGES, OPT_SECONDS,
 	OPT_INTERVAL, OPT_READOUTS, OPT_FOLDED, OPT_HOLD, OPT_EVENTS, OPT_RATE, OPT_BLOCK,
 	OPT_CREDIT, OPT_POOL, OPT_SOURCES, OPT_FRAGMENT, OPT_FILES, OPT_FAULT,
-	OPT_FROM, OPT_TO, OPT_GEOMETRY, OPT_ROUNDS, OPT_WAY,
+	OPT_FROM, OPT_TO, OPT_GEOMETRY, OPT_ROUNDS, OPT_WAY, OPT_OF,
+	OPT_BUILDERS, OPT_NETWORK,
 };
 
 static const struct argp_option options[] = {
@@ -70,6 +72,10 @@ static const struct argp_option options[] = {
 	{ "files", OPT_FILES, "DIR", 0, "builders write a file for each block", 4 },
 	{ "fault", OPT_FAULT, "KIND:N:EVENT", 0,
 	  "a missing, duplicate, late or corrupt fragment of readout N, for tests", 4 },
+	{ NULL, 0, NULL, 0, "model, with options of the others:", 5 },
+	{ "of", OPT_OF, "nton|nxn|build", 0, "what is modelled (default build)", 5 },
+	{ "builders", OPT_BUILDERS, "N", 0, "and --readouts N (default: as many)", 5 },
+	{ "network", OPT_NETWORK, "NAME=VALUE[,...]", 0, "that is not there, see the manual", 5 },
 	{}
 };
 
@@ -127,6 +133,57 @@ static void fault(struct argp_state *state, const char *arg, struct options *o)
 			   arg);
 }
 
+/* Names and values of a network, divided by commas. */
+static void network(struct argp_state *state, const char *arg, struct model_fabric *f)
+{
+	static char *const names[] = {
+		"gbps", "latency", "cost", "copy", "ranks", "leaf", "spines", "cables", "packet", "head",
+		"buffer", "mixed", NULL,
+	};
+	double * const reals[] = { &f->gbps, &f->latency_us, &f->cost_us, &f->copy_gbps };
+	uint32_t * const numbers[] = { &f->ranks, &f->leaf, &f->spines, &f->cables };
+	uint64_t * const sizes[] = { &f->packet, &f->head, &f->buffer };
+	char *list = strdupa(arg), *value;
+
+	while (*list) {
+		const int i = getsubopt(&list, names, &value);
+		bool good = false;
+
+		if (i == 11 && !value)
+			good = f->mixed = true;
+		else if (i >= 0 && value)
+			good = i < 4 ? parse_real(value, reals[i]) :
+			       i < 8 ? parse_u32(value, numbers[i - 4]) :
+			       i < 11 && parse_size(value, sizes[i - 8]);
+		if (!good)
+			argp_error(state, "--network: \"%s\" is not gbps, latency, cost, copy, ranks, leaf, spines, cables, packet, head or buffer with =NUMBER, or mixed",
+				   arg);
+	}
+	if (f->gbps < 1e-6 || !f->ranks || !f->packet || f->packet > f->buffer ||
+	    f->buffer > UINT32_MAX || (f->leaf && (!f->spines || !f->cables)))
+		argp_error(state, "--network: gbps, ranks and packet are above 0, a packet fits into a buffer, and leaves have spines and cables");
+}
+
+static error_t parse_model(int key, char *arg, struct argp_state *state, struct options *o)
+{
+	switch (key) {
+	case OPT_OF:
+		if (strcmp(arg, "nton") && strcmp(arg, "nxn") && strcmp(arg, "build"))
+			argp_error(state, "--of: \"%s\" is not nton, nxn or build", arg);
+		o->of = arg;
+		break;
+	case OPT_BUILDERS:
+		option_u32(state, "--builders", arg, 1, RASHPA_FABRIC_PEERS, &o->builders);
+		break;
+	case OPT_NETWORK:
+		network(state, arg, &o->model);
+		break;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+	return 0;
+}
+
 static error_t parse_build(int key, char *arg, struct argp_state *state, struct options *o)
 {
 	switch (key) {
@@ -182,7 +239,7 @@ static error_t parse_build(int key, char *arg, struct argp_state *state, struct 
 		fault(state, arg, o);
 		break;
 	default:
-		return ARGP_ERR_UNKNOWN;
+		return parse_model(key, arg, state, o);
 	}
 	return 0;
 }
@@ -234,15 +291,16 @@ static void parse_command(struct argp_state *state, char *arg, struct options *o
 {
 	if (o->command)
 		argp_error(state, "\"%s\" is too much", arg);
-	if (strcmp(arg, "nton") && strcmp(arg, "nxn") && strcmp(arg, "build") && strcmp(arg, "burst"))
-		argp_error(state, "unknown command \"%s\": nton, nxn, build or burst", arg);
+	if (strcmp(arg, "nton") && strcmp(arg, "nxn") && strcmp(arg, "build") && strcmp(arg, "burst") &&
+	    strcmp(arg, "model"))
+		argp_error(state, "unknown command \"%s\": nton, nxn, build, burst or model", arg);
 	o->command = arg;
 }
 
 static void check(struct argp_state *state, struct options *o)
 {
 	if (!o->command)
-		argp_error(state, "do what? rashpa-builder nton|nxn|build|burst");
+		argp_error(state, "do what? rashpa-builder nton|nxn|build|burst|model");
 	if (!strcmp(o->command, "burst") && rashpa_fabric_has("mpi"))
 		argp_error(state, "burst is beside MPI: %s", rashpa_fabric_has("mpi"));
 	if (o->one_buffer && o->verify)
@@ -259,6 +317,10 @@ static void check(struct argp_state *state, struct options *o)
 		o->jitter = 0;
 		o->sources = 1;
 	}
+	if (!strcmp(o->command, "model") && (!o->readouts || (o->folded && o->builders)))
+		argp_error(state, "model: how many? Give --readouts and, where they are not --folded, --builders");
+	if (!o->builders)
+		o->builders = o->readouts;
 	if (!o->buffers)
 		o->buffers = 2 * o->fabric.depth;
 }
@@ -322,11 +384,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static const struct argp argp = {
 	.options = options,
 	.parser = parse,
-	.args_doc = "nton|nxn|build|burst",
+	.args_doc = "nton|nxn|build|burst|model",
 	.doc = "Build events that many readouts have parts of, in many builders (build), or send "
 	       "messages as fast as they go, from the first half of processes to the second one "
 	       "(nton), or from all to all (nxn), or measure what the "
-	       "library costs above MPI (burst). Started by mpirun or srun, once a process."
+	       "library costs above MPI (burst). Started by mpirun or srun, once a process. Or have a "
+	       "model of a network say what it would carry (model); alone."
 	       "\vExit status: 0 all went well, 1 failed, or a process has gone, 2 usage, 3 no "
 	       "progress in time, 4 messages or events were lost, wrong or "
 	       "incomplete.",
@@ -364,7 +427,9 @@ int main(int argc, char **argv)
 	struct options o = {
 		.fabric = { .transport = "shm", .depth = 8, .poll = RASHPA_FABRIC_TESTSOME,
 			    .cpu = -1 },
-		.timeout = 30, .size = 65536, .seconds = 10, .interval = 1, .rounds = 101,
+		.timeout = 30, .size = 65536, .seconds = 10, .interval = 1, .rounds = 101, .of = "build",
+		.model = { .gbps = 100, .latency_us = 1, .cost_us = 0.5, .ranks = 1, .packet = 4096, .head = 82,
+			   .buffer = 65536, .spines = 1, .cables = 1 },
 		.block = 8, .credit = 4, .pool = 16, .sources = 4, .fragment = 2048,
 	};
 	struct rashpa_fabric *f = NULL;
@@ -372,6 +437,8 @@ int main(int argc, char **argv)
 
 	tool_begin(argc, argv);
 	argp_parse(&argp, argc, argv, 0, NULL, &o);
+	if (!strcmp(o.command, "model"))
+		return model(&o);
 	if (!strcmp(o.command, "burst"))
 		return burst(&o, stop);
 	o.fabric.timeout_ms = o.timeout * 1000;

@@ -64,6 +64,7 @@ struct net {
 	struct step *heap;
 	size_t steps, heap_room;
 	uint64_t now, order, done;
+	bool cable;		/* between two machines, and no switch */
 	bool failed;		/* no memory */
 };
 
@@ -174,6 +175,8 @@ static uint32_t link_of(const struct net *n, const struct pair *p, uint32_t hop)
 		return NONE;
 	if (!hop)
 		return from;
+	if (n->cable)
+		return NONE;
 	if (here == there)
 		return hop == 1 ? n->machines + to : NONE;
 	switch (hop) {
@@ -191,7 +194,7 @@ static uint64_t hops(const struct net *n, const struct pair *p)
 {
 	const uint32_t from = p->from / n->f.ranks, to = p->to / n->f.ranks;
 
-	return from == to ? 0 : leaf_of(n, from) == leaf_of(n, to) ? 2 : 4;
+	return from == to ? 0 : n->cable ? 1 : leaf_of(n, from) == leaf_of(n, to) ? 2 : 4;
 }
 
 /* --- links --- */
@@ -481,6 +484,7 @@ static struct store store_of(size_t size)
 static void shape(struct net *n)
 {
 	n->machines = (n->processes + n->f.ranks - 1) / n->f.ranks;
+	n->cable = !n->f.leaf && n->machines == 2;
 	if (!n->f.leaf)
 		n->f.leaf = n->machines;
 	n->leaves = (n->machines + n->f.leaf - 1) / n->f.leaf;
@@ -552,7 +556,7 @@ void net_busiest(const struct net *n, uint64_t *core_ns, uint64_t *down_ns)
 {
 	*core_ns = 0;
 	*down_ns = 0;
-	for (uint32_t i = n->machines; i < n->links; i++) {
+	for (uint32_t i = n->cable ? 0 : n->machines; i < n->links; i++) {
 		uint64_t *most = i < 2 * n->machines ? down_ns : core_ns;
 
 		*most = n->link[i].busy_ns > *most ? n->link[i].busy_ns : *most;
