@@ -19,7 +19,7 @@ run() {
 	local name=$1 count=$2 size=$3 round=$4
 	shift 4
 	timeout 120 mpirun --bind-to none -n "$count" rashpa-builder nton --size "$size" --seconds 3 --interval 0.25 \
-		--timeout 60 --json="$out/builder-guest-$name-$count-$size-$round.json" "$@" 2>"$out/builder-guest.err" || {
+		--timeout 60 --json="$out/builder-guest-$name-$count-$size-$round.json" "$@" >/dev/null 2>"$out/builder-guest.err" || {
 		echo "   $name, $count processes, $size: failed"
 		tail -n 5 "$out/builder-guest.err"
 	}
@@ -50,7 +50,7 @@ wire() {
 	shift 3
 	timeout 120 mpirun --bind-to none -n "$near" rashpa-builder "${end[@]}" --device rxe0 \
 		--json="$out/builder-wire-$name.json" "$@" : \
-		-n "$far" rashpa-builder "${end[@]}" --device rxe1 "$@" 2>"$out/builder-guest.err" || {
+		-n "$far" rashpa-builder "${end[@]}" --device rxe1 "$@" >/dev/null 2>"$out/builder-guest.err" || {
 		echo "   $name: failed"
 		tail -n 5 "$out/builder-guest.err"
 	}

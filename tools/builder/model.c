@@ -237,9 +237,11 @@ static int run(struct model *m)
 static void put_rates(const struct model *m, struct json_object *to, double seconds)
 {
 	double least = 0, most = 0, sum = 0;
-	unsigned int n = 0;
+	unsigned int n = 0, machines = 0;
+	uint32_t last = UINT32_MAX;
 
 	for (uint32_t i = 0; i < m->processes; i++) {
+		const uint32_t machine = i / m->o->model.ranks;
 		const bool receives = m->nxn || (m->nton ? i >= m->processes / 2 : builds(m, i));
 		const double rate = (m->role[i].bytes - m->role[i].counted) / seconds;
 
@@ -249,12 +251,14 @@ static void put_rates(const struct model *m, struct json_object *to, double seco
 		most = most > rate ? most : rate;
 		sum += rate;
 		n++;
+		machines += machine != last;
+		last = machine;
 	}
 	put_u64(to, "ranks_measured", n);
 	put_real(to, "mean_bytes_per_s", n ? sum / n : 0);
 	put_real(to, "least_bytes_per_s", least);
 	put_real(to, "most_bytes_per_s", most);
-	put_real(to, "part_of_link", n ? sum / n * m->o->model.ranks * 8 / (m->o->model.gbps * 1e9) : 0);
+	put_real(to, "part_of_link", n ? sum * 8 / (machines * m->o->model.gbps * 1e9) : 0);
 }
 
 static int result(const struct model *m)

@@ -9,6 +9,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Open MPI that goes on without a rank (ULFM): mpirun --with-ft ulfm. */
+#if defined(OPEN_MPI) && __has_include(<mpi-ext.h>)
+#include <mpi-ext.h>
+#endif
+#ifdef OMPI_HAVE_MPI_EXT_FTMPI
+#define HAS_GONE(class)	((class) == MPIX_ERR_PROC_FAILED || (class) == MPIX_ERR_REVOKED)
+#else
+#define HAS_GONE(class)	false	/* the job ends with any rank */
+#endif
+
 #define ALL_LOOKS	4096	/* of a queue that is not done as a whole: the end of a run */
 
 /*
@@ -127,6 +137,19 @@ static MPI_Request *requests(struct queue *q, struct mpi_peer *l)
 	return q->receives ? l->receive : l->send;
 }
 
+/* The status of a request that MPI has an error for. */
+static int failed(struct peer *peer, int error)
+{
+	int class;
+
+	MPI_Error_class(error, &class);
+	if (HAS_GONE(class)) {
+		peer_gone(peer);
+		return -EPIPE;
+	}
+	return class == MPI_ERR_TRUNCATE ? -EMSGSIZE : -EIO;
+}
+
 static int mpi_begin(struct queue *q, struct peer *peer, unsigned int slot)
 {
 	const struct mpi *m = q->fabric->link;
@@ -140,23 +163,23 @@ static int mpi_begin(struct queue *q, struct peer *peer, unsigned int slot)
 	else
 		error = m->begin_send(r->buffer, r->length, MPI_BYTE, r->peer, r->tag, m->world,
 				      request);
-	return error == MPI_SUCCESS ? 0 : -EIO;
+	return error == MPI_SUCCESS ? 0 : failed(peer, error);
 }
 
 static void done(struct queue *q, unsigned int slot, int error, const MPI_Status *status)
 {
-	int class = MPI_SUCCESS, length = queue_flying(q, slot)->request.length, tag = 0;
+	const struct rashpa_fabric_request *r = &queue_flying(q, slot)->request;
+	int length = r->length, tag = 0;
 
-	if (error != MPI_SUCCESS)
-		MPI_Error_class(error, &class);
-	if (class != MPI_SUCCESS)
-		length = 0;
-	else if (q->receives)
+	if (error != MPI_SUCCESS) {
+		queue_done(q, slot, failed(&q->fabric->peer[r->peer], error), 0, r->tag);
+		return;
+	}
+	if (q->receives) {
 		MPI_Get_count(status, MPI_BYTE, &length);
-	if (q->receives)
 		tag = status->MPI_TAG;
-	queue_done(q, slot, class == MPI_SUCCESS ? 0 : class == MPI_ERR_TRUNCATE ? -EMSGSIZE : -EIO,
-		   length, tag < 0 ? 0 : tag);
+	}
+	queue_done(q, slot, 0, length, tag < 0 ? 0 : tag);
 }
 
 /* The oldest ones, up to the first that is not done. */
@@ -201,6 +224,7 @@ static bool all(struct queue *q, MPI_Request *request, bool wait)
 {
 	const uint32_t depth = q->fabric->options.depth;
 	MPI_Status status[RASHPA_FABRIC_DEPTH];
+	unsigned int slot[RASHPA_FABRIC_DEPTH], n = 0;
 	int flag = wait, error;
 
 	count(&q->polls, 1);
@@ -208,11 +232,17 @@ static bool all(struct queue *q, MPI_Request *request, bool wait)
 		       MPI_Testall(depth, request, &flag, status);
 	if (error == MPI_SUCCESS && !flag)
 		return false;
-	while (q->flying) {
-		const unsigned int slot = q->order[0];
+	/* but for those that were found before, and wait for older ones */
+	for (uint32_t i = 0; i < q->flying; i++) {
+		slot[n] = q->order[i];
+		n += !(q->ready >> slot[n] & 1);
+	}
+	/* those that are not done have no error yet */
+	for (uint32_t i = 0; i < n; i++) {
+		const int own = error == MPI_ERR_IN_STATUS ? status[slot[i]].MPI_ERROR : error;
 
-		done(q, slot, error == MPI_ERR_IN_STATUS ? status[slot].MPI_ERROR : error,
-		     &status[slot]);
+		if (own != MPI_ERR_PENDING && request[slot[i]] == MPI_REQUEST_NULL)
+			done(q, slot[i], own, &status[slot[i]]);
 	}
 	return true;
 }
@@ -267,7 +297,7 @@ static void cancel(MPI_Request *request, unsigned int n)
 static void mpi_close(struct rashpa_fabric *f)
 {
 	struct mpi *m = f->link;
-	bool whole = f->running;
+	bool whole = f->running, left = false;
 
 	if (!m)
 		return;
@@ -277,13 +307,15 @@ static void mpi_close(struct rashpa_fabric *f)
 		if (!l)
 			continue;
 		cancel(l->receive, RASHPA_FABRIC_DEPTH);
-		/* one that nobody has room for has no end */
-		whole = whole && !f->peer[i].send.flying;
+		/* one that nobody has room for has no end; what is done by all has none without all */
+		whole = whole && !f->peer[i].send.flying && !atomic_load(&f->peer[i].gone);
+		left |= atomic_load(&f->peer[i].gone);
 		free(l);
 	}
 	if (whole)
 		MPI_Comm_free(&m->world);
-	if (m->ours && whole)
+	/* those that are left still end in order */
+	if (m->ours && (whole || left))
 		MPI_Finalize();
 	free(m);
 }

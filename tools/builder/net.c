@@ -169,7 +169,9 @@ static uint32_t leaf_of(const struct net *n, uint32_t machine)
 static uint32_t link_of(const struct net *n, const struct pair *p, uint32_t hop)
 {
 	const uint32_t from = p->from / n->f.ranks, to = p->to / n->f.ranks;
-	const uint32_t there = leaf_of(n, to), here = leaf_of(n, from), way = to % (n->uplinks ? n->uplinks : 1);
+	const uint32_t there = leaf_of(n, to), here = leaf_of(n, from);
+	const uint32_t place = n->f.mixed ? to / n->leaves : to % n->f.leaf;
+	const uint32_t way = n->uplinks ? place % n->uplinks : 0;
 
 	if (from == to)
 		return NONE;
