@@ -6,9 +6,11 @@
 #   make install        tools, udev rule, man pages; the module through DKMS
 #   make demo           in a virtual machine: stream detector frames (KERNEL=newest)
 #   make demo NETWORK=1 in two of them: the same over RoCE v2, also with packets lost
+#   make demo BUILDER=1 in two of them: event building from two FPGAs
 #   make bench          in a virtual machine: what it costs beside others (KERNEL=newest);
 #                       BENCH=network: messages over a network instead; BENCH=process: what
-#                       processing images takes, on this machine
+#                       processing images takes, on this machine; BENCH=builder: messages of the
+#                       event builder beside MPI
 #   make docs           the reference of all ioctls from the header, under build/docs
 #   make check          in virtual machines: all tests, all kernels
 #   make coverage       in virtual machines: which lines of the driver the tests run
@@ -105,7 +107,7 @@ lab-build:
 
 demo:
 	$(MAKE) --no-print-directory lab-build KERNELS=$(KERNEL)
-	selftests/demo$(if $(NETWORK),-network).sh $(KERNEL)
+	selftests/demo$(if $(BUILDER),-builder,$(if $(NETWORK),-network)).sh $(KERNEL)
 
 bench:
 	$(MAKE) --no-print-directory lab-build KERNELS=$(KERNEL)

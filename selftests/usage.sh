@@ -96,8 +96,8 @@ refuses "\"more\" is too much" rashpa-manager run experiment.xml more
 refuses "\"0\".*0.1 to 86400" rashpa-manager run --timeout 0 experiment.xml
 refuses "take-over is of run" rashpa-manager check --take-over experiment.xml
 refuses "tls-key and --tls-ca" rashpa-manager run --tls-cert here.pem experiment.xml
-refuses "do what.*nton.nxn.build" rashpa-builder
-refuses "\"sideways\": nton, nxn or build" rashpa-builder sideways
+refuses "do what.*nton.nxn.build.burst.model" rashpa-builder
+refuses "\"sideways\": nton, nxn, build, burst or model" rashpa-builder sideways
 refuses "\"nton\" is too much" rashpa-builder nxn nton
 refuses "\"pigeon\" is not shm, mpi or verbs" rashpa-builder nxn --transport pigeon
 refuses "\"65\".*1 to 64" rashpa-builder nxn --depth 65
@@ -114,6 +114,15 @@ refuses "give their --geometry" rashpa-builder build --from here
 refuses "events go one way" rashpa-builder build --geometry 8x8 --to here --files .
 refuses "a/b.*name of a buffer" rashpa-builder build --from a/b
 refuses "0x8.*WxH" rashpa-builder build --geometry 0x8
+refuses "\"0\".*1 to 1000" rashpa-builder burst --rounds 0
+refuses "pigeon.*burst prints" rashpa-builder burst --way pigeon
+refuses "how many.*--readouts" rashpa-builder model
+refuses "how many.*--folded" rashpa-builder model --readouts 4 --folded --builders 4
+refuses "sideways.*nton, nxn or build" rashpa-builder model --of sideways
+refuses "gbps=x.*is not gbps" rashpa-builder model --readouts 4 --network gbps=x
+refuses "speed=1.*is not gbps" rashpa-builder model --readouts 4 --network speed=1
+refuses "packet fits into a buffer" rashpa-builder model --readouts 4 --network packet=1M
+refuses "leaves have spines" rashpa-builder model --readouts 4 --network leaf=4,spines=0
 for tool in remu romulu; do
 	refuses "somebody.*user:NAME.*cert:NAME.*anyone" "$tool" --daemon "unix:$work/socket" --leader somebody
 	refuses "leader.*Give --daemon" "$tool" --buffer here --leader anyone
@@ -182,7 +191,7 @@ is "which are completed" "$(completed rashpa-bench)" "$measures"
 . tools/completion/rashpa-manager
 is "commands of rashpa-manager are completed" "$(completed rashpa-manager)" "check plan run watch"
 . tools/completion/rashpa-builder
-is "commands of rashpa-builder are completed" "$(completed rashpa-builder)" "build nton nxn"
+is "commands of rashpa-builder are completed" "$(completed rashpa-builder)" "build burst model nton nxn"
 # Each letter means one option, whatever the tool; boards and frames have their own.
 letters=
 options_known() { # COMMAND [WORD]: those of its help; WORD stands behind it

@@ -341,6 +341,8 @@ int build(struct rashpa_fabric *f, const struct options *o, const volatile bool 
 		result = open_pools(&b);
 	if (!result) {
 		error = rashpa_fabric_connect(f);
+		if (!error)
+			warn_nodes(f);
 		result = error ? fail_fabric(f, error, "") : loop(&b);
 	}
 	if (!b.rank && b.manager) {

@@ -52,6 +52,9 @@ int make_arena(struct rashpa_fabric *fabric, const struct options *options, uint
 /* The sentence of the library, with the rank. EXIT_FAILED, or EXIT_TIMEOUT. */
 int fail_fabric(const struct rashpa_fabric *fabric, int error, const char *what);
 
+/* After connecting: warn where messages go from one NUMA node to another. */
+void warn_nodes(const struct rashpa_fabric *fabric);
+
 int traffic(struct rashpa_fabric *fabric, const struct options *options, const volatile bool *stop);
 int build(struct rashpa_fabric *fabric, const struct options *options, const volatile bool *stop);
 int model(const struct options *options);

@@ -246,10 +246,20 @@ static bool round_of(struct rashpa_fabric *f, uint32_t first)
 	return any;
 }
 
+static void here(struct rashpa_fabric *f)
+{
+	unsigned int node;
+
+	if (!getcpu(NULL, &node))
+		atomic_store_explicit(&f->thread_node, node, memory_order_relaxed);
+}
+
 static void *serve(void *arg)
 {
 	struct rashpa_fabric *f = arg;
 	uint32_t first = 0, looks = 0;
+
+	here(f);
 
 	while (!atomic_load_explicit(&f->stop, memory_order_relaxed)) {
 		const bool any = round_of(f, first++ % f->launch.size);
@@ -259,6 +269,7 @@ static void *serve(void *arg)
 		looks = any ? 0 : looks + 1;
 		if (looks < LOOKS || !f->transport->sleep)
 			continue;
+		here(f);
 		/* who comes from now on wakes us; who came before is found */
 		atomic_fetch_or(f->asleep, 1);
 		if (!round_of(f, first % f->launch.size) && !atomic_load(&f->stop)) {
@@ -454,6 +465,9 @@ int fabric_open_with(const struct transport *transport, const struct rashpa_fabr
 	f->transport = transport;
 	f->options = *options;
 	f->asleep = &f->own_asleep;
+	f->device_node = -1;
+	f->memory_node = -1;
+	atomic_init(&f->thread_node, -1);
 	error = check_options(f);
 	if (!error && options->launch)
 		f->launch = *options->launch;
@@ -479,6 +493,7 @@ static int start(struct rashpa_fabric *f)
 	int error;
 
 	f->running = true;
+	here(f);
 	if (f->options.flags & RASHPA_FABRIC_DRIVEN)
 		return 0;
 	pthread_attr_init(&attr);
@@ -583,4 +598,27 @@ void rashpa_fabric_total(const struct rashpa_fabric *f, struct rashpa_fabric_cou
 		.cpu_ns = cpu.tv_sec * UINT64_C(1000000000) + cpu.tv_nsec,
 		.registrations = atomic_load_explicit(&f->registrations, memory_order_relaxed),
 	};
+}
+
+void rashpa_fabric_nodes(const struct rashpa_fabric *f, struct rashpa_fabric_nodes *nodes)
+{
+	*nodes = (struct rashpa_fabric_nodes) {
+		.device = f->device_node, .memory = f->memory_node,
+		.thread = atomic_load_explicit(&f->thread_node, memory_order_relaxed),
+	};
+}
+
+const char *rashpa_fabric_apart(const struct rashpa_fabric_nodes *n)
+{
+	const int32_t at = n->device >= 0 ? n->device : n->memory;
+
+	if (n->device >= 0 && n->memory >= 0 && n->device != n->memory)
+		fabric_fail(0, "messages are at NUMA node %d, and the card at node %d: numactl --cpunodebind=%d --membind=%d, or a buffer there",
+			    n->memory, at, at, at);
+	else if (at >= 0 && n->thread >= 0 && n->thread != at)
+		fabric_fail(0, "the transport's thread is at NUMA node %d, and %s at node %d: --cpu, or numactl --cpunodebind=%d",
+			    n->thread, n->device >= 0 ? "the card" : "messages", at, at);
+	else
+		return NULL;
+	return reason;
 }

@@ -41,6 +41,7 @@ struct rashpa_arena {
 	uint64_t length, used;
 	int fd;			/* that a peer of this machine can map; -1: none */
 	bool mapped;		/* by us */
+	int32_t node;		/* NUMA node of its first page, -1: not known */
 	void *registered;	/* the transport's */
 };
 
@@ -105,6 +106,8 @@ struct rashpa_fabric {
 	struct bell event_bell;
 	pthread_t thread;
 	bool connected, running, threaded;
+	int32_t device_node, memory_node;
+	_Atomic int32_t thread_node;
 	uint32_t turn;		/* without a thread: peer that is first in the next round */
 	_Atomic bool stop;
 	_Atomic uint32_t own_asleep;

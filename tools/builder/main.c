@@ -79,11 +79,11 @@ static const struct argp_option options[] = {
 	{}
 };
 
-static void real(struct argp_state *state, const char *what, const char *arg, double most,
-		 double *value)
+static void real(struct argp_state *state, const char *what, const char *arg, double least,
+		 double most, double *value)
 {
-	if (!parse_real(arg, value) || *value < 0.01 || *value > most)
-		argp_error(state, "%s: \"%s\" is not 0.01 to %.0f seconds", what, arg, most);
+	if (!parse_real(arg, value) || *value < least || *value > most)
+		argp_error(state, "%s: \"%s\" is not %g to %.0f seconds", what, arg, least, most);
 }
 
 static void size(struct argp_state *state, const char *what, const char *arg, uint32_t *value)
@@ -268,7 +268,7 @@ static error_t parse_traffic(int key, char *arg, struct argp_state *state, struc
 			argp_error(state, "--messages: \"%s\" is not a number from 1", arg);
 		break;
 	case OPT_SECONDS:
-		real(state, "--seconds", arg, 86400, &o->seconds);
+		real(state, "--seconds", arg, 1e-5, 86400, &o->seconds);
 		break;
 	case OPT_ROUNDS:
 		option_u32(state, "--rounds", arg, 1, 1000, &o->rounds);
@@ -279,7 +279,7 @@ static error_t parse_traffic(int key, char *arg, struct argp_state *state, struc
 		o->way = arg;
 		break;
 	case OPT_INTERVAL:
-		real(state, "--interval", arg, 3600, &o->interval);
+		real(state, "--interval", arg, 0.01, 3600, &o->interval);
 		break;
 	default:
 		return parse_build(key, arg, state, o);
@@ -343,7 +343,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		json_to(arg);
 		break;
 	case 't':
-		real(state, "--timeout", arg, 86400, &o->timeout);
+		real(state, "--timeout", arg, 0.01, 86400, &o->timeout);
 		break;
 	case OPT_TRANSPORT:
 		missing = rashpa_fabric_has(arg);
@@ -404,6 +404,17 @@ int fail_fabric(const struct rashpa_fabric *f, int error, const char *what)
 	else
 		fail("%s%s", what, rashpa_fabric_reason());
 	return error == -ETIMEDOUT ? EXIT_TIMEOUT : EXIT_FAILED;
+}
+
+void warn_nodes(const struct rashpa_fabric *f)
+{
+	struct rashpa_fabric_nodes nodes;
+	const char *apart;
+
+	rashpa_fabric_nodes(f, &nodes);
+	apart = rashpa_fabric_apart(&nodes);
+	if (apart)
+		say("rank %u: %s", rashpa_fabric_rank(f), apart);
 }
 
 int make_arena(struct rashpa_fabric *f, const struct options *o, uint64_t bytes,

@@ -4,9 +4,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/mempolicy.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "rashpa.h"
@@ -54,10 +56,20 @@ static int add(struct rashpa_fabric *f, struct rashpa_arena *new, struct rashpa_
 		release(new);
 		return error;
 	}
+	if (!f->arenas)
+		f->memory_node = a->node;
 	count(&f->registrations, 1);
 	f->arenas++;
 	*arena = a;
 	return 0;
+}
+
+/* Of a page that is there, as the kernel has it; -1: it does not say. */
+static int32_t node_of(void *page)
+{
+	int node = -1;
+
+	return syscall(SYS_get_mempolicy, &node, NULL, 0, page, MPOL_F_NODE | MPOL_F_ADDR) ? -1 : node;
 }
 
 int rashpa_arena_allocate(struct rashpa_fabric *f, uint64_t length, struct rashpa_arena **arena)
@@ -82,6 +94,7 @@ int rashpa_arena_allocate(struct rashpa_fabric *f, uint64_t length, struct rashp
 				   (unsigned long long)a.length, strerror(error));
 	}
 	a.base = base;
+	a.node = node_of(base);
 	return add(f, &a, arena);
 }
 
@@ -104,16 +117,18 @@ int rashpa_arena_buffer(struct rashpa_fabric *f, const char *name, struct rashpa
 	}
 	a.base = base;
 	a.length = info.out_length;
+	a.node = info.out_node;
 	return add(f, &a, arena);
 }
 
 int rashpa_arena_bring(struct rashpa_fabric *f, void *base, uint64_t length,
 		       struct rashpa_arena **arena)
 {
-	struct rashpa_arena a = { .base = base, .length = length, .fd = -1 };
+	struct rashpa_arena a = { .base = base, .length = length, .fd = -1, .node = -1 };
 
 	if (!base || !length || length > UINTPTR_MAX - (uintptr_t)base)
 		return fabric_fail(EINVAL, "an arena has a beginning and a length");
+	a.node = node_of(base);
 	return add(f, &a, arena);
 }
 

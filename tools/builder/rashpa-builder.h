@@ -366,6 +366,26 @@ struct rashpa_fabric_counts {
 
 void rashpa_fabric_total(const struct rashpa_fabric *fabric, struct rashpa_fabric_counts *counts);
 
+/**
+ * struct rashpa_fabric_nodes - where in the machine messages are, by NUMA node; -1: not known
+ * @device: of "verbs": the card
+ * @memory: the first arena, at its first page
+ * @thread: where the transport's thread ran when it had nothing to do last, or began
+ */
+struct rashpa_fabric_nodes {
+	int32_t device, memory, thread;
+};
+
+void rashpa_fabric_nodes(const struct rashpa_fabric *fabric, struct rashpa_fabric_nodes *nodes);
+
+/**
+ * rashpa_fabric_apart() - is something at another node than the rest
+ * @nodes: of rashpa_fabric_nodes()
+ *
+ * Return: NULL: not that we know; else the sentence that says what, and what helps.
+ */
+const char *rashpa_fabric_apart(const struct rashpa_fabric_nodes *nodes);
+
 #ifdef __cplusplus
 }
 #endif

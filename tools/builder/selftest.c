@@ -200,6 +200,35 @@ static void test_pool(void)
 	rashpa_fabric_close(f);
 }
 
+static void apart(int32_t device, int32_t memory, int32_t thread, const char *said)
+{
+	const struct rashpa_fabric_nodes n = { device, memory, thread };
+	const char *sentence = rashpa_fabric_apart(&n);
+
+	ok(said ? sentence && strstr(sentence, said) : !sentence, "NUMA: card %d, memory %d, thread %d: %s",
+	   device, memory, thread, said ? said : "together");
+}
+
+static void test_nodes(void)
+{
+	struct rashpa_fabric *f = open_alone(0, 0);
+	struct rashpa_fabric_nodes n;
+	struct rashpa_arena *a;
+
+	rashpa_fabric_nodes(f, &n);
+	ok(n.device == -1 && n.memory == -1 && n.thread == -1, "nothing is known in the beginning");
+	ok(!rashpa_arena_allocate(f, PAGE, &a) && !rashpa_fabric_connect(f), "one that is connected");
+	rashpa_fabric_nodes(f, &n);
+	ok(n.device == -1 && n.memory >= 0 && n.thread >= 0, "memory and thread have a node");
+	rashpa_fabric_close(f);
+	apart(-1, -1, -1, NULL);
+	apart(1, 1, 1, NULL);
+	apart(-1, 0, 0, NULL);
+	apart(1, 0, 1, "messages are at NUMA node 0, and the card at node 1");
+	apart(1, 1, 0, "thread is at NUMA node 0, and the card at node 1");
+	apart(-1, 1, 0, "thread is at NUMA node 0, and messages at node 1");
+}
+
 static void test_options(void)
 {
 	struct rashpa_launch launch = { .rank = 2, .size = 2 };
@@ -772,6 +801,7 @@ int main(void)
 	test_ring();
 	test_threads();
 	test_pool();
+	test_nodes();
 	test_options();
 	test_launch();
 	test_requests();

@@ -457,6 +457,7 @@ static struct json_object *say_all(struct run *r, uint64_t began)
 {
 	struct json_object *o = json_object_new_object();
 	struct rashpa_fabric_counts c;
+	struct rashpa_fabric_nodes nodes;
 	struct rusage used;
 
 	for (uint32_t i = 0; i < r->size; i++) {
@@ -482,6 +483,10 @@ static struct json_object *say_all(struct run *r, uint64_t began)
 	put_real(o, "transport_cpu_s", seconds(c.cpu_ns));
 	put_u64(o, "sleeps", c.sleeps);
 	put_u64(o, "registrations", c.registrations);
+	rashpa_fabric_nodes(r->f, &nodes);
+	put_int(o, "device_node", nodes.device);
+	put_int(o, "memory_node", nodes.memory);
+	put_int(o, "thread_node", nodes.thread);
 	put_u64(o, "resident_bytes", used.ru_maxrss * UINT64_C(1024));
 	return o;
 }
@@ -590,7 +595,10 @@ static int prepare(struct run *r)
 	if (result)
 		return result;
 	result = rashpa_fabric_connect(r->f);
-	return result ? fail_fabric(r->f, result, "") : 0;
+	if (result)
+		return fail_fabric(r->f, result, "");
+	warn_nodes(r->f);
+	return 0;
 }
 
 static int work(struct run *r)

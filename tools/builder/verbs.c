@@ -139,7 +139,10 @@ static int verbs_open(struct rashpa_fabric *f)
 	if (error)
 		return error;
 	error = rashpa_net_open(&options, &v->net);
-	return error ? net_error(error) : 0;
+	if (error)
+		return net_error(error);
+	f->device_node = rashpa_net_about(v->net)->numa_node;
+	return 0;
 }
 
 static int verbs_enrol(struct rashpa_fabric *f, struct rashpa_arena *a)
