@@ -95,6 +95,50 @@ for ((round = 0; round < 6; round++)); do
 done
 is "kill -9 of a rank: all others end with a sentence" "$good" 6
 
+# --- beside MPI alone
+
+json '(.rows | length) == 19 and all(.rows[]; .size_bytes == 8192 and .ours > 0 and .theirs > 0 and .ratio > 0 and
+	.ratio_first_quartile <= .ratio and .ratio <= .ratio_third_quartile)' \
+	parallel 2 burst --rounds 3 --size 8K --json
+ok $? "burst: all ways, beside MPI alone"
+json '[.rows[] | .name] == ["layer alone"]' parallel 2 burst --rounds 3 --size 64K --way "layer alone" --json
+ok $? "or one of them"
+parallel 3 burst --rounds 1 >"$work/out" 2>&1
+is "of three processes" "$? $(grep -c "of two processes, not 3" "$work/err")" "1 3"
+
+# --- a network that is not there: what can be reckoned without it
+
+# modelled FILTER OPTION...
+modelled() {
+	local filter=$1
+	shift
+	json "$filter" rashpa-builder model --json --seconds 0.02 "$@"
+}
+near='def near(a; b): ((a - b) | fabs) < b / 500;'
+modelled "$near near(.part_of_link; 4096 / (4096 + 82))" --of nton --readouts 1
+ok $? "model: a link that is full carries packets and their heads"
+# a message of one packet is sent for 1.6616 ms, is under way for 5, and so is its acknowledgement
+modelled "$near near(.mean_bytes_per_s; 4096 / 0.0116616)" --of nton --readouts 1 --size 4096 --depth 1 --seconds 20 \
+	--network gbps=0.02,latency=5000,head=58,cost=0
+ok $? "model: one message at a time waits for its acknowledgement"
+modelled "$near near(.part_of_link; 4096 / (4096 + 82) / 4) and near(.least_bytes_per_s; .most_bytes_per_s) and
+	.fullest_queue_bytes > 61440 and .fullest_queue_bytes <= 65536" \
+	--of nton --readouts 4 --network leaf=4,spines=1,cables=1
+ok $? "model: four share one link between switches, and no queue is longer than it can be"
+modelled "$near near(.part_of_link; 4096 / (4096 + 82))" --of nxn --readouts 5 --size 64K
+ok $? "model: all to all at one switch, both ways"
+# the processor of a readout, not the network
+modelled "$near near(.mean_bytes_per_s; 65536 / 100e-6)" --of nton --readouts 1 --network cost=100 --seconds 1
+ok $? "model: a process does one message after the other"
+# 2 readouts of one block each, to one builder, over its one link
+modelled "$near near(.part_of_link; 4096 / (4096 + 82)) and near(.events_per_s * 2 * (.block_bytes / 8); .mean_bytes_per_s)" \
+	--readouts 2 --builders 1 --fragment 64K --credit 16 --pool 64 --seconds 0.2
+ok $? "model: a builder has what its link carries, in whole events"
+rashpa-builder model --readouts 20 --jitter 50 --seconds 0.002 --json --network leaf=5,spines=2,cables=2,mixed >"$work/once"
+rashpa-builder model --readouts 20 --jitter 50 --seconds 0.002 --json --network leaf=5,spines=2,cables=2,mixed |
+	cmp - "$work/once"
+ok $? "model: the same again"
+
 # --- events
 
 # built READOUTS SOURCES FILTER: of the files in $work/events, as another program sees them

@@ -54,14 +54,20 @@ END
 	chmod +x "$work/agent"
 	# the manager, two readouts, two builders
 	printf '%s\n' 10.2.0.1 10.2.0.1 10.2.0.2 10.2.0.1 10.2.0.2 >"$work/hosts"
-	timeout 600 mpirun --prtemca plm_ssh_agent "$work/agent" --prtemca prte_if_include "$device" \
+	timeout 400 mpirun --prtemca plm_ssh_agent "$work/agent" --prtemca prte_if_include "$device" \
 		--hostfile "$work/hosts" --map-by seq --bind-to none \
 		"$PWD/build/tools/rashpa-builder" build --transport verbs --device rxe0 --readouts 2 --from part \
-		--geometry "${width}x$height" --to whole --timeout 120 --json >"$out/run.json" || status=1
+		--geometry "${width}x$height" --to whole --timeout 120 --json >"$out/run.json" 2>"$out/mpirun.txt" || status=1
 else
 	until_file "$out/command"
 	bash -c "$(<"$out/command")" >"$out/prted.txt" 2>&1 || status=1
 	touch "$out/command.over"
+fi
+if ((status)); then
+	# nobody ends the stream that is compared
+	kill "$streams" "$compares" 2>/dev/null || :
+	cat "$out"/{mpirun,prted}.txt 2>/dev/null || :
+	exit 1
 fi
 wait "$streams" || status=1
 wait "$compares" || status=1

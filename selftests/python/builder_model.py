@@ -20,19 +20,18 @@ def model(*options):
 
 
 def traffic(n, size, depth=8):
-    # long enough for each pair to have had a few messages; larger packets where there are many
-    seconds = min(max(40 * n * size / 6.8e9, 0.0005), 0.02)
-    packet = 4096 if n < 64 else 16384
+    # long enough for each pair to have had a few messages, where there is time for that
+    seconds = min(max(40 * n * size / 6.8e9, 0.0005), 0.02 if n < 64 else 0.005)
     said = model("--of", "nton", "--readouts", n, "--builders", n, "--size", size, "--depth", depth, "--jitter", 50,
-                 "--seconds", seconds, "--network", f"{CLOS},packet={packet}")
+                 "--seconds", seconds, "--network", CLOS)
     return {"n": n, "size": size, "depth": depth, "part_of_link": said["part_of_link"],
             "least": said["least_bytes_per_s"], "most": said["most_bytes_per_s"]}
 
 
 def events(readouts, builders, block, credit, fragment):
     said = model("--readouts", readouts, "--builders", builders, "--block", block, "--credit", credit, "--sources", 1,
-                 "--fragment", fragment, "--jitter", 50, "--pool", 4 * builders, "--seconds", 0.02,
-                 "--network", f"{CLOS},packet=16384")
+                 "--fragment", fragment, "--jitter", 50, "--pool", 4 * builders, "--seconds", 0.01,
+                 "--network", CLOS)
     return {"readouts": readouts, "builders": builders, "block": block, "credit": credit, "fragment": fragment,
             "events_per_s": said["events_per_s"], "part_of_link": said["part_of_link"]}
 
@@ -65,9 +64,9 @@ def draw(all_of, path):
 
 def main():
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        scale = [pool.submit(traffic, n, size) for n in COUNTS for size in SIZES if n < 500 or size < 262144]
+        scale = [pool.submit(traffic, n, size) for n in COUNTS for size in SIZES if n < 180 or size < 65536]
         depths = [pool.submit(traffic, 2, size, depth) for depth in DEPTHS for size in SIZES]
-        built = [pool.submit(events, 108, 73, block, credit, 9300) for credit in (1, 4, 16) for block in BLOCKS]
+        built = [pool.submit(events, 108, 73, block, credit, 9300) for credit in (1, 2, 4, 16) for block in BLOCKS]
         all_of = {"network": CLOS, "scale": [f.result() for f in scale], "depth": [f.result() for f in depths],
                   "events": [f.result() for f in built]}
     with open(f"{sys.argv[2]}/builder-model.json", "w") as file:

@@ -280,6 +280,7 @@ static int result(const struct model *m)
 	put_real(o, "busiest_last_link", down / (double)net_now(m->net));
 	if (build)
 		put_real(o, "events_per_s", (m->built - m->counted_blocks) * m->o->block / seconds);
+	put_u64(o, "fullest_queue_bytes", net_fullest(m->net));
 	put_u64(o, "steps", net_steps(m->net));
 	if (!m->o->json || json_elsewhere()) {
 		printf("%u processes, messages of %" PRIu64 " bytes, depth %u\n", m->processes,

@@ -42,6 +42,8 @@ int net_send(struct net *net, uint32_t from, uint32_t to, uint64_t bytes, uint64
 bool net_step(struct net *net);
 uint64_t net_now(const struct net *net);
 uint64_t net_steps(const struct net *net);
+/* Most bytes that a queue of a switch had. */
+uint64_t net_fullest(const struct net *net);
 /* Of the links between leaves and spines, and of those to machines: time that the busiest one sent. */
 void net_busiest(const struct net *net, uint64_t *core_ns, uint64_t *down_ns);
 

@@ -63,7 +63,7 @@ struct net {
 	struct store messages, packets, pairs;
 	struct step *heap;
 	size_t steps, heap_room;
-	uint64_t now, order, done;
+	uint64_t now, order, done, fullest;
 	bool cable;		/* between two machines, and no switch */
 	bool failed;		/* no memory */
 };
@@ -285,8 +285,11 @@ static void start(struct net *n, uint32_t l)
 		n->link[next].wait_last = l;
 		return;
 	}
-	if (next != NONE)
+	if (next != NONE) {
 		n->link[next].room -= p->bytes;
+		if (n->f.buffer - n->link[next].room > n->fullest)
+			n->fullest = n->f.buffer - n->link[next].room;
+	}
 	ns = (p->bytes + n->f.head) * 8 / n->f.gbps + 0.5;
 	link->busy = true;
 	link->busy_ns += ns;
@@ -547,6 +550,11 @@ void net_close(struct net *n)
 uint64_t net_now(const struct net *n)
 {
 	return n->now;
+}
+
+uint64_t net_fullest(const struct net *n)
+{
+	return n->fullest;
 }
 
 uint64_t net_steps(const struct net *n)
