@@ -6,7 +6,6 @@
 #   make install        tools, udev rule, man pages; the module through DKMS
 #   make demo           in a virtual machine: stream detector frames (KERNEL=newest)
 #   make demo NETWORK=1 in two of them: the same over RoCE v2, also with packets lost
-#   make demo BUILDER=1 in two of them: event building from two FPGAs
 #   make bench          in a virtual machine: what it costs beside others (KERNEL=newest);
 #                       BENCH=network: messages over a network instead; BENCH=process: what
 #                       processing images takes, on this machine; BENCH=builder: messages of the
@@ -107,7 +106,7 @@ lab-build:
 
 demo:
 	$(MAKE) --no-print-directory lab-build KERNELS=$(KERNEL)
-	selftests/demo$(if $(BUILDER),-builder,$(if $(NETWORK),-network)).sh $(KERNEL)
+	selftests/demo$(if $(NETWORK),-network).sh $(KERNEL)
 
 bench:
 	$(MAKE) --no-print-directory lab-build KERNELS=$(KERNEL)

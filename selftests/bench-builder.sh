@@ -1,14 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # The measurements of the event builder: the library beside MPI alone, between two processes of this
-# machine, and protocols of Open MPI beside each other; then, in a guest, verbs beside MPI over
-# soft-RoCE. bench-builder.sh [SERIES [OPTION...]]: of the guest's kernel, options of rashpa-builder
-# burst. Writes builder.json and builder.svg to build/bench. Ratios count, not rates.
+# machine, and protocols of Open MPI beside each other. bench-builder.sh [IGNORED [OPTION...]]: options
+# of rashpa-builder burst. Writes builder.json and builder.svg to build/bench. Ratios count, not rates.
 set -euo pipefail
 
 top=$(cd "$(dirname "$0")/.." && pwd)
 cd "$top"
-series=${1:-newest}
 shift || true
 out=build/bench
 
@@ -29,8 +27,6 @@ selftests/lab/lab exec -- bash -c '
 		OMPI_MCA_btl_sm_eager_limit=4096 burst --way "layer alone" --rounds 31 \
 			--json="$out/builder-rendezvous-$round.json"
 	done' bench "$out" "$@"
-selftests/lab/lab run --kernel "$series" --memory 3G --timeout 1800 --log "$out/bench-builder.log" -- \
-	selftests/bench-builder-guest.sh "$out"
 selftests/lab/lab exec -- env MPLCONFIGDIR=/tmp python3 -B selftests/python/bench_builder.py "$out"
 echo
 echo "bench: all figures in $out/builder.json, drawn in builder.svg"

@@ -4,9 +4,7 @@ import glob
 import json
 import os
 import platform
-import re
 import statistics
-import subprocess
 import sys
 
 UNIT = {"unit": "GB/s", "better": "higher"}
@@ -34,54 +32,6 @@ def protocols(folder):
             rates.setdefault(mine["size_bytes"], []).append((mine["theirs"], theirs["theirs"]))
     return [median_row("MPI alone: protocol", "copied on the way", "read by the receiver", size, pairs)
             for size, pairs in rates.items()]
-
-
-def guest(folder):
-    """Verbs beside MPI on soft-RoCE, and beside MPI over TCP."""
-    rates = {}
-    for path in glob.glob(f"{folder}/builder-guest-*.json"):
-        name, *numbers = re.search(r"guest-(\w+)-(\d+)-(\d+)-(\d+)\.json", path).groups()
-        rate = load(path)["mean_bytes_per_s"] / 1e9
-        if rate:
-            rates.setdefault(tuple(map(int, numbers)), {})[name] = rate
-    rows = []
-    for other, peer in ("ucx", "MPI, UCX over soft-RoCE"), ("tcp", "MPI, TCP"):
-        for count, size in sorted({k[:2] for k in rates}):
-            pairs = [(r["verbs"], r[other]) for k, r in rates.items()
-                     if k[:2] == (count, size) and "verbs" in r and other in r]
-            if pairs:
-                rows.append(median_row(f"{count // 2} to {count // 2}", "verbs", peer, size, pairs))
-    return rows
-
-
-WIRE = "gbps=0.02,latency=5000,head=58,cost=0"
-
-
-def model(*options):
-    """What the model says of the same, bytes or events a second."""
-    done = subprocess.run(["build/tools/rashpa-builder", "model", "--json", *options], check=True, capture_output=True)
-    return json.loads(done.stdout)
-
-
-def validation(folder):
-    """The slow cable of bench-builder-guest.sh beside the model of it."""
-    rows = []
-    for path in sorted(glob.glob(f"{folder}/builder-wire-*.json")):
-        kind, *numbers = re.search(r"wire-(\w+)-([\d-]+)\.json", path).groups()
-        numbers = numbers[0].split("-")
-        if kind == "nton":
-            n, size, depth = numbers
-            key, what = "mean_bytes_per_s", f"{n} to {n}, {size} bytes, depth {depth}"
-            options = ["--of", "nton", "--readouts", n, "--size", size, "--depth", depth, "--seconds", "20",
-                       "--network", f"{WIRE},ranks={n}"]
-        else:
-            block, credit = numbers
-            key, what = "events_per_s", f"2 readouts, 2 builders, block {block}, credit {credit}"
-            options = ["--readouts", "2", "--builders", "2", "--sources", "1", "--block", block, "--credit", credit,
-                       "--seconds", "20", "--network", f"{WIRE},ranks=3"]
-        measured, said = load(path)[key], model(*options)[key]
-        rows.append({"what": what, "quantity": key, "measured": measured, "model": said, "ratio": said / measured})
-    return rows
 
 
 def cpu():
@@ -127,16 +77,13 @@ def main():
     folder = sys.argv[1]
     report = load(f"{folder}/builder-burst.json")
     report["machine"] = {"cpu": cpu(), "kernel": platform.release(), "processors": len(os.sched_getaffinity(0))}
-    report["rows"] += protocols(folder) + guest(folder)
-    report["validation"] = validation(folder)
+    report["rows"] += protocols(folder)
     with open(f"{folder}/builder.json", "w") as file:
         json.dump(report, file, indent=2)
     draw(report, f"{folder}/builder.svg")
     for row in report["rows"]:
-        if row["name"] in ("layer alone", "MPI alone: protocol") or " to " in row["name"]:
+        if row["name"] in ("layer alone", "MPI alone: protocol"):
             print(f"{row['size_bytes']:9}  {row['name']:20} {row['backend']:18} / {row['peer']:24} {row['ratio']:7.3f}")
-    for row in report["validation"]:
-        print(f"model / measured: {row['ratio']:6.3f}  {row['what']} ({row['quantity']}: {row['measured']:.4g})")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * rashpa-builder burst: what the layer costs above MPI. Two processes, in turn: MPI alone, 64 messages
- * at a time as benchmarks of networks do, and the same number of messages through the library, in each
- * way that it has. Times count beside each other only: the ratio is that of one round.
+ * rashpa-builder burst: what the layer costs above MPI. Two processes, in turn: MPI alone, 64
+ * messages at a time as benchmarks of networks do, and the same number of messages through the
+ * library, in each way that it has. Times count beside each other only: the ratio is that of one
+ * round.
  */
 #include <errno.h>
 #include <mpi.h>
@@ -17,16 +18,16 @@
 #include "stats.h"
 
 #define WINDOW		64u	/* messages of MPI alone that are waited for together */
-#define THREAD_TIMES	8u	/* more messages of those with threads, which start anew each time */
+#define THREAD_TIMES	8u	/* more messages for threads, which start anew each time */
 #define LEAST_NS	2000000u	/* that MPI alone takes for a round */
 #define LEAST_SIZE	1024u
 #define MOST_SIZE	(1u << 20)
 #define PEERS_NAME	"MPI, 64 and MPI_Waitall"
 
 /*
- * The ways that messages go; the first of a direction is the one that others stand beside. All but two
- * go without a thread of the library: on a machine with fewer processors than threads, threads would
- * be all that is measured.
+ * The ways that messages go; the first of a direction is the one that others stand beside. All but
+ * two go without a thread of the library: on a machine with fewer processors than threads, threads
+ * would be all that is measured.
  */
 static const struct way {
 	const char *name;
@@ -34,7 +35,8 @@ static const struct way {
 	uint32_t poll, depth, buffers, flags;
 } ways[] = {
 	{ "MPI alone", false, true, false, 0, WINDOW, 1, 0 },
-	{ "layer alone", false, false, false, RASHPA_FABRIC_WAITALL, WINDOW, 1, RASHPA_FABRIC_BUFFERED },
+	{ "layer alone", false, false, false, RASHPA_FABRIC_WAITALL, WINDOW, 1,
+	  RASHPA_FABRIC_BUFFERED },
 	{ "synchronous", false, false, false, RASHPA_FABRIC_WAITALL, WINDOW, 1, 0 },
 	{ "waitsome", false, false, false, RASHPA_FABRIC_WAITSOME, 8, 1, 0 },
 	{ "test", false, false, false, RASHPA_FABRIC_TEST, 8, 1, 0 },
@@ -61,7 +63,7 @@ static const struct way {
 struct flow {
 	struct rashpa_pool *pool;
 	void *buffer;			/* the only one, or NULL */
-	uint64_t left, posted, done;	/* messages that are to be posted, and what became of them */
+	uint64_t left, posted, done;	/* messages: to be posted, and what became of them */
 	uint32_t length;
 };
 
@@ -91,9 +93,11 @@ static uint64_t alone(const struct bench *b, const struct way *w, uint32_t size,
 		int n = 0;
 
 		for (unsigned int i = 0; i < WINDOW && (b->rank || w->both); i++)
-			MPI_Irecv(b->in, size, MPI_BYTE, !b->rank, 1, MPI_COMM_WORLD, &request[n++]);
+			MPI_Irecv(b->in, size, MPI_BYTE, !b->rank, 1, MPI_COMM_WORLD,
+				  &request[n++]);
 		for (unsigned int i = 0; i < WINDOW && (!b->rank || w->both); i++)
-			MPI_Isend(b->out, size, MPI_BYTE, !b->rank, 1, MPI_COMM_WORLD, &request[n++]);
+			MPI_Isend(b->out, size, MPI_BYTE, !b->rank, 1, MPI_COMM_WORLD,
+				  &request[n++]);
 		MPI_Waitall(n, request, MPI_STATUSES_IGNORE);
 		if (w->both)
 			continue;
@@ -382,7 +386,8 @@ static double real(struct json_object *of, const char *key)
 
 static void text(struct json_object *list)
 {
-	printf("%10s  %-20s %9s %9s %7s  %s\n", "bytes", "way", "GB/s", "MPI", "ratio", "quartiles");
+	printf("%10s  %-20s %9s %9s %7s  %s\n", "bytes", "way", "GB/s", "MPI", "ratio",
+	       "quartiles");
 	for (size_t i = 0; i < json_object_array_length(list); i++) {
 		struct json_object *o = json_object_array_get_idx(list, i);
 
@@ -424,7 +429,8 @@ int burst(const struct options *o, const volatile bool *stop)
 	if (level < MPI_THREAD_SERIALIZED)
 		result = fail("this MPI is for one thread only");
 	else if (size != 2)
-		result = fail("burst is of two processes, not %d: mpirun -n 2 rashpa-builder burst", size);
+		result = fail("it is of two processes, not %d: mpirun -n 2 rashpa-builder ...",
+			      size);
 	else if (!b.out || !b.in)
 		result = fail("no memory");
 	else

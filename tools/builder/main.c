@@ -439,8 +439,8 @@ int main(int argc, char **argv)
 		.fabric = { .transport = "shm", .depth = 8, .poll = RASHPA_FABRIC_TESTSOME,
 			    .cpu = -1 },
 		.timeout = 30, .size = 65536, .seconds = 10, .interval = 1, .rounds = 101, .of = "build",
-		.model = { .gbps = 100, .latency_us = 1, .cost_us = 0.5, .ranks = 1, .packet = 4096, .head = 82,
-			   .buffer = 65536, .spines = 1, .cables = 1 },
+		.model = { .gbps = 100, .latency_us = 1, .cost_us = 0.5, .ranks = 1, .packet = 4096,
+			   .head = 82, .buffer = 65536, .spines = 1, .cables = 1 },
 		.block = 8, .credit = 4, .pool = 16, .sources = 4, .fragment = 2048,
 	};
 	struct rashpa_fabric *f = NULL;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * rashpa-builder model: traffic and event building over a network that is not there, by the rules of
- * traffic.c, manager.c, readout.c and assembly.c. No message is sent, and nothing is waited for.
+ * rashpa-builder model: traffic and event building over a network that is not there, by the rules
+ * of traffic.c, manager.c, readout.c and assembly.c. No message is sent, nothing is waited for.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * rashpa-builder model: links and switches that are not there. Packets go from queue to queue; each
- * queue belongs to a link and is bounded, and a packet leaves only when the next queue has room, as in
- * networks without loss. Two machines have a cable; more have two stages of switches: machines have
+ * queue belongs to a link and is bounded, and a packet leaves only when the next queue has room, as
+ * in networks without loss. Two machines have a cable; more have two stages of switches: machines have
  * one link to a leaf, leaves have some to each spine. Times are nanoseconds.
  */
 #ifndef MODEL_H
@@ -44,7 +44,7 @@ uint64_t net_now(const struct net *net);
 uint64_t net_steps(const struct net *net);
 /* Most bytes that a queue of a switch had. */
 uint64_t net_fullest(const struct net *net);
-/* Of the links between leaves and spines, and of those to machines: time that the busiest one sent. */
+/* Of links between leaves and spines, and of those to machines: time that the busiest one sent. */
 void net_busiest(const struct net *net, uint64_t *core_ns, uint64_t *down_ns);
 
 #endif /* MODEL_H */

@@ -258,7 +258,7 @@ static bool look(struct queue *q, struct mpi_peer *l)
 	case RASHPA_FABRIC_WAITSOME:
 		return some(q, request, q->fabric->options.poll == RASHPA_FABRIC_WAITSOME);
 	case RASHPA_FABRIC_TESTALL:
-		/* what never becomes whole, at the end of a run, is taken one by one after a while */
+		/* what never becomes whole, at the end of a run, is taken one by one */
 		if (++l->looks % ALL_LOOKS == 0)
 			return some(q, request, false);
 		return all(q, request, false);
@@ -307,7 +307,7 @@ static void mpi_close(struct rashpa_fabric *f)
 		if (!l)
 			continue;
 		cancel(l->receive, RASHPA_FABRIC_DEPTH);
-		/* one that nobody has room for has no end; what is done by all has none without all */
+		/* one that nobody has room for has no end; nor has what all do together */
 		whole = whole && !f->peer[i].send.flying && !atomic_load(&f->peer[i].gone);
 		left |= atomic_load(&f->peer[i].gone);
 		free(l);

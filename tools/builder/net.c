@@ -165,7 +165,7 @@ static uint32_t leaf_of(const struct net *n, uint32_t machine)
 	return n->f.mixed ? machine % n->leaves : machine / n->f.leaf;
 }
 
-/* Each machine has one way from each leaf, as static tables of switches have it. NONE: it is there. */
+/* Each machine has one way from each leaf, as in static tables of switches. NONE: it is there. */
 static uint32_t link_of(const struct net *n, const struct pair *p, uint32_t hop)
 {
 	const uint32_t from = p->from / n->f.ranks, to = p->to / n->f.ranks;

@@ -81,10 +81,11 @@ enum rashpa_fabric_poll {
 /** RASHPA_FABRIC_BUFFERED - "mpi" may keep what it sends: memory may then grow without a limit */
 #define RASHPA_FABRIC_BUFFERED	(1u << 0)
 /**
- * RASHPA_FABRIC_DRIVEN - no thread: messages move while rashpa_fabric_next() is called, by one thread
+ * RASHPA_FABRIC_DRIVEN - no thread: messages move while rashpa_fabric_next() is called
  *
- * For machines with no processor for a thread of its own. It looks all the time, and does not sleep. No
- * other function may wait then: messages move, and buffers come back, only there.
+ * By one thread of the program, for machines with no processor for one of the library. It looks all
+ * the time, and does not sleep. No other function may wait then: messages move, and buffers come
+ * back, only there.
  */
 #define RASHPA_FABRIC_DRIVEN	(1u << 1)
 
