@@ -121,7 +121,7 @@ static void test_fault_config(void)
 	const uint32_t n = 1u << board.count_bits;
 	struct dtp d = plain(0);
 	const struct { uint32_t reg, value; } bad[] = {
-		{ RFPGA_DTP_MODE, 0x40 }, { RFPGA_DTP_VECTOR, board.vectors },
+		{ RFPGA_DTP_MODE, 0x80 }, { RFPGA_DTP_VECTOR, board.vectors },
 		{ RFPGA_DTP_PIXEL_BYTES, 0 }, { RFPGA_DTP_PIXEL_BYTES, 3 },
 		{ RFPGA_DTP_PIXEL_BYTES, 16 },
 		{ RFPGA_DTP_BUNCH, 0 }, { RFPGA_DTP_SLOTS, 0 }, { RFPGA_DTP_SRC_IMAGES, 0 },
@@ -264,6 +264,7 @@ static void test_fault_features(void)
 		{ RFPGA_FEATURE_FREERUN, RFPGA_MODE_FREERUN },
 		{ RFPGA_FEATURE_FLUSH, RFPGA_MODE_FLUSH },
 		{ RFPGA_FEATURE_META, RFPGA_MODE_META },
+		{ RFPGA_FEATURE_VERDICT, RFPGA_MODE_VERDICT },
 	};
 	struct dtp d = plain(0);
 	unsigned int i, lacking = 0;

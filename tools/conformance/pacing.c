@@ -219,12 +219,69 @@ static void test_drop_config(void)
 	CHECK_EQ(counter(1, RFPGA_DTP_FAULT_ADDR), 0);
 }
 
+static void judge(uint64_t stack, uint32_t verdict, uint32_t run)
+{
+	doorbell_write64(DOORBELL(0) + RFPGA_DB_VERDICT, RFPGA_VERDICT(stack, verdict, run));
+}
+
+/* Verdicts are counted once, of stacks that were sent, also behind the run; gaps are told. */
+static void test_verdict(void)
+{
+	struct dtp d = plain(0);
+	uint64_t first, before = rd64(RFPGA_TICKS);
+
+	d.mode |= RFPGA_MODE_VERDICT;
+	d.run = 0x10007;
+	d.slots = 4;
+	d.images = 0;
+	d.bunch = 1;
+	d.first_stack = most(board.offset_bits < 34 ? 8 : 32) - 1;
+	first = d.first_stack;
+	run_to(&d, RFPGA_DTP_RUNNING | RFPGA_DTP_WAITING);
+	CHECK_EQ(counter(0, RFPGA_DTP_JUDGED), first);
+	judge(first, RFPGA_VERDICT_SUCCESS, 7);
+	CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_SUCCESSES) == 1));
+	CHECK(counter(0, RFPGA_DTP_SUCCESS_TICKS) > before);
+	CHECK_EQ(counter(0, RFPGA_DTP_FAILURE_TICKS), 0);
+	/* again, of another run, of a stack that is to come, and what is no verdict: nothing */
+	judge(first, RFPGA_VERDICT_FAILURE, 7);
+	pass_us(3000);
+	judge(first + 1, RFPGA_VERDICT_FAILURE, 8);
+	pass_us(3000);
+	judge(first + 4, RFPGA_VERDICT_FAILURE, 7);
+	pass_us(3000);
+	judge(first + 1, 3, 7);
+	pass_us(3000);
+	CHECK_EQ(counter(0, RFPGA_DTP_C_FAILURES), 0);
+	/* the lower half first */
+	doorbell_write(DOORBELL(0) + RFPGA_DB_VERDICT, (uint32_t)(first + 2));
+	doorbell_write(DOORBELL(0) + RFPGA_DB_VERDICT + 4, RFPGA_VERDICT_FAILURE | 7 << 16);
+	CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_FAILURES) == 1));
+	CHECK_EQ(counter(0, RFPGA_DTP_C_UNJUDGED), 1);
+	CHECK_EQ(counter(0, RFPGA_DTP_JUDGED), first + 3);
+	CHECK(counter(0, RFPGA_DTP_FAILURE_TICKS) >= counter(0, RFPGA_DTP_SUCCESS_TICKS));
+	wr(DTP(0), RFPGA_DTP_STOP);
+	CHECK(EVENTUALLY(idle()));
+	judge(first + 3, RFPGA_VERDICT_SUCCESS, 7);
+	CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_SUCCESSES) == 2));
+	/* the next run has none, and without the mode nothing counts */
+	d.mode &= ~RFPGA_MODE_VERDICT;
+	run_to(&d, RFPGA_DTP_RUNNING | RFPGA_DTP_WAITING);
+	judge(first, RFPGA_VERDICT_SUCCESS, 7);
+	pass_us(3000);
+	CHECK_EQ(counter(0, RFPGA_DTP_C_SUCCESSES) + counter(0, RFPGA_DTP_C_UNJUDGED), 0);
+	wr(DTP(0), RFPGA_DTP_STOP);
+	CHECK(EVENTUALLY(idle()));
+}
+
 static const struct test tests[] = {
 	{ "credit", "never more than SLOTS ahead of the credit", test_credit,
 	  .features = RFPGA_FEATURE_MSIX },
 	{ "credit-wraps", "credit wraps at 32 bits", test_credit_wraps,
 	  .features = RFPGA_FEATURE_LOCK },
 	{ "stale-credit", "credit of the run before", test_stale_credit },
+	{ "verdict", "success and failure of stacks are counted once", test_verdict,
+	  .features = RFPGA_FEATURE_VERDICT },
 	{ "freerun", "free-running: period and overruns", test_freerun,
 	  .features = RFPGA_FEATURE_FREERUN | RFPGA_FEATURE_LOCK },
 	{ "drop", "free-running: what has no slot is dropped", test_drop_stacks,

@@ -191,7 +191,7 @@ const char *host_alloc(void)
 	return why;
 }
 
-static struct block { uint32_t count, base, step, doorbell; } blocks[RFPGA_BLOCK_UNIT + 1];
+static struct block { uint32_t count, base, step, doorbell; } blocks[RFPGA_BLOCK_RING_BOUNDS + 1];
 
 uint32_t block(uint32_t type, uint32_t *count)
 {
@@ -212,14 +212,31 @@ static uint32_t block_size(uint32_t type)
 	case RFPGA_BLOCK_TABLE:		return RFPGA_ENTRY_STRIDE;
 	case RFPGA_BLOCK_SOURCE:	return RFPGA_SOURCE_SIZE;
 	case RFPGA_BLOCK_UNIT:		return RFPGA_UNIT_SIZE;
+	case RFPGA_BLOCK_RING:		return RFPGA_RING_SIZE;
 	default:			return 16;
 	}
+}
+
+/* Doorbells of this block: pages of BAR 2, and none of a DTP's. */
+static const char *look_at_doorbells(const struct block *b, const char *what)
+{
+	if (!b->count || !(b->doorbell % RFPGA_DOORBELL_PAGE || b->count > RFPGA_DTPS_MAX ||
+			   b->doorbell > RFPGA_BAR_DOORBELL_SIZE -
+					 b->count * RFPGA_DOORBELL_PAGE ||
+			   (b->doorbell < board.doorbell + board.dtps * RFPGA_DOORBELL_PAGE &&
+			    b->doorbell + b->count * RFPGA_DOORBELL_PAGE > board.doorbell)))
+		return NULL;
+	snprintf(why, sizeof(why),
+		 "the list of blocks has %u %s with doorbells from %#x on: these are not theirs",
+		 b->count, what, b->doorbell);
+	return why;
 }
 
 /* Where the blocks are, and how many of each: none of them leaves its BAR. */
 static const char *look_at_blocks(void)
 {
 	uint32_t at = rd(RFPGA_BLOCKS), left = 256, type = UINT32_MAX, size;
+	const char *bad;
 	struct block *b;
 
 	memset(blocks, 0, sizeof(blocks));
@@ -228,7 +245,7 @@ static const char *look_at_blocks(void)
 		type = rd(at + RFPGA_BLOCK_TYPE);
 		if (!(type & 0xffff))
 			break;
-		if ((type & 0xffff) > RFPGA_BLOCK_UNIT || !(type >> 16))
+		if ((type & 0xffff) > RFPGA_BLOCK_RING_BOUNDS || !(type >> 16))
 			continue;
 		b = &blocks[type & 0xffff];
 		if (b->count)
@@ -260,16 +277,11 @@ static const char *look_at_blocks(void)
 			 board.dtps, board.doorbell, RFPGA_DTPS_MAX);
 		return why;
 	}
-	b = &blocks[RFPGA_BLOCK_UNIT];
-	if (b->count && (b->doorbell % RFPGA_DOORBELL_PAGE || b->count > RFPGA_DTPS_MAX ||
-			 b->doorbell > RFPGA_BAR_DOORBELL_SIZE - b->count * RFPGA_DOORBELL_PAGE ||
-			 (b->doorbell < board.doorbell + board.dtps * RFPGA_DOORBELL_PAGE &&
-			  b->doorbell + b->count * RFPGA_DOORBELL_PAGE > board.doorbell))) {
-		snprintf(why, sizeof(why),
-			 "the list of blocks has %u processing units with doorbells from %#x on: these are not theirs",
-			 b->count, b->doorbell);
-		return why;
-	}
+	bad = look_at_doorbells(&blocks[RFPGA_BLOCK_UNIT], "processing units");
+	if (!bad)
+		bad = look_at_doorbells(&blocks[RFPGA_BLOCK_RING], "rings");
+	if (bad)
+		return bad;
 	b = &blocks[RFPGA_BLOCK_TABLE];
 	board.entries = b->count;
 	board.table = b->base;

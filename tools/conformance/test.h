@@ -31,12 +31,12 @@ struct suite {
 /* of the interface, for every board; INTERFACE_SUITES is in the order in which they run */
 extern const struct suite registers_suite, table_suite, stream_suite, pacing_suite, group_suite,
 			  event_suite, fault_suite, stop_suite, reset_suite, source_suite,
-			  slow_suite, unit_suite;
+			  slow_suite, unit_suite, ring_suite;
 
 #define INTERFACE_SUITES \
 	&registers_suite, &table_suite, &stream_suite, &pacing_suite, &group_suite, &event_suite, \
 	&fault_suite, &stop_suite, &reset_suite, &source_suite, &slow_suite, \
-	&unit_suite
+	&unit_suite, &ring_suite
 
 extern bool failed;			/* the test that runs */
 

@@ -44,6 +44,7 @@
 #define   RFPGA_FEATURE_GROUP	(1u << 5)
 #define   RFPGA_FEATURE_DROP	(1u << 6)
 #define   RFPGA_FEATURE_META	(1u << 7)
+#define   RFPGA_FEATURE_VERDICT	(1u << 8)
 #define RFPGA_CONTROL		0x0010	/* wo, reads 0 */
 #define   RFPGA_CONTROL_STOP	(1u << 0)	/* stop every DTP */
 #define   RFPGA_CONTROL_RESET	(1u << 1)	/* registers and table to reset values */
@@ -65,7 +66,8 @@
 #define   RFPGA_FAULT_MASTER	3	/* bus mastering is off */
 #define   RFPGA_FAULT_SOURCE	4	/* beyond on-board memory */
 #define   RFPGA_FAULT_CONFIG	5	/* DTP registers make no sense */
-#define RFPGA_FAULT_DTP		0x0044	/* ro: DTP of the last one */
+#define RFPGA_FAULT_DTP		0x0044	/* ro: DTP of the last one, or of a ring: */
+#define   RFPGA_FAULT_RING(r)	(0x100 + (r))
 #define RFPGA_BYTES		0x0048	/* ro, 64 bit: payload written, all DTPs */
 #define RFPGA_STOPS		0x0050	/* ro: stop requests taken */
 #define RFPGA_LIMITS		0x0054	/* ro: how much of a register is there, in bits */
@@ -93,6 +95,8 @@
 #define   RFPGA_BLOCK_BOUNDS	5
 #define   RFPGA_BLOCK_MAILBOX	6
 #define   RFPGA_BLOCK_UNIT	7
+#define   RFPGA_BLOCK_RING	8
+#define   RFPGA_BLOCK_RING_BOUNDS 9
 #define RFPGA_BLOCK_BASE	0x04	/* ro: of the first, BAR 0 */
 #define RFPGA_BLOCK_STEP	0x08	/* ro: bytes from one to the next */
 #define RFPGA_BLOCK_DOORBELL	0x0c	/* ro: of the first, BAR 2; a page each; 0xffffffff: none */
@@ -178,6 +182,91 @@
 #define RFPGA_UNIT_FAULT_ADDR	0x98	/* ro, 64 bit: of the register, or in on-board memory */
 #define RFPGA_UNIT_SIZE		0x100
 
+/*
+ * A ring (BAR 0), relative to its block: transmit descriptors and events in memory of the host or of
+ * a GPU, and a wire. A ring that runs keeps its configuration.
+ */
+#define RFPGA_RING_CONTROL	0x00	/* wo, reads 0 */
+#define   RFPGA_RING_START	(1u << 0)
+#define   RFPGA_RING_STOP	(1u << 1)
+#define RFPGA_RING_STATUS	0x04	/* ro */
+#define   RFPGA_RING_RUNNING	(1u << 0)
+#define   RFPGA_RING_WAITING	(1u << 1)	/* running, the queue of events is full */
+#define   RFPGA_RING_FAULTED	(1u << 2)	/* stopped by a fault */
+#define   RFPGA_RING_STOPPING	(1u << 3)	/* running, told to stop */
+#define RFPGA_RING_KIND		0x08	/* ro */
+#define   RFPGA_RING_WIRE	1	/* UDP datagrams */
+#define RFPGA_RING_MODE		0x0c	/* rw */
+#define   RFPGA_RING_MSIX	(1u << 1)	/* interrupt after each event */
+#define   RFPGA_RING_LOOPBACK	(1u << 2)	/* what is sent is received, by nobody else */
+#define   RFPGA_RING_FLUSH	(1u << 3)	/* read back from the payload before its event */
+#define RFPGA_RING_VECTOR	0x10	/* rw: MSI-X vector */
+#define RFPGA_RING_RUN		0x14	/* rw: 1 to 65535, part of each generation */
+#define RFPGA_RING_FIRST	0x18	/* rw: first table entry of descriptors and events */
+#define RFPGA_RING_COUNT	0x1c	/* rw: entries */
+#define RFPGA_RING_DESCRIPTORS	0x20	/* rw, 64 bit: of the descriptors in these */
+#define RFPGA_RING_EVENTS	0x28	/* rw, 64 bit: of the events in these */
+#define RFPGA_RING_DESCRIPTORS_LOG2 0x30	/* rw: so many, 0 to RFPGA_RING_LOG2_MAX */
+#define RFPGA_RING_EVENTS_LOG2	0x34	/* rw: likewise, at least 1 */
+#define   RFPGA_RING_LOG2_MAX	15
+#define RFPGA_RING_PAYLOAD_FIRST 0x38	/* rw: first table entry of payload, sent and received */
+#define RFPGA_RING_PAYLOAD_COUNT 0x3c	/* rw: entries */
+#define RFPGA_RING_RECEIVE	0x40	/* rw, 64 bit: of the received payload in these */
+#define RFPGA_RING_RECEIVE_LOG2	0x48	/* rw: bytes of a datagram, 6 to 16; 0: receive nothing */
+#define RFPGA_RING_DEADLINE	0x4c	/* rw: ticks that an answer may take; 0: any number */
+#define RFPGA_RING_DATAGRAM_MAX	0x50	/* ro: bytes that can be sent in one */
+#define RFPGA_RING_FIFO		0x54	/* ro: datagrams that the board keeps */
+#define RFPGA_RING_ADDRESS	0x58	/* ro: of the wire, IPv4; 0: there is no wire */
+#define RFPGA_RING_PORT		0x5c	/* ro: its UDP port */
+#define RFPGA_RING_C_EVENTS	0x60	/* ro, 64 bit: events written since START, as all C_* */
+#define RFPGA_RING_C_SENT	0x68	/* ro, 64 bit: datagrams sent */
+#define RFPGA_RING_C_RECEIVED	0x70	/* ro, 64 bit: datagrams received */
+#define RFPGA_RING_C_HELD	0x78	/* ro, 64 bit: what had to wait for room in the queue */
+#define RFPGA_RING_C_LATE	0x80	/* ro, 64 bit: answers behind their deadline */
+#define RFPGA_RING_C_LOST	0x88	/* ro, 64 bit: datagrams that came while the FIFO was full */
+#define RFPGA_RING_C_ERRORS	0x90	/* ro, 64 bit: descriptors that were not sent */
+#define RFPGA_RING_C_BYTES	0x98	/* ro, 64 bit: payload sent */
+#define RFPGA_RING_FAULT_CAUSE	0xa0	/* ro: RFPGA_FAULT_* */
+#define RFPGA_RING_FAULT_ADDR	0xa8	/* ro, 64 bit */
+#define RFPGA_RING_SEEN		0xb0	/* ro, 64 bit: RFPGA_DB_RING as it was looked at last */
+#define RFPGA_RING_SIZE		0x100
+
+/* bounds of ring r, as those of a DTP, at the BASE of their block, in the page RFPGA_BOUNDS */
+
+/* Generation of descriptor or event number n, of 2^log2 of them, in this run. */
+#define RFPGA_RING_GENERATION(run, n, log2)	((uint32_t)(run) << 16 | \
+						 (((uint32_t)(n) >> (log2)) & 0xffff))
+
+/* A transmit descriptor. The word GENERATION is written last. */
+#define RFPGA_TX_SIZE		64
+#define RFPGA_TX_SOURCE		0x00	/* 64 bit: of the payload in its linear space */
+#define RFPGA_TX_LENGTH		0x08	/* 32 bit: bytes, up to RFPGA_RING_DATAGRAM_MAX */
+#define RFPGA_TX_GENERATION	0x0c	/* 32 bit: RFPGA_RING_GENERATION() */
+#define RFPGA_TX_ADDRESS	0x10	/* 32 bit: destination, IPv4: 127.0.0.1 is 0x7f000001 */
+#define RFPGA_TX_PORT		0x14	/* 32 bit: its UDP port, 1 to 65535 */
+#define RFPGA_TX_CONTEXT	0x18	/* 64 bit: comes back in the event */
+#define RFPGA_TX_SINCE		0x20	/* 32 bit: TICKS of the event that it answers */
+#define RFPGA_TX_FLAGS		0x24	/* 32 bit */
+#define   RFPGA_TX_ANSWER	(1u << 0)	/* SINCE and RFPGA_RING_DEADLINE count */
+
+/* An event: one write of 32 bytes, in which GENERATION becomes visible last. */
+#define RFPGA_EVENT_SIZE	32
+#define RFPGA_EVENT_CONTEXT	0x00	/* 64 bit: of the descriptor; or number of the datagram */
+#define RFPGA_EVENT_OFFSET	0x08	/* 32 bit: number of the descriptor; or bytes behind RECEIVE */
+#define RFPGA_EVENT_LENGTH	0x0c	/* 32 bit: bytes of payload */
+#define RFPGA_EVENT_KIND	0x10	/* 32 bit: 15-0 which, 31-16 RFPGA_EVENT_* */
+#define   RFPGA_EVENT_RECEIVED	1
+#define   RFPGA_EVENT_SENT	2
+#define   RFPGA_EVENT_STATUS(v)	((v) >> 16)	/* 0: it is well */
+#define   RFPGA_EVENT_LATE	(1u << 0)	/* sent behind its deadline */
+#define   RFPGA_EVENT_CUT	(1u << 1)	/* received more than there is room for */
+#define   RFPGA_EVENT_STALE	(1u << 2)	/* not sent: of another generation */
+#define   RFPGA_EVENT_INVALID	(1u << 3)	/* not sent: length, port or flags */
+#define   RFPGA_EVENT_REFUSED	(1u << 4)	/* not sent: the payload could not be read */
+#define   RFPGA_EVENT_UNSENT	(1u << 5)	/* not sent: the wire did not take it */
+#define RFPGA_EVENT_TICKS	0x14	/* 32 bit: TICKS when it was received, or sent */
+#define RFPGA_EVENT_GENERATION	0x1c	/* 32 bit: RFPGA_RING_GENERATION() */
+
 /* bounds of DTP n in the address table (BAR 0); the kernel's, on a page of their own */
 #define RFPGA_BOUNDS		0x7000
 #define RFPGA_BOUNDS_STRIDE	16
@@ -232,6 +321,7 @@
 #define   RFPGA_MODE_FLUSH	(1u << 3)	/* read back from the payload before the event */
 #define   RFPGA_MODE_DROP	(1u << 4)	/* with FREERUN: no stack without credit is sent */
 #define   RFPGA_MODE_META	(1u << 5)	/* a metadata record for each image */
+#define   RFPGA_MODE_VERDICT	(1u << 6)	/* count verdicts, see RFPGA_DB_VERDICT */
 #define RFPGA_DTP_VECTOR	0x00c	/* rw: MSI-X vector */
 #define RFPGA_DTP_PIXEL_BYTES	0x010	/* rw: 1, 2, 4 or 8 */
 #define RFPGA_DTP_BUNCH		0x018	/* rw: images per stack, >= 1 */
@@ -291,6 +381,13 @@
 #define RFPGA_DTP_C_DROPPED	0x178	/* stacks that were dropped */
 #define RFPGA_DTP_FIFO_PEAK	0x180	/* most images that waited at once, live */
 #define RFPGA_DTP_C_LOST	0x188	/* images that came while the FIFO was full, live */
+/* verdicts, see RFPGA_DB_VERDICT */
+#define RFPGA_DTP_C_SUCCESSES	0x190	/* stacks that were processed well */
+#define RFPGA_DTP_C_FAILURES	0x198	/* stacks that were not */
+#define RFPGA_DTP_C_UNJUDGED	0x1a0	/* stacks that verdicts have passed over */
+#define RFPGA_DTP_SUCCESS_TICKS	0x1a8	/* RFPGA_TICKS of the last success; 0: there was none */
+#define RFPGA_DTP_FAILURE_TICKS	0x1b0	/* likewise */
+#define RFPGA_DTP_JUDGED	0x1b8	/* number of the stack after the one judged last */
 
 /*
  * Doorbell page of DTP n: BAR 2 at n * RFPGA_DOORBELL_PAGE. The credit is the number of stacks
@@ -308,6 +405,28 @@
 #define RFPGA_DB_GIVEN		0x08	/* rw, 64 bit */
 #define   RFPGA_GIVEN(n, darks, run)	((uint32_t)(n) | (uint64_t)(uint16_t)(darks) << 32 | \
 					 (uint64_t)(uint16_t)(run) << 48)
+
+/*
+ * How processing of a stack has ended, in the doorbell page of its DTP: number of the stack, modulo
+ * 2^32; above that RFPGA_VERDICT_*; above that the low half of RFPGA_DTP_RUN, without which it does
+ * not count.
+ */
+#define RFPGA_DB_VERDICT	0x08	/* rw, 64 bit */
+#define   RFPGA_VERDICT_SUCCESS	1
+#define   RFPGA_VERDICT_FAILURE	2
+#define   RFPGA_VERDICT(stack, verdict, run)	((uint32_t)(stack) | \
+						 (uint64_t)(uint16_t)(verdict) << 32 | \
+						 (uint64_t)(uint16_t)(run) << 48)
+
+/*
+ * Doorbell page of a ring, at the DOORBELL of its block: one behind the last descriptor that is
+ * there, and events that were consumed, both modulo 2^16; above these RFPGA_RING_RUN, without
+ * which it does not count. So one store of 32 bits is enough once the upper word is there.
+ */
+#define RFPGA_DB_RING		0x10	/* rw, 64 bit */
+#define   RFPGA_RING_BELL(tail, consumed, run)	((uint16_t)(tail) | \
+						 (uint32_t)(uint16_t)(consumed) << 16 | \
+						 (uint64_t)(uint16_t)(run) << 32)
 
 /*
  * Lock record: one write of 64 bytes, which become visible from the first word to the last.

@@ -9,8 +9,8 @@
  *		     "hold" are answered when the engine and a flood have nothing more to do at
  *		     that tick
  *
- * those of source.c, what a detector does not deliver, and of slow.c, what a sensor reads; those
- * of fault.c, which the whole board does wrong, and those of misbehave.c, which get a stack and
+ * those of source.c, what a detector does not deliver, of slow.c, what a sensor reads, and of
+ * ring.c, what rings get wrong; those of fault.c, which the whole board does wrong, and those of misbehave.c, which get a stack and
  * its event wrong.
  */
 #include "fpga.h"
@@ -97,10 +97,11 @@ bool fpga_command(void *self, const char *line, char *answer)
 	} else if (!strncmp(line, "clock ", 6)) {
 		obey_clock(fpga, line + 6, answer);
 	} else if (fault_command(fpga, line) || misbehave(fpga, line) ||
-		   source_command(fpga, line) || sensor_command(fpga, line)) {
+		   source_command(fpga, line) || sensor_command(fpga, line) ||
+		   ring_command(fpga, line)) {
 		say(answer, "ok");
 	} else {
-		say(answer, "error: disconnect, exit, status, clock, sensor, miss; dead, flood, stuck, resetting, "
+		say(answer, "error: disconnect, exit, status, clock, sensor, miss, ring; dead, flood, stuck, resetting, "
 		    "flr, patient; early, late, reorder, twice, lose, torn, linger, drop, wild, "
 		    "release, honest: rashpa-fpga(1)");
 	}

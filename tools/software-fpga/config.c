@@ -65,7 +65,8 @@ static uint32_t modes(const struct fpga *fpga)
 	       (f & RFPGA_FEATURE_LOCK ? RFPGA_MODE_LOCK : 0) |
 	       (f & RFPGA_FEATURE_FLUSH ? RFPGA_MODE_FLUSH : 0) |
 	       (f & RFPGA_FEATURE_DROP ? RFPGA_MODE_DROP : 0) |
-	       (f & RFPGA_FEATURE_META ? RFPGA_MODE_META : 0);
+	       (f & RFPGA_FEATURE_META ? RFPGA_MODE_META : 0) |
+	       (f & RFPGA_FEATURE_VERDICT ? RFPGA_MODE_VERDICT : 0);
 }
 
 /* Who drops has a source that goes on, and decides for itself. */

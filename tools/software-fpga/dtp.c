@@ -47,14 +47,16 @@ static uint32_t read_credit(struct fpga *fpga, const struct dtp *d)
 	return value >> 32 == d->config.run ? (uint32_t)value : d->count.credit;
 }
 
-static void preset_credit(struct fpga *fpga, const struct dtp *d)
+static void preset_doorbells(struct fpga *fpga, const struct dtp *d)
 {
 	uint32_t *plain = doorbell(fpga, d, RFPGA_DB_CREDIT);
 	uint64_t *tagged = doorbell(fpga, d, RFPGA_DB_TAGGED);
+	uint64_t *verdict = doorbell(fpga, d, RFPGA_DB_VERDICT);
 	uint32_t first = (uint32_t)d->config.first_stack;
 
 	__atomic_store_n(plain, first, __ATOMIC_RELEASE);
 	__atomic_store_n(tagged, first | (uint64_t)d->config.run << 32, __ATOMIC_RELEASE);
+	__atomic_store_n(verdict, RFPGA_VERDICT(0, 0, d->config.run), __ATOMIC_RELEASE);
 }
 
 static bool running(const struct dtp *d)
@@ -572,20 +574,26 @@ static enum outcome serve(struct fpga *fpga, struct dtp *d, struct bus_fault *fa
 
 /* -------------------------------------------- the engine, engine.lock held --- */
 
-static void record_fault(struct fpga *fpga, struct dtp *d, const struct bus_fault *fault)
+void engine_fault(struct fpga *fpga, uint32_t who, const struct bus_fault *fault)
 {
 	struct engine *e = &fpga->engine;
 
 	e->faults++;
 	e->fault_addr = fault->addr;
 	e->fault_cause = fault->cause;
-	e->fault_dtp = (uint32_t)(d - fpga->dtp);
+	e->fault_dtp = who;
+	log_limited("%s %u: fault, cause %u, address %#llx",
+		    who < RFPGA_FAULT_RING(0) ? "DTP" : "ring", who % RFPGA_FAULT_RING(0),
+		    fault->cause, (unsigned long long)fault->addr);
+}
+
+static void record_fault(struct fpga *fpga, struct dtp *d, const struct bus_fault *fault)
+{
+	engine_fault(fpga, (uint32_t)(d - fpga->dtp), fault);
 	count_add(&d->count.faults, 1);
 	d->count.fault_cause = fault->cause;
 	d->count.fault_addr = fault->addr;
 	d->status |= RFPGA_DTP_FAULTED;
-	log_limited("DTP %u: fault, cause %u, address %#llx", e->fault_dtp, fault->cause,
-		    (unsigned long long)fault->addr);
 }
 
 /*
@@ -682,6 +690,34 @@ static void end_turn(struct fpga *fpga, struct dtp *d, enum outcome outcome,
 	pthread_cond_broadcast(&e->idle);
 }
 
+/*
+ * A verdict of a stack that has none yet counts, if it is of this run. Those of the stacks before
+ * are not to be expected any more. Answers whether one is to come.
+ */
+static bool judge(struct fpga *fpga, struct dtp *d)
+{
+	const uint64_t told = __atomic_load_n((uint64_t *)doorbell(fpga, d, RFPGA_DB_VERDICT),
+					      __ATOMIC_ACQUIRE);
+	const uint16_t verdict = (uint16_t)(told >> 32);
+	const uint64_t open = d->config.first_stack + d->count.stacks - d->count.judged;
+	const uint32_t passed = (uint32_t)told - (uint32_t)d->count.judged;
+
+	if (told >> 48 != (uint16_t)d->config.run || passed >= open)
+		return open;
+	if (verdict == RFPGA_VERDICT_SUCCESS) {
+		count_add(&d->count.successes, 1);
+		d->count.success_ticks = fpga_ticks();
+	} else if (verdict == RFPGA_VERDICT_FAILURE) {
+		count_add(&d->count.failures, 1);
+		d->count.failure_ticks = fpga_ticks();
+	} else {
+		return open;
+	}
+	count_add(&d->count.unjudged, passed);
+	count_add(&d->count.judged, passed + 1ull);
+	return open > passed + 1ull;
+}
+
 static bool has_credit(struct fpga *fpga, struct dtp *d)
 {
 	uint32_t credit = read_credit(fpga, d);
@@ -725,6 +761,8 @@ static struct dtp *pick(struct fpga *fpga, uint64_t now, uint64_t *due, bool *wa
 
 		n = (fpga->engine.turn + i) % fpga->dtps;
 		d = &fpga->dtp[n];
+		if (d->judging)
+			*waiting |= judge(fpga, d);
 		if (!running(d) && !d->lingers)
 			continue;
 		if (d->behind || d->lingers) {
@@ -804,6 +842,36 @@ static void process(struct fpga *fpga, struct unit *u)
 	pthread_cond_broadcast(&e->idle);
 }
 
+/* A datagram of a ring. */
+static void ring(struct fpga *fpga, struct ring *r)
+{
+	struct engine *e = &fpga->engine;
+	struct bus_fault fault = { 0 };
+	bool served;
+
+	e->ringing = r;
+	pthread_mutex_unlock(&e->lock);
+	served = ring_serve(fpga, r, &fault);
+	pthread_mutex_lock(&e->lock);
+	ring_end_turn(fpga, r, served, &fault);
+	e->ringing = NULL;
+	pthread_cond_broadcast(&e->idle);
+}
+
+/* A turn of a unit or of a ring; of both that have something to do, each has every second one. */
+static void serve_other(struct fpga *fpga, struct unit *u, struct ring *r)
+{
+	struct engine *e = &fpga->engine;
+
+	if (r && (!u || e->rings_turn)) {
+		e->rings_turn = false;
+		ring(fpga, r);
+	} else {
+		e->rings_turn = true;
+		process(fpga, u);
+	}
+}
+
 static void *engine_main(void *arg)
 {
 	struct fpga *fpga = arg;
@@ -819,13 +887,14 @@ static void *engine_main(void *arg)
 		uint64_t now = fpga_ticks(), due;
 		bool waiting = false, hungry;
 		struct unit *u = unit_pick(fpga, &hungry);
-		struct dtp *d = u && e->unit_turn ? NULL : pick(fpga, now, &due, &waiting);
+		struct ring *r = ring_pick(fpga, &hungry);
+		struct dtp *d = (u || r) && e->other_turn ? NULL : pick(fpga, now, &due, &waiting);
 
-		/* with units and DTPs that have something to do, each has every second turn */
-		e->unit_turn = d;
-		if (!d && u) {
+		/* with DTPs and others that have something to do, each has every second turn */
+		e->other_turn = d;
+		if (!d && (u || r)) {
 			pause.spin_end = 0;
-			process(fpga, u);
+			serve_other(fpga, u, r);
 			continue;
 		}
 		if (!d) {
@@ -864,6 +933,8 @@ static void reset_counters(struct dtp *d)
 	c->images = c->stacks = c->bytes = c->descriptors = c->events = 0;
 	c->overruns = c->faults = c->start = c->stop = 0;
 	c->fault_addr = c->dropped = c->fifo_peak = c->lost = 0;
+	c->successes = c->failures = c->unjudged = c->judged = 0;
+	c->success_ticks = c->failure_ticks = 0;
 	c->stall[STALL_CREDIT] = c->stall[STALL_BUS] = c->stall[STALL_SOURCE] = 0;
 	c->credit = c->fault_cause = 0;
 }
@@ -873,7 +944,7 @@ static void begin_anew(struct fpga *fpga, struct dtp *d)
 {
 	reset_counters(d);
 	d->status = 0;
-	d->stop = d->lingers = d->grouped = false;
+	d->stop = d->lingers = d->grouped = d->judging = false;
 	end_group(fpga, d);
 }
 
@@ -898,7 +969,9 @@ static void begin_run(struct fpga *fpga, struct dtp *d, uint64_t now)
 	d->count.start = now;
 	d->next = d->count.start;
 	d->count.credit = (uint32_t)c->first_stack;
-	preset_credit(fpga, d);
+	preset_doorbells(fpga, d);
+	d->count.judged = c->first_stack;
+	d->judging = c->mode & RFPGA_MODE_VERDICT;
 	source_attach(fpga, d);
 	unit_attach(fpga, d);
 	d->status |= RFPGA_DTP_RUNNING;
@@ -990,7 +1063,7 @@ void engine_start_group(struct fpga *fpga, uint32_t members)
 }
 
 /*
- * One request to stop all DTPs of the mask. Does not wait for the one in work, and is counted
+ * One request to stop all DTPs of the mask; UINT32_MAX: rings as well. Does not wait for the one in work, and is counted
  * when it is taken.
  */
 void engine_stop(struct fpga *fpga, uint32_t mask)
@@ -1008,6 +1081,8 @@ void engine_stop(struct fpga *fpga, uint32_t mask)
 		if (e->active != d && !d->behind)
 			end_run(fpga, d);
 	}
+	for (n = 0; n < fpga->rings && mask == UINT32_MAX && !e->stuck; n++)
+		ring_stop(fpga, &fpga->ring[n]);
 	if (!e->stuck)
 		e->stops++;
 	pthread_cond_signal(&e->wake);
@@ -1045,7 +1120,7 @@ void engine_quiesce(struct fpga *fpga)
 	/* the host may not answer a message before it has our answer */
 	host_abort(fpga->host, true);
 	pthread_mutex_lock(&e->lock);
-	while (e->active || e->processing || stopping(fpga))
+	while (e->active || e->processing || e->ringing || stopping(fpga))
 		pthread_cond_wait(&e->idle, &e->lock);
 	e->quiescing = false;
 	pthread_mutex_unlock(&e->lock);
@@ -1077,7 +1152,7 @@ void engine_reset(struct fpga *fpga)
 
 		reset_counters(d);
 		d->status = 0;
-		d->grouped = false;
+		d->grouped = d->judging = false;
 		d->group = 0;
 	}
 	pthread_mutex_unlock(&fpga->engine.lock);
@@ -1147,6 +1222,7 @@ bool engine_busy(struct fpga *fpga)
 	pthread_mutex_lock(&fpga->engine.lock);
 	for (n = 0; n < fpga->dtps; n++)
 		busy |= running(&fpga->dtp[n]);
+	busy |= ring_busy(fpga);
 	pthread_mutex_unlock(&fpga->engine.lock);
 	return busy;
 }

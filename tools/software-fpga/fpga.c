@@ -13,6 +13,7 @@ void fpga_reset_registers(struct fpga *fpga)
 	engine_reset(fpga);
 	source_reset(fpga);
 	unit_reset(fpga);
+	ring_reset(fpga);
 	regs_reset(fpga);
 	memset(fpga->doorbell, 0, RFPGA_BAR_DOORBELL_SIZE);
 }
@@ -93,6 +94,8 @@ int fpga_init(struct fpga *fpga)
 	build_init(fpga);
 	fpga->tai = tai_at_tick_0();
 	if (!err)
+		err = ring_init(fpga);
+	if (!err)
 		err = engine_init(fpga);
 	if (!err) {
 		err = fault_init(fpga);
@@ -100,6 +103,7 @@ int fpga_init(struct fpga *fpga)
 			return 0;
 		engine_destroy(fpga);
 	}
+	ring_destroy(fpga);
 	free_memories(fpga);
 	return err;
 }
@@ -108,5 +112,6 @@ void fpga_destroy(struct fpga *fpga)
 {
 	fault_destroy(fpga);
 	engine_destroy(fpga);
+	ring_destroy(fpga);
 	free_memories(fpga);
 }

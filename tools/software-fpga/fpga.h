@@ -30,9 +30,12 @@
 #include "table.h"
 
 #define FPGA_SOURCES_MAX	4
-#define FPGA_FIFO		16	/* images of a live source that a DTP keeps */
+#define FPGA_FIFO		16	/* images of a live source that a DTP keeps; datagrams of a ring */
 #define FPGA_UNITS_MAX		4
 #define FPGA_UNITS		0x5000u		/* where they are, BAR 0 */
+#define FPGA_RINGS_MAX		BUS_RINGS_MAX
+#define FPGA_RINGS		0x3000u
+#define FPGA_DATAGRAM		8192u		/* bytes of the longest */
 
 /* What a stack ends with. */
 #define FPGA_IMAGE		1u	/* its last image */
@@ -63,6 +66,7 @@ struct dtp_counters {
 	_Atomic uint64_t images, stacks, bytes, descriptors, events, overruns, faults;
 	_Atomic uint64_t fault_addr, dropped, fifo_peak, lost, stall[STALLS];
 	_Atomic uint64_t start, stop;
+	_Atomic uint64_t successes, failures, unjudged, success_ticks, failure_ticks, judged;
 	_Atomic uint32_t credit, fault_cause;
 };
 
@@ -132,6 +136,56 @@ struct unit {
 	uint64_t fault_addr;
 };
 
+/* What all rings do wrong; all 0: nothing. */
+struct ring_misbehaviour {
+	uint64_t lose_every;		/* events */
+	bool stale, full;		/* it does not look at generations; at what was consumed */
+};
+
+/* What is in the registers of a ring, as it was at START, checked. */
+struct ring_config {
+	uint32_t mode, vector, run, first, count, descriptors_log2, events_log2;
+	uint32_t payload_first, payload_count, receive_log2, deadline;
+	uint64_t descriptors, events, receive;
+};
+
+struct ring_counters {
+	_Atomic uint64_t events, sent, received, held, late, lost, errors, bytes, interrupts;
+};
+
+struct datagram {
+	uint32_t length, ticks;
+	bool cut;
+	uint8_t data[FPGA_DATAGRAM];
+};
+
+/* A ring, see ring.c. */
+struct ring {
+	/* fixed after the start of the program */
+	int wire;			/* a socket, or -1 */
+	uint32_t address, port;
+
+	/* written at START, while the engine does not look; then the engine's */
+	struct ring_config config;
+	struct bus_space queue, payload;
+	uint64_t head, tail;		/* numbers of descriptors */
+	uint64_t written, consumed;	/* events */
+	uint64_t number;		/* of the next datagram that is received */
+	uint32_t dropped;		/* by the socket, modulo 2^32 */
+	struct ring_misbehaviour does;	/* as it was told before this turn */
+	bool sends;			/* this turn, or the last one */
+	bool send_held, receive_held;
+	unsigned int oldest, waiting;
+	struct datagram fifo[FPGA_FIFO], sent;
+	struct ring_counters count;
+
+	/* under engine.lock */
+	uint32_t status;		/* RFPGA_RING_RUNNING ... */
+	bool stop;
+	uint32_t fault_cause;
+	uint64_t fault_addr, seen;
+};
+
 struct dtp {
 	/* written at START, while the engine does not look; then the engine's */
 	struct dtp_config config;
@@ -163,6 +217,7 @@ struct dtp {
 	struct live live;
 	struct unit *unit;		/* NULL: it does not take results */
 	uint64_t taken;			/* results of the unit that were sent */
+	bool judging;			/* verdicts count, also behind the run */
 	enum stall stall;
 	uint64_t stalled;		/* tick since which it lasts */
 	bool grouped;			/* started by GROUP_START */
@@ -178,10 +233,13 @@ struct engine {
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t wake;		/* the engine has something to look at */
-	pthread_cond_t idle;		/* active or processing became NULL, unsettled false */
+	pthread_cond_t idle;		/* the one in work became NULL, unsettled false */
 	struct dtp *active;		/* the one that the engine serves right now */
-	struct unit *processing;	/* likewise; one of both is NULL */
-	bool unit_turn;			/* the next turn is a unit's, if one has work */
+	struct unit *processing;	/* likewise; all but one of these are NULL */
+	struct ring *ringing;
+	bool other_turn;		/* the next turn is no DTP's, if a unit or ring has work */
+	bool rings_turn;		/* of these, it is a ring's */
+	unsigned int ring_turn;		/* round robin */
 	bool exit;
 	unsigned int turn;		/* round robin */
 	bool stuck;			/* misbehave: do not stop */
@@ -223,7 +281,8 @@ struct mailbox {
 
 struct fpga {
 	/* fixed after the start of the program */
-	uint32_t dtps, vectors, entries, features, sources, units;
+	uint32_t dtps, vectors, entries, features, sources, units, rings;
+	struct { uint32_t address, port; } wire;	/* of rings; address 0: there is none */
 	uint32_t align;			/* of offsets, as a power of two */
 	uint32_t build_id[RFPGA_BUILD_ID_WORDS];
 	uint64_t tai;			/* TAI at tick 0, ns */
@@ -239,11 +298,14 @@ struct fpga {
 	struct dtp dtp[RFPGA_DTPS_MAX];
 	struct source source[FPGA_SOURCES_MAX];
 	struct unit unit[FPGA_UNITS_MAX];
+	struct ring ring[FPGA_RINGS_MAX];
+	struct ring_misbehaviour ring_told;	/* under engine.lock */
 	struct miss miss;		/* under engine.lock, as the sources */
 
 	/* the protocol thread's */
 	uint32_t regs[RFPGA_DTPS_MAX][0x100 / 4];	/* DTP configuration as written */
 	uint32_t unit_regs[FPGA_UNITS_MAX][RFPGA_UNIT_SIZE / 4];	/* likewise */
+	uint32_t ring_regs[FPGA_RINGS_MAX][RFPGA_RING_SIZE / 4];
 	uint32_t scratch;
 	struct { int32_t sensor[SLOW_SENSORS]; struct mailbox mailbox; } slow;
 	uint32_t latch[RFPGA_TABLE / 4];	/* high words, as of the reads of low ones */
@@ -279,6 +341,8 @@ bool engine_busy(struct fpga *fpga);
 uint32_t engine_status(struct fpga *fpga, unsigned int n);	/* of a DTP */
 bool engine_runs(struct fpga *fpga, unsigned int n);
 uint64_t engine_stall(struct fpga *fpga, unsigned int n, enum stall cause);
+/* with engine.lock: the last fault is of this DTP or ring, as FAULT_DTP tells them */
+void engine_fault(struct fpga *fpga, uint32_t who, const struct bus_fault *fault);
 void dtp_stall(struct dtp *d, enum stall cause, uint64_t now);	/* with engine.lock */
 
 /* source.c: with engine.lock; what has come until tick @now */
@@ -309,6 +373,21 @@ enum unit_turn { UNIT_GOES_ON, UNIT_IMAGE, UNIT_REFUSED };
 enum unit_turn unit_serve(struct fpga *fpga, struct unit *u, struct bus_fault *fault);
 void unit_end_turn(struct fpga *fpga, struct unit *u, enum unit_turn turn,
 		   const struct bus_fault *fault);
+
+/* ring.c: for the protocol thread */
+int ring_init(struct fpga *fpga);
+void ring_destroy(struct fpga *fpga);	/* after engine_destroy() */
+void ring_write(struct fpga *fpga, unsigned int n, uint32_t offset, uint32_t value);
+uint64_t ring_read(struct fpga *fpga, unsigned int n, uint32_t offset);	/* of a pair: all */
+bool ring_command(struct fpga *fpga, const char *command);
+void ring_reset(struct fpga *fpga);	/* after engine_quiesce() */
+/* with engine.lock: a ring that has work; is there one that waits for some? */
+struct ring *ring_pick(struct fpga *fpga, bool *waiting);
+void ring_stop(struct fpga *fpga, struct ring *r);
+bool ring_busy(const struct fpga *fpga);
+/* the engine's: a datagram; then, with engine.lock, what has come of it */
+bool ring_serve(struct fpga *fpga, struct ring *r, struct bus_fault *fault);
+void ring_end_turn(struct fpga *fpga, struct ring *r, bool served, const struct bus_fault *fault);
 
 /* slow.c: the protocol thread's */
 void slow_init(struct fpga *fpga);
@@ -341,7 +420,7 @@ bool fault_dead(const struct fpga *fpga, bool config);
 /* config.c */
 #define FPGA_FEATURES	(RFPGA_FEATURE_MSIX | RFPGA_FEATURE_LOCK | RFPGA_FEATURE_FREERUN | \
 			 RFPGA_FEATURE_FLUSH | RFPGA_FEATURE_GROUP | RFPGA_FEATURE_DROP | \
-			 RFPGA_FEATURE_META)
+			 RFPGA_FEATURE_META | RFPGA_FEATURE_VERDICT)
 #define FPGA_OFFSET_BITS	48
 #define FPGA_STRIDE_BITS	32
 #define FPGA_COUNT_BITS		31

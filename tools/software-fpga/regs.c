@@ -14,6 +14,7 @@
 #define BLOCKS		0x0100u		/* the list of them */
 #define SENSORS		0x0800u
 #define SOURCES		0x4000u
+#define RING_BOUNDS	(RFPGA_BOUNDS + RFPGA_DTPS_MAX * RFPGA_BOUNDS_STRIDE)
 
 void regs_reset(struct fpga *fpga)
 {
@@ -93,6 +94,10 @@ static uint32_t read_block(const struct fpga *fpga, uint32_t offset)
 		{ RFPGA_BLOCK_SOURCE, fpga->sources, SOURCES, RFPGA_SOURCE_SIZE, UINT32_MAX },
 		{ RFPGA_BLOCK_UNIT, fpga->units, FPGA_UNITS, RFPGA_UNIT_SIZE,
 		  fpga->dtps * RFPGA_DOORBELL_PAGE },
+		{ RFPGA_BLOCK_RING, fpga->rings, FPGA_RINGS, RFPGA_RING_SIZE,
+		  (fpga->dtps + fpga->units) * RFPGA_DOORBELL_PAGE },
+		{ RFPGA_BLOCK_RING_BOUNDS, fpga->rings, RING_BOUNDS, RFPGA_BOUNDS_STRIDE,
+		  UINT32_MAX },
 	};
 	uint32_t n = offset / RFPGA_BLOCK_STRIDE, i;
 
@@ -189,6 +194,12 @@ static uint32_t read_dtp(struct fpga *fpga, unsigned int n, uint32_t offset)
 						    engine_stall(fpga, n, STALL_SOURCE));
 	case RFPGA_DTP_FIFO_PEAK:	return half(fpga, RFPGA_DTP(n) + offset, c->fifo_peak);
 	case RFPGA_DTP_C_LOST:		return half(fpga, RFPGA_DTP(n) + offset, c->lost);
+	case RFPGA_DTP_C_SUCCESSES:	return half(fpga, RFPGA_DTP(n) + offset, c->successes);
+	case RFPGA_DTP_C_FAILURES:	return half(fpga, RFPGA_DTP(n) + offset, c->failures);
+	case RFPGA_DTP_C_UNJUDGED:	return half(fpga, RFPGA_DTP(n) + offset, c->unjudged);
+	case RFPGA_DTP_SUCCESS_TICKS:	return half(fpga, RFPGA_DTP(n) + offset, c->success_ticks);
+	case RFPGA_DTP_FAILURE_TICKS:	return half(fpga, RFPGA_DTP(n) + offset, c->failure_ticks);
+	case RFPGA_DTP_JUDGED:		return half(fpga, RFPGA_DTP(n) + offset, c->judged);
 	case RFPGA_DTP_C_DROPPED:	return half(fpga, RFPGA_DTP(n) + offset, c->dropped);
 	case RFPGA_DTP_FAULT_ADDR:	return half(fpga, RFPGA_DTP(n) + offset, c->fault_addr);
 	case RFPGA_DTP_FAULT_CAUSE:	return offset & 4 ? 0 : c->fault_cause;
@@ -226,10 +237,25 @@ static bool is_unit(const struct fpga *fpga, uint32_t offset)
 	return offset >= FPGA_UNITS && offset < FPGA_UNITS + fpga->units * RFPGA_UNIT_SIZE;
 }
 
+static uint32_t read_ring(struct fpga *fpga, unsigned int n, uint32_t offset)
+{
+	if (offset < RFPGA_RING_C_EVENTS)	/* pairs are rw, so without a latch */
+		return (uint32_t)ring_read(fpga, n, offset);
+	return half(fpga, FPGA_RINGS + n * RFPGA_RING_SIZE + offset,
+		    ring_read(fpga, n, offset & ~4u));
+}
+
+static bool is_ring(const struct fpga *fpga, uint32_t offset)
+{
+	return offset >= FPGA_RINGS && offset < FPGA_RINGS + fpga->rings * RFPGA_RING_SIZE;
+}
+
 static bool is_bounds(const struct fpga *fpga, uint32_t offset)
 {
-	return offset >= RFPGA_BOUNDS &&
-	       offset < RFPGA_BOUNDS + fpga->dtps * RFPGA_BOUNDS_STRIDE;
+	return (offset >= RFPGA_BOUNDS &&
+		offset < RFPGA_BOUNDS + fpga->dtps * RFPGA_BOUNDS_STRIDE) ||
+	       (offset >= RING_BOUNDS &&
+		offset < RING_BOUNDS + fpga->rings * RFPGA_BOUNDS_STRIDE);
 }
 
 static bool resetting(const struct fpga *fpga)
@@ -253,6 +279,9 @@ static uint32_t read_word(struct fpga *fpga, uint32_t offset)
 	if (is_unit(fpga, offset))
 		return read_unit(fpga, (offset - FPGA_UNITS) / RFPGA_UNIT_SIZE,
 				 offset % RFPGA_UNIT_SIZE);
+	if (is_ring(fpga, offset))
+		return read_ring(fpga, (offset - FPGA_RINGS) / RFPGA_RING_SIZE,
+				 offset % RFPGA_RING_SIZE);
 	if (offset < RFPGA_DTP(fpga->dtps))
 		return read_dtp(fpga, (offset - RFPGA_DTP(0)) / DTP_STRIDE,
 				(offset - RFPGA_DTP(0)) % DTP_STRIDE);
@@ -301,6 +330,9 @@ static void write_word(struct fpga *fpga, uint32_t offset, uint32_t value)
 	else if (is_unit(fpga, offset))
 		unit_write(fpga, (offset - FPGA_UNITS) / RFPGA_UNIT_SIZE,
 			   offset % RFPGA_UNIT_SIZE, value);
+	else if (is_ring(fpga, offset))
+		ring_write(fpga, (offset - FPGA_RINGS) / RFPGA_RING_SIZE,
+			   offset % RFPGA_RING_SIZE, value);
 	else if (offset >= MAILBOX && offset < MAILBOX + RFPGA_MAILBOX_SIZE)
 		mailbox_write(fpga, offset - MAILBOX, value);
 	else if (offset == RFPGA_CONTROL)

@@ -54,13 +54,13 @@ void bus_table_write(struct bus *bus, uint32_t offset, uint32_t value)
 
 uint32_t bus_bounds_read(const struct bus *bus, uint32_t offset)
 {
-	const uint32_t dtp = offset / RFPGA_BOUNDS_STRIDE;
+	const uint32_t who = offset / RFPGA_BOUNDS_STRIDE;
 
 	switch (offset % RFPGA_BOUNDS_STRIDE) {
 	case RFPGA_BOUNDS_FIRST:
-		return bus->bounds[dtp].first;
+		return bus->bounds[who].first;
 	case RFPGA_BOUNDS_LIMIT:
-		return bus->bounds[dtp].limit;
+		return bus->bounds[who].limit;
 	default:
 		return 0;
 	}
@@ -68,13 +68,13 @@ uint32_t bus_bounds_read(const struct bus *bus, uint32_t offset)
 
 void bus_bounds_write(struct bus *bus, uint32_t offset, uint32_t value)
 {
-	const uint32_t dtp = offset / RFPGA_BOUNDS_STRIDE;
+	const uint32_t who = offset / RFPGA_BOUNDS_STRIDE;
 
 	host_exclude(bus->host);
 	if (offset % RFPGA_BOUNDS_STRIDE == RFPGA_BOUNDS_FIRST)
-		bus->bounds[dtp].first = value & RFPGA_BOUNDS_MASK;
+		bus->bounds[who].first = value & RFPGA_BOUNDS_MASK;
 	else if (offset % RFPGA_BOUNDS_STRIDE == RFPGA_BOUNDS_LIMIT)
-		bus->bounds[dtp].limit = value & RFPGA_BOUNDS_MASK;
+		bus->bounds[who].limit = value & RFPGA_BOUNDS_MASK;
 	host_end(bus->host);
 }
 
@@ -84,7 +84,7 @@ void bus_reset(struct bus *bus)
 
 	host_exclude(bus->host);
 	memset(bus->table, 0, sizeof(bus->table));
-	for (n = 0; n < RFPGA_DTPS_MAX; n++) {
+	for (n = 0; n < sizeof(bus->bounds) / sizeof(bus->bounds[0]); n++) {
 		bus->bounds[n].first = 0;
 		bus->bounds[n].limit = bus->entries;
 	}
@@ -93,9 +93,9 @@ void bus_reset(struct bus *bus)
 
 /* -------------------------------------------------------- linear spaces --- */
 
-void bus_space_init(struct bus_space *space, unsigned int dtp, uint32_t first, uint32_t count)
+void bus_space_init(struct bus_space *space, unsigned int who, uint32_t first, uint32_t count)
 {
-	*space = (struct bus_space){ .dtp = dtp, .first = first, .count = count };
+	*space = (struct bus_space){ .who = who, .first = first, .count = count };
 }
 
 static bool refuse(struct bus_fault *fault, uint32_t cause, uint64_t addr)
@@ -138,7 +138,7 @@ static uint32_t entry_search(const struct bus *bus, uint32_t low, uint32_t high,
 	return low;
 }
 
-/* Find the entry that holds the offset: one of the space's, and within the bounds of its DTP. */
+/* Find the entry that holds the offset: one of the space's, and within the bounds of its owner. */
 static bool space_find(const struct bus *bus, struct bus_space *space, uint64_t offset,
 		       struct piece *piece, struct bus_fault *fault)
 {
@@ -150,8 +150,8 @@ static bool space_find(const struct bus *bus, struct bus_space *space, uint64_t 
 		       refuse(fault, RFPGA_FAULT_BUS, space->wild_addr);
 	if (space->cur < low || space->cur >= high || !entry_has(bus, space->cur, offset))
 		space->cur = entry_search(bus, low, high, offset);
-	if (space->cur < bus->bounds[space->dtp].first ||
-	    space->cur >= bus->bounds[space->dtp].limit || !entry_has(bus, space->cur, offset))
+	if (space->cur < bus->bounds[space->who].first ||
+	    space->cur >= bus->bounds[space->who].limit || !entry_has(bus, space->cur, offset))
 		return refuse(fault, RFPGA_FAULT_ENTRY, offset);
 	addr = entry_value(bus, space->cur, RFPGA_ENTRY_ADDR);
 	skip = offset - entry_value(bus, space->cur, RFPGA_ENTRY_SUM);
@@ -253,20 +253,21 @@ bool bus_read(struct bus *bus, struct bus_space *space, uint64_t offset, void *d
 	return transfer(bus, space, offset, data, length, HOST_READ, fault);
 }
 
-static bool write_record(struct bus *bus, struct bus_space *space, uint64_t offset,
-			 const uint64_t record[RFPGA_LOCK_SIZE / 8], size_t length,
-			 struct bus_fault *fault)
+/* All @size bytes could be written, and @length of them are. */
+static bool write_words(struct bus *bus, struct bus_space *space, uint64_t offset,
+			const uint64_t *words, size_t size, size_t length,
+			struct bus_fault *fault)
 {
 	const unsigned int what = how(space, HOST_WRITE | HOST_WORDS);
-	struct piece piece = { .length = RFPGA_LOCK_SIZE };
+	struct piece piece = { .length = size };
 	enum host_answer answer;
 	uint64_t at;
 
 	if (!space_find(bus, space, offset, &piece, fault))
 		return false;
-	answer = host_check(bus->host, what, piece.addr, RFPGA_LOCK_SIZE, &at);
+	answer = host_check(bus->host, what, piece.addr, size, &at);
 	if (answer == HOST_DONE)
-		answer = host_access(bus->host, what, piece.addr, (void *)record, length, &at);
+		answer = host_access(bus->host, what, piece.addr, (void *)words, length, &at);
 	return understand(answer, at, fault);
 }
 
@@ -274,5 +275,12 @@ bool bus_write_record(struct bus *bus, struct bus_space *space, uint64_t offset,
 		      const uint64_t record[RFPGA_LOCK_SIZE / 8], size_t length,
 		      struct bus_fault *fault)
 {
-	return write_record(bus, space, offset, record, length, fault) || dropped(space, fault);
+	return write_words(bus, space, offset, record, RFPGA_LOCK_SIZE, length, fault) ||
+	       dropped(space, fault);
+}
+
+bool bus_write_words(struct bus *bus, struct bus_space *space, uint64_t offset,
+		     const uint64_t *words, size_t length, struct bus_fault *fault)
+{
+	return write_words(bus, space, offset, words, length, length, fault);
 }

@@ -17,6 +17,7 @@
 #include "device.h"
 
 #define BUS_BURST		HOST_BURST
+#define BUS_RINGS_MAX		4
 #define BUS_ENTRIES_MAX		(RFPGA_TABLE_SIZE / RFPGA_ENTRY_STRIDE)
 
 /* Why a transaction was refused; RFPGA_FAULT_NONE: it was cut short by a reset. */
@@ -30,7 +31,7 @@ struct bus_fault {
  * streams go forward, so most look-ups need no search.
  */
 struct bus_space {
-	unsigned int dtp;	/* whose bounds count */
+	unsigned int who;	/* whose bounds count: a DTP, or RFPGA_DTPS_MAX + a ring */
 	uint32_t first;
 	uint32_t count;
 	uint32_t cur;		/* entry of the last hit; a hint, the table may have changed */
@@ -44,7 +45,7 @@ struct bus {
 	struct host *host;
 	uint32_t entries;		/* of the table; fixed */
 	uint32_t table[RFPGA_TABLE_SIZE / 4];
-	struct { uint32_t first, limit; } bounds[RFPGA_DTPS_MAX];
+	struct { uint32_t first, limit; } bounds[RFPGA_DTPS_MAX + BUS_RINGS_MAX];
 };
 
 void bus_init(struct bus *bus, struct host *host, uint32_t entries);
@@ -52,19 +53,22 @@ void bus_init(struct bus *bus, struct host *host, uint32_t entries);
 /* for the protocol thread; the lock is taken inside */
 uint32_t bus_table_read(const struct bus *bus, uint32_t offset);
 void bus_table_write(struct bus *bus, uint32_t offset, uint32_t value);
-/* @offset: from the bounds of DTP 0 on; all DTPs have some */
+/* @offset: from the bounds of DTP 0 on; all DTPs have some, then all rings */
 uint32_t bus_bounds_read(const struct bus *bus, uint32_t offset);
 void bus_bounds_write(struct bus *bus, uint32_t offset, uint32_t value);
 void bus_reset(struct bus *bus);
 
 /* for the engine and a flood, between host_begin() and host_end() */
-void bus_space_init(struct bus_space *space, unsigned int dtp, uint32_t first, uint32_t count);
+void bus_space_init(struct bus_space *space, unsigned int who, uint32_t first, uint32_t count);
 bool bus_check(struct bus *bus, struct bus_space *space, uint64_t offset, uint64_t length,
 	       struct bus_fault *fault);
 bool bus_write(struct bus *bus, struct bus_space *space, uint64_t offset, const void *data,
 	       size_t length, struct bus_fault *fault);
 bool bus_read(struct bus *bus, struct bus_space *space, uint64_t offset, void *data,
 	      size_t length, struct bus_fault *fault);
+/* Words that become visible first to last, in one entry. */
+bool bus_write_words(struct bus *bus, struct bus_space *space, uint64_t offset,
+		     const uint64_t *words, size_t length, struct bus_fault *fault);
 /* The record, or what of it becomes visible first. */
 bool bus_write_record(struct bus *bus, struct bus_space *space, uint64_t offset,
 		      const uint64_t record[RFPGA_LOCK_SIZE / 8], size_t length,
