@@ -141,6 +141,9 @@ boards() {
 }
 [[ $tools != build/tools ]] || boards
 
+notices "ring lose 3" ring/loop
+notices "ring stale" ring/stale
+notices "ring full" ring/full
 notices "lose lock 2" event/lock
 notices "lose interrupt 2" stream/region
 notices "twice interrupt 0" stream/region

@@ -3,90 +3,83 @@
  * Rings: descriptors and events in memory of the host. All of it in loopback, so that no wire is
  * needed: what is sent is received.
  */
+#include "ring.h"
+
 #include "dtp.h"
 
 #include <string.h>
 
 #include "../common/words.h"
 
-#define RUN		0x5eedu
-#define TX_LOG2		3u
-#define EVENTS_LOG2	4u
-#define RECEIVE_LOG2	8u
 #define LENGTH		96u
 
-/* offsets in the memory that entry 0 has */
-#define DESCRIPTORS	0x0000u
-#define EVENTS		0x2000u
-#define RECEIVE		0x4000u
-#define SOURCE		0x8000u
+uint32_t ring_base, ring_doorbell, ring_tail, ring_consumed;
 
-static uint32_t base, doorbell, rings;
-static uint32_t tail, consumed;			/* as the doorbell was told */
+static uint32_t rings;
 
-static void find_ring(void)
+void ring_find(void)
 {
-	base = block(RFPGA_BLOCK_RING, &rings);
-	if (!rings || rd(base + RFPGA_RING_KIND) != RFPGA_RING_WIRE)
+	ring_base = block(RFPGA_BLOCK_RING, &rings);
+	if (!rings || rd(ring_base + RFPGA_RING_KIND) != RFPGA_RING_WIRE)
 		skip("it has no ring");
-	doorbell = block_doorbell(RFPGA_BLOCK_RING) + RFPGA_DB_RING;
+	ring_doorbell = block_doorbell(RFPGA_BLOCK_RING) + RFPGA_DB_RING;
 }
 
-static void program_ring(void)
+void ring_program(void)
 {
-	wr(base + RFPGA_RING_MODE, RFPGA_RING_LOOPBACK);
-	wr(base + RFPGA_RING_VECTOR, 0);
-	wr(base + RFPGA_RING_RUN, RUN);
-	wr(base + RFPGA_RING_FIRST, 0);
-	wr(base + RFPGA_RING_COUNT, 1);
-	wr64(base + RFPGA_RING_DESCRIPTORS, DESCRIPTORS);
-	wr64(base + RFPGA_RING_EVENTS, EVENTS);
-	wr(base + RFPGA_RING_DESCRIPTORS_LOG2, TX_LOG2);
-	wr(base + RFPGA_RING_EVENTS_LOG2, EVENTS_LOG2);
-	wr(base + RFPGA_RING_PAYLOAD_FIRST, 0);
-	wr(base + RFPGA_RING_PAYLOAD_COUNT, 1);
-	wr64(base + RFPGA_RING_RECEIVE, RECEIVE);
-	wr(base + RFPGA_RING_RECEIVE_LOG2, RECEIVE_LOG2);
-	wr(base + RFPGA_RING_DEADLINE, 0);
+	wr(ring_base + RFPGA_RING_MODE, RFPGA_RING_LOOPBACK);
+	wr(ring_base + RFPGA_RING_VECTOR, 0);
+	wr(ring_base + RFPGA_RING_RUN, RING_RUN);
+	wr(ring_base + RFPGA_RING_FIRST, 0);
+	wr(ring_base + RFPGA_RING_COUNT, 1);
+	wr64(ring_base + RFPGA_RING_DESCRIPTORS, RING_DESCRIPTORS);
+	wr64(ring_base + RFPGA_RING_EVENTS, RING_EVENTS);
+	wr(ring_base + RFPGA_RING_DESCRIPTORS_LOG2, RING_TX_LOG2);
+	wr(ring_base + RFPGA_RING_EVENTS_LOG2, RING_EVENTS_LOG2);
+	wr(ring_base + RFPGA_RING_PAYLOAD_FIRST, 0);
+	wr(ring_base + RFPGA_RING_PAYLOAD_COUNT, 1);
+	wr64(ring_base + RFPGA_RING_RECEIVE, RING_RECEIVE);
+	wr(ring_base + RFPGA_RING_RECEIVE_LOG2, RING_RECEIVE_LOG2);
+	wr(ring_base + RFPGA_RING_DEADLINE, 0);
 }
 
-static void go(void)
+void ring_go(void)
 {
-	tail = consumed = 0;
-	wr(base + RFPGA_RING_CONTROL, RFPGA_RING_START);
-	CHECK_EQ(rd(base + RFPGA_RING_STATUS), RFPGA_RING_RUNNING);
+	ring_tail = ring_consumed = 0;
+	wr(ring_base + RFPGA_RING_CONTROL, RFPGA_RING_START);
+	CHECK_EQ(rd(ring_base + RFPGA_RING_STATUS), RFPGA_RING_RUNNING);
 }
 
 static void start_ring(void)
 {
-	find_ring();
-	program_ring();
-	go();
+	ring_find();
+	ring_program();
+	ring_go();
 }
 
 static bool rests(void)
 {
-	return !(rd(base + RFPGA_RING_STATUS) & RFPGA_RING_RUNNING);
+	return !(rd(ring_base + RFPGA_RING_STATUS) & RFPGA_RING_RUNNING);
 }
 
-static void stop_ring(void)
+void ring_end(void)
 {
-	wr(base + RFPGA_RING_CONTROL, RFPGA_RING_STOP);
+	wr(ring_base + RFPGA_RING_CONTROL, RFPGA_RING_STOP);
 	CHECK(EVENTUALLY(rests()));
 	CHECK_EQ(rd(RFPGA_STATUS) & RFPGA_STATUS_BUSY, 0);
 }
 
-static void ring_bell(void)
+void ring_tell(void)
 {
-	doorbell_write64(doorbell, RFPGA_RING_BELL(tail, consumed, RUN));
+	doorbell_write64(ring_doorbell, RFPGA_RING_BELL(ring_tail, ring_consumed, RING_RUN));
 }
 
-static uint64_t ring_counter(uint32_t which)
+uint64_t ring_counter(uint32_t which)
 {
-	return rd64(base + which);
+	return rd64(ring_base + which);
 }
 
-static void put32(uint32_t at, uint32_t value)
+void ring_put32(uint32_t at, uint32_t value)
 {
 	memcpy(host + DST + at, &value, sizeof(value));
 }
@@ -96,18 +89,22 @@ static void put64(uint32_t at, uint64_t value)
 	memcpy(host + DST + at, &value, sizeof(value));
 }
 
-/* Descriptor @n, of payload from @source on; the generation is another one by @off. */
-static void describe(uint32_t n, uint64_t source, uint32_t length, uint32_t off)
+uint32_t ring_descriptor(uint32_t n)
 {
-	const uint32_t at = DESCRIPTORS + n % (1u << TX_LOG2) * RFPGA_TX_SIZE;
+	return RING_DESCRIPTORS + n % (1u << RING_TX_LOG2) * RFPGA_TX_SIZE;
+}
+
+void ring_describe(uint32_t n, uint64_t source, uint32_t length, uint32_t off)
+{
+	const uint32_t at = ring_descriptor(n);
 
 	memset(host + DST + at, 0, RFPGA_TX_SIZE);
 	put64(at + RFPGA_TX_SOURCE, source);
-	put32(at + RFPGA_TX_LENGTH, length);
-	put32(at + RFPGA_TX_ADDRESS, 0x7f000001);
-	put32(at + RFPGA_TX_PORT, 9);
+	ring_put32(at + RFPGA_TX_LENGTH, length);
+	ring_put32(at + RFPGA_TX_ADDRESS, 0x7f000001);
+	ring_put32(at + RFPGA_TX_PORT, 9);
 	put64(at + RFPGA_TX_CONTEXT, 1000ull + n);
-	put32(at + RFPGA_TX_GENERATION, RFPGA_RING_GENERATION(RUN, n, TX_LOG2) + off);
+	ring_put32(at + RFPGA_TX_GENERATION, RFPGA_RING_GENERATION(RING_RUN, n, RING_TX_LOG2) + off);
 }
 
 static void put_payload(uint32_t n)
@@ -115,47 +112,47 @@ static void put_payload(uint32_t n)
 	unsigned int i;
 
 	for (i = 0; i < LENGTH; i++)
-		host[DST + SOURCE + n % (1u << TX_LOG2) * 256 + i] = (uint8_t)(n * 7 + i);
+		host[DST + RING_SOURCE + n % (1u << RING_TX_LOG2) * 256 + i] = (uint8_t)(n * 7 + i);
 }
 
-/* The next datagram is in the ring; the doorbell is the caller's. */
+/* The next datagram is in the ring; the ring_doorbell is the caller's. */
 static void give_one(void)
 {
-	put_payload(tail);
-	describe(tail, SOURCE + tail % (1u << TX_LOG2) * 256, LENGTH, 0);
-	tail++;
+	put_payload(ring_tail);
+	ring_describe(ring_tail, RING_SOURCE + ring_tail % (1u << RING_TX_LOG2) * 256, LENGTH, 0);
+	ring_tail++;
 }
 
-static uint64_t event_word(uint32_t n, uint32_t word, unsigned int size)
+uint64_t ring_event(uint32_t n, uint32_t word, unsigned int size)
 {
-	return word_read(host + DST + EVENTS + n % (1u << EVENTS_LOG2) * RFPGA_EVENT_SIZE + word,
+	return word_read(host + DST + RING_EVENTS + n % (1u << RING_EVENTS_LOG2) * RFPGA_EVENT_SIZE + word,
 			 size);
 }
 
-static bool is_event(uint32_t n)
+bool ring_has(uint32_t n)
 {
-	return event_word(n, RFPGA_EVENT_GENERATION, 4) ==
-	       RFPGA_RING_GENERATION(RUN, n, EVENTS_LOG2);
+	return ring_event(n, RFPGA_EVENT_GENERATION, 4) ==
+	       RFPGA_RING_GENERATION(RING_RUN, n, RING_EVENTS_LOG2);
 }
 
-static bool comes(uint32_t n)
+bool ring_comes(uint32_t n)
 {
-	return EVENTUALLY(is_event(n));
+	return EVENTUALLY(ring_has(n));
 }
 
-static uint32_t event_status(uint32_t n)
+uint32_t ring_status(uint32_t n)
 {
-	return RFPGA_EVENT_STATUS((uint32_t)event_word(n, RFPGA_EVENT_KIND, 4));
+	return RFPGA_EVENT_STATUS((uint32_t)ring_event(n, RFPGA_EVENT_KIND, 4));
 }
 
 /* Event @n tells that descriptor @d was sent, or what has come of it. */
 static void check_sent(uint32_t n, uint32_t d, uint32_t status_bits)
 {
-	CHECK(comes(n));
-	CHECK_EQ(event_word(n, RFPGA_EVENT_KIND, 2), RFPGA_EVENT_SENT);
-	CHECK_EQ(event_status(n), status_bits);
-	CHECK_EQ(event_word(n, RFPGA_EVENT_CONTEXT, 8), 1000 + d);
-	CHECK_EQ(event_word(n, RFPGA_EVENT_OFFSET, 4), d);
+	CHECK(ring_comes(n));
+	CHECK_EQ(ring_event(n, RFPGA_EVENT_KIND, 2), RFPGA_EVENT_SENT);
+	CHECK_EQ(ring_status(n), status_bits);
+	CHECK_EQ(ring_event(n, RFPGA_EVENT_CONTEXT, 8), 1000 + d);
+	CHECK_EQ(ring_event(n, RFPGA_EVENT_OFFSET, 4), d);
 }
 
 /* Event @n tells that datagram @d came, and there it is. */
@@ -164,14 +161,14 @@ static void check_received(uint32_t n, uint32_t d)
 	uint32_t at;
 	unsigned int i, differ = 0;
 
-	CHECK(comes(n));
-	CHECK_EQ(event_word(n, RFPGA_EVENT_KIND, 4), RFPGA_EVENT_RECEIVED);
-	CHECK_EQ(event_word(n, RFPGA_EVENT_CONTEXT, 8), d);
-	CHECK_EQ(event_word(n, RFPGA_EVENT_LENGTH, 4), LENGTH);
-	at = (uint32_t)event_word(n, RFPGA_EVENT_OFFSET, 4);
-	CHECK_EQ(at, n % (1u << EVENTS_LOG2) << RECEIVE_LOG2);
+	CHECK(ring_comes(n));
+	CHECK_EQ(ring_event(n, RFPGA_EVENT_KIND, 4), RFPGA_EVENT_RECEIVED);
+	CHECK_EQ(ring_event(n, RFPGA_EVENT_CONTEXT, 8), d);
+	CHECK_EQ(ring_event(n, RFPGA_EVENT_LENGTH, 4), LENGTH);
+	at = (uint32_t)ring_event(n, RFPGA_EVENT_OFFSET, 4);
+	CHECK_EQ(at, n % (1u << RING_EVENTS_LOG2) << RING_RECEIVE_LOG2);
 	for (i = 0; i < LENGTH; i++)
-		differ += word_read(host + DST + RECEIVE + at + i, 1) != (uint8_t)(d * 7 + i);
+		differ += word_read(host + DST + RING_RECEIVE + at + i, 1) != (uint8_t)(d * 7 + i);
 	CHECK_EQ(differ, 0);
 }
 
@@ -179,37 +176,37 @@ static void test_registers(void)
 {
 	uint32_t at;
 
-	find_ring();
+	ring_find();
 	for (at = 0; at < RFPGA_RING_SIZE; at += 4)
 		CHECK(at == RFPGA_RING_KIND || (at >= RFPGA_RING_DATAGRAM_MAX &&
-						at <= RFPGA_RING_PORT) || !rd(base + at));
-	CHECK(rd(base + RFPGA_RING_DATAGRAM_MAX) >= 1024);
-	CHECK(rd(base + RFPGA_RING_FIFO) >= 1);
-	program_ring();
-	CHECK_EQ(rd64(base + RFPGA_RING_RECEIVE), RECEIVE);
-	CHECK_EQ(rd(base + RFPGA_RING_RUN), RUN);
-	wr(base + RFPGA_RING_KIND, 7);
-	CHECK_EQ(rd(base + RFPGA_RING_KIND), RFPGA_RING_WIRE);
-	go();
-	CHECK_EQ(rd(base + RFPGA_RING_CONTROL), 0);
+						at <= RFPGA_RING_PORT) || !rd(ring_base + at));
+	CHECK(rd(ring_base + RFPGA_RING_DATAGRAM_MAX) >= 1024);
+	CHECK(rd(ring_base + RFPGA_RING_FIFO) >= 1);
+	ring_program();
+	CHECK_EQ(rd64(ring_base + RFPGA_RING_RECEIVE), RING_RECEIVE);
+	CHECK_EQ(rd(ring_base + RFPGA_RING_RUN), RING_RUN);
+	wr(ring_base + RFPGA_RING_KIND, 7);
+	CHECK_EQ(rd(ring_base + RFPGA_RING_KIND), RFPGA_RING_WIRE);
+	ring_go();
+	CHECK_EQ(rd(ring_base + RFPGA_RING_CONTROL), 0);
 	CHECK_EQ(rd(RFPGA_STATUS) & RFPGA_STATUS_BUSY, RFPGA_STATUS_BUSY);
-	CHECK_EQ(doorbell_read64(doorbell), RFPGA_RING_BELL(0, 0, RUN));
-	wr(base + RFPGA_RING_RUN, 77);
-	CHECK_EQ(rd(base + RFPGA_RING_RUN), RUN);
+	CHECK_EQ(doorbell_read64(ring_doorbell), RFPGA_RING_BELL(0, 0, RING_RUN));
+	wr(ring_base + RFPGA_RING_RUN, 77);
+	CHECK_EQ(rd(ring_base + RFPGA_RING_RUN), RING_RUN);
 	/* one to stop all of the board stops it too: it writes to memory of the host */
 	wr(RFPGA_CONTROL, RFPGA_CONTROL_STOP);
 	CHECK(EVENTUALLY(!(rd(RFPGA_STATUS) & RFPGA_STATUS_BUSY)));
-	CHECK_EQ(rd(base + RFPGA_RING_STATUS), 0);
+	CHECK_EQ(rd(ring_base + RFPGA_RING_STATUS), 0);
 	CHECK_EQ(rd(RFPGA_STOPS), 1);
-	go();
-	wr(base + RFPGA_RING_CONTROL, RFPGA_RING_START | RFPGA_RING_STOP);
-	CHECK(EVENTUALLY(!rd(base + RFPGA_RING_STATUS)));
+	ring_go();
+	wr(ring_base + RFPGA_RING_CONTROL, RFPGA_RING_START | RFPGA_RING_STOP);
+	CHECK(EVENTUALLY(!rd(ring_base + RFPGA_RING_STATUS)));
 	CHECK_EQ(rd(RFPGA_STOPS), 2);
-	go();
+	ring_go();
 	wr(RFPGA_CONTROL, RFPGA_CONTROL_RESET);
 	CHECK(EVENTUALLY(!(rd(RFPGA_STATUS) & RFPGA_STATUS_RESETTING)));
-	CHECK_EQ(rd(base + RFPGA_RING_STATUS) | rd(base + RFPGA_RING_RUN), 0);
-	CHECK_EQ(doorbell_read64(doorbell), 0);
+	CHECK_EQ(rd(ring_base + RFPGA_RING_STATUS) | rd(ring_base + RFPGA_RING_RUN), 0);
+	CHECK_EQ(doorbell_read64(ring_doorbell), 0);
 }
 
 static void test_config(void)
@@ -232,26 +229,26 @@ static void test_config(void)
 	};
 	unsigned int i;
 
-	find_ring();
+	ring_find();
 	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		const bool high = i >= sizeof(bad) / sizeof(bad[0]) - 3;
 
 		if (high && board.offset_bits >= 64)
 			break;
-		program_ring();
-		wr(base + bad[i].reg, bad[i].value);
-		wr(base + RFPGA_RING_CONTROL, RFPGA_RING_START);
-		CHECK_EQ(rd(base + RFPGA_RING_STATUS), RFPGA_RING_FAULTED);
-		CHECK_EQ(rd(base + RFPGA_RING_FAULT_CAUSE), RFPGA_FAULT_CONFIG);
-		CHECK_EQ(rd64(base + RFPGA_RING_FAULT_ADDR), base + bad[i].reg - (high ? 4 : 0));
+		ring_program();
+		wr(ring_base + bad[i].reg, bad[i].value);
+		wr(ring_base + RFPGA_RING_CONTROL, RFPGA_RING_START);
+		CHECK_EQ(rd(ring_base + RFPGA_RING_STATUS), RFPGA_RING_FAULTED);
+		CHECK_EQ(rd(ring_base + RFPGA_RING_FAULT_CAUSE), RFPGA_FAULT_CONFIG);
+		CHECK_EQ(rd64(ring_base + RFPGA_RING_FAULT_ADDR), ring_base + bad[i].reg - (high ? 4 : 0));
 		CHECK_EQ(rd64(RFPGA_FAULTS), i + 1);
 		CHECK_EQ(rd(RFPGA_FAULT_DTP), RFPGA_FAULT_RING(0));
 	}
-	program_ring();
-	wr(base + RFPGA_RING_VECTOR, board.vectors);
-	go();				/* nobody looks at it */
-	CHECK_EQ(rd(base + RFPGA_RING_FAULT_CAUSE), RFPGA_FAULT_NONE);
-	stop_ring();
+	ring_program();
+	wr(ring_base + RFPGA_RING_VECTOR, board.vectors);
+	ring_go();				/* nobody looks at it */
+	CHECK_EQ(rd(ring_base + RFPGA_RING_FAULT_CAUSE), RFPGA_FAULT_NONE);
+	ring_end();
 }
 
 /* Ring and queue go round many times; nothing is lost, doubled or out of turn. */
@@ -262,10 +259,10 @@ static void test_loop(void)
 	start_ring();
 	for (n = 0; n < rounds && !failed; n++) {
 		give_one();
-		ring_bell();
+		ring_tell();
 		check_sent(2 * n, n, 0);
 		check_received(2 * n + 1, n);
-		consumed += 2;
+		ring_consumed += 2;
 	}
 	CHECK_EQ(ring_counter(RFPGA_RING_C_SENT), rounds);
 	CHECK_EQ(ring_counter(RFPGA_RING_C_RECEIVED), rounds);
@@ -273,90 +270,90 @@ static void test_loop(void)
 	CHECK_EQ(ring_counter(RFPGA_RING_C_BYTES), (uint64_t)rounds * LENGTH);
 	CHECK_EQ(ring_counter(RFPGA_RING_C_ERRORS) + ring_counter(RFPGA_RING_C_LATE) +
 		 ring_counter(RFPGA_RING_C_LOST) + ring_counter(RFPGA_RING_C_HELD), 0);
-	stop_ring();
+	ring_end();
 }
 
 /* Nobody consumes: the board holds what has no room, counts it, and goes on when there is some. */
 static void test_full(void)
 {
-	const uint32_t fit = (1u << EVENTS_LOG2) / 2;
+	const uint32_t fit = (1u << RING_EVENTS_LOG2) / 2;
 	uint32_t n;
 
 	start_ring();
 	for (n = 0; n < fit; n++)
 		give_one();
-	ring_bell();
+	ring_tell();
 	for (n = 0; n < fit; n++)
 		check_received(2 * n + 1, n);
-	CHECK_EQ(rd(base + RFPGA_RING_STATUS), RFPGA_RING_RUNNING);
+	CHECK_EQ(rd(ring_base + RFPGA_RING_STATUS), RFPGA_RING_RUNNING);
 	for (n = 0; n < 3; n++)
 		give_one();
-	ring_bell();
-	CHECK(EVENTUALLY(rd(base + RFPGA_RING_STATUS) ==
+	ring_tell();
+	CHECK(EVENTUALLY(rd(ring_base + RFPGA_RING_STATUS) ==
 			 (RFPGA_RING_RUNNING | RFPGA_RING_WAITING)));
 	pass_us(5000);
 	CHECK_EQ(ring_counter(RFPGA_RING_C_SENT), fit);
 	CHECK_EQ(ring_counter(RFPGA_RING_C_HELD), 1);
 	for (n = 0; n < 2 * fit; n++)
-		CHECK(is_event(n));
+		CHECK(ring_has(n));
 	/* room for one event is not enough: a datagram in loopback has two */
-	consumed = 1;
-	ring_bell();
+	ring_consumed = 1;
+	ring_tell();
 	pass_us(5000);
 	CHECK_EQ(ring_counter(RFPGA_RING_C_SENT), fit);
-	CHECK(!is_event(2 * fit));
+	CHECK(!ring_has(2 * fit));
 	for (n = 0; n < 3; n++) {
-		consumed = 2 * n + 2;
-		ring_bell();
+		ring_consumed = 2 * n + 2;
+		ring_tell();
 		check_sent(2 * (fit + n), fit + n, 0);
 		check_received(2 * (fit + n) + 1, fit + n);
 	}
 	CHECK_EQ(ring_counter(RFPGA_RING_C_HELD), 3);
 	CHECK_EQ(ring_counter(RFPGA_RING_C_LOST), 0);
-	CHECK_EQ(rd(base + RFPGA_RING_STATUS), RFPGA_RING_RUNNING);
-	stop_ring();
+	CHECK_EQ(rd(ring_base + RFPGA_RING_STATUS), RFPGA_RING_RUNNING);
+	ring_end();
 }
 
 static void check_bell_fault(void)
 {
-	CHECK(EVENTUALLY(rd(base + RFPGA_RING_STATUS) == RFPGA_RING_FAULTED));
-	CHECK_EQ(rd(base + RFPGA_RING_FAULT_CAUSE), RFPGA_FAULT_CONFIG);
-	CHECK_EQ(rd64(base + RFPGA_RING_FAULT_ADDR), doorbell);
+	CHECK(EVENTUALLY(rd(ring_base + RFPGA_RING_STATUS) == RFPGA_RING_FAULTED));
+	CHECK_EQ(rd(ring_base + RFPGA_RING_FAULT_CAUSE), RFPGA_FAULT_CONFIG);
+	CHECK_EQ(rd64(ring_base + RFPGA_RING_FAULT_ADDR), ring_doorbell);
 	CHECK_EQ(rd(RFPGA_FAULT_DTP), RFPGA_FAULT_RING(0));
 	CHECK_EQ(rd(RFPGA_STATUS) & RFPGA_STATUS_BUSY, 0);
 }
 
-/* Doorbells of another run mean nothing; a tail too far, or events that never were, end it. */
+/* Doorbells of another run mean nothing; a ring_tail too far, or events that never were, end it. */
 static void test_doorbell(void)
 {
 	start_ring();
 	give_one();
-	doorbell_write64(doorbell, RFPGA_RING_BELL(1, 0, RUN - 1));
+	doorbell_write64(ring_doorbell, RFPGA_RING_BELL(1, 0, RING_RUN - 1));
 	pass_us(5000);
 	CHECK_EQ(ring_counter(RFPGA_RING_C_EVENTS), 0);
 	/* the lower half first: it counts when both are there */
-	doorbell_write(doorbell, 1);
+	doorbell_write(ring_doorbell, 1);
 	pass_us(5000);
 	CHECK_EQ(ring_counter(RFPGA_RING_C_EVENTS), 0);
-	doorbell_write(doorbell + 4, RUN);
+	doorbell_write(ring_doorbell + 4, RING_RUN);
 	check_received(1, 0);
-	CHECK_EQ(ring_counter(RFPGA_RING_SEEN), RFPGA_RING_BELL(1, 0, RUN));
+	CHECK_EQ(ring_counter(RFPGA_RING_SEEN), RFPGA_RING_BELL(1, 0, RING_RUN));
 	/* the run is known, and the lower half alone is enough */
 	give_one();
-	consumed = 2;
-	doorbell_write(doorbell, (uint32_t)RFPGA_RING_BELL(2, 2, RUN));
+	ring_consumed = 2;
+	doorbell_write(ring_doorbell, (uint32_t)RFPGA_RING_BELL(2, 2, RING_RUN));
 	check_received(3, 1);
-	tail += (1u << TX_LOG2) + 1;
-	ring_bell();
+	ring_tail += (1u << RING_TX_LOG2) + 1;
+	ring_tell();
 	check_bell_fault();
 	CHECK_EQ(ring_counter(RFPGA_RING_C_SENT), 2);
-	go();
-	consumed = 1;
-	ring_bell();
+	ring_go();
+	ring_consumed = 1;
+	ring_tell();
 	check_bell_fault();
-	go();
-	tail = UINT16_MAX;		/* backwards */
-	ring_bell();
+	ring_go();
+	ring_tail = UINT16_MAX;		/* backwards */
+	ring_tell();
 	check_bell_fault();
 }
 
@@ -367,31 +364,31 @@ static void test_stale(void)
 
 	start_ring();
 	give_one();
-	describe(tail, SOURCE, LENGTH, 1);
-	tail++;
-	describe(tail, SOURCE, LENGTH, 0x10000);
-	tail++;
+	ring_describe(ring_tail, RING_SOURCE, LENGTH, 1);
+	ring_tail++;
+	ring_describe(ring_tail, RING_SOURCE, LENGTH, 0x10000);
+	ring_tail++;
 	give_one();
-	ring_bell();
+	ring_tell();
 	check_received(1, 0);
 	check_sent(2, 1, RFPGA_EVENT_STALE);
 	check_sent(3, 2, RFPGA_EVENT_STALE);
-	CHECK_EQ(event_word(3, RFPGA_EVENT_LENGTH, 4), 0);
+	CHECK_EQ(ring_event(3, RFPGA_EVENT_LENGTH, 4), 0);
 	check_sent(4, 3, 0);
 	CHECK_EQ(ring_counter(RFPGA_RING_C_ERRORS), 2);
 	CHECK_EQ(ring_counter(RFPGA_RING_C_SENT), 2);
-	consumed = 6;
-	for (n = 4; n < 1u << TX_LOG2; n++)
+	ring_consumed = 6;
+	for (n = 4; n < 1u << RING_TX_LOG2; n++)
 		give_one();
-	ring_bell();
-	CHECK(comes(5 + 2 * (n - 4)));
-	consumed = 6 + 2 * (n - 4);
-	tail++;				/* the first one again, as it was a lap before */
-	ring_bell();
-	CHECK(comes(consumed));
-	CHECK_EQ(event_status(consumed), RFPGA_EVENT_STALE);
+	ring_tell();
+	CHECK(ring_comes(5 + 2 * (n - 4)));
+	ring_consumed = 6 + 2 * (n - 4);
+	ring_tail++;				/* the first one again, as it was a lap before */
+	ring_tell();
+	CHECK(ring_comes(ring_consumed));
+	CHECK_EQ(ring_status(ring_consumed), RFPGA_EVENT_STALE);
 	CHECK_EQ(ring_counter(RFPGA_RING_C_ERRORS), 3);
-	stop_ring();
+	ring_end();
 }
 
 /* What cannot be sent is told, and the ring goes on. */
@@ -402,93 +399,93 @@ static void test_wrong(void)
 	unsigned int i;
 
 	start_ring();
-	describe(0, SOURCE, longest + 1, 0);
-	describe(1, SOURCE, LENGTH, 0);
-	put32(DESCRIPTORS + RFPGA_TX_SIZE + RFPGA_TX_PORT, 0);
-	describe(2, SOURCE, LENGTH, 0);
-	put32(DESCRIPTORS + 2 * RFPGA_TX_SIZE + RFPGA_TX_FLAGS, 2);
-	describe(3, beyond, LENGTH, 0);
-	describe(4, beyond - 1, LENGTH, 0);
-	describe(5, UINT64_MAX, LENGTH, 0);
-	describe(6, SOURCE, 0, 0);
-	tail = 7;
-	ring_bell();
+	ring_describe(0, RING_SOURCE, longest + 1, 0);
+	ring_describe(1, RING_SOURCE, LENGTH, 0);
+	ring_put32(RING_DESCRIPTORS + RFPGA_TX_SIZE + RFPGA_TX_PORT, 0);
+	ring_describe(2, RING_SOURCE, LENGTH, 0);
+	ring_put32(RING_DESCRIPTORS + 2 * RFPGA_TX_SIZE + RFPGA_TX_FLAGS, 2);
+	ring_describe(3, beyond, LENGTH, 0);
+	ring_describe(4, beyond - 1, LENGTH, 0);
+	ring_describe(5, UINT64_MAX, LENGTH, 0);
+	ring_describe(6, RING_SOURCE, 0, 0);
+	ring_tail = 7;
+	ring_tell();
 	for (i = 0; i < 6; i++)
 		check_sent(i, i, i < 3 ? RFPGA_EVENT_INVALID : RFPGA_EVENT_REFUSED);
 	check_sent(6, 6, 0);
-	CHECK(comes(7));
-	CHECK_EQ(event_word(7, RFPGA_EVENT_LENGTH, 4), 0);
+	CHECK(ring_comes(7));
+	CHECK_EQ(ring_event(7, RFPGA_EVENT_LENGTH, 4), 0);
 	CHECK_EQ(ring_counter(RFPGA_RING_C_ERRORS), 6);
 	/* what is refused in this way is no fault of the board's */
 	CHECK_EQ(rd64(RFPGA_FAULTS), 0);
-	stop_ring();
+	ring_end();
 }
 
 /* More than there is room for is cut, and says so; what was there behind it stays. */
 static void test_cut(void)
 {
-	find_ring();
-	program_ring();
-	wr(base + RFPGA_RING_RECEIVE_LOG2, 6);
-	go();
+	ring_find();
+	ring_program();
+	wr(ring_base + RFPGA_RING_RECEIVE_LOG2, 6);
+	ring_go();
 	give_one();
-	ring_bell();
-	CHECK(comes(1));
-	CHECK_EQ(event_status(1), RFPGA_EVENT_CUT);
-	CHECK_EQ(event_word(1, RFPGA_EVENT_LENGTH, 4), 64);
-	CHECK_EQ(host[DST + RECEIVE + 64 + 63], 63);
-	CHECK_EQ(host[DST + RECEIVE + 128], CANARY);
-	stop_ring();
+	ring_tell();
+	CHECK(ring_comes(1));
+	CHECK_EQ(ring_status(1), RFPGA_EVENT_CUT);
+	CHECK_EQ(ring_event(1, RFPGA_EVENT_LENGTH, 4), 64);
+	CHECK_EQ(host[DST + RING_RECEIVE + 64 + 63], 63);
+	CHECK_EQ(host[DST + RING_RECEIVE + 128], CANARY);
+	ring_end();
 	/* who receives nothing has one event less */
-	program_ring();
-	wr(base + RFPGA_RING_RECEIVE_LOG2, 0);
-	go();
-	memset(host + DST + EVENTS, 0, 1u << 12);
+	ring_program();
+	wr(ring_base + RFPGA_RING_RECEIVE_LOG2, 0);
+	ring_go();
+	memset(host + DST + RING_EVENTS, 0, 1u << 12);
 	give_one();
 	give_one();
-	ring_bell();
+	ring_tell();
 	check_sent(0, 0, 0);
 	check_sent(1, 1, 0);
 	CHECK_EQ(ring_counter(RFPGA_RING_C_RECEIVED), 0);
-	stop_ring();
+	ring_end();
 }
 
 /* An answer behind its deadline is sent, told and counted; one that is none has none. */
 static void test_late(void)
 {
-	uint32_t at = DESCRIPTORS, since;
+	uint32_t at = RING_DESCRIPTORS, since;
 
-	find_ring();
-	program_ring();
-	wr(base + RFPGA_RING_DEADLINE, board.tick_rate);	/* a second */
-	go();
+	ring_find();
+	ring_program();
+	wr(ring_base + RFPGA_RING_DEADLINE, board.tick_rate);	/* a second */
+	ring_go();
 	give_one();
-	ring_bell();
+	ring_tell();
 	check_received(1, 0);
-	since = (uint32_t)event_word(1, RFPGA_EVENT_TICKS, 4);
+	since = (uint32_t)ring_event(1, RFPGA_EVENT_TICKS, 4);
 	give_one();
-	put32(at + RFPGA_TX_SIZE + RFPGA_TX_SINCE, since - board.tick_rate);
+	ring_put32(at + RFPGA_TX_SIZE + RFPGA_TX_SINCE, since - board.tick_rate);
 	give_one();
-	put32(at + 2 * RFPGA_TX_SIZE + RFPGA_TX_SINCE, since - board.tick_rate);
-	put32(at + 2 * RFPGA_TX_SIZE + RFPGA_TX_FLAGS, RFPGA_TX_ANSWER);
-	ring_bell();
+	ring_put32(at + 2 * RFPGA_TX_SIZE + RFPGA_TX_SINCE, since - board.tick_rate);
+	ring_put32(at + 2 * RFPGA_TX_SIZE + RFPGA_TX_FLAGS, RFPGA_TX_ANSWER);
+	ring_tell();
 	check_sent(2, 1, 0);
 	check_sent(4, 2, RFPGA_EVENT_LATE);
 	check_received(5, 2);
 	CHECK_EQ(ring_counter(RFPGA_RING_C_LATE), 1);
 	CHECK_EQ(ring_counter(RFPGA_RING_C_SENT), 3);
-	stop_ring();
+	ring_end();
 	/* without a deadline nothing is late */
-	program_ring();
-	go();
+	ring_program();
+	ring_go();
 	give_one();
-	put32(at + RFPGA_TX_SINCE, since - board.tick_rate);
-	put32(at + RFPGA_TX_FLAGS, RFPGA_TX_ANSWER);
-	memset(host + DST + EVENTS, 0, 1u << 12);
-	ring_bell();
+	ring_put32(at + RFPGA_TX_SINCE, since - board.tick_rate);
+	ring_put32(at + RFPGA_TX_FLAGS, RFPGA_TX_ANSWER);
+	memset(host + DST + RING_EVENTS, 0, 1u << 12);
+	ring_tell();
 	check_sent(0, 0, 0);
 	CHECK_EQ(ring_counter(RFPGA_RING_C_LATE), 0);
-	stop_ring();
+	ring_end();
 }
 
 /* What a ring may name of the table: for its payload, and for itself. */
@@ -496,36 +493,36 @@ static void test_bounds(void)
 {
 	uint32_t n, bounds = block(RFPGA_BLOCK_RING_BOUNDS, &n);
 
-	find_ring();
+	ring_find();
 	CHECK_EQ(n, rings);
 	CHECK_EQ(rd(bounds + RFPGA_BOUNDS_FIRST), 0);
 	CHECK_EQ(rd(bounds + RFPGA_BOUNDS_LIMIT), board.entries);
 	/* the payload in an entry of its own, which is taken away, and the queue goes on */
 	set_entry(2, HOST_ADDR + (40u << 20), 1 << 20, RFPGA_ENTRY_VALID);
-	program_ring();
-	wr(base + RFPGA_RING_PAYLOAD_FIRST, 2);
-	wr(base + RFPGA_RING_RECEIVE_LOG2, 0);
-	go();
-	describe(0, 0, LENGTH, 0);
-	describe(1, 0, LENGTH, 0);
-	describe(2, 0, LENGTH, 0);
-	tail = 1;
-	ring_bell();
+	ring_program();
+	wr(ring_base + RFPGA_RING_PAYLOAD_FIRST, 2);
+	wr(ring_base + RFPGA_RING_RECEIVE_LOG2, 0);
+	ring_go();
+	ring_describe(0, 0, LENGTH, 0);
+	ring_describe(1, 0, LENGTH, 0);
+	ring_describe(2, 0, LENGTH, 0);
+	ring_tail = 1;
+	ring_tell();
 	check_sent(0, 0, 0);
 	wr(bounds + RFPGA_BOUNDS_LIMIT, 2);
 	CHECK_EQ(rd(bounds + RFPGA_BOUNDS_LIMIT), 2);
-	tail = 2;
-	ring_bell();
+	ring_tail = 2;
+	ring_tell();
 	check_sent(1, 1, RFPGA_EVENT_REFUSED);
 	wr(bounds + RFPGA_BOUNDS_LIMIT, 3);
 	wr(bounds + RFPGA_BOUNDS_FIRST, 1);
-	tail = 3;
-	ring_bell();
-	CHECK(EVENTUALLY(rd(base + RFPGA_RING_STATUS) == RFPGA_RING_FAULTED));
-	CHECK_EQ(rd(base + RFPGA_RING_FAULT_CAUSE), RFPGA_FAULT_ENTRY);
-	CHECK_EQ(rd64(base + RFPGA_RING_FAULT_ADDR), DESCRIPTORS + 2 * RFPGA_TX_SIZE);
+	ring_tail = 3;
+	ring_tell();
+	CHECK(EVENTUALLY(rd(ring_base + RFPGA_RING_STATUS) == RFPGA_RING_FAULTED));
+	CHECK_EQ(rd(ring_base + RFPGA_RING_FAULT_CAUSE), RFPGA_FAULT_ENTRY);
+	CHECK_EQ(rd64(ring_base + RFPGA_RING_FAULT_ADDR), RING_DESCRIPTORS + 2 * RFPGA_TX_SIZE);
 	CHECK_EQ(rd(RFPGA_FAULT_DTP), RFPGA_FAULT_RING(0));
-	CHECK(!is_event(2));
+	CHECK(!ring_has(2));
 	/* of DTPs they are not */
 	CHECK_EQ(rd(BOUNDS(0) + RFPGA_BOUNDS_FIRST), 0);
 	wr(RFPGA_CONTROL, RFPGA_CONTROL_RESET);
@@ -541,82 +538,82 @@ static void test_taken(void)
 
 	start_ring();
 	give_one();
-	ring_bell();
+	ring_tell();
 	check_received(1, 0);
-	consumed = 2;
+	ring_consumed = 2;
 	wr(ENTRY(0) + RFPGA_ENTRY_CONTROL, 0);
 	CHECK_EQ(rd(ENTRY(0) + RFPGA_ENTRY_CONTROL), 0);
-	memset(host + DST + EVENTS, CANARY, 0x4000);
+	memset(host + DST + RING_EVENTS, CANARY, 0x4000);
 	give_one();
-	ring_bell();
-	CHECK(EVENTUALLY(rd(base + RFPGA_RING_STATUS) == RFPGA_RING_FAULTED));
-	CHECK_EQ(rd(base + RFPGA_RING_FAULT_CAUSE), RFPGA_FAULT_ENTRY);
-	CHECK(untouched(DST + EVENTS, DST + EVENTS + 0x4000));
+	ring_tell();
+	CHECK(EVENTUALLY(rd(ring_base + RFPGA_RING_STATUS) == RFPGA_RING_FAULTED));
+	CHECK_EQ(rd(ring_base + RFPGA_RING_FAULT_CAUSE), RFPGA_FAULT_ENTRY);
+	CHECK(untouched(DST + RING_EVENTS, DST + RING_EVENTS + 0x4000));
 	wr(ENTRY(0) + RFPGA_ENTRY_CONTROL, RFPGA_ENTRY_VALID);
 	/* no bus master: neither is anything read */
 	for (i = 0; i < 2; i++) {
-		go();
+		ring_go();
 		give_one();
 		bus_master(false);
-		ring_bell();
-		CHECK(EVENTUALLY(rd(base + RFPGA_RING_STATUS) == RFPGA_RING_FAULTED));
-		CHECK_EQ(rd(base + RFPGA_RING_FAULT_CAUSE), RFPGA_FAULT_MASTER);
+		ring_tell();
+		CHECK(EVENTUALLY(rd(ring_base + RFPGA_RING_STATUS) == RFPGA_RING_FAULTED));
+		CHECK_EQ(rd(ring_base + RFPGA_RING_FAULT_CAUSE), RFPGA_FAULT_MASTER);
 		bus_master(true);
 	}
 	CHECK_EQ(rd64(RFPGA_FAULTS), 3);
-	CHECK(untouched(DST + EVENTS, DST + EVENTS + 0x4000));
+	CHECK(untouched(DST + RING_EVENTS, DST + RING_EVENTS + 0x4000));
 }
 
 static void test_interrupt(void)
 {
 	uint32_t n;
 
-	find_ring();
-	program_ring();
-	wr(base + RFPGA_RING_MODE, RFPGA_RING_LOOPBACK | RFPGA_RING_MSIX |
+	ring_find();
+	ring_program();
+	wr(ring_base + RFPGA_RING_MODE, RFPGA_RING_LOOPBACK | RFPGA_RING_MSIX |
 	   (board.features & RFPGA_FEATURE_FLUSH ? RFPGA_RING_FLUSH : 0));
-	wr(base + RFPGA_RING_VECTOR, board.vectors - 1);
-	go();
+	wr(ring_base + RFPGA_RING_VECTOR, board.vectors - 1);
+	ring_go();
 	for (n = 0; n < 3; n++)
 		give_one();
-	ring_bell();
+	ring_tell();
 	CHECK(told(board.vectors - 1, 6));
 	for (n = 0; n < 3; n++)
 		check_received(2 * n + 1, n);
-	stop_ring();
+	ring_end();
 	CHECK(silent(board.vectors - 1));
 }
 
 /* Behind STOP nothing more is fetched; another run begins anew, and takes nothing of the old one. */
 static void test_again(void)
 {
-	uint32_t n, at = base + RFPGA_RING_RUN;
+	uint32_t n, at = ring_base + RFPGA_RING_RUN;
 
 	start_ring();
 	for (n = 0; n < 4; n++)
 		give_one();
-	ring_bell();
+	ring_tell();
 	check_received(7, 3);
-	stop_ring();
-	consumed = 8;
+	ring_end();
+	ring_consumed = 8;
 	give_one();
-	ring_bell();
+	ring_tell();
 	pass_us(5000);
 	CHECK_EQ(ring_counter(RFPGA_RING_C_EVENTS), 8);
-	at = base + RFPGA_RING_RUN;
-	wr(at, RUN + 1);
-	wr(base + RFPGA_RING_CONTROL, RFPGA_RING_START);
+	at = ring_base + RFPGA_RING_RUN;
+	wr(at, RING_RUN + 1);
+	wr(ring_base + RFPGA_RING_CONTROL, RFPGA_RING_START);
 	CHECK_EQ(ring_counter(RFPGA_RING_C_EVENTS), 0);
-	/* a doorbell of the run before that was on its way, then descriptors of it */
-	ring_bell();
+	/* a ring_doorbell of the run before that was on its way, then descriptors of it */
+	ring_tell();
 	pass_us(5000);
 	CHECK_EQ(ring_counter(RFPGA_RING_C_EVENTS), 0);
-	doorbell_write64(doorbell, RFPGA_RING_BELL(1, 0, RUN + 1));
-	CHECK(EVENTUALLY(event_word(0, RFPGA_EVENT_GENERATION, 4) ==
-			 RFPGA_RING_GENERATION(RUN + 1, 0, EVENTS_LOG2)));
-	CHECK_EQ(event_status(0), RFPGA_EVENT_STALE);
+	doorbell_write64(ring_doorbell, RFPGA_RING_BELL(1, 0, RING_RUN + 1));
+	CHECK(EVENTUALLY(ring_event(0, RFPGA_EVENT_GENERATION, 4) ==
+			 RFPGA_RING_GENERATION(RING_RUN + 1, 0, RING_EVENTS_LOG2)));
+	CHECK_EQ(ring_status(0), RFPGA_EVENT_STALE);
 	CHECK_EQ(ring_counter(RFPGA_RING_C_SENT), 0);
-	stop_ring();
+	ring_end();
 }
 
 static const struct test tests[] = {
