@@ -17,6 +17,7 @@ static const struct command {
 	{ "latency", cmd_latency, "from an event to the program, on every path" },
 	{ "roundtrip", cmd_roundtrip,
 	  "start, DMA, notification, acknowledge, by the FPGA's clock" },
+	{ "loop", cmd_loop, "a program drives the board by a ring, and each event is looked for" },
 	{ "process", cmd_process, "stages of a pipeline, beside STREAM" },
 	{ "network", cmd_network, "messages from a writer to a sink, by RDMA and by others" },
 };

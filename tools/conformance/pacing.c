@@ -239,35 +239,42 @@ static void test_verdict(void)
 	first = d.first_stack;
 	run_to(&d, RFPGA_DTP_RUNNING | RFPGA_DTP_WAITING);
 	CHECK_EQ(counter(0, RFPGA_DTP_JUDGED), first);
-	judge(first, RFPGA_VERDICT_SUCCESS, 7);
+	judge(first, RFPGA_VERDICT_SUCCESS, d.run);
 	CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_SUCCESSES) == 1));
 	CHECK(counter(0, RFPGA_DTP_SUCCESS_TICKS) > before);
 	CHECK_EQ(counter(0, RFPGA_DTP_FAILURE_TICKS), 0);
 	/* again, of another run, of a stack that is to come, and what is no verdict: nothing */
-	judge(first, RFPGA_VERDICT_FAILURE, 7);
+	judge(first, RFPGA_VERDICT_FAILURE, d.run);
 	pass_us(3000);
-	judge(first + 1, RFPGA_VERDICT_FAILURE, 8);
+	judge(first + 1, RFPGA_VERDICT_FAILURE, d.run + 1);
 	pass_us(3000);
-	judge(first + 4, RFPGA_VERDICT_FAILURE, 7);
+	judge(first + 4, RFPGA_VERDICT_FAILURE, d.run);
 	pass_us(3000);
-	judge(first + 1, 3, 7);
+	judge(first + 1, 3, d.run);
 	pass_us(3000);
 	CHECK_EQ(counter(0, RFPGA_DTP_C_FAILURES), 0);
 	/* the lower half first */
-	doorbell_write(DOORBELL(0) + RFPGA_DB_VERDICT, (uint32_t)(first + 2));
-	doorbell_write(DOORBELL(0) + RFPGA_DB_VERDICT + 4, RFPGA_VERDICT_FAILURE | 7 << 16);
+	doorbell_write64(DOORBELL(0) + RFPGA_DB_VERDICT, RFPGA_VERDICT(0, 0, 0));
+	pass_us(3000);
+	doorbell_write(DOORBELL(0) + RFPGA_DB_VERDICT,
+		       (uint32_t)RFPGA_VERDICT(first + 2, RFPGA_VERDICT_FAILURE, 0));
+	pass_us(3000);
+	CHECK_EQ(counter(0, RFPGA_DTP_C_FAILURES), 0);
+	doorbell_write(DOORBELL(0) + RFPGA_DB_VERDICT + 4, d.run);
 	CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_FAILURES) == 1));
 	CHECK_EQ(counter(0, RFPGA_DTP_C_UNJUDGED), 1);
 	CHECK_EQ(counter(0, RFPGA_DTP_JUDGED), first + 3);
 	CHECK(counter(0, RFPGA_DTP_FAILURE_TICKS) >= counter(0, RFPGA_DTP_SUCCESS_TICKS));
 	wr(DTP(0), RFPGA_DTP_STOP);
 	CHECK(EVENTUALLY(idle()));
-	judge(first + 3, RFPGA_VERDICT_SUCCESS, 7);
+	/* the upper half is there, and the lower one alone is enough */
+	doorbell_write(DOORBELL(0) + RFPGA_DB_VERDICT,
+		       (uint32_t)RFPGA_VERDICT(first + 3, RFPGA_VERDICT_SUCCESS, 0));
 	CHECK(EVENTUALLY(counter(0, RFPGA_DTP_C_SUCCESSES) == 2));
 	/* the next run has none, and without the mode nothing counts */
 	d.mode &= ~RFPGA_MODE_VERDICT;
 	run_to(&d, RFPGA_DTP_RUNNING | RFPGA_DTP_WAITING);
-	judge(first, RFPGA_VERDICT_SUCCESS, 7);
+	judge(first, RFPGA_VERDICT_SUCCESS, d.run);
 	pass_us(3000);
 	CHECK_EQ(counter(0, RFPGA_DTP_C_SUCCESSES) + counter(0, RFPGA_DTP_C_UNJUDGED), 0);
 	wr(DTP(0), RFPGA_DTP_STOP);

@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
+#define ADDRESS		VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT
 #define DMABUF		VK_EXTERNAL_MEMORY_HANDLE_TYPE_DMA_BUF_BIT_EXT
 #define USAGE		(VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT | \
 			 VK_BUFFER_USAGE_TRANSFER_DST_BIT)
@@ -58,6 +59,8 @@ struct vulkan {
 	/* where memory is shared */
 	PFN_vkGetMemoryFdKHR GetMemoryFdKHR;
 	PFN_vkGetMemoryFdPropertiesKHR GetMemoryFdPropertiesKHR;
+	/* where memory of this process is taken */
+	PFN_vkGetMemoryHostPointerPropertiesEXT GetMemoryHostPointerPropertiesEXT;
 };
 
 struct vulkan_memory {
@@ -114,6 +117,10 @@ static const struct function of_sharing[] = {
 	F(GetMemoryFdKHR), F(GetMemoryFdPropertiesKHR),
 };
 
+static const struct function of_host[] = {
+	F(GetMemoryHostPointerPropertiesEXT),
+};
+
 #undef F
 
 static bool keep(struct vulkan *v, const struct function *f, PFN_vkVoidFunction pointer)
@@ -131,17 +138,23 @@ static bool load(struct vulkan *v)
 	return found;
 }
 
-static bool load_device(struct vulkan *v, bool shares)
+static bool load_some(struct vulkan *v, const struct function *f, size_t n)
 {
 	bool found = true;
 
-	for (size_t i = 0; i < ARRAY_SIZE(of_device); i++)
-		found &= keep(v, &of_device[i],
-			      v->GetDeviceProcAddr(v->device, of_device[i].name));
-	for (size_t i = 0; i < ARRAY_SIZE(of_sharing) && shares; i++)
-		found &= keep(v, &of_sharing[i],
-			      v->GetDeviceProcAddr(v->device, of_sharing[i].name));
+	for (size_t i = 0; i < n; i++)
+		found &= keep(v, &f[i], v->GetDeviceProcAddr(v->device, f[i].name));
 	return found;
+}
+
+static bool load_device(struct vulkan *v)
+{
+	const uint32_t can = v->gpu.info.flags;
+
+	return load_some(v, of_device, ARRAY_SIZE(of_device)) &&
+	       (!(can & (RASHPA_GPU_EXPORTS | RASHPA_GPU_IMPORTS)) ||
+		load_some(v, of_sharing, ARRAY_SIZE(of_sharing))) &&
+	       (!(can & RASHPA_GPU_HOST) || load_some(v, of_host, ARRAY_SIZE(of_host)));
 }
 
 static int make_instance(struct vulkan *v)
@@ -315,7 +328,7 @@ static int make_device(struct vulkan *v)
 		.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO, .queueCreateInfoCount = 1,
 		.pQueueCreateInfos = &queue,
 	};
-	const char *extension[ARRAY_SIZE(sharing) + 1];
+	const char *extension[ARRAY_SIZE(sharing) + 2];
 	VkExtensionProperties *all;
 	VkResult result;
 	uint32_t n = 0;
@@ -335,6 +348,11 @@ static int make_device(struct vulkan *v)
 	if (v->foreign)
 		extension[wanted.enabledExtensionCount++] =
 			VK_EXT_QUEUE_FAMILY_FOREIGN_EXTENSION_NAME;
+	if (has(all, n, VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME)) {
+		v->gpu.info.flags |= RASHPA_GPU_HOST;
+		extension[wanted.enabledExtensionCount++] =
+			VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME;
+	}
 	wanted.ppEnabledExtensionNames = extension;
 	free(all);
 	if (find_queue(v))
@@ -342,7 +360,7 @@ static int make_device(struct vulkan *v)
 	result = v->CreateDevice(v->physical, &wanted, NULL, &v->device);
 	if (result)
 		return vulkan_fail(v, "a device", result);
-	if (!load_device(v, v->gpu.info.flags & (RASHPA_GPU_EXPORTS | RASHPA_GPU_IMPORTS)))
+	if (!load_device(v))
 		return fail(EIO, "%s: its driver (%s) lacks functions", v->gpu.info.name,
 			    v->gpu.info.driver);
 	v->GetDeviceQueue(v->device, v->family, 0, &v->queue);
@@ -427,11 +445,12 @@ static int ask_types(const struct vulkan *v, int dmabuf, uint32_t *types)
 	return result ? vulkan_fail(v, "a dma-buf of others", result) : 0;
 }
 
-static int make_buffer(struct vulkan *v, struct vulkan_memory *m, uint64_t length)
+static int make_buffer(struct vulkan *v, struct vulkan_memory *m,
+		       VkExternalMemoryHandleTypeFlags from, uint64_t length)
 {
 	const VkExternalMemoryBufferCreateInfo shared = {
 		.sType = VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO,
-		.handleTypes = DMABUF,
+		.handleTypes = from,
 	};
 	const VkBufferCreateInfo wanted = {
 		.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO, .pNext = &shared,
@@ -503,7 +522,7 @@ static int fill_in(struct vulkan *v, struct vulkan_memory *m, int dmabuf, uint64
 {
 	VkMemoryRequirements needs;
 	uint32_t type;
-	int error = make_buffer(v, m, length);
+	int error = make_buffer(v, m, DMABUF, length);
 
 	if (error)
 		return error;
@@ -550,9 +569,58 @@ static int vulkan_memory(struct rashpa_gpu *gpu, int dmabuf, uint64_t length,
 	return error;
 }
 
+static int take_address(struct vulkan *v, struct vulkan_memory *m, void *address, uint64_t length)
+{
+	VkMemoryHostPointerPropertiesEXT possible = {
+		.sType = VK_STRUCTURE_TYPE_MEMORY_HOST_POINTER_PROPERTIES_EXT,
+	};
+	const VkImportMemoryHostPointerInfoEXT import = {
+		.sType = VK_STRUCTURE_TYPE_IMPORT_MEMORY_HOST_POINTER_INFO_EXT,
+		.handleType = ADDRESS, .pHostPointer = address,
+	};
+	VkMemoryAllocateInfo wanted = {
+		.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO, .pNext = &import,
+		.allocationSize = length,
+	};
+	VkMemoryRequirements needs;
+	VkResult result;
+	int error = make_buffer(v, m, ADDRESS, length);
+
+	if (error)
+		return error;
+	result = v->GetMemoryHostPointerPropertiesEXT(v->device, ADDRESS, address, &possible);
+	if (result)
+		return vulkan_fail(v, "memory of this process", result);
+	v->GetBufferMemoryRequirements(v->device, m->buffer, &needs);
+	wanted.memoryTypeIndex = find_type(v, needs.memoryTypeBits & possible.memoryTypeBits);
+	if (wanted.memoryTypeIndex == UINT32_MAX || needs.size > length)
+		return fail(ENOMEM, "%s: it does not take this memory", v->gpu.info.name);
+	result = v->AllocateMemory(v->device, &wanted, NULL, &m->pages);
+	if (!result)
+		result = v->BindBufferMemory(v->device, m->buffer, m->pages, 0);
+	return result ? vulkan_fail(v, "memory of this process", result) : 0;
+}
+
+static int vulkan_host(struct rashpa_gpu *gpu, void *address, uint64_t length,
+		       struct rashpa_gpu_memory **memory)
+{
+	struct vulkan_memory *m = calloc(1, sizeof(*m));
+	int error;
+
+	if (!m)
+		return fail(ENOMEM, "no memory for a GPU's memory");
+	m->memory = (struct rashpa_gpu_memory) { .gpu = gpu, .dmabuf = -1, .base = address };
+	error = take_address((struct vulkan *)gpu, m, address, length);
+	if (error)
+		vulkan_free(&m->memory);
+	else
+		*memory = &m->memory;
+	return error;
+}
+
 const struct gpu_way gpu_vulkan = {
 	.name = "vulkan", .open = vulkan_open, .close = vulkan_close, .memory = vulkan_memory,
-	.free = vulkan_free,
+	.host = vulkan_host, .free = vulkan_free,
 };
 
 /* --- for programs with shaders --- */

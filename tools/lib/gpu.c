@@ -77,13 +77,20 @@ void rashpa_gpu_about(const struct rashpa_gpu *gpu, struct rashpa_gpu_info *info
 	*info = gpu->info;
 }
 
-static int make(struct rashpa_gpu *gpu, int dmabuf, uint64_t length,
-		struct rashpa_gpu_memory **memory)
+static int check_length(const struct rashpa_gpu *gpu, uint64_t length)
 {
 	if (!length || length > gpu->longest)
 		return fail(EINVAL, "%s: memory has 1 to %" PRIu64 " bytes, not %" PRIu64,
 			    gpu->info.name, gpu->longest, length);
-	return gpu->way->memory(gpu, dmabuf, length, memory);
+	return 0;
+}
+
+static int make(struct rashpa_gpu *gpu, int dmabuf, uint64_t length,
+		struct rashpa_gpu_memory **memory)
+{
+	const int error = check_length(gpu, length);
+
+	return error ? error : gpu->way->memory(gpu, dmabuf, length, memory);
 }
 
 int rashpa_gpu_alloc(struct rashpa_gpu *gpu, uint64_t length, struct rashpa_gpu_memory **memory)
@@ -107,6 +114,23 @@ int rashpa_gpu_import(struct rashpa_gpu *gpu, int dmabuf, struct rashpa_gpu_memo
 		return fail(EINVAL, "descriptor %d: that is no dma-buf: %s", dmabuf,
 			    strerror(errno));
 	return make(gpu, dmabuf, end, memory);
+}
+
+int rashpa_gpu_import_host(struct rashpa_gpu *gpu, void *address, uint64_t length,
+			   struct rashpa_gpu_memory **memory)
+{
+	const uint64_t page = sysconf(_SC_PAGESIZE);
+	int error;
+
+	*memory = NULL;
+	if (!(gpu->info.flags & RASHPA_GPU_HOST))
+		return fail(EOPNOTSUPP, "%s: its driver (%s) takes no memory of this process",
+			    gpu->info.name, gpu->info.driver);
+	if (!address || (uintptr_t)address % page || length % page)
+		return fail(EINVAL, "%s: memory of this process begins and ends with a page of %"
+			    PRIu64 " bytes", gpu->info.name, page);
+	error = check_length(gpu, length);
+	return error ? error : gpu->way->host(gpu, address, length, memory);
 }
 
 void rashpa_gpu_free(struct rashpa_gpu_memory *memory)

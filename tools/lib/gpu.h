@@ -13,6 +13,8 @@ struct gpu_way {
 	/* @dmabuf -1: new memory; the struct is filled in but for what gpu.c does */
 	int (*memory)(struct rashpa_gpu *gpu, int dmabuf, uint64_t length,
 		      struct rashpa_gpu_memory **memory);
+	int (*host)(struct rashpa_gpu *gpu, void *address, uint64_t length,
+		    struct rashpa_gpu_memory **memory);
 	void (*free)(struct rashpa_gpu_memory *memory);
 };
 

@@ -408,15 +408,15 @@
 
 /*
  * How processing of a stack has ended, in the doorbell page of its DTP: number of the stack, modulo
- * 2^32; above that RFPGA_VERDICT_*; above that the low half of RFPGA_DTP_RUN, without which it does
- * not count.
+ * 2^30; above that RFPGA_VERDICT_*; above that RFPGA_DTP_RUN, without which it does not count. So one
+ * store of 32 bits is enough once the upper word is there, as START leaves it.
  */
 #define RFPGA_DB_VERDICT	0x08	/* rw, 64 bit */
 #define   RFPGA_VERDICT_SUCCESS	1
 #define   RFPGA_VERDICT_FAILURE	2
-#define   RFPGA_VERDICT(stack, verdict, run)	((uint32_t)(stack) | \
-						 (uint64_t)(uint16_t)(verdict) << 32 | \
-						 (uint64_t)(uint16_t)(run) << 48)
+#define   RFPGA_VERDICT_STACK	0x3fffffffu
+#define   RFPGA_VERDICT(stack, verdict, run)	(((uint32_t)(stack) & RFPGA_VERDICT_STACK) | \
+						 (uint32_t)(verdict) << 30 | (uint64_t)(run) << 32)
 
 /*
  * Doorbell page of a ring, at the DOORBELL of its block: one behind the last descriptor that is

@@ -31,6 +31,8 @@ extern "C" {
 #define RASHPA_GPU_IMPORTS	(1u << 1)
 /** RASHPA_GPU_SOFTWARE - it is a program on this machine's processors, with their memory */
 #define RASHPA_GPU_SOFTWARE	(1u << 2)
+/** RASHPA_GPU_HOST - it can use memory of this process, by its address */
+#define RASHPA_GPU_HOST		(1u << 3)
 
 /** RASHPA_GPU_NOWHERE - the PCI address is not known */
 #define RASHPA_GPU_NOWHERE	UINT64_MAX
@@ -108,6 +110,20 @@ int rashpa_gpu_alloc(struct rashpa_gpu *gpu, uint64_t length, struct rashpa_gpu_
 int rashpa_gpu_import(struct rashpa_gpu *gpu, int dmabuf, struct rashpa_gpu_memory **memory);
 
 /**
+ * rashpa_gpu_import_host() - let a GPU use memory of this process
+ * @gpu: the handle
+ * @address: where it is mapped, a multiple of the page size; also a window of a function, as the
+ *	doorbells that a shader is to ring. It stays mapped until rashpa_gpu_free()
+ * @length: bytes, a multiple of the page size
+ * @memory: becomes the handle; rashpa_gpu_free() it. It has no dma-buf
+ *
+ * Return: 0 or a negative errno: -EOPNOTSUPP (it takes none), -EINVAL (that is none that it takes, or
+ * more than one buffer has), -ENOMEM (or the GPU does not take this one), -EIO.
+ */
+int rashpa_gpu_import_host(struct rashpa_gpu *gpu, void *address, uint64_t length,
+			   struct rashpa_gpu_memory **memory);
+
+/**
  * rashpa_gpu_free() - give memory back
  * @memory: the handle, or NULL
  *
@@ -119,7 +135,7 @@ void rashpa_gpu_free(struct rashpa_gpu_memory *memory);
  * rashpa_gpu_dmabuf() - the memory for other drivers
  * @memory: the handle
  *
- * Return: the dma-buf fd, the library's until rashpa_gpu_free().
+ * Return: the dma-buf fd, the library's until rashpa_gpu_free(); -1 of memory of this process.
  */
 int rashpa_gpu_dmabuf(const struct rashpa_gpu_memory *memory);
 

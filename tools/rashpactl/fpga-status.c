@@ -6,6 +6,7 @@
 
 #include "fpga.h"
 #include "json-out.h"
+#include "parts.h"
 #include "rashpactl.h"
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
@@ -21,6 +22,7 @@ static const struct {
 	{ "group", RFPGA_FEATURE_GROUP },
 	{ "drop", RFPGA_FEATURE_DROP },
 	{ "meta", RFPGA_FEATURE_META },
+	{ "verdict", RFPGA_FEATURE_VERDICT },
 }, states[] = {
 	{ "running", RFPGA_DTP_RUNNING },
 	{ "waiting", RFPGA_DTP_WAITING },
@@ -47,6 +49,11 @@ static const struct {
 	{ "stall_ticks", RFPGA_DTP_C_STALL },
 	{ "stall_bus_ticks", RFPGA_DTP_C_STALL_BUS },
 	{ "stall_source_ticks", RFPGA_DTP_C_STALL_SOURCE },
+	{ "successes", RFPGA_DTP_C_SUCCESSES },
+	{ "failures", RFPGA_DTP_C_FAILURES },
+	{ "unjudged", RFPGA_DTP_C_UNJUDGED },
+	{ "success_ticks", RFPGA_DTP_SUCCESS_TICKS },
+	{ "failure_ticks", RFPGA_DTP_FAILURE_TICKS },
 	{ "start_ticks", RFPGA_DTP_C_START },
 	{ "stop_ticks", RFPGA_DTP_C_STOP },
 };
@@ -57,7 +64,8 @@ static const char *block_name(uint32_t type)
 		[RFPGA_BLOCK_DTP] = "dtp", [RFPGA_BLOCK_TABLE] = "table",
 		[RFPGA_BLOCK_SOURCE] = "source", [RFPGA_BLOCK_SENSOR] = "sensor",
 		[RFPGA_BLOCK_BOUNDS] = "bounds", [RFPGA_BLOCK_MAILBOX] = "mailbox",
-		[RFPGA_BLOCK_UNIT] = "unit",
+		[RFPGA_BLOCK_UNIT] = "unit", [RFPGA_BLOCK_RING] = "ring",
+		[RFPGA_BLOCK_RING_BOUNDS] = "ring bounds",
 	};
 
 	return type < ARRAY_SIZE(names) && names[type] ? names[type] : "?";
@@ -158,65 +166,11 @@ static struct json_object *block_json(const struct fpga_block *b)
 	return o;
 }
 
-static const struct {
-	const char *name;
-	uint32_t bit;
-} unit_states[] = {
-	{ "running", RFPGA_UNIT_RUNNING },
-	{ "waiting", RFPGA_UNIT_WAITING },
-	{ "faulted", RFPGA_UNIT_FAULTED },
-};
-
-static const struct {
-	const char *name;
-	size_t offset;
-} unit_values[] = {
-	{ "images", RFPGA_UNIT_C_IN },
-	{ "results", RFPGA_UNIT_C_OUT },
-	{ "dark", RFPGA_UNIT_C_DARK },
-	{ "invalid_pixels", RFPGA_UNIT_C_INVALID },
-};
-
-static const char *unit_kind(const struct fpga *f, size_t at)
-{
-	return fpga_read(f, at + RFPGA_UNIT_KIND) == RFPGA_UNIT_PRETREAT ? "pretreat" : "?";
-}
-
-static struct json_object *unit_json(const struct fpga *f, unsigned int n, size_t at)
-{
-	struct json_object *o = json_object_new_object();
-	uint32_t status = fpga_read(f, at + RFPGA_UNIT_STATUS);
-
-	put_int(o, "unit", n);
-	put_text(o, "kind", unit_kind(f, at));
-	for (size_t i = 0; i < ARRAY_SIZE(unit_states); i++)
-		put_bool(o, unit_states[i].name, status & unit_states[i].bit);
-	for (size_t i = 0; i < ARRAY_SIZE(unit_values); i++)
-		put_u64(o, unit_values[i].name, fpga_read64(f, at + unit_values[i].offset));
-	return o;
-}
-
-static void print_unit(const struct fpga *f, unsigned int n, size_t at)
-{
-	uint32_t status = fpga_read(f, at + RFPGA_UNIT_STATUS);
-
-	printf("unit %-5u %s", n, unit_kind(f, at));
-	for (size_t i = 0; i < ARRAY_SIZE(unit_states); i++)
-		if (status & unit_states[i].bit)
-			printf(", %s", unit_states[i].name);
-	if (!(status & RFPGA_UNIT_RUNNING))
-		printf(", stopped");
-	for (size_t i = 0; i < ARRAY_SIZE(unit_values); i++)
-		printf("%s %s %" PRIu64, i ? "" : ",", unit_values[i].name,
-		       fpga_read64(f, at + unit_values[i].offset));
-	printf("\n");
-}
-
 /* What is on board besides the processes. */
 static void put_blocks(struct json_object *o, const struct fpga *f)
 {
 	struct json_object *blocks = json_object_new_array(), *sources = json_object_new_array();
-	struct json_object *sensors = json_object_new_array(), *units = json_object_new_array();
+	struct json_object *sensors = json_object_new_array();
 	struct fpga_block b;
 
 	for (unsigned int i = 0; fpga_block_at(f, i, &b); i++)
@@ -229,11 +183,8 @@ static void put_blocks(struct json_object *o, const struct fpga *f)
 			json_object_array_add(sensors, sensor_json(f, b.base + i * b.step));
 	json_object_object_add(o, "blocks", blocks);
 	json_object_object_add(o, "sources", sources);
-	if (fpga_block_find(f, RFPGA_BLOCK_UNIT, RFPGA_UNIT_SIZE, &b))
-		for (unsigned int i = 0; i < b.count; i++)
-			json_object_array_add(units, unit_json(f, i, b.base + i * b.step));
 	json_object_object_add(o, "sensors", sensors);
-	json_object_object_add(o, "units", units);
+	parts_json(o, f);
 }
 
 static void print_blocks(const struct fpga *f)
@@ -262,9 +213,7 @@ static void print_blocks(const struct fpga *f)
 			       fpga_read64(f, at + source_values[k].offset));
 		printf("\n");
 	}
-	for (unsigned int i = 0; fpga_block_find(f, RFPGA_BLOCK_UNIT, RFPGA_UNIT_SIZE, &b) &&
-	     i < b.count; i++)
-		print_unit(f, i, b.base + i * b.step);
+	parts_print(f);
 }
 
 static void build_id(const struct fpga *f, char text[8 * RFPGA_BUILD_ID_WORDS + 1])
@@ -297,7 +246,7 @@ static int print_json(const struct fpga *f)
 	struct json_object *o = json_object_new_object(), *list = json_object_new_array();
 	struct json_object *fault = json_object_new_object();
 	uint32_t caps = fpga_read(f, RFPGA_CAPS), has = fpga_read(f, RFPGA_FEATURES);
-	uint32_t status = fpga_read(f, RFPGA_STATUS);
+	uint32_t status = fpga_read(f, RFPGA_STATUS), fault_of = fpga_read(f, RFPGA_FAULT_DTP);
 	char id[8 * RFPGA_BUILD_ID_WORDS + 1];
 
 	put_node(o, f->number);
@@ -324,7 +273,10 @@ static int print_json(const struct fpga *f)
 	put_u64(o, "faults", fpga_read64(f, RFPGA_FAULTS));
 	put_text(fault, "cause", fpga_cause_name(fpga_read(f, RFPGA_FAULT_CAUSE)));
 	put_hex(fault, "address", fpga_read64(f, RFPGA_FAULT_ADDR));
-	put_u64(fault, "dtp", fpga_read(f, RFPGA_FAULT_DTP));
+	if (fault_of < RFPGA_FAULT_RING(0))
+		put_u64(fault, "dtp", fault_of);
+	else
+		put_u64(fault, "ring", fault_of - RFPGA_FAULT_RING(0));
 	json_object_object_add(o, "last_fault", fault);
 	list = json_object_new_array();
 	for (unsigned int i = 0; i < fpga_processes(f); i++)
@@ -339,6 +291,7 @@ static int print_text(const struct fpga *f)
 	uint32_t caps = fpga_read(f, RFPGA_CAPS), has = fpga_read(f, RFPGA_FEATURES);
 	uint32_t version = fpga_read(f, RFPGA_VERSION);
 	uint64_t faults = fpga_read64(f, RFPGA_FAULTS), c;
+	uint32_t fault_of = fpga_read(f, RFPGA_FAULT_DTP);
 	char id[8 * RFPGA_BUILD_ID_WORDS + 1];
 
 	printf("interface  %u.%u, %u processes, %u vectors, %u table entries, features",
@@ -360,9 +313,11 @@ static int print_text(const struct fpga *f)
 	printf("bytes      %" PRIu64 "\n", fpga_read64(f, RFPGA_BYTES));
 	printf("faults     %" PRIu64, faults);
 	if (faults)
-		printf(", the last one: %s at %#" PRIx64 ", process %u",
+		printf(", the last one: %s at %#" PRIx64 ", %s %u",
 		       fpga_cause_name(fpga_read(f, RFPGA_FAULT_CAUSE)),
-		       fpga_read64(f, RFPGA_FAULT_ADDR), fpga_read(f, RFPGA_FAULT_DTP));
+		       fpga_read64(f, RFPGA_FAULT_ADDR),
+		       fault_of < RFPGA_FAULT_RING(0) ? "process" : "ring",
+		       fault_of % RFPGA_FAULT_RING(0));
 	printf("\n");
 	for (unsigned int n = 0; n < fpga_processes(f); n++) {
 		uint32_t status = fpga_read(f, RFPGA_DTP(n) + RFPGA_DTP_STATUS);

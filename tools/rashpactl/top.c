@@ -12,6 +12,7 @@
 #include "follower.h"
 #include "json-out.h"
 #include "parse.h"
+#include "parts.h"
 #include "rashpactl.h"
 #include "screen.h"
 #include "stop.h"
@@ -28,6 +29,7 @@ struct top {
 	struct follower *follower;
 	struct pollfd *pollfd;		/* one more than followers: keys */
 	unsigned int followers, room;
+	struct rings rings;
 };
 
 enum { OPT_ONCE = 512 };
@@ -156,6 +158,13 @@ static int look(struct top *t)
 	for (unsigned int i = 0; !error && i < t->followers; i++)
 		follower_look(&t->follower[i]);
 	return error;
+}
+
+/* Who wants some buffers only has no question about boards. */
+static void look_at_rings(struct top *t)
+{
+	if (!t->n_wanted)
+		rings_look(&t->rings);
 }
 
 /* --- one interval --- */
@@ -288,6 +297,16 @@ static void print_work(const struct follower *f)
 		print_stage(f, &w->stage[i]);
 }
 
+static void print_ring(const struct ring_seen *s)
+{
+	screen_line(s->faulted || s->late || s->lost || s->errors ? SCREEN_BAD : SCREEN_PLAIN,
+		    "fpga%u ring %-3u    %-8s %10.1f events/s %10" PRIu64 " events; held %" PRIu64
+		    ", late %" PRIu64 ", lost %" PRIu64 ", errors %" PRIu64, s->fpga, s->ring,
+		    s->faulted ? "faulted" : s->waiting ? "full" : s->running ? "running" :
+		    "stopped", s->events_per_second, s->events, s->held, s->late, s->lost,
+		    s->errors);
+}
+
 static void print_text(const struct top *t)
 {
 	char clock[32];
@@ -316,6 +335,8 @@ static void print_text(const struct top *t)
 			screen_line(SCREEN_PLAIN, "%s: %s", t->follower[i].name,
 				    t->follower[i].why);
 	}
+	for (unsigned int i = 0; i < t->rings.n; i++)
+		print_ring(&t->rings.seen[i]);
 	screen_show();
 }
 
@@ -436,6 +457,7 @@ static int print_json(const struct top *t)
 	put_u64(o, "time_ns", now_ns());
 	json_object_object_add(o, "streams", streams);
 	json_object_object_add(o, "skipped", skipped);
+	json_object_object_add(o, "rings", rings_json(&t->rings));
 	return json_line(o) ? EXIT_FAILED : 0;
 }
 
@@ -477,6 +499,7 @@ static int run(struct top *t)
 	}
 	if (!result && !t->json && t->count != 1)
 		screen_begin();
+	look_at_rings(t);
 	next = now_ns();
 	while (!result && !*t->stop && (!t->count || n++ < t->count)) {
 		next += t->interval * 1e9;
@@ -491,6 +514,7 @@ static int run(struct top *t)
 		}
 		if (result)
 			break;
+		look_at_rings(t);
 		if (!t->json)
 			print_text(t);
 		result = t->json ? print_json(t) : flush_output();
@@ -502,7 +526,8 @@ int cmd_top(int argc, char **argv)
 {
 	static const struct argp argp = {
 		options, parse, "[BUFFER...]",
-		"The streams of all buffers, or of these, live. Nothing of a stream is written.",
+		"The streams of all buffers, or of these, live; without BUFFER also the rings of boards "
+		"whose registers we may read. Nothing of a stream is written.",
 		NULL, NULL, NULL,
 	};
 	struct top t = { .interval = 1, .json = want_json };
@@ -510,11 +535,13 @@ int cmd_top(int argc, char **argv)
 
 	argp_parse(&argp, argc, argv, 0, NULL, &t);
 	t.stop = stop_on_signals();
+	fpga_catch_removal();
 	result = run(&t);
 	screen_end();
 	while (t.followers)
 		follower_close(&t.follower[--t.followers]);
 	free(t.follower);
 	free(t.pollfd);
+	rings_free(&t.rings);
 	return result;
 }

@@ -698,11 +698,11 @@ static bool judge(struct fpga *fpga, struct dtp *d)
 {
 	const uint64_t told = __atomic_load_n((uint64_t *)doorbell(fpga, d, RFPGA_DB_VERDICT),
 					      __ATOMIC_ACQUIRE);
-	const uint16_t verdict = (uint16_t)(told >> 32);
+	const uint32_t verdict = (uint32_t)told >> 30;
 	const uint64_t open = d->config.first_stack + d->count.stacks - d->count.judged;
-	const uint32_t passed = (uint32_t)told - (uint32_t)d->count.judged;
+	const uint32_t passed = ((uint32_t)told - (uint32_t)d->count.judged) & RFPGA_VERDICT_STACK;
 
-	if (told >> 48 != (uint16_t)d->config.run || passed >= open)
+	if (told >> 32 != d->config.run || passed >= open)
 		return open;
 	if (verdict == RFPGA_VERDICT_SUCCESS) {
 		count_add(&d->count.successes, 1);

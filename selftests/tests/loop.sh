@@ -1,0 +1,97 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# A program drives the board by a ring: a thread of this machine, and a persistent shader of a GPU
+# that is a program here (lavapipe), for it takes memory of the host and the doorbell's page by
+# their addresses. Each event is looked for; what software or the board does wrong is found.
+. "$(dirname "$0")/../lib/shell.sh"
+
+have_fpga || { skip "a program drives the board" "no software FPGA in this guest"; finish; }
+export VK_DRIVER_FILES=/usr/share/vulkan/icd.d/lvp_icd.json
+events=${RASHPA_LOOP_EVENTS:-100000}
+
+# told COMMAND: to the software FPGA's control socket, which obeys
+told() {
+	local answer
+	exec {port}<>/dev/virtio-ports/fpga0
+	echo "$1" >&"$port"
+	read -rt 30 -u "$port" answer
+	exec {port}>&-
+	[[ $answer == ok* ]]
+}
+
+# loop STATUS NAME OPTION...: ends with this status; what came of it is in $work/loop.json
+loop() {
+	local wanted=$1 name=$2 status=0
+	shift 2
+	rashpa-bench loop --fpga "fpga$fpga" --json="$work/loop.json" "$@" >"$work/out" 2>"$work/err" || status=$?
+	is "$name" "$status" "$wanted" || sed 's/^/# /' "$work/out" "$work/err"
+}
+
+says() { jq -c "$1" "$work/loop.json"; }
+
+rashpactl buffer create loop 16M >/dev/null
+ok $? "a buffer for ring, queue and payload"
+
+# --- all of it, side by side
+loop 0 "$events events by this machine, then by a shader" --events "$events" --buffer loop --gpu vulkan \
+	--deadline 1000000
+sed 's/^/# /' "$work/out"
+is "two drives" "$(says '[.rows[].drive] | length')" 2
+is "all events, none missing, doubled, wrong or out of turn" \
+	"$(says '.rows | map([.events, .datagrams, .missing, .doubled, .differ, .out_of_turn, .stale])')" \
+	"[[$events,$((events / 2)),0,0,0,0,0],[$events,$((events / 2)),0,0,0,0,0]]"
+is "the board counts the same" "$(says '.rows | map(.board | [.sent, .received, .events, .lost, .errors])')" \
+	"[[$((events / 2)),$((events / 2)),$events,0,0],[$((events / 2)),$((events / 2)),$events,0,0]]"
+is "the ring is at rest" "$(status .busy)" false
+
+# --- a full queue: the board holds, and nothing is lost
+loop 0 "more under way than the queue has room for" --events 4000 --window 32 --ring 32 --queue 32 --gpu vulkan
+is "the board has held, and all came" "$(says '.rows | map(.board.held > 0 and .missing == 0 and .out_of_turn == 0) | all')" true
+
+# --- what software does wrong
+loop 0 "a descriptor that was not written" --events 2000 --stale 777 --gpu vulkan
+is "the board tells of it, and it is sent again" \
+	"$(says '.rows | map([.stale, .board.errors, .missing, .doubled])')" "[[1,1,0,0],[1,1,0,0]]"
+loop 0 "one of the lap before" --events 2000 --stale 3 --ring 4
+is "is found as well" "$(says '.rows | map([.stale, .missing])')" "[[1,0]]"
+loop 1 "a doorbell for more than there is" --events 2000 --overrun 500 --gpu vulkan
+is "ends the ring with a fault, which is told" "$(says '.rows | map(.wrong | test("fault: config")) | all')" true
+is "and the next loop begins anew" "$(status .busy)" false
+loop 0 "the next loop" --events 200 --gpu vulkan
+
+# --- deadlines
+loop 0 "answers that cannot be in time" --events 400 --deadline 1
+late=$(says '.rows[0].late')
+holds "are late, and sent all the same" "$late > 100 && $(says '.rows[0].datagrams') == 200"
+is "the board has counted them" "$(says '.rows[0].board.late')" "$late"
+
+# --- what the board does wrong
+if told "ring lose 500"; then
+	loop 1 "a board that loses events" --events 2000
+	says '.rows[0].wrong' | grep -q "event 499 is missing"
+	ok $? "which one is missing" || says '.rows[0].wrong'
+	told "ring full"
+	loop 1 "a board that writes into a full queue" --events 4000 --window 32 --ring 32 --queue 32
+	says '.rows[0].wrong' | grep -q "was overwritten"
+	ok $? "which one was overwritten" || says '.rows[0].wrong'
+	told "ring stale"
+	loop 1 "a board that sends what is stale" --events 2000 --stale 777
+	told "ring honest"
+	ok $? "the board is honest again"
+else
+	skip "a board that is wrong" "its control socket does not answer"
+fi
+
+# --- others
+rashpa-bench loop --fpga "fpga$fpga" --gpu vulkan:7 --events 100 >"$work/out" 2>&1
+is "a GPU that is not there" $? 1
+grep -q "vulkan:7" "$work/out"
+ok $? "is named" || sed 's/^/# /' "$work/out"
+rashpactl buffer create short 64K >/dev/null
+rashpa-bench loop --fpga "fpga$fpga" --buffer short >"$work/out" 2>&1
+is "a buffer that is too short" $? 1
+grep -q "buffer short has 65536 bytes" "$work/out"
+ok $? "and the sizes are told" || sed 's/^/# /' "$work/out"
+rashpactl buffer remove short && rashpactl buffer remove loop
+ok $? "nothing holds the buffers"
+finish

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The loop that drives a ring: take an event, process, write a descriptor, ring the doorbell. The
+ * same for a thread of this machine (host.c) and for a shader (loop.comp), in what C and GLSL have
+ * in common. Who includes this has:
+ *
+ *   OWN		before what is of this file alone
+ *   P			the plan (struct loop_plan)
+ *   WORD(i)		word i of the memory; what is loaded behind it is not older
+ *   PUT(i, value)	store one
+ *   PUBLISH()		what was stored before is seen before what is stored behind
+ *   BELL(value)	store the lower word of the doorbell
+ *
+ * Each datagram has its number in its first word, and what follows from that in the others. Of
+ * WINDOW datagrams that are under way, the one that came back lets the next one of its row go.
+ */
+#define TX_WORDS	16u	/* of a descriptor */
+#define EVENT_WORDS	8u
+
+/* words of what the drive tells, behind P.told */
+#define TOLD_STOP	0u	/* by who watches: do not wait any more */
+#define TOLD_END	1u	/* LOOP_*: how it has ended, the last word that is written */
+#define TOLD_RECEIVED	2u
+#define TOLD_SENT	3u
+#define TOLD_EVENTS	4u
+#define TOLD_STALE	5u	/* descriptors that the board has refused as such, and were sent again */
+#define TOLD_LATE	6u
+#define TOLD_DISORDER	7u	/* events or datagrams that are not the next ones */
+#define TOLD_CONTENT	8u	/* datagrams with other words than were sent */
+#define TOLD_DOUBLED	9u
+#define TOLD_DETAIL	10u	/* number of the event that has ended it, and its status */
+#define TOLD_WORDS	16u
+
+#define LOOP_RUNS	0u
+#define LOOP_DONE	1u
+#define LOOP_STOPPED	2u	/* who watches has asked for it */
+#define LOOP_MISSING	3u	/* an event behind it is there */
+#define LOOP_OVERWRITTEN 4u	/* it was not consumed, and another one is in its place */
+#define LOOP_UNSENT	5u	/* the board could not send */
+
+OWN uint given, seen, sent, received;
+
+OWN void drive_count(uint what)
+{
+	PUT(P.told + what, WORD(P.told + what) + 1u);
+}
+
+OWN uint drive_generation(uint n, uint log2)
+{
+	return P.run << 16u | ((n >> log2) & 0xffffu);
+}
+
+OWN uint drive_content(uint number, uint k)
+{
+	return number * 2654435761u + k;
+}
+
+/* Datagram @number in the next descriptor, that answers an event of tick @since, or none. */
+OWN void drive_give(uint number, uint since, uint flags)
+{
+	uint slot = given & ((1u << P.descriptors_log2) - 1u);
+	uint at = P.descriptors + slot * TX_WORDS;
+	uint data = P.source + (slot << P.slot_log2);
+
+	PUT(data, number);
+	for (uint k = 1u; k < P.words; k++)
+		PUT(data + k, drive_content(number, k));
+	PUT(at, data * 4u);
+	PUT(at + 1u, 0u);
+	PUT(at + 2u, P.words * 4u);
+	PUT(at + 4u, 0x7f000001u);
+	PUT(at + 5u, 9u);
+	PUT(at + 6u, number);
+	PUT(at + 7u, 0u);
+	PUT(at + 8u, since);
+	PUT(at + 9u, flags);
+	PUBLISH();
+	/* one is forgotten if it is to be: the board finds what was there before */
+	if (given != P.stale_at)
+		PUT(at + 3u, drive_generation(given, P.descriptors_log2));
+	given++;
+}
+
+OWN uint drive_event(uint n)
+{
+	return P.events + (n & ((1u << P.events_log2) - 1u)) * EVENT_WORDS;
+}
+
+OWN bool drive_has(uint n)
+{
+	return WORD(drive_event(n) + 7u) == drive_generation(n, P.events_log2);
+}
+
+/* LOOP_RUNS: the next event is there. */
+OWN uint drive_wait(void)
+{
+	while (!drive_has(seen)) {
+		if (WORD(P.told + TOLD_STOP) != 0u)
+			return LOOP_STOPPED;
+		if (drive_has(seen + (1u << P.events_log2)))
+			return LOOP_OVERWRITTEN;
+		/* events come in their order: so the one before it has been there, or never will be */
+		if (drive_has(seen + 1u) && !drive_has(seen))
+			return LOOP_MISSING;
+	}
+	return LOOP_RUNS;
+}
+
+OWN uint drive_sent(uint event)
+{
+	uint at = P.descriptors + (sent & ((1u << P.descriptors_log2) - 1u)) * TX_WORDS;
+	uint status = WORD(event + 4u) >> 16u, number = WORD(at + 6u);
+
+	if (WORD(event + 2u) != sent)
+		drive_count(TOLD_DISORDER);
+	sent++;
+	if ((status & ~5u) != 0u) {
+		PUT(P.told + TOLD_DETAIL + 1u, status);
+		return LOOP_UNSENT;
+	}
+	if ((status & 4u) != 0u) {
+		drive_count(TOLD_STALE);
+		drive_give(number, WORD(at + 8u), WORD(at + 9u));
+		return LOOP_RUNS;
+	}
+	if ((status & 1u) != 0u)
+		drive_count(TOLD_LATE);
+	if (WORD(at + 9u) != 0u)
+		PUT(P.answers + number, WORD(event + 5u) - WORD(at + 8u));
+	return LOOP_RUNS;
+}
+
+OWN void drive_received(uint event)
+{
+	uint data = P.receive + WORD(event + 2u) / 4u, number = WORD(data);
+	bool good = WORD(event + 3u) == P.words * 4u && number < P.total;
+
+	if (WORD(event) != received || number != received)
+		drive_count(TOLD_DISORDER);
+	received++;
+	for (uint k = 1u; k < P.words && good; k++)
+		good = WORD(data + k) == drive_content(number, k);
+	if (!good) {
+		drive_count(TOLD_CONTENT);
+		return;
+	}
+	PUT(P.came + number, WORD(P.came + number) + 1u);
+	if (WORD(P.came + number) != 1u)
+		drive_count(TOLD_DOUBLED);
+	if (number + P.window < P.total)
+		drive_give(number + P.window, WORD(event + 5u), 1u);
+}
+
+OWN uint drive_tail(void)
+{
+	/* one too many if it is to be, and more than there is room for */
+	if (given >= P.tail_at)
+		return given + (2u << P.descriptors_log2);
+	return given;
+}
+
+OWN uint drive_loop(void)
+{
+	uint end, event;
+
+	while (given < P.window && given < P.total)
+		drive_give(given, 0u, 0u);
+	for (;;) {
+		PUBLISH();
+		BELL((drive_tail() & 0xffffu) | (seen & 0xffffu) << 16u);
+		PUT(P.told + TOLD_RECEIVED, received);
+		PUT(P.told + TOLD_SENT, sent);
+		PUT(P.told + TOLD_EVENTS, seen);
+		if (received == P.total && sent == given)
+			return LOOP_DONE;
+		end = drive_wait();
+		event = drive_event(seen);
+		if (end == LOOP_RUNS && (WORD(event + 4u) & 0xffffu) == 2u)
+			end = drive_sent(event);
+		else if (end == LOOP_RUNS)
+			drive_received(event);
+		/* what was read is of one event, if it is still there */
+		if (end == LOOP_RUNS && !drive_has(seen))
+			end = LOOP_OVERWRITTEN;
+		if (end != LOOP_RUNS) {
+			PUT(P.told + TOLD_DETAIL, seen);
+			return end;
+		}
+		seen++;
+	}
+}
+
+OWN void drive(void)
+{
+	uint end;
+
+	given = 0u;
+	seen = 0u;
+	sent = 0u;
+	received = 0u;
+	end = drive_loop();
+	PUBLISH();
+	PUT(P.told + TOLD_END, end);
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* A thread of this machine drives the board. */
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "loop.h"
+#include "rashpa.h"
+#include "say.h"
+
+static struct loop *loop;		/* that is driven: there is one */
+
+#define OWN			static
+#define P			(loop->plan)
+#define WORD(i)			__atomic_load_n(&loop->word[i], __ATOMIC_ACQUIRE)
+#define PUT(i, value)		__atomic_store_n(&loop->word[i], value, __ATOMIC_RELAXED)
+#define PUBLISH()		__atomic_thread_fence(__ATOMIC_RELEASE)
+#define BELL(value)		rashpa_doorbell(loop->page, RFPGA_DB_RING, value)
+
+#include "drive.h"
+
+static pthread_t thread;
+
+static void *thread_main(void *arg)
+{
+	(void)arg;
+	drive();
+	return NULL;
+}
+
+static int begin(struct loop_drive *self, struct loop *l, char *why)
+{
+	int error;
+
+	(void)self;
+	loop = l;
+	error = pthread_create(&thread, NULL, thread_main, NULL);
+	return error ? because(why, -1, "a thread: %s", strerror(error)) : 0;
+}
+
+static int end(struct loop_drive *self, char *why)
+{
+	(void)self;
+	(void)why;
+	pthread_join(thread, NULL);
+	return 0;
+}
+
+static void close_drive(struct loop_drive *self)
+{
+	(void)self;
+}
+
+int loop_by_host(struct loop_drive *self, char *why)
+{
+	(void)why;
+	*self = (struct loop_drive) {
+		.name = "host", .begin = begin, .end = end, .close = close_drive,
+	};
+	return 0;
+}

@@ -1,0 +1,431 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * rashpa-bench loop: a program drives the board by a ring, as that of NaNet (Lonardo et al. 2015):
+ * events are polled, answers are descriptors, a doorbell is all that crosses the bus. Each datagram
+ * is looked for, and each event.
+ */
+#include <argp.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bench.h"
+#include "json-out.h"
+#include "loop/loop.h"
+#include "parse.h"
+#include "rashpa.h"
+#include "settings.h"
+
+/* what a drive tells: drive.h is no header of ours, but of who drives */
+enum { STOP, END, RECEIVED, SENT, EVENTS, STALE, LATE, DISORDER, CONTENT, DOUBLED, EVENT, STATUS };
+enum { DONE = 1, STOPPED, MISSING, OVERWRITTEN, UNSENT };
+
+#define LOOK_US		2000u		/* who watches does not take the processor */
+#define PATIENCE_NS	30000000000ull	/* without an event; a first shader takes its time */
+#define DRIVES		2u
+
+struct counters {
+	uint64_t sent, received, events, held, late, lost, errors;
+};
+
+/* What has come of one drive. */
+struct outcome {
+	const char *drive;
+	bool ran;
+	uint32_t told[16];
+	uint64_t missing;		/* datagrams that never came */
+	struct counters board;
+	struct samples answer;		/* ns */
+	char why[WHY_SIZE];		/* what was wrong; empty: nothing */
+};
+
+struct config {
+	struct settings settings;
+	const char *buffer, *gpu;
+	uint32_t events, window, ring, queue, bytes, deadline_us, stale, tail;
+	struct outcome outcome[DRIVES];
+};
+
+enum { OPT_BUFFER = OPT_OWN, OPT_GPU, OPT_WINDOW, OPT_RING, OPT_QUEUE, OPT_SIZE, OPT_DEADLINE,
+       OPT_STALE, OPT_TAIL };
+
+static const struct argp_option options[] = {
+	OPTION_FPGA("a bound function with a ring that nobody uses"),
+	{ "events", 'e', "N", 0, "events of a loop, two for each datagram (default: 100000)", 0 },
+	{ "gpu", OPT_GPU, "NAME", 0,
+	  "let a shader of this GPU drive the board as well: vulkan, or vulkan:N", 0 },
+	{ "buffer", OPT_BUFFER, "NAME", 0, "have the ring in this buffer (default: one of its own)", 0 },
+	{ "window", OPT_WINDOW, "N", 0, "datagrams under way at once (default: 4)", 0 },
+	{ "ring", OPT_RING, "N", 0, "descriptors, a power of two (default: 64)", 0 },
+	{ "queue", OPT_QUEUE, "N", 0, "events of the queue, a power of two (default: 256)", 0 },
+	{ "size", OPT_SIZE, "BYTES", 0, "of a datagram, a multiple of 4 (default: 256)", 0 },
+	{ "deadline", OPT_DEADLINE, "US", 0,
+	  "of an answer; what is late is counted, 0: nothing is (default: 1000)", 0 },
+	{ "stale", OPT_STALE, "N", 0, "forget to write descriptor N, and see that the board tells", 0 },
+	{ "overrun", OPT_TAIL, "N", 0,
+	  "ring for more descriptors than there are from number N on, and see the ring end", 0 },
+	OPTION_JSON,
+	{}
+};
+
+static uint32_t power_of_two(struct argp_state *state, const char *what, const char *arg,
+			     uint32_t least)
+{
+	const uint32_t n = option_number(state, what, arg, least, 1u << RFPGA_RING_LOG2_MAX);
+
+	if (n & (n - 1))
+		argp_error(state, "%s: \"%s\" is not a power of two", what, arg);
+	return n;
+}
+
+static error_t parse_own(struct config *c, int key, char *arg, struct argp_state *state)
+{
+	switch (key) {
+	case 'e':
+		c->events = option_number(state, "--events", arg, 2, 10000000);
+		break;
+	case OPT_GPU:
+		c->gpu = arg;
+		break;
+	case OPT_BUFFER:
+		c->buffer = arg;
+		break;
+	case OPT_WINDOW:
+		c->window = option_number(state, "--window", arg, 1, 1u << RFPGA_RING_LOG2_MAX);
+		break;
+	case OPT_RING:
+		c->ring = power_of_two(state, "--ring", arg, 1);
+		break;
+	case OPT_QUEUE:
+		c->queue = power_of_two(state, "--queue", arg, 2);
+		break;
+	case OPT_SIZE:
+		c->bytes = option_number(state, "--size", arg, 4, 8192);
+		if (c->bytes % 4)
+			argp_error(state, "--size: \"%s\" is not a multiple of 4", arg);
+		break;
+	case OPT_DEADLINE:
+		c->deadline_us = option_number(state, "--deadline", arg, 0, 10000000);
+		break;
+	case OPT_STALE:
+		c->stale = option_number(state, "--stale", arg, 0, 1000000);
+		break;
+	case OPT_TAIL:
+		c->tail = option_number(state, "--overrun", arg, 0, 1000000);
+		break;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+	return 0;
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct config *c = state->input;
+
+	if (key == ARGP_KEY_END) {
+		settings_need_device(&c->settings, state);
+		if (c->window > c->ring)
+			argp_error(state, "--window %u: there are %u descriptors (--ring)",
+				   c->window, c->ring);
+		return 0;
+	}
+	return parse_own(c, key, arg, state) ? settings_parse(&c->settings, key, arg, state) : 0;
+}
+
+static const struct argp argp = {
+	.options = options,
+	.parser = parse,
+	.doc = "Drive the board by a ring, in loopback: each datagram that comes lets the next one "
+	       "go. First a thread of this machine drives, then a shader, if --gpu names a GPU "
+	       "that takes memory of this process; this program watches. Looks whether each event "
+	       "and each datagram came once, in its order and as it was sent. Answers are timed by "
+	       "the board. Needs root."
+	       "\vExit status: 0 all came, and nothing was wrong that was not asked for; 1 else, or "
+	       "interrupted; 2 usage.",
+};
+
+#ifdef RASHPA_NO_SHADERS
+int loop_by_vulkan(struct loop_drive *drive, const char *gpu, char *why)
+{
+	(void)drive;
+	return because(why, -1, "%s: this program was built without %s (libvulkan-dev, glslang-tools)",
+		       gpu, RASHPA_NO_SHADERS);
+}
+#endif
+
+/* --- one drive --- */
+
+static uint32_t told(const struct loop *l, unsigned int what)
+{
+	return __atomic_load_n(&l->word[l->plan.told + what], __ATOMIC_ACQUIRE);
+}
+
+static void tell_stop(struct loop *l)
+{
+	__atomic_store_n(&l->word[l->plan.told + STOP], 1, __ATOMIC_RELEASE);
+}
+
+/* Until the drive has ended. What cannot end by itself is told to: a reason, or NULL. */
+static const char *watch(const struct config *c, struct loop *l, const char *name)
+{
+	uint64_t moved = now_ns();
+	uint32_t before = 0;
+
+	while (!told(l, END)) {
+		usleep(LOOK_US);
+		progress_show(&c->settings.report->progress, "loop by %s: %" PRIu32 " of %" PRIu32 " events",
+			      name, told(l, EVENTS), l->plan.total * 2);
+		if (told(l, EVENTS) != before)
+			moved = now_ns();
+		before = told(l, EVENTS);
+		if (loop_status(l) & RFPGA_RING_FAULTED)
+			return "the ring has ended by a fault";
+		if (now_ns() - moved > PATIENCE_NS)
+			return "an event did not come";
+		if (!going_on())
+			return "interrupted";
+	}
+	return NULL;
+}
+
+static void read_counters(const struct loop *l, struct counters *board)
+{
+	*board = (struct counters) {
+		.sent = loop_counter(l, RFPGA_RING_C_SENT),
+		.received = loop_counter(l, RFPGA_RING_C_RECEIVED),
+		.events = loop_counter(l, RFPGA_RING_C_EVENTS),
+		.held = loop_counter(l, RFPGA_RING_C_HELD),
+		.late = loop_counter(l, RFPGA_RING_C_LATE),
+		.lost = loop_counter(l, RFPGA_RING_C_LOST),
+		.errors = loop_counter(l, RFPGA_RING_C_ERRORS),
+	};
+}
+
+/* What was told against what the board has counted, and what was asked for. */
+static void judge(const struct config *c, const struct loop *l, struct outcome *o,
+		  const char *reason)
+{
+	const uint32_t *t = o->told, stale = c->stale != LOOP_NEVER;
+	const struct counters *b = &o->board;
+
+	if (reason && loop_status(l) & RFPGA_RING_FAULTED)
+		because(o->why, 0, "%s: %s, at %#" PRIx64, reason,
+			fpga_cause_name(fpga_read(&l->fpga, l->ring.base + RFPGA_RING_FAULT_CAUSE)),
+			loop_counter(l, RFPGA_RING_FAULT_ADDR));
+	else if (reason)
+		because(o->why, 0, "%s, behind %" PRIu32 " events", reason, t[EVENTS]);
+	else if (t[END] == MISSING)
+		because(o->why, 0, "event %" PRIu32 " is missing: the one behind it came", t[EVENT]);
+	else if (t[END] == OVERWRITTEN)
+		because(o->why, 0, "event %" PRIu32 " was overwritten before it was consumed",
+			t[EVENT]);
+	else if (t[END] == UNSENT)
+		because(o->why, 0, "the board could not send: event %" PRIu32 ", status %#" PRIx32,
+			t[EVENT], t[STATUS]);
+	else if (t[CONTENT] || t[DOUBLED] || o->missing || (t[DISORDER] && !stale))
+		because(o->why, 0, "%" PRIu32 " datagrams differ, %" PRIu32 " came twice, %" PRIu64 " never, %" PRIu32 " out of turn",
+			t[CONTENT], t[DOUBLED], o->missing, t[DISORDER]);
+	else if (b->sent != t[RECEIVED] || b->received != t[RECEIVED] || b->events != t[EVENTS] ||
+		 b->late != t[LATE] || b->errors != t[STALE] || b->lost)
+		because(o->why, 0, "the board counts otherwise: sent %" PRIu64 ", received %" PRIu64 ", events %" PRIu64 ", late %" PRIu64 ", lost %" PRIu64 ", errors %" PRIu64,
+			b->sent, b->received, b->events, b->late, b->lost, b->errors);
+	else if (t[STALE] != stale)
+		because(o->why, 0, "%" PRIu32 " descriptors were stale, and %" PRIu32 " should be",
+			t[STALE], stale);
+}
+
+static void take_samples(const struct loop *l, struct outcome *o)
+{
+	const uint64_t rate = fpga_read(&l->fpga, RFPGA_TICK_RATE);
+
+	for (uint32_t i = 0; i < l->plan.total; i++) {
+		o->missing += !l->word[l->plan.came + i];
+		if (i >= l->plan.window && rate)
+			samples_add(&o->answer, l->word[l->plan.answers + i] * UINT64_C(1000000000) /
+				    rate);
+	}
+	samples_sort(&o->answer);
+}
+
+static int run(const struct config *c, struct loop *l, struct loop_drive *d, struct outcome *o)
+{
+	const char *reason;
+	char why[WHY_SIZE];
+	int error;
+
+	o->drive = d->name;
+	if (loop_start(l, c->deadline_us, o->why))
+		return -1;
+	if (d->begin(d, l, o->why)) {
+		loop_stop(l);
+		return -1;
+	}
+	reason = watch(c, l, d->name);
+	if (reason)
+		tell_stop(l);
+	error = d->end(d, why);
+	loop_stop(l);
+	o->ran = true;
+	for (unsigned int i = 0; i < sizeof(o->told) / sizeof(o->told[0]); i++)
+		o->told[i] = told(l, i);
+	read_counters(l, &o->board);
+	take_samples(l, o);
+	judge(c, l, o, reason);
+	return error ? because(o->why, -1, "%s", why) : 0;
+}
+
+static uint32_t log2_of(uint32_t power)
+{
+	return __builtin_ctz(power);
+}
+
+/* Bytes of a slot: a power of two that has room for a datagram. */
+static uint32_t slot_log2(uint32_t words)
+{
+	uint32_t log2 = 4;		/* the shortest that a ring receives */
+
+	while (1u << log2 < words)
+		log2++;
+	return log2;
+}
+
+static int drive_once(const struct config *c, struct loop_drive *d, struct outcome *o)
+{
+	struct loop l = LOOP_NONE;
+	int error;
+
+	l.plan = (struct loop_plan) {
+		.descriptors_log2 = log2_of(c->ring), .events_log2 = log2_of(c->queue),
+		.slot_log2 = slot_log2(c->bytes / 4), .words = c->bytes / 4,
+		.total = c->events / 2, .window = c->window, .stale_at = c->stale,
+		.tail_at = c->tail,
+	};
+	if (loop_open(&l, c->settings.device, c->buffer, o->why))
+		return -1;
+	c->settings.report->device = c->settings.device;
+	c->settings.report->iommu = !!(l.fpga.info.out_flags & RASHPA_DEVICE_IOMMU);
+	error = run(c, &l, d, o);
+	d->close(d);
+	loop_close(&l);
+	return error;
+}
+
+static void measure(struct config *c)
+{
+	struct loop_drive drive;
+	struct outcome *o = c->outcome;
+
+	o->drive = "host";
+	if (!loop_by_host(&drive, o->why))
+		drive_once(c, &drive, o);
+	if (!c->gpu || !going_on())
+		return;
+	o++;
+	o->drive = c->gpu;
+	if (!loop_by_vulkan(&drive, c->gpu, o->why)) {
+		o->drive = strdup(drive.name);
+		drive_once(c, &drive, o);
+	}
+}
+
+/* --- the result --- */
+
+static uint64_t nth(const struct outcome *o, double p)
+{
+	return percentile(o->answer.value, o->answer.count, p);
+}
+
+static void print(const struct config *c)
+{
+	printf("from a datagram's arrival to its answer on the wire, by the board's counter\n"
+	       "%-36s %9s %6s %6s %6s %9s %9s %9s\n", "driven by", "events", "stale", "held", "late",
+	       "p50 us", "p99 us", "max us");
+	for (const struct outcome *o = c->outcome; o < c->outcome + DRIVES; o++) {
+		if (o->ran && o->answer.count)
+			printf("%-36.36s %9" PRIu32 " %6" PRIu32 " %6" PRIu64 " %6" PRIu32 " %9.1f %9.1f %9.1f\n",
+			       o->drive, o->told[EVENTS], o->told[STALE], o->board.held,
+			       o->told[LATE], nth(o, 50) / 1e3, nth(o, 99) / 1e3,
+			       nth(o, 100) / 1e3);
+		if (*o->why)
+			printf("%s: %s\n", o->drive, o->why);
+	}
+}
+
+static struct json_object *outcome_json(const struct outcome *o)
+{
+	struct json_object *e = json_object_new_object(), *b = json_object_new_object();
+
+	put_text(e, "drive", o->drive);
+	put_text(e, "wrong", *o->why ? o->why : NULL);
+	put_u64(e, "events", o->told[EVENTS]);
+	put_u64(e, "datagrams", o->told[RECEIVED]);
+	put_u64(e, "missing", o->missing);
+	put_u64(e, "doubled", o->told[DOUBLED]);
+	put_u64(e, "differ", o->told[CONTENT]);
+	put_u64(e, "out_of_turn", o->told[DISORDER]);
+	put_u64(e, "stale", o->told[STALE]);
+	put_u64(e, "late", o->told[LATE]);
+	put_u64(b, "sent", o->board.sent);
+	put_u64(b, "received", o->board.received);
+	put_u64(b, "events", o->board.events);
+	put_u64(b, "held", o->board.held);
+	put_u64(b, "late", o->board.late);
+	put_u64(b, "lost", o->board.lost);
+	put_u64(b, "errors", o->board.errors);
+	json_object_object_add(e, "board", b);
+	if (o->answer.count) {
+		put_u64(e, "answer_p50_ns", nth(o, 50));
+		put_u64(e, "answer_p99_ns", nth(o, 99));
+		put_u64(e, "answer_max_ns", nth(o, 100));
+	}
+	return e;
+}
+
+static int write_json(const struct config *c)
+{
+	struct json_object *o = report_json_head(c->settings.report, "loop");
+	struct json_object *rows = json_object_new_array();
+
+	put_u64(o, "deadline_us", c->deadline_us);
+	put_u64(o, "window", c->window);
+	put_u64(o, "ring", c->ring);
+	put_u64(o, "queue", c->queue);
+	put_u64(o, "size_bytes", c->bytes);
+	for (const struct outcome *r = c->outcome; r < c->outcome + DRIVES; r++) {
+		if (r->ran)
+			json_object_array_add(rows, outcome_json(r));
+	}
+	json_object_object_add(o, "rows", rows);
+	return json_finish(o);
+}
+
+int cmd_loop(int argc, char **argv)
+{
+	struct report report = { .repeat = 1, .iommu = -1 };
+	struct config c = {
+		.settings.report = &report, .events = 100000, .window = 4, .ring = 64, .queue = 256,
+		.bytes = 256, .deadline_us = 1000, .stale = LOOP_NEVER, .tail = LOOP_NEVER,
+	};
+	bool bad = false;
+
+	argp_parse(&argp, argc, argv, 0, NULL, &c);
+	catch_signals();
+	progress_init(&report.progress, true);
+	measure(&c);
+	progress_end(&report.progress);
+	if (settings_text(&c.settings))
+		print(&c);
+	if (c.settings.json)
+		bad |= write_json(&c);
+	for (struct outcome *o = c.outcome; o < c.outcome + DRIVES; o++) {
+		bad |= o->drive && (!o->ran || *o->why);
+		if (o->drive && *o->why && !settings_text(&c.settings))
+			say("%s: %s", o->drive, o->why);
+		samples_free(&o->answer);
+	}
+	report_free(&report);
+	return measured(true, bad);
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* One persistent thread on a GPU drives the board: nobody else touches ring, queue or doorbell. */
+#version 450
+#extension GL_GOOGLE_include_directive : require
+
+layout(local_size_x = 1) in;
+
+/* struct loop_plan of loop.h */
+layout(push_constant) uniform Plan {
+	uint told, descriptors, events, receive, source, answers, came;
+	uint descriptors_log2, events_log2, slot_log2, words;
+	uint run, total, window, stale_at, tail_at;
+} P;
+
+layout(std430, binding = 0) coherent volatile buffer Memory { uint word[]; };
+layout(std430, binding = 1) coherent volatile buffer Doorbell { uint bell[]; };
+
+uint load_word(uint i)
+{
+	const uint value = word[i];
+
+	memoryBarrierBuffer();
+	return value;
+}
+
+#define OWN
+#define WORD(i)		load_word(i)
+#define PUT(i, value)	word[i] = value
+#define PUBLISH()	memoryBarrierBuffer()
+#define BELL(value)	bell[0x10 / 4] = value
+
+#include "drive.h"
+
+void main()
+{
+	drive();
+}

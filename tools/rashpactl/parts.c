@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "parts.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "json-out.h"
+#include "rashpa.h"
+#include "say.h"
+
+#define STATES		3u
+#define VALUES_MAX	8u
+
+/* What there is of one kind, and what is told of each. */
+static const struct part {
+	const char *one, *list, *kind;
+	uint32_t type, size, kind_at, known, status_at;
+	struct { const char *name; uint32_t bit; } state[STATES];
+	struct { const char *name; size_t at; } value[VALUES_MAX];
+} parts[] = {
+	{
+		"unit", "units", "pretreat",
+		RFPGA_BLOCK_UNIT, RFPGA_UNIT_SIZE, RFPGA_UNIT_KIND, RFPGA_UNIT_PRETREAT,
+		RFPGA_UNIT_STATUS,
+		{
+			{ "running", RFPGA_UNIT_RUNNING }, { "waiting", RFPGA_UNIT_WAITING },
+			{ "faulted", RFPGA_UNIT_FAULTED },
+		},
+		{
+			{ "images", RFPGA_UNIT_C_IN }, { "results", RFPGA_UNIT_C_OUT },
+			{ "dark", RFPGA_UNIT_C_DARK },
+			{ "invalid_pixels", RFPGA_UNIT_C_INVALID },
+		},
+	}, {
+		"ring", "rings", "wire",
+		RFPGA_BLOCK_RING, RFPGA_RING_SIZE, RFPGA_RING_KIND, RFPGA_RING_WIRE,
+		RFPGA_RING_STATUS,
+		{
+			{ "running", RFPGA_RING_RUNNING }, { "waiting", RFPGA_RING_WAITING },
+			{ "faulted", RFPGA_RING_FAULTED },
+		},
+		{
+			{ "events", RFPGA_RING_C_EVENTS }, { "sent", RFPGA_RING_C_SENT },
+			{ "received", RFPGA_RING_C_RECEIVED }, { "held", RFPGA_RING_C_HELD },
+			{ "late", RFPGA_RING_C_LATE }, { "lost", RFPGA_RING_C_LOST },
+			{ "errors", RFPGA_RING_C_ERRORS }, { "bytes", RFPGA_RING_C_BYTES },
+		},
+	},
+};
+
+#define PARTS	(sizeof(parts) / sizeof(parts[0]))
+
+static const char *kind_of(const struct part *p, const struct fpga *f, size_t at)
+{
+	return fpga_read(f, at + p->kind_at) == p->known ? p->kind : "?";
+}
+
+static struct json_object *part_json(const struct part *p, const struct fpga *f, unsigned int n,
+				     size_t at)
+{
+	struct json_object *o = json_object_new_object();
+	const uint32_t status = fpga_read(f, at + p->status_at);
+
+	put_int(o, p->one, n);
+	put_text(o, "kind", kind_of(p, f, at));
+	for (size_t i = 0; i < STATES; i++)
+		put_bool(o, p->state[i].name, status & p->state[i].bit);
+	for (size_t i = 0; i < VALUES_MAX && p->value[i].name; i++)
+		put_u64(o, p->value[i].name, fpga_read64(f, at + p->value[i].at));
+	return o;
+}
+
+void parts_json(struct json_object *to, const struct fpga *f)
+{
+	struct fpga_block b;
+
+	for (const struct part *p = parts; p < parts + PARTS; p++) {
+		struct json_object *list = json_object_new_array();
+
+		if (fpga_block_find(f, p->type, p->size, &b))
+			for (unsigned int i = 0; i < b.count; i++)
+				json_object_array_add(list,
+						      part_json(p, f, i, b.base + i * b.step));
+		json_object_object_add(to, p->list, list);
+	}
+}
+
+static void print_part(const struct part *p, const struct fpga *f, unsigned int n, size_t at)
+{
+	const uint32_t status = fpga_read(f, at + p->status_at);
+
+	printf("%s %-5u %s", p->one, n, kind_of(p, f, at));
+	for (size_t i = 0; i < STATES; i++)
+		if (status & p->state[i].bit)
+			printf(", %s", p->state[i].name);
+	if (!(status & p->state[0].bit))
+		printf(", stopped");
+	for (size_t i = 0; i < VALUES_MAX && p->value[i].name; i++)
+		printf("%s %s %" PRIu64, i ? "" : ",", p->value[i].name,
+		       fpga_read64(f, at + p->value[i].at));
+	printf("\n");
+}
+
+void parts_print(const struct fpga *f)
+{
+	struct fpga_block b;
+
+	for (const struct part *p = parts; p < parts + PARTS; p++)
+		for (unsigned int i = 0; fpga_block_find(f, p->type, p->size, &b) && i < b.count;
+		     i++)
+			print_part(p, f, i, b.base + i * b.step);
+}
+
+/* --- rings, again and again --- */
+
+static const struct ring_seen *before(const struct rings *r, unsigned int fpga, unsigned int ring)
+{
+	for (unsigned int i = 0; i < r->n; i++) {
+		if (r->seen[i].fpga == fpga && r->seen[i].ring == ring)
+			return &r->seen[i];
+	}
+	return NULL;
+}
+
+static void look_at_ring(const struct rings *old, struct rings *now, const struct fpga *f,
+			 unsigned int n, size_t at)
+{
+	const uint32_t status = fpga_read(f, at + RFPGA_RING_STATUS);
+	const struct ring_seen *b = before(old, f->number, n);
+	struct ring_seen s = {
+		.fpga = f->number, .ring = n, .when = now_ns(),
+		.running = status & RFPGA_RING_RUNNING, .waiting = status & RFPGA_RING_WAITING,
+		.faulted = status & RFPGA_RING_FAULTED,
+		.events = fpga_read64(f, at + RFPGA_RING_C_EVENTS),
+		.held = fpga_read64(f, at + RFPGA_RING_C_HELD),
+		.late = fpga_read64(f, at + RFPGA_RING_C_LATE),
+		.lost = fpga_read64(f, at + RFPGA_RING_C_LOST),
+		.errors = fpga_read64(f, at + RFPGA_RING_C_ERRORS),
+	};
+	struct ring_seen *more;
+
+	/* one that was never started has nothing to tell */
+	if (!fpga_read(f, at + RFPGA_RING_RUN))
+		return;
+	if (b && b->events <= s.events && b->when < s.when)
+		s.events_per_second = (s.events - b->events) * 1e9 / (s.when - b->when);
+	more = reallocarray(now->seen, now->n + 1, sizeof(*more));
+	if (!more)
+		return;
+	now->seen = more;
+	now->seen[now->n++] = s;
+}
+
+void rings_look(struct rings *r)
+{
+	struct rings now = {};
+	unsigned int *numbers = NULL;
+	const int n = rashpa_device_list(&numbers);
+	char why[WHY_SIZE];
+
+	for (int i = 0; i < n; i++) {
+		struct fpga f = FPGA_NONE;
+		struct fpga_block b;
+
+		if (!fpga_open(&f, numbers[i], why) && !fpga_registers(&f, why) &&
+		    fpga_block_find(&f, RFPGA_BLOCK_RING, RFPGA_RING_SIZE, &b))
+			for (unsigned int k = 0; k < b.count; k++)
+				look_at_ring(r, &now, &f, k, b.base + k * b.step);
+		fpga_close(&f);
+	}
+	free(numbers);
+	free(r->seen);
+	*r = now;
+}
+
+void rings_free(struct rings *r)
+{
+	free(r->seen);
+	*r = (struct rings) {};
+}
+
+struct json_object *rings_json(const struct rings *r)
+{
+	struct json_object *list = json_object_new_array(), *o;
+
+	for (const struct ring_seen *s = r->seen; s < r->seen + r->n; s++) {
+		o = json_object_new_object();
+		put_int(o, "fpga", s->fpga);
+		put_int(o, "ring", s->ring);
+		put_bool(o, "running", s->running);
+		put_bool(o, "waiting", s->waiting);
+		put_bool(o, "faulted", s->faulted);
+		put_u64(o, "events", s->events);
+		put_real(o, "events_per_second", s->events_per_second);
+		put_u64(o, "held", s->held);
+		put_u64(o, "late", s->late);
+		put_u64(o, "lost", s->lost);
+		put_u64(o, "errors", s->errors);
+		json_object_array_add(list, o);
+	}
+	return list;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What a board has several of that run by themselves: processing units and rings. */
+#ifndef PARTS_H
+#define PARTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "fpga.h"
+
+struct json_object;
+
+/* "units" and "rings" of this board. */
+void parts_json(struct json_object *to, const struct fpga *fpga);
+/* A line for each. */
+void parts_print(const struct fpga *fpga);
+
+/* A ring that has been started, as it was at the last look. */
+struct ring_seen {
+	unsigned int fpga, ring;
+	bool running, waiting, faulted;
+	uint64_t when, events, held, late, lost, errors;
+	double events_per_second;
+};
+
+/* Of all boards whose registers we may read: others are not looked at. */
+struct rings {
+	struct ring_seen *seen;
+	unsigned int n;
+};
+
+void rings_look(struct rings *rings);
+void rings_free(struct rings *rings);
+struct json_object *rings_json(const struct rings *rings);
+
+#endif /* PARTS_H */
