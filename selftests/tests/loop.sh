@@ -44,6 +44,13 @@ is "the board counts the same" "$(says '.rows | map(.board | [.sent, .received, 
 	"[[$((events / 2)),$((events / 2)),$events,0,0],[$((events / 2)),$((events / 2)),$events,0,0]]"
 is "the ring is at rest" "$(status .busy)" false
 
+json ".rings == [] or (.rings[0] | .kind == \"wire\" and .events == $events and .late == 0 and (.running | not))" \
+	rashpactl --json fpga status "fpga$fpga"
+ok $? "rashpactl fpga status has its counters"
+json ".rings[0] | .fpga == $fpga and .events == $events and .held == 0 and .events_per_second == 0" \
+	rashpactl --json top --once --interval 0.1
+ok $? "and so has rashpactl top"
+
 # --- a full queue: the board holds, and nothing is lost
 loop 0 "more under way than the queue has room for" --events 4000 --window 32 --ring 32 --queue 32 --gpu vulkan
 is "the board has held, and all came" "$(says '.rows | map(.board.held > 0 and .missing == 0 and .out_of_turn == 0) | all')" true
@@ -64,6 +71,17 @@ loop 0 "answers that cannot be in time" --events 400 --deadline 1
 late=$(says '.rows[0].late')
 holds "are late, and sent all the same" "$late > 100 && $(says '.rows[0].datagrams') == 200"
 is "the board has counted them" "$(says '.rows[0].board.late')" "$late"
+
+# --- success and failure of stacks, told by one store each: of eight images one is bad
+loop 0 "verdicts of 4000 stacks" --verdicts --events 4000 --gpu vulkan
+is "each is counted as it was told" "$(says '.rows | map([.stacks, .bad, .successes, .failures, .missed])')" \
+	"[[4000,500,3500,500,0],[4000,500,3500,500,0]]"
+json '.dtps[0] | .successes == 3500 and .failures == 500 and .success_ticks > .start_ticks and
+	.failure_ticks > .start_ticks and .failure_ticks < .success_ticks' rashpactl --json fpga status "fpga$fpga"
+ok $? "and when, of both"
+loop 0 "several stacks under way" --verdicts --events 4000 --window 8
+is "what the board did not see is counted as well" \
+	"$(says '.rows | map(.successes + .failures + .missed)')" "[4000]"
 
 # --- what the board does wrong
 if told "ring lose 500"; then

@@ -9,7 +9,7 @@
  *   WORD(i)		word i of the memory; what is loaded behind it is not older
  *   PUT(i, value)	store one
  *   PUBLISH()		what was stored before is seen before what is stored behind
- *   BELL(value)	store the lower word of the doorbell
+ *   BELL(at, value)	store a word of the doorbell's page; @at is its number
  *
  * Each datagram has its number in its first word, and what follows from that in the others. Of
  * WINDOW datagrams that are under way, the one that came back lets the next one of its row go.
@@ -167,7 +167,7 @@ OWN uint drive_loop(void)
 		drive_give(given, 0u, 0u);
 	for (;;) {
 		PUBLISH();
-		BELL((drive_tail() & 0xffffu) | (seen & 0xffffu) << 16u);
+		BELL(4u, (drive_tail() & 0xffffu) | (seen & 0xffffu) << 16u);
 		PUT(P.told + TOLD_RECEIVED, received);
 		PUT(P.told + TOLD_SENT, sent);
 		PUT(P.told + TOLD_EVENTS, seen);
@@ -190,6 +190,43 @@ OWN uint drive_loop(void)
 	}
 }
 
+/*
+ * The other loop: of stacks that a DTP sends, tell the board which are good. One store each, before the
+ * credit, both of 32 bits: the upper words are as START has left them. Good is a stack whose words are
+ * those that its first one promises.
+ */
+OWN uint judge_stack(uint k)
+{
+	uint data = P.receive + (k % P.window << P.slot_log2), first = WORD(data), verdict = 1u;
+
+	for (uint i = 1u; i < P.words; i++) {
+		if (WORD(data + i) != drive_content(first, i))
+			verdict = 2u;
+	}
+	return verdict;
+}
+
+OWN uint judge_loop(void)
+{
+	uint verdict;
+
+	for (; received < P.total; received++) {
+		/* the word STACKS of the lock record */
+		while (WORD(P.events + 14u) <= received) {
+			if (WORD(P.told + TOLD_STOP) != 0u)
+				return LOOP_STOPPED;
+		}
+		verdict = judge_stack(received);
+		if (verdict != 1u)
+			drive_count(TOLD_CONTENT);
+		PUBLISH();
+		BELL(2u, (received & 0x3fffffffu) | verdict << 30u);
+		BELL(0u, received + 1u);
+		PUT(P.told + TOLD_EVENTS, received + 1u);
+	}
+	return LOOP_DONE;
+}
+
 OWN void drive(void)
 {
 	uint end;
@@ -198,7 +235,10 @@ OWN void drive(void)
 	seen = 0u;
 	sent = 0u;
 	received = 0u;
-	end = drive_loop();
+	if (P.judges != 0u)
+		end = judge_loop();
+	else
+		end = drive_loop();
 	PUBLISH();
 	PUT(P.told + TOLD_END, end);
 }

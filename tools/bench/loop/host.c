@@ -16,7 +16,7 @@ static struct loop *loop;		/* that is driven: there is one */
 #define WORD(i)			__atomic_load_n(&loop->word[i], __ATOMIC_ACQUIRE)
 #define PUT(i, value)		__atomic_store_n(&loop->word[i], value, __ATOMIC_RELAXED)
 #define PUBLISH()		__atomic_thread_fence(__ATOMIC_RELEASE)
-#define BELL(value)		rashpa_doorbell(loop->page, RFPGA_DB_RING, value)
+#define BELL(at, value)		rashpa_doorbell(loop->page, 4 * (at), value)
 
 #include "drive.h"
 

@@ -15,6 +15,7 @@
 #include "json-out.h"
 #include "loop/loop.h"
 #include "parse.h"
+#include "rashpa-gpu.h"
 #include "rashpa.h"
 #include "settings.h"
 
@@ -26,13 +27,15 @@ enum { DONE = 1, STOPPED, MISSING, OVERWRITTEN, UNSENT };
 #define PATIENCE_NS	30000000000ull	/* without an event; a first shader takes its time */
 #define DRIVES		2u
 
+/* of a ring; of a DTP */
 struct counters {
 	uint64_t sent, received, events, held, late, lost, errors;
+	uint64_t successes, failures, unjudged;
 };
 
 /* What has come of one drive. */
 struct outcome {
-	const char *drive;
+	char drive[RASHPA_GPU_NAME];	/* empty: none */
 	bool ran;
 	uint32_t told[16];
 	uint64_t missing;		/* datagrams that never came */
@@ -43,21 +46,22 @@ struct outcome {
 
 struct config {
 	struct settings settings;
+	const struct loop_kind *kind;
 	const char *buffer, *gpu;
 	uint32_t events, window, ring, queue, bytes, deadline_us, stale, tail;
 	struct outcome outcome[DRIVES];
 };
 
 enum { OPT_BUFFER = OPT_OWN, OPT_GPU, OPT_WINDOW, OPT_RING, OPT_QUEUE, OPT_SIZE, OPT_DEADLINE,
-       OPT_STALE, OPT_TAIL };
+       OPT_STALE, OPT_TAIL, OPT_VERDICTS };
 
 static const struct argp_option options[] = {
 	OPTION_FPGA("a bound function with a ring that nobody uses"),
-	{ "events", 'e', "N", 0, "events of a loop, two for each datagram (default: 100000)", 0 },
+	{ "events", 'e', "N", 0, "events of a loop, two for each datagram, or stacks (default: 100000)", 0 },
 	{ "gpu", OPT_GPU, "NAME", 0,
 	  "let a shader of this GPU drive the board as well: vulkan, or vulkan:N", 0 },
 	{ "buffer", OPT_BUFFER, "NAME", 0, "have the ring in this buffer (default: one of its own)", 0 },
-	{ "window", OPT_WINDOW, "N", 0, "datagrams under way at once (default: 4)", 0 },
+	{ "window", OPT_WINDOW, "N", 0, "datagrams under way at once (default: 4), or stacks (1)", 0 },
 	{ "ring", OPT_RING, "N", 0, "descriptors, a power of two (default: 64)", 0 },
 	{ "queue", OPT_QUEUE, "N", 0, "events of the queue, a power of two (default: 256)", 0 },
 	{ "size", OPT_SIZE, "BYTES", 0, "of a datagram, a multiple of 4 (default: 256)", 0 },
@@ -66,6 +70,8 @@ static const struct argp_option options[] = {
 	{ "stale", OPT_STALE, "N", 0, "forget to write descriptor N, and see that the board tells", 0 },
 	{ "overrun", OPT_TAIL, "N", 0,
 	  "ring for more descriptors than there are from number N on, and see the ring end", 0 },
+	{ "verdicts", OPT_VERDICTS, NULL, 0,
+	  "no ring: tell process 0 which of its stacks are good, by one store each", 0 },
 	OPTION_JSON,
 	{}
 };
@@ -112,6 +118,9 @@ static error_t parse_own(struct config *c, int key, char *arg, struct argp_state
 	case OPT_STALE:
 		c->stale = option_number(state, "--stale", arg, 0, 1000000);
 		break;
+	case OPT_VERDICTS:
+		c->kind = &loop_stacks;
+		break;
 	case OPT_TAIL:
 		c->tail = option_number(state, "--overrun", arg, 0, 1000000);
 		break;
@@ -127,7 +136,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 	if (key == ARGP_KEY_END) {
 		settings_need_device(&c->settings, state);
-		if (c->window > c->ring)
+		/* one stack under way has each verdict seen */
+		if (!c->window)
+			c->window = c->kind == &loop_ring ? 4 : 1;
+		if (c->kind == &loop_ring && c->window > c->ring)
 			argp_error(state, "--window %u: there are %u descriptors (--ring)",
 				   c->window, c->ring);
 		return 0;
@@ -142,7 +154,8 @@ static const struct argp argp = {
 	       "go. First a thread of this machine drives, then a shader, if --gpu names a GPU "
 	       "that takes memory of this process; this program watches. Looks whether each event "
 	       "and each datagram came once, in its order and as it was sent. Answers are timed by "
-	       "the board. Needs root."
+	       "the board. With --verdicts the board sends stacks, and the drive tells success or "
+	       "failure of each; that the board counts them is what is looked for. Needs root."
 	       "\vExit status: 0 all came, and nothing was wrong that was not asked for; 1 else, or "
 	       "interrupted; 2 usage.",
 };
@@ -168,56 +181,72 @@ static void tell_stop(struct loop *l)
 	__atomic_store_n(&l->word[l->plan.told + STOP], 1, __ATOMIC_RELEASE);
 }
 
-/* Until the drive has ended. What cannot end by itself is told to: a reason, or NULL. */
-static const char *watch(const struct config *c, struct loop *l, const char *name)
+/* Until the drive has ended. What cannot end by itself is told to: true, and the reason. */
+static bool watch(const struct config *c, struct loop *l, const char *name, char *why)
 {
 	uint64_t moved = now_ns();
 	uint32_t before = 0;
 
 	while (!told(l, END)) {
 		usleep(LOOK_US);
-		progress_show(&c->settings.report->progress, "loop by %s: %" PRIu32 " of %" PRIu32 " events",
-			      name, told(l, EVENTS), l->plan.total * 2);
+		progress_show(&c->settings.report->progress, "loop by %s: %" PRIu32 " of %" PRIu32 " %s",
+			      name, told(l, EVENTS), l->plan.total * (l->plan.judges ? 1 : 2),
+			      l->plan.judges ? "stacks" : "events");
 		if (told(l, EVENTS) != before)
 			moved = now_ns();
 		before = told(l, EVENTS);
-		if (loop_status(l) & RFPGA_RING_FAULTED)
-			return "the ring has ended by a fault";
-		if (now_ns() - moved > PATIENCE_NS)
-			return "an event did not come";
-		if (!going_on())
-			return "interrupted";
+		if (l->kind->faulted(l, why))
+			return true;
+		if (now_ns() - moved > PATIENCE_NS || !going_on()) {
+			because(why, 0, "%s behind %" PRIu32 " %s", going_on() ? "nothing came" :
+				"interrupted", before, l->plan.judges ? "stacks" : "events");
+			return true;
+		}
 	}
-	return NULL;
+	return false;
 }
 
 static void read_counters(const struct loop *l, struct counters *board)
 {
-	*board = (struct counters) {
-		.sent = loop_counter(l, RFPGA_RING_C_SENT),
-		.received = loop_counter(l, RFPGA_RING_C_RECEIVED),
-		.events = loop_counter(l, RFPGA_RING_C_EVENTS),
-		.held = loop_counter(l, RFPGA_RING_C_HELD),
-		.late = loop_counter(l, RFPGA_RING_C_LATE),
-		.lost = loop_counter(l, RFPGA_RING_C_LOST),
-		.errors = loop_counter(l, RFPGA_RING_C_ERRORS),
-	};
+	const uint32_t d = RFPGA_DTP(0);
+
+	if (l->plan.judges)
+		*board = (struct counters) {
+			.successes = fpga_read64(&l->fpga, d + RFPGA_DTP_C_SUCCESSES),
+			.failures = fpga_read64(&l->fpga, d + RFPGA_DTP_C_FAILURES),
+			.unjudged = fpga_read64(&l->fpga, d + RFPGA_DTP_C_UNJUDGED),
+		};
+	else
+		*board = (struct counters) {
+			.sent = loop_ring_counter(l, RFPGA_RING_C_SENT),
+			.received = loop_ring_counter(l, RFPGA_RING_C_RECEIVED),
+			.events = loop_ring_counter(l, RFPGA_RING_C_EVENTS),
+			.held = loop_ring_counter(l, RFPGA_RING_C_HELD),
+			.late = loop_ring_counter(l, RFPGA_RING_C_LATE),
+			.lost = loop_ring_counter(l, RFPGA_RING_C_LOST),
+			.errors = loop_ring_counter(l, RFPGA_RING_C_ERRORS),
+		};
+}
+
+/* Whoever takes one stack after the other has each verdict seen: the credit comes behind it. */
+static void judge_verdicts(const struct loop *l, struct outcome *o)
+{
+	const struct counters *b = &o->board;
+	const uint32_t bad = o->told[CONTENT], all = l->plan.total;
+
+	if (b->successes + b->failures + b->unjudged != all ||
+	    (l->plan.window == 1 && (b->unjudged || b->failures != bad)))
+		because(o->why, 0, "of %" PRIu32 " verdicts, %" PRIu32 " of them failures, the board has counted %" PRIu64 " and %" PRIu64 ", and missed %" PRIu64,
+			all, bad, b->successes + b->failures, b->failures, b->unjudged);
 }
 
 /* What was told against what the board has counted, and what was asked for. */
-static void judge(const struct config *c, const struct loop *l, struct outcome *o,
-		  const char *reason)
+static void judge(const struct config *c, struct outcome *o)
 {
 	const uint32_t *t = o->told, stale = c->stale != LOOP_NEVER;
 	const struct counters *b = &o->board;
 
-	if (reason && loop_status(l) & RFPGA_RING_FAULTED)
-		because(o->why, 0, "%s: %s, at %#" PRIx64, reason,
-			fpga_cause_name(fpga_read(&l->fpga, l->ring.base + RFPGA_RING_FAULT_CAUSE)),
-			loop_counter(l, RFPGA_RING_FAULT_ADDR));
-	else if (reason)
-		because(o->why, 0, "%s, behind %" PRIu32 " events", reason, t[EVENTS]);
-	else if (t[END] == MISSING)
+	if (t[END] == MISSING)
 		because(o->why, 0, "event %" PRIu32 " is missing: the one behind it came", t[EVENT]);
 	else if (t[END] == OVERWRITTEN)
 		because(o->why, 0, "event %" PRIu32 " was overwritten before it was consumed",
@@ -252,28 +281,31 @@ static void take_samples(const struct loop *l, struct outcome *o)
 
 static int run(const struct config *c, struct loop *l, struct loop_drive *d, struct outcome *o)
 {
-	const char *reason;
 	char why[WHY_SIZE];
+	bool given_up;
 	int error;
 
-	o->drive = d->name;
-	if (loop_start(l, c->deadline_us, o->why))
+	if (loop_start(l, o->why))
 		return -1;
 	if (d->begin(d, l, o->why)) {
-		loop_stop(l);
+		l->kind->stop(l);
 		return -1;
 	}
-	reason = watch(c, l, d->name);
-	if (reason)
+	given_up = watch(c, l, d->name, o->why);
+	if (given_up)
 		tell_stop(l);
 	error = d->end(d, why);
-	loop_stop(l);
+	l->kind->stop(l);
 	o->ran = true;
 	for (unsigned int i = 0; i < sizeof(o->told) / sizeof(o->told[0]); i++)
 		o->told[i] = told(l, i);
 	read_counters(l, &o->board);
-	take_samples(l, o);
-	judge(c, l, o, reason);
+	if (!l->plan.judges)
+		take_samples(l, o);
+	if (!given_up && l->plan.judges)
+		judge_verdicts(l, o);
+	else if (!given_up)
+		judge(c, o);
 	return error ? because(o->why, -1, "%s", why) : 0;
 }
 
@@ -297,14 +329,18 @@ static int drive_once(const struct config *c, struct loop_drive *d, struct outco
 	struct loop l = LOOP_NONE;
 	int error;
 
+	l.kind = c->kind;
+	l.deadline_us = c->deadline_us;
 	l.plan = (struct loop_plan) {
 		.descriptors_log2 = log2_of(c->ring), .events_log2 = log2_of(c->queue),
 		.slot_log2 = slot_log2(c->bytes / 4), .words = c->bytes / 4,
-		.total = c->events / 2, .window = c->window, .stale_at = c->stale,
-		.tail_at = c->tail,
+		.total = c->kind == &loop_ring ? c->events / 2 : c->events, .window = c->window,
+		.stale_at = c->stale, .tail_at = c->tail, .judges = c->kind == &loop_stacks,
 	};
-	if (loop_open(&l, c->settings.device, c->buffer, o->why))
+	if (loop_open(&l, c->settings.device, c->buffer, o->why)) {
+		d->close(d);
 		return -1;
+	}
 	c->settings.report->device = c->settings.device;
 	c->settings.report->iommu = !!(l.fpga.info.out_flags & RASHPA_DEVICE_IOMMU);
 	error = run(c, &l, d, o);
@@ -318,15 +354,15 @@ static void measure(struct config *c)
 	struct loop_drive drive;
 	struct outcome *o = c->outcome;
 
-	o->drive = "host";
+	snprintf(o->drive, sizeof(o->drive), "host");
 	if (!loop_by_host(&drive, o->why))
 		drive_once(c, &drive, o);
 	if (!c->gpu || !going_on())
 		return;
 	o++;
-	o->drive = c->gpu;
+	snprintf(o->drive, sizeof(o->drive), "%s", c->gpu);
 	if (!loop_by_vulkan(&drive, c->gpu, o->why)) {
-		o->drive = strdup(drive.name);
+		snprintf(o->drive, sizeof(o->drive), "%s", drive.name);
 		drive_once(c, &drive, o);
 	}
 }
@@ -336,6 +372,19 @@ static void measure(struct config *c)
 static uint64_t nth(const struct outcome *o, double p)
 {
 	return percentile(o->answer.value, o->answer.count, p);
+}
+
+static void print_verdicts(const struct config *c)
+{
+	printf("%-36s %9s %9s %9s %9s\n", "driven by", "stacks", "successes", "failures", "missed");
+	for (const struct outcome *o = c->outcome; o < c->outcome + DRIVES; o++) {
+		if (o->ran)
+			printf("%-36.36s %9" PRIu32 " %9" PRIu64 " %9" PRIu64 " %9" PRIu64 "\n",
+			       o->drive, o->told[EVENTS], o->board.successes, o->board.failures,
+			       o->board.unjudged);
+		if (*o->why)
+			printf("%s: %s\n", o->drive, o->why);
+	}
 }
 
 static void print(const struct config *c)
@@ -352,6 +401,20 @@ static void print(const struct config *c)
 		if (*o->why)
 			printf("%s: %s\n", o->drive, o->why);
 	}
+}
+
+static struct json_object *verdicts_json(const struct outcome *o)
+{
+	struct json_object *e = json_object_new_object();
+
+	put_text(e, "drive", o->drive);
+	put_text(e, "wrong", *o->why ? o->why : NULL);
+	put_u64(e, "stacks", o->told[EVENTS]);
+	put_u64(e, "bad", o->told[CONTENT]);
+	put_u64(e, "successes", o->board.successes);
+	put_u64(e, "failures", o->board.failures);
+	put_u64(e, "missed", o->board.unjudged);
+	return e;
 }
 
 static struct json_object *outcome_json(const struct outcome *o)
@@ -396,7 +459,8 @@ static int write_json(const struct config *c)
 	put_u64(o, "size_bytes", c->bytes);
 	for (const struct outcome *r = c->outcome; r < c->outcome + DRIVES; r++) {
 		if (r->ran)
-			json_object_array_add(rows, outcome_json(r));
+			json_object_array_add(rows, c->kind == &loop_ring ? outcome_json(r) :
+					      verdicts_json(r));
 	}
 	json_object_object_add(o, "rows", rows);
 	return json_finish(o);
@@ -406,7 +470,7 @@ int cmd_loop(int argc, char **argv)
 {
 	struct report report = { .repeat = 1, .iommu = -1 };
 	struct config c = {
-		.settings.report = &report, .events = 100000, .window = 4, .ring = 64, .queue = 256,
+		.settings.report = &report, .kind = &loop_ring, .events = 100000, .ring = 64, .queue = 256,
 		.bytes = 256, .deadline_us = 1000, .stale = LOOP_NEVER, .tail = LOOP_NEVER,
 	};
 	bool bad = false;
@@ -416,13 +480,15 @@ int cmd_loop(int argc, char **argv)
 	progress_init(&report.progress, true);
 	measure(&c);
 	progress_end(&report.progress);
-	if (settings_text(&c.settings))
+	if (settings_text(&c.settings) && c.kind == &loop_ring)
 		print(&c);
+	else if (settings_text(&c.settings))
+		print_verdicts(&c);
 	if (c.settings.json)
 		bad |= write_json(&c);
 	for (struct outcome *o = c.outcome; o < c.outcome + DRIVES; o++) {
-		bad |= o->drive && (!o->ran || *o->why);
-		if (o->drive && *o->why && !settings_text(&c.settings))
+		bad |= *o->drive && (!o->ran || *o->why);
+		if (*o->drive && *o->why && !settings_text(&c.settings))
 			say("%s: %s", o->drive, o->why);
 		samples_free(&o->answer);
 	}

@@ -9,7 +9,7 @@ layout(local_size_x = 1) in;
 layout(push_constant) uniform Plan {
 	uint told, descriptors, events, receive, source, answers, came;
 	uint descriptors_log2, events_log2, slot_log2, words;
-	uint run, total, window, stale_at, tail_at;
+	uint run, total, window, stale_at, tail_at, judges;
 } P;
 
 layout(std430, binding = 0) coherent volatile buffer Memory { uint word[]; };
@@ -27,7 +27,7 @@ uint load_word(uint i)
 #define WORD(i)		load_word(i)
 #define PUT(i, value)	word[i] = value
 #define PUBLISH()	memoryBarrierBuffer()
-#define BELL(value)	bell[0x10 / 4] = value
+#define BELL(at, value)	bell[at] = value
 
 #include "drive.h"
 
