@@ -78,6 +78,10 @@ refuses "free-run.*overwrite" remu --buffer here --fpga 77 --free-run --policy w
 refuses "\"some\" is not wait" remu --buffer here --fpga 77 --policy some
 refuses "phase.*3" remu --buffer here --fpga 77 --sampling 3,3
 refuses "unknown command.*nosuch" rashpa-bench nosuch
+refuses "--fpga is missing" rashpa-bench loop
+refuses "window 8: there are 4 descriptors" rashpa-bench loop --fpga fpga77 --window 8 --ring 4
+refuses "\"12\" is not a power of two" rashpa-bench loop --fpga fpga77 --queue 12
+refuses "\"6\" is not a multiple of 4" rashpa-bench loop --fpga fpga77 --size 6
 refuses "3M.*multiple of 2M" rashpa-bench memory --sizes 3M
 refuses "\"12Q\" is not a size" rashpa-bench memory --sizes 2M,12Q
 refuses "\"0\".*1 to 1000" rashpa-bench memory --repeat 0
@@ -217,7 +221,7 @@ options_known() { # COMMAND [WORD]: those of its help; WORD stands behind it
 	done
 	is "completion and manual know the options of \"$1\"" "$missing" ""
 }
-for command in "${commands[@]/#/rashpactl }" remu romulu rashpa-bench\ {memory,latency,roundtrip,process} \
+for command in "${commands[@]/#/rashpactl }" remu romulu rashpa-bench\ {memory,latency,roundtrip,loop,process} \
 	rashpa-bench\ network\ {sink,write,sweep} rashpa-{builder,manager,fpga,fpga-conformance,inject,capture-check}; do
 	# behind a bare "map" may come "explain"
 	case $command in

@@ -10,6 +10,7 @@
  *   PUT(i, value)	store one
  *   PUBLISH()		what was stored before is seen before what is stored behind
  *   BELL(at, value)	store a word of the doorbell's page; @at is its number
+ *   JUDGES		is there no ring, but stacks? A constant for a shader
  *
  * Each datagram has its number in its first word, and what follows from that in the others. Of
  * WINDOW datagrams that are under way, the one that came back lets the next one of its row go.
@@ -29,6 +30,7 @@
 #define TOLD_CONTENT	8u	/* datagrams with other words than were sent */
 #define TOLD_DOUBLED	9u
 #define TOLD_DETAIL	10u	/* number of the event that has ended it, and its status */
+#define TOLD_BEGUN	12u	/* 1: it runs. A shader may be compiled for a long time */
 #define TOLD_WORDS	16u
 
 #define LOOP_RUNS	0u
@@ -39,6 +41,8 @@
 #define LOOP_UNSENT	5u	/* the board could not send */
 
 OWN uint given, seen, sent, received;
+OWN bool to_give;			/* this datagram, see drive_give(): there is one place for it */
+OWN uint next_number, next_since, next_flags;
 
 OWN void drive_count(uint what)
 {
@@ -55,30 +59,39 @@ OWN uint drive_content(uint number, uint k)
 	return number * 2654435761u + k;
 }
 
-/* Datagram @number in the next descriptor, that answers an event of tick @since, or none. */
-OWN void drive_give(uint number, uint since, uint flags)
+OWN void drive_plan(uint number, uint since, uint flags)
+{
+	to_give = true;
+	next_number = number;
+	next_since = since;
+	next_flags = flags;
+}
+
+/* The datagram in the next descriptor: it answers an event of tick next_since, or none. */
+OWN void drive_give(void)
 {
 	uint slot = given & ((1u << P.descriptors_log2) - 1u);
 	uint at = P.descriptors + slot * TX_WORDS;
 	uint data = P.source + (slot << P.slot_log2);
 
-	PUT(data, number);
+	PUT(data, next_number);
 	for (uint k = 1u; k < P.words; k++)
-		PUT(data + k, drive_content(number, k));
+		PUT(data + k, drive_content(next_number, k));
 	PUT(at, data * 4u);
 	PUT(at + 1u, 0u);
 	PUT(at + 2u, P.words * 4u);
 	PUT(at + 4u, 0x7f000001u);
 	PUT(at + 5u, 9u);
-	PUT(at + 6u, number);
+	PUT(at + 6u, next_number);
 	PUT(at + 7u, 0u);
-	PUT(at + 8u, since);
-	PUT(at + 9u, flags);
+	PUT(at + 8u, next_since);
+	PUT(at + 9u, next_flags);
 	PUBLISH();
 	/* one is forgotten if it is to be: the board finds what was there before */
 	if (given != P.stale_at)
 		PUT(at + 3u, drive_generation(given, P.descriptors_log2));
 	given++;
+	to_give = false;
 }
 
 OWN uint drive_event(uint n)
@@ -120,7 +133,7 @@ OWN uint drive_sent(uint event)
 	}
 	if ((status & 4u) != 0u) {
 		drive_count(TOLD_STALE);
-		drive_give(number, WORD(at + 8u), WORD(at + 9u));
+		drive_plan(number, WORD(at + 8u), WORD(at + 9u));
 		return LOOP_RUNS;
 	}
 	if ((status & 1u) != 0u)
@@ -148,7 +161,7 @@ OWN void drive_received(uint event)
 	if (WORD(P.came + number) != 1u)
 		drive_count(TOLD_DOUBLED);
 	if (number + P.window < P.total)
-		drive_give(number + P.window, WORD(event + 5u), 1u);
+		drive_plan(number + P.window, WORD(event + 5u), 1u);
 }
 
 OWN uint drive_tail(void)
@@ -163,9 +176,15 @@ OWN uint drive_loop(void)
 {
 	uint end, event;
 
-	while (given < P.window && given < P.total)
-		drive_give(given, 0u, 0u);
+	drive_plan(0u, 0u, 0u);
 	for (;;) {
+		if (to_give)
+			drive_give();
+		/* the first ones */
+		if (seen == 0u && given < P.window && given < P.total) {
+			drive_plan(given, 0u, 0u);
+			continue;
+		}
 		PUBLISH();
 		BELL(4u, (drive_tail() & 0xffffu) | (seen & 0xffffu) << 16u);
 		PUT(P.told + TOLD_RECEIVED, received);
@@ -235,7 +254,8 @@ OWN void drive(void)
 	seen = 0u;
 	sent = 0u;
 	received = 0u;
-	if (P.judges != 0u)
+	PUT(P.told + TOLD_BEGUN, 1u);
+	if (JUDGES)
 		end = judge_loop();
 	else
 		end = drive_loop();

@@ -12,6 +12,7 @@
 static struct loop *loop;		/* that is driven: there is one */
 
 #define OWN			static
+#define JUDGES			(P.judges != 0)
 #define P			(loop->plan)
 #define WORD(i)			__atomic_load_n(&loop->word[i], __ATOMIC_ACQUIRE)
 #define PUT(i, value)		__atomic_store_n(&loop->word[i], value, __ATOMIC_RELAXED)

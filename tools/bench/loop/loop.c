@@ -20,17 +20,19 @@
 #include "settings.h"
 
 /* what a drive tells: drive.h is no header of ours, but of who drives */
-enum { STOP, END, RECEIVED, SENT, EVENTS, STALE, LATE, DISORDER, CONTENT, DOUBLED, EVENT, STATUS };
+enum { STOP, END, RECEIVED, SENT, EVENTS, STALE, LATE, DISORDER, CONTENT, DOUBLED, EVENT, STATUS,
+       BEGUN };
 enum { DONE = 1, STOPPED, MISSING, OVERWRITTEN, UNSENT };
 
 #define LOOK_US		2000u		/* who watches does not take the processor */
-#define PATIENCE_NS	30000000000ull	/* without an event; a first shader takes its time */
+#define PATIENCE_NS	30000000000ull	/* without an event */
+#define COMPILE_NS	600000000000ull	/* until a shader runs: a program that stands for a GPU compiles it */
 #define DRIVES		2u
 
 /* of a ring; of a DTP */
 struct counters {
 	uint64_t sent, received, events, held, late, lost, errors;
-	uint64_t successes, failures, unjudged;
+	uint64_t successes, failures, unjudged, start_ticks, success_ticks, failure_ticks;
 };
 
 /* What has come of one drive. */
@@ -184,15 +186,20 @@ static void tell_stop(struct loop *l)
 /* Until the drive has ended. What cannot end by itself is told to: true, and the reason. */
 static bool watch(const struct config *c, struct loop *l, const char *name, char *why)
 {
-	uint64_t moved = now_ns();
+	const uint64_t begin = now_ns();
+	uint64_t moved = begin;
 	uint32_t before = 0;
 
 	while (!told(l, END)) {
+		if (!told(l, BEGUN) && now_ns() - begin > COMPILE_NS) {
+			because(why, 0, "the drive does not begin");
+			return true;
+		}
 		usleep(LOOK_US);
 		progress_show(&c->settings.report->progress, "loop by %s: %" PRIu32 " of %" PRIu32 " %s",
 			      name, told(l, EVENTS), l->plan.total * (l->plan.judges ? 1 : 2),
 			      l->plan.judges ? "stacks" : "events");
-		if (told(l, EVENTS) != before)
+		if (told(l, EVENTS) != before || !told(l, BEGUN))
 			moved = now_ns();
 		before = told(l, EVENTS);
 		if (l->kind->faulted(l, why))
@@ -215,6 +222,9 @@ static void read_counters(const struct loop *l, struct counters *board)
 			.successes = fpga_read64(&l->fpga, d + RFPGA_DTP_C_SUCCESSES),
 			.failures = fpga_read64(&l->fpga, d + RFPGA_DTP_C_FAILURES),
 			.unjudged = fpga_read64(&l->fpga, d + RFPGA_DTP_C_UNJUDGED),
+			.start_ticks = fpga_read64(&l->fpga, d + RFPGA_DTP_C_START),
+			.success_ticks = fpga_read64(&l->fpga, d + RFPGA_DTP_SUCCESS_TICKS),
+			.failure_ticks = fpga_read64(&l->fpga, d + RFPGA_DTP_FAILURE_TICKS),
 		};
 	else
 		*board = (struct counters) {
@@ -414,6 +424,9 @@ static struct json_object *verdicts_json(const struct outcome *o)
 	put_u64(e, "successes", o->board.successes);
 	put_u64(e, "failures", o->board.failures);
 	put_u64(e, "missed", o->board.unjudged);
+	put_u64(e, "start_ticks", o->board.start_ticks);
+	put_u64(e, "last_success_ticks", o->board.success_ticks);
+	put_u64(e, "last_failure_ticks", o->board.failure_ticks);
 	return e;
 }
 

@@ -9,11 +9,13 @@ layout(local_size_x = 1) in;
 layout(push_constant) uniform Plan {
 	uint told, descriptors, events, receive, source, answers, came;
 	uint descriptors_log2, events_log2, slot_log2, words;
-	uint run, total, window, stale_at, tail_at, judges;
+	uint run, total, window, stale_at, tail_at;
 } P;
 
 layout(std430, binding = 0) coherent volatile buffer Memory { uint word[]; };
 layout(std430, binding = 1) coherent volatile buffer Doorbell { uint bell[]; };
+
+layout(constant_id = 0) const bool judges = false;
 
 uint load_word(uint i)
 {
@@ -24,6 +26,7 @@ uint load_word(uint i)
 }
 
 #define OWN
+#define JUDGES		judges
 #define WORD(i)		load_word(i)
 #define PUT(i, value)	word[i] = value
 #define PUBLISH()	memoryBarrierBuffer()

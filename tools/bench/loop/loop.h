@@ -8,7 +8,7 @@
 
 #include "fpga.h"
 
-/* What a drive is to do, as loop.comp has it: places are words of the memory. */
+/* What a drive is to do, as loop.comp has it, but for judges: places are words of the memory. */
 struct loop_plan {
 	uint32_t told, descriptors, events, receive, source, answers, came;
 	uint32_t descriptors_log2, events_log2, slot_log2, words;

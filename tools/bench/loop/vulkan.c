@@ -17,7 +17,7 @@
 
 #define PLACES		2u	/* memory, doorbell */
 #define PAGE		4096u
-#define PATIENCE_NS	20000000000ull	/* of a shader that has ended its loop, or was told to */
+#define PATIENCE_NS	60000000000ull	/* of a shader that has ended its loop, or was told to */
 
 struct vulkan {
 	struct rashpa_gpu *gpu;
@@ -122,8 +122,13 @@ static VkResult make_layout(struct vulkan *v)
 	return result ? result : v->CreatePipelineLayout(v->vk.device, &layout, NULL, &v->layout);
 }
 
-static VkResult make_shader(struct vulkan *v)
+static VkResult make_shader(struct vulkan *v, VkBool32 judges)
 {
+	static const VkSpecializationMapEntry entry = { 0, 0, sizeof(judges) };
+	const VkSpecializationInfo constants = {
+		.mapEntryCount = 1, .pMapEntries = &entry, .dataSize = sizeof(judges),
+		.pData = &judges,
+	};
 	const VkShaderModuleCreateInfo code = {
 		.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
 		.codeSize = sizeof(loop_shader), .pCode = loop_shader,
@@ -133,6 +138,7 @@ static VkResult make_shader(struct vulkan *v)
 		.stage = {
 			.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
 			.stage = VK_SHADER_STAGE_COMPUTE_BIT, .pName = "main",
+			.pSpecializationInfo = &constants,
 		},
 		.layout = v->layout,
 	};
@@ -233,13 +239,17 @@ static VkResult submit(struct vulkan *v, const struct loop_plan *plan)
 static int begin(struct loop_drive *self, struct loop *loop, char *why)
 {
 	struct vulkan *v = self->own;
+	VkResult result;
 
 	if (rashpa_gpu_import_host(v->gpu, (void *)(uintptr_t)loop->word, loop->length,
 				   &v->memory[0]) ||
 	    rashpa_gpu_import_host(v->gpu, (void *)(uintptr_t)loop->page, PAGE, &v->memory[1]))
 		return because(why, -1, "%s", rashpa_reason());
 	bind(v);
-	return wrong(v, "to begin", submit(v, &loop->plan), why);
+	result = make_shader(v, loop->plan.judges);
+	if (!result)
+		result = submit(v, &loop->plan);
+	return wrong(v, "to begin", result, why);
 }
 
 static int end(struct loop_drive *self, char *why)
@@ -290,8 +300,6 @@ static int open_drive(struct vulkan *v, const char *gpu, char *why)
 	if (load(v, why))
 		return -1;
 	result = make_layout(v);
-	if (!result)
-		result = make_shader(v);
 	if (!result)
 		result = make_set(v);
 	if (!result)
