@@ -183,7 +183,7 @@ commands=("doctor" "list" "limits" "bind" "unbind" "profile" "buffer create" "bu
 is "the help names all commands" \
 	"$(rashpactl --help | grep '^  ' | cut -c3-20 | sed -E 's/ +/ /; s/ +$//' | sort)" \
 	"$(printf '%s\n' "${commands[@]}" | sort)"
-measures="latency memory network process roundtrip"
+measures="latency loop memory network process roundtrip"
 is "so does that of rashpa-bench" "$(rashpa-bench --help | awk '/^  / { print $1 }' | sort | xargs)" "$measures"
 . tools/completion/rashpa-bench
 completed() { # TOOL: what may be its first word, but for options

@@ -104,7 +104,8 @@ void ring_describe(uint32_t n, uint64_t source, uint32_t length, uint32_t off)
 	ring_put32(at + RFPGA_TX_ADDRESS, 0x7f000001);
 	ring_put32(at + RFPGA_TX_PORT, 9);
 	put64(at + RFPGA_TX_CONTEXT, 1000ull + n);
-	ring_put32(at + RFPGA_TX_GENERATION, RFPGA_RING_GENERATION(RING_RUN, n, RING_TX_LOG2) + off);
+	ring_put32(at + RFPGA_TX_GENERATION,
+		   RFPGA_RING_GENERATION(RING_RUN, n, RING_TX_LOG2) + off);
 }
 
 static void put_payload(uint32_t n)
@@ -125,8 +126,9 @@ static void give_one(void)
 
 uint64_t ring_event(uint32_t n, uint32_t word, unsigned int size)
 {
-	return word_read(host + DST + RING_EVENTS + n % (1u << RING_EVENTS_LOG2) * RFPGA_EVENT_SIZE + word,
-			 size);
+	const uint32_t at = RING_EVENTS + n % (1u << RING_EVENTS_LOG2) * RFPGA_EVENT_SIZE;
+
+	return word_read(host + DST + at + word, size);
 }
 
 bool ring_has(uint32_t n)
@@ -240,7 +242,8 @@ static void test_config(void)
 		wr(ring_base + RFPGA_RING_CONTROL, RFPGA_RING_START);
 		CHECK_EQ(rd(ring_base + RFPGA_RING_STATUS), RFPGA_RING_FAULTED);
 		CHECK_EQ(rd(ring_base + RFPGA_RING_FAULT_CAUSE), RFPGA_FAULT_CONFIG);
-		CHECK_EQ(rd64(ring_base + RFPGA_RING_FAULT_ADDR), ring_base + bad[i].reg - (high ? 4 : 0));
+		CHECK_EQ(rd64(ring_base + RFPGA_RING_FAULT_ADDR),
+			 ring_base + bad[i].reg - (high ? 4 : 0));
 		CHECK_EQ(rd64(RFPGA_FAULTS), i + 1);
 		CHECK_EQ(rd(RFPGA_FAULT_DTP), RFPGA_FAULT_RING(0));
 	}
@@ -584,10 +587,10 @@ static void test_interrupt(void)
 	CHECK(silent(board.vectors - 1));
 }
 
-/* Behind STOP nothing more is fetched; another run begins anew, and takes nothing of the old one. */
+/* Behind STOP nothing more is fetched; another run takes nothing of the one before. */
 static void test_again(void)
 {
-	uint32_t n, at = ring_base + RFPGA_RING_RUN;
+	uint32_t n;
 
 	start_ring();
 	for (n = 0; n < 4; n++)
@@ -600,8 +603,7 @@ static void test_again(void)
 	ring_tell();
 	pass_us(5000);
 	CHECK_EQ(ring_counter(RFPGA_RING_C_EVENTS), 8);
-	at = ring_base + RFPGA_RING_RUN;
-	wr(at, RING_RUN + 1);
+	wr(ring_base + RFPGA_RING_RUN, RING_RUN + 1);
 	wr(ring_base + RFPGA_RING_CONTROL, RFPGA_RING_START);
 	CHECK_EQ(ring_counter(RFPGA_RING_C_EVENTS), 0);
 	/* a ring_doorbell of the run before that was on its way, then descriptors of it */

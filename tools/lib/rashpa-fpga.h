@@ -183,8 +183,8 @@
 #define RFPGA_UNIT_SIZE		0x100
 
 /*
- * A ring (BAR 0), relative to its block: transmit descriptors and events in memory of the host or of
- * a GPU, and a wire. A ring that runs keeps its configuration.
+ * A ring (BAR 0), relative to its block: transmit descriptors and events in memory of the host or
+ * of a GPU, and a wire. A ring that runs keeps its configuration.
  */
 #define RFPGA_RING_CONTROL	0x00	/* wo, reads 0 */
 #define   RFPGA_RING_START	(1u << 0)

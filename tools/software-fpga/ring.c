@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Rings: transmit descriptors and events are in memory of the host or of a GPU, whose program drives
- * the board. A turn of the engine sends one datagram or receives one.
+ * Rings: transmit descriptors and events are in memory of the host or of a GPU, whose program
+ * drives the board. A turn of the engine sends one datagram or receives one.
  *
  * Event number n and the payload of what it tells are in slot n of the queue and of the receive
  * buffer: room for one is room for both, and who consumes an event gives both back.
@@ -293,7 +293,7 @@ static bool put_on_wire(const struct ring *r, const struct descriptor *d, const 
 			       (ssize_t)d->length;
 }
 
-/* Payload is read from what the ring may read, whatever the descriptor says. 0, or what is wrong. */
+/* Payload is read from where the ring may read, whatever the descriptor says. 0, or a STATUS. */
 static uint32_t read_and_send(struct fpga *fpga, struct ring *r, const struct descriptor *d)
 {
 	const struct ring_config *c = &r->config;

@@ -24,7 +24,7 @@
 #define TOLD_RECEIVED	2u
 #define TOLD_SENT	3u
 #define TOLD_EVENTS	4u
-#define TOLD_STALE	5u	/* descriptors that the board has refused as such, and were sent again */
+#define TOLD_STALE	5u	/* descriptors that the board refused, and were sent again */
 #define TOLD_LATE	6u
 #define TOLD_DISORDER	7u	/* events or datagrams that are not the next ones */
 #define TOLD_CONTENT	8u	/* datagrams with other words than were sent */
@@ -41,7 +41,7 @@
 #define LOOP_UNSENT	5u	/* the board could not send */
 
 OWN uint given, seen, sent, received;
-OWN bool to_give;			/* this datagram, see drive_give(): there is one place for it */
+OWN bool to_give;			/* the next one, by drive_give(): one place calls it */
 OWN uint next_number, next_since, next_flags;
 
 OWN void drive_count(uint what)
@@ -112,7 +112,7 @@ OWN uint drive_wait(void)
 			return LOOP_STOPPED;
 		if (drive_has(seen + (1u << P.events_log2)))
 			return LOOP_OVERWRITTEN;
-		/* events come in their order: so the one before it has been there, or never will be */
+		/* events come in their order: so the one before has come, or never will */
 		if (drive_has(seen + 1u) && !drive_has(seen))
 			return LOOP_MISSING;
 	}
@@ -210,9 +210,9 @@ OWN uint drive_loop(void)
 }
 
 /*
- * The other loop: of stacks that a DTP sends, tell the board which are good. One store each, before the
- * credit, both of 32 bits: the upper words are as START has left them. Good is a stack whose words are
- * those that its first one promises.
+ * The other loop: of stacks that a DTP sends, tell the board which are good. One store each, before
+ * the credit, both of 32 bits: the upper words are as START has left them. Good is a stack whose
+ * words are those that its first one promises.
  */
 OWN uint judge_stack(uint k)
 {

@@ -20,13 +20,15 @@
 #include "settings.h"
 
 /* what a drive tells: drive.h is no header of ours, but of who drives */
-enum { STOP, END, RECEIVED, SENT, EVENTS, STALE, LATE, DISORDER, CONTENT, DOUBLED, EVENT, STATUS,
-       BEGUN };
+enum {
+	STOP, END, RECEIVED, SENT, EVENTS, STALE, LATE, DISORDER, CONTENT, DOUBLED, EVENT, STATUS,
+	BEGUN,
+};
 enum { DONE = 1, STOPPED, MISSING, OVERWRITTEN, UNSENT };
 
 #define LOOK_US		2000u		/* who watches does not take the processor */
 #define PATIENCE_NS	30000000000ull	/* without an event */
-#define COMPILE_NS	600000000000ull	/* until a shader runs: a program that stands for a GPU compiles it */
+#define COMPILE_NS	600000000000ull	/* until a shader runs: it may be compiled slowly */
 #define DRIVES		2u
 
 /* of a ring; of a DTP */
@@ -54,22 +56,28 @@ struct config {
 	struct outcome outcome[DRIVES];
 };
 
-enum { OPT_BUFFER = OPT_OWN, OPT_GPU, OPT_WINDOW, OPT_RING, OPT_QUEUE, OPT_SIZE, OPT_DEADLINE,
-       OPT_STALE, OPT_TAIL, OPT_VERDICTS };
+enum {
+	OPT_BUFFER = OPT_OWN, OPT_GPU, OPT_WINDOW, OPT_RING, OPT_QUEUE, OPT_SIZE, OPT_DEADLINE,
+	OPT_STALE, OPT_TAIL, OPT_VERDICTS,
+};
 
 static const struct argp_option options[] = {
 	OPTION_FPGA("a bound function with a ring that nobody uses"),
-	{ "events", 'e', "N", 0, "events of a loop, two for each datagram, or stacks (default: 100000)", 0 },
+	{ "events", 'e', "N", 0,
+	  "events of a loop, two for each datagram, or stacks (default: 100000)", 0 },
 	{ "gpu", OPT_GPU, "NAME", 0,
 	  "let a shader of this GPU drive the board as well: vulkan, or vulkan:N", 0 },
-	{ "buffer", OPT_BUFFER, "NAME", 0, "have the ring in this buffer (default: one of its own)", 0 },
-	{ "window", OPT_WINDOW, "N", 0, "datagrams under way at once (default: 4), or stacks (1)", 0 },
+	{ "buffer", OPT_BUFFER, "NAME", 0,
+	  "have the ring in this buffer (default: one of its own)", 0 },
+	{ "window", OPT_WINDOW, "N", 0,
+	  "datagrams under way at once (default: 4), or stacks (1)", 0 },
 	{ "ring", OPT_RING, "N", 0, "descriptors, a power of two (default: 64)", 0 },
 	{ "queue", OPT_QUEUE, "N", 0, "events of the queue, a power of two (default: 256)", 0 },
 	{ "size", OPT_SIZE, "BYTES", 0, "of a datagram, a multiple of 4 (default: 256)", 0 },
 	{ "deadline", OPT_DEADLINE, "US", 0,
 	  "of an answer; what is late is counted, 0: nothing is (default: 1000)", 0 },
-	{ "stale", OPT_STALE, "N", 0, "forget to write descriptor N, and see that the board tells", 0 },
+	{ "stale", OPT_STALE, "N", 0,
+	  "forget to write descriptor N, and see that the board tells", 0 },
 	{ "overrun", OPT_TAIL, "N", 0,
 	  "ring for more descriptors than there are from number N on, and see the ring end", 0 },
 	{ "verdicts", OPT_VERDICTS, NULL, 0,
@@ -246,8 +254,9 @@ static void judge_verdicts(const struct loop *l, struct outcome *o)
 
 	if (b->successes + b->failures + b->unjudged != all ||
 	    (l->plan.window == 1 && (b->unjudged || b->failures != bad)))
-		because(o->why, 0, "of %" PRIu32 " verdicts, %" PRIu32 " of them failures, the board has counted %" PRIu64 " and %" PRIu64 ", and missed %" PRIu64,
-			all, bad, b->successes + b->failures, b->failures, b->unjudged);
+		because(o->why, 0, "of %" PRIu32 " verdicts, %" PRIu32
+			" of them failures, the board has counted %" PRIu64 " and %" PRIu64
+			", and missed %" PRIu64, all, bad, b->successes + b->failures, b->failures, b->unjudged);
 }
 
 /* What was told against what the board has counted, and what was asked for. */
@@ -257,7 +266,8 @@ static void judge(const struct config *c, struct outcome *o)
 	const struct counters *b = &o->board;
 
 	if (t[END] == MISSING)
-		because(o->why, 0, "event %" PRIu32 " is missing: the one behind it came", t[EVENT]);
+		because(o->why, 0, "event %" PRIu32 " is missing: the one behind it came",
+			t[EVENT]);
 	else if (t[END] == OVERWRITTEN)
 		because(o->why, 0, "event %" PRIu32 " was overwritten before it was consumed",
 			t[EVENT]);
@@ -265,11 +275,12 @@ static void judge(const struct config *c, struct outcome *o)
 		because(o->why, 0, "the board could not send: event %" PRIu32 ", status %#" PRIx32,
 			t[EVENT], t[STATUS]);
 	else if (t[CONTENT] || t[DOUBLED] || o->missing || (t[DISORDER] && !stale))
-		because(o->why, 0, "%" PRIu32 " datagrams differ, %" PRIu32 " came twice, %" PRIu64 " never, %" PRIu32 " out of turn",
-			t[CONTENT], t[DOUBLED], o->missing, t[DISORDER]);
+		because(o->why, 0, "%" PRIu32 " datagrams differ, %" PRIu32 " came twice, %" PRIu64
+			" never, %" PRIu32 " out of turn", t[CONTENT], t[DOUBLED], o->missing, t[DISORDER]);
 	else if (b->sent != t[RECEIVED] || b->received != t[RECEIVED] || b->events != t[EVENTS] ||
 		 b->late != t[LATE] || b->errors != t[STALE] || b->lost)
-		because(o->why, 0, "the board counts otherwise: sent %" PRIu64 ", received %" PRIu64 ", events %" PRIu64 ", late %" PRIu64 ", lost %" PRIu64 ", errors %" PRIu64,
+		because(o->why, 0, "the board counts otherwise: sent %" PRIu64 ", received %" PRIu64
+			", events %" PRIu64 ", late %" PRIu64 ", lost %" PRIu64 ", errors %" PRIu64,
 			b->sent, b->received, b->events, b->late, b->lost, b->errors);
 	else if (t[STALE] != stale)
 		because(o->why, 0, "%" PRIu32 " descriptors were stale, and %" PRIu32 " should be",
@@ -283,8 +294,8 @@ static void take_samples(const struct loop *l, struct outcome *o)
 	for (uint32_t i = 0; i < l->plan.total; i++) {
 		o->missing += !l->word[l->plan.came + i];
 		if (i >= l->plan.window && rate)
-			samples_add(&o->answer, l->word[l->plan.answers + i] * UINT64_C(1000000000) /
-				    rate);
+			samples_add(&o->answer,
+				    l->word[l->plan.answers + i] * UINT64_C(1000000000) / rate);
 	}
 	samples_sort(&o->answer);
 }
@@ -483,8 +494,8 @@ int cmd_loop(int argc, char **argv)
 {
 	struct report report = { .repeat = 1, .iommu = -1 };
 	struct config c = {
-		.settings.report = &report, .kind = &loop_ring, .events = 100000, .ring = 64, .queue = 256,
-		.bytes = 256, .deadline_us = 1000, .stale = LOOP_NEVER, .tail = LOOP_NEVER,
+		.settings.report = &report, .kind = &loop_ring, .events = 100000, .ring = 64,
+		.queue = 256, .bytes = 256, .deadline_us = 1000, .stale = LOOP_NEVER, .tail = LOOP_NEVER,
 	};
 	bool bad = false;
 
