@@ -125,7 +125,7 @@ boards() {
 	ok $? "tests find images for a board that moves pages"
 	all "a board that moves its memory as one page" --memory 4K --align 4096
 	all "a board without features" --without lock --without freerun --without flush \
-		--without group --without drop --without meta
+		--without group --without drop --without meta --without verdict
 
 	all "an aligned board" --memory 16M --dtps 4 --vectors 4 --align 64
 	program=rashpa-fpga-second
