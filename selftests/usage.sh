@@ -80,6 +80,7 @@ refuses "phase.*3" remu --buffer here --fpga 77 --sampling 3,3
 refuses "unknown command.*nosuch" rashpa-bench nosuch
 refuses "--fpga is missing" rashpa-bench loop
 refuses "window 8: there are 4 descriptors" rashpa-bench loop --fpga fpga77 --window 8 --ring 4
+refuses "neither --buffer nor --gpu" rashpa-bench loop --fpga fpga77 --memory vulkan --gpu vulkan
 refuses "\"12\" is not a power of two" rashpa-bench loop --fpga fpga77 --queue 12
 refuses "\"6\" is not a multiple of 4" rashpa-bench loop --fpga fpga77 --size 6
 refuses "3M.*multiple of 2M" rashpa-bench memory --sizes 3M

@@ -98,6 +98,13 @@ start generate:7 --images 10 --bunch 2 --slots 4 --payload gpu
 both 0 "the next receiver, stacks of two"
 is "has all" "$(stat -c %s "$work/all")" $((10 * float))
 
+# --- a ring in memory of the GPU: descriptors, events and payload go over the BAR
+rashpa-bench loop --fpga "fpga$fpga" --memory vulkan --events 4000 --json="$work/loop.json" >"$work/out" 2>&1
+is "a ring in memory of the GPU" $? 0 || sed 's/^/# /' "$work/out"
+is "each event and datagram came once" \
+	"$(jq -c '.rows[0] | [.events, .datagrams, .missing, .doubled, .differ, .out_of_turn, .board.lost]' "$work/loop.json")" \
+	"[4000,2000,0,0,0,0,0]"
+
 # --- what the engine cannot take
 on_gpu '{}' 4M --timeout 20
 start generate:4 --images 40 --bunch 1 --slots 5 --payload gpu --timeout 20

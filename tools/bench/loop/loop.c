@@ -51,14 +51,14 @@ struct outcome {
 struct config {
 	struct settings settings;
 	const struct loop_kind *kind;
-	const char *buffer, *gpu;
+	const char *buffer, *gpu, *memory;
 	uint32_t events, window, ring, queue, bytes, deadline_us, stale, tail;
 	struct outcome outcome[DRIVES];
 };
 
 enum {
 	OPT_BUFFER = OPT_OWN, OPT_GPU, OPT_WINDOW, OPT_RING, OPT_QUEUE, OPT_SIZE, OPT_DEADLINE,
-	OPT_STALE, OPT_TAIL, OPT_VERDICTS,
+	OPT_STALE, OPT_TAIL, OPT_VERDICTS, OPT_MEMORY,
 };
 
 static const struct argp_option options[] = {
@@ -69,6 +69,8 @@ static const struct argp_option options[] = {
 	  "let a shader of this GPU drive the board as well: vulkan, or vulkan:N", 0 },
 	{ "buffer", OPT_BUFFER, "NAME", 0,
 	  "have the ring in this buffer (default: one of its own)", 0 },
+	{ "memory", OPT_MEMORY, "NAME", 0,
+	  "have the ring in memory of this GPU, as --gpu has it, and this machine drive", 0 },
 	{ "window", OPT_WINDOW, "N", 0,
 	  "datagrams under way at once (default: 4), or stacks (1)", 0 },
 	{ "ring", OPT_RING, "N", 0, "descriptors, a power of two (default: 64)", 0 },
@@ -104,6 +106,9 @@ static error_t parse_own(struct config *c, int key, char *arg, struct argp_state
 		break;
 	case OPT_GPU:
 		c->gpu = arg;
+		break;
+	case OPT_MEMORY:
+		c->memory = arg;
 		break;
 	case OPT_BUFFER:
 		c->buffer = arg;
@@ -146,6 +151,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 	if (key == ARGP_KEY_END) {
 		settings_need_device(&c->settings, state);
+		if (c->memory && (c->gpu || c->buffer))
+			argp_error(state, "--memory: it is the GPU's, so give neither --buffer nor --gpu, which takes memory of the host");
 		/* one stack under way has each verdict seen */
 		if (!c->window)
 			c->window = c->kind == &loop_ring ? 4 : 1;
@@ -352,6 +359,7 @@ static int drive_once(const struct config *c, struct loop_drive *d, struct outco
 
 	l.kind = c->kind;
 	l.deadline_us = c->deadline_us;
+	l.gpu_name = c->memory;
 	l.plan = (struct loop_plan) {
 		.descriptors_log2 = log2_of(c->ring), .events_log2 = log2_of(c->queue),
 		.slot_log2 = slot_log2(c->bytes / 4), .words = c->bytes / 4,
@@ -476,6 +484,7 @@ static int write_json(const struct config *c)
 	struct json_object *o = report_json_head(c->settings.report, "loop");
 	struct json_object *rows = json_object_new_array();
 
+	put_text(o, "memory", c->memory ? c->memory : "host");
 	put_u64(o, "deadline_us", c->deadline_us);
 	put_u64(o, "window", c->window);
 	put_u64(o, "ring", c->ring);

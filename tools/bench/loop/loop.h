@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "fpga.h"
+#include "rashpa-gpu.h"
 
 /* What a drive is to do, as loop.comp has it, but for judges: places are words of the memory. */
 struct loop_plan {
@@ -43,6 +44,9 @@ struct loop {
 	uint32_t deadline_us;
 	struct view doorbells, bounds;
 	int dmabuf, map;
+	const char *gpu_name;		/* whose memory it is; NULL: the host's */
+	struct rashpa_gpu *gpu;
+	struct rashpa_gpu_memory *memory;
 	volatile uint32_t *word;
 	uint64_t length;
 	uint32_t entries;
@@ -55,7 +59,7 @@ struct loop {
 
 /* --- memory.c: all return 0, or -1 with the reason in why[WHY_SIZE] --- */
 
-/* @buffer: its name; NULL: one of our own. Kind, logs, words, total and window are set. */
+/* @buffer: its name; NULL: one of our own, or the GPU's. Kind, logs, words, total and window are set. */
 int loop_open(struct loop *loop, const char *device, const char *buffer, char *why);
 void loop_close(struct loop *loop);
 int loop_start(struct loop *loop, char *why);

@@ -49,10 +49,22 @@ static int named_buffer(struct loop *l, const char *name, char *why)
 	return 0;
 }
 
-static int open_memory(struct loop *l, const char *buffer, char *why)
+/* Memory behind the GPU's BAR, which we reach as well. */
+static int gpu_memory(struct loop *l, struct rashpa_map_make *map, char *why)
 {
-	struct rashpa_map_make map = { .direction = RASHPA_BIDIRECTIONAL };
-	struct rashpa_program program = { .window = -1 };
+	if (rashpa_gpu_open(l->gpu_name, &l->gpu) ||
+	    rashpa_gpu_alloc(l->gpu, l->length, &l->memory))
+		return because(why, -1, "%s", rashpa_reason());
+	l->word = rashpa_gpu_base(l->memory);
+	if (!l->word)
+		return because(why, -1, "%s: no processor reaches its memory, and one is to drive",
+			       l->gpu_name);
+	l->map = rashpa_gpu_map(l->fpga.device, l->memory, map);
+	return l->map < 0 ? because(why, -1, "%s", rashpa_reason()) : 0;
+}
+
+static int host_memory(struct loop *l, const char *buffer, struct rashpa_map_make *map, char *why)
+{
 	void *base;
 
 	if (buffer ? named_buffer(l, buffer, why) : new_buffer(l, why))
@@ -61,10 +73,20 @@ static int open_memory(struct loop *l, const char *buffer, char *why)
 	if (base == MAP_FAILED)
 		return because(why, -1, "mmap of a buffer: %s", strerror(errno));
 	l->word = base;
-	map.fd = l->dmabuf;
-	l->map = rashpa_device_map(l->fpga.device, &map);
+	map->fd = l->dmabuf;
+	l->map = rashpa_device_map(l->fpga.device, map);
+	return l->map < 0 ? because(why, -1, "%s", rashpa_reason()) : 0;
+}
+
+static int open_memory(struct loop *l, const char *buffer, char *why)
+{
+	struct rashpa_map_make map = { .direction = RASHPA_BIDIRECTIONAL };
+	struct rashpa_program program = { .window = -1 };
+
+	if (l->gpu_name ? gpu_memory(l, &map, why) : host_memory(l, buffer, &map, why))
+		return -1;
 	/* the driver writes the table: a ring names entries, and never an address */
-	if (l->map < 0 || rashpa_map_program(l->map, &program))
+	if (rashpa_map_program(l->map, &program))
 		return because(why, -1, "%s", rashpa_reason());
 	l->entries = map.out_segments;
 	return 0;
@@ -98,10 +120,12 @@ void loop_close(struct loop *l)
 	/* the map ends all DMA: so it goes before the memory */
 	if (l->map >= 0)
 		close(l->map);
-	if (l->word)
+	if (l->word && !l->memory)
 		munmap((void *)(uintptr_t)l->word, l->length);
 	if (l->dmabuf >= 0)
 		close(l->dmabuf);
+	rashpa_gpu_free(l->memory);
+	rashpa_gpu_close(l->gpu);
 	view_close(&l->bounds);
 	view_close(&l->doorbells);
 	fpga_close(&l->fpga);
