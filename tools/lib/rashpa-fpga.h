@@ -223,7 +223,7 @@
 #define RFPGA_RING_C_RECEIVED	0x70	/* ro, 64 bit: datagrams received */
 #define RFPGA_RING_C_HELD	0x78	/* ro, 64 bit: what had to wait for room in the queue */
 #define RFPGA_RING_C_LATE	0x80	/* ro, 64 bit: answers behind their deadline */
-#define RFPGA_RING_C_LOST	0x88	/* ro, 64 bit: datagrams that came while the FIFO was full */
+#define RFPGA_RING_C_LOST	0x88	/* ro, 64 bit: datagrams that the FIFO had no room for */
 #define RFPGA_RING_C_ERRORS	0x90	/* ro, 64 bit: descriptors that were not sent */
 #define RFPGA_RING_C_BYTES	0x98	/* ro, 64 bit: payload sent */
 #define RFPGA_RING_FAULT_CAUSE	0xa0	/* ro: RFPGA_FAULT_* */
@@ -252,7 +252,7 @@
 /* An event: one write of 32 bytes, in which GENERATION becomes visible last. */
 #define RFPGA_EVENT_SIZE	32
 #define RFPGA_EVENT_CONTEXT	0x00	/* 64 bit: of the descriptor; or number of the datagram */
-#define RFPGA_EVENT_OFFSET	0x08	/* 32 bit: number of the descriptor; or bytes behind RECEIVE */
+#define RFPGA_EVENT_OFFSET	0x08	/* 32 bit: number of the descriptor; bytes behind RECEIVE */
 #define RFPGA_EVENT_LENGTH	0x0c	/* 32 bit: bytes of payload */
 #define RFPGA_EVENT_KIND	0x10	/* 32 bit: 15-0 which, 31-16 RFPGA_EVENT_* */
 #define   RFPGA_EVENT_RECEIVED	1
@@ -408,8 +408,8 @@
 
 /*
  * How processing of a stack has ended, in the doorbell page of its DTP: number of the stack, modulo
- * 2^30; above that RFPGA_VERDICT_*; above that RFPGA_DTP_RUN, without which it does not count. So one
- * store of 32 bits is enough once the upper word is there, as START leaves it.
+ * 2^30; above that RFPGA_VERDICT_*; above that RFPGA_DTP_RUN, without which it does not count. So
+ * one store of 32 bits is enough once the upper word is there, as START leaves it.
  */
 #define RFPGA_DB_VERDICT	0x08	/* rw, 64 bit */
 #define   RFPGA_VERDICT_SUCCESS	1

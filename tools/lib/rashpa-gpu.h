@@ -117,8 +117,8 @@ int rashpa_gpu_import(struct rashpa_gpu *gpu, int dmabuf, struct rashpa_gpu_memo
  * @length: bytes, a multiple of the page size
  * @memory: becomes the handle; rashpa_gpu_free() it. It has no dma-buf
  *
- * Return: 0 or a negative errno: -EOPNOTSUPP (it takes none), -EINVAL (that is none that it takes, or
- * more than one buffer has), -ENOMEM (or the GPU does not take this one), -EIO.
+ * Return: 0 or a negative errno: -EOPNOTSUPP (it takes none), -EINVAL (that is none that it takes,
+ * or more than one buffer has), -ENOMEM (or the GPU does not take this one), -EIO.
  */
 int rashpa_gpu_import_host(struct rashpa_gpu *gpu, void *address, uint64_t length,
 			   struct rashpa_gpu_memory **memory);

@@ -10,8 +10,8 @@
  *		     that tick
  *
  * those of source.c, what a detector does not deliver, of slow.c, what a sensor reads, and of
- * ring.c, what rings get wrong; those of fault.c, which the whole board does wrong, and those of misbehave.c, which get a stack and
- * its event wrong.
+ * ring.c, what rings get wrong; those of fault.c, which the whole board does wrong, and those of
+ * misbehave.c, which get a stack and its event wrong.
  */
 #include "fpga.h"
 

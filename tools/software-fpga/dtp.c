@@ -1063,8 +1063,8 @@ void engine_start_group(struct fpga *fpga, uint32_t members)
 }
 
 /*
- * One request to stop all DTPs of the mask; UINT32_MAX: rings as well. Does not wait for the one in work, and is counted
- * when it is taken.
+ * One request to stop all DTPs of the mask; UINT32_MAX: rings as well. Does not wait for the one in
+ * work, and is counted when it is taken.
  */
 void engine_stop(struct fpga *fpga, uint32_t mask)
 {

@@ -30,7 +30,7 @@
 #include "table.h"
 
 #define FPGA_SOURCES_MAX	4
-#define FPGA_FIFO		16	/* images of a live source that a DTP keeps; datagrams of a ring */
+#define FPGA_FIFO		16	/* images that a DTP keeps of a live source; datagrams */
 #define FPGA_UNITS_MAX		4
 #define FPGA_UNITS		0x5000u		/* where they are, BAR 0 */
 #define FPGA_RINGS_MAX		BUS_RINGS_MAX

@@ -8,8 +8,9 @@
 #include "fpga.h"
 #include "log.h"
 
-enum { OPT_INTX = 256, OPT_WITHOUT, OPT_LIVE, OPT_ALIGN, OPT_PROCESSING,
-       OPT_RINGS, OPT_WIRE };
+enum {
+	OPT_INTX = 256, OPT_WITHOUT, OPT_LIVE, OPT_ALIGN, OPT_PROCESSING, OPT_RINGS, OPT_WIRE,
+};
 
 static struct fpga fpga = { .features = FPGA_FEATURES, .sources = 1 };
 static uint32_t units = UINT32_MAX, rings = UINT32_MAX;	/* not said */
@@ -119,7 +120,8 @@ int main(int argc, char **argv)
 	fpga.rings = rings != UINT32_MAX ? rings : fpga.dtps + fpga.units < RFPGA_DTPS_MAX;
 	if (fpga.dtps + fpga.units + fpga.rings > RFPGA_BAR_DOORBELL_SIZE / RFPGA_DOORBELL_PAGE) {
 		log_msg("cannot start: %u DTPs, %u processing units and %u rings have more than %u "
-			"doorbells", fpga.dtps, fpga.units, fpga.rings, RFPGA_BAR_DOORBELL_SIZE / RFPGA_DOORBELL_PAGE);
+			"doorbells", fpga.dtps, fpga.units, fpga.rings,
+			RFPGA_BAR_DOORBELL_SIZE / RFPGA_DOORBELL_PAGE);
 		return EXIT_FAILURE;
 	}
 	fpga.entries = options.entries;

@@ -24,6 +24,7 @@ enum {
 	STOP, END, RECEIVED, SENT, EVENTS, STALE, LATE, DISORDER, CONTENT, DOUBLED, EVENT, STATUS,
 	BEGUN,
 };
+
 enum { DONE = 1, STOPPED, MISSING, OVERWRITTEN, UNSENT };
 
 #define LOOK_US		2000u		/* who watches does not take the processor */
@@ -263,7 +264,8 @@ static void judge_verdicts(const struct loop *l, struct outcome *o)
 	    (l->plan.window == 1 && (b->unjudged || b->failures != bad)))
 		because(o->why, 0, "of %" PRIu32 " verdicts, %" PRIu32
 			" of them failures, the board has counted %" PRIu64 " and %" PRIu64
-			", and missed %" PRIu64, all, bad, b->successes + b->failures, b->failures, b->unjudged);
+			", and missed %" PRIu64, all, bad, b->successes + b->failures, b->failures,
+			b->unjudged);
 }
 
 /* What was told against what the board has counted, and what was asked for. */
@@ -283,7 +285,8 @@ static void judge(const struct config *c, struct outcome *o)
 			t[EVENT], t[STATUS]);
 	else if (t[CONTENT] || t[DOUBLED] || o->missing || (t[DISORDER] && !stale))
 		because(o->why, 0, "%" PRIu32 " datagrams differ, %" PRIu32 " came twice, %" PRIu64
-			" never, %" PRIu32 " out of turn", t[CONTENT], t[DOUBLED], o->missing, t[DISORDER]);
+			" never, %" PRIu32 " out of turn", t[CONTENT], t[DOUBLED], o->missing,
+			t[DISORDER]);
 	else if (b->sent != t[RECEIVED] || b->received != t[RECEIVED] || b->events != t[EVENTS] ||
 		 b->late != t[LATE] || b->errors != t[STALE] || b->lost)
 		because(o->why, 0, "the board counts otherwise: sent %" PRIu64 ", received %" PRIu64
@@ -504,7 +507,8 @@ int cmd_loop(int argc, char **argv)
 	struct report report = { .repeat = 1, .iommu = -1 };
 	struct config c = {
 		.settings.report = &report, .kind = &loop_ring, .events = 100000, .ring = 64,
-		.queue = 256, .bytes = 256, .deadline_us = 1000, .stale = LOOP_NEVER, .tail = LOOP_NEVER,
+		.queue = 256, .bytes = 256, .deadline_us = 1000, .stale = LOOP_NEVER,
+		.tail = LOOP_NEVER,
 	};
 	bool bad = false;
 

@@ -59,7 +59,10 @@ struct loop {
 
 /* --- memory.c: all return 0, or -1 with the reason in why[WHY_SIZE] --- */
 
-/* @buffer: its name; NULL: one of our own, or the GPU's. Kind, logs, words, total and window are set. */
+/*
+ * @buffer: its name; NULL: one of our own, or the GPU's. Kind, logs, words, total and window are
+ * set.
+ */
 int loop_open(struct loop *loop, const char *device, const char *buffer, char *why);
 void loop_close(struct loop *loop);
 int loop_start(struct loop *loop, char *why);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The wire of rings: UDP. What a ring that is told to misbehave does is seen by conformance tests. */
+/* The wire of rings: UDP. What rings do that misbehave, conformance tests see. */
 #include "selftest.h"
 
 #include <arpa/inet.h>
