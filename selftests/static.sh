@@ -147,7 +147,7 @@ run_analyzer() {
 	for file in tools/processing/*.comp; do
 		shaders+=("$processing/$(basename "$file" .comp).spv.h")
 	done
-	make -s -C tools O="${romulu%/obj/*}" "$romulu/xdp.skel.h" "${shaders[@]}" || return
+	make -s -C tools O="${romulu%/obj/*}" "$romulu/xdp.skel.h" "$processing/cuda-kernels.h" "${shaders[@]}" || return
 	flags=$(pkg-config --cflags mpi-c pmix gnutls hdf5 hwloc json-c libibverbs libkmod libpci libtiff-4 libudev libxml-2.0 libzmq libzstd ncursesw) || return
 	# shellcheck disable=SC2086 # flags
 	find tools -name '*.c' ! -name '*.bpf.c' ! -name selftest.c ! -name wire-selftest.c ! -path 'tools/software-fpga/selftest/*' | sort |
@@ -182,7 +182,7 @@ run_arithmetic() {
 	done < <(sed -nE 's/^RPU_FUNCTION [a-z_]+ (rpu_[a-z0-9_]+)\(.*/\1/p' "$header")
 	glslangValidator --target-env vulkan1.1 -Itools/processing -o "$out/arithmetic.spv" \
 		selftests/static/arithmetic.comp | grep -v '\.comp$'
-	clang -x cuda --cuda-gpu-arch=sm_70 --cuda-device-only -nocudainc -nocudalib -Wall -Wextra \
+	clang -x cuda --cuda-gpu-arch=sm_80 --cuda-device-only -nocudainc -nocudalib -Wall -Wextra \
 		-Werror -Itools/processing -S -emit-llvm -o "$out/arithmetic.ll" selftests/static/arithmetic.cu
 }
 

@@ -44,6 +44,7 @@ refuses "3-.*is not a list" romulu --buffer here --listen 1 --cpus 3-
 refuses "2,x.*is not a list" remu --transport udp --to a:1 --cpus 2,x
 refuses "processor 1000 is not there" romulu --buffer here --listen 1 --cpus 0,1000
 refuses "vulkan:N" romulu --buffer here --pipeline '{}' --engine vulkan:x
+refuses "cuda:N" romulu --buffer here --pipeline '{}' --engine cuda:1x
 refuses "whose memory" romulu --buffer here --pipeline '{}' --offer gpu
 refuses "\"1Q\" is not a size" romulu --buffer here --pipeline '{}' --engine vulkan --offer gpu:1Q
 refuses "give no size" romulu --buffer here --pipeline '{}' --engine fpga7 --offer board:1M

@@ -4,15 +4,7 @@
  * toolkit's headers have is here for compilers without them, as far as it is needed.
  */
 #ifndef __NVCC__
-#define __host__ __attribute__((host))
-#define __device__ __attribute__((device))
-#define __global__ __attribute__((global))
-#define __forceinline__ inline __attribute__((always_inline))
-#define __CUDACC__ 1
-
-static __host__ __device__ float floor(float x) { return __builtin_floorf(x); }
-static __host__ __device__ float sqrt(float x) { return __builtin_sqrtf(x); }
-static __host__ __device__ float log(float x) { return __builtin_logf(x); }
+#include "cuda-clang.cuh"
 #define THREAD __nvvm_read_ptx_sreg_tid_x()
 #else
 #define THREAD threadIdx.x

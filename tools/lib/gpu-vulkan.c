@@ -601,16 +601,17 @@ static int take_address(struct vulkan *v, struct vulkan_memory *m, void *address
 	return result ? vulkan_fail(v, "memory of this process", result) : 0;
 }
 
-static int vulkan_host(struct rashpa_gpu *gpu, void *address, uint64_t length,
-		       struct rashpa_gpu_memory **memory)
+static int vulkan_register(struct rashpa_gpu *gpu, void *base, uint64_t length, uint32_t flags,
+			   struct rashpa_gpu_memory **memory)
 {
 	struct vulkan_memory *m = calloc(1, sizeof(*m));
 	int error;
 
+	(void)flags;	/* windows as well, where the driver looks at nothing but addresses */
 	if (!m)
 		return fail(ENOMEM, "no memory for a GPU's memory");
-	m->memory = (struct rashpa_gpu_memory) { .gpu = gpu, .dmabuf = -1, .base = address };
-	error = take_address((struct vulkan *)gpu, m, address, length);
+	m->memory = (struct rashpa_gpu_memory) { .gpu = gpu, .dmabuf = -1, .base = base };
+	error = take_address((struct vulkan *)gpu, m, base, length);
 	if (error)
 		vulkan_free(&m->memory);
 	else
@@ -620,7 +621,7 @@ static int vulkan_host(struct rashpa_gpu *gpu, void *address, uint64_t length,
 
 const struct gpu_way gpu_vulkan = {
 	.name = "vulkan", .open = vulkan_open, .close = vulkan_close, .memory = vulkan_memory,
-	.host = vulkan_host, .free = vulkan_free,
+	.register_host = vulkan_register, .free = vulkan_free,
 };
 
 /* --- for programs with shaders --- */

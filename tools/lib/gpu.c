@@ -34,7 +34,7 @@ uint64_t rashpa_gpu_vulkan_buffer(const struct rashpa_gpu_memory *memory)
 }
 #endif
 
-static const struct gpu_way * const ways[] = { &gpu_vulkan };
+static const struct gpu_way * const ways[] = { &gpu_vulkan, &gpu_cuda };
 
 /* The number behind "name:", 0 without one; -1: it is another name. */
 static int number_of(const char *text, const char *name)
@@ -62,7 +62,7 @@ int rashpa_gpu_open(const char *name, struct rashpa_gpu **gpu)
 		if (number >= 0)
 			return ways[i]->open(number, gpu);
 	}
-	return fail(EINVAL, "\"%s\" is no GPU: there are vulkan, and vulkan:N for number N from 0 on",
+	return fail(EINVAL, "\"%s\" is no GPU: there are vulkan and cuda, and vulkan:N for number N from 0 on",
 		    name);
 }
 
@@ -116,21 +116,37 @@ int rashpa_gpu_import(struct rashpa_gpu *gpu, int dmabuf, struct rashpa_gpu_memo
 	return make(gpu, dmabuf, end, memory);
 }
 
-int rashpa_gpu_import_host(struct rashpa_gpu *gpu, void *address, uint64_t length,
-			   struct rashpa_gpu_memory **memory)
+/* Its pages are in this process's tables: a driver may look there once, and wait for none. */
+static void fault_in(const volatile uint8_t *base, uint64_t length)
+{
+	const uint64_t page = sysconf(_SC_PAGESIZE);
+
+	for (uint64_t at = 0; at < length; at += page)
+		(void)*(const volatile uint32_t *)(base + at);
+}
+
+int rashpa_gpu_register(struct rashpa_gpu *gpu, void *base, uint64_t length, uint32_t flags,
+			struct rashpa_gpu_memory **memory)
 {
 	const uint64_t page = sysconf(_SC_PAGESIZE);
 	int error;
 
 	*memory = NULL;
+	if (flags & ~(RASHPA_GPU_WINDOW | RASHPA_GPU_READ_ONLY))
+		return fail(EINVAL, "%s: flags %#" PRIx32 " of memory of the host",
+			    gpu->info.name, flags);
+	if (!base || !length || (uintptr_t)base % page || length % page)
+		return fail(EINVAL, "%s: memory of the host is whole pages of %" PRIu64 " bytes, not %" PRIu64
+			    " bytes at %p", gpu->info.name, page, length, base);
 	if (!(gpu->info.flags & RASHPA_GPU_HOST))
-		return fail(EOPNOTSUPP, "%s: its driver (%s) takes no memory of this process",
+		return fail(EOPNOTSUPP, "%s: its driver (%s) takes no memory of the host",
 			    gpu->info.name, gpu->info.driver);
-	if (!address || (uintptr_t)address % page || length % page)
-		return fail(EINVAL, "%s: memory of this process begins and ends with a page of %"
-			    PRIu64 " bytes", gpu->info.name, page);
 	error = check_length(gpu, length);
-	return error ? error : gpu->way->host(gpu, address, length, memory);
+	if (error)
+		return error;
+	if (flags & RASHPA_GPU_WINDOW)
+		fault_in(base, length);
+	return gpu->way->register_host(gpu, base, length, flags, memory);
 }
 
 void rashpa_gpu_free(struct rashpa_gpu_memory *memory)
@@ -152,8 +168,16 @@ void *rashpa_gpu_base(const struct rashpa_gpu_memory *memory)
 	return memory->base;
 }
 
+uint64_t rashpa_gpu_address(const struct rashpa_gpu_memory *memory)
+{
+	return memory->address;
+}
+
 int rashpa_gpu_map(int device, const struct rashpa_gpu_memory *memory, struct rashpa_map_make *map)
 {
+	if (memory->dmabuf < 0)
+		return fail(EINVAL, "%s: memory of the host: map its own dma-buf",
+			    memory->gpu->info.name);
 	map->fd = memory->dmabuf;
 	map->head.flags |= RASHPA_MAP_DEVICE;
 	return rashpa_device_map(device, map);

@@ -3,6 +3,9 @@
 #ifndef GPU_H
 #define GPU_H
 
+#include <stdbool.h>
+#include <stddef.h>
+
 #include "rashpa-gpu.h"
 
 /* One way to GPUs; what begins with one of these is its own. */
@@ -13,8 +16,9 @@ struct gpu_way {
 	/* @dmabuf -1: new memory; the struct is filled in but for what gpu.c does */
 	int (*memory)(struct rashpa_gpu *gpu, int dmabuf, uint64_t length,
 		      struct rashpa_gpu_memory **memory);
-	int (*host)(struct rashpa_gpu *gpu, void *address, uint64_t length,
-		    struct rashpa_gpu_memory **memory);
+	/* memory of the host, for a GPU that has RASHPA_GPU_HOST */
+	int (*register_host)(struct rashpa_gpu *gpu, void *base, uint64_t length, uint32_t flags,
+			     struct rashpa_gpu_memory **memory);
 	void (*free)(struct rashpa_gpu_memory *memory);
 };
 
@@ -26,10 +30,20 @@ struct rashpa_gpu {
 
 struct rashpa_gpu_memory {
 	struct rashpa_gpu *gpu;
-	int dmabuf;
+	int dmabuf;			/* -1: memory of the host */
 	void *base;
+	uint64_t address;		/* of the GPU; 0: it has no such addresses */
 };
 
-extern const struct gpu_way gpu_vulkan;
+extern const struct gpu_way gpu_vulkan, gpu_cuda;
+
+/* A function of a library, and where its pointer is. */
+struct library_function {
+	const char *name;
+	size_t at;
+};
+
+/* All of them, from @to on: false if there is one that the library lacks. */
+bool library_load(void *library, void *to, const struct library_function *f, size_t count);
 
 #endif /* GPU_H */

@@ -31,8 +31,17 @@ extern "C" {
 #define RASHPA_GPU_IMPORTS	(1u << 1)
 /** RASHPA_GPU_SOFTWARE - it is a program on this machine's processors, with their memory */
 #define RASHPA_GPU_SOFTWARE	(1u << 2)
-/** RASHPA_GPU_HOST - it can use memory of this process, by its address */
+/** RASHPA_GPU_HOST - it can use memory of the host: rashpa_gpu_register() */
 #define RASHPA_GPU_HOST		(1u << 3)
+
+/* What memory of the host is, for rashpa_gpu_register(). */
+/**
+ * RASHPA_GPU_WINDOW - a window of a board, and no memory: registers, doorbells. Each page is read
+ * once, since NVIDIA's driver takes what the process's page tables have, and waits for nothing
+ */
+#define RASHPA_GPU_WINDOW	(1u << 0)
+/** RASHPA_GPU_READ_ONLY - the GPU does not write there */
+#define RASHPA_GPU_READ_ONLY	(1u << 1)
 
 /** RASHPA_GPU_NOWHERE - the PCI address is not known */
 #define RASHPA_GPU_NOWHERE	UINT64_MAX
@@ -61,9 +70,11 @@ struct rashpa_gpu_info {
 /**
  * rashpa_gpu_open() - open a GPU
  * @name: "vulkan", the best one that Vulkan has: one of its own before one of the processor, and
- *	one of the processor before a program; or "vulkan:N", number N from 0 on in that order
+ *	one of the processor before a program; or "vulkan:N", number N from 0 on in that order;
+ *	"cuda" or "cuda:N": of NVIDIA, as CUDA counts them
  * @gpu: becomes the handle; rashpa_gpu_close() it
  *
+ * CUDA's context is the primary one of the GPU, which a program's own CUDA has as well.
  * Vulkan has other settings in the environment: VK_DRIVER_FILES names the drivers that count.
  *
  * Return: 0 or a negative errno: -EINVAL (no such name), -EOPNOTSUPP (the library was built
@@ -110,18 +121,23 @@ int rashpa_gpu_alloc(struct rashpa_gpu *gpu, uint64_t length, struct rashpa_gpu_
 int rashpa_gpu_import(struct rashpa_gpu *gpu, int dmabuf, struct rashpa_gpu_memory **memory);
 
 /**
- * rashpa_gpu_import_host() - let a GPU use memory of this process
+ * rashpa_gpu_register() - let a GPU use memory of the host
  * @gpu: the handle
- * @address: where it is mapped, a multiple of the page size; also a window of a function, as the
- *	doorbells that a shader is to ring. It stays mapped until rashpa_gpu_free()
- * @length: bytes, a multiple of the page size
- * @memory: becomes the handle; rashpa_gpu_free() it. It has no dma-buf
+ * @base: whole pages, mapped; they stay mapped until rashpa_gpu_free()
+ * @length: bytes, whole pages
+ * @flags: RASHPA_GPU_WINDOW, RASHPA_GPU_READ_ONLY
+ * @memory: becomes the handle; rashpa_gpu_free() it
  *
- * Return: 0 or a negative errno: -EOPNOTSUPP (it takes none), -EINVAL (that is none that it takes,
- * or more than one buffer has), -ENOMEM (or the GPU does not take this one), -EIO.
+ * For buffers and locks that a GPU reads where they are, and for doorbells that it rings. Nobody
+ * else is told where they are: there is no dma-buf of this memory. A GPU goes on using a window
+ * whose board was removed: let go of it when rashpa says so.
+ *
+ * Return: 0 or a negative errno: -EOPNOTSUPP (it takes none, or no windows), -EINVAL (not whole
+ * pages), -EPERM (a window, and its driver wants root: rashpactl doctor tells), -EBUSY (it has it
+ * already), -ENOMEM, -EIO.
  */
-int rashpa_gpu_import_host(struct rashpa_gpu *gpu, void *address, uint64_t length,
-			   struct rashpa_gpu_memory **memory);
+int rashpa_gpu_register(struct rashpa_gpu *gpu, void *base, uint64_t length, uint32_t flags,
+			struct rashpa_gpu_memory **memory);
 
 /**
  * rashpa_gpu_free() - give memory back
@@ -135,7 +151,7 @@ void rashpa_gpu_free(struct rashpa_gpu_memory *memory);
  * rashpa_gpu_dmabuf() - the memory for other drivers
  * @memory: the handle
  *
- * Return: the dma-buf fd, the library's until rashpa_gpu_free(); -1 of memory of this process.
+ * Return: the dma-buf fd, the library's until rashpa_gpu_free(); -1: it is memory of the host.
  */
 int rashpa_gpu_dmabuf(const struct rashpa_gpu_memory *memory);
 
@@ -147,6 +163,14 @@ int rashpa_gpu_dmabuf(const struct rashpa_gpu_memory *memory);
  * GPU's driver (of memory that was imported, rashpa_mmap() the dma-buf).
  */
 void *rashpa_gpu_base(const struct rashpa_gpu_memory *memory);
+
+/**
+ * rashpa_gpu_address() - the memory for kernels
+ * @memory: the handle
+ *
+ * Return: its address there, as CUdeviceptr has it; 0: the GPU has no such addresses (Vulkan).
+ */
+uint64_t rashpa_gpu_address(const struct rashpa_gpu_memory *memory);
 
 /**
  * rashpa_gpu_map() - let a function write into memory of a GPU
@@ -196,6 +220,29 @@ int rashpa_gpu_as_vulkan(const struct rashpa_gpu *gpu, struct rashpa_gpu_vulkan 
  * Return: the VkBuffer, the library's until rashpa_gpu_free().
  */
 uint64_t rashpa_gpu_vulkan_buffer(const struct rashpa_gpu_memory *memory);
+
+/**
+ * struct rashpa_gpu_cuda - a GPU for programs with kernels of their own
+ * @library: of dlopen(): libcuda.so.1
+ * @context: CUcontext, the primary one; it is current in no thread
+ * @device: CUdevice
+ *
+ * All are the library's, until rashpa_gpu_close().
+ */
+struct rashpa_gpu_cuda {
+	void *library;
+	void *context;
+	int device;
+};
+
+/**
+ * rashpa_gpu_as_cuda() - what CUDA calls this GPU
+ * @gpu: the handle
+ * @cuda: filled in
+ *
+ * Return: 0, or -EOPNOTSUPP: it is not CUDA's.
+ */
+int rashpa_gpu_as_cuda(const struct rashpa_gpu *gpu, struct rashpa_gpu_cuda *cuda);
 
 #ifdef __cplusplus
 }

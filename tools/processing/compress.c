@@ -60,7 +60,7 @@ static int compress_begin(struct rashpa_pipeline *p, char *why)
 	if (p->compress.capacity > rpu_pixels(p))
 		p->compress.capacity = rpu_pixels(p);
 	if (p->gpu)
-		return p->gpu->by->begin_compress(p->gpu, p->height, p->compress.capacity, why);
+		return rpu_gpu_begin_compress(p->gpu, p->height, p->compress.capacity, why);
 	p->compress.bench = rpu_bench_new(p->width, p->compress.capacity);
 	return p->compress.bench ? 0 : because(why, -1, "no memory to compress images");
 }
@@ -87,7 +87,7 @@ static int compress_run(struct rashpa_pipeline *p, struct rpu_work *w)
 
 	if (!p->gpu)
 		p->engine->compress(w->image, p->width, p->height, p->compress.threshold, csr);
-	else if (p->gpu->by->compress(p->gpu, p->width, p->height, p->compress.threshold, csr,
+	else if (rpu_gpu_compress(p->gpu, p->width, p->height, p->compress.threshold, csr,
 				      p->why))
 		return -1;
 	stat->bytes_in += rpu_pixels(p) * sizeof(*w->image);

@@ -325,7 +325,7 @@ static int integrate_begin(struct rashpa_pipeline *p, char *why)
 	rpu_view_begin(&g);
 	if (make_matrix(p, &g, why))
 		return -1;
-	return !p->gpu ? 0 : p->gpu->by->begin_integrate(p->gpu, &p->integrate.matrix,
+	return !p->gpu ? 0 : rpu_gpu_begin_integrate(p->gpu, &p->integrate.matrix,
 							 rpu_pixels(p), why);
 }
 
@@ -348,7 +348,7 @@ static int integrate_run(struct rashpa_pipeline *p, struct rpu_work *w)
 
 	if (!p->gpu)
 		p->engine->integrate(m, w->image, w->intensity, w->sigma);
-	else if (p->gpu->by->integrate(p->gpu, m, w->intensity, w->sigma, p->why))
+	else if (rpu_gpu_integrate(p->gpu, m, w->intensity, w->sigma, p->why))
 		return -1;
 	stat->bytes_in += rpu_pixels(p) * sizeof(*w->image);
 	stat->bytes_out += m->bins * (w->sigma ? 2 : 1) * sizeof(*w->intensity);

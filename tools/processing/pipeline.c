@@ -39,10 +39,20 @@ static int no_vulkan(const char *name, struct rpu_gpu **gpu, char *why)
 		       RPU_NO_SHADERS);
 }
 
-const struct rpu_gpu_engine rpu_vulkan = { .name = "vulkan", .open = no_vulkan };
+const struct rpu_gpu_driver rpu_vulkan = { .name = "vulkan", .open = no_vulkan };
 #endif
 
-static const struct rpu_gpu_engine * const gpu_engines[] = { &rpu_vulkan };
+#ifdef RPU_NO_CUDA
+static int no_cuda(const char *name, struct rpu_gpu **gpu, char *why)
+{
+	(void)gpu;
+	return because(why, -1, "engine %s: this program was built without %s", name, RPU_NO_CUDA);
+}
+
+const struct rpu_gpu_driver rpu_cuda = { .name = "cuda", .open = no_cuda };
+#endif
+
+static const struct rpu_gpu_driver * const gpu_drivers[] = { &rpu_vulkan, &rpu_cuda };
 
 void *rpu_memory(size_t n, size_t size)
 {
@@ -141,20 +151,20 @@ int rashpa_pipeline_open(const char *config, const char *engine, char *why,
 		p->engine = &rpu_cpu;
 		strcpy(p->board_name, name);
 	}
-	for (size_t i = 0; i < ARRAY_SIZE(gpu_engines) && strlen(name) < sizeof(p->gpu_name); i++) {
-		const size_t n = strlen(gpu_engines[i]->name);
+	for (size_t i = 0; i < ARRAY_SIZE(gpu_drivers) && strlen(name) < sizeof(p->gpu_name); i++) {
+		const size_t n = strlen(gpu_drivers[i]->name);
 
-		if (strncmp(name, gpu_engines[i]->name, n) || (name[n] && name[n] != ':'))
+		if (strncmp(name, gpu_drivers[i]->name, n) || (name[n] && name[n] != ':'))
 			continue;
 		/* what no GPU does */
 		p->engine = &rpu_cpu;
-		p->gpu_engine = gpu_engines[i];
+		p->gpu_driver = gpu_drivers[i];
 		strcpy(p->gpu_name, name);
 	}
 	if (!p->engine) {
 		free(p);
 		return because(why, -EINVAL,
-			       "\"%s\" is no engine: there are cpu, reference, GPUs as vulkan or vulkan:1, and boards as fpga0",
+			       "\"%s\" is no engine: there are cpu, reference, GPUs as vulkan, vulkan:1 or cuda, and boards as fpga0",
 			       name);
 	}
 	if (!inside)
@@ -177,16 +187,16 @@ int rashpa_pipeline_offer(struct rashpa_pipeline *p, const void **base, uint64_t
 {
 	int fd;
 
-	if (!*p->board_name && !p->gpu_engine)
+	if (!*p->board_name && !p->gpu_driver)
 		return because(why, -EOPNOTSUPP, "engine %s has no memory of its own: use a GPU, as vulkan, or a board, as fpga0",
 			       p->engine->name);
 	if (p->board || p->gpu)
 		return because(why, -EBUSY, "%s: its memory is offered already, or it has begun",
 			       p->gpu ? p->gpu_name : p->board_name);
-	if (p->gpu_engine ? p->gpu_engine->open(p->gpu_name, &p->gpu, why) :
+	if (p->gpu_driver ? p->gpu_driver->open(p->gpu_name, &p->gpu, why) :
 			    rpu_board_open(p->board_name, &p->board, why))
 		return -EIO;
-	fd = p->gpu ? p->gpu->by->offer(p->gpu, base, length, why) :
+	fd = p->gpu ? rpu_gpu_offer(p->gpu, base, length, why) :
 		      rpu_board_offer(p->board, base, length, why);
 	return fd < 0 ? -EIO : fd;
 }
@@ -269,7 +279,7 @@ int rashpa_pipeline_begin(struct rashpa_pipeline *p, const struct rashpa_geometr
 		if (p->used[i] && stages[i]->begin && stages[i]->begin(p, p->refused))
 			return because(why, -EINVAL, "%s", p->refused);
 	}
-	if (p->gpu && p->gpu->by->ready(p->gpu, most_pixels(p), p->refused))
+	if (p->gpu && rpu_gpu_ready(p->gpu, most_pixels(p), p->refused))
 		return because(why, -EINVAL, "%s", p->refused);
 	if (rpu_sinks_open(p, p->refused))
 		return because(why, -EINVAL, "%s", p->refused);
@@ -321,7 +331,7 @@ static int fetch(struct rashpa_pipeline *p, const struct rpu_work *w)
 	if (!p->gpu || p->gpu->here)
 		return 0;
 	p->gpu->here = true;
-	return p->gpu->by->load(p->gpu, pixels, w->image, p->why);
+	return rpu_gpu_load(p->gpu, pixels, w->image, p->why);
 }
 
 /* A stage, with the image where that stage has it. */
@@ -330,7 +340,7 @@ static int run_stage(struct rashpa_pipeline *p, const struct rpu_stage *stage, s
 	int result;
 
 	if (p->gpu && stage->on_gpu && w->image && !p->gpu->there) {
-		if (p->gpu->by->store(p->gpu, rpu_pixels(p), w->image, p->why))
+		if (rpu_gpu_store(p->gpu, rpu_pixels(p), w->image, p->why))
 			return -1;
 		p->gpu->there = true;
 	}
@@ -418,8 +428,7 @@ void rashpa_pipeline_close(struct rashpa_pipeline *p)
 			stages[i]->end(p);
 	}
 	rpu_board_end(p->board);
-	if (p->gpu)
-		p->gpu->by->end(p->gpu);
+	rpu_gpu_end(p->gpu);
 	rpu_sinks_end(p);
 	free(p);
 }

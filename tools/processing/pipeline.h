@@ -136,7 +136,7 @@ struct rashpa_pipeline {
 	const struct rpu_engine *engine;
 	char board_name[32];		/* who pretreats; empty: the engine */
 	struct rpu_board *board;	/* once it has begun, or offered memory */
-	const struct rpu_gpu_engine *gpu_engine;	/* NULL: stages are the engine's */
+	const struct rpu_gpu_driver *gpu_driver;	/* NULL: stages are the engine's */
 	char gpu_name[32];
 	struct rpu_gpu *gpu;		/* likewise */
 	pid_t process;			/* that has opened it */

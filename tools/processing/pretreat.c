@@ -223,10 +223,10 @@ static int pretreat_begin(struct rashpa_pipeline *p, char *why)
 	}
 	if (*p->pretreat.mask && apply_mask(p, gains, n, why))
 		return -1;
-	if (p->gpu_engine) {
-		if (!p->gpu && p->gpu_engine->open(p->gpu_name, &p->gpu, why))
+	if (p->gpu_driver) {
+		if (!p->gpu && p->gpu_driver->open(p->gpu_name, &p->gpu, why))
 			return -1;
-		return p->gpu->by->begin(p->gpu, c, &p->geometry.ring, why);
+		return rpu_gpu_begin(p->gpu, c, &p->geometry.ring, why);
 	}
 	if (!*p->board_name)
 		return 0;
@@ -249,7 +249,7 @@ static int run_dark(struct rashpa_pipeline *p, const struct rpu_work *w)
 	if (p->board)
 		return rpu_board_dark(p->board, &w->raw, p->why);
 	if (p->gpu)
-		return p->gpu->by->dark(p->gpu, &p->pretreat.calibration, &w->raw, p->why);
+		return rpu_gpu_dark(p->gpu, &p->pretreat.calibration, &w->raw, p->why);
 	p->engine->dark(&p->pretreat.calibration, &w->raw);
 	return 0;
 }
@@ -260,7 +260,7 @@ static int convert(struct rashpa_pipeline *p, const struct rpu_work *w)
 	if (p->board)
 		return rpu_board_pretreat(p->board, &w->raw, w->image, p->why);
 	if (p->gpu)
-		return p->gpu->by->pretreat(p->gpu, &p->pretreat.calibration, &w->raw, p->why);
+		return rpu_gpu_pretreat(p->gpu, &p->pretreat.calibration, &w->raw, p->why);
 	p->engine->pretreat(&p->pretreat.calibration, &w->raw, w->image);
 	return 0;
 }

@@ -638,7 +638,7 @@ static void test_pipeline(const char *engine)
 	r->role = RASHPA_IMAGE_SIGNAL;
 	pixel[3][5] = 150;
 	ok(!rashpa_pipeline_run(p, pixel, sizeof(pixel[0]), r) && r->above == 1 && !r->kept &&
-	   (r->image ? r->image[3 * 16 + 5] == 5 : !strncmp(engine, "vulkan", 6)),
+	   (r->image ? r->image[3 * 16 + 5] == 5 : strcmp(engine, "cpu") && strcmp(engine, "reference")),
 	   "%s: a pixel is 5 above a dark image: too few", engine);
 	pixel[7][15] = 200;
 	ok(rashpa_pipeline_run(p, pixel, sizeof(pixel[0]), r) == 1 && r->kept && r->elements == 2 &&

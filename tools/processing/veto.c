@@ -36,7 +36,7 @@ static int veto_run(struct rashpa_pipeline *p, struct rpu_work *w)
 		if (!p->gpu)
 			w->result.above = p->engine->above(w->image, rpu_pixels(p),
 							   p->veto.threshold);
-		else if (p->gpu->by->above(p->gpu, rpu_pixels(p), p->veto.threshold,
+		else if (rpu_gpu_above(p->gpu, rpu_pixels(p), p->veto.threshold,
 					   &w->result.above, p->why))
 			return -1;
 		p->stage_stat[RPU_VETO].bytes_in += rpu_pixels(p) * sizeof(*w->image);

@@ -1,26 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* A dark image moves the pedestal of the highest gain. */
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "vulkan.glsl"
-
-void move(uint i, uint v)
-{
-	const float p = uintBitsToFloat(pedestal[i]);
-
-	/* no mean of what is no number */
-	if (!is_number(pedestal[i]) && number < 1.0)
-		return;
-	if (jungfrau)
-		pedestal[i] = floatBitsToUint(rpu_dark_mean(p, v, number));
-	else if (v < saturated)
-		pedestal[i] = floatBitsToUint(rpu_mean_of(p, float(v), number));
-}
+#include "kernel.glsl"
+#include "kernel-dark.glsl"
 
 void main()
 {
-	const uint at = group() * LANES + lane(), each = 4u / pixel_bytes;
-
-	for (uint k = 0u; k < each && at * each + k < pixels; k++)
-		move(at * each + k, pixel_of(raw[first + at], k));
+	dark();
 }

@@ -1,19 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* How many pixels of each line are kept: each group counts a line. */
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "vulkan.glsl"
+#include "kernel.glsl"
+#include "kernel-rows.glsl"
 
 void main()
 {
-	const uint y = group();
-	uint n = 0u;
-
-	if (y >= height)
-		return;
-	for (uint x = lane(); x < width; x += LANES)
-		n += uint(is_above(y * width + x));
-	n = sum_up(n);
-	if (lane() == LANES - 1u)
-		row[y + 1u] = n;
+	rows();
 }

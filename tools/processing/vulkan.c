@@ -3,7 +3,10 @@
  * A GPU by Vulkan: buffers, shaders, and batches of commands. All shaders have the same buffers,
  * and all batches run one after the other.
  */
-#include "vulkan.h"
+#define VK_NO_PROTOTYPES
+#include <vulkan/vulkan.h>
+
+#include "gpu.h"
 
 #include <inttypes.h>
 #include <stddef.h>
@@ -24,17 +27,88 @@
 #define STAGING		(UINT64_C(4) << 20)	/* bytes */
 #define LINE		65535u		/* groups side by side: any GPU has that many */
 
-static const struct { const uint32_t *code; size_t bytes; } shaders[RPU_SHADERS] = {
-	[RPU_SHADER_PRETREAT] = { vulkan_pretreat, sizeof(vulkan_pretreat) },
-	[RPU_SHADER_DARK] = { vulkan_dark, sizeof(vulkan_dark) },
-	[RPU_SHADER_ABOVE] = { vulkan_above, sizeof(vulkan_above) },
-	[RPU_SHADER_ROWS] = { vulkan_rows, sizeof(vulkan_rows) },
-	[RPU_SHADER_SCAN] = { vulkan_scan, sizeof(vulkan_scan) },
-	[RPU_SHADER_KEEP] = { vulkan_keep, sizeof(vulkan_keep) },
-	[RPU_SHADER_INTEGRATE] = { vulkan_integrate, sizeof(vulkan_integrate) },
+struct buffer {
+	VkBuffer buffer;
+	VkDeviceMemory memory;
+	uint64_t bytes;
+	void *base;		/* where it is mapped; NULL: it is not */
+	bool cached;		/* we read it as fast as other memory */
 };
 
-static int wrong(const struct rpu_vk *g, const char *what, VkResult result, char *why)
+struct vulkan {
+	struct rpu_gpu head;		/* first */
+	struct rashpa_gpu_vulkan vk;
+	VkDevice device;
+	VkPhysicalDeviceMemoryProperties memory;
+	VkPhysicalDeviceLimits limits;
+	/* functions of Vulkan: a table in vulkan.c has their names */
+	PFN_vkAllocateCommandBuffers AllocateCommandBuffers;
+	PFN_vkAllocateDescriptorSets AllocateDescriptorSets;
+	PFN_vkAllocateMemory AllocateMemory;
+	PFN_vkBeginCommandBuffer BeginCommandBuffer;
+	PFN_vkBindBufferMemory BindBufferMemory;
+	PFN_vkCmdBindDescriptorSets CmdBindDescriptorSets;
+	PFN_vkCmdBindPipeline CmdBindPipeline;
+	PFN_vkCmdCopyBuffer CmdCopyBuffer;
+	PFN_vkCmdDispatch CmdDispatch;
+	PFN_vkCmdFillBuffer CmdFillBuffer;
+	PFN_vkCmdPipelineBarrier CmdPipelineBarrier;
+	PFN_vkCmdPushConstants CmdPushConstants;
+	PFN_vkCreateBuffer CreateBuffer;
+	PFN_vkCreateCommandPool CreateCommandPool;
+	PFN_vkCreateComputePipelines CreateComputePipelines;
+	PFN_vkCreateDescriptorPool CreateDescriptorPool;
+	PFN_vkCreateDescriptorSetLayout CreateDescriptorSetLayout;
+	PFN_vkCreateFence CreateFence;
+	PFN_vkCreatePipelineLayout CreatePipelineLayout;
+	PFN_vkCreateShaderModule CreateShaderModule;
+	PFN_vkDestroyBuffer DestroyBuffer;
+	PFN_vkDestroyCommandPool DestroyCommandPool;
+	PFN_vkDestroyDescriptorPool DestroyDescriptorPool;
+	PFN_vkDestroyDescriptorSetLayout DestroyDescriptorSetLayout;
+	PFN_vkDestroyFence DestroyFence;
+	PFN_vkDestroyPipeline DestroyPipeline;
+	PFN_vkDestroyPipelineLayout DestroyPipelineLayout;
+	PFN_vkDestroyShaderModule DestroyShaderModule;
+	PFN_vkDeviceWaitIdle DeviceWaitIdle;
+	PFN_vkEndCommandBuffer EndCommandBuffer;
+	PFN_vkFreeMemory FreeMemory;
+	PFN_vkGetBufferMemoryRequirements GetBufferMemoryRequirements;
+	PFN_vkMapMemory MapMemory;
+	PFN_vkQueueSubmit QueueSubmit;
+	PFN_vkResetFences ResetFences;
+	PFN_vkUpdateDescriptorSets UpdateDescriptorSets;
+	PFN_vkWaitForFences WaitForFences;
+
+	VkCommandPool pool;
+	VkCommandBuffer commands;
+	VkFence fence;
+	VkDescriptorSetLayout places;
+	VkPipelineLayout layout;
+	VkDescriptorPool sets;
+	VkDescriptorSet set;
+	VkPipeline shader[RPU_KERNELS];	/* of stages that have begun */
+	struct buffer at[RPU_PLACES], staging;
+
+	bool lost;		/* it does not answer: nothing more is asked of it */
+};
+
+static const struct { const uint32_t *code; size_t bytes; } shaders[RPU_KERNELS] = {
+	[RPU_KERNEL_PRETREAT] = { vulkan_pretreat, sizeof(vulkan_pretreat) },
+	[RPU_KERNEL_DARK] = { vulkan_dark, sizeof(vulkan_dark) },
+	[RPU_KERNEL_ABOVE] = { vulkan_above, sizeof(vulkan_above) },
+	[RPU_KERNEL_ROWS] = { vulkan_rows, sizeof(vulkan_rows) },
+	[RPU_KERNEL_SCAN] = { vulkan_scan, sizeof(vulkan_scan) },
+	[RPU_KERNEL_KEEP] = { vulkan_keep, sizeof(vulkan_keep) },
+	[RPU_KERNEL_INTEGRATE] = { vulkan_integrate, sizeof(vulkan_integrate) },
+};
+
+static struct vulkan *of(struct rpu_gpu *gpu)
+{
+	return (struct vulkan *)gpu;
+}
+
+static int wrong(const struct vulkan *g, const char *what, VkResult result, char *why)
 {
 	switch (result) {
 	case VK_SUCCESS:
@@ -42,19 +116,19 @@ static int wrong(const struct rpu_vk *g, const char *what, VkResult result, char
 	case VK_ERROR_OUT_OF_HOST_MEMORY:
 	case VK_ERROR_OUT_OF_DEVICE_MEMORY:
 		return because(why, -1, "%s: %s: no memory left (it has %" PRIu64 " MiB)",
-			       g->info.name, what, g->info.memory_bytes >> 20);
+			       g->head.info.name, what, g->head.info.memory_bytes >> 20);
 	case VK_ERROR_DEVICE_LOST:
-		return because(why, -1, "%s: %s: the GPU has gone, or was reset", g->info.name,
+		return because(why, -1, "%s: %s: the GPU has gone, or was reset", g->head.info.name,
 			       what);
 	default:
-		return because(why, -1, "%s: %s: its driver (%s) said %d", g->info.name, what,
-			       g->info.driver, result);
+		return because(why, -1, "%s: %s: its driver (%s) said %d", g->head.info.name, what,
+			       g->head.info.driver, result);
 	}
 }
 
 /* --- open --- */
 
-#define F(name) { "vk" #name, offsetof(struct rpu_vk, name) }
+#define F(name) { "vk" #name, offsetof(struct vulkan, name) }
 static const struct {
 	const char *name;
 	size_t at;
@@ -73,7 +147,7 @@ static const struct {
 
 #undef F
 
-static bool load(struct rpu_vk *g)
+static bool load(struct vulkan *g)
 {
 	const VkInstance instance = g->vk.instance;
 	const PFN_vkGetInstanceProcAddr get = (PFN_vkGetInstanceProcAddr)g->vk.get_instance_proc;
@@ -103,7 +177,7 @@ static bool load(struct rpu_vk *g)
 	return true;
 }
 
-static VkResult make_commands(struct rpu_vk *g)
+static VkResult make_commands(struct vulkan *g)
 {
 	const VkCommandPoolCreateInfo pool = {
 		.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
@@ -123,7 +197,7 @@ static VkResult make_commands(struct rpu_vk *g)
 	return result ? result : g->CreateFence(g->device, &fence, NULL, &g->fence);
 }
 
-static VkResult make_layout(struct rpu_vk *g)
+static VkResult make_layout(struct vulkan *g)
 {
 	const VkPushConstantRange push = {
 		.stageFlags = VK_SHADER_STAGE_COMPUTE_BIT, .size = sizeof(struct rpu_push),
@@ -149,7 +223,7 @@ static VkResult make_layout(struct rpu_vk *g)
 	return result ? result : g->CreatePipelineLayout(g->device, &layout, NULL, &g->layout);
 }
 
-static VkResult make_set(struct rpu_vk *g)
+static VkResult make_set(struct vulkan *g)
 {
 	const VkDescriptorPoolSize size = {
 		.type = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, .descriptorCount = RPU_PLACES,
@@ -168,33 +242,32 @@ static VkResult make_set(struct rpu_vk *g)
 	return result ? result : g->AllocateDescriptorSets(g->device, &set, &g->set);
 }
 
-int rpu_vk_open(struct rpu_vk *g, const char *name, char *why)
+static int open_all(struct vulkan *g, const char *name, char *why)
 {
 	VkResult result;
 
-	if (rashpa_gpu_open(name, &g->gpu) || rashpa_gpu_as_vulkan(g->gpu, &g->vk))
+	if (rashpa_gpu_open(name, &g->head.gpu) || rashpa_gpu_as_vulkan(g->head.gpu, &g->vk))
 		return because(why, -1, "engine %s: %s", name, rashpa_reason());
-	rashpa_gpu_about(g->gpu, &g->info);
+	rashpa_gpu_about(g->head.gpu, &g->head.info);
 	if (!load(g))
-		return because(why, -1, "%s: its driver (%s) lacks functions", g->info.name,
-			       g->info.driver);
+		return because(why, -1, "%s: its driver (%s) lacks functions", g->head.info.name,
+			       g->head.info.driver);
 	if (g->limits.maxPerStageDescriptorStorageBuffers < RPU_PLACES)
 		return because(why, -1, "%s: a shader has %" PRIu32 " buffers there, and needs %u",
-			       g->info.name, g->limits.maxPerStageDescriptorStorageBuffers,
+			       g->head.info.name, g->limits.maxPerStageDescriptorStorageBuffers,
 			       RPU_PLACES);
 	result = make_commands(g);
 	if (!result)
 		result = make_layout(g);
 	if (!result)
 		result = make_set(g);
-	return wrong(g, "to begin", result, why) ||
-	       rpu_vk_make(g, &g->staging, STAGING, true, why) ? -1 : 0;
+	return wrong(g, "to begin", result, why);
 }
 
 /* --- memory --- */
 
 /* The first type that has all of it: drivers have the better ones first. */
-static uint32_t find_type(const struct rpu_vk *g, uint32_t possible, VkMemoryPropertyFlags wanted)
+static uint32_t find_type(const struct vulkan *g, uint32_t possible, VkMemoryPropertyFlags wanted)
 {
 	for (uint32_t i = 0; i < g->memory.memoryTypeCount; i++) {
 		if (possible & 1u << i &&
@@ -204,7 +277,7 @@ static uint32_t find_type(const struct rpu_vk *g, uint32_t possible, VkMemoryPro
 	return UINT32_MAX;
 }
 
-static uint32_t choose_type(const struct rpu_vk *g, uint32_t possible, bool host)
+static uint32_t choose_type(const struct vulkan *g, uint32_t possible, bool host)
 {
 	const VkMemoryPropertyFlags mapped = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT |
 					     VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
@@ -214,7 +287,7 @@ static uint32_t choose_type(const struct rpu_vk *g, uint32_t possible, bool host
 	return type < UINT32_MAX ? type : find_type(g, possible, host ? mapped : 0);
 }
 
-static int take_memory(struct rpu_vk *g, struct rpu_vk_buffer *b, bool host, char *why)
+static int take_memory(struct vulkan *g, struct buffer *b, bool host, char *why)
 {
 	const VkMemoryPropertyFlags mapped = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT |
 					     VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
@@ -227,7 +300,7 @@ static int take_memory(struct rpu_vk *g, struct rpu_vk_buffer *b, bool host, cha
 	wanted.allocationSize = needs.size;
 	wanted.memoryTypeIndex = choose_type(g, needs.memoryTypeBits, host);
 	if (wanted.memoryTypeIndex == UINT32_MAX)
-		return because(why, -1, "%s: it has no type of memory for a buffer", g->info.name);
+		return because(why, -1, "%s: it has no type of memory for a buffer", g->head.info.name);
 	has = g->memory.memoryTypes[wanted.memoryTypeIndex].propertyFlags;
 	result = g->AllocateMemory(g->device, &wanted, NULL, &b->memory);
 	if (!result)
@@ -238,7 +311,7 @@ static int take_memory(struct rpu_vk *g, struct rpu_vk_buffer *b, bool host, cha
 	return wrong(g, "memory", result, why);
 }
 
-int rpu_vk_make(struct rpu_vk *g, struct rpu_vk_buffer *b, uint64_t bytes, bool host, char *why)
+static int make_buffer(struct vulkan *g, struct buffer *b, uint64_t bytes, bool host, char *why)
 {
 	const VkBufferCreateInfo wanted = {
 		.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO, .size = (bytes + 3) / 4 * 4,
@@ -250,7 +323,7 @@ int rpu_vk_make(struct rpu_vk *g, struct rpu_vk_buffer *b, uint64_t bytes, bool 
 	if (wanted.size > g->limits.maxStorageBufferRange)
 		return because(why, -1, "%s: a buffer has up to %" PRIu32 " bytes there, and %"
 			       PRIu64 " are needed: have smaller images, or use --engine cpu",
-			       g->info.name, g->limits.maxStorageBufferRange, bytes);
+			       g->head.info.name, g->limits.maxStorageBufferRange, bytes);
 	if (wrong(g, "a buffer", g->CreateBuffer(g->device, &wanted, NULL, &b->buffer), why) ||
 	    take_memory(g, b, host, why))
 		return -1;
@@ -258,17 +331,20 @@ int rpu_vk_make(struct rpu_vk *g, struct rpu_vk_buffer *b, uint64_t bytes, bool 
 	return 0;
 }
 
-void rpu_vk_drop(struct rpu_vk *g, struct rpu_vk_buffer *b)
+static void drop(struct vulkan *g, struct buffer *b)
 {
 	if (b->buffer)
 		g->DestroyBuffer(g->device, b->buffer, NULL);
 	if (b->memory)
 		g->FreeMemory(g->device, b->memory, NULL);
-	*b = (struct rpu_vk_buffer) {};
+	*b = (struct buffer) {};
 }
 
-void rpu_vk_bind(struct rpu_vk *g)
+/* Let shaders see all buffers that were made. */
+static void bind_all(struct rpu_gpu *gpu)
 {
+	struct vulkan *g = of(gpu);
+
 	for (uint32_t i = 0; i < RPU_PLACES; i++) {
 		const VkDescriptorBufferInfo all = {
 			.buffer = g->at[i].buffer, .range = VK_WHOLE_SIZE,
@@ -286,13 +362,16 @@ void rpu_vk_bind(struct rpu_vk *g)
 
 /* --- shaders --- */
 
-int rpu_vk_shader(struct rpu_vk *g, enum rpu_shader which, const uint32_t constant[4], char *why)
+static int make_shader(struct rpu_gpu *gpu, enum rpu_kernel which,
+		       const struct rpu_constants *constant, char *why)
 {
+	struct vulkan *g = of(gpu);
 	static const VkSpecializationMapEntry entry[] = {
 		{ 0, 0, 4 }, { 1, 4, 4 }, { 2, 8, 4 }, { 3, 12, 4 },
 	};
 	const VkSpecializationInfo constants = {
-		.mapEntryCount = 4, .pMapEntries = entry, .dataSize = 16, .pData = constant,
+		.mapEntryCount = 4, .pMapEntries = entry, .dataSize = sizeof(*constant),
+		.pData = constant,
 	};
 	const VkShaderModuleCreateInfo code = {
 		.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
@@ -320,7 +399,7 @@ int rpu_vk_shader(struct rpu_vk *g, enum rpu_shader which, const uint32_t consta
 /* --- batches --- */
 
 /* Raw images come from somebody whom Vulkan does not know, and go back to them. */
-static void pass_ownership(struct rpu_vk *g, bool ours)
+static void pass_ownership(struct vulkan *g, bool ours)
 {
 	const uint32_t family = g->vk.family, foreign = VK_QUEUE_FAMILY_FOREIGN_EXT;
 	const VkBufferMemoryBarrier barrier = {
@@ -332,7 +411,7 @@ static void pass_ownership(struct rpu_vk *g, bool ours)
 		.buffer = g->at[RPU_AT_RAW].buffer, .size = VK_WHOLE_SIZE,
 	};
 
-	if (!g->offered || !g->vk.foreign)
+	if (!g->head.offered || !g->vk.foreign)
 		return;
 	g->CmdPipelineBarrier(g->commands,
 			      ours ? VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT :
@@ -342,8 +421,9 @@ static void pass_ownership(struct rpu_vk *g, bool ours)
 			      NULL);
 }
 
-void rpu_vk_barrier(struct rpu_vk *g)
+static void barrier(struct rpu_gpu *gpu)
 {
+	struct vulkan *g = of(gpu);
 	const VkMemoryBarrier all = {
 		.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
 		.srcAccessMask = VK_ACCESS_MEMORY_WRITE_BIT,
@@ -356,25 +436,35 @@ void rpu_vk_barrier(struct rpu_vk *g)
 			      0, NULL, 0, NULL);
 }
 
-int rpu_vk_begin(struct rpu_vk *g, char *why)
+static int begin(struct rpu_gpu *gpu, char *why)
 {
+	struct vulkan *g = of(gpu);
 	const VkCommandBufferBeginInfo once = {
 		.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO,
 		.flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT,
 	};
 
 	if (g->lost)
-		return because(why, -1, "%s: it has failed before: begin anew", g->info.name);
+		return because(why, -1, "%s: it has failed before: begin anew", g->head.info.name);
 	if (wrong(g, "commands", g->BeginCommandBuffer(g->commands, &once), why))
 		return -1;
 	pass_ownership(g, true);
-	rpu_vk_barrier(g);
+	barrier(&g->head);
 	return 0;
 }
 
-void rpu_vk_run(struct rpu_vk *g, enum rpu_shader which, const struct rpu_push *push,
+static void clear(struct rpu_gpu *gpu, enum rpu_place at)
+{
+	struct vulkan *g = of(gpu);
+
+	g->CmdFillBuffer(g->commands, g->at[at].buffer, 0, VK_WHOLE_SIZE, 0);
+}
+
+static void run(struct rpu_gpu *gpu, enum rpu_kernel which, const struct rpu_push *push,
 		uint64_t groups)
 {
+	struct vulkan *g = of(gpu);
+
 	g->CmdBindPipeline(g->commands, VK_PIPELINE_BIND_POINT_COMPUTE, g->shader[which]);
 	g->CmdBindDescriptorSets(g->commands, VK_PIPELINE_BIND_POINT_COMPUTE, g->layout, 0, 1,
 				 &g->set, 0, NULL);
@@ -383,15 +473,16 @@ void rpu_vk_run(struct rpu_vk *g, enum rpu_shader which, const struct rpu_push *
 	g->CmdDispatch(g->commands, groups < LINE ? groups : LINE, (groups + LINE - 1) / LINE, 1);
 }
 
-int rpu_vk_end(struct rpu_vk *g, char *why)
+static int finish(struct rpu_gpu *gpu, char *why)
 {
+	struct vulkan *g = of(gpu);
 	const VkSubmitInfo batch = {
 		.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO, .commandBufferCount = 1,
 		.pCommandBuffers = &g->commands,
 	};
 	VkResult result;
 
-	rpu_vk_barrier(g);
+	barrier(&g->head);
 	pass_ownership(g, false);
 	result = g->EndCommandBuffer(g->commands);
 	if (!result)
@@ -400,7 +491,7 @@ int rpu_vk_end(struct rpu_vk *g, char *why)
 		result = g->WaitForFences(g->device, 1, &g->fence, VK_TRUE, PATIENCE_NS);
 	g->lost = result != VK_SUCCESS;
 	if (result == VK_TIMEOUT)
-		return because(why, -1, "%s: it did not answer for %llu s", g->info.name,
+		return because(why, -1, "%s: it did not answer for %llu s", g->head.info.name,
 			       PATIENCE_NS / 1000000000);
 	if (!result)
 		result = g->ResetFences(g->device, 1, &g->fence);
@@ -409,15 +500,15 @@ int rpu_vk_end(struct rpu_vk *g, char *why)
 
 /* --- between us and the GPU --- */
 
-static int copy(struct rpu_vk *g, const struct rpu_vk_buffer *from, uint64_t from_at,
-		const struct rpu_vk_buffer *to, uint64_t to_at, uint64_t bytes, char *why)
+static int copy(struct vulkan *g, const struct buffer *from, uint64_t from_at,
+		const struct buffer *to, uint64_t to_at, uint64_t bytes, char *why)
 {
 	const VkBufferCopy part = { .srcOffset = from_at, .dstOffset = to_at, .size = bytes };
 
-	if (rpu_vk_begin(g, why))
+	if (begin(&g->head, why))
 		return -1;
 	g->CmdCopyBuffer(g->commands, from->buffer, to->buffer, 1, &part);
-	return rpu_vk_end(g, why);
+	return finish(&g->head, why);
 }
 
 static uint64_t least(uint64_t a, uint64_t b)
@@ -425,9 +516,12 @@ static uint64_t least(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-int rpu_vk_store(struct rpu_vk *g, const struct rpu_vk_buffer *b, uint64_t at, const void *from,
+static int store(struct rpu_gpu *gpu, enum rpu_place to, uint64_t at, const void *from,
 		 uint64_t bytes, char *why)
 {
+	struct vulkan *g = of(gpu);
+	const struct buffer *b = &g->at[to];
+
 	if (b->base) {
 		memcpy((uint8_t *)b->base + at, from, bytes);
 		return 0;
@@ -441,9 +535,12 @@ int rpu_vk_store(struct rpu_vk *g, const struct rpu_vk_buffer *b, uint64_t at, c
 	return 0;
 }
 
-int rpu_vk_load(struct rpu_vk *g, const struct rpu_vk_buffer *b, uint64_t at, void *to,
-		uint64_t bytes, char *why)
+static int load_bytes(struct rpu_gpu *gpu, enum rpu_place from, uint64_t at, void *to,
+		      uint64_t bytes, char *why)
 {
+	struct vulkan *g = of(gpu);
+	const struct buffer *b = &g->at[from];
+
 	if (b->cached) {
 		memcpy(to, (const uint8_t *)b->base + at, bytes);
 		return 0;
@@ -459,18 +556,20 @@ int rpu_vk_load(struct rpu_vk *g, const struct rpu_vk_buffer *b, uint64_t at, vo
 
 /* --- end --- */
 
-void rpu_vk_end_all(struct rpu_vk *g)
+static void end(struct rpu_gpu *gpu)
 {
+	struct vulkan *g = of(gpu);
+
 	if (g->device && g->DeviceWaitIdle && !g->lost)
 		g->DeviceWaitIdle(g->device);
 	for (unsigned int i = 0; i < RPU_PLACES; i++) {
 		/* what was offered is freed by its own name */
-		if (i == RPU_AT_RAW && g->offered)
+		if (i == RPU_AT_RAW && g->head.offered)
 			continue;
-		rpu_vk_drop(g, &g->at[i]);
+		drop(g, &g->at[i]);
 	}
-	rpu_vk_drop(g, &g->staging);
-	for (unsigned int i = 0; i < RPU_SHADERS; i++) {
+	drop(g, &g->staging);
+	for (unsigned int i = 0; i < RPU_KERNELS; i++) {
 		if (g->shader[i])
 			g->DestroyPipeline(g->device, g->shader[i], NULL);
 	}
@@ -484,6 +583,44 @@ void rpu_vk_end_all(struct rpu_vk *g)
 		g->DestroyFence(g->device, g->fence, NULL);
 	if (g->pool)
 		g->DestroyCommandPool(g->device, g->pool, NULL);
-	rashpa_gpu_free(g->offered);
-	rashpa_gpu_close(g->gpu);
+	rashpa_gpu_free(g->head.offered);
+	rashpa_gpu_close(g->head.gpu);
+	free(g);
 }
+
+static int open_vulkan(const char *name, struct rpu_gpu **gpu, char *why)
+{
+	struct vulkan *g = calloc(1, sizeof(*g));
+
+	*gpu = NULL;
+	if (!g)
+		return because(why, -1, "engine %s: no memory", name);
+	g->head.by = &rpu_vulkan;
+	if (open_all(g, name, why) || make_buffer(g, &g->staging, STAGING, true, why)) {
+		end(&g->head);
+		return -1;
+	}
+	*gpu = &g->head;
+	return 0;
+}
+
+/* --- for the stages --- */
+
+static int make(struct rpu_gpu *gpu, enum rpu_place at, uint64_t bytes, bool host, char *why)
+{
+	return make_buffer(of(gpu), &of(gpu)->at[at], bytes, host, why);
+}
+
+static void use(struct rpu_gpu *gpu, const struct rashpa_gpu_memory *memory, uint64_t bytes)
+{
+	struct buffer *b = &of(gpu)->at[RPU_AT_RAW];
+
+	b->buffer = (VkBuffer)rashpa_gpu_vulkan_buffer(memory);
+	b->bytes = bytes;
+}
+
+const struct rpu_gpu_driver rpu_vulkan = {
+	.name = "vulkan", .open = open_vulkan, .make = make, .use = use, .kernel = make_shader,
+	.ready = bind_all, .begin = begin, .clear = clear, .run = run, .barrier = barrier,
+	.finish = finish, .store = store, .load = load_bytes, .end = end,
+};

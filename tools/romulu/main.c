@@ -34,10 +34,10 @@ static const struct argp_option options[] = {
 	{ "write", OPT_WRITE, "FILE", 0, "append the frames to a file", 0 },
 	{ "pipeline", OPT_PIPELINE, "FILE|{JSON}", 0,
 	  "process the frames: what is done with them, see romulu(1)", 0 },
-	{ "engine", OPT_ENGINE, "cpu|reference|vulkan[:N]|fpgaN", 0,
+	{ "engine", OPT_ENGINE, "cpu|reference|vulkan[:N]|cuda[:N]|fpgaN", 0,
 	  "who processes them (default cpu)", 0 },
 	{ "offer", OPT_OFFER, "NAME[:SIZE]", 0,
-	  "of vulkan (64M, or SIZE) or fpgaN: its memory, for remu --payload NAME: the board writes there",
+	  "of a GPU (64M, or SIZE) or fpgaN: its memory, for remu --payload NAME: the board writes there",
 	  0 },
 	{ "full-at", OPT_FULL_AT, "N", OPTION_HIDDEN, NULL, 0 },
 	{ "from-start", OPT_FROM_START, NULL, 0,
@@ -114,14 +114,20 @@ static void parse_wait(struct argp_state *state, const char *arg, uint32_t *how)
 	argp_error(state, "--wait: \"%s\" is not event, poll or adaptive", arg);
 }
 
-/* vulkan, or vulkan:N */
+/* vulkan or cuda, or with :N */
 static bool is_gpu(const char *text)
 {
-	if (strncmp(text, "vulkan", strlen("vulkan")))
-		return false;
-	text += strlen("vulkan");
-	return !*text || (text[0] == ':' && text[1] &&
-			  strspn(text + 1, "0123456789") == strlen(text + 1));
+	static const char * const makers[] = { "vulkan", "cuda" };
+
+	for (size_t i = 0; i < sizeof(makers) / sizeof(makers[0]); i++) {
+		const char *rest = text + strlen(makers[i]);
+
+		if (strncmp(text, makers[i], strlen(makers[i])))
+			continue;
+		return !*rest || (rest[0] == ':' && rest[1] &&
+				  strspn(rest + 1, "0123456789") == strlen(rest + 1));
+	}
+	return false;
 }
 
 /* NAME, or NAME:SIZE */
@@ -166,7 +172,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case OPT_ENGINE:
 		if (strcmp(arg, "cpu") && strcmp(arg, "reference") && !is_gpu(arg) &&
 		    (strncmp(arg, "fpga", strlen("fpga")) || !parse_fpga(arg, &number)))
-			argp_error(state, "--engine: \"%s\" is not cpu, reference, vulkan, vulkan:N, or fpgaN",
+			argp_error(state, "--engine: \"%s\" is not cpu, reference, vulkan, vulkan:N, cuda, cuda:N, or fpgaN",
 				   arg);
 		c->processor = arg;
 		break;
@@ -253,7 +259,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 			argp_error(state, "--engine: what is to be done? Give --pipeline");
 		if (c->offer && (!c->processor || !strcmp(c->processor, "cpu") ||
 				 !strcmp(c->processor, "reference")))
-			argp_error(state, "--offer: whose memory? Give --engine vulkan or fpgaN");
+			argp_error(state, "--offer: whose memory? Give --engine vulkan, cuda or fpgaN");
 		if (c->offer_bytes && !is_gpu(c->processor))
 			argp_error(state, "--offer: a board offers half of its memory: give no size");
 		break;

@@ -241,9 +241,10 @@ static int begin(struct loop_drive *self, struct loop *loop, char *why)
 	struct vulkan *v = self->own;
 	VkResult result;
 
-	if (rashpa_gpu_import_host(v->gpu, (void *)(uintptr_t)loop->word, loop->length,
-				   &v->memory[0]) ||
-	    rashpa_gpu_import_host(v->gpu, (void *)(uintptr_t)loop->page, PAGE, &v->memory[1]))
+	if (rashpa_gpu_register(v->gpu, (void *)(uintptr_t)loop->word, loop->length, 0,
+				&v->memory[0]) ||
+	    rashpa_gpu_register(v->gpu, (void *)(uintptr_t)loop->page, PAGE, RASHPA_GPU_WINDOW,
+				&v->memory[1]))
 		return because(why, -1, "%s", rashpa_reason());
 	bind(v);
 	result = make_shader(v, loop->plan.judges);
@@ -295,7 +296,7 @@ static int open_drive(struct vulkan *v, const char *gpu, char *why)
 		return because(why, -1, "%s", rashpa_reason());
 	rashpa_gpu_about(v->gpu, &v->info);
 	if (!(v->info.flags & RASHPA_GPU_HOST))
-		return because(why, -1, "%s: its driver (%s) takes no memory of this process, so a shader cannot ring a doorbell",
+		return because(why, -1, "%s: its driver (%s) takes no memory of the host, so a shader cannot ring a doorbell",
 			       v->info.name, v->info.driver);
 	if (load(v, why))
 		return -1;

@@ -1,0 +1,71 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# Runs inside the lab's root: what is asked of the libraries of GPUs, and in which order, and what is
+# made of their answers. Stand-ins answer (selftests/gpu-libraries), which compute on processors and
+# write down what is called: there is no GPU. TAP.
+set -uo pipefail
+
+# shellcheck source-path=SCRIPTDIR source=lib/shell.sh
+. "$(dirname "$0")/lib/shell.sh"
+here=$PWD/build/selftests/gpu-libraries
+export STAND_IN_LOG=$work/calls STAND_IN=
+export LD_LIBRARY_PATH=$here
+
+# calls COMMAND...: what it calls, line by line; mistakes are a failure of their own
+calls() {
+	rm -f "$work/calls"
+	"$@" >"$work/out" 2>&1
+	grep -v '^#' "$work/calls" 2>/dev/null | sed 's/^cu//'
+}
+mistakes() { grep WRONG "$work/calls" 2>/dev/null; }
+# says NAME PATTERN COMMAND...: its output
+says() {
+	local got
+	got=$("${@:3}" 2>&1)
+	[[ $got =~ $2 ]]
+	ok $? "$1" || echo "# expected \"$2\", got \"$got\""
+}
+
+# --- CUDA: memory
+
+says "a GPU tells what it is" "^stand-in 0 for a GPU: processors, CUDA 13.0, 4096 MiB, at 0000:41, flags 1$" \
+	"$here/memory" cuda about
+is "memory of pages: how it is made, and unmade" "$(calls "$here/memory" cuda alloc 3000000 | paste -sd';')" \
+	"Init 0;DevicePrimaryCtxRetain 0;MemCreate pages1 4194304 handles 1 direct 1;MemAddressReserve address2 4194304;MemMap address2 pages1;MemSetAccess address2 3;MemGetHandleForAddressRange address2 4194304 dma-buf;MemUnmap address2;MemAddressFree address2;MemRelease pages1;DevicePrimaryCtxRelease 0"
+is "as its user has it" "$(<"$work/out")" "dma-buf of 4194304 bytes, address yes"
+export STAND_IN=no-vmm
+is "plain memory, where there are no such pages" "$(calls "$here/memory" cuda alloc 3000000 | paste -sd';')" \
+	"Init 0;DevicePrimaryCtxRetain 0;MemAlloc memory1 3002368;PointerSetAttribute memory1 sync-memops 1;MemGetHandleForAddressRange memory1 3002368 dma-buf;MemFree memory1;DevicePrimaryCtxRelease 0"
+is "no mistakes" "$(mistakes)" ""
+export STAND_IN=no-dmabuf
+says "a GPU that gives none" "^EOPNOTSUPP: stand-in 0.*gives no dma-buf" "$here/memory" cuda alloc 4096
+export STAND_IN=full
+says "one that is full" "^ENOMEM: stand-in 0.*no memory left" "$here/memory" cuda alloc 4096
+is "nothing is left of a failure" "$(calls "$here/memory" cuda alloc 4096 | paste -sd';'; mistakes)" \
+	"Init 0;DevicePrimaryCtxRetain 0;DevicePrimaryCtxRelease 0"
+export STAND_IN=none
+says "no GPU" "^EOPNOTSUPP: .*no GPU on this machine" "$here/memory" cuda about
+export STAND_IN=two
+says "the second of two" "^stand-in 1.*at 0000:42" "$here/memory" cuda:1 about
+export STAND_IN=
+says "a second one that is not there" "^ENODEV: cuda:1.*1 GPUs" "$here/memory" cuda:1 about
+says "too much" "^EINVAL: .*1 to 4294967296 bytes" "$here/memory" cuda alloc 5000000000
+is "memory of the host" "$(calls "$here/memory" cuda register 8192 | paste -sd';'; mistakes)" \
+	"Init 0;DevicePrimaryCtxRetain 0;MemHostRegister registered1 8192 3;MemHostUnregister registered1;DevicePrimaryCtxRelease 0"
+is "which has an address, and no dma-buf; not twice" "$(paste -sd';' <"$work/out" | sed 's/: stand-in.*//')" \
+	"registered, address yes, dma-buf -1;EBUSY"
+is "a window" "$(calls "$here/memory" cuda window 4096 | grep Register)" "MemHostRegister window1 4096 7"
+export STAND_IN=root
+says "a window, where only root may" "^EPERM: .*only root.*doctor" "$here/memory" cuda window 4096
+export STAND_IN=
+says "half a page" "^EINVAL: .*whole pages" "$here/memory" cuda register 6000
+LD_LIBRARY_PATH='' says "no CUDA" "^EOPNOTSUPP: there is no CUDA on this machine" "$here/memory" cuda about
+
+# --- CUDA: the engine
+
+rm -f "$work/calls"
+TMPDIR=$work timeout 900 build/tools/processing-selftest cuda >"$work/out" 2>&1
+ok $? "the engine computes what the reference does" || grep -v '^ok' "$work/out" | sed 's/^/# /'
+is "of so many tests" "$(($(grep -c '^ok' "$work/out") > 50))" 1
+is "it makes no mistake that the stand-in sees" "$(mistakes)" ""
+finish

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What is called of CUDA's driver API (libcuda.so.1), in declarations of our own: no header of
+ * CUDA's is needed to build. selftests/gpu-libraries/cuda-header.c compares them with cuda.h, where
+ * that is at hand.
+ */
+#ifndef CUDA_API_H
+#define CUDA_API_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef int cuda_result;
+typedef int cuda_device;
+typedef uint64_t cuda_address;
+typedef struct cuda_context_of *cuda_context;
+typedef struct cuda_stream_of *cuda_stream;
+typedef struct cuda_event_of *cuda_event;
+typedef struct cuda_module_of *cuda_module;
+typedef struct cuda_function_of *cuda_function;
+
+/* Results. */
+enum {
+	CUDA_OUT_OF_MEMORY = 2, CUDA_NO_DEVICE = 100, CUDA_INVALID_IMAGE = 200,
+	CUDA_ALREADY_REGISTERED = 712, CUDA_NO_BINARY = 209, CUDA_UNSUPPORTED_PTX = 222,
+	CUDA_NOT_READY = 600, CUDA_NOT_SUPPORTED = 801, CUDA_NOT_PERMITTED = 800,
+	CUDA_SYSTEM_MISMATCH = 803,
+};
+
+/* Attributes of a device. */
+enum {
+	CUDA_BUS = 33, CUDA_SLOT = 34, CUDA_DOMAIN = 50, CUDA_MAJOR = 75, CUDA_MINOR = 76,
+	CUDA_PROCESSORS = 16, CUDA_FLUSHES = 98, CUDA_EXPORTS_FD = 103, CUDA_DIRECT_VMM = 110,
+	CUDA_DIRECT = 116, CUDA_DIRECT_ORDER = 118, CUDA_DMABUF = 124,
+};
+
+/* Memory that is made of pages (VMM). */
+struct cuda_location {
+	int type;		/* 1: a device */
+	int id;
+};
+
+struct cuda_pages {
+	int type;		/* 1: pinned */
+	int handles;		/* 1: a file descriptor */
+	struct cuda_location location;
+	void *of_windows;
+	struct {
+		unsigned char compression, direct;	/* direct: others may do DMA there */
+		unsigned short usage;
+		unsigned char reserved[4];
+	} flags;
+};
+
+struct cuda_access {
+	struct cuda_location location;
+	int flags;		/* 3: read and write */
+};
+
+enum {
+	CUDA_A_DEVICE = 1, CUDA_PINNED = 1, CUDA_HANDLE_FD = 1, CUDA_READ_WRITE = 3,
+	CUDA_LEAST_GRANULARITY = 0, CUDA_RANGE_DMABUF = 1,
+	CUDA_SYNC_MEMOPS = 6,	/* attribute of a pointer */
+	CUDA_REGISTER_PORTABLE = 1, CUDA_REGISTER_MAP = 2, CUDA_REGISTER_IOMEM = 4,
+	CUDA_REGISTER_READ_ONLY = 8,
+};
+
+/* Streams. */
+enum {
+	CUDA_NON_BLOCKING = 1,
+	CUDA_WAIT_GEQ = 0, CUDA_WAIT_FLUSH = 1 << 30,
+};
+
+#endif /* CUDA_API_H */
