@@ -61,10 +61,39 @@ export STAND_IN=
 says "half a page" "^EINVAL: .*whole pages" "$here/memory" cuda register 6000
 LD_LIBRARY_PATH='' says "no CUDA" "^EOPNOTSUPP: there is no CUDA on this machine" "$here/memory" cuda about
 
+# --- ROCm, Level Zero: memory
+
+says "ROCm: a GPU, and no processor" "^stand-in for a GPU of ROCm, ROCm, 1 MiB, at 0001:83, flags 1$" "$here/memory" rocm about
+is "memory of its own pool" "$(calls "$here/memory" rocm alloc 5000 | paste -sd';'; cat "$work/out")" \
+	"init;allocate pool21 8192 0;export_dmabuf;free;shut_down
+dma-buf of 8192 bytes, address yes"
+is "memory of the host" "$(calls "$here/memory" rocm register 8192 | paste -sd';')" \
+	"init;lock 8192 agent2;lock 8192 agent2;unlock;unlock;shut_down"
+says "no window" "^EOPNOTSUPP: .*no windows" "$here/memory" rocm window 4096
+says "a second one that is not there" "^ENODEV: rocm:1.*1 GPUs" "$here/memory" rocm:1 about
+STAND_IN=full says "one that is full" "^ENOMEM: stand-in" "$here/memory" rocm alloc 4096
+STAND_IN=offset says "a dma-buf that begins before the memory" "^EIO: .*byte 4096" "$here/memory" rocm alloc 4096
+STAND_IN=none says "no GPU" "^EOPNOTSUPP: ROCm does not begin.*amdgpu" "$here/memory" rocm about
+# the library may be there, as another one's dependency
+LD_LIBRARY_PATH='' says "no ROCm" "^EOPNOTSUPP: (there is no ROCm|ROCm does not begin)" "$here/memory" rocm about
+is "no mistakes" "$(mistakes)" ""
+says "Level Zero: a GPU, and no other accelerator" "^stand-in for a GPU of Level Zero, Level Zero, 16384 MiB, at 0000:3a, flags 1$" \
+	"$here/memory" level-zero about
+is "memory" "$(calls "$here/memory" level-zero alloc 5000 | paste -sd';'; cat "$work/out")" \
+	"Init 1;ContextCreate;MemAllocDevice 8192 4096 for a dma-buf;MemGetAllocProperties dma-buf;MemFree;ContextDestroy
+dma-buf of 8192 bytes, address yes"
+says "it takes no memory of the host" "^EOPNOTSUPP: .*no memory of the host" "$here/memory" level-zero register 4096
+says "a second one that is not there" "^ENODEV: level-zero:1.*1 GPUs" "$here/memory" level-zero:1 about
+STAND_IN=full says "one that is full" "^ENOMEM: stand-in" "$here/memory" level-zero alloc 4096
+STAND_IN=no-dmabuf says "one that gives no dma-buf" "^EOPNOTSUPP: .*no dma-buf" "$here/memory" level-zero alloc 4096
+STAND_IN=none says "no GPU" "^EOPNOTSUPP: Level Zero has no GPU.*xe" "$here/memory" level-zero about
+LD_LIBRARY_PATH='' says "no Level Zero" "^EOPNOTSUPP: (there is no Level Zero|Level Zero has no GPU)" "$here/memory" level-zero about
+is "no mistakes" "$(mistakes)" ""
+
 # --- CUDA: the engine
 
 rm -f "$work/calls"
-TMPDIR=$work timeout 900 build/tools/processing-selftest cuda >"$work/out" 2>&1
+TMPDIR=$work timeout 900 "${RASHPA_TOOLS:-build/tools}/processing-selftest" cuda >"$work/out" 2>&1
 ok $? "the engine computes what the reference does" || grep -v '^ok' "$work/out" | sed 's/^/# /'
 is "of so many tests" "$(($(grep -c '^ok' "$work/out") > 50))" 1
 is "it makes no mistake that the stand-in sees" "$(mistakes)" ""

@@ -14,7 +14,6 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <sched.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +23,7 @@
 
 #include "../../tools/lib/cuda-api.h"
 #include "lanes.h"
+#include "note.h"
 
 #define CALL(name)	__attribute__((visibility("default"))) cuda_result cu##name
 #define GRANULARITY	(UINT64_C(2) << 20)
@@ -32,40 +32,8 @@
 #define NOT_FOUND	500
 #define ILLEGAL		700
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static FILE *file;
 static int contexts;		/* retained */
 static _Thread_local int current;	/* pushed */
-
-static bool told(const char *word)
-{
-	const char *words = getenv("STAND_IN"), *at = words ? strstr(words, word) : NULL;
-
-	return at && (at == words || at[-1] == ',') &&
-	       (!at[strlen(word)] || at[strlen(word)] == ',');
-}
-
-__attribute__((format(printf, 1, 2)))
-static void note(const char *format, ...)
-{
-	const char *name = getenv("STAND_IN_LOG");
-	va_list args;
-
-	pthread_mutex_lock(&lock);
-	if (!file && name) {
-		file = fopen(name, "ae");
-		if (file)
-			fprintf(file, "# a stand-in for libcuda.so.1, on processors: no GPU\n");
-	}
-	if (file) {
-		va_start(args, format);
-		vfprintf(file, format, args);
-		va_end(args);
-		fputc('\n', file);
-		fflush(file);
-	}
-	pthread_mutex_unlock(&lock);
-}
 
 /* What the caller does wrong. */
 #define WRONG(...)	(note("WRONG: " __VA_ARGS__), INVALID)

@@ -35,7 +35,7 @@ struct rashpa_gpu_memory {
 	uint64_t address;		/* of the GPU; 0: it has no such addresses */
 };
 
-extern const struct gpu_way gpu_vulkan, gpu_cuda;
+extern const struct gpu_way gpu_vulkan, gpu_cuda, gpu_rocm, gpu_level_zero;
 
 /* A function of a library, and where its pointer is. */
 struct library_function {

@@ -71,7 +71,8 @@ struct rashpa_gpu_info {
  * rashpa_gpu_open() - open a GPU
  * @name: "vulkan", the best one that Vulkan has: one of its own before one of the processor, and
  *	one of the processor before a program; or "vulkan:N", number N from 0 on in that order;
- *	"cuda" or "cuda:N": of NVIDIA, as CUDA counts them
+ *	"cuda" or "cuda:N": of NVIDIA, as CUDA counts them; "rocm" or "rocm:N": of AMD, as ROCm
+ *	does; "level-zero" or "level-zero:N": of Intel, as Level Zero does
  * @gpu: becomes the handle; rashpa_gpu_close() it
  *
  * CUDA's context is the primary one of the GPU, which a program's own CUDA has as well.
@@ -168,7 +169,8 @@ void *rashpa_gpu_base(const struct rashpa_gpu_memory *memory);
  * rashpa_gpu_address() - the memory for kernels
  * @memory: the handle
  *
- * Return: its address there, as CUdeviceptr has it; 0: the GPU has no such addresses (Vulkan).
+ * Return: its address there, as CUdeviceptr has it; a pointer, for ROCm and Level Zero; 0: the GPU has no such
+ * addresses (Vulkan).
  */
 uint64_t rashpa_gpu_address(const struct rashpa_gpu_memory *memory);
 
