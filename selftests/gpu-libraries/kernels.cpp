@@ -2,6 +2,7 @@
 /* The kernels of the engine of CUDA, for lanes on processors. */
 #include <cmath>
 #include <cstring>
+#include <sched.h>
 
 #define _Thread_local thread_local
 #include "lanes.h"
@@ -18,6 +19,9 @@
 #define RPU_ADD(to, n)	__atomic_fetch_add(to, n, __ATOMIC_RELAXED)
 #define RPU_WORD(x)	word_of(x)
 #define RPU_NUMBER(x)	number_of_word(x)
+#define RPU_REST()	sched_yield()
+#define RPU_LOAD(word, from)	((word) = __atomic_load_n(from, __ATOMIC_ACQUIRE))
+#define RPU_STORE(to, word)	__atomic_store_n(to, word, __ATOMIC_RELEASE)
 
 static unsigned int word_of(float x)
 {

@@ -316,6 +316,158 @@ void rashpa_pipeline_status(const struct rashpa_pipeline *pipeline,
  */
 void rashpa_pipeline_close(struct rashpa_pipeline *pipeline);
 
+/**
+ * DOC: Drives
+ *
+ * - A drive has GPUs of CUDA take images by themselves: pretreatment, a veto by pixels, and what is
+ *   accepted goes to the host. It has pipelines that have begun, one of each GPU, for calibration
+ *   and threshold; they run nothing meanwhile. Images go to the GPUs in turn.
+ * - All images are signal ones.
+ * - A drive is for one thread at a time, but for rashpa_drive_arrived().
+ */
+
+/** struct rashpa_drive - GPUs that are driven; opaque */
+struct rashpa_drive;
+
+/** enum rashpa_drive_way - who finds out that an image is there */
+enum rashpa_drive_way {
+	/** @RASHPA_DRIVE_LAUNCH: the host, which enqueues work then */
+	RASHPA_DRIVE_LAUNCH,
+	/** @RASHPA_DRIVE_AHEAD: work that was enqueued before, and waits for the lock */
+	RASHPA_DRIVE_AHEAD,
+	/**
+	 * @RASHPA_DRIVE_POLL: a kernel of one group of lanes that stays, and polls the lock: for
+	 * small images, and those of the host, or of GPUs that see what others write there in
+	 * order. Other kernels have the rest of the GPU
+	 */
+	RASHPA_DRIVE_POLL,
+};
+
+/**
+ * struct rashpa_drive_plan - how GPUs are driven
+ * @way: enum rashpa_drive_way
+ * @images: that will come
+ * @raw: slots of raw images in memory of the host, whole pages around them can be registered; NULL:
+ *	they are in what the one GPU has offered
+ * @step: from slot to slot, bytes, a multiple of 4
+ * @slots: image s is in slot s % @slots
+ * @lock: word in memory of the host that is at least s + 1 when image s is there, and only rises; of
+ *	a board, or anybody. NULL: rashpa_drive_arrived() tells
+ * @credits: results that are accepted, and not yet released, for each GPU; more are dropped, and
+ *	counted
+ * @ahead: images that are enqueued before they were computed, for each GPU
+ * @window_bytes: less of what was offered than all images need is written by others: piece p of
+ *	the images, half a window, is in half p & 1, the lock counts pieces, and GPUs copy them away
+ *	while the next one comes. 0: all of the ring is in reach
+ * @patience_ms: nothing moves for so long: that is an error, which says who waits for what
+ */
+struct rashpa_drive_plan {
+	uint32_t way;
+	uint32_t images;
+	const void *raw;
+	uint64_t step;
+	uint32_t slots;
+	const uint32_t *lock;
+	uint32_t credits, ahead;
+	uint64_t window_bytes;
+	uint32_t patience_ms;
+};
+
+/**
+ * struct rashpa_driven - an image that was accepted
+ * @frame: its number, from 0 on
+ * @above: pixels above the threshold
+ * @gpu: whose it was
+ * @image: pretreated, until rashpa_drive_release()
+ */
+struct rashpa_driven {
+	uint32_t frame, above, gpu;
+	const float *image;
+};
+
+/**
+ * struct rashpa_drive_stat - what a drive has done
+ * @images: that were computed
+ * @accepted: of them
+ * @vetoed: of them
+ * @dropped: of them: they were to be accepted, and there was no credit
+ * @results: given by rashpa_drive_next()
+ * @copies_ahead: copies of results that are enqueued, and await the veto
+ */
+struct rashpa_drive_stat {
+	uint64_t images, accepted, vetoed, dropped, results;
+	uint32_t copies_ahead;
+};
+
+/**
+ * rashpa_drive_open() - have GPUs take images
+ * @pipelines: begun, each with an engine cuda; they stay the caller's, and open
+ * @count: elements of @pipelines, 1 to 16
+ * @plan: how
+ * @drive: becomes the handle; rashpa_drive_close() it
+ * @why: becomes the sentence
+ *
+ * Return: 0 or a negative errno: -EINVAL, -EOPNOTSUPP (another engine), -ENOMEM, -EIO.
+ */
+int rashpa_drive_open(struct rashpa_pipeline * const *pipelines, uint32_t count,
+		      const struct rashpa_drive_plan *plan, struct rashpa_drive **drive, char *why);
+
+/**
+ * rashpa_drive_next() - the next image that was accepted
+ * @drive: the handle
+ * @result: filled in
+ * @timeout_ms: how long to wait; -1: until there is one
+ * @why: becomes the sentence
+ *
+ * Enqueues what is due: call it again and again.
+ *
+ * Return: 1; 0: none in this time; or a negative errno: -ENODATA (all images went through),
+ * -ETIMEDOUT (nothing moved for the plan's patience), -EIO.
+ */
+int rashpa_drive_next(struct rashpa_drive *drive, struct rashpa_driven *result, int timeout_ms,
+		      char *why);
+
+/**
+ * rashpa_drive_release() - give a result back
+ * @drive: the handle
+ * @result: of rashpa_drive_next(): of one GPU in the order in which they came
+ */
+void rashpa_drive_release(struct rashpa_drive *drive, const struct rashpa_driven *result);
+
+/**
+ * rashpa_drive_arrived() - images are there
+ * @drive: the handle, whose plan has no lock
+ * @arrived: how many, all in all; of a window: pieces
+ */
+void rashpa_drive_arrived(struct rashpa_drive *drive, uint32_t arrived);
+
+/**
+ * rashpa_drive_taken() - slots that may be written again
+ * @drive: the handle
+ *
+ * Return: all images before this number were taken out of their slots; of a window: pieces.
+ */
+uint32_t rashpa_drive_taken(const struct rashpa_drive *drive);
+
+/**
+ * rashpa_drive_status() - what it has done so far
+ * @drive: the handle
+ * @stat: filled in
+ */
+void rashpa_drive_status(const struct rashpa_drive *drive, struct rashpa_drive_stat *stat);
+
+/**
+ * rashpa_drive_close() - let go of it, before the pipelines
+ * @drive: the handle, or NULL
+ * @why: becomes the sentence, or NULL
+ *
+ * Waits that are left get what they wait for: the lock is written, and then is what it was; so who
+ * writes there has to be stopped before.
+ *
+ * Return: 0, or -EIO: a GPU does not answer, and all that it has stays as long as this program.
+ */
+int rashpa_drive_close(struct rashpa_drive *drive, char *why);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Drive GPUs of CUDA: drive WAY OPTION=VALUE..., as images=40 gpus=2 credits=3 ahead=4 slots=8
+ * window=BYTES (payload in memory of the GPU, of which so much is exposed) direct=1 (all of it) own=1
+ * (a lock of ours) stop=N (the producer ends before image N) hold=N (results are held, N at a time)
+ * close=N (after so many results). One of three images is vetoed. Says what came, or why not.
+ */
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "rashpa-processing.h"
+
+#define WIDTH	64
+#define HEIGHT	9
+#define PIXELS	(WIDTH * HEIGHT)
+#define GPUS	4
+
+static struct { const char *name; unsigned long value; } option[] = {
+	{ "images", 40 }, { "gpus", 1 }, { "credits", 30 }, { "ahead", 4 }, { "slots", 8 },
+	{ "window", 0 }, { "direct", 0 }, { "own", 0 }, { "stop", 1000000 }, { "hold", 1 },
+	{ "close", 1000000 }, { "patience", 20000 },
+};
+
+static unsigned long get(const char *name)
+{
+	for (size_t i = 0; i < sizeof(option) / sizeof(option[0]); i++) {
+		if (!strcmp(option[i].name, name))
+			return option[i].value;
+	}
+	abort();
+}
+
+static struct rashpa_pipeline *pipeline[GPUS];
+static struct rashpa_drive *drive;
+static uint8_t *ring;
+static _Atomic uint32_t *lock;
+static atomic_bool end;
+static char why[RASHPA_PIPELINE_WHY];
+
+static bool is_accepted(uint32_t s)
+{
+	return s % 3 != 1;
+}
+
+static uint16_t pixel(uint32_t s, uint32_t i)
+{
+	return is_accepted(s) && i % 50 == s % 50 ? 1000 + s : i % 7;
+}
+
+/* Wait until pieces or slots may be written. */
+static bool free_from(uint32_t number, uint32_t room)
+{
+	while ((int32_t)(number - rashpa_drive_taken(drive)) >= (int32_t)room && !end)
+		sched_yield();
+	return !end;
+}
+
+static void tell(uint32_t arrived)
+{
+	if (lock)
+		atomic_store(lock, arrived);
+	else
+		rashpa_drive_arrived(drive, arrived);
+}
+
+static void *produce(void *unused)
+{
+	const uint32_t bytes = PIXELS * 2, window = get("window"), slots = get("slots");
+	const uint32_t piece = window ? window / 2 / 4 * 4 : bytes;
+	const uint32_t pieces = (bytes + piece - 1) / piece;
+	uint16_t image[PIXELS];
+
+	(void)unused;
+	for (uint32_t s = 0; s < get("images") && s < get("stop"); s++) {
+		for (uint32_t i = 0; i < PIXELS; i++)
+			image[i] = pixel(s, i);
+		for (uint32_t q = 0; q < pieces; q++) {
+			const uint32_t at = q * piece, number = s * pieces + q;
+			const uint32_t n = bytes - at < piece ? bytes - at : piece;
+
+			if (!free_from(number, window ? 2 : slots))
+				return NULL;
+			memcpy(ring + (window ? number % 2 * piece : s % slots * bytes),
+			       (uint8_t *)image + at, n);
+			tell(number + 1);
+		}
+	}
+	return NULL;
+}
+
+static bool is_right(const struct rashpa_driven *r)
+{
+	for (uint32_t i = 0; i < PIXELS; i++) {
+		if (r->image[i] != pixel(r->frame, i))
+			return false;
+	}
+	return is_accepted(r->frame) && r->gpu == r->frame % get("gpus");
+}
+
+static int begin(bool in_gpu, uint64_t *length)
+{
+	struct rashpa_geometry g = {
+		.width = WIDTH, .height = HEIGHT, .pixel = RASHPA_PIXEL_U16, .bunch = 1,
+	};
+	const void *base;
+	int fd;
+
+	for (unsigned int i = 0; i < get("gpus"); i++) {
+		char name[16];
+
+		snprintf(name, sizeof(name), "cuda:%u", i);
+		if (rashpa_pipeline_open("{\"veto\": {\"threshold\": 900, \"pixels\": 2}}", name, why,
+					 &pipeline[i]))
+			return -1;
+		if (in_gpu) {
+			fd = rashpa_pipeline_offer(pipeline[i], &base, length, why);
+			if (fd < 0)
+				return -1;
+			ring = mmap(NULL, *length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+			g.ring = (struct rashpa_raw_ring) { .step = PIXELS * 2, .slots = get("slots") };
+		}
+		if (rashpa_pipeline_begin(pipeline[i], &g, why))
+			return -1;
+	}
+	return 0;
+}
+
+/* What came: a line. */
+static int run(void)
+{
+	struct rashpa_driven held[64];
+	struct rashpa_drive_stat stat;
+	unsigned int results = 0, wrong = 0, holding = 0, most = 0;
+	int got = 0;
+
+	while (results < get("close")) {
+		got = rashpa_drive_next(drive, &held[holding], 1000, why);
+		if (got < 0)
+			break;
+		rashpa_drive_status(drive, &stat);
+		most = stat.copies_ahead > most ? stat.copies_ahead : most;
+		if (got) {
+			results++;
+			wrong += !is_right(&held[holding++]);
+		}
+		if (holding < get("hold") && got)
+			continue;
+		for (unsigned int i = 0; i < holding; i++)
+			rashpa_drive_release(drive, &held[i]);
+		holding = 0;
+	}
+	rashpa_drive_status(drive, &stat);
+	printf("%s: %llu images, %u results, %u wrong, %llu vetoed, lost %s, copies ahead %s\n",
+	       got == -110 ? why : got == -61 ? "all" : "stopped", (unsigned long long)stat.images,
+	       results, wrong, (unsigned long long)stat.vetoed,
+	       stat.accepted + stat.dropped + stat.vetoed == stat.images ? "none" : "some",
+	       most <= get("credits") * get("gpus") ? "in credit" : "too many");
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	static const char * const ways[] = { "launch", "ahead", "poll" };
+	const size_t page = 4096, bytes = 64 * page;
+	struct rashpa_drive_plan plan = {};
+	uint64_t length = 1 << 20;
+	pthread_t producer;
+	bool in_gpu;
+
+	for (unsigned int i = 0; i < 3 && argc > 1; i++) {
+		if (!strcmp(argv[1], ways[i]))
+			plan.way = i;
+	}
+	for (int k = 2; k < argc; k++) {
+		for (size_t i = 0; i < sizeof(option) / sizeof(option[0]); i++) {
+			const size_t n = strlen(option[i].name);
+
+			if (!strncmp(argv[k], option[i].name, n) && argv[k][n] == '=')
+				option[i].value = strtoul(argv[k] + n + 1, NULL, 0);
+		}
+	}
+	in_gpu = get("direct") || get("window");
+	if (!in_gpu)
+		ring = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (!get("own"))
+		lock = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	plan.images = get("images");
+	plan.raw = in_gpu ? NULL : ring;
+	plan.step = PIXELS * 2;
+	plan.slots = get("slots");
+	plan.lock = (const uint32_t *)lock;
+	plan.credits = get("credits");
+	plan.ahead = get("ahead");
+	plan.window_bytes = get("window");
+	plan.patience_ms = get("patience");
+	if (begin(in_gpu, &length) || rashpa_drive_open(pipeline, get("gpus"), &plan, &drive, why)) {
+		printf("refused: %s\n", why);
+		return 1;
+	}
+	if (pthread_create(&producer, NULL, produce, NULL))
+		return 1;
+	run();
+	end = true;
+	pthread_join(producer, NULL);
+	if (rashpa_drive_close(drive, why))
+		printf("%s\n", why);
+	for (unsigned int i = 0; i < get("gpus"); i++)
+		rashpa_pipeline_close(pipeline[i]);
+	return 0;
+}
