@@ -9,7 +9,7 @@
 #   make bench          in a virtual machine: what it costs beside others (KERNEL=newest);
 #                       BENCH=network: messages over a network instead; BENCH=process: what
 #                       processing images takes, on this machine; BENCH=builder: messages of the
-#                       event builder beside MPI
+#                       event builder beside MPI; BENCH=gpu: GPUs, on lavapipe
 #   make docs           the reference of all ioctls from the header, under build/docs
 #   make check          in virtual machines: all tests, all kernels
 #   make coverage       in virtual machines: which lines of the driver the tests run

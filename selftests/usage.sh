@@ -94,6 +94,8 @@ refuses "\"5\".*20 to 1000000" rashpa-bench latency --fpga fpga77 --period 5
 refuses "\"0\".*1 to 1000" rashpa-bench latency --fpga fpga77 --repeat 0
 refuses "\"3M\".*power of two" rashpa-bench process --sizes 3M
 refuses "\"0\".*1 to 4096" rashpa-bench process --threads 0
+refuses "\"3M\".*power of two" rashpa-bench gpu --sizes 3M
+refuses "cuda.*vulkan:N" rashpa-bench gpu --engine cuda
 refuses "\"3\".*multiple of 8" rashpa-bench roundtrip --fpga fpga77 --sizes 1K,3
 refuses "which experiment.*run.*watch" rashpa-manager
 refuses "which experiment" rashpa-manager run
@@ -185,7 +187,7 @@ commands=("doctor" "list" "limits" "bind" "unbind" "profile" "buffer create" "bu
 is "the help names all commands" \
 	"$(rashpactl --help | grep '^  ' | cut -c3-20 | sed -E 's/ +/ /; s/ +$//' | sort)" \
 	"$(printf '%s\n' "${commands[@]}" | sort)"
-measures="latency loop memory network process roundtrip"
+measures="gpu latency loop memory network process roundtrip"
 is "so does that of rashpa-bench" "$(rashpa-bench --help | awk '/^  / { print $1 }' | sort | xargs)" "$measures"
 . tools/completion/rashpa-bench
 completed() { # TOOL: what may be its first word, but for options
@@ -223,7 +225,7 @@ options_known() { # COMMAND [WORD]: those of its help; WORD stands behind it
 	done
 	is "completion and manual know the options of \"$1\"" "$missing" ""
 }
-for command in "${commands[@]/#/rashpactl }" remu romulu rashpa-bench\ {memory,latency,roundtrip,loop,process} \
+for command in "${commands[@]/#/rashpactl }" remu romulu rashpa-bench\ {memory,latency,roundtrip,loop,process,gpu} \
 	rashpa-bench\ network\ {sink,write,sweep} rashpa-{builder,manager,fpga,fpga-conformance,inject,capture-check}; do
 	# behind a bare "map" may come "explain"
 	case $command in

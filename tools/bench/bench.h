@@ -22,6 +22,7 @@ int cmd_latency(int argc, char **argv);
 int cmd_roundtrip(int argc, char **argv);
 int cmd_network(int argc, char **argv);
 int cmd_process(int argc, char **argv);
+int cmd_gpu(int argc, char **argv);
 int cmd_loop(int argc, char **argv);
 
 /* --- main.c --- */

@@ -19,6 +19,7 @@ static const struct command {
 	  "start, DMA, notification, acknowledge, by the FPGA's clock" },
 	{ "loop", cmd_loop, "a program drives the board by a ring, and each event is looked for" },
 	{ "process", cmd_process, "stages of a pipeline, beside STREAM" },
+	{ "gpu", cmd_gpu, "a GPU: notifications, copies inside, stages of a pipeline" },
 	{ "network", cmd_network, "messages from a writer to a sink, by RDMA and by others" },
 };
 

@@ -59,8 +59,9 @@ struct vulkan {
 	/* where memory is shared */
 	PFN_vkGetMemoryFdKHR GetMemoryFdKHR;
 	PFN_vkGetMemoryFdPropertiesKHR GetMemoryFdPropertiesKHR;
-	/* where memory of this process is taken */
+	/* where memory of the host is taken */
 	PFN_vkGetMemoryHostPointerPropertiesEXT GetMemoryHostPointerPropertiesEXT;
+	bool has_timeline;
 };
 
 struct vulkan_memory {
@@ -291,6 +292,8 @@ static void describe(struct vulkan *v, bool on_pci)
 	}
 	if (rank(v, v->physical) == 4)
 		info->flags |= RASHPA_GPU_SOFTWARE;
+	/* part of 1.2, where all have it */
+	v->has_timeline = all.properties.apiVersion >= VK_API_VERSION_1_2;
 	info->pci = RASHPA_GPU_NOWHERE;
 	if (on_pci)
 		info->pci = (uint64_t)pci.pciDomain << 16 | pci.pciBus << 8 | pci.pciDevice << 3 |
@@ -329,6 +332,10 @@ static int make_device(struct vulkan *v)
 		.pQueueCreateInfos = &queue,
 	};
 	const char *extension[ARRAY_SIZE(sharing) + 2];
+	VkPhysicalDeviceTimelineSemaphoreFeatures timeline = {
+		.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES,
+		.timelineSemaphore = VK_TRUE,
+	};
 	VkExtensionProperties *all;
 	VkResult result;
 	uint32_t n = 0;
@@ -353,6 +360,8 @@ static int make_device(struct vulkan *v)
 		extension[wanted.enabledExtensionCount++] =
 			VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME;
 	}
+	if (v->has_timeline)
+		wanted.pNext = &timeline;
 	wanted.ppEnabledExtensionNames = extension;
 	free(all);
 	if (find_queue(v))
@@ -590,15 +599,16 @@ static int take_address(struct vulkan *v, struct vulkan_memory *m, void *address
 		return error;
 	result = v->GetMemoryHostPointerPropertiesEXT(v->device, ADDRESS, address, &possible);
 	if (result)
-		return vulkan_fail(v, "memory of this process", result);
+		return vulkan_fail(v, "memory of the host", result);
 	v->GetBufferMemoryRequirements(v->device, m->buffer, &needs);
 	wanted.memoryTypeIndex = find_type(v, needs.memoryTypeBits & possible.memoryTypeBits);
 	if (wanted.memoryTypeIndex == UINT32_MAX || needs.size > length)
-		return fail(ENOMEM, "%s: it does not take this memory", v->gpu.info.name);
+		return fail(EINVAL, "%s: its driver does not take this memory of the host",
+			    v->gpu.info.name);
 	result = v->AllocateMemory(v->device, &wanted, NULL, &m->pages);
 	if (!result)
 		result = v->BindBufferMemory(v->device, m->buffer, m->pages, 0);
-	return result ? vulkan_fail(v, "memory of this process", result) : 0;
+	return result ? vulkan_fail(v, "memory of the host", result) : 0;
 }
 
 static int vulkan_register(struct rashpa_gpu *gpu, void *base, uint64_t length, uint32_t flags,

@@ -194,6 +194,7 @@ int rashpa_gpu_map(int device, const struct rashpa_gpu_memory *memory, struct ra
  * @queue: VkQueue, of that family, which computes
  * @family: its index
  * @foreign: VK_EXT_queue_family_foreign is enabled
+ * @timeline: timeline semaphores are enabled
  *
  * All are the library's, until rashpa_gpu_close().
  */
@@ -201,7 +202,7 @@ struct rashpa_gpu_vulkan {
 	void *get_instance_proc;
 	void *instance, *physical, *device, *queue;
 	uint32_t family;
-	uint32_t foreign;
+	uint32_t foreign, timeline;
 };
 
 /**

@@ -277,8 +277,10 @@ static void against_reference(const struct rpu_engine *e)
 	};
 
 	for (size_t c = 0; c < ARRAY_SIZE(tried); c++) {
+		/* CUDA has no lines of groups; its stand-in is slow */
+		const bool short_ones = !strncmp(engine, "cuda", 4) && tried[c].height > 5000;
 		struct image m = {
-			.width = tried[c].width, .height = tried[c].height,
+			.width = tried[c].width, .height = short_ones ? 5000 : tried[c].height,
 			.pixel = tried[c].pixel, .gap = tried[c].gap,
 		};
 		const size_t n = (size_t)m.width * m.height;

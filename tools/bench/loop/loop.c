@@ -178,12 +178,12 @@ static const struct argp argp = {
 	       "interrupted; 2 usage.",
 };
 
-#ifdef RASHPA_NO_SHADERS
+#ifdef BENCH_NO_SHADERS
 int loop_by_vulkan(struct loop_drive *drive, const char *gpu, char *why)
 {
 	(void)drive;
 	return because(why, -1, "%s: this program was built without %s (libvulkan-dev, glslang-tools)",
-		       gpu, RASHPA_NO_SHADERS);
+		       gpu, BENCH_NO_SHADERS);
 }
 #endif
 

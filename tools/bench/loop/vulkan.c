@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "loop.h"
-#include "loop.spv.h"
+#include "loop/loop.spv.h"
 #include "rashpa-gpu.h"
 #include "say.h"
 

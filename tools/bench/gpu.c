@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * rashpa-bench gpu: from a notification to the first instruction of a shader, by each way that there is;
+ * copies inside of the GPU; stages of a pipeline beside such a copy, which moves bytes and does
+ * nothing else.
+ */
+#include "gpu.h"
+
+#include <argp.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "parse.h"
+#include "rashpa-processing.h"
+#include "settings.h"
+
+#define STAGES		16
+#define SIGNAL		499	/* one of so many pixels has a signal */
+#define LEAST_COPY	(UINT64_C(16) << 10)
+
+struct config {
+	struct settings settings;
+	uint64_t size[SIZES_MAX];
+	size_t sizes;
+	const char *engine;
+	char who[2 * RASHPA_GPU_NAME];	/* computes */
+};
+
+enum { OPT_ENGINE = OPT_OWN };
+
+static const struct argp_option options[] = {
+	{ "engine", OPT_ENGINE, "vulkan[:N]", 0, "the GPU (default: vulkan, the best one)", 0 },
+	{ "sizes", 's', "SIZE,...", 0, "pixels of an image (default: 512K,4M)", 0 },
+	{ "repeat", 'r', "N", 0, "rounds, 1 to 1000 (default: 21)", 0 },
+	OPTION_JSON,
+	{}
+};
+
+static void check_size(struct argp_state *state, const char *word, uint64_t size)
+{
+	if (size < 1 << 12 || size > 1 << 24 || size & (size - 1))
+		argp_error(state, "--sizes: \"%s\" is not a power of two from 4K to 16M", word);
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct config *c = state->input;
+
+	switch (key) {
+	case 's':
+		c->sizes = option_sizes(state, arg, c->size, check_size);
+		break;
+	case OPT_ENGINE:
+		if (strncmp(arg, "vulkan", strlen("vulkan")))
+			argp_error(state, "--engine: \"%s\" is not vulkan or vulkan:N", arg);
+		c->engine = arg;
+		break;
+	default:
+		return settings_parse(&c->settings, key, arg, state);
+	}
+	return 0;
+}
+
+static const struct argp argp = {
+	.options = options,
+	.parser = parse,
+	.doc = "Measure a GPU: from a notification until the host sees what a shader did first; "
+	       "copies inside of the GPU over sizes; stages of a pipeline beside such a copy. "
+	       "Medians of rounds in which all take their turn. Needs no driver of rashpa. What "
+	       "computes stands in each row: lavapipe is a program on processors, and no GPU."
+	       "\vExit status: 0 measured, 1 failed, interrupted, or nothing could be measured, "
+	       "2 usage.",
+};
+
+/* --- notifications, copies --- */
+
+static int measure_ways(const struct config *c, struct gpu_bench *g)
+{
+	struct report *report = c->settings.report;
+	struct samples samples[GPU_WAYS] = {};
+
+	/* the first round is not counted */
+	for (unsigned int r = 0; r <= report->repeat && going_on(); r++) {
+		progress_show(&report->progress, "notifications: round %u of %u", r,
+			      report->repeat);
+		for (size_t i = 0; i < GPU_WAYS; i++) {
+			const size_t way = turn(r, i, GPU_WAYS);
+			const uint64_t ns = gpu_bench_latency(g, way);
+
+			if (r && ns)
+				samples_add(&samples[way], ns);
+		}
+	}
+	for (unsigned int way = 0; way < GPU_WAYS; way++) {
+		const struct row row = {
+			.name = gpu_ways[way], .backend = c->who, .unit = UNIT_US,
+			.size = sizeof(uint32_t),
+		};
+
+		if (samples[way].count && going_on())
+			report_row(report, &row, &samples[way], NULL);
+		else
+			report_leave_out(report, gpu_ways[way], "%s does not do it", c->who);
+		samples_free(&samples[way]);
+	}
+	return 0;
+}
+
+static int measure_copies(const struct config *c, struct gpu_bench *g)
+{
+	struct report *report = c->settings.report;
+
+	for (uint64_t bytes = LEAST_COPY; bytes <= GPU_COPY_MOST && going_on(); bytes *= 4) {
+		const struct row row = {
+			.name = "a copy in it", .backend = c->who, .unit = UNIT_GBPS, .size = bytes,
+			.accesses = bytes,
+		};
+		struct samples samples = {};
+
+		for (unsigned int r = 0; r <= report->repeat && going_on(); r++) {
+			const uint64_t ns = gpu_bench_copy(g, bytes);
+
+			progress_show(&report->progress, "copies of %" PRIu64 " bytes: round %u of %u",
+				      bytes, r, report->repeat);
+			if (!ns)
+				return fail("%s: a copy failed", c->who);
+			if (r)
+				samples_add(&samples, ns);
+		}
+		if (samples.count)
+			report_row(report, &row, &samples, NULL);
+		samples_free(&samples);
+	}
+	return 0;
+}
+
+/* --- stages --- */
+
+/* As Table 4.1 of the thesis adds them up. */
+static const struct {
+	const char *name, *config;
+} pipelines[] = {
+	{ "pretreat", "{\"pretreat\": {\"gain\": 40}}" },
+	{ "pretreat, peaks",
+	  "{\"pretreat\": {\"gain\": 40}, \"peaks\": {\"finder\": \"pyfai\", \"centre\": [0, 0]}}" },
+	{ "pretreat, veto, CSR", "{\"pretreat\": {\"gain\": 40},"
+	  "\"veto\": {\"threshold\": 5, \"pixels\": 1}, \"compress\": {\"threshold\": 5}}" },
+};
+
+struct work {
+	uint32_t width, height;
+	uint16_t *raw;
+	struct rashpa_pipeline *pipeline;
+	struct rashpa_result *result;
+};
+
+static size_t pixels(const struct work *w)
+{
+	return (size_t)w->width * w->height;
+}
+
+static int open_work(const struct config *c, struct work *w, const char *config)
+{
+	const struct rashpa_geometry geometry = {
+		.width = w->width, .height = w->height, .pixel = RASHPA_PIXEL_U16, .bunch = 1,
+	};
+	char why[RASHPA_PIPELINE_WHY];
+
+	w->raw = malloc(pixels(w) * sizeof(*w->raw));
+	if (!w->raw)
+		return fail("no memory for images of %zu pixels", pixels(w));
+	for (size_t i = 0; i < pixels(w); i++)
+		w->raw[i] = i * 7 % 30 + (i % SIGNAL ? 0 : 400);
+	if (rashpa_pipeline_open(config, c->engine, why, &w->pipeline) ||
+	    rashpa_pipeline_begin(w->pipeline, &geometry, why))
+		return fail("%s", why);
+	w->result = rashpa_result_new(w->pipeline);
+	return w->result ? 0 : fail("no memory for a result");
+}
+
+static void close_work(struct work *w)
+{
+	rashpa_result_free(w->result);
+	rashpa_pipeline_close(w->pipeline);
+	free(w->raw);
+}
+
+/* Bytes that a stage on the GPU moves there, of one image: what it says, and its calibration. */
+static uint64_t moved(const struct work *w, const struct rashpa_stage_stat *s)
+{
+	const uint64_t planes = strcmp(s->name, "pretreat") ? 0 : 2 * sizeof(float) * pixels(w);
+
+	return (s->bytes_in + s->bytes_out) / s->images + planes;
+}
+
+static bool is_on_gpu(const char *stage)
+{
+	return !strcmp(stage, "pretreat") || !strcmp(stage, "veto") || !strcmp(stage, "compress");
+}
+
+/* A stage beside the copy, for as many bytes that are read or written. */
+static void add_stages(const struct config *c, const struct work *w, const struct samples *copy,
+		       uint64_t copied, struct samples *ours)
+{
+	struct rashpa_pipeline_stat stat;
+
+	rashpa_pipeline_status(w->pipeline, &stat);
+	for (uint32_t i = 0; i < stat.stages && i < STAGES; i++) {
+		struct row row = {
+			.name = stat.stage[i].name, .backend = c->who, .peer = "a copy in it",
+			.unit = UNIT_GBPS, .size = pixels(w) * sizeof(*w->raw),
+		};
+		struct samples theirs = {};
+
+		if (!stat.stage[i].images || !is_on_gpu(stat.stage[i].name))
+			continue;
+		row.accesses = moved(w, &stat.stage[i]);
+		for (size_t k = 0; k < copy->count; k++)
+			samples_add(&theirs, copy->value[k] * row.accesses / (2 * copied));
+		report_row(c->settings.report, &row, &ours[i], &theirs);
+		samples_free(&theirs);
+	}
+}
+
+static int measure_pipeline(const struct config *c, struct gpu_bench *g, struct work *w,
+			    unsigned int which)
+{
+	struct report *report = c->settings.report;
+	struct samples whole = {}, copy = {}, ours[STAGES] = {};
+	const uint64_t copied = pixels(w) * sizeof(float) < GPU_COPY_MOST ?
+				pixels(w) * sizeof(float) : GPU_COPY_MOST;
+	int result = open_work(c, w, pipelines[which].config);
+
+	for (unsigned int r = 0; r <= report->repeat && !result && going_on(); r++) {
+		const uint64_t copy_ns = gpu_bench_copy(g, copied);
+		struct rashpa_pipeline_stat stat;
+		uint64_t before[STAGES] = {}, begin;
+
+		rashpa_pipeline_status(w->pipeline, &stat);
+		for (uint32_t i = 0; i < stat.stages && i < STAGES; i++)
+			before[i] = stat.stage[i].ns;
+		begin = now_ns();
+		if (rashpa_pipeline_run(w->pipeline, w->raw, w->width * sizeof(*w->raw),
+					w->result) < 0)
+			result = fail("%s", rashpa_pipeline_reason(w->pipeline));
+		begin = now_ns() - begin;
+		progress_show(&report->progress, "%zu pixels, %s: round %u of %u", pixels(w),
+			      pipelines[which].name, r, report->repeat);
+		if (!r || result)
+			continue;
+		samples_add(&copy, copy_ns);
+		samples_add(&whole, begin);
+		for (uint32_t i = 0; i < stat.stages && i < STAGES; i++)
+			samples_add(&ours[i], stat.stage[i].ns - before[i]);
+	}
+	if (whole.count && !result && going_on()) {
+		report_row(report, &(struct row) {
+			.name = pipelines[which].name, .backend = c->who, .unit = UNIT_US,
+			.size = pixels(w) * sizeof(*w->raw),
+		}, &whole, NULL);
+		/* the last pipeline has all stages of the GPU */
+		if (which == sizeof(pipelines) / sizeof(pipelines[0]) - 1)
+			add_stages(c, w, &copy, copied, ours);
+	}
+	samples_free(&whole);
+	samples_free(&copy);
+	for (unsigned int i = 0; i < STAGES; i++)
+		samples_free(&ours[i]);
+	close_work(w);
+	return result;
+}
+
+static int measure_size(const struct config *c, struct gpu_bench *g, uint64_t size)
+{
+	uint32_t width = 1;
+	int result = 0;
+
+	/* as square as a power of two can be, and not higher than wide */
+	while ((uint64_t)width * width < size)
+		width *= 2;
+	for (unsigned int i = 0; i < sizeof(pipelines) / sizeof(pipelines[0]) && !result; i++) {
+		if (going_on())
+			result = measure_pipeline(c, g, &(struct work) {
+				.width = width, .height = size / width,
+			}, i);
+	}
+	return result;
+}
+
+int cmd_gpu(int argc, char **argv)
+{
+	struct report report = { .repeat = 21, .iommu = -1 };
+	struct config c = {
+		.settings.report = &report, .size = { 512 << 10, 4 << 20 }, .sizes = 2,
+		.engine = "vulkan",
+	};
+	struct rashpa_gpu_info info;
+	struct gpu_bench *g;
+	bool bad = false;
+	int result;
+
+	argp_parse(&argp, argc, argv, 0, NULL, &c);
+	g = gpu_bench_open(c.engine, &info);
+	if (!g)
+		return EXIT_FAILED;
+	snprintf(c.who, sizeof(c.who), "%.200s%s", info.name,
+		 info.flags & RASHPA_GPU_SOFTWARE ? ", a program on processors: no GPU" : "");
+	catch_signals();
+	progress_init(&report.progress, true);
+	result = measure_ways(&c, g);
+	if (!result)
+		result = measure_copies(&c, g);
+	for (size_t i = 0; i < c.sizes && !result && going_on(); i++)
+		result = measure_size(&c, g, c.size[i]);
+	progress_end(&report.progress);
+	gpu_bench_close(g);
+	if (settings_text(&c.settings))
+		report_print(&report);
+	if (c.settings.json)
+		bad |= report_json(&report, "gpu");
+	if (!result)
+		result = measured(report.rows, bad);
+	report_free(&report);
+	return result;
+}
