@@ -148,7 +148,23 @@ is "payload in the GPU: a flush with the wait" \
 export STAND_IN=no-flush
 is "where the GPU offers one" "$(calls "$here/drive" ahead direct=1 images=1 | grep -c 'flush$'; mistakes)" 0
 export STAND_IN=hang
-says "a GPU that does not answer" "did not answer for 300 ms: image 0 is there, 1 are copied in and 0 computed.*not given back" \
+says "a GPU that does not answer" "did not answer for 300 ms: image 0 is there, [12] are copied in and 0 computed.*not given back" \
 	timeout 60 "$here/drive" ahead own=1 images=3 patience=300
 export STAND_IN=
+
+# --- memory of a GPU as target of RDMA
+
+rdma() { says "$1" "$2" "$here/rdma" "${@:3}"; }
+dmabuf="reg_dmabuf_mr offset 0 length 1048576 iova 0 fd 7 access 3;"
+by_address="reg_mr 0x7f0000000000 length 1048576 iova 0x7f0000000000 access 3;"
+rdma "RDMA: by its dma-buf" "^$dmabuf by 0, far 0, at 0, key 4; dereg_mr$" - 0x100000 0 0 0
+rdma "a card that takes none: nvidia-peermem" "^$dmabuf $by_address by 1, far 0, at 0x7f0000000000, key 4; dereg_mr$" \
+	no-dmabuf 0x100000 0 0 0
+rdma "and no such module" "^$dmabuf $by_address EOPNOTSUPP: .*modprobe nvidia-peermem$" no-dmabuf,no-module 0x100000 0 0 0
+rdma "no address" "^$dmabuf EOPNOTSUPP: card takes no dma-buf" no-dmabuf,no-address 0x100000 0 0 0
+rdma "too much to pin: that is no reason for another way" "^$dmabuf ENOMEM: .*ulimit -l$" full 0x100000 0 0 0
+rdma "more than the BAR has" "^E2BIG: 1048576 bytes.*65536.*Resizable BAR" - 0x100000 0x10000 0 0
+rdma "as much as the BAR has" "by 0" - 0x100000 0x100000 0 0
+rdma "at another processor" "far 1" - 0x100000 0 0 1
+rdma "whose processor is not known" "far 0" - 0x100000 0 0 -1
 finish

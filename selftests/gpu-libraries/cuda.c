@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * A stand-in for libcuda.so.1: it writes down what is called, tells what a driver would not have
- * liked, and has copies, waits and kernels done by processors. It is no GPU, and says so in its name.
+ * liked, and has copies, waits and kernels done by processors. It is no GPU, and says so in its
+ * name.
  *
  * STAND_IN_LOG: the file; lines that begin with WRONG are mistakes of the caller.
  * STAND_IN: words, separated by commas: no-dmabuf, no-vmm (memory is not made of pages), no-flush,
- * old (a driver that has none of both), full (no memory), hang (kernels do not end), root (windows
- * are for root), two (GPUs).
+ * full (no memory), hang (kernels do not end), root (windows are for root), two (GPUs), none.
  */
 #include <dlfcn.h>
 #include <errno.h>

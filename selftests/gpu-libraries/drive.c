@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * Drive GPUs of CUDA: drive WAY OPTION=VALUE..., as images=40 gpus=2 credits=3 ahead=4 slots=8
- * window=BYTES (payload in memory of the GPU, of which so much is exposed) direct=1 (all of it) own=1
- * (a lock of ours) stop=N (the producer ends before image N) hold=N (results are held, N at a time)
- * close=N (after so many results). One of three images is vetoed. Says what came, or why not.
+ * window=BYTES (payload in memory of the GPU, of which so much is exposed) direct=1 (all of it)
+ * own=1 (a lock of ours) stop=N (the producer ends before image N) hold=N (results are held, N at a
+ * time) close=N (after so many results). One of three images is vetoed. Says what came, or why not.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -122,7 +122,8 @@ static int begin(bool in_gpu, uint64_t *length)
 			if (fd < 0)
 				return -1;
 			ring = mmap(NULL, *length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-			g.ring = (struct rashpa_raw_ring) { .step = PIXELS * 2, .slots = get("slots") };
+			g.ring.step = PIXELS * 2;
+			g.ring.slots = get("slots");
 		}
 		if (rashpa_pipeline_begin(pipeline[i], &g, why))
 			return -1;
@@ -163,6 +164,11 @@ static int run(void)
 	return 0;
 }
 
+static void *pages(size_t bytes)
+{
+	return mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+}
+
 int main(int argc, char **argv)
 {
 	static const char * const ways[] = { "launch", "ahead", "poll" };
@@ -186,9 +192,9 @@ int main(int argc, char **argv)
 	}
 	in_gpu = get("direct") || get("window");
 	if (!in_gpu)
-		ring = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		ring = pages(bytes);
 	if (!get("own"))
-		lock = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		lock = pages(page);
 	plan.images = get("images");
 	plan.raw = in_gpu ? NULL : ring;
 	plan.step = PIXELS * 2;
@@ -198,7 +204,8 @@ int main(int argc, char **argv)
 	plan.ahead = get("ahead");
 	plan.window_bytes = get("window");
 	plan.patience_ms = get("patience");
-	if (begin(in_gpu, &length) || rashpa_drive_open(pipeline, get("gpus"), &plan, &drive, why)) {
+	if (begin(in_gpu, &length) ||
+	    rashpa_drive_open(pipeline, get("gpus"), &plan, &drive, why)) {
 		printf("refused: %s\n", why);
 		return 1;
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Kernels on processors: the lanes of a group are fibers of one thread, which wait for each other. */
+/* Kernels on processors: the lanes of a group are fibers of one thread. */
 #ifndef LANES_H
 #define LANES_H
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * A stand-in for libze_loader.so.1, for memory: it writes down what is called (STAND_IN_LOG). Two
- * drivers: one has an accelerator that is no GPU, the other one a GPU. STAND_IN: full, none, no-dmabuf.
+ * drivers: one has an accelerator that is no GPU, the other one a GPU. STAND_IN: full, none,
+ * no-dmabuf.
  */
 #include <stdint.h>
 #include <string.h>
@@ -100,8 +101,8 @@ CALL(ContextDestroy)(void *context)
 	return 0;
 }
 
-CALL(MemAllocDevice)(void *context, const void *wanted, size_t bytes, size_t alignment, void *device,
-		     void **address)
+CALL(MemAllocDevice)(void *context, const void *wanted, size_t bytes, size_t alignment,
+		     void *device, void **address)
 {
 	const void *next = next_of(wanted);
 

@@ -52,7 +52,7 @@ uint64_t gpu_bench_copy(struct gpu_bench *g, uint64_t bytes)
 
 #define POLLS		2000000000u	/* of a shader: it ends, whatever happens */
 #define PATIENCE_NS	10000000000ull
-#define SETTLE_NS	2000000		/* what was enqueued or polls has begun to wait, most likely */
+#define SETTLE_NS	2000000		/* who waits or polls has begun to, most likely */
 
 enum { FROM, TO, WORDS, BUFFERS };
 
@@ -78,8 +78,8 @@ struct gpu_bench {
 #define F(name) PFN_vk##name name
 	F(AllocateCommandBuffers); F(AllocateDescriptorSets); F(AllocateMemory);
 	F(BeginCommandBuffer); F(BindBufferMemory); F(CmdBindDescriptorSets); F(CmdBindPipeline);
-	F(CmdCopyBuffer); F(CmdDispatch); F(CmdPushConstants); F(CreateBuffer); F(CreateCommandPool);
-	F(CreateComputePipelines); F(CreateDescriptorPool); F(CreateDescriptorSetLayout);
+	F(CmdCopyBuffer); F(CmdDispatch); F(CmdPushConstants); F(CreateBuffer);
+	F(CreateCommandPool); F(CreateComputePipelines); F(CreateDescriptorPool); F(CreateDescriptorSetLayout);
 	F(CreateFence); F(CreatePipelineLayout); F(CreateSemaphore); F(CreateShaderModule);
 	F(DestroyBuffer); F(DestroyCommandPool); F(DestroyDescriptorPool);
 	F(DestroyDescriptorSetLayout); F(DestroyFence); F(DestroyPipeline);
@@ -110,11 +110,12 @@ static const struct { const char *name; size_t at; } functions[] = {
 static bool load(struct gpu_bench *g)
 {
 	const PFN_vkGetInstanceProcAddr get = (PFN_vkGetInstanceProcAddr)g->vk.get_instance_proc;
-	PFN_vkGetPhysicalDeviceMemoryProperties get_memory = (PFN_vkGetPhysicalDeviceMemoryProperties)
-		get(g->vk.instance, "vkGetPhysicalDeviceMemoryProperties");
-	PFN_vkGetDeviceProcAddr get_device =
-		(PFN_vkGetDeviceProcAddr)get(g->vk.instance, "vkGetDeviceProcAddr");
+	PFN_vkGetPhysicalDeviceMemoryProperties get_memory;
+	PFN_vkGetDeviceProcAddr get_device;
 
+	get_memory = (PFN_vkGetPhysicalDeviceMemoryProperties)
+		get(g->vk.instance, "vkGetPhysicalDeviceMemoryProperties");
+	get_device = (PFN_vkGetDeviceProcAddr)get(g->vk.instance, "vkGetDeviceProcAddr");
 	g->device = g->vk.device;
 	get_memory(g->vk.physical, &g->types);
 	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {

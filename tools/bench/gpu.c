@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * rashpa-bench gpu: from a notification to the first instruction of a shader, by each way that there is;
- * copies inside of the GPU; stages of a pipeline beside such a copy, which moves bytes and does
+ * rashpa-bench gpu: from a notification to the first instruction of a shader, by each way that there
+ * is; copies inside of the GPU; stages of a pipeline beside such a copy, which moves bytes and does
  * nothing else.
  */
 #include "gpu.h"

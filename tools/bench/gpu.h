@@ -17,7 +17,7 @@ void gpu_bench_close(struct gpu_bench *g);
 /* How a shader gets to know that something has come. */
 enum gpu_way_of { GPU_LAUNCH, GPU_TIMELINE, GPU_POLL, GPU_WAYS };
 extern const char * const gpu_ways[GPU_WAYS];
-/* From the notification until the host sees what the shader did first, ns; 0: it has not this way. */
+/* From the notification until the host sees what the shader did first, ns; 0: not this way. */
 uint64_t gpu_bench_latency(struct gpu_bench *g, enum gpu_way_of way);
 
 /* Copy inside of the GPU, until the host knows that it is done, ns; 0 after a message. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * librashpa: GPUs by CUDA's driver API. Memory is made of pages that others may write to by DMA (VMM),
- * or, where a GPU has no such pages, is plain memory; its dma-buf is asked for by its address. The
+ * librashpa: GPUs by CUDA's driver API. Memory is made of pages that others may write to by DMA
+ * (VMM), or, where a GPU has no such pages, is plain memory; its dma-buf is asked for by its address. The
  * context is the primary one, which a program's own CUDA has as well.
  */
 #include "cuda-api.h"

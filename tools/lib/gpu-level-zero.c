@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * librashpa: GPUs by Level Zero (libze_loader.so.1). Memory of the device that is told at its
- * beginning that it will be a dma-buf. What is called is declared here: no header of Level Zero's is
- * needed to build.
+ * beginning that it will be a dma-buf. What is called is declared here: no header of Level Zero's
+ * is needed to build.
  */
 #include "gpu.h"
 #include "internal.h"

@@ -169,8 +169,8 @@ void *rashpa_gpu_base(const struct rashpa_gpu_memory *memory);
  * rashpa_gpu_address() - the memory for kernels
  * @memory: the handle
  *
- * Return: its address there, as CUdeviceptr has it; a pointer, for ROCm and Level Zero; 0: the GPU has no such
- * addresses (Vulkan).
+ * Return: its address there, as CUdeviceptr has it; a pointer, for ROCm and Level Zero; 0: the GPU
+ * has no such addresses (Vulkan).
  */
 uint64_t rashpa_gpu_address(const struct rashpa_gpu_memory *memory);
 

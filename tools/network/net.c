@@ -4,6 +4,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -238,6 +239,30 @@ int rashpa_net_register(struct rashpa_net *n, void *base, int dmabuf, uint64_t l
 		.private_ = mr,
 	};
 	return 0;
+}
+
+int rashpa_net_register_device(struct rashpa_net *n, struct rashpa_net_device *d, bool remote,
+			       struct rashpa_net_memory *memory)
+{
+	const int32_t node = n->info.numa_node;
+	int error;
+
+	*memory = (struct rashpa_net_memory) {};
+	if (d->window && d->length > d->window)
+		return net_fail(E2BIG, "%" PRIu64 " bytes of a GPU are more than the %" PRIu64
+				" of its BAR: take less, or switch on Resizable BAR in the firmware",
+				d->length, d->window);
+	d->far = node >= 0 && d->numa_node >= 0 && node != d->numa_node;
+	d->by = RASHPA_NET_BY_DMABUF;
+	error = rashpa_net_register(n, NULL, d->dmabuf, d->length, remote, memory);
+	if (error != -EOPNOTSUPP || !d->address)
+		return error;
+	d->by = RASHPA_NET_BY_PEER_MODULE;
+	error = rashpa_net_register(n, (void *)(uintptr_t)d->address, -1, d->length, remote,
+				    memory);
+	return error != -EFAULT ? error :
+	       net_fail(EOPNOTSUPP, "%s takes no dma-buf, and no address of a GPU: modprobe nvidia-peermem",
+			n->info.device);
 }
 
 void rashpa_net_unregister(struct rashpa_net_memory *memory)

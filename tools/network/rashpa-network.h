@@ -127,6 +127,48 @@ struct rashpa_net_memory {
  */
 int rashpa_net_register(struct rashpa_net *net, void *base, int dmabuf, uint64_t length,
 			bool remote, struct rashpa_net_memory *memory);
+
+/** enum rashpa_net_by - how memory of a device was registered */
+enum rashpa_net_by {
+	RASHPA_NET_BY_DMABUF = 0,
+	RASHPA_NET_BY_PEER_MODULE = 1,	/* nvidia-peermem */
+};
+
+/**
+ * struct rashpa_net_device - memory of a GPU, one piece
+ * @address: as the GPU has it, rashpa_gpu_address(); 0: not for nvidia-peermem
+ * @length: bytes
+ * @window: of the BAR that others reach its memory through, bytes; 0: not known
+ * @dmabuf: rashpa_gpu_dmabuf()
+ * @numa_node: of the GPU, -1: not known
+ * @by: becomes enum rashpa_net_by
+ * @far: becomes 1 if card and GPU are at different processors, which costs throughput
+ */
+struct rashpa_net_device {
+	uint64_t address;
+	uint64_t length;
+	uint64_t window;
+	int32_t dmabuf;
+	int32_t numa_node;
+	uint32_t by;
+	uint32_t far;
+};
+
+/**
+ * rashpa_net_register_device() - let the card use memory of a GPU
+ * @net: the port
+ * @device: its memory
+ * @remote: others may write to it
+ * @memory: becomes what has to be said of it; rashpa_net_unregister() it, before the GPU's memory
+ *	goes
+ *
+ * By its dma-buf; where the card's driver takes none, by its address, for which the kernel's module
+ * nvidia-peermem has to be there.
+ *
+ * Return: 0, -E2BIG (more than the BAR has), -EOPNOTSUPP (neither), -ENOMEM.
+ */
+int rashpa_net_register_device(struct rashpa_net *net, struct rashpa_net_device *device,
+			       bool remote, struct rashpa_net_memory *memory);
 void rashpa_net_unregister(struct rashpa_net_memory *memory);
 
 /* --- completions --- */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * A GPU by CUDA's driver API: buffers, kernels, and batches of them on one stream. The context is the
- * GPU's primary one, and the calling thread has it only inside of a call.
+ * A GPU by CUDA's driver API: buffers, kernels, and batches of them on one stream. The context is
+ * the GPU's primary one, and the calling thread has it only inside of a call.
  */
 #include "cuda.h"
 

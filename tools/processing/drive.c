@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Ways to drive GPUs of CUDA beside one image after the other: work that is enqueued when an image is
- * there; work that is enqueued beforehand and waits for the lock itself, in three streams that
+ * Ways to drive GPUs of CUDA beside one image after the other: work that is enqueued when an image
+ * is there; work that is enqueued beforehand and waits for the lock itself, in three streams that
  * overlap; a kernel that stays and polls. In each the GPU decides whether an image is accepted, and
  * only what is accepted is copied to the host.
  *
- *   lock >= s+1 ──► in(k): to In[k & 1] ──► I ──► compute(k): pretreat, count, decide, bank ──► C
- *                        ▲ C >= k-1                                    │ accepted: V
- *                                                                      ▼
- *   host: has R results  ◄── R ◄── out(j): of bank[j % credits] ◄── V >= j+1
+ *	lock >= s+1 --> in(k): to In[k & 1] --> I --> compute(k): pretreat, count, decide, bank --> C
+ *			     ^ C >= k-1			            | accepted: V
+ *	host has R results <-- R <-- out(j): of bank[j % credits] <-- V >= j+1
  *
  * All of these words only rise, and all waits are for "at least": nobody misses one by looking late.
  */
@@ -129,7 +128,7 @@ struct rashpa_drive {
 	size_t pixels, image_bytes, piece_bytes;
 	bool direct;			/* images are in memory of the one GPU: no copy */
 	bool flushes;
-	struct rashpa_gpu_memory *lock_page, *ring;	/* of the first GPU; all others see them, too */
+	struct rashpa_gpu_memory *lock_page, *ring;	/* the first GPU's; others see them, too */
 	cuda_address lock, ring_address;	/* as GPUs have them */
 	_Atomic uint32_t *lock_here;
 	bool lock_is_ours;
@@ -472,7 +471,8 @@ static void enqueue_compute(struct batch *b, uint32_t k)
 		wait_control(b, COMPUTE, RPU_CONTROL_IN, k + 1);
 	}
 	if (!b->result)
-		b->result = w->g->cu.fill(all.all.at[RPU_AT_TOLD], 0, RPU_TOLDS, w->stream[COMPUTE]);
+		b->result = w->g->cu.fill(all.all.at[RPU_AT_TOLD], 0, RPU_TOLDS,
+					  w->stream[COMPUTE]);
 	launch(b, w->g->function[RPU_KERNEL_PRETREAT], &all,
 	       (d->pixels - 1) / (each * RPU_LANES) + 1);
 	launch(b, w->g->function[RPU_KERNEL_ABOVE], &all, (d->pixels - 1) / RPU_PIECE + 1);
@@ -608,7 +608,8 @@ static int lost_patience(const struct rashpa_drive *d, char *why)
 		if ((int32_t)(lock - wanted) < 0)
 			return because(why, -ETIMEDOUT, "%s: nothing came for %" PRIu32 " ms: stream %s waits for the lock to be %" PRIu32
 				       ", and it is %" PRIu32 ": does its producer live?", w->g->head.info.name,
-				       d->plan.patience_ms, streams[d->direct ? COMPUTE : IN], wanted, lock);
+				       d->plan.patience_ms, streams[d->direct ? COMPUTE : IN],
+				       wanted, lock);
 		return because(why, -ETIMEDOUT, "%s: it did not answer for %" PRIu32 " ms: image %" PRIu32 " is there, %" PRIu32
 			       " are copied in and %" PRIu32 " computed", w->g->head.info.name,
 			       d->plan.patience_ms, number_of(d, w, computed),
@@ -661,7 +662,8 @@ static int step(struct rashpa_drive *d, struct rashpa_driven *result, char *why)
 	return 0;
 }
 
-int rashpa_drive_next(struct rashpa_drive *d, struct rashpa_driven *result, int timeout_ms, char *why)
+int rashpa_drive_next(struct rashpa_drive *d, struct rashpa_driven *result, int timeout_ms,
+		      char *why)
 {
 	const struct timespec nap = { .tv_nsec = NAP_NS };
 	const unsigned long long begin = now_ns();
@@ -718,11 +720,9 @@ void rashpa_drive_status(const struct rashpa_drive *d, struct rashpa_drive_stat 
 		stat->images += look(&w->control[RPU_CONTROL_COMPUTED]);
 		stat->accepted += look(&w->control[RPU_CONTROL_ACCEPTED]);
 		stat->dropped += look(&w->control[RPU_CONTROL_DROPPED]);
+		stat->copies_ahead += w->outs - look(&w->control[RPU_CONTROL_TAKEN]);
 	}
 	stat->vetoed = stat->images - stat->accepted - stat->dropped;
-	stat->copies_ahead = 0;
-	for (uint32_t i = 0; i < d->count; i++)
-		stat->copies_ahead += d->wheel[i].outs - look(&d->wheel[i].control[RPU_CONTROL_TAKEN]);
 }
 
 /* --- the end --- */

@@ -351,8 +351,8 @@ enum rashpa_drive_way {
  *	they are in what the one GPU has offered
  * @step: from slot to slot, bytes, a multiple of 4
  * @slots: image s is in slot s % @slots
- * @lock: word in memory of the host that is at least s + 1 when image s is there, and only rises; of
- *	a board, or anybody. NULL: rashpa_drive_arrived() tells
+ * @lock: word in memory of the host that is at least s + 1 when image s is there, and only rises;
+ *	of a board, or anybody. NULL: rashpa_drive_arrived() tells
  * @credits: results that are accepted, and not yet released, for each GPU; more are dropped, and
  *	counted
  * @ahead: images that are enqueued before they were computed, for each GPU

@@ -277,10 +277,8 @@ static void against_reference(const struct rpu_engine *e)
 	};
 
 	for (size_t c = 0; c < ARRAY_SIZE(tried); c++) {
-		/* CUDA has no lines of groups; its stand-in is slow */
-		const bool short_ones = !strncmp(engine, "cuda", 4) && tried[c].height > 5000;
 		struct image m = {
-			.width = tried[c].width, .height = short_ones ? 5000 : tried[c].height,
+			.width = tried[c].width, .height = tried[c].height,
 			.pixel = tried[c].pixel, .gap = tried[c].gap,
 		};
 		const size_t n = (size_t)m.width * m.height;
@@ -640,7 +638,8 @@ static void test_pipeline(const char *engine)
 	r->role = RASHPA_IMAGE_SIGNAL;
 	pixel[3][5] = 150;
 	ok(!rashpa_pipeline_run(p, pixel, sizeof(pixel[0]), r) && r->above == 1 && !r->kept &&
-	   (r->image ? r->image[3 * 16 + 5] == 5 : strcmp(engine, "cpu") && strcmp(engine, "reference")),
+	   (r->image ? r->image[3 * 16 + 5] == 5 :
+	    strcmp(engine, "cpu") && strcmp(engine, "reference")),
 	   "%s: a pixel is 5 above a dark image: too few", engine);
 	pixel[7][15] = 200;
 	ok(rashpa_pipeline_run(p, pixel, sizeof(pixel[0]), r) == 1 && r->kept && r->elements == 2 &&
@@ -781,8 +780,10 @@ static void gpu_against_reference(const char *engine)
 
 	for (size_t c = 0; c < ARRAY_SIZE(tried); c++) {
 		const bool jungfrau = tried[c].jungfrau;
+		/* CUDA has no lines of groups; its stand-in is slow */
+		const bool short_ones = !strncmp(engine, "cuda", 4) && tried[c].height > 5000;
 		struct image m = {
-			.width = tried[c].width, .height = tried[c].height,
+			.width = tried[c].width, .height = short_ones ? 5000 : tried[c].height,
 			.pixel = tried[c].pixel, .gap = tried[c].gap,
 		};
 		const struct rashpa_geometry g = {
