@@ -148,12 +148,13 @@ run_analyzer() {
 		shaders+=("$processing/$(basename "$file" .comp).spv.h")
 	done
 	make -s -C tools O="${romulu%/obj/*}" "$romulu/xdp.skel.h" "$processing/cuda-kernels.h" "${shaders[@]}" || return
+	make -s -C tools/bench O="${romulu%/obj/*}" "${romulu%/*}/bench/gpu-touch.spv.h" || return
 	flags=$(pkg-config --cflags mpi-c pmix gnutls hdf5 hwloc json-c libibverbs libkmod libpci libtiff-4 libudev libxml-2.0 libzmq libzstd ncursesw) || return
 	# shellcheck disable=SC2086 # flags
 	find tools -name '*.c' ! -name '*.bpf.c' ! -name selftest.c ! -name wire-selftest.c ! -path 'tools/software-fpga/selftest/*' | sort |
 		xargs -P "$jobs" -I '{}' bash -c 'analyze "$@"' analyze '{}' -std=gnu17 -D_GNU_SOURCE \
 			-DRASHPA_VERSION='""' -DPROFILE_DIR='""' \
-			-Iuapi -Itools/lib -Itools/common -Itools/dataset -Itools/network -Itools/processing -Itools/builder -Itools/telegram -Itools/daemon -Itools/screen -Itools/bench -Iselftests/modules -I"$romulu" -I"$processing" \
+			-Iuapi -Itools/lib -Itools/common -Itools/dataset -Itools/network -Itools/processing -Itools/builder -Itools/telegram -Itools/daemon -Itools/screen -Itools/bench -Iselftests/modules -I"$romulu" -I"$processing" -I"${romulu%/*}/bench" \
 			-DROMULU_NO_XDP='""' -DTELEGRAM_SCHEMA='""' $flags -idirafter selftests/static/openmp \
 			>"$out/analyzer.all" 2>&1 || good=1
 	grep -vE '^[0-9]+ warnings? generated\.$' "$out/analyzer.all" |

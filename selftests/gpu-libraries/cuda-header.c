@@ -55,6 +55,6 @@ AT(cuda_pages, flags.direct, CUmemAllocationProp, allocFlags.gpuDirectRDMACapabl
 AT(cuda_pages, flags.usage, CUmemAllocationProp, allocFlags.usage);
 _Static_assert(sizeof(struct cuda_access) == sizeof(CUmemAccessDesc), "access");
 AT(cuda_access, flags, CUmemAccessDesc, flags);
-_Static_assert(sizeof(cuda_address) == sizeof(CUdeviceptr), "address");
-_Static_assert(sizeof(cuda_device) == sizeof(CUdevice), "device");
+_Static_assert(sizeof(uint64_t) == sizeof(CUdeviceptr), "address");
+_Static_assert(sizeof(int) == sizeof(CUdevice), "device");
 _Static_assert(sizeof(uint64_t) == sizeof(CUmemGenericAllocationHandle), "handle of pages");

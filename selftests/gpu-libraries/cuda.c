@@ -25,7 +25,7 @@
 #include "lanes.h"
 #include "note.h"
 
-#define CALL(name)	__attribute__((visibility("default"))) cuda_result cu##name
+#define CALL(name)	__attribute__((visibility("default"))) int cu##name
 #define GRANULARITY	(UINT64_C(2) << 20)
 #define RANGES		256
 #define INVALID		1
@@ -124,7 +124,7 @@ static int new_fd(uint64_t bytes)
 	return fd;
 }
 
-CALL(MemAlloc_v2)(cuda_address *address, size_t bytes)
+CALL(MemAlloc_v2)(uint64_t *address, size_t bytes)
 {
 	struct range *r;
 	void *base;
@@ -144,7 +144,7 @@ CALL(MemAlloc_v2)(cuda_address *address, size_t bytes)
 	return 0;
 }
 
-static cuda_result let_go(const char *call, uint64_t begin, enum kind kind)
+static int let_go(const char *call, uint64_t begin, enum kind kind)
 {
 	struct range *r = at(begin, kind);
 
@@ -159,7 +159,7 @@ static cuda_result let_go(const char *call, uint64_t begin, enum kind kind)
 	return 0;
 }
 
-CALL(MemFree_v2)(cuda_address address)
+CALL(MemFree_v2)(uint64_t address)
 {
 	NEEDS_CONTEXT();
 	return let_go("cuMemFree", address, PLAIN);
@@ -211,7 +211,7 @@ CALL(MemHostUnregister)(void *base)
 	return let_go("cuMemHostUnregister", (uintptr_t)base, REGISTERED);
 }
 
-CALL(MemHostGetDevicePointer_v2)(cuda_address *address, void *base, unsigned int flags)
+CALL(MemHostGetDevicePointer_v2)(uint64_t *address, void *base, unsigned int flags)
 {
 	NEEDS_CONTEXT();
 	if (flags || !(at((uintptr_t)base, REGISTERED) || at((uintptr_t)base, HOST)))
@@ -220,7 +220,7 @@ CALL(MemHostGetDevicePointer_v2)(cuda_address *address, void *base, unsigned int
 	return 0;
 }
 
-CALL(PointerSetAttribute)(const void *value, int attribute, cuda_address address)
+CALL(PointerSetAttribute)(const void *value, int attribute, uint64_t address)
 {
 	const struct range *r = at(address, PLAIN);
 
@@ -285,8 +285,8 @@ CALL(MemRelease)(uint64_t pages)
 	return 0;
 }
 
-CALL(MemAddressReserve)(cuda_address *address, size_t bytes, size_t alignment,
-			cuda_address wanted, unsigned long long flags)
+CALL(MemAddressReserve)(uint64_t *address, size_t bytes, size_t alignment,
+			uint64_t wanted, unsigned long long flags)
 {
 	struct range *r;
 	void *base;
@@ -302,7 +302,7 @@ CALL(MemAddressReserve)(cuda_address *address, size_t bytes, size_t alignment,
 	return 0;
 }
 
-CALL(MemAddressFree)(cuda_address address, size_t bytes)
+CALL(MemAddressFree)(uint64_t address, size_t bytes)
 {
 	const struct range *r = at(address, RESERVED);
 
@@ -313,7 +313,7 @@ CALL(MemAddressFree)(cuda_address address, size_t bytes)
 	return let_go("cuMemAddressFree", address, RESERVED);
 }
 
-CALL(MemMap)(cuda_address address, size_t bytes, size_t offset, uint64_t pages,
+CALL(MemMap)(uint64_t address, size_t bytes, size_t offset, uint64_t pages,
 	     unsigned long long flags)
 {
 	struct range *r = at(address, RESERVED), *p = at(pages, PAGES);
@@ -328,7 +328,7 @@ CALL(MemMap)(cuda_address address, size_t bytes, size_t offset, uint64_t pages,
 	return 0;
 }
 
-CALL(MemUnmap)(cuda_address address, size_t bytes)
+CALL(MemUnmap)(uint64_t address, size_t bytes)
 {
 	struct range *r = at(address, RESERVED);
 
@@ -341,7 +341,7 @@ CALL(MemUnmap)(cuda_address address, size_t bytes)
 	return 0;
 }
 
-CALL(MemSetAccess)(cuda_address address, size_t bytes, const struct cuda_access *access,
+CALL(MemSetAccess)(uint64_t address, size_t bytes, const struct cuda_access *access,
 		   size_t count)
 {
 	struct range *r = at(address, RESERVED);
@@ -354,7 +354,7 @@ CALL(MemSetAccess)(cuda_address address, size_t bytes, const struct cuda_access 
 	return 0;
 }
 
-CALL(MemGetHandleForAddressRange)(void *handle, cuda_address address, size_t bytes, int type,
+CALL(MemGetHandleForAddressRange)(void *handle, uint64_t address, size_t bytes, int type,
 				  unsigned long long flags)
 {
 	const struct range *r = reachable(address, bytes), *p;
@@ -391,26 +391,26 @@ CALL(DeviceGetCount)(int *count)
 	return 0;
 }
 
-CALL(DeviceGet)(cuda_device *device, int number)
+CALL(DeviceGet)(int *device, int number)
 {
 	*device = number;
 	return 0;
 }
 
-CALL(DeviceGetName)(char *name, int size, cuda_device device)
+CALL(DeviceGetName)(char *name, int size, int device)
 {
 	snprintf(name, size, "stand-in %d for a GPU: processors", device);
 	return 0;
 }
 
-CALL(DeviceTotalMem_v2)(size_t *bytes, cuda_device device)
+CALL(DeviceTotalMem_v2)(size_t *bytes, int device)
 {
 	(void)device;
 	*bytes = UINT64_C(1) << 32;
 	return 0;
 }
 
-CALL(DeviceGetAttribute)(int *value, int attribute, cuda_device device)
+CALL(DeviceGetAttribute)(int *value, int attribute, int device)
 {
 	switch (attribute) {
 	case CUDA_BUS:
@@ -439,15 +439,15 @@ CALL(DeviceGetAttribute)(int *value, int attribute, cuda_device device)
 	return 0;
 }
 
-CALL(DevicePrimaryCtxRetain)(cuda_context *context, cuda_device device)
+CALL(DevicePrimaryCtxRetain)(struct cuda_context **context, int device)
 {
-	*context = (cuda_context)(uintptr_t)(0xc00 + device);
+	*context = (struct cuda_context *)(uintptr_t)(0xc00 + device);
 	contexts++;
 	note("cuDevicePrimaryCtxRetain %d", device);
 	return 0;
 }
 
-CALL(DevicePrimaryCtxRelease_v2)(cuda_device device)
+CALL(DevicePrimaryCtxRelease_v2)(int device)
 {
 	note("cuDevicePrimaryCtxRelease %d", device);
 	if (!contexts)
@@ -462,7 +462,7 @@ CALL(DevicePrimaryCtxRelease_v2)(cuda_device device)
 	return 0;
 }
 
-CALL(CtxPushCurrent_v2)(cuda_context context)
+CALL(CtxPushCurrent_v2)(struct cuda_context *context)
 {
 	if (!context || !contexts)
 		return WRONG("cuCtxPushCurrent: no context");
@@ -470,7 +470,7 @@ CALL(CtxPushCurrent_v2)(cuda_context context)
 	return 0;
 }
 
-CALL(CtxPopCurrent_v2)(cuda_context *context)
+CALL(CtxPopCurrent_v2)(struct cuda_context **context)
 {
 	if (!current)
 		return WRONG("cuCtxPopCurrent: none is current");
@@ -479,7 +479,7 @@ CALL(CtxPopCurrent_v2)(cuda_context *context)
 	return 0;
 }
 
-CALL(GetErrorString)(cuda_result result, const char **text)
+CALL(GetErrorString)(int result, const char **text)
 {
 	(void)result;
 	*text = "said by a stand-in";
@@ -491,7 +491,7 @@ CALL(GetErrorString)(cuda_result result, const char **text)
 static const char *image;	/* of the module, if it is text */
 
 /* Code that nvcc made, or PTX. */
-CALL(ModuleLoadData)(cuda_module *module, const void *data)
+CALL(ModuleLoadData)(struct cuda_module **module, const void *data)
 {
 	static const unsigned char fat[] = { 0x50, 0xed, 0x55, 0xba };
 	const bool is_fat = !memcmp(data, fat, sizeof(fat));
@@ -500,26 +500,27 @@ CALL(ModuleLoadData)(cuda_module *module, const void *data)
 	if (!is_fat && !strstr(data, ".version"))
 		return WRONG("cuModuleLoadData: neither code nor PTX");
 	image = is_fat ? NULL : data;
-	*module = (cuda_module)0x30d;
+	*module = (struct cuda_module *)0x30d;
 	note("cuModuleLoadData %s", is_fat ? "fatbin" : "PTX");
 	return 0;
 }
 
-CALL(ModuleUnload)(cuda_module module)
+CALL(ModuleUnload)(struct cuda_module *module)
 {
 	(void)module;
 	note("cuModuleUnload");
 	return 0;
 }
 
-struct cuda_function_of {
+struct cuda_function {
 	lanes_body body;
 	char name[48];
 };
 
-CALL(ModuleGetFunction)(cuda_function *function, cuda_module module, const char *name)
+CALL(ModuleGetFunction)(struct cuda_function **function, struct cuda_module *module,
+			const char *name)
 {
-	static struct cuda_function_of all[32];
+	static struct cuda_function all[32];
 	char entry[80];
 	unsigned int i;
 
@@ -548,7 +549,7 @@ struct work {
 	char arguments[512];
 };
 
-struct cuda_stream_of {
+struct cuda_stream {
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t more;
@@ -559,7 +560,7 @@ struct cuda_stream_of {
 };
 
 /* Each wait, so that the tests need no clock. */
-static void do_work(struct cuda_stream_of *s, const struct work *w)
+static void do_work(struct cuda_stream *s, const struct work *w)
 {
 	atomic_uint *word = (atomic_uint *)(uintptr_t)w->to;
 
@@ -591,7 +592,7 @@ static void do_work(struct cuda_stream_of *s, const struct work *w)
 
 static void *stream_main(void *of)
 {
-	struct cuda_stream_of *s = of;
+	struct cuda_stream *s = of;
 
 	pthread_mutex_lock(&s->lock);
 	for (;;) {
@@ -617,10 +618,10 @@ static void *stream_main(void *of)
 	return NULL;
 }
 
-CALL(StreamCreate)(cuda_stream *stream, unsigned int flags)
+CALL(StreamCreate)(struct cuda_stream **stream, unsigned int flags)
 {
 	static unsigned int streams;
-	struct cuda_stream_of *s = calloc(1, sizeof(*s));
+	struct cuda_stream *s = calloc(1, sizeof(*s));
 
 	NEEDS_CONTEXT();
 	if (!s)
@@ -637,7 +638,7 @@ CALL(StreamCreate)(cuda_stream *stream, unsigned int flags)
 }
 
 /* CUDA lets what was enqueued end; here a wait without end is a mistake, and ends. */
-CALL(StreamDestroy_v2)(cuda_stream s)
+CALL(StreamDestroy_v2)(struct cuda_stream *s)
 {
 	NEEDS_CONTEXT();
 	note("cuStreamDestroy stream%u", s->number);
@@ -652,9 +653,9 @@ CALL(StreamDestroy_v2)(cuda_stream s)
 	return 0;
 }
 
-CALL(StreamQuery)(cuda_stream s)
+CALL(StreamQuery)(struct cuda_stream *s)
 {
-	cuda_result result;
+	int result;
 
 	NEEDS_CONTEXT();
 	pthread_mutex_lock(&s->lock);
@@ -663,7 +664,7 @@ CALL(StreamQuery)(cuda_stream s)
 	return result;
 }
 
-static cuda_result enqueue(struct cuda_stream_of *s, const struct work *like)
+static int enqueue(struct cuda_stream *s, const struct work *like)
 {
 	struct work *w = malloc(sizeof(*w));
 
@@ -680,8 +681,8 @@ static cuda_result enqueue(struct cuda_stream_of *s, const struct work *like)
 	return 0;
 }
 
-static cuda_result copy(const char *call, cuda_stream s, uint64_t to, uint64_t from, size_t bytes,
-			bool to_host, bool from_host)
+static int copy(const char *call, struct cuda_stream *s, uint64_t to, uint64_t from, size_t bytes,
+		bool to_host, bool from_host)
 {
 	const struct range *a = reachable(to, bytes), *b = reachable(from, bytes);
 	char text[2][64];
@@ -698,22 +699,22 @@ static cuda_result copy(const char *call, cuda_stream s, uint64_t to, uint64_t f
 	return enqueue(s, &(struct work) { .kind = COPY, .to = to, .from = from, .bytes = bytes });
 }
 
-CALL(MemcpyHtoDAsync_v2)(cuda_address to, const void *from, size_t bytes, cuda_stream s)
+CALL(MemcpyHtoDAsync_v2)(uint64_t to, const void *from, size_t bytes, struct cuda_stream *s)
 {
 	return copy("cuMemcpyHtoDAsync", s, to, (uintptr_t)from, bytes, false, true);
 }
 
-CALL(MemcpyDtoHAsync_v2)(void *to, cuda_address from, size_t bytes, cuda_stream s)
+CALL(MemcpyDtoHAsync_v2)(void *to, uint64_t from, size_t bytes, struct cuda_stream *s)
 {
 	return copy("cuMemcpyDtoHAsync", s, (uintptr_t)to, from, bytes, true, false);
 }
 
-CALL(MemcpyDtoDAsync_v2)(cuda_address to, cuda_address from, size_t bytes, cuda_stream s)
+CALL(MemcpyDtoDAsync_v2)(uint64_t to, uint64_t from, size_t bytes, struct cuda_stream *s)
 {
 	return copy("cuMemcpyDtoDAsync", s, to, from, bytes, false, false);
 }
 
-CALL(MemsetD32Async)(cuda_address to, uint32_t word, size_t words, cuda_stream s)
+CALL(MemsetD32Async)(uint64_t to, uint32_t word, size_t words, struct cuda_stream *s)
 {
 	char text[64];
 
@@ -727,9 +728,9 @@ CALL(MemsetD32Async)(cuda_address to, uint32_t word, size_t words, cuda_stream s
 }
 
 /* All kernels have one argument, a struct; its size is not told. */
-CALL(LaunchKernel)(cuda_function f, unsigned int groups, unsigned int y, unsigned int z,
+CALL(LaunchKernel)(struct cuda_function *f, unsigned int groups, unsigned int y, unsigned int z,
 		   unsigned int lanes, unsigned int lanes_y, unsigned int lanes_z,
-		   unsigned int shared, cuda_stream s, void **arguments, void **more)
+		   unsigned int shared, struct cuda_stream *s, void **arguments, void **more)
 {
 	struct work w = { .kind = KERNEL, .groups = groups, .lanes = lanes };
 
@@ -743,7 +744,7 @@ CALL(LaunchKernel)(cuda_function f, unsigned int groups, unsigned int y, unsigne
 	return enqueue(s, &w);
 }
 
-CALL(StreamWaitValue32_v2)(cuda_stream s, cuda_address word, uint32_t value, unsigned int flags)
+CALL(StreamWaitValue32_v2)(struct cuda_stream *s, uint64_t word, uint32_t value, unsigned int flags)
 {
 	char text[64];
 
@@ -757,7 +758,8 @@ CALL(StreamWaitValue32_v2)(cuda_stream s, cuda_address word, uint32_t value, uns
 	return enqueue(s, &(struct work) { .kind = WAIT, .to = word, .word = value });
 }
 
-CALL(StreamWriteValue32_v2)(cuda_stream s, cuda_address word, uint32_t value, unsigned int flags)
+CALL(StreamWriteValue32_v2)(struct cuda_stream *s, uint64_t word, uint32_t value,
+			    unsigned int flags)
 {
 	char text[64];
 

@@ -114,8 +114,8 @@ static int begin(bool in_gpu, uint64_t *length)
 		char name[16];
 
 		snprintf(name, sizeof(name), "cuda:%u", i);
-		if (rashpa_pipeline_open("{\"veto\": {\"threshold\": 900, \"pixels\": 2}}", name, why,
-					 &pipeline[i]))
+		if (rashpa_pipeline_open("{\"veto\": {\"threshold\": 900, \"pixels\": 2}}",
+					 name, why, &pipeline[i]))
 			return -1;
 		if (in_gpu) {
 			fd = rashpa_pipeline_offer(pipeline[i], &base, length, why);

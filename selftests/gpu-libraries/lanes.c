@@ -9,10 +9,12 @@
 #define STACK		(16384 + 5 * 64)
 
 /* Five times as fast as those of the C library; not for jumps within a function. */
-typedef void *place[5];
+struct place {
+	void *word[5];
+};
 
 struct lane {
-	place here;
+	struct place here;
 	ucontext_t first;
 	bool begun, running;
 	unsigned int barriers;	/* that it came to */
@@ -23,16 +25,16 @@ _Thread_local unsigned int lanes_lane, lanes_group;
 static _Thread_local struct {
 	struct lane *lane;
 	char *stacks;
-	place caller;
+	struct place caller;
 	lanes_body body;
 	const void *arguments;
 } now;
 
 /* The compiler has both in one function for nothing. */
 __attribute__((noinline, noreturn))
-static void go(place to)
+static void go(struct place *to)
 {
-	__builtin_longjmp(to, 1);
+	__builtin_longjmp(to->word, 1);
 }
 
 __attribute__((noinline))
@@ -40,8 +42,8 @@ static void back(void)
 {
 	struct lane *lane = &now.lane[lanes_lane];
 
-	if (!__builtin_setjmp(lane->here))
-		go(now.caller);
+	if (!__builtin_setjmp(lane->here.word))
+		go(&now.caller);
 }
 
 /* A fiber has one kernel after the other. */
@@ -66,10 +68,10 @@ static bool go_on(unsigned int number)
 	struct lane *lane = &now.lane[number];
 
 	lanes_lane = number;
-	if (__builtin_setjmp(now.caller))
+	if (__builtin_setjmp(now.caller.word))
 		return true;
 	if (lane->begun)
-		go(lane->here);
+		go(&lane->here);
 	lane->begun = true;
 	if (getcontext(&lane->first))
 		return false;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * Memory of a GPU as target of RDMA: which functions of libibverbs are called, with what. Stand-ins
- * for those are here, and no card does anything: rdma WORDS LENGTH WINDOW CARD-NODE GPU-NODE. WORDS:
- * no-dmabuf, no-module, no-address, full, or none of them.
+ * for those are here, and no card does anything: rdma WORDS LENGTH WINDOW CARD-NODE GPU-NODE.
+ * WORDS: no-dmabuf, no-module, no-address, full, or none of them.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -62,7 +62,7 @@ struct gpu_bench {
 	VkDevice device;
 	VkBuffer buffer[BUFFERS];
 	VkDeviceMemory memory[BUFFERS];
-	_Atomic uint32_t *word;
+	atomic_uint *word;
 	uint32_t value;		/* of the last time */
 	uint64_t signalled;
 	VkCommandPool pool;
@@ -75,19 +75,44 @@ struct gpu_bench {
 	VkPipelineLayout layout;
 	VkPipeline shader;
 	VkPhysicalDeviceMemoryProperties types;
-#define F(name) PFN_vk##name name
-	F(AllocateCommandBuffers); F(AllocateDescriptorSets); F(AllocateMemory);
-	F(BeginCommandBuffer); F(BindBufferMemory); F(CmdBindDescriptorSets); F(CmdBindPipeline);
-	F(CmdCopyBuffer); F(CmdDispatch); F(CmdPushConstants); F(CreateBuffer);
-	F(CreateCommandPool); F(CreateComputePipelines); F(CreateDescriptorPool); F(CreateDescriptorSetLayout);
-	F(CreateFence); F(CreatePipelineLayout); F(CreateSemaphore); F(CreateShaderModule);
-	F(DestroyBuffer); F(DestroyCommandPool); F(DestroyDescriptorPool);
-	F(DestroyDescriptorSetLayout); F(DestroyFence); F(DestroyPipeline);
-	F(DestroyPipelineLayout); F(DestroySemaphore); F(DestroyShaderModule); F(DeviceWaitIdle);
-	F(EndCommandBuffer); F(FreeMemory); F(GetBufferMemoryRequirements); F(MapMemory);
-	F(QueueSubmit); F(ResetFences); F(SignalSemaphore); F(UpdateDescriptorSets);
-	F(WaitForFences);
-#undef F
+	PFN_vkAllocateCommandBuffers AllocateCommandBuffers;
+	PFN_vkAllocateDescriptorSets AllocateDescriptorSets;
+	PFN_vkAllocateMemory AllocateMemory;
+	PFN_vkBeginCommandBuffer BeginCommandBuffer;
+	PFN_vkBindBufferMemory BindBufferMemory;
+	PFN_vkCmdBindDescriptorSets CmdBindDescriptorSets;
+	PFN_vkCmdBindPipeline CmdBindPipeline;
+	PFN_vkCmdCopyBuffer CmdCopyBuffer;
+	PFN_vkCmdDispatch CmdDispatch;
+	PFN_vkCmdPushConstants CmdPushConstants;
+	PFN_vkCreateBuffer CreateBuffer;
+	PFN_vkCreateCommandPool CreateCommandPool;
+	PFN_vkCreateComputePipelines CreateComputePipelines;
+	PFN_vkCreateDescriptorPool CreateDescriptorPool;
+	PFN_vkCreateDescriptorSetLayout CreateDescriptorSetLayout;
+	PFN_vkCreateFence CreateFence;
+	PFN_vkCreatePipelineLayout CreatePipelineLayout;
+	PFN_vkCreateSemaphore CreateSemaphore;
+	PFN_vkCreateShaderModule CreateShaderModule;
+	PFN_vkDestroyBuffer DestroyBuffer;
+	PFN_vkDestroyCommandPool DestroyCommandPool;
+	PFN_vkDestroyDescriptorPool DestroyDescriptorPool;
+	PFN_vkDestroyDescriptorSetLayout DestroyDescriptorSetLayout;
+	PFN_vkDestroyFence DestroyFence;
+	PFN_vkDestroyPipeline DestroyPipeline;
+	PFN_vkDestroyPipelineLayout DestroyPipelineLayout;
+	PFN_vkDestroySemaphore DestroySemaphore;
+	PFN_vkDestroyShaderModule DestroyShaderModule;
+	PFN_vkDeviceWaitIdle DeviceWaitIdle;
+	PFN_vkEndCommandBuffer EndCommandBuffer;
+	PFN_vkFreeMemory FreeMemory;
+	PFN_vkGetBufferMemoryRequirements GetBufferMemoryRequirements;
+	PFN_vkMapMemory MapMemory;
+	PFN_vkQueueSubmit QueueSubmit;
+	PFN_vkResetFences ResetFences;
+	PFN_vkSignalSemaphore SignalSemaphore;
+	PFN_vkUpdateDescriptorSets UpdateDescriptorSets;
+	PFN_vkWaitForFences WaitForFences;
 };
 
 #define F(name) { "vk" #name, offsetof(struct gpu_bench, name) }
@@ -203,7 +228,9 @@ static VkResult make_set(struct gpu_bench *g)
 		.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO, .bindingCount = 1,
 		.pBindings = &place,
 	};
-	const VkDescriptorPoolSize size = { VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 1 };
+	const VkDescriptorPoolSize size = {
+		.type = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, .descriptorCount = 1,
+	};
 	const VkDescriptorPoolCreateInfo pool = {
 		.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO, .maxSets = 1,
 		.poolSizeCount = 1, .pPoolSizes = &size,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * rashpa-bench gpu: from a notification to the first instruction of a shader, by each way that there
- * is; copies inside of the GPU; stages of a pipeline beside such a copy, which moves bytes and does
- * nothing else.
+ * rashpa-bench gpu: from a notification to the first instruction of a shader, by each way that
+ * there is; copies inside of the GPU; stages of a pipeline beside such a copy, which moves bytes
+ * and does nothing else.
  */
 #include "gpu.h"
 
@@ -121,8 +121,8 @@ static int measure_copies(const struct config *c, struct gpu_bench *g)
 		for (unsigned int r = 0; r <= report->repeat && going_on(); r++) {
 			const uint64_t ns = gpu_bench_copy(g, bytes);
 
-			progress_show(&report->progress, "copies of %" PRIu64 " bytes: round %u of %u",
-				      bytes, r, report->repeat);
+			progress_show(&report->progress, "copies of %" PRIu64
+				      " bytes: round %u of %u", bytes, r, report->repeat);
 			if (!ns)
 				return fail("%s: a copy failed", c->who);
 			if (r)
@@ -141,10 +141,11 @@ static int measure_copies(const struct config *c, struct gpu_bench *g)
 static const struct {
 	const char *name, *config;
 } pipelines[] = {
-	{ "pretreat", "{\"pretreat\": {\"gain\": 40}}" },
-	{ "pretreat, peaks",
-	  "{\"pretreat\": {\"gain\": 40}, \"peaks\": {\"finder\": \"pyfai\", \"centre\": [0, 0]}}" },
-	{ "pretreat, veto, CSR", "{\"pretreat\": {\"gain\": 40},"
+	{ "an image: pretreat", "{\"pretreat\": {\"gain\": 40}}" },
+	{ "an image: pretreat, peaks",
+	  "{\"pretreat\": {\"gain\": 40},"
+	  "\"peaks\": {\"finder\": \"pyfai\", \"centre\": [0, 0]}}" },
+	{ "an image: pretreat, veto, CSR", "{\"pretreat\": {\"gain\": 40},"
 	  "\"veto\": {\"threshold\": 5, \"pixels\": 1}, \"compress\": {\"threshold\": 5}}" },
 };
 

@@ -10,14 +10,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-typedef int cuda_result;
-typedef int cuda_device;
-typedef uint64_t cuda_address;
-typedef struct cuda_context_of *cuda_context;
-typedef struct cuda_stream_of *cuda_stream;
-typedef struct cuda_event_of *cuda_event;
-typedef struct cuda_module_of *cuda_module;
-typedef struct cuda_function_of *cuda_function;
+/* Results and devices are int, addresses of a GPU uint64_t; what is behind these is CUDA's. */
+struct cuda_context;
+struct cuda_stream;
+struct cuda_module;
+struct cuda_function;
 
 /* Results. */
 enum {

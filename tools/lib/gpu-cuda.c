@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * librashpa: GPUs by CUDA's driver API. Memory is made of pages that others may write to by DMA
- * (VMM), or, where a GPU has no such pages, is plain memory; its dma-buf is asked for by its address. The
- * context is the primary one, which a program's own CUDA has as well.
+ * (VMM), or, where a GPU has no such pages, is plain memory; its dma-buf is asked for by its
+ * address. The context is the primary one, which a program's own CUDA has as well.
  */
 #include "cuda-api.h"
 #include "gpu.h"
@@ -23,48 +23,48 @@
 struct cuda {
 	struct rashpa_gpu gpu;		/* first */
 	void *library;
-	cuda_device device;
-	cuda_context context;
+	int device;
+	struct cuda_context *context;
 	bool of_pages;			/* its memory can be made of pages for others */
 	uint64_t granularity;
-	cuda_result (*init)(unsigned int flags);
-	cuda_result (*version)(int *version);
-	cuda_result (*count)(int *count);
-	cuda_result (*get)(cuda_device *device, int number);
-	cuda_result (*name)(char *name, int size, cuda_device device);
-	cuda_result (*total)(size_t *bytes, cuda_device device);
-	cuda_result (*attribute)(int *value, int attribute, cuda_device device);
-	cuda_result (*retain)(cuda_context *context, cuda_device device);
-	cuda_result (*release)(cuda_device device);
-	cuda_result (*push)(cuda_context context);
-	cuda_result (*pop)(cuda_context *context);
-	cuda_result (*error)(cuda_result result, const char **text);
-	cuda_result (*alloc)(cuda_address *address, size_t bytes);
-	cuda_result (*free)(cuda_address address);
-	cuda_result (*set_pointer)(const void *value, int attribute, cuda_address address);
-	cuda_result (*register_host)(void *base, size_t bytes, unsigned int flags);
-	cuda_result (*unregister)(void *base);
-	cuda_result (*device_pointer)(cuda_address *address, void *base, unsigned int flags);
+	int (*init)(unsigned int flags);
+	int (*version)(int *version);
+	int (*count)(int *count);
+	int (*get)(int *device, int number);
+	int (*name)(char *name, int size, int device);
+	int (*total)(size_t *bytes, int device);
+	int (*attribute)(int *value, int attribute, int device);
+	int (*retain)(struct cuda_context **context, int device);
+	int (*release)(int device);
+	int (*push)(struct cuda_context *context);
+	int (*pop)(struct cuda_context **context);
+	int (*error)(int result, const char **text);
+	int (*alloc)(uint64_t *address, size_t bytes);
+	int (*free)(uint64_t address);
+	int (*set_pointer)(const void *value, int attribute, uint64_t address);
+	int (*register_host)(void *base, size_t bytes, unsigned int flags);
+	int (*unregister)(void *base);
+	int (*device_pointer)(uint64_t *address, void *base, unsigned int flags);
 	/* of CUDA 11.7 and later */
-	cuda_result (*granularity_of)(size_t *bytes, const struct cuda_pages *wanted, int option);
-	cuda_result (*create)(uint64_t *pages, size_t bytes, const struct cuda_pages *wanted,
-			      unsigned long long flags);
-	cuda_result (*drop)(uint64_t pages);
-	cuda_result (*reserve)(cuda_address *address, size_t bytes, size_t alignment,
-			       cuda_address wanted, unsigned long long flags);
-	cuda_result (*unreserve)(cuda_address address, size_t bytes);
-	cuda_result (*map)(cuda_address address, size_t bytes, size_t offset, uint64_t pages,
-			   unsigned long long flags);
-	cuda_result (*unmap)(cuda_address address, size_t bytes);
-	cuda_result (*set_access)(cuda_address address, size_t bytes,
-				  const struct cuda_access *access, size_t count);
-	cuda_result (*handle)(void *handle, cuda_address address, size_t bytes, int type,
-			      unsigned long long flags);
+	int (*granularity_of)(size_t *bytes, const struct cuda_pages *wanted, int option);
+	int (*create)(uint64_t *pages, size_t bytes, const struct cuda_pages *wanted,
+		      unsigned long long flags);
+	int (*drop)(uint64_t pages);
+	int (*reserve)(uint64_t *address, size_t bytes, size_t alignment,
+		       uint64_t wanted, unsigned long long flags);
+	int (*unreserve)(uint64_t address, size_t bytes);
+	int (*map)(uint64_t address, size_t bytes, size_t offset, uint64_t pages,
+		   unsigned long long flags);
+	int (*unmap)(uint64_t address, size_t bytes);
+	int (*set_access)(uint64_t address, size_t bytes,
+			  const struct cuda_access *access, size_t count);
+	int (*handle)(void *handle, uint64_t address, size_t bytes, int type,
+		      unsigned long long flags);
 };
 
 struct cuda_memory {
 	struct rashpa_gpu_memory memory;	/* first */
-	cuda_address plain, reserved;
+	uint64_t plain, reserved;
 	uint64_t bytes, pages;
 	bool mapped, has_pages;
 	void *registered;
@@ -92,7 +92,7 @@ static const struct library_function of_dmabufs[] = {
 
 #undef F
 
-static int cuda_fail(const struct cuda *c, const char *what, cuda_result result)
+static int cuda_fail(const struct cuda *c, const char *what, int result)
 {
 	const char *name = *c->gpu.info.name ? c->gpu.info.name : "cuda", *text = NULL;
 
@@ -100,7 +100,8 @@ static int cuda_fail(const struct cuda *c, const char *what, cuda_result result)
 	case CUDA_OUT_OF_MEMORY:
 		return fail(ENOMEM, "%s: %s: the GPU has no memory left for it", name, what);
 	case CUDA_NO_DEVICE:
-		return fail(EOPNOTSUPP, "%s: CUDA has no GPU on this machine: see nvidia-smi", name);
+		return fail(EOPNOTSUPP, "%s: CUDA has no GPU on this machine: see nvidia-smi",
+			    name);
 	case CUDA_SYSTEM_MISMATCH:
 		return fail(EOPNOTSUPP, "%s: libcuda.so.1 and the kernel's modules have different versions: reboot, or install both again",
 			    name);
@@ -138,6 +139,7 @@ static void describe(struct cuda *c, int version)
 	snprintf(info->driver, sizeof(info->driver), "CUDA %d.%d", version / 1000,
 		 version % 1000 / 10);
 	info->memory_bytes = bytes;
+	info->flags = RASHPA_GPU_HOST;
 	info->pci = (uint64_t)attribute_of(c, CUDA_DOMAIN) << 16 |
 		    attribute_of(c, CUDA_BUS) << 8 | attribute_of(c, CUDA_SLOT) << 3;
 	c->gpu.longest = info->memory_bytes;
@@ -164,7 +166,7 @@ static void look_at_sharing(struct cuda *c)
 static int take_device(struct cuda *c, unsigned int number)
 {
 	int count = 0, version = 0;
-	cuda_result result = c->init(0);
+	int result = c->init(0);
 
 	if (result)
 		return cuda_fail(c, "to begin", result);
@@ -226,7 +228,7 @@ static uint64_t up_to(uint64_t bytes, uint64_t multiple)
 }
 
 /* Pages that others may write to, at an address that is nobody else's. */
-static cuda_result take_pages(struct cuda *c, struct cuda_memory *m)
+static int take_pages(struct cuda *c, struct cuda_memory *m)
 {
 	const struct cuda_pages wanted = {
 		.type = CUDA_PINNED, .handles = CUDA_HANDLE_FD,
@@ -235,7 +237,7 @@ static cuda_result take_pages(struct cuda *c, struct cuda_memory *m)
 	const struct cuda_access access = {
 		.location = wanted.location, .flags = CUDA_READ_WRITE,
 	};
-	cuda_result result = c->create(&m->pages, m->bytes, &wanted, 0);
+	int result = c->create(&m->pages, m->bytes, &wanted, 0);
 
 	m->has_pages = !result;
 	if (!result)
@@ -248,10 +250,10 @@ static cuda_result take_pages(struct cuda *c, struct cuda_memory *m)
 }
 
 /* What others write is seen by copies that are asked for later: they wait for it. */
-static cuda_result take_plain(struct cuda *c, struct cuda_memory *m)
+static int take_plain(struct cuda *c, struct cuda_memory *m)
 {
 	const unsigned int yes = 1;
-	cuda_result result = c->alloc(&m->plain, m->bytes);
+	int result = c->alloc(&m->plain, m->bytes);
 
 	m->memory.address = m->plain;
 	return result ? result : c->set_pointer(&yes, CUDA_SYNC_MEMOPS, m->plain);
@@ -274,14 +276,14 @@ static void give_back(struct cuda *c, struct cuda_memory *m)
 /* The context is ours for one call: the thread may have another one. */
 static int enter(struct cuda *c)
 {
-	const cuda_result result = c->push(c->context);
+	const int result = c->push(c->context);
 
 	return result ? cuda_fail(c, "its context", result) : 0;
 }
 
 static void leave(struct cuda *c)
 {
-	cuda_context ours;
+	struct cuda_context *ours;
 
 	c->pop(&ours);
 }
@@ -300,7 +302,7 @@ static void cuda_free(struct rashpa_gpu_memory *memory)
 
 static int fill_in(struct cuda *c, struct cuda_memory *m)
 {
-	cuda_result result = c->of_pages ? take_pages(c, m) : take_plain(c, m);
+	int result = c->of_pages ? take_pages(c, m) : take_plain(c, m);
 
 	if (result)
 		return cuda_fail(c, "memory", result);
@@ -356,7 +358,7 @@ static int cuda_register(struct rashpa_gpu *gpu, void *base, uint64_t length, ui
 		(flags & RASHPA_GPU_READ_ONLY ? CUDA_REGISTER_READ_ONLY : 0);
 	struct cuda *c = (struct cuda *)gpu;
 	struct cuda_memory *m = new_memory(c, length);
-	cuda_result result;
+	int result;
 	int error;
 
 	if (!m)

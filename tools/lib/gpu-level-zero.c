@@ -21,9 +21,6 @@
 #define DRIVERS		16
 #define DEVICES		64
 
-typedef unsigned int ze_result;
-typedef void *ze_handle;
-
 enum {
 	ZE_GPU_ONLY = 1, ZE_GPU = 1, ZE_EXPORT_DMABUF = 2,
 	ZE_DEVICE_PROPERTIES = 3, ZE_MEMORY_PROPERTIES = 7, ZE_CONTEXT_WANTED = 13,
@@ -84,21 +81,21 @@ struct ze_export_fd {
 
 struct level_zero {
 	struct rashpa_gpu gpu;		/* first */
-	ze_handle driver, device, context;
-	ze_result (*init)(uint32_t flags);
-	ze_result (*drivers)(uint32_t *count, ze_handle *drivers);
-	ze_result (*devices)(ze_handle driver, uint32_t *count, ze_handle *devices);
-	ze_result (*about)(ze_handle device, struct ze_device_properties *properties);
-	ze_result (*about_memory)(ze_handle device, uint32_t *count,
-				  struct ze_memory_properties *properties);
-	ze_result (*where)(ze_handle device, struct ze_pci_properties *properties);
-	ze_result (*create)(ze_handle driver, const struct ze_wanted *wanted, ze_handle *context);
-	ze_result (*destroy)(ze_handle context);
-	ze_result (*alloc)(ze_handle context, const struct ze_wanted *wanted, size_t bytes,
-			   size_t alignment, ze_handle device, void **address);
-	ze_result (*free)(ze_handle context, void *address);
-	ze_result (*tell)(ze_handle context, const void *address,
-			  struct ze_allocation_properties *properties, ze_handle *device);
+	void *driver, *device, *context;
+	unsigned int (*init)(uint32_t flags);
+	unsigned int (*drivers)(uint32_t *count, void **drivers);
+	unsigned int (*devices)(void *driver, uint32_t *count, void **devices);
+	unsigned int (*about)(void *device, struct ze_device_properties *properties);
+	unsigned int (*about_memory)(void *device, uint32_t *count,
+				     struct ze_memory_properties *properties);
+	unsigned int (*where)(void *device, struct ze_pci_properties *properties);
+	unsigned int (*create)(void *driver, const struct ze_wanted *wanted, void **context);
+	unsigned int (*destroy)(void *context);
+	unsigned int (*alloc)(void *context, const struct ze_wanted *wanted, size_t bytes,
+			      size_t alignment, void *device, void **address);
+	unsigned int (*free)(void *context, void *address);
+	unsigned int (*tell)(void *context, const void *address,
+			     struct ze_allocation_properties *properties, void **device);
 };
 
 struct level_zero_memory {
@@ -118,7 +115,7 @@ static const struct library_function needed[] = {
 
 #undef F
 
-static int level_zero_fail(const struct level_zero *z, const char *what, ze_result result)
+static int level_zero_fail(const struct level_zero *z, const char *what, unsigned int result)
 {
 	const char *name = *z->gpu.info.name ? z->gpu.info.name : "level-zero";
 
@@ -137,7 +134,7 @@ static int level_zero_fail(const struct level_zero *z, const char *what, ze_resu
 static int choose(struct level_zero *z, unsigned int number)
 {
 	struct ze_device_properties about;
-	ze_handle driver[DRIVERS], device[DEVICES];
+	void *driver[DRIVERS], *device[DEVICES];
 	uint32_t drivers = DRIVERS, devices;
 	unsigned int seen = 0;
 
@@ -182,7 +179,7 @@ static void describe(struct level_zero *z)
 static int take_device(struct level_zero *z, unsigned int number)
 {
 	const struct ze_wanted wanted = { .type = ZE_CONTEXT_WANTED };
-	ze_result result = z->init(ZE_GPU_ONLY);
+	unsigned int result = z->init(ZE_GPU_ONLY);
 
 	if (result)
 		return fail(EOPNOTSUPP, "Level Zero has no GPU here (%#x): install its driver (libze-intel-gpu1), load xe, and be of the group render",
@@ -244,8 +241,8 @@ static int fill_in(struct level_zero *z, struct level_zero_memory *m, uint64_t l
 		.type = ZE_EXPORT_FD, .flags = ZE_EXPORT_DMABUF, .fd = -1,
 	};
 	struct ze_allocation_properties about = { .type = ZE_ALLOCATION_PROPERTIES, .next = &fd };
-	ze_result result = z->alloc(z->context, &wanted, length, sysconf(_SC_PAGESIZE), z->device,
-				    &m->address);
+	unsigned int result = z->alloc(z->context, &wanted, length, sysconf(_SC_PAGESIZE),
+				       z->device, &m->address);
 
 	if (result)
 		return level_zero_fail(z, "memory", result);

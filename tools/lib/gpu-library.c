@@ -13,7 +13,7 @@ bool library_load(void *library, void *to, const struct library_function *f, siz
 		void *const pointer = dlsym(library, f[i].name);
 
 		memcpy((char *)to + f[i].at, &pointer, sizeof(pointer));
-		found &= pointer != NULL;
+		found = found && pointer;
 	}
 	return found;
 }

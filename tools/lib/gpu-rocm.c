@@ -17,9 +17,7 @@
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 #define LIBRARY		"libhsa-runtime64.so.1"
 
-typedef int hsa_result;
-/* in ROCm structs of one number, which are passed as that is */
-typedef uint64_t hsa_agent, hsa_pool;
+/* Agents and pools are structs of one number in ROCm, which are passed as that is. */
 
 enum {
 	HSA_BREAK = 1, HSA_OUT_OF_RESOURCES = 0x1008,
@@ -31,22 +29,22 @@ enum {
 
 struct rocm {
 	struct rashpa_gpu gpu;		/* first */
-	hsa_agent agent;
-	hsa_pool pool;
+	uint64_t agent;
+	uint64_t pool;
 	bool begun, found, has_pool;
 	unsigned int wanted, seen;
-	hsa_result (*init)(void);
-	hsa_result (*shut_down)(void);
-	hsa_result (*agents)(hsa_result (*each)(hsa_agent agent, void *data), void *data);
-	hsa_result (*about)(hsa_agent agent, int attribute, void *value);
-	hsa_result (*pools)(hsa_agent agent, hsa_result (*each)(hsa_pool pool, void *data),
-			    void *data);
-	hsa_result (*about_pool)(hsa_pool pool, int attribute, void *value);
-	hsa_result (*alloc)(hsa_pool pool, size_t bytes, uint32_t flags, void **address);
-	hsa_result (*free)(void *address);
-	hsa_result (*export)(const void *address, size_t bytes, int *dmabuf, uint64_t *offset);
-	hsa_result (*lock)(void *base, size_t bytes, hsa_agent *agents, int count, void **address);
-	hsa_result (*unlock)(void *base);
+	int (*init)(void);
+	int (*shut_down)(void);
+	int (*agents)(int (*each)(uint64_t agent, void *data), void *data);
+	int (*about)(uint64_t agent, int attribute, void *value);
+	int (*pools)(uint64_t agent, int (*each)(uint64_t pool, void *data),
+		     void *data);
+	int (*about_pool)(uint64_t pool, int attribute, void *value);
+	int (*alloc)(uint64_t pool, size_t bytes, uint32_t flags, void **address);
+	int (*free)(void *address);
+	int (*export)(const void *address, size_t bytes, int *dmabuf, uint64_t *offset);
+	int (*lock)(void *base, size_t bytes, uint64_t *agents, int count, void **address);
+	int (*unlock)(void *base);
 };
 
 struct rocm_memory {
@@ -66,7 +64,7 @@ static const struct library_function needed[] = {
 
 #undef F
 
-static int rocm_fail(const struct rocm *r, const char *what, hsa_result result)
+static int rocm_fail(const struct rocm *r, const char *what, int result)
 {
 	const char *name = *r->gpu.info.name ? r->gpu.info.name : "rocm";
 
@@ -75,7 +73,7 @@ static int rocm_fail(const struct rocm *r, const char *what, hsa_result result)
 	return fail(EIO, "%s: %s: the driver said %#x", name, what, result);
 }
 
-static hsa_result look_at_agent(hsa_agent agent, void *data)
+static int look_at_agent(uint64_t agent, void *data)
 {
 	struct rocm *r = data;
 	uint32_t type = 0;
@@ -89,7 +87,7 @@ static hsa_result look_at_agent(hsa_agent agent, void *data)
 }
 
 /* Memory of its own: what others write there is seen by kernels that are launched later. */
-static hsa_result look_at_pool(hsa_pool pool, void *data)
+static int look_at_pool(uint64_t pool, void *data)
 {
 	uint32_t segment = 1, flags = 0;
 	bool allowed = false;
@@ -120,13 +118,13 @@ static void describe(struct rocm *r)
 	if (!r->about(r->agent, HSA_AGENT_BDF, &bdf) &&
 	    !r->about(r->agent, HSA_AGENT_DOMAIN, &domain))
 		info->pci = (uint64_t)domain << 16 | (bdf & 0xffff);
-	info->flags = RASHPA_GPU_EXPORTS;
+	info->flags = RASHPA_GPU_EXPORTS | RASHPA_GPU_HOST;
 	r->gpu.longest = info->memory_bytes;
 }
 
 static int take_agent(struct rocm *r, unsigned int number)
 {
-	hsa_result result = r->init();
+	int result = r->init();
 
 	if (result)
 		return fail(EOPNOTSUPP, "ROCm does not begin (%#x): load amdgpu, and be of the group render",
@@ -189,7 +187,7 @@ static void rocm_free(struct rashpa_gpu_memory *memory)
 static int fill_in(struct rocm *r, struct rocm_memory *m, uint64_t length)
 {
 	uint64_t offset = 0;
-	hsa_result result = r->alloc(r->pool, length, 0, &m->address);
+	int result = r->alloc(r->pool, length, 0, &m->address);
 
 	if (result)
 		return rocm_fail(r, "memory", result);
@@ -236,7 +234,7 @@ static int rocm_register(struct rashpa_gpu *gpu, void *base, uint64_t length, ui
 	struct rocm *r = (struct rocm *)gpu;
 	struct rocm_memory *m;
 	void *address = NULL;
-	hsa_result result;
+	int result;
 
 	if (flags & RASHPA_GPU_WINDOW)
 		return fail(EOPNOTSUPP, "%s: ROCm locks memory, and no windows of boards",

@@ -593,8 +593,12 @@ static int take_address(struct vulkan *v, struct vulkan_memory *m, void *address
 	};
 	VkMemoryRequirements needs;
 	VkResult result;
-	int error = make_buffer(v, m, ADDRESS, length);
+	int error;
 
+	if (length > v->gpu.longest)
+		return fail(EINVAL, "%s: memory has 1 to %" PRIu64 " bytes, not %" PRIu64,
+			    v->gpu.info.name, v->gpu.longest, length);
+	error = make_buffer(v, m, ADDRESS, length);
 	if (error)
 		return error;
 	result = v->GetMemoryHostPointerPropertiesEXT(v->device, ADDRESS, address, &possible);

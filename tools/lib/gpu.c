@@ -129,21 +129,18 @@ int rashpa_gpu_register(struct rashpa_gpu *gpu, void *base, uint64_t length, uin
 			struct rashpa_gpu_memory **memory)
 {
 	const uint64_t page = sysconf(_SC_PAGESIZE);
-	int error;
 
 	*memory = NULL;
 	if (flags & ~(RASHPA_GPU_WINDOW | RASHPA_GPU_READ_ONLY))
 		return fail(EINVAL, "%s: flags %#" PRIx32 " of memory of the host",
 			    gpu->info.name, flags);
 	if (!base || !length || (uintptr_t)base % page || length % page)
-		return fail(EINVAL, "%s: memory of the host is whole pages of %" PRIu64 " bytes, not %" PRIu64
-			    " bytes at %p", gpu->info.name, page, length, base);
+		return fail(EINVAL, "%s: memory of the host is whole pages of %" PRIu64
+			    " bytes, not %" PRIu64 " bytes at %p", gpu->info.name, page, length,
+			    base);
 	if (!(gpu->info.flags & RASHPA_GPU_HOST))
 		return fail(EOPNOTSUPP, "%s: its driver (%s) takes no memory of the host",
 			    gpu->info.name, gpu->info.driver);
-	error = check_length(gpu, length);
-	if (error)
-		return error;
 	if (flags & RASHPA_GPU_WINDOW)
 		fault_in(base, length);
 	return gpu->way->register_host(gpu, base, length, flags, memory);

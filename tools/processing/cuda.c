@@ -35,7 +35,7 @@ static struct rpu_cuda *of(struct rpu_gpu *gpu)
 	return (struct rpu_cuda *)gpu;
 }
 
-static int wrong(const struct rpu_cuda *g, const char *what, cuda_result result, char *why)
+static int wrong(const struct rpu_cuda *g, const char *what, int result, char *why)
 {
 	const char *text = NULL;
 
@@ -68,17 +68,17 @@ static int enter(struct rpu_cuda *g, char *why)
 
 static void leave(struct rpu_cuda *g)
 {
-	cuda_context ours;
+	struct cuda_context *ours;
 
 	g->cu.pop(&ours);
 }
 
 /* What was asked of the stream has ended. */
-static cuda_result wait_for(struct rpu_cuda *g, bool *late)
+static int wait_for(struct rpu_cuda *g, bool *late)
 {
 	const struct timespec nap = { .tv_nsec = NAP_NS };
 	const unsigned long long begin = now_ns();
-	cuda_result result;
+	int result;
 
 	*late = false;
 	while ((result = g->cu.query(g->stream)) == CUDA_NOT_READY) {
@@ -99,7 +99,7 @@ static cuda_result wait_for(struct rpu_cuda *g, bool *late)
 static int end_batch(struct rpu_cuda *g, const char *what, char *why)
 {
 	bool late;
-	cuda_result result = wait_for(g, &late);
+	int result = wait_for(g, &late);
 
 	/* what was refused at once is the reason of all that came later */
 	if (g->failed)
@@ -112,7 +112,7 @@ static int end_batch(struct rpu_cuda *g, const char *what, char *why)
 	return wrong(g, what, result, why);
 }
 
-static void keep(struct rpu_cuda *g, cuda_result result)
+static void keep(struct rpu_cuda *g, int result)
 {
 	if (!g->failed)
 		g->failed = result;
@@ -151,7 +151,7 @@ static bool load(struct rpu_cuda *g)
 
 static int open_all(struct rpu_cuda *g, const char *name, char *why)
 {
-	cuda_result result;
+	int result;
 
 	if (rashpa_gpu_open(name, &g->head.gpu) || rashpa_gpu_as_cuda(g->head.gpu, &g->by_cuda))
 		return because(why, -1, "engine %s: %s", name, rashpa_reason());
@@ -224,7 +224,7 @@ static int make(struct rpu_gpu *gpu, enum rpu_place at, uint64_t bytes, bool hos
 {
 	struct rpu_cuda *g = of(gpu);
 	const uint64_t whole = (bytes + 3) / 4 * 4;
-	cuda_result result;
+	int result;
 
 	if (enter(g, why))
 		return -1;
@@ -300,7 +300,7 @@ static int kernel(struct rpu_gpu *gpu, enum rpu_kernel which, const struct rpu_c
 		  char *why)
 {
 	struct rpu_cuda *g = of(gpu);
-	cuda_result result;
+	int result;
 
 	if (enter(g, why))
 		return -1;

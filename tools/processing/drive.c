@@ -5,11 +5,12 @@
  * overlap; a kernel that stays and polls. In each the GPU decides whether an image is accepted, and
  * only what is accepted is copied to the host.
  *
- *	lock >= s+1 --> in(k): to In[k & 1] --> I --> compute(k): pretreat, count, decide, bank --> C
+ *	lock >= s+1 --> in(k): to In[k & 1] --> I --> compute(k): pretreat, decide, bank --> C
  *			     ^ C >= k-1			            | accepted: V
  *	host has R results <-- R <-- out(j): of bank[j % credits] <-- V >= j+1
  *
- * All of these words only rise, and all waits are for "at least": nobody misses one by looking late.
+ * All of these words only rise, and all waits are for "at least": nobody misses one by looking
+ * late.
  */
 #include "pipeline.h"
 
@@ -86,7 +87,7 @@ int rashpa_drive_close(struct rashpa_drive *drive, char *why)
 /* "struct driven" of cuda.cu */
 struct driven_arguments {
 	struct rpu_arguments all;
-	cuda_address lock, control, decision, banks;
+	uint64_t lock, control, decision, banks;
 	uint32_t least, bank_count, image_number;
 	uint32_t lock_first, lock_step, images;
 	uint32_t ring_step, ring_slots;
@@ -108,9 +109,9 @@ static const char * const streams[STREAMS] = { "in", "compute", "out" };
 /* One GPU: it has each count-th image. */
 struct wheel {
 	struct rpu_cuda *g;
-	cuda_stream stream[STREAMS];
-	cuda_function own[OWN_KERNELS];
-	cuda_address in[2], decision, banks;
+	struct cuda_stream *stream[STREAMS];
+	struct cuda_function *own[OWN_KERNELS];
+	uint64_t in[2], decision, banks;
 	uint32_t *control;		/* pinned: the GPU has it at the same address */
 	float *results;			/* [credits], each with its record: likewise */
 	uint32_t images;		/* that it will have */
@@ -129,8 +130,8 @@ struct rashpa_drive {
 	bool direct;			/* images are in memory of the one GPU: no copy */
 	bool flushes;
 	struct rashpa_gpu_memory *lock_page, *ring;	/* the first GPU's; others see them, too */
-	cuda_address lock, ring_address;	/* as GPUs have them */
-	_Atomic uint32_t *lock_here;
+	uint64_t lock, ring_address;	/* as GPUs have them */
+	atomic_uint *lock_here;
 	bool lock_is_ours;
 	struct rashpa_drive_stat stat;
 	uint64_t moved;			/* sum of all words, when one moved last */
@@ -142,13 +143,13 @@ static uint32_t look(const uint32_t *word)
 	return __atomic_load_n(word, __ATOMIC_ACQUIRE);
 }
 
-static int refuse(const struct wheel *w, const char *what, cuda_result result, char *why)
+static int refuse(const struct wheel *w, const char *what, int result, char *why)
 {
 	const char *text = NULL;
 
 	w->g->cu.error(result, &text);
-	return because(why, -EIO, "%s: %s: its driver said %d (%s)", w->g->head.info.name, what, result,
-		       text ? text : "no text");
+	return because(why, -EIO, "%s: %s: its driver said %d (%s)", w->g->head.info.name,
+		       what, result, text ? text : "no text");
 }
 
 static bool push(const struct wheel *w)
@@ -158,7 +159,7 @@ static bool push(const struct wheel *w)
 
 static void pop(const struct wheel *w)
 {
-	cuda_context ours;
+	struct cuda_context *ours;
 
 	w->g->cu.pop(&ours);
 }
@@ -201,8 +202,8 @@ static int plan_source(struct rashpa_drive *d, const struct rashpa_pipeline *p, 
 	d->piece_bytes = d->image_bytes;
 	if (d->plan.raw)
 		return d->plan.step >= words ? 0 :
-		       because(why, -EINVAL, "images of %zu bytes do not fit into steps of %" PRIu64,
-			       d->image_bytes, d->plan.step);
+		       because(why, -EINVAL, "images of %zu bytes do not fit into steps of %"
+			       PRIu64, d->image_bytes, d->plan.step);
 	if (!p->gpu->offered || d->count > 1)
 		return because(why, -EINVAL, "where are the raw images? Give a ring of the host, or one GPU with offered memory");
 	d->direct = !d->plan.window_bytes || d->plan.window_bytes >= p->gpu->offered_bytes;
@@ -227,7 +228,7 @@ static int open_wheel(struct rashpa_drive *d, struct wheel *w, char *why)
 {
 	const size_t banks = d->plan.credits * (d->pixels + RPU_RECORD) * sizeof(float);
 	const struct rpu_cuda_calls *cu = &w->g->cu;
-	cuda_result result = 0;
+	int result = 0;
 	void *base[2] = {};
 
 	if (!push(w))
@@ -257,7 +258,7 @@ static int open_wheel(struct rashpa_drive *d, struct wheel *w, char *why)
 
 /* The pages that it is in, for the GPU: where the GPU has it. */
 static int let_see(struct rashpa_drive *d, const void *from, uint64_t bytes,
-		   struct rashpa_gpu_memory **memory, cuda_address *address, char *why)
+		   struct rashpa_gpu_memory **memory, uint64_t *address, char *why)
 {
 	const uint64_t page = sysconf(_SC_PAGESIZE);
 	const uintptr_t at = (uintptr_t)from, begin = at / page * page;
@@ -275,10 +276,10 @@ static int open_lock(struct rashpa_drive *d, char *why)
 
 	d->lock_is_ours = !d->plan.lock;
 	if (d->lock_is_ours) {
-		d->lock_here = (_Atomic uint32_t *)&d->wheel[0].control[RPU_CONTROL_LOCK];
+		d->lock_here = (atomic_uint *)&d->wheel[0].control[RPU_CONTROL_LOCK];
 		d->lock = (uintptr_t)d->lock_here;
 	} else {
-		d->lock_here = (_Atomic uint32_t *)d->plan.lock;
+		d->lock_here = (atomic_uint *)d->plan.lock;
 		if (let_see(d, d->plan.lock, sizeof(uint32_t), &d->lock_page, &d->lock, why))
 			return -EIO;
 	}
@@ -349,10 +350,10 @@ int rashpa_drive_open(struct rashpa_pipeline * const *pipelines, uint32_t count,
 struct batch {
 	struct rashpa_drive *d;
 	struct wheel *w;
-	cuda_result result;		/* the first one that is none */
+	int result;		/* the first one that is none */
 };
 
-static void wait_word(struct batch *b, unsigned int stream, cuda_address word, uint32_t value,
+static void wait_word(struct batch *b, unsigned int stream, uint64_t word, uint32_t value,
 		      unsigned int flags)
 {
 	if (!b->result)
@@ -372,7 +373,8 @@ static void wait_control(struct batch *b, unsigned int stream, unsigned int word
 	wait_word(b, stream, (uintptr_t)&b->w->control[word], value, 0);
 }
 
-static void launch(struct batch *b, cuda_function f, struct driven_arguments *all, uint64_t groups)
+static void launch(struct batch *b, struct cuda_function *f, struct driven_arguments *all,
+		   uint64_t groups)
 {
 	void *argument = all;
 
@@ -399,7 +401,7 @@ static void enqueue_in(struct batch *b, uint32_t k)
 	const struct rashpa_drive *d = b->d;
 	const uint32_t s = number_of(d, b->w, k);
 	const struct rpu_cuda_calls *cu = &b->w->g->cu;
-	const cuda_address to = b->w->in[k & 1];
+	const uint64_t to = b->w->in[k & 1];
 
 	if (k >= 2)
 		wait_control(b, IN, RPU_CONTROL_COMPUTED, k - 1);
@@ -606,17 +608,19 @@ static int lost_patience(const struct rashpa_drive *d, char *why)
 		if (computed == w->images)
 			continue;
 		if ((int32_t)(lock - wanted) < 0)
-			return because(why, -ETIMEDOUT, "%s: nothing came for %" PRIu32 " ms: stream %s waits for the lock to be %" PRIu32
-				       ", and it is %" PRIu32 ": does its producer live?", w->g->head.info.name,
-				       d->plan.patience_ms, streams[d->direct ? COMPUTE : IN],
-				       wanted, lock);
-		return because(why, -ETIMEDOUT, "%s: it did not answer for %" PRIu32 " ms: image %" PRIu32 " is there, %" PRIu32
+			return because(why, -ETIMEDOUT, "%s: nothing came for %" PRIu32
+				       " ms: stream %s waits for the lock to be %" PRIu32
+				       ", and it is %" PRIu32 ": does its producer live?",
+				       w->g->head.info.name, d->plan.patience_ms,
+				       streams[d->direct ? COMPUTE : IN], wanted, lock);
+		return because(why, -ETIMEDOUT, "%s: it did not answer for %" PRIu32
+			       " ms: image %" PRIu32 " is there, %" PRIu32
 			       " are copied in and %" PRIu32 " computed", w->g->head.info.name,
 			       d->plan.patience_ms, number_of(d, w, computed),
 			       look(&w->control[RPU_CONTROL_IN]), computed);
 	}
-	return because(why, -ETIMEDOUT, "the GPUs did not answer for %" PRIu32 " ms: results are accepted, and do not come",
-		       d->plan.patience_ms);
+	return because(why, -ETIMEDOUT, "the GPUs did not answer for %" PRIu32
+		       " ms: results are accepted, and do not come", d->plan.patience_ms);
 }
 
 /* Results that nobody gives back keep all others: that is no failure of a GPU. */
@@ -732,9 +736,8 @@ static bool is_idle(const struct rashpa_drive *d, const struct wheel *w, unsigne
 {
 	const struct timespec nap = { .tv_nsec = NAP_NS };
 	const unsigned long long begin = now_ns();
-	cuda_result result;
 
-	while ((result = w->g->cu.query(w->stream[stream])) == CUDA_NOT_READY) {
+	while (w->g->cu.query(w->stream[stream]) == CUDA_NOT_READY) {
 		if (now_ns() - begin > d->plan.patience_ms * 1000000ull)
 			return false;
 		nanosleep(&nap, NULL);

@@ -139,7 +139,6 @@ int rpu_gpu_begin_integrate(struct rpu_gpu *g, const struct rpu_matrix *m, size_
 
 int rpu_gpu_ready(struct rpu_gpu *g, size_t pixels, char *why)
 {
-
 	if (g->by->make(g, RPU_AT_IMAGE, pixels * sizeof(float), false, why))
 		return -1;
 	g->by->ready(g);

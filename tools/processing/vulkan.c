@@ -300,7 +300,8 @@ static int take_memory(struct vulkan *g, struct buffer *b, bool host, char *why)
 	wanted.allocationSize = needs.size;
 	wanted.memoryTypeIndex = choose_type(g, needs.memoryTypeBits, host);
 	if (wanted.memoryTypeIndex == UINT32_MAX)
-		return because(why, -1, "%s: it has no type of memory for a buffer", g->head.info.name);
+		return because(why, -1, "%s: it has no type of memory for a buffer",
+			       g->head.info.name);
 	has = g->memory.memoryTypes[wanted.memoryTypeIndex].propertyFlags;
 	result = g->AllocateMemory(g->device, &wanted, NULL, &b->memory);
 	if (!result)
@@ -365,10 +366,10 @@ static void bind_all(struct rpu_gpu *gpu)
 static int make_shader(struct rpu_gpu *gpu, enum rpu_kernel which,
 		       const struct rpu_constants *constant, char *why)
 {
-	struct vulkan *g = of(gpu);
 	static const VkSpecializationMapEntry entry[] = {
 		{ 0, 0, 4 }, { 1, 4, 4 }, { 2, 8, 4 }, { 3, 12, 4 },
 	};
+	struct vulkan *g = of(gpu);
 	const VkSpecializationInfo constants = {
 		.mapEntryCount = 4, .pMapEntries = entry, .dataSize = sizeof(*constant),
 		.pData = constant,
