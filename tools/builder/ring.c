@@ -59,6 +59,7 @@ static bool sleep_for(struct bell *bell, struct ring *ring, uint32_t *value, int
 
 	rung = atomic_load(&bell->rung);
 	atomic_store(&bell->asleep, true);
+	atomic_thread_fence(memory_order_seq_cst);
 	found = ring_pop(ring, value);
 	if (!found && !atomic_load(&bell->over))
 		futex(&bell->rung, FUTEX_WAIT, rung, left < 0 ? NULL : &most);

@@ -457,6 +457,7 @@ struct part {
 	uint32_t rank, size;
 	uint32_t depth, queue, messages;
 	bool brought;
+	uint32_t flags;
 	struct rashpa_launch launch;
 	struct rashpa_fabric *f;
 	struct rashpa_arena *a;
@@ -466,7 +467,7 @@ static int open_part(struct part *t, uint64_t bytes)
 {
 	const struct rashpa_fabric_options o = {
 		.transport = "shm", .launch = &t->launch, .depth = t->depth, .queue = t->queue,
-		.cpu = -1,
+		.cpu = -1, .flags = t->flags,
 	};
 	int error = rashpa_fabric_open(&o, &t->f);
 
@@ -775,6 +776,26 @@ static int lie(struct part *t)
 	return 0;
 }
 
+/* A round that takes the ring of the bell away has to say that there was something. */
+static int hear(struct part *t)
+{
+	struct rashpa_fabric_event e;
+	bool heard = false;
+
+	t->flags = RASHPA_FABRIC_DRIVEN;	/* the thread is us */
+	if (open_part(t, 1 << 20) || connect_part(t))
+		return 1;
+	while (t->rank && !rashpa_fabric_gone(t->f, 0))
+		rashpa_fabric_next(t->f, &e, 1, SECOND / 1000);
+	if (!t->rank) {
+		t->f->transport->wake(t->f);
+		for (unsigned int i = 0; i < 10000 && !heard; i++)
+			heard = t->f->transport->poll(t->f, &t->f->peer[1]);
+	}
+	rashpa_fabric_close(t->f);
+	return !t->rank && !heard;
+}
+
 static void test_peers(void)
 {
 	static const char * const lies[] = {
@@ -790,6 +811,7 @@ static void test_peers(void)
 		good += run(&t, die, &killed) == 1;
 		good += killed == 1;
 	}
+	ok(run(&t, hear, NULL) == 2, "a bell that was rung before a sleep is heard");
 	ok(good == 20, "kill -9 of a peer: all that was under way ends");
 	for (mischief = 0; mischief < 7; mischief++)
 		ok(run(&t, lie, NULL) == 2, "a peer that says %s is not believed", lies[mischief]);

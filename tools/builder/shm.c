@@ -561,13 +561,12 @@ static bool shm_poll(struct rashpa_fabric *f, struct peer *peer)
 {
 	struct shm *s = f->link;
 	struct shm_peer *l = peer->link;
-	bool any;
+	/* a bell that is heard here does not wake any more: a round that hears it is no idle one */
+	bool any = ++s->looks % LOOK == 0 && look(f, 0);
 
-	if (++s->looks % LOOK == 0)
-		look(f, 0);
 	if (atomic_load_explicit(&peer->gone, memory_order_relaxed))
-		return false;
-	any = reap(peer, l);
+		return any;
+	any |= reap(peer, l);
 	if (l->socket >= 0)
 		any |= take(peer, l);
 	if (l->news && atomic_fetch_or(&l->window->asleep, 0))
