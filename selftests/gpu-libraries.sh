@@ -28,7 +28,7 @@ says() {
 
 # --- CUDA: memory
 
-says "a GPU tells what it is" "^stand-in 0 for a GPU: processors, CUDA 13.0, 4096 MiB, at 0000:41, flags 1$" \
+says "a GPU tells what it is" "^stand-in 0 for a GPU: processors, CUDA 13.0, 4096 MiB, at 0000:41, flags 9$" \
 	"$here/memory" cuda about
 is "memory of pages: how it is made, and unmade" "$(calls "$here/memory" cuda alloc 3000000 | paste -sd';')" \
 	"Init 0;DevicePrimaryCtxRetain 0;MemCreate pages1 4194304 handles 1 direct 1;MemAddressReserve address2 4194304;MemMap address2 pages1;MemSetAccess address2 3;MemGetHandleForAddressRange address2 4194304 dma-buf;MemUnmap address2;MemAddressFree address2;MemRelease pages1;DevicePrimaryCtxRelease 0"
@@ -69,7 +69,7 @@ says "but no half a page" "^EINVAL: .*whole pages" "$here/memory" vulkan registe
 
 # --- ROCm, Level Zero: memory
 
-says "ROCm: a GPU, and no processor" "^stand-in for a GPU of ROCm, ROCm, 1 MiB, at 0001:83, flags 1$" "$here/memory" rocm about
+says "ROCm: a GPU, and no processor" "^stand-in for a GPU of ROCm, ROCm, 1 MiB, at 0001:83, flags 9$" "$here/memory" rocm about
 is "memory of its own pool" "$(calls "$here/memory" rocm alloc 5000 | paste -sd';'; cat "$work/out")" \
 	"init;allocate pool21 8192 0;export_dmabuf;free;shut_down
 dma-buf of 8192 bytes, address yes"

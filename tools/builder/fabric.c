@@ -410,7 +410,8 @@ static int check_options(struct rashpa_fabric *f)
 				   RASHPA_FABRIC_DEPTH, o->depth);
 	if (o->queue > 65536)
 		return fabric_fail(EINVAL, "a queue has 1 to 65536 requests, not %u", o->queue);
-	if (o->poll > RASHPA_FABRIC_WAITALL || o->flags & ~(RASHPA_FABRIC_BUFFERED | RASHPA_FABRIC_DRIVEN))
+	if (o->poll > RASHPA_FABRIC_WAITALL ||
+	    o->flags & ~(RASHPA_FABRIC_BUFFERED | RASHPA_FABRIC_DRIVEN))
 		return fabric_fail(EINVAL, "there is no such way to poll");
 	if (o->device)
 		snprintf(f->device, sizeof(f->device), "%s", o->device);

@@ -50,7 +50,8 @@ static const struct argp_option options[] = {
 	  "of samples, the first and last of which do not count (default 1)", 2 },
 	{ NULL, 0, NULL, 0, "burst:", 3 },
 	{ "rounds", OPT_ROUNDS, "N", 0, "of each size and way (default 101)", 3 },
-	{ "way", OPT_WAY, "NAME", 0, "only this one beside MPI, as \"layer alone\" (default: all)", 3 },
+	{ "way", OPT_WAY, "NAME", 0, "only this one beside MPI, as \"layer alone\" (default: all)",
+	  3 },
 	{ NULL, 0, NULL, 0, "build:", 4 },
 	{ "readouts", OPT_READOUTS, "N", 0,
 	  "ranks 1 to N, builders behind them (default: half of them each)", 4 },
@@ -159,7 +160,7 @@ static void network(struct argp_state *state, const char *arg, struct model_fabr
 			argp_error(state, "--network: \"%s\" is not gbps, latency, cost, copy, ranks, leaf, spines, cables, packet, head or buffer with =NUMBER, or mixed",
 				   arg);
 	}
-	if (f->gbps < 1e-6 || !f->ranks || !f->packet || f->packet > f->buffer ||
+	if (f->gbps < 0.000001 || !f->ranks || !f->packet || f->packet > f->buffer ||
 	    f->buffer > UINT32_MAX || (f->leaf && (!f->spines || !f->cables)))
 		argp_error(state, "--network: gbps, ranks and packet are above 0, a packet fits into a buffer, and leaves have spines and cables");
 }
@@ -268,7 +269,7 @@ static error_t parse_traffic(int key, char *arg, struct argp_state *state, struc
 			argp_error(state, "--messages: \"%s\" is not a number from 1", arg);
 		break;
 	case OPT_SECONDS:
-		real(state, "--seconds", arg, 1e-5, 86400, &o->seconds);
+		real(state, "--seconds", arg, 0.00001, 86400, &o->seconds);
 		break;
 	case OPT_ROUNDS:
 		option_u32(state, "--rounds", arg, 1, 1000, &o->rounds);
@@ -291,8 +292,8 @@ static void parse_command(struct argp_state *state, char *arg, struct options *o
 {
 	if (o->command)
 		argp_error(state, "\"%s\" is too much", arg);
-	if (strcmp(arg, "nton") && strcmp(arg, "nxn") && strcmp(arg, "build") && strcmp(arg, "burst") &&
-	    strcmp(arg, "model"))
+	if (strcmp(arg, "nton") && strcmp(arg, "nxn") && strcmp(arg, "build") &&
+	    strcmp(arg, "burst") && strcmp(arg, "model"))
 		argp_error(state, "unknown command \"%s\": nton, nxn, build, burst or model", arg);
 	o->command = arg;
 }

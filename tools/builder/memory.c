@@ -69,7 +69,8 @@ static int32_t node_of(void *page)
 {
 	int node = -1;
 
-	return syscall(SYS_get_mempolicy, &node, NULL, 0, page, MPOL_F_NODE | MPOL_F_ADDR) ? -1 : node;
+	return syscall(SYS_get_mempolicy, &node, NULL, 0, page, MPOL_F_NODE | MPOL_F_ADDR) ? -1 :
+	       node;
 }
 
 int rashpa_arena_allocate(struct rashpa_fabric *f, uint64_t length, struct rashpa_arena **arena)

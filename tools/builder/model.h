@@ -2,8 +2,8 @@
 /*
  * rashpa-builder model: links and switches that are not there. Packets go from queue to queue; each
  * queue belongs to a link and is bounded, and a packet leaves only when the next queue has room, as
- * in networks without loss. Two machines have a cable; more have two stages of switches: machines have
- * one link to a leaf, leaves have some to each spine. Times are nanoseconds.
+ * in networks without loss. Two machines have a cable; more have two stages of switches: machines
+ * have one link to a leaf, leaves have some to each spine. Times are nanoseconds.
  */
 #ifndef MODEL_H
 #define MODEL_H

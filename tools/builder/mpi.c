@@ -10,13 +10,13 @@
 #include <string.h>
 
 /* Open MPI that goes on without a rank (ULFM): mpirun --with-ft ulfm. */
-#if defined(OPEN_MPI) && __has_include(<mpi-ext.h>)
+#if defined(OPEN_MPI) && __has_include("mpi-ext.h")
 #include <mpi-ext.h>
 #endif
 #ifdef OMPI_HAVE_MPI_EXT_FTMPI
 #define HAS_GONE(class)	((class) == MPIX_ERR_PROC_FAILED || (class) == MPIX_ERR_REVOKED)
 #else
-#define HAS_GONE(class)	false	/* the job ends with any rank */
+#define HAS_GONE(class)	((void)(class), false)	/* the job ends with any rank */
 #endif
 
 #define ALL_LOOKS	4096	/* of a queue that is not done as a whole: the end of a run */

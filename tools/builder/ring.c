@@ -22,7 +22,8 @@ static void futex(_Atomic uint32_t *word, int op, uint32_t value, const struct t
 
 /*
  * Who sleeps has said so before its last look at the queue, and this comes after the push. All are
- * woken at once, and only the first push does it: a system call for each would be more than the rest.
+ * woken at once, and only the first push does it: a system call for each would be more than the
+ * rest.
  */
 void bell_ring(struct bell *bell)
 {
