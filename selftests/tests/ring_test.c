@@ -495,13 +495,25 @@ static void slow_start(const struct rig *r, uint32_t dtp, uint32_t vector)
 	rig_start(r, dtp);
 }
 
-static void slow_credit(const struct rig *r, char *bells, uint32_t dtps)
+/*
+ * The next stack when all that are not slow have heard of the one before: no interrupt is merged
+ * with another one, however long they take.
+ */
+static bool slow_credit(char *bells, uint32_t dtps, uint32_t vector,
+			const struct heard h[LISTENERS])
 {
+	bool done = true;
 	uint32_t i;
 
-	for (i = 0; i < dtps; i++)
-		set32(bells + i * RFPGA_DOORBELL_PAGE, 0,
-		      (uint32_t)reg64(rig_dtp(r, i), RFPGA_DTP_C_STACKS));
+	for (i = 0; i < dtps && vector + i < SOURCES; i++) {
+		const uint32_t source = vector + i + 1;
+		const uint32_t n = (uint32_t)(h[0].events[source] < h[1].events[source] ?
+					      h[0].events[source] : h[1].events[source]);
+
+		set32(bells + i * RFPGA_DOORBELL_PAGE, 0, n);
+		done &= n == STACKS;
+	}
+	return done;
 }
 
 static void test_slow(void)
@@ -532,12 +544,13 @@ static void test_slow(void)
 		for (i = 0; i < dtps && v + i < SOURCES; i++)
 			slow_start(&r, i, v + i);
 		end = end_of_wait(20000);
-		while (reg32(r.regs, RFPGA_STATUS) & RFPGA_STATUS_BUSY && now_ns() < end) {
-			slow_credit(&r, bells, dtps);
+		do {
 			for (i = 0; i < LISTENERS; i++)
 				if (i != SLOW)
 					hear(&q[i], &h[i]);
-		}
+		} while (!slow_credit(bells, dtps, v, h) && now_ns() < end);
+		while (reg32(r.regs, RFPGA_STATUS) & RFPGA_STATUS_BUSY && now_ns() < end)
+			;
 		CHECK(!(reg32(r.regs, RFPGA_STATUS) & RFPGA_STATUS_BUSY), "it does not end");
 	}
 	ANSWERED(call(f.fd, RASHPA_IOC_QUIESCE, &(struct rashpa_quiesce){
@@ -547,7 +560,7 @@ static void test_slow(void)
 	while (!all_heard(q, h, events, lost) && now_ns() < end)
 		;
 	for (i = 0; i < LISTENERS; i++) {
-		CHECK(events[i] && events[i] <= SOURCES * STACKS, "listener %u: %llu events", i,
+		CHECK(events[i] == SOURCES * STACKS, "listener %u: %llu events", i,
 		      (unsigned long long)events[i]);
 		if (i != SLOW)
 			CHECK(!lost[i] && !h[i].lost && sum(&h[i]) == events[i],
