@@ -148,7 +148,7 @@ run_analyzer() {
 		shaders+=("$processing/$(basename "$file" .comp).spv.h")
 	done
 	make -s -C tools O="${romulu%/obj/*}" "$romulu/xdp.skel.h" "$processing/cuda-kernels.h" "${shaders[@]}" || return
-	make -s -C tools/bench O="${romulu%/obj/*}" "${romulu%/*}/bench/gpu-touch.spv.h" || return
+	make -s -C tools/bench O="${romulu%/obj/*}" "${romulu%/*}/bench/"{gpu-touch,loop/loop}.spv.h || return
 	flags=$(pkg-config --cflags mpi-c pmix gnutls hdf5 hwloc json-c libibverbs libkmod libpci libtiff-4 libudev libxml-2.0 libzmq libzstd ncursesw) || return
 	# shellcheck disable=SC2086 # flags
 	find tools -name '*.c' ! -name '*.bpf.c' ! -name selftest.c ! -name wire-selftest.c ! -path 'tools/software-fpga/selftest/*' | sort |

@@ -300,9 +300,11 @@ static void parse_command(struct argp_state *state, char *arg, struct options *o
 
 static void check(struct argp_state *state, struct options *o)
 {
-	if (!o->command)
+	const char *command = o->command ? o->command : "";
+
+	if (!*command)
 		argp_error(state, "do what? rashpa-builder nton|nxn|build|burst|model");
-	if (!strcmp(o->command, "burst") && rashpa_fabric_has("mpi"))
+	if (!strcmp(command, "burst") && rashpa_fabric_has("mpi"))
 		argp_error(state, "burst is beside MPI: %s", rashpa_fabric_has("mpi"));
 	if (o->one_buffer && o->verify)
 		argp_error(state, "--verify: messages in one buffer overwrite each other: leave --one-buffer out");
@@ -318,7 +320,7 @@ static void check(struct argp_state *state, struct options *o)
 		o->jitter = 0;
 		o->sources = 1;
 	}
-	if (!strcmp(o->command, "model") && (!o->readouts || (o->folded && o->builders)))
+	if (!strcmp(command, "model") && (!o->readouts || (o->folded && o->builders)))
 		argp_error(state, "model: how many? Give --readouts and, where they are not --folded, --builders");
 	if (!o->builders)
 		o->builders = o->readouts;

@@ -141,6 +141,8 @@ static void part(struct model *m, uint32_t rank, uint64_t number)
 		if (of[i].parts && of[i].number == number)
 			break;
 	}
+	if (!b)		/* no: of so many blocks as it has credit for, one is this one */
+		return;
 	b->number = number;
 	if (++b->parts < m->readouts)
 		return;

@@ -209,8 +209,8 @@ static bool some(struct queue *q, MPI_Request *request, bool wait)
 	int index[RASHPA_FABRIC_DEPTH], n = 0, error;
 
 	count(&q->polls, 1);
-	error = (wait ? MPI_Waitsome : MPI_Testsome)(q->fabric->options.depth, request, &n, index,
-						     status);
+	error = wait ? MPI_Waitsome(q->fabric->options.depth, request, &n, index, status) :
+		       MPI_Testsome(q->fabric->options.depth, request, &n, index, status);
 	if (n == MPI_UNDEFINED)
 		return false;
 	for (int i = 0; i < n; i++)
