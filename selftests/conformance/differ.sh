@@ -51,7 +51,7 @@ for word in "lose lock 2" "lose interrupt 3" "twice interrupt 0" "wild 0x1000000
 	good "the model and one that was told: $word" found "$word"
 done
 if [[ -x $second ]]; then
-	good "the model and the second implementation" "$differ" "$model" "$second" --seconds 4
+	good "the model and the second implementation" "$differ" selftests/conformance/model.sh "$second" --seconds 4
 fi
 good "differ, killed, leaves no board behind" \
 	takes_along 2 "$differ" "$model" "$model" --seconds 60

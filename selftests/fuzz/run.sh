@@ -74,7 +74,7 @@ seeds() {
 
 # The same streams into the model and the second implementation, or into the model twice.
 two_devices() {
-	local first=build/tools/rashpa-fpga second=build/tools/rashpa-fpga-second
+	local first=selftests/conformance/model.sh second=build/tools/rashpa-fpga-second
 	[[ -x $second ]] || second=$first
 	"$lab" exec -- build/selftests/conformance/differ "$first" "$second" \
 		--seed "$seed" --seconds $((minutes * 6)) --save "$out/differ-crash-$seed.txt" \

@@ -11,7 +11,7 @@
  * Tick rate and the place of the list of blocks are others than those of the software FPGA, and
  * limits may be.
  *
- * No live sources, sensors, mailbox, groups, INTx.
+ * No live sources, sensors, mailbox, groups, verdicts, rings, INTx.
  *
  * Locks: that of the host first, then board.lock. The table and the bounds change under
  * host_exclude() and are read between host_begin() and host_end(); configuration does not change
