@@ -32,7 +32,7 @@ cat <<END
 END
 for iommu in off on; do
 	echo "== Linux $release, IOMMU $iommu: booting"
-	if ! "$lab" run --kernel "$series" --iommu "$iommu" --fpga 1 --memory 2G \
+	if ! "$lab" run --kernel "$series" --iommu "$iommu" --fpga 1 --memory 2G --timeout 900 \
 		--log "$out/$series-iommu-$iommu.log" -- \
 		selftests/demo-guest.sh "$out/$iommu.json"; then
 		status=1
@@ -45,7 +45,7 @@ done
 	build/demo.json >/dev/null || status=1
 
 echo "== Linux $release, IOMMU on: frames are processed"
-"$lab" run --kernel "$series" --iommu on --fpga 1 --memory 2G --log "$out/$series-process.log" -- \
+"$lab" run --kernel "$series" --iommu on --fpga 1 --memory 2G --timeout 900 --log "$out/$series-process.log" -- \
 	selftests/demo-process-guest.sh build/demo-process.json build/demo-process.svg || status=1
 
 if ((status)); then
