@@ -649,7 +649,7 @@ int rashpa_gpu_as_vulkan(const struct rashpa_gpu *gpu, struct rashpa_gpu_vulkan 
 	*vulkan = (struct rashpa_gpu_vulkan) {
 		.get_instance_proc = (void *)v->get, .instance = v->instance,
 		.physical = v->physical, .device = v->device, .queue = v->queue,
-		.family = v->family, .foreign = v->foreign,
+		.family = v->family, .foreign = v->foreign, .timeline = v->has_timeline,
 	};
 	return 0;
 }
