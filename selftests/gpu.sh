@@ -1,28 +1,44 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# Runs inside the lab's root: the engine vulkan on lavapipe, Vulkan for processors, watched by Vulkan's
-# validation layers, which say what a program does that Vulkan does not allow. TAP.
+# Runs inside the lab's root: the engine vulkan on lavapipe, Vulkan for processors, and the ways to drive it,
+# watched by Vulkan's validation layers, which say what a program does that Vulkan does not allow. TAP.
 set -uo pipefail
 
-cd "$(dirname "$0")/.." || exit 1
+# shellcheck source-path=SCRIPTDIR source=lib/shell.sh
+. "$(dirname "$0")/lib/shell.sh"
 export VK_DRIVER_FILES=/usr/share/vulkan/icd.d/lvp_icd.json
 export VK_INSTANCE_LAYERS=VK_LAYER_KHRONOS_validation
 # barriers around copies; what one shader leaves to the next they do not see
 export VK_KHRONOS_VALIDATION_VALIDATE_SYNC=true
-out=$(mktemp)
-trap 'rm -f "$out"' EXIT
+export LD_LIBRARY_PATH=$PWD/${RASHPA_TOOLS:-build/tools}
 
-build/tools/processing-selftest vulkan >"$out" 2>&1
-status=$?
-n=$(grep -c '^\(not \)\?ok ' "$out")
-grep '^\(not \)\?ok \|^#' "$out"
+"${RASHPA_TOOLS:-build/tools}/processing-selftest" vulkan >"$work/out" 2>&1
+bad=$?
+n=$(grep -c '^\(not \)\?ok ' "$work/out")
+grep '^\(not \)\?ok \|^#' "$work/out"
 # what is neither a test nor the plan is the layers'
-said=$(grep -v '^\(not \)\?ok \|^#\|^1\.\.' "$out")
-if [[ $said ]]; then
-	head -n 40 <<<"$said" | sed 's/^/# /'
-	echo -n "not "
-	status=1
-fi
-echo "ok $((n + 1)) - Vulkan's validation layers say nothing"
-echo "1..$((n + 1))"
-exit "$status"
+said=$(grep -v '^\(not \)\?ok \|^#\|^1\.\.' "$work/out")
+is "Vulkan's validation layers say nothing" "$(head -n 40 <<<"$said")" ""
+
+# drives NAME PATTERN WAY OPTION...: what came, and not a word of the layers
+drives() {
+	local got
+	got=$(timeout 240 build/selftests/gpu-libraries/drive "${@:3}" vulkan=1 2>&1)
+	[[ $got =~ $2 ]]
+	ok $? "$1" || echo "# expected \"$2\", got \"$got\""
+}
+# of three images one is vetoed
+all="^all: 40 images, 27 results, 0 wrong, 13 vetoed, lost none, copies ahead in credit$"
+for way in launch ahead poll; do
+	drives "$way: a board's lock" "$all" "$way"
+	drives "$way: no veto, and nothing that is dropped, writes over results that are held" \
+		"^all: 40 images, 3 results, 0 wrong, 13 vetoed, lost none, copies ahead in credit$" "$way" credits=3 hold=40
+	drives "$way: two GPUs in turn, and the program tells that an image is there" "$all" "$way" gpus=2 own=1
+	drives "$way: nothing is left where the host ends early" "^stopped: [0-9]+ images, 5 results, 0 wrong[^:]*$" "$way" close=5
+	drives "$way: the producer ends" \
+		"nothing came for 500 ms: stream in waits for the lock to be 31, and it is 30: does its producer live\?: 30 images, 20 results, 0 wrong, 10 vetoed[^:]*$" \
+		"$way" stop=30 patience=500
+done
+drives "the kernel that stays lets go now and then, and begins again" "^all: 200 images, 133 results, 0 wrong, 67 vetoed" \
+	poll images=200 credits=200
+finish

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Drive GPUs of CUDA: drive WAY OPTION=VALUE..., as images=40 gpus=2 credits=3 ahead=4 slots=8
+ * Drive GPUs, of CUDA or (vulkan=1) the one that Vulkan has: drive WAY OPTION=VALUE..., as images=40
+ * gpus=2 credits=3 ahead=4 slots=8
  * window=BYTES (payload in memory of the GPU, of which so much is exposed) direct=1 (all of it)
  * own=1 (a lock of ours) stop=N (the producer ends before image N) hold=N (results are held, N at a
- * time) close=N (after so many results). One of three images is vetoed. Says what came, or why not.
+ * time, and looked at once more) close=N (after so many results). One of three images is vetoed. Says what came, or why not.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -23,7 +24,7 @@
 static struct { const char *name; unsigned long value; } option[] = {
 	{ "images", 40 }, { "gpus", 1 }, { "credits", 30 }, { "ahead", 4 }, { "slots", 8 },
 	{ "window", 0 }, { "direct", 0 }, { "own", 0 }, { "stop", 1000000 }, { "hold", 1 },
-	{ "close", 1000000 }, { "patience", 20000 },
+	{ "close", 1000000 }, { "patience", 20000 }, { "vulkan", 0 },
 };
 
 static unsigned long get(const char *name)
@@ -113,7 +114,7 @@ static int begin(bool in_gpu, uint64_t *length)
 	for (unsigned int i = 0; i < get("gpus"); i++) {
 		char name[16];
 
-		snprintf(name, sizeof(name), "cuda:%u", i);
+		snprintf(name, sizeof(name), get("vulkan") ? "vulkan" : "cuda:%u", i);
 		if (rashpa_pipeline_open("{\"veto\": {\"threshold\": 900, \"pixels\": 2}}",
 					 name, why, &pipeline[i]))
 			return -1;
@@ -151,10 +152,14 @@ static int run(void)
 		}
 		if (holding < get("hold") && got)
 			continue;
-		for (unsigned int i = 0; i < holding; i++)
+		for (unsigned int i = 0; i < holding; i++) {
+			wrong += !is_right(&held[i]);
 			rashpa_drive_release(drive, &held[i]);
+		}
 		holding = 0;
 	}
+	for (unsigned int i = 0; i < holding; i++)
+		wrong += !is_right(&held[i]);
 	rashpa_drive_status(drive, &stat);
 	printf("%s: %llu images, %u results, %u wrong, %llu vetoed, lost %s, copies ahead %s\n",
 	       got == -110 ? why : got == -61 ? "all" : "stopped", (unsigned long long)stat.images,

@@ -105,6 +105,21 @@ is "each event and datagram came once" \
 	"$(jq -c '.rows[0] | [.events, .datagrams, .missing, .doubled, .differ, .out_of_turn, .board.lost]' "$work/loop.json")" \
 	"[4000,2000,0,0,0,0,0]"
 
+# --- a GPU that takes images by itself: raw ones are in its memory, or in a window that has pieces of one
+driven() { # NAME PATTERN OPTION...
+	local got
+	got=$(LD_LIBRARY_PATH=${RASHPA_TOOLS:-build/tools} timeout 240 build/selftests/gpu-libraries/drive "${@:3}" \
+		vulkan=1 patience=60000 2>&1)
+	[[ $got =~ $2 ]]
+	ok $? "$1" || echo "# expected \"$2\", got \"$got\""
+}
+all="^all: 20 images, 13 results, 0 wrong, 7 vetoed, lost none, copies ahead in credit$"
+for way in launch ahead poll; do
+	driven "$way: what was accepted is right, and nothing else came" "$all" "$way" direct=1 images=20
+done
+driven "ahead: a window of two halves, which are smaller than an image" "$all" ahead window=1000 images=20
+driven "a GPU that takes no memory of the host says so" "^refused: .*memory of the host" ahead
+
 # --- what the engine cannot take
 on_gpu '{}' 4M --timeout 20
 start generate:4 --images 40 --bunch 1 --slots 5 --payload gpu --timeout 20

@@ -25,7 +25,7 @@
 	f(DestroyBuffer) f(DestroyCommandPool) f(DestroyDescriptorPool) \
 	f(DestroyDescriptorSetLayout) f(DestroyFence) f(DestroyPipeline) \
 	f(DestroyPipelineLayout) f(DestroySemaphore) f(DestroyShaderModule) f(DeviceWaitIdle) \
-	f(EndCommandBuffer) f(FreeMemory) f(GetBufferMemoryRequirements) f(GetDeviceQueue) \
+	f(EndCommandBuffer) f(FreeCommandBuffers) f(FreeMemory) f(GetBufferMemoryRequirements) f(GetDeviceQueue) \
 	f(MapMemory) f(QueueSubmit) f(ResetFences) f(UpdateDescriptorSets) f(WaitForFences)
 
 /* where semaphores have a timeline */

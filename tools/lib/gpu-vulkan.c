@@ -23,6 +23,7 @@
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 #define ADDRESS		VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT
 #define DMABUF		VK_EXTERNAL_MEMORY_HANDLE_TYPE_DMA_BUF_BIT_EXT
+#define QUEUES	3	/* a copy in, a kernel and a copy out beside each other */
 #define USAGE		(VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT | \
 			 VK_BUFFER_USAGE_TRANSFER_DST_BIT)
 
@@ -34,7 +35,7 @@ struct vulkan {
 	VkPhysicalDevice physical;
 	VkDevice device;
 	VkQueue queue;
-	uint32_t family;
+	uint32_t family, queues;
 	bool foreign;
 	VkPhysicalDeviceMemoryProperties memory;
 	PFN_vkCreateDevice CreateDevice;
@@ -310,8 +311,10 @@ static int find_queue(struct vulkan *v)
 
 	v->GetPhysicalDeviceQueueFamilyProperties(v->physical, &n, all);
 	for (v->family = 0; v->family < n; v->family++) {
-		if (all[v->family].queueFlags & VK_QUEUE_COMPUTE_BIT)
-			return 0;
+		if (!(all[v->family].queueFlags & VK_QUEUE_COMPUTE_BIT))
+			continue;
+		v->queues = all[v->family].queueCount < QUEUES ? all[v->family].queueCount : QUEUES;
+		return 0;
 	}
 	return fail(EOPNOTSUPP, "%s: it does not compute", v->gpu.info.name);
 }
@@ -322,10 +325,9 @@ static int make_device(struct vulkan *v)
 		VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME,
 		VK_EXT_EXTERNAL_MEMORY_DMA_BUF_EXTENSION_NAME,
 	};
-	const float priority = 1;
-	const VkDeviceQueueCreateInfo queue = {
-		.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
-		.queueFamilyIndex = v->family, .queueCount = 1, .pQueuePriorities = &priority,
+	const float priority[QUEUES] = { 1, 1, 1 };
+	VkDeviceQueueCreateInfo queue = {
+		.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO, .pQueuePriorities = priority,
 	};
 	VkDeviceCreateInfo wanted = {
 		.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO, .queueCreateInfoCount = 1,
@@ -366,6 +368,8 @@ static int make_device(struct vulkan *v)
 	free(all);
 	if (find_queue(v))
 		return -EOPNOTSUPP;
+	queue.queueFamilyIndex = v->family;
+	queue.queueCount = v->queues;
 	result = v->CreateDevice(v->physical, &wanted, NULL, &v->device);
 	if (result)
 		return vulkan_fail(v, "a device", result);
@@ -649,7 +653,8 @@ int rashpa_gpu_as_vulkan(const struct rashpa_gpu *gpu, struct rashpa_gpu_vulkan 
 	*vulkan = (struct rashpa_gpu_vulkan) {
 		.get_instance_proc = (void *)v->get, .instance = v->instance,
 		.physical = v->physical, .device = v->device, .queue = v->queue,
-		.family = v->family, .foreign = v->foreign, .timeline = v->has_timeline,
+		.family = v->family, .queues = v->queues, .foreign = v->foreign,
+		.timeline = v->has_timeline,
 	};
 	return 0;
 }

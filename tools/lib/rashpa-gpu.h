@@ -195,6 +195,7 @@ int rashpa_gpu_map(int device, const struct rashpa_gpu_memory *memory, struct ra
  * @family: its index
  * @foreign: VK_EXT_queue_family_foreign is enabled
  * @timeline: timeline semaphores are enabled
+ * @queues: of that family, which can be asked for by their number, from 0 on; @queue is the first
  *
  * All are the library's, until rashpa_gpu_close().
  */
@@ -203,6 +204,7 @@ struct rashpa_gpu_vulkan {
 	void *instance, *physical, *device, *queue;
 	uint32_t family;
 	uint32_t foreign, timeline;
+	uint32_t queues;
 };
 
 /**

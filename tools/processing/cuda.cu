@@ -97,29 +97,26 @@ struct kernels : arguments {
 #include "kernel-scan.glsl"
 };
 
-/* struct rpu_driven of cuda-drive.c */
+/* struct driven_arguments of cuda-drive.c */
 struct driven : arguments {
 	uint *lock;		/* so many images are there */
 	uint *control;		/* RPU_CONTROL_*, which the host has as well */
 	uint *decision;		/* RPU_DECISION_* */
 	uint *banks;		/* accepted images, each with RPU_RECORD words behind it */
-	uint least;		/* pixels above the threshold that an image is accepted for */
-	uint bank_count;
-	uint image_number;
-	uint lock_first, lock_step, images;	/* of the kernel that polls: its first image, and so on */
-	uint ring_step, ring_slots;		/* words */
+	/* struct rpu_driven of drive.h */
+	uint least, bank_count, polls, lock_first, lock_step, images, ring_step, ring_slots;
 };
 
-/* What decides, on the GPU, whether an image goes to the host. */
 struct drives : kernels {
 	uint *lock, *control, *decision, *banks;
-	uint least, bank_count, image_number, lock_first, lock_step, images, ring_step, ring_slots;
+	uint least, bank_count, polls, lock_first, lock_step, images, ring_step, ring_slots;
+	uint image_number;
 
 	DEVICE drives(const driven &d) : kernels(d), lock(d.lock), control(d.control),
 		decision(d.decision), banks(d.banks), least(d.least),
-		bank_count(d.bank_count), image_number(d.image_number), lock_first(d.lock_first),
+		bank_count(d.bank_count), polls(d.polls), lock_first(d.lock_first),
 		lock_step(d.lock_step), images(d.images), ring_step(d.ring_step),
-		ring_slots(d.ring_slots) { }
+		ring_slots(d.ring_slots), image_number(d.lock_first) { }
 
 	DEVICE uint look(const uint *word)
 	{
@@ -129,88 +126,11 @@ struct drives : kernels {
 		return value;
 	}
 
-	DEVICE uint *this_bank()
-	{
-		return banks + decision[RPU_DECISION_BANK] * (pixels + RPU_RECORD);
-	}
+	DEVICE uint has(uint word) { return look(&control[word]); }
+	DEVICE void tell(uint word, uint value) { RPU_STORE(&control[word], value); }
+	DEVICE uint lock_is() { return look(lock); }
 
-	/* Once, since the host takes results meanwhile. */
-	DEVICE void decide()
-	{
-		const uint accepted = look(&control[RPU_CONTROL_ACCEPTED]);
-
-		if (lane() != 0u)
-			return;
-		decision[RPU_DECISION_BANK] = accepted % bank_count;
-		decision[RPU_DECISION_IS] = told[RPU_TOLD_ABOVE] < least ? RPU_VETOED :
-			accepted - look(&control[RPU_CONTROL_TAKEN]) < bank_count ? RPU_ACCEPTED : RPU_DROPPED;
-	}
-
-	DEVICE void bank()
-	{
-		const uint i = group() * RPU_LANES + lane();
-
-		if (decision[RPU_DECISION_IS] == RPU_ACCEPTED && i < pixels)
-			this_bank()[i] = image[i];
-	}
-
-	/* The bank is complete before its number is seen. */
-	DEVICE void publish()
-	{
-		if (lane() != 0u)
-			return;
-		if (decision[RPU_DECISION_IS] == RPU_ACCEPTED) {
-			this_bank()[pixels] = image_number;
-			this_bank()[pixels + 1u] = told[RPU_TOLD_ABOVE];
-			RPU_STORE(&control[RPU_CONTROL_ACCEPTED], look(&control[RPU_CONTROL_ACCEPTED]) + 1u);
-		} else if (decision[RPU_DECISION_IS] == RPU_DROPPED) {
-			RPU_STORE(&control[RPU_CONTROL_DROPPED], look(&control[RPU_CONTROL_DROPPED]) + 1u);
-		}
-	}
-
-	/* Image by image, each with all lanes of the one group, until somebody stops it. */
-	DEVICE bool await(uint value)
-	{
-		if (lane() == 0u) {
-			while (int(look(lock) - value) < 0 && !look(&control[RPU_CONTROL_STOP]))
-				RPU_REST();
-			decision[RPU_DECISION_STOP] = look(&control[RPU_CONTROL_STOP]);
-		}
-		barrier();
-		return !decision[RPU_DECISION_STOP];
-	}
-
-	DEVICE void poll()
-	{
-		const uint words = (pixels * pixel_bytes + 3u) / 4u, begin = first;
-		uint n;
-
-		for (uint k = 0u; k < images; k++) {
-			image_number = lock_first + k * lock_step;
-			if (!await(image_number + 1u))
-				return;
-			first = begin + image_number % ring_slots * ring_step;
-			for (this_group = 0u; this_group * RPU_LANES < words; this_group++)
-				pretreat();
-			barrier();
-			n = 0u;
-			for (uint i = lane(); i < pixels; i += RPU_LANES)
-				n += uint(is_above(i));
-			n = sum_up(n);
-			if (lane() == RPU_LANES - 1u)
-				told[RPU_TOLD_ABOVE] = n;
-			barrier();
-			decide();
-			barrier();
-			for (this_group = 0u; this_group * RPU_LANES < pixels; this_group++)
-				bank();
-			barrier();
-			publish();
-			if (lane() == 0u)
-				RPU_STORE(&control[RPU_CONTROL_COMPUTED], k + 1u);
-			barrier();
-		}
-	}
+#include "kernel-drive.glsl"
 };
 
 #ifndef RPU_KERNEL

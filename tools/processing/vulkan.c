@@ -70,7 +70,8 @@ static int open_vulkan(const char *name, struct rpu_gpu **gpu, char *why)
 	if (!g)
 		return because(why, -1, "engine %s: no memory", name);
 	g->head.by = &rpu_vulkan;
-	if (compute_open(&g->c, name, RPU_PLACES, RPU_PLACES, sizeof(struct rpu_push), why) ||
+	if (compute_open(&g->c, name, RPU_PLACES, RPU_DRIVEN_PLACES,
+			 sizeof(struct rpu_vulkan_push), why) ||
 	    compute_buffer(&g->c, &g->staging, STAGING, true, why)) {
 		end(&g->head);
 		return -1;
@@ -110,6 +111,8 @@ static int make_shader(struct rpu_gpu *gpu, enum rpu_kernel which,
 {
 	struct rpu_vulkan *g = of(gpu);
 
+	if (which == RPU_KERNEL_PRETREAT)
+		g->constants = *constants;
 	return compute_shader(&g->c, shaders[which].code, shaders[which].bytes,
 			      (const uint32_t *)constants, sizeof(*constants) / sizeof(uint32_t),
 			      &g->shader[which], why);
@@ -117,14 +120,16 @@ static int make_shader(struct rpu_gpu *gpu, enum rpu_kernel which,
 
 /* --- batches --- */
 
-/* Raw images come from somebody whom Vulkan does not know, and go back to them. */
-static void pass_ownership(struct rpu_vulkan *g, bool ours)
+void rpu_vulkan_own(struct rpu_vulkan *g, VkCommandBuffer commands, bool ours)
 {
 	const uint32_t family = g->c.vk.family, foreign = VK_QUEUE_FAMILY_FOREIGN_EXT;
+	const VkAccessFlags read = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_TRANSFER_READ_BIT;
+	const VkPipelineStageFlags stages = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT |
+					    VK_PIPELINE_STAGE_TRANSFER_BIT;
 	const VkBufferMemoryBarrier barrier = {
 		.sType = VK_STRUCTURE_TYPE_BUFFER_MEMORY_BARRIER,
-		.srcAccessMask = ours ? 0 : VK_ACCESS_SHADER_READ_BIT,
-		.dstAccessMask = ours ? VK_ACCESS_SHADER_READ_BIT : 0,
+		.srcAccessMask = ours ? 0 : read,
+		.dstAccessMask = ours ? read : 0,
 		.srcQueueFamilyIndex = ours ? foreign : family,
 		.dstQueueFamilyIndex = ours ? family : foreign,
 		.buffer = g->at[RPU_AT_RAW].buffer, .size = VK_WHOLE_SIZE,
@@ -132,12 +137,9 @@ static void pass_ownership(struct rpu_vulkan *g, bool ours)
 
 	if (!g->head.offered || !g->c.vk.foreign)
 		return;
-	g->c.CmdPipelineBarrier(g->c.commands,
-				ours ? VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT :
-				VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
-				ours ? VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT :
-				VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, 0, 0, NULL, 1, &barrier, 0,
-				NULL);
+	g->c.CmdPipelineBarrier(commands, ours ? VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT : stages,
+				ours ? stages : VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, 0, 0, NULL,
+				1, &barrier, 0, NULL);
 }
 
 static void barrier(struct rpu_gpu *gpu)
@@ -153,7 +155,7 @@ static int begin(struct rpu_gpu *gpu, char *why)
 		return because(why, -1, "%s: it has failed before: begin anew", g->head.info.name);
 	if (compute_wrong(&g->c, "commands", compute_begin(&g->c, g->c.commands), why))
 		return -1;
-	pass_ownership(g, true);
+	rpu_vulkan_own(g, g->c.commands, true);
 	barrier(&g->head);
 	return 0;
 }
@@ -168,9 +170,10 @@ static void clear(struct rpu_gpu *gpu, enum rpu_place at)
 static void run(struct rpu_gpu *gpu, enum rpu_kernel which, const struct rpu_push *push,
 		uint64_t groups)
 {
+	const struct rpu_vulkan_push all = { .push = *push };
 	struct rpu_vulkan *g = of(gpu);
 
-	compute_load(&g->c, g->c.commands, g->shader[which], g->c.set, push);
+	compute_load(&g->c, g->c.commands, g->shader[which], g->c.set, &all);
 	compute_run(&g->c, g->c.commands, groups);
 }
 
@@ -180,7 +183,7 @@ static int finish(struct rpu_gpu *gpu, char *why)
 	VkResult result;
 
 	barrier(&g->head);
-	pass_ownership(g, false);
+	rpu_vulkan_own(g, g->c.commands, false);
 	result = g->c.EndCommandBuffer(g->c.commands);
 	if (!result)
 		result = compute_submit(&g->c, NULL, 0);

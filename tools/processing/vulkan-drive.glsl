@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* What the kernels of a drive see as shaders of Vulkan, and the kernels. */
+#define RPU_DRIVEN
+#include "vulkan.glsl"
+
+/* enum rpu_driven_place of vulkan.h */
+layout(std430, binding = 13) readonly coherent volatile buffer Lock { uint lock[]; };
+layout(std430, binding = 14) coherent volatile buffer Control { uint control[]; };
+layout(std430, binding = 15) coherent buffer Decision { uint decision[]; };
+layout(std430, binding = 16) coherent buffer Banks { uint banks[]; };
+layout(std430, binding = 17) writeonly buffer Results { uint results[]; };
+
+uint image_number;
+
+/* What is loaded behind it is not older. */
+uint has(uint word)
+{
+	const uint value = control[word];
+
+	memoryBarrierBuffer();
+	return value;
+}
+
+/* What was stored before is seen before. */
+void tell(uint word, uint value)
+{
+	memoryBarrierBuffer();
+	control[word] = value;
+}
+
+uint lock_is()
+{
+	const uint value = lock[lock_at];
+
+	memoryBarrierBuffer();
+	return value;
+}
+
+void both()
+{
+	memoryBarrierBuffer();
+	barrier();
+}
+
+#define barrier		both
+#define RPU_REST()
+
+#include "kernel.glsl"
+#include "kernel-pretreat.glsl"
+#include "kernel-drive.glsl"
+
+void begin()
+{
+	first = begins;
+	image_number = lock_first;
+	this_group = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
+}

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#include "vulkan-drive.glsl"
+
+void main()
+{
+	begin();
+	const uint i = group() * RPU_LANES + lane();
+
+	if (i < pixels + RPU_RECORD)
+		results[this_bank() + i] = banks[this_bank() + i];
+}
