@@ -122,7 +122,7 @@ for way in launch ahead poll; do
 	drives "$way: one credit" "^all: 40 images, [0-9]+ results, 0 wrong, 13 vetoed, lost none, copies ahead in credit$" \
 		"$way" credits=1
 	STAND_IN=two drives "$way: two GPUs in turn" "$all" "$way" gpus=2
-	drives "$way: no veto, and nothing that is dropped, writes over results that are held" \
+	drives "$way: what is vetoed or dropped is not copied over results that are held" \
 		"^all: 40 images, 3 results, 0 wrong, 13 vetoed" "$way" credits=3 hold=40
 	drives "$way: payload in memory of the GPU" "$all" "$way" direct=1
 	drives "$way: nothing is left where the host ends early" "^stopped: .* 5 results, 0 wrong" "$way" close=5

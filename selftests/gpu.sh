@@ -31,7 +31,7 @@ drives() {
 all="^all: 40 images, 27 results, 0 wrong, 13 vetoed, lost none, copies ahead in credit$"
 for way in launch ahead poll; do
 	drives "$way: a board's lock" "$all" "$way"
-	drives "$way: no veto, and nothing that is dropped, writes over results that are held" \
+	drives "$way: what is vetoed or dropped is not copied over results that are held" \
 		"^all: 40 images, 3 results, 0 wrong, 13 vetoed, lost none, copies ahead in credit$" "$way" credits=3 hold=40
 	drives "$way: two GPUs in turn, and the program tells that an image is there" "$all" "$way" gpus=2 own=1
 	drives "$way: nothing is left where the host ends early" "^stopped: [0-9]+ images, 5 results, 0 wrong[^:]*$" "$way" close=5

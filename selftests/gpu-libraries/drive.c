@@ -4,7 +4,7 @@
  * gpus=2 credits=3 ahead=4 slots=8
  * window=BYTES (payload in memory of the GPU, of which so much is exposed) direct=1 (all of it)
  * own=1 (a lock of ours) stop=N (the producer ends before image N) hold=N (results are held, N at a
- * time, and looked at once more) close=N (after so many results). One of three images is vetoed. Says what came, or why not.
+ * time, and nobody writes there) close=N (after so many results). One of three images is vetoed. Says what came, or why not.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -103,6 +103,17 @@ static bool is_right(const struct rashpa_driven *r)
 	return is_accepted(r->frame) && r->gpu == r->frame % get("gpus");
 }
 
+/* Nobody copies anything there while it is held, not even the same once more. */
+static void spoil(const struct rashpa_driven *r)
+{
+	*(float *)r->image = -1;
+}
+
+static bool is_untouched(const struct rashpa_driven *r)
+{
+	return *r->image == -1;
+}
+
 static int begin(bool in_gpu, uint64_t *length)
 {
 	struct rashpa_geometry g = {
@@ -148,18 +159,19 @@ static int run(void)
 		most = stat.copies_ahead > most ? stat.copies_ahead : most;
 		if (got) {
 			results++;
-			wrong += !is_right(&held[holding++]);
+			wrong += !is_right(&held[holding]);
+			spoil(&held[holding++]);
 		}
 		if (holding < get("hold") && got)
 			continue;
 		for (unsigned int i = 0; i < holding; i++) {
-			wrong += !is_right(&held[i]);
+			wrong += !is_untouched(&held[i]);
 			rashpa_drive_release(drive, &held[i]);
 		}
 		holding = 0;
 	}
 	for (unsigned int i = 0; i < holding; i++)
-		wrong += !is_right(&held[i]);
+		wrong += !is_untouched(&held[i]);
 	rashpa_drive_status(drive, &stat);
 	printf("%s: %llu images, %u results, %u wrong, %llu vetoed, lost %s, copies ahead %s\n",
 	       got == -110 ? why : got == -61 ? "all" : "stopped", (unsigned long long)stat.images,
