@@ -96,6 +96,7 @@ refuses "\"3M\".*power of two" rashpa-bench process --sizes 3M
 refuses "\"0\".*1 to 4096" rashpa-bench process --threads 0
 refuses "\"3M\".*power of two" rashpa-bench gpu --sizes 3M
 refuses "cuda.*vulkan:N" rashpa-bench gpu --engine cuda
+refuses "2G.*1K to 1G" rashpa-bench gpu --copies 2G
 refuses "\"3\".*multiple of 8" rashpa-bench roundtrip --fpga fpga77 --sizes 1K,3
 refuses "which experiment.*run.*watch" rashpa-manager
 refuses "which experiment" rashpa-manager run

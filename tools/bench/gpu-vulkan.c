@@ -11,8 +11,9 @@ const char * const gpu_ways[GPU_WAYS] = {
 
 #ifdef BENCH_NO_SHADERS
 
-struct gpu_bench *gpu_bench_open(const char *name, struct rashpa_gpu_info *info)
+struct gpu_bench *gpu_bench_open(const char *name, uint64_t most, struct rashpa_gpu_info *info)
 {
+	(void)most;
 	(void)info;
 	fail("%s: this program was built without %s", name, BENCH_NO_SHADERS);
 	return NULL;
@@ -30,9 +31,10 @@ uint64_t gpu_bench_latency(struct gpu_bench *g, enum gpu_way_of way)
 	return 0;
 }
 
-uint64_t gpu_bench_copy(struct gpu_bench *g, uint64_t bytes)
+uint64_t gpu_bench_copy(struct gpu_bench *g, enum gpu_copy_of copy, uint64_t bytes)
 {
 	(void)g;
+	(void)copy;
 	(void)bytes;
 	return 0;
 }
@@ -41,16 +43,18 @@ uint64_t gpu_bench_copy(struct gpu_bench *g, uint64_t bytes)
 
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "compute.h"
 #include "gpu-touch.spv.h"
 
 #define POLLS		2000000000u	/* of a shader: it ends, whatever happens */
-#define PATIENCE_NS	10000000000ull
+#define PATIENCE_NS	60000000000ull	/* pages of much memory are made when they are touched */
+#define STAGING		(UINT64_C(4) << 20)	/* bytes, of pageable memory at a time */
 #define SETTLE_NS	2000000		/* who waits or polls has begun to, most likely */
 
-enum { FROM, TO, WORDS, BUFFERS };
+enum { FROM, TO, PINNED, WORDS, BUFFERS };
 
 struct gpu_bench {
 	struct compute c;
@@ -58,19 +62,33 @@ struct gpu_bench {
 	atomic_uint *word;
 	uint32_t value;		/* of the last time */
 	uint64_t signalled;
+	uint8_t *pageable;
+	uint32_t stamp;		/* last word of a copy to the GPU, which had so many bytes */
+	uint64_t stamped;
 	VkSemaphore timeline;
 	VkPipeline shader;
 };
 
-static int open_all(struct gpu_bench *g, const char *name, char *why)
+static int open_all(struct gpu_bench *g, const char *name, uint64_t most, char *why)
 {
+	static const unsigned int flags[BUFFERS] = {
+		[FROM] = COMPUTE_COPIED, [TO] = COMPUTE_COPIED,
+		[PINNED] = COMPUTE_COPIED | COMPUTE_HOST, [WORDS] = COMPUTE_HOST,
+	};
+
 	if (compute_open(&g->c, name, 1, 1, 2 * sizeof(uint32_t), why))
 		return -1;
 	for (unsigned int i = 0; i < BUFFERS; i++) {
-		if (compute_buffer(&g->c, &g->buffer[i], i == WORDS ? 4096 : GPU_COPY_MOST,
-				   i == WORDS, why))
+		if (compute_buffer(&g->c, &g->buffer[i], i == WORDS ? 4096 : most, flags[i], why))
 			return -1;
 	}
+	g->pageable = malloc(most);
+	if (!g->pageable)
+		return because(why, -1, "no memory for copies of %llu bytes",
+			       (unsigned long long)most);
+	/* pages that nobody has touched are none yet */
+	memset(g->pageable, 1, most);
+	memset(g->buffer[PINNED].base, 1, most);
 	g->word = g->buffer[WORDS].base;
 	compute_bind(&g->c, g->c.set, 0, g->buffer[WORDS].buffer);
 	if (g->c.vk.timeline && compute_wrong(&g->c, "a semaphore",
@@ -80,7 +98,7 @@ static int open_all(struct gpu_bench *g, const char *name, char *why)
 			      &g->shader, why);
 }
 
-struct gpu_bench *gpu_bench_open(const char *name, struct rashpa_gpu_info *info)
+struct gpu_bench *gpu_bench_open(const char *name, uint64_t most, struct rashpa_gpu_info *info)
 {
 	struct gpu_bench *g = calloc(1, sizeof(*g));
 	char why[WHY_SIZE];
@@ -89,7 +107,7 @@ struct gpu_bench *gpu_bench_open(const char *name, struct rashpa_gpu_info *info)
 		fail("no memory for a GPU");
 		return NULL;
 	}
-	if (open_all(g, name, why)) {
+	if (open_all(g, name, most, why)) {
 		fail("%s", why);
 		gpu_bench_close(g);
 		return NULL;
@@ -112,6 +130,7 @@ void gpu_bench_close(struct gpu_bench *g)
 			g->c.DestroySemaphore(g->c.device, g->timeline, NULL);
 	}
 	compute_close(&g->c);
+	free(g->pageable);
 	free(g);
 }
 
@@ -161,23 +180,66 @@ uint64_t gpu_bench_latency(struct gpu_bench *g, enum gpu_way_of way)
 	return result ? 0 : now - from;
 }
 
-uint64_t gpu_bench_copy(struct gpu_bench *g, uint64_t bytes)
+static VkResult copy_part(struct gpu_bench *g, unsigned int from, unsigned int to,
+			  const VkBufferCopy *part)
 {
-	const VkBufferCopy part = { .size = bytes };
-	unsigned long long from;
-	VkResult result = compute_begin(&g->c, g->c.commands);
+	struct compute *c = &g->c;
+	VkResult result = compute_begin(c, c->commands);
 
-	if (!result) {
-		g->c.CmdCopyBuffer(g->c.commands, g->buffer[FROM].buffer, g->buffer[TO].buffer, 1,
-				   &part);
-		result = g->c.EndCommandBuffer(g->c.commands);
+	if (result)
+		return result;
+	c->CmdCopyBuffer(c->commands, g->buffer[from].buffer, g->buffer[to].buffer, 1, part);
+	compute_barrier(c, c->commands);
+	result = c->EndCommandBuffer(c->commands);
+	if (!result)
+		result = compute_submit(c, NULL, 0);
+	return result ? result : compute_wait(c, PATIENCE_NS);
+}
+
+static VkResult copy_pageable(struct gpu_bench *g, bool to_gpu, uint64_t bytes)
+{
+	uint8_t *pinned = g->buffer[PINNED].base;
+	VkResult result = VK_SUCCESS;
+	VkBufferCopy part = {};
+
+	for (uint64_t done = 0; done < bytes && !result; done += part.size) {
+		part.size = bytes - done < STAGING ? bytes - done : STAGING;
+		part.srcOffset = to_gpu ? 0 : done;
+		part.dstOffset = to_gpu ? done : 0;
+		if (to_gpu)
+			memcpy(pinned, g->pageable + done, part.size);
+		result = copy_part(g, to_gpu ? PINNED : FROM, to_gpu ? FROM : PINNED, &part);
+		if (!to_gpu)
+			memcpy(g->pageable + done, pinned, part.size);
 	}
+	return result;
+}
+
+uint64_t gpu_bench_copy(struct gpu_bench *g, enum gpu_copy_of copy, uint64_t bytes)
+{
+	const bool pinned = copy == GPU_TO_PINNED || copy == GPU_FROM_PINNED;
+	const bool to_gpu = copy == GPU_TO_PINNED || copy == GPU_TO_PAGEABLE;
+	const VkBufferCopy all = { .size = bytes };
+	uint32_t *last = (uint32_t *)((pinned ? (uint8_t *)g->buffer[PINNED].base : g->pageable) +
+				      bytes) - 1;
+	unsigned long long from, took;
+	VkResult result;
+
+	if (to_gpu)
+		*last = ++g->stamp;
 	from = now_ns();
-	if (!result)
-		result = compute_submit(&g->c, NULL, 0);
-	if (!result)
-		result = compute_wait(&g->c, PATIENCE_NS);
-	return result ? 0 : now_ns() - from;
+	if (copy == GPU_INSIDE)
+		result = copy_part(g, FROM, TO, &all);
+	else if (pinned)
+		result = copy_part(g, to_gpu ? PINNED : FROM, to_gpu ? FROM : PINNED, &all);
+	else
+		result = copy_pageable(g, to_gpu, bytes);
+	took = now_ns() - from;
+	if (to_gpu)
+		g->stamped = bytes;
+	else if (copy != GPU_INSIDE && g->stamped == bytes && *last != g->stamp)
+		return 0;
+	return result ? 0 : took;
 }
 
 #endif

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * rashpa-bench gpu: from a notification to the first instruction of a shader, by each way that
- * there is; copies inside of the GPU; stages of a pipeline beside such a copy, which moves bytes
- * and does nothing else.
+ * there is; copies inside of the GPU, to it and from it; stages of a pipeline beside a copy in it,
+ * which moves bytes and does nothing else; images that the GPU takes by itself.
  */
 #include "gpu.h"
 
 #include <argp.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,20 +18,26 @@
 
 #define STAGES		16
 #define SIGNAL		499	/* one of so many pixels has a signal */
-#define LEAST_COPY	(UINT64_C(16) << 10)
+#define LEAST_COPY	(UINT64_C(1) << 10)
+#define ALIGNED		(UINT64_C(64) << 10)	/* as any page */
+#define SLOTS		8u	/* of images for a GPU that takes them by itself */
+#define DRIVEN		8u	/* images in a round */
 
 struct config {
 	struct settings settings;
 	uint64_t size[SIZES_MAX];
 	size_t sizes;
+	uint64_t copies;		/* the longest one, bytes */
 	const char *engine;
 	char who[2 * RASHPA_GPU_NAME];	/* computes */
+	uint32_t can;			/* RASHPA_GPU_HOST and its neighbours */
 };
 
-enum { OPT_ENGINE = OPT_OWN };
+enum { OPT_ENGINE = OPT_OWN, OPT_COPIES };
 
 static const struct argp_option options[] = {
 	{ "engine", OPT_ENGINE, "vulkan[:N]", 0, "the GPU (default: vulkan, the best one)", 0 },
+	{ "copies", OPT_COPIES, "SIZE", 0, "bytes of the longest copy, 1K to 1G (default: 64M)", 0 },
 	{ "sizes", 's', "SIZE,...", 0, "pixels of an image (default: 512K,4M)", 0 },
 	{ "repeat", 'r', "N", 0, "rounds, 1 to 1000 (default: 21)", 0 },
 	OPTION_JSON,
@@ -56,6 +63,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 			argp_error(state, "--engine: \"%s\" is not vulkan or vulkan:N", arg);
 		c->engine = arg;
 		break;
+	case OPT_COPIES:
+		if (!parse_size(arg, &c->copies) || c->copies < LEAST_COPY ||
+		    c->copies > 1 << 30)
+			argp_error(state, "--copies: \"%s\" is not 1K to 1G", arg);
+		break;
 	default:
 		return settings_parse(&c->settings, key, arg, state);
 	}
@@ -66,7 +78,8 @@ static const struct argp argp = {
 	.options = options,
 	.parser = parse,
 	.doc = "Measure a GPU: from a notification until the host sees what a shader did first; "
-	       "copies inside of the GPU over sizes; stages of a pipeline beside such a copy. "
+	       "copies inside of the GPU, to it and from it, over sizes; stages of a pipeline "
+	       "beside a copy in it; images that the GPU takes by itself. "
 	       "Medians of rounds in which all take their turn. Needs no driver of rashpa. What "
 	       "computes stands in each row: lavapipe is a program on processors, and no GPU."
 	       "\vExit status: 0 measured, 1 failed, interrupted, or nothing could be measured, "
@@ -107,32 +120,63 @@ static int measure_ways(const struct config *c, struct gpu_bench *g)
 	return 0;
 }
 
-static int measure_copies(const struct config *c, struct gpu_bench *g)
+static void report_copies(const struct config *c, const char *name, uint64_t bytes,
+			  struct samples *ours, struct samples *pageable)
+{
+	const struct row row = {
+		.name = name, .backend = c->who, .peer = pageable ? "pageable" : NULL,
+		.unit = UNIT_GBPS, .size = bytes, .accesses = bytes,
+	};
+
+	if (ours->count)
+		report_row(c->settings.report, &row, ours, pageable);
+}
+
+/* All of one length, in turn. */
+static int measure_copy(const struct config *c, struct gpu_bench *g, uint64_t bytes,
+			struct samples *samples)
 {
 	struct report *report = c->settings.report;
 
-	for (uint64_t bytes = LEAST_COPY; bytes <= GPU_COPY_MOST && going_on(); bytes *= 4) {
-		const struct row row = {
-			.name = "a copy in it", .backend = c->who, .unit = UNIT_GBPS, .size = bytes,
-			.accesses = bytes,
-		};
-		struct samples samples = {};
+	/* the first round is not counted */
+	for (unsigned int r = 0; r <= report->repeat && going_on(); r++) {
+		progress_show(&report->progress, "copies of %" PRIu64 " bytes: round %u of %u",
+			      bytes, r, report->repeat);
+		for (size_t i = 0; i < GPU_COPIES; i++) {
+			const size_t copy = turn(r, i, GPU_COPIES);
+			const uint64_t ns = gpu_bench_copy(g, copy, bytes);
 
-		for (unsigned int r = 0; r <= report->repeat && going_on(); r++) {
-			const uint64_t ns = gpu_bench_copy(g, bytes);
-
-			progress_show(&report->progress, "copies of %" PRIu64
-				      " bytes: round %u of %u", bytes, r, report->repeat);
 			if (!ns)
-				return fail("%s: a copy failed", c->who);
+				return fail("%s: a copy of %" PRIu64 " bytes failed, or others came back",
+					    c->who, bytes);
 			if (r)
-				samples_add(&samples, ns);
+				samples_add(&samples[copy], ns);
 		}
-		if (samples.count)
-			report_row(report, &row, &samples, NULL);
-		samples_free(&samples);
 	}
 	return 0;
+}
+
+static int measure_copies(const struct config *c, struct gpu_bench *g)
+{
+	struct samples all[SIZES_MAX][GPU_COPIES] = {};
+	uint64_t size[SIZES_MAX];
+	int result = 0, n = 0;
+
+	for (uint64_t bytes = LEAST_COPY; bytes <= c->copies && n < SIZES_MAX; bytes *= 4)
+		size[n++] = bytes;
+	for (int i = 0; i < n && !result && going_on(); i++)
+		result = measure_copy(c, g, size[i], all[i]);
+	for (int i = 0; i < n && !result; i++)
+		report_copies(c, "a copy in it", size[i], &all[i][GPU_INSIDE], NULL);
+	for (int i = 0; i < n && !result; i++)
+		report_copies(c, "a copy to it, of pinned memory", size[i], &all[i][GPU_TO_PINNED],
+			      &all[i][GPU_TO_PAGEABLE]);
+	for (int i = 0; i < n && !result; i++)
+		report_copies(c, "a copy of it, to pinned memory", size[i],
+			      &all[i][GPU_FROM_PINNED], &all[i][GPU_FROM_PAGEABLE]);
+	for (int i = 0; i < n * GPU_COPIES; i++)
+		samples_free(&all[i / GPU_COPIES][i % GPU_COPIES]);
+	return result;
 }
 
 /* --- stages --- */
@@ -229,12 +273,12 @@ static int measure_pipeline(const struct config *c, struct gpu_bench *g, struct 
 {
 	struct report *report = c->settings.report;
 	struct samples whole = {}, copy = {}, ours[STAGES] = {};
-	const uint64_t copied = pixels(w) * sizeof(float) < GPU_COPY_MOST ?
-				pixels(w) * sizeof(float) : GPU_COPY_MOST;
+	const uint64_t copied = pixels(w) * sizeof(float) < c->copies ?
+				pixels(w) * sizeof(float) : c->copies;
 	int result = open_work(c, w, pipelines[which].config);
 
 	for (unsigned int r = 0; r <= report->repeat && !result && going_on(); r++) {
-		const uint64_t copy_ns = gpu_bench_copy(g, copied);
+		const uint64_t copy_ns = gpu_bench_copy(g, GPU_INSIDE, copied);
 		struct rashpa_pipeline_stat stat;
 		uint64_t before[STAGES] = {}, begin;
 
@@ -272,6 +316,91 @@ static int measure_pipeline(const struct config *c, struct gpu_bench *g, struct 
 	return result;
 }
 
+/* --- images that the GPU takes by itself --- */
+
+static const char * const drives[] = {
+	[RASHPA_DRIVE_LAUNCH] = "an image, driven by launches",
+	[RASHPA_DRIVE_AHEAD] = "an image, driven by launches ahead",
+	[RASHPA_DRIVE_POLL] = "an image, driven by a kernel that stays",
+};
+
+/* So many that are there already, and of which none is accepted, ns; 0 after a message. */
+static uint64_t drive(struct rashpa_pipeline *pipeline, const struct rashpa_drive_plan *plan)
+{
+	char why[RASHPA_PIPELINE_WHY];
+	struct rashpa_drive *d;
+	struct rashpa_driven none;
+	unsigned long long from, took;
+	int got;
+
+	if (rashpa_drive_open(&pipeline, 1, plan, &d, why)) {
+		fail("%s", why);
+		return 0;
+	}
+	from = now_ns();
+	rashpa_drive_arrived(d, plan->images);
+	got = rashpa_drive_next(d, &none, -1, why);
+	took = now_ns() - from;
+	if (got != -ENODATA)
+		fail("%s", got == 1 ? "an image was accepted that was to be vetoed" : why);
+	if (rashpa_drive_close(d, why)) {
+		fail("%s", why);
+		return 0;
+	}
+	return got == -ENODATA ? took : 0;
+}
+
+static int measure_drives(const struct config *c, struct work *w)
+{
+	static const char config[] = "{\"pretreat\": {\"gain\": 40},"
+		"\"veto\": {\"threshold\": 1e9, \"pixels\": 1}}";
+	struct report *report = c->settings.report;
+	const uint64_t bytes = pixels(w) * sizeof(*w->raw);
+	struct samples samples[sizeof(drives) / sizeof(drives[0])] = {};
+	struct rashpa_drive_plan plan = {
+		.images = DRIVEN, .step = bytes, .slots = SLOTS, .credits = 2, .ahead = 4,
+		.patience_ms = 60000,
+	};
+	void *ring;
+	int result;
+
+	if (!(c->can & RASHPA_GPU_HOST)) {
+		report_leave_out(report, "images that the GPU takes by itself",
+				 "%s takes no memory of the host", c->who);
+		return 0;
+	}
+	ring = aligned_alloc(ALIGNED, (SLOTS * bytes + ALIGNED - 1) / ALIGNED * ALIGNED);
+	result = ring ? open_work(c, w, config) : fail("no memory for images");
+	for (uint32_t i = 0; i < SLOTS && !result; i++)
+		memcpy((uint8_t *)ring + i * bytes, w->raw, bytes);
+	plan.raw = ring;
+	for (unsigned int r = 0; r <= report->repeat && !result && going_on(); r++) {
+		progress_show(&report->progress, "%zu pixels, driven: round %u of %u", pixels(w), r,
+			      report->repeat);
+		for (size_t i = 0; i < sizeof(drives) / sizeof(drives[0]) && !result; i++) {
+			const size_t way = turn(r, i, sizeof(drives) / sizeof(drives[0]));
+			uint64_t ns;
+
+			plan.way = way;
+			ns = drive(w->pipeline, &plan);
+			result = ns ? 0 : EXIT_FAILED;
+			if (r && ns)
+				samples_add(&samples[way], ns / DRIVEN);
+		}
+	}
+	for (size_t way = 0; way < sizeof(drives) / sizeof(drives[0]); way++) {
+		if (samples[way].count && !result && going_on())
+			report_row(report, &(struct row) {
+				.name = drives[way], .backend = c->who, .unit = UNIT_US,
+				.size = bytes,
+			}, &samples[way], NULL);
+		samples_free(&samples[way]);
+	}
+	close_work(w);
+	free(ring);
+	return result;
+}
+
 static int measure_size(const struct config *c, struct gpu_bench *g, uint64_t size)
 {
 	uint32_t width = 1;
@@ -286,6 +415,10 @@ static int measure_size(const struct config *c, struct gpu_bench *g, uint64_t si
 				.width = width, .height = size / width,
 			}, i);
 	}
+	if (!result && going_on())
+		result = measure_drives(c, &(struct work) {
+			.width = width, .height = size / width,
+		});
 	return result;
 }
 
@@ -294,7 +427,7 @@ int cmd_gpu(int argc, char **argv)
 	struct report report = { .repeat = 21, .iommu = -1 };
 	struct config c = {
 		.settings.report = &report, .size = { 512 << 10, 4 << 20 }, .sizes = 2,
-		.engine = "vulkan",
+		.engine = "vulkan", .copies = 64 << 20,
 	};
 	struct rashpa_gpu_info info;
 	struct gpu_bench *g;
@@ -302,9 +435,10 @@ int cmd_gpu(int argc, char **argv)
 	int result;
 
 	argp_parse(&argp, argc, argv, 0, NULL, &c);
-	g = gpu_bench_open(c.engine, &info);
+	g = gpu_bench_open(c.engine, c.copies, &info);
 	if (!g)
 		return EXIT_FAILED;
+	c.can = info.flags;
 	snprintf(c.who, sizeof(c.who), "%.200s%s", info.name,
 		 info.flags & RASHPA_GPU_SOFTWARE ? ", a program on processors: no GPU" : "");
 	catch_signals();

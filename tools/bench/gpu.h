@@ -10,8 +10,8 @@
 
 struct gpu_bench;
 
-/* NULL after a message: there is none, or this program was built without. */
-struct gpu_bench *gpu_bench_open(const char *name, struct rashpa_gpu_info *info);
+/* NULL after a message: there is none, or this program was built without. @most: bytes of a copy */
+struct gpu_bench *gpu_bench_open(const char *name, uint64_t most, struct rashpa_gpu_info *info);
 void gpu_bench_close(struct gpu_bench *g);
 
 /* How a shader gets to know that something has come. */
@@ -20,8 +20,14 @@ extern const char * const gpu_ways[GPU_WAYS];
 /* From the notification until the host sees what the shader did first, ns; 0: not this way. */
 uint64_t gpu_bench_latency(struct gpu_bench *g, enum gpu_way_of way);
 
-/* Copy inside of the GPU, until the host knows that it is done, ns; 0 after a message. */
-uint64_t gpu_bench_copy(struct gpu_bench *g, uint64_t bytes);
-#define GPU_COPY_MOST	(UINT64_C(64) << 20)
+/*
+ * Inside of the GPU; between it and memory of the host: what it reaches (pinned), or any
+ * (pageable), which a processor copies in pieces to where the GPU reaches them, or from there.
+ */
+enum gpu_copy_of {
+	GPU_INSIDE, GPU_TO_PINNED, GPU_TO_PAGEABLE, GPU_FROM_PINNED, GPU_FROM_PAGEABLE, GPU_COPIES,
+};
+/* Until the host knows that it is done, ns; 0: it failed, or other bytes came back. */
+uint64_t gpu_bench_copy(struct gpu_bench *g, enum gpu_copy_of copy, uint64_t bytes);
 
 #endif /* GPU_BENCH_H */

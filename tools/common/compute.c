@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Nothing where Vulkan is not known: who needs it says so. */
-#if __has_include(<vulkan/vulkan.h>)
 #include "compute.h"
 
 #include <inttypes.h>
@@ -245,22 +243,24 @@ static int take_memory(struct compute *c, struct compute_buffer *b, bool host, c
 	return compute_wrong(c, "memory", result, why);
 }
 
-int compute_buffer(struct compute *c, struct compute_buffer *b, uint64_t bytes, bool host,
+int compute_buffer(struct compute *c, struct compute_buffer *b, uint64_t bytes, unsigned int flags,
 		   char *why)
 {
+	const bool copied = flags & COMPUTE_COPIED;
 	const VkBufferCreateInfo wanted = {
 		.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO, .size = (bytes + 3) / 4 * 4,
-		.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
-			 VK_BUFFER_USAGE_TRANSFER_DST_BIT | VK_BUFFER_USAGE_INDIRECT_BUFFER_BIT,
+		.usage = VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT |
+			 (copied ? 0 : VK_BUFFER_USAGE_STORAGE_BUFFER_BIT |
+				       VK_BUFFER_USAGE_INDIRECT_BUFFER_BIT),
 		.sharingMode = VK_SHARING_MODE_EXCLUSIVE,
 	};
 
-	if (wanted.size > c->limits.maxStorageBufferRange)
+	if (!copied && wanted.size > c->limits.maxStorageBufferRange)
 		return because(why, -1, "%s: a buffer has up to %" PRIu32 " bytes there, and %"
 			       PRIu64 " are needed: have smaller images, or use --engine cpu",
 			       c->info.name, c->limits.maxStorageBufferRange, bytes);
 	if (compute_wrong(c, "a buffer", c->CreateBuffer(c->device, &wanted, NULL, &b->buffer),
-			  why) || take_memory(c, b, host, why))
+			  why) || take_memory(c, b, flags & COMPUTE_HOST, why))
 		return -1;
 	b->bytes = wanted.size;
 	return 0;
@@ -294,8 +294,8 @@ int compute_shader(struct compute *c, const uint32_t *code, size_t bytes,
 {
 	VkSpecializationMapEntry entry[CONSTANTS_MOST];
 	const VkSpecializationInfo told = {
-		.mapEntryCount = count, .pMapEntries = entry, .dataSize = count * sizeof(*constants),
-		.pData = constants,
+		.mapEntryCount = count, .pMapEntries = entry,
+		.dataSize = count * sizeof(*constants), .pData = constants,
 	};
 	const VkShaderModuleCreateInfo text = {
 		.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO, .codeSize = bytes,
@@ -313,7 +313,9 @@ int compute_shader(struct compute *c, const uint32_t *code, size_t bytes,
 	VkResult result = c->CreateShaderModule(c->device, &text, NULL, &wanted.stage.module);
 
 	for (uint32_t i = 0; i < count; i++)
-		entry[i] = (VkSpecializationMapEntry) { i, i * sizeof(*constants), sizeof(*constants) };
+		entry[i] = (VkSpecializationMapEntry) {
+			.constantID = i, .offset = i * sizeof(*constants), .size = sizeof(*constants),
+		};
 	if (!result) {
 		result = c->CreateComputePipelines(c->device, NULL, 1, &wanted, NULL, shader);
 		c->DestroyShaderModule(c->device, wanted.stage.module, NULL);
@@ -400,4 +402,3 @@ VkResult compute_semaphore(struct compute *c, VkSemaphore *semaphore)
 
 	return c->CreateSemaphore(c->device, &wanted, NULL, semaphore);
 }
-#endif

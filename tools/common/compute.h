@@ -25,8 +25,8 @@
 	f(DestroyBuffer) f(DestroyCommandPool) f(DestroyDescriptorPool) \
 	f(DestroyDescriptorSetLayout) f(DestroyFence) f(DestroyPipeline) \
 	f(DestroyPipelineLayout) f(DestroySemaphore) f(DestroyShaderModule) f(DeviceWaitIdle) \
-	f(EndCommandBuffer) f(FreeCommandBuffers) f(FreeMemory) f(GetBufferMemoryRequirements) f(GetDeviceQueue) \
-	f(MapMemory) f(QueueSubmit) f(ResetFences) f(UpdateDescriptorSets) f(WaitForFences)
+	f(EndCommandBuffer) f(FreeCommandBuffers) f(FreeMemory) \
+	f(GetBufferMemoryRequirements) f(GetDeviceQueue) f(MapMemory) f(QueueSubmit) f(ResetFences) f(UpdateDescriptorSets) f(WaitForFences)
 
 /* where semaphores have a timeline */
 #define COMPUTE_TIMELINE(f) \
@@ -72,8 +72,11 @@ void compute_close(struct compute *c);
 /* 0, or -1 with what the driver's answer means. */
 int compute_wrong(const struct compute *c, const char *what, VkResult result, char *why);
 
-/* @host: of the host's memory, where both write or read; else the GPU's, mapped where it can be. */
-int compute_buffer(struct compute *c, struct compute_buffer *b, uint64_t bytes, bool host,
+/* Of the host's memory, where both write or read; else the GPU's, mapped where it can be. */
+#define COMPUTE_HOST	1u
+/* Only copied, and no shader's: it may be longer. */
+#define COMPUTE_COPIED	2u
+int compute_buffer(struct compute *c, struct compute_buffer *b, uint64_t bytes, unsigned int flags,
 		   char *why);
 void compute_drop(struct compute *c, struct compute_buffer *b);
 /* One more set of buffers, in a pool of its own. */
@@ -95,7 +98,7 @@ void compute_load(struct compute *c, VkCommandBuffer commands, VkPipeline shader
 void compute_run(struct compute *c, VkCommandBuffer commands, uint64_t groups);
 #define COMPUTE_LINE	65535u	/* any GPU has that many side by side */
 
-/* Have c->commands done, which have ended; @wait: when that semaphore is so far, or NULL: at once. */
+/* Have c->commands done, which have ended: when @wait is so far; NULL: at once. */
 VkResult compute_submit(struct compute *c, VkSemaphore wait, uint64_t value);
 /* They are. */
 VkResult compute_wait(struct compute *c, uint64_t patience_ns);

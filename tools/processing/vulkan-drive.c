@@ -116,15 +116,16 @@ static int open_memory(const struct rashpa_drive *d, struct vulkan_wheel *v, cha
 	struct compute *c = &v->g->c;
 
 	for (unsigned int i = 0; i < 2; i++) {
-		if (!d->direct && !polls && compute_buffer(c, &v->in[i], d->image_bytes, false, why))
+		if (!d->direct && !polls && compute_buffer(c, &v->in[i], d->image_bytes, 0, why))
 			return -1;
-		if (compute_buffer(c, &v->decision[i], RPU_DECISIONS * sizeof(uint32_t), false, why))
+		if (compute_buffer(c, &v->decision[i], RPU_DECISIONS * sizeof(uint32_t), 0, why))
 			return -1;
 	}
 	/* the kernel that stays has the only queue that there may be: it writes results itself */
-	return (!polls && compute_buffer(c, &v->banks, banks, false, why)) ||
-	       compute_buffer(c, &v->control, RPU_CONTROLS * sizeof(uint32_t), true, why) ||
-	       compute_buffer(c, &v->results, banks, true, why) ? -1 : 0;
+	return (!polls && compute_buffer(c, &v->banks, banks, 0, why)) ||
+	       compute_buffer(c, &v->control, RPU_CONTROLS * sizeof(uint32_t),
+			      COMPUTE_HOST, why) ||
+	       compute_buffer(c, &v->results, banks, COMPUTE_HOST, why) ? -1 : 0;
 }
 
 static int see(const struct rashpa_drive *d, struct rpu_wheel *w, char *why)

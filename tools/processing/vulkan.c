@@ -62,6 +62,16 @@ static void end(struct rpu_gpu *gpu)
 	free(g);
 }
 
+static int open_all(struct rpu_vulkan *g, const char *name, char *why)
+{
+	if (compute_open(&g->c, name, RPU_PLACES, RPU_DRIVEN_PLACES,
+			 sizeof(struct rpu_vulkan_push), why))
+		return -1;
+	g->head.gpu = g->c.gpu;
+	g->head.info = g->c.info;
+	return compute_buffer(&g->c, &g->staging, STAGING, COMPUTE_HOST, why);
+}
+
 static int open_vulkan(const char *name, struct rpu_gpu **gpu, char *why)
 {
 	struct rpu_vulkan *g = calloc(1, sizeof(*g));
@@ -70,21 +80,18 @@ static int open_vulkan(const char *name, struct rpu_gpu **gpu, char *why)
 	if (!g)
 		return because(why, -1, "engine %s: no memory", name);
 	g->head.by = &rpu_vulkan;
-	if (compute_open(&g->c, name, RPU_PLACES, RPU_DRIVEN_PLACES,
-			 sizeof(struct rpu_vulkan_push), why) ||
-	    compute_buffer(&g->c, &g->staging, STAGING, true, why)) {
+	if (open_all(g, name, why)) {
 		end(&g->head);
 		return -1;
 	}
-	g->head.gpu = g->c.gpu;
-	g->head.info = g->c.info;
 	*gpu = &g->head;
 	return 0;
 }
 
 static int make(struct rpu_gpu *gpu, enum rpu_place at, uint64_t bytes, bool host, char *why)
 {
-	return compute_buffer(&of(gpu)->c, &of(gpu)->at[at], bytes, host, why);
+	return compute_buffer(&of(gpu)->c, &of(gpu)->at[at], bytes,
+			      host ? COMPUTE_HOST : 0, why);
 }
 
 static void use(struct rpu_gpu *gpu, const struct rashpa_gpu_memory *memory, uint64_t bytes)
