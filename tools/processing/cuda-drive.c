@@ -190,12 +190,13 @@ static void wait_word(const struct rashpa_drive *d, struct rpu_wheel *w, enum rp
 {
 	struct cuda_wheel *c = of(w);
 	const bool is_lock = word == RPU_CONTROL_LOCK;
+	const unsigned int flush_too = is_lock && c->flushes ? CUDA_WAIT_FLUSH : 0;
 
 	(void)d;
 	if (!c->failed)
 		keep(c, c->g->cu.wait(c->stream[stream],
 				      is_lock ? c->lock : (uintptr_t)&w->control[word], value,
-				      CUDA_WAIT_GEQ | (is_lock && c->flushes ? CUDA_WAIT_FLUSH : 0)));
+				      CUDA_WAIT_GEQ | flush_too));
 }
 
 static void write_word(struct rpu_wheel *w, enum rpu_stream stream, unsigned int word,

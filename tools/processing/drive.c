@@ -347,7 +347,8 @@ static bool is_over(const struct rashpa_drive *d)
 }
 
 /* The oldest result that nobody has got, and its record. */
-static const float *result_of(const struct rashpa_drive *d, const struct rpu_wheel *w, uint32_t *record)
+static const float *result_of(const struct rashpa_drive *d, const struct rpu_wheel *w,
+			      uint32_t *record)
 {
 	const float *image = w->results + w->given % d->plan.credits * (d->pixels + RPU_RECORD);
 

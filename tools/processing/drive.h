@@ -18,7 +18,7 @@ enum rpu_stream { RPU_IN, RPU_COMPUTE, RPU_OUT, RPU_STREAMS };
 struct rpu_driven {
 	uint32_t least, bank_count;
 	uint32_t polls;			/* in vain, all in all: then it ends; 0: it stays */
-	uint32_t lock_first;		/* number of the image; of the kernel that polls: of its first one */
+	uint32_t lock_first;		/* number of the image; of many: of the first one */
 	uint32_t lock_step, images;
 	uint32_t ring_step, ring_slots;	/* words */
 };

@@ -257,7 +257,7 @@ static uint32_t judge(const char *path, const char *config, uint16_t *ring, floa
 	qsort(sorted, FRAMES, sizeof(*sorted), by_count);
 	for (unsigned int i = 0; i < FRAMES; i++)
 		accepted[i] = above[i] >= sorted[FRAMES / 2];
-	/* in the middle: a pixel at the threshold is above it for one engine, and not for another */
+	/* in the middle: a pixel at the threshold is above it for one engine only */
 	return (sorted[FRAMES / 2] + sorted[FRAMES / 2 - 1] + 1) / 2;
 }
 
@@ -273,7 +273,8 @@ static void test_drive(const char *engine)
 	uint32_t least;
 
 	if (!data_folder(path, sizeof(path))) {
-		printf("ok %u - ten frames driven # SKIP there is no $RASHPA_DATA/jungfrau\n", ++tests);
+		printf("ok %u - ten frames, driven # SKIP there is no $RASHPA_DATA/jungfrau\n",
+		       ++tests);
 		goto out;
 	}
 	snprintf(more, sizeof(more), veto, 1);
