@@ -319,8 +319,8 @@ void rashpa_pipeline_close(struct rashpa_pipeline *pipeline);
 /**
  * DOC: Drives
  *
- * - A drive has GPUs of CUDA take images by themselves: pretreatment, a veto by pixels, and what is
- *   accepted goes to the host. It has pipelines that have begun, one of each GPU, for calibration
+ * - A drive has GPUs take images by themselves, of CUDA or of Vulkan: pretreatment, a veto by pixels,
+ *   and what is accepted goes to the host. It has pipelines that have begun, one of each GPU, for calibration
  *   and threshold; they run nothing meanwhile. Images go to the GPUs in turn.
  * - All images are signal ones.
  * - A drive is for one thread at a time, but for rashpa_drive_arrived().
@@ -338,7 +338,8 @@ enum rashpa_drive_way {
 	/**
 	 * @RASHPA_DRIVE_POLL: a kernel of one group of lanes that stays, and polls the lock: for
 	 * small images, and those of the host, or of GPUs that see what others write there in
-	 * order. Other kernels have the rest of the GPU
+	 * order. Other kernels have the rest of the GPU. Of Vulkan it lets go now and then, and
+	 * rashpa_drive_next() starts it again
 	 */
 	RASHPA_DRIVE_POLL,
 };
@@ -401,13 +402,14 @@ struct rashpa_drive_stat {
 
 /**
  * rashpa_drive_open() - have GPUs take images
- * @pipelines: begun, each with an engine cuda; they stay the caller's, and open
+ * @pipelines: begun, all with an engine cuda or vulkan; they stay the caller's, and open
  * @count: elements of @pipelines, 1 to 16
  * @plan: how
  * @drive: becomes the handle; rashpa_drive_close() it
  * @why: becomes the sentence
  *
- * Return: 0 or a negative errno: -EINVAL, -EOPNOTSUPP (another engine), -ENOMEM, -EIO.
+ * Return: 0 or a negative errno: -EINVAL, -EOPNOTSUPP (another engine), -ENOMEM, -EIO (a GPU refused
+ * something; one of Vulkan takes no memory of the host, or has no semaphores with a timeline).
  */
 int rashpa_drive_open(struct rashpa_pipeline * const *pipelines, uint32_t count,
 		      const struct rashpa_drive_plan *plan, struct rashpa_drive **drive, char *why);
@@ -419,7 +421,7 @@ int rashpa_drive_open(struct rashpa_pipeline * const *pipelines, uint32_t count,
  * @timeout_ms: how long to wait; -1: until there is one
  * @why: becomes the sentence
  *
- * Enqueues what is due: call it again and again.
+ * Enqueues what is due, and tells GPUs of Vulkan that the lock has risen: call it again and again.
  *
  * Return: 1; 0: none in this time; or a negative errno: -ENODATA (all images went through),
  * -ETIMEDOUT (nothing moved for the plan's patience), -EIO.
