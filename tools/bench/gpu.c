@@ -370,7 +370,9 @@ static int measure_drives(const struct config *c, struct work *w)
 		return 0;
 	}
 	ring = aligned_alloc(ALIGNED, (SLOTS * bytes + ALIGNED - 1) / ALIGNED * ALIGNED);
-	result = ring ? open_work(c, w, config) : fail("no memory for images");
+	if (!ring)
+		return fail("no memory for images");
+	result = open_work(c, w, config);
 	for (uint32_t i = 0; i < SLOTS && !result; i++)
 		memcpy((uint8_t *)ring + i * bytes, w->raw, bytes);
 	plan.raw = ring;
