@@ -178,7 +178,7 @@ static VkResult bind(const struct rashpa_drive *d, struct vulkan_wheel *v, unsig
 static int open_rest(const struct rashpa_drive *d, struct vulkan_wheel *v, char *why)
 {
 	/* of all that may be under way, and of one more */
-	const uint32_t room = d->plan.ahead + 2;
+	const uint32_t room = (d->plan.ahead < d->plan.images ? d->plan.ahead : d->plan.images) + 2;
 	struct compute *c = &v->g->c;
 	VkResult result = VK_SUCCESS;
 
@@ -211,6 +211,10 @@ static int open_wheel(struct rashpa_drive *d, struct rpu_wheel *w, char *why)
 	if (!c->vk.timeline || c->places < RPU_DRIVEN_PLACES)
 		return because(why, -1, "%s: a drive wants semaphores with a timeline (Vulkan 1.2) and %u buffers of a shader, and its driver (%s) has less",
 			       c->info.name, RPU_DRIVEN_PLACES, c->info.driver);
+	/* a timeline does not go round */
+	if ((uint64_t)d->plan.images * d->pieces > INT32_MAX)
+		return because(why, -1, "%s: a drive has up to %d images, or pieces of them: begin a new one then",
+			       c->info.name, INT32_MAX);
 	if (open_memory(d, v, why))
 		return -1;
 	memset(v->control.base, 0, v->control.bytes);
