@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Drive GPUs: drive WAY OPTION=VALUE..., as images=40 gpus=2 credits=3 ahead=4 slots=8 vulkan=1 (the
- * one that Vulkan has; else those of CUDA) window=BYTES (payload in memory of the GPU, of which so
- * much is exposed) direct=1 (all of it) own=1 (a lock of ours) stop=N (the producer ends before
- * image N) hold=N (results are held, N at a time, and nobody writes there) close=N (after so many
- * results). One of three images is vetoed. Says what came, or why not.
+ * Drive GPUs: drive WAY OPTION=VALUE..., as images=40 gpus=2 credits=3 ahead=4 slots=8 vulkan=1
+ * (the one that Vulkan has; else those of CUDA) window=BYTES (payload in memory of the GPU, of
+ * which so much is exposed) direct=1 (all of it) own=1 (a lock of ours) stop=N (the producer ends
+ * before image N) hold=N (results are held, N at a time, and nobody writes there) close=N (after so
+ * many results). One of three images is vetoed. Says what came, or why not.
  */
 #include <pthread.h>
 #include <sched.h>

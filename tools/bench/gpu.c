@@ -37,7 +37,7 @@ enum { OPT_ENGINE = OPT_OWN, OPT_COPIES };
 
 static const struct argp_option options[] = {
 	{ "engine", OPT_ENGINE, "vulkan[:N]", 0, "the GPU (default: vulkan, the best one)", 0 },
-	{ "copies", OPT_COPIES, "SIZE", 0, "bytes of the longest copy, 1K to 1G (default: 64M)", 0 },
+	{ "copies", OPT_COPIES, "SIZE", 0, "bytes of a copy at most, 1K to 1G (default: 64M)", 0 },
 	{ "sizes", 's', "SIZE,...", 0, "pixels of an image (default: 512K,4M)", 0 },
 	{ "repeat", 'r', "N", 0, "rounds, 1 to 1000 (default: 21)", 0 },
 	OPTION_JSON,

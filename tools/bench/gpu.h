@@ -27,6 +27,7 @@ uint64_t gpu_bench_latency(struct gpu_bench *g, enum gpu_way_of way);
 enum gpu_copy_of {
 	GPU_INSIDE, GPU_TO_PINNED, GPU_TO_PAGEABLE, GPU_FROM_PINNED, GPU_FROM_PAGEABLE, GPU_COPIES,
 };
+
 /* Until the host knows that it is done, ns; 0: it failed, or other bytes came back. */
 uint64_t gpu_bench_copy(struct gpu_bench *g, enum gpu_copy_of copy, uint64_t bytes);
 

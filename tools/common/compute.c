@@ -314,7 +314,8 @@ int compute_shader(struct compute *c, const uint32_t *code, size_t bytes,
 
 	for (uint32_t i = 0; i < count; i++)
 		entry[i] = (VkSpecializationMapEntry) {
-			.constantID = i, .offset = i * sizeof(*constants), .size = sizeof(*constants),
+			.constantID = i, .offset = i * sizeof(*constants),
+			.size = sizeof(*constants),
 		};
 	if (!result) {
 		result = c->CreateComputePipelines(c->device, NULL, 1, &wanted, NULL, shader);

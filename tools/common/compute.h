@@ -26,7 +26,8 @@
 	f(DestroyDescriptorSetLayout) f(DestroyFence) f(DestroyPipeline) \
 	f(DestroyPipelineLayout) f(DestroySemaphore) f(DestroyShaderModule) f(DeviceWaitIdle) \
 	f(EndCommandBuffer) f(FreeCommandBuffers) f(FreeMemory) \
-	f(GetBufferMemoryRequirements) f(GetDeviceQueue) f(MapMemory) f(QueueSubmit) f(ResetFences) f(UpdateDescriptorSets) f(WaitForFences)
+	f(GetBufferMemoryRequirements) f(GetDeviceQueue) f(MapMemory) \
+	f(QueueSubmit) f(ResetFences) f(UpdateDescriptorSets) f(WaitForFences)
 
 /* where semaphores have a timeline */
 #define COMPUTE_TIMELINE(f) \

@@ -319,9 +319,9 @@ void rashpa_pipeline_close(struct rashpa_pipeline *pipeline);
 /**
  * DOC: Drives
  *
- * - A drive has GPUs take images by themselves, of CUDA or of Vulkan: pretreatment, a veto by pixels,
- *   and what is accepted goes to the host. It has pipelines that have begun, one of each GPU, for calibration
- *   and threshold; they run nothing meanwhile. Images go to the GPUs in turn.
+ * - A drive has GPUs of CUDA or of Vulkan take images by themselves: pretreatment, a veto by
+ *   pixels, and what is accepted goes to the host. It has pipelines that have begun, one of each
+ *   GPU, for calibration and threshold; they run nothing meanwhile. Images go to the GPUs in turn.
  * - All images are signal ones.
  * - A drive is for one thread at a time, but for rashpa_drive_arrived().
  */
@@ -408,8 +408,9 @@ struct rashpa_drive_stat {
  * @drive: becomes the handle; rashpa_drive_close() it
  * @why: becomes the sentence
  *
- * Return: 0 or a negative errno: -EINVAL, -EOPNOTSUPP (another engine), -ENOMEM, -EIO (a GPU refused
- * something; one of Vulkan takes no memory of the host, or has no semaphores with a timeline).
+ * Return: 0 or a negative errno: -EINVAL, -EOPNOTSUPP (another engine), -ENOMEM, -EIO (a GPU
+ * refused something; one of Vulkan takes no memory of the host, or its semaphores have no
+ * timeline).
  */
 int rashpa_drive_open(struct rashpa_pipeline * const *pipelines, uint32_t count,
 		      const struct rashpa_drive_plan *plan, struct rashpa_drive **drive, char *why);
