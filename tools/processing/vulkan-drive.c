@@ -233,6 +233,8 @@ static void close_wheel(struct rpu_wheel *w)
 	/* what the GPU still uses goes with the process */
 	if (c->lost)
 		return;
+	/* a driver's thread may still have what it has signalled */
+	c->DeviceWaitIdle(c->device);
 	for (unsigned int i = 0; i < RPU_STREAMS; i++) {
 		if (v->stream[i].commands)
 			c->FreeCommandBuffers(c->device, c->pool, v->stream[i].room,
