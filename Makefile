@@ -10,7 +10,8 @@
 #                       BENCH=network: messages over a network instead; BENCH=process: what
 #                       processing images takes, on this machine; BENCH=builder: messages of the
 #                       event builder beside MPI; BENCH=gpu: GPUs, on lavapipe
-#   make docs           the reference of all ioctls from the header, under build/docs
+#   make docs           the documentation as a site: build/docs/html/index.html
+#   make help           these lines
 #   make check          in virtual machines: all tests, all kernels
 #   make coverage       in virtual machines: which lines of the driver the tests run
 #   make kernels        compile for all kernels of Debian 12, 13, backports and sid
@@ -36,10 +37,14 @@ MODDIR  ?= $(BUILD)/modules/$(KREL)
 DKMSSRC := /usr/src/rashpa-$(VERSION)
 NPROC   := $(shell nproc)
 
-.PHONY: abi all modules tools selftests install install-tools install-dkms install-source \
+.PHONY: abi all help modules tools selftests install install-tools install-dkms install-source \
 	uninstall uninstall-dkms lab-build demo bench docs check coverage fuzz kernels soak static clean
 
 all: modules tools
+
+# the lines above
+help:
+	@sed -n '/^#   make/,/^#$$/{s/^#$$//;s/^#  //p}' $(firstword $(MAKEFILE_LIST))
 
 # Older kernels write objects beside the sources, so the sources are copied first.
 modules:

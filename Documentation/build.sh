@@ -1,43 +1,105 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# Runs inside the lab's root: the reference of all ioctls from the comments of the header,
-# by the kernel's kernel-doc, as build/docs/uapi-reference.rst (for Sphinx's C domain).
+# Runs inside the lab's root: makes the documentation as a site, build/docs/html, of the pages here,
+# the README files of the tests, man pages, and what kernel-doc makes of the comments in the headers.
+# Any warning of Sphinx is an error.
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
-header=uapi/linux/rashpa.h
 out=build/docs
+pages=$out/source
 kernel_doc=$(ls /usr/lib/linux-kbuild-6.12*/scripts/kernel-doc | tail -n 1)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# One part for each section of the header: its name is the first line. kernel-doc sees
-# a comment of one line only as that of a struct's member: flags get three.
-awk -v work="$work" '
-	BEGIN { part = sprintf("%s/%02d", work, 0); print "Rules" >part }
-	/^\/\* -+ .* -+ \*\/$/ {
-		close(part)
-		part = sprintf("%s/%02d", work, ++n)
-		gsub(/^\/\* -+ | -+ \*\/$/, "")
-		print toupper(substr($0, 1, 1)) substr($0, 2) >part
-		next
-	}
-	{ print >part }' "$header"
-sed -Ei 's,^/\*\* (RASHPA_[A-Z0-9_]+ - .*) \*/$,/**\n * \1\n */,' "$work"/[0-9]*
+underlined() { printf '%s\n%s\n\n' "$1" "${1//?/$2}"; } # TITLE CHARACTER
 
-mkdir -p "$out"
-{
-	printf '.. Made of %s by Documentation/build.sh.\n\n' "$header"
-	printf '================\nioctl reference\n================\n\n'
+# chapters HEADER: one for each section; its name is the first line of a part. kernel-doc sees a comment
+# of one line only as that of a struct's member: macros, functions and what is opaque get three.
+chapters() {
+	rm -f "$work"/[0-9]*
+	awk -v work="$work" '
+		BEGIN { part = sprintf("%s/%02d", work, 0); print "Rules" >part }
+		/^\/\* -+ .* -+ \*\/$/ {
+			close(part)
+			part = sprintf("%s/%02d", work, ++n)
+			gsub(/^\/\* -+ | -+ \*\/$/, "")
+			print toupper(substr($0, 1, 1)) substr($0, 2) >part
+			next
+		}
+		{ print >part }' "$1"
+	sed -Ei 's,^/\*\* ([A-Za-z0-9_]+(\(\))? - .*) \*/$,/**\n * \1\n */,' "$work"/[0-9]*
 	for part in "$work"/[0-9]*; do
-		title=$(head -n 1 "$part")
 		grep -q '^/\*\*' "$part" || continue
-		printf '%s\n%s\n\n' "$title" "${title//?/=}"
+		title=$(head -n 1 "$part")
 		# the first line is not C: hide it
 		sed '1s,.*,,' "$part" >"$part.h"
-		perl "$kernel_doc" -rst -sphinx-version 3.0.0 "$part.h"
+		[[ $title == Rules && $2 != '=' ]] || underlined "$title" "$2"
+		# Of a struct or enum whose comment has one line kernel-doc tells nothing, and the members have
+		# comments of their own. What it misses otherwise docs.sh tells.
+		perl -0777 -ne 'while (m,^/\*\* (struct|enum) (\w+) - ([^\n]*) \*/\n(\1 \2(?: \{.*?\n\})?;),msg) {
+			my ($kind, $name, $text, $all) = ($1, $2, $3, $4);
+			# two things of one name are too much for Sphinx
+			print /\b$name\(/ ? "**$kind $name**\n\n   $text\n\n" : ".. c:${kind}:: $name\n\n   $text\n\n";
+			next if $all !~ /\{/;
+			$all =~ s/^/      /mg;
+			print "   ::\n\n$all\n\n";
+		}' "$part"
+		perl "$kernel_doc" -rst -sphinx-version 3.0.0 "$part.h" 2>"$work/said" || { cat "$work/said" >&2; return 1; }
 	done
+}
+
+rm -rf "$out"
+mkdir -p "$pages/man"
+cp -r Documentation/. "$pages"
+rm -r "$pages"/man/* "$pages"/patches "$pages"/{build.sh,telegrams.py,telegrams.head.rst}
+find selftests -name README.rst -exec cp --parents {} "$pages" \;
+
+{
+	printf '.. Made of uapi/linux/rashpa.h by Documentation/build.sh.\n\n'
+	printf '================\nioctl reference\n================\n\n'
+	chapters uapi/linux/rashpa.h =
 	printf 'Numbers\n=======\n\n::\n\n'
-	sed -n '/^\/\* -* numbers -/,/^#endif/{/numbers -\|^#endif/d;s/^/  /;p}' "$header"
-} >"$out/uapi-reference.rst"
-echo "docs: $out/uapi-reference.rst ($(grep -c '^\.\. c:' "$out/uapi-reference.rst") entries)"
+	sed -n '/^\/\* -* numbers -/,/^#endif/{/numbers -\|^#endif/d;s/^/  /;p}' uapi/linux/rashpa.h
+} >"$pages/uapi-reference.rst"
+
+{
+	printf '.. Made of headers by Documentation/build.sh.\n\n'
+	printf '===================\nLibraries reference\n===================\n\n.. contents::\n   :depth: 1\n   :local:\n\n'
+	for header in lib/rashpa{,-stream,-stream-format,-fpga,-gpu}.h network/rashpa-network.h \
+		processing/rashpa-processing.h builder/rashpa-builder.h; do
+		underlined "${header#*/}" =
+		chapters "tools/$header" -
+	done
+} >"$pages/libraries-reference.rst"
+
+# as they are read in a terminal
+for manual in Documentation/man/*; do
+	name=$(basename "$manual")
+	{
+		underlined "${name%.*}(${name##*.})" =
+		printf '::\n\n'
+		groff -man -Tutf8 -P-cbou -rLL=100n "$manual" | sed 's/^/   /'
+	} >"$pages/man/$name.rst"
+done
+
+# what was measured on this machine, if anything was
+{
+	underlined "Measured here" =
+	printf 'Pictures that ``make bench`` and ``make demo`` have left in ``build`` when this site was made. '
+	printf 'What they mean: `rashpa-bench(1) <man/rashpa-bench.1>`__.\n\n'
+	none=1
+	for picture in build/bench/*.svg build/bench/*/*.svg build/demo-process.svg; do
+		[[ -e $picture ]] || continue
+		none=
+		name=${picture#build/}
+		cp "$picture" "$pages/${name//\//-}"
+		printf '``%s``:\n\n.. image:: %s\n\n' "$name" "${name//\//-}"
+	done
+	[[ ! $none ]] || printf 'There are none.\n'
+} >"$pages/measured.rst"
+
+RASHPA_TOP=$PWD sphinx-build -q -E -a -n -W --keep-going -j "$(nproc)" -b html -d "$out/doctrees" -c Documentation \
+	"$pages" "$out/html"
+echo "docs: $out/html/index.html ($(find "$out/html" -name '*.html' | wc -l) pages," \
+	"$(grep -ch '^\.\. c:' "$pages"/*-reference.rst | paste -sd+ | bc) entries of headers)"

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# Runs inside the lab's root: kernel-doc has no complaint about any comment, and the
-# reference that is made of the header is complete. TAP.
+# Runs inside the lab's root: kernel-doc has no complaint about any comment, the site is made without
+# a warning, the reference in it is complete, and pages say what is so. TAP.
 set -uo pipefail
 
 cd "$(dirname "$0")/.." || exit 1
@@ -16,6 +16,7 @@ verdict() { # STATUS NAME
 	else
 		echo "ok $n - $2"
 	fi
+	return "$1"
 }
 
 for file in uapi/linux/rashpa.h drivers/*.[ch] tools/lib/rashpa.h tools/lib/rashpa-gpu.h tools/lib/rashpa-stream.h \
@@ -26,9 +27,28 @@ for file in uapi/linux/rashpa.h drivers/*.[ch] tools/lib/rashpa.h tools/lib/rash
 	verdict "$clean" "kernel-doc is content with $file"
 done
 
-Documentation/build.sh >/dev/null
-verdict $? "the reference can be made"
-reference=build/docs/uapi-reference.rst
+# what a command says is shown if it fails
+said() { "$@" >/tmp/said 2>&1 || { tail -n 60 /tmp/said | sed 's/^/# /'; return 1; }; }
+
+said Documentation/build.sh
+verdict $? "the site can be made, and Sphinx has no warning"
+missing=$(for file in Documentation/*.rst Documentation/*/*.rst; do
+	page=build/docs/html/${file#Documentation/}
+	[[ -s ${page%.rst}.html || $file == *.head.rst ]] || echo "$file"
+done)
+[[ ! $missing ]]
+verdict $? "each page is in it" || echo "# $missing"
+# links that lead nowhere are warnings: planted ones
+rm -rf /tmp/planted && mkdir /tmp/planted
+printf '%s\n' Planted ======= '' '`a <nowhere.rst>`__, `b <index.rst#nowhere>`__, `c <../drivers/nowhere.c>`__, `d <index.rst#planted>`__' \
+	>/tmp/planted/index.rst
+planted=$(RASHPA_TOP=$PWD sphinx-build -q -W --keep-going -c Documentation /tmp/planted /tmp/planted/html 2>&1)
+(($(grep -c "WARNING: link to what is not there" <<<"$planted") == 2 && $(grep -c "WARNING: " <<<"$planted") == 3)) &&
+	[[ $planted == *"no chapter \"nowhere\""* ]]
+verdict $? "links that lead nowhere are told" || sed 's/^/# /' <<<"$planted"
+said python3 -B selftests/python/tutorials.py check Documentation/tutorials/*.rst && [[ ! -s /tmp/said ]]
+verdict $? "blocks of commands in tutorials say who runs them" || sed 's/^/# /' /tmp/said
+reference=build/docs/source/uapi-reference.rst
 while read -r name; do
 	grep -qE "^\.\. c:[a-z]+:: .*\b$name\b" "$reference" || echo "$name"
 done < <(sed -nE 's/^(struct|enum) (rashpa_[a-z_]+) \{$/\2/p
@@ -97,6 +117,12 @@ P
 	gcc -Wall -Iuapi -Itools/lib -fsyntax-only /tmp/offsets.c
 verdict $? "stream.rst has the offsets and sizes of the header"
 
+missing=$(for folder in tools/*/ drivers/ selftests/ Documentation/; do
+	grep -q "^\`\`${folder%/}\`\`" Documentation/house.rst || echo "$folder"
+done)
+[[ ! $missing ]]
+verdict $? "house.rst has each folder" || echo "# $missing"
+
 # what conformance.rst explains: the beginning of a line; what the program has
 sed -nE 's/^``([a-z]+\/[a-z-]+)`` \(.*/\1/p' Documentation/conformance.rst | sort >/tmp/explained
 build/tools/rashpa-fpga-conformance --list | cut -d' ' -f1 | sort >/tmp/listed
@@ -112,6 +138,18 @@ done </tmp/chapters >/tmp/missing
 sed 's/^/# no such chapter: /' /tmp/missing
 [[ -s /tmp/chapters && ! -s /tmp/missing ]]
 verdict $? "the chapters that it names are those of fpga-interface.rst"
+
+# sentences that troubleshooting.rst explains: the pieces of each are somewhere in the sources
+sed -nE 's/^``(.*)``$/\1/p' Documentation/troubleshooting.rst >/tmp/sentences
+find drivers tools -name '*.[ch]' -exec cat {} + | perl -0777 -pe 's/"\s*\n\s*"//g' >/tmp/sources
+while read -r sentence; do
+	sed 's/ *… */\n/g' <<<"$sentence" | while read -r piece; do
+		((${#piece} < 4)) || grep -qF -- "$piece" /tmp/sources || echo "# \"$piece\" of \"$sentence\""
+	done
+done </tmp/sentences >/tmp/missing
+cat /tmp/missing
+[[ $(wc -l </tmp/sentences) -gt 30 && ! -s /tmp/missing ]]
+verdict $? "troubleshooting.rst has sentences that the driver and the tools say"
 
 # the page of telegrams is made of their schema; settings are the options of the tools, but for those
 # of daemons and of reports

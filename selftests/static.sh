@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # Runs inside the lab's root: what tools find in the sources without running them. No
 # finding stays open; what is left out, and why, stands in selftests/static/. TAP, and the
-# seconds of processor time of each tool. static.sh [TOOL...]: only these.
+# seconds of processor time of each tool. static.sh [--files LIST] [TOOL...]: only these; of files
+# only those that the file LIST names, where a tool looks at one after the other (checkpatch, codespell,
+# pyflakes, shellcheck, licence).
 set -uo pipefail
 
 cd "$(dirname "$0")/.." || exit 1
@@ -10,6 +12,8 @@ export scripts=/usr/src/linux-scripts/scripts
 out=build/static
 jobs=$(nproc)
 n=0 bad=0
+list=
+[[ ${1-} != --files ]] || { list=$(realpath "$2"); shift 2; }
 only=" $* "
 rm -rf "$out"
 mkdir -p "$out"
@@ -34,8 +38,10 @@ tool() {
 	fi
 }
 
+# Of the names that are read, those that are wanted; PREFIX stands before each.
+wanted() { if [[ $list ]]; then grep -xFf <(sed "s,^,${1-}," "$list") || (($? == 1)); else cat; fi; }
 sources() { find "$@" -name '*.[ch]' | sort; }
-shell_scripts() { grep -rlE '^#!.*sh$|^# shellcheck shell=' selftests Documentation tools | sort; }
+shell_scripts() { grep -rlE '^#!.*sh$|^# shellcheck shell=' selftests Documentation tools | sort | wanted; }
 
 run_sparse() { # "sparse SERIES"
 	local release dir=$PWD/$out/module-${1#* }
@@ -93,8 +99,8 @@ run_checkpatch() {
 	[[ $(run_checkpatch_on planted.c 2>&1) == *RETURN_PARENTHESES* ]] ||
 		echo "checkpatch finds nothing"
 	sources "$top/drivers" "$top/uapi" "$top/tools" "$top/selftests" |
-		grep -v "^$top/selftests/abi/[0-9]" |
-		xargs -P "$jobs" -n 8 bash -c 'run_checkpatch_on "$@"' checkpatch 2>checkpatch.err |
+		grep -v "^$top/selftests/abi/[0-9]" | wanted "$top/" |
+		xargs -r -P "$jobs" -n 8 bash -c 'run_checkpatch_on "$@"' checkpatch 2>checkpatch.err |
 		sed "s,^$top/,," >checkpatch.all
 	# it says these two of itself wherever there is no kernel tree
 	grep -v "uninitialized value \$root\|^find: ./include.: No such file" checkpatch.err
@@ -188,26 +194,26 @@ run_arithmetic() {
 }
 
 run_codespell() {
-	codespell -L "$(entries codespell | paste -sd,)" drivers uapi tools selftests \
-		Documentation README.md Makefile Kbuild dkms.conf
+	find drivers uapi tools selftests Documentation README.md Makefile Kbuild dkms.conf -type f | wanted |
+		xargs -r codespell -L "$(entries codespell | paste -sd,)"
 }
 
 run_pyflakes() {
 	[[ $(echo "import planted" | python3 -m pyflakes 2>&1) == *"'planted' imported"* ]] ||
 		echo "pyflakes finds nothing"
-	{ find selftests tools -name '*.py'; grep -rl '^#!.*python3$' selftests tools; } | sort -u |
-		xargs python3 -m pyflakes
+	{ find selftests tools Documentation -name '*.py'; grep -rl '^#!.*python3$' selftests tools; } | sort -u |
+		wanted | xargs -r python3 -m pyflakes
 }
 
 run_shellcheck() {
-	shell_scripts | xargs shellcheck -x -f gcc
+	shell_scripts | xargs -r shellcheck -x -f gcc
 }
 
 # What runs in the kernel is GPL-2.0-only; all else can be linked with what anybody has.
 run_licence() {
 	local file want
 	find . -path ./build -prune -o -path ./.git -prune -o -path ./LICENSES -prune -o \
-		-name __pycache__ -prune -o -type f -print | sort | while read -r file; do
+		-name __pycache__ -prune -o -type f -print | sort | wanted ./ | while read -r file; do
 		case $file in
 		./uapi/* | ./selftests/abi/0.* | ./selftests/modules/rashpa_bare.h)
 			want="GPL-2\.0-only WITH Linux-syscall-note"

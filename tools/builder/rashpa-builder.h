@@ -24,8 +24,11 @@
 extern "C" {
 #endif
 
+/** struct rashpa_fabric - this process among its peers; opaque */
 struct rashpa_fabric;
+/** struct rashpa_arena - memory that is registered once; opaque */
 struct rashpa_arena;
+/** struct rashpa_pool - equal buffers of an arena; opaque */
 struct rashpa_pool;
 
 /** RASHPA_FABRIC_DEPTH - requests of a queue that are under way at a time, at most */

@@ -21,8 +21,11 @@
 extern "C" {
 #endif
 
+/** struct rashpa_net - an open port of a network card; opaque */
 struct rashpa_net;
+/** struct rashpa_net_queue - a queue of completions; opaque */
 struct rashpa_net_queue;
+/** struct rashpa_net_pair - a queue pair; opaque */
 struct rashpa_net_pair;
 
 /** rashpa_net_reason() - why the last call of this thread failed: one sentence */
