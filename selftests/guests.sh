@@ -86,8 +86,8 @@ suite_of() {
 	for name in ${leaves_out["$1 $2"]-}; do
 		without+=(--without "$name")
 	done
-	# the tutorials ask nothing of the kernel
-	[[ "$1 $2" == "newest off" ]] || for name in $networks tutorials.sh; do
+	# nor ask these anything of the kernel
+	[[ "$1 $2" == "newest off" ]] || for name in $networks tutorials.sh monitoring.sh; do
 		without+=(--without "$name")
 	done
 	case $1-$2 in

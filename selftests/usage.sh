@@ -71,6 +71,7 @@ refuses "fpgaN:WINDOW" rashpactl window info fpga77
 refuses "BUFFER:OFFSET" rashpactl event watch fpga77 --lock here
 refuses "what=3.*changed.*poll" rashpactl event watch fpga77 --lock here:0,what=3
 refuses "2 is not the place.*there are 2" rashpactl event stat fpga77 --vector 0 --group 1,2
+refuses "json and --prometheus: one of the two" rashpactl top --json --prometheus
 refuses "live.*--rate" remu --buffer here --fpga 77 --live
 refuses "drop.*--rate" remu --buffer here --fpga 77 --policy drop
 refuses "drop.*--split 1" remu --buffer here --fpga 77 --policy drop --rate 5 --split 2
@@ -141,7 +142,7 @@ done
 
 # The driver is what is missing, whatever is asked for.
 for command in "rashpactl buffer list" "rashpactl buffer info here" "rashpactl limits" "rashpactl list" \
-	"rashpactl top --once" "rashpactl event watch memory --lock here:0" "rashpactl quiesce fpga0" \
+	"rashpactl top --once" "rashpactl top --once --prometheus" "rashpactl event watch memory --lock here:0" "rashpactl quiesce fpga0" \
 	"remu --buffer here" "romulu --buffer here"; do
 	read -ra words <<<"$command"
 	RASHPA_DEV="$work/none" "${words[@]}" >"$work/out" 2>"$work/err"
@@ -181,7 +182,7 @@ ok $? "without a table as well"
 
 # --- help, manual, completion
 
-commands=("doctor" "list" "limits" "bind" "unbind" "profile" "buffer create" "buffer list" "buffer info"
+commands=("doctor" "report" "list" "limits" "bind" "unbind" "profile" "buffer create" "buffer list" "buffer info"
 	"buffer permit" "buffer query" "buffer remove" "lock create" "window list" "window info" "map explain" "map end"
 	"map" "event watch" "event stat" "top" "quiesce" "reset" "fpga status")
 

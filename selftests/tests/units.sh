@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# The daemons as systemd starts them: sandboxed, with a user of their own. Its processes have a
+# Units as systemd starts them, sandboxed: the daemons, with a user of their own, and metrics. Its processes have a
 # namespace of their own, in which systemd is the first one, as in a container.
 . "$(dirname "$0")/../lib/shell.sh"
 
@@ -58,6 +58,20 @@ for tool in remu romulu; do
 	ok $? "$tool@one stops"
 	is "without an error" "$(in_it systemctl show -P Result "$tool@one")" success
 done
+# metrics, which are root's, for a collector's folder
+folder=/var/lib/prometheus/node-exporter
+mkdir -p "$folder"
+install -m 755 build/tools/rashpactl /usr/local/bin
+install -m 644 build/tools/rashpa-metrics.service /etc/systemd/system
+echo INTERVAL=0.2 >/etc/rashpa/metrics.conf
+in_it systemctl daemon-reload
+in_it systemctl start rashpa-metrics >"$work/out" 2>&1
+ok $? "rashpa-metrics starts" || sed 's/^/# /' "$work/out"
+wait_for 30 grep -qs '^rashpa_stream_state{buffer="led",state="ended"} 1$' "$folder/rashpa.prom"
+ok $? "its file tells of the stream" || in_it systemctl status rashpa-metrics | sed 's/^/# /'
+in_it systemctl stop rashpa-metrics
+is "it stops without an error, and takes its file away" \
+	"$(in_it systemctl show -P Result rashpa-metrics) $(ls "$folder")" "success "
 in_it systemctl poweroff --force >/dev/null 2>&1 || kill -KILL "$(pgrep -P "$unshare")"
 wait "$unshare" 2>/dev/null
 rashpactl buffer remove led

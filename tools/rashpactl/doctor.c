@@ -468,35 +468,47 @@ static void check_gpus(struct doctor *d)
 	topology_done();
 }
 
-int cmd_doctor(int argc, char **argv)
+/* list: where findings go, or NULL: printed. Number of problems. */
+static unsigned int examine(struct json_object *list)
 {
 	static void (*const checks[])(struct doctor *) = {
 		check_kernel, check_module, check_signing, check_iommu, check_memory, check_contig,
 		check_cma, check_register, check_huge, check_limits, check_udev, check_nodes,
 		check_functions, check_p2p, check_gpus,
 	};
-	bool json = false;
-	const struct simple simple = {
-		"", "Check this machine. Exit status 1 if there is a problem.", 0, NULL, &json,
-	};
-	struct doctor d = {};
-	struct json_object *o;
+	struct doctor d = { .list = list };
 
-	parse_simple(&simple, argc, argv);
 	uname(&d.uts);
 	d.memory = rashpa_memory_open();
-	if (json)
-		d.list = json_object_new_array();
 	for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]); i++)
 		checks[i](&d);
 	if (d.memory >= 0)
 		close(d.memory);
-	if (json) {
-		o = json_object_new_object();
-		put_int(o, "problems", d.problems);
-		json_object_object_add(o, "checks", d.list);
-		if (json_finish(o))
-			return EXIT_FAILED;
-	}
-	return d.problems ? EXIT_FAILED : 0;
+	return d.problems;
+}
+
+struct json_object *doctor_json(unsigned int *problems)
+{
+	struct json_object *o = json_object_new_object(), *checks = json_object_new_array();
+
+	*problems = examine(checks);
+	put_int(o, "problems", *problems);
+	json_object_object_add(o, "checks", checks);
+	return o;
+}
+
+int cmd_doctor(int argc, char **argv)
+{
+	bool json = false;
+	const struct simple simple = {
+		"", "Check this machine. Exit status 1 if there is a problem.", 0, NULL, &json,
+	};
+	unsigned int problems;
+
+	parse_simple(&simple, argc, argv);
+	if (!json)
+		problems = examine(NULL);
+	else if (json_finish(doctor_json(&problems)))
+		return EXIT_FAILED;
+	return problems ? EXIT_FAILED : 0;
 }

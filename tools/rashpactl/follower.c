@@ -103,7 +103,7 @@ static void attach(struct follower *f)
 
 /* --- look --- */
 
-static uint64_t image_bytes(const struct follower *f)
+uint64_t follower_image_bytes(const struct follower *f)
 {
 	uint64_t pixels = 0;
 
@@ -170,7 +170,7 @@ static void measure(struct follower *f, uint64_t consumed)
 	f->images_per_second = f->bytes_per_second = 0;
 	if (f->time > 0 && f->stacks > before) {
 		f->images_per_second = (f->stacks - before) * f->about.bunch / f->time;
-		f->bytes_per_second = f->images_per_second * image_bytes(f);
+		f->bytes_per_second = f->images_per_second * follower_image_bytes(f);
 	}
 	f->fresh = false;
 	count_events(f);

@@ -53,6 +53,9 @@ static inline bool follower_wants(const struct follower *f)
 	return f->channel >= 0 && f->latency.count < FOLLOWER_SAMPLES;
 }
 
+/* Of an image, without gaps between lines; while there is a stream. */
+uint64_t follower_image_bytes(const struct follower *f);
+
 /* A new interval begins. */
 void follower_begin(struct follower *f);
 

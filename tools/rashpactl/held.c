@@ -136,6 +136,29 @@ static void limit_text(const struct rashpa_limit *l)
 	putchar('\n');
 }
 
+int limits_list(struct json_object *list)
+{
+	struct rashpa_limit limit;
+	int memory, result = 0;
+
+	memory = rashpa_memory_open();
+	if (memory < 0)
+		return fail("%s", rashpa_reason());
+	if (!list)
+		printf("%-8s %11s %11s %11s %11s %11s\n", "", "used", "limit", "not root", "yours",
+		       "one user");
+	for (uint32_t r = RASHPA_RESOURCE_MEMORY; r <= RASHPA_RESOURCE_TIMERS && !result; r++) {
+		if (rashpa_memory_limit(memory, r, &limit))
+			result = fail("%s", rashpa_reason());
+		else if (list)
+			json_object_array_add(list, limit_json(&limit));
+		else
+			limit_text(&limit);
+	}
+	close(memory);
+	return result;
+}
+
 int cmd_limits(int argc, char **argv)
 {
 	bool json = false;
@@ -143,28 +166,13 @@ int cmd_limits(int argc, char **argv)
 		"", "How much of each resource is held, and may be.", 0, NULL, &json,
 	};
 	struct json_object *list = NULL;
-	struct rashpa_limit limit;
-	int memory, result = 0;
+	int result;
 
 	parse_simple(&simple, argc, argv);
-	memory = rashpa_memory_open();
-	if (memory < 0)
-		return fail("%s", rashpa_reason());
 	if (json)
 		list = json_object_new_array();
-	else
-		printf("%-8s %11s %11s %11s %11s %11s\n", "", "used", "limit", "not root", "yours",
-		       "one user");
-	for (uint32_t r = RASHPA_RESOURCE_MEMORY; r <= RASHPA_RESOURCE_TIMERS && !result; r++) {
-		if (rashpa_memory_limit(memory, r, &limit))
-			result = fail("%s", rashpa_reason());
-		else if (json)
-			json_object_array_add(list, limit_json(&limit));
-		else
-			limit_text(&limit);
-	}
-	close(memory);
-	if (json && json_finish(list))
+	result = limits_list(list);
+	if (json && json_object_array_length(list) && json_finish(list))
 		result = EXIT_FAILED;
 	return result;
 }

@@ -8,4 +8,7 @@
 /* Add all that is held to @to, or print it (NULL). An exit code, after a message. */
 int held_list(struct json_object *to);
 
+/* Likewise, how much of each resource is held, and may be. */
+int limits_list(struct json_object *to);
+
 #endif /* HELD_H */

@@ -135,23 +135,16 @@ static int list_candidate(const struct pci_function *f, struct json_object *to)
 	return 0;
 }
 
-int cmd_list(int argc, char **argv)
+int list_all(struct json_object *o)
 {
-	bool json = false;
-	const struct simple simple = {
-		"", "Functions that the driver serves, functions that a profile knows but that are not bound, and who holds what.",
-		0, NULL, &json,
-	};
-	struct json_object *o = NULL, *bound = NULL, *candidates = NULL, *held = NULL;
+	struct json_object *bound = NULL, *candidates = NULL, *held = NULL;
 	struct pci_function *functions;
 	int n, result = 0;
 
-	parse_simple(&simple, argc, argv);
 	n = pci_list(&functions);
 	if (n < 0)
 		return EXIT_FAILED;
-	if (json) {
-		o = json_object_new_object();
+	if (o) {
 		bound = json_object_new_array();
 		candidates = json_object_new_array();
 		held = json_object_new_array();
@@ -171,7 +164,23 @@ int cmd_list(int argc, char **argv)
 	result |= held_list(held);
 	free(functions);
 	pci_name_done();
-	if (json && json_finish(o))
+	return result;
+}
+
+int cmd_list(int argc, char **argv)
+{
+	bool json = false;
+	const struct simple simple = {
+		"", "Functions that the driver serves, functions that a profile knows but that are not bound, and who holds what.",
+		0, NULL, &json,
+	};
+	struct json_object *o;
+	int result;
+
+	parse_simple(&simple, argc, argv);
+	o = json ? json_object_new_object() : NULL;
+	result = list_all(o);
+	if (json && json_object_object_length(o) && json_finish(o))
 		result = EXIT_FAILED;
 	return result;
 }

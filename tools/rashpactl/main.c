@@ -13,6 +13,7 @@ static const struct command {
 	const char *help;
 } commands[] = {
 	{ NULL, "doctor", cmd_doctor, "check this machine, say what to do" },
+	{ NULL, "report", cmd_report, "what helps others to help, without addresses or data" },
 	{ NULL, "list", cmd_list, "bound functions, those that could be, and who holds what" },
 	{ NULL, "limits", cmd_limits, "how much of each resource is held, and may be" },
 	{ NULL, "bind", cmd_bind, "give a PCI function to the driver" },

@@ -41,6 +41,7 @@ int cmd_top(int argc, char **argv);
 int cmd_quiesce(int argc, char **argv);
 int cmd_reset(int argc, char **argv);
 int cmd_fpga_status(int argc, char **argv);
+int cmd_report(int argc, char **argv);
 
 /*
  * The simple ones take some arguments and perhaps --json: parse them with this. args
@@ -58,11 +59,18 @@ void parse_simple(const struct simple *simple, int argc, char **argv);
 /* --- device.c --- */
 
 struct fpga;
+struct json_object;
+
+/* What doctor, list and top tell as JSON, for report. */
+struct json_object *doctor_json(unsigned int *problems);
+/* Members of @o; NULL: it is printed. An exit code, after a message: what can be told is there. */
+int list_all(struct json_object *o);
+/* Of one interval of so many seconds; NULL after a message. */
+struct json_object *top_json(double interval);
 
 /* Open the function that a person named. An exit code, after a message. */
 int fpga_named(struct fpga *fpga, const char *text);
 
-struct json_object;
 struct profile;
 
 /*

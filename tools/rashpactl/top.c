@@ -11,6 +11,7 @@
 
 #include "follower.h"
 #include "json-out.h"
+#include "metrics.h"
 #include "parse.h"
 #include "parts.h"
 #include "rashpactl.h"
@@ -22,7 +23,8 @@
 struct top {
 	double interval, timeout;	/* seconds; timeout 0: none */
 	uint64_t count;			/* refreshes, 0: for ever */
-	bool json, quit;
+	bool json, prometheus, quit;
+	const char *file;		/* for Prometheus; NULL: standard output */
 	volatile bool *stop;
 	const char *wanted[WANTED_MAX];	/* none: all buffers */
 	unsigned int n_wanted;
@@ -32,7 +34,7 @@ struct top {
 	struct rings rings;
 };
 
-enum { OPT_ONCE = 512 };
+enum { OPT_ONCE = 512, OPT_PROMETHEUS };
 
 static const struct argp_option options[] = {
 	{ "interval", 'i', "SECONDS", 0, "from refresh to refresh (default 1)", 0 },
@@ -40,6 +42,8 @@ static const struct argp_option options[] = {
 	{ "once", OPT_ONCE, NULL, 0, "measure one interval, print, end", 0 },
 	{ "timeout", 't', "SECONDS", 0,
 	  "wait so long for a stream that runs, end with status 3 if there is none", 0 },
+	{ "prometheus", OPT_PROMETHEUS, "FILE", OPTION_ARG_OPTIONAL,
+	  "metrics for Prometheus to FILE, anew at each refresh, or to standard output", 0 },
 	OPTION_JSON,
 	{}
 };
@@ -64,9 +68,17 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		if (!parse_real(arg, &t->timeout) || t->timeout > 1e6)
 			argp_error(state, "--timeout: \"%s\" is not a number of seconds", arg);
 		break;
+	case OPT_PROMETHEUS:
+		t->prometheus = true;
+		t->file = arg && strcmp(arg, "-") ? arg : NULL;
+		break;
 	case 'j':
 		t->json = true;
 		json_to(arg);
+		break;
+	case ARGP_KEY_END:
+		if (t->json && t->prometheus)
+			argp_error(state, "--json and --prometheus: one of the two");
 		break;
 	case ARGP_KEY_ARG:
 		if (t->n_wanted == WANTED_MAX)
@@ -437,7 +449,7 @@ static struct json_object *row_json(struct follower *f)
 	return o;
 }
 
-static int print_json(const struct top *t)
+static struct json_object *all_json(const struct top *t)
 {
 	struct json_object *o = json_object_new_object(), *streams = json_object_new_array();
 	struct json_object *skipped = json_object_new_array(), *one;
@@ -458,10 +470,25 @@ static int print_json(const struct top *t)
 	json_object_object_add(o, "streams", streams);
 	json_object_object_add(o, "skipped", skipped);
 	json_object_object_add(o, "rings", rings_json(&t->rings));
-	return json_line(o) ? EXIT_FAILED : 0;
+	return o;
 }
 
 /* --- all of it --- */
+
+static int print(const struct top *t)
+{
+	const struct metrics metrics = {
+		.follower = t->follower, .followers = t->followers, .rings = &t->rings,
+		.resources = !t->n_wanted,
+	};
+
+	if (t->prometheus)
+		return metrics_write(&metrics, t->file) ? EXIT_FAILED : 0;
+	if (t->json)
+		return json_line(all_json(t)) ? EXIT_FAILED : 0;
+	print_text(t);
+	return flush_output();
+}
 
 static bool one_runs(const struct top *t)
 {
@@ -497,7 +524,7 @@ static int run(struct top *t)
 		if (t->follower[i].missing)
 			return fail("%s", t->follower[i].why);
 	}
-	if (!result && !t->json && t->count != 1)
+	if (!result && !t->json && !t->prometheus && t->count != 1)
 		screen_begin();
 	look_at_rings(t);
 	next = now_ns();
@@ -515,11 +542,39 @@ static int run(struct top *t)
 		if (result)
 			break;
 		look_at_rings(t);
-		if (!t->json)
-			print_text(t);
-		result = t->json ? print_json(t) : flush_output();
+		result = print(t);
 	}
+	/* what is not measured any more is not told */
+	if (t->prometheus && t->file && !t->count)
+		unlink(t->file);
 	return result;
+}
+
+static void top_end(struct top *t)
+{
+	while (t->followers)
+		follower_close(&t->follower[--t->followers]);
+	free(t->follower);
+	free(t->pollfd);
+	rings_free(&t->rings);
+}
+
+struct json_object *top_json(double interval)
+{
+	struct top t = { .interval = interval, .stop = stop_on_signals() };
+	struct json_object *o = NULL;
+
+	fpga_catch_removal();
+	if (!look(&t)) {
+		look_at_rings(&t);
+		listen_until(&t, now_ns() + interval * 1e9);
+		if (!look(&t)) {
+			look_at_rings(&t);
+			o = all_json(&t);
+		}
+	}
+	top_end(&t);
+	return o;
 }
 
 int cmd_top(int argc, char **argv)
@@ -538,10 +593,6 @@ int cmd_top(int argc, char **argv)
 	fpga_catch_removal();
 	result = run(&t);
 	screen_end();
-	while (t.followers)
-		follower_close(&t.follower[--t.followers]);
-	free(t.follower);
-	free(t.pollfd);
-	rings_free(&t.rings);
+	top_end(&t);
 	return result;
 }

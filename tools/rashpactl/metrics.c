@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "metrics.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "rashpa.h"
+
+/* Samples of one name stand together, so each walks over all that has it. */
+static void family(FILE *to, const char *name, const char *type, const char *help)
+{
+	fprintf(to, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+/* As the value of a label: names of engines and stages are a consumer's own. */
+static const char *label(char *buf, size_t size, const char *text)
+{
+	size_t n = 0;
+
+	for (; *text && n + 3 < size; text++) {
+		if (*text == '\n' || *text == '"' || *text == '\\')
+			buf[n++] = '\\';
+		buf[n++] = *text == '\n' ? 'n' : *text;
+	}
+	buf[n] = '\0';
+	return buf;
+}
+
+/* --- streams --- */
+
+/* Of a stream that runs. */
+struct told {
+	uint64_t slots, stacks, consumed, images, bytes, lag, skew, lost, events;
+};
+
+static struct told tell(const struct follower *f)
+{
+	const uint64_t images = f->stacks * f->about.bunch;
+
+	return (struct told) {
+		.slots = f->about.slots, .stacks = f->stacks, .consumed = f->consumed,
+		.images = images, .bytes = images * follower_image_bytes(f),
+		.lag = f->stacks > f->consumed ? f->stacks - f->consumed : 0,
+		.skew = f->most - f->stacks, .lost = f->lost, .events = f->told,
+	};
+}
+
+static void put_states(FILE *to, const struct metrics *m)
+{
+	static const char *const states[] = {
+		"idle", "running", "waiting", "draining", "ended", "dead",
+	};
+
+	family(to, "rashpa_stream_state", "gauge", "1: the stream of the buffer is in this state.");
+	for (unsigned int i = 0; i < m->followers; i++) {
+		const struct follower *f = &m->follower[i];
+
+		for (unsigned int s = 0; *f->state && s < sizeof(states) / sizeof(states[0]); s++)
+			fprintf(to, "rashpa_stream_state{buffer=\"%s\",state=\"%s\"} %d\n", f->name,
+				states[s], !strcmp(states[s], f->state));
+	}
+}
+
+static void put_streams(FILE *to, const struct metrics *m)
+{
+	static const struct {
+		const char *name, *type, *help;
+		size_t at;
+	} values[] = {
+		{ "rashpa_stream_slots", "gauge", "Stacks that have room.",
+		  offsetof(struct told, slots) },
+		{ "rashpa_stream_stacks_total", "counter", "Stacks that are complete.",
+		  offsetof(struct told, stacks) },
+		{ "rashpa_stream_consumed_stacks_total", "counter", "Stacks that were given back.",
+		  offsetof(struct told, consumed) },
+		{ "rashpa_stream_images_total", "counter", "Images of complete stacks.",
+		  offsetof(struct told, images) },
+		{ "rashpa_stream_bytes_total", "counter", "Bytes of these images.",
+		  offsetof(struct told, bytes) },
+		{ "rashpa_stream_lag_stacks", "gauge", "Stacks that are complete and not given back.",
+		  offsetof(struct told, lag) },
+		{ "rashpa_stream_skew_stacks", "gauge",
+		  "How far the first process is ahead of the last one.",
+		  offsetof(struct told, skew) },
+		{ "rashpa_stream_lost_images_total", "counter",
+		  "Images that were overwritten before they were given back.",
+		  offsetof(struct told, lost) },
+		{ "rashpa_stream_events_total", "counter",
+		  "Events of the stream's interrupt since it is watched.",
+		  offsetof(struct told, events) },
+	};
+
+	for (size_t v = 0; v < sizeof(values) / sizeof(values[0]); v++) {
+		family(to, values[v].name, values[v].type, values[v].help);
+		for (unsigned int i = 0; i < m->followers; i++) {
+			const struct follower *f = &m->follower[i];
+			struct told t;
+
+			if (!f->stream)
+				continue;
+			t = tell(f);
+			fprintf(to, "%s{buffer=\"%s\"} %" PRIu64 "\n", values[v].name, f->name,
+				*(const uint64_t *)((const char *)&t + values[v].at));
+		}
+	}
+}
+
+static void put_latencies(FILE *to, const struct metrics *m)
+{
+	static const int percentiles[] = { 50, 99, 100 };
+
+	family(to, "rashpa_stream_event_latency_seconds", "gauge",
+	       "From the interrupt to having its record, of the last interval.");
+	for (unsigned int i = 0; i < m->followers; i++) {
+		const struct follower *f = &m->follower[i];
+		struct samples l = f->latency;
+
+		if (!f->stream || !l.count)
+			continue;
+		samples_sort(&l);
+		for (unsigned int p = 0; p < sizeof(percentiles) / sizeof(percentiles[0]); p++)
+			fprintf(to, "rashpa_stream_event_latency_seconds{buffer=\"%s\",percentile=\"%d\"} %.9g\n",
+				f->name, percentiles[p],
+				percentile(l.value, l.count, percentiles[p]) / 1e9);
+	}
+}
+
+/* --- what consumers say of their work --- */
+
+static void put_work(FILE *to, const struct metrics *m)
+{
+	static const struct {
+		const char *name, *type, *help;
+		size_t at;
+		bool narrow;		/* 32 bits */
+	} values[] = {
+		{ "rashpa_processing_images_total", "counter", "Images with signal.",
+		  offsetof(struct rashpa_stream_work, images), false },
+		{ "rashpa_processing_dark_images_total", "counter", "Dark images.",
+		  offsetof(struct rashpa_stream_work, dark), false },
+		{ "rashpa_processing_vetoed_images_total", "counter", "Images that were not kept.",
+		  offsetof(struct rashpa_stream_work, vetoed), false },
+		{ "rashpa_processing_lost_results_total", "counter", "Results that were lost.",
+		  offsetof(struct rashpa_stream_work, lost), false },
+		{ "rashpa_processing_overflows_total", "counter",
+		  "How often there was more than there is room for.",
+		  offsetof(struct rashpa_stream_work, overflow), false },
+		{ "rashpa_processing_queue_stacks", "gauge", "Stacks whose results wait for sinks.",
+		  offsetof(struct rashpa_stream_work, queue_fill), true },
+		{ "rashpa_processing_queue_full_total", "counter",
+		  "Stacks whose results found no room in that queue, and waited.",
+		  offsetof(struct rashpa_stream_work, queue_full), false },
+	};
+	char engine[2 * RASHPA_STREAM_WORD];
+
+	for (size_t v = 0; v < sizeof(values) / sizeof(values[0]); v++) {
+		family(to, values[v].name, values[v].type, values[v].help);
+		for (unsigned int i = 0; i < m->followers; i++) {
+			const struct follower *f = &m->follower[i];
+			const char *at = (const char *)&f->work + values[v].at;
+
+			if (f->stream && f->work.stages)
+				fprintf(to, "%s{buffer=\"%s\",engine=\"%s\"} %" PRIu64 "\n",
+					values[v].name, f->name,
+					label(engine, sizeof(engine), f->work.engine),
+					values[v].narrow ? *(const uint32_t *)at :
+					*(const uint64_t *)at);
+		}
+	}
+}
+
+static void put_stages(FILE *to, const struct metrics *m)
+{
+	static const struct {
+		const char *name, *help;
+		size_t at;
+		double unit;
+	} values[] = {
+		{ "rashpa_stage_images_total", "Images that a stage or sink had.",
+		  offsetof(struct rashpa_stream_stage, images), 1 },
+		{ "rashpa_stage_lost_images_total", "Images that it could not keep.",
+		  offsetof(struct rashpa_stream_stage, lost), 1 },
+		{ "rashpa_stage_seconds_total", "Time that it took.",
+		  offsetof(struct rashpa_stream_stage, ns), 1e9 },
+		{ "rashpa_stage_read_bytes_total", "Bytes that it read.",
+		  offsetof(struct rashpa_stream_stage, bytes_in), 1 },
+		{ "rashpa_stage_written_bytes_total", "Bytes that it wrote.",
+		  offsetof(struct rashpa_stream_stage, bytes_out), 1 },
+	};
+	char name[2 * RASHPA_STREAM_WORD];
+
+	for (size_t v = 0; v < sizeof(values) / sizeof(values[0]); v++) {
+		family(to, values[v].name, "counter", values[v].help);
+		for (unsigned int i = 0; i < m->followers; i++) {
+			const struct follower *f = &m->follower[i];
+
+			for (uint32_t k = 0; f->stream && k < f->work.stages; k++) {
+				const struct rashpa_stream_stage *s = &f->work.stage[k];
+
+				/* one name may come twice: the number is another one */
+				fprintf(to, "%s{buffer=\"%s\",number=\"%" PRIu32 "\",stage=\"%s\",kind=\"%s\"} %.17g\n",
+					values[v].name, f->name, k,
+					label(name, sizeof(name), s->name),
+					s->kind == RASHPA_STAGE_SINK ? "sink" : "process",
+					*(const uint64_t *)((const char *)s + values[v].at) /
+					values[v].unit);
+			}
+		}
+	}
+}
+
+/* --- boards, and what is held --- */
+
+static void put_rings(FILE *to, const struct metrics *m)
+{
+	static const struct {
+		const char *name, *help;
+		size_t at;
+	} values[] = {
+		{ "rashpa_ring_events_total", "Events of a board's ring.",
+		  offsetof(struct ring_seen, events) },
+		{ "rashpa_ring_held_total", "Events that the board held back.",
+		  offsetof(struct ring_seen, held) },
+		{ "rashpa_ring_late_total", "Events that it sent late.",
+		  offsetof(struct ring_seen, late) },
+		{ "rashpa_ring_lost_total", "Events that it lost.",
+		  offsetof(struct ring_seen, lost) },
+		{ "rashpa_ring_errors_total", "Events that it could not send.",
+		  offsetof(struct ring_seen, errors) },
+	};
+
+	for (size_t v = 0; v < sizeof(values) / sizeof(values[0]); v++) {
+		family(to, values[v].name, "counter", values[v].help);
+		for (unsigned int i = 0; i < m->rings->n; i++) {
+			const struct ring_seen *s = &m->rings->seen[i];
+
+			fprintf(to, "%s{fpga=\"fpga%u\",ring=\"%u\"} %" PRIu64 "\n",
+				values[v].name, s->fpga, s->ring,
+				*(const uint64_t *)((const char *)s + values[v].at));
+		}
+	}
+}
+
+static void put_resources(FILE *to)
+{
+	struct rashpa_limit limit[RASHPA_RESOURCE_TIMERS + 1];
+	bool known[RASHPA_RESOURCE_TIMERS + 1] = {};
+	int memory = rashpa_memory_open();
+
+	for (uint32_t r = RASHPA_RESOURCE_MEMORY; memory >= 0 && r <= RASHPA_RESOURCE_TIMERS; r++)
+		known[r] = !rashpa_memory_limit(memory, r, &limit[r]);
+	if (memory >= 0)
+		close(memory);
+	family(to, "rashpa_memory_used_bytes", "gauge", "Memory that is held, by all.");
+	if (known[RASHPA_RESOURCE_MEMORY])
+		fprintf(to, "rashpa_memory_used_bytes %" PRIu64 "\n",
+			(uint64_t)limit[RASHPA_RESOURCE_MEMORY].out_used);
+	family(to, "rashpa_resource_used", "gauge", "How much of a resource is held, by all.");
+	for (uint32_t r = RASHPA_RESOURCE_MEMORY + 1; r <= RASHPA_RESOURCE_TIMERS; r++)
+		if (known[r])
+			fprintf(to, "rashpa_resource_used{resource=\"%s\"} %" PRIu64 "\n",
+				rashpa_resource_name(r), (uint64_t)limit[r].out_used);
+	family(to, "rashpa_resource_limit", "gauge", "How much there may be; 0: no limit.");
+	for (uint32_t r = RASHPA_RESOURCE_MEMORY + 1; r <= RASHPA_RESOURCE_TIMERS; r++)
+		if (known[r])
+			fprintf(to, "rashpa_resource_limit{resource=\"%s\"} %" PRIu64 "\n",
+				rashpa_resource_name(r), (uint64_t)limit[r].out_limit);
+}
+
+/* --- all of it --- */
+
+static void put_all(FILE *to, const struct metrics *m)
+{
+	family(to, "rashpa_build_info", "gauge", "1; the version of rashpactl is the label.");
+	fprintf(to, "rashpa_build_info{version=\"%s\"} 1\n", RASHPA_VERSION);
+	put_states(to, m);
+	put_streams(to, m);
+	put_latencies(to, m);
+	put_work(to, m);
+	put_stages(to, m);
+	put_rings(to, m);
+	if (m->resources)
+		put_resources(to);
+}
+
+int metrics_write(const struct metrics *m, const char *file)
+{
+	char *part;
+	FILE *to;
+	int bad;
+
+	if (!file) {
+		put_all(stdout, m);
+		return flush_output() ? -1 : 0;
+	}
+	/* whoever looks for *.prom does not see it */
+	if (asprintf(&part, "%s.new", file) < 0) {
+		say("no memory");
+		return -1;
+	}
+	to = fopen(part, "we");
+	if (!to) {
+		say("cannot write %s: %s", part, strerror(errno));
+		free(part);
+		return -1;
+	}
+	put_all(to, m);
+	bad = ferror(to);
+	bad |= fclose(to);
+	/* for whoever collects, whatever the umask */
+	if (bad || chmod(part, 0644) || rename(part, file)) {
+		say("cannot write %s: %s", file, strerror(errno));
+		unlink(part);
+		bad = 1;
+	}
+	free(part);
+	return bad ? -1 : 0;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What Prometheus reads: streams, rings and resources in its text format. */
+#ifndef METRICS_H
+#define METRICS_H
+
+#include <stdbool.h>
+
+#include "follower.h"
+#include "parts.h"
+
+struct metrics {
+	const struct follower *follower;
+	unsigned int followers;
+	const struct rings *rings;
+	bool resources;			/* of the driver, too */
+};
+
+/*
+ * Write all of it to @file, which is another one at once and never half of one; NULL: to standard
+ * output. 0, or -1 after a message.
+ */
+int metrics_write(const struct metrics *m, const char *file);
+
+#endif /* METRICS_H */
