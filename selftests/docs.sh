@@ -48,6 +48,10 @@ planted=$(RASHPA_TOP=$PWD sphinx-build -q -W --keep-going -c Documentation /tmp/
 verdict $? "links that lead nowhere are told" || sed 's/^/# /' <<<"$planted"
 said python3 -B selftests/python/tutorials.py check Documentation/tutorials/*.rst && [[ ! -s /tmp/said ]]
 verdict $? "blocks of commands in tutorials say who runs them" || sed 's/^/# /' /tmp/said
+printf '%s\n' '.. not run: tests/nothing.sh does' '' '::' '' '    ls' '' 'More::' '' '    ls' '' '.. run: any' '' '::' '' '    ls' >/tmp/planted/tutorial.rst
+is_told=$(python3 -B selftests/python/tutorials.py check /tmp/planted/tutorial.rst)
+[[ $(wc -l <<<"$is_told") == 2 && $is_told == *"there is no tests/nothing.sh"*"says not whether"* ]]
+verdict $? "and those that do not are told" || echo "# $is_told"
 reference=build/docs/source/uapi-reference.rst
 while read -r name; do
 	grep -qE "^\.\. c:[a-z]+:: .*\b$name\b" "$reference" || echo "$name"
@@ -122,6 +126,11 @@ missing=$(for folder in tools/*/ drivers/ selftests/ Documentation/; do
 done)
 [[ ! $missing ]]
 verdict $? "house.rst has each folder" || echo "# $missing"
+# rows of one word and more words, between commas; who knows nothing says so
+sed -n '/^folder  *knows$/,/^The driver/{s/,//g; s/  *nothing here:.*//; /^[a-z-]/{s/  */ /; p}}' Documentation/house.rst |
+	grep -v "^folder\|^The" | sort >/tmp/drawn
+python3 -B selftests/python/arrows.py | sort >/tmp/arrows && ! diff /tmp/drawn /tmp/arrows | sed 's/^/# /' | grep .
+verdict $? "and who knows whom, as files include headers, and not round and round"
 
 # what conformance.rst explains: the beginning of a line; what the program has
 sed -nE 's/^``([a-z]+\/[a-z-]+)`` \(.*/\1/p' Documentation/conformance.rst | sort >/tmp/explained

@@ -8,7 +8,7 @@
 .. not run: WHY    files of tests in it have to be there
 
 tutorials.py check PAGE...      a line for each block that does not say so
-tutorials.py script PAGE        what is run, as a script; a line "between" before each block
+tutorials.py scripts TO PAGE... what is run of PAGE, as TO/PAGE.sh; a line "between" before each block
 """
 import os
 import re
@@ -48,13 +48,18 @@ def wrong(said):
 
 def main():
     what, *pages = sys.argv[1:]
+    to = pages.pop(0) if what == "scripts" else None
     for page in pages:
+        script = ""
         for said, commands, line in blocks(page):
-            if what == "check":
-                if fault := wrong(said):
-                    print(f"{page}: the block before line {line}: {fault}")
+            if not to and (fault := wrong(said)):
+                print(f"{page}: the block before line {line}: {fault}")
             elif said and said.startswith("run: "):
-                print(f"between {said.partition(': ')[2]}\n{commands}")
+                script += f"between {said.partition(': ')[2]}\n{commands}\n"
+        if to:
+            name = os.path.splitext(os.path.basename(page))[0]
+            with open(f"{to}/{name}.sh", "w", encoding="utf-8") as file:
+                file.write(script)
 
 
 main()
