@@ -4,7 +4,7 @@
 . "$(dirname "$0")/../lib/shell.sh"
 
 have_fpga && rashpactl unbind "$bdf" >/dev/null || bdf=
-left() { ls /dev/rashpa /dev/rashpa/buffer; }
+left() { ls /dev/rashpa /dev/rashpa/buffer 2>/dev/null; }
 before=$(left)
 mkdir "$work/home" "$work/home/examples"
 cp build/tools/examples/* "$work/home/examples"
