@@ -79,7 +79,7 @@ for manual in Documentation/man/*; do
 	{
 		underlined "${name%.*}(${name##*.})" =
 		printf '::\n\n'
-		groff -man -Tutf8 -P-cbou -rLL=100n "$manual" | sed 's/^/   /'
+		groff -Wbreak -man -Tutf8 -P-cbou -rLL=100n -rHY=0 -dAD=l "$manual" | sed 's/^/   /'
 	} >"$pages/man/$name.rst"
 done
 
