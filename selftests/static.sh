@@ -13,7 +13,8 @@ out=build/static
 jobs=$(nproc)
 n=0 bad=0
 list=
-[[ ${1-} != --files ]] || { list=$(realpath "$2"); shift 2; }
+# beside a run of all files
+[[ ${1-} != --files ]] || { list=$(realpath "$2"); out=$out-changed; shift 2; }
 only=" $* "
 rm -rf "$out"
 mkdir -p "$out"
