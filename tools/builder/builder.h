@@ -24,6 +24,7 @@ struct options {
 	/* traffic */
 	uint32_t size, jitter, buffers;
 	bool one_buffer, verify;
+	double slow_us;		/* that the last rank sleeps after each message */
 	uint64_t messages;	/* of each pair, 0: as long as seconds last */
 	double seconds, interval;
 	bool one_size;		/* size was given */

@@ -21,7 +21,7 @@ enum {
 	OPT_INTERVAL, OPT_READOUTS, OPT_FOLDED, OPT_HOLD, OPT_EVENTS, OPT_RATE, OPT_BLOCK,
 	OPT_CREDIT, OPT_POOL, OPT_SOURCES, OPT_FRAGMENT, OPT_FILES, OPT_FAULT,
 	OPT_FROM, OPT_TO, OPT_GEOMETRY, OPT_ROUNDS, OPT_WAY, OPT_OF,
-	OPT_BUILDERS, OPT_NETWORK,
+	OPT_BUILDERS, OPT_NETWORK, OPT_SLOW,
 };
 
 static const struct argp_option options[] = {
@@ -46,6 +46,7 @@ static const struct argp_option options[] = {
 	{ "verify", OPT_VERIFY, NULL, 0, "tag, sequence and checksum of each message", 2 },
 	{ "messages", OPT_MESSAGES, "N", 0, "of each pair (default: no limit)", 2 },
 	{ "seconds", OPT_SECONDS, "SECONDS", 0, "send for so long (default 10)", 2 },
+	{ "slow", OPT_SLOW, "MICROSECONDS", 0, "the last rank sleeps so long after each message", 2 },
 	{ "interval", OPT_INTERVAL, "SECONDS", 0,
 	  "of samples, the first and last of which do not count (default 1)", 2 },
 	{ NULL, 0, NULL, 0, "burst:", 3 },
@@ -270,6 +271,10 @@ static error_t parse_traffic(int key, char *arg, struct argp_state *state, struc
 		break;
 	case OPT_SECONDS:
 		real(state, "--seconds", arg, 0.00001, 86400, &o->seconds);
+		break;
+	case OPT_SLOW:
+		if (!parse_real(arg, &o->slow_us) || o->slow_us < 0 || o->slow_us > 1e6)
+			argp_error(state, "--slow: \"%s\" is not 0 to 1000000 microseconds", arg);
 		break;
 	case OPT_ROUNDS:
 		option_u32(state, "--rounds", arg, 1, 1000, &o->rounds);

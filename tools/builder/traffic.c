@@ -273,6 +273,16 @@ static void message(struct run *r, struct flow *from, const struct rashpa_fabric
 		r->wrong++;
 }
 
+/* One receiver that is slower than who sends to it. */
+static void linger(const struct run *r)
+{
+	const uint64_t ns = r->rank == r->size - 1 ? r->o->slow_us * 1e3 : 0;
+	const struct timespec pause = { .tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000 };
+
+	if (ns)
+		nanosleep(&pause, NULL);
+}
+
 static void take_result(struct run *r, const struct rashpa_fabric_event *e)
 {
 	struct json_object *said;
@@ -307,6 +317,7 @@ static int received(struct run *r, const struct rashpa_fabric_event *e)
 		take_result(r, e);
 	} else if (e->request.tag <= TAG_MASK) {
 		message(r, from, e);
+		linger(r);
 	} else {
 		r->wrong++;
 	}
