@@ -34,6 +34,23 @@ def protocols(folder):
             for size, pairs in rates.items()]
 
 
+def verbs(folder):
+    """Of bench-builder-guest.sh, where it has run: verbs beside MPI over the same soft-RoCE device, or over TCP."""
+    path = f"{folder}/builder-verbs.jsonl"
+    if not os.path.exists(path):
+        return []
+    with open(path) as file:
+        runs = [json.loads(line) for line in file]
+    rates = {}
+    for mine in (r for r in runs if r["way"] == "verbs"):
+        for other in runs:
+            if other["way"] != "verbs" and all(other[k] == mine[k] for k in ("size_bytes", "round")):
+                rates.setdefault((other["way"], mine["size_bytes"]), []).append(
+                    (mine["bytes_per_s"], other["bytes_per_s"]))
+    return [{**median_row("verbs beside MPI", "verbs", f"MPI over {way}", size, pairs), "virtual_machine": True}
+            for (way, size), pairs in rates.items()]
+
+
 def cpu():
     with open("/proc/cpuinfo") as file:
         return next((line.split(":")[1].strip() for line in file if line.startswith("model name")), "unknown")
@@ -77,7 +94,10 @@ def main():
     folder = sys.argv[1]
     report = load(f"{folder}/builder-burst.json")
     report["machine"] = {"cpu": cpu(), "kernel": platform.release(), "processors": len(os.sched_getaffinity(0))}
-    report["rows"] += protocols(folder)
+    report["rows"] += protocols(folder) + verbs(folder)
+    report["model"] = load(f"{folder}/builder-model.json")
+    report["resident"] = load(f"{folder}/builder-resident.json")
+    report["load"] = os.getloadavg()[0]
     with open(f"{folder}/builder.json", "w") as file:
         json.dump(report, file, indent=2)
     draw(report, f"{folder}/builder.svg")

@@ -1,0 +1,44 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# Runs inside the guest: messages over verbs beside MPI, over the same soft-RoCE device (UCX) and over TCP,
+# in turn. bench-builder-guest.sh OUT [ROUNDS]: writes lines to OUT/builder-verbs.jsonl. Ratios count.
+set -uo pipefail
+
+out=$1 rounds=${2:-3}
+selftests/rxe.sh || exit
+PATH=$PWD/build/tools:$PATH
+# shellcheck source-path=SCRIPTDIR source=lib/mpi.sh
+. "$(dirname "$0")/lib/mpi.sh"
+err=$(mktemp)
+trap 'rm -f "$err"' EXIT
+
+# one WAY SIZE MESSAGES: bytes a second, at who receives
+one() {
+	local network=() transport=mpi
+	case $1 in
+	verbs)	transport=verbs; network=(--device rxe0) ;;
+	ucx)	export OMPI_MCA_pml=ucx OMPI_MCA_osc=^ucx UCX_TLS=rc_verbs,self UCX_NET_DEVICES=rxe0:1 UCX_IB_GID_INDEX=1
+		export UCX_LOG_FILE=stderr OMPI_MCA_pml_ucx_tls=any OMPI_MCA_pml_ucx_devices=any ;;
+	tcp)	export OMPI_MCA_pml=ob1 OMPI_MCA_btl=self,tcp OMPI_MCA_btl_tcp_if_include=lo ;;
+	esac
+	timeout 100 mpirun --bind-to none -n 2 rashpa-builder nton --transport "$transport" "${network[@]}" --depth 8 \
+		--size "$2" --messages "$3" --timeout 60 --json 2>"$err" |
+		jq -e '.ranks[1] | .received_bytes / .seconds'
+}
+# no UCX over this device: say so, and do without
+ways=(verbs ucx tcp)
+for way in "${ways[@]}"; do
+	(one "$way" 4096 8 >/dev/null) && continue
+	echo "bench-builder: no $way here: $(grep -a -m 3 . "$err")" >&2
+	ways=("${ways[@]/$way/}")
+done
+: >"$out/builder-verbs.jsonl"
+for size in 1024 4096 16384 65536 262144; do
+	messages=$((size < 65536 ? 400 : 26214400 / size))
+	for ((round = 0; round < rounds; round++)); do
+		for way in "${ways[@]}"; do
+			[[ ! $way ]] || rate=$(one "$way" "$size" "$messages") || continue
+			[[ ! $way ]] || echo "{\"way\": \"$way\", \"size_bytes\": $size, \"round\": $round, \"bytes_per_s\": $rate}" >>"$out/builder-verbs.jsonl"
+		done
+	done
+done
