@@ -427,14 +427,14 @@ int burst(const struct options *o, const volatile bool *stop)
 	progress_init_quiet(&b.progress);
 	b.out = aligned_alloc(4096, bytes);
 	b.in = aligned_alloc(4096, bytes);
-	if (level < MPI_THREAD_SERIALIZED)
+	if (level < MPI_THREAD_SERIALIZED) {
 		result = fail("this MPI is for one thread only");
-	else if (size != 2)
+	} else if (size != 2) {
 		result = fail("it is of two processes, not %d: mpirun -n 2 rashpa-builder ...",
 			      size);
-	else if (!b.out || !b.in)
+	} else if (!b.out || !b.in) {
 		result = fail("no memory");
-	if (!result) {
+	} else {
 		/* memory that nobody wrote is one page of zeros, which no cache misses */
 		memset(b.out, 1, bytes);
 		memset(b.in, 1, bytes);
