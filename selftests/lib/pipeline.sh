@@ -3,12 +3,14 @@
 # A detector and a receiver that processes, at the buffer $buffer. Sourced, behind shell.sh.
 # shellcheck disable=SC2154,SC2034 # buffer, fpga, work; float is for who sources this
 
-float=$((1024 * 512 * 4)) # bytes of a processed image
+width=256 height=128		# of images that are generated: small, where all is emulated
+float=$((width * height * 4))	# bytes of one that is processed
 
 # start DATASET OPTION...: in the background
 start() {
 	local dataset=$1
 	shift
+	[[ $dataset != generate* ]] || set -- --geometry "${width}x$height" "$@"
 	remu --buffer "$buffer" --fpga "$fpga" --dataset "$dataset" --timeout 60 "$@" >"$work/remu.out" 2>&1 &
 	remu=$!
 }

@@ -46,7 +46,7 @@ fi
 
 # --- dark images, a veto, and what is kept: as the reference, which has the same stream in the host's memory
 pipeline='{"pretreat": {"dark": "move", "dark_images": 4, "gain": 64, "saturated": 30000},
-	"veto": {"threshold": 100, "pixels": 1000}, "compress": {"threshold": 200, "capacity": 524288},
+	"veto": {"threshold": 100, "pixels": 60}, "compress": {"threshold": 200, "capacity": 32768},
 	"sinks": {"nexus": {"file": "WHERE", "overwrite": true}}}'
 for engine in reference vulkan; do
 	if [[ $engine == vulkan ]]; then
@@ -72,7 +72,7 @@ python3 -B - "$work/reference.h5" "$work/vulkan.h5" >"$work/err" 2>&1 <<-END
 	                     o.dtype.kind in "fiu" else None)
 	    return found
 	a, b = map(arrays, sys.argv[1:])
-	assert a.keys() == b.keys() and a["entry/compressed/value"].size > 1000, a
+	assert a.keys() == b.keys() and a["entry/compressed/value"].size > 60, a
 	for k in a:
 	    if "time" not in k:
 	        np.testing.assert_allclose(b[k], a[k], rtol=1e-5, atol=1e-5, err_msg=k)
@@ -121,7 +121,7 @@ driven "ahead: a window of two halves, which are smaller than an image" "$all" a
 driven "a GPU that takes no memory of the host says so" "^refused: .*memory of the host" ahead
 
 # --- what the engine cannot take
-on_gpu '{}' 4M --timeout 20
+on_gpu '{}' 256K --timeout 20
 start generate:4 --images 40 --bunch 1 --slots 5 --payload gpu --timeout 20
 wait "$remu"
 holds "more slots than there is memory: the detector says so" "$?" || sed 's/^/# /' "$work/remu.out"

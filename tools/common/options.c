@@ -20,7 +20,7 @@ static const struct argp_option options[] = {
 	  "raw*.bin.zst of a folder, or generated ones (default: $RASHPA_DATA/jungfrau if it "
 	  "exists, else generate)", 0 },
 	{ "geometry", OPT_GEOMETRY, "WxH[,u8|u16|u32]", 0,
-	  "of raw images (default 1024x512,u16); others say it themselves", 0 },
+	  "of raw and generated images (default 1024x512,u16); others say it themselves", 0 },
 	{ "darks", OPT_DARKS, "DATASET", 0, "dark images between those of --dataset", 0 },
 	{ "dark-every", OPT_DARK_EVERY, "N", 0,
 	  "the last one of N images is dark (default 2, with --darks)", 0 },

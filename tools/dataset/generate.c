@@ -12,12 +12,16 @@
 #include "parse.h"
 #include "say.h"
 
-#define WIDTH		1024
-#define HEIGHT		512
-#define IMAGE		(WIDTH * HEIGHT)	/* pixels */
 #define IMAGES		10
 #define IMAGES_MAX	65536
 #define SEED		1
+#define SIDE		16		/* pixels, at least: a peak and some more */
+
+struct generator {
+	uint64_t seed;
+	int width, height;		/* pixels */
+	uint32_t photons[];
+};
 
 /* splitmix64 */
 static uint64_t next(uint64_t *state)
@@ -41,56 +45,62 @@ static uint16_t pixel(uint32_t photons, uint32_t noise)
 	return 3u << 14 | (14500 - photons / 8 + noise);		/* G2 */
 }
 
-#define CENTRE_X	(WIDTH / 2 + 37)
+#define BESIDE		37
 #define CENTRE_Y	(-60)		/* the beam passes beside the module */
 #define PEAK		6		/* half the side of a peak, pixels */
+#define PER_PEAK	4096		/* pixels, about */
 
-static void add_rings(uint32_t *photons)
+static void add_rings(struct generator *g)
 {
-	for (int y = 0; y < HEIGHT; y++) {
-		for (int x = 0; x < WIDTH; x++) {
-			uint32_t dx = abs(x - CENTRE_X), dy = y - CENTRE_Y;
+	const int centre_x = g->width / 2 + BESIDE;
+
+	for (int y = 0; y < g->height; y++) {
+		for (int x = 0; x < g->width; x++) {
+			uint32_t dx = abs(x - centre_x), dy = y - CENTRE_Y;
 			uint32_t square = dx * dx + dy * dy;
 			/* rings at equal steps of the squared radius, narrow outwards */
 			uint32_t phase = square % 36000;
 			uint32_t ring = phase < 2500 ? 14 * (2500 - phase) / 2500 : 0;
 
-			photons[y * WIDTH + x] = 1 + ring + 200000 / (square + 8000);
+			g->photons[(size_t)y * g->width + x] = 1 + ring + 200000 / (square + 8000);
 		}
 	}
 }
 
-static void add_peaks(uint32_t *photons, uint64_t *state)
+static void add_peaks(struct generator *g, uint64_t *state)
 {
-	unsigned int peaks = 120 + next(state) % 60;
+	const unsigned int most = (uint64_t)g->width * g->height / PER_PEAK;
+	unsigned int peaks = next(state) % 60;
 
+	/* 120 to 179 in the usual half a million pixels */
+	peaks = most == 128 ? 120 + peaks : most + peaks % (most / 2 + 1);
 	while (peaks--) {
 		uint64_t r = next(state);
-		int cx = PEAK + r % (WIDTH - 2 * PEAK);
-		int cy = PEAK + (r >> 20) % (HEIGHT - 2 * PEAK);
+		int cx = PEAK + r % (g->width - 2 * PEAK);
+		int cy = PEAK + (r >> 20) % (g->height - 2 * PEAK);
 		uint32_t height = 40u << ((r >> 40) % 11);	/* weak ones and very strong ones */
 
 		for (int y = -PEAK; y <= PEAK; y++) {
 			for (int x = -PEAK; x <= PEAK; x++) {
 				uint32_t d = x * x + y * y;
 
-				photons[(cy + y) * WIDTH + cx + x] += height / (1 + d * d);
+				g->photons[(size_t)(cy + y) * g->width + cx + x] += height / (1 + d * d);
 			}
 		}
 	}
 }
 
-static void generate(uint16_t *image, uint32_t number, uint64_t seed)
+static void generate(struct generator *g, uint16_t *image, uint32_t number)
 {
-	static uint32_t photons[IMAGE];
-	uint64_t state = seed ^ (uint64_t)(number + 1) << 32;
+	uint64_t state = g->seed ^ (uint64_t)(number + 1) << 32;
+	const size_t pixels = (size_t)g->width * g->height;
 	uint64_t noise = 0;
 
-	add_rings(photons);
+	add_rings(g);
 	next(&state);
-	add_peaks(photons, &state);
-	for (unsigned int i = 0; i < IMAGE; i++) {
-		uint32_t p = photons[i];
+	add_peaks(g, &state);
+	for (size_t i = 0; i < pixels; i++) {
+		uint32_t p = g->photons[i];
 
 		if (i % 4 == 0)
 			noise = next(&state);
@@ -103,17 +113,14 @@ static void generate(uint16_t *image, uint32_t number, uint64_t seed)
 
 static int open_generated(struct dataset *d, const char *spec, const char *inside, char *why)
 {
-	char copy[64], *images_text = NULL, *seed_text = NULL;
-	uint64_t images = IMAGES, *seed;
+	const struct geometry geometry = d->geometry;
+	char copy[64], is[GEOMETRY_TEXT], *images_text = NULL, *seed_text = NULL;
+	uint64_t images = IMAGES, seed = SEED;
+	struct generator *g;
 
 	(void)inside;
 	if (snprintf(copy, sizeof(copy), "%s", spec) >= (int)sizeof(copy))
 		return because(why, -1, "dataset \"%s\" is too long", spec);
-	seed = malloc(sizeof(*seed));
-	if (!seed)
-		return because(why, -1, "dataset %s: no memory", spec);
-	d->file = seed;
-	*seed = SEED;
 	images_text = strchr(copy, ':');
 	if (images_text) {
 		*images_text++ = '\0';
@@ -122,18 +129,26 @@ static int open_generated(struct dataset *d, const char *spec, const char *insid
 	if (seed_text)
 		*seed_text++ = '\0';
 	if ((images_text && (!parse_u64(images_text, IMAGES_MAX, &images) || !images)) ||
-	    (seed_text && !parse_u64(seed_text, UINT64_MAX, seed)))
+	    (seed_text && !parse_u64(seed_text, UINT64_MAX, &seed)))
 		return because(why, -1, "dataset \"%s\": write generate[:IMAGES[:SEED]], with 1 to %d images",
 			       spec, IMAGES_MAX);
 	snprintf(d->source, sizeof(d->source), "generate:%llu:%llu", (unsigned long long)images,
-		 (unsigned long long)*seed);
-	return dataset_set(d, images, WIDTH, HEIGHT, RASHPA_PIXEL_U16, why);
+		 (unsigned long long)seed);
+	if (geometry.pixel != RASHPA_PIXEL_U16 || geometry.width < SIDE || geometry.height < SIDE)
+		return because(why, -1, "dataset %s: generated images are of u16 and have %d pixels a side at least, not %s",
+			       spec, SIDE, format_geometry(is, &geometry));
+	g = malloc(sizeof(*g) + sizeof(g->photons[0]) * geometry.width * geometry.height);
+	if (!g)
+		return because(why, -1, "dataset %s: no memory", spec);
+	*g = (struct generator) { seed, geometry.width, geometry.height };
+	d->file = g;
+	return dataset_set(d, images, geometry.width, geometry.height, RASHPA_PIXEL_U16, why);
 }
 
 static int read_generated(struct dataset *d, uint32_t number, void *image, char *why)
 {
 	(void)why;
-	generate(image, number, *(uint64_t *)d->file);
+	generate(d->file, image, number);
 	return 0;
 }
 
