@@ -171,6 +171,8 @@ class Rig:
                 silent.accept()[0].close()
         except BlockingIOError:
             pass
+        if self.state() == "arming":  # it would wait for all receivers of a detector to come
+            self.must("<stop/>")
         wait_for(lambda: not self.state().endswith("ing") or self.state() == "running")
         if self.state() in ("running", "paused", "armed"):
             self.must("<stop/>")
