@@ -83,7 +83,7 @@ part() {
 
 # guest NAME SERIES IOMMU OPTION... -- TEST...
 guest() {
-	exec "$lab" run --kernel "$2" --iommu "$3" --timeout 1200 --log "$out/$2-$1.log" "${@:4}"
+	exec "$lab" run --kernel "$2" --iommu "$3" --smp "$smp" --timeout 1200 --log "$out/$2-$1.log" "${@:4}"
 }
 
 # 1 GiB in one piece, and memory above 4 GiB, in a guest of its own: SERIES IOMMU GIB OPTION...
@@ -97,7 +97,7 @@ large() {
 	fi
 	# behind an IOMMU all addresses are within reach
 	[[ $2 == on ]] || more=(build/selftests/import_test)
-	exec "$lab" run --kernel "$1" --iommu "$2" --memory "${3}G" --fpga 1 --timeout 900 \
+	exec "$lab" run --kernel "$1" --iommu "$2" --smp "$smp" --memory "${3}G" --fpga 1 --timeout 900 \
 		--log "$out/$1-large.log" "${@:4}" -- selftests/suite.sh build/selftests/large_test \
 		"${more[@]}"
 }

@@ -10,13 +10,15 @@ rounds=2
 rashpactl buffer create ring1 64M >/dev/null
 ok $? "buffer"
 
+# small ones, where all is emulated: it is not about pixels
+images=(--dataset generate:10 --geometry 256x128)
 stream_on() { # more arguments of remu
-	remu --buffer ring1 --fpga "$fpga" --split 2 --bunch 4 --slots 2 "$@" \
+	remu --buffer ring1 --fpga "$fpga" "${images[@]}" --split 2 --bunch 4 --slots 2 "$@" \
 		--timeout 60 --json="$work/remu.json" >"$work/remu.out" 2>&1 &
 	remu=$!
 }
 receive() { # more arguments of romulu
-	romulu --buffer ring1 --timeout 60 --json="$work/romulu.json" "$@" >"$work/romulu.out" 2>&1 &
+	romulu --buffer ring1 "${images[@]}" --timeout 60 --json="$work/romulu.json" "$@" >"$work/romulu.out" 2>&1 &
 	romulu=$!
 }
 busy() { [[ $(status .busy) == true ]]; }
@@ -33,7 +35,7 @@ faults=$(status .faults)
 for ((i = 0; i < rounds; i++)); do
 	# --- the producer dies, free-running: nobody holds the FPGA back
 	stream_on --free-run
-	wait_for 30 bytes_pass $(($(status .bytes) + 20000000))
+	wait_for 30 bytes_pass $(($(status .bytes) + 1500000))
 	ok $? "round $i: data flows"
 	kill -9 "$remu"
 	wait "$remu" 2>/dev/null
@@ -47,25 +49,26 @@ for ((i = 0; i < rounds; i++)); do
 	is "round $i: no write hit memory that had been taken away" "$(status .faults)" "$faults"
 
 	# --- the receiver dies, paced: a new one goes on where it stopped
-	stream_and_receive --images 500
-	wait_for 30 bytes_pass $((before + 40000000))
+	stream_and_receive
+	wait_for 30 bytes_pass $((before + 3000000))
 	kill -9 "$romulu"
 	ok $? "round $i: the receiver is killed in mid-stream"
 	wait "$romulu" 2>/dev/null
-	receive
+	receive --images 200
 	wait "$romulu"
 	ok $? "round $i: a second receiver takes over and finds every frame right"
-	holds "round $i: and that were some" "$(jq .frames "$work/romulu.json") > 0"
+	is "round $i: as many as it wanted" "$(jq .frames "$work/romulu.json")" 200
+	kill -INT "$remu"
 	wait "$remu"
 	ok $? "round $i: the producer ends well"
-	is "round $i: all images were sent" "$(jq .images "$work/remu.json")" 500
+	holds "round $i: it sent them" "$(jq .images "$work/remu.json") >= 200"
 	is "round $i: the FPGA counted no fault" "$(jq .faults "$work/remu.json")" 0
 	faults=$(status .faults)
 done
 
 # The memory itself: what was in it when the producer died stays.
 stream_on --free-run
-wait_for 30 bytes_pass $(($(status .bytes) + 20000000))
+wait_for 30 bytes_pass $(($(status .bytes) + 1500000))
 kill -9 "$remu"
 wait "$remu" 2>/dev/null
 wait_for 30 maps_gone
@@ -73,7 +76,7 @@ python3 - >"$work/sum1" <<'P'
 import hashlib, mmap, os
 fd = os.open("/dev/rashpa/buffer/ring1", os.O_RDONLY)
 m = mmap.mmap(fd, 64 << 20, prot=mmap.PROT_READ)
-print(hashlib.sha256(m).hexdigest(), any(m[1 << 20:2 << 20]))
+print(hashlib.sha256(m).hexdigest(), any(m[1 << 17:1 << 18]))
 P
 is "there is data in the buffer" "$(cut -d' ' -f2 "$work/sum1")" True
 rashpactl buffer create other 64M >/dev/null && rashpactl buffer remove other
@@ -81,14 +84,14 @@ python3 - >"$work/sum2" <<'P'
 import hashlib, mmap, os
 fd = os.open("/dev/rashpa/buffer/ring1", os.O_RDONLY)
 m = mmap.mmap(fd, 64 << 20, prot=mmap.PROT_READ)
-print(hashlib.sha256(m).hexdigest(), any(m[1 << 20:2 << 20]))
+print(hashlib.sha256(m).hexdigest(), any(m[1 << 17:1 << 18]))
 P
 is "it does not change any more" "$(cat "$work/sum2")" "$(cat "$work/sum1")"
 
 # A receiver dies, and its producer when all slots are full.
 all_wait() { [[ $(status '[.dtps[0, 1].waiting] | all') == true ]]; }
 stream_and_receive
-wait_for 30 bytes_pass $(($(status .bytes) + 40000000))
+wait_for 30 bytes_pass $(($(status .bytes) + 3000000))
 kill -9 "$romulu"
 wait "$romulu" 2>/dev/null
 wait_for 30 all_wait
@@ -101,7 +104,7 @@ is "both killed: top knows" "$(rashpactl top --once --interval 0.01 ring1 | grep
 # Nor does it come to life when the FPGA gets a map of something else.
 rashpactl buffer create other 2M >/dev/null && rashpactl map --keep other "fpga$fpga" >/dev/null
 ok $? "both killed: the FPGA has a map of another buffer"
-romulu --buffer ring1 --timeout 10 --json="$work/romulu.json" >"$work/out" 2>&1
+romulu --buffer ring1 "${images[@]}" --timeout 10 --json="$work/romulu.json" >"$work/out" 2>&1
 is "both killed: a receiver says that the producer is gone" "$? $(grep -c "the producer is gone" "$work/out")" "1 1"
 # Two stacks, or one if the receiver died after its note of a stack and before its doorbell.
 is "both killed: and takes first what was complete" \
@@ -113,23 +116,23 @@ rashpactl quiesce "fpga$fpga" && rashpactl buffer remove other
 ok $? "both killed: that map ends"
 
 # A receiver that was asleep when its producer died and another stream began.
-for images in 1000000 0; do
-	stream_and_receive --images "$images"
-	wait_for 30 bytes_pass $(($(status .bytes) + 40000000))
+for number in 1000000 0; do
+	stream_and_receive --images "$number"
+	wait_for 30 bytes_pass $(($(status .bytes) + 3000000))
 	kill -STOP "$romulu"
 	kill -9 "$remu"
 	wait "$remu" 2>/dev/null
 	wait_for 30 maps_gone
 	stream_on --free-run --bunch 3 --images 300
 	wait "$remu"
-	ok $? "asleep, of $images: another stream was here"
+	ok $? "asleep, of $number: another stream was here"
 	kill -CONT "$romulu"
 	wait "$romulu"
-	is "asleep, of $images: the receiver fails" $? 1
+	is "asleep, of $number: the receiver fails" $? 1
 	grep -q "another stream" "$work/romulu.out"
-	ok $? "asleep, of $images: and says so"
-	holds "asleep, of $images: what it had seen is lost" "$(jq .lost "$work/romulu.json") <= 8"
-	is "asleep, of $images: nothing of the other stream is taken for its own" \
+	ok $? "asleep, of $number: and says so"
+	holds "asleep, of $number: what it had seen is lost" "$(jq .lost "$work/romulu.json") <= 8"
+	is "asleep, of $number: nothing of the other stream is taken for its own" \
 		"$(jq .corrupt "$work/romulu.json")" 0
 done
 
@@ -144,7 +147,7 @@ begin_both() { # NAME BUFFER FPGA BUFFER FPGA
 	local i buffers=("$2" "$4") fpgas=("$3" "$5")
 	both=()
 	for i in 0 1; do
-		remu --buffer "${buffers[i]}" --fpga "${fpgas[i]}" --free-run --bunch 4 --slots 2 \
+		remu --buffer "${buffers[i]}" --fpga "${fpgas[i]}" "${images[@]}" --free-run --bunch 4 --slots 2 \
 			--json="$work/both$i.json" >/dev/null 2>"$work/both$i" &
 		both+=($!)
 	done
@@ -170,7 +173,7 @@ print('has it', flush=True)
 signal.pause()"; }
 claims=$!
 read -r -u "${holder[0]}"
-remu --buffer ring1 --fpga "$fpga" --images 1 >"$work/out" 2>&1
+remu --buffer ring1 --fpga "$fpga" "${images[@]}" --images 1 >"$work/out" 2>&1
 is "a board that a program has to itself" "$? $(grep -c \
 	"fpga$fpga: process $claims (python3) has it to itself" "$work/out")" "1 1"
 kill "$claims"
@@ -192,7 +195,7 @@ rashpactl buffer remove ring2
 # A board that goes blank: what it sent is not known, and not 2^64 - 1.
 if selftests/lab/host fpga 0 honest >/dev/null 2>&1; then
 	stream_on --free-run
-	wait_for 30 bytes_pass $(($(status .bytes) + 20000000))
+	wait_for 30 bytes_pass $(($(status .bytes) + 1500000))
 	selftests/lab/host fpga 0 dead on >/dev/null
 	wait "$remu"
 	is "a board that goes blank: remu fails" $? 1
@@ -212,7 +215,7 @@ fi
 state() { rashpactl --json list | jq -r ".devices[] | select(.node == \"fpga$fpga\").state"; }
 if selftests/lab/host fpga 0 stuck on >/dev/null; then
 	stream_on --free-run
-	wait_for 30 bytes_pass $(($(status .bytes) + 20000000))
+	wait_for 30 bytes_pass $(($(status .bytes) + 1500000))
 	faults=$(status .faults)
 	refused() { (($(status .faults) > faults)); }
 	kill -9 "$remu"
