@@ -67,6 +67,9 @@ reap
 is "by hand, without a launcher" "$statuses" "0 0 0"
 json ".received == 900" cat "$work/out.0"
 ok $? "rank 0 says it for all"
+RASHPA_MEET=nowhere:$$ by_hand 2 nxn --messages 10 --json
+reap
+is "where they meet is a name as well" "$statuses" "0 0"
 rashpa-builder nxn >"$work/out" 2>"$work/err"
 is "without any" "$? $(grep -o "mpirun or srun" "$work/err")" "1 mpirun or srun"
 RASHPA_RANK=0 RASHPA_SIZE=3 RASHPA_JOB=odd rashpa-builder nton >"$work/out" 2>"$work/err"

@@ -5,15 +5,18 @@
 job=0
 pids=()
 
-# by_hand N ARGUMENT...: output of rank R is in $work/out.R and err.R; sets pids
+# by_hand N ARGUMENT...: output of rank R is in $work/out.R and err.R; sets pids. RASHPA_MEET, where
+# it is set, is the name of the run.
 by_hand() {
 	local count=$1 rank
+	local -a name
 	shift
 	job=$((job + 1))
 	pids=()
+	[[ ${RASHPA_MEET-} ]] || name=("RASHPA_JOB=test-$$-$job")
 	for ((rank = 0; rank < count; rank++)); do
 		# shellcheck disable=SC2154 # work is of shell.sh
-		RASHPA_RANK=$rank RASHPA_SIZE=$count RASHPA_JOB=test-$$-$job \
+		env RASHPA_RANK=$rank RASHPA_SIZE=$count "${name[@]}" \
 			rashpa-builder "$@" >"$work/out.$rank" 2>"$work/err.$rank" &
 		pids+=($!)
 	done

@@ -85,6 +85,11 @@ json ".events == 501 and .built == 501 and .incomplete + .lost + .unknown + .for
 	json '.ranges == [[0, 500]] and .twice == [] and .wrong == []' \
 		python3 -B selftests/python/events.py "$work/events" 2 4
 ok $? "verbs: 2 readouts, 2 builders: all events, once"
+RASHPA_MEET=127.0.0.1:7000 by_hand 4 nxn --transport verbs --device rxe0 --messages 50 --size 6000 --verify --json --timeout 60
+reap
+is "verbs without a launcher" "$statuses" "0 0 0 0" || sed 's/^/# /' "$work"/err.*
+json ".received == 800 and .lost + .duplicate + .late + .wrong == 0" cat "$work/out.0"
+ok $? "each message is right"
 verbs 2 nxn --device nowhere --messages 1 >"$work/out" 2>&1
 is "a device that is not there" "$? $(grep -c "no RDMA device" "$work/err")" "1 2"
 finish

@@ -64,11 +64,7 @@ static const struct {
 #else
 	{ "mpi", NULL, &mpi_transport },
 #endif
-#ifdef BUILDER_NO_PMIX
-	{ "verbs", "this program was built without PMIx (libpmix-dev), which verbs need", NULL },
-#else
 	{ "verbs", NULL, &verbs_transport },
-#endif
 };
 
 static const struct transport *find(const char *name)

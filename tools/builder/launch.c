@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How launchers name rank, size and job; a job of two words is both. */
+/* How launchers name rank, size and job; a job of two words is both. RASHPA_MEET names one as well. */
 static const struct {
 	const char *rank, *size, *job, *step;
 } launchers[] = {
@@ -41,6 +41,8 @@ int rashpa_launch_read(struct rashpa_launch *launch)
 
 		if (!getenv(launchers[i].rank))
 			continue;
+		if (!i && !job)
+			job = getenv("RASHPA_MEET");
 		*launch = (struct rashpa_launch) {};
 		if (number(launchers[i].size, 1, RASHPA_FABRIC_PEERS, &launch->size) ||
 		    number(launchers[i].rank, 0, launch->size - 1, &launch->rank))
@@ -52,5 +54,5 @@ int rashpa_launch_read(struct rashpa_launch *launch)
 					   launchers[i].job);
 		return 0;
 	}
-	return fabric_fail(ENOENT, "nobody says which process of a run this is: start it by mpirun or srun, or set RASHPA_RANK, RASHPA_SIZE and RASHPA_JOB");
+	return fabric_fail(ENOENT, "nobody says which process of a run this is: start it by mpirun or srun, or set RASHPA_RANK, RASHPA_SIZE and RASHPA_JOB or RASHPA_MEET");
 }

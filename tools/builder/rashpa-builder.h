@@ -62,7 +62,7 @@ struct rashpa_launch {
  * @launch: filled in
  *
  * RASHPA_RANK, RASHPA_SIZE and RASHPA_JOB, where somebody starts processes by hand; else what
- * mpirun of Open MPI, or Slurm, has said.
+ * mpirun of Open MPI, or Slurm, has said. RASHPA_MEET stands for RASHPA_JOB where that is not set.
  *
  * Return: 0, -ENOENT (nothing says so), -EINVAL (what is said cannot be).
  */

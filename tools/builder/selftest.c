@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "selftest.h"
 #include "shm.h"
 
 #define SECOND		INT64_C(1000000000)
@@ -18,8 +19,7 @@
 
 static unsigned int tests, failures;
 
-__attribute__((format(printf, 2, 3)))
-static void ok(bool good, const char *format, ...)
+void ok(bool good, const char *format, ...)
 {
 	va_list args;
 
@@ -31,8 +31,7 @@ static void ok(bool good, const char *format, ...)
 	failures += !good;
 }
 
-/* The call was refused so, and the sentence has this word. */
-static void refused(int got, int error, const char *word, const char *what)
+void refused(int got, int error, const char *word, const char *what)
 {
 	const bool good = got == -error && strstr(rashpa_fabric_reason(), word);
 
@@ -276,6 +275,11 @@ static void test_launch(void)
 	setenv("RASHPA_JOB", "test", 1);
 	ok(!rashpa_launch_read(&l) && l.rank == 1 && l.size == 4 && !strcmp(l.job, "test"),
 	   "rank 1 of 4 by hand");
+	unsetenv("RASHPA_JOB");
+	setenv("RASHPA_MEET", "node0:7000", 1);
+	ok(!rashpa_launch_read(&l) && l.rank == 1 && !strcmp(l.job, "node0:7000"),
+	   "where processes meet names the run, too");
+	unsetenv("RASHPA_MEET");
 	setenv("RASHPA_RANK", "-1", 1);
 	refused(rashpa_launch_read(&l), EINVAL, "-1", "rank -1");
 	setenv("RASHPA_RANK", "4", 1);
@@ -830,6 +834,7 @@ int main(void)
 	test_fairness();
 	test_everyone();
 	test_peers();
+	test_meet();
 	printf("1..%u\n", tests);
 	return failures ? 1 : 0;
 }

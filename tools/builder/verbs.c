@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * librashpa-builder: reliable connections of RDMA devices, with receives that wait. A sender whose
- * receiver has none is told so by the card, and tries again. Addresses go over PMIx, so that who
- * started the processes has to know nothing.
+ * receiver has none is told so by the card, and tries again. Addresses of pairs go by an exchange.
  */
 #include "internal.h"
 
 #include <errno.h>
-#include <pmix.h>
 #include <stdlib.h>
-#include <string.h>
 
+#include "exchange.h"
 #include "rashpa-network.h"
 
 #define RETRIES		7	/* for ever, where there is no room */
@@ -25,8 +23,8 @@ struct verbs_peer {
 };
 
 struct verbs {
-	bool pmix;
-	pmix_proc_t me;
+	const struct exchange *exchange;
+	void *exchange_link;
 	struct rashpa_net *net;
 	struct rashpa_net_queue *queue;
 	struct rashpa_net_memory memory[ARENAS];
@@ -40,88 +38,20 @@ static int net_error(int error)
 	return fabric_fail(-error, "%s", rashpa_net_reason());
 }
 
-/* --- PMIx --- */
-
-static int pmix_error(pmix_status_t status, const char *what)
-{
-	return fabric_fail(status == PMIX_ERR_TIMEOUT ? ETIMEDOUT : EIO, "PMIx: %s: %s", what,
-			   PMIx_Error_string(status));
-}
-
-static int begin_pmix(struct rashpa_fabric *f, struct verbs *v)
-{
-	pmix_proc_t all;
-	pmix_value_t *value;
-	pmix_status_t status = PMIx_Init(&v->me, NULL, 0);
-
-	if (status != PMIX_SUCCESS)
-		return fabric_fail(ENOENT, "nobody says which process of a run this is (PMIx: %s): start it by mpirun, or srun --mpi=pmix",
-				   PMIx_Error_string(status));
-	v->pmix = true;
-	PMIX_PROC_CONSTRUCT(&all);
-	PMIX_LOAD_PROCID(&all, v->me.nspace, PMIX_RANK_WILDCARD);
-	status = PMIx_Get(&all, PMIX_JOB_SIZE, NULL, 0, &value);
-	if (status != PMIX_SUCCESS)
-		return pmix_error(status, "no number of processes");
-	f->launch = (struct rashpa_launch) { .rank = v->me.rank, .size = value->data.uint32 };
-	PMIX_VALUE_RELEASE(value);
-	return 0;
-}
-
-/* Until all are here; what they have put is known then. */
-static int fence(const struct verbs *v, uint64_t end)
-{
-	const uint64_t now = fabric_now();
-	int seconds = now < end ? (end - now + 999999999) / 1000000000 : 1;
-	bool collect = true;
-	pmix_info_t info[2];
-	pmix_proc_t all;
-	pmix_status_t status;
-
-	PMIX_PROC_CONSTRUCT(&all);
-	PMIX_LOAD_PROCID(&all, v->me.nspace, PMIX_RANK_WILDCARD);
-	PMIX_INFO_LOAD(&info[0], PMIX_COLLECT_DATA, &collect, PMIX_BOOL);
-	PMIX_INFO_LOAD(&info[1], PMIX_TIMEOUT, &seconds, PMIX_INT);
-	status = PMIx_Fence(&all, 1, info, 2);
-	return status == PMIX_SUCCESS ? 0 : pmix_error(status, "not all processes came");
-}
-
-static int publish(const struct verbs *v, void *addresses, size_t bytes)
-{
-	pmix_value_t value = { .type = PMIX_BYTE_OBJECT };
-	pmix_status_t status;
-
-	value.data.bo.bytes = addresses;
-	value.data.bo.size = bytes;
-	status = PMIx_Put(PMIX_GLOBAL, "rashpa.builder", &value);
-	if (status == PMIX_SUCCESS)
-		status = PMIx_Commit();
-	return v && status == PMIX_SUCCESS ? 0 : pmix_error(status, "addresses are not taken");
-}
-
-/* Of the pair that a peer has for us. */
-static int address_of(const struct verbs *v, uint32_t peer, uint32_t size,
-		      struct rashpa_net_address *address)
-{
-	pmix_value_t *value;
-	pmix_proc_t whose;
-	pmix_status_t status;
-	int error = 0;
-
-	PMIX_LOAD_PROCID(&whose, v->me.nspace, peer);
-	status = PMIx_Get(&whose, "rashpa.builder", NULL, 0, &value);
-	if (status != PMIX_SUCCESS)
-		return pmix_error(status, "a peer has no address");
-	if (value->type != PMIX_BYTE_OBJECT || value->data.bo.size != size * sizeof(*address))
-		error = fabric_fail(EPROTO, "what rank %u says of its addresses cannot be", peer);
-	else
-		memcpy(address, value->data.bo.bytes + v->me.rank * sizeof(*address),
-		       sizeof(*address));
-	PMIX_VALUE_RELEASE(value);
-	return error;
-}
-
 /* --- connection --- */
+
+/* As the environment says. */
+static const struct exchange *way(void)
+{
+	if (getenv("RASHPA_MEET"))
+		return &meet_exchange;
+#ifdef BUILDER_NO_PMIX
+	fabric_fail(EOPNOTSUPP, "this program was built without PMIx (libpmix-dev): tell verbs by RASHPA_MEET=HOST:PORT where processes meet");
+	return NULL;
+#else
+	return &pmix_exchange;
+#endif
+}
 
 static int verbs_open(struct rashpa_fabric *f)
 {
@@ -135,7 +65,8 @@ static int verbs_open(struct rashpa_fabric *f)
 	if (!v)
 		return fabric_fail(ENOMEM, "no memory");
 	f->link = v;
-	error = begin_pmix(f, v);
+	v->exchange = way();
+	error = v->exchange ? v->exchange->open(&f->launch, &v->exchange_link) : -EOPNOTSUPP;
 	if (error)
 		return error;
 	error = rashpa_net_open(&options, &v->net);
@@ -181,20 +112,15 @@ static int open_pairs(struct rashpa_fabric *f, struct verbs *v, struct rashpa_ne
 	return error ? net_error(error) : 0;
 }
 
-static int connect_pairs(struct rashpa_fabric *f, struct verbs *v)
+static int connect_pairs(struct rashpa_fabric *f, const struct rashpa_net_address *theirs)
 {
-	struct rashpa_net_address theirs;
 	int error = 0;
 
 	for (uint32_t i = 0; i < f->launch.size && !error; i++) {
 		struct verbs_peer *l = f->peer[i].link;
 
-		if (!l)
-			continue;
-		error = address_of(v, i, f->launch.size, &theirs);
-		if (error)
-			return error;
-		error = rashpa_net_pair_connect(l->pair, &theirs);
+		if (l)
+			error = rashpa_net_pair_connect(l->pair, &theirs[i]);
 	}
 	return error ? net_error(error) : 0;
 }
@@ -203,18 +129,20 @@ static int verbs_connect(struct rashpa_fabric *f, uint64_t end)
 {
 	struct verbs *v = f->link;
 	struct rashpa_net_address *mine = calloc(f->launch.size, sizeof(*mine));
-	int error = mine ? open_pairs(f, v, mine) : fabric_fail(ENOMEM, "no memory");
+	struct rashpa_net_address *theirs = calloc(f->launch.size, sizeof(*theirs));
+	int error = mine && theirs ? open_pairs(f, v, mine) : fabric_fail(ENOMEM, "no memory");
 
 	v->first = f->launch.rank ? 0 : 1;
 	if (!error)
-		error = publish(v, mine, f->launch.size * sizeof(*mine));
-	free(mine);
+		error = v->exchange->swap(v->exchange_link, mine, sizeof(*mine), theirs, end);
 	if (!error)
-		error = fence(v, end);
-	if (!error)
-		error = connect_pairs(f, v);
+		error = connect_pairs(f, theirs);
 	/* nothing is sent to who does not listen yet */
-	return error ? error : fence(v, end);
+	if (!error)
+		error = v->exchange->swap(v->exchange_link, NULL, 0, NULL, end);
+	free(mine);
+	free(theirs);
+	return error;
 }
 
 /* --- the thread --- */
@@ -328,8 +256,8 @@ static void verbs_close(struct rashpa_fabric *f)
 	for (uint32_t i = 0; i < v->memories; i++)
 		rashpa_net_unregister(&v->memory[i]);
 	rashpa_net_close(v->net);
-	if (v->pmix)
-		PMIx_Finalize(NULL, 0);
+	if (v->exchange)
+		v->exchange->close(v->exchange_link);
 	free(v);
 }
 

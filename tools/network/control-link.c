@@ -15,6 +15,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "host.h"
 #include "say.h"
 
 #define SEND_MS		20000		/* a peer that takes nothing for so long has died */
@@ -24,26 +25,11 @@
 
 /* --- addresses --- */
 
-/* "HOST:PORT" or "PORT", as it is written in URLs. */
 static int resolve(const char *text, bool passive, struct addrinfo **list, char *why)
 {
-	const struct addrinfo hints = {
-		.ai_socktype = SOCK_STREAM, .ai_flags = passive ? AI_PASSIVE : 0,
-	};
-	const char *colon = strrchr(text, ':'), *port = colon ? colon + 1 : text;
-	char host[256] = "";
-	size_t n = colon ? colon - text : 0;
-	int error;
+	const char *wrong = host_resolve(text, passive, list);
 
-	if (n && text[0] == '[' && text[n - 1] == ']') {
-		text++;
-		n -= 2;
-	}
-	if (n >= sizeof(host) || !*port || (!n && !passive))
-		return because(why, -1, "\"%s\" is not HOST:PORT", text);
-	memcpy(host, text, n);
-	error = getaddrinfo(n ? host : NULL, port, &hints, list);
-	return error ? because(why, -1, "%s: %s", text, gai_strerror(error)) : 0;
+	return wrong ? because(why, -1, "\"%s\": %s", text, wrong) : 0;
 }
 
 int link_resolve(const char *to, bool own, struct sockaddr_storage *at, socklen_t *size, char *why)

@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* Tests of processes that meet by themselves, and of strangers who come there, too. */
+#include "meet.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "exchange.h"
+#include "internal.h"
+#include "selftest.h"
+
+#define MOST	32		/* processes */
+#define LIMIT_MS 60000
+#define PIECE	24
+
+/* What became of each process. */
+static struct end {
+	int error;
+	bool wrong;		/* pieces */
+	char reason[512];
+} *ends;
+
+static pid_t child[MOST];
+static struct sockaddr_in there;
+
+/* A port that nobody has now. */
+static void choose_port(void)
+{
+	const int s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	socklen_t size = sizeof(there);
+	char at[40];
+
+	there = (struct sockaddr_in) {
+		.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+	};
+	if (bind(s, (struct sockaddr *)&there, size) ||
+	    getsockname(s, (struct sockaddr *)&there, &size))
+		printf("# no port: %s\n", strerror(errno));
+	close(s);
+	snprintf(at, sizeof(at), "127.0.0.1:%u", ntohs(there.sin_port));
+	setenv("RASHPA_MEET", at, 1);
+}
+
+static uint64_t after(unsigned int ms)
+{
+	return fabric_now() + ms * UINT64_C(1000000);
+}
+
+static void fill(uint8_t *piece, uint32_t from, uint32_t to)
+{
+	for (uint32_t i = 0; i < PIECE; i++)
+		piece[i] = from * 7 + to * 31 + i;
+}
+
+/* once: leaves after the first exchange, before all know that all are there */
+static int take_part(uint32_t rank, uint32_t size, unsigned int ms, bool once, bool *wrong)
+{
+	struct rashpa_launch launch = { .rank = rank, .size = size, .job = "meet" };
+	uint8_t mine[MOST][PIECE], theirs[MOST][PIECE], expected[PIECE];
+	const uint64_t end = after(ms);
+	void *link = NULL;
+	int error = meet_exchange.open(&launch, &link);
+
+	for (uint32_t i = 0; i < size; i++)
+		fill(mine[i], rank, i);
+	memset(theirs, 0xee, sizeof(theirs));
+	if (!error)
+		error = meet_exchange.swap(link, mine, PIECE, theirs, end);
+	for (uint32_t i = 0; i < size && !error && size > 1; i++) {
+		fill(expected, i, rank);
+		*wrong |= !!memcmp(theirs[i], expected, PIECE);
+	}
+	if (!error && !once)
+		error = meet_exchange.swap(link, NULL, 0, NULL, end);
+	meet_exchange.close(link);
+	return error;
+}
+
+static void start(unsigned int place, uint32_t rank, uint32_t size, unsigned int ms, bool once)
+{
+	ends[place] = (struct end) {};
+	child[place] = fork();
+	if (child[place])
+		return;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	ends[place].error = take_part(rank, size, ms, once, &ends[place].wrong);
+	snprintf(ends[place].reason, sizeof(ends[place].reason), "%s", rashpa_fabric_reason());
+	_exit(0);
+}
+
+/* true: it ended by itself, in this way, and said so */
+static bool ended(unsigned int place, int error, const char *word)
+{
+	const struct end *e = &ends[place];
+	int status;
+	bool good;
+
+	waitpid(child[place], &status, 0);
+	good = status == 0 && e->error == -error && !e->wrong && (!word || strstr(e->reason, word));
+	if (!good)
+		printf("# process %u: status %#x, %d, %s: %s\n", place, status, e->error,
+		       e->wrong ? "wrong pieces" : "pieces are right", e->reason);
+	return good;
+}
+
+static void test_all(uint32_t size, bool first)
+{
+	bool good = true;
+
+	choose_port();
+	for (uint32_t i = 0; i < size; i++) {
+		const uint32_t rank = first ? i : size - 1 - i;
+
+		start(rank, rank, size, LIMIT_MS, false);
+	}
+	for (uint32_t i = 0; i < size; i++)
+		good &= ended(i, 0, NULL);
+	ok(good, "%u processes meet, rank 0 %s: each has its pieces", size, first ? "first" : "last");
+}
+
+/* --- strangers --- */
+
+/* As soon as rank 0 is there. */
+static int visit(void)
+{
+	const uint64_t end = after(LIMIT_MS);
+	int s;
+
+	do {
+		s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		if (!connect(s, (struct sockaddr *)&there, sizeof(there)))
+			return s;
+		close(s);
+		sched_yield();
+	} while (fabric_now() < end);
+	return -1;
+}
+
+static void say_as(int s, const void *what, size_t bytes)
+{
+	if (send(s, what, bytes, MSG_NOSIGNAL) < 0)
+		return;	/* it was sent away already */
+}
+
+/* Sent away: with or without a word. */
+static bool sent_away(int s, const char *word)
+{
+	struct meet_answer a = {};
+	const ssize_t n = recv(s, &a, sizeof(a), MSG_WAITALL);
+
+	close(s);
+	if (!word)
+		return n <= 0;
+	return n == sizeof(a) && a.magic == MEET_MAGIC && a.error &&
+	       !!memmem(a.sentence, sizeof(a.sentence), word, strlen(word));
+}
+
+static bool visit_as(struct meet_hello hello, const char *word)
+{
+	const int s = visit();
+	bool good;
+
+	say_as(s, &hello, sizeof(hello));
+	good = sent_away(s, word);
+	if (!good)
+		printf("# rank %u of %u, %u bytes of \"%.20s\": not sent away\n", hello.rank, hello.size,
+		       hello.bytes, hello.job);
+	return good;
+}
+
+static void test_strangers(void)
+{
+	static const char request[] = "GET / HTTP/1.1\r\nHost: nowhere\r\n\r\n";
+	const struct meet_hello right = {
+		.magic = MEET_MAGIC, .rank = 1, .size = 3, .bytes = PIECE, .job = "meet",
+	};
+	struct meet_hello h = right;
+	uint8_t noise[4096];
+	int silent[2 * MEET_STRANGERS], s;
+	bool good = true;
+
+	choose_port();
+	start(0, 0, 3, LIMIT_MS, false);
+	s = visit();
+	say_as(s, request, sizeof(request));
+	ok(sent_away(s, NULL), "nonsense is sent away");
+	h.size = 4;
+	good &= visit_as(h, "not the one of 4");
+	h = right;
+	h.bytes = UINT32_MAX;
+	good &= visit_as(h, "this is the run");
+	h = right;
+	memset(h.job, 'x', sizeof(h.job));
+	good &= visit_as(h, "\"meet\"");
+	h = right;
+	h.rank = 0;
+	good &= visit_as(h, "no rank 0");
+	h.rank = 3;
+	good &= visit_as(h, "no rank 3");
+	h.rank = UINT32_MAX;
+	good &= visit_as(h, "ranks are 1 to 2");
+	h = right;
+	h.magic = 0x6d657431;
+	good &= visit_as(h, NULL);
+	ok(good, "so are another run, another size, ranks that there are not, another byte order");
+	srand(1);
+	for (unsigned int i = 0; i < 500; i++) {
+		s = visit();
+		for (size_t j = 0; j < sizeof(noise); j++)
+			noise[j] = rand();
+		if (i & 1)
+			memcpy(noise, &right, sizeof(uint32_t) * (1 + i % 3));
+		say_as(s, noise, i & 1 ? sizeof(noise) : rand() % sizeof(noise));
+		close(s);
+	}
+	/* a rank that leaves comes again */
+	s = visit();
+	say_as(s, &right, sizeof(right));
+	say_as(s, noise, PIECE);
+	close(s);
+	for (unsigned int i = 0; i < 2 * MEET_STRANGERS; i++) {
+		silent[i] = visit();
+		say_as(silent[i], &right, i % sizeof(right));
+	}
+	start(1, 1, 3, LIMIT_MS, false);
+	start(2, 2, 3, LIMIT_MS, false);
+	good = ended(0, 0, NULL);
+	good &= ended(1, 0, NULL);
+	good &= ended(2, 0, NULL);
+	ok(good, "neither these, nor noise, nor who says nothing or half of it, hold a run up");
+	for (unsigned int i = 0; i < 2 * MEET_STRANGERS; i++)
+		close(silent[i]);
+}
+
+/* --- what goes wrong --- */
+
+static void test_missing(void)
+{
+	bool good;
+
+	choose_port();
+	start(1, 1, 4, LIMIT_MS, false);
+	start(3, 3, 4, LIMIT_MS, false);
+	start(0, 0, 4, 4000, false);
+	good = ended(0, ETIMEDOUT, "rank 2 did not come to 127.0.0.1:");
+	good &= ended(1, ETIMEDOUT, "rank 2 did not come");
+	good &= ended(3, ETIMEDOUT, "rank 2 did not come");
+	ok(good, "all say which one did not come");
+	choose_port();
+	start(1, 1, 2, 100, false);
+	ok(ended(1, ETIMEDOUT, "rank 0 did not answer"), "also where it is rank 0");
+}
+
+static void test_twice(void)
+{
+	bool good;
+
+	choose_port();
+	start(0, 0, 3, LIMIT_MS, false);
+	start(1, 1, 3, LIMIT_MS, false);
+	start(3, 1, 3, LIMIT_MS, false);
+	/* one of both waits for rank 2, the other one is sent away before */
+	while (!ends[1].error && !ends[3].error)
+		sched_yield();
+	start(2, 2, 3, LIMIT_MS, false);
+	good = ends[1].error ? ended(1, EPROTO, "rank 1 is there already") && ended(3, 0, NULL) :
+			       ended(3, EPROTO, "rank 1 is there already") && ended(1, 0, NULL);
+	good &= ended(0, 0, NULL);
+	good &= ended(2, 0, NULL);
+	ok(good, "the same rank twice: one of both is sent away, and the run goes on");
+}
+
+static void test_leaving(void)
+{
+	bool good;
+
+	choose_port();
+	start(0, 0, 3, LIMIT_MS, false);
+	start(1, 1, 3, LIMIT_MS, false);
+	start(2, 2, 3, LIMIT_MS, true);
+	good = ended(0, EPIPE, "rank 2 left");
+	good &= ended(1, EPROTO, "rank 2 left");
+	good &= ended(2, 0, NULL);
+	ok(good, "one that leaves in between is named by all");
+}
+
+/* Rank 0 that is none says this. */
+static bool told_by(const void *what, size_t bytes, const char *word)
+{
+	const int s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	bool good;
+	int peer;
+
+	choose_port();
+	if (bind(s, (struct sockaddr *)&there, sizeof(there)) || listen(s, 1))
+		return false;
+	start(1, 1, 2, LIMIT_MS, false);
+	peer = accept4(s, NULL, NULL, SOCK_CLOEXEC);
+	say_as(peer, what, bytes);
+	shutdown(peer, SHUT_WR);
+	good = ended(1, word ? EPROTO : EPIPE, word ? word : "left before");
+	close(peer);
+	close(s);
+	return good;
+}
+
+static void test_liars(void)
+{
+	struct meet_answer a = { .magic = MEET_MAGIC, .error = EINVAL };
+	bool good;
+
+	good = told_by("SSH-2.0-OpenSSH\r\n", 17, "is not rank 0 of a run");
+	memset(a.sentence, 'y', sizeof(a.sentence));
+	memcpy(a.sentence, "\033[2J\n", 5);
+	good &= told_by(&a, sizeof(a), "says: ?[2J?yyy");
+	a.error = 0;
+	good &= told_by(&a, sizeof(a), NULL);
+	good &= told_by(&a, 10, NULL);
+	good &= told_by(&a, 0, NULL);
+	ok(good, "who is not rank 0 is not believed, and what it says harms no terminal");
+}
+
+static void test_addresses(void)
+{
+	const int s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	bool wrong;
+
+	choose_port();
+	if (!bind(s, (struct sockaddr *)&there, sizeof(there)) && !listen(s, 1))
+		refused(take_part(0, 2, 100, false, &wrong), EADDRINUSE, "a port that is free",
+			"a port that somebody has");
+	close(s);
+	setenv("RASHPA_MEET", "", 1);
+	refused(take_part(0, 2, 100, false, &wrong), EINVAL, "not HOST:PORT", "no port");
+	setenv("RASHPA_MEET", "7000", 1);
+	refused(take_part(1, 2, 100, false, &wrong), EINVAL, "not HOST:PORT", "no host");
+	setenv("RASHPA_MEET", "127.0.0.1:no-such-service", 1);
+	refused(take_part(1, 2, 100, false, &wrong), EINVAL, "RASHPA_MEET=127.0.0.1:no-such",
+		"a port that is none");
+	setenv("RASHPA_MEET", "192.0.2.1:7000", 1);
+	refused(take_part(0, 2, 100, false, &wrong), EADDRNOTAVAIL, "address of this machine",
+		"another machine's address");
+}
+
+void test_meet(void)
+{
+	ends = mmap(NULL, MOST * sizeof(*ends), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		    0);
+	if (ends == MAP_FAILED) {
+		ok(false, "memory");
+		return;
+	}
+	test_all(1, true);
+	test_all(2, true);
+	test_all(5, false);
+	test_all(MOST, true);
+	test_strangers();
+	test_missing();
+	test_twice();
+	test_leaving();
+	test_liars();
+	test_addresses();
+	unsetenv("RASHPA_MEET");
+	munmap(ends, MOST * sizeof(*ends));
+}
