@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # Runs inside the lab's root: rashpa-builder among processes of this machine, over shared memory and
-# MPI. TAP.
+# MPI. TAP. RASHPA_KILLS: how many processes are killed, of each kind (default 3).
 set -uo pipefail
 
 # shellcheck source-path=SCRIPTDIR source=lib/shell.sh
@@ -9,6 +9,7 @@ set -uo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib/by-hand.sh
 . "$(dirname "$0")/lib/by-hand.sh"
 PATH=$PWD/${RASHPA_TOOLS:-build/tools}:$PATH
+kills=${RASHPA_KILLS:-3}
 # shellcheck source-path=SCRIPTDIR source=lib/mpi.sh
 . "$(dirname "$0")/lib/mpi.sh"
 
@@ -87,7 +88,7 @@ sending() { # all ranks have threads that send
 	done
 }
 good=0
-for ((round = 0; round < 6; round++)); do
+for ((round = 0; round < kills; round++)); do
 	victim=$((round % 3))
 	by_hand 3 nxn --seconds 60 --timeout 20
 	wait_for 30 sending
@@ -103,7 +104,7 @@ for ((round = 0; round < 6; round++)); do
 		echo "# rank $victim died: $statuses, $said said it: $(cat "$work"/err.*)"
 	fi
 done
-is "kill -9 of a rank: all others end with a sentence" "$good" 6
+is "kill -9 of a rank: all others end with a sentence" "$good" "$kills"
 
 # --- beside MPI alone
 
@@ -175,19 +176,21 @@ for transport in shm mpi; do
 		built 4 1 '.ranges == [[0, 999]] and .twice == [] and .wrong == []'
 	ok $? "$transport: folded, held, as little room as can be"
 done
-# fault KIND FILTER: one fragment of readout 1 is not as it should be
+# fault KIND FILTER [SENTENCE]: one fragment of readout 1 is not as it should be
 fault() {
 	fresh
 	parallel 4 build --readouts 2 --events 200 --fault "$1:1:77" --files "$work/events" --json >"$work/json" 2>/dev/null
 	is "a fragment that is $1: the exit status" "$?" 4
+	is "its builder names it" "$(grep -o "event .*" "$work/err")" "${3:+event 77: the fragment of source 0 of readout 1 $3}"
 	jq -e ".events == 200 and .built == 200 and .lost == 0 and $2" "$work/json" >/dev/null
 	ok $? "and it is counted" || sed 's/^/#   /' "$work/json"
 }
-fault missing ".incomplete == 1 and .missing == 1 and .late + .duplicate + .corrupt == 0"
-fault late ".incomplete == 1 and .missing == 1 and .late == 1 and .duplicate + .corrupt == 0"
+fault missing ".incomplete == 1 and .missing == 1 and .late + .duplicate + .corrupt == 0" "is missing"
+fault late ".incomplete == 1 and .missing == 1 and .late == 1 and .duplicate + .corrupt == 0" "is missing"
 fault duplicate ".incomplete == 0 and .duplicate == 1 and .missing + .late + .corrupt == 0"
-fault corrupt ".incomplete == 1 and .corrupt == 1 and .missing + .late + .duplicate == 0"
-built 2 4 '.events == 200 and (.wrong | length) == 1 and (.wrong[0] | test("event 77, readout 1: checksum of source 0"))'
+fault corrupt ".incomplete == 1 and .corrupt == 1 and .missing + .late + .duplicate == 0" \
+	"has another checksum than its readout has sent"
+built 2 4 '.events == 200 and (.wrong | length) == 1 and (.wrong[0] | test("event 77, readout 1: checksum of source 0, flags 0x2"))'
 ok $? "and another program finds it where it was made"
 
 # --- kill -9 while events are assembled: 2 readouts, 3 builders
@@ -218,7 +221,7 @@ consistent() {
 }
 for hold in "" --hold; do
 	good=0
-	for ((round = 0; round < 6; round++)); do
+	for ((round = 0; round < kills; round++)); do
 		victim=$((3 + round % 3))
 		# shellcheck disable=SC2086 # no option, or one
 		killed "$victim" --events 20000 --rate 20000 $hold
@@ -234,10 +237,10 @@ for hold in "" --hold; do
 			cut -c 1-300 "$work/files" | sed 's/^/#   /'
 		fi
 	done
-	is "kill -9 of a builder ${hold:-without --hold}: no event wrong, twice, or lost without a word" "$good" 6
+	is "kill -9 of a builder ${hold:-without --hold}: no event wrong, twice, or lost without a word" "$good" "$kills"
 done
 good=0
-for ((round = 0; round < 6; round++)); do
+for ((round = 0; round < kills; round++)); do
 	victim=$((round % 3))
 	killed "$victim" --rate 20000
 	expected=(1 1 1 1 1 1)
@@ -255,7 +258,7 @@ for ((round = 0; round < 6; round++)); do
 		echo "# rank $victim died: $statuses: $(cat "$work"/err.*)"
 	fi
 done
-is "kill -9 of manager or readout: the run ends with a sentence, and files are whole" "$good" 6
+is "kill -9 of manager or readout: the run ends with a sentence, and files are whole" "$good" "$kills"
 
 # mpirun lets the others go on, where it is told to
 fresh

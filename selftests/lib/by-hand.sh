@@ -16,7 +16,7 @@ by_hand() {
 	[[ ${RASHPA_MEET-} ]] || name=("RASHPA_JOB=test-$$-$job")
 	for ((rank = 0; rank < count; rank++)); do
 		# shellcheck disable=SC2154 # work is of shell.sh
-		env RASHPA_RANK=$rank RASHPA_SIZE=$count "${name[@]}" \
+		env RASHPA_RANK="$rank" RASHPA_SIZE="$count" "${name[@]}" \
 			rashpa-builder "$@" >"$work/out.$rank" 2>"$work/err.$rank" &
 		pids+=($!)
 	done

@@ -46,10 +46,10 @@ def check(name, first, count, readouts, sources):
             for source in range(sources):
                 which, flags, length, checksum = FRAGMENT.unpack_from(data, at)
                 at += FRAGMENT.size
+                if zlib.crc32(data[at:at + length]) != checksum:
+                    return f"event {event}, readout {readout}: checksum of source {source}, flags {flags:#x}"
                 if which != source or flags:
                     return f"event {event}, readout {readout}: source {source}: {flags:#x}"
-                if zlib.crc32(data[at:at + length]) != checksum:
-                    return f"event {event}, readout {readout}: checksum of source {source}"
                 at += (length + 7) // 8 * 8
         if at != end:
             return f"length of readout {readout}"

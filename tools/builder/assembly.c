@@ -13,6 +13,8 @@
 
 #include "say.h"
 
+#define NAMED	16	/* fragments that are told by number, at most */
+
 struct slot {
 	bool used, built, committed;
 	struct message block;
@@ -24,11 +26,12 @@ struct assembly {
 	struct slot *slot;	/* as many as may be asked for */
 	uint64_t *finished;	/* the last ones: what comes of them again is a duplicate */
 	uint32_t kept, next;
-	const uint8_t **at;	/* of each readout: where its next event is */
+	uint8_t **at;		/* of each readout: where its next event is */
 	uint64_t *left;		/* bytes from there on */
 	struct sink *sink;
 	struct slot *going;	/* of this one, a part may have been handed on */
 	bool asked;
+	uint64_t named;		/* fragments that were told by number */
 };
 
 int assembly_open(struct build *b)
@@ -73,6 +76,16 @@ void assembly_close(struct build *b)
 
 /* --- checks --- */
 
+/* The first ones by number; all are counted. */
+static void name(struct build *b, uint64_t event, uint32_t readout, uint32_t source,
+		 const char *what)
+{
+	if (b->assembly->named++ < NAMED)
+		say("rank %u: event %" PRIu64 ": the fragment of source %u of readout %u %s%s",
+		    b->rank, event, source, readout, what,
+		    b->assembly->named == NAMED ? "; others are counted only" : "");
+}
+
 /* A head at the readout's place, which moves on; false: there is none. */
 static bool next_head(struct assembly *a, uint32_t readout, void *head, size_t size)
 {
@@ -82,6 +95,28 @@ static bool next_head(struct assembly *a, uint32_t readout, void *head, size_t s
 	a->at[readout] += size;
 	a->left[readout] -= size;
 	return true;
+}
+
+/* A fragment, of which the head was just read: is it whole? Who gets the event is told if not. */
+static bool whole_fragment(struct build *b, uint32_t readout, uint64_t event,
+			   struct fragment_head *f)
+{
+	uint8_t *data = b->assembly->at[readout];
+
+	if (f->flags) {	/* the readout has counted it */
+		name(b, event, readout, f->source,
+		     f->flags & FRAGMENT_MISSING ? "is missing" : "came in parts");
+		return false;
+	}
+	if (crc32(0, data, f->length) == f->checksum) {
+		b->counts.fragments++;
+		return true;
+	}
+	b->counts.corrupt++;
+	name(b, event, readout, f->source, "has another checksum than its readout has sent");
+	f->flags |= FRAGMENT_DAMAGED;
+	memcpy(data - sizeof(*f), f, sizeof(*f));
+	return false;
 }
 
 /* The part of a readout: is it whole? */
@@ -104,14 +139,7 @@ static bool part(struct build *b, struct assembly *a, uint32_t readout, uint64_t
 			b->counts.foreign++;
 			return false;
 		}
-		if (f.flags) {
-			whole = false;	/* the readout has counted it */
-		} else if (crc32(0, a->at[readout], f.length) != f.checksum) {
-			b->counts.corrupt++;
-			whole = false;
-		} else {
-			b->counts.fragments++;
-		}
+		whole &= whole_fragment(b, readout, event, &f);
 		a->at[readout] += padded(f.length);
 		a->left[readout] -= padded(f.length);
 		b->counts.bytes += f.length;
@@ -125,9 +153,9 @@ static uint32_t count_incomplete(struct build *b, const struct slot *s)
 	uint32_t incomplete = 0;
 
 	for (uint32_t i = 0; i < b->readouts; i++) {
-		const struct message *m = s->message[i];
+		struct message *m = s->message[i];
 
-		a->at[i] = (const uint8_t *)(m + 1);
+		a->at[i] = (uint8_t *)(m + 1);
 		a->left[i] = m->bytes;
 	}
 	for (uint32_t e = 0; e < s->block.events; e++) {

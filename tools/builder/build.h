@@ -52,7 +52,7 @@ struct fragment_head {
 };
 
 #define FRAGMENT_MISSING	1u
-#define FRAGMENT_DAMAGED	2u	/* parts of it did not come to the readout */
+#define FRAGMENT_DAMAGED	2u	/* parts of it did not come, or came otherwise */
 
 static inline uint64_t padded(uint64_t bytes)
 {
@@ -133,7 +133,7 @@ struct fragment {
 	uint64_t event;
 	const uint8_t *data;
 	uint32_t length;
-	bool spoilt;		/* for tests: its checksum is to be wrong */
+	bool spoilt;		/* for tests: a bit of it is to be wrong, behind its checksum */
 	bool damaged;		/* parts of it are missing */
 };
 

@@ -16,8 +16,9 @@ struct exchange {
 	/* Who this is. A launch whose size is not 0 was given by the caller. */
 	int (*open)(struct rashpa_launch *launch, void **link);
 	/*
-	 * Wait until all are here, up to a time of fabric_now(). "mine" has a piece of so many bytes
-	 * for each rank, "theirs" becomes what each rank has for this one. With 0 bytes: only wait.
+	 * Wait until all are here, up to a time of fabric_now(). "mine" has a piece of so many
+	 * bytes for each rank, "theirs" becomes what each rank has for this one. With 0 bytes:
+	 * only wait.
 	 */
 	int (*swap)(void *link, const void *mine, uint32_t bytes, void *theirs, uint64_t end);
 	void (*close)(void *link);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How launchers name rank, size and job; a job of two words is both. RASHPA_MEET names one as well. */
+/* How launchers name rank, size and job; a job of two words is both. */
 static const struct {
 	const char *rank, *size, *job, *step;
 } launchers[] = {
@@ -41,6 +41,7 @@ int rashpa_launch_read(struct rashpa_launch *launch)
 
 		if (!getenv(launchers[i].rank))
 			continue;
+		/* there is one run at a time where processes meet */
 		if (!i && !job)
 			job = getenv("RASHPA_MEET");
 		*launch = (struct rashpa_launch) {};

@@ -74,7 +74,8 @@ static const struct argp_option options[] = {
 	  "builder N streams whole images into buffer NAMEN (default: they are counted)", 4 },
 	{ "files", OPT_FILES, "DIR", 0, "builders write a file for each block", 4 },
 	{ "fault", OPT_FAULT, "KIND:N:EVENT", 0,
-	  "a missing, duplicate, late or corrupt fragment of readout N, for tests", 4 },
+	  "a missing, duplicate, late or corrupt fragment of readout N, for tests; of streams the "
+	  "first or the last kind", 4 },
 	{ NULL, 0, NULL, 0, "model, with options of the others:", 5 },
 	{ "of", OPT_OF, "nton|nxn|build", 0, "what is modelled (default build)", 5 },
 	{ "builders", OPT_BUILDERS, "N", 0, "and --readouts N (default: as many)", 5 },
@@ -318,6 +319,9 @@ static void check(struct argp_state *state, struct options *o)
 		argp_error(state, "--buffered is of --transport mpi: others keep nothing");
 	if ((o->from || o->to) && !o->geometry.width)
 		argp_error(state, "--from and --to are of images: give their --geometry");
+	if (o->from && o->fault && strcmp(o->fault, "missing") && strcmp(o->fault, "corrupt"))
+		argp_error(state, "--fault: fragments of streams can be missing or corrupt, and only those that are made %s",
+			   o->fault);
 	if (o->to && o->files)
 		argp_error(state, "--to and --files: events go one way");
 	if (o->geometry.width) {

@@ -172,8 +172,8 @@ static bool visit_as(struct meet_hello hello, const char *word)
 	say_as(s, &hello, sizeof(hello));
 	good = sent_away(s, word);
 	if (!good)
-		printf("# rank %u of %u, %u bytes of \"%.20s\": not sent away\n", hello.rank, hello.size,
-		       hello.bytes, hello.job);
+		printf("# rank %u of %u, %u bytes of \"%.20s\": not sent away\n", hello.rank,
+		       hello.size, hello.bytes, hello.job);
 	return good;
 }
 
@@ -353,8 +353,8 @@ static void test_addresses(void)
 
 void test_meet(void)
 {
-	ends = mmap(NULL, MOST * sizeof(*ends), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
-		    0);
+	ends = mmap(NULL, MOST * sizeof(*ends), PROT_READ | PROT_WRITE,
+		    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (ends == MAP_FAILED) {
 		ok(false, "memory");
 		return;

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * librashpa-builder: an exchange without a launcher. Rank 0 listens at RASHPA_MEET=HOST:PORT, others
- * connect and say who they are and what they have for each peer; when all have, rank 0 gives each
- * its pieces. Who has not said who it is costs a place among a few, and the oldest of these goes
- * first: nobody is waited for but ranks, and no memory depends on what a caller says.
+ * librashpa-builder: an exchange without a launcher. Rank 0 listens at RASHPA_MEET=HOST:PORT,
+ * others connect and say who they are and what they have for each peer; when all have, rank 0
+ * gives each its pieces. Who has not said who it is costs a place among a few, and the oldest of
+ * these goes first: nobody is waited for but ranks, and no memory depends on what a caller says.
  */
 #include "meet.h"
 
 #include <ctype.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +21,7 @@
 #include "internal.h"
 
 #define RETRY_NS	50000000	/* until rank 0 is called again */
-#define GRACE_NS	UINT64_C(5000000000)	/* for the last words; rank 0 knows who is missing */
+#define GRACE_NS	UINT64_C(5000000000)	/* rank 0 knows who is missing, and says so */
 #define NOBODY		UINT32_MAX
 
 struct caller {
@@ -41,7 +40,8 @@ struct meet {
 	uint64_t begun, patience;
 	int server;		/* of others: the way to rank 0 */
 	int listener;		/* of rank 0; -1: nobody new can come */
-	uint64_t calls, refused;
+	uint64_t calls;
+	uint32_t refused;
 	struct caller *caller;	/* of rank 0: ranks, then strangers */
 	struct pollfd *poll;	/* likewise, and the listener */
 	uint8_t *said;		/* pieces of each rank for each */
@@ -259,7 +259,8 @@ static bool hear_rank(struct meet *m, uint32_t rank)
 			return false;
 	}
 	if (c->got < all) {
-		n = recv(c->fd, m->said + rank * row(m) + c->got - sizeof(c->hello), all - c->got, 0);
+		n = recv(c->fd, m->said + rank * row(m) + c->got - sizeof(c->hello),
+			 all - c->got, 0);
 		if (n <= 0)
 			return n < 0 && (errno == EAGAIN || errno == EINTR);
 		c->got += n;
@@ -283,7 +284,7 @@ static int missing(const struct meet *m, uint32_t rank)
 
 	for (uint32_t i = rank; i < m->launch.size; i++)
 		all += !m->caller[i].came;
-	return fabric_fail(ETIMEDOUT, "rank %u did not come to %s within %u ms (%u of %u are missing, %" PRIu64 " callers were sent away): is it started, with RASHPA_MEET and RASHPA_SIZE as all others, and can it reach this port?",
+	return fabric_fail(ETIMEDOUT, "rank %u did not come to %s within %u ms (%u of %u are missing, %u callers were sent away): is it started, with RASHPA_MEET and RASHPA_SIZE as all others, and can it reach this port?",
 			   rank, m->at, waited_ms(m), all, m->launch.size, m->refused);
 }
 
@@ -313,7 +314,8 @@ static int gather(struct meet *m, uint64_t end)
 				continue;
 			leave(&m->caller[i]);
 			if (m->listener < 0)
-				return fabric_fail(EPIPE, "rank %u left before all were connected", i);
+				return fabric_fail(EPIPE, "rank %u left before all were connected",
+						   i);
 		}
 		for (uint32_t i = m->launch.size; i < n; i++) {
 			if (m->poll[i].revents)
@@ -490,7 +492,8 @@ static int hear_answer(const struct meet *m, void *theirs, uint64_t end)
 static int call(struct meet *m, const void *mine, void *theirs, uint64_t end)
 {
 	struct meet_hello h = {
-		.magic = MEET_MAGIC, .rank = m->launch.rank, .size = m->launch.size, .bytes = m->bytes,
+		.magic = MEET_MAGIC, .rank = m->launch.rank, .size = m->launch.size,
+		.bytes = m->bytes,
 	};
 	int error = m->server < 0 ? reach(m, end) : 0;
 

@@ -230,12 +230,12 @@ static void put_fragment(struct build *b, uint32_t source, const struct fragment
 	}
 	head.length = f->length;
 	head.checksum = crc32(0, f->data, f->length);
-	if (f->spoilt)
-		head.checksum ^= 1;
 	if (f->damaged)
 		head.flags = FRAGMENT_DAMAGED;
 	put(r, &head, sizeof(head));
 	put(r, f->data, f->length);
+	/* its last byte; of one that is empty, of the checksum */
+	r->packing[r->at - 1] ^= f->spoilt;
 	put(r, zeros, padded(f->length) - f->length);
 	r->next[source] = f->event + 1;
 	b->counts.fragments++;

@@ -180,21 +180,37 @@ static const uint8_t *lines(struct sources *s, const uint8_t *data)
 	return s->packed;
 }
 
+/* The next image: 1, 0 or a negative errno. */
+static int next_image(struct sources *s, struct rashpa_image *image)
+{
+	int n;
+
+	for (;;) {
+		n = advance(s);
+		if (n <= 0)
+			return n;
+		n = rashpa_stack_image(&s->stack, s->image, image);
+		if (n)
+			return n;
+		if (!faulty(s, 0, "missing") || image->frame != s->o->fault_event)
+			return 1;
+		sources_drop(s, 0);
+	}
+}
+
 static int look(struct sources *s, struct fragment *f)
 {
 	struct rashpa_image image;
-	int n = advance(s);
+	int n = next_image(s, &image);
 
 	if (n <= 0)
-		return n;
-	n = rashpa_stack_image(&s->stack, s->image, &image);
-	if (n)
 		return n;
 	*f = (struct fragment) {
 		.event = image.frame,
 		.data = lines(s, image.data),
 		.length = s->o->fragment,
 		.damaged = image.missing_lines || image.wrong,
+		.spoilt = faulty(s, 0, "corrupt") && image.frame == s->o->fault_event,
 	};
 	return 1;
 }
