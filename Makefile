@@ -6,6 +6,7 @@
 #   make install        tools, udev rule, man pages; the module through DKMS
 #   make demo           in a virtual machine: stream detector frames (KERNEL=newest)
 #   make demo NETWORK=1 in two of them: the same over RoCE v2, also with packets lost
+#   make demo BUILDER=1 in two of them: halves of images, of an FPGA each, are put together
 #   make bench          in a virtual machine: what it costs beside others (KERNEL=newest);
 #                       BENCH=network: messages over a network instead; BENCH=process: what
 #                       processing images takes, on this machine; BENCH=builder: messages of the
@@ -111,7 +112,7 @@ lab-build:
 
 demo:
 	$(MAKE) --no-print-directory lab-build KERNELS=$(KERNEL)
-	selftests/demo$(if $(NETWORK),-network).sh $(KERNEL)
+	selftests/$(if $(BUILDER),builder-network,demo$(if $(NETWORK),-network)).sh $(KERNEL)
 
 bench:
 	$(MAKE) --no-print-directory lab-build KERNELS=$(KERNEL)

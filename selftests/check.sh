@@ -148,6 +148,7 @@ part "processing" "$lab" exec -- build/tools/processing-selftest
 part "pipelines" "$lab" exec -- selftests/processing.sh
 part "builder" "$lab" exec -- build/tools/builder-selftest
 part "events" "$lab" exec -- selftests/builder.sh
+[[ ! $newest ]] || part "events over a network" selftests/builder-network.sh "$newest"
 part "links" "$lab" exec -- build/tools/wire-selftest
 part "telegrams" "$lab" exec -- selftests/telegrams.sh
 # the long parts first, so that none of them is left alone at the end

@@ -11,19 +11,10 @@ side=$1 out=$2 frames=${3:-500}
 images=4
 data=$out/modules.raw
 
-modprobe -q crc32_generic || true # rdma_rxe of 6.1 needs it, and does not say so
-modprobe -a virtio_net rdma_rxe
-device=$(basename "$(ls -d /sys/bus/virtio/drivers/virtio_net/virtio*/net/*)")
-address=10.2.0.1 other=10.2.0.2 mac=52:54:00:00:00:02
-[[ $side == detector ]] || address=10.2.0.2 other=10.2.0.1 mac=52:54:00:00:00:01
-ip link set "$device" mtu 9000 up
-# CoDel drops what has waited for long, and of soft-RoCE's packets some do
-tc qdisc replace dev "$device" root pfifo limit 4000
-ip address add "$address/24" dev "$device"
-# who is there is known: on a busy machine the answer comes too late, and packets are dropped
-ip neighbour add "$other" lladdr "$mac" dev "$device" nud permanent
-rdma link add rxe0 type rxe netdev "$device"
-until grep -qsi "ffff:0a02" /sys/class/infiniband/rxe0/ports/1/gids/*; do sleep 0.1; done
+# shellcheck source-path=SCRIPTDIR source=lib/cable.sh
+. selftests/lib/cable.sh
+[[ $side == detector ]] && end=1 || end=2
+cable_up "$end"
 
 # the link of the manager leaves the machine, so it is encrypted, and both ends have certificates
 keys=$out/keys

@@ -32,15 +32,11 @@ cat <<END
  +----------------------------+ TLS: telegrams +-----------------------------------+
 
 END
-# side MACHINE: its end of the wire, a socket of datagrams; instead of the shell, so that a signal
-# reaches the lab
-side() {
-	local -A other=([detector]=receiver [receiver]=detector)
-	# soft-RoCE takes one with its own address for itself
-	local -A mac=([detector]=52:54:00:00:00:01 [receiver]=52:54:00:00:00:02)
-	exec "$lab" run --kernel "$series" --memory 1536M --smp 1 --timeout 1500 --log "$out/$1.log" \
-		--netdev "dgram,id=wire,local.type=unix,local.path=$wire/$1,remote.type=unix,remote.path=$wire/${other[$1]}" \
-		--device "virtio-net-pci,netdev=wire,host_mtu=9000,mac=${mac[$1]}" \
+# shellcheck source-path=SCRIPTDIR source=lib/cable.sh
+. selftests/lib/cable.sh
+side() { # MACHINE
+	local -A end=([detector]=1 [receiver]=2)
+	cable_end "${end[$1]}" "$wire" --kernel "$series" --memory 1536M --timeout 1500 --log "$out/$1.log" \
 		-- selftests/demo-network-guest.sh "$1" "$out" "$frames"
 }
 echo "== Linux $release, twice: booting"
