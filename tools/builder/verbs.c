@@ -11,7 +11,8 @@
 #include "exchange.h"
 #include "rashpa-network.h"
 
-#define RETRIES		7	/* for ever, where there is no room */
+#define TIMEOUT		17	/* 0.5 s: a machine that is busy answers late */
+#define RETRIES		6	/* then a peer has gone; with 7, soft-RoCE would never say so */
 #define ALIVE_MS	500	/* from one question whether a peer is there to the next */
 #define ASK		UINT64_C(1000)	/* number of that question, behind all slots */
 #define BATCH		32
@@ -57,7 +58,7 @@ static int verbs_open(struct rashpa_fabric *f)
 {
 	const struct rashpa_net_options options = {
 		.device = f->options.device, .gid = -1, .service = RASHPA_NET_RC,
-		.retries = RETRIES,
+		.timeout = TIMEOUT, .retries = RETRIES,
 	};
 	struct verbs *v = calloc(1, sizeof(*v));
 	int error;

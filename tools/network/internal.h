@@ -43,6 +43,7 @@ struct rashpa_net_pair {
 	void *user;
 	uint32_t psn;
 	bool connected;
+	bool messages;		/* it has receives of its own */
 	struct rashpa_net_address peer;
 };
 

@@ -10,6 +10,7 @@
 
 #define PSN_MASK	0xffffff
 #define TIMEOUT		14		/* 67 ms */
+#define FOR_EVER	7		/* times to try again where a receiver has no room */
 #define HOPS		64
 
 static int to_init(struct rashpa_net_pair *p)
@@ -61,7 +62,7 @@ static int to_send(struct rashpa_net_pair *p)
 		.sq_psn = p->psn,
 		.timeout = o->timeout ? o->timeout : TIMEOUT,
 		.retry_cnt = o->retries,
-		.rnr_retry = o->retries,
+		.rnr_retry = p->messages ? FOR_EVER : o->retries,
 		.max_rd_atomic = 1,
 	};
 
@@ -96,6 +97,7 @@ static int open_pair(struct rashpa_net_queue *q, uint32_t writes, uint32_t recei
 		return net_fail(ENOMEM, "no memory");
 	p->queue = q;
 	p->user = user;
+	p->messages = receives;
 	p->qp = ibv_create_qp_ex(n->context, &attr);
 	if (!p->qp) {
 		error = net_fail(errno, "%s: no queue pair for %u writes: %s", n->info.device,

@@ -49,7 +49,7 @@ enum rashpa_net_service {
  * @traffic_class: of IP: the upper six bits are DSCP
  * @hops: most routers between; 0: 64
  * @timeout: RC: of an acknowledgement, 4.096 us * 2^timeout, 0 to 31; 0: 14
- * @retries: RC: 0 to 7
+ * @retries: RC: 0 to 7, where nobody answers; soft-RoCE takes 7 for ever
  */
 struct rashpa_net_options {
 	const char *device;
@@ -351,7 +351,7 @@ struct rashpa_net_message {
  * @user: given back with each completion
  * @pair: becomes the handle; connected as others
  *
- * Of a reliable connection with 7 retries, a sender waits for the receiver's room. No thread may be
+ * Of a reliable connection, a sender waits for the receiver's room. No thread may be
  * in rashpa_net_next() of this queue meanwhile.
  *
  * Return: 0, -EINVAL (the queue shares receives), -ENOMEM (the card has no more) or another one.
