@@ -11,8 +11,9 @@ export PATH=$PWD/build/tools:$PATH RASHPA_PROFILES=$PWD/tools/profiles
 export PYTHONPATH=$PWD/tools/python PYTHONDONTWRITEBYTECODE=1 RASHPA_LIBRARY=$PWD/build/tools/librashpa.so.0
 end=$1 out=$2 images=$3
 readout=$((end - 1))
-# 128 lines of a detector
-g=512x128
+# lines of a detector
+lines=64
+g=256x$lines
 
 cable_up "$end"
 insmod "build/modules/$RASHPA_KERNEL/rashpa.ko"
@@ -39,8 +40,8 @@ build() {
 	pids+=($!)
 	rank "$((end + 2))" &
 	pids+=($!)
-	remu --buffer "part$readout" --fpga "${fpga#fpga}" --dataset "$out/images.raw" --geometry 512x256 --bunch 4 \
-		--dtp "0,$((128 * readout)),$g@0,0" --images "$images" --timeout 300 >/dev/null &
+	remu --buffer "part$readout" --fpga "${fpga#fpga}" --dataset "$out/images.raw" --geometry "256x$((2 * lines))" --bunch 4 \
+		--dtp "0,$((lines * readout)),$g@0,0" --images "$images" --timeout 300 >/dev/null &
 	pids+=($!)
 	for pid in "${pids[@]}"; do
 		code=0

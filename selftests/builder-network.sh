@@ -33,7 +33,7 @@ cat <<END
 
 END
 # each byte of all images is another one's neighbour: what is in the wrong place is found
-head -c $((10 * 512 * 256 * 2)) /dev/urandom >"$out/images.raw"
+head -c $((10 * 256 * 128 * 2)) /dev/urandom >"$out/images.raw"
 side() { # END
 	cable_end "$1" "$work" --kernel "$series" --iommu on --fpga 1 --spare 0 --memory 1G --timeout 900 --log "$out/kernel-$1.log" \
 		-- selftests/builder-network-guest.sh "$1" "$out" "$images"
@@ -69,9 +69,9 @@ both=("$out"/bad/whole-{0,1}.json)
 at=$((images / 3)) gap=$((images / 2))
 check "again, with faults: all are there, once" '([.[].frames] | add | sort) == [range(0; $images)]' "${both[@]}"
 check "one byte of one fragment is wrong, and found where it is" \
-	"[.[].wrong[]] == [{frame: $at, line: 127, byte: 1023, bytes: 1}]" "${both[@]}"
+	"[.[].wrong[]] == [{frame: $at, line: 63, byte: 511, bytes: 1}]" "${both[@]}"
 check "these images say of themselves that half of them is not to be believed" \
-	"[.[].incomplete[]] | sort_by(.frame) == [{frame: $at, missing_lines: 128}, {frame: $gap, missing_lines: 128}]" "${both[@]}"
+	"[.[].incomplete[]] | sort_by(.frame) == [{frame: $at, missing_lines: 64}, {frame: $gap, missing_lines: 64}]" "${both[@]}"
 check "what is missing is zeros, and counted" '.[0] | .built == $images and .incomplete == 2 and .corrupt == 1 and .missing == 1
 	and .lost + .unknown + .foreign == 0' "$out/bad/build.json"
 is "builders name both" "$(said bad)" "$(printf '%s\n' \

@@ -152,12 +152,6 @@ ok $? "model: the same again"
 
 # --- events
 
-# built READOUTS SOURCES FILTER: of the files in $work/events, as another program sees them
-built() {
-	json "$3" python3 -B selftests/python/events.py "$work/events" "$1" "$2"
-}
-fresh() { rm -rf "$work/events"; mkdir "$work/events"; }
-
 for transport in shm mpi; do
 	for shape in "3 1 1" "5 2 2" "8 3 8" "4 2 64"; do
 		read -r count readouts depth <<<"$shape"
@@ -195,68 +189,17 @@ ok $? "and another program finds it where it was made"
 
 # --- kill -9 while events are assembled: 2 readouts, 3 builders
 
-some_files() { (($(find "$work/events" -name 'events-*' | wc -l) >= $1)); }
-# killed RANK ARGUMENT...: sets statuses
-killed() {
-	local victim=$1
-	shift
-	fresh
-	by_hand 6 build --readouts 2 --block 4 --timeout 20 --files "$work/events" --json "$@"
-	wait_for 30 some_files $((20 + RANDOM % 100))
-	kill -9 "${pids[victim]}"
-	reap
-}
-# consistent: what rank 0 says, and the files
-consistent() {
-	python3 -B selftests/python/events.py "$work/events" 2 4 >"$work/files"
-	jq -se '
-		def all_of: [.[] | range(.[0]; .[1] + 1)];
-		.[0] as $said | .[1] as $files |
-		($files.ranges | all_of) as $there | ($said.lost_ranges | all_of) as $lost |
-		($said.unknown_ranges | all_of) as $unknown |
-		$files.twice == [] and $files.wrong == [] and
-		($there - $lost) == $there and
-		(($there + $lost + $unknown) | unique) == [range(0; $said.events)] and
-		$said.built + $said.lost + $said.unknown == $said.events' "$work/out.0" "$work/files" >/dev/null
-}
 for hold in "" --hold; do
 	good=0
 	for ((round = 0; round < kills; round++)); do
-		victim=$((3 + round % 3))
 		# shellcheck disable=SC2086 # no option, or one
-		killed "$victim" --events 20000 --rate 20000 $hold
-		expected=(4 0 0 0 0 0)
-		expected[victim]=137
-		# held events are built elsewhere: all may be well
-		[[ $hold ]] && jq -e '.lost + .unknown == 0' "$work/out.0" >/dev/null && expected[0]=0
-		if [[ $statuses == "${expected[*]}" ]] && consistent &&
-			{ [[ ! $hold ]] || jq -e '.lost == 0' "$work/out.0" >/dev/null; }; then
-			good=$((good + 1))
-		else
-			echo "# builder $victim died: $statuses: $(jq -c 'del(.ranks)' "$work/out.0") $(cat "$work"/err.*)"
-			cut -c 1-300 "$work/files" | sed 's/^/#   /'
-		fi
+		builder_died $((3 + round % 3)) --events 20000 --rate 20000 $hold && good=$((good + 1))
 	done
 	is "kill -9 of a builder ${hold:-without --hold}: no event wrong, twice, or lost without a word" "$good" "$kills"
 done
 good=0
 for ((round = 0; round < kills; round++)); do
-	victim=$((round % 3))
-	killed "$victim" --rate 20000
-	expected=(1 1 1 1 1 1)
-	expected[victim]=137
-	if ((victim)); then
-		said="readout $((victim - 1)) (rank $victim) has gone"
-	else
-		said="the event manager (rank 0) has gone"
-	fi
-	built 2 4 '.twice == [] and .wrong == []'
-	files=$?
-	if [[ $statuses == "${expected[*]}" ]] && ((files == 0)) && grep -q "$said" "$work"/err.*; then
-		good=$((good + 1))
-	else
-		echo "# rank $victim died: $statuses: $(cat "$work"/err.*)"
-	fi
+	other_died $((round % 3)) --rate 20000 && good=$((good + 1))
 done
 is "kill -9 of manager or readout: the run ends with a sentence, and files are whole" "$good" "$kills"
 

@@ -158,7 +158,7 @@ run_analyzer() {
 	make -s -C tools/bench O="${romulu%/obj/*}" "${romulu%/*}/bench/"{gpu-touch,loop/loop}.spv.h || return
 	flags=$(pkg-config --cflags mpi-c pmix gnutls hdf5 hwloc json-c libibverbs libkmod libpci libtiff-4 libudev libxml-2.0 libzmq libzstd ncursesw) || return
 	# shellcheck disable=SC2086 # flags
-	find tools -name '*.c' ! -name '*.bpf.c' ! -name selftest.c ! -name wire-selftest.c ! -path 'tools/software-fpga/selftest/*' | sort |
+	find tools -name '*.c' ! -name '*.bpf.c' ! -name selftest.c ! -name wire-selftest.c ! -name meet-selftest.c ! -path 'tools/software-fpga/selftest/*' | sort |
 		xargs -P "$jobs" -I '{}' bash -c 'analyze "$@"' analyze '{}' -std=gnu17 -D_GNU_SOURCE \
 			-DRASHPA_VERSION='""' -DPROFILE_DIR='""' \
 			-Iuapi -Itools/lib -Itools/common -Itools/dataset -Itools/network -Itools/processing -Itools/builder -Itools/telegram -Itools/daemon -Itools/screen -Itools/bench -Iselftests/modules -I"$romulu" -I"$processing" -I"${romulu%/*}/bench" \

@@ -33,3 +33,66 @@ reap() {
 	done
 	statuses=${statuses# }
 }
+
+# --- events in files
+
+# built READOUTS SOURCES FILTER: of the files in $work/events, as another program sees them
+built() {
+	json "$3" python3 -B selftests/python/events.py "$work/events" "$1" "$2"
+}
+fresh() { rm -rf "$work/events"; mkdir "$work/events"; }
+some_files() { (($(find "$work/events" -name 'events-*' | wc -l) >= $1)); }
+
+# --- kill -9 while events are assembled: 2 readouts, 3 builders
+
+# killed RANK ARGUMENT...: sets statuses
+killed() {
+	local victim=$1
+	shift
+	fresh
+	by_hand 6 build --readouts 2 --block 4 --timeout 20 --files "$work/events" --json "$@"
+	wait_for 30 some_files $((20 + RANDOM % 100))
+	kill -9 "${pids[victim]}"
+	reap
+}
+
+# consistent: what rank 0 says, and the files
+consistent() {
+	python3 -B selftests/python/events.py "$work/events" 2 4 >"$work/files"
+	jq -se '
+		def all_of: [.[] | range(.[0]; .[1] + 1)];
+		.[0] as $said | .[1] as $files |
+		($files.ranges | all_of) as $there | ($said.lost_ranges | all_of) as $lost |
+		($said.unknown_ranges | all_of) as $unknown |
+		$files.twice == [] and $files.wrong == [] and
+		($there - $lost) == $there and
+		(($there + $lost + $unknown) | unique) == [range(0; $said.events)] and
+		$said.built + $said.lost + $said.unknown == $said.events' "$work/out.0" "$work/files" >/dev/null
+}
+
+# builder_died RANK ARGUMENT...: and no event is wrong, twice, or lost without a word; with --hold, none is lost
+builder_died() {
+	local expected=(4 0 0 0 0 0) hold
+	hold=$([[ " ${*:2} " != *" --hold "* ]] || echo yes)
+	killed "$@"
+	expected[$1]=137
+	# held events are built elsewhere: all may be well
+	[[ $hold ]] && jq -e '.lost + .unknown == 0' "$work/out.0" >/dev/null && expected[0]=0
+	[[ $statuses == "${expected[*]}" ]] && consistent &&
+		{ [[ ! $hold ]] || jq -e '.lost == 0' "$work/out.0" >/dev/null; } && return
+	echo "# builder $1 died: $statuses: $(jq -c 'del(.ranks)' "$work/out.0") $(cat "$work"/err.*)"
+	cut -c 1-300 "$work/files" | sed 's/^/#   /'
+	return 1
+}
+
+# other_died RANK ARGUMENT...: the run ends, says who it was, and files are whole
+other_died() {
+	local expected=(1 1 1 1 1 1) said="readout $(($1 - 1)) (rank $1) has gone"
+	(($1)) || said="the event manager (rank 0) has gone"
+	killed "$@"
+	expected[$1]=137
+	[[ $statuses == "${expected[*]}" ]] && built 2 4 '.twice == [] and .wrong == []' && grep -q "$said" "$work"/err.* &&
+		return
+	echo "# rank $1 died: $statuses: $(cat "$work"/err.*)"
+	return 1
+}

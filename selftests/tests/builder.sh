@@ -1,9 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# rashpa-builder with the driver: messages in named buffers; streams in, one stream of whole images out.
+# rashpa-builder with the driver: messages in named buffers; streams in, one stream of whole images out;
+# verbs, where RASHPA_KILLS builders and as many other ranks are killed (default 1).
 . "$(dirname "$0")/../lib/shell.sh"
 . "$(dirname "$0")/../lib/by-hand.sh"
 
+kills=${RASHPA_KILLS:-1}
 examples=build/tools/examples
 buffer() { rashpactl buffer create "$@" >/dev/null; }
 
@@ -85,11 +87,22 @@ json ".events == 501 and .built == 501 and .incomplete + .lost + .unknown + .for
 	json '.ranges == [[0, 500]] and .twice == [] and .wrong == []' \
 		python3 -B selftests/python/events.py "$work/events" 2 4
 ok $? "verbs: 2 readouts, 2 builders: all events, once"
-RASHPA_MEET=127.0.0.1:7000 by_hand 4 nxn --transport verbs --device rxe0 --messages 50 --size 6000 --verify --json --timeout 60
+
+# without a launcher, which would end all when one dies
+export RASHPA_MEET=127.0.0.1:7000
+by_hand 4 nxn --transport verbs --device rxe0 --messages 50 --size 6000 --verify --json --timeout 60
 reap
 is "verbs without a launcher" "$statuses" "0 0 0 0" || sed 's/^/# /' "$work"/err.*
 json ".received == 800 and .lost + .duplicate + .late + .wrong == 0" cat "$work/out.0"
 ok $? "each message is right"
+good=0
+for ((round = 0; round < kills; round++)); do
+	builder_died $((3 + round % 3)) --transport verbs --device rxe0 --timeout 60 --hold --events 2000 --fragment 256 &&
+		good=$((good + 1))
+	other_died $((round % 3)) --transport verbs --device rxe0 --timeout 60 --fragment 256 && good=$((good + 1))
+done
+is "verbs: kill -9 of a builder, and of another rank: no event wrong, twice, or lost without a word" "$good" $((2 * kills))
+unset RASHPA_MEET
 verbs 2 nxn --device nowhere --messages 1 >"$work/out" 2>&1
 is "a device that is not there" "$? $(grep -c "no RDMA device" "$work/err")" "1 2"
 finish

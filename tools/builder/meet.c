@@ -82,6 +82,8 @@ static int send_all(int fd, const void *data, size_t bytes, uint64_t end)
 {
 	const uint8_t *at = data;
 
+	if (fd < 0)
+		return -ENOTCONN;
 	while (bytes) {
 		const ssize_t n = send(fd, at, bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
 
@@ -212,17 +214,22 @@ static int hear_hello(struct caller *c)
 	return c->got == sizeof(c->hello);
 }
 
-static void hear_stranger(struct meet *m, struct caller *c)
+/* Of one that was refused: closed while something is unread, the answer would be lost. */
+static void hear_rest(struct caller *c)
 {
 	uint8_t rest[4096];
-	int heard, error;
-	ssize_t n;
+	const ssize_t n = recv(c->fd, rest, sizeof(rest), 0);
 
-	/* closed while something is unread, the answer would be lost */
+	if (!n || (n < 0 && errno != EAGAIN && errno != EINTR))
+		leave(c);
+}
+
+static void hear_stranger(struct meet *m, struct caller *c)
+{
+	int heard, error;
+
 	if (c->refused) {
-		n = recv(c->fd, rest, sizeof(rest), 0);
-		if (!n || (n < 0 && errno != EAGAIN && errno != EINTR))
-			leave(c);
+		hear_rest(c);
 		return;
 	}
 	heard = hear_hello(c);
@@ -524,6 +531,8 @@ static int meet_open(struct rashpa_launch *launch, void **link)
 	m->server = -1;
 	m->listener = -1;
 	m->at = getenv("RASHPA_MEET");
+	if (!m->at)
+		return fabric_fail(ENOENT, "RASHPA_MEET=HOST:PORT is not set");
 	error = launch->size ? 0 : rashpa_launch_read(launch);
 	if (error)
 		return error;
