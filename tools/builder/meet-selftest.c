@@ -132,11 +132,13 @@ static void test_all(uint32_t size, bool first)
 /* As soon as rank 0 is there. */
 static int visit(void)
 {
+	const struct timeval most = { .tv_sec = LIMIT_MS / 1000 };
 	const uint64_t end = after(LIMIT_MS);
 	int s;
 
 	do {
 		s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		setsockopt(s, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof(most));
 		if (!connect(s, (struct sockaddr *)&there, sizeof(there)))
 			return s;
 		close(s);
@@ -166,10 +168,12 @@ static bool sent_away(int s, const char *word)
 
 static bool visit_as(struct meet_hello hello, const char *word)
 {
+	static const uint8_t pieces[100000];
 	const int s = visit();
 	bool good;
 
 	say_as(s, &hello, sizeof(hello));
+	say_as(s, pieces, sizeof(pieces));
 	good = sent_away(s, word);
 	if (!good)
 		printf("# rank %u of %u, %u bytes of \"%.20s\": not sent away\n", hello.rank,

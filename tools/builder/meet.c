@@ -27,7 +27,6 @@
 struct caller {
 	int fd;			/* -1: there is none */
 	bool came;		/* all that it has to say */
-	bool refused;		/* and told so; what it says is nothing to us */
 	size_t got;		/* bytes of hello, and of pieces */
 	uint64_t since;		/* number of the call */
 	struct meet_hello hello;
@@ -151,14 +150,14 @@ static void leave(struct caller *c)
 	*c = (struct caller) { .fd = -1 };
 }
 
-/* Told why, as far as it listens; who does not is not waited for. */
+/* Told why, and sent away; who does not listen is not waited for. */
 static void refuse(struct caller *c, int error)
 {
 	struct meet_answer a = { .magic = MEET_MAGIC, .error = error };
 
 	strncpy(a.sentence, rashpa_fabric_reason(), sizeof(a.sentence) - 1);
 	send_all(c->fd, &a, sizeof(a), 0);
-	c->refused = true;
+	leave(c);
 }
 
 /* A place for a caller; that of the stranger who has been silent for longest. */
@@ -214,25 +213,11 @@ static int hear_hello(struct caller *c)
 	return c->got == sizeof(c->hello);
 }
 
-/* Of one that was refused: closed while something is unread, the answer would be lost. */
-static void hear_rest(struct caller *c)
-{
-	uint8_t rest[4096];
-	const ssize_t n = recv(c->fd, rest, sizeof(rest), 0);
-
-	if (!n || (n < 0 && errno != EAGAIN && errno != EINTR))
-		leave(c);
-}
-
 static void hear_stranger(struct meet *m, struct caller *c)
 {
-	int heard, error;
+	const int heard = hear_hello(c);
+	int error;
 
-	if (c->refused) {
-		hear_rest(c);
-		return;
-	}
-	heard = hear_hello(c);
 	m->refused += heard < 0;
 	if (heard < 0)
 		leave(c);
@@ -512,7 +497,7 @@ static int call(struct meet *m, const void *mine, void *theirs, uint64_t end)
 	error = send_all(m->server, &h, sizeof(h), end);
 	if (!error)
 		error = send_all(m->server, mine, row(m), end);
-	/* who was refused has an answer all the same */
+	/* who was sent away has an answer all the same */
 	if (error && error != -EPIPE && error != -ECONNRESET)
 		return no_answer(m, error);
 	return hear_answer(m, theirs, end);
