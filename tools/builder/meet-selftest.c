@@ -31,6 +31,7 @@ static struct end {
 
 static pid_t child[MOST];
 static struct sockaddr_in there;
+static bool in_vain;		/* rank 0 has died: it is not looked for again and again */
 
 /* A port that nobody has now. */
 static void choose_port(void)
@@ -39,6 +40,7 @@ static void choose_port(void)
 	socklen_t size = sizeof(there);
 	char at[40];
 
+	in_vain = false;
 	there = (struct sockaddr_in) {
 		.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
 	};
@@ -136,14 +138,15 @@ static int visit(void)
 	const uint64_t end = after(LIMIT_MS);
 	int s;
 
-	do {
+	while (!in_vain) {
 		s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 		setsockopt(s, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof(most));
 		if (!connect(s, (struct sockaddr *)&there, sizeof(there)))
 			return s;
 		close(s);
 		sched_yield();
-	} while (fabric_now() < end);
+		in_vain = fabric_now() >= end;
+	}
 	return -1;
 }
 
