@@ -23,7 +23,7 @@ fpga=$(rashpactl --json bind "$(lspci -D -d 1234:5250 | cut -d' ' -f1)" | jq -r 
 rank() {
 	RASHPA_MEET=10.2.0.1:7000 RASHPA_SIZE=5 RASHPA_RANK=$1 RASHPA_JOB=$run \
 		rashpa-builder build --transport verbs --device rxe0 --readouts 2 --from part --geometry "$g" --block 4 \
-		--to whole --timeout 300 "${@:2}" 2>"$out/$run/err.$1"
+		--to whole --timeout 120 "${@:2}" 2>"$out/$run/err.$1"
 }
 
 # images FAULT...: through the FPGA, a readout and a builder; the first machine has the manager
@@ -41,7 +41,7 @@ build() {
 	rank "$((end + 2))" &
 	pids+=($!)
 	remu --buffer "part$readout" --fpga "${fpga#fpga}" --dataset "$out/images.raw" --geometry "256x$((2 * lines))" --bunch 4 \
-		--dtp "0,$((lines * readout)),$g@0,0" --images "$images" --timeout 300 >/dev/null &
+		--dtp "0,$((lines * readout)),$g@0,0" --images "$images" --timeout 120 >/dev/null &
 	pids+=($!)
 	for pid in "${pids[@]}"; do
 		code=0

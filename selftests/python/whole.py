@@ -16,7 +16,7 @@ import rashpa
 def main():
     buffer, name = sys.argv[1:]
     result = {"frames": [], "wrong": [], "incomplete": []}
-    with rashpa.Stream(buffer, timeout=300) as stream:
+    with rashpa.Stream(buffer, timeout=120) as stream:
         for stack in stream:
             image = stack.images[0].view("u1")
             known = numpy.memmap(name, "u1").reshape(-1, *image.shape)

@@ -94,6 +94,7 @@ static void start(unsigned int place, uint32_t rank, uint32_t size, unsigned int
 	if (child[place])
 		return;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	alarm(3 * LIMIT_MS / 1000);	/* one that waits for ever ends, too */
 	ends[place].error = take_part(rank, size, ms, once, &ends[place].wrong);
 	snprintf(ends[place].reason, sizeof(ends[place].reason), "%s", rashpa_fabric_reason());
 	_exit(0);

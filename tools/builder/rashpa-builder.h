@@ -95,7 +95,8 @@ enum rashpa_fabric_poll {
 /**
  * struct rashpa_fabric_options - how
  * @transport: "shm", "mpi" or "verbs"
- * @launch: who this is; "mpi" knows by itself. NULL: rashpa_launch_read()
+ * @launch: who this is; "mpi" knows by itself, and so does "verbs", but with RASHPA_MEET. NULL:
+ *	rashpa_launch_read()
  * @device: "verbs": name of an RDMA device, as rxe0; NULL: the first one that can
  * @depth: requests of a queue that are under way at a time, 1 to 64; 0: 8
  * @queue: requests of a queue that are not done, or whose event was not taken, 1 to 65536; 0: 256
