@@ -130,6 +130,31 @@ static void test_all(uint32_t size, bool first)
 	ok(good, "%u processes meet, rank 0 %s: each has its pieces", size, first ? "first" : "last");
 }
 
+static void test_ipv6(void)
+{
+	const struct sockaddr_in6 loopback = {
+		.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT,
+	};
+	const int s = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	bool good = s >= 0 && !bind(s, (const struct sockaddr *)&loopback, sizeof(loopback));
+	char at[40];
+
+	if (s >= 0)
+		close(s);
+	if (!good) {
+		ok(true, "an address of IPv6 # SKIP this machine has none");
+		return;
+	}
+	choose_port();
+	snprintf(at, sizeof(at), "[::1]:%u", ntohs(there.sin_port));
+	setenv("RASHPA_MEET", at, 1);
+	start(0, 0, 2, LIMIT_MS, false);
+	start(1, 1, 2, LIMIT_MS, false);
+	good = ended(0, 0, NULL);
+	good &= ended(1, 0, NULL);
+	ok(good, "an address of IPv6");
+}
+
 /* --- strangers --- */
 
 /* As soon as rank 0 is there. */
@@ -371,6 +396,7 @@ void test_meet(void)
 	test_all(2, true);
 	test_all(5, false);
 	test_all(MOST, true);
+	test_ipv6();
 	test_strangers();
 	test_missing();
 	test_twice();
