@@ -112,6 +112,62 @@ else
 	skip "a board that is wrong" "its control socket does not answer"
 fi
 
+# --- a board that goes while top shows it: top tells, and goes on
+rashpactl --json top --interval 0.05 >"$work/top" 2>"$work/err" &
+top=$!
+# the last line but one is complete
+shows() { tail -n 2 "$work/top" | head -n 1 | jq -e "$1" >/dev/null 2>&1 || gone "$top"; }
+# held [PROCESS]: it has stopped between two registers
+held() {
+	python3 - "$1" <<-'END'
+		import os, signal, sys, time
+		top, end = int(sys.argv[1]), time.monotonic() + 60
+		def look(file):
+		    with open(f"/proc/{top}/{file}") as f:
+		        return f.read()
+		while "dmabuf" not in look("maps"):
+		    if time.monotonic() > end:
+		        sys.exit("it maps no registers")
+		os.kill(top, signal.SIGSTOP)
+		while look("stat").rsplit(")")[1].split()[0] != "T":
+		    pass
+		if "dmabuf" in look("maps"):
+		    sys.exit(0)
+		os.kill(top, signal.SIGCONT)
+		sys.exit(2)
+	END
+}
+# while top has a window, the function gets no profile
+bound() {
+	rashpactl unbind "$bdf" >/dev/null 2>&1
+	fpga=$(rashpactl --json bind "$bdf" 2>/dev/null | jq -r '.node | ltrimstr("fpga")')
+	[[ $fpga ]]
+}
+wait_for 20 shows '.rings[0].gone == false'
+wait_for 60 held "$top"
+ok $? "rashpactl top is held between two registers"
+rashpactl unbind "$bdf"
+kill -CONT "$top"
+wait_for 20 shows '.rings[0] | .gone and .events > 0 and (.running | not)'
+ok $? "rashpactl top says that the board is gone" || sed 's/^/# /' "$work/err"
+wait_for 20 bound
+remu --buffer loop --fpga "$fpga" --free-run --bunch 1 --images 0 >"$work/remu" 2>&1 &
+remu=$!
+wait_for 20 shows '.streams[0] | .state == "running" and .stacks > 0'
+ok $? "and goes on, with the next stream" || sed 's/^/# /' "$work/remu" "$work/err"
+rashpactl unbind "$bdf"
+wait_for 20 shows '.streams[0] | .state == "gone" and (.why | test("removed, or unbound"))'
+ok $? "and says so of a stream"
+wait "$remu"
+is "whose producer fails" $? 1 || sed 's/^/# /' "$work/remu"
+wait_for 20 shows '.streams[0].state == "gone"'
+rashpactl top --once --interval 0.01 | grep -q "^loop  *fpga$fpga  *gone"
+ok $? "also when the producer has ended, and for people"
+kill -INT "$top"
+wait "$top"
+is "it ends well, and had nothing else to say" "$? $(<"$work/err")" "0 "
+have_fpga
+
 # --- others
 rashpa-bench loop --fpga "fpga$fpga" --gpu vulkan:7 --events 100 >"$work/out" 2>&1
 is "a GPU that is not there" $? 1

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -177,12 +178,16 @@ void fpga_close(struct fpga *fpga)
 }
 
 static char removed[128];
+static _Thread_local sigjmp_buf *volatile way_out;
 
 static void on_bus_error(int number)
 {
-	ssize_t n = write(STDERR_FILENO, removed, strlen(removed));
+	ssize_t n;
 
 	(void)number;
+	if (way_out)
+		siglongjmp(*way_out, 1);
+	n = write(STDERR_FILENO, removed, strlen(removed));
 	(void)n;
 	_exit(EXIT_FAILED);
 }
@@ -195,6 +200,21 @@ void fpga_catch_removal(void)
 	snprintf(removed, sizeof(removed), "%s: the function was removed, or the memory is gone\n",
 		 program_invocation_short_name);
 	sigaction(SIGBUS, &action, NULL);
+}
+
+bool fpga_outlive(void (*look)(void *arg), void *arg)
+{
+	sigjmp_buf here;
+
+	/* with its mask: SIGBUS is blocked in its handler */
+	if (sigsetjmp(here, 1)) {
+		way_out = NULL;
+		return false;
+	}
+	way_out = &here;
+	look(arg);
+	way_out = NULL;
+	return true;
 }
 
 #define BLOCKS_MAX	64	/* a list that does not end is none */

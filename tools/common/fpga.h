@@ -46,6 +46,12 @@ void fpga_unclaim(struct fpga *fpga);
 
 /* Registers of a function that was removed cannot be reached: end with a message, not silently. */
 void fpga_catch_removal(void);
+/*
+ * For who goes on without the function, behind fpga_catch_removal(): call @look(@arg), which reads
+ * registers. False: the function was removed, and @look did not come to its end. So it holds nothing
+ * meanwhile that its caller does not know of.
+ */
+bool fpga_outlive(void (*look)(void *arg), void *arg);
 
 /*
  * A window: that of the profile with this name, or if there is none (no profile) the range of the

@@ -77,6 +77,27 @@ static void open_channel(struct follower *f)
 	close_fd(&f->channel);
 }
 
+static void board_went(struct follower *f)
+{
+	f->state = "gone";
+	because(f->why, -1, "fpga%u was removed, or unbound: nothing comes from it any more",
+		f->process.fpga);
+}
+
+/* Who has not ended its stream died; maybe for want of its board. */
+static void producer_died(struct follower *f)
+{
+	int device = -1;
+
+	f->state = "dead";
+	if (f->process.function == RASHPA_STREAM_FPGA)
+		device = rashpa_device_open(f->process.fpga);
+	if (device == -ENOENT || device == -ENODEV)
+		board_went(f);
+	else if (device >= 0)
+		close(device);
+}
+
 static void attach(struct follower *f)
 {
 	static const char *const states[] = { "idle", "running", "draining", "ended" };
@@ -89,8 +110,9 @@ static void attach(struct follower *f)
 		return let_go(f);
 	rashpa_stream_status(f->stream, &stat);
 	f->state = states[stat.state % 4];
+	f->gone = false;
 	if (stat.state == RASHPA_STREAM_RUNNING && !stat.producer)
-		f->state = "dead";
+		producer_died(f);
 	if (stat.state != RASHPA_STREAM_RUNNING || !stat.producer)
 		return let_go(f);
 	if (f->process.function == RASHPA_STREAM_FPGA)
@@ -166,6 +188,8 @@ static void measure(struct follower *f, uint64_t consumed)
 	f->lost = overruns * f->about.bunch;
 	f->stacks = least;
 	f->state = running(f);
+	if (f->gone)
+		board_went(f);
 	f->time = f->fresh ? 0 : (f->when - last) / 1e9;
 	f->images_per_second = f->bytes_per_second = 0;
 	if (f->time > 0 && f->stacks > before) {
@@ -221,6 +245,8 @@ void follower_take(struct follower *f, bool time)
 		if (time)
 			return;
 	}
-	if (f->channel >= 0 && n < 0 && errno == ENODEV)
+	if (f->channel >= 0 && n < 0 && errno == ENODEV) {
+		f->gone = true;
 		close_fd(&f->channel);
+	}
 }

@@ -22,6 +22,7 @@ struct follower {
 	struct rashpa_stream_process process;	/* the first one */
 	int device, channel;
 	const char *state;		/* empty: there is no stream */
+	bool gone;			/* the board has left, and the producer not yet */
 	bool missing;			/* the buffer cannot be opened */
 	/* at the last look; lost: images whose slot was written again before it was given back */
 	uint64_t when, stacks, most, consumed, lost;

@@ -54,7 +54,7 @@ static struct told tell(const struct follower *f)
 static void put_states(FILE *to, const struct metrics *m)
 {
 	static const char *const states[] = {
-		"idle", "running", "waiting", "draining", "ended", "dead",
+		"idle", "running", "waiting", "draining", "ended", "dead", "gone",
 	};
 
 	family(to, "rashpa_stream_state", "gauge", "1: the stream of the buffer is in this state.");
@@ -240,6 +240,8 @@ static void put_rings(FILE *to, const struct metrics *m)
 		for (unsigned int i = 0; i < m->rings->n; i++) {
 			const struct ring_seen *s = &m->rings->seen[i];
 
+			if (s->gone)
+				continue;
 			fprintf(to, "%s{fpga=\"fpga%u\",ring=\"%u\"} %" PRIu64 "\n",
 				values[v].name, s->fpga, s->ring,
 				*(const uint64_t *)((const char *)s + values[v].at));

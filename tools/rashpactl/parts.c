@@ -123,8 +123,18 @@ static const struct ring_seen *before(const struct rings *r, unsigned int fpga, 
 	return NULL;
 }
 
-static void look_at_ring(const struct rings *old, struct rings *now, const struct fpga *f,
-			 unsigned int n, size_t at)
+static void add(struct rings *r, const struct ring_seen *s)
+{
+	struct ring_seen *more = reallocarray(r->seen, r->n + 1, sizeof(*more));
+
+	if (!more)
+		return;
+	r->seen = more;
+	r->seen[r->n++] = *s;
+}
+
+static struct ring_seen look_at_ring(const struct rings *old, const struct fpga *f,
+				     unsigned int n, size_t at)
 {
 	const uint32_t status = fpga_read(f, at + RFPGA_RING_STATUS);
 	const struct ring_seen *b = before(old, f->number, n);
@@ -138,40 +148,83 @@ static void look_at_ring(const struct rings *old, struct rings *now, const struc
 		.lost = fpga_read64(f, at + RFPGA_RING_C_LOST),
 		.errors = fpga_read64(f, at + RFPGA_RING_C_ERRORS),
 	};
-	struct ring_seen *more;
 
-	/* one that was never started has nothing to tell */
-	if (!fpga_read(f, at + RFPGA_RING_RUN))
-		return;
-	if (b && b->events <= s.events && b->when < s.when)
+	if (b && !b->gone && b->events <= s.events && b->when < s.when)
 		s.events_per_second = (s.events - b->events) * 1e9 / (s.when - b->when);
-	more = reallocarray(now->seen, now->n + 1, sizeof(*more));
-	if (!more)
+	return s;
+}
+
+/* One board, which may go at any register: then it does not answer. */
+struct look {
+	const struct rings *old;
+	struct rings now;
+	struct fpga f;
+	bool answers;
+};
+
+static void look_at_board(void *arg)
+{
+	struct look *l = arg;
+	struct ring_seen s;
+	struct fpga_block b;
+	char why[WHY_SIZE];
+
+	if (fpga_registers(&l->f, why))
 		return;
-	now->seen = more;
-	now->seen[now->n++] = s;
+	if (!fpga_block_find(&l->f, RFPGA_BLOCK_RING, RFPGA_RING_SIZE, &b))
+		b.count = 0;
+	for (unsigned int k = 0; k < b.count; k++) {
+		const size_t at = b.base + k * b.step;
+
+		/* one that was never started has nothing to tell */
+		if (!fpga_read(&l->f, at + RFPGA_RING_RUN))
+			continue;
+		s = look_at_ring(l->old, &l->f, k, at);
+		/* what is gone reads as all ones */
+		if (fpga_answers(&l->f))
+			add(&l->now, &s);
+	}
+	l->answers = fpga_answers(&l->f);
+}
+
+/* What was seen of boards that do not answer any more: all but these. */
+static void keep_gone(struct rings *now, const struct rings *old, const unsigned int *answer,
+		      unsigned int n)
+{
+	for (unsigned int i = 0; i < old->n; i++) {
+		struct ring_seen s = old->seen[i];
+		unsigned int k = 0;
+
+		while (k < n && answer[k] != s.fpga)
+			k++;
+		if (k < n || before(now, s.fpga, s.ring))
+			continue;
+		s.gone = true;
+		s.running = s.waiting = s.faulted = false;
+		s.events_per_second = 0;
+		add(now, &s);
+	}
 }
 
 void rings_look(struct rings *r)
 {
-	struct rings now = {};
-	unsigned int *numbers = NULL;
+	struct look l = { .old = r };
+	unsigned int *numbers = NULL, answer = 0;
 	const int n = rashpa_device_list(&numbers);
 	char why[WHY_SIZE];
 
 	for (int i = 0; i < n; i++) {
-		struct fpga f = FPGA_NONE;
-		struct fpga_block b;
-
-		if (!fpga_open(&f, numbers[i], why) && !fpga_registers(&f, why) &&
-		    fpga_block_find(&f, RFPGA_BLOCK_RING, RFPGA_RING_SIZE, &b))
-			for (unsigned int k = 0; k < b.count; k++)
-				look_at_ring(r, &now, &f, k, b.base + k * b.step);
-		fpga_close(&f);
+		l.f = (struct fpga)FPGA_NONE;
+		l.answers = false;
+		if (!fpga_open(&l.f, numbers[i], why) && fpga_outlive(look_at_board, &l) &&
+		    l.answers)
+			numbers[answer++] = numbers[i];
+		fpga_close(&l.f);
 	}
+	keep_gone(&l.now, r, numbers, answer);
 	free(numbers);
 	free(r->seen);
-	*r = now;
+	*r = l.now;
 }
 
 void rings_free(struct rings *r)
@@ -188,6 +241,7 @@ struct json_object *rings_json(const struct rings *r)
 		o = json_object_new_object();
 		put_int(o, "fpga", s->fpga);
 		put_int(o, "ring", s->ring);
+		put_bool(o, "gone", s->gone);
 		put_bool(o, "running", s->running);
 		put_bool(o, "waiting", s->waiting);
 		put_bool(o, "faulted", s->faulted);

@@ -15,10 +15,10 @@ void parts_json(struct json_object *to, const struct fpga *fpga);
 /* A line for each. */
 void parts_print(const struct fpga *fpga);
 
-/* A ring that has been started, as it was at the last look. */
+/* A ring that has been started, as it was at the last look; of a board that went: as it was before. */
 struct ring_seen {
 	unsigned int fpga, ring;
-	bool running, waiting, faulted;
+	bool gone, running, waiting, faulted;
 	uint64_t when, events, held, late, lost, errors;
 	double events_per_second;
 };
@@ -29,6 +29,7 @@ struct rings {
 	unsigned int n;
 };
 
+/* Boards may go meanwhile: behind fpga_catch_removal(). */
 void rings_look(struct rings *rings);
 void rings_free(struct rings *rings);
 struct json_object *rings_json(const struct rings *rings);

@@ -311,10 +311,11 @@ static void print_work(const struct follower *f)
 
 static void print_ring(const struct ring_seen *s)
 {
-	screen_line(s->faulted || s->late || s->lost || s->errors ? SCREEN_BAD : SCREEN_PLAIN,
+	screen_line(s->gone || s->faulted || s->late || s->lost || s->errors ? SCREEN_BAD :
+		    SCREEN_PLAIN,
 		    "fpga%u ring %-3u    %-8s %10.1f events/s %10" PRIu64 " events; held %" PRIu64
 		    ", late %" PRIu64 ", lost %" PRIu64 ", errors %" PRIu64, s->fpga, s->ring,
-		    s->faulted ? "faulted" : s->waiting ? "full" : s->running ? "running" :
+		    s->gone ? "gone" : s->faulted ? "faulted" : s->waiting ? "full" : s->running ? "running" :
 		    "stopped", s->events_per_second, s->events, s->held, s->late, s->lost,
 		    s->errors);
 }
