@@ -430,6 +430,28 @@ def taken_away(buffer):
     return before
 
 
+@check("what others have by DLPack shows the slot, also when it was given back")
+def dlpack(buffer):
+    with small(buffer, slots=2) as producer, rashpa.Stream(buffer) as stream:
+        send(producer, 1)
+        with stream.next(TIMEOUT) as stack:
+            theirs, copied = numpy.from_dlpack(stack), numpy.from_dlpack(stack, copy=True)
+            assert theirs.ctypes.data == stack.images.ctypes.data != copied.ctypes.data
+            with rashpa.Stream(buffer, observe=True, from_start=True) as observer:
+                with observer.next(TIMEOUT) as seen:
+                    assert not numpy.from_dlpack(seen).flags.writeable
+                    # who cannot be told that it is read-only gets none of it
+                    raises(BufferError, seen.__dlpack__)
+        raises(rashpa.Released, lambda: numpy.from_dlpack(stack), "given away")
+        for value in 2, 3:
+            send(producer, value)
+            stream.next(TIMEOUT).release()
+        assert (theirs == 3).all() and (copied == 1).all()
+    # the memory is theirs: only when nobody has an array of it the buffer can be removed
+    del stack, seen
+    assert (theirs == 3).all() and mappings(buffer) == 1
+
+
 @check("a slot that could not be filled is given out again")
 def failing(buffer):
     """A slot that could not be filled is given out again, and consumers never saw it."""
