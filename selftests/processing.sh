@@ -31,4 +31,5 @@ check selftests/python/integrate.py
 check selftests/python/peaks.py
 check selftests/python/nexus.py
 check selftests/python/publish.py
+RASHPA_LIBRARY=$tools/librashpa-fake.so check selftests/python/opencl.py
 finish

@@ -1,0 +1,50 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later OR BSD-3-Clause
+"""Integrate a stream by pyFAI's OpenCL kernels, where its images are:
+integrate_opencl.py BUFFER GEOMETRY.poni BINS PROFILES.npy"""
+import sys
+
+import numpy
+import pyFAI
+import pyopencl
+import rashpa
+from pyFAI.opencl.azim_csr import OCL_CSR_Integrator
+from pyopencl.array import Array
+
+HERE = pyopencl.mem_flags.READ_ONLY | pyopencl.mem_flags.USE_HOST_PTR
+
+
+class InPlace(OCL_CSR_Integrator):
+    """pyFAI copies an image to memory of the device first; this one has the kernel read it where it is."""
+
+    def send_buffer(self, data, dest, *args, **options):
+        return data.data if dest == "image" else super().send_buffer(data, dest, *args, **options)
+
+
+def integrator(poni, shape, bins):
+    geometry = pyFAI.load(poni)
+    matrix = geometry.setup_sparse_integrator(shape, bins, unit="q_nm^-1", split="bbox", algo="CSR")
+    return InPlace(matrix.lut, shape[0] * shape[1], bin_centers=matrix.bin_centers, unit="q_nm^-1")
+
+
+def here(ocl, image):
+    """The image for OpenCL. A buffer has what was there when it was made: each image needs one."""
+    return Array(ocl.queue, image.shape, image.dtype,
+                 data=pyopencl.Buffer(ocl.ctx, HERE, hostbuf=image))
+
+
+def main(buffer, poni, bins, file):
+    profiles = []
+    with rashpa.Stream(buffer) as stream:
+        about = stream.begin()
+        ocl = integrator(poni, (about.height, about.width), int(bins))
+        for stack in stream:
+            for image in stack.images:
+                there = here(ocl, image)
+                profiles.append(ocl.integrate_ng(there).intensity)      # its kernels have ended then
+                there.data.release()        # before the slot is given back
+    numpy.save(file, profiles)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
