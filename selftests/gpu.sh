@@ -39,6 +39,11 @@ for way in launch ahead poll; do
 		"nothing came for 500 ms: stream in waits for the lock to be 31, and it is 30: does its producer live\?: 30 images, 20 results, 0 wrong, 10 vetoed[^:]*$" \
 		"$way" stop=30 patience=500
 done
+# with images to come, and a kernel that waits for them
+timeout 240 build/selftests/gpu-libraries/drive poll vulkan=1 images=100000 die=5 >"$work/out" 2>&1 &
+wait $! 2>/dev/null
+is "a program is killed while its kernel stays" "$? $(<"$work/out")" "137 "
+drives "poll: and the next one has the GPU" "$all" poll
 drives "the kernel that stays lets go now and then, and begins again" "^all: 200 images, 133 results, 0 wrong, 67 vetoed" \
 	poll images=200 credits=200
 finish

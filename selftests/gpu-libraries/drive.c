@@ -4,10 +4,11 @@
  * (the one that Vulkan has; else those of CUDA) window=BYTES (payload in memory of the GPU, of
  * which so much is exposed) direct=1 (all of it) own=1 (a lock of ours) stop=N (the producer ends
  * before image N) hold=N (results are held, N at a time, and nobody writes there) close=N (after so
- * many results). One of three images is vetoed. Says what came, or why not.
+ * many results) die=N (the same, by SIGKILL). One of three images is vetoed. Says what came, or why not.
  */
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +25,7 @@
 static struct { const char *name; unsigned long value; } option[] = {
 	{ "images", 40 }, { "gpus", 1 }, { "credits", 30 }, { "ahead", 4 }, { "slots", 8 },
 	{ "window", 0 }, { "direct", 0 }, { "own", 0 }, { "stop", 1000000 }, { "hold", 1 },
-	{ "close", 1000000 }, { "patience", 20000 }, { "vulkan", 0 },
+	{ "close", 1000000 }, { "die", 1000000 }, { "patience", 20000 }, { "vulkan", 0 },
 };
 
 static unsigned long get(const char *name)
@@ -159,6 +160,8 @@ static int run(void)
 		most = stat.copies_ahead > most ? stat.copies_ahead : most;
 		if (got) {
 			results++;
+			if (results == get("die"))
+				raise(SIGKILL);
 			wrong += !is_right(&held[holding]);
 			spoil(&held[holding++]);
 		}

@@ -120,6 +120,13 @@ done
 driven "ahead: a window of two halves, which are smaller than an image" "$all" ahead window=1000 images=20
 driven "a GPU that takes no memory of the host says so" "^refused: .*memory of the host" ahead
 
+# --- a program is killed while its kernel stays on the GPU, which lets go of it by itself
+LD_LIBRARY_PATH=${RASHPA_TOOLS:-build/tools} timeout 240 build/selftests/gpu-libraries/drive poll direct=1 \
+	vulkan=1 images=100000 die=5 >"$work/out" 2>&1 &
+wait $! 2>/dev/null
+is "a program is killed while its kernel stays" "$? $(<"$work/out")" "137 "
+driven "poll: and the next one has the GPU" "$all" poll direct=1 images=20
+
 # --- what the engine cannot take
 on_gpu '{}' 256K --timeout 20
 start generate:4 --images 40 --bunch 1 --slots 5 --payload gpu --timeout 20

@@ -7,6 +7,7 @@
 #include <poll.h>
 
 #include "../../tools/lib/rashpa-gpu.h"
+#include "foreign.h"
 #include "rig.h"
 
 #define SIZE		(4 * MIB)
@@ -17,6 +18,7 @@
 
 static struct fpga f;
 static bool behind_switch, iommu;
+static const char *no_liar;	/* why there is no exporter that revokes; NULL: there is */
 
 /* A GPU, memory of it, and the software FPGA that writes there. */
 struct stand {
@@ -227,6 +229,99 @@ static void test_killed(void)
 	close(window);
 }
 
+/* Nobody writes any more, and the FPGA has no address of it. */
+static void is_at_rest(const struct stand *s)
+{
+	rig_is_idle(s->rig.regs, 0);
+	rig_entries_clear(s->rig.regs, s->rig.made.out_segments);
+	memset(s->own, 0, SIZE);
+	rig_is_idle(s->rig.regs, 0);
+	CHECK(all_zero(s->own, SIZE), "somebody writes");
+}
+
+/* The map stays, and the FPGA has forgotten it: nothing is written until it is programmed again. */
+static void test_reset(void)
+{
+	struct rashpa_reset reset = { HEAD(reset) };
+	struct stand s;
+
+	REQUIRE(begin(&s), "nothing to write to: %s", rashpa_reason());
+	stream_on(&s.rig);
+	ANSWERED(call(f.fd, RASHPA_IOC_RESET, &reset), 0, NULL);
+	is_at_rest(&s);
+	ANSWERED(fpga_program(s.rig.map, s.rig.window, 0, NULL), 0, NULL);
+	stream_once(&s.rig);
+	CHECK(filled(s.own, IMAGES * IMAGE, SEED), "the data differ");
+	end(&s);
+}
+
+/* The BAR with this address, of a function, and where in it; -1: none. */
+static int bar_of(const char *bdf, uint64_t address, __u64 *offset)
+{
+	unsigned long long first = 0, last;
+	char path[64];
+	FILE *bars;
+	int bar = 0;
+
+	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/resource", bdf);
+	bars = fopen(path, "re");
+	while (bars && bar < 6 && fscanf(bars, "%llx %llx %*x", &first, &last) == 2 &&
+	       (address < first || address > last))
+		bar++;
+	if (bars)
+		fclose(bars);
+	*offset = address - first;
+	return bars && bar < 6 ? bar : -1;
+}
+
+/* The same pages of the GPU's BAR, of an exporter that takes them back, as virtio_gpu never does. */
+static bool begin_revoking(struct stand *s, struct rashpa_liar_export *arg)
+{
+	uint64_t address;
+	char bdf[16];
+	int bar;
+
+	if (!begin(s))
+		return false;
+	address = reg64(s->rig.regs, RFPGA_TABLE + RFPGA_ENTRY_ADDR);
+	rig_down(&s->rig);
+	*arg = (struct rashpa_liar_export) {
+		.kind = RASHPA_LIAR_BAR, .error = ENODEV, .length = SIZE,
+		.bdf = gpu_address(bdf, sizeof(bdf)),
+	};
+	bar = bar_of(bdf, address, &arg->offset);
+	if (!CHECK(bar >= 0, "%llx is in no BAR of %s", (unsigned long long)address, bdf))
+		return false;
+	arg->bar = bar;
+	return liar_export(arg) >= 0 && rig_up(&s->rig, &f, arg->out_fd, RASHPA_MAP_DEVICE, 0);
+}
+
+static void test_revoked(void)
+{
+	struct rashpa_restore restore = { HEAD(restore) };
+	struct rashpa_liar_export arg = {};
+	struct stand s;
+
+	SKIP_IF(no_liar, "%s", no_liar);
+	SKIP_IF(iommu, "with an IOMMU the table does not tell where in its BAR the memory is");
+	arg.out_fd = -1;
+	if (begin_revoking(&s, &arg)) {
+		stream_on(&s.rig);
+		liar_tell(RASHPA_LIAR_REVOKE, arg.out_fd, 0);
+		is_at_rest(&s);
+		ANSWERED(fpga_program(s.rig.map, s.rig.window, 0, NULL), ESTALE, "revoked");
+		ANSWERED(call(s.rig.map, RASHPA_IOC_RESTORE, &restore), ENODEV, "exporter");
+		liar_tell(RASHPA_LIAR_ALLOW, arg.out_fd, RASHPA_LIAR_BAR);
+		ANSWERED(call(s.rig.map, RASHPA_IOC_RESTORE, &restore), 0, NULL);
+		ANSWERED(fpga_program(s.rig.map, s.rig.window, 0, NULL), 0, NULL);
+		stream_once(&s.rig);
+		CHECK(filled(s.own, IMAGES * IMAGE, SEED), "the data differ");
+	}
+	end(&s);
+	if (arg.out_fd >= 0)
+		close(arg.out_fd);
+}
+
 /* A program on this machine's processors has memory of the host, however it calls it. */
 static void test_host(void)
 {
@@ -360,15 +455,22 @@ int main(void)
 	iommu = !fpga_info(&f, &info) && info.out_flags & RASHPA_DEVICE_IOMMU;
 	behind_switch = !system("lspci -n | grep -q 104c:8233");
 	setenv("VK_DRIVER_FILES", DRIVERS "virtio_icd.json", 1);
+	no_liar = module_load("liar", &liar);
 	tap_run("it is what it is", test_about);
 	tap_run("names of GPUs that are none", test_names);
 	tap_run("lengths that no memory has", test_lengths);
 	tap_run("the FPGA streams into it", test_stream);
 	tap_run("memory that is freed under a map", test_freed);
 	tap_run("a program that is killed while the FPGA streams", test_killed);
+	tap_run("the FPGA is reset while it streams", test_reset);
+	tap_run("the memory is taken back while the FPGA streams", test_revoked);
 	tap_run("memory of the host is refused", test_host);
 	tap_run("a buffer for a GPU", test_import);
 	tap_run("the GPU's driver goes while the FPGA streams", test_unbound);
+	if (!no_liar) {
+		close(liar);
+		CHECK(!module_unload("liar"), "the module stays");
+	}
 	fpga_close(&f);
 	return tap_exit();
 }

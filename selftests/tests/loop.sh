@@ -94,6 +94,18 @@ faults=$(status .faults)
 kill -KILL "$looper"
 wait "$looper" 2>/dev/null
 is "nor does one that is killed" "$(status '[.busy, .faults] | tostring')" "[false,$faults]"
+rashpa-bench loop --fpga "fpga$fpga" --events 20000 --gpu vulkan >"$work/out" 2>&1 &
+looper=$!
+# the library is loaded when it is the shader's turn
+by_shader() {
+	grep -q libvulkan "/proc/$looper/maps" && [[ $(status '.rings[0] | .running and .events > 100') == true ]] ||
+		gone "$looper"
+}
+wait_for 60 by_shader
+kill -KILL "$looper"
+ok $? "one is killed while its shader drives the board"
+wait "$looper" 2>/dev/null
+is "and leaves nothing running" "$(status '[.busy, .faults] | tostring')" "[false,$faults]"
 
 # --- what the board does wrong
 if told ring lose 500; then
