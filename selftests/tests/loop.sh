@@ -149,12 +149,6 @@ held() {
 		sys.exit(2)
 	END
 }
-# while top has a window, the function gets no profile
-bound() {
-	rashpactl unbind "$bdf" >/dev/null 2>&1
-	fpga=$(rashpactl --json bind "$bdf" 2>/dev/null | jq -r '.node | ltrimstr("fpga")')
-	[[ $fpga ]]
-}
 wait_for 20 shows '.rings[0].gone == false'
 wait_for 60 held "$top"
 ok $? "rashpactl top is held between two registers"
@@ -162,8 +156,11 @@ rashpactl unbind "$bdf"
 kill -CONT "$top"
 wait_for 20 shows '.rings[0] | .gone and .events > 0 and (.running | not)'
 ok $? "rashpactl top says that the board is gone" || sed 's/^/# /' "$work/err"
-wait_for 20 bound
-remu --buffer loop --fpga "$fpga" --free-run --bunch 1 --images 0 >"$work/remu" 2>&1 &
+# a function that has windows, as top takes them, gets no profile
+kill -STOP "$top"
+have_fpga
+kill -CONT "$top"
+remu --buffer loop --fpga "$fpga" --free-run --bunch 1 --images 0 --rate 20 >"$work/remu" 2>&1 &
 remu=$!
 wait_for 20 shows '.streams[0] | .state == "running" and .stacks > 0'
 ok $? "and goes on, with the next stream" || sed 's/^/# /' "$work/remu" "$work/err"
