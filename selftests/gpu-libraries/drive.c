@@ -4,7 +4,8 @@
  * (the one that Vulkan has; else those of CUDA) window=BYTES (payload in memory of the GPU, of
  * which so much is exposed) direct=1 (all of it) own=1 (a lock of ours) stop=N (the producer ends
  * before image N) hold=N (results are held, N at a time, and nobody writes there) close=N (after so
- * many results) die=N (the same, by SIGKILL). One of three images is vetoed. Says what came, or why not.
+ * many results) die=N (the same, by SIGKILL). One of three images is vetoed. Says what came, or why
+ * not.
  */
 #include <pthread.h>
 #include <sched.h>

@@ -274,7 +274,7 @@ static int bar_of(const char *bdf, uint64_t address, __u64 *offset)
 	return bars && bar < 6 ? bar : -1;
 }
 
-/* The same pages of the GPU's BAR, of an exporter that takes them back, as virtio_gpu never does. */
+/* The same pages of its BAR, of an exporter that takes them back, as virtio_gpu never does. */
 static bool begin_revoking(struct stand *s, struct rashpa_liar_export *arg)
 {
 	uint64_t address;

@@ -98,8 +98,8 @@ rashpa-bench loop --fpga "fpga$fpga" --events 20000 --gpu vulkan >"$work/out" 2>
 looper=$!
 # the library is loaded when it is the shader's turn
 by_shader() {
-	grep -q libvulkan "/proc/$looper/maps" && [[ $(status '.rings[0] | .running and .events > 100') == true ]] ||
-		gone "$looper"
+	gone "$looper" || { grep -q libvulkan "/proc/$looper/maps" &&
+		[[ $(status '.rings[0] | .running and .events > 100') == true ]]; }
 }
 wait_for 60 by_shader
 kill -KILL "$looper"
@@ -128,7 +128,13 @@ fi
 rashpactl --json top --interval 0.05 >"$work/top" 2>"$work/err" &
 top=$!
 # the last line but one is complete
-shows() { tail -n 2 "$work/top" | head -n 1 | jq -e "$1" >/dev/null 2>&1 || gone "$top"; }
+shows() { tail -n 2 "$work/top" | head -n 1 | jq -e "$1" >/dev/null 2>&1; }
+shows_or_gone() { shows "$1" || gone "$top"; }
+sees() { # NAME FILTER
+	wait_for 20 shows_or_gone "$2"
+	! gone "$top" && shows "$2"
+	ok $? "rashpactl top $1" || sed 's/^/# /' "$work/err"
+}
 # held [PROCESS]: it has stopped between two registers
 held() {
 	python3 - "$1" <<-'END'
@@ -149,29 +155,27 @@ held() {
 		sys.exit(2)
 	END
 }
-wait_for 20 shows '.rings[0].gone == false'
+sees "shows a ring" '.rings[0].gone == false'
 wait_for 60 held "$top"
 ok $? "rashpactl top is held between two registers"
 rashpactl unbind "$bdf"
 kill -CONT "$top"
-wait_for 20 shows '.rings[0] | .gone and .events > 0 and (.running | not)'
-ok $? "rashpactl top says that the board is gone" || sed 's/^/# /' "$work/err"
+sees "says that its board is gone" '.rings[0] | .gone and .events > 0 and (.running | not)'
 # a function that has windows, as top takes them, gets no profile
 kill -STOP "$top"
 have_fpga
 kill -CONT "$top"
 remu --buffer loop --fpga "$fpga" --free-run --bunch 1 --images 0 --rate 20 >"$work/remu" 2>&1 &
 remu=$!
-wait_for 20 shows '.streams[0] | .state == "running" and .stacks > 0'
-ok $? "and goes on, with the next stream" || sed 's/^/# /' "$work/remu" "$work/err"
+sees "goes on, with the next stream" '.streams[0] | .state == "running" and .stacks > 0' ||
+	sed 's/^/# /' "$work/remu"
 rashpactl unbind "$bdf"
-wait_for 20 shows '.streams[0] | .state == "gone" and (.why | test("removed, or unbound"))'
-ok $? "and says so of a stream"
+sees "says that the stream's board is gone" '.streams[0] | .state == "gone" and (.why | test("removed, or unbound"))'
 wait "$remu"
 is "whose producer fails" $? 1 || sed 's/^/# /' "$work/remu"
-wait_for 20 shows '.streams[0].state == "gone"'
+sees "still does when the producer has ended" '.streams[0].state == "gone"'
 rashpactl top --once --interval 0.01 | grep -q "^loop  *fpga$fpga  *gone"
-ok $? "also when the producer has ended, and for people"
+ok $? "and for people"
 kill -INT "$top"
 wait "$top"
 is "it ends well, and had nothing else to say" "$? $(<"$work/err")" "0 "

@@ -178,15 +178,16 @@ void fpga_close(struct fpga *fpga)
 }
 
 static char removed[128];
-static _Thread_local sigjmp_buf *volatile way_out;
+static sigjmp_buf way_out;
+static volatile sig_atomic_t outlives;
 
 static void on_bus_error(int number)
 {
 	ssize_t n;
 
 	(void)number;
-	if (way_out)
-		siglongjmp(*way_out, 1);
+	if (outlives)
+		siglongjmp(way_out, 1);
 	n = write(STDERR_FILENO, removed, strlen(removed));
 	(void)n;
 	_exit(EXIT_FAILED);
@@ -204,16 +205,14 @@ void fpga_catch_removal(void)
 
 bool fpga_outlive(void (*look)(void *arg), void *arg)
 {
-	sigjmp_buf here;
-
 	/* with its mask: SIGBUS is blocked in its handler */
-	if (sigsetjmp(here, 1)) {
-		way_out = NULL;
+	if (sigsetjmp(way_out, 1)) {
+		outlives = false;
 		return false;
 	}
-	way_out = &here;
+	outlives = true;
 	look(arg);
-	way_out = NULL;
+	outlives = false;
 	return true;
 }
 

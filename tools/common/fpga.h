@@ -48,8 +48,8 @@ void fpga_unclaim(struct fpga *fpga);
 void fpga_catch_removal(void);
 /*
  * For who goes on without the function, behind fpga_catch_removal(): call @look(@arg), which reads
- * registers. False: the function was removed, and @look did not come to its end. So it holds nothing
- * meanwhile that its caller does not know of.
+ * registers. False: the function was removed, and @look did not come to its end. So it holds
+ * nothing meanwhile that its caller does not know of. In one thread, and once at a time.
  */
 bool fpga_outlive(void (*look)(void *arg), void *arg);
 

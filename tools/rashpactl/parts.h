@@ -15,7 +15,7 @@ void parts_json(struct json_object *to, const struct fpga *fpga);
 /* A line for each. */
 void parts_print(const struct fpga *fpga);
 
-/* A ring that has been started, as it was at the last look; of a board that went: as it was before. */
+/* A ring that has been started, as it was at the last look; gone: when its board was there. */
 struct ring_seen {
 	unsigned int fpga, ring;
 	bool gone, running, waiting, faulted;

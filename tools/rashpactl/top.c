@@ -309,14 +309,25 @@ static void print_work(const struct follower *f)
 		print_stage(f, &w->stage[i]);
 }
 
+static const char *ring_state(const struct ring_seen *s)
+{
+	if (s->gone)
+		return "gone";
+	if (s->faulted)
+		return "faulted";
+	if (s->waiting)
+		return "full";
+	return s->running ? "running" : "stopped";
+}
+
 static void print_ring(const struct ring_seen *s)
 {
-	screen_line(s->gone || s->faulted || s->late || s->lost || s->errors ? SCREEN_BAD :
-		    SCREEN_PLAIN,
+	const bool bad = s->gone || s->faulted || s->late || s->lost || s->errors;
+
+	screen_line(bad ? SCREEN_BAD : SCREEN_PLAIN,
 		    "fpga%u ring %-3u    %-8s %10.1f events/s %10" PRIu64 " events; held %" PRIu64
 		    ", late %" PRIu64 ", lost %" PRIu64 ", errors %" PRIu64, s->fpga, s->ring,
-		    s->gone ? "gone" : s->faulted ? "faulted" : s->waiting ? "full" : s->running ? "running" :
-		    "stopped", s->events_per_second, s->events, s->held, s->late, s->lost,
+		    ring_state(s), s->events_per_second, s->events, s->held, s->late, s->lost,
 		    s->errors);
 }
 
