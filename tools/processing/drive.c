@@ -75,7 +75,9 @@ static int check(struct rashpa_pipeline * const *p, uint32_t count,
 		    p[i]->geometry.pixel != p[0]->geometry.pixel)
 			return because(why, -EINVAL, "GPUs of a drive have images of one geometry");
 		if (p[i]->width != p[i]->geometry.width || p[i]->used[RPU_CORRECT] ||
-		    p[i]->used[RPU_ASSEMBLE] || p[i]->used[RPU_PEAKS])
+		    p[i]->used[RPU_ASSEMBLE] || p[i]->used[RPU_PEAKS] ||
+		    p[i]->used[RPU_COMPRESS] || p[i]->used[RPU_INTEGRATE] ||
+		    p[i]->used[RPU_ACCUMULATE])
 			return because(why, -EINVAL, "a drive pretreats and has a veto by pixels: leave the other stages out");
 	}
 	if (plan->way > RASHPA_DRIVE_POLL || !plan->credits || !plan->ahead || !plan->patience_ms ||
@@ -464,6 +466,20 @@ int rashpa_drive_next(struct rashpa_drive *d, struct rashpa_driven *result, int 
 		if (now_ns() - begin > 10 * NAP_NS)
 			nanosleep(&nap, NULL);
 	}
+}
+
+void rashpa_drive_result(const struct rashpa_drive *d, const struct rashpa_driven *from,
+			 struct rashpa_result *to)
+{
+	const struct rpu_work *w = (const struct rpu_work *)to;
+
+	memcpy(w->pretreated, from->image, d->pixels * sizeof(float));
+	*to = (struct rashpa_result) {
+		.frame = to->frame, .role = to->role, .kept = true, .above = from->above,
+		.width = d->calibration.width, .height = d->calibration.height,
+		.image = w->pretreated, .signal = from->frame + 1,
+		.signal_kept = d->stat.results,
+	};
 }
 
 void rashpa_drive_release(struct rashpa_drive *d, const struct rashpa_driven *result)

@@ -431,6 +431,15 @@ int rashpa_drive_next(struct rashpa_drive *drive, struct rashpa_driven *result, 
 		      char *why);
 
 /**
+ * rashpa_drive_result() - a copy of an image that was accepted, for rashpa_pipeline_put()
+ * @drive: the handle
+ * @from: of rashpa_drive_next(), not released
+ * @to: a result of the drive's first pipeline; its frame and role are the caller's
+ */
+void rashpa_drive_result(const struct rashpa_drive *drive, const struct rashpa_driven *from,
+			 struct rashpa_result *to);
+
+/**
  * rashpa_drive_release() - give a result back
  * @drive: the handle
  * @result: of rashpa_drive_next(): of one GPU in the order in which they came

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "driven.h"
 #include "fpga.h"
 #include "json-out.h"
 #include "led.h"
@@ -25,7 +26,8 @@ enum {
 	OPT_CHECK = 256, OPT_NO_CHECK, OPT_WRITE, OPT_FROM_START, OPT_LISTEN, OPT_SENDERS,
 	OPT_THREADS, OPT_RECEIVES, OPT_SLOTS, OPT_CLOSE_AFTER, OPT_STALL, OPT_WAIT, OPT_UNSOLICITED,
 	OPT_ONLY, OPT_PAYLOAD, OPT_SETTLE, OPT_TRANSPORT, OPT_MODULES, OPT_BUNCH, OPT_IDLE,
-	OPT_CPUS, OPT_XDP, OPT_ENGINE, OPT_PIPELINE, OPT_OFFER, OPT_FULL_AT,
+	OPT_CPUS, OPT_XDP, OPT_ENGINE, OPT_PIPELINE, OPT_OFFER, OPT_DRIVE,
+	OPT_FULL_AT,
 };
 
 static const struct argp_option options[] = {
@@ -39,6 +41,8 @@ static const struct argp_option options[] = {
 	{ "offer", OPT_OFFER, "NAME[:SIZE]", 0,
 	  "of a GPU (64M, or SIZE) or fpgaN: its memory, for remu --payload NAME: the board writes there",
 	  0 },
+	{ "drive", OPT_DRIVE, "WAY", 0,
+	  "launch, ahead or persistent: the GPU takes the images of a stack by itself", 0 },
 	{ "full-at", OPT_FULL_AT, "N", OPTION_HIDDEN, NULL, 0 },
 	{ "from-start", OPT_FROM_START, NULL, 0,
 	  "begin at the first stack of the stream, also of one that has ended", 0 },
@@ -179,6 +183,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case OPT_OFFER:
 		parse_offer(state, arg, c);
 		break;
+	case OPT_DRIVE:
+		c->driven = true;
+		if (!driven_way(arg, &c->way))
+			argp_error(state, "--drive: \"%s\" is not launch, ahead or persistent",
+				   arg);
+		break;
 	case OPT_FULL_AT:
 		option_u32(state, "--full-at", arg, 1, UINT32_MAX, &c->full_at);
 		break;
@@ -260,6 +270,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		if (c->offer && (!c->processor || !strcmp(c->processor, "cpu") ||
 				 !strcmp(c->processor, "reference")))
 			argp_error(state, "--offer: whose memory? Give --engine vulkan, cuda or fpgaN");
+		if (c->driven && (!c->processor || !is_gpu(c->processor)))
+			argp_error(state, "--drive: whom? Give --engine vulkan or cuda");
 		if (c->offer_bytes && !is_gpu(c->processor))
 			argp_error(state, "--offer: a board offers half of its memory: give no size");
 		break;

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "driven.h"
 #include "json-out.h"
 #include "offer.h"
 #include "rashpa.h"
@@ -34,6 +35,7 @@ struct processing {
 	struct offer *offer;		/* of the engine's memory, or NULL */
 	const uint8_t *there;		/* raw images in it; NULL: they are in the stream */
 	uint8_t *copy;			/* of an image that may be overwritten; NULL: none may */
+	struct driven *driven;		/* with --drive, from the first stack on */
 	uint32_t bunch, depth;
 	struct batch *batch;		/* [depth], one after the other */
 	int near;			/* threads that are bound to the buffer's NUMA node */
@@ -135,6 +137,12 @@ static void *writer(void *argument)
 
 /* --- who looks on is told --- */
 
+static void get_status(const struct processing *p, struct rashpa_pipeline_stat *stat)
+{
+	rashpa_pipeline_status(p->pipeline, stat);
+	driven_status(p->driven, stat);
+}
+
 static void add_stages(struct rashpa_stream_work *w, const struct rashpa_stage_stat *s, uint32_t n,
 		       uint32_t kind)
 {
@@ -160,7 +168,7 @@ static void say_how_it_goes(struct run *r, struct processing *p)
 	struct rashpa_stream_work work = { .queue = p->depth };
 	struct rashpa_pipeline_stat stat;
 
-	rashpa_pipeline_status(p->pipeline, &stat);
+	get_status(p, &stat);
 	snprintf(work.engine, sizeof(work.engine), "%s",
 		 r->config->processor ? r->config->processor : "cpu");
 	work.images = stat.images;
@@ -294,19 +302,13 @@ static const void *own(struct run *r, const struct rashpa_stack *st, uint32_t i,
 	return rashpa_stack_intact(st) ? p->copy : NULL;
 }
 
-static int process_look(struct run *r, const struct rashpa_stack *st)
+/* Images of a stack, one after the other. */
+static int run_images(struct run *r, struct processing *p, const struct rashpa_stack *st,
+		      struct batch *b)
 {
-	struct processing *p = r->engine;
-	struct batch *b = &p->batch[p->put % p->depth];
 	struct rashpa_image image;
-	int result = await_room(p);
+	int result;
 
-	if (result)
-		return result;
-	/* also where all stacks are overwritten before they are processed */
-	if (now_ns() - p->told_ns >= TELL_NS)
-		say_how_it_goes(r, p);
-	b->kept = 0;
 	for (uint32_t i = 0; i < st->images && !rashpa_stack_image(st, i, &image); i++) {
 		struct rashpa_result *to = b->result[b->kept];
 		const void *data;
@@ -326,6 +328,36 @@ static int process_look(struct run *r, const struct rashpa_stack *st)
 		b->kept += result;
 	}
 	return 0;
+}
+
+/* All of them at once. */
+static int drive_images(struct run *r, struct processing *p, const struct rashpa_stack *st,
+			struct batch *b)
+{
+	struct rashpa_image image;
+	int result = 0;
+
+	if (!p->driven) {
+		if (rashpa_stack_image(st, 0, &image))
+			return fail("%s", rashpa_reason());
+		result = driven_open(r, p->pipeline, st, p->there ? NULL : image.data, &p->driven);
+	}
+	return result ? result : driven_stack(p->driven, r, st, b->result, &b->kept);
+}
+
+static int process_look(struct run *r, const struct rashpa_stack *st)
+{
+	struct processing *p = r->engine;
+	struct batch *b = &p->batch[p->put % p->depth];
+	int result = await_room(p);
+
+	if (result)
+		return result;
+	/* also where all stacks are overwritten before they are processed */
+	if (now_ns() - p->told_ns >= TELL_NS)
+		say_how_it_goes(r, p);
+	b->kept = 0;
+	return r->config->driven ? drive_images(r, p, st, b) : run_images(r, p, st, b);
 }
 
 static int process_stack(struct run *r, const struct rashpa_stack *st)
@@ -368,7 +400,7 @@ static void tell(struct run *r, const struct processing *p)
 	struct json_object *o = json_object_new_object(), *queue = json_object_new_object();
 	struct rashpa_pipeline_stat stat;
 
-	rashpa_pipeline_status(p->pipeline, &stat);
+	get_status(p, &stat);
 	put_text(o, "engine", r->config->processor ? r->config->processor : "cpu");
 	put_u64(o, "images", stat.images);
 	put_u64(o, "dark", stat.dark);
@@ -415,6 +447,7 @@ static int process_close(struct run *r)
 	}
 	free(p->batch);
 	free(p->copy);
+	driven_close(p->driven);
 	offer_close(p->offer);
 	rashpa_pipeline_close(p->pipeline);
 	pthread_cond_destroy(&p->change);
@@ -433,7 +466,7 @@ static void process_count(struct run *r, struct done *done)
 	uint64_t unkept = r->report->unkept;
 
 	if (p && p->have_writer) {
-		rashpa_pipeline_status(p->pipeline, &stat);
+		get_status(p, &stat);
 		pthread_mutex_lock(&p->lock);
 		unkept = p->lost + stat.overflow;
 		pthread_mutex_unlock(&p->lock);

@@ -59,6 +59,8 @@ struct config {
 	const struct engine *engine;
 	const char *write;
 	const char *pipeline, *processor;	/* what is done with images, and who does */
+	bool driven;			/* a GPU takes whole stacks by itself: */
+	uint32_t way;			/* enum rashpa_drive_way */
 	const char *offer;		/* the name of that one's memory, for raw images */
 	uint64_t offer_bytes;		/* of it; 0: as the engine likes */
 	bool from_start;

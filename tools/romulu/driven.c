@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "driven.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "say.h"
+
+#define AHEAD		4u	/* images that are enqueued before they were computed */
+#define PATIENCE_MS	60000u
+#define ENDLESS		(INT32_MAX / 2u)
+
+struct driven {
+	struct rashpa_drive *drive;
+	uint32_t told;		/* images that are there */
+};
+
+bool driven_way(const char *text, uint32_t *way)
+{
+	static const char * const ways[] = {
+		[RASHPA_DRIVE_LAUNCH] = "launch", [RASHPA_DRIVE_AHEAD] = "ahead",
+		[RASHPA_DRIVE_POLL] = "persistent",
+	};
+
+	for (uint32_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+		*way = i;
+		if (!strcmp(text, ways[i]))
+			return true;
+	}
+	return false;
+}
+
+/* Image after image is in slot after slot, from the first one on, and stays until we have it. */
+static int check(const struct run *r, const struct rashpa_stack *first)
+{
+	const struct rashpa_stream_header *h = r->about;
+	const char *buffer = r->config->opt.buffer;
+
+	if (h->policy == RASHPA_STREAM_OVERWRITE)
+		return fail("buffer %s: its images may be overwritten while a GPU takes them: stream with --policy wait",
+			    buffer);
+	if (h->line_stride != h->width * first->pixel_bytes ||
+	    (h->bunch > 1 && h->slot_stride != h->bunch * h->image_stride))
+		return fail("buffer %s: there are gaps between its lines or stacks, which a drive does not take: leave --drive out, or stream with --bunch 1",
+			    buffer);
+	if (first->number % h->slots)
+		return fail("buffer %s: the first stack is number %" PRIu64 ", and a drive begins with slot 0: start romulu before the producer",
+			    buffer, first->number);
+	return 0;
+}
+
+int driven_open(const struct run *r, struct rashpa_pipeline *pipeline,
+		const struct rashpa_stack *first, const void *raw, struct driven **driven)
+{
+	const struct rashpa_stream_header *h = r->about;
+	const struct rashpa_drive_plan plan = {
+		.way = r->config->way,
+		.images = h->images && h->images < ENDLESS ? h->images : ENDLESS,
+		.raw = raw, .slots = h->slots * h->bunch,
+		.step = h->bunch > 1 ? h->image_stride : h->slot_stride,
+		.credits = h->bunch + 1, .ahead = AHEAD, .patience_ms = PATIENCE_MS,
+	};
+	char why[RASHPA_PIPELINE_WHY];
+	struct driven *d;
+
+	if (check(r, first))
+		return EXIT_FAILED;
+	d = calloc(1, sizeof(*d));
+	if (!d)
+		return fail("no memory for a drive");
+	*driven = d;
+	if (rashpa_drive_open(&pipeline, 1, &plan, &d->drive, why))
+		return fail("--drive: %s", why);
+	return 0;
+}
+
+/* Dark images would move what the drive has begun with. */
+static int tell(struct driven *d, const struct run *r, const struct rashpa_stack *st)
+{
+	struct rashpa_image image;
+
+	for (uint32_t i = 0; i < st->images && !rashpa_stack_image(st, i, &image); i++) {
+		if (image.role == RASHPA_IMAGE_DARK)
+			return fail("buffer %s: image %" PRIu64 " is a dark one, which a drive does not take: leave --drive out",
+				    r->config->opt.buffer, image.frame);
+	}
+	if (st->images > ENDLESS - d->told)
+		return fail("buffer %s: a drive takes %u images: start romulu again",
+			    r->config->opt.buffer, ENDLESS);
+	d->told += st->images;
+	rashpa_drive_arrived(d->drive, d->told);
+	return 0;
+}
+
+/* All that was told is computed, and given. */
+static bool is_done(const struct driven *d)
+{
+	struct rashpa_drive_stat stat;
+
+	rashpa_drive_status(d->drive, &stat);
+	return stat.images >= d->told && stat.results >= stat.accepted;
+}
+
+int driven_stack(struct driven *d, const struct run *r, const struct rashpa_stack *st,
+		 struct rashpa_result * const *to, uint32_t *kept)
+{
+	const uint32_t first = d->told;
+	char why[RASHPA_PIPELINE_WHY];
+	struct rashpa_driven got;
+	struct rashpa_image image;
+	int result = tell(d, r, st);
+
+	while (!result && !is_done(d)) {
+		if (*r->stop)
+			return -EINTR;
+		result = rashpa_drive_next(d->drive, &got, 1, why);
+		if (result < 0 && result != -ENODATA)
+			return fail("--drive: %s", why);
+		if (result > 0 && !rashpa_stack_image(st, got.frame - first, &image) &&
+		    !image.wrong) {
+			to[*kept]->frame = image.frame;
+			to[*kept]->role = image.role;
+			rashpa_drive_result(d->drive, &got, to[(*kept)++]);
+		}
+		if (result > 0)
+			rashpa_drive_release(d->drive, &got);
+		result = 0;
+	}
+	return result;
+}
+
+void driven_status(const struct driven *d, struct rashpa_pipeline_stat *stat)
+{
+	struct rashpa_drive_stat drive;
+
+	if (!d || !d->drive)
+		return;
+	rashpa_drive_status(d->drive, &drive);
+	stat->images = drive.images;
+	stat->vetoed = drive.vetoed;
+	stat->overflow += drive.dropped;
+}
+
+void driven_close(struct driven *d)
+{
+	char why[RASHPA_PIPELINE_WHY];
+
+	if (d && rashpa_drive_close(d->drive, why))
+		say("--drive: %s", why);
+	free(d);
+}
