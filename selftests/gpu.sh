@@ -46,4 +46,36 @@ is "a program is killed while its kernel stays" "$? $(<"$work/out")" "137 "
 drives "poll: and the next one has the GPU" "$all" poll
 drives "the kernel that stays lets go now and then, and begins again" "^all: 200 images, 133 results, 0 wrong, 67 vetoed" \
 	poll images=200 credits=200
+
+# --- romulu, with a driver that is files: a stream, which a program has sent
+tools=$PWD/${RASHPA_TOOLS:-build/tools}
+coproc program {
+	PYTHONPATH=$PWD/tools/python RASHPA_LIBRARY=$tools/librashpa-fake.so python3 -B selftests/python/program.py 2>&1
+}
+input=${program[1]}
+read -r RASHPA_DEV <&"${program[0]}"
+export RASHPA_DEV RASHPA_RUN=$work
+received() { # NAME STATUS OPTION...: by a pipeline with a veto, into $work/NAME.f32
+	local status=0
+	timeout 240 "$tools/romulu-fake" --buffer frames --from-start --timeout 60 --json="$work/romulu.json" \
+		--pipeline "{\"pretreat\": {\"gain\": 2}, \"veto\": {\"threshold\": 50, \"pixels\": 100}, ${more-}
+			\"sinks\": {\"raw\": {\"file\": \"$work/$1.f32\"}}}" "${@:3}" >"$work/out" 2>&1 || status=$?
+	is "romulu: $1" "$status" "$2" || sed 's/^/# /' "$work/out"
+}
+counts() { jq -c '.processing | [.images, .vetoed, .overflow, .lost]' "$work/romulu.json"; }
+received reference 0 --engine reference
+is "three of seven images are accepted" "$(counts)" "[7,4,0,0]"
+for way in launch ahead persistent; do
+	received "$way" 0 --engine vulkan --drive "$way"
+	is "$way: it counts as the reference" "$(jq -r .processing.drive "$work/romulu.json") $(counts)" "$way [7,4,0,0]"
+	cmp "$work/reference.f32" "$work/$way.f32" | sed 's/^/# /'
+	is "$way: each pixel is the reference's" "${PIPESTATUS[0]}" 0
+	is "$way: the layers say nothing" "$(grep -c "VUID\|Validation" "$work/out")" 0 || sed 's/^/# /' "$work/out"
+done
+more='"compress": {"threshold": 1},'
+received "a stage that a drive leaves out" 1 --engine vulkan --drive ahead
+grep -q "leave the other stages out" "$work/out"
+ok $? "is refused" || sed 's/^/# /' "$work/out"
+exec {input}>&-
+wait
 finish

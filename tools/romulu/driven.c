@@ -17,13 +17,18 @@ struct driven {
 	uint32_t told;		/* images that are there */
 };
 
+static const char * const ways[] = {
+	[RASHPA_DRIVE_LAUNCH] = "launch", [RASHPA_DRIVE_AHEAD] = "ahead",
+	[RASHPA_DRIVE_POLL] = "persistent",
+};
+
+const char *driven_name(uint32_t way)
+{
+	return ways[way];
+}
+
 bool driven_way(const char *text, uint32_t *way)
 {
-	static const char * const ways[] = {
-		[RASHPA_DRIVE_LAUNCH] = "launch", [RASHPA_DRIVE_AHEAD] = "ahead",
-		[RASHPA_DRIVE_POLL] = "persistent",
-	};
-
 	for (uint32_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
 		*way = i;
 		if (!strcmp(text, ways[i]))

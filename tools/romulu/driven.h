@@ -10,6 +10,7 @@ struct driven;
 
 /* "launch", "ahead" or "persistent" */
 bool driven_way(const char *text, uint32_t *way);
+const char *driven_name(uint32_t way);
 
 /*
  * Drive @pipeline's GPU, from the stream's first stack on, whose images are at @raw in a ring of

@@ -402,6 +402,7 @@ static void tell(struct run *r, const struct processing *p)
 
 	get_status(p, &stat);
 	put_text(o, "engine", r->config->processor ? r->config->processor : "cpu");
+	put_text(o, "drive", r->config->driven ? driven_name(r->config->way) : NULL);
 	put_u64(o, "images", stat.images);
 	put_u64(o, "dark", stat.dark);
 	put_u64(o, "vetoed", stat.vetoed);

@@ -1,0 +1,28 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""A stream that has ended, in a driver of files (librashpa-fake.so): program.py FOLDER. Writes what names
+the files, and lets go of them at the end of its input."""
+import ctypes
+import os
+import sys
+
+import numpy
+import rashpa
+
+SHAPE, BUNCH, IMAGES = (64, 96), 2, 7
+
+driver = ctypes.CDLL(os.environ["RASHPA_LIBRARY"])
+driver.fake_buffer.restype = ctypes.c_void_p
+if driver.fake_driver_load() or not driver.fake_buffer(b"frames", ctypes.c_uint64(1 << 20)):
+    sys.exit("no driver")
+images = numpy.random.default_rng(8).poisson(30, (IMAGES, *SHAPE)).astype("u2")
+images[::3] += 100
+with rashpa.Producer("frames", SHAPE, "u2", bunch=BUNCH, images=IMAGES, slots=4) as producer:
+    while slot := producer.slot(0):
+        with slot:
+            slot.images[:] = images[slot.frame:slot.frame + len(slot)]
+libc = ctypes.CDLL(None)
+libc.getenv.restype = ctypes.c_char_p
+print(libc.getenv(b"RASHPA_DEV").decode(), flush=True)
+sys.stdin.read()
+driver.fake_driver_unload()
