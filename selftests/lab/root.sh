@@ -353,6 +353,7 @@ cmd_exec() {
 	for name in $(compgen -e RASHPA_) TERM; do
 		[[ -v $name ]] && pass+=("$name=${!name}")
 	done
+	pass+=(WERROR=-Werror)
 	find_debug
 	if [[ -d $DEBUG ]]; then
 		debug_mount_point

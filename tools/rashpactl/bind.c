@@ -9,24 +9,19 @@
 #include <sys/inotify.h>
 #include <unistd.h>
 
+#include "bind.h"
 #include "fpga.h"
 #include "json-out.h"
-#include "profile.h"
 #include "rashpa.h"
-#include "rashpactl.h"
 
 #define NODE_MS		5000
 
-struct bind {
-	const char *what, *profile;
-	bool force, json;
-};
-
-enum { OPT_FORCE = 256 };
+enum { OPT_FORCE = 256, OPT_EXIST_OK };
 
 static const struct argp_option bind_options[] = {
 	{ "profile", 'p', "FILE", 0, "device profile (default: found by the ids)", 0 },
 	{ "force", OPT_FORCE, NULL, 0, "take the function away from another driver", 0 },
+	{ "exist-ok", OPT_EXIST_OK, NULL, 0, "leave one that has its profile already as it is", 0 },
 	OPTION_JSON,
 	{}
 };
@@ -41,6 +36,9 @@ static error_t parse_bind(int key, char *arg, struct argp_state *state)
 		break;
 	case OPT_FORCE:
 		b->force = true;
+		break;
+	case OPT_EXIST_OK:
+		b->exist_ok = true;
 		break;
 	case 'j':
 		b->json = true;
@@ -204,9 +202,6 @@ static int choose(const struct bind *b, const struct pci_function *f, struct pro
 
 static int check_free(const struct bind *b, const struct pci_function *f)
 {
-	if (f->fpga >= 0)
-		return fail("%s is bound already, as fpga%d: unbind it first (rashpactl unbind fpga%d)",
-			    f->bdf, f->fpga, f->fpga);
 	if (*f->driver && !b->force)
 		return fail("%s is served by the driver %s: give --force to take it away", f->bdf,
 			    f->driver);
@@ -267,6 +262,71 @@ static int apply(const struct bind *b, const struct pci_function *f, struct prof
 	return result;
 }
 
+/* 1 the function has a profile, 0 it has none, -1 after a message. */
+static int has_profile(const struct pci_function *f)
+{
+	struct fpga fpga = FPGA_NONE;
+	char why[WHY_SIZE];
+	int result = -1;
+
+	if (fpga_open(&fpga, f->fpga, why))
+		say("%s: %s", f->bdf, why);
+	else
+		result = !!(fpga.info.out_flags & RASHPA_DEVICE_PROFILE);
+	fpga_close(&fpga);
+	return result;
+}
+
+/* It is the driver's already: all that may lack is the profile. */
+static int complete(const struct bind *b, const struct pci_function *f, struct profile *profile,
+		    bool *profiled)
+{
+	int found = has_profile(f);
+
+	if (found < 0)
+		return EXIT_FAILED;
+	if (found && b->exist_ok)
+		return 0;
+	if (found)
+		return fail("%s is bound already, as fpga%d: unbind it first (rashpactl unbind fpga%d)",
+			    f->bdf, f->fpga, f->fpga);
+	found = choose(b, f, profile);
+	if (found < 0 || apply(b, f, profile, found))
+		return EXIT_FAILED;
+	*profiled = found;
+	return 0;
+}
+
+int bind_function(const struct bind *b, struct pci_function *function, struct profile *profile,
+		  bool *profiled)
+{
+	struct before before;
+	int result, found;
+
+	*profiled = false;
+	if (function->fpga >= 0) {
+		result = wait_node(function->fpga);
+		return result ? result : complete(b, function, profile, profiled);
+	}
+	found = choose(b, function, profile);
+	if (found < 0)
+		return EXIT_FAILED;
+	result = check_free(b, function);
+	if (result)
+		return result;
+	remember(&before, function);
+	result = take_over(function, &before);
+	if (result)
+		return result;
+	result = wait_node(function->fpga);
+	if (!result)
+		result = apply(b, function, profile, found);
+	if (result)
+		give_back(function->bdf, &before);
+	*profiled = found;
+	return result;
+}
+
 int cmd_bind(int argc, char **argv)
 {
 	static const struct argp argp = {
@@ -278,36 +338,21 @@ int cmd_bind(int argc, char **argv)
 	struct pci_function function;
 	struct json_object *o;
 	struct bind b = { .json = want_json };
-	struct before before;
-	int result, found;
+	bool profiled;
+	int result;
 
 	argp_parse(&argp, argc, argv, 0, NULL, &b);
 	result = find_function(b.what, &function);
-	if (result)
-		return result;
-	found = choose(&b, &function, &profile);
-	if (found < 0)
-		return EXIT_FAILED;
-	result = check_free(&b, &function);
-	if (result)
-		return result;
-	remember(&before, &function);
-	result = take_over(&function, &before);
-	if (result)
-		return result;
-	result = wait_node(function.fpga);
 	if (!result)
-		result = apply(&b, &function, &profile, found);
-	if (result) {
-		give_back(function.bdf, &before);
+		result = bind_function(&b, &function, &profile, &profiled);
+	if (result)
 		return result;
-	}
 	if (b.json) {
 		o = json_object_new_object();
 		put_node(o, function.fpga);
 		put_text(o, "bdf", function.bdf);
-		put_text(o, "profile", found ? profile.name : NULL);
-		put_table(o, found ? &profile : NULL);
+		put_text(o, "profile", profiled ? profile.name : NULL);
+		put_table(o, profiled ? &profile : NULL);
 		return json_finish(o) ? EXIT_FAILED : 0;
 	}
 	printf("fpga%d\n", function.fpga);

@@ -1,26 +1,21 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* rashpactl buffer create */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "create.h"
 #include "follow.h"
 #include "json-out.h"
-#include "owner.h"
 #include "parse.h"
 #include "query.h"
 #include "rashpa.h"
 #include "rashpactl.h"
 
-struct create {
-	struct rashpa_alloc alloc;
-	struct owner owner;
-	bool json;
-};
-
-enum { OPT_NODE = 256, OPT_BACKEND, OPT_CACHE };
+enum { OPT_NODE = 256, OPT_BACKEND, OPT_CACHE, OPT_EXIST_OK };
 
 static const struct argp_option options[] = {
 	{ "node", OPT_NODE, "N", 0, "only memory of this NUMA node", 0 },
@@ -29,6 +24,7 @@ static const struct argp_option options[] = {
 	{ "cache", OPT_CACHE, "cached|wc|uc", 0, "how CPUs map it (default cached)", 0 },
 	{ "owner", 'o', "USER[:GROUP]", 0, "who it belongs to (default: the caller)", 0 },
 	{ "mode", 'm', "OCTAL", 0, "permission bits (default: those of /dev/rashpa/memory)", 0 },
+	{ "exist-ok", OPT_EXIST_OK, NULL, 0, "leave a buffer that is as asked for as it is", 0 },
 	OPTION_JSON,
 	{}
 };
@@ -61,6 +57,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case 'm':
 		option_mode(state, arg, &c->alloc.mode);
 		c->alloc.head.flags |= RASHPA_ALLOC_MODE;
+		break;
+	case OPT_EXIST_OK:
+		c->exist_ok = true;
 		break;
 	case 'j':
 		c->json = true;
@@ -111,27 +110,80 @@ static void advise(int memory, const struct rashpa_alloc *alloc, bool refused)
 	json_object_put(lines);
 }
 
-static int print(const struct create *c)
+struct json_object *create_json(const struct create *c)
 {
 	const struct rashpa_alloc *a = &c->alloc;
-	struct json_object *o;
-	char size[SIZE_TEXT];
+	struct json_object *o = json_object_new_object();
 
-	if (!c->json) {
-		printf("%s: %s, %s, node %" PRId32 "\n", a->name, format_size(size, a->out_length),
-		       rashpa_backend_name(a->out_backend), a->out_node);
-		return 0;
-	}
-	o = json_object_new_object();
 	put_text(o, "name", a->name);
 	put_u64(o, "length_bytes", a->out_length);
 	put_int(o, "segments", a->out_segments);
 	put_text(o, "backend", rashpa_backend_name(a->out_backend));
 	put_int(o, "numa_node", a->out_node);
-	return json_finish(o) ? EXIT_FAILED : 0;
+	put_bool(o, "existed", c->existed);
+	return o;
 }
 
-static int create(int memory, struct create *c)
+int create_tell(const struct create *c)
+{
+	const struct rashpa_alloc *a = &c->alloc;
+	char size[SIZE_TEXT];
+
+	if (c->json)
+		return json_finish(create_json(c)) ? EXIT_FAILED : 0;
+	printf("%s: %s, %s, node %" PRId32 "%s\n", a->name, format_size(size, a->out_length),
+	       rashpa_backend_name(a->out_backend), a->out_node, c->existed ? ", existed" : "");
+	return 0;
+}
+
+/* In what a buffer that is there is not the one that is wanted; NULL: in nothing. */
+static const char *difference(const struct rashpa_alloc *want, const struct rashpa_info *have)
+{
+	const uint64_t page = sysconf(_SC_PAGESIZE);
+
+	if (have->out_kind != RASHPA_KIND_BUFFER)
+		return "kind";
+	/* the driver rounds up to pages */
+	if (have->out_length != (want->length + page - 1) / page * page)
+		return "size";
+	if (want->head.flags & RASHPA_ALLOC_NODE && have->out_node != (int32_t)want->node)
+		return "node";
+	if (want->backend != RASHPA_BACKEND_AUTO && have->out_backend != want->backend)
+		return "backend";
+	if (have->out_cache != (want->cache ? want->cache : RASHPA_CACHE_CACHED))
+		return "cache";
+	return NULL;
+}
+
+/* Its owner and mode are left alone: they may have been changed on purpose. */
+static int settle_for(struct create *c)
+{
+	struct rashpa_alloc *alloc = &c->alloc;
+	int fd = rashpa_buffer_open(alloc->name, O_ACCMODE);
+	struct rashpa_info info = { .fd = -1 };
+	char have[SIZE_TEXT], want[SIZE_TEXT];
+	const char *what;
+	int error = fd < 0 ? fd : rashpa_memory_info(fd, &info);
+
+	if (fd >= 0)
+		close(fd);
+	if (error)
+		return fail("buffer %s exists, and cannot be looked at: %s", alloc->name,
+			    rashpa_reason());
+	what = difference(alloc, &info);
+	if (what)
+		return fail("buffer %s exists (%s), and differs from the one asked for (%s): %s: remove it first (rashpactl buffer remove %s), or ask for what is there",
+			    alloc->name, format_size(have, info.out_length),
+			    format_size(want, alloc->length), what, alloc->name);
+	c->existed = true;
+	alloc->out_length = info.out_length;
+	alloc->out_segments = info.out_segments;
+	alloc->out_backend = info.out_backend;
+	alloc->out_node = info.out_node;
+	return 0;
+}
+
+int create_buffer(int memory, struct create *c)
 {
 	struct rashpa_alloc *alloc = &c->alloc;
 	char size[SIZE_TEXT], what[RASHPA_NAME_SIZE + 16];
@@ -146,6 +198,8 @@ static int create(int memory, struct create *c)
 	follow_begin(&follow, memory, what);
 	fd = rashpa_memory_alloc(memory, alloc);
 	follow_end(&follow);
+	if (fd == -EEXIST && c->exist_ok)
+		return settle_for(c);
 	if (fd < 0) {
 		result = fail("buffer %s of %s: %s", alloc->name, format_size(size, alloc->length),
 			      rashpa_reason());
@@ -159,7 +213,7 @@ static int create(int memory, struct create *c)
 	/* Rather no buffer than one that belongs to the wrong people. */
 	if (result && rashpa_buffer_remove(alloc->name))
 		say("buffer %s: %s", alloc->name, rashpa_reason());
-	return result ? result : print(c);
+	return result;
 }
 
 int cmd_buffer_create(int argc, char **argv)
@@ -176,7 +230,7 @@ int cmd_buffer_create(int argc, char **argv)
 	memory = rashpa_memory_open();
 	if (memory < 0)
 		return fail("%s", rashpa_reason());
-	result = create(memory, &c);
+	result = create_buffer(memory, &c);
 	close(memory);
-	return result;
+	return result ? result : create_tell(&c);
 }

@@ -16,6 +16,7 @@ static const struct command {
 	{ NULL, "report", cmd_report, "what helps others to help, without addresses or data" },
 	{ NULL, "list", cmd_list, "bound functions, those that could be, and who holds what" },
 	{ NULL, "limits", cmd_limits, "how much of each resource is held, and may be" },
+	{ NULL, "apply", cmd_apply, "make what /etc/rashpa says: buffers, boards" },
 	{ NULL, "bind", cmd_bind, "give a PCI function to the driver" },
 	{ NULL, "unbind", cmd_unbind, "take it back" },
 	{ NULL, "profile", cmd_profile, "check a device profile" },

@@ -18,6 +18,7 @@ extern bool want_json;
 
 /* Sub-commands: argv[0] is "rashpactl NAME". An exit code. */
 int cmd_doctor(int argc, char **argv);
+int cmd_apply(int argc, char **argv);
 int cmd_list(int argc, char **argv);
 int cmd_bind(int argc, char **argv);
 int cmd_unbind(int argc, char **argv);

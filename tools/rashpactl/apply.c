@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* rashpactl apply: what the administrator wants to be there after every boot */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bind.h"
+#include "config.h"
+#include "fpga.h"
+#include "json-out.h"
+#include "rashpa.h"
+
+struct apply {
+	const char *fpga;	/* only this one's profile; NULL: everything */
+	bool check, json;
+	struct json_object *buffers, *boards;
+	int result;
+};
+
+enum { OPT_CHECK = 256 };
+
+static const struct argp_option options[] = {
+	{ "check", OPT_CHECK, NULL, 0, "read the files, change nothing", 0 },
+	OPTION_JSON,
+	{}
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct apply *a = state->input;
+	unsigned int number;
+
+	switch (key) {
+	case OPT_CHECK:
+		a->check = true;
+		break;
+	case 'j':
+		a->json = true;
+		json_to(arg);
+		break;
+	case ARGP_KEY_ARG:
+		if (state->arg_num)
+			return ARGP_ERR_UNKNOWN;
+		if (!parse_fpga(arg, &number))
+			argp_error(state, "\"%s\" is not fpgaN", arg);
+		a->fpga = arg;
+		break;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+	return 0;
+}
+
+/* --- buffers --- */
+
+static void tell_buffer(struct apply *a, const struct create *c)
+{
+	struct json_object *o;
+	char size[SIZE_TEXT];
+
+	if (!a->check && !a->json) {
+		create_tell(c);
+	} else if (!a->json) {
+		printf("buffer %s: %s\n", c->alloc.name, format_size(size, c->alloc.length));
+	} else if (a->check) {
+		o = json_object_new_object();
+		put_text(o, "name", c->alloc.name);
+		put_u64(o, "length_bytes", c->alloc.length);
+		json_object_array_add(a->buffers, o);
+	} else {
+		json_object_array_add(a->buffers, create_json(c));
+	}
+}
+
+static void apply_buffers(struct apply *a, struct config *config)
+{
+	int memory = -1;
+
+	if (!a->check && config->n_buffers) {
+		memory = rashpa_memory_open();
+		if (memory < 0) {
+			a->result = fail("%s", rashpa_reason());
+			return;
+		}
+	}
+	for (unsigned int i = 0; i < config->n_buffers; i++) {
+		struct create *c = &config->buffer[i].create;
+
+		if (!a->check && create_buffer(memory, c)) {
+			say("%s: the buffer %s is not there", config->buffer[i].file,
+			    c->alloc.name);
+			a->result = EXIT_FAILED;
+		} else {
+			tell_buffer(a, c);
+		}
+	}
+	if (memory >= 0)
+		close(memory);
+}
+
+/* --- boards --- */
+
+static void tell_board(struct apply *a, const struct config_board *board,
+		       const struct pci_function *f)
+{
+	struct json_object *o;
+
+	if (!a->json) {
+		if (f)
+			printf("%s: fpga%d\n", f->bdf, f->fpga);
+		else
+			printf("board %s%s\n", board->what, board->take ? ", from any driver" : "");
+		return;
+	}
+	o = json_object_new_object();
+	put_text(o, "function", board->what);
+	put_bool(o, "take", board->take);
+	if (f) {
+		put_node(o, f->fpga);
+		put_text(o, "bdf", f->bdf);
+	}
+	json_object_array_add(a->boards, o);
+}
+
+static bool is_meant(const struct config_board *board, const struct pci_function *f)
+{
+	if (*board->bdf)
+		return !strcmp(board->bdf, f->bdf);
+	return board->vendor == f->vendor && board->device == f->device;
+}
+
+static int bind_board(const struct config_board *board, struct pci_function *f)
+{
+	static struct profile profile;
+	const struct bind bind = {
+		.what = f->bdf,
+		.profile = *board->profile ? board->profile : NULL,
+		.force = board->take,
+		.exist_ok = true,
+	};
+	bool profiled;
+
+	return bind_function(&bind, f, &profile, &profiled);
+}
+
+/*
+ * Functions with these ids that are plugged in later come to the driver as well, if no other one
+ * wants them; udev has their profile applied then (70-rashpa.rules).
+ */
+static int add_ids(const struct config_board *board)
+{
+	char ids[32];
+	int error;
+
+	snprintf(ids, sizeof(ids), "%04" PRIx32 " %04" PRIx32, board->vendor, board->device);
+	error = write_text(ids, PCI_DRIVER "/new_id");
+	if (!error || error == -EEXIST)
+		return 0;
+	return fail("%s: the driver does not take the ids: %s%s", board->what, strerror(-error),
+		    error == -ENOENT ? ": load it (modprobe rashpa)" :
+		    error == -EACCES ? " (be root)" : "");
+}
+
+static void apply_board(struct apply *a, const struct config_board *board)
+{
+	struct pci_function *list;
+	int n, seen = 0;
+
+	if (!*board->bdf && add_ids(board)) {
+		a->result = EXIT_FAILED;
+		return;
+	}
+	n = pci_list(&list);
+	for (int i = 0; i < n; i++) {
+		if (!is_meant(board, &list[i]))
+			continue;
+		seen++;
+		if (bind_board(board, &list[i])) {
+			say("%s: %s is not bound", board->file, list[i].bdf);
+			a->result = EXIT_FAILED;
+		} else {
+			tell_board(a, board, &list[i]);
+		}
+	}
+	if (n >= 0)
+		free(list);
+	/* one that is named by its place has to be there, one that is named by its kind may come */
+	if (n < 0 || (!seen && *board->bdf))
+		a->result = fail("%s: there is no PCI function %s", board->file, board->what);
+}
+
+/* From udev: a function that the kernel has given to the driver by its ids gets its profile. */
+static void apply_fpga(struct apply *a, const struct config *config)
+{
+	static const struct config_board none;
+	const struct config_board *board = &none;
+	struct pci_function *list, function = { .fpga = -1 };
+	unsigned int number = 0;
+	int n = pci_list(&list);
+
+	parse_fpga(a->fpga, &number);
+	for (int i = 0; i < n; i++) {
+		if (list[i].fpga == (int)number)
+			function = list[i];
+	}
+	if (n >= 0)
+		free(list);
+	if (function.fpga < 0) {
+		a->result = fail("there is no %s: see rashpactl list", a->fpga);
+		return;
+	}
+	for (unsigned int i = 0; i < config->n_boards; i++) {
+		if (is_meant(&config->board[i], &function))
+			board = &config->board[i];
+	}
+	if (bind_board(board, &function))
+		a->result = EXIT_FAILED;
+	else
+		tell_board(a, board, &function);
+}
+
+int cmd_apply(int argc, char **argv)
+{
+	static const struct argp argp = {
+		options, parse, "[fpgaN]",
+		"Make the buffers of /etc/rashpa/buffers.d, bind the boards of /etc/rashpa/boards.d, each with its profile. What is there already stays. With fpgaN: apply the profile of this function, if it has none yet.",
+		NULL, NULL, NULL,
+	};
+	struct apply a = { .json = want_json };
+	struct config config;
+	struct json_object *o = NULL;
+
+	argp_parse(&argp, argc, argv, 0, NULL, &a);
+	if (a.json) {
+		o = json_object_new_object();
+		a.buffers = json_object_new_array();
+		a.boards = json_object_new_array();
+		json_object_object_add(o, "buffers", a.buffers);
+		json_object_object_add(o, "boards", a.boards);
+	}
+	config_load(&config);
+	if (config.broken)
+		a.result = EXIT_FAILED;
+	if (a.fpga) {
+		apply_fpga(&a, &config);
+	} else {
+		apply_buffers(&a, &config);
+		for (unsigned int i = 0; i < config.n_boards; i++) {
+			if (a.check)
+				tell_board(&a, &config.board[i], NULL);
+			else
+				apply_board(&a, &config.board[i]);
+		}
+	}
+	config_free(&config);
+	if (a.json && json_finish(o))
+		return EXIT_FAILED;
+	return a.result;
+}

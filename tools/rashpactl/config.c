@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "config.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fnmatch.h>
+#include <grp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "json-in.h"
+#include "parse.h"
+#include "rashpa.h"
+#include "rashpactl.h"
+
+#define CONFIG_DIR	"/etc/rashpa"
+#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
+#define MOST		1024u	/* entries of one file */
+
+/* --- values --- */
+
+static int read_name(struct json_place *at, struct json_object *value, void *to)
+{
+	if (json_read_text(at, value, to, RASHPA_NAME_SIZE))
+		return -1;
+	return name_possible(to) ? 0 : json_wrong(at, "must be letters, digits and . _ -, and not begin with a dot");
+}
+
+static int read_size(struct json_place *at, struct json_object *value, void *to)
+{
+	if (json_read_u64(at, value, to))
+		return -1;
+	return *(uint64_t *)to ? 0 : json_wrong(at, "must not be 0");
+}
+
+static int read_align(struct json_place *at, struct json_object *value, void *to)
+{
+	const uint64_t *n = to;
+
+	if (json_read_u64(at, value, to))
+		return -1;
+	return *n & (*n - 1) ? json_wrong(at, "is not a power of two") : 0;
+}
+
+/* A word of a list that the library has names for. */
+static int read_word(struct json_place *at, struct json_object *value, uint32_t *to,
+		     const char *(*name)(unsigned int n), uint32_t first, uint32_t last)
+{
+	const char *text = json_object_get_string(value);
+	char all[128] = "";
+	size_t length = 0;
+
+	if (!json_object_is_type(value, json_type_string))
+		return json_wrong(at, "must be a string");
+	for (*to = first; *to <= last; (*to)++) {
+		if (!strcmp(text, name(*to)))
+			return 0;
+		length += snprintf(all + length, sizeof(all) - length, "%s%s",
+				   *to == first ? "" : ", ", name(*to));
+	}
+	return json_wrong(at, "\"%s\" is not one of %s", text, all);
+}
+
+static int read_backend(struct json_place *at, struct json_object *value, void *to)
+{
+	return read_word(at, value, to, rashpa_backend_name, RASHPA_BACKEND_AUTO,
+			 RASHPA_BACKEND_CONTIG);
+}
+
+static int read_cache(struct json_place *at, struct json_object *value, void *to)
+{
+	return read_word(at, value, to, rashpa_cache_name, RASHPA_CACHE_CACHED, RASHPA_CACHE_UC);
+}
+
+static int read_node(struct json_place *at, struct json_object *value, void *to)
+{
+	struct rashpa_alloc *alloc = to;
+
+	if (json_read_u32(at, value, &alloc->node))
+		return -1;
+	alloc->head.flags |= RASHPA_ALLOC_NODE;
+	return 0;
+}
+
+static int read_owner(struct json_place *at, struct json_object *value, void *to)
+{
+	char text[256], why[WHY_SIZE];
+
+	if (json_read_text(at, value, text, sizeof(text)))
+		return -1;
+	return parse_owner(text, to, why) ? json_wrong(at, "%s", why) : 0;
+}
+
+static int read_mode(struct json_place *at, struct json_object *value, void *to)
+{
+	struct rashpa_alloc *alloc = to;
+	char text[16];
+
+	/* a number would be decimal: 660 is not what it looks like */
+	if (json_read_text(at, value, text, sizeof(text)))
+		return -1;
+	if (!parse_mode(text, &alloc->mode))
+		return json_wrong(at, "\"%s\" is not a mode from 0 to 0666, in octal", text);
+	alloc->head.flags |= RASHPA_ALLOC_MODE;
+	return 0;
+}
+
+/*
+ * Early at boot nobody has given the nodes to the group yet, so that a buffer does not have it from
+ * them: it is said here.
+ */
+static int read_buffer(struct json_place *at, struct json_object *value, void *to)
+{
+	const struct group *group = getgrnam("rashpa");
+	struct config_buffer *b = to;
+	struct rashpa_alloc *a = &b->create.alloc;
+	const struct json_key keys[] = {
+		{ "name", true, read_name, a->name },
+		{ "size", true, read_size, &a->length },
+		{ "description", false, json_read_comment, NULL },
+		{ "node", false, read_node, a },
+		{ "backend", false, read_backend, &a->backend },
+		{ "align", false, read_align, &a->alignment },
+		{ "cache", false, read_cache, &a->cache },
+		{ "owner", false, read_owner, &b->create.owner },
+		{ "mode", false, read_mode, a },
+	};
+
+	*b = (struct config_buffer) {
+		.create = { .owner = OWNER_NONE, .exist_ok = true },
+		.file = at->path,
+	};
+	if (group)
+		b->create.owner.gid = group->gr_gid;
+	return json_read_object(at, value, keys, ARRAY_SIZE(keys));
+}
+
+static int read_function(struct json_place *at, struct json_object *value, void *to)
+{
+	struct config_board *b = to;
+	int end = 0;
+
+	if (json_read_text(at, value, b->what, sizeof(b->what)))
+		return -1;
+	if (parse_bdf(b->what, b->bdf))
+		return 0;
+	if (sscanf(b->what, "%4x:%4x%n", &b->vendor, &b->device, &end) == 2 && !b->what[end])
+		return 0;
+	return json_wrong(at, "\"%s\" is neither BDF (0000:01:00.0) nor VENDOR:DEVICE (1234:5250)",
+			  b->what);
+}
+
+static int read_profile(struct json_place *at, struct json_object *value, void *to)
+{
+	struct config_board *b = to;
+
+	return json_read_text(at, value, b->profile, sizeof(b->profile));
+}
+
+static int read_board(struct json_place *at, struct json_object *value, void *to)
+{
+	struct config_board *b = to;
+	const struct json_key keys[] = {
+		{ "function", true, read_function, b },
+		{ "description", false, json_read_comment, NULL },
+		{ "profile", false, read_profile, b },
+		{ "take", false, json_read_bool, &b->take },
+	};
+
+	*b = (struct config_board) { .file = at->path };
+	return json_read_object(at, value, keys, ARRAY_SIZE(keys));
+}
+
+/* --- files --- */
+
+/* What a folder has: entries of one kind, below one key, behind those that are there. */
+struct kind {
+	const char *folder, *key;
+	json_reader read;
+	size_t size;
+	void **list;
+	unsigned int *n;
+};
+
+/* Reads one file's list into room for it at the end. */
+static int read_list(struct json_place *at, struct json_object *value, void *to)
+{
+	const struct kind *k = to;
+	unsigned int more = 0;
+	size_t room = json_object_is_type(value, json_type_array) ?
+		      json_object_array_length(value) : 0;
+	void *list;
+
+	if (room > MOST)
+		return json_wrong(at, "has %zu entries, at most %u are allowed", room, MOST);
+	list = reallocarray(*k->list, *k->n + room + 1, k->size);
+	if (!list)
+		return json_wrong(at, "no memory");
+	*k->list = list;
+	if (json_read_array(at, value, k->read, (char *)list + *k->n * k->size, k->size, MOST,
+			    &more))
+		return -1;
+	*k->n += more;
+	return 0;
+}
+
+/* Entries keep the name of their file for as long as there are entries. */
+static int read_file(const struct kind *k, const char *path)
+{
+	char why[WHY_SIZE];
+	struct json_place at = { .path = path, .why = why };
+	const struct json_key keys[] = { { k->key, true, read_list, (void *)k } };
+	struct json_object *root = json_parse_file(path, why);
+	int result = root ? json_read_object(&at, root, keys, 1) : -1;
+
+	json_object_put(root);
+	if (result)
+		say("%s", why);
+	return result;
+}
+
+static int is_conf(const struct dirent *entry)
+{
+	return entry->d_name[0] != '.' && !fnmatch("*.conf", entry->d_name, 0);
+}
+
+static void read_folder(struct config *config, const struct kind *k)
+{
+	const char *top = secure_getenv("RASHPA_CONFIG");
+	struct dirent **entries;
+	char dir[512], *path;
+	int n;
+
+	snprintf(dir, sizeof(dir), "%s/%s", top && *top ? top : CONFIG_DIR, k->folder);
+	n = scandir(dir, &entries, is_conf, alphasort);
+	if (n < 0 && errno != ENOENT) {
+		say("%s: %s", dir, strerror(errno));
+		config->broken++;
+	}
+	for (int i = 0; i < n; i++) {
+		if (asprintf(&path, "%s/%s", dir, entries[i]->d_name) < 0 || read_file(k, path))
+			config->broken++;
+		free(entries[i]);
+	}
+	if (n >= 0)
+		free(entries);
+}
+
+/* A name that is given twice would quietly be the first one's. */
+static void check_names(struct config *config)
+{
+	for (unsigned int i = 0; i < config->n_buffers; i++) {
+		const struct config_buffer *b = &config->buffer[i], *other;
+
+		for (other = config->buffer; other < b; other++) {
+			if (strcmp(other->create.alloc.name, b->create.alloc.name))
+				continue;
+			say("%s: the buffer %s is in %s already", b->file, b->create.alloc.name,
+			    other->file);
+			config->broken++;
+			break;
+		}
+	}
+}
+
+void config_load(struct config *config)
+{
+	const struct kind kinds[] = {
+		{
+			"buffers.d", "buffers", read_buffer, sizeof(*config->buffer),
+			(void **)&config->buffer, &config->n_buffers,
+		}, {
+			"boards.d", "boards", read_board, sizeof(*config->board),
+			(void **)&config->board, &config->n_boards,
+		},
+	};
+
+	*config = (struct config) {};
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
+		read_folder(config, &kinds[i]);
+	check_names(config);
+}
+
+void config_free(struct config *config)
+{
+	free(config->buffer);
+	free(config->board);
+	*config = (struct config) {};
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What the administrator wants to be there after every boot: /etc/rashpa/buffers.d, boards.d. */
+#ifndef CONFIG_H
+#define CONFIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "create.h"
+#include "path.h"
+
+struct config_buffer {
+	struct create create;
+	const char *file;
+};
+
+struct config_board {
+	char what[BDF_SIZE];		/* as it was written */
+	char bdf[BDF_SIZE];		/* or empty: all functions that are: */
+	uint32_t vendor, device;
+	char profile[512];		/* empty: found by the ids */
+	bool take;			/* also away from another driver */
+	const char *file;
+};
+
+struct config {
+	struct config_buffer *buffer;
+	struct config_board *board;
+	unsigned int n_buffers, n_boards;
+	unsigned int broken;		/* files that could not be read: told of */
+};
+
+/*
+ * All files *.conf of the folders buffers.d and boards.d below $RASHPA_CONFIG (default /etc/rashpa),
+ * in order of their names. What is wrong is told, and the rest is there.
+ */
+void config_load(struct config *config);
+void config_free(struct config *config);
+
+#endif /* CONFIG_H */

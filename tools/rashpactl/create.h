@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Making a named buffer. */
+#ifndef CREATE_H
+#define CREATE_H
+
+#include <linux/rashpa.h>
+#include <stdbool.h>
+
+#include "owner.h"
+
+struct create {
+	struct rashpa_alloc alloc;
+	struct owner owner;
+	bool exist_ok;		/* one that is as this one would be is good */
+	bool existed;		/* and was there */
+	bool json;
+};
+
+/* An exit code, after a message; what was made is in create->alloc. */
+int create_buffer(int memory, struct create *create);
+/* The same as text or JSON, as json says. */
+int create_tell(const struct create *create);
+struct json_object *create_json(const struct create *create);
+
+#endif /* CREATE_H */
