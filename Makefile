@@ -4,6 +4,8 @@
 #
 #   make                module for the running kernel, tools
 #   make install        tools, udev rule, man pages; the module through DKMS
+#   make deb            packages for Debian, in build/deb
+#   make rpm            the same as RPM, in build/rpm
 #   make demo           in a virtual machine: stream detector frames (KERNEL=newest)
 #   make demo NETWORK=1 in two of them: the same over RoCE v2, also with packets lost
 #   make demo BUILDER=1 in two of them: halves of images, of an FPGA each, are put together
@@ -25,6 +27,8 @@ BUILD   := $(CURDIR)/build
 KREL    ?= $(shell uname -r)
 KDIR    ?= /lib/modules/$(KREL)/build
 PREFIX  ?= /usr/local
+UDEVDIR ?= /etc/udev/rules.d
+CONFDIRS := $(addprefix $(DESTDIR)/etc/rashpa/,boards.d buffers.d profiles.d)
 KERNEL  ?= newest
 BENCH   ?=
 KERNELS ?= debug 6.1 6.12 newest
@@ -38,7 +42,7 @@ MODDIR  ?= $(BUILD)/modules/$(KREL)
 DKMSSRC := /usr/src/rashpa-$(VERSION)
 NPROC   := $(shell nproc)
 
-.PHONY: abi all help modules tools selftests install install-tools install-dkms install-source \
+.PHONY: abi all help modules tools selftests install install-tools install-dkms install-source deb rpm \
 	uninstall uninstall-dkms lab-build demo bench docs check coverage fuzz kernels soak static clean
 
 all: modules tools
@@ -61,13 +65,24 @@ selftests:
 
 install: install-tools install-dkms
 
+# The group is there before the rule that names it.
 install-tools:
+	[ -n "$(DESTDIR)" ] || groupadd -rf rashpa
 	$(MAKE) -C tools O=$(BUILD)/tools PREFIX=$(PREFIX) install
-	$(MAKE) -C tools/bench O=$(BUILD)/tools PREFIX=$(PREFIX) install
-	$(MAKE) -C tools/conformance O=$(BUILD)/tools PREFIX=$(PREFIX) install
-	$(MAKE) -C tools/frames O=$(BUILD)/tools PREFIX=$(PREFIX) install
-	install -D -m 644 tools/udev/70-rashpa.rules \
-		$(DESTDIR)/etc/udev/rules.d/70-rashpa.rules
+	for part in $(PARTS); do \
+		$(MAKE) -C tools/$$part O=$(BUILD)/tools PREFIX=$(PREFIX) install || exit; \
+	done
+	install -d $(CONFDIRS)
+	install -D -m 644 tools/udev/70-rashpa.rules $(DESTDIR)$(UDEVDIR)/70-rashpa.rules
+	$(RELOAD)
+
+# parts of the tools with a Makefile of their own
+PARTS := bench conformance frames software-fpga
+
+# rules and units that changed, where somebody runs who reads them
+RELOAD = [ -n "$(DESTDIR)" ] || [ ! -d /run/udev ] || \
+	{ udevadm control --reload && udevadm trigger --subsystem-match=rashpa; } || true; \
+	[ -n "$(DESTDIR)" ] || [ ! -d /run/systemd/system ] || systemctl daemon-reload || true
 
 # The sources are left to DKMS, which builds them again for each new kernel. Versions that
 # were there before go, and kernels that had one get the new one. With DESTDIR (packages)
@@ -100,11 +115,19 @@ uninstall-dkms:
 uninstall:
 	-[ -n "$(DESTDIR)" ] || $(MAKE) --no-print-directory uninstall-dkms
 	rm -rf $(DESTDIR)$(DKMSSRC)
-	rm -f $(DESTDIR)/etc/udev/rules.d/70-rashpa.rules
+	rm -f $(DESTDIR)$(UDEVDIR)/70-rashpa.rules
 	$(MAKE) -C tools O=$(BUILD)/tools PREFIX=$(PREFIX) uninstall
-	$(MAKE) -C tools/bench O=$(BUILD)/tools PREFIX=$(PREFIX) uninstall
-	$(MAKE) -C tools/conformance O=$(BUILD)/tools PREFIX=$(PREFIX) uninstall
-	$(MAKE) -C tools/frames O=$(BUILD)/tools PREFIX=$(PREFIX) uninstall
+	for part in $(PARTS); do \
+		$(MAKE) -C tools/$$part O=$(BUILD)/tools PREFIX=$(PREFIX) uninstall || exit; \
+	done
+	-rmdir --ignore-fail-on-non-empty $(CONFDIRS) $(DESTDIR)/etc/rashpa 2>/dev/null
+	$(RELOAD)
+
+deb:
+	tools/packaging/deb.sh
+
+rpm:
+	tools/packaging/rpm.sh
 
 # Compiled with the lab's own compilers and kernel headers: the machine needs none.
 lab-build:

@@ -8,7 +8,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 out=build/docs
 pages=$out/source
-kernel_doc=$(ls /usr/lib/linux-kbuild-6.12*/scripts/kernel-doc | tail -n 1)
+# the last ones in Perl, which know this output
+kernel_doc=$(printf '%s\n' /usr/lib/linux-kbuild-6.1*/scripts/kernel-doc | sort -V | tail -n 1)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 

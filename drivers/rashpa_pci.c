@@ -1101,14 +1101,13 @@ static void rashpa_remove(struct pci_dev *pdev)
 	put_device(&dev->dev);
 }
 
-/* No ids: functions are bound by driver_override, new_id, or the parameter ids. */
-static const struct pci_device_id rashpa_pci_ids[] = {
-	{ }
-};
-
 static struct pci_driver rashpa_pci_driver = {
 	.name = "rashpa",
-	.id_table = rashpa_pci_ids,
+	/*
+	 * Functions are bound by driver_override, new_id, or the parameter ids. An empty table
+	 * would not be the same: new_id takes only what is like an entry of it.
+	 */
+	.id_table = NULL,
 	.probe = rashpa_probe,
 	.remove = rashpa_remove,
 	.err_handler = &rashpa_err_handlers,

@@ -1,0 +1,20 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# Makes the Debian packages, in build/deb, of a copy of the sources. deb.sh [OPTION OF dpkg-buildpackage...]
+# What has to be there for it: debian/control.
+set -euo pipefail
+
+cd "$(dirname "$0")/../.."
+version=$(sed -n 's/^PACKAGE_VERSION="\(.*\)"/\1/p' dkms.conf)
+out=build/deb
+tree=$out/rashpa-$version
+
+rm -rf "$out"
+mkdir -p "$tree"
+# what is in the sources, and nothing that was built
+tar -c --exclude-vcs --exclude=./build --exclude=__pycache__ . | tar -x -C "$tree"
+cp -r tools/packaging/debian "$tree/debian"
+cd "$tree"
+# not ours to hand on: how the caller's make is run
+unset MAKEFLAGS MAKELEVEL WERROR
+exec dpkg-buildpackage --build=binary --unsigned-changes --unsigned-buildinfo "$@"
