@@ -32,6 +32,7 @@ refuses "-4M|option" rashpactl buffer create negative -4M
 refuses "magic.*auto, cma or contig" rashpactl buffer create odd 4M --backend magic
 refuses "give NAME and SIZE" rashpactl buffer create
 refuses "unknown command.*nonsense" rashpactl nonsense
+refuses "fpgax.*is not fpgaN" rashpactl apply fpgax
 refuses "stray.*--json=FILE" remu --buffer here --json stray
 refuses "stray.*--json=FILE" romulu --buffer here --json stray
 refuses "12:34.*BDF" rashpa-bench latency --fpga fpga77 --vfio 12:34
@@ -182,9 +183,48 @@ jq 'del(.table)' "$reference" >"$work/plain.json"
 json 'has("table") and .table == null' rashpactl profile --json "$work/plain.json"
 ok $? "without a table as well"
 
+# --- what shall be there after every boot
+
+export RASHPA_CONFIG=$work/etc
+mkdir -p "$RASHPA_CONFIG"/{buffers,boards}.d
+cat >"$RASHPA_CONFIG/buffers.d/one.conf" <<-END
+	{ "buffers": [ { "name": "ring0", "size": "1G", "node": 0, "backend": "contig", "align": "2M",
+		"cache": "cached", "owner": "root:rashpa", "mode": "0640", "description": "frames" } ] }
+END
+echo '{ "boards": [ { "function": "1234:5250" }, { "function": "03:00.0", "take": true } ] }' \
+	>"$RASHPA_CONFIG/boards.d/one.conf"
+json '. == {buffers: [{name: "ring0", length_bytes: 1073741824}], boards: [{function: "1234:5250", take: false},
+	{function: "03:00.0", take: true}]}' rashpactl --json apply --check
+ok $? "apply --check tells what would be made"
+wrong() { # PATTERN TEXT: of a file of buffers
+	local pattern=$1
+	echo "$2" >"$RASHPA_CONFIG/buffers.d/two.conf"
+	rashpactl apply --check >"$work/out" 2>"$work/err"
+	is "apply --check: $pattern" "$? $(grep -c "two.conf:.*$pattern" "$work/err") $(grep -c ring0 "$work/out")" "1 1 1"
+	rm "$RASHPA_CONFIG/buffers.d/two.conf"
+}
+wrong 'buffers: is missing' '{ }'
+wrong 'buffers\[0\].size: is missing' '{ "buffers": [ { "name": "a" } ] }'
+wrong 'buffers\[0\].size: must not be 0' '{ "buffers": [ { "name": "a", "size": 0 } ] }'
+wrong 'buffers\[0\].name: must be letters' '{ "buffers": [ { "name": "../a", "size": 1 } ] }'
+wrong 'buffers\[1\].cache: "hot" is not one of cached, wc, uc' \
+	'{ "buffers": [ { "name": "a", "size": 1 }, { "name": "b", "size": 1, "cache": "hot" } ] }'
+wrong 'buffers\[0\].mode: must be a string' '{ "buffers": [ { "name": "a", "size": 1, "mode": 660 } ] }'
+wrong 'buffers\[0\].owner: there is no user "nosuchuser"' \
+	'{ "buffers": [ { "name": "a", "size": 1, "owner": "nosuchuser" } ] }'
+wrong '1: not JSON' 'buffers = ring0'
+wrong 'the buffer a is in .*two.conf already' '{ "buffers": [ { "name": "a", "size": 1 }, { "name": "a", "size": 1 } ] }'
+unset RASHPA_CONFIG
+
+# exposure of services, from 0 (none) to 10
+for unit in build/tools/*.service; do
+	good "systemd-analyze security: $(basename "$unit")" systemd-analyze security --offline=yes --threshold=40 "$unit"
+done
+good "the rules of udev are well-formed" udevadm verify --resolve-names=never tools/udev/70-rashpa.rules
+
 # --- help, manual, completion
 
-commands=("doctor" "report" "list" "limits" "bind" "unbind" "profile" "buffer create" "buffer list" "buffer info"
+commands=("doctor" "report" "list" "limits" "apply" "bind" "unbind" "profile" "buffer create" "buffer list" "buffer info"
 	"buffer permit" "buffer query" "buffer remove" "lock create" "window list" "window info" "map explain" "map end"
 	"map" "event watch" "event stat" "top" "quiesce" "reset" "fpga status")
 

@@ -33,6 +33,7 @@
 #include "stats.h"
 #include "stop.h"
 #include "text-file.h"
+#include "versions.h"
 
 static unsigned int tests, failures;
 
@@ -1092,6 +1093,46 @@ static void test_signing(void)
 	}
 }
 
+/* --- the module that is loaded, the tools, the file --- */
+
+static void test_versions(void)
+{
+	static const struct {
+		const char *loaded, *loaded_source, *file, *file_source;
+		enum versions_verdict verdict;
+		const char *says, *remedy;
+	} cases[] = {
+		{ "2.0", "A", "2.0", "A", VERSIONS_SAME, "loaded, version 2.0", NULL },
+		{ "2.0", "A", "", "", VERSIONS_SAME, "loaded, version 2.0", NULL },
+		{ "2.0", "A", "2.0", "B", VERSIONS_RELOAD, "another build", "next boot" },
+		{ "1.0", "A", "2.0", "B", VERSIONS_RELOAD,
+		  "version 1.0, but the tools are 2.0, and the module that is installed is 2.0",
+		  "modprobe -r rashpa" },
+		{ "1.0", "A", "1.0", "A", VERSIONS_INSTALL,
+		  "version 1.0, but the tools are 2.0, and the module that is installed is 1.0",
+		  "upgrade rashpa-dkms" },
+		{ "3.0", "A", "", "", VERSIONS_INSTALL, "version 3.0, but the tools are 2.0",
+		  "upgrade rashpa-dkms" },
+		{ "", "", "2.0", "A", VERSIONS_RELOAD, "not told", "reboot" },
+	};
+	char text[256];
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct versions v = { .tools = "2.0" };
+		enum versions_verdict verdict;
+		const char *remedy;
+
+		strcpy(v.loaded, cases[i].loaded);
+		strcpy(v.loaded_source, cases[i].loaded_source);
+		strcpy(v.file, cases[i].file);
+		strcpy(v.file_source, cases[i].file_source);
+		verdict = versions_judge(&v, text, sizeof(text), &remedy);
+		ok(verdict == cases[i].verdict && strstr(text, cases[i].says) &&
+		   !remedy == !cases[i].remedy && (!remedy || strstr(remedy, cases[i].remedy)),
+		   "versions: %s", text);
+	}
+}
+
 /* --- without a driver --- */
 
 static void test_unloaded(void)
@@ -1345,6 +1386,7 @@ int main(int argc, char **argv)
 	}
 	test_names();
 	test_signing();
+	test_versions();
 	test_unloaded();
 	test_iommu();
 	test_gpus();

@@ -14,6 +14,9 @@ mkdir -p "$tree"
 # what is in the sources, and nothing that was built
 tar -c --exclude-vcs --exclude=./build --exclude=__pycache__ . | tar -x -C "$tree"
 cp -r tools/packaging/debian "$tree/debian"
+# kernel-doc is in a package whose name has the kernel's version
+owner=$(dpkg -S '/usr/lib/linux-kbuild-6.1*/scripts/kernel-doc' 2>/dev/null | tail -n 1 | cut -d: -f1)
+sed -i "s/@KERNEL_DOC@/${owner:-linux-headers-amd64}/" "$tree/debian/control"
 cd "$tree"
 # not ours to hand on: how the caller's make is run
 unset MAKEFLAGS MAKELEVEL WERROR

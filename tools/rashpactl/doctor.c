@@ -22,6 +22,7 @@
 #include "rashpactl.h"
 #include "signing.h"
 #include "topology.h"
+#include "versions.h"
 
 #define GPUS_MOST	64	/* that are told of */
 
@@ -90,17 +91,35 @@ static void check_kernel(struct doctor *d)
 	found(d, "kernel", OK, NULL, "%s %s", d->uts.release, d->uts.machine);
 }
 
+/* What is loaded may be older than what was installed since. */
+static void check_loaded(struct doctor *d)
+{
+	static const enum verdict verdicts_of[] = {
+		[VERSIONS_SAME] = OK, [VERSIONS_RELOAD] = NOTE, [VERSIONS_INSTALL] = PROBLEM,
+	};
+	struct versions v = { .tools = RASHPA_VERSION };
+	enum versions_verdict verdict;
+	const char *remedy;
+	char text[256];
+
+	read_line(v.loaded, sizeof(v.loaded), "/sys/module/rashpa/version");
+	read_line(v.loaded_source, sizeof(v.loaded_source), "/sys/module/rashpa/srcversion");
+	module_field(v.file, sizeof(v.file), d->uts.release, "version");
+	module_field(v.file_source, sizeof(v.file_source), d->uts.release, "srcversion");
+	verdict = versions_judge(&v, text, sizeof(text), &remedy);
+	found(d, "module", verdicts_of[verdict], remedy, "%s", text);
+}
+
 static void check_module(struct doctor *d)
 {
-	char version[64], others[256] = "";
+	char others[256] = "";
 	struct dirent **releases;
 	bool here = false;
 	int n;
 
 	d->loaded = !access("/sys/module/rashpa", F_OK);
 	if (d->loaded) {
-		read_line(version, sizeof(version), "/sys/module/rashpa/version");
-		found(d, "module", OK, NULL, "loaded, version %s", *version ? version : "not told");
+		check_loaded(d);
 		return;
 	}
 	n = scandir("/lib/modules", &releases, NULL, versionsort);
@@ -136,7 +155,8 @@ static void check_signing(struct doctor *d)
 	char text[512];
 
 	signing_state(&signing, "");
-	signing.found = module_signer(signing.signer, sizeof(signing.signer), d->uts.release);
+	signing.found = module_field(signing.signer, sizeof(signing.signer), d->uts.release,
+				     "signer");
 	signing_key(&signing, "");
 	verdict = signing_judge(&signing, text, sizeof(text), &remedy);
 	/* what is loaded already has been accepted */

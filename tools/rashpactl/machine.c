@@ -64,17 +64,17 @@ bool module_parameter(char *buf, size_t size, const char *name)
 	return read_line(buf, size, "/sys/module/rashpa/parameters/%s", name);
 }
 
-static void find_signer(char *buf, size_t size, const struct kmod_list *fields)
+static void find_field(char *buf, size_t size, const struct kmod_list *fields, const char *name)
 {
 	const struct kmod_list *field;
 
 	kmod_list_foreach(field, fields) {
-		if (!strcmp(kmod_module_info_get_key(field), "signer"))
+		if (!strcmp(kmod_module_info_get_key(field), name))
 			snprintf(buf, size, "%s", kmod_module_info_get_value(field));
 	}
 }
 
-bool module_signer(char *buf, size_t size, const char *release)
+bool module_field(char *buf, size_t size, const char *release, const char *name)
 {
 	struct kmod_list *fields = NULL;
 	struct kmod_module *module;
@@ -89,7 +89,7 @@ bool module_signer(char *buf, size_t size, const char *release)
 	if (!error) {
 		error = kmod_module_get_path(module) ? kmod_module_get_info(module, &fields) : -1;
 		if (error >= 0)
-			find_signer(buf, size, fields);
+			find_field(buf, size, fields, name);
 		kmod_module_info_free_list(fields);
 		kmod_module_unref(module);
 	}

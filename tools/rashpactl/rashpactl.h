@@ -105,10 +105,10 @@ uint64_t meminfo(const char *key);
 /* False if the driver is not loaded, or has no such parameter. */
 bool module_parameter(char *buf, size_t size, const char *name);
 /*
- * Who signed the file that modprobe would load into this kernel; empty: nobody did. False if
- * there is no such file.
+ * What modinfo tells of the file that modprobe would load into this kernel: signer, version; empty:
+ * it has no such field. False if there is no such file.
  */
-bool module_signer(char *buf, size_t size, const char *release);
+bool module_field(char *buf, size_t size, const char *release, const char *name);
 
 /* --- pci.c --- */
 
