@@ -52,6 +52,17 @@ write_sources() { # root, main, security
 	Pin-Priority: 990
 	END
 
+	"${SUDO[@]}" tee "$1/etc/dpkg/dpkg.cfg.d/lab" <<-END
+	force-unsafe-io
+	path-exclude=/usr/share/man/*
+	path-exclude=/usr/share/doc/*
+	path-exclude=/usr/share/info/*
+	path-exclude=/usr/share/locale/*
+	END
+}
+
+# What lets apt work while a root is made; finish_root takes most of it out again.
+write_access() { # root, main, security
 	# How this machine reaches its archive; taken out again when all is there.
 	{
 		apt-config dump | grep -E '^Acquire::(https?|ftp)::|^Acquire::(Check-Valid-Until|Check-Date|Retries)' || true
@@ -62,14 +73,6 @@ write_sources() { # root, main, security
 			"${SUDO[@]}" cp /etc/ssl/certs/ca-certificates.crt "$1/etc/ssl/certs/"
 		fi
 	} | "${SUDO[@]}" tee "$1/etc/apt/apt.conf.d/99lab-build"
-
-	"${SUDO[@]}" tee "$1/etc/dpkg/dpkg.cfg.d/lab" <<-END
-	force-unsafe-io
-	path-exclude=/usr/share/man/*
-	path-exclude=/usr/share/doc/*
-	path-exclude=/usr/share/info/*
-	path-exclude=/usr/share/locale/*
-	END
 	printf '#!/bin/sh\nexit 101\n' | "${SUDO[@]}" tee "$1/usr/sbin/policy-rc.d"
 	"${SUDO[@]}" chmod 755 "$1/usr/sbin/policy-rc.d"
 	"${SUDO[@]}" cp -L /etc/resolv.conf "$1/etc/resolv.conf"
@@ -142,10 +145,8 @@ finish_root() { # root
 		chmod 755 /root'
 }
 
-build_root() { # final path
-	local root=$1 new main security series suite release source
-	local -a packages
-
+# What makes roots, and where from: sets the caller's main, security.
+find_archive() {
 	need debootstrap=debootstrap unshare=util-linux
 	[[ -e /usr/share/keyrings/debian-archive-keyring.gpg ]] || need /=debian-archive-keyring
 	read -r main security < <(mirrors) || true
@@ -154,7 +155,13 @@ build_root() { # final path
 		read -r main security < <(mirrors) || true
 	fi
 	[[ ${main-} ]] || die "no Debian archive in this machine's apt configuration (set RASHPA_MIRROR)"
+}
 
+build_root() { # final path
+	local root=$1 new main security series suite release source
+	local -a packages
+
+	find_archive
 	new=$root.new.$$
 	# shellcheck disable=SC2064
 	trap "${SUDO[*]} rm -rf --one-file-system '$new'" EXIT
@@ -166,6 +173,7 @@ build_root() { # final path
 	step "base system" "${SUDO[@]}" debootstrap --variant=minbase \
 		--keyring=/usr/share/keyrings/debian-archive-keyring.gpg trixie "$new" "$main"
 	step "archive configuration" write_sources "$new" "$main" "$security"
+	write_access "$new" "$main" "$security" >/dev/null
 	step "package lists" build_in "$new" apt-get update
 	step "packages" build_in "$new" apt-get install -y "${packages[@]}"
 
@@ -255,6 +263,8 @@ cmd_clean() {
 		[[ $path == "$keep"* || $path == "$keep_debug"* ]] ||
 			"${SUDO[@]}" rm -rf --one-file-system "$path"
 	done
+	# earlier ones of these cannot be told from those of another checkout
+	[[ $keep != none ]] || "${SUDO[@]}" rm -rf --one-file-system "$CACHE"/plain-*
 }
 
 # enter [--over LAYER] [--scratch] [FOLDER TARGET]... -- COMMAND...: replaces this process by
