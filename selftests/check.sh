@@ -159,7 +159,7 @@ for series in "$@"; do
 done
 [[ ! $newest ]] || part "Linux $newest IOMMU on" suite "$newest" on
 [[ ! $newest ]] || part "manager" guest manager "$newest" on --fpga 2 -- \
-	selftests/suite.sh selftests/tests/{manager,units}.sh
+	selftests/suite.sh selftests/tests/{boot,manager,units}.sh
 part "sanitizers" sanitizers "$newest"
 [[ ! $newest ]] || part "Linux $newest IOMMU off" suite "$newest" off
 for series in "$@"; do

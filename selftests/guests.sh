@@ -11,7 +11,7 @@ foreign=(--disk 64M --device "edu,dma_mask=0xffffffffffffffff" --device edu
 	--device "ivshmem-plain,memdev=shm0"
 	--device pcie-root-port,id=port9,chassis=9,x-speed=2_5 --device e1000e,bus=port9)
 
-scripts="bench.sh compat.sh conformance.sh data.sh foreign.sh fuzz.sh hostile.sh keepup.sh kill.sh
+scripts="bench.sh boot.sh compat.sh conformance.sh data.sh foreign.sh fuzz.sh hostile.sh keepup.sh kill.sh
 	receive.sh examples.sh load.sh loop.sh manager.sh process.sh python.sh stream.sh tools.sh units.sh"
 # soft-RoCE knows network namespaces on the newest kernel only
 networks="builder.sh frames.sh network.sh network_more.sh network_hostile.sh network_bench.sh network_xdp.sh"
@@ -22,27 +22,27 @@ declare -A leaves_out=(
 	["6.1 off"]="conformance.sh race_test argument_test memory_test privilege_test disclosure_test
 		order_test import_test hostile_test look_test lifetime_test device_test ring_test liar_test data.sh
 		bench.sh keepup.sh tools.sh kill.sh stream.sh receive.sh hostile.sh compat.sh fuzz.sh
-		examples.sh load.sh loop.sh manager.sh units.sh python.sh process.sh"
+		examples.sh load.sh loop.sh manager.sh units.sh python.sh process.sh boot.sh"
 	["6.1 on"]="data.sh conformance.sh abi_test storm_test pass_test race_test churn_test group_test
 		foreign.sh bench.sh tools.sh hostile.sh compat.sh fuzz.sh stream.sh receive.sh
-		keepup.sh kill.sh examples.sh load.sh loop.sh manager.sh units.sh python.sh process.sh"
+		keepup.sh kill.sh examples.sh load.sh loop.sh manager.sh units.sh python.sh process.sh boot.sh"
 	["6.12 off"]="data.sh conformance.sh abi_test storm_test pass_test race_test churn_test
 		import_test hostile_test lifetime_test device_test liar_test ring_test
 		foreign.sh bench.sh keepup.sh tools.sh kill.sh stream.sh receive.sh hostile.sh fuzz.sh
-		load.sh manager.sh units.sh python.sh process.sh"
+		load.sh manager.sh units.sh python.sh process.sh boot.sh"
 	["6.12 on"]="data.sh argument_test memory_test privilege_test disclosure_test order_test
 		group_test foreign.sh keepup.sh tools.sh stream.sh receive.sh compat.sh kill.sh
 		hostile.sh examples.sh load.sh loop.sh manager.sh units.sh python.sh conformance.sh
-		process.sh"
+		process.sh boot.sh"
 	["newest off"]="conformance.sh abi_test argument_test privilege_test disclosure_test order_test
 		storm_test data.sh
 		pass_test race_test churn_test event_test group_test lock_test name_test role_test pin_test
 		device_test ring_test look_test hostile_test bench.sh keepup.sh tools.sh kill.sh stream.sh
-		receive.sh hostile.sh compat.sh examples.sh fuzz.sh loop.sh manager.sh units.sh process.sh"
+		receive.sh hostile.sh compat.sh examples.sh fuzz.sh loop.sh manager.sh units.sh process.sh boot.sh"
 	# the guest with sanitizers runs stream.sh here
-	# and manager.sh and units.sh have one of their own
+	# and manager.sh, units.sh and boot.sh have one of their own
 	["newest on"]="memory_test foreign.sh bench.sh compat.sh fuzz.sh stream.sh load.sh manager.sh units.sh
-		python.sh"
+		python.sh boot.sh"
 	# What asks nothing of the IOMMU, or more where there is one, and faults of a kind, once each.
 	# Scripts are mostly about the tools, and slow here: coverage.sh runs them.
 	["debug off"]="$scripts mmap_test privilege_test limit_test disclosure_test argument_test
@@ -56,7 +56,7 @@ declare -A leaves_out=(
 		python.sh"
 	["coverage on"]="abi_test argument_test memory_test name_test role_test pin_test privilege_test
 		disclosure_test event_test ring_test lock_test group_test doorbell_test storm_test
-		compat.sh data.sh foreign.sh fuzz.sh keepup.sh manager.sh units.sh python.sh process.sh"
+		compat.sh data.sh foreign.sh fuzz.sh keepup.sh manager.sh units.sh python.sh process.sh boot.sh"
 )
 
 # missed SERIES: which programs no guest of this kernel runs.

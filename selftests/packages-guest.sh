@@ -100,10 +100,10 @@ second)
 	good "packages are purged: ${names[*]}" apt-get purge -y "${names[@]}"
 	is "nothing of ours is left but what the administrator wrote" "$(find / -xdev \( -path /proc -o -path /sys -o \
 		-path "$here" -o -path /tmp -o -path /run -o -path /var/log -o -path /var/lib/dpkg -o -path /var/cache \) -prune -o \
-		\( -iname '*rashpa*' -o -name 'remu*' -o -name 'romulu*' \) -print | sort | xargs)" \
+		-path /etc/rashpa -prune -print -o \( -iname '*rashpa*' -o -name 'remu*' -o -name 'romulu*' \) -print | sort | xargs)" \
 		"/etc/rashpa"
 	is "that is" "$(find /etc/rashpa -type f | sort | xargs)" \
-		"/etc/rashpa/boards.d/one.conf /etc/rashpa/buffers.d/more.conf /etc/rashpa/buffers.d/one.conf"
+		"$(echo /etc/rashpa/{boards.d/one,buffers.d/more,buffers.d/one,remu-one,romulu-one}.conf)"
 	is "the kernel finds no module" "$(modinfo rashpa 2>&1 | grep -c "not found")" 1
 	next third
 	;;

@@ -18,6 +18,9 @@ rm usr/sbin/policy-rc.d
 run useradd --create-home --groups rashpa daq
 echo '{ "buffers": [ { "name": "ring0", "size": "64M" } ] }' >etc/rashpa/buffers.d/one.conf
 echo '{ "boards": [ { "function": "1234:5250" } ] }' >etc/rashpa/boards.d/one.conf
+for tool in remu romulu; do
+	echo OPTIONS=--leader=group:rashpa >etc/rashpa/$tool-one.conf
+done
 cat >etc/systemd/system/packages-test.service <<-UNIT
 	[Unit]
 	Description=test of packages

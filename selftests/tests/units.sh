@@ -72,6 +72,24 @@ ok $? "its file tells of the stream" || in_it systemctl status rashpa-metrics | 
 in_it systemctl stop rashpa-metrics
 is "it stops without an error, and takes its file away" \
 	"$(in_it systemctl show -P Result rashpa-metrics) $(ls "$folder")" "success "
+# what shall be there after a boot, made with few rights
+install -m 644 build/tools/rashpa-{apply,board@}.service /etc/systemd/system
+mkdir -p /etc/rashpa/{buffers,boards,profiles}.d
+cp tools/profiles/*.json /etc/rashpa/profiles.d
+echo '{ "buffers": [ { "name": "early", "size": "2M" } ] }' >/etc/rashpa/buffers.d/one.conf
+echo "{ \"boards\": [ { \"function\": \"$bdf\" } ] }" >/etc/rashpa/boards.d/one.conf
+rashpactl unbind "$bdf"
+in_it systemctl daemon-reload
+in_it systemctl start rashpa-apply >"$work/out" 2>&1
+ok $? "rashpa-apply starts" || { sed 's/^/# /' "$work/out"; in_it systemctl status rashpa-apply | sed 's/^/# /'; }
+is "the buffer is the group's" "$(stat -c '%U:%G' /dev/rashpa/buffer/early)" root:rashpa
+node=$(rashpactl --json list | jq -r "[.. | objects | select(.bdf? == \"$bdf\")][0] | select(.profile) | .node")
+[[ $node == fpga* ]]
+ok $? "the board is bound, with its profile"
+in_it systemctl start "rashpa-board@$node"
+ok $? "what udev starts for a board has nothing to do then"
+rashpactl buffer remove early
+rm -r /etc/rashpa/{buffers,boards,profiles}.d
 in_it systemctl poweroff --force >/dev/null 2>&1 || kill -KILL "$(pgrep -P "$unshare")"
 wait "$unshare" 2>/dev/null
 rashpactl buffer remove led
