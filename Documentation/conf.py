@@ -37,6 +37,8 @@ html_theme_options = {
 html_sidebars = {"**": ["about.html", "searchfield.html", "navigation.html"]}
 html_copy_source = False
 html_show_sourcelink = False
+if "RASHPA_MATHJAX" in os.environ:  # packages have it on the machine
+    mathjax_path = os.environ["RASHPA_MATHJAX"]
 nitpicky = True
 # What is not ours: types of C and of the kernel, calls of the system.
 nitpick_ignore_regex = [

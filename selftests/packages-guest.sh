@@ -55,7 +55,7 @@ there() {
 # a member of the group leads daemons that are units, over PCIe
 streams() {
 	good "daemons start" systemctl start remu@one romulu@one
-	for i in {1..100}; do
+	for _ in {1..100}; do
 		[[ -S /run/remu-one/socket && -S /run/romulu-one/socket ]] && break
 		sleep 0.3
 	done

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2034,SC2153
 # Cached roots of plain Debian machines, with a stock kernel and what packages depend on: guests that
 # install packages boot from an image of one.
 

@@ -1,12 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# Makes the Debian packages, in build/deb, of a copy of the sources. deb.sh [OPTION OF dpkg-buildpackage...]
+# Makes the Debian packages, in build/deb or FOLDER, of a copy of the sources.
+# deb.sh [--out FOLDER] [OPTION OF dpkg-buildpackage...]
 # What has to be there for it: debian/control.
 set -euo pipefail
 
 cd "$(dirname "$0")/../.."
 version=$(sed -n 's/^PACKAGE_VERSION="\(.*\)"/\1/p' dkms.conf)
 out=build/deb
+[[ ${1-} != --out ]] || { out=$2; shift 2; }
 tree=$out/rashpa-$version
 
 rm -rf "$out"
