@@ -5,6 +5,7 @@
 set -uo pipefail
 
 here=$(dirname "$0")
+exec >/dev/virtio-ports/out 2>&1
 stage=$(cat "$here/stage")
 n=$(cat "$here/count" 2>/dev/null || echo 0)
 work=$(mktemp -d)
@@ -47,6 +48,7 @@ there() {
 	ok $? "before the system was initialized"
 	is "the buffer is there" "$(stat -c '%U:%G %a' /dev/rashpa/buffer/ring0)" "root:rashpa 660"
 	is "the board is there, with its profile" "$(board node) $(board profile)" "fpga0 true"
+	udevadm settle
 	is "nodes are the group's" "$(stat -c '%G %a' /dev/rashpa/memory /dev/rashpa/fpga0 | xargs)" "rashpa 660 rashpa 660"
 	good "doctor has no problem" rashpactl doctor
 	is "no unit failed" "$(systemctl --failed --plain --no-legend | grep -v packages-test)" ""

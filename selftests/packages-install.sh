@@ -28,8 +28,6 @@ cat >etc/systemd/system/packages-test.service <<-UNIT
 	[Service]
 	Type=exec
 	ExecStart=/root/test/packages-guest.sh
-	StandardOutput=file:/dev/ttyS1
-	StandardError=inherit
 	[Install]
 	WantedBy=multi-user.target
 UNIT

@@ -33,7 +33,7 @@ have_plain "$debian" "$(depends)"
 
 in_image "$PLAIN" "$image" 6G bash "$TOP/selftests/packages-install.sh" "$TOP" >"$out/$debian-install.log" 2>&1 ||
 	{ tail -n 30 "$out/$debian-install.log" >&2; die "packages do not install: $out/$debian-install.log"; }
-boot_image "$image" 2400 "$out/$debian.log" | tr -d '\r' | tee "$out/$debian.tap"
+boot_image "$image" 2400 "$out/$debian.log" | sed -u 's,\r$,,' | tee "$out/$debian.tap"
 status=${PIPESTATUS[0]}
 rm -f "$image" "$image".*
 grep -q '^1\.\.' "$out/$debian.tap" && ! grep -q '^not ok' "$out/$debian.tap" && ((status == 0))

@@ -101,7 +101,7 @@ in_image() {
 }
 
 # boot_image IMAGE LIMIT LOG: until the guest switches itself off; it may reboot, and finds what it wrote, which
-# goes with the run. It has a software FPGA. What it writes to its second serial port is standard output.
+# goes with the run. It has a software FPGA. What it writes to /dev/virtio-ports/out is standard output.
 boot_image() {
 	local image=$1 limit=$2 status=0 lib
 
@@ -125,7 +125,8 @@ boot_image() {
 		-machine q35,memory-backend=ram0 \
 		-kernel "$image.vmlinuz" -initrd "$image.initrd" \
 		-append "root=/dev/vda rw console=ttyS0 loglevel=4 systemd.show_status=true no_timer_check" \
-		-serial "file:${LOG//,/,,}" -serial "file:$JOB/out" \
+		-serial "file:${LOG//,/,,}" -device virtio-serial-pci \
+		-chardev "file,id=out,path=$JOB/out" -device virtserialport,chardev=out,name=out \
 		-drive "file=${image//,/,,},format=raw,if=virtio,snapshot=on,cache=unsafe" \
 		-device pcie-root-port,id=fpga-port0,chassis=2,slot=2,pref64-reserve=256M,mem-reserve=32M \
 		-device "{\"driver\":\"vfio-user-pci\",\"id\":\"fpga0\",\"bus\":\"fpga-port0\",\"socket\":{\"type\":\"unix\",\"path\":\"$JOB/fpga0.sock\"}}" \

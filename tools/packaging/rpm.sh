@@ -9,10 +9,10 @@ version=$(sed -n 's/^PACKAGE_VERSION="\(.*\)"/\1/p' dkms.conf)
 out=$PWD/build/rpm
 
 rm -rf "$out"
-mkdir -p "$out"/SOURCES
+mkdir -p "$out"/{SOURCES,tmp}
 tar -c --exclude-vcs --exclude=./build --exclude=__pycache__ --transform "s,^\.,rashpa-$version," . |
 	gzip -n >"$out/SOURCES/rashpa-$version.tar.gz"
 unset MAKEFLAGS MAKELEVEL WERROR
 # where packages are not RPMs, rpmbuild does not know what is there
 [[ -s /var/lib/rpm/rpmdb.sqlite || ! -e /etc/debian_version ]] || set -- --nodeps "$@"
-exec rpmbuild -bb --define "_topdir $out" --define "version_ $version" "$@" tools/packaging/rashpa.spec
+exec rpmbuild -bb --define "_topdir $out" --define "_tmppath $out/tmp" --define "version_ $version" "$@" tools/packaging/rashpa.spec
