@@ -16,6 +16,8 @@
 #   make docs           the documentation as a site: build/docs/html/index.html
 #   make help           these lines
 #   make check          in virtual machines: all tests, all kernels
+#   make check-packages in a virtual machine: packages are installed, there after a reboot, upgraded, removed
+#                       (DEBIAN=13)
 #   make coverage       in virtual machines: which lines of the driver the tests run
 #   make kernels        compile for all kernels of Debian 12, 13, backports and sid
 #   make fuzz           in a virtual machine and on the host: for FUZZ_MINUTES=20 (SEED=)
@@ -35,6 +37,7 @@ KERNELS ?= debug 6.1 6.12 newest
 LAB     := selftests/lab/lab
 SOAK_MINUTES ?= 30
 SOAK_SEED ?=
+DEBIAN ?= 13
 FUZZ_MINUTES ?= 20
 SEED ?=
 # where the module is built and put; one folder per kernel
@@ -43,7 +46,7 @@ DKMSSRC := /usr/src/rashpa-$(VERSION)
 NPROC   := $(shell nproc)
 
 .PHONY: abi all help modules tools selftests install install-tools install-dkms install-source deb rpm \
-	uninstall uninstall-dkms lab-build demo bench docs check coverage fuzz kernels soak static clean
+	uninstall uninstall-dkms lab-build demo bench docs check check-packages coverage fuzz kernels soak static clean
 
 all: modules tools
 
@@ -151,6 +154,13 @@ docs:
 check:
 	$(MAKE) --no-print-directory lab-build
 	selftests/check.sh $(KERNELS)
+
+# two builds, which must be the same
+check-packages:
+	$(LAB) exec --kernel newest -- env DEB_BUILD_OPTIONS=nocheck make deb
+	$(LAB) exec -- env DEB_BUILD_OPTIONS=nocheck tools/packaging/deb.sh --out build/deb-again
+	$(LAB) exec --kernel newest --scratch -- selftests/debs.sh build/deb-again
+	selftests/packages.sh $(DEBIAN)
 
 kernels:
 	$(LAB) exec --headers -- selftests/kernels.sh

@@ -111,6 +111,13 @@ sanitizers() { # SERIES
 		selftests/suite.sh build/sanitize/selftests/{map,lock}_test selftests/tests/stream.sh
 }
 
+# packages without the site, which is a part of its own
+packages() {
+	"$lab" exec -- env DEB_BUILD_OPTIONS=nocheck tools/packaging/deb.sh --build-profiles=nodoc >"$out/deb.log" 2>&1 ||
+		{ tail -n 20 "$out/deb.log"; return 1; }
+	exec "$lab" exec --kernel "$1" --scratch -- selftests/debs.sh
+}
+
 trap 'kill "${!running[@]}" 2>/dev/null; wait; exit 130' INT TERM
 
 # suite SERIES IOMMU: a guest with all that is not left out
@@ -212,6 +219,7 @@ done
 	selftests/suite.sh build/selftests/contig_test
 [[ ! $newest ]] || part "interrupt pin" guest intx "$newest" on --fpga 1 --fpga-option --intx -- \
 	selftests/suite.sh build/selftests/{event,group,lockdown}_test
+[[ ! $newest ]] || part "packages" packages "$newest"
 part "two devices" "$lab" exec -- selftests/conformance/differ.sh
 part "lab" selftests/lab/selftest --quick
 part "ABI" "$lab" exec -- selftests/abi.sh

@@ -220,6 +220,8 @@ run_licence() {
 			want="GPL-2\.0-only WITH Linux-syscall-note"
 			;;
 		./drivers/* | ./Documentation/patches/* | ./Kbuild | ./dkms.conf | ./selftests/modules/*) want="GPL-2\.0-only$" ;;
+		./tools/packaging/debian/rules | ./tools/packaging/debian/*.post*) want="LGPL-2\.1-or-later" ;;
+		./tools/packaging/debian/*) continue ;; # copyright says it
 		./README.md | ./Documentation/*.png | *.json | ./selftests/abi/rashpa.abi | *.const) continue ;;
 		./selftests/lab/debug.config | ./.git) continue ;;
 		*) want="LGPL-2\.1-or-later" ;;

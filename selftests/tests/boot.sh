@@ -50,8 +50,8 @@ says "one does not fit" 1 "b.conf: the buffer three is not there" rashpactl appl
 ok $? "those behind it are made"
 buffers '{ "name": "one", "size": "4M" }'
 says "a name in two files" 1 "b.conf: the buffer one is in .*a.conf already" rashpactl apply
-buffers '{ "nam": "one", "size": "4M" }'
-says "a wrong key" 1 "b.conf: buffers\[0\].nam: unknown key" rashpactl apply
+buffers '{ "title": "one", "size": "4M" }'
+says "a wrong key" 1 "b.conf: buffers\[0\].title: unknown key" rashpactl apply
 rm "$RASHPA_CONFIG"/buffers.d/*
 for name in one two four; do
 	rashpactl buffer remove "$name"

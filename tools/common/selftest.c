@@ -1104,7 +1104,7 @@ static void test_versions(void)
 	} cases[] = {
 		{ "2.0", "A", "2.0", "A", VERSIONS_SAME, "loaded, version 2.0", NULL },
 		{ "2.0", "A", "", "", VERSIONS_SAME, "loaded, version 2.0", NULL },
-		{ "2.0", "A", "2.0", "B", VERSIONS_RELOAD, "another build", "next boot" },
+		{ "2.0", "A", "2.0", "B", VERSIONS_RELOAD, "another build", "or reboot" },
 		{ "1.0", "A", "2.0", "B", VERSIONS_RELOAD,
 		  "version 1.0, but the tools are 2.0, and the module that is installed is 2.0",
 		  "modprobe -r rashpa" },

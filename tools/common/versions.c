@@ -4,29 +4,33 @@
 #include <stdio.h>
 #include <string.h>
 
+static const char *const remedies[] = {
+	[VERSIONS_RELOAD] =
+		"stop what uses boards, rashpactl buffer remove all buffers, then modprobe -r rashpa; modprobe rashpa; rashpactl apply; or reboot",
+	[VERSIONS_INSTALL] =
+		"install driver and tools of one version: upgrade rashpa-dkms, or make install; dkms status rashpa tells what was built",
+};
+
 enum versions_verdict versions_judge(const struct versions *v, char *text, size_t size,
 				     const char **remedy)
 {
 	const char *loaded = *v->loaded ? v->loaded : "not told";
+	enum versions_verdict verdict = VERSIONS_SAME;
 
-	*remedy = NULL;
 	if (strcmp(v->loaded, v->tools)) {
+		verdict = strcmp(v->file, v->tools) ? VERSIONS_INSTALL : VERSIONS_RELOAD;
 		snprintf(text, size, "loaded, version %s, but the tools are %s%s%s", loaded,
 			 v->tools, *v->file ? ", and the module that is installed is " : "",
 			 v->file);
-		if (!strcmp(v->file, v->tools)) {
-			*remedy = "stop what uses boards, rashpactl buffer remove all buffers, then modprobe -r rashpa; modprobe rashpa; rashpactl apply; or reboot";
-			return VERSIONS_RELOAD;
-		}
-		*remedy = "install driver and tools of one version: upgrade rashpa-dkms, or make install; dkms status rashpa tells what was built";
-		return VERSIONS_INSTALL;
-	}
-	if (*v->loaded_source && *v->file_source && strcmp(v->loaded_source, v->file_source)) {
-		snprintf(text, size, "loaded, version %s, but another build of it than the one that is installed",
+	} else if (*v->loaded_source && *v->file_source &&
+		   strcmp(v->loaded_source, v->file_source)) {
+		verdict = VERSIONS_RELOAD;
+		snprintf(text, size,
+			 "loaded, version %s, but another build of it than the one that is installed",
 			 loaded);
-		*remedy = "it is loaded at the next boot, or by modprobe -r rashpa; modprobe rashpa";
-		return VERSIONS_RELOAD;
+	} else {
+		snprintf(text, size, "loaded, version %s", loaded);
 	}
-	snprintf(text, size, "loaded, version %s", loaded);
-	return VERSIONS_SAME;
+	*remedy = remedies[verdict];
+	return verdict;
 }

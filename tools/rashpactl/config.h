@@ -31,8 +31,8 @@ struct config {
 };
 
 /*
- * All files *.conf of the folders buffers.d and boards.d below $RASHPA_CONFIG (default /etc/rashpa),
- * in order of their names. What is wrong is told, and the rest is there.
+ * All files *.conf of the folders buffers.d and boards.d below $RASHPA_CONFIG (default
+ * /etc/rashpa), in order of their names. What is wrong is told, and the rest is there.
  */
 void config_load(struct config *config);
 void config_free(struct config *config);
