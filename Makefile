@@ -116,6 +116,8 @@ uninstall-dkms:
 	done
 
 uninstall:
+	-[ -n "$(DESTDIR)" ] || [ ! -d /run/systemd/system ] || \
+		systemctl disable --quiet rashpa-apply.service rashpa-metrics.service
 	-[ -n "$(DESTDIR)" ] || $(MAKE) --no-print-directory uninstall-dkms
 	rm -rf $(DESTDIR)$(DKMSSRC)
 	rm -f $(DESTDIR)$(UDEVDIR)/70-rashpa.rules

@@ -15,6 +15,8 @@ cd "$TOP" || exit 1
 # shellcheck source-path=SCRIPTDIR source=lab/plain.sh
 . selftests/lab/plain.sh
 debian=${1-13}
+# packages are made for the Debian of the lab's root
+[[ $debian == 13 ]] || die "packages of Debian $debian are not made here yet: packages.sh 13"
 out=build/packages
 image=$TOP/$out/$debian.image
 
