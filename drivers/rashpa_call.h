@@ -94,6 +94,7 @@ union rashpa_arg {
 	struct rashpa_map_make map;
 	struct rashpa_window_make window;
 	struct rashpa_profile_set profile;
+	struct rashpa_engine_info engine_info;
 	struct rashpa_program program;
 	struct rashpa_source_add source_add;
 	struct rashpa_source_info source_info;

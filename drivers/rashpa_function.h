@@ -72,6 +72,46 @@ struct rashpa_step {
 };
 
 /**
+ * struct rashpa_engine - an engine of the profile
+ * @about: as the profile has it
+ * @wanted: its quiesce sequence, until it is mapped
+ * @steps: its quiesce sequence, mapped
+ * @first: register of its first entry, NULL until it is mapped
+ * @limit: register of the entry behind its last one
+ * @absent: the board has no such engine
+ * @stops: times stopped without the others (hw_lock)
+ * @failures: times that it did not stop (hw_lock)
+ */
+struct rashpa_engine {
+	struct rashpa_profile_engine about;
+	struct rashpa_profile_step *wanted;
+	struct rashpa_step *steps;
+	void __iomem *first;
+	void __iomem *limit;
+	bool absent;
+	u64 stops;
+	u64 failures;
+};
+
+/**
+ * struct rashpa_profile - a profile on its way from user space
+ * @windows: named windows
+ * @steps: quiesce sequence
+ * @table: address table, NULL if there is none
+ * @layout: of its entries
+ * @engines: its engines
+ * @n_engines: their number
+ */
+struct rashpa_profile {
+	struct rashpa_profile_window *windows;
+	struct rashpa_profile_step *steps;
+	struct rashpa_profile_table *table;
+	struct rashpa_layout layout;
+	struct rashpa_engine *engines;
+	u32 n_engines;
+};
+
+/**
  * struct rashpa_bar_range - a part of a BAR
  * @bar: BAR
  * @offset: bytes
@@ -127,7 +167,11 @@ struct rashpa_bar_range {
  * @steps: quiesce sequence (@hw_lock)
  * @n_steps: their number
  * @quiesce_us: time limit of the sequence, 0 for the default (@hw_lock)
- * @quiesces: times stopped (@hw_lock)
+ * @quiesces: times stopped as a whole (@hw_lock)
+ * @engines: of the profile (written under @lock and @hw_lock)
+ * @n_engines: their number
+ * @engines_lost: their bounds were not what they were (@hw_lock)
+ * @engine_stops: times that one of them was stopped alone (@hw_lock)
  * @vectors: event sources
  * @n_vectors: their number
  * @events: device events (quiesced, reset, gone)
@@ -183,6 +227,10 @@ struct rashpa_device {
 	u32 n_steps;
 	u32 quiesce_us;
 	u64 quiesces;
+	struct rashpa_engine *engines;
+	u32 n_engines;
+	bool engines_lost;
+	u64 engine_stops;
 
 	struct rashpa_vector *vectors;
 	u32 n_vectors;
@@ -223,12 +271,34 @@ int rashpa_ioc_profile(struct rashpa_call *call, void *arg);
 bool rashpa_device_reachable(struct rashpa_device *dev);
 ktime_t rashpa_profile_deadline(struct rashpa_device *dev);
 int rashpa_profile_run_steps(struct rashpa_device *dev, ktime_t end);
+int rashpa_steps_run(struct rashpa_step *steps, u32 n, ktime_t end);
+int rashpa_steps_check(struct rashpa_call *call, struct rashpa_device *dev, const char *whose,
+		       const struct rashpa_profile_step *s, u32 n);
+struct rashpa_step *rashpa_steps_map(struct rashpa_device *dev,
+				     const struct rashpa_profile_step *in, u32 n);
+void rashpa_steps_free(struct rashpa_device *dev, struct rashpa_step *steps, u32 n);
 bool rashpa_profile_answers(struct rashpa_device *dev);
 void rashpa_profile_free(struct rashpa_device *dev);
 const struct rashpa_profile_window *
 rashpa_profile_find(struct rashpa_device *dev, const char *name);
 const struct rashpa_profile_window *
 rashpa_profile_cover(struct rashpa_device *dev, u32 bar, u64 offset, u64 length, u32 flags);
+
+/* ------------------------------------------------- rashpa_engine.c --- */
+
+int rashpa_engines_fetch(struct rashpa_call *call, const struct rashpa_profile_set *p,
+			 struct rashpa_profile *profile);
+int rashpa_engines_check(struct rashpa_call *call, struct rashpa_device *dev,
+			 const struct rashpa_profile_set *p, const struct rashpa_profile *profile);
+int rashpa_engines_map(struct rashpa_device *dev, struct rashpa_profile *profile);
+void rashpa_engines_free(struct rashpa_device *dev, struct rashpa_engine *engines, u32 n);
+int rashpa_engines_bound(struct rashpa_device *dev);
+void rashpa_engines_again(struct rashpa_device *dev);
+u64 rashpa_engine_of(struct rashpa_device *dev, phys_addr_t phys, u64 length);
+int rashpa_engines_stop(struct rashpa_device *dev, u64 which, ktime_t end);
+void rashpa_engines_stopped(struct rashpa_device *dev, u64 which);
+bool rashpa_engines_have(struct rashpa_device *dev, u32 bar, u64 offset, u64 length);
+int rashpa_ioc_engine_info(struct rashpa_call *call, void *arg);
 
 /* ------------------------------------------------- rashpa_window.c --- */
 
@@ -312,6 +382,7 @@ void rashpa_pieces_put(struct rashpa_pieces *pieces);
 int rashpa_ioc_map(struct rashpa_call *call, void *arg);
 int rashpa_ioc_restore(struct rashpa_call *call, void *arg);
 bool rashpa_map_imports(const struct dma_buf_attachment *attach);
+u32 rashpa_maps_of_engine(struct rashpa_device *dev, u64 engine);
 int rashpa_maps_clear_stale(struct rashpa_device *dev);
 void rashpa_maps_end(struct rashpa_device *dev, bool all, struct list_head *ended);
 void rashpa_maps_quiesce(struct rashpa_device *dev, struct list_head *ended);

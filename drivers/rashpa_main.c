@@ -106,6 +106,8 @@ const struct rashpa_op rashpa_ops[] = {
 		  0, 0, rashpa_ioc_device_info),
 	RASHPA_OP(FPGA, REGION_INFO, rashpa_region_info, out_length,
 		  0, 0, rashpa_ioc_region_info),
+	RASHPA_OP(FPGA, ENGINE_INFO, rashpa_engine_info, out_failures,
+		  0, 0, rashpa_ioc_engine_info),
 	RASHPA_OP(FPGA, LIST, rashpa_list, out_count,
 		  0, 0, rashpa_ioc_device_list),
 	RASHPA_OP(FPGA, PROFILE_SET, rashpa_profile_set, alignment,

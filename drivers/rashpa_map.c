@@ -84,16 +84,44 @@ static void rashpa_map_stale(struct rashpa_map *map)
 		list_add_tail(&map->stale, &map->dev->stale);
 }
 
+/**
+ * rashpa_maps_of_engine() - how many maps an engine has or had the addresses of
+ * @dev: the function, locked
+ * @engine: the bit for it
+ *
+ * Return: their number.
+ */
+u32 rashpa_maps_of_engine(struct rashpa_device *dev, u64 engine)
+{
+	const struct rashpa_map *map;
+	u32 n = 0;
+
+	lockdep_assert_held(&dev->lock);
+	list_for_each_entry(map, &dev->maps, entry)
+		n += !!(READ_ONCE(map->engines) & engine);
+	return n;
+}
+
+/*
+ * Stop the engines that have the addresses, if nothing else can have them. Where one does not stop
+ * the function has to.
+ */
+static bool rashpa_map_stop_engines(struct rashpa_map *map, ktime_t end)
+{
+	return !map->told && !rashpa_engines_stop(map->dev, map->engines, end);
+}
+
 /* Stop the function, and clear its table. What cannot be cleared must not be used. */
 static u64 rashpa_map_stop(struct rashpa_map *map)
 {
-	u64 what, again;
+	u64 what = 0, again;
 	ktime_t end;
+	bool alone;
 	int err;
 
 	lockdep_assert_held(&map->dev->hw_lock);
 	/* nobody could have told it the addresses: what it streams goes elsewhere */
-	if (!map->told)
+	if (!map->told && !map->engines)
 		return 0;
 	/* it has been stopped, and cannot start before rashpa_maps_clear_stale() */
 	if (map->dev->resetting) {
@@ -101,7 +129,11 @@ static u64 rashpa_map_stop(struct rashpa_map *map)
 		return 0;
 	}
 	end = rashpa_profile_deadline(map->dev);
-	what = rashpa_device_stop_locked(map->dev, end);
+	alone = rashpa_map_stop_engines(map, end);
+	if (!alone) {
+		end = rashpa_profile_deadline(map->dev);
+		what = rashpa_device_stop_locked(map->dev, end);
+	}
 	err = rashpa_unprogram(map);
 	if (err) {
 		rashpa_map_stale(map);
@@ -111,8 +143,18 @@ static u64 rashpa_map_stop(struct rashpa_map *map)
 	 * Whoever has a doorbell may have started the function again while its table still
 	 * held these addresses. Now that it does not, the second stop is the last word.
 	 */
+	if (alone && rashpa_map_stop_engines(map, end)) {
+		rashpa_engines_stopped(map->dev, map->engines);
+		return 0;
+	}
+	if (alone)
+		end = rashpa_profile_deadline(map->dev);
 	again = rashpa_device_stop_locked(map->dev, end);
-	return again == RASHPA_DEVICE_EVENT_STUCK ? again : what;
+	if (again == RASHPA_DEVICE_EVENT_STUCK)
+		return again;
+	/* bounds that were lost: nothing runs that could be in their way */
+	rashpa_engines_again(map->dev);
+	return what ?: again;
 }
 
 /*

@@ -60,7 +60,10 @@ struct rashpa_limits {
  * @regs_phys: their CPU address
  * @layout: of an entry
  * @entries: programmed
- * @told: programmed or shown to a process once: the function may have the addresses (hw_lock)
+ * @told: shown to a process once, or programmed where not one engine alone reads: whatever is in
+ *	the function may have the addresses (hw_lock)
+ * @engines: a bit for each engine that may have them, as it was programmed in its entries
+ *	(written under @dev->lock and hw_lock)
  * @stale: in rashpa_device.stale (hw_lock)
  * @wait: for a new generation
  * @charge: of the map and its table
@@ -99,6 +102,7 @@ struct rashpa_map {
 	struct rashpa_layout layout;
 	u32 entries;
 	bool told;
+	u64 engines;
 	struct list_head stale;
 	wait_queue_head_t wait;
 	struct rashpa_charge charge;

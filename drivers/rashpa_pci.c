@@ -559,6 +559,9 @@ int rashpa_ioc_device_info(struct rashpa_call *call, void *arg)
 	info->out_quiesces = READ_ONCE(dev->quiesces);
 	info->out_interrupts = rashpa_vectors_sum(dev);
 	info->__reserved = 0;
+	info->out_engines = READ_ONCE(dev->n_engines);
+	info->__reserved2 = 0;
+	info->out_engine_stops = READ_ONCE(dev->engine_stops);
 	return rashpa_device_there(call, dev);
 }
 
@@ -736,7 +739,9 @@ static int rashpa_device_clean(struct rashpa_device *dev)
 	if (!rashpa_device_reachable(dev))
 		return -EIO;
 	err = rashpa_profile_run_steps(dev, rashpa_profile_deadline(dev));
-	return err ?: rashpa_table_clear(dev);
+	if (!err)
+		err = rashpa_table_clear(dev);
+	return err ?: rashpa_engines_bound(dev);
 }
 
 /*
@@ -794,6 +799,9 @@ static void rashpa_reset_done(struct pci_dev *pdev)
 		dev->state = RASHPA_STATE_STUCK;
 	else if (before == RASHPA_STATE_STUCK && !rashpa_device_clean(dev))
 		dev->state = RASHPA_STATE_READY;
+	/* it has forgotten them; bus mastering is still off */
+	else if (before != RASHPA_STATE_STUCK && rashpa_engines_bound(dev))
+		dev->state = RASHPA_STATE_STUCK;
 	/* not known before; see also rashpa_reset_stop() */
 	if (dev->state == RASHPA_STATE_STUCK && (dev->master || before != RASHPA_STATE_STUCK)) {
 		dev->master = false;
@@ -871,6 +879,10 @@ int rashpa_device_afresh(struct rashpa_call *call, struct rashpa_device *dev, bo
 		return rashpa_device_used(dev) ? rashpa_device_master(call, dev) : 0;
 	if (!reachable)
 		return rashpa_pci_deaf(call, dev);
+	if (err == -ENXIO)
+		return rashpa_fail(call, -EIO,
+				   "fpga%d does not keep the bounds of its engines (the kernel log names them): put the profile right, or declare none; bus mastering stays off",
+				   dev->id);
 	if (err == -ETIMEDOUT)
 		return rashpa_fail(call, err,
 				   "fpga%d did not become idle, whoever has started it: bus mastering stays off until it is reset",

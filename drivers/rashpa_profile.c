@@ -66,24 +66,24 @@ static void rashpa_step_write(struct rashpa_step *s)
 }
 
 /**
- * rashpa_profile_run_steps() - the quiesce sequence
- * @dev: the function, hw_lock held
+ * rashpa_steps_run() - a quiesce sequence
+ * @steps: its steps; hw_lock of the function held
+ * @n: their number
  * @end: rashpa_profile_deadline(), when it began
  *
- * The last WAIT also guarantees that all its writes have arrived: the answer to a read
- * cannot pass posted writes that the function sent before it (PCIe base
+ * The last WAIT also guarantees that all writes have arrived of what it has stopped: the answer to
+ * a read cannot pass posted writes that the function sent before it (PCIe base
  * specification, transaction ordering).
  *
  * Return: 0, -ETIMEDOUT (not idle in time), -EIO (does not answer).
  */
-int rashpa_profile_run_steps(struct rashpa_device *dev, ktime_t end)
+int rashpa_steps_run(struct rashpa_step *steps, u32 n, ktime_t end)
 {
 	int err = 0;
 	u32 i;
 
-	lockdep_assert_held(&dev->hw_lock);
-	for (i = 0; i < dev->n_steps && !err; i++) {
-		struct rashpa_step *s = &dev->steps[i];
+	for (i = 0; i < n && !err; i++) {
+		struct rashpa_step *s = &steps[i];
 
 		if (s->step.op == RASHPA_STEP_WRITE)
 			rashpa_step_write(s);
@@ -91,6 +91,19 @@ int rashpa_profile_run_steps(struct rashpa_device *dev, ktime_t end)
 			err = rashpa_step_wait(s, end);
 	}
 	return err;
+}
+
+/**
+ * rashpa_profile_run_steps() - the quiesce sequence of the whole function
+ * @dev: the function, hw_lock held
+ * @end: rashpa_profile_deadline(), when it began
+ *
+ * Return: as rashpa_steps_run().
+ */
+int rashpa_profile_run_steps(struct rashpa_device *dev, ktime_t end)
+{
+	lockdep_assert_held(&dev->hw_lock);
+	return rashpa_steps_run(dev->steps, dev->n_steps, end);
 }
 
 /**
@@ -115,8 +128,13 @@ bool rashpa_profile_answers(struct rashpa_device *dev)
 	return last->step.value == RASHPA_ALL_ONES || readl(last->reg) != RASHPA_ALL_ONES;
 }
 
-static void rashpa_steps_free(struct rashpa_device *dev,
-			      struct rashpa_step *steps, u32 n)
+/**
+ * rashpa_steps_free() - the end of rashpa_steps_map()
+ * @dev: the function
+ * @steps: its answer, or NULL
+ * @n: their number, 0 with NULL
+ */
+void rashpa_steps_free(struct rashpa_device *dev, struct rashpa_step *steps, u32 n)
 {
 	while (n--)
 		pci_iounmap(dev->pdev, steps[n].reg);
@@ -124,7 +142,7 @@ static void rashpa_steps_free(struct rashpa_device *dev,
 }
 
 /**
- * rashpa_profile_free() - forget the quiesce sequence
+ * rashpa_profile_free() - forget the quiesce sequence, and the engines
  * @dev: the function, hw_lock held
  */
 void rashpa_profile_free(struct rashpa_device *dev)
@@ -133,6 +151,9 @@ void rashpa_profile_free(struct rashpa_device *dev)
 	rashpa_steps_free(dev, dev->steps, dev->n_steps);
 	dev->steps = NULL;
 	dev->n_steps = 0;
+	rashpa_engines_free(dev, dev->engines, dev->n_engines);
+	dev->engines = NULL;
+	dev->n_engines = 0;
 }
 
 static int rashpa_pwindow_check(struct rashpa_call *call,
@@ -174,68 +195,66 @@ static int rashpa_pwindow_check(struct rashpa_call *call,
 }
 
 static int rashpa_step_check(struct rashpa_call *call, struct rashpa_device *dev,
-			     const struct rashpa_profile_step *s, u32 i)
+			     const char *whose, const struct rashpa_profile_step *s, u32 i)
 {
 	if (s->op != RASHPA_STEP_WRITE && s->op != RASHPA_STEP_WAIT)
-		return rashpa_fail(call, -EINVAL, "step %u: operation %u is not defined",
-				   i, s->op);
+		return rashpa_fail(call, -EINVAL, "%sstep %u: operation %u is not defined",
+				   whose, i, s->op);
 	if (s->__reserved)
-		return rashpa_fail(call, -EINVAL, "step %u: a reserved field is not zero", i);
+		return rashpa_fail(call, -EINVAL, "%sstep %u: a reserved field is not zero",
+				   whose, i);
 	if (s->op == RASHPA_STEP_WAIT &&
 	    (!s->timeout_us || s->timeout_us > RASHPA_QUIESCE_US_MAX))
 		return rashpa_fail(call, -EINVAL,
-				   "step %u: time limit must be 1 to %u microseconds",
-				   i, RASHPA_QUIESCE_US_MAX);
+				   "%sstep %u: time limit must be 1 to %u microseconds",
+				   whose, i, RASHPA_QUIESCE_US_MAX);
 	if (s->op == RASHPA_STEP_WAIT && s->value & ~s->mask)
-		return rashpa_fail(call, -EINVAL, "step %u: waits for bits outside its mask",
-				   i);
+		return rashpa_fail(call, -EINVAL, "%sstep %u: waits for bits outside its mask",
+				   whose, i);
 	if (s->op == RASHPA_STEP_WRITE && s->timeout_us)
-		return rashpa_fail(call, -EINVAL, "step %u: a write has no time limit", i);
+		return rashpa_fail(call, -EINVAL, "%sstep %u: a write has no time limit",
+				   whose, i);
 	if (!IS_ALIGNED(s->offset, sizeof(u32)))
-		return rashpa_fail(call, -EINVAL, "step %u: offset 0x%llx is not a multiple of 4",
-				   i, s->offset);
+		return rashpa_fail(call, -EINVAL,
+				   "%sstep %u: offset 0x%llx is not a multiple of 4",
+				   whose, i, s->offset);
 	if (!rashpa_bar_is_memory(dev, s->bar) ||
 	    !rashpa_bar_range_ok(dev, s->bar, s->offset, sizeof(u32)))
-		return rashpa_fail(call, -ERANGE, "step %u: 0x%llx is outside BAR %u",
-				   i, s->offset, s->bar);
+		return rashpa_fail(call, -ERANGE, "%sstep %u: 0x%llx is outside BAR %u",
+				   whose, i, s->offset, s->bar);
 	return 0;
 }
 
-/*
- * The sequence must end with a look at the function: a write alone may still be on its
- * way, and a mask of nothing is always satisfied.
+/**
+ * rashpa_steps_check() - does a quiesce sequence make sense
+ * @call: the ioctl
+ * @dev: the function
+ * @whose: what a sentence begins with
+ * @s: its steps, from user space
+ * @n: their number
+ *
+ * It must end with a look at the function: a write alone may still be on its way, and a mask of
+ * nothing is always satisfied.
+ *
+ * Return: 0, -EINVAL, -ERANGE.
  */
-static int rashpa_steps_check(struct rashpa_call *call, struct rashpa_device *dev,
-			      const struct rashpa_profile_step *s, u32 n)
+int rashpa_steps_check(struct rashpa_call *call, struct rashpa_device *dev, const char *whose,
+		       const struct rashpa_profile_step *s, u32 n)
 {
 	u32 i;
 	int err;
 
 	for (i = 0; i < n; i++) {
-		err = rashpa_step_check(call, dev, &s[i], i);
+		err = rashpa_step_check(call, dev, whose, &s[i], i);
 		if (err)
 			return err;
 	}
 	if (n && (s[n - 1].op != RASHPA_STEP_WAIT || !s[n - 1].mask))
 		return rashpa_fail(call, -EINVAL,
-				   "step %u: the last step must wait for a bit that says that nothing is in flight",
-				   n - 1);
+				   "%sstep %u: the last step must wait for a bit that says that nothing is in flight",
+				   whose, n - 1);
 	return 0;
 }
-
-/**
- * struct rashpa_profile - a profile on its way from user space
- * @windows: named windows
- * @steps: quiesce sequence
- * @table: address table, NULL if there is none
- * @layout: of its entries
- */
-struct rashpa_profile {
-	struct rashpa_profile_window *windows;
-	struct rashpa_profile_step *steps;
-	struct rashpa_profile_table *table;
-	struct rashpa_layout layout;
-};
 
 static int rashpa_table_check(struct rashpa_call *call, struct rashpa_device *dev,
 			      const struct rashpa_profile_set *p,
@@ -282,6 +301,14 @@ static int rashpa_limits_check(struct rashpa_call *call,
 	if (p->n_tables > RASHPA_PROFILE_TABLES_MAX)
 		return rashpa_fail(call, -EINVAL, "%u tables, at most %u is possible",
 				   p->n_tables, RASHPA_PROFILE_TABLES_MAX);
+	if (p->n_engines > RASHPA_PROFILE_ENGINES_MAX)
+		return rashpa_fail(call, -EINVAL, "%u engines, at most %u are possible",
+				   p->n_engines, RASHPA_PROFILE_ENGINES_MAX);
+	if (p->n_engines && (!p->n_tables || !p->n_steps))
+		return rashpa_fail(call, -EINVAL,
+				   "engines without %s: what an engine does not cover is the function's",
+				   p->n_tables ? "a quiesce sequence of the whole function" :
+						 "a table");
 	if (p->dma_bits && (p->dma_bits < 24 || p->dma_bits > 64))
 		return rashpa_fail(call, -EINVAL, "a DMA mask of %u bits: must be 24 to 64",
 				   p->dma_bits);
@@ -299,11 +326,12 @@ static int rashpa_limits_check(struct rashpa_call *call,
 	return 0;
 }
 
-static void rashpa_profile_drop(const struct rashpa_profile *profile)
+static void rashpa_profile_drop(struct rashpa_device *dev, const struct rashpa_profile *profile)
 {
 	kvfree(profile->windows);
 	kvfree(profile->steps);
 	kvfree(profile->table);
+	rashpa_engines_free(dev, profile->engines, profile->n_engines);
 }
 
 static int rashpa_profile_fetch(struct rashpa_call *call, const struct rashpa_profile_set *p,
@@ -312,6 +340,7 @@ static int rashpa_profile_fetch(struct rashpa_call *call, const struct rashpa_pr
 	struct rashpa_profile_window *windows;
 	struct rashpa_profile_table *table;
 	struct rashpa_profile_step *steps;
+	int err;
 
 	windows = rashpa_copy_array(call, p->windows, p->n_windows, p->window_size,
 				    offsetofend(typeof(*windows), __reserved), sizeof(*windows));
@@ -328,14 +357,21 @@ static int rashpa_profile_fetch(struct rashpa_call *call, const struct rashpa_pr
 	if (IS_ERR(table))
 		return PTR_ERR(table);
 	profile->table = table;
-	return table ? rashpa_layout_fetch(call, table->layout, table->layout_size,
-					   &profile->layout) : 0;
+	err = table ? rashpa_layout_fetch(call, table->layout, table->layout_size,
+					  &profile->layout) : 0;
+	return err ?: rashpa_engines_fetch(call, p, profile);
 }
 
-static struct rashpa_step *rashpa_steps_map(struct rashpa_call *call,
-					    struct rashpa_device *dev,
-					    const struct rashpa_profile_step *in,
-					    u32 n)
+/**
+ * rashpa_steps_map() - the registers of a quiesce sequence
+ * @dev: the function
+ * @in: its steps, checked
+ * @n: their number
+ *
+ * Return: the steps, for rashpa_steps_free(), or -ENOMEM as an error pointer.
+ */
+struct rashpa_step *rashpa_steps_map(struct rashpa_device *dev,
+				     const struct rashpa_profile_step *in, u32 n)
 {
 	struct rashpa_step *steps;
 	u32 i;
@@ -382,8 +418,10 @@ static int rashpa_profile_check(struct rashpa_call *call, struct rashpa_device *
 		if (err)
 			return err;
 	}
-	err = rashpa_steps_check(call, dev, profile->steps, p->n_steps);
-	return err ?: rashpa_table_check(call, dev, p, profile);
+	err = rashpa_steps_check(call, dev, "", profile->steps, p->n_steps);
+	if (!err)
+		err = rashpa_table_check(call, dev, p, profile);
+	return err ?: rashpa_engines_check(call, dev, p, profile);
 }
 
 /* What is said from here on is in force, whatever the function makes of it. */
@@ -404,6 +442,11 @@ static void rashpa_profile_keep(struct rashpa_device *dev, const struct rashpa_p
 		dev->table.length = profile->table->length;
 	}
 	dev->table_layout = profile->layout;
+	swap(dev->engines, profile->engines);
+	dev->n_engines = profile->n_engines;
+	dev->engine_stops = 0;
+	dev->engines_lost = false;
+	profile->n_engines = 0;
 	dev->max_segment = p->max_segment;
 	dev->boundary = p->boundary;
 	dev->alignment = p->alignment;
@@ -423,7 +466,10 @@ static int rashpa_profile_apply(struct rashpa_call *call,
 	err = rashpa_profile_check(call, dev, p, profile);
 	if (err)
 		return err;
-	steps = rashpa_steps_map(call, dev, profile->steps, p->n_steps);
+	err = rashpa_engines_map(dev, profile);
+	if (err)
+		return err;
+	steps = rashpa_steps_map(dev, profile->steps, p->n_steps);
 	if (IS_ERR(steps))
 		return PTR_ERR(steps);
 	err = dma_set_mask_and_coherent(&dev->pdev->dev, DMA_BIT_MASK(bits));
@@ -461,7 +507,7 @@ int rashpa_ioc_profile(struct rashpa_call *call, void *arg)
 		mutex_unlock(&dev->lock);
 	}
 	/* also what was there before, if it was replaced */
-	rashpa_profile_drop(&profile);
+	rashpa_profile_drop(dev, &profile);
 	return err;
 }
 

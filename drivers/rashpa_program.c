@@ -350,6 +350,7 @@ static int rashpa_program_move(struct rashpa_call *call, struct rashpa_map *map,
 	const u64 stride = at->layout.stride;
 	const u64 start = first * stride, length = map->table->count * stride;
 	void __iomem *regs;
+	u64 engine;
 	int err;
 
 	lockdep_assert_held(&map->dev->hw_lock);
@@ -375,7 +376,9 @@ static int rashpa_program_move(struct rashpa_call *call, struct rashpa_map *map,
 	map->regs = regs;
 	map->regs_phys = at->phys + start;
 	map->layout = at->layout;
-	map->told = true;
+	engine = rashpa_engine_of(map->dev, map->regs_phys, length);
+	WRITE_ONCE(map->engines, map->engines | engine);
+	map->told |= !engine;
 	set_bit(RASHPA_CHARGE_PROGRAMMED, &map->charge.flags);
 	return 0;
 }

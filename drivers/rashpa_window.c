@@ -790,6 +790,12 @@ int rashpa_ioc_window(struct rashpa_call *call, void *arg)
 				  range.bar);
 		goto out;
 	}
+	if (rashpa_engines_have(dev, range.bar, range.offset, range.length)) {
+		err = rashpa_fail(call, -EBUSY,
+				  "this range of BAR %u holds the bounds of engines, which are the kernel's: choose one without",
+				  range.bar);
+		goto out;
+	}
 	range.blank = w->head.flags & RASHPA_WINDOW_BLANK;
 	err = rashpa_window_check_cache(call, dev, &range);
 	if (!err)

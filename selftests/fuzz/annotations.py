@@ -52,6 +52,7 @@ CALLS = {
     "EXPORT": ("fd_rashpa_node", "export"),
     "DEVICE_INFO": ("fd_rashpa_fpga", "device_info"),
     "REGION_INFO": ("fd_rashpa_fpga", "region_info"),
+    "ENGINE_INFO": ("fd_rashpa_fpga", "engine_info"),
     "PROFILE_SET": ("fd_rashpa_fpga", "profile_set"),
     "WINDOW_MAKE": ("fd_rashpa_fpga", "window_make"),
     "MAP_MAKE": ("fd_rashpa_fpga", "map_make"),
@@ -92,6 +93,7 @@ FLAGS = {
     "rashpa_map_flags": ["RASHPA_MAP_DEVICE", "RASHPA_MAP_KEEP", "RASHPA_MAP_PIN"],
     "rashpa_source_flags": ["RASHPA_SOURCE_OF", "RASHPA_SOURCE_QUIET", "RASHPA_SOURCE_POLL",
                             "RASHPA_SOURCE_LOOK"],
+    "rashpa_pengine_flags": ["RASHPA_PENGINE_OPTIONAL"],
     "rashpa_pwindow_flags": ["RASHPA_PWINDOW_USER"],
     "rashpa_roles": ["RASHPA_ROLE_PRODUCER", "RASHPA_ROLE_CONSUMER"],
     "rashpa_backends": ["RASHPA_BACKEND_AUTO", "RASHPA_BACKEND_CMA", "RASHPA_BACKEND_CONTIG"],
@@ -123,11 +125,12 @@ RASHPA_DEVICE_IOMMU RASHPA_DEVICE_PROFILE RASHPA_DEVICE_DISCLOSE RASHPA_DEVICE_M
 RASHPA_REGION_MEMORY RASHPA_REGION_PREFETCH RASHPA_REGION_64BIT
 RASHPA_PROFILE_NAME_SIZE RASHPA_PROFILE_WINDOWS_MAX RASHPA_PROFILE_STEPS_MAX
 RASHPA_PROFILE_TABLES_MAX RASHPA_QUIESCE_US_MAX
+RASHPA_PROFILE_ENGINES_MAX RASHPA_ENGINE_STEPS_MAX RASHPA_ENGINE_ABSENT
 RASHPA_CLASS_HOST RASHPA_CLASS_IOVA RASHPA_CLASS_PEER RASHPA_CLASS_BRIDGE
 RASHPA_MAPPED_REMAPPED RASHPA_MAPPED_COHERENT RASHPA_LOCK_SLOT RASHPA_LOCK_SLOTS_MAX
 RASHPA_MAP_STATE_VALID RASHPA_MAP_STATE_REVOKED
 RASHPA_DEVICE_EVENT_QUIESCED RASHPA_DEVICE_EVENT_RESET RASHPA_DEVICE_EVENT_STUCK RASHPA_DEVICE_EVENT_GONE
-RASHPA_DEVICE_EVENT_ERROR RASHPA_PERIOD_MIN RASHPA_PERIOD_MAX RASHPA_MEMBERS_MAX
+RASHPA_DEVICE_EVENT_ERROR RASHPA_DEVICE_EVENT_ENGINE RASHPA_PERIOD_MIN RASHPA_PERIOD_MAX RASHPA_MEMBERS_MAX
 RASHPA_SOURCES_DEFAULT RASHPA_SOURCES_MAX RASHPA_LISTENERS_USER RASHPA_LISTENERS_MAX
 RASHPA_GROUP_DEPTH RASHPA_FULL_NEVER
 RASHPA_HOLDING_ORPHAN RASHPA_HOLDING_KEPT RASHPA_HOLDING_PROGRAMMED
@@ -169,6 +172,16 @@ FIELDS = {
     "profile_set.window_size": "const[64, int32]",
     "profile_set.step_size": "const[32, int32]",
     "profile_set.table_size": "const[40, int32]",
+    "profile_engine.name": 'string["e", 32]',
+    "profile_engine.doorbell": 'string["w", 32]',
+    "profile_engine.flags": "flags[rashpa_pengine_flags, int32]",
+    "profile_engine.steps": "ptr64[in, array[rashpa_profile_step]]",
+    "profile_engine.n_steps": "len[steps, int32]",
+    "profile_engine.step_size": "const[32, int32]",
+    "profile_set.engines": "ptr64[in, array[rashpa_profile_engine]]",
+    "profile_set.n_engines": "len[engines, int32]",
+    "profile_set.engine_size": "const[128, int32]",
+    "engine_info.index": "int32[0:64]",
     "profile_table.layout": "ptr64[in, rashpa_layout]",
     "profile_table.layout_size": "const[48, int32]",
     "window_make.cache": "flags[rashpa_caches, int32]",

@@ -96,6 +96,25 @@ static void fill_table(struct rng *r, struct rashpa_profile_table *t,
 		t->layout_size = (uint32_t)odd_number(r);
 }
 
+/* Bounds are in on-board memory, where they are kept; steps are those of the function. */
+static void fill_engine(struct rng *r, struct rashpa_profile_engine *e, uint32_t i,
+			const char *steps)
+{
+	memset(e, 0, sizeof(*e));
+	snprintf(e->name, sizeof(e->name), "e%u", one_in(r, 16) ? 0 : i);
+	e->bar = one_in(r, 32) ? below(r, 8) : 4;
+	e->first_offset = (1 << 20) + 8 * i;
+	e->limit_offset = e->first_offset + 4;
+	e->first = 16 * i;
+	e->count = one_in(r, 8) ? below(r, 40) : 16;
+	e->steps = (uintptr_t)steps;
+	e->n_steps = 2;
+	e->step_size = sizeof(struct rashpa_profile_step);
+	e->flags = one_in(r, 8);
+	if (one_in(r, 4))
+		((uint32_t *)e)[below(r, sizeof(*e) / 4)] = (uint32_t)odd_number(r);
+}
+
 /* An array beside the argument; its address. */
 static uint64_t fill_array(struct thread *t, enum type type)
 {
@@ -106,6 +125,8 @@ static uint64_t fill_array(struct thread *t, enum type type)
 	/* with the steps, behind them */
 	if (type == T_TABLES)
 		side = t->side + PAGE + PAGE / 2;
+	else if (type == T_ENGINES)
+		side = t->side + PAGE + PAGE / 4;
 	else
 		memset(side, 0, PAGE);
 	switch (type) {
@@ -120,6 +141,11 @@ static uint64_t fill_array(struct thread *t, enum type type)
 	case T_TABLES:
 		fill_table(r, (struct rashpa_profile_table *)side,
 			   (struct rashpa_layout *)(side + PAGE / 4));
+		break;
+	case T_ENGINES:
+		for (i = 0; i < 4; i++)
+			fill_engine(r, (struct rashpa_profile_engine *)side + i, i,
+				    t->side + PAGE);
 		break;
 	case T_LAYOUT:
 		fill_layout(r, (struct rashpa_layout *)side);
@@ -179,6 +205,7 @@ static uint64_t value_of(struct thread *t, const struct field *f)
 	case T_WINDOWS:
 	case T_STEPS:
 	case T_TABLES:
+	case T_ENGINES:
 	case T_LAYOUT:
 	case T_MEMBERS:
 		return fill_array(t, f->type);

@@ -14,7 +14,7 @@ enum type {
 	T_MAYBE_FD,	/* likewise, or -1 */
 	T_ADDRESS, T_WORD, T_LINE, T_WIDTH, T_PERIOD, T_BAR, T_ID, T_TABLE,
 	T_NAME,		/* arg: only one time in so many; 0: always */
-	T_WINDOW_NAME, T_LAYOUT, T_WINDOWS, T_STEPS, T_TABLES, T_MEMBERS,
+	T_WINDOW_NAME, T_LAYOUT, T_WINDOWS, T_STEPS, T_TABLES, T_ENGINES, T_MEMBERS,
 };
 
 struct field {
@@ -23,7 +23,7 @@ struct field {
 	uint32_t arg;
 };
 
-#define FIELDS_MAX	16
+#define FIELDS_MAX	20
 
 struct call {
 	const char *name;

@@ -47,6 +47,8 @@ const struct call calls[] = {
 		F(device_info, out_vendor, T_OUT, 0) } },
 	{ CALL(REGION_INFO, region_info), .weight = 3, .on = K_FPGA, .fields = {
 		F(region_info, bar, T_BELOW, 7) } },
+	{ CALL(ENGINE_INFO, engine_info), .weight = 3, .on = K_FPGA, .fields = {
+		F(engine_info, index, T_BELOW, 5), F(engine_info, out_name, T_OUT, 0) } },
 	{ CALL(PROFILE_SET, profile_set), .weight = 8, .on = K_FPGA,
 	  .flags = RASHPA_PROFILE_DISCLOSE | RASHPA_PROFILE_NO_RESET, .fields = {
 		F(profile_set, windows, T_WINDOWS, 0), F(profile_set, steps, T_STEPS, 0),
@@ -55,6 +57,8 @@ const struct call calls[] = {
 		F(profile_set, boundary, T_POWER, 0), F(profile_set, alignment, T_POWER, 0),
 		F(profile_set, tables, T_TABLES, 0), F(profile_set, n_tables, T_BELOW, 2),
 		F(profile_set, quiesce_us, T_RARE, 100000),
+		F(profile_set, engines, T_ENGINES, 0), F(profile_set, n_engines, T_RARE, 3),
+		F(profile_set, engine_size, T_SIZE, sizeof(struct rashpa_profile_engine)),
 		F(profile_set, window_size, T_SIZE, sizeof(struct rashpa_profile_window)),
 		F(profile_set, step_size, T_SIZE, sizeof(struct rashpa_profile_step)),
 		F(profile_set, table_size, T_SIZE, sizeof(struct rashpa_profile_table)) } },

@@ -162,8 +162,19 @@ static void valid_profile(void *arg)
 		  .offset = RFPGA_STATUS, .mask = RFPGA_STATUS_BUSY,
 		  .timeout_us = 1000000 },
 	};
+	/* bounds that no window of these tests has: on-board memory keeps what is written */
+	static struct rashpa_profile_engine engine = {
+		.name = "all", .bar = RFPGA_BAR_MEMORY, .first_offset = MIB,
+		.limit_offset = MIB + 4, .count = RFPGA_TABLE_SIZE / RFPGA_ENTRY_STRIDE,
+		.n_steps = ARRAY_SIZE(steps), .step_size = sizeof(steps[0]),
+		.doorbell = "doorbell",
+	};
 	struct rashpa_profile_set *p = arg;
 
+	engine.steps = (uintptr_t)steps;
+	p->engines = (uintptr_t)&engine;
+	p->n_engines = 1;
+	p->engine_size = sizeof(engine);
 	p->windows = (uintptr_t)&window;
 	p->n_windows = 1;
 	p->window_size = sizeof(window);
@@ -356,6 +367,10 @@ static void valid_group_info(void *arg)
 #define AT(type, field)	offsetof(struct rashpa_##type, field)
 #define END(type, field) \
 	(offsetof(struct rashpa_##type, field) + sizeof(((struct rashpa_##type *)0)->field))
+/* one whose struct has grown behind @last */
+#define GREW(at, call, type, last, ...) {				\
+	.name = #call, .tag = #type, .node = (at), .cmd = RASHPA_IOC_##call, \
+	.size = sizeof(struct rashpa_##type), .first = END(type, last), __VA_ARGS__ }
 #define OP(at, call, type, ...) {					\
 	.name = #call, .tag = #type, .node = (at), .cmd = RASHPA_IOC_##call, \
 	.size = sizeof(struct rashpa_##type),				\
@@ -402,16 +417,19 @@ const struct op ops[] = {
 	OP(BUFFER, EXPORT, export, .out_fd = AT(export, out_fd),
 	   .reserved = { AT(export, __reserved) }),
 	OP(BUFFER, ROLE, role),
-	OP(FPGA, DEVICE_INFO, device_info),
+	GREW(FPGA, DEVICE_INFO, device_info, __reserved),
 	OP(FPGA, REGION_INFO, region_info),
 	OP(FPGA, REGION_INFO, region_info, .variant = "without a BAR", .valid = valid_no_bar),
+	OP(FPGA, ENGINE_INFO, engine_info),
 	OP(FPGA, LIST, list, .valid = valid_list_one,
 	   .pointers = { { AT(list, holdings), sizeof(struct rashpa_holding),
 			   true, false, 0, EFAULT } }),
-	OP(FPGA, PROFILE_SET, profile_set, .write = true, .idle = true,
+	GREW(FPGA, PROFILE_SET, profile_set, alignment, .write = true, .idle = true,
 	   .flags = RASHPA_PROFILE_DISCLOSE | RASHPA_PROFILE_NO_RESET,
 	   .valid = valid_profile,
 	   .pointers = {
+		{ AT(profile_set, engines), sizeof(struct rashpa_profile_engine), false, false,
+		  offsetof(struct rashpa_profile_engine, __reserved), EFAULT },
 		{ AT(profile_set, windows), sizeof(struct rashpa_profile_window), false, false,
 		  offsetof(struct rashpa_profile_window, __reserved), EFAULT },
 		{ AT(profile_set, steps), 2 * sizeof(struct rashpa_profile_step), false, false,

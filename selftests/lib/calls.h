@@ -71,7 +71,7 @@ struct op {
 	void (*undo)(void *arg);
 	size_t reserved[2];	/* of u32 fields, besides that of the head; 0: none */
 	struct fd_field fds[2];
-	struct pointer_field pointers[3];
+	struct pointer_field pointers[4];
 };
 
 extern const struct op ops[];

@@ -603,8 +603,8 @@ struct rashpa_remove {
 /* --------------------------------------------------- /dev/rashpa/fpgaN --- */
 
 /*
- * Everything but DEVICE_INFO, REGION_INFO and LIST needs the node to be open for writing:
- * EPERM.
+ * Everything but DEVICE_INFO, REGION_INFO, ENGINE_INFO and LIST needs the node to be open for
+ * writing: EPERM.
  */
 
 /**
@@ -644,10 +644,14 @@ enum rashpa_state {
  * @out_state: enum rashpa_state
  * @out_maps: maps that exist now
  * @out_windows: windows that exist now
- * @out_quiesces: times that DMA was stopped since the bind
+ * @out_quiesces: times that all its DMA was stopped since the bind
  * @out_interrupts: interrupts of all vectors since the bind
  * @out_kept: maps that were kept (RASHPA_MAP_KEEP) and that no process holds any more
  * @__reserved: zero
+ * @out_engines: engines of the profile, see RASHPA_IOC_ENGINE_INFO
+ * @__reserved2: zero
+ * @out_engine_stops: times that one of them was stopped without the others since the profile
+ *	was applied
  */
 struct rashpa_device_info {
 	struct rashpa_head head;
@@ -669,6 +673,9 @@ struct rashpa_device_info {
 	__aligned_u64 out_interrupts;
 	__u32 out_kept;
 	__u32 __reserved;
+	__u32 out_engines;
+	__u32 __reserved2;
+	__aligned_u64 out_engine_stops;
 };
 
 /** RASHPA_REGION_MEMORY - a memory BAR (windows can be made in it) */
@@ -706,6 +713,10 @@ struct rashpa_region_info {
 #define RASHPA_PROFILE_TABLES_MAX	1
 /** RASHPA_QUIESCE_US_MAX - longest time limit of a quiesce sequence, in microseconds */
 #define RASHPA_QUIESCE_US_MAX	10000000
+/** RASHPA_PROFILE_ENGINES_MAX - engines of a profile */
+#define RASHPA_PROFILE_ENGINES_MAX	64
+/** RASHPA_ENGINE_STEPS_MAX - steps of the quiesce sequence of one engine */
+#define RASHPA_ENGINE_STEPS_MAX	8
 
 /** RASHPA_PWINDOW_USER - may be mapped without CAP_SYS_RAWIO */
 #define RASHPA_PWINDOW_USER	_BITUL(0)
@@ -832,6 +843,62 @@ struct rashpa_profile_table {
 	__u32 __reserved;
 };
 
+/**
+ * RASHPA_PENGINE_OPTIONAL - boards may not have it: both registers of its bounds then read 0,
+ * whatever is written to them
+ */
+#define RASHPA_PENGINE_OPTIONAL	_BITUL(0)
+
+/**
+ * struct rashpa_profile_engine - a data transfer process that can be stopped without the others
+ * @name: NUL-terminated, not empty, unique among the engines
+ * @flags: RASHPA_PENGINE_*
+ * @bar: BAR of its bounds, 0 to 5
+ * @first_offset: 32-bit register in it, a multiple of 4: the engine uses no entry of the table
+ *	before this one
+ * @limit_offset: likewise: nor this one or one behind it
+ * @first: its first entry; must be 0 if it has none
+ * @count: entries that it has; 0: it is kept out of the table
+ * @steps: pointer to @n_steps of &struct rashpa_profile_step, its quiesce sequence
+ * @n_steps: 1 to RASHPA_ENGINE_STEPS_MAX; 0 only without entries
+ * @step_size: bytes of an element of @steps
+ * @doorbell: name of the window of the profile that has its doorbell, or empty
+ * @lock_size: bytes of the lock record that it writes, up to 4096, a multiple of 8; 0 for none
+ * @lock_offset: in it, of the word that counts what is complete
+ * @lock_bits: width of that word, 32 or 64; 0 without a record
+ * @__reserved: must be zero
+ *
+ * The kernel writes the bounds whenever it has stopped the function for good (profile, reset), and
+ * reads them back: also each time that it relies on them. No window may hold them, whoever
+ * asks for it, and none with RASHPA_PWINDOW_USER a register of @steps: so a member of the group
+ * can neither give an engine the entries of another one, nor make it look stopped.
+ *
+ * A map whose addresses only engines have, because it was programmed in their ranges and nowhere
+ * else, and because its table was never mapped, ends with these: the others go on. All else stops
+ * the function as a whole, and so does an engine that does not stop in time, and bounds
+ * that are not what they were.
+ *
+ * This is right only if each part of the function that reads the table is an engine of the
+ * profile: one that is to have no entries has @count 0.
+ */
+struct rashpa_profile_engine {
+	char name[RASHPA_PROFILE_NAME_SIZE];
+	__u32 flags;
+	__u32 bar;
+	__aligned_u64 first_offset;
+	__aligned_u64 limit_offset;
+	__u32 first;
+	__u32 count;
+	__aligned_u64 steps;
+	__u32 n_steps;
+	__u32 step_size;
+	char doorbell[RASHPA_PROFILE_NAME_SIZE];
+	__u32 lock_size;
+	__u32 lock_offset;
+	__u32 lock_bits;
+	__u32 __reserved;
+};
+
 /** RASHPA_PROFILE_DISCLOSE - members of the group may see bus addresses */
 #define RASHPA_PROFILE_DISCLOSE	_BITUL(0)
 
@@ -862,14 +929,19 @@ struct rashpa_profile_table {
  * @max_segment: limits of the segments of all maps, see &struct rashpa_map_make
  * @boundary: likewise
  * @alignment: likewise
+ * @engines: pointer to @n_engines of &struct rashpa_profile_engine
+ * @n_engines: 0 to RASHPA_PROFILE_ENGINES_MAX; with one, there must be a table and a quiesce
+ *	sequence of the whole function
+ * @engine_size: bytes of an element of @engines
  *
  * The last step must be a WAIT for at least one bit: only its answer tells that the
  * function has stopped and that all its writes have arrived.
  *
  * Whoever had the function before may have left it running. So a profile, when it is applied,
  * resets the function (if it has a function-level reset, and without RASHPA_PROFILE_NO_RESET),
- * runs the quiesce sequence and clears the whole table, all of it with bus mastering off. If one
- * of them fails, the profile is there, the function is stuck, and the call fails with ETIMEDOUT
+ * runs the quiesce sequence, clears the whole table and writes the bounds of engines, all of it
+ * with bus mastering off. If one of them fails, the profile is there, the function is stuck, and
+ * the call fails with ETIMEDOUT
  * or EIO. A function without a profile is reset, if it has such a reset, before its first map or
  * channel.
  *
@@ -880,12 +952,10 @@ struct rashpa_profile_table {
  * (maps or windows exist), EINVAL, ENAMETOOLONG (a name without NUL), E2BIG (an element, or a
  * layout, that has more than this kernel knows), EOPNOTSUPP (a cached window; a DMA mask that does
  * not work on this machine), ERANGE (a window, step or table outside its BAR), ENOMEM, ENODEV, EIO
- * (the function does not answer, does not come back from its reset, or its table cannot be
- * cleared), ETIMEDOUT (it does not become idle).
+ * (the function does not answer, does not come back from its reset, its table cannot be
+ * cleared, or it does not keep the bounds of an engine), ETIMEDOUT (it does not become idle).
  *
- * What comes next has its place at the ends: *engines*, an array of data transfer processes, each
- * with a range of the table, a quiesce sequence, a doorbell and a lock record of its own, so that
- * one stream can be stopped without the others; in &struct rashpa_layout fields that are packed,
+ * What comes next has its place at the ends: in &struct rashpa_layout fields that are packed,
  * and the pointer to the next entry, for tables in host memory that the function fetches; a flag
  * of &struct rashpa_profile_table for those, and for tables that are to be programmed again by
  * the kernel after a reset.
@@ -906,6 +976,46 @@ struct rashpa_profile_set {
 	__aligned_u64 max_segment;
 	__aligned_u64 boundary;
 	__aligned_u64 alignment;
+	__aligned_u64 engines;
+	__u32 n_engines;
+	__u32 engine_size;
+};
+
+/** RASHPA_ENGINE_ABSENT - the board has no such engine, see RASHPA_PENGINE_OPTIONAL */
+#define RASHPA_ENGINE_ABSENT	_BITUL(0)
+
+/**
+ * struct rashpa_engine_info - RASHPA_IOC_ENGINE_INFO: an engine of the profile
+ * @head: no flags
+ * @index: 0 to &struct rashpa_device_info.out_engines - 1, in the order of the profile
+ * @out_flags: RASHPA_ENGINE_*
+ * @out_name: as in the profile, and so are the others up to @out_lock_bits
+ * @out_doorbell: window with its doorbell, or empty
+ * @out_first: its first entry of the table, see &struct rashpa_program.first
+ * @out_count: entries from there on
+ * @out_lock_size: bytes of its lock record, 0 for none
+ * @out_lock_offset: of the word in it that counts
+ * @out_lock_bits: width of that word
+ * @out_maps: maps that exist now, and whose addresses it has or had
+ * @out_stops: times that it was stopped without the others
+ * @out_failures: times that it did not stop, and the function had to
+ *
+ * Errors: ENOENT (there are fewer), ENODEV, EINTR.
+ */
+struct rashpa_engine_info {
+	struct rashpa_head head;
+	__u32 index;
+	__u32 out_flags;
+	char out_name[RASHPA_PROFILE_NAME_SIZE];
+	char out_doorbell[RASHPA_PROFILE_NAME_SIZE];
+	__u32 out_first;
+	__u32 out_count;
+	__u32 out_lock_size;
+	__u32 out_lock_offset;
+	__u32 out_lock_bits;
+	__u32 out_maps;
+	__aligned_u64 out_stops;
+	__aligned_u64 out_failures;
 };
 
 /**
@@ -934,8 +1044,9 @@ struct rashpa_profile_set {
  * to its maps, and the profile has no window that holds the range), EINVAL, ENAMETOOLONG (no
  * NUL), ERANGE (outside the BAR), ENOENT (name), EOPNOTSUPP (not a memory BAR, or write-combining
  * on a BAR that is not prefetchable), EDQUOT,
- * EBUSY (the range holds the MSI-X table, or is in use with another cache mode: by a window, by
- * the kernel for quiesce steps and programmed maps, or by somebody else), ENODEV.
+ * EBUSY (the range holds the MSI-X table, or bounds of engines, or is in use with another cache
+ * mode: by a window, by the kernel for quiesce steps and programmed maps, or by somebody else),
+ * ENODEV.
  */
 struct rashpa_window_make {
 	struct rashpa_head head;
@@ -1034,8 +1145,9 @@ enum rashpa_class {
  * revoked (see enum rashpa_map_state) and comes back by itself.
  *
  * The end of the map (its last fd and the last mapping of its table, also by death of
- * their holders) stops all DMA of the function (quiesce), clears what PROGRAM wrote,
- * and only then unmaps. A map that was never programmed, and whose table was never mapped, ends
+ * their holders) stops all DMA of the function (quiesce), or only the engines that have its
+ * addresses (&struct rashpa_profile_engine), clears what PROGRAM wrote, and only then unmaps. A map
+ * that was never programmed, and whose table was never mapped, ends
  * without stopping the function, which cannot know its addresses. Bus mastering is on while
  * there is a map or a channel.
  *
@@ -1276,7 +1388,7 @@ struct rashpa_channel_make {
  * enum rashpa_source - what can make events
  * @RASHPA_SOURCE_VECTOR: an interrupt vector; value = the vector's number
  * @RASHPA_SOURCE_DEVICE: state of the function; value = enum rashpa_device_event in the low 32
- *	bits; the others are zero today
+ *	bits; the others are zero, but for RASHPA_DEVICE_EVENT_ENGINE
  * @RASHPA_SOURCE_SOFTWARE: RASHPA_IOC_SIGNAL on the same channel
  * @RASHPA_SOURCE_LOCK: a word of host memory fulfils a condition; value = its position, see &struct
  *	rashpa_source_add
@@ -1325,6 +1437,8 @@ enum rashpa_condition {
  *	and its state will come. Words of memory that a timer looks at, and sources of other
  *	functions, go on until the channel is closed
  * @RASHPA_DEVICE_EVENT_ERROR: the PCI core reports an error of the function or its link
+ * @RASHPA_DEVICE_EVENT_ENGINE: one engine was stopped, and the others were not: that with the index
+ *	in the high 32 bits, see RASHPA_IOC_ENGINE_INFO
  */
 enum rashpa_device_event {
 	RASHPA_DEVICE_EVENT_QUIESCED = 1,
@@ -1332,6 +1446,7 @@ enum rashpa_device_event {
 	RASHPA_DEVICE_EVENT_STUCK = 3,
 	RASHPA_DEVICE_EVENT_GONE = 4,
 	RASHPA_DEVICE_EVENT_ERROR = 5,
+	RASHPA_DEVICE_EVENT_ENGINE = 6,
 };
 
 /** RASHPA_SOURCE_OF - the source is one of the function @device, not of the channel's own */
@@ -1746,6 +1861,7 @@ struct rashpa_consumer {
 #define RASHPA_IOC_MAP_MAKE		_IO(RASHPA_IOC_TYPE, 0x24)
 #define RASHPA_IOC_QUIESCE	_IO(RASHPA_IOC_TYPE, 0x25)
 #define RASHPA_IOC_RESET	_IO(RASHPA_IOC_TYPE, 0x26)
+#define RASHPA_IOC_ENGINE_INFO	_IO(RASHPA_IOC_TYPE, 0x27)
 /* map fd */
 #define RASHPA_IOC_PROGRAM	_IO(RASHPA_IOC_TYPE, 0x30)
 #define RASHPA_IOC_RESTORE	_IO(RASHPA_IOC_TYPE, 0x31)
