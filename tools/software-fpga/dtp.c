@@ -1075,7 +1075,7 @@ void engine_stop(struct fpga *fpga, uint32_t mask)
 	for (n = 0; n < fpga->dtps && !e->stuck; n++) {
 		struct dtp *d = &fpga->dtp[n];
 
-		if (!(mask & 1u << n) || !running(d))
+		if (!(mask & 1u << n) || !running(d) || (mask != UINT32_MAX && d->told.deaf))
 			continue;
 		d->stop = true;
 		if (e->active != d && !d->behind)

@@ -77,7 +77,7 @@ struct misbehaviour {
 	/* ticks, or FPGA_HOLD, of what comes later */
 	uint64_t early_delay, late_delay, twice_delay, torn_delay, linger_delay;
 	uint64_t wild_addr;		/* bus address of the payload's destination */
-	bool late, reorder, wild, torn, linger, drop;
+	bool late, reorder, wild, torn, linger, drop, deaf;
 };
 
 /* A detector, see source.c; under engine.lock. */

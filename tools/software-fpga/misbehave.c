@@ -19,6 +19,7 @@
  *						the rest of the event later
  *   linger on [US|hold]			RUNNING is cleared by a stop while an image is
  *						on its way; FLUSH pushes it
+ *   deaf on					it does not obey its own STOP; that of all it does
  *   drop on					what the bus refuses vanishes, as behind a
  *						real root complex: no fault
  *   release					what is behind is sent now
@@ -144,6 +145,8 @@ static bool take_command(struct words *w, struct misbehaviour *m)
 		return true;
 	if (take(w, "reorder"))
 		return take_switch(w, &m->reorder);
+	if (take(w, "deaf"))
+		return take_switch(w, &m->deaf);
 	if (take(w, "drop"))
 		return take_switch(w, &m->drop);
 	if (take(w, "torn"))

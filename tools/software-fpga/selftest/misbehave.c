@@ -372,6 +372,25 @@ static void test_linger(void)
 }
 
 /* The second half of the memory is gone, and nobody tells the board. */
+/* A process that cannot be stopped alone stops with all. */
+static void test_deaf(void)
+{
+	struct dtp d = plain(0), e = plain(1);
+
+	d.images = e.images = 0;
+	fresh();
+	tell("deaf on dtp 0");
+	start(&d);
+	start(&e);
+	wr(RFPGA_DTP(0) + RFPGA_DTP_CONTROL, RFPGA_DTP_STOP);
+	wr(RFPGA_DTP(1) + RFPGA_DTP_CONTROL, RFPGA_DTP_STOP);
+	CHECK(EVENTUALLY(!(status(1) & RFPGA_DTP_RUNNING)));
+	CHECK_EQ(status(0) & (RFPGA_DTP_RUNNING | RFPGA_DTP_STOPPING), RFPGA_DTP_RUNNING);
+	wr(RFPGA_CONTROL, RFPGA_CONTROL_STOP);
+	CHECK(EVENTUALLY(idle()));
+	tell("honest");
+}
+
 static void test_drop(void)
 {
 	struct dtp d = plain(0);
@@ -480,6 +499,7 @@ static const struct test tests[] = {
 	{ "reorder", "misbehave: lines in another order", test_reorder },
 	{ "torn", "misbehave: a torn lock record", test_torn },
 	{ "linger", "misbehave: a write after \"idle\"", test_linger },
+	{ "deaf", "misbehave: a process that only a stop of all stops", test_deaf },
 	{ "drop", "misbehave: posted writes that vanish", test_drop },
 	{ "twice", "misbehave: events twice", test_twice },
 	{ "lose", "misbehave: events that are lost", test_lose },
