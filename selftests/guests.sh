@@ -23,10 +23,10 @@ declare -A leaves_out=(
 		order_test import_test hostile_test look_test lifetime_test device_test ring_test liar_test data.sh
 		bench.sh keepup.sh tools.sh kill.sh stream.sh receive.sh hostile.sh compat.sh fuzz.sh
 		examples.sh load.sh loop.sh manager.sh units.sh python.sh process.sh boot.sh"
-	["6.1 on"]="data.sh conformance.sh abi_test storm_test pass_test race_test churn_test group_test
+	["6.1 on"]="data.sh conformance.sh engine_test abi_test storm_test pass_test race_test churn_test group_test
 		foreign.sh bench.sh tools.sh hostile.sh compat.sh fuzz.sh stream.sh receive.sh
 		keepup.sh kill.sh examples.sh load.sh loop.sh manager.sh units.sh python.sh process.sh boot.sh"
-	["6.12 off"]="data.sh conformance.sh abi_test storm_test pass_test race_test churn_test
+	["6.12 off"]="data.sh conformance.sh engine_test abi_test storm_test pass_test race_test churn_test
 		import_test hostile_test lifetime_test device_test liar_test ring_test
 		foreign.sh bench.sh keepup.sh tools.sh kill.sh stream.sh receive.sh hostile.sh fuzz.sh
 		load.sh manager.sh units.sh python.sh process.sh boot.sh"
@@ -34,7 +34,7 @@ declare -A leaves_out=(
 		group_test foreign.sh keepup.sh tools.sh stream.sh receive.sh compat.sh kill.sh
 		hostile.sh examples.sh load.sh loop.sh manager.sh units.sh python.sh conformance.sh
 		process.sh boot.sh"
-	["newest off"]="conformance.sh abi_test argument_test privilege_test disclosure_test order_test
+	["newest off"]="conformance.sh engine_test abi_test argument_test privilege_test disclosure_test order_test
 		storm_test data.sh
 		pass_test race_test churn_test event_test group_test lock_test name_test role_test pin_test
 		device_test ring_test look_test hostile_test bench.sh keepup.sh tools.sh kill.sh stream.sh
@@ -45,7 +45,7 @@ declare -A leaves_out=(
 		python.sh boot.sh"
 	# What asks nothing of the IOMMU, or more where there is one, and faults of a kind, once each.
 	# Scripts are mostly about the tools, and slow here: coverage.sh runs them.
-	["debug off"]="$scripts mmap_test privilege_test limit_test disclosure_test argument_test
+	["debug off"]="$scripts engine_test mmap_test privilege_test limit_test disclosure_test argument_test
 		doorbell_test fault_test race_test storm_test unplug_test lifetime_test hostile_test
 		device_test order_test"
 	["debug on"]="$scripts memory_test ring_test look_test consumer_test name_test stream_test
@@ -54,7 +54,7 @@ declare -A leaves_out=(
 	["coverage off"]="conformance.sh churn_test race_test unplug_test lifetime_test fault_bind_test
 		bench.sh tools.sh hostile.sh kill.sh stream.sh receive.sh examples.sh load.sh loop.sh
 		python.sh"
-	["coverage on"]="abi_test argument_test memory_test name_test role_test pin_test privilege_test
+	["coverage on"]="engine_test abi_test argument_test memory_test name_test role_test pin_test privilege_test
 		disclosure_test event_test ring_test lock_test group_test doorbell_test storm_test
 		compat.sh data.sh foreign.sh fuzz.sh keepup.sh manager.sh units.sh python.sh process.sh boot.sh"
 )

@@ -1,0 +1,917 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Engines: a map ends with the one that has its addresses, and the others go on; and the function
+ * stops as a whole wherever that would not be safe.
+ */
+#include <poll.h>
+#include <signal.h>
+#include <stdatomic.h>
+
+#include "common.h"
+#include "rig.h"
+
+#define ENTRIES		64u	/* of each engine */
+#define OWN		4u	/* engines with entries */
+#define NONE		5u	/* engines without, of which the board need not have all */
+#define ENGINES		(OWN + NONE)
+#define OUTSIDE		512u	/* an entry that no engine has */
+#define DATA		((uint64_t)IMAGES * IMAGE)
+#define ENDLESS		0
+#define GOES_ON		20u	/* stacks after which a stream is taken to go on */
+#define ROUNDS		5
+
+static struct fpga f;
+
+/* ----------------------------------------------------------- profile --- */
+
+struct plan {
+	struct rashpa_profile_set set;
+	struct rashpa_profile_window windows[3];
+	struct rashpa_profile_step all[2], steps[ENGINES][2];
+	struct { struct rashpa_profile_engine e; uint64_t more; } engines[ENGINES];
+};
+
+static void plan_engine(struct plan *p, unsigned int i, const char *name, unsigned int n,
+			uint32_t bounds)
+{
+	struct rashpa_profile_engine *e = &p->engines[i].e;
+
+	snprintf(e->name, sizeof(e->name), "%s%u", name, n);
+	e->bar = RFPGA_BAR_REGS;
+	e->first_offset = bounds + n * RFPGA_BOUNDS_STRIDE + RFPGA_BOUNDS_FIRST;
+	e->limit_offset = bounds + n * RFPGA_BOUNDS_STRIDE + RFPGA_BOUNDS_LIMIT;
+}
+
+/* DTPs 0 to 3 have entries; the others, and the ring, are kept out of the table. */
+static struct plan *plan_make(void)
+{
+	static struct plan p;
+	unsigned int i;
+
+	memset(&p, 0, sizeof(p));
+	p.windows[0] = (struct rashpa_profile_window) {
+		.name = "doorbell0", .bar = RFPGA_BAR_DOORBELL, .length = PAGE,
+		.flags = RASHPA_PWINDOW_USER };
+	p.windows[1] = (struct rashpa_profile_window) {
+		.name = "registers", .bar = RFPGA_BAR_REGS, .length = RFPGA_BOUNDS };
+	p.windows[2] = (struct rashpa_profile_window) {
+		.name = "table", .bar = RFPGA_BAR_REGS, .offset = RFPGA_TABLE,
+		.length = RFPGA_TABLE_SIZE };
+	p.all[0] = (struct rashpa_profile_step) {
+		.op = RASHPA_STEP_WRITE, .bar = RFPGA_BAR_REGS, .offset = RFPGA_CONTROL,
+		.value = RFPGA_CONTROL_STOP, .mask = ~0U };
+	p.all[1] = (struct rashpa_profile_step) {
+		.op = RASHPA_STEP_WAIT, .bar = RFPGA_BAR_REGS, .offset = RFPGA_STATUS,
+		.mask = RFPGA_STATUS_BUSY, .timeout_us = 1000000 };
+	for (i = 0; i < ENGINES; i++) {
+		struct rashpa_profile_engine *e = &p.engines[i].e;
+
+		if (i < ENGINES - 1)
+			plan_engine(&p, i, "dtp", i, RFPGA_BOUNDS);
+		else	/* behind those of all DTPs that there can be */
+			plan_engine(&p, i, "ring", 0,
+				    RFPGA_BOUNDS + RFPGA_DTPS_MAX * RFPGA_BOUNDS_STRIDE);
+		if (i >= OWN) {
+			e->flags = RASHPA_PENGINE_OPTIONAL;
+			continue;
+		}
+		p.steps[i][0] = (struct rashpa_profile_step) {
+			.op = RASHPA_STEP_WRITE, .bar = RFPGA_BAR_REGS,
+			.offset = RFPGA_DTP(i) + RFPGA_DTP_CONTROL, .value = RFPGA_DTP_STOP,
+			.mask = ~0U };
+		p.steps[i][1] = (struct rashpa_profile_step) {
+			.op = RASHPA_STEP_WAIT, .bar = RFPGA_BAR_REGS,
+			.offset = RFPGA_DTP(i) + RFPGA_DTP_STATUS, .mask = RFPGA_DTP_RUNNING,
+			.timeout_us = 300000 };
+		e->first = i * ENTRIES;
+		e->count = ENTRIES;
+		e->steps = (uintptr_t)p.steps[i];
+		e->n_steps = 2;
+		e->step_size = sizeof(p.steps[i][0]);
+		e->lock_size = RFPGA_LOCK_SIZE;
+		e->lock_offset = RFPGA_LOCK_STACKS;
+		e->lock_bits = 64;
+	}
+	strcpy(p.engines[0].e.doorbell, "doorbell0");
+	p.set = (struct rashpa_profile_set) { HEAD(p.set), STEPS(p.all), TABLE(fpga_table),
+		ARRAY(window, p.windows, ARRAY_SIZE(p.windows)), .dma_bits = 64,
+		.engines = (uintptr_t)p.engines, .n_engines = ENGINES,
+		.engine_size = sizeof(p.engines[0].e) };
+	/* which takes its time, and is tried elsewhere */
+	p.set.head.flags = RASHPA_PROFILE_NO_RESET;
+	/* an element is as large as engine_size says */
+	for (i = 0; i < ENGINES; i++)
+		memmove((char *)p.engines + i * sizeof(p.engines[0].e), &p.engines[i].e,
+			sizeof(p.engines[0].e));
+	return &p;
+}
+
+static struct rashpa_profile_engine *engine_at(struct plan *p, unsigned int i)
+{
+	return (struct rashpa_profile_engine *)((char *)p->engines + i * p->set.engine_size);
+}
+
+static int apply(struct plan *p)
+{
+	return call(f.fd, RASHPA_IOC_PROFILE_SET, &p->set);
+}
+
+static void profile(void)
+{
+	if (apply(plan_make()))
+		tap_bail("profile: %s", reason);
+}
+
+/* --------------------------------------------------------- what is told --- */
+
+struct counts {
+	uint64_t quiesces, stops, engine[OWN], failures[OWN];
+	uint32_t state;
+};
+
+static void count(struct counts *c)
+{
+	struct rashpa_engine_info e = { HEAD(e) };
+	struct rashpa_device_info info;
+
+	ANSWERED(fpga_info(&f, &info), 0, NULL);
+	c->quiesces = info.out_quiesces;
+	c->stops = info.out_engine_stops;
+	c->state = info.out_state;
+	for (e.index = 0; e.index < OWN; e.index++) {
+		ANSWERED(call(f.fd, RASHPA_IOC_ENGINE_INFO, &e), 0, NULL);
+		c->engine[e.index] = e.out_stops;
+		c->failures[e.index] = e.out_failures;
+	}
+}
+
+/* Since @before: engine 0 was stopped @alone times, and the function as a whole @whole times. */
+static void stopped(const struct counts *before, uint64_t alone, uint64_t whole)
+{
+	struct counts now;
+
+	count(&now);
+	CHECK(now.engine[0] - before->engine[0] == alone, "engine 0 was stopped %llu times",
+	      (unsigned long long)(now.engine[0] - before->engine[0]));
+	CHECK(now.stops - before->stops == alone, "engines were stopped %llu times",
+	      (unsigned long long)(now.stops - before->stops));
+	CHECK(now.quiesces - before->quiesces == whole, "the function was stopped %llu times",
+	      (unsigned long long)(now.quiesces - before->quiesces));
+}
+
+static void test_info(void)
+{
+	struct rashpa_device_info info;
+	unsigned int i;
+
+	ANSWERED(fpga_info(&f, &info), 0, NULL);
+	CHECK(info.out_engines == ENGINES, "%u engines", info.out_engines);
+	for (i = 0; i < ENGINES; i++) {
+		struct rashpa_engine_info e = { HEAD(e), .index = i };
+		char name[16];
+
+		snprintf(name, sizeof(name), i < ENGINES - 1 ? "dtp%u" : "ring0", i);
+		ANSWERED(call(f.fd, RASHPA_IOC_ENGINE_INFO, &e), 0, NULL);
+		CHECK(!strcmp(e.out_name, name), "%u is %s", i, e.out_name);
+		CHECK(e.out_count == (i < OWN ? ENTRIES : 0) &&
+		      e.out_first == (i < OWN ? i * ENTRIES : 0), "%s: %u from %u on", name,
+		      e.out_count, e.out_first);
+		CHECK(!e.out_flags && !e.out_maps && !e.out_stops && !e.out_failures,
+		      "%s: flags %u, %u maps", name, e.out_flags, e.out_maps);
+		CHECK(!strcmp(e.out_doorbell, i ? "" : "doorbell0"), "%s: %s", name,
+		      e.out_doorbell);
+		CHECK(i >= OWN || (e.out_lock_size == 64 && e.out_lock_offset == 0x38 &&
+				   e.out_lock_bits == 64), "%s: lock record", name);
+	}
+}
+
+static void test_info_none(void)
+{
+	struct rashpa_engine_info e = { HEAD(e), .index = ENGINES };
+
+	ANSWERED(call(f.fd, RASHPA_IOC_ENGINE_INFO, &e), ENOENT, "9 engines|index 9");
+	e.index = ~0U;
+	ANSWERED(call(f.fd, RASHPA_IOC_ENGINE_INFO, &e), ENOENT, "4294967295");
+}
+
+/* What the board has not reads 0: DTP 12 is none of it. */
+static void test_absent(void)
+{
+	struct plan *p = plan_make();
+	struct rashpa_engine_info e = { HEAD(e), .index = OWN };
+	struct rashpa_profile_engine *none = engine_at(p, OWN);
+
+	none->first_offset = RFPGA_BOUNDS + 12 * RFPGA_BOUNDS_STRIDE;
+	none->limit_offset = none->first_offset + RFPGA_BOUNDS_LIMIT;
+	none->first = OUTSIDE;
+	none->count = 1;
+	none->steps = engine_at(p, 0)->steps;
+	none->n_steps = 2;
+	none->step_size = engine_at(p, 0)->step_size;
+	ANSWERED(apply(p), 0, NULL);
+	ANSWERED(call(f.fd, RASHPA_IOC_ENGINE_INFO, &e), 0, NULL);
+	CHECK(e.out_flags == RASHPA_ENGINE_ABSENT, "flags %u", e.out_flags);
+	none->flags = 0;
+	ANSWERED(apply(p), EIO, "bounds|declare none");
+	/* a register that says what it likes is none of bounds */
+	p = plan_make();
+	engine_at(p, 1)->first_offset = RFPGA_TICK_RATE;
+	p->windows[1].offset = PAGE;
+	p->windows[1].length = PAGE;
+	ANSWERED(apply(p), EIO, "bounds|declare none");
+	profile();
+}
+
+/* ------------------------------------------------------- bad profiles --- */
+
+enum part { SET, ENGINE, STEP, WINDOW };
+
+#define P(field)	SET, offsetof(struct rashpa_profile_set, field)
+#define E(field)	ENGINE, offsetof(struct rashpa_profile_engine, field)
+#define S(field)	STEP, offsetof(struct rashpa_profile_step, field)
+#define W(field)	WINDOW, offsetof(struct rashpa_profile_window, field)
+
+/* one field of a valid profile is made wrong: of engine 1, of its first step, of "registers" */
+static const struct {
+	const char *what;
+	enum part part;
+	size_t at, size;
+	uint64_t value;
+	int err;
+	const char *says;
+} bad[] = {
+	{ "with too many engines", P(n_engines), 4, 65, EINVAL, "65 engines" },
+	{ "with UINT_MAX engines", P(n_engines), 4, ~0U, EINVAL, "engines" },
+	{ "with engines nowhere", P(engines), 8, 8, EFAULT, NULL },
+	{ "with engines that are too short", P(engine_size), 4, 120, EINVAL, "120 bytes" },
+	{ "with engines and no table", P(n_tables), 4, 0, EINVAL, "engines|table" },
+	{ "with engines and no quiesce sequence", P(n_steps), 4, 0, EINVAL,
+	  "engines|quiesce sequence" },
+	{ "whose engine has no name", E(name), 1, 0, EINVAL, "name" },
+	{ "whose engine has a slash in its name", E(name), 1, '/', EINVAL, "name" },
+	{ "whose engines have one name", E(name[3]), 1, '0', EINVAL, "dtp0|twice" },
+	{ "whose engine has an undefined flag", E(flags), 4, 2, EINVAL, "dtp1|flag" },
+	{ "whose engine has a reserved field", E(__reserved), 4, 1, EINVAL, "dtp1|reserved" },
+	{ "with bounds in BAR 3", E(bar), 4, 3, ERANGE, "dtp1|BAR 3" },
+	{ "with bounds in BAR UINT_MAX", E(bar), 4, ~0U, ERANGE, "dtp1|BAR" },
+	{ "with bounds at an odd offset", E(first_offset), 8, 2, EINVAL, "dtp1|multiple of 4" },
+	{ "with bounds behind the BAR", E(limit_offset), 8, RFPGA_BAR_REGS_SIZE, ERANGE,
+	  "dtp1|outside BAR 0" },
+	{ "with bounds at 2^64 - 4", E(limit_offset), 8, -4ULL, ERANGE, "dtp1|outside" },
+	{ "with bounds in the table", E(first_offset), 8, RFPGA_TABLE + 8, EINVAL,
+	  "dtp1|in the table" },
+	{ "with bounds that are another engine's", E(first_offset), 8,
+	  RFPGA_BOUNDS + RFPGA_BOUNDS_LIMIT, EINVAL, "dtp1|twice" },
+	{ "with one register for both bounds", E(first_offset), 8,
+	  RFPGA_BOUNDS + RFPGA_BOUNDS_STRIDE + RFPGA_BOUNDS_LIMIT, EINVAL, "dtp1|twice" },
+	{ "with bounds in a window", E(first_offset), 8, RFPGA_SCRATCH, EINVAL,
+	  "dtp1|registers|bounds" },
+	{ "whose window holds bounds", W(length), 8, RFPGA_TABLE, EINVAL, "registers|bounds" },
+	{ "whose window for users has the register of a step", W(flags), 4, RASHPA_PWINDOW_USER,
+	  EINVAL, "dtp0|step 0|registers|for users" },
+	{ "whose engine has entries behind the table", E(first), 4, 1000, ERANGE, "dtp1|1024" },
+	{ "whose engine begins at UINT_MAX", E(first), 4, ~0U, ERANGE, "dtp1|1024" },
+	{ "whose engine has UINT_MAX entries", E(count), 4, ~0U, ERANGE, "dtp1|1024" },
+	{ "whose engine has none, from one on", E(count), 4, 0, EINVAL, "dtp1|no entries" },
+	{ "whose engines share an entry", E(first), 4, ENTRIES - 1, EINVAL, "dtp1|dtp0" },
+	{ "whose engine has another one's entries too", E(count), 4, ENTRIES + 1, EINVAL,
+	  "dtp2|dtp1" },
+	{ "whose engine cannot be stopped", E(n_steps), 4, 0, EINVAL, "dtp1|quiesce" },
+	{ "whose engine has too many steps", E(n_steps), 4, 9, EINVAL, "9 steps" },
+	{ "whose engine has UINT_MAX steps", E(n_steps), 4, ~0U, EINVAL, "steps" },
+	{ "whose engine only writes", E(n_steps), 4, 1, EINVAL, "dtp1|step 0|last step" },
+	{ "whose engine has steps nowhere", E(steps), 8, 8, EFAULT, NULL },
+	{ "whose engine has steps that are too short", E(step_size), 4, 28, EINVAL, "28 bytes" },
+	{ "whose engine has a step in BAR 3", S(bar), 4, 3, ERANGE, "dtp1|step 0|BAR 3" },
+	{ "whose engine has a step at an odd offset", S(offset), 8, 2, EINVAL,
+	  "dtp1|step 0|multiple of 4" },
+	{ "whose engine has a step of no kind", S(op), 4, 3, EINVAL, "dtp1|step 0|operation" },
+	{ "whose doorbell is in no window", E(doorbell), 1, 'x', EINVAL, "dtp1|no window x" },
+	{ "whose doorbell has bytes behind its name", E(doorbell[1]), 1, 'x', EINVAL,
+	  "dtp1|doorbell" },
+	{ "with a lock record of 9 bytes", E(lock_size), 4, 9, EINVAL, "dtp1|9 bytes" },
+	{ "with a lock record of 8 KiB", E(lock_size), 4, 8192, EINVAL, "dtp1|8192 bytes" },
+	{ "with a word behind the lock record", E(lock_offset), 4, 64, EINVAL, "dtp1|outside" },
+	{ "with a crooked word", E(lock_offset), 4, 4, EINVAL, "dtp1|crooked" },
+	{ "with a word of 16 bits", E(lock_bits), 4, 16, EINVAL, "dtp1|32 or 64 bits" },
+	{ "with a word and no lock record", E(lock_size), 4, 0, EINVAL, "dtp1|without a record" },
+};
+
+static void test_bad(void)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(bad); i++) {
+		struct plan *p = plan_make();
+		char *part[] = { (char *)&p->set, (char *)engine_at(p, 1), (char *)p->steps[1],
+				 (char *)&p->windows[1] };
+
+		memcpy(part[bad[i].part] + bad[i].at, &bad[i].value, bad[i].size);
+		tap_start("a profile %s is refused", bad[i].what);
+		ANSWERED(apply(p), bad[i].err, bad[i].says);
+		tap_done();
+	}
+}
+
+/* ------------------------------------------------------------ windows --- */
+
+static void refused(uint64_t offset, uint64_t length)
+{
+	ANSWERED(fpga_window(&f, RFPGA_BAR_REGS, offset, length, 0), EBUSY, "bounds|kernel's");
+}
+
+static void test_windows(void)
+{
+	int win;
+
+	refused(0, RFPGA_BAR_REGS_SIZE);
+	refused(RFPGA_BOUNDS, PAGE);
+	refused(RFPGA_BOUNDS - PAGE, 2 * PAGE);
+	refused(RFPGA_BOUNDS, 2 * PAGE);
+	win = fpga_window(&f, RFPGA_BAR_REGS, 0, RFPGA_BOUNDS, 0);
+	CHECK(win >= 0, "before them: %s", reason);
+	close(win);
+	win = fpga_window(&f, RFPGA_BAR_REGS, RFPGA_TABLE, RFPGA_TABLE_SIZE, 0);
+	CHECK(win >= 0, "behind them: %s", reason);
+	close(win);
+	/* as anybody in the group */
+	if (!fork()) {
+		drop_privileges();
+		win = fpga_window(&f, RFPGA_BAR_REGS, RFPGA_BOUNDS, PAGE, 0);
+		_exit(win >= 0);
+	}
+	CHECK(wait(&win) > 0 && !win, "a user has the bounds");
+}
+
+/* ------------------------------------------------------------ streams --- */
+
+/* BAR 0 without the bounds. */
+static char *regs, *table;
+static int regs_win, table_win;
+
+static void open_regs(void)
+{
+	regs_win = fpga_window(&f, RFPGA_BAR_REGS, 0, RFPGA_BOUNDS, 0);
+	table_win = fpga_window(&f, RFPGA_BAR_REGS, RFPGA_TABLE, RFPGA_TABLE_SIZE, 0);
+	regs = map_fd(regs_win, RFPGA_BOUNDS);
+	table = map_fd(table_win, RFPGA_TABLE_SIZE);
+	if (!regs || !table)
+		tap_bail("registers: %s", reason);
+	set32(regs, RFPGA_CONTROL, RFPGA_CONTROL_CLEAR);
+}
+
+static void close_regs(void)
+{
+	munmap(regs, RFPGA_BOUNDS);
+	munmap(table, RFPGA_TABLE_SIZE);
+	close(regs_win);
+	close(table_win);
+}
+
+static uint32_t status(unsigned int n)
+{
+	return reg32(regs, RFPGA_DTP(n) + RFPGA_DTP_STATUS);
+}
+
+static void entries_clear(uint32_t first)
+{
+	rig_entries_clear(table - RFPGA_TABLE + first * RFPGA_ENTRY_STRIDE, ENTRIES);
+}
+
+/* A memory in entries from @first on; a map, or -1 after a failed check. */
+static int place(int memory_fd, uint32_t first, struct rashpa_map_make *made)
+{
+	*made = (struct rashpa_map_make) { HEAD(*made), .fd = memory_fd,
+					   .direction = RASHPA_BIDIRECTIONAL,
+					   .max_segment = 64 * KIB };
+	if (!ANSWERED(call(f.fd, RASHPA_IOC_MAP_MAKE, made), 0, NULL))
+		return -1;
+	if (ANSWERED(fpga_program(made->out_fd, -1, first, NULL), 0, NULL))
+		return made->out_fd;
+	close(made->out_fd);
+	return -1;
+}
+
+/* DTP @n streams into entries from @first on, until it is stopped. */
+static void start(unsigned int n, uint32_t first, uint32_t segments)
+{
+	const struct rig r = { .regs = regs };
+
+	rig_configure(&r, n, RFPGA_MODE_FREERUN | RFPGA_MODE_FLUSH, first, segments, ENDLESS);
+	rig_start(&r, n);
+}
+
+static bool runs(unsigned int n)
+{
+	const struct rig r = { .regs = regs };
+
+	return CHECK(rig_wait_bytes(&r, n, 2 * IMAGE), "DTP %u does not run", n);
+}
+
+static void wait_faulted(unsigned int n)
+{
+	uint64_t end = end_of_wait(5000);
+
+	while (!(status(n) & RFPGA_DTP_FAULTED))
+		if (!CHECK(now_ns() < end, "DTP %u has no fault", n))
+			return;
+	CHECK(reg32(regs, RFPGA_DTP(n) + RFPGA_DTP_FAULT_CAUSE) == RFPGA_FAULT_ENTRY, "cause %u",
+	      reg32(regs, RFPGA_DTP(n) + RFPGA_DTP_FAULT_CAUSE));
+	set32(regs, RFPGA_CONTROL, RFPGA_CONTROL_CLEAR);
+}
+
+static void nobody_writes(void *p)
+{
+	int i;
+
+	memset(p, 0, DATA);
+	for (i = 0; i < 20; i++)
+		if (!CHECK(all_zero(p, DATA), "somebody writes"))
+			break;
+}
+
+/* An engine that is given another one's entries: not a byte. */
+static void foreign_entries(void)
+{
+	int buffer = buffer_alloc(DATA, NULL), map;
+	char *p = map_fd(buffer, DATA);
+	struct rashpa_map_make made;
+
+	memset(p, 0, DATA);
+	map = place(buffer, 0, &made);
+	start(1, 0, made.out_segments);
+	wait_faulted(1);
+	/* from its own on into them: as far as they are its own; here nothing is valid there */
+	start(1, ENTRIES - 1, 2);
+	wait_faulted(1);
+	/* and one without any */
+	start(OWN, 0, made.out_segments);
+	wait_faulted(OWN);
+	CHECK(all_zero(p, DATA), "memory of another engine was written");
+	/* whose they are can */
+	start(0, 0, made.out_segments);
+	runs(0);
+	close(map);
+	munmap(p, DATA);
+	close(buffer);
+}
+
+static void test_bounds(void)
+{
+	open_regs();
+	foreign_entries();
+	close_regs();
+}
+
+/* A stream that waits for its consumer, who looks at each byte. */
+struct consumer {
+	atomic_ullong stacks;		/* consumed */
+	atomic_bool stop;
+};
+
+static struct consumer *shared;
+
+struct survivor {
+	int map, lock_map, bell_win;
+	char *memory, *bell;
+	uint64_t *lock;
+};
+
+static bool survivor_up(struct survivor *s, unsigned int n)
+{
+	const struct rig r = { .regs = regs };
+	const uint32_t first = n * ENTRIES;
+	struct rashpa_map_make made, locks;
+	char *d = regs + RFPGA_DTP(n);
+	struct rashpa_alloc alloc;
+	int buffer = buffer_alloc(DATA, NULL);
+
+	if (lock_alloc(-1, 1, NULL, &alloc))
+		return CHECK(false, "%s", reason);
+	s->memory = map_fd(buffer, DATA);
+	s->lock = map_fd(alloc.out_fd, PAGE);
+	s->map = place(buffer, first, &made);
+	s->lock_map = place(alloc.out_fd, first + ENTRIES - 1, &locks);
+	s->bell_win = fpga_window(&f, RFPGA_BAR_DOORBELL, n * RFPGA_DOORBELL_PAGE, PAGE, 0);
+	s->bell = map_fd(s->bell_win, PAGE);
+	if (!s->memory || !s->lock || s->map < 0 || s->lock_map < 0 || !s->bell)
+		return false;
+	memset(s->memory, 0, DATA);
+	rig_configure(&r, n, RFPGA_MODE_LOCK | RFPGA_MODE_FLUSH, first, made.out_segments, ENDLESS);
+	set64(d, RFPGA_DTP_LOCK_OFFSET, 0);
+	set32(d, RFPGA_DTP_LOCK_FIRST, first + ENTRIES - 1);
+	set32(d, RFPGA_DTP_LOCK_COUNT, 1);
+	rig_start(&r, n);
+	return true;
+}
+
+/* One stack after the other: none is missing, each has its data. */
+static void survive(void *arg)
+{
+	const unsigned int n = *(unsigned int *)arg;
+	struct survivor s = { .map = -1 };
+	uint64_t k, end;
+
+	if (!survivor_up(&s, n))
+		return;
+	for (k = 0; !atomic_load(&shared->stop) && tap_ok(); k++) {
+		char *slot = s.memory + k % IMAGES * IMAGE;
+
+		end = end_of_wait(20000);
+		while (__atomic_load_n(&s.lock[RFPGA_LOCK_STACKS / 8], __ATOMIC_ACQUIRE) <= k)
+			if (!CHECK(now_ns() < end, "stack %llu does not come, status %#x",
+				   (unsigned long long)k, status(n)))
+				return;
+		CHECK(filled(slot, IMAGE, SEED + k % IMAGES * IMAGE / 8),
+		      "stack %llu differs", (unsigned long long)k);
+		memset(slot, 0, IMAGE);
+		set32(s.bell, RFPGA_DB_CREDIT, (uint32_t)(k + 1));
+		atomic_store(&shared->stacks, k + 1);
+	}
+	CHECK(status(n) & RFPGA_DTP_RUNNING, "status %#x", status(n));
+	CHECK(!reg64(regs, RFPGA_DTP(n) + RFPGA_DTP_C_FAULTS) &&
+	      !reg64(regs, RFPGA_DTP(n) + RFPGA_DTP_C_OVERRUNS), "faults, or overruns");
+}
+
+static bool advances(void)
+{
+	const uint64_t to = atomic_load(&shared->stacks) + GOES_ON;
+	uint64_t end = end_of_wait(20000);
+
+	while (atomic_load(&shared->stacks) < to)
+		if (!CHECK(now_ns() < end, "the other stream stands still at %llu",
+			   (unsigned long long)atomic_load(&shared->stacks)))
+			return false;
+	return true;
+}
+
+static int ready[2], victim_buffer;
+
+/* Streams by engine 0, into the memory of the parent. */
+static void victim(void *arg)
+{
+	struct rashpa_map_make made;
+	uint32_t first = arg ? *(uint32_t *)arg : 0;
+
+	if (place(victim_buffer, first, &made) < 0)
+		return;
+	start(0, first, made.out_segments);
+	if (!runs(0) || write(ready[1], "x", 1) != 1)
+		return;
+	for (;;)
+		pause();
+}
+
+static pid_t begin(void (*fn)(void *), void *arg)
+{
+	pid_t pid = tap_fork_start(fn, arg);
+	struct pollfd p = { .fd = ready[0], .events = POLLIN };
+	char c;
+
+	CHECK(poll(&p, 1, 20000 * (int)tap_slow()) == 1 && read(ready[0], &c, 1) == 1,
+	      "the child did not begin");
+	return pid;
+}
+
+/* kill -9 of who streams, again and again; the other one loses nothing, and is not stopped. */
+static void kill_one(void *p)
+{
+	unsigned int other = 1, i;
+	struct counts before;
+	pid_t stays;
+
+	atomic_store(&shared->stacks, 0);
+	atomic_store(&shared->stop, false);
+	stays = tap_fork_start(survive, &other);
+	for (i = 0; i < ROUNDS && tap_ok() && advances(); i++) {
+		pid_t goes = begin(victim, NULL);
+
+		count(&before);
+		tap_fork_kill(goes);
+		CHECK(!(status(0) & RFPGA_DTP_RUNNING), "DTP 0 runs");
+		entries_clear(0);
+		nobody_writes(p);
+		stopped(&before, 1, 0);
+		advances();
+	}
+	atomic_store(&shared->stop, true);
+	tap_fork_end(stays);
+}
+
+static void test_kill_one(void)
+{
+	void *p;
+
+	REQUIRE(!pipe(ready), "pipe");
+	open_regs();
+	victim_buffer = buffer_alloc(DATA, NULL);
+	p = map_fd(victim_buffer, DATA);
+	if (p)
+		kill_one(p);
+	munmap(p, DATA);
+	close(victim_buffer);
+	close_regs();
+	close(ready[0]);
+	close(ready[1]);
+}
+
+/* With memory of its own, which is freed by its end. */
+static void victim_alone(void *arg)
+{
+	victim_buffer = buffer_alloc(DATA, NULL);
+	victim(arg);
+}
+
+/* As long as the engine runs, its memory is there. */
+static void kept_until_stopped(bool disobeys)
+{
+	const uint64_t free = bytes_allocated();
+	bool waited = false;
+	struct counts before;
+	pid_t pid;
+
+	pid = begin(victim_alone, NULL);
+	count(&before);
+	if (disobeys)
+		CHECK(rig_tell(0, "deaf on dtp 0"), "the board does not know \"deaf\"");
+	kill(pid, SIGKILL);
+	while (bytes_allocated() - free >= DATA && tap_ok())
+		waited |= !!(status(0) & RFPGA_DTP_RUNNING);
+	/* behind the look at the memory */
+	CHECK(!(status(0) & RFPGA_DTP_RUNNING), "the memory is free, and the engine runs");
+	CHECK(!disobeys || waited, "nobody was there when it did not stop");
+	CHECK(WIFSIGNALED(tap_fork_wait(pid)), "the child had ended before");
+	stopped(&before, !disobeys, disobeys);
+	entries_clear(0);
+	CHECK(rig_tell(0, "honest"), "not honest");
+}
+
+static void test_kept(void)
+{
+	REQUIRE(!pipe(ready), "pipe");
+	open_regs();
+	kept_until_stopped(false);
+	kept_until_stopped(true);
+	close_regs();
+	close(ready[0]);
+	close(ready[1]);
+}
+
+/* ---------------------------------------------------- the whole function --- */
+
+static int listen_device(void)
+{
+	int channel = fpga_events(&f, 0);
+
+	CHECK(channel >= 0 && source_add(channel, RASHPA_SOURCE_DEVICE, 0) == 1, "%s", reason);
+	fcntl(channel, F_SETFL, O_NONBLOCK);
+	return channel;
+}
+
+static void heard(int channel, uint64_t value)
+{
+	struct rashpa_event e = { 0 };
+
+	CHECK(read(channel, &e, sizeof(e)) == sizeof(e) && e.value == value, "value %#llx",
+	      (unsigned long long)e.value);
+	CHECK(read(channel, &e, sizeof(e)) < 0, "and %#llx", (unsigned long long)e.value);
+}
+
+/* What streams by DTP @n into entries from @first on, and is closed. */
+static void close_running(unsigned int n, uint32_t first, bool shown, uint64_t alone)
+{
+	struct rashpa_map_make made;
+	int buffer = buffer_alloc(DATA, NULL), map, channel = listen_device();
+	void *p = map_fd(buffer, DATA), *t;
+	struct counts before;
+
+	map = place(buffer, first, &made);
+	if (shown) {
+		t = mmap(NULL, made.out_table_size, PROT_READ, MAP_SHARED, map, 0);
+		CHECK(t != MAP_FAILED, "mmap of the table");
+		munmap(t, made.out_table_size);
+	}
+	/* where it is not all in its bounds it stops by itself */
+	start(n, first, made.out_segments);
+	count(&before);
+	close(map);
+	stopped(&before, alone, !alone);
+	CHECK(!(status(n) & RFPGA_DTP_RUNNING), "DTP %u runs", n);
+	heard(channel, alone ? RASHPA_DEVICE_EVENT_ENGINE : RASHPA_DEVICE_EVENT_QUIESCED);
+	nobody_writes(p);
+	set32(regs, RFPGA_CONTROL, RFPGA_CONTROL_CLEAR);
+	munmap(p, DATA);
+	close(buffer);
+	close(channel);
+}
+
+static void test_alone(void)
+{
+	open_regs();
+	close_running(0, 0, false, 1);
+	close_running(0, ENTRIES - DATA / (64 * KIB), false, 1);
+	close_regs();
+}
+
+static void test_not_alone(void)
+{
+	open_regs();
+	close_running(0, ENTRIES - 1, false, 0);	/* one more is in the next one's */
+	close_running(0, OUTSIDE, false, 0);
+	close_running(0, OWN * ENTRIES - 1, false, 0);
+	close_running(0, 0, true, 0);
+	close_regs();
+}
+
+/* It was in two engines' entries: both stop, and a third goes on. */
+static void test_moved(void)
+{
+	struct rashpa_map_make made;
+	int buffer, map;
+	struct counts before, after;
+
+	open_regs();
+	buffer = buffer_alloc(DATA, NULL);
+	map = place(buffer, 0, &made);
+	ANSWERED(fpga_program(map, -1, ENTRIES, NULL), 0, NULL);
+	start(1, ENTRIES, made.out_segments);
+	runs(1);
+	count(&before);
+	close(map);
+	count(&after);
+	CHECK(!(status(1) & RFPGA_DTP_RUNNING), "DTP 1 runs");
+	CHECK(after.quiesces == before.quiesces && after.stops == before.stops + 2 &&
+	      after.engine[0] == before.engine[0] + 1 && after.engine[1] == before.engine[1] + 1,
+	      "%llu stops of engines", (unsigned long long)(after.stops - before.stops));
+	close(buffer);
+	close_regs();
+}
+
+/* Nothing of it stops: bus mastering goes, the memory is safe, and a reset helps. */
+static void test_stuck(void)
+{
+	struct rashpa_reset reset = { HEAD(reset) };
+	struct rashpa_map_make made;
+	struct counts before, after;
+	int buffer, map;
+	void *p;
+
+	open_regs();
+	buffer = buffer_alloc(DATA, NULL);
+	p = map_fd(buffer, DATA);
+	map = place(buffer, 0, &made);
+	start(0, 0, made.out_segments);
+	runs(0);
+	count(&before);
+	CHECK(rig_tell(0, "stuck on"), "stuck");
+	close(map);
+	count(&after);
+	CHECK(after.state == RASHPA_STATE_STUCK && after.stops == before.stops &&
+	      after.failures[0] == before.failures[0] + 1, "state %u", after.state);
+	nobody_writes(p);
+	ANSWERED(call(f.fd, RASHPA_IOC_RESET, &reset), 0, NULL);
+	munmap(p, DATA);
+	close(buffer);
+	/* it has forgotten its bounds, and has them again */
+	foreign_entries();
+	close_running(0, 0, false, 1);
+	close_regs();
+}
+
+static void test_reset(void)
+{
+	struct rashpa_reset reset = { HEAD(reset) };
+
+	ANSWERED(call(f.fd, RASHPA_IOC_RESET, &reset), 0, NULL);
+	open_regs();
+	foreign_entries();
+	close_regs();
+}
+
+/* Who has all registers resets the board: its bounds are open, and what they proved is not true. */
+static void test_lost(void)
+{
+	open_regs();
+	set32(regs, RFPGA_CONTROL, RFPGA_CONTROL_RESET);
+	close_running(0, 0, false, 0);
+	foreign_entries();
+	close_running(0, 0, false, 1);
+	close_regs();
+}
+
+/* -------------------------------------------------------------- races --- */
+
+static void churn(void *arg)
+{
+	const unsigned int n = *(unsigned int *)arg;
+	int buffer = buffer_alloc(DATA, NULL);
+
+	while (!atomic_load(&shared->stop)) {
+		struct rashpa_map_make made = { HEAD(made), .fd = buffer,
+						.direction = RASHPA_BIDIRECTIONAL };
+
+		/* may be refused while the function is gone or stuck */
+		if (call(f.fd, RASHPA_IOC_MAP_MAKE, &made))
+			continue;
+		if (!fpga_program(made.out_fd, -1, n * ENTRIES, NULL))
+			start(n, n * ENTRIES, 1);
+		close(made.out_fd);
+		atomic_fetch_add(&shared->stacks, 1);
+	}
+}
+
+/* Stops of engines beside stops, resets and losses of the whole. */
+static void test_races(void)
+{
+	struct rashpa_quiesce quiesce = { HEAD(quiesce) };
+	struct rashpa_reset reset = { HEAD(reset) };
+	unsigned int n[2] = { 0, 1 }, i;
+	pid_t pid[2];
+	int err;
+
+	open_regs();
+	atomic_store(&shared->stacks, 0);
+	atomic_store(&shared->stop, false);
+	for (i = 0; i < 2; i++)
+		pid[i] = tap_fork_start(churn, &n[i]);
+	for (i = 0; i < 24 && tap_ok(); i++) {
+		const uint64_t to = atomic_load(&shared->stacks) + 3;
+		uint64_t end = end_of_wait(20000);
+
+		while (atomic_load(&shared->stacks) < to)
+			if (!CHECK(now_ns() < end, "nothing goes on"))
+				break;
+		if (i % 3 == 0) {
+			/* they start it all the time: the next reset helps */
+			err = call(f.fd, RASHPA_IOC_QUIESCE, &quiesce);
+			CHECK(!err || err == -ETIMEDOUT, "QUIESCE: %s", reason);
+		} else if (i % 3 == 1) {
+			ANSWERED(call(f.fd, RASHPA_IOC_RESET, &reset), 0, NULL);
+		} else {
+			set32(regs, RFPGA_CONTROL, RFPGA_CONTROL_RESET);
+		}
+	}
+	atomic_store(&shared->stop, true);
+	for (i = 0; i < 2; i++)
+		tap_fork_end(pid[i]);
+	CHECK(!(status(0) & RFPGA_DTP_RUNNING) && !(status(1) & RFPGA_DTP_RUNNING), "it runs");
+	for (i = 0; i < OWN; i++)
+		entries_clear(i * ENTRIES);
+	close_regs();
+	/* the last loss may not have been noticed by anybody */
+	profile();
+}
+
+static void test_unbind(void)
+{
+	struct rashpa_map_make made;
+	int buffer, map, err;
+	void *p;
+
+	open_regs();
+	buffer = buffer_alloc(DATA, NULL);
+	p = map_fd(buffer, DATA);
+	map = place(buffer, 0, &made);
+	start(0, 0, made.out_segments);
+	runs(0);
+	err = fpga_unbind(&f);
+	CHECK(!err, "unbind: %s", strerror(-err));
+	nobody_writes(p);
+	close(map);
+	close_regs();
+	munmap(p, DATA);
+	close(buffer);
+	fpga_close(&f);
+	if (fpga_bind(&f) || !fpga_open(&f, 0))
+		tap_bail("bind: %s", reason);
+	profile();
+}
+
+int main(void)
+{
+	if (!rig_open("engine", &f))
+		return tap_exit();
+	shared = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (shared == MAP_FAILED)
+		tap_bail("mmap");
+	test_bad();
+	profile();
+	tap_run("what the profile says of engines is told", test_info);
+	tap_run("an engine that is not there is not told of", test_info_none);
+	tap_run("engines that the board does not have, or does not bound", test_absent);
+	tap_run("no window holds bounds", test_windows);
+	tap_run("an engine cannot use the entries of another one", test_bounds);
+	tap_run("a map in one engine's entries stops that one", test_alone);
+	tap_run("a map elsewhere, or one that was shown, stops the function", test_not_alone);
+	tap_run("a map that was in two engines' entries stops both", test_moved);
+	tap_run("kill -9 of one stream: the other one loses nothing", test_kill_one);
+	tap_run("memory is kept until its engine has stopped, or the function", test_kept);
+	tap_run("neither engine nor function stops: cut off, and reset", test_stuck);
+	tap_run("bounds are there again behind a reset", test_reset);
+	tap_run("bounds that were lost: the function is stopped, and they come back", test_lost);
+	tap_run("engines are stopped beside quiesce, reset and loss", test_races);
+	tap_run("unbind stops an engine that runs", test_unbind);
+	fpga_profile(&f, 0, NULL, 0);
+	fpga_close(&f);
+	return tap_exit();
+}
