@@ -208,7 +208,7 @@ if have_fpga; then
 	refuses 1 "here.*lies in the host" rashpactl map here "fpga$fpga" --device-memory
 	refuses 1 "boundary must be a power of two" rashpactl map here "fpga$fpga" --boundary 5000
 	refuses 2 "not fpgaN" rashpactl map explain here --for "fpga$fpga:1"
-	json 'length == 21 and all(.[]; .state == "ok") and
+	json 'length == 20 and all(.[]; .state == "ok") and
 		(.[] | select(.name == "memory" and .cache == "wc" and .bar == 4))' \
 		rashpactl --json window list "fpga$fpga"
 	ok $? "window list --json"
@@ -336,6 +336,13 @@ if have_fpga; then
 			"vccint voltage 0.85 V", "12v current 2.4 A"]' \
 			rashpactl --json fpga status "fpga$fpga"
 	ok $? "fpga status: sensors with units"
+	json '(.engines | length == 20 and .[0].name == "dtp0" and .[0].entries == 512 and
+		.[1].first == 512 and .[16].name == "ring0") and
+		all(.engines[]; .failures == 0 and .maps == 0) and (.engine_stops | type == "number")' \
+		rashpactl --json fpga status "fpga$fpga"
+	ok $? "fpga status: what can be stopped without the rest"
+	rashpactl fpga status "fpga$fpga" | grep -Eq "^engines +[0-9]+, stopped without the rest"
+	ok $? "also as text"
 		rashpactl fpga status "fpga$fpga" | grep -q "^sensor 0 .*temperature -5.500 °C, die$"
 		ok $? "fpga status: and for people"
 		selftests/lab/host fpga 0 sensor 0 41250 >/dev/null

@@ -81,13 +81,17 @@ static int ours_memory(struct board *b, char *why)
 {
 	struct rashpa_map_make map = { .direction = RASHPA_BIDIRECTIONAL };
 	struct rashpa_program program = { .window = -1 };
+	struct fpga_range range;
 
-	if (buffer(b, RASHPA_BACKEND_AUTO, why))
+	if (fpga_range(&b->fpga, "dtp0", &range, why) ||
+	    buffer(b, RASHPA_BACKEND_AUTO, why))
 		return -1;
 	map.fd = b->dmabuf;
+	program.first = range.first;
 	b->map = rashpa_device_map(b->fpga.device, &map);
 	if (b->map < 0 || rashpa_map_program(b->map, &program))
 		return because(why, -1, "%s", rashpa_reason());
+	b->first = range.first;
 	b->entries = map.out_segments;
 	return 0;
 }
@@ -352,8 +356,10 @@ static void configure(struct board *b, const struct run *run)
 		.dst_line = run->bytes,
 		.dst_image = run->bytes,
 		.dst_slot = run->bytes,
+		.dst_first = b->first,
 		.dst_count = b->entries,
 		.lock_offset = b->length - PAGE,
+		.lock_first = b->first,
 		.lock_count = b->entries,
 		.images = run->stacks,
 		.period = run->period / RFPGA_TICK_NS,

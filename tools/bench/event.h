@@ -29,7 +29,7 @@ struct board {
 	volatile uint32_t *credit;	/* doorbell of process 0 */
 	uint8_t *memory;
 	size_t length;
-	uint32_t entries;		/* of the address table, from 0 on */
+	uint32_t first, entries;	/* of the address table */
 	unsigned int irq;		/* of vector 0, or the pin, that was pinned, 0: none */
 	char affinity[128];		/* and where it was */
 	/* ours */

@@ -286,6 +286,27 @@ _Static_assert(offsetof(struct rfpga_dtp, mode) == RFPGA_DTP_MODE &&
 	       offsetof(struct rfpga_dtp, first_frame) == RFPGA_DTP_FIRST_FRAME,
 	       "struct rfpga_dtp is not as the registers are");
 
+int fpga_range(const struct fpga *fpga, const char *engine, struct fpga_range *range, char *why)
+{
+	struct rashpa_engine_info e;
+
+	*range = (struct fpga_range) {
+		.count = RFPGA_CAPS_ENTRIES(fpga_read(fpga, RFPGA_CAPS)), .engine = -1,
+	};
+	for (uint32_t i = 0; i < fpga->info.out_engines; i++) {
+		if (rashpa_device_engine(fpga->device, i, &e))
+			return because(why, -1, "fpga%u: %s", fpga->number, rashpa_reason());
+		if (strcmp(e.out_name, engine) || e.out_flags & RASHPA_ENGINE_ABSENT)
+			continue;
+		*range = (struct fpga_range) { e.out_first, e.out_count, (int)i };
+		return 0;
+	}
+	if (!fpga->info.out_engines)
+		return 0;
+	return because(why, -1, "fpga%u: its profile has engines, and no \"%s\" that is on board",
+		       fpga->number, engine);
+}
+
 void fpga_configure(const struct fpga *fpga, unsigned int n, const struct rfpga_dtp *dtp)
 {
 	for (uint32_t at = RFPGA_DTP_MODE; at < sizeof(*dtp); at += 4)

@@ -94,6 +94,15 @@ static inline void fpga_write64(const struct fpga *fpga, size_t offset, uint64_t
 /* What process @n is to do when it is started. */
 void fpga_configure(const struct fpga *fpga, unsigned int n, const struct rfpga_dtp *dtp);
 
+/* Entries of the address table that a part of the board may use. */
+struct fpga_range {
+	uint32_t first, count;
+	int engine;		/* of the profile, -1: it has none, and all may use all */
+};
+
+/* Those of the engine with this name: 0, or -1 with the reason in why[WHY_SIZE]. */
+int fpga_range(const struct fpga *fpga, const char *engine, struct fpga_range *range, char *why);
+
 /* False: it is no reference interface, or not any more (what is gone reads as all ones). */
 static inline bool fpga_answers(const struct fpga *fpga)
 {

@@ -227,20 +227,25 @@ static int read_step(struct json_place *at, struct json_object *value, void *to)
 	return json_read_object(at, value, keys, ARRAY_SIZE(keys));
 }
 
+static int read_sequence(struct json_place *at, struct json_object *value,
+			 struct rashpa_profile_step *step, unsigned int max, unsigned int *n)
+{
+	const struct rashpa_profile_step *last;
+
+	if (json_read_array(at, value, read_step, step, sizeof(*step), max, n))
+		return -1;
+	last = &step[*n ? *n - 1 : 0];
+	if (!*n || (last->op == RASHPA_STEP_WAIT && last->mask))
+		return 0;
+	json_enter(at, NULL, *n - 1);
+	return json_wrong(at, "the last step must wait for a bit that says that nothing is in flight");
+}
+
 static int read_steps(struct json_place *at, struct json_object *value, void *to)
 {
 	struct profile *p = to;
 
-	const struct rashpa_profile_step *last;
-
-	if (json_read_array(at, value, read_step, p->step, sizeof(p->step[0]),
-		       RASHPA_PROFILE_STEPS_MAX, &p->n_steps))
-		return -1;
-	last = &p->step[p->n_steps ? p->n_steps - 1 : 0];
-	if (!p->n_steps || (last->op == RASHPA_STEP_WAIT && last->mask))
-		return 0;
-	json_enter(at, NULL, p->n_steps - 1);
-	return json_wrong(at, "the last step must wait for a bit that says that nothing is in flight");
+	return read_sequence(at, value, p->step, RASHPA_PROFILE_STEPS_MAX, &p->n_steps);
 }
 
 static int read_vectors(struct json_place *at, struct json_object *value, void *to)
@@ -363,6 +368,81 @@ static int read_table(struct json_place *at, struct json_object *value, void *to
 	return 0;
 }
 
+static int read_bounds(struct json_place *at, struct json_object *value, void *to)
+{
+	struct rashpa_profile_engine *e = to;
+	const struct json_key keys[] = {
+		{ "bar", true, read_bar, &e->bar },
+		{ "first", true, read_register, &e->first_offset },
+		{ "limit", true, read_register, &e->limit_offset },
+	};
+
+	return json_read_object(at, value, keys, ARRAY_SIZE(keys));
+}
+
+static int read_lock(struct json_place *at, struct json_object *value, void *to)
+{
+	struct rashpa_profile_engine *e = to;
+	const struct json_key keys[] = {
+		{ "size", true, json_read_u32, &e->lock_size },
+		{ "offset", true, json_read_u32, &e->lock_offset },
+		{ "bits", true, json_read_u32, &e->lock_bits },
+	};
+
+	if (json_read_object(at, value, keys, ARRAY_SIZE(keys)))
+		return -1;
+	if (!e->lock_size || e->lock_size % 8 || e->lock_size > PAGE)
+		return json_wrong(at, "size must be a multiple of 8 up to %d", PAGE);
+	if (e->lock_bits != 32 && e->lock_bits != 64)
+		return json_wrong(at, "bits must be 32 or 64");
+	if (e->lock_offset % (e->lock_bits / 8) || e->lock_offset > e->lock_size - e->lock_bits / 8)
+		return json_wrong(at, "the word at %" PRIu32 " is crooked, or outside the record",
+				  e->lock_offset);
+	return 0;
+}
+
+static int read_engine_steps(struct json_place *at, struct json_object *value, void *to)
+{
+	struct profile_engine *e = to;
+
+	return read_sequence(at, value, e->step, RASHPA_ENGINE_STEPS_MAX, &e->n_steps);
+}
+
+static int read_engine(struct json_place *at, struct json_object *value, void *to)
+{
+	struct profile_engine *e = to;
+	bool optional = false;
+	const struct json_key keys[] = {
+		{ "name", true, read_window_name, e->about.name },
+		{ "description", false, json_read_comment, NULL },
+		{ "bounds", true, read_bounds, &e->about },
+		{ "first", false, json_read_u32, &e->about.first },
+		{ "count", true, json_read_u32, &e->about.count },
+		{ "quiesce", false, read_engine_steps, e },
+		{ "doorbell", false, read_window_name, e->about.doorbell },
+		{ "lock", false, read_lock, &e->about },
+		{ "optional", false, json_read_bool, &optional },
+	};
+
+	if (json_read_object(at, value, keys, ARRAY_SIZE(keys)))
+		return -1;
+	e->about.flags = optional ? RASHPA_PENGINE_OPTIONAL : 0;
+	if (e->about.count && !e->n_steps)
+		return json_wrong(at, "has entries of the table, and no quiesce sequence");
+	if (!e->about.count && e->about.first)
+		return json_wrong(at, "has no entries, but a first one");
+	return 0;
+}
+
+/* Each for itself; where they are in the table is looked at when that is known. */
+static int read_engines(struct json_place *at, struct json_object *value, void *to)
+{
+	struct profile *p = to;
+
+	return json_read_array(at, value, read_engine, p->engine, sizeof(p->engine[0]),
+			       RASHPA_PROFILE_ENGINES_MAX, &p->n_engines);
+}
+
 /* What a range that begins here reaches; a length of 0 is to the end of the BAR. */
 static uint64_t range_end(uint64_t offset, uint64_t length)
 {
@@ -395,6 +475,69 @@ static int check_table(struct json_place *at, const struct profile *p)
 	return 0;
 }
 
+static bool window_holds(const struct rashpa_profile_window *w, uint32_t bar, uint64_t offset)
+{
+	return w->bar == bar && w->offset <= offset && offset < range_end(w->offset, w->length);
+}
+
+/* Windows that must not hold its registers. */
+static int check_engine_windows(struct json_place *at, const struct profile *p,
+				const struct profile_engine *e)
+{
+	const struct rashpa_profile_window *w;
+	bool doorbell = !*e->about.doorbell;
+
+	for (w = p->window; w < p->window + p->n_windows; w++) {
+		doorbell |= !strcmp(w->name, e->about.doorbell);
+		if (window_holds(w, e->about.bar, e->about.first_offset) ||
+		    window_holds(w, e->about.bar, e->about.limit_offset))
+			return json_wrong(at, "the window \"%s\" holds its bounds, which are the kernel's",
+					  w->name);
+		for (unsigned int i = 0; i < e->n_steps; i++)
+			if (w->flags & RASHPA_PWINDOW_USER &&
+			    window_holds(w, e->step[i].bar, e->step[i].offset))
+				return json_wrong(at, "the window \"%s\" is for users, and has a register of its quiesce sequence",
+						  w->name);
+	}
+	return doorbell ? 0 : json_wrong(at, "there is no window \"%s\" for its doorbell",
+					 e->about.doorbell);
+}
+
+static int check_engine(struct json_place *at, const struct profile *p, unsigned int i)
+{
+	const uint64_t entries = p->table.length / p->table.layout.stride;
+	const struct rashpa_profile_engine *e = &p->engine[i].about, *other;
+
+	if ((uint64_t)e->first + e->count > entries)
+		return json_wrong(at, "its entries are not in the table of %" PRIu64, entries);
+	for (unsigned int j = 0; j < i; j++) {
+		other = &p->engine[j].about;
+		if (!strcmp(e->name, other->name))
+			return json_wrong(at, "the name \"%s\" is given twice", e->name);
+		if (e->first < (uint64_t)other->first + other->count &&
+		    other->first < (uint64_t)e->first + e->count)
+			return json_wrong(at, "some of its entries are those of \"%s\"",
+					  other->name);
+	}
+	return check_engine_windows(at, p, &p->engine[i]);
+}
+
+static int check_engines(struct json_place *at, const struct profile *p)
+{
+	size_t outer = json_enter(at, "engines", 0), inner;
+
+	if (p->n_engines && (!p->has_table || !p->n_steps))
+		return json_wrong(at, "there is no %s", p->has_table ? "quiesce" : "table");
+	for (unsigned int i = 0; i < p->n_engines; i++) {
+		inner = json_enter(at, NULL, i);
+		if (check_engine(at, p, i))
+			return -1;
+		json_leave(at, inner);
+	}
+	json_leave(at, outer);
+	return 0;
+}
+
 static int read_profile(struct json_place *at, struct json_object *value, struct profile *p)
 {
 	const struct json_key keys[] = {
@@ -410,6 +553,7 @@ static int read_profile(struct json_place *at, struct json_object *value, struct
 		{ "quiesce_ms", false, read_timeout, &p->quiesce_us },
 		{ "reset", false, read_reset, &p->no_reset },
 		{ "table", false, read_table, p },
+		{ "engines", false, read_engines, p },
 	};
 	struct json_object *match;
 	size_t back;
@@ -425,7 +569,10 @@ static int read_profile(struct json_place *at, struct json_object *value, struct
 	}
 	if (json_read_object(at, value, keys, ARRAY_SIZE(keys)))
 		return -1;
-	return p->has_table ? check_table(at, p) : 0;
+	if (p->has_table && check_table(at, p))
+		return -1;
+	at->key[0] = '\0';
+	return check_engines(at, p);
 }
 
 int profile_load(struct profile *profile, const char *path, char *why)
@@ -530,6 +677,7 @@ int profile_find(struct profile *profile, uint32_t vendor, uint32_t device, char
 
 int profile_apply(const struct profile *profile, int device, char *why)
 {
+	struct rashpa_profile_engine engine[RASHPA_PROFILE_ENGINES_MAX];
 	struct rashpa_profile_window window[RASHPA_PROFILE_WINDOWS_MAX];
 	struct rashpa_profile_table table = {
 		.length = profile->table.length,
@@ -553,8 +701,18 @@ int profile_apply(const struct profile *profile, int device, char *why)
 		.max_segment = profile->max_segment,
 		.boundary = profile->boundary,
 		.alignment = profile->alignment,
+		.engines = (uintptr_t)engine,
+		.n_engines = profile->n_engines,
+		.engine_size = sizeof(engine[0]),
 	};
 	struct rashpa_region_info region;
+
+	for (unsigned int i = 0; i < profile->n_engines; i++) {
+		engine[i] = profile->engine[i].about;
+		engine[i].steps = (uintptr_t)profile->engine[i].step;
+		engine[i].n_steps = profile->engine[i].n_steps;
+		engine[i].step_size = sizeof(profile->engine[i].step[0]);
+	}
 
 	memcpy(window, profile->window, sizeof(window));
 	for (unsigned int i = 0; i < profile->n_windows; i++) {

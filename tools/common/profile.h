@@ -10,6 +10,12 @@
 #define PROFILE_MATCHES_MAX	16
 #define PROFILE_VECTORS_MAX	64
 
+struct profile_engine {
+	struct rashpa_profile_engine about;	/* but for its steps */
+	unsigned int n_steps;
+	struct rashpa_profile_step step[RASHPA_ENGINE_STEPS_MAX];
+};
+
 struct profile {
 	char path[512];
 	char name[64];
@@ -29,6 +35,8 @@ struct profile {
 		uint64_t offset, length;
 		struct rashpa_layout layout;
 	} table;
+	unsigned int n_engines;
+	struct profile_engine engine[RASHPA_PROFILE_ENGINES_MAX];
 };
 
 /*

@@ -342,6 +342,12 @@ static void test_geometry(void)
 #define CONTROL(keys)	"\"control\": { \"bits\": 32, " keys " }"
 #define WAIT(keys)	"{ \"wait\": { \"bar\": 0, \"offset\": 4, \"timeout_ms\": 1, " keys " } }"
 #define LENGTH_FIELD	"\"length_field\": { \"offset\": 8, \"bits\": 64 }"
+#define BOUNDS(bar, first) "\"bounds\": { \"bar\": " #bar ", \"first\": " #first ", \"limit\": 65536 }"
+#define ENGINE(name, first, count, bar, at) \
+	"{ \"name\": \"" name "\", \"first\": " #first ", \"count\": " #count ", " \
+	BOUNDS(bar, at) ", \"quiesce\": [ " WAIT("\"value\": 0") " ] }"
+#define WITH_ENGINES(list) WITH_TABLE("\"length\": 8192, " LENGTH_FIELD) ", \"quiesce\": [ " \
+	WAIT("\"value\": 0") " ], \"engines\": [ " list " ]"
 #define HEAD	"{ \"name\": \"x\", \"match\": [ { \"vendor\": 1, \"device\": \"0x2\" } ]"
 
 static bool put_text(const char *folder, const char *name, const char *text)
@@ -359,7 +365,7 @@ static void test_broken_profiles(const char *good)
 {
 	char dir[] = "/tmp/rashpa-selftest-XXXXXX", command[64], why[WHY_SIZE] = "";
 	static struct profile p;
-	char text[4096] = "";
+	char text[32768] = "";
 	FILE *file = fopen(good, "r"), *errors;
 	char said[2048] = "";
 	int saved;
@@ -391,6 +397,38 @@ static void test_broken_profiles(const char *good)
 	   "each is named in a warning, once");
 	snprintf(command, sizeof(command), "rm -r %s", dir);
 	ok(!system(command), "the folder goes");
+}
+
+/* Each DTP and each ring, and where the interface has its registers. */
+static void test_engines(const struct profile *p)
+{
+	const uint32_t rings = RFPGA_BOUNDS + RFPGA_DTPS_MAX * RFPGA_BOUNDS_STRIDE;
+	bool good = p->n_engines == RFPGA_DTPS_MAX + 4;
+	uint32_t next = 0, bounds, control;
+	char name[16];
+
+	for (unsigned int i = 0; i < p->n_engines && good; i++) {
+		const struct profile_engine *e = &p->engine[i];
+		const bool dtp = i < RFPGA_DTPS_MAX;
+		const unsigned int n = dtp ? i : i - RFPGA_DTPS_MAX;
+
+		snprintf(name, sizeof(name), "%s%u", dtp ? "dtp" : "ring", n);
+		bounds = (dtp ? RFPGA_BOUNDS : rings) + n * RFPGA_BOUNDS_STRIDE;
+		control = dtp ? (uint32_t)RFPGA_DTP(n) : 0x3000 + n * RFPGA_RING_SIZE;
+		good = !strcmp(e->about.name, name) && e->about.first >= next &&
+		       e->about.flags == RASHPA_PENGINE_OPTIONAL && e->about.count &&
+		       e->about.first_offset == bounds + RFPGA_BOUNDS_FIRST &&
+		       e->about.limit_offset == bounds + RFPGA_BOUNDS_LIMIT && e->n_steps == 2 &&
+		       e->step[0].offset == control && e->step[0].value == RFPGA_DTP_STOP &&
+		       e->step[1].offset == control + RFPGA_DTP_STATUS &&
+		       e->step[1].mask == RFPGA_DTP_RUNNING && !e->step[1].value;
+		next = e->about.first + e->about.count;
+	}
+	ok(good && next <= RFPGA_TABLE_SIZE / RFPGA_ENTRY_STRIDE, "its engines");
+	ok(p->engine[3].about.lock_size == RFPGA_LOCK_SIZE &&
+	   p->engine[3].about.lock_offset == RFPGA_LOCK_STACKS &&
+	   p->engine[3].about.lock_bits == 64 && !strcmp(p->engine[3].about.doorbell, "doorbell3"),
+	   "what an engine tells of itself");
 }
 
 static void test_profile(const char *folder)
@@ -497,6 +535,26 @@ static void test_profile(const char *folder)
 		  TABLE("\"length\": 4096, " LENGTH_FIELD) " }",
 		  "table.window: the window \"u\" is for users" },
 		{ HEAD ", \"reset\": 0 }", "reset" },
+		{ HEAD ", \"engines\": [ " ENGINE("a", 0, 1, 1, 0) " ] }",
+		  "engines: there is no table" },
+		{ WITH_ENGINES(ENGINE("a", 0, 1, 1, 2)) " }", "engines[0].bounds.first" },
+		{ WITH_ENGINES(ENGINE("a/b", 0, 1, 1, 0)) " }", "engines[0].name" },
+		{ WITH_ENGINES(ENGINE("a", 0, 257, 1, 0)) " }", "engines[0]: its entries are not" },
+		{ WITH_ENGINES(ENGINE("a", 0, 2, 1, 0) ", " ENGINE("b", 1, 1, 1, 8)) " }",
+		  "engines[1]: some of its entries" },
+		{ WITH_ENGINES(ENGINE("a", 0, 1, 1, 0) ", " ENGINE("a", 1, 1, 1, 8)) " }",
+		  "engines[1]: the name \"a\" is given twice" },
+		{ WITH_ENGINES(ENGINE("a", 0, 1, 1, 0) ", " ENGINE("b", 1, 1, 0, 8)) " }",
+		  "engines[1]: the window \"t\" holds its bounds" },
+		{ WITH_ENGINES("{ \"name\": \"a\", \"count\": 1, " BOUNDS(1, 0) " }") " }",
+		  "engines[0]: has entries" },
+		{ WITH_ENGINES("{ \"name\": \"a\", \"count\": 0, \"first\": 1, "
+		  BOUNDS(1, 0) " }") " }", "engines[0]: has no entries" },
+		{ WITH_ENGINES("{ \"name\": \"a\", \"count\": 0, \"doorbell\": \"x\", "
+		  BOUNDS(1, 0) " }") " }", "engines[0]: there is no window \"x\"" },
+		{ WITH_ENGINES("{ \"name\": \"a\", \"count\": 0, "
+		  "\"lock\": { \"size\": 64, \"offset\": 64, \"bits\": 32 }, "
+		  BOUNDS(1, 0) " }") " }", "engines[0].lock: the word at 64" },
 		{ HEAD ", \"table\": { \"window\": \"t\", \"length\": 4096, \"stride\": 6, \"address\": { \"offset\": 0, \"bits\": 64 } } }",
 		  "table" },
 		{ HEAD ", \"table\": { \"window\": \"t\", \"length\": 4096, \"stride\": 16, \"address\": { \"offset\": 0, \"bits\": 63 } } }",
@@ -530,12 +588,11 @@ static void test_profile(const char *folder)
 	why[0] = '\0';
 	ok(!profile_load(&p, real, why), "%s%s", real, why);
 	ok(p.match[0].vendor == RFPGA_PCI_VENDOR && p.match[0].device == RFPGA_PCI_DEVICE, "its ids");
-	ok(p.n_windows == 21 && p.window[0].length == RFPGA_BOUNDS &&
-	   p.window[1].offset == RFPGA_BOUNDS && !p.window[1].flags &&
-	   p.window[2].offset == RFPGA_TABLE && p.window[2].length == RFPGA_TABLE_SIZE &&
-	   p.window[18].offset == 15 * RFPGA_DOORBELL_PAGE &&
-	   p.window[18].flags == RASHPA_PWINDOW_USER &&
-	   p.window[20].cache == RASHPA_CACHE_WC && !p.window[20].flags, "its windows");
+	ok(p.n_windows == 20 && p.window[0].length == RFPGA_BOUNDS &&
+	   p.window[1].offset == RFPGA_TABLE && p.window[1].length == RFPGA_TABLE_SIZE &&
+	   p.window[17].offset == 15 * RFPGA_DOORBELL_PAGE &&
+	   p.window[17].flags == RASHPA_PWINDOW_USER &&
+	   p.window[19].cache == RASHPA_CACHE_WC && !p.window[19].flags, "its windows");
 	ok(p.n_steps == 2 && p.step[0].op == RASHPA_STEP_WRITE &&
 	   p.step[0].offset == RFPGA_CONTROL &&
 	   p.step[0].value == RFPGA_CONTROL_STOP && p.step[0].mask == UINT32_MAX &&
@@ -548,6 +605,7 @@ static void test_profile(const char *folder)
 	   p.table.layout.control_set == RFPGA_ENTRY_VALID &&
 	   p.table.layout.sum_offset == RFPGA_ENTRY_SUM && p.table.layout.sum_bits == 64,
 	   "its address table");
+	test_engines(&p);
 	test_broken_profiles(real);
 	setenv("RASHPA_PROFILES", folder, 1);
 	ok(profile_find(&p, RFPGA_PCI_VENDOR, RFPGA_PCI_DEVICE, why) == 1, "it is found by its ids");

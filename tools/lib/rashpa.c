@@ -474,6 +474,13 @@ int rashpa_device_region(int device, unsigned int bar, struct rashpa_region_info
 	return rashpa_ioctl(device, RASHPA_IOC_REGION_INFO, info, sizeof(*info));
 }
 
+int rashpa_device_engine(int device, unsigned int index, struct rashpa_engine_info *info)
+{
+	memset(info, 0, sizeof(*info));
+	info->index = index;
+	return rashpa_ioctl(device, RASHPA_IOC_ENGINE_INFO, info, sizeof(*info));
+}
+
 int rashpa_device_profile(int device, struct rashpa_profile_set *profile)
 {
 	return rashpa_ioctl(device, RASHPA_IOC_PROFILE_SET, profile, sizeof(*profile));
@@ -712,5 +719,6 @@ NAMES(rashpa_kind_name, NULL, "buffer", "window", "foreign", "pinned", "lock")
 NAMES(rashpa_source_name, NULL, "vector", "device", "software", "lock", "map", "group", "overrun",
       "full")
 NAMES(rashpa_condition_name, NULL, "changed", "equal", "reached")
-NAMES(rashpa_device_event_name, NULL, "quiesced", "reset", "stuck", "gone", "error")
+NAMES(rashpa_device_event_name, NULL, "quiesced", "reset", "stuck", "gone", "error",
+      "engine stopped")
 NAMES(rashpa_state_name, "ready", "stuck")

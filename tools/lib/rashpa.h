@@ -283,6 +283,16 @@ int rashpa_device_status(int device, struct rashpa_device_info *info);
 int rashpa_device_region(int device, unsigned int bar, struct rashpa_region_info *info);
 
 /**
+ * rashpa_device_engine() - one engine of the profile
+ * @device: from rashpa_device_open()
+ * @index: 0 to out_engines - 1 of rashpa_device_status()
+ * @info: filled in
+ *
+ * Return: 0 or a negative errno.
+ */
+int rashpa_device_engine(int device, unsigned int index, struct rashpa_engine_info *info);
+
+/**
  * rashpa_device_profile() - tell the driver what differs from board to board
  * @device: from rashpa_device_open()
  * @profile: see &struct rashpa_profile_set
@@ -698,7 +708,12 @@ const char *rashpa_kind_name(unsigned int kind);
 const char *rashpa_source_name(unsigned int kind);
 /** rashpa_condition_name() - "changed", "equal", "reached", or "?" */
 const char *rashpa_condition_name(unsigned int condition);
-/** rashpa_device_event_name() - "quiesced", "reset", "stuck", "gone", "error", or "?" */
+/**
+ * rashpa_device_event_name() - "quiesced", "reset", "stuck", "gone", "error", "engine stopped"
+ * @event: enum rashpa_device_event
+ *
+ * Return: one of these, or "?".
+ */
 const char *rashpa_device_event_name(unsigned int event);
 /** rashpa_state_name() - "ready", "stuck", or "?" */
 const char *rashpa_state_name(unsigned int state);

@@ -653,7 +653,9 @@ static void take_events(struct rashpa_stream *s)
 			if (event.time_ns <= s->woken_ns)
 				s->event_ns = event.time_ns;
 		} else if (event.kind == RASHPA_SOURCE_DEVICE &&
-			   event.time_ns >= s->head.start_ns) {
+			   event.time_ns >= s->head.start_ns &&
+			   /* what that of an engine means is its producer's to say, or its end */
+			   (uint32_t)event.value != RASHPA_DEVICE_EVENT_ENGINE) {
 			s->over = event.value == RASHPA_DEVICE_EVENT_GONE ? -ENODEV :
 									      -ECONNABORTED;
 		}

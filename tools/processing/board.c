@@ -42,6 +42,7 @@ struct rpu_board {
 	uint64_t raw, raw_step, pedestal, gain, result, result_step;	/* in on-board memory */
 	uint32_t raw_slots;
 	bool in_place;			/* raw images are there already */
+	uint32_t first;			/* entry of the table */
 	uint64_t slot;			/* bytes from result to result in our memory */
 
 	int dmabuf, map, channel;
@@ -231,9 +232,13 @@ static int make_memory(struct rpu_board *b, char *why)
 {
 	struct rashpa_alloc alloc = { .alignment = 0 };
 	struct rashpa_program program = { .window = -1 };
+	struct fpga_range range;
 	struct rashpa_channel_make channel = { .depth = 64 };
 	int memory = rashpa_memory_open(), error;
 
+	if (fpga_range(&b->fpga, "dtp0", &range, why))
+		return -1;
+	b->first = program.first = range.first;
 	b->slot = (b->result_step + LOCK_PLACE - 1) / LOCK_PLACE * LOCK_PLACE;
 	b->length = SLOTS * b->slot + LOCK_PLACE;
 	alloc.length = b->length;
@@ -310,8 +315,9 @@ static int start(struct rpu_board *b, char *why)
 		.width = b->words, .height = 1,
 		.src_line = b->result_step, .src_image = b->result_step,
 		.dst_line = b->slot, .dst_image = b->slot, .dst_slot = b->slot,
-		.dst_count = b->made.out_segments,
-		.lock_offset = SLOTS * b->slot, .lock_count = b->made.out_segments,
+		.dst_first = b->first, .dst_count = b->made.out_segments,
+		.lock_offset = SLOTS * b->slot,
+		.lock_first = b->first, .lock_count = b->made.out_segments,
 		.source = RFPGA_FROM_UNIT, .run = b->run,
 	};
 

@@ -123,6 +123,9 @@ static void print_profile(const struct profile *profile)
 	       profile->n_steps, profile->has_table ? "an address table" : "no address table");
 	if (!profile->has_table)
 		return;
+	if (profile->n_engines)
+		printf("engines: %u, each of which is stopped without the others\n",
+		       profile->n_engines);
 	printf("table: %" PRIu64 " entries of %" PRIu32 " bytes", profile->table.length / l->stride,
 	       l->stride);
 	print_field("address", l->address_offset, l->address_bits);
@@ -156,6 +159,7 @@ int cmd_profile(int argc, char **argv)
 	put_text(o, "name", profile.name);
 	put_u64(o, "windows", profile.n_windows);
 	put_u64(o, "quiesce_steps", profile.n_steps);
+	put_u64(o, "engines", profile.n_engines);
 	put_table(o, &profile);
 	return json_finish(o) ? EXIT_FAILED : 0;
 }

@@ -352,6 +352,18 @@ static void check_nodes(struct doctor *d)
 		found(d, "nodes", OK, NULL, "%s has mode %04o", path, st.st_mode & 07777);
 }
 
+/* One that does not stop has its whole function stopped, and so all other streams. */
+static void check_engines(struct doctor *d, const struct fpga *fpga)
+{
+	struct rashpa_engine_info e;
+
+	for (uint32_t i = 0; i < fpga->info.out_engines; i++)
+		if (!rashpa_device_engine(fpga->device, i, &e) && e.out_failures)
+			found(d, "engine", NOTE, "look at its quiesce sequence in the profile",
+			      "fpga%u: %s did not stop %" PRIu64 " times, and all streams ended",
+			      fpga->number, e.out_name, (uint64_t)e.out_failures);
+}
+
 static void check_functions(struct doctor *d)
 {
 	unsigned int *numbers = NULL;
@@ -375,8 +387,11 @@ static void check_functions(struct doctor *d)
 				 numbers[i]);
 			found(d, "function", NOTE, remedy, "fpga%u has no profile", numbers[i]);
 		} else {
-			found(d, "function", OK, NULL, "fpga%u is ready, profile applied",
-			      numbers[i]);
+			found(d, "function", OK, NULL, "fpga%u is ready, profile applied, %s",
+			      numbers[i], fpga.info.out_engines ?
+			      "streams end one by one (engines)" :
+			      "a stream that ends stops the others (no engines)");
+			check_engines(d, &fpga);
 		}
 		fpga_close(&fpga);
 	}

@@ -7,6 +7,7 @@
 #include "fpga.h"
 #include "json-out.h"
 #include "parts.h"
+#include "rashpa.h"
 #include "rashpactl.h"
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
@@ -216,6 +217,60 @@ static void print_blocks(const struct fpga *f)
 	parts_print(f);
 }
 
+static struct json_object *engine_json(const struct rashpa_engine_info *e)
+{
+	struct json_object *o = json_object_new_object();
+
+	put_text(o, "name", e->out_name);
+	put_bool(o, "absent", e->out_flags & RASHPA_ENGINE_ABSENT);
+	put_u64(o, "first", e->out_first);
+	put_u64(o, "entries", e->out_count);
+	put_text(o, "doorbell", *e->out_doorbell ? e->out_doorbell : NULL);
+	put_u64(o, "maps", e->out_maps);
+	put_u64(o, "stops", e->out_stops);
+	put_u64(o, "failures", e->out_failures);
+	return o;
+}
+
+/* What can be stopped without the rest; false: it has been removed, or has another profile now. */
+static bool engine(const struct fpga *f, unsigned int i, struct rashpa_engine_info *e)
+{
+	return i < f->info.out_engines && !rashpa_device_engine(f->device, i, e);
+}
+
+static void put_engines(struct json_object *o, const struct fpga *f)
+{
+	struct json_object *list = json_object_new_array();
+	struct rashpa_engine_info e;
+
+	for (unsigned int i = 0; engine(f, i, &e); i++)
+		json_object_array_add(list, engine_json(&e));
+	json_object_object_add(o, "engines", list);
+	put_u64(o, "engine_stops", f->info.out_engine_stops);
+}
+
+/* Those that have something to tell. */
+static void print_engines(const struct fpga *f)
+{
+	struct rashpa_engine_info e;
+	unsigned int n = 0;
+
+	for (unsigned int i = 0; engine(f, i, &e); i++)
+		n += !(e.out_flags & RASHPA_ENGINE_ABSENT) && e.out_count;
+	if (!f->info.out_engines) {
+		printf("engines    none in the profile: a map that ends stops all\n");
+		return;
+	}
+	printf("engines    %u, stopped without the rest %" PRIu64 " times\n", n,
+	       (uint64_t)f->info.out_engine_stops);
+	for (unsigned int i = 0; engine(f, i, &e); i++)
+		if (e.out_maps || e.out_stops || e.out_failures)
+			printf("engine     %s entries %" PRIu32 " to %" PRIu32 ", %" PRIu32
+			       " maps, stopped %" PRIu64 " times, in vain %" PRIu64 " times\n",
+			       e.out_name, e.out_first, e.out_first + e.out_count - 1, e.out_maps,
+			       (uint64_t)e.out_stops, (uint64_t)e.out_failures);
+}
+
 static void build_id(const struct fpga *f, char text[8 * RFPGA_BUILD_ID_WORDS + 1])
 {
 	uint32_t word;
@@ -282,6 +337,7 @@ static int print_json(const struct fpga *f)
 	for (unsigned int i = 0; i < fpga_processes(f); i++)
 		json_object_array_add(list, dtp_json(f, i));
 	json_object_object_add(o, "dtps", list);
+	put_engines(o, f);
 	put_blocks(o, f);
 	return json_finish(o) ? EXIT_FAILED : 0;
 }
@@ -310,6 +366,7 @@ static int print_text(const struct fpga *f)
 	printf("state      %s, stopped %u times\n",
 	       fpga_read(f, RFPGA_STATUS) & RFPGA_STATUS_BUSY ? "busy" : "idle",
 	       fpga_read(f, RFPGA_STOPS));
+	print_engines(f);
 	printf("bytes      %" PRIu64 "\n", fpga_read64(f, RFPGA_BYTES));
 	printf("faults     %" PRIu64, faults);
 	if (faults)

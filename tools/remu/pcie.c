@@ -25,11 +25,14 @@
 /* Memory that the board writes to, and where its addresses are in the board's table. */
 struct target {
 	char what[RASHPA_STREAM_NAME + 16];
-	int dmabuf, map;		/* -1: it is no memory of its own */
-	uint32_t first, segments, class;
+	int dmabuf;			/* -1: it is no memory of its own */
+	unsigned int maps;
+	int map[RFPGA_DTPS_MAX];	/* one for each range */
+	uint32_t first[RFPGA_DTPS_MAX];
+	uint32_t segments, class;
 };
 
-#define TARGET_NONE { .dmabuf = -1, .map = -1 }
+#define TARGET_NONE { .dmabuf = -1 }
 
 struct run {
 	const struct config *config;
@@ -45,7 +48,9 @@ struct run {
 	struct target slots;
 	struct target head;	/* the buffer, where it has no slots but what is known of them */
 	struct target locks;	/* lock memory */
-	uint32_t entries;	/* of the table, so far */
+	/* of the table: that of each process, where they are engines; or one, of all */
+	struct fpga_range range[RFPGA_DTPS_MAX];
+	unsigned int ranges;
 	struct fpga_block source;	/* of a live stream */
 	uint64_t missed;		/* by its detector, before this stream */
 	bool started;
@@ -341,33 +346,56 @@ static int program_table(struct run *r, int map, uint32_t first)
 	return rashpa_map_program(map, &program);
 }
 
-/* Each has entries of the table for itself, behind those of the one before. */
-static int map_target(struct run *r, struct target *t)
+/* Each has entries of the range for itself, behind those of the one before. */
+static int map_into(struct run *r, struct target *t, struct fpga_range *range)
 {
 	struct rashpa_map_make map = {
 		.fd = t->dmabuf,
 		/* The flush before an event reads back what was written. */
 		.direction = RASHPA_BIDIRECTIONAL,
 	};
-	const uint32_t entries = RFPGA_CAPS_ENTRIES(fpga_read(&r->fpga, RFPGA_CAPS));
+	const int fd = rashpa_device_map(r->fpga.device, &map);
 
-	if (t->dmabuf < 0)
-		return 0;
-	t->map = rashpa_device_map(r->fpga.device, &map);
-	if (t->map < 0)
+	if (fd < 0)
 		return fail("%s: cannot map it for fpga%u: %s", t->what, r->fpga.number,
 			    rashpa_reason());
-	if (map.out_segments > entries - r->entries)
+	t->map[t->maps] = fd;
+	t->first[t->maps++] = range->first;
+	if (map.out_segments > range->count)
 		return fail("%s: its map has %" PRIu32 " segments, but fpga%u keeps only %" PRIu32
-			    " of %" PRIu32 " for it: make a contiguous buffer", t->what,
-			    map.out_segments, r->fpga.number, entries - r->entries, entries);
-	if (program_table(r, t->map, r->entries))
+			    " for it: make a contiguous buffer", t->what, map.out_segments,
+			    r->fpga.number, range->count);
+	if (program_table(r, fd, range->first))
 		return fail("fpga%u: cannot program the address table: %s", r->fpga.number,
 			    rashpa_reason());
-	t->first = r->entries;
 	t->segments = map.out_segments;
 	t->class = map.out_class;
-	r->entries += map.out_segments;
+	range->first += map.out_segments;
+	range->count -= map.out_segments;
+	return 0;
+}
+
+/* An engine reads its own entries only: so each has a map. */
+static int map_target(struct run *r, struct target *t)
+{
+	int result = 0;
+
+	for (unsigned int i = 0; i < r->ranges && t->dmabuf >= 0 && !result; i++)
+		result = map_into(r, t, &r->range[i]);
+	return result;
+}
+
+/* What the processes may use of the table. */
+static int open_ranges(struct run *r)
+{
+	char name[16], why[WHY_SIZE];
+
+	r->ranges = r->fpga.info.out_engines ? r->config->regions : 1;
+	for (unsigned int i = 0; i < r->ranges; i++) {
+		snprintf(name, sizeof(name), "dtp%u", i);
+		if (fpga_range(&r->fpga, name, &r->range[i], why))
+			return fail("%s", why);
+	}
 	return 0;
 }
 
@@ -383,6 +411,8 @@ static int map_all(struct run *r)
 {
 	int result = still_alone(r);
 
+	if (!result)
+		result = open_ranges(r);
 	if (!result)
 		result = map_target(r, &r->slots);
 	if (!result)
@@ -406,8 +436,9 @@ static void configure(struct run *r, unsigned int i)
 {
 	const struct rashpa_stream_header *s = r->about;
 	const struct rashpa_stream_process *d = process(r, i);
-	const struct target *head = r->head.map < 0 ? &r->slots : &r->head;
-	const struct target *locks = r->locks.map < 0 ? head : &r->locks;
+	const struct target *head = r->head.maps ? &r->head : &r->slots;
+	const struct target *locks = r->locks.maps ? &r->locks : head;
+	const unsigned int range = i < r->ranges ? i : 0;
 	const struct fpga *f = &r->fpga;
 	uint32_t features = fpga_read(f, RFPGA_FEATURES);
 	uint32_t step = s->sampling % s->dataset_images;
@@ -436,10 +467,10 @@ static void configure(struct run *r, unsigned int i)
 		.dst_line = s->line_stride,
 		.dst_image = s->image_stride,
 		.dst_slot = s->slot_stride,
-		.dst_first = r->slots.first,
+		.dst_first = r->slots.first[range],
 		.dst_count = r->slots.segments,
 		.lock_offset = s->lock_offset + (uint64_t)d->lock * RFPGA_LOCK_SIZE,
-		.lock_first = locks->first,
+		.lock_first = locks->first[range],
 		.lock_count = locks->segments,
 		.images = s->images ? s->images - (k - s->first_stack) * s->bunch : 0,
 		.period = s->live ? 0 : r->period,
@@ -452,7 +483,7 @@ static void configure(struct run *r, unsigned int i)
 		.sampling = s->live ? s->sampling | s->phase << 16 : 0,
 		.run = s->run,
 		.meta_offset = rashpa_stream_meta(r->stream, i),
-		.meta_first = head->first,
+		.meta_first = head->first[range],
 		.meta_count = head->segments,
 		.first_frame = k * s->bunch,
 	};
@@ -570,6 +601,19 @@ static int explain_fault(struct run *r)
 		    rashpa_stream_complete(r->stream) - r->about->first_stack);
 }
 
+/* That an engine was stopped which is none of ours does not matter. */
+static bool concerns(const struct run *r, const struct rashpa_event *event)
+{
+	if (event->kind != RASHPA_SOURCE_DEVICE || event->time_ns < r->about->start_ns)
+		return false;
+	if ((uint32_t)event->value != RASHPA_DEVICE_EVENT_ENGINE)
+		return true;
+	for (unsigned int i = 0; i < r->ranges; i++)
+		if (r->range[i].engine == (int)(event->value >> 32))
+			return true;
+	return false;
+}
+
 /* Empty the channel. 0, or an exit code if somebody stopped the function. */
 static int take_events(struct run *r)
 {
@@ -578,8 +622,7 @@ static int take_events(struct run *r)
 
 	while ((n = read(r->channel, event, sizeof(event))) > 0) {
 		for (size_t i = 0; i < n / sizeof(event[0]); i++) {
-			if (event[i].kind != RASHPA_SOURCE_DEVICE ||
-			    event[i].time_ns < r->about->start_ns)
+			if (!concerns(r, &event[i]))
 				continue;
 			return fail("fpga%u: somebody stopped it (%s) after %" PRIu64 " stacks",
 				    r->fpga.number, rashpa_device_event_name(event[i].value),
@@ -857,12 +900,18 @@ static void close_fd(int fd)
 		close(fd);
 }
 
+static void close_maps(struct target *t)
+{
+	while (t->maps)
+		close(t->map[--t->maps]);
+}
+
 static void close_all(struct run *r)
 {
 	close_fd(r->channel);
-	close_fd(r->locks.map);
-	close_fd(r->head.map);
-	close_fd(r->slots.map);
+	close_maps(&r->locks);
+	close_maps(&r->head);
+	close_maps(&r->slots);
 	view_close(&r->table);
 	view_close(&r->memory);
 	fpga_close(&r->fpga);

@@ -22,6 +22,7 @@ struct loop;
 
 /* What a drive takes part in. All return 0, or -1 with the reason in why[WHY_SIZE]. */
 struct loop_kind {
+	const char *engine;	/* of the profile, that it drives */
 	/* the places of the plan, and how long the memory is */
 	void (*lay_out)(struct loop *loop);
 	/* what it needs of the board, behind the memory; sets the doorbell's page */
@@ -49,7 +50,8 @@ struct loop {
 	struct rashpa_gpu_memory *memory;
 	volatile uint32_t *word;
 	uint64_t length;
-	uint32_t entries;
+	uint32_t first, entries;
+	bool bounded;			/* by the driver: it is an engine of the profile */
 	volatile uint8_t *page;		/* of its doorbell */
 	struct loop_plan plan;
 };

@@ -82,10 +82,19 @@ static int open_memory(struct loop *l, const char *buffer, char *why)
 {
 	struct rashpa_map_make map = { .direction = RASHPA_BIDIRECTIONAL };
 	struct rashpa_program program = { .window = -1 };
+	struct fpga_range range;
 
+	if (fpga_range(&l->fpga, l->kind->engine, &range, why))
+		return -1;
+	l->bounded = range.engine >= 0;
+	l->first = program.first = range.first;
 	if (l->gpu_name ? gpu_memory(l, &map, why) : host_memory(l, buffer, &map, why))
 		return -1;
 	/* the driver writes the table: a ring names entries, and never an address */
+	if (map.out_segments > range.count)
+		return because(why, -1, "fpga%u: the memory has %" PRIu32 " segments, and %s takes %"
+			       PRIu32, l->fpga.number, map.out_segments, l->kind->engine,
+			       range.count);
 	if (rashpa_map_program(l->map, &program))
 		return because(why, -1, "%s", rashpa_reason());
 	l->entries = map.out_segments;

@@ -47,6 +47,8 @@ static int bound(struct loop *l, char *why)
 {
 	struct fpga_block bounds;
 
+	if (l->bounded)
+		return 0;
 	for (unsigned int i = 0; fpga_block_at(&l->fpga, i, &bounds); i++) {
 		if (bounds.type != RFPGA_BLOCK_RING_BOUNDS)
 			continue;
@@ -93,8 +95,8 @@ static int start(struct loop *l, char *why)
 	const uint64_t deadline = (uint64_t)l->deadline_us *
 				  fpga_read(&l->fpga, RFPGA_TICK_RATE) / 1000000;
 	const struct { uint32_t at, value; } words[] = {
-		{ RFPGA_RING_FIRST, 0 }, { RFPGA_RING_COUNT, l->entries },
-		{ RFPGA_RING_PAYLOAD_FIRST, 0 }, { RFPGA_RING_PAYLOAD_COUNT, l->entries },
+		{ RFPGA_RING_FIRST, l->first }, { RFPGA_RING_COUNT, l->entries },
+		{ RFPGA_RING_PAYLOAD_FIRST, l->first }, { RFPGA_RING_PAYLOAD_COUNT, l->entries },
 		/* through a bridge nothing else has payload and events in order */
 		{ RFPGA_RING_MODE, RFPGA_RING_LOOPBACK | (l->memory ? RFPGA_RING_FLUSH : 0) },
 		{ RFPGA_RING_DESCRIPTORS, p->descriptors * 4 }, { RFPGA_RING_DESCRIPTORS + 4, 0 },
@@ -125,5 +127,6 @@ static void stop(struct loop *l)
 }
 
 const struct loop_kind loop_ring = {
-	.lay_out = lay_out, .open = open_ring, .start = start, .stop = stop, .faulted = faulted,
+	.engine = "ring0", .lay_out = lay_out, .open = open_ring, .start = start, .stop = stop,
+	.faulted = faulted,
 };

@@ -80,7 +80,8 @@ static int start(struct loop *l, char *why)
 		.mode = RFPGA_MODE_LOCK | RFPGA_MODE_VERDICT, .pixel_bytes = 4, .bunch = 1,
 		.slots = p->window, .src_images = IMAGES, .width = p->words, .height = 1,
 		.src_line = slot, .src_image = slot, .dst_line = slot, .dst_image = slot,
-		.dst_slot = slot, .dst_base = p->receive * 4, .dst_count = l->entries,
+		.dst_slot = slot, .dst_base = p->receive * 4,
+		.dst_first = l->first, .dst_count = l->entries, .lock_first = l->first,
 		.lock_offset = p->events * 4, .lock_count = l->entries, .images = p->total,
 		.index_step = 1,
 	};
@@ -101,5 +102,6 @@ static void stop(struct loop *l)
 }
 
 const struct loop_kind loop_stacks = {
-	.lay_out = lay_out, .open = open_stacks, .start = start, .stop = stop, .faulted = faulted,
+	.engine = "dtp0", .lay_out = lay_out, .open = open_stacks, .start = start, .stop = stop,
+	.faulted = faulted,
 };
