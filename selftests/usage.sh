@@ -226,7 +226,7 @@ good "the rules of udev are well-formed" udevadm verify --resolve-names=never to
 
 commands=("doctor" "report" "list" "limits" "apply" "bind" "unbind" "profile" "buffer create" "buffer list" "buffer info"
 	"buffer permit" "buffer query" "buffer remove" "lock create" "window list" "window info" "map explain" "map end"
-	"map" "event watch" "event stat" "top" "quiesce" "reset" "fpga status")
+	"map" "event watch" "event stat" "top" "quiesce" "reset" "fpga status" "reg read" "reg write" "reg dump")
 
 is "the help names all commands" \
 	"$(rashpactl --help | grep '^  ' | cut -c3-20 | sed -E 's/ +/ /; s/ +$//' | sort)" \

@@ -343,6 +343,19 @@ if have_fpga; then
 	ok $? "fpga status: what can be stopped without the rest"
 	rashpactl fpga status "fpga$fpga" | grep -Eq "^engines +[0-9]+, stopped without the rest"
 	ok $? "also as text"
+	is "reg read" "$(rashpactl reg read "fpga$fpga" 0:0)" 0x50485352
+	is "reg write tells what is there then" "$(rashpactl reg write "fpga$fpga" 0:0x28 0x1234)" 0x00001234
+	rashpactl reg write "fpga$fpga" 0:0x28 0 >/dev/null
+	json 'length == 3 and .[0] == {bar: 0, offset: "0x0", value: "0x50485352"} and .[2].offset == "0x8"' \
+		rashpactl --json reg dump "fpga$fpga" 0:0 12
+	ok $? "reg dump --json"
+	is "reg dump begins a line each 16 bytes" "$(rashpactl reg dump "fpga$fpga" 0:0xff0 32 | cut -d: -f1 | xargs)" \
+		"0x0ff0 0x1000"
+	refuses 2 "not BAR:OFFSET" rashpactl reg read "fpga$fpga" 0:2
+	refuses 2 "not BAR:OFFSET" rashpactl reg read "fpga$fpga" 6:0
+	refuses 2 "not a length" rashpactl reg dump "fpga$fpga" 0:0 2M
+	refuses 1 "BAR 0" rashpactl reg read "fpga$fpga" 0:0x10000
+	refuses 1 "bounds of engines" rashpactl reg read "fpga$fpga" 0:0x7000
 		rashpactl fpga status "fpga$fpga" | grep -q "^sensor 0 .*temperature -5.500 °C, die$"
 		ok $? "fpga status: and for people"
 		selftests/lab/host fpga 0 sensor 0 41250 >/dev/null

@@ -39,6 +39,9 @@ static const struct command {
 	{ NULL, "quiesce", cmd_quiesce, "stop all DMA of a function" },
 	{ NULL, "reset", cmd_reset, "function reset" },
 	{ "fpga", "status", cmd_fpga_status, "registers of the reference interface" },
+	{ "reg", "read", cmd_reg_read, "read a register of any board" },
+	{ "reg", "write", cmd_reg_write, "write one" },
+	{ "reg", "dump", cmd_reg_dump, "read many" },
 };
 
 #define COMMANDS	(sizeof(commands) / sizeof(commands[0]))

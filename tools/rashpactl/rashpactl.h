@@ -42,6 +42,9 @@ int cmd_top(int argc, char **argv);
 int cmd_quiesce(int argc, char **argv);
 int cmd_reset(int argc, char **argv);
 int cmd_fpga_status(int argc, char **argv);
+int cmd_reg_read(int argc, char **argv);
+int cmd_reg_write(int argc, char **argv);
+int cmd_reg_dump(int argc, char **argv);
 int cmd_report(int argc, char **argv);
 
 /*

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* rashpactl reg read, write, dump: registers of any board, e.g. to find out how it is stopped */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "fpga.h"
+#include "json-out.h"
+#include "parse.h"
+#include "rashpa.h"
+#include "rashpactl.h"
+
+#define PAGE		4096u
+#define DUMP_MAX	(1u << 20)
+#define LINE		16u	/* bytes of a line */
+
+/* Words of a BAR, in the pages that have them. */
+struct place {
+	struct fpga fpga;
+	struct view view;
+	uint32_t bar;
+	uint64_t offset;	/* in the BAR */
+	uint64_t base;		/* in the BAR, of the view */
+};
+
+/* BAR:OFFSET */
+static bool parse_place(const char *text, struct place *p)
+{
+	const char *colon = strchr(text, ':');
+	char bar[16];
+	uint64_t n;
+
+	if (!colon || colon - text >= (int)sizeof(bar))
+		return false;
+	snprintf(bar, sizeof(bar), "%.*s", (int)(colon - text), text);
+	if (!parse_u64(bar, RASHPA_BARS - 1, &n) ||
+	    !parse_u64(colon + 1, UINT64_MAX / 2, &p->offset) || p->offset % 4)
+		return false;
+	p->bar = (uint32_t)n;
+	return true;
+}
+
+static int open_view(struct place *p, uint64_t length)
+{
+	struct rashpa_window_make window = { .bar = p->bar };
+	void *base;
+
+	p->base = p->offset / PAGE * PAGE;
+	window.offset = p->base;
+	window.length = (p->offset + length + PAGE - 1) / PAGE * PAGE - p->base;
+	p->view.fd = rashpa_device_window(p->fpga.device, &window);
+	if (p->view.fd < 0)
+		return fail("fpga%u: BAR %" PRIu32 ": %s", p->fpga.number, p->bar, rashpa_reason());
+	p->view.length = window.length;
+	base = mmap(NULL, p->view.length, PROT_READ | PROT_WRITE, MAP_SHARED, p->view.fd, 0);
+	if (base == MAP_FAILED)
+		return fail("fpga%u: BAR %" PRIu32 ": cannot map it: %s", p->fpga.number, p->bar,
+			    strerror(errno));
+	p->view.base = base;
+	return 0;
+}
+
+static void close_place(struct place *p)
+{
+	view_close(&p->view);
+	fpga_close(&p->fpga);
+}
+
+/* An exit code, after a message. */
+static int open_place(struct place *p, const char *device, const char *where, uint64_t length)
+{
+	int result;
+
+	*p = (struct place){ .fpga = FPGA_NONE, .view = VIEW_NONE };
+	if (!parse_place(where, p)) {
+		say("\"%s\" is not BAR:OFFSET, as in 0:0x10, with a multiple of 4", where);
+		return EXIT_USAGE;
+	}
+	fpga_catch_removal();
+	result = fpga_named(&p->fpga, device);
+	if (!result)
+		result = open_view(p, length);
+	if (result)
+		close_place(p);
+	return result;
+}
+
+static uint32_t word_at(const struct place *p, uint64_t offset)
+{
+	return view_read(&p->view, offset - p->base);
+}
+
+static struct json_object *word_json(const struct place *p, uint64_t offset, uint32_t value)
+{
+	struct json_object *o = json_object_new_object();
+
+	put_int(o, "bar", p->bar);
+	put_hex(o, "offset", offset);
+	put_hex(o, "value", value);
+	return o;
+}
+
+static int tell(const struct place *p, uint32_t value, bool json)
+{
+	if (json)
+		return json_finish(word_json(p, p->offset, value)) ? EXIT_FAILED : 0;
+	printf("0x%08" PRIx32 "\n", value);
+	return 0;
+}
+
+int cmd_reg_read(int argc, char **argv)
+{
+	const char *value[2];
+	bool json = false;
+	const struct simple simple = {
+		"fpgaN BAR:OFFSET", "Read a register of 32 bits (needs CAP_SYS_RAWIO).", 2, value,
+		&json,
+	};
+	struct place p;
+	int result;
+
+	parse_simple(&simple, argc, argv);
+	result = open_place(&p, value[0], value[1], 4);
+	if (result)
+		return result;
+	result = tell(&p, word_at(&p, p.offset), json);
+	close_place(&p);
+	return result;
+}
+
+int cmd_reg_write(int argc, char **argv)
+{
+	const char *value[3];
+	bool json = false;
+	const struct simple simple = {
+		"fpgaN BAR:OFFSET VALUE",
+		"Write a register of 32 bits, and tell what is read there then (needs CAP_SYS_RAWIO).",
+		3, value, &json,
+	};
+	struct place p;
+	uint32_t word;
+	int result;
+
+	parse_simple(&simple, argc, argv);
+	if (!parse_u32(value[2], &word)) {
+		say("\"%s\" is not a number of 32 bits", value[2]);
+		return EXIT_USAGE;
+	}
+	result = open_place(&p, value[0], value[1], 4);
+	if (result)
+		return result;
+	view_write(&p.view, p.offset - p.base, word);
+	result = tell(&p, word_at(&p, p.offset), json);
+	close_place(&p);
+	return result;
+}
+
+static void dump_text(const struct place *p, uint64_t length)
+{
+	for (uint64_t i = 0; i < length; i += 4) {
+		if (!(i % LINE))
+			printf("%s0x%04" PRIx64 ":", i ? "\n" : "", p->offset + i);
+		printf(" %08" PRIx32, word_at(p, p->offset + i));
+	}
+	printf("\n");
+}
+
+static int dump_json(const struct place *p, uint64_t length)
+{
+	struct json_object *list = json_object_new_array();
+
+	for (uint64_t i = 0; i < length; i += 4)
+		json_object_array_add(list, word_json(p, p->offset + i,
+						      word_at(p, p->offset + i)));
+	return json_finish(list) ? EXIT_FAILED : 0;
+}
+
+int cmd_reg_dump(int argc, char **argv)
+{
+	const char *value[3];
+	bool json = false;
+	const struct simple simple = {
+		"fpgaN BAR:OFFSET LENGTH",
+		"Read registers of 32 bits, one after the other (needs CAP_SYS_RAWIO).", 3, value,
+		&json,
+	};
+	uint64_t length;
+	struct place p;
+	int result;
+
+	parse_simple(&simple, argc, argv);
+	if (!parse_size(value[2], &length) || !length || length % 4 || length > DUMP_MAX) {
+		say("\"%s\" is not a length: a multiple of 4 up to 1M", value[2]);
+		return EXIT_USAGE;
+	}
+	result = open_place(&p, value[0], value[1], length);
+	if (result)
+		return result;
+	if (json)
+		result = dump_json(&p, length);
+	else
+		dump_text(&p, length);
+	close_place(&p);
+	return result;
+}
