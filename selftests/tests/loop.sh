@@ -94,18 +94,6 @@ faults=$(status .faults)
 kill -KILL "$looper"
 wait "$looper" 2>/dev/null
 is "nor does one that is killed" "$(status '[.busy, .faults] | tostring')" "[false,$faults]"
-rashpa-bench loop --fpga "fpga$fpga" --events 20000 --gpu vulkan >"$work/out" 2>&1 &
-looper=$!
-# the library is loaded when it is the shader's turn
-by_shader() {
-	gone "$looper" || { grep -q libvulkan "/proc/$looper/maps" &&
-		[[ $(status '.rings[0] | .running and .events > 100') == true ]]; }
-}
-wait_for 60 by_shader
-kill -KILL "$looper"
-ok $? "one is killed while its shader drives the board"
-wait "$looper" 2>/dev/null
-is "and leaves nothing running" "$(status '[.busy, .faults] | tostring')" "[false,$faults]"
 
 # --- what the board does wrong
 if told ring lose 500; then
@@ -160,7 +148,7 @@ wait_for 60 held "$top"
 ok $? "rashpactl top is held between two registers"
 rashpactl unbind "$bdf"
 kill -CONT "$top"
-sees "says that its board is gone" '.rings[0] | .gone and .events > 0 and (.running | not)'
+sees "says that its board is gone" '.rings[0] | .gone and (.running | not)'
 # a function that has windows, as top takes them, gets no profile
 kill -STOP "$top"
 have_fpga
