@@ -11,7 +11,11 @@
 #include "exchange.h"
 #include "rashpa-network.h"
 
-#define TIMEOUT		17	/* 0.5 s: a machine that is busy answers late */
+/*
+ * 0.5 s, as a machine that is busy answers late: packets of a long message that are sent again,
+ * although they came, end a connection of soft-RoCE (Linux 7.3).
+ */
+#define TIMEOUT		17
 #define RETRIES		6	/* then a peer has gone; with 7, soft-RoCE would never say so */
 #define ALIVE_MS	500	/* from one question whether a peer is there to the next */
 #define ASK		UINT64_C(1000)	/* number of that question, behind all slots */
