@@ -224,9 +224,13 @@ static void test_generated(void)
 	   "no images are refused: %s", why);
 	ok(load(&c, "generate:x", NULL, why), "a wrong number is refused: %s", why);
 	ok(load(&c, "generate:1:", NULL, why), "an empty seed is refused: %s", why);
-	ok(load(&c, "generate:1", &(struct geometry) { 100, 100, RASHPA_PIXEL_U16 }, why) &&
-	   strstr(why, "1024 x 512 u16") && strstr(why, "100 x 100 u16"),
-	   "another geometry is refused: %s", why);
+	ok(load(&c, "generate:1", &(struct geometry) { 100, 15, RASHPA_PIXEL_U16 }, why) &&
+	   strstr(why, "100 x 15 u16"), "images without room for a peak are refused: %s", why);
+	ok(load(&c, "generate:1", &(struct geometry) { 100, 100, RASHPA_PIXEL_U8 }, why) &&
+	   strstr(why, "100 x 100 u8"), "another type is refused: %s", why);
+	ok(!load(&c, "generate:1", &(struct geometry) { 100, 16, RASHPA_PIXEL_U16 }, why) &&
+	   c.geometry.width == 100 && c.geometry.height == 16, "another size is made");
+	dataset_close(&c);
 	ok(load(&c, "/nowhere", NULL, why) && strstr(why, "/nowhere"),
 	   "a folder that is not there: %s", why);
 	ok(load(&c, "/dev/null", NULL, why), "no file and no folder: %s", why);
