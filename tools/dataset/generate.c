@@ -81,10 +81,12 @@ static void add_peaks(struct generator *g, uint64_t *state)
 		uint32_t height = 40u << ((r >> 40) % 11);	/* weak ones and very strong ones */
 
 		for (int y = -PEAK; y <= PEAK; y++) {
+			uint32_t *line = g->photons + (size_t)(cy + y) * g->width + cx;
+
 			for (int x = -PEAK; x <= PEAK; x++) {
 				uint32_t d = x * x + y * y;
 
-				g->photons[(size_t)(cy + y) * g->width + cx + x] += height / (1 + d * d);
+				line[x] += height / (1 + d * d);
 			}
 		}
 	}

@@ -229,7 +229,7 @@ static void read_folder(struct config *config, const struct kind *k)
 {
 	const char *top = secure_getenv("RASHPA_CONFIG");
 	struct dirent **entries;
-	char dir[512], *path;
+	char dir[512], *path, **paths;
 	int n;
 
 	snprintf(dir, sizeof(dir), "%s/%s", top && *top ? top : CONFIG_DIR, k->folder);
@@ -238,9 +238,18 @@ static void read_folder(struct config *config, const struct kind *k)
 		say("%s: %s", dir, strerror(errno));
 		config->broken++;
 	}
+	paths = n > 0 ? reallocarray(config->path, config->n_paths + n, sizeof(*paths)) : NULL;
+	if (paths)
+		config->path = paths;
 	for (int i = 0; i < n; i++) {
-		if (asprintf(&path, "%s/%s", dir, entries[i]->d_name) < 0 || read_file(k, path))
+		if (!paths || asprintf(&path, "%s/%s", dir, entries[i]->d_name) < 0) {
+			say("%s/%s: no memory", dir, entries[i]->d_name);
 			config->broken++;
+		} else {
+			config->path[config->n_paths++] = path;
+			if (read_file(k, path))
+				config->broken++;
+		}
 		free(entries[i]);
 	}
 	if (n >= 0)
@@ -286,5 +295,8 @@ void config_free(struct config *config)
 {
 	free(config->buffer);
 	free(config->board);
+	while (config->n_paths)
+		free(config->path[--config->n_paths]);
+	free(config->path);
 	*config = (struct config) {};
 }

@@ -27,6 +27,8 @@ struct config {
 	struct config_buffer *buffer;
 	struct config_board *board;
 	unsigned int n_buffers, n_boards;
+	char **path;			/* of files, which entries name */
+	unsigned int n_paths;
 	unsigned int broken;		/* files that could not be read: told of */
 };
 
