@@ -271,15 +271,28 @@ static int process_begin(struct run *r)
 }
 
 /* Wait until there is room for one more. 0 or an exit status. */
-static int await_room(struct processing *p)
+static int await_room(struct run *r, struct processing *p)
 {
+	bool told = false;
 	int result;
 
 	pthread_mutex_lock(&p->lock);
 	if (p->put - p->written == p->depth)
 		p->full++;
-	while (p->put - p->written == p->depth && !p->failed)
-		pthread_cond_wait(&p->change, &p->lock);
+	while (p->put - p->written == p->depth && !p->failed) {
+		const uint64_t at = p->told_ns + TELL_NS;
+		const struct timespec end = { .tv_sec = at / 1000000000, .tv_nsec = at % 1000000000 };
+
+		if (told) {
+			pthread_cond_wait(&p->change, &p->lock);
+		} else if (pthread_cond_clockwait(&p->change, &p->lock, CLOCK_MONOTONIC, &end) == ETIMEDOUT) {
+			/* a sink that takes nothing more: what is told then stays for long */
+			pthread_mutex_unlock(&p->lock);
+			say_how_it_goes(r, p);
+			told = true;
+			pthread_mutex_lock(&p->lock);
+		}
+	}
 	if (p->most < p->put - p->written + 1)
 		p->most = p->put - p->written + 1;
 	result = p->failed;
@@ -349,7 +362,7 @@ static int process_look(struct run *r, const struct rashpa_stack *st)
 {
 	struct processing *p = r->engine;
 	struct batch *b = &p->batch[p->put % p->depth];
-	int result = await_room(p);
+	int result = await_room(r, p);
 
 	if (result)
 		return result;
