@@ -34,8 +34,8 @@ struct dataset {
  * says itself what it is: HDF5 ("FILE:/path" selects a dataset in it), TIFF, else raw images one
  * behind the other.
  *
- * wanted: the geometry of raw and generated images, 0 x 0: 1024 x 512 u16; all others have their own, and it is
- * an error if another one is wanted. 0, or -1 with the reason in why[WHY_SIZE].
+ * wanted: the geometry of raw and generated images, 0 x 0: 1024 x 512 u16; all others have their
+ * own, and it is an error if another one is wanted. 0, or -1 with the reason in why[WHY_SIZE].
  */
 int dataset_open(struct dataset *d, const char *spec, const struct geometry *wanted, char *why);
 void dataset_close(struct dataset *d);
