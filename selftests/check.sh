@@ -195,6 +195,7 @@ for series in "$@"; do
 done
 part "processing on a GPU" "$lab" exec -- selftests/gpu.sh
 part "libraries of GPUs" "$lab" exec -- selftests/gpu-libraries.sh
+part "kselftest" "$lab" exec -- selftests/kselftest.sh
 part "static" "$lab" exec -- selftests/static.sh
 [[ " $* " != *" debug "* ]] || part "planted defects" selftests/defects.sh
 part "conformance" "$lab" exec -- selftests/conformance.sh

@@ -201,9 +201,12 @@ static void compare(void)
 void common_init(void)
 {
 	memory = open("/dev/rashpa/memory", O_RDWR | O_CLOEXEC);
+	if (memory < 0 && errno == ENOENT) {
+		tap_skip_all("/dev/rashpa/memory", "the module rashpa is not loaded (modprobe rashpa)");
+		exit(tap_exit());
+	}
 	if (memory < 0)
-		tap_bail("/dev/rashpa/memory: %s (is the module loaded?)",
-			 strerror(errno));
+		tap_bail("/dev/rashpa/memory: %s (are you root?)", strerror(errno));
 	tap_before = remember;
 	tap_after = compare;
 }

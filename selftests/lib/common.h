@@ -37,7 +37,10 @@ int call(int fd, unsigned long cmd, void *arg);
 bool answered(const char *file, int line, int got, int want, const char *says);
 #define ANSWERED(got, want, says) answered(__FILE__, __LINE__, got, want, says)
 
-/* Open /dev/rashpa/memory or bail out; check after each test that nothing leaked. */
+/*
+ * Open /dev/rashpa/memory; check after each test that nothing leaked. Where the module is not
+ * loaded the program ends here, skipped.
+ */
 void common_init(void);
 /* Others hold and give back memory meanwhile: what all hold is not compared. */
 void not_alone(void);

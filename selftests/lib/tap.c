@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* A small producer of the Test Anything Protocol. */
+/*
+ * A layer on the kernel's kselftest.h, or on what stands in for it (lib/plain), which says each
+ * line: limits of time, children, rows of tables.
+ */
 #include <signal.h>
 #include <time.h>
+
+#include <kselftest.h>
 
 #include "tap.h"
 
@@ -11,8 +16,8 @@ void (*tap_after)(void);
 static char name_now[200];
 static char skipped_because[200];
 static bool failed_now;
-static unsigned int count, failed, skipped;
 static time_t begun;
+static bool announced;
 
 static void timed_out(int sig)
 {
@@ -21,7 +26,7 @@ static void timed_out(int sig)
 	(void)sig;
 	if (write(STDOUT_FILENO, text, sizeof(text) - 1) < 0)
 		_exit(2);
-	_exit(TAP_FAILED);
+	_exit(KSFT_FAIL);
 }
 
 /*
@@ -36,15 +41,20 @@ unsigned int tap_slow(void)
 	return slow > 1 ? slow : 1;
 }
 
+static void announce(void)
+{
+	if (announced)
+		return;
+	announced = true;
+	ksft_print_header();
+	signal(SIGALRM, timed_out);
+}
+
 void tap_start(const char *fmt, ...)
 {
 	va_list args;
 
-	if (!count) {
-		setvbuf(stdout, NULL, _IOLBF, 0);
-		signal(SIGALRM, timed_out);
-		printf("TAP version 13\n");
-	}
+	announce();
 	va_start(args, fmt);
 	vsnprintf(name_now, sizeof(name_now), fmt, args);
 	va_end(args);
@@ -61,24 +71,23 @@ void tap_done(void)
 	if (!failed_now && tap_after)
 		tap_after();
 	alarm(0);
-	count++;
-	printf("%sok %u - %s", failed_now ? "not " : "", count, name_now);
-	if (!failed_now && skipped_because[0])
-		printf(" # SKIP %s", skipped_because);
-	printf("\n");
+	if (failed_now)
+		ksft_test_result_code(KSFT_FAIL, name_now, NULL);
+	else if (skipped_because[0])
+		ksft_test_result_code(KSFT_SKIP, name_now, "%s", skipped_because);
+	else
+		ksft_test_result_code(KSFT_PASS, name_now, NULL);
 	/* for who asks where the time of a check goes */
 	if (time(NULL) - begun > 1)
 		tap_note("%ld s: %s", (long)(time(NULL) - begun), name_now);
 	fflush(stdout);
-	failed += failed_now;
-	skipped += !failed_now && skipped_because[0];
 }
 
 void tap_note(const char *fmt, ...)
 {
 	va_list args;
 
-	printf("# ");
+	ksft_print_msg("%s", "");
 	va_start(args, fmt);
 	vprintf(fmt, args);
 	va_end(args);
@@ -91,7 +100,7 @@ void tap_fail(const char *file, int line, const char *fmt, ...)
 	va_list args;
 
 	failed_now = true;
-	printf("# %s:%d: ", file, line);
+	ksft_print_msg("%s:%d: ", file, line);
 	va_start(args, fmt);
 	vprintf(fmt, args);
 	va_end(args);
@@ -115,15 +124,14 @@ bool tap_ok(void)
 
 _Noreturn void tap_bail(const char *fmt, ...)
 {
+	char text[400];
 	va_list args;
 
-	printf("Bail out! ");
+	announce();
 	va_start(args, fmt);
-	vprintf(fmt, args);
+	vsnprintf(text, sizeof(text), fmt, args);
 	va_end(args);
-	printf("\n");
-	fflush(stdout);
-	exit(TAP_FAILED);
+	ksft_exit_fail_msg("%s\n", text);
 }
 
 void tap_run(const char *name, void (*fn)(void))
@@ -140,15 +148,19 @@ void tap_skip_all(const char *name, const char *reason)
 	tap_done();
 }
 
+/*
+ * KTAP has the plan first or not at all. How many tests there are is known only now, because what
+ * is here to be tested decides it; so ksft_set_plan() is not called. Unlike ksft_finished() this
+ * tells who has skipped everything.
+ */
 int tap_exit(void)
 {
-	printf("1..%u\n", count);
-	printf("# %u passed, %u failed, %u skipped\n", count - failed - skipped,
-	       failed, skipped);
+	ksft_plan = ksft_test_num();
+	ksft_print_cnts();
 	fflush(stdout);
-	if (failed)
-		return TAP_FAILED;
-	return skipped == count ? TAP_SKIPPED : TAP_OK;
+	if (ksft_get_fail_cnt())
+		return KSFT_FAIL;
+	return (unsigned int)ksft_get_xskip_cnt() == ksft_plan ? KSFT_SKIP : KSFT_PASS;
 }
 
 pid_t tap_fork_start(void (*fn)(void *arg), void *arg)
@@ -163,7 +175,7 @@ pid_t tap_fork_start(void (*fn)(void *arg), void *arg)
 		alarm(TAP_SECONDS * tap_slow());
 		fn(arg);
 		fflush(stdout);
-		_exit(failed_now ? TAP_FAILED : TAP_OK);
+		_exit(failed_now ? KSFT_FAIL : KSFT_PASS);
 	}
 	return pid;
 }

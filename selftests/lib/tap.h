@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A small producer of the Test Anything Protocol.
+ * Tests as the kernel's kselftest.h tells them (the Test Anything Protocol), with limits of
+ * time, children and rows of tables.
  *
  *	static void test_thing(void)
  *	{
@@ -31,8 +32,6 @@
 #include <unistd.h>
 
 #define TAP_SECONDS	60
-
-enum tap_status { TAP_OK = 0, TAP_FAILED = 1, TAP_SKIPPED = 4 };
 
 /* Called when a test begins, and when it ended without failure. */
 extern void (*tap_before)(void);

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What tap.c calls of the kernel's kselftest.h, for builds without a kernel's source. With
+ * KSRC= the kernel's header is found instead of this one.
+ */
+#ifndef KSELFTEST_PLAIN_H
+#define KSELFTEST_PLAIN_H
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define KSFT_PASS	0
+#define KSFT_FAIL	1
+#define KSFT_SKIP	4
+
+static unsigned int ksft_plan;
+static unsigned int ksft_plain[KSFT_SKIP + 1];	/* how many tests ended so */
+
+static inline void ksft_print_header(void)
+{
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	printf("TAP version 13\n");
+}
+
+static inline unsigned int ksft_test_num(void)
+{
+	return ksft_plain[KSFT_PASS] + ksft_plain[KSFT_FAIL] + ksft_plain[KSFT_SKIP];
+}
+
+static inline int ksft_get_fail_cnt(void)
+{
+	return ksft_plain[KSFT_FAIL];
+}
+
+static inline int ksft_get_xskip_cnt(void)
+{
+	return ksft_plain[KSFT_SKIP];
+}
+
+static inline __attribute__((format(printf, 1, 2))) void ksft_print_msg(const char *fmt, ...)
+{
+	va_list args;
+
+	printf("# ");
+	va_start(args, fmt);
+	vprintf(fmt, args);
+	va_end(args);
+}
+
+/* @fmt: why it was skipped, else NULL */
+static inline __attribute__((format(printf, 3, 4)))
+void ksft_test_result_code(int code, const char *name, const char *fmt, ...)
+{
+	va_list args;
+
+	ksft_plain[code]++;
+	printf("%sok %u - %s", code == KSFT_FAIL ? "not " : "", ksft_test_num(), name);
+	if (fmt) {
+		printf(" # SKIP ");
+		va_start(args, fmt);
+		vprintf(fmt, args);
+		va_end(args);
+	}
+	printf("\n");
+}
+
+/* The plan is here, where others than the kernel's readers take it: missing tests are noticed. */
+static inline void ksft_print_cnts(void)
+{
+	printf("1..%u\n", ksft_plan);
+	printf("# %u passed, %u failed, %u skipped\n", ksft_plain[KSFT_PASS],
+	       ksft_plain[KSFT_FAIL], ksft_plain[KSFT_SKIP]);
+}
+
+static inline _Noreturn __attribute__((format(printf, 1, 2)))
+void ksft_exit_fail_msg(const char *fmt, ...)
+{
+	va_list args;
+
+	printf("Bail out! ");
+	va_start(args, fmt);
+	vprintf(fmt, args);
+	va_end(args);
+	exit(KSFT_FAIL);
+}
+
+#endif /* KSELFTEST_PLAIN_H */
