@@ -19,6 +19,18 @@ good "the kernel's Makefile builds and installs them" make -s -C selftests kself
 	finish
 source=${KSRC:-$flow/source}
 
+# refused NAME PATTERN FOLDER
+refused() {
+	local said
+	said=$(make -s -C selftests kselftest O="$work/none" KSRC="$3" 2>&1)
+	(($? == 2)) && [[ $said =~ $2 ]]
+	ok $? "$1" || echo "# $said"
+}
+refused "what is no source is told" "no source of Linux" "$work"
+mkdir -p "$work/old/tools/testing/selftests"
+touch "$work"/old/tools/testing/selftests/{lib.mk,kselftest.h}
+refused "and what is too old" "too old" "$work/old"
+
 is "those that break the machine are not in the list" "$("$installed/run_kselftest.sh" -l | paste -sd' ')" \
 	"rashpa:map_test rashpa:ring_test"
 is "but are there, with settings and what to configure" "$(cd "$installed/rashpa" && echo *)" \
