@@ -281,11 +281,12 @@ static int await_room(struct run *r, struct processing *p)
 		p->full++;
 	while (p->put - p->written == p->depth && !p->failed) {
 		const uint64_t at = p->told_ns + TELL_NS;
-		const struct timespec end = { .tv_sec = at / 1000000000, .tv_nsec = at % 1000000000 };
+		const struct timespec end = { at / 1000000000, at % 1000000000 };
 
 		if (told) {
 			pthread_cond_wait(&p->change, &p->lock);
-		} else if (pthread_cond_clockwait(&p->change, &p->lock, CLOCK_MONOTONIC, &end) == ETIMEDOUT) {
+		} else if (pthread_cond_clockwait(&p->change, &p->lock, CLOCK_MONOTONIC,
+						  &end) == ETIMEDOUT) {
 			/* a sink that takes nothing more: what is told then stays for long */
 			pthread_mutex_unlock(&p->lock);
 			say_how_it_goes(r, p);
