@@ -149,6 +149,7 @@ complete() { # SERIES...
 part "guests" complete "$@"
 part "software FPGA" "$lab" exec -- build/tools/rashpa-fpga-selftest
 part "tools" "$lab" exec -- build/tools/tools-selftest tools/profiles
+part "profiles" "$lab" exec -- python3 -B selftests/python/profiles.py
 part "streams" "$lab" exec -- build/tools/stream-selftest
 part "network" "$lab" exec -- build/tools/network-selftest
 part "processing" "$lab" exec -- build/tools/processing-selftest

@@ -162,7 +162,7 @@ run_analyzer() {
 		xargs -P "$jobs" -I '{}' bash -c 'analyze "$@"' analyze '{}' -std=gnu17 -D_GNU_SOURCE \
 			-DRASHPA_VERSION='""' -DPROFILE_DIR='""' \
 			-Iuapi -Itools/lib -Itools/common -Itools/dataset -Itools/network -Itools/processing -Itools/builder -Itools/telegram -Itools/daemon -Itools/screen -Itools/bench -Iselftests/modules -I"$romulu" -I"$processing" -I"${romulu%/*}/bench" \
-			-DROMULU_NO_XDP='""' -DTELEGRAM_SCHEMA='""' $flags -idirafter selftests/static/openmp \
+			-DROMULU_NO_XDP='""' -DTELEGRAM_SCHEMA='""' -DPROFILE_SCHEMA='""' $flags -idirafter selftests/static/openmp \
 			>"$out/analyzer.all" 2>&1 || good=1
 	grep -vE '^[0-9]+ warnings? generated\.$' "$out/analyzer.all" |
 		grep -vEf <(entries analyzer)

@@ -163,6 +163,9 @@ done
 
 # --- profiles
 
+refuses "give FILE, or --schema" rashpactl profile
+refuses "give FILE, or --schema" rashpactl profile --schema board.json
+
 # How entries look is told, with the sums that are kept in them.
 reference=tools/profiles/rashpa-fpga.json
 json '.table == {window: "table", offset_bytes: 0, length_bytes: 32768, stride_bytes: 32,

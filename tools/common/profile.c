@@ -541,6 +541,8 @@ static int check_engines(struct json_place *at, const struct profile *p)
 static int read_profile(struct json_place *at, struct json_object *value, struct profile *p)
 {
 	const struct json_key keys[] = {
+		/* where editors find the schema (profile.schema.json) */
+		{ "$schema", false, json_read_comment, NULL },
 		{ "name", true, read_title, p->name },
 		{ "description", false, json_read_comment, NULL },
 		{ "match", true, read_matches, p },
@@ -600,9 +602,11 @@ bool profile_matches(const struct profile *profile, uint32_t vendor, uint32_t de
 	return false;
 }
 
-static int is_json(const struct dirent *entry)
+/* A schema may lie beside profiles, where editors look for it. */
+static int is_profile(const struct dirent *entry)
 {
-	return entry->d_name[0] != '.' && !fnmatch("*.json", entry->d_name, 0);
+	return entry->d_name[0] != '.' && !fnmatch("*.json", entry->d_name, 0) &&
+	       fnmatch("*.schema.json", entry->d_name, 0);
 }
 
 static int by_text(const void *a, const void *b)
@@ -641,7 +645,7 @@ static int find_in(struct profile *profile, const char *dir, uint32_t vendor, ui
 {
 	struct dirent **entries;
 	char path[512];
-	int n = scandir(dir, &entries, is_json, alphasort);
+	int n = scandir(dir, &entries, is_profile, alphasort);
 	int result = 0;
 
 	if (n < 0)

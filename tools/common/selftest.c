@@ -378,6 +378,7 @@ static void test_broken_profiles(const char *good)
 		return ok(false, "a folder of profiles");
 	text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
 	fclose(file);
+	put_text(dir, "0-profile.schema.json", "{}");
 	put_text(dir, "1-nothing.json", "");
 	put_text(dir, "2-other.json", HEAD ", \"colour\": 1 }");
 	put_text(dir, "3-good.json", text);
@@ -399,6 +400,7 @@ static void test_broken_profiles(const char *good)
 	ok(strstr(said, "1-nothing.json") && strstr(said, "2-other.json") &&
 	   !strstr(strstr(said, "1-nothing.json") + 1, "1-nothing.json"),
 	   "each is named in a warning, once");
+	ok(!strstr(said, "schema"), "a schema beside them is none");
 	snprintf(command, sizeof(command), "rm -r %s", dir);
 	ok(!system(command), "the folder goes");
 }

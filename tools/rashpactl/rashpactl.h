@@ -75,6 +75,8 @@ struct json_object *top_json(double interval);
 /* Open the function that a person named. An exit code, after a message. */
 int fpga_named(struct fpga *fpga, const char *text);
 
+/* --- profile.c --- */
+
 struct profile;
 
 /*

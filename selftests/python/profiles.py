@@ -1,0 +1,313 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Device profiles: the schema and the tool say the same of each. TAP.
+
+Each rule of the schema is broken once, in a profile that has all keys: rashpactl has to refuse that, and to name the
+place. Keys of the schema are those of profile.c. With python3-jsonschema the schema itself judges all of it, too.
+"""
+import glob
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+try:
+    import jsonschema
+except ImportError:
+    jsonschema = None
+
+RASHPACTL = os.path.join(os.environ.get("RASHPA_TOOLS", "build/tools"), "rashpactl")
+SCHEMA = "tools/profiles/profile.schema.json"
+SOURCE = "tools/common/profile.c"
+NONE = object()     # a key that is taken away
+
+# All keys, with the steps of engines and boards.
+WAIT = {"wait": {"bar": 0, "offset": 4, "value": 0, "mask": 1, "timeout_ms": 1}}
+FULL = {
+    "$schema": "profile.schema.json",
+    "name": "full", "description": "all keys",
+    "match": [{"vendor": 1, "device": "0x2"}],
+    "disclose": False, "dma_bits": 64,
+    "segments": {"max_length": 4096, "boundary": "4K", "alignment": 8},
+    "windows": [{"name": "t", "description": "table", "bar": 0, "offset": 0, "length": 8192, "cache": "uc", "user": False},
+                {"name": "d", "bar": 2, "length": 0, "user": True}],
+    "vectors": ["first"],
+    "quiesce": [{"write": {"bar": 0, "offset": 0, "value": 1, "mask": 1}}, WAIT],
+    "quiesce_ms": 1000, "reset": True,
+    "table": {"window": "t", "offset": 0, "length": 8192, "stride": 32, "address": {"offset": 0, "bits": 64},
+              "length_field": {"offset": 8, "bits": 64}, "control": {"offset": 16, "bits": 32, "set": 1, "clear": 0},
+              "sum": {"offset": 24, "bits": 64}, "segment_size": 0},
+    "engines": [{"name": "e", "description": "one", "bounds": {"bar": 1, "first": 0, "limit": 4}, "first": 0, "count": 8,
+                 "quiesce": [WAIT], "doorbell": "d", "lock": {"size": 64, "offset": 56, "bits": 64}, "optional": True}],
+}
+
+# What is wrong: where, what stands there instead, what rashpactl says, and whether a schema can say so. Places are
+# those of FULL.
+BOTH, TOOL = True, False
+WRONG = [
+    ((), [], "must be one JSON object", BOTH),
+    (("table", "length_field"), NONE, "segment_size must be a power of two", TOOL),
+    (("windows",), NONE, "there is no window \"t\"", BOTH),
+    (("table",), NONE, "there is no table", BOTH),
+    (("quiesce",), NONE, "there is no quiesce", BOTH),
+    (("quiesce",), [], "there is no quiesce", TOOL),
+    (("engines", 0, "quiesce"), NONE, "no quiesce sequence", BOTH),
+    (("quiesce", 1), {"write": {"bar": 0, "offset": 0, "value": 1}}, "last step must wait", BOTH),
+    (("quiesce", 0, "wait"), WAIT["wait"], "must be one of", BOTH),
+    (("quiesce", 1, "wait", "value"), 2, "outside the mask", TOOL),
+    (("segments", "alignment"), 12, "power of two", TOOL),
+    (("segments", "boundary"), "5K", "multiple of 4096", TOOL),
+    (("windows", 1, "name"), "t", "given twice", TOOL),
+    (("windows", 0, "user"), True, "is for users", TOOL),
+    (("table", "window"), "x", "there is no window", TOOL),
+    (("table", "sum", "offset"), 8, "overlap", TOOL),
+    (("table", "length"), 16384, "outside the window", TOOL),
+    (("table", "segment_size"), 4096, "both length_field and segment_size", BOTH),
+    (("table", "control", "clear"), 1, "set and clear are the same", TOOL),
+    (("engines", 0, "count"), 1000, "not in the table", TOOL),
+    (("engines", 0, "bounds", "bar"), 0, "holds its bounds", TOOL),
+    (("engines", 0, "doorbell"), "x", "there is no window", TOOL),
+    (("engines", 0, "lock", "offset"), 62, "crooked", TOOL),
+    (("dma_bits",), "65", "24 to 64", TOOL),
+    (("dma_bits",), "64 bits", "not a number", BOTH),
+    (("dma_bits",), 64.5, "whole number", BOTH),
+]
+
+# What both take, beside FULL.
+RIGHT = [
+    ((), {"name": "least", "match": [{"vendor": 1, "device": 2}]}),
+    (("engines",), []),
+    (("engines", 0, "first"), NONE),
+    (("table", "control"), NONE),
+    (("table", "segment_size"), NONE),
+    (("windows", 0, "length"), "8KiB"),
+    (("windows", 0, "cache"), "wc"),
+    (("windows", 0, "name"), "t"),
+    (("table", "length"), "0x2000"),
+    (("quiesce", 1, "wait", "mask"), NONE),
+]
+
+tests = 0
+
+
+def ok(good, name, *notes):
+    global tests
+    tests += 1
+    print(f"{'ok' if good else 'not ok'} {tests} - {name}", *(() if good else (f"# {note}" for note in notes)), sep="\n",
+          flush=True)
+    return good
+
+
+def changed(place, value):
+    """FULL, with another value at this place."""
+    whole = [json.loads(json.dumps(FULL))]    # WAIT is in it twice
+    *way, last = (0, *place)
+    at = whole
+    for step in way:
+        at = at[step]
+    if value is NONE:
+        del at[last]
+    else:
+        at[last] = value
+    return whole[0]
+
+
+def key(place):
+    """As rashpactl names it."""
+    return re.sub(r"^\.", "", "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in place))
+
+
+class Judge:
+    """What rashpactl and the schema say."""
+
+    def __init__(self, schema, folder):
+        self.path = os.path.join(folder, "board.json")
+        self.schema = jsonschema.Draft202012Validator(schema) if jsonschema else None
+
+    def tool(self, profile):
+        """What it complains of, or an empty string."""
+        with open(self.path, "w", encoding="utf-8") as file:
+            json.dump(profile, file)
+        done = subprocess.run([RASHPACTL, "profile", self.path], capture_output=True, text=True, check=False)
+        if done.returncode not in (0, 1):
+            return f"exit status {done.returncode}: {done.stderr}"
+        return done.stderr if done.returncode else ""
+
+    def takes(self, profile):
+        """Whether the schema does; None without a judge."""
+        return self.schema.is_valid(profile) if self.schema else None
+
+
+def resolve(schema, part):
+    """A part of the schema, with what it refers to; numbers without their other way as a string."""
+    while "$ref" in part:
+        rest = {name: value for name, value in part.items() if name != "$ref"}
+        target = schema
+        for step in part["$ref"].removeprefix("#/").split("/"):
+            target = target[step]
+        part = {**target, **rest}
+    if "anyOf" in part and {"$ref": "#/$defs/numeral"} in part["anyOf"]:
+        part = {**part["anyOf"][0], "number": True}
+    return part
+
+
+def broken(schema, part, place, value):
+    """(place, value) of each rule of this part of the schema that can be broken, and of what is in it."""
+    part = resolve(schema, part)
+    if part.get("number"):
+        yield place, True
+        yield place, "many"
+    if "enum" in part:
+        yield place, 7 if part.get("number") else "colour"
+    for rule, value_then in (("minimum", -1), ("maximum", 1)):
+        if rule in part:
+            yield place, part[rule] + value_then * part.get("multipleOf", 1)
+    if "multipleOf" in part:
+        yield place, part["multipleOf"] * 2 + 1
+    if part.get("type") == "boolean":
+        yield place, 1
+    if part.get("type") == "string":
+        yield place, 1
+        if "maxLength" in part:
+            yield place, "x" * (part["maxLength"] + 1)
+        if "minLength" in part or "pattern" in part:
+            yield place, ""
+        if "pattern" in part:
+            yield place, "a/b"
+    if part.get("type") == "array":
+        yield place, {}
+        if "maxItems" in part:
+            yield place, value[-1:] * (part["maxItems"] + 1)
+        if "minItems" in part:
+            yield place, []
+        for i, item in enumerate(value):
+            yield from broken(schema, part["items"], (*place, i), item)
+    if part.get("type") == "object":
+        if place:
+            yield place, 1
+        yield (*place, "colour"), 1
+        for name in part.get("required", ()):
+            if name in value:
+                yield (*place, name), NONE
+        for name, item in value.items():
+            yield from broken(schema, part["properties"][name], (*place, name), item)
+
+
+def objects(schema, part):
+    """The keys of each object in the schema, with whether they are required."""
+    part = resolve(schema, part)
+    if "properties" in part and "type" in part:
+        yield frozenset((name, name in part.get("required", ())) for name in part["properties"])
+    for item in part.get("properties", {}).values():
+        yield from objects(schema, item)
+    if "items" in part:
+        yield from objects(schema, part["items"])
+
+
+def test_keys(schema):
+    """Those that profile.c reads are those of the schema."""
+    with open(SOURCE, encoding="utf-8") as file:
+        tables = re.findall(r"struct json_key keys\[\] = \{(.*?)\n\t\};", file.read(), re.S)
+    read = {frozenset((name, required == "true") for name, required in re.findall(r'\{ "([^"]+)", (true|false),', table))
+            for table in tables}
+    # one function reads fields with control's values and those without
+    read.add(frozenset((("offset", True), ("bits", True))))
+    described = set(objects(schema, schema))
+    ok(read == described, "the schema has the keys that are read, and what is required",
+       f"read only: {[sorted(keys) for keys in read - described]}",
+       f"in the schema only: {[sorted(keys) for keys in described - read]}")
+
+
+def test_full(judge, schema):
+    said = judge.tool(FULL)
+    ok(not said, "a profile with all keys is taken", said)
+    seen = set(objects(schema, schema))
+    used = set()
+
+    def walk(part, value):
+        part = resolve(schema, part)
+        if isinstance(value, dict):
+            used.update((frozenset(part["properties"]), name) for name in value)
+            for name, item in value.items():
+                walk(part["properties"][name], item)
+        if isinstance(value, list):
+            for item in value:
+                walk(part["items"], item)
+    walk(schema, FULL)
+    left = [name for keys in seen for name, _ in keys if (frozenset(name for name, _ in keys), name) not in used]
+    ok(not left, "it has all keys of the schema", f"not: {left}")
+
+
+def test_broken(judge, schema):
+    """The schema's own rules, one by one."""
+    count, taken, elsewhere, missed = 0, [], [], []
+    for place, value in broken(schema, schema, (), FULL):
+        count += 1
+        profile = changed(place, value)
+        what = f"{key(place)}: {'taken away' if value is NONE else json.dumps(value)[:60]}"
+        said = judge.tool(profile)
+        if not said:
+            taken.append(what)
+        # of a field the table is named, of a key that is missing the object
+        elif f"board.json: {key(place[:-2] or place[:1])}" not in said:
+            elsewhere.append(f"{what}: {said.strip()}")
+        if judge.takes(profile):
+            missed.append(what)
+    ok(count > 150 and not taken, f"{count} broken rules of the schema are refused by rashpactl", *taken)
+    ok(not elsewhere, "and each is told at its place", *elsewhere)
+    if jsonschema:
+        ok(not missed, "and by the schema", *missed)
+
+
+def test_tables(judge):
+    for place, value, words, both in WRONG:
+        profile = changed(place, value)
+        said = judge.tool(profile)
+        by_schema = judge.takes(profile)
+        ok(words in said and by_schema in (None, not both),
+           f"refused{'' if both else ', by rashpactl alone'}: {key(place)}: {words}", f"rashpactl: {said.strip()}",
+           f"the schema takes it: {by_schema}")
+    for place, value in RIGHT:
+        profile = changed(place, value)
+        said = judge.tool(profile)
+        ok(not said and judge.takes(profile) is not False,
+           f"taken: {key(place)} {'taken away' if value is NONE else json.dumps(value)[:60]}", said)
+
+
+def test_installed(judge):
+    for path in sorted(set(glob.glob("tools/profiles/**/*.json", recursive=True)) - {SCHEMA}):
+        with open(path, encoding="utf-8") as file:
+            profile = json.load(file)
+        said = judge.tool(profile)
+        errors = [error.message for error in judge.schema.iter_errors(profile)] if judge.schema else []
+        ok(not said and not errors, path, said, *errors)
+
+
+def main():
+    with open(SCHEMA, encoding="utf-8") as file:
+        text = file.read()
+    schema = json.loads(text)
+    ok(subprocess.run([RASHPACTL, "profile", "--schema"], capture_output=True, text=True, check=False).stdout == text,
+       "rashpactl profile --schema prints it")
+    if jsonschema:
+        try:
+            jsonschema.Draft202012Validator.check_schema(schema)
+            ok(True, "the schema is one")
+        except jsonschema.SchemaError as error:
+            ok(False, "the schema is one", error.message)
+    else:
+        ok(True, "the schema judges itself # SKIP there is no python3-jsonschema")
+    with tempfile.TemporaryDirectory() as folder:
+        judge = Judge(schema, folder)
+        test_keys(schema)
+        test_full(judge, schema)
+        test_broken(judge, schema)
+        test_tables(judge)
+        test_installed(judge)
+    print(f"1..{tests}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* rashpactl profile: check a device profile, without a device */
+#include "profile.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "json-out.h"
+#include "rashpactl.h"
+
+/* The schema as text, a part of the program: it is that of the profiles that this one takes. */
+extern const char profile_schema[];
+__asm__(".section .rodata\n"
+	".global profile_schema\n"
+	"profile_schema:\n"
+	".incbin \"" PROFILE_SCHEMA "\"\n"
+	".byte 0\n"
+	".previous\n");
+
+/* A field of the table's entries; NULL where they have none. */
+static struct json_object *put_field(struct json_object *to, const char *name, uint32_t offset,
+				     uint32_t bits)
+{
+	struct json_object *field = bits ? json_object_new_object() : NULL;
+
+	json_object_object_add(to, name, field);
+	if (field) {
+		put_u64(field, "offset_bytes", offset);
+		put_u64(field, "bits", bits);
+	}
+	return field;
+}
+
+void put_table(struct json_object *to, const struct profile *profile)
+{
+	struct json_object *control, *table = NULL;
+	const struct rashpa_layout *l;
+
+	if (profile && profile->has_table)
+		table = json_object_new_object();
+	json_object_object_add(to, "table", table);
+	if (!table)
+		return;
+	l = &profile->table.layout;
+	put_text(table, "window", profile->table.window);
+	put_u64(table, "offset_bytes", profile->table.offset);
+	put_u64(table, "length_bytes", profile->table.length);
+	put_u64(table, "stride_bytes", l->stride);
+	put_u64(table, "segment_bytes", l->segment_size);
+	put_field(table, "address", l->address_offset, l->address_bits);
+	put_field(table, "length", l->length_offset, l->length_bits);
+	put_field(table, "sum", l->sum_offset, l->sum_bits);
+	control = put_field(table, "control", l->control_offset, l->control_bits);
+	if (control) {
+		put_u64(control, "set", l->control_set);
+		put_u64(control, "clear", l->control_clear);
+	}
+}
+
+static void print_field(const char *name, uint32_t offset, uint32_t bits)
+{
+	if (bits)
+		printf(", %s %" PRIu32 " bits at %" PRIu32, name, bits, offset);
+	else
+		printf(", no %s", name);
+}
+
+static void print_profile(const struct profile *profile)
+{
+	const struct rashpa_layout *l = &profile->table.layout;
+
+	printf("%s: %u windows, %u quiesce steps, %s\n", profile->name, profile->n_windows,
+	       profile->n_steps, profile->has_table ? "an address table" : "no address table");
+	if (!profile->has_table)
+		return;
+	if (profile->n_engines)
+		printf("engines: %u, each of which is stopped without the others\n",
+		       profile->n_engines);
+	printf("table: %" PRIu64 " entries of %" PRIu32 " bytes", profile->table.length / l->stride,
+	       l->stride);
+	print_field("address", l->address_offset, l->address_bits);
+	print_field("length", l->length_offset, l->length_bits);
+	print_field("control", l->control_offset, l->control_bits);
+	print_field("running sum", l->sum_offset, l->sum_bits);
+	if (l->segment_size)
+		printf(", segments of %" PRIu64 " bytes", (uint64_t)l->segment_size);
+	putchar('\n');
+}
+
+static void put_profile(struct json_object *o, const struct profile *profile)
+{
+	put_text(o, "name", profile->name);
+	put_u64(o, "windows", profile->n_windows);
+	put_u64(o, "quiesce_steps", profile->n_steps);
+	put_u64(o, "engines", profile->n_engines);
+	put_table(o, profile);
+}
+
+struct options {
+	const char *path;
+	bool json, schema;
+};
+
+enum { OPT_SCHEMA = 256 };
+
+static const struct argp_option options[] = {
+	{ "schema", OPT_SCHEMA, NULL, 0, "print the JSON Schema of profiles, for editors", 0 },
+	OPTION_JSON,
+	{}
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct options *o = state->input;
+
+	switch (key) {
+	case OPT_SCHEMA:
+		o->schema = true;
+		break;
+	case 'j':
+		o->json = true;
+		json_to(arg);
+		break;
+	case ARGP_KEY_ARG:
+		if (state->arg_num)
+			return ARGP_ERR_UNKNOWN;
+		o->path = arg;
+		break;
+	case ARGP_KEY_END:
+		if (!o->path == !o->schema)
+			argp_error(state, "give FILE, or --schema");
+		break;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+	return 0;
+}
+
+int cmd_profile(int argc, char **argv)
+{
+	static const struct argp argp = {
+		options, parse, "FILE\n--schema", "Check a device profile, without a device.",
+		NULL, NULL, NULL,
+	};
+	static struct profile profile;
+	struct options o = { .json = want_json };
+	struct json_object *top;
+	char why[WHY_SIZE];
+
+	argp_parse(&argp, argc, argv, 0, NULL, &o);
+	if (o.schema) {
+		fputs(profile_schema, stdout);
+		return 0;
+	}
+	if (profile_load(&profile, o.path, why))
+		return fail("%s", why);
+	if (!o.json) {
+		print_profile(&profile);
+		return 0;
+	}
+	top = json_object_new_object();
+	put_profile(top, &profile);
+	return json_finish(top) ? EXIT_FAILED : 0;
+}
