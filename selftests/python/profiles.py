@@ -4,6 +4,8 @@
 
 Each rule of the schema is broken once, in a profile that has all keys: rashpactl has to refuse that, and to name the
 place. Keys of the schema are those of profile.c. With python3-jsonschema the schema itself judges all of it, too.
+Quiesce sequences of the profiles are played against models of their boards' registers: they end when the board has
+stopped, and not before.
 """
 import glob
 import json
@@ -90,6 +92,146 @@ RIGHT = [
 ]
 
 tests = 0
+ALL_ONES = 0xffffffff
+READS = 1000        # as long as any step waits
+
+
+# --- boards ---
+
+class Reference:
+    """The reference interface, and each engine of it: a control register, and a status with a bit that says busy."""
+
+    def __init__(self, step):
+        self.control, self.status = step[0]["write"], step[1]["wait"]
+        self.running = {"it": True}
+        self.pending = 0
+        self.stuck = None
+
+    def write(self, offset, value):
+        assert offset == int(self.control["offset"], 0) and value
+        if self.stuck != "it":
+            self.running["it"], self.pending = False, 3
+
+    def read(self, offset):
+        assert offset == int(self.status["offset"], 0)
+        self.pending -= 0 < self.pending
+        return int(self.running["it"] or self.pending > 0)
+
+
+class Xdma:
+    """PG195: a channel whose run bit is cleared is busy until its descriptor is complete; bit 0 of its status says so."""
+
+    CHANNELS = {f"{name}{i}": target + 0x100 * i for name, target in (("h2c", 0), ("c2h", 0x1000)) for i in range(4)}
+
+    def __init__(self, _):
+        self.running = dict.fromkeys(self.CHANNELS, True)
+        self.pending = dict.fromkeys(self.CHANNELS, 0)
+        self.stuck = None
+
+    def channel(self, offset):
+        return next(((name, offset - base) for name, base in self.CHANNELS.items() if 0 <= offset - base < 0x100), (None, 0))
+
+    def write(self, offset, value):
+        name, register = self.channel(offset)
+        assert name and register in (0x04, 0x08, 0x0c), f"there is no control register at {offset:#x}"
+        was = self.running[name]
+        run = {0x04: value, 0x08: was | value, 0x0c: was & ~value}[register] & 1
+        self.running[name] = bool(run) or name == self.stuck
+        if was and not run:
+            self.pending[name] = 3
+
+    def read(self, offset):
+        name, register = self.channel(offset)
+        assert name and register == 0x40, f"there is no status register at {offset:#x}"
+        self.pending[name] -= 0 < self.pending[name]
+        # descriptor_completed and idle_stopped, which mean nothing here
+        return 0x44 | int(self.running[name] or self.pending[name] > 0)
+
+
+class Lite:
+    """LitePCIe: an enable register, and a table with its level, that a write of 1 empties; of writer and reader."""
+
+    BASE = 0x1800
+
+    def __init__(self, _):
+        self.running = {"writer": True, "reader": True, "writer's table": True, "reader's table": True}
+        self.stuck = None
+
+    def register(self, offset):
+        assert 0 <= offset - self.BASE < 0x40, f"there is no register of its DMA at {offset:#x}"
+        return ("writer", "reader")[(offset - self.BASE) // 0x20], (offset - self.BASE) % 0x20
+
+    def write(self, offset, value):
+        name, register = self.register(offset)
+        assert (register, value) in ((0x00, 0), (0x1c, 1)), f"{value} is not to be written to {offset:#x}"
+        part = name if register == 0x00 else f"{name}'s table"
+        self.running[part] = part == self.stuck
+
+    def read(self, offset):
+        name, register = self.register(offset)
+        assert register in (0x00, 0x18), f"there is nothing to wait for at {offset:#x}"
+        return int(self.running[name]) if register == 0x00 else 256 * self.running[f"{name}'s table"]
+
+
+class Dead:
+    """A board that is not there any more."""
+
+    def write(self, offset, value):
+        pass
+
+    def read(self, _):
+        return ALL_ONES
+
+
+BOARDS = {"rashpa-fpga": Reference, "xilinx-xdma": Xdma, "litepcie": Lite}
+
+
+def number(value, default=None):
+    return default if value is None else int(value, 0) if isinstance(value, str) else value
+
+
+def play(steps, board):
+    """As the driver does (rashpa_steps_run()); what came of it."""
+    for step in steps:
+        (kind, step), = step.items()
+        offset, value, mask = number(step["offset"]), number(step["value"]), number(step.get("mask"), ALL_ONES)
+        if kind == "write":
+            board.write(offset, value if mask == ALL_ONES else board.read(offset) & ~mask | value & mask)
+            continue
+        for _ in range(READS):
+            got = board.read(offset)
+            if got == ALL_ONES and mask != ALL_ONES:
+                return "does not answer"
+            if got & mask == value:
+                break
+        else:
+            return "timed out"
+    return "idle"
+
+
+def stops(steps, kind, stuck=None):
+    """What the sequence says of a board, and whether that is true; stuck: what does not stop."""
+    board = kind(steps)
+    board.stuck = stuck
+    said = play(steps, board)
+    return said, said != "idle" or not any(board.running.values())
+
+
+def test_quiesce(path, steps, kind):
+    said, true = stops(steps, kind)
+    ok(said == "idle" and true, f"{path}: stops its board", said)
+    for part in kind(steps).running:
+        said, true = stops(steps, kind, part)
+        ok(said == "timed out", f"{path}: waits in vain if {part} does not stop", said)
+    said = play(steps, Dead())
+    ok(said == "does not answer", f"{path}: a dead board has not stopped", said)
+    # Each step counts: without it something runs and nobody notices, or is not told to stop.
+    for i in range(len(steps) if kind is not Reference else 0):
+        rest = steps[:i] + steps[i + 1:]
+        results = [stops(rest, kind, part) for part in (None, *kind(steps).running)]
+        noticed = results[0][0] != "idle" or not all(true for _, true in results)
+        ok(noticed, f"{path}: step {i} counts")
+
 
 
 def ok(good, name, *notes):
@@ -283,6 +425,15 @@ def test_installed(judge):
         said = judge.tool(profile)
         errors = [error.message for error in judge.schema.iter_errors(profile)] if judge.schema else []
         ok(not said and not errors, path, said, *errors)
+        # a board that nobody has tried says so where it is seen
+        untried = "untried" in path
+        ok(untried == ("(never tried on hardware)" in profile["name"]), f"{path}: tells whether it was tried")
+        kind = BOARDS[os.path.basename(path).removesuffix(".json")]
+        test_quiesce(path, profile["quiesce"], kind)
+        wrong = [engine["name"] for engine in profile.get("engines", ())
+                 if stops(engine["quiesce"], Reference) != ("idle", True) or
+                 stops(engine["quiesce"], Reference, "it")[0] != "timed out"]
+        ok(not wrong, f"{path}: its engines are stopped, and waited for", *wrong)
 
 
 def main():
