@@ -379,6 +379,9 @@ def test_keys(schema):
     # one function reads fields with control's values and those without
     read.add(frozenset((("offset", True), ("bits", True))))
     described = set(objects(schema, schema))
+    wide = [place for part, place, _ in parts(schema, schema, (), FULL)
+            if part.get("type") == "object" and part.get("additionalProperties") is not False]
+    ok(not wide, "the schema takes no other keys", *map(key, wide))
     ok(read == described, "the schema has the keys that are read, and what is required",
        f"read only: {[sorted(keys) for keys in read - described]}",
        f"in the schema only: {[sorted(keys) for keys in described - read]}")
