@@ -186,6 +186,16 @@ jq 'del(.table, .engines)' "$reference" >"$work/plain.json"
 json 'has("table") and .table == null' rashpactl profile --json "$work/plain.json"
 ok $? "without a table as well"
 
+# --- a driver that is loaded, and nobody has made a buffer yet
+mkdir -p "$work/empty/buffer"
+: >"$work/empty/memory"
+for format in --once --json --prometheus; do
+	RASHPA_DEV=$work/empty rashpactl top --once --interval 0.01 $format >"$work/out" 2>&1
+	is "top $format where there is no buffer" $? 0
+done
+RASHPA_DEV=$work/empty rashpactl report >"$work/out" 2>&1
+is "and report" $? 0
+
 # --- what shall be there after every boot
 
 export RASHPA_CONFIG=$work/etc

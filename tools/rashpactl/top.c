@@ -144,6 +144,9 @@ static int update_list(struct top *t)
 	int n, error = 0;
 	char **names;
 
+	/* for keys, too, where there is no buffer */
+	if (!t->room && !make_room(t))
+		return fail("no memory to follow buffers");
 	for (unsigned int i = 0; !error && i < t->n_wanted; i++)
 		error = add(t, t->wanted[i]);
 	if (t->n_wanted)
