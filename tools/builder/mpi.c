@@ -19,7 +19,7 @@
 #define HAS_GONE(class)	((void)(class), false)	/* the job ends with any rank */
 #endif
 
-#define ALL_LOOKS	4096	/* of a queue that is not done as a whole: the end of a run */
+#define ALL_NS	20000000	/* for a queue that is not done as a whole: the end of a run */
 
 /*
  * Open MPI has 512 fragments of shared memory, and never comes back to an acknowledgement that
@@ -29,7 +29,7 @@
 
 struct mpi_peer {
 	MPI_Request send[RASHPA_FABRIC_DEPTH], receive[RASHPA_FABRIC_DEPTH];
-	uint32_t looks;
+	uint64_t alone_ns;	/* when its requests were last looked at one by one */
 };
 
 struct mpi {
@@ -115,7 +115,7 @@ static int mpi_connect(struct rashpa_fabric *f, uint64_t end)
 			return fabric_fail(ENOMEM, "no memory");
 		for (unsigned int j = 0; j < RASHPA_FABRIC_DEPTH; j++)
 			l->send[j] = l->receive[j] = MPI_REQUEST_NULL;
-		l->looks = 0;
+		l->alone_ns = fabric_now();
 		f->peer[i].link = l;
 	}
 	error = explain(MPI_Ibarrier(m->world, &request), "no barrier");
@@ -247,7 +247,7 @@ static bool all(struct queue *q, MPI_Request *request, bool wait)
 	return true;
 }
 
-static bool look(struct queue *q, struct mpi_peer *l)
+static bool look(struct queue *q, struct mpi_peer *l, bool *alone)
 {
 	MPI_Request *request = requests(q, l);
 
@@ -258,10 +258,13 @@ static bool look(struct queue *q, struct mpi_peer *l)
 	case RASHPA_FABRIC_WAITSOME:
 		return some(q, request, q->fabric->options.poll == RASHPA_FABRIC_WAITSOME);
 	case RASHPA_FABRIC_TESTALL:
+		if (all(q, request, false))
+			return true;
 		/* what never becomes whole, at the end of a run, is taken one by one */
-		if (++l->looks % ALL_LOOKS == 0)
-			return some(q, request, false);
-		return all(q, request, false);
+		if (fabric_now() < l->alone_ns + ALL_NS)
+			return false;
+		*alone = true;
+		return some(q, request, false);
 	case RASHPA_FABRIC_WAITALL:
 		return all(q, request, true);
 	default:
@@ -272,9 +275,12 @@ static bool look(struct queue *q, struct mpi_peer *l)
 static bool mpi_poll(struct rashpa_fabric *f, struct peer *peer)
 {
 	struct mpi_peer *l = peer->link;
-	bool any = look(&peer->receive, l);
+	bool alone = false, any = look(&peer->receive, l, &alone);
 
-	return look(&peer->send, l) || (any && f);
+	any |= look(&peer->send, l, &alone);
+	if (alone)
+		l->alone_ns = fabric_now();
+	return any && f;
 }
 
 /* MPI has nothing to sleep on: others go first, and it is looked again. */
