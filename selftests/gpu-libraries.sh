@@ -135,6 +135,8 @@ STAND_IN=two drives "two GPUs, an odd number of images" "^all: 41 images, 27 res
 drives "results that are held do not end a drive" "^all: 40 images, [0-9]+ results, 0 wrong" ahead hold=3 patience=2000
 drives "a window: two pieces" "$all" ahead window=2000
 drives "a window: an image in many pieces" "$all" ahead window=96
+drives "a window: more pieces than a lock counts" "^refused: 1000000000 images have 24 pieces each" \
+	ahead window=96 images=1000000000 close=5 patience=3000
 drives "a window in pieces, and no work ahead of it" "^refused: .*enqueued ahead" launch window=96
 # the order in each stream: what is enqueued before the first image is there
 calls "$here/drive" ahead images=1 >"$work/order"

@@ -92,6 +92,7 @@ static int check(struct rashpa_pipeline * const *p, uint32_t count,
 static int plan_source(struct rashpa_drive *d, const struct rashpa_pipeline *p, char *why)
 {
 	const uint64_t words = (d->image_bytes + 3) / 4 * 4;
+	uint64_t pieces;
 
 	d->pieces = 1;
 	d->piece_bytes = d->image_bytes;
@@ -115,7 +116,13 @@ static int plan_source(struct rashpa_drive *d, const struct rashpa_pipeline *p, 
 			       d->plan.window_bytes);
 	if (d->piece_bytes > d->image_bytes)
 		d->piece_bytes = d->image_bytes;
-	d->pieces = (d->image_bytes + d->piece_bytes - 1) / d->piece_bytes;
+	pieces = (d->image_bytes + d->piece_bytes - 1) / d->piece_bytes;
+	/* closing moves the lock behind all of them, and a timeline of Vulkan does not go round */
+	if (pieces > (INT32_MAX - RPU_DRIVE_GPUS) / d->plan.images)
+		return because(why, -EINVAL, "%" PRIu32 " images have %" PRIu64
+			       " pieces each, and a lock counts %d: have fewer images, and a new drive then, or a larger window",
+			       d->plan.images, pieces, INT32_MAX - RPU_DRIVE_GPUS);
+	d->pieces = pieces;
 	return 0;
 }
 

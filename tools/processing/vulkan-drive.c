@@ -211,10 +211,6 @@ static int open_wheel(struct rashpa_drive *d, struct rpu_wheel *w, char *why)
 	if (!c->vk.timeline || c->places < RPU_DRIVEN_PLACES)
 		return because(why, -1, "%s: a drive wants semaphores with a timeline (Vulkan 1.2) and %u buffers of a shader, and its driver (%s) has less",
 			       c->info.name, RPU_DRIVEN_PLACES, c->info.driver);
-	/* a timeline does not go round */
-	if ((uint64_t)d->plan.images * d->pieces > INT32_MAX)
-		return because(why, -1, "%s: a drive has up to %d images, or pieces of them: begin a new one then",
-			       c->info.name, INT32_MAX);
 	if (open_memory(d, v, why))
 		return -1;
 	memset(v->control.base, 0, v->control.bytes);
