@@ -129,10 +129,16 @@ for way in launch ahead poll; do
 	drives "$way: the producer ends" \
 		"nothing came for 300 ms: stream [a-z]+ waits for the lock to be 31, and it is 30: does its producer live\?: 30 images, 20 results, 0 wrong, 10 vetoed" \
 		"$way" stop=30 patience=300
+	drives "$way: the producer ends, and the program holds all results" \
+		"nothing came for 300 ms: .*: 30 images, 20 results, 0 wrong" "$way" stop=30 patience=300 hold=25
 done
 STAND_IN=two drives "two GPUs, an odd number of images" "^all: 41 images, 27 results, 0 wrong, 14 vetoed" \
 	ahead gpus=2 images=41
 drives "results that are held do not end a drive" "^all: 40 images, [0-9]+ results, 0 wrong" ahead hold=3 patience=2000
+STAND_IN=two drives "two GPUs: one of them has a credit left, and the producer ends" \
+	"nothing came for 300 ms: .*: 29 images, 19 results, 0 wrong" ahead gpus=2 credits=10 stop=29 patience=300 hold=25
+drives "without a credit the program may be what the producer waits for" "^stopped: 30 images, 5 results, 0 wrong" \
+	ahead credits=5 stop=30 patience=300 hold=25 vain=1
 drives "a window: two pieces" "$all" ahead window=2000
 drives "a window: an image in many pieces" "$all" ahead window=96
 drives "a window: more pieces than a lock counts" "^refused: 1000000000 images have 24 pieces each" \

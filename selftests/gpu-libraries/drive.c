@@ -4,8 +4,8 @@
  * (the one that Vulkan has; else those of CUDA) window=BYTES (payload in memory of the GPU, of
  * which so much is exposed) direct=1 (all of it) own=1 (a lock of ours) stop=N (the producer ends
  * before image N) hold=N (results are held, N at a time, and nobody writes there) close=N (after so
- * many results) die=N (the same, by SIGKILL). One of three images is vetoed. Says what came, or why
- * not.
+ * many results) die=N (the same, by SIGKILL) vain=N (after so many seconds without a result). One
+ * of three images is vetoed. Says what came, or why not.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -27,6 +27,7 @@ static struct { const char *name; unsigned long value; } option[] = {
 	{ "images", 40 }, { "gpus", 1 }, { "credits", 30 }, { "ahead", 4 }, { "slots", 8 },
 	{ "window", 0 }, { "direct", 0 }, { "own", 0 }, { "stop", 1000000 }, { "hold", 1 },
 	{ "close", 1000000 }, { "die", 1000000 }, { "patience", 20000 }, { "vulkan", 0 },
+	{ "vain", 1000000 },
 };
 
 static unsigned long get(const char *name)
@@ -150,13 +151,14 @@ static int run(void)
 {
 	struct rashpa_driven held[64];
 	struct rashpa_drive_stat stat;
-	unsigned int results = 0, wrong = 0, holding = 0, most = 0;
+	unsigned int results = 0, wrong = 0, vain = 0, holding = 0, most = 0;
 	int got = 0;
 
-	while (results < get("close")) {
+	while (results < get("close") && vain < get("vain")) {
 		got = rashpa_drive_next(drive, &held[holding], 1000, why);
 		if (got < 0)
 			break;
+		vain += !got;
 		rashpa_drive_status(drive, &stat);
 		most = stat.copies_ahead > most ? stat.copies_ahead : most;
 		if (got) {
@@ -166,7 +168,7 @@ static int run(void)
 			wrong += !is_right(&held[holding]);
 			spoil(&held[holding++]);
 		}
-		if (holding < get("hold") && got)
+		if (holding < get("hold"))
 			continue;
 		for (unsigned int i = 0; i < holding; i++) {
 			wrong += !is_untouched(&held[i]);

@@ -343,13 +343,16 @@ static int pump(struct rashpa_drive *d, struct rpu_wheel *w, char *why)
 /* --- results --- */
 
 /* All images of it went through, and nothing is on its way. */
+static bool is_through(const struct rpu_wheel *w)
+{
+	return look(&w->control[RPU_CONTROL_COMPUTED]) == w->images &&
+	       look(&w->control[RPU_CONTROL_ACCEPTED]) == w->given;
+}
+
 static bool is_over(const struct rashpa_drive *d)
 {
 	for (uint32_t i = 0; i < d->count; i++) {
-		const struct rpu_wheel *w = &d->wheel[i];
-
-		if (look(&w->control[RPU_CONTROL_COMPUTED]) != w->images ||
-		    look(&w->control[RPU_CONTROL_ACCEPTED]) != w->given)
+		if (!is_through(&d->wheel[i]))
 			return false;
 	}
 	return true;
@@ -412,14 +415,19 @@ static int lost_patience(const struct rashpa_drive *d, char *why)
 		       " ms: results are accepted, and do not come", d->plan.patience_ms);
 }
 
-/* Results that nobody gives back keep all others: that is no failure of a GPU. */
+/*
+ * The program has all results that there may be, of each GPU that something is missing of: who has
+ * images may wait for the program. With a credit left it is the producer that is late, or the GPU.
+ */
 static bool is_held(const struct rashpa_drive *d)
 {
 	for (uint32_t i = 0; i < d->count; i++) {
-		if (d->wheel[i].given != d->wheel[i].released)
-			return true;
+		const struct rpu_wheel *w = &d->wheel[i];
+
+		if (!is_through(w) && w->given - w->released < d->plan.credits)
+			return false;
 	}
-	return false;
+	return true;
 }
 
 static int step(struct rashpa_drive *d, struct rashpa_driven *result, char *why)

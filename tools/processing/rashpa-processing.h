@@ -360,7 +360,8 @@ enum rashpa_drive_way {
  * @window_bytes: less of what was offered than all images need is written by others: piece p of
  *	the images, half a window, is in half p & 1, the lock counts pieces, and GPUs copy them away
  *	while the next one comes. 0: all of the ring is in reach
- * @patience_ms: nothing moves for so long: that is an error, which says who waits for what
+ * @patience_ms: nothing moves for so long: that is an error, which says who waits for what; but
+ *	not while the caller has all @credits
  */
 struct rashpa_drive_plan {
 	uint32_t way;
