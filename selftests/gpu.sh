@@ -49,12 +49,19 @@ drives "the kernel that stays lets go now and then, and begins again" "^all: 200
 
 # --- romulu, with a driver that is files: a stream, which a program has sent
 tools=$PWD/${RASHPA_TOOLS:-build/tools}
-coproc program {
-	PYTHONPATH=$PWD/tools/python RASHPA_LIBRARY=$tools/librashpa-fake.so python3 -B selftests/python/program.py 2>&1
-}
-input=${program[1]}
-read -r RASHPA_DEV <&"${program[0]}"
 export RASHPA_DEV RASHPA_RUN=$work
+begin_program() { # ARGUMENT...: its stream
+	coproc program {
+		PYTHONPATH=$PWD/tools/python RASHPA_LIBRARY=$tools/librashpa-fake.so \
+			python3 -B selftests/python/program.py "$@" 2>&1
+	}
+	input=${program[1]}
+	read -r RASHPA_DEV <&"${program[0]}"
+}
+end_program() {
+	exec {input}>&-
+	wait
+}
 received() { # NAME STATUS OPTION...: by a pipeline with a veto, into $work/NAME.f32
 	local status=0
 	timeout 240 "$tools/romulu-fake" --buffer frames --from-start --timeout 60 --json="$work/romulu.json" \
@@ -62,7 +69,12 @@ received() { # NAME STATUS OPTION...: by a pipeline with a veto, into $work/NAME
 			\"sinks\": {\"raw\": {\"file\": \"$work/$1.f32\"}}}" "${@:3}" >"$work/out" 2>&1 || status=$?
 	is "romulu: $1" "$status" "$2" || sed 's/^/# /' "$work/out"
 }
+refused() { # NAME PATTERN: the sentence
+	grep -q "$2" "$work/out"
+	ok $? "$1" || sed 's/^/# /' "$work/out"
+}
 counts() { jq -c '.processing | [.images, .vetoed, .overflow, .lost]' "$work/romulu.json"; }
+begin_program
 received reference 0 --engine reference
 is "three of seven images are accepted" "$(counts)" "[7,4,0,0]"
 for way in launch ahead persistent; do
@@ -74,8 +86,11 @@ for way in launch ahead persistent; do
 done
 more='"compress": {"threshold": 1},'
 received "a stage that a drive leaves out" 1 --engine vulkan --drive ahead
-grep -q "leave the other stages out" "$work/out"
-ok $? "is refused" || sed 's/^/# /' "$work/out"
-exec {input}>&-
-wait
+refused "is refused" "leave the other stages out"
+end_program
+unset more
+begin_program short
+received "a stack behind a short one" 1 --engine vulkan --drive ahead
+refused "is refused too" "a stack before number 2 has less than 2 images, .*leave --drive out"
+end_program
 finish

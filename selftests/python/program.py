@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A stream that has ended, in a driver of files (librashpa-fake.so): program.py FOLDER. Writes what names
-the files, and lets go of them at the end of its input."""
+"""A stream that has ended, in a driver of files (librashpa-fake.so): program.py [short]. Writes what names
+the files, and lets go of them at the end of its input. short: the second stack has one image."""
 import ctypes
 import os
 import sys
@@ -21,6 +21,8 @@ with rashpa.Producer("frames", SHAPE, "u2", bunch=BUNCH, images=IMAGES, slots=4)
     while slot := producer.slot(0):
         with slot:
             slot.images[:] = images[slot.frame:slot.frame + len(slot)]
+            if sys.argv[1:] == ["short"] and slot.number == 1:
+                slot.publish(1)
 libc = ctypes.CDLL(None)
 libc.getenv.restype = ctypes.c_char_p
 print(libc.getenv(b"RASHPA_DEV").decode(), flush=True)

@@ -81,10 +81,15 @@ int driven_open(const struct run *r, struct rashpa_pipeline *pipeline,
 	return 0;
 }
 
-/* Dark images would move what the drive has begun with. */
+/* Dark images would move what the drive has begun with; it counts places, one for each image. */
 static int tell(struct driven *d, const struct run *r, const struct rashpa_stack *st)
 {
+	const struct rashpa_stream_header *h = r->about;
 	struct rashpa_image image;
+
+	if (d->told % (h->slots * h->bunch) != st->slot * h->bunch)
+		return fail("buffer %s: a stack before number %" PRIu64 " has less than %u images, and a drive takes full ones up to the last: leave --drive out, or stream with --bunch 1",
+			    r->config->opt.buffer, st->number, h->bunch);
 
 	for (uint32_t i = 0; i < st->images && !rashpa_stack_image(st, i, &image); i++) {
 		if (image.role == RASHPA_IMAGE_DARK)
