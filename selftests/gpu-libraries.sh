@@ -139,6 +139,13 @@ STAND_IN=two drives "two GPUs: one of them has a credit left, and the producer e
 	"nothing came for 300 ms: .*: 29 images, 19 results, 0 wrong" ahead gpus=2 credits=10 stop=29 patience=300 hold=25
 drives "without a credit the program may be what the producer waits for" "^stopped: 30 images, 5 results, 0 wrong" \
 	ahead credits=5 stop=30 patience=300 hold=25 vain=1
+drives "two drives of one pipeline, and one after the other" \
+	"^beside it: .*its pipeline is another drive's: close that first.*"$'\n'"${all:1:-1}"$'\n'"then: opened$" ahead again=1
+export STAND_IN=two
+drives "one pipeline as two GPUs" "^refused: .*: numbers 0 and 1 are the same one$" ahead gpus=2 same=1
+drives "vetoes that differ" "^refused: GPUs of a drive have one veto: that of pipeline 1 is another one$" ahead gpus=2 other=1
+drives "pixels that are saturated from another number on" "^refused: .*: pipeline 1 has another one$" ahead gpus=2 saturated=1
+export STAND_IN=
 drives "a window: two pieces" "$all" ahead window=2000
 drives "a window: an image in many pieces" "$all" ahead window=96
 drives "a window: more pieces than a lock counts" "^refused: 1000000000 images have 24 pieces each" \

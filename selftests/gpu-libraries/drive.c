@@ -4,8 +4,10 @@
  * (the one that Vulkan has; else those of CUDA) window=BYTES (payload in memory of the GPU, of
  * which so much is exposed) direct=1 (all of it) own=1 (a lock of ours) stop=N (the producer ends
  * before image N) hold=N (results are held, N at a time, and nobody writes there) close=N (after so
- * many results) die=N (the same, by SIGKILL) vain=N (after so many seconds without a result). One
- * of three images is vetoed. Says what came, or why not.
+ * many results) die=N (the same, by SIGKILL) vain=N (after so many seconds without a result)
+ * same=1 (one pipeline for all GPUs) again=1 (another drive of it) other=1 saturated=1 (pipelines
+ * have other vetoes, or saturated pixels). One of three images is vetoed. Says what came, or why
+ * not.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -27,7 +29,7 @@ static struct { const char *name; unsigned long value; } option[] = {
 	{ "images", 40 }, { "gpus", 1 }, { "credits", 30 }, { "ahead", 4 }, { "slots", 8 },
 	{ "window", 0 }, { "direct", 0 }, { "own", 0 }, { "stop", 1000000 }, { "hold", 1 },
 	{ "close", 1000000 }, { "die", 1000000 }, { "patience", 20000 }, { "vulkan", 0 },
-	{ "vain", 1000000 },
+	{ "vain", 1000000 }, { "same", 0 }, { "again", 0 }, { "other", 0 }, { "saturated", 0 },
 };
 
 static unsigned long get(const char *name)
@@ -126,11 +128,13 @@ static int begin(bool in_gpu, uint64_t *length)
 	int fd;
 
 	for (unsigned int i = 0; i < get("gpus"); i++) {
-		char name[16];
+		char name[16], config[128];
 
+		snprintf(config, sizeof(config),
+			 "{\"pretreat\": {\"saturated\": %lu}, \"veto\": {\"threshold\": %lu, \"pixels\": 2}}",
+			 60000 + i * get("saturated"), 900 + i * get("other"));
 		snprintf(name, sizeof(name), get("vulkan") ? "vulkan" : "cuda:%u", i);
-		if (rashpa_pipeline_open("{\"veto\": {\"threshold\": 900, \"pixels\": 2}}",
-					 name, why, &pipeline[i]))
+		if (rashpa_pipeline_open(config, name, why, &pipeline[i]))
 			return -1;
 		if (in_gpu) {
 			fd = rashpa_pipeline_offer(pipeline[i], &base, length, why);
@@ -187,6 +191,18 @@ static int run(void)
 	return 0;
 }
 
+/* A drive of pipelines that have one, or had one. */
+static void open_again(const char *when, const struct rashpa_drive_plan *plan)
+{
+	struct rashpa_drive *other;
+
+	if (rashpa_drive_open(pipeline, 1, plan, &other, why))
+		printf("%s: %s\n", when, why);
+	else
+		printf("%s: opened\n", when);
+	rashpa_drive_close(other, NULL);
+}
+
 static void *pages(size_t bytes)
 {
 	return mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -196,6 +212,7 @@ int main(int argc, char **argv)
 {
 	static const char * const ways[] = { "launch", "ahead", "poll" };
 	const size_t page = 4096, bytes = 64 * page;
+	struct rashpa_pipeline *driven[GPUS];
 	struct rashpa_drive_plan plan = {};
 	uint64_t length = 1 << 20;
 	pthread_t producer;
@@ -227,11 +244,18 @@ int main(int argc, char **argv)
 	plan.ahead = get("ahead");
 	plan.window_bytes = get("window");
 	plan.patience_ms = get("patience");
-	if (begin(in_gpu, &length) ||
-	    rashpa_drive_open(pipeline, get("gpus"), &plan, &drive, why)) {
+	if (begin(in_gpu, &length)) {
 		printf("refused: %s\n", why);
 		return 1;
 	}
+	for (unsigned int i = 0; i < get("gpus"); i++)
+		driven[i] = pipeline[get("same") ? 0 : i];
+	if (rashpa_drive_open(driven, get("gpus"), &plan, &drive, why)) {
+		printf("refused: %s\n", why);
+		return 1;
+	}
+	if (get("again"))
+		open_again("beside it", &plan);
 	if (pthread_create(&producer, NULL, produce, NULL))
 		return 1;
 	run();
@@ -239,6 +263,8 @@ int main(int argc, char **argv)
 	pthread_join(producer, NULL);
 	if (rashpa_drive_close(drive, why))
 		printf("%s\n", why);
+	if (get("again"))
+		open_again("then", &plan);
 	for (unsigned int i = 0; i < get("gpus"); i++)
 		rashpa_pipeline_close(pipeline[i]);
 	return 0;

@@ -55,9 +55,32 @@ static const struct rpu_drive_way *way_of(const struct rashpa_pipeline *p)
 	return ways[i];
 }
 
+/* All are computed with the first one's; the image and its counts are the pipeline's. */
+static int check_other(struct rashpa_pipeline * const *p, uint32_t i, char *why)
+{
+	for (uint32_t k = 0; k < i; k++) {
+		if (p[k] == p[i])
+			return because(why, -EINVAL, "each GPU of a drive has a pipeline of its own: numbers %"
+				       PRIu32 " and %" PRIu32 " are the same one", k, i);
+	}
+	if (p[i]->gpu->driven)
+		return because(why, -EBUSY, "%s: its pipeline is another drive's: close that first, or open one more pipeline",
+			       p[i]->gpu->info.name);
+	if (p[i]->veto.threshold != p[0]->veto.threshold ||
+	    p[i]->veto.pixels != p[0]->veto.pixels)
+		return because(why, -EINVAL, "GPUs of a drive have one veto: that of pipeline %" PRIu32
+			       " is another one", i);
+	if (p[i]->pretreat.calibration.saturated != p[0]->pretreat.calibration.saturated)
+		return because(why, -EINVAL, "pixels of a drive are saturated from one number on: pipeline %"
+			       PRIu32 " has another one", i);
+	return 0;
+}
+
 static int check(struct rashpa_pipeline * const *p, uint32_t count,
 		 const struct rashpa_drive_plan *plan, char *why)
 {
+	int error;
+
 	if (!count || count > RPU_DRIVE_GPUS)
 		return because(why, -EINVAL, "a drive has 1 to %d GPUs, not %" PRIu32,
 			       RPU_DRIVE_GPUS, count);
@@ -79,6 +102,9 @@ static int check(struct rashpa_pipeline * const *p, uint32_t count,
 		    p[i]->used[RPU_COMPRESS] || p[i]->used[RPU_INTEGRATE] ||
 		    p[i]->used[RPU_ACCUMULATE])
 			return because(why, -EINVAL, "a drive pretreats and has a veto by pixels: leave the other stages out");
+		error = check_other(p, i, why);
+		if (error)
+			return error;
 	}
 	if (plan->way > RASHPA_DRIVE_POLL || !plan->credits || !plan->ahead || !plan->patience_ms ||
 	    !plan->images || plan->images > INT32_MAX / 2)
@@ -181,6 +207,7 @@ int rashpa_drive_open(struct rashpa_pipeline * const *pipelines, uint32_t count,
 	error = plan_source(d, pipelines[0], why);
 	for (uint32_t i = 0; i < count && !error; i++) {
 		d->wheel[i].gpu = pipelines[i]->gpu;
+		d->wheel[i].gpu->driven = true;
 		d->wheel[i].images = (plan->images - i + count - 1) / count;
 		error = d->way->open(d, &d->wheel[i], why) ? -EIO : 0;
 		if (!i && !plan->lock && !error)
@@ -600,6 +627,8 @@ int rashpa_drive_close(struct rashpa_drive *d, char *why)
 	for (uint32_t i = 0; i < d->count; i++) {
 		if (d->wheel[i].own)
 			d->way->close(&d->wheel[i]);
+		if (d->wheel[i].gpu)
+			d->wheel[i].gpu->driven = false;
 	}
 	free(d);
 	return 0;

@@ -92,6 +92,7 @@ struct rpu_gpu_driver {
  * @by: its driver
  * @here: the image is in memory of the host
  * @there: the image is in memory of the GPU
+ * @driven: a drive has it
  * @gpu: of librashpa
  * @info: likewise
  * @offered: for raw images; NULL: none was asked for
@@ -104,7 +105,7 @@ struct rpu_gpu_driver {
  */
 struct rpu_gpu {
 	const struct rpu_gpu_driver *by;
-	bool here, there;
+	bool here, there, driven;
 	struct rashpa_gpu *gpu;
 	struct rashpa_gpu_info info;
 	struct rashpa_gpu_memory *offered;

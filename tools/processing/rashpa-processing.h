@@ -403,15 +403,16 @@ struct rashpa_drive_stat {
 
 /**
  * rashpa_drive_open() - have GPUs take images
- * @pipelines: begun, all with an engine cuda or vulkan; they stay the caller's, and open
+ * @pipelines: begun, all with an engine cuda or vulkan, and with one veto; each once, and of no
+ *	other drive; they stay the caller's, and open
  * @count: elements of @pipelines, 1 to 16
  * @plan: how
  * @drive: becomes the handle; rashpa_drive_close() it
  * @why: becomes the sentence
  *
- * Return: 0 or a negative errno: -EINVAL, -EOPNOTSUPP (another engine), -ENOMEM, -EIO (a GPU
- * refused something; one of Vulkan takes no memory of the host, or its semaphores have no
- * timeline).
+ * Return: 0 or a negative errno: -EINVAL, -EOPNOTSUPP (another engine), -EBUSY (a pipeline has a
+ * drive), -ENOMEM, -EIO (a GPU refused something; one of Vulkan takes no memory of the host, or
+ * its semaphores have no timeline).
  */
 int rashpa_drive_open(struct rashpa_pipeline * const *pipelines, uint32_t count,
 		      const struct rashpa_drive_plan *plan, struct rashpa_drive **drive, char *why);
