@@ -151,6 +151,16 @@ drives "a window: an image in many pieces" "$all" ahead window=96
 drives "a window: more pieces than a lock counts" "^refused: 1000000000 images have 24 pieces each" \
 	ahead window=96 images=1000000000 close=5 patience=3000
 drives "a window in pieces, and no work ahead of it" "^refused: .*enqueued ahead" launch window=96
+# sparse memory of 20 GiB
+long=(slots=20 step=1073741824)
+export STAND_IN=large
+drives "a ring of more than 16 GiB" "$all" ahead "${long[@]}"
+drives "which a kernel that stays does not reach" "^refused: a ring of 20 slots of 1073741824 bytes is too long" poll "${long[@]}"
+drives "one of 15 GiB it does" "$all" poll slots=15 step=1073741824
+drives "nor does a GPU read one in its memory" "^refused: .*: raw images end at byte 20401095808 .*up to 17179869184: have fewer slots$" \
+	ahead direct=1 "${long[@]}"
+drives "but one of 16 GiB" "$all" launch direct=1 slots=16 step=1073741824
+export STAND_IN=
 # the order in each stream: what is enqueued before the first image is there
 calls "$here/drive" ahead images=1 >"$work/order"
 in_stream() { sed -nE "s/^([A-Za-z0-9]+) stream$1 (.*)/\1 \2/p" "$work/order" | grep -v Create | sed -E 's/(registered|host|memory|window)[0-9]+/\1/g' | paste -sd';'; }

@@ -6,7 +6,8 @@
  *
  * STAND_IN_LOG: the file; lines that begin with WRONG are mistakes of the caller.
  * STAND_IN: words, separated by commas: no-dmabuf, no-vmm (memory is not made of pages), no-flush,
- * full (no memory), hang (kernels do not end), root (windows are for root), two (GPUs), none.
+ * full (no memory), large (64 GiB), hang (kernels do not end), root (windows are for root), two
+ * (GPUs), none.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -406,7 +407,7 @@ CALL(DeviceGetName)(char *name, int size, int device)
 CALL(DeviceTotalMem_v2)(size_t *bytes, int device)
 {
 	(void)device;
-	*bytes = UINT64_C(1) << 32;
+	*bytes = UINT64_C(1) << (told("large") ? 36 : 32);
 	return 0;
 }
 

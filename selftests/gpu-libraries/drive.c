@@ -5,9 +5,9 @@
  * which so much is exposed) direct=1 (all of it) own=1 (a lock of ours) stop=N (the producer ends
  * before image N) hold=N (results are held, N at a time, and nobody writes there) close=N (after so
  * many results) die=N (the same, by SIGKILL) vain=N (after so many seconds without a result)
- * same=1 (one pipeline for all GPUs) again=1 (another drive of it) other=1 saturated=1 (pipelines
- * have other vetoes, or saturated pixels). One of three images is vetoed. Says what came, or why
- * not.
+ * step=BYTES (from image to image) same=1 (one pipeline for all GPUs) again=1 (another drive of it)
+ * other=1 saturated=1 (pipelines have other vetoes, or saturated pixels). One of three images is
+ * vetoed. Says what came, or why not.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -30,6 +30,7 @@ static struct { const char *name; unsigned long value; } option[] = {
 	{ "window", 0 }, { "direct", 0 }, { "own", 0 }, { "stop", 1000000 }, { "hold", 1 },
 	{ "close", 1000000 }, { "die", 1000000 }, { "patience", 20000 }, { "vulkan", 0 },
 	{ "vain", 1000000 }, { "same", 0 }, { "again", 0 }, { "other", 0 }, { "saturated", 0 },
+	{ "step", PIXELS * 2 },
 };
 
 static unsigned long get(const char *name)
@@ -76,6 +77,7 @@ static void tell(uint32_t arrived)
 
 static void *produce(void *unused)
 {
+	const uint64_t step = get("step");
 	const uint32_t bytes = PIXELS * 2, window = get("window"), slots = get("slots");
 	const uint32_t piece = window ? window / 2 / 4 * 4 : bytes;
 	const uint32_t pieces = (bytes + piece - 1) / piece;
@@ -91,7 +93,7 @@ static void *produce(void *unused)
 
 			if (!free_from(number, window ? 2 : slots))
 				return NULL;
-			memcpy(ring + (window ? number % 2 * piece : s % slots * bytes),
+			memcpy(ring + (window ? number % 2 * piece : s % slots * step),
 			       (uint8_t *)image + at, n);
 			tell(number + 1);
 		}
@@ -141,7 +143,7 @@ static int begin(bool in_gpu, uint64_t *length)
 			if (fd < 0)
 				return -1;
 			ring = mmap(NULL, *length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-			g.ring.step = PIXELS * 2;
+			g.ring.step = get("step");
 			g.ring.slots = get("slots");
 		}
 		if (rashpa_pipeline_begin(pipeline[i], &g, why))
@@ -205,16 +207,17 @@ static void open_again(const char *when, const struct rashpa_drive_plan *plan)
 
 static void *pages(size_t bytes)
 {
-	return mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	return mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+		    -1, 0);
 }
 
 int main(int argc, char **argv)
 {
 	static const char * const ways[] = { "launch", "ahead", "poll" };
-	const size_t page = 4096, bytes = 64 * page;
+	const size_t page = 4096;
 	struct rashpa_pipeline *driven[GPUS];
 	struct rashpa_drive_plan plan = {};
-	uint64_t length = 1 << 20;
+	uint64_t length;
 	pthread_t producer;
 	bool in_gpu;
 
@@ -230,14 +233,15 @@ int main(int argc, char **argv)
 				option[i].value = strtoul(argv[k] + n + 1, NULL, 0);
 		}
 	}
+	length = get("step") * get("slots");
 	in_gpu = get("direct") || get("window");
 	if (!in_gpu)
-		ring = pages(bytes);
+		ring = pages((get("step") * get("slots") + page - 1) / page * page);
 	if (!get("own"))
 		lock = pages(page);
 	plan.images = get("images");
 	plan.raw = in_gpu ? NULL : ring;
-	plan.step = PIXELS * 2;
+	plan.step = get("step");
 	plan.slots = get("slots");
 	plan.lock = (const uint32_t *)lock;
 	plan.credits = get("credits");

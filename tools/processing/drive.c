@@ -114,18 +114,32 @@ static int check(struct rashpa_pipeline * const *p, uint32_t count,
 	return 0;
 }
 
+/* Copies are made from anywhere; a kernel that reads the ring itself does not get that far. */
+static int check_ring(const struct rashpa_drive *d, char *why)
+{
+	const uint64_t words = (d->image_bytes + 3) / 4 * 4, page = sysconf(_SC_PAGESIZE);
+
+	if (d->plan.step < words)
+		return because(why, -EINVAL, "images of %zu bytes do not fit into steps of %"
+			       PRIu64, d->image_bytes, d->plan.step);
+	if (d->plan.way == RASHPA_DRIVE_POLL &&
+	    d->plan.slots > (RPU_RING_BYTES - page) / d->plan.step)
+		return because(why, -EINVAL, "a ring of %" PRIu32 " slots of %" PRIu64
+			       " bytes is too long for a kernel that stays: have fewer slots (below %"
+			       PRIu64 " bytes), or work that is enqueued", d->plan.slots,
+			       d->plan.step, RPU_RING_BYTES);
+	return 0;
+}
+
 /* A ring of the host's is read where it is; a window is memory of the GPU, in two pieces. */
 static int plan_source(struct rashpa_drive *d, const struct rashpa_pipeline *p, char *why)
 {
-	const uint64_t words = (d->image_bytes + 3) / 4 * 4;
 	uint64_t pieces;
 
 	d->pieces = 1;
 	d->piece_bytes = d->image_bytes;
 	if (d->plan.raw)
-		return d->plan.step >= words ? 0 :
-		       because(why, -EINVAL, "images of %zu bytes do not fit into steps of %"
-			       PRIu64, d->image_bytes, d->plan.step);
+		return check_ring(d, why);
 	if (!p->gpu->offered || d->count > 1)
 		return because(why, -EINVAL, "where are the raw images? Give a ring of the host, or one GPU with offered memory");
 	d->direct = !d->plan.window_bytes || d->plan.window_bytes >= p->gpu->offered_bytes;

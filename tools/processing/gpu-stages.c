@@ -50,6 +50,12 @@ static int take_ring(struct rpu_gpu *g, const struct rashpa_raw_ring *ring, uint
 	    ring->slots - 1 > (g->offered_bytes - ring->offset - image) / ring->step)
 		return because(why, -1, "%s: raw images reach out of the memory that was offered",
 			       g->info.name);
+	if (ring->offset + (ring->slots - 1) * ring->step + image > RPU_RING_BYTES)
+		return because(why, -1, "%s: raw images end at byte %" PRIu64
+			       " of the memory that was offered, and a GPU reads up to %" PRIu64
+			       ": have fewer slots", g->info.name,
+			       ring->offset + (ring->slots - 1) * ring->step + image,
+			       RPU_RING_BYTES);
 	g->ring = *ring;
 	g->by->use(g, g->offered, g->offered_bytes);
 	return 0;

@@ -12,6 +12,8 @@
 #include "rashpa-gpu.h"
 #include "rashpa-processing.h"
 
+#define RPU_RING_BYTES	(UINT64_C(16) << 30)	/* kernels count words of a ring in 32 bits */
+
 /* Buffers of kernels, as vulkan.glsl and cuda.cu have them. */
 enum rpu_place {
 	RPU_AT_RAW, RPU_AT_PEDESTAL, RPU_AT_GAIN, RPU_AT_IMAGE, RPU_AT_TOLD, RPU_AT_ROW,
