@@ -14,6 +14,7 @@ import numpy
 
 warnings.simplefilter("ignore")
 PIXEL, SHAPE, BINS, IMAGES, BUNCH = 2 ** -14, (128, 256), 100, 6, 2
+DARK, WRONG = 0, 3
 
 
 def ok(good, name):
@@ -36,11 +37,14 @@ def open_example():
 
 
 def fill(rashpa, images):
-    """A stream that has ended: the driver here wakes nobody."""
-    with rashpa.Producer("ring", SHAPE, "u2", bunch=BUNCH, images=IMAGES) as producer:
+    """A stream that has ended: the driver here wakes nobody. One is dark; one has no metadata."""
+    with rashpa.Producer("ring", SHAPE, "u2", bunch=BUNCH, images=IMAGES, meta=True) as producer:
         for first in range(0, IMAGES, BUNCH):
             with producer.slot(0) as slot:
                 slot.images[:] = images[first:first + BUNCH]
+                for i in range(BUNCH):
+                    if first + i != WRONG:
+                        slot.describe(i, role=int(first + i == DARK))
 
 
 def main(example):
@@ -61,8 +65,10 @@ def main(example):
     profiles = numpy.load("profiles.npy")
     right = [geometry.integrate1d(image.astype("f4"), BINS, unit="q_nm^-1", method=("bbox", "csr", "cython"),
                                   correctSolidAngle=False).intensity for image in images]
-    ok(profiles.shape == (IMAGES, BINS), "each image of the stream has a profile")
-    ok(numpy.allclose(profiles, right, rtol=1e-5), "which is that of pyFAI's own integration")
+    signal = numpy.delete(right, (DARK, WRONG), 0)
+    ok(profiles.shape == signal.shape, "each image of the stream has a profile, but dark and wrong ones")
+    ok(profiles.shape == signal.shape and numpy.allclose(profiles, signal, rtol=1e-5),
+       "which is that of pyFAI's own integration")
 
     # in place: the kernel has the image's own buffer, which shows what comes into the slot later
     ocl = example.integrator("geometry.poni", SHAPE, BINS)
@@ -75,6 +81,12 @@ def main(example):
         ok(numpy.allclose(profile, right[1], rtol=1e-5), "nor does OpenCL")
     else:
         print("skip nor does OpenCL: a device that is no processor may copy what is the host's")
+    said = None
+    try:
+        example.here(ocl, numpy.zeros((SHAPE[0], SHAPE[1] + 4), "u2")[:, :SHAPE[1]])
+    except (SystemExit, ValueError) as failure:
+        said = str(failure)
+    ok(said and "gaps between its lines" in said, "lines that are not packed are refused by a sentence")
     driver.fake_driver_unload()
 
 

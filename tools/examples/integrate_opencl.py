@@ -11,6 +11,7 @@ import rashpa
 from pyFAI.opencl.azim_csr import OCL_CSR_Integrator
 from pyopencl.array import Array
 
+DARK = 1        # RASHPA_IMAGE_DARK
 HERE = pyopencl.mem_flags.READ_ONLY | pyopencl.mem_flags.USE_HOST_PTR
 
 
@@ -29,21 +30,30 @@ def integrator(poni, shape, bins):
 
 def here(ocl, image):
     """The image for OpenCL. A buffer has what was there when it was made: each image needs one."""
+    if not image.flags.c_contiguous:
+        sys.exit("an image has gaps between its lines, which pyFAI's kernels do not leave out: "
+                 "have lines packed, or use romulu")
     return Array(ocl.queue, image.shape, image.dtype,
                  data=pyopencl.Buffer(ocl.ctx, HERE, hostbuf=image))
 
 
 def main(buffer, poni, bins, file):
-    profiles = []
+    profiles, left_out = [], 0
     with rashpa.Stream(buffer) as stream:
         about = stream.begin()
         ocl = integrator(poni, (about.height, about.width), int(bins))
         for stack in stream:
-            for image in stack.images:
+            # a dark image is no signal, and nobody knows what is in a wrong one
+            signal = (stack.roles != DARK) & (stack.table["wrong"] == 0)
+            left_out += len(stack) - signal.sum()
+            for i in signal.nonzero()[0]:
+                image = stack.images[i]
                 there = here(ocl, image)
                 profiles.append(ocl.integrate_ng(there).intensity)      # its kernels have ended then
                 there.data.release()        # before the slot is given back
     numpy.save(file, profiles)
+    if left_out:
+        print(f"{left_out} images were dark or wrong: they have no profile")
 
 
 if __name__ == "__main__":
