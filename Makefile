@@ -63,7 +63,8 @@ modules:
 tools:
 	$(MAKE) -C tools O=$(BUILD)/tools
 
-selftests:
+# some stand on libraries of the tools
+selftests: tools
 	$(MAKE) -C selftests O=$(BUILD)/selftests
 
 install: install-tools install-dkms

@@ -188,6 +188,23 @@ fault corrupt ".incomplete == 1 and .corrupt == 1 and .missing + .late + .duplic
 built 2 4 '.events == 200 and (.wrong | length) == 1 and (.wrong[0] | test("event 77, readout 1: checksum of source 0, flags 0x2"))'
 ok $? "and another program finds it where it was made"
 
+# --- names that somebody has left where files are made
+
+fresh
+: >"$work/victim"
+for rank in 2 3; do
+	for ((first = 0; first < 64; first += 8)); do
+		ln -s "$work/victim" "$(printf '%s/.events-%012d-8.%d' "$work/events" "$first" "$rank")"
+	done
+done
+json ".built == 64" parallel 4 build --readouts 2 --events 64 --files "$work/events" --json &&
+	built 2 4 '.ranges == [[0, 63]] and .wrong == []'
+ok $? "files do not go where links of others lead"
+is "and nothing else is written" "$(stat -c %s "$work/victim")" 0
+by_hand 2 nxn --cpu 5000 --seconds 1 --timeout 20
+reap
+is "a processor that cannot be is refused" "$(grep -c "there is no processor 5000" "$work/err.0")" 1
+
 # --- kill -9 while events are assembled: 2 readouts, 3 builders
 
 for hold in "" --hold; do

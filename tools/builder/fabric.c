@@ -493,8 +493,12 @@ static int start(struct rashpa_fabric *f)
 	here(f);
 	if (f->options.flags & RASHPA_FABRIC_DRIVEN)
 		return 0;
+	if (cpu >= CPU_SETSIZE) {
+		f->running = false;
+		return fabric_fail(EINVAL, "there is no processor %d", cpu);
+	}
 	pthread_attr_init(&attr);
-	if (cpu >= 0 && cpu < CPU_SETSIZE) {
+	if (cpu >= 0) {
 		CPU_ZERO(&set);
 		CPU_SET(cpu, &set);
 		pthread_attr_setaffinity_np(&attr, sizeof(set), &set);

@@ -186,7 +186,11 @@ static int write_file(struct sink *s, const struct message *block, uint32_t n)
 
 	snprintf(name, sizeof(name), "events-%012" PRIu64 "-%u", block->first, block->events);
 	snprintf(hidden, sizeof(hidden), ".%s.%u", name, s->rank);
-	file = openat(s->folder, hidden, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	/* never through what somebody else, or a run that was killed, has left there */
+	if (unlinkat(s->folder, hidden, 0) && errno != ENOENT)
+		return -errno;
+	file = openat(s->folder, hidden, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+		      0666);
 	if (file < 0)
 		return -errno;
 	error = write_all(file, s->piece, n);
