@@ -207,8 +207,8 @@ static void open_again(const char *when, const struct rashpa_drive_plan *plan)
 
 static void *pages(size_t bytes)
 {
-	return mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-		    -1, 0);
+	return mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 }
 
 int main(int argc, char **argv)

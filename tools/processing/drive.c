@@ -68,8 +68,8 @@ static int check_other(struct rashpa_pipeline * const *p, uint32_t i, char *why)
 			       p[i]->gpu->info.name);
 	if (p[i]->veto.threshold != p[0]->veto.threshold ||
 	    p[i]->veto.pixels != p[0]->veto.pixels)
-		return because(why, -EINVAL, "GPUs of a drive have one veto: that of pipeline %" PRIu32
-			       " is another one", i);
+		return because(why, -EINVAL, "GPUs of a drive have one veto: that of pipeline %"
+			       PRIu32 " is another one", i);
 	if (p[i]->pretreat.calibration.saturated != p[0]->pretreat.calibration.saturated)
 		return because(why, -EINVAL, "pixels of a drive are saturated from one number on: pipeline %"
 			       PRIu32 " has another one", i);
