@@ -215,7 +215,7 @@ int main(int argc, char **argv)
 {
 	static const char * const ways[] = { "launch", "ahead", "poll" };
 	const size_t page = 4096;
-	struct rashpa_pipeline *driven[GPUS];
+	struct rashpa_pipeline *driven[GPUS] = {};
 	struct rashpa_drive_plan plan = {};
 	uint64_t length;
 	pthread_t producer;
