@@ -83,7 +83,8 @@ install-tools:
 # parts of the tools with a Makefile of their own
 PARTS := bench conformance frames software-fpga
 
-# rules and units that changed, where somebody runs who reads them
+# Rules and units that changed, where somebody runs who reads them. Who cannot be reached reads them
+# at the next boot: what was installed is whole, so that is no failure.
 RELOAD = [ -n "$(DESTDIR)" ] || [ ! -d /run/udev ] || \
 	{ udevadm control --reload && udevadm trigger --subsystem-match=rashpa; } || true; \
 	[ -n "$(DESTDIR)" ] || [ ! -d /run/systemd/system ] || systemctl daemon-reload || true

@@ -434,7 +434,7 @@ static int reach(struct meet *m, uint64_t end)
 			error = try(m, a, end);
 		if (!error || fabric_now() >= end)
 			break;
-		nanosleep(&pause, NULL);	/* there is nothing to wait for */
+		nanosleep(&pause, NULL);	/* rank 0 does not listen yet: no file tells when */
 		error = -ENOENT;
 	}
 	freeaddrinfo(list);
