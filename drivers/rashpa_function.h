@@ -374,7 +374,7 @@ struct rashpa_pieces *rashpa_pieces_get(struct rashpa_call *call, struct rashpa_
 					u64 offset, u64 length);
 int rashpa_segments_fail(struct rashpa_call *call);
 int rashpa_pieces_check(struct rashpa_call *call, struct rashpa_device *dev,
-			struct rashpa_pieces *pieces, bool device_only);
+			struct rashpa_pieces *pieces, bool host, bool device_only);
 void rashpa_pieces_put(struct rashpa_pieces *pieces);
 
 /* ---------------------------------------------------- rashpa_map.c --- */

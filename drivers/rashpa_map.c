@@ -235,12 +235,20 @@ bool rashpa_map_imports(const struct dma_buf_attachment *attach)
 	return attach->importer_ops == &rashpa_attach_ops;
 }
 
+static void rashpa_table_free(struct rashpa_table *table)
+{
+	if (is_vmalloc_addr(table))
+		vfree(table);
+	else
+		free_page((unsigned long)table);
+}
+
 static void rashpa_map_put(struct kref *ref)
 {
 	struct rashpa_map *map = container_of(ref, struct rashpa_map, ref);
 
 	xa_erase(&rashpa_map_ids, map->id);
-	vfree(map->table);
+	rashpa_table_free(map->table);
 	put_device(&map->dev->dev);
 	rashpa_uncharge(&map->charge);
 	kfree(map);
@@ -409,6 +417,17 @@ static bool rashpa_map_discloses(struct rashpa_device *dev)
 	return READ_ONCE(dev->disclose) || capable(CAP_SYS_RAWIO);
 }
 
+static int rashpa_table_mmap(struct rashpa_table *table, struct vm_area_struct *vma)
+{
+	if (is_vmalloc_addr(table))
+		return remap_vmalloc_range(vma, table, vma->vm_pgoff);
+	/* as that answers where more is asked for than there is */
+	if (vma->vm_pgoff || vma->vm_end - vma->vm_start > PAGE_SIZE)
+		return -EINVAL;
+	vm_flags_set(vma, VM_DONTEXPAND | VM_DONTDUMP);
+	return vm_insert_page(vma, vma->vm_start, virt_to_page(table));
+}
+
 static int rashpa_map_mmap(struct file *file, struct vm_area_struct *vma)
 {
 	struct rashpa_map_file *mf = file->private_data;
@@ -422,7 +441,7 @@ static int rashpa_map_mmap(struct file *file, struct vm_area_struct *vma)
 	mutex_lock(&map->dev->hw_lock);
 	map->told = true;
 	mutex_unlock(&map->dev->hw_lock);
-	return remap_vmalloc_range(vma, map->table, vma->vm_pgoff);
+	return rashpa_table_mmap(map->table, vma);
 }
 
 /*
@@ -573,8 +592,9 @@ static int rashpa_walk(struct rashpa_call *call, struct rashpa_walk *w,
 /* ------------------------------------------------------------ making ---- */
 
 /*
- * A table to mmap, charged to the caller: a scattered memory has many segments. The pages
- * belong to the mapping and go with vfree().
+ * A table to mmap, charged to the caller: a scattered memory has many segments. A contiguous one
+ * needs one page, and no mapping, which would cost more than all else. The pages of a mapping
+ * belong to it and go with vfree().
  */
 static void *rashpa_table_alloc(size_t size)
 {
@@ -583,6 +603,8 @@ static void *rashpa_table_alloc(size_t size)
 	unsigned int i;
 	void *table;
 
+	if (n == 1)
+		return (void *)get_zeroed_page(GFP_KERNEL_ACCOUNT);
 	pages = kvmalloc_array(n, sizeof(*pages), GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
 	if (!pages)
 		return NULL;
@@ -732,14 +754,21 @@ static int rashpa_map_refused(struct rashpa_call *call, struct rashpa_map *map, 
 	return rashpa_foreign_error(call, map, err, "map this memory");
 }
 
+/* Host memory of ours: nobody else says what was mapped. */
+static bool rashpa_map_of_host(const struct rashpa_map *map)
+{
+	u32 count;
+
+	return rashpa_dmabuf_extents(map->dmabuf, &count);
+}
+
 /* Are there copies of what this function cannot reach? Ours was looked at before. */
 static bool rashpa_map_may_bounce(const struct rashpa_map *map)
 {
 	struct device *d = &map->dev->pdev->dev;
-	u32 count;
 
 	return !rashpa_pci_translated(map->dev->pdev) && !rashpa_window_of(map->dmabuf) &&
-	       !rashpa_dmabuf_extents(map->dmabuf, &count) &&
+	       !rashpa_map_of_host(map) &&
 	       (is_swiotlb_force_bounce(d) || dma_addressing_limited(d));
 }
 
@@ -821,7 +850,8 @@ static int rashpa_map_fill_locked(struct rashpa_call *call, struct rashpa_map *m
 		err = PTR_ERR(pieces);
 		goto out_unmap;
 	}
-	err = rashpa_pieces_check(call, map->dev, pieces, map->device_only);
+	err = rashpa_pieces_check(call, map->dev, pieces, rashpa_map_of_host(map),
+				  map->device_only);
 	if (!err)
 		err = rashpa_map_build(call, map, pieces);
 	if (err)

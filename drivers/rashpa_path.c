@@ -474,18 +474,20 @@ static int rashpa_check_class(struct rashpa_check *check, bool device_only)
  * @dev: importer
  * @pieces: from rashpa_pieces_get(); class and peer are filled in, untranslated addresses
  *	replaced
+ * @host: it is known to be host memory: no BAR is looked for, of which there may be thousands
  * @device_only: host memory is not what was asked for
  *
  * Return: 0, -EREMOTEIO, -EOVERFLOW, -ENXIO.
  */
 int rashpa_pieces_check(struct rashpa_call *call, struct rashpa_device *dev,
-			struct rashpa_pieces *pieces, bool device_only)
+			struct rashpa_pieces *pieces, bool host, bool device_only)
 {
 	struct rashpa_check check = {
 		.call = call,
 		.dev = dev,
 		.pieces = pieces,
-		.gap.start = PHYS_ADDR_MAX,
+		.gap.start = host ? 0 : PHYS_ADDR_MAX,
+		.gap.end = host ? PHYS_ADDR_MAX : 0,
 	};
 	u32 i;
 	int err = 0;
