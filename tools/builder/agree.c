@@ -81,7 +81,8 @@ static int compare(struct build *b)
 		differs(b, key, mine, to);
 	fclose(to);
 	if (length)
-		result = end_run(b, EXIT_FAILED, 0, "%s: give all processes of a run the same options", text);
+		result = end_run(b, EXIT_FAILED, 0,
+				 "%s: give all processes of a run the same options", text);
 	free(text);
 	return result;
 }
@@ -113,7 +114,8 @@ int agree_heard(struct build *b, uint32_t rank, const char *text, size_t length)
 	}
 	json_tokener_free(t);
 	if (!json_object_is_type(a->said[rank], json_type_object))
-		return end_run(b, EXIT_FAILED, rank, "rank %u says what cannot be: no options", rank);
+		return end_run(b, EXIT_FAILED, rank, "rank %u says what cannot be: no options",
+			       rank);
 	return agree_complete(b) ? compare(b) : 0;
 }
 

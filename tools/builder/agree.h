@@ -10,7 +10,7 @@
 
 /* To the manager: 0 or an exit code. */
 int agree_say(struct build *b);
-/* Of a rank: 0 or an exit code, after a sentence about all that differ, when all have said theirs. */
+/* Of a rank: 0 or an exit code: when all have said theirs, after a sentence about what differs. */
 int agree_heard(struct build *b, uint32_t rank, const char *text, size_t length);
 /* All have said theirs. */
 bool agree_complete(const struct build *b);

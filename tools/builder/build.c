@@ -412,6 +412,8 @@ int build(struct rashpa_fabric *f, const struct options *o, const volatile bool 
 		result = error ? fail_fabric(f, error, "") : loop(&b);
 		if (result && !error && !b.rank)
 			farewell(&b, result);
+		if (result)
+			rashpa_fabric_blame(f, b.culprit ? b.culprit : b.rank);
 	}
 	if (!b.rank && b.manager) {
 		/* what is known is told, also of a run that failed */

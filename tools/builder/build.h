@@ -30,7 +30,7 @@ enum kind {
 	KIND_DATA,	/* readout to builder: struct event_head for each event */
 	KIND_HELLO,	/* all to manager: options in JSON follow */
 	KIND_ALIVE,	/* all to manager, manager to all: is there, and waits for whom */
-	KIND_GONE,	/* readout, builder to manager: a readout has gone, as far as it sees */
+	KIND_GONE,	/* readout, builder to manager: it sees that a readout has gone */
 	KIND_FAIL,	/* manager to all: the run ends; a sentence follows */
 };
 
@@ -85,7 +85,7 @@ struct build {
 	struct rashpa_pool *control_out, *control_in, *data_out, **data_in;
 	uint32_t data_bytes;
 	struct counts counts;
-	uint64_t steps;		/* things done: messages, but those that say nothing new; fragments */
+	uint64_t steps;		/* done so far: messages, but for KIND_ALIVE, and fragments */
 	struct watch *watch;
 	struct agree *agree;
 	struct manager *manager;

@@ -566,6 +566,7 @@ int rashpa_fabric_gone(const struct rashpa_fabric *f, uint32_t peer)
 
 void rashpa_fabric_blame(struct rashpa_fabric *f, uint32_t peer)
 {
+	f->failed = true;
 	if (f->transport->blame && f->connected && peer < f->launch.size)
 		f->transport->blame(f, peer);
 }

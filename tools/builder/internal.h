@@ -109,6 +109,7 @@ struct rashpa_fabric {
 	struct bell event_bell;
 	pthread_t thread;
 	bool connected, running, threaded;
+	bool failed;		/* it leaves because of somebody, before others do */
 	int32_t device_node, memory_node;
 	_Atomic int32_t thread_node;
 	uint32_t turn;		/* without a thread: peer that is first in the next round */

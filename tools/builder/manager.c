@@ -289,11 +289,13 @@ int manager_heard(struct build *b, const struct message *what, const char *text,
 {
 	struct manager *m = b->manager;
 	struct open_block *o;
+	/* until then a rank may have other options, and is told so */
+	const bool known = agree_complete(b);
 
 	switch (what->kind) {
 	case KIND_ASK:
-		if (!is_builder(b, what->from) || what->events > b->o->credit ||
-		    m->credit[what->from])
+		if (known && (!is_builder(b, what->from) || what->events > b->o->credit ||
+			      m->credit[what->from]))
 			return no_sense(b, what, "it asks for more than it may");
 		m->credit[what->from] = what->events;
 		return 0;
@@ -310,7 +312,7 @@ int manager_heard(struct build *b, const struct message *what, const char *text,
 		m->credit[what->from]++;
 		return 0;
 	case KIND_TELL:
-		if (!is_readout(b, what->from) || what->first < m->told[what->from])
+		if (known && (!is_readout(b, what->from) || what->first < m->told[what->from]))
 			return no_sense(b, what, "events that go back");
 		m->told[what->from] = what->first;
 		/* nobody has what is before the first event of one of them */

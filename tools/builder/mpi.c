@@ -354,7 +354,7 @@ static void cancel(MPI_Request *request, unsigned int n)
 static void mpi_close(struct rashpa_fabric *f)
 {
 	struct mpi *m = f->link;
-	bool whole = f->running;
+	bool whole = f->running && !f->failed;
 
 	if (!m)
 		return;

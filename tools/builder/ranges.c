@@ -54,9 +54,9 @@ bool ranges_add(struct ranges *r, uint64_t first, uint32_t events)
 		r->range[i - 1].last = last;
 	} else if (right) {
 		r->range[i].first = first;
-	} else if (r->n == r->room) {
-		return false;
 	} else {
+		if (r->n == r->room)
+			return false;
 		move(r, i + 1, i);
 		r->range[i] = (struct range) { first, last };
 	}

@@ -167,11 +167,13 @@ uint32_t rashpa_fabric_size(const struct rashpa_fabric *fabric);
  */
 int rashpa_fabric_gone(const struct rashpa_fabric *fabric, uint32_t peer);
 /**
- * rashpa_fabric_blame() - this process leaves because of a peer
+ * rashpa_fabric_blame() - this process leaves before the run is over, because of a peer
  * @fabric: the handle, before rashpa_fabric_close()
- * @peer: rank of who has gone, or does not do what it should
+ * @peer: rank of who has gone, or does not do what it should; or of this one
  *
- * With "shm" others can ask for that when this process has left, and so find who was first.
+ * With "shm" others can ask for that when this process has left, and so find who was first. With
+ * "mpi" rashpa_fabric_close() does not wait for the others in MPI_Finalize() then: the launcher
+ * sees that this process has failed.
  */
 void rashpa_fabric_blame(struct rashpa_fabric *fabric, uint32_t peer);
 /**

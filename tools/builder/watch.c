@@ -12,7 +12,7 @@
 struct watch {
 	uint64_t *heard_ns, *moved_ns;	/* by rank: the last word; the last thing done */
 	uint64_t *steps;		/* by rank: things done so far, as it says */
-	uint32_t *waits;		/* by rank: whom it waits for; itself: its source or stream */
+	uint32_t *waits;		/* by rank: for whom; itself: source, stream */
 	bool *saying;			/* by rank: a word is under way */
 	uint64_t said_ns, turn_ns;
 	bool slept;			/* for longer than others wait */

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Who is there, and who owes something. All ranks and the manager tell each other now and then that
- * they are there, and whom they wait for; a run in which nobody has work may be silent for as long
- * as it likes. Who says nothing for the time limit is stopped, or cannot be reached; a builder whose
- * blocks do not get on for so long waits for somebody, who is found by asking from one to the next.
+ * they are there, and whom they wait for; where nobody has work, all may wait as long as they like.
+ * Who says nothing for the time limit is stopped, or cannot be reached. A builder whose blocks do
+ * not get on for so long waits for somebody, who is found by asking from one to the next.
  */
 #ifndef BUILDER_WATCH_H
 #define BUILDER_WATCH_H
 
 #include "build.h"
 
-#define WATCH_NOBODY	0	/* waits for the manager, which may have nothing: nobody owes it that */
+#define WATCH_NOBODY	0	/* but the manager, which may have no work */
 
 int watch_open(struct build *b);
 void watch_close(struct build *b);
