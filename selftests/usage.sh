@@ -132,9 +132,9 @@ refuses "pigeon.*burst prints" rashpa-builder burst --way pigeon
 refuses "how many.*--readouts" rashpa-builder model
 refuses "how many.*--folded" rashpa-builder model --readouts 4 --folded --builders 4
 refuses "sideways.*nton, nxn or build" rashpa-builder model --of sideways
-refuses "gbps=x.*is not gbps" rashpa-builder model --readouts 4 --network gbps=x
+refuses "gbps: .x. is not 1e-06 to 1000000" rashpa-builder model --readouts 4 --network gbps=x
 refuses "speed=1.*is not gbps" rashpa-builder model --readouts 4 --network speed=1
-refuses "packet of 1048576 bytes does not fit into a buffer of 65536" rashpa-builder model --readouts 4 --network packet=1M
+refuses "packet=1048576 is above buffer=65536" rashpa-builder model --readouts 4 --network packet=1M
 refuses "spines: .0. is not 1 to 1024" rashpa-builder model --readouts 4 --network leaf=4,spines=0
 refuses "ranks: .4294967295. is not 1 to 1024" rashpa-builder model --readouts 4 --network ranks=4294967295
 refuses "leaf: .4294967295. is not 0 to 65536" rashpa-builder model --readouts 4 --network leaf=4294967295

@@ -29,7 +29,7 @@ enum kind {
 	KIND_BYE,	/* manager to all: all have said so */
 	KIND_DATA,	/* readout to builder: struct event_head for each event */
 	KIND_HELLO,	/* all to manager: options in JSON follow */
-	KIND_ALIVE,	/* all to manager, manager to all: is there, and waits for whom */
+	KIND_ALIVE,	/* all to manager, and back: is there, and waits for whom */
 	KIND_GONE,	/* readout, builder to manager: it sees that a readout has gone */
 	KIND_FAIL,	/* manager to all: the run ends; a sentence follows */
 };
@@ -38,7 +38,7 @@ struct message {
 	uint32_t kind, from;
 	uint64_t block;		/* number of the assignment */
 	uint64_t instead;	/* ASSIGN: of this one, whose builder has gone; or NO_BLOCK */
-	/* event; TELL: the one behind the last, and the first in block; ALIVE: things done so far */
+	/* event; TELL: the one behind the last, and the first in block; ALIVE: what was done */
 	uint64_t first;
 	/* ASK: blocks; BUILT: events with something missing or wrong; FAIL: exit code */
 	uint32_t events;

@@ -216,7 +216,7 @@ static void network(struct argp_state *state, const char *arg, struct model_fabr
 				   properties[i].most);
 	}
 	if (f->packet > f->buffer)
-		argp_error(state, "--network: a packet of %" PRIu64 " bytes does not fit into a buffer of %" PRIu64,
+		argp_error(state, "--network: packet=%" PRIu64 " is above buffer=%" PRIu64,
 			   f->packet, f->buffer);
 	if (f->spines * f->cables > 1024)
 		argp_error(state, "--network: %u cables to each of %u spines are more than 1024 links of a leaf",
