@@ -34,7 +34,7 @@ for transport in shm mpi; do
 				.resident_bytes < $((48 + count * depth / 10)) * 1048576)" \
 				parallel "$count" nxn --transport "$transport" --depth "$depth" --messages 200 \
 				--size 6000 --jitter 100 --verify --json
-			ok $? "$transport: $count to $count, depth $depth: each message is right"
+			ok $? "$transport: $count to $count, depth $depth: each message is right, and memory is bounded"
 		done
 	done
 	json ".received == 4000 and .lost + .duplicate + .late + .wrong == 0

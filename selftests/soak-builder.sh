@@ -26,6 +26,8 @@ mkdir -p "$out"
 seconds=$((minutes * 60))
 # memory that a process may come to need later than in the beginning: a huge page or two
 growth_kib=4096
+# seconds between samples
+every=$((seconds < 300 ? 1 : 5))
 # the beginning: a minute, or half of a short run
 settled=$((seconds < 120 ? seconds / 2 : 60))
 
@@ -67,7 +69,7 @@ resident() {
 end=$((SECONDS + seconds))
 for ((began = SECONDS; SECONDS < end - 5; )); do
 	resident $((SECONDS - began))
-	read -rt 5 -u "$silence" || :
+	read -rt "$every" -u "$silence" || :
 done
 # build has no end of its own
 for name in "${runs[@]}"; do
