@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # The measurements of the event builder: the library beside MPI alone, between two processes of this
 # machine; protocols of Open MPI beside each other; what the model foretells beside what runs do; memory
-# of a slow receiver. bench-builder.sh [IGNORED [OPTION...]]: options of rashpa-builder burst. Writes
+# of a slow receiver; curves of the model. bench-builder.sh [IGNORED [OPTION...]]: options of rashpa-builder burst. Writes
 # builder.json and builder.svg to build/bench; verbs beside MPI are in it where bench-builder-guest.sh
 # has run in a guest. Ratios count, not rates.
 set -euo pipefail
@@ -31,7 +31,8 @@ selftests/lab/lab exec -- bash -c '
 	done
 	PATH=$PWD/build/tools:$PATH
 	python3 -B selftests/python/bench_model.py "$out"
-	python3 -B selftests/python/bench_resident.py "$out"' bench "$out" "$@"
+	python3 -B selftests/python/bench_resident.py "$out"
+	MPLCONFIGDIR=/tmp python3 -B selftests/python/bench_curves.py "$out/builder-curves.svg" "$out/builder-curves.json"' bench "$out" "$@"
 selftests/lab/lab exec -- env MPLCONFIGDIR=/tmp python3 -B selftests/python/bench_builder.py "$out"
 echo
 echo "bench: all figures in $out/builder.json, drawn in builder.svg"

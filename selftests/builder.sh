@@ -30,10 +30,11 @@ for transport in shm mpi; do
 		for depth in 1 8 64; do
 			total=$((count * count * 200))
 			json ".received == $total and .sent == $total and .lost + .duplicate + .late + .wrong == 0
-				and (.ranks | length) == $count and all(.ranks[]; .registrations == 1)" \
+				and (.ranks | length) == $count and all(.ranks[]; .registrations == 1 and
+				.resident_bytes < $((48 + count * depth / 10)) * 1048576)" \
 				parallel "$count" nxn --transport "$transport" --depth "$depth" --messages 200 \
 				--size 6000 --jitter 100 --verify --json
-			ok $? "$transport: $count to $count, depth $depth: each message is right"
+			ok $? "$transport: $count to $count, depth $depth: each message is right, and memory is bounded"
 		done
 	done
 	json ".received == 4000 and .lost + .duplicate + .late + .wrong == 0
@@ -98,7 +99,8 @@ for ((round = 0; round < kills; round++)); do
 	expected[victim]=137
 	# who sees that another one has ended for this names that one
 	said=$(cat "$work"/err.* | grep -c "it has gone")
-	if [[ $statuses == "${expected[*]}" ]] && ((said == 2)) && grep -q "rank $victim: it has gone" "$work"/err.*; then
+	if [[ $statuses == "${expected[*]}" ]] && ((said == 2)) &&
+		(($(cat "$work"/err.* | grep -c "rank $victim: it has gone") == 2)); then
 		good=$((good + 1))
 	else
 		echo "# rank $victim died: $statuses, $said said it: $(cat "$work"/err.*)"
@@ -188,6 +190,48 @@ fault corrupt ".incomplete == 1 and .corrupt == 1 and .missing + .late + .duplic
 built 2 4 '.events == 200 and (.wrong | length) == 1 and (.wrong[0] | test("event 77, readout 1: checksum of source 0, flags 0x2"))'
 ok $? "and another program finds it where it was made"
 
+by_hand 4 build --readouts 2 --events 10 --fault corrupt:7:5 --timeout 20
+reap
+is "a fault of a readout that is not there" "$statuses $(cat "$work"/err.* | grep -c "there is no readout 7: they are 0 to 1")" "1 1 1 1 4"
+
+# --- options that have to be the same
+
+# differ RANK OPTION SENTENCE
+differ() {
+	extra=([$1]=$2)
+	by_hand 5 build --readouts 2 --events 100 --timeout 20 --json
+	reap
+	extra=()
+	is "$2 of rank $1 only: all end" "$statuses" "1 1 1 1 1"
+	is "and say so" "$(cat "$work"/err.* | grep -c -e "$3: give all processes of a run the same options")" 5 || sed 's/^/# /' "$work"/err.*
+}
+differ 3 --hold "--hold is false at rank 0, true at rank 3"
+differ 0 "--block 16" "--block is 16 at rank 0, 8 at rank 1, 8 at rank 2, 8 at rank 3, 8 at rank 4"
+differ 1 "--sources 2 --credit 8 --fragment 4K" "--credit is 4 at rank 0, 8 at rank 1; --sources is 4 at rank 0, 2 at rank 1; --fragment is 2048 at rank 0, 4096 at rank 1"
+differ 4 "--jitter 50" "--jitter is 0 at rank 0, 50 at rank 4"
+json '.built == 0 and (.ended | test("jitter"))' cat "$work/out.0"
+ok $? "rank 0 has it in JSON, and nothing is built"
+differ 3 "--credit 8" "--credit is 4 at rank 0, 8 at rank 3"
+differ 4 "--readouts 3" "--readouts is 2 at rank 0, 3 at rank 4"
+differ 2 "--timeout 21" "--timeout is 20 at rank 0, 21 at rank 2"
+
+# --- time limits: who has nothing to do is not to blame
+
+by_hand 5 build --readouts 2 --block 1 --rate 0.4 --events 3 --timeout 2 --json
+reap
+is "an event each 2.5 s, and a limit of 2 s: nobody owes anything" "$statuses $(jq .built "$work/out.0")" "0 0 0 0 0 3" ||
+	sed 's/^/# /' "$work"/err.*
+good=0
+for rank in 0 1 2 3 4 5; do
+	stopped "$rank" --rate 2000 && good=$((good + 1))
+done
+is "SIGSTOP of each rank: the others end in time, and name that one" "$good" 6
+good=0
+for rank in 0 1 4; do
+	stopped "$rank" --rate 3 && good=$((good + 1))
+done
+is "the same where there is little to do" "$good" 3
+
 # --- names that somebody has left where files are made
 
 fresh
@@ -232,25 +276,58 @@ reap
 jq -e '.lost == 0' "$work/out.0" >/dev/null && consistent
 ok $? "mpirun --runtime-options continuous: events of a builder that died are built by others" || sed "s/^/# /" "$work/err" "$work/out.0"
 
-# and so does an MPI that was built for it
-if ompi_info | grep -q "FT MPI support: yes"; then
-	good=0
-	for hold in "" --hold; do
-		fresh
-		# shellcheck disable=SC2086 # no option, or one
-		timeout 240 mpirun --with-ft ulfm --bind-to none -n 6 rashpa-builder build --transport mpi --readouts 2 \
-			--block 4 $hold --events 6000 --rate 4000 --files "$work/events" --json >"$work/out.0" 2>"$work/err" &
-		pids=($!)
-		wait_for 120 some_files 20
-		kill -9 "$(pgrep -f -n "rashpa-builder build --transport mpi.*$work/events")"
-		reap
-		if consistent && [[ ! $hold || $(jq .lost "$work/out.0") == 0 ]] && grep -q "has gone" "$work/err"; then
-			good=$((good + 1))
-		else
-			sed 's/^/# /' "$work/err" "$work/out.0"
-		fi
+# and so does an MPI that was built for it: 2 readouts, 3 builders
+
+# ulfm_killed RANK ARGUMENT...: sets statuses
+ulfm_killed() {
+	local pid victim=$1
+	shift
+	fresh
+	timeout 240 mpirun --with-ft ulfm --bind-to none -n 6 rashpa-builder build --transport mpi --readouts 2 --block 4 \
+		--timeout 30 "$@" --files "$work/events" --json="$work/out.0" >"$work/out" 2>"$work/err" &
+	pids=($!)
+	wait_for 120 some_files $((10 + RANDOM % 20))
+	for pid in $(pgrep -f "rashpa-builder build --transport mpi.*$work/events"); do
+		[[ $(rank_of "$pid") != "$victim" ]] || kill -9 "$pid"
 	done
-	is "mpirun --with-ft ulfm: the run goes on without a builder, no event is wrong, twice, or lost without a word" "$good" 2
+	reap
+}
+# ulfm_builder RANK ARGUMENT...: and the run goes on
+ulfm_builder() {
+	ulfm_killed "$@" --events 3000 --rate 1500
+	consistent && grep -q "builder of rank $1 has gone" "$work/err" && ((statuses != 124)) &&
+		[[ " $* " != *" --hold "* || $(jq .lost "$work/out.0") == 0 ]] && return
+	echo "# rank $1 died: $statuses"
+	sed 's/^/# /' "$work/err" "$work/out.0"
+	return 1
+}
+# ulfm_other RANK: and the run ends, with nobody else to blame; mpirun may lose what some of them say
+ulfm_other() {
+	ulfm_killed "$@" --rate 2000
+	((statuses == 1)) && built 2 4 '.twice == [] and .wrong == []' && grep "^rashpa-builder" "$work/err" >"$work/said" &&
+		named "$1" "$work/said" && return
+	echo "# rank $1 died: $statuses"
+	sed 's/^/# /' "$work/err"
+	return 1
+}
+if ompi_info | grep -q "FT MPI support: yes"; then
+	for hold in "" --hold; do
+		good=0
+		for ((round = 0; round < kills; round++)); do
+			# shellcheck disable=SC2086 # no option, or one
+			ulfm_builder $((3 + round % 3)) $hold && good=$((good + 1))
+		done
+		is "mpirun --with-ft ulfm ${hold:-without --hold}: the run goes on without a builder, no event is wrong, twice, or lost without a word" \
+			"$good" "$kills"
+	done
+	for who in "manager 0" "readout 1"; do
+		good=0
+		for ((round = 0; round < kills; round++)); do
+			ulfm_other "${who#* }" && good=$((good + 1))
+		done
+		is "mpirun --with-ft ulfm, kill -9 of the ${who% *}: the run ends in time, all say which rank it was, and files are whole" \
+			"$good" "$kills"
+	done
 else
 	skip "mpirun --with-ft ulfm" "this Open MPI was built without it"
 fi

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # Runs inside the lab's root: rashpa-builder for so many minutes, and what memory its processes take
-# meanwhile. soak-builder.sh [MINUTES [TRANSPORT...]], 20 minutes of shm and mpi. TAP; each sample of
-# resident memory, in KiB, is in build/soak-builder.
+# meanwhile. soak-builder.sh [MINUTES [TRANSPORT...]], 20 minutes of shm and mpi; verbs wants a guest,
+# as it makes soft-RoCE devices. TAP; each sample of resident memory, in KiB, is in build/soak-builder.
 set -uo pipefail
 
 minutes=${1:-20}
@@ -14,11 +14,20 @@ PATH=$PWD/${RASHPA_TOOLS:-build/tools}:$PATH
 # shellcheck source-path=SCRIPTDIR source=lib/mpi.sh
 . "$(dirname "$0")/lib/mpi.sh"
 
+# of a transport
+declare -A device=([verbs]="--device rxe0")
+if [[ " ${transports[*]} " == *" verbs "* ]] && ! selftests/rxe.sh >"$work/err" 2>&1; then
+	skip "messages over verbs" "no soft-RoCE: $(tail -n 1 "$work/err")"
+	finish
+fi
+
 out=build/soak-builder
 mkdir -p "$out"
 seconds=$((minutes * 60))
 # memory that a process may come to need later than in the beginning: a huge page or two
 growth_kib=4096
+# seconds between samples
+every=$((seconds < 300 ? 1 : 5))
 # the beginning: a minute, or half of a short run
 settled=$((seconds < 120 ? seconds / 2 : 60))
 
@@ -29,7 +38,8 @@ soak() {
 	local name=$1-$2
 	runs+=("$name")
 	rm -f "$out/$name".*
-	timeout $((seconds + 900)) mpirun --bind-to none -n "$3" rashpa-builder "${@:4}" --transport "$1" \
+	# shellcheck disable=SC2086 # an option and its value, or none
+	timeout $((seconds + 900)) mpirun --bind-to none -n "$3" rashpa-builder "${@:4}" --transport "$1" ${device[$1]-} \
 		--timeout 300 --json >"$out/$name.json" 2>"$out/$name.err" &
 	job[$name]=$!
 }
@@ -59,13 +69,14 @@ resident() {
 end=$((SECONDS + seconds))
 for ((began = SECONDS; SECONDS < end - 5; )); do
 	resident $((SECONDS - began))
-	read -rt 5 -u "$silence" || :
+	read -rt "$every" -u "$silence" || :
 done
 # build has no end of its own
 for name in "${runs[@]}"; do
 	[[ $name == *build* ]] || continue
 	for pid in $(ranks "$name"); do
-		tr '\0' '\n' <"/proc/$pid/environ" | grep -q '^PMIX_RANK=0$' && kill -TERM "$pid"
+		# one that has ended meanwhile has none
+		[[ $(rank_of "$pid") != 0 ]] || kill -TERM "$pid"
 	done
 done
 

@@ -132,10 +132,16 @@ refuses "pigeon.*burst prints" rashpa-builder burst --way pigeon
 refuses "how many.*--readouts" rashpa-builder model
 refuses "how many.*--folded" rashpa-builder model --readouts 4 --folded --builders 4
 refuses "sideways.*nton, nxn or build" rashpa-builder model --of sideways
-refuses "gbps=x.*is not gbps" rashpa-builder model --readouts 4 --network gbps=x
+refuses "gbps: .x. is not 1e-06 to 1000000" rashpa-builder model --readouts 4 --network gbps=x
 refuses "speed=1.*is not gbps" rashpa-builder model --readouts 4 --network speed=1
-refuses "packet fits into a buffer" rashpa-builder model --readouts 4 --network packet=1M
-refuses "leaves have spines" rashpa-builder model --readouts 4 --network leaf=4,spines=0
+refuses "packet=1048576 is above buffer=65536" rashpa-builder model --readouts 4 --network packet=1M
+refuses "spines: .0. is not 1 to 1024" rashpa-builder model --readouts 4 --network leaf=4,spines=0
+refuses "ranks: .4294967295. is not 1 to 1024" rashpa-builder model --readouts 4 --network ranks=4294967295
+refuses "leaf: .4294967295. is not 0 to 65536" rashpa-builder model --readouts 4 --network leaf=4294967295
+refuses "64 cables to each of 1024 spines are more than 1024" rashpa-builder model --readouts 4 --network leaf=1,spines=1024,cables=64
+refuses "copy: .1e7. is not 0 to 1000000" rashpa-builder model --readouts 4 --network copy=1e7
+refuses "latency: .1e30. is not 0 to 1000000000" rashpa-builder model --readouts 4 --network latency=1e30
+refuses "there is no event 77: --events 77 end before" rashpa-builder build --events 77 --fault corrupt:0:77
 for tool in remu romulu; do
 	refuses "somebody.*user:NAME.*cert:NAME.*anyone" "$tool" --daemon "unix:$work/socket" --leader somebody
 	refuses "leader.*Give --daemon" "$tool" --buffer here --leader anyone

@@ -4,6 +4,10 @@
 
 job=0
 pids=()
+# options of one rank only, behind those of all
+declare -A extra
+# in front of all, where it is set
+apart=()
 
 # by_hand N ARGUMENT...: output of rank R is in $work/out.R and err.R; sets pids. RASHPA_MEET, where
 # it is set, is the name of the run.
@@ -15,9 +19,9 @@ by_hand() {
 	pids=()
 	[[ ${RASHPA_MEET-} ]] || name=("RASHPA_JOB=test-$$-$job")
 	for ((rank = 0; rank < count; rank++)); do
-		# shellcheck disable=SC2154 # work is of shell.sh
-		env RASHPA_RANK="$rank" RASHPA_SIZE="$count" "${name[@]}" \
-			rashpa-builder "$@" >"$work/out.$rank" 2>"$work/err.$rank" &
+		# shellcheck disable=SC2154,SC2086 # work is of shell.sh; options are words
+		"${apart[@]}" env RASHPA_RANK="$rank" RASHPA_SIZE="$count" "${name[@]}" \
+			rashpa-builder "$@" ${extra[$rank]-} >"$work/out.$rank" 2>"$work/err.$rank" &
 		pids+=($!)
 	done
 }
@@ -64,6 +68,8 @@ consistent() {
 		.[0] as $said | .[1] as $files |
 		($files.ranges | all_of) as $there | ($said.lost_ranges | all_of) as $lost |
 		($said.unknown_ranges | all_of) as $unknown |
+		def in_order: . == sort and ([.[][0]][1:] as $next | [.[][1] + 1][:-1] | [., $next] | transpose | all(.[0] < .[1]));
+		($said.lost_ranges | in_order) and ($said.unknown_ranges | in_order) and
 		$files.twice == [] and $files.wrong == [] and
 		($there - $lost) == $there and
 		(($there + $lost + $unknown) | unique) == [range(0; $said.events)] and
@@ -85,14 +91,53 @@ builder_died() {
 	return 1
 }
 
-# other_died RANK ARGUMENT...: the run ends, says who it was, and files are whole
-other_died() {
-	local expected=(1 1 1 1 1 1) said="readout $(($1 - 1)) (rank $1) has gone"
+# named RANK FILE...: whom does who ended name? That rank, and no other one
+named() {
+	local said="readout $(($1 - 1)) (rank $1) has gone" file
 	(($1)) || said="the event manager (rank 0) has gone"
+	for file in "${@:2}"; do
+		grep -q "$said" "$file" && ! grep -v "$said" "$file" | grep -q "^rashpa-builder" || return
+	done
+}
+
+# other_died RANK ARGUMENT...: the run ends, each says who it was, and nobody else, and files are whole
+other_died() {
+	local expected=(1 1 1 1 1 1) others=() rank
 	killed "$@"
 	expected[$1]=137
-	[[ $statuses == "${expected[*]}" ]] && built 2 4 '.twice == [] and .wrong == []' && grep -q "$said" "$work"/err.* &&
+	for rank in 0 1 2 3 4 5; do
+		((rank == $1)) || others+=("$work/err.$rank")
+	done
+	[[ $statuses == "${expected[*]}" ]] && built 2 4 '.twice == [] and .wrong == []' && named "$1" "${others[@]}" &&
 		return
 	echo "# rank $1 died: $statuses: $(cat "$work"/err.*)"
+	return 1
+}
+
+# stopped RANK ARGUMENT...: SIGSTOP while 2 readouts and 3 builders work; all others end in time, and name that rank
+stopped() {
+	local victim=$1 rank who="builder $(($1 - 3)) (rank $1)" expected=(3 3 3 3 3 3)
+	((victim > 2)) || who="readout $((victim - 1)) (rank $victim)"
+	((victim)) || who="the event manager (rank 0)"
+	shift
+	fresh
+	# where who has started this test ends, a group with one that is stopped would be hung up
+	apart=(setsid)
+	by_hand 6 build --readouts 2 --block 1 --timeout 3 --files "$work/events" --json "$@"
+	apart=()
+	wait_for 30 some_files 3
+	kill -STOP "${pids[victim]}"
+	for rank in "${!pids[@]}"; do
+		((rank == victim)) || wait_for 60 gone "${pids[rank]}" || return
+	done
+	kill -CONT "${pids[victim]}"
+	reap
+	# who was stopped may hear why the run has ended, or find the others gone
+	expected[victim]=${statuses:$((2 * victim)):1}
+	for rank in "${!pids[@]}"; do
+		((rank == victim)) || grep -q "$who has said nothing for 3 s" "$work/err.$rank" || expected=()
+	done
+	[[ $statuses == "${expected[*]}" ]] && return
+	echo "# rank $victim was stopped: $statuses: $(cat "$work"/err.*)"
 	return 1
 }

@@ -322,3 +322,22 @@ int assembly_turn(struct build *b)
 		b->assembly->going = NULL;
 	}
 }
+
+uint32_t assembly_waits(const struct build *b)
+{
+	const struct slot *oldest = NULL;
+
+	if (b->assembly->going)
+		return b->rank;
+	for (uint32_t i = 0; i < b->o->credit; i++) {
+		const struct slot *s = &b->assembly->slot[i];
+
+		if (s->used && !s->built && (!oldest || s->block.block < oldest->block.block))
+			oldest = s;
+	}
+	for (uint32_t i = 0; oldest && i < b->readouts; i++) {
+		if (!oldest->message[i])
+			return i + 1;
+	}
+	return 0;
+}

@@ -3,17 +3,46 @@
 #include "build.h"
 
 #include <errno.h>
-#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "agree.h"
 #include "json-out.h"
-#include "say.h"
+#include "watch.h"
 
 #define LOOK_NS		INT64_C(2000000)	/* between two looks at what comes by itself */
 #define EVENTS		32
 #define ROOMS		64			/* for messages of a peer */
 #define WORDS		4			/* about a block, to one that hears of it */
+#define OTHERS		8			/* about the run: its end, who is there */
+
+const char *role_of(const struct build *b, uint32_t rank, char *so)
+{
+	if (!rank)
+		snprintf(so, ROLE_BYTES, "the event manager (rank 0)");
+	else if (b->o->folded)
+		snprintf(so, ROLE_BYTES, "readout and builder %u (rank %u)", readout_index(rank),
+			 rank);
+	else if (is_readout(b, rank))
+		snprintf(so, ROLE_BYTES, "readout %u (rank %u)", readout_index(rank), rank);
+	else
+		snprintf(so, ROLE_BYTES, "builder %u (rank %u)", rank - 1 - b->readouts, rank);
+	return so;
+}
+
+int end_run(struct build *b, int code, uint32_t culprit, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(b->reason, sizeof(b->reason), format, args);
+	va_end(args);
+	b->culprit = culprit;
+	fail("rank %u: %s", b->rank, b->reason);
+	return code;
+}
 
 int say_to(struct build *b, uint32_t peer, const struct message *m, const char *text)
 {
@@ -88,9 +117,14 @@ static int finish(struct build *b)
 	return result;
 }
 
-static int obey(struct build *b, const struct message *m)
+static int obey(struct build *b, const struct message *m, const char *text)
 {
 	switch (m->kind) {
+	case KIND_ALIVE:
+		return 0;
+	case KIND_FAIL:
+		fail("rank %u: the event manager ends the run: %.*s", b->rank, (int)m->bytes, text);
+		return m->events == EXIT_TIMEOUT ? EXIT_TIMEOUT : EXIT_FAILED;
 	case KIND_ASSIGN:
 	case KIND_RELEASE:
 		return b->reads ? readout_heard(b, m) : 0;
@@ -115,9 +149,10 @@ static int control(struct build *b, const struct rashpa_fabric_event *e)
 	int result;
 
 	if (e->length < sizeof(*m) || m->bytes != e->length - sizeof(*m) || m->from != peer)
-		result = fail("rank %u: rank %u says what cannot be", b->rank, peer);
-	else if (b->rank)
-		result = obey(b, m);
+		return end_run(b, EXIT_FAILED, peer, "rank %u says what cannot be", peer);
+	watch_heard(b, m);
+	if (b->rank)
+		result = obey(b, m, (const char *)(m + 1));
 	else
 		result = manager_heard(b, m, (const char *)(m + 1), m->bytes);
 	if (!result)
@@ -131,6 +166,9 @@ static int happened(struct build *b, const struct rashpa_fabric_event *e)
 		b->unsent--;
 	if (!e->received && e->request.tag == KIND_TELL)
 		b->telling = false;
+	if (!e->received && e->request.tag == KIND_ALIVE)
+		watch_said(b, e->request.peer);
+	b->steps += e->request.tag != KIND_ALIVE;
 	if (e->status && e->status != -EPIPE)
 		return fail("rank %u: message %s rank %u: %s", b->rank,
 			    e->received ? "from" : "to", e->request.peer, strerror(-e->status));
@@ -145,16 +183,27 @@ static int happened(struct build *b, const struct rashpa_fabric_event *e)
 
 /* --- who has gone --- */
 
+/*
+ * The manager says what becomes of it, and to all the same: so nobody leaves because of another one
+ * before the manager does, and who is seen to have gone is who went first.
+ */
 static int lost_peer(struct build *b, uint32_t peer)
 {
+	const struct message m = { .kind = KIND_GONE, .builder = peer };
+
 	if (b->ending || b->over)
 		return 0;
+	if (watch_slept(b))
+		return end_run(b, EXIT_TIMEOUT, 0, "this process did not run for more than %.3g s, and others have left meanwhile",
+			       b->o->timeout);
+	if (!b->rank)
+		return manager_gone(b, peer);
 	if (!peer)
-		return fail("rank %u: the event manager (rank 0) has gone: the run ends", b->rank);
-	if (is_readout(b, peer))
-		return fail("rank %u: readout %u (rank %u) has gone: no event is whole without it, and the run ends",
-			    b->rank, readout_index(peer), peer);
-	return 0;
+		return end_run(b, EXIT_FAILED, 0, "the event manager (rank 0) has gone: the run ends");
+	if (!is_readout(b, peer) || b->reported)
+		return 0;
+	b->reported = true;
+	return say_to(b, 0, &m, NULL);
 }
 
 /* Of all that had gone before the last events were taken. */
@@ -166,10 +215,8 @@ static int look_who(struct build *b, const bool *gone, bool *known)
 		if (!gone[i] || known[i])
 			continue;
 		known[i] = true;
-		b->moved_ns = now_ns();
+		b->steps++;
 		result = lost_peer(b, i);
-		if (!result && !b->rank)
-			result = manager_gone(b, i);
 	}
 	return result;
 }
@@ -189,28 +236,20 @@ static int turn(struct build *b)
 	return result;
 }
 
-static int waited(struct build *b)
-{
-	if ((now_ns() - b->moved_ns) / 1e9 < b->o->timeout)
-		return 0;
-	fail("rank %u: nothing has come for %.3g s: %" PRIu64 " blocks so far", b->rank,
-	     b->o->timeout, b->counts.blocks);
-	return EXIT_TIMEOUT;
-}
-
 static int loop(struct build *b)
 {
 	struct rashpa_fabric_event e[EVENTS];
 	bool *gone = calloc(b->size, sizeof(*gone)), *known = calloc(b->size, sizeof(*known));
 	int result = gone && known ? 0 : fail("no memory"), n;
 
-	b->moved_ns = now_ns();
+	watch_begin(b);
+	if (b->rank && !result)
+		result = agree_say(b);
 	while (gone && known && !result && (!b->over || b->unsent)) {
 		for (uint32_t i = 0; i < b->size; i++)
 			gone[i] = rashpa_fabric_gone(b->f, i);
 		n = rashpa_fabric_next(b->f, e, EVENTS, LOOK_NS);
-		if (n > 0)
-			b->moved_ns = now_ns();
+		watch_slept(b);
 		for (int i = 0; i < n && !result; i++)
 			result = happened(b, &e[i]);
 		if (!result && n < EVENTS)
@@ -218,11 +257,34 @@ static int loop(struct build *b)
 		if (!result)
 			result = turn(b);
 		if (!result)
-			result = waited(b);
+			result = watch_turn(b);
 	}
 	free(gone);
 	free(known);
 	return result;
+}
+
+/* Of the manager: tell all why the run ends, and wait until those that can hear it have. */
+static void farewell(struct build *b, int code)
+{
+	const struct message m = { .kind = KIND_FAIL, .events = code, .builder = b->culprit };
+	const char *why = *b->reason ? b->reason : "the event manager (rank 0) has failed";
+	const uint64_t end = now_ns() + (uint64_t)(b->o->timeout * 1e9);
+	struct rashpa_fabric_event e[EVENTS];
+	uint32_t left = 0;
+
+	for (uint32_t i = 1; i < b->size; i++) {
+		if (rashpa_fabric_gone(b->f, i) || say_to(b, i, &m, why))
+			continue;
+		left += i != b->culprit;
+	}
+	while (left && now_ns() < end) {
+		const int n = rashpa_fabric_next(b->f, e, EVENTS, LOOK_NS);
+
+		for (int i = 0; i < n; i++)
+			left -= !e[i].received && e[i].request.tag == KIND_FAIL &&
+				e[i].request.peer != b->culprit;
+	}
 }
 
 /* --- preparation --- */
@@ -250,7 +312,7 @@ static uint32_t words(const struct build *b)
 {
 	return b->rank ? 4 * b->o->credit + 16 :
 			 b->readouts * (WORDS * b->most) + b->builders * WORDS * b->o->credit +
-			 4 * b->size;
+			 OTHERS * b->size;
 }
 
 static int open_pools(struct build *b)
@@ -302,6 +364,9 @@ static int roles(struct build *b)
 	if (b->most * WORDS + ROOMS > BUILD_QUEUE)
 		return fail("%u builders of --credit %u would have %u blocks at a time, and %u are most: make --credit smaller",
 			    b->builders, o->credit, b->most, (BUILD_QUEUE - ROOMS) / WORDS);
+	if (o->fault && o->fault_readout >= b->readouts)
+		return fail("--fault: there is no readout %u: they are 0 to %u", o->fault_readout,
+			    b->readouts - 1);
 	b->reads = is_readout(b, b->rank);
 	b->builds = is_builder(b, b->rank);
 	if (data_bytes(b) > RASHPA_FABRIC_MESSAGE)
@@ -318,7 +383,8 @@ static int open_roles(struct build *b)
 	b->data_in = calloc(b->readouts, sizeof(struct rashpa_pool *));
 	if (!b->data_in)
 		return fail("no memory");
-	if (!b->rank)
+	result = watch_open(b);
+	if (!b->rank && !result)
 		result = manager_open(b);
 	if (b->reads && !result)
 		result = readout_open(b);
@@ -344,6 +410,10 @@ int build(struct rashpa_fabric *f, const struct options *o, const volatile bool 
 		if (!error)
 			warn_nodes(f);
 		result = error ? fail_fabric(f, error, "") : loop(&b);
+		if (result && !error && !b.rank)
+			farewell(&b, result);
+		if (result)
+			rashpa_fabric_blame(f, b.culprit ? b.culprit : b.rank);
 	}
 	if (!b.rank && b.manager) {
 		/* what is known is told, also of a run that failed */
@@ -351,6 +421,8 @@ int build(struct rashpa_fabric *f, const struct options *o, const volatile bool 
 
 		result = result ? result : known;
 	}
+	agree_close(&b);
+	watch_close(&b);
 	manager_close(&b);
 	readout_close(&b);
 	assembly_close(&b);

@@ -8,10 +8,11 @@
 #define BUILD_H
 
 #include "builder.h"
+#include "say.h"
 
 #define CONTROL_BYTES	1024u	/* of a message without fragments */
 #define NO_BLOCK	UINT64_MAX
-#define RANGES		256	/* of events that were lost, which are told by number */
+#define ROLE_BYTES	64u	/* of how a sentence names a rank */
 
 /* --- messages. All processes have the same byte order. --- */
 
@@ -27,15 +28,21 @@ enum kind {
 	KIND_RESULT,	/* all to manager: text in JSON follows */
 	KIND_BYE,	/* manager to all: all have said so */
 	KIND_DATA,	/* readout to builder: struct event_head for each event */
+	KIND_HELLO,	/* all to manager: options in JSON follow */
+	KIND_ALIVE,	/* all to manager, and back: is there, and waits for whom */
+	KIND_GONE,	/* readout, builder to manager: it sees that a readout has gone */
+	KIND_FAIL,	/* manager to all: the run ends; a sentence follows */
 };
 
 struct message {
 	uint32_t kind, from;
 	uint64_t block;		/* number of the assignment */
 	uint64_t instead;	/* ASSIGN: of this one, whose builder has gone; or NO_BLOCK */
-	uint64_t first;		/* event; TELL: the one behind the last, and the first in block */
-	uint32_t events;	/* ASK: blocks; BUILT: events with something missing or wrong */
-	uint32_t builder;	/* rank */
+	/* event; TELL: the one behind the last, and the first in block; ALIVE: what was done */
+	uint64_t first;
+	/* ASK: blocks; BUILT: events with something missing or wrong; FAIL: exit code */
+	uint32_t events;
+	uint32_t builder;	/* rank; ALIVE: that is waited for; GONE: that has gone */
 	uint64_t bytes;		/* that follow */
 };
 
@@ -78,12 +85,18 @@ struct build {
 	struct rashpa_pool *control_out, *control_in, *data_out, **data_in;
 	uint32_t data_bytes;
 	struct counts counts;
-	uint64_t moved_ns;	/* something happened */
+	uint64_t steps;		/* done so far: messages, but for KIND_ALIVE, and fragments */
+	struct watch *watch;
+	struct agree *agree;
 	struct manager *manager;
 	struct readout *readout;
 	struct assembly *assembly;
 	uint32_t unsent;	/* messages whose event did not come yet */
 	bool telling;		/* one of them is TELL */
+	bool reported;		/* of a readout that has gone */
+	/* of the manager: why the run ends, and whom that is not told */
+	char reason[WHY_SIZE];
+	uint32_t culprit;
 };
 
 static inline bool is_readout(const struct build *b, uint32_t rank)
@@ -107,11 +120,22 @@ int say_to(struct build *b, uint32_t peer, const struct message *m, const char *
 /* Room for the next message of a peer, in a buffer that was used, or NULL: another one. */
 int listen_to(struct build *b, uint32_t peer, struct rashpa_pool *pool, void *buffer);
 
+/* "readout 0 (rank 1)", in so[ROLE_BYTES] */
+const char *role_of(const struct build *b, uint32_t rank, char *so);
+/*
+ * A sentence about why the run ends, and the exit code. The manager tells it to all, but the rank
+ * that is to blame; 0: none is.
+ */
+__attribute__((format(printf, 4, 5)))
+int end_run(struct build *b, int code, uint32_t culprit, const char *format, ...);
+
 /* Each: 0 or an exit code, after a message. */
 int manager_open(struct build *b);
 int manager_heard(struct build *b, const struct message *m, const char *text, size_t length);
 int manager_turn(struct build *b);	/* now and then: what is to be done by itself */
 int manager_gone(struct build *b, uint32_t peer);
+/* Does a rank owe something? */
+bool manager_owed(const struct build *b, uint32_t rank);
 int manager_result(struct build *b);
 void manager_close(struct build *b);
 
@@ -119,12 +143,16 @@ int readout_open(struct build *b);
 int readout_heard(struct build *b, const struct message *m);
 int readout_sent(struct build *b, const struct rashpa_fabric_event *e);
 int readout_turn(struct build *b);
+/* For whom it waits: a rank, its own for its source, or 0 */
+uint32_t readout_waits(const struct build *b);
 void readout_close(struct build *b);
 
 int assembly_open(struct build *b);
 int assembly_heard(struct build *b, const struct message *m);
 int assembly_data(struct build *b, const struct rashpa_fabric_event *e);
 int assembly_turn(struct build *b);
+/* For whom it waits: a rank, its own for where events go, or 0 */
+uint32_t assembly_waits(const struct build *b);
 void assembly_close(struct build *b);
 
 /* --- where fragments come from: one event after the other, as sources have them --- */

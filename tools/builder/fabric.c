@@ -166,8 +166,9 @@ void queue_end(struct queue *q, int status)
 		queue_done(q, q->order[0], status, 0, queue_flying(q, q->order[0])->request.tag);
 }
 
-void peer_gone(struct peer *peer)
+void peer_gone(struct peer *peer, uint32_t because)
 {
+	peer->because = because;
 	atomic_store(&peer->gone, true);
 }
 
@@ -561,6 +562,18 @@ uint32_t rashpa_fabric_size(const struct rashpa_fabric *f)
 int rashpa_fabric_gone(const struct rashpa_fabric *f, uint32_t peer)
 {
 	return peer < f->launch.size && atomic_load(&f->peer[peer].gone);
+}
+
+void rashpa_fabric_blame(struct rashpa_fabric *f, uint32_t peer)
+{
+	f->failed = true;
+	if (f->transport->blame && f->connected && peer < f->launch.size)
+		f->transport->blame(f, peer);
+}
+
+uint32_t rashpa_fabric_because(const struct rashpa_fabric *f, uint32_t peer)
+{
+	return rashpa_fabric_gone(f, peer) ? f->peer[peer].because : peer;
 }
 
 static void tell(const struct queue *q, struct rashpa_queue_counts *counts)

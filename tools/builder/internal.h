@@ -71,6 +71,7 @@ struct queue {
 struct peer {
 	uint32_t rank;
 	_Atomic bool gone;
+	uint32_t because;	/* of which rank it has */
 	struct queue send, receive;
 	void *link;			/* the transport's */
 };
@@ -88,6 +89,8 @@ struct transport {
 	bool (*poll)(struct rashpa_fabric *fabric, struct peer *peer);
 	/* the thread's: until something can have happened; fabric->asleep is set. NULL: never */
 	void (*sleep)(struct rashpa_fabric *fabric);
+	/* for peers to read when this one has left: because of whom. NULL: they cannot */
+	void (*blame)(struct rashpa_fabric *fabric, uint32_t peer);
 	/* of sleep, by any thread */
 	void (*wake)(struct rashpa_fabric *fabric);
 	void (*close)(struct rashpa_fabric *fabric);
@@ -106,6 +109,7 @@ struct rashpa_fabric {
 	struct bell event_bell;
 	pthread_t thread;
 	bool connected, running, threaded;
+	bool failed;		/* it leaves because of somebody, before others do */
 	int32_t device_node, memory_node;
 	_Atomic int32_t thread_node;
 	uint32_t turn;		/* without a thread: peer that is first in the next round */
@@ -142,8 +146,11 @@ static inline struct item *queue_flying(struct queue *queue, unsigned int slot)
 
 /* A request under way is done: its event. The tag is that of a message that was received. */
 void queue_done(struct queue *queue, unsigned int slot, int status, uint32_t length, uint32_t tag);
-/* Nothing comes from a peer, and nothing goes there. What is under way the transport ends. */
-void peer_gone(struct peer *peer);
+/*
+ * Nothing comes from a peer, and nothing goes there. What is under way the transport ends. It left
+ * because of another one, as far as it says: else of itself.
+ */
+void peer_gone(struct peer *peer, uint32_t because);
 /* End what is under way. */
 void queue_end(struct queue *queue, int status);
 

@@ -2,6 +2,8 @@
 /* rashpa-builder: event building, and the traffic of it. See rashpa-builder(1). */
 #include <argp.h>
 #include <errno.h>
+#include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,7 +63,8 @@ static const struct argp_option options[] = {
 	{ "events", OPT_EVENTS, "N", 0, "so many (default: until SIGINT)", 4 },
 	{ "rate", OPT_RATE, "HZ", 0, "events a second (default: as fast as they go)", 4 },
 	{ "block", OPT_BLOCK, "N", 0, "events that are assigned together (default 8)", 4 },
-	{ "credit", OPT_CREDIT, "N", 0, "blocks that a builder asks for ahead (default 4)", 4 },
+	{ "credit", OPT_CREDIT, "N", 0,
+	  "blocks that a builder asks for ahead (default 4); times builders 496 at most", 4 },
 	{ "pool", OPT_POOL, "N", 0, "blocks that a readout has room for (default 16)", 4 },
 	{ "hold", OPT_HOLD, NULL, 0,
 	  "readouts hold a block until it is built, so that another builder can do it", 4 },
@@ -137,35 +140,87 @@ static void fault(struct argp_state *state, const char *arg, struct options *o)
 			   arg);
 }
 
+/* What a network has, and from what to what. */
+static const struct property {
+	const char *name;
+	enum { REAL, NUMBER, SIZE } kind;
+	size_t at;
+	double least, most;
+} properties[] = {
+	{ "gbps", REAL, offsetof(struct model_fabric, gbps), 0.000001, 1e6 },
+	{ "latency", REAL, offsetof(struct model_fabric, latency_us), 0, 1e9 },
+	{ "cost", REAL, offsetof(struct model_fabric, cost_us), 0, 1e9 },
+	{ "copy", REAL, offsetof(struct model_fabric, copy_gbps), 0, 1e6 },
+	{ "ranks", NUMBER, offsetof(struct model_fabric, ranks), 1, RASHPA_FABRIC_PEERS },
+	{ "leaf", NUMBER, offsetof(struct model_fabric, leaf), 0, 65536 },
+	{ "spines", NUMBER, offsetof(struct model_fabric, spines), 1, 1024 },
+	{ "cables", NUMBER, offsetof(struct model_fabric, cables), 1, 1024 },
+	{ "packet", SIZE, offsetof(struct model_fabric, packet), 1, RASHPA_FABRIC_MESSAGE },
+	{ "head", SIZE, offsetof(struct model_fabric, head), 0, 65536 },
+	{ "buffer", SIZE, offsetof(struct model_fabric, buffer), 1, RASHPA_FABRIC_MESSAGE },
+};
+
+#define PROPERTIES	(sizeof(properties) / sizeof(properties[0]))
+
+/* Into its place; false: it is no such number. */
+static bool set_property(const struct property *p, struct model_fabric *f, const char *value)
+{
+	void *at = (char *)f + p->at;
+	uint64_t size = 0;
+	uint32_t number = 0;
+	double n;
+	bool good;
+
+	switch (p->kind) {
+	case REAL:
+		good = parse_real(value, &n);
+		break;
+	case NUMBER:
+		good = parse_u32(value, &number);
+		n = number;
+		break;
+	default:
+		good = parse_size(value, &size);
+		n = size;
+	}
+	if (!good || n < p->least || n > p->most)
+		return false;
+	if (p->kind == REAL)
+		*(double *)at = n;
+	else if (p->kind == NUMBER)
+		*(uint32_t *)at = number;
+	else
+		*(uint64_t *)at = size;
+	return true;
+}
+
 /* Names and values of a network, divided by commas. */
 static void network(struct argp_state *state, const char *arg, struct model_fabric *f)
 {
-	static char *const names[] = {
-		"gbps", "latency", "cost", "copy", "ranks", "leaf", "spines", "cables", "packet", "head",
-		"buffer", "mixed", NULL,
-	};
-	double * const reals[] = { &f->gbps, &f->latency_us, &f->cost_us, &f->copy_gbps };
-	uint32_t * const numbers[] = { &f->ranks, &f->leaf, &f->spines, &f->cables };
-	uint64_t * const sizes[] = { &f->packet, &f->head, &f->buffer };
-	char *list = strdupa(arg), *value;
+	char *names[PROPERTIES + 2] = {}, *list = strdupa(arg), *value;
 
+	for (size_t i = 0; i < PROPERTIES; i++)
+		names[i] = (char *)(uintptr_t)properties[i].name;
+	names[PROPERTIES] = (char *)(uintptr_t)"mixed";
 	while (*list) {
 		const int i = getsubopt(&list, names, &value);
-		bool good = false;
 
-		if (i == 11 && !value)
-			good = f->mixed = true;
-		else if (i >= 0 && value)
-			good = i < 4 ? parse_real(value, reals[i]) :
-			       i < 8 ? parse_u32(value, numbers[i - 4]) :
-			       i < 11 && parse_size(value, sizes[i - 8]);
-		if (!good)
+		if (i == (int)PROPERTIES && !value)
+			f->mixed = true;
+		else if (i < 0 || i == (int)PROPERTIES || !value)
 			argp_error(state, "--network: \"%s\" is not gbps, latency, cost, copy, ranks, leaf, spines, cables, packet, head or buffer with =NUMBER, or mixed",
 				   arg);
+		else if (!set_property(&properties[i], f, value))
+			argp_error(state, "--network: %s: \"%s\" is not %.12g to %.12g",
+				   properties[i].name, value, properties[i].least,
+				   properties[i].most);
 	}
-	if (f->gbps < 0.000001 || !f->ranks || !f->packet || f->packet > f->buffer ||
-	    f->buffer > UINT32_MAX || (f->leaf && (!f->spines || !f->cables)))
-		argp_error(state, "--network: gbps, ranks and packet are above 0, a packet fits into a buffer, and leaves have spines and cables");
+	if (f->packet > f->buffer)
+		argp_error(state, "--network: packet=%" PRIu64 " is above buffer=%" PRIu64,
+			   f->packet, f->buffer);
+	if (f->spines * f->cables > 1024)
+		argp_error(state, "--network: %u cables to each of %u spines are more than 1024 links of a leaf",
+			   f->cables, f->spines);
 }
 
 static error_t parse_model(int key, char *arg, struct argp_state *state, struct options *o)
@@ -322,6 +377,9 @@ static void check(struct argp_state *state, struct options *o)
 	if (o->from && o->fault && strcmp(o->fault, "missing") && strcmp(o->fault, "corrupt"))
 		argp_error(state, "--fault: fragments of streams can be missing or corrupt, and only those that are made %s",
 			   o->fault);
+	if (!o->from && o->fault && o->events && o->fault_event >= o->events)
+		argp_error(state, "--fault: there is no event %" PRIu64 ": --events %" PRIu64 " end before",
+			   o->fault_event, o->events);
 	if (o->to && o->files)
 		argp_error(state, "--to and --files: events go one way");
 	if (o->geometry.width) {

@@ -10,23 +10,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agree.h"
 #include "json-out.h"
-#include "say.h"
+#include "ranges.h"
+#include "watch.h"
 
 struct open_block {
 	uint64_t block, first;
 	uint32_t events, builder;
 	enum { FREE, WAITING, ASSIGNED, COMMITTED } state;	/* WAITING: for another builder */
-};
-
-struct range {
-	uint64_t first, last;
-};
-
-struct ranges {
-	struct range range[RANGES];
-	uint32_t n;
-	uint64_t events;
 };
 
 struct manager {
@@ -55,7 +47,9 @@ int manager_open(struct build *b)
 	m->left = calloc(b->size, sizeof(*m->left));
 	m->told = calloc(b->size, sizeof(*m->told));
 	m->said = calloc(b->size, sizeof(struct json_object *));
-	if (!m->open || !m->credit || !m->left || !m->told || !m->said)
+	/* each block that is under way is lost once at most */
+	if (!m->open || !m->credit || !m->left || !m->told || !m->said ||
+	    ranges_open(&m->lost, b->most) || ranges_open(&m->unknown, b->most))
 		return fail("no memory");
 	m->total = b->o->events ? b->o->events : UINT64_MAX;
 	return 0;
@@ -69,6 +63,8 @@ void manager_close(struct build *b)
 		return;
 	for (uint32_t i = 0; m->said && i < b->size; i++)
 		json_object_put(m->said[i]);
+	ranges_close(&m->lost);
+	ranges_close(&m->unknown);
 	free(m->open);
 	free(m->credit);
 	free(m->left);
@@ -152,6 +148,8 @@ static int assign(struct build *b, struct manager *m, struct open_block *o, uint
 		o->events = left < b->o->block ? left : b->o->block;
 		m->next += o->events;
 	}
+	if (!manager_owed(b, builder))
+		watch_moved(b, builder);
 	o->state = ASSIGNED;
 	o->block = m->next_block++;
 	o->builder = builder;
@@ -167,7 +165,7 @@ static bool ready(const struct build *b, const struct manager *m)
 {
 	const uint64_t n = available(b, m);
 
-	return n > m->next && (n - m->next >= b->o->block || n == m->total);
+	return agree_complete(b) && n > m->next && (n - m->next >= b->o->block || n == m->total);
 }
 
 static int say_all(struct build *b, uint32_t kind)
@@ -180,6 +178,19 @@ static int say_all(struct build *b, uint32_t kind)
 			result = say_to(b, i, &m, NULL);
 	}
 	return result;
+}
+
+bool manager_owed(const struct build *b, uint32_t rank)
+{
+	const struct manager *m = b->manager;
+
+	if (b->ending)
+		return !m->said[rank];
+	for (uint32_t i = 0; i < b->most; i++) {
+		if (m->open[i].state >= ASSIGNED && m->open[i].builder == rank)
+			return true;
+	}
+	return false;
 }
 
 static bool all_said(const struct build *b, const struct manager *m)
@@ -215,22 +226,22 @@ int manager_turn(struct build *b)
 	    !in_state(b, ASSIGNED) && !in_state(b, COMMITTED)) {
 		b->ending = true;
 		m->ended_ns = now_ns();
+		for (uint32_t i = 1; i < b->size; i++)
+			watch_moved(b, i);
 		result = say_all(b, KIND_END);
 	}
 	if (!result && b->ending && !b->over && all_said(b, m)) {
 		b->over = true;
 		result = say_all(b, KIND_BYE);
 	}
-	if (b->o->rate || b->o->from)
-		b->moved_ns = b->o->rate && !in_state(b, ASSIGNED) ? now_ns() : b->moved_ns;
 	return result;
 }
 
 /* --- what is heard --- */
 
-static int no_sense(const struct message *m, const char *what)
+static int no_sense(struct build *b, const struct message *m, const char *what)
 {
-	return fail("rank 0: rank %u says what cannot be: %s", m->from, what);
+	return end_run(b, EXIT_FAILED, m->from, "rank %u says what cannot be: %s", m->from, what);
 }
 
 static int take_result(struct build *b, const struct message *what, const char *text, size_t length)
@@ -243,7 +254,7 @@ static int take_result(struct build *b, const struct message *what, const char *
 	if (!m->said[what->from])
 		m->said[what->from] = json_tokener_parse_ex(t, text, length);
 	json_tokener_free(t);
-	return m->said[what->from] ? 0 : no_sense(what, "no result");
+	return m->said[what->from] ? 0 : no_sense(b, what, "no result");
 }
 
 static int take_built(struct build *b, const struct message *what)
@@ -253,24 +264,39 @@ static int take_built(struct build *b, const struct message *what)
 	int result;
 
 	if (!o || o->builder != what->from || o->state != ASSIGNED || what->events > o->events)
-		return no_sense(what, "a block that it does not have");
+		return no_sense(b, what, "a block that it does not have");
 	o->state = COMMITTED;
+	watch_moved(b, what->from);
 	b->manager->incomplete += what->events;
 	result = say_to(b, what->from, &answer, NULL);
 	answer.kind = KIND_RELEASE;
 	return result || !b->o->hold ? result : tell_readouts(b, &answer);
 }
 
+static int rank_gone(struct build *b, uint32_t rank)
+{
+	char who[ROLE_BYTES];
+
+	role_of(b, rank, who);
+	if (!agree_complete(b))
+		return end_run(b, EXIT_FAILED, rank, "%s has left before all were connected: it says why",
+			       who);
+	return end_run(b, EXIT_FAILED, rank, "%s has gone: no event is whole without it, and the run ends",
+		       who);
+}
+
 int manager_heard(struct build *b, const struct message *what, const char *text, size_t length)
 {
 	struct manager *m = b->manager;
 	struct open_block *o;
+	/* until then a rank may have other options, and is told so */
+	const bool known = agree_complete(b);
 
 	switch (what->kind) {
 	case KIND_ASK:
-		if (!is_builder(b, what->from) || what->events > b->o->credit ||
-		    m->credit[what->from])
-			return no_sense(what, "it asks for more than it may");
+		if (known && (!is_builder(b, what->from) || what->events > b->o->credit ||
+			      m->credit[what->from]))
+			return no_sense(b, what, "it asks for more than it may");
 		m->credit[what->from] = what->events;
 		return 0;
 	case KIND_BUILT:
@@ -278,15 +304,16 @@ int manager_heard(struct build *b, const struct message *what, const char *text,
 	case KIND_DONE:
 		o = find(b, what->block);
 		if (!o || o->builder != what->from || o->state != COMMITTED)
-			return no_sense(what, "a block that it does not have");
+			return no_sense(b, what, "a block that it does not have");
 		o->state = FREE;
+		watch_moved(b, what->from);
 		m->built += o->events;
 		b->counts.blocks++;
 		m->credit[what->from]++;
 		return 0;
 	case KIND_TELL:
-		if (!is_readout(b, what->from) || what->first < m->told[what->from])
-			return no_sense(what, "events that go back");
+		if (known && (!is_readout(b, what->from) || what->first < m->told[what->from]))
+			return no_sense(b, what, "events that go back");
 		m->told[what->from] = what->first;
 		/* nobody has what is before the first event of one of them */
 		if (!m->next_block && what->block > m->next)
@@ -294,23 +321,29 @@ int manager_heard(struct build *b, const struct message *what, const char *text,
 		if (what->events && what->first < m->total)	/* its sources have ended */
 			m->total = what->first > m->next ? what->first : m->next;
 		return 0;
+	case KIND_ALIVE:
+		return 0;
+	case KIND_HELLO:
+		return agree_heard(b, what->from, text, length);
+	case KIND_GONE:
+		if (b->ending)
+			return 0;
+		if (!is_readout(b, what->builder) || what->builder >= b->size)
+			return no_sense(b, what, "that somebody has gone who is no readout");
+		return rank_gone(b, what->builder);
 	case KIND_RESULT:
 		return take_result(b, what, text, length);
 	}
-	return no_sense(what, "an unknown message");
+	return no_sense(b, what, "an unknown message");
 }
 
 /* --- who has gone --- */
 
 static void add(struct ranges *r, const struct open_block *o)
 {
-	const uint64_t last = o->first + o->events - 1;
-
-	r->events += o->events;
-	if (r->n && r->range[r->n - 1].last + 1 == o->first)
-		r->range[r->n - 1].last = last;
-	else if (r->n < RANGES)
-		r->range[r->n++] = (struct range) { o->first, last };
+	if (!ranges_add(r, o->first, o->events))	/* no: there is room for all blocks */
+		say("rank 0: events %" PRIu64 " to %" PRIu64 " were lost as well", o->first,
+		    o->first + o->events - 1);
 }
 
 static int lose(struct build *b, struct open_block *o)
@@ -335,8 +368,8 @@ int manager_gone(struct build *b, uint32_t peer)
 	int result = 0;
 
 	m->left[peer] = true;
-	if (b->ending || !is_builder(b, peer))
-		return 0;
+	if (is_readout(b, peer) || !agree_complete(b))
+		return rank_gone(b, peer);
 	say("builder of rank %u has gone: %s", peer,
 	    b->o->hold ? "its events are built elsewhere" : "its events are lost");
 	m->credit[peer] = 0;
@@ -346,7 +379,8 @@ int manager_gone(struct build *b, uint32_t peer)
 	}
 	for (uint32_t i = 1; i < b->size; i++)
 		left += is_builder(b, i) && !m->left[i];
-	return result || left ? result : fail("rank 0: no builder is left: the run ends");
+	return result || left ? result :
+		end_run(b, EXIT_FAILED, peer, "no builder is left: the run ends");
 }
 
 /* --- what has become of it --- */
@@ -415,6 +449,7 @@ static void put_result(const struct build *b, struct json_object *o, struct json
 	json_object_object_add(o, "unknown_ranges", list(&m->unknown));
 	for (size_t i = 0; i < FAULTS; i++)
 		put_u64(o, fault_names[i], sum_of(ranks, fault_names[i]));
+	put_text(o, "ended", *b->reason ? b->reason : NULL);
 	put_real(o, "seconds", time);
 	put_real(o, "events_per_s", time > 0 ? m->built / time : 0);
 	json_object_object_add(o, "ranks", ranks);

@@ -317,6 +317,9 @@ static int prepare(struct model *m)
 	m->block_bytes = sizeof(struct message) + o->block *
 			 (sizeof(struct event_head) + o->sources *
 			  (sizeof(struct fragment_head) + padded(o->fragment)));
+	if (!m->nton && !m->nxn && m->block_bytes > RASHPA_FABRIC_MESSAGE)
+		return fail("a block of %u events would be %" PRIu64 " bytes of a readout, and a message has %u at most: make --block, --sources or --fragment smaller",
+			    o->block, m->block_bytes, RASHPA_FABRIC_MESSAGE);
 	m->seconds_ns = o->seconds * 1e9;
 	m->role = calloc(m->processes, sizeof(*m->role));
 	m->open = calloc((size_t)m->processes * o->credit, sizeof(*m->open));

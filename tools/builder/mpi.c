@@ -19,6 +19,7 @@
 #define HAS_GONE(class)	((void)(class), false)	/* the job ends with any rank */
 #endif
 
+#define FAILED_NS	50000000	/* from one look at who has died to the next */
 #define ALL_NS	20000000	/* for a queue that is not done as a whole: the end of a run */
 
 /*
@@ -35,6 +36,8 @@ struct mpi_peer {
 struct mpi {
 	MPI_Comm world;
 	bool ours;		/* we began it, and end it */
+	uint64_t looked_ns;	/* when it was last asked who has died */
+	int failed;		/* that are known to have; -1: nobody says so */
 	int (*begin_send)(const void *buffer, int n, MPI_Datatype type, int to, int tag,
 			  MPI_Comm comm, MPI_Request *request);
 };
@@ -87,6 +90,9 @@ static int mpi_open(struct rashpa_fabric *f)
 	if (error)
 		return error;
 	MPI_Comm_set_errhandler(m->world, MPI_ERRORS_RETURN);
+	/* a death that is of no request is told there, and would end this process */
+	if (m->ours)
+		MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
 	MPI_Comm_rank(m->world, &rank);
 	MPI_Comm_size(m->world, &size);
 	MPI_Comm_get_attr(m->world, MPI_TAG_UB, &most, &found);
@@ -144,7 +150,7 @@ static int failed(struct peer *peer, int error)
 
 	MPI_Error_class(error, &class);
 	if (HAS_GONE(class)) {
-		peer_gone(peer);
+		peer_gone(peer, peer->rank);
 		return -EPIPE;
 	}
 	return class == MPI_ERR_TRUNCATE ? -EMSGSIZE : -EIO;
@@ -272,11 +278,56 @@ static bool look(struct queue *q, struct mpi_peer *l, bool *alone)
 	}
 }
 
+#ifdef OMPI_HAVE_MPI_EXT_FTMPI
+/* Who has died, in this order: also those that nothing is under way with. */
+static void take_failed(struct rashpa_fabric *f, MPI_Group failed, int n)
+{
+	struct mpi *m = f->link;
+	MPI_Group all;
+
+	MPI_Comm_group(m->world, &all);
+	for (; m->failed < n; m->failed++) {
+		int rank = MPI_UNDEFINED;
+
+		MPI_Group_translate_ranks(failed, 1, &m->failed, all, &rank);
+		if (rank >= 0 && (uint32_t)rank < f->launch.size)
+			peer_gone(&f->peer[rank], rank);
+	}
+	MPI_Group_free(&all);
+}
+
+static void find_failed(struct rashpa_fabric *f)
+{
+	struct mpi *m = f->link;
+	MPI_Group failed;
+	int n = 0;
+
+	if (m->failed < 0 || fabric_now() < m->looked_ns + FAILED_NS)
+		return;
+	m->looked_ns = fabric_now();
+	if (MPIX_Comm_get_failed(m->world, &failed) != MPI_SUCCESS) {
+		m->failed = -1;
+		return;
+	}
+	MPI_Group_size(failed, &n);
+	if (n > m->failed)
+		take_failed(f, failed, n);
+	if (failed != MPI_GROUP_EMPTY)
+		MPI_Group_free(&failed);
+}
+#else
+static void find_failed(struct rashpa_fabric *f)
+{
+	(void)f;
+}
+#endif
+
 static bool mpi_poll(struct rashpa_fabric *f, struct peer *peer)
 {
 	struct mpi_peer *l = peer->link;
 	bool alone = false, any = look(&peer->receive, l, &alone);
 
+	find_failed(f);
 	any |= look(&peer->send, l, &alone);
 	if (alone)
 		l->alone_ns = fabric_now();
@@ -303,7 +354,7 @@ static void cancel(MPI_Request *request, unsigned int n)
 static void mpi_close(struct rashpa_fabric *f)
 {
 	struct mpi *m = f->link;
-	bool whole = f->running, left = false;
+	bool whole = f->running && !f->failed;
 
 	if (!m)
 		return;
@@ -313,15 +364,17 @@ static void mpi_close(struct rashpa_fabric *f)
 		if (!l)
 			continue;
 		cancel(l->receive, RASHPA_FABRIC_DEPTH);
-		/* one that nobody has room for has no end; nor has what all do together */
+		/*
+		 * One that nobody has room for has no end. Nor has what all do together, where one
+		 * has died: those that know wait there for those that do not. The process ends
+		 * without, and its launcher takes that as the end of one that was left over.
+		 */
 		whole = whole && !f->peer[i].send.flying && !atomic_load(&f->peer[i].gone);
-		left |= atomic_load(&f->peer[i].gone);
 		free(l);
 	}
 	if (whole)
 		MPI_Comm_free(&m->world);
-	/* those that are left still end in order */
-	if (m->ours && (whole || left))
+	if (m->ours && whole)
 		MPI_Finalize();
 	free(m);
 }

@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NONE	UINT32_MAX
+#define NONE		UINT32_MAX
+#define FOREVER_NS	1e12	/* that a process copies at most: times are added up */
 
 enum what { LINK_FREE, PACKET_THERE, MESSAGE_OUT, MESSAGE_IN, MESSAGE_ACK };
 
@@ -328,7 +329,8 @@ static void link_free(struct net *n, uint32_t l)
 /* A process does one thing after the other. */
 static uint64_t works(struct net *n, uint32_t process, uint64_t bytes)
 {
-	const double copy = n->f.copy_gbps > 0 ? bytes / n->f.copy_gbps : 0;
+	const double ns = n->f.copy_gbps > 0 ? bytes / n->f.copy_gbps : 0;
+	const double copy = ns < FOREVER_NS ? ns : FOREVER_NS;
 	const uint64_t begin = n->free_at[process] > n->now ? n->free_at[process] : n->now;
 
 	n->free_at[process] = begin + (uint64_t)(n->f.cost_us * 1e3 + copy);

@@ -166,6 +166,24 @@ uint32_t rashpa_fabric_size(const struct rashpa_fabric *fabric);
  * Return: 1: it closed, or died, and requests to it end with -EPIPE; 0: not that we know.
  */
 int rashpa_fabric_gone(const struct rashpa_fabric *fabric, uint32_t peer);
+/**
+ * rashpa_fabric_blame() - this process leaves before the run is over, because of a peer
+ * @fabric: the handle, before rashpa_fabric_close()
+ * @peer: rank of who has gone, or does not do what it should; or of this one
+ *
+ * With "shm" others can ask for that when this process has left, and so find who was first. With
+ * "mpi" rashpa_fabric_close() does not wait for the others in MPI_Finalize() then: the launcher
+ * sees that this process has failed.
+ */
+void rashpa_fabric_blame(struct rashpa_fabric *fabric, uint32_t peer);
+/**
+ * rashpa_fabric_because() - of whom a peer has left
+ * @fabric: the handle
+ * @peer: its rank
+ *
+ * Return: the rank that it has blamed; its own, where it has blamed nobody, or no peer can know.
+ */
+uint32_t rashpa_fabric_because(const struct rashpa_fabric *fabric, uint32_t peer);
 
 /* --- arenas: memory for messages, registered once --- */
 

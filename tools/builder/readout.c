@@ -239,6 +239,7 @@ static void put_fragment(struct build *b, uint32_t source, const struct fragment
 	put(r, zeros, padded(f->length) - f->length);
 	r->next[source] = f->event + 1;
 	b->counts.fragments++;
+	b->steps++;
 	sources_drop(r->sources, source);
 }
 
@@ -334,4 +335,20 @@ int readout_turn(struct build *b)
 		result = send_packed(b, r);
 	}
 	return result;
+}
+
+uint32_t readout_waits(const struct build *b)
+{
+	const struct readout *r = b->readout;
+	const struct held *oldest = NULL;
+
+	if (!r->n)
+		return 0;
+	if (r->packing)
+		return b->rank;
+	for (uint32_t i = 0; i < b->o->pool; i++) {
+		if (r->held[i].buffer && (!oldest || r->held[i].block < oldest->block))
+			oldest = &r->held[i];
+	}
+	return oldest ? ((const struct message *)oldest->buffer)->builder : 0;
 }

@@ -835,6 +835,7 @@ int main(void)
 	test_everyone();
 	test_peers();
 	test_meet();
+	test_ranges();
 	printf("1..%u\n", tests);
 	return failures ? 1 : 0;
 }

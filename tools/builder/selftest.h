@@ -11,5 +11,6 @@ void ok(bool good, const char *format, ...);
 void refused(int got, int error, const char *word, const char *what);
 
 void test_meet(void);
+void test_ranges(void);
 
 #endif /* BUILDER_SELFTEST_H */

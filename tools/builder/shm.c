@@ -423,8 +423,12 @@ static int shm_connect(struct rashpa_fabric *f, uint64_t end)
 static void lose(struct peer *peer)
 {
 	struct shm_peer *l = peer->link;
+	const struct rashpa_fabric *f = peer->send.fabric;
+	const uint32_t blamed = atomic_load(&l->window->blamed);
 
-	peer_gone(peer);
+	/* its memory outlives it: it may have left because of another one, and not of us */
+	peer_gone(peer, blamed && blamed <= f->launch.size && blamed - 1 != f->launch.rank ?
+			blamed - 1 : peer->rank);
 	queue_end(&peer->send, -EPIPE);
 	queue_end(&peer->receive, -EPIPE);
 	if (l->socket >= 0)
@@ -580,6 +584,13 @@ static void shm_sleep(struct rashpa_fabric *f)
 	look(f, -1);
 }
 
+static void shm_blame(struct rashpa_fabric *f, uint32_t peer)
+{
+	struct shm *s = f->link;
+
+	atomic_store(&s->window->blamed, peer + 1);
+}
+
 static void shm_wake(struct rashpa_fabric *f)
 {
 	struct shm *s = f->link;
@@ -632,6 +643,7 @@ const struct transport shm_transport = {
 	.begin = shm_begin,
 	.poll = shm_poll,
 	.sleep = shm_sleep,
+	.blame = shm_blame,
 	.wake = shm_wake,
 	.close = shm_close,
 };

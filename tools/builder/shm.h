@@ -26,6 +26,8 @@ struct shm_ring {
 
 struct shm_window {
 	alignas(64) _Atomic uint32_t asleep;	/* the owner's thread */
+	/* the owner's: a rank and 1, because of which it leaves; 0: none */
+	_Atomic uint32_t blamed;
 	struct shm_ring ring[];			/* of each peer, to the owner */
 };
 

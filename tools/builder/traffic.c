@@ -79,9 +79,14 @@ static void end(struct run *r, int result)
 /* What went wrong is said once, by whoever sees it first. */
 static int went(struct run *r, uint32_t peer, int error, const char *what)
 {
-	if (!atomic_exchange(&r->told, true))
-		fail("rank %u: %s rank %u: %s", r->rank, what, peer,
-		     error == -EPIPE ? "it has gone" : strerror(-error));
+	/* of those that leave one after the other, the first one */
+	const uint32_t because = rashpa_fabric_because(r->f, peer);
+
+	if (atomic_exchange(&r->told, true))
+		return EXIT_FAILED;
+	rashpa_fabric_blame(r->f, because);
+	fail("rank %u: %s rank %u: %s", r->rank, what, because,
+	     error == -EPIPE ? "it has gone" : strerror(-error));
 	return EXIT_FAILED;
 }
 

@@ -155,7 +155,7 @@ static int verbs_connect(struct rashpa_fabric *f, uint64_t end)
 /* The card has given the connection up: it does nothing with our memory any more. */
 static void lose(struct peer *peer)
 {
-	peer_gone(peer);
+	peer_gone(peer, peer->rank);
 	queue_end(&peer->send, -EPIPE);
 	queue_end(&peer->receive, -EPIPE);
 }

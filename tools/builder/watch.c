@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* rashpa-builder build: who is there, and who owes something. */
+#include "watch.h"
+
+#include <stdlib.h>
+
+#include "say.h"
+
+#define EVERY_NS	UINT64_C(1000000000)	/* from one word to the next, at most */
+#define PART		4			/* and this part of the time limit */
+
+struct watch {
+	uint64_t *heard_ns, *moved_ns;	/* by rank: the last word; the last thing done */
+	uint64_t *steps;		/* by rank: things done so far, as it says */
+	uint32_t *waits;		/* by rank: for whom; itself: source, stream */
+	bool *saying;			/* by rank: a word is under way */
+	uint64_t said_ns, turn_ns;
+	bool slept;			/* for longer than others wait */
+};
+
+int watch_open(struct build *b)
+{
+	struct watch *w = calloc(1, sizeof(*w));
+
+	b->watch = w;
+	if (!w)
+		return fail("no memory");
+	w->heard_ns = calloc(b->size, sizeof(*w->heard_ns));
+	w->moved_ns = calloc(b->size, sizeof(*w->moved_ns));
+	w->steps = calloc(b->size, sizeof(*w->steps));
+	w->waits = calloc(b->size, sizeof(*w->waits));
+	w->saying = calloc(b->size, sizeof(*w->saying));
+	return w->heard_ns && w->moved_ns && w->steps && w->waits && w->saying ? 0 :
+										  fail("no memory");
+}
+
+void watch_close(struct build *b)
+{
+	struct watch *w = b->watch;
+
+	if (!w)
+		return;
+	free(w->heard_ns);
+	free(w->moved_ns);
+	free(w->steps);
+	free(w->waits);
+	free(w->saying);
+	free(w);
+}
+
+static uint64_t limit_ns(const struct build *b)
+{
+	return b->o->timeout * 1e9;
+}
+
+void watch_begin(struct build *b)
+{
+	struct watch *w = b->watch;
+
+	w->turn_ns = now_ns();
+	for (uint32_t i = 0; i < b->size; i++) {
+		w->heard_ns[i] = w->turn_ns;
+		w->moved_ns[i] = w->turn_ns;
+	}
+}
+
+void watch_heard(struct build *b, const struct message *m)
+{
+	struct watch *w = b->watch;
+
+	w->heard_ns[m->from] = now_ns();
+	if (m->kind != KIND_ALIVE)
+		return;
+	w->waits[m->from] = m->builder < b->size ? m->builder : WATCH_NOBODY;
+	if (m->first != w->steps[m->from])
+		w->moved_ns[m->from] = now_ns();
+	w->steps[m->from] = m->first;
+}
+
+void watch_said(struct build *b, uint32_t peer)
+{
+	b->watch->saying[peer] = false;
+}
+
+void watch_moved(struct build *b, uint32_t builder)
+{
+	b->watch->moved_ns[builder] = now_ns();
+}
+
+/* Of a time that may be ahead, as a pause was added. */
+static uint64_t since(uint64_t now, uint64_t then)
+{
+	return now > then ? now - then : 0;
+}
+
+/* Those that are listened to: by the manager all that have not said all, by others the manager. */
+static bool hears(const struct build *b, uint32_t peer)
+{
+	return !b->rank != !peer && !rashpa_fabric_gone(b->f, peer) &&
+	       (b->rank || !b->ending || manager_owed(b, peer));
+}
+
+static int say_alive(struct build *b, uint64_t now)
+{
+	struct message m = { .kind = KIND_ALIVE, .first = b->steps };
+	const uint64_t part = limit_ns(b) / PART;
+	struct watch *w = b->watch;
+	int result = 0;
+
+	/* who has said all leaves when the manager says so, and nothing may be under way then */
+	if (b->rank ? b->ending : b->over)
+		return 0;
+	if (now - w->said_ns < (part < EVERY_NS ? part : EVERY_NS))
+		return 0;
+	w->said_ns = now;
+	if (b->builds)
+		m.builder = assembly_waits(b);
+	if (b->reads && !m.builder)
+		m.builder = readout_waits(b);
+	for (uint32_t i = 0; i < b->size && !result; i++) {
+		if (!b->rank == !i || w->saying[i] || rashpa_fabric_gone(b->f, i))
+			continue;
+		w->saying[i] = true;
+		result = say_to(b, i, &m, NULL);
+	}
+	return result;
+}
+
+static int silent(struct build *b, uint32_t rank)
+{
+	char who[ROLE_BYTES];
+
+	return end_run(b, EXIT_TIMEOUT, rank, "%s has said nothing for %.3g s: it is stopped, or cannot be reached",
+		       role_of(b, rank, who), b->o->timeout);
+}
+
+/* A builder that has nothing of a block does not know of it. Who has sent nothing for longest? */
+static uint32_t slowest_readout(const struct build *b)
+{
+	const struct watch *w = b->watch;
+	uint32_t slowest = WATCH_NOBODY;
+
+	for (uint32_t i = 1; i < b->size; i++) {
+		if (is_readout(b, i) && w->waits[i] != WATCH_NOBODY &&
+		    (!slowest || w->moved_ns[i] < w->moved_ns[slowest]))
+			slowest = i;
+	}
+	return slowest;
+}
+
+/* A builder does not get on: with whom does the waiting end? */
+static int stands(struct build *b, uint32_t builder, uint64_t now)
+{
+	const struct watch *w = b->watch;
+	const uint64_t fresh = limit_ns(b) / 2;
+	char waits[ROLE_BYTES], who[ROLE_BYTES];
+	uint32_t at = builder, next;
+
+	for (uint32_t i = 0; i < b->size; i++) {
+		if (since(now, w->heard_ns[at]) > fresh)
+			return silent(b, at);
+		next = w->waits[at] || i ? w->waits[at] : slowest_readout(b);
+		if (next == WATCH_NOBODY || next == at)
+			break;
+		at = next;
+	}
+	/* it does something, and it will be its turn */
+	if (since(now, w->moved_ns[at]) <= limit_ns(b)) {
+		watch_moved(b, builder);
+		return 0;
+	}
+	role_of(b, builder, waits);
+	role_of(b, at, who);
+	if (b->ending)
+		return end_run(b, EXIT_TIMEOUT, builder, "%s has not said for %.3g s what has become of its events",
+			       waits, b->o->timeout);
+	if (w->waits[at] == at)
+		return end_run(b, EXIT_TIMEOUT, at, "%s has got on with no block for %.3g s, as %s has %s",
+			       waits, b->o->timeout, who,
+			       is_builder(b, at) && at == builder ?
+			       "no room where its events go: does somebody take them?" :
+			       "no events of its source: does it still send?");
+	return end_run(b, EXIT_TIMEOUT, at, "%s has got on with no block for %.3g s, as %s owes something",
+		       waits, b->o->timeout, who);
+}
+
+bool watch_slept(struct build *b)
+{
+	struct watch *w = b->watch;
+	const uint64_t now = now_ns(), pause = now - w->turn_ns, limit = limit_ns(b);
+
+	/* while this one did not run, it heard nobody: that is nobody else's fault */
+	for (uint32_t i = 0; pause > limit / PART && i < b->size; i++) {
+		w->heard_ns[i] += pause;
+		w->moved_ns[i] += pause;
+	}
+	w->turn_ns = now;
+	w->slept |= pause > limit;
+	return w->slept;
+}
+
+int watch_turn(struct build *b)
+{
+	struct watch *w = b->watch;
+	const uint64_t now = now_ns(), limit = limit_ns(b);
+
+	if (b->over)
+		return since(now, w->said_ns) <= 2 * limit ? 0 :
+		       end_run(b, EXIT_TIMEOUT, 0, "the end of the run was not taken by all for %.3g s",
+			       b->o->timeout);
+	for (uint32_t i = 0; i < b->size; i++) {
+		if (hears(b, i) && since(now, w->heard_ns[i]) > limit)
+			return silent(b, i);
+	}
+	for (uint32_t i = 1; i < b->size && !b->rank; i++) {
+		if (hears(b, i) && manager_owed(b, i) && since(now, w->moved_ns[i]) > limit)
+			return stands(b, i, now);
+	}
+	return say_alive(b, now);
+}
