@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "nvml.h"
 #include "parse.h"
 #include "text-file.h"
 
@@ -143,6 +144,20 @@ unsigned int gpus_look(struct gpu *gpu, unsigned int most, const char *root)
 	return found;
 }
 
+bool gpu_ask(struct gpu *gpu, char *why, size_t size)
+{
+	struct nvml_memory memory;
+
+	*why = '\0';
+	if (strcmp(gpu->driver, "nvidia") || !nvml_look(gpu->bdf, &memory, why, size))
+		return false;
+	gpu->used_is_known = true;
+	gpu->bar_bytes = memory.bar_bytes;
+	gpu->bar_used = memory.bar_used;
+	gpu->memory_bytes = memory.bytes;
+	return true;
+}
+
 /* --- what a driver does when a board asks for its memory (from the drivers' sources) --- */
 
 struct habit {
@@ -201,11 +216,14 @@ enum gpu_verdict gpu_judge(const struct gpu *gpu, bool p2pdma, char *text, size_
 			   const char **remedy)
 {
 	const struct habit *habit = habit_of(gpu, p2pdma);
-	char bar[SIZE_TEXT], all[SIZE_TEXT], in_bar[128] = "";
+	char bar[SIZE_TEXT], all[SIZE_TEXT], used[SIZE_TEXT], in_bar[128] = "";
 
 	*remedy = NULL;
 	format_size(bar, gpu->bar_bytes);
-	if (gpu->bar_bytes)
+	if (gpu->used_is_known)
+		snprintf(in_bar, sizeof(in_bar), ", BAR1 %s, %s of it used", bar,
+			 format_size(used, gpu->bar_used));
+	else if (gpu->bar_bytes)
 		snprintf(in_bar, sizeof(in_bar), ", BAR %s", bar);
 	if (!*gpu->driver) {
 		snprintf(text, size, "%s: no driver has it", gpu->bdf);
@@ -220,8 +238,9 @@ enum gpu_verdict gpu_judge(const struct gpu *gpu, bool p2pdma, char *text, size_
 	snprintf(text, size, "%s: %s %s%s", gpu->bdf, gpu->driver, habit->says, in_bar);
 	*remedy = habit->remedy;
 	if (habit->verdict == GPU_GIVES && gpu->memory_bytes > gpu->bar_bytes) {
-		snprintf(text, size, "%s: %s %s, but only %s of %s are in its BAR", gpu->bdf,
-			 gpu->driver, habit->says, bar, format_size(all, gpu->memory_bytes));
+		snprintf(text, size, "%s: %s %s, but only %s of %s are in its BAR%s", gpu->bdf,
+			 gpu->driver, habit->says, bar, format_size(all, gpu->memory_bytes),
+			 gpu->used_is_known ? in_bar : "");
 		*remedy = "switch on Resizable BAR (above 4G decoding) in the firmware";
 		return GPU_NOTE;
 	}

@@ -21,6 +21,8 @@ struct gpu {
 	int node;		/* NUMA, -1: not told */
 	uint64_t bar_bytes;	/* its largest BAR of memory */
 	uint64_t memory_bytes;	/* all of its memory; 0: not told */
+	bool used_is_known;	/* nvidia, behind gpu_ask(): what follows */
+	uint64_t bar_used;	/* bytes of the BAR that are mapped, for boards and processors */
 };
 
 enum gpu_verdict {
@@ -34,6 +36,12 @@ enum gpu_verdict {
  * are: functions of the classes display and processing accelerator.
  */
 unsigned int gpus_look(struct gpu *gpu, unsigned int most, const char *root);
+
+/*
+ * Ask the library of its driver what sysfs does not tell: how much of the BAR is used. false: nobody
+ * knows, and @why is a sentence, or empty for drivers that have no such library.
+ */
+bool gpu_ask(struct gpu *gpu, char *why, size_t size);
 
 /*
  * Whether the driver gives its memory to boards. @p2pdma: the kernel has CONFIG_PCI_P2PDMA, or does

@@ -488,10 +488,14 @@ static void check_gpus(struct doctor *d)
 	for (unsigned int i = 0; i < n && i < GPUS_MOST; i++) {
 		enum gpu_verdict verdict;
 		const char *remedy;
-		char text[512];
+		char text[512], why[WHY_SIZE];
 
+		gpu_ask(&gpu[i], why, sizeof(why));
 		verdict = gpu_judge(&gpu[i], p2pdma, text, sizeof(text), &remedy);
 		found(d, "gpu", verdicts_of[verdict], remedy, "%s", text);
+		if (*why)
+			found(d, "gpu", NOTE, "install what NVIDIA's driver has of libnvidia-ml (nvidia-smi needs it, too)",
+			      "%s: %s", gpu[i].bdf, why);
 		if (!strcmp(gpu[i].driver, "nvidia") && !gpu[i].windows)
 			found(d, "gpu", NOTE,
 			      "options nvidia NVreg_RegistryDwords=PeerMappingOverride=1 in /etc/modprobe.d, if others shall",
