@@ -6,8 +6,10 @@
  * before image N) hold=N (results are held, N at a time, and nobody writes there) close=N (after so
  * many results) die=N (the same, by SIGKILL) vain=N (after so many seconds without a result)
  * step=BYTES (from image to image) same=1 (one pipeline for all GPUs) again=1 (another drive of it)
- * other=1 saturated=1 (pipelines have other vetoes, or saturated pixels). One of three images is
- * vetoed. Says what came, or why not.
+ * other=1 saturated=1 (pipelines have other vetoes, or saturated pixels) bunch=N (the lock counts
+ * stacks of so many images) owner=1 (the kernel gives slots back itself: the producer obeys nobody
+ * else) apart=1 (and this program does nothing until all images were produced). One of three images
+ * is vetoed. Says what came, or why not.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -30,7 +32,7 @@ static struct { const char *name; unsigned long value; } option[] = {
 	{ "window", 0 }, { "direct", 0 }, { "own", 0 }, { "stop", 1000000 }, { "hold", 1 },
 	{ "close", 1000000 }, { "die", 1000000 }, { "patience", 20000 }, { "vulkan", 0 },
 	{ "vain", 1000000 }, { "same", 0 }, { "again", 0 }, { "other", 0 }, { "saturated", 0 },
-	{ "step", PIXELS * 2 },
+	{ "step", PIXELS * 2 }, { "bunch", 1 }, { "owner", 0 }, { "apart", 0 },
 };
 
 static unsigned long get(const char *name)
@@ -45,7 +47,7 @@ static unsigned long get(const char *name)
 static struct rashpa_pipeline *pipeline[GPUS];
 static struct rashpa_drive *drive;
 static uint8_t *ring;
-static _Atomic uint32_t *lock;
+static _Atomic uint32_t *lock, *given;
 static atomic_bool end;
 static char why[RASHPA_PIPELINE_WHY];
 
@@ -62,15 +64,21 @@ static uint16_t pixel(uint32_t s, uint32_t i)
 /* Wait until pieces or slots may be written. */
 static bool free_from(uint32_t number, uint32_t room)
 {
-	while ((int32_t)(number - rashpa_drive_taken(drive)) >= (int32_t)room && !end)
+	while (!end) {
+		const uint32_t taken = given ? atomic_load(given) * get("bunch") :
+				       rashpa_drive_taken(drive);
+
+		if ((int32_t)(number - taken) < (int32_t)room)
+			break;
 		sched_yield();
+	}
 	return !end;
 }
 
 static void tell(uint32_t arrived)
 {
 	if (lock)
-		atomic_store(lock, arrived);
+		atomic_store(lock, arrived / get("bunch"));
 	else
 		rashpa_drive_arrived(drive, arrived);
 }
@@ -239,11 +247,15 @@ int main(int argc, char **argv)
 		ring = pages((get("step") * get("slots") + page - 1) / page * page);
 	if (!get("own"))
 		lock = pages(page);
+	if (get("owner"))
+		given = pages(page);
 	plan.images = get("images");
 	plan.raw = in_gpu ? NULL : ring;
 	plan.step = get("step");
 	plan.slots = get("slots");
 	plan.lock = (const uint32_t *)lock;
+	plan.lock_images = get("bunch");
+	plan.given = (uint32_t *)given;
 	plan.credits = get("credits");
 	plan.ahead = get("ahead");
 	plan.window_bytes = get("window");
@@ -260,11 +272,19 @@ int main(int argc, char **argv)
 	}
 	if (get("again"))
 		open_again("beside it", &plan);
+	/* the kernel is started */
+	if (get("apart") && rashpa_drive_next(drive, &(struct rashpa_driven) {}, 0, why))
+		return 1;
 	if (pthread_create(&producer, NULL, produce, NULL))
 		return 1;
+	if (get("apart"))
+		pthread_join(producer, NULL);
 	run();
 	end = true;
-	pthread_join(producer, NULL);
+	if (!get("apart"))
+		pthread_join(producer, NULL);
+	if (given)
+		printf("given back: %u stacks\n", atomic_load(given));
 	if (rashpa_drive_close(drive, why))
 		printf("%s\n", why);
 	if (get("again"))

@@ -14,11 +14,11 @@
 /* "struct driven" of cuda.cu */
 struct driven_arguments {
 	struct rpu_arguments all;
-	uint64_t lock, control, decision, banks;
+	uint64_t lock, control, decision, banks, given;
 	struct rpu_driven driven;
 };
 
-_Static_assert(sizeof(struct driven_arguments) == sizeof(struct rpu_arguments) + 64,
+_Static_assert(sizeof(struct driven_arguments) == sizeof(struct rpu_arguments) + 80,
 	       "cuda.cu has the same");
 
 enum { DECIDE, BANK, PUBLISH, POLL, OWN_KERNELS };
@@ -32,8 +32,8 @@ struct cuda_wheel {
 	struct cuda_stream *stream[RPU_STREAMS];
 	struct cuda_function *kernel[OWN_KERNELS];
 	uint64_t in[2], decision, banks;
-	struct rashpa_gpu_memory *lock_page, *ring;	/* of the first GPU */
-	uint64_t lock, ring_address;	/* as GPUs have them */
+	struct rashpa_gpu_memory *lock_page, *ring, *given_page;	/* of the first GPU */
+	uint64_t lock, ring_address, given;	/* as GPUs have them */
 	const uint8_t *raw;
 	bool flushes;
 	int failed;			/* the first one that was enqueued, and is none */
@@ -116,16 +116,23 @@ static int see(const struct rashpa_drive *d, struct rpu_wheel *w, char *why)
 		return 0;
 	c->lock = (uintptr_t)&w->control[RPU_CONTROL_LOCK];
 	if (d->plan.lock) {
-		if (rpu_let_see(w->gpu, d->plan.lock, sizeof(uint32_t), &c->lock_page, &at, why))
+		if (rpu_let_see(w->gpu, d->plan.lock, sizeof(uint32_t), false, &c->lock_page, &at,
+				why))
 			return -1;
 		c->lock = rashpa_gpu_address(c->lock_page) + at;
+	}
+	if (d->plan.given) {
+		if (rpu_let_see(w->gpu, d->plan.given, sizeof(uint32_t), d->plan.given_is_window,
+				&c->given_page, &at, why))
+			return -1;
+		c->given = rashpa_gpu_address(c->given_page) + at;
 	}
 	c->g->cu.attribute(&flushes, CUDA_FLUSHES, c->g->by_cuda.device);
 	/* what others wrote into the GPU is seen behind the wait, where the GPU can see to it */
 	c->flushes = flushes && !d->plan.raw;
 	if (d->plan.raw) {
-		if (rpu_let_see(w->gpu, d->plan.raw, d->plan.step * d->plan.slots, &c->ring, &at,
-				why))
+		if (rpu_let_see(w->gpu, d->plan.raw, d->plan.step * d->plan.slots, false, &c->ring,
+				&at, why))
 			return -1;
 		c->ring_address = rashpa_gpu_address(c->ring) + at;
 	}
@@ -150,6 +157,7 @@ static void close_wheel(struct rpu_wheel *w)
 
 	rashpa_gpu_free(c->ring);
 	rashpa_gpu_free(c->lock_page);
+	rashpa_gpu_free(c->given_page);
 	if (enter(w))
 		return;
 	for (unsigned int i = 0; i < RPU_STREAMS; i++) {
@@ -233,7 +241,7 @@ static struct driven_arguments arguments_of(const struct rashpa_drive *d, struct
 			.constants = c->g->constants[RPU_KERNEL_PRETREAT],
 		},
 		.lock = c->lock, .control = (uintptr_t)w->control, .decision = c->decision,
-		.banks = c->banks, .driven = rpu_driven_of(d, w, k),
+		.banks = c->banks, .given = c->given, .driven = rpu_driven_of(d, w, k),
 	};
 
 	for (unsigned int i = 0; i < RPU_PLACES; i++)

@@ -103,20 +103,24 @@ struct driven : arguments {
 	uint *control;		/* RPU_CONTROL_*, which the host has as well */
 	uint *decision;		/* RPU_DECISION_* */
 	uint *banks;		/* accepted images, each with RPU_RECORD words behind it */
+	uint *given;		/* stacks whose slots were given back, where it does that itself */
 	/* struct rpu_driven of drive.h */
 	uint least, bank_count, polls, lock_first, lock_step, images, ring_step, ring_slots;
+	uint lock_images, gives;
 };
 
 struct drives : kernels {
-	uint *lock, *control, *decision, *banks;
+	uint *lock, *control, *decision, *banks, *given;
 	uint least, bank_count, polls, lock_first, lock_step, images, ring_step, ring_slots;
+	uint lock_images, gives;
 	uint image_number;
 
 	DEVICE drives(const driven &d) : kernels(d), lock(d.lock), control(d.control),
-		decision(d.decision), banks(d.banks), least(d.least),
+		decision(d.decision), banks(d.banks), given(d.given), least(d.least),
 		bank_count(d.bank_count), polls(d.polls), lock_first(d.lock_first),
 		lock_step(d.lock_step), images(d.images), ring_step(d.ring_step),
-		ring_slots(d.ring_slots), image_number(d.lock_first) { }
+		ring_slots(d.ring_slots), lock_images(d.lock_images), gives(d.gives),
+		image_number(d.lock_first) { }
 
 	DEVICE uint look(const uint *word)
 	{
@@ -128,9 +132,29 @@ struct drives : kernels {
 
 	DEVICE uint has(uint word) { return look(&control[word]); }
 	DEVICE void tell(uint word, uint value) { RPU_STORE(&control[word], value); }
+	DEVICE void give(uint stacks) { RPU_STORE(given, stacks); }
 	DEVICE uint lock_is() { return look(lock); }
 
 #include "kernel-drive.glsl"
+};
+
+/* The first thing that a kernel does, for who measures when: it says so. Before, it polls, if asked to. */
+struct touched {
+	uint *word;
+	uint value, polls;
+};
+
+struct touches : touched {
+	DEVICE touches(const touched &t) : touched(t) { }
+
+	DEVICE void touch()
+	{
+		uint now = value + 1u;
+
+		for (uint i = 0u; i < polls && now != value; i++)
+			RPU_LOAD(now, word);
+		RPU_STORE(word + 1, value);
+	}
 };
 
 #ifndef RPU_KERNEL
@@ -156,3 +180,4 @@ DRIVEN(decide)
 DRIVEN(bank)
 DRIVEN(publish)
 DRIVEN(poll)
+KERNEL_OF(touch, touches, touched)

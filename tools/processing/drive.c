@@ -109,6 +109,12 @@ static int check(struct rashpa_pipeline * const *p, uint32_t count,
 	if (plan->way > RASHPA_DRIVE_POLL || !plan->credits || !plan->ahead || !plan->patience_ms ||
 	    !plan->images || plan->images > INT32_MAX / 2)
 		return because(why, -EINVAL, "a plan has a way, images, credits, and how many are enqueued ahead");
+	if ((plan->given || plan->lock_images > 1) &&
+	    (plan->way != RASHPA_DRIVE_POLL || !plan->lock || count > 1))
+		return because(why, -EINVAL, "only a kernel that stays, of one GPU, and with a lock owns the loop: it counts stacks, and gives slots back");
+	if (plan->lock_images > 1 && plan->images % plan->lock_images)
+		return because(why, -EINVAL, "stacks are whole: %" PRIu32 " images are none of %"
+			       PRIu32 " each", plan->images, plan->lock_images);
 	if (plan->raw && (!plan->slots || plan->step % 4 || (uintptr_t)plan->raw % 4))
 		return because(why, -EINVAL, "raw images are in slots, at multiples of 4 bytes");
 	return 0;
@@ -166,14 +172,15 @@ static int plan_source(struct rashpa_drive *d, const struct rashpa_pipeline *p, 
 	return 0;
 }
 
-int rpu_let_see(struct rpu_gpu *gpu, const void *from, uint64_t bytes,
+int rpu_let_see(struct rpu_gpu *gpu, const void *from, uint64_t bytes, bool window,
 		struct rashpa_gpu_memory **memory, uint64_t *at, char *why)
 {
 	const uint64_t page = sysconf(_SC_PAGESIZE);
 	const uintptr_t first = (uintptr_t)from, begin = first / page * page;
 	const uint64_t length = (first + bytes - begin + page - 1) / page * page;
 
-	if (rashpa_gpu_register(gpu->gpu, (void *)begin, length, 0, memory))
+	if (rashpa_gpu_register(gpu->gpu, (void *)begin, length, window ? RASHPA_GPU_WINDOW : 0,
+				memory))
 		return because(why, -EIO, "%s", rashpa_reason());
 	*at = first - begin;
 	return 0;
@@ -288,6 +295,12 @@ struct rpu_push rpu_push_of(const struct rashpa_drive *d, const struct rpu_wheel
 	};
 }
 
+/* Images that the lock counts at a time. */
+static uint32_t stack_of(const struct rashpa_drive *d)
+{
+	return d->plan.lock_images ? d->plan.lock_images : 1;
+}
+
 struct rpu_driven rpu_driven_of(const struct rashpa_drive *d, const struct rpu_wheel *w, uint32_t k)
 {
 	return (struct rpu_driven) {
@@ -295,6 +308,7 @@ struct rpu_driven rpu_driven_of(const struct rashpa_drive *d, const struct rpu_w
 		.lock_first = rpu_number_of(d, w, k), .lock_step = d->count,
 		.images = w->images - k,
 		.ring_step = d->plan.step / 4, .ring_slots = d->plan.slots,
+		.lock_images = stack_of(d), .gives = !!d->plan.given,
 	};
 }
 
@@ -436,7 +450,7 @@ static int lost_patience(const struct rashpa_drive *d, char *why)
 		const struct rpu_wheel *w = &d->wheel[i];
 		const uint32_t computed = look(&w->control[RPU_CONTROL_COMPUTED]);
 		const uint32_t lock = atomic_load(d->lock_here);
-		const uint32_t wanted = (rpu_number_of(d, w, computed) + 1) * d->pieces;
+		const uint32_t wanted = (rpu_number_of(d, w, computed) / stack_of(d) + 1) * d->pieces;
 
 		if (computed == w->images)
 			continue;
@@ -622,7 +636,9 @@ int rashpa_drive_close(struct rashpa_drive *d, char *why)
 	if (!d)
 		return 0;
 	if (d->lock_here) {
-		had = atomic_exchange(d->lock_here, d->plan.images * d->pieces + d->count);
+		/* a kernel that stays looks whether it is to stop: the lock may be a board's */
+		if (d->plan.way != RASHPA_DRIVE_POLL)
+			had = atomic_exchange(d->lock_here, d->plan.images * d->pieces + d->count);
 		for (uint32_t i = 0; i < d->count; i++) {
 			/* one that was not opened to the end has nothing to do */
 			if (!d->wheel[i].results || d->way->enter(&d->wheel[i]))
@@ -630,7 +646,8 @@ int rashpa_drive_close(struct rashpa_drive *d, char *why)
 			idle = let_end(d, &d->wheel[i]) && idle;
 			d->way->leave(&d->wheel[i]);
 		}
-		atomic_store(d->lock_here, had);
+		if (d->plan.way != RASHPA_DRIVE_POLL)
+			atomic_store(d->lock_here, had);
 	}
 	if (!idle) {
 		/* it may still read and write all of this: nothing is freed */

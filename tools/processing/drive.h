@@ -21,6 +21,8 @@ struct rpu_driven {
 	uint32_t lock_first;		/* number of the image; of many: of the first one */
 	uint32_t lock_step, images;
 	uint32_t ring_step, ring_slots;	/* words */
+	uint32_t lock_images;		/* that the lock counts at a time */
+	uint32_t gives;			/* 1: slots, by the plan's word "given" */
 };
 
 /* One GPU: it has each count-th image. */
@@ -116,8 +118,8 @@ struct rpu_driven rpu_driven_of(const struct rashpa_drive *d, const struct rpu_w
 				uint32_t k);
 /* Groups of pretreatment. */
 uint64_t rpu_raw_groups(const struct rashpa_drive *d, const struct rpu_wheel *w);
-/* The pages that bytes are in: memory, and byte of them there. */
-int rpu_let_see(struct rpu_gpu *gpu, const void *from, uint64_t bytes,
+/* The pages that bytes are in, of the host or of a window of a board: memory, and byte of them there. */
+int rpu_let_see(struct rpu_gpu *gpu, const void *from, uint64_t bytes, bool window,
 		struct rashpa_gpu_memory **memory, uint64_t *at, char *why);
 
 #endif /* RPU_DRIVE_H */

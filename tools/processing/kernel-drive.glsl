@@ -2,7 +2,7 @@
 /*
  * What decides, on the GPU, whether an image goes to the host; and the kernel that stays. Who
  * includes this has words of the control block, has() and tell(), which are in order with all else,
- * and lock_is(); first, image_number and this_group can be set.
+ * and so are lock_is() and give(); first, image_number and this_group can be set.
  */
 
 DEVICE uint this_bank()
@@ -72,13 +72,16 @@ DEVICE void poll()
 
 	for (uint k = 0u; k < images; k++) {
 		image_number = lock_first + k * lock_step;
-		left = await(image_number + 1u, left);
+		left = await(image_number / lock_images + 1u, left);
 		if (decision[RPU_DECISION_STOP] != 0u)
 			return;
 		first = begin + image_number % ring_slots * ring_step;
 		for (this_group = 0u; this_group * RPU_LANES < words; this_group++)
 			pretreat();
 		barrier();
+		/* nobody reads the raw image any more */
+		if (gives != 0u && lane() == 0u && (image_number + 1u) % lock_images == 0u)
+			give(image_number / lock_images + 1u);
 		n = 0u;
 		for (uint i = lane(); i < pixels; i += RPU_LANES)
 			n += uint(is_above(i));

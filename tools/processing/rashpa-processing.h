@@ -360,6 +360,13 @@ enum rashpa_drive_way {
  * @window_bytes: less of what was offered than all images need is written by others: piece p of
  *	the images, half a window, is in half p & 1, the lock counts pieces, and GPUs copy them away
  *	while the next one comes. 0: all of the ring is in reach
+ * @lock_images: images that @lock counts at a time, those of a stack, for a kernel that stays; 0: one
+ * @given: a kernel that stays owns the loop: it looks at @lock, and writes here, by one store of 32
+ *	bits, how many stacks it has read, so that their slots are free: the host does not take part,
+ *	and sees by rashpa_drive_next() and rashpa_drive_status() what came. Memory of the host, in
+ *	another page than @lock, or a doorbell of a board. NULL: the host tells who fills slots, see
+ *	rashpa_drive_taken()
+ * @given_is_window: @given is in a window of a board, which this program has mapped
  * @patience_ms: nothing moves for so long: that is an error, which says who waits for what; but
  *	not while the caller has all @credits
  */
@@ -373,6 +380,9 @@ struct rashpa_drive_plan {
 	uint32_t credits, ahead;
 	uint64_t window_bytes;
 	uint32_t patience_ms;
+	uint32_t lock_images;
+	uint32_t *given;
+	bool given_is_window;
 };
 
 /**
@@ -476,7 +486,7 @@ void rashpa_drive_status(const struct rashpa_drive *drive, struct rashpa_drive_s
  * @why: becomes the sentence, or NULL
  *
  * Waits that are left get what they wait for: the lock is written, and then is what it was; so who
- * writes there has to be stopped before.
+ * writes there has to be stopped before. The lock of a kernel that stays is not written.
  *
  * Return: 0, or -EIO: a GPU does not answer, and all that it has stays as long as this program.
  */

@@ -73,8 +73,8 @@ struct vulkan_wheel {
 	struct compute_buffer in[2], decision[2], banks, control, results;
 	VkDescriptorPool pool[2];
 	VkDescriptorSet set[2];		/* of images of an even number, and of an odd one */
-	struct rashpa_gpu_memory *lock_page, *ring;
-	uint64_t lock_at, ring_at;	/* bytes */
+	struct rashpa_gpu_memory *lock_page, *ring, *given_page;
+	uint64_t lock_at, ring_at, given_at;	/* bytes */
 	bool sees_lock;			/* the kernel that stays does, where it is */
 	VkResult failed;		/* the first one that was enqueued, and is none */
 };
@@ -135,11 +135,14 @@ static int see(const struct rashpa_drive *d, struct rpu_wheel *w, char *why)
 
 	v->lock_at = RPU_CONTROL_LOCK * sizeof(uint32_t);
 	v->sees_lock = polls && d->plan.lock && w->gpu->info.flags & RASHPA_GPU_HOST;
-	if (v->sees_lock && rpu_let_see(w->gpu, d->plan.lock, sizeof(uint32_t), &v->lock_page,
-					&v->lock_at, why))
+	if (v->sees_lock && rpu_let_see(w->gpu, d->plan.lock, sizeof(uint32_t), false,
+					&v->lock_page, &v->lock_at, why))
+		return -1;
+	if (d->plan.given && rpu_let_see(w->gpu, d->plan.given, sizeof(uint32_t),
+					 d->plan.given_is_window, &v->given_page, &v->given_at, why))
 		return -1;
 	return d->plan.raw ? rpu_let_see(w->gpu, d->plan.raw, d->plan.step * d->plan.slots,
-					 &v->ring, &v->ring_at, why) : 0;
+					 false, &v->ring, &v->ring_at, why) : 0;
 }
 
 static VkBuffer raw_of(const struct rashpa_drive *d, const struct vulkan_wheel *v, unsigned int i)
@@ -166,6 +169,8 @@ static VkResult bind(const struct rashpa_drive *d, struct vulkan_wheel *v, unsig
 		[RPU_AT_DECISION] = v->decision[i].buffer,
 		[RPU_AT_BANKS] = v->banks.buffer ? v->banks.buffer : v->results.buffer,
 		[RPU_AT_RESULTS] = v->results.buffer,
+		[RPU_AT_GIVEN] = v->given_page ? (VkBuffer)rashpa_gpu_vulkan_buffer(v->given_page) :
+				 v->control.buffer,
 	};
 
 	for (unsigned int k = 0; k < RPU_DRIVEN_PLACES && !result; k++) {
@@ -256,6 +261,7 @@ static void close_wheel(struct rpu_wheel *w)
 	compute_drop(c, &v->results);
 	rashpa_gpu_free(v->ring);
 	rashpa_gpu_free(v->lock_page);
+	rashpa_gpu_free(v->given_page);
 	free(v);
 }
 
@@ -368,6 +374,7 @@ static struct rpu_vulkan_push push_of(const struct rashpa_drive *d, const struct
 	return (struct rpu_vulkan_push) {
 		.push = rpu_push_of(d, w, k), .driven = rpu_driven_of(d, w, k),
 		.lock_at = of(w)->lock_at / sizeof(uint32_t),
+		.given_at = of(w)->given_at / sizeof(uint32_t),
 	};
 }
 

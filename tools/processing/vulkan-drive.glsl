@@ -9,6 +9,7 @@ layout(std430, binding = 14) coherent volatile buffer Control { uint control[]; 
 layout(std430, binding = 15) coherent buffer Decision { uint decision[]; };
 layout(std430, binding = 16) coherent buffer Banks { uint banks[]; };
 layout(std430, binding = 17) writeonly buffer Results { uint results[]; };
+layout(std430, binding = 18) coherent volatile buffer Given { uint given[]; };
 
 uint image_number;
 
@@ -26,6 +27,13 @@ void tell(uint word, uint value)
 {
 	memoryBarrierBuffer();
 	control[word] = value;
+}
+
+/* To who fills slots: the loads of the last image are before it. */
+void give(uint stacks)
+{
+	memoryBarrierBuffer();
+	given[given_at] = stacks;
 }
 
 uint lock_is()

@@ -10,6 +10,7 @@
 /* Buffers of a drive's kernels, behind enum rpu_place; vulkan-drive.glsl has them. */
 enum rpu_driven_place {
 	RPU_AT_LOCK = RPU_PLACES, RPU_AT_CONTROL, RPU_AT_DECISION, RPU_AT_BANKS, RPU_AT_RESULTS,
+	RPU_AT_GIVEN,
 	RPU_DRIVEN_PLACES,
 };
 
@@ -17,7 +18,7 @@ enum rpu_driven_place {
 struct rpu_vulkan_push {
 	struct rpu_push push;
 	struct rpu_driven driven;
-	uint32_t lock_at;
+	uint32_t lock_at, given_at;
 };
 
 struct rpu_vulkan {
