@@ -39,6 +39,10 @@ for way in launch ahead poll; do
 		"nothing came for 500 ms: stream in waits for the lock to be 31, and it is 30: does its producer live\?: 30 images, 20 results, 0 wrong, 10 vetoed[^:]*$" \
 		"$way" stop=30 patience=500
 done
+drives "poll: the kernel owns the loop: it reads the lock, and gives stacks of four back itself" \
+	"${all:0:-1}"$'\n'"given back: 10 stacks$" poll owner=1 bunch=4
+drives "poll: and over the end of a kernel that lets go now and then" \
+	"^all: 200 images, 133 results, 0 wrong, 67 vetoed.*"$'\n'"given back: 50 stacks$" poll owner=1 bunch=4 images=200 credits=200
 # with images to come, and a kernel that waits for them
 timeout 240 build/selftests/gpu-libraries/drive poll vulkan=1 images=100000 die=5 >"$work/out" 2>&1 &
 wait $! 2>/dev/null
@@ -84,6 +88,18 @@ for way in launch ahead persistent; do
 	is "$way: each pixel is the reference's" "${PIPESTATUS[0]}" 0
 	is "$way: the layers say nothing" "$(grep -c "VUID\|Validation" "$work/out")" 0 || sed 's/^/# /' "$work/out"
 done
+# late ones, in each way: three are accepted. Time runs from the record, which a program made a while ago
+late() { jq -c '.processing | [.late, .deadline_us]' "$work/romulu.json"; }
+for way in launch ahead persistent none; do
+	drive=(--engine vulkan --drive "$way")
+	[[ $way != none ]] || drive=(--engine reference)
+	received "late, drive $way" 0 "${drive[@]}" --deadline 1
+	is "drive $way: all results that come behind 1 us are late, and written" \
+		"$(late) $(stat -c %s "$work/late, drive $way.f32")" "[3,1] $(stat -c %s "$work/reference.f32")"
+	received "in time, drive $way" 0 "${drive[@]}" --deadline 4000000000
+	is "drive $way: none is behind an hour" "$(late)" "[0,4000000000]"
+done
+is "without a deadline nothing is late" "$(received none 0 --engine reference --deadline 0 >/dev/null; late)" "[0,0]"
 more='"compress": {"threshold": 1},'
 received "a stage that a drive leaves out" 1 --engine vulkan --drive ahead
 refused "is refused" "leave the other stages out"

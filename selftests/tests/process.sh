@@ -322,7 +322,7 @@ seen() {
 wait_for 60 seen
 ok $? "rashpactl top tells of the stages" || sed 's/^/# /' "$work/top"
 rashpactl top --once --interval 0.2 process >"$work/top"
-grep -Eq '^  cpu: [0-9]+ images, [0-9.]+ % kept, 0 dark, 0 lost; queue [0-4] of 4, full [0-9]+ times$' "$work/top" &&
+grep -Eq '^  cpu: [0-9]+ images, [0-9.]+ % kept, 0 dark, 0 lost, 0 late; queue [0-4] of 4, full [0-9]+ times$' "$work/top" &&
 	grep -Eq '^    pretreat +[0-9]+ images +[0-9.-]+ ms each +[0-9.-]+ GB/s in +[0-9-]+ % of the time, 0 lost$' "$work/top"
 ok $? "and shows them" || sed 's/^/# /' "$work/top"
 kill "$remu"

@@ -241,6 +241,9 @@ struct rashpa_stream_work {
 	uint32_t stages;
 	uint64_t queue_full;		/* stacks that found no room there, and waited */
 	struct rashpa_stream_stage stage[RASHPA_STREAM_STAGES];
+
+	/* added later: 0 of a consumer that does not know of it */
+	uint64_t late;			/* results that came behind their deadline */
 };
 
 #endif /* RASHPA_STREAM_FORMAT_H */

@@ -304,10 +304,11 @@ static void print_work(const struct follower *f)
 		return;
 	if (w->images)
 		snprintf(kept, sizeof(kept), "%.1f", 100.0 * (w->images - w->vetoed) / w->images);
-	screen_line(w->lost ? SCREEN_BAD : SCREEN_PLAIN,
+	screen_line(w->lost || w->late ? SCREEN_BAD : SCREEN_PLAIN,
 		    "  %s: %" PRIu64 " images, %s %% kept, %" PRIu64 " dark, %" PRIu64
-		    " lost; queue %" PRIu32 " of %" PRIu32 ", full %" PRIu64 " times", w->engine,
-		    w->images, kept, w->dark, w->lost, w->queue_fill, w->queue, w->queue_full);
+		    " lost, %" PRIu64 " late; queue %" PRIu32 " of %" PRIu32 ", full %" PRIu64 " times", w->engine,
+		    w->images, kept, w->dark, w->lost, w->late, w->queue_fill, w->queue,
+		    w->queue_full);
 	for (uint32_t i = 0; i < w->stages; i++)
 		print_stage(f, &w->stage[i]);
 }
@@ -424,6 +425,7 @@ static struct json_object *work_json(const struct rashpa_stream_work *w)
 	put_u64(o, "vetoed", w->vetoed);
 	put_u64(o, "overflow", w->overflow);
 	put_u64(o, "lost", w->lost);
+	put_u64(o, "late", w->late);
 	put_u64(queue, "stacks", w->queue);
 	put_u64(queue, "fill", w->queue_fill);
 	put_u64(queue, "most", w->queue_most);

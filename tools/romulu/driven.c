@@ -114,7 +114,8 @@ static bool is_done(const struct driven *d)
 }
 
 int driven_stack(struct driven *d, const struct run *r, const struct rashpa_stack *st,
-		 struct rashpa_result * const *to, uint32_t *kept)
+		 uint64_t deadline_ns, struct rashpa_result * const *to, uint32_t *kept,
+		 uint64_t *late)
 {
 	const uint32_t first = d->told;
 	char why[RASHPA_PIPELINE_WHY];
@@ -133,6 +134,7 @@ int driven_stack(struct driven *d, const struct run *r, const struct rashpa_stac
 			to[*kept]->frame = image.frame;
 			to[*kept]->role = image.role;
 			rashpa_drive_result(d->drive, &got, to[(*kept)++]);
+			*late += deadline_ns && now_ns() > deadline_ns;
 		}
 		if (result > 0)
 			rashpa_drive_release(d->drive, &got);

@@ -18,9 +18,13 @@ const char *driven_name(uint32_t way);
  */
 int driven_open(const struct run *r, struct rashpa_pipeline *pipeline,
 		const struct rashpa_stack *first, const void *raw, struct driven **driven);
-/* Let it have a stack, and put what is accepted into @to[*kept]: 0, or as an engine answers. */
+/*
+ * Let it have a stack, and put what is accepted into @to[*kept]: 0, or as an engine answers. @late
+ * counts what came behind @deadline_ns, if there is one.
+ */
 int driven_stack(struct driven *d, const struct run *r, const struct rashpa_stack *st,
-		 struct rashpa_result * const *to, uint32_t *kept);
+		 uint64_t deadline_ns, struct rashpa_result * const *to, uint32_t *kept,
+		 uint64_t *late);
 /* What it did, among what the pipeline did; dropped results as well. */
 void driven_status(const struct driven *d, struct rashpa_pipeline_stat *stat);
 /* Before the pipeline is closed. NULL: nothing is done. */

@@ -27,6 +27,7 @@ enum {
 	OPT_THREADS, OPT_RECEIVES, OPT_SLOTS, OPT_CLOSE_AFTER, OPT_STALL, OPT_WAIT, OPT_UNSOLICITED,
 	OPT_ONLY, OPT_PAYLOAD, OPT_SETTLE, OPT_TRANSPORT, OPT_MODULES, OPT_BUNCH, OPT_IDLE,
 	OPT_CPUS, OPT_XDP, OPT_ENGINE, OPT_PIPELINE, OPT_OFFER, OPT_DRIVE,
+	OPT_DEADLINE,
 	OPT_FULL_AT,
 };
 
@@ -43,6 +44,8 @@ static const struct argp_option options[] = {
 	  0 },
 	{ "drive", OPT_DRIVE, "WAY", 0,
 	  "launch, ahead or persistent: the GPU takes the images of a stack by itself", 0 },
+	{ "deadline", OPT_DEADLINE, "US", 0,
+	  "of a result, from the event of its stack; what is late is counted (default 0: nothing is)", 0 },
 	{ "full-at", OPT_FULL_AT, "N", OPTION_HIDDEN, NULL, 0 },
 	{ "from-start", OPT_FROM_START, NULL, 0,
 	  "begin at the first stack of the stream, also of one that has ended", 0 },
@@ -189,6 +192,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 			argp_error(state, "--drive: \"%s\" is not launch, ahead or persistent",
 				   arg);
 		break;
+	case OPT_DEADLINE:
+		option_u32(state, "--deadline", arg, 0, UINT32_MAX, &c->deadline_us);
+		break;
 	case OPT_FULL_AT:
 		option_u32(state, "--full-at", arg, 1, UINT32_MAX, &c->full_at);
 		break;
@@ -272,6 +278,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 			argp_error(state, "--offer: whose memory? Give --engine vulkan, cuda or fpgaN");
 		if (c->driven && (!c->processor || !is_gpu(c->processor)))
 			argp_error(state, "--drive: whom? Give --engine vulkan or cuda");
+		if (c->deadline_us && c->engine != &engine_process)
+			argp_error(state, "--deadline: of what? Give --pipeline");
 		if (c->offer_bytes && !is_gpu(c->processor))
 			argp_error(state, "--offer: a board offers half of its memory: give no size");
 		break;
@@ -311,11 +319,12 @@ static void print_processing(const struct json_object *o)
 	const struct json_object *stages = json_object_object_get(o, "stages");
 
 	printf("images   %" PRIu64 ", %" PRIu64 " vetoed, %" PRIu64 " with more than fits, %" PRIu64
-	       " lost by sinks\n",
+	       " lost by sinks, %" PRIu64 " late\n",
 	       json_object_get_uint64(json_object_object_get(o, "images")),
 	       json_object_get_uint64(json_object_object_get(o, "vetoed")),
 	       json_object_get_uint64(json_object_object_get(o, "overflow")),
-	       json_object_get_uint64(json_object_object_get(o, "lost")));
+	       json_object_get_uint64(json_object_object_get(o, "lost")),
+	       json_object_get_uint64(json_object_object_get(o, "late")));
 	for (size_t i = 0; i < json_object_array_length(stages); i++) {
 		const struct json_object *s = json_object_array_get_idx(stages, i);
 		const uint64_t n = json_object_get_uint64(json_object_object_get(s, "images"));

@@ -53,6 +53,8 @@ struct processing {
 	struct rashpa_stage_stat sink[RASHPA_STREAM_STAGES];	/* as the writer saw them last */
 
 	uint64_t told_ns;		/* when the last word was */
+	uint64_t deadline_ns;		/* of results of this stack; 0: none */
+	uint64_t late;			/* results behind it */
 };
 
 /* Who streams into the engine's memory asks for it before there is a stream. */
@@ -175,6 +177,7 @@ static void say_how_it_goes(struct run *r, struct processing *p)
 	work.dark = stat.dark;
 	work.vetoed = stat.vetoed;
 	work.overflow = stat.overflow;
+	work.late = p->late;
 	add_stages(&work, stat.stage, stat.stages, RASHPA_STAGE_PROCESS);
 	pthread_mutex_lock(&p->lock);
 	work.lost = p->lost;
@@ -340,6 +343,7 @@ static int run_images(struct run *r, struct processing *p, const struct rashpa_s
 		if (result < 0)
 			return fail("%s", rashpa_pipeline_reason(p->pipeline));
 		b->kept += result;
+		p->late += result && p->deadline_ns && now_ns() > p->deadline_ns;
 	}
 	return 0;
 }
@@ -356,15 +360,30 @@ static int drive_images(struct run *r, struct processing *p, const struct rashpa
 			return fail("%s", rashpa_reason());
 		result = driven_open(r, p->pipeline, st, p->there ? NULL : image.data, &p->driven);
 	}
-	return result ? result : driven_stack(p->driven, r, st, b->result, &b->kept);
+	return result ? result : driven_stack(p->driven, r, st, p->deadline_ns, b->result,
+					       &b->kept, &p->late);
+}
+
+/*
+ * When results of a stack are late: so long after its event, or after a program said that it was
+ * complete. Of a stack that was there before anybody waited nobody knows when it came: then from now
+ * on.
+ */
+static uint64_t deadline_of(const struct run *r, const struct rashpa_stack *st)
+{
+	const uint64_t since = st->event_ns ? st->event_ns : st->time_ns ? st->time_ns : now_ns();
+
+	return r->config->deadline_us ? since + r->config->deadline_us * UINT64_C(1000) : 0;
 }
 
 static int process_look(struct run *r, const struct rashpa_stack *st)
 {
 	struct processing *p = r->engine;
 	struct batch *b = &p->batch[p->put % p->depth];
-	int result = await_room(r, p);
+	int result;
 
+	p->deadline_ns = deadline_of(r, st);
+	result = await_room(r, p);
 	if (result)
 		return result;
 	/* also where all stacks are overwritten before they are processed */
@@ -422,6 +441,8 @@ static void tell(struct run *r, const struct processing *p)
 	put_u64(o, "vetoed", stat.vetoed);
 	put_u64(o, "overflow", stat.overflow);
 	put_u64(o, "lost", p->lost);
+	put_u64(o, "late", p->late);
+	put_u64(o, "deadline_us", r->config->deadline_us);
 	put_int(o, "bound_threads", p->near);
 	put_bool(o, "in_place", !!p->there);
 	put_u64(queue, "stacks", p->depth);

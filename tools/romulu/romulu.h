@@ -61,6 +61,7 @@ struct config {
 	const char *pipeline, *processor;	/* what is done with images, and who does */
 	bool driven;			/* a GPU takes whole stacks by itself: */
 	uint32_t way;			/* enum rashpa_drive_way */
+	uint32_t deadline_us;		/* of a result, from its stack's event; 0: none */
 	const char *offer;		/* the name of that one's memory, for raw images */
 	uint64_t offer_bytes;		/* of it; 0: as the engine likes */
 	bool from_start;

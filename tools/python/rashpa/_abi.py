@@ -102,6 +102,7 @@ struct rashpa_stream_work {
 	uint32_t stages;
 	uint64_t queue_full;
 	struct rashpa_stream_stage stage[RASHPA_STREAM_STAGES];
+	uint64_t late;
 };
 
 struct rashpa_stream_header {
