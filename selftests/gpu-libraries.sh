@@ -96,6 +96,31 @@ STAND_IN=none says "no GPU" "^EOPNOTSUPP: Level Zero has no GPU.*xe" "$here/memo
 LD_LIBRARY_PATH='' says "no Level Zero" "^EOPNOTSUPP: (there is no Level Zero|Level Zero has no GPU)" "$here/memory" level-zero about
 is "no mistakes" "$(mistakes)" ""
 
+# --- NVML: what rashpactl doctor says of BAR1
+
+# a machine with one GPU of NVIDIA, and the open modules
+pci=$work/root/sys/bus/pci/devices/0000:41:00.0
+mkdir -p "$pci" "$work/root/proc/driver/nvidia"
+echo 0x030200 >"$pci/class"
+echo 0x10de >"$pci/vendor"
+echo "0x100000000 0x10fffffff 0x14220c" >"$pci/resource"
+echo "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  595.10" >"$work/root/proc/driver/nvidia/version"
+ln -s ../../../../bus/pci/drivers/nvidia "$pci/driver"
+gpus=("$here/gpus" "$work/root")
+says "doctor: size and use of BAR1" \
+	"^gives: 0000:41:00.0: nvidia \(open modules\) gives memory of .* to boards, BAR1 128 GiB, 3 MiB of it used$" "${gpus[@]}"
+is "the library is begun, asked for this function, and let go of" "$(calls "${gpus[@]}" | paste -sd';'; mistakes)" \
+	"nvmlInit;nvmlDeviceGetHandleByPciBusId 0000:41:00.0;nvmlDeviceGetBAR1MemoryInfo;nvmlDeviceGetMemoryInfo;nvmlShutdown"
+STAND_IN=small says "a BAR that is smaller than the memory" \
+	"^note: .*but only 256 MiB of 80 GiB are in its BAR, BAR1 256 MiB, 3 MiB of it used -> switch on Resizable BAR" "${gpus[@]}"
+STAND_IN=no-total says "a GPU that does not tell how much memory it has" "^gives: .*BAR1 128 GiB, 3 MiB of it used$" "${gpus[@]}"
+STAND_IN=none says "a driver that does not answer" "^gives: .*, BAR 256 MiB; NVML does not begin: said by a stand-in$" "${gpus[@]}"
+STAND_IN=lost says "a GPU that it does not know" "^gives: .*, BAR 256 MiB; NVML does not tell of BAR1: said by a stand-in$" "${gpus[@]}"
+is "nothing is left of a failure" "$(STAND_IN=lost calls "${gpus[@]}" | paste -sd';'; mistakes)" \
+	"nvmlInit;nvmlDeviceGetHandleByPciBusId 0000:41:00.0;nvmlShutdown"
+LD_LIBRARY_PATH='' says "no NVML" "^gives: .*, BAR 256 MiB; how much of BAR1 is used is not known: there is no libnvidia-ml.so.1$" \
+	"${gpus[@]}"
+
 # --- CUDA: the engine
 
 rm -f "$work/calls"
@@ -146,6 +171,20 @@ drives "one pipeline as two GPUs" "^refused: .*: numbers 0 and 1 are the same on
 drives "vetoes that differ" "^refused: GPUs of a drive have one veto: that of pipeline 1 is another one$" ahead gpus=2 other=1
 drives "pixels that are saturated from another number on" "^refused: .*: pipeline 1 has another one$" ahead gpus=2 saturated=1
 export STAND_IN=
+# who owns the loop reads the lock, and gives slots back: the producer obeys that word alone
+owned="${all:0:-1}"$'\n'"given back: 10 stacks$"
+drives "poll: the kernel owns the loop, stacks of four, a ring of two of them" "$owned" poll owner=1 bunch=4
+drives "poll: and the program does nothing at all until 40 images went through 8 slots" "$owned" \
+	poll owner=1 bunch=4 apart=1 credits=40
+drives "poll: nor is it waited for with its results" \
+	"^all: 40 images, 3 results, 0 wrong, 13 vetoed, lost none.*"$'\n'"given back: 10 stacks$" poll owner=1 bunch=4 credits=3 hold=40
+drives "poll: its watchdog finds that the producer has ended" \
+	"nothing came for 300 ms: .* waits for the lock to be 8, and it is 7: does its producer live\?: 28 images.*"$'\n'"given back: 7 stacks$" \
+	poll owner=1 bunch=4 stop=30 patience=300
+drives "what enqueues does not own the loop" "^refused: only a kernel that stays" ahead owner=1
+drives "stacks are whole" "^refused: stacks are whole: 41 images are none of 4 each" poll owner=1 bunch=4 images=41
+is "lock and word are registered, and let go of" \
+	"$(calls "$here/drive" poll owner=1 images=1 | grep -c 'MemHost\(Register\|Unregister\) registered'; mistakes)" 6
 drives "a window: two pieces" "$all" ahead window=2000
 drives "a window: an image in many pieces" "$all" ahead window=96
 drives "a window: more pieces than a lock counts" "^refused: 1000000000 images have 24 pieces each" \
@@ -177,6 +216,36 @@ is "where the GPU offers one" "$(calls "$here/drive" ahead direct=1 images=1 | g
 export STAND_IN=hang
 says "a GPU that does not answer" "did not answer for 300 ms: image 0 is there, [12] are copied in and 0 computed.*not given back" \
 	timeout 60 "$here/drive" ahead own=1 images=3 patience=300
+export STAND_IN=
+
+# --- CUDA: what measures it
+
+# measured: its rows, in the order of the first of each
+measured() {
+	rm -f "$work/calls" "$work/bench.json"
+	timeout 300 "${RASHPA_TOOLS:-build/tools}/rashpa-bench" gpu --engine cuda --copies 4K --sizes 4K --repeat 2 \
+		--json="$work/bench.json" >"$work/out" 2>&1
+	echo "$? $(jq -r "$1" "$work/bench.json")"
+}
+ways="a launch;a launch ahead, flush off;a launch ahead, flush on;a shader that polls"
+is "rashpa-bench: a launch, launches ahead with and without a flush, a kernel that polls" \
+	"$(measured '[.rows[].name][:4] | join(";")')" "0 $ways"
+is "and makes no mistake" "$(mistakes)" ""
+is "each wait has its own flags" "$(sed -nE 's/^cuStreamWaitValue32 stream[0-9]+ host[0-9]+ >= [0-9]+(.*)/>=\1/p' "$work/calls" | sort -u | paste -sd';')" \
+	">=;>= flush"
+is "percentiles of reads of four bytes" \
+	"$(jq -c '.rows[] | select(.name | test("4 bytes")) | .percentiles | [keys_unsorted, (.p50 <= .p90 and .p99 <= .max)]' "$work/bench.json")" \
+	'[["p50","p90","p99","p99.9","max"],true]'
+is "pageable beside pinned, from 1 KiB on" \
+	"$(jq -c '[.rows[] | select(.peer == "pageable") | .size_bytes] | unique' "$work/bench.json")" "[1024,4096]"
+is "images in memory of the host and of the GPU, three ways each" \
+	"$(jq '[.rows[].name | select(test("driven by"))] | unique | length' "$work/bench.json")" 6
+export STAND_IN=no-flush
+is "a GPU that has no flush: that row is left out, with the reason" \
+	"$(measured '[.left_out[] | .name + ": " + .reason] | join(";")')" \
+	"0 a launch ahead, flush on: stand-in 0 for a GPU: processors does not do it"
+export STAND_IN=none
+is "no GPU: that is the reason" "$(measured '[(.rows | length), (.left_out[0].reason | test("no GPU on this machine"))] | tostring')" "1 [0,true]"
 export STAND_IN=
 
 # --- memory of a GPU as target of RDMA

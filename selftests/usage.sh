@@ -99,7 +99,8 @@ refuses "\"0\".*1 to 1000" rashpa-bench latency --fpga fpga77 --repeat 0
 refuses "\"3M\".*power of two" rashpa-bench process --sizes 3M
 refuses "\"0\".*1 to 4096" rashpa-bench process --threads 0
 refuses "\"3M\".*power of two" rashpa-bench gpu --sizes 3M
-refuses "cuda.*vulkan:N" rashpa-bench gpu --engine cuda
+refuses "rocm.*vulkan:N" rashpa-bench gpu --engine rocm
+refuses "yes.*on or off" rashpa-bench loop --fpga fpga77 --flush yes
 refuses "2G.*1K to 1G" rashpa-bench gpu --copies 2G
 refuses "\"3\".*multiple of 8" rashpa-bench roundtrip --fpga fpga77 --sizes 1K,3
 refuses "which experiment.*run.*watch" rashpa-manager

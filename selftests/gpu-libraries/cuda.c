@@ -715,6 +715,30 @@ CALL(MemcpyDtoDAsync_v2)(uint64_t to, uint64_t from, size_t bytes, struct cuda_s
 	return copy("cuMemcpyDtoDAsync", s, to, from, bytes, false, false);
 }
 
+/* These take what is pageable, and have ended when they return. */
+static int copy_now(const char *call, uint64_t gpu, void *to, const void *from, size_t bytes)
+{
+	const struct range *r = reachable(gpu, bytes);
+
+	if (!current)
+		return WRONG("%s: no context is current", call);
+	if (!r || r->host)
+		return WRONG("%s: %zu bytes of what is no memory of the GPU", call, bytes);
+	note("%s %s %zu", call, r->name, bytes);
+	memcpy(to, from, bytes);
+	return 0;
+}
+
+CALL(MemcpyHtoD_v2)(uint64_t to, const void *from, size_t bytes)
+{
+	return copy_now("cuMemcpyHtoD", to, (void *)(uintptr_t)to, from, bytes);
+}
+
+CALL(MemcpyDtoH_v2)(void *to, uint64_t from, size_t bytes)
+{
+	return copy_now("cuMemcpyDtoH", from, to, (const void *)(uintptr_t)from, bytes);
+}
+
 CALL(MemsetD32Async)(uint64_t to, uint32_t word, size_t words, struct cuda_stream *s)
 {
 	char text[64];

@@ -15,6 +15,7 @@ struct json_object;
 
 #define HUGE_PAGE	(UINT64_C(2) << 20)
 #define SIZES_MAX	32
+#define BENCH_PERCENTILES	5
 
 /* Sub-commands: argv[0] is "rashpa-bench NAME". An exit code. */
 int cmd_memory(int argc, char **argv);
@@ -54,9 +55,14 @@ struct row {
 	uint64_t size;
 	enum unit unit;
 	uint64_t accesses;	/* UNIT_NS_EACH: per sample; UNIT_GBPS: bytes per sample */
+	bool spread;		/* tell percentiles of ours as well */
 	double ours, theirs;
+	double percentile[BENCH_PERCENTILES];
 	double ratio;		/* 0: of the medians; NAN afterwards if there is none */
 };
+
+/* 50, 90, 99, 99.9 and the largest */
+extern const double bench_percentiles[BENCH_PERCENTILES];
 
 struct left_out {
 	char *what, *reason;

@@ -4,40 +4,18 @@
 #include "bench.h"
 #include "rashpa.h"
 
-const char * const gpu_ways[GPU_WAYS] = {
-	[GPU_LAUNCH] = "a launch", [GPU_TIMELINE] = "a launch ahead, timeline semaphore",
-	[GPU_POLL] = "a shader that polls",
-};
-
 #ifdef BENCH_NO_SHADERS
 
-struct gpu_bench *gpu_bench_open(const char *name, uint64_t most, struct rashpa_gpu_info *info)
+static struct gpu_bench *open_none(const char *name, uint64_t most, struct rashpa_gpu_info *info,
+				   char *why)
 {
 	(void)most;
 	(void)info;
-	fail("%s: this program was built without %s", name, BENCH_NO_SHADERS);
+	because(why, -1, "%s: this program was built without %s", name, BENCH_NO_SHADERS);
 	return NULL;
 }
 
-void gpu_bench_close(struct gpu_bench *g)
-{
-	(void)g;
-}
-
-uint64_t gpu_bench_latency(struct gpu_bench *g, enum gpu_way_of way)
-{
-	(void)g;
-	(void)way;
-	return 0;
-}
-
-uint64_t gpu_bench_copy(struct gpu_bench *g, enum gpu_copy_of copy, uint64_t bytes)
-{
-	(void)g;
-	(void)copy;
-	(void)bytes;
-	return 0;
-}
+const struct gpu_maker gpu_by_vulkan = { .open = open_none };
 
 #else
 
@@ -56,7 +34,8 @@ uint64_t gpu_bench_copy(struct gpu_bench *g, enum gpu_copy_of copy, uint64_t byt
 
 enum { FROM, TO, PINNED, WORDS, BUFFERS };
 
-struct gpu_bench {
+struct vulkan_bench {
+	struct gpu_bench head;		/* first */
 	struct compute c;
 	struct compute_buffer buffer[BUFFERS];
 	atomic_uint *word;
@@ -69,7 +48,12 @@ struct gpu_bench {
 	VkPipeline shader;
 };
 
-static int open_all(struct gpu_bench *g, const char *name, uint64_t most, char *why)
+static struct vulkan_bench *of(struct gpu_bench *g)
+{
+	return (struct vulkan_bench *)g;
+}
+
+static int open_all(struct vulkan_bench *g, const char *name, uint64_t most, char *why)
 {
 	static const unsigned int flags[BUFFERS] = {
 		[FROM] = COMPUTE_COPIED, [TO] = COMPUTE_COPIED,
@@ -98,28 +82,10 @@ static int open_all(struct gpu_bench *g, const char *name, uint64_t most, char *
 			      &g->shader, why);
 }
 
-struct gpu_bench *gpu_bench_open(const char *name, uint64_t most, struct rashpa_gpu_info *info)
+static void close_gpu(struct gpu_bench *of_all)
 {
-	struct gpu_bench *g = calloc(1, sizeof(*g));
-	char why[WHY_SIZE];
+	struct vulkan_bench *g = of(of_all);
 
-	if (!g) {
-		fail("no memory for a GPU");
-		return NULL;
-	}
-	if (open_all(g, name, most, why)) {
-		fail("%s", why);
-		gpu_bench_close(g);
-		return NULL;
-	}
-	*info = g->c.info;
-	return g;
-}
-
-void gpu_bench_close(struct gpu_bench *g)
-{
-	if (!g)
-		return;
 	/* what the GPU still uses goes with the process */
 	if (!g->c.lost) {
 		for (unsigned int i = 0; i < BUFFERS; i++)
@@ -134,9 +100,27 @@ void gpu_bench_close(struct gpu_bench *g)
 	free(g);
 }
 
+static struct gpu_bench *open_gpu(const char *name, uint64_t most, struct rashpa_gpu_info *info,
+				  char *why)
+{
+	struct vulkan_bench *g = calloc(1, sizeof(*g));
+
+	if (!g) {
+		because(why, -1, "no memory for a GPU");
+		return NULL;
+	}
+	g->head.by = &gpu_by_vulkan;
+	if (open_all(g, name, most, why)) {
+		close_gpu(&g->head);
+		return NULL;
+	}
+	*info = g->c.info;
+	return &g->head;
+}
+
 /* --- batches --- */
 
-static VkResult touch(struct gpu_bench *g, uint32_t polls)
+static VkResult touch(struct vulkan_bench *g, uint32_t polls)
 {
 	const uint32_t push[] = { ++g->value, polls };
 	const VkResult result = compute_begin(&g->c, g->c.commands);
@@ -148,8 +132,10 @@ static VkResult touch(struct gpu_bench *g, uint32_t polls)
 	return g->c.EndCommandBuffer(g->c.commands);
 }
 
-uint64_t gpu_bench_latency(struct gpu_bench *g, enum gpu_way_of way)
+/* Vulkan has no flush of what others wrote: a board does that, by a read. */
+static uint64_t latency(struct gpu_bench *of_all, enum gpu_way_of way)
 {
+	struct vulkan_bench *g = of(of_all);
 	const struct timespec settle = { .tv_nsec = SETTLE_NS };
 	VkSemaphoreSignalInfo signal = {
 		.sType = VK_STRUCTURE_TYPE_SEMAPHORE_SIGNAL_INFO, .semaphore = g->timeline,
@@ -157,18 +143,18 @@ uint64_t gpu_bench_latency(struct gpu_bench *g, enum gpu_way_of way)
 	unsigned long long from, now;
 	VkResult result;
 
-	if (way == GPU_TIMELINE && !g->c.vk.timeline)
+	if (way == GPU_AHEAD_FLUSH || (way == GPU_AHEAD && !g->c.vk.timeline))
 		return 0;
 	result = touch(g, way == GPU_POLL ? POLLS : 0);
 	if (!result && way != GPU_LAUNCH) {
-		signal.value = way == GPU_TIMELINE ? ++g->signalled : 0;
+		signal.value = way == GPU_AHEAD ? ++g->signalled : 0;
 		result = compute_submit(&g->c, signal.value ? g->timeline : NULL, signal.value);
 		nanosleep(&settle, NULL);
 	}
 	from = now_ns();
 	if (!result && way == GPU_LAUNCH)
 		result = compute_submit(&g->c, NULL, 0);
-	else if (!result && way == GPU_TIMELINE)
+	else if (!result && way == GPU_AHEAD)
 		result = g->c.SignalSemaphore(g->c.device, &signal);
 	else
 		atomic_store(&g->word[0], g->value);
@@ -180,7 +166,7 @@ uint64_t gpu_bench_latency(struct gpu_bench *g, enum gpu_way_of way)
 	return result ? 0 : now - from;
 }
 
-static VkResult copy_part(struct gpu_bench *g, unsigned int from, unsigned int to,
+static VkResult copy_part(struct vulkan_bench *g, unsigned int from, unsigned int to,
 			  const VkBufferCopy *part)
 {
 	struct compute *c = &g->c;
@@ -196,7 +182,7 @@ static VkResult copy_part(struct gpu_bench *g, unsigned int from, unsigned int t
 	return result ? result : compute_wait(c, PATIENCE_NS);
 }
 
-static VkResult copy_pageable(struct gpu_bench *g, bool to_gpu, uint64_t bytes)
+static VkResult copy_pageable(struct vulkan_bench *g, bool to_gpu, uint64_t bytes)
 {
 	uint8_t *pinned = g->buffer[PINNED].base;
 	VkResult result = VK_SUCCESS;
@@ -215,10 +201,11 @@ static VkResult copy_pageable(struct gpu_bench *g, bool to_gpu, uint64_t bytes)
 	return result;
 }
 
-uint64_t gpu_bench_copy(struct gpu_bench *g, enum gpu_copy_of copy, uint64_t bytes)
+static uint64_t copy(struct gpu_bench *of_all, enum gpu_copy_of which, uint64_t bytes)
 {
-	const bool pinned = copy == GPU_TO_PINNED || copy == GPU_FROM_PINNED;
-	const bool to_gpu = copy == GPU_TO_PINNED || copy == GPU_TO_PAGEABLE;
+	struct vulkan_bench *g = of(of_all);
+	const bool pinned = which == GPU_TO_PINNED || which == GPU_FROM_PINNED;
+	const bool to_gpu = which == GPU_TO_PINNED || which == GPU_TO_PAGEABLE;
 	const VkBufferCopy all = { .size = bytes };
 	uint32_t *last = (uint32_t *)((pinned ? (uint8_t *)g->buffer[PINNED].base : g->pageable) +
 				      bytes) - 1;
@@ -228,7 +215,7 @@ uint64_t gpu_bench_copy(struct gpu_bench *g, enum gpu_copy_of copy, uint64_t byt
 	if (to_gpu)
 		*last = ++g->stamp;
 	from = now_ns();
-	if (copy == GPU_INSIDE)
+	if (which == GPU_INSIDE)
 		result = copy_part(g, FROM, TO, &all);
 	else if (pinned)
 		result = copy_part(g, to_gpu ? PINNED : FROM, to_gpu ? FROM : PINNED, &all);
@@ -237,9 +224,13 @@ uint64_t gpu_bench_copy(struct gpu_bench *g, enum gpu_copy_of copy, uint64_t byt
 	took = now_ns() - from;
 	if (to_gpu)
 		g->stamped = bytes;
-	else if (copy != GPU_INSIDE && g->stamped == bytes && *last != g->stamp)
+	else if (which != GPU_INSIDE && g->stamped == bytes && *last != g->stamp)
 		return 0;
 	return result ? 0 : took;
 }
+
+const struct gpu_maker gpu_by_vulkan = {
+	.open = open_gpu, .close = close_gpu, .latency = latency, .copy = copy,
+};
 
 #endif

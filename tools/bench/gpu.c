@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * rashpa-bench gpu: from a notification to the first instruction of a shader, by each way that
- * there is; copies inside of the GPU, to it and from it; stages of a pipeline beside a copy in it,
+ * there is; reads of four bytes; copies inside of the GPU, to it and from it; stages of a pipeline beside a copy in it,
  * which moves bytes and does nothing else; images that the GPU takes by itself.
  */
 #include "gpu.h"
@@ -17,6 +17,7 @@
 #include "settings.h"
 
 #define STAGES		16
+#define READS		100u	/* of four bytes, in a round */
 #define SIGNAL		499	/* one of so many pixels has a signal */
 #define LEAST_COPY	(UINT64_C(1) << 10)
 #define ALIGNED		(UINT64_C(64) << 10)	/* as any page */
@@ -36,7 +37,8 @@ struct config {
 enum { OPT_ENGINE = OPT_OWN, OPT_COPIES };
 
 static const struct argp_option options[] = {
-	{ "engine", OPT_ENGINE, "vulkan[:N]", 0, "the GPU (default: vulkan, the best one)", 0 },
+	{ "engine", OPT_ENGINE, "vulkan[:N]|cuda[:N]", 0,
+	  "the GPU (default: vulkan, the best one)", 0 },
 	{ "copies", OPT_COPIES, "SIZE", 0, "bytes of a copy at most, 1K to 1G (default: 64M)", 0 },
 	{ "sizes", 's', "SIZE,...", 0, "pixels of an image (default: 512K,4M)", 0 },
 	{ "repeat", 'r', "N", 0, "rounds, 1 to 1000 (default: 21)", 0 },
@@ -59,8 +61,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		c->sizes = option_sizes(state, arg, c->size, check_size);
 		break;
 	case OPT_ENGINE:
-		if (strncmp(arg, "vulkan", strlen("vulkan")))
-			argp_error(state, "--engine: \"%s\" is not vulkan or vulkan:N", arg);
+		if (strncmp(arg, "vulkan", strlen("vulkan")) && strncmp(arg, "cuda", strlen("cuda")))
+			argp_error(state, "--engine: \"%s\" is not vulkan, vulkan:N, cuda or cuda:N",
+				   arg);
 		c->engine = arg;
 		break;
 	case OPT_COPIES:
@@ -78,8 +81,10 @@ static const struct argp argp = {
 	.options = options,
 	.parser = parse,
 	.doc = "Measure a GPU: from a notification until the host sees what a shader did first; "
-	       "copies inside of the GPU, to it and from it, over sizes; stages of a pipeline "
-	       "beside a copy in it; images that the GPU takes by itself. "
+	       "reads of four bytes, with percentiles; copies inside of the GPU, to it and from "
+	       "it, over sizes; stages of a pipeline "
+	       "beside a copy in it; images that the GPU takes by itself, from memory of the "
+	       "host and of the GPU. "
 	       "Medians of rounds in which all take their turn. Needs no driver of rashpa. What "
 	       "computes stands in each row: lavapipe is a program on processors, and no GPU."
 	       "\vExit status: 0 measured, 1 failed, interrupted, or nothing could be measured, "
@@ -87,6 +92,11 @@ static const struct argp argp = {
 };
 
 /* --- notifications, copies --- */
+
+static const char * const gpu_ways[GPU_WAYS] = {
+	[GPU_LAUNCH] = "a launch", [GPU_AHEAD] = "a launch ahead, flush off",
+	[GPU_AHEAD_FLUSH] = "a launch ahead, flush on", [GPU_POLL] = "a shader that polls",
+};
 
 static int measure_ways(const struct config *c, struct gpu_bench *g)
 {
@@ -99,7 +109,7 @@ static int measure_ways(const struct config *c, struct gpu_bench *g)
 			      report->repeat);
 		for (size_t i = 0; i < GPU_WAYS; i++) {
 			const size_t way = turn(r, i, GPU_WAYS);
-			const uint64_t ns = gpu_bench_latency(g, way);
+			const uint64_t ns = g->by->latency(g, way);
 
 			if (r && ns)
 				samples_add(&samples[way], ns);
@@ -118,6 +128,35 @@ static int measure_ways(const struct config *c, struct gpu_bench *g)
 		samples_free(&samples[way]);
 	}
 	return 0;
+}
+
+/* As figure 4.13 of the thesis: how even they are is what matters. */
+static int measure_reads(const struct config *c, struct gpu_bench *g)
+{
+	const struct row row = {
+		.name = "a read of 4 bytes of it, to pinned memory", .backend = c->who,
+		.unit = UNIT_US, .size = sizeof(uint32_t), .spread = true,
+	};
+	struct report *report = c->settings.report;
+	struct samples samples = {};
+	int result = 0;
+
+	/* the first round is not counted */
+	for (unsigned int r = 0; r <= report->repeat * READS && going_on() && !result; r++) {
+		const uint64_t ns = g->by->copy(g, GPU_FROM_PINNED, sizeof(uint32_t));
+
+		if (!(r % READS))
+			progress_show(&report->progress, "reads of 4 bytes: round %u of %u",
+				      r / READS, report->repeat);
+		if (!ns)
+			result = fail("%s: a read of 4 bytes failed", c->who);
+		else if (r >= READS)
+			samples_add(&samples, ns);
+	}
+	if (samples.count && !result && going_on())
+		report_row(report, &row, &samples, NULL);
+	samples_free(&samples);
+	return result;
 }
 
 static void report_copies(const struct config *c, const char *name, uint64_t bytes,
@@ -144,7 +183,7 @@ static int measure_copy(const struct config *c, struct gpu_bench *g, uint64_t by
 			      bytes, r, report->repeat);
 		for (size_t i = 0; i < GPU_COPIES; i++) {
 			const size_t copy = turn(r, i, GPU_COPIES);
-			const uint64_t ns = gpu_bench_copy(g, copy, bytes);
+			const uint64_t ns = g->by->copy(g, copy, bytes);
 
 			if (!ns)
 				return fail("%s: a copy of %" PRIu64 " bytes failed, or others came back",
@@ -278,7 +317,7 @@ static int measure_pipeline(const struct config *c, struct gpu_bench *g, struct 
 	int result = open_work(c, w, pipelines[which].config);
 
 	for (unsigned int r = 0; r <= report->repeat && !result && going_on(); r++) {
-		const uint64_t copy_ns = gpu_bench_copy(g, GPU_INSIDE, copied);
+		const uint64_t copy_ns = g->by->copy(g, GPU_INSIDE, copied);
 		struct rashpa_pipeline_stat stat;
 		uint64_t before[STAGES] = {}, begin;
 
@@ -318,10 +357,17 @@ static int measure_pipeline(const struct config *c, struct gpu_bench *g, struct 
 
 /* --- images that the GPU takes by itself --- */
 
-static const char * const drives[] = {
-	[RASHPA_DRIVE_LAUNCH] = "an image, driven by launches",
-	[RASHPA_DRIVE_AHEAD] = "an image, driven by launches ahead",
-	[RASHPA_DRIVE_POLL] = "an image, driven by a kernel that stays",
+static const char * const drives[][2] = {
+	[RASHPA_DRIVE_LAUNCH] = {
+		"an image, driven by launches", "an image in the GPU, driven by launches",
+	},
+	[RASHPA_DRIVE_AHEAD] = {
+		"an image, driven by launches ahead", "an image in the GPU, driven by launches ahead",
+	},
+	[RASHPA_DRIVE_POLL] = {
+		"an image, driven by a kernel that stays",
+		"an image in the GPU, driven by a kernel that stays",
+	},
 };
 
 /* So many that are there already, and of which none is accepted, ns; 0 after a message. */
@@ -350,56 +396,103 @@ static uint64_t drive(struct rashpa_pipeline *pipeline, const struct rashpa_driv
 	return got == -ENODATA ? took : 0;
 }
 
-static int measure_drives(const struct config *c, struct work *w)
-{
-	static const char config[] = "{\"pretreat\": {\"gain\": 40},"
-		"\"veto\": {\"threshold\": 1e9, \"pixels\": 1}}";
-	struct report *report = c->settings.report;
-	const uint64_t bytes = pixels(w) * sizeof(*w->raw);
-	struct samples samples[sizeof(drives) / sizeof(drives[0])] = {};
-	struct rashpa_drive_plan plan = {
-		.images = DRIVEN, .step = bytes, .slots = SLOTS, .credits = 2, .ahead = 4,
-		.patience_ms = 60000,
-	};
-	void *ring;
-	int result;
+#define WAYS	(sizeof(drives) / sizeof(drives[0]))
 
-	if (!(c->can & RASHPA_GPU_HOST)) {
-		report_leave_out(report, "images that the GPU takes by itself",
-				 "%s takes no memory of the host", c->who);
-		return 0;
-	}
-	ring = aligned_alloc(ALIGNED, (SLOTS * bytes + ALIGNED - 1) / ALIGNED * ALIGNED);
-	if (!ring)
-		return fail("no memory for images");
-	result = open_work(c, w, config);
-	for (uint32_t i = 0; i < SLOTS && !result; i++)
-		memcpy((uint8_t *)ring + i * bytes, w->raw, bytes);
-	plan.raw = ring;
+/* In turn; what is measured is the same, wherever images are. */
+static int measure_ways_of(const struct config *c, const struct work *w,
+			   struct rashpa_drive_plan *plan, bool in_gpu)
+{
+	struct report *report = c->settings.report;
+	struct samples samples[WAYS] = {};
+	int result = 0;
+
 	for (unsigned int r = 0; r <= report->repeat && !result && going_on(); r++) {
 		progress_show(&report->progress, "%zu pixels, driven: round %u of %u", pixels(w), r,
 			      report->repeat);
-		for (size_t i = 0; i < sizeof(drives) / sizeof(drives[0]) && !result; i++) {
-			const size_t way = turn(r, i, sizeof(drives) / sizeof(drives[0]));
+		for (size_t i = 0; i < WAYS && !result; i++) {
+			const size_t way = turn(r, i, WAYS);
 			uint64_t ns;
 
-			plan.way = way;
-			ns = drive(w->pipeline, &plan);
+			plan->way = way;
+			ns = drive(w->pipeline, plan);
 			result = ns ? 0 : EXIT_FAILED;
 			if (r && ns)
 				samples_add(&samples[way], ns / DRIVEN);
 		}
 	}
-	for (size_t way = 0; way < sizeof(drives) / sizeof(drives[0]); way++) {
+	for (size_t way = 0; way < WAYS; way++) {
 		if (samples[way].count && !result && going_on())
 			report_row(report, &(struct row) {
-				.name = drives[way], .backend = c->who, .unit = UNIT_US,
-				.size = bytes,
+				.name = drives[way][in_gpu], .backend = c->who, .unit = UNIT_US,
+				.size = pixels(w) * sizeof(*w->raw),
 			}, &samples[way], NULL);
 		samples_free(&samples[way]);
 	}
+	return result;
+}
+
+static const char all_vetoed[] =
+	"{\"pretreat\": {\"gain\": 40}, \"veto\": {\"threshold\": 1e9, \"pixels\": 1}}";
+
+static struct rashpa_drive_plan plan_of(const struct work *w)
+{
+	return (struct rashpa_drive_plan) {
+		.images = DRIVEN, .step = pixels(w) * sizeof(*w->raw), .slots = SLOTS,
+		.credits = 2, .ahead = 4, .patience_ms = 60000,
+	};
+}
+
+/* Images in memory of the host, which the GPU reads where it is, or has copied. */
+static int measure_drives(const struct config *c, struct work *w)
+{
+	struct rashpa_drive_plan plan = plan_of(w);
+	void *ring;
+	int result;
+
+	if (!(c->can & RASHPA_GPU_HOST)) {
+		report_leave_out(c->settings.report, "images that the GPU takes by itself",
+				 "%s takes no memory of the host", c->who);
+		return 0;
+	}
+	ring = aligned_alloc(ALIGNED, (SLOTS * plan.step + ALIGNED - 1) / ALIGNED * ALIGNED);
+	if (!ring)
+		return fail("no memory for images");
+	result = open_work(c, w, all_vetoed);
+	for (uint32_t i = 0; i < SLOTS && !result; i++)
+		memcpy((uint8_t *)ring + i * plan.step, w->raw, plan.step);
+	plan.raw = ring;
+	if (!result)
+		result = measure_ways_of(c, w, &plan, false);
 	close_work(w);
 	free(ring);
+	return result;
+}
+
+/* Images in memory of the GPU, as a board writes them there: no copy. */
+static int measure_drives_there(const struct config *c, struct work *w)
+{
+	static const char what[] = "images in the GPU that it takes by itself";
+	struct rashpa_geometry geometry = {
+		.width = w->width, .height = w->height, .pixel = RASHPA_PIXEL_U16, .bunch = 1,
+		.ring = { .step = pixels(w) * sizeof(*w->raw), .slots = SLOTS },
+	};
+	struct report *report = c->settings.report;
+	uint64_t length = SLOTS * geometry.ring.step;
+	struct rashpa_drive_plan plan = plan_of(w);
+	char why[RASHPA_PIPELINE_WHY];
+	const void *base;
+	int result = 0;
+
+	if (rashpa_pipeline_open(all_vetoed, c->engine, why, &w->pipeline))
+		return fail("%s", why);
+	/* what is there does not matter: nothing is accepted */
+	if (rashpa_pipeline_offer(w->pipeline, &base, &length, why) < 0)
+		report_leave_out(report, what, "%s", why);
+	else if (rashpa_pipeline_begin(w->pipeline, &geometry, why))
+		report_leave_out(report, what, "%s", why);
+	else
+		result = measure_ways_of(c, w, &plan, true);
+	rashpa_pipeline_close(w->pipeline);
 	return result;
 }
 
@@ -421,6 +514,27 @@ static int measure_size(const struct config *c, struct gpu_bench *g, uint64_t si
 		result = measure_drives(c, &(struct work) {
 			.width = width, .height = size / width,
 		});
+	if (!result && going_on())
+		result = measure_drives_there(c, &(struct work) {
+			.width = width, .height = size / width,
+		});
+	return result;
+}
+
+static int measure(struct config *c, struct gpu_bench *g, const struct rashpa_gpu_info *info)
+{
+	int result;
+
+	c->can = info->flags;
+	snprintf(c->who, sizeof(c->who), "%.200s%s", info->name,
+		 info->flags & RASHPA_GPU_SOFTWARE ? ", a program on processors: no GPU" : "");
+	result = measure_ways(c, g);
+	if (!result)
+		result = measure_reads(c, g);
+	if (!result)
+		result = measure_copies(c, g);
+	for (size_t i = 0; i < c->sizes && !result && going_on(); i++)
+		result = measure_size(c, g, c->size[i]);
 	return result;
 }
 
@@ -432,26 +546,22 @@ int cmd_gpu(int argc, char **argv)
 		.engine = "vulkan", .copies = 64 << 20,
 	};
 	struct rashpa_gpu_info info;
+	char why[WHY_SIZE];
 	struct gpu_bench *g;
 	bool bad = false;
-	int result;
+	int result = 0;
 
 	argp_parse(&argp, argc, argv, 0, NULL, &c);
-	g = gpu_bench_open(c.engine, c.copies, &info);
-	if (!g)
-		return EXIT_FAILED;
-	c.can = info.flags;
-	snprintf(c.who, sizeof(c.who), "%.200s%s", info.name,
-		 info.flags & RASHPA_GPU_SOFTWARE ? ", a program on processors: no GPU" : "");
 	catch_signals();
 	progress_init(&report.progress, true);
-	result = measure_ways(&c, g);
-	if (!result)
-		result = measure_copies(&c, g);
-	for (size_t i = 0; i < c.sizes && !result && going_on(); i++)
-		result = measure_size(&c, g, c.size[i]);
+	g = (c.engine[0] == 'c' ? gpu_by_cuda : gpu_by_vulkan).open(c.engine, c.copies, &info, why);
+	if (g)
+		result = measure(&c, g, &info);
+	else
+		report_leave_out(&report, c.engine, "%s", why);
 	progress_end(&report.progress);
-	gpu_bench_close(g);
+	if (g)
+		g->by->close(g);
 	if (settings_text(&c.settings))
 		report_print(&report);
 	if (c.settings.json)

@@ -29,12 +29,14 @@ static const char *better(enum unit unit)
 	return unit == UNIT_GBPS ? "higher" : "lower";
 }
 
-static double median(const struct row *row, struct samples *samples)
+const double bench_percentiles[BENCH_PERCENTILES] = { 50, 90, 99, 99.9, 100 };
+
+static double nth(const struct row *row, struct samples *samples, double p)
 {
 	double ns;
 
 	samples_sort(samples);
-	ns = percentile(samples->value, samples->count, 50);
+	ns = percentile(samples->value, samples->count, p);
 	switch (row->unit) {
 	case UNIT_US:
 		return ns / 1e3;
@@ -67,8 +69,10 @@ void report_row(struct report *report, const struct row *row, struct samples *ou
 	}
 	r = &report->row[report->rows++];
 	*r = *row;
-	r->ours = median(row, ours);
-	r->theirs = theirs ? median(row, theirs) : NAN;
+	r->ours = nth(row, ours, 50);
+	r->theirs = theirs ? nth(row, theirs, 50) : NAN;
+	for (unsigned int i = 0; i < BENCH_PERCENTILES && row->spread; i++)
+		r->percentile[i] = nth(row, ours, bench_percentiles[i]);
 	if (!(r->ratio > 0))
 		r->ratio = theirs && r->theirs > 0 ? r->ours / r->theirs : NAN;
 }
@@ -197,6 +201,16 @@ void report_json_left_out(const struct report *report, struct json_object *to)
 	json_object_object_add(to, "left_out", list);
 }
 
+static void put_percentiles(struct json_object *to, const struct row *r)
+{
+	static const char * const names[BENCH_PERCENTILES] = { "p50", "p90", "p99", "p99.9", "max" };
+	struct json_object *o = json_object_new_object();
+
+	for (unsigned int i = 0; i < BENCH_PERCENTILES; i++)
+		put_number(o, names[i], r->percentile[i]);
+	json_object_object_add(to, "percentiles", o);
+}
+
 void report_json_rows(const struct report *report, struct json_object *to)
 {
 	struct json_object *list = json_object_new_array(), *e;
@@ -212,6 +226,8 @@ void report_json_rows(const struct report *report, struct json_object *to)
 		put_number(e, "ours", r->ours);
 		put_number(e, "theirs", r->theirs);
 		put_number(e, "ratio", r->ratio);
+		if (r->spread)
+			put_percentiles(e, r);
 		put_text(e, "unit", unit_name(r->unit));
 		put_text(e, "better", better(r->unit));
 		json_object_array_add(list, e);
@@ -247,6 +263,9 @@ static void print_row(const struct row *r)
 		printf(" %7s\n", "-");
 	else
 		printf(" %7.2f\n", r->ratio);
+	if (r->spread)
+		printf("%53s p90 %.2f, p99 %.2f, p99.9 %.2f, most %.2f\n", "", r->percentile[1],
+		       r->percentile[2], r->percentile[3], r->percentile[4]);
 }
 
 /* Rows come size by size; people read them measurement by measurement. */

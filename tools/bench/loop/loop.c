@@ -52,14 +52,14 @@ struct outcome {
 struct config {
 	struct settings settings;
 	const struct loop_kind *kind;
-	const char *buffer, *gpu, *memory;
+	const char *buffer, *gpu, *memory, *flush;
 	uint32_t events, window, ring, queue, bytes, deadline_us, stale, tail;
 	struct outcome outcome[DRIVES];
 };
 
 enum {
 	OPT_BUFFER = OPT_OWN, OPT_GPU, OPT_WINDOW, OPT_RING, OPT_QUEUE, OPT_SIZE, OPT_DEADLINE,
-	OPT_STALE, OPT_TAIL, OPT_VERDICTS, OPT_MEMORY,
+	OPT_STALE, OPT_TAIL, OPT_VERDICTS, OPT_MEMORY, OPT_FLUSH,
 };
 
 static const struct argp_option options[] = {
@@ -72,6 +72,8 @@ static const struct argp_option options[] = {
 	  "have the ring in this buffer (default: one of its own)", 0 },
 	{ "memory", OPT_MEMORY, "NAME", 0,
 	  "have the ring in memory of this GPU, as --gpu has it, and this machine drive", 0 },
+	{ "flush", OPT_FLUSH, "on|off", 0,
+	  "the board reads behind payload, before its event (default: on with --memory, else off)", 0 },
 	{ "window", OPT_WINDOW, "N", 0,
 	  "datagrams under way at once (default: 4), or stacks (1)", 0 },
 	{ "ring", OPT_RING, "N", 0, "descriptors, a power of two (default: 64)", 0 },
@@ -110,6 +112,11 @@ static error_t parse_own(struct config *c, int key, char *arg, struct argp_state
 		break;
 	case OPT_MEMORY:
 		c->memory = arg;
+		break;
+	case OPT_FLUSH:
+		if (strcmp(arg, "on") && strcmp(arg, "off"))
+			argp_error(state, "--flush: \"%s\" is not on or off", arg);
+		c->flush = arg;
 		break;
 	case OPT_BUFFER:
 		c->buffer = arg;
@@ -363,6 +370,8 @@ static int drive_once(const struct config *c, struct loop_drive *d, struct outco
 	l.kind = c->kind;
 	l.deadline_us = c->deadline_us;
 	l.gpu_name = c->memory;
+	/* through a bridge nothing else has payload and events in order */
+	l.flush = c->flush ? !strcmp(c->flush, "on") : !!c->memory;
 	l.plan = (struct loop_plan) {
 		.descriptors_log2 = log2_of(c->ring), .events_log2 = log2_of(c->queue),
 		.slot_log2 = slot_log2(c->bytes / 4), .words = c->bytes / 4,
@@ -488,6 +497,7 @@ static int write_json(const struct config *c)
 	struct json_object *rows = json_object_new_array();
 
 	put_text(o, "memory", c->memory ? c->memory : "host");
+	put_bool(o, "flush", c->flush ? !strcmp(c->flush, "on") : !!c->memory);
 	put_u64(o, "deadline_us", c->deadline_us);
 	put_u64(o, "window", c->window);
 	put_u64(o, "ring", c->ring);

@@ -43,6 +43,7 @@ struct loop {
 	struct fpga fpga;
 	struct fpga_block ring;
 	uint32_t deadline_us;
+	bool flush;			/* payload, before its event, by a read */
 	struct view doorbells, bounds;
 	int dmabuf, map;
 	const char *gpu_name;		/* whose memory it is; NULL: the host's */

@@ -97,8 +97,7 @@ static int start(struct loop *l, char *why)
 	const struct { uint32_t at, value; } words[] = {
 		{ RFPGA_RING_FIRST, l->first }, { RFPGA_RING_COUNT, l->entries },
 		{ RFPGA_RING_PAYLOAD_FIRST, l->first }, { RFPGA_RING_PAYLOAD_COUNT, l->entries },
-		/* through a bridge nothing else has payload and events in order */
-		{ RFPGA_RING_MODE, RFPGA_RING_LOOPBACK | (l->memory ? RFPGA_RING_FLUSH : 0) },
+		{ RFPGA_RING_MODE, RFPGA_RING_LOOPBACK | (l->flush ? RFPGA_RING_FLUSH : 0) },
 		{ RFPGA_RING_DESCRIPTORS, p->descriptors * 4 }, { RFPGA_RING_DESCRIPTORS + 4, 0 },
 		{ RFPGA_RING_EVENTS, p->events * 4 }, { RFPGA_RING_EVENTS + 4, 0 },
 		{ RFPGA_RING_RECEIVE, p->receive * 4 }, { RFPGA_RING_RECEIVE + 4, 0 },
