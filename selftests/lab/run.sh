@@ -271,7 +271,7 @@ cmd_run() {
 	done
 	(($#)) || die "run: no command"
 	[[ $iommu == on || $iommu == off ]] || die "run: --iommu on or off"
-	[[ $topology == port || $topology == switch ]] || die "run: --topology port or switch"
+	[[ $topology =~ ^(port|switch|both)$ ]] || die "run: --topology port, switch or both"
 	[[ $accel =~ ^(tcg|kvm|probe)$ ]] || die "run: --accel tcg, kvm or probe"
 	[[ $fpgas =~ ^[0-9]+$ && $spare =~ ^[0-9]+$ && $limit =~ ^[0-9]+$ ]] || die "run: not a number"
 	find_kernel "$kernel"
@@ -343,7 +343,7 @@ cmd_run() {
 	find_data
 	[[ ! $DATA ]] || share data "$DATA" ,readonly=on
 
-	if ((fpgas + gpus)) && [[ $topology == switch ]]; then
+	if ((fpgas + gpus)) && [[ $topology != port ]]; then
 		QEMU+=(-device "pcie-root-port,id=switch-port,chassis=1,slot=1"
 			-device "x3130-upstream,id=switch,bus=switch-port")
 	fi
@@ -353,9 +353,9 @@ cmd_run() {
 	((spare <= 1)) || room=pref64-reserve=64M,mem-reserve=2M
 	for ((i = 0; fpgas && i < fpgas + spare; i++)); do
 		bus=fpga-port$i
-		case $topology in
-		port) QEMU+=(-device "pcie-root-port,id=$bus,chassis=$((i + 2)),slot=$((i + 2)),$room") ;;
-		switch) QEMU+=(-device "xio3130-downstream,id=$bus,bus=switch,chassis=$((i + 2)),slot=$((i + 2))") ;;
+		case $topology$i in
+		port* | both[!0]*) QEMU+=(-device "pcie-root-port,id=$bus,chassis=$((i + 2)),slot=$((i + 2)),$room") ;;
+		*) QEMU+=(-device "xio3130-downstream,id=$bus,bus=switch,chassis=$((i + 2)),slot=$((i + 2))") ;;
 		esac
 		printf '{"driver":"vfio-user-pci","id":"fpga%d","bus":"%s","socket":{"type":"unix","path":"%s"}}\n' \
 			"$i" "$bus" "$JOB/fpga$i.sock" >"$JOB/share/fpga$i.json"
@@ -367,7 +367,7 @@ cmd_run() {
 	if ((gpus)); then
 		case $topology in
 		port) QEMU+=(-device "pcie-root-port,id=gpu-port,chassis=64,slot=64") ;;
-		switch) QEMU+=(-device "xio3130-downstream,id=gpu-port,bus=switch,chassis=64,slot=64") ;;
+		*) QEMU+=(-device "xio3130-downstream,id=gpu-port,bus=switch,chassis=64,slot=64") ;;
 		esac
 		add_gpu gpu-port
 	fi
