@@ -196,6 +196,9 @@ for series in "$@"; do
 done
 part "processing on a GPU" "$lab" exec -- selftests/gpu.sh
 part "libraries of GPUs" "$lab" exec -- selftests/gpu-libraries.sh
+part "CUDA" "$lab" exec -- selftests/cuda.sh
+# the root has no nvcc
+part "CUDA on this machine" selftests/cuda.sh
 part "kselftest" "$lab" exec -- selftests/kselftest.sh
 part "static" "$lab" exec -- selftests/static.sh
 [[ " $* " != *" debug "* ]] || part "planted defects" selftests/defects.sh
