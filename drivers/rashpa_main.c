@@ -219,10 +219,13 @@ static int __init rashpa_init(void)
 	if (err)
 		return err;
 	rashpa_account_init();
-	rashpa_contig_init();
-	err = rashpa_maps_init();
+	err = rashpa_contig_init();
 	if (err)
 		goto out_nodes;
+	rashpa_damage_init();
+	err = rashpa_maps_init();
+	if (err)
+		goto out_damage;
 	err = rashpa_pci_init();
 	if (err)
 		goto out_maps;
@@ -236,6 +239,9 @@ out_pci:
 	rashpa_pci_exit();
 out_maps:
 	rashpa_maps_exit();
+out_damage:
+	rashpa_damage_exit();
+	rashpa_contig_exit();
 out_nodes:
 	rashpa_nodes_exit();
 	return err;
@@ -248,6 +254,8 @@ static void __exit rashpa_exit(void)
 	rashpa_maps_exit();
 	rashpa_nodes_exit();
 	rashpa_buffers_exit();
+	rashpa_damage_exit();
+	rashpa_contig_exit();
 }
 
 module_init(rashpa_init);

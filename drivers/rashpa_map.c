@@ -1144,6 +1144,9 @@ static int rashpa_map_check_memory(struct rashpa_call *call,
 	if ((arg->boundary || arg->alignment) && !rashpa_map_discloses(dev))
 		return rashpa_fail(call, -EPERM,
 				   "a boundary or an alignment of your own tells of addresses, which the profile does not disclose: it needs CAP_SYS_RAWIO, or belongs into the profile");
+	err = rashpa_damage_check(call, dmabuf, arg->offset, *length);
+	if (err)
+		return err;
 	err = rashpa_map_check_peer(call, dev, dmabuf);
 	return err ?: rashpa_map_check_reach(call, dev, dmabuf);
 }

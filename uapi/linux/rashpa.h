@@ -333,6 +333,11 @@ enum rashpa_kind {
 #define RASHPA_INFO_EXCLUSIVE	_BITUL(1)
 /** RASHPA_INFO_REVOKED - a window whose function is gone or being reset */
 #define RASHPA_INFO_REVOKED	_BITUL(2)
+/**
+ * RASHPA_INFO_DAMAGED - a buffer of which a page has lost its contents to a memory error, see
+ * RASHPA_SOURCE_DAMAGE
+ */
+#define RASHPA_INFO_DAMAGED	_BITUL(3)
 
 /**
  * struct rashpa_info - RASHPA_IOC_INFO: what a memory is
@@ -1159,7 +1164,7 @@ enum rashpa_class {
  * between the two functions), EOVERFLOW (an address outside the DMA mask, or above what a bus on
  * the way carries), E2BIG (more than 1048576 segments), ETIMEDOUT (the exporter did not finish
  * moving the memory), EOPNOTSUPP (the exporter does not serve such importers), EAGAIN (the
- * memory's function is being reset), ENOMEM, EDQUOT, EINTR, and what the exporter answers.
+ * memory's function is being reset), EHWPOISON (a page of it has a memory error), ENOMEM, EDQUOT, EINTR, and what the exporter answers.
  */
 struct rashpa_map_make {
 	struct rashpa_head head;
