@@ -130,7 +130,7 @@ const struct rashpa_op rashpa_ops[] = {
 		  0, 0, rashpa_ioc_restore),
 	RASHPA_OP(CHANNEL, SOURCE_ADD, rashpa_source_add, budget,
 		  RASHPA_SOURCE_OF | RASHPA_SOURCE_QUIET | RASHPA_SOURCE_POLL |
-		  RASHPA_SOURCE_LOOK, 0, rashpa_ioc_source_add),
+		  RASHPA_SOURCE_LOOK | RASHPA_SOURCE_ONE_SHOT, 0, rashpa_ioc_source_add),
 	RASHPA_OP(CHANNEL, SOURCE_DEL, rashpa_source_del, __reserved,
 		  0, RASHPA_OP_SILENT, rashpa_ioc_source_del),
 	RASHPA_OP(CHANNEL, EVENTFD_BIND, rashpa_eventfd_bind, delay_us,
@@ -145,6 +145,8 @@ const struct rashpa_op rashpa_ops[] = {
 		  0, 0, rashpa_ioc_source_info),
 	RASHPA_OP(CHANNEL, GROUP_INFO, rashpa_group_info, out_overruns,
 		  0, 0, rashpa_ioc_group_info),
+	RASHPA_OP(CHANNEL, ARM, rashpa_arm, __reserved,
+		  0, 0, rashpa_ioc_arm),
 };
 
 const size_t rashpa_n_ops = ARRAY_SIZE(rashpa_ops);
