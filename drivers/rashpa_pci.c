@@ -625,8 +625,11 @@ int rashpa_ioc_device_list(struct rashpa_call *call, void *arg)
 static int rashpa_quiesce_all(struct rashpa_call *call, struct rashpa_device *dev,
 			      struct list_head *ended)
 {
-	int err = rashpa_device_stop(dev);
+	int err = rashpa_maps_check_stop(call, dev);
 
+	if (err)
+		return err;
+	err = rashpa_device_stop(dev);
 	if (err)
 		err = rashpa_fail(call, err,
 				  "fpga%d did not become idle in time, or does not answer: bus mastering is off until it is reset",

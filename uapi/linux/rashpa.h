@@ -1204,7 +1204,11 @@ struct rashpa_map_make {
  * again (after a failure: not before RESET). Maps that were kept and that no process holds end,
  * if the caller is charged with them or has CAP_SYS_ADMIN.
  *
- * Errors: ETIMEDOUT (it did not become idle, or does not answer; bus mastering is off
+ * The whole function is not stopped by a user while it may have addresses of a map that another one is
+ * charged with, unless he owns the node (or has CAP_FOWNER, or CAP_SYS_ADMIN): with
+ * RASHPA_QUIESCE_MAP he ends what is his own.
+ *
+ * Errors: EPERM (a map of somebody else is programmed), ETIMEDOUT (it did not become idle, or does not answer; bus mastering is off
  * now), ENODEV, EINVAL; with RASHPA_QUIESCE_MAP: ENOENT (no such map), EPERM (somebody else is
  * charged with it: needs CAP_SYS_ADMIN).
  */
