@@ -652,9 +652,11 @@ static unsigned long rashpa_piece_blocks(const struct rashpa_search *search)
 {
 	const unsigned long most = SZ_1G >> PAGE_SHIFT >> RASHPA_BLOCK_ORDER;
 	const unsigned long align = search->align_pages >> RASHPA_BLOCK_ORDER;
+	const unsigned long part = search->blocks / RASHPA_PIECE_PART;
+	unsigned long blocks = part ? rounddown_pow_of_two(part) : 1;
 
-	return clamp(max(rounddown_pow_of_two(max(search->blocks / RASHPA_PIECE_PART, 1UL)), align),
-		     1UL, most);
+	blocks = max(blocks, align);
+	return min(blocks, most);
 }
 
 static int rashpa_contig_zones(struct rashpa_search *search)
