@@ -129,8 +129,8 @@ struct path {
 
 /* ours, then the others' */
 enum {
-	PATH_READ, PATH_EVENTFD, PATH_RING, PATH_ONE_SHOT, PATH_LOCK, PATH_POLL, PATH_VFIO, PATH_UIO,
-	PATHS
+	PATH_READ, PATH_EVENTFD, PATH_RING, PATH_ONE_SHOT, PATH_LOCK, PATH_POLL, PATH_VFIO,
+	PATH_UIO, PATHS
 };
 
 extern const struct path_kind path_kinds[PATHS];

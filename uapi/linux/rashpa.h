@@ -1164,7 +1164,8 @@ enum rashpa_class {
  * between the two functions), EOVERFLOW (an address outside the DMA mask, or above what a bus on
  * the way carries), E2BIG (more than 1048576 segments), ETIMEDOUT (the exporter did not finish
  * moving the memory), EOPNOTSUPP (the exporter does not serve such importers), EAGAIN (the
- * memory's function is being reset), EHWPOISON (a page of it has a memory error), ENOMEM, EDQUOT, EINTR, and what the exporter answers.
+ * memory's function is being reset), EHWPOISON (a page of it has a memory error),
+ * ENOMEM, EDQUOT, EINTR, and what the exporter answers.
  */
 struct rashpa_map_make {
 	struct rashpa_head head;
@@ -1204,13 +1205,13 @@ struct rashpa_map_make {
  * again (after a failure: not before RESET). Maps that were kept and that no process holds end,
  * if the caller is charged with them or has CAP_SYS_ADMIN.
  *
- * The whole function is not stopped by a user while it may have addresses of a map that another one is
- * charged with, unless he owns the node (or has CAP_FOWNER, or CAP_SYS_ADMIN): with
+ * The whole function is not stopped by a user while it may have addresses of a map that another
+ * one is charged with, unless he owns the node (or has CAP_FOWNER, or CAP_SYS_ADMIN): with
  * RASHPA_QUIESCE_MAP he ends what is his own.
  *
- * Errors: EPERM (a map of somebody else is programmed), ETIMEDOUT (it did not become idle, or does not answer; bus mastering is off
- * now), ENODEV, EINVAL; with RASHPA_QUIESCE_MAP: ENOENT (no such map), EPERM (somebody else is
- * charged with it: needs CAP_SYS_ADMIN).
+ * Errors: EPERM (a map of somebody else is programmed), ETIMEDOUT (it did not become idle, or does
+ * not answer; bus mastering is off now), ENODEV, EINVAL; with RASHPA_QUIESCE_MAP: ENOENT (no such
+ * map), EPERM (somebody else is charged with it: needs CAP_SYS_ADMIN).
  */
 struct rashpa_quiesce {
 	struct rashpa_head head;
@@ -1413,8 +1414,8 @@ struct rashpa_channel_make {
  * @RASHPA_SOURCE_DAMAGE: a page of a buffer has lost its contents to a memory error; value = its
  *	offset in the buffer. It is told whenever the kernel tells of it, and so may be several
  *	times. From then on who touches the page gets SIGBUS (BUS_MCEERR_AR), nobody else anything;
- *	maps go on, new ones of that page are refused (EHWPOISON). Of what was before, and of kernels
- *	that do not tell, RASHPA_INFO_DAMAGED and the log
+ *	maps go on, new ones of that page are refused (EHWPOISON). Of what was before tells
+ *	RASHPA_INFO_DAMAGED
  */
 enum rashpa_source {
 	RASHPA_SOURCE_VECTOR = 1,
@@ -1476,8 +1477,8 @@ enum rashpa_device_event {
  */
 #define RASHPA_SOURCE_LOOK	_BITUL(3)
 /**
- * RASHPA_SOURCE_ONE_SHOT - VECTOR, LOCK: rest after each event, until RASHPA_IOC_ARM. While all that
- * listen to a vector rest it is masked
+ * RASHPA_SOURCE_ONE_SHOT - VECTOR, LOCK: rest after each event, until RASHPA_IOC_ARM. While all
+ * that listen to a vector rest it is masked
  */
 #define RASHPA_SOURCE_ONE_SHOT	_BITUL(4)
 
@@ -1541,10 +1542,10 @@ enum rashpa_device_event {
  * user. Those with CAP_SYS_RESOURCE do not count there; in all there are RASHPA_LISTENERS_MAX.
  *
  * A source with RASHPA_SOURCE_ONE_SHOT makes one event, and rests until RASHPA_IOC_ARM: a million
- * interrupts a second are for a consumer that is busy one, because the vector is masked while all that
- * listen to it rest. What came since the event before is in the record: with LOCK the difference of
- * the values, with VECTOR that of the sequences, in which interrupts count as one that came while the
- * vector was masked. It is no member of a group.
+ * interrupts a second are for a consumer that is busy one, because the vector is masked while all
+ * that listen to it rest. What came since the event before is in the record: with LOCK the
+ * difference of the values, with VECTOR that of the sequences, in which interrupts count as one
+ * that came while the vector was masked. It is no member of a group.
  *
  * Errors: EINVAL (also: a source of a function in a channel that has none, without
  * RASHPA_SOURCE_OF; an fd that is not what it should be), EBADF (an fd that is not open), EPERM
@@ -1628,8 +1629,8 @@ struct rashpa_source_info {
  *	queued, its eventfd signalled, and it rests again; else 0
  * @__reserved: must be zero
  *
- * Take what there is, then arm: nothing is lost between the two. What came before the call is looked
- * at by it, what comes later is heard of. Nothing happens to a source that does not rest.
+ * Take what there is, then arm: nothing is lost between the two. What came before the call is
+ * looked at by it, what comes later is heard of. Nothing happens to a source that does not rest.
  *
  * Errors: EINVAL (not one-shot), ENOENT.
  */
