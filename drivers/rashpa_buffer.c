@@ -2,6 +2,7 @@
 /*
  * rashpa: buffers: memory that this driver allocates.
  */
+#include <linux/fs.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
 #include <linux/workqueue.h>
@@ -72,8 +73,11 @@ void rashpa_buffers_exit(void)
 static void rashpa_buffer_free(struct kref *ref)
 {
 	struct rashpa_buffer *buffer = container_of(ref, struct rashpa_buffer, ref);
-	u64 held = rashpa_pages_free(&buffer->pages);
+	u64 held;
 
+	rashpa_damage_forget(buffer);
+	iput(buffer->inode);
+	held = rashpa_pages_free(&buffer->pages);
 	if (!held) {
 		rashpa_buffer_end(buffer);
 		return;
@@ -367,6 +371,8 @@ void rashpa_buffer_info(struct rashpa_buffer *buffer, struct rashpa_info *info)
 	info->out_page_size = PAGE_SIZE << buffer->pages.order;
 	if (rashpa_pages_pinnable(&buffer->pages))
 		info->out_flags |= RASHPA_INFO_REGISTRABLE;
+	if (atomic_read(&buffer->damage.count))
+		info->out_flags |= RASHPA_INFO_DAMAGED;
 	if (!buffer->name[0])
 		return;
 	memcpy(info->out_name, buffer->name, sizeof(info->out_name));

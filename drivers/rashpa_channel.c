@@ -80,6 +80,7 @@ void rashpa_listener_event(struct rashpa_listener *l, u64 sequence, u64 time, u6
 {
 	time = max(time, l->time);
 	l->time = time;
+	l->rests = l->one_shot;
 	l->events++;
 	l->value = value;
 	if (!l->quiet)
@@ -174,6 +175,11 @@ bool rashpa_listener_fire(struct rashpa_listener *l, u64 sequence, u64 time, u64
 {
 	const bool of_one_map = l->kind == RASHPA_SOURCE_MAP && l->index;
 
+	/* what is missed of a word is seen when it is armed */
+	if (l->rests) {
+		l->missed = true;
+		return false;
+	}
 	if (of_one_map && l->index != value >> 32)
 		return false;
 	if (l->watch && !rashpa_watch_look(l->watch, &value))
@@ -187,19 +193,22 @@ bool rashpa_listener_fire(struct rashpa_listener *l, u64 sequence, u64 time, u64
 }
 
 /* In the interrupt: see &struct rashpa_ear. */
-static void rashpa_listener_hear(struct rashpa_ear *ear, u64 sequence, u64 time, u64 value)
+static bool rashpa_listener_hear(struct rashpa_ear *ear, u64 sequence, u64 time, u64 value)
 {
 	struct rashpa_listener *l = container_of(ear, struct rashpa_listener, ear);
 	struct rashpa_channel *ch = l->channel;
+	bool more;
 
 	spin_lock(&ch->lock);
 	rashpa_listener_fire(l, sequence, time, value);
 	rashpa_channel_tell_soon(ch);
+	more = !l->rests;
 	spin_unlock(&ch->lock);
+	return more;
 }
 
 /* The function has gone: wake everybody who waits. Interrupts are off, as for all ears. */
-static void rashpa_channel_end(struct rashpa_ear *ear, u64 sequence, u64 time, u64 value)
+static bool rashpa_channel_end(struct rashpa_ear *ear, u64 sequence, u64 time, u64 value)
 {
 	struct rashpa_channel *ch = container_of(ear, struct rashpa_channel, end);
 
@@ -212,6 +221,7 @@ static void rashpa_channel_end(struct rashpa_ear *ear, u64 sequence, u64 time, u
 	ch->news = true;
 	rashpa_channel_tell_soon(ch);
 	spin_unlock(&ch->lock);
+	return true;
 }
 
 /* -------------------------------------------------------------- file ---- */
@@ -351,6 +361,8 @@ static void rashpa_listener_free(struct rashpa_listener *l)
 {
 	rashpa_listener_silence(l);
 	rashpa_watch_free(l->watch);
+	if (l->memory)
+		dma_buf_put(l->memory);
 	rashpa_notifier_free(l->notifier);
 	if (l->guest)
 		rashpa_channel_leave(l->dev);
@@ -566,6 +578,9 @@ static int rashpa_source_origin(struct rashpa_call *call, const struct rashpa_li
 	case RASHPA_SOURCE_DEVICE:
 		*origin = &dev->events;
 		break;
+	case RASHPA_SOURCE_DAMAGE:
+		*origin = &rashpa_dmabuf_buffer(l->memory)->importers.damage;
+		break;
 	case RASHPA_SOURCE_SOFTWARE:
 		break;
 	}
@@ -576,13 +591,18 @@ static int rashpa_source_origin(struct rashpa_call *call, const struct rashpa_li
 static int rashpa_source_check_of(struct rashpa_call *call, const struct rashpa_channel *ch,
 				  const struct rashpa_source_add *add)
 {
+	const bool of_none = add->kind == RASHPA_SOURCE_SOFTWARE ||
+			     add->kind == RASHPA_SOURCE_DAMAGE;
+
+	if (add->head.flags & RASHPA_SOURCE_OF && of_none)
+		return rashpa_fail(call, -EINVAL,
+				   "software events and memory errors come from no function");
 	if (add->head.flags & RASHPA_SOURCE_OF)
-		return add->kind == RASHPA_SOURCE_SOFTWARE ?
-		       rashpa_fail(call, -EINVAL, "software events come from no function") : 0;
+		return 0;
 	if (add->device && add->device != -1)
 		return rashpa_fail(call, -EINVAL,
 				   "a device is given without the flag RASHPA_SOURCE_OF");
-	if (ch->dev || add->kind == RASHPA_SOURCE_SOFTWARE ||
+	if (ch->dev || of_none ||
 	    add->head.flags & RASHPA_SOURCE_UNTOLD)
 		return 0;
 	if (add->kind == RASHPA_SOURCE_LOCK)
@@ -600,8 +620,12 @@ static int rashpa_source_check(struct rashpa_call *call, const struct rashpa_cha
 
 	if (add->__reserved)
 		return rashpa_fail(call, -EINVAL, "a reserved field is not zero");
-	if (add->kind < RASHPA_SOURCE_VECTOR || add->kind > RASHPA_SOURCE_MAP)
+	if ((add->kind < RASHPA_SOURCE_VECTOR || add->kind > RASHPA_SOURCE_MAP) &&
+	    add->kind != RASHPA_SOURCE_DAMAGE)
 		return rashpa_fail(call, -EINVAL, "source kind %u is not defined", add->kind);
+	if (add->head.flags & RASHPA_SOURCE_ONE_SHOT && add->kind != RASHPA_SOURCE_VECTOR &&
+	    add->kind != RASHPA_SOURCE_LOCK)
+		return rashpa_fail(call, -EINVAL, "only vectors and lock slots are one-shot");
 	if (add->kind == RASHPA_SOURCE_LOCK)
 		return rashpa_source_check_of(call, ch, add);
 	if (add->index && !indexed)
@@ -610,9 +634,12 @@ static int rashpa_source_check(struct rashpa_call *call, const struct rashpa_cha
 	if (add->head.flags & RASHPA_SOURCE_UNTOLD)
 		return rashpa_fail(call, -EINVAL,
 				   "only lock slots are looked at by a timer or RASHPA_IOC_LOOK");
-	if ((add->memory && add->memory != -1) || add->offset || add->mask || add->value ||
-	    add->step || add->condition || add->bits || add->period_us || add->budget)
-		return rashpa_fail(call, -EINVAL, "only lock slots have a memory and a condition");
+	if (add->memory && add->memory != -1 && add->kind != RASHPA_SOURCE_DAMAGE)
+		return rashpa_fail(call, -EINVAL,
+				   "only lock slots and memory errors have a memory");
+	if (add->offset || add->mask || add->value || add->step || add->condition || add->bits ||
+	    add->period_us || add->budget)
+		return rashpa_fail(call, -EINVAL, "only lock slots have a condition");
 	return rashpa_source_check_of(call, ch, add);
 }
 
@@ -662,8 +689,8 @@ static int rashpa_source_unique(struct rashpa_call *call, struct rashpa_channel 
 	for (i = 0; i < ch->n_sources; i++) {
 		const struct rashpa_listener *other = ch->listeners[i];
 
-		if (other && other->kind == l->kind &&
-		    other->index == l->index && other->dev == l->dev)
+		if (other && other->kind == l->kind && other->index == l->index &&
+		    other->dev == l->dev && other->memory == l->memory)
 			return rashpa_fail(call, -EEXIST,
 					   "this source is already in the channel, with id %u",
 					   other->id);
@@ -789,7 +816,28 @@ static void rashpa_listener_name(struct rashpa_listener *l)
 
 	if (l->watch)
 		rashpa_export_info(l->watch->dmabuf, &info);
+	if (l->memory)
+		rashpa_export_info(l->memory, &info);
 	rashpa_charge_tell(&l->charge, l->index, info.out_name);
+}
+
+/* The buffer whose errors are told: one reference. */
+static int rashpa_source_memory(struct rashpa_call *call, const struct rashpa_source_add *add,
+				struct dma_buf **memory)
+{
+	struct dma_buf *dmabuf = dma_buf_get(add->memory);
+
+	if (IS_ERR(dmabuf))
+		return rashpa_fail(call, PTR_ERR(dmabuf), "memory: fd %d is not a dma-buf",
+				   add->memory);
+	if (!rashpa_dmabuf_buffer(dmabuf)) {
+		dma_buf_put(dmabuf);
+		return rashpa_fail(call, -EXDEV,
+				   "memory: fd %d is not a buffer of this driver: of other memory it is not told what is broken",
+				   add->memory);
+	}
+	*memory = dmabuf;
+	return 0;
 }
 
 static struct rashpa_listener *rashpa_listener_new(struct rashpa_call *call,
@@ -806,6 +854,7 @@ static struct rashpa_listener *rashpa_listener_new(struct rashpa_call *call,
 	l->kind = add->kind;
 	l->index = add->index;
 	l->quiet = add->head.flags & RASHPA_SOURCE_QUIET;
+	l->one_shot = add->head.flags & RASHPA_SOURCE_ONE_SHOT;
 	err = rashpa_source_device(call, ch, add, &l->dev);
 	if (err)
 		goto out_free;
@@ -819,6 +868,11 @@ static struct rashpa_listener *rashpa_listener_new(struct rashpa_call *call,
 			err = PTR_ERR(l->watch);
 			goto out_uncharge;
 		}
+	}
+	if (add->kind == RASHPA_SOURCE_DAMAGE) {
+		err = rashpa_source_memory(call, add, &l->memory);
+		if (err)
+			goto out_uncharge;
 	}
 	rashpa_listener_name(l);
 	return l;
@@ -926,6 +980,89 @@ int rashpa_ioc_source_del(struct rashpa_call *call, void *arg)
 	/* not under sources_lock, which is inside of dev->lock */
 	if (!err)
 		rashpa_listener_free(l);
+	return err;
+}
+
+/* Its origin, if it has one, and its channel are locked. Return: was there something meanwhile? */
+static bool rashpa_listener_arm(struct rashpa_listener *l)
+{
+	u64 value = l->index;
+
+	lockdep_assert_held(&l->channel->lock);
+	if (!l->rests)
+		return false;
+	l->rests = false;
+	if (l->watch) {
+		if (!rashpa_watch_look(l->watch, &value))
+			return false;
+		rashpa_listener_event(l, ++l->sequence, ktime_get_ns(), value);
+		return true;
+	}
+	if (!l->missed)
+		return false;
+	l->missed = false;
+	rashpa_listener_event(l, l->ear.origin->sequence, ktime_get_ns(), value);
+	return true;
+}
+
+/* Its origin, if it has one, is locked. @woken: it rested, and does not any more. */
+static bool rashpa_listener_rearm(struct rashpa_listener *l, bool *woken)
+{
+	struct rashpa_channel *ch = l->channel;
+	unsigned long flags;
+	bool event;
+
+	spin_lock_irqsave(&ch->lock, flags);
+	*woken = l->rests;
+	event = rashpa_listener_arm(l);
+	*woken &= !l->rests;
+	rashpa_channel_tell_soon(ch);
+	spin_unlock_irqrestore(&ch->lock, flags);
+	return event;
+}
+
+/*
+ * What came while it rested is an event at once, and it rests again. Else it is armed before
+ * anything can be heard of: between the look and the first event that it hears of there is no gap.
+ */
+static bool rashpa_source_arm(struct rashpa_listener *l)
+{
+	struct rashpa_origin *origin = l->ear.origin;
+	bool event, woken;
+
+	if (origin) {
+		spin_lock_irq(&origin->lock);
+		event = rashpa_listener_rearm(l, &woken);
+		if (woken)
+			rashpa_origin_wake(origin);
+		spin_unlock_irq(&origin->lock);
+	} else {
+		event = rashpa_listener_rearm(l, &woken);
+	}
+	if (l->watch && woken)
+		rashpa_watch_again(l->watch);
+	return event;
+}
+
+int rashpa_ioc_arm(struct rashpa_call *call, void *arg)
+{
+	struct rashpa_channel *ch = call->obj;
+	struct rashpa_arm *arm = arg;
+	struct rashpa_listener *l;
+	int err = 0;
+
+	if (arm->__reserved)
+		return rashpa_fail(call, -EINVAL, "a reserved field is not zero");
+	mutex_lock(&ch->sources_lock);
+	l = rashpa_source_find(ch, arm->id);
+	if (!l)
+		err = rashpa_fail(call, -ENOENT, "the channel has no source %u", arm->id);
+	else if (!l->one_shot)
+		err = rashpa_fail(call, -EINVAL,
+				  "source %u is not one-shot: it is always armed", arm->id);
+	else
+		arm->out_events = rashpa_source_arm(l);
+	mutex_unlock(&ch->sources_lock);
 	return err;
 }
 

@@ -139,6 +139,7 @@ struct rashpa_watch *rashpa_watch_new(struct rashpa_call *call,
 				      const struct rashpa_source_add *add, s32 device);
 bool rashpa_watch_look(struct rashpa_watch *w, u64 *value);
 void rashpa_watch_start(struct rashpa_watch *w);
+void rashpa_watch_again(struct rashpa_watch *w);
 void rashpa_watch_stop(struct rashpa_watch *w);
 void rashpa_watch_free(struct rashpa_watch *w);
 
@@ -204,7 +205,11 @@ void rashpa_group_end(struct rashpa_listener *l);
  * @kind: enum rashpa_source
  * @index: vector, map
  * @quiet: events make no records, only @notifier is signalled
+ * @one_shot: rests after each event until it is armed
+ * @rests: it does (channel lock)
+ * @missed: its origin has fired meanwhile (channel lock)
  * @watch: of a lock slot, or NULL
+ * @memory: whose damage it tells of, one reference; or NULL
  * @group: of a group, or NULL
  * @memberships: in groups (sources_lock and channel lock)
  * @n_memberships: their number
@@ -225,7 +230,11 @@ struct rashpa_listener {
 	u32 kind;
 	u32 index;
 	bool quiet;
+	bool one_shot;
+	bool rests;
+	bool missed;
 	struct rashpa_watch *watch;
+	struct dma_buf *memory;
 	struct rashpa_group *group;
 	struct rashpa_membership *memberships[RASHPA_MEMBERSHIPS_MAX];
 	u32 n_memberships;

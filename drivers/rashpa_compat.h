@@ -160,51 +160,73 @@ static inline vm_fault_t rashpa_insert_pmd(struct vm_fault *vmf, unsigned long p
 #define RASHPA_CONTIG_MOVABLE	MIGRATE_MOVABLE
 #endif
 
-/**
- * rashpa_block_alloc() - take one page block out of the page allocator
- * @pfn: its first page, aligned to the block
- *
- * Return: 0, and the block is one compound page with one reference, given back by
- * put_page(); or -EBUSY if something in it cannot be moved.
- */
-static inline int rashpa_block_alloc(unsigned long pfn)
+/* Does the kernel tell of memory errors, by a tracepoint whose arguments are known? */
+#if defined(CONFIG_MEMORY_FAILURE) && defined(CONFIG_TRACEPOINTS)
+#ifdef RASHPA_HAVE_TRACE_FAILURE
+#include <trace/events/memory-failure.h>
+#define RASHPA_MEMORY_FAILURE
+#elif defined(RASHPA_HAVE_RAS_FAILURE)
+#include <ras/ras_event.h>
+#define RASHPA_MEMORY_FAILURE
+#endif
+#endif
+
+#if defined(RASHPA_HAVE_CONTIG_COMP) || defined(RASHPA_HAVE_CONTIG_FROZEN)
+#define RASHPA_CAN_CONTIG	true
+#elif defined(RASHPA_HAVE_COMPOUND_ORDER) || defined(RASHPA_HAVE_FOLIO_ORDER) || \
+	defined(RASHPA_HAVE_FLAGS_ORDER)
+#define RASHPA_CAN_CONTIG	true
+
+/* Where a compound page keeps its order: 6.6 to 6.11, 6.5, older ones. */
+static inline void rashpa_block_order(struct page *head)
 {
-	const gfp_t gfp = GFP_KERNEL | __GFP_NOWARN;
-	const unsigned long end = pfn + RASHPA_BLOCK_PAGES;
-#ifdef RASHPA_HAVE_CONTIG_FROZEN
-	int err;
-
-	err = alloc_contig_frozen_range(pfn, end, RASHPA_CONTIG_MOVABLE,
-					gfp | __GFP_COMP);
-	if (!err)
-		init_page_count(pfn_to_page(pfn));
-	return err;
-#elif defined(RASHPA_HAVE_CONTIG_COMP)
-	return alloc_contig_range(pfn, end, RASHPA_CONTIG_MOVABLE, gfp | __GFP_COMP);
+#ifdef RASHPA_HAVE_COMPOUND_ORDER
+	set_compound_order(head, RASHPA_BLOCK_ORDER);
 #else
-	/*
-	 * This kernel hands out single pages with one reference each. Make them
-	 * one compound page, as the page allocator does for __GFP_COMP: user
-	 * mappings and pins of a part must keep the whole alive.
-	 */
-	struct page *head = pfn_to_page(pfn);
-	unsigned long i;
-	int err;
+	struct folio *folio = page_folio(head);
 
-	err = alloc_contig_range(pfn, end, RASHPA_CONTIG_MOVABLE, gfp);
-	if (err)
-		return err;
-	/* Somebody who walks memory may hold a page for a moment: then not this block. */
-	for (i = 1; i < RASHPA_BLOCK_PAGES; i++) {
-		if (page_ref_freeze(head + i, 1))
-			continue;
-		while (--i)
-			page_ref_unfreeze(head + i, 1);
-		/* not free_contig_range(), which warns of pages that are still held */
-		for (i = 0; i < RASHPA_BLOCK_PAGES; i++)
-			__free_page(head + i);
-		return -EBUSY;
-	}
+#ifdef RASHPA_HAVE_FOLIO_ORDER
+	folio->_folio_order = RASHPA_BLOCK_ORDER;
+#else
+	folio->_flags_1 = (folio->_flags_1 & ~0xffUL) | RASHPA_BLOCK_ORDER;
+	INIT_LIST_HEAD(&folio->_deferred_list);
+#endif
+#ifdef CONFIG_64BIT
+	folio->_folio_nr_pages = RASHPA_BLOCK_PAGES;
+#endif
+#endif
+}
+
+/* And its counts: fields of a folio from 6.3 on. */
+static inline void rashpa_block_counts(struct page *head)
+{
+#ifdef RASHPA_HAVE_FOLIO_MAPCOUNT
+	struct folio *folio = page_folio(head);
+
+	atomic_set(&folio->_entire_mapcount, -1);
+	atomic_set(&folio->_nr_pages_mapped, 0);
+	atomic_set(&folio->_pincount, 0);
+#ifdef RASHPA_HAVE_LARGE_MAPCOUNT
+	atomic_set(&folio->_large_mapcount, -1);
+#endif
+#else
+	atomic_set(compound_mapcount_ptr(head), -1);
+	atomic_set(compound_pincount_ptr(head), 0);
+#ifdef RASHPA_HAVE_SUBPAGES_MAPCOUNT
+	atomic_set(subpages_mapcount_ptr(head), 0);
+#endif
+#endif
+}
+
+/*
+ * This kernel hands out single pages with one reference each. Make each page block one compound
+ * page, as the page allocator does for __GFP_COMP: user mappings and pins of a part must keep the
+ * whole alive. Not larger ones: they would come back to a list that is not there.
+ */
+static inline void rashpa_block_compound(struct page *head)
+{
+	unsigned long i;
+
 	__SetPageHead(head);
 	for (i = 1; i < RASHPA_BLOCK_PAGES; i++) {
 		struct page *tail = head + i;
@@ -213,11 +235,75 @@ static inline int rashpa_block_alloc(unsigned long pfn)
 		set_page_private(tail, 0);
 		set_compound_head(tail, head);
 	}
+	/* behind the tails: it is written into them */
+#ifdef RASHPA_HAVE_COMPOUND_DTOR
 	set_compound_page_dtor(head, COMPOUND_PAGE_DTOR);
-	set_compound_order(head, RASHPA_BLOCK_ORDER);
-	atomic_set(compound_mapcount_ptr(head), -1);
-	atomic_set(compound_pincount_ptr(head), 0);
+#endif
+	rashpa_block_order(head);
+	rashpa_block_counts(head);
+}
+
+/* Who walks memory may hold a page for a moment: then not this range. */
+static inline int rashpa_range_compound(struct page *first, unsigned long count)
+{
+	unsigned long i, pages;
+
+	for (pages = 0; pages < count; pages++) {
+		/* of each block the first page keeps its reference, the others have none */
+		if (!(pages % RASHPA_BLOCK_PAGES) || page_ref_freeze(first + pages, 1))
+			continue;
+		while (pages--)
+			if (pages % RASHPA_BLOCK_PAGES)
+				page_ref_unfreeze(first + pages, 1);
+		/* not free_contig_range(), which warns of pages that are still held */
+		for (i = 0; i < count; i++)
+			__free_page(first + i);
+		return -EBUSY;
+	}
+	for (i = 0; i < count; i += RASHPA_BLOCK_PAGES)
+		rashpa_block_compound(first + i);
 	return 0;
+}
+#else
+/* neither way is known to be right for this kernel: CMA, where there is some, and small buffers */
+#define RASHPA_CAN_CONTIG	false
+
+static inline int rashpa_range_compound(struct page *first, unsigned long count)
+{
+	return -EOPNOTSUPP;
+}
+#endif
+
+/**
+ * rashpa_range_alloc() - take page blocks out of the page allocator, all at once
+ * @pfn: the first page, a multiple of their number
+ * @count: pages, a power of two, of one page block to 1 GiB
+ *
+ * To make room for a range the kernel empties the lists of all processors: once for each call,
+ * however long the range is.
+ *
+ * Return: 0, and the range is one compound page, on older kernels one for each page block, each
+ * with one reference, given back by put_page(); or -EBUSY if something in it cannot be moved.
+ */
+static inline int rashpa_range_alloc(unsigned long pfn, unsigned long count)
+{
+	const gfp_t gfp = GFP_KERNEL | __GFP_NOWARN;
+#ifdef RASHPA_HAVE_CONTIG_FROZEN
+	int err;
+
+	err = alloc_contig_frozen_range(pfn, pfn + count, RASHPA_CONTIG_MOVABLE,
+					gfp | __GFP_COMP);
+	if (!err)
+		init_page_count(pfn_to_page(pfn));
+	return err;
+#elif defined(RASHPA_HAVE_CONTIG_COMP)
+	return alloc_contig_range(pfn, pfn + count, RASHPA_CONTIG_MOVABLE, gfp | __GFP_COMP);
+#else
+	int err = -EOPNOTSUPP;
+
+	if (RASHPA_CAN_CONTIG)
+		err = alloc_contig_range(pfn, pfn + count, RASHPA_CONTIG_MOVABLE, gfp);
+	return err ?: rashpa_range_compound(pfn_to_page(pfn), count);
 #endif
 }
 

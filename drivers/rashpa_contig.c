@@ -6,7 +6,8 @@
  * alloc_contig_range() can empty a range of movable pages. Asked for a large range at
  * once it fails as soon as one page in it cannot be moved and does not say which;
  * asked for one page block after the other it fails where the obstacle is, and the
- * search goes on behind it.
+ * search goes on behind it. But each time it empties the lists of all processors. So it is asked
+ * for large pieces, by several processors at a time, and for halves of a piece that fails.
  */
 #include <linux/bitmap.h>
 #include <linux/capability.h>
@@ -20,6 +21,7 @@
 #include <linux/sizes.h>
 #include <linux/spinlock.h>
 #include <linux/wait.h>
+#include <linux/workqueue.h>
 
 #include "rashpa_compat.h"
 #include "rashpa_memory.h"
@@ -61,12 +63,21 @@ static bool rashpa_block_usable(unsigned long pfn, struct zone *zone)
 	return true;
 }
 
+/* Pages of the compound page that begins at @head: somebody has a reference to it. */
+static unsigned long rashpa_piece_pages(struct page *head)
+{
+	return 1UL << compound_order(head);
+}
+
 static void rashpa_blocks_free(unsigned long pfn, unsigned long blocks)
 {
-	unsigned long i;
+	const unsigned long end = pfn + blocks * RASHPA_BLOCK_PAGES;
 
-	for (i = 0; i < blocks; i++) {
-		put_page(pfn_to_page(pfn + i * RASHPA_BLOCK_PAGES));
+	while (pfn < end) {
+		struct page *head = pfn_to_page(pfn);
+
+		pfn += rashpa_piece_pages(head);
+		put_page(head);
 		cond_resched();
 	}
 }
@@ -96,8 +107,10 @@ enum rashpa_rank {
 /**
  * struct rashpa_search - for a run of page blocks
  * @entry: while it waits for its turn
+ * @task: who asks: its signals end it, whoever works for it
  * @progress: told how far it is
  * @blocks: wanted
+ * @piece: of them are asked for at once, at most
  * @least: shorter runs are looked at, but not taken
  * @align_pages: alignment in pages
  * @end: page frames from this one on are of no use
@@ -111,8 +124,10 @@ enum rashpa_rank {
  */
 struct rashpa_search {
 	struct list_head entry;
+	struct task_struct *task;
 	struct rashpa_progress *progress;
 	unsigned long blocks;
+	unsigned long piece;
 	unsigned long least;
 	unsigned long align_pages;
 	unsigned long end;
@@ -228,11 +243,66 @@ static bool rashpa_turn_over(const struct rashpa_search *search)
 /* Is there a reason to stop? -EINTR; -ETIME; -EAGAIN to make way, and begin again. */
 static int rashpa_search_stop(const struct rashpa_search *search)
 {
-	if (task_sigpending(current))
+	if (task_sigpending(search->task))
 		return -EINTR;
 	if (rashpa_search_late(search))
 		return -ETIME;
 	return rashpa_turn_over(search) ? -EAGAIN : 0;
+}
+
+/* ----------------------------------------------------- many processors ---- */
+
+/* More than these do not make memory faster. */
+#define RASHPA_HANDS_MAX	16
+
+static struct workqueue_struct *rashpa_hands_queue;
+
+/**
+ * struct rashpa_hand - one more processor that works for a call
+ * @entry: of the work queue
+ * @work: what it does
+ * @job: for @work
+ */
+struct rashpa_hand {
+	struct work_struct entry;
+	void (*work)(void *job);
+	void *job;
+};
+
+static void rashpa_hand_work(struct work_struct *entry)
+{
+	const struct rashpa_hand *hand = container_of(entry, struct rashpa_hand, entry);
+
+	hand->work(hand->job);
+}
+
+/**
+ * rashpa_hands() - have a job done by several processors, this one included
+ * @node: whose processors
+ * @most: processors that are of use
+ * @work: called by each, with @job: it does a part of the job as long as there is one, and returns
+ *	soon when the caller has a signal
+ * @job: what is done
+ */
+static void rashpa_hands(int node, unsigned long most, void (*work)(void *job), void *job)
+{
+	unsigned int i, n = min3(most, (unsigned long)RASHPA_HANDS_MAX,
+				 (unsigned long)num_online_cpus());
+	struct rashpa_hand *hands;
+
+	/* the caller is one; without memory for the others it does it alone */
+	hands = n > 1 ? kcalloc(n - 1, sizeof(*hands), GFP_KERNEL) : NULL;
+	for (i = 0; hands && i < n - 1; i++) {
+		hands[i].work = work;
+		hands[i].job = job;
+		INIT_WORK(&hands[i].entry, rashpa_hand_work);
+		queue_work_node(node, rashpa_hands_queue, &hands[i].entry);
+	}
+	work(job);
+	/* those that did not come to it have nothing left to do */
+	for (i = 0; hands && i < n - 1; i++)
+		cancel_work_sync(&hands[i].entry);
+	kfree(hands);
 }
 
 /* ------------------------------------------------------------ search ---- */
@@ -250,34 +320,35 @@ static unsigned long rashpa_zone_free(struct zone *zone)
  * cache first. Return whether so many could be had, without the OOM killer, and not at the cost
  * of the zones below, where the page allocator looks before it reclaims.
  */
-static bool rashpa_zone_refill(struct zone *zone)
+static bool rashpa_zone_refill(struct zone *zone, unsigned long pages,
+			       struct task_struct *task)
 {
 	/* as long as something is reclaimed; one try may fail while watermarks are boosted */
 	gfp_t gfp = GFP_KERNEL | __GFP_RETRY_MAYFAIL | __GFP_NOWARN | __GFP_THISNODE;
 	unsigned long count = high_wmark_pages(zone) - min_wmark_pages(zone) +
-			      8 * RASHPA_BLOCK_PAGES;
+			      max(pages, 8 * RASHPA_BLOCK_PAGES);
 	unsigned long own = 0, free;
 	struct page *page, *next;
-	LIST_HEAD(pages);
+	LIST_HEAD(taken);
 
 	if (zone_idx(zone) < ZONE_NORMAL)
 		gfp |= GFP_DMA32;
-	while (count && !task_sigpending(current)) {
+	while (count && !task_sigpending(task)) {
 		page = alloc_pages_node(zone_to_nid(zone), gfp, 0);
 		if (!page)
 			break;
-		list_add(&page->lru, &pages);
+		list_add(&page->lru, &taken);
 		own += page_zone(page) == zone;
 		count--;
 		cond_resched();
 	}
 	free = rashpa_zone_free(zone) + own;
-	list_for_each_entry_safe(page, next, &pages, lru) {
+	list_for_each_entry_safe(page, next, &taken, lru) {
 		list_del(&page->lru);
 		__free_page(page);
 		cond_resched();
 	}
-	return !count && free >= min_wmark_pages(zone) + RASHPA_BLOCK_PAGES;
+	return !count && free >= min_wmark_pages(zone) + pages;
 }
 
 /*
@@ -285,38 +356,222 @@ static bool rashpa_zone_refill(struct zone *zone)
  * the kernel needs to go on at all, and the OOM killer would make up for it. A machine whose
  * page cache is full has no more than that free all the time.
  */
-static bool rashpa_zone_spent(struct zone *zone)
+static bool rashpa_zone_spent(struct zone *zone, unsigned long pages, struct task_struct *task)
 {
-	return rashpa_zone_free(zone) < low_wmark_pages(zone) + RASHPA_BLOCK_PAGES &&
-	       !rashpa_zone_refill(zone);
+	return rashpa_zone_free(zone) < low_wmark_pages(zone) + pages &&
+	       !rashpa_zone_refill(zone, pages, task);
+}
+
+/**
+ * struct rashpa_take - take a run of blocks, by several processors
+ * @search: whose it is
+ * @zone: that has the run
+ * @pfn: its first page
+ * @blocks: its length
+ * @lock: protects the next two
+ * @next: the first block that nobody tries to take
+ * @failed: the first block that cannot be had, or @blocks
+ * @room: what is free is looked at, and spoken for, by one at a time
+ * @spoken: blocks that were spoken for, and may not be taken yet
+ * @done: blocks that were taken
+ * @taken: one bit for each
+ */
+struct rashpa_take {
+	struct rashpa_search *search;
+	struct zone *zone;
+	unsigned long pfn;
+	unsigned long blocks;
+	spinlock_t lock;		/* next, failed */
+	unsigned long next;
+	unsigned long failed;
+	struct mutex room;		/* spoken */
+	unsigned long spoken;
+	atomic_long_t done;
+	unsigned long *taken;
+};
+
+/* The largest piece that begins at @at and ends before @end: aligned to its own size. */
+static unsigned long rashpa_take_piece(const struct rashpa_take *take, unsigned long at,
+				       unsigned long end)
+{
+	const unsigned long number = (take->pfn >> RASHPA_BLOCK_ORDER) + at;
+	unsigned long most = min(end - at, take->search->piece);
+
+	if (number)
+		most = min(most, 1UL << __ffs(number));
+	return rounddown_pow_of_two(most);
+}
+
+/*
+ * What the next processor works at ends here. Free pages on both sides of a border within what the
+ * page allocator keeps in one piece would become one, while both sides are being taken.
+ */
+static unsigned long rashpa_take_border(const struct rashpa_take *take, unsigned long at)
+{
+	const unsigned long unit = max(take->search->piece,
+				       (unsigned long)MAX_ORDER_NR_PAGES >> RASHPA_BLOCK_ORDER);
+	const unsigned long first = take->pfn >> RASHPA_BLOCK_ORDER;
+
+	return min(ALIGN(first + at + 1, unit) - first, take->blocks);
+}
+
+/* What is to be taken next: [@at, @end). False: nothing, or it would be of no use. */
+static bool rashpa_take_next(struct rashpa_take *take, unsigned long *at, unsigned long *end)
+{
+	bool more;
+
+	spin_lock(&take->lock);
+	more = take->next < take->failed;
+	*at = take->next;
+	*end = *at;
+	if (more)
+		*end = rashpa_take_border(take, *at);
+	take->next = *end;
+	spin_unlock(&take->lock);
+	return more;
+}
+
+static void rashpa_take_fail(struct rashpa_take *take, unsigned long at)
+{
+	spin_lock(&take->lock);
+	take->failed = min(take->failed, at);
+	spin_unlock(&take->lock);
+}
+
+/* How many of @blocks are free now, or can be made so: halves of them, 0 for none. */
+static unsigned long rashpa_take_room(struct rashpa_take *take, unsigned long blocks)
+{
+	mutex_lock(&take->room);
+	while (blocks && rashpa_zone_spent(take->zone,
+					   (take->spoken + blocks) * RASHPA_BLOCK_PAGES,
+					   take->search->task))
+		blocks /= 2;
+	/* what others have spoken for may not be taken after all */
+	if (!blocks && !take->spoken)
+		WRITE_ONCE(take->search->spent, true);
+	take->spoken += blocks;
+	mutex_unlock(&take->room);
+	return blocks;
+}
+
+static void rashpa_take_use(struct rashpa_take *take, unsigned long blocks)
+{
+	mutex_lock(&take->room);
+	take->spoken -= blocks;
+	mutex_unlock(&take->room);
+}
+
+/* Each block is looked at once more: since the run was seen, seconds may have gone by. */
+static bool rashpa_take_usable(const struct rashpa_take *take, unsigned long at,
+			       unsigned long blocks)
+{
+	for (; blocks; blocks--, at++) {
+		if (!rashpa_block_usable(take->pfn + at * RASHPA_BLOCK_PAGES, take->zone))
+			return false;
+		cond_resched();
+	}
+	return true;
+}
+
+static bool rashpa_take_once(struct rashpa_take *take, unsigned long at, unsigned long blocks)
+{
+	const u64 size = PAGE_SIZE << RASHPA_BLOCK_ORDER;
+
+	if (!rashpa_take_usable(take, at, blocks) ||
+	    rashpa_range_alloc(take->pfn + at * RASHPA_BLOCK_PAGES, blocks * RASHPA_BLOCK_PAGES))
+		return false;
+	spin_lock(&take->lock);
+	bitmap_set(take->taken, at, blocks);
+	spin_unlock(&take->lock);
+	rashpa_progress_set(take->search->progress, RASHPA_STAGE_SEARCH,
+			    atomic_long_add_return(blocks, &take->done) * size,
+			    take->blocks * size);
+	return true;
+}
+
+/*
+ * In large pieces, of one that fails halves, down to the one block that cannot be had. Return
+ * whether all was taken.
+ */
+static bool rashpa_take_some(struct rashpa_take *take, unsigned long at, unsigned long end)
+{
+	unsigned long most = end - at;
+
+	while (at < end && !rashpa_search_stop(take->search) && at < READ_ONCE(take->failed)) {
+		unsigned long n = rashpa_take_piece(take, at, min(end, at + most));
+		bool had;
+
+		n = rashpa_take_room(take, n);
+		had = n && rashpa_take_once(take, at, n);
+		rashpa_take_use(take, n);
+		cond_resched();
+		if (had)
+			at += n;
+		else if (n <= 1)
+			break;
+		/* what failed is in this half, or the other one */
+		most = had ? end - at : n / 2;
+	}
+	if (at < end)
+		rashpa_take_fail(take, at);
+	return at == end;
+}
+
+static void rashpa_take_work(void *arg)
+{
+	struct rashpa_take *take = arg;
+	unsigned long at, end;
+
+	while (rashpa_take_next(take, &at, &end))
+		if (!rashpa_take_some(take, at, end))
+			break;
+}
+
+/* Give back what was taken from @at on. */
+static void rashpa_take_back(struct rashpa_take *take, unsigned long at)
+{
+	unsigned long end;
+
+	for (; at < take->blocks; at = end) {
+		at = find_next_bit(take->taken, take->blocks, at);
+		end = find_next_zero_bit(take->taken, take->blocks, at);
+		rashpa_blocks_free(take->pfn + at * RASHPA_BLOCK_PAGES, end - at);
+	}
 }
 
 /*
  * Take @blocks from @pfn on. Return how many were taken before one failed; they stay
- * taken only if they are what is searched for. Each is looked at once more: since the run was
- * seen, seconds may have gone by.
+ * taken only if they are what is searched for.
  */
 static unsigned long rashpa_run_take(struct rashpa_search *search, struct zone *zone,
 				     unsigned long pfn, unsigned long blocks)
 {
-	const u64 size = PAGE_SIZE << RASHPA_BLOCK_ORDER;
-	unsigned long i;
+	struct rashpa_take take = {
+		.search = search,
+		.zone = zone,
+		.pfn = pfn,
+		.blocks = blocks,
+		.failed = blocks,
+		.taken = bitmap_zalloc(blocks, GFP_KERNEL),
+	};
 
-	for (i = 0; i < blocks; i++) {
-		rashpa_progress_set(search->progress, RASHPA_STAGE_SEARCH, i * size,
-				    blocks * size);
-		search->spent = rashpa_zone_spent(zone);
-		if (search->spent || rashpa_search_stop(search) ||
-		    !rashpa_block_usable(pfn + i * RASHPA_BLOCK_PAGES, zone) ||
-		    rashpa_block_alloc(pfn + i * RASHPA_BLOCK_PAGES))
-			break;
-		cond_resched();
+	if (!take.taken) {
+		search->spent = true;
+		return 0;
 	}
-	if (i < search->blocks)
-		rashpa_blocks_free(pfn, i);
-	search->longest = max(search->longest, i);
-	search->least = max(search->least, i + 1);
-	return i;
+	spin_lock_init(&take.lock);
+	mutex_init(&take.room);
+	rashpa_progress_set(search->progress, RASHPA_STAGE_SEARCH, 0,
+			    (u64)blocks * RASHPA_BLOCK_PAGES << PAGE_SHIFT);
+	rashpa_hands(zone_to_nid(zone), DIV_ROUND_UP(blocks, search->piece), rashpa_take_work,
+		     &take);
+	if (take.failed < search->blocks)
+		rashpa_take_back(&take, 0);
+	mutex_destroy(&take.room);
+	bitmap_free(take.taken);
+	search->longest = max(search->longest, take.failed);
+	search->least = max(search->least, take.failed + 1);
+	return take.failed;
 }
 
 /* Where the run ends that begins at @pfn or before and looks usable; @end at most. */
@@ -386,6 +641,24 @@ static const enum zone_type rashpa_zones[] = {
 			    populated_zone(zone) &&					\
 			    ((node) == NUMA_NO_NODE || (nid) == (node)))
 
+/* What somebody pins, or what is broken, holds or costs this part of a buffer at most. */
+#define RASHPA_PIECE_PART	32
+
+/*
+ * Pieces of 1 GiB of what is large. What is smaller has as few calls with smaller ones, unless it
+ * is to be aligned like larger ones.
+ */
+static unsigned long rashpa_piece_blocks(const struct rashpa_search *search)
+{
+	const unsigned long most = SZ_1G >> PAGE_SHIFT >> RASHPA_BLOCK_ORDER;
+	const unsigned long align = search->align_pages >> RASHPA_BLOCK_ORDER;
+	const unsigned long part = search->blocks / RASHPA_PIECE_PART;
+	unsigned long blocks = part ? rounddown_pow_of_two(part) : 1;
+
+	blocks = max(blocks, align);
+	return min(blocks, most);
+}
+
 static int rashpa_contig_zones(struct rashpa_search *search)
 {
 	struct zone *zone;
@@ -435,6 +708,7 @@ static int rashpa_contig_longest(struct rashpa_search *search, u64 most, u64 *lo
 	int err;
 
 	search->blocks = min_t(u64, most >> PAGE_SHIFT >> RASHPA_BLOCK_ORDER, ULONG_MAX);
+	search->piece = rashpa_piece_blocks(search);
 	search->least = search->blocks;
 	if (!search->blocks)
 		return 0;
@@ -491,6 +765,7 @@ static int rashpa_contig_alloc(struct rashpa_progress *progress,
 {
 	const unsigned long count = want->length >> PAGE_SHIFT;
 	struct rashpa_search search = {
+		.task = current,
 		.progress = progress,
 		.blocks = DIV_ROUND_UP(count, RASHPA_BLOCK_PAGES),
 		.align_pages = max_t(unsigned long, RASHPA_BLOCK_PAGES,
@@ -508,8 +783,9 @@ static int rashpa_contig_alloc(struct rashpa_progress *progress,
 	if (max(want->length, want->alignment) <= PAGE_SIZE << RASHPA_BLOCK_ORDER &&
 	    !rashpa_small_alloc(pages, want))
 		return 0;
+	search.piece = rashpa_piece_blocks(&search);
 	search.least = search.blocks;
-	err = rashpa_contig_search(&search);
+	err = RASHPA_CAN_CONTIG ? rashpa_contig_search(&search) : -EOPNOTSUPP;
 	pages->longest = (u64)search.longest * RASHPA_BLOCK_PAGES << PAGE_SHIFT;
 	if (err) {
 		bitmap_free(pages->given);
@@ -557,10 +833,22 @@ static struct device rashpa_node_dev = {
  *
  * The DMA core expects of a device what device_initialize() sets. Nothing of that has to be
  * given back, and nobody else ever holds it.
+ *
+ * Return: 0 or -ENOMEM.
  */
-void rashpa_contig_init(void)
+int rashpa_contig_init(void)
 {
 	device_initialize(&rashpa_node_dev);
+	rashpa_hands_queue = alloc_workqueue("rashpa-memory", WQ_UNBOUND, 0);
+	return rashpa_hands_queue ? 0 : -ENOMEM;
+}
+
+/**
+ * rashpa_contig_exit() - no call is left that asks for memory
+ */
+void rashpa_contig_exit(void)
+{
+	destroy_workqueue(rashpa_hands_queue);
 }
 
 static void rashpa_node_free(struct page *first, unsigned long count)
@@ -698,24 +986,62 @@ static int rashpa_cma_alloc(struct rashpa_pages *pages, const struct rashpa_want
 
 /* ------------------------------------------------------------ making ---- */
 
+/* What one processor zeroes before it looks whether it shall go on */
+#define RASHPA_ZERO_PIECE	((unsigned long)SZ_16M >> PAGE_SHIFT)
+
+/**
+ * struct rashpa_zero - zero memory, by several processors
+ * @pages: the memory
+ * @task: who asks for it
+ * @progress: told how far it is
+ * @next: the first page that nobody has begun with
+ * @done: pages that are zero
+ */
+struct rashpa_zero {
+	const struct rashpa_pages *pages;
+	struct task_struct *task;
+	struct rashpa_progress *progress;
+	atomic_long_t next;
+	atomic_long_t done;
+};
+
+static void rashpa_zero_work(void *arg)
+{
+	struct rashpa_zero *zero = arg;
+	const unsigned long count = zero->pages->count;
+	unsigned long i, n, at;
+
+	while (!task_sigpending(zero->task)) {
+		at = atomic_long_fetch_add(RASHPA_ZERO_PIECE, &zero->next);
+		if (at >= count)
+			break;
+		n = min(count - at, RASHPA_ZERO_PIECE);
+		for (i = 0; i < n; i++) {
+			clear_highpage(zero->pages->first + at + i);
+			if (i % RASHPA_BLOCK_PAGES == 0)
+				cond_resched();
+		}
+		n = atomic_long_add_return(n, &zero->done);
+		rashpa_progress_set(zero->progress, RASHPA_STAGE_ZERO, (u64)n << PAGE_SHIFT,
+				    (u64)count << PAGE_SHIFT);
+	}
+}
+
 static int rashpa_pages_zero(struct rashpa_progress *progress, struct rashpa_pages *pages)
 {
-	unsigned long i;
+	struct rashpa_zero zero = {
+		.pages = pages,
+		.task = current,
+		.progress = progress,
+	};
 
 	/* then all memory comes zeroed, and twice takes twice as long (Debian: init_on_alloc=1) */
 	if (want_init_on_alloc(GFP_KERNEL))
 		return 0;
-	for (i = 0; i < pages->count; i++) {
-		clear_highpage(pages->first + i);
-		if (i % RASHPA_BLOCK_PAGES)
-			continue;
-		if (task_sigpending(current))
-			return -EINTR;
-		rashpa_progress_set(progress, RASHPA_STAGE_ZERO, (u64)i << PAGE_SHIFT,
-				    rashpa_pages_size(pages));
-		cond_resched();
-	}
-	return 0;
+	rashpa_progress_set(progress, RASHPA_STAGE_ZERO, 0, rashpa_pages_size(pages));
+	rashpa_hands(pages->node, DIV_ROUND_UP(pages->count, RASHPA_ZERO_PIECE),
+		     rashpa_zero_work, &zero);
+	return atomic_long_read(&zero.done) < pages->count ? -EINTR : 0;
 }
 
 /* Say why there is nothing, and what would help. */
@@ -753,7 +1079,7 @@ static int rashpa_pages_explain(struct rashpa_call *call, const struct rashpa_wa
 static int rashpa_pages_get(struct rashpa_call *call, struct rashpa_pages *pages,
 			    const struct rashpa_want *want)
 {
-	struct rashpa_search search = { .rank = rashpa_rank_alloc() };
+	struct rashpa_search search = { .task = current, .rank = rashpa_rank_alloc() };
 	int err = -ENOMEM;
 
 	memset(pages, 0, sizeof(*pages));
@@ -852,6 +1178,10 @@ int rashpa_pages_alloc(struct rashpa_call *call, struct rashpa_pages *pages,
 		err = rashpa_pages_get(call, pages, want);
 	if (err == -ENOMEM)
 		err = rashpa_pages_explain(call, want, pages->longest);
+	else if (err == -EOPNOTSUPP)
+		rashpa_fail(call, err,
+			    "how this kernel makes large pages is not known, so a contiguous buffer has %lu KiB at most: boot with cma=SIZE where the kernel has it, or use another kernel (testing.rst lists them)",
+			    RASHPA_BLOCK_PAGES << (PAGE_SHIFT - 10));
 	else if (err)
 		rashpa_fail(call, err = -EINTR, "interrupted by a signal");
 	if (err)
@@ -868,6 +1198,41 @@ out:
 	return err;
 }
 
+/* Pages of the compound page that begins there, 0 if it was given back. */
+static unsigned long rashpa_piece_left(const struct rashpa_pages *pages, unsigned long i)
+{
+	return test_bit(i / RASHPA_BLOCK_PAGES, pages->given) ?
+	       0 : rashpa_piece_pages(pages->first + i);
+}
+
+/*
+ * Nobody shall have memory that has an error. The page allocator keeps single bad pages back, not
+ * those that are a part of something larger.
+ */
+static bool rashpa_pages_damaged(struct page *first, unsigned long count)
+{
+	unsigned long i;
+
+	if (!IS_ENABLED(CONFIG_MEMORY_FAILURE))
+		return false;
+	for (i = 0; i < count && !PageHWPoison(first + i); i++)
+		if (i % RASHPA_BLOCK_PAGES == 0)
+			cond_resched();
+	if (i == count)
+		return false;
+	pr_warn("rashpa: %lu KiB are kept back until the machine is booted: they have a memory error\n",
+		count << (PAGE_SHIFT - 10));
+	return true;
+}
+
+/* Whoever has it now may make something else of it: remember how large it was. */
+static void rashpa_piece_give(struct rashpa_pages *pages, unsigned long i, unsigned long n)
+{
+	bitmap_set(pages->given, i / RASHPA_BLOCK_PAGES, DIV_ROUND_UP(n, RASHPA_BLOCK_PAGES));
+	if (!rashpa_pages_damaged(pages->first + i, n))
+		put_page(pages->first + i);
+}
+
 /**
  * rashpa_pages_free() - give memory back
  * @pages: from rashpa_pages_alloc()
@@ -879,8 +1244,7 @@ out:
  */
 u64 rashpa_pages_free(struct rashpa_pages *pages)
 {
-	const unsigned long step = 1UL << pages->order;
-	unsigned long i, held = 0;
+	unsigned long i, n, held = 0;
 
 	/* rather lost than given to somebody who expects it to be cached */
 	if (pages->cache != RASHPA_CACHE_CACHED &&
@@ -888,20 +1252,22 @@ u64 rashpa_pages_free(struct rashpa_pages *pages)
 		return 0;
 	pages->cache = RASHPA_CACHE_CACHED;
 	if (pages->backend == RASHPA_BACKEND_CMA) {
-		rashpa_cma_free(pages);
+		if (!rashpa_pages_damaged(pages->first, pages->count))
+			rashpa_cma_free(pages);
 		return 0;
 	}
-	for (i = 0; i < pages->count; i += step) {
+	for (i = 0; i < pages->count; i += n) {
 		cond_resched();
-		if (test_bit(i / step, pages->given))
-			continue;
-		/* nobody maps it any more: who has no reference by now never gets one */
-		if (page_count(pages->first + i) > 1) {
-			held += step;
+		n = rashpa_piece_left(pages, i);
+		if (!n) {
+			n = RASHPA_BLOCK_PAGES;
 			continue;
 		}
-		__set_bit(i / step, pages->given);
-		put_page(pages->first + i);
+		/* nobody maps it any more: who has no reference by now never gets one */
+		if (page_count(pages->first + i) > 1)
+			held += n;
+		else
+			rashpa_piece_give(pages, i, n);
 	}
 	if (!held) {
 		bitmap_free(pages->given);
@@ -916,14 +1282,14 @@ u64 rashpa_pages_free(struct rashpa_pages *pages)
  */
 void rashpa_pages_drop(struct rashpa_pages *pages)
 {
-	const unsigned long step = 1UL << pages->order;
-	unsigned long i;
+	unsigned long i, n;
 
 	if (!rashpa_pages_free(pages))
 		return;
-	for (i = 0; i < pages->count; i += step) {
-		if (!test_bit(i / step, pages->given))
-			put_page(pages->first + i);
+	for (i = 0; i < pages->count; i += n ?: RASHPA_BLOCK_PAGES) {
+		n = rashpa_piece_left(pages, i);
+		if (n)
+			rashpa_piece_give(pages, i, n);
 		cond_resched();
 	}
 	bitmap_free(pages->given);
@@ -1013,6 +1379,7 @@ static int rashpa_query_try(struct rashpa_call *call, struct rashpa_query *query
 			    u64 charged)
 {
 	struct rashpa_search search = {
+		.task = current,
 		.progress = call->obj,
 		.align_pages = RASHPA_BLOCK_PAGES,
 		.end = ULONG_MAX,

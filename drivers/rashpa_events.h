@@ -14,6 +14,7 @@ int rashpa_ioc_fpga_channel(struct rashpa_call *call, void *arg);
 int rashpa_ioc_source_add(struct rashpa_call *call, void *arg);
 int rashpa_ioc_source_del(struct rashpa_call *call, void *arg);
 int rashpa_ioc_signal(struct rashpa_call *call, void *arg);
+int rashpa_ioc_arm(struct rashpa_call *call, void *arg);
 int rashpa_ioc_source_info(struct rashpa_call *call, void *arg);
 
 /* -------------------------------------------------- rashpa_group.c --- */

@@ -52,6 +52,7 @@ void rashpa_importers_init(struct rashpa_importers *importers)
 	mutex_init(&importers->lock);
 	INIT_LIST_HEAD(&importers->attachments);
 	rashpa_origin_init(&importers->words.origin);
+	rashpa_origin_init(&importers->damage);
 	mutex_init(&importers->words.lock);
 }
 
@@ -327,6 +328,14 @@ struct dma_buf *rashpa_export_buffer(struct rashpa_buffer *buffer,
 	kref_get(&buffer->ref);
 	if (lease)
 		rashpa_lease_hold(lease);
+	/* the first one is made while nobody else has the buffer */
+	if (!buffer->inode) {
+		buffer->inode = file_inode(dmabuf->file);
+		ihold(buffer->inode);
+		rashpa_damage_watch(buffer);
+	}
+	/* one address space has all CPU mappings of a buffer, through whatever file */
+	dmabuf->file->f_mapping = buffer->inode->i_mapping;
 	return dmabuf;
 }
 
@@ -380,6 +389,19 @@ struct rashpa_words *rashpa_dmabuf_words(struct dma_buf *dmabuf)
 	struct rashpa_exported *export = dmabuf->priv;
 
 	return dmabuf->ops == &rashpa_export_ops ? &export->importers->words : NULL;
+}
+
+/**
+ * rashpa_dmabuf_buffer() - the buffer behind a dma-buf
+ * @dmabuf: any dma-buf
+ *
+ * Return: the buffer, which @dmabuf keeps, or NULL if it is none.
+ */
+struct rashpa_buffer *rashpa_dmabuf_buffer(struct dma_buf *dmabuf)
+{
+	struct rashpa_exported *export = dmabuf->priv;
+
+	return dmabuf->ops == &rashpa_export_ops ? export->buffer : NULL;
 }
 
 /**

@@ -385,6 +385,7 @@ bool rashpa_map_imports(const struct dma_buf_attachment *attach);
 u32 rashpa_maps_of_engine(struct rashpa_device *dev, u64 engine);
 int rashpa_maps_clear_stale(struct rashpa_device *dev);
 void rashpa_maps_end(struct rashpa_device *dev, bool all, struct list_head *ended);
+int rashpa_maps_check_stop(struct rashpa_call *call, struct rashpa_device *dev);
 void rashpa_maps_quiesce(struct rashpa_device *dev, struct list_head *ended);
 int rashpa_map_quiesce(struct rashpa_call *call, struct rashpa_device *dev, u32 id,
 		       struct list_head *ended);

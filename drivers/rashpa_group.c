@@ -163,6 +163,10 @@ static int rashpa_group_member(struct rashpa_call *call, struct rashpa_channel *
 	if (!l)
 		return rashpa_fail(call, -ENOENT, "the channel has no source %u",
 				   member->source);
+	if (l->one_shot)
+		return rashpa_fail(call, -EINVAL,
+				   "source %u is one-shot: a group has to hear of each event of its members",
+				   l->id);
 	if (l->group && l->group->depth == RASHPA_GROUP_DEPTH)
 		return rashpa_fail(call, -EINVAL,
 				   "source %u is the outermost of %d groups one inside the other: no more are possible",

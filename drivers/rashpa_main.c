@@ -130,7 +130,7 @@ const struct rashpa_op rashpa_ops[] = {
 		  0, 0, rashpa_ioc_restore),
 	RASHPA_OP(CHANNEL, SOURCE_ADD, rashpa_source_add, budget,
 		  RASHPA_SOURCE_OF | RASHPA_SOURCE_QUIET | RASHPA_SOURCE_POLL |
-		  RASHPA_SOURCE_LOOK, 0, rashpa_ioc_source_add),
+		  RASHPA_SOURCE_LOOK | RASHPA_SOURCE_ONE_SHOT, 0, rashpa_ioc_source_add),
 	RASHPA_OP(CHANNEL, SOURCE_DEL, rashpa_source_del, __reserved,
 		  0, RASHPA_OP_SILENT, rashpa_ioc_source_del),
 	RASHPA_OP(CHANNEL, EVENTFD_BIND, rashpa_eventfd_bind, delay_us,
@@ -145,6 +145,8 @@ const struct rashpa_op rashpa_ops[] = {
 		  0, 0, rashpa_ioc_source_info),
 	RASHPA_OP(CHANNEL, GROUP_INFO, rashpa_group_info, out_overruns,
 		  0, 0, rashpa_ioc_group_info),
+	RASHPA_OP(CHANNEL, ARM, rashpa_arm, __reserved,
+		  0, 0, rashpa_ioc_arm),
 };
 
 const size_t rashpa_n_ops = ARRAY_SIZE(rashpa_ops);
@@ -219,10 +221,13 @@ static int __init rashpa_init(void)
 	if (err)
 		return err;
 	rashpa_account_init();
-	rashpa_contig_init();
-	err = rashpa_maps_init();
+	err = rashpa_contig_init();
 	if (err)
 		goto out_nodes;
+	rashpa_damage_init();
+	err = rashpa_maps_init();
+	if (err)
+		goto out_damage;
 	err = rashpa_pci_init();
 	if (err)
 		goto out_maps;
@@ -236,6 +241,9 @@ out_pci:
 	rashpa_pci_exit();
 out_maps:
 	rashpa_maps_exit();
+out_damage:
+	rashpa_damage_exit();
+	rashpa_contig_exit();
 out_nodes:
 	rashpa_nodes_exit();
 	return err;
@@ -248,6 +256,8 @@ static void __exit rashpa_exit(void)
 	rashpa_maps_exit();
 	rashpa_nodes_exit();
 	rashpa_buffers_exit();
+	rashpa_damage_exit();
+	rashpa_contig_exit();
 }
 
 module_init(rashpa_init);

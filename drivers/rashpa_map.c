@@ -294,6 +294,35 @@ static bool rashpa_map_is_mine(struct rashpa_map *map)
 }
 
 /**
+ * rashpa_maps_check_stop() - may the caller stop all DMA of a function?
+ * @call: the ioctl, for the reason
+ * @dev: the function, locked
+ *
+ * Not while it may have the addresses of somebody else: that would be a stream, and its end. Who
+ * owns the node, or administers the machine, may.
+ *
+ * Return: 0, -EPERM.
+ */
+int rashpa_maps_check_stop(struct rashpa_call *call, struct rashpa_device *dev)
+{
+	struct rashpa_map *map, *other = NULL;
+
+	lockdep_assert_held(&dev->lock);
+	if (rashpa_file_owned(call->file))
+		return 0;
+	mutex_lock(&dev->hw_lock);
+	list_for_each_entry(map, &dev->maps, entry)
+		if ((map->told || map->engines) && !rashpa_map_is_mine(map))
+			other = map;
+	mutex_unlock(&dev->hw_lock);
+	if (!other)
+		return 0;
+	return rashpa_fail(call, -EPERM,
+			   "fpga%d has addresses of map %u, which is somebody else's: end your own maps (RASHPA_QUIESCE_MAP), be the owner of the node, or use CAP_SYS_ADMIN",
+			   dev->id, other->id);
+}
+
+/**
  * rashpa_maps_quiesce() - end the kept maps of a function that the caller may end
  * @dev: the function, locked
  * @ended: they are added here, for rashpa_maps_release()
@@ -1144,6 +1173,9 @@ static int rashpa_map_check_memory(struct rashpa_call *call,
 	if ((arg->boundary || arg->alignment) && !rashpa_map_discloses(dev))
 		return rashpa_fail(call, -EPERM,
 				   "a boundary or an alignment of your own tells of addresses, which the profile does not disclose: it needs CAP_SYS_RAWIO, or belongs into the profile");
+	err = rashpa_damage_check(call, dmabuf, arg->offset, *length);
+	if (err)
+		return err;
 	err = rashpa_map_check_peer(call, dev, dmabuf);
 	return err ?: rashpa_map_check_reach(call, dev, dmabuf);
 }

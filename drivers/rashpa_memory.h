@@ -21,6 +21,7 @@
 #include <linux/rashpa.h>
 #include <linux/pid.h>
 #include <linux/uidgid.h>
+#include <linux/workqueue.h>
 
 #include "rashpa_account.h"
 #include "rashpa_call.h"
@@ -44,14 +45,14 @@ struct rashpa_extent {
  * struct rashpa_pages - physically contiguous, zeroed memory
  * @first: first page
  * @count: pages
- * @order: order of the compound pages it consists of; 0 from CMA
+ * @order: order of the least of the compound pages it consists of; 0 from CMA
  * @backend: enum rashpa_backend
  * @cache: enum rashpa_cache, not DEFAULT
  * @node: NUMA node
  * @cma: area it came from, or NULL
  * @dma: it came from the CMA area of a node, through the DMA core
  * @longest: bytes of the longest run that a search without success could take
- * @given: one bit for each compound page: it was given back
+ * @given: one bit for each page block: it was given back
  */
 struct rashpa_pages {
 	struct page *first;
@@ -97,13 +98,40 @@ static inline bool rashpa_pages_pinnable(const struct rashpa_pages *pages)
 	return pages->backend != RASHPA_BACKEND_CMA;
 }
 
-void rashpa_contig_init(void);
+int rashpa_contig_init(void);
+void rashpa_contig_exit(void);
 int rashpa_pages_alloc(struct rashpa_call *call, struct rashpa_pages *pages,
 		       const struct rashpa_want *want);
 u64 rashpa_pages_free(struct rashpa_pages *pages);
 void rashpa_pages_drop(struct rashpa_pages *pages);
 int rashpa_pages_query(struct rashpa_call *call, struct rashpa_query *query,
 		       int node, u64 charged);
+
+/* ------------------------------------------------- rashpa_damage.c --- */
+
+struct rashpa_buffer;
+
+/**
+ * struct rashpa_damage - memory errors of a buffer
+ * @entry: in the list of those that are looked after
+ * @count: errors so far, of one page it may be several
+ * @work: takes what is bad out of all mappings
+ */
+struct rashpa_damage {
+	struct list_head entry;
+	atomic_t count;
+	struct work_struct work;
+};
+
+void rashpa_damage_init(void);
+void rashpa_damage_exit(void);
+void rashpa_damage_watch(struct rashpa_buffer *buffer);
+void rashpa_damage_forget(struct rashpa_buffer *buffer);
+void rashpa_damage_again(struct rashpa_buffer *buffer);
+bool rashpa_damage_in(struct rashpa_buffer *buffer, unsigned long first, unsigned long count,
+		      unsigned long *at);
+int rashpa_damage_check(struct rashpa_call *call, struct dma_buf *dmabuf, u64 offset,
+			u64 length);
 
 /* ------------------------------------------------- rashpa_buffer.c --- */
 
@@ -134,12 +162,14 @@ struct rashpa_words {
  * @lock: protects @attachments and what is in them
  * @attachments: all of them
  * @words: that programs write
+ * @damage: fired with the offset of a page that has a memory error, preemption off
  */
 struct rashpa_importers {
 	atomic_t count;
 	struct mutex lock;		/* attachments */
 	struct list_head attachments;
 	struct rashpa_words words;
+	struct rashpa_origin damage;
 };
 
 /**
@@ -150,6 +180,8 @@ struct rashpa_importers {
  * @length: bytes that the user asked for, rounded to pages
  * @charge: what it is charged with
  * @importers: of all its dma-bufs
+ * @damage: its memory errors
+ * @inode: whose mapping has all CPU mappings of it, one reference: of its first dma-buf
  * @mappings: CPU mappings now
  * @name: empty if anonymous
  * @lock_memory: made with RASHPA_ALLOC_LOCK
@@ -166,6 +198,8 @@ struct rashpa_buffer {
 	u64 length;
 	struct rashpa_charge charge;
 	struct rashpa_importers importers;
+	struct rashpa_damage damage;
+	struct inode *inode;
 	atomic_t mappings;
 	char name[RASHPA_NAME_SIZE];
 	bool lock_memory;
@@ -238,6 +272,7 @@ struct dma_buf *rashpa_export_buffer(struct rashpa_buffer *buffer,
 struct dma_buf *rashpa_export_pinned(struct rashpa_pinned *pinned, u64 length);
 const struct rashpa_extent *rashpa_dmabuf_extents(struct dma_buf *dmabuf, u32 *count);
 struct rashpa_words *rashpa_dmabuf_words(struct dma_buf *dmabuf);
+struct rashpa_buffer *rashpa_dmabuf_buffer(struct dma_buf *dmabuf);
 bool rashpa_export_info(struct dma_buf *dmabuf, struct rashpa_info *info);
 
 #endif /* RASHPA_MEMORY_H */

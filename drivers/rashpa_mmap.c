@@ -42,6 +42,15 @@ static unsigned long rashpa_vma_pfn(struct vm_area_struct *vma, unsigned long ad
 	       ((addr - vma->vm_start) >> PAGE_SHIFT);
 }
 
+/* Has memory lost its contents that would be mapped there? */
+static bool rashpa_vma_damaged(struct vm_area_struct *vma, unsigned long addr,
+			       unsigned long size)
+{
+	return rashpa_damage_in(vma->vm_private_data,
+				vma->vm_pgoff + ((addr - vma->vm_start) >> PAGE_SHIFT),
+				size >> PAGE_SHIFT, NULL);
+}
+
 /*
  * May @addr be in a huge entry? All of it must be inside the mapping, and a pinnable
  * page must not be a part of something smaller than the entry.
@@ -57,12 +66,13 @@ static bool rashpa_vma_huge(struct vm_area_struct *vma, unsigned long addr)
 		return false;
 	if (rashpa_pages_pinnable(&buffer->pages) && buffer->pages.order < PMD_SHIFT - PAGE_SHIFT)
 		return false;
-	return IS_ALIGNED(rashpa_vma_pfn(vma, start), PTRS_PER_PTE);
+	return IS_ALIGNED(rashpa_vma_pfn(vma, start), PTRS_PER_PTE) &&
+	       !rashpa_vma_damaged(vma, start, PMD_SIZE);
 }
 
 #define RASHPA_INSERT_TRIES	16
 
-static vm_fault_t rashpa_vma_fault(struct vm_fault *vmf)
+static vm_fault_t rashpa_vma_enter(struct vm_fault *vmf)
 {
 	struct vm_area_struct *vma = vmf->vma;
 	struct rashpa_buffer *buffer = vma->vm_private_data;
@@ -73,6 +83,8 @@ static vm_fault_t rashpa_vma_fault(struct vm_fault *vmf)
 
 	if (vmf->pgoff >= buffer->length >> PAGE_SHIFT)
 		return VM_FAULT_SIGBUS;
+	if (rashpa_vma_damaged(vma, addr, PAGE_SIZE))
+		return VM_FAULT_HWPOISON;
 	/*
 	 * Whether an address can be in a huge entry changes only with the mapping itself,
 	 * under mmap_lock. What the kernel saw before it called us may be old: another thread
@@ -95,6 +107,17 @@ static vm_fault_t rashpa_vma_fault(struct vm_fault *vmf)
 	while (err == -ENOMEM && --tries && !fatal_signal_pending(current));
 	/* busy: another thread was faster */
 	return err && err != -EBUSY ? vmf_error(err) : VM_FAULT_NOPAGE;
+}
+
+static vm_fault_t rashpa_vma_fault(struct vm_fault *vmf)
+{
+	vm_fault_t result = rashpa_vma_enter(vmf);
+
+	/* it may have gone bad since it was looked at, and been taken out before it was there */
+	if (!(result & VM_FAULT_ERROR) && rashpa_vma_damaged(vmf->vma, vmf->address & PAGE_MASK,
+							     PAGE_SIZE))
+		rashpa_damage_again(vmf->vma->vm_private_data);
+	return result;
 }
 
 static const struct vm_operations_struct rashpa_vm_ops = {
@@ -148,7 +171,9 @@ static int rashpa_vma_fill(struct vm_area_struct *vma, struct page **chunk)
 	while (!err && addr < vma->vm_end) {
 		next = min(ALIGN_DOWN(addr, PMD_SIZE) + PMD_SIZE, vma->vm_end);
 		/* the kernel has no other way to make a huge entry than to fault it in */
-		if (!rashpa_vma_huge(vma, addr))
+		if (rashpa_vma_damaged(vma, addr, next - addr))
+			err = 0; /* what is good there comes when it is touched */
+		else if (!rashpa_vma_huge(vma, addr))
 			err = rashpa_vma_insert(vma, addr, next, chunk);
 		else if (handle_mm_fault(vma, addr, flags, NULL) & VM_FAULT_ERROR)
 			err = -ENOMEM;

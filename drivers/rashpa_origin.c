@@ -18,6 +18,35 @@ void rashpa_origin_init(struct rashpa_origin *origin)
 	INIT_LIST_HEAD(&origin->ears);
 }
 
+static void rashpa_origin_rest(struct rashpa_origin *origin, bool rests)
+{
+	lockdep_assert_held(&origin->lock);
+	if (!origin->rest || origin->rests == rests)
+		return;
+	origin->rests = rests;
+	origin->rest(origin, rests);
+}
+
+/**
+ * rashpa_origin_wake() - somebody who did not wants to hear of it again
+ * @origin: the origin, locked
+ */
+void rashpa_origin_wake(struct rashpa_origin *origin)
+{
+	rashpa_origin_rest(origin, false);
+}
+
+/**
+ * rashpa_origin_end() - what it stands for goes: it rests, or not, as it does now
+ * @origin: the origin
+ */
+void rashpa_origin_end(struct rashpa_origin *origin)
+{
+	spin_lock_irq(&origin->lock);
+	origin->rest = NULL;
+	spin_unlock_irq(&origin->lock);
+}
+
 static void rashpa_origin_add_locked(struct rashpa_origin *origin, struct rashpa_ear *ear)
 {
 	lockdep_assert_held(&origin->lock);
@@ -25,6 +54,7 @@ static void rashpa_origin_add_locked(struct rashpa_origin *origin, struct rashpa
 	origin->n_shared += !!ear->user;
 	ear->origin = origin;
 	list_add_tail(&ear->entry, &origin->ears);
+	rashpa_origin_rest(origin, false);
 }
 
 /**
@@ -102,6 +132,9 @@ void rashpa_origin_leave(struct rashpa_ear *ear)
 	list_del(&ear->entry);
 	origin->n_ears--;
 	origin->n_shared -= !!ear->user;
+	/* that there are events is counted also where nobody listens */
+	if (!origin->n_ears)
+		rashpa_origin_rest(origin, false);
 	spin_unlock_irq(&origin->lock);
 	ear->origin = NULL;
 }
@@ -118,12 +151,15 @@ void rashpa_origin_fire(struct rashpa_origin *origin, u64 value)
 {
 	struct rashpa_ear *ear;
 	unsigned long flags;
+	bool wanted;
 	u64 time;
 
 	spin_lock_irqsave(&origin->lock, flags);
 	time = ktime_get_ns();
 	origin->sequence++;
+	wanted = !origin->n_ears;
 	list_for_each_entry(ear, &origin->ears, entry)
-		ear->hear(ear, origin->sequence, time, value);
+		wanted |= ear->hear(ear, origin->sequence, time, value);
+	rashpa_origin_rest(origin, !wanted);
 	spin_unlock_irqrestore(&origin->lock, flags);
 }

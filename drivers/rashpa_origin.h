@@ -19,6 +19,9 @@ struct rashpa_user;
  * @ears: who listens
  * @n_ears: their number, bounded: each costs time in the interrupt
  * @n_shared: those of users
+ * @rest: called with the lock held when nobody who listens wants to hear of it, with true, and
+ *	when somebody does again, with false; or NULL
+ * @rests: nobody does
  */
 struct rashpa_origin {
 	spinlock_t lock;		/* all fields; hard interrupt */
@@ -26,6 +29,8 @@ struct rashpa_origin {
 	struct list_head ears;
 	u32 n_ears;
 	u32 n_shared;
+	void (*rest)(struct rashpa_origin *origin, bool rest);
+	bool rests;
 };
 
 /**
@@ -33,13 +38,14 @@ struct rashpa_origin {
  * @entry: in rashpa_origin.ears (its lock)
  * @origin: what it listens to, NULL for nothing
  * @user: whose it is; NULL with CAP_SYS_RESOURCE
- * @hear: called for each event, with the lock of the origin held and interrupts off
+ * @hear: called for each event, with the lock of the origin held and interrupts off. Returns
+ *	whether it wants to hear of the next one: if nobody does, there need not be one
  */
 struct rashpa_ear {
 	struct list_head entry;
 	struct rashpa_origin *origin;
 	const struct rashpa_user *user;
-	void (*hear)(struct rashpa_ear *ear, u64 sequence, u64 time, u64 value);
+	bool (*hear)(struct rashpa_ear *ear, u64 sequence, u64 time, u64 value);
 };
 
 void rashpa_origin_init(struct rashpa_origin *origin);
@@ -47,6 +53,8 @@ void rashpa_origin_add(struct rashpa_origin *origin, struct rashpa_ear *ear);
 int rashpa_origin_join(struct rashpa_call *call, struct rashpa_origin *origin,
 		       struct rashpa_ear *ear);
 void rashpa_origin_leave(struct rashpa_ear *ear);
+void rashpa_origin_wake(struct rashpa_origin *origin);
+void rashpa_origin_end(struct rashpa_origin *origin);
 void rashpa_origin_fire(struct rashpa_origin *origin, u64 value);
 
 #endif /* RASHPA_ORIGIN_H */

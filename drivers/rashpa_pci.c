@@ -412,10 +412,30 @@ static irqreturn_t rashpa_vector_fire(int irq, void *data)
 	return IRQ_HANDLED;
 }
 
+/*
+ * Nobody wants to hear of it before the consumer has done what it was told of: mask it. One that
+ * comes meanwhile is pending, and comes when it is not masked any more.
+ */
+static void rashpa_vector_rest(struct rashpa_origin *origin, bool rest)
+{
+	const struct rashpa_vector *vector = container_of(origin, struct rashpa_vector, origin);
+
+	if (rest)
+		disable_irq_nosync(vector->irq);
+	else
+		enable_irq(vector->irq);
+}
+
+static void rashpa_vector_free(struct rashpa_vector *vector)
+{
+	rashpa_origin_end(&vector->origin);
+	free_irq(vector->irq, vector);
+}
+
 static void rashpa_vectors_free(struct rashpa_device *dev, u32 requested)
 {
 	while (requested--)
-		free_irq(dev->vectors[requested].irq, &dev->vectors[requested]);
+		rashpa_vector_free(&dev->vectors[requested]);
 	pci_free_irq_vectors(dev->pdev);
 	kfree(dev->vectors);
 	dev->vectors = NULL;
@@ -452,6 +472,7 @@ static int rashpa_vectors_init(struct rashpa_device *dev)
 			rashpa_vectors_free(dev, i);
 			return err;
 		}
+		vector->origin.rest = rashpa_vector_rest;
 	}
 	dev->n_vectors = n;
 	return 0;
@@ -604,8 +625,11 @@ int rashpa_ioc_device_list(struct rashpa_call *call, void *arg)
 static int rashpa_quiesce_all(struct rashpa_call *call, struct rashpa_device *dev,
 			      struct list_head *ended)
 {
-	int err = rashpa_device_stop(dev);
+	int err = rashpa_maps_check_stop(call, dev);
 
+	if (err)
+		return err;
+	err = rashpa_device_stop(dev);
 	if (err)
 		err = rashpa_fail(call, err,
 				  "fpga%d did not become idle in time, or does not answer: bus mastering is off until it is reset",
@@ -1100,7 +1124,7 @@ static void rashpa_remove(struct pci_dev *pdev)
 	 */
 	vectors = dev->n_vectors;
 	while (vectors--)
-		free_irq(dev->vectors[vectors].irq, &dev->vectors[vectors]);
+		rashpa_vector_free(&dev->vectors[vectors]);
 	rashpa_device_event(dev, RASHPA_DEVICE_EVENT_GONE);
 	rashpa_origin_fire(&dev->end, 0);
 	mutex_unlock(&dev->lock);

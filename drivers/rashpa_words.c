@@ -128,17 +128,20 @@ static enum hrtimer_restart rashpa_watch_tick(struct hrtimer *timer)
 	struct rashpa_listener *l = w->listener;
 	struct rashpa_channel *ch = l->channel;
 	const u64 time = ktime_get_ns();
+	enum hrtimer_restart again;
 	unsigned long flags;
 	u64 value;
 
 	spin_lock_irqsave(&ch->lock, flags);
-	if (rashpa_watch_look(w, &value))
+	if (!l->rests && rashpa_watch_look(w, &value))
 		rashpa_listener_event(l, ++l->sequence, time, value);
 	rashpa_channel_tell_soon(ch);
 	rashpa_watch_account(w, ktime_get_ns() - time);
 	hrtimer_forward_now(timer, ns_to_ktime(w->period_now));
+	/* one that rests is started again when it is armed */
+	again = l->rests ? HRTIMER_NORESTART : HRTIMER_RESTART;
 	spin_unlock_irqrestore(&ch->lock, flags);
-	return HRTIMER_RESTART;
+	return again;
 }
 
 /* --------------------------------------------------------- life ------- */
@@ -308,6 +311,16 @@ void rashpa_watch_start(struct rashpa_watch *w)
 	w->since = ktime_get_ns();
 	if (w->polled)
 		hrtimer_start(&w->timer, ns_to_ktime(w->period), HRTIMER_MODE_REL);
+}
+
+/**
+ * rashpa_watch_again() - it does not rest any more: its timer, if it has one, looks again
+ * @w: the word
+ */
+void rashpa_watch_again(struct rashpa_watch *w)
+{
+	if (w->polled)
+		hrtimer_start(&w->timer, ns_to_ktime(w->period_now), HRTIMER_MODE_REL);
 }
 
 /**

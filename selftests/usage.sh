@@ -245,7 +245,8 @@ good "the rules of udev are well-formed" udevadm verify --resolve-names=never to
 # --- help, manual, completion
 
 commands=("doctor" "report" "list" "limits" "apply" "bind" "unbind" "profile" "buffer create" "buffer list" "buffer info"
-	"buffer permit" "buffer query" "buffer remove" "lock create" "window list" "window info" "map explain" "map end"
+	"buffer permit" "buffer query" "buffer remove" "lock create" "window list" "window info" "map explain" "map list"
+	"map program" "map release" "map end"
 	"map" "event watch" "event stat" "top" "quiesce" "reset" "fpga status" "reg read" "reg write" "reg dump")
 
 is "the help names all commands" \

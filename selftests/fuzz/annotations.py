@@ -66,6 +66,7 @@ CALLS = {
     "SOURCE_DEL": ("fd_rashpa_channel", "source_del"),
     "EVENTFD_BIND": ("fd_rashpa_channel", "eventfd_bind"),
     "SIGNAL": ("fd_rashpa_channel", "signal"),
+    "ARM": ("fd_rashpa_channel", "arm"),
     "GROUP_MAKE": ("fd_rashpa_channel", "group_make"),
     "ACK": ("fd_rashpa_channel", "ack"),
     "SOURCE_INFO": ("fd_rashpa_channel", "source_info"),
@@ -92,7 +93,7 @@ FLAGS = {
     "rashpa_quiesce_flags": ["RASHPA_QUIESCE_MAP"],
     "rashpa_map_flags": ["RASHPA_MAP_DEVICE", "RASHPA_MAP_KEEP", "RASHPA_MAP_PIN"],
     "rashpa_source_flags": ["RASHPA_SOURCE_OF", "RASHPA_SOURCE_QUIET", "RASHPA_SOURCE_POLL",
-                            "RASHPA_SOURCE_LOOK"],
+                            "RASHPA_SOURCE_LOOK", "RASHPA_SOURCE_ONE_SHOT"],
     "rashpa_pengine_flags": ["RASHPA_PENGINE_OPTIONAL"],
     "rashpa_pwindow_flags": ["RASHPA_PWINDOW_USER"],
     "rashpa_roles": ["RASHPA_ROLE_PRODUCER", "RASHPA_ROLE_CONSUMER"],
@@ -107,7 +108,8 @@ FLAGS = {
     "rashpa_step_ops": ["RASHPA_STEP_WRITE", "RASHPA_STEP_WAIT"],
     "rashpa_sources": ["RASHPA_SOURCE_VECTOR", "RASHPA_SOURCE_DEVICE", "RASHPA_SOURCE_SOFTWARE",
                        "RASHPA_SOURCE_LOCK", "RASHPA_SOURCE_MAP", "RASHPA_SOURCE_GROUP",
-                       "RASHPA_SOURCE_OVERRUN", "RASHPA_SOURCE_FULL"],
+                       "RASHPA_SOURCE_OVERRUN", "RASHPA_SOURCE_FULL",
+                       "RASHPA_SOURCE_DAMAGE"],
     "rashpa_conditions": ["RASHPA_CONDITION_CHANGED", "RASHPA_CONDITION_EQUAL",
                           "RASHPA_CONDITION_REACHED"],
 }
@@ -119,7 +121,7 @@ RASHPA_QUERIED_UNFINISHED RASHPA_TRY_MS_MAX
 RASHPA_STAGE_IDLE RASHPA_STAGE_SEARCH RASHPA_STAGE_ZERO
 RASHPA_ROLES
 RASHPA_KIND_BUFFER RASHPA_KIND_WINDOW RASHPA_KIND_FOREIGN RASHPA_KIND_PINNED RASHPA_KIND_LOCK
-RASHPA_INFO_REGISTRABLE RASHPA_INFO_EXCLUSIVE RASHPA_INFO_REVOKED
+RASHPA_INFO_REGISTRABLE RASHPA_INFO_EXCLUSIVE RASHPA_INFO_REVOKED RASHPA_INFO_DAMAGED
 RASHPA_STATE_READY RASHPA_STATE_STUCK
 RASHPA_DEVICE_IOMMU RASHPA_DEVICE_PROFILE RASHPA_DEVICE_DISCLOSE RASHPA_DEVICE_MASTER
 RASHPA_REGION_MEMORY RASHPA_REGION_PREFETCH RASHPA_REGION_64BIT

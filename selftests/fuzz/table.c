@@ -97,11 +97,13 @@ const struct call calls[] = {
 	{ CALL(RESTORE, restore), .weight = 5, .on = K_MAP, .fields = {
 		F(restore, out_class, T_OUT, 0) } },
 	{ CALL(SOURCE_ADD, source_add), .weight = 30, .on = K_CHANNEL,
-	  .flags = RASHPA_SOURCE_OF | RASHPA_SOURCE_QUIET, .fields = {
-		F(source_add, kind, T_BELOW, 6), F(source_add, index, T_BELOW, 9),
-		F(source_add, device, T_FD, K_FPGA) } },
+	  .flags = RASHPA_SOURCE_OF | RASHPA_SOURCE_QUIET | RASHPA_SOURCE_ONE_SHOT,
+	  .fields = {
+		F(source_add, kind, T_BELOW, 10), F(source_add, index, T_BELOW, 9),
+		F(source_add, device, T_FD, K_FPGA), F(source_add, memory, T_FD, K_BUFFER) } },
 	{ CALL(SOURCE_ADD, source_add), .weight = 30, .on = K_CHANNEL,
-	  .flags = RASHPA_SOURCE_OF | RASHPA_SOURCE_QUIET | RASHPA_SOURCE_POLL | RASHPA_SOURCE_LOOK,
+	  .flags = RASHPA_SOURCE_OF | RASHPA_SOURCE_QUIET | RASHPA_SOURCE_POLL |
+		   RASHPA_SOURCE_LOOK | RASHPA_SOURCE_ONE_SHOT,
 	  .fields = {
 		F(source_add, kind, T_BELOW, 5), F(source_add, index, T_BELOW, 8),
 		F(source_add, device, T_FD, K_FPGA), F(source_add, memory, T_FD, K_BUFFER),
@@ -116,6 +118,8 @@ const struct call calls[] = {
 		F(eventfd_bind, every, T_RARE, 8), F(eventfd_bind, delay_us, T_RARE, 20000) } },
 	{ CALL(SIGNAL, signal), .weight = 20, .on = K_CHANNEL, .fields = {
 		F(signal, value, T_WORD, 0) } },
+	{ CALL(ARM, arm), .weight = 15, .on = K_CHANNEL, .fields = {
+		F(arm, id, T_ID, 0) } },
 	{ CALL(GROUP_MAKE, group_make), .weight = 15, .on = K_CHANNEL, .fields = {
 		F(group_make, members, T_MEMBERS, 0), F(group_make, n_members, T_BELOW, 4),
 		F(group_make, member_size, T_BELOW, 17), F(group_make, slots, T_RARE, 8),

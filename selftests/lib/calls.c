@@ -35,11 +35,11 @@ const char *const fd_names[] = {
 };
 
 /* ids in the channel that calls_open() makes */
-enum { SOURCE_SOFTWARE = 1, SOURCE_DEVICE, SOURCE_GROUP };
+enum { SOURCE_SOFTWARE = 1, SOURCE_DEVICE, SOURCE_GROUP, SOURCE_ONE_SHOT };
 
 #define HOST_MEMORY	(1U << FD_BUFFER | 1U << FD_PINNED | 1U << FD_LOCK)
 #define SOURCE_FLAGS	(RASHPA_SOURCE_OF | RASHPA_SOURCE_QUIET | RASHPA_SOURCE_POLL | \
-			 RASHPA_SOURCE_LOOK)
+			 RASHPA_SOURCE_LOOK | RASHPA_SOURCE_ONE_SHOT)
 #define DMABUFS		(HOST_MEMORY | 1U << FD_FOREIGN | 1U << FD_WINDOW)
 
 /* --- a valid argument for each; what it made is taken away again --- */
@@ -270,6 +270,14 @@ static void valid_look(void *arg)
 	((struct rashpa_look *)arg)->fd = calls.fds[FD_LOCK];
 }
 
+static void valid_source_damage(void *arg)
+{
+	struct rashpa_source_add *add = arg;
+
+	add->kind = RASHPA_SOURCE_DAMAGE;
+	add->memory = calls.fds[FD_LOCK];
+}
+
 static void valid_source_of(void *arg)
 {
 	struct rashpa_source_add *add = arg;
@@ -350,6 +358,11 @@ static void valid_ack(void *arg)
 static void valid_source_info(void *arg)
 {
 	((struct rashpa_source_info *)arg)->id = SOURCE_SOFTWARE;
+}
+
+static void valid_arm(void *arg)
+{
+	((struct rashpa_arm *)arg)->id = SOURCE_ONE_SHOT;
 }
 
 static void valid_group_info(void *arg)
@@ -475,6 +488,9 @@ const struct op ops[] = {
 	OP(CHANNEL, SOURCE_ADD, source_add, .variant = "of a word, looked at when told",
 	   .flags = SOURCE_FLAGS, .valid = valid_source_look, .undo = undo_source_add,
 	   .fds = { { AT(source_add, memory), HOST_MEMORY, "" } }),
+	OP(CHANNEL, SOURCE_ADD, source_add, .variant = "of memory errors",
+	   .flags = SOURCE_FLAGS, .valid = valid_source_damage, .undo = undo_source_add,
+	   .fds = { { AT(source_add, memory), 1U << FD_BUFFER | 1U << FD_LOCK, "memory: fd" } }),
 	OP(CHANNEL, SOURCE_ADD, source_add, .variant = "of a function",
 	   .flags = SOURCE_FLAGS,
 	   .valid = valid_source_of, .undo = undo_source_add,
@@ -492,6 +508,7 @@ const struct op ops[] = {
 	   .reserved = { AT(group_make, __reserved) },
 	   .pointers = { { AT(group_make, members), sizeof(members), false, false,
 			   offsetof(struct rashpa_member, __reserved), EFAULT } }),
+	OP(CHANNEL, ARM, arm, .valid = valid_arm, .reserved = { AT(arm, __reserved) }),
 	OP(CHANNEL, ACK, ack, .valid = valid_ack, .reserved = { AT(ack, __reserved) }),
 	OP(CHANNEL, SOURCE_INFO, source_info, .valid = valid_source_info),
 	OP(CHANNEL, GROUP_INFO, group_info, .valid = valid_group_info,
@@ -535,14 +552,18 @@ static int map_new(void)
 static int channel_new(void)
 {
 	struct rashpa_group_make group = { HEAD(group) };
+	struct rashpa_source_add one_shot = { HEAD(one_shot) };
 	int fd = fpga_events(&calls.fpga, 0);
 
 	if (fd < 0)
 		return fd;
+	valid_source_look(&one_shot);
+	one_shot.head.flags |= RASHPA_SOURCE_ONE_SHOT;
 	valid_group(&group);
 	if (source_add(fd, RASHPA_SOURCE_SOFTWARE, 0) != SOURCE_SOFTWARE ||
 	    source_add(fd, RASHPA_SOURCE_DEVICE, 0) != SOURCE_DEVICE ||
-	    call(fd, RASHPA_IOC_GROUP_MAKE, &group) || group.out_id != SOURCE_GROUP) {
+	    call(fd, RASHPA_IOC_GROUP_MAKE, &group) || group.out_id != SOURCE_GROUP ||
+	    call(fd, RASHPA_IOC_SOURCE_ADD, &one_shot) || one_shot.out_id != SOURCE_ONE_SHOT) {
 		close(fd);
 		return -ENODEV;
 	}
@@ -795,7 +816,7 @@ void op_lost(const struct op *op, union call_arg *arg)
 	if (!op_stays(op))
 		return;
 	if (op->node == CHANNEL)
-		for (id = SOURCE_GROUP + 1; id <= SOURCE_GROUP + 8; id++)
+		for (id = SOURCE_ONE_SHOT + 1; id <= SOURCE_ONE_SHOT + 8; id++)
 			source_del(id);
 	else
 		op->undo(arg);

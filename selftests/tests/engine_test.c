@@ -378,10 +378,12 @@ static void entries_clear(uint32_t first)
 	rig_entries_clear(table - RFPGA_TABLE + first * RFPGA_ENTRY_STRIDE, ENTRIES);
 }
 
-/* A memory in entries from @first on; a map, or -1 after a failed check. */
-static int place(int memory_fd, uint32_t first, struct rashpa_map_make *made)
+/* DATA of a memory, or all of it, in entries from @first on; a map, or -1 after a failed check. */
+static int place_at(int memory_fd, uint64_t offset, uint64_t length, uint32_t first,
+		    struct rashpa_map_make *made)
 {
-	*made = (struct rashpa_map_make) { HEAD(*made), .fd = memory_fd,
+	*made = (struct rashpa_map_make) { HEAD(*made), .fd = memory_fd, .offset = offset,
+					   .length = length,
 					   .direction = RASHPA_BIDIRECTIONAL,
 					   .max_segment = 64 * KIB };
 	if (!ANSWERED(call(f.fd, RASHPA_IOC_MAP_MAKE, made), 0, NULL))
@@ -390,6 +392,11 @@ static int place(int memory_fd, uint32_t first, struct rashpa_map_make *made)
 		return made->out_fd;
 	close(made->out_fd);
 	return -1;
+}
+
+static int place(int memory_fd, uint32_t first, struct rashpa_map_make *made)
+{
+	return place_at(memory_fd, 0, 0, first, made);
 }
 
 /* DTP @n streams into entries from @first on, until it is stopped. */
@@ -477,25 +484,26 @@ struct survivor {
 	uint64_t *lock;
 };
 
-static bool survivor_up(struct survivor *s, unsigned int n)
+/* Into DATA of a buffer from @offset on. */
+static bool survivor_up(struct survivor *s, unsigned int n, int buffer, uint64_t offset)
 {
 	const struct rig r = { .regs = regs };
 	const uint32_t first = n * ENTRIES;
 	struct rashpa_map_make made, locks;
 	char *d = regs + RFPGA_DTP(n);
 	struct rashpa_alloc alloc;
-	int buffer = buffer_alloc(DATA, NULL);
 
 	if (lock_alloc(-1, 1, NULL, &alloc))
 		return CHECK(false, "%s", reason);
-	s->memory = map_fd(buffer, DATA);
+	s->memory = map_fd(buffer, offset + DATA);
 	s->lock = map_fd(alloc.out_fd, PAGE);
-	s->map = place(buffer, first, &made);
+	s->map = place_at(buffer, offset, DATA, first, &made);
 	s->lock_map = place(alloc.out_fd, first + ENTRIES - 1, &locks);
 	s->bell_win = fpga_window(&f, RFPGA_BAR_DOORBELL, n * RFPGA_DOORBELL_PAGE, PAGE, 0);
 	s->bell = map_fd(s->bell_win, PAGE);
 	if (!s->memory || !s->lock || s->map < 0 || s->lock_map < 0 || !s->bell)
 		return false;
+	s->memory += offset;
 	memset(s->memory, 0, DATA);
 	rig_configure(&r, n, RFPGA_MODE_LOCK | RFPGA_MODE_FLUSH, first, made.out_segments, ENDLESS);
 	set64(d, RFPGA_DTP_LOCK_OFFSET, 0);
@@ -506,13 +514,12 @@ static bool survivor_up(struct survivor *s, unsigned int n)
 }
 
 /* One stack after the other: none is missing, each has its data. */
-static void survive(void *arg)
+static void survive_in(unsigned int n, int buffer, uint64_t offset)
 {
-	const unsigned int n = *(unsigned int *)arg;
 	struct survivor s = { .map = -1 };
 	uint64_t k, end;
 
-	if (!survivor_up(&s, n))
+	if (!survivor_up(&s, n, buffer, offset))
 		return;
 	for (k = 0; !atomic_load(&shared->stop) && tap_ok(); k++) {
 		char *slot = s.memory + k % IMAGES * IMAGE;
@@ -531,6 +538,11 @@ static void survive(void *arg)
 	CHECK(status(n) & RFPGA_DTP_RUNNING, "status %#x", status(n));
 	CHECK(!reg64(regs, RFPGA_DTP(n) + RFPGA_DTP_C_FAULTS) &&
 	      !reg64(regs, RFPGA_DTP(n) + RFPGA_DTP_C_OVERRUNS), "faults, or overruns");
+}
+
+static void survive(void *arg)
+{
+	survive_in(*(unsigned int *)arg, buffer_alloc(DATA, NULL), 0);
 }
 
 static bool advances(void)
@@ -799,6 +811,127 @@ static void test_lost(void)
 	close_regs();
 }
 
+/* -------------------------------------------------------------- crowd --- */
+
+#define CROWD		4u
+#define MAPS		100u	/* in a check; RASHPA_MAPS=10000 is the whole test */
+
+static struct fpga boards[2];
+static int crowd_buffers[2];
+static struct consumer *crowd;
+
+/* Two processes a board, by its engines 0 and 1; two a buffer, of both boards. */
+static void crowd_stream(void *arg)
+{
+	const unsigned int i = *(unsigned int *)arg;
+
+	f = boards[i / 2];
+	shared = &crowd[i];
+	open_regs();
+	survive_in(i % 2, crowd_buffers[i % 2], i / 2 * DATA);
+}
+
+static uint64_t crowd_least(void)
+{
+	uint64_t least = ~0ULL;
+	unsigned int i;
+
+	for (i = 0; i < CROWD; i++)
+		if (atomic_load(&crowd[i].stacks) < least)
+			least = atomic_load(&crowd[i].stacks);
+	return least;
+}
+
+static bool crowd_advances(void)
+{
+	const uint64_t to = crowd_least() + 3;
+	uint64_t end = end_of_wait(60000);
+
+	while (crowd_least() < to)
+		if (!CHECK(now_ns() < end, "one of them stands still at %llu",
+			   (unsigned long long)crowd_least()))
+			return false;
+	return true;
+}
+
+static unsigned int maps_wanted(void)
+{
+	const char *text = getenv("RASHPA_MAPS");
+
+	return text ? strtoul(text, NULL, 10) : MAPS;
+}
+
+/* Maps of another process, which streams, too, come and go in engine 2 of both boards. */
+static void crowd_maps(void)
+{
+	const unsigned int n = maps_wanted();
+	int buffer = buffer_alloc(DATA, NULL), map;
+	struct rashpa_map_make made;
+	unsigned int i;
+
+	for (i = 0; i < n && tap_ok(); i++) {
+		alarm(TAP_SECONDS * tap_slow());
+		f = boards[i % 2];
+		map = place(buffer, 2 * ENTRIES, &made);
+		close(map);
+		if (i % (MAPS / 2) == 0)
+			crowd_advances();
+	}
+	crowd_advances();
+	close(buffer);
+	tap_note("%u maps came and went, the least of the streams has %llu stacks", i,
+		 (unsigned long long)crowd_least());
+}
+
+static void crowd_run(void)
+{
+	const struct fpga first = f;
+	unsigned int n[CROWD], i;
+	struct counts before[2], now;
+	pid_t pid[CROWD];
+
+	for (i = 0; i < 2; i++) {
+		f = boards[i];
+		profile();
+		count(&before[i]);
+		crowd_buffers[i] = buffer_alloc(2 * DATA, NULL);
+	}
+	for (i = 0; i < CROWD; i++) {
+		n[i] = i;
+		atomic_store(&crowd[i].stacks, 0);
+		atomic_store(&crowd[i].stop, false);
+		pid[i] = tap_fork_start(crowd_stream, &n[i]);
+	}
+	if (crowd_advances())
+		crowd_maps();
+	for (i = 0; i < CROWD; i++)
+		atomic_store(&crowd[i].stop, true);
+	for (i = 0; i < CROWD; i++)
+		tap_fork_end(pid[i]);
+	for (i = 0; i < 2; i++) {
+		f = boards[i];
+		count(&now);
+		CHECK(now.quiesces == before[i].quiesces, "board %u was stopped as a whole", i);
+		close(crowd_buffers[i]);
+	}
+	f = first;
+}
+
+/* RASHPA_CROWD=N: the second board is the Nth software FPGA, from 0 on, instead of 1. */
+static void test_crowd(void)
+{
+	const char *text = getenv("RASHPA_CROWD");
+	const unsigned int second = text ? strtoul(text, NULL, 10) : 1;
+
+	boards[0] = f;
+	SKIP_IF(!rig_open_nth(&boards[1], second), "there is one software FPGA only (lab run --fpga 2)");
+	crowd = shared + 1;
+	crowd_run();
+	fpga_profile(&boards[1], 0, NULL, 0);
+	fpga_close(&boards[1]);
+	profile();
+}
+
 /* -------------------------------------------------------------- races --- */
 
 static void churn(void *arg)
@@ -910,6 +1043,7 @@ int main(void)
 	tap_run("bounds are there again behind a reset", test_reset);
 	tap_run("bounds that were lost: the function is stopped, and they come back", test_lost);
 	tap_run("engines are stopped beside quiesce, reset and loss", test_races);
+	tap_run("four streams of two boards lose nothing while maps come and go", test_crowd);
 	tap_run("unbind stops an engine that runs", test_unbind);
 	fpga_profile(&f, 0, NULL, 0);
 	fpga_close(&f);

@@ -828,6 +828,37 @@ static void end_own(void *arg)
 	ANSWERED(call(f.fd, RASHPA_IOC_QUIESCE, &q), 0, NULL);
 }
 
+static void stop_root(void *arg)
+{
+	struct rashpa_quiesce q = { HEAD(q) };
+
+	drop_privileges();
+	if (arg)
+		ANSWERED(call(f.fd, RASHPA_IOC_QUIESCE, &q), EPERM,
+			 "somebody else|RASHPA_QUIESCE_MAP|CAP_SYS_ADMIN");
+	else
+		ANSWERED(call(f.fd, RASHPA_IOC_QUIESCE, &q), 0, NULL);
+}
+
+/* A member of the group does not stop the stream of somebody else. */
+static void test_quiesce_others(void)
+{
+	struct rashpa_map_make m = { HEAD(m), .fd = shared_memory };
+	struct rashpa_program p = { HEAD(p), .window = -1 };
+	uint64_t before;
+
+	SKIP_IF(!have_fpga, "no software FPGA");
+	ANSWERED(call(f.fd, RASHPA_IOC_MAP_MAKE, &m), 0, NULL);
+	before = quiesces();
+	tap_fork(stop_root, NULL);
+	CHECK(quiesces() == before + 1, "one that the function does not know of keeps it from being stopped");
+	ANSWERED(call(m.out_fd, RASHPA_IOC_PROGRAM, &p), 0, NULL);
+	before = quiesces();
+	tap_fork(stop_root, "");
+	CHECK(quiesces() == before, "it was stopped");
+	close(m.out_fd);
+}
+
 static void test_quiesce_map(void)
 {
 	struct rashpa_map_make m = { HEAD(m), .fd = shared_memory }, other = m;
@@ -921,6 +952,7 @@ int main(void)
 	tap_run("LIST of one function", test_of_function);
 	tap_run("a map that nobody told the function ends without stopping it", test_untold);
 	tap_run("QUIESCE ends one map, for its owner and for root", test_quiesce_map);
+	tap_run("nobody stops the stream of somebody else", test_quiesce_others);
 	tap_run("QUIESCE ends one's own kept maps, or all for root", test_quiesce_kept);
 	if (have_fpga) {
 		close(shared_memory);

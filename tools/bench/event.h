@@ -119,7 +119,8 @@ struct path {
 	unsigned int depth;	/* of the channel's queue, 0: the default */
 	unsigned int period_us;	/* of the timer */
 	int channel, eventfd;
-	uint64_t seen;		/* ring: tail; lock: last value; uio: last count */
+	unsigned int source;	/* one-shot: its id */
+	uint64_t seen;		/* ring: tail; lock, one-shot: last value; uio: last count */
 	const struct rashpa_ring *ring;
 	struct rashpa_consumer *consumer;
 	size_t ring_size;
@@ -127,7 +128,10 @@ struct path {
 };
 
 /* ours, then the others' */
-enum { PATH_READ, PATH_EVENTFD, PATH_RING, PATH_LOCK, PATH_POLL, PATH_VFIO, PATH_UIO, PATHS };
+enum {
+	PATH_READ, PATH_EVENTFD, PATH_RING, PATH_ONE_SHOT, PATH_LOCK, PATH_POLL, PATH_VFIO,
+	PATH_UIO, PATHS
+};
 
 extern const struct path_kind path_kinds[PATHS];
 

@@ -213,6 +213,42 @@ static int poll_open(struct path *p, char *why)
 	return open_channel(p, &source, why);
 }
 
+/* --- the same, at an interrupt that rests until it is asked for again --- */
+
+static int one_shot_open(struct path *p, char *why)
+{
+	struct rashpa_source_add source = {
+		.head.flags = RASHPA_SOURCE_ONE_SHOT, .kind = RASHPA_SOURCE_LOCK,
+		.memory = p->board->dmabuf, .bits = 64,
+		.offset = p->board->length - 4096 + RFPGA_LOCK_STACKS,
+		.condition = RASHPA_CONDITION_CHANGED,
+	};
+
+	p->seen = 0;
+	__atomic_store_n(board_lock(p->board) + RFPGA_LOCK_STACKS / 8, 0, __ATOMIC_RELEASE);
+	if (open_channel(p, &source, why))
+		return -1;
+	p->source = source.out_id;
+	return 0;
+}
+
+/* The record tells how far the board is: what came together is one record, and counts as all. */
+static uint64_t one_shot_wait(struct path *p)
+{
+	uint64_t n;
+
+	if (!read_wait(p))
+		return 0;
+	n = p->last.value - p->seen;
+	p->seen = p->last.value;
+	return n;
+}
+
+static void one_shot_again(struct path *p)
+{
+	rashpa_channel_arm(p->channel, p->source);
+}
+
 /* --- VFIO --- */
 
 static int vfio_path_open(struct path *p, char *why)
@@ -279,6 +315,8 @@ const struct path_kind path_kinds[PATHS] = {
 			   channel_close, NULL },
 	[PATH_RING] = { "channel, ring", OURS, RFPGA_MODE_MSIX, ring_open, ring_wait,
 			channel_close, NULL },
+	[PATH_ONE_SHOT] = { "lock, one-shot", OURS, RFPGA_MODE_MSIX, one_shot_open, one_shot_wait,
+			    channel_close, one_shot_again },
 	[PATH_LOCK] = { "lock, spinning", OURS, 0, lock_open, lock_wait, lock_close, NULL },
 	[PATH_POLL] = { "lock, timer", OURS, 0, poll_open, read_wait, channel_close, NULL },
 	[PATH_VFIO] = { "vfio-pci, eventfd", VFIO, RFPGA_MODE_MSIX, vfio_path_open, eventfd_wait,

@@ -693,6 +693,14 @@ int rashpa_channel_signal(int channel, uint64_t value)
 	return rashpa_ioctl(channel, RASHPA_IOC_SIGNAL, &arg, sizeof(arg));
 }
 
+int rashpa_channel_arm(int channel, unsigned int id)
+{
+	struct rashpa_arm arg = { .id = id };
+	int error = rashpa_ioctl(channel, RASHPA_IOC_ARM, &arg, sizeof(arg));
+
+	return error ? error : (int)arg.out_events;
+}
+
 /* --- names --- */
 
 static const char *pick(const char *const *names, size_t count, unsigned int n)
@@ -717,7 +725,7 @@ NAMES(rashpa_map_state_name, NULL, "valid", "revoked")
 NAMES(rashpa_resource_name, NULL, "memory", "name", "window", "map", "channel", "source", "timer")
 NAMES(rashpa_kind_name, NULL, "buffer", "window", "foreign", "pinned", "lock")
 NAMES(rashpa_source_name, NULL, "vector", "device", "software", "lock", "map", "group", "overrun",
-      "full")
+      "full", "damage")
 NAMES(rashpa_condition_name, NULL, "changed", "equal", "reached")
 NAMES(rashpa_device_event_name, NULL, "quiesced", "reset", "stuck", "gone", "error",
       "engine stopped")

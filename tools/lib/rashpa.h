@@ -548,6 +548,18 @@ int rashpa_channel_eventfd_every(int channel, unsigned int id, int fd, uint32_t 
  */
 int rashpa_channel_signal(int channel, uint64_t value);
 
+/**
+ * rashpa_channel_arm() - have a source with RASHPA_SOURCE_ONE_SHOT tell of the next event
+ * @channel: from rashpa_channel_open()
+ * @id: of the source
+ *
+ * Take what there is, then call this: what came meanwhile is an event at once, nothing is lost.
+ *
+ * Return: 1 if there is an event at once, for which it rests again, 0 if it waits for one, or a
+ * negative errno.
+ */
+int rashpa_channel_arm(int channel, unsigned int id);
+
 /* --- events without a system call --- */
 
 /**

@@ -113,6 +113,14 @@ static int print_event(const struct watch *w, const struct rashpa_event *e)
 	return 0;
 }
 
+/* What was taken is done with: those that rest may tell of what came meanwhile. */
+static void arm_all(const struct listen *l)
+{
+	for (unsigned int i = 0; i < l->sources; i++)
+		if (l->source[i].add.head.flags & RASHPA_SOURCE_ONE_SHOT)
+			rashpa_channel_arm(l->channel, l->source[i].id);
+}
+
 /* Records that are there now: their number, 0, or -1 after a message. */
 static ssize_t take(const struct listen *l, struct rashpa_event *event, size_t room)
 {
@@ -186,6 +194,7 @@ static int watch(const struct watch *w)
 			if (print_event(w, &event[i]))
 				return EXIT_FAILED;
 		}
+		arm_all(&w->listen);
 	}
 	return 0;
 }

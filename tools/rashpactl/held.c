@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* rashpactl list, limits, map end: who holds what, and how much of it */
+/* rashpactl list, limits, map release: who holds what, and how much of it */
 #include "held.h"
 
 #include <inttypes.h>
@@ -77,7 +77,8 @@ static void holding_text(const struct rashpa_holding *h)
 	       h->flags & RASHPA_HOLDING_KEPT ? ", kept" : "");
 }
 
-int held_list(struct json_object *to)
+/* @maps: only these */
+static int print_held(struct json_object *to, bool maps)
 {
 	int memory = rashpa_memory_open(), n;
 	struct rashpa_holding *held;
@@ -88,6 +89,8 @@ int held_list(struct json_object *to)
 	if (n < 0)
 		return fail("%s", rashpa_reason());
 	for (int i = 0; i < n; i++) {
+		if (maps && held[i].resource != RASHPA_RESOURCE_MAPS)
+			continue;
 		if (to)
 			json_object_array_add(to, holding_json(&held[i]));
 		else if (is_shown(&held[i]))
@@ -95,6 +98,16 @@ int held_list(struct json_object *to)
 	}
 	free(held);
 	return 0;
+}
+
+int held_list(struct json_object *to)
+{
+	return print_held(to, false);
+}
+
+int maps_list(struct json_object *to)
+{
+	return print_held(to, true);
 }
 
 static struct json_object *limit_json(const struct rashpa_limit *l)
@@ -202,7 +215,7 @@ int cmd_map_end(int argc, char **argv)
 {
 	const char *text;
 	const struct simple simple = {
-		"ID", "End a map, whoever holds it: rashpactl list names them.", 1, &text, NULL,
+		"ID", "End a map, whoever holds it: rashpactl map list names them.", 1, &text, NULL,
 	};
 	struct fpga fpga = FPGA_NONE;
 	char why[WHY_SIZE];

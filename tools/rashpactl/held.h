@@ -7,6 +7,8 @@
 
 /* Add all that is held to @to, or print it (NULL). An exit code, after a message. */
 int held_list(struct json_object *to);
+/* Of that, the maps. */
+int maps_list(struct json_object *to);
 
 /* Likewise, how much of each resource is held, and may be. */
 int limits_list(struct json_object *to);

@@ -16,7 +16,9 @@
 #include "profile.h"
 #include "say.h"
 
-enum { OPT_OF = 512, OPT_SLOTS, OPT_FIRST, OPT_FULL, OPT_DEVICE, OPT_MAP };
+enum {
+	OPT_OF = 512, OPT_SLOTS, OPT_FIRST, OPT_FULL, OPT_DEVICE, OPT_MAP, OPT_DAMAGE, OPT_ONE_SHOT,
+};
 
 enum lock_key {
 	KEY_CHANGED, KEY_EQUAL, KEY_REACHED, KEY_STEP, KEY_MASK, KEY_BITS, KEY_VECTOR, KEY_POLL,
@@ -31,6 +33,7 @@ static const struct argp_option options[] = {
 	  "a word of a buffer: changed (default), equal=V, reached=V; step=S, mask=M, bits=32|64; "
 	  "looked at when vector=V interrupts (default 0), or every poll=MICROSECONDS, with budget=N "
 	  "thousandths of a CPU, or when its producer says so: look (for memory the default)", 0 },
+	{ "damage", OPT_DAMAGE, "BUFFER", 0, "memory errors of a buffer", 0 },
 	{ "group", 'g', "N,N...", 0,
 	  "one event when all of these have got so far: places of other sources on the command line, "
 	  "from 1 on, or of groups before it", 0 },
@@ -39,6 +42,8 @@ static const struct argp_option options[] = {
 	  "position at which a group begins (default: where its words are now)", 0 },
 	{ "full", OPT_FULL, "N", 0, "tell of members so far ahead of what was acknowledged", 0 },
 	{ "quiet", 'q', NULL, 0, "the sources that follow are there for groups only", 0 },
+	{ "one-shot", OPT_ONE_SHOT, NULL, 0,
+	  "the vectors and locks that follow rest after each event until it was printed", 0 },
 	{ "of", OPT_OF, "fpgaM", 0, "the sources that follow are of this function", 0 },
 	{}
 };
@@ -77,6 +82,8 @@ static struct source *add(struct argp_state *state, struct listen *l, uint32_t k
 			       .fpga = l->of < 0 ? UINT32_MAX : (unsigned int)l->of };
 	if (l->quiet)
 		s->add.head.flags |= RASHPA_SOURCE_QUIET;
+	if (l->one_shot && (kind == RASHPA_SOURCE_VECTOR || kind == RASHPA_SOURCE_LOCK))
+		s->add.head.flags |= RASHPA_SOURCE_ONE_SHOT;
 	return s;
 }
 
@@ -222,6 +229,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case OPT_FULL:
 		l->full = number(state, "--full", arg, UINT64_MAX);
 		break;
+	case OPT_DAMAGE:
+		add(state, l, RASHPA_SOURCE_DAMAGE)->memory = arg;
+		break;
+	case OPT_ONE_SHOT:
+		l->one_shot = true;
+		break;
 	case 'q':
 		l->quiet = true;
 		break;
@@ -308,6 +321,9 @@ static void label(struct source *s, const struct fpga *fpga)
 		break;
 	case RASHPA_SOURCE_LOCK:
 		label_lock(s);
+		break;
+	case RASHPA_SOURCE_DAMAGE:
+		snprintf(s->label, sizeof(s->label), "memory error in %.60s", s->memory);
 		break;
 	case RASHPA_SOURCE_GROUP:
 		label_group(s);
@@ -402,7 +418,7 @@ static int add_source(struct listen *l, struct source *s)
 	label(s, fpga);
 	if (s->add.kind == RASHPA_SOURCE_GROUP)
 		return add_group(l, s);
-	if (fpga != &l->fpga) {
+	if (fpga != &l->fpga && s->add.kind != RASHPA_SOURCE_DAMAGE) {
 		label_function(s, fpga->number);
 		s->add.device = fpga->device;
 		s->add.head.flags |= RASHPA_SOURCE_OF;
@@ -413,7 +429,7 @@ static int add_source(struct listen *l, struct source *s)
 		s->add.memory = memory.fd;
 		s->word = s->add.bits == 32 || s->add.bits == 64 ? peek(&s->add) : 0;
 	}
-	if (fpga == &l->fpga && l->memory && s->memory &&
+	if (fpga == &l->fpga && l->memory && s->add.kind == RASHPA_SOURCE_LOCK &&
 	    !(s->add.head.flags & RASHPA_SOURCE_POLL))
 		s->add.head.flags |= RASHPA_SOURCE_LOOK;
 	id = rashpa_channel_listen(l->channel, &s->add);

@@ -15,7 +15,7 @@
 
 struct source {
 	struct rashpa_source_add add;		/* add.kind GROUP: a group */
-	const char *memory;			/* LOCK: name of the buffer */
+	const char *memory;			/* LOCK, DAMAGE: name of the buffer */
 	unsigned int fpga;			/* N of the function whose source it is */
 	uint32_t *member;			/* GROUP: places in struct listen, from 1 on */
 	uint32_t members;
@@ -29,7 +29,7 @@ struct listen {
 	unsigned int number;			/* of the function that it belongs to */
 	char name[16];				/* fpgaN, or memory */
 	int of;					/* --of for the sources that follow, or -1 */
-	bool quiet;
+	bool quiet, one_shot;
 	uint64_t slots, full;
 	bool has_first;				/* or else the words say where groups begin */
 	uint64_t first;

@@ -31,7 +31,10 @@ static const struct command {
 	{ "window", "info", cmd_window_info, "one of them" },
 	/* before "map", whose first argument is the name of a memory */
 	{ "map", "explain", cmd_map_explain, "where a memory is, and the way to it" },
-	{ "map", "end", cmd_map_end, "end a map, whoever holds it" },
+	{ "map", "list", cmd_map_list, "all maps, and whose they are" },
+	{ "map", "program", cmd_map_program, "map a memory, program it, and leave it so" },
+	{ "map", "release", cmd_map_end, "end a map, whoever holds it" },
+	{ "map", "end", cmd_map_end, "the same" },
 	{ NULL, "map", cmd_map, "map a memory for a function" },
 	{ "event", "watch", cmd_event_watch, "print events" },
 	{ "event", "stat", cmd_event_stat, "count events, tell how far groups are" },

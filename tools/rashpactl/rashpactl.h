@@ -34,6 +34,8 @@ int cmd_window_list(int argc, char **argv);
 int cmd_window_info(int argc, char **argv);
 int cmd_limits(int argc, char **argv);
 int cmd_map_end(int argc, char **argv);
+int cmd_map_list(int argc, char **argv);
+int cmd_map_program(int argc, char **argv);
 int cmd_map_explain(int argc, char **argv);
 int cmd_map(int argc, char **argv);
 int cmd_event_watch(int argc, char **argv);

@@ -333,6 +333,11 @@ enum rashpa_kind {
 #define RASHPA_INFO_EXCLUSIVE	_BITUL(1)
 /** RASHPA_INFO_REVOKED - a window whose function is gone or being reset */
 #define RASHPA_INFO_REVOKED	_BITUL(2)
+/**
+ * RASHPA_INFO_DAMAGED - a buffer of which a page has lost its contents to a memory error, see
+ * RASHPA_SOURCE_DAMAGE
+ */
+#define RASHPA_INFO_DAMAGED	_BITUL(3)
 
 /**
  * struct rashpa_info - RASHPA_IOC_INFO: what a memory is
@@ -1159,7 +1164,8 @@ enum rashpa_class {
  * between the two functions), EOVERFLOW (an address outside the DMA mask, or above what a bus on
  * the way carries), E2BIG (more than 1048576 segments), ETIMEDOUT (the exporter did not finish
  * moving the memory), EOPNOTSUPP (the exporter does not serve such importers), EAGAIN (the
- * memory's function is being reset), ENOMEM, EDQUOT, EINTR, and what the exporter answers.
+ * memory's function is being reset), EHWPOISON (a page of it has a memory error),
+ * ENOMEM, EDQUOT, EINTR, and what the exporter answers.
  */
 struct rashpa_map_make {
 	struct rashpa_head head;
@@ -1199,9 +1205,13 @@ struct rashpa_map_make {
  * again (after a failure: not before RESET). Maps that were kept and that no process holds end,
  * if the caller is charged with them or has CAP_SYS_ADMIN.
  *
- * Errors: ETIMEDOUT (it did not become idle, or does not answer; bus mastering is off
- * now), ENODEV, EINVAL; with RASHPA_QUIESCE_MAP: ENOENT (no such map), EPERM (somebody else is
- * charged with it: needs CAP_SYS_ADMIN).
+ * The whole function is not stopped by a user while it may have addresses of a map that another
+ * one is charged with, unless he owns the node (or has CAP_FOWNER, or CAP_SYS_ADMIN): with
+ * RASHPA_QUIESCE_MAP he ends what is his own.
+ *
+ * Errors: EPERM (a map of somebody else is programmed), ETIMEDOUT (it did not become idle, or does
+ * not answer; bus mastering is off now), ENODEV, EINVAL; with RASHPA_QUIESCE_MAP: ENOENT (no such
+ * map), EPERM (somebody else is charged with it: needs CAP_SYS_ADMIN).
  */
 struct rashpa_quiesce {
 	struct rashpa_head head;
@@ -1401,6 +1411,11 @@ struct rashpa_channel_make {
  * @RASHPA_SOURCE_FULL: in records: a member of a group has filled what the consumer has room for;
  *	source = the member, value = its position, sequence = by how much that is ahead of what was
  *	acknowledged
+ * @RASHPA_SOURCE_DAMAGE: a page of a buffer has lost its contents to a memory error; value = its
+ *	offset in the buffer. It is told whenever the kernel tells of it, and so may be several
+ *	times. From then on who touches the page gets SIGBUS (BUS_MCEERR_AR), nobody else anything;
+ *	maps go on, new ones of that page are refused (EHWPOISON). Of what was before tells
+ *	RASHPA_INFO_DAMAGED
  */
 enum rashpa_source {
 	RASHPA_SOURCE_VECTOR = 1,
@@ -1411,6 +1426,7 @@ enum rashpa_source {
 	RASHPA_SOURCE_GROUP = 6,
 	RASHPA_SOURCE_OVERRUN = 7,
 	RASHPA_SOURCE_FULL = 8,
+	RASHPA_SOURCE_DAMAGE = 9,
 };
 
 /**
@@ -1460,6 +1476,11 @@ enum rashpa_device_event {
  * RASHPA_SOURCE_POLL as well
  */
 #define RASHPA_SOURCE_LOOK	_BITUL(3)
+/**
+ * RASHPA_SOURCE_ONE_SHOT - VECTOR, LOCK: rest after each event, until RASHPA_IOC_ARM. While all
+ * that listen to a vector rest it is masked
+ */
+#define RASHPA_SOURCE_ONE_SHOT	_BITUL(4)
 
 /** RASHPA_PERIOD_MIN - shortest @period_us */
 #define RASHPA_PERIOD_MIN	20
@@ -1477,15 +1498,17 @@ enum rashpa_device_event {
 
 /**
  * struct rashpa_source_add - RASHPA_IOC_SOURCE_ADD: listen to a source
- * @head: flags: RASHPA_SOURCE_OF, RASHPA_SOURCE_QUIET, RASHPA_SOURCE_POLL, RASHPA_SOURCE_LOOK
- * @kind: enum rashpa_source, up to MAP
+ * @head: flags: RASHPA_SOURCE_OF, RASHPA_SOURCE_QUIET, RASHPA_SOURCE_POLL, RASHPA_SOURCE_LOOK,
+ *	RASHPA_SOURCE_ONE_SHOT
+ * @kind: enum rashpa_source, up to MAP, or DAMAGE
  * @index: VECTOR: vector number. LOCK: the vector at whose interrupts the word is looked at;
  *	0 with RASHPA_SOURCE_POLL or RASHPA_SOURCE_LOOK. MAP: out_id of the map, or 0 for all. 0
  *	for the others
  * @out_id: id of the source in this channel's records, from 1 on
  * @__reserved: must be zero
  * @device: fd of /dev/rashpa/fpgaN, open for writing, with RASHPA_SOURCE_OF; else -1 or 0
- * @memory: LOCK: dma-buf fd of a buffer, pinned or lock memory of this driver; else -1 or 0
+ * @memory: LOCK: dma-buf fd of a buffer, pinned or lock memory of this driver; DAMAGE: of a buffer
+ *	or lock memory; else -1 or 0
  * @offset: LOCK: of the word in the memory, bytes, a multiple of its width
  * @mask: LOCK: bits of the word that count; 0 for all
  * @value: LOCK: of the condition; no bits outside the mask, where there is one
@@ -1518,9 +1541,11 @@ enum rashpa_device_event {
  * vector, to the maps or the state of one function, or LOOK at one memory, half of them of one
  * user. Those with CAP_SYS_RESOURCE do not count there; in all there are RASHPA_LISTENERS_MAX.
  *
- * (Sources that make one event and then rest until the consumer arms them again are to come as a
- * flag, with an array of their own behind that of &struct rashpa_consumer, which
- * @out_consumer_size of &struct rashpa_channel_make then covers, at an offset told there.)
+ * A source with RASHPA_SOURCE_ONE_SHOT makes one event, and rests until RASHPA_IOC_ARM: a million
+ * interrupts a second are for a consumer that is busy one, because the vector is masked while all
+ * that listen to it rest. What came since the event before is in the record: with LOCK the
+ * difference of the values, with VECTOR that of the sequences, in which interrupts count as one
+ * that came while the vector was masked. It is no member of a group.
  *
  * Errors: EINVAL (also: a source of a function in a channel that has none, without
  * RASHPA_SOURCE_OF; an fd that is not what it should be), EBADF (an fd that is not open), EPERM
@@ -1597,11 +1622,32 @@ struct rashpa_source_info {
 };
 
 /**
+ * struct rashpa_arm - RASHPA_IOC_ARM: a one-shot source shall tell of the next event
+ * @head: no flags
+ * @id: of a source with RASHPA_SOURCE_ONE_SHOT
+ * @out_events: 1 if there is one at once, because something came while it rested: its record is
+ *	queued, its eventfd signalled, and it rests again; else 0
+ * @__reserved: must be zero
+ *
+ * Take what there is, then arm: nothing is lost between the two. What came before the call is
+ * looked at by it, what comes later is heard of. Nothing happens to a source that does not rest.
+ *
+ * Errors: EINVAL (not one-shot), ENOENT.
+ */
+struct rashpa_arm {
+	struct rashpa_head head;
+	__u32 id;
+	__u32 out_events;
+	__aligned_u64 __reserved;
+};
+
+/**
  * struct rashpa_eventfd_bind - RASHPA_IOC_EVENTFD_BIND: signal an eventfd as well
  * @head: no flags
  * @fd: eventfd; -1 to stop
  * @id: source or group, or 0 for all of the channel
- * @every: signal once for so many events; 0: do not count them (1 if @delay_us is 0, too)
+ * @every: signal once for so many events; 0: do not count them (1 if @delay_us is 0, too). Of a
+ *	one-shot source there is no second one before it is armed
  * @delay_us: signal at the latest so many microseconds after the first event that was not
  *	signalled; 0: wait for @every events however long it takes; up to 10 s
  *
@@ -1874,5 +1920,6 @@ struct rashpa_consumer {
 #define RASHPA_IOC_ACK		_IO(RASHPA_IOC_TYPE, 0x45)
 #define RASHPA_IOC_SOURCE_INFO	_IO(RASHPA_IOC_TYPE, 0x46)
 #define RASHPA_IOC_GROUP_INFO	_IO(RASHPA_IOC_TYPE, 0x47)
+#define RASHPA_IOC_ARM		_IO(RASHPA_IOC_TYPE, 0x48)
 
 #endif /* _UAPI_LINUX_RASHPA_H */
