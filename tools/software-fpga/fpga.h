@@ -283,6 +283,7 @@ struct fpga {
 	/* fixed after the start of the program */
 	uint32_t dtps, vectors, entries, features, sources, units, rings;
 	struct { uint32_t address, port; } wire;	/* of rings; address 0: there is none */
+	enum fetch_format fetch;
 	uint32_t align;			/* of offsets, as a power of two */
 	uint32_t build_id[RFPGA_BUILD_ID_WORDS];
 	uint64_t tai;			/* TAI at tick 0, ns */
@@ -420,7 +421,7 @@ bool fault_dead(const struct fpga *fpga, bool config);
 /* config.c */
 #define FPGA_FEATURES	(RFPGA_FEATURE_MSIX | RFPGA_FEATURE_LOCK | RFPGA_FEATURE_FREERUN | \
 			 RFPGA_FEATURE_FLUSH | RFPGA_FEATURE_GROUP | RFPGA_FEATURE_DROP | \
-			 RFPGA_FEATURE_META | RFPGA_FEATURE_VERDICT)
+			 RFPGA_FEATURE_META | RFPGA_FEATURE_VERDICT)	/* and FETCH, if asked for */
 #define FPGA_OFFSET_BITS	48
 #define FPGA_STRIDE_BITS	32
 #define FPGA_COUNT_BITS		31
