@@ -2,10 +2,10 @@
 /*
  * rashpa: functions that fetch addresses: rings of descriptors in host memory.
  *
- * Whoever can write a descriptor can make the function write anywhere. So the memory of a ring is the
- * kernel's alone: no file maps it, no dma-buf is made of it. A map has at most one ring, with room for
- * all segments that it can ever have: to program it again takes no memory. It is given back when
- * the map lets go of its own memory, behind the stop that ends both.
+ * Whoever can write a descriptor can make the function write anywhere. So the memory of a ring
+ * is the kernel's alone: no file maps it, no dma-buf is made of it. A map has at most one ring, with
+ * room for all segments that it can ever have: to program it again takes no memory. It is given back
+ * when the map lets go of its own memory, behind the stop that ends both.
  */
 #include <linux/dma-mapping.h>
 #include <linux/io.h>
@@ -75,7 +75,8 @@ static u64 rashpa_field_bits(const struct rashpa_fetch_field *f, const struct ra
 }
 
 /*
- * Read back what was stored: is it what it was made of? All fields of a kind together have its value.
+ * Read back what was stored: is it what it was made of? All fields of a kind together have its
+ * value.
  *
  * Return: 0, or the kind of which something is lost.
  */
@@ -333,7 +334,8 @@ int rashpa_fetch_check(struct rashpa_call *call, struct rashpa_fetching *fetch)
 				   "a descriptor of %u bytes: must be a multiple of 4 up to %u",
 				   f->descriptor_size, RASHPA_DESCRIPTOR_SIZE_MAX);
 	if (f->max_descriptors > RASHPA_DESCRIPTORS_MAX)
-		return rashpa_fail(call, -EINVAL, "a ring of %u descriptors: at most %u are possible",
+		return rashpa_fail(call, -EINVAL,
+				   "a ring of %u descriptors: at most %u are possible",
 				   f->max_descriptors, RASHPA_DESCRIPTORS_MAX);
 	err = rashpa_descriptor_check(call, fetch);
 	return err ?: rashpa_registers_check(call, fetch);

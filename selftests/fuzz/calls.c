@@ -117,7 +117,9 @@ static void fill_table(struct rng *r, struct rashpa_profile_table *t,
 		t->flags = RASHPA_PTABLE_FETCH;
 		t->layout_size = 0;
 		t->fetch = (uintptr_t)layout;
-		t->fetch_size = one_in(r, 16) ? (uint32_t)odd_number(r) : sizeof(struct rashpa_fetch);
+		t->fetch_size = sizeof(struct rashpa_fetch);
+		if (one_in(r, 16))
+			t->fetch_size = (uint32_t)odd_number(r);
 		t->layout = one_in(r, 16);
 		return;
 	}

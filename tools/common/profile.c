@@ -517,8 +517,8 @@ static int check_ring_registers(struct json_place *at, struct profile *p)
 		const struct rashpa_fetch_field *r = &p->table.reg[i];
 
 		if (r->offset > l->stride || r->bits / 8 > l->stride - r->offset)
-			return json_wrong(at, "register %" PRIu32 " is not in the stride of %" PRIu32,
-					  i, l->stride);
+			return json_wrong(at, "register %" PRIu32 " is not in the stride of %"
+					  PRIu32, i, l->stride);
 		if (r->kind == RASHPA_FETCH_SUM || r->kind == RASHPA_FETCH_NEXT ||
 		    r->kind == RASHPA_FETCH_INDEX)
 			return json_wrong(at, "register %" PRIu32

@@ -42,7 +42,7 @@ static void tell_status(struct fpga *fpga, char *answer)
 
 #define PEEK_MAX	64u
 
-/* Memory that the host shares; the rest would be asked for in a message that comes to this thread. */
+/* Memory that the host shares; the rest would be asked for by messages to this thread. */
 static void peek(struct fpga *fpga, const char *text, char *answer)
 {
 	unsigned long long addr;

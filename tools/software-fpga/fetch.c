@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * Addresses that are fetched: an entry of the table says where a ring of descriptors is, in memory
- * of the host. A space is one ring, whose descriptors one after the other make the linear space. They are
- * read in a row, some ahead: streams go forward, and from the end to the beginning.
+ * of the host. A space is one ring, whose descriptors one after the other make the linear space.
+ * They are read in a row, some ahead: streams go forward, and from the end to the beginning.
  */
 #include <string.h>
 
@@ -115,7 +115,8 @@ static bool load(struct bus *bus, struct fetch_window *w, uint32_t n, struct bus
 	most = ahead(bus, w->at, all - w->index);
 	answer = host_access(bus->host, HOST_READ, w->at, data, (size_t)most * size, &refused);
 	if (answer != HOST_DONE)
-		return failed(bus, n, RFPGA_FETCH_REFUSED) || bus_understand(answer, refused, fault);
+		return failed(bus, n, RFPGA_FETCH_REFUSED) ||
+		       bus_understand(answer, refused, fault);
 	if (bus->poison)
 		return failed(bus, n, RFPGA_FETCH_POISON) ||
 		       bus_refuse(fault, RFPGA_FAULT_BUS, w->at);

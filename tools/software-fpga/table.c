@@ -192,11 +192,16 @@ static bool space_find(struct bus *bus, struct bus_space *space, uint64_t offset
 		       struct piece *piece, struct bus_fault *fault)
 {
 	uint64_t addr, length, sum, left, skip;
+	bool found;
 
 	if (space->wild)
 		return !__builtin_add_overflow(space->wild_addr, offset, &piece->addr) ||
 		       bus_refuse(fault, RFPGA_FAULT_BUS, space->wild_addr);
-	if (!(bus->fetch ? fetch_find : entry_find)(bus, space, offset, &addr, &length, &sum, fault))
+	if (bus->fetch)
+		found = fetch_find(bus, space, offset, &addr, &length, &sum, fault);
+	else
+		found = entry_find(bus, space, offset, &addr, &length, &sum, fault);
+	if (!found)
 		return false;
 	skip = offset - sum;
 	left = length - skip;

@@ -881,9 +881,9 @@ enum rashpa_fetch_kind {
  *	be 0 in others, and in descriptors
  *
  * What is stored is ((value >> @unit) - (one, if MINUS_ONE)) << @shift. Several fields may have
- * parts of one value, e.g. an address in two words: unit 0 and 32. A map of which something would be
- * lost so is refused (EOVERFLOW): an address that is not a multiple of the unit, a length that is wider
- * than its field.
+ * parts of one value, e.g. an address in two words: unit 0 and 32. A map of which something would
+ * be lost so is refused (EOVERFLOW): an address that is not a multiple of the unit, a length that is
+ * wider than its field.
  */
 struct rashpa_fetch_field {
 	__u32 kind;
@@ -940,9 +940,9 @@ struct rashpa_fetch {
 };
 
 /**
- * RASHPA_PTABLE_FETCH - the function fetches addresses: an entry of the table has no address, but says
- * where a ring of descriptors is. The kernel has that in host memory, which no process can map;
- * an entry takes one map. @layout and @layout_size are 0
+ * RASHPA_PTABLE_FETCH - the function fetches addresses: an entry of the table has no address, but
+ * says where a ring of descriptors is. The kernel has that in host memory, which no process can
+ * map; an entry takes one map. @layout and @layout_size are 0
  */
 #define RASHPA_PTABLE_FETCH	_BITUL(0)
 
@@ -1344,9 +1344,9 @@ struct rashpa_quiesce {
  * @head: no flags
  *
  * Quiesces first. Its maps stay valid, but the function has forgotten the entries that
- * PROGRAM wrote: program each map again, but those with RASHPA_PROGRAM_AGAIN. Its windows cannot be reached during the reset:
- * a CPU that touches one waits, maps of them by other functions are revoked, and
- * restored afterwards. After a failed quiesce the next RASHPA_IOC_MAP_MAKE or
+ * PROGRAM wrote: program each map again, but those with RASHPA_PROGRAM_AGAIN. Its windows cannot
+ * be reached during the reset: a CPU that touches one waits, maps of them by other functions are
+ * revoked, and restored afterwards. After a failed quiesce the next RASHPA_IOC_MAP_MAKE or
  * RASHPA_IOC_CHANNEL_MAKE turns bus mastering on.
  *
  * Errors: EOPNOTSUPP (the function has no reset), EPERM (without CAP_SYS_RAWIO),
@@ -1443,8 +1443,8 @@ struct rashpa_table {
  * cleared before the map goes. With RASHPA_PROGRAM_AGAIN the place stays the map's while it is
  * revoked; a second call without ends that.
  *
- * Memory of a ring is charged as RASHPA_RESOURCE_MEMORY to who made the map (EDQUOT), and lives as long
- * as the map. It is given back when the function, or the engine, has stopped and forgotten it.
+ * Memory of a ring is charged as RASHPA_RESOURCE_MEMORY to who made the map (EDQUOT), and lives as
+ * long as the map. It is given back when the function, or the engine, has stopped and forgotten it.
  *
  * Errors: EPERM (a window without CAP_SYS_RAWIO, or where the kernel is locked down and no IOMMU
  * keeps the function to its maps), ENOENT (the profile has no table), EBADF, EINVAL (also: a

@@ -82,7 +82,8 @@ static bool arrived(const struct dtp *d)
 
 	for (n = 0; n < (uint64_t)d->slots * d->bunch; n++)
 		for (at = n * d->dst_image; at < (n + 1) * d->dst_image; at += 4096)
-			if (memcmp(host + place((uint32_t)(at / SEGMENT)) - HOST_ADDR + at % SEGMENT,
+			if (memcmp(host + (place((uint32_t)(at / SEGMENT)) - HOST_ADDR) +
+				   at % SEGMENT,
 				   dataset + n % d->images_in_set * board.image + at % d->dst_image,
 				   4096))
 				return false;
@@ -142,7 +143,8 @@ static void test_array(void)
 	faults(&d, RFPGA_FAULT_DESC, RFPGA_FETCH_INVALID);
 	CHECK_EQ(counter(0, RFPGA_DTP_FAULT_ADDR), HOST_ADDR + RING + 40 * RFPGA_ARRAY_SIZE);
 	put_array(40);
-	put(RING + 20 * RFPGA_ARRAY_SIZE + RFPGA_ARRAY_FLAGS, RFPGA_ARRAY_VALID | RFPGA_ARRAY_LAST, 4);
+	put(RING + 20 * RFPGA_ARRAY_SIZE + RFPGA_ARRAY_FLAGS,
+	    RFPGA_ARRAY_VALID | RFPGA_ARRAY_LAST, 4);
 	set_ring(HOST_ADDR + RING, N, N);
 	faults(&d, RFPGA_FAULT_ENTRY, 0);
 	CHECK_EQ(counter(0, RFPGA_DTP_FAULT_ADDR), 21 * SEGMENT);
