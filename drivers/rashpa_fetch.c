@@ -74,28 +74,42 @@ static u64 rashpa_field_bits(const struct rashpa_fetch_field *f, const struct ra
 	return (value & rashpa_field_mask(f)) << f->shift;
 }
 
+/* Is there another field of a kind that begins at this bit of the value, or ends there? */
+static bool rashpa_field_meets(const struct rashpa_fetch_field *f, u32 n, u32 kind, u32 bit,
+			       bool end)
+{
+	u32 i;
+
+	for (i = 0; i < n; i++)
+		if (f[i].kind == kind && f[i].unit + (end ? f[i].width : 0) == bit)
+			return true;
+	return false;
+}
+
 /*
- * Read back what was stored: is it what it was made of? All fields of a kind together have its
- * value.
+ * What a field leaves out of its value has to be in the field that goes on there: the high word of
+ * an address. Two fields with the same part are copies, and each has all of it.
  *
  * Return: 0, or the kind of which something is lost.
  */
 static u32 rashpa_fields_lose(const struct rashpa_fetch_field *f, u32 n,
 			      const struct rashpa_values *v)
 {
-	u64 got[RASHPA_FETCH_COUNT + 1] = { };
-	u32 have = 0, kind, i;
+	u64 value, above;
+	u32 i;
 
 	for (i = 0; i < n; i++) {
 		if (f[i].kind == RASHPA_FETCH_CONSTANT)
 			continue;
-		have |= BIT(f[i].kind);
-		got[f[i].kind] |= ((rashpa_field_bits(&f[i], v) >> f[i].shift) +
-				   !!(f[i].flags & RASHPA_FIELD_MINUS_ONE)) << f[i].unit;
+		value = v->of[f[i].kind];
+		above = (value >> f[i].unit) - !!(f[i].flags & RASHPA_FIELD_MINUS_ONE);
+		if (above & ~rashpa_field_mask(&f[i]) &&
+		    !rashpa_field_meets(f, n, f[i].kind, f[i].unit + f[i].width, false))
+			return f[i].kind;
+		if (value != value >> f[i].unit << f[i].unit &&
+		    !rashpa_field_meets(f, n, f[i].kind, f[i].unit, true))
+			return f[i].kind;
 	}
-	for (kind = RASHPA_FETCH_ADDRESS; kind <= RASHPA_FETCH_COUNT; kind++)
-		if (have & BIT(kind) && got[kind] != v->of[kind])
-			return kind;
 	return 0;
 }
 

@@ -633,7 +633,7 @@ static void test_reset(unsigned int board)
 /* Memory that moves under a stream: the same place, other addresses. */
 static void test_moves(void)
 {
-	struct rashpa_liar_export export = { .kind = RASHPA_LIAR_HONEST, .length = DATA,
+	struct rashpa_liar_export export = { .kind = RASHPA_LIAR_HONEST, .length = DATA, .error = EBUSY,
 					     .model = RASHPA_LIAR_MOVABLE };
 	struct rashpa_program p = { HEAD(p), .window = -1, .first = ENTRY }, other;
 	struct rashpa_map_make map;
