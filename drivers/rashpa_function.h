@@ -94,11 +94,26 @@ struct rashpa_engine {
 };
 
 /**
+ * struct rashpa_fetching - how a function fetches addresses, see rashpa_fetch.c
+ * @about: as the profile has it; its pointers are user space's
+ * @fields: of a descriptor, NULL: it does not fetch
+ * @registers: what it is told of a ring
+ * @chained: descriptors lead to the next one
+ */
+struct rashpa_fetching {
+	struct rashpa_fetch about;
+	struct rashpa_fetch_field *fields;
+	struct rashpa_fetch_field *registers;
+	bool chained;
+};
+
+/**
  * struct rashpa_profile - a profile on its way from user space
  * @windows: named windows
  * @steps: quiesce sequence
  * @table: address table, NULL if there is none
- * @layout: of its entries
+ * @layout: of its entries; where it says where rings are, only their stride and segment_size
+ * @fetch: and what is in these rings
  * @engines: its engines
  * @n_engines: their number
  */
@@ -107,6 +122,7 @@ struct rashpa_profile {
 	struct rashpa_profile_step *steps;
 	struct rashpa_profile_table *table;
 	struct rashpa_layout layout;
+	struct rashpa_fetching fetch;
 	struct rashpa_engine *engines;
 	u32 n_engines;
 };
@@ -141,6 +157,7 @@ struct rashpa_bar_range {
  * @n_windows: their number
  * @table: address table of the profile, length 0 if it has none (@lock)
  * @table_layout: of its entries (@lock)
+ * @fetch: its entries say where rings are (written under @lock and @hw_lock, while there is no map)
  * @max_segment: limits of the segments of maps (@lock)
  * @boundary: likewise
  * @alignment: likewise
@@ -162,6 +179,7 @@ struct rashpa_bar_range {
  * @resets: how often it has been there again (@hw_lock)
  * @reset_wait: for the end of it
  * @stale: maps whose addresses have ended, and whose entries are still to be cleared (@hw_lock)
+ * @again: maps that are to be programmed again by the kernel (@hw_lock)
  * @state: enum rashpa_state (@hw_lock)
  * @master: bus mastering is on (@hw_lock)
  * @steps: quiesce sequence (@hw_lock)
@@ -197,6 +215,7 @@ struct rashpa_device {
 	u32 n_windows;
 	struct rashpa_bar_range table;
 	struct rashpa_layout table_layout;
+	struct rashpa_fetching fetch;
 	u64 max_segment;
 	u64 boundary;
 	u64 alignment;
@@ -221,6 +240,7 @@ struct rashpa_device {
 	u32 resets;
 	wait_queue_head_t reset_wait;
 	struct list_head stale;
+	struct list_head again;
 	u32 state;
 	bool master;
 	struct rashpa_step *steps;
@@ -318,8 +338,8 @@ void rashpa_windows_resume(struct rashpa_device *dev);
 
 /* --------------------------------------------------- rashpa_path.c --- */
 
-/* 1 Mi segments are 4 GiB of single pages; more is a mistake, not a plan */
-#define RASHPA_SEGMENTS_MAX	SZ_1M
+/* As many as a ring has descriptors: 64 GiB of single pages; more is a mistake, not a plan. */
+#define RASHPA_SEGMENTS_MAX	RASHPA_DESCRIPTORS_MAX
 
 /**
  * struct rashpa_piece - contiguous for the importer
@@ -384,6 +404,7 @@ int rashpa_ioc_restore(struct rashpa_call *call, void *arg);
 bool rashpa_map_imports(const struct dma_buf_attachment *attach);
 u32 rashpa_maps_of_engine(struct rashpa_device *dev, u64 engine);
 int rashpa_maps_clear_stale(struct rashpa_device *dev);
+void rashpa_maps_again(struct rashpa_device *dev);
 void rashpa_maps_end(struct rashpa_device *dev, bool all, struct list_head *ended);
 int rashpa_maps_check_stop(struct rashpa_call *call, struct rashpa_device *dev);
 void rashpa_maps_quiesce(struct rashpa_device *dev, struct list_head *ended);
@@ -401,5 +422,14 @@ int rashpa_ioc_program(struct rashpa_call *call, void *arg);
 int rashpa_table_clear(struct rashpa_device *dev);
 int rashpa_layout_fetch(struct rashpa_call *call, u64 from, u32 size, struct rashpa_layout *l);
 int rashpa_layout_check(struct rashpa_call *call, const struct rashpa_layout *l);
+
+/* -------------------------------------------------- rashpa_fetch.c --- */
+
+int rashpa_fetch_copy(struct rashpa_call *call, const struct rashpa_profile_table *table,
+		      struct rashpa_fetching *fetch);
+int rashpa_fetch_check(struct rashpa_call *call, struct rashpa_fetching *fetch);
+void rashpa_fetch_free(struct rashpa_fetching *fetch);
+void rashpa_fetch_forget(struct rashpa_device *dev, void __iomem *regs);
+u32 rashpa_fetch_register(struct rashpa_device *dev);
 
 #endif /* RASHPA_FUNCTION_H */

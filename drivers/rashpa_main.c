@@ -125,7 +125,7 @@ const struct rashpa_op rashpa_ops[] = {
 	RASHPA_OP(FPGA, RESET, rashpa_reset, head,
 		  0, RASHPA_OP_WRITE | RASHPA_OP_SILENT, rashpa_ioc_reset),
 	RASHPA_OP(MAP, PROGRAM, rashpa_program, out_entries,
-		  0, 0, rashpa_ioc_program),
+		  RASHPA_PROGRAM_AGAIN, 0, rashpa_ioc_program),
 	RASHPA_OP(MAP, RESTORE, rashpa_restore, out_segments,
 		  0, 0, rashpa_ioc_restore),
 	RASHPA_OP(CHANNEL, SOURCE_ADD, rashpa_source_add, budget,

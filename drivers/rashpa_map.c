@@ -45,7 +45,12 @@ static void rashpa_table_end(struct rashpa_table *table)
 	WRITE_ONCE(table->generation, table->generation + 1);
 }
 
-static void rashpa_map_event(struct rashpa_map *map, u32 state)
+/**
+ * rashpa_map_event() - tell who listens to the state of a map
+ * @map: the map; hw_lock of its function held
+ * @state: enum rashpa_map_state
+ */
+void rashpa_map_event(struct rashpa_map *map, u32 state)
 {
 	lockdep_assert_held(&map->dev->hw_lock);
 	rashpa_origin_fire(&map->dev->map_events, (u64)map->id << 32 | state);
@@ -76,6 +81,21 @@ int rashpa_maps_clear_stale(struct rashpa_device *dev)
 	list_for_each_entry_safe(map, next, &dev->stale, stale)
 		err = rashpa_unprogram(map) ?: err;
 	return err;
+}
+
+/**
+ * rashpa_maps_again() - the function has forgotten what maps were programmed
+ * @dev: the function, hw_lock held
+ *
+ * Those that ask for it are programmed by a worker: that takes locks which the caller may hold.
+ */
+void rashpa_maps_again(struct rashpa_device *dev)
+{
+	struct rashpa_map *map;
+
+	lockdep_assert_held(&dev->hw_lock);
+	list_for_each_entry(map, &dev->again, again)
+		mod_delayed_work(rashpa_map_wq, &map->restore, 0);
 }
 
 static void rashpa_map_stale(struct rashpa_map *map)
@@ -173,6 +193,8 @@ static void rashpa_map_revoke(struct rashpa_map *map, bool for_good)
 	else
 		mutex_lock(&map->dev->hw_lock);
 	map->ended |= for_good;
+	if (for_good)
+		list_del_init(&map->again);
 	table = map->table;
 	valid = table && table->state == RASHPA_MAP_STATE_VALID;
 	if (valid || map->regs)
@@ -270,6 +292,7 @@ static void rashpa_map_detach(struct rashpa_map *map)
 	}
 	mutex_unlock(&map->lock);
 	cancel_delayed_work_sync(&map->restore);
+	rashpa_fetch_end(map);
 	dma_buf_put(map->dmabuf);
 	map->dmabuf = NULL;
 	rashpa_uncharge(&map->held);
@@ -734,6 +757,8 @@ static int rashpa_map_build(struct rashpa_call *call, struct rashpa_map *map,
 	rashpa_table_end(table);
 	if (again)
 		rashpa_map_event(map, RASHPA_MAP_STATE_VALID);
+	if (!list_empty(&map->again))
+		mod_delayed_work(rashpa_map_wq, &map->restore, 0);
 	mutex_unlock(&map->dev->hw_lock);
 	return 0;
 }
@@ -1003,6 +1028,7 @@ static void rashpa_map_restore(struct work_struct *work)
 		dma_resv_unlock(map->dmabuf->resv);
 	}
 	mutex_unlock(&map->lock);
+	rashpa_program_again(map);
 }
 
 /**
@@ -1210,6 +1236,7 @@ static struct rashpa_map *rashpa_map_new(struct rashpa_device *dev,
 	map->pin = arg->head.flags & RASHPA_MAP_PIN;
 	map->keep = arg->head.flags & RASHPA_MAP_KEEP;
 	INIT_LIST_HEAD(&map->stale);
+	INIT_LIST_HEAD(&map->again);
 	INIT_DELAYED_WORK(&map->restore, rashpa_map_restore);
 	init_waitqueue_head(&map->wait);
 	map->restored = jiffies - HZ;

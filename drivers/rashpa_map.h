@@ -26,6 +26,8 @@ struct rashpa_limits {
 	u64 segment_size;
 };
 
+struct rashpa_descriptors;
+
 /**
  * struct rashpa_map - one map
  * @ref: one for the file, one for the list that it is in
@@ -57,9 +59,16 @@ struct rashpa_limits {
  * @size: bytes that the map is charged with, for its table and what the exporter says
  * @room: segments that fit into it
  * @regs: programmed entries, or NULL (hw_lock)
- * @regs_phys: their CPU address
+ * @regs_phys: CPU address of its place, while @place is not 0 (hw_lock)
+ * @place: bytes of it; it has one also while it is revoked, if it is to be programmed again
  * @layout: of an entry
  * @entries: programmed
+ * @fetched: the entry says where @ring is (hw_lock)
+ * @ring: descriptors that the function fetches, or NULL (written under @dev->lock, freed when the
+ *	map is detached)
+ * @again: in rashpa_device.again: the kernel programs it by itself (hw_lock)
+ * @first: entry at which it does so (@dev->lock)
+ * @resets: of its function, when it was programmed last (hw_lock)
  * @told: shown to a process once, or programmed where not one engine alone reads: whatever is in
  *	the function may have the addresses (hw_lock)
  * @engines: a bit for each engine that may have them, as it was programmed in its entries
@@ -99,8 +108,14 @@ struct rashpa_map {
 	u32 room;
 	void __iomem *regs;
 	phys_addr_t regs_phys;
+	u64 place;
 	struct rashpa_layout layout;
 	u32 entries;
+	bool fetched;
+	struct rashpa_descriptors *ring;
+	struct list_head again;
+	u32 first;
+	u32 resets;
 	bool told;
 	u64 engines;
 	struct list_head stale;
@@ -121,6 +136,16 @@ struct rashpa_map_file {
 	bool held;
 };
 
+void rashpa_map_event(struct rashpa_map *map, u32 state);
 int rashpa_unprogram(struct rashpa_map *map);
+void rashpa_program_again(struct rashpa_map *map);
+int rashpa_fetch_room(struct rashpa_call *call, struct rashpa_map *map);
+int rashpa_fetch_fits(struct rashpa_call *call, const struct rashpa_map *map, u32 from, u32 end,
+		      u64 *sum);
+int rashpa_fetch_fits_registers(struct rashpa_call *call, const struct rashpa_map *map);
+bool rashpa_fetch_more(struct rashpa_map *map, u32 most, u64 *sum);
+void rashpa_fetch_point(struct rashpa_map *map);
+void rashpa_fetch_clear(struct rashpa_map *map);
+void rashpa_fetch_end(struct rashpa_map *map);
 
 #endif /* RASHPA_MAP_H */

@@ -573,6 +573,8 @@ int rashpa_ioc_device_info(struct rashpa_call *call, void *arg)
 		info->out_flags |= RASHPA_DEVICE_DISCLOSE;
 	if (READ_ONCE(dev->master))
 		info->out_flags |= RASHPA_DEVICE_MASTER;
+	if (READ_ONCE(dev->fetch.fields))
+		info->out_flags |= RASHPA_DEVICE_FETCH;
 	info->out_maps = READ_ONCE(dev->n_maps);
 	info->out_kept = READ_ONCE(dev->n_kept);
 	info->out_windows = READ_ONCE(dev->n_open_windows);
@@ -839,6 +841,7 @@ static void rashpa_reset_done(struct pci_dev *pdev)
 	rashpa_device_event(dev, RASHPA_DEVICE_EVENT_RESET);
 	dev->resets++;
 	WRITE_ONCE(dev->resetting, false);
+	rashpa_maps_again(dev);
 	mutex_unlock(&dev->hw_lock);
 	wake_up_all(&dev->reset_wait);
 	rashpa_windows_resume(dev);
@@ -970,6 +973,7 @@ static void rashpa_device_release(struct device *d)
 	lockdep_unregister_key(&dev->bars_key);
 	lockdep_unregister_key(&dev->windows_key);
 	kvfree(dev->windows);
+	rashpa_fetch_free(&dev->fetch);
 	kfree(dev->vectors);
 	kfree(dev->saved);
 	kfree(dev);
@@ -1001,6 +1005,7 @@ static struct rashpa_device *rashpa_device_create(struct pci_dev *pdev)
 	init_waitqueue_head(&dev->imports_wait);
 	init_waitqueue_head(&dev->reset_wait);
 	INIT_LIST_HEAD(&dev->stale);
+	INIT_LIST_HEAD(&dev->again);
 	INIT_LIST_HEAD(&dev->maps);
 	INIT_LIST_HEAD(&dev->open_windows);
 	rashpa_origin_init(&dev->events);

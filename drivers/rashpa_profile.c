@@ -258,14 +258,14 @@ int rashpa_steps_check(struct rashpa_call *call, struct rashpa_device *dev, cons
 
 static int rashpa_table_check(struct rashpa_call *call, struct rashpa_device *dev,
 			      const struct rashpa_profile_set *p,
-			      const struct rashpa_profile *profile)
+			      struct rashpa_profile *profile)
 {
 	const struct rashpa_profile_table *t = profile->table;
 	u32 i;
 
 	if (!t)
 		return 0;
-	if (t->flags || t->__reserved)
+	if (t->flags & ~RASHPA_PTABLE_FETCH || t->__reserved || t->__reserved2)
 		return rashpa_fail(call, -EINVAL,
 				   "the table has an undefined flag or reserved field");
 	if (!t->length || !IS_ALIGNED(t->offset, sizeof(u32)))
@@ -286,7 +286,8 @@ static int rashpa_table_check(struct rashpa_call *call, struct rashpa_device *de
 					   "window %s: is for users and overlaps the address table",
 					   w->name);
 	}
-	return rashpa_layout_check(call, &profile->layout);
+	return t->flags & RASHPA_PTABLE_FETCH ? rashpa_fetch_check(call, &profile->fetch) :
+						rashpa_layout_check(call, &profile->layout);
 }
 
 static int rashpa_limits_check(struct rashpa_call *call,
@@ -326,12 +327,34 @@ static int rashpa_limits_check(struct rashpa_call *call,
 	return 0;
 }
 
-static void rashpa_profile_drop(struct rashpa_device *dev, const struct rashpa_profile *profile)
+static void rashpa_profile_drop(struct rashpa_device *dev, struct rashpa_profile *profile)
 {
 	kvfree(profile->windows);
 	kvfree(profile->steps);
 	kvfree(profile->table);
+	rashpa_fetch_free(&profile->fetch);
 	rashpa_engines_free(dev, profile->engines, profile->n_engines);
+}
+
+/* What is in an entry of the table: an address, or where a ring is. */
+static int rashpa_table_fetch(struct rashpa_call *call, const struct rashpa_profile_table *t,
+			      struct rashpa_profile *profile)
+{
+	int err;
+
+	if (!(t->flags & RASHPA_PTABLE_FETCH)) {
+		if (t->fetch || t->fetch_size)
+			return rashpa_fail(call, -EINVAL,
+					   "a ring is described without the flag RASHPA_PTABLE_FETCH");
+		return rashpa_layout_fetch(call, t->layout, t->layout_size, &profile->layout);
+	}
+	if (t->layout || t->layout_size)
+		return rashpa_fail(call, -EINVAL,
+				   "the layout of an entry, and a ring, exclude each other");
+	err = rashpa_fetch_copy(call, t, &profile->fetch);
+	profile->layout.stride = profile->fetch.about.stride;
+	profile->layout.segment_size = profile->fetch.about.segment_size;
+	return err;
 }
 
 static int rashpa_profile_fetch(struct rashpa_call *call, const struct rashpa_profile_set *p,
@@ -357,8 +380,7 @@ static int rashpa_profile_fetch(struct rashpa_call *call, const struct rashpa_pr
 	if (IS_ERR(table))
 		return PTR_ERR(table);
 	profile->table = table;
-	err = table ? rashpa_layout_fetch(call, table->layout, table->layout_size,
-					  &profile->layout) : 0;
+	err = table ? rashpa_table_fetch(call, table, profile) : 0;
 	return err ?: rashpa_engines_fetch(call, p, profile);
 }
 
@@ -393,7 +415,7 @@ struct rashpa_step *rashpa_steps_map(struct rashpa_device *dev,
 
 static int rashpa_profile_check(struct rashpa_call *call, struct rashpa_device *dev,
 				const struct rashpa_profile_set *p,
-				const struct rashpa_profile *profile)
+				struct rashpa_profile *profile)
 {
 	u32 i;
 	int err;
@@ -442,6 +464,7 @@ static void rashpa_profile_keep(struct rashpa_device *dev, const struct rashpa_p
 		dev->table.length = profile->table->length;
 	}
 	dev->table_layout = profile->layout;
+	swap(dev->fetch, profile->fetch);
 	swap(dev->engines, profile->engines);
 	dev->n_engines = profile->n_engines;
 	dev->engine_stops = 0;

@@ -75,13 +75,13 @@ static void rashpa_entry_clear(void __iomem *entry, const struct rashpa_layout *
  * Return: 0, -EIO if the function does not answer.
  */
 static int rashpa_entries_flush(struct rashpa_device *dev, void __iomem *regs,
-				const struct rashpa_layout *l)
+				const struct rashpa_layout *l, bool fetched)
 {
 	bool ones;
 
 	/* what was combined leaves the CPU before the read */
 	mb();
-	ones = readl(regs + l->address_offset) == ~0U;
+	ones = readl(regs + (fetched ? rashpa_fetch_register(dev) : l->address_offset)) == ~0U;
 	return !rashpa_device_reachable(dev) || (ones && !rashpa_profile_answers(dev)) ? -EIO : 0;
 }
 
@@ -90,7 +90,7 @@ static int rashpa_entries_flush(struct rashpa_device *dev, void __iomem *regs,
  * done.
  */
 static int rashpa_entries_clear(struct rashpa_device *dev, void __iomem *regs,
-				const struct rashpa_layout *l, u64 n)
+				const struct rashpa_layout *l, bool fetched, u64 n)
 {
 	u64 i;
 
@@ -98,10 +98,13 @@ static int rashpa_entries_clear(struct rashpa_device *dev, void __iomem *regs,
 	if (!n)
 		return 0;
 	for (i = 0; i < n; i++) {
-		rashpa_entry_clear(regs + i * l->stride, l);
+		if (fetched)
+			rashpa_fetch_forget(dev, regs + i * l->stride);
+		else
+			rashpa_entry_clear(regs + i * l->stride, l);
 		cond_resched();
 	}
-	return rashpa_entries_flush(dev, regs, l);
+	return rashpa_entries_flush(dev, regs, l, fetched);
 }
 
 /**
@@ -118,14 +121,21 @@ int rashpa_unprogram(struct rashpa_map *map)
 	lockdep_assert_held(&map->dev->hw_lock);
 	if (!map->regs)
 		return 0;
+	/* a ring of which it was not told yet is no entry, but there are addresses in it */
 	if (!map->dev->gone)
-		err = rashpa_entries_clear(map->dev, map->regs, &map->layout, map->entries);
+		err = rashpa_entries_clear(map->dev, map->regs, &map->layout, map->fetched,
+					   map->entries);
 	if (err && !map->ended)
 		return err;
+	if (map->fetched)
+		rashpa_fetch_clear(map);
 	iounmap(map->regs);
 	clear_bit(RASHPA_CHARGE_PROGRAMMED, &map->charge.flags);
 	map->regs = NULL;
 	map->entries = 0;
+	/* nobody else gets its place while it is revoked */
+	if (list_empty(&map->again))
+		map->place = 0;
 	list_del_init(&map->stale);
 	return err;
 }
@@ -163,7 +173,7 @@ int rashpa_table_clear(struct rashpa_device *dev)
 				  t->length);
 	if (!regs)
 		return -ENOMEM;
-	err = rashpa_entries_clear(dev, regs, &dev->table_layout,
+	err = rashpa_entries_clear(dev, regs, &dev->table_layout, dev->fetch.fields,
 				   div64_u64(t->length, dev->table_layout.stride));
 	iounmap(regs);
 	return err;
@@ -311,9 +321,7 @@ static int rashpa_program_free(struct rashpa_call *call, struct rashpa_map *map,
 	struct rashpa_map *other;
 
 	list_for_each_entry(other, &map->dev->maps, entry) {
-		u64 size = (u64)other->entries * other->layout.stride;
-
-		if (other != map && other->regs && phys < other->regs_phys + size &&
+		if (other != map && phys < other->regs_phys + other->place &&
 		    other->regs_phys < phys + length)
 			return rashpa_fail(call, -EBUSY,
 					   "another map is programmed in these entries: choose others or close it");
@@ -326,11 +334,15 @@ static int rashpa_program_free(struct rashpa_call *call, struct rashpa_map *map,
  * @phys: CPU address of entry 0
  * @length: of the whole table, bytes
  * @layout: of an entry
+ * @fetched: an entry says where a ring is
+ * @again: the kernel does it by itself from now on
  */
 struct rashpa_place {
 	phys_addr_t phys;
 	u64 length;
 	struct rashpa_layout layout;
+	bool fetched;
+	bool again;
 };
 
 static int rashpa_program_stale(struct rashpa_call *call)
@@ -347,8 +359,9 @@ static int rashpa_program_deaf(struct rashpa_call *call, const struct rashpa_map
 static int rashpa_program_move(struct rashpa_call *call, struct rashpa_map *map, u32 first,
 			       const struct rashpa_place *at)
 {
+	const u32 entries = at->fetched ? 1 : map->table->count;
 	const u64 stride = at->layout.stride;
-	const u64 start = first * stride, length = map->table->count * stride;
+	const u64 start = first * stride, length = entries * stride;
 	void __iomem *regs;
 	u64 engine;
 	int err;
@@ -356,11 +369,13 @@ static int rashpa_program_move(struct rashpa_call *call, struct rashpa_map *map,
 	lockdep_assert_held(&map->dev->hw_lock);
 	if (start > at->length || length > at->length - start)
 		return rashpa_fail(call, -ERANGE,
-				   "%u segments from entry %u on do not fit into the %llu entries of the table",
-				   map->table->count, first, div64_u64(at->length, stride));
+				   "%u %s from entry %u on do not fit into the %llu entries of the table",
+				   entries, at->fetched ? "ring" : "segments", first,
+				   div64_u64(at->length, stride));
 	if (map->table->state != RASHPA_MAP_STATE_VALID)
 		return rashpa_program_stale(call);
-	err = rashpa_program_fits(call, map, &at->layout);
+	err = at->fetched ? rashpa_fetch_fits_registers(call, map) :
+			    rashpa_program_fits(call, map, &at->layout);
 	if (err)
 		return err;
 	err = rashpa_program_free(call, map, at->phys + start, length);
@@ -375,7 +390,14 @@ static int rashpa_program_move(struct rashpa_call *call, struct rashpa_map *map,
 	}
 	map->regs = regs;
 	map->regs_phys = at->phys + start;
+	map->place = length;
 	map->layout = at->layout;
+	map->fetched = at->fetched;
+	map->first = first;
+	map->resets = map->dev->resets;
+	list_del_init(&map->again);
+	if (at->again)
+		list_add_tail(&map->again, &map->dev->again);
 	engine = rashpa_engine_of(map->dev, map->regs_phys, length);
 	WRITE_ONCE(map->engines, map->engines | engine);
 	map->told |= !engine;
@@ -384,56 +406,165 @@ static int rashpa_program_move(struct rashpa_call *call, struct rashpa_map *map,
 }
 
 /*
- * The next entries. Each is the map's to clear from here on, also if the function does not
- * answer: it may have heard. The map may have ended since the last ones, and with it the place;
- * and a reset, which the function forgets them by, may have come between. @sum is the length of
- * what has been written.
+ * The function is told of a ring when all of it is there.
+ *
+ * Return: whether it was.
  */
-static int rashpa_program_more(struct rashpa_call *call, struct rashpa_map *map, u32 resets,
-			       u64 *sum)
+static bool rashpa_program_ring(struct rashpa_map *map, u64 *sum)
+{
+	if (!rashpa_fetch_more(map, RASHPA_PROGRAM_BATCH, sum))
+		return false;
+	rashpa_fetch_point(map);
+	map->entries = 1;
+	return true;
+}
+
+/* How far is a map on its way into a function? */
+struct rashpa_so_far {
+	u32 resets;
+	u64 generation;
+	u64 sum;
+	bool done;
+};
+
+/*
+ * The next entries. Each is the map's to clear from here on, also if the function does not
+ * answer: it may have heard. The map may have ended since the last ones, and with it the place,
+ * or come back with other addresses; and a reset, which the function forgets them by, may have come
+ * between.
+ */
+static int rashpa_program_more(struct rashpa_call *call, struct rashpa_map *map,
+			       struct rashpa_so_far *so_far)
 {
 	const u32 end = min(map->table->count, map->entries + RASHPA_PROGRAM_BATCH);
 
 	lockdep_assert_held(&map->dev->hw_lock);
-	if (map->table->state != RASHPA_MAP_STATE_VALID || !map->regs)
+	if (map->table->generation != so_far->generation || !map->regs)
 		return rashpa_program_stale(call);
-	if (map->dev->resets != resets)
+	if (map->dev->resets != so_far->resets)
 		return rashpa_fail(call, -ESTALE, "fpga%d was reset meanwhile: once more",
 				   map->dev->id);
-	while (map->entries < end) {
+	so_far->done = map->fetched ? rashpa_program_ring(map, &so_far->sum) :
+				      end == map->table->count;
+	if (map->fetched && !so_far->done)
+		return 0;
+	while (!map->fetched && map->entries < end) {
 		const struct rashpa_segment *s = &map->table->segment[map->entries];
 
 		rashpa_entry_set(map->regs + (size_t)map->entries * map->layout.stride,
-				 &map->layout, s, *sum);
-		*sum += s->length;
+				 &map->layout, s, so_far->sum);
+		so_far->sum += s->length;
 		map->entries++;
 	}
-	if (rashpa_entries_flush(map->dev, map->regs, &map->layout))
+	if (rashpa_entries_flush(map->dev, map->regs, &map->layout, map->fetched))
 		return rashpa_program_deaf(call, map);
 	return 0;
+}
+
+/* Before the old place is left. There may be millions: others get at the lock meanwhile. */
+static int rashpa_program_ring_fits(struct rashpa_call *call, struct rashpa_map *map,
+				    const struct rashpa_so_far *so_far)
+{
+	u32 from, end, count;
+	u64 sum = 0;
+	int err = 0;
+
+	for (from = 0, count = 1; from < count && !err; from = end) {
+		rashpa_hw_lock(map->dev);
+		count = map->table->count;
+		end = min(count, from + RASHPA_PROGRAM_BATCH);
+		if (map->table->generation != so_far->generation || !count)
+			err = rashpa_program_stale(call);
+		else
+			err = rashpa_fetch_fits(call, map, from, end, &sum);
+		mutex_unlock(&map->dev->hw_lock);
+		cond_resched();
+	}
+	return err;
 }
 
 static int rashpa_program_at(struct rashpa_call *call, struct rashpa_map *map,
 			     struct rashpa_program *p, const struct rashpa_place *at)
 {
-	u64 sum = 0;
-	u32 resets;
-	bool more;
+	struct rashpa_so_far so_far = { };
 	int err;
 
 	lockdep_assert_held(&map->dev->lock);
+	/* nothing is allocated under hw_lock; the ring stays the map's, whatever comes of this */
+	err = at->fetched ? rashpa_fetch_room(call, map) : 0;
+	if (err)
+		return err;
 	rashpa_hw_lock(map->dev);
-	resets = map->dev->resets;
+	so_far.resets = map->dev->resets;
+	so_far.generation = map->table->generation;
+	mutex_unlock(&map->dev->hw_lock);
+	err = at->fetched ? rashpa_program_ring_fits(call, map, &so_far) : 0;
+	if (err)
+		return err;
+	rashpa_hw_lock(map->dev);
 	err = rashpa_program_move(call, map, p->first, at);
 	mutex_unlock(&map->dev->hw_lock);
-	for (more = true; !err && more; cond_resched()) {
+	for (; !err && !so_far.done; cond_resched()) {
 		rashpa_hw_lock(map->dev);
-		err = rashpa_program_more(call, map, resets, &sum);
+		err = rashpa_program_more(call, map, &so_far);
 		p->out_entries = map->entries;
-		more = map->entries < map->table->count;
+		p->out_descriptors = map->fetched ? map->table->count : 0;
 		mutex_unlock(&map->dev->hw_lock);
 	}
 	return err;
+}
+
+/* The profile's table, which does not change while there is a map. */
+static void rashpa_place_profile(struct rashpa_device *dev, struct rashpa_place *at)
+{
+	lockdep_assert_held(&dev->lock);
+	at->phys = pci_resource_start(dev->pdev, dev->table.bar) + dev->table.offset;
+	at->length = dev->table.length;
+	at->layout = dev->table_layout;
+	at->fetched = dev->fetch.fields;
+}
+
+/* Is it valid, and does the function not have it, although it was to? */
+static bool rashpa_program_due(struct rashpa_map *map)
+{
+	bool due;
+
+	lockdep_assert_held(&map->dev->lock);
+	if (map->ended)
+		return false;
+	rashpa_hw_lock(map->dev);
+	due = !list_empty(&map->again) && map->table->state == RASHPA_MAP_STATE_VALID &&
+	      map->dev->state == RASHPA_STATE_READY &&
+	      (!map->regs || map->resets != map->dev->resets);
+	mutex_unlock(&map->dev->hw_lock);
+	return due;
+}
+
+/**
+ * rashpa_program_again() - program a map that asks for it, where its function has lost it
+ * @map: the map; the caller holds no lock
+ */
+void rashpa_program_again(struct rashpa_map *map)
+{
+	struct rashpa_device *dev = map->dev;
+	struct rashpa_place at = { .again = true };
+	struct rashpa_program p = { };
+	struct rashpa_call call = { };
+	int err;
+
+	mutex_lock(&dev->lock);
+	if (rashpa_program_due(map)) {
+		rashpa_place_profile(dev, &at);
+		p.first = map->first;
+		err = rashpa_program_at(&call, map, &p, &at);
+		mutex_lock(&dev->hw_lock);
+		/* what made it stale brings the worker here once more */
+		if (err != -ESTALE)
+			rashpa_map_event(map, err ? RASHPA_MAP_STATE_UNPROGRAMMED :
+						    RASHPA_MAP_STATE_PROGRAMMED);
+		mutex_unlock(&dev->hw_lock);
+	}
+	mutex_unlock(&dev->lock);
 }
 
 /* The table that the profile describes: anybody's, because the kernel alone writes it. */
@@ -442,7 +573,7 @@ static int rashpa_program_profile(struct rashpa_call *call,
 				  struct rashpa_program *p)
 {
 	struct rashpa_device *dev = map->dev;
-	struct rashpa_place at;
+	struct rashpa_place at = { .again = p->head.flags & RASHPA_PROGRAM_AGAIN };
 
 	if (p->offset || p->length || p->layout || p->layout_size)
 		return rashpa_fail(call, -EINVAL,
@@ -450,9 +581,7 @@ static int rashpa_program_profile(struct rashpa_call *call,
 	if (!dev->table.length)
 		return rashpa_fail(call, -ENOENT,
 				   "the profile of fpga%d describes no address table", dev->id);
-	at.phys = pci_resource_start(dev->pdev, dev->table.bar) + dev->table.offset;
-	at.length = dev->table.length;
-	at.layout = dev->table_layout;
+	rashpa_place_profile(dev, &at);
 	return rashpa_program_at(call, map, p, &at);
 }
 
@@ -466,6 +595,9 @@ static int rashpa_program_window(struct rashpa_call *call,
 	if (!IS_ALIGNED(p->offset, sizeof(u32)))
 		return rashpa_fail(call, -EINVAL, "offset 0x%llx is not a multiple of 4",
 				   p->offset);
+	if (p->head.flags & RASHPA_PROGRAM_AGAIN)
+		return rashpa_fail(call, -EINVAL,
+				   "RASHPA_PROGRAM_AGAIN is for the table that the profile describes");
 	err = rashpa_layout_check(call, &at->layout);
 	if (err)
 		return err;
@@ -509,6 +641,7 @@ int rashpa_ioc_program(struct rashpa_call *call, void *arg)
 	struct rashpa_place at = { .length = p->length };
 	int err = 0;
 
+	p->out_descriptors = 0;
 	/* not with locks: its memory may take as long to come as its owner likes */
 	if (p->window != -1)
 		err = rashpa_layout_fetch(call, p->layout, p->layout_size, &at.layout);

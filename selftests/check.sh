@@ -224,6 +224,16 @@ done
 	selftests/suite.sh build/selftests/contig_test
 [[ ! $newest ]] || part "interrupt pin" guest intx "$newest" on --fpga 1 --fpga-option --intx -- \
 	selftests/suite.sh build/selftests/{event,group,lockdown}_test
+# three boards that fetch addresses, one of each format
+fetching=(--fpga 3 --fpga-option 0:--fetch=array --fpga-option 1:--fetch=chain --fpga-option 2:--fetch=packed)
+for series in "$@"; do
+	[[ $series == debug ]] || part "Linux $series fetching boards" guest fetch-off "$series" off "${fetching[@]}" -- \
+		selftests/suite.sh build/selftests/fetch_test
+	fetch=(build/selftests/fetch_test)
+	[[ $series != "$newest" ]] || fetch+=(selftests/tests/fetch.sh)
+	part "Linux $series fetching boards IOMMU on" guest fetch-on "$series" on "${fetching[@]}" -- \
+		selftests/suite.sh "${fetch[@]}"
+done
 [[ ! $newest ]] || part "packages" packages "$newest"
 part "two devices" "$lab" exec -- selftests/conformance/differ.sh
 part "lab" selftests/lab/selftest --quick

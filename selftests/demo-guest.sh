@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # The part of the demonstration that runs in the guest.
-# demo-guest.sh JSON [FRAMES]: streams, and writes the result to JSON.
+# demo-guest.sh JSON [FRAMES]: streams, and writes the result to JSON. RASHPA_BOARD: array, chain or
+# packed, a board that fetches its addresses; else the one with a table.
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
@@ -12,7 +13,8 @@ work=$(mktemp -d)
 [[ -e /dev/rashpa/memory ]] || insmod "build/modules/$RASHPA_KERNEL/rashpa.ko"
 
 echo "   $(uname -sr), rashpa $(</sys/module/rashpa/version)"
-bdf=$(lspci -D -d 1234:5250 | head -n 1 | cut -d' ' -f1)
+declare -A ids=([array]=5251 [chain]=5252 [packed]=5253)
+bdf=$(lspci -D -d "1234:${ids[${RASHPA_BOARD:-table}]-5250}" | head -n 1 | cut -d' ' -f1)
 fpga=$(rashpactl --json list | jq -r ".devices[] | select(.bdf == \"$bdf\").node")
 [[ $fpga ]] || fpga=$(rashpactl --json bind "$bdf" | jq -r .node)
 echo "   rashpactl bind: $fpga"

@@ -65,7 +65,7 @@ missed() {
 
 	for name in selftests/tests/*_test.c; do
 		name=$(basename "$name" .c)
-		[[ " large_test bounce_test lockdown_test flr_test gpu_test " == *" $name "* || "$1 $name" == "6.1 race_test" ]] &&
+		[[ " large_test bounce_test lockdown_test flr_test gpu_test fetch_test " == *" $name "* || "$1 $name" == "6.1 race_test" ]] &&
 			continue
 		runs=2
 		[[ " ${leaves_out["$1 off"]//[[:space:]]/ } " != *" $name "* ]] || runs=$((runs - 1))
@@ -82,7 +82,8 @@ suite_of() {
 	options=(--kernel "${1/coverage/debug}" --iommu "$2" --fpga 2 --memory 2G "${foreign[@]}")
 	# those that run in guests of their own, and what the one with sanitizers runs
 	without=(--without large_test --without bounce_test --without contig_test
-		--without lockdown_test --without flr_test --without gpu_test --without gpu.sh)
+		--without lockdown_test --without flr_test --without gpu_test --without gpu.sh
+		--without fetch_test --without fetch.sh)
 	for name in ${leaves_out["$1 $2"]-}; do
 		without+=(--without "$name")
 	done

@@ -81,6 +81,7 @@ HEAD = {
     "window_make": "rashpa_window_flags",
     "map_make": "rashpa_map_flags",
     "quiesce": "rashpa_quiesce_flags",
+    "program": "rashpa_program_flags",
     "source_add": "rashpa_source_flags",
 }
 
@@ -96,6 +97,14 @@ FLAGS = {
                             "RASHPA_SOURCE_LOOK", "RASHPA_SOURCE_ONE_SHOT"],
     "rashpa_pengine_flags": ["RASHPA_PENGINE_OPTIONAL"],
     "rashpa_pwindow_flags": ["RASHPA_PWINDOW_USER"],
+    "rashpa_ptable_flags": ["RASHPA_PTABLE_FETCH"],
+    "rashpa_fetch_flags": ["RASHPA_FETCH_CLOSED"],
+    "rashpa_fetch_kinds": ["RASHPA_FETCH_CONSTANT", "RASHPA_FETCH_ADDRESS", "RASHPA_FETCH_LENGTH",
+                           "RASHPA_FETCH_SUM", "RASHPA_FETCH_NEXT", "RASHPA_FETCH_INDEX",
+                           "RASHPA_FETCH_COUNT"],
+    "rashpa_field_flags": ["RASHPA_FIELD_MINUS_ONE", "RASHPA_FIELD_FIRST", "RASHPA_FIELD_LAST",
+                           "RASHPA_FIELD_NOT_LAST"],
+    "rashpa_program_flags": ["RASHPA_PROGRAM_AGAIN"],
     "rashpa_roles": ["RASHPA_ROLE_PRODUCER", "RASHPA_ROLE_CONSUMER"],
     "rashpa_backends": ["RASHPA_BACKEND_AUTO", "RASHPA_BACKEND_CMA", "RASHPA_BACKEND_CONTIG"],
     "rashpa_resources": ["RASHPA_RESOURCE_MEMORY", "RASHPA_RESOURCE_NAMES",
@@ -124,6 +133,8 @@ RASHPA_KIND_BUFFER RASHPA_KIND_WINDOW RASHPA_KIND_FOREIGN RASHPA_KIND_PINNED RAS
 RASHPA_INFO_REGISTRABLE RASHPA_INFO_EXCLUSIVE RASHPA_INFO_REVOKED RASHPA_INFO_DAMAGED
 RASHPA_STATE_READY RASHPA_STATE_STUCK
 RASHPA_DEVICE_IOMMU RASHPA_DEVICE_PROFILE RASHPA_DEVICE_DISCLOSE RASHPA_DEVICE_MASTER
+RASHPA_DEVICE_FETCH RASHPA_DESCRIPTORS_MAX RASHPA_DESCRIPTOR_SIZE_MAX RASHPA_FETCH_FIELDS_MAX
+RASHPA_FETCH_REGISTERS_MAX
 RASHPA_REGION_MEMORY RASHPA_REGION_PREFETCH RASHPA_REGION_64BIT
 RASHPA_PROFILE_NAME_SIZE RASHPA_PROFILE_WINDOWS_MAX RASHPA_PROFILE_STEPS_MAX
 RASHPA_PROFILE_TABLES_MAX RASHPA_QUIESCE_US_MAX
@@ -131,6 +142,7 @@ RASHPA_PROFILE_ENGINES_MAX RASHPA_ENGINE_STEPS_MAX RASHPA_ENGINE_ABSENT
 RASHPA_CLASS_HOST RASHPA_CLASS_IOVA RASHPA_CLASS_PEER RASHPA_CLASS_BRIDGE
 RASHPA_MAPPED_REMAPPED RASHPA_MAPPED_COHERENT RASHPA_LOCK_SLOT RASHPA_LOCK_SLOTS_MAX
 RASHPA_MAP_STATE_VALID RASHPA_MAP_STATE_REVOKED
+RASHPA_MAP_STATE_PROGRAMMED RASHPA_MAP_STATE_UNPROGRAMMED
 RASHPA_DEVICE_EVENT_QUIESCED RASHPA_DEVICE_EVENT_RESET RASHPA_DEVICE_EVENT_STUCK RASHPA_DEVICE_EVENT_GONE
 RASHPA_DEVICE_EVENT_ERROR RASHPA_DEVICE_EVENT_ENGINE RASHPA_PERIOD_MIN RASHPA_PERIOD_MAX RASHPA_MEMBERS_MAX
 RASHPA_SOURCES_DEFAULT RASHPA_SOURCES_MAX RASHPA_LISTENERS_USER RASHPA_LISTENERS_MAX
@@ -173,7 +185,7 @@ FIELDS = {
     "profile_set.n_tables": "len[tables, int32]",
     "profile_set.window_size": "const[64, int32]",
     "profile_set.step_size": "const[32, int32]",
-    "profile_set.table_size": "const[40, int32]",
+    "profile_set.table_size": "const[56, int32]",
     "profile_engine.name": 'string["e", 32]',
     "profile_engine.doorbell": 'string["w", 32]',
     "profile_engine.flags": "flags[rashpa_pengine_flags, int32]",
@@ -184,8 +196,21 @@ FIELDS = {
     "profile_set.n_engines": "len[engines, int32]",
     "profile_set.engine_size": "const[128, int32]",
     "engine_info.index": "int32[0:64]",
-    "profile_table.layout": "ptr64[in, rashpa_layout]",
+    "profile_table.flags": "flags[rashpa_ptable_flags, int32]",
+    "profile_table.layout": "ptr64[in, rashpa_layout, opt]",
     "profile_table.layout_size": "const[48, int32]",
+    "profile_table.fetch": "ptr64[in, rashpa_fetch, opt]",
+    "profile_table.fetch_size": "const[56, int32]",
+    "fetch.flags": "flags[rashpa_fetch_flags, int32]",
+    "fetch.fields": "ptr64[in, array[rashpa_fetch_field]]",
+    "fetch.registers": "ptr64[in, array[rashpa_fetch_field]]",
+    "fetch.n_fields": "len[fields, int32]",
+    "fetch.field_size": "const[48, int32]",
+    "fetch.n_registers": "len[registers, int32]",
+    "fetch.register_size": "const[48, int32]",
+    "fetch_field.kind": "flags[rashpa_fetch_kinds, int32]",
+    "fetch_field.flags": "flags[rashpa_field_flags, int32]",
+    "fetch_field.bits": "int32[32:64]",
     "window_make.cache": "flags[rashpa_caches, int32]",
     "window_make.name": 'string["w", 32]',
     "window_make.out_fd": "fd_rashpa_dmabuf",

@@ -78,11 +78,52 @@ static void fill_layout(struct rng *r, struct rashpa_layout *l)
 		memset(l, 0, sizeof(*l));
 }
 
+/* What is fetched from the board's own memory is nothing: what counts is what the kernel writes. */
+static void fill_fetch(struct rng *r, struct rashpa_fetch *f)
+{
+	static const struct rashpa_fetch_field fields[] = {
+		{ .kind = RASHPA_FETCH_ADDRESS, .bits = 64, .width = 64 },
+		{ .kind = RASHPA_FETCH_LENGTH, .offset = 8, .bits = 32, .width = 32 },
+		{ .kind = RASHPA_FETCH_NEXT, .offset = 16, .bits = 64, .width = 64 },
+		{ .kind = RASHPA_FETCH_CONSTANT, .offset = 12, .bits = 32, .width = 1, .value = 1 },
+	};
+	static const struct rashpa_fetch_field registers[] = {
+		{ .kind = RASHPA_FETCH_ADDRESS, .bits = 64, .width = 64 },
+		{ .kind = RASHPA_FETCH_COUNT, .offset = 8, .bits = 32, .width = 32 },
+	};
+	struct rashpa_fetch_field *to = (struct rashpa_fetch_field *)(f + 1);
+
+	memcpy(to, fields, sizeof(fields));
+	memcpy(to + 4, registers, sizeof(registers));
+	*f = (struct rashpa_fetch) {
+		.stride = 32, .flags = below(r, 2), .descriptor_size = 24,
+		.fields = (uintptr_t)to, .registers = (uintptr_t)(to + 4),
+		.n_fields = 4, .n_registers = 2,
+		.field_size = sizeof(*to), .register_size = sizeof(*to),
+	};
+	if (one_in(r, 4))
+		((uint32_t *)f)[below(r, sizeof(*f) / 4)] = (uint32_t)odd_number(r);
+	if (one_in(r, 3))
+		((uint32_t *)to)[below(r, 6 * sizeof(*to) / 4)] =
+			(uint32_t)odd_number(r) & (one_in(r, 2) ? 0x3f : ~0U);
+}
+
 static void fill_table(struct rng *r, struct rashpa_profile_table *t,
 		       struct rashpa_layout *layout)
 {
-	fill_layout(r, layout);
 	*t = fpga_table;
+	if (one_in(r, 2)) {
+		fill_fetch(r, (struct rashpa_fetch *)layout);
+		t->flags = RASHPA_PTABLE_FETCH;
+		t->layout_size = 0;
+		t->fetch = (uintptr_t)layout;
+		t->fetch_size = sizeof(struct rashpa_fetch);
+		if (one_in(r, 16))
+			t->fetch_size = (uint32_t)odd_number(r);
+		t->layout = one_in(r, 16);
+		return;
+	}
+	fill_layout(r, layout);
 	t->layout = (uintptr_t)layout;
 	if (one_in(r, 4))
 		t->offset = PAGE * below(r, 16);

@@ -89,7 +89,8 @@ const struct call calls[] = {
 	{ CALL(QUIESCE, quiesce), .weight = 6, .on = K_FPGA, .flags = RASHPA_QUIESCE_MAP,
 	  .fields = { F(quiesce, map, T_RARE, 300) } },
 	{ CALL(RESET, reset), .weight = 1, .on = K_FPGA, .fields = { { 0 } } },
-	{ CALL(PROGRAM, program), .weight = 20, .on = K_MAP, .fields = {
+	{ CALL(PROGRAM, program), .weight = 20, .on = K_MAP, .flags = RASHPA_PROGRAM_AGAIN,
+	  .fields = {
 		F(program, window, T_MAYBE_FD, K_WINDOW), F(program, first, T_BELOW, 64),
 		F(program, offset, T_TABLE, 0), F(program, length, T_LENGTH, 0),
 		F(program, layout, T_LAYOUT, 0),

@@ -94,7 +94,8 @@ add_gpu() { # bus
 start_fpga() {
 	local i=$1 program=${RASHPA_FPGA:-$TOP/build/tools/rashpa-fpga} n
 	local socket=$JOB/fpga$i.sock
-	local -a start=("$program")
+	local -a start=("$program") more=()
+	local option
 
 	if [[ ! -x $program ]]; then
 		say "no software FPGA: $program"
@@ -103,8 +104,16 @@ start_fpga() {
 	rm -f "$socket"
 	# what was built in the root runs here with the root's libraries
 	[[ $(head -c 4 "$program") != $'\x7fELF' ]] || start=("${LOADER[@]}" "$program")
+	# NUMBER:OPTION is for one of them
+	for option in "${FPGA_OPTIONS[@]}"; do
+		if [[ ! $option =~ ^[0-9]+:- ]]; then
+			more+=("$option")
+		elif [[ ${option%%:*} == "$i" ]]; then
+			more+=("${option#*:}")
+		fi
+	done
 	"${start[@]}" --socket "$socket" --control "$JOB/fpga$i.control" \
-		--log "${LOG%.log}-fpga$i.log" "${FPGA_OPTIONS[@]}" </dev/null &
+		--log "${LOG%.log}-fpga$i.log" "${more[@]}" </dev/null &
 	FPGA_PID[i]=$!
 	for ((n = 0; n < 500; n++)); do # a guest that asked waits for 30 s
 		[[ -S $socket ]] && return

@@ -45,6 +45,17 @@ FULL = {
                  "quiesce": [WAIT], "doorbell": "d", "lock": {"size": 64, "offset": 56, "bits": 64}, "optional": True}],
 }
 
+# The same of a board that fetches addresses, with all keys of that.
+FETCH = {**FULL, "table": {
+    "window": "t", "offset": 0, "length": 8192, "stride": 32, "fetch": {
+        "description": "a ring", "size": 32, "max": 1024, "closed": True, "segment_size": 0,
+        "fields": [
+            {"kind": "address", "description": "low", "offset": 0, "bits": 64, "shift": 12, "width": 52, "unit": 12},
+            {"kind": "length", "offset": 8, "width": 20, "unit": 12, "minus_one": True},
+            {"kind": "constant", "offset": 12, "value": 1, "only": "last"},
+            {"kind": "next", "offset": 16, "bits": 64}],
+        "registers": [{"kind": "address", "offset": 0, "bits": 64}, {"kind": "count", "offset": 8, "clear": 1}]}}}
+
 # What is wrong: where, what stands there instead, what rashpactl says, and whether a schema can say so. Places are
 # those of FULL.
 BOTH, TOOL = True, False
@@ -75,6 +86,32 @@ WRONG = [
     (("dma_bits",), "65", "24 to 64", TOOL),
     (("dma_bits",), "64 bits", "not a number", BOTH),
     (("dma_bits",), 64.5, "whole number", BOTH),
+]
+
+# The same of FETCH.
+PART = ("table", "fetch")
+FIELDS = (*PART, "fields")
+WRONG_FETCH = [
+    (("table", "address"), {"offset": 0, "bits": 64}, "exclude each other", BOTH),
+    (("table", "fetch"), NONE, "neither address nor fetch", BOTH),
+    ((*PART, "size"), 16, "not in a descriptor of 16 bytes", TOOL),
+    ((*PART, "segment_size"), 4096, "both a length and segment_size", TOOL),
+    ((*FIELDS, 0, "kind"), "constant", "unit must be 0 to 63, and 0 for a constant", TOOL),
+    ((*FIELDS, 0), {"kind": "index", "offset": 0}, "no field has the address", TOOL),
+    ((*FIELDS, 1), {"kind": "index", "offset": 8}, "segment_size must be a power of two", TOOL),
+    ((*FIELDS, 0, "minus_one"), True, "for length and count", TOOL),
+    ((*FIELDS, 0, "only"), "first", "only is for constants", TOOL),
+    ((*FIELDS, 1, "shift"), 13, "are not in a word of 32", TOOL),
+    ((*FIELDS, 1, "value"), 1, "only a constant has a value", TOOL),
+    ((*FIELDS, 1, "offset"), 4, "overlaps", TOOL),
+    ((*FIELDS, 1, "clear"), 1, "only registers are cleared", TOOL),
+    ((*FIELDS, 2, "value"), 1 << 32, "wider than 32 bits", TOOL),
+    ((*FIELDS, 3), {"kind": "index", "offset": 16}, "is closed", TOOL),
+    ((*FIELDS, 3, "offset"), 20, "multiple of the word's bytes", TOOL),
+    ((*PART, "registers", 0, "kind"), "count", "no register has the address", TOOL),
+    ((*PART, "registers", 1, "kind"), "next", "is told of a ring", TOOL),
+    ((*PART, "registers", 1, "offset"), 32, "not in the stride of 32", TOOL),
+    ((*PART, "registers", 1), {"kind": "constant", "offset": 8, "only": "last"}, "only is for descriptors", TOOL),
 ]
 
 # What both take, beside FULL.
@@ -183,7 +220,8 @@ class Dead:
         return ALL_ONES
 
 
-BOARDS = {"rashpa-fpga": Reference, "xilinx-xdma": Xdma, "litepcie": Lite}
+BOARDS = {"rashpa-fpga": Reference, "rashpa-fetch": Reference, "rashpa-chain": Reference, "rashpa-packed": Reference,
+          "xilinx-xdma": Xdma, "litepcie": Lite}
 
 
 def number(value, default=None):
@@ -245,9 +283,9 @@ def ok(good, name, *notes):
     return good
 
 
-def changed(place, value):
-    """FULL, with another value at this place."""
-    whole = [json.loads(json.dumps(FULL))]    # WAIT is in it twice
+def changed(place, value, profile=None):
+    """FULL, or another one, with another value at this place."""
+    whole = [json.loads(json.dumps(profile or FULL))]    # WAIT is in it twice
     *way, last = (0, *place)
     at = whole
     for step in way:
@@ -379,7 +417,7 @@ def test_keys(schema):
     # one function reads fields with control's values and those without
     read.add(frozenset((("offset", True), ("bits", True))))
     described = set(objects(schema, schema))
-    wide = [place for part, place, _ in parts(schema, schema, (), FULL)
+    wide = [place for full in (FULL, FETCH) for part, place, _ in parts(schema, schema, (), full)
             if part.get("type") == "object" and part.get("additionalProperties") is not False]
     ok(not wide, "the schema takes no other keys", *map(key, wide))
     ok(read == described, "the schema has the keys that are read, and what is required",
@@ -388,8 +426,8 @@ def test_keys(schema):
 
 
 def test_full(judge, schema):
-    said = judge.tool(FULL)
-    ok(not said, "a profile with all keys is taken", said)
+    said = judge.tool(FULL) + judge.tool(FETCH)
+    ok(not said, "profiles with all keys are taken", said)
     seen = set(objects(schema, schema))
     used = set()
 
@@ -403,16 +441,18 @@ def test_full(judge, schema):
             for item in value:
                 walk(part["items"], item)
     walk(schema, FULL)
+    walk(schema, FETCH)
     left = [name for keys in seen for name, _ in keys if (frozenset(name for name, _ in keys), name) not in used]
-    ok(not left, "it has all keys of the schema", f"not: {left}")
+    ok(not left, "they have all keys of the schema", f"not: {left}")
 
 
 def test_broken(judge, schema):
     """The schema's own rules, one by one."""
     count, taken, elsewhere, missed = 0, [], [], []
-    for place, value in (wrong for part in parts(schema, schema, (), FULL) for wrong in broken(*part)):
+    for full, place, value in ((full, *wrong) for full in (FULL, FETCH) for part in parts(schema, schema, (), full)
+                               if full is FULL or "table" in part[1] for wrong in broken(*part)):
         count += 1
-        profile = changed(place, value)
+        profile = changed(place, value, full)
         what = f"{key(place)}: {'taken away' if value is NONE else json.dumps(value)[:60]}"
         said = judge.tool(profile)
         if not said:
@@ -428,17 +468,18 @@ def test_broken(judge, schema):
         ok(not missed, "and by the schema", *missed)
     # At the limit something else may be wrong, as in a table of one word; not the limit.
     narrow = []
-    for part, place, value in parts(schema, schema, (), FULL):
+    for full, part, place, value in ((full, *part) for full in (FULL, FETCH)
+                                     for part in parts(schema, schema, (), full) if full is FULL or "table" in part[1]):
         for limit in limits(part, value):
-            said = judge.tool(changed(place, limit))
+            said = judge.tool(changed(place, limit, full))
             if re.search(f"{re.escape(key(place))}: .*(must be|does not fit|not one of|longer|at most)", said):
                 narrow.append(f"{json.dumps(limit)[:60]}: {said.strip()}")
     ok(not narrow, "no rule of rashpactl is narrower", *narrow)
 
 
 def test_tables(judge):
-    for place, value, words, both in WRONG:
-        profile = changed(place, value)
+    for full, place, value, words, both in [(FULL, *wrong) for wrong in WRONG] + [(FETCH, *wrong) for wrong in WRONG_FETCH]:
+        profile = changed(place, value, full)
         said = judge.tool(profile)
         by_schema = judge.takes(profile)
         ok(words in said and by_schema in (None, not both),

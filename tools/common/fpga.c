@@ -271,6 +271,7 @@ const char *fpga_cause_name(uint32_t cause)
 	case RFPGA_FAULT_MASTER:	return "master";
 	case RFPGA_FAULT_SOURCE:	return "source";
 	case RFPGA_FAULT_CONFIG:	return "config";
+	case RFPGA_FAULT_DESC:		return "descriptor";
 	default:			return "?";
 	}
 }

@@ -322,6 +322,234 @@ static int check_fields(struct json_place *at, const struct field *const field[]
 	return 0;
 }
 
+/* The text as an index of @names, which are none where they are NULL. */
+static int read_word(struct json_place *at, struct json_object *value, const char *const *names,
+		     unsigned int n, uint32_t *to)
+{
+	const char *text = json_object_get_string(value);
+
+	if (!json_object_is_type(value, json_type_string))
+		return json_wrong(at, "must be a string");
+	for (*to = 0; *to < n; (*to)++)
+		if (names[*to] && !strcmp(text, names[*to]))
+			return 0;
+	return json_wrong(at, "\"%s\" is none of the words for it", text);
+}
+
+static int read_kind(struct json_place *at, struct json_object *value, void *to)
+{
+	static const char *const kinds[] = {
+		[RASHPA_FETCH_CONSTANT] = "constant", [RASHPA_FETCH_ADDRESS] = "address",
+		[RASHPA_FETCH_LENGTH] = "length", [RASHPA_FETCH_SUM] = "sum",
+		[RASHPA_FETCH_NEXT] = "next", [RASHPA_FETCH_INDEX] = "index",
+		[RASHPA_FETCH_COUNT] = "count",
+	};
+
+	return read_word(at, value, kinds, ARRAY_SIZE(kinds), to);
+}
+
+static int read_only(struct json_place *at, struct json_object *value, void *to)
+{
+	static const char *const words[] = { "all", "first", "last", "not last" };
+	static const uint32_t flags[] = { 0, RASHPA_FIELD_FIRST, RASHPA_FIELD_LAST,
+					  RASHPA_FIELD_NOT_LAST };
+	uint32_t word;
+
+	if (read_word(at, value, words, ARRAY_SIZE(words), &word))
+		return -1;
+	*(uint32_t *)to = flags[word];
+	return 0;
+}
+
+static int check_fetch_field(struct json_place *at, const struct rashpa_fetch_field *f)
+{
+	if (f->bits != 32 && f->bits != 64)
+		return json_wrong(at, "bits must be 32 or 64");
+	if (f->offset % (f->bits / 8))
+		return json_wrong(at, "offset must be a multiple of the word's bytes");
+	if (!f->width || f->shift >= f->bits || f->width > f->bits - f->shift)
+		return json_wrong(at, "%" PRIu32 " bits from bit %" PRIu32
+				  " on are not in a word of %" PRIu32, f->width, f->shift, f->bits);
+	if (f->unit > 63 || (f->unit && f->kind == RASHPA_FETCH_CONSTANT))
+		return json_wrong(at, "unit must be 0 to 63, and 0 for a constant");
+	if (f->kind != RASHPA_FETCH_CONSTANT && f->value)
+		return json_wrong(at, "only a constant has a value");
+	if (f->width < 64 && f->value >> f->width)
+		return json_wrong(at, "the value is wider than %" PRIu32 " bits", f->width);
+	if (f->flags & RASHPA_FIELD_MINUS_ONE && f->kind != RASHPA_FETCH_LENGTH &&
+	    f->kind != RASHPA_FETCH_COUNT)
+		return json_wrong(at, "minus_one is for length and count");
+	if (f->flags & ~RASHPA_FIELD_MINUS_ONE && f->kind != RASHPA_FETCH_CONSTANT)
+		return json_wrong(at, "only is for constants");
+	return 0;
+}
+
+/* The width is that of the rest of the word, if nothing else is said. */
+static int read_fetch_field(struct json_place *at, struct json_object *value, void *to)
+{
+	struct rashpa_fetch_field *f = to;
+	bool minus_one = false;
+	const struct json_key keys[] = {
+		{ "kind", true, read_kind, &f->kind },
+		{ "description", false, json_read_comment, NULL },
+		{ "offset", true, json_read_u32, &f->offset },
+		{ "bits", false, json_read_u32, &f->bits },
+		{ "shift", false, json_read_u32, &f->shift },
+		{ "width", false, json_read_u32, &f->width },
+		{ "unit", false, json_read_u32, &f->unit },
+		{ "minus_one", false, json_read_bool, &minus_one },
+		{ "value", false, json_read_u64, &f->value },
+		{ "only", false, read_only, &f->flags },
+		{ "clear", false, json_read_u64, &f->clear },
+	};
+
+	f->bits = 32;
+	if (json_read_object(at, value, keys, ARRAY_SIZE(keys)))
+		return -1;
+	if (!json_object_object_get_ex(value, "width", NULL) && f->shift < f->bits)
+		f->width = f->bits - f->shift;
+	f->flags |= minus_one ? RASHPA_FIELD_MINUS_ONE : 0;
+	return check_fetch_field(at, f);
+}
+
+static int read_descriptor(struct json_place *at, struct json_object *value, void *to)
+{
+	struct profile *p = to;
+
+	return json_read_array(at, value, read_fetch_field, p->table.field,
+			       sizeof(p->table.field[0]), RASHPA_FETCH_FIELDS_MAX,
+			       &p->table.fetch.n_fields);
+}
+
+static int read_ring_registers(struct json_place *at, struct json_object *value, void *to)
+{
+	struct profile *p = to;
+
+	return json_read_array(at, value, read_fetch_field, p->table.reg,
+			       sizeof(p->table.reg[0]), RASHPA_FETCH_REGISTERS_MAX,
+			       &p->table.fetch.n_registers);
+}
+
+static bool fetches(const struct rashpa_fetch_field *f, uint32_t n, uint32_t kind)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (f[i].kind == kind)
+			return true;
+	return false;
+}
+
+/* Inside the descriptor, and apart from each other. */
+static int check_descriptor(struct json_place *at, const struct profile *p)
+{
+	const struct rashpa_fetch_field *f = p->table.field;
+	const uint32_t size = p->table.fetch.descriptor_size;
+	unsigned char taken[RASHPA_DESCRIPTOR_SIZE_MAX * 8] = { 0 };
+
+	for (uint32_t i = 0; i < p->table.fetch.n_fields; i++) {
+		if (f[i].offset > size || f[i].bits / 8 > size - f[i].offset)
+			return json_wrong(at, "field %" PRIu32 " is not in a descriptor of %" PRIu32
+					  " bytes", i, size);
+		if (f[i].clear)
+			return json_wrong(at, "field %" PRIu32 ": only registers are cleared", i);
+		for (uint32_t b = f[i].offset * 8 + f[i].shift;
+		     b < f[i].offset * 8 + f[i].shift + f[i].width; b++) {
+			if (taken[b]++)
+				return json_wrong(at, "field %" PRIu32 " overlaps one before it", i);
+		}
+	}
+	return 0;
+}
+
+static int check_fetch(struct json_place *at, const struct profile *p)
+{
+	const struct rashpa_fetch *f = &p->table.fetch;
+	const struct rashpa_fetch_field *field = p->table.field;
+	const bool length = fetches(field, f->n_fields, RASHPA_FETCH_LENGTH);
+
+	if (!f->descriptor_size || f->descriptor_size % 4 ||
+	    f->descriptor_size > RASHPA_DESCRIPTOR_SIZE_MAX)
+		return json_wrong(at, "size must be a multiple of 4 up to %d",
+				  RASHPA_DESCRIPTOR_SIZE_MAX);
+	if (f->max_descriptors > RASHPA_DESCRIPTORS_MAX)
+		return json_wrong(at, "max must be %d at most", RASHPA_DESCRIPTORS_MAX);
+	if (!fetches(field, f->n_fields, RASHPA_FETCH_ADDRESS))
+		return json_wrong(at, "no field has the address");
+	if (!fetches(p->table.reg, f->n_registers, RASHPA_FETCH_ADDRESS))
+		return json_wrong(at, "no register has the address of the ring");
+	if (f->flags && !fetches(field, f->n_fields, RASHPA_FETCH_NEXT))
+		return json_wrong(at, "is closed, but no field leads to the next descriptor");
+	if (length ? f->segment_size != 0 :
+		     f->segment_size < PAGE || (f->segment_size & (f->segment_size - 1)))
+		return json_wrong(at, length ? "has both a length and segment_size" :
+				  "has no length: segment_size must be a power of two, at least 4096");
+	return check_descriptor(at, p);
+}
+
+static int read_fetch(struct json_place *at, struct json_object *value, void *to)
+{
+	struct profile *p = to;
+	struct rashpa_fetch *f = &p->table.fetch;
+	bool closed = false;
+	const struct json_key keys[] = {
+		{ "description", false, json_read_comment, NULL },
+		{ "size", true, json_read_u32, &f->descriptor_size },
+		{ "max", false, json_read_u32, &f->max_descriptors },
+		{ "closed", false, json_read_bool, &closed },
+		{ "segment_size", false, json_read_u64, &f->segment_size },
+		{ "fields", true, read_descriptor, p },
+		{ "registers", true, read_ring_registers, p },
+	};
+
+	if (json_read_object(at, value, keys, ARRAY_SIZE(keys)))
+		return -1;
+	f->flags = closed ? RASHPA_FETCH_CLOSED : 0;
+	return check_fetch(at, p);
+}
+
+/* Where an entry is that says where a ring is. */
+static int check_ring_registers(struct json_place *at, struct profile *p)
+{
+	const struct rashpa_layout *l = &p->table.layout;
+
+	if (l->address_bits || l->length_bits || l->control_bits || l->sum_bits || l->segment_size)
+		return json_wrong(at, "fetch, and fields of an entry, exclude each other");
+	for (uint32_t i = 0; i < p->table.fetch.n_registers; i++) {
+		const struct rashpa_fetch_field *r = &p->table.reg[i];
+
+		if (r->offset > l->stride || r->bits / 8 > l->stride - r->offset)
+			return json_wrong(at, "register %" PRIu32 " is not in the stride of %"
+					  PRIu32, i, l->stride);
+		if (r->kind == RASHPA_FETCH_SUM || r->kind == RASHPA_FETCH_NEXT ||
+		    r->kind == RASHPA_FETCH_INDEX)
+			return json_wrong(at, "register %" PRIu32
+					  " is told of a ring: constant, address, length or count", i);
+		if (r->flags & ~RASHPA_FIELD_MINUS_ONE)
+			return json_wrong(at, "register %" PRIu32 ": only is for descriptors", i);
+	}
+	p->table.fetch.stride = l->stride;
+	return 0;
+}
+
+/* An entry that has an address. */
+static int check_layout(struct json_place *at, const struct profile *p)
+{
+	const struct rashpa_layout *l = &p->table.layout;
+
+	if (!l->address_bits)
+		return json_wrong(at, "has neither address nor fetch");
+	if (l->length_bits && l->segment_size)
+		return json_wrong(at, "has both length_field and segment_size");
+	if (!l->length_bits && !l->control_bits)
+		return json_wrong(at, "has neither length_field nor control: an entry could not be made invalid");
+	if (!l->length_bits &&
+	    (l->segment_size < PAGE || l->segment_size & (l->segment_size - 1)))
+		return json_wrong(at, "has no length_field: segment_size must be a power of two, at least %d, as long as the board takes an entry to be",
+			     PAGE);
+	if (l->control_bits && l->control_set == l->control_clear)
+		return json_wrong(at, "control: set and clear are the same: an entry could not be made invalid");
+	return 0;
+}
+
 static int read_table(struct json_place *at, struct json_object *value, void *to)
 {
 	struct profile *p = to;
@@ -339,29 +567,22 @@ static int read_table(struct json_place *at, struct json_object *value, void *to
 		{ "offset", false, read_register, &p->table.offset },
 		{ "length", true, read_register, &p->table.length },
 		{ "stride", true, json_read_u32, &l->stride },
-		{ "address", true, read_field, &address },
+		{ "address", false, read_field, &address },
 		{ "length_field", false, read_field, &length },
 		{ "segment_size", false, json_read_u64, &l->segment_size },
 		{ "control", false, read_field, &control },
 		{ "sum", false, read_field, &sum },
+		{ "fetch", false, read_fetch, p },
 	};
 
 	if (json_read_object(at, value, keys, ARRAY_SIZE(keys)))
 		return -1;
 	if (!l->stride || l->stride % 4 || l->stride > PAGE)
 		return json_wrong(at, "stride must be a multiple of 4 up to %d", PAGE);
-	if (l->length_bits && l->segment_size)
-		return json_wrong(at, "has both length_field and segment_size");
-	if (!l->length_bits && !l->control_bits)
-		return json_wrong(at, "has neither length_field nor control: an entry could not be made invalid");
-	if (!l->length_bits &&
-	    (l->segment_size < PAGE || l->segment_size & (l->segment_size - 1)))
-		return json_wrong(at, "has no length_field: segment_size must be a power of two, at least %d, as long as the board takes an entry to be",
-			     PAGE);
-	if (l->control_bits && l->control_set == l->control_clear)
-		return json_wrong(at, "control: set and clear are the same: an entry could not be made invalid");
 	if (!p->table.length)
 		return json_wrong(at, "length must not be 0");
+	if (p->table.fetch.n_fields ? check_ring_registers(at, p) : check_layout(at, p))
+		return -1;
 	if (check_fields(at, fields, ARRAY_SIZE(fields), l->stride))
 		return -1;
 	p->has_table = true;
@@ -688,6 +909,7 @@ int profile_apply(const struct profile *profile, int device, char *why)
 		.layout = (uintptr_t)&profile->table.layout,
 		.layout_size = sizeof(profile->table.layout),
 	};
+	struct rashpa_fetch fetch = profile->table.fetch;
 	struct rashpa_profile_set arg = {
 		.head.flags = (profile->disclose ? RASHPA_PROFILE_DISCLOSE : 0) |
 			      (profile->no_reset ? RASHPA_PROFILE_NO_RESET : 0),
@@ -711,6 +933,16 @@ int profile_apply(const struct profile *profile, int device, char *why)
 	};
 	struct rashpa_region_info region;
 
+	if (fetch.n_fields) {
+		fetch.fields = (uintptr_t)profile->table.field;
+		fetch.field_size = sizeof(profile->table.field[0]);
+		fetch.registers = (uintptr_t)profile->table.reg;
+		fetch.register_size = sizeof(profile->table.reg[0]);
+		table.flags = RASHPA_PTABLE_FETCH;
+		table.layout = table.layout_size = 0;
+		table.fetch = (uintptr_t)&fetch;
+		table.fetch_size = sizeof(fetch);
+	}
 	for (unsigned int i = 0; i < profile->n_engines; i++) {
 		engine[i] = profile->engine[i].about;
 		engine[i].steps = (uintptr_t)profile->engine[i].step;

@@ -34,6 +34,10 @@ struct profile {
 		char window[RASHPA_PROFILE_NAME_SIZE];
 		uint64_t offset, length;
 		struct rashpa_layout layout;
+		/* with fields: an entry says where a ring of descriptors is, and has no layout */
+		struct rashpa_fetch fetch;
+		struct rashpa_fetch_field field[RASHPA_FETCH_FIELDS_MAX];
+		struct rashpa_fetch_field reg[RASHPA_FETCH_REGISTERS_MAX];
 	} table;
 	unsigned int n_engines;
 	struct profile_engine engine[RASHPA_PROFILE_ENGINES_MAX];

@@ -15,6 +15,10 @@
 /* PCI identity of the software FPGA */
 #define RFPGA_PCI_VENDOR	0x1234
 #define RFPGA_PCI_DEVICE	0x5250
+/* the software FPGA that fetches addresses: descriptors in an array, in a chain, packed */
+#define RFPGA_PCI_FETCH_ARRAY	0x5251
+#define RFPGA_PCI_FETCH_CHAIN	0x5252
+#define RFPGA_PCI_FETCH_PACKED	0x5253
 #define RFPGA_PCI_CLASS		0x118000	/* signal processing controller */
 
 /* BARs */
@@ -45,6 +49,7 @@
 #define   RFPGA_FEATURE_DROP	(1u << 6)
 #define   RFPGA_FEATURE_META	(1u << 7)
 #define   RFPGA_FEATURE_VERDICT	(1u << 8)
+#define   RFPGA_FEATURE_FETCH	(1u << 9)	/* entries say where rings of descriptors are */
 #define RFPGA_CONTROL		0x0010	/* wo, reads 0 */
 #define   RFPGA_CONTROL_STOP	(1u << 0)	/* stop every DTP */
 #define   RFPGA_CONTROL_RESET	(1u << 1)	/* registers and table to reset values */
@@ -66,6 +71,7 @@
 #define   RFPGA_FAULT_MASTER	3	/* bus mastering is off */
 #define   RFPGA_FAULT_SOURCE	4	/* beyond on-board memory */
 #define   RFPGA_FAULT_CONFIG	5	/* DTP registers make no sense */
+#define   RFPGA_FAULT_DESC	6	/* a descriptor that was fetched makes no sense */
 #define RFPGA_FAULT_DTP		0x0044	/* ro: DTP of the last one, or of a ring: */
 #define   RFPGA_FAULT_RING(r)	(0x100 + (r))
 #define RFPGA_BYTES		0x0048	/* ro, 64 bit: payload written, all DTPs */
@@ -284,6 +290,36 @@
 #define RFPGA_ENTRY_CONTROL	0x10	/* rw */
 #define   RFPGA_ENTRY_VALID	(1u << 0)
 #define RFPGA_ENTRY_SUM		0x18	/* rw, 64 bit: length of the entries before it */
+
+/* an entry with RFPGA_FEATURE_FETCH, which only the kernel writes */
+#define RFPGA_FETCH_BASE	0x00	/* rw, 64 bit: DMA address of the first descriptor */
+#define RFPGA_FETCH_COUNT	0x08	/* rw: descriptors of the ring */
+#define RFPGA_FETCH_TAIL	0x0c	/* rw: none is fetched from this one on */
+#define RFPGA_FETCH_CONTROL	0x10	/* rw */
+#define   RFPGA_FETCH_VALID	(1u << 0)
+#define RFPGA_FETCH_STATUS	0x14	/* ro: of the last fetch that failed */
+#define   RFPGA_FETCH_REFUSED	1	/* no answer, or a refusal */
+#define   RFPGA_FETCH_POISON	2	/* the answer was poisoned */
+#define   RFPGA_FETCH_INVALID	3	/* a descriptor that makes no sense */
+#define RFPGA_FETCH_FETCHED	0x18	/* ro: descriptors since VALID was set, modulo 2^32 */
+
+/* a descriptor of the array, 16 bytes; addresses and lengths are whole pages, as in an entry */
+#define RFPGA_ARRAY_SIZE	16
+#define RFPGA_ARRAY_ADDR	0x00	/* 64 bit */
+#define RFPGA_ARRAY_LEN		0x08	/* 32 bit */
+#define RFPGA_ARRAY_FLAGS	0x0c	/* 32 bit */
+#define   RFPGA_ARRAY_VALID	(1u << 0)
+#define   RFPGA_ARRAY_LAST	(1u << 1)
+/* of the chain, 32 bytes, as the DMA engine of PG195 has it */
+#define RFPGA_CHAIN_SIZE	32
+#define RFPGA_CHAIN_CONTROL	0x00	/* 32 bit: 31-16 the magic */
+#define   RFPGA_CHAIN_MAGIC	0xad4bu
+#define RFPGA_CHAIN_LEN		0x04	/* 32 bit: 28 bits count */
+#define RFPGA_CHAIN_SUM		0x08	/* 64 bit: bytes before this one */
+#define RFPGA_CHAIN_ADDR	0x10	/* 64 bit */
+#define RFPGA_CHAIN_NEXT	0x18	/* 64 bit: DMA address of the next descriptor */
+/* packed, one word of 64 bits: 63-12 of the address, 11-1 pages less one, 0 valid */
+#define RFPGA_PACKED_SIZE	8
 
 /* the same for RASHPA_IOC_PROGRAM: initializer of a struct rashpa_layout (linux/rashpa.h) */
 #define RFPGA_LAYOUT { \

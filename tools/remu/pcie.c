@@ -30,6 +30,7 @@ struct target {
 	int map[RFPGA_DTPS_MAX];	/* one for each range */
 	uint32_t first[RFPGA_DTPS_MAX];
 	uint32_t segments, class;
+	uint32_t entries;	/* of the table; 1 if that is where a ring is */
 };
 
 #define TARGET_NONE { .dmabuf = -1 }
@@ -333,7 +334,8 @@ static int program_table(struct run *r, int map, uint32_t first)
 	char why[WHY_SIZE];
 	int error = rashpa_map_program(map, &program);
 
-	if (error != -ENOENT)
+	/* where rings are cannot be told by a layout, and only the kernel makes them */
+	if (error != -ENOENT || fpga_read(&r->fpga, RFPGA_FEATURES) & RFPGA_FEATURE_FETCH)
 		return error;
 	if (r->table.fd < 0 &&
 	    view_open(&r->table, &r->fpga, "table", RFPGA_BAR_REGS, RFPGA_TABLE,
@@ -361,7 +363,8 @@ static int map_into(struct run *r, struct target *t, struct fpga_range *range)
 			    rashpa_reason());
 	t->map[t->maps] = fd;
 	t->first[t->maps++] = range->first;
-	if (map.out_segments > range->count)
+	t->entries = r->fpga.info.out_flags & RASHPA_DEVICE_FETCH ? 1 : map.out_segments;
+	if (t->entries > range->count)
 		return fail("%s: its map has %" PRIu32 " segments, but fpga%u keeps only %" PRIu32
 			    " for it: make a contiguous buffer", t->what, map.out_segments,
 			    r->fpga.number, range->count);
@@ -370,8 +373,8 @@ static int map_into(struct run *r, struct target *t, struct fpga_range *range)
 			    rashpa_reason());
 	t->segments = map.out_segments;
 	t->class = map.out_class;
-	range->first += map.out_segments;
-	range->count -= map.out_segments;
+	range->first += t->entries;
+	range->count -= t->entries;
 	return 0;
 }
 
@@ -468,10 +471,10 @@ static void configure(struct run *r, unsigned int i)
 		.dst_image = s->image_stride,
 		.dst_slot = s->slot_stride,
 		.dst_first = r->slots.first[range],
-		.dst_count = r->slots.segments,
+		.dst_count = r->slots.entries,
 		.lock_offset = s->lock_offset + (uint64_t)d->lock * RFPGA_LOCK_SIZE,
 		.lock_first = locks->first[range],
-		.lock_count = locks->segments,
+		.lock_count = locks->entries,
 		.images = s->images ? s->images - (k - s->first_stack) * s->bunch : 0,
 		.period = s->live ? 0 : r->period,
 		.first_stack = k,
@@ -484,7 +487,7 @@ static void configure(struct run *r, unsigned int i)
 		.run = s->run,
 		.meta_offset = rashpa_stream_meta(r->stream, i),
 		.meta_first = head->first[range],
-		.meta_count = head->segments,
+		.meta_count = head->entries,
 		.first_frame = k * s->bunch,
 	};
 

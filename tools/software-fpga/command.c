@@ -4,6 +4,7 @@
  * fails.
  *
  *   status	     counters, also when the host cannot read them any more
+ *   peek A N	     N bytes, 1 to 64, at bus address A, in hexadecimal: as the board reads them
  *   clock hold|run  the clock stands still, goes on
  *   clock step N    a held clock jumps N ticks, when nothing more is to be done before. This and
  *		     "hold" are answered when the engine and a flood have nothing more to do at
@@ -37,6 +38,33 @@ static void tell_status(struct fpga *fpga, char *answer)
 		 (unsigned long long)e->fault_addr, e->fault_dtp, e->stops,
 		 (unsigned long long)e->bytes, (unsigned long long)fpga->faults.flood_sent);
 	pthread_mutex_unlock(&e->lock);
+}
+
+#define PEEK_MAX	64u
+
+/* Memory that the host shares; the rest would be asked for by messages to this thread. */
+static void peek(struct fpga *fpga, const char *text, char *answer)
+{
+	unsigned long long addr;
+	uint8_t data[PEEK_MAX];
+	enum host_answer done;
+	unsigned int n, i;
+	char end;
+
+	if (sscanf(text, "%llx %u%c", &addr, &n, &end) != 2 || !n || n > PEEK_MAX) {
+		say(answer, "error: peek ADDRESS N, in hexadecimal and up to 64: rashpa-fpga(1)");
+		return;
+	}
+	host_begin(fpga->host);
+	done = host_access(fpga->host, HOST_READ, addr, data, n, NULL);
+	host_end(fpga->host);
+	if (done != HOST_DONE) {
+		say(answer, "error: it cannot be read");
+		return;
+	}
+	say(answer, "ok ");
+	for (i = 0; i < n; i++)
+		snprintf(answer + 3 + 2 * i, 3, "%02x", data[i]);
 }
 
 static void kick(struct fpga *fpga)
@@ -94,6 +122,8 @@ bool fpga_command(void *self, const char *line, char *answer)
 		settle(fpga, answer);
 	} else if (!strcmp(line, "status")) {
 		tell_status(fpga, answer);
+	} else if (!strncmp(line, "peek ", 5)) {
+		peek(fpga, line + 5, answer);
 	} else if (!strncmp(line, "clock ", 6)) {
 		obey_clock(fpga, line + 6, answer);
 	} else if (fault_command(fpga, line) || misbehave(fpga, line) ||
@@ -101,8 +131,8 @@ bool fpga_command(void *self, const char *line, char *answer)
 		   ring_command(fpga, line)) {
 		say(answer, "ok");
 	} else {
-		say(answer, "error: disconnect, exit, status, clock, sensor, miss, ring; dead, flood, stuck, resetting, "
-		    "flr, patient; early, late, reorder, twice, lose, torn, linger, drop, wild, "
+		say(answer, "error: disconnect, exit, status, peek, clock, sensor, miss, ring; dead, flood, stuck, resetting, "
+		    "poison, flr, patient; early, late, reorder, twice, lose, torn, linger, drop, wild, "
 		    "release, honest: rashpa-fpga(1)");
 	}
 	return true;

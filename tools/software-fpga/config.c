@@ -113,6 +113,12 @@ static bool counts(uint32_t value)
 	return value && fits(value, FPGA_COUNT_BITS);
 }
 
+/* A linear space: consecutive entries, or the ring of one. */
+static bool space_exists(const struct fpga *fpga, uint32_t first, uint32_t count)
+{
+	return range_exists(first, count, fpga->entries) && (!fpga->fetch || count == 1);
+}
+
 /* The lowest register that makes no sense, or 0: in the order of their offsets. */
 static uint32_t find_nonsense(const struct fpga *fpga, const struct dtp_config *c, bool grouped)
 {
@@ -151,12 +157,12 @@ static uint32_t find_nonsense(const struct fpga *fpga, const struct dtp_config *
 		{ RFPGA_DTP_DST_SLOT, fits(c->dst_slot, FPGA_OFFSET_BITS) &&
 				      !(c->dst_slot & odd) },
 		{ RFPGA_DTP_DST_FIRST, c->dst_first < entries },
-		{ RFPGA_DTP_DST_COUNT, range_exists(c->dst_first, c->dst_count, entries) },
+		{ RFPGA_DTP_DST_COUNT, space_exists(fpga, c->dst_first, c->dst_count) },
 		{ RFPGA_DTP_LOCK_OFFSET, !lock || (c->lock_offset % RFPGA_LOCK_SIZE == 0 &&
 						   fits(c->lock_offset, FPGA_OFFSET_BITS)) },
 		{ RFPGA_DTP_LOCK_FIRST, !lock || c->lock_first < entries },
 		{ RFPGA_DTP_LOCK_COUNT,
-		  !lock || range_exists(c->lock_first, c->lock_count, entries) },
+		  !lock || space_exists(fpga, c->lock_first, c->lock_count) },
 		{ RFPGA_DTP_IMAGES, fits(c->images, FPGA_OFFSET_BITS) },
 		{ RFPGA_DTP_PERIOD, fits(c->period, FPGA_OFFSET_BITS) && period_possible(c) },
 		{ RFPGA_DTP_FIRST_STACK, fits(c->first_stack, FPGA_OFFSET_BITS) },
@@ -169,7 +175,7 @@ static uint32_t find_nonsense(const struct fpga *fpga, const struct dtp_config *
 						   fits(c->meta_offset, FPGA_OFFSET_BITS)) },
 		{ RFPGA_DTP_META_FIRST, !meta || c->meta_first < entries },
 		{ RFPGA_DTP_META_COUNT,
-		  !meta || range_exists(c->meta_first, c->meta_count, entries) },
+		  !meta || space_exists(fpga, c->meta_first, c->meta_count) },
 		{ RFPGA_DTP_FIRST_FRAME, live || fits(c->first_frame, FPGA_OFFSET_BITS) },
 	};
 	unsigned int i;

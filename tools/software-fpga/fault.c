@@ -10,6 +10,7 @@
  *   flood off
  *   resetting US|off	CONTROL.RESET takes so long; a reset of the function ends it
  *   stuck on|off	do not obey stop requests (a reset still helps, and ends this)
+ *   poison on|off	descriptors that are fetched come with poison
  *   flr on|off		have a function-level reset, or none; the host looks when it scans the bus
  *   flr dies		have one, and be dead as with "dead link" from the next one on
  *   patient on|off	a stream waits while bus mastering is off, and then goes on; else that is
@@ -229,6 +230,8 @@ bool fault_command(struct fpga *fpga, const char *command)
 		engine_set_stuck(fpga, !strcmp(command, "stuck on"));
 	else if (!strcmp(command, "patient on") || !strcmp(command, "patient off"))
 		engine_set_patient(fpga, !strcmp(command, "patient on"));
+	else if (!strcmp(command, "poison on") || !strcmp(command, "poison off"))
+		fpga->bus.poison = !strcmp(command, "poison on");
 	else if (!strcmp(command, "flr on") || !strcmp(command, "flr off"))
 		fpga->device.no_flr = !strcmp(command, "flr off");
 	else if (!strcmp(command, "flr dies"))

@@ -45,13 +45,19 @@ static const struct device_ops ops = {
 
 static int describe(struct fpga *fpga)
 {
+	static const uint16_t ids[] = {
+		[FETCH_NONE] = RFPGA_PCI_DEVICE,
+		[FETCH_ARRAY] = RFPGA_PCI_FETCH_ARRAY,
+		[FETCH_CHAIN] = RFPGA_PCI_FETCH_CHAIN,
+		[FETCH_PACKED] = RFPGA_PCI_FETCH_PACKED,
+	};
 	struct device *d = &fpga->device;
 	int err;
 
 	d->ops = &ops;
 	d->self = fpga;
 	d->vendor = RFPGA_PCI_VENDOR;
-	d->id = RFPGA_PCI_DEVICE;
+	d->id = ids[fpga->fetch];
 	d->class = RFPGA_PCI_CLASS;
 	d->revision = RFPGA_VERSION_VALUE >> 16;
 	d->vectors = fpga->vectors;
@@ -89,7 +95,7 @@ int fpga_init(struct fpga *fpga)
 {
 	int err = describe(fpga);
 
-	bus_init(&fpga->bus, fpga->host, fpga->entries);
+	bus_init(&fpga->bus, fpga->host, fpga->entries, fpga->fetch);
 	slow_init(fpga);
 	build_init(fpga);
 	fpga->tai = tai_at_tick_0();

@@ -283,6 +283,7 @@ struct fpga {
 	/* fixed after the start of the program */
 	uint32_t dtps, vectors, entries, features, sources, units, rings;
 	struct { uint32_t address, port; } wire;	/* of rings; address 0: there is none */
+	enum fetch_format fetch;
 	uint32_t align;			/* of offsets, as a power of two */
 	uint32_t build_id[RFPGA_BUILD_ID_WORDS];
 	uint64_t tai;			/* TAI at tick 0, ns */

@@ -10,6 +10,7 @@
 
 enum {
 	OPT_INTX = 256, OPT_WITHOUT, OPT_LIVE, OPT_ALIGN, OPT_PROCESSING, OPT_RINGS, OPT_WIRE,
+	OPT_FETCH,
 };
 
 static struct fpga fpga = { .features = FPGA_FEATURES, .sources = 1 };
@@ -26,6 +27,9 @@ static const struct argp_option option_list[] = {
 	{ "wire", OPT_WIRE, "ADDRESS:PORT", 0,
 	  "have rings send and receive UDP at this IPv4 address of the host, ring R at PORT + R; "
 	  "0: at any port (no wire)", 0 },
+	{ "fetch", OPT_FETCH, "FORMAT", 0,
+	  "have no address table: fetch addresses from rings of descriptors in memory of the host. "
+	  "FORMAT: array, chain or packed", 0 },
 	{ "align", OPT_ALIGN, "BYTES", 0,
 	  "have offsets in memory be multiples of BYTES, a power of two up to 4096 (1)", 0 },
 	{ "intx", OPT_INTX, NULL, 0,
@@ -66,6 +70,19 @@ static void parse_wire(struct fpga *f, const char *text, const struct argp_state
 	f->wire.address = ntohl(at.s_addr);
 }
 
+static enum fetch_format parse_fetch(const char *text, const struct argp_state *state)
+{
+	static const char *const formats[] = {
+		[FETCH_ARRAY] = "array", [FETCH_CHAIN] = "chain", [FETCH_PACKED] = "packed",
+	};
+
+	for (enum fetch_format f = FETCH_ARRAY; f <= FETCH_PACKED; f++)
+		if (!strcmp(text, formats[f]))
+			return f;
+	argp_error(state, "fetch: %s is no format: array, chain or packed", text);
+	return FETCH_NONE;
+}
+
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
 	struct fpga *f = state->input;
@@ -92,6 +109,10 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		if (bytes & (bytes - 1))
 			argp_error(state, "align: %s is no power of two", arg);
 		f->align = (uint32_t)__builtin_ctz(bytes);
+		return 0;
+	case OPT_FETCH:
+		f->fetch = parse_fetch(arg, state);
+		f->features |= RFPGA_FEATURE_FETCH;
 		return 0;
 	case OPT_INTX:
 		f->device.pin = true;

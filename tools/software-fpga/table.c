@@ -10,11 +10,12 @@ struct piece {
 	uint64_t length;
 };
 
-void bus_init(struct bus *bus, struct host *host, uint32_t entries)
+void bus_init(struct bus *bus, struct host *host, uint32_t entries, enum fetch_format fetch)
 {
 	memset(bus, 0, sizeof(*bus));
 	bus->host = host;
 	bus->entries = entries;
+	bus->fetch = fetch;
 	bus_reset(bus);
 }
 
@@ -23,7 +24,30 @@ void bus_init(struct bus *bus, struct host *host, uint32_t entries)
 /* The protocol thread is the only writer and may read without the lock. */
 uint32_t bus_table_read(const struct bus *bus, uint32_t offset)
 {
+	const uint32_t n = offset / RFPGA_ENTRY_STRIDE;
+
+	if (bus->fetch && offset % RFPGA_ENTRY_STRIDE == RFPGA_FETCH_STATUS)
+		return bus->ring[n].status;
+	if (bus->fetch && offset % RFPGA_ENTRY_STRIDE == RFPGA_FETCH_FETCHED)
+		return bus->ring[n].fetched;
 	return bus->table[offset / 4];
+}
+
+/* The same of an entry that says where a ring is. */
+static uint32_t ring_mask(uint32_t word)
+{
+	switch (word) {
+	case RFPGA_FETCH_BASE:
+		return ~7u;
+	case RFPGA_FETCH_CONTROL:
+		return RFPGA_FETCH_VALID;
+	case RFPGA_FETCH_BASE + 4:
+	case RFPGA_FETCH_COUNT:
+	case RFPGA_FETCH_TAIL:
+		return UINT32_MAX;
+	default:
+		return 0;
+	}
 }
 
 /* Which bits of a word of an entry there are. */
@@ -45,10 +69,15 @@ static uint32_t entry_mask(uint32_t word)
 
 void bus_table_write(struct bus *bus, uint32_t offset, uint32_t value)
 {
-	if (offset / RFPGA_ENTRY_STRIDE >= bus->entries)
+	const uint32_t n = offset / RFPGA_ENTRY_STRIDE, word = offset % RFPGA_ENTRY_STRIDE;
+
+	if (n >= bus->entries)
 		return;
 	host_exclude(bus->host);
-	bus->table[offset / 4] = value & entry_mask(offset % RFPGA_ENTRY_STRIDE);
+	bus->table[offset / 4] = value & (bus->fetch ? ring_mask(word) : entry_mask(word));
+	bus->ring[n].generation++;
+	if (word == RFPGA_FETCH_CONTROL && (value & RFPGA_FETCH_VALID))
+		bus->ring[n].status = bus->ring[n].fetched = 0;
 	host_end(bus->host);
 }
 
@@ -84,6 +113,10 @@ void bus_reset(struct bus *bus)
 
 	host_exclude(bus->host);
 	memset(bus->table, 0, sizeof(bus->table));
+	for (n = 0; n < BUS_ENTRIES_MAX; n++) {
+		bus->ring[n].generation++;
+		bus->ring[n].status = bus->ring[n].fetched = 0;
+	}
 	for (n = 0; n < sizeof(bus->bounds) / sizeof(bus->bounds[0]); n++) {
 		bus->bounds[n].first = 0;
 		bus->bounds[n].limit = bus->entries;
@@ -98,14 +131,14 @@ void bus_space_init(struct bus_space *space, unsigned int who, uint32_t first, u
 	*space = (struct bus_space){ .who = who, .first = first, .count = count };
 }
 
-static bool refuse(struct bus_fault *fault, uint32_t cause, uint64_t addr)
+bool bus_refuse(struct bus_fault *fault, uint32_t cause, uint64_t addr)
 {
 	fault->cause = cause;
 	fault->addr = addr;
 	return false;
 }
 
-static uint64_t entry_value(const struct bus *bus, uint32_t n, uint32_t offset)
+uint64_t bus_entry(const struct bus *bus, uint32_t n, uint32_t offset)
 {
 	const uint32_t *e = &bus->table[(n * RFPGA_ENTRY_STRIDE + offset) / 4];
 
@@ -114,10 +147,10 @@ static uint64_t entry_value(const struct bus *bus, uint32_t n, uint32_t offset)
 
 static bool entry_has(const struct bus *bus, uint32_t n, uint64_t offset)
 {
-	const uint64_t sum = entry_value(bus, n, RFPGA_ENTRY_SUM);
+	const uint64_t sum = bus_entry(bus, n, RFPGA_ENTRY_SUM);
 
-	return (entry_value(bus, n, RFPGA_ENTRY_CONTROL) & RFPGA_ENTRY_VALID) && sum <= offset &&
-	       offset - sum < entry_value(bus, n, RFPGA_ENTRY_LEN);
+	return (bus_entry(bus, n, RFPGA_ENTRY_CONTROL) & RFPGA_ENTRY_VALID) && sum <= offset &&
+	       offset - sum < bus_entry(bus, n, RFPGA_ENTRY_LEN);
 }
 
 /*
@@ -130,7 +163,7 @@ static uint32_t entry_search(const struct bus *bus, uint32_t low, uint32_t high,
 	while (high - low > 1) {
 		const uint32_t mid = low + (high - low) / 2;
 
-		if (entry_value(bus, mid, RFPGA_ENTRY_SUM) <= offset)
+		if (bus_entry(bus, mid, RFPGA_ENTRY_SUM) <= offset)
 			low = mid;
 		else
 			high = mid;
@@ -139,25 +172,41 @@ static uint32_t entry_search(const struct bus *bus, uint32_t low, uint32_t high,
 }
 
 /* Find the entry that holds the offset: one of the space's, and within the bounds of its owner. */
-static bool space_find(const struct bus *bus, struct bus_space *space, uint64_t offset,
-		       struct piece *piece, struct bus_fault *fault)
+static bool entry_find(struct bus *bus, struct bus_space *space, uint64_t offset,
+		       uint64_t *addr, uint64_t *length, uint64_t *sum, struct bus_fault *fault)
 {
 	const uint32_t low = space->first, high = space->first + space->count;
-	uint64_t addr, left, skip;
 
-	if (space->wild)
-		return !__builtin_add_overflow(space->wild_addr, offset, &piece->addr) ||
-		       refuse(fault, RFPGA_FAULT_BUS, space->wild_addr);
 	if (space->cur < low || space->cur >= high || !entry_has(bus, space->cur, offset))
 		space->cur = entry_search(bus, low, high, offset);
 	if (space->cur < bus->bounds[space->who].first ||
 	    space->cur >= bus->bounds[space->who].limit || !entry_has(bus, space->cur, offset))
-		return refuse(fault, RFPGA_FAULT_ENTRY, offset);
-	addr = entry_value(bus, space->cur, RFPGA_ENTRY_ADDR);
-	skip = offset - entry_value(bus, space->cur, RFPGA_ENTRY_SUM);
-	left = entry_value(bus, space->cur, RFPGA_ENTRY_LEN) - skip;
+		return bus_refuse(fault, RFPGA_FAULT_ENTRY, offset);
+	*addr = bus_entry(bus, space->cur, RFPGA_ENTRY_ADDR);
+	*sum = bus_entry(bus, space->cur, RFPGA_ENTRY_SUM);
+	*length = bus_entry(bus, space->cur, RFPGA_ENTRY_LEN);
+	return true;
+}
+
+static bool space_find(struct bus *bus, struct bus_space *space, uint64_t offset,
+		       struct piece *piece, struct bus_fault *fault)
+{
+	uint64_t addr, length, sum, left, skip;
+	bool found;
+
+	if (space->wild)
+		return !__builtin_add_overflow(space->wild_addr, offset, &piece->addr) ||
+		       bus_refuse(fault, RFPGA_FAULT_BUS, space->wild_addr);
+	if (bus->fetch)
+		found = fetch_find(bus, space, offset, &addr, &length, &sum, fault);
+	else
+		found = entry_find(bus, space, offset, &addr, &length, &sum, fault);
+	if (!found)
+		return false;
+	skip = offset - sum;
+	left = length - skip;
 	if (__builtin_add_overflow(addr, skip, &piece->addr))
-		return refuse(fault, RFPGA_FAULT_BUS, addr);
+		return bus_refuse(fault, RFPGA_FAULT_BUS, addr);
 	if (piece->length > left)
 		piece->length = left;
 	/* the rest is refused by the next look-up, which begins behind the end of addresses */
@@ -168,17 +217,17 @@ static bool space_find(const struct bus *bus, struct bus_space *space, uint64_t 
 
 /* -------------------------------------------------------- transactions --- */
 
-static bool understand(enum host_answer answer, uint64_t addr, struct bus_fault *fault)
+bool bus_understand(enum host_answer answer, uint64_t addr, struct bus_fault *fault)
 {
 	switch (answer) {
 	case HOST_DONE:
 		return true;
 	case HOST_NO_MASTER:
-		return refuse(fault, RFPGA_FAULT_MASTER, addr);
+		return bus_refuse(fault, RFPGA_FAULT_MASTER, addr);
 	case HOST_NOTHING:
-		return refuse(fault, RFPGA_FAULT_BUS, addr);
+		return bus_refuse(fault, RFPGA_FAULT_BUS, addr);
 	default:
-		return refuse(fault, RFPGA_FAULT_NONE, 0);
+		return bus_refuse(fault, RFPGA_FAULT_NONE, 0);
 	}
 }
 
@@ -194,12 +243,18 @@ static bool check(struct bus *bus, struct bus_space *space, uint64_t offset, uin
 	struct piece piece;
 	uint64_t at;
 
+	bool first = true;
+
 	for (; length; offset += piece.length, length -= piece.length) {
 		piece.length = length;
 		if (!space_find(bus, space, offset, &piece, fault))
 			return false;
+		/* what is only looked at now comes next */
+		if (first && bus->fetch)
+			space->mark = space->window;
+		first = false;
 		answer = host_check(bus->host, how(space, what), piece.addr, piece.length, &at);
-		if (!understand(answer, at, fault))
+		if (!bus_understand(answer, at, fault))
 			return false;
 	}
 	return true;
@@ -234,7 +289,7 @@ static bool transfer(struct bus *bus, struct bus_space *space, uint64_t offset,
 			return false;
 		answer = host_access(bus->host, how(space, what), piece.addr, data, piece.length,
 				     &at);
-		if (!understand(answer, at, fault))
+		if (!bus_understand(answer, at, fault))
 			return false;
 	}
 	return true;
@@ -268,7 +323,7 @@ static bool write_words(struct bus *bus, struct bus_space *space, uint64_t offse
 	answer = host_check(bus->host, what, piece.addr, size, &at);
 	if (answer == HOST_DONE)
 		answer = host_access(bus->host, what, piece.addr, (void *)words, length, &at);
-	return understand(answer, at, fault);
+	return bus_understand(answer, at, fault);
 }
 
 bool bus_write_record(struct bus *bus, struct bus_space *space, uint64_t offset,

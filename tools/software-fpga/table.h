@@ -26,6 +26,23 @@ struct bus_fault {
 	uint64_t addr;
 };
 
+/* What descriptors look like: none are fetched, or as rashpa-fpga.h has them. */
+enum fetch_format { FETCH_NONE, FETCH_ARRAY, FETCH_CHAIN, FETCH_PACKED };
+
+/* So many are fetched at once. */
+#define FETCH_AHEAD	32
+
+/* Descriptors that were fetched, in a row; from the first one on there is no other way. */
+struct fetch_window {
+	uint32_t generation;	/* of the entry then */
+	uint32_t index, count;	/* of the first one, and how many */
+	uint64_t at;		/* bus address of the first one */
+	uint64_t sum;		/* bytes of all before it */
+	uint64_t next;		/* bus address behind the last one */
+	bool end;		/* there is none behind */
+	struct { uint64_t addr, len; } d[FETCH_AHEAD];
+};
+
 /*
  * Linear space made of consecutive table entries, with the place of the last hit:
  * streams go forward, so most look-ups need no search.
@@ -39,16 +56,25 @@ struct bus_space {
 	uint64_t wild_addr;
 	bool drop;		/* misbehave: nobody hears of writes that the bus refuses */
 	bool sent;		/* misbehave: it left while bus mastering was on */
+	/* of a ring: where the last transaction was, and where the one before it began */
+	struct fetch_window window, mark;
 };
 
 struct bus {
 	struct host *host;
 	uint32_t entries;		/* of the table; fixed */
+	enum fetch_format fetch;	/* fixed */
 	uint32_t table[RFPGA_TABLE_SIZE / 4];
+	/* of entries that are rings */
+	struct {
+		uint32_t generation;	/* counts what is written to it */
+		_Atomic uint32_t status, fetched;
+	} ring[BUS_ENTRIES_MAX];
+	_Atomic bool poison;		/* misbehave: what is fetched is poisoned */
 	struct { uint32_t first, limit; } bounds[RFPGA_DTPS_MAX + BUS_RINGS_MAX];
 };
 
-void bus_init(struct bus *bus, struct host *host, uint32_t entries);
+void bus_init(struct bus *bus, struct host *host, uint32_t entries, enum fetch_format fetch);
 
 /* for the protocol thread; the lock is taken inside */
 uint32_t bus_table_read(const struct bus *bus, uint32_t offset);
@@ -73,5 +99,17 @@ bool bus_write_words(struct bus *bus, struct bus_space *space, uint64_t offset,
 bool bus_write_record(struct bus *bus, struct bus_space *space, uint64_t offset,
 		      const uint64_t record[RFPGA_LOCK_SIZE / 8], size_t length,
 		      struct bus_fault *fault);
+
+/* table.c, for fetch.c */
+bool bus_refuse(struct bus_fault *fault, uint32_t cause, uint64_t addr);
+bool bus_understand(enum host_answer answer, uint64_t addr, struct bus_fault *fault);
+uint64_t bus_entry(const struct bus *bus, uint32_t n, uint32_t offset);	/* a pair of words */
+
+/*
+ * fetch.c: the descriptor of a space's ring that has the offset: its address and length, and the
+ * offset at which it begins.
+ */
+bool fetch_find(struct bus *bus, struct bus_space *space, uint64_t offset, uint64_t *addr,
+		uint64_t *length, uint64_t *sum, struct bus_fault *fault);
 
 #endif /* TABLE_H */

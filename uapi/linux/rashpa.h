@@ -631,6 +631,11 @@ enum rashpa_state {
 #define RASHPA_DEVICE_DISCLOSE	_BITUL(2)
 /** RASHPA_DEVICE_MASTER - bus mastering is on */
 #define RASHPA_DEVICE_MASTER	_BITUL(3)
+/**
+ * RASHPA_DEVICE_FETCH - the profile's table says where rings of descriptors are, see
+ * RASHPA_PTABLE_FETCH: a map takes one entry of it, however many segments it has
+ */
+#define RASHPA_DEVICE_FETCH	_BITUL(4)
 
 /**
  * struct rashpa_device_info - RASHPA_IOC_DEVICE_INFO: identity and state
@@ -825,15 +830,139 @@ struct rashpa_layout {
 	__u32 sum_bits;
 };
 
+/** RASHPA_DESCRIPTORS_MAX - descriptors of one ring */
+#define RASHPA_DESCRIPTORS_MAX	16777216
+/** RASHPA_DESCRIPTOR_SIZE_MAX - bytes of one descriptor */
+#define RASHPA_DESCRIPTOR_SIZE_MAX	256
+/** RASHPA_FETCH_FIELDS_MAX - fields of a descriptor */
+#define RASHPA_FETCH_FIELDS_MAX	32
+/** RASHPA_FETCH_REGISTERS_MAX - parts of registers that are told of a ring */
+#define RASHPA_FETCH_REGISTERS_MAX	16
+
+/**
+ * enum rashpa_fetch_kind - what is in a field of a descriptor, or of a register
+ * @RASHPA_FETCH_CONSTANT: @value of the field
+ * @RASHPA_FETCH_ADDRESS: of a descriptor: bus address of the segment. Of a register: that of the
+ *	first descriptor
+ * @RASHPA_FETCH_LENGTH: of a descriptor: bytes of the segment. Of a register: bytes of all
+ *	descriptors, which is of use where they follow each other
+ * @RASHPA_FETCH_SUM: of a descriptor: bytes of all segments before this one
+ * @RASHPA_FETCH_NEXT: of a descriptor: bus address of the next one; in the last one that of the
+ *	first with RASHPA_FETCH_CLOSED, else 0
+ * @RASHPA_FETCH_INDEX: of a descriptor: its number, from 0 on
+ * @RASHPA_FETCH_COUNT: how many descriptors there are
+ */
+enum rashpa_fetch_kind {
+	RASHPA_FETCH_CONSTANT = 1,
+	RASHPA_FETCH_ADDRESS = 2,
+	RASHPA_FETCH_LENGTH = 3,
+	RASHPA_FETCH_SUM = 4,
+	RASHPA_FETCH_NEXT = 5,
+	RASHPA_FETCH_INDEX = 6,
+	RASHPA_FETCH_COUNT = 7,
+};
+
+/** RASHPA_FIELD_MINUS_ONE - what is stored is one less; of LENGTH, INDEX or COUNT */
+#define RASHPA_FIELD_MINUS_ONE	_BITUL(0)
+/** RASHPA_FIELD_FIRST - a CONSTANT that only the first descriptor has, the others have 0 there */
+#define RASHPA_FIELD_FIRST	_BITUL(1)
+/** RASHPA_FIELD_LAST - likewise the last one */
+#define RASHPA_FIELD_LAST	_BITUL(2)
+/** RASHPA_FIELD_NOT_LAST - likewise all but the last one */
+#define RASHPA_FIELD_NOT_LAST	_BITUL(3)
+
+/**
+ * struct rashpa_fetch_field - some bits of a word of a descriptor, or of a register
+ * @kind: enum rashpa_fetch_kind
+ * @flags: RASHPA_FIELD_*
+ * @offset: of the word in the descriptor, or in the entry of the table; a multiple of its bytes
+ * @bits: of the word, 32 or 64: it is stored as a whole, little-endian
+ * @shift: lowest bit of the field in the word
+ * @width: bits of the field
+ * @unit: what is stored is the value divided by 2 to this power, 0 to 63
+ * @__reserved: must be zero
+ * @value: of a CONSTANT; must be 0 with another kind
+ * @clear: of a register: the whole word when there is no ring; of the first field of a word. Must
+ *	be 0 in others, and in descriptors
+ *
+ * What is stored is ((value >> @unit) - (one, if MINUS_ONE)) << @shift. Several fields may have
+ * parts of one value, e.g. an address in two words: unit 0 and 32. A map of which something would
+ * be lost so is refused (EOVERFLOW): an address that is not a multiple of the unit, a length that is
+ * wider than its field.
+ */
+struct rashpa_fetch_field {
+	__u32 kind;
+	__u32 flags;
+	__u32 offset;
+	__u32 bits;
+	__u32 shift;
+	__u32 width;
+	__u32 unit;
+	__u32 __reserved;
+	__aligned_u64 value;
+	__aligned_u64 clear;
+};
+
+/** RASHPA_FETCH_CLOSED - the NEXT of the last descriptor leads to the first one */
+#define RASHPA_FETCH_CLOSED	_BITUL(0)
+
+/**
+ * struct rashpa_fetch - how a function fetches addresses from host memory
+ * @stride: bytes from entry to entry of the table: from the registers of one ring to those of
+ *	the next one; a multiple of 4, up to 4096
+ * @flags: RASHPA_FETCH_*
+ * @descriptor_size: bytes of a descriptor, a multiple of 4, up to RASHPA_DESCRIPTOR_SIZE_MAX
+ * @max_descriptors: that one ring may have, up to RASHPA_DESCRIPTORS_MAX; 0 for that
+ * @segment_size: bytes that a descriptor without LENGTH covers, a power of two, at least
+ *	4096; must be 0 with LENGTH
+ * @fields: pointer to @n_fields of &struct rashpa_fetch_field, the descriptor
+ * @registers: pointer to @n_registers of &struct rashpa_fetch_field, what the function is told
+ *	of a ring, in this order; fields of one word follow each other, and are one write
+ * @n_fields: 1 to RASHPA_FETCH_FIELDS_MAX
+ * @field_size: bytes of an element of @fields
+ * @n_registers: 1 to RASHPA_FETCH_REGISTERS_MAX
+ * @register_size: bytes of an element of @registers
+ *
+ * ADDRESS must be in @fields and in @registers. Fields of a descriptor do not overlap. Bits that
+ * no field has are 0.
+ *
+ * Descriptors follow each other without a gap. With NEXT they may be in several pieces of memory,
+ * each of which holds whole descriptors; without, they are in one, which may not be found where
+ * there are many and no IOMMU.
+ */
+struct rashpa_fetch {
+	__u32 stride;
+	__u32 flags;
+	__u32 descriptor_size;
+	__u32 max_descriptors;
+	__aligned_u64 segment_size;
+	__aligned_u64 fields;
+	__aligned_u64 registers;
+	__u32 n_fields;
+	__u32 field_size;
+	__u32 n_registers;
+	__u32 register_size;
+};
+
+/**
+ * RASHPA_PTABLE_FETCH - the function fetches addresses: an entry of the table has no address, but
+ * says where a ring of descriptors is. The kernel has that in host memory, which no process can
+ * map; an entry takes one map. @layout and @layout_size are 0
+ */
+#define RASHPA_PTABLE_FETCH	_BITUL(0)
+
 /**
  * struct rashpa_profile_table - where the function has an address table
  * @bar: 0 to 5
- * @flags: must be zero
+ * @flags: RASHPA_PTABLE_FETCH
  * @offset: in the BAR, a multiple of 4
  * @length: bytes of the whole table, > 0
  * @layout: pointer to the &struct rashpa_layout of its entries
  * @layout_size: bytes of it
  * @__reserved: must be zero
+ * @fetch: pointer to a &struct rashpa_fetch, with RASHPA_PTABLE_FETCH; must be 0 without
+ * @fetch_size: bytes of it
+ * @__reserved2: must be zero
  *
  * A window with RASHPA_PWINDOW_USER must not overlap it: who can write there can make the
  * function write anywhere. All maps of the function are cut so that they fit into it.
@@ -846,6 +975,9 @@ struct rashpa_profile_table {
 	__aligned_u64 layout;
 	__u32 layout_size;
 	__u32 __reserved;
+	__aligned_u64 fetch;
+	__u32 fetch_size;
+	__u32 __reserved2;
 };
 
 /**
@@ -960,10 +1092,7 @@ struct rashpa_profile_engine {
  * (the function does not answer, does not come back from its reset, its table cannot be
  * cleared, or it does not keep the bounds of an engine), ETIMEDOUT (it does not become idle).
  *
- * What comes next has its place at the ends: in &struct rashpa_layout fields that are packed,
- * and the pointer to the next entry, for tables in host memory that the function fetches; a flag
- * of &struct rashpa_profile_table for those, and for tables that are to be programmed again by
- * the kernel after a reset.
+ * What comes next has its place at the ends.
  */
 struct rashpa_profile_set {
 	struct rashpa_head head;
@@ -1162,7 +1291,7 @@ enum rashpa_class {
  * EIO (function is stuck: reset it; or it does not answer), EREMOTEIO (the exporter's
  * table is not true, or the memory is not a device's; see the reason), ENXIO (no path
  * between the two functions), EOVERFLOW (an address outside the DMA mask, or above what a bus on
- * the way carries), E2BIG (more than 1048576 segments), ETIMEDOUT (the exporter did not finish
+ * the way carries), E2BIG (more than 16777216 segments), ETIMEDOUT (the exporter did not finish
  * moving the memory), EOPNOTSUPP (the exporter does not serve such importers), EAGAIN (the
  * memory's function is being reset), EHWPOISON (a page of it has a memory error),
  * ENOMEM, EDQUOT, EINTR, and what the exporter answers.
@@ -1225,9 +1354,9 @@ struct rashpa_quiesce {
  * @head: no flags
  *
  * Quiesces first. Its maps stay valid, but the function has forgotten the entries that
- * PROGRAM wrote: program each map again. Its windows cannot be reached during the reset:
- * a CPU that touches one waits, maps of them by other functions are revoked, and
- * restored afterwards. After a failed quiesce the next RASHPA_IOC_MAP_MAKE or
+ * PROGRAM wrote: program each map again, but those with RASHPA_PROGRAM_AGAIN. Its windows cannot
+ * be reached during the reset: a CPU that touches one waits, maps of them by other functions are
+ * revoked, and restored afterwards. After a failed quiesce the next RASHPA_IOC_MAP_MAKE or
  * RASHPA_IOC_CHANNEL_MAKE turns bus mastering on.
  *
  * Errors: EOPNOTSUPP (the function has no reset), EPERM (without CAP_SYS_RAWIO),
@@ -1258,10 +1387,15 @@ struct rashpa_segment {
  *	gone. The driver tries for ten seconds to make them valid again, and once more whenever
  *	the exporter says that something has changed; RASHPA_IOC_RESTORE tries at once, and
  *	tells why it fails
+ * @RASHPA_MAP_STATE_PROGRAMMED: only in records: the kernel has programmed it again, as
+ *	RASHPA_PROGRAM_AGAIN asks for
+ * @RASHPA_MAP_STATE_UNPROGRAMMED: only in records: it was to do so and could not; PROGRAM tells why
  */
 enum rashpa_map_state {
 	RASHPA_MAP_STATE_VALID = 1,
 	RASHPA_MAP_STATE_REVOKED = 2,
+	RASHPA_MAP_STATE_PROGRAMMED = 3,
+	RASHPA_MAP_STATE_UNPROGRAMMED = 4,
 };
 
 /**
@@ -1296,9 +1430,15 @@ struct rashpa_table {
 };
 
 /**
+ * RASHPA_PROGRAM_AGAIN - the kernel does the same by itself when the function was reset, and when
+ * the map was revoked and is valid again. Not by a window. See RASHPA_MAP_STATE_PROGRAMMED
+ */
+#define RASHPA_PROGRAM_AGAIN	_BITUL(0)
+
+/**
  * struct rashpa_program - RASHPA_IOC_PROGRAM: the kernel writes the table into the
  *	function, so that user space need not see addresses
- * @head: no flags
+ * @head: flags: RASHPA_PROGRAM_AGAIN
  * @window: -1 for the table that the profile describes; or dma-buf fd of a window of the
  *	same function (needs CAP_SYS_RAWIO)
  * @first: index of the first entry to write
@@ -1306,19 +1446,25 @@ struct rashpa_table {
  * @length: of the function's whole table, bytes; all entries must be inside; 0 with -1
  * @layout: pointer to the &struct rashpa_layout of one entry; 0 with -1
  * @layout_size: bytes of it; 0 with -1
- * @out_entries: entries written
+ * @out_entries: entries written; 1 if the entry says where a ring is (RASHPA_PTABLE_FETCH)
+ * @out_descriptors: of that ring, else 0
  *
  * A map has at most one programmed place; a second call moves it. The entries are
- * cleared before the map goes.
+ * cleared before the map goes. With RASHPA_PROGRAM_AGAIN the place stays the map's while it is
+ * revoked; a second call without ends that.
+ *
+ * Memory of a ring is charged as RASHPA_RESOURCE_MEMORY to who made the map (EDQUOT), and lives as
+ * long as the map. It is given back when the function, or the engine, has stopped and forgotten it.
  *
  * Errors: EPERM (a window without CAP_SYS_RAWIO, or where the kernel is locked down and no IOMMU
  * keeps the function to its maps), ENOENT (the profile has no table), EBADF, EINVAL (also: a
  * segment is not what an entry without a length covers), E2BIG (a layout that has more than this
  * kernel knows), EFAULT, EXDEV (window of another function), ERANGE (outside the window, or
  * more segments than entries), EBUSY (another map is programmed there), EOVERFLOW (an
- * address, length or sum wider than its field), ESTALE (the map is revoked: restore it; or the
+ * address, length or sum wider than its field, or not a multiple of its unit), E2BIG (more segments
+ * than a ring may have descriptors), ESTALE (the map is revoked: restore it; or the
  * function was reset meanwhile: once more), EIO (the function does not answer: reset it), ENOMEM,
- * ENODEV.
+ * EDQUOT, EINTR, ENODEV.
  */
 struct rashpa_program {
 	struct rashpa_head head;
@@ -1329,6 +1475,7 @@ struct rashpa_program {
 	__aligned_u64 layout;
 	__u32 layout_size;
 	__u32 out_entries;
+	__aligned_u64 out_descriptors;
 };
 
 /**
@@ -1341,7 +1488,7 @@ struct rashpa_program {
  * Nothing happens to a map that is valid. Maps are restored without being asked, too, unless the
  * function had to be cut off from memory (it has no quiesce sequence, or is stuck): then bus
  * mastering comes back with this call. What PROGRAM wrote was cleared either way: program the map
- * again.
+ * again, but one with RASHPA_PROGRAM_AGAIN.
  *
  * Errors: ENODEV (the function or the memory's is gone, or the map was ended for good), EAGAIN
  * (the memory's function is being reset), EIO (the function is stuck, or does not answer), EPERM

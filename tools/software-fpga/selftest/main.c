@@ -61,7 +61,7 @@ static void prepare(char *folder)
 /* What no board needs; then what every board has to do, which rashpa-fpga-conformance asks. */
 #define OWN_SUITES \
 	&bus_suite, &protocol_suite, &intx_suite, &control_suite, &clock_suite, &misbehave_suite, \
-	&live_suite, &options_suite, &wire_suite, &program_suite
+	&live_suite, &options_suite, &wire_suite, &fetch_suite, &program_suite
 
 int main(int argc, char **argv)
 {

@@ -12,7 +12,8 @@
 #define REMOTE_ADDR	0x900000000ull		/* of memory without a descriptor */
 
 extern const struct suite bus_suite, protocol_suite, intx_suite, control_suite, clock_suite,
-			  misbehave_suite, program_suite, live_suite, options_suite, wire_suite;
+			  misbehave_suite, program_suite, live_suite, options_suite, wire_suite,
+			  fetch_suite;
 
 extern const char *program;
 void start_program(void);		/* behind one that has ended */

@@ -1,0 +1,710 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * rashpa: functions that fetch addresses: rings of descriptors in host memory.
+ *
+ * Whoever can write a descriptor can make the function write anywhere. So the memory of a ring
+ * is the kernel's alone: no file maps it, no dma-buf is made of it. A map has at most one ring, with
+ * room for all segments that it can ever have: to program it again takes no memory. It is given back
+ * when the map lets go of its own memory, behind the stop that ends both.
+ */
+#include <linux/dma-mapping.h>
+#include <linux/io.h>
+#include <linux/io-64-nonatomic-lo-hi.h>
+#include <linux/log2.h>
+#include <linux/overflow.h>
+#include <linux/sched/signal.h>
+#include <linux/sizes.h>
+#include <linux/slab.h>
+
+#include "rashpa_map.h"
+
+/* Of rings that may be in pieces: larger ones are not needed, and may not be found. */
+#define RASHPA_PIECE_MAX	SZ_4M
+
+/**
+ * struct rashpa_descriptors - the ring of a map
+ * @size: bytes of a descriptor
+ * @room: descriptors
+ * @per: descriptors of each piece, the last one may have less
+ * @written: descriptors from the first on that are not 0 (hw_lock)
+ * @n_pieces: allocated so far
+ * @piece: memory that is contiguous for the function
+ */
+struct rashpa_descriptors {
+	u32 size;
+	u32 room;
+	u32 per;
+	u32 written;
+	u32 n_pieces;
+	struct {
+		void *cpu;
+		dma_addr_t bus;
+	} piece[];
+};
+
+/* --------------------------------------------------------- fields ---- */
+
+/* What the fields of one descriptor, or the registers, are made of, by enum rashpa_fetch_kind. */
+struct rashpa_values {
+	u64 of[RASHPA_FETCH_COUNT + 1];
+	bool first;
+	bool last;
+};
+
+static u64 rashpa_field_mask(const struct rashpa_fetch_field *f)
+{
+	return GENMASK_ULL(f->width - 1, 0);
+}
+
+static bool rashpa_field_absent(const struct rashpa_fetch_field *f, const struct rashpa_values *v)
+{
+	return (f->flags & RASHPA_FIELD_FIRST && !v->first) ||
+	       (f->flags & RASHPA_FIELD_LAST && !v->last) ||
+	       (f->flags & RASHPA_FIELD_NOT_LAST && v->last);
+}
+
+/* What the word gets of it. */
+static u64 rashpa_field_bits(const struct rashpa_fetch_field *f, const struct rashpa_values *v)
+{
+	u64 value = f->kind == RASHPA_FETCH_CONSTANT ? f->value : v->of[f->kind];
+
+	if (rashpa_field_absent(f, v))
+		return 0;
+	value = (value >> f->unit) - !!(f->flags & RASHPA_FIELD_MINUS_ONE);
+	return (value & rashpa_field_mask(f)) << f->shift;
+}
+
+/* Is there another field of a kind that begins at this bit of the value, or ends there? */
+static bool rashpa_field_meets(const struct rashpa_fetch_field *f, u32 n, u32 kind, u32 bit,
+			       bool end)
+{
+	u32 i;
+
+	for (i = 0; i < n; i++)
+		if (f[i].kind == kind && f[i].unit + (end ? f[i].width : 0) == bit)
+			return true;
+	return false;
+}
+
+/*
+ * What a field leaves out of its value has to be in the field that goes on there: the high word of
+ * an address. Two fields with the same part are copies, and each has all of it.
+ *
+ * Return: 0, or the kind of which something is lost.
+ */
+static u32 rashpa_fields_lose(const struct rashpa_fetch_field *f, u32 n,
+			      const struct rashpa_values *v)
+{
+	u64 value, above;
+	u32 i;
+
+	for (i = 0; i < n; i++) {
+		if (f[i].kind == RASHPA_FETCH_CONSTANT)
+			continue;
+		value = v->of[f[i].kind];
+		above = (value >> f[i].unit) - !!(f[i].flags & RASHPA_FIELD_MINUS_ONE);
+		if (above & ~rashpa_field_mask(&f[i]) &&
+		    !rashpa_field_meets(f, n, f[i].kind, f[i].unit + f[i].width, false))
+			return f[i].kind;
+		if (value != value >> f[i].unit << f[i].unit &&
+		    !rashpa_field_meets(f, n, f[i].kind, f[i].unit, true))
+			return f[i].kind;
+	}
+	return 0;
+}
+
+/* ------------------------------------------------- from user space --- */
+
+/**
+ * rashpa_fetch_free() - the end of rashpa_fetch_copy()
+ * @fetch: may be empty; is afterwards
+ */
+void rashpa_fetch_free(struct rashpa_fetching *fetch)
+{
+	kvfree(fetch->fields);
+	kvfree(fetch->registers);
+	*fetch = (struct rashpa_fetching) { };
+}
+
+static int rashpa_fetch_counts(struct rashpa_call *call, const struct rashpa_fetch *f)
+{
+	if (!f->n_fields || f->n_fields > RASHPA_FETCH_FIELDS_MAX)
+		return rashpa_fail(call, -EINVAL, "a descriptor of %u fields: must be 1 to %u",
+				   f->n_fields, RASHPA_FETCH_FIELDS_MAX);
+	if (!f->n_registers || f->n_registers > RASHPA_FETCH_REGISTERS_MAX)
+		return rashpa_fail(call, -EINVAL,
+				   "%u parts of registers are told of a ring: must be 1 to %u",
+				   f->n_registers, RASHPA_FETCH_REGISTERS_MAX);
+	return 0;
+}
+
+/**
+ * rashpa_fetch_copy() - how a function fetches, from user space
+ * @call: the ioctl
+ * @table: of the profile
+ * @fetch: filled in, not checked but for its numbers; rashpa_fetch_free() is to be called whatever
+ *	this answers
+ *
+ * Return: 0, -EINVAL, -E2BIG, -EFAULT, -ENOMEM.
+ */
+int rashpa_fetch_copy(struct rashpa_call *call, const struct rashpa_profile_table *table,
+		      struct rashpa_fetching *fetch)
+{
+	struct rashpa_fetch *in;
+	struct rashpa_fetch_field *fields;
+	int err;
+
+	in = rashpa_copy_array(call, table->fetch, 1, table->fetch_size,
+			       offsetofend(typeof(*in), register_size), sizeof(*in));
+	if (IS_ERR(in))
+		return PTR_ERR(in);
+	fetch->about = *in;
+	kvfree(in);
+	err = rashpa_fetch_counts(call, &fetch->about);
+	if (err)
+		return err;
+	fields = rashpa_copy_array(call, fetch->about.fields, fetch->about.n_fields,
+				   fetch->about.field_size, offsetofend(typeof(*fields), clear),
+				   sizeof(*fields));
+	if (IS_ERR(fields))
+		return PTR_ERR(fields);
+	fetch->fields = fields;
+	fields = rashpa_copy_array(call, fetch->about.registers, fetch->about.n_registers,
+				   fetch->about.register_size,
+				   offsetofend(typeof(*fields), clear), sizeof(*fields));
+	if (IS_ERR(fields))
+		return PTR_ERR(fields);
+	fetch->registers = fields;
+	return 0;
+}
+
+static int rashpa_field_flags(struct rashpa_call *call, const struct rashpa_fetch_field *f,
+			      const char *what, u32 i, bool descriptor)
+{
+	const u32 some = RASHPA_FIELD_FIRST | RASHPA_FIELD_LAST | RASHPA_FIELD_NOT_LAST;
+	u32 all = 0;
+
+	switch (f->kind) {
+	case RASHPA_FETCH_CONSTANT:
+		all = descriptor ? some : 0;
+		break;
+	case RASHPA_FETCH_LENGTH:
+	case RASHPA_FETCH_COUNT:
+		all = RASHPA_FIELD_MINUS_ONE;
+		break;
+	case RASHPA_FETCH_ADDRESS:
+		break;
+	case RASHPA_FETCH_SUM:
+	case RASHPA_FETCH_NEXT:
+	case RASHPA_FETCH_INDEX:
+		if (descriptor)
+			break;
+		fallthrough;
+	default:
+		return rashpa_fail(call, -EINVAL, "%s %u: kind %u is not defined there", what, i,
+				   f->kind);
+	}
+	if (f->flags & ~all || hweight32(f->flags & some) > 1)
+		return rashpa_fail(call, -EINVAL, "%s %u: flags 0x%x are not for its kind", what,
+				   i, f->flags);
+	return 0;
+}
+
+static int rashpa_field_check(struct rashpa_call *call, const struct rashpa_fetch_field *f,
+			      const char *what, u32 i, u32 size, bool descriptor)
+{
+	int err = rashpa_field_flags(call, f, what, i, descriptor);
+
+	if (err)
+		return err;
+	if (f->__reserved || (descriptor && f->clear))
+		return rashpa_fail(call, -EINVAL, "%s %u: a reserved field is not zero", what, i);
+	if (f->bits != 32 && f->bits != 64)
+		return rashpa_fail(call, -EINVAL, "%s %u: a word of %u bits: must be 32 or 64",
+				   what, i, f->bits);
+	if (!IS_ALIGNED(f->offset, f->bits / 8) || f->offset > size ||
+	    f->bits / 8 > size - f->offset)
+		return rashpa_fail(call, -EINVAL,
+				   "%s %u: the word at %u of %u bits is crooked, or not inside %u bytes",
+				   what, i, f->offset, f->bits, size);
+	if (!f->width || f->shift >= f->bits || f->width > f->bits - f->shift)
+		return rashpa_fail(call, -EINVAL,
+				   "%s %u: %u bits from bit %u on are not inside a word of %u",
+				   what, i, f->width, f->shift, f->bits);
+	if (f->unit > 63 || (f->unit && f->kind == RASHPA_FETCH_CONSTANT))
+		return rashpa_fail(call, -EINVAL, "%s %u: a unit of 2^%u is not possible", what, i,
+				   f->unit);
+	if (f->kind == RASHPA_FETCH_CONSTANT ? f->value & ~rashpa_field_mask(f) : f->value)
+		return rashpa_fail(call, -EINVAL,
+				   "%s %u: the value 0x%llx is wider than %u bits, or not for its kind",
+				   what, i, f->value, f->width);
+	if (f->bits == 32 && f->clear > U32_MAX)
+		return rashpa_fail(call, -EINVAL, "%s %u: clear is wider than the word", what, i);
+	return 0;
+}
+
+/* The bits of a descriptor that a field has, in a map of all of them. */
+static int rashpa_field_claim(struct rashpa_call *call, const struct rashpa_fetch_field *f, u32 i,
+			      unsigned long *bits)
+{
+	const u32 from = f->offset * 8 + f->shift;
+
+	if (find_next_bit(bits, from + f->width, from) < from + f->width)
+		return rashpa_fail(call, -EINVAL, "field %u: overlaps one before it", i);
+	bitmap_set(bits, from, f->width);
+	return 0;
+}
+
+static bool rashpa_fields_have(const struct rashpa_fetch_field *f, u32 n, u32 kind)
+{
+	u32 i;
+
+	for (i = 0; i < n; i++)
+		if (f[i].kind == kind)
+			return true;
+	return false;
+}
+
+static bool rashpa_same_word(const struct rashpa_fetch_field *a, const struct rashpa_fetch_field *b)
+{
+	return a->offset == b->offset && a->bits == b->bits;
+}
+
+static int rashpa_descriptor_check(struct rashpa_call *call, struct rashpa_fetching *fetch)
+{
+	const struct rashpa_fetch *f = &fetch->about;
+	DECLARE_BITMAP(bits, RASHPA_DESCRIPTOR_SIZE_MAX * 8) = { };
+	bool length;
+	int err;
+	u32 i;
+
+	for (i = 0; i < f->n_fields; i++) {
+		err = rashpa_field_check(call, &fetch->fields[i], "field", i, f->descriptor_size,
+					 true);
+		if (!err)
+			err = rashpa_field_claim(call, &fetch->fields[i], i, bits);
+		if (err)
+			return err;
+	}
+	if (!rashpa_fields_have(fetch->fields, f->n_fields, RASHPA_FETCH_ADDRESS))
+		return rashpa_fail(call, -EINVAL, "descriptors have no address");
+	fetch->chained = rashpa_fields_have(fetch->fields, f->n_fields, RASHPA_FETCH_NEXT);
+	if (f->flags & RASHPA_FETCH_CLOSED && !fetch->chained)
+		return rashpa_fail(call, -EINVAL,
+				   "a closed ring of descriptors that do not lead to the next one");
+	length = rashpa_fields_have(fetch->fields, f->n_fields, RASHPA_FETCH_LENGTH);
+	if (length && f->segment_size)
+		return rashpa_fail(call, -EINVAL,
+				   "descriptors have a length, and a segment_size of 0x%llx: one of the two",
+				   f->segment_size);
+	if (!length && (!is_power_of_2(f->segment_size) || f->segment_size < SZ_4K))
+		return rashpa_fail(call, -EINVAL,
+				   "descriptors have no length, and a segment_size of 0x%llx: must be a power of two, at least 4096",
+				   f->segment_size);
+	return 0;
+}
+
+static int rashpa_registers_check(struct rashpa_call *call, const struct rashpa_fetching *fetch)
+{
+	const struct rashpa_fetch_field *r = fetch->registers;
+	const struct rashpa_fetch *f = &fetch->about;
+	int err;
+	u32 i;
+
+	for (i = 0; i < f->n_registers; i++) {
+		err = rashpa_field_check(call, &r[i], "register", i, f->stride, false);
+		if (err)
+			return err;
+		if (i && rashpa_same_word(&r[i], &r[i - 1]) && r[i].clear)
+			return rashpa_fail(call, -EINVAL,
+					   "register %u: clear is told with the first field of a word",
+					   i);
+	}
+	if (!rashpa_fields_have(r, f->n_registers, RASHPA_FETCH_ADDRESS))
+		return rashpa_fail(call, -EINVAL, "no register has the address of a ring");
+	return 0;
+}
+
+/**
+ * rashpa_fetch_check() - does the way a function fetches make sense
+ * @call: the ioctl
+ * @fetch: as it was copied
+ *
+ * Return: 0 or -EINVAL.
+ */
+int rashpa_fetch_check(struct rashpa_call *call, struct rashpa_fetching *fetch)
+{
+	struct rashpa_fetch *f = &fetch->about;
+	int err;
+
+	if (f->flags & ~RASHPA_FETCH_CLOSED)
+		return rashpa_fail(call, -EINVAL, "the ring has an undefined flag 0x%x", f->flags);
+	if (!f->stride || f->stride > SZ_4K || !IS_ALIGNED(f->stride, sizeof(u32)))
+		return rashpa_fail(call, -EINVAL,
+				   "a stride of %u: must be a multiple of 4 up to 4096", f->stride);
+	if (!f->descriptor_size || f->descriptor_size > RASHPA_DESCRIPTOR_SIZE_MAX ||
+	    !IS_ALIGNED(f->descriptor_size, sizeof(u32)))
+		return rashpa_fail(call, -EINVAL,
+				   "a descriptor of %u bytes: must be a multiple of 4 up to %u",
+				   f->descriptor_size, RASHPA_DESCRIPTOR_SIZE_MAX);
+	if (f->max_descriptors > RASHPA_DESCRIPTORS_MAX)
+		return rashpa_fail(call, -EINVAL,
+				   "a ring of %u descriptors: at most %u are possible",
+				   f->max_descriptors, RASHPA_DESCRIPTORS_MAX);
+	err = rashpa_descriptor_check(call, fetch);
+	return err ?: rashpa_registers_check(call, fetch);
+}
+
+/* ------------------------------------------------------------ memory ---- */
+
+static u32 rashpa_piece_count(const struct rashpa_descriptors *ring, u32 i)
+{
+	return min(ring->per, ring->room - i * ring->per);
+}
+
+static size_t rashpa_piece_size(const struct rashpa_descriptors *ring, u32 i)
+{
+	return PAGE_ALIGN((size_t)rashpa_piece_count(ring, i) * ring->size);
+}
+
+static void *rashpa_descriptor(const struct rashpa_descriptors *ring, u32 i)
+{
+	return ring->piece[i / ring->per].cpu + (size_t)(i % ring->per) * ring->size;
+}
+
+static u64 rashpa_descriptor_bus(const struct rashpa_descriptors *ring, u32 i)
+{
+	return ring->piece[i / ring->per].bus + (u64)(i % ring->per) * ring->size;
+}
+
+static void rashpa_ring_free(struct device *d, struct rashpa_descriptors *ring)
+{
+	while (ring->n_pieces--) {
+		dma_free_coherent(d, rashpa_piece_size(ring, ring->n_pieces),
+				  ring->piece[ring->n_pieces].cpu,
+				  ring->piece[ring->n_pieces].bus);
+		cond_resched();
+	}
+	kvfree(ring);
+}
+
+/* Pieces of so many descriptors each. They are zeroed. */
+static struct rashpa_descriptors *rashpa_ring_alloc(struct device *d, u32 size, u32 room, u32 per)
+{
+	const u32 pieces = DIV_ROUND_UP(room, per);
+	struct rashpa_descriptors *ring;
+	int err = 0;
+	u32 i;
+
+	ring = kvzalloc(struct_size(ring, piece, pieces), GFP_KERNEL_ACCOUNT);
+	if (!ring)
+		return ERR_PTR(-ENOMEM);
+	ring->size = size;
+	ring->room = room;
+	ring->per = per;
+	for (i = 0; i < pieces && !err; i++) {
+		ring->piece[i].cpu = dma_alloc_coherent(d, rashpa_piece_size(ring, i),
+							&ring->piece[i].bus,
+							GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+		if (!ring->piece[i].cpu)
+			err = -ENOMEM;
+		else
+			ring->n_pieces++;
+		if (!err && signal_pending(current))
+			err = -EINTR;
+		cond_resched();
+	}
+	if (!err)
+		return ring;
+	rashpa_ring_free(d, ring);
+	return ERR_PTR(err);
+}
+
+/* In one piece, unless descriptors lead to the next one: then in smaller ones where that fails. */
+static struct rashpa_descriptors *rashpa_ring_find(struct device *d,
+						   const struct rashpa_fetching *fetch, u32 room)
+{
+	const u32 size = fetch->about.descriptor_size;
+	struct rashpa_descriptors *ring;
+	size_t piece = RASHPA_PIECE_MAX;
+
+	if (!fetch->chained)
+		return rashpa_ring_alloc(d, size, room, room);
+	do {
+		ring = rashpa_ring_alloc(d, size, room, min_t(size_t, piece / size, room));
+		piece /= 2;
+	} while (ring == ERR_PTR(-ENOMEM) && piece >= PAGE_SIZE);
+	return ring;
+}
+
+/**
+ * rashpa_fetch_room() - a ring for all segments that a map can have
+ * @call: the ioctl
+ * @map: the map; its function is locked, hw_lock is not held
+ *
+ * Return: 0, -E2BIG, -EDQUOT, -ENOMEM, -EINTR.
+ */
+int rashpa_fetch_room(struct rashpa_call *call, struct rashpa_map *map)
+{
+	const struct rashpa_fetching *fetch = &map->dev->fetch;
+	const u64 bytes = PAGE_ALIGN((u64)map->room * fetch->about.descriptor_size);
+	const u32 most = fetch->about.max_descriptors ?: RASHPA_DESCRIPTORS_MAX;
+	struct rashpa_descriptors *ring;
+	int err;
+
+	lockdep_assert_held(&map->dev->lock);
+	if (map->ring)
+		return 0;
+	if (map->room > most)
+		return rashpa_fail(call, -E2BIG,
+				   "a map of %u segments, and a ring has %u descriptors at most: map less at a time, or a contiguous buffer",
+				   map->room, most);
+	err = rashpa_charge_more(call, &map->charge, bytes);
+	if (err)
+		return err;
+	ring = rashpa_ring_find(&map->dev->pdev->dev, fetch, map->room);
+	if (!IS_ERR(ring)) {
+		map->ring = ring;
+		return 0;
+	}
+	rashpa_charge_less(&map->charge, map->charge.memory - bytes);
+	if (ring != ERR_PTR(-ENOMEM))
+		return PTR_ERR(ring);
+	return rashpa_fail(call, -ENOMEM,
+			   "no memory for a ring of %u descriptors, %llu bytes%s: map a contiguous buffer, or enable the IOMMU",
+			   map->room, bytes, fetch->chained ? "" : " in one piece");
+}
+
+/**
+ * rashpa_fetch_end() - give the ring of a map back
+ * @map: the map; it has ended, its function has stopped, and is still bound
+ */
+void rashpa_fetch_end(struct rashpa_map *map)
+{
+	if (map->ring)
+		rashpa_ring_free(&map->dev->pdev->dev, map->ring);
+	map->ring = NULL;
+}
+
+/* ----------------------------------------------------------- writing ---- */
+
+static void rashpa_fetch_values(const struct rashpa_map *map, u32 i, u64 sum,
+				struct rashpa_values *v)
+{
+	const struct rashpa_fetch *f = &map->dev->fetch.about;
+	const struct rashpa_segment *s = &map->table->segment[i];
+	const u32 count = map->table->count;
+
+	*v = (struct rashpa_values) { .first = !i, .last = i == count - 1 };
+	v->of[RASHPA_FETCH_ADDRESS] = s->address;
+	v->of[RASHPA_FETCH_LENGTH] = s->length;
+	v->of[RASHPA_FETCH_SUM] = sum;
+	v->of[RASHPA_FETCH_INDEX] = i;
+	v->of[RASHPA_FETCH_COUNT] = count;
+	if (!v->last)
+		v->of[RASHPA_FETCH_NEXT] = rashpa_descriptor_bus(map->ring, i + 1);
+	else if (f->flags & RASHPA_FETCH_CLOSED)
+		v->of[RASHPA_FETCH_NEXT] = rashpa_descriptor_bus(map->ring, 0);
+}
+
+static void rashpa_register_values(const struct rashpa_map *map, struct rashpa_values *v)
+{
+	*v = (struct rashpa_values) { };
+	v->of[RASHPA_FETCH_ADDRESS] = rashpa_descriptor_bus(map->ring, 0);
+	v->of[RASHPA_FETCH_LENGTH] = (u64)map->table->count * map->ring->size;
+	v->of[RASHPA_FETCH_COUNT] = map->table->count;
+}
+
+static const char * const rashpa_kind_names[] = {
+	[RASHPA_FETCH_ADDRESS] = "an address",
+	[RASHPA_FETCH_LENGTH] = "a length",
+	[RASHPA_FETCH_SUM] = "a sum",
+	[RASHPA_FETCH_NEXT] = "the address of the next one",
+	[RASHPA_FETCH_INDEX] = "a number",
+	[RASHPA_FETCH_COUNT] = "the number of descriptors",
+};
+
+/**
+ * rashpa_fetch_fits() - do segments of a map fit into descriptors
+ * @call: the ioctl
+ * @map: the map, valid, with a ring; hw_lock held
+ * @from: first segment
+ * @end: the one behind the last one
+ * @sum: bytes of the segments before; then of these, too
+ *
+ * Return: 0, -EINVAL, -EOVERFLOW.
+ */
+int rashpa_fetch_fits(struct rashpa_call *call, const struct rashpa_map *map, u32 from, u32 end,
+		      u64 *sum)
+{
+	const struct rashpa_fetching *fetch = &map->dev->fetch;
+	const u64 size = fetch->about.segment_size;
+	struct rashpa_values v;
+	u32 i, lost;
+
+	lockdep_assert_held(&map->dev->hw_lock);
+	for (i = from; i < end; i++) {
+		if (size && map->table->segment[i].length != size)
+			return rashpa_fail(call, -EINVAL,
+					   "segment %u has 0x%llx bytes, a descriptor without a length covers 0x%llx: map in such segments",
+					   i, map->table->segment[i].length, size);
+		rashpa_fetch_values(map, i, *sum, &v);
+		lost = rashpa_fields_lose(fetch->fields, fetch->about.n_fields, &v);
+		if (lost)
+			return rashpa_fail(call, -EOVERFLOW,
+					   "descriptor %u: %s (0x%llx) is wider than its field, or not a multiple of its unit: see segments in the profile",
+					   i, rashpa_kind_names[lost], v.of[lost]);
+		*sum += map->table->segment[i].length;
+	}
+	return 0;
+}
+
+/**
+ * rashpa_fetch_fits_registers() - does what the function is told of a ring fit into registers
+ * @call: the ioctl
+ * @map: the map, valid, with a ring; hw_lock held
+ *
+ * Return: 0 or -EOVERFLOW.
+ */
+int rashpa_fetch_fits_registers(struct rashpa_call *call, const struct rashpa_map *map)
+{
+	const struct rashpa_fetching *fetch = &map->dev->fetch;
+	struct rashpa_values v;
+	u32 lost;
+
+	lockdep_assert_held(&map->dev->hw_lock);
+	rashpa_register_values(map, &v);
+	lost = rashpa_fields_lose(fetch->registers, fetch->about.n_registers, &v);
+	if (lost)
+		return rashpa_fail(call, -EOVERFLOW,
+				   "%s of the ring (0x%llx) is wider than its register, or not a multiple of its unit",
+				   rashpa_kind_names[lost], v.of[lost]);
+	return 0;
+}
+
+/* Composed here: the ring is written once, in order. */
+static void rashpa_descriptor_write(const struct rashpa_map *map, u32 i, u64 sum)
+{
+	const struct rashpa_fetching *fetch = &map->dev->fetch;
+	__le64 image[RASHPA_DESCRIPTOR_SIZE_MAX / sizeof(__le64)];
+	struct rashpa_values v;
+	u32 j;
+
+	memset(image, 0, map->ring->size);
+	rashpa_fetch_values(map, i, sum, &v);
+	for (j = 0; j < fetch->about.n_fields; j++) {
+		const struct rashpa_fetch_field *f = &fetch->fields[j];
+		const u64 bits = rashpa_field_bits(f, &v);
+
+		if (f->bits == 64)
+			image[f->offset / sizeof(__le64)] |= cpu_to_le64(bits);
+		else
+			((__le32 *)image)[f->offset / sizeof(__le32)] |= cpu_to_le32(bits);
+	}
+	memcpy(rashpa_descriptor(map->ring, i), image, map->ring->size);
+}
+
+/**
+ * rashpa_fetch_more() - write the next descriptors of a map
+ * @map: the map, valid, whose segments fit; hw_lock held
+ * @most: so many at most
+ * @sum: bytes of the segments so far
+ *
+ * Return: whether all of them are written.
+ */
+bool rashpa_fetch_more(struct rashpa_map *map, u32 most, u64 *sum)
+{
+	struct rashpa_descriptors *ring = map->ring;
+	const u32 end = min(map->table->count, ring->written + most);
+
+	lockdep_assert_held(&map->dev->hw_lock);
+	while (ring->written < end) {
+		rashpa_descriptor_write(map, ring->written, *sum);
+		*sum += map->table->segment[ring->written].length;
+		ring->written++;
+	}
+	return end == map->table->count;
+}
+
+static void rashpa_register_write(void __iomem *regs, const struct rashpa_fetch_field *f, u64 word)
+{
+	if (f->bits == 64)
+		writeq(word, regs + f->offset);
+	else
+		writel(word, regs + f->offset);
+}
+
+/**
+ * rashpa_fetch_point() - tell the function where the ring of a map is
+ * @map: the map, all of whose descriptors are written; hw_lock held
+ */
+void rashpa_fetch_point(struct rashpa_map *map)
+{
+	const struct rashpa_fetching *fetch = &map->dev->fetch;
+	const u32 n = fetch->about.n_registers;
+	struct rashpa_values v;
+	u64 word = 0;
+	u32 i;
+
+	lockdep_assert_held(&map->dev->hw_lock);
+	rashpa_register_values(map, &v);
+	/* descriptors before the register that makes the function fetch them */
+	dma_wmb();
+	for (i = 0; i < n; i++) {
+		word |= rashpa_field_bits(&fetch->registers[i], &v);
+		if (i + 1 < n && rashpa_same_word(&fetch->registers[i], &fetch->registers[i + 1]))
+			continue;
+		rashpa_register_write(map->regs, &fetch->registers[i], word);
+		word = 0;
+	}
+}
+
+/**
+ * rashpa_fetch_forget() - an entry of the table does not say any more where a ring is
+ * @dev: the function, hw_lock held
+ * @regs: of the entry
+ */
+void rashpa_fetch_forget(struct rashpa_device *dev, void __iomem *regs)
+{
+	const struct rashpa_fetching *fetch = &dev->fetch;
+	u32 i;
+
+	lockdep_assert_held(&dev->hw_lock);
+	for (i = fetch->about.n_registers; i--;)
+		if (!i || !rashpa_same_word(&fetch->registers[i], &fetch->registers[i - 1]))
+			rashpa_register_write(regs, &fetch->registers[i],
+					      fetch->registers[i].clear);
+}
+
+/**
+ * rashpa_fetch_clear() - no addresses are in the ring of a map any more
+ * @map: the map; its function has stopped, and was told to forget the ring; hw_lock held
+ */
+void rashpa_fetch_clear(struct rashpa_map *map)
+{
+	struct rashpa_descriptors *ring = map->ring;
+	u32 i, n;
+
+	lockdep_assert_held(&map->dev->hw_lock);
+	for (i = 0; i < ring->written; i += n) {
+		n = min(rashpa_piece_count(ring, i / ring->per), ring->written - i);
+		/* others wait for the lock, and this may be half a GiB */
+		n = min_t(u32, n, SZ_64K / ring->size);
+		n = min(n, ring->per - i % ring->per);
+		memset(rashpa_descriptor(ring, i), 0, (size_t)n * ring->size);
+		cond_resched();
+	}
+	ring->written = 0;
+}
+
+/**
+ * rashpa_fetch_register() - where a read shows whether the function answers
+ * @dev: the function, hw_lock held
+ *
+ * Return: offset in an entry of the table.
+ */
+u32 rashpa_fetch_register(struct rashpa_device *dev)
+{
+	lockdep_assert_held(&dev->hw_lock);
+	return dev->fetch.registers[0].offset;
+}

@@ -1,0 +1,725 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Boards that fetch addresses: what is in the rings, compared with bytes as the board reads them;
+ * how they end; and maps that the kernel programs again by itself. The lab gives three such boards,
+ * one of each format.
+ */
+#include <poll.h>
+#include <signal.h>
+
+#include "common.h"
+#include "foreign.h"
+#include "rig.h"
+
+#define DATA	((uint64_t)IMAGES * IMAGE)
+#define PAGES	5u		/* segments of the maps that are looked at */
+#define ENTRY	7u		/* of the table, for all of them */
+
+static const unsigned int ids[] = {
+	RFPGA_PCI_FETCH_ARRAY, RFPGA_PCI_FETCH_CHAIN, RFPGA_PCI_FETCH_PACKED,
+};
+static const char *const names[] = { "an array", "a chain", "packed words" };
+
+static struct fpga boards[ARRAY_SIZE(ids)];
+
+/* ----------------------------------------------------------- layouts --- */
+
+enum { CONSTANT = RASHPA_FETCH_CONSTANT, ADDRESS, LENGTH, SUM, NEXT, INDEX, COUNT };
+
+#define FIELD(_kind, _offset, _bits, _shift, _width, ...) \
+	{ .kind = _kind, .offset = _offset, .bits = _bits, .shift = _shift, .width = _width, \
+	  __VA_ARGS__ }
+
+struct want {			/* of descriptor i */
+	uint64_t i, n, address, length, sum, next;
+};
+
+struct way {
+	const char *what;
+	uint32_t size, flags;
+	struct rashpa_fetch_field fields[9];
+	void (*expect)(const struct want *w, uint8_t *d);
+};
+
+static void le(uint8_t *d, unsigned int at, uint64_t value, unsigned int bytes)
+{
+	while (bytes--) {
+		d[at++] = (uint8_t)value;
+		value >>= 8;
+	}
+}
+
+static void expect_array(const struct want *w, uint8_t *d)
+{
+	le(d, 0, w->address, 8);
+	le(d, 8, w->length, 4);
+	le(d, 12, w->i == w->n - 1 ? 3 : 1, 4);
+}
+
+static void expect_chain(const struct want *w, uint8_t *d)
+{
+	le(d, 0, 0xad4b0000, 4);
+	le(d, 4, w->length, 4);
+	le(d, 8, w->sum, 8);
+	le(d, 16, w->address, 8);
+	le(d, 24, w->next, 8);
+}
+
+static void expect_packed(const struct want *w, uint8_t *d)
+{
+	le(d, 0, w->address | (w->length / 4096 - 1) << 1 | 1, 8);
+}
+
+/* A chain with an end, whose first one says so, too; numbers, words in the wrong order. */
+static void expect_odd(const struct want *w, uint8_t *d)
+{
+	le(d, 0, w->address >> 32, 4);
+	le(d, 4, w->address & 0xffffffff, 4);
+	le(d, 8, w->i | w->n << 16, 4);
+	le(d, 12, (w->length / 512 - 1) | (w->i ? 0 : 1u << 24) |
+	   (w->i == w->n - 1 ? 1u << 31 : 1u << 30), 4);
+	le(d, 16, w->next, 8);
+	le(d, 24, 0, 8);
+}
+
+/* Three words of 32 bits: a size that does not divide a page. */
+static void expect_three(const struct want *w, uint8_t *d)
+{
+	le(d, 0, w->address >> 12 & 0xffffffff, 4);
+	le(d, 4, w->sum >> 12, 4);
+	le(d, 8, w->address >> 44 | w->length >> 12 << 16, 4);
+}
+
+/* Without a length: each is as long as the board takes it to be. */
+static void expect_short(const struct want *w, uint8_t *d)
+{
+	le(d, 0, w->address, 8);
+}
+
+static const struct way ways[] = {
+	{ "an array", RFPGA_ARRAY_SIZE, 0, {
+		FIELD(ADDRESS, 0, 64, 0, 64), FIELD(LENGTH, 8, 32, 0, 32),
+		FIELD(CONSTANT, 12, 32, 0, 1, .value = 1),
+		FIELD(CONSTANT, 12, 32, 1, 1, .value = 1, .flags = RASHPA_FIELD_LAST),
+	}, expect_array },
+	{ "a chain", RFPGA_CHAIN_SIZE, RASHPA_FETCH_CLOSED, {
+		FIELD(CONSTANT, 0, 32, 16, 16, .value = RFPGA_CHAIN_MAGIC),
+		FIELD(LENGTH, 4, 32, 0, 28), FIELD(SUM, 8, 64, 0, 64),
+		FIELD(ADDRESS, 16, 32, 0, 32), FIELD(ADDRESS, 20, 32, 0, 32, .unit = 32),
+		FIELD(NEXT, 24, 64, 0, 64),
+	}, expect_chain },
+	{ "packed words", RFPGA_PACKED_SIZE, 0, {
+		FIELD(CONSTANT, 0, 64, 0, 1, .value = 1),
+		FIELD(LENGTH, 0, 64, 1, 11, .unit = 12, .flags = RASHPA_FIELD_MINUS_ONE),
+		FIELD(ADDRESS, 0, 64, 12, 52, .unit = 12),
+	}, expect_packed },
+	{ "an open chain with numbers", 32, 0, {
+		FIELD(ADDRESS, 0, 32, 0, 32, .unit = 32), FIELD(ADDRESS, 4, 32, 0, 32),
+		FIELD(INDEX, 8, 32, 0, 16), FIELD(COUNT, 8, 32, 16, 16),
+		FIELD(LENGTH, 12, 32, 0, 24, .unit = 9, .flags = RASHPA_FIELD_MINUS_ONE),
+		FIELD(CONSTANT, 12, 32, 24, 1, .value = 1, .flags = RASHPA_FIELD_FIRST),
+		FIELD(CONSTANT, 12, 32, 30, 1, .value = 1, .flags = RASHPA_FIELD_NOT_LAST),
+		FIELD(CONSTANT, 12, 32, 31, 1, .value = 1, .flags = RASHPA_FIELD_LAST),
+		FIELD(NEXT, 16, 64, 0, 64),
+	}, expect_odd },
+	{ "descriptors of 12 bytes", 12, 0, {
+		FIELD(ADDRESS, 0, 32, 0, 32, .unit = 12),
+		FIELD(ADDRESS, 8, 32, 0, 16, .unit = 44),
+		FIELD(LENGTH, 8, 32, 16, 16, .unit = 12),
+		FIELD(SUM, 4, 32, 0, 32, .unit = 12),
+	}, expect_three },
+	{ "addresses and nothing else", 8, 0, { FIELD(ADDRESS, 0, 64, 0, 64) }, expect_short },
+};
+
+struct plan {
+	struct rashpa_profile_set set;
+	struct rashpa_profile_step steps[2];
+	struct rashpa_profile_table table;
+	struct rashpa_fetch fetch;
+	struct rashpa_fetch_field fields[ARRAY_SIZE(ways[0].fields)], registers[4];
+};
+
+static struct plan *plan_make(const struct way *way)
+{
+	static const struct rashpa_fetch_field registers[] = {
+		FIELD(ADDRESS, RFPGA_FETCH_BASE, 64, 0, 64),
+		FIELD(COUNT, RFPGA_FETCH_COUNT, 32, 0, 32),
+		FIELD(COUNT, RFPGA_FETCH_TAIL, 32, 0, 32),
+		FIELD(CONSTANT, RFPGA_FETCH_CONTROL, 32, 0, 32, .value = RFPGA_FETCH_VALID),
+	};
+	static struct plan p;
+
+	memset(&p, 0, sizeof(p));
+	p.steps[0] = (struct rashpa_profile_step) {
+		.op = RASHPA_STEP_WRITE, .bar = RFPGA_BAR_REGS, .offset = RFPGA_CONTROL,
+		.value = RFPGA_CONTROL_STOP, .mask = ~0U };
+	p.steps[1] = (struct rashpa_profile_step) {
+		.op = RASHPA_STEP_WAIT, .bar = RFPGA_BAR_REGS, .offset = RFPGA_STATUS,
+		.mask = RFPGA_STATUS_BUSY, .timeout_us = 1000000 };
+	memcpy(p.fields, way->fields, sizeof(p.fields));
+	memcpy(p.registers, registers, sizeof(registers));
+	p.fetch = (struct rashpa_fetch) {
+		.stride = RFPGA_ENTRY_STRIDE, .flags = way->flags, .descriptor_size = way->size,
+		.fields = (uintptr_t)p.fields, .field_size = sizeof(p.fields[0]),
+		.registers = (uintptr_t)p.registers, .register_size = sizeof(p.registers[0]),
+		.n_registers = ARRAY_SIZE(registers),
+		.segment_size = way->expect == expect_short ? PAGE : 0,
+	};
+	while (p.fetch.n_fields < ARRAY_SIZE(p.fields) && way->fields[p.fetch.n_fields].kind)
+		p.fetch.n_fields++;
+	p.table = (struct rashpa_profile_table) {
+		.bar = RFPGA_BAR_REGS, .offset = RFPGA_TABLE, .length = RFPGA_TABLE_SIZE,
+		.flags = RASHPA_PTABLE_FETCH, .fetch = (uintptr_t)&p.fetch,
+		.fetch_size = sizeof(p.fetch),
+	};
+	/* that of the board is 8 MiB in packed words */
+	p.set = (struct rashpa_profile_set) { HEAD(p.set), STEPS(p.steps), TABLE(p.table),
+					      .dma_bits = 64, .max_segment = 8 << 20 };
+	p.set.head.flags = RASHPA_PROFILE_NO_RESET;
+	return &p;
+}
+
+static int apply(const struct fpga *f, struct plan *p)
+{
+	return call(f->fd, RASHPA_IOC_PROFILE_SET, &p->set);
+}
+
+static void profile(unsigned int board)
+{
+	if (apply(&boards[board], plan_make(&ways[board])))
+		tap_bail("profile: %s", reason);
+}
+
+/* -------------------------------------------------------------- rigs --- */
+
+/* Registers and the table, a channel, a map of a new buffer that is programmed, too. */
+static bool up(struct rig *r, unsigned int board, uint32_t flags)
+{
+	const struct fpga *f = &boards[board];
+	struct rashpa_program p = { HEAD(p), .window = -1, .first = ENTRY };
+
+	p.head.flags = flags;
+	*r = (struct rig) { .fpga = f, .buffer = -1, .map = -1 };
+	r->window = fpga_window(f, RFPGA_BAR_REGS, 0, RFPGA_BAR_REGS_SIZE, 0);
+	r->channel = fpga_events(f, 0);
+	r->buffer = buffer_alloc(DATA, NULL);
+	if (!CHECK(r->window >= 0 && r->channel >= 0 && r->buffer >= 0, "%s", reason))
+		return false;
+	fcntl(r->channel, F_SETFL, O_NONBLOCK);
+	r->regs = map_fd(r->window, RFPGA_BAR_REGS_SIZE);
+	r->memory = map_fd(r->buffer, DATA);
+	r->made = (struct rashpa_map_make) { HEAD(r->made), .fd = r->buffer,
+					.max_segment = 7 * PAGE };
+	if (!r->regs || !r->memory ||
+	    !ANSWERED(call(f->fd, RASHPA_IOC_MAP_MAKE, &r->made), 0, NULL))
+		return false;
+	r->map = r->made.out_fd;
+	set32(r->regs, RFPGA_CONTROL, RFPGA_CONTROL_CLEAR);
+	return ANSWERED(call(r->map, RASHPA_IOC_PROGRAM, &p), 0, NULL) &&
+	       CHECK(p.out_entries == 1 && p.out_descriptors == r->made.out_segments,
+		     "%u entries, %llu descriptors of %u segments", p.out_entries,
+		     (unsigned long long)p.out_descriptors, r->made.out_segments);
+}
+
+static void stream(const struct rig *r, uint64_t images)
+{
+	rig_configure(r, 0, RFPGA_MODE_FREERUN | (images ? RFPGA_MODE_FLUSH : 0), ENTRY, 1,
+		      images);
+	rig_start(r, 0);
+	if (images)
+		rig_wait_stopped(r, 0);
+	else
+		CHECK(rig_wait_bytes(r, 0, 20 * IMAGE), "it does not run");
+}
+
+static char *entry(const struct rig *r)
+{
+	return r->regs + RFPGA_TABLE + ENTRY * RFPGA_ENTRY_STRIDE;
+}
+
+static void entry_clear(const struct rig *r)
+{
+	CHECK(!reg64(entry(r), RFPGA_FETCH_BASE) && !reg32(entry(r), RFPGA_FETCH_COUNT) &&
+	      !reg32(entry(r), RFPGA_FETCH_TAIL) && !reg32(entry(r), RFPGA_FETCH_CONTROL),
+	      "the entry still says where a ring is");
+}
+
+/* The data arrive, several times round. */
+static void streams(const struct rig *r)
+{
+	memset(r->memory, 0, DATA);
+	stream(r, 3 * IMAGES);
+	CHECK(reg32(rig_dtp(r, 0), RFPGA_DTP_STATUS) == RFPGA_DTP_DONE, "status 0x%x, cause %u",
+	      reg32(rig_dtp(r, 0), RFPGA_DTP_STATUS), reg32(rig_dtp(r, 0), RFPGA_DTP_FAULT_CAUSE));
+	CHECK(filled(r->memory, DATA, SEED), "the data differ");
+}
+
+static void test_streams(unsigned int board)
+{
+	struct rig r;
+
+	if (up(&r, board, 0)) {
+		CHECK(r.made.out_segments > 1, "%u segments", r.made.out_segments);
+		streams(&r);
+		CHECK(reg32(entry(&r), RFPGA_FETCH_FETCHED) >= r.made.out_segments,
+		      "%u descriptors fetched", reg32(entry(&r), RFPGA_FETCH_FETCHED));
+		stream(&r, 0);
+		close(r.map);
+		r.map = -1;
+		rig_is_idle(r.regs, 0);
+		entry_clear(&r);
+	}
+	rig_down(&r);
+}
+
+/* ------------------------------------------------------------- bytes --- */
+
+static bool peek(unsigned int board, uint64_t at, unsigned int n, uint8_t *to)
+{
+	char command[48], answer[256];
+	unsigned int i;
+
+	snprintf(command, sizeof(command), "peek %llx %u", (unsigned long long)at, n);
+	if (!rig_ask(board, command, answer, sizeof(answer)))
+		return false;
+	for (i = 0; i < n; i++)
+		if (sscanf(answer + 3 + 2 * i, "%2hhx", &to[i]) != 1)
+			return false;
+	return true;
+}
+
+static void compare(const struct rig *r, const struct way *way, const struct rashpa_table *t)
+{
+	const uint64_t base = reg64(entry(r), RFPGA_FETCH_BASE);
+	uint8_t is[64], wanted[64];
+	struct want w = { .n = t->count };
+
+	for (w.i = 0; w.i < w.n && tap_ok(); w.i++) {
+		w.address = t->segment[w.i].address;
+		w.length = t->segment[w.i].length;
+		w.next = w.i < w.n - 1 ? base + (w.i + 1) * way->size :
+			 way->flags & RASHPA_FETCH_CLOSED ? base : 0;
+		way->expect(&w, wanted);
+		REQUIRE(peek(0, base + w.i * way->size, way->size, is),
+			"descriptor %u cannot be read", (unsigned int)w.i);
+		CHECK(!memcmp(is, wanted, way->size), "descriptor %u differs", (unsigned int)w.i);
+		w.sum += w.length;
+	}
+}
+
+static void test_bytes(const struct way *way)
+{
+	const struct rashpa_table *t;
+	struct rig r = { .window = -1, .channel = -1, .buffer = -1, .map = -1 };
+	struct rashpa_program p = { HEAD(p), .window = -1, .first = ENTRY };
+	uint64_t base;
+	uint8_t is[64];
+
+	ANSWERED(apply(&boards[0], plan_make(way)), 0, NULL);
+	r.window = fpga_window(&boards[0], RFPGA_BAR_REGS, 0, RFPGA_BAR_REGS_SIZE, 0);
+	r.regs = map_fd(r.window, RFPGA_BAR_REGS_SIZE);
+	r.buffer = buffer_alloc(PAGES * PAGE, NULL);
+	r.made = (struct rashpa_map_make) { HEAD(r.made), .fd = r.buffer, .max_segment = PAGE };
+	if (r.regs && ANSWERED(call(boards[0].fd, RASHPA_IOC_MAP_MAKE, &r.made), 0, NULL)) {
+		r.map = r.made.out_fd;
+		t = mmap(NULL, r.made.out_table_size, PROT_READ, MAP_SHARED, r.map, 0);
+		ANSWERED(call(r.map, RASHPA_IOC_PROGRAM, &p), 0, NULL);
+		CHECK(t != MAP_FAILED && t->count == PAGES && p.out_descriptors == PAGES, "%s",
+		      reason);
+		base = reg64(entry(&r), RFPGA_FETCH_BASE);
+		CHECK(reg32(entry(&r), RFPGA_FETCH_COUNT) == PAGES &&
+		      reg32(entry(&r), RFPGA_FETCH_TAIL) == PAGES &&
+		      reg32(entry(&r), RFPGA_FETCH_CONTROL) == RFPGA_FETCH_VALID, "the entry");
+		if (tap_ok())
+			compare(&r, way, t);
+		munmap((void *)t, r.made.out_table_size);
+		close(r.map);
+		r.map = -1;
+		entry_clear(&r);
+		/* behind an IOMMU it is not there any more; else it may be anybody's */
+		if (!strcmp(getenv("RASHPA_IOMMU") ?: "", "on"))
+			CHECK(!peek(0, base, 8, is), "the ring is still mapped");
+	}
+	rig_down(&r);
+	profile(0);
+}
+
+/* ------------------------------------------------------ what is refused --- */
+
+enum part { TABLE_OF, FETCH, FIELD_OF, REGISTER };
+
+#define T(field)	TABLE_OF, offsetof(struct rashpa_profile_table, field)
+#define F(field)	FETCH, offsetof(struct rashpa_fetch, field)
+#define D(field)	FIELD_OF, offsetof(struct rashpa_fetch_field, field)
+#define R(field)	REGISTER, offsetof(struct rashpa_fetch_field, field)
+
+/* one value of that of the array is made wrong: of field 1, the length, and of register 1, COUNT */
+static const struct {
+	const char *what;
+	enum part part;
+	size_t at, size;
+	uint64_t value;
+	int err;
+	const char *says;
+} bad[] = {
+	{ "and does not say so", T(flags), 4, 0, EINVAL, "RASHPA_PTABLE_FETCH" },
+	{ "with an undefined flag of the table", T(flags), 4, 3, EINVAL, "undefined flag" },
+	{ "with a reserved field of the table", T(__reserved2), 4, 1, EINVAL, "reserved" },
+	{ "and a layout", T(layout_size), 4, 56, EINVAL, "layout|exclude" },
+	{ "from nowhere", T(fetch), 8, 8, EFAULT, NULL },
+	{ "by a ring that is too short", T(fetch_size), 4, 52, EINVAL, "52 bytes" },
+	{ "with an undefined flag", F(flags), 4, 2, EINVAL, "undefined flag" },
+	{ "at a stride of 0", F(stride), 4, 0, EINVAL, "stride of 0" },
+	{ "at a stride of 30", F(stride), 4, 30, EINVAL, "stride of 30" },
+	{ "at a stride of 8192", F(stride), 4, 8192, EINVAL, "stride of 8192" },
+	{ "at a stride that has no room", F(stride), 4, 8, EINVAL, "register 1|8 bytes" },
+	{ "descriptors of 0 bytes", F(descriptor_size), 4, 0, EINVAL, "descriptor of 0 bytes" },
+	{ "descriptors of 10 bytes", F(descriptor_size), 4, 10, EINVAL, "descriptor of 10 bytes" },
+	{ "descriptors of 260 bytes", F(descriptor_size), 4, 260, EINVAL, "260 bytes" },
+	{ "descriptors that are too short", F(descriptor_size), 4, 12, EINVAL, "field 2|12 bytes" },
+	{ "descriptors of UINT_MAX bytes", F(descriptor_size), 4, ~0U, EINVAL, "descriptor" },
+	{ "16 Mi and one", F(max_descriptors), 4, (16 << 20) + 1, EINVAL, "16777217|16777216" },
+	{ "in segments, and by length", F(segment_size), 8, PAGE, EINVAL, "segment_size|length" },
+	{ "no field", F(n_fields), 4, 0, EINVAL, "0 fields" },
+	{ "33 fields", F(n_fields), 4, 33, EINVAL, "33 fields" },
+	{ "UINT_MAX fields", F(n_fields), 4, ~0U, EINVAL, "fields" },
+	{ "fields from nowhere", F(fields), 8, 8, EFAULT, NULL },
+	{ "fields that are too short", F(field_size), 4, 44, EINVAL, "44 bytes" },
+	{ "by no register", F(n_registers), 4, 0, EINVAL, "0 parts of registers" },
+	{ "by 17 registers", F(n_registers), 4, 17, EINVAL, "17 parts" },
+	{ "by registers from nowhere", F(registers), 8, 8, EFAULT, NULL },
+	{ "a closed ring without a next one", F(flags), 4, RASHPA_FETCH_CLOSED, EINVAL, "closed" },
+	{ "a field of no kind", D(kind), 4, 0, EINVAL, "field 1|kind 0" },
+	{ "a field of kind 8", D(kind), 4, 8, EINVAL, "field 1|kind 8" },
+	{ "no length, and no segment_size", D(kind), 4, INDEX, EINVAL,
+	  "no length|segment_size of 0x0" },
+	{ "a field with an undefined flag", D(flags), 4, 16, EINVAL, "field 1|flags 0x10" },
+	{ "a length that only the last one has", D(flags), 4, RASHPA_FIELD_LAST, EINVAL,
+	  "field 1|flags" },
+	{ "a field with a reserved field", D(__reserved), 4, 1, EINVAL, "field 1|reserved" },
+	{ "a field that is cleared", D(clear), 8, 1, EINVAL, "field 1|reserved" },
+	{ "a word of 16 bits", D(bits), 4, 16, EINVAL, "field 1|16 bits" },
+	{ "a word at an odd offset", D(offset), 4, 2, EINVAL, "field 1|crooked" },
+	{ "a word behind the descriptor", D(offset), 4, 16, EINVAL, "field 1|not inside 16" },
+	{ "a word at UINT_MAX - 3", D(offset), 4, ~3U, EINVAL, "field 1|not inside" },
+	{ "a field of 0 bits", D(width), 4, 0, EINVAL, "field 1|0 bits" },
+	{ "a field of 33 bits", D(width), 4, 33, EINVAL, "field 1|33 bits" },
+	{ "a field of UINT_MAX bits", D(width), 4, ~0U, EINVAL, "field 1" },
+	{ "a field from bit 32 on", D(shift), 4, 32, EINVAL, "field 1|bit 32" },
+	{ "a field that ends behind its word", D(shift), 4, 1, EINVAL, "field 1|bit 1" },
+	{ "a unit of 2^64", D(unit), 4, 64, EINVAL, "field 1|2^64" },
+	{ "a length with a value", D(value), 8, 1, EINVAL, "field 1|value" },
+	{ "fields that overlap", D(offset), 4, 4, EINVAL, "field 1|overlaps" },
+	{ "a register of kind NEXT", R(kind), 4, NEXT, EINVAL, "register 1|kind 5" },
+	{ "a register behind the stride", R(offset), 4, 32, EINVAL, "register 1|not inside 32" },
+	{ "a register with a flag of descriptors", R(flags), 4, RASHPA_FIELD_FIRST, EINVAL,
+	  "register 1|flags" },
+	{ "a register of 32 bits that is cleared to more", R(clear), 8, 1ULL << 32, EINVAL,
+	  "register 1|clear" },
+};
+
+static void test_bad(void)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(bad); i++) {
+		struct plan *p = plan_make(&ways[0]);
+		char *part[] = { (char *)&p->table, (char *)&p->fetch, (char *)&p->fields[1],
+				 (char *)&p->registers[1] };
+
+		memcpy(part[bad[i].part] + bad[i].at, &bad[i].value, bad[i].size);
+		tap_start("a profile that fetches %s is refused", bad[i].what);
+		ANSWERED(apply(&boards[0], p), bad[i].err, bad[i].says);
+		tap_done();
+	}
+	profile(0);
+}
+
+/* What does not fit is found out for each map, before anything is written. */
+static void test_unfit(void)
+{
+	struct plan *p = plan_make(&ways[0]);
+	struct rashpa_program program = { HEAD(program), .window = -1 };
+	struct rashpa_map_make map;
+	int fd = buffer_alloc(PAGES * PAGE, NULL);
+
+	p->fields[1].width = 12;
+	ANSWERED(apply(&boards[0], p), 0, NULL);
+	REQUIRE(fpga_map(&boards[0], fd, RASHPA_BIDIRECTIONAL, &map) >= 0, "%s", reason);
+	ANSWERED(call(map.out_fd, RASHPA_IOC_PROGRAM, &program), EOVERFLOW,
+		 "descriptor 0|a length");
+	close(map.out_fd);
+	p = plan_make(&ways[0]);
+	p->registers[1].width = 2;
+	p->set.max_segment = PAGE;
+	ANSWERED(apply(&boards[0], p), 0, NULL);
+	REQUIRE(fpga_map(&boards[0], fd, RASHPA_BIDIRECTIONAL, &map) >= 0, "%s", reason);
+	ANSWERED(call(map.out_fd, RASHPA_IOC_PROGRAM, &program), EOVERFLOW,
+		 "number of descriptors|register");
+	close(map.out_fd);
+	p = plan_make(&ways[0]);
+	p->fetch.max_descriptors = PAGES - 1;
+	p->set.max_segment = PAGE;
+	ANSWERED(apply(&boards[0], p), 0, NULL);
+	REQUIRE(fpga_map(&boards[0], fd, RASHPA_BIDIRECTIONAL, &map) >= 0, "%s", reason);
+	ANSWERED(call(map.out_fd, RASHPA_IOC_PROGRAM, &program), E2BIG, "5 segments|4 descriptors");
+	program.first = RFPGA_TABLE_SIZE / RFPGA_ENTRY_STRIDE;
+	close(map.out_fd);
+	profile(0);
+	REQUIRE(fpga_map(&boards[0], fd, RASHPA_BIDIRECTIONAL, &map) >= 0, "%s", reason);
+	ANSWERED(call(map.out_fd, RASHPA_IOC_PROGRAM, &program), ERANGE, "1 ring|1024 entries");
+	close(map.out_fd);
+	close(fd);
+}
+
+/* A ring is memory that its user is charged with. */
+static void test_charged(void)
+{
+	struct rashpa_program program = { HEAD(program), .window = -1 };
+	struct rashpa_limit before = { HEAD(before), .resource = RASHPA_RESOURCE_MEMORY }, now;
+	struct rashpa_map_make map;
+	const uint64_t n = 16384;		/* descriptors of 16 bytes: 256 KiB */
+	int fd = buffer_alloc(n * PAGE, NULL);
+
+	map = (struct rashpa_map_make) { HEAD(map), .fd = fd, .max_segment = PAGE };
+	ANSWERED(call(boards[0].fd, RASHPA_IOC_MAP_MAKE, &map), 0, NULL);
+	ANSWERED(call(memory, RASHPA_IOC_LIMIT, &before), 0, NULL);
+	ANSWERED(call(map.out_fd, RASHPA_IOC_PROGRAM, &program), 0, NULL);
+	CHECK(program.out_descriptors == n, "%llu descriptors",
+	      (unsigned long long)program.out_descriptors);
+	now = before;
+	ANSWERED(call(memory, RASHPA_IOC_LIMIT, &now), 0, NULL);
+	CHECK(now.out_used == before.out_used + n * RFPGA_ARRAY_SIZE, "%llu bytes more",
+	      (unsigned long long)(now.out_used - before.out_used));
+	close(map.out_fd);
+	close(fd);
+}
+
+/* ---------------------------------------------------- how a stream ends --- */
+
+static void child_streams(void *arg)
+{
+	struct rig r;
+
+	if (up(&r, *(unsigned int *)arg, 0)) {
+		stream(&r, 0);
+		kill(getpid(), SIGKILL);
+	}
+}
+
+static void test_killed(unsigned int board)
+{
+	int win = fpga_window(&boards[board], RFPGA_BAR_REGS, 0, RFPGA_BAR_REGS_SIZE, 0), status;
+	struct rig r = { .regs = map_fd(win, RFPGA_BAR_REGS_SIZE) };
+
+	REQUIRE(r.regs, "%s", reason);
+	status = tap_fork_wait(tap_fork_start(child_streams, &board));
+	CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL, "status 0x%x", status);
+	rig_is_idle(r.regs, 0);
+	entry_clear(&r);
+	munmap(r.regs, RFPGA_BAR_REGS_SIZE);
+	close(win);
+}
+
+static void test_unbound(unsigned int board)
+{
+	struct rashpa_program p = { HEAD(p), .window = -1, .first = ENTRY };
+	struct rig r;
+
+	if (up(&r, board, RASHPA_PROGRAM_AGAIN)) {
+		stream(&r, 0);
+		CHECK(!fpga_unbind(&boards[board]), "unbind");
+		ANSWERED(call(r.map, RASHPA_IOC_PROGRAM, &p), ENODEV, "removed");
+	}
+	rig_down(&r);
+	close(boards[board].fd);
+	CHECK(!fpga_bind(&boards[board]) &&
+	      function_open(&boards[board], RFPGA_PCI_VENDOR, ids[board], 0), "bind");
+	profile(board);
+	if (tap_ok() && up(&r, board, 0)) {
+		/* nothing went to memory that was given back */
+		rig_is_idle(r.regs, 0);
+		streams(&r);
+		rig_down(&r);
+	}
+}
+
+/* What comes of a read that fails, and of descriptors that make no sense. */
+static void test_poison(void)
+{
+	struct plan *p = plan_make(&ways[0]);
+	struct rig r;
+
+	if (up(&r, 0, 0)) {
+		CHECK(rig_tell(0, "poison on"), "no control");
+		stream(&r, 1);
+		CHECK(reg32(rig_dtp(&r, 0), RFPGA_DTP_FAULT_CAUSE) == RFPGA_FAULT_BUS, "cause %u",
+		      reg32(rig_dtp(&r, 0), RFPGA_DTP_FAULT_CAUSE));
+		CHECK(reg32(entry(&r), RFPGA_FETCH_STATUS) == RFPGA_FETCH_POISON, "status %u",
+		      reg32(entry(&r), RFPGA_FETCH_STATUS));
+		CHECK(rig_tell(0, "poison off"), "no control");
+		streams(&r);
+		/* where nothing is */
+		set64(entry(&r), RFPGA_FETCH_BASE, 1ULL << 46);
+		stream(&r, 1);
+		CHECK(reg32(rig_dtp(&r, 0), RFPGA_DTP_FAULT_CAUSE) == RFPGA_FAULT_BUS &&
+		      reg32(entry(&r), RFPGA_FETCH_STATUS) == RFPGA_FETCH_REFUSED,
+		      "cause %u, status %u",
+		      reg32(rig_dtp(&r, 0), RFPGA_DTP_FAULT_CAUSE),
+		      reg32(entry(&r), RFPGA_FETCH_STATUS));
+	}
+	rig_down(&r);
+	p->fields[2].value = 0;			/* not valid */
+	ANSWERED(apply(&boards[0], p), 0, NULL);
+	if (up(&r, 0, 0)) {
+		stream(&r, 1);
+		CHECK(reg32(rig_dtp(&r, 0), RFPGA_DTP_FAULT_CAUSE) == RFPGA_FAULT_DESC &&
+		      reg32(entry(&r), RFPGA_FETCH_STATUS) == RFPGA_FETCH_INVALID,
+		      "cause %u, status %u",
+		      reg32(rig_dtp(&r, 0), RFPGA_DTP_FAULT_CAUSE),
+		      reg32(entry(&r), RFPGA_FETCH_STATUS));
+	}
+	rig_down(&r);
+	profile(0);
+}
+
+/* --------------------------------------------------------- once more --- */
+
+/* The next state of the map that a record tells; 0: none came. */
+static uint32_t told(const struct rig *r)
+{
+	struct rashpa_event e;
+
+	return wait_fd(r->channel, POLLIN, 5000) && read(r->channel, &e, sizeof(e)) == sizeof(e) &&
+	       e.kind == RASHPA_SOURCE_MAP ? (uint32_t)e.value : 0;
+}
+
+static void is_told(const struct rig *r, uint32_t wanted)
+{
+	const uint32_t is = told(r);
+
+	CHECK(is == wanted, "record %u, not %u", is, wanted);
+}
+
+static void test_reset(unsigned int board)
+{
+	struct rashpa_reset reset = { HEAD(reset) };
+	struct rig r;
+
+	if (up(&r, board, RASHPA_PROGRAM_AGAIN)) {
+		CHECK(source_add(r.channel, RASHPA_SOURCE_MAP, 0) > 0, "%s", reason);
+		stream(&r, 0);
+		ANSWERED(call(boards[board].fd, RASHPA_IOC_RESET, &reset), 0, NULL);
+		is_told(&r, RASHPA_MAP_STATE_PROGRAMMED);
+		streams(&r);
+		ANSWERED(call(boards[board].fd, RASHPA_IOC_RESET, &reset), 0, NULL);
+		is_told(&r, RASHPA_MAP_STATE_PROGRAMMED);
+		streams(&r);
+	}
+	rig_down(&r);
+	/* nobody has asked for it */
+	if (up(&r, board, 0)) {
+		CHECK(source_add(r.channel, RASHPA_SOURCE_MAP, 0) > 0, "%s", reason);
+		ANSWERED(call(boards[board].fd, RASHPA_IOC_RESET, &reset), 0, NULL);
+		CHECK(!wait_fd(r.channel, POLLIN, 300), "a record");
+		entry_clear(&r);
+		stream(&r, 1);
+		CHECK(reg32(rig_dtp(&r, 0), RFPGA_DTP_FAULT_CAUSE) == RFPGA_FAULT_ENTRY, "cause %u",
+		      reg32(rig_dtp(&r, 0), RFPGA_DTP_FAULT_CAUSE));
+	}
+	rig_down(&r);
+}
+
+/* Memory that moves under a stream: the same place, other addresses. */
+static void test_moves(void)
+{
+	struct rashpa_liar_export export = { .kind = RASHPA_LIAR_HONEST, .length = DATA, .error = EBUSY,
+					     .model = RASHPA_LIAR_MOVABLE };
+	struct rashpa_program p = { HEAD(p), .window = -1, .first = ENTRY }, other;
+	struct rashpa_map_make map;
+	const char *why = module_load("liar", &liar);
+	struct rig r;
+	int fd;
+
+	SKIP_IF(why, "%s", why);
+	fd = liar_export(&export);
+	p.head.flags = RASHPA_PROGRAM_AGAIN;
+	if (fd >= 0 && up(&r, 0, 0)) {
+		close(r.map);
+		munmap(r.memory, DATA);
+		r.memory = map_fd(fd, DATA);
+		ANSWERED(fpga_map(&boards[0], fd, RASHPA_BIDIRECTIONAL, &map), 0, NULL);
+		r.map = map.out_fd;
+		CHECK(source_add(r.channel, RASHPA_SOURCE_MAP, map.out_id) > 0, "%s", reason);
+		ANSWERED(call(r.map, RASHPA_IOC_PROGRAM, &p), 0, NULL);
+		stream(&r, 0);
+		liar_tell(RASHPA_LIAR_REVOKE, fd, 0);
+		rig_is_idle(r.regs, 0);
+		entry_clear(&r);
+		is_told(&r, RASHPA_MAP_STATE_REVOKED);
+		/* the place stays its own, and nothing is there */
+		REQUIRE(fpga_map(&boards[0], r.buffer, RASHPA_BIDIRECTIONAL, &map) >= 0, "%s",
+			reason);
+		other = (struct rashpa_program) { HEAD(other), .window = -1, .first = ENTRY };
+		ANSWERED(call(map.out_fd, RASHPA_IOC_PROGRAM, &other), EBUSY, "another map");
+		close(map.out_fd);
+		ANSWERED(call(r.map, RASHPA_IOC_PROGRAM, &p), ESTALE, "revoked");
+		entry_clear(&r);
+		liar_tell(RASHPA_LIAR_ALLOW, fd, RASHPA_LIAR_HONEST);
+		is_told(&r, RASHPA_MAP_STATE_VALID);
+		is_told(&r, RASHPA_MAP_STATE_PROGRAMMED);
+		streams(&r);
+	}
+	rig_down(&r);
+	close(fd);
+	close(liar);
+	CHECK(!module_unload("liar"), "unload");
+}
+
+int main(void)
+{
+	unsigned int i;
+
+	common_init();
+	for (i = 0; i < ARRAY_SIZE(ids); i++) {
+		if (!function_open(&boards[i], RFPGA_PCI_VENDOR, ids[i], 0)) {
+			tap_skip_all("boards that fetch addresses", "there are none");
+			return tap_exit();
+		}
+		profile(i);
+		if (!rig_load(&boards[i]))
+			tap_bail("no dataset: %s", reason);
+		fpga_watch(&boards[i]);
+	}
+	for (i = 0; i < ARRAY_SIZE(ids); i++) {
+		tap_start("a board that fetches %s streams", names[i]);
+		test_streams(i);
+		tap_done();
+	}
+	for (i = 0; i < ARRAY_SIZE(ways); i++) {
+		tap_start("%s is in memory as it was described", ways[i].what);
+		test_bytes(&ways[i]);
+		tap_done();
+	}
+	test_bad();
+	tap_run("a map that does not fit into descriptors is refused", test_unfit);
+	tap_run("a ring is charged, and given back", test_charged);
+	tap_run("fetches that fail, descriptors that make no sense", test_poison);
+	for (i = 0; i < ARRAY_SIZE(ids); i++) {
+		tap_start("a process that streams by %s is killed", names[i]);
+		test_killed(i);
+		tap_done();
+		tap_start("after a reset the kernel makes %s again", names[i]);
+		test_reset(i);
+		tap_done();
+	}
+	tap_run("after a revocation, too, and not while it lasts", test_moves);
+	for (i = 0; i < ARRAY_SIZE(ids); i++) {
+		tap_start("a board that streams by %s is unbound", names[i]);
+		test_unbound(i);
+		tap_done();
+	}
+	for (i = 0; i < ARRAY_SIZE(ids); i++)
+		fpga_close(&boards[i]);
+	return tap_exit();
+}
