@@ -155,9 +155,11 @@ in_image() {
 # wrote, which goes with the run. It has a software FPGA. What it writes to /dev/virtio-ports/out is standard output.
 # APPEND: more kernel arguments. FIRMWARE: variables of UEFI, which then looks at signatures, as they say.
 boot_image() {
-	local image=$1 limit=$2 status=0 lib machine=q35 append=${4-}
+	local image=$1 limit=$2 status=0 lib machine=q35 append=${4-} smp=2
 	local -a firmware=()
 
+	# where processors are few, the second one only waits for the first
+	(($(nproc) > 2)) || smp=1
 	have_root
 	lib=$ROOT/usr/lib/x86_64-linux-gnu
 	LOADER=("$lib/ld-linux-x86-64.so.2" --library-path "$lib")
@@ -183,7 +185,7 @@ boot_image() {
 	QEMU_MODULE_DIR=$lib/qemu timeout -k 5 "$limit" "${LOADER[@]}" "$ROOT/usr/bin/qemu-system-x86_64" \
 		-nodefaults -no-user-config -display none -name plain \
 		-L "$ROOT/usr/share/qemu" -L "$ROOT/usr/share/seabios" \
-		-accel tcg,thread=multi -cpu max -smp 2 -m 2G -object memory-backend-memfd,id=ram0,size=2G,share=on \
+		-accel tcg,thread=multi -cpu max -smp "$smp" -m 2G -object memory-backend-memfd,id=ram0,size=2G,share=on \
 		-machine "$machine,memory-backend=ram0" "${firmware[@]}" \
 		-kernel "$image.vmlinuz" -initrd "$image.initrd" \
 		-append "root=/dev/vda rw console=ttyS0 loglevel=4 systemd.show_status=true no_timer_check $append" \
