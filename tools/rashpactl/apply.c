@@ -76,7 +76,8 @@ static void tell_buffer(struct apply *a, const struct create *c)
 	if (!a->check && !a->json) {
 		snprintf(field, sizeof(field), "RASHPA_BUFFER=%s", c->alloc.name);
 		if (!journal_line(LOG_INFO, field, "buffer %s: %s%s", c->alloc.name,
-				  format_size(size, c->alloc.out_length), c->existed ? ", existed" : ""))
+				  format_size(size, c->alloc.out_length),
+				  c->existed ? ", existed" : ""))
 			create_tell(c);
 	} else if (!a->json) {
 		printf("buffer %s: %s\n", c->alloc.name, format_size(size, c->alloc.length));
