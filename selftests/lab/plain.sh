@@ -59,7 +59,7 @@ build_plain() { # final path, suite, dependencies as apt writes them
 	begin_plain "$1" "$2"
 	step "machine" build_in "$new" apt-get install -y systemd-sysv udev dbus initramfs-tools zstd \
 		pciutils jq iproute2 rdma-core ibverbs-providers openssl mokutil linux-image-amd64 linux-headers-amd64
-	step "dependencies" build_in "$new" apt-get satisfy -y "$3"
+	[[ ! $3 ]] || step "dependencies" build_in "$new" apt-get satisfy -y "$3"
 	# shellcheck disable=SC2016
 	step "initramfs" build_in "$new" sh -euc '
 		for kernel in /lib/modules/*; do
