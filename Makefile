@@ -17,8 +17,8 @@
 #   make docs           the documentation as a site: build/docs/html/index.html
 #   make help           these lines
 #   make check          in virtual machines: all tests, all kernels
-#   make check-packages in a virtual machine: packages are installed, there after a reboot, upgraded, removed
-#                       (DEBIAN=13)
+#   make check-packages in virtual machines: packages are installed, there after a reboot, upgraded, removed;
+#                       Secure Boot; README as it stands (DEBIAN="12 13")
 #   make coverage       in virtual machines: which lines of the driver the tests run
 #   make kernels        compile for all kernels of Debian 12, 13, backports and sid
 #   make fuzz           in a virtual machine and on the host: for FUZZ_MINUTES=20 (SEED=)
@@ -31,6 +31,7 @@ KREL    ?= $(shell uname -r)
 KDIR    ?= /lib/modules/$(KREL)/build
 PREFIX  ?= /usr/local
 UDEVDIR ?= /etc/udev/rules.d
+LIMITS  := /etc/security/limits.d/rashpa.conf
 CONFDIRS := $(addprefix $(DESTDIR)/etc/rashpa/,boards.d buffers.d profiles.d)
 KERNEL  ?= newest
 BENCH   ?=
@@ -38,7 +39,7 @@ KERNELS ?= debug 6.1 6.12 newest
 LAB     := selftests/lab/lab
 SOAK_MINUTES ?= 30
 SOAK_SEED ?=
-DEBIAN ?= 13
+DEBIAN ?= 12 13
 FUZZ_MINUTES ?= 20
 SEED ?=
 # where the module is built and put; one folder per kernel
@@ -79,6 +80,7 @@ install-tools:
 	done
 	install -d $(CONFDIRS)
 	install -D -m 644 tools/udev/70-rashpa.rules $(DESTDIR)$(UDEVDIR)/70-rashpa.rules
+	[ -e "$(DESTDIR)$(LIMITS)" ] || install -D -m 644 tools/udev/rashpa-limits.conf $(DESTDIR)$(LIMITS)
 	$(RELOAD)
 
 # parts of the tools with a Makefile of their own
@@ -124,6 +126,7 @@ uninstall:
 	-[ -n "$(DESTDIR)" ] || $(MAKE) --no-print-directory uninstall-dkms
 	rm -rf $(DESTDIR)$(DKMSSRC)
 	rm -f $(DESTDIR)$(UDEVDIR)/70-rashpa.rules
+	! cmp -s tools/udev/rashpa-limits.conf "$(DESTDIR)$(LIMITS)" || rm -f $(DESTDIR)$(LIMITS)
 	$(MAKE) -C tools O=$(BUILD)/tools PREFIX=$(PREFIX) uninstall
 	for part in $(PARTS); do \
 		$(MAKE) -C tools/$$part O=$(BUILD)/tools PREFIX=$(PREFIX) uninstall || exit; \
@@ -165,7 +168,9 @@ check-packages:
 	$(LAB) exec --kernel newest -- env DEB_BUILD_OPTIONS=nocheck make deb
 	$(LAB) exec -- env DEB_BUILD_OPTIONS=nocheck tools/packaging/deb.sh --out build/deb-again
 	$(LAB) exec --kernel newest --scratch -- selftests/debs.sh build/deb-again
-	selftests/packages.sh $(DEBIAN)
+	$(LAB) exec -- make rpm
+	$(LAB) exec -- selftests/rpms.sh
+	for debian in $(DEBIAN); do selftests/packages.sh $$debian && selftests/stranger.sh $$debian || exit; done
 
 kernels:
 	$(LAB) exec --headers -- selftests/kernels.sh

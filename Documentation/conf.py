@@ -9,6 +9,7 @@ import posixpath
 import re
 from urllib.parse import unquote, urlsplit
 
+import sphinx
 from docutils import nodes
 from sphinx.util import logging
 from sphinx.util.osutil import relative_uri
@@ -34,7 +35,10 @@ html_theme_options = {
     "font_family": "sans-serif",
     "show_powered_by": False,
 }
-html_sidebars = {"**": ["about.html", "searchfield.html", "navigation.html"]}
+FIELD = "searchfield.html"  # Sphinx of Debian 12 does not have it
+if not os.path.exists(os.path.join(sphinx.package_dir, "themes", "basic", FIELD)):
+    FIELD = "searchbox.html"
+html_sidebars = {"**": ["about.html", FIELD, "navigation.html"]}
 html_copy_source = False
 html_show_sourcelink = False
 if "RASHPA_MATHJAX" in os.environ:  # packages have it on the machine

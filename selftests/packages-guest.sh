@@ -6,9 +6,12 @@ set -uo pipefail
 
 here=$(dirname "$0")
 exec >/dev/virtio-ports/out 2>&1
-stage=$(cat "$here/stage")
+# a guest that has one boot is told its stage by who boots it
+stage=$(sed -nE 's/.*packages\.stage=([a-z]+).*/\1/p' /proc/cmdline)
+stage=${stage:-$(cat "$here/stage")}
 n=$(cat "$here/count" 2>/dev/null || echo 0)
 work=$(mktemp -d)
+chmod 755 "$work"
 
 ok() { # STATUS NAME
 	n=$((n + 1))
@@ -29,6 +32,15 @@ good() { # NAME COMMAND...
 	ok $? "$name" || tail -n 30 "$work/said" | sed 's/^/# /'
 }
 
+wait_for() { # SECONDS COMMAND...: until it succeeds
+	local end=$((SECONDS + $1))
+	shift
+	until "$@"; do
+		((SECONDS < end)) || { echo "# waited in vain: $*"; return 1; }
+		sleep 0.3
+	done
+}
+
 as_user() { runuser -u daq -- "$@"; }
 board() { rashpactl --json list | jq -r "[.. | objects | select(.vendor? == \"0x1234\" or .vendor? == \"1234\")][0].$1"; }
 next() { # STAGE: after a reboot
@@ -39,9 +51,18 @@ next() { # STAGE: after a reboot
 	exit 0
 }
 
+last() { # no boot comes behind this one
+	echo "1..$n"
+	sync
+	systemctl poweroff
+	exit 0
+}
+
+version_of() { dpkg-query -W -f '${Version}' "$1"; }
+
 # what stands in /etc/rashpa is there, and a member of the group can use it
 there() {
-	is "the module is loaded" "$(cat /sys/module/rashpa/version)" "$(dpkg-query -W -f '${Version}' rashpa-dkms)"
+	is "the module is loaded" "$(cat /sys/module/rashpa/version)" "$(version_of rashpa-dkms)"
 	is "rashpa-apply ran" "$(systemctl show -P Result -P ActiveState rashpa-apply | xargs)" "success active"
 	[[ $(systemctl show -P ExecMainExitTimestampMonotonic rashpa-apply) -lt \
 		$(systemctl show -P ActiveEnterTimestampMonotonic sysinit.target) ]]
@@ -54,42 +75,149 @@ there() {
 	is "no unit failed" "$(systemctl --failed --plain --no-legend | grep -v packages-test)" ""
 }
 
-# a member of the group leads daemons that are units, over PCIe
-streams() {
+daemons_are_there() { [[ -S /run/remu-one/socket && -S /run/romulu-one/socket ]]; }
+
+daemons() {
 	good "daemons start" systemctl start remu@one romulu@one
-	for _ in {1..100}; do
-		[[ -S /run/remu-one/socket && -S /run/romulu-one/socket ]] && break
-		sleep 0.3
-	done
+	wait_for 60 daemons_are_there
+	ok $? "and listen"
+}
+
+# experiment DETECTOR RECEIVER FLOW: what else stands in it of these
+experiment() {
 	cat >"$work/experiment.xml" <<-END
 		<experiment xmlns="urn:rashpa:1" version="1.0" name="packages">
 			<detector name="board" at="unix:/run/remu-one/socket">
-				<fpga>0</fpga> <dataset>generate:4</dataset> <bunch>4</bunch> <images>40</images>
+				<dataset>generate:4</dataset> <bunch>4</bunch> $1
 			</detector>
-			<receiver name="judge" at="unix:/run/romulu-one/socket"> <buffer>ring0</buffer> </receiver>
-			<flow from="board" to="judge" transport="pcie"/>
+			<receiver name="judge" at="unix:/run/romulu-one/socket"> <buffer>ring0</buffer> $2 </receiver>
+			<flow from="board" to="judge" $3/>
 		</experiment>
 	END
-	chmod 755 "$work"
+}
+
+run() { # NAME: the experiment, led by a member of the group
+	good "a member of the group streams $1" as_user rashpa-manager run --json=/tmp/report.json "$work/experiment.xml"
+	is "all that was sent came $1" "$(jq -c '.flows[0] | [.sent, .received, .lost, .unaccounted]' /tmp/report.json)" "[40,40,0,0]"
+	rm -f /tmp/report.json
+}
+
+# a member of the group leads daemons that are units, over PCIe
+streams() {
+	daemons
 	is "who is in no group may not" "$(runuser -u nobody -- rashpactl buffer info ring0 >/dev/null 2>&1; echo $?)" 1
-	good "a member of the group streams" as_user rashpa-manager run --json=/tmp/report.json "$work/experiment.xml"
-	is "all that was sent came" "$(jq -c '.flows[0] | [.sent, .received, .lost, .unaccounted]' /tmp/report.json)" "[40,40,0,0]"
+	experiment "<fpga>0</fpga> <images>40</images>" "" 'transport="pcie"'
+	run "over PCIe"
 	good "Python finds the library" as_user python3 -c 'import rashpa; rashpa.Buffer'
 	systemctl stop remu@one romulu@one
 }
+
+listens() { grep -qs ":1389 00000000:0000 0A" /proc/net/tcp; }
+
+# by_hand TRANSPORT WHERE DEVICES: a member of the group has both ends, without daemons
+by_hand() {
+	local -a at=() from=()
+	local receiver
+	[[ ! ${3-} ]] || { at=(--device rxe1); from=(--device rxe0); }
+	as_user romulu --buffer ring0 --transport "$1" --listen "$2:5001" "${at[@]}" --dataset generate:4 --timeout 120 \
+		--json=/tmp/romulu.json >"$work/romulu" 2>&1 &
+	receiver=$!
+	wait_for 60 listens
+	as_user remu --transport "$1" --to "$2:5001" "${from[@]}" --dataset generate:4 --bunch 4 --images 40 --timeout 120 \
+		>"$work/remu" 2>&1
+	ok $? "$1: a member of the group sends" || sed 's/^/# /' "$work/remu"
+	wait "$receiver"
+	ok $? "$1: and receives" || sed 's/^/# /' "$work/romulu"
+	is "$1: all that was sent came" "$(jq -c '[.frames, .corrupt, .lost, .incomplete]' /tmp/romulu.json)" "[40,0,0,0]"
+	rm -f /tmp/romulu.json
+}
+
+# the same over networks, by hand and by units
+network() {
+	good "soft-RoCE at both ends of a cable" bash "$here/rxe.sh"
+	by_hand udp 127.0.0.1
+	by_hand roce 10.77.0.2 devices
+	daemons
+	experiment "<images>40</images>" "" 'transport="udp" address="127.0.0.1:5001"'
+	run "over UDP"
+	experiment "<device>rxe0</device> <images>40</images>" "<device>rxe1</device>" \
+		'transport="roce" address="10.77.0.2:5001"'
+	run "over RoCE"
+	systemctl stop remu@one romulu@one
+}
+
+counted() { rashpactl --json top --once --interval 0.5 ring0 | jq '[.streams[].stacks] | max // 0'; }
+went_on() { (($(counted) > $1)); } # STACKS
+
+# new packages are installed while a stream runs
+upgrade() {
+	local old manager before
+	old=$(version_of rashpa-tools)
+	daemons
+	experiment "<fpga>0</fpga> <rate>5</rate>" "" 'transport="pcie"'
+	as_user rashpa-manager run --json=/tmp/report.json "$work/experiment.xml" >"$work/manager" 2>&1 &
+	manager=$!
+	wait_for 120 went_on 0
+	ok $? "a stream runs that has no end" || sed 's/^/# /' "$work/manager"
+	# changed by the administrator: in a file of the package, and in one of his own
+	echo '# mine' >>/etc/security/limits.d/rashpa.conf
+	good "new packages are installed" sh -c "apt-get install -y $here/new/*.deb </dev/null"
+	grep '^rashpa' "$work/said" | sort -u | sed 's/^/# /'
+	is "they are" "$old $(version_of rashpa-tools) $(version_of rashpa-dkms)" "$(cat "$here/versions")"
+	before=$(counted)
+	wait_for 60 went_on "$before"
+	ok $? "the stream goes on, behind stack $before" || sed 's/^/# /' "$work/manager"
+	is "so do module, buffer and board" "$(cat /sys/module/rashpa/version) $(ls /dev/rashpa/buffer) $(board node) $(board profile)" \
+		"$old ring0 fpga0 true"
+	is "and daemons" "$(systemctl is-active remu@one romulu@one rashpa-apply | xargs)" "active active active"
+	kill -INT "$(grep -lx rashpa-manager /proc/[0-9]*/comm | cut -d/ -f3)"
+	wait "$manager"
+	is "it ends when it is told to" $? 0 || sed 's/^/# /' "$work/manager"
+	is "and all is accounted for" "$(jq -c '.flows[0] | [.sent == .received, .received > 0, .lost, .unaccounted]' /tmp/report.json)" \
+		"[true,true,0,0]"
+	rm -f /tmp/report.json
+	# what has to be done, and by whom
+	rashpactl doctor >"$work/doctor"
+	grep -A 1 "^note *module .*loaded, version $old, but the tools are $(version_of rashpa-tools), and the module that is installed is $(version_of rashpa-dkms)" \
+		"$work/doctor" | grep -q "modprobe -r rashpa; modprobe rashpa; rashpactl apply; or reboot"
+	ok $? "doctor has a plan" || sed 's/^/# /' "$work/doctor"
+	is "DKMS has the new module, and not the old one" "$(dkms status rashpa | cut -d, -f1 | sort -u)" "rashpa/$(version_of rashpa-dkms)"
+	is "what the administrator changed is kept" "$(tail -n 1 /etc/security/limits.d/rashpa.conf)" "# mine"
+	systemctl stop remu@one romulu@one
+	# by that plan, without a reboot
+	good "the plan: buffers go" rashpactl buffer remove ring0
+	good "the module goes, and comes" sh -c "modprobe -r rashpa; modprobe rashpa; rashpactl apply"
+	is "it is the new one, with buffer and board" \
+		"$(cat /sys/module/rashpa/version) $(ls /dev/rashpa/buffer) $(board node) $(board profile)" \
+		"$(version_of rashpa-dkms) ring0 fpga0 true"
+	good "doctor has no problem" rashpactl doctor
+	rashpactl doctor | grep -q "^ok *module "
+	ok $? "nor a plan"
+}
+
+# fields FIELD UNIT: values of a field that lines of a unit have in the journal
+fields() { journalctl -b -o json -u "$2" | jq -r ".$1 // empty" | sort -u | xargs; }
 
 case $stage in
 first)
 	is "the user is in one group more" "$(id -Gn daq)" "daq rashpa"
 	there
 	streams
+	network
+	upgrade
 	next second
 	;;
 second)
 	there
+	streams
+	is "the journal knows what lines are about" "$(fields RASHPA_BUFFER rashpa-apply) $(fields RASHPA_DETECTOR remu@one) $(fields RASHPA_RECEIVER romulu@one)" \
+		"ring0 one one"
+	for unit in rashpa-apply rashpa-metrics rashpa-board@fpga0 rashpa-manager@one remu@one romulu@one; do
+		good "systemd-analyze security: $unit" systemd-analyze security --threshold=40 "$unit.service"
+	done
 	# what the administrator changes stays, also where he changes it in a running system
 	echo '{ "buffers": [ { "name": "more", "size": "2M" } ] }' >/etc/rashpa/buffers.d/more.conf
-	good "the same version again: an upgrade" apt-get install -y --reinstall "$here"/debs/rashpa-tools_*.deb
+	good "the same version again" apt-get install -y --reinstall "$here"/new/rashpa-tools_*.deb
 	is "buffer and board are still there" "$(ls /dev/rashpa/buffer/ring0) $(board node)" "/dev/rashpa/buffer/ring0 fpga0"
 	good "configuration is kept" test -s /etc/rashpa/buffers.d/more.conf -a -s /etc/rashpa/boards.d/one.conf
 	good "apply makes what is new" rashpactl apply
@@ -99,6 +227,8 @@ second)
 	rashpactl buffer remove more
 	good "the module can be unloaded" modprobe -r rashpa
 	mapfile -t names < <(dpkg-query -W -f '${Package}\n' 'rashpa*' 'librashpa*' python3-rashpa | sort -u)
+	good "packages are removed" apt-get remove -y "${names[@]}"
+	is "configuration is kept" "$(find /etc/rashpa -type f | wc -l)" 5
 	good "packages are purged: ${names[*]}" apt-get purge -y "${names[@]}"
 	is "nothing of ours is left but what the administrator wrote" "$(find / -xdev \( -path /proc -o -path /sys -o \
 		-path "$here" -o -path /tmp -o -path /run -o -path /var/log -o -path /var/lib/dpkg -o -path /var/cache \) -prune -o \
@@ -113,8 +243,52 @@ third)
 	[[ ! -e /dev/rashpa && ! -d /sys/module/rashpa ]]
 	ok $? "nothing of ours came back"
 	is "no unit failed" "$(systemctl --failed --plain --no-legend)" ""
-	echo "1..$n"
-	sync
-	systemctl poweroff
+	last
+	;;
+# a kernel that wants signatures, and does not know the key of DKMS
+refused)
+	signer=$(modinfo -F signer rashpa)
+	[[ $signer ]]
+	ok $? "DKMS has signed the module: $signer"
+	is "the kernel wants signatures" "$(cat /sys/module/module/parameters/sig_enforce)" Y
+	[[ ! -d /sys/module/rashpa ]]
+	ok $? "the module is not loaded"
+	modprobe rashpa >"$work/said" 2>&1
+	is "modprobe says why" "$? $(grep -o "Key was rejected by service" "$work/said")" "1 Key was rejected by service"
+	rashpactl doctor >"$work/doctor"
+	grep -A 1 "^problem *signing .*signed modules required; rashpa.ko is signed by \"$signer\", it does not know that key" \
+		"$work/doctor" | grep -q "Key was rejected by service.*mokutil --import /var/lib/dkms/mok.pub"
+	ok $? "doctor says why, and what to do" || sed 's/^/# /' "$work/doctor"
+	is "the rest of the system is up" "$(systemctl --failed --plain --no-legend | grep -vE 'packages-test|rashpa-apply')" ""
+	# its script but for what builds the module once more
+	sed '/^# Automatically added by dh_dkms/,/^# End automatically added/d' /var/lib/dpkg/info/rashpa-dkms.postinst |
+		sh -s configure >"$work/said" 2>&1
+	grep -q "^rashpa-dkms: .*mokutil --import /var/lib/dkms/mok.pub" "$work/said"
+	ok $? "so does the package when it is installed" || sed 's/^/# /' "$work/said"
+	last
+	;;
+# Secure Boot, and firmware that knows the key of DKMS
+signed)
+	is "Secure Boot is on" "$(mokutil --sb-state)" "SecureBoot enabled"
+	grep -q '\[integrity\]' /sys/kernel/security/lockdown
+	ok $? "the kernel is locked down"
+	rashpactl doctor >"$work/doctor"
+	grep -q "^[a-z]* *signing .*secure boot on, lockdown integrity, signed modules required; rashpa.ko is signed by \"$(modinfo -F signer rashpa)\", it knows" "$work/doctor"
+	ok $? "doctor: the kernel knows the key" || sed 's/^/# /' "$work/doctor"
+	there
+	streams
+	# an other key is refused here, too
+	cp "$(modinfo -n rashpa)" "$work/"
+	xz -d "$work"/rashpa.ko.xz 2>/dev/null
+	modprobe -r rashpa 2>/dev/null || { rashpactl unbind fpga0; rashpactl buffer remove ring0; modprobe -r rashpa; }
+	openssl req -new -x509 -newkey rsa:2048 -nodes -days 30 -subj /CN=stranger -outform DER -keyout "$work/key" \
+		-out "$work/certificate" 2>/dev/null
+	strip --strip-debug "$work/rashpa.ko"
+	good "a module that a stranger has signed" "/lib/modules/$(uname -r)/build/scripts/sign-file" sha256 "$work/key" "$work/certificate" \
+		"$work/rashpa.ko"
+	is "is refused" "$(insmod "$work/rashpa.ko" 2>&1 | grep -oE "Key was rejected by service|Operation not permitted") $(ls -d /sys/module/rashpa 2>/dev/null)" \
+		"Key was rejected by service "
+	good "that of DKMS is not" modprobe rashpa
+	last
 	;;
 esac

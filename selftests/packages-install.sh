@@ -1,13 +1,18 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# Runs in the folder of a plain Debian root (packages.sh), as its administrator: installs the packages, says what
-# shall be there after a boot, and who may use it. packages-install.sh CHECKOUT
+# Runs in the folder of a plain Debian root (packages.sh), as its administrator: installs the packages of a version, says what
+# shall be there after a boot, and who may use it. The next version lies beside, for an upgrade.
+# packages-install.sh CHECKOUT PACKAGES NEXT KEY
 set -eu
-mkdir -p root/test/debs
-cp "$1"/build/deb/*.deb root/test/debs
-rm -f root/test/debs/*-dbgsym_*
-cp "$1"/selftests/packages-guest.sh root/test/
+mkdir -p root/test/debs root/test/new
+cp "$2"/*.deb root/test/debs
+cp "$3"/*.deb root/test/new
+rm -f root/test/*/*-dbgsym_*
+cp "$1"/selftests/{packages-guest,rxe}.sh root/test/
 echo first >root/test/stage
+# versions: before, of tools and driver after
+version() { dpkg-deb -f "$(echo "$1"/rashpa-tools_*.deb)" Version; }
+echo "$(version "$2") $(version "$3") $(version "$3")" >root/test/versions
 mount -t proc proc proc
 mount --rbind /dev dev
 run() { chroot . /usr/bin/env -i HOME=/root LANG=C.UTF-8 DEBIAN_FRONTEND=noninteractive PATH=/usr/sbin:/usr/bin:/sbin:/bin "$@"; }
@@ -33,4 +38,6 @@ cat >etc/systemd/system/packages-test.service <<-UNIT
 UNIT
 run systemctl enable packages-test
 run dkms status rashpa
+# the key that firmware is to know
+cp var/lib/dkms/mok.pub "$4"
 umount -l dev proc

@@ -3,70 +3,121 @@
 # Cached roots of plain Debian machines, with a stock kernel and what packages depend on: guests that
 # install packages boot from an image of one.
 
-PLAIN_VERSION=1	# raise it when the steps below change what is in such a root
+PLAIN_VERSION=2	# raise it when the steps below change what is in such a root
+MAKER_VERSION=1
 
 declare -A PLAIN_SUITES=([12]=bookworm [13]=trixie)
 
-# plain_path DEBIAN DEPENDENCIES
-plain_path() {
-	local hash
-	hash=$(echo "$PLAIN_VERSION $2" | sha256sum)
-	echo "$CACHE/plain-$1-${hash:0:12}"
+suite_of_debian() { # 12|13
+	[[ ${PLAIN_SUITES[$1]-} ]] || die "plain: Debian 12 or 13, not \"$1\""
+	echo "${PLAIN_SUITES[$1]}"
 }
 
-build_plain() { # final path, suite, dependencies as apt writes them
-	local root=$1 suite=$2 new=$1.new.$$ main security
-	local key=/usr/share/keyrings/debian-archive-keyring.gpg
+# plain_path KIND DEBIAN VERSION DEPENDENCIES
+plain_path() {
+	local hash
+	hash=$(echo "$3 $4" | sha256sum)
+	echo "$CACHE/$1-$2-${hash:0:12}"
+}
 
+# begin_plain ROOT SUITE: sets the caller's new; finish_plain puts it in place.
+begin_plain() {
+	local main security key=/usr/share/keyrings/debian-archive-keyring.gpg
+
+	new=$1.new.$$
 	find_archive
 	# shellcheck disable=SC2064
 	trap "${SUDO[*]} rm -rf --one-file-system '$new'" EXIT
-	STEP_LOG=$root.log
+	STEP_LOG=$1.log
 	: >"$STEP_LOG"
-	say "making a plain root of $suite in $root (log: $STEP_LOG)"
-	step "base system" "${SUDO[@]}" debootstrap --variant=minbase --keyring="$key" "$suite" "$new" "$main"
+	say "making a root of $2 in $1 (log: $STEP_LOG)"
+	step "base system" "${SUDO[@]}" debootstrap --variant=minbase --keyring="$key" "$2" "$new" "$main"
 	{
-		echo "deb [signed-by=$key] $main $suite main"
-		echo "deb [signed-by=$key] $main $suite-updates main"
-		[[ ! $security ]] || echo "deb [signed-by=$key] $security $suite-security main"
+		echo "deb [signed-by=$key] $main $2 main"
+		echo "deb [signed-by=$key] $main $2-updates main"
+		[[ ! $security ]] || echo "deb [signed-by=$key] $security $2-security main"
 	} | "${SUDO[@]}" tee "$new/etc/apt/sources.list" >/dev/null
 	write_access "$new" "$main" "$security" >/dev/null
 	echo force-unsafe-io | "${SUDO[@]}" tee "$new/etc/dpkg/dpkg.cfg.d/lab" >/dev/null
 	step "package lists" build_in "$new" apt-get update
+}
+
+finish_plain() { # ROOT
+	step "clean" build_in "$new" sh -euc '
+		apt-get clean
+		rm -rf /var/lib/apt/lists/* /tmp/* /usr/sbin/policy-rc.d
+		rm -f /etc/apt/apt.conf.d/99lab-build'
+	"${SUDO[@]}" chmod 755 "$new"
+	"${SUDO[@]}" mv -T "$new" "$1"
+	trap - EXIT
+	say "root complete: $(du -sh "$1" 2>/dev/null | cut -f1), ${SECONDS} s"
+}
+
+build_plain() { # final path, suite, dependencies as apt writes them
+	local new
+
+	begin_plain "$1" "$2"
 	step "machine" build_in "$new" apt-get install -y systemd-sysv udev dbus initramfs-tools zstd \
-		pciutils jq linux-image-amd64 linux-headers-amd64
-	step "dependencies" build_in "$new" apt-get satisfy -y "$3"
+		pciutils jq iproute2 rdma-core ibverbs-providers openssl mokutil linux-image-amd64 linux-headers-amd64
+	[[ ! $3 ]] || step "dependencies" build_in "$new" apt-get satisfy -y "$3"
 	# shellcheck disable=SC2016
 	step "initramfs" build_in "$new" sh -euc '
 		for kernel in /lib/modules/*; do
 			INITRD= update-initramfs -c -k "${kernel##*/}"
 		done'
-	step "clean" build_in "$new" sh -euc '
-		apt-get clean
-		rm -rf /var/lib/apt/lists/* /tmp/* /usr/sbin/policy-rc.d
-		rm -f /etc/apt/apt.conf.d/99lab-build
+	step "settings" build_in "$new" sh -euc '
 		: >/etc/machine-id
 		echo lab >/etc/hostname
 		passwd -d root
 		ln -sf /lib/systemd/system/multi-user.target /etc/systemd/system/default.target
 		systemctl mask systemd-networkd-wait-online.service apt-daily.timer apt-daily-upgrade.timer \
 			dpkg-db-backup.timer e2scrub_all.timer fstrim.timer e2scrub_reap.service'
-	"${SUDO[@]}" chmod 755 "$new"
-	"${SUDO[@]}" mv -T "$new" "$root"
-	trap - EXIT
-	say "root complete: $(du -sh "$root" 2>/dev/null | cut -f1), ${SECONDS} s"
+	finish_plain "$1"
+}
+
+# where packages of a Debian are made, that is not the lab's own
+build_maker() { # final path, suite, dependencies as apt writes them
+	local new
+
+	begin_plain "$1" "$2"
+	step "what makes packages" build_in "$new" apt-get satisfy -y "build-essential, ccache, $3"
+	step "places" build_in "$new" sh -euc '
+		mkdir -p /rashpa /rashpa-data /var/cache/rashpa
+		ln -sf ../../bin/ccache /usr/lib/ccache/cc
+		chmod 755 /root'
+	finish_plain "$1"
+}
+
+# have_made PATH COMMAND...: it makes PATH, unless that is there
+have_made() {
+	[[ ! -d $1 ]] || return 0
+	mkdir -p "$CACHE"
+	exec 9>"$1.lock"
+	flock 9
+	[[ -d $1 ]] || "${@:2}"
+	exec 9>&-
 }
 
 # Make the root unless it is there; sets PLAIN.
 have_plain() { # 12|13, dependencies
-	[[ ${PLAIN_SUITES[$1]-} ]] || die "plain: Debian 12 or 13, not \"$1\""
-	PLAIN=$(plain_path "$1" "$2")
-	[[ -d $PLAIN ]] && return
-	mkdir -p "$CACHE"
-	exec 9>"$PLAIN.lock"
-	flock 9
-	[[ -d $PLAIN ]] || build_plain "$PLAIN" "${PLAIN_SUITES[$1]}" "$2"
-	exec 9>&-
+	local suite
+
+	suite=$(suite_of_debian "$1") || exit
+	PLAIN=$(plain_path plain "$1" "$PLAIN_VERSION" "$2")
+	have_made "$PLAIN" build_plain "$PLAIN" "$suite" "$2"
+}
+
+# The same of a root with what debian/control asks for; sets ROOT.
+have_maker() { # 12
+	local suite depends
+
+	suite=$(suite_of_debian "$1") || exit
+	depends=$(sed -n '/^Build-Depends/,/^$/{/@\|^$/d; s/^[^ ]*: *//; s/<[^>]*>//; s/[ ,]*$//; p}' \
+		"$TOP/tools/packaging/debian/control" | sed 's/^ *//' | sort | paste -sd,)
+	# kernel-doc is in what these need
+	depends+=,linux-headers-amd64
+	ROOT=$(plain_path maker "$1" "$MAKER_VERSION" "$depends")
+	have_made "$ROOT" build_maker "$ROOT" "$suite" "$depends"
 }
 
 # plain DEBIAN [DEPENDENCY,...]
@@ -100,11 +151,15 @@ in_image() {
 		rmdir "$over"' bash "$root" "$image" "$size" "$TOP" "$@"
 }
 
-# boot_image IMAGE LIMIT LOG: until the guest switches itself off; it may reboot, and finds what it wrote, which
-# goes with the run. It has a software FPGA. What it writes to /dev/virtio-ports/out is standard output.
+# boot_image IMAGE LIMIT LOG [APPEND [FIRMWARE]]: until the guest switches itself off; it may reboot, and finds what it
+# wrote, which goes with the run. It has a software FPGA. What it writes to /dev/virtio-ports/out is standard output.
+# APPEND: more kernel arguments. FIRMWARE: variables of UEFI, which then looks at signatures, as they say.
 boot_image() {
-	local image=$1 limit=$2 status=0 lib
+	local image=$1 limit=$2 status=0 lib machine=q35 append=${4-} smp=2
+	local -a firmware=()
 
+	# where processors are few, the second one only waits for the first
+	(($(nproc) > 2)) || smp=1
 	have_root
 	lib=$ROOT/usr/lib/x86_64-linux-gnu
 	LOADER=("$lib/ld-linux-x86-64.so.2" --library-path "$lib")
@@ -115,16 +170,25 @@ boot_image() {
 	trap 'exit 130' INT
 	trap 'exit 143' TERM
 	mkfifo "$JOB/out"
+	if [[ ${5-} ]]; then
+		cp "$5" "$JOB/variables"
+		# registers of a board are nobody's there without an IOMMU
+		machine+=,smm=on,kernel-irqchip=split
+		firmware=(-device "intel-iommu,intremap=on,caching-mode=on"
+			-global driver=cfi.pflash01,property=secure,value=on
+			-drive "if=pflash,unit=0,format=raw,readonly=on,file=$ROOT/usr/share/OVMF/OVMF_CODE_4M.secboot.fd"
+			-drive "if=pflash,unit=1,format=raw,file=$JOB/variables")
+	fi
 	start_fpga 0 || exit "$E_FPGA"
 	: >"$LOG"
 	cat "$JOB/out" &
 	QEMU_MODULE_DIR=$lib/qemu timeout -k 5 "$limit" "${LOADER[@]}" "$ROOT/usr/bin/qemu-system-x86_64" \
 		-nodefaults -no-user-config -display none -name plain \
 		-L "$ROOT/usr/share/qemu" -L "$ROOT/usr/share/seabios" \
-		-accel tcg,thread=multi -cpu max -smp 2 -m 2G -object memory-backend-memfd,id=ram0,size=2G,share=on \
-		-machine q35,memory-backend=ram0 \
+		-accel tcg,thread=multi -cpu max -smp "$smp" -m 2G -object memory-backend-memfd,id=ram0,size=2G,share=on \
+		-machine "$machine,memory-backend=ram0" "${firmware[@]}" \
 		-kernel "$image.vmlinuz" -initrd "$image.initrd" \
-		-append "root=/dev/vda rw console=ttyS0 loglevel=4 systemd.show_status=true no_timer_check" \
+		-append "root=/dev/vda rw console=ttyS0 loglevel=4 systemd.show_status=true no_timer_check $append" \
 		-serial "file:${LOG//,/,,}" -device virtio-serial-pci \
 		-chardev "file,id=out,path=$JOB/out" -device virtserialport,chardev=out,name=out \
 		-drive "file=${image//,/,,},format=raw,if=virtio,snapshot=on,cache=unsafe" \

@@ -264,7 +264,7 @@ cmd_clean() {
 			"${SUDO[@]}" rm -rf --one-file-system "$path"
 	done
 	# earlier ones of these cannot be told from those of another checkout
-	[[ $keep != none ]] || "${SUDO[@]}" rm -rf --one-file-system "$CACHE"/plain-*
+	[[ $keep != none ]] || "${SUDO[@]}" rm -rf --one-file-system "$CACHE"/plain-* "$CACHE"/maker-*
 }
 
 # enter [--over LAYER] [--scratch] [FOLDER TARGET]... -- COMMAND...: replaces this process by
@@ -324,19 +324,24 @@ kept_results() {
 		"${SUDO[@]}" chown -R --reference="$TOP" "$dir"
 }
 
-# exec [--kernel SERIES]... [--headers] [--scratch] COMMAND...: inside the root; the checkout is
-# /rashpa, and files get the owner of the checkout. With --scratch the command is root's.
+# exec [--kernel SERIES]... [--headers] [--scratch] [--debian 12] COMMAND...: inside the root; the checkout
+# is /rashpa, and files get the owner of the checkout. With --scratch the command is root's. With --debian it is
+# another root, in which packages of that Debian are made.
 cmd_exec() {
-	local name scratch='' path=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+	local name scratch='' debian='' path=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 	local -a pass=() layers=() folders=("$TOP" rashpa) who=()
 
-	have_root
 	while [[ ${1-} == --* ]]; do
 		case $1 in
 		--) shift; break ;;
 		--kernel)
 			(($# > 1)) || die "exec: --kernel has no value"
 			have_kernel "$2"
+			shift
+			;;
+		--debian)
+			(($# > 1)) || die "exec: --debian has no value"
+			debian=$2
 			shift
 			;;
 		--headers) have_headers; layers+=(--over "$HEADERS") ;;
@@ -346,6 +351,11 @@ cmd_exec() {
 		shift
 	done
 	(($#)) || die "exec: no command"
+	if [[ $debian ]]; then
+		have_maker "$debian"
+	else
+		have_root
+	fi
 	if [[ ! $scratch ]]; then
 		who=(setpriv --reuid "$(stat -c %u "$TOP")" --regid "$(stat -c %g "$TOP")"
 			--clear-groups)
@@ -364,8 +374,8 @@ cmd_exec() {
 		[[ -v $name ]] && pass+=("$name=${!name}")
 	done
 	pass+=(WERROR=-Werror)
-	find_debug
-	if [[ -d $DEBUG ]]; then
+	[[ $debian ]] || find_debug
+	if [[ ! $debian && -d $DEBUG ]]; then
 		debug_mount_point
 		folders+=("$DEBUG/modules" "usr/lib/modules/$(release debug)")
 	fi

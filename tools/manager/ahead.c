@@ -292,7 +292,7 @@ static void check_offer(struct findings *to, const struct flow *f, const char *e
 static void check_engine(struct findings *to, const struct flow *f)
 {
 	char engine[64], own[80], text[64];
-	const uint64_t floats = pixels(f->from, &(unsigned int){}) * sizeof(float);
+	const uint64_t floats = pixels(f->from, &(unsigned int){ 0 }) * sizeof(float);
 	const uint64_t planes = 2 * whole(planes_of(f->to) * floats, 64) + 2 * whole(floats, 64);
 	uint64_t memory, raw;
 	const xmlNode *board;

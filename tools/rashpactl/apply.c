@@ -10,6 +10,7 @@
 #include "bind.h"
 #include "config.h"
 #include "fpga.h"
+#include "journal.h"
 #include "json-out.h"
 #include "rashpa.h"
 
@@ -54,15 +55,30 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	return 0;
 }
 
+/* What a line is about is a field in the journal: why it failed stands in the line before. */
+static void tell_failure(const char *file, const char *field, const char *kind, const char *name,
+			 const char *what)
+{
+	char text[128];
+
+	snprintf(text, sizeof(text), "%s=%s", field, name);
+	if (!journal_line(LOG_ERR, text, "%s: %s%s is not %s", file, kind, name, what))
+		say("%s: %s%s is not %s", file, kind, name, what);
+}
+
 /* --- buffers --- */
 
 static void tell_buffer(struct apply *a, const struct create *c)
 {
 	struct json_object *o;
-	char size[SIZE_TEXT];
+	char size[SIZE_TEXT], field[RASHPA_NAME_SIZE + 16];
 
 	if (!a->check && !a->json) {
-		create_tell(c);
+		snprintf(field, sizeof(field), "RASHPA_BUFFER=%s", c->alloc.name);
+		if (!journal_line(LOG_INFO, field, "buffer %s: %s%s", c->alloc.name,
+				  format_size(size, c->alloc.out_length),
+				  c->existed ? ", existed" : ""))
+			create_tell(c);
 	} else if (!a->json) {
 		printf("buffer %s: %s\n", c->alloc.name, format_size(size, c->alloc.length));
 	} else if (a->check) {
@@ -90,8 +106,8 @@ static void apply_buffers(struct apply *a, struct config *config)
 		struct create *c = &config->buffer[i].create;
 
 		if (!a->check && create_buffer(memory, c)) {
-			say("%s: the buffer %s is not there", config->buffer[i].file,
-			    c->alloc.name);
+			tell_failure(config->buffer[i].file, "RASHPA_BUFFER", "the buffer ",
+				     c->alloc.name, "there");
 			a->result = EXIT_FAILED;
 		} else {
 			tell_buffer(a, c);
@@ -107,8 +123,12 @@ static void tell_board(struct apply *a, const struct config_board *board,
 		       const struct pci_function *f)
 {
 	struct json_object *o;
+	char field[32];
 
 	if (!a->json) {
+		snprintf(field, sizeof(field), "RASHPA_BOARD=fpga%d", f ? f->fpga : -1);
+		if (f && journal_line(LOG_INFO, field, "%s: fpga%d", f->bdf, f->fpga))
+			return;
 		if (f)
 			printf("%s: fpga%d\n", f->bdf, f->fpga);
 		else
@@ -179,7 +199,7 @@ static void apply_board(struct apply *a, const struct config_board *board)
 			continue;
 		seen++;
 		if (bind_board(board, &list[i])) {
-			say("%s: %s is not bound", board->file, list[i].bdf);
+			tell_failure(board->file, "RASHPA_FUNCTION", "", list[i].bdf, "bound");
 			a->result = EXIT_FAILED;
 		} else {
 			tell_board(a, board, &list[i]);

@@ -29,6 +29,12 @@
 #include "say.h"
 #include "xdp.skel.h"
 
+/* Headers before Linux 6.6 do not know packets in pieces; a kernel that does not refuses XDP_USE_SG. */
+#ifndef XDP_USE_SG
+#define XDP_USE_SG	(1 << 4)
+#define XDP_PKT_CONTD	(1 << 0)
+#endif
+
 #define FRAME		4096u		/* bytes; the kernel takes no larger ones of normal pages */
 #define HEADROOM	256u		/* of a frame: XDP_PACKET_HEADROOM */
 #define FRAMES		8192u		/* of a queue: 32 MiB */
