@@ -177,23 +177,24 @@ for series in "$@"; do
 done
 [[ ! $newest ]] || part "switch" guest switch "$newest" on --fpga 2 --topology switch -- \
 	selftests/suite.sh build/selftests/{path,peer,flr}_test
-# newest behind a switch, so that the path is PEER, the others at root ports
+# From below the switch the path is PEER, from the root port BRIDGE; with an IOMMU both are BRIDGE. What
+# is the same there is tried at length without an IOMMU only.
 for series in "$@"; do
-	case $series in
-	debug) ;;
-	6.1) part "Linux $series GPU" guest gpu "$series" on --gpu --fpga 1 -- \
-		selftests/suite.sh build/selftests/gpu_test ;;
-	6.12) part "Linux $series GPU" guest gpu "$series" off --gpu --fpga 1 -- \
-		selftests/suite.sh build/selftests/gpu_test selftests/tests/gpu.sh ;;
-	*)
-		part "Linux $series GPU" guest gpu "$series" off --gpu --fpga 1 --topology switch -- \
-			selftests/suite.sh build/selftests/gpu_test selftests/tests/gpu.sh
-		# virtio_gpu says what it leaves behind when its driver goes
-		RASHPA_GPU_UNBIND=1 part "Linux $series GPU unbound IOMMU on" guest gpu-unbound "$series" on \
-			--keep-going --gpu --fpga 1 -- selftests/suite.sh build/selftests/gpu_test
-		;;
-	esac
+	for iommu in off on; do
+		case $series-$iommu in
+		debug-*) continue ;;
+		6.1-off) tests=(selftests/tests/gpu_paths.sh) ;;
+		*-off) tests=(build/selftests/gpu_test selftests/tests/gpu{_paths,}.sh) ;;
+		6.1-on) tests=(build/selftests/gpu_test selftests/tests/gpu_paths.sh) ;;
+		*-on) tests=(selftests/tests/gpu_paths.sh) ;;
+		esac
+		part "Linux $series GPU IOMMU $iommu" guest "gpu-iommu-$iommu" "$series" "$iommu" --gpu --fpga 2 \
+			--topology both -- selftests/suite.sh "${tests[@]}"
+	done
 done
+# virtio_gpu says what it leaves behind when its driver goes
+[[ ! $newest ]] || RASHPA_GPU_UNBIND=1 part "Linux $newest GPU unbound IOMMU on" guest gpu-unbound "$newest" on \
+	--keep-going --gpu --fpga 1 -- selftests/suite.sh build/selftests/gpu_test
 part "processing on a GPU" "$lab" exec -- selftests/gpu.sh
 part "libraries of GPUs" "$lab" exec -- selftests/gpu-libraries.sh
 part "CUDA" "$lab" exec -- selftests/cuda.sh

@@ -82,7 +82,7 @@ suite_of() {
 	options=(--kernel "${1/coverage/debug}" --iommu "$2" --fpga 2 --memory 2G "${foreign[@]}")
 	# those that run in guests of their own, and what the one with sanitizers runs
 	without=(--without large_test --without bounce_test --without contig_test
-		--without lockdown_test --without flr_test --without gpu_test --without gpu.sh
+		--without lockdown_test --without flr_test --without gpu_test --without gpu.sh --without gpu_paths.sh
 		--without fetch_test --without fetch.sh)
 	for name in ${leaves_out["$1 $2"]-}; do
 		without+=(--without "$name")

@@ -59,11 +59,11 @@ skip() { n=$((n + 1)); echo "ok $n - $1 # SKIP $2"; }
 
 finish() { echo "1..$n"; exit "$bad"; }
 
-# The first software FPGA on the bus (number 0 of the lab), bound with its profile; sets
-# fpga (N of fpgaN), which need not be 0: other tests bind and unbind.
+# have_fpga [NUMBER]: the first software FPGA on the bus (number 0 of the lab), or another one, bound
+# with its profile; sets fpga (N of fpgaN), which need not be 0: other tests bind and unbind.
 have_fpga() {
 	local node
-	bdf=$(lspci -D -d 1234:5250 | head -n 1 | cut -d' ' -f1)
+	bdf=$(lspci -D -d 1234:5250 | sed -n "${1:-1}p" | cut -d' ' -f1)
 	[[ $bdf ]] || return 1
 	rashpactl unbind "$bdf" >/dev/null 2>&1 # bound by a test, maybe without a profile
 	node=$(rashpactl --json bind "$bdf" | jq -r .node)

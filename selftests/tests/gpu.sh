@@ -4,80 +4,16 @@
 # real ones of a JUNGFRAU, dark images, a veto; what happens to a receiver that is killed.
 . "$(dirname "$0")/../lib/shell.sh"
 . "$(dirname "$0")/../lib/pipeline.sh"
+. "$(dirname "$0")/../lib/gpu.sh"
 
-((${RASHPA_GPUS:-0})) || { skip "frames in memory of a GPU" "no GPU in this guest (lab run --gpu)"; finish; }
-have_fpga || { skip "frames in memory of a GPU" "no software FPGA in this guest"; finish; }
-modprobe virtio-gpu
-wait_for 20 compgen -G "/dev/dri/renderD*" >"$work/node"
-ok $? "the GPU has a render node" || finish
-# that one alone: others look for their devices first
-export VK_DRIVER_FILES=/usr/share/vulkan/icd.d/virtio_icd.json RASHPA_RUN=$work
-policy=/sys/module/rashpa/parameters/p2p_bridge
-echo allow >"$policy"
 buffer=frames
-rashpactl buffer create "$buffer" 64M >/dev/null
-ok $? "buffer"
-
-offered() { [[ -S $work/gpu ]] || gone "$romulu"; }
-# on_gpu PIPELINE [SIZE [OPTION...]]: the same with memory of the GPU, until that is offered
-on_gpu() {
-	local pipeline=$1
-	rm -f "$work/gpu"
-	attach "$pipeline" --engine vulkan --offer "gpu${2+:$2}" "${@:3}"
-	wait_for 60 offered
-}
-says() { jq -c "$1" "$work/romulu.json"; }
+have_gpu "frames in memory of a GPU"
 
 # --- real frames
-if [[ -d ${RASHPA_DATA-}/jungfrau ]]; then
-	real_frames
-	on_gpu "$work/photons.json" 8M
-	start "$data" --images 10 --bunch 1 --slots 4 --payload gpu
-	both 0 "ten real frames"
-	is "all were in memory of the GPU" "$(says '.processing | [.engine, .in_place, .images, .lost]')" \
-		'["vulkan",true,10,0]'
-	path=bridge
-	[[ $RASHPA_IOMMU == on ]] || ! lspci -n | grep -q 104c:8233 || path=peer
-	is "the path" "$(says '.map.class // .class')" "\"$path\""
-	right "the file has the expected photons, within 1e-3"
-else
-	skip "ten real frames" "there is no RASHPA_DATA/jungfrau"
-fi
+jungfrau "the first board"
 
-# --- dark images, a veto, and what is kept: as the reference, which has the same stream in the host's memory
-pipeline='{"pretreat": {"dark": "move", "dark_images": 4, "gain": 64, "saturated": 30000},
-	"veto": {"threshold": 100, "pixels": 60}, "compress": {"threshold": 200, "capacity": 32768},
-	"sinks": {"nexus": {"file": "WHERE", "overwrite": true}}}'
-for engine in reference vulkan; do
-	if [[ $engine == vulkan ]]; then
-		on_gpu "${pipeline/WHERE/$work/$engine.h5}"
-		more=(--payload gpu)
-	else
-		attach "${pipeline/WHERE/$work/$engine.h5}" --engine "$engine"
-		more=()
-	fi
-	start generate:4 --images 12 --bunch 1 --slots 5 --darks generate:2:7 --dark-every 3 "${more[@]}"
-	both 0 "dark images, engine $engine"
-	says '.processing | [.images, .dark, .vetoed, .overflow, .lost]' >"$work/$engine.counts"
-done
-is "the GPU counts as the reference" "$(<"$work/vulkan.counts")" "$(<"$work/reference.counts")"
-python3 -B - "$work/reference.h5" "$work/vulkan.h5" >"$work/err" 2>&1 <<-END
-	import sys
-	import h5py
-	import numpy as np
-	def arrays(name):
-	    found = {}
-	    with h5py.File(name) as f:
-	        f.visititems(lambda at, o: found.update({at: o[()]}) if isinstance(o, h5py.Dataset) and
-	                     o.dtype.kind in "fiu" else None)
-	    return found
-	a, b = map(arrays, sys.argv[1:])
-	assert a.keys() == b.keys() and a["entry/compressed/value"].size > 60, a
-	for k in a:
-	    if "time" not in k:
-	        np.testing.assert_allclose(b[k], a[k], rtol=1e-5, atol=1e-5, err_msg=k)
-END
-ok $? "and keeps the same pixels" || tail -n 20 "$work/err" | sed 's/^/# /'
+# --- dark images, a veto, and what is kept
+as_reference "the first board"
 
 # --- a GPU that takes whole stacks by itself, as the reference takes one image after the other
 pipeline='{"pretreat": {"gain": 64, "saturated": 30000}, "veto": {"threshold": 100, "pixels": 60},
@@ -118,6 +54,26 @@ on_gpu "{\"sinks\": {\"raw\": {\"file\": \"$work/all\", \"overwrite\": true}}}"
 start generate:7 --images 10 --bunch 2 --slots 4 --payload gpu
 both 0 "the next receiver, stacks of two"
 is "has all" "$(stat -c %s "$work/all")" $((10 * float))
+
+# --- the same while a kernel stays on the GPU: kernel, map and stream go together
+on_gpu "{\"pretreat\": {\"gain\": 64}, \"veto\": {\"threshold\": 100, \"pixels\": 60},
+	\"sinks\": {\"raw\": {\"file\": \"$work/killed\", \"overwrite\": true}}}" 16M --drive persistent
+start generate:7 --images 100000 --bunch 1 --slots 7 --payload gpu
+goes_on() { json '.streams[0].processing.images >= 20' rashpactl --json top --once --interval 0.1 >"$work/goes" || gone "$romulu"; }
+wait_for 120 goes_on
+is "a kernel that stays takes what the board streams" "$(gone "$romulu" && echo gone; status '.busy')" true
+kill -9 "$romulu"
+wait "$romulu" 2>/dev/null
+kill "$remu"
+wait "$remu"
+rashpactl buffer remove frames && rashpactl buffer create frames 64M >/dev/null
+ok $? "killed with it: nothing holds the buffer"
+is "killed with it: the board is at rest" "$(status '.busy')" false
+on_gpu "{\"pretreat\": {\"gain\": 64}, \"veto\": {\"threshold\": 100, \"pixels\": 60},
+	\"sinks\": {\"raw\": {\"file\": \"$work/next\", \"overwrite\": true}}}" 16M --drive persistent --deadline 1
+start generate:7 --images 14 --bunch 1 --slots 7 --payload gpu
+both 0 "killed with it: the next one has GPU and board"
+is "all its results are behind 1 us, and late" "$(says '.processing | .late == .images - .vetoed - .overflow')" true
 
 # --- a ring in memory of the GPU: descriptors, events and payload go over the BAR
 rashpa-bench loop --fpga "fpga$fpga" --memory vulkan --events 4000 --json="$work/loop.json" >"$work/out" 2>&1

@@ -429,6 +429,46 @@ static void test_unbound(void)
 	log_is_others();
 }
 
+/* Below the lab's switch, where the GPU is as well if there is one. */
+static bool is_behind_switch(void)
+{
+	char path[64], device[8] = "";
+	FILE *above;
+
+	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/../device", f.bdf);
+	above = fopen(path, "re");
+	if (!CHECK(above, "%s", path))
+		return false;
+	CHECK(fgets(device, sizeof(device), above), "%s is empty", path);
+	fclose(above);
+	return !strcmp(device, "0x8233\n") || !strcmp(device, "0x8233");
+}
+
+/* What depends on where the FPGA is: at a root port, or below a switch together with the GPU. */
+static void run_where_it_is(void)
+{
+	static const struct {
+		const char *name;
+		void (*test)(void);
+	} tests[] = {
+		{ "the FPGA streams into it", test_stream },
+		{ "memory that is freed under a map", test_freed },
+		{ "a program that is killed while the FPGA streams", test_killed },
+		{ "the FPGA is reset while it streams", test_reset },
+		{ "the memory is taken back while the FPGA streams", test_revoked },
+	};
+	struct rashpa_device_info info;
+	char name[96];
+
+	iommu = !fpga_info(&f, &info) && info.out_flags & RASHPA_DEVICE_IOMMU;
+	behind_switch = is_behind_switch();
+	for (size_t i = 0; i < ARRAY_SIZE(tests); i++) {
+		snprintf(name, sizeof(name), "%s, %s", tests[i].name,
+			 behind_switch ? "below a switch" : "at a root port");
+		tap_run(name, tests[i].test);
+	}
+}
+
 static bool has_gpu(void)
 {
 	const char *gpus = getenv("RASHPA_GPUS");
@@ -442,8 +482,6 @@ static bool has_gpu(void)
 
 int main(void)
 {
-	struct rashpa_device_info info;
-
 	if (!has_gpu()) {
 		tap_skip_all("memory of a GPU", "no GPU in this guest (lab run --gpu)");
 		return tap_exit();
@@ -452,20 +490,23 @@ int main(void)
 		return tap_exit();
 	/* QEMU's host bridge routes, but newer kernels have it in no list */
 	write_text("/sys/module/rashpa/parameters/p2p_bridge", "allow");
-	iommu = !fpga_info(&f, &info) && info.out_flags & RASHPA_DEVICE_IOMMU;
-	behind_switch = !system("lspci -n | grep -q 104c:8233");
 	setenv("VK_DRIVER_FILES", DRIVERS "virtio_icd.json", 1);
 	no_liar = module_load("liar", &liar);
 	tap_run("it is what it is", test_about);
 	tap_run("names of GPUs that are none", test_names);
 	tap_run("lengths that no memory has", test_lengths);
-	tap_run("the FPGA streams into it", test_stream);
-	tap_run("memory that is freed under a map", test_freed);
-	tap_run("a program that is killed while the FPGA streams", test_killed);
-	tap_run("the FPGA is reset while it streams", test_reset);
-	tap_run("the memory is taken back while the FPGA streams", test_revoked);
+	run_where_it_is();
 	tap_run("memory of the host is refused", test_host);
 	tap_run("a buffer for a GPU", test_import);
+	/* lab run --topology both: one more, elsewhere */
+	fpga_close(&f);
+	if (rig_open_nth(&f, 1)) {
+		fpga_watch(&f);
+		run_where_it_is();
+	} else {
+		CHECK(rig_open_nth(&f, 0), "the FPGA is gone");
+		fpga_watch(&f);
+	}
 	tap_run("the GPU's driver goes while the FPGA streams", test_unbound);
 	if (!no_liar) {
 		close(liar);
