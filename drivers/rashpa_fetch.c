@@ -3,9 +3,9 @@
  * rashpa: functions that fetch addresses: rings of descriptors in host memory.
  *
  * Whoever can write a descriptor can make the function write anywhere. So the memory of a ring
- * is the kernel's alone: no file maps it, no dma-buf is made of it. A map has at most one ring, with
- * room for all segments that it can ever have: to program it again takes no memory. It is given back
- * when the map lets go of its own memory, behind the stop that ends both.
+ * is the kernel's alone: no file maps it, no dma-buf is made of it. A map has at most one ring,
+ * with room for all segments that it can ever have: to program it again takes no memory. It is
+ * given back when the map lets go of its own memory, behind the stop that ends both.
  */
 #include <linux/dma-mapping.h>
 #include <linux/io.h>

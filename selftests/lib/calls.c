@@ -466,6 +466,7 @@ const struct op ops[] = {
 	   .apart = RASHPA_QUIESCE_MAP, .reserved = { AT(quiesce, __reserved) }),
 	OP(FPGA, RESET, reset, .write = true),
 	GREW(MAP, PROGRAM, program, out_entries, .valid = valid_program,
+	   .flags = RASHPA_PROGRAM_AGAIN, .apart = RASHPA_PROGRAM_AGAIN,
 	   .fds = { { AT(program, window), 1U << FD_WINDOW, "" } },
 	   .pointers = {
 		{ AT(program, layout), sizeof(struct rashpa_layout), false, false,

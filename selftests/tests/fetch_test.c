@@ -648,7 +648,7 @@ static void test_moves(void)
 		close(r.map);
 		munmap(r.memory, DATA);
 		r.memory = map_fd(fd, DATA);
-		ANSWERED(fpga_map(&boards[0], fd, RASHPA_BIDIRECTIONAL, &map), 0, NULL);
+		CHECK(fpga_map(&boards[0], fd, RASHPA_BIDIRECTIONAL, &map) >= 0, "%s", reason);
 		r.map = map.out_fd;
 		CHECK(source_add(r.channel, RASHPA_SOURCE_MAP, map.out_id) > 0, "%s", reason);
 		ANSWERED(call(r.map, RASHPA_IOC_PROGRAM, &p), 0, NULL);

@@ -887,8 +887,8 @@ enum rashpa_fetch_kind {
  *
  * What is stored is ((value >> @unit) - (one, if MINUS_ONE)) << @shift. Several fields may have
  * parts of one value, e.g. an address in two words: unit 0 and 32. A map of which something would
- * be lost so is refused (EOVERFLOW): an address that is not a multiple of the unit, a length that is
- * wider than its field.
+ * be lost so is refused (EOVERFLOW): an address that is not a multiple of the unit, a length that
+ * is wider than its field.
  */
 struct rashpa_fetch_field {
 	__u32 kind;
