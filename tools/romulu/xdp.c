@@ -29,7 +29,7 @@
 #include "say.h"
 #include "xdp.skel.h"
 
-/* Headers before Linux 6.6 do not know packets in pieces; a kernel that does not refuses XDP_USE_SG. */
+/* Headers before Linux 6.6 do not know packets in pieces; kernels before it refuse XDP_USE_SG. */
 #ifndef XDP_USE_SG
 #define XDP_USE_SG	(1 << 4)
 #define XDP_PKT_CONTD	(1 << 0)
