@@ -146,7 +146,7 @@ static const struct {
 
 	{ "with a table in BAR 3", T(bar), 4, 3, ERANGE, "table|BAR 3" },
 	{ "with a table in BAR UINT_MAX", T(bar), 4, UINT_MAX, ERANGE, "table|BAR" },
-	{ "with a table's undefined flag", T(flags), 4, 1, EINVAL, "table|flag" },
+	{ "with a table's undefined flag", T(flags), 4, 2, EINVAL, "table|flag" },
 	{ "with a table's reserved field", T(__reserved), 4, 1, EINVAL, "table|reserved" },
 	{ "with a table at an odd offset", T(offset), 8, 2, EINVAL, "table" },
 	{ "with a table beyond its BAR", T(offset), 8, RFPGA_BAR_REGS_SIZE, ERANGE, "table" },

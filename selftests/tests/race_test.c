@@ -457,7 +457,7 @@ static void unbind(void *f)
 static bool needs_no_function(const struct op *op)
 {
 	return op->cmd == RASHPA_IOC_SOURCE_INFO || op->cmd == RASHPA_IOC_GROUP_INFO ||
-	       op->cmd == RASHPA_IOC_ACK;
+	       op->cmd == RASHPA_IOC_ACK || op->cmd == RASHPA_IOC_ARM;
 }
 
 /* What was made before knows that its function is gone. */
