@@ -270,6 +270,22 @@ static bool rashpa_same_word(const struct rashpa_fetch_field *a, const struct ra
 	return a->offset == b->offset && a->bits == b->bits;
 }
 
+/* One less than a value is not one less than each part of it. */
+static int rashpa_parts_check(struct rashpa_call *call, const struct rashpa_fetch_field *f, u32 n,
+			      const char *what)
+{
+	u32 i, j;
+
+	for (i = 0; i < n; i++)
+		for (j = 0; j < n; j++)
+			if (f[i].flags & RASHPA_FIELD_MINUS_ONE && f[i].kind == f[j].kind &&
+			    f[i].unit != f[j].unit)
+				return rashpa_fail(call, -EINVAL,
+						   "%s %u: one less than a value, of which %u has another part",
+						   what, i, j);
+	return 0;
+}
+
 static int rashpa_descriptor_check(struct rashpa_call *call, struct rashpa_fetching *fetch)
 {
 	const struct rashpa_fetch *f = &fetch->about;
@@ -288,6 +304,9 @@ static int rashpa_descriptor_check(struct rashpa_call *call, struct rashpa_fetch
 	}
 	if (!rashpa_fields_have(fetch->fields, f->n_fields, RASHPA_FETCH_ADDRESS))
 		return rashpa_fail(call, -EINVAL, "descriptors have no address");
+	err = rashpa_parts_check(call, fetch->fields, f->n_fields, "field");
+	if (err)
+		return err;
 	fetch->chained = rashpa_fields_have(fetch->fields, f->n_fields, RASHPA_FETCH_NEXT);
 	if (f->flags & RASHPA_FETCH_CLOSED && !fetch->chained)
 		return rashpa_fail(call, -EINVAL,
@@ -322,7 +341,7 @@ static int rashpa_registers_check(struct rashpa_call *call, const struct rashpa_
 	}
 	if (!rashpa_fields_have(r, f->n_registers, RASHPA_FETCH_ADDRESS))
 		return rashpa_fail(call, -EINVAL, "no register has the address of a ring");
-	return 0;
+	return rashpa_parts_check(call, r, f->n_registers, "register");
 }
 
 /**

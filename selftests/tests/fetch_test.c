@@ -435,6 +435,21 @@ static void test_bad(void)
 	profile(0);
 }
 
+/* One less than a value, in two parts: the borrow would be lost. */
+static void test_parts(void)
+{
+	struct plan *p = plan_make(&ways[0]);
+
+	p->fields[1].flags = RASHPA_FIELD_MINUS_ONE;
+	p->fields[1].width = 16;
+	p->fields[2] = p->fields[1];
+	p->fields[2].flags = 0;
+	p->fields[2].unit = 16;
+	p->fields[2].shift = 16;
+	ANSWERED(apply(&boards[0], p), EINVAL, "field 1|another part");
+	profile(0);
+}
+
 /* What does not fit is found out for each map, before anything is written. */
 static void test_unfit(void)
 {
@@ -702,6 +717,7 @@ int main(void)
 		tap_done();
 	}
 	test_bad();
+	tap_run("one less than a value that is in two parts is refused", test_parts);
 	tap_run("a map that does not fit into descriptors is refused", test_unfit);
 	tap_run("a ring is charged, and given back", test_charged);
 	tap_run("fetches that fail, descriptors that make no sense", test_poison);

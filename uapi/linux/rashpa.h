@@ -888,7 +888,7 @@ enum rashpa_fetch_kind {
  * What is stored is ((value >> @unit) - (one, if MINUS_ONE)) << @shift. Several fields may have
  * parts of one value, e.g. an address in two words: unit 0 and 32. A map of which something would
  * be lost so is refused (EOVERFLOW): an address that is not a multiple of the unit, a length that
- * is wider than its field.
+ * is wider than its field. A value of which one is subtracted has no parts.
  */
 struct rashpa_fetch_field {
 	__u32 kind;
