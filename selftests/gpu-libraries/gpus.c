@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* What rashpactl doctor says of GPUs: gpus ROOT, a folder with the /sys and /proc of another machine. */
+/* What rashpactl doctor says of GPUs: gpus ROOT, where /sys and /proc of another machine are. */
 #include <stdio.h>
 
 #include "gpus.h"

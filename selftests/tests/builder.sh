@@ -106,5 +106,6 @@ done
 is "verbs: kill -9 of a builder, and of another rank: no event wrong, twice, or lost without a word" "$good" $((2 * kills))
 unset RASHPA_MEET
 verbs 2 nxn --device nowhere --messages 1 >"$work/out" 2>&1
-is "a device that is not there" "$? $(grep -c "no RDMA device" "$work/err")" "1 2"
+# the second one may be told to end before it has looked
+is "a device that is not there" "$? $(($(grep -c "no RDMA device" "$work/err") > 0))" "1 1"
 finish

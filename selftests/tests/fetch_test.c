@@ -18,6 +18,7 @@
 static const unsigned int ids[] = {
 	RFPGA_PCI_FETCH_ARRAY, RFPGA_PCI_FETCH_CHAIN, RFPGA_PCI_FETCH_PACKED,
 };
+
 static const char *const names[] = { "an array", "a chain", "packed words" };
 
 static struct fpga boards[ARRAY_SIZE(ids)];
@@ -648,8 +649,10 @@ static void test_reset(unsigned int board)
 /* Memory that moves under a stream: the same place, other addresses. */
 static void test_moves(void)
 {
-	struct rashpa_liar_export export = { .kind = RASHPA_LIAR_HONEST, .length = DATA, .error = EBUSY,
-					     .model = RASHPA_LIAR_MOVABLE };
+	struct rashpa_liar_export export = {
+		.kind = RASHPA_LIAR_HONEST, .length = DATA, .error = EBUSY,
+		.model = RASHPA_LIAR_MOVABLE,
+	};
 	struct rashpa_program p = { HEAD(p), .window = -1, .first = ENTRY }, other;
 	struct rashpa_map_make map;
 	const char *why = module_load("liar", &liar);

@@ -81,7 +81,7 @@ struct cuda_bench {
 	atomic_uint *word;
 	uint32_t value;			/* of the last time */
 	bool flushes, entered, lost;
-	uint32_t stamp;			/* last word of a copy to the GPU, which had so many bytes */
+	uint32_t stamp;			/* last word of a copy to the GPU, of so many bytes */
 	uint64_t stamped;
 };
 

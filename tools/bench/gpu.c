@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * rashpa-bench gpu: from a notification to the first instruction of a shader, by each way that
- * there is; reads of four bytes; copies inside of the GPU, to it and from it; stages of a pipeline beside a copy in it,
- * which moves bytes and does nothing else; images that the GPU takes by itself.
+ * there is; reads of four bytes; copies inside of the GPU, to it and from it; stages of a pipeline
+ * beside a copy in it, which moves bytes and does nothing else; images that the GPU takes by itself.
  */
 #include "gpu.h"
 
@@ -61,7 +61,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		c->sizes = option_sizes(state, arg, c->size, check_size);
 		break;
 	case OPT_ENGINE:
-		if (strncmp(arg, "vulkan", strlen("vulkan")) && strncmp(arg, "cuda", strlen("cuda")))
+		if (strncmp(arg, "vulkan", strlen("vulkan")) &&
+		    strncmp(arg, "cuda", strlen("cuda")))
 			argp_error(state, "--engine: \"%s\" is not vulkan, vulkan:N, cuda or cuda:N",
 				   arg);
 		c->engine = arg;

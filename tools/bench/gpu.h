@@ -28,7 +28,8 @@ struct gpu_bench {
  * @open: NULL with the reason in why[WHY_SIZE]: there is none, or this program was built without.
  *	@most: bytes of a copy
  * @close: let go of it
- * @latency: from the notification until the host sees what the shader did first, ns; 0: not this way
+ * @latency: from the notification until the host sees what the shader did first, ns; 0: not this
+ *	way
  * @copy: until the host knows that it is done, ns; 0: it failed, or other bytes came back
  */
 struct gpu_maker {

@@ -203,7 +203,9 @@ void report_json_left_out(const struct report *report, struct json_object *to)
 
 static void put_percentiles(struct json_object *to, const struct row *r)
 {
-	static const char * const names[BENCH_PERCENTILES] = { "p50", "p90", "p99", "p99.9", "max" };
+	static const char * const names[BENCH_PERCENTILES] = {
+		"p50", "p90", "p99", "p99.9", "max",
+	};
 	struct json_object *o = json_object_new_object();
 
 	for (unsigned int i = 0; i < BENCH_PERCENTILES; i++)

@@ -77,8 +77,9 @@ static int compare(struct build *b)
 
 	if (!to)
 		return fail("no memory");
-	json_object_object_foreach(b->agree->mine, key, mine)
+	json_object_object_foreach(b->agree->mine, key, mine) {
 		differs(b, key, mine, to);
+	}
 	fclose(to);
 	if (length)
 		result = end_run(b, EXIT_FAILED, 0,

@@ -38,8 +38,8 @@ enum gpu_verdict {
 unsigned int gpus_look(struct gpu *gpu, unsigned int most, const char *root);
 
 /*
- * Ask the library of its driver what sysfs does not tell: how much of the BAR is used. false: nobody
- * knows, and @why is a sentence, or empty for drivers that have no such library.
+ * Ask the library of its driver what sysfs does not tell: how much of the BAR is used. false:
+ * nobody knows, and @why is a sentence, or empty for drivers that have no such library.
  */
 bool gpu_ask(struct gpu *gpu, char *why, size_t size);
 

@@ -92,7 +92,8 @@ bool nvml_look(const char *bdf, struct nvml_memory *memory, char *why, size_t si
 		return false;
 	}
 	if (!load(library, &calls)) {
-		snprintf(why, size, "how much of BAR1 is used is not known: %s is too old", LIBRARY);
+		snprintf(why, size, "how much of BAR1 is used is not known: %s is too old",
+			 LIBRARY);
 	} else {
 		result = calls.init();
 		if (result) {

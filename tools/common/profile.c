@@ -454,7 +454,8 @@ static int check_descriptor(struct json_place *at, const struct profile *p)
 		for (uint32_t b = f[i].offset * 8 + f[i].shift;
 		     b < f[i].offset * 8 + f[i].shift + f[i].width; b++) {
 			if (taken[b]++)
-				return json_wrong(at, "field %" PRIu32 " overlaps one before it", i);
+				return json_wrong(at, "field %" PRIu32 " overlaps one before it",
+						  i);
 		}
 	}
 	return 0;
@@ -522,9 +523,11 @@ static int check_ring_registers(struct json_place *at, struct profile *p)
 		if (r->kind == RASHPA_FETCH_SUM || r->kind == RASHPA_FETCH_NEXT ||
 		    r->kind == RASHPA_FETCH_INDEX)
 			return json_wrong(at, "register %" PRIu32
-					  " is told of a ring: constant, address, length or count", i);
+					  " is told of a ring: constant, address, length or count",
+					  i);
 		if (r->flags & ~RASHPA_FIELD_MINUS_ONE)
-			return json_wrong(at, "register %" PRIu32 ": only is for descriptors", i);
+			return json_wrong(at, "register %" PRIu32 ": only is for descriptors",
+					  i);
 	}
 	p->table.fetch.stride = l->stride;
 	return 0;

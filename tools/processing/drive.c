@@ -450,7 +450,8 @@ static int lost_patience(const struct rashpa_drive *d, char *why)
 		const struct rpu_wheel *w = &d->wheel[i];
 		const uint32_t computed = look(&w->control[RPU_CONTROL_COMPUTED]);
 		const uint32_t lock = atomic_load(d->lock_here);
-		const uint32_t wanted = (rpu_number_of(d, w, computed) / stack_of(d) + 1) * d->pieces;
+		const uint32_t stack = rpu_number_of(d, w, computed) / stack_of(d);
+		const uint32_t wanted = (stack + 1) * d->pieces;
 
 		if (computed == w->images)
 			continue;

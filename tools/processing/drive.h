@@ -118,7 +118,7 @@ struct rpu_driven rpu_driven_of(const struct rashpa_drive *d, const struct rpu_w
 				uint32_t k);
 /* Groups of pretreatment. */
 uint64_t rpu_raw_groups(const struct rashpa_drive *d, const struct rpu_wheel *w);
-/* The pages that bytes are in, of the host or of a window of a board: memory, and byte of them there. */
+/* The pages that bytes are in, of the host or of a board's window: memory, and their byte there. */
 int rpu_let_see(struct rpu_gpu *gpu, const void *from, uint64_t bytes, bool window,
 		struct rashpa_gpu_memory **memory, uint64_t *at, char *why);
 

@@ -360,9 +360,10 @@ enum rashpa_drive_way {
  * @window_bytes: less of what was offered than all images need is written by others: piece p of
  *	the images, half a window, is in half p & 1, the lock counts pieces, and GPUs copy them away
  *	while the next one comes. 0: all of the ring is in reach
- * @lock_images: images that @lock counts at a time, those of a stack, for a kernel that stays; 0: one
- * @given: a kernel that stays owns the loop: it looks at @lock, and writes here, by one store of 32
- *	bits, how many stacks it has read, so that their slots are free: the host does not take part,
+ * @lock_images: images that @lock counts at a time, those of a stack, for a kernel that stays;
+ *	0: one
+ * @given: a kernel that stays owns the loop: it looks at @lock, and writes here, by one store of
+ *	32 bits, how many stacks it has read, so that their slots are free: the host does not take part,
  *	and sees by rashpa_drive_next() and rashpa_drive_status() what came. Memory of the host, in
  *	another page than @lock, or a doorbell of a board. NULL: the host tells who fills slots, see
  *	rashpa_drive_taken()

@@ -139,7 +139,8 @@ static int see(const struct rashpa_drive *d, struct rpu_wheel *w, char *why)
 					&v->lock_page, &v->lock_at, why))
 		return -1;
 	if (d->plan.given && rpu_let_see(w->gpu, d->plan.given, sizeof(uint32_t),
-					 d->plan.given_is_window, &v->given_page, &v->given_at, why))
+					 d->plan.given_is_window, &v->given_page, &v->given_at,
+					 why))
 		return -1;
 	return d->plan.raw ? rpu_let_see(w->gpu, d->plan.raw, d->plan.step * d->plan.slots,
 					 false, &v->ring, &v->ring_at, why) : 0;

@@ -366,8 +366,8 @@ static int drive_images(struct run *r, struct processing *p, const struct rashpa
 
 /*
  * When results of a stack are late: so long after its event, or after a program said that it was
- * complete. Of a stack that was there before anybody waited nobody knows when it came: then from now
- * on.
+ * complete. Of a stack that was there before anybody waited nobody knows when it came: then from
+ * now on.
  */
 static uint64_t deadline_of(const struct run *r, const struct rashpa_stack *st)
 {

@@ -67,8 +67,8 @@ struct bus {
 	uint32_t table[RFPGA_TABLE_SIZE / 4];
 	/* of entries that are rings */
 	struct {
-		uint32_t generation;	/* counts what is written to it */
 		_Atomic uint32_t status, fetched;
+		uint32_t generation;	/* counts what is written to it */
 	} ring[BUS_ENTRIES_MAX];
 	_Atomic bool poison;		/* misbehave: what is fetched is poisoned */
 	struct { uint32_t first, limit; } bounds[RFPGA_DTPS_MAX + BUS_RINGS_MAX];
