@@ -4,6 +4,16 @@
 # of the guide is bound by the profile that is written there.
 . "$(dirname "$0")/../lib/shell.sh"
 
+unbind() {
+	local bdf
+
+	for bdf in $(lspci -D -n | sed -n 's/ .*1234:525[123].*//p'); do
+		[[ ! -e /sys/bus/pci/drivers/rashpa/$bdf ]] || rashpactl unbind "$bdf" >/dev/null
+	done
+}
+
+# a profile that another test has given them has not all windows
+unbind
 for format in array chain packed; do
 	good "frames arrive by $format" env RASHPA_BOARD="$format" selftests/demo-guest.sh "$work/$format.json" 64
 	good "$format: none is lost or changed" \
@@ -22,7 +32,5 @@ node=$(rashpactl --json list | jq -r ".devices[] | select(.bdf == \"$bdf\").node
 rashpactl buffer create guide 1M >/dev/null
 good "and maps a buffer for it" rashpactl map guide "$node"
 rashpactl buffer remove guide >/dev/null
-for id in 5251 5252 5253; do
-	rashpactl unbind "$(lspci -D -d 1234:$id | cut -d' ' -f1)" >/dev/null
-done
+unbind
 finish
