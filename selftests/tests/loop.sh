@@ -69,7 +69,7 @@ is "what the board did not see is counted as well" \
 	"$(says '.rows | map(.successes + .failures + .missed)')" "[4000]"
 
 # --- who watches
-rashpa-bench loop --fpga "fpga$fpga" --events 4000000 --json="$work/loop.json" >"$work/out" 2>&1 &
+rashpa-bench loop --fpga "fpga$fpga" --events 4000000 --json="$work/loop.json" >"$work/looper" 2>&1 &
 looper=$!
 runs() { [[ $(status '.rings[0].events // 0') -gt 1000 ]] || gone "$looper"; }
 wait_for 60 runs
