@@ -2,7 +2,7 @@
 /*
  * rashpa-bench gpu: from a notification to the first instruction of a shader, by each way that
  * there is; reads of four bytes; copies inside of the GPU, to it and from it; stages of a pipeline
- * beside a copy in it, which moves bytes and does nothing else; images that the GPU takes by itself.
+ * beside a copy in it, which moves bytes and does nothing else; images that the GPU takes itself.
  */
 #include "gpu.h"
 

@@ -363,7 +363,7 @@ enum rashpa_drive_way {
  * @lock_images: images that @lock counts at a time, those of a stack, for a kernel that stays;
  *	0: one
  * @given: a kernel that stays owns the loop: it looks at @lock, and writes here, by one store of
- *	32 bits, how many stacks it has read, so that their slots are free: the host does not take part,
+ *	32 bits, how many stacks it has read, so that their slots are free: the host takes no part,
  *	and sees by rashpa_drive_next() and rashpa_drive_status() what came. Memory of the host, in
  *	another page than @lock, or a doorbell of a board. NULL: the host tells who fills slots, see
  *	rashpa_drive_taken()

@@ -307,8 +307,8 @@ static void print_work(const struct follower *f)
 	screen_line(w->lost || w->late ? SCREEN_BAD : SCREEN_PLAIN,
 		    "  %s: %" PRIu64 " images, %s %% kept, %" PRIu64 " dark, %" PRIu64
 		    " lost, %" PRIu64 " late; queue %" PRIu32 " of %" PRIu32 ", full %" PRIu64
-		    " times", w->engine, w->images, kept, w->dark, w->lost, w->late, w->queue_fill, w->queue,
-		    w->queue_full);
+		    " times", w->engine, w->images, kept, w->dark, w->lost, w->late, w->queue_fill,
+		    w->queue, w->queue_full);
 	for (uint32_t i = 0; i < w->stages; i++)
 		print_stage(f, &w->stage[i]);
 }
