@@ -814,7 +814,7 @@ static void test_lost(void)
 /* -------------------------------------------------------------- crowd --- */
 
 #define CROWD		4u
-#define MAPS		100u	/* in a check; RASHPA_MAPS=10000 is the whole test */
+#define MAPS		30u	/* in a check; RASHPA_MAPS=10000 is the whole test */
 
 static struct fpga boards[2];
 static int crowd_buffers[2];
