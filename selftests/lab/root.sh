@@ -209,6 +209,32 @@ have_root() {
 	exec 9>&-
 }
 
+# The root as a disk of guests. 1 GiB of holes keeps mke2fs from running out of room.
+build_image() {
+	local new=$IMAGE.new.$$ blocks
+
+	# shellcheck disable=SC2064
+	trap "${SUDO[*]} rm -f '$new'" EXIT
+	need mke2fs=e2fsprogs
+	STEP_LOG=$ROOT.log
+	blocks=$("${SUDO[@]}" du -sxk "$ROOT" | cut -f1)
+	step "disk of guests" "${SUDO[@]}" mke2fs -q -t ext4 -O ^has_journal -E root_owner=0:0 -m 0 \
+		-d "$ROOT" "$new" "$((blocks * 5 / 4 + (1 << 20)))k"
+	"${SUDO[@]}" chown --reference="$CACHE" "$new"
+	mv "$new" "$IMAGE"
+	trap - EXIT
+}
+
+# Make it unless it is there; sets IMAGE.
+have_image() {
+	IMAGE=$ROOT.img
+	[[ ! -e $IMAGE ]] || return 0
+	exec 9>"$ROOT.lock"
+	flock 9
+	[[ -e $IMAGE ]] || build_image
+	exec 9>&-
+}
+
 # Make the kernel of a series unless it is there; "coverage" is a build for the debug kernel.
 have_kernel() { # series
 	if [[ $1 == debug || $1 == coverage ]]; then
