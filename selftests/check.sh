@@ -225,10 +225,11 @@ done
 	selftests/suite.sh build/selftests/contig_test
 [[ ! $newest ]] || part "interrupt pin" guest intx "$newest" on --fpga 1 --fpga-option --intx -- \
 	selftests/suite.sh build/selftests/{event,group,lockdown}_test
-# three boards that fetch addresses, one of each format
+# three boards that fetch addresses, one of each format; where addresses come from is all that an
+# IOMMU changes for them, and once is enough for that
 fetching=(--fpga 3 --fpga-option 0:--fetch=array --fpga-option 1:--fetch=chain --fpga-option 2:--fetch=packed)
 for series in "$@"; do
-	[[ $series == debug ]] || part "Linux $series fetching boards" guest fetch-off "$series" off "${fetching[@]}" -- \
+	[[ $series != "$newest" ]] || part "Linux $series fetching boards" guest fetch-off "$series" off "${fetching[@]}" -- \
 		selftests/suite.sh build/selftests/fetch_test
 	fetch=(build/selftests/fetch_test)
 	[[ $series != "$newest" ]] || fetch+=(selftests/tests/fetch.sh)
