@@ -20,6 +20,7 @@
 #include <linux/sched/signal.h>
 #include <linux/sizes.h>
 #include <linux/spinlock.h>
+#include <linux/swap.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
 
@@ -315,25 +316,73 @@ static unsigned long rashpa_zone_free(struct zone *zone)
 	return free - min(free, zone_page_state(zone, NR_FREE_CMA_PAGES));
 }
 
+/* What others keep of each zone, beside what its watermarks ask for: this part of it, so much at most. */
+#define RASHPA_RESERVE_PART	64
+#define RASHPA_RESERVE_MAX	((unsigned long)SZ_64M >> PAGE_SHIFT)
+
+/* Nobody gets these by asking for more: who works beside must not meet the OOM killer for it. */
+static unsigned long rashpa_zone_reserve(struct zone *zone)
+{
+	/* of the part that is kept from requests for the zones above it these have nothing */
+	return high_wmark_pages(zone) + zone->lowmem_reserve[ZONE_MOVABLE] +
+	       min(zone_managed_pages(zone) / RASHPA_RESERVE_PART, RASHPA_RESERVE_MAX);
+}
+
+/* Free, or page cache that can go, or what swap has room for: as MemAvailable, of one zone. */
+static unsigned long rashpa_zone_available(struct zone *zone)
+{
+	unsigned long cache = zone_page_state(zone, NR_ZONE_ACTIVE_FILE) +
+			      zone_page_state(zone, NR_ZONE_INACTIVE_FILE);
+	unsigned long anon = zone_page_state(zone, NR_ZONE_ACTIVE_ANON) +
+			     zone_page_state(zone, NR_ZONE_INACTIVE_ANON);
+
+	cache -= min(cache / 2, low_wmark_pages(zone));
+	return rashpa_zone_free(zone) + cache +
+	       min_t(unsigned long, anon, max(get_nr_swap_pages(), 0L));
+}
+
+/* What processors have in lists of their own: since 6.7 an eighth of the zone, together. */
+static unsigned long rashpa_zone_listed(struct zone *zone)
+{
+	unsigned long pages = 0;
+	int cpu;
+
+	for_each_online_cpu(cpu)
+		pages += READ_ONCE(per_cpu_ptr(zone->per_cpu_pageset, cpu)->count);
+	return pages;
+}
+
+/* Can @pages be taken, of which @own are the caller's already, and others still have the reserve? */
+static bool rashpa_zone_allows(struct zone *zone, unsigned long pages, unsigned long own)
+{
+	const unsigned long need = rashpa_zone_reserve(zone) + pages;
+	const unsigned long have = rashpa_zone_available(zone) + own;
+
+	return have >= need || have + rashpa_zone_listed(zone) >= need;
+}
+
 /*
  * Take pages as anybody else would, and give them back: what is missing is reclaimed, page
  * cache first. Return whether so many could be had, without the OOM killer, and not at the cost
- * of the zones below, where the page allocator looks before it reclaims.
+ * of the zones below, where the page allocator looks before it reclaims. Meanwhile others may take
+ * memory, too: it ends as soon as there is not enough for both.
  */
 static bool rashpa_zone_refill(struct zone *zone, unsigned long pages,
 			       struct task_struct *task)
 {
 	/* as long as something is reclaimed; one try may fail while watermarks are boosted */
 	gfp_t gfp = GFP_KERNEL | __GFP_RETRY_MAYFAIL | __GFP_NOWARN | __GFP_THISNODE;
-	unsigned long count = high_wmark_pages(zone) - min_wmark_pages(zone) +
-			      max(pages, 8 * RASHPA_BLOCK_PAGES);
+	unsigned long count = high_wmark_pages(zone) - min_wmark_pages(zone) + pages;
 	unsigned long own = 0, free;
 	struct page *page, *next;
 	LIST_HEAD(taken);
 
+	/* fewer calls, where there is enough */
+	if (rashpa_zone_allows(zone, pages + 8 * RASHPA_BLOCK_PAGES, 0))
+		count += 8 * RASHPA_BLOCK_PAGES;
 	if (zone_idx(zone) < ZONE_NORMAL)
 		gfp |= GFP_DMA32;
-	while (count && !task_sigpending(task)) {
+	while (count && !task_sigpending(task) && rashpa_zone_allows(zone, pages, own)) {
 		page = alloc_pages_node(zone_to_nid(zone), gfp, 0);
 		if (!page)
 			break;
@@ -358,6 +407,8 @@ static bool rashpa_zone_refill(struct zone *zone, unsigned long pages,
  */
 static bool rashpa_zone_spent(struct zone *zone, unsigned long pages, struct task_struct *task)
 {
+	if (!rashpa_zone_allows(zone, pages, 0))
+		return true;
 	return rashpa_zone_free(zone) < low_wmark_pages(zone) + pages &&
 	       !rashpa_zone_refill(zone, pages, task);
 }
@@ -737,6 +788,19 @@ static bool rashpa_pages_fit(struct page *first, const struct rashpa_want *want)
 	       page_to_phys(first) + want->length - 1 <= want->last;
 }
 
+/* The page allocator gives down to the lowest watermark: not to who asks again and again. */
+static bool rashpa_node_allows(int node, unsigned long pages)
+{
+	struct zone *zone;
+	size_t z;
+	int nid;
+
+	rashpa_for_each_zone(z, nid, zone, node)
+		if (rashpa_zone_allows(zone, pages, 0))
+			return true;
+	return false;
+}
+
 /* Up to one page block the page allocator has it. */
 static int rashpa_small_alloc(struct rashpa_pages *pages, const struct rashpa_want *want)
 {
@@ -747,6 +811,8 @@ static int rashpa_small_alloc(struct rashpa_pages *pages, const struct rashpa_wa
 		gfp |= __GFP_THISNODE;
 	if (want->last <= U32_MAX)
 		gfp |= GFP_DMA32;
+	if (!rashpa_node_allows(want->node, 1UL << order))
+		return -ENOMEM;
 	pages->first = alloc_pages_node(want->node, gfp, order);
 	if (!pages->first)
 		return -ENOMEM;

@@ -6,6 +6,9 @@
  * is the kernel's alone: no file maps it, no dma-buf is made of it. A map has at most one ring,
  * with room for all segments that it can ever have: to program it again takes no memory. It is
  * given back when the map lets go of its own memory, behind the stop that ends both.
+ *
+ * That room is found, and zeroed, with the lock of the map alone: it may be half a GiB, and whoever
+ * needs the function does not wait for it.
  */
 #include <linux/dma-mapping.h>
 #include <linux/io.h>
@@ -15,8 +18,11 @@
 #include <linux/sched/signal.h>
 #include <linux/sizes.h>
 #include <linux/slab.h>
+#include <linux/swiotlb.h>
 
+#include "rashpa_compat.h"
 #include "rashpa_map.h"
+#include "rashpa_memory.h"
 
 /* Of rings that may be in pieces: larger ones are not needed, and may not be found. */
 #define RASHPA_PIECE_MAX	SZ_4M
@@ -28,6 +34,7 @@
  * @per: descriptors of each piece, the last one may have less
  * @written: descriptors from the first on that are not 0 (hw_lock)
  * @n_pieces: allocated so far
+ * @large: memory of the only piece, where the DMA core had none; count 0: it is not
  * @piece: memory that is contiguous for the function
  */
 struct rashpa_descriptors {
@@ -36,6 +43,7 @@ struct rashpa_descriptors {
 	u32 per;
 	u32 written;
 	u32 n_pieces;
+	struct rashpa_pages large;
 	struct {
 		void *cpu;
 		dma_addr_t bus;
@@ -398,6 +406,12 @@ static u64 rashpa_descriptor_bus(const struct rashpa_descriptors *ring, u32 i)
 
 static void rashpa_ring_free(struct device *d, struct rashpa_descriptors *ring)
 {
+	if (ring->large.count) {
+		dma_unmap_page(d, ring->piece[0].bus, rashpa_pages_size(&ring->large),
+			       DMA_BIDIRECTIONAL);
+		rashpa_pages_drop(&ring->large);
+		ring->n_pieces = 0;
+	}
 	while (ring->n_pieces--) {
 		dma_free_coherent(d, rashpa_piece_size(ring, ring->n_pieces),
 				  ring->piece[ring->n_pieces].cpu,
@@ -407,13 +421,10 @@ static void rashpa_ring_free(struct device *d, struct rashpa_descriptors *ring)
 	kvfree(ring);
 }
 
-/* Pieces of so many descriptors each. They are zeroed. */
-static struct rashpa_descriptors *rashpa_ring_alloc(struct device *d, u32 size, u32 room, u32 per)
+static struct rashpa_descriptors *rashpa_ring_new(u32 size, u32 room, u32 per)
 {
 	const u32 pieces = DIV_ROUND_UP(room, per);
 	struct rashpa_descriptors *ring;
-	int err = 0;
-	u32 i;
 
 	ring = kvzalloc(struct_size(ring, piece, pieces), GFP_KERNEL_ACCOUNT);
 	if (!ring)
@@ -421,10 +432,24 @@ static struct rashpa_descriptors *rashpa_ring_alloc(struct device *d, u32 size, 
 	ring->size = size;
 	ring->room = room;
 	ring->per = per;
+	return ring;
+}
+
+/* Pieces of so many descriptors each. They are zeroed. */
+static struct rashpa_descriptors *rashpa_ring_alloc(struct device *d, u32 size, u32 room, u32 per)
+{
+	struct rashpa_descriptors *ring = rashpa_ring_new(size, room, per);
+	const u32 pieces = DIV_ROUND_UP(room, per);
+	int err = 0;
+	u32 i;
+
+	if (IS_ERR(ring))
+		return ring;
 	for (i = 0; i < pieces && !err; i++) {
 		ring->piece[i].cpu = dma_alloc_coherent(d, rashpa_piece_size(ring, i),
 							&ring->piece[i].bus,
-							GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+							GFP_KERNEL_ACCOUNT | __GFP_NOWARN |
+							__GFP_RETRY_MAYFAIL);
 		if (!ring->piece[i].cpu)
 			err = -ENOMEM;
 		else
@@ -439,16 +464,62 @@ static struct rashpa_descriptors *rashpa_ring_alloc(struct device *d, u32 size, 
 	return ERR_PTR(err);
 }
 
-/* In one piece, unless descriptors lead to the next one: then in smaller ones where that fails. */
-static struct rashpa_descriptors *rashpa_ring_find(struct device *d,
-						   const struct rashpa_fetching *fetch, u32 room)
+/*
+ * One piece that is larger than the page allocator has, where no IOMMU puts it together: as a buffer
+ * is. Not where the DMA core would have to copy, or to keep caches away.
+ */
+static struct rashpa_descriptors *rashpa_ring_large(struct device *d, u32 size, u32 room)
 {
-	const u32 size = fetch->about.descriptor_size;
+	const struct rashpa_want want = {
+		.length = PAGE_ALIGN((u64)room * size),
+		.alignment = PAGE_SIZE,
+		.last = min(rashpa_dma_limit(d), d->coherent_dma_mask),
+		.node = NUMA_NO_NODE,
+		.near = dev_to_node(d),
+		.backend = RASHPA_BACKEND_CONTIG,
+		.cache = RASHPA_CACHE_CACHED,
+	};
+	struct rashpa_progress nobody = { };
+	struct rashpa_call search = { .obj = &nobody };
+	struct rashpa_descriptors *ring;
+	int err;
+
+	if (!dev_is_dma_coherent(d) || is_swiotlb_force_bounce(d))
+		return ERR_PTR(-ENOMEM);
+	ring = rashpa_ring_new(size, room, room);
+	if (IS_ERR(ring))
+		return ring;
+	err = rashpa_pages_alloc(&search, &ring->large, &want);
+	if (err)
+		goto out_free;
+	ring->piece[0].cpu = page_address(ring->large.first);
+	ring->piece[0].bus = dma_map_page(d, ring->large.first, 0,
+					  rashpa_pages_size(&ring->large), DMA_BIDIRECTIONAL);
+	if (!dma_mapping_error(d, ring->piece[0].bus)) {
+		ring->n_pieces = 1;
+		return ring;
+	}
+	rashpa_pages_drop(&ring->large);
+	err = -ENOMEM;
+out_free:
+	kvfree(ring);
+	return ERR_PTR(err == -EOPNOTSUPP ? -ENOMEM : err);
+}
+
+/* In one piece, unless descriptors lead to the next one: then in smaller ones where that fails. */
+static struct rashpa_descriptors *rashpa_ring_find(struct pci_dev *pdev, u32 size, u32 room,
+						   bool chained)
+{
+	struct device *d = &pdev->dev;
 	struct rashpa_descriptors *ring;
 	size_t piece = RASHPA_PIECE_MAX;
 
-	if (!fetch->chained)
-		return rashpa_ring_alloc(d, size, room, room);
+	if (!chained) {
+		ring = rashpa_ring_alloc(d, size, room, room);
+		if (ring == ERR_PTR(-ENOMEM) && !rashpa_pci_translated(pdev))
+			ring = rashpa_ring_large(d, size, room);
+		return ring;
+	}
 	do {
 		ring = rashpa_ring_alloc(d, size, room, min_t(size_t, piece / size, room));
 		piece /= 2;
@@ -459,19 +530,21 @@ static struct rashpa_descriptors *rashpa_ring_find(struct device *d,
 /**
  * rashpa_fetch_room() - a ring for all segments that a map can have
  * @call: the ioctl
- * @map: the map; its function is locked, hw_lock is not held
+ * @map: the map; its lock is held, it is not detached
+ * @fetch: how its function fetches; of this only what needs no other memory
  *
  * Return: 0, -E2BIG, -EDQUOT, -ENOMEM, -EINTR.
  */
-int rashpa_fetch_room(struct rashpa_call *call, struct rashpa_map *map)
+int rashpa_fetch_room(struct rashpa_call *call, struct rashpa_map *map,
+		      const struct rashpa_fetching *fetch)
 {
-	const struct rashpa_fetching *fetch = &map->dev->fetch;
-	const u64 bytes = PAGE_ALIGN((u64)map->room * fetch->about.descriptor_size);
+	const u32 size = fetch->about.descriptor_size;
+	const u64 bytes = PAGE_ALIGN((u64)map->room * size);
 	const u32 most = fetch->about.max_descriptors ?: RASHPA_DESCRIPTORS_MAX;
 	struct rashpa_descriptors *ring;
 	int err;
 
-	lockdep_assert_held(&map->dev->lock);
+	lockdep_assert_held(&map->lock);
 	if (map->ring)
 		return 0;
 	if (map->room > most)
@@ -481,7 +554,7 @@ int rashpa_fetch_room(struct rashpa_call *call, struct rashpa_map *map)
 	err = rashpa_charge_more(call, &map->charge, bytes);
 	if (err)
 		return err;
-	ring = rashpa_ring_find(&map->dev->pdev->dev, fetch, map->room);
+	ring = rashpa_ring_find(map->dev->pdev, size, map->room, fetch->chained);
 	if (!IS_ERR(ring)) {
 		map->ring = ring;
 		return 0;

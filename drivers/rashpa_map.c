@@ -743,14 +743,18 @@ static int rashpa_map_build(struct rashpa_call *call, struct rashpa_map *map,
 	if (err)
 		return err;
 	table = map->table;
+	/*
+	 * There may be millions, and nobody looks at them as long as it is not valid: those who need
+	 * the function do not wait for them.
+	 */
 	w.out = table->segment;
+	rashpa_walk(call, &w, pieces);	/* as above: cannot fail */
 	mutex_lock(&map->dev->hw_lock);
 	if (map->ended) {
 		mutex_unlock(&map->dev->hw_lock);
 		return rashpa_map_gone(call, map);
 	}
 	rashpa_table_begin(table);
-	rashpa_walk(call, &w, pieces);	/* as above: cannot fail */
 	table->state = RASHPA_MAP_STATE_VALID;
 	table->map_class = pieces->class;
 	table->count = w.count;

@@ -54,7 +54,8 @@ struct rashpa_descriptors;
  * @restored: jiffies when that happened last (reservation lock)
  * @give_up: jiffies when it is tried no more (reservation lock)
  * @delay: jiffies between the tries (reservation lock)
- * @table: what user space may mmap; written under hw_lock
+ * @table: what user space may mmap; written under hw_lock, its segments with @lock while it is not
+ *	valid
  * @table_size: bytes, whole pages
  * @size: bytes that the map is charged with, for its table and what the exporter says
  * @room: segments that fit into it
@@ -64,8 +65,8 @@ struct rashpa_descriptors;
  * @layout: of an entry
  * @entries: programmed
  * @fetched: the entry says where @ring is (hw_lock)
- * @ring: descriptors that the function fetches, or NULL (written under @dev->lock, freed when the
- *	map is detached)
+ * @ring: descriptors that the function fetches, or NULL (written under @lock, freed when the map
+ *	is detached; who has @dev->lock, and sees that the map has not ended, may use it)
  * @again: in rashpa_device.again: the kernel programs it by itself (hw_lock)
  * @first: entry at which it does so (@dev->lock)
  * @resets: of its function, when it was programmed last (hw_lock)
@@ -139,7 +140,8 @@ struct rashpa_map_file {
 void rashpa_map_event(struct rashpa_map *map, u32 state);
 int rashpa_unprogram(struct rashpa_map *map);
 void rashpa_program_again(struct rashpa_map *map);
-int rashpa_fetch_room(struct rashpa_call *call, struct rashpa_map *map);
+int rashpa_fetch_room(struct rashpa_call *call, struct rashpa_map *map,
+		      const struct rashpa_fetching *fetch);
 int rashpa_fetch_fits(struct rashpa_call *call, const struct rashpa_map *map, u32 from, u32 end,
 		      u64 *sum);
 int rashpa_fetch_fits_registers(struct rashpa_call *call, const struct rashpa_map *map);

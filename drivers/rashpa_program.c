@@ -490,10 +490,9 @@ static int rashpa_program_at(struct rashpa_call *call, struct rashpa_map *map,
 	int err;
 
 	lockdep_assert_held(&map->dev->lock);
-	/* nothing is allocated under hw_lock; the ring stays the map's, whatever comes of this */
-	err = at->fetched ? rashpa_fetch_room(call, map) : 0;
-	if (err)
-		return err;
+	/* it has ended since it had room for a ring */
+	if (at->fetched && (map->ended || !map->ring))
+		return rashpa_program_stale(call);
 	rashpa_hw_lock(map->dev);
 	so_far.resets = map->dev->resets;
 	so_far.generation = map->table->generation;
@@ -634,6 +633,32 @@ static int rashpa_program_window(struct rashpa_call *call,
 	return err;
 }
 
+/*
+ * Room for a ring, where the profile's table says where rings are: it stays the map's, whatever
+ * comes of this. It takes long if it is large: nobody who needs the function waits for it. A profile
+ * does not change as long as it has maps.
+ */
+static int rashpa_program_room(struct rashpa_call *call, struct rashpa_map *map)
+{
+	struct rashpa_fetching fetch;
+	int err;
+
+	err = rashpa_device_lock(call, map->dev);
+	if (err)
+		return err;
+	fetch = map->dev->fetch;
+	if (map->ended)
+		err = rashpa_program_stale(call);
+	mutex_unlock(&map->dev->lock);
+	if (err || !fetch.fields)
+		return err;
+	if (mutex_lock_interruptible(&map->lock))
+		return rashpa_fail(call, -EINTR, "interrupted by a signal");
+	err = map->attach ? rashpa_fetch_room(call, map, &fetch) : rashpa_program_stale(call);
+	mutex_unlock(&map->lock);
+	return err;
+}
+
 int rashpa_ioc_program(struct rashpa_call *call, void *arg)
 {
 	struct rashpa_map_file *mf = call->obj;
@@ -645,6 +670,8 @@ int rashpa_ioc_program(struct rashpa_call *call, void *arg)
 	/* not with locks: its memory may take as long to come as its owner likes */
 	if (p->window != -1)
 		err = rashpa_layout_fetch(call, p->layout, p->layout_size, &at.layout);
+	else
+		err = rashpa_program_room(call, mf->map);
 	if (err)
 		return err;
 	err = rashpa_device_lock(call, mf->map->dev);

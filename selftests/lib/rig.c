@@ -35,6 +35,41 @@ bool rig_open_nth(struct fpga *fpga, unsigned int nth)
 	return true;
 }
 
+#define FIELD(_kind, _offset, _bits, _shift, _width, ...) \
+	{ .kind = RASHPA_FETCH_##_kind, .offset = _offset, .bits = _bits, .shift = _shift, \
+	  .width = _width, __VA_ARGS__ }
+
+const struct rashpa_profile_table *rig_chain(void)
+{
+	static const struct rashpa_fetch_field fields[] = {
+		FIELD(CONSTANT, 0, 32, 16, 16, .value = RFPGA_CHAIN_MAGIC),
+		FIELD(LENGTH, 4, 32, 0, 28), FIELD(SUM, 8, 64, 0, 64),
+		FIELD(ADDRESS, 16, 64, 0, 64), FIELD(NEXT, 24, 64, 0, 64),
+	}, registers[] = {
+		FIELD(ADDRESS, RFPGA_FETCH_BASE, 64, 0, 64),
+		FIELD(COUNT, RFPGA_FETCH_COUNT, 32, 0, 32),
+		FIELD(COUNT, RFPGA_FETCH_TAIL, 32, 0, 32),
+		FIELD(CONSTANT, RFPGA_FETCH_CONTROL, 32, 0, 32, .value = RFPGA_FETCH_VALID),
+	};
+	static struct rashpa_fetch fetch;
+	static struct rashpa_profile_table table;
+
+	fetch = (struct rashpa_fetch) {
+		.stride = RFPGA_ENTRY_STRIDE, .flags = RASHPA_FETCH_CLOSED,
+		.descriptor_size = RFPGA_CHAIN_SIZE,
+		.fields = (uintptr_t)fields, .n_fields = ARRAY_SIZE(fields),
+		.field_size = sizeof(fields[0]),
+		.registers = (uintptr_t)registers, .n_registers = ARRAY_SIZE(registers),
+		.register_size = sizeof(registers[0]),
+	};
+	table = (struct rashpa_profile_table) {
+		.bar = RFPGA_BAR_REGS, .offset = RFPGA_TABLE, .length = RFPGA_TABLE_SIZE,
+		.flags = RASHPA_PTABLE_FETCH, .fetch = (uintptr_t)&fetch,
+		.fetch_size = sizeof(fetch),
+	};
+	return &table;
+}
+
 bool rig_open(const char *name, struct fpga *fpga)
 {
 	common_init();

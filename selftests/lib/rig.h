@@ -26,6 +26,8 @@ bool rig_load(const struct fpga *fpga);
 
 /* Open the @nth software FPGA with a profile and the dataset. False if there is none. */
 bool rig_open_nth(struct fpga *fpga, unsigned int nth);
+/* For its profile: the table of one that fetches a chain (RFPGA_PCI_FETCH_CHAIN). */
+const struct rashpa_profile_table *rig_chain(void);
 /*
  * What a program of tests with the first one begins with: it is watched. False if there is
  * none: then all tests of @name are skipped.

@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 
@@ -148,6 +149,15 @@ static char *fill_holes(void)
 	return p;
 }
 
+/* More memory takes longer to take: where it is emulated, tens of seconds for a GiB. */
+static int patience_ms(void)
+{
+	const unsigned int seconds = 40 + 20 * (unsigned int)(ram_bytes() / GIB);
+
+	alarm((TAP_SECONDS + 2 * seconds) * tap_slow());
+	return (int)seconds * 1000;
+}
+
 /* A file system that answers no reads and writes; false: there is none. */
 static bool server_begin(struct server *s, pid_t *pid)
 {
@@ -200,7 +210,8 @@ static void unanswered(void (*ask)(void *arg))
 	CHECK(wait_fd(s.asked[0], POLLIN, 20000), "nobody asks");
 	munmap(holes, HOLES);
 	pids[1] = tap_fork_start(take_all, &s);
-	CHECK(wait_fd(s.done[0], POLLIN, 40000), "ALLOC waits for the page of another process");
+	CHECK(wait_fd(s.done[0], POLLIN, patience_ms()),
+	      "ALLOC waits for the page of another process");
 	server_end(&s, server, pids, ARRAY_SIZE(pids));
 }
 
@@ -292,6 +303,81 @@ static void test_full_cache(void)
 	tap_fork(take_cached, &want);
 	CHECK(!ioctl(disk, LOOP_CLR_FD), "LOOP_CLR_FD: %s", strerror(errno));
 	close(disk);
+}
+
+/* -------------------------------------------------------- the others --- */
+
+static unsigned long oom_kills(void)
+{
+	static char text[32768];
+	const char *at;
+
+	if (!read_file("/proc/vmstat", text, sizeof(text)))
+		return 0;
+	at = strstr(text, "\noom_kill ");
+	return at ? strtoul(at + strlen("\noom_kill "), NULL, 10) : 0;
+}
+
+/* All sizes, those that the page allocator has, too: until there is nothing more, and then hold it. */
+static void take_and_hold(void *arg)
+{
+	static const uint64_t lengths[] = { 256 * MIB, 64 * MIB, 16 * MIB, 2 * MIB, 256 * KIB };
+	const struct rlimit many = { 65536, 65536 };
+	const int *done = arg;
+	size_t i;
+
+	CHECK(!setrlimit(RLIMIT_NOFILE, &many), "setrlimit: %s", strerror(errno));
+	for (i = 0; i < ARRAY_SIZE(lengths); i++) {
+		struct rashpa_alloc a = { HEAD(a), .length = lengths[i],
+					  .backend = RASHPA_BACKEND_CONTIG };
+		int err;
+
+		do
+			err = call(memory, RASHPA_IOC_ALLOC, &a);
+		while (!err);
+		ANSWERED(err, ENOMEM, "largest run");
+	}
+	CHECK(write(done[1], "", 1) == 1, "write");
+	pause();
+}
+
+/* What works beside needs memory now and then, and gives it back. */
+static void work_beside(void *arg)
+{
+	const uint64_t length = *(uint64_t *)arg;
+	char *p;
+
+	for (;;) {
+		p = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		CHECK(p != MAP_FAILED && !madvise(p, length, MADV_POPULATE_WRITE), "populate: %s",
+		      strerror(errno));
+		munmap(p, length);
+	}
+}
+
+/* Root may have all of the memory, but what others need to go on: nobody is killed for it. */
+static void test_reserve(void)
+{
+	uint64_t length = ram_bytes() / 256 & -PAGE;
+	const unsigned long before = oom_kills();
+	pid_t holder, beside;
+	int done[2];
+	char c;
+
+	REQUIRE(!pipe(done), "pipe");
+	beside = tap_fork_start(work_beside, &length);
+	holder = tap_fork_start(take_and_hold, done);
+	CHECK(wait_fd(done[0], POLLIN, patience_ms()) && read(done[0], &c, 1) == 1,
+	      "not all was taken in time");
+	/* a process more, which all of it is too much for */
+	CHECK(!system("true"), "no process can be started");
+	CHECK(oom_kills() == before, "%lu processes were killed for want of memory",
+	      oom_kills() - before);
+	tap_note("%llu MiB are left", (unsigned long long)(meminfo("MemAvailable:") / MIB));
+	tap_fork_kill(beside);
+	tap_fork_kill(holder);
+	close(done[0]);
+	close(done[1]);
 }
 
 /* --------------------------------------------------------------- CMA --- */
@@ -440,7 +526,7 @@ static void test_hangs(void)
 	if (!server_begin(&s, &server))
 		return;
 	holder = tap_fork_start(hold_all, &s);
-	CHECK(wait_fd(s.done[0], POLLIN, 40000) && read(s.done[0], &c, 1) == 1, "no memory");
+	CHECK(wait_fd(s.done[0], POLLIN, patience_ms()) && read(s.done[0], &c, 1) == 1, "no memory");
 	pids[n++] = tap_fork_start(read_for_ever, &s);
 	CHECK(wait_fd(s.asked[0], POLLIN, 20000), "nobody reads");
 	tap_fork_kill(holder);
@@ -476,6 +562,7 @@ int main(void)
 	tap_run("contig does not wait for a page that is being read", test_unanswered_read);
 	tap_run("contig does not wait for a page that is being written", test_unanswered_write);
 	tap_run("contig gets what the page cache holds", test_full_cache);
+	tap_run("who takes all leaves others what they need", test_reserve);
 	if (!cma_here()) {
 		tap_skip_all("CMA", "no area (lab run --append cma=256M)");
 		return tap_exit();

@@ -4,6 +4,7 @@
  * stops as a whole wherever that would not be safe.
  */
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 
@@ -21,6 +22,7 @@
 #define ROUNDS		5
 
 static struct fpga f;
+static bool fetches;		/* it: an entry says where a ring of descriptors is */
 
 /* ----------------------------------------------------------- profile --- */
 
@@ -45,10 +47,12 @@ static void plan_engine(struct plan *p, unsigned int i, const char *name, unsign
 /* DTPs 0 to 3 have entries; the others, and the ring, are kept out of the table. */
 static struct plan *plan_make(void)
 {
+	static struct rashpa_profile_table table_of_board;
 	static struct plan p;
 	unsigned int i;
 
 	memset(&p, 0, sizeof(p));
+	table_of_board = fetches ? *rig_chain() : fpga_table;
 	p.windows[0] = (struct rashpa_profile_window) {
 		.name = "doorbell0", .bar = RFPGA_BAR_DOORBELL, .length = PAGE,
 		.flags = RASHPA_PWINDOW_USER };
@@ -93,7 +97,7 @@ static struct plan *plan_make(void)
 		e->lock_bits = 64;
 	}
 	strcpy(p.engines[0].e.doorbell, "doorbell0");
-	p.set = (struct rashpa_profile_set) { HEAD(p.set), STEPS(p.all), TABLE(fpga_table),
+	p.set = (struct rashpa_profile_set) { HEAD(p.set), STEPS(p.all), TABLE(table_of_board),
 		ARRAY(window, p.windows, ARRAY_SIZE(p.windows)), .dma_bits = 64,
 		.engines = (uintptr_t)p.engines, .n_engines = ENGINES,
 		.engine_size = sizeof(p.engines[0].e) };
@@ -399,6 +403,12 @@ static int place(int memory_fd, uint32_t first, struct rashpa_map_make *made)
 	return place_at(memory_fd, 0, 0, first, made);
 }
 
+/* Entries that a map has. */
+static uint32_t entries_of(const struct rashpa_map_make *made)
+{
+	return fetches ? 1 : made->out_segments;
+}
+
 /* DTP @n streams into entries from @first on, until it is stopped. */
 static void start(unsigned int n, uint32_t first, uint32_t segments)
 {
@@ -505,7 +515,7 @@ static bool survivor_up(struct survivor *s, unsigned int n, int buffer, uint64_t
 		return false;
 	s->memory += offset;
 	memset(s->memory, 0, DATA);
-	rig_configure(&r, n, RFPGA_MODE_LOCK | RFPGA_MODE_FLUSH, first, made.out_segments, ENDLESS);
+	rig_configure(&r, n, RFPGA_MODE_LOCK | RFPGA_MODE_FLUSH, first, entries_of(&made), ENDLESS);
 	set64(d, RFPGA_DTP_LOCK_OFFSET, 0);
 	set32(d, RFPGA_DTP_LOCK_FIRST, first + ENTRIES - 1);
 	set32(d, RFPGA_DTP_LOCK_COUNT, 1);
@@ -525,10 +535,12 @@ static void survive_in(unsigned int n, int buffer, uint64_t offset)
 		char *slot = s.memory + k % IMAGES * IMAGE;
 
 		end = end_of_wait(20000);
-		while (__atomic_load_n(&s.lock[RFPGA_LOCK_STACKS / 8], __ATOMIC_ACQUIRE) <= k)
+		while (__atomic_load_n(&s.lock[RFPGA_LOCK_STACKS / 8], __ATOMIC_ACQUIRE) <= k) {
 			if (!CHECK(now_ns() < end, "stack %llu does not come, status %#x",
 				   (unsigned long long)k, status(n)))
 				return;
+			sched_yield();
+		}
 		CHECK(filled(slot, IMAGE, SEED + k % IMAGES * IMAGE / 8),
 		      "stack %llu differs", (unsigned long long)k);
 		memset(slot, 0, IMAGE);
@@ -817,15 +829,22 @@ static void test_lost(void)
 #define MAPS		30u	/* in a check; RASHPA_MAPS=10000 is the whole test */
 
 static struct fpga boards[2];
+static bool second_fetches;
 static int crowd_buffers[2];
 static struct consumer *crowd;
+
+static void crowd_board(unsigned int i)
+{
+	f = boards[i];
+	fetches = i && second_fetches;
+}
 
 /* Two processes a board, by its engines 0 and 1; two a buffer, of both boards. */
 static void crowd_stream(void *arg)
 {
 	const unsigned int i = *(unsigned int *)arg;
 
-	f = boards[i / 2];
+	crowd_board(i / 2);
 	shared = &crowd[i];
 	open_regs();
 	survive_in(i % 2, crowd_buffers[i % 2], i / 2 * DATA);
@@ -861,20 +880,20 @@ static unsigned int maps_wanted(void)
 	return text ? strtoul(text, NULL, 10) : MAPS;
 }
 
-/* Maps of another process, which streams, too, come and go in engine 2 of both boards. */
+/* Maps of another process come and go in engine 2 of both boards. */
 static void crowd_maps(void)
 {
-	const unsigned int n = maps_wanted();
+	const unsigned int n = maps_wanted(), look = n > 50 * MAPS ? n / 100 : MAPS / 2;
 	int buffer = buffer_alloc(DATA, NULL), map;
 	struct rashpa_map_make made;
 	unsigned int i;
 
 	for (i = 0; i < n && tap_ok(); i++) {
 		alarm(TAP_SECONDS * tap_slow());
-		f = boards[i % 2];
+		crowd_board(i % 2);
 		map = place(buffer, 2 * ENTRIES, &made);
 		close(map);
-		if (i % (MAPS / 2) == 0)
+		if (i % look == 0)
 			crowd_advances();
 	}
 	crowd_advances();
@@ -891,7 +910,7 @@ static void crowd_run(void)
 	pid_t pid[CROWD];
 
 	for (i = 0; i < 2; i++) {
-		f = boards[i];
+		crowd_board(i);
 		profile();
 		count(&before[i]);
 		crowd_buffers[i] = buffer_alloc(2 * DATA, NULL);
@@ -909,22 +928,37 @@ static void crowd_run(void)
 	for (i = 0; i < CROWD; i++)
 		tap_fork_end(pid[i]);
 	for (i = 0; i < 2; i++) {
-		f = boards[i];
+		crowd_board(i);
 		count(&now);
 		CHECK(now.quiesces == before[i].quiesces, "board %u was stopped as a whole", i);
 		close(crowd_buffers[i]);
 	}
 	f = first;
+	fetches = false;
 }
 
-/* RASHPA_CROWD=N: the second board is the Nth software FPGA, from 0 on, instead of 1. */
+/*
+ * The second board is one that fetches a chain, where there is one; else it has a table, too.
+ * RASHPA_CROWD=N: the Nth with a table, from 0 on, instead of 1.
+ */
 static void test_crowd(void)
 {
 	const char *text = getenv("RASHPA_CROWD");
 	const unsigned int second = text ? strtoul(text, NULL, 10) : 1;
 
 	boards[0] = f;
-	SKIP_IF(!rig_open_nth(&boards[1], second), "there is one software FPGA only (lab run --fpga 2)");
+	second_fetches = !text && function_open(&boards[1], RFPGA_PCI_VENDOR,
+						RFPGA_PCI_FETCH_CHAIN, 0);
+	if (second_fetches) {
+		crowd_board(1);
+		profile();
+		CHECK(rig_load(&f), "no dataset: %s", reason);
+		crowd_board(0);
+	} else {
+		SKIP_IF(!rig_open_nth(&boards[1], second),
+			"there is one software FPGA only (lab run --fpga 2)");
+	}
+	tap_note("the second board %s", second_fetches ? "fetches a chain" : "has a table");
 	crowd = shared + 1;
 	crowd_run();
 	fpga_profile(&boards[1], 0, NULL, 0);

@@ -4,8 +4,10 @@
  * how they end; and maps that the kernel programs again by itself. The lab gives three such boards,
  * one of each format.
  */
+#include <linux/udmabuf.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/mman.h>
 
 #include "common.h"
 #include "foreign.h"
@@ -599,6 +601,143 @@ static void test_poison(void)
 	profile(0);
 }
 
+/* ------------------------------------------------------------ many --- */
+
+#define MANY		(80u << 10)	/* in a check; RASHPA_SEGMENTS=16777216 is the most */
+#define ITEM		(64 * MIB)	/* of a memory that has the same pages again and again */
+
+static uint32_t segments_wanted(void)
+{
+	const char *text = getenv("RASHPA_SEGMENTS");
+
+	return text ? strtoul(text, NULL, 10) : MANY;
+}
+
+/* @n pages, of few: a dma-buf of another driver, or -1. */
+static int many_pages(uint32_t n)
+{
+	const uint64_t length = (uint64_t)n * PAGE;
+	struct {
+		struct udmabuf_create_list list;
+		struct udmabuf_create_item item[1024];
+	} c = { .list.flags = UDMABUF_FLAGS_CLOEXEC };
+	uint64_t left = length;
+	int dev, memfd, fd;
+
+	/* of one item; and what is possible */
+	fd = foreign_dmabuf(PAGE);
+	if (fd < 0)
+		return -1;
+	close(fd);
+	CHECK(!write_text("/sys/module/udmabuf/parameters/size_limit_mb", "65536"), "udmabuf");
+	memfd = memfd_create("many", MFD_ALLOW_SEALING | MFD_CLOEXEC);
+	CHECK(!ftruncate(memfd, ITEM) && !fcntl(memfd, F_ADD_SEALS, F_SEAL_SHRINK), "memfd");
+	for (; left; c.list.count++) {
+		struct udmabuf_create_item *item = &c.item[c.list.count];
+
+		item->memfd = memfd;
+		item->size = left < ITEM ? left : ITEM;
+		left -= item->size;
+	}
+	dev = open("/dev/udmabuf", O_RDWR | O_CLOEXEC);
+	fd = ioctl(dev, UDMABUF_CREATE_LIST, &c);
+	CHECK(fd >= 0, "udmabuf of %u pages: %s", n, strerror(errno));
+	close(dev);
+	close(memfd);
+	return fd;
+}
+
+static double since(uint64_t start)
+{
+	return (double)(now_ns() - start) / 1e9;
+}
+
+/* How long others wait for the function, at most: the answer is a note. */
+static void ask_always(void *arg)
+{
+	const int *end = arg;
+	struct rashpa_device_info info;
+	uint64_t longest = 0, start;
+
+	while (!wait_fd(end[0], POLLIN, 0)) {
+		start = now_ns();
+		if (!ANSWERED(fpga_info(&boards[0], &info), 0, NULL))
+			break;
+		longest = now_ns() - start > longest ? now_ns() - start : longest;
+	}
+	tap_note("others waited for the function %.3f s at most", (double)longest / 1e9);
+}
+
+static void program_many(int dmabuf, uint32_t n, uint32_t size)
+{
+	struct rashpa_map_make make = { HEAD(make), .fd = dmabuf, .max_segment = PAGE };
+	struct rashpa_program p = { HEAD(p), .window = -1, .first = ENTRY };
+	struct rig r = { .window = -1, .channel = -1, .buffer = -1, .map = -1 };
+	const uint32_t at[] = { 0, 1, n / 2, n - 2, n - 1 };
+	uint64_t start = now_ns(), base;
+	uint8_t is[16], wanted[16];
+	const struct rashpa_table *t;
+	size_t i;
+
+	if (!ANSWERED(call(boards[0].fd, RASHPA_IOC_MAP_MAKE, &make), 0, NULL))
+		return;
+	tap_note("MAP of %u segments: %.3f s", make.out_segments, since(start));
+	start = now_ns();
+	ANSWERED(call(make.out_fd, RASHPA_IOC_PROGRAM, &p), 0, NULL);
+	tap_note("PROGRAM of %llu descriptors, %llu MiB: %.3f s",
+		 (unsigned long long)p.out_descriptors,
+		 (unsigned long long)(p.out_descriptors * size / MIB), since(start));
+	start = now_ns();
+	ANSWERED(call(make.out_fd, RASHPA_IOC_PROGRAM, &p), 0, NULL);
+	tap_note("the same once more, in memory that is there: %.3f s", since(start));
+	r.window = fpga_window(&boards[0], RFPGA_BAR_REGS, 0, RFPGA_BAR_REGS_SIZE, 0);
+	r.regs = map_fd(r.window, RFPGA_BAR_REGS_SIZE);
+	t = mmap(NULL, make.out_table_size, PROT_READ, MAP_SHARED, make.out_fd, 0);
+	REQUIRE(r.regs && t != MAP_FAILED && p.out_descriptors == n && make.out_segments == n,
+		"%llu descriptors of %u", (unsigned long long)p.out_descriptors, n);
+	base = reg64(entry(&r), RFPGA_FETCH_BASE);
+	for (i = 0; i < ARRAY_SIZE(at) && tap_ok(); i++) {
+		const struct rashpa_segment *s = &t->segment[at[i]];
+		struct want w = { .i = at[i], .n = n, .address = s->address, .length = s->length };
+
+		expect_array(&w, wanted);
+		CHECK(peek(0, base + (uint64_t)at[i] * size, sizeof(is), is) &&
+		      !memcmp(is, wanted, sizeof(is)), "descriptor %u differs", at[i]);
+	}
+	munmap((void *)t, make.out_table_size);
+	start = now_ns();
+	close(make.out_fd);
+	tap_note("the end of it: %.3f s", since(start));
+	entry_clear(&r);
+	rig_down(&r);
+}
+
+/*
+ * A ring that the page allocator has no piece for: behind an IOMMU it may be in many, without one it
+ * is found as a buffer is.
+ */
+static void test_many(void)
+{
+	const uint32_t n = segments_wanted(), size = n > MANY ? RFPGA_ARRAY_SIZE : 256;
+	struct plan *p = plan_make(&ways[0]);
+	int dmabuf = many_pages(n), end[2];
+	pid_t beside;
+
+	SKIP_IF(dmabuf < 0, "no udmabuf here");
+	REQUIRE(!pipe(end), "pipe");
+	alarm(TAP_SECONDS * tap_slow() + n / 16384);
+	p->fetch.descriptor_size = size;
+	ANSWERED(apply(&boards[0], p), 0, NULL);
+	beside = tap_fork_start(ask_always, end);
+	program_many(dmabuf, n, size);
+	CHECK(write(end[1], "", 1) == 1, "write");
+	tap_fork_end(beside);
+	close(dmabuf);
+	close(end[0]);
+	close(end[1]);
+	profile(0);
+}
+
 /* --------------------------------------------------------- once more --- */
 
 /* The next state of the map that a record tells; 0: none came. */
@@ -723,6 +862,7 @@ int main(void)
 	tap_run("one less than a value that is in two parts is refused", test_parts);
 	tap_run("a map that does not fit into descriptors is refused", test_unfit);
 	tap_run("a ring is charged, and given back", test_charged);
+	tap_run("a ring that is larger than one piece of the page allocator", test_many);
 	tap_run("fetches that fail, descriptors that make no sense", test_poison);
 	for (i = 0; i < ARRAY_SIZE(ids); i++) {
 		tap_start("a process that streams by %s is killed", names[i]);
