@@ -316,7 +316,7 @@ static unsigned long rashpa_zone_free(struct zone *zone)
 	return free - min(free, zone_page_state(zone, NR_FREE_CMA_PAGES));
 }
 
-/* What others keep of each zone, beside what its watermarks ask for: this part of it, so much at most. */
+/* What others keep of each zone beside its watermarks: this part of it, so much at most. */
 #define RASHPA_RESERVE_PART	64
 #define RASHPA_RESERVE_MAX	((unsigned long)SZ_64M >> PAGE_SHIFT)
 
@@ -352,7 +352,7 @@ static unsigned long rashpa_zone_listed(struct zone *zone)
 	return pages;
 }
 
-/* Can @pages be taken, of which @own are the caller's already, and others still have the reserve? */
+/* Can @pages be taken, @own of which are taken already, and others still have the reserve? */
 static bool rashpa_zone_allows(struct zone *zone, unsigned long pages, unsigned long own)
 {
 	const unsigned long need = rashpa_zone_reserve(zone) + pages;

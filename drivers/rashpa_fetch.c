@@ -465,8 +465,8 @@ static struct rashpa_descriptors *rashpa_ring_alloc(struct device *d, u32 size, 
 }
 
 /*
- * One piece that is larger than the page allocator has, where no IOMMU puts it together: as a buffer
- * is. Not where the DMA core would have to copy, or to keep caches away.
+ * One piece that is larger than the page allocator has, where no IOMMU puts it together: as a
+ * buffer is. Not where the DMA core would have to copy, or to keep caches away.
  */
 static struct rashpa_descriptors *rashpa_ring_large(struct device *d, u32 size, u32 room)
 {

@@ -744,8 +744,8 @@ static int rashpa_map_build(struct rashpa_call *call, struct rashpa_map *map,
 		return err;
 	table = map->table;
 	/*
-	 * There may be millions, and nobody looks at them as long as it is not valid: those who need
-	 * the function do not wait for them.
+	 * There may be millions, and nobody looks at them as long as it is not valid: those who
+	 * need the function do not wait for them.
 	 */
 	w.out = table->segment;
 	rashpa_walk(call, &w, pieces);	/* as above: cannot fail */

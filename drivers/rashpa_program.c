@@ -635,8 +635,8 @@ static int rashpa_program_window(struct rashpa_call *call,
 
 /*
  * Room for a ring, where the profile's table says where rings are: it stays the map's, whatever
- * comes of this. It takes long if it is large: nobody who needs the function waits for it. A profile
- * does not change as long as it has maps.
+ * comes of this. It takes long if it is large: nobody who needs the function waits for it. A
+ * profile does not change as long as it has maps.
  */
 static int rashpa_program_room(struct rashpa_call *call, struct rashpa_map *map)
 {

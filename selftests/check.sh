@@ -236,6 +236,9 @@ for series in "$@"; do
 	part "Linux $series fetching boards IOMMU on" guest fetch-on "$series" on "${fetching[@]}" -- \
 		selftests/suite.sh "${fetch[@]}"
 done
+# one with a table, and one that fetches: four streams beside maps that come and go
+[[ ! $newest ]] || part "two kinds of boards" guest crowd "$newest" on --fpga 2 --fpga-option 1:--fetch=chain -- \
+	selftests/suite.sh build/selftests/engine_test
 [[ ! $newest ]] || part "packages" packages "$newest"
 part "two devices" "$lab" exec -- selftests/conformance/differ.sh
 part "lab" selftests/lab/selftest --quick

@@ -17,7 +17,7 @@ def structs(ffi):
 
 
 def assertions():
-    yield from of(_abi.ffi, _abi.STREAM)
+    yield from of(_abi.ffi, _abi.STREAM + _abi.EVENTS)
     yield from of(processing.ffi, processing.DECLARATIONS)
 
 
@@ -43,7 +43,7 @@ def source(spoil):
     lines = ["#include <stddef.h>", "#include <sys/mman.h>", '#include "rashpa.h"',
              '#include "rashpa-stream.h"', '#include "rashpa-processing.h"']
     # a declaration that is not the header's is an error
-    lines += re.findall(r"^(?:[a-z].*\b(?:rashpa_\w+)\((?:.|\n)*?\);)", _abi.STREAM + _abi.BUFFERS +
+    lines += re.findall(r"^(?:[a-z].*\b(?:rashpa_\w+)\((?:.|\n)*?\);)", _abi.STREAM + _abi.EVENTS + _abi.BUFFERS +
                         processing.DECLARATIONS, re.M)
     lines += [f'_Static_assert({what}, "{what}");' for what in assertions()]
     text = "\n".join(lines) + "\n"

@@ -9,6 +9,7 @@ nobody may hold afterwards. All are of one process: Python starts slowly in a gu
 import asyncio
 import contextlib
 import ctypes
+import errno
 import faulthandler
 import gc
 import io
@@ -112,6 +113,50 @@ def consume(buffer, data):
     assert (status.frames, status.lost, status.held) == (frames, 0, 0), status
     assert (about.width, about.height, about.policy) == (WIDTH, HEIGHT, "wait"), about
     assert counts.sent == frames, counts
+
+
+@check("a one-shot source rests until it is armed")
+def one_shot(buffer, _):
+    def write(value):
+        word[0] = value
+        assert rashpa.look(buffer) <= 1
+
+    with rashpa.Buffer(buffer, write=True) as memory, rashpa.Channel() as channel:
+        word = memory.array[64:72].view("<u8")
+        source = channel.word(buffer, 64, one_shot=True)
+        write(1)
+        event = channel.read(TIMEOUT)
+        assert (event.source, event.kind, event.value, event.lost) == (source, "lock", 1, 0)
+        # two that come while it rests are one, and at once
+        write(2)
+        write(3)
+        try:
+            channel.read(0)
+            assert False, "it did not rest"
+        except rashpa.Timeout:
+            pass
+        assert channel.arm(source)
+        assert channel.read(TIMEOUT).value == 3
+        # and it rests again: nothing has come since, so arm() waits for the next one
+        assert not channel.arm(source)
+        write(4)
+        assert channel.read(TIMEOUT).value == 4
+        try:
+            channel.arm(source + 1)
+            assert False, "there is no such source"
+        except rashpa.Error as failure:
+            assert failure.errno == errno.ENOENT
+        try:
+            channel.arm(channel.word(buffer, 64))
+            assert False, "that one does not rest"
+        except rashpa.Error as failure:
+            assert failure.errno == errno.EINVAL
+        del word
+    try:
+        channel.read(0)
+        assert False, "the channel is closed"
+    except ValueError:
+        pass
 
 
 @check("four threads release stacks in any order", "64M", True)

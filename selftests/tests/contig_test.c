@@ -318,7 +318,7 @@ static unsigned long oom_kills(void)
 	return at ? strtoul(at + strlen("\noom_kill "), NULL, 10) : 0;
 }
 
-/* All sizes, those that the page allocator has, too: until there is nothing more, and then hold it. */
+/* All sizes, those of the page allocator, too: until there is nothing more; then hold it. */
 static void take_and_hold(void *arg)
 {
 	static const uint64_t lengths[] = { 256 * MIB, 64 * MIB, 16 * MIB, 2 * MIB, 256 * KIB };

@@ -844,6 +844,8 @@ static void crowd_stream(void *arg)
 {
 	const unsigned int i = *(unsigned int *)arg;
 
+	/* it lasts as long as maps come and go, and each wait of it has an end */
+	alarm(0);
 	crowd_board(i / 2);
 	shared = &crowd[i];
 	open_regs();
@@ -893,8 +895,11 @@ static void crowd_maps(void)
 		crowd_board(i % 2);
 		map = place(buffer, 2 * ENTRIES, &made);
 		close(map);
-		if (i % look == 0)
-			crowd_advances();
+		if (i % look)
+			continue;
+		crowd_advances();
+		if (look > MAPS)
+			tap_note("%u of %u maps", i, n);
 	}
 	crowd_advances();
 	close(buffer);

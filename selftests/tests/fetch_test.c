@@ -713,8 +713,8 @@ static void program_many(int dmabuf, uint32_t n, uint32_t size)
 }
 
 /*
- * A ring that the page allocator has no piece for: behind an IOMMU it may be in many, without one it
- * is found as a buffer is.
+ * A ring that the page allocator has no piece for: behind an IOMMU it may be in many, without one
+ * it is found as a buffer is.
  */
 static void test_many(void)
 {

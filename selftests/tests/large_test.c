@@ -366,6 +366,51 @@ static void test_giant_page(void)
 	CHECK(!write_text(pool, "0"), "the page cannot be given back");
 }
 
+/* --- as many GiB as there are --- */
+
+/* What it costs is a note: in pieces of a 32nd, or of 1 GiB, which that alignment asks for. */
+static void alloc_gibs(uint64_t gib, uint64_t alignment)
+{
+	struct rashpa_alloc a = { HEAD(a), .length = gib * GIB, .alignment = alignment,
+				  .backend = RASHPA_BACKEND_CONTIG };
+	uint64_t start = now_ns(), took;
+	char *p;
+
+	alarm(SECONDS * tap_slow() + (unsigned int)gib * 60);
+	if (!ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), 0, NULL))
+		return;
+	took = now_ns() - start;
+	start = now_ns();
+	p = map_fd(a.out_fd, gib * GIB);
+	if (p) {
+		CHECK(all_zero(p, PAGE) && all_zero(p + gib * GIB - PAGE, PAGE),
+		      "it is not zeroed");
+		CHECK(!(pfn_of(p) * PAGE & (a.alignment - 1)), "it is not aligned");
+		munmap(p, gib * GIB);
+	}
+	CHECK(a.out_segments == 1, "%u segments", a.out_segments);
+	close(a.out_fd);
+	tap_note("%llu GiB%s: %.2f s, %.2f s a GiB, given back after %.2f s",
+		 (unsigned long long)gib, alignment ? " in pieces of 1 GiB" : "",
+		 (double)took / 1e9, (double)took / 1e9 / (double)gib,
+		 (double)(now_ns() - start) / 1e9);
+}
+
+/* RASHPA_GIB=N: up to so many, in a guest that has them. */
+static void test_gibs(void)
+{
+	const char *text = getenv("RASHPA_GIB");
+	const uint64_t most = text ? strtoull(text, NULL, 10) : 1;
+	uint64_t gib;
+
+	for (gib = 1; gib <= most && tap_ok(); gib *= 2) {
+		alloc_gibs(gib, 0);
+		alloc_gibs(gib, GIB);
+	}
+	if (gib / 2 < most)
+		alloc_gibs(most, GIB);
+}
+
 int main(void)
 {
 	common_init();
@@ -386,6 +431,7 @@ int main(void)
 		test_contig);
 	tap_run("CMA: 1 GiB is one piece, zeroed, mapped at once, cannot be registered",
 		test_cma);
+	tap_run("so many GiB, also in pieces of 1 GiB", test_gibs);
 	tap_run("1 GiB where memory is in pieces: success, or the reason", test_pieces);
 	if (have_fpga)
 		fpga_close(&fpga);

@@ -8,14 +8,15 @@ See Documentation/python.rst.
 """
 from ._abi import ffi, lib
 from ._buffer import Buffer, buffers
+from ._channel import Channel, Event, look
 from ._errors import (Busy, Error, Malformed, ProducerDied, Released, Removed, Replaced,
                       Stopped, Timeout)
 from ._stack import Slot, Stack
 from ._stream import Producer, Stream
 
 __all__ = [
-    "Buffer", "Busy", "Error", "Malformed", "Producer", "ProducerDied", "Released", "Removed",
-    "Replaced", "Slot", "Stack", "Stopped", "Stream", "Timeout", "buffers",
+    "Buffer", "Busy", "Channel", "Error", "Event", "Malformed", "Producer", "ProducerDied", "Released",
+    "Removed", "Replaced", "Slot", "Stack", "Stopped", "Stream", "Timeout", "buffers", "look",
 ]
 
 __version__ = ffi.string(lib.rashpa_version()).decode()    # of the library

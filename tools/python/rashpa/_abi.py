@@ -276,6 +276,72 @@ int rashpa_stack_describe(const struct rashpa_stack *stack, uint32_t process, ui
 int rashpa_stream_publish(struct rashpa_stream *stream, const struct rashpa_stack *stack);
 """
 
+EVENTS = """
+#define RASHPA_SOURCE_LOOK 8
+#define RASHPA_SOURCE_ONE_SHOT 16
+
+enum rashpa_source {
+	RASHPA_SOURCE_VECTOR = 1,
+	RASHPA_SOURCE_DEVICE = 2,
+	RASHPA_SOURCE_SOFTWARE = 3,
+	RASHPA_SOURCE_LOCK = 4,
+	RASHPA_SOURCE_MAP = 5,
+	RASHPA_SOURCE_GROUP = 6,
+	RASHPA_SOURCE_OVERRUN = 7,
+	RASHPA_SOURCE_FULL = 8,
+	RASHPA_SOURCE_DAMAGE = 9,
+};
+
+enum rashpa_condition {
+	RASHPA_CONDITION_CHANGED = 1,
+	RASHPA_CONDITION_EQUAL = 2,
+	RASHPA_CONDITION_REACHED = 3,
+};
+
+struct rashpa_head {
+	uint32_t size;
+	uint32_t flags;
+	uint64_t reason;
+	uint32_t reason_size;
+	uint32_t __reserved;
+};
+
+struct rashpa_source_add {
+	struct rashpa_head head;
+	uint32_t kind;
+	uint32_t index;
+	uint32_t out_id;
+	uint32_t __reserved;
+	int32_t device;
+	int32_t memory;
+	uint64_t offset;
+	uint64_t mask;
+	uint64_t value;
+	uint64_t step;
+	uint32_t condition;
+	uint32_t bits;
+	uint32_t period_us;
+	uint32_t budget;
+};
+
+struct rashpa_event {
+	uint64_t sequence;
+	uint64_t time_ns;
+	uint32_t source;
+	uint32_t kind;
+	uint64_t value;
+	uint64_t lost;
+};
+
+int rashpa_memory_open(void);
+int rashpa_device_open(unsigned int number);
+int rashpa_buffer_dmabuf(int buffer);
+int rashpa_memory_look(int memory, int fd);
+int rashpa_channel_open(int node, unsigned int depth);
+int rashpa_channel_listen(int channel, struct rashpa_source_add *source);
+int rashpa_channel_arm(int channel, unsigned int id);
+"""
+
 BUFFERS = """
 const char *rashpa_reason(void);
 const char *rashpa_version(void);
@@ -286,7 +352,7 @@ int rashpa_mmap(int fd, uint64_t offset, uint64_t length, int prot, void **addre
 """
 
 ffi = cffi.FFI()
-ffi.cdef(STREAM + BUFFERS + """
+ffi.cdef(STREAM + EVENTS + BUFFERS + """
 int munmap(void *address, size_t length);
 void *aligned_alloc(size_t alignment, size_t size);
 void free(void *memory);

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Events: interrupts of a board, words of a buffer."""
+import collections
+import errno
+import os
+import select
+
+from ._abi import ffi, lib, names_of
+from ._errors import Timeout, check
+
+_KINDS = names_of("rashpa_source", "RASHPA_SOURCE_")
+_CONDITIONS = {name: number for number, name in
+               names_of("rashpa_condition", "RASHPA_CONDITION_").items()}
+
+Event = collections.namedtuple("Event", "sequence time_ns source kind value lost")
+
+
+class _Opened:
+    """Descriptors that are closed at the end of a block."""
+
+    def __init__(self):
+        self.fds = []
+
+    def add(self, fd):
+        self.fds.append(check(fd))
+        return fd
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for fd in self.fds:
+            os.close(fd)
+
+
+def look(buffer):
+    """Words of a buffer were written: make the events of who watches them. How many these were."""
+    with _Opened() as opened:
+        node = opened.add(lib.rashpa_buffer_open(buffer.encode(), os.O_RDWR))
+        return check(lib.rashpa_memory_look(opened.add(lib.rashpa_memory_open()),
+                                            opened.add(lib.rashpa_buffer_dmabuf(node))))
+
+
+class Channel:
+    """A queue of events.
+
+    fpga: number of a board, for its interrupts; None: a channel for words that programs write.
+    """
+
+    def __init__(self, fpga=None):
+        with _Opened() as opened:
+            node = opened.add(lib.rashpa_memory_open() if fpga is None else
+                              lib.rashpa_device_open(fpga))
+            self._fd = check(lib.rashpa_channel_open(node, 0))
+        # a record that another thread takes first must not keep this one
+        os.set_blocking(self._fd, False)
+        self._of_memory = fpga is None
+
+    def fileno(self):
+        """To wait for it with others: readable when there are events."""
+        if self._fd is None:
+            raise ValueError("the channel was closed")
+        return self._fd
+
+    def vector(self, number, one_shot=False):
+        """Listen to an interrupt vector; returns the number of the source."""
+        return self._listen(lib.RASHPA_SOURCE_ONE_SHOT if one_shot else 0,
+                            kind=lib.RASHPA_SOURCE_VECTOR, index=number)
+
+    def word(self, buffer, offset, bits=64, condition="changed", value=0, step=0, vector=0,
+             one_shot=False):
+        """Listen to a word of a buffer; returns the number of the source.
+
+        Of a board's channel it is looked at in each interrupt of the vector, of others by look().
+        """
+        if condition not in _CONDITIONS:
+            raise ValueError(f"condition {condition}: possible are {' '.join(_CONDITIONS)}")
+        flags = lib.RASHPA_SOURCE_ONE_SHOT if one_shot else 0
+        flags |= lib.RASHPA_SOURCE_LOOK if self._of_memory else 0
+        with _Opened() as opened:
+            node = opened.add(lib.rashpa_buffer_open(buffer.encode(), os.O_RDWR))
+            return self._listen(flags, kind=lib.RASHPA_SOURCE_LOCK, index=vector,
+                                offset=offset, bits=bits,
+                                memory=opened.add(lib.rashpa_buffer_dmabuf(node)),
+                                condition=_CONDITIONS[condition], value=value, step=step)
+
+    def _listen(self, flags, **fields):
+        source = ffi.new("struct rashpa_source_add *", fields)
+        source.head.flags = flags
+        return check(lib.rashpa_channel_listen(self.fileno(), source))
+
+    def arm(self, source):
+        """Have a one-shot source tell of the next event. True: there is one already.
+
+        Take what there is, then arm: nothing is lost between the two.
+        """
+        return bool(check(lib.rashpa_channel_arm(self.fileno(), source)))
+
+    def read(self, timeout=None):
+        """The next event; Timeout after so many seconds."""
+        poll = select.poll()
+        poll.register(self.fileno(), select.POLLIN)
+        event = ffi.new("struct rashpa_event *")
+        while True:
+            if not poll.poll(None if timeout is None else timeout * 1000):
+                raise Timeout(errno.ETIMEDOUT, "no event in time")
+            try:
+                ffi.buffer(event)[:] = os.read(self.fileno(), ffi.sizeof(event[0]))
+            except BlockingIOError:
+                continue
+            return Event(event.sequence, event.time_ns, event.source,
+                         _KINDS.get(event.kind, event.kind), event.value, event.lost)
+
+    def close(self):
+        """Listen to nothing any more."""
+        fd, self._fd = self._fd, None
+        if fd is not None:
+            os.close(fd)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def __del__(self):
+        if getattr(self, "_fd", None) is not None:
+            self.close()
