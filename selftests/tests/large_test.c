@@ -385,7 +385,7 @@ static void alloc_gibs(uint64_t gib, uint64_t alignment)
 	if (p) {
 		CHECK(all_zero(p, PAGE) && all_zero(p + gib * GIB - PAGE, PAGE),
 		      "it is not zeroed");
-		CHECK(!(pfn_of(p) * PAGE & (a.alignment - 1)), "it is not aligned");
+		CHECK(!(pfn_of(p) * PAGE % (alignment ?: 2 * MIB)), "it is not aligned");
 		munmap(p, gib * GIB);
 	}
 	CHECK(a.out_segments == 1, "%u segments", a.out_segments);
