@@ -33,7 +33,7 @@ build() {
 	mkdir -p "$out/$run"
 	rashpactl buffer create "part$readout" 16M >/dev/null
 	rashpactl buffer create "whole$readout" 32M >/dev/null
-	python3 selftests/python/whole.py "whole$readout" "$out/images.raw" >"$out/$run/whole-$readout.json" &
+	python3 selftests/python/whole.py "$out/images.raw" "whole$readout" >"$out/$run/whole-$readout.json" &
 	pids+=($!)
 	((end == 2)) || { rank 0 --json="$out/$run/build.json" & pids+=($!); }
 	rank "$end" "${fault[@]}" &

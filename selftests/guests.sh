@@ -14,7 +14,8 @@ foreign=(--disk 64M --device "edu,dma_mask=0xffffffffffffffff" --device edu
 scripts="bench.sh boot.sh compat.sh conformance.sh data.sh foreign.sh fuzz.sh hostile.sh keepup.sh kill.sh
 	receive.sh examples.sh load.sh loop.sh manager.sh process.sh python.sh stream.sh tools.sh units.sh"
 # soft-RoCE knows network namespaces on the newest kernel only
-networks="builder.sh frames.sh network.sh network_more.sh network_hostile.sh network_bench.sh network_xdp.sh"
+networks="builder.sh builder_roce.sh frames.sh network.sh network_more.sh network_hostile.sh network_bench.sh
+	network_xdp.sh"
 # What a guest leaves out, because another one runs it: on stock kernels, most of what asks
 # nothing of the IOMMU runs once a kernel, what asks nothing of the kernel only once. 6.1 does
 # not let a fault wait while pages are pinned, so race_test cannot hold all calls there.
@@ -83,9 +84,7 @@ suite_of() {
 	# those that run in guests of their own, and what the one with sanitizers runs
 	without=(--without large_test --without bounce_test --without contig_test
 		--without lockdown_test --without flr_test --without gpu_test --without gpu.sh --without gpu_paths.sh
-		--without fetch_test --without fetch.sh
-		# by hand: minutes, and longer on a machine that has more to do
-		--without builder_roce.sh)
+		--without fetch_test --without fetch.sh)
 	for name in ${leaves_out["$1 $2"]-}; do
 		without+=(--without "$name")
 	done

@@ -6,6 +6,16 @@
 # line: where packets are dropped
 way=10.1.0.2 devices=(rxa rxb) line=(b vb ingress)
 
+# listens PROCESS PORT: without a process of its own, which would take the processor from that one
+listens() {
+	local at state port
+	printf -v port %04X "$2"
+	while read -r _ at _ state _; do
+		[[ $state != 0A || $at != *:$port ]] || return 0
+	done 2>/dev/null <"/proc/$1/net/tcp"
+	return 1
+}
+
 # receive [-N] OPTION...: begins receiver N (0) of buffer netN, which listens at port 5001 + N
 receive() {
 	local i=0
@@ -14,7 +24,7 @@ receive() {
 	ip netns exec b romulu --buffer "net$i" --listen "$way:$((5001 + i))" --device "${devices[1]}" --dataset generate:4 \
 		--timeout 60 --settle 10000 --json="$work/romulu$i.json" "$@" >"$work/out$i" 2>&1 &
 	receiver[i]=$!
-	wait_for 20 grep -qsi ":$(printf %04X $((5001 + i))) 00000000:0000 0A" "/proc/${receiver[i]}/net/tcp"
+	wait_for 60 listens "${receiver[i]}" $((5001 + i))
 }
 # received STATUS [N]
 received() {

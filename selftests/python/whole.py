@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Whole images of rashpa-builder build: whole.py BUFFER IMAGES.raw
+"""Whole images of rashpa-builder build: whole.py IMAGES.raw BUFFER...
 
-Takes the stream of the buffer, and compares each image with that of the file. Prints JSON: images
-that came; those that differ, and the first byte that does; those that say that lines are missing. Of
-these, lines of zeros are not compared: they were said to be missing.
+Takes the stream of each buffer, from its start and also when it has ended, and compares each image
+with that of the file. Prints a line of JSON for each: images that came; those that differ, and the
+first byte that does; those that say that lines are missing. Of these, lines of zeros are not
+compared: they were said to be missing.
 """
 import json
 import sys
@@ -13,10 +14,9 @@ import numpy
 import rashpa
 
 
-def main():
-    buffer, name = sys.argv[1:]
+def compare(buffer, name):
     result = {"frames": [], "wrong": [], "incomplete": []}
-    with rashpa.Stream(buffer, timeout=120) as stream:
+    with rashpa.Stream(buffer, from_start=True, timeout=120) as stream:
         for stack in stream:
             image = stack.images[0].view("u1")
             known = numpy.memmap(name, "u1").reshape(-1, *image.shape)
@@ -30,7 +30,8 @@ def main():
                 line, byte = numpy.argwhere(differs)[0]
                 result["wrong"].append({"frame": frame, "line": int(line), "byte": int(byte),
                                         "bytes": int(differs.sum())})
-    print(json.dumps(result))
+    return result
 
 
-main()
+for each in sys.argv[2:]:
+    print(json.dumps(compare(each, sys.argv[1])))
