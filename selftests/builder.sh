@@ -28,25 +28,33 @@ parallel() {
 for transport in shm mpi; do
 	for count in 2 4 8; do
 		for depth in 1 8 64; do
-			total=$((count * count * 200))
+			messages=$((400 / count))
+			total=$((count * count * messages))
 			json ".received == $total and .sent == $total and .lost + .duplicate + .late + .wrong == 0
 				and (.ranks | length) == $count and all(.ranks[]; .registrations == 1 and
 				.resident_bytes < $((48 + count * depth / 10)) * 1048576)" \
-				parallel "$count" nxn --transport "$transport" --depth "$depth" --messages 200 \
+				parallel "$count" nxn --transport "$transport" --depth "$depth" --messages "$messages" \
 				--size 6000 --jitter 100 --verify --json
 			ok $? "$transport: $count to $count, depth $depth: each message is right, and memory is bounded"
 		done
 	done
 	json ".received == 4000 and .lost + .duplicate + .late + .wrong == 0
-		and [.ranks[].received] == [0, 0, 2000, 2000]" \
+		and [.ranks[].received] == [0, 0, 2000, 2000]
+		and ([.ranks[] | .receive_queue_low == -1, .send_queue_low == -1] == [true, false, true, false, false, true, false, true])" \
 		parallel 4 nton --transport "$transport" --messages 1000 --size 1 --verify --json
-	ok $? "$transport: 2 to 2, one way"
+	ok $? "$transport: 2 to 2, one way: who does not send has no queue for it"
+	# one for each, and that it was the last one: of a pool and a pipeline no more than two are ever taken
+	json ".received == 4 and all(.ranks[]; .send_pool_low < 16 and .send_pool_low >= 14 and .send_pool_empty == 0
+		and .receive_queue_low < 8 and .receive_queue_low >= 6)" \
+		parallel 2 nxn --transport "$transport" --messages 1 --json
+	ok $? "$transport: of pools and queues that are not needed most stays free"
 	json ".received == 4000 and .lost + .duplicate + .late == 0 and .buffers == 1" \
 		parallel 2 nxn --transport "$transport" --messages 1000 --size 100K --one-buffer --json
 	ok $? "$transport: all in one buffer"
 done
 for poll in test testsome testall; do
-	json ".received == 8000 and .lost + .duplicate + .late + .wrong == 0" \
+	json ".received == 8000 and .lost + .duplicate + .late + .wrong == 0
+		and all(.ranks[]; .polls_per_message > 0)" \
 		parallel 4 nxn --transport mpi --poll "$poll" --messages 500 --size 20K --verify --json
 	ok $? "mpi: --poll $poll"
 done
@@ -61,6 +69,11 @@ ok $? "samples, without the first and last"
 json "all(.ranks[]; .resident_bytes < 40 * 1048576)" \
 	parallel 2 nxn --transport mpi --messages 5000 --size 3500 --slow 100 --json
 ok $? "mpi: memory is bounded"
+jq -e 'all(.ranks[]; .send_pool_low == 0 and .send_pool_empty > 0 and .receive_queue_low == 0)' "$work/json" >/dev/null
+ok $? "pools and queues that were empty say so" || sed 's/^/#   /' "$work/json"
+jq -e 'all(.ranks[]; .cpu_s > 0 and .transport_cpu_s > 0 and .transport_cpu_s < .cpu_s
+	and .device_node == -1 and .memory_node >= 0 and .thread_node >= 0)' "$work/json" >/dev/null
+ok $? "what it took of processors, and their NUMA nodes, are there" || sed 's/^/#   /' "$work/json"
 
 # --- who starts it
 
@@ -166,7 +179,8 @@ for transport in shm mpi; do
 		ok $? "$transport: $readouts readouts, $((count - 1 - readouts)) builders, depth $depth: all events, once"
 	done
 	fresh
-	json ".built == 1000 and .folded and .readouts == 4 and .builders == 4 and .rebuilt == 0" \
+	json ".built == 1000 and .folded and .readouts == 4 and .builders == 4 and .rebuilt == 0
+		and [.ranks[] | select(.readout) | .pool_low] == [0, 0, 0, 0]" \
 		parallel 5 build --transport "$transport" --folded --hold --block 7 --credit 1 --pool 1 --sources 1 \
 		--events 1000 --files "$work/events" --json &&
 		built 4 1 '.ranges == [[0, 999]] and .twice == [] and .wrong == []'
@@ -217,19 +231,35 @@ differ 2 "--timeout 21" "--timeout is 20 at rank 0, 21 at rank 2"
 
 # --- time limits: who has nothing to do is not to blame
 
-by_hand 5 build --readouts 2 --block 1 --rate 0.4 --events 3 --timeout 2 --json
+by_hand 5 build --readouts 2 --block 1 --rate 0.4 --events 2 --timeout 2 --json
 reap
-is "an event each 2.5 s, and a limit of 2 s: nobody owes anything" "$statuses $(jq .built "$work/out.0")" "0 0 0 0 0 3" ||
+is "an event each 2.5 s, and a limit of 2 s: nobody owes anything" "$statuses $(jq .built "$work/out.0")" "0 0 0 0 0 2" ||
 	sed 's/^/# /' "$work"/err.*
+# stopped_apart RANK ARGUMENT...: with a name and files of its own
+stopped_apart() {
+	local job=$((1000 + $1)) work=$work/stopped$1
+	mkdir -p "$work"
+	stopped "$@"
+}
+# each_stopped RATE RANK...: a run for each, at the same time, as they mostly wait; adds to good
+each_stopped() {
+	local rank run rate=$1
+	local -a runs=()
+	shift
+	for rank in "$@"; do
+		stopped_apart "$rank" --rate "$rate" &
+		runs+=($!)
+	done
+	for run in "${runs[@]}"; do
+		wait "$run" && good=$((good + 1))
+	done
+}
 good=0
-for rank in 0 1 2 3 4 5; do
-	stopped "$rank" --rate 2000 && good=$((good + 1))
-done
+each_stopped 500 0 1 2
+each_stopped 500 3 4 5
 is "SIGSTOP of each rank: the others end in time, and name that one" "$good" 6
 good=0
-for rank in 0 1 4; do
-	stopped "$rank" --rate 3 && good=$((good + 1))
-done
+each_stopped 3 0 1 4
 is "the same where there is little to do" "$good" 3
 
 # --- names that somebody has left where files are made
@@ -255,7 +285,7 @@ for hold in "" --hold; do
 	good=0
 	for ((round = 0; round < kills; round++)); do
 		# shellcheck disable=SC2086 # no option, or one
-		builder_died $((3 + round % 3)) --events 20000 --rate 20000 $hold && good=$((good + 1))
+		builder_died $((3 + round % 3)) --events 6000 --rate 20000 $hold && good=$((good + 1))
 	done
 	is "kill -9 of a builder ${hold:-without --hold}: no event wrong, twice, or lost without a word" "$good" "$kills"
 done
@@ -268,7 +298,7 @@ is "kill -9 of manager or readout: the run ends with a sentence, and files are w
 # mpirun lets the others go on, where it is told to
 fresh
 timeout 60 mpirun --bind-to none --runtime-options continuous -n 6 rashpa-builder build --readouts 2 --block 4 --hold \
-	--events 20000 --rate 20000 --files "$work/events" --json >"$work/out.0" 2>"$work/err" &
+	--events 6000 --rate 20000 --files "$work/events" --json >"$work/out.0" 2>"$work/err" &
 pids=($!)
 wait_for 30 some_files 20
 kill -9 "$(pgrep -f -n "rashpa-builder build --readouts 2 --block 4 --hold.*$work/events")"
@@ -294,7 +324,7 @@ ulfm_killed() {
 }
 # ulfm_builder RANK ARGUMENT...: and the run goes on
 ulfm_builder() {
-	ulfm_killed "$@" --events 3000 --rate 1500
+	ulfm_killed "$@" --events 1500 --rate 1500
 	consistent && grep -q "builder of rank $1 has gone" "$work/err" && ((statuses != 124)) &&
 		[[ " $* " != *" --hold "* || $(jq .lost "$work/out.0") == 0 ]] && return
 	echo "# rank $1 died: $statuses"
