@@ -20,7 +20,8 @@ plain_path() {
 	echo "$CACHE/$1-$2-${hash:0:12}"
 }
 
-# begin_plain ROOT SUITE: sets the caller's new; finish_plain puts it in place.
+# begin_plain ROOT SUITE [FROM]: sets the caller's new, of debootstrap or a root that is there; finish_plain puts it in
+# place.
 begin_plain() {
 	local main security key=/usr/share/keyrings/debian-archive-keyring.gpg
 
@@ -31,14 +32,18 @@ begin_plain() {
 	STEP_LOG=$1.log
 	: >"$STEP_LOG"
 	say "making a root of $2 in $1 (log: $STEP_LOG)"
-	step "base system" "${SUDO[@]}" debootstrap --variant=minbase --keyring="$key" "$2" "$new" "$main"
-	{
-		echo "deb [signed-by=$key] $main $2 main"
-		echo "deb [signed-by=$key] $main $2-updates main"
-		[[ ! $security ]] || echo "deb [signed-by=$key] $security $2-security main"
-	} | "${SUDO[@]}" tee "$new/etc/apt/sources.list" >/dev/null
+	if [[ ${3-} ]]; then
+		step "copy of ${3##*/}" "${SUDO[@]}" cp -a --reflink=auto "$3" "$new"
+	else
+		step "base system" "${SUDO[@]}" debootstrap --variant=minbase --keyring="$key" "$2" "$new" "$main"
+		{
+			echo "deb [signed-by=$key] $main $2 main"
+			echo "deb [signed-by=$key] $main $2-updates main"
+			[[ ! $security ]] || echo "deb [signed-by=$key] $security $2-security main"
+		} | "${SUDO[@]}" tee "$new/etc/apt/sources.list" >/dev/null
+		echo force-unsafe-io | "${SUDO[@]}" tee "$new/etc/dpkg/dpkg.cfg.d/lab" >/dev/null
+	fi
 	write_access "$new" "$main" "$security" >/dev/null
-	echo force-unsafe-io | "${SUDO[@]}" tee "$new/etc/dpkg/dpkg.cfg.d/lab" >/dev/null
 	step "package lists" build_in "$new" apt-get update
 }
 
@@ -53,13 +58,12 @@ finish_plain() { # ROOT
 	say "root complete: $(du -sh "$1" 2>/dev/null | cut -f1), ${SECONDS} s"
 }
 
-build_plain() { # final path, suite, dependencies as apt writes them
+build_plain() { # final path, suite
 	local new
 
 	begin_plain "$1" "$2"
 	step "machine" build_in "$new" apt-get install -y systemd-sysv udev dbus initramfs-tools zstd \
 		pciutils jq iproute2 rdma-core ibverbs-providers openssl mokutil linux-image-amd64 linux-headers-amd64
-	[[ ! $3 ]] || step "dependencies" build_in "$new" apt-get satisfy -y "$3"
 	# shellcheck disable=SC2016
 	step "initramfs" build_in "$new" sh -euc '
 		for kernel in /lib/modules/*; do
@@ -72,6 +76,15 @@ build_plain() { # final path, suite, dependencies as apt writes them
 		ln -sf /lib/systemd/system/multi-user.target /etc/systemd/system/default.target
 		systemctl mask systemd-networkd-wait-online.service apt-daily.timer apt-daily-upgrade.timer \
 			dpkg-db-backup.timer e2scrub_all.timer fstrim.timer e2scrub_reap.service'
+	finish_plain "$1"
+}
+
+# the same with dependencies as apt writes them
+extend_plain() { # final path, suite, root, dependencies
+	local new
+
+	begin_plain "$1" "$2" "$3"
+	step "dependencies" build_in "$new" apt-get satisfy -y "$4"
 	finish_plain "$1"
 }
 
@@ -98,13 +111,16 @@ have_made() {
 	exec 9>&-
 }
 
-# Make the root unless it is there; sets PLAIN.
-have_plain() { # 12|13, dependencies
-	local suite
+# Make the root unless it is there, of one without dependencies; sets PLAIN.
+have_plain() { # 12|13 [DEPENDENCY,...]
+	local suite bare
 
 	suite=$(suite_of_debian "$1") || exit
-	PLAIN=$(plain_path plain "$1" "$PLAIN_VERSION" "$2")
-	have_made "$PLAIN" build_plain "$PLAIN" "$suite" "$2"
+	bare=$(plain_path plain "$1" "$PLAIN_VERSION" "")
+	PLAIN=$(plain_path plain "$1" "$PLAIN_VERSION" "${2-}")
+	[[ ! -d $PLAIN ]] || return 0
+	have_made "$bare" build_plain "$bare" "$suite"
+	have_made "$PLAIN" extend_plain "$PLAIN" "$suite" "$bare" "${2-}"
 }
 
 # The same of a root with what debian/control asks for; sets ROOT.
