@@ -212,7 +212,7 @@ second)
 	streams
 	is "the journal knows what lines are about" "$(fields RASHPA_BUFFER rashpa-apply) $(fields RASHPA_DETECTOR remu@one) $(fields RASHPA_RECEIVER romulu@one)" \
 		"ring0 one one"
-	for unit in rashpa-apply rashpa-metrics rashpa-board@fpga0 rashpa-manager@one remu@one romulu@one; do
+	for unit in rashpa-apply rashpa-exporter rashpa-metrics rashpa-board@fpga0 rashpa-manager@one remu@one romulu@one; do
 		good "systemd-analyze security: $unit" systemd-analyze security --threshold=40 "$unit.service"
 	done
 	# what the administrator changes stays, also where he changes it in a running system

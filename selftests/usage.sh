@@ -75,6 +75,7 @@ refuses "BUFFER:OFFSET" rashpactl event watch fpga77 --lock here
 refuses "what=3.*changed.*poll" rashpactl event watch fpga77 --lock here:0,what=3
 refuses "2 is not the place.*there are 2" rashpactl event stat fpga77 --vector 0 --group 1,2
 refuses "json and --prometheus: one of the two" rashpactl top --json --prometheus
+refuses "serve, and --json.*one of the two" rashpactl top --serve --json
 refuses "live.*--rate" remu --buffer here --fpga 77 --live
 refuses "drop.*--rate" remu --buffer here --fpga 77 --policy drop
 refuses "drop.*--split 1" remu --buffer here --fpga 77 --policy drop --rate 5 --split 2
@@ -202,6 +203,18 @@ for format in --once --json --prometheus; do
 done
 RASHPA_DEV=$work/empty rashpactl report >"$work/out" 2>&1
 is "and report" $? 0
+
+# --- by HTTP, at a socket of systemd
+rashpactl top --serve 2>"$work/said"
+is "without one" "$? $(grep -c "no socket that listens: start rashpa-exporter.socket" "$work/said")" "1 1"
+for from in empty none; do
+	RASHPA_DEV=$work/$from systemd-socket-activate -E RASHPA_DEV -l "$work/$from.socket" rashpactl top --serve >"$work/served" 2>&1 &
+	server=$!
+	python3 -B selftests/python/ask.py "$from" "$work/$from.socket" >"$work/said" 2>&1
+	ok $? "metrics by HTTP, $from" || sed 's/^/# /' "$work/said" "$work/served"
+	kill "$server" 2>/dev/null
+	wait "$server" 2>/dev/null
+done
 
 # --- what shall be there after every boot
 

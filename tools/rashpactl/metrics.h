@@ -4,6 +4,7 @@
 #define METRICS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "follower.h"
 #include "parts.h"
@@ -20,5 +21,8 @@ struct metrics {
  * output. 0, or -1 after a message.
  */
 int metrics_write(const struct metrics *m, const char *file);
+
+/* All of it in memory, for free(), with its size; or NULL after a message. */
+char *metrics_text(const struct metrics *m, size_t *size);
 
 #endif /* METRICS_H */

@@ -16,6 +16,7 @@
 #include "parts.h"
 #include "rashpactl.h"
 #include "screen.h"
+#include "serve.h"
 #include "stop.h"
 
 #define WANTED_MAX	64
@@ -24,17 +25,19 @@ struct top {
 	double interval, timeout;	/* seconds; timeout 0: none */
 	uint64_t count;			/* refreshes, 0: for ever */
 	bool json, prometheus, quit;
+	bool serve, asked;		/* by HTTP */
+	int listener;			/* whom for; -1: nobody */
 	const char *file;		/* for Prometheus; NULL: standard output */
 	volatile bool *stop;
 	const char *wanted[WANTED_MAX];	/* none: all buffers */
 	unsigned int n_wanted;
 	struct follower *follower;
-	struct pollfd *pollfd;		/* one more than followers: keys */
+	struct pollfd *pollfd;		/* two more than followers: keys, listener */
 	unsigned int followers, room;
 	struct rings rings;
 };
 
-enum { OPT_ONCE = 512, OPT_PROMETHEUS };
+enum { OPT_ONCE = 512, OPT_PROMETHEUS, OPT_SERVE };
 
 static const struct argp_option options[] = {
 	{ "interval", 'i', "SECONDS", 0, "from refresh to refresh (default 1)", 0 },
@@ -44,6 +47,8 @@ static const struct argp_option options[] = {
 	  "wait so long for a stream that runs, end with status 3 if there is none", 0 },
 	{ "prometheus", OPT_PROMETHEUS, "FILE", OPTION_ARG_OPTIONAL,
 	  "metrics for Prometheus to FILE, anew at each refresh, or to standard output", 0 },
+	{ "serve", OPT_SERVE, NULL, 0,
+	  "the same by HTTP, at the socket that systemd gives: /metrics", 0 },
 	OPTION_JSON,
 	{}
 };
@@ -72,6 +77,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		t->prometheus = true;
 		t->file = arg && strcmp(arg, "-") ? arg : NULL;
 		break;
+	case OPT_SERVE:
+		t->serve = true;
+		break;
 	case 'j':
 		t->json = true;
 		json_to(arg);
@@ -79,6 +87,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_END:
 		if (t->json && t->prometheus)
 			argp_error(state, "--json and --prometheus: one of the two");
+		if (t->serve && (t->json || t->prometheus))
+			argp_error(state, "--serve, and --json or --prometheus: one of the two");
 		break;
 	case ARGP_KEY_ARG:
 		if (t->n_wanted == WANTED_MAX)
@@ -110,7 +120,7 @@ static bool make_room(struct top *t)
 
 	if (follower) {
 		t->follower = follower;
-		pollfd = reallocarray(t->pollfd, room + 1, sizeof(*pollfd));
+		pollfd = reallocarray(t->pollfd, room + 2, sizeof(*pollfd));
 	}
 	if (!pollfd)
 		return false;
@@ -208,14 +218,18 @@ static void take_keys(struct top *t, const struct pollfd *keys)
 	}
 }
 
-/* Time some records; the rest of the interval is slept, however many more come. */
+/*
+ * Time some records; the rest of the interval is slept, however many more come. Who asks by HTTP
+ * ends it.
+ */
 static void listen_until(struct top *t, uint64_t end)
 {
 	int n;
 
 	for (unsigned int i = 0; i < t->followers; i++)
 		follower_begin(&t->follower[i]);
-	while (!*t->stop && !t->quit && now_ns() < end) {
+	t->asked = false;
+	while (!*t->stop && !t->quit && !t->asked && now_ns() < end) {
 		n = 0;
 		for (unsigned int i = 0; i < t->followers; i++) {
 			if (follower_wants(&t->follower[i]))
@@ -225,8 +239,10 @@ static void listen_until(struct top *t, uint64_t end)
 		}
 		t->pollfd[n].fd = screen_fd();
 		t->pollfd[n].events = POLLIN;
-		if (stop_poll(t->pollfd, n + 1, end) <= 0)
+		t->pollfd[n + 1] = (struct pollfd){ .fd = t->listener, .events = POLLIN };
+		if (stop_poll(t->pollfd, n + 2, end) <= 0)
 			continue;
+		t->asked = t->pollfd[n + 1].revents;
 		take_ready(t, n);
 		if (t->pollfd[n].revents)
 			take_keys(t, &t->pollfd[n]);
@@ -492,6 +508,18 @@ static struct json_object *all_json(const struct top *t)
 
 /* --- all of it --- */
 
+static int serve_metrics(const struct top *t, const struct metrics *m)
+{
+	size_t size;
+	char *text = metrics_text(m, &size);
+
+	if (!text)
+		return EXIT_FAILED;
+	serve(t->listener, text, size);
+	free(text);
+	return 0;
+}
+
 static int print(const struct top *t)
 {
 	const struct metrics metrics = {
@@ -499,6 +527,8 @@ static int print(const struct top *t)
 		.resources = !t->n_wanted,
 	};
 
+	if (t->serve)
+		return t->asked ? serve_metrics(t, &metrics) : 0;
 	if (t->prometheus)
 		return metrics_write(&metrics, t->file) ? EXIT_FAILED : 0;
 	if (t->json)
@@ -541,12 +571,12 @@ static int run(struct top *t)
 		if (t->follower[i].missing)
 			return fail("%s", t->follower[i].why);
 	}
-	if (!result && !t->json && !t->prometheus && t->count != 1)
+	if (!result && !t->json && !t->prometheus && !t->serve && t->count != 1)
 		screen_begin();
 	look_at_rings(t);
 	next = now_ns();
 	while (!result && !*t->stop && (!t->count || n++ < t->count)) {
-		next += t->interval * 1e9;
+		next = (t->asked ? now_ns() : next) + t->interval * 1e9;
 		listen_until(t, next);
 		if (*t->stop || t->quit)
 			break;
@@ -578,7 +608,7 @@ static void top_end(struct top *t)
 
 struct json_object *top_json(double interval)
 {
-	struct top t = { .interval = interval, .stop = stop_on_signals() };
+	struct top t = { .interval = interval, .stop = stop_on_signals(), .listener = -1 };
 	struct json_object *o = NULL;
 
 	fpga_catch_removal();
@@ -602,13 +632,18 @@ int cmd_top(int argc, char **argv)
 		"whose registers we may read. Nothing of a stream is written.",
 		NULL, NULL, NULL,
 	};
-	struct top t = { .interval = 1, .json = want_json };
+	struct top t = { .interval = 1, .json = want_json, .listener = -1 };
 	int result;
 
 	argp_parse(&argp, argc, argv, 0, NULL, &t);
+	if (t.serve && (t.listener = serve_socket()) < 0)
+		return EXIT_FAILED;
 	t.stop = stop_on_signals();
 	fpga_catch_removal();
 	result = run(&t);
+	/* who asked is not left alone, and does not start us again */
+	if (result && t.serve)
+		serve(t.listener, NULL, 0);
 	screen_end();
 	top_end(&t);
 	return result;
