@@ -4,7 +4,7 @@
 # The former run in the guest, with the module loaded and the tools in PATH.
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
-n=0 bad=0 last=$SECONDS
+n=0 bad=0 told_at=$SECONDS
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 exec {silence}<> <(:)	# says nothing, for ever
@@ -13,8 +13,8 @@ exec {silence}<> <(:)	# says nothing, for ever
 ok() { # CONDITION-STATUS NAME
 	n=$((n + 1))
 	# where the time goes, as tap.c tells it
-	((SECONDS - last < 5)) || echo "# $((SECONDS - last)) s: $2"
-	last=$SECONDS
+	((SECONDS - told_at < 5)) || echo "# $((SECONDS - told_at)) s: $2"
+	told_at=$SECONDS
 	if (($1)); then
 		echo "not ok $n - $2"
 		bad=1
