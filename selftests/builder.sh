@@ -322,9 +322,9 @@ ulfm_killed() {
 	done
 	reap
 }
-# ulfm_builder RANK ARGUMENT...: and the run goes on
+# ulfm_builder RANK ARGUMENT...: and the run goes on; it lasts four seconds, so that the death comes in it
 ulfm_builder() {
-	ulfm_killed "$@" --events 1500 --rate 1500
+	ulfm_killed "$@" --events 3000 --rate 750
 	consistent && grep -q "builder of rank $1 has gone" "$work/err" && ((statuses != 124)) &&
 		[[ " $* " != *" --hold "* || $(jq .lost "$work/out.0") == 0 ]] && return
 	echo "# rank $1 died: $statuses"
