@@ -55,7 +55,7 @@ killed() {
 	shift
 	fresh
 	by_hand 6 build --readouts 2 --block 4 --timeout 20 --files "$work/events" --json "$@"
-	wait_for 30 some_files $((20 + RANDOM % 100))
+	wait_for 120 some_files $((20 + RANDOM % 100))
 	kill -9 "${pids[victim]}"
 	reap
 }
@@ -125,7 +125,7 @@ stopped() {
 	apart=(setsid)
 	by_hand 6 build --readouts 2 --block 1 --timeout 3 --files "$work/events" --json "$@"
 	apart=()
-	wait_for 30 some_files 3
+	wait_for 120 some_files 3
 	kill -STOP "${pids[victim]}"
 	for rank in "${!pids[@]}"; do
 		((rank == victim)) || wait_for 60 gone "${pids[rank]}" || return
