@@ -213,7 +213,7 @@ static int explain(const struct rashpa_net *n, int error, bool dmabuf)
 		return net_fail(EFAULT, "%s: the memory has no pages that can be pinned: CMA and windows have none, contig has",
 				n->info.device);
 	if (error == ENOMEM)
-		return net_fail(ENOMEM, "%s: too much memory to pin: see ulimit -l",
+		return net_fail(ENOMEM, "%s: too much memory to pin: see ulimit -l, and /etc/security/limits.d/rashpa.conf",
 				n->info.device);
 	return net_fail(error, "%s: cannot register memory: %s", n->info.device,
 			strerror(error));
