@@ -35,7 +35,9 @@ int serve_socket(void)
 	return FIRST_FD;
 }
 
-/* All headers, which an empty line ends; what they say is of no interest. False: they did not come. */
+/*
+ * All headers, which an empty line ends; what they say is of no interest. False: they did not come.
+ */
 static bool take_request(int fd, char *request, uint64_t end)
 {
 	size_t n = 0;
@@ -105,9 +107,9 @@ static void answer(int fd, const char *request, const char *text, size_t size, u
 		text = why;
 		size = strlen(text);
 	}
-	n = snprintf(headers, sizeof(headers), "HTTP/1.1 %s\r\n%s"
-		     "Content-Type: text/plain; version=0.0.4; charset=utf-8\r\n"
-		     "Content-Length: %zu\r\nConnection: close\r\n\r\n", status,
+	n = snprintf(headers, sizeof(headers),
+		     "HTTP/1.1 %s\r\n%sContent-Type: text/plain; version=0.0.4; charset=utf-8\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n",
+		     status,
 		     !strncmp(status, "405", 3) ? "Allow: GET, HEAD\r\n" : "", size);
 	if (put(fd, headers, n, end) && !head)
 		put(fd, text, size, end);

@@ -9,9 +9,9 @@
 int serve_socket(void);
 
 /*
- * One connection of @listener is taken, if there is one, asked, and answered with @size bytes of @text;
- * NULL: there is none, which is told. Whoever asks has two seconds, and keeps others waiting as long.
- * What he does wrong is told to him alone.
+ * One connection of @listener is taken, if there is one, asked, and answered with @size bytes of
+ * @text; NULL: there is none, which is told. Whoever asks has two seconds, and keeps others waiting
+ * as long. What he does wrong is told to him alone.
  */
 void serve(int listener, const char *text, size_t size);
 

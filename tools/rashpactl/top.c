@@ -636,7 +636,9 @@ int cmd_top(int argc, char **argv)
 	int result;
 
 	argp_parse(&argp, argc, argv, 0, NULL, &t);
-	if (t.serve && (t.listener = serve_socket()) < 0)
+	if (t.serve)
+		t.listener = serve_socket();
+	if (t.serve && t.listener < 0)
 		return EXIT_FAILED;
 	t.stop = stop_on_signals();
 	fpga_catch_removal();
