@@ -120,7 +120,7 @@ packages() {
 
 trap 'kill "${!running[@]}" 2>/dev/null; wait; exit 130' INT TERM
 
-# suite SERIES IOMMU: a guest with all that is not left out
+# suite SERIES IOMMU [TEST...]: a guest with all of these that is not left out
 suite() {
 	local -a options without
 
@@ -129,8 +129,8 @@ suite() {
 	[[ "$1 $2" != "$newest on" ]] || export RASHPA_STRESS_EVENTS=1000000
 	# on two processors in one of the guests at least: where races are noticed
 	[[ "$1 $2" != "debug on" ]] || options+=(--smp 2)
-	exec "$lab" run "${options[@]}" --timeout 2400 --log "$out/$1-iommu-$2.log" -- \
-		selftests/suite.sh "${without[@]}"
+	exec "$lab" run "${options[@]}" --timeout 2400 --log "$out/$1-iommu-$2${3+-${3##*[._]}}.log" -- \
+		selftests/suite.sh "${without[@]}" "${@:3}"
 }
 
 # Is there a program that guests.sh has forgotten?
@@ -165,7 +165,9 @@ for series in "$@"; do
 	part "Linux debug IOMMU on" suite debug on
 	part "Linux debug IOMMU off" suite debug off
 done
-[[ ! $newest ]] || part "Linux $newest IOMMU on" suite "$newest" on
+# what takes half an hour on two processors that others use as well: in two guests
+[[ ! $newest ]] || part "Linux $newest tools IOMMU on" suite "$newest" on selftests/tests/*.sh
+[[ ! $newest ]] || part "Linux $newest IOMMU on" suite "$newest" on build/selftests/*_test
 [[ ! $newest ]] || part "manager" guest manager "$newest" on --fpga 2 -- \
 	selftests/suite.sh selftests/tests/{boot,manager,units}.sh
 part "sanitizers" sanitizers "$newest"

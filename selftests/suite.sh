@@ -70,7 +70,7 @@ where_it_hangs() { # SESSION
 
 # A crash in the middle must not look like a short, good test.
 run_test() {
-	local name status=0 before=$failed start=$SECONDS limit=$((450 * ${RASHPA_SLOW:-1})) test timer ended
+	local name status=0 before=$failed start=$SECONDS limit=$((900 * ${RASHPA_SLOW:-1})) test timer ended
 	name=$(basename "$1")
 	# what a shell begins beside itself is deaf to Control-C
 	setsid env --default-signal=INT,QUIT "$@" >/tmp/out 2>&1 &

@@ -117,19 +117,19 @@ def consume(buffer, data):
 
 @check("a one-shot source rests until it is armed")
 def one_shot(buffer, _):
-    def write(value):
+    def write(word, value):
         word[0] = value
         assert rashpa.look(buffer) <= 1
 
     with rashpa.Buffer(buffer, write=True) as memory, rashpa.Channel() as channel:
         word = memory.array[64:72].view("<u8")
         source = channel.word(buffer, 64, one_shot=True)
-        write(1)
+        write(word, 1)
         event = channel.read(TIMEOUT)
         assert (event.source, event.kind, event.value, event.lost) == (source, "lock", 1, 0)
         # two that come while it rests are one, and at once
-        write(2)
-        write(3)
+        write(word, 2)
+        write(word, 3)
         try:
             channel.read(0)
             assert False, "it did not rest"
@@ -139,7 +139,7 @@ def one_shot(buffer, _):
         assert channel.read(TIMEOUT).value == 3
         # and it rests again: nothing has come since, so arm() waits for the next one
         assert not channel.arm(source)
-        write(4)
+        write(word, 4)
         assert channel.read(TIMEOUT).value == 4
         try:
             channel.arm(source + 1)
