@@ -29,7 +29,7 @@ if ! rxe_pair >"$work/err" 2>&1; then
 	finish
 fi
 for name in "${buffers[@]}"; do
-	rashpactl buffer create "$name" 16M >/dev/null || break
+	rashpactl buffer create "$name" 16M --backend contig >/dev/null || break
 done
 ok $? "buffers"
 # each byte is another one's neighbour: what is in the wrong place is found
