@@ -116,7 +116,7 @@ def consume(buffer, data):
 
 
 @check("a one-shot source rests until it is armed")
-def one_shot(buffer, _):
+def one_shot(buffer):
     def write(word, value):
         word[0] = value
         assert rashpa.look(buffer) <= 1
