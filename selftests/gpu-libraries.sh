@@ -258,7 +258,7 @@ rdma "a card that takes none: nvidia-peermem" "^$dmabuf $by_address by 1, far 0,
 	no-dmabuf 0x100000 0 0 0
 rdma "and no such module" "^$dmabuf $by_address EOPNOTSUPP: .*modprobe nvidia-peermem$" no-dmabuf,no-module 0x100000 0 0 0
 rdma "no address" "^$dmabuf EOPNOTSUPP: card takes no dma-buf" no-dmabuf,no-address 0x100000 0 0 0
-rdma "too much to pin: that is no reason for another way" "^$dmabuf ENOMEM: .*ulimit -l$" full 0x100000 0 0 0
+rdma "too much to pin: that is no reason for another way" "^$dmabuf ENOMEM: .*ulimit -l," full 0x100000 0 0 0
 rdma "more than the BAR has" "^E2BIG: 1048576 bytes.*65536.*Resizable BAR" - 0x100000 0x10000 0 0
 rdma "as much as the BAR has" "by 0" - 0x100000 0x100000 0 0
 rdma "at another processor" "far 1" - 0x100000 0 0 1

@@ -14,7 +14,7 @@ foreign=(--disk 64M --device "edu,dma_mask=0xffffffffffffffff" --device edu
 scripts="bench.sh boot.sh compat.sh conformance.sh data.sh foreign.sh fuzz.sh hostile.sh keepup.sh kill.sh
 	receive.sh examples.sh load.sh loop.sh manager.sh process.sh python.sh stream.sh tools.sh units.sh"
 # soft-RoCE knows network namespaces on the newest kernel only
-networks="builder.sh frames.sh network.sh network_more.sh network_hostile.sh network_bench.sh
+networks="builder.sh builder_roce.sh frames.sh network.sh network_more.sh network_hostile.sh network_bench.sh
 	network_xdp.sh"
 # What a guest leaves out, because another one runs it: on stock kernels, most of what asks
 # nothing of the IOMMU runs once a kernel, what asks nothing of the kernel only once. 6.1 does

@@ -603,7 +603,7 @@ static void test_poison(void)
 
 /* ------------------------------------------------------------ many --- */
 
-#define MANY		(20u << 10)	/* more than 4 MiB, in a check; RASHPA_SEGMENTS=16777216 is the most */
+#define MANY		(20u << 10)	/* more than 4 MiB; RASHPA_SEGMENTS=16777216 is the most */
 #define ITEM		(64 * MIB)	/* of a memory that has the same pages again and again */
 
 static uint32_t segments_wanted(void)

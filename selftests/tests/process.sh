@@ -371,7 +371,8 @@ python3 -B - "$work/first.h5" "$work/rest.h5" <<-END >"$work/err" 2>&1
 	a, b = (list(e["instrument/detector/sequence_number"]) for e in (first, rest))
 	print(a, b)
 	assert not first["complete"][()] and rest["complete"][()]
-	assert 0 < len(a) < 40 and sorted({*a, *b}) == list(range(a[0], a[0] + 40)) and len(a + b) <= 42
+	# the first may have nothing yet: a file is made longer before it is told how many it has
+	assert len(a) < 40 and sorted({*a, *b}) == list(range(min(b + a), min(b + a) + 40)) and len(a + b) <= 42
 END
 ok $? "both files have all images, and no more than a stack twice" || sed 's/^/# /' "$work/err"
 
