@@ -123,7 +123,7 @@ stopped() {
 	fresh
 	# where who has started this test ends, a group with one that is stopped would be hung up
 	apart=(setsid)
-	by_hand 6 build --readouts 2 --block 1 --timeout 3 --files "$work/events" --json "$@"
+	by_hand 6 build --readouts 2 --block 1 --timeout 3 --gather 60 --files "$work/events" --json "$@"
 	apart=()
 	wait_for 120 some_files 3
 	kill -STOP "${pids[victim]}"

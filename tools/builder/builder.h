@@ -21,6 +21,7 @@ struct options {
 	const char *buffer;	/* named ones, the rank behind; NULL: ordinary memory */
 	bool json;
 	double timeout;		/* seconds without progress */
+	double gather;		/* seconds for processes to come; 0: as timeout */
 	/* traffic */
 	uint32_t size, jitter, buffers;
 	bool one_buffer, verify;

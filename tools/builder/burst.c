@@ -197,7 +197,7 @@ static int open_layer(const struct bench *b, const struct way *w, uint32_t size,
 	const struct rashpa_fabric_options options = {
 		.transport = "mpi", .depth = w->depth, .queue = 2 * WINDOW, .poll = w->poll,
 		.flags = w->flags | (w->thread ? 0 : RASHPA_FABRIC_DRIVEN),
-		.cpu = b->o->fabric.cpu, .timeout_ms = b->o->timeout * 1000,
+		.cpu = b->o->fabric.cpu, .timeout_ms = b->o->fabric.timeout_ms,
 	};
 	struct rashpa_arena *a;
 	int error = rashpa_fabric_open(&options, &l->f);

@@ -23,14 +23,15 @@ enum {
 	OPT_INTERVAL, OPT_READOUTS, OPT_FOLDED, OPT_HOLD, OPT_EVENTS, OPT_RATE, OPT_BLOCK,
 	OPT_CREDIT, OPT_POOL, OPT_SOURCES, OPT_FRAGMENT, OPT_FILES, OPT_FAULT,
 	OPT_FROM, OPT_TO, OPT_GEOMETRY, OPT_ROUNDS, OPT_WAY, OPT_OF,
-	OPT_BUILDERS, OPT_NETWORK, OPT_SLOW,
+	OPT_BUILDERS, OPT_NETWORK, OPT_SLOW, OPT_GATHER,
 };
 
 static const struct argp_option options[] = {
 	{ NULL, 0, NULL, 0, "All commands:", 1 },
 	OPTION_JSON,
 	{ "timeout", 't', "SECONDS", 0,
-	  "for processes to come, and without progress (default 30)", 1 },
+	  "without progress (default 30)", 1 },
+	{ "gather", OPT_GATHER, "SECONDS", 0, "for processes to come (default: that of --timeout)", 1 },
 	{ "transport", OPT_TRANSPORT, "shm|mpi|verbs", 0, "between processes (default shm)", 1 },
 	{ "device", OPT_DEVICE, "NAME", 0, "verbs: RDMA device (default: the first that can)", 1 },
 	{ "depth", OPT_DEPTH, "N", 0, "messages of a queue under way, 1 to 64 (default 8)", 1 },
@@ -416,6 +417,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case 't':
 		real(state, "--timeout", arg, 0.01, 86400, &o->timeout);
 		break;
+	case OPT_GATHER:
+		real(state, "--gather", arg, 0.01, 86400, &o->gather);
+		break;
 	case OPT_TRANSPORT:
 		missing = rashpa_fabric_has(arg);
 		if (missing)
@@ -521,9 +525,9 @@ int main(int argc, char **argv)
 	argp_parse(&argp, argc, argv, 0, NULL, &o);
 	if (!strcmp(o.command, "model"))
 		return model(&o);
+	o.fabric.timeout_ms = (o.gather > 0 ? o.gather : o.timeout) * 1000;
 	if (!strcmp(o.command, "burst"))
 		return burst(&o, stop);
-	o.fabric.timeout_ms = o.timeout * 1000;
 	o.fabric.queue = queue(&o);
 	result = rashpa_fabric_open(&o.fabric, &f);
 	if (result)
