@@ -43,11 +43,12 @@ for transport in shm mpi; do
 		and ([.ranks[] | .receive_queue_low == -1, .send_queue_low == -1] == [true, false, true, false, false, true, false, true])" \
 		parallel 4 nton --transport "$transport" --messages 1000 --size 1 --verify --json
 	ok $? "$transport: 2 to 2, one way: who does not send has no queue for it"
-	# one for each, and that it was the last one: of a pool and a pipeline no more than two are ever taken
+	# one for each, and that it was the last one: of a pool no more than two are ever taken. A queue may
+	# be empty once, where a message is there before the second buffer is.
 	json ".received == 4 and all(.ranks[]; .send_pool_low < 16 and .send_pool_low >= 14 and .send_pool_empty == 0
-		and .receive_queue_low < 8 and .receive_queue_low >= 6)" \
+		and (.receive_queue_low | . >= 0 and . < 8))" \
 		parallel 2 nxn --transport "$transport" --messages 1 --json
-	ok $? "$transport: of pools and queues that are not needed most stays free"
+	ok $? "$transport: of pools that are not needed most stays free"
 	json ".received == 4000 and .lost + .duplicate + .late == 0 and .buffers == 1" \
 		parallel 2 nxn --transport "$transport" --messages 1000 --size 100K --one-buffer --json
 	ok $? "$transport: all in one buffer"

@@ -66,6 +66,8 @@ in_image "$PLAIN" "$image" 6G bash "$TOP/selftests/packages-install.sh" "$TOP" "
 	>"$out/install.log" 2>&1 ||
 	{ tail -n 30 "$out/install.log" >&2; die "packages do not install: $out/install.log"; }
 
+"$LAB/lab" exec -- make -s tools >"$out/tools.log" 2>&1 || die "no software FPGA: $out/tools.log"
+
 # variables of firmware that knows two keys: of who has signed the kernel, and of DKMS
 # shellcheck disable=SC2016 # expanded there
 "$LAB/lab" exec -- sh -euc '

@@ -34,6 +34,7 @@ if ((status)); then
 	exit 1
 fi
 echo "# what README says to install: $out/$debian-install.log"
+"$LAB/lab" exec -- make -s tools >"$out/tools.log" 2>&1 || die "no software FPGA: $out/tools.log"
 boot_image "$image" 2400 "$out/$debian.log" | sed -u 's,\r$,,' | tee "$out/$debian.tap"
 status=${PIPESTATUS[0]}
 rm -f "$image" "$image".*
