@@ -129,7 +129,8 @@ by_hand() {
 	ok $? "$1: a member of the group sends" || sed 's/^/# /' "$work/remu"
 	wait "$receiver"
 	ok $? "$1: and receives" || sed 's/^/# /' "$work/romulu"
-	is "$1: all that was sent came" "$(jq -c '[.frames, .corrupt, .lost, .incomplete]' /tmp/romulu.json)" "[40,0,0,0]"
+	is "$1: all that was sent came" "$(jq -c '[.frames, .corrupt, .lost, .incomplete]' /tmp/romulu.json)" "[40,0,0,0]" ||
+		{ jq -c . /tmp/romulu.json; grep ^Udp: /proc/net/snmp; ip -s link show lo; } | sed 's/^/# /'
 	rm -f /tmp/romulu.json
 }
 
@@ -198,6 +199,17 @@ upgrade() {
 	ok $? "nor a plan"
 }
 
+# a page of Prometheus, from the socket that systemd has
+scraped() { python3 -c 'import urllib.request as u; print(u.urlopen("http://127.0.0.1:9879/metrics", timeout=100).read().decode())'; }
+metrics() {
+	good "the exporter's socket starts" systemctl start rashpa-exporter.socket
+	is "nothing runs before somebody asks" "$(systemctl is-active rashpa-exporter.service)" inactive
+	good "whoever asks gets metrics" scraped
+	is "with version and stream" "$(grep -c "^rashpa_build_info{version=\"$(version_of rashpa-tools)" "$work/said") \
+$(sed -nE 's/^rashpa_stream_images_total\{.*buffer="ring0".*\} //p' "$work/said")" "1 40" || sed 's/^/# /' "$work/said"
+	systemctl stop rashpa-exporter.socket rashpa-exporter.service
+}
+
 # fields FIELD UNIT: values of a field that lines of a unit have in the journal
 fields() { journalctl -b -o json -u "$2" | jq -r ".$1 // empty" | sort -u | xargs; }
 
@@ -213,6 +225,7 @@ first)
 second)
 	there
 	streams
+	metrics
 	is "the journal knows what lines are about" "$(fields RASHPA_BUFFER rashpa-apply) $(fields RASHPA_DETECTOR remu@one) $(fields RASHPA_RECEIVER romulu@one)" \
 		"ring0 one one"
 	for unit in rashpa-apply rashpa-exporter rashpa-metrics rashpa-board@fpga0 rashpa-manager@one remu@one romulu@one; do
