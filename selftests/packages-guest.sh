@@ -210,6 +210,11 @@ $(sed -nE 's/^rashpa_stream_images_total\{.*buffer="ring0".*\} //p' "$work/said"
 	systemctl stop rashpa-exporter.socket rashpa-exporter.service
 }
 
+# packages STATUS: ours that are installed (ii), or have left their configuration (rc)
+packages() {
+	dpkg-query -W -f '${db:Status-Abbrev} ${Package}\n' 'rashpa*' 'librashpa*' python3-rashpa | sed -n "s/^$1 *//p" | sort -u
+}
+
 # fields FIELD UNIT: values of a field that lines of a unit have in the journal
 fields() { journalctl -b -o json -u "$2" | jq -r ".$1 // empty" | sort -u | xargs; }
 
@@ -242,10 +247,12 @@ second)
 	rashpactl buffer remove ring0
 	rashpactl buffer remove more
 	good "the module can be unloaded" modprobe -r rashpa
-	mapfile -t names < <(dpkg-query -W -f '${Package}\n' 'rashpa*' 'librashpa*' python3-rashpa | sort -u)
+	mapfile -t names < <(packages ii)
 	good "packages are removed" apt-get remove -y "${names[@]}"
 	is "configuration is kept" "$(find /etc/rashpa -type f | wc -l)" 5
+	mapfile -t names < <(packages rc)
 	good "packages are purged: ${names[*]}" apt-get purge -y "${names[@]}"
+	is "none is left" "$(packages ii)$(packages rc)" ""
 	is "nothing of ours is left but what the administrator wrote" "$(find / -xdev \( -path /proc -o -path /sys -o \
 		-path "$here" -o -path /tmp -o -path /run -o -path /var/log -o -path /var/lib/dpkg -o -path /var/cache \) -prune -o \
 		-path /etc/rashpa -prune -print -o \( -iname '*rashpa*' -o -name 'remu*' -o -name 'romulu*' \) -print | sort | xargs)" \
