@@ -898,7 +898,7 @@ static void crowd_maps(void)
 		if (i % look)
 			continue;
 		crowd_advances();
-		if (look > MAPS)
+		if (n > 50 * MAPS && i % (n / 10) < look)
 			tap_note("%u of %u maps", i, n);
 	}
 	crowd_advances();
