@@ -137,7 +137,7 @@ by_hand() {
 # The same over networks, by hand and by units. Who is not root gets as much room for bursts of datagrams as the
 # administrator grants: what network.rst says, and a rate that an emulated machine can follow.
 network() {
-	sysctl -qw net.core.rmem_max=67108864
+	echo 67108864 >/proc/sys/net/core/rmem_max
 	good "soft-RoCE at both ends of a cable" bash "$here/rxe.sh"
 	by_hand udp 127.0.0.1
 	by_hand roce 10.77.0.2 devices
