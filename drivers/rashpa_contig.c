@@ -64,6 +64,21 @@ static bool rashpa_block_usable(unsigned long pfn, struct zone *zone)
 	return true;
 }
 
+/* Likewise, whether it is free as a whole, or a part of what the page allocator has as one. */
+static bool rashpa_block_free(unsigned long pfn, struct zone *zone)
+{
+	unsigned long pages;
+
+	for (pages = RASHPA_BLOCK_PAGES; pages <= MAX_ORDER_NR_PAGES; pages *= 2) {
+		struct page *page = pfn_to_online_page(ALIGN_DOWN(pfn, pages));
+
+		if (page && page_zone(page) == zone && PageBuddy(page) &&
+		    READ_ONCE(page->private) >= (unsigned long)ilog2(pages))
+			return true;
+	}
+	return false;
+}
+
 /* Pages of the compound page that begins at @head: somebody has a reference to it. */
 static unsigned long rashpa_piece_pages(struct page *head)
 {
@@ -625,12 +640,12 @@ static unsigned long rashpa_run_take(struct rashpa_search *search, struct zone *
 	return take.failed;
 }
 
-/* Where the run ends that begins at @pfn or before and looks usable; @end at most. */
+/* Where the run ends that begins at @pfn or before and looks usable, or free; @end at most. */
 static unsigned long rashpa_run_end(const struct rashpa_search *search, struct zone *zone,
-				    unsigned long pfn, unsigned long end)
+				    bool idle, unsigned long pfn, unsigned long end)
 {
 	while (pfn + RASHPA_BLOCK_PAGES <= end && !rashpa_search_stop(search) &&
-	       rashpa_block_usable(pfn, zone)) {
+	       (idle ? rashpa_block_free(pfn, zone) : rashpa_block_usable(pfn, zone))) {
 		pfn += RASHPA_BLOCK_PAGES;
 		cond_resched();
 	}
@@ -639,9 +654,9 @@ static unsigned long rashpa_run_end(const struct rashpa_search *search, struct z
 
 /*
  * One pass: a block is looked at once and taken at most once, also where all look usable
- * and none can be had, as in the areas of CMA.
+ * and none can be had, as in the areas of CMA. With @idle only blocks that are free count.
  */
-static int rashpa_contig_zone(struct zone *zone, struct rashpa_search *search)
+static int rashpa_contig_zone(struct zone *zone, bool idle, struct rashpa_search *search)
 {
 	const unsigned long end = min(zone_end_pfn(zone), search->end);
 	unsigned long pfn = ALIGN(zone->zone_start_pfn, search->align_pages);
@@ -652,7 +667,7 @@ static int rashpa_contig_zone(struct zone *zone, struct rashpa_search *search)
 		unsigned long n;
 		int err;
 
-		seen = rashpa_run_end(search, zone, max(seen, pfn),
+		seen = rashpa_run_end(search, zone, idle, max(seen, pfn),
 				      pfn + most * RASHPA_BLOCK_PAGES);
 		n = (seen - pfn) / RASHPA_BLOCK_PAGES;
 		if (n >= search->least) {
@@ -718,7 +733,10 @@ static int rashpa_contig_zones(struct rashpa_search *search)
 
 	memset(&search->looked, 0, sizeof(search->looked));
 	rashpa_for_each_zone(z, nid, zone, search->node) {
-		err = rashpa_contig_zone(zone, search);
+		/* to move what somebody uses takes several times as long as to take what nobody does */
+		err = rashpa_contig_zone(zone, true, search);
+		if (err == -ENOMEM)
+			err = rashpa_contig_zone(zone, false, search);
 		if (err != -ENOMEM)
 			return err;
 	}
