@@ -111,6 +111,8 @@ static struct json_object *row_json(const struct latency *l, unsigned int i)
 	put_u64(e, "p999_ns", nth(r, 99.9));
 	put_real(e, "cpu_ns_per_event", cpu_ns(r));
 	put_positive(e, "max_rate_hz", r->max_rate);
+	put_positive(e, "max_rate_least_hz", r->least_rate);
+	put_positive(e, "max_rate_most_hz", r->most_rate);
 	put_u64(e, "sent", r->sent);
 	put_u64(e, "received", r->received);
 	put_u64(e, "events_lost", lost(r));

@@ -23,7 +23,8 @@ struct result {
 	uint64_t *median;	/* of the same, of each round; 0: not measured */
 	uint64_t cpu_ns;	/* of the waiting thread, for all of trip */
 	uint64_t sent, received;
-	double max_rate;	/* events a second; 0: not measured, or none without loss */
+	double max_rate;	/* events a second, median; 0: not measured, or none without loss */
+	double least_rate, most_rate;	/* of these searches */
 	uint64_t period_ns;	/* of a timer, as the driver kept it; 0: not known */
 	struct overload overload;
 };

@@ -17,6 +17,8 @@
 #define RATE_FIRST	1000
 #define RATE_TRIES	10	/* one without loss suffices: others use the machine, too */
 #define RATE_STEPS	4	/* between a good rate and its double */
+#define RATE_SEARCHES	5	/* at most: a gap of the machine ends one early */
+#define RATE_ROUNDS	8	/* one search for so many rounds */
 #define TICK_MS		20
 
 static uint64_t rate_events(double rate)
@@ -109,15 +111,27 @@ void measure_rate(struct latency *l, unsigned int i)
 {
 	struct path *p = &l->path[i];
 	char why[WHY_SIZE];
-	double rate;
+	double rate[RATE_SEARCHES], next;
+	unsigned int want = l->report->repeat / RATE_ROUNDS, n, k;
 
+	want = want < 1 ? 1 : want > RATE_SEARCHES ? RATE_SEARCHES : want;
 	p->depth = RATE_DEPTH;
-	rate = rate_search(p, l->max_rate, why);
+	for (n = 0; n < want && going_on(); n++) {
+		next = rate_search(p, l->max_rate, why);
+		if (next < 0)
+			break;
+		for (k = n; k && rate[k - 1] > next; k--)
+			rate[k] = rate[k - 1];
+		rate[k] = next;
+	}
 	p->depth = 0;
-	if (rate < 0)
+	if (n < want && going_on()) {
 		report_leave_out(l->report, p->kind->name, "largest rate: %s", why);
-	else
-		l->result[i].max_rate = rate;
+	} else if (n) {
+		l->result[i].max_rate = rate[n / 2];
+		l->result[i].least_rate = rate[0];
+		l->result[i].most_rate = rate[n - 1];
+	}
 }
 
 /* --- too many --- */
