@@ -199,14 +199,31 @@ upgrade() {
 	ok $? "nor a plan"
 }
 
+# both daemons have something to say: of who talks nonsense to them
+nonsense() {
+	cat >"$work/nonsense.py" <<-END
+		import contextlib, socket
+		for tool in "remu", "romulu":
+		    with socket.socket(socket.AF_UNIX) as s, contextlib.suppress(ConnectionError):
+		        s.connect(f"/run/{tool}-one/socket")
+		        s.sendall(b"nonsense")
+		        s.recv(1)
+	END
+	daemons
+	good "nonsense is answered by the end of the connection" as_user python3 "$work/nonsense.py"
+	systemctl stop remu@one romulu@one
+	journalctl --sync
+}
+
 # a page of Prometheus, from the socket that systemd has
 scraped() { python3 -c 'import urllib.request as u; print(u.urlopen("http://127.0.0.1:9879/metrics", timeout=100).read().decode())'; }
 metrics() {
 	good "the exporter's socket starts" systemctl start rashpa-exporter.socket
 	is "nothing runs before somebody asks" "$(systemctl is-active rashpa-exporter.service)" inactive
 	good "whoever asks gets metrics" scraped
+	# of a stream that has ended they say just that
 	is "with version and stream" "$(grep -c "^rashpa_build_info{version=\"$(version_of rashpa-tools)" "$work/said") \
-$(sed -nE 's/^rashpa_stream_images_total\{.*buffer="ring0".*\} //p' "$work/said")" "1 40" || sed 's/^/# /' "$work/said"
+$(sed -n 's/^rashpa_stream_state{buffer="ring0",state="ended"} //p' "$work/said")" "1 1" || sed 's/^/# /' "$work/said"
 	systemctl stop rashpa-exporter.socket rashpa-exporter.service
 }
 
@@ -231,6 +248,7 @@ second)
 	there
 	streams
 	metrics
+	nonsense
 	is "the journal knows what lines are about" "$(fields RASHPA_BUFFER rashpa-apply) $(fields RASHPA_DETECTOR remu@one) $(fields RASHPA_RECEIVER romulu@one)" \
 		"ring0 one one"
 	for unit in rashpa-apply rashpa-exporter rashpa-metrics rashpa-board@fpga0 rashpa-manager@one remu@one romulu@one; do
