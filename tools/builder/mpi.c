@@ -20,6 +20,7 @@
 #endif
 
 #define FAILED_NS	50000000	/* from one look at who has died to the next */
+#define GONE_NS	1000000000	/* that MPI has to end what is under way to one that has died */
 #define ALL_NS	20000000	/* for a queue that is not done as a whole: the end of a run */
 
 /*
@@ -31,6 +32,7 @@
 struct mpi_peer {
 	MPI_Request send[RASHPA_FABRIC_DEPTH], receive[RASHPA_FABRIC_DEPTH];
 	uint64_t alone_ns;	/* when its requests were last looked at one by one */
+	uint64_t gone_ns;	/* when it was seen to have died; 0: it was not */
 };
 
 struct mpi {
@@ -322,6 +324,35 @@ static void find_failed(struct rashpa_fabric *f)
 }
 #endif
 
+static void cancel(MPI_Request *request, unsigned int n)
+{
+	for (unsigned int i = 0; i < n; i++) {
+		if (request[i] == MPI_REQUEST_NULL)
+			continue;
+		MPI_Cancel(&request[i]);
+		MPI_Request_free(&request[i]);
+	}
+}
+
+/*
+ * Open MPI 5.0 with ULFM never ends some messages to one that has died, and who holds their buffers would
+ * wait for ever: they are given up.
+ */
+static bool give_up(struct peer *peer, struct mpi_peer *l)
+{
+	const uint64_t now = fabric_now();
+
+	if (!l->gone_ns)
+		l->gone_ns = now;
+	if (now < l->gone_ns + GONE_NS || !(peer->send.flying + peer->receive.flying))
+		return false;
+	cancel(l->send, RASHPA_FABRIC_DEPTH);
+	cancel(l->receive, RASHPA_FABRIC_DEPTH);
+	queue_end(&peer->send, -EPIPE);
+	queue_end(&peer->receive, -EPIPE);
+	return true;
+}
+
 static bool mpi_poll(struct rashpa_fabric *f, struct peer *peer)
 {
 	struct mpi_peer *l = peer->link;
@@ -329,6 +360,8 @@ static bool mpi_poll(struct rashpa_fabric *f, struct peer *peer)
 
 	find_failed(f);
 	any |= look(&peer->send, l, &alone);
+	if (atomic_load_explicit(&peer->gone, memory_order_relaxed))
+		any |= give_up(peer, l);
 	if (alone)
 		l->alone_ns = fabric_now();
 	return any && f;
@@ -339,16 +372,6 @@ static void mpi_sleep(struct rashpa_fabric *f)
 {
 	if (!atomic_load_explicit(&f->stop, memory_order_relaxed))
 		sched_yield();
-}
-
-static void cancel(MPI_Request *request, unsigned int n)
-{
-	for (unsigned int i = 0; i < n; i++) {
-		if (request[i] == MPI_REQUEST_NULL)
-			continue;
-		MPI_Cancel(&request[i]);
-		MPI_Request_free(&request[i]);
-	}
 }
 
 static void mpi_close(struct rashpa_fabric *f)
