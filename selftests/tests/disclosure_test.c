@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/sysinfo.h>
 
 #include "calls.h"
 #include "rig.h"
@@ -478,19 +479,21 @@ static int make_lock(uint64_t length)
 	       lock.out_fd : -1;
 }
 
-/* Numbers of the pages that somebody has filled and given back. */
-static uint64_t left[2048];
-static unsigned int n_left;
+/* One bit for each page that somebody has filled and given back, of the first 16 GiB. */
+static uint64_t left[16 * GIB / PAGE / 64];
 
 static void leave(char *p, uint64_t length)
 {
-	size_t n = length / PAGE;
+	uint64_t pfn[512], at, i, n;
 
-	if (n > ARRAY_SIZE(left) - n_left)
-		n = ARRAY_SIZE(left) - n_left;
 	memset(p, LEFT, length);
-	pfns_of(p, left + n_left, n);
-	n_left += n;
+	for (at = 0; at < length / PAGE; at += n) {
+		n = length / PAGE - at < ARRAY_SIZE(pfn) ? length / PAGE - at : ARRAY_SIZE(pfn);
+		pfns_of(p + at * PAGE, pfn, n);
+		for (i = 0; i < n; i++)
+			if (pfn[i] / 64 < ARRAY_SIZE(left))
+				left[pfn[i] / 64] |= 1ULL << pfn[i] % 64;
+	}
 }
 
 /* a process's, which it has filled */
@@ -508,12 +511,25 @@ static char *leave_private(uint64_t length)
 /* How many of them does the contiguous memory at @p have? */
 static unsigned int has_left(const char *p, uint64_t length)
 {
-	uint64_t first = pfn_of(p);
-	unsigned int i, n = 0;
+	const uint64_t first = pfn_of(p);
+	unsigned int n = 0;
+	uint64_t i;
 
-	for (i = 0; first && i < n_left; i++)
-		n += left[i] >= first && left[i] < first + length / PAGE;
+	for (i = first; first && i < first + length / PAGE && i / 64 < ARRAY_SIZE(left); i++)
+		n += left[i / 64] >> i % 64 & 1;
 	return n;
+}
+
+/* Nearly all that is free: so whatever is given out next has been somebody's. */
+static void leave_all(void)
+{
+	const uint64_t spare = 128 * MIB;
+	struct sysinfo s;
+
+	sysinfo(&s);
+	if (s.freeram * s.mem_unit > 2 * spare)
+		munmap(leave_private(s.freeram * s.mem_unit - spare),
+		       s.freeram * s.mem_unit - spare);
 }
 
 /* The next owners look, and write. Returns how many pages they have that were left. */
@@ -533,7 +549,6 @@ static unsigned int again(int (*make)(uint64_t length), uint64_t length, unsigne
 		CHECK(all_zero(p[i], length), "memory is not zero");
 		n += has_left(p[i], length);
 	}
-	n_left = 0;
 	for (i = 0; i < owners; i++) {
 		leave(p[i], length);
 		munmap(p[i], length);
@@ -560,10 +575,10 @@ static void test_old_memory(void)
 	size_t i, k;
 	unsigned int same;
 
+	leave_all();
 	for (k = 0; k < ARRAY_SIZE(kinds); k++) {
 		if (kinds[k].make == make_lock && f.fd < 0)
 			continue;
-		n_left = 0;
 		same = 0;
 		/* the memory that a buffer had, and that a process had */
 		for (i = 0; i < ROUNDS || (!same && i < 8 * ROUNDS); i++) {
@@ -583,9 +598,9 @@ static void test_old_pinned(void)
 	unsigned int i, same = 0;
 	char *p;
 
+	memset(left, 0, sizeof(left));
 	/* the longer the buffer, the more there is that it may get: 2 to 128 MiB, again and again */
 	for (i = 0; !same && i < 7 * 4; i++) {
-		n_left = 0;
 		p = leave_private(pin.length);
 		pin.address = (uintptr_t)p;
 		REQUIRE(ANSWERED(call(memory, RASHPA_IOC_PIN, &pin), 0, NULL), "PIN");
