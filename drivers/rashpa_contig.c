@@ -733,7 +733,7 @@ static int rashpa_contig_zones(struct rashpa_search *search)
 
 	memset(&search->looked, 0, sizeof(search->looked));
 	rashpa_for_each_zone(z, nid, zone, search->node) {
-		/* to move what somebody uses takes several times as long as to take what nobody does */
+		/* to move what somebody uses takes several times as long */
 		err = rashpa_contig_zone(zone, true, search);
 		if (err == -ENOMEM)
 			err = rashpa_contig_zone(zone, false, search);

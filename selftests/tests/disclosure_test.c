@@ -599,7 +599,7 @@ static void test_old_pinned(void)
 	char *p;
 
 	memset(left, 0, sizeof(left));
-	/* the longer the buffer, the more there is that it may get: 2 to 128 MiB, again and again */
+	/* the longer the buffer, the more there is that it may get: 2 to 128 MiB */
 	for (i = 0; !same && i < 7 * 4; i++) {
 		p = leave_private(pin.length);
 		pin.address = (uintptr_t)p;

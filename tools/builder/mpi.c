@@ -335,8 +335,8 @@ static void cancel(MPI_Request *request, unsigned int n)
 }
 
 /*
- * Open MPI 5.0 with ULFM never ends some messages to one that has died, and who holds their buffers would
- * wait for ever: they are given up.
+ * Open MPI 5.0 with ULFM never ends some messages to one that has died, and who holds their
+ * buffers would wait for ever: they are given up.
  */
 static bool give_up(struct peer *peer, struct mpi_peer *l)
 {
