@@ -379,10 +379,11 @@ static void alloc_gibs(uint64_t gib, uint64_t alignment)
 
 	alarm(SECONDS * tap_slow() + (unsigned int)gib * 60);
 	err = call(memory, RASHPA_IOC_ALLOC, &a);
-	/* with few GiB something of the kernel's may be in each place that is so aligned */
-	if (err && alignment) {
+	/* something of the kernel's may be in each place that is so aligned, or so large */
+	if (err && (alignment || gib > 1)) {
 		ANSWERED(err, ENOMEM, "largest run");
-		tap_note("%llu GiB in pieces of 1 GiB: %s", (unsigned long long)gib, reason);
+		tap_note("%llu GiB%s: %s", (unsigned long long)gib,
+			 alignment ? " in pieces of 1 GiB" : "", reason);
 		return;
 	}
 	if (!ANSWERED(err, 0, NULL))
