@@ -111,27 +111,27 @@ void measure_rate(struct latency *l, unsigned int i)
 {
 	struct path *p = &l->path[i];
 	char why[WHY_SIZE];
-	double rate[RATE_SEARCHES], next;
-	unsigned int want = l->report->repeat / RATE_ROUNDS, n, k;
+	unsigned int want = l->report->repeat / RATE_ROUNDS, n;
+	struct samples all = {};
+	double rate = 0;
 
 	want = want < 1 ? 1 : want > RATE_SEARCHES ? RATE_SEARCHES : want;
 	p->depth = RATE_DEPTH;
-	for (n = 0; n < want && going_on(); n++) {
-		next = rate_search(p, l->max_rate, why);
-		if (next < 0)
-			break;
-		for (k = n; k && rate[k - 1] > next; k--)
-			rate[k] = rate[k - 1];
-		rate[k] = next;
+	for (n = 0; n < want && rate >= 0 && going_on(); n++) {
+		rate = rate_search(p, l->max_rate, why);
+		if (rate >= 0)
+			samples_add(&all, rate);
 	}
 	p->depth = 0;
-	if (n < want && going_on()) {
+	if (rate < 0) {
 		report_leave_out(l->report, p->kind->name, "largest rate: %s", why);
-	} else if (n) {
-		l->result[i].max_rate = rate[n / 2];
-		l->result[i].least_rate = rate[0];
-		l->result[i].most_rate = rate[n - 1];
+	} else if (all.count) {
+		samples_sort(&all);
+		l->result[i].max_rate = percentile(all.value, all.count, 50);
+		l->result[i].least_rate = all.value[0];
+		l->result[i].most_rate = all.value[all.count - 1];
 	}
+	samples_free(&all);
 }
 
 /* --- too many --- */

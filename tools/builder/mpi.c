@@ -344,7 +344,7 @@ static bool give_up(struct peer *peer, struct mpi_peer *l)
 
 	if (!l->gone_ns)
 		l->gone_ns = now;
-	if (now < l->gone_ns + GONE_NS || !(peer->send.flying + peer->receive.flying))
+	if (now < l->gone_ns + GONE_NS || !(peer->send.flying || peer->receive.flying))
 		return false;
 	cancel(l->send, RASHPA_FABRIC_DEPTH);
 	cancel(l->receive, RASHPA_FABRIC_DEPTH);
