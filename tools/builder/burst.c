@@ -199,15 +199,17 @@ static int open_layer(const struct bench *b, const struct way *w, uint32_t size,
 		.flags = w->flags | (w->thread ? 0 : RASHPA_FABRIC_DRIVEN),
 		.cpu = b->o->fabric.cpu, .timeout_ms = b->o->fabric.timeout_ms,
 	};
+	const uint64_t room = rashpa_pool_room(size, w->buffers);
 	struct rashpa_arena *a;
 	int error = rashpa_fabric_open(&options, &l->f);
 
-	if (!error)
-		error = rashpa_arena_allocate(l->f, 2 * rashpa_pool_room(size, w->buffers), &a);
-	if (!error)
-		error = open_flow(a, w, &l->flow[0], size);
-	if (!error)
-		error = open_flow(a, w, &l->flow[1], size);
+	for (int i = 0; i < 2 && !error; i++) {
+		/* one buffer is that of MPI alone: it matters more where pages lie than what we do */
+		error = w->buffers == 1 ? rashpa_arena_bring(l->f, i ? b->in : b->out, room, &a) :
+					  rashpa_arena_allocate(l->f, room, &a);
+		if (!error)
+			error = open_flow(a, w, &l->flow[i], size);
+	}
 	return error ? error : rashpa_fabric_connect(l->f);
 }
 

@@ -87,18 +87,25 @@ const char *rashpa_fabric_has(const char *name)
 
 /* --- queues --- */
 
-static int open_queue(struct rashpa_fabric *f, struct queue *q, uint32_t first, bool receives)
+static bool driven(const struct rashpa_fabric *f)
+{
+	return f->options.flags & RASHPA_FABRIC_DRIVEN;
+}
+
+static int open_queue(struct rashpa_fabric *f, struct queue *q, uint32_t number, bool receives)
 {
 	const uint32_t n = f->options.queue;
 
 	q->fabric = f;
-	q->first = first;
+	q->number = number;
+	q->order = q->places;
 	q->receives = receives;
 	q->room = f->options.depth == 64 ? UINT64_MAX : (UINT64_C(1) << f->options.depth) - 1;
 	atomic_init(&q->low, f->options.depth);
-	q->item = calloc(n, sizeof(*q->item));
+	q->item = fabric_memory(n, sizeof(*q->item));
 	if (!q->item || ring_open(&q->free, n, NULL) || ring_open(&q->waiting, n, NULL))
 		return fabric_fail(ENOMEM, "no memory");
+	q->free.alone = q->waiting.alone = driven(f);
 	for (uint32_t i = 0; i < n; i++)
 		ring_push(&q->free, i);
 	return 0;
@@ -113,18 +120,9 @@ static void close_queue(struct queue *q)
 
 static struct queue *queue_of(struct rashpa_fabric *f, uint32_t number)
 {
-	struct peer *peer = &f->peer[number / f->options.queue / 2];
+	struct peer *peer = &f->peer[number >> QUEUE_BITS >> 1];
 
-	return number / f->options.queue % 2 ? &peer->receive : &peer->send;
-}
-
-static void finish(struct queue *q, uint32_t i, int status, uint32_t length)
-{
-	q->item[i].status = status;
-	q->item[i].length = length;
-	count(&q->done, 1);
-	count(&q->bytes, length);
-	ring_push(&q->fabric->events, q->first + i);
+	return number >> QUEUE_BITS & 1 ? &peer->receive : &peer->send;
 }
 
 /* A slot whose request has ended is free. */
@@ -134,10 +132,15 @@ static void leave(struct queue *q, unsigned int at)
 	const struct item *item = queue_flying(q, slot);
 
 	q->flying--;
-	memmove(&q->order[at], &q->order[at + 1], q->flying - at);
+	if (at)
+		memmove(&q->order[at], &q->order[at + 1], q->flying - at);
+	else
+		q->order++;
 	q->room |= UINT64_C(1) << slot;
 	q->ready &= ~(UINT64_C(1) << slot);
-	finish(q, q->flight[slot], item->status, item->length);
+	count(&q->done, 1);
+	count(&q->bytes, item->length);
+	ring_push(&q->fabric->events, q->number << QUEUE_BITS | q->flight[slot]);
 }
 
 void queue_done(struct queue *q, unsigned int slot, int status, uint32_t length, uint32_t tag)
@@ -172,6 +175,34 @@ void peer_gone(struct peer *peer, uint32_t because)
 	atomic_store(&peer->gone, true);
 }
 
+bool queue_begin(struct queue *q, struct peer *peer)
+{
+	const struct rashpa_fabric *f = q->fabric;
+	const bool gone = atomic_load_explicit(&peer->gone, memory_order_relaxed);
+	bool any = false;
+	uint32_t i;
+
+	if (atomic_load_explicit(&q->done, memory_order_relaxed) &&
+	    q->flying < atomic_load_explicit(&q->low, memory_order_relaxed))
+		atomic_store_explicit(&q->low, q->flying, memory_order_relaxed);
+	while (q->room && ring_pop(&q->waiting, &i)) {
+		const unsigned int slot = __builtin_ctzll(q->room);
+		int status = gone ? -EPIPE : 0;
+
+		any = true;
+		q->flight[slot] = i;
+		if (q->order + q->flying == q->places + sizeof(q->places))
+			q->order = memcpy(q->places, q->order, q->flying);
+		q->order[q->flying++] = slot;
+		q->room &= ~(UINT64_C(1) << slot);
+		if (!gone && peer->rank != f->launch.rank)
+			status = f->transport->begin(q, peer, slot);
+		if (status)
+			queue_done(q, slot, status, 0, q->item[i].request.tag);
+	}
+	return any;
+}
+
 /* --- the peer that is this process --- */
 
 static bool match(struct peer *self)
@@ -200,30 +231,12 @@ static bool match(struct peer *self)
 
 /* --- the thread --- */
 
-/* As many as there is room for in the pipeline: no peer has more than that in a round. */
-static bool begin(struct rashpa_fabric *f, struct queue *q, struct peer *peer)
+/* No peer has more than its pipeline in a round. */
+static bool begin(struct peer *peer)
 {
-	const bool gone = atomic_load_explicit(&peer->gone, memory_order_relaxed);
-	bool any = false;
-	uint32_t i;
+	const bool any = queue_begin(&peer->receive, peer);
 
-	if (atomic_load_explicit(&q->done, memory_order_relaxed) &&
-	    q->flying < atomic_load_explicit(&q->low, memory_order_relaxed))
-		atomic_store_explicit(&q->low, q->flying, memory_order_relaxed);
-	while (q->room && ring_pop(&q->waiting, &i)) {
-		const unsigned int slot = __builtin_ctzll(q->room);
-		int status = gone ? -EPIPE : 0;
-
-		any = true;
-		q->flight[slot] = i;
-		q->order[q->flying++] = slot;
-		q->room &= ~(UINT64_C(1) << slot);
-		if (!gone && peer->rank != f->launch.rank)
-			status = f->transport->begin(q, peer, slot);
-		if (status)
-			queue_done(q, slot, status, 0, q->item[i].request.tag);
-	}
-	return any;
+	return queue_begin(&peer->send, peer) || any;
 }
 
 static bool round_of(struct rashpa_fabric *f, uint32_t first)
@@ -233,8 +246,7 @@ static bool round_of(struct rashpa_fabric *f, uint32_t first)
 	for (uint32_t i = 0; i < f->launch.size; i++) {
 		struct peer *peer = &f->peer[(first + i) % f->launch.size];
 
-		any |= begin(f, &peer->receive, peer);
-		any |= begin(f, &peer->send, peer);
+		any |= begin(peer);
 		if (peer->rank == f->launch.rank)
 			any |= match(peer);
 		else
@@ -290,8 +302,12 @@ static void drive(struct rashpa_fabric *f, int64_t timeout_ns)
 
 		count(&f->rounds, 1);
 		count(&f->idle, !any);
-		if (ring_fill(&f->events) || !timeout_ns)
+		if (ring_fill(&f->events) || !timeout_ns) {
+			/* peers go on while the events are taken */
+			for (uint32_t i = 0; i < f->launch.size; i++)
+				begin(&f->peer[i]);
 			break;
+		}
 		looks = any ? 0 : looks + 1;
 		if (looks > LOOKS)
 			sched_yield();
@@ -301,7 +317,7 @@ static void drive(struct rashpa_fabric *f, int64_t timeout_ns)
 
 static void rouse(struct rashpa_fabric *f)
 {
-	if (f->running && f->transport->wake && atomic_fetch_or(f->asleep, 0))
+	if (f->running && !driven(f) && f->transport->wake && atomic_fetch_or(f->asleep, 0))
 		f->transport->wake(f);
 }
 
@@ -345,7 +361,10 @@ static int post(struct rashpa_fabric *f, const struct rashpa_fabric_request *r, 
 		return fabric_fail(EAGAIN, "the queue of peer %u is full: %u requests", r->peer,
 				   f->options.queue);
 	q->item[i].request = *r;
-	atomic_fetch_add_explicit(&q->posted, 1, memory_order_relaxed);
+	if (driven(f))
+		count(&q->posted, 1);
+	else
+		atomic_fetch_add_explicit(&q->posted, 1, memory_order_relaxed);
 	ring_push(&q->waiting, i);
 	rouse(f);
 	return 0;
@@ -373,7 +392,7 @@ int rashpa_fabric_next(struct rashpa_fabric *f, struct rashpa_fabric_event *even
 	while (found < n && (found ? ring_pop(&f->events, &number) :
 				     ring_wait(&f->events, &number, timeout_ns))) {
 		struct queue *q = queue_of(f, number);
-		const uint32_t i = number - q->first;
+		const uint32_t i = number & ((1u << QUEUE_BITS) - 1);
 
 		events[found++] = (struct rashpa_fabric_event) {
 			.request = q->item[i].request,
@@ -405,8 +424,9 @@ static int check_options(struct rashpa_fabric *f)
 	if (o->depth > RASHPA_FABRIC_DEPTH)
 		return fabric_fail(EINVAL, "a pipeline has a depth of 1 to %d, not %u",
 				   RASHPA_FABRIC_DEPTH, o->depth);
-	if (o->queue > 65536)
-		return fabric_fail(EINVAL, "a queue has 1 to 65536 requests, not %u", o->queue);
+	if (o->queue > 1u << QUEUE_BITS)
+		return fabric_fail(EINVAL, "a queue has 1 to %u requests, not %u",
+				   1u << QUEUE_BITS, o->queue);
 	if (o->poll > RASHPA_FABRIC_WAITALL ||
 	    o->flags & ~(RASHPA_FABRIC_BUFFERED | RASHPA_FABRIC_DRIVEN))
 		return fabric_fail(EINVAL, "there is no such way to poll");
@@ -429,17 +449,18 @@ static int open_peers(struct rashpa_fabric *f)
 {
 	const uint32_t queue = f->options.queue, size = f->launch.size;
 	/* without a thread nobody is waited for */
-	struct bell *bell = f->options.flags & RASHPA_FABRIC_DRIVEN ? NULL : &f->event_bell;
+	struct bell *bell = driven(f) ? NULL : &f->event_bell;
 	int error = 0;
 
 	f->peer = fabric_memory(size, sizeof(*f->peer));
 	if (!f->peer || ring_open(&f->events, size * 2 * queue, bell))
 		return fabric_fail(ENOMEM, "no memory");
+	f->events.alone = driven(f);
 	for (uint32_t i = 0; i < size && !error; i++) {
 		f->peer[i].rank = i;
-		error = open_queue(f, &f->peer[i].send, i * 2 * queue, false);
+		error = open_queue(f, &f->peer[i].send, 2 * i, false);
 		if (!error)
-			error = open_queue(f, &f->peer[i].receive, (i * 2 + 1) * queue, true);
+			error = open_queue(f, &f->peer[i].receive, 2 * i + 1, true);
 	}
 	return error;
 }
@@ -492,7 +513,7 @@ static int start(struct rashpa_fabric *f)
 
 	f->running = true;
 	here(f);
-	if (f->options.flags & RASHPA_FABRIC_DRIVEN)
+	if (driven(f))
 		return 0;
 	if (cpu >= CPU_SETSIZE) {
 		f->running = false;

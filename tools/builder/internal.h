@@ -11,6 +11,7 @@
 #define DEPTH		8		/* default */
 #define QUEUE		256		/* default */
 #define TIMEOUT_MS	30000		/* default */
+#define QUEUE_BITS	16		/* of the number of an item, below that of its queue */
 #define PAGE		4096
 
 /* Keep a sentence for rashpa_fabric_reason(). Returns -error. */
@@ -48,7 +49,7 @@ struct rashpa_arena {
 /* --- queues: one for each direction of a pair --- */
 
 struct item {
-	struct rashpa_fabric_request request;
+	alignas(64) struct rashpa_fabric_request request;	/* an item is a cache line */
 	int32_t status;
 	uint32_t length;
 };
@@ -57,11 +58,12 @@ struct queue {
 	struct rashpa_fabric *fabric;
 	struct ring free, waiting;	/* numbers of items */
 	struct item *item;
-	uint32_t first;			/* number of item 0 among all of the fabric */
+	uint32_t number;		/* among all of the fabric */
 	bool receives;
 	/* the transport's thread's: items under way by slot, slots from the oldest on */
 	uint32_t flight[RASHPA_FABRIC_DEPTH];
-	uint8_t order[RASHPA_FABRIC_DEPTH];
+	uint8_t *order;			/* in places: who goes first takes the beginning along */
+	uint8_t places[2 * RASHPA_FABRIC_DEPTH];
 	uint32_t flying;
 	uint64_t room;			/* slots that are free, a bit each */
 	uint64_t ready;			/* done, behind older ones that are not */
@@ -144,6 +146,11 @@ static inline struct item *queue_flying(struct queue *queue, unsigned int slot)
 	return &queue->item[queue->flight[slot]];
 }
 
+/*
+ * Requests that wait are under way, as many as there is room for in the pipeline. A transport that
+ * ends many at a time can call it in between, so that its peer does not wait for all their events.
+ */
+bool queue_begin(struct queue *queue, struct peer *peer);
 /* A request under way is done: its event. The tag is that of a message that was received. */
 void queue_done(struct queue *queue, unsigned int slot, int status, uint32_t length, uint32_t tag);
 /*

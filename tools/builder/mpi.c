@@ -228,7 +228,7 @@ static bool some(struct queue *q, MPI_Request *request, bool wait)
 }
 
 /* All or none. */
-static bool all(struct queue *q, MPI_Request *request, bool wait)
+static bool all(struct queue *q, struct peer *peer, MPI_Request *request, bool wait)
 {
 	const uint32_t depth = q->fabric->options.depth;
 	MPI_Status status[RASHPA_FABRIC_DEPTH];
@@ -249,14 +249,17 @@ static bool all(struct queue *q, MPI_Request *request, bool wait)
 	for (uint32_t i = 0; i < n; i++) {
 		const int own = error == MPI_ERR_IN_STATUS ? status[slot[i]].MPI_ERROR : error;
 
-		if (own != MPI_ERR_PENDING && request[slot[i]] == MPI_REQUEST_NULL)
-			done(q, slot[i], own, &status[slot[i]]);
+		if (own == MPI_ERR_PENDING || request[slot[i]] != MPI_REQUEST_NULL)
+			continue;
+		done(q, slot[i], own, &status[slot[i]]);
+		queue_begin(q, peer);	/* in a slot that we have passed */
 	}
 	return true;
 }
 
-static bool look(struct queue *q, struct mpi_peer *l, bool *alone)
+static bool look(struct queue *q, struct peer *peer, bool *alone)
 {
+	struct mpi_peer *l = peer->link;
 	MPI_Request *request = requests(q, l);
 
 	if (!q->flying)
@@ -266,7 +269,7 @@ static bool look(struct queue *q, struct mpi_peer *l, bool *alone)
 	case RASHPA_FABRIC_WAITSOME:
 		return some(q, request, q->fabric->options.poll == RASHPA_FABRIC_WAITSOME);
 	case RASHPA_FABRIC_TESTALL:
-		if (all(q, request, false))
+		if (all(q, peer, request, false))
 			return true;
 		/* what never becomes whole, at the end of a run, is taken one by one */
 		if (fabric_now() < l->alone_ns + ALL_NS)
@@ -274,7 +277,7 @@ static bool look(struct queue *q, struct mpi_peer *l, bool *alone)
 		*alone = true;
 		return some(q, request, false);
 	case RASHPA_FABRIC_WAITALL:
-		return all(q, request, true);
+		return all(q, peer, request, true);
 	default:
 		return test(q, request);
 	}
@@ -356,10 +359,10 @@ static bool give_up(struct peer *peer, struct mpi_peer *l)
 static bool mpi_poll(struct rashpa_fabric *f, struct peer *peer)
 {
 	struct mpi_peer *l = peer->link;
-	bool alone = false, any = look(&peer->receive, l, &alone);
+	bool alone = false, any = look(&peer->receive, peer, &alone);
 
 	find_failed(f);
-	any |= look(&peer->send, l, &alone);
+	any |= look(&peer->send, peer, &alone);
 	if (atomic_load_explicit(&peer->gone, memory_order_relaxed))
 		any |= give_up(peer, l);
 	if (alone)

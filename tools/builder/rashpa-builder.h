@@ -86,9 +86,9 @@ enum rashpa_fabric_poll {
 /**
  * RASHPA_FABRIC_DRIVEN - no thread: messages move while rashpa_fabric_next() is called
  *
- * By one thread of the program, for machines with no processor for one of the library. It looks all
- * the time, and does not sleep. No other function may wait then: messages move, and buffers come
- * back, only there.
+ * For machines with no processor for a thread of the library. One thread of the program makes all
+ * requests and takes all events; pools are any thread's. It looks all the time, and does not sleep.
+ * No other function may wait then: messages move, and buffers come back, only there.
  */
 #define RASHPA_FABRIC_DRIVEN	(1u << 1)
 

@@ -137,7 +137,7 @@ static struct cell *claim(struct ring *ring, _Atomic uint32_t *counter, uint32_t
 	}
 }
 
-bool ring_push(struct ring *ring, uint32_t value)
+bool ring_push_shared(struct ring *ring, uint32_t value)
 {
 	uint32_t at;
 	struct cell *cell = claim(ring, &ring->in, 0, &at);
@@ -150,7 +150,7 @@ bool ring_push(struct ring *ring, uint32_t value)
 	return true;
 }
 
-bool ring_pop(struct ring *ring, uint32_t *value)
+bool ring_pop_shared(struct ring *ring, uint32_t *value)
 {
 	uint32_t at;
 	struct cell *cell = claim(ring, &ring->out, 1, &at);
