@@ -41,4 +41,6 @@ if ((${#device[@]})); then
 		--svg "$out/latency.svg"
 	echo
 	rashpa-bench roundtrip "${device[@]}" --json="$out/roundtrip.json" --svg "$out/roundtrip.svg"
+	echo
+	selftests/trace-map.sh "${device[1]}" "$out"
 fi

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What was called by a map and by a bare attachment, from traces of function_graph: JSON TRACE..., a size each."""
+import collections
+import json
+import re
+import statistics
+import sys
+from pathlib import Path
+
+LINE = re.compile(r"^ *\d+\) .*?(?:(?P<us>[\d.]+) us)? *\| (?P<in> *)(?P<end>} /\* )?(?P<name>[\w.]+)")
+
+
+def calls(path):
+    """(caller, {function that it calls: microseconds, "": of itself}), for each time that it was called."""
+    below = collections.Counter()
+    for line in path.read_text().splitlines():
+        found = LINE.match(line)
+        if not found or not found["us"]:
+            continue
+        if len(found["in"]) > 2:
+            below[found["name"]] += float(found["us"])
+        else:
+            below[""] = float(found["us"]) - sum(below.values())
+            yield found["name"], below
+            below = collections.Counter()
+
+
+def medians(path):
+    times = collections.defaultdict(list)
+    for caller, below in calls(path):
+        times[caller].append(below)
+    for caller, found in times.items():
+        # the first round is warming up, and so is what the trace begins in
+        found = found[1:]
+        for name in {name for below in found for name in below}:
+            median = statistics.median(below[name] for below in found)
+            if median:  # else an interrupt that came sometimes
+                yield caller, name, median
+
+
+def main():
+    rows = [{"size": path.name, "caller": caller, "calls": name or "(itself)", "median_us": round(us, 2)}
+            for path in map(Path, sys.argv[2:]) for caller, name, us in medians(path)]
+    rows.sort(key=lambda row: (row["caller"], row["size"], -row["median_us"]))
+    Path(sys.argv[1]).write_text(json.dumps({"bench": "map-trace", "rows": rows}, indent=1) + "\n")
+    for row in rows:
+        print(f"{row['size']:>4}  {row['caller']:24} {row['calls']:32} {row['median_us']:9.2f} us")
+
+
+if __name__ == "__main__":
+    main()
