@@ -204,7 +204,7 @@ static int open_layer(const struct bench *b, const struct way *w, uint32_t size,
 	int error = rashpa_fabric_open(&options, &l->f);
 
 	for (int i = 0; i < 2 && !error; i++) {
-		/* one buffer is that of MPI alone: it matters more where pages lie than what we do */
+		/* MPI alone has the same buffer: where its pages lie matters more than we do */
 		error = w->buffers == 1 ? rashpa_arena_bring(l->f, i ? b->in : b->out, room, &a) :
 					  rashpa_arena_allocate(l->f, room, &a);
 		if (!error)
