@@ -238,6 +238,8 @@ static inline void rashpa_block_compound(struct page *head)
 	/* behind the tails: it is written into them */
 #ifdef RASHPA_HAVE_COMPOUND_DTOR
 	set_compound_page_dtor(head, COMPOUND_PAGE_DTOR);
+#elif defined(RASHPA_HAVE_FOLIO_DTOR)
+	folio_set_compound_dtor(page_folio(head), COMPOUND_PAGE_DTOR);
 #endif
 	rashpa_block_order(head);
 	rashpa_block_counts(head);

@@ -23,6 +23,7 @@
 #include <linux/swap.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
+#include <linux/xarray.h>
 
 #include "rashpa_compat.h"
 #include "rashpa_memory.h"
@@ -77,6 +78,25 @@ static bool rashpa_block_free(unsigned long pfn, struct zone *zone)
 			return true;
 	}
 	return false;
+}
+
+/*
+ * Numbers of blocks that were free and could not be had: those of areas of CMA, which the kernel
+ * names to nobody. A search for what is free does not ask for them each time again. A block that
+ * is here by chance is found by the search for what can be emptied.
+ */
+static DEFINE_XARRAY(rashpa_withheld);
+
+static void rashpa_block_withhold(unsigned long pfn)
+{
+	/* without memory it is asked for again */
+	xa_store(&rashpa_withheld, pfn >> RASHPA_BLOCK_ORDER, xa_mk_value(1),
+		 GFP_KERNEL | __GFP_NOWARN);
+}
+
+static bool rashpa_block_withheld(unsigned long pfn)
+{
+	return xa_load(&rashpa_withheld, pfn >> RASHPA_BLOCK_ORDER);
 }
 
 /* Pages of the compound page that begins at @head: somebody has a reference to it. */
@@ -541,11 +561,16 @@ static bool rashpa_take_usable(const struct rashpa_take *take, unsigned long at,
 
 static bool rashpa_take_once(struct rashpa_take *take, unsigned long at, unsigned long blocks)
 {
+	const unsigned long pfn = take->pfn + at * RASHPA_BLOCK_PAGES;
 	const u64 size = PAGE_SIZE << RASHPA_BLOCK_ORDER;
 
-	if (!rashpa_take_usable(take, at, blocks) ||
-	    rashpa_range_alloc(take->pfn + at * RASHPA_BLOCK_PAGES, blocks * RASHPA_BLOCK_PAGES))
+	if (!rashpa_take_usable(take, at, blocks))
 		return false;
+	if (rashpa_range_alloc(pfn, blocks * RASHPA_BLOCK_PAGES)) {
+		if (blocks == 1 && rashpa_block_free(pfn, take->zone))
+			rashpa_block_withhold(pfn);
+		return false;
+	}
 	spin_lock(&take->lock);
 	bitmap_set(take->taken, at, blocks);
 	spin_unlock(&take->lock);
@@ -645,7 +670,8 @@ static unsigned long rashpa_run_end(const struct rashpa_search *search, struct z
 				    bool idle, unsigned long pfn, unsigned long end)
 {
 	while (pfn + RASHPA_BLOCK_PAGES <= end && !rashpa_search_stop(search) &&
-	       (idle ? rashpa_block_free(pfn, zone) : rashpa_block_usable(pfn, zone))) {
+	       (idle ? rashpa_block_free(pfn, zone) && !rashpa_block_withheld(pfn) :
+		       rashpa_block_usable(pfn, zone))) {
 		pfn += RASHPA_BLOCK_PAGES;
 		cond_resched();
 	}
@@ -933,6 +959,7 @@ int rashpa_contig_init(void)
 void rashpa_contig_exit(void)
 {
 	destroy_workqueue(rashpa_hands_queue);
+	xa_destroy(&rashpa_withheld);
 }
 
 static void rashpa_node_free(struct page *first, unsigned long count)

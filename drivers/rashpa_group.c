@@ -231,8 +231,10 @@ static void rashpa_group_join(struct rashpa_channel *ch, struct rashpa_group *g)
 
 static u64 rashpa_group_bytes(u32 n)
 {
-	return struct_size_t(struct rashpa_group, member, n) +
-	       2 * roundup_pow_of_two(n) * sizeof(u64);
+	const struct rashpa_group *g = NULL;
+
+	/* kernels before 6.5 have no struct_size_t() */
+	return struct_size(g, member, n) + 2 * roundup_pow_of_two(n) * sizeof(u64);
 }
 
 static void rashpa_group_free(struct rashpa_group *g)
