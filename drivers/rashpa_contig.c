@@ -680,7 +680,8 @@ static unsigned long rashpa_run_end(const struct rashpa_search *search, struct z
 
 /*
  * One pass: a block is looked at once and taken at most once, also where all look usable
- * and none can be had, as in the areas of CMA. With @idle only blocks that are free count.
+ * and none can be had, as in the areas of CMA. With @idle only blocks that are free count. Return
+ * -ENOMEM: not found; -ENOSPC: nor would another pass find it.
  */
 static int rashpa_contig_zone(struct zone *zone, bool idle, struct rashpa_search *search)
 {
@@ -707,7 +708,7 @@ static int rashpa_contig_zone(struct zone *zone, bool idle, struct rashpa_search
 			search->pfn = pfn;
 			return 0;
 		}
-		err = search->spent ? -ENOMEM : rashpa_search_stop(search);
+		err = search->spent ? -ENOSPC : rashpa_search_stop(search);
 		search->spent = false;
 		if (err)
 			return err;
@@ -763,7 +764,7 @@ static int rashpa_contig_zones(struct rashpa_search *search)
 		err = rashpa_contig_zone(zone, true, search);
 		if (err == -ENOMEM)
 			err = rashpa_contig_zone(zone, false, search);
-		if (err != -ENOMEM)
+		if (err != -ENOMEM && err != -ENOSPC)
 			return err;
 	}
 	return -ENOMEM;
