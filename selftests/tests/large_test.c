@@ -436,11 +436,12 @@ int main(void)
 	}
 	/* first: a page that was set aside at boot is memory for the others afterwards */
 	tap_run("a page of 1 GiB can be pinned, as one segment", test_giant_page);
+	/* as soon as can be: what others leave behind lies in the way of the largest */
+	tap_run("so many GiB, also in pieces of 1 GiB", test_gibs);
 	tap_run("contig: 1 GiB is one piece, zeroed, mapped at once, can be registered",
 		test_contig);
 	tap_run("CMA: 1 GiB is one piece, zeroed, mapped at once, cannot be registered",
 		test_cma);
-	tap_run("so many GiB, also in pieces of 1 GiB", test_gibs);
 	tap_run("1 GiB where memory is in pieces: success, or the reason", test_pieces);
 	if (have_fpga)
 		fpga_close(&fpga);
