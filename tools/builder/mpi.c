@@ -25,7 +25,7 @@
 
 /*
  * Open MPI has 512 fragments of shared memory, and never comes back to an acknowledgement that
- * found none: eight processes with pipelines of 64 stand still. More are made where they are used.
+ * found none: two processes with pipelines of 64 may stand still. There, more are made.
  */
 #define FRAGMENTS	"OMPI_MCA_btl_sm_free_list_max", "16384"
 
@@ -252,7 +252,8 @@ static bool all(struct queue *q, struct peer *peer, MPI_Request *request, bool w
 		if (own == MPI_ERR_PENDING || request[slot[i]] != MPI_REQUEST_NULL)
 			continue;
 		done(q, slot[i], own, &status[slot[i]]);
-		queue_begin(q, peer);	/* in a slot that we have passed */
+		if (i % 8 == 7)
+			queue_begin(q, peer);	/* in slots that we have passed */
 	}
 	return true;
 }
