@@ -42,5 +42,5 @@ if ((${#device[@]})); then
 	echo
 	rashpa-bench roundtrip "${device[@]}" --json="$out/roundtrip.json" --svg "$out/roundtrip.svg"
 	echo
-	selftests/trace-map.sh "${device[1]}" "$out"
+	selftests/bench-trace.sh "${device[1]}" "$out"
 fi

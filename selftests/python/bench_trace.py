@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What was called by a map and by a bare attachment, from traces of function_graph: JSON TRACE..., a size each."""
+"""What functions call and how long that takes, from traces of function_graph: JSON TRACE..., of a size or an event."""
 import collections
 import json
 import re
@@ -39,12 +39,12 @@ def medians(path):
 
 
 def main():
-    rows = [{"size": path.name, "caller": caller, "calls": name or "(itself)", "median_us": round(us, 2)}
+    rows = [{"of": path.name, "caller": caller, "calls": name or "(itself)", "median_us": round(us, 2)}
             for path in map(Path, sys.argv[2:]) for caller, name, us in medians(path)]
-    rows.sort(key=lambda row: (row["caller"], row["size"], -row["median_us"]))
-    Path(sys.argv[1]).write_text(json.dumps({"bench": "map-trace", "rows": rows}, indent=1) + "\n")
+    rows.sort(key=lambda row: (row["caller"], row["of"], -row["median_us"]))
+    Path(sys.argv[1]).write_text(json.dumps({"bench": "trace", "rows": rows}, indent=1) + "\n")
     for row in rows:
-        print(f"{row['size']:>4}  {row['caller']:24} {row['calls']:32} {row['median_us']:9.2f} us")
+        print(f"{row['of']:>5}  {row['caller']:24} {row['calls']:32} {row['median_us']:9.2f} us")
 
 
 if __name__ == "__main__":
