@@ -19,7 +19,7 @@
 
 #define WINDOW		64u	/* messages of MPI alone that are waited for together */
 #define THREAD_TIMES	8u	/* more messages for threads, which start anew each time */
-#define LEAST_NS	5000000u	/* that MPI alone takes for a round: its beginning and end do not count */
+#define LEAST_NS	5000000u	/* of a round of MPI alone: its ends do not count */
 #define LEAST_SIZE	1024u
 #define MOST_SIZE	(1u << 20)
 #define PEERS_NAME	"MPI, 64 and MPI_Waitall"
