@@ -83,7 +83,8 @@ static bool rashpa_block_free(unsigned long pfn, struct zone *zone)
 /*
  * Numbers of blocks that were free and could not be had: those of areas of CMA, which the kernel
  * names to nobody. A search for what is free does not ask for them each time again. A block that
- * is here by chance is found by the search for what can be emptied.
+ * is here by chance is found by the search for what can be emptied. There are as many at most as
+ * the machine has blocks; the array has its own lock.
  */
 static DEFINE_XARRAY(rashpa_withheld);
 

@@ -25,9 +25,14 @@ traced() {
 	local name=$1 function
 	: >"$tracing/set_graph_function"
 	for function in $2; do
-		# one of a module that is not there is not traced
-		echo "$function" >>"$tracing/set_graph_function" 2>/dev/null || true
+		if grep -qw "^$function" "$tracing/available_filter_functions"; then
+			echo "$function" >>"$tracing/set_graph_function"
+		else
+			echo "bench-trace: no $function in this kernel, or its module is not loaded" >&2
+		fi
 	done
+	# without any, all of the kernel would be traced
+	grep -q '^[^#]' "$tracing/set_graph_function" || return 0
 	echo function_graph >"$tracing/current_tracer"
 	"${@:3}" >/dev/null
 	echo 0 >"$tracing/tracing_on"

@@ -425,8 +425,7 @@ int burst(const struct options *o, const volatile bool *stop)
 	struct bench b = { .o = o, .rows = json_object_new_array() };
 	int level, size, result = 0;
 
-	/* as the library does where it begins MPI: Open MPI stands still with 512 of them */
-	setenv("OMPI_MCA_btl_sm_free_list_max", "16384", 0);
+	setenv(RASHPA_FABRIC_OPENMPI, 0);
 	MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &level);
 	MPI_Comm_rank(MPI_COMM_WORLD, &b.rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &size);

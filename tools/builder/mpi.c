@@ -23,12 +23,6 @@
 #define GONE_NS	1000000000	/* that MPI has to end what is under way to one that has died */
 #define ALL_NS	20000000	/* for a queue that is not done as a whole: the end of a run */
 
-/*
- * Open MPI has 512 fragments of shared memory, and never comes back to an acknowledgement that
- * found none: two processes with pipelines of 64 may stand still. There, more are made.
- */
-#define FRAGMENTS	"OMPI_MCA_btl_sm_free_list_max", "16384"
-
 struct mpi_peer {
 	MPI_Request send[RASHPA_FABRIC_DEPTH], receive[RASHPA_FABRIC_DEPTH];
 	uint64_t alone_ns;	/* when its requests were last looked at one by one */
@@ -66,7 +60,7 @@ static int begin_mpi(struct mpi *m)
 	if (begun) {
 		MPI_Query_thread(&level);
 	} else {
-		setenv(FRAGMENTS, 0);
+		setenv(RASHPA_FABRIC_OPENMPI, 0);
 		error = explain(MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &level),
 				"does not begin");
 		m->ours = true;
@@ -253,7 +247,7 @@ static bool all(struct queue *q, struct peer *peer, MPI_Request *request, bool w
 			continue;
 		done(q, slot[i], own, &status[slot[i]]);
 		if (i % 8 == 7)
-			queue_begin(q, peer);	/* in slots that we have passed */
+			queue_begin(q, peer);	/* some at a time, in slots that we have passed */
 	}
 	return true;
 }

@@ -93,6 +93,14 @@ enum rashpa_fabric_poll {
 #define RASHPA_FABRIC_DRIVEN	(1u << 1)
 
 /**
+ * RASHPA_FABRIC_OPENMPI - before MPI_Init() of a program that begins MPI itself: setenv(..., 0)
+ *
+ * Open MPI has 512 fragments of shared memory, and never comes back to an acknowledgement that
+ * found none: two processes with pipelines of 64 may stand still. So it has more.
+ */
+#define RASHPA_FABRIC_OPENMPI	"OMPI_MCA_btl_sm_free_list_max", "16384"
+
+/**
  * struct rashpa_fabric_options - how
  * @transport: "shm", "mpi" or "verbs"
  * @launch: who this is; "mpi" knows by itself, and so does "verbs", but with RASHPA_MEET. NULL:
