@@ -37,8 +37,8 @@ rashpa-bench memory "${device[@]}" "${vfio[@]}" --json="$out/memory.json" \
 	--svg "$out/memory.svg" "$@"
 if ((${#device[@]})); then
 	echo
-	rashpa-bench latency "${device[@]}" "${same[@]}" --uio --repeat 40 --json="$out/latency.json" \
-		--svg "$out/latency.svg"
+	rashpa-bench latency "${device[@]}" "${same[@]}" --uio --repeat 40 --max-loss 10 \
+		--json="$out/latency.json" --svg "$out/latency.svg"
 	echo
 	rashpa-bench roundtrip "${device[@]}" --json="$out/roundtrip.json" --svg "$out/roundtrip.svg"
 	echo

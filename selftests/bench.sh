@@ -17,7 +17,7 @@ rm -f "$out"/{memory,latency,roundtrip}.{json,svg}
 # an area for the CMA backend: older kernels ignore it, and run without that backend;
 # an interrupt pin for uio_pci_generic
 selftests/lab/lab run --kernel "$series" --iommu on --fpga 2 --fpga-option --intx --memory 6G \
-	--append cma=1536M --timeout 900 --log "$out/bench.log" -- \
+	--append cma=1536M --timeout 1800 --log "$out/bench.log" -- \
 	selftests/bench-guest.sh "$out" --repeat 3 "$@"
 echo
 echo "bench: the same figures in $out/memory.json, latency.json and roundtrip.json, drawn in .svg"

@@ -17,6 +17,14 @@ static double cpu_ns(const struct result *r)
 	return (double)r->cpu_ns / r->trip.count;
 }
 
+/* The n-th best search, from 0; the last one where there are fewer. */
+static uint64_t rate(const struct result *r, size_t n)
+{
+	const struct samples *all = &r->rate.found;
+
+	return !all->count ? 0 : n < all->count ? all->value[all->count - 1 - n] : all->value[0];
+}
+
 static uint64_t lost(const struct result *r)
 {
 	return r->sent - r->received;
@@ -31,15 +39,33 @@ static void print_row(const struct latency *l, unsigned int i)
 
 	printf("%-21s %9.1f %9.1f %9.1f %9.1f", path_kinds[i].name, nth(r, 50) / 1e3,
 	       nth(r, 99) / 1e3, nth(r, 99.9) / 1e3, cpu_ns(r) / 1e3);
-	if (r->max_rate > 0)
-		printf(" %10.0f", r->max_rate);
-	else
-		printf(" %10s", "-");
 	printf(" %8" PRIu64 " %8" PRIu64 " %5" PRIu64, r->sent, r->received, lost(r));
 	if (isnan(x))
 		printf(" %7s\n", "-");
 	else
 		printf(" %7.3f\n", x);
+}
+
+static void print_rates(const struct latency *l)
+{
+	bool title = false;
+
+	for (unsigned int i = 0; i < PATHS; i++) {
+		const struct result *r = &l->result[i];
+
+		if (!r->rate.found.count)
+			continue;
+		if (!title)
+			printf("\nlargest rate: one run of five loses at most %u %% of its events\n"
+			       "%-21s %9s %9s %9s %9s %8s %8s %7s %7s\n", l->max_loss, "path",
+			       "rate/s", "best", "third", "searches", "runs", "lossy", "lost",
+			       "merged");
+		title = true;
+		printf("%-21s %9" PRIu64 " %9" PRIu64 " %9" PRIu64 " %9zu %8" PRIu64 " %8" PRIu64
+		       " %7" PRIu64 " %7" PRIu64 "%s\n", path_kinds[i].name, rate(r, 1), rate(r, 0),
+		       rate(r, 2), r->rate.found.count, r->rate.runs, r->rate.lossy, r->rate.lost,
+		       r->rate.merged, r->rate.agreed || r->rate.found.count < 3 ? "" : "  the best three differ by more than 10 %");
+	}
 }
 
 static void print_overload(const struct latency *l)
@@ -65,14 +91,15 @@ static void print_overload(const struct latency *l)
 void latency_print(const struct latency *l)
 {
 	printf("from the doorbell that lets the FPGA send, to the program that has the event\n"
-	       "%-21s %9s %9s %9s %9s %10s %8s %8s %5s %7s\n", "path", "p50 us", "p99 us",
-	       "p99.9 us", "CPU us", "max rate/s", "sent", "received", "lost", "ratio");
+	       "%-21s %9s %9s %9s %9s %8s %8s %5s %7s\n", "path", "p50 us", "p99 us",
+	       "p99.9 us", "CPU us", "sent", "received", "lost", "ratio");
 	for (unsigned int i = 0; i < PATHS; i++)
 		if (l->result[i].trip.count)
 			print_row(l, i);
 	if (l->result[PATH_POLL].period_ns)
 		printf("lock, timer: asked to look every %u us, looks every %.1f us\n",
 		       l->period_us, l->result[PATH_POLL].period_ns / 1e3);
+	print_rates(l);
 	print_overload(l);
 	report_print_left_out(l->report);
 }
@@ -110,9 +137,15 @@ static struct json_object *row_json(const struct latency *l, unsigned int i)
 	put_u64(e, "p99_ns", nth(r, 99));
 	put_u64(e, "p999_ns", nth(r, 99.9));
 	put_real(e, "cpu_ns_per_event", cpu_ns(r));
-	put_positive(e, "max_rate_hz", r->max_rate);
-	put_positive(e, "max_rate_least_hz", r->least_rate);
-	put_positive(e, "max_rate_most_hz", r->most_rate);
+	put_positive(e, "max_rate_hz", rate(r, 1));
+	put_positive(e, "max_rate_best_hz", rate(r, 0));
+	put_positive(e, "max_rate_third_hz", rate(r, 2));
+	put_bool(e, "rate_agreed", r->rate.agreed);
+	put_u64(e, "rate_searches", r->rate.found.count);
+	put_u64(e, "rate_runs", r->rate.runs);
+	put_u64(e, "rate_runs_with_loss", r->rate.lossy);
+	put_u64(e, "rate_events_lost", r->rate.lost);
+	put_u64(e, "rate_events_merged", r->rate.merged);
 	put_u64(e, "sent", r->sent);
 	put_u64(e, "received", r->received);
 	put_u64(e, "events_lost", lost(r));
@@ -130,6 +163,7 @@ int latency_json(const struct latency *l)
 	struct json_object *rows = json_object_new_array();
 
 	put_u64(o, "events", l->events);
+	put_u64(o, "max_loss_percent", l->max_loss);
 	for (unsigned int i = 0; i < PATHS; i++)
 		if (l->result[i].trip.count)
 			json_object_array_add(rows, row_json(l, i));

@@ -26,7 +26,7 @@ struct config {
 	bool uio;
 };
 
-enum { OPT_UIO = OPT_OWN, OPT_RATE, OPT_PERIOD };
+enum { OPT_UIO = OPT_OWN, OPT_RATE, OPT_LOSS, OPT_PERIOD };
 
 static const struct argp_option options[] = {
 	OPTION_FPGA("a bound function with the reference interface that nobody uses"),
@@ -41,6 +41,8 @@ static const struct argp_option options[] = {
 	  "of the timer that looks at a lock, microseconds (default: 100)", 0 },
 	{ "max-rate", OPT_RATE, "N", 0,
 	  "search the largest rate up to this, 0: do not (default: 1000000)", 0 },
+	{ "max-loss", OPT_LOSS, "PERCENT", 0,
+	  "what a run may lose at the largest rate, 0 to 99 (default: 0)", 0 },
 	OPTION_JSON,
 	{ "svg", OPT_SVG, "FILE", 0, "draw the distributions (needs gnuplot)", 0 },
 	{}
@@ -63,6 +65,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		break;
 	case OPT_RATE:
 		c->latency->max_rate = option_number(state, "--max-rate", arg, 0, 100000000);
+		break;
+	case OPT_LOSS:
+		c->latency->max_loss = option_number(state, "--max-loss", arg, 0, 99);
 		break;
 	case ARGP_KEY_END:
 		settings_need_device(&c->settings, state);
@@ -325,6 +330,8 @@ static unsigned int path_of(unsigned int round, unsigned int i)
 
 static void measure(struct latency *l)
 {
+	bool ready = false;
+
 	for (unsigned int r = 0; r < l->report->repeat && going_on(); r++) {
 		for (unsigned int i = 0; i < PATHS && going_on(); i++) {
 			unsigned int k = path_of(r, i);
@@ -340,10 +347,18 @@ static void measure(struct latency *l)
 		if (path_kinds[i].owner == OURS && path_ready(l, i))
 			measure_overload(l, i);
 	}
-	for (unsigned int i = 0; i < PATHS && going_on(); i++) {
-		progress_show(&l->report->progress, "largest rate: %s", path_kinds[i].name);
-		if (l->max_rate && path_ready(l, i))
-			measure_rate(l, i);
+	for (unsigned int r = 0; l->max_rate && !ready && going_on(); r++) {
+		ready = true;
+		for (unsigned int i = 0; i < PATHS && going_on(); i++) {
+			unsigned int k = path_of(r, i);
+
+			progress_show(&l->report->progress, "largest rate: search %u, %s", r + 1,
+				      path_kinds[k].name);
+			if (l->result[k].rate.ready || !path_ready(l, k))
+				continue;
+			measure_rate(l, k);
+			ready &= l->result[k].rate.ready;
+		}
 	}
 	/* as it was found */
 	if (l->shares[OURS] && !l->board[OURS].open)
@@ -401,8 +416,10 @@ int cmd_latency(int argc, char **argv)
 	for (unsigned int i = 0; i < PATHS; i++)
 		samples_sort(&l.result[i].trip);
 	status = result(&c);
-	for (unsigned int i = 0; i < PATHS; i++)
+	for (unsigned int i = 0; i < PATHS; i++) {
 		samples_free(&l.result[i].trip);
+		samples_free(&l.result[i].rate.found);
+	}
 	free(medians);
 	for (unsigned int i = 0; i < OWNERS; i++)
 		if (l.board[i].open)

@@ -17,14 +17,23 @@ struct overload {
 	bool exact;		/* lost = sent - received, and both counters agree */
 };
 
+/* Events a second, of which a run can be that loses no more than it may. */
+struct rate {
+	struct samples found;	/* by each search, sorted */
+	bool ready;		/* needs no further one */
+	bool agreed;		/* the best three are within 10 % */
+	uint64_t runs, lossy;	/* at all rates that were tried, and those that lost something */
+	uint64_t lost;		/* events, in these */
+	uint64_t merged;	/* of these: interrupts that were one when a driver saw them */
+};
+
 struct result {
 	bool out;		/* cannot be measured: the report says why */
 	struct samples trip;	/* doorbell until the program has the event, ns */
 	uint64_t *median;	/* of the same, of each round; 0: not measured */
 	uint64_t cpu_ns;	/* of the waiting thread, for all of trip */
 	uint64_t sent, received;
-	double max_rate;	/* events a second, median; 0: not measured, or none without loss */
-	double least_rate, most_rate;	/* of these searches */
+	struct rate rate;
 	uint64_t period_ns;	/* of a timer, as the driver kept it; 0: not known */
 	struct overload overload;
 };
@@ -41,6 +50,7 @@ struct latency {
 	unsigned int events;	/* of a round */
 	unsigned int period_us;
 	uint64_t max_rate;
+	unsigned int max_loss;	/* of a run that finds it, percent */
 };
 
 /* Bytes of a stack: so few that the payload costs nothing */
@@ -55,6 +65,7 @@ int board_to(struct latency *l, enum owner owner, char *why);
 bool path_ready(struct latency *l, unsigned int i);
 
 /* --- load.c: how many, and too many --- */
+/* One more search, until it is ready. */
 void measure_rate(struct latency *l, unsigned int i);
 void measure_overload(struct latency *l, unsigned int i);
 

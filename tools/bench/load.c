@@ -2,6 +2,7 @@
 /* Events as fast as the FPGA is told to send them, whether anybody keeps up or not. */
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <poll.h>
 #include <time.h>
 #include <unistd.h>
@@ -15,16 +16,36 @@
 
 #define RATE_DEPTH	16	/* records that may wait */
 #define RATE_FIRST	1000
-#define RATE_TRIES	10	/* one without loss suffices: others use the machine, too */
-#define RATE_STEPS	4	/* between a good rate and its double */
-#define RATE_SEARCHES	5	/* at most: a gap of the machine ends one early */
-#define RATE_ROUNDS	8	/* one search for so many rounds */
+#define RATE_LEAST	10
+#define RATE_RARE	5	/* one good run of so many suffices: others use the machine, too */
+#define RATE_STEP	1.03	/* after doubling and halving */
+#define RATE_TRIES	50	/* with these steps */
+#define RATE_LIMIT	15	/* for how many of these one counts that cannot go higher */
+#define RATE_ROUNDS	8	/* a search for so many rounds */
+#define RATE_SEARCHES	5	/* but no more, where the best agree */
+#define RATE_AGREE	3	/* so many of them */
+#define RATE_ENDLESS	12	/* no more, if they never do */
+#define RATE_NEAR	1.1	/* within this */
 #define TICK_MS		20
+
+/* One run at a rate. */
+struct attempt {
+	double rate;		/* that it really had */
+	uint64_t lost;
+	uint64_t merged;	/* of these: interrupts that were one when a driver saw them */
+};
 
 static uint64_t rate_events(double rate)
 {
 	/* 50 ms, and several times what a queue can hide */
 	return rate / 20 > 4 * RATE_DEPTH ? rate / 20 : 4 * RATE_DEPTH;
+}
+
+static uint64_t interrupts(const struct path *p)
+{
+	struct rashpa_device_info info;
+
+	return rashpa_device_status(p->board->fpga.device, &info) ? 0 : info.out_interrupts;
 }
 
 /* Until all are had, or the board is ready and nothing comes any more. */
@@ -33,7 +54,7 @@ static uint64_t consume(struct path *p, uint64_t events)
 	unsigned int quiet = 0;
 	uint64_t n, all = 0;
 
-	while (all < events && quiet < 3 && going_on()) {
+	while (all < events && quiet < 2 && going_on()) {
 		n = p->kind->wait(p);
 		all += n;
 		if (n)
@@ -43,20 +64,31 @@ static uint64_t consume(struct path *p, uint64_t events)
 	return all;
 }
 
-/* One run at this rate: the rate that it really had, 0 if events were lost, < 0: failed. */
-static double rate_once(struct path *p, double rate, char *why)
+/* The others count in an eventfd or in the handler: nothing is lost behind that. */
+static uint64_t merged(const struct path *p, const struct attempt *a, uint64_t sent, uint64_t seen)
+{
+	if (!(p->kind->mode & RFPGA_MODE_MSIX))
+		return 0;
+	if (p->kind->owner != OURS)
+		return a->lost;
+	return seen >= sent ? 0 : sent - seen < a->lost ? sent - seen : a->lost;
+}
+
+static int rate_once(struct path *p, double rate, struct attempt *a, char *why)
 {
 	const struct run run = {
 		.mode = p->kind->mode | RFPGA_MODE_LOCK | RFPGA_MODE_FREERUN,
 		.bytes = LATENCY_BYTES, .stacks = rate_events(rate), .period = NS / rate,
 	};
-	uint64_t received, span;
+	uint64_t before, span;
 
 	if (path_open(p, why))
 		return -1;
+	before = interrupts(p);
 	ticks_start(TICK_MS);
 	board_start(p->board, &run);
-	received = consume(p, run.stacks);
+	a->lost = run.stacks - consume(p, run.stacks);
+	a->merged = merged(p, a, run.stacks, interrupts(p) - before);
 	ticks_start(0);
 	board_stop(p->board);
 	path_close(p);
@@ -64,74 +96,85 @@ static double rate_once(struct path *p, double rate, char *why)
 		return -1;
 	span = board_counter(p->board, RFPGA_DTP_C_STOP) -
 	       board_counter(p->board, RFPGA_DTP_C_START);
-	return received == run.stacks && span ? run.stacks * NS / (span * RFPGA_TICK_NS) : 0;
+	a->rate = span ? run.stacks * NS / (span * RFPGA_TICK_NS) : rate;
+	return 0;
 }
 
-static double rate_tries(struct path *p, double rate, char *why)
+/*
+ * The rate at which one run of RATE_RARE loses no more than it may. Doubled and halved first; then
+ * up after such a run, RATE_RARE - 1 times as far as down after another; the mean of what these
+ * runs had. Where the machine or the board cannot go higher the rate stays, and needs fewer.
+ * Other searches begin where the best one has been.
+ */
+static int rate_search(struct path *p, const struct latency *l, struct rate *r, char *why)
 {
-	double got = 0;
+	const double most = l->max_rate, down = RATE_STEP, up = pow(RATE_STEP, RATE_RARE - 1);
+	double rate = RATE_FIRST < most ? RATE_FIRST : most, sum = 0;
+	bool good, limit, any = false, fine = r->found.count;
+	unsigned int n = 0, bad = 0;
+	struct attempt a = {};
 
-	for (unsigned int i = 0; i < RATE_TRIES && !got && going_on(); i++)
-		got = rate_once(p, rate, why);
-	return got;
-}
-
-/* The last good rate of a doubling series, then halve the gap to the first bad one. */
-static double rate_search(struct path *p, double most, char *why)
-{
-	double rate = RATE_FIRST < most ? RATE_FIRST : most, bad = 0, best = 0, good = 0, got;
-
-	for (unsigned int steps = 0; steps < RATE_STEPS && going_on();) {
-		got = rate_tries(p, rate, why);
-		if (got < 0)
-			return got;
-		if (got > best)
-			best = got;
-		/* a board that cannot send so fast was not asked for more */
-		if (got && got < rate * 0.9)
-			break;
-		if (got)
-			good = rate;
-		else
-			bad = rate;
-		if (good >= most)
-			break;
-		if (good && bad)
-			steps++;
-		if (!good && rate < 10)
-			break;
-		rate = !bad ? 2 * rate : !good ? rate / 2 : (good + bad) / 2;
-		if (rate > most)
-			rate = most;
+	if (fine)
+		rate = r->found.value[r->found.count - 1];
+	while (n < RATE_TRIES && going_on()) {
+		if (rate_once(p, rate, &a, why))
+			return -1;
+		r->runs++;
+		r->lossy += !!a.lost;
+		r->lost += a.lost;
+		r->merged += a.merged;
+		good = a.lost * 100 <= rate_events(rate) * l->max_loss;
+		limit = good && (rate >= most || a.rate < rate / 2);
+		any |= good;
+		bad = good ? 0 : bad + 1;
+		fine |= limit || rate <= RATE_LEAST;
+		if (fine) {
+			n += limit ? RATE_LIMIT : 1;
+			sum += limit ? RATE_LIMIT * a.rate : a.rate;
+			rate = limit ? rate : good ? rate * up : rate / down;
+		} else if (good) {
+			rate *= 2;
+		} else if (bad >= RATE_RARE) {
+			rate /= any ? sqrt(2) : 2;
+			fine = any;
+			bad = 0;
+		}
+		rate = rate > most ? most : rate < RATE_LEAST ? RATE_LEAST : rate;
 	}
-	return best;
+	if (n)
+		samples_add(&r->found, sum / n);
+	return 0;
+}
+
+/*
+ * A machine that does the work of others for a while makes rates lower, and nothing makes them
+ * higher: the best of all searches are those that tell of the path, if they agree.
+ */
+static bool rate_ready(struct rate *r, unsigned int rounds)
+{
+	const size_t want = rounds / RATE_ROUNDS, n = r->found.count;
+
+	samples_sort(&r->found);
+	r->agreed = n >= RATE_AGREE &&
+		    r->found.value[n - 1] <= r->found.value[n - RATE_AGREE] * RATE_NEAR;
+	if (want < RATE_SEARCHES)
+		return n >= want;
+	return n >= RATE_ENDLESS || (n >= RATE_SEARCHES && r->agreed);
 }
 
 void measure_rate(struct latency *l, unsigned int i)
 {
+	struct rate *r = &l->result[i].rate;
 	struct path *p = &l->path[i];
 	char why[WHY_SIZE];
-	unsigned int want = l->report->repeat / RATE_ROUNDS, n;
-	struct samples all = {};
-	double rate = 0;
 
-	want = want < 1 ? 1 : want > RATE_SEARCHES ? RATE_SEARCHES : want;
 	p->depth = RATE_DEPTH;
-	for (n = 0; n < want && rate >= 0 && going_on(); n++) {
-		rate = rate_search(p, l->max_rate, why);
-		if (rate >= 0)
-			samples_add(&all, rate);
+	if (rate_search(p, l, r, why)) {
+		report_leave_out(l->report, p->kind->name, "largest rate: %s", why);
+		l->result[i].out = true;
 	}
 	p->depth = 0;
-	if (rate < 0) {
-		report_leave_out(l->report, p->kind->name, "largest rate: %s", why);
-	} else if (all.count) {
-		samples_sort(&all);
-		l->result[i].max_rate = percentile(all.value, all.count, 50);
-		l->result[i].least_rate = all.value[0];
-		l->result[i].most_rate = all.value[all.count - 1];
-	}
-	samples_free(&all);
+	r->ready = rate_ready(r, l->report->repeat) || l->result[i].out;
 }
 
 /* --- too many --- */
@@ -193,13 +236,6 @@ static uint64_t flood(struct path *p)
 		all += drain(p, 0);
 	}
 	return all + drain(p, OVERLOAD_QUIET);
-}
-
-static uint64_t interrupts(const struct path *p)
-{
-	struct rashpa_device_info info;
-
-	return rashpa_device_status(p->board->fpga.device, &info) ? 0 : info.out_interrupts;
 }
 
 /* A path without records (an eventfd, a lock) has no queue that could overflow. */
