@@ -46,6 +46,13 @@ static void print_row(const struct latency *l, unsigned int i)
 		printf(" %7.3f\n", x);
 }
 
+static const char *rate_note(const struct rate *r)
+{
+	if (r->board)
+		return "  as fast as the board sends";
+	return r->agreed || r->found.count < 3 ? "" : "  the best three differ by more than 10 %";
+}
+
 static void print_rates(const struct latency *l)
 {
 	bool title = false;
@@ -64,7 +71,7 @@ static void print_rates(const struct latency *l)
 		printf("%-21s %9" PRIu64 " %9" PRIu64 " %9" PRIu64 " %9zu %8" PRIu64 " %8" PRIu64
 		       " %7" PRIu64 " %7" PRIu64 "%s\n", path_kinds[i].name, rate(r, 1), rate(r, 0),
 		       rate(r, 2), r->rate.found.count, r->rate.runs, r->rate.lossy, r->rate.lost,
-		       r->rate.merged, r->rate.agreed || r->rate.found.count < 3 ? "" : "  the best three differ by more than 10 %");
+		       r->rate.merged, rate_note(&r->rate));
 	}
 }
 
@@ -141,6 +148,7 @@ static struct json_object *row_json(const struct latency *l, unsigned int i)
 	put_positive(e, "max_rate_best_hz", rate(r, 0));
 	put_positive(e, "max_rate_third_hz", rate(r, 2));
 	put_bool(e, "rate_agreed", r->rate.agreed);
+	put_bool(e, "rate_of_board", r->rate.board);
 	put_u64(e, "rate_searches", r->rate.found.count);
 	put_u64(e, "rate_runs", r->rate.runs);
 	put_u64(e, "rate_runs_with_loss", r->rate.lossy);

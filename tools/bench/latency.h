@@ -21,6 +21,7 @@ struct overload {
 struct rate {
 	struct samples found;	/* by each search, sorted */
 	bool ready;		/* needs no further one */
+	bool board;		/* as fast as the board sends */
 	bool agreed;		/* the best three are within 10 % */
 	uint64_t runs, lossy;	/* at all rates that were tried, and those that lost something */
 	uint64_t lost;		/* events, in these */

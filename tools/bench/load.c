@@ -20,7 +20,7 @@
 #define RATE_RARE	5	/* one good run of so many suffices: others use the machine, too */
 #define RATE_STEP	1.03	/* after doubling and halving */
 #define RATE_TRIES	50	/* with these steps */
-#define RATE_LIMIT	15	/* for how many of these one counts that cannot go higher */
+#define RATE_LIMIT	5	/* for how many of these one counts that cannot go higher */
 #define RATE_ROUNDS	8	/* a search for so many rounds */
 #define RATE_SEARCHES	5	/* but no more, where the best agree */
 #define RATE_AGREE	3	/* so many of them */
@@ -125,6 +125,7 @@ static int rate_search(struct path *p, const struct latency *l, struct rate *r, 
 		r->merged += a.merged;
 		good = a.lost * 100 <= rate_events(rate) * l->max_loss;
 		limit = good && (rate >= most || a.rate < rate / 2);
+		r->board |= limit && rate < most;
 		any |= good;
 		bad = good ? 0 : bad + 1;
 		fine |= limit || rate <= RATE_LEAST;
