@@ -175,6 +175,9 @@ static sigset_t end_signals(void)
 	return set;
 }
 
+/* Seconds. Who is the last to have a client's memory frees it: some of them for 16 GiB. */
+#define END_PATIENCE	60
+
 /*
  * A file of the client's may keep every other thread for as long as it likes, when it is on a file
  * system that waits for somebody (FUSE). This one touches nothing that is the client's.
@@ -188,7 +191,7 @@ static void *await_signal(void *arg)
 	prctl(PR_SET_NAME, "signals");
 	sigwait(&set, &number);
 	eventfd_write(s->end, 1);
-	sleep(HOST_PATIENCE);
+	sleep(END_PATIENCE);
 	log_msg("something waits for the client and cannot be ended: ended without it");
 	_exit(EXIT_FAILURE);
 }
