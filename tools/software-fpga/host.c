@@ -207,6 +207,8 @@ static struct host_backing *backing_map(struct host *host, const struct stat *st
 	if (b->next)
 		b->next->link = &b->next;
 	host->backings = b;
+	if (size > host->mapped_most)
+		host->mapped_most = size;
 	return b;
 }
 

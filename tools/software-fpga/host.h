@@ -44,6 +44,8 @@ struct host {
 	size_t count, room;
 	_Atomic size_t last;		/* last hit */
 	struct host_backing *backings;
+	/* bytes of the largest one that there was; written under the lock */
+	_Atomic uint64_t mapped_most;
 	struct irq irq;
 	/* as long as a server runs */
 	const struct host_wire *wire;

@@ -175,8 +175,13 @@ static sigset_t end_signals(void)
 	return set;
 }
 
-/* Seconds. Who is the last to have a client's memory frees it: some of them for 16 GiB. */
-#define END_PATIENCE	60
+/* Seconds. Who is the last to have a client's memory frees it, 16 GiB in more than 5 s. */
+static unsigned int end_patience(const struct server *s)
+{
+	const uint64_t gib = s->host.mapped_most >> 30;
+
+	return HOST_PATIENCE + (gib < 30 ? 2 * gib : 60);
+}
 
 /*
  * A file of the client's may keep every other thread for as long as it likes, when it is on a file
@@ -191,7 +196,7 @@ static void *await_signal(void *arg)
 	prctl(PR_SET_NAME, "signals");
 	sigwait(&set, &number);
 	eventfd_write(s->end, 1);
-	sleep(END_PATIENCE);
+	sleep(end_patience(s));
 	log_msg("something waits for the client and cannot be ended: ended without it");
 	_exit(EXIT_FAILURE);
 }
