@@ -352,12 +352,14 @@ static void measure(struct latency *l)
 		for (unsigned int i = 0; i < PATHS && going_on(); i++) {
 			unsigned int k = path_of(r, i);
 
+			if (l->result[k].rate.ready)
+				continue;
 			progress_show(&l->report->progress, "largest rate: search %u, %s", r + 1,
 				      path_kinds[k].name);
-			if (l->result[k].rate.ready || !path_ready(l, k))
-				continue;
-			measure_rate(l, k);
-			ready &= l->result[k].rate.ready;
+			if (path_ready(l, k)) {
+				measure_rate(l, k);
+				ready &= l->result[k].rate.ready;
+			}
 		}
 	}
 	/* as it was found */

@@ -67,11 +67,15 @@ static uint64_t consume(struct path *p, uint64_t events)
 /* The others count in an eventfd or in the handler: nothing is lost behind that. */
 static uint64_t merged(const struct path *p, const struct attempt *a, uint64_t sent, uint64_t seen)
 {
+	uint64_t missing;
+
 	if (!(p->kind->mode & RFPGA_MODE_MSIX))
 		return 0;
 	if (p->kind->owner != OURS)
 		return a->lost;
-	return seen >= sent ? 0 : sent - seen < a->lost ? sent - seen : a->lost;
+	/* a one-shot source has fewer interrupts than events, and loses none */
+	missing = seen < sent ? sent - seen : 0;
+	return missing < a->lost ? missing : a->lost;
 }
 
 static int rate_once(struct path *p, double rate, struct attempt *a, char *why)
@@ -108,10 +112,10 @@ static int rate_once(struct path *p, double rate, struct attempt *a, char *why)
  */
 static int rate_search(struct path *p, const struct latency *l, struct rate *r, char *why)
 {
-	const double most = l->max_rate, down = RATE_STEP, up = pow(RATE_STEP, RATE_RARE - 1);
+	const double most = l->max_rate, up = pow(RATE_STEP, RATE_RARE - 1);
 	double rate = RATE_FIRST < most ? RATE_FIRST : most, sum = 0;
 	bool good, limit, any = false, fine = r->found.count;
-	unsigned int n = 0, bad = 0;
+	unsigned int n = 0, bad = 0, board = 0, weight;
 	struct attempt a = {};
 
 	if (fine)
@@ -125,14 +129,17 @@ static int rate_search(struct path *p, const struct latency *l, struct rate *r, 
 		r->merged += a.merged;
 		good = a.lost * 100 <= rate_events(rate) * l->max_loss;
 		limit = good && (rate >= most || a.rate < rate / 2);
-		r->board |= limit && rate < most;
 		any |= good;
 		bad = good ? 0 : bad + 1;
 		fine |= limit || rate <= RATE_LEAST;
 		if (fine) {
-			n += limit ? RATE_LIMIT : 1;
-			sum += limit ? RATE_LIMIT * a.rate : a.rate;
-			rate = limit ? rate : good ? rate * up : rate / down;
+			weight = limit ? RATE_LIMIT : 1;
+			n += weight;
+			sum += weight * a.rate;
+			if (limit)
+				board += rate < most ? weight : 0;
+			else
+				rate = good ? rate * up : rate / RATE_STEP;
 		} else if (good) {
 			rate *= 2;
 		} else if (bad >= RATE_RARE) {
@@ -144,6 +151,8 @@ static int rate_search(struct path *p, const struct latency *l, struct rate *r, 
 	}
 	if (n)
 		samples_add(&r->found, sum / n);
+	/* a single run may be one for which the board itself had no processor */
+	r->board = 2 * board > n;
 	return 0;
 }
 
