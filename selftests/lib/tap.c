@@ -19,13 +19,28 @@ static bool failed_now;
 static time_t begun;
 static bool announced;
 
+/* Where the program and its children are: a shell may do what a handler of a signal may not. */
+static const char where_all_are[] =
+	"for p in $PPID $(cat /proc/$PPID/task/$PPID/children); do\n"
+	"	ps -o pid=,stat=,time=,wchan:24=,args= $p\n"
+	"	cat /proc/$p/stack\n"
+	"done 2>/dev/null | sed 's/^/#   /'";
+
 static void timed_out(int sig)
 {
 	static const char text[] = "Bail out! a test lasted too long\n";
+	pid_t pid;
 
 	(void)sig;
 	if (write(STDOUT_FILENO, text, sizeof(text) - 1) < 0)
 		_exit(2);
+	pid = fork();
+	if (!pid) {
+		execl("/bin/sh", "sh", "-c", where_all_are, NULL);
+		_exit(KSFT_FAIL);
+	}
+	if (pid > 0)
+		waitpid(pid, NULL, 0);
 	_exit(KSFT_FAIL);
 }
 
