@@ -115,7 +115,7 @@ cocci_rule() {
 	local options
 	options=$(sed -n 's,^// Options:,,p' "$1" | paste -sd' ')
 	# shellcheck disable=SC2086 # options
-	remembered "$2 $(sha256sum <"$1")" timeout 120 spatch -D report --very-quiet $options -I uapi \
+	remembered "$2 $(sha256sum <"$1")" timeout 600 spatch -D report --very-quiet $options -I uapi \
 		--cocci-file "$1" --dir drivers || echo "${1##*/}: status $?"
 }
 export -f cocci_rule
