@@ -19,8 +19,6 @@ static void test_dies(void)
 	int fd = buffer_alloc(PAGE, NULL);
 
 	REQUIRE(rig_tell(0, "flr dies"), "no control of the FPGA");
-	/* the PCI core waits a minute: more than a test is given */
-	alarm(0);
 	ANSWERED(fpga_profile(&f, 0, NULL, 0), EIO, "does not answer|bind it again");
 	ANSWERED(fpga_info(&f, &info), 0, NULL);
 	CHECK(info.out_state == RASHPA_STATE_STUCK && !(info.out_flags & RASHPA_DEVICE_MASTER),
