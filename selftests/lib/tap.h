@@ -18,7 +18,8 @@
  *
  * A function that goes through a table makes one test of each row with tap_start()
  * and tap_done(). A test that lasts longer than TAP_SECONDS ends the program, which
- * says where it and its children are. A machine that is busy with other things takes no longer.
+ * says where it and its children are. The limit is there for what hangs: the slowest test takes
+ * less than half of it, also on a busy machine.
  */
 #ifndef TAP_H
 #define TAP_H
