@@ -1,0 +1,121 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# Runs inside the guest: loads the module, runs programs one after the other, and looks after each
+# of them for what it left behind. guest.sh "NAME SECONDS PROGRAM ARGUMENT..."...
+# Output: lines "@@ begin NAME" and "@@ end NAME STATUS", and between them what the program prints.
+# RASHPA_MODULE: folder of the module under build/modules. RASHPA_TOOLS: folder of other tools.
+set -uo pipefail
+
+cd "$(dirname "$0")/.." || exit 1
+export PATH=$PWD/${RASHPA_TOOLS:-build/tools}:$PATH RASHPA_PROFILES=$PWD/tools/profiles
+# Leaks are left out: libpci and argp have some, and a guest needs too long to find out whose they are.
+export ASAN_OPTIONS=log_path=/tmp/sanitizer:detect_leaks=0
+export UBSAN_OPTIONS=log_path=/tmp/sanitizer:print_stacktrace=1
+module=rashpa bad=0
+
+begin() {
+	printf '@@ begin %s\n' "$1"
+	echo "rashpa-test: begin $1" >/dev/kmsg
+}
+
+end() { # NAME STATUS
+	printf '@@ end %s %s\n' "$1" "$2"
+	((!$2 || $2 == 4)) || bad=1
+}
+
+# Processes of user space, and the functions that the driver has.
+processes() { ps -N --ppid 2 -o pid= | tr -s '\n' ' '; }
+bindings() { (cd /sys/bus/pci/drivers/rashpa && echo 0000:*); }
+
+# Where the processes of a test are that does not end.
+where_it_hangs() { # SESSION
+	local pid
+	ps -s "$1" -o pid,stat,time,wchan:24,args | sed 's/^/# /'
+	for pid in $(ps -s "$1" -o pid=); do
+		sed "s/^/# $pid: /" /proc/"$pid"/stack
+	done 2>/dev/null
+}
+
+# leftovers NAME: prints what a program left behind, and takes it away; fails if there is something.
+leftovers() {
+	local found=0 pid buffer
+
+	for pid in $(processes); do # those that list processes have ended
+		[[ " $processes_before " != *" $pid "* && -e /proc/$pid ]] || continue
+		echo "# $1 left a process behind: $(ps -o pid=,args= -p "$pid")"
+		kill -KILL "$pid" 2>/dev/null
+		found=1
+	done
+	for buffer in /dev/rashpa/buffer/*; do
+		[[ -e $buffer ]] || continue
+		echo "# $1 left a buffer behind: ${buffer##*/}"
+		rashpactl buffer remove "${buffer##*/}"
+		found=1
+	done
+	if [[ $(bindings) != "$bindings_before" ]]; then
+		echo "# $1 left other functions bound: $(bindings) instead of $bindings_before"
+		found=1
+	fi
+	if compgen -G "/tmp/sanitizer.*" >/dev/null; then
+		echo "# a sanitizer reports:"
+		head -n 40 /tmp/sanitizer.* | sed 's/^/# /'
+		rm -f /tmp/sanitizer.*
+		found=1
+	fi
+	return "$found"
+}
+
+# run NAME SECONDS PROGRAM ARGUMENT...
+run() {
+	local name=$1 limit=$(($2 * ${RASHPA_SLOW:-1})) status=0 test timer ended
+	shift 2
+
+	processes_before=$(processes) bindings_before=$(bindings)
+	begin "$name"
+	# a shell lets its background processes ignore Control-C
+	setsid env --default-signal=INT,QUIT "$@" 2>&1 &
+	test=$!
+	sleep "$limit" &
+	timer=$!
+	wait -n -p ended "$test" "$timer" || status=$?
+	if [[ $ended == "$timer" ]]; then
+		status=124
+		where_it_hangs "$test"
+		echo "Bail out! $name has not ended after $limit s"
+		pkill -KILL -s "$test"
+	else
+		kill "$timer"
+	fi
+	wait "$test" "$timer" 2>/dev/null
+	leftovers "$name" || status=$((status && status != 4 ? status : 9))
+	end "$name" "$status"
+}
+
+# verdict NAME ID SENTENCE COMMAND...: a program of one test
+verdict() {
+	local status=0
+	begin "$1"
+	"${@:4}" || status=1
+	((status)) && printf 'not '
+	printf 'ok 1 - %s: %s\n1..1\n' "$2" "$3"
+	end "$1" "$status"
+}
+
+verdict module load "the module loads on $(uname -r)" insmod "build/modules/${RASHPA_MODULE:?}/$module.ko"
+# all programs find the software FPGAs bound
+for function in $(lspci -D -d 1234:5250 | cut -d' ' -f1); do
+	rashpactl bind "$function" >/dev/null
+done
+for line; do
+	eval "run $line"
+done
+verdict module unload "the module unloads" rmmod "$module"
+# counters of covered lines, which the kernel keeps of a module that has gone; they are no plain files
+if [[ ${RASHPA_COUNTERS-} ]]; then
+	mkdir -p "$RASHPA_COUNTERS"
+	find /sys/kernel/debug/gcov -name 'rashpa_*.gcda' |
+		while IFS= read -r counters; do
+			cat "$counters" >"$RASHPA_COUNTERS/${counters##*/}"
+		done
+fi
+exit "$bad"
