@@ -146,11 +146,11 @@ lab-build:
 
 demo:
 	$(MAKE) --no-print-directory lab-build KERNELS=$(KERNEL)
-	RASHPA_BOARD=$(BOARD) selftests/$(if $(BUILDER),builder-network,demo$(if $(NETWORK),-network)).sh $(KERNEL)
+	RASHPA_BOARD=$(BOARD) $(if $(BUILDER),tools/builder/tests/builder-network,selftests/demo/demo$(if $(NETWORK),-network)).sh $(KERNEL)
 
 bench:
 	$(MAKE) --no-print-directory lab-build KERNELS=$(KERNEL)
-	selftests/bench$(BENCH:%=-%).sh $(KERNEL)
+	tools/bench/lab/bench$(BENCH:%=-%).sh $(KERNEL)
 
 # after a struct, flag or call was added: write down what the header promises now
 abi:
@@ -167,23 +167,23 @@ check:
 check-packages:
 	$(LAB) exec --kernel newest -- env DEB_BUILD_OPTIONS=nocheck make deb
 	$(LAB) exec -- env DEB_BUILD_OPTIONS=nocheck tools/packaging/deb.sh --out build/deb-again
-	$(LAB) exec --kernel newest --scratch -- selftests/debs.sh build/deb-again
+	$(LAB) exec --kernel newest --scratch -- selftests/packages/debs.sh build/deb-again
 	$(LAB) exec -- make rpm
-	$(LAB) exec -- selftests/rpms.sh
-	for debian in $(DEBIAN); do selftests/packages.sh $$debian && selftests/stranger.sh $$debian || exit; done
+	$(LAB) exec -- selftests/packages/rpms.sh
+	for debian in $(DEBIAN); do selftests/packages/packages.sh $$debian && selftests/packages/stranger.sh $$debian || exit; done
 
 kernels:
-	$(LAB) exec --headers -- selftests/kernels.sh
+	$(LAB) exec --headers -- selftests/packages/kernels.sh
 
 coverage:
 	$(MAKE) --no-print-directory lab-build KERNELS="coverage"
-	selftests/coverage.sh
+	selftests/coverage/coverage.sh
 
 # The kernel that looks closest
 soak: KERNEL := debug
 soak:
 	$(MAKE) --no-print-directory lab-build KERNELS=$(KERNEL)
-	selftests/soak.sh $(KERNEL) $(SOAK_MINUTES) $(SOAK_SEED)
+	selftests/soak/soak.sh $(KERNEL) $(SOAK_MINUTES) $(SOAK_SEED)
 
 fuzz:
 	$(MAKE) --no-print-directory lab-build KERNELS="$$(selftests/fuzz/run.sh kernel)"

@@ -53,7 +53,7 @@ chapters() {
 rm -rf "$out"
 mkdir -p "$pages/man"
 cp -r Documentation/. "$pages"
-rm -r "$pages"/man/* "$pages"/patches "$pages"/{build.sh,telegrams.py,telegrams.head.rst}
+rm -r "$pages"/man/* "$pages"/patches "$pages"/{tests,build.sh,telegrams.py,telegrams.head.rst}
 find selftests -name README.rst -exec cp --parents {} "$pages" \;
 
 {

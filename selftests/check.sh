@@ -105,17 +105,17 @@ large() {
 # Programs of user space with sanitizers: what needs no kernel of ours, then the tools and
 # the software FPGA in a guest.
 sanitizers() { # SERIES
-	"$lab" exec -- selftests/sanitize.sh || return
+	"$lab" exec -- selftests/static/sanitize.sh || return
 	[[ ! $1 ]] || RASHPA_TOOLS=build/sanitize/tools RASHPA_FPGA=build/sanitize/tools/rashpa-fpga \
 		guest sanitizers "$1" on --fpga 2 -- \
-		selftests/suite.sh build/sanitize/selftests/{map,lock}_test selftests/tests/stream.sh
+		selftests/suite.sh build/sanitize/selftests/{map,lock}_test selftests/tools/stream.sh
 }
 
 # packages without the site, which is a part of its own
 packages() {
 	"$lab" exec -- env DEB_BUILD_OPTIONS=nocheck tools/packaging/deb.sh --build-profiles=nodoc >"$out/deb.log" 2>&1 ||
 		{ tail -n 20 "$out/deb.log"; return 1; }
-	exec "$lab" exec --kernel "$1" --scratch -- selftests/debs.sh
+	exec "$lab" exec --kernel "$1" --scratch -- selftests/packages/debs.sh
 }
 
 trap 'kill "${!running[@]}" 2>/dev/null; wait; exit 130' INT TERM
@@ -151,16 +151,16 @@ complete() { # SERIES...
 part "guests" complete "$@"
 part "software FPGA" "$lab" exec -- build/tools/rashpa-fpga-selftest
 part "tools" "$lab" exec -- build/tools/tools-selftest tools/profiles
-part "profiles" "$lab" exec -- python3 -B selftests/python/profiles.py
+part "profiles" "$lab" exec -- python3 -B tools/rashpactl/tests/profiles.py
 part "streams" "$lab" exec -- build/tools/stream-selftest
 part "network" "$lab" exec -- build/tools/network-selftest
 part "processing" "$lab" exec -- build/tools/processing-selftest
-part "pipelines" "$lab" exec -- selftests/processing.sh
+part "pipelines" "$lab" exec -- tools/processing/tests/pipelines.sh
 part "builder" "$lab" exec -- build/tools/builder-selftest
-part "events" "$lab" exec -- selftests/builder.sh
-[[ ! $newest ]] || part "events over a network" selftests/builder-network.sh "$newest"
+part "events" "$lab" exec -- tools/builder/tests/events.sh
+[[ ! $newest ]] || part "events over a network" tools/builder/tests/builder-network.sh "$newest"
 part "links" "$lab" exec -- build/tools/wire-selftest
-part "telegrams" "$lab" exec -- selftests/telegrams.sh
+part "telegrams" "$lab" exec -- tools/telegram/tests/telegrams.sh
 # the long parts first, so that none of them is left alone at the end
 for series in "$@"; do
 	[[ $series == debug ]] || continue
@@ -168,10 +168,10 @@ for series in "$@"; do
 	part "Linux debug IOMMU off" suite debug off
 done
 # what takes half an hour on two processors that others use as well: in two guests
-[[ ! $newest ]] || part "Linux $newest tools IOMMU on" suite "$newest" on selftests/tests/*.sh
+[[ ! $newest ]] || part "Linux $newest tools IOMMU on" suite "$newest" on selftests/tools/*.sh
 [[ ! $newest ]] || part "Linux $newest IOMMU on" suite "$newest" on build/selftests/*_test
 [[ ! $newest ]] || part "manager" guest manager "$newest" on --fpga 2 -- \
-	selftests/suite.sh selftests/tests/{boot,manager,units}.sh
+	selftests/suite.sh selftests/tools/{boot,manager,units}.sh
 part "sanitizers" sanitizers "$newest"
 [[ ! $newest ]] || part "Linux $newest IOMMU off" suite "$newest" off
 for series in "$@"; do
@@ -187,10 +187,10 @@ for series in "$@"; do
 	for iommu in off on; do
 		case $series-$iommu in
 		debug-*) continue ;;
-		6.1-off) tests=(selftests/tests/gpu_paths.sh) ;;
-		*-off) tests=(build/selftests/gpu_test selftests/tests/gpu{_paths,}.sh) ;;
-		6.1-on) tests=(build/selftests/gpu_test selftests/tests/gpu_paths.sh) ;;
-		*-on) tests=(selftests/tests/gpu_paths.sh) ;;
+		6.1-off) tests=(selftests/tools/gpu_paths.sh) ;;
+		*-off) tests=(build/selftests/gpu_test selftests/tools/gpu{_paths,}.sh) ;;
+		6.1-on) tests=(build/selftests/gpu_test selftests/tools/gpu_paths.sh) ;;
+		*-on) tests=(selftests/tools/gpu_paths.sh) ;;
 		esac
 		part "Linux $series GPU IOMMU $iommu" guest "gpu-iommu-$iommu" "$series" "$iommu" --gpu --fpga 2 \
 			--topology both -- selftests/suite.sh "${tests[@]}"
@@ -199,15 +199,15 @@ done
 # virtio_gpu says what it leaves behind when its driver goes
 [[ ! $newest ]] || RASHPA_GPU_UNBIND=1 part "Linux $newest GPU unbound IOMMU on" guest gpu-unbound "$newest" on \
 	--keep-going --gpu --fpga 1 -- selftests/suite.sh build/selftests/gpu_test
-part "processing on a GPU" "$lab" exec -- selftests/gpu.sh
-part "libraries of GPUs" "$lab" exec -- selftests/gpu-libraries.sh
-part "CUDA" "$lab" exec -- selftests/cuda.sh
+part "processing on a GPU" "$lab" exec -- tools/processing/tests/vulkan.sh
+part "libraries of GPUs" "$lab" exec -- tools/lib/tests/gpu-libraries.sh
+part "CUDA" "$lab" exec -- tools/processing/tests/cuda.sh
 # the root has no nvcc
-part "CUDA on this machine" selftests/cuda.sh
-part "kselftest" "$lab" exec -- selftests/kselftest.sh
-part "static" "$lab" exec -- selftests/static.sh
-[[ " $* " != *" debug "* ]] || part "planted defects" selftests/defects.sh
-part "conformance" "$lab" exec -- selftests/conformance.sh
+part "CUDA on this machine" tools/processing/tests/cuda.sh
+part "kselftest" "$lab" exec -- selftests/kselftest/kselftest.sh
+part "static" "$lab" exec -- selftests/static/static.sh
+[[ " $* " != *" debug "* ]] || part "planted defects" selftests/lab/defects.sh
+part "conformance" "$lab" exec -- selftests/conformance/boards.sh
 for series in "$@"; do
 	case $series in
 	debug) ;;
@@ -236,7 +236,7 @@ for series in "$@"; do
 	[[ $series != "$newest" ]] || part "Linux $series fetching boards" guest fetch-off "$series" off "${fetching[@]}" -- \
 		selftests/suite.sh build/selftests/fetch_test
 	fetch=(build/selftests/fetch_test)
-	[[ $series != "$newest" ]] || fetch+=(selftests/tests/fetch.sh)
+	[[ $series != "$newest" ]] || fetch+=(selftests/tools/fetch.sh)
 	part "Linux $series fetching boards IOMMU on" guest fetch-on "$series" on "${fetching[@]}" -- \
 		selftests/suite.sh "${fetch[@]}"
 done
@@ -246,10 +246,10 @@ done
 [[ ! $newest ]] || part "packages" packages "$newest"
 part "two devices" "$lab" exec -- selftests/conformance/differ.sh
 part "lab" selftests/lab/selftest --quick
-part "ABI" "$lab" exec -- selftests/abi.sh
+part "ABI" "$lab" exec -- selftests/abi/abi.sh
 part "syzkaller description" "$lab" exec -- python3 -B selftests/fuzz/describe.py --check
-part "usage" "$lab" exec -- selftests/usage.sh
-part "documentation" "$lab" exec -- selftests/docs.sh
+part "usage" "$lab" exec -- tools/tests/usage.sh
+part "documentation" "$lab" exec -- Documentation/tests/docs.sh
 while ((${#running[@]})); do
 	reap
 done

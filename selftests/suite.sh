@@ -102,7 +102,7 @@ verdict "module loads on $(uname -r)" $?
 if (($#)); then
 	tests=("$@")
 else
-	tests=(build/selftests/*_test selftests/tests/*.sh)
+	tests=(build/selftests/*_test selftests/tools/*.sh)
 fi
 for t in "${tests[@]}"; do
 	[[ " ${without[*]} " == *" $(basename "$t") "* ]] && continue

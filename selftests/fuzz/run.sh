@@ -32,11 +32,11 @@ seeds() {
 	local name=$out/corpus word
 	[[ -d $name/vfu ]] && return
 	mkdir -p "$name"/{vfu,control,stream,share,text,frame,link,telegram}
-	"$lab" exec -- python3 -B selftests/frames/oracle.py seeds "$name/frame"
+	"$lab" exec -- python3 -B tools/frames/tests/oracle.py seeds "$name/frame"
 	"$lab" exec -- build/tools/network-selftest "$name/link"
 	# to lead, configure, arm, start, pause, resume, stop; the child does all of it
 	printf '\x00\x01a\x6e\x018\x65\x00\x06\x00\x67\x00\x08\x00\x6a\x00' >"$name/telegram/run"
-	cp selftests/demo-network.xml "$name/telegram/experiment"
+	cp selftests/demo/demo-network.xml "$name/telegram/experiment"
 	for word in "early on" "twice interrupt 100" "lose on 3 dtp 1" "wild 0x100001000" release \
 		"stuck on" "dead on" "dead link" "dead off" "flood max 0" "clock hold"; do
 		printf "\x01\x04\x01\x$(printf %02x ${#word})\x00%s" "$word" >"$name/vfu/${word// /-}"

@@ -42,7 +42,7 @@ reap() {
 
 # built READOUTS SOURCES FILTER: of the files in $work/events, as another program sees them
 built() {
-	json "$3" python3 -B selftests/python/events.py "$work/events" "$1" "$2"
+	json "$3" python3 -B tools/builder/tests/events.py "$work/events" "$1" "$2"
 }
 fresh() { rm -rf "$work/events"; mkdir "$work/events"; }
 some_files() { (($(find "$work/events" -name 'events-*' | wc -l) >= $1)); }
@@ -62,7 +62,7 @@ killed() {
 
 # consistent: what rank 0 says, and the files
 consistent() {
-	python3 -B selftests/python/events.py "$work/events" 2 4 >"$work/files"
+	python3 -B tools/builder/tests/events.py "$work/events" 2 4 >"$work/files"
 	jq -se '
 		def all_of: [.[] | range(.[0]; .[1] + 1)];
 		.[0] as $said | .[1] as $files |

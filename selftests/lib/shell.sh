@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# Sourced by the tests in selftests/tests and by others: TAP, and what they all need.
+# Sourced by the tests in selftests/tools and by others: TAP, and what they all need.
 # The former run in the guest, with the module loaded and the tools in PATH.
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1

@@ -86,7 +86,7 @@ static struct ibv_context *rdma_open(void)
 	struct ibv_device **list;
 	struct ibv_context *context = NULL;
 
-	if (system("selftests/rxe.sh >/dev/null"))
+	if (system("selftests/lib/rxe.sh >/dev/null"))
 		return NULL;
 	list = ibv_get_device_list(NULL);
 	if (list && list[0])

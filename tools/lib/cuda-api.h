@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * What is called of CUDA's driver API (libcuda.so.1), in declarations of our own: no header of
- * CUDA's is needed to build. selftests/gpu-libraries/cuda-header.c compares them with cuda.h, where
+ * CUDA's is needed to build. tools/lib/tests/gpu-libraries/cuda-header.c compares them with cuda.h, where
  * that is at hand.
  */
 #ifndef CUDA_API_H

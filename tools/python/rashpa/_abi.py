@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""librashpa as cffi sees it: what selftests/python/abi.py compares with the C headers.
+"""librashpa as cffi sees it: what tools/python/tests/abi.py compares with the C headers.
 
 No compiler is needed where this is installed. Padding that the headers ask for by an
 alignment is written out, in fields whose names begin with "_pad".

@@ -1,0 +1,247 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# Runs inside the lab's root: rashpa-fpga-conformance against rashpa-fpga, as it is and with
+# less, and against a board that was written from the document alone; that it notices boards that
+# are wrong; how it ends. TAP.
+set -uo pipefail
+
+# shellcheck source-path=SCRIPTDIR source=../lib/shell.sh
+. "$(dirname "$0")/../lib/shell.sh"
+tools=${RASHPA_TOOLS:-build/tools}
+program=rashpa-fpga board='' suites=()	# all of them
+
+end_board() {
+	[[ ! $board ]] || { kill "$board"; wait "$board"; } 2>/dev/null
+	board=
+}
+trap 'end_board; rm -rf "$work"' EXIT
+
+appears() { # SOCKET
+	local i
+	for ((i = 0; i < 500; i++)); do
+		[[ ! -S $1 ]] || return 0
+		sleep 0.01
+	done
+	return 1
+}
+
+# start OPTION...: a board with these
+start() {
+	end_board
+	"$tools/$program" --socket "$work/socket" --control "$work/control" --log "$work/log" "$@" &
+	board=$!
+	appears "$work/control"
+}
+
+# pretend SETTING...: one that is none, and says so of itself
+pretend() {
+	end_board
+	rm -f "$work/socket"
+	python3 -B selftests/conformance/pretend.py "$work/socket" "$@" &
+	board=$!
+	appears "$work/socket"
+}
+
+conformance() {
+	"$tools/rashpa-fpga-conformance" --socket "$work/socket" "$@" "${suites[@]}" >"$work/out" 2>"$work/err"
+}
+
+# All that it says of a board becomes lines of ours.
+all() { # NAME OPTION...
+	local name=$1 line status=0
+	shift
+	start "$@"
+	conformance || status=$?
+	while IFS= read -r line; do
+		if [[ $line =~ ^(not )?ok\ [0-9]+\ -\ (.*) ]]; then
+			n=$((n + 1))
+			[[ $line == ok* ]] || bad=1
+			echo "${BASH_REMATCH[1]}ok $n - $name: ${BASH_REMATCH[2]}"
+		elif [[ $line == "#"* ]]; then
+			echo "$line"
+		fi
+	done <"$work/out"
+	ok "$status" "$name: it ends with 0"
+}
+
+# notices COMMAND TEST: a board that was told this fails this test
+notices() {
+	local status=0
+	start --memory 16M --dtps 4 --vectors 4
+	tell "$1"
+	conformance "$2" || status=$?
+	((status == 1)) && grep -q "^not ok 1 - $2:" "$work/out"
+	ok $? "\"$1\" is noticed by $2"
+}
+
+# Told to the control socket; there is always somebody else at the other one.
+tell() {
+	python3 - "$work/control" "$1" <<'END'
+import socket, sys
+s = socket.socket(socket.AF_UNIX)
+s.connect(sys.argv[1])
+s.sendall(sys.argv[2].encode() + b"\n")
+sys.exit(not s.recv(100).startswith(b"ok"))
+END
+}
+
+# ends STATUS TEXT OPTION...: with this status, saying this
+ends() {
+	local wanted=$1 text=$2 status=0
+	shift 2
+	timeout 60 "$tools/rashpa-fpga-conformance" "$@" >"$work/out" 2>&1 || status=$?
+	((status == wanted)) && grep -q -- "$text" "$work/out"
+	ok $? "${*//$work/} ends with $wanted: $text"
+}
+
+# lacks TEXT...: of the board before, these tests were skipped, for reasons that say this
+lacks() {
+	local text
+	for text; do
+		grep -q "# SKIP .*$text" "$work/out"
+		ok $? "a test is skipped: $text"
+	done
+}
+
+# What was skipped, but for a clock that is slow where others want the processor as well.
+skipped() { grep "# SKIP" "$work/out" | grep -cv "times as slow as ours"; }
+
+all "a board" --memory 16M --dtps 4 --vectors 4
+(($(skipped) == 1)) && grep -q "# SKIP it has all features" "$work/out"
+ok $? "of a board that has all, what is lacking is skipped, and nothing else"
+# Boards of all kinds; sanitizers have nothing to see here that the first one did not show.
+boards() {
+	all "a small board" --memory 256K --dtps 1 --vectors 1 --entries 2
+	all "a board with one entry" --memory 16M --dtps 4 --vectors 4 --entries 1
+	lacks "needs 2 entries, the board has 1"
+	(($(grep -c "^ok [^#]*$" "$work/out") > 50))
+	ok $? "most tests need no more than one entry"
+	all "a board with little memory" --memory 4K --dtps 4 --vectors 4
+	lacks "bytes of on-board memory, tests see 4096"
+	(($(grep -c "^ok [^#]*$" "$work/out") > 70))
+	ok $? "nearly all tests need no more than 4 KiB of memory"
+	all "a board that moves pages" --memory 16M --dtps 4 --vectors 4 --align 4096
+	(($(skipped) == 1))
+	ok $? "tests find images for a board that moves pages"
+	all "a board that moves its memory as one page" --memory 4K --align 4096
+	all "a board without features" --without lock --without freerun --without flush \
+		--without group --without drop --without meta --without verdict
+
+	all "an aligned board" --memory 16M --dtps 4 --vectors 4 --align 64
+	program=rashpa-fpga-second
+	all "a second board" --memory 16M --dtps 4 --vectors 4
+	# what limits are of
+	suites=(registers table stream pacing)
+	all "a second board with other limits" --memory 1M --limits 40,24,20,3
+	all "a second board with 32 bits" --memory 1M --dtps 4 --vectors 4 --limits 32,24,20,3
+	all "a second board with few bits" --memory 4K --limits 12,12,12,0
+	lacks "needs a FIRST_STACK of 4294967294, LIMITS allow 4095"
+	all "a second board with many bits" --memory 1M --limits 63,32,31,12
+	program=rashpa-fpga suites=()
+}
+[[ $tools != build/tools ]] || boards
+
+notices "ring lose 3" ring/loop
+notices "ring stale" ring/stale
+notices "ring full" ring/full
+notices "lose lock 2" event/lock
+notices "lose interrupt 2" stream/region
+notices "twice interrupt 0" stream/region
+notices "wild 0x101000000" stream/region
+notices "linger on 1000" stop/silence
+notices "early on 50000" event/order
+notices "late on 50000" event/order
+
+start --memory 16M --dtps 4 --vectors 4
+ends 0 '"passed": 2,' --socket "$work/socket" --json registers/identity stream/region
+ends 2 "and not that of --control" --socket "$work/control"
+tell "wild 0x7000000000"
+ends 1 "# DTP 0: STATUS 0x8 FAULTED, FAULT_CAUSE 2 BUS, FAULT_ADDR 0x7000000000, 0 images" \
+	--socket "$work/socket" stream/last-stack
+tell "dead on"
+ends 2 "no board with the reference interface" --socket "$work/socket"
+end_board
+
+# what comes from a board is input
+hostile() { # STATUS TEXT TEST SETTING...
+	local wanted=$1 text=$2 test=$3
+	shift 3
+	pretend "$@"
+	echo "# a board that says $*"
+	ends "$wanted" "$text" --socket "$work/socket" "$test"
+}
+hostile 1 "RFPGA_LIMITS_ALIGN(limits) < 64" registers/identity 0x54=0xffffffff
+hostile 1 "^not ok 1 - fault/config" fault/config 0x54=0x00ffffff
+hostile 0 "ALIGN asks for multiples of 2147483648" stream/bytes 0x54=0x281f2030
+hostile 1 "^not ok 1 - registers/clock" registers/clock 0x58=0
+hostile 0 "needs 3 interrupt vectors, the board has 1" group 0x08=0x0008ff01 0x0c=0xff \
+	0x100=0x00040001 0x120=0x00040005
+hostile 2 "from 0xfffffff0 on, 0x200 apart" registers/identity 0x104=0xfffffff0
+hostile 2 "has 65535 of type 1" registers/identity 0x100=0xffff0001
+hostile 2 "has 17 DTPs with doorbells from 0 on" registers/identity 0x100=0x00110001
+hostile 2 "doorbells from 0xfff0 on" registers/identity 0x10c=0xfff0
+hostile 0 "^ok 1 - registers/identity" registers/identity 0x130=0x00010001 0x134=0xfff0
+hostile 2 "list of blocks does not end" registers/identity 0x5c=0xfffffffc
+hostile 2 "BAR 4 shows 0 bytes of on-board memory" registers/identity 0x18=0
+
+# one that goes away
+pretend leave=0x28
+ends 2 "^Bail out! $work/socket: registers/scratch: it hung up" --socket "$work/socket" \
+	registers/identity registers/scratch
+pretend leave=0x28
+conformance --json registers/identity registers/scratch registers/memory
+(($? == 2)) && python3 - "$work" <<'END'
+import json, sys
+said = json.load(open(sys.argv[1] + "/out"))
+identity, scratch = said["tests"]
+why = sys.argv[1] + "/socket: registers/scratch: "
+assert said["target"] == sys.argv[1] + "/socket" and said["ended"].startswith(why)
+assert (said["passed"], said["failed"], said["skipped"]) == (1, 0, 0)
+assert (identity["name"], identity["result"]) == ("registers/identity", "passed")
+assert (scratch["name"], scratch["result"]) == ("registers/scratch", "ended")
+assert scratch["reason"] == said["ended"] and why in open(sys.argv[1] + "/err").read()
+END
+ok $? "--json tells what was known before the board went away, and where that was"
+conformance --json --socket "$work/nothing"
+(($? == 2)) && python3 -c 'import json, sys
+said = json.load(sys.stdin)
+assert not said["tests"] and said["ended"].startswith(said["target"] + ": No such file")' <"$work/out"
+ok $? "--json tells that there was no board"
+pretend leave=hello
+ends 2 "$work/socket: it hung up at the first message: it is no vfio-user server" \
+	--socket "$work/socket"
+pretend leave=never
+conformance &
+client=$!
+for ((i = 0; i < 3000; i++)); do
+	! grep -q "socket: no answer yet: it has one client at a time: end the" "$work/err" || break
+	sleep 0.01
+done
+ok $((i == 3000)) "one that does not answer is told while it is waited for"
+kill -9 "$board"
+wait "$board" "$client" 2>/dev/null
+grep -q "socket: it hung up at the first message" "$work/err"
+ok $? "and its end is noticed"
+pretend
+kill -9 "$board"
+wait "$board" 2>/dev/null
+ends 2 "Connection refused: nobody listens there any more: start" --socket "$work/socket"
+end_board
+
+ends 2 "No such file or directory: start the simulation first" --socket "$work/nothing"
+ends 2 "no socket: give the one at which" --socket "$work/out"
+ends 2 "the path is empty: give the socket" --socket ""
+pretend
+chmod 0 "$work/socket"
+setpriv --reuid=65534 --clear-groups "$tools/rashpa-fpga-conformance" --socket "$work/socket" \
+	>"$work/out" 2>&1
+(($? == 2)) && grep -q "socket: Permission denied: be the user who has started" "$work/out"
+ok $? "a socket of another user ends with 2: who may use it"
+end_board
+ends 2 "the name is empty: give a PCI function" --vfio ""
+ends 2 "there is no such PCI function" --vfio 0000:99:00.0
+ends 2 "stream/nothing: there is no such test" --socket "$work/socket" stream/nothing
+ends 2 "say what is to be tested" stream
+ends 2 "give a number" --list --seed 0
+ends 0 "^stream/region " --list stream
+finish

@@ -1,0 +1,155 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# Runs inside the lab's root, which it may write to ("lab exec --scratch"): installs the
+# driver with DKMS, raises its version, has a kernel that comes later, and removes
+# everything. TAP. What was installed is kept in build/dkms for dkms-guest.sh.
+# shellcheck disable=SC2031 # "work" is set in shell.sh, not in the subshell that reads dkms.conf
+# shellcheck source-path=SCRIPTDIR source=../lib/shell.sh
+. "$(dirname "$0")/../lib/shell.sh"
+
+release() { awk -v s="$1" '$1 == s { print $2 }' /etc/lab-kernels; }
+first=$(release newest) second=$(release 6.12) later=$(release 6.1)
+source=$PWD
+out=$PWD/build/dkms
+version=$(sed -n 's/^PACKAGE_VERSION="\(.*\)"/\1/p' dkms.conf)
+rm -rf "$out"
+mkdir -p "$out"
+trap 'chown -R --reference="$source" "$out"; rm -rf "$work"' EXIT
+
+# from a copy as a user has it: tracked files only, nothing that was built
+mkdir "$work/src"
+tar -c --exclude=./build --exclude=./.git . | tar -x -C "$work/src"
+cd "$work/src" || exit 1
+
+# quietly COMMAND...: what it says is shown if it fails
+quietly() {
+	"$@" >"$work/said" 2>&1 </dev/null && return
+	sed 's/^/# /' "$work/said"
+	return 1
+}
+
+installed() { # RELEASE: its version, from the file that modprobe would load
+	modinfo -k "$1" -F version rashpa 2>/dev/null
+}
+
+# all files of ours, wherever DKMS or make may have put them
+ours() {
+	find /usr/src/rashpa* /var/lib/dkms/rashpa /lib/modules/*/updates \
+		/lib/modules/*/extra /usr/local /etc/udev/rules.d \( -name '*rashpa*' -o -name 'remu*' \
+		-o -name 'romulu*' \) 2>/dev/null | grep -v '^/usr/src/rashpa-[0-9.]*/.'
+}
+
+( # what the file says is what the sources say
+	. ./dkms.conf
+	is "dkms.conf has the name, and the version of the driver" "$PACKAGE_NAME/$PACKAGE_VERSION" \
+		"rashpa/$(sed -n 's/^MODULE_VERSION("\(.*\)");$/\1/p' drivers/rashpa_main.c)"
+	is "it names one module, built for each new kernel" \
+		"${BUILT_MODULE_NAME[*]} ${DEST_MODULE_LOCATION[*]} $AUTOINSTALL" "rashpa /updates/dkms yes"
+	for kernel in "$first" "$second" "$later" 7.10.1+deb14-amd64 10.0.0-1-amd64; do
+		[[ $kernel =~ $BUILD_EXCLUSIVE_KERNEL ]]
+		ok $? "it is for $kernel"
+	done
+	[[ 5.10.0-30-amd64 =~ $BUILD_EXCLUSIVE_KERNEL || 6.0.0-6-amd64 =~ $BUILD_EXCLUSIVE_KERNEL ]]
+	ok $((! $?)) "it is not for 5.10 and 6.0"
+	exit $((n + 100 * bad))
+)
+status=$?
+n=$((status % 100)) bad=$((status / 100))
+
+# A guest tries what was not signed; where there is openssl, DKMS would make a key, and sign it.
+echo 'sign_file="/nonexistent"' >/etc/dkms/framework.conf.d/unsigned.conf
+
+is "nothing of ours is there before" "$(ours)" ""
+# a kernel that is not here yet
+mkdir "$work/later"
+mv "/lib/modules/$later/build" "$work/later/"
+
+quietly make install-dkms KREL="$first"
+ok $? "make install-dkms for $first"
+is "the module of $first is there" "$(installed "$first")" "$version"
+[[ $(modinfo -k "$first" -n rashpa) == /lib/modules/$first/updates/dkms/rashpa.ko* ]]
+ok $? "where dkms.conf says"
+quietly dkms install -m rashpa -v "$version" -k "$second"
+ok $? "dkms install for $second"
+is "the module of $second is there" "$(installed "$second")" "$version"
+is "dkms status tells both" "$(dkms status -m rashpa | sed 's/ (.*//' | sort)" \
+	"$(printf "rashpa/$version, %s, x86_64: installed\n" "$second" "$first" | sort)"
+
+# what the guest gets: modprobe must find it by itself
+tar -C / -cf "$out/installed.tar" "lib/modules/$first/updates" \
+	"usr/lib/modules/$first/"modules.{dep,alias,symbols,softdep,devname}{,.bin} 2>/dev/null
+tar -tf "$out/installed.tar" | grep -q 'updates/dkms/rashpa.ko'
+ok $? "the module is kept for the guest"
+
+new=99.0.1
+grep -rl --include=Makefile --include=dkms.conf --include='*.c' --include='*.h' -F "$version" . |
+	xargs sed -i "s/${version//./\\.}/$new/"
+quietly make install-dkms KREL="$first"
+ok $? "upgrade to $new"
+for kernel in "$first" "$second"; do
+	is "$kernel has the new module" "$(installed "$kernel")" "$new"
+done
+is "the old version is gone" "$(dkms status -m rashpa -v "$version" 2>/dev/null)$(ls -d /usr/src/rashpa-"$version" \
+	/var/lib/dkms/rashpa/"$version" 2>/dev/null)" ""
+
+mv "$work/later/build" "/lib/modules/$later/"
+quietly dkms autoinstall -k "$later"
+ok $? "dkms autoinstall for a kernel that came later, $later"
+is "and it has the module" "$(installed "$later")" "$new"
+
+quietly make uninstall
+ok $? "make uninstall"
+is "nothing of ours is left" "$(ours)" ""
+is "dkms knows nothing of us" "$(dkms status -m rashpa)" ""
+for kernel in "$first" "$second" "$later"; do
+	is "modprobe does not find it on $kernel" "$(installed "$kernel")" ""
+done
+find /lib/modules/*/updates -name 'rashpa*' 2>/dev/null | grep .
+ok $((! $?)) "no module file is left"
+
+# --- tools, as a user and as a packager installs them ---
+cd "$source" || exit 1
+quietly make install-tools
+ok $? "make install-tools"
+for tool in rashpactl remu romulu rashpa-{bench,fpga-conformance,inject,capture-check}; do
+	[[ $("$tool" --version 2>&1) == *"$version"* ]]
+	ok $? "$tool runs from where it was installed"
+done
+is "Python finds the package, and it the library" \
+	"$(python3 -c 'import rashpa; print(rashpa.__version__)' 2>&1)" "$version"
+# packages that the README asks for
+packages=$(sed -n '/^    apt install/ { :more; /\\$/ { N; b more }; p }' README.md | tr '\134' ' ' |
+	sed 's/#.*//; s/apt install//; s/linux-headers-[^)]*)//')
+# shellcheck disable=SC2086 # words
+quietly dpkg -s $packages
+ok $? "the packages that the README names are there"
+tar -C / -cf "$out/tools.tar" usr/local etc/udev/rules.d
+ok $? "the tools are kept for the guest"
+# programs of a user, with what was installed
+cp -r tools/examples "$work/examples"
+quietly make -C "$work/examples"
+ok $? "examples compile with make and pkg-config"
+quietly cmake -S "$work/examples" -B "$work/examples/cmake" && quietly cmake --build "$work/examples/cmake"
+ok $? "examples compile with CMake"
+for example in "$work/examples/consumer" "$work/examples/cmake/consumer"; do
+	[[ $(ldd "$example") == *"librashpa.so.0 => /usr/local/lib/librashpa.so.0"* ]]
+	ok $? "${example#"$work/"} runs with the library that was installed"
+done
+quietly make uninstall
+ok $? "make uninstall"
+is "no tool, header, rule or manual is left" "$(find /usr/local /etc/udev -newer "$work/src/dkms.conf" -type f)$(ours)" ""
+before=$(find / -xdev -newer "$work/said" -type f \( -name '*rashpa*' \) -not -path '/tmp/*' 2>/dev/null)
+quietly make install DESTDIR="$work/package" PREFIX=/usr
+ok $? "make install DESTDIR= for a package"
+is "it writes nowhere else" "$(ours)$before" ""
+for file in usr/bin/rashpactl usr/lib/librashpa.so.0 usr/include/linux/rashpa.h \
+	etc/udev/rules.d/70-rashpa.rules usr/src/rashpa-"$version"/dkms.conf \
+	usr/share/man/man1/rashpa-{bench,fpga-conformance,inject,capture-check}.1 \
+	usr/lib/python3/dist-packages/rashpa/__init__.py; do
+	[[ -s $work/package/$file ]]
+	ok $? "the package has $file"
+done
+quietly make uninstall DESTDIR="$work/package" PREFIX=/usr
+ok $? "make uninstall DESTDIR="
+is "leaves no file" "$(find "$work/package" -not -type d)" ""
+finish

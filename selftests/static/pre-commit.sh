@@ -1,0 +1,15 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# What is quick of static.sh, on the files that are about to be committed: those that git has staged, or
+# has seen change, or FILE... As a hook of git: ln -s ../../selftests/static/pre-commit.sh .git/hooks/pre-commit
+# Exit status 1: there is something to say. "make check" asks the same of all files.
+set -euo pipefail
+
+cd "$(git rev-parse --show-toplevel)"
+files=$(printf '%s\n' "$@")
+[[ $files ]] || files=$(git diff --cached --name-only --diff-filter=d)
+[[ $files ]] || files=$(git diff HEAD --name-only --diff-filter=d)
+[[ $files ]] || { echo "pre-commit: nothing has changed"; exit 0; }
+mkdir -p build
+echo "$files" >build/changed
+selftests/lab/lab exec -- selftests/static/static.sh --files build/changed checkpatch codespell pyflakes shellcheck licence

@@ -1,0 +1,85 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# Two halves of a detector stream over RoCE into buffers; a readout takes each, and two builders make
+# whole images, one of them with a byte that is wrong. They are compared with what the detectors show,
+# byte by byte, when all is over: who starts slowly starts once.
+. "$(dirname "$0")/../lib/shell.sh"
+. "$(dirname "$0")/../lib/by-hand.sh"
+. "$(dirname "$0")/../lib/rxe-pair.sh"
+. "$(dirname "$0")/../lib/rxe-stream.sh"
+export PYTHONPATH=$PWD/tools/python PYTHONDONTWRITEBYTECODE=1 RASHPA_LIBRARY=$PWD/build/tools/librashpa.so.0
+
+images=48 lines=64 fault=13
+buffers=(net0 net1 whole0 whole1)
+all=()
+# nothing of this is left behind, whatever becomes of the test: other tests want their module, too
+leave() {
+	local name
+	((${#all[@]} == 0)) || kill -9 "${all[@]}" 2>/dev/null
+	wait
+	for name in "${buffers[@]}"; do
+		rashpactl buffer remove "$name" 2>/dev/null
+	done
+	rm -rf "$work"
+}
+trap leave EXIT
+if ! rxe_pair >"$work/err" 2>&1; then
+	buffers=()
+	skip "event building from the network" "$(tr '\n' ' ' <"$work/err")"
+	finish
+fi
+for name in "${buffers[@]}"; do
+	rashpactl buffer create "$name" 16M --backend contig >/dev/null || break
+done
+ok $? "buffers"
+# each byte is another one's neighbour: what is in the wrong place is found
+head -c $((10 * 256 * 2 * lines * 2)) /dev/urandom >"$work/images.raw"
+
+all_gone() {
+	local pid
+	for pid in "${all[@]}"; do
+		gone "$pid" || return
+	done
+}
+explain() {
+	sed 's/^/# /' "$work"/err.* "$work"/remu?.err "$work"/out? "$work"/whole.{json,err} | cut -c 1-400
+}
+
+receive --receive-only
+receive -1 --receive-only
+by_hand 5 build --readouts 2 --from net --geometry "256x$lines" --block 4 --to whole --timeout 120 --json \
+	--fault "corrupt:1:$fault"
+others=("${receiver[@]}")
+for i in 0 1; do
+	at a remu --transport roce --to "$way:$((5001 + i))" --device rxa --dataset "$work/images.raw" \
+		--geometry "256x$((2 * lines))" --bunch 4 --dtp "0,$((lines * i)),256x$lines@0,0" --images "$images" \
+		--timeout 120 >"$work/remu$i.out" 2>"$work/remu$i.err" &
+	others+=($!)
+done
+all=("${others[@]}" "${pids[@]}")
+# what hangs is killed before the guest's patience is at its end, and so is seen below
+wait_for 240 all_gone || kill -9 "${all[@]}" 2>/dev/null
+ends=
+for pid in "${others[@]}"; do
+	status=0
+	wait "$pid" || status=$?
+	ends+=" $status"
+done
+reap
+all=()
+is "receivers and senders end well" "$ends" " 0 0 0 0" || explain
+is "so do readouts and builders, and the manager says that not all is well" "$statuses" "4 0 0 0 0" || explain
+json ".events == $images and .built == $images and .incomplete == 1 and .corrupt == 1
+	and .missing + .late + .duplicate + .lost + .unknown + .foreign == 0" cat "$work/out.0"
+ok $? "all events are built, one with a byte that is wrong" || explain
+
+timeout 120 python3 tools/builder/tests/whole.py "$work/images.raw" whole0 whole1 >"$work/whole.json" 2>"$work/whole.err"
+ok $? "both streams of whole images are there" || explain
+seen() { jq -se --argjson images "$images" --argjson fault "$fault" "$1" "$work/whole.json" >/dev/null; }
+seen '([.[].frames] | add | sort) == [range(0; $images)] and all(.[]; .frames | length > 0)'
+ok $? "all images, once, some of each builder" || explain
+seen '[.[].wrong[]] == [{frame: $fault, line: 127, byte: 511, bytes: 1}]'
+ok $? "each byte is that of the detectors, but the one that was made wrong" || explain
+seen '[.[].incomplete[]] == [{frame: $fault, missing_lines: 64}]'
+ok $? "and its image says so" || explain
+finish

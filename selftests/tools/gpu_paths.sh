@@ -1,0 +1,24 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# What gpu.sh tries at length, in short and from each board that there is: images go from the board
+# into memory of the lab's GPU, and shaders process them there as the reference does; below a switch
+# (peer) and at root ports (bridge). For kernels, and IOMMUs, on which the whole would take too long.
+. "$(dirname "$0")/../lib/shell.sh"
+. "$(dirname "$0")/../lib/pipeline.sh"
+. "$(dirname "$0")/../lib/gpu.sh"
+
+buffer=paths
+have_gpu "frames in memory of a GPU, from each board"
+for ((board = 1; board <= RASHPA_FPGAS; board++)); do
+	have_fpga "$board"
+	ok $? "board $board is bound" || continue
+	case $(<"/sys/bus/pci/devices/$bdf/../device") in
+	0x8233) place="board $board, below the switch" ;;
+	*) place="board $board, at a root port" ;;
+	esac
+	as_reference "$place"
+	jungfrau "$place"
+done
+rashpactl buffer remove "$buffer"
+ok $? "nothing holds the buffer"
+finish

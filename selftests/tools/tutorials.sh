@@ -1,0 +1,41 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# What the tutorials say is typed as it stands there, but for the address of the board, and its number.
+. "$(dirname "$0")/../lib/shell.sh"
+
+have_fpga && rashpactl unbind "$bdf" >/dev/null || bdf=
+left() { ls /dev/rashpa /dev/rashpa/buffer 2>/dev/null; }
+before=$(left)
+mkdir "$work/home" "$work/home/examples"
+cp build/tools/examples/* "$work/home/examples"
+# Before each block; a receiver that listens has to do so before its sender comes. Commands of the
+# background have not failed either.
+cat >"$work/begin" <<'END'
+set -eE
+trap 'echo "line $LINENO: $BASH_COMMAND"' ERR
+listens() { grep -qs ':1389 00000000:0000 0A' /proc/net/tcp; }
+listen_if_it_does() { [[ $(jobs -r) != *--listen* ]] || listens; }
+between() { wait_for 60 listen_if_it_does; }
+wait() { local job; for job in $(jobs -p); do builtin wait "$job" || { echo "status $? of $job"; exit 1; }; done; }
+END
+{ declare -f wait_for; declare -p silence; } >>"$work/begin"
+mkdir "$work/blocks"
+python3 -B Documentation/tests/tutorials.py scripts "$work/blocks" Documentation/tutorials/*.rst
+is "there are five tutorials" "$(compgen -G "$work/blocks/*.sh" | wc -l)" 5
+for blocks in "$work"/blocks/*.sh; do
+	name=$(basename "$blocks" .sh)
+	if [[ ! $bdf ]] && grep -q "^between fpga" "$blocks"; then
+		skip "$name" "no software FPGA in this guest"
+		continue
+	fi
+	{ cat "$work/begin"; sed "s/0000:03:00\.0/$bdf/; s/fpga0/fpga$fpga/; s/--fpga 0/--fpga $fpga/" "$blocks"; echo wait; } >"$work/script"
+	(cd "$work/home" && exec bash "$work/script") >"$work/said" 2>&1
+	ok $? "$name: its commands do what it says" || {
+		tail -n 40 "$work/said" | sed 's/^/# /'
+		rashpactl unbind "$bdf"
+		for buffer in ring0 frames; do rashpactl buffer remove "$buffer"; done
+	} 2>/dev/null
+done
+rm -f /etc/rashpa/profiles.d/board.json
+is "nothing is left" "$(left)" "$before"
+finish

@@ -1,0 +1,46 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# The part of the measurements that runs in the guest: a software FPGA for this driver,
+# a second one for VFIO. bench-guest.sh FOLDER [OPTION...]: of rashpa-bench memory.
+set -euo pipefail
+
+cd "$(dirname "$0")/../../.."
+export PATH=$PWD/build/tools:$PATH RASHPA_PROFILES=$PWD/tools/profiles
+out=$1
+shift
+modules=build/modules/$RASHPA_KERNEL
+[[ -e /dev/rashpa/memory ]] || insmod "$modules/rashpa.ko"
+insmod "$modules/tests/rashpa_bare.ko"
+
+mapfile -t fpgas < <(lspci -D -d 1234:5250 | cut -d' ' -f1)
+device=() vfio=() same=()
+if ((${#fpgas[@]})); then
+	# a driver_override of an earlier bind may have bound it, without its profile
+	if [[ $(readlink "/sys/bus/pci/devices/${fpgas[0]}/driver") == */rashpa ]]; then
+		rashpactl unbind "${fpgas[0]}" >/dev/null
+	fi
+	device=(--fpga "$(rashpactl --json bind "${fpgas[0]}" | jq -r .node)")
+fi
+if [[ $RASHPA_IOMMU == on ]]; then
+	modprobe vfio-pci
+	same=(--vfio same)
+fi
+modprobe uio_pci_generic
+if ((${#fpgas[@]} > 1 && ${#same[@]})); then
+	echo vfio-pci >"/sys/bus/pci/devices/${fpgas[1]}/driver_override"
+	echo "${fpgas[1]}" >/sys/bus/pci/drivers_probe
+	vfio=(--vfio "${fpgas[1]}")
+fi
+
+echo "== $(uname -sr), IOMMU $RASHPA_IOMMU, rashpa $(</sys/module/rashpa/version)"
+rashpa-bench memory "${device[@]}" "${vfio[@]}" --json="$out/memory.json" \
+	--svg "$out/memory.svg" "$@"
+if ((${#device[@]})); then
+	echo
+	rashpa-bench latency "${device[@]}" "${same[@]}" --uio --repeat 40 --max-loss 10 \
+		--json="$out/latency.json" --svg "$out/latency.svg"
+	echo
+	rashpa-bench roundtrip "${device[@]}" --json="$out/roundtrip.json" --svg "$out/roundtrip.svg"
+	echo
+	tools/bench/lab/bench-trace.sh "${device[1]}" "$out"
+fi

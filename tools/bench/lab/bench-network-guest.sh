@@ -1,0 +1,18 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# The part of the measurements of the network that runs in the guest.
+# bench-network-guest.sh FOLDER [OPTION...]: of rashpa-bench network sweep.
+set -euo pipefail
+
+cd "$(dirname "$0")/../../.."
+export PATH=$PWD/${RASHPA_TOOLS:-build/tools}:$PATH
+. selftests/lib/rxe-pair.sh
+out=$1
+shift
+
+rxe_pair
+echo 64 >/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages
+echo "== $(uname -sr)"
+rashpa-bench network sweep --address 10.1.0.2 --sink-at "ip netns exec b" --sink-device rxb \
+	--writer-at "ip netns exec a" --writer-device rxa --json="$out/network.json" \
+	--svg "$out/network.svg" "$@"

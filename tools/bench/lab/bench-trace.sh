@@ -1,0 +1,53 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# Runs in a guest, as root: where the time goes of a map beside that of a bare attachment, and of an event beside
+# that of vfio-pci, by the kernel's function_graph. bench-trace.sh FPGA FOLDER: a bound function that nobody uses;
+# writes trace.json there. Only the calls of one function are timed at a time, so that tracing adds to a time once,
+# not for all that is below.
+set -euo pipefail
+
+fpga=$1 out=$2
+tracing=/sys/kernel/tracing
+[[ -e $tracing/trace ]] || mount -t tracefs tracefs "$tracing"
+if ! grep -qw function_graph "$tracing/available_tracers"; then
+	echo "bench-trace: this kernel has no function_graph" >&2
+	exit 0
+fi
+work=$(mktemp -d)
+trap 'echo nop >"$tracing/current_tracer"; echo >"$tracing/set_graph_function"; rm -rf "$work"' EXIT
+echo 8192 >"$tracing/buffer_size_kb"
+echo 1 >"$tracing/options/funcgraph-tail"
+echo 0 >"$tracing/options/funcgraph-irqs"
+echo 2 >"$tracing/max_graph_depth"
+
+# traced NAME FUNCTIONS COMMAND...
+traced() {
+	local name=$1 function
+	: >"$tracing/set_graph_function"
+	for function in $2; do
+		if grep -qw "^$function" "$tracing/available_filter_functions"; then
+			echo "$function" >>"$tracing/set_graph_function"
+		else
+			echo "bench-trace: no $function in this kernel, or its module is not loaded" >&2
+		fi
+	done
+	# without any, all of the kernel would be traced
+	grep -q '^[^#]' "$tracing/set_graph_function" || return 0
+	echo function_graph >"$tracing/current_tracer"
+	"${@:3}" >/dev/null
+	echo 0 >"$tracing/tracing_on"
+	cat "$tracing/trace" >>"$work/$name"
+	echo nop >"$tracing/current_tracer"
+	echo 1 >"$tracing/tracing_on"
+}
+for size in 64K 2M 16M; do
+	for functions in "rashpa_ioc_map bare_ioctl" rashpa_map_fill_locked; do
+		traced "$size" "$functions" rashpa-bench memory --fpga "$fpga" --backend contig --sizes "$size" --repeat 20
+	done
+done
+echo 1 >"$tracing/options/funcgraph-irqs"
+vfio=()
+[[ ${RASHPA_IOMMU-} != on ]] || vfio=(--vfio same)
+traced event "rashpa_vector_fire rashpa_channel_teller vfio_msihandler" \
+	rashpa-bench latency --fpga "$fpga" "${vfio[@]}" --max-rate 0 --repeat 2
+python3 -B "$(dirname "$0")/bench_trace.py" "$out/trace.json" "$work"/*

@@ -1,0 +1,80 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# Event building in two virtual machines, each with a software FPGA, over soft-RoCE and without a
+# launcher: whole images are compared with what the detectors show, byte by byte; then again, with a
+# byte that is wrong and a fragment that is missing. builder-network.sh [SERIES [IMAGES]]. TAP.
+set -uo pipefail
+
+# shellcheck source-path=SCRIPTDIR source=../../../selftests/lib/shell.sh
+. "$(dirname "$0")/../../../selftests/lib/shell.sh"
+# shellcheck source-path=SCRIPTDIR source=../../../selftests/lib/cable.sh
+. selftests/lib/cable.sh
+series=${1:-newest} images=${2:-200}
+out=build/builder-network
+release=$(selftests/lab/lab release "$series") || exit 1
+rm -rf "$out"
+mkdir -p "$out"
+trap 'kill $(jobs -p) 2>/dev/null; wait; rm -rf "$work"' EXIT
+cat <<END
+
+  virtual machine 1, Linux $release            virtual machine 2, the same kernel
+ +-------------------------------------+      +-------------------------------------+
+ | FPGA: upper half of each image      |      | FPGA: lower half of each image      |
+ |   v PCIe                            |      |   v PCIe                            |
+ | buffer part0 --> rank 1: readout 0  |      | buffer part1 --> rank 2: readout 1  |
+ |                    |  \             | RoCE |             /  |                    |
+ |                    |   '------------|------|---.    .---'  |                    |
+ |                    v   .------------|------|---'----'      v                    |
+ | whole0 <-- rank 3: builder 0 <------|      |------> rank 4: builder 1 --> whole1 |
+ |   v                                 |      |                                  v  |
+ | compared, byte by byte              |      |              compared, byte by byte |
+ | rank 0: manager, listens: 10.2.0.1:7000 <--------- RASHPA_MEET, for all others   |
+ +-------------------------------------+      +-------------------------------------+
+
+END
+# each byte of all images is another one's neighbour: what is in the wrong place is found
+head -c $((10 * 256 * 128 * 2)) /dev/urandom >"$out/images.raw"
+side() { # END
+	cable_end "$1" "$work" --kernel "$series" --iommu on --fpga 1 --spare 0 --memory 1G --timeout 900 --log "$out/kernel-$1.log" \
+		-- tools/builder/tests/builder-network-guest.sh "$1" "$out" "$images"
+}
+echo "# Linux $release, twice: booting"
+side 1 >"$out/said.1" 2>&1 &
+first=$!
+side 2 >"$out/said.2" 2>&1 &
+second=$!
+wait "$first"
+one=$?
+wait "$second"
+is "both machines end well" "$one $?" "0 0" || sed 's/^/# /' "$out"/said.*
+
+# jq comes with the lab's root: the machine needs none
+check() { # NAME FILTER FILE...
+	local name=$1 filter=$2
+	shift 2
+	selftests/lab/lab exec -- jq -se --argjson images "$images" "$filter" "$@" >/dev/null 2>"$work/err"
+	ok $? "$name" || { cat "$work/err"; cut -c 1-2000 "$@"; } | sed 's/^/# /'
+}
+said() { cat "$out/$1"/err.* | grep -o "event .*" | sort -u; }
+
+both=("$out"/good/whole-{0,1}.json)
+check "$images images of two detectors are there, once" '([.[].frames] | add | sort) == [range(0; $images)]' "${both[@]}"
+check "each builder has built some" 'all(.[]; .frames | length > 0)' "${both[@]}"
+check "each byte is that of the detectors" 'all(.[]; .wrong == [] and .incomplete == [])' "${both[@]}"
+check "the manager says so" '.[0] | .events == $images and .built == $images and .incomplete + .lost + .unknown + .foreign == 0' \
+	"$out/good/build.json"
+is "nobody complains" "$(said good)" ""
+
+both=("$out"/bad/whole-{0,1}.json)
+at=$((images / 3)) gap=$((images / 2))
+check "again, with faults: all are there, once" '([.[].frames] | add | sort) == [range(0; $images)]' "${both[@]}"
+check "one byte of one fragment is wrong, and found where it is" \
+	"[.[].wrong[]] == [{frame: $at, line: 63, byte: 511, bytes: 1}]" "${both[@]}"
+check "these images say of themselves that half of them is not to be believed" \
+	"[.[].incomplete[]] | sort_by(.frame) == [{frame: $at, missing_lines: 64}, {frame: $gap, missing_lines: 64}]" "${both[@]}"
+check "what is missing is zeros, and counted" '.[0] | .built == $images and .incomplete == 2 and .corrupt == 1 and .missing == 1
+	and .lost + .unknown + .foreign == 0' "$out/bad/build.json"
+is "builders name both" "$(said bad)" "$(printf '%s\n' \
+	"event $at: the fragment of source 0 of readout 0 has another checksum than its readout has sent" \
+	"event $gap: the fragment of source 0 of readout 1 is missing" | sort)"
+finish

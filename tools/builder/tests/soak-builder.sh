@@ -1,0 +1,109 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# Runs inside the lab's root: rashpa-builder for so many minutes, and what memory its processes take
+# meanwhile. soak-builder.sh [MINUTES [TRANSPORT...]], 20 minutes of shm and mpi; verbs wants a guest,
+# as it makes soft-RoCE devices. TAP; each sample of resident memory, in KiB, is in build/soak-builder.
+set -uo pipefail
+
+minutes=${1:-20}
+transports=("${@:2}")
+((${#transports[@]})) || transports=(shm mpi)
+# shellcheck source-path=SCRIPTDIR source=../../../selftests/lib/shell.sh
+. "$(dirname "$0")/../../../selftests/lib/shell.sh"
+PATH=$PWD/${RASHPA_TOOLS:-build/tools}:$PATH
+# shellcheck source-path=SCRIPTDIR source=../../../selftests/lib/mpi.sh
+. "$(dirname "$0")/../../../selftests/lib/mpi.sh"
+
+# of a transport
+declare -A device=([verbs]="--device rxe0")
+if [[ " ${transports[*]} " == *" verbs "* ]] && ! selftests/lib/rxe.sh >"$work/err" 2>&1; then
+	skip "messages over verbs" "no soft-RoCE: $(tail -n 1 "$work/err")"
+	finish
+fi
+
+out=build/soak-builder
+mkdir -p "$out"
+seconds=$((minutes * 60))
+# memory that a process may come to need later than in the beginning: a huge page or two
+growth_kib=4096
+# seconds between samples
+every=$((seconds < 300 ? 1 : 5))
+# the beginning: a minute, or half of a short run
+settled=$((seconds < 120 ? seconds / 2 : 60))
+
+# soak TRANSPORT NAME PROCESSES ARGUMENT...: in the background; sets runs
+runs=()
+declare -A job
+soak() {
+	local name=$1-$2
+	runs+=("$name")
+	rm -f "$out/$name".*
+	# shellcheck disable=SC2086 # an option and its value, or none
+	timeout $((seconds + 900)) mpirun --bind-to none -n "$3" rashpa-builder "${@:4}" --transport "$1" ${device[$1]-} \
+		--timeout 300 --json >"$out/$name.json" 2>"$out/$name.err" &
+	job[$name]=$!
+}
+for transport in "${transports[@]}"; do
+	for depth in 1 64; do
+		soak "$transport" "nxn-$depth" 2 nxn --depth "$depth" --size 6000 --jitter 100 --verify \
+			--seconds "$seconds"
+	done
+	soak "$transport" build-8 3 build --folded --hold --jitter 90
+done
+
+# ranks NAME: the processes of a run that has not ended; below timeout there is mpirun, and below it they
+ranks() {
+	local launcher
+	launcher=$(pgrep -P "${job[$1]}") && pgrep -P "$launcher" rashpa-builder
+}
+# resident SECONDS: a sample of all
+resident() {
+	local name pid kib
+	for name in "${runs[@]}"; do
+		for pid in $(ranks "$name"); do
+			kib=$(awk '/^VmRSS/ { print $2 }' "/proc/$pid/status" 2>/dev/null)
+			[[ ! $kib ]] || echo "$1 $pid $kib" >>"$out/$name.resident"
+		done
+	done
+}
+end=$((SECONDS + seconds))
+for ((began = SECONDS; SECONDS < end - 5; )); do
+	resident $((SECONDS - began))
+	read -rt "$every" -u "$silence" || :
+done
+# build has no end of its own
+for name in "${runs[@]}"; do
+	[[ $name == *build* ]] || continue
+	for pid in $(ranks "$name"); do
+		# one that has ended meanwhile has none
+		[[ $(rank_of "$pid") != 0 ]] || kill -TERM "$pid"
+	done
+done
+
+for name in "${runs[@]}"; do
+	status=0
+	wait "${job[$name]}" || status=$?
+	is "$name ends in order" "$status" 0 || grep '^rashpa-builder' "$out/$name.err" | sed 's/^/# /'
+	case $name in
+	*nxn*)	right='.received > 0 and .received == .sent and .lost + .duplicate + .late + .wrong == 0' ;;
+	*)	right='.built > 0 and .built == .events and .incomplete + .lost + .unknown + .foreign == 0' ;;
+	esac
+	json "$right" cat "$out/$name.json"
+	ok $? "$name: all came, and was right: $(jq -r '.received // .built' "$out/$name.json")"
+	# of each process: after the beginning, at the end, and most in between
+	awk -v settled="$settled" '
+		$1 >= settled && !($2 in first) { first[$2] = $3 }
+		$2 in first { last[$2] = $3; samples++; if ($3 > most[$2]) most[$2] = $3 }
+		END {
+			for (i in first) {
+				printf "# %s of process %s: %d KiB, most %d, at the end %d\n", name, i, first[i], most[i], last[i]
+				if (most[i] - first[i] > grown) grown = most[i] - first[i]
+			}
+			print samples + 0, grown + 0
+		}' name="$name" "$out/$name.resident" >"$work/grown"
+	grep '^#' "$work/grown"
+	read -r samples grown < <(tail -n 1 "$work/grown")
+	holds "$name: memory grew by $grown KiB in $((seconds - settled)) s, of at most $growth_kib" \
+		"$samples > 4 && $grown <= $growth_kib"
+done
+finish

@@ -1,0 +1,332 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# Runs inside the lab's root: what the tools say where no driver is needed. Wrong usage: exit status 2,
+# and a sentence that names the thing and the remedy; help, manual and completion have the same
+# options. RASHPA_TOOLS: where they are. TAP.
+set -uo pipefail
+
+# shellcheck source-path=SCRIPTDIR source=../../selftests/lib/shell.sh
+. "$(dirname "$0")/../../selftests/lib/shell.sh"
+PATH=$PWD/${RASHPA_TOOLS:-build/tools}:$PATH
+
+# --- wrong usage
+
+refuses() { # PATTERN COMMAND...
+	local pattern=$1 got
+	shift
+	RASHPA_DEV="$work/none" timeout 20 "$@" >"$work/out" 2>"$work/err"
+	got=$?
+	((got == 2)) && [[ $(<"$work/err") =~ $pattern ]]
+	ok $? "refused: $*" || {
+		echo "# exit status $got; expected 2, and a message like \"$pattern\", got:"
+		sed 's/^/#   /' "$work/err" "$work/out"
+	}
+}
+
+refuses "name.*empty" rashpactl buffer create "" 4M
+refuses "name.*empty" rashpactl lock create fpga77 "" 4
+refuses "\"0\" is not a size" rashpactl buffer create zero 0
+refuses "\"4Q\" is not a size" rashpactl buffer create unit 4Q
+refuses "\"99999999T\" is not a size" rashpactl buffer create huge 99999999T
+refuses "-4M|option" rashpactl buffer create negative -4M
+refuses "magic.*auto, cma or contig" rashpactl buffer create odd 4M --backend magic
+refuses "give NAME and SIZE" rashpactl buffer create
+refuses "unknown command.*nonsense" rashpactl nonsense
+refuses "fpgax.*is not fpgaN" rashpactl apply fpgax
+refuses "stray.*--json=FILE" remu --buffer here --json stray
+refuses "stray.*--json=FILE" romulu --buffer here --json stray
+refuses "12:34.*BDF" rashpa-bench latency --fpga fpga77 --vfio 12:34
+refuses "which buffer" remu
+refuses "udp: who gets the images" remu --transport udp
+refuses "pcie, roce, udp or jungfrau" remu --buffer here --transport tcp
+refuses "of PCIe" remu --buffer here --transport roce --to a:1
+refuses "does not wait" remu --transport jungfrau --to a:1
+refuses "3-.*is not a list" romulu --buffer here --listen 1 --cpus 3-
+refuses "2,x.*is not a list" remu --transport udp --to a:1 --cpus 2,x
+refuses "processor 1000 is not there" romulu --buffer here --listen 1 --cpus 0,1000
+refuses "vulkan:N" romulu --buffer here --pipeline '{}' --engine vulkan:x
+refuses "cuda:N" romulu --buffer here --pipeline '{}' --engine cuda:1x
+refuses "whose memory" romulu --buffer here --pipeline '{}' --offer gpu
+refuses "\"1Q\" is not a size" romulu --buffer here --pipeline '{}' --engine vulkan --offer gpu:1Q
+refuses "\"later\" is not launch, ahead or persistent" romulu --buffer here --pipeline '{}' --engine vulkan --drive later
+refuses "Give --engine vulkan or cuda" romulu --buffer here --pipeline '{}' --engine reference --drive ahead
+refuses "give no size" romulu --buffer here --pipeline '{}' --engine fpga7 --offer board:1M
+refuses "from where" romulu --buffer here --receive-only
+refuses "event, poll" romulu --buffer here --listen 1 --wait long
+refuses "1000,500,100x100 is outside" remu --buffer here --dtp 1000,500,100x100
+refuses "1e-12.*1e-06 to 250000000 images" remu --buffer here --rate 1e-12
+refuses "images per second" remu --buffer here --rate 0
+refuses "0777.*0666" rashpactl buffer create odd 4M --mode 0777
+refuses "no user.*nosuchuser" rashpactl buffer create odd 4M --owner nosuchuser
+refuses "no group.*nosuchgroup" rashpactl buffer create odd 4M --owner root:nosuchgroup
+refuses "hot.*cached.*wc.*uc" rashpactl buffer create odd 4M --cache hot
+refuses "align.*power of two" rashpactl buffer create odd 4M --align 3K
+refuses "--owner, --mode" rashpactl buffer permit here
+refuses "rw.*octal" rashpactl buffer permit here --mode u+rw
+refuses "neither a user nor a group" rashpactl buffer permit here --owner :
+refuses "--node.*x" rashpactl buffer query --node x
+refuses "magic" rashpactl buffer query --backend magic
+refuses "--for" rashpactl map explain here
+refuses "memory" rashpactl map explain --for fpga77
+refuses "sideways.*both.*to-memory" rashpactl map here fpga77 --direction sideways
+refuses "--boundary.*x" rashpactl map here fpga77 --boundary x
+refuses "fpgaN:WINDOW" rashpactl window info fpga77
+refuses "BUFFER:OFFSET" rashpactl event watch fpga77 --lock here
+refuses "what=3.*changed.*poll" rashpactl event watch fpga77 --lock here:0,what=3
+refuses "2 is not the place.*there are 2" rashpactl event stat fpga77 --vector 0 --group 1,2
+refuses "json and --prometheus: one of the two" rashpactl top --json --prometheus
+refuses "serve, and --json.*one of the two" rashpactl top --serve --json
+refuses "live.*--rate" remu --buffer here --fpga 77 --live
+refuses "drop.*--rate" remu --buffer here --fpga 77 --policy drop
+refuses "drop.*--split 1" remu --buffer here --fpga 77 --policy drop --rate 5 --split 2
+refuses "wait.*memory" remu --buffer here --fpga 77 --policy wait --rate 5
+refuses "free-run.*overwrite" remu --buffer here --fpga 77 --free-run --policy wait
+refuses "\"some\" is not wait" remu --buffer here --fpga 77 --policy some
+refuses "phase.*3" remu --buffer here --fpga 77 --sampling 3,3
+refuses "unknown command.*nosuch" rashpa-bench nosuch
+refuses "--fpga is missing" rashpa-bench loop
+refuses "window 8: there are 4 descriptors" rashpa-bench loop --fpga fpga77 --window 8 --ring 4
+refuses "neither --buffer nor --gpu" rashpa-bench loop --fpga fpga77 --memory vulkan --gpu vulkan
+refuses "\"12\" is not a power of two" rashpa-bench loop --fpga fpga77 --queue 12
+refuses "\"6\" is not a multiple of 4" rashpa-bench loop --fpga fpga77 --size 6
+refuses "3M.*multiple of 2M" rashpa-bench memory --sizes 3M
+refuses "\"12Q\" is not a size" rashpa-bench memory --sizes 2M,12Q
+refuses "\"0\".*1 to 1000" rashpa-bench memory --repeat 0
+refuses "magic.*contig" rashpa-bench memory --backend magic
+refuses "--fpga is missing" rashpa-bench latency
+refuses "--fpga is missing" rashpa-bench roundtrip
+refuses "\"5\".*20 to 1000000" rashpa-bench latency --fpga fpga77 --period 5
+refuses "\"0\".*1 to 1000" rashpa-bench latency --fpga fpga77 --repeat 0
+refuses "\"3M\".*power of two" rashpa-bench process --sizes 3M
+refuses "\"0\".*1 to 4096" rashpa-bench process --threads 0
+refuses "\"3M\".*power of two" rashpa-bench gpu --sizes 3M
+refuses "rocm.*vulkan:N" rashpa-bench gpu --engine rocm
+refuses "yes.*on or off" rashpa-bench loop --fpga fpga77 --flush yes
+refuses "2G.*1K to 1G" rashpa-bench gpu --copies 2G
+refuses "\"3\".*multiple of 8" rashpa-bench roundtrip --fpga fpga77 --sizes 1K,3
+refuses "which experiment.*run.*watch" rashpa-manager
+refuses "which experiment" rashpa-manager run
+refuses "\"go\".*run, check, plan or watch" rashpa-manager go experiment.xml
+refuses "\"more\" is too much" rashpa-manager run experiment.xml more
+refuses "\"0\".*0.1 to 86400" rashpa-manager run --timeout 0 experiment.xml
+refuses "take-over is of run" rashpa-manager check --take-over experiment.xml
+refuses "tls-key and --tls-ca" rashpa-manager run --tls-cert here.pem experiment.xml
+refuses "do what.*nton.nxn.build.burst.model" rashpa-builder
+refuses "\"sideways\": nton, nxn, build, burst or model" rashpa-builder sideways
+refuses "\"nton\" is too much" rashpa-builder nxn nton
+refuses "\"pigeon\" is not shm, mpi or verbs" rashpa-builder nxn --transport pigeon
+refuses "\"65\".*1 to 64" rashpa-builder nxn --depth 65
+refuses "\"0\".*1 to 512M" rashpa-builder nxn --size 0
+refuses "\"101\".*0 to 100" rashpa-builder nxn --jitter 101
+refuses "test, testsome or testall" rashpa-builder nxn --poll waitsome
+refuses "leave --one-buffer out" rashpa-builder nxn --one-buffer --verify
+refuses "of --transport mpi" rashpa-builder nxn --buffered
+refuses "\"0\".*number from 1" rashpa-builder build --events 0
+refuses "\"65\".*1 to 64" rashpa-builder build --credit 65
+refuses "torn.*missing.duplicate.late.corrupt" rashpa-builder build --fault torn:0:1
+refuses "late:x:1.*missing.duplicate.late.corrupt" rashpa-builder build --fault late:x:1
+refuses "give their --geometry" rashpa-builder build --from here
+refuses "events go one way" rashpa-builder build --geometry 8x8 --to here --files .
+refuses "a/b.*name of a buffer" rashpa-builder build --from a/b
+refuses "0x8.*WxH" rashpa-builder build --geometry 0x8
+refuses "\"0\".*1 to 1000" rashpa-builder burst --rounds 0
+refuses "pigeon.*burst prints" rashpa-builder burst --way pigeon
+refuses "how many.*--readouts" rashpa-builder model
+refuses "how many.*--folded" rashpa-builder model --readouts 4 --folded --builders 4
+refuses "sideways.*nton, nxn or build" rashpa-builder model --of sideways
+refuses "gbps: .x. is not 1e-06 to 1000000" rashpa-builder model --readouts 4 --network gbps=x
+refuses "speed=1.*is not gbps" rashpa-builder model --readouts 4 --network speed=1
+refuses "packet=1048576 is above buffer=65536" rashpa-builder model --readouts 4 --network packet=1M
+refuses "spines: .0. is not 1 to 1024" rashpa-builder model --readouts 4 --network leaf=4,spines=0
+refuses "ranks: .4294967295. is not 1 to 1024" rashpa-builder model --readouts 4 --network ranks=4294967295
+refuses "leaf: .4294967295. is not 0 to 65536" rashpa-builder model --readouts 4 --network leaf=4294967295
+refuses "64 cables to each of 1024 spines are more than 1024" rashpa-builder model --readouts 4 --network leaf=1,spines=1024,cables=64
+refuses "copy: .1e7. is not 0 to 1000000" rashpa-builder model --readouts 4 --network copy=1e7
+refuses "latency: .1e30. is not 0 to 1000000000" rashpa-builder model --readouts 4 --network latency=1e30
+refuses "there is no event 77: --events 77 end before" rashpa-builder build --events 77 --fault corrupt:0:77
+for tool in remu romulu; do
+	refuses "somebody.*user:NAME.*cert:NAME.*anyone" "$tool" --daemon "unix:$work/socket" --leader somebody
+	refuses "leader.*Give --daemon" "$tool" --buffer here --leader anyone
+	refuses "tls-key and --tls-ca" "$tool" --daemon tls:6001 --tls-cert here.pem
+	refuses "tls-crl: give --tls-cert" "$tool" --daemon tls:6001 --tls-ca here.pem
+done
+
+# The driver is what is missing, whatever is asked for.
+for command in "rashpactl buffer list" "rashpactl buffer info here" "rashpactl limits" "rashpactl list" \
+	"rashpactl top --once" "rashpactl top --once --prometheus" "rashpactl event watch memory --lock here:0" "rashpactl quiesce fpga0" \
+	"remu --buffer here" "romulu --buffer here"; do
+	read -ra words <<<"$command"
+	RASHPA_DEV="$work/none" "${words[@]}" >"$work/out" 2>"$work/err"
+	is "$command: without the driver" "$? $(grep -o "load the driver (modprobe rashpa)" \
+		"$work/err" | sort -u)" "1 load the driver (modprobe rashpa)"
+done
+
+# What cannot be written is a failure, and said once.
+for command in rashpactl "rashpactl list" remu romulu rashpa-bench rashpa-builder rashpa-manager; do
+	read -ra words <<<"$command"
+	"${words[@]}" --help >/dev/full 2>"$work/err"
+	is "$command --help: to a full device" \
+		"$? $(grep -c "cannot write standard output: " "$work/err")" "1 1"
+done
+
+# --- profiles
+
+refuses "give FILE, or --schema" rashpactl profile
+refuses "give FILE, or --schema" rashpactl profile --schema board.json
+
+# How entries look is told, with the sums that are kept in them.
+reference=tools/profiles/rashpa-fpga.json
+json '.table == {window: "table", offset_bytes: 0, length_bytes: 32768, stride_bytes: 32,
+	segment_bytes: 0, address: {offset_bytes: 0, bits: 64}, length: {offset_bytes: 8, bits: 64},
+	control: {offset_bytes: 16, bits: 32, set: 1, clear: 0}, sum: {offset_bytes: 24, bits: 64}} and
+	.name == "rashpa-fpga" and .windows == 20 and .engines == 20 and .quiesce_steps == 2' \
+	rashpactl profile --json "$reference"
+ok $? "profile --json has the layout of the table"
+is "profile tells it as text" "$(rashpactl profile "$reference" | tail -n 1)" \
+	"table: 1024 entries of 32 bytes, address 64 bits at 0, length 64 bits at 8, control 32 bits at 16, running sum 64 bits at 24"
+jq 'del(.table.sum, .table.length_field) | .table.segment_size = 4096' "$reference" >"$work/plain.json"
+json '.table | .sum == null and .length == null and .segment_bytes == 4096' \
+	rashpactl profile --json "$work/plain.json"
+ok $? "and what there is not"
+is "also as text" "$(rashpactl profile "$work/plain.json" | tail -n 1)" \
+	"table: 1024 entries of 32 bytes, address 64 bits at 0, no length, control 32 bits at 16, no running sum, segments of 4096 bytes"
+jq 'del(.table, .engines)' "$reference" >"$work/plain.json"
+json 'has("table") and .table == null' rashpactl profile --json "$work/plain.json"
+ok $? "without a table as well"
+
+# --- a driver that is loaded, and nobody has made a buffer yet
+mkdir -p "$work/empty/buffer"
+: >"$work/empty/memory"
+for format in --once --json --prometheus; do
+	RASHPA_DEV=$work/empty rashpactl top --once --interval 0.01 $format >"$work/out" 2>&1
+	is "top $format where there is no buffer" $? 0
+done
+RASHPA_DEV=$work/empty rashpactl report >"$work/out" 2>&1
+is "and report" $? 0
+
+# --- by HTTP, at a socket of systemd
+rashpactl top --serve 2>"$work/said"
+is "without one" "$? $(grep -c "no socket that listens: start rashpa-exporter.socket" "$work/said")" "1 1"
+for from in empty none; do
+	RASHPA_DEV=$work/$from systemd-socket-activate -E RASHPA_DEV -l "$work/$from.socket" rashpactl top --serve >"$work/served" 2>&1 &
+	server=$!
+	python3 -B tools/tests/ask.py "$from" "$work/$from.socket" >"$work/said" 2>&1
+	ok $? "metrics by HTTP, $from" || sed 's/^/# /' "$work/said" "$work/served"
+	kill "$server" 2>/dev/null
+	wait "$server" 2>/dev/null
+done
+
+# --- what shall be there after every boot
+
+export RASHPA_CONFIG=$work/etc
+mkdir -p "$RASHPA_CONFIG"/{buffers,boards}.d
+cat >"$RASHPA_CONFIG/buffers.d/one.conf" <<-END
+	{ "buffers": [ { "name": "ring0", "size": "1G", "node": 0, "backend": "contig", "align": "2M",
+		"cache": "cached", "owner": "root:rashpa", "mode": "0640", "description": "frames" } ] }
+END
+echo '{ "boards": [ { "function": "1234:5250" }, { "function": "03:00.0", "take": true } ] }' \
+	>"$RASHPA_CONFIG/boards.d/one.conf"
+json '. == {buffers: [{name: "ring0", length_bytes: 1073741824}], boards: [{function: "1234:5250", take: false},
+	{function: "03:00.0", take: true}]}' rashpactl --json apply --check
+ok $? "apply --check tells what would be made"
+wrong() { # PATTERN TEXT: of a file of buffers
+	local pattern=$1
+	echo "$2" >"$RASHPA_CONFIG/buffers.d/two.conf"
+	rashpactl apply --check >"$work/out" 2>"$work/err"
+	is "apply --check: $pattern" "$? $(grep -c "two.conf:.*$pattern" "$work/err") $(grep -c ring0 "$work/out")" "1 1 1"
+	rm "$RASHPA_CONFIG/buffers.d/two.conf"
+}
+wrong 'buffers: is missing' '{ }'
+wrong 'buffers\[0\].size: is missing' '{ "buffers": [ { "name": "a" } ] }'
+wrong 'buffers\[0\].size: must not be 0' '{ "buffers": [ { "name": "a", "size": 0 } ] }'
+wrong 'buffers\[0\].name: must be letters' '{ "buffers": [ { "name": "../a", "size": 1 } ] }'
+wrong 'buffers\[1\].cache: "hot" is not one of cached, wc, uc' \
+	'{ "buffers": [ { "name": "a", "size": 1 }, { "name": "b", "size": 1, "cache": "hot" } ] }'
+wrong 'buffers\[0\].mode: must be a string' '{ "buffers": [ { "name": "a", "size": 1, "mode": 660 } ] }'
+wrong 'buffers\[0\].owner: there is no user "nosuchuser"' \
+	'{ "buffers": [ { "name": "a", "size": 1, "owner": "nosuchuser" } ] }'
+wrong '1: not JSON' 'buffers = ring0'
+wrong 'the buffer a is in .*two.conf already' '{ "buffers": [ { "name": "a", "size": 1 }, { "name": "a", "size": 1 } ] }'
+unset RASHPA_CONFIG
+
+# exposure of services, from 0 (none) to 10
+for unit in build/tools/*.service; do
+	good "systemd-analyze security: $(basename "$unit")" systemd-analyze security --offline=yes --threshold=40 "$unit"
+done
+good "the rules of udev are well-formed" udevadm verify --resolve-names=never tools/udev/70-rashpa.rules
+
+# --- help, manual, completion
+
+commands=("doctor" "report" "list" "limits" "apply" "bind" "unbind" "profile" "buffer create" "buffer list" "buffer info"
+	"buffer permit" "buffer query" "buffer remove" "lock create" "window list" "window info" "map explain" "map list"
+	"map program" "map release" "map end"
+	"map" "event watch" "event stat" "top" "quiesce" "reset" "fpga status" "reg read" "reg write" "reg dump")
+
+is "the help names all commands" \
+	"$(rashpactl --help | grep '^  ' | cut -c3-20 | sed -E 's/ +/ /; s/ +$//' | sort)" \
+	"$(printf '%s\n' "${commands[@]}" | sort)"
+measures="gpu latency loop memory network process roundtrip"
+is "so does that of rashpa-bench" "$(rashpa-bench --help | awk '/^  / { print $1 }' | sort | xargs)" "$measures"
+. tools/completion/rashpa-bench
+completed() { # TOOL: what may be its first word, but for options
+	COMP_WORDS=("$1" "") COMP_CWORD=1
+	"_${1//-/_}"
+	printf '%s\n' "${COMPREPLY[@]}" | grep -v ^- | sort | xargs
+}
+is "which are completed" "$(completed rashpa-bench)" "$measures"
+. tools/completion/rashpa-manager
+is "commands of rashpa-manager are completed" "$(completed rashpa-manager)" "check plan run watch"
+. tools/completion/rashpa-builder
+is "commands of rashpa-builder are completed" "$(completed rashpa-builder)" "build burst model nton nxn"
+# Each letter means one option, whatever the tool; boards and frames have their own.
+letters=
+options_known() { # COMMAND [WORD]: those of its help; WORD stands behind it
+	local missing='' option manual words usage known
+	read -ra words <<<"$1"
+	# shellcheck source=/dev/null
+	. "tools/completion/${words[0]}"
+	manual=$(sed 's/\\-/-/g' "Documentation/man/${words[0]}.1")
+	COMP_WORDS=("${words[@]}" ${2+"$2"} -)
+	COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+	"_${words[0]//-/_}"
+	usage=$("${words[@]}" --help)
+	[[ $1 == rashpa-[!bm]* || $1 == *network* ]] || letters+=$(sed -nE 's/^ +(-[a-zA-Z?]), (--[a-z-]+).*/\1 \2/p' <<<"$usage")$'\n'
+	known=" $(grep -oE '^ .*--[a-z-]+' <<<"$usage" | grep -oE -- '--[a-z-]+' | xargs) "
+	for option in "${COMPREPLY[@]}"; do
+		[[ $option != --* || $known == *" $option "* ]] || missing+=" $option (is refused)"
+	done
+	for option in $known; do
+		[[ $option == --usage || $option == --version ]] && continue
+		[[ " ${COMPREPLY[*]} " == *" $option "* || $1 == "rashpactl profile" ]] ||
+			missing+=" $option (completion)"
+		[[ $manual == *"$option"* || $option == --help ]] || missing+=" $option (manual)"
+	done
+	is "completion and manual know the options of \"$1\"" "$missing" ""
+}
+for command in "${commands[@]/#/rashpactl }" remu romulu rashpa-bench\ {memory,latency,roundtrip,loop,process,gpu} \
+	rashpa-bench\ network\ {sink,write,sweep} rashpa-{builder,manager,fpga,fpga-conformance,inject,capture-check}; do
+	# behind a bare "map" may come "explain"
+	case $command in
+	*" map") options_known "$command" NAME ;;
+	*) options_known "$command" ;;
+	esac
+done
+for command in rashpactl "rashpactl map" remu romulu rashpa-bench rashpa-builder rashpa-manager; do
+	read -ra words <<<"$command"
+	[[ $("${words[@]}" -h) == "$("${words[@]}" --help)" ]]
+	ok $? "$command -h is $command --help"
+done
+is "a letter means the same everywhere" \
+	"$(sort -u <<<"$letters" | cut -d' ' -f1 | uniq -d | xargs)" ""
+
+# --- the viewer's window
+
+Xvfb -displayfd 9 -screen 0 1280x900x24 9>"$work/display" >/dev/null 2>&1 &
+server=$!
+wait_for 30 test -s "$work/display"
+good "the window of the viewer shows a stream" env MPLBACKEND=TkAgg DISPLAY=:"$(cat "$work/display")" PYTHONPATH=tools/python \
+	PYTHONDONTWRITEBYTECODE=1 RASHPA_LIBRARY="$PWD/build/tools/librashpa.so.0" MPLCONFIGDIR="$PWD/build/matplotlib" \
+	timeout 120 python3 tools/tests/window.py
+kill "$server"
+wait "$server"
+finish
