@@ -64,7 +64,7 @@ declare -A leaves_out=(
 missed() {
 	local name runs
 
-	for name in selftests/tests/*_test.c; do
+	for name in selftests/driver/*_test.c; do
 		name=$(basename "$name" .c)
 		[[ " large_test bounce_test lockdown_test flr_test gpu_test fetch_test " == *" $name "* || "$1 $name" == "6.1 race_test" ]] &&
 			continue
