@@ -16,7 +16,11 @@
 #                       event builder beside MPI; BENCH=gpu: GPUs, on lavapipe
 #   make docs           the documentation as a site: build/docs/html/index.html
 #   make help           these lines
-#   make check          in virtual machines: all tests, all kernels
+#   make check          in virtual machines, on the newest kernel: the tests that answer within minutes
+#                       (TEST=map_test:segments runs one test, TEST=-l lists all)
+#   make check-all      the same and all other tests, on all kernels: before a merge
+#   make check-nightly  everything three times with half of the processor time, then soak, fuzz, coverage,
+#                       kernels and check-packages
 #   make check-packages in virtual machines: packages are installed, there after a reboot, upgraded, removed;
 #                       Secure Boot; README as it stands (DEBIAN="12 13")
 #   make coverage       in virtual machines: which lines of the driver the tests run
@@ -35,7 +39,7 @@ LIMITS  := /etc/security/limits.d/rashpa.conf
 CONFDIRS := $(addprefix $(DESTDIR)/etc/rashpa/,boards.d buffers.d profiles.d)
 KERNEL  ?= newest
 BENCH   ?=
-KERNELS ?= debug 6.1 6.12 newest
+TEST    ?=
 LAB     := selftests/lab/lab
 SOAK_MINUTES ?= 30
 SOAK_SEED ?=
@@ -48,7 +52,7 @@ DKMSSRC := /usr/src/rashpa-$(VERSION)
 NPROC   := $(shell nproc)
 
 .PHONY: abi all help modules tools selftests install install-tools install-dkms install-source deb rpm \
-	uninstall uninstall-dkms lab-build demo bench docs check check-packages coverage fuzz kernels soak static clean
+	uninstall uninstall-dkms lab-build demo bench docs check check-all check-nightly check-packages coverage fuzz kernels soak static clean
 
 all: modules tools
 
@@ -142,14 +146,14 @@ rpm:
 
 # Compiled with the lab's own compilers and kernel headers: the machine needs none.
 lab-build:
-	$(LAB) exec $(KERNELS:%=--kernel %) -- selftests/build.sh $(KERNELS)
+	$(LAB) exec --kernel $(KERNEL) -- selftests/build.sh $(KERNEL)
 
 demo:
-	$(MAKE) --no-print-directory lab-build KERNELS=$(KERNEL)
+	$(MAKE) --no-print-directory lab-build KERNEL=$(KERNEL)
 	RASHPA_BOARD=$(BOARD) $(if $(BUILDER),tools/builder/tests/builder-network,selftests/demo/demo$(if $(NETWORK),-network)).sh $(KERNEL)
 
 bench:
-	$(MAKE) --no-print-directory lab-build KERNELS=$(KERNEL)
+	$(MAKE) --no-print-directory lab-build KERNEL=$(KERNEL)
 	tools/bench/lab/bench$(BENCH:%=-%).sh $(KERNEL)
 
 # after a struct, flag or call was added: write down what the header promises now
@@ -160,8 +164,14 @@ docs:
 	$(LAB) exec -- Documentation/build.sh
 
 check:
-	$(MAKE) --no-print-directory lab-build
-	selftests/check.sh $(KERNELS)
+	selftests/run --tier check $(TEST)
+
+check-all:
+	selftests/run --tier all $(TEST)
+
+check-nightly:
+	selftests/run --tier nightly $(TEST)
+	$(MAKE) soak fuzz coverage kernels check-packages
 
 # two builds, which must be the same
 check-packages:
@@ -176,17 +186,16 @@ kernels:
 	$(LAB) exec --headers -- selftests/packages/kernels.sh
 
 coverage:
-	$(MAKE) --no-print-directory lab-build KERNELS="coverage"
-	selftests/coverage/coverage.sh
+	selftests/run --tier all --coverage $(TEST)
 
 # The kernel that looks closest
 soak: KERNEL := debug
 soak:
-	$(MAKE) --no-print-directory lab-build KERNELS=$(KERNEL)
+	$(MAKE) --no-print-directory lab-build KERNEL=$(KERNEL)
 	selftests/soak/soak.sh $(KERNEL) $(SOAK_MINUTES) $(SOAK_SEED)
 
 fuzz:
-	$(MAKE) --no-print-directory lab-build KERNELS="$$(selftests/fuzz/run.sh kernel)"
+	$(MAKE) --no-print-directory lab-build KERNEL="$$(selftests/fuzz/run.sh kernel)"
 	$(LAB) exec -- make -s -C selftests/fuzz O=/rashpa/build/selftests/fuzz host
 	selftests/fuzz/run.sh $(FUZZ_MINUTES) $(SEED)
 
