@@ -31,22 +31,18 @@ find_data() {
 # Lines of a list file without comments and empty lines.
 entries() { sed -e 's/[[:space:]]*#.*//' -e '/^[[:space:]]*$/d' "$1"; }
 
-# step TEXT COMMAND...: run the command with its output in $STEP_LOG and show
-# that it moves: elapsed seconds, and the last line on a terminal.
+# step TEXT COMMAND...: run the command with its output in $STEP_LOG. It prints one line, with
+# seconds; on a terminal also the last line of the log while it runs.
 step() {
 	local text=$1 start=$SECONDS pid last status=0
 	shift
 	printf '== %s\n' "$text" >>"$STEP_LOG"
 	"$@" >>"$STEP_LOG" 2>&1 </dev/null &
 	pid=$!
-	while kill -0 "$pid" 2>/dev/null; do
-		if [[ -t 2 ]]; then
-			last=$(tail -n 1 "$STEP_LOG" | tr -cd '[:print:]')
-			printf '\r\033[K%5d s  %s: %.60s' $((SECONDS - start)) "$text" "$last" >&2
-		elif (((SECONDS - start) % 15 == 14)); then
-			printf '%5d s  %s ...\n' $((SECONDS - start)) "$text" >&2
-		fi
-		sleep 1
+	while [[ -t 2 ]] && kill -0 "$pid" 2>/dev/null; do
+		last=$(tail -n 1 "$STEP_LOG" | tr -cd '[:print:]')
+		printf '\r\033[K%5d s  %s: %.60s' $((SECONDS - start)) "$text" "$last" >&2
+		sleep 0.2
 	done
 	wait "$pid" || status=$?
 	[[ -t 2 ]] && printf '\r\033[K' >&2
@@ -60,16 +56,18 @@ step() {
 
 # need PROGRAM=PACKAGE...: install what this machine lacks (Debian only).
 need() {
-	local pair missing=()
+	local pair missing=() STEP_LOG=$CACHE/host.log
 	for pair; do
 		command -v "${pair%%=*}" >/dev/null || missing+=("${pair#*=}")
 	done
 	((${#missing[@]})) || return 0
 	command -v apt-get >/dev/null || die "please install: ${missing[*]}"
-	say "installing on this machine: ${missing[*]}"
-	"${SUDO[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
-		"${missing[@]}" >&2 ||
-		{ "${SUDO[@]}" apt-get update >&2 && "${SUDO[@]}" env DEBIAN_FRONTEND=noninteractive \
-			apt-get install -y --no-install-recommends "${missing[@]}" >&2; } ||
-		die "cannot install ${missing[*]}"
+	mkdir -p "$CACHE"
+	step "installing on this machine: ${missing[*]}" host_install "${missing[@]}"
+}
+
+host_install() {
+	local -a install=("${SUDO[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y
+		--no-install-recommends "$@")
+	"${install[@]}" || { "${SUDO[@]}" apt-get update && "${install[@]}"; }
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2034
 # The debug kernel, series "debug": made of the root's Linux source with the detectors
 # of debug.config, once, outside the checkout. It lies in $DEBUG:
 #   release, vmlinuz, config, lost (what of debug.config this source does not have)
@@ -119,17 +119,10 @@ build_debug() {
 
 # Make the debug kernel unless it is there; sets DEBUG.
 have_debug() {
+	FULL=yes
 	have_root
 	find_debug
-	if [[ ! -d $DEBUG ]]; then
-		exec 9>"$DEBUG.lock"
-		if ! flock -n 9; then
-			say "another lab makes the debug kernel, waiting"
-			flock 9
-		fi
-		[[ -d $DEBUG ]] || build_debug
-		exec 9>&-
-	fi
+	make_once "$DEBUG" build_debug
 	debug_mount_point
 }
 

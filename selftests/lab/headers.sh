@@ -116,6 +116,7 @@ have_headers() {
 	local main security work
 
 	need apt-get=apt dpkg-deb=dpkg
+	FULL=yes
 	have_root
 	mkdir -p "$CACHE"
 	exec 8>"$CACHE/headers.lock"

@@ -20,42 +20,17 @@ plain_path() {
 	echo "$CACHE/$1-$2-${hash:0:12}"
 }
 
-# begin_plain ROOT SUITE [FROM]: sets the caller's new, of debootstrap or a root that is there; finish_plain puts it in
-# place.
+# begin_plain ROOT SUITE [FROM]: sets the caller's new
 begin_plain() {
 	local main security key=/usr/share/keyrings/debian-archive-keyring.gpg
 
-	new=$1.new.$$
-	find_archive
-	# shellcheck disable=SC2064
-	trap "${SUDO[*]} rm -rf --one-file-system '$new'" EXIT
-	STEP_LOG=$1.log
-	: >"$STEP_LOG"
-	say "making a root of $2 in $1 (log: $STEP_LOG)"
-	if [[ ${3-} ]]; then
-		step "copy of ${3##*/}" "${SUDO[@]}" cp -a --reflink=auto "$3" "$new"
-	else
-		step "base system" "${SUDO[@]}" debootstrap --variant=minbase --keyring="$key" "$2" "$new" "$main"
-		{
-			echo "deb [signed-by=$key] $main $2 main"
-			echo "deb [signed-by=$key] $main $2-updates main"
-			[[ ! $security ]] || echo "deb [signed-by=$key] $security $2-security main"
-		} | "${SUDO[@]}" tee "$new/etc/apt/sources.list" >/dev/null
-		echo force-unsafe-io | "${SUDO[@]}" tee "$new/etc/dpkg/dpkg.cfg.d/lab" >/dev/null
-	fi
-	write_access "$new" "$main" "$security" >/dev/null
-	step "package lists" build_in "$new" apt-get update
-}
-
-finish_plain() { # ROOT
-	step "clean" build_in "$new" sh -euc '
-		apt-get clean
-		rm -rf /var/lib/apt/lists/* /tmp/* /usr/sbin/policy-rc.d
-		rm -f /etc/apt/apt.conf.d/99lab-build'
-	"${SUDO[@]}" chmod 755 "$new"
-	"${SUDO[@]}" mv -T "$new" "$1"
-	trap - EXIT
-	say "root complete: $(du -sh "$1" 2>/dev/null | cut -f1), ${SECONDS} s"
+	begin_root "$1" "a root of $2" "${3:-$2}"
+	[[ ${3-} ]] || {
+		echo "deb [signed-by=$key] $main $2 main"
+		echo "deb [signed-by=$key] $main $2-updates main"
+		[[ ! $security ]] || echo "deb [signed-by=$key] $security $2-security main"
+	} | "${SUDO[@]}" tee "$new/etc/apt/sources.list" >/dev/null
+	prepare_root
 }
 
 build_plain() { # final path, suite
@@ -76,7 +51,7 @@ build_plain() { # final path, suite
 		ln -sf /lib/systemd/system/multi-user.target /etc/systemd/system/default.target
 		systemctl mask systemd-networkd-wait-online.service apt-daily.timer apt-daily-upgrade.timer \
 			dpkg-db-backup.timer e2scrub_all.timer fstrim.timer e2scrub_reap.service'
-	finish_plain "$1"
+	finish_root "$1"
 }
 
 # the same with dependencies as apt writes them
@@ -85,7 +60,7 @@ extend_plain() { # final path, suite, root, dependencies
 
 	begin_plain "$1" "$2" "$3"
 	step "dependencies" build_in "$new" apt-get satisfy -y "$4"
-	finish_plain "$1"
+	finish_root "$1"
 }
 
 # where packages of a Debian are made, that is not the lab's own
@@ -98,17 +73,7 @@ build_maker() { # final path, suite, dependencies as apt writes them
 		mkdir -p /rashpa /rashpa-data /var/cache/rashpa
 		ln -sf ../../bin/ccache /usr/lib/ccache/cc
 		chmod 755 /root'
-	finish_plain "$1"
-}
-
-# have_made PATH COMMAND...: it makes PATH, unless that is there
-have_made() {
-	[[ ! -d $1 ]] || return 0
-	mkdir -p "$CACHE"
-	exec 9>"$1.lock"
-	flock 9
-	[[ -d $1 ]] || "${@:2}"
-	exec 9>&-
+	finish_root "$1"
 }
 
 # Make the root unless it is there, of one without dependencies; sets PLAIN.
@@ -119,8 +84,8 @@ have_plain() { # 12|13 [DEPENDENCY,...]
 	bare=$(plain_path plain "$1" "$PLAIN_VERSION" "")
 	PLAIN=$(plain_path plain "$1" "$PLAIN_VERSION" "${2-}")
 	[[ ! -d $PLAIN ]] || return 0
-	have_made "$bare" build_plain "$bare" "$suite"
-	have_made "$PLAIN" extend_plain "$PLAIN" "$suite" "$bare" "${2-}"
+	make_once "$bare" build_plain "$bare" "$suite"
+	make_once "$PLAIN" extend_plain "$PLAIN" "$suite" "$bare" "${2-}"
 }
 
 # The same of a root with what debian/control asks for; sets ROOT.
@@ -133,7 +98,7 @@ have_maker() { # 12
 	# kernel-doc is in what these need
 	depends+=,linux-headers-amd64
 	ROOT=$(plain_path maker "$1" "$MAKER_VERSION" "$depends")
-	have_made "$ROOT" build_maker "$ROOT" "$suite" "$depends"
+	make_once "$ROOT" build_maker "$ROOT" "$suite" "$depends"
 }
 
 # plain DEBIAN [DEPENDENCY,...]
@@ -176,6 +141,8 @@ boot_image() {
 
 	# where processors are few, the second one only waits for the first
 	(($(nproc) > 2)) || smp=1
+	# firmware is in the full root
+	[[ ! ${5-} ]] || FULL=yes
 	have_root
 	lib=$ROOT/usr/lib/x86_64-linux-gnu
 	LOADER=("$lib/ld-linux-x86-64.so.2" --library-path "$lib")

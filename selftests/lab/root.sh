@@ -1,13 +1,32 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # shellcheck shell=bash
-# The cached Debian 13 root: compilers, QEMU, kernels and their headers.
+# The cached Debian 13 roots. The core root has what the tools, the module for the newest kernel
+# and most guests need. The full root is a copy of it, with everything else: other kernels, other
+# compilers, the source of the kernel. It is made when something asks for it.
 
-ROOT_VERSION=5	# raise it when the steps below change what is in the root
+ROOT_VERSION=6	# raise it when the steps below change what is in the core root
+FULL_VERSION=1	# or in the full one
+FULL=${RASHPA_FULL-}	# not empty: ROOT is the full one
 
-root_path() {
+# section NAME: its lines of "packages"
+section() {
+	entries "$LAB/packages" | awk -v s="[$1]" '/^\[/ { inside = $0 == s; next } inside'
+}
+
+# Series of the core root, with its suite: the last line; and the lines before it.
+core_kernel() { entries "$LAB/kernels" | tail -n 1; }
+full_kernels() { entries "$LAB/kernels" | head -n -1; }
+
+core_path() {
 	local hash
-	hash=$({ echo "$ROOT_VERSION"; entries "$LAB/packages"; entries "$LAB/kernels"; } | sha256sum)
+	hash=$({ echo "$ROOT_VERSION"; section core; section stand-in; core_kernel; } | sha256sum)
 	echo "$CACHE/root-${hash:0:12}"
+}
+
+full_path() {
+	local hash
+	hash=$({ echo "$FULL_VERSION $(core_path)"; section full; full_kernels; } | sha256sum)
+	echo "$CACHE/full-${hash:0:12}"
 }
 
 # The archive to use is this machine's own: prints "main security".
@@ -47,17 +66,9 @@ write_sources() { # root, main, security
 	Pin: release n=bookworm*
 	Pin-Priority: 90
 
-	Package: src:qemu src:seabios src:ipxe src:linux-base
+	Package: src:qemu src:seabios src:ipxe src:linux src:linux-base src:linux-signed-amd64
 	Pin: release n=trixie-backports
 	Pin-Priority: 990
-	END
-
-	"${SUDO[@]}" tee "$1/etc/dpkg/dpkg.cfg.d/lab" <<-END
-	force-unsafe-io
-	path-exclude=/usr/share/man/*
-	path-exclude=/usr/share/doc/*
-	path-exclude=/usr/share/info/*
-	path-exclude=/usr/share/locale/*
 	END
 }
 
@@ -92,36 +103,47 @@ build_in() {
 			PATH=/usr/sbin:/usr/bin:/sbin:/bin "$@"' sh "$root" "$@"
 }
 
-# Newest stock kernel of a series, e.g. 6.1 -> 6.1.0-45-amd64; of all of them for "newest".
-# It has headers and an image: that is signed, and comes to the archive later.
+# Newest kernel of a series, e.g. 6.1 -> 6.1.0-45-amd64; of all of them for "newest", and of those
+# that can be preempted everywhere for "rt". It has headers and an image: that is signed, and
+# comes to the archive later.
 newest() { # root, series
-	local series=${2//./\\.}
+	local series=${2//./\\.} flavour=amd64
 
-	[[ $2 != newest ]] || series='[0-9]+'
+	[[ $2 != rt ]] || flavour=rt-amd64
+	[[ $2 != newest && $2 != rt ]] || series='[0-9]+'
 	build_in "$1" apt-cache search --names-only "^linux-(headers|image)-$series\.[0-9]" |
-		sed -nE 's/^linux-(headers|image)-([0-9][^ ]*[0-9]-amd64) .*/\2/p' |
+		sed -nE "s/^linux-(headers|image)-([0-9][^ ]*[0-9]-$flavour) .*/\2/p" |
 		sort -V | uniq -d | tail -n 1
+}
+
+# install_packages ROOT KERNELS PACKAGE...: KERNELS are lines of "kernels".
+install_packages() {
+	local root=$1 series suite release
+	local -a releases=()
+
+	while read -r series suite; do
+		release=$(newest "$root" "$series")
+		[[ $release ]] || die "no kernel $series in $suite"
+		releases+=("$release")
+		printf '%s\t%s\n' "$series" "$release" | "${SUDO[@]}" tee -a "$root/etc/lab-kernels" >/dev/null
+	done <<<"$2"
+	build_in "$root" apt-get install -y "${@:3}" "${releases[@]/#/linux-image-}" \
+		"${releases[@]/#/linux-headers-}"
+	# The packages' scripts run depmod; nobody needs Debian's initramfs here.
+	# shellcheck disable=SC2016 # since 7.2 the image lies beside the modules
+	build_in "$root" sh -euc '
+		for release; do
+			[ -e "/boot/vmlinuz-$release" ] || cp "/usr/lib/modules/$release/vmlinuz" "/boot/vmlinuz-$release"
+			chmod 644 "/boot/vmlinuz-$release"
+			[ -s "/usr/lib/modules/$release/modules.dep" ] || depmod "$release"
+			rm -f "/boot/initrd.img-$release"
+		done' sh "${releases[@]}"
 }
 
 # Newest source of the archive: of it, the debug kernel is made.
 newest_source() { # root
 	build_in "$1" apt-cache search --names-only '^linux-source-[0-9.]+$' | cut -d' ' -f1 |
 		sort -V | tail -n 1
-}
-
-# The package's scripts run depmod; nobody needs Debian's initramfs here. What a kernel of
-# backports needs newer than in the release, comes from there as well.
-install_kernel() { # root, release, suite
-	local -a from=()
-
-	[[ $3 != *-backports ]] || from=(-t "$3")
-	build_in "$1" apt-get install -y "${from[@]}" "linux-image-$2" "linux-headers-$2"
-	# shellcheck disable=SC2016 # since 7.2 the image lies beside the modules
-	build_in "$1" sh -euc '
-		[ -e "/boot/vmlinuz-$1" ] || cp "/usr/lib/modules/$1/vmlinuz" "/boot/vmlinuz-$1"
-		chmod 644 "/boot/vmlinuz-$1"
-		[ -s "/usr/lib/modules/$1/modules.dep" ] || depmod "$1"
-		rm -f "/boot/initrd.img-$1"' sh "$2"
 }
 
 # checkpatch, coccinelle's rules and what they read, beside the source package.
@@ -132,17 +154,6 @@ unpack_scripts() { # root
 		mkdir linux-scripts
 		tar -xf "$1" -C linux-scripts --strip-components=1 --wildcards \
 			"linux-source-*/scripts" "linux-source-*/.clang-format" "linux-source-*/COPYING"'
-}
-
-finish_root() { # root
-	build_in "$1" sh -euc '
-		groupadd --system rashpa
-		apt-get clean
-		rm -rf /var/lib/apt/lists/* /var/cache/debconf/*-old /tmp/* /usr/sbin/policy-rc.d
-		rm -f /etc/apt/apt.conf.d/99lab-build
-		mkdir -p /rashpa /rashpa-data /var/cache/rashpa
-		ln -sf ../../bin/ccache /usr/lib/ccache/cc
-		chmod 755 /root'
 }
 
 # What makes roots, and where from: sets the caller's main, security.
@@ -157,56 +168,118 @@ find_archive() {
 	[[ ${main-} ]] || die "no Debian archive in this machine's apt configuration (set RASHPA_MIRROR)"
 }
 
-build_root() { # final path
-	local root=$1 new main security series suite release source
-	local -a packages
-
+# begin_root PATH WHAT SUITE|ROOT [FOLDER...]: sets the caller's new, main and security. The new
+# root is debootstrap's, without these folders of /usr/share, or a copy of ROOT. prepare_root and
+# finish_root follow; finish_root puts it in place.
+begin_root() {
+	new=$1.new.$$
 	find_archive
-	new=$root.new.$$
 	# shellcheck disable=SC2064
 	trap "${SUDO[*]} rm -rf --one-file-system '$new'" EXIT
-	STEP_LOG=$root.log
+	STEP_LOG=$1.log
 	: >"$STEP_LOG"
-	say "making a Debian 13 root in $root (log: $STEP_LOG)"
-	mapfile -t packages < <(entries "$LAB/packages")
-
+	say "making $2 in $1 (log: $STEP_LOG)"
+	if [[ -d $3 ]]; then
+		step "copy of ${3##*/}" "${SUDO[@]}" cp -a --reflink=auto "$3" "$new"
+		return
+	fi
+	"${SUDO[@]}" mkdir -p "$new/etc/dpkg/dpkg.cfg.d"
+	printf '%s\n' force-unsafe-io "${@:4}" | sed 's,^[a-z]*$,path-exclude=/usr/share/&/*,' |
+		"${SUDO[@]}" tee "$new/etc/dpkg/dpkg.cfg.d/lab" >/dev/null
 	step "base system" "${SUDO[@]}" debootstrap --variant=minbase \
-		--keyring=/usr/share/keyrings/debian-archive-keyring.gpg trixie "$new" "$main"
-	step "archive configuration" write_sources "$new" "$main" "$security"
-	write_access "$new" "$main" "$security" >/dev/null
-	step "package lists" build_in "$new" apt-get update
-	step "packages" build_in "$new" apt-get install -y "${packages[@]}"
-
-	while read -r series suite; do
-		release=$(newest "$new" "$series")
-		[[ $release ]] || die "no kernel $series in $suite"
-		step "kernel $release" install_kernel "$new" "$release" "$suite"
-		printf '%s\t%s\n' "$series" "$release" | "${SUDO[@]}" tee -a "$new/etc/lab-kernels" >/dev/null
-	done < <(entries "$LAB/kernels")
-
-	source=$(newest_source "$new")
-	[[ $source ]] || die "no source of a kernel in the archive"
-	step "source ${source#linux-source-}" build_in "$new" apt-get install -y "$source"
-	step "scripts of the kernel" unpack_scripts "$new"
-	step "clean" finish_root "$new"
-	"${SUDO[@]}" chmod 755 "$new"
-	"${SUDO[@]}" mv -T "$new" "$root"
-	trap - EXIT
-	say "root complete: $(du -sh "$root" 2>/dev/null | cut -f1), ${SECONDS} s"
+		--keyring=/usr/share/keyrings/debian-archive-keyring.gpg "$3" "$new" "$main"
 }
 
-# Make the root unless it is there; sets ROOT.
-have_root() {
-	ROOT=$(root_path)
-	[[ -d $ROOT ]] && return
+prepare_root() {
+	write_access "$new" "$main" "$security" >/dev/null
+	step "package lists" build_in "$new" apt-get update
+}
+
+finish_root() { # final path
+	step "clean" build_in "$new" sh -euc '
+		apt-get clean
+		rm -rf /var/lib/apt/lists/* /var/cache/debconf/*-old /tmp/* /usr/sbin/policy-rc.d
+		rm -f /etc/apt/apt.conf.d/99lab-build'
+	"${SUDO[@]}" chmod 755 "$new"
+	"${SUDO[@]}" mv -T "$new" "$1"
+	trap - EXIT
+	say "complete: $(du -sh "$1" 2>/dev/null | cut -f1), ${SECONDS} s"
+}
+
+# One empty package, which provides what packages depend on and nothing here needs.
+stand_in() { # root
+	local work
+	work=$(mktemp -d)
+	mkdir "$work/DEBIAN"
+	cat >"$work/DEBIAN/control" <<-END
+	Package: lab-stand-in
+	Version: 1
+	Architecture: all
+	Maintainer: the lab <root@localhost>
+	Provides: $(section stand-in | sed 's/$/ (= 999)/' | paste -sd,)
+	Description: nothing, in place of packages that nothing here needs
+	END
+	"${SUDO[@]}" dpkg-deb --root-owner-group --build "$work" "$1/tmp/stand-in.deb"
+	build_in "$1" dpkg -i /tmp/stand-in.deb
+	rm -r "$work"
+}
+
+build_core() { # final path
+	local new main security
+	local -a packages
+
+	begin_root "$1" "the core root" trixie doc info locale man
+	write_sources "$new" "$main" "$security" >/dev/null
+	prepare_root
+	stand_in "$new" >>"$STEP_LOG" 2>&1
+	mapfile -t packages < <(section core)
+	step "packages" install_packages "$new" "$(core_kernel)" "${packages[@]}"
+	step "folders" build_in "$new" sh -euc '
+		groupadd --system rashpa
+		mkdir -p /rashpa /rashpa-data /var/cache/rashpa
+		ln -sf ../../bin/ccache /usr/lib/ccache/cc
+		chmod 755 /root'
+	finish_root "$1"
+}
+
+build_full() { # final path
+	local new main security source
+	local -a packages
+
+	begin_root "$1" "the full root" "$(core_path)"
+	prepare_root
+	mapfile -t packages < <(section full)
+	source=$(newest_source "$new")
+	[[ $source ]] || die "no source of a kernel in the archive"
+	step "packages" install_packages "$new" "$(full_kernels)" "${packages[@]}" "$source"
+	step "scripts of the kernel" unpack_scripts "$new"
+	finish_root "$1"
+}
+
+# make_once PATH COMMAND...: it makes PATH, unless that is there.
+make_once() {
+	[[ ! -e $1 ]] || return 0
 	mkdir -p "$CACHE"
-	exec 9>"$ROOT.lock"
+	exec 9>"$1.lock"
 	if ! flock -n 9; then
-		say "another lab makes the root, waiting"
+		say "another lab makes ${1##*/}, waiting"
 		flock 9
 	fi
-	[[ -d $ROOT ]] || build_root "$ROOT"
+	[[ -e $1 ]] || "${@:2}"
 	exec 9>&-
+}
+
+# Make the root unless it is there, and the full one if FULL is set; sets ROOT. The disk of
+# guests is made while others go on.
+have_root() {
+	ROOT=$(core_path)
+	if [[ ! -d $ROOT ]]; then
+		make_once "$ROOT" build_core "$ROOT"
+		RASHPA_FULL='' setsid "$LAB/lab" image </dev/null >/dev/null 2>&1 &
+	fi
+	[[ $FULL ]] || return 0
+	ROOT=$(full_path)
+	make_once "$ROOT" build_full "$ROOT"
 }
 
 # The root as a disk of guests. 1 GiB of holes keeps mke2fs from running out of room.
@@ -228,15 +301,12 @@ build_image() {
 # Make it unless it is there; sets IMAGE.
 have_image() {
 	IMAGE=$ROOT.img
-	[[ ! -e $IMAGE ]] || return 0
-	exec 9>"$ROOT.lock"
-	flock 9
-	[[ -e $IMAGE ]] || build_image
-	exec 9>&-
+	make_once "$IMAGE" build_image
 }
 
 # Make the kernel of a series unless it is there; "coverage" is a build for the debug kernel.
 have_kernel() { # series
+	[[ $1 == "$(core_kernel | cut -f1)" ]] || FULL=yes
 	if [[ $1 == debug || $1 == coverage ]]; then
 		have_debug
 	else
@@ -255,8 +325,15 @@ release() {
 }
 
 cmd_root() {
+	[[ ${1-} != --full ]] || FULL=yes
 	have_root
 	echo "$ROOT"
+}
+
+cmd_image() {
+	have_root
+	have_image
+	echo "$IMAGE"
 }
 
 cmd_release() { # series
@@ -266,27 +343,27 @@ cmd_release() { # series
 }
 
 cmd_kernels() {
+	local series known
+
 	have_root >&2
-	cat "$ROOT/etc/lab-kernels"
+	[[ ! -d $(full_path) ]] || ROOT=$(full_path)
 	find_debug
-	if [[ -d $DEBUG ]]; then
-		printf 'debug\t%s\n' "$(release debug)"
-	else
-		printf 'debug\t%s\n' "not made yet"
-	fi
+	for series in $(entries "$LAB/kernels" | cut -f1) debug; do
+		known=$(release "$series" 2>/dev/null) || true
+		printf '%s\t%s\n' "$series" "${known:-not made yet}"
+	done
 }
 
 cmd_clean() {
 	local path keep=none keep_debug=none
 
 	if [[ ${1-} == --old ]]; then
-		keep=$(root_path)
-		ROOT=$keep
+		keep=$(core_path)
+		ROOT=$(full_path)
 		[[ ! -d $ROOT ]] || { find_debug; keep_debug=$DEBUG; }
 	fi
-	for path in "$CACHE"/results "$CACHE"/root-* "$CACHE"/debug-* "$CACHE"/initramfs-* "$CACHE"/headers-* \
-		"$CACHE"/apt; do
-		[[ $path == "$keep"* || $path == "$keep_debug"* ]] ||
+	for path in "$CACHE"/results "$CACHE"/{root,full,debug,initramfs,headers}-* "$CACHE"/apt; do
+		[[ $path == "$keep"* || $path == "$keep_debug"* || $path == "${ROOT-none}"* ]] ||
 			"${SUDO[@]}" rm -rf --one-file-system "$path"
 	done
 	# earlier ones of these cannot be told from those of another checkout
@@ -350,19 +427,19 @@ kept_results() {
 		"${SUDO[@]}" chown -R --reference="$TOP" "$dir"
 }
 
-# exec [--kernel SERIES]... [--headers] [--scratch] [--debian 12] COMMAND...: inside the root; the checkout
-# is /rashpa, and files get the owner of the checkout. With --scratch the command is root's. With --debian it is
+# exec [--full] [--kernel SERIES]... [--headers] [--scratch] [--debian 12] COMMAND...: inside the root; the
+# checkout is /rashpa, and files get the owner of the checkout. With --scratch the command is root's. With --debian it is
 # another root, in which packages of that Debian are made.
 cmd_exec() {
 	local name scratch='' debian='' path=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
-	local -a pass=() layers=() folders=("$TOP" rashpa) who=()
+	local -a pass=() layers=() folders=("$TOP" rashpa) who=() kernels=()
 
 	while [[ ${1-} == --* ]]; do
 		case $1 in
 		--) shift; break ;;
 		--kernel)
 			(($# > 1)) || die "exec: --kernel has no value"
-			have_kernel "$2"
+			kernels+=("$2")
 			shift
 			;;
 		--debian)
@@ -370,6 +447,7 @@ cmd_exec() {
 			debian=$2
 			shift
 			;;
+		--full) FULL=yes ;;
 		--headers) have_headers; layers+=(--over "$HEADERS") ;;
 		--scratch) scratch=yes; layers+=(--scratch) ;;
 		*) die "exec: unknown option $1" ;;
@@ -381,6 +459,9 @@ cmd_exec() {
 		have_maker "$debian"
 	else
 		have_root
+		for name in "${kernels[@]}"; do
+			have_kernel "$name"
+		done
 	fi
 	if [[ ! $scratch ]]; then
 		who=(setpriv --reuid "$(stat -c %u "$TOP")" --regid "$(stat -c %g "$TOP")"
@@ -400,8 +481,8 @@ cmd_exec() {
 		[[ -v $name ]] && pass+=("$name=${!name}")
 	done
 	pass+=(WERROR=-Werror)
-	[[ $debian ]] || find_debug
-	if [[ ! $debian && -d $DEBUG ]]; then
+	[[ ! $FULL || $debian ]] || find_debug
+	if [[ -d ${DEBUG-} ]]; then
 		debug_mount_point
 		folders+=("$DEBUG/modules" "usr/lib/modules/$(release debug)")
 	fi

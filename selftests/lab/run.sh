@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2034
 # Boot a kernel of the root with QEMU and run a command in the guest.
 
 # Make the kernel of a series unless it is there; sets RELEASE, VMLINUZ, MODULES.
@@ -60,7 +60,7 @@ have_helper() { # name, library
 	HELPER=$TOP/build/lab/$1-${hash:0:12}.so
 	[[ -e $HELPER ]] && return
 	mkdir -p "$TOP/build/lab"
-	"$LAB/lab" exec -- cc -std=gnu17 -D_GNU_SOURCE -shared -fPIC -O2 -Wall -Wextra -Werror \
+	"$LAB/lab" exec --full -- cc -std=gnu17 -D_GNU_SOURCE -shared -fPIC -O2 -Wall -Wextra -Werror \
 		-o "build/lab/$1.$$" "selftests/lab/$1.c" ${2:+"$2"} >&2 || die "cannot compile selftests/lab/$1.c"
 	mv "$TOP/build/lab/$1.$$" "$HELPER"
 }
@@ -251,11 +251,12 @@ cmd_run() {
 	local -a devices=() disks=() preload=()
 
 	FPGA_OPTIONS=()
-	kernel=$(entries "$LAB/kernels" | cut -f1 | tail -n 1)
+	kernel=$(core_kernel | cut -f1)
 	while (($#)); do
 		case $1 in
 		--keep-going) keep=1; shift; continue ;;
-		--gpu) gpus=1; shift; continue ;;
+		--full) FULL=yes; shift; continue ;;
+		--gpu) gpus=1 FULL=yes; shift; continue ;;
 		--) shift; break ;;
 		esac
 		(($# > 1)) || die "run: $1 has no value, or -- CMD is missing"
