@@ -2,11 +2,30 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # Runs inside the lab's root: builds the module for the kernels named, the tools and
 # the tests. Prints compiler output only when something is wrong or warned about.
+# build.sh [--only PART]... [SERIES...]
+# PART: module, modules (of the tests), tools, tests, compat (32-bit), demo (the module, and the
+# tools of "make demo"), or the name of one test, which builds the module, too. Default: all.
 set -euo pipefail
 
 top=$(cd "$(dirname "$0")/.." && pwd)
 build=$top/build
 log=$build/build.log
+tests=()
+declare -A only=()
+while [[ ${1-} == --only ]]; do
+	case ${2-} in
+	module | modules | tools | tests | compat) only[$2]=yes ;;
+	demo) only[module]=yes only[demo]=yes ;;
+	*_test)
+		only[module]=yes tests+=("$build/selftests/$2")
+		# these load modules of the tests
+		! grep -qs '"foreign.h"' "$top"/selftests/*/"$2.c" || only[modules]=yes
+		;;
+	*) sed -n '5,7s/^# *//p' "$0" >&2; exit 2 ;;
+	esac
+	shift 2
+done
+wanted() { ((!${#only[@]})) || [[ ${only[$1]-} ]]; }
 mkdir -p "$build"
 : >"$log"
 
@@ -36,22 +55,47 @@ release() {
 	fi
 }
 
+# modules NAME FOLDER RELEASE TARGET FLAGS SOURCE...: unless they are newer than their sources
+modules() {
+	local built=$4/.built
+
+	[[ ! -e $built || $(<"$built") != "$3 $5" || $(find "${@:6}" -newer "$built" -print -quit) ]] || return 0
+	rm -f "$built"
+	mkdir -p "$4"
+	echo "$3 $5" >"$built.new"
+	run "$1" make -s -C "$2" modules W=1 KREL="$3" MODDIR="$4" KFLAGS="$5"
+	mv "$built.new" "$built"
+}
+
 MAKEFLAGS=-j$(nproc)
 export MAKEFLAGS
 for series in "$@"; do
+	kernel=$(release "$series")
+	to=$build/modules/$series
 	flags=
 	[[ $series != coverage ]] || flags=RASHPA_COVERAGE=y
-	run "module for $series" make -s -C "$top" modules W=1 \
-		KREL="$(release "$series")" MODDIR="$build/modules/$series" KFLAGS="$flags"
-	if compgen -G "$top/selftests/modules/*.c" >/dev/null; then
-		run "test modules for $series" make -s -C "$top/selftests" modules W=1 \
-			KREL="$(release "$series")" MODDIR="$build/modules/$series/tests"
-	fi
+	! wanted module || modules "module for $series" "$top" "$kernel" "$to" "$flags" \
+		"$top"/{Kbuild,drivers,uapi}
+	! wanted modules || modules "test modules for $series" "$top/selftests" "$kernel" "$to/tests" "" \
+		"$top"/{selftests/modules,uapi}
 done
-run "tools" make -s -C "$top/tools" O="$build/tools"
-run "software FPGA" make -s -C "$top/tools/software-fpga" O="$build/tools"
-run "tests" make -s -C "$top/selftests" O="$build/selftests"
-run "tests of the first header" make -s -C "$top/selftests" old O="$build/selftests"
+if wanted tools; then
+	run "tools" make -s -C "$top/tools" O="$build/tools"
+elif wanted demo; then
+	run "tools of the demonstration" make -s -C "$top/tools" O="$build/tools" \
+		"$build"/tools/{rashpa-builder,rashpa-manager,rashpactl,remu,romulu,librashpa.so,librashpa-processing.so}
+	run "software FPGA" make -s -C "$top/tools/software-fpga" O="$build/tools" "$build/tools/rashpa-fpga"
+fi
+((!${#tests[@]})) || run "${tests[*]##*/}" make -s -C "$top/selftests" O="$build/selftests" "${tests[@]}"
+if wanted tests; then
+	run "tests" make -s -C "$top/selftests" O="$build/selftests"
+	run "tests of the first header" make -s -C "$top/selftests" old O="$build/selftests"
+fi
 # which it would make at each start in a guest, slowly
-run "fonts of the viewer" env MPLCONFIGDIR="$build/matplotlib" python3 -c "import matplotlib.font_manager"
-run "32-bit tests" make -s -C "$top/selftests" compat O="$build/selftests"
+((${#only[@]})) || run "fonts of the viewer" env MPLCONFIGDIR="$build/matplotlib" \
+	python3 -c "import matplotlib.font_manager"
+if wanted compat && command -v i686-linux-gnu-gcc >/dev/null; then
+	run "32-bit tests" make -s -C "$top/selftests" compat O="$build/selftests"
+elif wanted compat; then
+	echo "build: 32-bit tests left out (compiler: lab exec --full)"
+fi
