@@ -1,29 +1,35 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# Does the debug kernel notice what it is there for, and does the lab fail for it? Plants
+# test: tier=check where=host kernel=newest,debug seconds=30
+# Does the kernel notice what it is there for, and does the lab fail for it? Plants
 # one defect a class (modules/rashpa_defect.c) and looks for its name in the kernel's log,
 # among the lines that fail a run. That a run without a defect is good, the check's other
-# guests show. TAP.
+# guests show. defects.sh [debug|newest]: the kernel; default: RASHPA_KERNEL, or debug. TAP.
 set -uo pipefail
 
 cd "$(dirname "$(readlink -f "$0")")/../.." || exit
+kernel=${1:-${RASHPA_KERNEL:-debug}}
 lab=selftests/lab/lab
 plant=/sys/kernel/debug/rashpa-defect
-load="insmod build/modules/debug/tests/rashpa_defect.ko"
+load="insmod build/modules/$kernel/tests/rashpa_defect.ko"
 work=$(mktemp -d /tmp/rashpa-defects.XXXXXX)
 trap 'rm -rf "$work"' EXIT
 mkdir -p build/lab
-log=build/lab/defects.log
+log=build/lab/defects-$kernel.log
 n=0 failed=0
 
-# What a report of each defect says.
+# What reports of each defect say. A stock kernel does not notice the others, or ends with a
+# corrupted list.
 declare -A says=(
-	[rcu]="suspicious RCU usage"
-	[sleep]="BUG: sleeping function called from invalid context"
-	[inversion]="possible circular locking dependency"
 	[refcount]="refcount_t: underflow"
 	[shift]="UBSAN: shift-out-of-bounds"
 	[bounds]="UBSAN: array-index-out-of-bounds"
+)
+case $kernel in
+debug) says+=(
+	[rcu]="suspicious RCU usage"
+	[sleep]="BUG: sleeping function called from invalid context"
+	[inversion]="possible circular locking dependency"
 	[timer]="ODEBUG: free active .* timer_list"
 	[dma-unmap]="DMA-API: .*rashpa-defect.*free DMA memory it has not allocated"
 	[dma-unchecked]="DMA-API: .*rashpa-defect.*failed to check map error"
@@ -31,11 +37,21 @@ declare -A says=(
 	[list]="list_del corruption"
 	[leak]="kmemleak: [0-9]+ new suspected memory leaks"
 	[use-after-free]="BUG: KASAN: slab-use-after-free in defect_use_after_free"
+	[read-after-free]="BUG: KASAN: slab-use-after-free in defect_read_after_free"
+	[page-after-free]="BUG: KASAN: use-after-free in defect_page_after_free"
 	[out-of-bounds]="BUG: KASAN: slab-out-of-bounds in defect_out_of_bounds"
 	[double-free]="BUG: KASAN: double-free in defect_double_free"
-)
+) ;;
+*) says+=(
+	[use-after-free]="Poison overwritten"
+	[read-after-free]="BUG: KFENCE: use-after-free read in defect_read_after_free"
+	[page-after-free]="pagealloc: memory corruption"
+	[out-of-bounds]="Right Redzone overwritten"
+	[double-free]="BUG kmalloc.*Object already free"
+) ;;
+esac
 
-ok() { # CONDITION-STATUS NAME
+ok() { # CONDITION-STATUS ID: SENTENCE
 	n=$((n + 1))
 	if (($1)); then
 		failed=$((failed + 1))
@@ -46,58 +62,60 @@ ok() { # CONDITION-STATUS NAME
 	return "$1"
 }
 
-# guest OPTION... -- COMMAND: sets status; what the lab says is in $work/said
+# guest OPTION... -- COMMAND: sets status; what the lab prints is in $work/said
 guest() {
 	status=0
-	"$lab" run --kernel debug --smp 1 --timeout 900 --log "$log" "$@" \
+	"$lab" run --kernel "$kernel" --smp 1 --timeout 900 --log "$log" "$@" \
 		>"$work/out" 2>"$work/said" || status=$?
 }
 
-# ends WANTED NAME
+# ends WANTED ID: SENTENCE
 ends() {
 	((status == $1))
 	ok $? "$2" || { echo "# exit status $status, expected $1"; sed 's/^/# /' "$work/said" | tail -n 20; }
 }
 
-# Where the report of one defect begins and ends in the log; the leak's comes last.
+# Lines of the log until the next defect. Leaks are looked for at the end, after the last defect.
 lines_of() { # NAME
-	if [[ $1 == leak ]]; then
-		awk '/rashpa-defect: planted double-free/, 0' "$log"
-	else
-		awk -v name="$1" '$0 ~ "rashpa-defect: planting " name "\r?$", $0 ~ "rashpa-defect: planted " name "\r?$"' "$log"
-	fi
+	awk -v name="${1/#leak/double-free}" '/rashpa-defect: planting / { inside = $0 ~ " " name "\r?$" } inside' "$log"
 }
 
-# All in one guest; of what is only reported once, all reports are wanted.
+# All in one guest; of what is only reported once, all reports are wanted. Slabs are looked at
+# when they are used next: that is asked for.
 # shellcheck disable=SC2016 # the variables are the guest's
 guest --keep-going --append kasan_multi_shot -- sh -ec '
 	'"$load"'
-	echo 1 >/sys/kernel/debug/dma-api/all_errors
+	echo 1 2>/dev/null >/sys/kernel/debug/dma-api/all_errors || true
 	for defect in $(cat '$plant'); do
+		case " $* " in *" $defect "*) ;; *) continue ;; esac
 		echo "$defect" >'$plant'
+		for slab in /sys/kernel/slab/kmalloc*-64/validate; do
+			[ ! -e "$slab" ] || echo 1 >"$slab"
+		done
 		echo "$defect"
-	done'
-ends 0 "a guest in which every defect was planted, and the lab was told to go on"
+	done' sh "${!says[@]}"
+ends 0 "all: a guest in which every defect was planted, and the lab was told to go on"
 while read -r defect; do
-	[[ ${says[$defect]-} ]] || { ok 1 "$defect: nobody knows what it says"; continue; }
 	lines_of "$defect" >"$work/lines"
 	grep -Eq -- "${says[$defect]}" "$work/lines"
-	ok $? "$defect: the log names it" || sed 's/^/#   /' "$work/lines"
+	ok $? "$defect: the log has \"${says[$defect]}\"" || sed 's/^/#   /' "$work/lines"
 	# the lab prints the lines that fail a run as NUMBER:LINE
 	sed -nE 's/^lab:   [0-9]+://p' "$work/said" | grep -Eq -- "${says[$defect]}"
-	ok $? "$defect: ... in a line that fails a run"
+	ok $? "$defect.fails: in a line that fails a run"
 	unset "says[$defect]"
 done <"$work/out"
-# the line that fails a run counts leaks; that this one is among them, the traces say
-lines_of leak | grep -a "kmemleak: .*defect_leak" >/dev/null
-ok $? "leak: ... and it is the planted one"
+# the line that fails a run counts leaks; that the planted one is among them, the traces show
+[[ $kernel != debug ]] || {
+	lines_of leak | grep -a "kmemleak: .*defect_leak" >/dev/null
+	ok $? "leak.planted: it is the planted one"
+}
 ((${#says[@]} == 0))
-ok $? "each was planted" || echo "# not: ${!says[*]}"
+ok $? "each: all were planted" || echo "# not: ${!says[*]}"
 
-guest -- sh -ec "$load; echo use-after-free >$plant"
-ends 100 "a defect ends the run with status 100"
-grep -q "KASAN" "$work/said"
-ok $? "... and the lab says which"
+guest -- sh -ec "$load; echo double-free >$plant"
+ends 100 "status: a defect ends the run with status 100"
+grep -q "double-free\|already free" "$work/said"
+ok $? "names: the lab prints which"
 
 echo "1..$n"
 ((failed == 0))

@@ -146,6 +146,7 @@ boot_image() {
 	have_root
 	lib=$ROOT/usr/lib/x86_64-linux-gnu
 	LOADER=("$lib/ld-linux-x86-64.so.2" --library-path "$lib")
+	accelerate probe
 	LOG=$(readlink -m "$3")
 	JOB=$(mktemp -d /tmp/rashpa-lab.XXXXXX)
 	FPGA_PID=() FPGA_DIED=0 FPGA_OPTIONS=()
@@ -168,7 +169,7 @@ boot_image() {
 	QEMU_MODULE_DIR=$lib/qemu timeout -k 5 "$limit" "${LOADER[@]}" "$ROOT/usr/bin/qemu-system-x86_64" \
 		-nodefaults -no-user-config -display none -name plain \
 		-L "$ROOT/usr/share/qemu" -L "$ROOT/usr/share/seabios" \
-		-accel tcg,thread=multi -cpu max -smp "$smp" -m 2G -object memory-backend-memfd,id=ram0,size=2G,share=on \
+		"${ACCEL[@]}" -smp "$smp" -m 2G -object memory-backend-memfd,id=ram0,size=2G,share=on \
 		-machine "$machine,memory-backend=ram0" "${firmware[@]}" \
 		-kernel "$image.vmlinuz" -initrd "$image.initrd" \
 		-append "root=/dev/vda rw console=ttyS0 loglevel=4 systemd.show_status=true no_timer_check $append" \

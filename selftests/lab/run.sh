@@ -176,15 +176,30 @@ stop_fpgas() {
 probe_kvm() {
 	local note
 	note=$CACHE/kvm-$(</proc/sys/kernel/random/boot_id)
+	exec 7>"$CACHE/kvm.lock"
+	flock 7
 	if [[ ! -e $note ]]; then
-		if [[ -w /dev/kvm ]] && "$LAB/lab" run --accel kvm --timeout 30 \
-			--log "$JOB/kvm.log" -- true >/dev/null 2>&1; then
+		rm -f "$CACHE"/kvm-*
+		if [[ -w /dev/kvm ]] && "$LAB/lab" run --accel kvm --timeout 8 --smp 1 \
+			--log "$CACHE/kvm.log" -- true >/dev/null 2>&1; then
 			echo kvm >"$note"
 		else
 			echo tcg >"$note"
 		fi
+		say "KVM was tried: guests use $(<"$note") until this machine reboots"
 	fi
+	exec 7>&-
 	cat "$note"
+}
+
+# Sets ACCEL: options of QEMU.
+accelerate() { # tcg|kvm|probe
+	local accel=$1
+	[[ $accel != probe ]] || accel=$(probe_kvm)
+	case $accel in
+	tcg) ACCEL=(-accel "tcg,thread=multi" -cpu max) ;;
+	kvm) ACCEL=(-accel kvm -cpu host) ;;
+	esac
 }
 
 finish_run() {
@@ -246,7 +261,7 @@ disk() { # number, size
 }
 
 cmd_run() {
-	local kernel iommu=off memory=2G smp=2 fpgas=0 spare=1 topology=port accel=tcg
+	local kernel iommu=off memory=2G smp=2 fpgas=0 spare=1 topology=port accel=probe checks=yes
 	local room limit=300 keep=0 append='' log='' name i bus lib status=0 gpus=0 display=none
 	local -a devices=() disks=() preload=()
 
@@ -256,6 +271,7 @@ cmd_run() {
 		case $1 in
 		--keep-going) keep=1; shift; continue ;;
 		--full) FULL=yes; shift; continue ;;
+		--no-checks) checks=; shift; continue ;;
 		--gpu) gpus=1 FULL=yes; shift; continue ;;
 		--) shift; break ;;
 		esac
@@ -292,6 +308,7 @@ cmd_run() {
 	LOADER=("$lib/ld-linux-x86-64.so.2" --library-path "$lib")
 	have_initramfs
 	have_image
+	accelerate "$accel"
 
 	LOG=$(readlink -m "${log:-$TOP/build/lab/$kernel-iommu-$iommu.log}")
 	mkdir -p "$(dirname "$LOG")"
@@ -305,11 +322,6 @@ cmd_run() {
 	mkdir "$JOB/share"
 	mkfifo "$JOB/stdout" "$JOB/stderr" "$JOB/host.in" "$JOB/host.out"
 
-	if [[ $accel == probe ]]; then
-		accel=$(probe_kvm)
-		[[ $accel == kvm ]] || say "KVM does not work here, using TCG"
-	fi
-
 	# nobody looks at its screen
 	((!gpus)) || { display=egl-headless; append+=" drm_kms_helper.fbdev_emulation=0"; }
 	QEMU=("$ROOT/usr/bin/qemu-system-x86_64" -nodefaults -no-user-config -display "$display"
@@ -317,11 +329,7 @@ cmd_run() {
 		-name lab -no-reboot -m "$memory" -smp "$smp"
 		-object "memory-backend-memfd,id=ram0,size=$memory,share=on"
 		-serial "file:${LOG//,/,,}"
-		-kernel "$VMLINUZ" -initrd "$INITRAMFS")
-	case $accel in
-	tcg) QEMU+=(-accel "tcg,thread=multi" -cpu max) ;;
-	kvm) QEMU+=(-accel kvm -cpu host) ;;
-	esac
+		-kernel "$VMLINUZ" -initrd "$INITRAMFS" "${ACCEL[@]}")
 	if [[ $iommu == on ]]; then
 		QEMU+=(-machine "q35,memory-backend=ram0,kernel-irqchip=split"
 			-device "intel-iommu,intremap=on,caching-mode=on")
@@ -336,7 +344,13 @@ cmd_run() {
 	# the addresses of what is lost. While the kernel looks at its processor for the second
 	# time, it does not know for a moment that there are five levels of page tables: an
 	# interrupt just then, and KASAN takes a good address for a wild one.
-	[[ $kernel != debug ]] || append="tsc=reliable no5lvl slab_debug=F,kmalloc-* $append"
+	# Stock kernels can look at what is written to memory that was freed, and behind the end; with
+	# U, reports would name who allocated it, and a boot takes a second longer.
+	case $kernel$checks in
+	debug*) append="tsc=reliable no5lvl slab_debug=F,kmalloc-* $append" ;;
+	6.1yes) append="slub_debug=FZP page_poison=1 $append" ;;
+	*yes) append="slab_debug=FZP page_poison=1 kfence.sample_interval=20 $append" ;;
+	esac
 	# no_timer_check: on a busy machine ticks come late, and 6.1 would panic
 	QEMU+=(-append "console=ttyS0 loglevel=7 printk.devkmsg=on panic=-1 no_timer_check $append")
 
@@ -396,8 +410,6 @@ cmd_run() {
 		done
 		printf 'export RASHPA_KERNEL=%q RASHPA_IOMMU=%q RASHPA_FPGAS=%q RASHPA_GPUS=%q\n' \
 			"$kernel" "$iommu" "$fpgas" "$gpus"
-		# the detectors take their time: limits of time are longer
-		[[ $kernel != debug ]] || printf 'export RASHPA_SLOW=%q\n' "${RASHPA_SLOW:-4}"
 		printf 'unset RASHPA_CACHE RASHPA_FPGA RASHPA_MIRROR RASHPA_MIRROR_SECURITY RASHPA_DATA\n'
 		[[ ! $DATA ]] || printf 'export RASHPA_DATA=/rashpa-data\n'
 	} >"$JOB/share/environment"

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Defects on purpose, one a class: they show that the debug kernel notices them and that
+ * Defects on purpose, one a class: they show that the kernel notices them and that
  * the lab fails for them. Writing a name to /sys/kernel/debug/rashpa-defect plants one;
- * reading tells the names, in an order in which each is still noticed: lockdep ends with
+ * reading lists the names, in an order in which each is still noticed: lockdep ends with
  * its first report, and with the first corruption that another detector finds.
- * Only in the debug kernel: without its detectors most of these corrupt memory.
+ * Only in guests: without the detectors of their kernels most of these corrupt memory.
  */
 #include <linux/debugfs.h>
+#include <linux/delay.h>
 #include <linux/dma-mapping.h>
+#include <linux/kfence.h>
 #include <linux/list.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
@@ -70,6 +72,36 @@ static void defect_use_after_free(void)
 		return;
 	kfree(p);
 	WRITE_ONCE(((char *)hidden(p))[8], 1);
+}
+
+/* Stock kernels notice a read only of what KFENCE guards: an allocation once in a while. */
+static void defect_read_after_free(void)
+{
+	char *p = NULL;
+	int i;
+
+	for (i = 0; i < 1000; i++) {
+		p = hidden(kzalloc(64, GFP_KERNEL));
+		if (!p || IS_ENABLED(CONFIG_KASAN) || is_kfence_address(p))
+			break;
+		kfree(p);
+		usleep_range(1000, 2000);
+	}
+	kfree(p);
+	if (p)
+		READ_ONCE(((char *)hidden(p))[8]);
+}
+
+static void defect_page_after_free(void)
+{
+	unsigned long p = __get_free_page(GFP_KERNEL);
+
+	if (!p)
+		return;
+	free_page(p);
+	WRITE_ONCE(((char *)hidden((void *)p))[8], 1);
+	/* the same one, most likely: pages are looked at when they are allocated */
+	free_page(__get_free_page(GFP_KERNEL));
 }
 
 static void defect_out_of_bounds(void)
@@ -222,6 +254,8 @@ static const struct defect {
 	{ "list", defect_list },
 	{ "leak", defect_leak },
 	{ "use-after-free", defect_use_after_free },
+	{ "read-after-free", defect_read_after_free },
+	{ "page-after-free", defect_page_after_free },
 	{ "out-of-bounds", defect_out_of_bounds },
 	{ "double-free", defect_double_free },
 };
@@ -275,8 +309,6 @@ static struct dentry *defect_file;
 
 static int __init defect_init(void)
 {
-	if (!IS_ENABLED(CONFIG_KASAN))
-		return -EOPNOTSUPP;
 	defect_device = platform_device_register_simple("rashpa-defect", PLATFORM_DEVID_NONE,
 							NULL, 0);
 	if (IS_ERR(defect_device))
@@ -293,5 +325,5 @@ static void __exit defect_exit(void)
 }
 module_exit(defect_exit);
 
-MODULE_DESCRIPTION("Defects on purpose, for tests of the debug kernel");
+MODULE_DESCRIPTION("Defects on purpose, for tests of what kernels notice");
 MODULE_LICENSE("GPL");
