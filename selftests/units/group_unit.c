@@ -1,0 +1,535 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * How far a group is, who fills what the consumer has room for, and who laps it.
+ * test: tier=check where=root seconds=2 run=build/selftests/units/group_unit
+ */
+#include "../../drivers/rashpa_group.c"
+#include "unit.h"
+
+/* ------------------------------------------------------------ the rest ---- */
+
+#define IDS	(RASHPA_MEMBERS_MAX + 200)
+
+static struct rashpa_listener *listeners[IDS];
+static struct rashpa_channel channel = { .listeners = listeners, .n_sources = IDS };
+static struct rashpa_watch watches[IDS];
+static struct {
+	u32 id;
+	u32 kind;
+	u64 sequence;
+	u64 value;
+} records[64], last;			/* of groups and members, FULL and OVERRUN included */
+static size_t n_records;
+static ktime_t now;
+
+ktime_t ktime_get(void) { return ++now; }
+void rashpa_channel_tell_soon(struct rashpa_channel *ch) { lockdep_assert_held(&ch->lock); }
+int rashpa_channel_check(struct rashpa_call *c, struct rashpa_channel *ch) { return 0; }
+void rashpa_uncharge(struct rashpa_charge *charge) { }
+
+int rashpa_charge(struct rashpa_call *c, struct rashpa_charge *charge,
+		  enum rashpa_resource resource, s32 device, u64 amount, u64 bytes)
+{
+	return 0;
+}
+
+void rashpa_channel_queue(struct rashpa_listener *l, u32 kind, u64 sequence, u64 time, u64 value)
+{
+	lockdep_assert_held(&l->channel->lock);
+	last.id = l->id;
+	last.kind = kind;
+	last.sequence = sequence;
+	last.value = value;
+	records[n_records++ % ARRAY_SIZE(records)] = last;
+}
+
+void rashpa_listener_event(struct rashpa_listener *l, u64 sequence, u64 time, u64 value)
+{
+	l->events++;
+	l->value = value;
+	if (l->group)
+		rashpa_channel_queue(l, l->kind, sequence, time, value);
+	rashpa_groups_advance(l, time, value);
+}
+
+struct rashpa_listener *rashpa_source_find(struct rashpa_channel *ch, u32 id)
+{
+	return id && id <= IDS ? listeners[id - 1] : NULL;
+}
+
+int rashpa_listener_place(struct rashpa_call *c, struct rashpa_channel *ch,
+			  struct rashpa_listener *l)
+{
+	while (listeners[l->id])
+		l->id++;
+	listeners[l->id] = l;
+	return l->id++, 0;
+}
+
+/* ------------------------------------------------------------ sources ---- */
+
+static void all_end(void)
+{
+	u32 i;
+
+	/* who is in no group first */
+	for (i = IDS; i--;) {
+		if (listeners[i] && listeners[i]->group)
+			rashpa_group_end(listeners[i]);
+		free(listeners[i]);
+		listeners[i] = NULL;
+	}
+	memset(watches, 0, sizeof(watches));
+	memset(&last, 0, sizeof(last));
+	n_records = 0;
+}
+
+/* A word that changes, ids from 1 on; or what is counted (a vector). */
+static struct rashpa_listener *source(bool counts)
+{
+	struct rashpa_listener *l = calloc(1, sizeof(*l));
+
+	l->channel = &channel;
+	rashpa_listener_place(&call, &channel, l);
+	l->kind = counts ? RASHPA_SOURCE_VECTOR : RASHPA_SOURCE_LOCK;
+	l->watch = counts ? NULL : &watches[l->id];
+	watches[l->id].condition = RASHPA_CONDITION_CHANGED;
+	return l;
+}
+
+static void sources(u32 n)
+{
+	all_end();
+	while (n--)
+		source(false);
+}
+
+static void event(u32 id, u64 value)
+{
+	struct rashpa_listener *l = listeners[id - 1];
+
+	spin_lock(&channel.lock);
+	rashpa_listener_event(l, ++l->sequence, 0, value);
+	spin_unlock(&channel.lock);
+}
+
+static int try_group(struct rashpa_group_make *arg, const struct rashpa_member *members, u32 n)
+{
+	call.obj = &channel;
+	arg->members = (uintptr_t)members;
+	arg->n_members = n;
+	arg->member_size = sizeof(*members);
+	return rashpa_ioc_group(&call, arg);
+}
+
+/* Of the sources from @first to @end: its id */
+static u32 group(u32 first, u32 end, struct rashpa_group_make arg)
+{
+	static struct rashpa_member members[RASHPA_MEMBERS_MAX];
+	u32 i;
+
+	for (i = first; i <= end; i++)
+		members[i - first].source = i;
+	if (try_group(&arg, members, end - first + 1))
+		tap_bail("%s", call.reason);
+	return arg.out_id;
+}
+
+#define GROUP(first, end, ...)	group(first, end, (struct rashpa_group_make) { __VA_ARGS__ })
+
+static struct rashpa_group *of(u32 id)
+{
+	return listeners[id - 1]->group;
+}
+
+static u64 *ack(u32 id)
+{
+	return &channel.consumer->ack[id - 1];
+}
+
+/* ---------------------------------------------------------- positions ---- */
+
+static void test_least(void)
+{
+	static const struct { u32 id; u64 value, position, records; } rows[] = {
+		{ 1, 5, 0, 0 }, { 2, 3, 0, 0 }, { 3, 4, 3, 1 }, { 2, 10, 4, 2 }, { 3, 4, 4, 2 },
+		{ 3, 2, 4, 2 }, { 3, 20, 5, 3 }, { 1, 6, 6, 4 }, { 1, 1, 6, 4 }, { 1, 11, 10, 5 },
+	};
+	size_t i;
+	u32 id;
+
+	sources(3);
+	id = GROUP(1, 3);
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		event(rows[i].id, rows[i].value);
+		CHECK(of(id)->position == rows[i].position && n_records == rows[i].records,
+		      "row %zu: position %llu, %zu records", i, of(id)->position, n_records);
+		CHECK(!n_records || (last.id == id && last.kind == RASHPA_SOURCE_GROUP &&
+				     last.value == rows[i].position && last.sequence == n_records),
+		      "row %zu: the record is wrong", i);
+	}
+}
+
+/* Against the smallest of all positions, with members that are written twice and go back. */
+static void many(u32 n, int events)
+{
+	static u64 at[RASHPA_MEMBERS_MAX + 1];
+	u64 least = 0, told = 0;
+	u32 id, i, j;
+
+	sources(n);
+	memset(at, 0, sizeof(at));
+	id = GROUP(1, n);
+	while (events--) {
+		i = unit_random() % n + 1;
+		/* who is behind is more often the next one */
+		if (unit_random() % 2)
+			for (j = 1; j <= n; j++)
+				i = at[j] < at[i] ? j : i;
+		event(i, at[i] + unit_random() % 8 - (at[i] > 2 ? 2 : 0));
+		at[i] = max(at[i], listeners[i - 1]->value);
+		for (j = 1, least = U64_MAX; j <= n; j++)
+			least = min(least, at[j]);
+		told += of(id)->position > last.value;
+		REQUIRE(of(id)->position == least, "%u members: %llu instead of %llu", n,
+			of(id)->position, least);
+		REQUIRE(!told && (!least || last.value == least), "%u members: record of %llu", n,
+			last.value);
+	}
+	CHECK(least && of(id)->listener->events == n_records, "%u members: %llu, %llu events", n,
+	      least, of(id)->listener->events);
+	for (j = 0; j < n; j++)
+		CHECK(rashpa_member_position(&of(id)->member[j]) == at[j + 1], "member %u", j);
+}
+
+static void test_many(void)
+{
+	static const u32 sizes[] = { 1, 2, 3, 5, 8, 63, 64, 65, 127, 600 };
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(sizes); i++)
+		many(sizes[i], 40 * sizes[i] + 200);
+	many(RASHPA_MEMBERS_MAX, 8 * RASHPA_MEMBERS_MAX);
+	all_end();
+}
+
+/* Vectors are counted, whatever their value. */
+static void test_counts(void)
+{
+	u32 id;
+
+	all_end();
+	source(true);
+	source(true);
+	id = GROUP(1, 2, .first = 100);
+	event(1, 7);
+	event(1, 7);
+	event(2, 0);
+	CHECK(of(id)->position == 101 && n_records == 1, "position %llu", of(id)->position);
+	event(2, 1000);
+	CHECK(of(id)->position == 102 && last.value == 102, "position %llu", of(id)->position);
+	all_end();
+}
+
+/* ---------------------------------------------------------- made late ---- */
+
+static void test_late(void)
+{
+	static const struct { u32 condition; u64 word, event, first, position; } rows[] = {
+		{ RASHPA_CONDITION_CHANGED, 7, 0, 0, 7 }, { RASHPA_CONDITION_CHANGED, 7, 0, 5, 7 },
+		{ RASHPA_CONDITION_CHANGED, 7, 0, 9, 9 }, { RASHPA_CONDITION_REACHED, 7, 6, 0, 6 },
+		{ RASHPA_CONDITION_EQUAL, 7, 0, 0, 0 },
+	};
+	size_t i;
+	u32 id, j;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		sources(2);
+		for (j = 0; j < 2; j++) {
+			watches[j + 1].condition = rows[i].condition;
+			watches[j + 1].last = rows[i].word + j;
+			listeners[j]->value = rows[i].event + j;
+		}
+		id = GROUP(1, 2, .first = rows[i].first);
+		CHECK(of(id)->position == rows[i].position, "row %zu: position %llu", i,
+		      of(id)->position);
+		CHECK(n_records == (rows[i].position > rows[i].first), "row %zu: %zu records", i,
+		      n_records);
+		CHECK(*ack(id) == rows[i].first, "row %zu: ack %llu", i, *ack(id));
+	}
+}
+
+/* One that is too far ahead when the group is made laps the consumer, or fills what it has. */
+static void test_late_told(void)
+{
+	u32 id;
+
+	sources(2);
+	watches[1].last = 9;
+	watches[2].last = 4;
+	id = GROUP(1, 2, .slots = 4);
+	CHECK(n_records == 4 && records[0].kind == RASHPA_SOURCE_FULL && records[0].id == 1 &&
+	      records[0].sequence == 9 && records[1].kind == RASHPA_SOURCE_OVERRUN &&
+	      records[1].sequence == 5 && records[2].kind == RASHPA_SOURCE_FULL &&
+	      records[2].id == 2 && records[2].sequence == 4 && records[3].id == id &&
+	      records[3].value == 4, "%zu records", n_records);
+	/* and not where it begins behind that */
+	sources(2);
+	watches[1].last = 9;
+	watches[2].last = 6;
+	id = GROUP(1, 2, .slots = 4, .first = 6);
+	CHECK(!n_records && of(id)->position == 6, "%zu records", n_records);
+}
+
+/* ---------------------------------------------------- full and overrun ---- */
+
+static void test_full(void)
+{
+	static const struct { u64 slots, full, ack, from, to, by; bool told; } rows[] = {
+		{ 4, 0, 0, 0, 3, 0, false }, { 4, 0, 0, 0, 4, 4, true }, { 4, 0, 0, 3, 5, 5, true },
+		{ 4, 0, 0, 4, 5, 0, false }, { 4, 0, 1, 4, 5, 4, true }, { 4, 3, 0, 0, 3, 3, true },
+		{ 4, 3, 0, 3, 4, 0, false }, { 0, 3, 0, 2, 3, 3, true }, { 0, 0, 0, 0, 99, 0, false },
+		{ 4, RASHPA_FULL_NEVER, 0, 0, 4, 0, false },
+		{ 4, 0, U64_MAX - 4, U64_MAX - 2, U64_MAX - 1, 0, false },
+		{ 4, 0, U64_MAX - 4, U64_MAX - 2, U64_MAX, 4, true },
+		{ 4, 0, U64_MAX - 3, U64_MAX - 2, U64_MAX, 0, false },
+	};
+	size_t i;
+	u32 id;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		sources(2);
+		id = GROUP(1, 2, .slots = rows[i].slots, .full = rows[i].full);
+		*ack(id) = rows[i].ack;
+		/* as if the consumer had been there already, nothing of this is told */
+		spin_lock(&channel.lock);
+		rashpa_member_move(&of(id)->member[0], rows[i].from);
+		of(id)->member[0].judged = U64_MAX;
+		spin_unlock(&channel.lock);
+		event(1, rows[i].to);
+		CHECK(n_records == rows[i].told, "row %zu: %zu records", i, n_records);
+		CHECK(!rows[i].told || (last.kind == RASHPA_SOURCE_FULL && last.id == 1 &&
+					last.sequence == rows[i].by && last.value == rows[i].to),
+		      "row %zu: full by %llu", i, last.sequence);
+	}
+}
+
+/* Each position is lapped once or never: it was more than @slots ahead when it came. */
+static void test_overrun(void)
+{
+	u64 at = 0, done = 0, lost = 0, before, p;
+	u32 id, i, told = 0;
+
+	sources(2);
+	id = GROUP(1, 2, .slots = 8, .full = RASHPA_FULL_NEVER);
+	for (i = 0; i < 20000; i++) {
+		if (unit_random() % 3 == 0) {
+			done += unit_random() % 8;
+			*ack(id) = done;
+		}
+		before = lost;
+		for (p = at + unit_random() % 6; at < p;)
+			lost += ++at > done + 8;
+		event(1, at);
+		told += lost > before;
+		REQUIRE(of(id)->member[0].overruns == lost && n_records == told,
+			"event %u: %llu lost instead of %llu, told %zu times", i,
+			of(id)->member[0].overruns, lost, n_records);
+		REQUIRE(lost == before || (last.kind == RASHPA_SOURCE_OVERRUN &&
+					   last.sequence == lost && last.value == at),
+			"event %u: the record is wrong", i);
+	}
+	CHECK(told > 1000 && told < i, "told %u times", told);
+	CHECK(!of(id)->member[1].overruns && !of(id)->position, "the other one");
+}
+
+static void test_overrun_ends(void)
+{
+	u32 id;
+
+	sources(1);
+	id = GROUP(1, 1, .slots = 4, .full = RASHPA_FULL_NEVER);
+	/* nothing is behind this */
+	*ack(id) = U64_MAX - 3;
+	event(1, U64_MAX);
+	CHECK(!of(id)->member[0].overruns && of(id)->position == U64_MAX, "%llu lost",
+	      of(id)->member[0].overruns);
+	/* a consumer that goes back counts nothing twice */
+	sources(1);
+	id = GROUP(1, 1, .slots = 4, .full = RASHPA_FULL_NEVER);
+	event(1, 10);
+	*ack(id) = 9;
+	event(1, 12);
+	*ack(id) = 0;
+	event(1, 13);
+	CHECK(of(id)->member[0].overruns == 9, "%llu lost", of(id)->member[0].overruns);
+}
+
+/* --------------------------------------------------- groups of groups ---- */
+
+static void test_nested(void)
+{
+	u32 left, right, outer, i;
+
+	sources(64);
+	left = GROUP(1, 32);
+	right = GROUP(33, 64);
+	outer = GROUP(left, right);
+	CHECK(of(outer)->depth == 2 && of(left)->depth == 1, "depth %u", of(outer)->depth);
+	for (i = 1; i < 64; i++)
+		event(i, 2);
+	CHECK(of(left)->position == 2 && !of(right)->position && !of(outer)->position, "early");
+	n_records = 0;
+	event(64, 1);
+	CHECK(of(right)->position == 1 && of(outer)->position == 1 && n_records == 2,
+	      "%zu records", n_records);
+	event(64, 3);
+	CHECK(of(outer)->position == 2 && last.id == outer && last.sequence == 2, "%llu",
+	      of(outer)->position);
+	/* late, a group is where it has got */
+	all_end();
+	sources(2);
+	left = GROUP(1, 2);
+	event(1, 5);
+	event(2, 4);
+	outer = GROUP(left, left);
+	CHECK(of(outer)->position == 4, "%llu", of(outer)->position);
+}
+
+static void test_ends(void)
+{
+	u32 id, other, i;
+
+	sources(RASHPA_MEMBERS_MAX);
+	id = GROUP(1, RASHPA_MEMBERS_MAX);
+	other = GROUP(2, 3);
+	CHECK(listeners[1]->n_memberships == 2 && listeners[0]->n_memberships == 1, "memberships");
+	rashpa_group_end(listeners[id - 1]);
+	for (i = 0; i < RASHPA_MEMBERS_MAX; i++)
+		CHECK(listeners[i]->n_memberships == (i == 1 || i == 2), "member %u", i);
+	event(2, 2);
+	event(3, 1);
+	CHECK(of(other)->position == 1, "the other group: %llu", of(other)->position);
+	all_end();
+}
+
+/* ------------------------------------------------------------ refused ---- */
+
+static void test_refused(void)
+{
+	struct rashpa_member members[3] = { { 1 }, { 2 }, { 3 } };
+	struct rashpa_group_make arg = { };
+	u32 id, i;
+
+	sources(RASHPA_MEMBERS_MAX);
+	ANSWERS(try_group(&arg, members, 0), -EINVAL, "0 members");
+	ANSWERS(try_group(&arg, members, RASHPA_MEMBERS_MAX + 1), -EINVAL, "1025 members");
+	arg.__reserved = 1;
+	ANSWERS(try_group(&arg, members, 3), -EINVAL, "reserved");
+	arg = (struct rashpa_group_make) { .slots = 4, .full = 5 };
+	ANSWERS(try_group(&arg, members, 3), -EINVAL, "only 4 slots");
+	arg = (struct rashpa_group_make) { };
+	members[1].source = 1;
+	ANSWERS(try_group(&arg, members, 3), -EEXIST, "source 1");
+	members[1].source = 0;
+	ANSWERS(try_group(&arg, members, 3), -ENOENT, "source 0");
+	members[1].source = RASHPA_MEMBERS_MAX + 1;
+	ANSWERS(try_group(&arg, members, 3), -ENOENT, "source 1025");
+	members[1] = (struct rashpa_member) { 2, 1 };
+	ANSWERS(try_group(&arg, members, 3), -EINVAL, "member 1");
+	members[1].__reserved = 0;
+	listeners[1]->one_shot = true;
+	ANSWERS(try_group(&arg, members, 3), -EINVAL, "one-shot");
+	listeners[1]->one_shot = false;
+	for (i = 0; i < RASHPA_MEMBERSHIPS_MAX; i++)
+		ANSWERS(try_group(&arg, members, 2), 0, "");
+	ANSWERS(try_group(&arg, members, 3), -ENOSPC, "in 4 groups");
+	CHECK(!listeners[2]->n_memberships, "a refused group has a member");
+	id = GROUP(3, 3);
+	for (i = 1; i < RASHPA_GROUP_DEPTH; i++)
+		id = GROUP(id, id);
+	members[0].source = id;
+	ANSWERS(try_group(&arg, members, 1), -EINVAL, "outermost");
+	members[0].source = id - 1;
+	ANSWERS(try_group(&arg, members, 1), -ENOSPC, "in 1 groups");
+	all_end();
+}
+
+/* --------------------------------------------------------------- INFO ---- */
+
+static void test_info(void)
+{
+	static const u32 sizes[] = { 1, 63, 64, 65, 128, 130 };
+	static struct rashpa_member_info to[131];
+	struct rashpa_group_info info;
+	size_t k;
+	u32 id, i;
+
+	for (k = 0; k < ARRAY_SIZE(sizes); k++) {
+		const u32 n = sizes[k];
+
+		sources(n);
+		id = GROUP(1, n, .slots = 2);
+		for (i = 1; i <= n; i++)
+			event(i, i);
+		*ack(id) = 1;
+		memset(to, 0xff, sizeof(to));
+		info = (struct rashpa_group_info) { .id = id, .members = (uintptr_t)to,
+						    .n_members = 131, .member_size = sizeof(to[0]) };
+		ANSWERS(rashpa_ioc_group_info(&call, &info), 0, "");
+		CHECK(info.out_members == n && info.out_position == 1 && info.out_ack == 1 &&
+		      info.out_events == 1, "%u members", info.out_members);
+		/* each is lapped by all but two */
+		CHECK(info.out_overruns == (n < 3 ? 0 : (u64)(n - 1) * (n - 2) / 2), "%u: %llu", n,
+		      info.out_overruns);
+		for (i = 0; i < n; i++)
+			CHECK(to[i].source == i + 1 && to[i].position == i + 1 &&
+			      to[i].overruns == (i < 2 ? 0 : i - 1), "member %u of %u", i, n);
+		CHECK(to[n].source == U32_MAX, "one too many");
+		info.n_members = 1;
+		memset(to, 0xff, sizeof(to));
+		ANSWERS(rashpa_ioc_group_info(&call, &info), 0, "");
+		CHECK(to[0].source == 1 && to[1].source == U32_MAX && info.out_members == n,
+		      "there is room for one");
+	}
+	info.members = 0;
+	ANSWERS(rashpa_ioc_group_info(&call, &info), -EINVAL, "address 0");
+	info.n_members = 0;
+	info.id = 1;
+	ANSWERS(rashpa_ioc_group_info(&call, &info), -ENOENT, "no group 1");
+}
+
+static void test_ack(void)
+{
+	struct rashpa_ack arg = { .position = 77 };
+
+	sources(1);
+	arg.id = GROUP(1, 1);
+	ANSWERS(rashpa_ioc_ack(&call, &arg), 0, "");
+	CHECK(*ack(arg.id) == 77, "%llu", *ack(arg.id));
+	arg.id = 1;
+	ANSWERS(rashpa_ioc_ack(&call, &arg), -ENOENT, "no group 1");
+	arg.__reserved = 1;
+	ANSWERS(rashpa_ioc_ack(&call, &arg), -EINVAL, "reserved");
+}
+
+int main(void)
+{
+	channel.consumer = calloc(1, sizeof(*channel.consumer) + IDS * sizeof(u64));
+	tap_run("the slowest counts; what comes twice or goes back moves nothing", test_least);
+	tap_run("1 to 1024 members, in random order", test_many);
+	tap_run("vectors are counted", test_counts);
+	tap_run("a group that is made late begins where its members are", test_late);
+	tap_run("and tells at once who has filled up, and who has lapped", test_late_told);
+	tap_run("who fills the slots is told once", test_full);
+	tap_run("who laps the consumer is counted exactly", test_overrun);
+	tap_run("behind the last position of all there is no overrun", test_overrun_ends);
+	tap_run("groups of groups", test_nested);
+	tap_run("members stay when a group ends", test_ends);
+	tap_run("what is no group is refused", test_refused);
+	tap_run("GROUP_INFO tells of as many members as there is room for", test_info);
+	tap_run("ACK is of a group", test_ack);
+	all_end();
+	free(channel.consumer);
+	return tap_exit();
+}
