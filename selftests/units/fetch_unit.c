@@ -1,0 +1,705 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Descriptors that a function fetches: which fields make sense, what is in memory, what its
+ * registers are told.
+ * test: tier=check where=root seconds=2 run=build/selftests/units/fetch_unit
+ */
+#include "../../drivers/rashpa_fetch.c"
+#include "unit.h"
+
+/* ------------------------------------------------------------ the rest ---- */
+
+#define SEGMENTS	5000
+
+static struct rashpa_device dev;
+static struct pci_dev pdev;
+static struct rashpa_table *table;
+static struct rashpa_map map = { .dev = &dev };
+static size_t piece_max = SIZE_MAX;	/* of memory that the DMA core has */
+static int pieces;			/* that it has given, and did not get back */
+static bool translated = true, interrupted;
+static struct page large_page;
+static void *large;
+static int large_err = -ENOMEM;
+
+/* A piece has a bus address of its own, with a gap before the next one. */
+void *dma_alloc_coherent(struct device *d, size_t size, dma_addr_t *bus, gfp_t gfp)
+{
+	static u64 next = 0x1200000000;
+
+	if (size > piece_max)
+		return NULL;
+	*bus = next;
+	next += ALIGN(size, SZ_1G) + SZ_1G;
+	pieces++;
+	return calloc(1, size);
+}
+
+void dma_free_coherent(struct device *d, size_t size, void *p, dma_addr_t bus)
+{
+	memset(p, 0xff, size);
+	free(p);
+	pieces--;
+}
+
+int rashpa_pages_alloc(struct rashpa_call *c, struct rashpa_pages *p,
+		       const struct rashpa_want *want)
+{
+	if (large_err)
+		return large_err;
+	large = calloc(1, want->length);
+	*p = (struct rashpa_pages) { .first = &large_page, .count = want->length / PAGE_SIZE };
+	return 0;
+}
+
+void rashpa_pages_drop(struct rashpa_pages *p) { free(large); large = NULL; }
+void *page_address(const struct page *page) { return large; }
+dma_addr_t dma_map_page(struct device *d, struct page *page, size_t offset, size_t size,
+			enum dma_data_direction dir) { return 0xabc000; }
+void dma_unmap_page(struct device *d, dma_addr_t bus, size_t size, enum dma_data_direction dir) { }
+int dma_mapping_error(struct device *d, dma_addr_t bus) { return 0; }
+int dev_to_node(struct device *d) { return 0; }
+bool dev_is_dma_coherent(struct device *d) { return true; }
+bool is_swiotlb_force_bounce(struct device *d) { return false; }
+u64 rashpa_dma_limit(struct device *d) { return U64_MAX; }
+bool rashpa_pci_translated(struct pci_dev *p) { return translated; }
+bool signal_pending(struct task_struct *task) { return interrupted; }
+
+int rashpa_charge_more(struct rashpa_call *c, struct rashpa_charge *charge, u64 bytes)
+{
+	charge->memory += bytes;
+	return 0;
+}
+
+void rashpa_charge_less(struct rashpa_charge *charge, u64 bytes) { charge->memory = bytes; }
+
+/* Registers are memory, and what is written is written down. */
+static char registers[SZ_4K];
+static struct { u32 at, bytes; u64 value; } writes[32];
+static size_t n_writes;
+static int barriers;
+
+void unit_barrier(void) { barriers++; }
+
+static void written(void *at, u32 bytes, u64 value)
+{
+	writes[n_writes].at = (char *)at - registers;
+	writes[n_writes].bytes = bytes;
+	writes[n_writes++].value = value;
+	CHECK(barriers, "a register is written before the ring can be seen");
+}
+
+void writel(u32 value, void *at) { written(at, 4, value); }
+void writeq(u64 value, void *at) { written(at, 8, value); }
+
+/* ---------------------------------------------------------- profiles ---- */
+
+#define FIELD(_kind, _offset, _bits, _shift, _width, ...) {			\
+	.kind = RASHPA_FETCH_##_kind, .offset = (_offset), .bits = (_bits),	\
+	.shift = (_shift), .width = (_width), __VA_ARGS__			\
+}
+
+static struct rashpa_fetch_field fields[RASHPA_FETCH_FIELDS_MAX];
+static struct rashpa_fetch_field told[RASHPA_FETCH_REGISTERS_MAX];
+
+static u32 fill(struct rashpa_fetch_field *to, const struct rashpa_fetch_field *from)
+{
+	u32 n = 0;
+
+	memset(to, 0, sizeof(fields[0]) * RASHPA_FETCH_REGISTERS_MAX);
+	for (; from[n].kind; n++)
+		to[n] = from[n];
+	return n;
+}
+
+static const struct rashpa_fetch_field usual[] = {
+	FIELD(ADDRESS, 0, 64, 0, 64), FIELD(COUNT, 8, 32, 0, 32),
+	FIELD(CONSTANT, 12, 32, 0, 32, .value = 1), { }
+};
+
+static struct rashpa_fetching plan(u32 size, u32 flags, const struct rashpa_fetch_field *f,
+				   const struct rashpa_fetch_field *r)
+{
+	return (struct rashpa_fetching) {
+		.about = { .stride = 32, .flags = flags, .descriptor_size = size,
+			   .n_fields = fill(fields, f), .n_registers = fill(told, r) },
+		.fields = fields, .registers = told,
+	};
+}
+
+static const struct rashpa_fetch_field array[] = {
+	FIELD(ADDRESS, 0, 64, 0, 64), FIELD(LENGTH, 8, 32, 0, 32),
+	FIELD(CONSTANT, 12, 32, 0, 1, .value = 1),
+	FIELD(CONSTANT, 12, 32, 1, 1, .value = 1, .flags = RASHPA_FIELD_LAST), { }
+};
+
+/* ------------------------------------------------------------- checks ---- */
+
+/* One value of the array above, or its registers, is made wrong. */
+#define F(field)	0, offsetof(struct rashpa_fetch, field), sizeof(((struct rashpa_fetch *)0)->field)
+#define D(n, field)	1 + (n), offsetof(struct rashpa_fetch_field, field), \
+			sizeof(((struct rashpa_fetch_field *)0)->field)
+#define R(n, field)	11 + (n), offsetof(struct rashpa_fetch_field, field), \
+			sizeof(((struct rashpa_fetch_field *)0)->field)
+
+static const struct {
+	int part;	/* 0: about, 1 to 10: field 0 and so on, 11: register 0 and so on */
+	size_t at, size;
+	u64 value;
+	const char *word;	/* NULL: that is fine, too */
+} changes[] = {
+	{ F(flags), 2, "flag 0x2" }, { F(flags), RASHPA_FETCH_CLOSED, "closed" },
+	{ F(stride), 0, "stride of 0" }, { F(stride), 30, "stride of 30" },
+	{ F(stride), 4096, NULL }, { F(stride), 4100, "stride of 4100" },
+	{ F(stride), 16, NULL }, { F(stride), 12, "register 2" }, { F(stride), ~0U, "stride" },
+	{ F(descriptor_size), 0, "0 bytes" }, { F(descriptor_size), 18, "18 bytes" },
+	{ F(descriptor_size), 16, NULL }, { F(descriptor_size), 12, "field 2" },
+	{ F(descriptor_size), 256, NULL }, { F(descriptor_size), 260, "260 bytes" },
+	{ F(descriptor_size), ~0U, "bytes" }, { F(max_descriptors), 1 << 24, NULL },
+	{ F(max_descriptors), (1 << 24) + 1, "16777217" }, { F(segment_size), 4096, "one of the two" },
+	{ D(1, kind), 0, "field 1: kind 0" }, { D(1, kind), 8, "field 1: kind 8" },
+	{ D(1, kind), RASHPA_FETCH_INDEX, "no length" }, { D(0, kind), RASHPA_FETCH_SUM, "no address" },
+	{ D(1, flags), 16, "flags 0x10" }, { D(1, flags), RASHPA_FIELD_LAST, "flags" },
+	{ D(1, flags), RASHPA_FIELD_MINUS_ONE, NULL }, { D(0, flags), RASHPA_FIELD_MINUS_ONE, "flags" },
+	{ D(2, flags), RASHPA_FIELD_FIRST, NULL }, { D(2, flags), RASHPA_FIELD_NOT_LAST, NULL },
+	{ D(2, flags), RASHPA_FIELD_FIRST | RASHPA_FIELD_LAST, "flags 0x6" },
+	{ D(2, flags), RASHPA_FIELD_MINUS_ONE, "flags 0x1" },
+	{ D(1, __reserved), 1, "reserved" }, { D(1, clear), 1, "reserved" },
+	{ D(1, bits), 16, "16 bits" }, { D(1, bits), 0, "0 bits" }, { D(1, bits), 64, NULL },
+	{ D(1, offset), 2, "crooked" }, { D(0, offset), 4, "crooked" }, { D(1, offset), 16, "16 bytes" },
+	{ D(1, offset), ~3U, "not inside" }, { D(1, offset), 4, "overlaps" },
+	{ D(1, width), 0, "0 bits" }, { D(1, width), 33, "33 bits" }, { D(1, width), ~0U, "bits" },
+	{ D(1, shift), 1, "bit 1" }, { D(1, shift), 32, "bit 32" }, { D(2, shift), 1, "overlaps" },
+	{ D(2, shift), 31, NULL }, { D(2, shift), 32, "bit 32" }, { D(2, width), 2, "overlaps" },
+	{ D(2, shift), ~0U, "field 2" }, { D(1, unit), 63, NULL }, { D(1, unit), 64, "2^64" },
+	{ D(2, unit), 1, "2^1" }, { D(1, value), 1, "value 0x1" }, { D(2, value), 2, "0x2" },
+	{ D(2, value), 0, NULL }, { D(0, value), 1, "field 0" },
+	{ R(1, kind), RASHPA_FETCH_NEXT, "register 1: kind 5" },
+	{ R(1, kind), RASHPA_FETCH_SUM, "register 1: kind 4" },
+	{ R(1, kind), RASHPA_FETCH_INDEX, "register 1: kind 6" },
+	{ R(1, kind), RASHPA_FETCH_LENGTH, NULL }, { R(0, kind), RASHPA_FETCH_COUNT, "no register" },
+	{ R(1, flags), RASHPA_FIELD_MINUS_ONE, NULL }, { R(2, flags), RASHPA_FIELD_FIRST, "flags" },
+	{ R(1, offset), 32, "not inside 32" }, { R(1, clear), U32_MAX, NULL },
+	{ R(1, clear), 1ULL << 32, "clear" }, { R(0, clear), 1ULL << 32, NULL },
+	{ R(2, offset), 8, NULL },
+};
+
+static void test_checks(void)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(changes); i++) {
+		struct rashpa_fetching f = plan(16, 0, array, usual);
+		const int part = changes[i].part;
+		char *to = !part ? (char *)&f.about : (char *)(part > 10 ? &told[part - 11] :
+							       &fields[part - 1]);
+
+		memcpy(to + changes[i].at, &changes[i].value, changes[i].size);
+		call.reason[0] = '\0';
+		CHECK(rashpa_fetch_check(&call, &f) == (changes[i].word ? -EINVAL : 0) &&
+		      strstr(call.reason, changes[i].word ?: ""), "row %zu, value 0x%llx: \"%s\"", i,
+		      changes[i].value, call.reason);
+	}
+}
+
+/* What is wrong only together with something else. */
+static void test_checks_together(void)
+{
+	static const struct rashpa_fetch_field chain[] = {
+		FIELD(ADDRESS, 0, 64, 0, 64), FIELD(NEXT, 8, 64, 0, 64), { } };
+	static const struct rashpa_fetch_field parts[] = {
+		FIELD(ADDRESS, 0, 64, 0, 64),
+		FIELD(LENGTH, 8, 32, 0, 16, .flags = RASHPA_FIELD_MINUS_ONE),
+		FIELD(LENGTH, 8, 32, 16, 16, .unit = 16), { } };
+	static const struct rashpa_fetch_field clears[] = {
+		FIELD(ADDRESS, 0, 64, 0, 64), FIELD(COUNT, 8, 32, 0, 16, .clear = 7),
+		FIELD(CONSTANT, 8, 32, 16, 1, .clear = 7), { } };
+	struct rashpa_fetching f = plan(16, RASHPA_FETCH_CLOSED, chain, usual);
+
+	f.about.segment_size = 4096;
+	ANSWERS(rashpa_fetch_check(&call, &f), 0, "");
+	CHECK(f.chained, "it is a chain");
+	f.about.segment_size = 2048;
+	ANSWERS(rashpa_fetch_check(&call, &f), -EINVAL, "0x800");
+	f.about.segment_size = 12288;
+	ANSWERS(rashpa_fetch_check(&call, &f), -EINVAL, "0x3000");
+	f = plan(16, 0, parts, usual);
+	ANSWERS(rashpa_fetch_check(&call, &f), -EINVAL, "another part");
+	CHECK(!f.chained, "it is no chain");
+	/* a copy is no other part */
+	fields[2].unit = 0;
+	ANSWERS(rashpa_fetch_check(&call, &f), 0, "");
+	f = plan(16, 0, array, parts);
+	ANSWERS(rashpa_fetch_check(&call, &f), -EINVAL, "register 1: one less");
+	f = plan(16, 0, array, clears);
+	ANSWERS(rashpa_fetch_check(&call, &f), -EINVAL, "register 2: clear");
+	told[2].clear = 0;
+	ANSWERS(rashpa_fetch_check(&call, &f), 0, "");
+	/* the last bit of the largest descriptor */
+	f = plan(RASHPA_DESCRIPTOR_SIZE_MAX, 0, array, usual);
+	fields[2].offset = RASHPA_DESCRIPTOR_SIZE_MAX - 4;
+	fields[2].shift = 31;
+	ANSWERS(rashpa_fetch_check(&call, &f), 0, "");
+	fields[3] = fields[2];
+	ANSWERS(rashpa_fetch_check(&call, &f), -EINVAL, "field 3: overlaps");
+}
+
+static void test_copy(void)
+{
+	struct rashpa_fetching from = plan(16, 0, array, usual), to = { };
+	struct rashpa_profile_table t = { .fetch = (uintptr_t)&from.about,
+					  .fetch_size = sizeof(from.about) };
+
+	from.about.fields = (uintptr_t)fields;
+	from.about.registers = (uintptr_t)told;
+	from.about.field_size = sizeof(fields[0]);
+	from.about.register_size = sizeof(told[0]);
+	ANSWERS(rashpa_fetch_copy(&call, &t, &to), 0, "");
+	CHECK(!memcmp(to.fields, fields, 4 * sizeof(fields[0])) &&
+	      !memcmp(to.registers, told, 3 * sizeof(told[0])), "they differ");
+	rashpa_fetch_free(&to);
+	CHECK(!to.fields && !to.registers, "they are left");
+	from.about.n_fields = 0;
+	ANSWERS(rashpa_fetch_copy(&call, &t, &to), -EINVAL, "0 fields");
+	from.about.n_fields = 33;
+	ANSWERS(rashpa_fetch_copy(&call, &t, &to), -EINVAL, "33 fields");
+	from.about.n_fields = 32;
+	from.about.n_registers = 0;
+	ANSWERS(rashpa_fetch_copy(&call, &t, &to), -EINVAL, "0 parts");
+	from.about.n_registers = 17;
+	ANSWERS(rashpa_fetch_copy(&call, &t, &to), -EINVAL, "17 parts");
+}
+
+/* --------------------------------------------------------------- bits ---- */
+
+static void test_bits(void)
+{
+	static const struct {
+		struct rashpa_fetch_field f;
+		u64 value, word;
+		bool lost;
+	} rows[] = {
+		{ FIELD(LENGTH, 0, 32, 0, 32), 0xffffffff, 0xffffffff, false },
+		{ FIELD(LENGTH, 0, 32, 0, 32), 0x100000000, 0, true },
+		{ FIELD(LENGTH, 0, 64, 0, 64), U64_MAX, U64_MAX, false },
+		{ FIELD(LENGTH, 0, 32, 4, 8), 0xff, 0xff0, false },
+		{ FIELD(LENGTH, 0, 32, 4, 8), 0x100, 0, true },
+		{ FIELD(LENGTH, 0, 32, 31, 1), 1, 1U << 31, false },
+		{ FIELD(LENGTH, 0, 64, 63, 1), 1, 1ULL << 63, false },
+		{ FIELD(LENGTH, 0, 32, 0, 8, .unit = 12), 0xff000, 0xff, false },
+		{ FIELD(LENGTH, 0, 32, 0, 8, .unit = 12), 0xff001, 0xff, true },
+		{ FIELD(LENGTH, 0, 32, 0, 8, .unit = 12), 0x100000, 0, true },
+		{ FIELD(LENGTH, 0, 64, 0, 1, .unit = 63), 1ULL << 63, 1, false },
+		{ FIELD(LENGTH, 0, 32, 8, 8, .flags = RASHPA_FIELD_MINUS_ONE), 256, 0xff00, false },
+		{ FIELD(LENGTH, 0, 32, 8, 8, .flags = RASHPA_FIELD_MINUS_ONE), 1, 0, false },
+		{ FIELD(LENGTH, 0, 32, 8, 8, .flags = RASHPA_FIELD_MINUS_ONE), 257, 0, true },
+		{ FIELD(LENGTH, 0, 32, 8, 8, .flags = RASHPA_FIELD_MINUS_ONE), 0, 0xff00, true },
+		{ FIELD(LENGTH, 0, 32, 0, 4, .unit = 12, .flags = RASHPA_FIELD_MINUS_ONE), 0x10000, 15,
+		  false },
+	};
+	struct rashpa_values v = { };
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		u64 is;
+
+		v.of[RASHPA_FETCH_LENGTH] = rows[i].value;
+		is = rashpa_field_bits(&rows[i].f, &v);
+		CHECK(is == rows[i].word, "row %zu: 0x%llx instead of 0x%llx", i, is, rows[i].word);
+		CHECK(rashpa_fields_lose(&rows[i].f, 1, &v) ==
+		      (rows[i].lost ? RASHPA_FETCH_LENGTH : 0), "row %zu: lost", i);
+	}
+}
+
+/* Constants of some descriptors. */
+static void test_some(void)
+{
+	static const u32 flags[] = { 0, RASHPA_FIELD_FIRST, RASHPA_FIELD_LAST, RASHPA_FIELD_NOT_LAST };
+	/* by flag: of the first of several, one in the middle, the last, the only one */
+	static const bool there[][4] = { { 1, 1, 1, 1 }, { 1, 0, 0, 1 }, { 0, 0, 1, 1 }, { 1, 1, 0, 0 } };
+	size_t i, j;
+
+	for (i = 0; i < ARRAY_SIZE(flags); i++)
+		for (j = 0; j < 4; j++) {
+			const struct rashpa_fetch_field f = FIELD(CONSTANT, 0, 32, 4, 4, .value = 9,
+								  .flags = flags[i]);
+			const struct rashpa_values v = { .first = j == 0 || j == 3, .last = j > 1 };
+
+			CHECK(rashpa_field_bits(&f, &v) == (there[i][j] ? 0x90 : 0), "%zu, %zu", i, j);
+		}
+}
+
+/* An address in parts: what one leaves out is in another one, or lost. */
+static void test_parts(void)
+{
+	struct rashpa_fetch_field f[] = {
+		FIELD(ADDRESS, 0, 32, 0, 20, .unit = 12), FIELD(ADDRESS, 4, 32, 0, 16, .unit = 32),
+		FIELD(ADDRESS, 8, 32, 0, 20, .unit = 12), FIELD(CONSTANT, 12, 32, 0, 1, .value = 1),
+	};
+	struct rashpa_values v = { .of[RASHPA_FETCH_ADDRESS] = 0x123456789000 };
+
+	CHECK(!rashpa_fields_lose(f, 4, &v), "all of it is there");
+	v.of[RASHPA_FETCH_ADDRESS] |= 1ULL << 48;
+	CHECK(rashpa_fields_lose(f, 4, &v) == RASHPA_FETCH_ADDRESS, "above");
+	v.of[RASHPA_FETCH_ADDRESS] = 0x123456789800;
+	CHECK(rashpa_fields_lose(f, 4, &v) == RASHPA_FETCH_ADDRESS, "below");
+	v.of[RASHPA_FETCH_ADDRESS] = 0x123456789000;
+	f[1].unit = 33;
+	CHECK(rashpa_fields_lose(f, 4, &v) == RASHPA_FETCH_ADDRESS, "a bit between");
+	f[1].unit = 32;
+	f[1].kind = RASHPA_FETCH_LENGTH;
+	CHECK(rashpa_fields_lose(f, 4, &v) == RASHPA_FETCH_ADDRESS, "a part of something else");
+}
+
+/* -------------------------------------------------------------- memory ---- */
+
+static void le(u8 *d, u32 at, u64 value, u32 bytes)
+{
+	while (bytes--) {
+		d[at++] = value;
+		value >>= 8;
+	}
+}
+
+struct want {
+	u64 i, n, address, length, sum, next;
+};
+
+static void expect_array(const struct want *w, u8 *d)
+{
+	le(d, 0, w->address, 8);
+	le(d, 8, w->length, 4);
+	le(d, 12, w->i == w->n - 1 ? 3 : 1, 4);
+}
+
+static void expect_packed(const struct want *w, u8 *d)
+{
+	le(d, 0, w->address | (w->length / 4096 - 1) << 1 | 1, 8);
+}
+
+static void expect_odd(const struct want *w, u8 *d)
+{
+	le(d, 0, w->address >> 32, 4);
+	le(d, 4, w->address, 4);
+	le(d, 8, w->i | w->n << 16, 4);
+	le(d, 12, (w->length / 512 - 1) | (w->i ? 0 : 1 << 24) |
+	   (w->i == w->n - 1 ? 1U << 31 : 1U << 30), 4);
+	le(d, 16, w->next, 8);
+	le(d, 24, 0, 8);
+}
+
+static void expect_three(const struct want *w, u8 *d)
+{
+	le(d, 0, w->address >> 12, 4);
+	le(d, 4, w->sum >> 12, 4);
+	le(d, 8, w->address >> 44 | w->length >> 12 << 16, 4);
+}
+
+static const struct way {
+	const char *what;
+	u32 size, flags;
+	struct rashpa_fetch_field fields[10];
+	void (*expect)(const struct want *w, u8 *d);
+} ways[] = {
+	{ "an array", 16, 0, { FIELD(ADDRESS, 0, 64, 0, 64), FIELD(LENGTH, 8, 32, 0, 32),
+		FIELD(CONSTANT, 12, 32, 0, 1, .value = 1),
+		FIELD(CONSTANT, 12, 32, 1, 1, .value = 1, .flags = RASHPA_FIELD_LAST),
+	}, expect_array },
+	{ "packed words", 8, 0, {
+		FIELD(CONSTANT, 0, 64, 0, 1, .value = 1),
+		FIELD(LENGTH, 0, 64, 1, 11, .unit = 12, .flags = RASHPA_FIELD_MINUS_ONE),
+		FIELD(ADDRESS, 0, 64, 12, 52, .unit = 12),
+	}, expect_packed },
+	{ "an open chain with numbers", 32, 0, {
+		FIELD(ADDRESS, 0, 32, 0, 32, .unit = 32), FIELD(ADDRESS, 4, 32, 0, 32),
+		FIELD(INDEX, 8, 32, 0, 16), FIELD(COUNT, 8, 32, 16, 16),
+		FIELD(LENGTH, 12, 32, 0, 24, .unit = 9, .flags = RASHPA_FIELD_MINUS_ONE),
+		FIELD(CONSTANT, 12, 32, 24, 1, .value = 1, .flags = RASHPA_FIELD_FIRST),
+		FIELD(CONSTANT, 12, 32, 30, 1, .value = 1, .flags = RASHPA_FIELD_NOT_LAST),
+		FIELD(CONSTANT, 12, 32, 31, 1, .value = 1, .flags = RASHPA_FIELD_LAST),
+		FIELD(NEXT, 16, 64, 0, 64),
+	}, expect_odd },
+	{ "a closed chain with numbers", 32, RASHPA_FETCH_CLOSED, {
+		FIELD(ADDRESS, 0, 32, 0, 32, .unit = 32), FIELD(ADDRESS, 4, 32, 0, 32),
+		FIELD(INDEX, 8, 32, 0, 16), FIELD(COUNT, 8, 32, 16, 16),
+		FIELD(LENGTH, 12, 32, 0, 24, .unit = 9, .flags = RASHPA_FIELD_MINUS_ONE),
+		FIELD(CONSTANT, 12, 32, 24, 1, .value = 1, .flags = RASHPA_FIELD_FIRST),
+		FIELD(CONSTANT, 12, 32, 30, 1, .value = 1, .flags = RASHPA_FIELD_NOT_LAST),
+		FIELD(CONSTANT, 12, 32, 31, 1, .value = 1, .flags = RASHPA_FIELD_LAST),
+		FIELD(NEXT, 16, 64, 0, 64),
+	}, expect_odd },
+	{ "descriptors of 12 bytes", 12, 0, {
+		FIELD(ADDRESS, 0, 32, 0, 32, .unit = 12), FIELD(ADDRESS, 8, 32, 0, 16, .unit = 44),
+		FIELD(LENGTH, 8, 32, 16, 16, .unit = 12), FIELD(SUM, 4, 32, 0, 32, .unit = 12),
+	}, expect_three },
+};
+
+static void segments(u32 n)
+{
+	u32 i;
+
+	table->count = n;
+	map.room = n;
+	for (i = 0; i < n; i++)
+		table->segment[i] = (struct rashpa_segment) {
+			.address = 0x12345000000 + i * 0x7000ULL, .length = 0x1000 << i % 4 };
+}
+
+static int room(const struct way *way)
+{
+	dev.fetch = plan(way->size, way->flags, way->fields, usual);
+	ANSWERS(rashpa_fetch_check(&call, &dev.fetch), 0, "");
+	mutex_lock(&map.lock);
+	return rashpa_fetch_room(&call, &map, &dev.fetch);
+}
+
+static void done(void)
+{
+	mutex_unlock(&map.lock);
+	rashpa_fetch_end(&map);
+	CHECK(!pieces && !large && !map.ring, "memory was not given back");
+	map.charge.memory = 0;
+}
+
+/* All descriptors, written so many at a time, byte by byte. */
+static void compare(const struct way *way, u32 n, u32 most)
+{
+	struct rashpa_descriptors *ring;
+	struct want w = { .n = n };
+	u64 sum = 0;
+	u32 calls = 0;
+	u8 wanted[32];
+
+	segments(n);
+	ANSWERS(room(way), 0, "");
+	ring = map.ring;
+	mutex_lock(&dev.hw_lock);
+	ANSWERS(rashpa_fetch_fits(&call, &map, 0, n, &sum), 0, "");
+	sum = 0;
+	while (!rashpa_fetch_more(&map, most, &sum))
+		calls++;
+	CHECK(calls == (n - 1) / most && ring->written == n, "%u calls, %u written", calls + 1,
+	      ring->written);
+	for (w.i = 0; w.i < n && tap_ok(); w.i++) {
+		const struct rashpa_segment *s = &table->segment[w.i];
+		const u64 next = w.i + 1 < n ? w.i + 1 : 0;
+
+		w.address = s->address;
+		w.length = s->length;
+		w.next = !next && !(way->flags & RASHPA_FETCH_CLOSED) ? 0 :
+			 ring->piece[next / ring->per].bus + next % ring->per * way->size;
+		way->expect(&w, wanted);
+		CHECK(!memcmp((char *)ring->piece[w.i / ring->per].cpu + w.i % ring->per * way->size,
+			      wanted, way->size), "descriptor %llu of %u in %u pieces", w.i, n,
+		      ring->n_pieces);
+		w.sum += w.length;
+	}
+	CHECK(sum == w.sum, "the sum");
+	rashpa_fetch_clear(&map);
+	CHECK(!ring->written, "%u are left", ring->written);
+	memset(wanted, 0, sizeof(wanted));
+	for (w.i = 0; w.i < n; w.i++)
+		CHECK(!memcmp((char *)ring->piece[w.i / ring->per].cpu + w.i % ring->per * way->size,
+			      wanted, way->size), "descriptor %llu was not cleared", w.i);
+	mutex_unlock(&dev.hw_lock);
+	done();
+}
+
+static void test_memory(void)
+{
+	static const u32 numbers[] = { 1, 2, 3, 341, 342, SEGMENTS };
+	size_t i, j;
+
+	for (i = 0; i < ARRAY_SIZE(ways); i++) {
+		for (j = 0; j < ARRAY_SIZE(numbers); j++) {
+			compare(&ways[i], numbers[j], 1024);
+			compare(&ways[i], numbers[j], 7);
+		}
+		if (!tap_ok())
+			tap_note("%s", ways[i].what);
+	}
+}
+
+/* Chains may be in pieces, down to a page, where there is no larger memory. */
+static void test_pieces(void)
+{
+	piece_max = PAGE_SIZE;
+	compare(&ways[3], SEGMENTS, 1024);
+	compare(&ways[2], 128, 1024);
+	compare(&ways[2], 129, 1024);
+	segments(SEGMENTS);
+	ANSWERS(room(&ways[3]), 0, "");
+	CHECK(pieces == DIV_ROUND_UP(SEGMENTS, 128), "%d pieces", pieces);
+	CHECK(map.charge.memory == PAGE_ALIGN(SEGMENTS * 32), "charged with %llu", map.charge.memory);
+	done();
+	/* and nothing else */
+	ANSWERS(room(&ways[0]), -ENOMEM, "in one piece");
+	CHECK(!map.ring && !pieces && !map.charge.memory, "something is left");
+	mutex_unlock(&map.lock);
+	piece_max = PAGE_SIZE - 1;
+	ANSWERS(room(&ways[3]), -ENOMEM, "5000 descriptors");
+	CHECK(!map.ring && !pieces && !map.charge.memory, "something is left");
+	mutex_unlock(&map.lock);
+	/* where no IOMMU puts pages together: as a buffer */
+	translated = false;
+	large_err = 0;
+	compare(&ways[0], SEGMENTS, 1024);
+	large_err = -ENOMEM;
+	translated = true;
+	piece_max = SIZE_MAX;
+	interrupted = true;
+	CHECK(room(&ways[3]) == -EINTR && !pieces && !map.charge.memory, "a signal");
+	mutex_unlock(&map.lock);
+	interrupted = false;
+}
+
+static void test_most(void)
+{
+	segments(SEGMENTS);
+	dev.fetch = plan(16, 0, array, usual);
+	dev.fetch.about.max_descriptors = SEGMENTS - 1;
+	mutex_lock(&map.lock);
+	ANSWERS(rashpa_fetch_room(&call, &map, &dev.fetch), -E2BIG, "5000 segments");
+	dev.fetch.about.max_descriptors = SEGMENTS;
+	ANSWERS(rashpa_fetch_room(&call, &map, &dev.fetch), 0, "");
+	ANSWERS(rashpa_fetch_room(&call, &map, &dev.fetch), 0, "");
+	CHECK(pieces == 1, "a second ring");
+	done();
+}
+
+/* ---------------------------------------------------------------- fits ---- */
+
+static void fits(const struct way *way, u32 i, u64 address, u64 length, int err, const char *word)
+{
+	u64 sum = 0;
+
+	segments(4);
+	table->segment[i].address = address;
+	table->segment[i].length = length;
+	ANSWERS(room(way), 0, "");
+	mutex_lock(&dev.hw_lock);
+	ANSWERS(rashpa_fetch_fits(&call, &map, 0, 4, &sum), err, word);
+	mutex_unlock(&dev.hw_lock);
+	done();
+}
+
+static void test_fits(void)
+{
+	fits(&ways[0], 2, 0x1000, U32_MAX, 0, "");
+	fits(&ways[0], 2, 0, 1ULL << 32, -EOVERFLOW, "descriptor 2: a length");
+	fits(&ways[1], 3, 0x1000, 4096 * 2048, 0, "");
+	fits(&ways[1], 3, 0x1000, 4096 * 2049, -EOVERFLOW, "descriptor 3: a length");
+	fits(&ways[1], 0, 0x1800, 4096, -EOVERFLOW, "descriptor 0: an address");
+	fits(&ways[1], 0, 0x1000, 4100, -EOVERFLOW, "a length");
+	fits(&ways[4], 0, 1ULL << 60, 4096, -EOVERFLOW, "an address (0x1000000000000000)");
+	fits(&ways[4], 0, (1ULL << 60) - 4096, 4096, 0, "");
+	/* the sum is that of all before */
+	fits(&ways[4], 3, 0, 0xffff000, 0, "");
+	segments(3);
+	table->segment[0].length = 1ULL << 32;
+	table->segment[1].length = 1ULL << 44;
+	dev.fetch = plan(12, 0, ways[4].fields, usual);
+	fields[2].width = 32;
+	fields[2].offset = 12;
+	fields[2].shift = 0;
+	dev.fetch.about.descriptor_size = 16;
+	mutex_lock(&map.lock);
+	ANSWERS(rashpa_fetch_check(&call, &dev.fetch), 0, "");
+	ANSWERS(rashpa_fetch_room(&call, &map, &dev.fetch), 0, "");
+	mutex_lock(&dev.hw_lock);
+	ANSWERS(rashpa_fetch_fits(&call, &map, 0, 1, &(u64){ 0 }), 0, "");
+	ANSWERS(rashpa_fetch_fits(&call, &map, 0, 2, &(u64){ 0 }), -EOVERFLOW, "descriptor 1: a length");
+	table->segment[1].length = (1ULL << 44) - PAGE_SIZE;
+	ANSWERS(rashpa_fetch_fits(&call, &map, 0, 3, &(u64){ 0 }), -EOVERFLOW, "descriptor 2: a sum");
+	mutex_unlock(&dev.hw_lock);
+	done();
+}
+
+/* Without a length each segment is as long as the function takes it to be. */
+static void test_fixed(void)
+{
+	static const struct way fixed = { "", 8, 0, { FIELD(ADDRESS, 0, 64, 0, 64) }, NULL };
+	u64 sum = 0;
+
+	segments(1);
+	dev.fetch = plan(fixed.size, 0, fixed.fields, usual);
+	dev.fetch.about.segment_size = 4096;
+	mutex_lock(&map.lock);
+	ANSWERS(rashpa_fetch_room(&call, &map, &dev.fetch), 0, "");
+	mutex_lock(&dev.hw_lock);
+	ANSWERS(rashpa_fetch_fits(&call, &map, 0, 1, &sum), 0, "");
+	table->segment[0].length = 8192;
+	ANSWERS(rashpa_fetch_fits(&call, &map, 0, 1, &sum), -EINVAL, "0x2000");
+	mutex_unlock(&dev.hw_lock);
+	done();
+}
+
+/* ----------------------------------------------------------- registers ---- */
+
+/* Words in order, each once, with all its fields; then cleared from the last to the first. */
+static void test_registers(void)
+{
+	static const struct rashpa_fetch_field some[] = {
+		FIELD(ADDRESS, 0, 32, 0, 32), FIELD(ADDRESS, 4, 32, 0, 32, .unit = 32),
+		FIELD(LENGTH, 8, 32, 0, 16, .unit = 4, .clear = 0xc1),
+		FIELD(COUNT, 8, 32, 16, 8, .flags = RASHPA_FIELD_MINUS_ONE),
+		FIELD(CONSTANT, 8, 32, 31, 1, .value = 1),
+		FIELD(CONSTANT, 16, 64, 60, 4, .value = 5, .clear = 1ULL << 40), { }
+	};
+	u64 bus, sum = 0;
+
+	segments(3);
+	dev.fetch = plan(16, 0, array, some);
+	ANSWERS(rashpa_fetch_check(&call, &dev.fetch), 0, "");
+	mutex_lock(&map.lock);
+	ANSWERS(rashpa_fetch_room(&call, &map, &dev.fetch), 0, "");
+	bus = map.ring->piece[0].bus;
+	map.regs = registers;
+	mutex_lock(&dev.hw_lock);
+	ANSWERS(rashpa_fetch_fits_registers(&call, &map), 0, "");
+	CHECK(rashpa_fetch_more(&map, 10, &sum), "not all is written");
+	n_writes = 0;
+	barriers = 0;
+	rashpa_fetch_point(&map);
+	CHECK(n_writes == 4, "%zu writes", n_writes);
+	CHECK(writes[0].at == 0 && writes[0].value == (u32)bus && writes[1].at == 4 &&
+	      writes[1].value == bus >> 32, "the address");
+	CHECK(writes[2].at == 8 && writes[2].bytes == 4 &&
+	      writes[2].value == (3 * 16 / 16 | 2 << 16 | 1U << 31), "0x%llx", writes[2].value);
+	CHECK(writes[3].at == 16 && writes[3].bytes == 8 && writes[3].value == 5ULL << 60, "0x%llx",
+	      writes[3].value);
+	n_writes = 0;
+	rashpa_fetch_forget(&dev, registers);
+	CHECK(n_writes == 4 && writes[0].at == 16 && writes[0].value == 1ULL << 40 &&
+	      writes[1].at == 8 && writes[1].value == 0xc1 && writes[2].at == 4 &&
+	      !writes[2].value && !writes[3].at && !writes[3].value, "not cleared");
+	/* what does not fit into them */
+	told[3].width = 1;
+	ANSWERS(rashpa_fetch_fits_registers(&call, &map), -EOVERFLOW, "the number of descriptors");
+	told[3].width = 8;
+	told[1].width = 4;
+	ANSWERS(rashpa_fetch_fits_registers(&call, &map), -EOVERFLOW, "an address of the ring");
+	mutex_unlock(&dev.hw_lock);
+	done();
+}
+
+int main(void)
+{
+	table = calloc(1, sizeof(*table) + SEGMENTS * sizeof(table->segment[0]));
+	map.table = table;
+	dev.pdev = &pdev;
+	tap_run("fields and registers that make no sense are refused", test_checks);
+	tap_run("also those that make none together", test_checks_together);
+	tap_run("a profile is copied, and given back", test_copy);
+	tap_run("values are shifted, divided, made one less, or do not fit", test_bits);
+	tap_run("constants of the first, the last, all but the last", test_some);
+	tap_run("of an address in parts nothing is lost", test_parts);
+	tap_run("descriptors are in memory as they were described, then cleared", test_memory);
+	tap_run("rings in pieces, and rings that there is no memory for", test_pieces);
+	tap_run("a ring has as many descriptors as it may have", test_most);
+	tap_run("segments that do not fit into descriptors are refused", test_fits);
+	tap_run("without a length segments have one size", test_fixed);
+	tap_run("registers are told of a ring, in order, and forget it", test_registers);
+	free(table);
+	return tap_exit();
+}
