@@ -1,0 +1,409 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Entries of address tables: layouts, what is written in which order, where maps may be.
+ * test: tier=check where=root seconds=2 run=build/selftests/units/program_unit
+ */
+#include "../../drivers/rashpa_program.c"
+#include "unit.h"
+
+/* ------------------------------------------------------------ the rest ---- */
+
+#define BATCH	RASHPA_PROGRAM_BATCH
+#define ENTRIES	(3 * BATCH)
+
+static struct pci_dev pdev;
+static struct rashpa_device dev = { .pdev = &pdev, .table = { .length = SZ_64K } };
+static struct rashpa_map map = { .dev = &dev };
+static struct rashpa_table *table;
+static u32 memory[ENTRIES * 64];
+static bool reachable = true, answers = true;
+
+/* What was written since this was emptied: u32 offsets; a barrier is BARRIER. */
+#define BARRIER	0xffffffff
+static struct { u32 at, value; } writes[64];
+static size_t n_writes;
+
+static void note(u32 at, u32 value)
+{
+	if (n_writes == ARRAY_SIZE(writes))
+		return;
+	writes[n_writes].at = at;
+	writes[n_writes++].value = value;
+}
+
+void unit_barrier(void) { note(BARRIER, 0); }
+void writel(u32 value, void *at)
+{
+	*(u32 *)at = value;
+	note((char *)at - (char *)memory, value);
+}
+u32 readl(const void *at) { return *(const u32 *)at; }
+void *ioremap(phys_addr_t phys, u64 length) { return (char *)memory + phys; }
+void iounmap(void *regs) { }
+unsigned int memalloc_noreclaim_save(void) { return 0; }
+void memalloc_noreclaim_restore(unsigned int flags) { }
+u64 pci_resource_start(struct pci_dev *p, u32 bar) { return bar * SZ_4K; }
+bool rashpa_device_reachable(struct rashpa_device *d) { return reachable; }
+bool rashpa_profile_answers(struct rashpa_device *d) { return answers; }
+void rashpa_hw_lock(struct rashpa_device *d) { mutex_lock(&d->hw_lock); }
+u64 rashpa_engine_of(struct rashpa_device *d, phys_addr_t phys, u64 length) { return 0; }
+void rashpa_fetch_forget(struct rashpa_device *d, void *regs) { }
+
+/* ------------------------------------------------------------- layouts ---- */
+
+static const struct rashpa_layout usual = {
+	.stride = 32, .address_offset = 0, .address_bits = 64, .length_offset = 8, .length_bits = 64,
+	.control_offset = 16, .control_bits = 32, .control_set = 1, .sum_offset = 24, .sum_bits = 64,
+};
+static const struct rashpa_layout narrow = {
+	.stride = 20, .address_offset = 16, .address_bits = 32, .length_offset = 4, .length_bits = 32,
+	.control_bits = 32, .control_set = 0x80000001, .control_clear = 0x10, .sum_offset = 8,
+	.sum_bits = 32,
+};
+static const struct rashpa_layout no_control = {
+	.stride = 12, .address_bits = 64, .length_offset = 8, .length_bits = 32,
+};
+static const struct rashpa_layout no_length = {
+	.stride = 12, .address_bits = 64, .control_offset = 8, .control_bits = 32, .control_set = 7,
+	.control_clear = 3, .segment_size = SZ_64K,
+};
+
+#define L(field)	offsetof(struct rashpa_layout, field), \
+			sizeof(((struct rashpa_layout *)0)->field)
+
+/* One value of the usual layout is another one. */
+static const struct {
+	size_t at, size;
+	u64 value;
+	const char *word;	/* NULL: that is fine, too */
+} changes[] = {
+	{ L(stride), 0, "stride of 0" }, { L(stride), 2, "stride of 2" }, { L(stride), 33, "of 33" },
+	{ L(stride), 28, "field at 24" }, { L(stride), 36, NULL }, { L(stride), 4096, NULL },
+	{ L(stride), 4100, "of 4100" }, { L(stride), ~0U, "stride" }, { L(stride), ~3U, "stride" },
+	{ L(address_bits), 0, "address field of 0" }, { L(address_bits), 48, "of 48" },
+	{ L(address_bits), 32, NULL }, { L(address_bits), ~0U, "address" },
+	{ L(length_bits), 16, "length field of 16" }, { L(length_bits), 32, NULL },
+	{ L(length_bits), 0, "segment_size of 0x0" }, { L(control_bits), 64, "control field of 64" },
+	{ L(control_bits), 16, "of 16" }, { L(control_bits), 0, "offset" },
+	{ L(sum_bits), 16, "sum field of 16" }, { L(sum_bits), 0, "offset" }, { L(sum_bits), 32, NULL },
+	{ L(control_set), 0, "both 0x0" }, { L(control_clear), 1, "both 0x1" },
+	{ L(control_clear), 2, NULL }, { L(segment_size), 4096, "one of the two" },
+	{ L(__reserved), 1, "reserved" },
+	{ L(address_offset), 2, "field at 2" }, { L(address_offset), 28, "field at 28" },
+	{ L(address_offset), 32, "field at 32" }, { L(address_offset), ~3U, "field at" },
+	{ L(length_offset), 4, "overlap" }, { L(length_offset), 0, "overlap" },
+	{ L(length_offset), 12, "overlap" }, { L(control_offset), 20, NULL },
+	{ L(control_offset), 12, "overlap" }, { L(control_offset), 4, "overlap" },
+	{ L(control_offset), 28, "overlap" }, { L(control_offset), 32, "field at 32" },
+	{ L(control_offset), ~3U, "field at" }, { L(sum_offset), 20, NULL },
+	{ L(sum_offset), 16, "overlap" }, { L(sum_offset), 12, "overlap" },
+	{ L(sum_offset), 28, "field at 28" }, { L(sum_offset), 22, "field at 22" },
+};
+
+static void test_layouts(void)
+{
+	struct rashpa_layout l;
+	size_t i;
+
+	ANSWERS(rashpa_layout_check(&call, &usual), 0, "");
+	ANSWERS(rashpa_layout_check(&call, &narrow), 0, "");
+	ANSWERS(rashpa_layout_check(&call, &no_control), 0, "");
+	ANSWERS(rashpa_layout_check(&call, &no_length), 0, "");
+	for (i = 0; i < ARRAY_SIZE(changes); i++) {
+		l = usual;
+		memcpy((char *)&l + changes[i].at, &changes[i].value, changes[i].size);
+		call.reason[0] = '\0';
+		CHECK(rashpa_layout_check(&call, &l) == (changes[i].word ? -EINVAL : 0) &&
+		      strstr(call.reason, changes[i].word ?: ""), "row %zu, value 0x%llx: \"%s\"", i,
+		      changes[i].value, call.reason);
+	}
+	l = no_length;
+	l.segment_size = 2048;
+	ANSWERS(rashpa_layout_check(&call, &l), -EINVAL, "0x800");
+	l.segment_size = 12288;
+	ANSWERS(rashpa_layout_check(&call, &l), -EINVAL, "0x3000");
+	l = no_control;
+	l.length_bits = 0;
+	l.length_offset = 0;
+	l.segment_size = 4096;
+	ANSWERS(rashpa_layout_check(&call, &l), -EINVAL, "neither");
+}
+
+/* ------------------------------------------------------------- entries ---- */
+
+static const struct rashpa_segment one = { .address = 0x123456789000, .length = 0x6789a000 };
+
+/* Each write, in order, is what the row says. */
+static void wrote(const char *what, const u32 (*rows)[2], size_t n)
+{
+	size_t i;
+
+	CHECK(n_writes == n, "%s: %zu writes instead of %zu", what, n_writes, n);
+	for (i = 0; i < n && i < n_writes; i++)
+		CHECK(writes[i].at == rows[i][0] && writes[i].value == rows[i][1],
+		      "%s, write %zu: 0x%x at 0x%x instead of 0x%x at 0x%x", what, i,
+		      writes[i].value, writes[i].at, rows[i][1], rows[i][0]);
+	n_writes = 0;
+}
+
+#define WROTE(what, ...) do {						\
+	static const u32 _rows[][2] = { __VA_ARGS__ };			\
+	wrote(what, _rows, ARRAY_SIZE(_rows));				\
+} while (0)
+
+/* Invalid, barrier, the rest, barrier, valid. */
+static void test_entry(void)
+{
+	n_writes = 0;
+	rashpa_entry_set(memory, &usual, &one, 0xabcdef0123);
+	WROTE("64 bits", { 16, 0 }, { BARRIER, 0 }, { 0, 0x56789000 }, { 4, 0x1234 },
+	      { 24, 0xcdef0123 }, { 28, 0xab }, { 8, 0x6789a000 }, { 12, 0 }, { BARRIER, 0 },
+	      { 16, 1 });
+	rashpa_entry_set(memory, &narrow, &one, 0x1000);
+	WROTE("32 bits", { 0, 0x10 }, { BARRIER, 0 }, { 16, 0x56789000 }, { 8, 0x1000 },
+	      { 4, 0x6789a000 }, { BARRIER, 0 }, { 0, 0x80000001 });
+	rashpa_entry_set(memory, &no_control, &one, 0x1000);
+	WROTE("without control", { 8, 0 }, { BARRIER, 0 }, { 0, 0x56789000 }, { 4, 0x1234 },
+	      { BARRIER, 0 }, { 8, 0x6789a000 });
+	rashpa_entry_set(memory, &no_length, &one, 0x1000);
+	WROTE("without length", { 8, 3 }, { BARRIER, 0 }, { 0, 0x56789000 }, { 4, 0x1234 },
+	      { BARRIER, 0 }, { 8, 7 });
+}
+
+static void test_entry_clear(void)
+{
+	n_writes = 0;
+	rashpa_entry_clear(memory, &usual);
+	WROTE("64 bits", { 16, 0 }, { BARRIER, 0 }, { 0, 0 }, { 4, 0 }, { 8, 0 }, { 12, 0 },
+	      { 24, 0 }, { 28, 0 });
+	rashpa_entry_clear(memory, &narrow);
+	WROTE("32 bits", { 0, 0x10 }, { BARRIER, 0 }, { 16, 0 }, { 4, 0 }, { 8, 0 });
+	rashpa_entry_clear(memory, &no_control);
+	WROTE("without control", { 8, 0 }, { BARRIER, 0 }, { 0, 0 }, { 4, 0 }, { 8, 0 });
+	rashpa_entry_clear(memory, &no_length);
+	WROTE("without length", { 8, 3 }, { BARRIER, 0 }, { 0, 0 }, { 4, 0 });
+}
+
+/* All ones, and a function that is not there, mean that nobody has heard. */
+static void test_flush(void)
+{
+	static const struct { bool ones, reachable, answers; int err; } rows[] = {
+		{ false, true, true, 0 }, { true, true, true, 0 }, { true, true, false, -EIO },
+		{ false, true, false, 0 }, { false, false, true, -EIO }, { true, false, false, -EIO },
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		memory[4] = rows[i].ones ? ~0U : 0;
+		reachable = rows[i].reachable;
+		answers = rows[i].answers;
+		CHECK(rashpa_entries_flush(&dev, memory, &narrow, false) == rows[i].err, "row %zu", i);
+	}
+	reachable = true;
+	answers = true;
+}
+
+/* ---------------------------------------------------------------- fits ---- */
+
+static void segments(u32 n, u64 address, u64 length)
+{
+	u32 i;
+
+	table->count = n;
+	table->state = RASHPA_MAP_STATE_VALID;
+	for (i = 0; i < n; i++)
+		table->segment[i] = (struct rashpa_segment) { .address = address + i * length,
+							      .length = length };
+}
+
+static void test_fits(void)
+{
+	static const struct {
+		const struct rashpa_layout *l;
+		u32 n;
+		u64 address, length;
+		int err;
+		const char *word;
+	} rows[] = {
+		{ &narrow, 1, 0xfffff000, 0x1000, 0, "" },
+		{ &narrow, 1, 0xfffff000, 0x1001, -EOVERFLOW, "segment 0 is above" },
+		{ &narrow, 2, 0xfffff000, 0x1000, -EOVERFLOW, "segment 1 is above" },
+		{ &narrow, 1, 1ULL << 32, 0x1000, -EOVERFLOW, "segment 0 is above" },
+		{ &narrow, 1, 0, 0xfffff000, 0, "" }, { &narrow, 1, 0, U32_MAX, 0, "" },
+		{ &narrow, 1, 0, 1ULL << 32, -EOVERFLOW, "length field" },
+		{ &no_control, 1, 1ULL << 40, U32_MAX, 0, "" },
+		{ &no_control, 3, 1ULL << 40, 1ULL << 32, -EOVERFLOW, "segment 0 is 4 GiB" },
+		{ &no_length, 3, 1ULL << 40, SZ_64K, 0, "" },
+		{ &no_length, 3, 1ULL << 40, SZ_64K - 4096, -EINVAL, "0xf000" },
+		{ &no_length, 3, 1ULL << 40, 2 * SZ_64K, -EINVAL, "0x20000" },
+		{ &usual, 3, 1ULL << 40, 1ULL << 40, 0, "" },
+	};
+	struct rashpa_layout l = usual;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		segments(rows[i].n, rows[i].address, rows[i].length);
+		ANSWERS(rashpa_program_fits(&call, &map, rows[i].l), rows[i].err, rows[i].word);
+	}
+	/* the sum of the last one does not count */
+	l.sum_bits = 32;
+	segments(3, 0, 0x80000000);
+	ANSWERS(rashpa_program_fits(&call, &map, &l), -EOVERFLOW, "segment 2 begins 0x100000000");
+	table->segment[1].length--;
+	ANSWERS(rashpa_program_fits(&call, &map, &l), 0, "");
+	segments(2, 0, 0x80000000);
+	ANSWERS(rashpa_program_fits(&call, &map, &l), 0, "");
+}
+
+/* -------------------------------------------------------------- places ---- */
+
+static int place(const struct rashpa_layout *l, u32 first, u64 length)
+{
+	const struct rashpa_place at = { .phys = 0, .length = length, .layout = *l };
+	struct rashpa_program p = { .first = first };
+	int err;
+
+	mutex_lock(&dev.lock);
+	err = rashpa_program_at(&call, &map, &p, &at);
+	mutex_unlock(&dev.lock);
+	CHECK(err || p.out_entries == table->count, "%u entries", p.out_entries);
+	return err;
+}
+
+static void leave(void)
+{
+	mutex_lock(&dev.hw_lock);
+	CHECK(!rashpa_unprogram(&map), "unprogram");
+	mutex_unlock(&dev.hw_lock);
+}
+
+/* More entries than are written at once, each with the sum of all before. */
+static void test_batches(void)
+{
+	static const u32 numbers[] = { 1, BATCH - 1, BATCH, BATCH + 1, ENTRIES - 2 };
+	u32 i, k;
+
+	for (k = 0; k < ARRAY_SIZE(numbers); k++) {
+		const u32 n = numbers[k];
+
+		segments(n, 1ULL << 33, 0x3000);
+		memset(memory, 0x55, sizeof(memory));
+		ANSWERS(place(&usual, 2, ENTRIES * 32), 0, "");
+		for (i = 0; i < n && tap_ok(); i++) {
+			const u32 *e = &memory[(i + 2) * 8];
+			const u64 sum = i * 0x3000ULL;
+
+			CHECK((e[0] | (u64)e[1] << 32) == (1ULL << 33) + sum && e[2] == 0x3000 &&
+			      !e[3] && e[4] == 1 && e[5] == 0x55555555 &&
+			      (e[6] | (u64)e[7] << 32) == sum, "entry %u of %u", i, n);
+		}
+		leave();
+		for (i = 0; i < n && tap_ok(); i++)
+			CHECK(!memory[(i + 2) * 8] && !memory[(i + 2) * 8 + 4], "entry %u is left", i);
+		CHECK(memory[2 * 8 - 1] == 0x55555555 && memory[(n + 2) * 8] == 0x55555555,
+		      "an entry beside them");
+	}
+}
+
+static void test_range(void)
+{
+	segments(4, 0, 0x1000);
+	ANSWERS(place(&narrow, 0, 4 * 20), 0, "");
+	ANSWERS(place(&narrow, 0, 4 * 20 - 1), -ERANGE, "4 segments from entry 0 on do not fit into the 3");
+	ANSWERS(place(&narrow, 6, 10 * 20), 0, "");
+	ANSWERS(place(&narrow, 7, 10 * 20), -ERANGE, "the 10 entries");
+	ANSWERS(place(&narrow, 10, 10 * 20), -ERANGE, "entry 10");
+	ANSWERS(place(&narrow, U32_MAX, 10 * 20), -ERANGE, "4294967295");
+	CHECK(map.regs_phys == 6 * 20 && map.entries == 4, "a refused call moved it");
+	leave();
+	CHECK(!map.regs && !map.entries && !map.place, "it is still there");
+	table->state = RASHPA_MAP_STATE_REVOKED;
+	ANSWERS(place(&narrow, 0, 10 * 20), -ESTALE, "revoked");
+}
+
+/* Two maps are never in one entry; a map may be where it is. */
+static void test_beside(void)
+{
+	struct rashpa_map other = { .dev = &dev, .regs_phys = 5 * 32, .place = 3 * 32 };
+	static const struct { u32 first; int err; } rows[] = {
+		{ 0, 0 }, { 3, 0 }, { 4, -EBUSY }, { 5, -EBUSY }, { 7, -EBUSY }, { 8, 0 }, { 7, -EBUSY },
+		{ 8, 0 }, { 9, 0 },
+	};
+	size_t i;
+
+	segments(2, 0, 0x1000);
+	list_add(&map.entry, &dev.maps);
+	list_add(&other.entry, &dev.maps);
+	for (i = 0; i < ARRAY_SIZE(rows); i++)
+		ANSWERS(place(&usual, rows[i].first, ENTRIES * 32), rows[i].err, "another map");
+	CHECK(map.regs_phys == 9 * 32, "the map is at 0x%llx", map.regs_phys);
+	leave();
+	/* what is not programmed is nowhere */
+	other.place = 0;
+	ANSWERS(place(&usual, 5, ENTRIES * 32), 0, "");
+	leave();
+	INIT_LIST_HEAD(&dev.maps);
+}
+
+/* A reset, or the end of the addresses, between two batches. */
+static void test_meanwhile(void)
+{
+	struct rashpa_so_far so_far = { .generation = 1, .resets = dev.resets };
+
+	segments(2 * BATCH, 0, 0x1000);
+	table->generation = 1;
+	ANSWERS(place(&usual, 0, ENTRIES * 32), 0, "");
+	mutex_lock(&dev.hw_lock);
+	map.entries = BATCH;
+	so_far.generation = 2;
+	ANSWERS(rashpa_program_more(&call, &map, &so_far), -ESTALE, "revoked");
+	so_far.generation = 1;
+	dev.resets++;
+	ANSWERS(rashpa_program_more(&call, &map, &so_far), -ESTALE, "reset");
+	dev.resets--;
+	answers = false;
+	reachable = false;
+	ANSWERS(rashpa_program_more(&call, &map, &so_far), -EIO, "does not answer");
+	CHECK(map.entries == 2 * BATCH, "entries that it may have heard of are not the map's");
+	CHECK(rashpa_unprogram(&map) == -EIO && map.regs && map.entries == 2 * BATCH,
+	      "entries are forgotten that may be valid");
+	answers = true;
+	reachable = true;
+	CHECK(!rashpa_unprogram(&map) && !map.regs, "unprogram");
+	mutex_unlock(&dev.hw_lock);
+}
+
+/* The whole table, as many entries as are in it. */
+static void test_table_clear(void)
+{
+	dev.table = (struct rashpa_bar_range) { .bar = 1, .offset = 20, .length = 3 * 20 + 19 };
+	dev.table_layout = narrow;
+	memset(memory, 0x55, sizeof(memory));
+	mutex_lock(&dev.hw_lock);
+	CHECK(!rashpa_table_clear(&dev), "it fails");
+	mutex_unlock(&dev.hw_lock);
+	CHECK(memory[1024 + 5] == 0x10 && memory[1024 + 15] == 0x10 && !memory[1024 + 19], "entries");
+	CHECK(memory[1024 + 4] == 0x55555555 && memory[1024 + 20] == 0x55555555, "beside them");
+}
+
+int main(void)
+{
+	table = calloc(1, sizeof(*table) + ENTRIES * sizeof(table->segment[0]));
+	map.table = table;
+	INIT_LIST_HEAD(&dev.maps);
+	INIT_LIST_HEAD(&dev.again);
+	INIT_LIST_HEAD(&map.again);
+	INIT_LIST_HEAD(&map.stale);
+	tap_run("layouts that make no sense are refused", test_layouts);
+	tap_run("an entry is written in order, and valid last", test_entry);
+	tap_run("an entry is invalid before it is cleared", test_entry_clear);
+	tap_run("a function that is not there has not heard", test_flush);
+	tap_run("segments that are wider than their fields are refused", test_fits);
+	tap_run("entries are written in batches, and cleared", test_batches);
+	tap_run("segments fit into the table, to its last entry", test_range);
+	tap_run("maps are not programmed in entries of others", test_beside);
+	tap_run("a reset, a revocation, a loss between two batches", test_meanwhile);
+	tap_run("a whole table is cleared", test_table_clear);
+	free(table);
+	return tap_exit();
+}
