@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Profiles: which ones make sense, and what a quiesce sequence does.
+ * test: tier=check where=root seconds=2 run=build/selftests/units/profile_unit
+ */
+/* no limit, 0, is for ever */
+#define readl_poll_timeout(reg, value, condition, sleep_us, timeout_us) ({		\
+	const ktime_t _end = (timeout_us) ? ktime_add_us(now, timeout_us) : LLONG_MAX;	\
+											\
+	while ((value) = readl(reg), !(condition) && now < _end)				\
+		now += (sleep_us) * NSEC_PER_USEC;					\
+	(condition) ? 0 : -ETIMEDOUT;							\
+})
+static s64 now;
+
+#include "../../drivers/rashpa_profile.c"
+#include "unit.h"
+
+/* ------------------------------------------------------------ the rest ---- */
+
+#define BAR	(4 * PAGE_SIZE)		/* BAR 0, and 2, of the function; there are no others */
+
+static struct pci_dev pdev;
+static struct rashpa_device dev = { .pdev = &pdev };
+static u32 registers[BAR / sizeof(u32)];
+static u32 *slow;			/* becomes ready_value when it is ready_at */
+static s64 ready_at;
+static u32 ready_value;
+static int reads, mapped;
+
+ktime_t ktime_get(void) { return now; }
+bool rashpa_bar_is_memory(struct rashpa_device *d, u32 bar) { return bar == 0 || bar == 2; }
+u64 pci_resource_len(struct pci_dev *p, u32 bar) { return BAR; }
+bool rashpa_device_reachable(struct rashpa_device *d) { return true; }
+int rashpa_check_name(struct rashpa_call *c, const char *name, size_t size) { return 0; }
+void rashpa_engines_free(struct rashpa_device *d, struct rashpa_engine *engines, u32 n) { }
+void pci_iounmap(struct pci_dev *p, void *reg) { mapped--; }
+void writel(u32 value, void *at) { *(u32 *)at = value; }
+
+bool rashpa_bar_range_ok(struct rashpa_device *d, u32 bar, u64 offset, u64 length)
+{
+	return offset <= BAR && length <= BAR - offset;
+}
+
+void *pci_iomap_range(struct pci_dev *p, u32 bar, u64 offset, u64 length)
+{
+	if (mapped == 3)
+		return NULL;
+	mapped++;
+	return (char *)registers + offset;
+}
+
+u32 readl(const void *at)
+{
+	reads++;
+	if (at == slow && now >= ready_at)
+		return ready_value;
+	return *(const u32 *)at;
+}
+
+/* --------------------------------------------------------------- steps ---- */
+
+#define WRITE(_at, _value, ...)	{ .op = RASHPA_STEP_WRITE, .offset = (_at), .value = (_value), \
+				  .mask = ~0U, __VA_ARGS__ }
+#define WAIT(_at, _value, _mask, _us, ...)	{ .op = RASHPA_STEP_WAIT, .offset = (_at),	\
+	.value = (_value), .mask = (_mask), .timeout_us = (_us), __VA_ARGS__ }
+
+static void test_steps(void)
+{
+	static const struct {
+		struct rashpa_profile_step s;
+		int err;
+		const char *word;
+	} rows[] = {
+		{ WRITE(0, 1), 0, "" }, { WAIT(4, 0, 1, 1), 0, "" },
+		{ WAIT(4, 0, 1, RASHPA_QUIESCE_US_MAX), 0, "" },
+		{ WAIT(4, 0, 1, RASHPA_QUIESCE_US_MAX + 1), -EINVAL, "time limit" },
+		{ WAIT(4, 0, 1, 0), -EINVAL, "time limit" }, { WAIT(4, 2, 1, 1), -EINVAL, "mask" },
+		{ WAIT(4, 1, 1, 1), 0, "" }, { WAIT(4, 0, 0, 1), 0, "" },
+		{ WRITE(0, 1, .timeout_us = 1), -EINVAL, "no time limit" },
+		{ WRITE(0, 1, .__reserved = 1), -EINVAL, "reserved" },
+		{ WRITE(0, 1, .op = 0), -EINVAL, "operation 0" },
+		{ WRITE(0, 1, .op = 3), -EINVAL, "operation 3" },
+		{ WRITE(2, 1), -EINVAL, "multiple of 4" }, { WRITE(BAR, 1), -ERANGE, "BAR 0" },
+		{ WRITE(BAR - 4, 1), 0, "" }, { WRITE(-4ULL, 1), -ERANGE, "BAR 0" },
+		{ WRITE(0, 1, .bar = 1), -ERANGE, "BAR 1" }, { WRITE(0, 1, .bar = 2), 0, "" },
+		{ WRITE(0, 1, .bar = ~0U), -ERANGE, "BAR" },
+	};
+	struct rashpa_profile_step s[3] = { WRITE(0, 1), WRITE(0, 1), WAIT(4, 0, 1, 1) };
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		s[1] = rows[i].s;
+		ANSWERS(rashpa_steps_check(&call, &dev, "", s, 3), rows[i].err, rows[i].word);
+		CHECK(!rows[i].err || strstr(call.reason, "step 1"), "row %zu: %s", i, call.reason);
+	}
+	s[1] = s[0];
+	ANSWERS(rashpa_steps_check(&call, &dev, "engine e: ", s, 2), -EINVAL, "engine e: step 1: the last");
+	s[1] = s[2];
+	s[1].mask = 0;
+	ANSWERS(rashpa_steps_check(&call, &dev, "", s, 2), -EINVAL, "step 1: the last");
+	ANSWERS(rashpa_steps_check(&call, &dev, "", s, 0), 0, "");
+	ANSWERS(rashpa_steps_check(&call, &dev, "", s + 2, 1), 0, "");
+}
+
+static int run(const struct rashpa_profile_step *in, u32 n, s64 us)
+{
+	struct rashpa_step *steps = rashpa_steps_map(&dev, in, n);
+	const int err = rashpa_steps_run(steps, n, ktime_add_us(now, us));
+
+	rashpa_steps_free(&dev, steps, n);
+	CHECK(!mapped, "registers are mapped still");
+	return err;
+}
+
+static void test_run(void)
+{
+	static const struct rashpa_profile_step masked[] = { WRITE(0, 0xff, .mask = 0xf0) };
+	static const struct rashpa_profile_step whole[] = { WRITE(0, 0xff) };
+	static const struct rashpa_profile_step wait[] = { WAIT(4, 0x10, 0xf0, 1000), WRITE(0, 7) };
+	static const struct rashpa_profile_step ones[] = { WAIT(4, ~0U, ~0U, 1000) };
+	static const struct rashpa_profile_step low[] = { WAIT(4, 0, 1, 1000) };
+
+	registers[0] = 0x1234;
+	CHECK(!run(masked, 1, 0) && registers[0] == 0x12f4, "0x%x", registers[0]);
+	reads = 0;
+	CHECK(!run(whole, 1, 0) && registers[0] == 0xff && !reads, "a register is read for no reason");
+	registers[1] = 0x1f;
+	CHECK(!run(wait, 2, 1000) && registers[0] == 7, "0x%x", registers[0]);
+	registers[1] = 0x2f;
+	registers[0] = 0;
+	CHECK(run(wait, 2, 1000) == -ETIMEDOUT && !registers[0], "what follows is done, too");
+	/* a function that is gone answers so, also where a set bit is waited for */
+	registers[1] = ~0U;
+	CHECK(run(low, 1, 1000) == -EIO && run(wait, 2, 1000) == -EIO, "a dead function is idle");
+	CHECK(!run(ones, 1, 1000), "all ones are waited for");
+	CHECK(!run(ones, 0, 0), "no steps");
+}
+
+/* Each step has its limit, and all together have one. */
+static void test_time(void)
+{
+	static const struct rashpa_profile_step s[] = { WAIT(4, 0, 1, 1000), WAIT(4, 0, 2, 5000) };
+	static const struct { u32 first; s64 at, us; int err; s64 most; } rows[] = {
+		{ 3, 900, 9000, 0, 920 }, { 3, 1100, 9000, -ETIMEDOUT, 1020 },
+		{ 2, 4000, 9000, 0, 4020 }, { 2, 4000, 3000, -ETIMEDOUT, 3020 },
+		{ 0, 4000, 0, 0, 0 }, { 1, 4000, 0, -ETIMEDOUT, 20 }, { 1, 4000, -50, -ETIMEDOUT, 20 },
+	};
+	size_t i;
+
+	slow = &registers[1];
+	ready_value = 0;
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		int err;
+
+		now = 0;
+		registers[1] = rows[i].first;
+		ready_at = rows[i].at * NSEC_PER_USEC;
+		err = run(s, 2, rows[i].us);
+		CHECK(err == rows[i].err && now <= rows[i].most * NSEC_PER_USEC, "row %zu: %d after %lld us",
+		      i, err, now / NSEC_PER_USEC);
+	}
+	slow = NULL;
+	dev.quiesce_us = 0;
+	mutex_lock(&dev.hw_lock);
+	CHECK(rashpa_profile_deadline(&dev) == now + 1000000000, "the default");
+	dev.quiesce_us = 7;
+	CHECK(rashpa_profile_deadline(&dev) == now + 7000, "the profile's");
+	mutex_unlock(&dev.hw_lock);
+}
+
+static void test_map_fails(void)
+{
+	static const struct rashpa_profile_step s[5] = { WRITE(0, 1) };
+	const struct rashpa_step *steps = rashpa_steps_map(&dev, s, 5);
+
+	CHECK(IS_ERR(steps) && PTR_ERR(steps) == -ENOMEM && !mapped, "%d are mapped", mapped);
+}
+
+static void test_answers(void)
+{
+	static const struct { u32 n, value, is; bool answers; } rows[] = {
+		{ 0, 0, 0, true }, { 1, 0, 0, true }, { 1, 0, ~0U, false }, { 1, ~0U, ~0U, true },
+		{ 1, 0, 0x7fffffff, true },
+	};
+	struct rashpa_step step = { .reg = registers };
+	size_t i;
+
+	mutex_lock(&dev.hw_lock);
+	dev.steps = &step;
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		dev.n_steps = rows[i].n;
+		step.step.value = rows[i].value;
+		registers[0] = rows[i].is;
+		CHECK(rashpa_profile_answers(&dev) == rows[i].answers, "row %zu", i);
+	}
+	dev.n_steps = 0;
+	dev.steps = NULL;
+	mutex_unlock(&dev.hw_lock);
+}
+
+/* ------------------------------------------------------------- windows ---- */
+
+#define WINDOW(_name, _offset, _length, ...)	{ .name = (_name), .offset = (_offset),	\
+						  .length = (_length), __VA_ARGS__ }
+
+static void test_windows(void)
+{
+	static const struct {
+		struct rashpa_profile_window w;
+		int err;
+		const char *word;
+	} rows[] = {
+		{ WINDOW("b", 0, PAGE_SIZE), 0, "" }, { WINDOW("a", 0, PAGE_SIZE), -EINVAL, "twice" },
+		{ WINDOW("b", 0, BAR), 0, "" }, { WINDOW("b", 0, BAR + PAGE_SIZE), -ERANGE, "BAR 0" },
+		{ WINDOW("b", 3 * PAGE_SIZE, PAGE_SIZE), 0, "" },
+		{ WINDOW("b", 3 * PAGE_SIZE, 2 * PAGE_SIZE), -ERANGE, "BAR 0" },
+		{ WINDOW("b", BAR, PAGE_SIZE), -ERANGE, "BAR 0" },
+		{ WINDOW("b", -PAGE_SIZE, PAGE_SIZE), -ERANGE, "BAR 0" },
+		{ WINDOW("b", PAGE_SIZE, -PAGE_SIZE), -ERANGE, "BAR 0" },
+		{ WINDOW("b", 8, PAGE_SIZE), -EINVAL, "pages" }, { WINDOW("b", 0, 8), -EINVAL, "pages" },
+		{ WINDOW("b", 0, 0), -EINVAL, "pages" },
+		{ WINDOW("b", 0, U64_MAX), -EINVAL, "pages" },
+		{ WINDOW("b", 0, PAGE_SIZE, .bar = 2), 0, "" },
+		{ WINDOW("b", 0, PAGE_SIZE, .bar = 3), -ERANGE, "BAR 3" },
+		{ WINDOW("b", 0, PAGE_SIZE, .bar = ~0U), -ERANGE, "BAR" },
+		{ WINDOW("b", 0, PAGE_SIZE, .flags = RASHPA_PWINDOW_USER), 0, "" },
+		{ WINDOW("b", 0, PAGE_SIZE, .flags = 2), -EINVAL, "flag" },
+		{ WINDOW("b", 0, PAGE_SIZE, .__reserved = 1), -EINVAL, "reserved" },
+		{ WINDOW("b", 0, PAGE_SIZE, .cache = RASHPA_CACHE_WC), 0, "" },
+		{ WINDOW("b", 0, PAGE_SIZE, .cache = RASHPA_CACHE_UC), 0, "" },
+		{ WINDOW("b", 0, PAGE_SIZE, .cache = RASHPA_CACHE_UC + 1), -EINVAL, "cache mode" },
+		{ WINDOW("b", 0, PAGE_SIZE, .cache = RASHPA_CACHE_CACHED), -EOPNOTSUPP, "cached" },
+	};
+	struct rashpa_profile_window w[2] = { WINDOW("a", 0, PAGE_SIZE) };
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		w[1] = rows[i].w;
+		call.reason[0] = '\0';
+		ANSWERS(rashpa_pwindow_check(&call, &dev, w, 1), rows[i].err, rows[i].word);
+		CHECK(!rows[i].err || strstr(call.reason, "window "), "row %zu: %s", i, call.reason);
+	}
+}
+
+static void test_cover(void)
+{
+	static struct rashpa_profile_window w[] = {
+		WINDOW("root", 0, 4 * PAGE_SIZE), WINDOW("user", PAGE_SIZE, 2 * PAGE_SIZE,
+							 .flags = RASHPA_PWINDOW_USER),
+	};
+	static const struct { u32 bar; u64 offset, length; u32 flags; int is; } rows[] = {
+		{ 0, 0, 4 * PAGE_SIZE, 0, 0 }, { 0, PAGE_SIZE, 4 * PAGE_SIZE, 0, -1 },
+		{ 0, PAGE_SIZE, PAGE_SIZE, RASHPA_PWINDOW_USER, 1 },
+		{ 0, PAGE_SIZE, 2 * PAGE_SIZE, RASHPA_PWINDOW_USER, 1 },
+		{ 0, PAGE_SIZE, 2 * PAGE_SIZE + 1, RASHPA_PWINDOW_USER, -1 },
+		{ 0, PAGE_SIZE - 1, 2, RASHPA_PWINDOW_USER, -1 },
+		{ 0, 3 * PAGE_SIZE, 1, RASHPA_PWINDOW_USER, -1 },
+		{ 0, 3 * PAGE_SIZE, 0, RASHPA_PWINDOW_USER, 1 }, { 2, PAGE_SIZE, PAGE_SIZE, 0, -1 },
+		{ 0, PAGE_SIZE, U64_MAX, 0, -1 }, { 0, U64_MAX, 1, 0, -1 },
+	};
+	size_t i;
+
+	dev.windows = w;
+	dev.n_windows = 2;
+	for (i = 0; i < ARRAY_SIZE(rows); i++)
+		CHECK(rashpa_profile_cover(&dev, rows[i].bar, rows[i].offset, rows[i].length,
+					   rows[i].flags) == (rows[i].is < 0 ? NULL : &w[rows[i].is]),
+		      "row %zu", i);
+	CHECK(rashpa_profile_find(&dev, "user") == &w[1] && !rashpa_profile_find(&dev, "use"),
+	      "by name");
+	dev.n_windows = 0;
+}
+
+/* --------------------------------------------------------------- table ---- */
+
+int rashpa_layout_check(struct rashpa_call *c, const struct rashpa_layout *l)
+{
+	return l->stride ? 0 : rashpa_fail(c, -EINVAL, "layout");
+}
+
+int rashpa_fetch_check(struct rashpa_call *c, struct rashpa_fetching *f)
+{
+	return rashpa_fail(c, -EINVAL, "fetch");
+}
+
+static void test_table(void)
+{
+	static const struct {
+		struct rashpa_profile_table t;
+		int err;
+		const char *word;
+	} rows[] = {
+		{ { .offset = 0x1000, .length = 0x1000 }, 0, "" },
+		{ { .offset = 0x1004, .length = 0x1000 }, -EINVAL, "window user" },
+		{ { .offset = 0x1000, .length = 0x1001 }, -EINVAL, "window user" },
+		{ { .offset = 0x3000, .length = 0x1000 }, 0, "" },
+		{ { .offset = 0x2ffc, .length = 4 }, -EINVAL, "window user" },
+		{ { .offset = 0, .length = BAR }, -EINVAL, "window user" },
+		{ { .offset = 0, .length = BAR, .bar = 2 }, 0, "" },
+		{ { .offset = 4, .length = BAR, .bar = 2 }, -ERANGE, "outside BAR 2" },
+		{ { .offset = -4ULL, .length = 4 }, -ERANGE, "outside" },
+		{ { .offset = 0, .length = U64_MAX }, -ERANGE, "outside" },
+		{ { .offset = 0, .length = 4, .bar = 1 }, -ERANGE, "BAR 1" },
+		{ { .offset = 0, .length = 0 }, -EINVAL, "not empty" },
+		{ { .offset = 2, .length = 4 }, -EINVAL, "aligned" },
+		{ { .offset = 0, .length = 4, .flags = 2 }, -EINVAL, "flag" },
+		{ { .offset = 0, .length = 4, .__reserved = 1 }, -EINVAL, "reserved" },
+		{ { .offset = 0, .length = 4, .__reserved2 = 1 }, -EINVAL, "reserved" },
+		{ { .offset = 0, .length = 4, .flags = RASHPA_PTABLE_FETCH }, -EINVAL, "fetch" },
+	};
+	struct rashpa_profile_window w[] = {
+		WINDOW("root", 0, BAR),
+		WINDOW("user", 0x2000, 0x1000, .flags = RASHPA_PWINDOW_USER),
+	};
+	struct rashpa_profile profile = { .windows = w, .layout.stride = 8 };
+	const struct rashpa_profile_set set = { .n_windows = 2 };
+	struct rashpa_profile_table t;
+	size_t i;
+
+	ANSWERS(rashpa_table_check(&call, &dev, &set, &profile), 0, "");
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		t = rows[i].t;
+		profile.table = &t;
+		ANSWERS(rashpa_table_check(&call, &dev, &set, &profile), rows[i].err, rows[i].word);
+	}
+	t = rows[0].t;
+	profile.layout.stride = 0;
+	ANSWERS(rashpa_table_check(&call, &dev, &set, &profile), -EINVAL, "layout");
+}
+
+/* -------------------------------------------------------------- limits ---- */
+
+static void test_limits(void)
+{
+	static const struct {
+		struct rashpa_profile_set p;
+		const char *word;	/* NULL: fine */
+	} rows[] = {
+		{ { .n_windows = 64, .n_steps = 32, .n_tables = 1, .n_engines = 64 }, NULL },
+		{ { .n_windows = 65 }, "65 windows" }, { { .n_windows = ~0U }, "windows" },
+		{ { .n_steps = 33 }, "33 steps" }, { { .n_tables = 2 }, "2 tables" },
+		{ { .n_engines = 65, .n_tables = 1, .n_steps = 1 }, "65 engines" },
+		{ { .n_engines = 1, .n_steps = 1 }, "a table" }, { { .n_engines = 1, .n_tables = 1 }, "quiesce" },
+		{ { .dma_bits = 24 }, NULL }, { { .dma_bits = 23 }, "23 bits" }, { { .dma_bits = 64 }, NULL },
+		{ { .dma_bits = 65 }, "65 bits" }, { { .quiesce_us = 10000000 }, NULL },
+		{ { .quiesce_us = 10000001 }, "10000001" }, { { .max_segment = 4096 }, NULL },
+		{ { .max_segment = 4095 }, "max_segment" }, { { .boundary = 4096 }, NULL },
+		{ { .boundary = 2048 }, "boundary" }, { { .boundary = 12288 }, "boundary" },
+		{ { .boundary = 1ULL << 63 }, NULL }, { { .alignment = 1 }, NULL },
+		{ { .alignment = 1ULL << 63 }, NULL }, { { .alignment = 3 }, "alignment" },
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++)
+		ANSWERS(rashpa_limits_check(&call, &rows[i].p), rows[i].word ? -EINVAL : 0,
+			rows[i].word ?: "");
+}
+
+int main(void)
+{
+	tap_run("steps of a quiesce sequence are checked", test_steps);
+	tap_run("steps write and wait, and see that a function is gone", test_run);
+	tap_run("a step has a time limit, and all of them have one", test_time);
+	tap_run("registers are given back when one cannot be mapped", test_map_fails);
+	tap_run("all ones are no answer, unless they are waited for", test_answers);
+	tap_run("windows are checked", test_windows);
+	tap_run("a window is found that holds a range", test_cover);
+	tap_run("a table is checked, and in no window for users", test_table);
+	tap_run("limits of a profile", test_limits);
+	return tap_exit();
+}
