@@ -1,0 +1,1090 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Which runs of page blocks a search takes, of memory that a string describes.
+ * test: tier=check where=root seconds=5 run=build/selftests/units/contig_unit
+ */
+#include "include/zones.h"
+#include "../../drivers/rashpa_contig.c"
+#include "unit.h"
+
+/* ------------------------------------------------------------- memory ---- */
+
+/*
+ * A letter for each page block of a zone:
+ *	.  free			m  in use, can be moved		T  a huge page that can be moved
+ *	f  half of it is free	s  single free pages		X  taken by the driver
+ * what cannot be had, and looks so:
+ *	u  one page of the kernel	U  the last one		r  reserved		h  a hole
+ *	p  pinned			l  locked		w  being written	G  hugetlb
+ * and what looks as if it could:
+ *	c  free memory of CMA		C  CMA, in use		b  cannot be moved, for once
+ */
+static char map[BLOCKS];
+static const char can_be_had[] = ".mTfs";
+static unsigned long spare;		/* free pages of each zone elsewhere */
+static int asked[BLOCKS];		/* how often a block was asked for */
+static struct { unsigned long pfn, count; } asks[256];
+static size_t n_asks;
+static void (*between)(void);		/* called before a range is taken */
+static int swap_pages;
+static bool whole = true;		/* what is taken at once is one compound page, else several */
+static struct per_cpu_pages listed[16];
+
+static unsigned long n_blocks;		/* of all zones */
+static struct zone *zones[PAGES];	/* of each page */
+
+static struct zone *page_zone(const struct page *page)
+{
+	return zones[page_to_pfn(page)];
+}
+
+static void zones_make(void)
+{
+	unsigned long pfn;
+	int nid, z;
+
+	memset(zones, 0, sizeof(zones));
+	for (nid = 0; nid < 2; nid++)
+		for (z = 0; z < MAX_NR_ZONES; z++) {
+			struct zone *zone = &nodes[nid].node_zones[z];
+
+			for (pfn = zone->zone_start_pfn; pfn < zone->end; pfn++)
+				zones[pfn] = zone;
+		}
+}
+
+int page_to_nid(const struct page *page) { return page_zone(page)->node; }
+phys_addr_t page_to_phys(const struct page *page) { return page_to_pfn(page) << PAGE_SHIFT; }
+
+static struct page *pfn_to_online_page(unsigned long pfn)
+{
+	return pfn < PAGES && map[pfn / RASHPA_BLOCK_PAGES] && map[pfn / RASHPA_BLOCK_PAGES] != 'h' ?
+	       &mem[pfn] : NULL;
+}
+
+static unsigned long free_of(char kind)
+{
+	return kind == '.' || kind == 'c' ? RASHPA_BLOCK_PAGES : kind == 'f' || kind == 's' ?
+	       RASHPA_BLOCK_PAGES / 2 : 0;
+}
+
+static void buddy(unsigned long pfn, unsigned int order)
+{
+	mem[pfn].flags = BUDDY;
+	mem[pfn].private = order;
+}
+
+static void block_make(unsigned long block)
+{
+	const unsigned long pfn = block * RASHPA_BLOCK_PAGES;
+	const char kind = map[block];
+	struct page *page = &mem[pfn];
+	unsigned long i;
+
+	memset(page, 0, RASHPA_BLOCK_PAGES * sizeof(*page));
+	if (free_of(kind) == RASHPA_BLOCK_PAGES) {
+		buddy(pfn, RASHPA_BLOCK_ORDER);
+		return;
+	}
+	for (i = 0; i < RASHPA_BLOCK_PAGES; i++) {
+		if (kind == 'f' && i < RASHPA_BLOCK_PAGES / 2)
+			continue;
+		if (kind == 's' && i % 2 == 0) {
+			buddy(pfn + i, 0);
+			continue;
+		}
+		page[i].count = 1;
+		page[i].flags = LRU;
+		if ((kind == 'T' || kind == 'G') && i) {
+			page[i] = (struct page) { .flags = TAIL, .private = i };
+		}
+	}
+	if (kind == 'f')
+		buddy(pfn, RASHPA_BLOCK_ORDER - 1);
+	page[5].flags |= kind == 'p' ? PINNED : kind == 'l' ? LOCKED : kind == 'w' ? WRITEBACK :
+			 kind == 'r' ? RESERVED : 0;
+	if (kind == 'u')
+		page[0].flags = 0;
+	if (kind == 'U')
+		page[RASHPA_BLOCK_PAGES - 1].flags = 0;
+	if (kind == 'G')
+		page[0].flags = 0;
+}
+
+/* Free blocks of one zone, side by side and aligned, are one for the page allocator. */
+static void merge(unsigned int order)
+{
+	const unsigned long n = 1UL << (order - RASHPA_BLOCK_ORDER);
+	unsigned long block, i;
+
+	for (block = 0; block + n <= n_blocks; block += n) {
+		const unsigned long pfn = block * RASHPA_BLOCK_PAGES;
+
+		for (i = 0; i < n && map[block + i] == '.'; i++)
+			;
+		if (i < n || page_zone(&mem[pfn]) != page_zone(&mem[pfn + n * RASHPA_BLOCK_PAGES - 1]))
+			continue;
+		memset(&mem[pfn], 0, n * RASHPA_BLOCK_PAGES * sizeof(mem[0]));
+		buddy(pfn, order);
+	}
+}
+
+static void count(void)
+{
+	unsigned long block;
+	int nid, z;
+
+	for (nid = 0; nid < 2; nid++)
+		for (z = 0; z < MAX_NR_ZONES; z++) {
+			struct zone *zone = &nodes[nid].node_zones[z];
+
+			zone->state[NR_FREE_PAGES] = zone->managed ? spare : 0;
+			zone->state[NR_FREE_CMA_PAGES] = 0;
+			zone->cma = 0;
+		}
+	for (block = 0; block < n_blocks; block++) {
+		struct zone *zone = page_zone(&mem[block * RASHPA_BLOCK_PAGES + 1]);
+
+		zone->state[NR_FREE_PAGES] += free_of(map[block]);
+		zone->state[NR_FREE_CMA_PAGES] += map[block] == 'c' ? RASHPA_BLOCK_PAGES : 0;
+		zone->cma += map[block] == 'c' || map[block] == 'C' ? RASHPA_BLOCK_PAGES : 0;
+	}
+}
+
+static void make(void)
+{
+	unsigned long block;
+
+	for (block = 0; block < n_blocks; block++)
+		if (map[block] != 'X')
+			block_make(block);
+	merge(RASHPA_BLOCK_ORDER + 1);
+	merge(RASHPA_BLOCK_ORDER + 2);
+	count();
+}
+
+static unsigned long zone_add(int nid, enum zone_type idx, unsigned long block, const char *is)
+{
+	const unsigned long n = strlen(is ?: "");
+
+	nodes[nid].node_zones[idx] = (struct zone) {
+		.zone_start_pfn = block * RASHPA_BLOCK_PAGES, .end = (block + n) * RASHPA_BLOCK_PAGES,
+		.managed = n * RASHPA_BLOCK_PAGES, .node = nid, .idx = idx, .per_cpu_pageset = listed,
+	};
+	memcpy(&map[block], is ?: "", n);
+	return block + n;
+}
+
+/* Memory below 4 GiB, more of it, and that of another node; NULL for none. */
+static void memory(const char *dma32, const char *normal, const char *other)
+{
+	memset(map, 0, sizeof(map));
+	memset(asked, 0, sizeof(asked));
+	memset(listed, 0, sizeof(listed));
+	n_asks = 0;
+	spare = 1000000;
+	xa_destroy(&rashpa_withheld);
+	n_blocks = zone_add(0, ZONE_DMA32, 0, dma32);
+	n_blocks = zone_add(0, ZONE_NORMAL, n_blocks, normal);
+	n_blocks = zone_add(1, ZONE_NORMAL, n_blocks, other);
+	zones_make();
+	make();
+}
+
+static int rashpa_range_alloc(unsigned long pfn, unsigned long pages)
+{
+	const unsigned long block = pfn / RASHPA_BLOCK_PAGES, n = pages / RASHPA_BLOCK_PAGES;
+	unsigned long i;
+
+	if (between)
+		between();
+	if (pages < RASHPA_BLOCK_PAGES || !is_power_of_2(pages) || !IS_ALIGNED(pfn, pages))
+		tap_fail(__func__, __LINE__, "%lu pages at %lu", pages, pfn);
+	if (n_asks < ARRAY_SIZE(asks)) {
+		asks[n_asks].pfn = pfn;
+		asks[n_asks++].count = pages;
+	}
+	for (i = 0; i < n; i++) {
+		CHECK(map[block + i] != 'X', "block %lu is taken twice", block + i);
+		asked[block + i]++;
+	}
+	for (i = 0; i < n; i++)
+		if (!map[block + i] || !strchr(can_be_had, map[block + i]))
+			return -EBUSY;
+	for (i = 0; i < n; i++) {
+		/* what is moved goes elsewhere */
+		spare -= RASHPA_BLOCK_PAGES - free_of(map[block + i]);
+		map[block + i] = 'X';
+		memset(&mem[pfn + i * RASHPA_BLOCK_PAGES], 0, RASHPA_BLOCK_PAGES * sizeof(mem[0]));
+		if (!whole || !i) {
+			mem[pfn + i * RASHPA_BLOCK_PAGES].count = 1;
+			mem[pfn + i * RASHPA_BLOCK_PAGES].order = RASHPA_BLOCK_ORDER +
+								  (whole ? ilog2(n) : 0);
+		}
+	}
+	make();
+	return 0;
+}
+
+static void put_page(struct page *page)
+{
+	const unsigned long block = page_to_pfn(page) / RASHPA_BLOCK_PAGES;
+	unsigned long i;
+
+	CHECK(map[block] == 'X' && page->count > 0 && page->order, "block %lu is not taken", block);
+	if (--page->count)
+		return;
+	for (i = 0; i < (1UL << page->order) / RASHPA_BLOCK_PAGES; i++)
+		map[block + i] = '.';
+	make();
+}
+
+/* ---------------------------------------------- the rest of the kernel ---- */
+
+struct page *small_page;		/* what the page allocator has */
+static gfp_t small_gfp;
+static unsigned int small_order;
+static int signals_after = INT_MAX;	/* looks at whether there is one */
+static void (*waits)(void);		/* called by who waits for his turn */
+static struct work_struct *works[16];	/* of other processors */
+static size_t n_works;
+
+bool task_sigpending(struct task_struct *task) { return --signals_after < 0; }
+bool capable(int cap) { return false; }
+u64 rashpa_memory_room(void) { return U64_MAX; }
+static long get_nr_swap_pages(void) { return swap_pages; }
+
+static long unit_wait(long timeout)
+{
+	if (waits)
+		waits();
+	jiffies += timeout;
+	return task_sigpending(NULL) ? -ERESTART : 0;
+}
+
+static bool queue_work_node(int node, struct workqueue_struct *q, struct work_struct *work)
+{
+	works[n_works++] = work;
+	return true;
+}
+
+/* Another processor comes to its work, and does all that is left. */
+static void others_work(void)
+{
+	while (n_works) {
+		struct work_struct *work = works[--n_works];
+
+		work->fn(work);
+	}
+}
+
+static void cancel_work_sync(struct work_struct *work)
+{
+	size_t i;
+
+	for (i = 0; i < n_works; i++)
+		if (works[i] == work)
+			works[i] = works[--n_works];
+}
+
+/* ----------------------------------------------------- where a run is ---- */
+
+static struct rashpa_progress progress;
+static struct rashpa_pages got;
+
+/* The first block of what was found, or an error. */
+static long search(unsigned long blocks, unsigned long align, int node, u64 last)
+{
+	const struct rashpa_want want = {
+		.length = blocks * RASHPA_BLOCK_PAGES * PAGE_SIZE, .last = last, .node = node,
+		.alignment = align * RASHPA_BLOCK_PAGES * PAGE_SIZE, .near = NUMA_NO_NODE,
+	};
+	int err;
+
+	memset(&got, 0, sizeof(got));
+	err = rashpa_contig_alloc(&progress, &got, &want);
+	return err ? err : (long)(page_to_pfn(got.first) / RASHPA_BLOCK_PAGES);
+}
+
+/* Nothing else is taken, and all is given back. */
+static void gives_back(const char *what, long first, unsigned long blocks)
+{
+	unsigned long block;
+
+	for (block = 0; block < n_blocks; block++)
+		CHECK((map[block] == 'X') == (first >= 0 && block >= (unsigned long)first &&
+					      block < first + blocks),
+		      "%s: block %lu is %staken", what, block, map[block] == 'X' ? "" : "not ");
+	if (first >= 0)
+		rashpa_pages_drop(&got);
+	CHECK(!memchr(map, 'X', sizeof(map)), "%s: something is left", what);
+}
+
+static void finds(const char *dma32, const char *normal, const char *other, unsigned long blocks,
+		  unsigned long align, int node, u64 last, long at)
+{
+	char what[200];
+	long is;
+
+	snprintf(what, sizeof(what), "\"%s\", \"%s\", \"%s\", %lu blocks aligned to %lu, node %d",
+		 dma32 ?: "", normal ?: "", other ?: "", blocks, align, node);
+	memory(dma32, normal, other);
+	is = search(blocks, align, node, last);
+	CHECK(is == at, "%s: %ld instead of %ld", what, is, at);
+	gives_back(what, is, blocks);
+}
+
+#define FINDS(is, blocks, at)	finds(NULL, is, NULL, blocks, 1, NUMA_NO_NODE, U64_MAX, at)
+#define NOTHING			(-ENOMEM)
+
+static void test_free(void)
+{
+	FINDS("....", 4, 0);
+	FINDS("....", 5, NOTHING);
+	FINDS(".", 1, 0);
+	FINDS("u....u", 4, 1);
+	FINDS("..u...u....", 4, 7);
+	FINDS("..u...u....", 3, 3);
+	FINDS("..u...u...u", 4, NOTHING);
+	FINDS("u.u.u.u.u.u", 2, NOTHING);
+	FINDS("uuuuuuuuuuu", 1, NOTHING);
+	FINDS("..........................................", 42, 0);
+	/* what is free goes before what is to be moved */
+	FINDS("mmmm...u....", 4, 8);
+	FINDS("mmmm...u...", 4, 0);
+	FINDS("umm...u...", 4, 1);
+}
+
+static void test_obstacles(void)
+{
+	static const char obstacles[] = "uUrhplwGcCb";
+	char is[7];
+	size_t i;
+
+	for (i = 0; obstacles[i]; i++) {
+		snprintf(is, sizeof(is), "..%c...", obstacles[i]);
+		FINDS(is, 3, 3);
+		FINDS(is, 4, NOTHING);
+		snprintf(is, sizeof(is), "%c...%c", obstacles[i], obstacles[i]);
+		FINDS(is, 3, 1);
+		snprintf(is, sizeof(is), "%cmmm%c", obstacles[i], obstacles[i]);
+		FINDS(is, 3, 1);
+		FINDS(is, 4, NOTHING);
+	}
+	for (i = 0; can_be_had[i]; i++) {
+		snprintf(is, sizeof(is), "u.%c.u", can_be_had[i]);
+		FINDS(is, 3, 1);
+		snprintf(is, sizeof(is), "%cmm", can_be_had[i]);
+		FINDS(is, 3, 0);
+	}
+}
+
+static void test_aligned(void)
+{
+	finds(NULL, "u.......", NULL, 4, 4, NUMA_NO_NODE, U64_MAX, 4);
+	finds(NULL, "u......", NULL, 4, 4, NUMA_NO_NODE, U64_MAX, NOTHING);
+	finds(NULL, "u.......", NULL, 3, 2, NUMA_NO_NODE, U64_MAX, 2);
+	finds(NULL, "...b.m..", NULL, 3, 4, NUMA_NO_NODE, U64_MAX, 0);
+	finds(NULL, "..b..m..", NULL, 3, 4, NUMA_NO_NODE, U64_MAX, 4);
+	/* of what is aligned less, too */
+	finds("u", "........", NULL, 4, 4, NUMA_NO_NODE, U64_MAX, 4);
+}
+
+#define END_OF(block)	((u64)((block) * RASHPA_BLOCK_PAGES) * PAGE_SIZE - 1)
+
+/* Nodes, memory below 4 GiB, what the device reaches. */
+static void test_zones(void)
+{
+	finds(NULL, "..", "..", 3, 1, NUMA_NO_NODE, U64_MAX, NOTHING);
+	finds(NULL, "..", "..", 2, 1, NUMA_NO_NODE, U64_MAX, 0);
+	finds(NULL, "..", "..", 2, 1, 1, U64_MAX, 2);
+	finds(NULL, "....", "..", 3, 1, 1, U64_MAX, NOTHING);
+	finds("....", "....", NULL, 3, 1, NUMA_NO_NODE, U64_MAX, 4);
+	finds("....", "..", "....", 3, 1, NUMA_NO_NODE, U64_MAX, 6);
+	finds("....", "..", "...u", 4, 1, NUMA_NO_NODE, U64_MAX, 0);
+	finds("..", "..", NULL, 3, 1, NUMA_NO_NODE, U64_MAX, NOTHING);
+	finds("....", "mmm", NULL, 3, 1, NUMA_NO_NODE, U64_MAX, 4);
+	finds("....", "....", NULL, 3, 1, NUMA_NO_NODE, END_OF(4), 0);
+	finds("....", "....", NULL, 3, 1, NUMA_NO_NODE, END_OF(3), 0);
+	finds("....", "....", NULL, 3, 1, NUMA_NO_NODE, END_OF(3) - PAGE_SIZE, NOTHING);
+	finds("m...", "....", NULL, 3, 1, NUMA_NO_NODE, END_OF(7), 4);
+	finds("m...", "....", NULL, 3, 1, NUMA_NO_NODE, END_OF(7) - 1, 1);
+	finds("m...", "....", NULL, 4, 1, NUMA_NO_NODE, END_OF(7), 0);
+}
+
+/* Zones that begin and end within a block. */
+static void test_crooked(void)
+{
+	struct zone *zone = &nodes[0].node_zones[ZONE_NORMAL];
+
+	memory(NULL, "....", NULL);
+	zone->zone_start_pfn++;
+	zone->end--;
+	zones_make();
+	CHECK(search(3, 1, NUMA_NO_NODE, U64_MAX) == NOTHING, "three");
+	CHECK(search(2, 1, NUMA_NO_NODE, U64_MAX) == 1, "two");
+	gives_back("two", 1, 2);
+	/* some pages of the first block are of another zone */
+	memory("...", "....", NULL);
+	zone->zone_start_pfn--;
+	nodes[0].node_zones[ZONE_DMA32].end--;
+	zones_make();
+	make();
+	CHECK(search(4, 1, NUMA_NO_NODE, U64_MAX) == 3, "four");
+	gives_back("four", 3, 4);
+	CHECK(search(5, 1, NUMA_NO_NODE, U64_MAX) == NOTHING, "five");
+}
+
+/* ------------------------------------------------------ against a model ---- */
+
+static void random_map(char *is, size_t n, const char *kinds)
+{
+	size_t i, k = strlen(kinds);
+
+	/* runs of one kind, as memory is */
+	for (i = 0; i < n; i++)
+		is[i] = i && unit_random() % 2 ? is[i - 1] : kinds[unit_random() % k];
+	is[n] = '\0';
+}
+
+/* The first aligned run of @blocks whose kinds are all of @kinds. */
+static long first_run(const char *is, unsigned long blocks, unsigned long align, const char *kinds)
+{
+	unsigned long at;
+
+	for (at = 0; at + blocks <= strlen(is); at += align)
+		if (strspn(is + at, kinds) >= blocks)
+			return at;
+	return NOTHING;
+}
+
+static void test_random(void)
+{
+	char is[41];
+	int i;
+
+	for (i = 0; i < 4000 && tap_ok(); i++) {
+		const unsigned long n = unit_random() % 40 + 1, blocks = unit_random() % n % 10 + 1;
+		const unsigned long align = 1UL << unit_random() % 3;
+		long at;
+
+		random_map(is, n, i % 2 ? "...m.mubc" : ".mTfsuUrhplwGcCb");
+		cpus = 1 + i % 3;
+		at = first_run(is, blocks, align, ".");
+		if (at < 0)
+			at = first_run(is, blocks, align, can_be_had);
+		finds(NULL, is, NULL, blocks, align, NUMA_NO_NODE, U64_MAX, at);
+	}
+	cpus = 1;
+}
+
+/* ------------------------------------------------------------- pieces ---- */
+
+static void test_piece_blocks(void)
+{
+	static const struct { unsigned long blocks, align, piece; } rows[] = {
+		{ 1, 1, 1 }, { 31, 1, 1 }, { 32, 1, 1 }, { 63, 1, 1 }, { 64, 1, 2 }, { 127, 1, 2 },
+		{ 128, 1, 4 }, { 64, 16, 16 }, { 1 << 19, 1, 16384 }, { 1 << 25, 1, 16384 },
+		{ 1, 32768, 16384 },
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		const struct rashpa_search s = { .blocks = rows[i].blocks,
+						 .align_pages = rows[i].align * RASHPA_BLOCK_PAGES };
+
+		CHECK(rashpa_piece_blocks(&s) == rows[i].piece, "row %zu: %lu", i,
+		      rashpa_piece_blocks(&s));
+	}
+}
+
+static void asks_are(const char *what, const unsigned long (*of)[2], size_t n)
+{
+	size_t i;
+
+	CHECK(n_asks == n, "%s: %zu calls instead of %zu", what, n_asks, n);
+	for (i = 0; i < n && i < n_asks; i++)
+		CHECK(asks[i].pfn == of[i][0] * RASHPA_BLOCK_PAGES &&
+		      asks[i].count == of[i][1] * RASHPA_BLOCK_PAGES,
+		      "%s, call %zu: %lu blocks at %lu", what, i, asks[i].count / RASHPA_BLOCK_PAGES,
+		      asks[i].pfn / RASHPA_BLOCK_PAGES);
+}
+
+#define ASKS(what, ...) do {						\
+	static const unsigned long _of[][2] = { __VA_ARGS__ };		\
+	asks_are(what, _of, ARRAY_SIZE(_of));				\
+} while (0)
+
+static void test_pieces(void)
+{
+	int i;
+
+	memory(NULL, "u................................................................", NULL);
+	CHECK(search(64, 1, NUMA_NO_NODE, U64_MAX) == 1, "64 blocks");
+	/* one more at each end, where two are not aligned */
+	CHECK(n_asks == 33 && asks[0].count == RASHPA_BLOCK_PAGES &&
+	      asks[32].count == RASHPA_BLOCK_PAGES, "%zu calls", n_asks);
+	for (i = 1; i < 32; i++)
+		CHECK(asks[i].count == 2 * RASHPA_BLOCK_PAGES, "call %d: %lu pages", i, asks[i].count);
+	gives_back("64 blocks", 1, 64);
+	/* larger ones, where they are aligned; then halves */
+	memory(NULL, "................", NULL);
+	CHECK(search(16, 16, NUMA_NO_NODE, U64_MAX) == 0, "16 blocks");
+	ASKS("all at once", { 0, 16 });
+	gives_back("all at once", 0, 16);
+	memory(NULL, ".....b..........", NULL);
+	CHECK(search(16, 16, NUMA_NO_NODE, U64_MAX) == NOTHING && got.longest == 5 * 16 * PAGE_SIZE,
+	      "%llu bytes", got.longest);
+	ASKS("halves", { 0, 16 }, { 0, 8 }, { 0, 4 }, { 4, 4 }, { 4, 2 }, { 4, 1 }, { 5, 1 });
+	gives_back("halves", -1, 0);
+	whole = false;
+	FINDS("u................................................................", 64, 1);
+	whole = true;
+}
+
+/* A block is asked for once where it can be had, and free blocks of CMA not again and again. */
+static void test_asked(void)
+{
+	unsigned long i;
+
+	memory(NULL, "cc...cc....", NULL);
+	CHECK(search(4, 1, NUMA_NO_NODE, U64_MAX) == 7, "the first one");
+	for (i = 0; i < 11; i++)
+		CHECK(asked[i] <= 1, "block %lu is asked for %d times", i, asked[i]);
+	rashpa_pages_drop(&got);
+	memset(asked, 0, sizeof(asked));
+	CHECK(search(4, 1, NUMA_NO_NODE, U64_MAX) == 7, "the second one");
+	for (i = 0; i < 7; i++)
+		CHECK(!asked[i] || map[i] != 'c', "block %lu is asked for again", i);
+	rashpa_pages_drop(&got);
+	/* what only could not be moved for once is not withheld */
+	memory(NULL, "mbmm...", NULL);
+	CHECK(search(3, 1, NUMA_NO_NODE, U64_MAX) == 4, "free");
+	rashpa_pages_drop(&got);
+	CHECK(search(4, 1, NUMA_NO_NODE, U64_MAX) == 2, "moved");
+	rashpa_pages_drop(&got);
+	for (i = 0; i < 7; i++)
+		CHECK(!rashpa_block_withheld(i * RASHPA_BLOCK_PAGES), "block %lu is withheld", i);
+}
+
+/* ----------------------------------------------------- many processors ---- */
+
+static int others_at;
+
+static void others_come(void)
+{
+	if (!others_at--)
+		others_work();
+}
+
+/* Whenever the others come: the same is found, and nothing is left. */
+static void test_hands(void)
+{
+	static const struct { const char *is; unsigned long blocks; long at; } rows[] = {
+		{ "................................", 32, 0 },
+		{ "..........b.....................", 21, 11 },
+		{ "..........b.....................", 22, NOTHING },
+		{ "............................b...", 32, NOTHING },
+		{ "b.............................b.", 30, NOTHING },
+		{ "u.............................b.", 29, 1 },
+	};
+	size_t i;
+	int at;
+
+	cpus = 4;
+	between = others_come;
+	for (i = 0; i < ARRAY_SIZE(rows); i++)
+		for (at = 0; at < 40; at++) {
+			others_at = at;
+			FINDS(rows[i].is, rows[i].blocks, rows[i].at);
+			CHECK(!n_works, "work is left");
+		}
+	between = NULL;
+	cpus = 1;
+}
+
+/* A signal, whenever it comes: nothing is left. */
+static void test_signals(void)
+{
+	int at, done = 0, ended = 0;
+	long is;
+
+	cpus = 2;
+	between = others_come;
+	for (at = 0; at < 400; at++) {
+		memory(NULL, "..m..b..........................", NULL);
+		others_at = at % 5;
+		signals_after = at;
+		is = search(12, 1, NUMA_NO_NODE, U64_MAX);
+		signals_after = INT_MAX;
+		CHECK(is == -EINTR || is == 6, "after %d looks: %ld", at, is);
+		done += is >= 0;
+		ended += is < 0;
+		gives_back("a signal", is, 12);
+	}
+	CHECK(done && ended, "%d found, %d ended", done, ended);
+	between = NULL;
+	cpus = 1;
+}
+
+/* ------------------------------------------------------------- longest ---- */
+
+static void longest(const char *is, unsigned long most)
+{
+	struct rashpa_search s = { .align_pages = RASHPA_BLOCK_PAGES, .end = ULONG_MAX,
+				   .node = NUMA_NO_NODE, .progress = &progress };
+	unsigned long at, best = 0, n;
+	u64 bytes = 0;
+	int err;
+
+	memory(NULL, is, NULL);
+	for (at = 0; is[at]; at++) {
+		n = strspn(is + at, can_be_had);
+		best = max(best, n);
+	}
+	ANSWERS(rashpa_turn_begin(&s), 0, "");
+	err = rashpa_contig_longest(&s, most * RASHPA_BLOCK_PAGES * PAGE_SIZE, &bytes);
+	rashpa_turn_end(&s);
+	CHECK(!err && bytes == min(best, most) * RASHPA_BLOCK_PAGES * PAGE_SIZE,
+	      "\"%s\": %d, %llu blocks of %lu, at most %lu", is, err, bytes >> 16, best, most);
+	CHECK(!memchr(map, 'X', sizeof(map)), "\"%s\": something is left", is);
+}
+
+static void test_longest(void)
+{
+	char is[41];
+	int i;
+
+	longest("....b......", 11);
+	longest("mmmmmmb.....", 12);
+	longest("uuu", 3);
+	longest(".........", 4);
+	longest(".........", 0);
+	longest("..ccccccc...", 12);
+	for (i = 0; i < 3000 && tap_ok(); i++) {
+		random_map(is, unit_random() % 40 + 1, i % 2 ? "...m.mubc" : ".mTfsuUrhplwGcCb");
+		longest(is, unit_random() % 4 ? 64 : unit_random() % 8);
+	}
+}
+
+static void test_query(void)
+{
+	struct rashpa_query q = { };
+
+	memory("..mmuTfs", "cC...b..u", "....");
+	spare = 0;
+	count();
+	rashpa_query_contig(&q, 0);
+	CHECK(q.out_total == (8 + 7) * 16 * PAGE_SIZE && q.out_free == (2 + 1 + 5) * 16 * PAGE_SIZE,
+	      "%llu of %llu pages", q.out_free / PAGE_SIZE, q.out_total / PAGE_SIZE);
+	/* it cannot know what only looks usable */
+	CHECK(q.out_largest == 8 * 16 * PAGE_SIZE, "%llu", q.out_largest / PAGE_SIZE);
+	q = (struct rashpa_query) { };
+	rashpa_query_contig(&q, 1);
+	CHECK(q.out_total == 4 * 16 * PAGE_SIZE && q.out_largest == q.out_total, "node 1");
+}
+
+/* ------------------------------------------------------------- reserve ---- */
+
+static void test_reserve(void)
+{
+	struct zone *zone = &nodes[0].node_zones[ZONE_NORMAL];
+
+	memory(NULL, "........", NULL);
+	zone->wmark[0] = 100;
+	zone->wmark[1] = 200;
+	zone->wmark[2] = 300;
+	zone->lowmem_reserve[ZONE_MOVABLE] = 50;
+	zone->managed = 64 * 1000;
+	CHECK(rashpa_zone_reserve(zone) == 300 + 50 + 1000, "%lu", rashpa_zone_reserve(zone));
+	zone->managed = 1UL << 30;
+	CHECK(rashpa_zone_reserve(zone) == 300 + 50 + SZ_64M / PAGE_SIZE, "%lu",
+	      rashpa_zone_reserve(zone));
+	zone->managed = 64 * 1000;
+	zone->state[NR_FREE_PAGES] = 1350 + 500;
+	CHECK(rashpa_zone_allows(zone, 500, 0) && !rashpa_zone_allows(zone, 501, 0), "free");
+	CHECK(rashpa_zone_allows(zone, 510, 10) && !rashpa_zone_allows(zone, 511, 10), "own");
+	zone->state[NR_FREE_CMA_PAGES] = 100;
+	CHECK(rashpa_zone_allows(zone, 400, 0) && !rashpa_zone_allows(zone, 401, 0), "CMA");
+	/* counters are not exact */
+	zone->state[NR_FREE_CMA_PAGES] = 5000;
+	CHECK(!rashpa_zone_free(zone) && !rashpa_zone_allows(zone, 0, 0), "more CMA than is free");
+	zone->state[NR_FREE_CMA_PAGES] = 0;
+	/* page cache: half of it, or all but the low watermark */
+	zone->state[NR_ZONE_ACTIVE_FILE] = 100;
+	zone->state[NR_ZONE_INACTIVE_FILE] = 100;
+	CHECK(rashpa_zone_available(zone) == 1850 + 100, "%lu", rashpa_zone_available(zone));
+	zone->state[NR_ZONE_INACTIVE_FILE] = 900;
+	CHECK(rashpa_zone_available(zone) == 1850 + 800, "%lu", rashpa_zone_available(zone));
+	zone->state[NR_ZONE_ACTIVE_FILE] = 0;
+	zone->state[NR_ZONE_INACTIVE_FILE] = 0;
+	zone->state[NR_ZONE_ACTIVE_ANON] = 70;
+	zone->state[NR_ZONE_INACTIVE_ANON] = 30;
+	CHECK(rashpa_zone_available(zone) == 1850, "without swap");
+	swap_pages = 60;
+	CHECK(rashpa_zone_available(zone) == 1910, "swap has room for 60");
+	swap_pages = 1000;
+	CHECK(rashpa_zone_available(zone) == 1950, "swap has room for all");
+	swap_pages = -5;
+	CHECK(rashpa_zone_available(zone) == 1850, "swap is full");
+	swap_pages = 0;
+	cpus = 2;
+	listed[0].count = 4;
+	listed[1].count = 7;
+	CHECK(rashpa_zone_allows(zone, 511, 0) && !rashpa_zone_allows(zone, 512, 0), "lists");
+	cpus = 1;
+}
+
+/* As many blocks as leave the reserve, and not one more. */
+static void test_reserve_search(void)
+{
+	struct zone *zone = &nodes[0].node_zones[ZONE_NORMAL];
+	char is[65];
+
+	memset(is, '.', 64);
+	is[64] = '\0';
+	memory(NULL, is, NULL);
+	zone->wmark[2] = 8 * RASHPA_BLOCK_PAGES - 16;
+	spare = 0;
+	count();
+	/* 8 blocks stay: the watermark, and a 64th of 64 */
+	CHECK(search(57, 1, NUMA_NO_NODE, U64_MAX) == NOTHING, "57 blocks");
+	gives_back("57 blocks", -1, 0);
+	CHECK(search(56, 1, NUMA_NO_NODE, U64_MAX) == 0, "56 blocks");
+	gives_back("56 blocks", 0, 56);
+	/* another zone has enough */
+	memory("....", "....", NULL);
+	zone->wmark[2] = 10000000;
+	CHECK(search(4, 1, NUMA_NO_NODE, U64_MAX) == 0, "from the other zone");
+	gives_back("from the other zone", 0, 4);
+}
+
+static struct page pool[300];		/* single pages, of all zones */
+static size_t n_pool;
+
+static struct page *alloc_pages_node(int node, gfp_t gfp, unsigned int order)
+{
+	struct zone *zone = &nodes[0].node_zones[ZONE_NORMAL];
+
+	small_gfp = gfp;
+	small_order = order;
+	if (order || small_page)
+		return small_page;
+	if (!zone->state[NR_ZONE_INACTIVE_FILE] || n_pool == ARRAY_SIZE(pool))
+		return NULL;
+	/* each page is reclaimed first */
+	zone->state[NR_ZONE_INACTIVE_FILE]--;
+	return n_pool++, &mem[n_pool - 1];
+}
+
+static void __free_pages(struct page *page, unsigned int order)
+{
+	if (page == small_page)
+		return;
+	n_pool--;
+	nodes[0].node_zones[ZONE_NORMAL].state[NR_FREE_PAGES]++;
+}
+
+/* What is missing is reclaimed page by page, and given back. */
+static void test_refill(void)
+{
+	struct zone *zone = &nodes[0].node_zones[ZONE_NORMAL];
+	static const struct { unsigned long cache, pages; bool had; } rows[] = {
+		{ 1000, 50, true }, { 1000, 100, true }, { 120, 100, false }, { 0, 10, false },
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		memory(NULL, "mmmmmmmmmmmmmmmmmmmm", NULL);
+		zone->wmark[0] = 10;
+		zone->wmark[1] = 20;
+		zone->wmark[2] = 30;
+		zone->state[NR_FREE_PAGES] = 15;
+		zone->state[NR_ZONE_INACTIVE_FILE] = rows[i].cache;
+		n_pool = 0;
+		CHECK(rashpa_zone_spent(zone, rows[i].pages, NULL) == !rows[i].had, "row %zu", i);
+		CHECK(!n_pool, "row %zu: %zu pages are kept", i, n_pool);
+		CHECK(!rows[i].had || zone->state[NR_FREE_PAGES] >= 10 + rows[i].pages,
+		      "row %zu: %lu pages are free", i, zone->state[NR_FREE_PAGES]);
+	}
+	/* nothing is reclaimed where there is enough */
+	zone->state[NR_FREE_PAGES] = 100000;
+	CHECK(!rashpa_zone_spent(zone, 1000, NULL) && zone->state[NR_FREE_PAGES] == 100000, "enough");
+	CHECK(small_gfp & __GFP_THISNODE && !(small_gfp & GFP_DMA32), "flags 0x%x", small_gfp);
+}
+
+/* Up to one block from the page allocator, where it is what is wanted. */
+static void test_small(void)
+{
+	memory("....", "....", NULL);
+	small_page = &mem[2 * RASHPA_BLOCK_PAGES];
+	CHECK(search(1, 1, NUMA_NO_NODE, U64_MAX) == 2 && small_order == RASHPA_BLOCK_ORDER &&
+	      !(small_gfp & (__GFP_THISNODE | GFP_DMA32)), "order %u, flags 0x%x", small_order,
+	      small_gfp);
+	bitmap_free(got.given);
+	CHECK(search(1, 1, 0, U32_MAX) == 2 && small_gfp & __GFP_THISNODE && small_gfp & GFP_DMA32,
+	      "flags 0x%x", small_gfp);
+	bitmap_free(got.given);
+	/* too high: it is searched for */
+	CHECK(search(1, 1, NUMA_NO_NODE, END_OF(2)) == 0, "what the device does not reach");
+	gives_back("what the device does not reach", 0, 1);
+	small_page = &mem[RASHPA_BLOCK_PAGES + 1];
+	CHECK(search(1, 1, NUMA_NO_NODE, U64_MAX) == 4, "what is not aligned");
+	gives_back("what is not aligned", 4, 1);
+	small_page = NULL;
+}
+
+/* --------------------------------------------------------------- turns ---- */
+
+static struct rashpa_search searches[6];
+static size_t n_searches, next_search;
+static const size_t *order_wanted;
+
+static void next_waits(void)
+{
+	const struct list_head *at = rashpa_turn_waiting.next;
+	size_t i;
+
+	if (next_search < n_searches) {
+		struct rashpa_search *s = &searches[next_search++];
+
+		CHECK(rashpa_turn_begin(s) == -EINTR, "no signal");
+		return;
+	}
+	for (i = 0; i < n_searches; i++, at = at->next)
+		CHECK(at == &searches[order_wanted[i]].entry, "place %zu", i);
+	CHECK(at == &rashpa_turn_waiting, "somebody else waits");
+	signals_after = 0;
+}
+
+/* Who has a higher rank goes first, of one rank who came first. */
+static void test_turn_order(void)
+{
+	static const size_t order[] = { 3, 1, 4, 0, 2 };
+	static const enum rashpa_rank ranks[] = {
+		RASHPA_RANK_ALLOC, RASHPA_RANK_ADMIN_TRY, RASHPA_RANK_TRY, RASHPA_RANK_ADMIN_ALLOC,
+		RASHPA_RANK_ADMIN_TRY,
+	};
+	struct rashpa_search holder = { .rank = RASHPA_RANK_TRY };
+	size_t i;
+
+	jiffies = 1000;
+	ANSWERS(rashpa_turn_begin(&holder), 0, "");
+	CHECK(!rashpa_turn_over(&holder), "nobody waits");
+	for (i = 0; i < ARRAY_SIZE(ranks); i++)
+		searches[i] = (struct rashpa_search) { .rank = ranks[i] };
+	n_searches = ARRAY_SIZE(ranks);
+	next_search = 0;
+	order_wanted = order;
+	waits = next_waits;
+	next_waits();
+	waits = NULL;
+	signals_after = INT_MAX;
+	CHECK(list_empty(&rashpa_turn_waiting), "somebody waits still");
+	CHECK(!rashpa_turn_over(&holder), "the turn is over");
+	rashpa_turn_end(&holder);
+}
+
+/* Who does not move makes way for an administrator, after two seconds, and for nobody else. */
+static void test_turn_hangs(void)
+{
+	struct rashpa_search holder = { .rank = RASHPA_RANK_ADMIN_ALLOC };
+	struct rashpa_search user = { .rank = RASHPA_RANK_ALLOC };
+	struct rashpa_search admin = { .rank = RASHPA_RANK_ADMIN_TRY };
+
+	jiffies = -HZ;			/* it wraps */
+	ANSWERS(rashpa_turn_begin(&holder), 0, "");
+	user.until = jiffies + 10 * HZ;
+	CHECK(rashpa_turn_begin(&user) == -ETIME && jiffies <= user.until + 2, "a user takes a turn");
+	CHECK(!rashpa_turn_over(&holder), "it does not have the turn");
+	admin.until = jiffies + HZ;
+	CHECK(rashpa_turn_begin(&admin) == -ETIME, "it has moved a second ago");
+	admin.until = 0;
+	CHECK(!rashpa_turn_begin(&admin), "an administrator waits");
+	CHECK(rashpa_turn_over(&holder) && !rashpa_turn_over(&admin), "whose turn is it");
+	rashpa_turn_end(&holder);
+	CHECK(!rashpa_turn_over(&admin), "the end of one who has no turn");
+	rashpa_turn_end(&admin);
+}
+
+static struct rashpa_search other = { .rank = RASHPA_RANK_ADMIN_TRY };
+static int other_at;
+
+static void other_comes(void)
+{
+	if (!other_at--)
+		list_add_tail(&other.entry, &rashpa_turn_waiting);
+}
+
+static void other_is_done(void)
+{
+	/* who makes way has given all back, and waits */
+	CHECK(!memchr(map, 'X', sizeof(map)) && !rashpa_turn_holder, "something is held");
+	list_del(&other.entry);
+}
+
+/* Who makes way begins again, and finds the same. */
+static void test_makes_way(void)
+{
+	int at, made_way = 0;
+
+	between = other_comes;
+	waits = other_is_done;
+	for (at = 0; at < 12; at++) {
+		other_at = at;
+		FINDS("......b...............", 12, 7);
+		/* too late */
+		if (!list_empty(&rashpa_turn_waiting))
+			list_del(&other.entry);
+		else
+			made_way++;
+	}
+	CHECK(made_way > 5, "it made way %d times", made_way);
+	between = NULL;
+	waits = NULL;
+}
+
+/* ------------------------------------------------------- given back ---- */
+
+static void test_held(void)
+{
+	const u64 block = RASHPA_BLOCK_PAGES * PAGE_SIZE;
+
+	memory(NULL, "................", NULL);
+	REQUIRE(search(16, 4, NUMA_NO_NODE, U64_MAX) == 0, "16 blocks");
+	mem[4 * RASHPA_BLOCK_PAGES].count++;
+	CHECK(rashpa_pages_free(&got) == 4 * block, "what is pinned is not kept");
+	CHECK(!strncmp(map, "....XXXX........", 16), "%.16s", map);
+	CHECK(rashpa_pages_free(&got) == 4 * block, "nor later");
+	put_page(&mem[4 * RASHPA_BLOCK_PAGES]);
+	CHECK(!rashpa_pages_free(&got) && !got.given, "it is kept");
+	gives_back("later", -1, 0);
+	/* not waited for: it goes with the last reference */
+	REQUIRE(search(16, 4, NUMA_NO_NODE, U64_MAX) == 0, "16 blocks");
+	mem[8 * RASHPA_BLOCK_PAGES].count++;
+	rashpa_pages_drop(&got);
+	CHECK(!strncmp(map, "........XXXX....", 16), "%.16s", map);
+	put_page(&mem[8 * RASHPA_BLOCK_PAGES]);
+	gives_back("dropped", -1, 0);
+}
+
+static void test_damaged(void)
+{
+	memory(NULL, "................", NULL);
+	unit_CONFIG_MEMORY_FAILURE = true;
+	REQUIRE(search(16, 4, NUMA_NO_NODE, U64_MAX) == 0, "16 blocks");
+	mem[12 * RASHPA_BLOCK_PAGES - 1].flags |= BAD;
+	CHECK(!rashpa_pages_free(&got), "it is kept for later");
+	CHECK(!strncmp(map, "........XXXX....", 16), "%.16s", map);
+	unit_CONFIG_MEMORY_FAILURE = false;
+}
+
+/* ------------------------------------------------------ areas of nodes ---- */
+
+#define AREA	1000			/* first page of an area: not aligned to much */
+static bool area[600];
+static int elsewhere;			/* pages of the page allocator, where an area has no room */
+
+/* As the DMA core: CMA has the first place that is free, aligned to its size, to 1 MiB at most. */
+static struct page *dma_alloc_pages(struct device *d, size_t size, dma_addr_t *bus,
+				    enum dma_data_direction dir, gfp_t gfp)
+{
+	const unsigned long n = size / PAGE_SIZE, align = min(roundup_pow_of_two(n), 256UL);
+	unsigned long at, i;
+
+	for (at = ALIGN(AREA, align); n > 1 && at + n <= AREA + ARRAY_SIZE(area); at += align) {
+		for (i = 0; i < n && !area[at - AREA + i]; i++)
+			;
+		if (i < n)
+			continue;
+		for (i = 0; i < n; i++) {
+			area[at - AREA + i] = true;
+			mem[at + i].count = 1;
+		}
+		return &mem[at];
+	}
+	elsewhere++;
+	mem[0].count = 1;
+	return &mem[0];
+}
+
+static void dma_free_pages(struct device *d, size_t size, struct page *first, dma_addr_t bus,
+			   enum dma_data_direction dir)
+{
+	const unsigned long at = page_to_pfn(first);
+	unsigned long i;
+
+	if (!at) {
+		elsewhere--;
+		return;
+	}
+	for (i = 0; i < size / PAGE_SIZE; i++) {
+		CHECK(area[at - AREA + i], "page %lu is given back twice", at + i);
+		area[at - AREA + i] = false;
+	}
+}
+
+static void area_finds(unsigned long pages, unsigned long align, unsigned long wanted)
+{
+	const struct rashpa_want want = {
+		.length = pages * PAGE_SIZE, .alignment = align * PAGE_SIZE, .last = U64_MAX,
+		.node = NUMA_NO_NODE,
+	};
+	struct page *first = rashpa_node_alloc_aligned(&want, 0);
+	unsigned long i, used = 0;
+
+	CHECK((first ? page_to_pfn(first) : 0) == wanted, "%lu pages aligned to %lu: at %lu", pages,
+	      align, first ? page_to_pfn(first) : 0);
+	if (first)
+		rashpa_node_free(first, pages);
+	for (i = 0; i < ARRAY_SIZE(area); i++)
+		used += area[i];
+	CHECK(!used && !elsewhere, "%lu pages are left, %d elsewhere", used, elsewhere);
+}
+
+static void test_area(void)
+{
+	memory(NULL, "................................................................"
+	       "....................................", NULL);
+	memset(mem, 0, sizeof(mem));
+	area_finds(2, 1, 1000);
+	area_finds(2, 8, 1000);
+	area_finds(2, 16, 1008);
+	area_finds(2, 512, 1024);
+	area_finds(2, 256, 1024);
+	area_finds(100, 512, 1024);
+	area_finds(300, 512, 1024);
+	area_finds(600, 1, 0);
+	area_finds(500, 1024, 1024);
+	area_finds(577, 1024, 0);
+	area_finds(2, 2048, 0);
+	area_finds(1, 1, 0);
+}
+
+int main(void)
+{
+	tap_run("free runs: the exact fit, at the end, and nothing", test_free);
+	tap_run("each kind of obstacle, and each kind that can be moved", test_obstacles);
+	tap_run("runs are aligned", test_aligned);
+	tap_run("runs end with their zone, their node and what the device reaches", test_zones);
+	tap_run("zones that begin or end within a block", test_crooked);
+	tap_run("4000 random memories, against a model", test_random);
+	tap_run("large memory is asked for in large pieces", test_piece_blocks);
+	tap_run("pieces are aligned, and halved where they fail", test_pieces);
+	tap_run("no block is asked for in vain twice", test_asked);
+	tap_run("several processors, whenever they come", test_hands);
+	tap_run("a signal, whenever it comes, leaves nothing", test_signals);
+	tap_run("the longest run of 3000 random memories", test_longest);
+	tap_run("QUERY counts what is not CMA", test_query);
+	tap_run("what others need stays", test_reserve);
+	tap_run("also in a search, to the last block", test_reserve_search);
+	tap_run("what is missing is reclaimed", test_refill);
+	tap_run("up to one block comes from the page allocator", test_small);
+	tap_run("turns by rank, then by time", test_turn_order);
+	tap_run("only an administrator takes the turn of a search that hangs", test_turn_hangs);
+	tap_run("a search makes way, and begins again", test_makes_way);
+	tap_run("what is held by others is kept until they let go", test_held);
+	tap_run("what is damaged is kept for good", test_damaged);
+	tap_run("an area of CMA has aligned memory, if there is any", test_area);
+	return tap_exit();
+}

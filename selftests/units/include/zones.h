@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Memory of a machine that rashpa_contig.c searches: what it calls of the kernel, and nothing else.
+ * A page block is 16 pages, and the page allocator keeps up to 4 blocks in one piece.
+ */
+#ifndef UNITS_ZONES_H
+#define UNITS_ZONES_H
+
+#define RASHPA_BLOCK_ORDER	4
+#define RASHPA_BLOCK_PAGES	(1UL << RASHPA_BLOCK_ORDER)
+#define MAX_ORDER_NR_PAGES	(4 * RASHPA_BLOCK_PAGES)
+#define RASHPA_CAN_CONTIG	true
+#define RASHPA_CAN_CMA		true
+#define RASHPA_CAN_UNCACHE	false
+#define CONFIG_ZONE_DMA32
+#define HZ			250
+
+enum zone_type { ZONE_DMA32, ZONE_NORMAL, ZONE_MOVABLE, MAX_NR_ZONES };
+enum {
+	NR_FREE_PAGES, NR_FREE_CMA_PAGES, NR_ZONE_ACTIVE_FILE, NR_ZONE_INACTIVE_FILE,
+	NR_ZONE_ACTIVE_ANON, NR_ZONE_INACTIVE_ANON, NR_STATES
+};
+enum { BUDDY = 1, RESERVED = 2, LRU = 4, PINNED = 8, LOCKED = 16, WRITEBACK = 32, TAIL = 64, BAD = 128 };
+
+struct per_cpu_pages { int count; };
+struct zone {
+	unsigned long zone_start_pfn, end, managed, cma;
+	unsigned long lowmem_reserve[MAX_NR_ZONES];
+	unsigned long wmark[3];
+	unsigned long state[NR_STATES];
+	int node;
+	enum zone_type idx;
+	struct per_cpu_pages *per_cpu_pageset;
+};
+struct node { struct zone node_zones[MAX_NR_ZONES]; };
+struct folio { struct page page; };
+struct cma { int unused; };
+struct workqueue_struct;
+struct xarray { unsigned char set[512]; };
+
+#define BLOCKS		512
+#define PAGES		(BLOCKS * RASHPA_BLOCK_PAGES)
+static struct page mem[PAGES];
+static struct node nodes[2];
+static unsigned long jiffies;
+static bool unit_CONFIG_DMA_NUMA_CMA, unit_CONFIG_MEMORY_FAILURE;
+static unsigned int cpus = 1;
+
+static struct zone *page_zone(const struct page *page);
+static struct page *pfn_to_online_page(unsigned long pfn);
+static struct page *alloc_pages_node(int node, gfp_t gfp, unsigned int order);
+static void __free_pages(struct page *page, unsigned int order);
+static void put_page(struct page *page);
+static int rashpa_range_alloc(unsigned long pfn, unsigned long count);
+static long unit_wait(long timeout);
+static bool queue_work_node(int node, struct workqueue_struct *q, struct work_struct *work);
+static void cancel_work_sync(struct work_struct *work);
+static long get_nr_swap_pages(void);
+static struct page *dma_alloc_pages(struct device *d, size_t size, dma_addr_t *bus,
+				    enum dma_data_direction dir, gfp_t gfp);
+static void dma_free_pages(struct device *d, size_t size, struct page *first, dma_addr_t bus,
+			   enum dma_data_direction dir);
+
+#define pfn_to_page(pfn)		(&mem[pfn])
+#define page_to_pfn(page)		((unsigned long)((page) - mem))
+#define page_flag(page, flag)		(!!((page)->flags & (flag)))
+#define PageReserved(page)		page_flag(page, RESERVED)
+#define PageBuddy(page)			page_flag(page, BUDDY)
+#define PageHWPoison(page)		page_flag(page, BAD)
+#define page_count(page)		((page)->count)
+#define page_folio(page) \
+	((struct folio *)((page)->flags & TAIL ? (page) - (page)->private : (page)))
+#define folio_test_lru(folio)		page_flag(&(folio)->page, LRU)
+#define folio_maybe_dma_pinned(folio)	page_flag(&(folio)->page, PINNED)
+#define folio_test_locked(folio)	page_flag(&(folio)->page, LOCKED)
+#define folio_test_writeback(folio)	page_flag(&(folio)->page, WRITEBACK)
+#define compound_order(page)		((page)->order)
+#define __free_page(page)		__free_pages(page, 0)
+#define get_order(size)			((unsigned int)ilog2(roundup_pow_of_two(DIV_ROUND_UP(size, PAGE_SIZE))))
+
+#define zone_end_pfn(zone)		((zone)->end)
+#define zone_managed_pages(zone)	((zone)->managed)
+#define zone_cma_pages(zone)		((zone)->cma)
+#define zone_page_state(zone, item)	((zone)->state[item])
+#define zone_to_nid(zone)		((zone)->node)
+#define zone_idx(zone)			((zone)->idx)
+#define populated_zone(zone)		((zone)->managed)
+#define min_wmark_pages(zone)		((zone)->wmark[0])
+#define low_wmark_pages(zone)		((zone)->wmark[1])
+#define high_wmark_pages(zone)		((zone)->wmark[2])
+#define NODE_DATA(nid)			(&nodes[nid])
+#define for_each_online_node(nid)	for ((nid) = 0; (nid) < 2; (nid)++)
+#define num_online_cpus()		cpus
+#define for_each_online_cpu(cpu)	for ((cpu) = 0; (cpu) < (int)cpus; (cpu)++)
+#define per_cpu_ptr(p, cpu)		(&(p)[cpu])
+
+#define DEFINE_XARRAY(name)		struct xarray name
+#define xa_store(xa, i, v, gfp)		((xa)->set[i] = 1)
+#define xa_load(xa, i)			((xa)->set[i])
+#define xa_mk_value(v)			(v)
+#define xa_destroy(xa)			memset((xa)->set, 0, sizeof((xa)->set))
+
+#define time_after(a, b)		((long)((b) - (a)) < 0)
+#define msecs_to_jiffies(ms)		((ms) / 4)
+#define DECLARE_WAIT_QUEUE_HEAD(name)	wait_queue_head_t name
+#define wake_up_all(q)			((void)(q))
+#define wait_event_interruptible_timeout(q, condition, timeout) ({	\
+	long _left = 1;							\
+									\
+	if (!(condition)) {						\
+		_left = unit_wait(timeout);				\
+		if (!_left)						\
+			_left = (condition);				\
+	}								\
+	_left;								\
+})
+#define INIT_WORK(work, function)	((work)->fn = (function))
+#define WQ_UNBOUND			0
+#define alloc_workqueue(...)		((struct workqueue_struct *)1)
+#define destroy_workqueue(q)		((void)(q))
+
+#define clear_highpage(page)		((void)(page))
+#define want_init_on_alloc(gfp)		true
+#define totalram_pages()		PAGES
+#define device_initialize(d)		((void)(d))
+#define set_dev_node(d, n)		((d)->node = (n))
+#define rashpa_cma_area(d)		((struct cma *)NULL)
+#define rashpa_cma_name(area)		""
+#define cma_alloc(area, n, order, quiet)	((void)(order), (struct page *)NULL)
+#define cma_release(...)		((void)0)
+#define rashpa_memory_wb(first, n)	0
+#define rashpa_memory_wc(first, n)	0
+#define rashpa_memory_uc(first, n)	0
+
+#endif /* UNITS_ZONES_H */
