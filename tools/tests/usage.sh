@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
+# test: seconds=20
 # Runs inside the lab's root: what the tools say where no driver is needed. Wrong usage: exit status 2,
 # and a sentence that names the thing and the remedy; help, manual and completion have the same
 # options. RASHPA_TOOLS: where they are. TAP.
@@ -11,17 +12,21 @@ PATH=$PWD/${RASHPA_TOOLS:-build/tools}:$PATH
 
 # --- wrong usage
 
-refuses() { # PATTERN COMMAND...
+# refuses PATTERN COMMAND...; the verdict is that of all up to refused
+wrong=0
+refuses() {
 	local pattern=$1 got
 	shift
 	RASHPA_DEV="$work/none" timeout 20 "$@" >"$work/out" 2>"$work/err"
 	got=$?
-	((got == 2)) && [[ $(<"$work/err") =~ $pattern ]]
-	ok $? "refused: $*" || {
-		echo "# exit status $got; expected 2, and a message like \"$pattern\", got:"
-		sed 's/^/#   /' "$work/err" "$work/out"
-	}
+	((got == 2)) && [[ $(<"$work/err") =~ $pattern ]] && return
+	wrong=1
+	echo "# $*: exit status $got; expected 2, and a message like \"$pattern\", got:"
+	sed 's/^/#   /' "$work/err" "$work/out"
 }
+refused() { ok "$wrong" "$1"; wrong=0; }
+# expects WHAT ACTUAL EXPECTED: the same of any command
+expects() { [[ $2 == "$3" ]] || { wrong=1; echo "# $1: got \"$2\", expected \"$3\""; }; }
 
 refuses "name.*empty" rashpactl buffer create "" 4M
 refuses "name.*empty" rashpactl lock create fpga77 "" 4
@@ -33,29 +38,6 @@ refuses "magic.*auto, cma or contig" rashpactl buffer create odd 4M --backend ma
 refuses "give NAME and SIZE" rashpactl buffer create
 refuses "unknown command.*nonsense" rashpactl nonsense
 refuses "fpgax.*is not fpgaN" rashpactl apply fpgax
-refuses "stray.*--json=FILE" remu --buffer here --json stray
-refuses "stray.*--json=FILE" romulu --buffer here --json stray
-refuses "12:34.*BDF" rashpa-bench latency --fpga fpga77 --vfio 12:34
-refuses "which buffer" remu
-refuses "udp: who gets the images" remu --transport udp
-refuses "pcie, roce, udp or jungfrau" remu --buffer here --transport tcp
-refuses "of PCIe" remu --buffer here --transport roce --to a:1
-refuses "does not wait" remu --transport jungfrau --to a:1
-refuses "3-.*is not a list" romulu --buffer here --listen 1 --cpus 3-
-refuses "2,x.*is not a list" remu --transport udp --to a:1 --cpus 2,x
-refuses "processor 1000 is not there" romulu --buffer here --listen 1 --cpus 0,1000
-refuses "vulkan:N" romulu --buffer here --pipeline '{}' --engine vulkan:x
-refuses "cuda:N" romulu --buffer here --pipeline '{}' --engine cuda:1x
-refuses "whose memory" romulu --buffer here --pipeline '{}' --offer gpu
-refuses "\"1Q\" is not a size" romulu --buffer here --pipeline '{}' --engine vulkan --offer gpu:1Q
-refuses "\"later\" is not launch, ahead or persistent" romulu --buffer here --pipeline '{}' --engine vulkan --drive later
-refuses "Give --engine vulkan or cuda" romulu --buffer here --pipeline '{}' --engine reference --drive ahead
-refuses "give no size" romulu --buffer here --pipeline '{}' --engine fpga7 --offer board:1M
-refuses "from where" romulu --buffer here --receive-only
-refuses "event, poll" romulu --buffer here --listen 1 --wait long
-refuses "1000,500,100x100 is outside" remu --buffer here --dtp 1000,500,100x100
-refuses "1e-12.*1e-06 to 250000000 images" remu --buffer here --rate 1e-12
-refuses "images per second" remu --buffer here --rate 0
 refuses "0777.*0666" rashpactl buffer create odd 4M --mode 0777
 refuses "no user.*nosuchuser" rashpactl buffer create odd 4M --owner nosuchuser
 refuses "no group.*nosuchgroup" rashpactl buffer create odd 4M --owner root:nosuchgroup
@@ -76,6 +58,19 @@ refuses "what=3.*changed.*poll" rashpactl event watch fpga77 --lock here:0,what=
 refuses "2 is not the place.*there are 2" rashpactl event stat fpga77 --vector 0 --group 1,2
 refuses "json and --prometheus: one of the two" rashpactl top --json --prometheus
 refuses "serve, and --json.*one of the two" rashpactl top --serve --json
+refuses "give FILE, or --schema" rashpactl profile
+refuses "give FILE, or --schema" rashpactl profile --schema board.json
+refused "usage-rashpactl: wrong usage is refused"
+refuses "stray.*--json=FILE" remu --buffer here --json stray
+refuses "which buffer" remu
+refuses "udp: who gets the images" remu --transport udp
+refuses "pcie, roce, udp or jungfrau" remu --buffer here --transport tcp
+refuses "of PCIe" remu --buffer here --transport roce --to a:1
+refuses "does not wait" remu --transport jungfrau --to a:1
+refuses "2,x.*is not a list" remu --transport udp --to a:1 --cpus 2,x
+refuses "1000,500,100x100 is outside" remu --buffer here --dtp 1000,500,100x100
+refuses "1e-12.*1e-06 to 250000000 images" remu --buffer here --rate 1e-12
+refuses "images per second" remu --buffer here --rate 0
 refuses "live.*--rate" remu --buffer here --fpga 77 --live
 refuses "drop.*--rate" remu --buffer here --fpga 77 --policy drop
 refuses "drop.*--split 1" remu --buffer here --fpga 77 --policy drop --rate 5 --split 2
@@ -83,6 +78,29 @@ refuses "wait.*memory" remu --buffer here --fpga 77 --policy wait --rate 5
 refuses "free-run.*overwrite" remu --buffer here --fpga 77 --free-run --policy wait
 refuses "\"some\" is not wait" remu --buffer here --fpga 77 --policy some
 refuses "phase.*3" remu --buffer here --fpga 77 --sampling 3,3
+refuses "somebody.*user:NAME.*cert:NAME.*anyone" remu --daemon "unix:$work/socket" --leader somebody
+refuses "leader.*Give --daemon" remu --buffer here --leader anyone
+refuses "tls-key and --tls-ca" remu --daemon tls:6001 --tls-cert here.pem
+refuses "tls-crl: give --tls-cert" remu --daemon tls:6001 --tls-ca here.pem
+refused "usage-remu: wrong usage is refused"
+refuses "stray.*--json=FILE" romulu --buffer here --json stray
+refuses "3-.*is not a list" romulu --buffer here --listen 1 --cpus 3-
+refuses "processor 1000 is not there" romulu --buffer here --listen 1 --cpus 0,1000
+refuses "vulkan:N" romulu --buffer here --pipeline '{}' --engine vulkan:x
+refuses "cuda:N" romulu --buffer here --pipeline '{}' --engine cuda:1x
+refuses "whose memory" romulu --buffer here --pipeline '{}' --offer gpu
+refuses "\"1Q\" is not a size" romulu --buffer here --pipeline '{}' --engine vulkan --offer gpu:1Q
+refuses "\"later\" is not launch, ahead or persistent" romulu --buffer here --pipeline '{}' --engine vulkan --drive later
+refuses "Give --engine vulkan or cuda" romulu --buffer here --pipeline '{}' --engine reference --drive ahead
+refuses "give no size" romulu --buffer here --pipeline '{}' --engine fpga7 --offer board:1M
+refuses "from where" romulu --buffer here --receive-only
+refuses "event, poll" romulu --buffer here --listen 1 --wait long
+refuses "somebody.*user:NAME.*cert:NAME.*anyone" romulu --daemon "unix:$work/socket" --leader somebody
+refuses "leader.*Give --daemon" romulu --buffer here --leader anyone
+refuses "tls-key and --tls-ca" romulu --daemon tls:6001 --tls-cert here.pem
+refuses "tls-crl: give --tls-cert" romulu --daemon tls:6001 --tls-ca here.pem
+refused "usage-romulu: wrong usage is refused"
+refuses "12:34.*BDF" rashpa-bench latency --fpga fpga77 --vfio 12:34
 refuses "unknown command.*nosuch" rashpa-bench nosuch
 refuses "--fpga is missing" rashpa-bench loop
 refuses "window 8: there are 4 descriptors" rashpa-bench loop --fpga fpga77 --window 8 --ring 4
@@ -104,6 +122,7 @@ refuses "rocm.*vulkan:N" rashpa-bench gpu --engine rocm
 refuses "yes.*on or off" rashpa-bench loop --fpga fpga77 --flush yes
 refuses "2G.*1K to 1G" rashpa-bench gpu --copies 2G
 refuses "\"3\".*multiple of 8" rashpa-bench roundtrip --fpga fpga77 --sizes 1K,3
+refused "usage-rashpa-bench: wrong usage is refused"
 refuses "which experiment.*run.*watch" rashpa-manager
 refuses "which experiment" rashpa-manager run
 refuses "\"go\".*run, check, plan or watch" rashpa-manager go experiment.xml
@@ -111,6 +130,7 @@ refuses "\"more\" is too much" rashpa-manager run experiment.xml more
 refuses "\"0\".*0.1 to 86400" rashpa-manager run --timeout 0 experiment.xml
 refuses "take-over is of run" rashpa-manager check --take-over experiment.xml
 refuses "tls-key and --tls-ca" rashpa-manager run --tls-cert here.pem experiment.xml
+refused "usage-rashpa-manager: wrong usage is refused"
 refuses "do what.*nton.nxn.build.burst.model" rashpa-builder
 refuses "\"sideways\": nton, nxn, build, burst or model" rashpa-builder sideways
 refuses "\"nton\" is too much" rashpa-builder nxn nton
@@ -144,12 +164,7 @@ refuses "64 cables to each of 1024 spines are more than 1024" rashpa-builder mod
 refuses "copy: .1e7. is not 0 to 1000000" rashpa-builder model --readouts 4 --network copy=1e7
 refuses "latency: .1e30. is not 0 to 1000000000" rashpa-builder model --readouts 4 --network latency=1e30
 refuses "there is no event 77: --events 77 end before" rashpa-builder build --events 77 --fault corrupt:0:77
-for tool in remu romulu; do
-	refuses "somebody.*user:NAME.*cert:NAME.*anyone" "$tool" --daemon "unix:$work/socket" --leader somebody
-	refuses "leader.*Give --daemon" "$tool" --buffer here --leader anyone
-	refuses "tls-key and --tls-ca" "$tool" --daemon tls:6001 --tls-cert here.pem
-	refuses "tls-crl: give --tls-cert" "$tool" --daemon tls:6001 --tls-ca here.pem
-done
+refused "usage-rashpa-builder: wrong usage is refused"
 
 # The driver is what is missing, whatever is asked for.
 for command in "rashpactl buffer list" "rashpactl buffer info here" "rashpactl limits" "rashpactl list" \
@@ -157,22 +172,20 @@ for command in "rashpactl buffer list" "rashpactl buffer info here" "rashpactl l
 	"remu --buffer here" "romulu --buffer here"; do
 	read -ra words <<<"$command"
 	RASHPA_DEV="$work/none" "${words[@]}" >"$work/out" 2>"$work/err"
-	is "$command: without the driver" "$? $(grep -o "load the driver (modprobe rashpa)" \
-		"$work/err" | sort -u)" "1 load the driver (modprobe rashpa)"
+	expects "$command" "$? $(grep -o "load the driver (modprobe rashpa)" "$work/err" | sort -u)" \
+		"1 load the driver (modprobe rashpa)"
 done
+refused "no-driver: without the driver, it is what is missing, whatever is asked for"
 
 # What cannot be written is a failure, and said once.
 for command in rashpactl "rashpactl list" remu romulu rashpa-bench rashpa-builder rashpa-manager; do
 	read -ra words <<<"$command"
 	"${words[@]}" --help >/dev/full 2>"$work/err"
-	is "$command --help: to a full device" \
-		"$? $(grep -c "cannot write standard output: " "$work/err")" "1 1"
+	expects "$command --help" "$? $(grep -c "cannot write standard output: " "$work/err")" "1 1"
 done
+refused "full-device: what cannot be written is a failure, and said once"
 
 # --- profiles
-
-refuses "give FILE, or --schema" rashpactl profile
-refuses "give FILE, or --schema" rashpactl profile --schema board.json
 
 # How entries look is told, with the sums that are kept in them.
 reference=tools/profiles/rashpa-fpga.json
@@ -199,10 +212,10 @@ mkdir -p "$work/empty/buffer"
 : >"$work/empty/memory"
 for format in --once --json --prometheus; do
 	RASHPA_DEV=$work/empty rashpactl top --once --interval 0.01 $format >"$work/out" 2>&1
-	is "top $format where there is no buffer" $? 0
+	is "no-buffer/top$format: it shows nothing, and succeeds" $? 0
 done
 RASHPA_DEV=$work/empty rashpactl report >"$work/out" 2>&1
-is "and report" $? 0
+is "no-buffer/report: so does report" $? 0
 
 # --- by HTTP, at a socket of systemd
 rashpactl top --serve 2>"$work/said"
@@ -211,7 +224,7 @@ for from in empty none; do
 	RASHPA_DEV=$work/$from systemd-socket-activate -E RASHPA_DEV -l "$work/$from.socket" rashpactl top --serve >"$work/served" 2>&1 &
 	server=$!
 	python3 -B tools/tests/ask.py "$from" "$work/$from.socket" >"$work/said" 2>&1
-	ok $? "metrics by HTTP, $from" || sed 's/^/# /' "$work/said" "$work/served"
+	ok $? "http/$from: metrics by HTTP" || sed 's/^/# /' "$work/said" "$work/served"
 	kill "$server" 2>/dev/null
 	wait "$server" 2>/dev/null
 done
@@ -229,29 +242,30 @@ echo '{ "boards": [ { "function": "1234:5250" }, { "function": "03:00.0", "take"
 json '. == {buffers: [{name: "ring0", length_bytes: 1073741824}], boards: [{function: "1234:5250", take: false},
 	{function: "03:00.0", take: true}]}' rashpactl --json apply --check
 ok $? "apply --check tells what would be made"
-wrong() { # PATTERN TEXT: of a file of buffers
+wrong_file() { # PATTERN TEXT: of a file of buffers
 	local pattern=$1
 	echo "$2" >"$RASHPA_CONFIG/buffers.d/two.conf"
 	rashpactl apply --check >"$work/out" 2>"$work/err"
-	is "apply --check: $pattern" "$? $(grep -c "two.conf:.*$pattern" "$work/err") $(grep -c ring0 "$work/out")" "1 1 1"
+	expects "$pattern" "$? $(grep -c "two.conf:.*$pattern" "$work/err") $(grep -c ring0 "$work/out")" "1 1 1"
 	rm "$RASHPA_CONFIG/buffers.d/two.conf"
 }
-wrong 'buffers: is missing' '{ }'
-wrong 'buffers\[0\].size: is missing' '{ "buffers": [ { "name": "a" } ] }'
-wrong 'buffers\[0\].size: must not be 0' '{ "buffers": [ { "name": "a", "size": 0 } ] }'
-wrong 'buffers\[0\].name: must be letters' '{ "buffers": [ { "name": "../a", "size": 1 } ] }'
-wrong 'buffers\[1\].cache: "hot" is not one of cached, wc, uc' \
+wrong_file 'buffers: is missing' '{ }'
+wrong_file 'buffers\[0\].size: is missing' '{ "buffers": [ { "name": "a" } ] }'
+wrong_file 'buffers\[0\].size: must not be 0' '{ "buffers": [ { "name": "a", "size": 0 } ] }'
+wrong_file 'buffers\[0\].name: must be letters' '{ "buffers": [ { "name": "../a", "size": 1 } ] }'
+wrong_file 'buffers\[1\].cache: "hot" is not one of cached, wc, uc' \
 	'{ "buffers": [ { "name": "a", "size": 1 }, { "name": "b", "size": 1, "cache": "hot" } ] }'
-wrong 'buffers\[0\].mode: must be a string' '{ "buffers": [ { "name": "a", "size": 1, "mode": 660 } ] }'
-wrong 'buffers\[0\].owner: there is no user "nosuchuser"' \
+wrong_file 'buffers\[0\].mode: must be a string' '{ "buffers": [ { "name": "a", "size": 1, "mode": 660 } ] }'
+wrong_file 'buffers\[0\].owner: there is no user "nosuchuser"' \
 	'{ "buffers": [ { "name": "a", "size": 1, "owner": "nosuchuser" } ] }'
-wrong '1: not JSON' 'buffers = ring0'
-wrong 'the buffer a is in .*two.conf already' '{ "buffers": [ { "name": "a", "size": 1 }, { "name": "a", "size": 1 } ] }'
+wrong_file '1: not JSON' 'buffers = ring0'
+wrong_file 'the buffer a is in .*two.conf already' '{ "buffers": [ { "name": "a", "size": 1 }, { "name": "a", "size": 1 } ] }'
+refused "apply-check-wrong: a wrong file is named, with the place and what is wrong; others count"
 unset RASHPA_CONFIG
 
 # exposure of services, from 0 (none) to 10
 for unit in build/tools/*.service; do
-	good "systemd-analyze security: $(basename "$unit")" systemd-analyze security --offline=yes --threshold=40 "$unit"
+	good "security/$(basename "${unit/@/}" .service): the service has little to reach" systemd-analyze security --offline=yes --threshold=40 "$unit"
 done
 good "the rules of udev are well-formed" udevadm verify --resolve-names=never tools/udev/70-rashpa.rules
 
@@ -278,14 +292,22 @@ is "which are completed" "$(completed rashpa-bench)" "$measures"
 is "commands of rashpa-manager are completed" "$(completed rashpa-manager)" "check plan run watch"
 . tools/completion/rashpa-builder
 is "commands of rashpa-builder are completed" "$(completed rashpa-builder)" "build burst model nton nxn"
-# Each letter means one option, whatever the tool; boards and frames have their own.
-letters=
-options_known() { # COMMAND [WORD]: those of its help; WORD stands behind it
-	local missing='' option manual words usage known
+# The headlines of a manual, as text: those of rashpactl only behind a command's, up to the next one's.
+headlines() { # FILE [COMMAND]
+	sed -n '/^\.TP/{n;s/\\f[A-Z]//g;s/\\-/-/g;s/\\~/ /g;s/^\.[A-Z]* //;s/[" ]\{1,\}/ /g;s/^ //;p}' "$1" |
+		awk -v command="${2-}" '!/^-/ { inside = index($0 " ", command " ") == 1 } !command || inside || /^-j .*--json/ { print " " $0 " " }' |
+		tr -c 'a-z0-9\n-' ' '
+}
+# The words that an option takes, where its help has them all: "option word..."
+choices() { sed -nE 's/^ *(-., )?(--[a-z-]+)=([a-z-]+(\|[a-z-]+)+)( .*)?$/\2 \3/p' | tr '|' ' '; }
+# options_known COMMAND [WORD]: those of its help; WORD stands behind it. Sets missing.
+options_known() {
+	local option manual words usage known want
+	missing=
 	read -ra words <<<"$1"
 	# shellcheck source=/dev/null
-	. "tools/completion/${words[0]}"
-	manual=$(sed 's/\\-/-/g' "Documentation/man/${words[0]}.1")
+	. "$completions/${words[0]}"
+	manual=$(headlines "$manuals/${words[0]}.1" "$([[ $1 != rashpactl\ * ]] || sed 's/^[^ ]* //; s/^event .*/event/' <<<"$1")")
 	COMP_WORDS=("${words[@]}" ${2+"$2"} -)
 	COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
 	"_${words[0]//-/_}"
@@ -299,10 +321,22 @@ options_known() { # COMMAND [WORD]: those of its help; WORD stands behind it
 		[[ $option == --usage || $option == --version ]] && continue
 		[[ " ${COMPREPLY[*]} " == *" $option "* || $1 == "rashpactl profile" ]] ||
 			missing+=" $option (completion)"
-		[[ $manual == *"$option"* || $option == --help ]] || missing+=" $option (manual)"
+		[[ $manual == *" $option "* || $option == --help ]] || missing+=" $option (manual)"
 	done
-	is "completion and manual know the options of \"$1\"" "$missing" ""
+	while read -r option want; do
+		COMP_WORDS=("${words[@]}" ${2+"$2"} "$option" "")
+		COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+		COMPREPLY=()
+		"_${words[0]//-/_}"
+		[[ ${COMPREPLY[*]} == "$want" ]] || missing+=" $option $want (completion: ${COMPREPLY[*]})"
+		for want in $want; do
+			headlines "$manuals/${words[0]}.1" | grep -q -- " $option .*\<$want\>" || missing+=" $option=$want (manual)"
+		done
+	done < <(choices <<<"$usage")
 }
+manuals=Documentation/man completions=tools/completion
+# Each letter means one option, whatever the tool; boards and frames have their own.
+letters=
 for command in "${commands[@]/#/rashpactl }" remu romulu rashpa-bench\ {memory,latency,roundtrip,loop,process,gpu} \
 	rashpa-bench\ network\ {sink,write,sweep} rashpa-{builder,manager,fpga,fpga-conformance,inject,capture-check}; do
 	# behind a bare "map" may come "explain"
@@ -310,12 +344,22 @@ for command in "${commands[@]/#/rashpactl }" remu romulu rashpa-bench\ {memory,l
 	*" map") options_known "$command" NAME ;;
 	*) options_known "$command" ;;
 	esac
+	is "options/${command// /-}: completion and manual know them, and their words" "$missing" ""
 done
 for command in rashpactl "rashpactl map" remu romulu rashpa-bench rashpa-builder rashpa-manager; do
 	read -ra words <<<"$command"
-	[[ $("${words[@]}" -h) == "$("${words[@]}" --help)" ]]
-	ok $? "$command -h is $command --help"
+	expects "$command" "$("${words[@]}" -h)" "$("${words[@]}" --help)"
 done
+refused "short-help: -h is --help"
+# what is gone is missed: a headline of the manual, a word of it, a word of the completion
+mkdir "$work/gone"
+for gone in "/policy =/d" "/policy =/s/|drop//" "s/wait overwrite drop/wait drop/"; do
+	sed "$gone" Documentation/man/remu.1 >"$work/gone/remu.1"
+	sed "$gone" tools/completion/remu >"$work/gone/remu"
+	manuals=$work/gone completions=$work/gone options_known remu
+	expects "$gone" "$(grep -c -- " --policy" <<<"$missing")" 1
+done
+refused "planted: what is gone from the manual or the completion is missed"
 is "a letter means the same everywhere" \
 	"$(sort -u <<<"$letters" | cut -d' ' -f1 | uniq -d | xargs)" ""
 
