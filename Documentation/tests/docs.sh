@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
+# test: seconds=60
 # Runs inside the lab's root: kernel-doc has no complaint about any comment, the site is made without
 # a warning, the reference in it is complete, and pages say what is so. TAP.
 set -uo pipefail

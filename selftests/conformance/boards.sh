@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
+# test: seconds=60
 # Runs inside the lab's root: rashpa-fpga-conformance against rashpa-fpga, as it is and with
 # less, and against a board that was written from the document alone; that it notices boards that
 # are wrong; how it ends. TAP.

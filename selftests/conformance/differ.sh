@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
+# test: seconds=15
 # Runs inside the lab's root: the same streams into two device programs. TAP. The model and
 # itself must not differ, the model and one that was told to misbehave must; then the model and
 # the second implementation, where there is one; and who starts boards leaves none behind.

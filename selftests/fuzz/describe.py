@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
+# test: seconds=5 args=--check
 """Description of the ioctls for syzkaller, made from uapi/linux/rashpa.h.
 
 describe.py --write   makes rashpa.txt and rashpa.txt.const anew

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
+# test: seconds=30
 # Runs inside the lab's root: are our tests a target of the kernel's own? A few are built against its
 # kselftest.h and installed by its lib.mk; its readers of KTAP judge what they say. KSRC: another
 # source than Debian's package. Nothing needs a driver here. TAP.

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
+# test: seconds=100
 # Runs inside the lab's root: tools, software FPGA and tests with the address and the
 # undefined behaviour sanitizer, and the fuzzers, in build/sanitize; then what needs no kernel
 # of ours. TAP. check.sh runs the rest in a guest.

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
+# test: iommu=on seconds=60
 # rashpa-bench: the shape of its JSON, and that it leaves the machine as it was. What it
 # measures is not judged here.
 . "$(dirname "$0")/../lib/shell.sh"

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
+# test: iommu=on seconds=50
 # rashpa-fpga-conformance with a card that is bound to vfio-pci: the software FPGA, behind an
 # IOMMU. What it refuses, that what depends on the way to the card holds there too (RASHPA_SUITES:
 # which, all of them if that is empty), and that the function is given back.

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
+# test: iommu=on seconds=50
 # What remu sends: datasets of HDF5, TIFF and raw files, images of any size and in any number, and
 # what is refused.
 . "$(dirname "$0")/../lib/shell.sh"

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
+# test: seconds=15
 # The examples, as they were compiled for people who begin with them: they stream.
 . "$(dirname "$0")/../lib/shell.sh"
 

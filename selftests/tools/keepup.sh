@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
+# test: iommu=on seconds=20
 # System calls per image stack, counted by strace; and, as a measurement and not as a
 # verdict, how much of what the FPGA alone can deliver a receiver keeps up with.
 . "$(dirname "$0")/../lib/shell.sh"

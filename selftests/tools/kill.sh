@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
+# test: tier=check iommu=on seconds=60
 # kill -9 of the producer and of the receiver in mid-stream, again and again: the DMA
 # has stopped before memory could be given back, buffer and data are there, and a
 # restart streams again.

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
+# test: iommu=off seconds=20
 # Loading with parameters: "ids" binds functions at once; a wrong value fails the load, is
 # named in the kernel's log, and leaves nothing behind.
 . "$(dirname "$0")/../lib/shell.sh"

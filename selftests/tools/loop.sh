@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
+# test: iommu=on seconds=60
 # A program drives the board by a ring: a thread of this machine, and a persistent shader of a GPU
 # that is a program here (lavapipe), for it takes memory of the host and the doorbell's page by
 # their addresses. Each event is looked for; what software or the board does wrong is found.

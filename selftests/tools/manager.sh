@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
+# test: iommu=on seconds=150
 # rashpa-manager leads detectors and receivers that are daemons.
 # shellcheck disable=SC2154 # pid_ with a name is set by daemon
 # RASHPA_KILLS: so many of each, and if it is more than one, nothing else. A second board, and soft-RoCE

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
+# test: tier=check iommu=off seconds=40
 # Streams over RoCE v2: remu in one network namespace, romulu in another, soft-RoCE between them;
 # packets are dropped by their number, so that it is known which messages are missing.
 . "$(dirname "$0")/../lib/shell.sh"

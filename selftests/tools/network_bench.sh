@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
+# test: iommu=off seconds=40
 # rashpa-bench network: a writer and a sink count the same messages, also those that were dropped on
 # purpose, or came with a wrong check sum. What it measures is not judged here.
 . "$(dirname "$0")/../lib/shell.sh"

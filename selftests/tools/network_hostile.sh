@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
+# test: iommu=off seconds=40
 # Packets of strangers, and detectors and receivers that lie: streams are right and whole beside the
 # ones, and end with a sentence because of the others. No RDMA device is needed but for the last one.
 . "$(dirname "$0")/../lib/shell.sh"

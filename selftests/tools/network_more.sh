@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
+# test: iommu=off seconds=60
 # Streams over RoCE v2: several receivers and senders, reliable connections, torn messages, numbers
 # that go round, what a mode is blind to, strangers, and processes that are killed.
 . "$(dirname "$0")/../lib/shell.sh"

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
+# test: iommu=on seconds=90
 # romulu processes a stream: raw frames of a JUNGFRAU become photons; what is written, and what happens
 # to a receiver that is killed, that cannot write, or that is told nonsense.
 . "$(dirname "$0")/../lib/shell.sh"

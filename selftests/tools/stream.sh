@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
+# test: tier=check iommu=on seconds=60
 # The main job, end to end: 2000 frames, two transfer processes, every byte compared.
 . "$(dirname "$0")/../lib/shell.sh"
 

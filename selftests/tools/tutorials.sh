@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
+# test: iommu=off seconds=60
 # What the tutorials say is typed as it stands there, but for the address of the board, and its number.
 . "$(dirname "$0")/../lib/shell.sh"
 

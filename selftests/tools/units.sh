@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
+# test: iommu=on seconds=60
 # Units as systemd starts them, sandboxed: the daemons, with a user of their own, and metrics. Its processes have a
 # namespace of their own, in which systemd is the first one, as in a container.
 . "$(dirname "$0")/../lib/shell.sh"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+/* test: tier=check seconds=6 run=build/tools/builder-selftest */
 /* Tests of the library's queues, pools and shared memory, which need no driver: TAP. */
 #include <errno.h>
 #include <inttypes.h>

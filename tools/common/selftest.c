@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+/* test: tier=check seconds=2 run=build/tools/tools-selftest args=tools/profiles */
 /* Tests of the tools' logic that needs no kernel: TAP. Argument: folder of the profiles. */
 #include <errno.h>
 #include <fcntl.h>

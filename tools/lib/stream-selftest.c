@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+/* test: tier=check seconds=1 run=build/tools/stream-selftest */
 /* Tests of what the library believes of a stream, which need no driver: TAP. */
 #include <errno.h>
 #include <inttypes.h>

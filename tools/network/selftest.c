@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+/* test: tier=check seconds=1 run=build/tools/network-selftest */
 /*
  * Tests of what two machines say to each other before images flow: TAP. With a folder as argument:
  * messages as a fuzzer begins with are written there instead.

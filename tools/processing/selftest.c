@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+/* test: tier=check seconds=5 run=build/tools/processing-selftest */
 /*
  * Tests of processing: TAP. Frames of a real JUNGFRAU are those of $RASHPA_DATA/jungfrau; all
  * engines compute them and made-up ones, and the reference is right.

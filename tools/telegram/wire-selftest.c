@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+/* test: tier=check seconds=1 run=build/tools/wire-selftest */
 /*
  * Tests of the link of a manager and a daemon, both in this process: TAP. To be linked with
  * -Wl,--wrap=now_ns: a limit of ten seconds is over when we say so.

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
+# test: where=host seconds=120
 # Event building in two virtual machines, each with a software FPGA, over soft-RoCE and without a
 # launcher: whole images are compared with what the detectors show, byte by byte; then again, with a
 # byte that is wrong and a fragment that is missing. builder-network.sh [SERIES [IMAGES]]. TAP.

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
+# test: seconds=105
 # Runs inside the lab's root: rashpa-builder among processes of this machine, over shared memory and
 # MPI. TAP. RASHPA_KILLS: how many processes are killed, of each kind (default 3).
 set -uo pipefail

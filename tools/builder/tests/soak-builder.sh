@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
+# test: tier=nightly seconds=330 args=5
 # Runs inside the lab's root: rashpa-builder for so many minutes, and what memory its processes take
 # meanwhile. soak-builder.sh [MINUTES [TRANSPORT...]], 20 minutes of shm and mpi; verbs wants a guest,
 # as it makes soft-RoCE devices. TAP; each sample of resident memory, in KiB, is in build/soak-builder.

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
+# test: seconds=20
 # Runs inside the lab's root: rashpa-inject and rashpa-capture-check, each against scapy, which
 # knows neither of them, and then against each other: each fault of the one is named by the other,
 # and nothing else. TAP.

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
+# test: seconds=40
 # Runs inside the lab's root: what is asked of the libraries of GPUs, and in which order, and what is
 # made of their answers. Stand-ins answer (tools/lib/tests/gpu-libraries), which compute on processors and
 # write down what is called: there is no GPU. TAP.

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
+# test: seconds=30
 # The kernels of the engine cuda compile for each architecture from sm_80 to sm_120, without a warning: by
 # nvcc and by clang, whichever is at hand. What a compiler does not know is skipped by name. No GPU is
 # needed, and nothing is said of what a GPU makes of them. TAP.

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
+# test: seconds=70
 # Runs inside the lab's root: processing beside others' programs. TAP.
 set -uo pipefail
 

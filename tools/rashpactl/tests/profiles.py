@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
+# test: tier=check where=root seconds=7
 """Device profiles: the schema and the tool say the same of each. TAP.
 
 Each rule of the schema is broken once, in a profile that has all keys: rashpactl has to refuse that, and to name the

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
+# test: seconds=45
 # Runs inside the lab's root: daemons and telegrams, where no driver is needed. TAP.
 set -uo pipefail
 
