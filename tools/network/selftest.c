@@ -19,12 +19,12 @@
 #include "cpus.h"
 #include "json-out.h"
 #include "control-link.h"
+#include "network-selftest.h"
 #include "say.h"
 
 static unsigned int tests, failures;
 
-__attribute__((format(printf, 2, 3)))
-static void ok(bool good, const char *format, ...)
+void ok(bool good, const char *format, ...)
 {
 	va_list args;
 
@@ -422,6 +422,7 @@ int main(int argc, char **argv)
 	test_link();
 	test_nonsense();
 	test_cpus();
+	test_intake();
 	printf("1..%u\n", tests);
 	return failures ? 1 : 0;
 }

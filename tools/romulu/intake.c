@@ -273,9 +273,17 @@ void flow_count_tail(struct flow *f)
 	f->expected = f->sent;
 }
 
+/* The number of the stack behind the last one that this flow's sender has begun. */
+static uint64_t sent_up_to(const struct flow *f)
+{
+	const uint64_t messages = f->sent > f->expected ? f->sent : f->expected;
+
+	return f->intake->about->first_stack + (messages + f->per_stack - 1) / f->per_stack;
+}
+
 /*
- * Behind the last stack that there is: slots that were opened for later ones stay empty. Who has
- * gone without a word may have sent more.
+ * Behind the last stack that there is: slots that were opened for later ones stay empty. A sender
+ * that has gone without a word may have sent more.
  */
 static uint64_t last_begun(const struct intake *in)
 {
@@ -283,15 +291,27 @@ static uint64_t last_begun(const struct intake *in)
 
 	for (uint32_t i = 0; i < in->flows; i++) {
 		const struct flow *f = &in->flow[i];
-		const uint64_t messages = f->sent > f->expected ? f->sent : f->expected;
-		const uint64_t over = in->about->first_stack +
-				      (messages + f->per_stack - 1) / f->per_stack;
+		const uint64_t over = sent_up_to(f);
 
 		if (f->gone && !f->ended)
 			return in->opened;
 		last = over > last ? over : last;
 	}
 	return last < in->opened ? last : in->opened;
+}
+
+/*
+ * No message opens a slot for stacks that were lost as a whole at the end of a stream: the sender's
+ * count does, so that they are published as incomplete, as those are that were lost before. A count
+ * further away than a message can be opens nothing.
+ */
+static void open_tail(struct flow *f)
+{
+	struct intake *in = f->intake;
+
+	if (f->ended && !intake_paced(in) && f->sent > f->expected &&
+	    f->sent - f->expected <= JUMP)
+		open_up_to(in, sent_up_to(f) - 1);
 }
 
 void intake_close_quiet(struct intake *in, uint64_t now)
@@ -303,6 +323,7 @@ void intake_close_quiet(struct intake *in, uint64_t now)
 		if (f->gone ? !flow_silent(f, now, in->settle_ns) : !flow_settled(f, now))
 			continue;
 		pthread_mutex_lock(&in->lock);
+		open_tail(f);
 		pass(f, f->ended || f->gone || over > in->opened ? last_begun(in) : over);
 		pthread_mutex_unlock(&in->lock);
 	}
