@@ -427,21 +427,31 @@ static int listen_to(struct receiver *r)
 	return -1;
 }
 
+/* Images of which all messages are sent: the card may have failed before that. */
+static uint64_t images_sent(const struct receiver *r)
+{
+	uint64_t images = UINT64_MAX;
+
+	for (uint32_t i = 0; i < r->sender->config->regions; i++) {
+		const struct worker *w = worker_of(r, i);
+		const uint64_t whole = w->cut.messages ? w->messages / w->cut.messages : 0;
+
+		images = w->images < images ? w->images : images;
+		images = whole < images ? whole : images;
+	}
+	return images;
+}
+
 static int tell_progress(struct receiver *r, const char *kind)
 {
 	struct json_object *o = link_message(kind), *sent = json_object_new_array();
-	const uint32_t n = r->sender->config->regions;
-	uint64_t images = UINT64_MAX;
 	char why[WHY_SIZE];
 
-	for (uint32_t i = 0; i < n; i++) {
-		const struct worker *w = worker_of(r, i);
-
-		json_object_array_add(sent, json_object_new_uint64(w->messages));
-		images = w->images < images ? w->images : images;
-	}
+	/* before the messages, which become more meanwhile */
+	put_u64(o, "images", images_sent(r));
+	for (uint32_t i = 0; i < r->sender->config->regions; i++)
+		json_object_array_add(sent, json_object_new_uint64(worker_of(r, i)->messages));
 	json_object_object_add(o, "sent", sent);
-	put_u64(o, "images", images);
 	if (!link_send(&r->link, o, why))
 		return 0;
 	say("%s", why);
@@ -591,12 +601,11 @@ static struct json_object *counts_json(const struct sender *s)
 		struct json_object *link = json_object_new_object();
 		struct json_object *counts = json_object_new_object();
 		const struct receiver *r = &s->receiver[i];
-		uint64_t images = UINT64_MAX;
+		const uint64_t images = images_sent(r);
 
 		for (uint32_t k = 0; k < s->config->regions; k++) {
 			const struct worker *w = worker_of(r, k);
 
-			images = w->images < images ? w->images : images;
 			waited = w->waited_ns > waited ? w->waited_ns : waited;
 		}
 		sum += images;
@@ -732,17 +741,16 @@ static int arm(struct sender *s)
 static struct json_object *receiver_json(const struct receiver *r)
 {
 	struct json_object *o = json_object_new_object();
-	uint64_t messages = 0, images = UINT64_MAX, waited = 0;
+	uint64_t messages = 0, waited = 0;
 
 	for (uint32_t i = 0; i < r->sender->config->regions; i++) {
 		const struct worker *w = worker_of(r, i);
 
 		messages += w->messages;
-		images = w->images < images ? w->images : images;
 		waited = w->waited_ns > waited ? w->waited_ns : waited;
 	}
 	put_text(o, "receiver", r->to);
-	put_u64(o, "images", images);
+	put_u64(o, "images", images_sent(r));
 	put_u64(o, "messages", messages);
 	if (r->missing == UINT64_MAX) {
 		put_text(o, "missing_messages", NULL);
