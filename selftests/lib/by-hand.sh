@@ -47,7 +47,10 @@ built() {
 fresh() { rm -rf "$work/events"; mkdir "$work/events"; }
 some_files() { (($(find "$work/events" -name 'events-*' | wc -l) >= $1)); }
 
-# --- kill -9 while events are assembled: 2 readouts, 3 builders
+# --- kill -9 while events are assembled: 2 readouts, 3 builders; at moments of RASHPA_SEED
+
+RANDOM=${RASHPA_SEED:=1}
+echo "# RASHPA_SEED=$RASHPA_SEED"
 
 # killed RANK ARGUMENT...: sets statuses
 killed() {

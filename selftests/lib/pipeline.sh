@@ -21,11 +21,11 @@ attach() { # PIPELINE OPTION...: in the background
 		>"$work/out" 2>&1 &
 	romulu=$!
 }
-both() { # STATUS NAME: the detector ends well, the receiver as expected
+both() { # STATUS "ID: SENTENCE": the detector ends well, the receiver as expected
 	wait "$romulu"
 	is "$2" $? "$1" || sed 's/^/# /' "$work/out"
 	wait "$remu"
-	ok $? "$2: the detector ends" || sed 's/^/# /' "$work/remu.out"
+	ok $? "${2/:/-detector:}, and the detector ends" || sed 's/^/# /' "$work/remu.out"
 }
 
 # Those of a JUNGFRAU: sets data, their folder, writes the pipeline $work/photons.json, which makes
@@ -52,7 +52,7 @@ real_frames() {
 		    assert worst < 1e-3, (i, worst)
 	END
 }
-right() { # NAME: the file has what it has to have
+right() { # "ID: SENTENCE": the file has what it has to have
 	python3 -B "$work/photons.py" "$work/photons.f32" "$data" >"$work/err" 2>&1
 	ok $? "$1" || sed 's/^/# /' "$work/err"
 }

@@ -6,12 +6,20 @@
 
 at() { ip netns exec "$@"; }
 
-has_gid() { grep -q ffff:0a01 "/sys/class/infiniband/$1/ports/1/gids/"*; }
+# await_gids ADDRESS DEVICE...: addresses become entries of the tables of global identifiers, a little later
+await_gids() {
+	local address=$1 device end=$((SECONDS + 20 * ${RASHPA_SLOW:-1}))
+	for device in "${@:2}"; do
+		until grep -q "ffff:$address" "/sys/class/infiniband/$device/ports/1/gids/"*; do
+			((SECONDS < end)) || { echo "soft-RoCE has no address"; return 1; }
+		done
+	done
+}
 
 # rxe_pair: fails where this kernel has no soft-RoCE for namespaces, and says why. Does nothing where
 # they are already.
 rxe_pair() {
-	local side i=1 end
+	local side i=1
 
 	[[ ! -e /run/netns/b ]] || return 0
 	if ! modprobe -q veth || ! modprobe -q rdma_rxe; then
@@ -31,15 +39,11 @@ rxe_pair() {
 		i=2
 	done
 	at a rdma link add rxa type rxe netdev va && at b rdma link add rxb type rxe netdev vb || return
-	# addresses become entries of the tables of global identifiers, a little later
-	end=$((SECONDS + 20))
-	until has_gid rxa && has_gid rxb; do
-		((SECONDS < end)) || { echo "soft-RoCE has no address"; return 1; }
-	done
+	await_gids 0a01 rxa rxb
 }
 
 rxe_routed() {
-	local side i=1 end=$((SECONDS + 20))
+	local side i=1
 
 	ip netns add r || return
 	at r sysctl -qw net.ipv4.ip_forward=1
@@ -53,8 +57,5 @@ rxe_routed() {
 		at $side rdma link add "rx${side}1" type rxe netdev "v${side}1" || return
 		i=2
 	done
-	until grep -q ffff:0a03 /sys/class/infiniband/rxa1/ports/1/gids/* &&
-		grep -q ffff:0a03 /sys/class/infiniband/rxb1/ports/1/gids/*; do
-		((SECONDS < end)) || { echo "soft-RoCE has no address"; return 1; }
-	done
+	await_gids 0a03 rxa1 rxb1
 }

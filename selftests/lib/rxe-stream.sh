@@ -3,8 +3,8 @@
 # Streams between the namespaces of rxe-pair.sh: remu in a, receivers in b. Sourced.
 # shellcheck disable=SC2154 # work: of shell.sh
 
-# line: where packets are dropped
-way=10.1.0.2 devices=(rxa rxb) line=(b vb ingress)
+# line: where packets are dropped; part: the first part of ids
+way=10.1.0.2 devices=(rxa rxb) line=(b vb ingress) part=stream
 
 # listens PROCESS PORT: without a process of its own, which would take the processor from that one
 listens() {
@@ -26,10 +26,12 @@ receive() {
 	receiver[i]=$!
 	wait_for 60 listens "${receiver[i]}" $((5001 + i))
 }
-# received STATUS [N]
+# received STATUS [N]: 0/4 is one of these, where a network may lose packets, or not
 received() {
-	wait "${receiver[${2:-0}]}"
-	is "romulu ends" $? "$1" || sed 's/^/# /' "$work/out${2:-0}"
+	local i=${2:-0} status=0
+	wait "${receiver[i]}" || status=$?
+	[[ /$1/ == */$status/* ]]
+	ok $? "$part-receiver$i: romulu ends with $1" || { echo "# $status"; sed 's/^/# /' "$work/out$i"; }
 }
 # send OPTION...: by RDMA to receiver 0, unless an option says otherwise
 send() {
@@ -38,16 +40,28 @@ send() {
 	at a remu --transport roce "${to[@]}" --device "${devices[0]}" --dataset generate:4 --bunch 4 \
 		--timeout 60 --json="$work/remu.json" "$@" >"$work/err" 2>&1
 }
+# sent STATUS TEXT: of send
+sent() { ok "$1" "$part-sender: remu sends $2" || sed 's/^/# /' "$work/err"; }
 # romulu_says FILTER [N]
 romulu_says() { jq -c "$1" "$work/romulu${2:-0}.json"; }
 remu_says() { jq -c "$1" "$work/remu.json"; }
+# adds_up IMAGES: by UDP, of which nobody knows how much is lost: all images, nothing that is wrong, and
+# each message that was sent has come or is missing
+adds_up() {
+	is "$part-account: all images, none is wrong, and each message that did not come is missing" \
+		"$(romulu_says '[.frames + .lost, .corrupt, .network.received_messages +
+		.network.missing_messages - ([.network.flows[].duplicate] | add)]')" \
+		"[$1,0,$(remu_says .receivers[0].messages)]" || romulu_says .network | sed 's/^/# /'
+}
 
 # dropping AT MATCH...: 1 of 128 packets, or of $one_of (a power of two), by the last bits of the byte there
-dropping() {
+dropping() { drop match u8 0x07 "$(printf 0x%x $((${one_of:-128} - 1)))" at "$@"; }
+# drop MATCH...: all packets of UDP that are so
+drop() {
 	at "${line[0]}" tc qdisc add dev "${line[1]}" clsact &&
 		at "${line[0]}" tc filter add dev "${line[@]:1}" protocol ip u32 match ip protocol 17 0xff \
-			match u8 0x07 "$(printf 0x%x $((${one_of:-128} - 1)))" at "$1" "${@:2}" action drop
-	ok $? "a line that loses packets"
+			"$@" action drop
+	ok $? "$part-line: a line that loses packets"
 }
 dropped() {
 	at "${line[0]}" tc -s -j filter show dev "${line[@]:1}" |

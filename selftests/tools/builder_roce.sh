@@ -26,13 +26,13 @@ leave() {
 trap leave EXIT
 if ! rxe_pair >"$work/err" 2>&1; then
 	buffers=()
-	skip "event building from the network" "$(tr '\n' ' ' <"$work/err")"
+	skip "pair: event building from the network" "$(tr '\n' ' ' <"$work/err")"
 	finish
 fi
 for name in "${buffers[@]}"; do
 	rashpactl buffer create "$name" 16M --backend contig >/dev/null || break
 done
-ok $? "buffers"
+ok $? "buffers: buffers are made"
 # each byte is another one's neighbour: what is in the wrong place is found
 head -c $((10 * 256 * 2 * lines * 2)) /dev/urandom >"$work/images.raw"
 
@@ -68,19 +68,19 @@ for pid in "${others[@]}"; do
 done
 reap
 all=()
-is "receivers and senders end well" "$ends" " 0 0 0 0" || explain
-is "so do readouts and builders, and the manager says that not all is well" "$statuses" "4 0 0 0 0" || explain
+is "network-ends: receivers and senders end well" "$ends" " 0 0 0 0" || explain
+is "builders-end: so do readouts and builders, and the manager has status 4" "$statuses" "4 0 0 0 0" || explain
 json ".events == $images and .built == $images and .incomplete == 1 and .corrupt == 1
 	and .missing + .late + .duplicate + .lost + .unknown + .foreign == 0" cat "$work/out.0"
-ok $? "all events are built, one with a byte that is wrong" || explain
+ok $? "built: all events are built, one with a byte that is wrong" || explain
 
 timeout 120 python3 tools/builder/tests/whole.py "$work/images.raw" whole0 whole1 >"$work/whole.json" 2>"$work/whole.err"
-ok $? "both streams of whole images are there" || explain
+ok $? "streams: both streams of whole images are there" || explain
 seen() { jq -se --argjson images "$images" --argjson fault "$fault" "$1" "$work/whole.json" >/dev/null; }
 seen '([.[].frames] | add | sort) == [range(0; $images)] and all(.[]; .frames | length > 0)'
-ok $? "all images, once, some of each builder" || explain
+ok $? "images: all images, once, some of each builder" || explain
 seen '[.[].wrong[]] == [{frame: $fault, line: 127, byte: 511, bytes: 1}]'
-ok $? "each byte is that of the detectors, but the one that was made wrong" || explain
+ok $? "bytes: each byte is that of the detectors, but the one that was made wrong" || explain
 seen '[.[].incomplete[]] == [{frame: $fault, missing_lines: 64}]'
-ok $? "and its image says so" || explain
+ok $? "incomplete: its image is incomplete" || explain
 finish

@@ -11,7 +11,7 @@ responder=build/selftests/responder
 counters=/sys/class/infiniband/rxe-near/ports/1/hw_counters
 
 if ! modprobe -a veth rdma_rxe 2>"$work/err"; then
-	skip "frames to soft-RoCE" "no soft-RoCE: $(head -n 1 "$work/err")"
+	skip "namespaces: frames to soft-RoCE" "no soft-RoCE: $(head -n 1 "$work/err")"
 	finish
 fi
 far() { ip netns exec far "$@"; }
@@ -25,10 +25,10 @@ ip netns add far && ip link add near0 mtu 4200 type veth peer name far0 netns fa
 	ip address add "$to/24" dev near0 && ip link set near0 up &&
 	far ip address add "$from/24" dev far0 && far ip link set far0 up &&
 	rdma link add rxe-near type rxe netdev near0
-ok $? "two network namespaces, and soft-RoCE in one of them"
+ok $? "namespaces: two network namespaces, and soft-RoCE in one of them"
 has_gid() { grep -qs ffff:0a4e:0002 /sys/class/infiniband/rxe-near/ports/1/gids/1; }
 wait_for 20 has_gid
-ok $? "soft-RoCE has its address"
+ok $? "address: soft-RoCE has its address"
 
 # receive TRANSPORT BYTES LAST: somebody who waits for it; sets to_it, qpn and address
 receive() {
@@ -73,16 +73,16 @@ for transport in uc rc; do
 	receive "$transport" 40000 19
 	watch --seconds 60 --frames $((80 + answers)) --json="$work/json"
 	inject --address "$address" --size 4000 --messages 20 --rate 500 --payload "$work/payload"
-	is "$transport: all is sent, to whom ARP has found" "$? $(jq .frames "$work/sent")" "0 80"
+	is "$transport-sent: all is sent, to the address of ARP" "$? $(jq .frames "$work/sent")" "0 80"
 	received
-	is "$transport: the kernel takes each message" "$arrived" "$(seq -s ' ' 0 19)"
-	good "$transport: and has put it where it belongs" \
+	is "$transport-taken: the kernel takes each message" "$arrived" "$(seq -s ' ' 0 19)"
+	good "$transport-memory: the kernel has put it where it belongs" \
 		cmp <(tail -c 40000 "$work/payload") "$work/memory"
 	watched
-	is "$transport: nothing is wrong with the frames" "$passed" "0 $((80 + answers)) $answers" ||
+	is "$transport-right: nothing is wrong with the frames" "$passed" "0 $((80 + answers)) $answers" ||
 		sed 's/^/# /' "$work/seen"
 	paced=$(jq '.seconds * 1000 | floor' "$work/sent")
-	holds "$transport: they kept their pace ($paced ms)" "$paced >= 150"
+	holds "$transport-pace: they kept their pace ($paced ms)" "$paced >= 150"
 done
 
 # --- what is wrong: ten messages of a packet each, the fifth of them with a fault. Each row:
@@ -113,21 +113,21 @@ landed() {
 	cat "${parts[@]}"
 }
 while IFS='|' read -r transport fault again frames answers faults arrive counts; do
-	name="$transport: $fault"
+	id=$transport-$fault
 	receive "$transport" 10000 9
 	watch --seconds 60 --frames $((frames + answers)) --json="$work/json" --queue-pair "$qpn:0" \
 		--path-mtu 1024
 	count >"$work/before"
 	inject --address "$address" --size 1000 --messages 10 --payload "$work/ten" --fault "$fault@5"
-	ok $? "$name: it is sent"
+	ok $? "$id-sent: it is sent"
 	if [[ $transport == uc ]]; then
 		filter='.faults[] | "\(.frame):\(.kind)"'
 	else
 		filter='.faults[].kind'
 	fi
 	watched
-	is "$name: $frames frames, $answers answers" "$passed" "4 $((frames + answers)) $answers"
-	is "$name: it is named: $faults" "$(jq -r "[$filter] | join(\" \")" "$work/json")" "$faults" ||
+	is "$id-frames: $frames frames, $answers answers" "$passed" "4 $((frames + answers)) $answers"
+	is "$id-fault: it is named: $faults" "$(jq -r "[$filter] | join(\" \")" "$work/json")" "$faults" ||
 		sed 's/^/# /' "$work/seen"
 	if [[ $again != - ]]; then
 		tail -c +$((again * 1000 + 1)) "$work/ten" >"$work/rest"
@@ -135,14 +135,14 @@ while IFS='|' read -r transport fault again frames answers faults arrive counts;
 			--region $(((10 - again) * 1000)) --size 1000 --messages $((10 - again)) --payload "$work/rest"
 	fi
 	received
-	is "$name: what arrives" "$arrived" "$arrive"
+	is "$id-arrives: these messages arrive" "$arrived" "$arrive"
 	count >"$work/after"
 	# an error ends the queue pair, and with it the count
-	[[ $counts == - ]] || is "$name: what the kernel counts" "$(awk 'NR == FNR { was[$1] = $2; next }
+	[[ $counts == - ]] || is "$id-counts: the kernel counts it" "$(awk 'NR == FNR { was[$1] = $2; next }
 		$2 != was[$1] { printf "%s%s %d", sep, $1, $2 - was[$1]; sep = ", " }' \
 		"$work/before" "$work/after")" "$counts"
 	# the immediate alone is wrong of this one
-	good "$name: memory has what arrived, and nothing else" \
+	good "$id-memory: memory has what arrived, and nothing else" \
 		cmp <(landed "${arrive/4100/4}") "$work/memory"
 done <<'END'
 uc|icrc|-|10|0|5:icrc|0 1 2 3 5 6 7 8 9|rcvd_pkts 9
@@ -178,34 +178,34 @@ ip netns exec far rashpa-inject "${to_it[@]}" --address "$address" --size 1000 -
 	--rate 100 --fault icrc@5 >"$work/out" 2>&1 &
 sender=$!
 wait_for 60 grep -q "^frame 5: $from > $to queue pair .* wrong ICRC" "$work/seen"
-ok $? "a fault is named while frames come"
+ok $? "live-fault: a fault is named while frames come"
 kill -TERM "$watcher"
 status=0
 wait "$watcher" || status=$?
-is "a signal ends it, with its count" "$status $(tail -n 2 "$work/seen" | grep -c ": 1 fault")" "4 2"
+is "live-check-ends: a signal ends it, with its count" "$status $(tail -n 2 "$work/seen" | grep -c ": 1 fault")" "4 2"
 kill -TERM "$sender"
 status=0
 wait "$sender" || status=$?
-is "a signal ends the sender" "$status $(grep -c "faults: 1" "$work/out")" "0 1"
+is "live-inject-ends: a signal ends the sender" "$status $(grep -c "faults: 1" "$work/out")" "0 1"
 inject --address "$address" --size 1000 --messages 1
-ok $? "the last message"
+ok $? "live-last: the last message"
 received
-is "all have arrived but that one" "$(cut -d ' ' -f 1-7 <<<"$arrived")" "1 2 3 4 6 7 8"
+is "live: all have arrived but that one" "$(cut -d ' ' -f 1-7 <<<"$arrived")" "1 2 3 4 6 7 8"
 rashpa-capture-check --interface near0 --seconds 0.5 >"$work/out" 2>&1
-is "where no frame passes" "$? $(grep -c "near0: no frame of RoCE v2" "$work/out")" "1 1"
+is "no-frame: no frame passes" "$? $(grep -c "no frame of RoCE" "$work/out")" "1 1"
 
 # --- what it says where it cannot work
 far rashpa-inject --interface far0 --destination 10.78.0.9 --queue-pair 1 >"$work/out" 2>&1
-is "ARP without an answer" "$? $(grep -c "nobody there has 10.78.0.9: give --destination-mac" "$work/out")" "1 1"
+is "no-arp: ARP without an answer" "$? $(grep -c "give --destination-mac" "$work/out")" "1 1"
 far rashpa-inject --interface far0 --destination "$to" --queue-pair 1 --path-mtu 4096 \
 	--fault mtu@1:200 >"$work/out" 2>&1
-is "a frame larger than the interface takes" \
-	"$? $(grep -c "larger than its MTU: ip link set far0 mtu 43" "$work/out")" "1 1"
+is "large: a frame larger than the interface takes" \
+	"$? $(grep -c "ip link set far0 mtu" "$work/out")" "1 1"
 rashpa-capture-check --interface none0 >"$work/out" 2>&1
-is "an interface that is not there" "$? $(grep -c "there is no such interface" "$work/out")" "1 1"
+is "no-interface: an interface that is not there" "$? $(grep -c "no such interface" "$work/out")" "1 1"
 setpriv --reuid=65534 --clear-groups rashpa-capture-check --interface near0 >"$work/out" 2>&1
-is "who may look" "$? $(grep -c "be root, or have CAP_NET_RAW" "$work/out")" "1 1"
+is "may-look: others may not look" "$? $(grep -c "CAP_NET_RAW" "$work/out")" "1 1"
 far setpriv --reuid=65534 --clear-groups rashpa-inject --interface far0 --destination "$to" \
 	--queue-pair 1 >"$work/out" 2>&1
-is "and who may send" "$? $(grep -c "be root, or have CAP_NET_RAW" "$work/out")" "1 1"
+is "may-send: nor send" "$? $(grep -c "CAP_NET_RAW" "$work/out")" "1 1"
 finish

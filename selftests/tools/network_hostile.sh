@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # test: iommu=off seconds=40
-# Packets of strangers, and detectors and receivers that lie: streams are right and whole beside the
-# ones, and end with a sentence because of the others. No RDMA device is needed but for the last one.
+# Packets of strangers, and detectors and receivers that lie: streams are right and whole next to the
+# former, and end with a reason because of the latter. Only the last one needs an RDMA device.
 . "$(dirname "$0")/../lib/shell.sh"
 . "$(dirname "$0")/../lib/rxe-pair.sh"
 
 rashpactl buffer create --backend contig hostile0 32M >/dev/null
-ok $? "buffer"
+ok $? "buffer: a buffer is made"
 head -c 256K /dev/urandom >"$work/data"
 here=127.0.0.1:5001
 peer() { python3 -B selftests/lib/network_peer.py "$1" "${3-$here}" "$work/data" "${2-}" 2>&1; }
@@ -21,15 +21,15 @@ receive() {
 	receiver=$!
 	wait_for 20 listens 5001
 }
-received() { # STATUS
+received() { # ID STATUS
 	wait "$receiver"
-	is "romulu ends" $? "$1" || sed 's/^/# /' "$work/out"
+	is "$1-receiver: romulu ends" $? "$2" || sed 's/^/# /' "$work/out"
 }
 romulu_says() { jq -c "$1" "$work/romulu.json"; }
-# said WHAT, and not to the terminal
+# said ID WORDS: the reason, and nothing for the terminal
 said() {
-	[[ $(grep -c "$1" "$work/out") -gt 0 && $(grep -c $'\e' "$work/out") == 0 ]]
-	ok $? "and says: $1" || sed 's/^/# /' "$work/out"
+	[[ $(grep -c "$2" "$work/out") -gt 0 && $(grep -c $'\e' "$work/out") == 0 ]]
+	ok $? "$1-reason: it says $2" || sed 's/^/# /' "$work/out"
 }
 
 # --- strangers among packets of UDP and of a JUNGFRAU, by sockets and past them
@@ -40,13 +40,13 @@ for by in "${ways[@]}"; do
 	[[ $by == xdp ]] || option=()
 	receive --slots 3 "${option[@]}"
 	read -r strangers missing <<<"$(peer packets)"
-	holds "there were packets of strangers ($strangers)" "${strangers:-0} > 1000"
-	received 0
-	is "a stream beside them is right, and whole" "$missing $(romulu_says '[.frames, .corrupt, .lost,
+	holds "$by-some: there were packets of strangers ($strangers)" "${strangers:-0} > 1000"
+	received "$by" 0
+	is "$by: the stream is right, and whole" "$missing $(romulu_says '[.frames, .corrupt, .lost,
 		.incomplete, .network.missing_messages, .network.socket_drops]')" "0 [8,0,0,0,0,0]"
 	# ten of 35 are handed over together, which only the kernel cuts
 	[[ $by == sockets ]] || strangers=$((strangers * 26 / 35))
-	is "strangers are counted, and what comes twice as that" "$(romulu_says '.network |
+	is "$by-counts: strangers and duplicates are counted" "$(romulu_says '.network |
 		[.strange_packets, .received_messages,
 		([.flows[] | .duplicate, .reordered, .late] | add)]')" "[$strangers,516,4]"
 
@@ -58,44 +58,44 @@ for by in "${ways[@]}"; do
 	receiver=$!
 	wait_for 20 grep -qs ":138A " /proc/net/udp
 	strangers=$(python3 -B selftests/lib/network_peer.py jungfrau 5001 "$work/modules" 2>&1)
-	holds "there were packets that are of no module ($strangers)" "$strangers > 100"
-	received 0
-	is "modules beside them are right, and whole" "$(romulu_says '[.frames, .corrupt, .lost, .incomplete,
+	holds "jungfrau-$by-some: there were packets of no module ($strangers)" "$strangers > 100"
+	received "jungfrau-$by" 0
+	is "jungfrau-$by: modules are right, and whole" "$(romulu_says '[.frames, .corrupt, .lost, .incomplete,
 		.network.missing_messages, .network.socket_drops, .network.first_frame]')" "[4,0,0,0,0,0,5]"
-	is "strangers are counted" "$(romulu_says '.network | [.strange_packets, .received_messages,
+	is "jungfrau-$by-counts: strangers are counted" "$(romulu_says '.network | [.strange_packets, .received_messages,
 		([.flows[] | .duplicate, .reordered, .late] | add)]')" "[$strangers,1024,0]"
 done
 
 # --- hellos
 receive
-is "wrong hellos are refused with the reason, and then a stream begins" "$(peer hellos)" 0
-received 0
-is "which is right" "$(romulu_says '[.frames, .corrupt, .incomplete]')" "[8,0,0]"
+is "hellos-refused: wrong hellos are refused with the reason, and then a stream begins" "$(peer hellos)" 0
+received hellos 0
+is "hellos: it is right" "$(romulu_says '[.frames, .corrupt, .incomplete]')" "[8,0,0]"
 receive --senders 2
-is "a detector that goes away before it begins can come again" "$(peer gone)" "[0, 0]"
-received 0
-is "both make images" "$(romulu_says '[.frames, .corrupt, .incomplete]')" "[8,0,0]"
+is "gone-again: a detector that goes away before it begins can come again" "$(peer gone)" "[0, 0]"
+received gone 0
+is "gone: both make images" "$(romulu_says '[.frames, .corrupt, .incomplete]')" "[8,0,0]"
 
 # --- counts
 for lie in negative text less more few images early; do
 	receive --settle 100
 	[[ $(peer counts $lie) == *"'error'"* ]]
-	ok $? "a detector whose counts cannot be hears of it: $lie"
+	ok $? "lie-$lie: a detector whose counts cannot be gets an error"
 	# of what was sent some has not come
-	if [[ $lie == early ]]; then received 1; else received 4; fi
+	if [[ $lie == early ]]; then received "lie-$lie" 1; else received "lie-$lie" 4; fi
 	case $lie in
-	early) said 'it says "end" instead of "ready"' ;;
-	images) said '"images": 9 is not 1 to 8' ;;
-	few) said '"sent" is missing, or no list of 2 to 2' ;;
-	less) said '"sent\[1\]": 9 is not 10 to 256' ;;
-	more) said '"sent\[1\]": 257 is not 10 to 256' ;;
-	*) said '"sent\[0\]" is missing, or no number' ;;
+	early) said "lie-$lie" '"end" instead of "ready"' ;;
+	images) said "lie-$lie" '"images": 9' ;;
+	few) said "lie-$lie" '"sent"' ;;
+	less) said "lie-$lie" '"sent\[1\]": 9' ;;
+	more) said "lie-$lie" '"sent\[1\]": 257' ;;
+	*) said "lie-$lie" '"sent\[0\]"' ;;
 	esac
 done
 receive
-is "what is said behind the end is nothing" "$(peer twice)" 0
-received 0
-is "and the stream is right" "$(romulu_says '[.frames, .corrupt, .incomplete]')" "[8,0,0]"
+is "twice-ignored: words after the end are ignored" "$(peer twice)" 0
+received twice 0
+is "twice: the stream is right" "$(romulu_says '[.frames, .corrupt, .incomplete]')" "[8,0,0]"
 rm -f "$work/data.flood"
 receive
 peer flood >"$work/flood" &
@@ -107,17 +107,16 @@ romulu --buffer hostile0 --transport udp --listen 127.0.0.1:5002 --receive-only 
 second=$!
 wait_for 20 listens 5002
 [[ $(peer ask '' 5002) == *"cannot begin the stream"* ]]
-ok $? "a detector hears that its receiver has no buffer"
+ok $? "busy-detector: a detector gets the error that its receiver has no buffer"
 wait "$second"
-is "which ends" $? 1
-grep -q "hostile0.*producer" "$work/second"
-ok $? "and says why" || sed 's/^/# /' "$work/second"
+is "busy: that receiver fails, and names the buffer" "$? $(grep -c "hostile0.*producer" "$work/second")" "1 1" ||
+	sed 's/^/# /' "$work/second"
 kill -INT "$receiver"
 timeout $((20 * ${RASHPA_SLOW:-1})) tail --pid="$receiver" -f /dev/null
-ok $? "a detector that never stops talking does not keep romulu from ending" || kill -9 "$receiver"
+ok $? "flood: a detector that never stops talking does not keep romulu from ending" || kill -9 "$receiver"
 wait "$receiver" "$flood"
 rashpactl buffer remove hostile0
-ok $? "nobody holds the buffer"
+ok $? "buffer-free: nobody holds the buffer"
 
 # --- receivers
 # send LIE [OPTION...]: to a receiver with this lie; its status
@@ -135,23 +134,23 @@ send() {
 in=()
 for lie in absurd backwards flood; do
 	send $lie --transport udp
-	is "a receiver's lie harms no detector: $lie" "$? $(jq -c '.receivers[0] |
+	is "harmless-$lie: a receiver's lie harms no detector" "$? $(jq -c '.receivers[0] |
 		[.images, .missing_messages]' "$work/remu.json")" "0 [8,0]" || sed 's/^/# /' "$work/out"
 done
 while read -r lie what; do
 	send "$lie" --transport udp
-	is "a receiver that lies is left: $lie" $? 1
-	said "$what"
+	is "left-$lie: a receiver that lies is left" $? 1
+	said "left-$lie" "$what"
 done <<'L'
-mtu packets have [0-9]* bytes, ours [0-9]*
-bye it says bye before the end
-negative "credit" is missing, or no number
-escape an error
+mtu packets have
+bye bye before the end
+negative "credit"
+escape error
 L
 
 # --- memory that is none, by a reliable connection
 if ! rxe_pair >"$work/err" 2>&1; then
-	skip "soft-RoCE" "$(tr '\n' ' ' <"$work/err")"
+	skip "nowhere: soft-RoCE in two namespaces" "$(tr '\n' ' ' <"$work/err")"
 	finish
 fi
 in=(at a)
@@ -159,6 +158,6 @@ to=10.1.0.2:5001
 listens() { at b grep -qi ":1389 00000000:0000 0A" /proc/net/tcp; }
 peer() { at b python3 -B selftests/lib/network_peer.py "$1" "$3" "$work/data" "$2" 2>&1; }
 send absurd --transport roce --device rxa --service rc --retries 1
-is "a detector whose writes go nowhere ends" $? 1
-said "a write failed: is the receiver there?"
+is "nowhere: a detector whose writes go nowhere fails" $? 1
+said nowhere "write failed"
 finish

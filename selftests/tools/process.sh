@@ -1,27 +1,56 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # test: iommu=on seconds=90
-# romulu processes a stream: raw frames of a JUNGFRAU become photons; what is written, and what happens
-# to a receiver that is killed, that cannot write, or that is told nonsense.
+# romulu processes a stream: raw frames of a JUNGFRAU become photons; results in files and streams; and
+# receivers that are killed or cannot write. Stages, vetoes and wrong pipelines: processing-selftest.
 . "$(dirname "$0")/../lib/shell.sh"
 . "$(dirname "$0")/../lib/pipeline.sh"
 
-have_fpga || { skip "process" "no software FPGA in this guest"; finish; }
+have_fpga || { skip "board: process" "no software FPGA in this guest"; finish; }
 buffer=process
 rashpactl buffer create "$buffer" 64M >/dev/null
-ok $? "buffer"
+ok $? "buffer: a buffer is made"
 
 says() { jq -c ".processing | $1" "$work/romulu.json"; }
+python() { # SCRIPT ARGUMENT...
+	PYTHONPATH=$PWD/tools/python RASHPA_LIBRARY=$PWD/${RASHPA_TOOLS:-build/tools}/librashpa.so.0 \
+		RASHPA_PROCESSING_LIBRARY=$PWD/${RASHPA_TOOLS:-build/tools}/librashpa-processing.so.0 \
+		OPENBLAS_NUM_THREADS=1 exec python3 -B "$@"
+}
+# to_pipe [OPTION...]: a receiver that writes to a pipe
+to_pipe() {
+	rm -f "$work/pipe"
+	mkfifo "$work/pipe"
+	attach "{\"sinks\": {\"raw\": {\"file\": \"$work/pipe\"}}}" "$@"
+}
+# take N: so many halves of images; sets reader
+take() {
+	exec {reader}<"$work/pipe"
+	head -c $(($1 * float / 2)) <&"$reader" >"$work/first"
+}
+# take_rest: after its writer has gone
+take_rest() {
+	cat <&"$reader" >>"$work/first"
+	exec {reader}<&-
+}
+rest="{\"sinks\": {\"raw\": {\"file\": \"$work/rest\", \"overwrite\": true}}}"
+# whole ID LEAST MOST: both files have all 40 images; some of them may be in both
+whole() {
+	local first rest
+	first=$(($(stat -c %s "$work/first") / float)) rest=$(($(stat -c %s "$work/rest") / float))
+	holds "$1: none is missing, and not more than a stack comes again: $first and $rest of 40" \
+		"first >= 1 && rest >= 1 && first + rest >= $2 && first + rest <= $3"
+}
 
 # --- a board that processes, beside the one that streams
 other=$(lspci -D -d 1234:5250 | sed -n '2s/ .*//p')
 if [[ $other ]]; then
 	rashpactl unbind "$other" >/dev/null 2>&1
 	other=$(rashpactl --json bind "$other" | jq -r .node)
-	is "another board is there" "${other%%[0-9]*}" "fpga"
+	is "other: another board is there" "${other%%[0-9]*}" "fpga"
 	unit() { rashpactl --json fpga status "$other" | jq -c ".units[0] | $1"; }
 else
-	skip "a board that processes" "there is no second software FPGA in this guest"
+	skip "other: a board that processes" "there is no second software FPGA in this guest"
 fi
 
 # --- real frames
@@ -29,38 +58,21 @@ if [[ -d ${RASHPA_DATA-}/jungfrau ]]; then
 	real_frames
 	start "$data" --images 10 --bunch 2
 	attach "$work/photons.json"
-	both 0 "ten real frames"
-	is "all are processed, and written" "$(says '[.images, .vetoed, .lost, .sinks[0].images]') $(stat -c %s "$work/photons.f32")" \
+	both 0 "real-end: ten real frames"
+	is "real-counts: all are processed, and written" "$(says '[.images, .vetoed, .lost, .sinks[0].images]') $(stat -c %s "$work/photons.f32")" \
 		"[10,0,0,10] $((10 * 512 * 1024 * 4))"
-	right "the file has the expected photons, within 1e-3"
+	right "real: the file has the expected photons, within 1e-3"
 	if [[ $other ]]; then
 		start "$data" --images 10 --bunch 2
 		attach "$work/photons.json" --engine "$other"
-		both 0 "ten real frames, on a board"
-		right "its file has the expected photons, within 1e-3"
+		both 0 "real-board-end: ten real frames, on a board"
+		right "real-board: its file has the expected photons, within 1e-3"
 	fi
 else
-	skip "ten real frames" "there is no RASHPA_DATA/jungfrau"
+	skip "real: ten real frames" "there is no RASHPA_DATA/jungfrau"
 fi
 
-# --- a veto, and dark images between the others: generated pixels are known
-start generate:4 --images 24 --bunch 3 --darks generate:2:7 --dark-every 3
-attach '{"pretreat": {"dark": "move"}, "veto": {"threshold": 0, "pixels": 1},
-	"compress": {"threshold": 0, "capacity": 32768}}' --engine reference
-both 0 "dark images"
-is "dark images are no images" "$(says '[.engine, .images, .dark, .stages[0].images]')" '["reference",16,8,24]'
-start generate:4 --images 8 --bunch 2
-attach '{"veto": {"threshold": 65535, "pixels": 1}, "compress": {"threshold": 0}}'
-both 0 "a veto"
-is "nothing is above the largest number" "$(says '[.images, .vetoed, (.stages | map(.name))]')" \
-	'[8,8,["pretreat","veto"]]'
-start generate:4 --images 8 --bunch 2
-attach '{"compress": {"threshold": 0, "capacity": 10}}'
-both 4 "what does not fit is told"
-is "and counted" "$(says '[.images, .overflow]')" "[8,8]"
-
-
-# --- the same on a board: numbers of the reference, dark images that move the pedestal there
+# --- dark images between the others move the pedestal; a board has the same numbers
 if [[ $other ]]; then
 	cat >"$work/same.py" <<-END
 		import sys
@@ -71,56 +83,34 @@ if [[ $other ]]; then
 		worst = np.nanmax(np.abs(a - b) / (1 + np.abs(a)))
 		assert worst < 1e-5, worst
 	END
-	for engine in reference "$other"; do
+	declare -A engines=([reference]=reference [board]=$other)
+	for engine in reference board; do
 		start generate:4 --images 24 --bunch 3 --darks generate:2:7 --dark-every 3
 		attach "{\"pretreat\": {\"dark\": \"move\", \"dark_images\": 4, \"gain\": 3, \"saturated\": 30000},
-			\"sinks\": {\"raw\": {\"file\": \"$work/$engine.f32\"}}}" --engine "$engine"
-		both 0 "dark images, engine $engine"
-		is "all are accounted for" "$(says '[.engine, .images, .dark, .lost]')" "[\"$engine\",16,8,0]"
+			\"sinks\": {\"raw\": {\"file\": \"$work/$engine.f32\"}}}" --engine "${engines[$engine]}"
+		both 0 "dark-$engine-end: dark images, engine $engine"
+		is "dark-$engine: all are accounted for" "$(says '[.engine, .images, .dark, .lost]')" "[\"${engines[$engine]}\",16,8,0]"
 	done
-	python3 -B "$work/same.py" "$work/reference.f32" "$work/$other.f32" >"$work/err" 2>&1
-	ok $? "the board's numbers are those of the reference" || sed 's/^/# /' "$work/err"
-	is "the board says what it did, and has stopped" \
+	python3 -B "$work/same.py" "$work/reference.f32" "$work/board.f32" >"$work/err" 2>&1
+	ok $? "board-numbers: the board's numbers are those of the reference" || sed 's/^/# /' "$work/err"
+	is "board-counts: the board counts its images, and has stopped" \
 		"$(unit '[.kind, .running, .faulted, .images, .results, .dark]')" '["pretreat",false,false,24,16,8]'
 
-	# a receiver that is killed: the board can be had again, and nothing is missing
-	start generate:4 --images 40 --bunch 2
-	mkfifo "$work/pipe"
-	attach "{\"sinks\": {\"raw\": {\"file\": \"$work/pipe\"}}}" --engine "$other"
-	exec {reader}<"$work/pipe"
-	head -c $((3 * float / 2)) <&"$reader" >"$work/first"
-	kill -9 "$romulu"
-	wait "$romulu" 2>/dev/null
-	cat <&"$reader" >>"$work/first"
-	exec {reader}<&-
-	attach "{\"sinks\": {\"raw\": {\"file\": \"$work/rest\", \"overwrite\": true}}}" --engine "$other"
-	both 0 "a receiver with the same board after one that was killed"
-	first=$(($(stat -c %s "$work/first") / float)) rest=$(($(stat -c %s "$work/rest") / float))
-	holds "it has all that was not written, and not more than a stack again: $first and $rest of 40" \
-		"first >= 1 && first + rest >= 39 && first + rest <= 41"
-
-	# somebody stops the board under it: told, and the next one has the rest
+	# a board that is stopped by another program: the next receiver has the rest
 	start generate:4 --images 40 --bunch 2 --slots 4
-	rm "$work/pipe"
-	mkfifo "$work/pipe"
-	attach "{\"sinks\": {\"raw\": {\"file\": \"$work/pipe\"}}}" --engine "$other"
-	exec {reader}<"$work/pipe"
-	head -c $((3 * float / 2)) <&"$reader" >"$work/first"
+	to_pipe --engine "$other"
+	take 3
 	rashpactl quiesce "$other" >/dev/null
-	cat <&"$reader" >>"$work/first"
-	exec {reader}<&-
+	take_rest
 	wait "$romulu"
-	is "a receiver whose board is stopped ends" $? 1
-	grep -q "$other: somebody stopped it, after [0-9]* results" "$work/out"
-	ok $? "and says why" || sed 's/^/# /' "$work/out"
+	is "stopped: a receiver whose board is stopped fails, and reports it" \
+		"$? $(grep -c "$other: somebody stopped it" "$work/out")" "1 1" || sed 's/^/# /' "$work/out"
 	romulu --buffer process --pipeline '{}' --engine "fpga$fpga" --timeout 60 >"$work/out" 2>&1
-	is "the board that streams does not process" "$?" 1
-	grep -q "fpga$fpga: process [0-9]* (remu) has it to itself" "$work/out"
-	ok $? "and it is said who has it" || sed 's/^/# /' "$work/out"
-	attach "{\"sinks\": {\"raw\": {\"file\": \"$work/rest\", \"overwrite\": true}}}"
-	both 0 "the next receiver has the rest"
-	first=$(($(stat -c %s "$work/first") / float)) rest=$(($(stat -c %s "$work/rest") / float))
-	holds "none is missing: $first and $rest of 40" "first >= 1 && first + rest >= 40 && first + rest <= 42"
+	is "streaming: the board that streams does not process" \
+		"$? $(grep -c "fpga$fpga: process [0-9]* (remu)" "$work/out")" "1 1" || sed 's/^/# /' "$work/out"
+	attach "$rest"
+	both 0 "stopped-next-end: the next receiver has the rest"
+	whole stopped-next 40 42
 
 	# from board to board: no image passes the host's memory
 	export RASHPA_RUN=$work
@@ -133,70 +123,57 @@ if [[ $other ]]; then
 	echo allow >"$policy"
 	rm -f "$work/board"
 	attach "{\"pretreat\": {\"dark\": \"move\", \"dark_images\": 4, \"gain\": 3, \"saturated\": 30000},
-		\"sinks\": {\"raw\": {\"file\": \"$work/$other.f32\", \"overwrite\": true}}}" --engine "$other" --offer board
+		\"sinks\": {\"raw\": {\"file\": \"$work/board.f32\", \"overwrite\": true}}}" --engine "$other" --offer board
 	offered
 	start generate:4 --images 24 --bunch 1 --slots 5 --darks generate:2:7 --dark-every 3 --payload board
-	both 0 "from board to board"
-	is "all were there" "$(says '[.in_place, .images, .dark, .lost]') $(unit '[.images, .results, .dark]')" \
+	both 0 "peer-end: from board to board"
+	is "peer: all were there" "$(says '[.in_place, .images, .dark, .lost]') $(unit '[.images, .results, .dark]')" \
 		"[true,16,8,0] [24,16,8]"
-	python3 -B "$work/same.py" "$work/reference.f32" "$work/$other.f32" >"$work/err" 2>&1
-	ok $? "with the reference's numbers" || sed 's/^/# /' "$work/err"
+	python3 -B "$work/same.py" "$work/reference.f32" "$work/board.f32" >"$work/err" 2>&1
+	ok $? "peer-numbers: with the reference's numbers" || sed 's/^/# /' "$work/err"
 
 	# another receiver offers the memory again, and begins in the middle of the ring
 	start generate:7 --images 40 --bunch 2
 	attach "{\"sinks\": {\"raw\": {\"file\": \"$work/all\"}}}"
-	both 0 "by way of the host"
-	rm "$work/pipe"
-	mkfifo "$work/pipe"
+	both 0 "peer-host-end: by way of the host"
 	rm -f "$work/board"
-	attach "{\"sinks\": {\"raw\": {\"file\": \"$work/pipe\"}}}" --engine "$other" --offer board
+	to_pipe --engine "$other" --offer board
 	offered
 	start generate:7 --images 40 --bunch 2 --slots 7 --payload board
-	exec {reader}<"$work/pipe"
-	head -c $((11 * float / 2)) <&"$reader" >"$work/first"
+	take 11
 	kill -9 "$romulu"
 	wait "$romulu" 2>/dev/null
-	cat <&"$reader" >>"$work/first"
-	exec {reader}<&-
+	take_rest
 	rm -f "$work/board"
-	attach "{\"sinks\": {\"raw\": {\"file\": \"$work/rest\", \"overwrite\": true}}}" --engine "$other" --offer board
-	both 0 "one that was killed is followed by another"
-	first=$(($(stat -c %s "$work/first") / float)) rest=$(($(stat -c %s "$work/rest") / float))
-	holds "it has all that was not written: $first and $rest of 40" \
-		"first >= 5 && rest >= 1 && first + rest >= 39 && first + rest <= 44"
-	cmp -n $((first * float)) "$work/all" "$work/first" && cmp <(tail -c $((rest * float)) "$work/all") "$work/rest"
-	ok $? "each image is the right one"
+	attach "$rest" --engine "$other" --offer board
+	both 0 "peer-killed-end: one that was killed is followed by another"
+	whole peer-killed 39 44
+	first=$(($(stat -c %s "$work/first") / float)) last=$(($(stat -c %s "$work/rest") / float))
+	cmp -n $((first * float)) "$work/all" "$work/first" && cmp <(tail -c $((last * float)) "$work/all") "$work/rest"
+	ok $? "peer-killed-images: each image is the right one"
 
-	# what the engine cannot take
+	# streams that the engine cannot take
 	fresh() { rashpactl buffer remove process && rashpactl buffer create process 64M >/dev/null; }
-	for case in "--bunch 1 --slots 17:room for 17 images" "--bunch 1 --slots 4 --policy overwrite:may be overwritten" \
-		"--slots 4 --dtp 0,0,100x10@0,0 --bunch 3:gaps between its stacks"; do
-		read -ra options <<<"${case%:*}"
+	# refused ID WORDS OPTION...
+	refused() {
 		fresh
 		rm -f "$work/board"
 		attach '{}' --engine "$other" --offer board --timeout 20
-		offered
-		start generate:4 --images 40 --payload board --timeout 20 "${options[@]}"
+		[[ $1 == elsewhere ]] || offered
+		start generate:4 --images 40 --timeout 20 "${@:3}"
 		wait "$romulu"
-		is "refused: ${options[*]}" $? 1
-		grep -q "${case#*:}" "$work/out"
-		ok $? "it says why" || sed 's/^/# /' "$work/out"
+		is "refused-$1: romulu fails, and says: $2" "$? $(grep -c "$2" "$work/out")" "1 1" || sed 's/^/# /' "$work/out"
 		kill "$remu" 2>/dev/null # if it has not ended for the same reason
 		wait "$remu"
-	done
-	fresh
-	rm -f "$work/board"
-	attach '{}' --engine "$other" --offer board
-	start generate:4 --images 4
-	wait "$romulu"
-	is "a stream that is somewhere else" $? 1
-	grep -q "its images are not in memory board: stream with --payload board" "$work/out"
-	ok $? "is said to be" || sed 's/^/# /' "$work/out"
-	wait "$remu"
+	}
+	refused room "room for 17 images" --payload board --bunch 1 --slots 17
+	refused overwrite "may be overwritten" --payload board --bunch 1 --slots 4 --policy overwrite
+	refused gaps "gaps between its stacks" --payload board --slots 4 --dtp 0,0,100x10@0,0 --bunch 3
+	refused elsewhere "stream with --payload board"
 	fresh
 	echo "$before" >"$policy"
 	romulu --buffer process --pipeline '{}' --offer board >"$work/out" 2>&1
-	is "memory of no board" $? 2
+	is "refused-nobody: memory of no board" $? 2
 
 	# in a program: the result of an image that was given up is not the next one's
 	cat >"$work/stopped.py" <<-END
@@ -219,38 +196,13 @@ if [[ $other ]]; then
 		with processing.Pipeline({"pretreat": {"gain": 2}}, engine="$other") as pipeline:
 		    assert (pipeline(images[2]).image == 1).all()
 	END
-	PYTHONPATH=$PWD/tools/python RASHPA_LIBRARY=$PWD/${RASHPA_TOOLS:-build/tools}/librashpa.so.0 \
-		RASHPA_PROCESSING_LIBRARY=$PWD/${RASHPA_TOOLS:-build/tools}/librashpa-processing.so.0 \
-		OPENBLAS_NUM_THREADS=1 python3 -B "$work/stopped.py" >"$work/err" 2>&1
-	ok $? "a board that was stopped has no more results until a program begins anew" || sed 's/^/# /' "$work/err"
+	(python "$work/stopped.py") >"$work/err" 2>&1
+	ok $? "stopped-program: a board that was stopped has no more results until a program begins anew" || sed 's/^/# /' "$work/err"
 fi
 
-# --- results are a stream of their own, for programs in Python
-rashpactl buffer create results 64M >/dev/null
-cat >"$work/results.py" <<'END'
-import sys
-import numpy
-import rashpa
-with rashpa.Stream("results") as stream:
-    print("ready", flush=True)
-    frames = [(s.frame, s.images.dtype.str, s.images.shape, float(s.images.sum())) for s in stream]
-assert [f[0] for f in frames] == list(range(8)), frames
-assert all(f[1:3] == ("<f4", (1, 128, 256)) for f in frames), frames
-assert len({f[3] for f in frames}) > 1
-END
-PYTHONPATH=$PWD/tools/python RASHPA_LIBRARY=$PWD/${RASHPA_TOOLS:-build/tools}/librashpa.so.0 \
-	OPENBLAS_NUM_THREADS=1 python3 -B "$work/results.py" >"$work/ready" 2>"$work/err" &
-reader=$!
-wait_for 60 grep -q ready "$work/ready"
-start generate:4 --images 8 --bunch 2
-attach '{"sinks": {"streams": {"image": {"buffer": "results", "policy": "drop"}}}}'
-both 0 "results are a stream"
-wait "$reader"
-ok $? "which a program in Python takes, frame by frame" || sed 's/^/# /' "$work/err"
-is "no result was lost" "$(says '[.sinks[0].name, .sinks[0].images, .sinks[0].lost]')" '["streams",8,0]'
-
-# --- so are profiles and peaks, and how many images were kept; of the work itself the stream tells
-rashpactl buffer create profiles 4M >/dev/null && rashpactl buffer create peaks 64M >/dev/null
+# --- results are streams, for programs in Python: images, profiles and peaks, and how many images were kept;
+# the stream of raw images has the work itself
+rashpactl buffer create results 64M >/dev/null && rashpactl buffer create profiles 4M >/dev/null && rashpactl buffer create peaks 64M >/dev/null
 cat >"$work/beam.poni" <<'END'
 poni_version: 2
 Detector: Detector
@@ -293,8 +245,7 @@ assert stages == {"pretreat": (0, 24, 0), "peaks": (0, 16, 0), "veto": (0, 16, 0
                   "integrate": (0, len(words), 0), "streams": (1, len(words), 0)}, stages
 END
 : >"$work/ready"
-PYTHONPATH=$PWD/tools/python RASHPA_LIBRARY=$PWD/${RASHPA_TOOLS:-build/tools}/librashpa.so.0 \
-	OPENBLAS_NUM_THREADS=1 python3 -B "$work/results.py" >"$work/ready" 2>"$work/err" &
+python "$work/results.py" >"$work/ready" 2>"$work/err" &
 reader=$!
 wait_for 60 grep -q ready "$work/ready"
 start generate:4 --images 24 --bunch 3 --darks generate:2:7 --dark-every 3
@@ -307,10 +258,10 @@ END
 attach "$work/results.json"
 wait "$romulu"
 result=$?
-holds "profiles and peaks are streams: $result" "result == 0 || result == 4" || sed 's/^/# /' "$work/out"
+holds "results-end: profiles and peaks are streams: $result" "result == 0 || result == 4" || sed 's/^/# /' "$work/out"
 wait "$remu"
 wait "$reader"
-ok $? "a program in Python has them, and what was kept" || sed 's/^/# /' "$work/err"
+ok $? "results: a program in Python has them, and what was kept" || sed 's/^/# /' "$work/err"
 start generate:4 --images 1000000 --bunch 2
 attach "$work/results.json"
 seen() {
@@ -321,11 +272,10 @@ seen() {
 			"$work/top" >"$work/err"
 }
 wait_for 60 seen
-ok $? "rashpactl top tells of the stages" || sed 's/^/# /' "$work/top"
+ok $? "top: rashpactl top has the stages" || sed 's/^/# /' "$work/top"
 rashpactl top --once --interval 0.2 process >"$work/top"
-grep -Eq '^  cpu: [0-9]+ images, [0-9.]+ % kept, 0 dark, 0 lost, 0 late; queue [0-4] of 4, full [0-9]+ times$' "$work/top" &&
-	grep -Eq '^    pretreat +[0-9]+ images +[0-9.-]+ ms each +[0-9.-]+ GB/s in +[0-9-]+ % of the time, 0 lost$' "$work/top"
-ok $? "and shows them" || sed 's/^/# /' "$work/top"
+grep -q '^  cpu: [0-9]* images' "$work/top" && grep -q '^    pretreat  *[0-9]* images' "$work/top"
+ok $? "top-text: rashpactl top shows them" || sed 's/^/# /' "$work/top"
 kill "$remu"
 wait "$remu" "$romulu"
 rashpactl buffer remove profiles >/dev/null && rashpactl buffer remove peaks >/dev/null
@@ -335,28 +285,12 @@ romulu --buffer process --pipeline '{"sinks": {"streams": {"mean": {"buffer": "r
 romulu=$!
 start generate:4 --images 8 --bunch 2
 wait "$romulu"
-is "what no stage makes is no stream" "$? $(cat "$work/out")" \
-	"1 romulu: sinks.streams.mean: there is no stage accumulate"
+is "no-stage: what no stage makes is no stream" "$? $(grep -c "sinks.streams.mean: .* accumulate" "$work/out")" "1 1"
 attach '{}'
-both 0 "and the next receiver has what it left"
+both 0 "no-stage-next: the next receiver has what it left"
 
-# --- a receiver that is killed while it writes: the next one has all that was not written
-start generate:4 --images 40 --bunch 2
-mkfifo "$work/slow"
-attach "{\"sinks\": {\"raw\": {\"file\": \"$work/slow\"}}}"
-exec {reader}<"$work/slow"
-head -c $((3 * float / 2)) <&"$reader" >"$work/first"
-kill -9 "$romulu"
-wait "$romulu" 2>/dev/null
-cat <&"$reader" >>"$work/first"
-exec {reader}<&-
-attach "{\"sinks\": {\"raw\": {\"file\": \"$work/rest\", \"overwrite\": true}}}"
-both 0 "a receiver after one that was killed"
-first=$(($(stat -c %s "$work/first") / float)) rest=$(($(stat -c %s "$work/rest") / float))
-holds "it has all that was not written, and not more than a stack again: $first and $rest of 40" \
-	"first >= 1 && first + rest >= 39 && first + rest <= 41"
-
-# --- the same with HDF5, which keeps things in memory: they are in the file before a stack is released
+# --- a receiver that is killed while it writes HDF5, which keeps things in memory: they are in the file before
+# a stack is released
 start generate:4 --images 40 --bunch 2
 attach "{\"sinks\": {\"nexus\": {\"file\": \"$work/first.h5\"}}}"
 has_some() { (($(stat -c %s "$work/first.h5" 2>/dev/null || echo 0) > 2 * float)); }
@@ -364,7 +298,7 @@ wait_for 60 has_some
 kill -9 "$romulu"
 wait "$romulu" 2>/dev/null
 attach "{\"sinks\": {\"nexus\": {\"file\": \"$work/rest.h5\"}}}"
-both 0 "a receiver after one that was killed while it wrote HDF5"
+both 0 "hdf5-killed-end: a receiver after one that was killed while it wrote HDF5"
 python3 -B - "$work/first.h5" "$work/rest.h5" <<-END >"$work/err" 2>&1
 	import sys
 	import h5py
@@ -375,7 +309,7 @@ python3 -B - "$work/first.h5" "$work/rest.h5" <<-END >"$work/err" 2>&1
 	# the first may have nothing yet: a file is made longer before it is told how many it has
 	assert len(a) < 40 and sorted({*a, *b}) == list(range(min(b + a), min(b + a) + 40)) and len(a + b) <= 42
 END
-ok $? "both files have all images, and no more than a stack twice" || sed 's/^/# /' "$work/err"
+ok $? "hdf5-killed: both files have all images, and no more than a stack twice" || sed 's/^/# /' "$work/err"
 
 # --- a stream that ends in the middle: what came is in the file, which is not called complete
 start generate:4 --images 1000000 --bunch 2
@@ -385,7 +319,7 @@ wait_for 60 has_part
 kill "$remu"
 wait "$remu"
 wait "$romulu"
-is "a stream that ends in the middle" $? 1
+is "hdf5-short-end: a stream that ends in the middle" $? 1
 python3 -B - "$work/part.h5" <<-END >"$work/err" 2>&1
 	import sys
 	import h5py
@@ -394,37 +328,32 @@ python3 -B - "$work/part.h5" <<-END >"$work/err" 2>&1
 	    assert len(frames) and frames == list(range(len(frames))), frames
 	    assert not file["entry/complete"][()]
 END
-ok $? "is not complete in the file, which opens" || sed 's/^/# /' "$work/err"
+ok $? "hdf5-short: it is not complete in the file, which opens" || sed 's/^/# /' "$work/err"
 
 # --- a disk that is full: the receiver stops, or goes on, as it was told
 mkdir "$work/small"
 mount -t tmpfs -o size=$((5 * float / 2)) tmpfs "$work/small"
 start generate:4 --images 8 --bunch 2
 attach "{\"sinks\": {\"raw\": {\"file\": \"$work/small/out\", \"overwrite\": true, \"on_error\": \"go_on\"}}}"
-both 4 "a full disk, and the stream goes on"
-is "what was lost is counted, and the file has whole images" \
+both 4 "full-go-on-end: a full disk, and the stream goes on"
+is "full-go-on: what was lost is counted, and the file has whole images" \
 	"$(says '[.images, .sinks[0].images, .sinks[0].lost]') $(stat -c %s "$work/small/out")" "[8,8,6] $((2 * float))"
 grep -q "small/out: No space left on device" "$work/out"
-ok $? "it says which file, and why" || sed 's/^/# /' "$work/out"
+ok $? "full-reason: it names the file and the reason" || sed 's/^/# /' "$work/out"
 start generate:4 --images 8 --bunch 2
 attach "{\"sinks\": {\"raw\": {\"file\": \"$work/small/out\", \"overwrite\": true}}}"
 wait "$romulu"
-is "a full disk, and the receiver stops" $? 1
+is "full-stop: a full disk, and the receiver stops" $? 1
 umount "$work/small"
-attach "{\"sinks\": {\"raw\": {\"file\": \"$work/rest\", \"overwrite\": true}}}"
-both 0 "the next receiver has what was not written"
-holds "it is, at least, all but the stack that was written: $(($(stat -c %s "$work/rest") / float))" \
+attach "$rest"
+both 0 "full-next-end: the next receiver has what was not written"
+holds "full-next: it is, at least, all but the stack that was written: $(($(stat -c %s "$work/rest") / float))" \
 	"$(stat -c %s "$work/rest") == 6 * float"
 
-# --- nonsense
 romulu --buffer process --pipeline '{"vetto": {}}' >"$work/out" 2>&1
-is "a pipeline that is wrong" "$? $(cat "$work/out")" "1 romulu: pipeline: vetto: unknown key"
-romulu --buffer process --pipeline /nonexistent >"$work/out" 2>&1
-is "a pipeline that is not there" "$? $(cat "$work/out")" "1 romulu: /nonexistent: No such file or directory"
-romulu --buffer process --engine cpu >"$work/out" 2>&1
-is "an engine, and nothing to do" "$?" 2
+is "wrong-pipeline: a pipeline that is wrong" "$? $(grep -c "vetto: unknown" "$work/out")" "1 1"
 romulu --buffer process --engine fpga --pipeline '{}' >"$work/out" 2>&1
-is "an engine that is none" "$?" 2
+is "wrong-engine: an engine that is none" "$?" 2
 rashpactl buffer remove process >/dev/null && rashpactl buffer remove results >/dev/null
-ok $? "no buffer is left"
+ok $? "buffers-free: nobody holds a buffer"
 finish
