@@ -183,6 +183,7 @@ check-packages:
 	$(LAB) exec --kernel newest --scratch -- selftests/packages/debs.sh build/deb-again
 	$(LAB) exec -- make rpm
 	$(LAB) exec -- selftests/packages/rpms.sh
+	selftests/packages/install.sh
 	for debian in $(DEBIAN); do selftests/packages/packages.sh $$debian && selftests/packages/stranger.sh $$debian || exit; done
 
 kernels:

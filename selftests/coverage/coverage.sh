@@ -1,6 +1,5 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# test: tier=nightly where=host seconds=3600
 # Which lines of the driver do the tests run? The suite on the debug kernel, with a module
 # that counts, in the guests of check.sh that differ in what the driver does, two at a time.
 # Results: build/coverage.json, and a table. coverage.sh [GUEST...]: only these.

@@ -1,6 +1,5 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# test: tier=nightly where=host seconds=1300
 # "make fuzz": each fuzzer for MINUTES, the guest's and the host's side by side.
 # run.sh MINUTES [SEED], or run.sh kernel: which one the guest boots. What is found stays in
 # build/fuzz; the last line counts, and build/fuzz.json has it for programs.

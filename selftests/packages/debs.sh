@@ -1,6 +1,5 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# test: tier=nightly where=host seconds=60
 # Runs inside the lab's root, which it may write to ("lab exec --scratch"), after "make deb": what is in the packages,
 # what lintian says, and they are installed and purged. debs.sh [FOLDER]: packages of another build, which must be the
 # same. TAP.

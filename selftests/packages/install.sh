@@ -1,6 +1,5 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# test: tier=nightly where=host seconds=300
 # Installs as users do, with DKMS (dkms.sh, in the lab's root), and loads what was
 # installed in a guest, unsigned and signed (dkms-guest.sh). TAP of both.
 # Needs build/tools: make lab-build.

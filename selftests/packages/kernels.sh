@@ -1,6 +1,5 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# test: tier=nightly where=host seconds=1200
 # Runs inside the lab's root, with the headers of all kernels ("lab exec --headers"): builds
 # the module for each of them with gcc, for the newest stock kernel of each series and suite
 # also with clang, and tools and tests for arm64 and with clang. A warning is a failure. TAP;

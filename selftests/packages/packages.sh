@@ -1,6 +1,5 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# test: tier=nightly where=host seconds=900
 # Packages as an administrator meets them: the version before is installed in a plain Debian root, for whose kernel DKMS
 # builds the module; guests boot from it. One upgrades while a stream runs, reboots, and removes all; in one the kernel
 # wants signatures; one has Secure Boot. packages.sh [12|13] [main|refused|signed]. TAP. Slow: not in "make check".

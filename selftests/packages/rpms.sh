@@ -1,6 +1,5 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# test: tier=nightly where=host seconds=30
 # Runs inside the lab's root after "make rpm": the RPMs go into an empty database, are whole there, have what Debian's
 # packages have, and scripts that a shell can read. No machine that has RPMs runs them. TAP.
 # shellcheck source-path=SCRIPTDIR source=../lib/shell.sh

@@ -1,6 +1,5 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# test: tier=nightly where=host seconds=900
 # README.md as a stranger follows it: in a plain Debian root that has nothing but what README says to install, on the
 # machine that boots from it. stranger.sh [12|13]. TAP. Slow: part of "make check-packages".
 set -uo pipefail

@@ -1,6 +1,5 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# test: tier=nightly where=host seconds=1900
 # The soak test: random streams, kills, unplugged boards, and memory in pieces, for so long.
 # soak.sh SERIES MINUTES [SEED]. Writes build/soak.json, and the same as a table.
 set -uo pipefail
