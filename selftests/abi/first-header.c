@@ -17,6 +17,7 @@
 #define LENGTH	0x100000
 #define CANARY	0xa5
 
+static const char *node = "";
 static int memory, fpga, buffer = -1;
 static char reason[RASHPA_REASON_SIZE];
 
@@ -49,16 +50,26 @@ static int call(int fd, unsigned long cmd, void *arg, uint32_t size,
 	return err;
 }
 
-static void test_buffer(void)
+void setup(void)
 {
 	ARG(alloc) a;
-	char *p;
 
+	memory = open("/dev/rashpa/memory", O_RDWR | O_CLOEXEC);
+	fpga = open(node, O_RDWR | O_CLOEXEC);
+	if (memory < 0 || fpga < 0)
+		tap_bail("first-header NODE: %s", strerror(errno));
 	CLEAR(a);
 	a.arg.length = LENGTH;
 	REQUIRE(!CALL(memory, RASHPA_IOC_ALLOC, a), "ALLOC: %s", reason);
 	buffer = a.arg.out_fd;
 	CHECK(a.arg.out_length == LENGTH && a.arg.out_segments == 1, "length or segments");
+}
+
+TEST(buffer, "ALLOC, mmap")
+{
+	ARG(alloc) a;
+	char *p;
+
 	p = mmap(NULL, LENGTH, PROT_READ | PROT_WRITE, MAP_SHARED, buffer, 0);
 	REQUIRE(p != MAP_FAILED, "mmap: %s", strerror(errno));
 	CHECK(!p[0] && !p[LENGTH - 1], "not zeroed");
@@ -69,7 +80,7 @@ static void test_buffer(void)
 	CHECK(CALL(memory, RASHPA_IOC_ALLOC, a) == EINVAL && reason[0], "a length of 0");
 }
 
-static void test_function(void)
+TEST(function, "MAP_MAKE, its header, PROGRAM, QUIESCE")
 {
 	ARG(map_make) m;
 	ARG(program) program;
@@ -123,7 +134,7 @@ static void comes(int channel, uint32_t id, uint32_t kind, uint64_t value)
 	      !record.lost && record.value == value, "the record is not the event");
 }
 
-static void test_events(void)
+TEST(events, "CHANNEL_MAKE, SOURCE_ADD, GROUP_MAKE, SIGNAL, read")
 {
 	ARG(channel_make) channel;
 	ARG(group_make) group;
@@ -149,13 +160,7 @@ static void test_events(void)
 
 int main(int argc, char **argv)
 {
-	memory = open("/dev/rashpa/memory", O_RDWR | O_CLOEXEC);
-	fpga = open(argc == 2 ? argv[1] : "", O_RDWR | O_CLOEXEC);
-	if (memory < 0 || fpga < 0)
-		tap_bail("first-header NODE: %s", strerror(errno));
-	tap_run("ALLOC, mmap", test_buffer);
-	tap_run("MAP_MAKE, its header, PROGRAM, QUIESCE", test_function);
-	tap_run("CHANNEL_MAKE, SOURCE_ADD, GROUP_MAKE, SIGNAL, read", test_events);
-	close(buffer);
-	return tap_exit();
+	if (argc == 2)
+		node = argv[1];
+	return tap_main(1, argv);
 }

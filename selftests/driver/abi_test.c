@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+/* test: tier=check */
 /* The rules that every ioctl keeps, tried on every ioctl. */
 #include <limits.h>
 #include <pthread.h>
@@ -194,30 +195,30 @@ static void test_reserved(const struct op *op)
 		refused_reserved(op, op->reserved[i]);
 }
 
-static void test_op(const struct op *op)
+TEST_OPS(again, true, "%s: a valid call succeeds, again and again")
 {
-	if (!op_start(op, "a valid call succeeds, again and again"))
-		return;
 	prepare(op);
 	ANSWERED(run(op), 0, NULL);
 	prepare(op);
 	ANSWERED(run(op), 0, NULL);
 	CHECK(arg.head.size == op->size, "the size was changed to %u", arg.head.size);
-	tap_done();
-	if (op->variant)	/* the head is that of the call's first row */
-		return;
-	op_start(op, "short structs are refused, long ones if their tail is not zero");
+}
+
+/* the head of a variant is that of the call's first row */
+TEST_OPS(size, !op->variant, "%s: short structs are refused, long ones if their tail is not zero")
+{
 	test_short(op);
 	test_first(op);
 	test_long(op);
-	tap_done();
-	op_start(op, "undefined flags and every byte of reserved fields are refused");
-	test_flags(op);
-	test_reserved(op);
-	tap_done();
 }
 
-static void test_all_numbers(void)
+TEST_OPS(undefined, !op->variant, "%s: undefined flags and bytes of reserved fields are refused")
+{
+	test_flags(op);
+	test_reserved(op);
+}
+
+TEST(all_numbers, "every call of the header is in the table")
 {
 	enum node node;
 	size_t i, j;
@@ -235,22 +236,22 @@ static void test_all_numbers(void)
 	/* and no row is of a call that is gone: its macro would not compile */
 }
 
-static void test_wrong_numbers(enum node node)
+static const struct { const char *key; enum node node; } nodes[] = {
+	{ "memory", MEMORY }, { "doomed", DOOMED }, { "buffer", BUFFER }, { "fpga", FPGA },
+	{ "map", MAP }, { "channel", CHANNEL },
+};
+
+TEST_EACH(numbers, nodes, "other numbers on the node %s are ENOTTY")
 {
 	unsigned int nr, dir;
-	int fd = calls.nodes[node];
+	int fd = calls.nodes[row->node];
 
-	tap_start("other numbers on %s are ENOTTY", node_names[node]);
-	if (node > BUFFER && !calls.have_fpga) {
-		tap_skip("no software FPGA");
-		tap_done();
-		return;
-	}
+	SKIP_IF(row->node > BUFFER && !calls.have_fpga, "no software FPGA");
 	for (nr = 0; nr < 256; nr++) {
 		for (dir = 0; dir < 4; dir++) {
 			unsigned int cmd = _IOC(dir, RASHPA_IOC_TYPE, nr, 0);
 
-			if (op_served(node, cmd))
+			if (op_served(row->node, cmd))
 				continue;
 			memset(&arg, 0, sizeof(arg.head));
 			arg.head.size = 64;
@@ -262,7 +263,6 @@ static void test_wrong_numbers(enum node node)
 	CHECK(call(fd, _IO(0xe6, 0), &arg) == -ENOTTY, "another type");
 	CHECK(ioctl(fd, _IOWR(RASHPA_IOC_TYPE, 0, struct rashpa_alloc), NULL) &&
 	      errno == ENOTTY, "with a size in the number");
-	tap_done();
 }
 
 /* --- the sentence --- */
@@ -276,7 +276,7 @@ static int fail_with(uint64_t to, uint32_t size)
 	return ioctl(memory, RASHPA_IOC_ALLOC, &a) ? -errno : 0;
 }
 
-static void test_reason(void)
+TEST(reason, "the reason is a sentence, cut where the room ends")
 {
 	char text[RASHPA_REASON_SIZE + 1];
 	char whole[RASHPA_REASON_SIZE];
@@ -301,7 +301,7 @@ static void test_reason(void)
 	CHECK(fail_with((uintptr_t)whole, UINT32_MAX) == -EINVAL, "answer");
 }
 
-static void test_reason_pointer(void)
+TEST(reason_pointer, "a bad pointer to the reason does not change the errno")
 {
 	char *pages = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE,
 			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -319,7 +319,7 @@ static void test_reason_pointer(void)
 	munmap(pages, PAGE);
 }
 
-static void test_reason_success(void)
+TEST(reason_success, "a success leaves the reason alone")
 {
 	char text[RASHPA_REASON_SIZE];
 	struct rashpa_query q = { HEAD(q) };
@@ -349,7 +349,7 @@ static void *change_size(void *unused)
 	return NULL;
 }
 
-static void test_size_race(void)
+TEST(size_race, "a size that changes meanwhile does no harm")
 {
 	pthread_t thread;
 	int i, err;
@@ -366,23 +366,12 @@ static void test_size_race(void)
 	pthread_join(thread, NULL);
 }
 
-int main(void)
+void setup(void)
 {
-	enum node node;
-	size_t i;
-
-	common_init();
 	calls_open();
-	tap_run("every call of the header is in the table", test_all_numbers);
-	for (i = 0; i < n_ops; i++)
-		test_op(&ops[i]);
-	for (node = MEMORY; node < NODES; node++)
-		test_wrong_numbers(node);
-	tap_run("the reason is a sentence, cut where the room ends", test_reason);
-	tap_run("a bad pointer to the reason does not change the errno",
-		test_reason_pointer);
-	tap_run("a success leaves the reason alone", test_reason_success);
-	tap_run("a size that changes meanwhile does no harm", test_size_race);
+}
+
+void teardown(void)
+{
 	calls_close();
-	return tap_exit();
 }

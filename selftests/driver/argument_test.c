@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+/* test: tier=check kernel=any,debug */
 /*
  * Wrong pointers and wrong file descriptors, in every place of every call that takes one;
  * nodes that are open read-only.
@@ -23,12 +24,9 @@ static int run(const struct op *op)
 	return op_run(op, calls.nodes[op->node], &arg);
 }
 
-static bool begin(const struct op *op, const char *what)
+static void begin(void)
 {
-	if (!op_start(op, what))
-		return false;
 	calls_state_get(&before);
-	return true;
 }
 
 /* Nothing may be left, and the same call works. */
@@ -37,7 +35,6 @@ static void end(const struct op *op)
 	calls_state_same(&before, "wrong arguments");
 	prepare(op);
 	ANSWERED(run(op), 0, NULL);
-	tap_done();
 }
 
 /* --- the struct --- */
@@ -58,10 +55,10 @@ static void efault_cut(const struct op *op, uint32_t missing, const char *what)
 	efault(op, (unsigned long)at, what);
 }
 
-static void test_struct(const struct op *op)
+TEST_OPS(struct, !op->variant,
+	 "%s: a struct that is not there, or read-only, is EFAULT, and leaves nothing")
 {
-	if (!begin(op, "a struct that is not there, or read-only, is EFAULT, and leaves nothing"))
-		return;
+	begin();
 	efault(op, 0, "NULL");
 	efault(op, 8, "8");
 	efault(op, (unsigned long)pages + PAGE, "not accessible");
@@ -130,12 +127,11 @@ static void test_target_reserved(const struct op *op, const struct pointer_field
 	}
 }
 
-static void test_pointer(const struct op *op, const struct pointer_field *p)
+static void try_pointer(const struct op *op, const struct pointer_field *p)
 {
 	uint64_t at = (uintptr_t)pages;
 
-	if (!begin(op, "a pointer in it that leads nowhere is refused"))
-		return;
+	begin();
 	refused_pointer(op, p, 0, p->null, "NULL");
 	refused_pointer(op, p, at + PAGE, EFAULT, "not accessible");
 	refused_pointer(op, p, HIGH, EFAULT, "in the kernel's half");
@@ -162,16 +158,21 @@ static void test_pointer(const struct op *op, const struct pointer_field *p)
 	end(op);
 }
 
+TEST_OPS(pointer, op->pointers[0].at, "%s: a pointer in it that leads nowhere is refused")
+{
+	for (size_t i = 0; i < ARRAY_SIZE(op->pointers) && op->pointers[i].at; i++)
+		try_pointer(op, &op->pointers[i]);
+}
+
 /* --- file descriptors --- */
 
-static void test_fd(const struct op *op, const struct fd_field *f)
+static void try_fd(const struct op *op, const struct fd_field *f)
 {
 	enum fd_kind kind;
 	int32_t fd;
 	int err;
 
-	if (!begin(op, "an fd in it of the wrong kind is refused"))
-		return;
+	begin();
 	for (kind = 0; kind < FD_KINDS; kind++) {
 		fd = calls.fds[kind];
 		if (fd < 0 && kind != FD_NONE)
@@ -197,20 +198,23 @@ static void test_fd(const struct op *op, const struct fd_field *f)
 	end(op);
 }
 
+TEST_OPS(fd, op->fds[0].at, "%s: an fd in it of the wrong kind is refused")
+{
+	for (size_t i = 0; i < ARRAY_SIZE(op->fds) && op->fds[i].at; i++)
+		try_fd(op, &op->fds[i]);
+}
+
 /* The same number, another file: a closed fd, then one of the wrong kind in its place. */
-static void test_fd_again(const struct op *op, const struct fd_field *f)
+static void try_fd_again(const struct op *op, const struct fd_field *f)
 {
 	int32_t fd, again;
 	int err;
 
-	if (!begin(op, "an fd that is closed and used again is what it is now"))
-		return;
+	begin();
 	prepare(op);
 	memcpy(&fd, arg.bytes + f->at, sizeof(fd));
-	if (fd < 0) {
-		tap_done();
+	if (fd < 0)
 		return;
-	}
 	fd = fcntl(fd, F_DUPFD_CLOEXEC, 500);
 	memcpy(arg.bytes + f->at, &fd, sizeof(fd));
 	ANSWERED(run(op), 0, NULL);
@@ -228,6 +232,12 @@ static void test_fd_again(const struct op *op, const struct fd_field *f)
 	end(op);
 }
 
+TEST_OPS(fd_again, op->fds[0].at, "%s: an fd that is closed and used again is what it is now")
+{
+	for (size_t i = 0; i < ARRAY_SIZE(op->fds) && op->fds[i].at; i++)
+		try_fd_again(op, &op->fds[i]);
+}
+
 /* --- nodes that are open read-only, or not open at all --- */
 
 static int node_read_only(enum node node)
@@ -239,15 +249,12 @@ static int node_read_only(enum node node)
 	return -1;
 }
 
-static void test_read_only(const struct op *op)
+TEST_OPS(read_only, !op->variant && (op->node == MEMORY || op->node == FPGA),
+	 "%s on a node that is open read-only: refused if it writes")
 {
 	int fd;
 
-	if (op->node != MEMORY && op->node != FPGA)
-		return;
-	if (!begin(op, op->write ? "refused on a node that is open read-only" :
-				   "works on a node that is open read-only"))
-		return;
+	begin();
 	fd = node_read_only(op->node);
 	CHECK(fd >= 0, "open: %s", strerror(errno));
 	prepare(op);
@@ -256,7 +263,7 @@ static void test_read_only(const struct op *op)
 	end(op);
 }
 
-static void test_wrong_node(const struct op *op)
+TEST_OPS(wrong_node, !op->variant, "%s: no other file answers the call")
 {
 	static const enum node node_of[FD_KINDS] = {	/* and one */
 		[FD_MEMORY] = MEMORY + 1, [FD_NODE] = BUFFER + 1, [FD_FPGA] = FPGA + 1,
@@ -265,8 +272,7 @@ static void test_wrong_node(const struct op *op)
 	enum fd_kind kind;
 	int err;
 
-	if (!begin(op, "no other file answers the call"))
-		return;
+	begin();
 	for (kind = 0; kind < FD_KINDS; kind++) {
 		if (calls.fds[kind] < 0 ||
 		    (node_of[kind] && op_served(node_of[kind] - 1, op->cmd)))
@@ -281,36 +287,16 @@ static void test_wrong_node(const struct op *op)
 	end(op);
 }
 
-static void test_op(const struct op *op)
+void setup(void)
 {
-	size_t i;
-
-	if (!op->variant) {
-		test_struct(op);
-		test_read_only(op);
-		test_wrong_node(op);
-	}
-	for (i = 0; i < ARRAY_SIZE(op->pointers) && op->pointers[i].at; i++)
-		test_pointer(op, &op->pointers[i]);
-	for (i = 0; i < ARRAY_SIZE(op->fds) && op->fds[i].at; i++) {
-		test_fd(op, &op->fds[i]);
-		test_fd_again(op, &op->fds[i]);
-	}
-}
-
-int main(void)
-{
-	size_t i;
-
-	common_init();
-	calls_open();
 	pages = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
 		     0);
 	if (pages == MAP_FAILED || mprotect(pages + PAGE, PAGE, PROT_NONE))
 		tap_bail("no pages");
-	for (i = 0; i < n_ops; i++)
-		test_op(&ops[i]);
-	munmap(pages, 2 * PAGE);
+	calls_open();
+}
+
+void teardown(void)
+{
 	calls_close();
-	return tap_exit();
 }

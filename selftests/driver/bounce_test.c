@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+/* test: needs=bounce iommu=off */
 /* A machine that copies all DMA through bounce buffers: maps are refused, not false. */
 #include <string.h>
 #include <unistd.h>
@@ -27,12 +28,12 @@ static void refused(int fd)
 	close(fd);
 }
 
-static void test_buffer(void)
+TEST(buffer, "a buffer that would be bounced is refused")
 {
 	refused(buffer_alloc(4 * MIB, NULL));
 }
 
-static void test_foreign(void)
+TEST(foreign, "memory of another driver, too")
 {
 	int fd = foreign_dmabuf(MIB);
 
@@ -40,20 +41,9 @@ static void test_foreign(void)
 	refused(fd);
 }
 
-int main(void)
+void setup(void)
 {
-	common_init();
-	if (!bounces()) {
-		tap_skip_all("bounce buffers", "DMA is direct here (lab run --append swiotlb=force)");
-		return tap_exit();
-	}
-	if (!fpga_open(&fpga, 0)) {
-		tap_skip_all("bounce buffers", "no software FPGA in this guest");
-		return tap_exit();
-	}
-	fpga_watch(&fpga);
-	tap_run("a buffer that would be bounced is refused", test_buffer);
-	tap_run("memory of another driver, too", test_foreign);
-	fpga_close(&fpga);
-	return tap_exit();
+	if (!bounces())
+		tap_skip_all("DMA is direct here (lab run --append swiotlb=force)");
+	fpga_need(&fpga);
 }

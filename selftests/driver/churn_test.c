@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+/* test: tier=check kernel=any,debug */
 /*
  * Random work of several processes at a time: maps of buffers and of other drivers' memory,
  * many channels, buffers of all sizes while somebody breaks memory into pieces.
@@ -230,7 +231,27 @@ static void churn_hog(void *unused)
 	}
 }
 
-static void test_churn(void)
+static void write_counts(void)
+{
+	const char *json = getenv("RASHPA_CHURN_JSON");
+	char text[400];
+
+	snprintf(text, sizeof(text), "{\"seed\":%u,\"maps\":%llu,\"foreign_maps\":%llu,"
+		 "\"channels\":%llu,\"events\":%llu,\"lost\":%llu,\"buffers\":%llu,"
+		 "\"refused\":%llu,\"largest\":%llu}", seed, (unsigned long long)done->maps,
+		 (unsigned long long)done->foreign, (unsigned long long)done->channels,
+		 (unsigned long long)done->events, (unsigned long long)done->lost,
+		 (unsigned long long)done->buffers, (unsigned long long)done->refused,
+		 (unsigned long long)done->largest);
+	tap_note("%s", text);
+	if (json) {
+		FILE *out = fopen(json, "w");
+
+		CHECK(out && fprintf(out, "%s\n", text) > 0 && !fclose(out), "%s", json);
+	}
+}
+
+TEST(churn, "random work of several processes")
 {
 	static void (* const parts[])(void *) = {
 		churn_maps, churn_channels, churn_buffers, churn_hog
@@ -238,55 +259,25 @@ static void test_churn(void)
 	pid_t pid[ARRAY_SIZE(parts)];
 	size_t i;
 
+	end_ns = now_ns() + number("RASHPA_CHURN_SECONDS", tap_times(3, 10)) * SECOND_NS;
 	for (i = 0; i < ARRAY_SIZE(parts); i++)
 		pid[i] = tap_fork_start(parts[i], NULL);
 	for (i = 0; i < ARRAY_SIZE(parts); i++)
 		tap_fork_end(pid[i]);
+	write_counts();
 }
 
-static void write_counts(FILE *out)
+void setup(void)
 {
-	fprintf(out, "{\"seed\":%u,\"maps\":%llu,\"foreign_maps\":%llu,\"channels\":%llu,"
-		"\"events\":%llu,\"lost\":%llu,\"buffers\":%llu,\"refused\":%llu,"
-		"\"largest\":%llu}\n", seed, (unsigned long long)done->maps,
-		(unsigned long long)done->foreign, (unsigned long long)done->channels,
-		(unsigned long long)done->events, (unsigned long long)done->lost,
-		(unsigned long long)done->buffers, (unsigned long long)done->refused,
-		(unsigned long long)done->largest);
-}
-
-int main(void)
-{
-	const char *json = getenv("RASHPA_CHURN_JSON");
-	uint64_t seconds = number("RASHPA_CHURN_SECONDS", 3);
-	FILE *out;
-
-	common_init();
 	/* the soak test, which streams beside it, and measures at its own end */
-	if (json)
+	if (getenv("RASHPA_CHURN_JSON"))
 		not_alone();
-	seed = (unsigned int)number("RASHPA_CHURN_SEED", now_ns() % 1000000);
+	seed = (unsigned int)number("RASHPA_CHURN_SEED", tap_seed());
 	largest_mib = number("RASHPA_CHURN_MIB", 16);
 	/* the last one: others may stream with the first, and every map that ends stops that */
-	if (!fpga_open(&f, (unsigned int)number("RASHPA_CHURN_FPGA", 1)) && !fpga_open(&f, 0)) {
-		tap_skip_all("random work", "no software FPGA");
-		return tap_exit();
-	}
-	if (fpga_profile(&f, 0, NULL, 0))
-		tap_bail("profile: %s", reason);
-	fpga_watch(&f);
+	if (!fpga_try(&f, (unsigned int)number("RASHPA_CHURN_FPGA", 1)))
+		fpga_need(&f);
 	done = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (done == MAP_FAILED)
 		tap_bail("mmap: %s", strerror(errno));
-	end_ns = now_ns() + seconds * SECOND_NS;
-	tap_run("random work of several processes", test_churn);
-	printf("# ");
-	write_counts(stdout);
-	out = json ? fopen(json, "w") : NULL;
-	if (out) {
-		write_counts(out);
-		fclose(out);
-	}
-	fpga_close(&f);
-	return tap_exit();
 }

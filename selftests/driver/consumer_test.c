@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+/* test: tier=check */
 /*
  * librashpa's streams, between programs: whatever happens to one of them, the others lose nothing,
  * and are told. No board is needed: a program fills the slots.
@@ -143,7 +144,7 @@ static int next(struct rashpa_stream *s, struct rashpa_stack *st)
 
 /* --- tests --- */
 
-static void test_all_arrive(void)
+TEST(all_arrive, "all stacks arrive, and the end")
 {
 	struct rashpa_stream_plan plan = plan_of(300, 7, RASHPA_STREAM_WAIT);
 	struct rashpa_stream_stat stat;
@@ -220,7 +221,7 @@ static void *work(void *arg)
 	}
 }
 
-static void test_threads(void)
+TEST(threads, "eight threads release in any order")
 {
 	struct rashpa_stream_plan plan = plan_of(2000, 12, RASHPA_STREAM_WAIT);
 	pthread_t worker[WORKERS];
@@ -260,7 +261,7 @@ static void test_threads(void)
 	drop();
 }
 
-static void test_held(void)
+TEST(held, "a slot that is held is not written")
 {
 	struct rashpa_stream_plan plan = plan_of(10, 3, RASHPA_STREAM_WAIT);
 	struct rashpa_stack st[4], slot;
@@ -292,7 +293,7 @@ static void test_held(void)
 	drop();
 }
 
-static void test_one_consumer(void)
+TEST(one_consumer, "there is one consumer")
 {
 	struct rashpa_stream *s, *other, *observer;
 	char who[32];
@@ -311,7 +312,7 @@ static void test_one_consumer(void)
 }
 
 /* The producer waits for nobody; each stack is seen by both observers before the next one comes. */
-static void test_observers(void)
+TEST(observers, "only who is slow is told of loss")
 {
 	struct rashpa_stream_plan plan = plan_of(50, 4, RASHPA_STREAM_OVERWRITE);
 	struct rashpa_stream *p, *slow, *watch[2];
@@ -386,7 +387,7 @@ static void consume(void *arg)
 	rashpa_stream_close(s);
 }
 
-static void test_consumer_killed(void)
+TEST(consumer_killed, "a consumer that is killed twenty times loses and repeats nothing")
 {
 	struct rashpa_stream_plan plan = plan_of(200, 8, RASHPA_STREAM_WAIT);
 	struct rashpa_stream *observer;
@@ -429,7 +430,7 @@ static void keep(void *arg)
 	pause();
 }
 
-static void test_holder_killed(void)
+TEST(holder_killed, "what a killed consumer held is the next one's")
 {
 	struct rashpa_stream_plan plan = plan_of(5, 3, RASHPA_STREAM_WAIT);
 	struct rashpa_stream *s;
@@ -455,7 +456,7 @@ static void test_holder_killed(void)
 }
 
 /* What a producer left is not for who wants a stream that begins now. */
-static void test_fresh(void)
+TEST(fresh, "and not by who wants a stream that begins now")
 {
 	struct rashpa_stream_plan plan = plan_of(5, 8, RASHPA_STREAM_WAIT);
 	struct rashpa_stream *s, *none;
@@ -486,7 +487,7 @@ static void test_fresh(void)
 }
 
 /* A producer that goes on in the middle waits until the consumer has given all back. */
-static void test_again(void)
+TEST(again, "hardware goes on when all was given back")
 {
 	struct rashpa_stream_plan plan = plan_of(8, 4, RASHPA_STREAM_WAIT);
 	struct rashpa_stream *producer, *s;
@@ -517,7 +518,7 @@ static void test_again(void)
 	drop();
 }
 
-static void test_producer_killed(void)
+TEST(producer_killed, "what a killed producer left is taken first")
 {
 	struct rashpa_stream_plan plan = plan_of(100, 8, RASHPA_STREAM_WAIT);
 	struct rashpa_stream *s;
@@ -550,7 +551,7 @@ static void test_producer_killed(void)
 	drop();
 }
 
-static void test_replaced(void)
+TEST(replaced, "a stream that replaces another one")
 {
 	struct rashpa_stream_plan plan = plan_of(100, 4, RASHPA_STREAM_WAIT);
 	struct rashpa_stack st, first;
@@ -580,7 +581,7 @@ static void test_replaced(void)
 
 /* --- what a stack can be --- */
 
-static void test_incomplete(void)
+TEST(incomplete, "messages that are missing are named")
 {
 	const struct rashpa_stream_process half[2] = {
 		{ .width = 64, .height = 16, .messages = 3 },
@@ -636,7 +637,7 @@ static void test_incomplete(void)
 	drop();
 }
 
-static void test_metadata(void)
+TEST(metadata, "metadata of images")
 {
 	struct rashpa_stream_plan plan = plan_of(2, 2, RASHPA_STREAM_WAIT);
 	struct rashpa_image image = { .frame = 7000, .role = RASHPA_IMAGE_DARK, .trigger = 5,
@@ -677,7 +678,7 @@ static void test_metadata(void)
 }
 
 /* Images of which every third is dark, as the header tells; a detector's own role goes before. */
-static void test_darks(void)
+TEST(darks, "dark images")
 {
 	static const uint32_t wanted[2][8] = {
 		{ 0, 0, RASHPA_IMAGE_DARK, 0, 0, RASHPA_IMAGE_DARK, 0, 0 },
@@ -722,7 +723,7 @@ static void test_darks(void)
 	}
 }
 
-static void test_shapes(void)
+TEST(shapes, "images of any size and type")
 {
 	static const struct {
 		uint32_t width, height, pixel, bunch, bytes;
@@ -773,7 +774,7 @@ static void test_shapes(void)
 }
 
 /* What is no pixel of any process shows nothing of the stream before. */
-static void test_unfilled(void)
+TEST(unfilled, "pixels that nobody fills are cleared")
 {
 	struct rashpa_stream_process upper = { .width = 64, .height = 31 };
 	struct rashpa_stream_process twice[2] = { upper, { .y = 30, .width = 64, .height = 2 } };
@@ -805,7 +806,7 @@ static void test_unfilled(void)
 	drop();
 }
 
-static void test_payload_elsewhere(void)
+TEST(payload_elsewhere, "the payload in another memory")
 {
 	struct rashpa_stream_plan plan = plan_of(3, 2, RASHPA_STREAM_WAIT);
 	struct rashpa_stream *p, *s;
@@ -909,7 +910,7 @@ static unsigned int open_files(void)
 	return n;
 }
 
-static void test_payload_of_program(void)
+TEST(payload_of_program, "the payload in memory of a program")
 {
 	struct rashpa_stream_plan plan = plan_of(3, 2, RASHPA_STREAM_WAIT);
 	struct owner owner = { .listener = rashpa_payload_listen(OTHER) };
@@ -956,7 +957,7 @@ static void test_payload_of_program(void)
 	drop();
 }
 
-static void test_bad_owners(void)
+TEST(bad_owners, "owners of memory that cannot be believed")
 {
 	static const int errors[] = { [SILENT] = -ETIMEDOUT, [NOTHING] = -EPROTO,
 				      [WRONG] = -EPROTO, [FILE_ONLY] = -EPROTO, [TWO] = -EPROTO };
@@ -987,7 +988,7 @@ static void test_bad_owners(void)
 	drop();
 }
 
-static void test_event_loop(void)
+TEST(event_loop, "an event loop")
 {
 	struct rashpa_stream_plan plan = plan_of(30, 4, RASHPA_STREAM_WAIT);
 	struct rashpa_stream *s;
@@ -1016,39 +1017,28 @@ static void test_event_loop(void)
 	drop();
 }
 
-int main(void)
+void setup_all(void)
 {
-	char path[64];
+	setenv("RASHPA_RUN", mkdtemp(folder), 1);
+}
 
-	common_init();
+void teardown_all(void)
+{
+	rmdir(folder);
+}
+
+void setup(void)
+{
 	talk = mmap(NULL, sizeof(*talk), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
 		    0);
 	if (talk == MAP_FAILED)
 		tap_bail("no memory");
-	tap_run("all stacks arrive, and the end", test_all_arrive);
-	tap_run("eight threads release in any order", test_threads);
-	tap_run("a slot that is held is not written", test_held);
-	tap_run("there is one consumer", test_one_consumer);
-	tap_run("only who is slow is told of loss", test_observers);
-	tap_run("a consumer that is killed twenty times loses and repeats nothing",
-		test_consumer_killed);
-	tap_run("what a killed consumer held is the next one's", test_holder_killed);
-	tap_run("what a killed producer left is taken first", test_producer_killed);
-	tap_run("and not by who wants a stream that begins now", test_fresh);
-	tap_run("hardware goes on when all was given back", test_again);
-	tap_run("a stream that replaces another one", test_replaced);
-	tap_run("messages that are missing are named", test_incomplete);
-	tap_run("metadata of images", test_metadata);
-	tap_run("dark images", test_darks);
-	tap_run("images of any size and type", test_shapes);
-	tap_run("pixels that nobody fills are cleared", test_unfilled);
-	tap_run("the payload in another memory", test_payload_elsewhere);
-	setenv("RASHPA_RUN", mkdtemp(folder), 1);
-	tap_run("the payload in memory of a program", test_payload_of_program);
-	tap_run("owners of memory that cannot be believed", test_bad_owners);
+}
+
+void teardown(void)
+{
+	char path[64];
+
 	snprintf(path, sizeof(path), "%s/%s", folder, OTHER);
 	unlink(path);
-	rmdir(folder);
-	tap_run("an event loop", test_event_loop);
-	return tap_exit();
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+/* test: tier=check kernel=each,debug */
 /* Memory errors in buffers: who hears of them, and who does not live on. */
 #include <poll.h>
 #include <setjmp.h>
@@ -145,7 +146,7 @@ static void after(struct bad *b)
 	fpga_close(&f);
 }
 
-static void test_refused(void)
+TEST(refused, "what has no errors of ours is refused")
 {
 	int ch = channel(), foreign = foreign_dmabuf(PAGE), fd = buffer_alloc(PAGE, NULL);
 	struct rashpa_source_add a = { HEAD(a), .kind = RASHPA_SOURCE_DAMAGE, .memory = fd };
@@ -167,7 +168,7 @@ static void test_refused(void)
 }
 
 /* The page that the kernel was told of, by the process that has it mapped. */
-static void test_advised(void)
+TEST(advised, "an error becomes an event, and SIGBUS for who touches it")
 {
 	struct bad b;
 
@@ -181,7 +182,7 @@ static void test_advised(void)
 }
 
 /* And as firmware would tell of it: by its number. */
-static void test_told(void)
+TEST(told, "so does one that the kernel is told of by its number")
 {
 	char number[32];
 	struct bad b;
@@ -202,7 +203,7 @@ static void test_told(void)
 }
 
 /* What is broken comes to nobody any more. */
-static void test_kept_back(void)
+TEST(kept_back, "what is broken is given to nobody")
 {
 	uint64_t pfn, i, j;
 	int fd[8];
@@ -232,14 +233,4 @@ static void test_kept_back(void)
 	return;
 out:
 	bad_end(&b);
-}
-
-int main(void)
-{
-	common_init();
-	tap_run("what has no errors of ours is refused", test_refused);
-	tap_run("an error becomes an event, and SIGBUS for who touches it", test_advised);
-	tap_run("so does one that the kernel is told of by its number", test_told);
-	tap_run("what is broken is given to nobody", test_kept_back);
-	return tap_exit();
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+/* test: tier=check kernel=any,debug iommu=on */
 /*
  * What nobody gets to see: bus and kernel addresses without privilege, and what was in
  * memory, in a struct or in a page before.
@@ -9,7 +10,6 @@
 #include <sys/stat.h>
 #include <sys/sysinfo.h>
 
-#include "calls.h"
 #include "rig.h"
 
 #define TRACING		"/sys/kernel/tracing"
@@ -208,7 +208,7 @@ static void let_go(void)
 }
 
 /* The test itself: it sees what is there to see. */
-static void test_finds(void)
+TEST(finds, "an address would be found")
 {
 	char text[32];
 	uint64_t word;
@@ -246,7 +246,7 @@ static void look_as_user(void *arg)
 	      MAP_FAILED && errno == EPERM, "the table can be mapped");
 }
 
-static void test_files(void)
+TEST(files, "no file tells an address to nobody")
 {
 	hold();
 	tap_fork(look_as_user, NULL);
@@ -274,14 +274,14 @@ static void read_as_user(void *arg)
 }
 
 /* A map has something to read when its state has changed: the function is gone. */
-static void test_read(void)
+TEST(read, "read of a map tells no address")
 {
 	hold();
 	fcntl(held.map, F_SETFL, O_NONBLOCK);
 	REQUIRE(!fpga_unbind(&f), "unbind");
 	tap_fork(read_as_user, NULL);
 	let_go();
-	CHECK(!fpga_bind(&f), "bind");
+	fpga_again(&f);
 }
 
 static void refuse(unsigned long cmd, void *arg, int fd)
@@ -319,14 +319,14 @@ static void fail_as_user(void *arg)
 	refuse(RASHPA_IOC_PIN, &pin, memory);
 }
 
-static void test_reasons(void)
+TEST(reasons, "no reason tells an address")
 {
 	hold();
 	tap_fork(fail_as_user, NULL);
 	let_go();
 }
 
-static void test_log(void)
+TEST(log, "the log tells no address")
 {
 	char record[8192];
 	int fd = open("/dev/kmsg", O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -361,7 +361,7 @@ static DIR *open_tracepoints(void)
 }
 
 /* Field names and types of all tracepoints. */
-static void test_tracepoints(void)
+TEST(tracepoints, "tracepoints have no addresses")
 {
 	static const char *const words[] = { "addr", "phys", "iova", "dma", "*", "pfn" };
 	char path[320], line[256];
@@ -437,7 +437,7 @@ static void make_traces(void)
 	rig_down(&r);
 }
 
-static void test_traces(void)
+TEST(traces, "no trace tells an address")
 {
 	DIR *dir = open_tracepoints();
 	struct dirent *e;
@@ -558,7 +558,7 @@ static unsigned int again(int (*make)(uint64_t length), uint64_t length, unsigne
 	return n;
 }
 
-static void test_old_memory(void)
+TEST(old_memory, "memory is zeroed whoever had it before")
 {
 	static const struct {
 		int (*make)(uint64_t length);
@@ -592,7 +592,7 @@ static void test_old_memory(void)
 }
 
 /* what was pinned is an ordinary process's again, and buffers may get it */
-static void test_old_pinned(void)
+TEST(old_pinned, "what was pinned comes back zeroed")
 {
 	struct rashpa_pin pin = { HEAD(pin), .length = 2 * MIB };
 	unsigned int i, same = 0;
@@ -615,192 +615,10 @@ static void test_old_pinned(void)
 	CHECK(same, "no buffer has got what was pinned");
 }
 
-/* ----------------------------------------------- structs and pages ----- */
-
-static union call_arg arg, given;
-
-/* What it points to and the kernel writes, or NULL. */
-static unsigned char *out_target(const struct op *op, size_t *bytes)
-{
-	const struct pointer_field *p = &op->pointers[0];
-	uint64_t to;
-
-	*bytes = p->bytes;
-	if (!p->out || p->pages)
-		return NULL;
-	memcpy(&to, arg.bytes + p->at, sizeof(to));
-	return (unsigned char *)(uintptr_t)to;
-}
-
-/* A valid argument, with @pattern wherever the kernel writes. */
-static void prepare(const struct op *op, unsigned char pattern)
-{
-	unsigned char *target;
-	size_t at, bytes;
-
-	op_prepare(op, &arg);
-	for (at = 0; at < op->size; at++)
-		if (op_out(op, at))
-			arg.bytes[at] = (char)pattern;
-	target = out_target(op, &bytes);
-	if (target)
-		memset(target, pattern, bytes);
-}
-
-/* Count for each byte how often it was kept as it was: an answer may be like a pattern once. */
-static bool count_kept(const struct op *op, unsigned int *kept, unsigned int *kept_target,
-		       unsigned char pattern)
-{
-	unsigned char *target;
-	size_t at, bytes;
-
-	memcpy(&given, &arg, op->size);
-	if (!ANSWERED(call(calls.nodes[op->node], op->cmd, &arg), 0, NULL))
-		return false;
-	for (at = sizeof(arg.head); at < op->size; at++)
-		if (op_out(op, at))
-			kept[at] += arg.bytes[at] == (char)pattern;
-		else
-			CHECK(arg.bytes[at] == given.bytes[at], "byte %zu was changed", at);
-	target = out_target(op, &bytes);
-	for (at = 0; target && at < bytes; at++)
-		kept_target[at] += target[at] == pattern;
-	op_undo(op, &arg);
-	return true;
-}
-
-/* With @fd in its first field for one, if it has any. */
-static void check_written(const struct op *op, const int *fd)
-{
-	static const unsigned char patterns[] = { LEFT, 0x5a, 0x3c, 0xc3 };
-	unsigned int kept[256] = {}, kept_target[256] = {};
-	size_t i;
-
-	for (i = 0; i < ARRAY_SIZE(patterns); i++) {
-		prepare(op, patterns[i]);
-		if (fd)
-			memcpy(arg.bytes + op->fds[0].at, fd, sizeof(*fd));
-		if (!count_kept(op, kept, kept_target, patterns[i]))
-			return;
-	}
-	for (i = 0; i < ARRAY_SIZE(kept); i++) {
-		CHECK(kept[i] < ARRAY_SIZE(patterns), "byte %zu was not written", i);
-		CHECK(kept_target[i] < ARRAY_SIZE(patterns), "byte %zu was not written there",
-		      i);
-	}
-}
-
-static void test_written(const struct op *op)
-{
-	const struct fd_field *f0 = &op->fds[0];
-	enum fd_kind kind;
-
-	if (!op_start(op, "what it answers is written whole"))
-		return;
-	if (!f0->at)
-		check_written(op, NULL);
-	for (kind = 0; kind < FD_KINDS; kind++)
-		if (f0->takes & 1U << kind && (calls.fds[kind] >= 0 || kind == FD_NONE))
-			check_written(op, &calls.fds[kind]);
-	tap_done();
-}
-
-/* Call with @arg as it is. Returns its answer; if it fails it has written nothing. */
-static int call_untouched(const struct op *op)
-{
-	size_t at;
-	int err;
-
-	memcpy(&given, &arg, op->size);
-	err = call(calls.nodes[op->node], op->cmd, &arg);
-	if (!err) {
-		op_undo(op, &arg);
-		return 0;
-	}
-	for (at = sizeof(arg.head); at < op->size; at++)
-		if (!CHECK(arg.bytes[at] == given.bytes[at],
-			   "%s has failed (%s) and written byte %zu", op_name(op),
-			   strerror(-err), at))
-			break;
-	return err;
-}
-
-static void fails(const struct op *op, const char *why)
-{
-	CHECK(call_untouched(op), "it does not fail: %s", why);
-}
-
-static void fails_u32(const struct op *op, size_t at, uint32_t value, const char *why)
-{
-	prepare(op, LEFT);
-	memcpy(arg.bytes + at, &value, sizeof(value));
-	fails(op, why);
-}
-
-static void test_failures(const struct op *op)
-{
-	struct rlimit limit, none;
-	uint64_t nowhere = 8;
-	size_t i;
-
-	if (!op_start(op, "where it fails nothing is written"))
-		return;
-	fails_u32(op, offsetof(struct rashpa_head, flags), 1U << 31, "a flag");
-	for (i = 0; i < ARRAY_SIZE(op->reserved) && op->reserved[i]; i++)
-		fails_u32(op, op->reserved[i], 1, "a reserved field");
-	for (i = 0; i < ARRAY_SIZE(op->fds) && op->fds[i].at; i++)
-		fails_u32(op, op->fds[i].at, calls.fds[FD_CLOSED], "a closed file");
-	for (i = 0; i < ARRAY_SIZE(op->pointers) && op->pointers[i].at; i++) {
-		prepare(op, LEFT);
-		memcpy(arg.bytes + op->pointers[i].at, &nowhere, sizeof(nowhere));
-		fails(op, "a pointer");
-	}
-	if (op->out_fd) {
-		getrlimit(RLIMIT_NOFILE, &limit);
-		none = (struct rlimit){ 0, limit.rlim_max };
-		prepare(op, LEFT);
-		setrlimit(RLIMIT_NOFILE, &none);
-		fails(op, "no file descriptor");
-		setrlimit(RLIMIT_NOFILE, &limit);
-	}
-	tap_done();
-}
-
-/* Most of them fail now, without a word of their own. */
-static void test_failures_gone(void)
-{
-	unsigned int failed = 0;
-	size_t i;
-
-	SKIP_IF(!calls.have_fpga, "no software FPGA");
-	REQUIRE(!fpga_unbind(&calls.fpga), "unbind");
-	for (i = 0; i < n_ops; i++) {
-		if (ops[i].node <= BUFFER || !op_answers(&ops[i]))
-			continue;
-		prepare(&ops[i], LEFT);
-		failed += !!call_untouched(&ops[i]);
-	}
-	CHECK(failed >= 10, "only %u calls need the function", failed);
-	calls_function_again();
-}
-
-static void test_calls(void)
-{
-	size_t i;
-
-	calls_open();
-	for (i = 0; i < n_ops; i++) {
-		if (!op_answers(&ops[i]))
-			continue;
-		test_written(&ops[i]);
-		test_failures(&ops[i]);
-	}
-	tap_run("where a function is gone nothing is written", test_failures_gone);
-	calls_close();
-}
+/* ------------------------------------------------------------- pages ----- */
 
 /* Pages that the kernel shares hold what the header says, and behind it nothing. */
-static void test_pages(void)
+TEST(pages, "shared pages hold nothing else")
 {
 	struct rashpa_channel_make e = { HEAD(e), .depth = 16 };
 	struct rashpa_signal sig = { HEAD(sig), .value = 1 };
@@ -838,36 +656,7 @@ static void test_pages(void)
 	let_go();
 }
 
-int main(void)
+void setup(void)
 {
-	bool have_fpga;
-
-	common_init();
-	f.fd = -1;
-	have_fpga = fpga_open(&f, 0);
-	tap_run("memory is zeroed whoever had it before", test_old_memory);
-	tap_run("what was pinned comes back zeroed", test_old_pinned);
-	tap_run("tracepoints have no addresses", test_tracepoints);
-	if (have_fpga)
-		fpga_close(&f);
-	test_calls();
-	if (!fpga_open(&f, 0)) {
-		tap_skip_all("addresses", "no software FPGA");
-		return tap_exit();
-	}
-	if (fpga_profile_none(&f))
-		tap_bail("profile: %s", reason);
-	fpga_watch(&f);
-	tap_run("an address would be found", test_finds);
-	tap_run("no file tells an address to nobody", test_files);
-	tap_run("no reason tells an address", test_reasons);
-	tap_run("the log tells no address", test_log);
-	tap_run("no trace tells an address", test_traces);
-	tap_run("shared pages hold nothing else", test_pages);
-	/* again, and not watched: it goes */
-	fpga_close(&f);
-	fpga_open(&f, 0);
-	tap_run("read of a map tells no address", test_read);
-	fpga_close(&f);
-	return tap_exit();
+	fpga_need(&f);
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+/* test: tier=check kernel=any,debug iommu=on */
 /* A user rings the doorbell that the profile gives him, and reaches nothing beside it. */
 #include <setjmp.h>
 #include <signal.h>
@@ -128,7 +129,7 @@ static void as_user(void *arg)
 }
 
 /* It rings: the function goes on because of what the user wrote. */
-static void test_ring(void)
+TEST(ring, "a user rings his doorbell, and reaches no byte beside it")
 {
 	static const struct rashpa_profile_window windows[] = {
 		{ .name = "bell", .bar = RFPGA_BAR_DOORBELL, .flags = RASHPA_PWINDOW_USER,
@@ -154,7 +155,7 @@ out:
 }
 
 /* Write-combining only where the BAR allows that writes are merged. */
-static void test_combined(void)
+TEST(combined, "write-combined where the BAR is prefetchable")
 {
 	int wc = fpga_window(&f, RFPGA_BAR_MEMORY, 0, PAGE, RASHPA_CACHE_WC);
 	uint32_t *p;
@@ -172,12 +173,7 @@ static void test_combined(void)
 	close(wc);
 }
 
-int main(void)
+void setup(void)
 {
-	if (!rig_open("doorbell", &f))
-		return tap_exit();
-	tap_run("a user rings his doorbell, and reaches no byte beside it", test_ring);
-	tap_run("write-combined where the BAR is prefetchable", test_combined);
-	fpga_close(&f);
-	return tap_exit();
+	rig_need(&f);
 }

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+/* test: tier=check kernel=any,debug iommu=on */
+/* test: needs=crowd iommu=on */
 /*
  * Engines: a map ends with the one that has its addresses, and the others go on; and the function
  * stops as a whole wherever that would not be safe.
@@ -163,7 +165,7 @@ static void stopped(const struct counts *before, uint64_t alone, uint64_t whole)
 	      (unsigned long long)(now.quiesces - before->quiesces));
 }
 
-static void test_info(void)
+TEST(info, "what the profile says of engines is told")
 {
 	struct rashpa_device_info info;
 	unsigned int i;
@@ -189,7 +191,7 @@ static void test_info(void)
 	}
 }
 
-static void test_info_none(void)
+TEST(info_none, "an engine that is not there is not told of")
 {
 	struct rashpa_engine_info e = { HEAD(e), .index = ENGINES };
 
@@ -199,7 +201,7 @@ static void test_info_none(void)
 }
 
 /* What the board has not reads 0: DTP 12 is none of it. */
-static void test_absent(void)
+TEST(absent, "engines that the board does not have, or does not bound")
 {
 	struct plan *p = plan_make();
 	struct rashpa_engine_info e = { HEAD(e), .index = OWN };
@@ -237,84 +239,78 @@ enum part { SET, ENGINE, STEP, WINDOW };
 
 /* one field of a valid profile is made wrong: of engine 1, of its first step, of "registers" */
 static const struct {
-	const char *what;
+	const char *key;
 	enum part part;
 	size_t at, size;
 	uint64_t value;
 	int err;
 	const char *says;
 } bad[] = {
-	{ "with too many engines", P(n_engines), 4, 65, EINVAL, "65 engines" },
-	{ "with UINT_MAX engines", P(n_engines), 4, ~0U, EINVAL, "engines" },
-	{ "with engines nowhere", P(engines), 8, 8, EFAULT, NULL },
-	{ "with engines that are too short", P(engine_size), 4, 120, EINVAL, "120 bytes" },
-	{ "with engines and no table", P(n_tables), 4, 0, EINVAL, "engines|table" },
-	{ "with engines and no quiesce sequence", P(n_steps), 4, 0, EINVAL,
+	{ "with-too-many-engines", P(n_engines), 4, 65, EINVAL, "65 engines" },
+	{ "with-uint_max-engines", P(n_engines), 4, ~0U, EINVAL, "engines" },
+	{ "with-engines-nowhere", P(engines), 8, 8, EFAULT, NULL },
+	{ "with-engines-that-are-too-short", P(engine_size), 4, 120, EINVAL, "120 bytes" },
+	{ "with-engines-and-no-table", P(n_tables), 4, 0, EINVAL, "engines|table" },
+	{ "with-engines-and-no-quiesce-sequence", P(n_steps), 4, 0, EINVAL,
 	  "engines|quiesce sequence" },
-	{ "whose engine has no name", E(name), 1, 0, EINVAL, "name" },
-	{ "whose engine has a slash in its name", E(name), 1, '/', EINVAL, "name" },
-	{ "whose engines have one name", E(name[3]), 1, '0', EINVAL, "dtp0|twice" },
-	{ "whose engine has an undefined flag", E(flags), 4, 2, EINVAL, "dtp1|flag" },
-	{ "whose engine has a reserved field", E(__reserved), 4, 1, EINVAL, "dtp1|reserved" },
-	{ "with bounds in BAR 3", E(bar), 4, 3, ERANGE, "dtp1|BAR 3" },
-	{ "with bounds in BAR UINT_MAX", E(bar), 4, ~0U, ERANGE, "dtp1|BAR" },
-	{ "with bounds at an odd offset", E(first_offset), 8, 2, EINVAL, "dtp1|multiple of 4" },
-	{ "with bounds behind the BAR", E(limit_offset), 8, RFPGA_BAR_REGS_SIZE, ERANGE,
+	{ "whose-engine-has-no-name", E(name), 1, 0, EINVAL, "name" },
+	{ "whose-engine-has-a-slash-in-its-name", E(name), 1, '/', EINVAL, "name" },
+	{ "whose-engines-have-one-name", E(name[3]), 1, '0', EINVAL, "dtp0|twice" },
+	{ "whose-engine-has-an-undefined-flag", E(flags), 4, 2, EINVAL, "dtp1|flag" },
+	{ "whose-engine-has-a-reserved-field", E(__reserved), 4, 1, EINVAL, "dtp1|reserved" },
+	{ "with-bounds-in-bar-3", E(bar), 4, 3, ERANGE, "dtp1|BAR 3" },
+	{ "with-bounds-in-bar-uint_max", E(bar), 4, ~0U, ERANGE, "dtp1|BAR" },
+	{ "with-bounds-at-an-odd-offset", E(first_offset), 8, 2, EINVAL, "dtp1|multiple of 4" },
+	{ "with-bounds-behind-the-bar", E(limit_offset), 8, RFPGA_BAR_REGS_SIZE, ERANGE,
 	  "dtp1|outside BAR 0" },
-	{ "with bounds at 2^64 - 4", E(limit_offset), 8, -4ULL, ERANGE, "dtp1|outside" },
-	{ "with bounds in the table", E(first_offset), 8, RFPGA_TABLE + 8, EINVAL,
+	{ "with-bounds-at-2to64-4", E(limit_offset), 8, -4ULL, ERANGE, "dtp1|outside" },
+	{ "with-bounds-in-the-table", E(first_offset), 8, RFPGA_TABLE + 8, EINVAL,
 	  "dtp1|in the table" },
-	{ "with bounds that are another engine's", E(first_offset), 8,
+	{ "with-bounds-that-are-another-engines", E(first_offset), 8,
 	  RFPGA_BOUNDS + RFPGA_BOUNDS_LIMIT, EINVAL, "dtp1|twice" },
-	{ "with one register for both bounds", E(first_offset), 8,
+	{ "with-one-register-for-both-bounds", E(first_offset), 8,
 	  RFPGA_BOUNDS + RFPGA_BOUNDS_STRIDE + RFPGA_BOUNDS_LIMIT, EINVAL, "dtp1|twice" },
-	{ "with bounds in a window", E(first_offset), 8, RFPGA_SCRATCH, EINVAL,
+	{ "with-bounds-in-a-window", E(first_offset), 8, RFPGA_SCRATCH, EINVAL,
 	  "dtp1|registers|bounds" },
-	{ "whose window holds bounds", W(length), 8, RFPGA_TABLE, EINVAL, "registers|bounds" },
-	{ "whose window for users has the register of a step", W(flags), 4, RASHPA_PWINDOW_USER,
+	{ "whose-window-holds-bounds", W(length), 8, RFPGA_TABLE, EINVAL, "registers|bounds" },
+	{ "whose-window-for-users-has-the-register-of-a-step", W(flags), 4, RASHPA_PWINDOW_USER,
 	  EINVAL, "dtp0|step 0|registers|for users" },
-	{ "whose engine has entries behind the table", E(first), 4, 1000, ERANGE, "dtp1|1024" },
-	{ "whose engine begins at UINT_MAX", E(first), 4, ~0U, ERANGE, "dtp1|1024" },
-	{ "whose engine has UINT_MAX entries", E(count), 4, ~0U, ERANGE, "dtp1|1024" },
-	{ "whose engine has none, from one on", E(count), 4, 0, EINVAL, "dtp1|no entries" },
-	{ "whose engines share an entry", E(first), 4, ENTRIES - 1, EINVAL, "dtp1|dtp0" },
-	{ "whose engine has another one's entries too", E(count), 4, ENTRIES + 1, EINVAL,
+	{ "whose-engine-has-entries-behind-the-table", E(first), 4, 1000, ERANGE, "dtp1|1024" },
+	{ "whose-engine-begins-at-uint_max", E(first), 4, ~0U, ERANGE, "dtp1|1024" },
+	{ "whose-engine-has-uint_max-entries", E(count), 4, ~0U, ERANGE, "dtp1|1024" },
+	{ "whose-engine-has-none-from-one-on", E(count), 4, 0, EINVAL, "dtp1|no entries" },
+	{ "whose-engines-share-an-entry", E(first), 4, ENTRIES - 1, EINVAL, "dtp1|dtp0" },
+	{ "whose-engine-has-another-ones-entries-too", E(count), 4, ENTRIES + 1, EINVAL,
 	  "dtp2|dtp1" },
-	{ "whose engine cannot be stopped", E(n_steps), 4, 0, EINVAL, "dtp1|quiesce" },
-	{ "whose engine has too many steps", E(n_steps), 4, 9, EINVAL, "9 steps" },
-	{ "whose engine has UINT_MAX steps", E(n_steps), 4, ~0U, EINVAL, "steps" },
-	{ "whose engine only writes", E(n_steps), 4, 1, EINVAL, "dtp1|step 0|last step" },
-	{ "whose engine has steps nowhere", E(steps), 8, 8, EFAULT, NULL },
-	{ "whose engine has steps that are too short", E(step_size), 4, 28, EINVAL, "28 bytes" },
-	{ "whose engine has a step in BAR 3", S(bar), 4, 3, ERANGE, "dtp1|step 0|BAR 3" },
-	{ "whose engine has a step at an odd offset", S(offset), 8, 2, EINVAL,
+	{ "whose-engine-cannot-be-stopped", E(n_steps), 4, 0, EINVAL, "dtp1|quiesce" },
+	{ "whose-engine-has-too-many-steps", E(n_steps), 4, 9, EINVAL, "9 steps" },
+	{ "whose-engine-has-uint_max-steps", E(n_steps), 4, ~0U, EINVAL, "steps" },
+	{ "whose-engine-only-writes", E(n_steps), 4, 1, EINVAL, "dtp1|step 0|last step" },
+	{ "whose-engine-has-steps-nowhere", E(steps), 8, 8, EFAULT, NULL },
+	{ "whose-engine-has-steps-that-are-too-short", E(step_size), 4, 28, EINVAL, "28 bytes" },
+	{ "whose-engine-has-a-step-in-bar-3", S(bar), 4, 3, ERANGE, "dtp1|step 0|BAR 3" },
+	{ "whose-engine-has-a-step-at-an-odd-offset", S(offset), 8, 2, EINVAL,
 	  "dtp1|step 0|multiple of 4" },
-	{ "whose engine has a step of no kind", S(op), 4, 3, EINVAL, "dtp1|step 0|operation" },
-	{ "whose doorbell is in no window", E(doorbell), 1, 'x', EINVAL, "dtp1|no window x" },
-	{ "whose doorbell has bytes behind its name", E(doorbell[1]), 1, 'x', EINVAL,
+	{ "whose-engine-has-a-step-of-no-kind", S(op), 4, 3, EINVAL, "dtp1|step 0|operation" },
+	{ "whose-doorbell-is-in-no-window", E(doorbell), 1, 'x', EINVAL, "dtp1|no window x" },
+	{ "whose-doorbell-has-bytes-behind-its-name", E(doorbell[1]), 1, 'x', EINVAL,
 	  "dtp1|doorbell" },
-	{ "with a lock record of 9 bytes", E(lock_size), 4, 9, EINVAL, "dtp1|9 bytes" },
-	{ "with a lock record of 8 KiB", E(lock_size), 4, 8192, EINVAL, "dtp1|8192 bytes" },
-	{ "with a word behind the lock record", E(lock_offset), 4, 64, EINVAL, "dtp1|outside" },
-	{ "with a crooked word", E(lock_offset), 4, 4, EINVAL, "dtp1|crooked" },
-	{ "with a word of 16 bits", E(lock_bits), 4, 16, EINVAL, "dtp1|32 or 64 bits" },
-	{ "with a word and no lock record", E(lock_size), 4, 0, EINVAL, "dtp1|without a record" },
+	{ "with-a-lock-record-of-9-bytes", E(lock_size), 4, 9, EINVAL, "dtp1|9 bytes" },
+	{ "with-a-lock-record-of-8-kib", E(lock_size), 4, 8192, EINVAL, "dtp1|8192 bytes" },
+	{ "with-a-word-behind-the-lock-record", E(lock_offset), 4, 64, EINVAL, "dtp1|outside" },
+	{ "with-a-crooked-word", E(lock_offset), 4, 4, EINVAL, "dtp1|crooked" },
+	{ "with-a-word-of-16-bits", E(lock_bits), 4, 16, EINVAL, "dtp1|32 or 64 bits" },
+	{ "with-a-word-and-no-lock-record", E(lock_size), 4, 0, EINVAL, "dtp1|without a record" },
 };
 
-static void test_bad(void)
+TEST_EACH(bad, bad, "a profile %s is refused")
 {
-	size_t i;
+	struct plan *p = plan_make();
+	char *part[] = { (char *)&p->set, (char *)engine_at(p, 1), (char *)p->steps[1],
+			 (char *)&p->windows[1] };
 
-	for (i = 0; i < ARRAY_SIZE(bad); i++) {
-		struct plan *p = plan_make();
-		char *part[] = { (char *)&p->set, (char *)engine_at(p, 1), (char *)p->steps[1],
-				 (char *)&p->windows[1] };
-
-		memcpy(part[bad[i].part] + bad[i].at, &bad[i].value, bad[i].size);
-		tap_start("a profile %s is refused", bad[i].what);
-		ANSWERED(apply(p), bad[i].err, bad[i].says);
-		tap_done();
-	}
+	memcpy(part[row->part] + row->at, &row->value, row->size);
+	ANSWERED(apply(p), row->err, row->says);
 }
 
 /* ------------------------------------------------------------ windows --- */
@@ -324,7 +320,7 @@ static void refused(uint64_t offset, uint64_t length)
 	ANSWERED(fpga_window(&f, RFPGA_BAR_REGS, offset, length, 0), EBUSY, "bounds|kernel's");
 }
 
-static void test_windows(void)
+TEST(windows, "no window holds bounds")
 {
 	int win;
 
@@ -473,7 +469,7 @@ static void foreign_entries(void)
 	close(buffer);
 }
 
-static void test_bounds(void)
+TEST(bounds, "an engine cannot use the entries of another one")
 {
 	open_regs();
 	foreign_entries();
@@ -622,7 +618,7 @@ static void kill_one(void *p)
 	tap_fork_end(stays);
 }
 
-static void test_kill_one(void)
+TEST(kill_one, "kill -9 of one stream: the other one loses nothing")
 {
 	void *p;
 
@@ -670,7 +666,7 @@ static void kept_until_stopped(bool disobeys)
 	CHECK(rig_tell(0, "honest"), "not honest");
 }
 
-static void test_kept(void)
+TEST(kept, "memory is kept until its engine has stopped, or the function")
 {
 	REQUIRE(!pipe(ready), "pipe");
 	open_regs();
@@ -729,7 +725,7 @@ static void close_running(unsigned int n, uint32_t first, bool shown, uint64_t a
 	close(channel);
 }
 
-static void test_alone(void)
+TEST(alone, "a map in one engine's entries stops that one")
 {
 	open_regs();
 	close_running(0, 0, false, 1);
@@ -737,7 +733,7 @@ static void test_alone(void)
 	close_regs();
 }
 
-static void test_not_alone(void)
+TEST(not_alone, "a map elsewhere, or one that was shown, stops the function")
 {
 	open_regs();
 	close_running(0, ENTRIES - 1, false, 0);	/* one more is in the next one's */
@@ -748,7 +744,7 @@ static void test_not_alone(void)
 }
 
 /* It was in two engines' entries: both stop, and a third goes on. */
-static void test_moved(void)
+TEST(moved, "a map that was in two engines' entries stops both")
 {
 	struct rashpa_map_make made;
 	int buffer, map;
@@ -772,7 +768,7 @@ static void test_moved(void)
 }
 
 /* Nothing of it stops: bus mastering goes, the memory is safe, and a reset helps. */
-static void test_stuck(void)
+TEST(stuck, "neither engine nor function stops: cut off, and reset")
 {
 	struct rashpa_reset reset = { HEAD(reset) };
 	struct rashpa_map_make made;
@@ -802,7 +798,7 @@ static void test_stuck(void)
 	close_regs();
 }
 
-static void test_reset(void)
+TEST(reset, "bounds are there again behind a reset")
 {
 	struct rashpa_reset reset = { HEAD(reset) };
 
@@ -813,7 +809,7 @@ static void test_reset(void)
 }
 
 /* Who has all registers resets the board: its bounds are open, and what they proved is not true. */
-static void test_lost(void)
+TEST(lost, "bounds that were lost: the function is stopped, and they come back")
 {
 	open_regs();
 	set32(regs, RFPGA_CONTROL, RFPGA_CONTROL_RESET);
@@ -844,8 +840,6 @@ static void crowd_stream(void *arg)
 {
 	const unsigned int i = *(unsigned int *)arg;
 
-	/* it lasts as long as maps come and go, and each wait of it has an end */
-	alarm(0);
 	crowd_board(i / 2);
 	shared = &crowd[i];
 	open_regs();
@@ -891,7 +885,7 @@ static void crowd_maps(void)
 	unsigned int i;
 
 	for (i = 0; i < n && tap_ok(); i++) {
-		alarm(TAP_SECONDS * tap_slow());
+		tap_limit(TAP_SECONDS);
 		crowd_board(i % 2);
 		map = place(buffer, 2 * ENTRIES, &made);
 		close(map);
@@ -946,7 +940,7 @@ static void crowd_run(void)
  * The second board is one that fetches a chain, where there is one; else it has a table, too.
  * RASHPA_CROWD=N: the Nth with a table, from 0 on, instead of 1.
  */
-static void test_crowd(void)
+TEST(crowd, "four streams of two boards lose nothing while maps come and go")
 {
 	const char *text = getenv("RASHPA_CROWD");
 	const unsigned int second = text ? strtoul(text, NULL, 10) : 1;
@@ -960,7 +954,7 @@ static void test_crowd(void)
 		CHECK(rig_load(&f), "no dataset: %s", reason);
 		crowd_board(0);
 	} else {
-		SKIP_IF(!rig_open_nth(&boards[1], second),
+		SKIP_IF(!rig_try(&boards[1], second),
 			"there is one software FPGA only (lab run --fpga 2)");
 	}
 	tap_note("the second board %s", second_fetches ? "fetches a chain" : "has a table");
@@ -993,7 +987,7 @@ static void churn(void *arg)
 }
 
 /* Stops of engines beside stops, resets and losses of the whole. */
-static void test_races(void)
+TEST(races, "engines are stopped beside quiesce, reset and loss")
 {
 	struct rashpa_quiesce quiesce = { HEAD(quiesce) };
 	struct rashpa_reset reset = { HEAD(reset) };
@@ -1042,7 +1036,7 @@ static void test_races(void)
 	profile();
 }
 
-static void test_unbind(void)
+TEST(unbind, "unbind stops an engine that runs")
 {
 	struct rashpa_map_make made;
 	int buffer, map, err;
@@ -1067,32 +1061,11 @@ static void test_unbind(void)
 	profile();
 }
 
-int main(void)
+void setup(void)
 {
-	if (!rig_open("engine", &f))
-		return tap_exit();
+	rig_need(&f);
 	shared = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (shared == MAP_FAILED)
 		tap_bail("mmap");
-	test_bad();
 	profile();
-	tap_run("what the profile says of engines is told", test_info);
-	tap_run("an engine that is not there is not told of", test_info_none);
-	tap_run("engines that the board does not have, or does not bound", test_absent);
-	tap_run("no window holds bounds", test_windows);
-	tap_run("an engine cannot use the entries of another one", test_bounds);
-	tap_run("a map in one engine's entries stops that one", test_alone);
-	tap_run("a map elsewhere, or one that was shown, stops the function", test_not_alone);
-	tap_run("a map that was in two engines' entries stops both", test_moved);
-	tap_run("kill -9 of one stream: the other one loses nothing", test_kill_one);
-	tap_run("memory is kept until its engine has stopped, or the function", test_kept);
-	tap_run("neither engine nor function stops: cut off, and reset", test_stuck);
-	tap_run("bounds are there again behind a reset", test_reset);
-	tap_run("bounds that were lost: the function is stopped, and they come back", test_lost);
-	tap_run("engines are stopped beside quiesce, reset and loss", test_races);
-	tap_run("four streams of two boards lose nothing while maps come and go", test_crowd);
-	tap_run("unbind stops an engine that runs", test_unbind);
-	fpga_profile(&f, 0, NULL, 0);
-	fpga_close(&f);
-	return tap_exit();
 }

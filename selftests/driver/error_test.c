@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+/* test: tier=check kernel=any,debug */
 /* Errors that the PCI core reports of a function are events. */
 #include <poll.h>
 #include <stdio.h>
@@ -132,7 +133,7 @@ static bool inject(const struct error *error)
 	return tap_ok() && done;
 }
 
-static void test_error(void)
+TEST(error, "an error that the PCI core reports is an event")
 {
 	struct rashpa_event e = {}, second = {};
 	int ch = fpga_events(&f, 0), id;
@@ -192,7 +193,7 @@ static void reset_helps(void *regs)
  * The link is reset, and with it all that the function had: it answers, until it is reset.
  * And once more: some kernels have forgotten after a reset what is to be restored.
  */
-static void test_fatal(void)
+TEST(fatal, "after a fatal one the function is there, and to be reset")
 {
 	int ch = fpga_events(&f, 0), win = fpga_window(&f, 0, 0, PAGE, 0), i;
 	struct rashpa_device_info info;
@@ -214,22 +215,19 @@ static void test_fatal(void)
 	close(ch);
 }
 
-int main(void)
+void setup(void)
 {
-	common_init();
-	if (system("modprobe -q aer_inject") || !function_open(&f, VENDOR, DEVICE, 0)) {
-		tap_skip_all("error", "no function that reports errors (lab run --device e1000e)");
-		return tap_exit();
-	}
+	if (system("modprobe -q aer_inject") || !function_open(&f, VENDOR, DEVICE, 0))
+		tap_skip_all("no function that reports errors (lab run --device e1000e)");
 	fpga_watch(&f);
-	tap_run("an error that the PCI core reports is an event", test_error);
-	tap_run("after a fatal one the function is there, and to be reset", test_fatal);
-	fpga_close(&f);
-	/*
-	 * It stands between every configuration access and the bus, with a lock that may
-	 * sleep on some kernels: lockdep would see that later, and look no further.
-	 */
-	if (system("modprobe -r aer_inject"))
-		tap_bail("aer_inject cannot be removed");
-	return tap_exit();
+}
+
+/*
+ * It stands between every configuration access and the bus, with a lock that may sleep on some
+ * kernels: lockdep would see that later, and look no further.
+ */
+void teardown_all(void)
+{
+	if (system("modprobe -rq aer_inject"))
+		tap_note("aer_inject cannot be removed");
 }

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+/* test: tier=check kernel=any,debug */
+/* test: needs=intx iommu=on */
 /* Event channels: sources, records, loss, waiting, eventfds. */
 #include <limits.h>
 #include <poll.h>
@@ -48,7 +50,7 @@ static int read_events(int channel, struct rashpa_event *to, int n)
 
 /* ------------------------------------------------------------ refused --- */
 
-static void test_depth(void)
+TEST(depth, "the depth of a queue has limits")
 {
 	static const uint32_t bad[] = { 1, 65537, 0x80000000, UINT_MAX };
 	static const uint32_t good[] = { 0, 2, 3, 65536 };
@@ -66,7 +68,7 @@ static void test_depth(void)
 	}
 }
 
-static void test_sources(void)
+TEST(sources, "sources that cannot be are refused")
 {
 	struct rashpa_device_info info;
 	int ch = fpga_events(&f, 0);
@@ -98,7 +100,7 @@ static void test_sources(void)
 	close(ch);
 }
 
-static void test_eventfd_fds(void)
+TEST(eventfd_fds, "what is no eventfd is refused")
 {
 	int ch = software(0), fds[2], null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	int event = eventfd(0, EFD_CLOEXEC), buf = buffer_alloc(PAGE, NULL);
@@ -125,7 +127,7 @@ static void test_eventfd_fds(void)
 
 /* ------------------------------------------------------------ records --- */
 
-static void test_records(void)
+TEST(records, "a signal makes a record")
 {
 	struct rashpa_event e[4];
 	uint64_t start = now_ns();
@@ -150,7 +152,7 @@ static void test_records(void)
 	close(ch);
 }
 
-static void test_lost(void)
+TEST(lost, "what finds no room is counted")
 {
 	struct rashpa_event e[4] = {};
 	int ch = software(2), i;
@@ -181,7 +183,7 @@ static void test_lost(void)
 	close(ch);
 }
 
-static void test_del_keeps(void)
+TEST(del_keeps, "records of a removed source stay")
 {
 	struct rashpa_event e[2];
 	int ch = software(0);
@@ -197,7 +199,7 @@ static void test_del_keeps(void)
 	close(ch);
 }
 
-static void test_independent(void)
+TEST(independent, "channels do not hear each other")
 {
 	struct rashpa_event e[2];
 	int a = software(0), b = software(0);
@@ -211,7 +213,7 @@ static void test_independent(void)
 
 /* -------------------------------------------------------------- reading - */
 
-static void test_read_sizes(void)
+TEST(read_sizes, "whole records are read, as many as fit")
 {
 	struct rashpa_event e[20];
 	char *bytes = (char *)e;
@@ -234,7 +236,7 @@ static void test_read_sizes(void)
 	close(ch);
 }
 
-static void test_read_bad_pointer(void)
+TEST(read_bad_pointer, "a bad pointer takes no record away")
 {
 	char *pages = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE,
 			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -257,7 +259,7 @@ static void test_read_bad_pointer(void)
 	close(ch);
 }
 
-static void test_poll(void)
+TEST(poll, "poll says when there is something")
 {
 	struct rashpa_event e[2];
 	int ch = software(0);
@@ -319,7 +321,7 @@ static bool reader_start(struct reader *r, int channel)
 	return CHECK(sleeps(r->tid), "the reader does not wait");
 }
 
-static void test_blocking(void)
+TEST(blocking, "a blocking read is woken by a record")
 {
 	struct reader r;
 	int ch = software(0);
@@ -337,7 +339,7 @@ static void on_signal(int sig)
 	(void)sig;
 }
 
-static void test_interrupted(void)
+TEST(interrupted, "a blocking read is woken by a signal")
 {
 	struct sigaction sa = { .sa_handler = on_signal };
 	struct reader r;
@@ -356,7 +358,7 @@ static void test_interrupted(void)
  * A reader stands still in its own memory, and who must not wait does not: not even for it. If
  * it does, the limit of the test ends it.
  */
-static void test_nonblocking(void)
+TEST(nonblocking, "who does not block does not wait for another reader")
 {
 	static struct stall s;
 	struct rashpa_event e;
@@ -391,7 +393,7 @@ static void *read_all(void *arg)
 	return NULL;
 }
 
-static void test_many_readers(void)
+TEST(many_readers, "several readers get every record once")
 {
 	struct reader r[READERS] = {};
 	int ch = software(65536), i, sum = 0;
@@ -423,7 +425,7 @@ static void *signal_many(void *arg)
 }
 
 /* reason[] is shared by the threads, which do not look at it */
-static void test_many_writers(void)
+TEST(many_writers, "several signallers make one sequence")
 {
 	pthread_t thread[4];
 	struct rashpa_event e;
@@ -444,7 +446,7 @@ static void test_many_writers(void)
 
 /* ------------------------------------------------------------- eventfd -- */
 
-static void test_eventfd(void)
+TEST(eventfd, "eventfds count every event")
 {
 	int all = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	int one = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -481,7 +483,7 @@ static void test_eventfd(void)
 }
 
 /* Who wants only to be signalled: no record, and no queue that fills. */
-static void test_eventfd_quiet(void)
+TEST(eventfd_quiet, "a quiet source signals its eventfd, and makes no record")
 {
 	struct rashpa_source_add add = {
 		.head = { .size = sizeof(add), .flags = RASHPA_SOURCE_QUIET },
@@ -507,7 +509,7 @@ static void test_eventfd_quiet(void)
 
 /* ------------------------------------------------------ device events --- */
 
-static void test_quiesced(void)
+TEST(quiesced, "QUIESCE is an event, for every listener the same")
 {
 	struct rashpa_quiesce q = { HEAD(q) };
 	struct rashpa_event e[4];
@@ -529,7 +531,7 @@ static void test_quiesced(void)
 	close(other);
 }
 
-static void test_reset_event(void)
+TEST(reset_event, "RESET is an event")
 {
 	struct rashpa_reset r = { HEAD(r) };
 	struct rashpa_event e[8];
@@ -546,35 +548,7 @@ static void test_reset_event(void)
 	close(ch);
 }
 
-int main(void)
+void setup(void)
 {
-	common_init();
-	if (!fpga_open(&f, 0)) {
-		tap_skip_all("event", "no software FPGA");
-		return tap_exit();
-	}
-	if (fpga_profile(&f, 0, NULL, 0))
-		tap_bail("profile: %s", reason);
-	fpga_watch(&f);
-	tap_run("the depth of a queue has limits", test_depth);
-	tap_run("sources that cannot be are refused", test_sources);
-	tap_run("what is no eventfd is refused", test_eventfd_fds);
-	tap_run("a signal makes a record", test_records);
-	tap_run("what finds no room is counted", test_lost);
-	tap_run("records of a removed source stay", test_del_keeps);
-	tap_run("channels do not hear each other", test_independent);
-	tap_run("whole records are read, as many as fit", test_read_sizes);
-	tap_run("a bad pointer takes no record away", test_read_bad_pointer);
-	tap_run("poll says when there is something", test_poll);
-	tap_run("a blocking read is woken by a record", test_blocking);
-	tap_run("a blocking read is woken by a signal", test_interrupted);
-	tap_run("who does not block does not wait for another reader", test_nonblocking);
-	tap_run("several readers get every record once", test_many_readers);
-	tap_run("several signallers make one sequence", test_many_writers);
-	tap_run("eventfds count every event", test_eventfd);
-	tap_run("a quiet source signals its eventfd, and makes no record", test_eventfd_quiet);
-	tap_run("QUIESCE is an event, for every listener the same", test_quiesced);
-	tap_run("RESET is an event", test_reset_event);
-	fpga_close(&f);
-	return tap_exit();
+	fpga_need(&f);
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+/* test: kernel=debug iommu=off */
 /*
  * Bind, unbind and load of the module while an allocation fails: they fail, or do without; and
  * can be tried again.
@@ -6,24 +7,25 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-#include "calls.h"
+#include "common.h"
 #include "fault.h"
 
 #define POINTS		400		/* of unbind, at most */
 
+static struct fpga f;
 static int bind_fd = -1, unbind_fd = -1;
 
 /* One write, so that nothing but the attribute itself can fail. */
 static int write_bdf(int fd)
 {
-	return write(fd, calls.fpga.bdf, strlen(calls.fpga.bdf)) < 0 ? -errno : 0;
+	return write(fd, f.bdf, strlen(f.bdf)) < 0 ? -errno : 0;
 }
 
 static bool bound(void)
 {
 	char path[64];
 
-	snprintf(path, sizeof(path), "/sys/bus/pci/drivers/rashpa/%s", calls.fpga.bdf);
+	snprintf(path, sizeof(path), "/sys/bus/pci/drivers/rashpa/%s", f.bdf);
 	return !access(path, F_OK);
 }
 
@@ -55,7 +57,7 @@ static bool bind_at(unsigned int n)
 	return true;
 }
 
-static void test_bind(void)
+TEST(bind, "bind: a place in it fails")
 {
 	unsigned int n, all, failed = 0;
 	int err;
@@ -76,7 +78,7 @@ static void test_bind(void)
 	tap_note("bind: %u places, %u made it fail", all, failed);
 }
 
-static void test_unbind(void)
+TEST(unbind, "unbind: each place in it fails")
 {
 	unsigned int n, left = 0;
 	int err;
@@ -95,16 +97,6 @@ static void test_unbind(void)
 	}
 	CHECK(left, "it does not succeed");
 	tap_note("unbind: %u places", n - 2);
-}
-
-static void test_binds(void)
-{
-	bind_fd = open("/sys/bus/pci/drivers/rashpa/bind", O_WRONLY | O_CLOEXEC);
-	unbind_fd = open("/sys/bus/pci/drivers/rashpa/unbind", O_WRONLY | O_CLOEXEC);
-	tap_run("bind: a place in it fails", test_bind);
-	tap_run("unbind: each place in it fails", test_unbind);
-	close(bind_fd);
-	close(unbind_fd);
 }
 
 /* ------------------------------------------------------------ module --- */
@@ -160,11 +152,15 @@ static int load_failing(unsigned int n, const char *parameters, unsigned int *le
  * Thousands of places are the kernel's own. The module begins behind its parameters, so a wrong
  * one tells where that is; from there some are tried: a load takes seconds here.
  */
-static void test_module(void)
+TEST(module, "load: a place in it fails")
 {
 	unsigned int n, first, all, left, failed = 0;
 	int err;
 
+	SKIP_IF(!image_read(), "the module is not in build/modules");
+	close(bind_fd);
+	close(unbind_fd);
+	close(memory);
 	err = unload();
 	REQUIRE(!err, "unload: %s", strerror(-err));
 	err = load_failing(FAULTS_NEVER, "limit_mib=nonsense", &left);
@@ -189,37 +185,21 @@ static void test_module(void)
 	CHECK(failed, "none of the places from %u to %u made it fail", first, n);
 	tap_note("load: each %u. place from %u to %u of %u, %u made it fail", MODULE_STEP, first,
 		 n, all, failed);
-}
-
-static void test_loads(void)
-{
-	/* nothing to remember: the node that it is asked of goes with the module */
-	tap_before = NULL;
+	/* what would be compared is asked of a node that went with the module */
 	tap_after = NULL;
-	close(memory);
-	if (!image_read())
-		tap_skip_all("load: a place in it fails", "the module is not in build/modules");
-	else
-		tap_run("load: a place in it fails", test_module);
-	free(image);
-	common_init();
 }
 
-int main(void)
+void setup(void)
 {
-	common_init();
-	if (!faults_open()) {
-		tap_skip_all("faults", "this kernel cannot inject faults");
-		return tap_exit();
-	}
-	calls_open();
-	if (calls.have_fpga) {
-		calls_function_close();
-		test_binds();
-		calls_function_open();
-	}
-	calls_close();
-	test_loads();
+	if (!faults_open())
+		tap_skip_all("this kernel cannot inject faults");
+	fpga_need(&f);
+	fpga_close(&f);
+	bind_fd = open("/sys/bus/pci/drivers/rashpa/bind", O_WRONLY | O_CLOEXEC);
+	unbind_fd = open("/sys/bus/pci/drivers/rashpa/unbind", O_WRONLY | O_CLOEXEC);
+}
+
+void teardown(void)
+{
 	faults_close();
-	return tap_exit();
 }

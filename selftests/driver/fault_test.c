@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+/* test: kernel=debug iommu=on */
 /*
  * Each allocation, and each copy from or to user space, of each call fails once. The call then
  * fails, leaves nothing, and works when it is made again.
@@ -111,20 +112,17 @@ static void lost_op(void *data)
 	op_lost(data, &arg);
 }
 
-static void test_op(const struct op *op)
+TEST_OPS(call, true, "%s: each place in it fails")
 {
 	struct thing t = { op_name(op), run_op, undo_op, lost_op, (void *)op };
 	unsigned int memory_before = no_memory;
 
-	if (!op_start(op, "each place in it fails"))
-		return;
 	no_copy = 0;
 	op_prepare(op, &arg);
 	fail_everywhere(&t);
 	/* each call copies its argument, and what makes an object allocates */
 	CHECK(no_copy, "no copy was made to fail");
 	CHECK(!op->out_fd || no_memory > memory_before, "no allocation was made to fail");
-	tap_done();
 }
 
 /* --- the sentence: its errno is what counts --- */
@@ -217,12 +215,10 @@ static void try_one(const char *name, int (*run)(void *), void (*undo)(void *), 
 {
 	struct thing t = { name, run, undo, NULL, data };
 
-	tap_start("%s: each place in it fails", name);
 	fail_everywhere(&t);
-	tap_done();
 }
 
-static void test_mmap(const char *name, int fd, int prot, off_t offset, size_t length)
+static void try_mmap(const char *name, int fd, int prot, off_t offset, size_t length)
 {
 	struct mapped m = { fd, prot, offset, length, NULL };
 
@@ -230,13 +226,10 @@ static void test_mmap(const char *name, int fd, int prot, off_t offset, size_t l
 }
 
 /* An object whose last file is closed goes, whatever fails. */
-static void test_close(const struct op *op)
+TEST_OPS(close, op->out_fd && !op->variant, "%s: each place in close() of what it makes fails")
 {
 	unsigned int n, left = 0;
 
-	if (!op->out_fd || op->variant ||
-	    !op_start(op, "each place in close() of what it makes fails"))
-		return;
 	calls_state_get(&before);
 	for (n = 1; n <= POINTS && tap_ok() && !left; n++) {
 		op_prepare(op, &arg);
@@ -249,55 +242,57 @@ static void test_close(const struct op *op)
 		calls_state_same(&before, "close");
 	}
 	CHECK(left, "it does not end");
-	tap_done();
 }
 
-static void test_entries(void)
+TEST(sentence, "the sentence: each place in it fails")
 {
-	struct rashpa_channel_make events = { HEAD(events) };
+	try_one("the sentence", run_refused, NULL, NULL);
+}
+
+TEST(open, "open of each node: each place in it fails")
+{
 	char path[48];
 
-	try_one("the sentence", run_refused, NULL, NULL);
-	try_one("open of the memory node", run_open, close_made, "/dev/rashpa/memory");
-	try_one("open of a buffer's node", run_open, close_made,
-		"/dev/rashpa/buffer/st-calls");
-	test_mmap("mmap of a buffer", calls.fds[FD_BUFFER], PROT_READ | PROT_WRITE, 0, PAGE);
-	test_mmap("mmap of a buffer's node", calls.nodes[BUFFER], PROT_READ | PROT_WRITE, 0,
-		  PAGE);
-	if (!calls.have_fpga)
-		return;
+	try_one("the memory node", run_open, close_made, "/dev/rashpa/memory");
+	try_one("a buffer's node", run_open, close_made, "/dev/rashpa/buffer/st-calls");
+	SKIP_IF(!calls.have_fpga, "no software FPGA");
 	snprintf(path, sizeof(path), "/dev/rashpa/%s", calls.fpga.name);
-	try_one("open of a function", run_open, close_made, path);
-	test_mmap("mmap of a window", calls.fds[FD_WINDOW], PROT_READ | PROT_WRITE, 0, PAGE);
-	test_mmap("mmap of a map", calls.nodes[MAP], PROT_READ, 0, PAGE);
-	if (call(calls.fpga.fd, RASHPA_IOC_CHANNEL_MAKE, &events))
-		tap_bail("EVENTS: %s", reason);
-	test_mmap("mmap of a queue", events.out_fd, PROT_READ, 0, events.out_ring_size);
-	test_mmap("mmap of a consumer's page", events.out_fd, PROT_READ | PROT_WRITE,
-		  events.out_consumer, PAGE);
+	try_one("a function", run_open, close_made, path);
+}
+
+TEST(mmap, "mmap of each object: each place in it fails")
+{
+	struct rashpa_channel_make events = { HEAD(events) };
+
+	try_mmap("a buffer", calls.fds[FD_BUFFER], PROT_READ | PROT_WRITE, 0, PAGE);
+	try_mmap("a buffer's node", calls.nodes[BUFFER], PROT_READ | PROT_WRITE, 0, PAGE);
+	SKIP_IF(!calls.have_fpga, "no software FPGA");
+	try_mmap("a window", calls.fds[FD_WINDOW], PROT_READ | PROT_WRITE, 0, PAGE);
+	try_mmap("a map", calls.nodes[MAP], PROT_READ, 0, PAGE);
+	REQUIRE(!call(calls.fpga.fd, RASHPA_IOC_CHANNEL_MAKE, &events), "%s", reason);
+	try_mmap("a queue", events.out_fd, PROT_READ, 0, events.out_ring_size);
+	try_mmap("a consumer's page", events.out_fd, PROT_READ | PROT_WRITE, events.out_consumer,
+		 PAGE);
 	close(events.out_fd);
+}
+
+TEST(read, "read and poll of a channel: each place in it fails")
+{
+	SKIP_IF(!calls.have_fpga, "no software FPGA");
 	queue_record(NULL);
-	try_one("read of a channel", run_read, queue_record, NULL);
+	try_one("read", run_read, queue_record, NULL);
 	try_one("poll", run_poll, NULL, NULL);
 }
 
-int main(void)
+void setup(void)
 {
-	size_t i;
-
-	common_init();
-	if (!faults_open()) {
-		tap_skip_all("faults", "this kernel cannot inject faults");
-		return tap_exit();
-	}
+	if (!faults_open())
+		tap_skip_all("this kernel cannot inject faults");
 	calls_open();
-	for (i = 0; i < n_ops; i++)
-		test_op(&ops[i]);
-	for (i = 0; i < n_ops; i++)
-		test_close(&ops[i]);
-	calls_function_idle(false);
-	test_entries();
+}
+
+void teardown(void)
+{
 	calls_close();
 	faults_close();
-	return tap_exit();
 }

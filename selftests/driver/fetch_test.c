@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+/* test: needs=fetch kernel=any,debug iommu=on */
+/* test: needs=fetch iommu=off */
 /*
  * Boards that fetch addresses: what is in the rings, compared with bytes as the board reads them;
  * how they end; and maps that the kernel programs again by itself. The lab gives three such boards,
@@ -21,9 +23,11 @@ static const unsigned int ids[] = {
 	RFPGA_PCI_FETCH_ARRAY, RFPGA_PCI_FETCH_CHAIN, RFPGA_PCI_FETCH_PACKED,
 };
 
-static const char *const names[] = { "an array", "a chain", "packed words" };
-
 static struct fpga boards[ARRAY_SIZE(ids)];
+
+static const struct { const char *key; unsigned int board; } formats[] = {
+	{ "an-array", 0 }, { "a-chain", 1 }, { "packed-words", 2 },
+};
 
 /* ----------------------------------------------------------- layouts --- */
 
@@ -38,7 +42,7 @@ struct want {			/* of descriptor i */
 };
 
 struct way {
-	const char *what;
+	const char *key;
 	uint32_t size, flags;
 	struct rashpa_fetch_field fields[9];
 	void (*expect)(const struct want *w, uint8_t *d);
@@ -100,23 +104,23 @@ static void expect_short(const struct want *w, uint8_t *d)
 }
 
 static const struct way ways[] = {
-	{ "an array", RFPGA_ARRAY_SIZE, 0, {
+	{ "an-array", RFPGA_ARRAY_SIZE, 0, {
 		FIELD(ADDRESS, 0, 64, 0, 64), FIELD(LENGTH, 8, 32, 0, 32),
 		FIELD(CONSTANT, 12, 32, 0, 1, .value = 1),
 		FIELD(CONSTANT, 12, 32, 1, 1, .value = 1, .flags = RASHPA_FIELD_LAST),
 	}, expect_array },
-	{ "a chain", RFPGA_CHAIN_SIZE, RASHPA_FETCH_CLOSED, {
+	{ "a-chain", RFPGA_CHAIN_SIZE, RASHPA_FETCH_CLOSED, {
 		FIELD(CONSTANT, 0, 32, 16, 16, .value = RFPGA_CHAIN_MAGIC),
 		FIELD(LENGTH, 4, 32, 0, 28), FIELD(SUM, 8, 64, 0, 64),
 		FIELD(ADDRESS, 16, 32, 0, 32), FIELD(ADDRESS, 20, 32, 0, 32, .unit = 32),
 		FIELD(NEXT, 24, 64, 0, 64),
 	}, expect_chain },
-	{ "packed words", RFPGA_PACKED_SIZE, 0, {
+	{ "packed-words", RFPGA_PACKED_SIZE, 0, {
 		FIELD(CONSTANT, 0, 64, 0, 1, .value = 1),
 		FIELD(LENGTH, 0, 64, 1, 11, .unit = 12, .flags = RASHPA_FIELD_MINUS_ONE),
 		FIELD(ADDRESS, 0, 64, 12, 52, .unit = 12),
 	}, expect_packed },
-	{ "an open chain with numbers", 32, 0, {
+	{ "an-open-chain-with-numbers", 32, 0, {
 		FIELD(ADDRESS, 0, 32, 0, 32, .unit = 32), FIELD(ADDRESS, 4, 32, 0, 32),
 		FIELD(INDEX, 8, 32, 0, 16), FIELD(COUNT, 8, 32, 16, 16),
 		FIELD(LENGTH, 12, 32, 0, 24, .unit = 9, .flags = RASHPA_FIELD_MINUS_ONE),
@@ -125,13 +129,13 @@ static const struct way ways[] = {
 		FIELD(CONSTANT, 12, 32, 31, 1, .value = 1, .flags = RASHPA_FIELD_LAST),
 		FIELD(NEXT, 16, 64, 0, 64),
 	}, expect_odd },
-	{ "descriptors of 12 bytes", 12, 0, {
+	{ "descriptors-of-12-bytes", 12, 0, {
 		FIELD(ADDRESS, 0, 32, 0, 32, .unit = 12),
 		FIELD(ADDRESS, 8, 32, 0, 16, .unit = 44),
 		FIELD(LENGTH, 8, 32, 16, 16, .unit = 12),
 		FIELD(SUM, 4, 32, 0, 32, .unit = 12),
 	}, expect_three },
-	{ "addresses and nothing else", 8, 0, { FIELD(ADDRESS, 0, 64, 0, 64) }, expect_short },
+	{ "addresses-and-nothing-else", 8, 0, { FIELD(ADDRESS, 0, 64, 0, 64) }, expect_short },
 };
 
 struct plan {
@@ -257,11 +261,11 @@ static void streams(const struct rig *r)
 	CHECK(filled(r->memory, DATA, SEED), "the data differ");
 }
 
-static void test_streams(unsigned int board)
+TEST_EACH(streams, formats, "a board that fetches %s streams")
 {
 	struct rig r;
 
-	if (up(&r, board, 0)) {
+	if (up(&r, row->board, 0)) {
 		CHECK(r.made.out_segments > 1, "%u segments", r.made.out_segments);
 		streams(&r);
 		CHECK(reg32(entry(&r), RFPGA_FETCH_FETCHED) >= r.made.out_segments,
@@ -310,8 +314,9 @@ static void compare(const struct rig *r, const struct way *way, const struct ras
 	}
 }
 
-static void test_bytes(const struct way *way)
+TEST_EACH(bytes, ways, "%s: in memory as it was described")
 {
+	const struct way *way = row;
 	const struct rashpa_table *t;
 	struct rig r = { .window = -1, .channel = -1, .buffer = -1, .map = -1 };
 	struct rashpa_program p = { HEAD(p), .window = -1, .first = ENTRY };
@@ -358,88 +363,81 @@ enum part { TABLE_OF, FETCH, FIELD_OF, REGISTER };
 
 /* one value of that of the array is made wrong: of field 1, the length, and of register 1, COUNT */
 static const struct {
-	const char *what;
+	const char *key;
 	enum part part;
 	size_t at, size;
 	uint64_t value;
 	int err;
 	const char *says;
 } bad[] = {
-	{ "and does not say so", T(flags), 4, 0, EINVAL, "RASHPA_PTABLE_FETCH" },
-	{ "with an undefined flag of the table", T(flags), 4, 3, EINVAL, "undefined flag" },
-	{ "with a reserved field of the table", T(__reserved2), 4, 1, EINVAL, "reserved" },
-	{ "and a layout", T(layout_size), 4, 56, EINVAL, "layout|exclude" },
-	{ "from nowhere", T(fetch), 8, 8, EFAULT, NULL },
-	{ "by a ring that is too short", T(fetch_size), 4, 52, EINVAL, "52 bytes" },
-	{ "with an undefined flag", F(flags), 4, 2, EINVAL, "undefined flag" },
-	{ "at a stride of 0", F(stride), 4, 0, EINVAL, "stride of 0" },
-	{ "at a stride of 30", F(stride), 4, 30, EINVAL, "stride of 30" },
-	{ "at a stride of 8192", F(stride), 4, 8192, EINVAL, "stride of 8192" },
-	{ "at a stride that has no room", F(stride), 4, 8, EINVAL, "register 1|8 bytes" },
-	{ "descriptors of 0 bytes", F(descriptor_size), 4, 0, EINVAL, "descriptor of 0 bytes" },
-	{ "descriptors of 10 bytes", F(descriptor_size), 4, 10, EINVAL, "descriptor of 10 bytes" },
-	{ "descriptors of 260 bytes", F(descriptor_size), 4, 260, EINVAL, "260 bytes" },
-	{ "descriptors that are too short", F(descriptor_size), 4, 12, EINVAL, "field 2|12 bytes" },
-	{ "descriptors of UINT_MAX bytes", F(descriptor_size), 4, ~0U, EINVAL, "descriptor" },
-	{ "16 Mi and one", F(max_descriptors), 4, (16 << 20) + 1, EINVAL, "16777217|16777216" },
-	{ "in segments, and by length", F(segment_size), 8, PAGE, EINVAL, "segment_size|length" },
-	{ "no field", F(n_fields), 4, 0, EINVAL, "0 fields" },
-	{ "33 fields", F(n_fields), 4, 33, EINVAL, "33 fields" },
-	{ "UINT_MAX fields", F(n_fields), 4, ~0U, EINVAL, "fields" },
-	{ "fields from nowhere", F(fields), 8, 8, EFAULT, NULL },
-	{ "fields that are too short", F(field_size), 4, 44, EINVAL, "44 bytes" },
-	{ "by no register", F(n_registers), 4, 0, EINVAL, "0 parts of registers" },
-	{ "by 17 registers", F(n_registers), 4, 17, EINVAL, "17 parts" },
-	{ "by registers from nowhere", F(registers), 8, 8, EFAULT, NULL },
-	{ "a closed ring without a next one", F(flags), 4, RASHPA_FETCH_CLOSED, EINVAL, "closed" },
-	{ "a field of no kind", D(kind), 4, 0, EINVAL, "field 1|kind 0" },
-	{ "a field of kind 8", D(kind), 4, 8, EINVAL, "field 1|kind 8" },
-	{ "no length, and no segment_size", D(kind), 4, INDEX, EINVAL,
+	{ "and-does-not-say-so", T(flags), 4, 0, EINVAL, "RASHPA_PTABLE_FETCH" },
+	{ "with-an-undefined-flag-of-the-table", T(flags), 4, 3, EINVAL, "undefined flag" },
+	{ "with-a-reserved-field-of-the-table", T(__reserved2), 4, 1, EINVAL, "reserved" },
+	{ "and-a-layout", T(layout_size), 4, 56, EINVAL, "layout|exclude" },
+	{ "from-nowhere", T(fetch), 8, 8, EFAULT, NULL },
+	{ "by-a-ring-that-is-too-short", T(fetch_size), 4, 52, EINVAL, "52 bytes" },
+	{ "with-an-undefined-flag", F(flags), 4, 2, EINVAL, "undefined flag" },
+	{ "at-a-stride-of-0", F(stride), 4, 0, EINVAL, "stride of 0" },
+	{ "at-a-stride-of-30", F(stride), 4, 30, EINVAL, "stride of 30" },
+	{ "at-a-stride-of-8192", F(stride), 4, 8192, EINVAL, "stride of 8192" },
+	{ "at-a-stride-that-has-no-room", F(stride), 4, 8, EINVAL, "register 1|8 bytes" },
+	{ "descriptors-of-0-bytes", F(descriptor_size), 4, 0, EINVAL, "descriptor of 0 bytes" },
+	{ "descriptors-of-10-bytes", F(descriptor_size), 4, 10, EINVAL, "descriptor of 10 bytes" },
+	{ "descriptors-of-260-bytes", F(descriptor_size), 4, 260, EINVAL, "260 bytes" },
+	{ "descriptors-that-are-too-short", F(descriptor_size), 4, 12, EINVAL, "field 2|12 bytes" },
+	{ "descriptors-of-uint_max-bytes", F(descriptor_size), 4, ~0U, EINVAL, "descriptor" },
+	{ "16-mi-and-one", F(max_descriptors), 4, (16 << 20) + 1, EINVAL, "16777217|16777216" },
+	{ "in-segments-and-by-length", F(segment_size), 8, PAGE, EINVAL, "segment_size|length" },
+	{ "no-field", F(n_fields), 4, 0, EINVAL, "0 fields" },
+	{ "33-fields", F(n_fields), 4, 33, EINVAL, "33 fields" },
+	{ "uint_max-fields", F(n_fields), 4, ~0U, EINVAL, "fields" },
+	{ "fields-from-nowhere", F(fields), 8, 8, EFAULT, NULL },
+	{ "fields-that-are-too-short", F(field_size), 4, 44, EINVAL, "44 bytes" },
+	{ "by-no-register", F(n_registers), 4, 0, EINVAL, "0 parts of registers" },
+	{ "by-17-registers", F(n_registers), 4, 17, EINVAL, "17 parts" },
+	{ "by-registers-from-nowhere", F(registers), 8, 8, EFAULT, NULL },
+	{ "a-closed-ring-without-a-next-one", F(flags), 4, RASHPA_FETCH_CLOSED, EINVAL, "closed" },
+	{ "a-field-of-no-kind", D(kind), 4, 0, EINVAL, "field 1|kind 0" },
+	{ "a-field-of-kind-8", D(kind), 4, 8, EINVAL, "field 1|kind 8" },
+	{ "no-length-and-no-segment_size", D(kind), 4, INDEX, EINVAL,
 	  "no length|segment_size of 0x0" },
-	{ "a field with an undefined flag", D(flags), 4, 16, EINVAL, "field 1|flags 0x10" },
-	{ "a length that only the last one has", D(flags), 4, RASHPA_FIELD_LAST, EINVAL,
+	{ "a-field-with-an-undefined-flag", D(flags), 4, 16, EINVAL, "field 1|flags 0x10" },
+	{ "a-length-that-only-the-last-one-has", D(flags), 4, RASHPA_FIELD_LAST, EINVAL,
 	  "field 1|flags" },
-	{ "a field with a reserved field", D(__reserved), 4, 1, EINVAL, "field 1|reserved" },
-	{ "a field that is cleared", D(clear), 8, 1, EINVAL, "field 1|reserved" },
-	{ "a word of 16 bits", D(bits), 4, 16, EINVAL, "field 1|16 bits" },
-	{ "a word at an odd offset", D(offset), 4, 2, EINVAL, "field 1|crooked" },
-	{ "a word behind the descriptor", D(offset), 4, 16, EINVAL, "field 1|not inside 16" },
-	{ "a word at UINT_MAX - 3", D(offset), 4, ~3U, EINVAL, "field 1|not inside" },
-	{ "a field of 0 bits", D(width), 4, 0, EINVAL, "field 1|0 bits" },
-	{ "a field of 33 bits", D(width), 4, 33, EINVAL, "field 1|33 bits" },
-	{ "a field of UINT_MAX bits", D(width), 4, ~0U, EINVAL, "field 1" },
-	{ "a field from bit 32 on", D(shift), 4, 32, EINVAL, "field 1|bit 32" },
-	{ "a field that ends behind its word", D(shift), 4, 1, EINVAL, "field 1|bit 1" },
-	{ "a unit of 2^64", D(unit), 4, 64, EINVAL, "field 1|2^64" },
-	{ "a length with a value", D(value), 8, 1, EINVAL, "field 1|value" },
-	{ "fields that overlap", D(offset), 4, 4, EINVAL, "field 1|overlaps" },
-	{ "a register of kind NEXT", R(kind), 4, NEXT, EINVAL, "register 1|kind 5" },
-	{ "a register behind the stride", R(offset), 4, 32, EINVAL, "register 1|not inside 32" },
-	{ "a register with a flag of descriptors", R(flags), 4, RASHPA_FIELD_FIRST, EINVAL,
+	{ "a-field-with-a-reserved-field", D(__reserved), 4, 1, EINVAL, "field 1|reserved" },
+	{ "a-field-that-is-cleared", D(clear), 8, 1, EINVAL, "field 1|reserved" },
+	{ "a-word-of-16-bits", D(bits), 4, 16, EINVAL, "field 1|16 bits" },
+	{ "a-word-at-an-odd-offset", D(offset), 4, 2, EINVAL, "field 1|crooked" },
+	{ "a-word-behind-the-descriptor", D(offset), 4, 16, EINVAL, "field 1|not inside 16" },
+	{ "a-word-at-uint_max-3", D(offset), 4, ~3U, EINVAL, "field 1|not inside" },
+	{ "a-field-of-0-bits", D(width), 4, 0, EINVAL, "field 1|0 bits" },
+	{ "a-field-of-33-bits", D(width), 4, 33, EINVAL, "field 1|33 bits" },
+	{ "a-field-of-uint_max-bits", D(width), 4, ~0U, EINVAL, "field 1" },
+	{ "a-field-from-bit-32-on", D(shift), 4, 32, EINVAL, "field 1|bit 32" },
+	{ "a-field-that-ends-behind-its-word", D(shift), 4, 1, EINVAL, "field 1|bit 1" },
+	{ "a-unit-of-2to64", D(unit), 4, 64, EINVAL, "field 1|2^64" },
+	{ "a-length-with-a-value", D(value), 8, 1, EINVAL, "field 1|value" },
+	{ "fields-that-overlap", D(offset), 4, 4, EINVAL, "field 1|overlaps" },
+	{ "a-register-of-kind-next", R(kind), 4, NEXT, EINVAL, "register 1|kind 5" },
+	{ "a-register-behind-the-stride", R(offset), 4, 32, EINVAL, "register 1|not inside 32" },
+	{ "a-register-with-a-flag-of-descriptors", R(flags), 4, RASHPA_FIELD_FIRST, EINVAL,
 	  "register 1|flags" },
-	{ "a register of 32 bits that is cleared to more", R(clear), 8, 1ULL << 32, EINVAL,
+	{ "a-register-of-32-bits-that-is-cleared-to-more", R(clear), 8, 1ULL << 32, EINVAL,
 	  "register 1|clear" },
 };
 
-static void test_bad(void)
+TEST_EACH(bad, bad, "a profile that fetches %s is refused")
 {
-	size_t i;
+	struct plan *p = plan_make(&ways[0]);
+	char *part[] = { (char *)&p->table, (char *)&p->fetch, (char *)&p->fields[1],
+			 (char *)&p->registers[1] };
 
-	for (i = 0; i < ARRAY_SIZE(bad); i++) {
-		struct plan *p = plan_make(&ways[0]);
-		char *part[] = { (char *)&p->table, (char *)&p->fetch, (char *)&p->fields[1],
-				 (char *)&p->registers[1] };
-
-		memcpy(part[bad[i].part] + bad[i].at, &bad[i].value, bad[i].size);
-		tap_start("a profile that fetches %s is refused", bad[i].what);
-		ANSWERED(apply(&boards[0], p), bad[i].err, bad[i].says);
-		tap_done();
-	}
-	profile(0);
+	memcpy(part[row->part] + row->at, &row->value, row->size);
+	ANSWERED(apply(&boards[0], p), row->err, row->says);
 }
 
 /* One less than a value, in two parts: the borrow would be lost. */
-static void test_parts(void)
+TEST(parts, "one less than a value that is in two parts is refused")
 {
 	struct plan *p = plan_make(&ways[0]);
 
@@ -454,7 +452,7 @@ static void test_parts(void)
 }
 
 /* What does not fit is found out for each map, before anything is written. */
-static void test_unfit(void)
+TEST(unfit, "a map that does not fit into descriptors is refused")
 {
 	struct plan *p = plan_make(&ways[0]);
 	struct rashpa_program program = { HEAD(program), .window = -1 };
@@ -491,7 +489,7 @@ static void test_unfit(void)
 }
 
 /* A ring is memory that its user is charged with. */
-static void test_charged(void)
+TEST(charged, "a ring is charged, and given back")
 {
 	struct rashpa_program program = { HEAD(program), .window = -1 };
 	struct rashpa_limit before = { HEAD(before), .resource = RASHPA_RESOURCE_MEMORY }, now;
@@ -525,8 +523,9 @@ static void child_streams(void *arg)
 	}
 }
 
-static void test_killed(unsigned int board)
+TEST_EACH(killed, formats, "a process that streams by %s is killed")
 {
+	unsigned int board = row->board;
 	int win = fpga_window(&boards[board], RFPGA_BAR_REGS, 0, RFPGA_BAR_REGS_SIZE, 0), status;
 	struct rig r = { .regs = map_fd(win, RFPGA_BAR_REGS_SIZE) };
 
@@ -539,8 +538,9 @@ static void test_killed(unsigned int board)
 	close(win);
 }
 
-static void test_unbound(unsigned int board)
+TEST_EACH(unbound, formats, "a board that streams by %s is unbound")
 {
+	unsigned int board = row->board;
 	struct rashpa_program p = { HEAD(p), .window = -1, .first = ENTRY };
 	struct rig r;
 
@@ -550,9 +550,7 @@ static void test_unbound(unsigned int board)
 		ANSWERED(call(r.map, RASHPA_IOC_PROGRAM, &p), ENODEV, "removed");
 	}
 	rig_down(&r);
-	close(boards[board].fd);
-	CHECK(!fpga_bind(&boards[board]) &&
-	      function_open(&boards[board], RFPGA_PCI_VENDOR, ids[board], 0), "bind");
+	fpga_again(&boards[board]);
 	profile(board);
 	if (tap_ok() && up(&r, board, 0)) {
 		/* nothing went to memory that was given back */
@@ -563,7 +561,7 @@ static void test_unbound(unsigned int board)
 }
 
 /* What comes of a read that fails, and of descriptors that make no sense. */
-static void test_poison(void)
+TEST(poison, "fetches that fail, descriptors that make no sense")
 {
 	struct plan *p = plan_make(&ways[0]);
 	struct rig r;
@@ -716,7 +714,7 @@ static void program_many(int dmabuf, uint32_t n, uint32_t size)
  * A ring that the page allocator has no piece for: behind an IOMMU it may be in many, without one
  * it is found as a buffer is.
  */
-static void test_many(void)
+TEST(many, "a ring that is larger than one piece of the page allocator")
 {
 	const uint32_t n = segments_wanted(), size = n > MANY ? RFPGA_ARRAY_SIZE : 256;
 	struct plan *p = plan_make(&ways[0]);
@@ -725,7 +723,7 @@ static void test_many(void)
 
 	SKIP_IF(dmabuf < 0, "no udmabuf here");
 	REQUIRE(!pipe(end), "pipe");
-	alarm(TAP_SECONDS * tap_slow() + n / 16384);
+	tap_limit(TAP_SECONDS + n / 16384);
 	p->fetch.descriptor_size = size;
 	ANSWERED(apply(&boards[0], p), 0, NULL);
 	beside = tap_fork_start(ask_always, end);
@@ -756,10 +754,16 @@ static void is_told(const struct rig *r, uint32_t wanted)
 	CHECK(is == wanted, "record %u, not %u", is, wanted);
 }
 
-static void test_reset(unsigned int board)
+TEST_EACH(reset, formats, "after a reset the kernel makes %s again")
 {
+	unsigned int board = row->board;
+	struct rashpa_program p = { HEAD(p), .window = -1, .first = ENTRY + 1 };
 	struct rashpa_reset reset = { HEAD(reset) };
+	struct rashpa_map_make map;
 	struct rig r;
+	int asked;
+
+	p.head.flags = RASHPA_PROGRAM_AGAIN;
 
 	if (up(&r, board, RASHPA_PROGRAM_AGAIN)) {
 		CHECK(source_add(r.channel, RASHPA_SOURCE_MAP, 0) > 0, "%s", reason);
@@ -775,8 +779,13 @@ static void test_reset(unsigned int board)
 	/* nobody has asked for it */
 	if (up(&r, board, 0)) {
 		CHECK(source_add(r.channel, RASHPA_SOURCE_MAP, 0) > 0, "%s", reason);
+		asked = fpga_map(&boards[board], r.buffer, RASHPA_BIDIRECTIONAL, &map);
+		ANSWERED(call(asked, RASHPA_IOC_PROGRAM, &p), 0, NULL);
 		ANSWERED(call(boards[board].fd, RASHPA_IOC_RESET, &reset), 0, NULL);
-		CHECK(!wait_fd(r.channel, POLLIN, 300), "a record");
+		/* the record of the other map is the only one */
+		is_told(&r, RASHPA_MAP_STATE_PROGRAMMED);
+		close(asked);
+		CHECK(!wait_fd(r.channel, POLLIN, 0), "a record");
 		entry_clear(&r);
 		stream(&r, 1);
 		CHECK(reg32(rig_dtp(&r, 0), RFPGA_DTP_FAULT_CAUSE) == RFPGA_FAULT_ENTRY, "cause %u",
@@ -786,7 +795,7 @@ static void test_reset(unsigned int board)
 }
 
 /* Memory that moves under a stream: the same place, other addresses. */
-static void test_moves(void)
+TEST(moves, "after a revocation, too, and not while it lasts")
 {
 	struct rashpa_liar_export export = {
 		.kind = RASHPA_LIAR_HONEST, .length = DATA, .error = EBUSY,
@@ -833,52 +842,17 @@ static void test_moves(void)
 	CHECK(!module_unload("liar"), "unload");
 }
 
-int main(void)
+void setup(void)
 {
 	unsigned int i;
 
-	common_init();
 	for (i = 0; i < ARRAY_SIZE(ids); i++) {
-		if (!function_open(&boards[i], RFPGA_PCI_VENDOR, ids[i], 0)) {
-			tap_skip_all("boards that fetch addresses", "there are none");
-			return tap_exit();
-		}
+		if (!function_open(&boards[i], RFPGA_PCI_VENDOR, ids[i], 0))
+			tap_skip_all("no boards that fetch addresses (lab run --fpga-option --fetch=array)");
 		profile(i);
 		if (!rig_load(&boards[i]))
 			tap_bail("no dataset: %s", reason);
-		fpga_watch(&boards[i]);
 	}
-	for (i = 0; i < ARRAY_SIZE(ids); i++) {
-		tap_start("a board that fetches %s streams", names[i]);
-		test_streams(i);
-		tap_done();
-	}
-	for (i = 0; i < ARRAY_SIZE(ways); i++) {
-		tap_start("%s is in memory as it was described", ways[i].what);
-		test_bytes(&ways[i]);
-		tap_done();
-	}
-	test_bad();
-	tap_run("one less than a value that is in two parts is refused", test_parts);
-	tap_run("a map that does not fit into descriptors is refused", test_unfit);
-	tap_run("a ring is charged, and given back", test_charged);
-	tap_run("a ring that is larger than one piece of the page allocator", test_many);
-	tap_run("fetches that fail, descriptors that make no sense", test_poison);
-	for (i = 0; i < ARRAY_SIZE(ids); i++) {
-		tap_start("a process that streams by %s is killed", names[i]);
-		test_killed(i);
-		tap_done();
-		tap_start("after a reset the kernel makes %s again", names[i]);
-		test_reset(i);
-		tap_done();
-	}
-	tap_run("after a revocation, too, and not while it lasts", test_moves);
-	for (i = 0; i < ARRAY_SIZE(ids); i++) {
-		tap_start("a board that streams by %s is unbound", names[i]);
-		test_unbound(i);
-		tap_done();
-	}
-	for (i = 0; i < ARRAY_SIZE(ids); i++)
-		fpga_close(&boards[i]);
-	return tap_exit();
+	fpga_watch(&boards[0]);
+	fpga_watch(&boards[1]);
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+/* test: needs=switch iommu=on */
 /*
  * A function that does not come back from its function-level reset. The PCI core waits a minute
  * for it, so one guest runs this.
@@ -12,7 +13,7 @@
 static struct fpga f;
 
 /* A reset that failed is not the same as none: nothing that ran before has been stopped by it. */
-static void test_dies(void)
+TEST(dies, "a board that dies of its reset is stuck, until it is bound again")
 {
 	struct rashpa_device_info info;
 	struct rashpa_map_make map;
@@ -37,14 +38,7 @@ static void test_dies(void)
 	close(fd);
 }
 
-int main(void)
+void setup(void)
 {
-	common_init();
-	if (!fpga_open(&f, 0) || !rig_tell(0, "honest")) {
-		tap_skip_all("a reset that fails", "no software FPGA, or no way to its control socket");
-		return tap_exit();
-	}
-	tap_run("a board that dies of its reset is stuck, until it is bound again", test_dies);
-	fpga_close(&f);
-	return tap_exit();
+	rig_need_control(&f);
 }

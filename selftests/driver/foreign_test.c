@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+/* test: tier=check kernel=each,debug iommu=off */
+/* test: needs=bounce kernel=6.12 iommu=off */
 /*
  * Another driver imports our dma-buf: vgem, which knows nothing of us. What it cannot do
  * with it on some kernel is tested as well.
@@ -71,7 +73,7 @@ static ino_t inode(int fd)
 
 static int vgem = -1;
 
-static void test_import(void)
+TEST(import, "vgem imports a buffer, and is counted until it lets go")
 {
 	int fd = buffer_alloc(LEN, NULL);
 	uint32_t handle;
@@ -86,7 +88,7 @@ static void test_import(void)
 	close(fd);
 }
 
-static void test_twice(void)
+TEST(twice, "two importers are two; a closed file lets go")
 {
 	int fd = buffer_alloc(LEN, NULL), second = vgem_open();
 	uint32_t a = import(vgem, fd), b = import(second, fd);
@@ -101,7 +103,7 @@ static void test_twice(void)
 }
 
 /* What comes out of vgem is our dma-buf again, and shows our memory. */
-static void test_export(void)
+TEST(export, "vgem hands out our dma-buf again")
 {
 	int fd = buffer_alloc(LEN, NULL), again;
 	uint32_t handle = import(vgem, fd);
@@ -128,7 +130,7 @@ static void test_export(void)
 }
 
 /* No kernel up to 7.3 maps an import through DRM's own node: mmap the dma-buf. */
-static void test_map_dumb(void)
+TEST(map_dumb, "the node of vgem maps no import")
 {
 	struct drm_mode_map_dumb m = {};
 	int fd = buffer_alloc(LEN, NULL);
@@ -141,7 +143,7 @@ static void test_map_dumb(void)
 	close(fd);
 }
 
-static void test_named(void)
+TEST(named, "a name stays while vgem holds the buffer")
 {
 	int fd = buffer_alloc(LEN, "st-foreign");
 	uint32_t handle = import(vgem, fd);
@@ -154,7 +156,7 @@ static void test_named(void)
 }
 
 /* The buffer's only holder is vgem; its memory comes back with the handle. */
-static void test_outlives_fd(void)
+TEST(outlives_fd, "a buffer that only vgem holds lives")
 {
 	uint64_t before = bytes_allocated();
 	int fd = buffer_alloc(LEN, NULL), again;
@@ -177,7 +179,7 @@ static void test_outlives_fd(void)
 	CHECK(bytes_allocated() == before, "the memory did not come back");
 }
 
-static void test_cma(void)
+TEST(cma, "CMA memory as a dma-buf is good for vgem")
 {
 	struct rashpa_alloc a = { HEAD(a), .length = LEN, .backend = RASHPA_BACKEND_CMA };
 	int err = call(memory, RASHPA_IOC_ALLOC, &a);
@@ -207,7 +209,7 @@ static int sync_of(int fd, uint64_t flags)
  * Where all DMA is copied (swiotlb=force) an importer that maps has a bounce buffer, which is
  * what its device would have written. Whoever holds another dma-buf gets to see that.
  */
-static void test_sync(void)
+TEST(sync, "CPU access through another dma-buf than that of vgem")
 {
 	char line[1024] = "";
 	bool copied = read_text("/proc/cmdline", line, sizeof(line)) &&
@@ -237,22 +239,9 @@ static void test_sync(void)
 	ANSWERED(buffer_remove("st-foreign"), 0, NULL);
 }
 
-int main(void)
+void setup(void)
 {
-	common_init();
 	vgem = system("modprobe -q vgem") ? -1 : vgem_open();
-	if (vgem < 0) {
-		tap_skip_all("a foreign importer", "this kernel has no vgem");
-		return tap_exit();
-	}
-	tap_run("vgem imports a buffer, and is counted until it lets go", test_import);
-	tap_run("two importers are two; a closed file lets go", test_twice);
-	tap_run("vgem hands out our dma-buf again", test_export);
-	tap_run("the node of vgem maps no import", test_map_dumb);
-	tap_run("a name stays while vgem holds the buffer", test_named);
-	tap_run("a buffer that only vgem holds lives", test_outlives_fd);
-	tap_run("CMA memory as a dma-buf is good for vgem", test_cma);
-	tap_run("CPU access through another dma-buf than that of vgem", test_sync);
-	close(vgem);
-	return tap_exit();
+	if (vgem < 0)
+		tap_skip_all("this kernel has no vgem");
 }

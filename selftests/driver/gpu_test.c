@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+/* test: needs=gpu kernel=6.1,any */
+/* test: needs=gpu-unbound iommu=on */
 /*
  * Memory of a GPU as destination (rashpa-gpu.h): of the lab's GPU, which is QEMU's virtio-gpu with
  * Vulkan, and whose memory is a PCI BAR.
@@ -19,6 +21,48 @@
 static struct fpga f;
 static bool behind_switch, iommu;
 static const char *no_liar;	/* why there is no exporter that revokes; NULL: there is */
+
+/* Below the lab's switch, where the GPU is as well if there is one. */
+static bool is_behind_switch(void)
+{
+	char path[64], device[8] = "";
+	FILE *above;
+
+	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/../device", f.bdf);
+	above = fopen(path, "re");
+	if (!CHECK(above, "%s", path))
+		return false;
+	CHECK(fgets(device, sizeof(device), above), "%s is empty", path);
+	fclose(above);
+	return !strcmp(device, "0x8233\n") || !strcmp(device, "0x8233");
+}
+
+static const struct { const char *key; unsigned int nth; } functions[] = {
+	{ "first", 0 }, { "second", 1 },
+};
+
+/* Of both FPGAs: at a root port, and below a switch together with the GPU (--topology both). */
+#define TEST_WHERE(name, text)					\
+	static void where_##name(void);				\
+	TEST_EACH(name, functions, text " (the %s FPGA)")	\
+	{							\
+		if (is_there(row->nth))				\
+			where_##name();				\
+	}							\
+	static void where_##name(void)
+
+static bool is_there(unsigned int nth)
+{
+	fpga_close(&f);
+	if (!rig_try(&f, nth)) {
+		rig_try(&f, 0);
+		tap_skip("only one software FPGA");
+		return false;
+	}
+	iommu = fpga_iommu(&f);
+	behind_switch = is_behind_switch();
+	return true;
+}
 
 /* A GPU, memory of it, and the software FPGA that writes there. */
 struct stand {
@@ -85,7 +129,7 @@ static uint64_t gpu_address(char *bdf, size_t size)
 	return (uint64_t)domain << 16 | bus << 8 | device << 3 | function;
 }
 
-static void test_about(void)
+TEST(about, "it is what it is")
 {
 	struct rashpa_gpu_info info;
 	struct stand s;
@@ -104,7 +148,7 @@ static void test_about(void)
 	end(&s);
 }
 
-static void test_names(void)
+TEST(names, "names of GPUs that are none")
 {
 	static const struct {
 		const char *name;
@@ -126,7 +170,7 @@ static void test_names(void)
 	}
 }
 
-static void test_lengths(void)
+TEST(lengths, "lengths that no memory has")
 {
 	struct rashpa_gpu_memory *none;
 	struct stand s;
@@ -139,7 +183,7 @@ static void test_lengths(void)
 }
 
 /* The FPGA writes into the BAR, and nobody else moves a byte. */
-static void test_stream(void)
+TEST_WHERE(stream, "the FPGA streams into it")
 {
 	struct rashpa_map_make map = {};
 	uint64_t address;
@@ -167,7 +211,7 @@ static void test_stream(void)
 }
 
 /* Vulkan has let go of it, and so has the GPU: the map keeps the pages. */
-static void test_freed(void)
+TEST_WHERE(freed, "memory that is freed under a map")
 {
 	struct stand s;
 
@@ -206,7 +250,7 @@ static void victim(void *arg)
 }
 
 /* What was mapped and allocated goes, and the FPGA stops before. */
-static void test_killed(void)
+TEST_WHERE(killed, "a program that is killed while the FPGA streams")
 {
 	struct victim v;
 	char byte;
@@ -240,7 +284,7 @@ static void is_at_rest(const struct stand *s)
 }
 
 /* The map stays, and the FPGA has forgotten it: nothing is written until it is programmed again. */
-static void test_reset(void)
+TEST_WHERE(reset, "the FPGA is reset while it streams")
 {
 	struct rashpa_reset reset = { HEAD(reset) };
 	struct stand s;
@@ -296,7 +340,7 @@ static bool begin_revoking(struct stand *s, struct rashpa_liar_export *arg)
 	return liar_export(arg) >= 0 && rig_up(&s->rig, &f, arg->out_fd, RASHPA_MAP_DEVICE, 0);
 }
 
-static void test_revoked(void)
+TEST_WHERE(revoked, "the memory is taken back while the FPGA streams")
 {
 	struct rashpa_restore restore = { HEAD(restore) };
 	struct rashpa_liar_export arg = {};
@@ -323,7 +367,7 @@ static void test_revoked(void)
 }
 
 /* A program on this machine's processors has memory of the host, however it calls it. */
-static void test_host(void)
+TEST(host, "memory of the host is refused")
 {
 	struct rashpa_map_make map = {};
 	struct rashpa_gpu_info info;
@@ -344,7 +388,7 @@ static void test_host(void)
 }
 
 /* Memory of ours for a GPU that can take it: that of lavapipe, which is here. */
-static void test_import(void)
+TEST(import, "a buffer for a GPU")
 {
 	int buffer = buffer_alloc(SIZE, NULL), other = open("/dev/null", O_RDWR | O_CLOEXEC);
 	struct rashpa_gpu_memory *none = NULL;
@@ -406,7 +450,7 @@ static void log_is_others(void)
  * map stays, and what is written goes into the BAR that is left. A program that has the GPU open
  * by Vulkan would end with SIGBUS, as that is how Vulkan talks to it: this one has not.
  */
-static void test_unbound(void)
+TEST(unbound, "the GPU's driver goes while the FPGA streams")
 {
 	char bdf[16];
 	struct stand s;
@@ -429,46 +473,6 @@ static void test_unbound(void)
 	log_is_others();
 }
 
-/* Below the lab's switch, where the GPU is as well if there is one. */
-static bool is_behind_switch(void)
-{
-	char path[64], device[8] = "";
-	FILE *above;
-
-	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/../device", f.bdf);
-	above = fopen(path, "re");
-	if (!CHECK(above, "%s", path))
-		return false;
-	CHECK(fgets(device, sizeof(device), above), "%s is empty", path);
-	fclose(above);
-	return !strcmp(device, "0x8233\n") || !strcmp(device, "0x8233");
-}
-
-/* What depends on where the FPGA is: at a root port, or below a switch together with the GPU. */
-static void run_where_it_is(void)
-{
-	static const struct {
-		const char *name;
-		void (*test)(void);
-	} tests[] = {
-		{ "the FPGA streams into it", test_stream },
-		{ "memory that is freed under a map", test_freed },
-		{ "a program that is killed while the FPGA streams", test_killed },
-		{ "the FPGA is reset while it streams", test_reset },
-		{ "the memory is taken back while the FPGA streams", test_revoked },
-	};
-	struct rashpa_device_info info;
-	char name[96];
-
-	iommu = !fpga_info(&f, &info) && info.out_flags & RASHPA_DEVICE_IOMMU;
-	behind_switch = is_behind_switch();
-	for (size_t i = 0; i < ARRAY_SIZE(tests); i++) {
-		snprintf(name, sizeof(name), "%s, %s", tests[i].name,
-			 behind_switch ? "below a switch" : "at a root port");
-		tap_run(name, tests[i].test);
-	}
-}
-
 static bool has_gpu(void)
 {
 	const char *gpus = getenv("RASHPA_GPUS");
@@ -480,38 +484,17 @@ static bool has_gpu(void)
 	return true;
 }
 
-int main(void)
+void setup(void)
 {
-	if (!has_gpu()) {
-		tap_skip_all("memory of a GPU", "no GPU in this guest (lab run --gpu)");
-		return tap_exit();
-	}
-	if (!rig_open("memory of a GPU", &f))
-		return tap_exit();
-	/* QEMU's host bridge routes, but newer kernels have it in no list */
-	write_text("/sys/module/rashpa/parameters/p2p_bridge", "allow");
+	if (!has_gpu())
+		tap_skip_all("no GPU in this guest (lab run --gpu)");
+	rig_need(&f);
+	p2p_bridge("allow");
 	setenv("VK_DRIVER_FILES", DRIVERS "virtio_icd.json", 1);
 	no_liar = module_load("liar", &liar);
-	tap_run("it is what it is", test_about);
-	tap_run("names of GPUs that are none", test_names);
-	tap_run("lengths that no memory has", test_lengths);
-	run_where_it_is();
-	tap_run("memory of the host is refused", test_host);
-	tap_run("a buffer for a GPU", test_import);
-	/* lab run --topology both: one more, elsewhere */
-	fpga_close(&f);
-	if (rig_open_nth(&f, 1)) {
-		fpga_watch(&f);
-		run_where_it_is();
-	} else {
-		CHECK(rig_open_nth(&f, 0), "the FPGA is gone");
-		fpga_watch(&f);
-	}
-	tap_run("the GPU's driver goes while the FPGA streams", test_unbound);
-	if (!no_liar) {
-		close(liar);
-		CHECK(!module_unload("liar"), "the module stays");
-	}
-	fpga_close(&f);
-	return tap_exit();
+}
+
+void teardown_all(void)
+{
+	module_unload("liar");
 }

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+/* test: needs=large kernel=6.12 iommu=on */
+/* test: needs=large iommu=off */
 /*
  * A buffer of 1 GiB: in one piece on a machine that has just booted, and with a clear
  * answer on one whose memory is in pieces. Needs a guest of its own with at least 4 GiB.
@@ -132,7 +134,7 @@ static void use(uint32_t backend, int registration)
 	char *p;
 	int i;
 
-	alarm(SECONDS * tap_slow());
+	tap_limit(SECONDS);
 	/* the second may get what the first left */
 	for (i = 0; i < 2; i++) {
 		ANSWERED(alloc_large(backend, &a), 0, NULL);
@@ -152,18 +154,6 @@ static void use(uint32_t backend, int registration)
 			check_segments(a.out_fd);
 		close(a.out_fd);
 	}
-}
-
-static void test_contig(void)
-{
-	use(RASHPA_BACKEND_CONTIG, 0);
-}
-
-/* CMA memory cannot be pinned for long, and says so at once. */
-static void test_cma(void)
-{
-	SKIP_IF(!cma_here(), "no CMA area (lab run --append cma=1536M)");
-	use(RASHPA_BACKEND_CMA, EFAULT);
 }
 
 /* --- memory in pieces --- */
@@ -319,31 +309,8 @@ static void test_what_fits(unsigned long mib)
 		close(a.out_fd);
 }
 
-static void test_pieces(void)
-{
-	struct hog h = { .p = MAP_FAILED, .ring = -1 };
-	uint64_t before = bytes_free();
-	int err = -ENOMEM;
-
-	alarm(SECONDS * tap_slow());
-	if (hog_take(&h) && hog_pin(&h)) {
-		CHECK(either(RASHPA_BACKEND_CONTIG), "1 GiB across pinned pages");
-		if (cma_here())
-			CHECK(!either(RASHPA_BACKEND_CMA), "the reserved memory is not there");
-		hog_unpin(&h);
-		/* what is in the way now can be moved */
-		err = either(RASHPA_BACKEND_CONTIG);
-	}
-	hog_free(&h);
-	/* what was freed may still be kept by others: then the answer must be one to rely on */
-	if (err && either(RASHPA_BACKEND_CONTIG))
-		test_what_fits(largest_run());
-	CHECK(bytes_free() + 256 * MIB > before, "%llu MiB were free before, %llu after",
-	      (unsigned long long)(before / MIB), (unsigned long long)(bytes_free() / MIB));
-}
-
 /* One page of 1 GiB of a process is one segment. */
-static void test_giant_page(void)
+TEST(giant_page, "a page of 1 GiB can be pinned, as one segment")
 {
 	static const char pool[] = "/sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages";
 	struct rashpa_pin pin = { HEAD(pin), .length = GIB };
@@ -377,7 +344,7 @@ static void alloc_gibs(uint64_t gib, uint64_t alignment)
 	char *p;
 	int err;
 
-	alarm(SECONDS * tap_slow() + (unsigned int)gib * 60);
+	tap_limit(SECONDS + (unsigned int)gib * 60);
 	err = call(memory, RASHPA_IOC_ALLOC, &a);
 	/* something of the kernel's may be in each place that is so aligned, or so large */
 	if (err && (alignment || gib > 1)) {
@@ -406,7 +373,7 @@ static void alloc_gibs(uint64_t gib, uint64_t alignment)
 }
 
 /* RASHPA_GIB=N: up to so many, in a guest that has them. */
-static void test_gibs(void)
+TEST(gibs, "so many GiB, also in pieces of 1 GiB")
 {
 	const char *text = getenv("RASHPA_GIB");
 	const uint64_t most = text ? strtoull(text, NULL, 10) : 1;
@@ -420,30 +387,45 @@ static void test_gibs(void)
 		alloc_gibs(most, GIB);
 }
 
-int main(void)
+TEST(contig, "contig: 1 GiB is one piece, zeroed, mapped at once, can be registered")
 {
-	common_init();
-	if (ram_bytes() < 3 * GIB) {
-		tap_skip_all("1 GiB", "this guest is too small (lab run --memory 4G)");
-		return tap_exit();
+	use(RASHPA_BACKEND_CONTIG, 0);
+}
+
+/* CMA memory cannot be pinned for long, and says so at once. */
+TEST(cma, "CMA: 1 GiB is one piece, zeroed, mapped at once, cannot be registered")
+{
+	SKIP_IF(!cma_here(), "no CMA area (lab run --append cma=1536M)");
+	use(RASHPA_BACKEND_CMA, EFAULT);
+}
+
+TEST(pieces, "1 GiB where memory is in pieces: success, or the reason")
+{
+	struct hog h = { .p = MAP_FAILED, .ring = -1 };
+	uint64_t before = bytes_free();
+	int err = -ENOMEM;
+
+	tap_limit(SECONDS);
+	if (hog_take(&h) && hog_pin(&h)) {
+		CHECK(either(RASHPA_BACKEND_CONTIG), "1 GiB across pinned pages");
+		if (cma_here())
+			CHECK(!either(RASHPA_BACKEND_CMA), "the reserved memory is not there");
+		hog_unpin(&h);
+		/* what is in the way now can be moved */
+		err = either(RASHPA_BACKEND_CONTIG);
 	}
-	have_fpga = fpga_open(&fpga, 0);
-	if (have_fpga) {
-		/* without one it has a DMA mask of 32 bits */
-		if (fpga_profile(&fpga, 0, NULL, 0))
-			tap_bail("PROFILE_SET: %s", reason);
-		fpga_watch(&fpga);
-	}
-	/* first: a page that was set aside at boot is memory for the others afterwards */
-	tap_run("a page of 1 GiB can be pinned, as one segment", test_giant_page);
-	/* as soon as can be: what others leave behind lies in the way of the largest */
-	tap_run("so many GiB, also in pieces of 1 GiB", test_gibs);
-	tap_run("contig: 1 GiB is one piece, zeroed, mapped at once, can be registered",
-		test_contig);
-	tap_run("CMA: 1 GiB is one piece, zeroed, mapped at once, cannot be registered",
-		test_cma);
-	tap_run("1 GiB where memory is in pieces: success, or the reason", test_pieces);
-	if (have_fpga)
-		fpga_close(&fpga);
-	return tap_exit();
+	hog_free(&h);
+	/* what was freed may still be kept by others: then the answer must be one to rely on */
+	if (err && either(RASHPA_BACKEND_CONTIG))
+		test_what_fits(largest_run());
+	CHECK(bytes_free() + 256 * MIB > before, "%llu MiB were free before, %llu after",
+	      (unsigned long long)(before / MIB), (unsigned long long)(bytes_free() / MIB));
+}
+
+void setup(void)
+{
+	if (ram_bytes() < 3 * GIB)
+		tap_skip_all("this guest is too small (lab run --memory 4G)");
+	/* without a profile it has a DMA mask of 32 bits */
+	have_fpga = fpga_try(&fpga, 0);
 }

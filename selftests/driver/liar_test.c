@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+/* test: tier=check kernel=each,debug iommu=both */
 /*
  * Exporters that lie, and exporters that take their memory back: rashpa_liar.ko does both
  * on request. What is not true is refused; what is taken back is not written any more. Who
@@ -15,9 +16,8 @@
 
 #define DATA	((uint64_t)IMAGES * IMAGE)
 
-#define P2P_BRIDGE	"/sys/module/rashpa/parameters/p2p_bridge"
-#define REVOKE_ROUNDS	300	/* enough to meet in every step */
-#define STREAM_ROUNDS	60	/* some end in a reset, after half a second */
+#define REVOKE_ROUNDS	tap_times(40, 300)	/* enough to meet in every step */
+#define STREAM_ROUNDS	tap_times(12, 60)	/* some end in a reset, after half a second */
 
 static struct fpga f, f2;
 static bool have_f2, iommu;
@@ -144,7 +144,7 @@ static void close_regs(void)
 	window = -1;
 }
 
-static void test_load(void)
+TEST(load, "on-board memory takes a dataset")
 {
 	rig_load(&f);
 }
@@ -239,7 +239,7 @@ static void is_peer(const struct rashpa_map_make *map, uint64_t bare)
 }
 
 /* Whatever the addresses are: writes to them arrive in the other board. */
-static void test_bar(void)
+TEST(bar, "the bare address of a BAR: mapped by the driver, and data arrive")
 {
 	struct rashpa_liar_export arg = lie(RASHPA_LIAR_BAR);
 	struct rig rig;
@@ -267,7 +267,7 @@ static void test_bar(void)
 }
 
 /* A part of it: the offset must not be lost on the way. */
-static void test_bar_part(void)
+TEST(bar_part, "a part of a bare BAR is that part")
 {
 	struct rashpa_liar_export arg = lie(RASHPA_LIAR_BAR);
 	struct rashpa_map_make map, rest;
@@ -295,20 +295,17 @@ static void test_bar_part(void)
 	close(fd);
 }
 
-static void test_bar_denied(void)
+TEST(bar_denied, "a bare BAR behind a bridge that is denied is refused")
 {
 	struct rashpa_map_make map;
-	char before[16];
 	int fd, err;
 
 	SKIP_IF(!have_f2, "only one software FPGA");
-	SKIP_IF(!read_text(P2P_BRIDGE, before, sizeof(before)),
-		"the driver has no parameter p2p_bridge");
 	fd = export_kind(RASHPA_LIAR_BAR);
 	map = default_map(fd);
 	REQUIRE(!make(&map), "MAP: %s", reason);
 	close(map.out_fd);
-	CHECK(!write_text(P2P_BRIDGE, "deny"), "p2p_bridge cannot be set");
+	p2p_bridge("deny");
 	map = default_map(fd);
 	err = make(&map);
 	if (!err && map.out_class == RASHPA_CLASS_PEER)
@@ -317,12 +314,11 @@ static void test_bar_denied(void)
 		ANSWERED(err, ENXIO, "host bridge|p2p_bridge");
 	if (!err)
 		close(map.out_fd);
-	write_text(P2P_BRIDGE, before);
 	liar_is_free(fd);
 	close(fd);
 }
 
-static void test_own_bar(void)
+TEST(own_bar, "the importer's own BAR is refused")
 {
 	struct rashpa_liar_export arg = lie(RASHPA_LIAR_BAR);
 	struct rashpa_map_make map;
@@ -340,7 +336,7 @@ static void test_own_bar(void)
 
 /* -------------------------------------------------- device or host? ----- */
 
-static void test_device_flag(void)
+TEST(device_flag, "host memory is not taken for a device's")
 {
 	int fd = export_kind(RASHPA_LIAR_HONEST), buffer = buffer_alloc(MIB, NULL);
 	struct rashpa_map_make map = default_map(fd);
@@ -362,7 +358,7 @@ static void test_device_flag(void)
 	close(fd);
 }
 
-static void test_honest(void)
+TEST(honest, "an honest exporter's memory takes data")
 {
 	struct lent l;
 
@@ -381,7 +377,7 @@ static void test_honest(void)
 }
 
 /* Pages in reverse order: one segment each, and data where they belong. */
-static void test_scattered(void)
+TEST(scattered, "pages in any order take data")
 {
 	const uint32_t pages = DATA / PAGE;
 	struct lent l;
@@ -401,7 +397,7 @@ static void test_scattered(void)
 }
 
 /* Entries of no bytes say nothing, and are not segments either. */
-static void test_empty(void)
+TEST(empty, "entries of no bytes do no harm")
 {
 	struct lent l;
 
@@ -444,7 +440,7 @@ static void read_iomem(uint64_t length)
 enum where { NOWHERE, ABOVE, HOLE, WRAP, LAST, ZERO, INTERRUPT, RAM_END, RAM, BAR_END };
 
 struct lie_row {
-	const char *what;
+	const char *key;
 	uint32_t kind;
 	enum where where;
 	uint32_t dma_bits;
@@ -456,33 +452,33 @@ struct lie_row {
 };
 
 static const struct lie_row lies[] = {
-	{ "a table that ends a page early", RASHPA_LIAR_SHORT, NOWHERE, 0, 0,
+	{ "a-table-that-ends-a-page-early", RASHPA_LIAR_SHORT, NOWHERE, 0, 0,
 	  EREMOTEIO, "0x1000 bytes too early", false, false },
-	{ "a table of no bytes", RASHPA_LIAR_NOTHING, NOWHERE, 0, 0,
+	{ "a-table-of-no-bytes", RASHPA_LIAR_NOTHING, NOWHERE, 0, 0,
 	  EREMOTEIO, "0x80000 bytes too early", false, false },
-	{ "an address above the DMA mask", RASHPA_LIAR_ADDRESS, ABOVE, 40, 0,
+	{ "an-address-above-the-dma-mask", RASHPA_LIAR_ADDRESS, ABOVE, 40, 0,
 	  EOVERFLOW, "40 bits", false, false },
-	{ "a hole in the address space", RASHPA_LIAR_ADDRESS, HOLE, 0, 0,
+	{ "a-hole-in-the-address-space", RASHPA_LIAR_ADDRESS, HOLE, 0, 0,
 	  EREMOTEIO, "exporter|neither host memory nor a BAR", false, false },
-	{ "addresses that overflow", RASHPA_LIAR_ADDRESS, WRAP, 0, 0,
+	{ "addresses-that-overflow", RASHPA_LIAR_ADDRESS, WRAP, 0, 0,
 	  EOVERFLOW, "64 bits", false, false },
-	{ "the last addresses there are", RASHPA_LIAR_ADDRESS, LAST, 0, 0,
+	{ "the-last-addresses-there-are", RASHPA_LIAR_ADDRESS, LAST, 0, 0,
 	  EREMOTEIO, "exporter", false, false },
-	{ "address 0", RASHPA_LIAR_ADDRESS, ZERO, 0, 0,
+	{ "address-0", RASHPA_LIAR_ADDRESS, ZERO, 0, 0,
 	  EREMOTEIO, "exporter", false, false },
-	{ "the address that interrupts are sent to", RASHPA_LIAR_ADDRESS, INTERRUPT, 0, 0,
+	{ "the-address-that-interrupts-are-sent-to", RASHPA_LIAR_ADDRESS, INTERRUPT, 0, 0,
 	  EREMOTEIO, "exporter", false, false },
-	{ "memory that begins in RAM and leaves it", RASHPA_LIAR_ADDRESS, RAM_END, 0, 0,
+	{ "memory-that-begins-in-ram-and-leaves-it", RASHPA_LIAR_ADDRESS, RAM_END, 0, 0,
 	  EREMOTEIO, "exporter", false, false },
-	{ "host memory that the IOMMU does not know", RASHPA_LIAR_ADDRESS, RAM, 0, 0,
+	{ "host-memory-that-the-iommu-does-not-know", RASHPA_LIAR_ADDRESS, RAM, 0, 0,
 	  EREMOTEIO, "IOMMU", false, true },
-	{ "memory that begins in a BAR and leaves it", RASHPA_LIAR_ADDRESS, BAR_END, 0, 0,
+	{ "memory-that-begins-in-a-bar-and-leaves-it", RASHPA_LIAR_ADDRESS, BAR_END, 0, 0,
 	  EREMOTEIO, "exporter", true, false },
-	{ "host memory and a BAR in one", RASHPA_LIAR_MIX, NOWHERE, 0, 0,
+	{ "host-memory-and-a-bar-in-one", RASHPA_LIAR_MIX, NOWHERE, 0, 0,
 	  EREMOTEIO, "exporter|different kinds", true, false },
-	{ "memory that is not mapped, EL3RST", RASHPA_LIAR_NO_MAP, NOWHERE, 0, EL3RST,
+	{ "memory-that-is-not-mapped-el3rst", RASHPA_LIAR_NO_MAP, NOWHERE, 0, EL3RST,
 	  EL3RST, "exporter|map", false, false },
-	{ "memory that is not mapped, errno 4095", RASHPA_LIAR_NO_MAP, NOWHERE, 0, 4095,
+	{ "memory-that-is-not-mapped-errno-4095", RASHPA_LIAR_NO_MAP, NOWHERE, 0, 4095,
 	  EREMOTEIO, "exporter|map|4095", false, false },
 };
 
@@ -569,23 +565,22 @@ static void map_lie(const struct lie_row *row)
 	close(fd);
 }
 
-static void test_lies(void)
+/* a mask needs no maps, and no windows */
+TEST_EACH(lie, lies, "%s: refused by MAP")
 {
-	size_t i;
-
-	for (i = 0; i < ARRAY_SIZE(lies); i++) {
-		tap_start("%s: refused by MAP", lies[i].what);
-		if (lies[i].dma_bits)
-			profile_bits(lies[i].dma_bits);
-		map_lie(&lies[i]);
-		if (lies[i].dma_bits)
-			ANSWERED(fpga_profile(&f, 0, NULL, 0), 0, NULL);
-		tap_done();
+	if (row->dma_bits) {
+		close_regs();
+		profile_bits(row->dma_bits);
+	}
+	map_lie(row);
+	if (row->dma_bits) {
+		ANSWERED(fpga_profile(&f, RASHPA_PROFILE_NO_RESET, NULL, 0), 0, NULL);
+		open_regs();
 	}
 }
 
-/* What was honest at first may come back as a lie. */
-static void restore_lie(const struct lie_row *row)
+/* What was honest at first may come back as a lie. A mask needs no maps. */
+TEST_EACH_IF(restored_lie, lies, !row->dma_bits, "%s: refused by RESTORE")
 {
 	struct rashpa_liar_export arg;
 	struct rashpa_restore r;
@@ -616,23 +611,9 @@ static void restore_lie(const struct lie_row *row)
 	close(fd);
 }
 
-static void test_restored_lies(void)
-{
-	size_t i;
-
-	for (i = 0; i < ARRAY_SIZE(lies); i++) {
-		/* a mask needs no maps */
-		if (lies[i].dma_bits)
-			continue;
-		tap_start("%s: refused by RESTORE", lies[i].what);
-		restore_lie(&lies[i]);
-		tap_done();
-	}
-}
-
 /* ---------------------------------------------------------- revoking ---- */
 
-static void test_revoke_running(void)
+TEST(revoke_running, "memory that is taken back in use: stopped, cleared, told, restored")
 {
 	struct rashpa_restore res;
 	uint64_t before;
@@ -668,7 +649,7 @@ out:
 	lent_down(&l);
 }
 
-static void test_restore_valid(void)
+TEST(restore_valid, "RESTORE of a valid map does nothing")
 {
 	struct rashpa_restore res;
 	uint64_t address;
@@ -691,7 +672,7 @@ static void test_restore_valid(void)
 	lent_down(&l);
 }
 
-static void test_restore_more(void)
+TEST(restore_more, "RESTORE of more segments than there were is refused")
 {
 	struct rashpa_restore res;
 	struct lent l;
@@ -711,7 +692,7 @@ static void test_restore_more(void)
 	lent_down(&l);
 }
 
-static void test_restore_fewer(void)
+TEST(restore_fewer, "RESTORE of fewer segments works")
 {
 	struct rashpa_restore res;
 	struct lent l;
@@ -732,7 +713,7 @@ static void test_restore_fewer(void)
 }
 
 /* As memory of a GPU moves to the host and back. */
-static void test_restore_elsewhere(void)
+TEST(restore_elsewhere, "RESTORE tells when the memory is elsewhere")
 {
 	struct rashpa_restore res;
 	struct lent l;
@@ -756,7 +737,7 @@ static void test_restore_elsewhere(void)
 	lent_down(&l);
 }
 
-static void test_restore_device(void)
+TEST(restore_device, "RESTORE does not take host memory for a device's")
 {
 	struct rashpa_restore res;
 	struct rashpa_map_make map;
@@ -778,7 +759,7 @@ static void test_restore_device(void)
 	close(fd);
 }
 
-static void test_map_revoked(void)
+TEST(map_revoked, "memory that was taken back is not mapped")
 {
 	int fd = export_kind(RASHPA_LIAR_HONEST);
 	struct rashpa_map_make map = default_map(fd);
@@ -790,7 +771,7 @@ static void test_map_revoked(void)
 }
 
 /* Maps of one memory end together; what is streamed elsewhere may stop, but stays valid. */
-static void test_revoke_several(void)
+TEST(revoke_several, "only the maps of that memory are revoked")
 {
 	struct rashpa_map_make a, b, other;
 	struct rashpa_restore res;
@@ -820,7 +801,7 @@ static void test_revoke_several(void)
 }
 
 /* The function goes while the memory is away. */
-static void test_unbind_revoked(void)
+TEST(unbind_revoked, "unbinding while the memory is taken back")
 {
 	struct rashpa_restore res;
 	struct lent l;
@@ -839,11 +820,8 @@ static void test_unbind_revoked(void)
 	take_back(l.fd);
 	lent_down(&l);
 	close_regs();
-	fpga_close(&f);
-	err = fpga_bind(&f);
-	if (err || !fpga_open(&f, 0) || fpga_profile(&f, 0, NULL, 0) || !open_regs())
-		tap_bail("bind: %s, %s", strerror(-err), reason);
-	fpga_watch(&f);
+	fpga_again(&f);
+	open_regs();
 }
 
 /* --- many at once --- */
@@ -862,7 +840,7 @@ static void stream_for_ever(void *arg)
 		pause();
 }
 
-static void test_kill_running(void)
+TEST(kill_running, "killing who streams into foreign memory stops the stream first")
 {
 	int ready[2], i;
 	pid_t pid;
@@ -989,7 +967,7 @@ static void works(struct lent *l)
 	rig_is_idle(regs, 0);
 }
 
-static void test_revoke_race(void)
+TEST(revoke_race, "taking memory back against RESTORE and PROGRAM")
 {
 	struct revoker revoker = { .most = REVOKE_ROUNDS };
 	unsigned int used = 0;
@@ -1043,7 +1021,7 @@ static bool stream_against(const struct rig *rig, unsigned int *used, unsigned i
 		     (unsigned long long)reg64(regs, RFPGA_FAULT_ADDR));
 }
 
-static void test_stream_race(void)
+TEST(stream_race, "taking memory back against a stream that is started again")
 {
 	struct rashpa_reset reset = { HEAD(reset) };
 	unsigned int used = 0, resets = 0;
@@ -1070,7 +1048,7 @@ static void test_stream_race(void)
 }
 
 /* Maps that come and go while the memory does. */
-static void test_revoke_and_map(void)
+TEST(revoke_and_map, "taking memory back against MAP")
 {
 	int fd = export_kind(RASHPA_LIAR_HONEST), err;
 	struct revoker revoker = { .fd = fd, .most = REVOKE_ROUNDS };
@@ -1101,7 +1079,7 @@ static void test_revoke_and_map(void)
 /* ------------------------------------------------------ waiting for fences --- */
 
 /* Memory that is on its way to where it is mapped: neither MAP nor RESTORE is ahead of it. */
-static void test_moving(void)
+TEST(moving, "memory that is still moved is waited for")
 {
 	int fd = export_kind(RASHPA_LIAR_HONEST), node = liar_fence(RASHPA_LIAR_FENCE, fd, 0);
 	struct rashpa_map_make map = default_map(fd);
@@ -1131,7 +1109,7 @@ static void on_signal(int number)
 	(void)number;
 }
 
-static void test_moving_signal(void)
+TEST(moving_signal, "a signal ends that waiting")
 {
 	int fd = export_kind(RASHPA_LIAR_HONEST), node = liar_fence(RASHPA_LIAR_FENCE, fd, 0);
 	struct sigaction sa = { .sa_handler = on_signal }, old;
@@ -1154,10 +1132,10 @@ static int by_unbind(struct caller *c)
 }
 
 /* An importer whose DMA goes on for a while: the function with the window does not go before. */
-static void test_slow_importer(void)
+TEST(slow_importer, "unbinding waits for who imports a window")
 {
 	struct caller c = { .what = by_unbind, .arg = &f2 };
-	int win, node, err;
+	int win, node;
 
 	SKIP_IF(!have_f2, "only one software FPGA");
 	win = fpga_window(&f2, RFPGA_BAR_MEMORY, 0, DATA, 0);
@@ -1168,10 +1146,7 @@ static void test_slow_importer(void)
 	CHECK(!caller_ends(&c), "unbind: %s", strerror(-c.err));
 	close(node);
 	close(win);
-	fpga_close(&f2);
-	err = fpga_bind(&f2);
-	if (err || !fpga_open(&f2, 1) || fpga_profile(&f2, 0, NULL, 0))
-		tap_bail("bind: %s, %s", strerror(-err), reason);
+	fpga_again(&f2);
 }
 
 /* ---------------------------------------------------------- the machine --- */
@@ -1185,7 +1160,7 @@ static void bus(const struct fpga *fpga, uint64_t limit, uint64_t offset)
 }
 
 /* A bus that carries less than the function sends: nothing is copied where it reaches. */
-static void test_narrow_bus(void)
+TEST(narrow_bus, "memory beyond what the bus carries is refused")
 {
 	int buffer, fd;
 	struct rashpa_map_make map;
@@ -1213,7 +1188,7 @@ static void test_narrow_bus(void)
 #define ELSEWHERE	(1ULL << 40)
 
 /* A host bridge whose registers are elsewhere on the bus: there a function has to send. */
-static void test_bus_offset(void)
+TEST(bus_offset, "a window's address is that on the bus")
 {
 	struct rashpa_liar_export cpu = lie(RASHPA_LIAR_BAR), there = lie(RASHPA_LIAR_ADDRESS);
 	struct rashpa_map_make map;
@@ -1256,7 +1231,7 @@ static int show(int fd)
 }
 
 /* Another driver's file is open for writing; the dma-buf that it shows is not. */
-static void test_read_only_through_another(void)
+TEST(read_only_through_another, "read-only memory is that through another driver's file, too")
 {
 	struct rashpa_alloc a = { HEAD(a), .length = MIB, .name = "st-shown" };
 	struct rashpa_export get = { HEAD(get), .out_fd = -1 };
@@ -1290,7 +1265,7 @@ static void test_read_only_through_another(void)
 	ANSWERED(buffer_remove("st-shown"), 0, NULL);
 }
 
-static void test_module_stays(void)
+TEST(module_stays, "an exporter's module stays while its memory is used")
 {
 	int fd = export_kind(RASHPA_LIAR_HONEST), err;
 	struct rashpa_map_make map = default_map(fd);
@@ -1310,96 +1285,34 @@ static void test_module_stays(void)
 	CHECK(liar >= 0, "/dev/rashpa-liar: %s", strerror(errno));
 }
 
-static void test_unload(void)
+TEST(unload, "the exporter's module unloads")
 {
 	int err;
 
 	close(liar);
 	err = module_unload("liar");
 	CHECK(!err, "%s", strerror(-err));
+	tap_after = NULL;	/* with a file less */
 }
 
-/* ------------------------------------------------------------------------ */
-
-static void run_all(void)
+void setup(void)
 {
-	read_iomem(DATA);
-	test_lies();	/* some need another profile: before there are windows */
-	if (!open_regs())
-		tap_bail("registers: %s", reason);
-	tap_run("on-board memory takes a dataset", test_load);
-	tap_run("an honest exporter's memory takes data", test_honest);
-	tap_run("pages in any order take data", test_scattered);
-	tap_run("entries of no bytes do no harm", test_empty);
-	tap_run("the bare address of a BAR: mapped by the driver, and data arrive", test_bar);
-	tap_run("a part of a bare BAR is that part", test_bar_part);
-	tap_run("a bare BAR behind a bridge that is denied is refused", test_bar_denied);
-	tap_run("the importer's own BAR is refused", test_own_bar);
-	tap_run("host memory is not taken for a device's", test_device_flag);
-	test_restored_lies();
-	tap_run("RESTORE of a valid map does nothing", test_restore_valid);
-	tap_run("memory that is taken back in use: stopped, cleared, told, restored",
-		test_revoke_running);
-	tap_run("RESTORE of more segments than there were is refused", test_restore_more);
-	tap_run("RESTORE of fewer segments works", test_restore_fewer);
-	tap_run("RESTORE tells when the memory is elsewhere", test_restore_elsewhere);
-	tap_run("RESTORE does not take host memory for a device's", test_restore_device);
-	tap_run("memory that was taken back is not mapped", test_map_revoked);
-	tap_run("only the maps of that memory are revoked", test_revoke_several);
-	tap_run("unbinding while the memory is taken back", test_unbind_revoked);
-	tap_run("killing who streams into foreign memory stops the stream first",
-		test_kill_running);
-	tap_run("taking memory back against RESTORE and PROGRAM", test_revoke_race);
-	tap_run("taking memory back against MAP", test_revoke_and_map);
-	tap_run("taking memory back against a stream that is started again", test_stream_race);
-	tap_run("memory that is still moved is waited for", test_moving);
-	tap_run("a signal ends that waiting", test_moving_signal);
-	tap_run("unbinding waits for who imports a window", test_slow_importer);
-	tap_run("memory beyond what the bus carries is refused", test_narrow_bus);
-	tap_run("a window's address is that on the bus", test_bus_offset);
-	tap_run("read-only memory is that through another driver's file, too",
-		test_read_only_through_another);
-	tap_run("an exporter's module stays while its memory is used", test_module_stays);
-	close_regs();
-}
+	const char *why = module_load("liar", &liar);
 
-int main(void)
-{
-	struct rashpa_device_info info;
-	char p2p[16] = "";
-	const char *why;
-
-	common_init();
-	why = module_load("liar", &liar);
-	if (!why && !fpga_open(&f, 0))
-		why = "no software FPGA";
-	if (why) {
-		close(liar);
-		module_unload("liar");
-		tap_skip_all("liar", why);
-		return tap_exit();
-	}
-	have_f2 = fpga_open(&f2, 1);
+	if (why)
+		tap_skip_all("%s", why);
+	rig_need(&f);
+	have_f2 = fpga_try(&f2, 1);
 	if (have_f2)
 		bdf2 = bdf_of(&f2);
-	if (fpga_profile(&f, 0, NULL, 0) || (have_f2 && fpga_profile(&f2, 0, NULL, 0)))
-		tap_bail("profile: %s", reason);
-	fpga_watch(&f);
-	fpga_info(&f, &info);
-	iommu = info.out_flags & RASHPA_DEVICE_IOMMU;
-	/* newer kernels know only few host bridges; the emulated one routes */
-	if (read_text(P2P_BRIDGE, p2p, sizeof(p2p)))
-		write_text(P2P_BRIDGE, "allow");
+	iommu = fpga_iommu(&f);
+	read_iomem(DATA);
+	if (!open_regs())
+		tap_bail("registers: %s", reason);
+	p2p_bridge("allow");
+}
 
-	run_all();
-
-	if (p2p[0])
-		write_text(P2P_BRIDGE, p2p);
-	if (have_f2)
-		fpga_close(&f2);
-	fpga_close(&f);
-	tap_before = NULL;
-	tap_after = NULL;
-	tap_run("the exporter's module unloads", test_unload);
-	return tap_exit();
+void teardown_all(void)
+{
+	module_unload("liar");
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+/* test: tier=check kernel=any,debug iommu=on */
 /*
  * Files that outlive things: the function is taken away under open files, mappings and
  * maps; holders are killed; the module must stay while somebody needs it.
@@ -51,7 +52,7 @@ static void unbind(void)
 
 /* --- the unbind itself --- */
 
-static void test_unbind(void)
+TEST(unbind, "after unbind every open file answers ENODEV")
 {
 	struct open_things t = {};
 	char path[48];
@@ -67,7 +68,7 @@ static void test_unbind(void)
 	bind_again();
 }
 
-static void test_unbind_idle(void)
+TEST(unbind_idle, "a function can be bound again and again")
 {
 	int i;
 
@@ -82,7 +83,7 @@ static void test_unbind_idle(void)
  * Nobody has a handler for SIGBUS here. Pages that were touched before are taken away, others
  * come for the first time; of all of them the page of ones is the only one.
  */
-static void test_unbind_blank(void)
+TEST(unbind_blank, "a blank window is ones when the function is gone")
 {
 	struct rashpa_window_make w = { HEAD(w), .bar = RFPGA_BAR_REGS, .length = 4 * PAGE };
 	struct rashpa_window_make again;
@@ -111,7 +112,7 @@ static void test_unbind_blank(void)
 	close(node);
 }
 
-static void test_unbind_bound_again(void)
+TEST(unbind_bound_again, "old files stay dead when the function is bound again")
 {
 	struct open_things t = {};
 	struct rashpa_device_info info;
@@ -200,7 +201,7 @@ static void on_signal(int sig)
 	(void)sig;
 }
 
-static void test_unbind_waiting(void)
+TEST(unbind_waiting, "who waits is woken by unbind")
 {
 	struct sigaction sa = { .sa_handler = on_signal };
 	struct waiter channel, quiet, map;
@@ -257,7 +258,7 @@ static void *work(void *unused)
 	return NULL;
 }
 
-static void test_unbind_busy(void)
+TEST(unbind_busy, "unbind while others work with the function")
 {
 	pthread_t thread[2];
 	int i, round;
@@ -293,7 +294,7 @@ static void hold_all(void *arg)
 		pause();
 }
 
-static void test_kill_holder(void)
+TEST(kill_holder, "a killed holder leaves nothing in the function")
 {
 	struct rashpa_device_info before, after;
 	int ready[2], win, round;
@@ -337,7 +338,7 @@ static void unbind_under_holder(void *arg)
 		pause();
 }
 
-static void test_kill_after_unbind(void)
+TEST(kill_after_unbind, "a holder can be killed after unbind")
 {
 	int ready[2];
 	pid_t pid;
@@ -356,7 +357,7 @@ static void test_kill_after_unbind(void)
 
 /* --- buffers and maps in any order --- */
 
-static void test_map_outlives_buffer(void)
+TEST(map_outlives_buffer, "a map keeps its memory")
 {
 	uint64_t before = bytes_allocated();
 	struct rashpa_map_make map;
@@ -371,7 +372,7 @@ static void test_map_outlives_buffer(void)
 	CHECK(bytes_allocated() == before, "the memory did not come back");
 }
 
-static void test_table_outlives_map(void)
+TEST(table_outlives_map, "a mapped table keeps its map")
 {
 	struct rashpa_map_make map;
 	int fd = buffer_alloc(MIB, NULL), m;
@@ -387,7 +388,7 @@ static void test_table_outlives_map(void)
 	munmap((void *)t, map.out_table_size);
 }
 
-static void test_channel_outlives_node(void)
+TEST(channel_outlives_node, "a channel outlives the file that made it")
 {
 	struct rashpa_device_info info;
 	int ch = fpga_events(&f, 0);
@@ -421,7 +422,7 @@ static void stays_for(void *arg)
 	module_stays(arg);
 }
 
-static void test_module_named(void)
+TEST(module_named, "the module stays while a named buffer exists")
 {
 	/* children have no file of the module but those that the test is about */
 	int fd = buffer_alloc(PAGE, "st-module");
@@ -433,7 +434,7 @@ static void test_module_named(void)
 	ANSWERED(buffer_remove("st-module"), 0, NULL);
 }
 
-static void test_module_held(void)
+TEST(module_held, "the module stays while anything of it is open")
 {
 	int fd, win;
 	void *p;
@@ -462,29 +463,7 @@ static void test_module_held(void)
 	close(fd);
 }
 
-int main(void)
+void setup(void)
 {
-	common_init();
-	if (!fpga_open(&f, 0)) {
-		tap_skip_all("lifetime", "no software FPGA");
-		return tap_exit();
-	}
-	if (fpga_profile(&f, 0, NULL, 0))
-		tap_bail("profile: %s", reason);
-	tap_run("after unbind every open file answers ENODEV", test_unbind);
-	tap_run("a function can be bound again and again", test_unbind_idle);
-	tap_run("a blank window is ones when the function is gone", test_unbind_blank);
-	tap_run("old files stay dead when the function is bound again",
-		test_unbind_bound_again);
-	tap_run("who waits is woken by unbind", test_unbind_waiting);
-	tap_run("unbind while others work with the function", test_unbind_busy);
-	tap_run("a killed holder leaves nothing in the function", test_kill_holder);
-	tap_run("a holder can be killed after unbind", test_kill_after_unbind);
-	tap_run("a map keeps its memory", test_map_outlives_buffer);
-	tap_run("a mapped table keeps its map", test_table_outlives_map);
-	tap_run("a channel outlives the file that made it", test_channel_outlives_node);
-	tap_run("the module stays while a named buffer exists", test_module_named);
-	tap_run("the module stays while anything of it is open", test_module_held);
-	close(f.fd);
-	return tap_exit();
+	fpga_need(&f);
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+/* test: tier=check kernel=any,debug */
 /* Lock memory, and words of memory as sources of events. */
 #include <limits.h>
 #include <poll.h>
@@ -65,7 +66,7 @@ static void refused_locks(void)
 	ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), EINVAL, "device|fpgaN");
 }
 
-static void test_memory(void)
+TEST(memory, "lock memory is zeroed, small, and can be registered and mapped")
 {
 	struct rashpa_info info = { HEAD(info) };
 	struct rashpa_alloc lock;
@@ -104,7 +105,7 @@ static int lock_named(const char *name, struct rashpa_alloc *lock)
 }
 
 /* Other programs find it, write it and make events of it; it goes when it is removed. */
-static void test_named(void)
+TEST(named, "lock memory with a name is for all programs")
 {
 	struct rashpa_info info = { HEAD(info), .fd = -1 };
 	struct rashpa_source_add a = {
@@ -225,7 +226,7 @@ static void nothing(struct slot *s)
 	CHECK(!wait_fd(s->ch, POLLIN, 0) && !next(s->ch, &e), "an event without a reason");
 }
 
-static void test_changed(void)
+TEST(changed, "CHANGED: bits under the mask, since it was added")
 {
 	struct slot s;
 	int id;
@@ -246,7 +247,7 @@ static void test_changed(void)
 	slot_down(&s);
 }
 
-static void test_equal(void)
+TEST(equal, "EQUAL: once each time it becomes true")
 {
 	struct slot s;
 	int id;
@@ -266,7 +267,7 @@ static void test_equal(void)
 	slot_down(&s);
 }
 
-static void test_reached(void)
+TEST(reached, "REACHED: step by step, none twice, until there is no next")
 {
 	struct slot s;
 	int id;
@@ -293,7 +294,7 @@ static void test_reached(void)
 }
 
 /* The number of the next value fits into no word. */
-static void test_reached_all(void)
+TEST(reached_all, "REACHED: the greatest word of all is one event")
 {
 	struct slot s;
 	int id;
@@ -312,7 +313,7 @@ static void test_reached_all(void)
  * What a word says when its source is added may be all that its writer says before somebody
  * answers: the interrupt has come already.
  */
-static void test_there_already(void)
+TEST(there_already, "what a word says when it is added is told, without an interrupt")
 {
 	struct rashpa_source_add a = {
 		.condition = RASHPA_CONDITION_REACHED, .value = 10, .step = 10, .bits = 64,
@@ -341,7 +342,7 @@ static void test_there_already(void)
 	slot_down(&s);
 }
 
-static void test_reached_again(void)
+TEST(reached_again, "REACHED without a step: again only after it was less")
 {
 	struct slot s;
 	int id;
@@ -362,7 +363,7 @@ static void test_reached_again(void)
 
 /* ------------------------------------------------------------ budget --- */
 
-static void test_budget(void)
+TEST(budget, "looking keeps its budget")
 {
 	struct rashpa_source_info info = { HEAD(info) };
 	struct rashpa_source_add a = {
@@ -370,7 +371,6 @@ static void test_budget(void)
 		.bits = 64, .period_us = RASHPA_PERIOD_MIN, .budget = 5,
 	};
 	struct slot s;
-	uint64_t end;
 
 	REQUIRE(slot_up(&s), "%s", reason);
 	a.memory = s.lock.out_fd;
@@ -378,27 +378,21 @@ static void test_budget(void)
 	CHECK((int)info.id > 0, "%s", reason);
 	/*
 	 * A look that was interrupted by the machine itself is paid back by longer periods:
-	 * the budget holds in the long run.
+	 * the budget holds in the long run. Else the test ends by its limit of time.
 	 */
-	end = end_of_wait(60000);
 	do
 		ANSWERED(call(s.ch, RASHPA_IOC_SOURCE_INFO, &info), 0, NULL);
-	while (tap_ok() && now_ns() < end &&
-	       (info.out_looks < 500 || info.out_look_ns * 1000 > info.out_since_ns * a.budget));
-	CHECK(info.out_looks >= 500, "only %llu looks", (unsigned long long)info.out_looks);
+	while (tap_ok() && (info.out_looks < 500 ||
+			    info.out_look_ns * 1000 > info.out_since_ns * a.budget));
 	tap_note("%llu looks of %llu ns in %llu us, one every %llu us",
 		 (unsigned long long)info.out_looks,
 		 (unsigned long long)(info.out_look_ns / info.out_looks),
 		 (unsigned long long)(info.out_since_ns / 1000),
 		 (unsigned long long)(info.out_period_ns / 1000));
-	CHECK(info.out_look_ns * 1000 <= info.out_since_ns * a.budget,
-	      "looking took %llu of %llu ns: more than %u thousandths",
-	      (unsigned long long)info.out_look_ns, (unsigned long long)info.out_since_ns,
-	      a.budget);
 	slot_down(&s);
 }
 
-static void test_budget_of_all(void)
+TEST(budget_of_all, "all timers together keep poll_budget")
 {
 	struct rashpa_source_add a = {
 		.head.flags = RASHPA_SOURCE_POLL, .condition = RASHPA_CONDITION_CHANGED,
@@ -453,7 +447,7 @@ static void bad_look(struct rashpa_source_add *a, uint64_t v)
 	a->index = v;
 }
 
-static void test_refused(void)
+TEST(refused, "what is no word and no condition is refused")
 {
 	struct rashpa_source_add good = { .condition = RASHPA_CONDITION_CHANGED, .bits = 32 };
 	struct rashpa_info info;
@@ -512,7 +506,7 @@ static void test_refused(void)
 #define MODE	(RFPGA_MODE_MSIX | RFPGA_MODE_LOCK | RFPGA_MODE_FREERUN)
 
 /* The FPGA's lock record in lock memory of its own, looked at in the interrupt. */
-static void test_hardware(void)
+TEST(hardware, "a record that the function writes is seen in its interrupt")
 {
 	struct rashpa_source_add a = { .index = 1, .condition = RASHPA_CONDITION_REACHED,
 				       .bits = 64, .value = 1, .step = 1 };
@@ -561,23 +555,7 @@ out:
 	rig_down(&r);
 }
 
-int main(void)
+void setup(void)
 {
-	if (!rig_open("lock", &f))
-		return tap_exit();
-	tap_run("lock memory is zeroed, small, and can be registered and mapped", test_memory);
-	tap_run("lock memory with a name is for all programs", test_named);
-	tap_run("CHANGED: bits under the mask, since it was added", test_changed);
-	tap_run("EQUAL: once each time it becomes true", test_equal);
-	tap_run("REACHED: step by step, none twice, until there is no next", test_reached);
-	tap_run("REACHED without a step: again only after it was less", test_reached_again);
-	tap_run("REACHED: the greatest word of all is one event", test_reached_all);
-	tap_run("what a word says when it is added is told, without an interrupt",
-		test_there_already);
-	tap_run("looking keeps its budget", test_budget);
-	tap_run("all timers together keep poll_budget", test_budget_of_all);
-	tap_run("what is no word and no condition is refused", test_refused);
-	tap_run("a record that the function writes is seen in its interrupt", test_hardware);
-	fpga_close(&f);
-	return tap_exit();
+	rig_need(&f);
 }

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+/* test: needs=contig iommu=off */
+/* test: needs=intx iommu=on */
 /*
  * A kernel that is locked down: what leads through registers to all memory is refused, also to
  * root. Locks the kernel down for good, so a guest runs it last.
@@ -19,7 +21,7 @@ static int refused;	/* errno */
 static const char *says;
 static int window;	/* of all registers, made before */
 
-static void test_profile(void)
+static void try_profile(void)
 {
 	const struct rashpa_profile_step step = { .op = RASHPA_STEP_WAIT, .bar = 0,
 						  .offset = RFPGA_STATUS, .mask = 1,
@@ -28,12 +30,14 @@ static void test_profile(void)
 	struct rashpa_profile_set with_table = { HEAD(with_table), TABLE(fpga_table) };
 	struct rashpa_profile_set with_window = { HEAD(with_window), ARRAY(window, &declared, 1) };
 
+	close(window);
 	ANSWERED(call(f.fd, RASHPA_IOC_PROFILE_SET, &with_step), refused, says);
 	ANSWERED(call(f.fd, RASHPA_IOC_PROFILE_SET, &with_table), refused, says);
 	ANSWERED(call(f.fd, RASHPA_IOC_PROFILE_SET, &with_window), refused, says);
+	window = fpga_window(&f, RFPGA_BAR_DOORBELL, PAGE, PAGE, 0);
 }
 
-static void test_window(void)
+static void try_window(void)
 {
 	struct rashpa_window_make named = { HEAD(named), .name = "declared" };
 	int part = fpga_window(&f, RFPGA_BAR_DOORBELL, PAGE, PAGE, 0);
@@ -47,7 +51,7 @@ static void test_window(void)
 	close(raw);
 }
 
-static void test_program(void)
+static void try_program(void)
 {
 	int fd = buffer_alloc(PAGE, NULL);
 	struct rashpa_map_make map;
@@ -61,37 +65,32 @@ static void test_program(void)
 	close(fd);
 }
 
-int main(void)
-{
-	struct rashpa_device_info info;
+/* In this order: the window has to be older than the lockdown, and would keep the profile. */
+static const struct { const char *key; void (*fn)(void); } tries[] = {
+	{ "a-window-that-the-profile-does-not-have", try_window },
+	{ "program-at-a-place-of-ones-own", try_program },
+	{ "a-profile-that-names-registers", try_profile },
+};
 
-	common_init();
-	if (!fpga_open(&f, 0)) {
-		tap_skip_all("lockdown", "no software FPGA in this guest");
-		return tap_exit();
-	}
-	if (fpga_profile(&f, 0, &declared, 1) || fpga_info(&f, &info))
+TEST_EACH(locked, tries, "locked down: %s")
+{
+	row->fn();
+}
+
+void setup(void)
+{
+	fpga_need(&f);
+	if (fpga_profile(&f, 0, &declared, 1))
 		tap_bail("profile: %s", reason);
 	window = fpga_window(&f, RFPGA_BAR_REGS, 0, RFPGA_BAR_REGS_SIZE, 0);
 	if (window < 0)
 		tap_bail("window: %s", reason);
 	mount("securityfs", "/sys/kernel/security", "securityfs", 0, NULL);
-	if (write_text(LOCKDOWN, "integrity")) {
-		tap_skip_all("lockdown", "this kernel cannot be locked down, or is already");
-		close(window);
-		fpga_close(&f);
-		return tap_exit();
-	}
+	if (write_text(LOCKDOWN, "integrity"))
+		tap_skip_all("this kernel cannot be locked down, or is already");
 	/* behind an IOMMU a function reaches what is mapped for it, whoever has its registers */
-	if (!(info.out_flags & RASHPA_DEVICE_IOMMU)) {
+	if (!fpga_iommu(&f)) {
 		refused = EPERM;
 		says = "locked down|IOMMU";
 	}
-	fpga_watch(&f);
-	tap_run("locked down: a window that the profile does not have", test_window);
-	tap_run("locked down: PROGRAM at a place of one's own", test_program);
-	close(window);
-	tap_run("locked down: a profile that names registers", test_profile);
-	fpga_close(&f);
-	return tap_exit();
 }

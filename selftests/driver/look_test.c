@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+/* test: tier=check kernel=any,debug */
 /*
  * Channels that belong to no function, and words that a program writes: who listens to a board
  * listens to a program in the same way.
@@ -109,7 +110,7 @@ static void set_word(void *p, uint64_t value, uint32_t bits)
 
 /* ----------------------------------------------- without a function --- */
 
-static void test_channel(void)
+TEST(channel, "a channel of the memory node needs no function")
 {
 	struct rashpa_source_info info = { HEAD(info), .id = 1 };
 	const struct rashpa_ring *ring;
@@ -132,7 +133,7 @@ static void test_channel(void)
 }
 
 /* What only a function has is refused, and says how to name one. */
-static void test_needs_function(void)
+TEST(needs_function, "what only a function has is refused there")
 {
 	static const uint32_t kinds[] = {
 		RASHPA_SOURCE_VECTOR, RASHPA_SOURCE_DEVICE, RASHPA_SOURCE_MAP,
@@ -168,7 +169,7 @@ static void test_needs_function(void)
 	close(fd);
 }
 
-static void test_of(void)
+TEST(of, "it listens to a function, and outlives it")
 {
 	struct rashpa_source_info info = { HEAD(info), .id = 1 };
 	struct rashpa_quiesce quiesce = { HEAD(quiesce) };
@@ -205,7 +206,7 @@ static void test_of(void)
 }
 
 /* As many sources as were asked for, and room to acknowledge for each. */
-static void test_sources(void)
+TEST(sources, "a channel has as many sources as it was made for")
 {
 	struct rashpa_group_make g = { HEAD(g), .n_members = 1,
 				       .member_size = sizeof(struct rashpa_member) };
@@ -247,7 +248,7 @@ static void test_sources(void)
 /* ------------------------------------------------------------- look --- */
 
 /* Through whatever fd of the memory, for whoever listens; what did not change is no event. */
-static void test_look(void)
+TEST(look, "LOOK makes the events of words that have changed")
 {
 	struct rashpa_export get = { HEAD(get) };
 	int fd = buffer_alloc(2 * PAGE, "st-look"), other = buffer_alloc(PAGE, NULL);
@@ -295,7 +296,7 @@ static void test_look(void)
 }
 
 /* By a timer as well: who listens is not lost where a producer forgets to say so. */
-static void test_look_and_poll(void)
+TEST(look_and_poll, "beside a timer, too")
 {
 	struct rashpa_source_add s = {
 		.head.flags = RASHPA_SOURCE_LOOK | RASHPA_SOURCE_POLL, .kind = RASHPA_SOURCE_LOCK,
@@ -324,7 +325,7 @@ static void test_look_and_poll(void)
 #define WORDS	40
 
 /* Each of an eventfd's signals counts, how many there are at once; a sleeper needs one. */
-static void test_look_counts(void)
+TEST(look_counts, "eventfds count each of its events")
 {
 	int event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), fd = buffer_alloc(PAGE, NULL), i;
 	int all = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), ch = channel(), n;
@@ -351,7 +352,7 @@ static void test_look_counts(void)
 }
 
 /* How long telling takes is up to who waits: not with interrupts off, neither LOOK nor a timer. */
-static void test_told_open(void)
+TEST(told_open, "who waits is told with interrupts on")
 {
 	struct rashpa_source_add s = {
 		.head.flags = RASHPA_SOURCE_POLL, .kind = RASHPA_SOURCE_LOCK, .bits = 64,
@@ -423,7 +424,7 @@ static void lookers_end(struct looker k[LOOKERS])
 }
 
 /* Several who LOOK at once: the records of a source are in the order of their times. */
-static void test_look_order(void)
+TEST(look_order, "several who LOOK make one order")
 {
 	int fd = buffer_alloc(PAGE, NULL), ch = channel();
 	struct rashpa_event e = {}, last = {};
@@ -451,7 +452,7 @@ static void test_look_order(void)
 }
 
 /* What ends while it is being looked at, or told, ends: sources, eventfds, channels. */
-static void test_look_ends(void)
+TEST(look_ends, "what is looked at, or told, can end")
 {
 	struct rashpa_source_add polled = {
 		.head.flags = RASHPA_SOURCE_POLL, .kind = RASHPA_SOURCE_LOCK, .bits = 64,
@@ -488,7 +489,7 @@ static void test_look_ends(void)
 	close(fd);
 }
 
-static void test_look_pinned(void)
+TEST(look_pinned, "in pinned memory, too")
 {
 	struct rashpa_pin pin = { HEAD(pin), .length = 2 * PAGE };
 	char *p = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -505,7 +506,7 @@ static void test_look_pinned(void)
 	munmap(p, 2 * PAGE);
 }
 
-static void test_look_refused(void)
+TEST(look_refused, "who may not write the memory may not say that he did")
 {
 	struct rashpa_export get = { HEAD(get) };
 	int fd = buffer_alloc(PAGE, "st-look"), node = buffer_node("st-look", O_RDONLY);
@@ -544,7 +545,7 @@ static void test_look_refused(void)
 
 /* ------------------------------------------------------- 32 bits wrap --- */
 
-static void test_wrap(void)
+TEST(wrap, "words of 32 bits have positions of 64")
 {
 	struct rashpa_source_add masked = {
 		.head.flags = RASHPA_SOURCE_LOOK, .kind = RASHPA_SOURCE_LOCK, .bits = 32,
@@ -589,7 +590,7 @@ static void test_wrap(void)
 }
 
 /* Before the beginning there is nothing: a word that seems to go back went a long way. */
-static void test_wrap_first(void)
+TEST(wrap_first, "from the first look on")
 {
 	int fd = buffer_alloc(PAGE, NULL), ch = channel();
 	uint32_t *p = map_fd(fd, PAGE);
@@ -763,12 +764,12 @@ static void program_stream(bool with_eventfd)
 	close(p.words_fd);
 }
 
-static void test_program(void)
+TEST(program, "the same consumer and a program")
 {
 	program_stream(false);
 }
 
-static void test_program_eventfd(void)
+TEST(program_eventfd, "the same, woken by an eventfd")
 {
 	program_stream(true);
 }
@@ -810,7 +811,7 @@ static void board_credit(const struct stream *s, uint64_t stacks)
 	b->started = true;
 }
 
-static void test_board(void)
+TEST(board, "a consumer and a board")
 {
 	struct stream s = { .index = 1, .right = board_right, .credit = board_credit };
 	struct rashpa_map_make m;
@@ -893,7 +894,7 @@ static int listed(const char *name)
 }
 
 /* What an interrupt may take is for all: nobody has it alone, not even root. */
-static void test_share(void)
+TEST(share, "nobody takes all places at one memory")
 {
 	const int half = RASHPA_LISTENERS_USER / 2;
 	struct somebody a = { .uid = 1001, .most = half, .why = "this user|user_limit_listeners" };
@@ -958,12 +959,12 @@ static void no_place(void *arg)
 	close(fd);
 }
 
-static void test_no_place(void)
+TEST(no_place, "without a place nothing is looked at")
 {
 	tap_fork(no_place, NULL);
 }
 
-static void test_limit(void)
+TEST(limit, "so many listen to one memory, and no more")
 {
 	int fd = buffer_alloc(PAGE, NULL), ch[2], i, id = 0;
 	struct rashpa_channel_make e;
@@ -992,31 +993,7 @@ static void test_limit(void)
 	close(fd);
 }
 
-int main(void)
+void setup(void)
 {
-	common_init();
-	have_one = rig_open_nth(&f, 0);
-	tap_run("a channel of the memory node needs no function", test_channel);
-	tap_run("what only a function has is refused there", test_needs_function);
-	tap_run("it listens to a function, and outlives it", test_of);
-	tap_run("a channel has as many sources as it was made for", test_sources);
-	tap_run("LOOK makes the events of words that have changed", test_look);
-	tap_run("beside a timer, too", test_look_and_poll);
-	tap_run("eventfds count each of its events", test_look_counts);
-	tap_run("who waits is told with interrupts on", test_told_open);
-	tap_run("several who LOOK make one order", test_look_order);
-	tap_run("what is looked at, or told, can end", test_look_ends);
-	tap_run("in pinned memory, too", test_look_pinned);
-	tap_run("who may not write the memory may not say that he did", test_look_refused);
-	tap_run("words of 32 bits have positions of 64", test_wrap);
-	tap_run("from the first look on", test_wrap_first);
-	tap_run("a consumer and a board", test_board);
-	tap_run("the same consumer and a program", test_program);
-	tap_run("the same, woken by an eventfd", test_program_eventfd);
-	tap_run("nobody takes all places at one memory", test_share);
-	tap_run("without a place nothing is looked at", test_no_place);
-	tap_run("so many listen to one memory, and no more", test_limit);
-	if (have_one)
-		fpga_close(&f);
-	return tap_exit();
+	have_one = rig_try(&f, 0);
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+/* test: tier=check kernel=each,debug iommu=both */
 /* Maps: segments, table, programming the function, and what is refused. */
 #include <limits.h>
 #include <poll.h>
@@ -11,6 +12,31 @@ static struct fpga f, f2;
 static bool have_f2, iommu;
 static void *regs;	/* BAR 0, mapped while @window is open */
 static int window = -1;
+
+static void regs_open(void)
+{
+	window = fpga_window(&f, RFPGA_BAR_REGS, 0, RFPGA_BAR_REGS_SIZE, 0);
+	regs = window < 0 ? NULL : map_fd(window, RFPGA_BAR_REGS_SIZE);
+	if (!regs)
+		tap_bail("window: %s", reason);
+}
+
+static void regs_close(void)
+{
+	munmap(regs, RFPGA_BAR_REGS_SIZE);
+	close(window);
+}
+
+/* Without a window, which would keep the profile. */
+#define TEST_IDLE(name, text)			\
+	static void idle_##name(void);		\
+	TEST(name, text)			\
+	{					\
+		regs_close();			\
+		idle_##name();			\
+		regs_open();			\
+	}					\
+	static void idle_##name(void)
 
 static struct rashpa_map_make default_map(int fd)
 {
@@ -59,15 +85,38 @@ static bool entry_is_clear(uint32_t i)
 /* ---------------------------------------------------------- segments ---- */
 
 struct want {
-	const char *what;
+	const char *key;
 	uint64_t length, alloc_align;		/* of the buffer */
 	uint64_t offset, part;			/* of the map */
 	uint64_t max_segment, boundary, alignment;
 	uint32_t segments;			/* exactly; 0: any number */
 };
 
-static void segments(const struct want *w)
+static const struct want wants[] = {
+	{ "64-mib-are-one-segment", 64 * MIB, 0, 0, 0, 0, 0, 0, 1 },
+	{ "64-mib-in-segments-of-2-mib-are-32",
+	  64 * MIB, 2 * MIB, 0, 0, 2 * MIB, 0, 2 * MIB, 32 },
+	{ "one-page-is-one-segment", PAGE, 0, 0, 0, 0, 0, 0, 1 },
+	{ "one-page-in-the-middle", MIB, 0, 100 * PAGE, PAGE, 0, 0, 0, 1 },
+	{ "from-an-offset-to-the-end", MIB, 0, 100 * PAGE, 0, 0, 0, 0, 1 },
+	{ "the-last-page", MIB, 0, MIB - PAGE, PAGE, 0, 0, 0, 1 },
+	{ "segments-of-12-kib", 64 * KIB, 64 * KIB, 0, 0, 3 * PAGE, 0, 0, 6 },
+	{ "a-boundary-of-16-kib", 64 * KIB, 64 * KIB, 0, 0, 0, 16 * KIB, 0, 4 },
+	{ "a-boundary-of-16-kib-from-an-odd-page-on",
+	  64 * KIB, 64 * KIB, PAGE, 8 * PAGE, 0, 16 * KIB, 0, 3 },
+	{ "a-boundary-and-a-longest-segment",
+	  64 * KIB, 64 * KIB, 0, 0, 3 * PAGE, 16 * KIB, 0, 8 },
+	{ "a-boundary-larger-than-the-memory",
+	  64 * KIB, 64 * KIB, 0, 0, 0, 1ULL << 62, 0, 1 },
+	{ "a-longest-segment-larger-than-the-memory",
+	  64 * KIB, 0, 0, 0, 1ULL << 40, 0, 0, 1 },
+	{ "an-alignment-of-64-kib", 64 * KIB, 64 * KIB, 0, 0, 0, 0, 64 * KIB, 1 },
+	{ "an-alignment-of-1", 64 * KIB, 0, 0, 0, 0, 0, 1, 1 },
+};
+
+TEST_EACH(segments, wants, "%s")
 {
+	const struct want *w = row;
 	struct rashpa_alloc a = { HEAD(a), .length = w->length,
 				  .alignment = w->alloc_align,
 				  .backend = RASHPA_BACKEND_CONTIG };
@@ -137,39 +186,7 @@ out:
 	close(a.out_fd);
 }
 
-static void test_segments(void)
-{
-	static const struct want wants[] = {
-		{ "64 MiB are one segment", 64 * MIB, 0, 0, 0, 0, 0, 0, 1 },
-		{ "64 MiB in segments of 2 MiB are 32",
-		  64 * MIB, 2 * MIB, 0, 0, 2 * MIB, 0, 2 * MIB, 32 },
-		{ "one page is one segment", PAGE, 0, 0, 0, 0, 0, 0, 1 },
-		{ "one page in the middle", MIB, 0, 100 * PAGE, PAGE, 0, 0, 0, 1 },
-		{ "from an offset to the end", MIB, 0, 100 * PAGE, 0, 0, 0, 0, 1 },
-		{ "the last page", MIB, 0, MIB - PAGE, PAGE, 0, 0, 0, 1 },
-		{ "segments of 12 KiB", 64 * KIB, 64 * KIB, 0, 0, 3 * PAGE, 0, 0, 6 },
-		{ "a boundary of 16 KiB", 64 * KIB, 64 * KIB, 0, 0, 0, 16 * KIB, 0, 4 },
-		{ "a boundary of 16 KiB from an odd page on",
-		  64 * KIB, 64 * KIB, PAGE, 8 * PAGE, 0, 16 * KIB, 0, 3 },
-		{ "a boundary and a longest segment",
-		  64 * KIB, 64 * KIB, 0, 0, 3 * PAGE, 16 * KIB, 0, 8 },
-		{ "a boundary larger than the memory",
-		  64 * KIB, 64 * KIB, 0, 0, 0, 1ULL << 62, 0, 1 },
-		{ "a longest segment larger than the memory",
-		  64 * KIB, 0, 0, 0, 1ULL << 40, 0, 0, 1 },
-		{ "an alignment of 64 KiB", 64 * KIB, 64 * KIB, 0, 0, 0, 0, 64 * KIB, 1 },
-		{ "an alignment of 1", 64 * KIB, 0, 0, 0, 0, 0, 1, 1 },
-	};
-	size_t i;
-
-	for (i = 0; i < ARRAY_SIZE(wants); i++) {
-		tap_start("%s", wants[i].what);
-		segments(&wants[i]);
-		tap_done();
-	}
-}
-
-static void test_profile_limits(void)
+TEST_IDLE(profile_limits, "the profile's limits can be made narrower, not wider")
 {
 	struct rashpa_profile_set p = { HEAD(p), .max_segment = 4 * MIB,
 				    .boundary = 2 * MIB, .alignment = PAGE, .dma_bits = 64 };
@@ -206,7 +223,7 @@ static void test_profile_limits(void)
 }
 
 /* A board that takes each entry for 64 KiB writes 64 KiB, whatever was mapped. */
-static void test_fixed_segments(void)
+TEST_IDLE(fixed_segments, "segments are as long as entries without a length")
 {
 	struct rashpa_layout layout = fpga_layout;
 	struct rashpa_profile_table table = fpga_table;
@@ -253,7 +270,7 @@ static void test_fixed_segments(void)
 }
 
 /* The same at a place of one's own. */
-static void test_program_fixed(void)
+TEST(program_fixed, "PROGRAM refuses segments that an entry without a length does not cover")
 {
 	struct rashpa_layout layout = fpga_layout;
 	struct rashpa_program p = { HEAD(p), .window = window, .offset = RFPGA_TABLE,
@@ -282,7 +299,7 @@ static void test_program_fixed(void)
 }
 
 /* A function that is idle only as long as its table is there: the second stop finds it out. */
-static void test_stuck_second(void)
+TEST_IDLE(stuck_second, "a function that is stuck at the second stop says so")
 {
 	const struct rashpa_profile_step step = {
 		.op = RASHPA_STEP_WAIT, .bar = RFPGA_BAR_REGS,
@@ -325,69 +342,64 @@ static void test_stuck_second(void)
 
 /* ----------------------------------------------------------- refused ---- */
 
-static void test_refused(void)
+static const struct {
+	const char *key;
+	uint64_t offset, length, max_segment, boundary, alignment;
+	uint32_t direction;
+	int err;
+	const char *says;
+} refused[] = {
+	{ "from-the-end-on", MIB, 0, 0, 0, 0, 0, ERANGE, "0x100000" },
+	{ "one-page-behind-the-end", MIB, PAGE, 0, 0, 0, 0, ERANGE, "0x100000" },
+	{ "of-more-than-the-buffer", 0, MIB + PAGE, 0, 0, 0, 0, ERANGE, "0x101000" },
+	{ "that-leaves-the-buffer", MIB - PAGE, 2 * PAGE, 0, 0, 0, 0, ERANGE, "0x100000" },
+	{ "whose-offset-plus-length-overflows-to-0", -PAGE, PAGE, 0, 0, 0, 0, ERANGE,
+	  "0x100000" },
+	{ "whose-offset-plus-length-overflows-to-a-page", -PAGE, 2 * PAGE, 0, 0, 0, 0,
+	  ERANGE, "0x100000" },
+	{ "of-2to64-4096-bytes", PAGE, -PAGE, 0, 0, 0, 0, ERANGE, "0x100000" },
+	{ "that-begins-in-a-page", 100, PAGE, 0, 0, 0, 0, EINVAL, "0x64|pages" },
+	{ "that-ends-in-a-page", 0, 100, 0, 0, 0, 0, EINVAL, "0x64|pages" },
+	{ "of-ullong_max-bytes", 0, ULLONG_MAX, 0, 0, 0, 0, EINVAL, "pages" },
+	{ "in-segments-of-100-bytes", 0, 0, 100, 0, 0, 0, EINVAL, "max_segment" },
+	{ "in-segments-of-ullong_max-bytes", 0, 0, ULLONG_MAX, 0, 0, 0, EINVAL,
+	  "max_segment" },
+	{ "with-a-boundary-of-3-pages", 0, 0, 0, 3 * PAGE, 0, 0, EINVAL, "boundary" },
+	{ "with-a-boundary-of-half-a-page", 0, 0, 0, PAGE / 2, 0, 0, EINVAL, "boundary" },
+	{ "with-a-boundary-of-ullong_max", 0, 0, 0, ULLONG_MAX, 0, 0, EINVAL, "boundary" },
+	{ "aligned-to-3", 0, 0, 0, 0, 3, 0, EINVAL, "alignment" },
+	{ "aligned-to-ullong_max", 0, 0, 0, 0, ULLONG_MAX, 0, EINVAL, "alignment" },
+	{ "aligned-to-more-than-its-memory-is", PAGE, 0, 0, 0, 64 * KIB, 0, EINVAL,
+	  "aligned to 0x10000" },
+	{ "aligned-to-2to63", 0, 0, 0, 0, 1ULL << 63, 0, EINVAL, "aligned" },
+	{ "in-segments-that-break-the-alignment", 0, 0, PAGE, 0, 64 * KIB, 0, EINVAL,
+	  "aligned to 0x10000" },
+	{ "in-direction-3", 0, 0, 0, 0, 0, 3, EINVAL, "direction 3" },
+	{ "in-direction-uint_max", 0, 0, 0, 0, 0, UINT_MAX, EINVAL, "direction" },
+};
+
+TEST_EACH(refused, refused, "a map %s is refused")
 {
-	static const struct {
-		const char *what;
-		uint64_t offset, length, max_segment, boundary, alignment;
-		uint32_t direction;
-		int err;
-		const char *says;
-	} rows[] = {
-		{ "from the end on", MIB, 0, 0, 0, 0, 0, ERANGE, "0x100000" },
-		{ "one page behind the end", MIB, PAGE, 0, 0, 0, 0, ERANGE, "0x100000" },
-		{ "of more than the buffer", 0, MIB + PAGE, 0, 0, 0, 0, ERANGE, "0x101000" },
-		{ "that leaves the buffer", MIB - PAGE, 2 * PAGE, 0, 0, 0, 0, ERANGE, "0x100000" },
-		{ "whose offset plus length overflows to 0", -PAGE, PAGE, 0, 0, 0, 0, ERANGE,
-		  "0x100000" },
-		{ "whose offset plus length overflows to a page", -PAGE, 2 * PAGE, 0, 0, 0, 0,
-		  ERANGE, "0x100000" },
-		{ "of 2^64 - 4096 bytes", PAGE, -PAGE, 0, 0, 0, 0, ERANGE, "0x100000" },
-		{ "that begins in a page", 100, PAGE, 0, 0, 0, 0, EINVAL, "0x64|pages" },
-		{ "that ends in a page", 0, 100, 0, 0, 0, 0, EINVAL, "0x64|pages" },
-		{ "of ULLONG_MAX bytes", 0, ULLONG_MAX, 0, 0, 0, 0, EINVAL, "pages" },
-		{ "in segments of 100 bytes", 0, 0, 100, 0, 0, 0, EINVAL, "max_segment" },
-		{ "in segments of ULLONG_MAX bytes", 0, 0, ULLONG_MAX, 0, 0, 0, EINVAL,
-		  "max_segment" },
-		{ "with a boundary of 3 pages", 0, 0, 0, 3 * PAGE, 0, 0, EINVAL, "boundary" },
-		{ "with a boundary of half a page", 0, 0, 0, PAGE / 2, 0, 0, EINVAL, "boundary" },
-		{ "with a boundary of ULLONG_MAX", 0, 0, 0, ULLONG_MAX, 0, 0, EINVAL, "boundary" },
-		{ "aligned to 3", 0, 0, 0, 0, 3, 0, EINVAL, "alignment" },
-		{ "aligned to ULLONG_MAX", 0, 0, 0, 0, ULLONG_MAX, 0, EINVAL, "alignment" },
-		{ "aligned to more than its memory is", PAGE, 0, 0, 0, 64 * KIB, 0, EINVAL,
-		  "aligned to 0x10000" },
-		{ "aligned to 2^63", 0, 0, 0, 0, 1ULL << 63, 0, EINVAL, "aligned" },
-		{ "in segments that break the alignment", 0, 0, PAGE, 0, 64 * KIB, 0, EINVAL,
-		  "aligned to 0x10000" },
-		{ "in direction 3", 0, 0, 0, 0, 0, 3, EINVAL, "direction 3" },
-		{ "in direction UINT_MAX", 0, 0, 0, 0, 0, UINT_MAX, EINVAL, "direction" },
-	};
 	struct rashpa_alloc a = { HEAD(a), .length = MIB, .alignment = MIB };
 	struct rashpa_map_make map;
 	struct rashpa_info info;
-	size_t i;
 
-	if (call(memory, RASHPA_IOC_ALLOC, &a))
-		tap_bail("ALLOC: %s", reason);
-	for (i = 0; i < ARRAY_SIZE(rows); i++) {
-		tap_start("a map %s is refused", rows[i].what);
-		map = default_map(a.out_fd);
-		map.offset = rows[i].offset;
-		map.length = rows[i].length;
-		map.max_segment = rows[i].max_segment;
-		map.boundary = rows[i].boundary;
-		map.alignment = rows[i].alignment;
-		map.direction = rows[i].direction;
-		ANSWERED(make(&map), rows[i].err, rows[i].says);
-		CHECK(map.out_fd == -7, "out_fd was written on failure");
-		ANSWERED(buffer_info(a.out_fd, &info), 0, NULL);
-		CHECK(!info.out_importers, "%u importers have stayed", info.out_importers);
-		tap_done();
-	}
+	REQUIRE(!call(memory, RASHPA_IOC_ALLOC, &a), "ALLOC: %s", reason);
+	map = default_map(a.out_fd);
+	map.offset = row->offset;
+	map.length = row->length;
+	map.max_segment = row->max_segment;
+	map.boundary = row->boundary;
+	map.alignment = row->alignment;
+	map.direction = row->direction;
+	ANSWERED(make(&map), row->err, row->says);
+	CHECK(map.out_fd == -7, "out_fd was written on failure");
+	ANSWERED(buffer_info(a.out_fd, &info), 0, NULL);
+	CHECK(!info.out_importers, "%u importers have stayed", info.out_importers);
 	close(a.out_fd);
 }
 
-static void test_wrong_fds(void)
+TEST(wrong_fds, "what is no dma-buf is not mapped")
 {
 	int fds[2], null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	int event = eventfd(0, EFD_CLOEXEC), closed = 999;
@@ -414,14 +426,14 @@ static void test_wrong_fds(void)
 	close(fds[1]);
 }
 
-static void test_own_window(void)
+TEST(own_window, "a function's own window is not mapped for it")
 {
 	struct rashpa_map_make map = default_map(window);
 
 	ANSWERED(make(&map), ENXIO, f.name);
 }
 
-static void test_read_only(void)
+TEST(read_only, "read-only memory is not written by a function")
 {
 	struct rashpa_export get = { HEAD(get) };
 	int fd = buffer_alloc(MIB, "st-ro"), node = buffer_node("st-ro", O_RDONLY);
@@ -439,7 +451,7 @@ static void test_read_only(void)
 	ANSWERED(buffer_remove("st-ro"), 0, NULL);
 }
 
-static void test_remove_mapped(void)
+TEST(remove_mapped, "a buffer that a function maps is not removed")
 {
 	int fd = buffer_alloc(MIB, "st-map");
 	struct rashpa_map_make map;
@@ -456,7 +468,7 @@ static void test_remove_mapped(void)
 }
 
 /* What a narrow function cannot reach must not be mapped to something else. */
-static void test_mask(void)
+TEST_IDLE(mask, "a function that cannot reach the memory gets no map")
 {
 	struct rashpa_profile_set p = { HEAD(p), .dma_bits = 24 };
 	int fd = buffer_alloc(64 * KIB, NULL);
@@ -518,7 +530,7 @@ static void table_disclosed(void *arg)
 		CHECK(t->count == map->out_segments, "%u segments", t->count);
 }
 
-static void test_table(void)
+TEST(table, "the table is read-only, and for who may see addresses")
 {
 	int fd = buffer_alloc(MIB, NULL);
 	struct rashpa_map_make map = default_map(fd);
@@ -544,20 +556,18 @@ static void test_table(void)
 	close(map.out_fd);
 
 	/* the window that stays open forbids a new profile */
-	munmap(regs, RFPGA_BAR_REGS_SIZE);
-	close(window);
+	regs_close();
 	ANSWERED(fpga_profile(&f, RASHPA_PROFILE_DISCLOSE, NULL, 0), 0, NULL);
 	map = default_map(fd);
 	ANSWERED(make(&map), 0, NULL);
 	tap_fork(table_disclosed, &map);
 	close(map.out_fd);
 	ANSWERED(fpga_profile(&f, 0, NULL, 0), 0, NULL);
-	window = fpga_window(&f, RFPGA_BAR_REGS, 0, RFPGA_BAR_REGS_SIZE, 0);
-	regs = map_fd(window, RFPGA_BAR_REGS_SIZE);
+	regs_open();
 	close(fd);
 }
 
-static void test_read(void)
+TEST(read, "a map tells when it changes")
 {
 	int fd = buffer_alloc(MIB, NULL);
 	struct rashpa_map_make map = default_map(fd);
@@ -576,7 +586,7 @@ static void test_read(void)
 
 /* ----------------------------------------------------------- PROGRAM ---- */
 
-static void test_program(void)
+TEST(program, "PROGRAM writes the table, and it is cleared with the map")
 {
 	int fd = buffer_alloc(16 * MIB, NULL);
 	struct rashpa_map_make map = default_map(fd);
@@ -626,7 +636,7 @@ static void program_as_user(void *arg)
 	ANSWERED(fpga_program(map->out_fd, -1, 0, &entries), 0, NULL);
 }
 
-static void test_program_profile(void)
+TEST(program_profile, "PROGRAM writes the table that the profile describes")
 {
 	int fd = buffer_alloc(MIB, NULL);
 	struct rashpa_map_make map = default_map(fd);
@@ -656,7 +666,7 @@ static void test_program_profile(void)
 	close(fd);
 }
 
-static void test_program_hidden(void)
+TEST(program_hidden, "PROGRAM serves a user who may not see addresses")
 {
 	int fd = buffer_alloc(MIB, NULL);
 	struct rashpa_map_make map = default_map(fd);
@@ -676,96 +686,82 @@ static void test_program_hidden(void)
 #define P8(field)	false, offsetof(struct rashpa_program, field), 8
 
 static const struct {
-	const char *what;
+	const char *key;
 	bool in_layout;
 	size_t at, size;
 	uint64_t value;
 	int err;
 	const char *says;
 } bad_programs[] = {
-	{ "stride 0", L(stride), 0, EINVAL, "stride of 0" },
-	{ "an entry that cannot be made invalid", L(control_set), 0, EINVAL, "control_set" },
-	{ "stride 2", L(stride), 2, EINVAL, "stride of 2" },
-	{ "stride 33", L(stride), 33, EINVAL, "stride of 33" },
-	{ "stride 4100", L(stride), 4100, EINVAL, "stride of 4100" },
-	{ "stride UINT_MAX", L(stride), UINT_MAX, EINVAL, "stride" },
-	{ "an address of 0 bits", L(address_bits), 0, EINVAL, "address field of 0 bits" },
-	{ "an address of 48 bits", L(address_bits), 48, EINVAL, "address field of 48 bits" },
-	{ "a length of 16 bits", L(length_bits), 16, EINVAL, "length field of 16 bits" },
-	{ "a control field of 64 bits", L(control_bits), 64, EINVAL, "control field of 64 bits" },
-	{ "a control field of 0 bits somewhere", L(control_bits), 0, EINVAL, "offset" },
-	{ "a length of 0 bits somewhere", L8(length_bits), 0, EINVAL, "segment_size of 0x0" },
-	{ "a length and a size of entries", L8(segment_size), MIB, EINVAL, "0x100000|one of" },
-	{ "a length over the address", L(length_offset), 4, EINVAL, "overlap" },
-	{ "a length in the address's place", L(length_offset), 0, EINVAL, "overlap" },
-	{ "a control field in the length", L(control_offset), 12, EINVAL, "overlap" },
-	{ "a control field in the address", L(control_offset), 4, EINVAL, "overlap" },
-	{ "an address at an odd offset", L(address_offset), 2, EINVAL, "field at 2" },
-	{ "an address that leaves the entry", L(address_offset), 28, EINVAL, "field at 28" },
-	{ "a control field behind the entry", L(control_offset), 32, EINVAL, "field at 32" },
-	{ "a control field at UINT_MAX - 3", L(control_offset), UINT_MAX - 3, EINVAL, "field at" },
-	{ "a sum of 16 bits", L(sum_bits), 16, EINVAL, "sum field of 16 bits" },
-	{ "a sum of 0 bits somewhere", L(sum_bits), 0, EINVAL, "offset" },
-	{ "a sum over the address", L(sum_offset), RFPGA_ENTRY_ADDR, EINVAL, "overlap" },
-	{ "a sum over the control field", L(sum_offset), RFPGA_ENTRY_CONTROL - 4, EINVAL,
+	{ "stride-0", L(stride), 0, EINVAL, "stride of 0" },
+	{ "an-entry-that-cannot-be-made-invalid", L(control_set), 0, EINVAL, "control_set" },
+	{ "stride-2", L(stride), 2, EINVAL, "stride of 2" },
+	{ "stride-33", L(stride), 33, EINVAL, "stride of 33" },
+	{ "stride-4100", L(stride), 4100, EINVAL, "stride of 4100" },
+	{ "stride-uint_max", L(stride), UINT_MAX, EINVAL, "stride" },
+	{ "an-address-of-0-bits", L(address_bits), 0, EINVAL, "address field of 0 bits" },
+	{ "an-address-of-48-bits", L(address_bits), 48, EINVAL, "address field of 48 bits" },
+	{ "a-length-of-16-bits", L(length_bits), 16, EINVAL, "length field of 16 bits" },
+	{ "a-control-field-of-64-bits", L(control_bits), 64, EINVAL, "control field of 64 bits" },
+	{ "a-control-field-of-0-bits-somewhere", L(control_bits), 0, EINVAL, "offset" },
+	{ "a-length-of-0-bits-somewhere", L8(length_bits), 0, EINVAL, "segment_size of 0x0" },
+	{ "a-length-and-a-size-of-entries", L8(segment_size), MIB, EINVAL, "0x100000|one of" },
+	{ "a-length-over-the-address", L(length_offset), 4, EINVAL, "overlap" },
+	{ "a-length-in-the-addresss-place", L(length_offset), 0, EINVAL, "overlap" },
+	{ "a-control-field-in-the-length", L(control_offset), 12, EINVAL, "overlap" },
+	{ "a-control-field-in-the-address", L(control_offset), 4, EINVAL, "overlap" },
+	{ "an-address-at-an-odd-offset", L(address_offset), 2, EINVAL, "field at 2" },
+	{ "an-address-that-leaves-the-entry", L(address_offset), 28, EINVAL, "field at 28" },
+	{ "a-control-field-behind-the-entry", L(control_offset), 32, EINVAL, "field at 32" },
+	{ "a-control-field-at-uint_max-3", L(control_offset), UINT_MAX - 3, EINVAL, "field at" },
+	{ "a-sum-of-16-bits", L(sum_bits), 16, EINVAL, "sum field of 16 bits" },
+	{ "a-sum-of-0-bits-somewhere", L(sum_bits), 0, EINVAL, "offset" },
+	{ "a-sum-over-the-address", L(sum_offset), RFPGA_ENTRY_ADDR, EINVAL, "overlap" },
+	{ "a-sum-over-the-control-field", L(sum_offset), RFPGA_ENTRY_CONTROL - 4, EINVAL,
 	  "overlap" },
-	{ "a sum that leaves the entry", L(sum_offset), 28, EINVAL, "field at 28" },
-	{ "a sum at an odd offset", L(sum_offset), 22, EINVAL, "field at 22" },
-	{ "a reserved field", L(__reserved), 1, EINVAL, "reserved" },
-	{ "a layout nowhere", P8(layout), 8, EFAULT, NULL },
-	{ "a layout of no size", P4(layout_size), 0, EINVAL, "0 bytes" },
-	{ "a layout that is too short", P4(layout_size), 44, EINVAL, "44 bytes" },
-	{ "an offset of 2", P8(offset), 2, EINVAL, "0x2|multiple of 4" },
-	{ "an offset behind the window", P8(offset), RFPGA_BAR_REGS_SIZE, ERANGE,
+	{ "a-sum-that-leaves-the-entry", L(sum_offset), 28, EINVAL, "field at 28" },
+	{ "a-sum-at-an-odd-offset", L(sum_offset), 22, EINVAL, "field at 22" },
+	{ "a-reserved-field", L(__reserved), 1, EINVAL, "reserved" },
+	{ "a-layout-nowhere", P8(layout), 8, EFAULT, NULL },
+	{ "a-layout-of-no-size", P4(layout_size), 0, EINVAL, "0 bytes" },
+	{ "a-layout-that-is-too-short", P4(layout_size), 44, EINVAL, "44 bytes" },
+	{ "an-offset-of-2", P8(offset), 2, EINVAL, "0x2|multiple of 4" },
+	{ "an-offset-behind-the-window", P8(offset), RFPGA_BAR_REGS_SIZE, ERANGE,
 	  "0x10000|window" },
-	{ "an offset of 2^64 - 4", P8(offset), -4ULL, ERANGE, "window" },
-	{ "a table that leaves the window", P8(length), RFPGA_TABLE_SIZE + 4, ERANGE, "window" },
-	{ "a table of ULLONG_MAX bytes", P8(length), ULLONG_MAX, ERANGE, "window" },
-	{ "a table of 0 bytes", P8(length), 0, ERANGE, "segments|table" },
-	{ "a table for 3 entries", P8(length), 3 * RFPGA_ENTRY_STRIDE, ERANGE,
+	{ "an-offset-of-2to64-4", P8(offset), -4ULL, ERANGE, "window" },
+	{ "a-table-that-leaves-the-window", P8(length), RFPGA_TABLE_SIZE + 4, ERANGE, "window" },
+	{ "a-table-of-ullong_max-bytes", P8(length), ULLONG_MAX, ERANGE, "window" },
+	{ "a-table-of-0-bytes", P8(length), 0, ERANGE, "segments|table" },
+	{ "a-table-for-3-entries", P8(length), 3 * RFPGA_ENTRY_STRIDE, ERANGE,
 	  "4 segments|3 entries" },
-	{ "the last entries, too few", P4(first), 1021, ERANGE, "4 segments|1021" },
-	{ "entries behind the table", P4(first), 1024, ERANGE, "1024" },
-	{ "entry UINT_MAX", P4(first), UINT_MAX, ERANGE, "4294967295" },
+	{ "the-last-entries-too-few", P4(first), 1021, ERANGE, "4 segments|1021" },
+	{ "entries-behind-the-table", P4(first), 1024, ERANGE, "1024" },
+	{ "entry-uint_max", P4(first), UINT_MAX, ERANGE, "4294967295" },
 };
 
-static void test_bad_programs(void)
+TEST_EACH(bad_program, bad_programs, "PROGRAM with %s is refused")
 {
 	int fd = buffer_alloc(4 * MIB, NULL);
 	struct rashpa_map_make map = default_map(fd);
-	struct rashpa_layout layout;
-	struct rashpa_program p;
+	struct rashpa_layout layout = fpga_layout;
+	struct rashpa_program p = { HEAD(p), .window = window, .offset = RFPGA_TABLE,
+				    .length = RFPGA_TABLE_SIZE, .layout = (uintptr_t)&layout,
+				    .layout_size = sizeof(layout) };
 	uint32_t e;
-	size_t i;
 
 	map.max_segment = MIB;
 	map.boundary = MIB;
-	if (make(&map) || map.out_segments != 4)
-		tap_bail("MAP: %u segments, %s", map.out_segments, reason);
-	for (i = 0; i < ARRAY_SIZE(bad_programs); i++) {
-		tap_start("PROGRAM with %s is refused", bad_programs[i].what);
-		memset(&p, 0, sizeof(p));
-		p.head.size = sizeof(p);
-		p.window = window;
-		p.offset = RFPGA_TABLE;
-		p.length = RFPGA_TABLE_SIZE;
-		layout = fpga_layout;
-		p.layout = (uintptr_t)&layout;
-		p.layout_size = sizeof(layout);
-		memcpy((bad_programs[i].in_layout ? (char *)&layout : (char *)&p) +
-		       bad_programs[i].at, &bad_programs[i].value, bad_programs[i].size);
-		ANSWERED(call(map.out_fd, RASHPA_IOC_PROGRAM, &p), bad_programs[i].err,
-			 bad_programs[i].says);
-		for (e = 0; e < 4; e++)
-			CHECK(entry_is_clear(e) && entry_is_clear(1020 + e),
-			      "entries were written");
-		tap_done();
-	}
+	REQUIRE(!make(&map) && map.out_segments == 4, "MAP: %u segments, %s", map.out_segments,
+		reason);
+	memcpy((row->in_layout ? (char *)&layout : (char *)&p) + row->at, &row->value, row->size);
+	ANSWERED(call(map.out_fd, RASHPA_IOC_PROGRAM, &p), row->err, row->says);
+	for (e = 0; e < 4; e++)
+		CHECK(entry_is_clear(e) && entry_is_clear(1020 + e), "entries were written");
 	close(map.out_fd);
 	close(fd);
 }
 
-static void test_program_fds(void)
+TEST(program_fds, "PROGRAM refuses what is no window")
 {
 	int fd = buffer_alloc(PAGE, NULL), null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	int event = eventfd(0, EFD_CLOEXEC), closed = 999;
@@ -785,7 +781,7 @@ static void test_program_fds(void)
 	close(event);
 }
 
-static void test_program_twice(void)
+TEST(program_twice, "entries of another map are left alone")
 {
 	int fd = buffer_alloc(4 * MIB, NULL);
 	struct rashpa_map_make a = default_map(fd), b = default_map(fd);
@@ -814,7 +810,7 @@ static void test_program_twice(void)
 	close(fd);
 }
 
-static void test_program_many(void)
+TEST(program_many, "PROGRAM refuses more segments than entries")
 {
 	int fd = buffer_alloc(8 * MIB, NULL);
 	struct rashpa_map_make map = default_map(fd);
@@ -842,7 +838,7 @@ static void test_program_many(void)
 	close(fd);
 }
 
-static void test_program_narrow(void)
+TEST(program_narrow, "PROGRAM fills narrow fields only if they are wide enough")
 {
 	int fd = buffer_alloc(MIB, NULL);
 	struct rashpa_map_make map = default_map(fd);
@@ -882,7 +878,7 @@ static int program_with(int map, uint32_t first, const struct rashpa_layout *lay
 }
 
 /* Each map begins with 0, wherever its entries are. */
-static void test_program_sums(void)
+TEST(program_sums, "PROGRAM tells each entry what is before it in its map")
 {
 	int fd = buffer_alloc(MIB, NULL);
 	struct rashpa_map_make one = default_map(fd), many = default_map(fd);
@@ -906,7 +902,7 @@ static void test_program_sums(void)
 }
 
 /* Programs that know nothing of sums: those of before are not theirs to write. */
-static void test_program_without_sums(void)
+TEST(program_without_sums, "PROGRAM writes no sums where the layout has none")
 {
 	const uint32_t old = offsetof(struct rashpa_layout, sum_offset);
 	int fd = buffer_alloc(128 * KIB, NULL);
@@ -930,7 +926,7 @@ static void test_program_without_sums(void)
  * The same memory again and again is as good as 4 GiB: sums of 32 bits end where an entry would
  * begin there.
  */
-static void test_program_narrow_sums(void)
+TEST(program_narrow_sums, "PROGRAM refuses sums that are wider than their field")
 {
 	const uint64_t piece = 64 * MIB;
 	const size_t length = (size_t)(4 * GIB + piece);
@@ -978,7 +974,7 @@ static void test_program_narrow_sums(void)
 
 /* --------------------------------------------- other memory and peers --- */
 
-static void test_foreign(void)
+TEST(foreign, "memory of another driver is mapped")
 {
 	int fd = foreign_dmabuf(MIB);
 	struct rashpa_map_make map = default_map(fd);
@@ -1014,7 +1010,7 @@ static void test_foreign(void)
 }
 
 /* Their frame numbers are hidden from /proc: the addresses tell. */
-static void test_cma(void)
+TEST(cma, "a CMA buffer is one segment")
 {
 	struct rashpa_alloc a = { HEAD(a), .length = 16 * MIB,
 				  .backend = RASHPA_BACKEND_CMA };
@@ -1030,7 +1026,7 @@ static void test_cma(void)
 	close(a.out_fd);
 }
 
-static void test_many(void)
+TEST(many, "many maps of one buffer exist side by side")
 {
 	/* a kernel that checks the DMA API counts to seven, and warns when it cannot go on */
 	const int n = access("/sys/kernel/debug/dma-api", F_OK) ? 64 : 7;
@@ -1050,7 +1046,7 @@ static void test_many(void)
 	close(fd);
 }
 
-static void test_other_window(void)
+TEST(other_window, "PROGRAM refuses a window of another function")
 {
 	struct rashpa_map_make map;
 	int fd, other;
@@ -1066,65 +1062,10 @@ static void test_other_window(void)
 	close(fd);
 }
 
-int main(void)
+void setup(void)
 {
-	struct rashpa_device_info info;
-
-	common_init();
-	if (!fpga_open(&f, 0)) {
-		tap_skip_all("map", "no software FPGA");
-		return tap_exit();
-	}
-	have_f2 = fpga_open(&f2, 1);
-	if (fpga_profile(&f, 0, NULL, 0) || (have_f2 && fpga_profile(&f2, 0, NULL, 0)))
-		tap_bail("profile: %s", reason);
-	fpga_watch(&f);
-	if (have_f2)
-		fpga_watch(&f2);
-	fpga_info(&f, &info);
-	iommu = info.out_flags & RASHPA_DEVICE_IOMMU;
-
-	test_segments();
-	tap_run("the profile's limits can be made narrower, not wider", test_profile_limits);
-	tap_run("segments are as long as entries without a length", test_fixed_segments);
-	tap_run("a function that is stuck at the second stop says so", test_stuck_second);
-	tap_run("a function that cannot reach the memory gets no map", test_mask);
-	test_refused();
-	tap_run("what is no dma-buf is not mapped", test_wrong_fds);
-	tap_run("read-only memory is not written by a function", test_read_only);
-	tap_run("a buffer that a function maps is not removed", test_remove_mapped);
-	tap_run("a map tells when it changes", test_read);
-	tap_run("memory of another driver is mapped", test_foreign);
-	tap_run("a CMA buffer is one segment", test_cma);
-	tap_run("many maps of one buffer exist side by side", test_many);
-
-	window = fpga_window(&f, RFPGA_BAR_REGS, 0, RFPGA_BAR_REGS_SIZE, 0);
-	if (window < 0)
-		tap_bail("window: %s", reason);
-	regs = mmap(NULL, RFPGA_BAR_REGS_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, window, 0);
-	if (regs == MAP_FAILED)
-		tap_bail("mmap of the registers");
-	tap_run("a function's own window is not mapped for it", test_own_window);
-	tap_run("the table is read-only, and for who may see addresses", test_table);
-	tap_run("PROGRAM writes the table, and it is cleared with the map", test_program);
-	tap_run("PROGRAM writes the table that the profile describes", test_program_profile);
-	tap_run("PROGRAM serves a user who may not see addresses", test_program_hidden);
-	test_bad_programs();
-	tap_run("PROGRAM refuses what is no window", test_program_fds);
-	tap_run("entries of another map are left alone", test_program_twice);
-	tap_run("PROGRAM refuses more segments than entries", test_program_many);
-	tap_run("PROGRAM fills narrow fields only if they are wide enough",
-		test_program_narrow);
-	tap_run("PROGRAM tells each entry what is before it in its map", test_program_sums);
-	tap_run("PROGRAM writes no sums where the layout has none", test_program_without_sums);
-	tap_run("PROGRAM refuses sums that are wider than their field", test_program_narrow_sums);
-	tap_run("PROGRAM refuses segments that an entry without a length does not cover",
-		test_program_fixed);
-	tap_run("PROGRAM refuses a window of another function", test_other_window);
-	munmap(regs, RFPGA_BAR_REGS_SIZE);
-	close(window);
-	if (have_f2)
-		fpga_close(&f2);
-	fpga_close(&f);
-	return tap_exit();
+	fpga_need(&f);
+	have_f2 = fpga_try(&f2, 1);
+	iommu = fpga_iommu(&f);
+	regs_open();
 }

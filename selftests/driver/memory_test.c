@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+/* test: tier=check kernel=each,debug iommu=off */
 /* /dev/rashpa/memory and buffer nodes: ALLOC, OPEN, REMOVE, QUERY, INFO, DMABUF. */
 #include <limits.h>
 #include <linux/dma-buf.h>
@@ -18,27 +19,27 @@
 #define LAST_BYTE	9999	/* the name, NULs, and an x at the very end */
 
 static const struct {
-	const char *what;
+	const char *key;
 	const char *name;	/* as many bytes as .size, or up to its NUL */
 	size_t size;
 	int err;		/* of ALLOC, OPEN and REMOVE */
 	const char *says;
 } bad_names[] = {
-	{ "with a slash", "a/b", 0, EINVAL, "name|0x2f" },
-	{ "that leads out of the folder", "../memory", 0, EINVAL, "dot" },
-	{ "that begins with a dot", ".hidden", 0, EINVAL, "dot" },
-	{ "that is a dot", ".", 0, EINVAL, "dot" },
-	{ "with a space", "a b", 0, EINVAL, "name|0x20" },
-	{ "with an exclamation mark", "a!b", 0, EINVAL, "name|0x21" },
-	{ "with a percent sign", "a%sb", 0, EINVAL, "name|0x25" },
-	{ "with a line end", "a\nb", 0, EINVAL, "name|0x0a" },
-	{ "that is not ASCII", "caf\xc3\xa9", 0, EINVAL, "name|0xc3" },
-	{ "of bytes with the top bit", "\xff\xfe", 0, EINVAL, "name|0xff" },
-	{ "without NUL", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+	{ "with-a-slash", "a/b", 0, EINVAL, "name|0x2f" },
+	{ "that-leads-out-of-the-folder", "../memory", 0, EINVAL, "dot" },
+	{ "that-begins-with-a-dot", ".hidden", 0, EINVAL, "dot" },
+	{ "that-is-a-dot", ".", 0, EINVAL, "dot" },
+	{ "with-a-space", "a b", 0, EINVAL, "name|0x20" },
+	{ "with-an-exclamation-mark", "a!b", 0, EINVAL, "name|0x21" },
+	{ "with-a-percent-sign", "a%sb", 0, EINVAL, "name|0x25" },
+	{ "with-a-line-end", "a\nb", 0, EINVAL, "name|0x0a" },
+	{ "that-is-not-ascii", "caf\xc3\xa9", 0, EINVAL, "name|0xc3" },
+	{ "of-bytes-with-the-top-bit", "\xff\xfe", 0, EINVAL, "name|0xff" },
+	{ "without-nul", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
 	  RASHPA_NAME_SIZE, ENAMETOOLONG, "63" },
-	{ "with garbage after NUL", "abc\0x", 5, EINVAL, "after the end" },
-	{ "with garbage in its last byte only", "abc", LAST_BYTE, EINVAL, "after the end" },
-	{ "that begins with NUL", "\0abc", 4, EINVAL, "empty" },
+	{ "with-garbage-after-nul", "abc\0x", 5, EINVAL, "after the end" },
+	{ "with-garbage-in-its-last-byte-only", "abc", LAST_BYTE, EINVAL, "after the end" },
+	{ "that-begins-with-nul", "\0abc", 4, EINVAL, "empty" },
 };
 
 static void set_name(char *to, size_t i)
@@ -53,20 +54,13 @@ static void set_name(char *to, size_t i)
 	memcpy(to, bad_names[i].name, size);
 }
 
-static void test_bad_names(void)
+TEST_EACH(bad_name, bad_names, "a name %s is refused by ALLOC")
 {
-	size_t i;
+	struct rashpa_alloc a = { HEAD(a), .length = PAGE, .out_fd = -7 };
 
-	for (i = 0; i < ARRAY_SIZE(bad_names); i++) {
-		struct rashpa_alloc a = { HEAD(a), .length = PAGE, .out_fd = -7 };
-
-		set_name(a.name, i);
-		tap_start("a name %s is refused by ALLOC", bad_names[i].what);
-		ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), bad_names[i].err,
-			 bad_names[i].says);
-		CHECK(a.out_fd == -7, "out_fd was written on failure");
-		tap_done();
-	}
+	set_name(a.name, row - bad_names);
+	ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), row->err, row->says);
+	CHECK(a.out_fd == -7, "out_fd was written on failure");
 }
 
 static void good_name(const char *name)
@@ -88,7 +82,7 @@ static void good_name(const char *name)
 	CHECK(stat(path, &st) && errno == ENOENT, "%s is still there", path);
 }
 
-static void test_good_names(void)
+TEST(good_names, "good names get a node, which goes with REMOVE")
 {
 	good_name("a");
 	good_name("A-b_c.0");
@@ -98,7 +92,7 @@ static void test_good_names(void)
 	good_name("0123456789012345678901234567890123456789012345678901234567890AZ");
 }
 
-static void test_name_taken(void)
+TEST(name_taken, "a name that is taken is refused")
 {
 	struct rashpa_alloc a = { HEAD(a), .length = PAGE, .name = "st-taken" };
 	int fd = buffer_alloc(PAGE, "st-taken");
@@ -109,7 +103,7 @@ static void test_name_taken(void)
 	ANSWERED(buffer_remove("st-taken"), 0, NULL);
 }
 
-static void test_remove_twice(void)
+TEST(remove_twice, "a buffer cannot be removed twice")
 {
 	struct rashpa_remove r = { HEAD(r) };
 	int node, other;
@@ -129,7 +123,7 @@ static void test_remove_twice(void)
 	ANSWERED(buffer_remove("st-twice"), 0, NULL);
 }
 
-static void test_remove_mapped(void)
+TEST(remove_mapped, "a buffer that a process maps is not removed")
 {
 	int fd = buffer_alloc(4 * PAGE, "st-mapped");
 	void *p = map_fd(fd, 4 * PAGE);
@@ -144,7 +138,7 @@ static void test_remove_mapped(void)
 	ANSWERED(buffer_remove("st-mapped"), 0, NULL);
 }
 
-static void test_remove_open(void)
+TEST(remove_open, "open files of a removed buffer stay valid")
 {
 	int fd = buffer_alloc(4 * PAGE, "st-open");
 	int node = buffer_node("st-open", O_RDWR);
@@ -171,7 +165,7 @@ static void test_remove_open(void)
 	close(fd);
 }
 
-static void test_name_again(void)
+TEST(name_again, "a name used again is other memory")
 {
 	int old = buffer_alloc(PAGE, "st-again");
 	int fd, node;
@@ -208,7 +202,7 @@ static void *alloc_one(void *arg)
 	return NULL;
 }
 
-static void test_name_race(void)
+TEST(name_race, "of many who want one name at once one wins")
 {
 	pthread_t thread[THREADS];
 	int result[THREADS];
@@ -236,65 +230,52 @@ static void test_name_race(void)
 /* ------------------------------------------------------------- ALLOC ---- */
 
 static const struct {
-	const char *what;
+	const char *key;
 	uint64_t length, alignment;
 	uint32_t flags, node, backend, cache;
 	int err;
 	const char *says;
 } bad_allocs[] = {
-	{ "of length 0", 0, 0, 0, 0, 0, 0, EINVAL, "length|zero" },
-	{ "of ULLONG_MAX bytes", ULLONG_MAX, 0, 0, 0, 0, 0, EINVAL, "length|0xffffffffffffffff" },
-	{ "of 2^64 - 4096 bytes", -PAGE, 0, 0, 0, 0, 0, EINVAL, "length" },
-	{ "of LLONG_MAX bytes", LLONG_MAX, 0, 0, 0, 0, 0, EINVAL, "length" },
-	{ "of 2^63 bytes", 1ULL << 63, 0, 0, 0, 0, 0, EINVAL, "length" },
-	{ "of 2^62 bytes", 1ULL << 62, 0, 0, 0, 0, 0, ENOMEM, "MiB|machine" },
-	{ "of 16 TiB", 16384 * GIB, 0, 0, 0, 0, 0, ENOMEM, "MiB|machine" },
-	{ "of 2^44 + 1 pages", (1ULL << 56) + PAGE, 0, 0, 0, 0, 0, ENOMEM, "MiB|machine" },
-	{ "aligned to 3", PAGE, 3, 0, 0, 0, 0, EINVAL, "alignment|0x3" },
-	{ "aligned to 4097", PAGE, 4097, 0, 0, 0, 0, EINVAL, "alignment|0x1001" },
-	{ "aligned to 3 MiB", PAGE, 3 * MIB, 0, 0, 0, 0, EINVAL, "alignment" },
-	{ "aligned to 2 GiB", PAGE, 2 * GIB, 0, 0, 0, 0, EINVAL, "alignment|1 GiB" },
-	{ "aligned to 2^63", PAGE, 1ULL << 63, 0, 0, 0, 0, EINVAL, "alignment" },
-	{ "aligned to ULLONG_MAX", PAGE, ULLONG_MAX, 0, 0, 0, 0, EINVAL, "alignment" },
-	{ "on node 4095", PAGE, 0, RASHPA_ALLOC_NODE, 4095, 0, 0, EINVAL, "node 4095" },
-	{ "on node 63", PAGE, 0, RASHPA_ALLOC_NODE, 63, 0, 0, EINVAL, "node 63" },
-	{ "on node UINT_MAX", PAGE, 0, RASHPA_ALLOC_NODE, UINT_MAX, 0, 0, EINVAL, "node" },
-	{ "on node INT_MIN", PAGE, 0, RASHPA_ALLOC_NODE, 0x80000000, 0, 0, EINVAL, "node" },
-	{ "on a node without the flag", PAGE, 0, 0, 1, 0, 0, EINVAL, "node|flag" },
-	{ "with an undefined flag", PAGE, 0, 1U << 31, 0, 0, 0, EINVAL, "flag|0x80000000" },
-	{ "from backend 3", PAGE, 0, 0, 0, 3, 0, EINVAL, "backend 3" },
-	{ "from backend UINT_MAX", PAGE, 0, 0, 0, UINT_MAX, 0, EINVAL, "backend" },
-	{ "with cache mode 4", PAGE, 0, 0, 0, 0, 4, EINVAL, "cache mode 4" },
-	{ "with cache mode UINT_MAX", PAGE, 0, 0, 0, 0, UINT_MAX, EINVAL, "cache" },
+	{ "of-length-0", 0, 0, 0, 0, 0, 0, EINVAL, "length|zero" },
+	{ "of-ullong_max-bytes", ULLONG_MAX, 0, 0, 0, 0, 0, EINVAL, "length|0xffffffffffffffff" },
+	{ "of-2to64-4096-bytes", -PAGE, 0, 0, 0, 0, 0, EINVAL, "length" },
+	{ "of-llong_max-bytes", LLONG_MAX, 0, 0, 0, 0, 0, EINVAL, "length" },
+	{ "of-2to63-bytes", 1ULL << 63, 0, 0, 0, 0, 0, EINVAL, "length" },
+	{ "of-2to62-bytes", 1ULL << 62, 0, 0, 0, 0, 0, ENOMEM, "MiB|machine" },
+	{ "of-16-tib", 16384 * GIB, 0, 0, 0, 0, 0, ENOMEM, "MiB|machine" },
+	{ "of-2to44-1-pages", (1ULL << 56) + PAGE, 0, 0, 0, 0, 0, ENOMEM, "MiB|machine" },
+	{ "aligned-to-3", PAGE, 3, 0, 0, 0, 0, EINVAL, "alignment|0x3" },
+	{ "aligned-to-4097", PAGE, 4097, 0, 0, 0, 0, EINVAL, "alignment|0x1001" },
+	{ "aligned-to-3-mib", PAGE, 3 * MIB, 0, 0, 0, 0, EINVAL, "alignment" },
+	{ "aligned-to-2-gib", PAGE, 2 * GIB, 0, 0, 0, 0, EINVAL, "alignment|1 GiB" },
+	{ "aligned-to-2to63", PAGE, 1ULL << 63, 0, 0, 0, 0, EINVAL, "alignment" },
+	{ "aligned-to-ullong_max", PAGE, ULLONG_MAX, 0, 0, 0, 0, EINVAL, "alignment" },
+	{ "on-node-4095", PAGE, 0, RASHPA_ALLOC_NODE, 4095, 0, 0, EINVAL, "node 4095" },
+	{ "on-node-63", PAGE, 0, RASHPA_ALLOC_NODE, 63, 0, 0, EINVAL, "node 63" },
+	{ "on-node-uint_max", PAGE, 0, RASHPA_ALLOC_NODE, UINT_MAX, 0, 0, EINVAL, "node" },
+	{ "on-node-int_min", PAGE, 0, RASHPA_ALLOC_NODE, 0x80000000, 0, 0, EINVAL, "node" },
+	{ "on-a-node-without-the-flag", PAGE, 0, 0, 1, 0, 0, EINVAL, "node|flag" },
+	{ "with-an-undefined-flag", PAGE, 0, 1U << 31, 0, 0, 0, EINVAL, "flag|0x80000000" },
+	{ "from-backend-3", PAGE, 0, 0, 0, 3, 0, EINVAL, "backend 3" },
+	{ "from-backend-uint_max", PAGE, 0, 0, 0, UINT_MAX, 0, EINVAL, "backend" },
+	{ "with-cache-mode-4", PAGE, 0, 0, 0, 0, 4, EINVAL, "cache mode 4" },
+	{ "with-cache-mode-uint_max", PAGE, 0, 0, 0, 0, UINT_MAX, EINVAL, "cache" },
 };
 
-static void test_bad_allocs(void)
+TEST_EACH(bad_alloc, bad_allocs, "a buffer %s is refused")
 {
-	size_t i;
+	struct rashpa_alloc a = {
+		HEAD(a), .length = row->length, .alignment = row->alignment, .node = row->node,
+		.backend = row->backend, .cache = row->cache, .name = "st-bad", .out_fd = -7,
+	};
 
-	for (i = 0; i < ARRAY_SIZE(bad_allocs); i++) {
-		struct rashpa_alloc a = {
-			HEAD(a),
-			.length = bad_allocs[i].length,
-			.alignment = bad_allocs[i].alignment,
-			.node = bad_allocs[i].node,
-			.backend = bad_allocs[i].backend,
-			.cache = bad_allocs[i].cache,
-			.name = "st-bad",
-			.out_fd = -7,
-		};
-
-		a.head.flags = bad_allocs[i].flags;
-		tap_start("a buffer %s is refused", bad_allocs[i].what);
-		ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), bad_allocs[i].err,
-			 bad_allocs[i].says);
-		CHECK(a.out_fd == -7, "out_fd was written on failure");
-		ANSWERED(buffer_remove("st-bad"), ENOENT, NULL);
-		tap_done();
-	}
+	a.head.flags = row->flags;
+	ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), row->err, row->says);
+	CHECK(a.out_fd == -7, "out_fd was written on failure");
+	ANSWERED(buffer_remove("st-bad"), ENOENT, NULL);
 }
 
-static void test_too_large(void)
+TEST(too_large, "more than the memory is refused with what would fit")
 {
 	struct rashpa_alloc a = { HEAD(a), .length = 2 * ram_bytes() };
 
@@ -304,14 +285,14 @@ static void test_too_large(void)
 	ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), ENOMEM, "MiB|largest run|allocate");
 }
 
-static void test_reserved(void)
+TEST(reserved, "a reserved field must be zero")
 {
 	struct rashpa_alloc a = { HEAD(a), .length = PAGE, .__reserved = 1 };
 
 	ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), EINVAL, "reserved");
 }
 
-static void test_cma(void)
+TEST(cma, "CMA serves, or says that it is not there")
 {
 	struct rashpa_alloc a = { HEAD(a), .length = 4 * MIB,
 				  .backend = RASHPA_BACKEND_CMA };
@@ -342,19 +323,25 @@ static void test_cma(void)
 	ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), ENOMEM, "MiB");
 }
 
-static void contiguous(uint64_t length, uint64_t alignment)
+static const struct { const char *key; uint64_t length, alignment; } pieces[] = {
+	{ "1-byte", 1, 0 }, { "a-page", PAGE, 1 }, { "a-page-and-1-byte", PAGE + 1, 0 },
+	{ "100-kib-aligned-to-64-kib", 100 * KIB, 64 * KIB }, { "a-page-aligned-to-1-mib", PAGE, MIB },
+	{ "2-mib", 2 * MIB, 0 }, { "2-mib-and-1-byte", 2 * MIB + 1, 0 },
+	{ "5-mib-aligned-to-4-mib", 5 * MIB, 4 * MIB },
+	{ "a-page-aligned-to-16-mib", PAGE, 16 * MIB }, { "64-mib", 64 * MIB, 0 },
+	{ "64-mib-aligned-to-64-mib", 64 * MIB, 64 * MIB },
+};
+
+TEST_EACH(contiguous, pieces, "%s: one zeroed piece")
 {
+	const uint64_t length = row->length, alignment = row->alignment;
 	struct rashpa_alloc a = { HEAD(a), .length = length, .alignment = alignment,
 				  .backend = RASHPA_BACKEND_CONTIG };
 	uint64_t whole = (length + PAGE - 1) & -PAGE, first, i;
 	void *p;
 
-	tap_start("%llu bytes aligned to %llu are one zeroed piece",
-		  (unsigned long long)length, (unsigned long long)alignment);
-	if (!ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), 0, NULL)) {
-		tap_done();
+	if (!ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), 0, NULL))
 		return;
-	}
 	CHECK(a.out_length == whole, "length %llu", (unsigned long long)a.out_length);
 	CHECK(a.out_segments == 1, "%u segments", a.out_segments);
 	CHECK(a.out_backend == RASHPA_BACKEND_CONTIG, "backend %u", a.out_backend);
@@ -375,25 +362,10 @@ static void contiguous(uint64_t length, uint64_t alignment)
 		munmap(p, whole);
 	}
 	close(a.out_fd);
-	tap_done();
 }
 
-static void test_contiguous(void)
-{
-	contiguous(1, 0);
-	contiguous(PAGE, 1);
-	contiguous(PAGE + 1, 0);
-	contiguous(100 * KIB, 64 * KIB);
-	contiguous(PAGE, MIB);
-	contiguous(2 * MIB, 0);
-	contiguous(2 * MIB + 1, 0);
-	contiguous(5 * MIB, 4 * MIB);
-	contiguous(PAGE, 16 * MIB);
-	contiguous(64 * MIB, 0);
-	contiguous(64 * MIB, 64 * MIB);
-}
 
-static void test_zeroed(void)
+TEST(zeroed, "nobody sees the data of the buffer before")
 {
 	int i, fd;
 	void *p;
@@ -410,7 +382,7 @@ static void test_zeroed(void)
 	}
 }
 
-static void test_auto(void)
+TEST(auto, "AUTO takes CMA only where it is")
 {
 	struct rashpa_alloc a = { HEAD(a), .length = MIB };
 
@@ -447,7 +419,7 @@ static void on_node(unsigned int node, uint32_t backend, uint64_t length)
 	close(a.out_fd);
 }
 
-static void test_node(void)
+TEST(node, "memory comes from the node that was asked for")
 {
 	char path[64], text[16];
 	unsigned int node;
@@ -464,7 +436,7 @@ static void test_node(void)
 	}
 }
 
-static void test_limit(void)
+TEST(limit, "the limit of the administrator holds")
 {
 	struct rashpa_alloc a = { HEAD(a), .length = 16 * MIB, .name = "st-limit" };
 	struct rashpa_limit q = { HEAD(q), .resource = RASHPA_RESOURCE_MEMORY };
@@ -509,7 +481,7 @@ static void second_user(void *arg)
 	close(fd);
 }
 
-static void test_user_limit(void)
+TEST(user_limit, "the limit of one user holds, and root's does not count")
 {
 	int fd;
 
@@ -563,7 +535,7 @@ static void user_namespace(bool own)
 	close(ids.go[1]);
 }
 
-static void test_user_namespace(void)
+TEST(user_namespace, "the limit of one user holds for the namespaces of that user")
 {
 	SKIP_IF(access("/proc/self/ns/user", F_OK), "no user namespaces in this kernel");
 	set_user_limit("12");
@@ -603,7 +575,7 @@ static void cache_mode(uint32_t cache, uint32_t backend, uint64_t length)
 	close(a.out_fd);
 }
 
-static void test_cache_modes(void)
+TEST(cache_modes, "write-combined and uncached buffers, cached again when given back")
 {
 	cache_mode(RASHPA_CACHE_WC, RASHPA_BACKEND_CONTIG, PAGE);
 	cache_mode(RASHPA_CACHE_UC, RASHPA_BACKEND_CONTIG, PAGE);
@@ -654,7 +626,7 @@ static void interrupted(void *arg)
 	CHECK(interrupts, "no allocation was interrupted");
 }
 
-static void test_interrupted(void)
+TEST(interrupted, "an allocation can be interrupted")
 {
 	tap_fork(interrupted, NULL);
 }
@@ -675,7 +647,7 @@ static void no_fds(void *arg)
 	ANSWERED(buffer_remove("st-nofd"), ENOENT, NULL);
 }
 
-static void test_no_fds(void)
+TEST(no_fds, "without a free file descriptor nothing is allocated")
 {
 	tap_fork(no_fds, NULL);
 }
@@ -714,13 +686,13 @@ static void survivor_is_there(void)
 	ANSWERED(buffer_remove("st-survivor"), 0, NULL);
 }
 
-static void test_survives_exit(void)
+TEST(survives_exit, "a named buffer survives the exit of its maker")
 {
 	tap_fork(make_named, NULL);
 	survivor_is_there();
 }
 
-static void test_survives_kill(void)
+TEST(survives_kill, "a named buffer survives the death of its maker")
 {
 	int ready[2];
 	char c;
@@ -747,7 +719,7 @@ static void anonymous_child(void *arg)
 		pause();
 }
 
-static void test_anonymous_dies(void)
+TEST(anonymous_dies, "an anonymous buffer goes with its killed maker")
 {
 	uint64_t before = bytes_allocated();
 	int ready[2];
@@ -766,7 +738,7 @@ static void test_anonymous_dies(void)
 
 /* ------------------------------------------------------- read-only ------ */
 
-static void test_memory_read_only(void)
+TEST(memory_read_only, "a read-only /dev/rashpa/memory makes and removes nothing")
 {
 	struct rashpa_alloc a = { HEAD(a), .length = PAGE, .name = "st-ro2" };
 	int ro = open("/dev/rashpa/memory", O_RDONLY | O_CLOEXEC);
@@ -791,7 +763,7 @@ static void as_nobody(void *arg)
 	CHECK(fd >= 0, "an inherited fd is of no use");
 }
 
-static void test_unprivileged(void)
+TEST(unprivileged, "a user outside the group opens nothing")
 {
 	int fd = buffer_alloc(PAGE, "st-mine");
 
@@ -802,7 +774,7 @@ static void test_unprivileged(void)
 
 /* ------------------------------------------------- QUERY, INFO, nodes --- */
 
-static void test_query(void)
+TEST(query, "QUERY answers what would fit")
 {
 	struct rashpa_query q = { HEAD(q), .backend = RASHPA_BACKEND_CONTIG };
 
@@ -828,7 +800,7 @@ static void test_query(void)
 	ANSWERED(call(memory, RASHPA_IOC_QUERY, &q), EINVAL, "backend 3");
 }
 
-static void test_query_try(void)
+TEST(query_try, "QUERY finds out by trying")
 {
 	struct rashpa_query q = { HEAD(q), .backend = RASHPA_BACKEND_CONTIG };
 	struct rashpa_alloc a = { HEAD(a), .backend = RASHPA_BACKEND_CONTIG };
@@ -915,7 +887,7 @@ static void searcher_end(struct searcher *s)
 
 #define SEARCHES	8	/* of one at least we come in time */
 
-static void test_try_time(void)
+TEST(try_time, "QUERY tries as long as it may, and says so")
 {
 	struct rashpa_query q = { HEAD(q), .backend = RASHPA_BACKEND_CONTIG, .try_ms = 1 };
 
@@ -927,7 +899,7 @@ static void test_try_time(void)
 	ANSWERED(call(memory, RASHPA_IOC_QUERY, &q), EINVAL, "60001|60000");
 }
 
-static void test_try_interrupted(void)
+TEST(try_interrupted, "a try can be interrupted")
 {
 	struct searcher s;
 	int i, interrupts = 0;
@@ -946,7 +918,7 @@ static void test_try_interrupted(void)
 }
 
 /* Who needs memory and has CAP_SYS_RESOURCE waits for no search of others. */
-static void test_root_first(void)
+TEST(root_first, "who tries makes way for root's ALLOC")
 {
 	struct rashpa_alloc a = { HEAD(a), .length = 8 * MIB, .backend = RASHPA_BACKEND_CONTIG };
 	struct searcher s;
@@ -978,7 +950,7 @@ static void alloc_much(void *arg)
 	ANSWERED(call(s->node, RASHPA_IOC_ALLOC, &a), 0, NULL);
 }
 
-static void test_begins_again(void)
+TEST(begins_again, "an ALLOC that makes way for root's begins again")
 {
 	struct rashpa_alloc a = { HEAD(a), .length = 8 * MIB, .backend = RASHPA_BACKEND_CONTIG };
 	struct rashpa_progress p = { HEAD(p) };
@@ -1022,7 +994,7 @@ static void *watch_progress(void *arg)
 	return NULL;
 }
 
-static void test_progress(void)
+TEST(progress, "QUERY tells how far an allocation is")
 {
 	const uint64_t length = ram_bytes() / 4 & -(2 * MIB);
 	struct watch w = {};
@@ -1039,7 +1011,7 @@ static void test_progress(void)
 	close(fd);
 }
 
-static void test_allocated(void)
+TEST(allocated, "QUERY counts what buffers hold")
 {
 	uint64_t before = bytes_allocated();
 	int fd = buffer_alloc(6 * MIB, NULL);
@@ -1050,7 +1022,7 @@ static void test_allocated(void)
 	CHECK(bytes_allocated() == before, "it did not come back");
 }
 
-static void test_info_wrong_fds(void)
+TEST(info_wrong_fds, "INFO refuses what is no dma-buf")
 {
 	int fds[2], null = open("/dev/null", O_RDWR | O_CLOEXEC), event = eventfd(0, 0);
 	int closed = 999;
@@ -1071,7 +1043,7 @@ static void test_info_wrong_fds(void)
 	close(event);
 }
 
-static void test_info(void)
+TEST(info, "INFO tells what a buffer is")
 {
 	struct rashpa_info info;
 	int fd = buffer_alloc(3 * PAGE, "st-info");
@@ -1098,7 +1070,7 @@ static void test_info(void)
 	ANSWERED(buffer_remove("st-info"), 0, NULL);
 }
 
-static void test_info_foreign(void)
+TEST(info_foreign, "INFO knows memory of another driver")
 {
 	struct rashpa_info info;
 	int fd = foreign_dmabuf(64 * KIB);
@@ -1114,7 +1086,7 @@ static void test_info_foreign(void)
 	close(fd);
 }
 
-static void test_node_calls(void)
+TEST(node_calls, "a buffer's node answers INFO and DMABUF")
 {
 	struct rashpa_info info = { HEAD(info), .fd = -1 };
 	struct rashpa_export get = { HEAD(get) };
@@ -1148,7 +1120,7 @@ static void test_node_calls(void)
 	ANSWERED(buffer_remove("st-node"), 0, NULL);
 }
 
-static void test_sync(void)
+TEST(sync, "the CPU access of the dma-buf can be bracketed")
 {
 	struct dma_buf_sync sync = { DMA_BUF_SYNC_START | DMA_BUF_SYNC_RW };
 	int fd = buffer_alloc(PAGE, NULL);
@@ -1159,7 +1131,7 @@ static void test_sync(void)
 	close(fd);
 }
 
-static void test_many(void)
+TEST(many, "many names exist side by side")
 {
 	char name[RASHPA_NAME_SIZE];
 	int i, fd;
@@ -1176,53 +1148,4 @@ static void test_many(void)
 		snprintf(name, sizeof(name), "st-many-%d", i);
 		ANSWERED(buffer_remove(name), 0, NULL);
 	}
-}
-
-int main(void)
-{
-	common_init();
-	test_bad_names();
-	tap_run("good names get a node, which goes with REMOVE", test_good_names);
-	tap_run("a name that is taken is refused", test_name_taken);
-	tap_run("a buffer cannot be removed twice", test_remove_twice);
-	tap_run("a buffer that a process maps is not removed", test_remove_mapped);
-	tap_run("open files of a removed buffer stay valid", test_remove_open);
-	tap_run("a name used again is other memory", test_name_again);
-	tap_run("of many who want one name at once one wins", test_name_race);
-	test_bad_allocs();
-	tap_run("more than the memory is refused with what would fit", test_too_large);
-	tap_run("a reserved field must be zero", test_reserved);
-	tap_run("CMA serves, or says that it is not there", test_cma);
-	test_contiguous();
-	tap_run("nobody sees the data of the buffer before", test_zeroed);
-	tap_run("AUTO takes CMA only where it is", test_auto);
-	tap_run("memory comes from the node that was asked for", test_node);
-	tap_run("the limit of the administrator holds", test_limit);
-	tap_run("the limit of one user holds, and root's does not count", test_user_limit);
-	tap_run("the limit of one user holds for the namespaces of that user", test_user_namespace);
-	tap_run("write-combined and uncached buffers, cached again when given back",
-		test_cache_modes);
-	tap_run("an allocation can be interrupted", test_interrupted);
-	tap_run("without a free file descriptor nothing is allocated", test_no_fds);
-	tap_run("a named buffer survives the exit of its maker", test_survives_exit);
-	tap_run("a named buffer survives the death of its maker", test_survives_kill);
-	tap_run("an anonymous buffer goes with its killed maker", test_anonymous_dies);
-	tap_run("a read-only /dev/rashpa/memory makes and removes nothing",
-		test_memory_read_only);
-	tap_run("a user outside the group opens nothing", test_unprivileged);
-	tap_run("QUERY answers what would fit", test_query);
-	tap_run("QUERY finds out by trying", test_query_try);
-	tap_run("QUERY tries as long as it may, and says so", test_try_time);
-	tap_run("a try can be interrupted", test_try_interrupted);
-	tap_run("who tries makes way for root's ALLOC", test_root_first);
-	tap_run("an ALLOC that makes way for root's begins again", test_begins_again);
-	tap_run("QUERY tells how far an allocation is", test_progress);
-	tap_run("QUERY counts what buffers hold", test_allocated);
-	tap_run("INFO refuses what is no dma-buf", test_info_wrong_fds);
-	tap_run("INFO tells what a buffer is", test_info);
-	tap_run("INFO knows memory of another driver", test_info_foreign);
-	tap_run("a buffer's node answers INFO and DMABUF", test_node_calls);
-	tap_run("the CPU access of the dma-buf can be bracketed", test_sync);
-	tap_run("many names exist side by side", test_many);
-	return tap_exit();
 }

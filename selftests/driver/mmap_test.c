@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+/* test: tier=check kernel=each,debug iommu=off */
 /* CPU mappings of buffers. */
 #include <linux/io_uring.h>
 #include <pthread.h>
@@ -23,6 +24,20 @@ static void *try_map(int fd, uint64_t length, int prot, int flags, uint64_t offs
 
 /* Are mappings placed so that huge entries are possible, or so that they are not? */
 static bool aligned;
+
+static const struct { const char *key; bool aligned; } entries[] = {
+	{ "small", false }, { "huge", true },
+};
+
+/* with small entries, and with huge ones */
+#define TEST_BOTH(name, text)				\
+	static void both_##name(void);			\
+	TEST_EACH(name, entries, text " (%s entries)")	\
+	{						\
+		aligned = row->aligned;			\
+		both_##name();				\
+	}						\
+	static void both_##name(void)
 
 /* Mapped shared, readable and writable, or NULL after a failed check. */
 static char *map_here(int fd, uint64_t length)
@@ -54,7 +69,7 @@ static void refused(int fd, uint64_t length, int prot, int flags, uint64_t offse
 	CHECK(!info.out_mappings, "%u mappings are counted", info.out_mappings);
 }
 
-static void test_shared(void)
+TEST_BOTH(shared, "all mappings show the same memory")
 {
 	int fd = buffer_alloc(LEN, "st-shared");
 	int node = buffer_node("st-shared", O_RDWR);
@@ -83,7 +98,7 @@ static void test_shared(void)
 	ANSWERED(buffer_remove("st-shared"), 0, NULL);
 }
 
-static void test_private(void)
+TEST_BOTH(private, "a private mapping is refused")
 {
 	int fd = buffer_alloc(LEN, NULL);
 
@@ -92,7 +107,7 @@ static void test_private(void)
 	close(fd);
 }
 
-static void test_private_read_only(void)
+TEST(private_read_only, "a private mapping of a read-only node is refused")
 {
 	int fd = buffer_alloc(LEN, "st-private");
 	int ro = buffer_node("st-private", O_RDONLY);
@@ -108,7 +123,7 @@ static void test_private_read_only(void)
 	ANSWERED(buffer_remove("st-private"), 0, NULL);
 }
 
-static void test_range(void)
+TEST_BOTH(range, "a part can be mapped, nothing beyond the end")
 {
 	int fd = buffer_alloc(LEN, NULL);
 	char *p = map_here(fd, LEN), *q;
@@ -134,7 +149,7 @@ static void test_range(void)
 	close(fd);
 }
 
-static void test_range_overflow(void)
+TEST(range_overflow, "offsets that overflow are refused")
 {
 	int fd = buffer_alloc(LEN, "st-over");
 	int node = buffer_node("st-over", O_RDWR);
@@ -153,7 +168,7 @@ static void test_range_overflow(void)
 	ANSWERED(buffer_remove("st-over"), 0, NULL);
 }
 
-static void test_read_only(void)
+TEST_BOTH(read_only, "who opened read-only maps read-only, also after mprotect")
 {
 	struct rashpa_export get = { HEAD(get) };
 	int fd = buffer_alloc(LEN, "st-ro");
@@ -195,7 +210,7 @@ static void write_there(void *arg)
 	*(volatile char *)arg = 1;
 }
 
-static void test_read_only_signal(void)
+TEST(read_only_signal, "a write into a read-only mapping is a SIGSEGV")
 {
 	int fd = buffer_alloc(LEN, "st-segv");
 	int node = buffer_node("st-segv", O_RDONLY);
@@ -214,7 +229,7 @@ static void test_read_only_signal(void)
 	ANSWERED(buffer_remove("st-segv"), 0, NULL);
 }
 
-static void test_write_only(void)
+TEST(write_only, "who opened write-only maps nothing")
 {
 	int fd = buffer_alloc(LEN, "st-wo");
 	int node = buffer_node("st-wo", O_WRONLY);
@@ -240,7 +255,7 @@ static long faults(void)
 	return r.ru_minflt + r.ru_majflt;
 }
 
-static void test_no_faults(void)
+TEST_BOTH(no_faults, "there is no page fault after mmap")
 {
 	int fd = buffer_alloc(64 * MIB, NULL);
 	volatile char *p = (void *)map_here(fd, 64 * MIB);
@@ -286,7 +301,7 @@ static void page_tables(int fd)
 	munmap(p, 64 * MIB);
 }
 
-static void test_page_tables(void)
+TEST_BOTH(page_tables, "as few page tables as possible")
 {
 	struct rashpa_alloc a = { HEAD(a), .length = 64 * MIB,
 				  .backend = RASHPA_BACKEND_CMA };
@@ -305,7 +320,7 @@ static void test_page_tables(void)
 }
 
 /* The node finds an aligned address by itself. */
-static void test_node_aligns(void)
+TEST(node_aligns, "a node finds an aligned address")
 {
 	int fd, node;
 	char *small, *p;
@@ -323,7 +338,7 @@ static void test_node_aligns(void)
 	ANSWERED(buffer_remove("st-align"), 0, NULL);
 }
 
-static void test_mprotect(void)
+TEST_BOTH(mprotect, "a part can be protected")
 {
 	int fd = buffer_alloc(4 * MIB, NULL);
 	char *p = map_here(fd, 4 * MIB);
@@ -346,7 +361,7 @@ static void write_and_compare(void *arg)
 	fill(arg, LEN, 4);
 }
 
-static void test_fork(void)
+TEST_BOTH(fork, "a child shares the mapping")
 {
 	struct rashpa_info info;
 	int fd = buffer_alloc(LEN, NULL);
@@ -362,7 +377,7 @@ static void test_fork(void)
 	close(fd);
 }
 
-static void test_dontneed(void)
+TEST_BOTH(dontneed, "MADV_DONTNEED loses no data")
 {
 	int fd = buffer_alloc(4 * MIB, NULL);
 	char *p = map_here(fd, 4 * MIB);
@@ -402,7 +417,7 @@ static void *touch(void *arg)
 }
 
 /* Threads that fault one huge entry at a time make one, and nothing in its place. */
-static void test_fault_race(void)
+TEST_BOTH(fault_race, "threads fault the same pages")
 {
 	int fd = buffer_alloc(RACED, NULL), i;
 	char *p = map_here(fd, RACED);
@@ -472,7 +487,7 @@ static void map_for_ever(void *arg)
 }
 
 /* A process is killed in the middle of mmap: the memory stays that of the others. */
-static void test_killed_in_mmap(void)
+TEST_BOTH(killed_in_mmap, "a process is killed while it maps")
 {
 	struct mapper m = { .fd = buffer_alloc(KILLED, NULL) };
 	char *p = map_here(m.fd, KILLED);
@@ -506,7 +521,7 @@ static void test_killed_in_mmap(void)
 	close(m.fd);
 }
 
-static void test_partial_munmap(void)
+TEST_BOTH(partial_munmap, "a part can be unmapped")
 {
 	struct rashpa_info info;
 	int fd = buffer_alloc(4 * MIB, NULL);
@@ -525,7 +540,7 @@ static void test_partial_munmap(void)
 	close(fd);
 }
 
-static void test_mremap(void)
+TEST_BOTH(mremap, "a mapping moves, but does not grow")
 {
 	int fd = buffer_alloc(LEN, NULL);
 	char *p = map_here(fd, LEN), *q;
@@ -543,7 +558,7 @@ static void test_mremap(void)
 	close(fd);
 }
 
-static void test_outlives_fd(void)
+TEST_BOTH(outlives_fd, "a mapping outlives its file descriptor")
 {
 	int fd = buffer_alloc(LEN, NULL);
 	uint64_t held = bytes_allocated();
@@ -575,7 +590,7 @@ static int ring_register(int ring, void *p, size_t length)
 	       -errno : 0;
 }
 
-static void test_pin(void)
+TEST_BOTH(pin, "a contig buffer can be pinned for long, and freed meanwhile")
 {
 	int ring = ring_open(), fd, i, err;
 	void *p;
@@ -606,7 +621,7 @@ static void test_pin(void)
 	close(ring);
 }
 
-static void test_pin_short(void)
+TEST_BOTH(pin_short, "a contig buffer can be pinned for a moment")
 {
 	char data[PAGE];
 	int fd = buffer_alloc(LEN, NULL);
@@ -625,7 +640,7 @@ static void test_pin_short(void)
 }
 
 /* A pipe holds pages of a buffer that is gone. */
-static void test_splice(void)
+TEST_BOTH(splice, "pages that somebody holds stay when their buffer goes")
 {
 	int fd = buffer_alloc(4 * MIB, NULL), again, pipes[2];
 	uint64_t held = bytes_allocated();
@@ -656,7 +671,7 @@ static void test_splice(void)
 	close(pipes[1]);
 }
 
-static void test_cma(void)
+TEST_BOTH(cma, "a CMA buffer is mapped, but not pinned")
 {
 	struct rashpa_alloc a = { HEAD(a), .length = 16 * MIB,
 				  .backend = RASHPA_BACKEND_CMA };
@@ -684,49 +699,4 @@ static void test_cma(void)
 	munmap(p + MIB, PAGE);
 	munmap(p, a.length);
 	close(a.out_fd);
-}
-
-static const struct {
-	const char *name;
-	void (*fn)(void);
-} tests[] = {
-	{ "all mappings show the same memory", test_shared },
-	{ "a private mapping is refused", test_private },
-	{ "a part can be mapped, nothing beyond the end", test_range },
-	{ "who opened read-only maps read-only, also after mprotect", test_read_only },
-	{ "there is no page fault after mmap", test_no_faults },
-	{ "as few page tables as possible", test_page_tables },
-	{ "a child shares the mapping", test_fork },
-	{ "MADV_DONTNEED loses no data", test_dontneed },
-	{ "threads fault the same pages", test_fault_race },
-	{ "a process is killed while it maps", test_killed_in_mmap },
-	{ "a part can be unmapped", test_partial_munmap },
-	{ "a part can be protected", test_mprotect },
-	{ "a mapping moves, but does not grow", test_mremap },
-	{ "a mapping outlives its file descriptor", test_outlives_fd },
-	{ "a contig buffer can be pinned for long, and freed meanwhile", test_pin },
-	{ "a contig buffer can be pinned for a moment", test_pin_short },
-	{ "pages that somebody holds stay when their buffer goes", test_splice },
-	{ "a CMA buffer is mapped, but not pinned", test_cma },
-};
-
-int main(void)
-{
-	char name[128];
-	size_t i;
-
-	common_init();
-	tap_run("a private mapping of a read-only node is refused",
-		test_private_read_only);
-	tap_run("offsets that overflow are refused", test_range_overflow);
-	tap_run("a write into a read-only mapping is a SIGSEGV", test_read_only_signal);
-	tap_run("who opened write-only maps nothing", test_write_only);
-	tap_run("a node finds an aligned address", test_node_aligns);
-	for (i = 0; i < 2 * ARRAY_SIZE(tests); i++) {
-		aligned = i % 2;
-		snprintf(name, sizeof(name), "%s (%s entries)", tests[i / 2].name,
-			 aligned ? "huge" : "small");
-		tap_run(name, tests[i / 2].fn);
-	}
-	return tap_exit();
 }

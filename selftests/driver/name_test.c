@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+/* test: tier=check kernel=any,debug */
 /* Named buffers: leases, owner, group and mode. */
 #include <grp.h>
 #include <sched.h>
@@ -46,7 +47,7 @@ static unsigned int leases(int fd)
 	return buffer_info(fd, &info) ? UINT32_MAX : info.out_leases;
 }
 
-static void test_shared(void)
+TEST(shared, "shared leases are counted")
 {
 	int a = alloc_with(0, 0), b, node, dmabuf;
 	struct rashpa_export d = { HEAD(d) };
@@ -71,7 +72,7 @@ static void test_shared(void)
 	ANSWERED(buffer_remove(NAME), 0, NULL);
 }
 
-static void test_exclusive(void)
+TEST(exclusive, "an exclusive lease keeps others out")
 {
 	struct rashpa_info info;
 	int a = alloc_with(0, 0), b;
@@ -97,7 +98,7 @@ static void test_exclusive(void)
 }
 
 /* Without a lease: what it is, who has it, and its end. */
-static void test_no_lease(void)
+TEST(no_lease, "access mode 3 takes no lease, and tells who has one")
 {
 	struct rashpa_export e = { HEAD(e) };
 	struct rashpa_info info;
@@ -125,7 +126,7 @@ static void test_no_lease(void)
 	close(node);
 }
 
-static void test_exclusive_node(void)
+TEST(exclusive_node, "ALLOC and O_EXCL make exclusive leases")
 {
 	int a = alloc_with(RASHPA_ALLOC_EXCLUSIVE, 0), b;
 
@@ -162,7 +163,7 @@ static void hold(void *arg)
 	pause();
 }
 
-static void test_lease_dies(void)
+TEST(lease_dies, "the lease of a killed process ends")
 {
 	struct rashpa_info info;
 	int ready[2], fd = alloc_with(0, 0);
@@ -186,7 +187,7 @@ static void test_lease_dies(void)
 	ANSWERED(buffer_remove(NAME), 0, NULL);
 }
 
-static void test_bad_flags(void)
+TEST(bad_flags, "flags without their values, values without their flags")
 {
 	struct rashpa_alloc a = { HEAD(a), .length = PAGE };
 
@@ -199,7 +200,7 @@ static void test_bad_flags(void)
 	ANSWERED(alloc_with(RASHPA_ALLOC_MODE, 04600), EINVAL, "0666");
 }
 
-static void test_node_mode(void)
+TEST(node_mode, "a node has its owner and mode when it appears")
 {
 	struct stat node, mem;
 	int fd = alloc_with(RASHPA_ALLOC_MODE, 0640);
@@ -220,7 +221,7 @@ static void test_node_mode(void)
 
 /* udev sets owner and mode that an event tells: at each event, whatever chmod() has done. */
 /* No permission at all is a mode, too. */
-static void test_no_mode(void)
+TEST(no_mode, "a node of mode 0 is for nobody")
 {
 	int fd = alloc_with(RASHPA_ALLOC_MODE, 0);
 	struct stat node;
@@ -232,7 +233,7 @@ static void test_no_mode(void)
 	ANSWERED(buffer_remove(NAME), 0, NULL);
 }
 
-static void test_event_tells_no_mode(void)
+TEST(event_tells_no_mode, "an event tells udev no owner and no mode")
 {
 	char event[1024];
 	int fd = alloc_with(RASHPA_ALLOC_MODE, 0640);
@@ -260,7 +261,7 @@ static void stranger(void *arg)
 	ANSWERED(call(*node, RASHPA_IOC_REMOVE, &r), EPERM, NAME "|not yours");
 }
 
-static void test_stranger(void)
+TEST(stranger, "others cannot open, remove or chmod")
 {
 	int fd = alloc_with(RASHPA_ALLOC_MODE, 0660), node = buffer_node(NAME, O_ACCMODE);
 
@@ -285,7 +286,7 @@ static void reader(void *arg)
 	close(fd);
 }
 
-static void test_reader(void)
+TEST(reader, "who may only read, reads")
 {
 	int fd = alloc_with(RASHPA_ALLOC_MODE, 0664);
 
@@ -316,7 +317,7 @@ static void new_owner(void *arg)
 	close(fd);
 }
 
-static void test_hand_over(void)
+TEST(hand_over, "root hands a buffer to a user")
 {
 	int fd = alloc_with(RASHPA_ALLOC_MODE, 0600);
 
@@ -342,7 +343,7 @@ static void old_owner(void *arg)
 	CHECK(buffer_permit(NAME, -1, -1, 0666) == -EPERM, "its mode was changed");
 }
 
-static void test_taken_away(void)
+TEST(taken_away, "what root gives away is its maker's no more")
 {
 	int fd = alloc_with(RASHPA_ALLOC_MODE, 0600), turn[4];
 	pid_t pid;
@@ -377,7 +378,7 @@ static void root_in_namespace(void *arg)
 	ANSWERED(call(*node, RASHPA_IOC_REMOVE, &r), EPERM, "not yours");
 }
 
-static void test_namespace(void)
+TEST(namespace, "root of another namespace is not the owner")
 {
 	int fd, node;
 
@@ -410,7 +411,7 @@ static void name_for_ever(void *arg)
 }
 
 /* One name has one buffer and one node at a time, whoever makes and removes it. */
-static void test_name_race(void)
+TEST(name_race, "a name that two make and remove has one buffer")
 {
 	atomic_uint *times = mmap(NULL, PAGE, PROT_READ | PROT_WRITE,
 				  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -451,7 +452,7 @@ static void in_group(void *arg)
 	close(node);
 }
 
-static void test_group(void)
+TEST(group, "a group may use it")
 {
 	int fd = alloc_with(RASHPA_ALLOC_MODE, 0660);
 
@@ -459,26 +460,4 @@ static void test_group(void)
 	close(fd);
 	tap_fork(in_group, NULL);
 	ANSWERED(buffer_remove(NAME), 0, NULL);
-}
-
-int main(void)
-{
-	common_init();
-	tap_run("shared leases are counted", test_shared);
-	tap_run("an exclusive lease keeps others out", test_exclusive);
-	tap_run("ALLOC and O_EXCL make exclusive leases", test_exclusive_node);
-	tap_run("the lease of a killed process ends", test_lease_dies);
-	tap_run("flags without their values, values without their flags", test_bad_flags);
-	tap_run("a node has its owner and mode when it appears", test_node_mode);
-	tap_run("a node of mode 0 is for nobody", test_no_mode);
-	tap_run("an event tells udev no owner and no mode", test_event_tells_no_mode);
-	tap_run("access mode 3 takes no lease, and tells who has one", test_no_lease);
-	tap_run("root of another namespace is not the owner", test_namespace);
-	tap_run("others cannot open, remove or chmod", test_stranger);
-	tap_run("who may only read, reads", test_reader);
-	tap_run("root hands a buffer to a user", test_hand_over);
-	tap_run("a group may use it", test_group);
-	tap_run("what root gives away is its maker's no more", test_taken_away);
-	tap_run("a name that two make and remove has one buffer", test_name_race);
-	return tap_exit();
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+/* test: tier=check iommu=on */
 /*
  * Litmus tests of Documentation/memory-order.rst: what a CPU may believe when it has seen a
  * lock record or an interrupt. For each place of payload and lock record: an honest board
@@ -10,7 +11,6 @@
 
 #include "rig.h"
 
-#define POLICY		"/sys/module/rashpa/parameters/p2p_bridge"
 #define PLACE		(4 * MIB)	/* in the peer's memory, behind its dataset */
 #define RECORD		(IMAGES * IMAGE / 2)	/* where it is in the payload's memory */
 #define MANY		100		/* stacks of an honest board */
@@ -23,16 +23,16 @@ static bool have_f2, have_control;
 
 /* Where things are. */
 struct row {
-	const char *name;
+	const char *key;
 	bool peer;		/* payload in another function, else in a host buffer */
 	bool together;		/* lock record in the same memory, else in a host buffer */
 };
 
 static const struct row rows[] = {
-	{ "payload in host memory, lock record beside it", false, true },
-	{ "payload in host memory, lock record in another buffer", false, false },
-	{ "payload in a peer, lock record beside it", true, true },
-	{ "payload in a peer, lock record in host memory", true, false },
+	{ "payload-in-host-memory-lock-record-beside-it", false, true },
+	{ "payload-in-host-memory-lock-record-in-another-buffer", false, false },
+	{ "payload-in-a-peer-lock-record-beside-it", true, true },
+	{ "payload-in-a-peer-lock-record-in-host-memory", true, false },
 };
 
 /* One consumer, and what it finds out by following the rules. */
@@ -479,7 +479,7 @@ static void lost_interrupt(struct place *p)
 		give_credit(p);
 	}
 	found(p, count, 0, 0);
-	/* there may be none that nobody waited for */
+	rig_settle(&p->r);
 	while (take_interrupt(p))
 		;
 	CHECK(reg64(rig_dtp(&p->r, 0), RFPGA_DTP_C_EVENTS) == count - FEW, "%llu were sent",
@@ -517,46 +517,24 @@ static void torn_lock(struct place *p)
 
 /* ------------------------------------------------------------------------ */
 
-static const struct {
-	const char *name;
-	void (*run)(struct place *p);
-	bool told;		/* needs the control socket */
-} tests[] = {
-	{ "who saw the lock record sees the payload", honest_lock, false },
-	{ "who saw the interrupt sees both", honest_interrupt, false },
-	{ "free-running, what the second look accepts is right", free_running, false },
-	{ "lines in another order do no harm", reordered, true },
-	{ "a lock record before its payload is caught", early_lock, true },
-	{ "a lock record before its payload is caught, FLUSH does not hide it",
-	  early_lock_flushed, true },
-	{ "an interrupt before its payload is a hint", early_interrupt, true },
-	{ "an event before its payload is caught", early_both, true },
-	{ "payload that arrives late is caught", late, true },
-	{ "payload that would arrive late is pushed by FLUSH", late_flushed, true },
-	{ "a lock record that comes twice is one stack", twice_lock, true },
-	{ "an interrupt that comes twice is one stack", twice_interrupt, true },
-	{ "a lock record that is lost loses no stack", lost_lock, true },
-	{ "interrupts that are lost are counted", lost_interrupt, true },
-	{ "a torn lock record is none", torn_lock, true },
-};
+/* Payload and lock record at all places of the table. */
+#define TEST_ORDER(fn, told, text)		\
+	TEST_EACH(fn, rows, "%s: " text)	\
+	{					\
+		run(row, fn, told);		\
+	}
 
-static void run(const struct row *row, size_t i)
+static void run(const struct row *row, void (*fn)(struct place *p), bool told)
 {
 	struct place p;
 
-	if (row->peer && !have_f2) {
-		tap_skip("only one software FPGA");
-		return;
-	}
-	if (tests[i].told && !have_control) {
-		tap_skip("no way to reach the FPGA's control socket");
-		return;
-	}
+	SKIP_IF(row->peer && !have_f2, "only one software FPGA");
+	SKIP_IF(told && !have_control, "no way to reach the FPGA's control socket");
 	if (place_up(&p, row)) {
 		memset(p.payload, 0, IMAGES * IMAGE);
 		memset(p.record, 0, RFPGA_LOCK_SIZE);
-		tests[i].run(&p);
-		if (tests[i].told)
+		fn(&p);
+		if (told)
 			tell("honest");
 		set32(p.r.regs, RFPGA_CONTROL, RFPGA_CONTROL_STOP);
 		becomes_idle(&p);
@@ -565,38 +543,27 @@ static void run(const struct row *row, size_t i)
 	place_down(&p);
 }
 
-int main(void)
-{
-	char policy[16];
-	size_t row, i;
+TEST_ORDER(honest_lock, false, "who saw the lock record sees the payload")
+TEST_ORDER(honest_interrupt, false, "who saw the interrupt sees both")
+TEST_ORDER(free_running, false, "free-running, what the second look accepts is right")
+TEST_ORDER(reordered, true, "lines in another order do no harm")
+TEST_ORDER(early_lock, true, "a lock record before its payload is caught")
+TEST_ORDER(early_lock_flushed, true,
+	   "a lock record before its payload is caught, FLUSH does not hide it")
+TEST_ORDER(early_interrupt, true, "an interrupt before its payload is a hint")
+TEST_ORDER(early_both, true, "an event before its payload is caught")
+TEST_ORDER(late, true, "payload that arrives late is caught")
+TEST_ORDER(late_flushed, true, "payload that would arrive late is pushed by FLUSH")
+TEST_ORDER(twice_lock, true, "a lock record that comes twice is one stack")
+TEST_ORDER(twice_interrupt, true, "an interrupt that comes twice is one stack")
+TEST_ORDER(lost_lock, true, "a lock record that is lost loses no stack")
+TEST_ORDER(lost_interrupt, true, "interrupts that are lost are counted")
+TEST_ORDER(torn_lock, true, "a torn lock record is none")
 
-	common_init();
-	if (!fpga_open(&f, 0)) {
-		tap_skip_all("order", "no software FPGA");
-		return tap_exit();
-	}
-	have_f2 = fpga_open(&f2, 1);
-	if (fpga_profile(&f, 0, NULL, 0) || (have_f2 && fpga_profile(&f2, 0, NULL, 0)))
-		tap_bail("profile: %s", reason);
-	if (!read_text(POLICY, policy, sizeof(policy)) || write_text(POLICY, "allow"))
-		tap_bail("no p2p_bridge");
+void setup(void)
+{
+	rig_need(&f);
+	have_f2 = fpga_try(&f2, 1);
+	p2p_bridge("allow");
 	have_control = rig_tell(0, "honest");
-	tap_start("on-board memory takes a dataset");
-	rig_load(&f);
-	tap_done();
-	fpga_watch(&f);
-	if (have_f2)
-		fpga_watch(&f2);
-	for (row = 0; row < ARRAY_SIZE(rows); row++) {
-		for (i = 0; i < ARRAY_SIZE(tests); i++) {
-			tap_start("%s: %s", rows[row].name, tests[i].name);
-			run(&rows[row], i);
-			tap_done();
-		}
-	}
-	write_text(POLICY, policy);
-	fpga_close(&f);
-	if (have_f2)
-		fpga_close(&f2);
-	return tap_exit();
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+/* test: tier=check kernel=any,debug */
 /*
  * Files that go elsewhere: over a socket to a process without privileges, to duplicates,
  * through exec. What may be done follows the file, not who opened it.
@@ -50,7 +51,7 @@ static int receive_fd(int sock)
 
 /* What is passed: a file of @kind, and what nobody in particular may do with it. */
 struct passed {
-	const char *name;
+	const char *key;
 	int (*make)(void);
 	void (*use)(int fd);
 	bool function;
@@ -215,16 +216,16 @@ static void use_channel(int fd)
 }
 
 static const struct passed passed[] = {
-	{ "the memory node", make_memory, use_memory, false },
-	{ "the memory node, read-only", make_memory_read, use_memory_read, false },
-	{ "a buffer's node", make_node, use_node, false },
-	{ "a buffer", make_buffer, use_buffer, false },
-	{ "a buffer, read-only", make_buffer_read, use_buffer_read, false },
-	{ "a window", make_window, use_window, true },
-	{ "a function", make_fpga, use_fpga, true },
-	{ "a function, read-only", make_fpga_read, use_fpga_read, true },
-	{ "a map", make_map, use_map, true },
-	{ "a channel", make_channel, use_channel, true },
+	{ "the-memory-node", make_memory, use_memory, false },
+	{ "the-memory-node-read-only", make_memory_read, use_memory_read, false },
+	{ "a-buffers-node", make_node, use_node, false },
+	{ "a-buffer", make_buffer, use_buffer, false },
+	{ "a-buffer-read-only", make_buffer_read, use_buffer_read, false },
+	{ "a-window", make_window, use_window, true },
+	{ "a-function", make_fpga, use_fpga, true },
+	{ "a-function-read-only", make_fpga_read, use_fpga_read, true },
+	{ "a-map", make_map, use_map, true },
+	{ "a-channel", make_channel, use_channel, true },
 };
 
 struct receiver {
@@ -247,7 +248,7 @@ static void receive(void *arg)
 		r->p->use(fd);
 }
 
-static void pass(const struct passed *p)
+static void pass_on(const struct passed *p)
 {
 	struct receiver r = { .p = p };
 	int sock[2], fd;
@@ -257,7 +258,7 @@ static void pass(const struct passed *p)
 	r.sock = sock[1];
 	pid = tap_fork_start(receive, &r);
 	fd = p->make();
-	CHECK(fd >= 0, "%s: %s", p->name, reason);
+	CHECK(fd >= 0, "%s", reason);
 	CHECK(send_fd(sock[0], fd), "send: %s", strerror(errno));
 	/* from now on it is only in the message, or with who receives it */
 	close(fd);
@@ -278,16 +279,11 @@ static void drop_message(const struct passed *p)
 	close(sock[1]);
 }
 
-static void test_pass(const struct passed *p)
+TEST_EACH(pass, passed, "%s is passed to nobody: what works follows the file")
 {
-	tap_start("%s is passed to nobody: what works follows the file", p->name);
-	if (p->function && !calls.have_fpga) {
-		tap_skip("no software FPGA");
-	} else {
-		pass(p);
-		drop_message(p);
-	}
-	tap_done();
+	SKIP_IF(row->function && !calls.have_fpga, "no software FPGA");
+	pass_on(row);
+	drop_message(row);
 }
 
 /* --- duplicates --- */
@@ -316,7 +312,7 @@ static void duplicate(const struct op *op)
 	close(copy);
 }
 
-static void test_duplicates(void)
+TEST(duplicates, "a duplicate is as good as the file itself")
 {
 	struct calls_state before;
 	size_t i;
@@ -331,7 +327,7 @@ static void test_duplicates(void)
 /* --- exec --- */
 
 /* All files that the program has: none of ours may be there. */
-static int list_files(void)
+__attribute__((constructor)) static void list_files(void)
 {
 	DIR *dir = opendir("/proc/self/fd");
 	struct dirent *entry;
@@ -339,6 +335,8 @@ static int list_files(void)
 	int ours = 0;
 	ssize_t n;
 
+	if (!getenv("PASS_LIST"))
+		return;
 	while (dir && (entry = readdir(dir))) {
 		snprintf(path, sizeof(path), "/proc/self/fd/%s", entry->d_name);
 		n = readlink(path, to, sizeof(to) - 1);
@@ -350,17 +348,18 @@ static int list_files(void)
 			ours++;
 		}
 	}
-	return !dir || ours;
+	_exit(!dir || ours);
 }
 
 static void exec_list(void *unused)
 {
 	(void)unused;
-	execl("/proc/self/exe", "pass_test", "--list", NULL);
+	setenv("PASS_LIST", "", 1);
+	execl("/proc/self/exe", "pass_test", NULL);
 	tap_fail(__FILE__, __LINE__, "exec: %s", strerror(errno));
 }
 
-static void test_exec(void)
+TEST(exec, "no file of ours survives exec")
 {
 	static union call_arg arg[64];
 	struct calls_state before;
@@ -384,18 +383,12 @@ static void test_exec(void)
 	calls_state_same(&before, "exec");
 }
 
-int main(int argc, char **argv)
+void setup(void)
 {
-	size_t i;
-
-	if (argc == 2 && !strcmp(argv[1], "--list"))
-		return list_files();
-	common_init();
 	calls_open();
-	for (i = 0; i < ARRAY_SIZE(passed); i++)
-		test_pass(&passed[i]);
-	tap_run("a duplicate is as good as the file itself", test_duplicates);
-	tap_run("no file of ours survives exec", test_exec);
+}
+
+void teardown(void)
+{
 	calls_close();
-	return tap_exit();
 }

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+/* test: tier=check kernel=each,debug iommu=both */
+/* test: needs=switch iommu=on */
 /* Maps of other functions' memory, maps that end and come back, maps that are kept. */
 #include <limits.h>
 #include <poll.h>
@@ -18,13 +20,6 @@
 
 static struct fpga f, f2;
 static bool have_f2, iommu;
-static char policy[16];
-
-static void allow(const char *what)
-{
-	CHECK(!write_text(POLICY, what), "p2p_bridge=%s", what);
-}
-
 /* A window of the second FPGA's on-board memory, and its CPU mapping. */
 static int peer_window(char **p)
 {
@@ -71,7 +66,7 @@ static void stream_once(const struct rig *r)
 
 /* --------------------------------------------------------------- peers -- */
 
-static void test_peer_stream(void)
+TEST(peer_stream, "a function writes into the on-board memory of another")
 {
 	struct rashpa_info info;
 	struct rig r;
@@ -101,7 +96,7 @@ static void test_peer_stream(void)
 	close(win);
 }
 
-static void test_policy(void)
+TEST(policy, "the administrator decides about host bridges")
 {
 	struct rashpa_map_make map = {};
 	char *p;
@@ -112,16 +107,16 @@ static void test_policy(void)
 	m = fpga_map(&f, win, RASHPA_TO_MEMORY, &map);
 	if (m >= 0 && map.out_class == RASHPA_CLASS_PEER) {
 		tap_note("a switch routes: the host bridge does not matter");
-		allow("deny");
+		p2p_bridge("deny");
 		close(m);
 		m = fpga_map(&f, win, RASHPA_TO_MEMORY, &map);
 		CHECK(m >= 0, "%s", reason);
 	} else {
 		close(m);
-		allow("deny");
+		p2p_bridge("deny");
 		m = fpga_map(&f, win, RASHPA_TO_MEMORY, &map);
 		ANSWERED(m, ENXIO, "host bridge|p2p_bridge");
-		allow("auto");
+		p2p_bridge("auto");
 		m = fpga_map(&f, win, RASHPA_TO_MEMORY, &map);
 		/* older kernels do not know; newer have a list on which QEMU's is not */
 		if (m < 0)
@@ -129,12 +124,12 @@ static void test_policy(void)
 	}
 	close(m);
 	CHECK(write_text(POLICY, "perhaps") == -EINVAL, "p2p_bridge=perhaps is accepted");
-	allow("allow");
+	p2p_bridge("allow");
 	munmap(p, IMAGES * IMAGE);
 	close(win);
 }
 
-static void test_device_only(void)
+TEST(device_only, "host memory is refused where a device's was asked for")
 {
 	struct rashpa_map_make map = { HEAD(map) };
 	int fd = buffer_alloc(MIB, NULL);
@@ -186,7 +181,7 @@ out:
 	close(win);
 }
 
-static void test_peer_reset(void)
+TEST(peer_reset, "the reset of a peer ends its maps, and restores them")
 {
 	SKIP_IF(!have_f2, "only one software FPGA");
 	peer_reset(NULL);
@@ -196,7 +191,7 @@ static void test_peer_reset(void)
  * A map that has come back is told before its exporter can end it again, which needs the lock
  * of the memory: else the last record could say VALID of a map that is not.
  */
-static void test_restored_told(void)
+TEST(restored_told, "a restored map is told before it can end again")
 {
 	int win, m = -1, ch = fpga_events(&f, 0);
 	struct rashpa_reset reset = { HEAD(reset) };
@@ -231,7 +226,7 @@ out:
  * What a function has written to a peer is there before the memory is let go: the answer that it
  * has stopped came another way, so the peer is asked for something.
  */
-static void test_peer_flushed(void)
+TEST(peer_flushed, "writes to a peer are there before it is let go")
 {
 	int win, m, ch = fpga_events(&f, 0);
 	struct rashpa_map_make map;
@@ -278,7 +273,7 @@ static bool common_bridge(char *path, size_t size)
  * The functions are stopped one after the other, by one thread: what it revokes for the
  * second may be a map of the first.
  */
-static void test_bus_reset(void)
+TEST(bus_reset, "a reset of the bus with a map of the one in the other")
 {
 	char path[PATH_MAX + 32];
 
@@ -292,7 +287,7 @@ static void test_bus_reset(void)
  * The port above is reset and closed before the function is told: nothing of it says that it
  * is stuck, and who has used it goes on.
  */
-static void test_bus_reset_quiet(void)
+TEST(bus_reset_quiet, "a reset of the bus reports nothing that is not")
 {
 	struct rashpa_device_info info;
 	char path[PATH_MAX + 32];
@@ -326,7 +321,7 @@ static void test_bus_reset_quiet(void)
 	close(device);
 }
 
-static void test_peer_gone(void)
+TEST(peer_gone, "the removal of a peer ends its maps for good")
 {
 	struct rashpa_info info;
 	struct rig r;
@@ -351,15 +346,13 @@ static void test_peer_gone(void)
 out:
 	rig_down(&r);
 	close(win);
-	fpga_close(&f2);
-	if (fpga_bind(&f2) || !fpga_open(&f2, 1) || fpga_profile(&f2, 0, NULL, 0))
-		tap_bail("the second FPGA does not come back: %s", reason);
-	fpga_watch(&f2);
+	fpga_again(&f2);
 }
 
 struct toucher {
 	pthread_t thread;
 	volatile uint32_t *reg;
+	atomic_int tid;
 	atomic_bool stop;
 	uint64_t reads, wrong;
 };
@@ -368,6 +361,7 @@ static void *touch(void *arg)
 {
 	struct toucher *t = arg;
 
+	atomic_store(&t->tid, gettid());
 	while (!atomic_load(&t->stop)) {
 		t->wrong += *t->reg != RFPGA_ID_VALUE;
 		t->reads++;
@@ -376,7 +370,7 @@ static void *touch(void *arg)
 }
 
 /* Nobody sees a register while the function is being reset. */
-static void test_touch_reset(void)
+TEST(touch_reset, "who touches a register waits for the end of a reset")
 {
 	struct rashpa_reset reset = { HEAD(reset) };
 	struct toucher t = {};
@@ -396,18 +390,20 @@ static void test_touch_reset(void)
 	close(win);
 }
 
+#define RESETS	20
+
 struct resetter {
 	pthread_t thread;
-	atomic_bool over;
+	atomic_bool over, enough;
 	int err;
 };
 
-static void *reset_thrice(void *arg)
+static void *reset_often(void *arg)
 {
 	struct resetter *r = arg;
 	int i;
 
-	for (i = 0; i < 3 && !r->err; i++) {
+	for (i = 0; i < RESETS && !r->err && !atomic_load(&r->enough); i++) {
 		struct rashpa_reset reset = { HEAD(reset) };
 
 		r->err = ioctl(f.fd, RASHPA_IOC_RESET, &reset) ? errno : 0;
@@ -416,39 +412,45 @@ static void *reset_thrice(void *arg)
 	return NULL;
 }
 
-/*
- * Who waits for a register does not hold the address space: its other threads can map
- * and unmap. 100 times without that the waiting one has read: it does wait. A reset takes its
- * time, whatever a slow kernel gets done meanwhile.
- */
-static void test_touch_alone(void)
+/* Does it wait for the end of a reset, and has since it had made @reads? */
+static bool waits_since(struct toucher *t, uint64_t reads)
+{
+	char path[64], where[64] = "";
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/wchan", atomic_load(&t->tid));
+	return read_text(path, where, sizeof(where)) && strstr(where, "rwsem_down_read") &&
+	       *(volatile uint64_t *)&t->reads == reads;
+}
+
+/* While a thread waits for a register, other threads of its process can map and unmap. */
+TEST(touch_alone, "who waits for a register holds up no other thread")
 {
 	int win = fpga_window(&f, RFPGA_BAR_REGS, 0, RFPGA_BAR_REGS_SIZE, 0);
 	void *p = map_fd(win, RFPGA_BAR_REGS_SIZE), *q;
-	unsigned int free_runs = 0, most = 0;
 	struct resetter r = {};
 	struct toucher t = {};
-	uint64_t reads = 0;
+	uint64_t reads;
 
 	REQUIRE(p, "no mapping");
 	t.reg = p;
 	REQUIRE(!pthread_create(&t.thread, NULL, touch, &t), "no thread");
-	REQUIRE(!pthread_create(&r.thread, NULL, reset_thrice, &r), "no thread");
+	REQUIRE(!pthread_create(&r.thread, NULL, reset_often, &r), "no thread");
 	while (!atomic_load(&r.over)) {
+		reads = *(volatile uint64_t *)&t.reads;
+		if (!waits_since(&t, reads))
+			continue;
 		q = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		*(volatile char *)q = 1;
 		munmap(q, PAGE);
-		free_runs = *(volatile uint64_t *)&t.reads == reads ? free_runs + 1 : 0;
-		reads = *(volatile uint64_t *)&t.reads;
-		most = free_runs > most ? free_runs : most;
+		if (waits_since(&t, reads))
+			atomic_store(&r.enough, true);
 	}
 	atomic_store(&t.stop, true);
 	pthread_join(r.thread, NULL);
 	pthread_join(t.thread, NULL);
 	CHECK(!r.err, "RESET: %s", strerror(r.err));
 	CHECK(!t.wrong, "%llu reads were wrong", (unsigned long long)t.wrong);
-	/* none or one if it did, and a few on a machine that has no time */
-	CHECK(most >= (tap_slow() > 1 ? 4 : 100), "%u mappings while another thread waited", most);
+	CHECK(atomic_load(&r.enough), "in %u resets nothing was mapped meanwhile", RESETS);
 	munmap(p, RFPGA_BAR_REGS_SIZE);
 	close(win);
 }
@@ -461,7 +463,7 @@ static bool is_master(void)
 }
 
 /* Without a quiesce sequence QUIESCE takes bus mastering away: RESTORE is no way back. */
-static void test_restore_quiesced(void)
+TEST(restore_quiesced, "RESTORE of a valid map does not undo QUIESCE")
 {
 	struct rashpa_quiesce quiesce = { HEAD(quiesce) };
 	struct rashpa_map_make map;
@@ -479,7 +481,7 @@ static void test_restore_quiesced(void)
 	ANSWERED(fpga_profile(&f, 0, NULL, 0), 0, NULL);
 }
 
-static void test_restore_valid(void)
+TEST(restore_valid, "RESTORE of a valid map does nothing")
 {
 	struct rashpa_restore arg = { HEAD(arg) };
 	struct rashpa_map_make map;
@@ -523,7 +525,7 @@ static void disclosed(void *arg)
 		close(map.out_fd);
 }
 
-static void test_oracle(void)
+TEST(oracle, "limits of segments are no oracle for addresses")
 {
 	int fd = buffer_alloc(MIB, NULL);
 
@@ -584,7 +586,7 @@ static void in_cgroup(void *arg)
 	      (unsigned long long)(charged() - before));
 }
 
-static void test_table_charged(void)
+TEST(table_charged, "tables are charged to the memory cgroup")
 {
 	int fd;
 
@@ -622,7 +624,7 @@ static int64_t vmalloc_used(void)
 }
 
 /* Tables are not taken from vmalloc(): they must not be given back to it. */
-static void test_table_counted(void)
+TEST(table_counted, "tables leave the kernel's own count as it was")
 {
 	int fd = buffer_alloc(TABLE_MEMORY, NULL), maps[TABLES], round, i;
 	int64_t before = vmalloc_used(), after;
@@ -662,7 +664,7 @@ static void *reset_by_sysfs(void *arg)
  * function, waits already: QUIESCE holds the function while a register is not what its
  * sequence waits for.
  */
-static void test_restore_closed(void)
+TEST(restore_closed, "a kept map is closed while its restoring waits")
 {
 	struct rashpa_profile_step step = {
 		.op = RASHPA_STEP_WAIT, .bar = RFPGA_BAR_REGS, .offset = RFPGA_SCRATCH,
@@ -746,7 +748,7 @@ static bool keep(struct keeper *k)
 }
 
 /* Its process was killed, the DMA goes on, until it is told to stop. */
-static void test_keep(void)
+TEST(keep, "a kept map outlives its killed process until QUIESCE")
 {
 	struct rashpa_quiesce quiesce = { HEAD(quiesce) };
 	struct rashpa_info info;
@@ -781,7 +783,7 @@ static void test_keep(void)
 	close(win);
 }
 
-static void test_keep_reset(void)
+TEST(keep_reset, "a kept map ends with a reset")
 {
 	struct rashpa_reset reset = { HEAD(reset) };
 	struct keeper k;
@@ -800,63 +802,21 @@ static void test_keep_reset(void)
 	close(k.buffer);
 }
 
-static void test_keep_unbind(void)
+TEST(keep_unbind, "a kept map ends with its function")
 {
 	struct keeper k;
 
 	if (keep(&k))
 		CHECK(!fpga_unbind(&f), "unbind");
 	close(k.buffer);
-	fpga_close(&f);
-	if (fpga_bind(&f) || !fpga_open(&f, 0) || fpga_profile(&f, 0, NULL, 0))
-		tap_bail("the FPGA does not come back: %s", reason);
-	fpga_watch(&f);
+	fpga_again(&f);
 	CHECK(!kept(), "%u kept maps after unbind", kept());
 }
 
-int main(void)
+void setup(void)
 {
-	struct rashpa_device_info info;
-
-	common_init();
-	if (!fpga_open(&f, 0)) {
-		tap_skip_all("path", "no software FPGA");
-		return tap_exit();
-	}
-	have_f2 = fpga_open(&f2, 1);
-	if (fpga_profile(&f, 0, NULL, 0) || (have_f2 && fpga_profile(&f2, 0, NULL, 0)) ||
-	    !rig_load(&f) || !read_text(POLICY, policy, sizeof(policy)))
-		tap_bail("profile: %s", reason);
-	fpga_info(&f, &info);
-	iommu = info.out_flags & RASHPA_DEVICE_IOMMU;
-	fpga_watch(&f);
-	if (have_f2)
-		fpga_watch(&f2);
-	allow("allow");
-
-	tap_run("a function writes into the on-board memory of another", test_peer_stream);
-	tap_run("the administrator decides about host bridges", test_policy);
-	tap_run("host memory is refused where a device's was asked for", test_device_only);
-	tap_run("the reset of a peer ends its maps, and restores them", test_peer_reset);
-	tap_run("a restored map is told before it can end again", test_restored_told);
-	tap_run("writes to a peer are there before it is let go", test_peer_flushed);
-	tap_run("a reset of the bus with a map of the one in the other", test_bus_reset);
-	tap_run("a reset of the bus reports nothing that is not", test_bus_reset_quiet);
-	tap_run("the removal of a peer ends its maps for good", test_peer_gone);
-	tap_run("who touches a register waits for the end of a reset", test_touch_reset);
-	tap_run("who waits for a register holds up no other thread", test_touch_alone);
-	tap_run("RESTORE of a valid map does nothing", test_restore_valid);
-	tap_run("RESTORE of a valid map does not undo QUIESCE", test_restore_quiesced);
-	tap_run("tables are charged to the memory cgroup", test_table_charged);
-	tap_run("tables leave the kernel's own count as it was", test_table_counted);
-	tap_run("limits of segments are no oracle for addresses", test_oracle);
-	tap_run("a kept map is closed while its restoring waits", test_restore_closed);
-	tap_run("a kept map outlives its killed process until QUIESCE", test_keep);
-	tap_run("a kept map ends with a reset", test_keep_reset);
-	tap_run("a kept map ends with its function", test_keep_unbind);
-	allow(policy);
-	if (have_f2)
-		fpga_close(&f2);
-	fpga_close(&f);
-	return tap_exit();
+	rig_need(&f);
+	have_f2 = fpga_try(&f2, 1);
+	iommu = fpga_iommu(&f);
+	p2p_bridge("allow");
 }

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+/* test: tier=check kernel=any,debug iommu=both */
+/* test: needs=switch iommu=on */
 /*
  * Devices that are not ours, served unchanged: QEMU's edu, a conventional PCI function
  * with registers, an interrupt and DMA of its own (docs/specs/edu of QEMU), and ivshmem,
@@ -45,15 +47,8 @@ struct mapped {
 	struct rashpa_table *table;
 };
 
-static bool iommu_on(void)
-{
-	struct rashpa_device_info info;
-
-	return !fpga_info(&edu, &info) && (info.out_flags & RASHPA_DEVICE_IOMMU);
-}
-
 /* Nobody knows what it reaches: not more than each function does. */
-static void test_no_profile(void)
+TEST(no_profile, "edu: 32 bits without a profile")
 {
 	struct rashpa_device_info info;
 
@@ -161,7 +156,7 @@ static void registers_end(volatile void *regs, int fd)
 	close(fd);
 }
 
-static void test_registers(void)
+TEST(registers, "edu: registers through a window")
 {
 	struct rashpa_device_info info;
 	int fd;
@@ -196,7 +191,7 @@ static void copy_inside(const struct fpga *f, volatile void *regs, int buffer)
 	munmap(p, LEN);
 }
 
-static void test_dma(void)
+TEST(dma, "edu: DMA out of a buffer and into it")
 {
 	int fd, buffer = buffer_alloc(LEN, NULL);
 	volatile void *regs = registers(&edu, &fd);
@@ -207,7 +202,7 @@ static void test_dma(void)
 	close(buffer);
 }
 
-static void test_class(void)
+TEST(class, "edu: addresses are what their class says")
 {
 	int buffer = buffer_alloc(LEN, NULL);
 	uint64_t phys;
@@ -217,7 +212,7 @@ static void test_class(void)
 	REQUIRE(p && map_for(&edu, buffer, &m), "no map");
 	phys = pfn_of(p) * PAGE;
 	CHECK(m.map.out_segments == 1, "%u segments", m.map.out_segments);
-	if (iommu_on()) {
+	if (fpga_iommu(&edu)) {
 		CHECK(m.map.out_class == RASHPA_CLASS_IOVA, "class %u", m.map.out_class);
 		CHECK(address(&m, 0) != phys, "an IOVA that is the physical address");
 	} else {
@@ -280,7 +275,7 @@ static void expect_interrupt(int channel, volatile void *regs, const char *what)
 	set32(regs, EDU_IRQ_ACK, ~0U);
 }
 
-static void test_interrupt(void)
+TEST(interrupt, "edu: interrupts are events")
 {
 	int fd, channel, buffer = buffer_alloc(LEN, NULL);
 	volatile void *regs = registers(&edu, &fd);
@@ -304,7 +299,7 @@ static void test_interrupt(void)
 }
 
 /* edu cannot be stopped: the end of a map waits until it has finished. */
-static void test_quiesce(void)
+TEST(quiesce, "edu: a map does not end before a transfer")
 {
 	int fd, buffer = buffer_alloc(LEN, NULL);
 	volatile void *regs = registers(&edu, &fd);
@@ -363,7 +358,7 @@ static void refused(volatile void *regs, char *p, uint64_t old)
 }
 
 /* A map of another buffer stays, so that bus mastering is on and edu's access goes out. */
-static void test_unmapped(void)
+TEST(unmapped, "edu: the IOMMU refuses an address whose map has ended")
 {
 	int fd, buffer, other;
 	struct mapped m, stays;
@@ -371,7 +366,7 @@ static void test_unmapped(void)
 	uint64_t old;
 	char *p, *q;
 
-	SKIP_IF(!iommu_on(), "there is no IOMMU to refuse it");
+	SKIP_IF(!fpga_iommu(&edu), "there is no IOMMU to refuse it");
 	buffer = buffer_alloc(LEN, NULL);
 	other = buffer_alloc(LEN, NULL);
 	regs = registers(&edu, &fd);
@@ -400,15 +395,11 @@ static void test_unmapped(void)
 }
 
 /* QEMU's host bridge routes, but newer kernels have it in no list: say so for them. */
-static void test_peer_allowed(void)
+TEST(peer_allowed, "edu: DMA into another function's BAR and out of it")
 {
-	static const char policy[] = "/sys/module/rashpa/parameters/p2p_bridge";
-	char before[16];
-
-	REQUIRE(read_text(policy, before, sizeof(before)), "no p2p_bridge");
-	CHECK(!write_text(policy, "allow"), "p2p_bridge=allow");
+	SKIP_IF(!have_shm, "no ivshmem in this guest (lab run --device ivshmem-plain)");
+	p2p_bridge("allow");
 	test_peer();
-	CHECK(!write_text(policy, before), "p2p_bridge=%s", before);
 }
 
 /* A buffer whose physical address has more than 28 bits. */
@@ -420,17 +411,20 @@ static int high_buffer(void)
 	return ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), 0, NULL) ? a.out_fd : -1;
 }
 
-static void test_narrow(void)
+TEST(narrow, "28 bits: memory that is too high is refused, or the IOMMU helps")
 {
-	int fd, buffer = high_buffer(), foreign;
+	int fd, buffer, foreign;
 	struct rashpa_device_info info;
 	volatile void *regs;
 	struct rashpa_map_make map;
 	struct mapped m;
 
+	SKIP_IF(!have_narrow, "no second edu in this guest (lab run --device edu)");
+	ANSWERED(profile(&narrow, 28), 0, NULL);
+	buffer = high_buffer();
 	ANSWERED(fpga_info(&narrow, &info), 0, NULL);
 	CHECK(info.out_dma_bits == 28, "a mask of %u bits", info.out_dma_bits);
-	if (!iommu_on()) {
+	if (!fpga_iommu(&edu)) {
 		ANSWERED(fpga_map(&narrow, buffer, RASHPA_BIDIRECTIONAL, &map), EOVERFLOW,
 			 "28 bits|IOMMU");
 		foreign = foreign_dmabuf(LEN);
@@ -457,14 +451,16 @@ static void test_narrow(void)
 }
 
 /* More than 28 bits can tell apart: an error, also behind the IOMMU. */
-static void test_narrow_full(void)
+TEST(narrow_full, "28 bits: 300 MiB are refused")
 {
-	int buffer = buffer_alloc(300 * MIB, NULL);
 	struct rashpa_map_make map;
-	bool translated = iommu_on();
-	int got = fpga_map(&narrow, buffer, RASHPA_BIDIRECTIONAL, &map);
+	int buffer, got;
 
-	if (translated)
+	SKIP_IF(!have_narrow, "no second edu in this guest (lab run --device edu)");
+	ANSWERED(profile(&narrow, 28), 0, NULL);
+	buffer = buffer_alloc(300 * MIB, NULL);
+	got = fpga_map(&narrow, buffer, RASHPA_BIDIRECTIONAL, &map);
+	if (fpga_iommu(&edu))
 		ANSWERED(got, ENOMEM, narrow.name);
 	else
 		ANSWERED(got, EOVERFLOW, "28 bits|IOMMU");
@@ -473,52 +469,29 @@ static void test_narrow_full(void)
 	close(buffer);
 }
 
-static void narrow_tests(void)
+void setup(void)
 {
-	if (!have_narrow) {
-		tap_skip_all("28 bits", "no second edu in this guest (lab run --device edu)");
-		return;
-	}
-	fpga_watch(&narrow);
-	tap_run("28 bits: memory that is too high is refused, or the IOMMU helps",
-		test_narrow);
-	tap_run("28 bits: 300 MiB are refused", test_narrow_full);
-	fpga_close(&narrow);
-	fpga_unbind(&narrow);
-}
-
-int main(void)
-{
-	common_init();
-	if (!function_open(&edu, EDU_VENDOR, EDU_DEVICE, 0)) {
-		tap_skip_all("devices that are not ours",
-			     "no edu in this guest (lab run --device edu,dma_mask=...)");
-		return tap_exit();
-	}
+	if (!function_open(&edu, EDU_VENDOR, EDU_DEVICE, 0))
+		tap_skip_all("no edu in this guest (lab run --device edu,dma_mask=...)");
 	have_narrow = function_open(&narrow, EDU_VENDOR, EDU_DEVICE, 1);
 	have_shm = function_open(&shm, SHM_VENDOR, SHM_DEVICE, 0);
-	tap_run("edu: 32 bits without a profile", test_no_profile);
-	if (profile(&edu, 64) || (have_narrow && profile(&narrow, 28)))
+	/* narrow: one test needs it as it was bound */
+	if (profile(&edu, 64))
 		tap_bail("PROFILE: %s", reason);
 	fpga_watch(&edu);
-	tap_run("edu: registers through a window", test_registers);
-	tap_run("edu: DMA out of a buffer and into it", test_dma);
-	tap_run("edu: addresses are what their class says", test_class);
-	tap_run("edu: interrupts are events", test_interrupt);
-	tap_run("edu: a map does not end before a transfer", test_quiesce);
-	tap_run("edu: the IOMMU refuses an address whose map has ended", test_unmapped);
+}
+
+static void end(struct fpga *f)
+{
+	fpga_close(f);
+	fpga_unbind(f);
+}
+
+void teardown(void)
+{
+	end(&edu);
+	if (have_narrow)
+		end(&narrow);
 	if (have_shm)
-		tap_run("edu: DMA into another function's BAR and out of it",
-			test_peer_allowed);
-	else
-		tap_skip_all("edu: DMA into another function's BAR",
-			     "no ivshmem in this guest (lab run --device ivshmem-plain)");
-	narrow_tests();
-	fpga_close(&edu);
-	fpga_unbind(&edu);
-	if (have_shm) {
-		fpga_close(&shm);
-		fpga_unbind(&shm);
-	}
-	return tap_exit();
+		end(&shm);
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+/* test: tier=check kernel=each,debug iommu=both */
 /* Memory of a process, pinned, as a dma-buf. */
 #include <signal.h>
 #include <sys/resource.h>
@@ -52,7 +53,7 @@ static long pinned_kib(void)
 	return kib;
 }
 
-static void test_info(void)
+TEST(info, "INFO tells what pinned memory is, and it is charged")
 {
 	void *p = anonymous(LEN, 0);
 	struct rashpa_info info;
@@ -79,7 +80,7 @@ static void bad(const void *p, uint64_t length, int err, const char *says)
 	ANSWERED(pin(p, length), err, says);
 }
 
-static void test_bad_ranges(void)
+TEST(bad_ranges, "ranges that are no memory are refused")
 {
 	char *p = anonymous(4 * PAGE, 0);
 
@@ -102,7 +103,7 @@ static void test_bad_ranges(void)
 	CHECK(pinned_kib() == 0, "%ld KiB stay charged", pinned_kib());
 }
 
-static void test_files(void)
+TEST(files, "read-only files are refused, shared memory is not")
 {
 	int fd = open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 	int memfd = memfd_create("pin", MFD_CLOEXEC);
@@ -126,7 +127,7 @@ static void test_files(void)
 	close(fd);
 }
 
-static void test_disk_file(void)
+TEST(disk_file, "a file that is written back is refused")
 {
 	int fd = open("/rashpa/build", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 	char path[] = "/rashpa/build/pin-XXXXXX";
@@ -144,7 +145,7 @@ static void test_disk_file(void)
 	munmap(p, PAGE);
 }
 
-static void test_not_pinnable(void)
+TEST(not_pinnable, "contig buffers can be pinned, CMA buffers not")
 {
 	struct rashpa_alloc a = { HEAD(a), .length = LEN, .backend = RASHPA_BACKEND_CMA };
 	int fd = buffer_alloc(LEN, NULL), got;
@@ -165,7 +166,7 @@ static void test_not_pinnable(void)
 	close(a.out_fd);
 }
 
-static void test_across(void)
+TEST(across, "several mappings in a row")
 {
 	char *p = anonymous(3 * LEN, 0);
 	int memfd = memfd_create("pin", MFD_CLOEXEC), fd;
@@ -184,7 +185,7 @@ static void test_across(void)
 	close(memfd);
 }
 
-static void test_huge(void)
+TEST(huge, "huge pages are few segments")
 {
 	char before[32] = "0", after[32];
 	struct rashpa_info info;
@@ -229,13 +230,13 @@ static void limited(void *arg)
 	CHECK(fd >= 0, "it was not given back: %s", reason);
 }
 
-static void test_memlock(void)
+TEST(memlock, "RLIMIT_MEMLOCK holds")
 {
 	tap_fork(limited, NULL);
 }
 
 /* The pages stay the same ones until the dma-buf ends, whatever the process does. */
-static void test_stays(void)
+TEST(stays, "pinned pages stay where they are")
 {
 	char *p = anonymous(LEN, 0);
 	uint64_t first;
@@ -266,7 +267,7 @@ static void holder(void *arg)
 	pause();
 }
 
-static void test_killed(void)
+TEST(killed, "a killed process leaves nothing pinned or mapped")
 {
 	struct rashpa_device_info info;
 	struct killed k;
@@ -289,7 +290,7 @@ static void test_killed(void)
 	CHECK(info.out_maps == before, "%u maps", info.out_maps);
 }
 
-static void test_map(void)
+TEST(map, "a function maps it")
 {
 	struct rashpa_info info;
 	struct rashpa_map_make map;
@@ -346,7 +347,7 @@ static void part_of_huge(void *arg)
 }
 
 /* One small page of a huge one keeps all of it, and is charged so. */
-static void test_part(void)
+TEST(part, "a part of a huge page is charged as all of it")
 {
 	const long before = pinned_kib();
 	char *map, *p = huge_page(&map);
@@ -365,7 +366,7 @@ static void test_part(void)
 }
 
 /* A pipe has a page of each block of a buffer that nobody has any more: the blocks stay. */
-static void test_lingers(void)
+TEST(lingers, "what others hold of a buffer stays charged")
 {
 	const uint64_t before = bytes_allocated();
 	int fd = buffer_alloc(4 * HUGE, NULL), pipes[2];
@@ -392,7 +393,7 @@ static void test_lingers(void)
 	      (unsigned long long)(bytes_allocated() - before));
 }
 
-static void read_only_node(void)
+TEST(read_only_node, "a read-only node pins nothing")
 {
 	struct rashpa_pin arg = { HEAD(arg) };
 	void *p = anonymous(PAGE, 0);
@@ -405,25 +406,7 @@ static void read_only_node(void)
 	munmap(p, PAGE);
 }
 
-int main(void)
+void setup(void)
 {
-	common_init();
-	have_fpga = fpga_open(&fpga, 0) && !fpga_profile(&fpga, 0, NULL, 0);
-	tap_run("INFO tells what pinned memory is, and it is charged", test_info);
-	tap_run("ranges that are no memory are refused", test_bad_ranges);
-	tap_run("read-only files are refused, shared memory is not", test_files);
-	tap_run("a file that is written back is refused", test_disk_file);
-	tap_run("contig buffers can be pinned, CMA buffers not", test_not_pinnable);
-	tap_run("several mappings in a row", test_across);
-	tap_run("huge pages are few segments", test_huge);
-	tap_run("RLIMIT_MEMLOCK holds", test_memlock);
-	tap_run("a part of a huge page is charged as all of it", test_part);
-	tap_run("what others hold of a buffer stays charged", test_lingers);
-	tap_run("pinned pages stay where they are", test_stays);
-	tap_run("a read-only node pins nothing", read_only_node);
-	tap_run("a function maps it", test_map);
-	tap_run("a killed process leaves nothing pinned or mapped", test_killed);
-	if (have_fpga)
-		fpga_close(&fpga);
-	return tap_exit();
+	have_fpga = fpga_try(&fpga, 0);
 }

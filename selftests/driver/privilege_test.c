@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+/* test: tier=check */
 /*
  * Who may do what: every row of Documentation/privileges.rst, tried as nobody, as a member
  * of the group rashpa, as a member with CAP_SYS_RAWIO, and as root. What a capability opens
@@ -30,6 +31,7 @@ static const char *const role_names[] = {
 
 static struct fpga f;
 static gid_t group;
+static void *held;
 
 /* In a child, for good; of the capabilities that root has, those in @keep stay. */
 static void become(enum role role, uint64_t keep)
@@ -566,7 +568,7 @@ static int do_debugfs(void)
 /* --------------------------------------------------------------- rows --- */
 
 struct row {
-	const char *name;
+	const char *key;
 	int (*fn)(void);
 	struct {
 		int to[ROLES];	/* errno */
@@ -583,69 +585,69 @@ struct row {
 #define NOT_EVEN_ROOT		{ { EACCES, EPERM, EPERM, EPERM }, 0 }
 
 static const struct row memory_rows[] = {
-	{ "ALLOC", do_alloc, CAN_OPEN, NULL },
-	{ "ALLOC on a node that is open for reading", do_alloc_read_only, NOT_EVEN_ROOT,
+	{ "alloc", do_alloc, CAN_OPEN, NULL },
+	{ "alloc-on-a-node-that-is-open-for-reading", do_alloc_read_only, NOT_EVEN_ROOT,
 	  "read-only" },
-	{ "ALLOC above user_limit_mib", do_alloc_much, REFUSED(EDQUOT, SYS_RESOURCE), NULL },
-	{ "QUERY", do_query, CAN_OPEN, NULL },
-	{ "LIST", do_list, CAN_OPEN, NULL },
-	{ "LIMIT", do_limit, CAN_OPEN, NULL },
-	{ "INFO", do_info, CAN_OPEN, NULL },
-	{ "INFO on a buffer's node, without a lease", do_info_node, CAN_OPEN, NULL },
-	{ "EXPORT of a buffer of the group", do_export, CAN_OPEN, NULL },
-	{ "REMOVE of somebody's buffer", do_remove, NEEDS(FOWNER), "not yours" },
-	{ "chmod of somebody's buffer", do_permit_other,
+	{ "alloc-above-user_limit_mib", do_alloc_much, REFUSED(EDQUOT, SYS_RESOURCE), NULL },
+	{ "query", do_query, CAN_OPEN, NULL },
+	{ "list", do_list, CAN_OPEN, NULL },
+	{ "limit", do_limit, CAN_OPEN, NULL },
+	{ "info", do_info, CAN_OPEN, NULL },
+	{ "info-on-a-buffers-node-without-a-lease", do_info_node, CAN_OPEN, NULL },
+	{ "export-of-a-buffer-of-the-group", do_export, CAN_OPEN, NULL },
+	{ "remove-of-somebodys-buffer", do_remove, NEEDS(FOWNER), "not yours" },
+	{ "chmod-of-somebodys-buffer", do_permit_other,
 	  { { EPERM, EPERM, EPERM, 0 }, CAP(FOWNER) }, NULL },
-	{ "chown of a buffer: another owner", do_permit_uid, NEEDS(CHOWN), NULL },
-	{ "chown: a group that is not one's own", do_permit_gid, NEEDS(CHOWN), NULL },
-	{ "chown: a group of one's own", do_permit_own_gid, CAN_OPEN, NULL },
-	{ "PIN above RLIMIT_MEMLOCK", do_pin, REFUSED(ENOMEM, IPC_LOCK), NULL },
-	{ "PIN above user_limit_mib", do_pin_much, REFUSED(EDQUOT, SYS_RESOURCE), NULL },
-	{ "node of a buffer with mode 0600", do_buffer_node_other, FILE_OF_ROOT, NULL },
-	{ "CHANNEL_MAKE, SOURCE_ADD, LOOK", do_look, CAN_OPEN, NULL },
-	{ "CHANNEL_MAKE on a node that is open for reading", do_channel_read_only, NOT_EVEN_ROOT,
+	{ "chown-of-a-buffer-another-owner", do_permit_uid, NEEDS(CHOWN), NULL },
+	{ "chown-a-group-that-is-not-ones-own", do_permit_gid, NEEDS(CHOWN), NULL },
+	{ "chown-a-group-of-ones-own", do_permit_own_gid, CAN_OPEN, NULL },
+	{ "pin-above-rlimit_memlock", do_pin, REFUSED(ENOMEM, IPC_LOCK), NULL },
+	{ "pin-above-user_limit_mib", do_pin_much, REFUSED(EDQUOT, SYS_RESOURCE), NULL },
+	{ "node-of-a-buffer-with-mode-0600", do_buffer_node_other, FILE_OF_ROOT, NULL },
+	{ "channel_make-source_add-look", do_look, CAN_OPEN, NULL },
+	{ "channel_make-on-a-node-that-is-open-for-reading", do_channel_read_only, NOT_EVEN_ROOT,
 	  "read-only" },
-	{ "LOOK at memory that is open for reading", do_look_shared,
+	{ "look-at-memory-that-is-open-for-reading", do_look_shared,
 	  { { EACCES, EACCES, EACCES, EACCES }, 0 }, NULL },
-	{ "ROLE, node open for reading", do_role_read_only,
+	{ "role-node-open-for-reading", do_role_read_only,
 	  { { EACCES, EACCES, EACCES, EACCES }, 0 }, NULL },
-	{ "129 sources that look at one memory", do_look_many, REFUSED(ENOSPC, SYS_RESOURCE),
+	{ "129-sources-that-look-at-one-memory", do_look_many, REFUSED(ENOSPC, SYS_RESOURCE),
 	  NULL },
 };
 
 static const struct row function_rows[] = {
-	{ "DEVICE_INFO", do_device_info, CAN_OPEN, NULL },
-	{ "REGION_INFO", do_region_info, CAN_OPEN, NULL },
-	{ "PROFILE", do_profile, NEEDS(SYS_ADMIN), "CAP_SYS_ADMIN" },
-	{ "WINDOW of the profile, for users", user_window, CAN_OPEN, NULL },
-	{ "WINDOW of the profile, not for users", do_window_admin, NEEDS_RAWIO,
+	{ "device_info", do_device_info, CAN_OPEN, NULL },
+	{ "region_info", do_region_info, CAN_OPEN, NULL },
+	{ "profile", do_profile, NEEDS(SYS_ADMIN), "CAP_SYS_ADMIN" },
+	{ "window-of-the-profile-for-users", user_window, CAN_OPEN, NULL },
+	{ "window-of-the-profile-not-for-users", do_window_admin, NEEDS_RAWIO,
 	  "CAP_SYS_RAWIO" },
-	{ "WINDOW anywhere", do_window, NEEDS_RAWIO, "CAP_SYS_RAWIO" },
-	{ "MAP", do_map, CAN_OPEN, NULL },
-	{ "MAP with a boundary of one's own", do_map_boundary, NEEDS_RAWIO, "boundary" },
-	{ "MAP with an alignment of one's own", do_map_alignment, NEEDS_RAWIO, "alignment" },
-	{ "read of a map: its header", do_read_map, CAN_OPEN, NULL },
-	{ "PROGRAM into the profile's table", do_program, CAN_OPEN, NULL },
-	{ "PROGRAM into a window", do_program_window, NEEDS_RAWIO, "CAP_SYS_RAWIO" },
-	{ "EVENTS", do_events, CAN_OPEN, NULL },
-	{ "SOURCE_ADD", do_source, CAN_OPEN, NULL },
-	{ "ALLOC for a function", do_alloc_device, CAN_OPEN, NULL },
-	{ "QUIESCE", do_quiesce, CAN_OPEN, NULL },
-	{ "QUIESCE on a node that is open for reading", do_quiesce_read_only, NOT_EVEN_ROOT,
+	{ "window-anywhere", do_window, NEEDS_RAWIO, "CAP_SYS_RAWIO" },
+	{ "map", do_map, CAN_OPEN, NULL },
+	{ "map-with-a-boundary-of-ones-own", do_map_boundary, NEEDS_RAWIO, "boundary" },
+	{ "map-with-an-alignment-of-ones-own", do_map_alignment, NEEDS_RAWIO, "alignment" },
+	{ "read-of-a-map-its-header", do_read_map, CAN_OPEN, NULL },
+	{ "program-into-the-profiles-table", do_program, CAN_OPEN, NULL },
+	{ "program-into-a-window", do_program_window, NEEDS_RAWIO, "CAP_SYS_RAWIO" },
+	{ "events", do_events, CAN_OPEN, NULL },
+	{ "source_add", do_source, CAN_OPEN, NULL },
+	{ "alloc-for-a-function", do_alloc_device, CAN_OPEN, NULL },
+	{ "quiesce", do_quiesce, CAN_OPEN, NULL },
+	{ "quiesce-on-a-node-that-is-open-for-reading", do_quiesce_read_only, NOT_EVEN_ROOT,
 	  "read-only" },
-	{ "QUIESCE of one map of somebody's", do_quiesce_map, NEEDS(SYS_ADMIN),
+	{ "quiesce-of-one-map-of-somebodys", do_quiesce_map, NEEDS(SYS_ADMIN),
 	  "CAP_SYS_ADMIN" },
-	{ "RESET", do_reset, NEEDS_RAWIO, "CAP_SYS_RAWIO" },
+	{ "reset", do_reset, NEEDS_RAWIO, "CAP_SYS_RAWIO" },
 };
 
 /* each user may have one */
 static const struct row limited_rows[] = {
-	{ "more windows than a user may have", do_windows, REFUSED(EDQUOT, SYS_RESOURCE), NULL },
-	{ "more maps than a user may have", do_maps, REFUSED(EDQUOT, SYS_RESOURCE), NULL },
-	{ "more channels than a user may have", do_channels, REFUSED(EDQUOT, SYS_RESOURCE),
+	{ "more-windows-than-a-user-may-have", do_windows, REFUSED(EDQUOT, SYS_RESOURCE), NULL },
+	{ "more-maps-than-a-user-may-have", do_maps, REFUSED(EDQUOT, SYS_RESOURCE), NULL },
+	{ "more-channels-than-a-user-may-have", do_channels, REFUSED(EDQUOT, SYS_RESOURCE),
 	  NULL },
-	{ "more sources than a user may have", do_sources, REFUSED(EDQUOT, SYS_RESOURCE), NULL },
-	{ "more timers than a user may have", do_timer, REFUSED(EDQUOT, SYS_RESOURCE), NULL },
+	{ "more-sources-than-a-user-may-have", do_sources, REFUSED(EDQUOT, SYS_RESOURCE), NULL },
+	{ "more-timers-than-a-user-may-have", do_timer, REFUSED(EDQUOT, SYS_RESOURCE), NULL },
 };
 
 static const char *const limited[] = {
@@ -654,28 +656,28 @@ static const char *const limited[] = {
 };
 
 /* mmap of a map gives no sentence */
-static const struct row table_row = {
-	"mmap of a map: the addresses", do_table, NEEDS_RAWIO, NULL
-};
+static const struct row table_rows[] = { {
+	"mmap-of-a-map-the-addresses", do_table, NEEDS_RAWIO, NULL
+} };
 
-static const struct row disclosed_row = {
-	"mmap of a map, where the profile discloses", do_table, CAN_OPEN, NULL
-};
+static const struct row disclosed_rows[] = { {
+	"mmap-of-a-map-where-the-profile-discloses", do_table, CAN_OPEN, NULL
+} };
 
 static const struct row bare_rows[] = {
-	{ "MAP without a quiesce sequence", do_map, NEEDS_RAWIO, "CAP_SYS_RAWIO" },
-	{ "EVENTS without a quiesce sequence", do_events, NEEDS_RAWIO, "CAP_SYS_RAWIO" },
+	{ "map-without-a-quiesce-sequence", do_map, NEEDS_RAWIO, "CAP_SYS_RAWIO" },
+	{ "events-without-a-quiesce-sequence", do_events, NEEDS_RAWIO, "CAP_SYS_RAWIO" },
 };
 
 static const struct row file_rows[] = {
 	{ "bind", do_bind, FILE_OF_ROOT, NULL },
-	{ "parameter limit_mib", do_parameter_limit, FILE_OF_ROOT, NULL },
-	{ "parameter user_limit_mib", do_parameter_user_limit, FILE_OF_ROOT, NULL },
-	{ "parameter poll_budget", do_parameter_budget, FILE_OF_ROOT, NULL },
-	{ "parameter p2p_bridge", do_parameter_p2p, FILE_OF_ROOT, NULL },
-	{ "parameters, for reading", do_parameter_read, {}, NULL },
+	{ "parameter-limit_mib", do_parameter_limit, FILE_OF_ROOT, NULL },
+	{ "parameter-user_limit_mib", do_parameter_user_limit, FILE_OF_ROOT, NULL },
+	{ "parameter-poll_budget", do_parameter_budget, FILE_OF_ROOT, NULL },
+	{ "parameter-p2p_bridge", do_parameter_p2p, FILE_OF_ROOT, NULL },
+	{ "parameters-for-reading", do_parameter_read, {}, NULL },
 	{ "tracepoints", do_traces, FILE_OF_ROOT, NULL },
-	{ "debugfs: other drivers' view of our dma-bufs", do_debugfs,
+	{ "debugfs-other-drivers-view-of-our-dma-bufs", do_debugfs,
 	  { { EACCES, EACCES, EACCES, 0 }, 0 }, NULL },
 };
 
@@ -707,17 +709,13 @@ static void try(void *arg)
 		      role_names[t->role], reason, t->row->says);
 }
 
-static void try_rows(const struct row *rows, size_t n)
+static void try_row(const struct row *row)
 {
-	struct trial t;
+	struct trial t = { .row = row };
 
-	for (t.row = rows; t.row < rows + n; t.row++) {
-		tap_start("%s", t.row->name);
-		for (t.role = NOBODY; t.role <= (t.row->answer.cap ? OTHERS : ROOT); t.role++) {
-			tap_fork(try, &t);
-			buffer_remove("st-priv-own");
-		}
-		tap_done();
+	for (t.role = NOBODY; t.role <= (row->answer.cap ? OTHERS : ROOT); t.role++) {
+		tap_fork(try, &t);
+		buffer_remove("st-priv-own");
 	}
 }
 
@@ -736,7 +734,7 @@ static void check_mode(const char *name)
 	CHECK(!st.st_uid, "%s belongs to %u", path, st.st_uid);
 }
 
-static void test_modes(void)
+TEST(modes, "nodes belong to root and are for nobody else")
 {
 	check_mode("memory");
 	if (f.fd >= 0)
@@ -764,85 +762,113 @@ static int named(const char *name, uint32_t mode)
 	return a.out_fd;
 }
 
-static void try_function(void)
-{
-	static const struct rashpa_profile_window windows[] = {
-		{ .name = "user", .bar = 2, .flags = RASHPA_PWINDOW_USER,
-		  .offset = PAGE, .length = PAGE },
-		{ .name = "admin", .bar = 2, .offset = 4 * PAGE, .length = PAGE },
-	};
+static const struct rashpa_profile_window windows[] = {
+	{ .name = "user", .bar = 2, .flags = RASHPA_PWINDOW_USER, .offset = PAGE, .length = PAGE },
+	{ .name = "admin", .bar = 2, .offset = 4 * PAGE, .length = PAGE },
+};
 
+/* Once for all rows of a table. */
+static void profile(uint32_t flags)
+{
+	static bool done;
+
+	if (!done && fpga_profile(&f, flags | RASHPA_PROFILE_NO_RESET, windows, ARRAY_SIZE(windows)))
+		tap_bail("profile: %s", reason);
+	done = true;
+}
+
+TEST_EACH(memory, memory_rows, "%s")
+{
+	set_user_limit("1");
+	try_row(row);
+	set_user_limit(NULL);
+}
+
+TEST_EACH(function, function_rows, "%s")
+{
 	struct rashpa_map_make m[OTHERS + 1];
 	int buffer = buffer_alloc(PAGE, NULL);
-	char path[96], old[ARRAY_SIZE(limited)][16];
 	size_t i;
 
-	give_node(f.name, group);
-	if (fpga_profile(&f, 0, windows, ARRAY_SIZE(windows)))
-		tap_bail("profile: %s", reason);
+	SKIP_IF(f.fd < 0, "no software FPGA");
+	profile(0);
 	for (i = 0; i < ARRAY_SIZE(m); i++) {
 		if (fpga_map(&f, buffer, RASHPA_BIDIRECTIONAL, &m[i]) < 0)
 			tap_bail("MAP_MAKE: %s", reason);
 		maps_of_root[i] = m[i].out_id;
 	}
-	try_rows(function_rows, ARRAY_SIZE(function_rows));
+	try_row(row);
 	for (i = 0; i < ARRAY_SIZE(m); i++)
 		close(m[i].out_fd);
 	close(buffer);
+}
+
+TEST_EACH(limited, limited_rows, "%s")
+{
+	char path[96], old[ARRAY_SIZE(limited)][16];
+	size_t i;
+
+	SKIP_IF(f.fd < 0, "no software FPGA");
+	profile(0);
 	for (i = 0; i < ARRAY_SIZE(limited); i++) {
 		snprintf(path, sizeof(path), PARAMETERS "%s", limited[i]);
 		if (!read_text(path, old[i], sizeof(old[i])) || write_text(path, "1"))
 			tap_bail("%s cannot be set", limited[i]);
 	}
-	try_rows(limited_rows, ARRAY_SIZE(limited_rows));
+	try_row(row);
 	for (i = 0; i < ARRAY_SIZE(limited); i++) {
 		snprintf(path, sizeof(path), PARAMETERS "%s", limited[i]);
 		write_text(path, old[i]);
 	}
-	try_rows(&table_row, 1);
-	if (fpga_profile(&f, RASHPA_PROFILE_DISCLOSE, windows, ARRAY_SIZE(windows)))
-		tap_bail("profile: %s", reason);
-	try_rows(&disclosed_row, 1);
-	if (fpga_profile_none(&f))
-		tap_bail("profile: %s", reason);
-	try_rows(bare_rows, ARRAY_SIZE(bare_rows));
-	give_node(f.name, 0);
 }
 
-int main(void)
+TEST_EACH(table, table_rows, "%s")
+{
+	SKIP_IF(f.fd < 0, "no software FPGA");
+	profile(0);
+	try_row(row);
+}
+
+TEST_EACH(disclosed, disclosed_rows, "%s")
+{
+	SKIP_IF(f.fd < 0, "no software FPGA");
+	profile(RASHPA_PROFILE_DISCLOSE);
+	try_row(row);
+}
+
+TEST_EACH(bare, bare_rows, "%s")
+{
+	SKIP_IF(f.fd < 0, "no software FPGA");
+	if (fpga_profile_none(&f))
+		tap_bail("profile: %s", reason);
+	try_row(row);
+}
+
+TEST_EACH(file, file_rows, "%s")
+{
+	try_row(row);
+}
+
+void setup(void)
 {
 	struct group *rashpa = getgrnam("rashpa");
-	bool have_fpga;
-	int other, shared;
-	char *held;
 
-	common_init();
 	if (!rashpa)
 		tap_bail("no group rashpa");
 	group = rashpa->gr_gid;
-	f.fd = -1;
-	have_fpga = fpga_open(&f, 0);
-	tap_run("nodes belong to root and are for nobody else", test_modes);
-
+	if (fpga_try(&f, 0))
+		give_node(f.name, group);
 	give_node("memory", group);
-	other = named(OTHER, 0600);
-	shared = named(SHARED, 0660);
-	held = map_fd(shared, PAGE);
-	set_user_limit("1");
-	try_rows(memory_rows, ARRAY_SIZE(memory_rows));
-	set_user_limit(NULL);
+	close(named(OTHER, 0600));
+	held = map_fd(named(SHARED, 0660), PAGE);
+}
 
-	if (have_fpga)
-		try_function();
-	else
-		tap_skip_all("function", "no software FPGA");
-	try_rows(file_rows, ARRAY_SIZE(file_rows));
-
+void teardown(void)
+{
 	munmap(held, PAGE);
-	close(other);
-	close(shared);
 	buffer_remove(OTHER);
 	buffer_remove(SHARED);
 	give_node("memory", 0);
-	return tap_exit();
+	if (f.fd >= 0)
+		give_node(f.name, 0);
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+/* test: tier=check kernel=any,debug iommu=on */
 /*
  * Races that cannot be missed: calls stand still while they read or write user memory, and
  * what they are about is taken away meanwhile.
@@ -76,7 +77,7 @@ static void close_file(const struct op *op, enum stall_at at)
 	stalls_close();
 }
 
-static void test_close(void)
+TEST(close, "calls end well whose file is closed under them")
 {
 	enum stall_at at;
 
@@ -117,7 +118,7 @@ static void exchange(const struct op *op, const struct fd_field *f, int with)
 	stalls_close();
 }
 
-static void test_exchange(void)
+TEST(exchange, "calls see what an fd is when they use it")
 {
 	size_t i;
 
@@ -174,7 +175,7 @@ static void change_flags(const struct op *op, enum stall_at at)
 	stalls_close();
 }
 
-static void test_change(void)
+TEST(change, "the size counts as it was read first, flags as they are used")
 {
 	calls_state_get(&before);
 	each_at(STALL_SIZE, change_size);
@@ -220,7 +221,7 @@ static void lose_answer(const struct op *op, enum stall_at at)
 		lose_page(op, at, 1);
 }
 
-static void test_lose_answer(void)
+TEST(lose_answer, "an answer that cannot be stored leaves only what has a name or an id")
 {
 	each_at(STALL_POINTER, lose_answer);
 	each_at(STALL_ANSWER, lose_answer);
@@ -298,14 +299,14 @@ static void lose_name_early(const struct op *op, enum stall_at at)
 		exchange_name(op, offsetof(struct rashpa_alloc, name), lost);
 }
 
-static void test_names_early(void)
+TEST(names_early, "names that go and come before the answer")
 {
 	calls_state_get(&before);
 	each_at(STALL_ANSWER, lose_name_early);
 	calls_state_same(&before, "names");
 }
 
-static void test_names(void)
+TEST(names, "names that go and come under a call")
 {
 	take_name();
 }
@@ -326,7 +327,7 @@ static void *read_one(void *arg)
 	return (void *)(intptr_t)read(*(int *)arg, &e, sizeof(e));
 }
 
-static void test_read(void)
+TEST(read, "read() that waits for its memory holds up nobody")
 {
 	struct stall *s = &stalls[0];
 	pthread_t other;
@@ -360,7 +361,7 @@ static void test_read(void)
 }
 
 /* A record that could not be stored is there for who reads next. */
-static void test_read_lost(void)
+TEST(read_lost, "a record that could not be stored is not lost")
 {
 	struct stall *s = &stalls[0];
 	struct rashpa_event e;
@@ -436,12 +437,12 @@ static void reset_under(unsigned int (*begin)(void))
 	calls_state_same(&before, "reset");
 }
 
-static void test_reset(void)
+TEST(reset, "calls in the middle of which the function is reset")
 {
 	reset_under(begin_all);
 }
 
-static void test_reset_answers(void)
+TEST(reset_answers, "answers before which the function is reset")
 {
 	reset_under(begin_answers);
 }
@@ -532,42 +533,23 @@ static void unbind_under(unsigned int (*begin)(void), bool lost)
 	calls_state_same(&before, "unbind");
 }
 
-static void test_unbind(void)
+TEST(unbind, "calls in the middle of which the function is unbound")
 {
 	unbind_under(begin_all, false);
 }
 
-static void test_unbind_answers(void)
+TEST(unbind_answers, "answers before which the function is unbound")
 {
 	unbind_under(begin_answers, false);
 	unbind_under(begin_answers, true);
 }
 
-int main(void)
+void setup(void)
 {
-	common_init();
 	calls_open();
-	tap_start("userfaultfd is here");
-	if (!stalls_open()) {
-		tap_done();
-		calls_close();
-		return tap_exit();
-	}
-	stalls_close();
-	tap_done();
-	tap_run("calls end well whose file is closed under them", test_close);
-	tap_run("calls see what an fd is when they use it", test_exchange);
-	tap_run("the size counts as it was read first, flags as they are used", test_change);
-	tap_run("an answer that cannot be stored leaves only what has a name or an id",
-		test_lose_answer);
-	tap_run("names that go and come under a call", test_names);
-	tap_run("names that go and come before the answer", test_names_early);
-	tap_run("read() that waits for its memory holds up nobody", test_read);
-	tap_run("a record that could not be stored is not lost", test_read_lost);
-	tap_run("calls in the middle of which the function is reset", test_reset);
-	tap_run("answers before which the function is reset", test_reset_answers);
-	tap_run("calls in the middle of which the function is unbound", test_unbind);
-	tap_run("answers before which the function is unbound", test_unbind_answers);
+}
+
+void teardown(void)
+{
 	calls_close();
-	return tap_exit();
 }

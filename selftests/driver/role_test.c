@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+/* test: tier=check */
 /* Roles at a named buffer: one producer, one consumer, and who asks. */
 #include <signal.h>
 
@@ -21,7 +22,7 @@ static int make(void)
 	return buffer_node(NAME, O_RDWR);
 }
 
-static void test_take_and_ask(void)
+TEST(take_and_ask, "a role is taken, and each open node may ask")
 {
 	int a = make(), b = buffer_node(NAME, O_RDWR), c = buffer_node(NAME, O_RDONLY);
 	int d = buffer_node(NAME, O_ACCMODE);
@@ -61,7 +62,7 @@ static void test_take_and_ask(void)
 	ANSWERED(buffer_remove(NAME), 0, NULL);
 }
 
-static void test_one_of_a_kind(void)
+TEST(one_of_a_kind, "there is one of a kind")
 {
 	int a = make(), b = buffer_node(NAME, O_RDWR);
 	struct rashpa_role r;
@@ -90,7 +91,7 @@ static void test_one_of_a_kind(void)
 }
 
 /* The file has it, not what came of the file. */
-static void test_ends_with_file(void)
+TEST(ends_with_file, "a role ends with its file, whatever came of the file")
 {
 	int a = make(), b = buffer_node(NAME, O_RDWR), copy = dup(a);
 	struct rashpa_export e = { HEAD(e) };
@@ -118,7 +119,7 @@ static void play(void *arg)
 	pause();
 }
 
-static void test_dies(void)
+TEST(dies, "the roles of a killed process end")
 {
 	struct rashpa_role r;
 	int ready[2], node = make();
@@ -139,14 +140,4 @@ static void test_dies(void)
 	close(ready[0]);
 	close(ready[1]);
 	ANSWERED(buffer_remove(NAME), 0, NULL);
-}
-
-int main(void)
-{
-	common_init();
-	tap_run("a role is taken, and each open node may ask", test_take_and_ask);
-	tap_run("there is one of a kind", test_one_of_a_kind);
-	tap_run("a role ends with its file, whatever came of the file", test_ends_with_file);
-	tap_run("the roles of a killed process end", test_dies);
-	return tap_exit();
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+/* test: tier=check kernel=any,debug iommu=on */
 /*
  * Many callers at once, for a while: each call against close() of its file and against unbind
  * of its function, eight threads with whatever comes, processes that are killed. Who wins is
@@ -76,7 +77,7 @@ static void against_close(const struct op *op)
 	} while (++rounds < 2 || now_ns() < end);
 }
 
-static void test_close(void)
+TEST(close, "each call while its file is closed")
 {
 	pthread_t thread;
 	size_t i;
@@ -216,7 +217,7 @@ static void wait_ms(unsigned int ms)
 	nanosleep(&t, NULL);
 }
 
-static void test_threads(void)
+TEST(threads, "eight threads call whatever comes on the same files")
 {
 	calls_state_get(&before);
 	storm_begin(false);
@@ -226,7 +227,7 @@ static void test_threads(void)
 	calls_state_same(&before, "eight threads");
 }
 
-static void test_unbind(void)
+TEST(unbind, "eight threads, and the function goes")
 {
 	int round, err;
 
@@ -258,7 +259,7 @@ static void storm_child(void *arg)
 	storm(&c);
 }
 
-static void test_killed(void)
+TEST(killed, "processes are killed in the middle of calls on shared files")
 {
 	unsigned int i, seed;
 	pid_t pid[4];
@@ -291,7 +292,7 @@ static void one_of_each(void *unused)
 	every_call_works();
 }
 
-static void test_fork(void)
+TEST(fork, "a child that ends takes nothing from its parent")
 {
 	int i;
 
@@ -301,15 +302,12 @@ static void test_fork(void)
 	}
 }
 
-int main(void)
+void setup(void)
 {
-	common_init();
 	calls_open();
-	tap_run("each call while its file is closed", test_close);
-	tap_run("eight threads call whatever comes on the same files", test_threads);
-	tap_run("eight threads, and the function goes", test_unbind);
-	tap_run("processes are killed in the middle of calls on shared files", test_killed);
-	tap_run("a child that ends takes nothing from its parent", test_fork);
+}
+
+void teardown(void)
+{
 	calls_close();
-	return tap_exit();
 }

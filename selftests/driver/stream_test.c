@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+/* test: tier=check kernel=any,debug iommu=both */
 /* DMA: the function writes into buffers, and stops before they go. */
 #include <poll.h>
 #include <signal.h>
@@ -52,18 +53,18 @@ static void transfer(uint64_t max_segment)
 	rig_down(&r);
 }
 
-static void test_transfer(void)
+TEST(transfer, "data arrive as they were sent")
 {
 	transfer(0);
 }
 
-static void test_transfer_pieces(void)
+TEST(transfer_pieces, "data arrive through a table of many pieces")
 {
 	transfer(3 * PAGE);
 }
 
 /* One image, one event at a time: when the event is there, so are the data. */
-static void test_events(void)
+TEST(events, "every event comes once, after its data")
 {
 	struct rashpa_device_info info;
 	struct rashpa_event e;
@@ -87,10 +88,11 @@ static void test_events(void)
 			/* the event comes first, and START while it runs is ignored */
 			rig_wait_stopped(&r, 0);
 		}
+		rig_settle(&r);
 		CHECK(read(r.channel, &e, sizeof(e)) < 0 && errno == EAGAIN,
 		      "there are more events");
 		fpga_info(&f, &info);
-		CHECK(info.out_interrupts == interrupts + IMAGES, "%llu interrupts",
+		CHECK(info.out_interrupts == interrupts + IMAGES + RIG_SETTLE, "%llu interrupts",
 		      (unsigned long long)(info.out_interrupts - interrupts));
 		rig_is_idle(r.regs, 0);
 	}
@@ -104,7 +106,7 @@ static char *own_regs(int *win)
 	return map_fd(*win, RFPGA_BAR_REGS_SIZE);
 }
 
-static void test_unmap_running(void)
+TEST(unmap_running, "closing the map of a running stream stops it first")
 {
 	struct rig r;
 	char *regs;
@@ -132,7 +134,7 @@ static void test_unmap_running(void)
 	close(win);
 }
 
-static void test_unbind_running(void)
+TEST(unbind_running, "unbind stops a running stream first")
 {
 	struct rig r;
 	uint64_t i;
@@ -152,10 +154,7 @@ static void test_unbind_running(void)
 		if (!CHECK(all_zero(r.memory, IMAGES * IMAGE), "somebody writes"))
 			break;
 	rig_down(&r);
-	fpga_close(&f);
-	err = fpga_bind(&f);
-	if (err || !fpga_open(&f, 0) || fpga_profile(&f, 0, NULL, 0))
-		tap_bail("bind: %s, %s", strerror(-err), reason);
+	fpga_again(&f);
 }
 
 static void stream_for_ever(void *arg)
@@ -173,7 +172,7 @@ static void stream_for_ever(void *arg)
 		pause();
 }
 
-static void test_kill_running(void)
+TEST(kill_running, "killing who streams stops the stream first, 20 times")
 {
 	int ready[2], win, i;
 	char *regs, c;
@@ -195,7 +194,7 @@ static void test_kill_running(void)
 }
 
 /* Buffers are freed under the DMA, and used by others at once. */
-static void test_kill_and_reuse(void)
+TEST(kill_and_reuse, "memory freed under a stream is clean for the next one")
 {
 	int ready[2], i, fd;
 	pid_t pid;
@@ -218,7 +217,7 @@ static void test_kill_and_reuse(void)
 	close(ready[1]);
 }
 
-static void test_invalid_entry(void)
+TEST(invalid_entry, "an entry that is not valid is a fault, and nothing is written")
 {
 	struct rig r;
 
@@ -240,7 +239,7 @@ static void test_invalid_entry(void)
 }
 
 /* An address that was valid before its map went. */
-static void test_stale_address(void)
+TEST(stale_address, "an address whose map is gone is refused")
 {
 	const struct rashpa_table *t;
 	uint64_t address;
@@ -275,18 +274,14 @@ static void test_stale_address(void)
 }
 
 /* Bus mastering is off until somebody has a map or a channel. */
-static void test_master_off(void)
+TEST(master_off, "a function that was just bound can do no DMA")
 {
 	struct rashpa_device_info info;
 	struct rig r = { .window = -1 };
-	int err, win;
+	int win;
 
-	fpga_close(&f);
-	err = fpga_unbind(&f);
-	if (!err)
-		err = fpga_bind(&f);
-	if (err || !fpga_open(&f, 0) || fpga_profile(&f, 0, NULL, 0))
-		tap_bail("bind: %s, %s", strerror(-err), reason);
+	CHECK(!fpga_unbind(&f), "unbind");
+	fpga_again(&f);
 	fpga_info(&f, &info);
 	CHECK(!(info.out_flags & RASHPA_DEVICE_MASTER), "bus mastering is on");
 	r.regs = own_regs(&win);
@@ -308,7 +303,7 @@ static void test_master_off(void)
 	close(win);
 }
 
-static void test_quiesce_running(void)
+TEST(quiesce_running, "QUIESCE stops a stream, and it can go on")
 {
 	struct rashpa_quiesce q = { HEAD(q) };
 	struct rig r;
@@ -333,7 +328,7 @@ static void test_quiesce_running(void)
 }
 
 /* Without a profile the function is stopped by taking bus mastering away. */
-static void test_no_profile(void)
+TEST(no_profile, "without a profile closing a map ends bus mastering")
 {
 	struct rashpa_device_info info;
 	struct rig r;
@@ -359,36 +354,8 @@ static void test_no_profile(void)
 		tap_bail("profile: %s", reason);
 }
 
-int main(void)
+void setup(void)
 {
-	struct rashpa_device_info info;
-
-	common_init();
-	if (!fpga_open(&f, 0)) {
-		tap_skip_all("stream", "no software FPGA");
-		return tap_exit();
-	}
-	if (fpga_profile(&f, 0, NULL, 0))
-		tap_bail("profile: %s", reason);
-	fpga_info(&f, &info);
-	iommu = info.out_flags & RASHPA_DEVICE_IOMMU;
-	tap_start("on-board memory takes a dataset");
-	rig_load(&f);
-	tap_done();
-	tap_run("data arrive as they were sent", test_transfer);
-	tap_run("data arrive through a table of many pieces", test_transfer_pieces);
-	tap_run("every event comes once, after its data", test_events);
-	tap_run("QUIESCE stops a stream, and it can go on", test_quiesce_running);
-	tap_run("closing the map of a running stream stops it first", test_unmap_running);
-	tap_run("without a profile closing a map ends bus mastering", test_no_profile);
-	tap_run("killing who streams stops the stream first, 20 times", test_kill_running);
-	tap_run("memory freed under a stream is clean for the next one",
-		test_kill_and_reuse);
-	tap_run("an entry that is not valid is a fault, and nothing is written",
-		test_invalid_entry);
-	tap_run("an address whose map is gone is refused", test_stale_address);
-	tap_run("unbind stops a running stream first", test_unbind_running);
-	tap_run("a function that was just bound can do no DMA", test_master_off);
-	fpga_close(&f);
-	return tap_exit();
+	rig_need(&f);
+	iommu = fpga_iommu(&f);
 }

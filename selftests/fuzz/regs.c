@@ -172,7 +172,7 @@ static int guard_alloc(unsigned int n)
 	return fd;
 }
 
-static void test_registers(void)
+TEST(registers, "random registers")
 {
 	int regs_fd, doorbell_fd, fd[3];
 	uint64_t end = now_ns() + seconds * 1000000000ULL;
@@ -202,6 +202,13 @@ static void test_registers(void)
 		close(fd[i]);
 	close(regs_fd);
 	close(doorbell_fd);
+	tap_note("{\"seed\": %" PRIu64 ", \"steps\": %" PRIu64 ", \"streams\": %" PRIu64 "}", seed,
+		 steps, streams);
+}
+
+void setup(void)
+{
+	fpga_need(&fpga);
 }
 
 int main(int argc, char **argv)
@@ -210,15 +217,5 @@ int main(int argc, char **argv)
 		seed = strtoull(argv[1], NULL, 0);
 	if (argc > 2)
 		seconds = strtoull(argv[2], NULL, 0);
-	common_init();
-	if (!fpga_open(&fpga, 0)) {
-		tap_skip_all("registers of the FPGA", "no software FPGA");
-		return tap_exit();
-	}
-	fpga_profile(&fpga, 0, NULL, 0);
-	tap_run("random registers", test_registers);
-	fpga_close(&fpga);
-	printf("# {\"seed\": %" PRIu64 ", \"steps\": %" PRIu64, seed, steps);
-	printf(", \"streams\": %" PRIu64 "}\n", streams);
-	return tap_exit();
+	return tap_main(1, argv);
 }

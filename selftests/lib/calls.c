@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Every call of the driver in one table. */
+#include <ctype.h>
 #include <dirent.h>
 #include <sys/eventfd.h>
 
@@ -743,17 +744,26 @@ const char *op_name(const struct op *op)
 	return name;
 }
 
-bool op_start(const struct op *op, const char *what)
+const char *op_key(const struct op *op)
 {
-	bool here = (op->node < FPGA && !op->function) || calls.have_fpga;
+	static char key[64];
+	char *p;
 
-	calls_function_idle(op->idle);
-	tap_start("%s: %s", op_name(op), what);
-	if (!here) {
+	snprintf(key, sizeof(key), "%s", op_name(op));
+	for (p = key; *p; p++)
+		*p = *p == ' ' || *p == ',' ? '-' : tolower(*p);
+	return key;
+}
+
+void op_test(const struct op *op, void (*test)(const struct op *op))
+{
+	if ((op->node >= FPGA || op->function) && !calls.have_fpga) {
 		tap_skip("no software FPGA");
-		tap_done();
+		return;
 	}
-	return here;
+	calls_function_idle(op->idle);
+	test(op);
+	calls_function_idle(false);
 }
 
 bool op_served(enum node node, unsigned int cmd)

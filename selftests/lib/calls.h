@@ -108,11 +108,27 @@ void calls_function_close(void);
 void calls_function_again(void);
 /* Close the windows and maps that arguments name, or open them again. */
 void calls_function_idle(bool idle);
-/*
- * Bring about what @op needs and begin a test of it. False, and the test is skipped: there is
- * no software FPGA.
- */
-bool op_start(const struct op *op, const char *what);
+/* The name of @op as a part of a test's id. */
+const char *op_key(const struct op *op);
+/* Bring about what @op needs, and run @test of it; without a software FPGA it may be skipped. */
+void op_test(const struct op *op, void (*test)(const struct op *op));
+
+/* A test with a row for each @op of which @cond is true. */
+#define TEST_OPS(name, cond, text)						\
+	static void test_##name(const struct op *op);				\
+	static void tap_row_##name(size_t i)					\
+	{									\
+		op_test(&ops[i], test_##name);					\
+	}									\
+	static const char *tap_key_##name(size_t i)				\
+	{									\
+		const struct op *op = &ops[i];					\
+										\
+		return i >= n_ops ? NULL : (cond) ? op_key(op) : "";		\
+	}									\
+	TAP_TEST(name, .sentence = text, .row = tap_row_##name, .key = tap_key_##name) \
+	static void test_##name(const struct op *op)
+
 /* A new file of the node's kind, or a negative errno. */
 int calls_node(enum node node);
 

@@ -11,6 +11,8 @@
 #include "../../tools/lib/rashpa-fpga.h"
 #include "common.h"
 
+#define PARAMETERS	"/sys/module/rashpa/parameters/"
+
 char reason[RASHPA_REASON_SIZE];
 int memory = -1;
 
@@ -122,7 +124,7 @@ void set_limit_mib(unsigned int mib)
 	char text[16];
 
 	snprintf(text, sizeof(text), "%u", mib);
-	if (write_text("/sys/module/rashpa/parameters/limit_mib", text))
+	if (write_text(PARAMETERS "limit_mib", text))
 		tap_bail("limit_mib cannot be set");
 }
 
@@ -133,15 +135,52 @@ void drop_privileges(void)
 		tap_bail("privileges cannot be dropped");
 }
 
+void p2p_bridge(const char *policy)
+{
+	if (write_text(PARAMETERS "p2p_bridge", policy))
+		tap_bail("p2p_bridge cannot be set");
+}
+
 void set_user_limit(const char *mib)
 {
-	static const char param[] = "/sys/module/rashpa/parameters/user_limit_mib";
 	static char before[16];
 
-	if (!before[0] && !read_text(param, before, sizeof(before)))
+	if (!before[0] && !read_text(PARAMETERS "user_limit_mib", before, sizeof(before)))
 		tap_bail("user_limit_mib cannot be read");
-	if (write_text(param, mib ? mib : before))
+	if (write_text(PARAMETERS "user_limit_mib", mib ? mib : before))
 		tap_bail("user_limit_mib cannot be set");
+}
+
+/* The parameters as they were before the first test, and are again after each. */
+static struct {
+	char path[96], value[32];
+} parameters[64];
+
+static void parameters_save(void)
+{
+	DIR *dir = opendir(PARAMETERS);
+	struct dirent *entry;
+	size_t n = 0;
+
+	while (dir && n < ARRAY_SIZE(parameters) && (entry = readdir(dir))) {
+		snprintf(parameters[n].path, sizeof(parameters[n].path), PARAMETERS "%.48s",
+			 entry->d_name);
+		n += entry->d_name[0] != '.' &&
+		     read_text(parameters[n].path, parameters[n].value, sizeof(parameters[n].value));
+	}
+	if (dir)
+		closedir(dir);
+}
+
+static void parameters_restore(void)
+{
+	char now[sizeof(parameters[0].value)];
+	size_t n;
+
+	for (n = 0; n < ARRAY_SIZE(parameters) && parameters[n].value[0]; n++)
+		if (read_text(parameters[n].path, now, sizeof(now)) &&
+		    strcmp(now, parameters[n].value))
+			write_text(parameters[n].path, parameters[n].value);
 }
 
 /* --- nothing may change --- */
@@ -198,17 +237,36 @@ static void compare(void)
 	}
 }
 
+/* Named buffers of a test that has died. */
+static void remove_left(void)
+{
+	DIR *dir = opendir("/dev/rashpa/buffer");
+	struct dirent *entry;
+
+	while (dir && (entry = readdir(dir)))
+		if (!strncmp(entry->d_name, "st-", 3))
+			buffer_remove(entry->d_name);
+	if (dir)
+		closedir(dir);
+}
+
 void common_init(void)
 {
 	memory = open("/dev/rashpa/memory", O_RDWR | O_CLOEXEC);
-	if (memory < 0 && errno == ENOENT) {
-		tap_skip_all("/dev/rashpa/memory", "the module rashpa is not loaded (modprobe rashpa)");
-		exit(tap_exit());
-	}
+	if (memory < 0 && errno == ENOENT)
+		tap_skip_all("the module rashpa is not loaded (modprobe rashpa)");
 	if (memory < 0)
 		tap_bail("/dev/rashpa/memory: %s (are you root?)", strerror(errno));
+	remove_left();
 	tap_before = remember;
 	tap_after = compare;
+}
+
+__attribute__((constructor)) static void init_tests(void)
+{
+	tap_init = common_init;
+	tap_begin = parameters_save;
+	tap_restore = parameters_restore;
 }
 
 /* ----------------------------------------------------------- buffers ---- */
@@ -462,14 +520,11 @@ static void watch(const struct fpga *f, bool on)
 	}
 }
 
-bool function_open(struct fpga *f, unsigned int vendor, unsigned int device,
-		   unsigned int nth)
+static void open_node(struct fpga *f)
 {
 	char path[48];
 	int err;
 
-	if (!find_bdf(f, vendor, device, nth))
-		return false;
 	f->index = find_index(f);
 	if (f->index < 0) {
 		err = fpga_bind(f);
@@ -482,12 +537,70 @@ bool function_open(struct fpga *f, unsigned int vendor, unsigned int device,
 	f->fd = open(path, O_RDWR | O_CLOEXEC);
 	if (f->fd < 0)
 		tap_bail("%s: %s", path, strerror(errno));
+}
+
+bool function_open(struct fpga *f, unsigned int vendor, unsigned int device,
+		   unsigned int nth)
+{
+	if (!find_bdf(f, vendor, device, nth))
+		return false;
+	open_node(f);
 	return true;
 }
 
 bool fpga_open(struct fpga *f, unsigned int nth)
 {
 	return function_open(f, RFPGA_PCI_VENDOR, RFPGA_PCI_DEVICE, nth);
+}
+
+/* Is it as with_profile() has left it? */
+static bool has_profile(const struct fpga *f)
+{
+	struct rashpa_device_info info;
+	const uint32_t flags = RASHPA_DEVICE_PROFILE | RASHPA_DEVICE_DISCLOSE | RASHPA_DEVICE_FETCH;
+
+	return !fpga_info(f, &info) && (info.out_flags & flags) == RASHPA_DEVICE_PROFILE &&
+	       info.out_dma_bits == 64 && !info.out_engines &&
+	       info.out_state == RASHPA_STATE_READY;
+}
+
+/* A reset takes its time, and so does the table: only where something may have changed. */
+static void with_profile(struct fpga *f)
+{
+	if ((tap_fresh || !has_profile(f)) && fpga_profile(f, 0, NULL, 0))
+		tap_bail("profile: %s", reason);
+	fpga_watch(f);
+}
+
+bool fpga_try(struct fpga *f, unsigned int nth)
+{
+	f->fd = -1;
+	if (!fpga_open(f, nth))
+		return false;
+	with_profile(f);
+	return true;
+}
+
+void fpga_need(struct fpga *f)
+{
+	if (!fpga_try(f, 0))
+		tap_skip_all("no software FPGA");
+}
+
+void fpga_again(struct fpga *f)
+{
+	fpga_close(f);
+	open_node(f);
+	with_profile(f);
+}
+
+bool fpga_iommu(const struct fpga *f)
+{
+	struct rashpa_device_info info;
+
+	if (fpga_info(f, &info))
+		tap_bail("DEVICE_INFO: %s", reason);
+	return info.out_flags & RASHPA_DEVICE_IOMMU;
 }
 
 void fpga_watch(const struct fpga *f)

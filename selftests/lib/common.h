@@ -18,7 +18,6 @@
 #define GIB	(1ULL << 30)
 #define PAGE	4096ULL
 
-#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 #define HEAD(s)		.head = { .size = sizeof(s) }
 
 /* ------------------------------------------------------------- calls ---- */
@@ -39,7 +38,7 @@ bool answered(const char *file, int line, int got, int want, const char *says);
 
 /*
  * Open /dev/rashpa/memory; check after each test that nothing leaked. Where the module is not
- * loaded the program ends here, skipped.
+ * loaded the test ends here, skipped. It is done before setup().
  */
 void common_init(void);
 /* Others hold and give back memory meanwhile: what all hold is not compared. */
@@ -59,6 +58,12 @@ uint64_t ram_bytes(void);
 void set_limit_mib(unsigned int mib);
 /* What one user may hold; NULL: as it was. */
 void set_user_limit(const char *mib);
+
+/*
+ * What the administrator allows of host bridges: QEMU's routes, but newer kernels have it in no
+ * list. As all parameters it is restored after the test.
+ */
+void p2p_bridge(const char *policy);
 
 /* Become nobody, without capabilities, for good: in children only. */
 void drop_privileges(void);
@@ -113,6 +118,14 @@ bool fpga_open(struct fpga *f, unsigned int nth);
 /* The same for the @nth function with these ids: a device that is not ours. */
 bool function_open(struct fpga *f, unsigned int vendor, unsigned int device,
 		   unsigned int nth);
+/* The same, with an empty profile; it is watched. */
+bool fpga_try(struct fpga *f, unsigned int nth);
+/* In setup(): the first one; without it the test is skipped. */
+void fpga_need(struct fpga *f);
+/* After it was unbound: bind it, and open it as fpga_try() does. */
+void fpga_again(struct fpga *f);
+/* Is there an IOMMU before it? */
+bool fpga_iommu(const struct fpga *f);
 /* Check after every test that maps, windows and state are as before. */
 void fpga_watch(const struct fpga *f);
 void fpga_close(struct fpga *f);

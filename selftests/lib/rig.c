@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include <poll.h>
+#include <sched.h>
 
 #include "rig.h"
 
@@ -24,15 +25,26 @@ bool rig_load(const struct fpga *fpga)
 	return true;
 }
 
-bool rig_open_nth(struct fpga *fpga, unsigned int nth)
+bool rig_try(struct fpga *fpga, unsigned int nth)
 {
-	if (!fpga_open(fpga, nth))
+	if (!fpga_try(fpga, nth))
 		return false;
-	if (fpga_profile(fpga, 0, NULL, 0))
-		tap_bail("profile: %s", reason);
 	if (!rig_load(fpga))
 		tap_bail("no dataset: %s", reason);
 	return true;
+}
+
+void rig_need(struct fpga *fpga)
+{
+	if (!rig_try(fpga, 0))
+		tap_skip_all("no software FPGA");
+}
+
+void rig_need_control(struct fpga *fpga)
+{
+	rig_need(fpga);
+	if (!rig_tell(0, "honest"))
+		tap_skip_all("no way to reach the FPGA's control socket");
 }
 
 #define FIELD(_kind, _offset, _bits, _shift, _width, ...) \
@@ -68,17 +80,6 @@ const struct rashpa_profile_table *rig_chain(void)
 		.fetch_size = sizeof(fetch),
 	};
 	return &table;
-}
-
-bool rig_open(const char *name, struct fpga *fpga)
-{
-	common_init();
-	if (!rig_open_nth(fpga, 0)) {
-		tap_skip_all(name, "no software FPGA");
-		return false;
-	}
-	fpga_watch(fpga);
-	return true;
 }
 
 void rig_down(struct rig *r)
@@ -178,6 +179,46 @@ bool rig_send_image(const struct rig *r, unsigned int i, struct rashpa_event *e)
 	rig_start(r, 0);
 	return CHECK(wait_fd(r->channel, POLLIN, 5000), "no event %u", i) &&
 	       CHECK(read(r->channel, e, sizeof(*e)) == sizeof(*e), "read");
+}
+
+/*
+ * One vector's interrupt says nothing of another one's, whatever was sent first: the emulator looks
+ * at all of them, and only then at all of them again. So the second marker comes after all that was
+ * sent before the first one. Each processor takes what is pending before a program goes on there.
+ */
+void rig_settle(const struct rig *r)
+{
+	const unsigned int dtp = (reg32(r->regs, RFPGA_CAPS) & 0xff) - 1;
+	struct rashpa_device_info info;
+	struct rashpa_event e;
+	cpu_set_t all, one;
+	int ch, i;
+
+	fpga_info(r->fpga, &info);
+	ch = fpga_events(r->fpga, 0);
+	CHECK(source_add(ch, RASHPA_SOURCE_VECTOR, info.out_vectors - 1) > 0, "%s", reason);
+	for (i = 0; i < RIG_SETTLE; i++) {
+		rig_configure(r, dtp, RFPGA_MODE_FREERUN | RFPGA_MODE_MSIX, 0,
+			      r->made.out_segments, 1);
+		/* a pixel, as it is there already */
+		set32(rig_dtp(r, dtp), RFPGA_DTP_WIDTH, 1);
+		set32(rig_dtp(r, dtp), RFPGA_DTP_HEIGHT, 1);
+		set32(rig_dtp(r, dtp), RFPGA_DTP_VECTOR, info.out_vectors - 1);
+		rig_start(r, dtp);
+		CHECK(wait_fd(ch, POLLIN, 20000) && read(ch, &e, sizeof(e)) == sizeof(e),
+		      "no interrupt");
+		rig_wait_stopped(r, dtp);
+	}
+	close(ch);
+	sched_getaffinity(0, sizeof(all), &all);
+	for (i = 0; i < CPU_SETSIZE; i++) {
+		if (!CPU_ISSET(i, &all))
+			continue;
+		CPU_ZERO(&one);
+		CPU_SET(i, &one);
+		sched_setaffinity(0, sizeof(one), &one);
+	}
+	sched_setaffinity(0, sizeof(all), &all);
 }
 
 bool rig_wait_bytes(const struct rig *r, unsigned int n, uint64_t bytes)

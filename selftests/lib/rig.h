@@ -24,15 +24,13 @@ struct rig {
 /* The dataset in on-board memory. */
 bool rig_load(const struct fpga *fpga);
 
-/* Open the @nth software FPGA with a profile and the dataset. False if there is none. */
-bool rig_open_nth(struct fpga *fpga, unsigned int nth);
+/* As fpga_try() and fpga_need(), with the dataset. */
+bool rig_try(struct fpga *fpga, unsigned int nth);
+void rig_need(struct fpga *fpga);
+/* And with its control socket. */
+void rig_need_control(struct fpga *fpga);
 /* For its profile: the table of one that fetches a chain (RFPGA_PCI_FETCH_CHAIN). */
 const struct rashpa_profile_table *rig_chain(void);
-/*
- * What a program of tests with the first one begins with: it is watched. False if there is
- * none: then all tests of @name are skipped.
- */
-bool rig_open(const char *name, struct fpga *fpga);
 
 /*
  * Registers, a channel on vector 1, a mapped and programmed memory: @memory_fd, or a new
@@ -55,6 +53,13 @@ void rig_wait_stopped(const struct rig *r, unsigned int n);
  * @e. False after a failed check. The event comes first: DTP 0 may still be running.
  */
 bool rig_send_image(const struct rig *r, unsigned int i, struct rashpa_event *e);
+/*
+ * The barrier for events: until each interrupt that the board has sent has been counted by the
+ * driver, and its records are in the queues. That are RIG_SETTLE interrupts of the last vector, by
+ * the last DTP.
+ */
+void rig_settle(const struct rig *r);
+#define RIG_SETTLE	2
 /* Until the DTP has moved @bytes; polls a register, at most five seconds. */
 bool rig_wait_bytes(const struct rig *r, unsigned int n, uint64_t bytes);
 /* Check: stopped, nothing moves any more, and nothing went wrong on the way. */

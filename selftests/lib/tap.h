@@ -1,25 +1,30 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Tests as the kernel's kselftest.h tells them (the Test Anything Protocol), with limits of
- * time, children and rows of tables.
+ * Tests as in the kernel's kselftest_harness.h, in the words of its kselftest.h: registered where
+ * they are defined, each in a process of its own, with limits of time, children and tables.
  *
- *	static void test_thing(void)
+ *	void setup(void)
  *	{
- *		CHECK(one() == 1, "one() says %d", one());
+ *		SKIP_IF(!have_it(), "it is not here");	skips the test
+ *	}
+ *
+ *	TEST(thing, "the thing is one")
+ *	{
+ *		CHECK(one() == 1, "one() returns %d", one());
  *		REQUIRE(fd >= 0, "no fd");		leaves the function
- *		SKIP_IF(!have_it(), "it is not here");	leaves the function
  *	}
  *
- *	int main(void)
+ *	static const struct { const char *key; int value; } bad[] = { { "too-large", 9 }, ... };
+ *
+ *	TEST_EACH(refused, bad, "a value that is %s is refused")
  *	{
- *		tap_run("the thing is one", test_thing);
- *		return tap_exit();
+ *		ANSWERED(set(row->value), EINVAL, NULL);
  *	}
  *
- * A function that goes through a table makes one test of each row with tap_start()
- * and tap_done(). A test that lasts longer than TAP_SECONDS ends the program, which
- * says where it and its children are. The limit is there for what hangs: the slowest test takes
- * less than half of it, also on a busy machine.
+ * The program's ids are thing, refused/too-large and so on: -l lists them, as arguments they run
+ * alone ("refused" or "refu*": all rows). The rows of a table share one process; after a crash
+ * the next row has a new one. A test that lasts longer than TAP_SECONDS is killed, after the
+ * program has printed where its processes are: the slowest test takes less than half of that.
  */
 #ifndef TAP_H
 #define TAP_H
@@ -35,23 +40,86 @@
 
 #define TAP_SECONDS	180
 
-/* Called when a test begins, and when it ended without failure. */
+#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
+
+struct tap_test {
+	const char *id, *sentence;	/* its %s: the row's key in words */
+	void (*fn)(void);
+	void (*row)(size_t i);
+	/* NULL behind the last one; "": there is no such row */
+	const char *(*key)(size_t i);
+	struct tap_test *next;
+};
+
+void tap_add(struct tap_test *test);
+
+#define TAP_TEST(_name, ...)							\
+	static struct tap_test tap_test_##_name = { .id = #_name, __VA_ARGS__ };	\
+	__attribute__((constructor)) static void tap_add_##_name(void)		\
+	{									\
+		tap_add(&tap_test_##_name);						\
+	}
+
+#define TEST(name, text)							\
+	static void test_##name(void);						\
+	TAP_TEST(name, .sentence = text, .fn = test_##name)			\
+	static void test_##name(void)
+
+/* For each row of @table for which @cond is true; .key is a part of the id. */
+#define TEST_EACH_IF(name, table, cond, text)					\
+	static void test_##name(const __typeof__(*(table)) *row);		\
+	static void tap_row_##name(size_t i)					\
+	{									\
+		test_##name(&(table)[i]);					\
+	}									\
+	static const char *tap_key_##name(size_t i)				\
+	{									\
+		const __typeof__(*(table)) *row = &(table)[i];			\
+										\
+		return i >= ARRAY_SIZE(table) ? NULL : (cond) ? row->key : "";	\
+	}									\
+	TAP_TEST(name, .sentence = text, .row = tap_row_##name, .key = tap_key_##name) \
+	static void test_##name(const __typeof__(*(table)) *row)
+
+#define TEST_EACH(name, table, text)	TEST_EACH_IF(name, table, true, text)
+
+/* What a program defines of these is called in the process of each test, before and after it. */
+void setup(void);
+void teardown(void);
+/* And these in the program's own: before the first test, after the last. */
+void setup_all(void);
+void teardown_all(void);
+
+/* Called in the program, before the first test and after the process of each. */
+extern void (*tap_begin)(void);
+extern void (*tap_restore)(void);
+/* Called before setup(), when a test begins, and when it ended without failure. */
+extern void (*tap_init)(void);
 extern void (*tap_before)(void);
 extern void (*tap_after)(void);
+/* This is the first test of the program, or the one before has failed. */
+extern bool tap_fresh;
+
+/* main() of a program that has no other one */
+int tap_main(int argc, char **argv);
 
 /* Limits of time are to be multiplied by this (RASHPA_SLOW, 1 by default). */
 unsigned int tap_slow(void);
-void tap_start(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-void tap_done(void);
+/* How often: @check in RASHPA_TIER=check, else @all. */
+unsigned int tap_times(unsigned int check, unsigned int all);
+/* For what is random: RASHPA_SEED, or always the same. It is printed. */
+unsigned int tap_seed(void);
 void tap_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void tap_fail(const char *file, int line, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 void tap_skip(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* From now on the test may last so long, instead of TAP_SECONDS. */
+void tap_limit(unsigned int seconds);
 bool tap_ok(void);
+/* The test has failed, and cannot go on. */
 _Noreturn void tap_bail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-void tap_run(const char *name, void (*fn)(void));
-void tap_skip_all(const char *name, const char *reason);
-int tap_exit(void);
+/* In setup(): skip, and return from nowhere. */
+_Noreturn void tap_skip_all(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* Run @fn in a child; what it checks counts. */
 void tap_fork(void (*fn)(void *arg), void *arg);
