@@ -16,7 +16,7 @@ static union call_arg arg, given;
 static unsigned char *out_target(const struct op *op, size_t *bytes)
 {
 	const struct pointer_field *p = &op->pointers[0];
-	uint64_t to;
+	u64 to;
 
 	*bytes = p->bytes;
 	if (!p->out || p->pages)
@@ -78,8 +78,7 @@ static void check_written(const struct op *op, const int *fd)
 	}
 	for (i = 0; i < ARRAY_SIZE(kept); i++) {
 		CHECK(kept[i] < ARRAY_SIZE(patterns), "byte %zu was not written", i);
-		CHECK(kept_target[i] < ARRAY_SIZE(patterns), "byte %zu was not written there",
-		      i);
+		CHECK(kept_target[i] < ARRAY_SIZE(patterns), "byte %zu was not written there", i);
 	}
 }
 
@@ -130,7 +129,7 @@ static void fails_u32(const struct op *op, size_t at, uint32_t value, const char
 TEST_OPS(failures, op_answers(op), "%s: where it fails nothing is written")
 {
 	struct rlimit limit, none;
-	uint64_t nowhere = 8;
+	u64 nowhere = 8;
 	size_t i;
 
 	fails_u32(op, offsetof(struct rashpa_head, flags), 1U << 31, "a flag");

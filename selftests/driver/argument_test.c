@@ -91,13 +91,13 @@ TEST_OPS(struct, !op->variant,
 
 /* --- what it points to --- */
 
-static void set_pointer(const struct op *op, const struct pointer_field *p, uint64_t to)
+static void set_pointer(const struct op *op, const struct pointer_field *p, u64 to)
 {
 	prepare(op);
 	memcpy(arg.bytes + p->at, &to, sizeof(to));
 }
 
-static void refused_pointer(const struct op *op, const struct pointer_field *p, uint64_t to,
+static void refused_pointer(const struct op *op, const struct pointer_field *p, u64 to,
 			    int err, const char *what)
 {
 	set_pointer(op, p, to);
@@ -108,7 +108,7 @@ static void refused_pointer(const struct op *op, const struct pointer_field *p, 
 /* What the field of a valid argument points to, at @to. */
 static void copy_target(const struct op *op, const struct pointer_field *p, char *to)
 {
-	uint64_t from;
+	u64 from;
 
 	prepare(op);
 	memcpy(&from, arg.bytes + p->at, sizeof(from));
@@ -129,7 +129,7 @@ static void test_target_reserved(const struct op *op, const struct pointer_field
 
 static void try_pointer(const struct op *op, const struct pointer_field *p)
 {
-	uint64_t at = (uintptr_t)pages;
+	u64 at = (uintptr_t)pages;
 
 	begin();
 	refused_pointer(op, p, 0, p->null, "NULL");
@@ -146,8 +146,7 @@ static void try_pointer(const struct op *op, const struct pointer_field *p)
 		set_pointer(op, p, at + PAGE - p->bytes);
 		if (!p->out)
 			ANSWERED(run(op), 0, NULL);
-		refused_pointer(op, p, at + PAGE - p->bytes + 1, EFAULT,
-				"a byte short of its end");
+		refused_pointer(op, p, at + PAGE - p->bytes + 1, EFAULT, "a byte short of its end");
 		test_target_reserved(op, p);
 	}
 	copy_target(op, p, pages);
@@ -189,9 +188,8 @@ static void try_fd(const struct op *op, const struct fd_field *f)
 		if (f->takes != 1U << FD_NONE && (kind == FD_CLOSED || kind == FD_PATH))
 			CHECK(err == -EBADF, "%s: answer %d", fd_names[kind], -err);
 		else
-			CHECK(err == -EINVAL || err == -EBADF || err == -EXDEV ||
-			      err == -ENXIO || err == -EPERM, "%s: answer %d", fd_names[kind],
-			      -err);
+			CHECK(err == -EINVAL || err == -EBADF || err == -EXDEV || err == -ENXIO ||
+			      err == -EPERM, "%s: answer %d", fd_names[kind], -err);
 		CHECK(reason[0] && strstr(reason, f->says), "%s: reason \"%s\"",
 		      fd_names[kind], reason);
 	}
@@ -274,8 +272,7 @@ TEST_OPS(wrong_node, !op->variant, "%s: no other file answers the call")
 
 	begin();
 	for (kind = 0; kind < FD_KINDS; kind++) {
-		if (calls.fds[kind] < 0 ||
-		    (node_of[kind] && op_served(node_of[kind] - 1, op->cmd)))
+		if (calls.fds[kind] < 0 || (node_of[kind] && op_served(node_of[kind] - 1, op->cmd)))
 			continue;
 		prepare(op);
 		err = call(calls.fds[kind], op->cmd, &arg);
@@ -289,8 +286,7 @@ TEST_OPS(wrong_node, !op->variant, "%s: no other file answers the call")
 
 void setup(void)
 {
-	pages = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-		     0);
+	pages = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (pages == MAP_FAILED || mprotect(pages + PAGE, PAGE, PROT_NONE))
 		tap_bail("no pages");
 	calls_open();

@@ -58,7 +58,7 @@ static bool next(int ch, struct rashpa_event *e)
 	return read(ch, e, sizeof(*e)) == sizeof(*e);
 }
 
-static uint64_t looks(int ch, uint32_t id)
+static u64 looks(int ch, uint32_t id)
 {
 	struct rashpa_source_info i = { HEAD(i), .id = id };
 
@@ -92,7 +92,7 @@ TEST(refused, "what cannot rest is refused")
 TEST(look, "one event, and one for all that came meanwhile")
 {
 	int ch = channel(), fd = buffer_alloc(PAGE, NULL), id;
-	uint64_t *word = map_fd(fd, PAGE);
+	u64 *word = map_fd(fd, PAGE);
 	struct rashpa_event e;
 
 	REQUIRE(word, "no memory");
@@ -119,7 +119,7 @@ TEST(look, "one event, and one for all that came meanwhile")
 TEST(poll, "a timer rests, too")
 {
 	int ch = channel(), fd = buffer_alloc(PAGE, NULL), id;
-	uint64_t *word = map_fd(fd, PAGE), before, end;
+	u64 *word = map_fd(fd, PAGE), before, end;
 	struct rashpa_event e;
 
 	REQUIRE(word, "no memory");
@@ -135,7 +135,7 @@ TEST(poll, "a timer rests, too")
 	CHECK(wait_fd(ch, POLLIN, 5000) & POLLIN && next(ch, &e) && e.source == end,
 	      "the other source tells of nothing");
 	CHECK(looks(ch, id) <= before + 1, "it has looked %llu times while it rests",
-	      (unsigned long long)(looks(ch, id) - before));
+	      (looks(ch, id) - before));
 	CHECK(arm(ch, id) == 1 && next(ch, &e) && e.value == 6, "what came is not told");
 	CHECK(arm(ch, id) == 0, "it is not armed");
 	__atomic_store_n(word, 9, __ATOMIC_RELEASE);
@@ -153,14 +153,14 @@ TEST(poll, "a timer rests, too")
 
 struct producer {
 	int fd;
-	uint64_t *word;
+	u64 *word;
 };
 
 static void *produce(void *arg)
 {
 	const struct producer *p = arg;
 	struct rashpa_look l = { HEAD(l), .fd = p->fd };
-	uint64_t i;
+	u64 i;
 
 	for (i = 1; i <= WORDS; i++) {
 		__atomic_store_n(p->word, i, __ATOMIC_RELEASE);
@@ -175,24 +175,22 @@ static void *produce(void *arg)
  */
 static void consume(int ch, int id)
 {
-	uint64_t seen = 0, events = 0;
+	u64 seen = 0, events = 0;
 	struct rashpa_event e;
 
 	while (seen < WORDS && tap_ok()) {
-		if (!CHECK(wait_fd(ch, POLLIN, 10000) & POLLIN, "nothing comes after %llu",
-			   (unsigned long long)seen))
+		if (!CHECK(wait_fd(ch, POLLIN, 10000) & POLLIN, "nothing comes after %llu", seen))
 			return;
 		while (next(ch, &e)) {
-			CHECK(e.value > seen && !e.lost, "%llu after %llu, %llu lost",
-			      (unsigned long long)e.value, (unsigned long long)seen,
-			      (unsigned long long)e.lost);
+			CHECK(e.value > seen && !e.lost, "%llu after %llu, %llu lost", e.value,
+			      seen, e.lost);
 			seen = e.value;
 			events++;
 		}
 		CHECK(arm(ch, id) >= 0, "ARM: %s", reason);
 	}
-	CHECK(seen == WORDS, "%llu", (unsigned long long)seen);
-	tap_note("%d steps were told by %llu events", WORDS, (unsigned long long)events);
+	CHECK(seen == WORDS, "%llu", seen);
+	tap_note("%d steps were told by %llu events", WORDS, events);
 }
 
 TEST(race, "nothing is lost between the last look and arming")
@@ -214,7 +212,7 @@ TEST(race, "nothing is lost between the last look and arming")
 
 /* ------------------------------------------------------- a vector --- */
 
-static uint64_t interrupts(void)
+static u64 interrupts(void)
 {
 	struct rashpa_device_info info;
 
@@ -225,7 +223,7 @@ static uint64_t interrupts(void)
 TEST(vector, "a vector is masked while all who listen rest")
 {
 	struct rashpa_source_add a = { HEAD(a), .kind = RASHPA_SOURCE_VECTOR, .index = 1 };
-	uint64_t before, sequence = 0, stacks = 0, end;
+	u64 before, sequence = 0, stacks = 0, end;
 	struct rashpa_event e = {};
 	int ch, other;
 	struct rig r;
@@ -253,7 +251,7 @@ TEST(vector, "a vector is masked while all who listen rest")
 	rig_settle(&r);
 	/* one that had its handler masked it, another one may have been on its way */
 	CHECK(interrupts() - before <= 2 + RIG_SETTLE, "%llu interrupts of %llu stacks while it rests",
-	      (unsigned long long)(interrupts() - before), (unsigned long long)stacks);
+	      (interrupts() - before), stacks);
 	CHECK(!next(ch, &e), "there is an event while it rests");
 	/* what is pending comes when it is armed, in whatever call */
 	CHECK(arm(ch, a.out_id) >= 0, "ARM: %s", reason);

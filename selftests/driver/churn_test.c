@@ -20,17 +20,17 @@
 #define HOG		(96 * MIB)
 
 static struct fpga f;
-static uint64_t end_ns, largest_mib;
+static u64 end_ns, largest_mib;
 static unsigned int seed;
 
 /* What was done; shared with the children, each of which writes its own counters. */
 static struct counts {
-	uint64_t maps, foreign, channels, events, lost, buffers, refused, largest;
+	u64 maps, foreign, channels, events, lost, buffers, refused, largest;
 } *done;
 
-static uint64_t pick(uint64_t n)
+static u64 pick(u64 n)
 {
-	return (uint64_t)rand_r(&seed) % n;
+	return (u64)rand_r(&seed) % n;
 }
 
 static bool goes_on(void)
@@ -38,7 +38,7 @@ static bool goes_on(void)
 	return tap_ok() && now_ns() < end_ns;
 }
 
-static uint64_t number(const char *name, uint64_t otherwise)
+static u64 number(const char *name, u64 otherwise)
 {
 	const char *text = getenv(name);
 
@@ -47,9 +47,9 @@ static uint64_t number(const char *name, uint64_t otherwise)
 
 /* -------------------------------------------------------------- maps ---- */
 
-static void map_some(int fd, uint64_t length)
+static void map_some(int fd, u64 length)
 {
-	uint64_t pages = length / PAGE, first = pick(pages), n = 1 + pick(pages - first), sum = 0;
+	u64 pages = length / PAGE, first = pick(pages), n = 1 + pick(pages - first), sum = 0;
 	struct rashpa_map_make m = { HEAD(m), .fd = fd, .direction = (uint32_t)pick(3),
 				.offset = first * PAGE, .length = n * PAGE,
 				.max_segment = pick(2) ? 0 : (1 + pick(64)) * PAGE };
@@ -62,8 +62,7 @@ static void map_some(int fd, uint64_t length)
 	if (CHECK(table != MAP_FAILED, "mmap: %s", strerror(errno))) {
 		for (i = 0; i < table->count; i++)
 			sum += table->segment[i].length;
-		CHECK(sum == n * PAGE, "a map of 0x%llx bytes has 0x%llx",
-		      (unsigned long long)(n * PAGE), (unsigned long long)sum);
+		CHECK(sum == n * PAGE, "a map of 0x%llx bytes has 0x%llx", (n * PAGE), sum);
 		munmap((void *)table, m.out_table_size);
 	}
 	close(m.out_fd);
@@ -71,7 +70,7 @@ static void map_some(int fd, uint64_t length)
 
 static void churn_maps(void *unused)
 {
-	const uint64_t length = 4 * MIB;
+	const u64 length = 4 * MIB;
 	int own, foreign;
 
 	(void)unused;
@@ -97,7 +96,7 @@ static void signal_some(int channel, uint32_t depth)
 {
 	struct rashpa_signal signal = { HEAD(signal) };
 	struct rashpa_source_info info = { HEAD(info), .id = 1 };
-	uint64_t n = 1 + pick(2 * depth), got = 0, i;
+	u64 n = 1 + pick(2 * depth), got = 0, i;
 	struct rashpa_event e;
 
 	for (i = 0; i < n; i++) {
@@ -105,14 +104,12 @@ static void signal_some(int channel, uint32_t depth)
 		ANSWERED(call(channel, RASHPA_IOC_SIGNAL, &signal), 0, NULL);
 	}
 	while (read(channel, &e, sizeof(e)) == sizeof(e)) {
-		CHECK(e.value == got, "value %llu, not %llu", (unsigned long long)e.value,
-		      (unsigned long long)got);
+		CHECK(e.value == got, "value %llu, not %llu", e.value, got);
 		got++;
 	}
 	ANSWERED(call(channel, RASHPA_IOC_SOURCE_INFO, &info), 0, NULL);
 	CHECK(info.out_events == n && got + info.out_lost == n,
-	      "%llu signals, %llu records, %llu lost", (unsigned long long)n,
-	      (unsigned long long)got, (unsigned long long)info.out_lost);
+	      "%llu signals, %llu records, %llu lost", n, got, info.out_lost);
 	done->events += got;
 	done->lost += info.out_lost;
 }
@@ -149,7 +146,7 @@ static void churn_channels(void *unused)
 /* ----------------------------------------------------------- buffers ---- */
 
 struct slot {
-	uint64_t length, seed;
+	u64 length, seed;
 	char *p;
 };
 
@@ -166,7 +163,7 @@ static void slot_free(struct slot *s)
 static void slot_fill(struct slot *s)
 {
 	/* all sizes alike often, from a page on */
-	uint64_t length = PAGE << pick(20);
+	u64 length = PAGE << pick(20);
 	struct rashpa_alloc a = { HEAD(a), .backend = (uint32_t)pick(3) };
 	int err;
 
@@ -238,11 +235,9 @@ static void write_counts(void)
 
 	snprintf(text, sizeof(text), "{\"seed\":%u,\"maps\":%llu,\"foreign_maps\":%llu,"
 		 "\"channels\":%llu,\"events\":%llu,\"lost\":%llu,\"buffers\":%llu,"
-		 "\"refused\":%llu,\"largest\":%llu}", seed, (unsigned long long)done->maps,
-		 (unsigned long long)done->foreign, (unsigned long long)done->channels,
-		 (unsigned long long)done->events, (unsigned long long)done->lost,
-		 (unsigned long long)done->buffers, (unsigned long long)done->refused,
-		 (unsigned long long)done->largest);
+		 "\"refused\":%llu,\"largest\":%llu}", seed, done->maps, done->foreign,
+		 done->channels, done->events, done->lost, done->buffers, done->refused,
+		 done->largest);
 	tap_note("%s", text);
 	if (json) {
 		FILE *out = fopen(json, "w");

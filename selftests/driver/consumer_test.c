@@ -172,8 +172,7 @@ TEST(all_arrive, "all stacks arrive, and the end")
 	tap_fork_end(pid);
 	rashpa_stream_status(s, &stat);
 	CHECK(stat.stacks == 300 && stat.frames == 1200 && !stat.lost && !stat.held &&
-	      !stat.skipped,
-	      "%llu stacks, %llu lost, %llu held", (unsigned long long)stat.stacks,
+	      !stat.skipped, "%llu stacks, %llu lost, %llu held", (unsigned long long)stat.stacks,
 	      (unsigned long long)stat.lost, (unsigned long long)stat.held);
 	CHECK(stat.state == RASHPA_STREAM_ENDED && stat.consumer == getpid(),
 	      "state %u, consumer %d", stat.state, stat.consumer);
@@ -331,9 +330,8 @@ TEST(observers, "only who is slow is told of loss")
 		paint(&st);
 		ANSWERED(rashpa_stream_publish(p, &st), 0, NULL);
 		for (unsigned int i = 0; i < 2; i++) {
-			CHECK(next(watch[i], &st) == 1 && st.number == n && right(&st) &&
-			      !st.lost, "observer %u: stack %llu", i,
-			      (unsigned long long)st.number);
+			CHECK(next(watch[i], &st) == 1 && st.number == n && right(&st) && !st.lost,
+			      "observer %u: stack %llu", i, (unsigned long long)st.number);
 			ANSWERED(rashpa_stream_release(watch[i], &st), 0, NULL);
 		}
 		if (!n)
@@ -1029,8 +1027,7 @@ void teardown_all(void)
 
 void setup(void)
 {
-	talk = mmap(NULL, sizeof(*talk), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
-		    0);
+	talk = mmap(NULL, sizeof(*talk), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (talk == MAP_FAILED)
 		tap_bail("no memory");
 }

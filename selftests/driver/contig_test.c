@@ -37,7 +37,7 @@ static void answer(int fuse, const struct fuse_in_header *in, int err, void *dat
 		return;
 }
 
-static struct fuse_attr attributes(uint64_t node)
+static struct fuse_attr attributes(u64 node)
 {
 	return (struct fuse_attr) {
 		.ino = node, .nlink = 1, .size = FILE_SIZE,
@@ -118,7 +118,7 @@ static void write_for_ever(void *arg)
 /* All that can be had, and so each block that looks as if it could. */
 static void take_all(void *arg)
 {
-	static const uint64_t lengths[] = { 64 * MIB, 16 * MIB, 4 * MIB };
+	static const u64 lengths[] = { 64 * MIB, 16 * MIB, 4 * MIB };
 	const struct server *s = arg;
 	size_t i;
 
@@ -227,7 +227,7 @@ TEST(unanswered_write, "contig does not wait for a page that is being written")
 }
 
 /* Of /proc/meminfo, in bytes. */
-static uint64_t meminfo(const char *name)
+static u64 meminfo(const char *name)
 {
 	static char text[8192];
 	const char *at;
@@ -239,7 +239,7 @@ static uint64_t meminfo(const char *name)
 }
 
 /* Of @name in /proc/meminfo, what is not in an area of CMA: contig gets nothing from there. */
-static uint64_t beside_cma(const char *name)
+static u64 beside_cma(const char *name)
 {
 	return meminfo(name) - meminfo("CmaFree:");
 }
@@ -253,7 +253,7 @@ static uint64_t beside_cma(const char *name)
  * A disk that reads zeroes: its cache fills memory with clean pages. It has them as long as
  * @disk is open. Return that, or -1.
  */
-static int open_disk(uint64_t length)
+static int open_disk(u64 length)
 {
 	int control, disk = -1, file = open(CACHED, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	char path[32];
@@ -279,25 +279,24 @@ static int open_disk(uint64_t length)
 /* In a child, whose end gives all of it back. */
 static void take_cached(void *arg)
 {
-	const uint64_t want = *(uint64_t *)arg;
+	const u64 want = *(u64 *)arg;
 	struct rashpa_alloc a = { HEAD(a), .length = PIECE, .backend = RASHPA_BACKEND_CONTIG };
-	uint64_t held = 0;
+	u64 held = 0;
 	int err = 0;
 
 	while (held < want && !err) {
 		err = call(memory, RASHPA_IOC_ALLOC, &a);
 		held += err ? 0 : PIECE;
 	}
-	CHECK(held >= want, "%llu MiB of %llu: \"%s\"", (unsigned long long)(held / MIB),
-	      (unsigned long long)(want / MIB), reason);
+	CHECK(held >= want, "%llu MiB of %llu: \"%s\"", (held / MIB), (want / MIB), reason);
 }
 
 /* What is only cached is as good as free. */
 TEST(full_cache, "contig gets what the page cache holds")
 {
-	const uint64_t length = (ram_bytes() + ram_bytes() / 4) & -PIECE;
+	const u64 length = (ram_bytes() + ram_bytes() / 4) & -PIECE;
 	static char piece[PIECE];
-	uint64_t done, want;
+	u64 done, want;
 	int disk;
 
 	disk = open_disk(length);
@@ -329,7 +328,7 @@ static unsigned long oom_kills(void)
 /* All sizes, those of the page allocator, too: until there is nothing more; then hold it. */
 static void take_and_hold(void *arg)
 {
-	static const uint64_t lengths[] = { 256 * MIB, 64 * MIB, 16 * MIB, 2 * MIB, 256 * KIB };
+	static const u64 lengths[] = { 256 * MIB, 64 * MIB, 16 * MIB, 2 * MIB, 256 * KIB };
 	const struct rlimit many = { 65536, 65536 };
 	const int *done = arg;
 	size_t i;
@@ -352,7 +351,7 @@ static void take_and_hold(void *arg)
 /* What works beside needs memory now and then, and gives it back. */
 static void work_beside(void *arg)
 {
-	const uint64_t length = *(uint64_t *)arg;
+	const u64 length = *(u64 *)arg;
 	char *p;
 
 	for (;;) {
@@ -366,7 +365,7 @@ static void work_beside(void *arg)
 /* Root may have all of the memory, but what others need to go on: nobody is killed for it. */
 TEST(reserve, "who takes all leaves others what they need")
 {
-	uint64_t length = ram_bytes() / 256 & -PAGE;
+	u64 length = ram_bytes() / 256 & -PAGE;
 	const unsigned long before = oom_kills();
 	pid_t holder, beside;
 	int done[2];
@@ -381,7 +380,7 @@ TEST(reserve, "who takes all leaves others what they need")
 	CHECK(!system("true"), "no process can be started");
 	CHECK(oom_kills() == before, "%lu processes were killed for want of memory",
 	      oom_kills() - before);
-	tap_note("%llu MiB are left", (unsigned long long)(meminfo("MemAvailable:") / MIB));
+	tap_note("%llu MiB are left", (meminfo("MemAvailable:") / MIB));
 	tap_fork_kill(beside);
 	tap_fork_kill(holder);
 	close(done[0]);
@@ -390,7 +389,7 @@ TEST(reserve, "who takes all leaves others what they need")
 
 /* --------------------------------------------------------------- CMA --- */
 
-static int alloc_cma(uint64_t length, uint64_t alignment)
+static int alloc_cma(u64 length, u64 alignment)
 {
 	struct rashpa_alloc a = { HEAD(a), .length = length, .alignment = alignment,
 				  .backend = RASHPA_BACKEND_CMA };
@@ -410,7 +409,7 @@ static void take_cma(void *arg)
 {
 	struct rashpa_alloc a = { HEAD(a), .length = MIB };
 	struct rashpa_query q;
-	uint64_t held = 0, length;
+	u64 held = 0, length;
 	int fd;
 
 	(void)arg;
@@ -422,8 +421,7 @@ static void take_cma(void *arg)
 		} while (fd >= 0 && held <= q.out_total);
 		ANSWERED(fd < 0 ? fd : 0, ENOMEM, "CMA");
 	}
-	CHECK(held && held <= q.out_total, "%llu MiB of %llu",
-	      (unsigned long long)(held / MIB), (unsigned long long)(q.out_total / MIB));
+	CHECK(held && held <= q.out_total, "%llu MiB of %llu", (held / MIB), (q.out_total / MIB));
 	/* there is none left, so this comes from elsewhere */
 	if (ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), 0, NULL))
 		CHECK(a.out_backend == RASHPA_BACKEND_CONTIG, "backend %u", a.out_backend);
@@ -451,13 +449,12 @@ TEST(cma_page, "a single page comes from an area, or not from CMA")
 	close(fd);
 }
 
-static void aligned(uint64_t length, uint64_t alignment)
+static void aligned(u64 length, u64 alignment)
 {
 	int fd = alloc_cma(length, alignment);
 	void *p;
 
-	if (!CHECK(fd >= 0, "%llu KiB aligned to %llu MiB: %s",
-		   (unsigned long long)(length / KIB), (unsigned long long)(alignment / MIB),
+	if (!CHECK(fd >= 0, "%llu KiB aligned to %llu MiB: %s", (length / KIB), (alignment / MIB),
 		   reason))
 		return;
 	p = map_fd(fd, length);
@@ -516,7 +513,7 @@ static void take_some(void *arg)
 /* Does @pid wait for a page that is locked, before it ends? */
 static bool waits_for_page(pid_t pid)
 {
-	const uint64_t end = end_of_wait(10000);
+	const u64 end = end_of_wait(10000);
 	char path[32], where[64] = "";
 
 	snprintf(path, sizeof(path), "/proc/%d/wchan", pid);
@@ -555,22 +552,20 @@ TEST(hangs, "root does not wait for a search that hangs")
 /* What is an area's, contig never gets. */
 TEST(query, "QUERY does not count areas of CMA for contig")
 {
-	uint64_t area = meminfo("CmaTotal:"), free_before;
+	u64 area = meminfo("CmaTotal:"), free_before;
 	struct rashpa_query q;
 	int fd;
 
 	SKIP_IF(!cma_here(), "no area of CMA (lab run --append cma=256M)");
 	query(RASHPA_BACKEND_CONTIG, &q);
 	CHECK(q.out_total <= meminfo("MemTotal:") - area, "%llu MiB of %llu, %llu of them CMA",
-	      (unsigned long long)(q.out_total / MIB),
-	      (unsigned long long)(meminfo("MemTotal:") / MIB),
-	      (unsigned long long)(area / MIB));
+	      (q.out_total / MIB), (meminfo("MemTotal:") / MIB), (area / MIB));
 	free_before = q.out_free;
 	/* half of the area is taken, and contig has not less */
 	fd = alloc_cma(area / 2 & -PAGE, 0);
 	CHECK(fd >= 0, "%s", reason);
 	query(RASHPA_BACKEND_CONTIG, &q);
 	CHECK(q.out_free + area / 4 > free_before, "%llu MiB are free, before it was %llu",
-	      (unsigned long long)(q.out_free / MIB), (unsigned long long)(free_before / MIB));
+	      (q.out_free / MIB), (free_before / MIB));
 	close(fd);
 }

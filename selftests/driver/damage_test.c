@@ -85,20 +85,20 @@ static void bad_end(struct bad *b)
 	close(b->ch);
 }
 
-static bool told(struct bad *b, uint64_t offset)
+static bool told(struct bad *b, u64 offset)
 {
 	struct rashpa_event e = {};
 
 	return CHECK(wait_fd(b->ch, POLLIN, 10000) & POLLIN, "no event") &&
 	       CHECK(read(b->ch, &e, sizeof(e)) == sizeof(e) && e.kind == RASHPA_SOURCE_DAMAGE &&
 		     e.source == b->id && e.value == offset, "kind %u, source %u, value %#llx",
-		     e.kind, e.source, (unsigned long long)e.value);
+		     e.kind, e.source, e.value);
 }
 
 /* It is taken out of mappings a moment after it was told. */
 static bool gone_within(char *p, int ms)
 {
-	const uint64_t end = end_of_wait(ms);
+	const u64 end = end_of_wait(ms);
 
 	while (touch(p) != BUS_MCEERR_AR)
 		if (!CHECK(now_ns() < end, "it can be touched: %d", touch(p)))
@@ -194,7 +194,7 @@ TEST(told, "so does one that the kernel is told of by its number")
 	SKIP_IF(access(DEBUGFS "/hwpoison/corrupt-pfn", W_OK),
 		"the kernel has no " DEBUGFS "/hwpoison (CONFIG_HWPOISON_INJECT)");
 	if (bad_begin(&b)) {
-		snprintf(number, sizeof(number), "%#llx", (unsigned long long)pfn_of(b.p + BAD));
+		snprintf(number, sizeof(number), "%#llx", pfn_of(b.p + BAD));
 		/* that nothing can be done about it is what it answers */
 		write_text(DEBUGFS "/hwpoison/corrupt-pfn", number);
 		after(&b);
@@ -205,7 +205,7 @@ TEST(told, "so does one that the kernel is told of by its number")
 /* What is broken comes to nobody any more. */
 TEST(kept_back, "what is broken is given to nobody")
 {
-	uint64_t pfn, i, j;
+	u64 pfn, i, j;
 	int fd[8];
 	struct bad b;
 	char *p;

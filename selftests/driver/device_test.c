@@ -14,7 +14,7 @@
 
 static struct fpga f;
 
-static uint64_t bar_length(uint32_t bar)
+static u64 bar_length(uint32_t bar)
 {
 	struct rashpa_region_info info = { HEAD(info), .bar = bar };
 
@@ -46,7 +46,7 @@ TEST(regions, "REGION_INFO tells what BARs there are")
 {
 	static const struct {
 		uint32_t flags;
-		uint64_t length;	/* 0: any */
+		u64 length;	/* 0: any */
 	} want[RASHPA_BARS] = {
 		[0] = { RASHPA_REGION_MEMORY, RFPGA_BAR_REGS_SIZE },
 		[1] = { RASHPA_REGION_MEMORY, 0 },
@@ -62,11 +62,10 @@ TEST(regions, "REGION_INFO tells what BARs there are")
 						   .out_flags = 0xff, .out_length = 9 };
 
 		ANSWERED(call(f.fd, RASHPA_IOC_REGION_INFO, &info), 0, NULL);
-		CHECK(info.out_flags == want[bar].flags, "BAR %u: flags 0x%x", bar,
-		      info.out_flags);
+		CHECK(info.out_flags == want[bar].flags, "BAR %u: flags 0x%x", bar, info.out_flags);
 		CHECK(want[bar].length ? info.out_length == want[bar].length :
 		      !info.out_length == !want[bar].flags, "BAR %u: %llu bytes", bar,
-		      (unsigned long long)info.out_length);
+		      info.out_length);
 	}
 }
 
@@ -107,7 +106,7 @@ static const struct {
 	const char *key;
 	enum part part;
 	size_t at, size;
-	uint64_t value;
+	u64 value;
 	int err;
 	const char *says;
 } bad_profiles[] = {
@@ -222,8 +221,8 @@ TEST_EACH(bad_profile, bad_profiles, "a profile %s is refused")
 	static struct rashpa_profile_window windows[65];
 	static struct rashpa_profile_step steps[33];
 	/* and what a newer program would give more */
-	struct { struct rashpa_profile_table table; uint64_t more; } tables = { .more = 1 };
-	struct { struct rashpa_layout layout; uint64_t more; } layouts = { .more = 1 };
+	struct { struct rashpa_profile_table table; u64 more; } tables = { .more = 1 };
+	struct { struct rashpa_layout layout; u64 more; } layouts = { .more = 1 };
 	struct rashpa_device_info before, after;
 	struct rashpa_profile_set p = { HEAD(p), ARRAY(window, windows, 2),
 					ARRAY(step, steps, 2), TABLE(tables.table) };
@@ -296,7 +295,7 @@ TEST(profile_kept, "a refused profile leaves the one before")
 	CHECK(info.out_flags & RASHPA_DEVICE_PROFILE, "no profile");
 	CHECK(info.out_flags & RASHPA_DEVICE_DISCLOSE, "disclose is lost");
 	if (ANSWERED(call(f.fd, RASHPA_IOC_WINDOW_MAKE, &w), 0, NULL)) {
-		CHECK(w.out_length == PAGE, "length %llu", (unsigned long long)w.out_length);
+		CHECK(w.out_length == PAGE, "length %llu", w.out_length);
 		close(w.out_fd);
 	}
 	/* replaced as a whole */
@@ -418,7 +417,7 @@ TEST(profile_listened, "a profile while somebody listens")
 static const struct {
 	const char *key;
 	uint32_t bar, cache;
-	uint64_t offset, length;
+	u64 offset, length;
 	const char *name;
 	int err;
 	const char *says;
@@ -488,16 +487,14 @@ TEST(window, "a window shows the registers")
 	CHECK(fcntl(win, F_GETFD) == FD_CLOEXEC, "not close-on-exec");
 	ANSWERED(buffer_info(win, &info), 0, NULL);
 	CHECK(info.out_kind == RASHPA_KIND_WINDOW, "kind %u", info.out_kind);
-	CHECK(info.out_length == RFPGA_BAR_REGS_SIZE, "length %llu",
-	      (unsigned long long)info.out_length);
+	CHECK(info.out_length == RFPGA_BAR_REGS_SIZE, "length %llu", info.out_length);
 	CHECK(info.out_cache == RASHPA_CACHE_UC, "cache %u", info.out_cache);
 	CHECK(!info.out_backend && !info.out_name[0], "it looks like a buffer");
 	ANSWERED(fpga_info(&f, &dev), 0, NULL);
 	CHECK(dev.out_windows == 1, "%u windows", dev.out_windows);
 	regs = map_fd(win, RFPGA_BAR_REGS_SIZE);
 	if (regs) {
-		CHECK(reg32(regs, RFPGA_ID) == RFPGA_ID_VALUE, "ID 0x%x",
-		      reg32(regs, RFPGA_ID));
+		CHECK(reg32(regs, RFPGA_ID) == RFPGA_ID_VALUE, "ID 0x%x", reg32(regs, RFPGA_ID));
 		set32(regs, RFPGA_SCRATCH, 0x12345678);
 		CHECK(reg32(regs, RFPGA_SCRATCH) == 0x12345678, "scratch 0x%x",
 		      reg32(regs, RFPGA_SCRATCH));
@@ -572,12 +569,11 @@ TEST(window_part, "a window shows its part and no more")
 
 TEST(window_memory, "on-board memory can be reached to its end")
 {
-	uint64_t length = bar_length(RFPGA_BAR_MEMORY);
+	u64 length = bar_length(RFPGA_BAR_MEMORY);
 	int wc, uc;
 	void *p, *q;
 
-	REQUIRE(length >= MIB, "on-board memory of %llu bytes",
-		(unsigned long long)length);
+	REQUIRE(length >= MIB, "on-board memory of %llu bytes", length);
 	wc = fpga_window(&f, RFPGA_BAR_MEMORY, 0, MIB, RASHPA_CACHE_WC);
 	uc = fpga_window(&f, RFPGA_BAR_MEMORY, length - PAGE, PAGE, RASHPA_CACHE_UC);
 	REQUIRE(wc >= 0 && uc >= 0, "%s", reason);
@@ -595,7 +591,7 @@ TEST(window_memory, "on-board memory can be reached to its end")
 }
 
 /* The lines of the kernel's list of cache modes that have the range; -1: there is no list. */
-static int memtypes(uint64_t start, uint64_t length)
+static int memtypes(u64 start, u64 length)
 {
 	FILE *file = fopen("/sys/kernel/debug/x86/pat_memtype_list", "re");
 	unsigned long long first, last;
@@ -611,7 +607,7 @@ static int memtypes(uint64_t start, uint64_t length)
 	return n;
 }
 
-static uint64_t bar_address(unsigned int bar)
+static u64 bar_address(unsigned int bar)
 {
 	unsigned long long start = 0;
 	char path[64];
@@ -681,7 +677,7 @@ TEST(window_mode_kernel, "registers that the kernel has mapped are not combined"
 /* What is left of a window, when its function has gone, keeps no cache mode. */
 TEST(window_mode_ends, "a function that goes takes its cache modes along")
 {
-	const uint64_t start = bar_address(RFPGA_BAR_MEMORY);
+	const u64 start = bar_address(RFPGA_BAR_MEMORY);
 	int wc, before, during, after;
 
 	before = memtypes(start, MIB);
@@ -730,7 +726,7 @@ TEST(quiesce, "QUIESCE stops the function and is counted")
 	ANSWERED(call(f.fd, RASHPA_IOC_QUIESCE, &q), 0, NULL);
 	ANSWERED(fpga_info(&f, &after), 0, NULL);
 	CHECK(after.out_quiesces == before.out_quiesces + 1, "%llu quiesces",
-	      (unsigned long long)(after.out_quiesces - before.out_quiesces));
+	      (after.out_quiesces - before.out_quiesces));
 	/* the end of a map whose addresses were seen looks twice, and stops once */
 	fd = buffer_alloc(PAGE, NULL);
 	fpga_map(&f, fd, RASHPA_BIDIRECTIONAL, &map);
@@ -740,7 +736,7 @@ TEST(quiesce, "QUIESCE stops the function and is counted")
 	close(fd);
 	ANSWERED(fpga_info(&f, &after), 0, NULL);
 	CHECK(after.out_quiesces == before.out_quiesces + 2, "%llu quiesces",
-	      (unsigned long long)(after.out_quiesces - before.out_quiesces));
+	      (after.out_quiesces - before.out_quiesces));
 	close(channel);
 }
 
@@ -799,7 +795,7 @@ TEST(quiesce_limit, "a quiesce sequence has one time limit")
 	void *regs = busy_profile(step_us, 10000);
 	struct rashpa_quiesce q = { HEAD(q) };
 	struct rashpa_reset r = { HEAD(r) };
-	uint64_t begin, ns;
+	u64 begin, ns;
 	int channel;
 
 	REQUIRE(regs, "no window");
@@ -809,7 +805,7 @@ TEST(quiesce_limit, "a quiesce sequence has one time limit")
 	ANSWERED(call(f.fd, RASHPA_IOC_QUIESCE, &q), ETIMEDOUT, "idle");
 	/* a thousand times as long */
 	ns = now_ns() - begin;
-	CHECK(ns < 1000ULL * step_us, "it took %llu ns", (unsigned long long)ns);
+	CHECK(ns < 1000ULL * step_us, "it took %llu ns", ns);
 	close(channel);
 	munmap(regs, RFPGA_BAR_REGS_SIZE);
 	ANSWERED(fpga_profile(&f, 0, NULL, 0), 0, NULL);
@@ -848,8 +844,7 @@ TEST(quiesce_meanwhile, "nobody who asks waits for a function that stops")
 	ANSWERED(fpga_info(&f, &info), 0, NULL);
 	ANSWERED(call(f.fd, RASHPA_IOC_REGION_INFO, &region), 0, NULL);
 	CHECK(read(m, &table, sizeof(table)) < 0 && errno == EAGAIN, "map: %s", strerror(errno));
-	CHECK(read(channel, &e, sizeof(e)) < 0 && errno == EAGAIN, "channel: %s",
-	      strerror(errno));
+	CHECK(read(channel, &e, sizeof(e)) < 0 && errno == EAGAIN, "channel: %s", strerror(errno));
 	/* it has not given up yet: they have not waited for that */
 	set32(regs, RFPGA_SCRATCH, 0);
 	pthread_join(thread, &result);

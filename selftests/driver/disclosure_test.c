@@ -23,11 +23,11 @@ static struct fpga f;
 /* --------------------------------------------------------- addresses --- */
 
 /* of BARs, of a map's segments, of a buffer's pages; not 0 */
-static uint64_t secrets[64];
+static u64 secrets[64];
 static unsigned int n_secrets;
 
 /* Hexadecimal digits that are not zero. */
-static unsigned int digits(uint64_t n)
+static unsigned int digits(u64 n)
 {
 	unsigned int count = 0;
 
@@ -36,14 +36,14 @@ static unsigned int digits(uint64_t n)
 	return count;
 }
 
-static void keep_secret(uint64_t address)
+static void keep_secret(u64 address)
 {
 	/* small numbers stand everywhere, and so do round ones: offsets, flags (02000000) */
 	if (address >= MIB && digits(address) >= 2 && n_secrets < ARRAY_SIZE(secrets))
 		secrets[n_secrets++] = address;
 }
 
-static bool is_secret(uint64_t word)
+static bool is_secret(u64 word)
 {
 	unsigned int i;
 
@@ -58,7 +58,7 @@ static bool is_secret(uint64_t word)
 }
 
 /* A number in decimal. One of pages is as short as any other, and says nothing. */
-static bool is_secret_decimal(uint64_t number)
+static bool is_secret_decimal(u64 number)
 {
 	unsigned int i;
 
@@ -72,7 +72,7 @@ static bool is_secret_decimal(uint64_t number)
 static void check_text(const char *where, const char *text)
 {
 	const char *p = text;
-	uint64_t word;
+	u64 word;
 	char *end;
 
 	while (*p) {
@@ -154,7 +154,7 @@ static void learn_bars(void)
 		fclose(file);
 }
 
-static void learn_map(int map, uint64_t size, const void *first)
+static void learn_map(int map, u64 size, const void *first)
 {
 	const struct rashpa_table *t = mmap(NULL, size, PROT_READ, MAP_SHARED, map, 0);
 	uint32_t i;
@@ -211,10 +211,10 @@ static void let_go(void)
 TEST(finds, "an address would be found")
 {
 	char text[32];
-	uint64_t word;
+	u64 word;
 
 	hold();
-	snprintf(text, sizeof(text), "at 0x%llx.", (unsigned long long)secrets[0]);
+	snprintf(text, sizeof(text), "at 0x%llx.", secrets[0]);
 	word = strtoull(text + 3, NULL, 16);
 	CHECK(is_secret(word) && is_secret(secrets[1]) && is_secret(0xffff888012345678),
 	      "an address is not known for one");
@@ -256,7 +256,7 @@ TEST(files, "no file tells an address to nobody")
 /* The header of a map is for all: read() gives no segment, however long the buffer. */
 static void read_as_user(void *arg)
 {
-	uint64_t room[16];
+	u64 room[16];
 	ssize_t n;
 	size_t i;
 
@@ -418,15 +418,14 @@ static void make_traces(void)
 {
 	struct rashpa_quiesce quiesce = { HEAD(quiesce) };
 	struct rashpa_signal signal = { HEAD(signal), .value = 1 };
-	uint64_t end = end_of_wait(20000);
+	u64 end = end_of_wait(20000);
 	struct rashpa_event e;
 	struct rig r;
 
 	if (rig_up(&r, &f, -1, 0, 0)) {
 		learn_map(r.map, r.made.out_table_size, r.memory);
 		/* until an event has found somebody asleep */
-		while (rig_send_image(&r, 0, &e) && !check_trace("rashpa_wakeup") &&
-		       now_ns() < end)
+		while (rig_send_image(&r, 0, &e) && !check_trace("rashpa_wakeup") && now_ns() < end)
 			rig_wait_stopped(&r, 0);
 		CHECK(source_add(r.channel, RASHPA_SOURCE_SOFTWARE, 0) > 0, "%s", reason);
 		CHECK(source_add(r.channel, RASHPA_SOURCE_DEVICE, 0) > 0, "%s", reason);
@@ -461,17 +460,17 @@ TEST(traces, "no trace tells an address")
 #define ROUNDS		8
 #define OWNERS_MAX	16
 
-static int make_buffer(uint64_t length)
+static int make_buffer(u64 length)
 {
 	return buffer_alloc(length, NULL);
 }
 
-static int make_named(uint64_t length)
+static int make_named(u64 length)
 {
 	return buffer_alloc(length, "st-old");
 }
 
-static int make_lock(uint64_t length)
+static int make_lock(u64 length)
 {
 	struct rashpa_alloc lock;
 
@@ -480,11 +479,11 @@ static int make_lock(uint64_t length)
 }
 
 /* One bit for each page that somebody has filled and given back, of the first 16 GiB. */
-static uint64_t left[16 * GIB / PAGE / 64];
+static u64 left[16 * GIB / PAGE / 64];
 
-static void leave(char *p, uint64_t length)
+static void leave(char *p, u64 length)
 {
-	uint64_t pfn[512], at, i, n;
+	u64 pfn[512], at, i, n;
 
 	memset(p, LEFT, length);
 	for (at = 0; at < length / PAGE; at += n) {
@@ -497,7 +496,7 @@ static void leave(char *p, uint64_t length)
 }
 
 /* a process's, which it has filled */
-static char *leave_private(uint64_t length)
+static char *leave_private(u64 length)
 {
 	char *p = mmap(NULL, length, PROT_READ | PROT_WRITE,
 		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
@@ -509,11 +508,11 @@ static char *leave_private(uint64_t length)
 }
 
 /* How many of them does the contiguous memory at @p have? */
-static unsigned int has_left(const char *p, uint64_t length)
+static unsigned int has_left(const char *p, u64 length)
 {
-	const uint64_t first = pfn_of(p);
+	const u64 first = pfn_of(p);
 	unsigned int n = 0;
-	uint64_t i;
+	u64 i;
 
 	for (i = first; first && i < first + length / PAGE && i / 64 < ARRAY_SIZE(left); i++)
 		n += left[i / 64] >> i % 64 & 1;
@@ -523,7 +522,7 @@ static unsigned int has_left(const char *p, uint64_t length)
 /* Nearly all that is free: so whatever is given out next has been somebody's. */
 static void leave_all(void)
 {
-	const uint64_t spare = 128 * MIB;
+	const u64 spare = 128 * MIB;
 	struct sysinfo s;
 
 	sysinfo(&s);
@@ -533,7 +532,7 @@ static void leave_all(void)
 }
 
 /* The next owners look, and write. Returns how many pages they have that were left. */
-static unsigned int again(int (*make)(uint64_t length), uint64_t length, unsigned int owners)
+static unsigned int again(int (*make)(u64 length), u64 length, unsigned int owners)
 {
 	char *p[OWNERS_MAX];
 	unsigned int n = 0, i;
@@ -561,8 +560,8 @@ static unsigned int again(int (*make)(uint64_t length), uint64_t length, unsigne
 TEST(old_memory, "memory is zeroed whoever had it before")
 {
 	static const struct {
-		int (*make)(uint64_t length);
-		uint64_t length;
+		int (*make)(u64 length);
+		u64 length;
 		unsigned int owners;	/* at a time: others want single pages, too */
 		const char *name;
 	} kinds[] = {

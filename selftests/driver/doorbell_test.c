@@ -69,7 +69,7 @@ static int named(const char *name)
 /* Neither by the page beside, nor through /proc, nor by making it longer. */
 static void try_beside(char *bell, int win)
 {
-	uint64_t word = 0;
+	u64 word = 0;
 	struct iovec here = { &word, sizeof(word) }, there = { bell + PAGE, sizeof(word) };
 	int mem = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
 	void *p;

@@ -18,7 +18,7 @@
 #define NONE		5u	/* engines without, of which the board need not have all */
 #define ENGINES		(OWN + NONE)
 #define OUTSIDE		512u	/* an entry that no engine has */
-#define DATA		((uint64_t)IMAGES * IMAGE)
+#define DATA		((u64)IMAGES * IMAGE)
 #define ENDLESS		0
 #define GOES_ON		20u	/* stacks after which a stream is taken to go on */
 #define ROUNDS		5
@@ -32,7 +32,7 @@ struct plan {
 	struct rashpa_profile_set set;
 	struct rashpa_profile_window windows[3];
 	struct rashpa_profile_step all[2], steps[ENGINES][2];
-	struct { struct rashpa_profile_engine e; uint64_t more; } engines[ENGINES];
+	struct { struct rashpa_profile_engine e; u64 more; } engines[ENGINES];
 };
 
 static void plan_engine(struct plan *p, unsigned int i, const char *name, unsigned int n,
@@ -131,7 +131,7 @@ static void profile(void)
 /* --------------------------------------------------------- what is told --- */
 
 struct counts {
-	uint64_t quiesces, stops, engine[OWN], failures[OWN];
+	u64 quiesces, stops, engine[OWN], failures[OWN];
 	uint32_t state;
 };
 
@@ -152,17 +152,17 @@ static void count(struct counts *c)
 }
 
 /* Since @before: engine 0 was stopped @alone times, and the function as a whole @whole times. */
-static void stopped(const struct counts *before, uint64_t alone, uint64_t whole)
+static void stopped(const struct counts *before, u64 alone, u64 whole)
 {
 	struct counts now;
 
 	count(&now);
 	CHECK(now.engine[0] - before->engine[0] == alone, "engine 0 was stopped %llu times",
-	      (unsigned long long)(now.engine[0] - before->engine[0]));
+	      (now.engine[0] - before->engine[0]));
 	CHECK(now.stops - before->stops == alone, "engines were stopped %llu times",
-	      (unsigned long long)(now.stops - before->stops));
+	      (now.stops - before->stops));
 	CHECK(now.quiesces - before->quiesces == whole, "the function was stopped %llu times",
-	      (unsigned long long)(now.quiesces - before->quiesces));
+	      (now.quiesces - before->quiesces));
 }
 
 TEST(info, "what the profile says of engines is told")
@@ -242,7 +242,7 @@ static const struct {
 	const char *key;
 	enum part part;
 	size_t at, size;
-	uint64_t value;
+	u64 value;
 	int err;
 	const char *says;
 } bad[] = {
@@ -315,7 +315,7 @@ TEST_EACH(bad, bad, "a profile %s is refused")
 
 /* ------------------------------------------------------------ windows --- */
 
-static void refused(uint64_t offset, uint64_t length)
+static void refused(u64 offset, u64 length)
 {
 	ANSWERED(fpga_window(&f, RFPGA_BAR_REGS, offset, length, 0), EBUSY, "bounds|kernel's");
 }
@@ -379,7 +379,7 @@ static void entries_clear(uint32_t first)
 }
 
 /* DATA of a memory, or all of it, in entries from @first on; a map, or -1 after a failed check. */
-static int place_at(int memory_fd, uint64_t offset, uint64_t length, uint32_t first,
+static int place_at(int memory_fd, u64 offset, u64 length, uint32_t first,
 		    struct rashpa_map_make *made)
 {
 	*made = (struct rashpa_map_make) { HEAD(*made), .fd = memory_fd, .offset = offset,
@@ -423,7 +423,7 @@ static bool runs(unsigned int n)
 
 static void wait_faulted(unsigned int n)
 {
-	uint64_t end = end_of_wait(5000);
+	u64 end = end_of_wait(5000);
 
 	while (!(status(n) & RFPGA_DTP_FAULTED))
 		if (!CHECK(now_ns() < end, "DTP %u has no fault", n))
@@ -487,11 +487,11 @@ static struct consumer *shared;
 struct survivor {
 	int map, lock_map, bell_win;
 	char *memory, *bell;
-	uint64_t *lock;
+	u64 *lock;
 };
 
 /* Into DATA of a buffer from @offset on. */
-static bool survivor_up(struct survivor *s, unsigned int n, int buffer, uint64_t offset)
+static bool survivor_up(struct survivor *s, unsigned int n, int buffer, u64 offset)
 {
 	const struct rig r = { .regs = regs };
 	const uint32_t first = n * ENTRIES;
@@ -520,10 +520,10 @@ static bool survivor_up(struct survivor *s, unsigned int n, int buffer, uint64_t
 }
 
 /* One stack after the other: none is missing, each has its data. */
-static void survive_in(unsigned int n, int buffer, uint64_t offset)
+static void survive_in(unsigned int n, int buffer, u64 offset)
 {
 	struct survivor s = { .map = -1 };
-	uint64_t k, end;
+	u64 k, end;
 
 	if (!survivor_up(&s, n, buffer, offset))
 		return;
@@ -533,12 +533,11 @@ static void survive_in(unsigned int n, int buffer, uint64_t offset)
 		end = end_of_wait(20000);
 		while (__atomic_load_n(&s.lock[RFPGA_LOCK_STACKS / 8], __ATOMIC_ACQUIRE) <= k) {
 			if (!CHECK(now_ns() < end, "stack %llu does not come, status %#x",
-				   (unsigned long long)k, status(n)))
+				   k, status(n)))
 				return;
 			sched_yield();
 		}
-		CHECK(filled(slot, IMAGE, SEED + k % IMAGES * IMAGE / 8),
-		      "stack %llu differs", (unsigned long long)k);
+		CHECK(filled(slot, IMAGE, SEED + k % IMAGES * IMAGE / 8), "stack %llu differs", k);
 		memset(slot, 0, IMAGE);
 		set32(s.bell, RFPGA_DB_CREDIT, (uint32_t)(k + 1));
 		atomic_store(&shared->stacks, k + 1);
@@ -555,12 +554,12 @@ static void survive(void *arg)
 
 static bool advances(void)
 {
-	const uint64_t to = atomic_load(&shared->stacks) + GOES_ON;
-	uint64_t end = end_of_wait(20000);
+	const u64 to = atomic_load(&shared->stacks) + GOES_ON;
+	u64 end = end_of_wait(20000);
 
 	while (atomic_load(&shared->stacks) < to)
 		if (!CHECK(now_ns() < end, "the other stream stands still at %llu",
-			   (unsigned long long)atomic_load(&shared->stacks)))
+			   atomic_load(&shared->stacks)))
 			return false;
 	return true;
 }
@@ -645,7 +644,7 @@ static void victim_alone(void *arg)
 /* As long as the engine runs, its memory is there. */
 static void kept_until_stopped(bool disobeys)
 {
-	const uint64_t free = bytes_allocated();
+	const u64 free = bytes_allocated();
 	bool waited = false;
 	struct counts before;
 	pid_t pid;
@@ -688,17 +687,17 @@ static int listen_device(void)
 	return channel;
 }
 
-static void heard(int channel, uint64_t value)
+static void heard(int channel, u64 value)
 {
 	struct rashpa_event e = { 0 };
 
 	CHECK(read(channel, &e, sizeof(e)) == sizeof(e) && e.value == value, "value %#llx",
-	      (unsigned long long)e.value);
-	CHECK(read(channel, &e, sizeof(e)) < 0, "and %#llx", (unsigned long long)e.value);
+	      e.value);
+	CHECK(read(channel, &e, sizeof(e)) < 0, "and %#llx", e.value);
 }
 
 /* What streams by DTP @n into entries from @first on, and is closed. */
-static void close_running(unsigned int n, uint32_t first, bool shown, uint64_t alone)
+static void close_running(unsigned int n, uint32_t first, bool shown, u64 alone)
 {
 	struct rashpa_map_make made;
 	int buffer = buffer_alloc(DATA, NULL), map, channel = listen_device();
@@ -762,7 +761,7 @@ TEST(moved, "a map that was in two engines' entries stops both")
 	CHECK(!(status(1) & RFPGA_DTP_RUNNING), "DTP 1 runs");
 	CHECK(after.quiesces == before.quiesces && after.stops == before.stops + 2 &&
 	      after.engine[0] == before.engine[0] + 1 && after.engine[1] == before.engine[1] + 1,
-	      "%llu stops of engines", (unsigned long long)(after.stops - before.stops));
+	      "%llu stops of engines", (after.stops - before.stops));
 	close(buffer);
 	close_regs();
 }
@@ -846,9 +845,9 @@ static void crowd_stream(void *arg)
 	survive_in(i % 2, crowd_buffers[i % 2], i / 2 * DATA);
 }
 
-static uint64_t crowd_least(void)
+static u64 crowd_least(void)
 {
-	uint64_t least = ~0ULL;
+	u64 least = ~0ULL;
 	unsigned int i;
 
 	for (i = 0; i < CROWD; i++)
@@ -859,12 +858,11 @@ static uint64_t crowd_least(void)
 
 static bool crowd_advances(void)
 {
-	const uint64_t to = crowd_least() + 3;
-	uint64_t end = end_of_wait(60000);
+	const u64 to = crowd_least() + 3;
+	u64 end = end_of_wait(60000);
 
 	while (crowd_least() < to)
-		if (!CHECK(now_ns() < end, "one of them stands still at %llu",
-			   (unsigned long long)crowd_least()))
+		if (!CHECK(now_ns() < end, "one of them stands still at %llu", crowd_least()))
 			return false;
 	return true;
 }
@@ -898,7 +896,7 @@ static void crowd_maps(void)
 	crowd_advances();
 	close(buffer);
 	tap_note("%u maps came and went, the least of the streams has %llu stacks", i,
-		 (unsigned long long)crowd_least());
+		 crowd_least());
 }
 
 static void crowd_run(void)
@@ -1002,8 +1000,8 @@ TEST(races, "engines are stopped beside quiesce, reset and loss")
 	for (i = 0; i < 2; i++)
 		pid[i] = tap_fork_start(churn, &n[i]);
 	for (i = 0; i < 24 && tap_ok(); i++) {
-		const uint64_t to = atomic_load(&shared->stacks) + 3;
-		uint64_t end = end_of_wait(20000), look = end_of_wait(1000);
+		const u64 to = atomic_load(&shared->stacks) + 3;
+		u64 end = end_of_wait(20000), look = end_of_wait(1000);
 
 		while (atomic_load(&shared->stacks) < to) {
 			/* they start it all the time: where it did not stop, a reset helps */

@@ -51,7 +51,7 @@ static const struct error data_link = {
 static struct fpga f;
 
 /* The number behind @word in a file of the function in sysfs. */
-static uint64_t counted(const char *name, const char *word)
+static u64 counted(const char *name, const char *word)
 {
 	char path[96], text[4096], *at;
 
@@ -109,9 +109,9 @@ static bool write_injection(const struct error *error)
  */
 static bool inject(const struct error *error)
 {
-	const uint64_t before = counted(error->function, error->total);
-	const uint64_t port = counted(error->port, "");
-	const uint64_t end = end_of_wait(20000);
+	const u64 before = counted(error->function, error->total);
+	const u64 port = counted(error->port, "");
+	const u64 end = end_of_wait(20000);
 	int log = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	bool told, done = false;
 
@@ -125,8 +125,8 @@ static bool inject(const struct error *error)
 		if (tap_ok() && !done)
 			tap_skip("the PCI core has not %s it (%s: %llu more of the port, %llu of the function)",
 				 told ? "done with" : "told", error->total,
-				 (unsigned long long)(counted(error->port, "") - port),
-				 (unsigned long long)(counted(error->function, error->total) -
+				 (counted(error->port, "") - port),
+				 (counted(error->function, error->total) -
 						      before));
 	}
 	close(log);
@@ -142,18 +142,16 @@ TEST(error, "an error that the PCI core reports is an event")
 	fcntl(ch, F_SETFL, O_NONBLOCK);
 	id = source_add(ch, RASHPA_SOURCE_DEVICE, 0);
 	/* what hardware has corrected is no event */
-	if (inject(&poisoned_tlp) &&
-	    CHECK(read(ch, &e, sizeof(e)) == sizeof(e) && e.value == RASHPA_DEVICE_EVENT_ERROR &&
-		  (int)e.source == id && e.kind == RASHPA_SOURCE_DEVICE,
-		  "value %llu of kind %u", (unsigned long long)e.value, e.kind) &&
-	    inject(&bad_tlp) &&
-	    CHECK(read(ch, &second, sizeof(second)) < 0 && errno == EAGAIN,
-		  "value %llu of what was corrected", (unsigned long long)second.value) &&
+	if (inject(&poisoned_tlp) && CHECK(read(ch, &e, sizeof(e)) == sizeof(e) &&
+					   e.value == RASHPA_DEVICE_EVENT_ERROR &&
+					   (int)e.source == id && e.kind == RASHPA_SOURCE_DEVICE,
+					   "value %llu of kind %u", e.value, e.kind) &&
+	    inject(&bad_tlp) && CHECK(read(ch, &second, sizeof(second)) < 0 && errno == EAGAIN,
+				      "value %llu of what was corrected", second.value) &&
 	    inject(&poisoned_tlp))
 		CHECK(read(ch, &second, sizeof(second)) == sizeof(second) &&
-		      second.sequence == e.sequence + 1 &&
-		      read(ch, &second, sizeof(second)) < 0, "sequence %llu behind %llu",
-		      (unsigned long long)second.sequence, (unsigned long long)e.sequence);
+		      second.sequence == e.sequence + 1 && read(ch, &second, sizeof(second)) < 0,
+		      "sequence %llu behind %llu", second.sequence, e.sequence);
 	close(ch);
 }
 
@@ -165,7 +163,7 @@ static bool wait_stuck(int channel)
 	while (e.value != RASHPA_DEVICE_EVENT_STUCK)
 		if (!CHECK(wait_fd(channel, POLLIN, 20000) &&
 			   read(channel, &e, sizeof(e)) == sizeof(e),
-			   "no event after %llu", (unsigned long long)e.value))
+			   "no event after %llu", e.value))
 			return false;
 	return true;
 }
@@ -174,7 +172,7 @@ static bool wait_stuck(int channel)
 static void reset_helps(void *regs)
 {
 	struct rashpa_reset reset = { HEAD(reset) };
-	const uint64_t end = end_of_wait(10000);
+	const u64 end = end_of_wait(10000);
 	struct rashpa_device_info info;
 	int err;
 

@@ -14,7 +14,7 @@
 
 static struct fpga f;
 
-static int signal_one(int channel, uint64_t value)
+static int signal_one(int channel, u64 value)
 {
 	struct rashpa_signal s = { HEAD(s), .value = value };
 
@@ -130,7 +130,7 @@ TEST(eventfd_fds, "what is no eventfd is refused")
 TEST(records, "a signal makes a record")
 {
 	struct rashpa_event e[4];
-	uint64_t start = now_ns();
+	u64 start = now_ns();
 	int ch = software(0), i;
 
 	CHECK(read_events(ch, e, 4) == -EAGAIN, "an empty queue was read");
@@ -138,13 +138,10 @@ TEST(records, "a signal makes a record")
 		ANSWERED(signal_one(ch, 100 + i), 0, NULL);
 	CHECK(read_events(ch, e, 4) == 3, "not three records");
 	for (i = 0; i < 3; i++) {
-		CHECK(e[i].sequence == (uint64_t)i + 1, "sequence %llu",
-		      (unsigned long long)e[i].sequence);
-		CHECK(e[i].value == 100u + i, "value %llu",
-		      (unsigned long long)e[i].value);
-		CHECK(e[i].source == 1 && e[i].kind == RASHPA_SOURCE_SOFTWARE &&
-		      !e[i].lost, "source %u, kind %u, lost %llu", e[i].source,
-		      e[i].kind, (unsigned long long)e[i].lost);
+		CHECK(e[i].sequence == (u64)i + 1, "sequence %llu", e[i].sequence);
+		CHECK(e[i].value == 100u + i, "value %llu", e[i].value);
+		CHECK(e[i].source == 1 && e[i].kind == RASHPA_SOURCE_SOFTWARE && !e[i].lost,
+		      "source %u, kind %u, lost %llu", e[i].source, e[i].kind, e[i].lost);
 		CHECK(e[i].time_ns >= start && e[i].time_ns <= now_ns() &&
 		      (!i || e[i].time_ns >= e[i - 1].time_ns), "time");
 	}
@@ -164,9 +161,8 @@ TEST(lost, "what finds no room is counted")
 	CHECK(e[0].lost == 0 && e[1].lost == 0, "lost before anything was lost");
 	ANSWERED(signal_one(ch, 9), 0, NULL);
 	CHECK(read_events(ch, e, 4) == 1, "no record");
-	CHECK(e[0].sequence == 6 && e[0].lost == 3 && e[0].value == 9,
-	      "sequence %llu, lost %llu", (unsigned long long)e[0].sequence,
-	      (unsigned long long)e[0].lost);
+	CHECK(e[0].sequence == 6 && e[0].lost == 3 && e[0].value == 9, "sequence %llu, lost %llu",
+	      e[0].sequence, e[0].lost);
 	/* no multiple of two, and round and round */
 	close(ch);
 	ch = software(3);
@@ -252,9 +248,8 @@ TEST(read_bad_pointer, "a bad pointer takes no record away")
 	CHECK(got == -EFAULT || (got > 0 && got <= 10), "answer %d", got);
 	if (got < 0)
 		got = 0;
-	CHECK(read_events(ch, e, 16) == 12 - got && e[0].sequence == (uint64_t)got + 1,
-	      "records are lost: next is %llu after %d", (unsigned long long)e[0].sequence,
-	      got);
+	CHECK(read_events(ch, e, 16) == 12 - got && e[0].sequence == (u64)got + 1,
+	      "records are lost: next is %llu after %d", e[0].sequence, got);
 	munmap(pages, PAGE);
 	close(ch);
 }
@@ -436,9 +431,8 @@ TEST(many_writers, "several signallers make one sequence")
 	for (i = 0; i < 4; i++)
 		pthread_join(thread[i], NULL);
 	for (i = 0; i < 2000; i++)
-		if (!CHECK(read_events(ch, &e, 1) == 1 && e.sequence == (uint64_t)i + 1,
-			   "record %d has sequence %llu", i + 1,
-			   (unsigned long long)e.sequence))
+		if (!CHECK(read_events(ch, &e, 1) == 1 && e.sequence == (u64)i + 1,
+			   "record %d has sequence %llu", i + 1, e.sequence))
 			break;
 	CHECK(read_events(ch, &e, 1) == -EAGAIN, "there are more");
 	close(ch);
@@ -524,7 +518,7 @@ TEST(quiesced, "QUIESCE is an event, for every listener the same")
 	n = read_events(ch, e, 4);
 	CHECK(n == 1 && e[0].value == RASHPA_DEVICE_EVENT_QUIESCED &&
 	      e[0].kind == RASHPA_SOURCE_DEVICE && (int)e[0].source == id,
-	      "%d events, value %llu", n, (unsigned long long)e[0].value);
+	      "%d events, value %llu", n, e[0].value);
 	CHECK(read_events(other, e + 1, 1) == 1 && e[1].sequence == e[0].sequence,
 	      "the other listener did not get the same event");
 	close(ch);

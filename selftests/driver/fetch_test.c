@@ -15,7 +15,7 @@
 #include "foreign.h"
 #include "rig.h"
 
-#define DATA	((uint64_t)IMAGES * IMAGE)
+#define DATA	((u64)IMAGES * IMAGE)
 #define PAGES	5u		/* segments of the maps that are looked at */
 #define ENTRY	7u		/* of the table, for all of them */
 
@@ -38,7 +38,7 @@ enum { CONSTANT = RASHPA_FETCH_CONSTANT, ADDRESS, LENGTH, SUM, NEXT, INDEX, COUN
 	  __VA_ARGS__ }
 
 struct want {			/* of descriptor i */
-	uint64_t i, n, address, length, sum, next;
+	u64 i, n, address, length, sum, next;
 };
 
 struct way {
@@ -48,7 +48,7 @@ struct way {
 	void (*expect)(const struct want *w, uint8_t *d);
 };
 
-static void le(uint8_t *d, unsigned int at, uint64_t value, unsigned int bytes)
+static void le(uint8_t *d, unsigned int at, u64 value, unsigned int bytes)
 {
 	while (bytes--) {
 		d[at++] = (uint8_t)value;
@@ -225,13 +225,12 @@ static bool up(struct rig *r, unsigned int board, uint32_t flags)
 	return ANSWERED(call(r->map, RASHPA_IOC_PROGRAM, &p), 0, NULL) &&
 	       CHECK(p.out_entries == 1 && p.out_descriptors == r->made.out_segments,
 		     "%u entries, %llu descriptors of %u segments", p.out_entries,
-		     (unsigned long long)p.out_descriptors, r->made.out_segments);
+		     p.out_descriptors, r->made.out_segments);
 }
 
-static void stream(const struct rig *r, uint64_t images)
+static void stream(const struct rig *r, u64 images)
 {
-	rig_configure(r, 0, RFPGA_MODE_FREERUN | (images ? RFPGA_MODE_FLUSH : 0), ENTRY, 1,
-		      images);
+	rig_configure(r, 0, RFPGA_MODE_FREERUN | (images ? RFPGA_MODE_FLUSH : 0), ENTRY, 1, images);
 	rig_start(r, 0);
 	if (images)
 		rig_wait_stopped(r, 0);
@@ -281,12 +280,12 @@ TEST_EACH(streams, formats, "a board that fetches %s streams")
 
 /* ------------------------------------------------------------- bytes --- */
 
-static bool peek(unsigned int board, uint64_t at, unsigned int n, uint8_t *to)
+static bool peek(unsigned int board, u64 at, unsigned int n, uint8_t *to)
 {
 	char command[48], answer[256];
 	unsigned int i;
 
-	snprintf(command, sizeof(command), "peek %llx %u", (unsigned long long)at, n);
+	snprintf(command, sizeof(command), "peek %llx %u", at, n);
 	if (!rig_ask(board, command, answer, sizeof(answer)))
 		return false;
 	for (i = 0; i < n; i++)
@@ -297,7 +296,7 @@ static bool peek(unsigned int board, uint64_t at, unsigned int n, uint8_t *to)
 
 static void compare(const struct rig *r, const struct way *way, const struct rashpa_table *t)
 {
-	const uint64_t base = reg64(entry(r), RFPGA_FETCH_BASE);
+	const u64 base = reg64(entry(r), RFPGA_FETCH_BASE);
 	uint8_t is[64], wanted[64];
 	struct want w = { .n = t->count };
 
@@ -320,7 +319,7 @@ TEST_EACH(bytes, ways, "%s: in memory as it was described")
 	const struct rashpa_table *t;
 	struct rig r = { .window = -1, .channel = -1, .buffer = -1, .map = -1 };
 	struct rashpa_program p = { HEAD(p), .window = -1, .first = ENTRY };
-	uint64_t base;
+	u64 base;
 	uint8_t is[64];
 
 	ANSWERED(apply(&boards[0], plan_make(way)), 0, NULL);
@@ -366,7 +365,7 @@ static const struct {
 	const char *key;
 	enum part part;
 	size_t at, size;
-	uint64_t value;
+	u64 value;
 	int err;
 	const char *says;
 } bad[] = {
@@ -494,19 +493,18 @@ TEST(charged, "a ring is charged, and given back")
 	struct rashpa_program program = { HEAD(program), .window = -1 };
 	struct rashpa_limit before = { HEAD(before), .resource = RASHPA_RESOURCE_MEMORY }, now;
 	struct rashpa_map_make map;
-	const uint64_t n = 16384;		/* descriptors of 16 bytes: 256 KiB */
+	const u64 n = 16384;		/* descriptors of 16 bytes: 256 KiB */
 	int fd = buffer_alloc(n * PAGE, NULL);
 
 	map = (struct rashpa_map_make) { HEAD(map), .fd = fd, .max_segment = PAGE };
 	ANSWERED(call(boards[0].fd, RASHPA_IOC_MAP_MAKE, &map), 0, NULL);
 	ANSWERED(call(memory, RASHPA_IOC_LIMIT, &before), 0, NULL);
 	ANSWERED(call(map.out_fd, RASHPA_IOC_PROGRAM, &program), 0, NULL);
-	CHECK(program.out_descriptors == n, "%llu descriptors",
-	      (unsigned long long)program.out_descriptors);
+	CHECK(program.out_descriptors == n, "%llu descriptors", program.out_descriptors);
 	now = before;
 	ANSWERED(call(memory, RASHPA_IOC_LIMIT, &now), 0, NULL);
 	CHECK(now.out_used == before.out_used + n * RFPGA_ARRAY_SIZE, "%llu bytes more",
-	      (unsigned long long)(now.out_used - before.out_used));
+	      (now.out_used - before.out_used));
 	close(map.out_fd);
 	close(fd);
 }
@@ -580,8 +578,7 @@ TEST(poison, "fetches that fail, descriptors that make no sense")
 		stream(&r, 1);
 		CHECK(reg32(rig_dtp(&r, 0), RFPGA_DTP_FAULT_CAUSE) == RFPGA_FAULT_BUS &&
 		      reg32(entry(&r), RFPGA_FETCH_STATUS) == RFPGA_FETCH_REFUSED,
-		      "cause %u, status %u",
-		      reg32(rig_dtp(&r, 0), RFPGA_DTP_FAULT_CAUSE),
+		      "cause %u, status %u", reg32(rig_dtp(&r, 0), RFPGA_DTP_FAULT_CAUSE),
 		      reg32(entry(&r), RFPGA_FETCH_STATUS));
 	}
 	rig_down(&r);
@@ -591,8 +588,7 @@ TEST(poison, "fetches that fail, descriptors that make no sense")
 		stream(&r, 1);
 		CHECK(reg32(rig_dtp(&r, 0), RFPGA_DTP_FAULT_CAUSE) == RFPGA_FAULT_DESC &&
 		      reg32(entry(&r), RFPGA_FETCH_STATUS) == RFPGA_FETCH_INVALID,
-		      "cause %u, status %u",
-		      reg32(rig_dtp(&r, 0), RFPGA_DTP_FAULT_CAUSE),
+		      "cause %u, status %u", reg32(rig_dtp(&r, 0), RFPGA_DTP_FAULT_CAUSE),
 		      reg32(entry(&r), RFPGA_FETCH_STATUS));
 	}
 	rig_down(&r);
@@ -614,12 +610,12 @@ static uint32_t segments_wanted(void)
 /* @n pages, of few: a dma-buf of another driver, or -1. */
 static int many_pages(uint32_t n)
 {
-	const uint64_t length = (uint64_t)n * PAGE;
+	const u64 length = (u64)n * PAGE;
 	struct {
 		struct udmabuf_create_list list;
 		struct udmabuf_create_item item[1024];
 	} c = { .list.flags = UDMABUF_FLAGS_CLOEXEC };
-	uint64_t left = length;
+	u64 left = length;
 	int dev, memfd, fd;
 
 	/* of one item; and what is possible */
@@ -645,7 +641,7 @@ static int many_pages(uint32_t n)
 	return fd;
 }
 
-static double since(uint64_t start)
+static double since(u64 start)
 {
 	return (double)(now_ns() - start) / 1e9;
 }
@@ -655,7 +651,7 @@ static void ask_always(void *arg)
 {
 	const int *end = arg;
 	struct rashpa_device_info info;
-	uint64_t longest = 0, start;
+	u64 longest = 0, start;
 
 	while (!wait_fd(end[0], POLLIN, 0)) {
 		start = now_ns();
@@ -672,7 +668,7 @@ static void program_many(int dmabuf, uint32_t n, uint32_t size)
 	struct rashpa_program p = { HEAD(p), .window = -1, .first = ENTRY };
 	struct rig r = { .window = -1, .channel = -1, .buffer = -1, .map = -1 };
 	const uint32_t at[] = { 0, 1, n / 2, n - 2, n - 1 };
-	uint64_t start = now_ns(), base;
+	u64 start = now_ns(), base;
 	uint8_t is[16], wanted[16];
 	const struct rashpa_table *t;
 	size_t i;
@@ -682,9 +678,8 @@ static void program_many(int dmabuf, uint32_t n, uint32_t size)
 	tap_note("MAP of %u segments: %.3f s", make.out_segments, since(start));
 	start = now_ns();
 	ANSWERED(call(make.out_fd, RASHPA_IOC_PROGRAM, &p), 0, NULL);
-	tap_note("PROGRAM of %llu descriptors, %llu MiB: %.3f s",
-		 (unsigned long long)p.out_descriptors,
-		 (unsigned long long)(p.out_descriptors * size / MIB), since(start));
+	tap_note("PROGRAM of %llu descriptors, %llu MiB: %.3f s", p.out_descriptors,
+		 (p.out_descriptors * size / MIB), since(start));
 	start = now_ns();
 	ANSWERED(call(make.out_fd, RASHPA_IOC_PROGRAM, &p), 0, NULL);
 	tap_note("the same once more, in memory that is there: %.3f s", since(start));
@@ -692,14 +687,14 @@ static void program_many(int dmabuf, uint32_t n, uint32_t size)
 	r.regs = map_fd(r.window, RFPGA_BAR_REGS_SIZE);
 	t = mmap(NULL, make.out_table_size, PROT_READ, MAP_SHARED, make.out_fd, 0);
 	REQUIRE(r.regs && t != MAP_FAILED && p.out_descriptors == n && make.out_segments == n,
-		"%llu descriptors of %u", (unsigned long long)p.out_descriptors, n);
+		"%llu descriptors of %u", p.out_descriptors, n);
 	base = reg64(entry(&r), RFPGA_FETCH_BASE);
 	for (i = 0; i < ARRAY_SIZE(at) && tap_ok(); i++) {
 		const struct rashpa_segment *s = &t->segment[at[i]];
 		struct want w = { .i = at[i], .n = n, .address = s->address, .length = s->length };
 
 		expect_array(&w, wanted);
-		CHECK(peek(0, base + (uint64_t)at[i] * size, sizeof(is), is) &&
+		CHECK(peek(0, base + (u64)at[i] * size, sizeof(is), is) &&
 		      !memcmp(is, wanted, sizeof(is)), "descriptor %u differs", at[i]);
 	}
 	munmap((void *)t, make.out_table_size);

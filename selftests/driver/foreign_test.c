@@ -158,7 +158,7 @@ TEST(named, "a name stays while vgem holds the buffer")
 /* The buffer's only holder is vgem; its memory comes back with the handle. */
 TEST(outlives_fd, "a buffer that only vgem holds lives")
 {
-	uint64_t before = bytes_allocated();
+	u64 before = bytes_allocated();
 	int fd = buffer_alloc(LEN, NULL), again;
 	uint32_t handle = import(vgem, fd);
 	void *p = map_fd(fd, LEN), *q;
@@ -198,7 +198,7 @@ TEST(cma, "CMA memory as a dma-buf is good for vgem")
 	close(a.out_fd);
 }
 
-static int sync_of(int fd, uint64_t flags)
+static int sync_of(int fd, u64 flags)
 {
 	struct dma_buf_sync sync = { flags | DMA_BUF_SYNC_RW };
 

@@ -403,8 +403,7 @@ TEST(import, "a buffer for a GPU")
 	if (info.flags & RASHPA_GPU_IMPORTS) {
 		CHECK(!error && rashpa_gpu_dmabuf(s.memory) != buffer &&
 		      rashpa_gpu_vulkan_buffer(s.memory), "%s", rashpa_reason());
-		CHECK(rashpa_gpu_import(s.gpu, other, &none) < 0 && !none,
-		      "/dev/null is memory");
+		CHECK(rashpa_gpu_import(s.gpu, other, &none) < 0 && !none, "/dev/null is memory");
 	} else {
 		CHECK(error == -EOPNOTSUPP, "%d", error);
 	}

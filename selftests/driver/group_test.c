@@ -23,14 +23,13 @@ static bool have_one, have_two;
 struct bench {
 	int fd, ch;
 	char *p;
-	uint64_t bytes, consumer_bytes;
+	u64 bytes, consumer_bytes;
 	uint32_t width;		/* of the words, bits */
 	uint32_t member[RASHPA_MEMBERS_MAX], group, n;
 	struct rashpa_consumer *consumer;
 };
 
-static int group_full(int ch, const uint32_t *ids, uint32_t n, uint64_t slots, uint64_t full,
-		      uint64_t first)
+static int group_full(int ch, const uint32_t *ids, uint32_t n, u64 slots, u64 full, u64 first)
 {
 	static struct rashpa_member m[RASHPA_MEMBERS_MAX + 1];
 	struct rashpa_group_make g = { HEAD(g), .members = (uintptr_t)m, .n_members = n,
@@ -45,7 +44,7 @@ static int group_full(int ch, const uint32_t *ids, uint32_t n, uint64_t slots, u
 	return err ? err : (int)g.out_id;
 }
 
-static int group_make(int ch, const uint32_t *ids, uint32_t n, uint64_t slots, uint64_t first)
+static int group_make(int ch, const uint32_t *ids, uint32_t n, u64 slots, u64 first)
 {
 	return group_full(ch, ids, n, slots, RASHPA_FULL_NEVER, first);
 }
@@ -70,14 +69,14 @@ static int add_word(struct bench *b, uint32_t i)
 	return err ? err : (int)a.out_id;
 }
 
-static void store(struct bench *b, uint32_t i, uint64_t value)
+static void store(struct bench *b, uint32_t i, u64 value)
 {
-	char *word = b->p + (uint64_t)i * RASHPA_LOCK_SLOT;
+	char *word = b->p + (u64)i * RASHPA_LOCK_SLOT;
 
 	if (b->width == 32)
 		__atomic_store_n((uint32_t *)word, (uint32_t)value, __ATOMIC_RELEASE);
 	else
-		__atomic_store_n((uint64_t *)word, value, __ATOMIC_RELEASE);
+		__atomic_store_n((u64 *)word, value, __ATOMIC_RELEASE);
 }
 
 /* Events that looking made. */
@@ -102,7 +101,7 @@ static void bench_down(struct bench *b)
 }
 
 /* @n words of @width bits at @first, and a channel for @sources with all of them. */
-static bool words_up(struct bench *b, uint32_t n, uint32_t width, uint64_t first, uint32_t sources)
+static bool words_up(struct bench *b, uint32_t n, uint32_t width, u64 first, uint32_t sources)
 {
 	struct rashpa_channel_make e = { HEAD(e), .sources = sources, .depth = 65536 };
 	uint32_t i;
@@ -134,7 +133,7 @@ static bool words_up(struct bench *b, uint32_t n, uint32_t width, uint64_t first
 	return true;
 }
 
-static bool bench_full(struct bench *b, uint64_t slots, uint64_t full)
+static bool bench_full(struct bench *b, u64 slots, u64 full)
 {
 	int id;
 
@@ -145,18 +144,18 @@ static bool bench_full(struct bench *b, uint64_t slots, uint64_t full)
 	return CHECK(id > 0, "GROUP: %s", reason);
 }
 
-static bool bench_up(struct bench *b, uint64_t slots)
+static bool bench_up(struct bench *b, u64 slots)
 {
 	return bench_full(b, slots, RASHPA_FULL_NEVER);
 }
 
-static void put(struct bench *b, uint32_t i, uint64_t value)
+static void put(struct bench *b, uint32_t i, u64 value)
 {
 	store(b, i, value);
 	look(b);
 }
 
-static void put_all(struct bench *b, uint64_t value)
+static void put_all(struct bench *b, u64 value)
 {
 	uint32_t i;
 
@@ -164,19 +163,16 @@ static void put_all(struct bench *b, uint64_t value)
 		put(b, i, value);
 }
 
-static void expect(struct bench *b, uint32_t source, uint32_t kind, uint64_t sequence,
-		   uint64_t value)
+static void expect(struct bench *b, uint32_t source, uint32_t kind, u64 sequence, u64 value)
 {
 	struct rashpa_event e = {};
 
 	if (!CHECK(read(b->ch, &e, sizeof(e)) == sizeof(e), "no event of kind %u, value %llu",
-		   kind, (unsigned long long)value))
+		   kind, value))
 		return;
-	CHECK(e.source == source && e.kind == kind && e.sequence == sequence &&
-	      e.value == value && e.time_ns,
-	      "source %u kind %u sequence %llu value %llu, expected %u %u %llu %llu", e.source,
-	      e.kind, (unsigned long long)e.sequence, (unsigned long long)e.value, source, kind,
-	      (unsigned long long)sequence, (unsigned long long)value);
+	CHECK(e.source == source && e.kind == kind && e.sequence == sequence && e.value == value &&
+	      e.time_ns, "source %u kind %u sequence %llu value %llu, expected %u %u %llu %llu",
+	      e.source, e.kind, e.sequence, e.value, source, kind, sequence, value);
 }
 
 static void nothing(struct bench *b)
@@ -184,11 +180,10 @@ static void nothing(struct bench *b)
 	struct rashpa_event e;
 
 	CHECK(read(b->ch, &e, sizeof(e)) < 0, "an event without a reason: kind %u, value %llu",
-	      e.kind, (unsigned long long)e.value);
+	      e.kind, e.value);
 }
 
-static void info_of(struct bench *b, struct rashpa_group_info *info,
-		    struct rashpa_member_info *m)
+static void info_of(struct bench *b, struct rashpa_group_info *info, struct rashpa_member_info *m)
 {
 	*info = (struct rashpa_group_info) { HEAD(*info), .id = b->group,
 					     .members = (uintptr_t)m, .n_members = b->n,
@@ -212,11 +207,10 @@ TEST(all, "one event when all have got there, and the slowest counts")
 	nothing(&b);	/* one is missing */
 	info_of(&b, &info, m);
 	CHECK(info.out_position == FIRST && info.out_members == WORDS && !info.out_events,
-	      "position %llu", (unsigned long long)info.out_position);
+	      "position %llu", info.out_position);
 	CHECK(m[0].position == FIRST + 1 && m[WORDS - 1].position == FIRST &&
 	      m[0].source == b.member[0] && m[0].time_ns && !m[WORDS - 1].time_ns,
-	      "member 0 at %llu, the last at %llu", (unsigned long long)m[0].position,
-	      (unsigned long long)m[WORDS - 1].position);
+	      "member 0 at %llu, the last at %llu", m[0].position, m[WORDS - 1].position);
 	put(&b, WORDS - 1, FIRST + 1);
 	expect(&b, b.group, RASHPA_SOURCE_GROUP, 1, FIRST + 1);
 	nothing(&b);
@@ -251,7 +245,7 @@ TEST(repeats, "what comes twice or goes back moves nothing")
 	CHECK(!look(&b), "the same word is an event");
 	nothing(&b);
 	info_of(&b, &info, m);
-	CHECK(m[3].position == FIRST + 2, "position %llu", (unsigned long long)m[3].position);
+	CHECK(m[3].position == FIRST + 2, "position %llu", m[3].position);
 	put_all(&b, FIRST + 3);
 	expect(&b, b.group, RASHPA_SOURCE_GROUP, 2, FIRST + 3);
 out:
@@ -343,7 +337,7 @@ out:
 	bench_down(&b);
 }
 
-static void ack(struct bench *b, uint64_t position)
+static void ack(struct bench *b, u64 position)
 {
 	struct rashpa_ack a = { HEAD(a), .id = b->group, .position = position };
 
@@ -378,7 +372,7 @@ TEST(overrun, "who laps the consumer is told and counted exactly")
 	expect(&b, b.member[3], RASHPA_SOURCE_OVERRUN, 1, FIRST + 10);
 	info_of(&b, &info, m);
 	CHECK(info.out_overruns == 6 && m[2].overruns == 5 && m[3].overruns == 1 &&
-	      info.out_ack == FIRST + 7, "%llu overruns", (unsigned long long)info.out_overruns);
+	      info.out_ack == FIRST + 7, "%llu overruns", info.out_overruns);
 	/* nonsense harms nobody else */
 	ack(&b, UINT64_MAX);
 	put_all(&b, FIRST + 50);
@@ -393,7 +387,7 @@ TEST(full, "who fills the slots is told once, before anything is lost")
 {
 	int event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	struct bench b;
-	uint64_t n;
+	u64 n;
 
 	if (!bench_full(&b, 4, 0))
 		goto out;
@@ -404,7 +398,7 @@ TEST(full, "who fills the slots is told once, before anything is lost")
 	put(&b, 0, FIRST + 4);
 	expect(&b, b.member[0], RASHPA_SOURCE_FULL, 4, FIRST + 4);
 	n = count_of(event);
-	CHECK(n == 2, "the eventfd of a member counts %llu", (unsigned long long)n);
+	CHECK(n == 2, "the eventfd of a member counts %llu", n);
 	put(&b, 0, FIRST + 5);	/* full still, which was told, and one is lost */
 	expect(&b, b.member[0], RASHPA_SOURCE_OVERRUN, 1, FIRST + 5);
 	nothing(&b);
@@ -456,7 +450,7 @@ out:
 /* Words of 32 bits that wrap: 2^32 stacks are not a beginning. */
 TEST(wrap, "words of 32 bits go on behind 2^32")
 {
-	const uint64_t first = 0xfffffff0;
+	const u64 first = 0xfffffff0;
 	struct rashpa_group_info info;
 	struct rashpa_member_info m[3];
 	struct bench b;
@@ -482,8 +476,7 @@ TEST(wrap, "words of 32 bits go on behind 2^32")
 	expect(&b, b.member[0], RASHPA_SOURCE_OVERRUN, 1, 0x100000011);
 	info_of(&b, &info, m);
 	CHECK(info.out_position == 0x100000001 && m[0].position == 0x100000011 &&
-	      m[1].position == 0x100000002, "position %llx",
-	      (unsigned long long)info.out_position);
+	      m[1].position == 0x100000002, "position %llx", info.out_position);
 	ack(&b, 0x100000011);
 	/* half of all numbers at once, again and again */
 	put_all(&b, 0x7fffffff);
@@ -493,8 +486,7 @@ TEST(wrap, "words of 32 bits go on behind 2^32")
 	put_all(&b, 0xfffffffe);
 	put_all(&b, 5);
 	info_of(&b, &info, m);
-	CHECK(info.out_position == 0x200000005, "position %llx",
-	      (unsigned long long)info.out_position);
+	CHECK(info.out_position == 0x200000005, "position %llx", info.out_position);
 out:
 	bench_down(&b);
 }
@@ -549,7 +541,7 @@ TEST(nested, "2 halves of 32 modules of 2 boards: groups of groups")
 
 		CHECK(read(b.ch, &e, sizeof(e)) == sizeof(e) && e.value == FIRST + 2 &&
 		      e.kind == RASHPA_SOURCE_GROUP && (e.source == b.group) == (i == 2),
-		      "record %u: group %u at %llu", i, e.source, (unsigned long long)e.value);
+		      "record %u: group %u at %llu", i, e.source, e.value);
 	}
 	nothing(&b);
 	/* one that is made late is where its members, groups, are */
@@ -594,7 +586,7 @@ out:
 	bench_down(&b);
 }
 
-static uint32_t last_of(const uint64_t *at, uint32_t n)
+static uint32_t last_of(const u64 *at, uint32_t n)
 {
 	uint32_t i, last = 0;
 
@@ -607,10 +599,10 @@ static uint32_t last_of(const uint64_t *at, uint32_t n)
 TEST(many, "1024 members, in every order")
 {
 	static struct rashpa_member_info m[RASHPA_MEMBERS_MAX];
-	static uint64_t at[RASHPA_MEMBERS_MAX];
+	static u64 at[RASHPA_MEMBERS_MAX];
 	const uint32_t n = RASHPA_MEMBERS_MAX;
 	struct rashpa_group_info info;
-	uint64_t least = FIRST, now;
+	u64 least = FIRST, now;
 	struct rashpa_event e;
 	unsigned int seed = tap_seed();
 	uint32_t i, k, told = 0;
@@ -628,7 +620,7 @@ TEST(many, "1024 members, in every order")
 	for (k = 0; k < 4 * n && tap_ok(); k++) {
 		/* mostly the last one, which moves the group each time */
 		i = k % 4 ? last_of(at, n) : (uint32_t)rand_r(&seed) % n;
-		at[i] += 1 + (uint64_t)rand_r(&seed) % 3;
+		at[i] += 1 + (u64)rand_r(&seed) % 3;
 		store(&b, i, at[i]);
 		if (k % 16)
 			continue;
@@ -636,19 +628,17 @@ TEST(many, "1024 members, in every order")
 		now = at[last_of(at, n)];
 		while (read(b.ch, &e, sizeof(e)) == sizeof(e)) {
 			CHECK(e.kind == RASHPA_SOURCE_GROUP && e.value > least && e.value <= now &&
-			      e.sequence == ++told, "%llu after %llu",
-			      (unsigned long long)e.value, (unsigned long long)least);
+			      e.sequence == ++told, "%llu after %llu", e.value, least);
 			least = e.value;
 		}
-		CHECK(least == now, "the group is at %llu, its members at %llu",
-		      (unsigned long long)least, (unsigned long long)now);
+		CHECK(least == now, "the group is at %llu, its members at %llu", least, now);
 	}
 	CHECK(told, "the group did not move");
 	look(&b);
 	info_of(&b, &info, m);
 	for (i = 0; i < n && tap_ok(); i++)
 		CHECK(m[i].position == at[i] && m[i].source == b.member[i], "member %u at %llu", i,
-		      (unsigned long long)m[i].position);
+		      m[i].position);
 out:
 	bench_down(&b);
 }
@@ -660,7 +650,7 @@ TEST(refused, "what is no group is refused; members stay while it is there")
 	struct rashpa_group_make g = { HEAD(g), .n_members = 1,
 				       .member_size = sizeof(struct rashpa_member) };
 	struct { struct rashpa_member known; uint32_t more; } grown = {};
-	struct { struct rashpa_member_info known; uint64_t more; } large;
+	struct { struct rashpa_member_info known; u64 more; } large;
 	struct rashpa_ack a = { HEAD(a) };
 	struct bench b;
 
@@ -731,19 +721,19 @@ static void dtp_start(const struct rig *r, unsigned int n, uint32_t entries, uin
 	char *d = rig_dtp(r, n);
 
 	rig_configure(r, n, MODE, 0, r->made.out_segments, STACKS);
-	set64(d, RFPGA_DTP_LOCK_OFFSET, (uint64_t)slot * RASHPA_LOCK_SLOT);
+	set64(d, RFPGA_DTP_LOCK_OFFSET, (u64)slot * RASHPA_LOCK_SLOT);
 	set32(d, RFPGA_DTP_LOCK_FIRST, r->made.out_segments);
 	set32(d, RFPGA_DTP_LOCK_COUNT, entries);
 	rig_start(r, n);
 }
 
-static uint64_t least(const char *p)
+static u64 least(const char *p)
 {
-	uint64_t v, n = UINT64_MAX;
+	u64 v, n = UINT64_MAX;
 	int i;
 
 	for (i = 0; i < WORDS; i++) {
-		v = __atomic_load_n((const uint64_t *)(p + i * RASHPA_LOCK_SLOT), __ATOMIC_ACQUIRE);
+		v = __atomic_load_n((const u64 *)(p + i * RASHPA_LOCK_SLOT), __ATOMIC_ACQUIRE);
 		n = v < n ? v : n;
 	}
 	return n;
@@ -768,7 +758,7 @@ static int add_dtp(int ch, int memory_fd, uint32_t slot, int other)
 }
 
 /* Give credit to all DTPs: three of one function, two of the other. */
-static void credit(char *const bells[2], uint64_t value)
+static void credit(char *const bells[2], u64 value)
 {
 	int i;
 
@@ -780,20 +770,19 @@ static void credit(char *const bells[2], uint64_t value)
 static void follow(int ch, const char *words, char *const bells[2], uint32_t group)
 {
 	struct rashpa_ack a = { HEAD(a), .id = group };
-	uint64_t last = 0;
+	u64 last = 0;
 	struct rashpa_event e;
 
 	while (tap_ok() && last < STACKS) {
 		if (!CHECK(wait_fd(ch, POLLIN, 20000), "no event after %llu; the words are at %llu",
-			   (unsigned long long)last, (unsigned long long)least(words)))
+			   last, least(words)))
 			return;
 		if (read(ch, &e, sizeof(e)) != sizeof(e) || e.kind == RASHPA_SOURCE_VECTOR)
 			continue;
 		CHECK(e.kind == RASHPA_SOURCE_GROUP && e.source == group, "kind %u of source %u",
 		      e.kind, e.source);
-		CHECK(e.value > last && e.value <= least(words), "event %llu after %llu, words at %llu",
-		      (unsigned long long)e.value, (unsigned long long)last,
-		      (unsigned long long)least(words));
+		CHECK(e.value > last && e.value <= least(words),
+		      "event %llu after %llu, words at %llu", e.value, last, least(words));
 		last = e.value;
 		/* the acknowledgement before the credit: the function must not be ahead of it */
 		a.position = last;
@@ -825,8 +814,7 @@ static void two_functions(const char *const told[2])
 
 	SKIP_IF(!have_two, "needs two software FPGAs (lab run --fpga 2)");
 	for (i = 0; i < 2; i++)
-		SKIP_IF(told[i] && !rig_tell(i, told[i]),
-			"the FPGA cannot be told to misbehave");
+		SKIP_IF(told[i] && !rig_tell(i, told[i]), "the FPGA cannot be told to misbehave");
 	memset(&r2, 0, sizeof(r2));
 	r2.window = r2.channel = r2.buffer = r2.map = -1;
 	if (!rig_up(&r, &f, -1, 0, 0) || !rig_up(&r2, &f2, -1, 0, 0) ||

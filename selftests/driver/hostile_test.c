@@ -27,7 +27,7 @@ static void tell(const char *command)
 
 /* ----------------------------------------------- a stream, and its end --- */
 
-static void start(const struct rig *r, uint32_t mode, uint64_t images)
+static void start(const struct rig *r, uint32_t mode, u64 images)
 {
 	rig_configure(r, 0, mode | RFPGA_MODE_FLUSH, 0, r->made.out_segments, images);
 	rig_start(r, 0);
@@ -70,7 +70,7 @@ static void state_is(uint32_t state)
 /* The DTP was stopped by what keeps memory safe, not by itself: by one of two things. */
 static void refused_for(const struct rig *r, uint32_t cause, uint32_t other)
 {
-	uint64_t end = end_of_wait(IN_TIME_MS);
+	u64 end = end_of_wait(IN_TIME_MS);
 	uint32_t seen;
 
 	while (!(reg32(rig_dtp(r, 0), RFPGA_DTP_STATUS) & RFPGA_DTP_FAULTED))
@@ -393,7 +393,7 @@ TEST(stuck_unbind, "never idle: unbind, and bind again")
 TEST(wild, "addresses that nobody gave it are refused")
 {
 	char command[40], *victim;
-	uint64_t where[3];
+	u64 where[3];
 	struct rig r;
 	size_t i;
 	int fd;
@@ -408,13 +408,11 @@ TEST(wild, "addresses that nobody gave it are refused")
 	where[2] = 1ULL << 46;
 	for (i = 0; i < ARRAY_SIZE(where) && tap_ok(); i++) {
 		if (stream(&r)) {
-			snprintf(command, sizeof(command), "wild 0x%llx",
-				 (unsigned long long)where[i]);
+			snprintf(command, sizeof(command), "wild 0x%llx", where[i]);
 			tell(command);
 			refused(&r, RFPGA_FAULT_BUS);
 			CHECK(reg64(r.regs, RFPGA_FAULT_ADDR) - where[i] < IMAGES * IMAGE,
-			      "refused was 0x%llx",
-			      (unsigned long long)reg64(r.regs, RFPGA_FAULT_ADDR));
+			      "refused was 0x%llx", reg64(r.regs, RFPGA_FAULT_ADDR));
 			CHECK(filled(victim, IMAGES * IMAGE, 7), "memory of others was hit");
 			CHECK(filled(r.memory, IMAGES * IMAGE, SEED), "the data differ");
 			tell("wild off");
@@ -480,7 +478,7 @@ TEST(linger, "what arrives after \"idle\" finds nothing")
 
 /* ------------------------------------------------ it never stops talking --- */
 
-static uint64_t flood_sent(void)
+static u64 flood_sent(void)
 {
 	char answer[512] = "", *found = NULL;
 
@@ -489,7 +487,7 @@ static uint64_t flood_sent(void)
 	return found ? strtoull(found + 7, NULL, 10) : 0;
 }
 
-static uint64_t lost_of(int channel, uint32_t id, uint64_t *events)
+static u64 lost_of(int channel, uint32_t id, u64 *events)
 {
 	struct rashpa_source_info info = { HEAD(info), .id = id };
 
@@ -499,15 +497,15 @@ static uint64_t lost_of(int channel, uint32_t id, uint64_t *events)
 }
 
 /* Reads all records; they must follow one another but for those that are counted as lost. */
-static uint64_t drain(int channel, uint64_t *last)
+static u64 drain(int channel, u64 *last)
 {
 	struct rashpa_event e;
-	uint64_t n = 0, lost = 0;
+	u64 n = 0, lost = 0;
 
 	while (read(channel, &e, sizeof(e)) == sizeof(e)) {
 		CHECK(!*last || e.sequence == *last + 1 + (e.lost - lost),
-		      "sequence %llu after %llu, %llu lost", (unsigned long long)e.sequence,
-		      (unsigned long long)*last, (unsigned long long)(e.lost - lost));
+		      "sequence %llu after %llu, %llu lost", e.sequence,
+		      *last, (e.lost - lost));
 		*last = e.sequence;
 		lost = e.lost;
 		n++;
@@ -518,7 +516,7 @@ static uint64_t drain(int channel, uint64_t *last)
 TEST(flood, "a flood of interrupts: all counted, others served")
 {
 	struct rashpa_device_info before, after;
-	uint64_t sent, records, lost, events, last = 0, end;
+	u64 sent, records, lost, events, last = 0, end;
 	struct rashpa_event e;
 	struct rig r;
 	int flooded, quiet, i;
@@ -534,7 +532,7 @@ TEST(flood, "a flood of interrupts: all counted, others served")
 	/* others are served meanwhile: one image, one event at a time */
 	if (rig_up(&r, &f, -1, 0, 0)) {
 		for (i = 0; i < IMAGES && rig_send_image(&r, i, &e); i++) {
-			CHECK(!e.lost, "%llu lost before event %d", (unsigned long long)e.lost, i);
+			CHECK(!e.lost, "%llu lost before event %d", e.lost, i);
 			rig_wait_stopped(&r, 0);
 		}
 		CHECK(filled(r.memory, IMAGES * IMAGE, SEED), "the data differ");
@@ -547,22 +545,20 @@ TEST(flood, "a flood of interrupts: all counted, others served")
 	CHECK(wait_fd(quiet, POLLIN, 5000), "the new listener hears nothing");
 	end = end_of_wait(IN_TIME_MS);
 	while (!lost_of(flooded, 1, &events) && tap_ok())
-		CHECK(now_ns() < end, "%llu events only", (unsigned long long)events);
+		CHECK(now_ns() < end, "%llu events only", events);
 	tell("flood off");
 	sent = flood_sent();
 	rig_settle(&r);
 	records = drain(flooded, &last);
 	lost = lost_of(flooded, 1, &events);
 	fpga_info(&f, &after);
-	CHECK(events > 16 && events <= sent, "%llu events, the board sent %llu",
-	      (unsigned long long)events, (unsigned long long)sent);
+	CHECK(events > 16 && events <= sent, "%llu events, the board sent %llu", events, sent);
 	CHECK(records + lost == events, "%llu events: %llu records, %llu lost",
-	      (unsigned long long)events, (unsigned long long)records, (unsigned long long)lost);
+	      events, records, lost);
 	CHECK(after.out_interrupts - before.out_interrupts == events + IMAGES + RIG_SETTLE,
-	      "%llu interrupts, %llu events", (unsigned long long)
-	      (after.out_interrupts - before.out_interrupts), (unsigned long long)events);
-	tap_note("%llu interrupts sent, %llu arrived, %llu lost", (unsigned long long)sent,
-		 (unsigned long long)events, (unsigned long long)lost);
+	      "%llu interrupts, %llu events", 
+	      (after.out_interrupts - before.out_interrupts), events);
+	tap_note("%llu interrupts sent, %llu arrived, %llu lost", sent, events, lost);
 	/* the kernel has not given the vector up */
 	tell("flood 100 5");
 	CHECK(wait_fd(flooded, POLLIN, 5000), "the vector is dead");
@@ -586,14 +582,13 @@ struct consumer {
 static void consume(void *arg)
 {
 	struct consumer *c = arg;
-	uint64_t n = 0, lost = 0, last = 0;
+	u64 n = 0, lost = 0, last = 0;
 	struct rashpa_event e;
 
 	if (write(c->ready[1], "x", 1) != 1)
 		return;
 	/* the record of the signal is the last one */
-	while (read(c->channel, &e, sizeof(e)) == sizeof(e) &&
-	       e.kind != RASHPA_SOURCE_SOFTWARE) {
+	while (read(c->channel, &e, sizeof(e)) == sizeof(e) && e.kind != RASHPA_SOURCE_SOFTWARE) {
 		CHECK(!last || e.sequence == last + 1 + (e.lost - lost), "a gap");
 		last = e.sequence;
 		lost = e.lost;
@@ -606,7 +601,7 @@ static void consume(void *arg)
 TEST(late_consumer, "a consumer stopped for longer than its queue holds")
 {
 	struct rashpa_signal signal = { HEAD(signal) };
-	uint64_t counted = 0, seen, events, now, sent = 0, lost, end;
+	u64 counted = 0, seen, events, now, sent = 0, lost, end;
 	struct consumer c;
 	struct rig r;
 	pid_t pid;
@@ -629,9 +624,8 @@ TEST(late_consumer, "a consumer stopped for longer than its queue holds")
 			sent += reg64(rig_dtp(&r, 0), RFPGA_DTP_C_EVENTS);
 			lost = lost_of(c.channel, 1, &events);
 		} while (lost < STACKS && CHECK(now_ns() < end, "too few events"));
-		CHECK(events <= sent && events == lost + 16,
-		      "%llu sent, %llu arrived, %llu lost", (unsigned long long)sent,
-		      (unsigned long long)events, (unsigned long long)lost);
+		CHECK(events <= sent && events == lost + 16, "%llu sent, %llu arrived, %llu lost",
+		      sent, events, lost);
 		kill(pid, SIGCONT);
 		/* one more when there is room again: it tells how many were lost */
 		end = end_of_wait(IN_TIME_MS);
@@ -652,10 +646,9 @@ TEST(late_consumer, "a consumer stopped for longer than its queue holds")
 		lost_of(c.channel, 1, &events);
 		seen = counted >> 32;
 		counted &= UINT32_MAX;
-		CHECK(seen > 16 && counted >= lost && seen + counted >= now &&
-		      seen + counted <= events, "%llu seen, %llu lost, %llu to %llu arrived",
-		      (unsigned long long)seen, (unsigned long long)counted,
-		      (unsigned long long)now, (unsigned long long)events);
+		CHECK(seen > 16 && counted >= lost && seen + counted >= now && seen +
+		      counted <= events, "%llu seen, %llu lost, %llu to %llu arrived", seen,
+		      counted, now, events);
 		CHECK(filled(r.memory, IMAGES * IMAGE, SEED), "the data differ");
 		tap_fork_end(pid);
 		rig_is_idle(r.regs, 0);

@@ -10,7 +10,7 @@
 #include "foreign.h"
 #include "rig.h"
 
-#define DATA		((uint64_t)IMAGES * IMAGE)
+#define DATA		((u64)IMAGES * IMAGE)
 #define ENOTSUPP	524	/* of the kernel: user space has no name for it */
 #define ERESTARTSYS	512
 
@@ -281,12 +281,12 @@ static void becomes(int map, uint32_t state, struct rashpa_table *t)
 /* Memory of its own moves, and comes back to a map of @fpga: what came before has been tried. */
 static void others_come_back(const struct fpga *fpga)
 {
-	int fd = export(RASHPA_LIAR_MOVABLE, RASHPA_LIAR_LOW);
+	int fd = export(RASHPA_LIAR_MOVABLE, RASHPA_LIAR_HONEST);
 	struct rashpa_map_make map;
 	struct rashpa_table t;
 
 	if (CHECK(fpga_map(fpga, fd, RASHPA_BIDIRECTIONAL, &map) >= 0, "MAP: %s", reason)) {
-		liar_tell(RASHPA_LIAR_MOVE, fd, RASHPA_LIAR_LOW);
+		liar_tell(RASHPA_LIAR_MOVE, fd, RASHPA_LIAR_HONEST);
 		becomes(map.out_fd, RASHPA_MAP_STATE_REVOKED, &t);
 		becomes(map.out_fd, RASHPA_MAP_STATE_VALID, &t);
 		close(map.out_fd);
@@ -342,8 +342,7 @@ TEST(migrates, "memory that moves when it is pinned stays a device's")
 		if (!core_pins) {
 			becomes(map.out_fd, RASHPA_MAP_STATE_VALID, &t);
 			CHECK(t.generation >= map.out_generation + 4 && is_host(t.map_class),
-			      "generation %llu, class %u", (unsigned long long)t.generation,
-			      t.map_class);
+			      "generation %llu, class %u", t.generation, t.map_class);
 		}
 		close(pinned.out_fd);
 	}
@@ -512,7 +511,7 @@ static void lent_down(struct lent *l)
 	close(l->fd);
 }
 
-static void stream(const struct rig *r, uint64_t images)
+static void stream(const struct rig *r, u64 images)
 {
 	rig_configure(r, 0, RFPGA_MODE_FREERUN | (images ? RFPGA_MODE_FLUSH : 0), 0,
 		      r->made.out_segments, images);
@@ -535,7 +534,7 @@ TEST(moves, "memory that has moved is mapped again by itself")
 
 	if (lent_up(&l)) {
 		for (i = 0; i < 3 && tap_ok(); i++) {
-			uint64_t before = i ? t.generation : l.rig.made.out_generation;
+			u64 before = i ? t.generation : l.rig.made.out_generation;
 
 			stream(&l.rig, 0);
 			liar_tell(RASHPA_LIAR_MOVE, l.fd, RASHPA_LIAR_HONEST);
@@ -543,7 +542,7 @@ TEST(moves, "memory that has moved is mapped again by itself")
 			rig_entries_clear(l.rig.regs, 1);
 			becomes(l.rig.map, RASHPA_MAP_STATE_VALID, &t);
 			CHECK(t.generation >= before + 4, "generation %llu after %llu",
-			      (unsigned long long)t.generation, (unsigned long long)before);
+			      t.generation, before);
 			rig_entries_clear(l.rig.regs, 1);
 			memset(l.memory, 0, DATA);
 			ANSWERED(fpga_program(l.rig.map, l.rig.window, 0, NULL), 0, NULL);
@@ -557,7 +556,7 @@ TEST(moves, "memory that has moved is mapped again by itself")
 /* What moves all the time is followed once a second, so that its function gets something done. */
 TEST(moves_often, "memory that moves all the time")
 {
-	const uint64_t begin = now_ns(), second = 990000000;	/* but for a tick */
+	const u64 begin = now_ns(), second = 990000000;	/* but for a tick */
 	int fd = export(RASHPA_LIAR_MOVABLE, RASHPA_LIAR_HONEST), i;
 	struct rashpa_map_make map;
 	struct rashpa_table t;
@@ -567,8 +566,7 @@ TEST(moves_often, "memory that moves all the time")
 			liar_tell(RASHPA_LIAR_MOVE, fd, RASHPA_LIAR_HONEST);
 			becomes(map.out_fd, RASHPA_MAP_STATE_VALID, &t);
 		}
-		CHECK(now_ns() - begin >= 3 * second, "%llu ns",
-		      (unsigned long long)(now_ns() - begin));
+		CHECK(now_ns() - begin >= 3 * second, "%llu ns", (now_ns() - begin));
 		close(map.out_fd);
 	}
 	liar_is_free(fd);

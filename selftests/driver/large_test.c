@@ -26,7 +26,7 @@ static bool have_fpga;
 
 static int alloc_large(uint32_t backend, struct rashpa_alloc *a)
 {
-	uint64_t start = now_ns();
+	u64 start = now_ns();
 	int err;
 
 	*a = (struct rashpa_alloc) { HEAD(*a), .length = LEN, .backend = backend };
@@ -39,7 +39,7 @@ static int alloc_large(uint32_t backend, struct rashpa_alloc *a)
 /* The first bytes of every page. */
 static bool starts_zero(const char *p)
 {
-	uint64_t at;
+	u64 at;
 
 	for (at = 0; at < LEN; at += PAGE)
 		if (!all_zero(p + at, 64))
@@ -59,7 +59,7 @@ static long faults(void)
 static void check_no_faults(volatile char *p)
 {
 	long before = faults();
-	uint64_t at;
+	u64 at;
 
 	for (at = 0; at < LEN; at += PAGE)
 		p[at] = 0x5a;
@@ -141,7 +141,7 @@ static void use(uint32_t backend, int registration)
 		REQUIRE(tap_ok(), "no memory");
 		CHECK(a.out_segments == 1 && a.out_length == LEN && a.out_backend == backend,
 		      "%u segments, %llu bytes, backend %u", a.out_segments,
-		      (unsigned long long)a.out_length, a.out_backend);
+		      a.out_length, a.out_backend);
 		p = map_fd(a.out_fd, LEN);
 		if (p) {
 			CHECK(starts_zero(p), "it is not zeroed");
@@ -160,11 +160,11 @@ static void use(uint32_t backend, int registration)
 
 struct hog {
 	char *p;
-	uint64_t length;
+	u64 length;
 	int ring;		/* holds the pins */
 };
 
-static uint64_t available(void)
+static u64 available(void)
 {
 	char line[128];
 	unsigned long long kib = 0;
@@ -182,8 +182,7 @@ static uint64_t available(void)
 static bool hog_take(struct hog *h)
 {
 	h->length = (available() - SPARE) / (4 * PIECE) * (4 * PIECE);
-	h->p = mmap(NULL, h->length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-		    -1, 0);
+	h->p = mmap(NULL, h->length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (!CHECK(h->p != MAP_FAILED, "mmap: %s", strerror(errno)))
 		return false;
 	madvise(h->p, h->length, MADV_NOHUGEPAGE);
@@ -196,7 +195,7 @@ static unsigned int hog_choose(struct hog *h, struct iovec *pages)
 {
 	static bool seen[PINS_MAX];
 	unsigned int n = 0;
-	uint64_t at, slot;
+	u64 at, slot;
 
 	for (at = 3 * PIECE; at < h->length && n < PINS_MAX; at += 4 * PIECE) {
 		slot = pfn_of(h->p + at) * PAGE / PIN_EVERY;
@@ -214,7 +213,7 @@ static bool hog_pin(struct hog *h)
 	static struct iovec pages[PINS_MAX];
 	struct io_uring_params params = {};
 	unsigned int n = hog_choose(h, pages);
-	uint64_t at;
+	u64 at;
 
 	h->ring = syscall(__NR_io_uring_setup, 2, &params);
 	if (!CHECK(h->ring >= 0, "io_uring: %s", strerror(errno)))
@@ -225,7 +224,7 @@ static bool hog_pin(struct hog *h)
 	for (at = 0; at < h->length; at += 4 * PIECE)
 		madvise(h->p + at, 3 * PIECE, MADV_DONTNEED);
 	tap_note("of %llu MiB every fourth piece of 64 KiB is kept; %u pages are pinned",
-		 (unsigned long long)(h->length / MIB), n);
+		 (h->length / MIB), n);
 	return true;
 }
 
@@ -248,7 +247,7 @@ static void hog_free(struct hog *h)
 }
 
 /* Since 6.7 each processor may keep an eighth of what was freed, which is not counted as free. */
-static uint64_t bytes_of_processors(void)
+static u64 bytes_of_processors(void)
 {
 	FILE *file = fopen("/proc/zoneinfo", "re");
 	unsigned long long n, pages = 0;
@@ -263,7 +262,7 @@ static uint64_t bytes_of_processors(void)
 	return pages * PAGE;
 }
 
-static uint64_t bytes_free(void)
+static u64 bytes_free(void)
 {
 	struct rashpa_query q = { HEAD(q), .backend = RASHPA_BACKEND_CONTIG };
 
@@ -336,11 +335,11 @@ TEST(giant_page, "a page of 1 GiB can be pinned, as one segment")
 /* --- as many GiB as there are --- */
 
 /* What it costs is a note: in pieces of a 32nd, or of 1 GiB, which that alignment asks for. */
-static void alloc_gibs(uint64_t gib, uint64_t alignment)
+static void alloc_gibs(u64 gib, u64 alignment)
 {
 	struct rashpa_alloc a = { HEAD(a), .length = gib * GIB, .alignment = alignment,
 				  .backend = RASHPA_BACKEND_CONTIG };
-	uint64_t start = now_ns(), took;
+	u64 start = now_ns(), took;
 	char *p;
 	int err;
 
@@ -349,8 +348,7 @@ static void alloc_gibs(uint64_t gib, uint64_t alignment)
 	/* something of the kernel's may be in each place that is so aligned, or so large */
 	if (err && (alignment || gib > 1)) {
 		ANSWERED(err, ENOMEM, "largest run");
-		tap_note("%llu GiB%s: %s", (unsigned long long)gib,
-			 alignment ? " in pieces of 1 GiB" : "", reason);
+		tap_note("%llu GiB%s: %s", gib, alignment ? " in pieces of 1 GiB" : "", reason);
 		return;
 	}
 	if (!ANSWERED(err, 0, NULL))
@@ -366,9 +364,8 @@ static void alloc_gibs(uint64_t gib, uint64_t alignment)
 	}
 	CHECK(a.out_segments == 1, "%u segments", a.out_segments);
 	close(a.out_fd);
-	tap_note("%llu GiB%s: %.2f s, %.2f s a GiB, given back after %.2f s",
-		 (unsigned long long)gib, alignment ? " in pieces of 1 GiB" : "",
-		 (double)took / 1e9, (double)took / 1e9 / (double)gib,
+	tap_note("%llu GiB%s: %.2f s, %.2f s a GiB, given back after %.2f s", gib, alignment ?
+		 " in pieces of 1 GiB" : "", (double)took / 1e9, (double)took / 1e9 / (double)gib,
 		 (double)(now_ns() - start) / 1e9);
 }
 
@@ -376,8 +373,8 @@ static void alloc_gibs(uint64_t gib, uint64_t alignment)
 TEST(gibs, "so many GiB, also in pieces of 1 GiB")
 {
 	const char *text = getenv("RASHPA_GIB");
-	const uint64_t most = text ? strtoull(text, NULL, 10) : 1;
-	uint64_t gib;
+	const u64 most = text ? strtoull(text, NULL, 10) : 1;
+	u64 gib;
 
 	for (gib = 1; gib <= most && tap_ok(); gib *= 2) {
 		alloc_gibs(gib, 0);
@@ -402,7 +399,7 @@ TEST(cma, "CMA: 1 GiB is one piece, zeroed, mapped at once, cannot be registered
 TEST(pieces, "1 GiB where memory is in pieces: success, or the reason")
 {
 	struct hog h = { .p = MAP_FAILED, .ring = -1 };
-	uint64_t before = bytes_free();
+	u64 before = bytes_free();
 	int err = -ENOMEM;
 
 	tap_limit(SECONDS);
@@ -419,7 +416,7 @@ TEST(pieces, "1 GiB where memory is in pieces: success, or the reason")
 	if (err && either(RASHPA_BACKEND_CONTIG))
 		test_what_fits(largest_run());
 	CHECK(bytes_free() + 256 * MIB > before, "%llu MiB were free before, %llu after",
-	      (unsigned long long)(before / MIB), (unsigned long long)(bytes_free() / MIB));
+	      (before / MIB), (bytes_free() / MIB));
 }
 
 void setup(void)

@@ -14,7 +14,7 @@
 #include "foreign.h"
 #include "rig.h"
 
-#define DATA	((uint64_t)IMAGES * IMAGE)
+#define DATA	((u64)IMAGES * IMAGE)
 
 #define REVOKE_ROUNDS	tap_times(40, 300)	/* enough to meet in every step */
 #define STREAM_ROUNDS	tap_times(12, 60)	/* some end in a reset, after half a second */
@@ -78,25 +78,23 @@ static void news(int map, struct rashpa_table *head)
 {
 	memset(head, 0, sizeof(*head));
 	if (CHECK(wait_fd(map, POLLIN, 1000) & POLLIN, "the map does not tell"))
-		CHECK(read(map, head, sizeof(*head)) == sizeof(*head), "read: %s",
-		      strerror(errno));
+		CHECK(read(map, head, sizeof(*head)) == sizeof(*head), "read: %s", strerror(errno));
 	CHECK(!wait_fd(map, POLLIN, 0), "read once, it still tells");
 }
 
-static void is_revoked(int map, uint64_t before)
+static void is_revoked(int map, u64 before)
 {
 	struct rashpa_table head;
 
 	news(map, &head);
 	CHECK(head.state == RASHPA_MAP_STATE_REVOKED && !head.count, "state %u, %u segments",
 	      head.state, head.count);
-	CHECK(head.generation > before && !(head.generation & 1),
-	      "generation %llu after %llu", (unsigned long long)head.generation,
-	      (unsigned long long)before);
+	CHECK(head.generation > before && !(head.generation & 1), "generation %llu after %llu",
+	      head.generation, before);
 	ANSWERED(fpga_program(map, window, 0, NULL), ESTALE, "revoked");
 }
 
-static void is_valid(int map, const struct rashpa_restore *r, uint64_t before)
+static void is_valid(int map, const struct rashpa_restore *r, u64 before)
 {
 	struct rashpa_table head;
 
@@ -106,16 +104,15 @@ static void is_valid(int map, const struct rashpa_restore *r, uint64_t before)
 	CHECK(head.map_class == r->out_class, "class %u, %u in the table", r->out_class,
 	      head.map_class);
 	CHECK(head.generation == r->out_generation && head.generation > before &&
-	      !(head.generation & 1), "generation %llu after %llu",
-	      (unsigned long long)head.generation, (unsigned long long)before);
+	      !(head.generation & 1), "generation %llu after %llu", head.generation, before);
 }
 
 /* First address of a map, 0 after a failed check. */
-static uint64_t first_address(const struct rashpa_map_make *map)
+static u64 first_address(const struct rashpa_map_make *map)
 {
 	struct rashpa_table *t = mmap(NULL, map->out_table_size, PROT_READ, MAP_SHARED,
 				      map->out_fd, 0);
-	uint64_t address;
+	u64 address;
 
 	if (!CHECK(t != MAP_FAILED, "mmap of the table: %s", strerror(errno)))
 		return 0;
@@ -132,8 +129,7 @@ static bool open_regs(void)
 	window = fpga_window(&f, RFPGA_BAR_REGS, 0, RFPGA_BAR_REGS_SIZE, 0);
 	if (window < 0)
 		return false;
-	regs = mmap(NULL, RFPGA_BAR_REGS_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, window,
-		    0);
+	regs = mmap(NULL, RFPGA_BAR_REGS_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, window, 0);
 	return regs != MAP_FAILED;
 }
 
@@ -152,7 +148,7 @@ TEST(load, "on-board memory takes a dataset")
 /* All of the dataset, once; true when it is there. */
 static bool stream_mode(const struct rig *rig, uint32_t mode, uint32_t entries)
 {
-	uint64_t end = end_of_wait(5000);
+	u64 end = end_of_wait(5000);
 	uint32_t status;
 
 	rig_configure(rig, 0, mode, 0, entries, IMAGES);
@@ -164,7 +160,7 @@ static bool stream_mode(const struct rig *rig, uint32_t mode, uint32_t entries)
 	} while (!(status & RFPGA_DTP_FAULTED) && now_ns() < end);
 	return CHECK(false, "status 0x%x, cause %u at 0x%llx", status,
 		     reg32(regs, RFPGA_FAULT_CAUSE),
-		     (unsigned long long)reg64(regs, RFPGA_FAULT_ADDR));
+		     reg64(regs, RFPGA_FAULT_ADDR));
 }
 
 static bool stream_once(const struct rig *rig, uint32_t entries)
@@ -217,9 +213,9 @@ static bool lent_up(struct lent *l, uint32_t kind)
 /* ------------------------------------------- bare addresses of a BAR ---- */
 
 /* What a map of the second function's on-board memory must say of itself. */
-static void is_peer(const struct rashpa_map_make *map, uint64_t bare)
+static void is_peer(const struct rashpa_map_make *map, u64 bare)
 {
-	uint64_t address = first_address(map);
+	u64 address = first_address(map);
 
 	CHECK(map->out_peer == bdf2 && map->out_peer_bar == RFPGA_BAR_MEMORY,
 	      "it names BAR %d of 0x%llx, the memory is in BAR %d of 0x%x", map->out_peer_bar,
@@ -227,14 +223,12 @@ static void is_peer(const struct rashpa_map_make *map, uint64_t bare)
 	if (iommu) {
 		CHECK(map->out_class == RASHPA_CLASS_BRIDGE, "class %u", map->out_class);
 		CHECK(map->out_flags == RASHPA_MAPPED_REMAPPED, "flags 0x%x", map->out_flags);
-		CHECK(address && address != bare, "the bare address 0x%llx is in the table",
-		      (unsigned long long)bare);
+		CHECK(address && address != bare, "the bare address 0x%llx is in the table", bare);
 	} else {
 		CHECK(map->out_class == RASHPA_CLASS_PEER ||
 		      map->out_class == RASHPA_CLASS_BRIDGE, "class %u", map->out_class);
 		CHECK(!map->out_flags, "flags 0x%x", map->out_flags);
-		CHECK(address == bare, "address 0x%llx, the BAR is at 0x%llx",
-		      (unsigned long long)address, (unsigned long long)bare);
+		CHECK(address == bare, "address 0x%llx, the BAR is at 0x%llx", address, bare);
 	}
 }
 
@@ -365,9 +359,8 @@ TEST(honest, "an honest exporter's memory takes data")
 	if (lent_up(&l, RASHPA_LIAR_HONEST)) {
 		CHECK(l.rig.made.out_class == (iommu ? RASHPA_CLASS_IOVA : RASHPA_CLASS_HOST) &&
 		      !l.rig.made.out_flags && !l.rig.made.out_peer &&
-		      l.rig.made.out_peer_bar == -1,
-		      "class %u, flags 0x%x, peer 0x%llx", l.rig.made.out_class,
-		      l.rig.made.out_flags, l.rig.made.out_peer);
+		      l.rig.made.out_peer_bar == -1, "class %u, flags 0x%x, peer 0x%llx",
+		      l.rig.made.out_class, l.rig.made.out_flags, l.rig.made.out_peer);
 		CHECK(l.rig.made.out_segments == 1, "%u segments", l.rig.made.out_segments);
 		if (stream_once(&l.rig, 1))
 			CHECK(filled(l.memory, DATA, SEED), "the data differ");
@@ -387,9 +380,8 @@ TEST(scattered, "pages in any order take data")
 		CHECK(l.rig.made.out_segments == pages, "%u segments", l.rig.made.out_segments);
 		stream_once(&l.rig, l.rig.made.out_segments);
 		for (i = 0; i < pages; i++)
-			if (!CHECK(filled(l.memory + (pages - 1 - i) * PAGE, PAGE,
-					  SEED + i * PAGE / sizeof(uint64_t)),
-				   "page %u differs", i))
+			if (!CHECK(filled(l.memory + (pages - 1 - i) * PAGE, PAGE, SEED +
+					  i * PAGE / sizeof(u64)), "page %u differs", i))
 				break;
 		rig_is_idle(regs, 0);
 	}
@@ -413,13 +405,13 @@ TEST(empty, "entries of no bytes do no harm")
 /* --------------------------------------------------------------- lies --- */
 
 /* Where RAM ends, and a hole below 4 GiB of @length bytes, as /proc/iomem has it. */
-static uint64_t ram_end, hole;
+static u64 ram_end, hole;
 
-static void read_iomem(uint64_t length)
+static void read_iomem(u64 length)
 {
 	FILE *file = fopen("/proc/iomem", "re");
 	unsigned long long first, last;
-	uint64_t next = MIB;
+	u64 next = MIB;
 	char line[256], what[64];
 
 	if (!file)
@@ -483,7 +475,7 @@ static const struct lie_row lies[] = {
 };
 
 /* End of the BAR that lies are about. */
-static uint64_t bar_end(void)
+static u64 bar_end(void)
 {
 	struct rashpa_liar_export arg = lie(RASHPA_LIAR_HONEST);
 	int fd = liar_export(&arg);
@@ -492,7 +484,7 @@ static uint64_t bar_end(void)
 	return arg.out_bar_address + arg.out_bar_length;
 }
 
-static uint64_t address_of(enum where where)
+static u64 address_of(enum where where)
 {
 	switch (where) {
 	case ABOVE:
@@ -585,7 +577,7 @@ TEST_EACH_IF(restored_lie, lies, !row->dma_bits, "%s: refused by RESTORE")
 	struct rashpa_liar_export arg;
 	struct rashpa_restore r;
 	struct rashpa_map_make map;
-	uint64_t before;
+	u64 before;
 	int fd;
 
 	if (!can_lie(row))
@@ -616,7 +608,7 @@ TEST_EACH_IF(restored_lie, lies, !row->dma_bits, "%s: refused by RESTORE")
 TEST(revoke_running, "memory that is taken back in use: stopped, cleared, told, restored")
 {
 	struct rashpa_restore res;
-	uint64_t before;
+	u64 before;
 	struct lent l;
 
 	if (!lent_up(&l, RASHPA_LIAR_HONEST))
@@ -652,7 +644,7 @@ out:
 TEST(restore_valid, "RESTORE of a valid map does nothing")
 {
 	struct rashpa_restore res;
-	uint64_t address;
+	u64 address;
 	struct lent l;
 
 	if (lent_up(&l, RASHPA_LIAR_HONEST)) {
@@ -662,7 +654,7 @@ TEST(restore_valid, "RESTORE of a valid map does nothing")
 		CHECK(res.out_generation == l.rig.made.out_generation &&
 		      res.out_class == l.rig.made.out_class &&
 		      res.out_segments == l.rig.made.out_segments, "generation %llu, class %u",
-		      (unsigned long long)res.out_generation, res.out_class);
+		      res.out_generation, res.out_class);
 		CHECK(!wait_fd(l.rig.map, POLLIN, 0), "it tells of a change");
 		CHECK(address && reg64(regs, RFPGA_TABLE + RFPGA_ENTRY_ADDR) == address,
 		      "the entry has changed");
@@ -1018,7 +1010,7 @@ static bool stream_against(const struct rig *rig, unsigned int *used, unsigned i
 	/* an entry that was just cleared is a fault of its own kind, and harmless */
 	return CHECK(reg32(regs, RFPGA_FAULT_CAUSE) != RFPGA_FAULT_BUS,
 		     "a write to 0x%llx came after its address had ended",
-		     (unsigned long long)reg64(regs, RFPGA_FAULT_ADDR));
+		     reg64(regs, RFPGA_FAULT_ADDR));
 }
 
 TEST(stream_race, "taking memory back against a stream that is started again")
@@ -1069,8 +1061,7 @@ TEST(revoke_and_map, "taking memory back against MAP")
 		tried(&revoker);
 	}
 	revoker_join(&revoker, thread);
-	tap_note("%u rounds, mapped %u times in %u tries", revoker.rounds, made,
-		 revoker.tries);
+	tap_note("%u rounds, mapped %u times in %u tries", revoker.rounds, made, revoker.tries);
 	CHECK(made, "it was never mapped");
 	liar_is_free(fd);
 	close(fd);
@@ -1151,7 +1142,7 @@ TEST(slow_importer, "unbinding waits for who imports a window")
 
 /* ---------------------------------------------------------- the machine --- */
 
-static void bus(const struct fpga *fpga, uint64_t limit, uint64_t offset)
+static void bus(const struct fpga *fpga, u64 limit, u64 offset)
 {
 	struct rashpa_liar_bus arg = { .bdf = bdf_of(fpga), .bar = RFPGA_BAR_MEMORY,
 				       .limit = limit, .offset = offset };

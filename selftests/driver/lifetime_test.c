@@ -317,8 +317,7 @@ TEST(kill_holder, "a killed holder leaves nothing in the function")
 		      !reg64(regs, RFPGA_TABLE + RFPGA_ENTRY_ADDR), "the entry was left");
 		fpga_info(&f, &after);
 		CHECK(after.out_maps == 0 && after.out_windows == before.out_windows,
-		      "%u maps, %u windows were left", after.out_maps,
-		      after.out_windows);
+		      "%u maps, %u windows were left", after.out_maps, after.out_windows);
 	}
 	munmap(regs, RFPGA_BAR_REGS_SIZE);
 	close(win);
@@ -359,7 +358,7 @@ TEST(kill_after_unbind, "a holder can be killed after unbind")
 
 TEST(map_outlives_buffer, "a map keeps its memory")
 {
-	uint64_t before = bytes_allocated();
+	u64 before = bytes_allocated();
 	struct rashpa_map_make map;
 	int fd = buffer_alloc(MIB, NULL), m;
 

@@ -12,7 +12,6 @@
 #include "../../tools/lib/rashpa-fpga.h"
 #include "foreign.h"
 
-#define PARAMETERS	"/sys/module/rashpa/parameters/"
 #define NOBODY_ID	65534
 #define MANY		400
 
@@ -49,7 +48,7 @@ static struct rashpa_limit limit_of(uint32_t resource)
 }
 
 /* All that is held; how many. */
-static unsigned int list(int node, struct rashpa_holding *to, unsigned int n, uint64_t after)
+static unsigned int list(int node, struct rashpa_holding *to, unsigned int n, u64 after)
 {
 	struct rashpa_list list = { HEAD(list), .holdings = (uintptr_t)to, .n_holdings = n,
 				    .holding_size = sizeof(*to), .after = after };
@@ -113,7 +112,7 @@ static int make_ring(void)
 	return make_channel_of(65536);
 }
 
-static int make_map_of(uint64_t segment)
+static int make_map_of(u64 segment)
 {
 	struct rashpa_map_make m = { HEAD(m), .fd = shared_memory, .max_segment = segment };
 
@@ -354,7 +353,7 @@ static bool lacks(const struct row *row)
 
 TEST_EACH(user, rows, "%s: one user has a limit, root another")
 {
-	const uint64_t before = limit_of(row->resource).out_used;
+	const u64 before = limit_of(row->resource).out_used;
 	const unsigned int limit = param(row->user);
 	pid_t member, root;
 
@@ -370,9 +369,8 @@ TEST_EACH(user, rows, "%s: one user has a limit, root another")
 	down();
 	clean(member);
 	clean(root);
-	CHECK(limit_of(row->resource).out_used == before,
-	      "%llu are held, before it was %llu",
-	      (unsigned long long)limit_of(row->resource).out_used, (unsigned long long)before);
+	CHECK(limit_of(row->resource).out_used == before, "%llu are held, before it was %llu",
+	      limit_of(row->resource).out_used, before);
 }
 
 /* What a child holds as long as it lives, for others to look at. */
@@ -436,10 +434,9 @@ TEST_EACH(reserve, rows, "%s: what is kept for root is there")
 		  (row->make == make_timer ? 200 : 0));
 	hold_begin(&h, take_all, row);
 	now = limit_of(row->resource);
-	CHECK(now.out_shared_used <= now.out_shared_limit &&
-	      now.out_shared_limit < now.out_limit, "%llu of %llu, %llu for all",
-	      (unsigned long long)now.out_shared_used, (unsigned long long)now.out_shared_limit,
-	      (unsigned long long)now.out_limit);
+	CHECK(now.out_shared_used <= now.out_shared_limit && now.out_shared_limit < now.out_limit,
+	      "%llu of %llu, %llu for all", now.out_shared_used, now.out_shared_limit,
+	      now.out_limit);
 	root = child(take_as_root, row);
 	hold_end(&h);
 	param_set(row->user, user);
@@ -452,7 +449,7 @@ TEST_EACH(reserve, rows, "%s: what is kept for root is there")
 
 TEST(defaults, "each resource has a limit for one user, and a reserve")
 {
-	const uint64_t half = ram_bytes() / 2;
+	const u64 half = ram_bytes() / 2;
 	struct rashpa_limit l;
 	uint32_t r;
 
@@ -461,16 +458,14 @@ TEST(defaults, "each resource has a limit for one user, and a reserve")
 		CHECK(l.out_user_limit, "resource %u has no limit for one user", r);
 		CHECK(l.out_shared_limit, "resource %u has no reserve", r);
 		CHECK(l.out_user_limit < l.out_shared_limit,
-		      "resource %u: one user may have all: %llu of %llu", r,
-		      (unsigned long long)l.out_user_limit,
-		      (unsigned long long)l.out_shared_limit);
+		      "resource %u: one user may have all: %llu of %llu", r, l.out_user_limit,
+		      l.out_shared_limit);
 	}
 	l = limit_of(RASHPA_RESOURCE_MEMORY);
 	CHECK(l.out_user_limit <= half + MIB && l.out_user_limit >= half * 9 / 10,
-	      "%llu bytes for one user, the half is %llu",
-	      (unsigned long long)l.out_user_limit, (unsigned long long)half);
+	      "%llu bytes for one user, the half is %llu", l.out_user_limit, half);
 	CHECK(l.out_shared_limit <= half * 2 - half / 4, "%llu bytes for all but root",
-	      (unsigned long long)l.out_shared_limit);
+	      l.out_shared_limit);
 	l = (struct rashpa_limit){ HEAD(l) };
 	ANSWERED(call(memory, RASHPA_IOC_LIMIT, &l), EINVAL, "resource 0");
 	l.resource = RASHPA_RESOURCE_TIMERS + 1;
@@ -486,7 +481,7 @@ static void try_as_member(void *arg)
 	q.head.flags = RASHPA_QUERY_TRY;
 	ANSWERED(call(memory, RASHPA_IOC_QUERY, &q), 0, NULL);
 	CHECK(q.out_largest && q.out_largest <= 9 * MIB, "%llu MiB are told",
-	      (unsigned long long)(q.out_largest / MIB));
+	      (q.out_largest / MIB));
 }
 
 /* Nobody is charged with what a try takes for a moment: it takes no more than one could be. */
@@ -546,7 +541,7 @@ TEST(minors, "names leave minor numbers to functions")
 static struct rashpa_holding held[MANY];
 
 /* The first one of @resource, made after @after. */
-static struct rashpa_holding *find(uint32_t resource, uint64_t after)
+static struct rashpa_holding *find(uint32_t resource, u64 after)
 {
 	unsigned int i, n = list(memory, held, MANY, after);
 
@@ -557,7 +552,7 @@ static struct rashpa_holding *find(uint32_t resource, uint64_t after)
 	return NULL;
 }
 
-static uint64_t last_serial(void)
+static u64 last_serial(void)
 {
 	unsigned int n = list(memory, held, MANY, 0);
 
@@ -576,11 +571,11 @@ static void make_one(void *arg)
 TEST(list, "LIST names who holds what, also when nobody is left")
 {
 	static const struct row kept = { .make = make_kept };
-	const uint64_t before = last_serial();
+	const u64 before = last_serial();
 	struct rashpa_holding *h, one;
 	struct rashpa_quiesce q = { HEAD(q) };
 	struct holder holder;
-	uint64_t start = now_ns();
+	u64 start = now_ns();
 
 	SKIP_IF(!have_fpga, "no software FPGA");
 	hold_begin(&holder, make_one, &kept);
@@ -591,16 +586,15 @@ TEST(list, "LIST names who holds what, also when nobody is left")
 		      one.pid);
 		CHECK(one.device == f.index, "device %d", one.device);
 		CHECK(one.amount == 1 && one.memory >= PAGE && one.id, "amount %llu, memory %llu, id %u",
-		      (unsigned long long)one.amount, (unsigned long long)one.memory, one.id);
+		      one.amount, one.memory, one.id);
 		CHECK(one.flags == RASHPA_HOLDING_KEPT, "flags 0x%x", one.flags);
 		CHECK(!strcmp(one.comm, "limit_test"), "command \"%.16s\"", one.comm);
 		CHECK(one.since_ns >= start && one.since_ns <= now_ns(), "made at another time");
 	}
 	h = find(RASHPA_RESOURCE_MEMORY, before);
 	if (h)
-		CHECK(h->uid == NOBODY_ID && h->memory >= 4 * MIB && !h->amount &&
-		      h->device == -1, "uid %u, memory %llu", h->uid,
-		      (unsigned long long)h->memory);
+		CHECK(h->uid == NOBODY_ID && h->memory >= 4 * MIB && !h->amount && h->device == -1,
+		      "uid %u, memory %llu", h->uid, h->memory);
 	close(holder.go[1]);
 	tap_fork_end(holder.pid);
 	/* nobody is left, and still it is known whose it is */
@@ -620,10 +614,10 @@ TEST(list, "LIST names who holds what, also when nobody is left")
 static int scattered = -1;	/* 1024 pieces, each a page */
 
 /* What a map of @length is charged with. */
-static uint64_t charged(uint64_t length)
+static u64 charged(u64 length)
 {
 	struct rashpa_map_make m = { HEAD(m), .fd = scattered, .length = length };
-	const uint64_t before = last_serial();
+	const u64 before = last_serial();
 	struct rashpa_holding *h;
 
 	if (!ANSWERED(call(f.fd, RASHPA_IOC_MAP_MAKE, &m), 0, NULL))
@@ -636,21 +630,20 @@ static uint64_t charged(uint64_t length)
 /* By its segments, its pieces, and those of the exporter, which are of the whole memory. */
 TEST(scattered, "maps of scattered memory are charged with all that it takes")
 {
-	const uint64_t each = 24, n = 1024;
-	uint64_t bytes;
+	const u64 each = 24, n = 1024;
+	u64 bytes;
 
 	SKIP_IF(scattered < 0, "no software FPGA, or no module");
 	bytes = charged(0);
-	CHECK(bytes >= n * (16 + each + each), "%llu bytes for all of it",
-	      (unsigned long long)bytes);
+	CHECK(bytes >= n * (16 + each + each), "%llu bytes for all of it", bytes);
 	bytes = charged(PAGE);
 	CHECK(bytes >= PAGE + n * each && bytes < PAGE + n * (each + each),
-	      "%llu bytes for a page of it", (unsigned long long)bytes);
+	      "%llu bytes for a page of it", bytes);
 }
 
 TEST(pages, "LIST in parts, and for callers that know more")
 {
-	const uint64_t before = last_serial();
+	const u64 before = last_serial();
 	struct rashpa_list l = { HEAD(l) };
 	char bytes[2][sizeof(struct rashpa_holding) + 24];
 	struct rashpa_holding two[2];
@@ -690,7 +683,7 @@ TEST(pages, "LIST in parts, and for callers that know more")
 /* A part of a huge page holds all of it, and counts so. */
 TEST(pinned, "pinned memory is listed as what it holds")
 {
-	const uint64_t before = last_serial();
+	const u64 before = last_serial();
 	char *p = mmap(NULL, 4 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	char *huge = (char *)(uintptr_t)(((uintptr_t)p + 2 * MIB - 1) & -(2 * MIB));
 	struct rashpa_pin pin = { HEAD(pin), .address = (uintptr_t)huge + PAGE, .length = PAGE };
@@ -703,8 +696,7 @@ TEST(pinned, "pinned memory is listed as what it holds")
 		h = find(RASHPA_RESOURCE_MEMORY, before);
 		if (h)
 			CHECK(h->memory == 2 * MIB && !h->amount && h->pid == getpid() &&
-			      h->device == -1, "%llu bytes of process %d",
-			      (unsigned long long)h->memory, h->pid);
+			      h->device == -1, "%llu bytes of process %d", h->memory, h->pid);
 		close(pin.out_fd);
 	}
 	CHECK(!list(memory, NULL, 0, before), "closed, and listed");
@@ -714,7 +706,7 @@ TEST(pinned, "pinned memory is listed as what it holds")
 /* Whoever has the file: who made it is charged. The child shares the table of files. */
 TEST(passed, "who made it is charged, whoever has the file")
 {
-	const uint64_t before = last_serial();
+	const u64 before = last_serial();
 	struct rashpa_channel_make *c;
 	struct rashpa_holding *h;
 	int status;
@@ -744,23 +736,22 @@ TEST(passed, "who made it is charged, whoever has the file")
 /* A function's node tells of that function only. */
 TEST(of_function, "LIST of one function")
 {
-	const uint64_t before = last_serial();
+	const u64 before = last_serial();
 	int buffer, channel;
 
 	SKIP_IF(!have_fpga, "no software FPGA");
 	buffer = buffer_alloc(PAGE, NULL);
 	channel = fpga_events(&f, 2);
 	CHECK(list(memory, held, MANY, before) == 2, "two things");
-	CHECK(list(f.fd, held, MANY, before) == 1 &&
-	      held[0].resource == RASHPA_RESOURCE_CHANNELS && held[0].device == f.index,
-	      "one of them is the function's");
+	CHECK(list(f.fd, held, MANY, before) == 1 && held[0].resource == RASHPA_RESOURCE_CHANNELS &&
+	      held[0].device == f.index, "one of them is the function's");
 	close(channel);
 	close(buffer);
 }
 
 /* --- ends of maps --- */
 
-static uint64_t quiesces(void)
+static u64 quiesces(void)
 {
 	struct rashpa_device_info info;
 
@@ -786,7 +777,7 @@ static void make_and_close(void *arg)
 TEST(untold, "a map that nobody told the function ends without stopping it")
 {
 	struct rashpa_map_make m = { HEAD(m), .fd = shared_memory };
-	uint64_t before;
+	u64 before;
 	char *table;
 
 	SKIP_IF(!have_fpga, "no software FPGA");
@@ -847,7 +838,7 @@ TEST(quiesce_others, "nobody stops the stream of somebody else")
 {
 	struct rashpa_map_make m = { HEAD(m), .fd = shared_memory };
 	struct rashpa_program p = { HEAD(p), .window = -1 };
-	uint64_t before;
+	u64 before;
 
 	SKIP_IF(!have_fpga, "no software FPGA");
 	ANSWERED(call(f.fd, RASHPA_IOC_MAP_MAKE, &m), 0, NULL);

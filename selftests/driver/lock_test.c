@@ -12,7 +12,7 @@
 
 static struct fpga f;
 
-static int lock_make(uint64_t slots, struct rashpa_alloc *lock)
+static int lock_make(u64 slots, struct rashpa_alloc *lock)
 {
 	return lock_alloc(f.fd, slots, NULL, lock);
 }
@@ -81,7 +81,7 @@ TEST(memory, "lock memory is zeroed, small, and can be registered and mapped")
 	refused_locks();
 	ANSWERED(lock_make(65, &lock), 0, NULL);
 	REQUIRE(tap_ok(), "no lock memory");
-	CHECK(lock.out_length == 2 * PAGE, "%llu bytes", (unsigned long long)lock.out_length);
+	CHECK(lock.out_length == 2 * PAGE, "%llu bytes", lock.out_length);
 	info.fd = lock.out_fd;
 	ANSWERED(call(memory, RASHPA_IOC_INFO, &info), 0, NULL);
 	CHECK(info.out_kind == RASHPA_KIND_LOCK, "kind %u", info.out_kind);
@@ -115,7 +115,7 @@ TEST(named, "lock memory with a name is for all programs")
 	struct rashpa_export get = { HEAD(get) };
 	struct rashpa_alloc lock, other;
 	struct rashpa_event e = {};
-	uint64_t *p;
+	u64 *p;
 	int node, ch;
 
 	ANSWERED(lock_named("a/b", &lock), EINVAL, "0x2f");
@@ -150,7 +150,7 @@ TEST(named, "lock memory with a name is for all programs")
 /* A word, a channel, and an interrupt that makes the kernel look: a timer every 20 us. */
 struct slot {
 	struct rashpa_alloc lock;
-	uint64_t *p;
+	u64 *p;
 	int ch;
 };
 
@@ -171,7 +171,7 @@ static void slot_down(struct slot *s)
 }
 
 /* Looks of the timer so far. */
-static uint64_t looks(int ch, uint32_t id)
+static u64 looks(int ch, uint32_t id)
 {
 	struct rashpa_source_info info = { HEAD(info), .id = id };
 
@@ -182,21 +182,20 @@ static uint64_t looks(int ch, uint32_t id)
 /* Until the word has been looked at once more for sure. */
 static void looked(int ch, uint32_t id)
 {
-	uint64_t before = looks(ch, id), end = end_of_wait(5000);
+	u64 before = looks(ch, id), end = end_of_wait(5000);
 
 	while (looks(ch, id) < before + 2 && now_ns() < end)
 		;
 	CHECK(looks(ch, id) >= before + 2, "the timer does not look");
 }
 
-static void set_word(struct slot *s, int id, uint64_t value)
+static void set_word(struct slot *s, int id, u64 value)
 {
 	__atomic_store_n(s->p, value, __ATOMIC_RELEASE);
 	looked(s->ch, id);
 }
 
-static int polled(struct slot *s, uint32_t condition, uint64_t mask, uint64_t value,
-		  uint64_t step, uint32_t bits)
+static int polled(struct slot *s, uint32_t condition, u64 mask, u64 value, u64 step, uint32_t bits)
 {
 	struct rashpa_source_add a = {
 		.head.flags = RASHPA_SOURCE_POLL, .memory = s->lock.out_fd, .mask = mask,
@@ -207,16 +206,15 @@ static int polled(struct slot *s, uint32_t condition, uint64_t mask, uint64_t va
 	return add(s->ch, &a);
 }
 
-static void expect(struct slot *s, int id, uint64_t sequence, uint64_t value)
+static void expect(struct slot *s, int id, u64 sequence, u64 value)
 {
 	struct rashpa_event e = {};
 
-	if (!CHECK(wait_fd(s->ch, POLLIN, 5000), "no event for %llu", (unsigned long long)value))
+	if (!CHECK(wait_fd(s->ch, POLLIN, 5000), "no event for %llu", value))
 		return;
 	CHECK(next(s->ch, &e) && (int)e.source == id && e.kind == RASHPA_SOURCE_LOCK &&
 	      e.sequence == sequence && e.value == value && !e.lost && e.time_ns,
-	      "source %u kind %u sequence %llu value %llu", e.source, e.kind,
-	      (unsigned long long)e.sequence, (unsigned long long)e.value);
+	      "source %u kind %u sequence %llu value %llu", e.source, e.kind, e.sequence, e.value);
 }
 
 static void nothing(struct slot *s)
@@ -384,11 +382,9 @@ TEST(budget, "looking keeps its budget")
 		ANSWERED(call(s.ch, RASHPA_IOC_SOURCE_INFO, &info), 0, NULL);
 	while (tap_ok() && (info.out_looks < 500 ||
 			    info.out_look_ns * 1000 > info.out_since_ns * a.budget));
-	tap_note("%llu looks of %llu ns in %llu us, one every %llu us",
-		 (unsigned long long)info.out_looks,
-		 (unsigned long long)(info.out_look_ns / info.out_looks),
-		 (unsigned long long)(info.out_since_ns / 1000),
-		 (unsigned long long)(info.out_period_ns / 1000));
+	tap_note("%llu looks of %llu ns in %llu us, one every %llu us", info.out_looks,
+		 (info.out_look_ns / info.out_looks), (info.out_since_ns / 1000),
+		 (info.out_period_ns / 1000));
 	slot_down(&s);
 }
 
@@ -419,7 +415,7 @@ TEST(budget_of_all, "all timers together keep poll_budget")
 /* ----------------------------------------------------------- refused --- */
 
 static void refused(int ch, const struct rashpa_source_add *good, int err, const char *says,
-		    void (*spoil)(struct rashpa_source_add *a, uint64_t v), uint64_t v)
+		    void (*spoil)(struct rashpa_source_add *a, u64 v), u64 v)
 {
 	struct rashpa_source_add a = *good;
 
@@ -428,7 +424,7 @@ static void refused(int ch, const struct rashpa_source_add *good, int err, const
 }
 
 #define SPOIL(field) \
-	static void bad_##field(struct rashpa_source_add *a, uint64_t v) { a->field = v; }
+	static void bad_##field(struct rashpa_source_add *a, u64 v) { a->field = v; }
 SPOIL(memory)
 SPOIL(offset)
 SPOIL(mask)
@@ -441,7 +437,7 @@ SPOIL(budget)
 SPOIL(index)
 SPOIL(device)
 
-static void bad_look(struct rashpa_source_add *a, uint64_t v)
+static void bad_look(struct rashpa_source_add *a, u64 v)
 {
 	a->head.flags = RASHPA_SOURCE_LOOK;
 	a->index = v;
@@ -535,20 +531,19 @@ TEST(hardware, "a record that the function writes is seen in its interrupt")
 	rig_start(&r, 0);
 	while (tap_ok() && last.value < 100) {
 		if (!CHECK(wait_fd(r.channel, POLLIN, 10000), "no event after %llu",
-			   (unsigned long long)last.value) || !next(r.channel, &e))
+			   last.value) || !next(r.channel, &e))
 			break;
 		if (e.kind != RASHPA_SOURCE_LOCK)
 			continue;
 		CHECK(e.value > last.value && e.sequence == last.sequence + 1,
-		      "value %llu after %llu", (unsigned long long)e.value,
-		      (unsigned long long)last.value);
+		      "value %llu after %llu", e.value, last.value);
 		last = e;
 	}
-	CHECK(last.value == 100, "the last value is %llu", (unsigned long long)last.value);
+	CHECK(last.value == 100, "the last value is %llu", last.value);
 	ANSWERED(call(r.channel, RASHPA_IOC_SOURCE_INFO, &info), 0, NULL);
 	CHECK(info.out_events == last.sequence && info.out_value == 100 && !info.out_looks &&
 	      info.out_kind == RASHPA_SOURCE_LOCK && info.out_index == 1,
-	      "%llu events of kind %u", (unsigned long long)info.out_events, info.out_kind);
+	      "%llu events of kind %u", info.out_events, info.out_kind);
 out:
 	if (map >= 0)
 		close(map);

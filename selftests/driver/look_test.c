@@ -53,8 +53,7 @@ static int add(int ch, struct rashpa_source_add *a)
 	return err ? err : (int)a->out_id;
 }
 
-static int add_word(int ch, int fd, uint32_t condition, uint64_t value, uint32_t bits,
-		    uint64_t offset)
+static int add_word(int ch, int fd, uint32_t condition, u64 value, uint32_t bits, u64 offset)
 {
 	struct rashpa_source_add a = {
 		.head.flags = RASHPA_SOURCE_LOOK, .kind = RASHPA_SOURCE_LOCK, .device = -1,
@@ -74,22 +73,21 @@ static int look(int fd)
 	return err ? err : (int)l.out_events;
 }
 
-static int signal_one(int ch, uint64_t value)
+static int signal_one(int ch, u64 value)
 {
 	struct rashpa_signal s = { HEAD(s), .value = value };
 
 	return call(ch, RASHPA_IOC_SIGNAL, &s);
 }
 
-static void expect(int ch, int source, uint64_t sequence, uint64_t value)
+static void expect(int ch, int source, u64 sequence, u64 value)
 {
 	struct rashpa_event e = {};
 
 	CHECK(read(ch, &e, sizeof(e)) == sizeof(e) && (int)e.source == source &&
 	      e.sequence == sequence && e.value == value && e.time_ns,
-	      "source %u sequence %llu value %llx, expected %d %llu %llx", e.source,
-	      (unsigned long long)e.sequence, (unsigned long long)e.value, source,
-	      (unsigned long long)sequence, (unsigned long long)value);
+	      "source %u sequence %llu value %llx, expected %d %llu %llx", e.source, e.sequence,
+	      e.value, source, sequence, value);
 }
 
 static void nothing(int ch)
@@ -97,15 +95,15 @@ static void nothing(int ch)
 	struct rashpa_event e;
 
 	CHECK(read(ch, &e, sizeof(e)) < 0 && errno == EAGAIN, "an event without a reason: %llx",
-	      (unsigned long long)e.value);
+	      e.value);
 }
 
-static void set_word(void *p, uint64_t value, uint32_t bits)
+static void set_word(void *p, u64 value, uint32_t bits)
 {
 	if (bits == 32)
 		__atomic_store_n((uint32_t *)p, (uint32_t)value, __ATOMIC_RELEASE);
 	else
-		__atomic_store_n((uint64_t *)p, value, __ATOMIC_RELEASE);
+		__atomic_store_n((u64 *)p, value, __ATOMIC_RELEASE);
 }
 
 /* ----------------------------------------------- without a function --- */
@@ -118,8 +116,7 @@ TEST(channel, "a channel of the memory node needs no function")
 	int ch = channel_of(memory, 0, &e);
 
 	REQUIRE(ch >= 0, "CHANNEL_MAKE: %s", reason);
-	CHECK(e.out_consumer_size == PAGE, "%llu bytes for the consumer",
-	      (unsigned long long)e.out_consumer_size);
+	CHECK(e.out_consumer_size == PAGE, "%llu bytes for the consumer", e.out_consumer_size);
 	ring = mmap(NULL, e.out_ring_size, PROT_READ, MAP_SHARED, ch, 0);
 	CHECK(ring != MAP_FAILED && !ring->gone && !ring->head, "the ring");
 	CHECK(source_add(ch, RASHPA_SOURCE_SOFTWARE, 0) == 1, "%s", reason);
@@ -188,15 +185,14 @@ TEST(of, "it listens to a function, and outlives it")
 	CHECK(info.out_device == f.index, "function %d", info.out_device);
 	ANSWERED(call(f.fd, RASHPA_IOC_QUIESCE, &quiesce), 0, NULL);
 	CHECK(read(ch, &e, sizeof(e)) == sizeof(e) && e.source == 1 &&
-	      e.value == RASHPA_DEVICE_EVENT_QUIESCED, "value %llu", (unsigned long long)e.value);
+	      e.value == RASHPA_DEVICE_EVENT_QUIESCED, "value %llu", e.value);
 	/* the function goes, the channel stays: it is not its */
 	fpga_close(&f);
 	ANSWERED(fpga_unbind(&f) ? -EIO : 0, 0, NULL);
 	while (read(ch, &e, sizeof(e)) == sizeof(e))
 		;
 	CHECK(errno == EAGAIN, "the channel has gone: %s", strerror(errno));
-	CHECK(e.source == 1 && e.value == RASHPA_DEVICE_EVENT_GONE, "value %llu",
-	      (unsigned long long)e.value);
+	CHECK(e.source == 1 && e.value == RASHPA_DEVICE_EVENT_GONE, "value %llu", e.value);
 	CHECK(!wait_fd(ch, POLLIN, 0) && !count_of(event), "poll, or the eventfd, say that it has");
 	ANSWERED(signal_one(ch, 3), 0, NULL);
 	expect(ch, 2, 1, 3);
@@ -225,15 +221,14 @@ TEST(sources, "a channel has as many sources as it was made for")
 	ch = channel_of(memory, 2048, &e);
 	REQUIRE(ch >= 0, "%s", reason);
 	CHECK(e.out_consumer_size >= sizeof(*consumer) + 2048 * sizeof(consumer->ack[0]) &&
-	      !(e.out_consumer_size % PAGE), "%llu bytes for the consumer",
-	      (unsigned long long)e.out_consumer_size);
+	      !(e.out_consumer_size % PAGE), "%llu bytes for the consumer", e.out_consumer_size);
 	consumer = mmap(NULL, e.out_consumer_size, PROT_READ | PROT_WRITE, MAP_SHARED, ch,
 			(off_t)e.out_consumer);
 	REQUIRE(consumer != MAP_FAILED, "mmap: %s", strerror(errno));
 	CHECK(mmap(NULL, e.out_consumer_size + PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, ch,
 		   (off_t)e.out_consumer) == MAP_FAILED, "beyond the consumer's pages");
 	for (i = 1; i < 2048 && id >= 0; i++)
-		id = add_word(ch, fd, RASHPA_CONDITION_CHANGED, 0, 64, 8 * (uint64_t)i % PAGE);
+		id = add_word(ch, fd, RASHPA_CONDITION_CHANGED, 0, 64, 8 * (u64)i % PAGE);
 	CHECK(id == 2047, "source %d: %s", i, reason);
 	g.members = (uintptr_t)&m;
 	g.first = 4711;
@@ -253,7 +248,7 @@ TEST(look, "LOOK makes the events of words that have changed")
 	struct rashpa_export get = { HEAD(get) };
 	int fd = buffer_alloc(2 * PAGE, "st-look"), other = buffer_alloc(PAGE, NULL);
 	int node = buffer_node("st-look", O_RDWR), a = channel(), b = channel();
-	uint64_t *p = map_fd(fd, 2 * PAGE);
+	u64 *p = map_fd(fd, 2 * PAGE);
 
 	REQUIRE(p && node >= 0, "no memory");
 	ANSWERED(call(node, RASHPA_IOC_EXPORT, &get), 0, NULL);
@@ -303,7 +298,7 @@ TEST(look_and_poll, "beside a timer, too")
 		.condition = RASHPA_CONDITION_CHANGED, .bits = 64, .period_us = 1000,
 	};
 	int fd = buffer_alloc(PAGE, NULL), ch = channel(), n;
-	uint64_t *p = map_fd(fd, PAGE);
+	u64 *p = map_fd(fd, PAGE);
 
 	s.memory = fd;
 	CHECK(add(ch, &s) == 1, "%s", reason);
@@ -329,7 +324,7 @@ TEST(look_counts, "eventfds count each of its events")
 {
 	int event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), fd = buffer_alloc(PAGE, NULL), i;
 	int all = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), ch = channel(), n;
-	uint64_t *p = map_fd(fd, PAGE);
+	u64 *p = map_fd(fd, PAGE);
 
 	ANSWERED(bind_eventfd(ch, all, 0, 0, 0), 0, NULL);
 	for (i = 0; i < WORDS; i++) {
@@ -360,7 +355,7 @@ TEST(told_open, "who waits is told with interrupts on")
 	};
 	int event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), fd = buffer_alloc(PAGE, NULL);
 	int ch = channel();
-	uint64_t *p = map_fd(fd, PAGE);
+	u64 *p = map_fd(fd, PAGE);
 
 	if (!trace_begin("eventfd_signal_mask"))
 		goto out;
@@ -428,7 +423,7 @@ TEST(look_order, "several who LOOK make one order")
 {
 	int fd = buffer_alloc(PAGE, NULL), ch = channel();
 	struct rashpa_event e = {}, last = {};
-	uint64_t *p = map_fd(fd, PAGE), n = 0;
+	u64 *p = map_fd(fd, PAGE), n = 0;
 	struct looker k[LOOKERS];
 
 	CHECK(add_word(ch, fd, RASHPA_CONDITION_CHANGED, 0, 64, 0) == 1, "%s", reason);
@@ -438,10 +433,8 @@ TEST(look_order, "several who LOOK make one order")
 		sched_yield();
 		while (read(ch, &e, sizeof(e)) == sizeof(e)) {
 			CHECK(e.sequence > last.sequence && e.time_ns >= last.time_ns,
-			      "%llu ns at %llu, %llu ns at %llu",
-			      (unsigned long long)last.time_ns,
-			      (unsigned long long)last.sequence,
-			      (unsigned long long)e.time_ns, (unsigned long long)e.sequence);
+			      "%llu ns at %llu, %llu ns at %llu", last.time_ns, last.sequence,
+			      e.time_ns, e.sequence);
 			last = e;
 		}
 	}
@@ -460,7 +453,7 @@ TEST(look_ends, "what is looked at, or told, can end")
 	};
 	struct rashpa_source_del del = { HEAD(del), .id = 1 };
 	int event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), fd = buffer_alloc(PAGE, NULL);
-	uint64_t *p = map_fd(fd, PAGE), n = 0;
+	u64 *p = map_fd(fd, PAGE), n = 0;
 	struct looker k[LOOKERS];
 	int ch, i, rounds;
 
@@ -512,7 +505,7 @@ TEST(look_refused, "who may not write the memory may not say that he did")
 	int fd = buffer_alloc(PAGE, "st-look"), node = buffer_node("st-look", O_RDONLY);
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC), foreign = foreign_dmabuf(PAGE);
 	int ch = channel(), window;
-	uint64_t *p = map_fd(fd, PAGE);
+	u64 *p = map_fd(fd, PAGE);
 
 	ANSWERED(look(-1), EBADF, "fd -1");
 	ANSWERED(look(999), EBADF, "fd 999");
@@ -622,8 +615,8 @@ struct stream {
 	int words_fd;
 	const char *words;	/* one of each module */
 	bool eventfd;		/* wait for that, or for the channel */
-	bool (*right)(const struct stream *s, uint64_t stack);
-	void (*credit)(const struct stream *s, uint64_t stacks);
+	bool (*right)(const struct stream *s, u64 stack);
+	void (*credit)(const struct stream *s, u64 stacks);
 	void *priv;
 };
 
@@ -637,7 +630,7 @@ static void consume(const struct stream *s)
 	int wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), ch, i;
 	struct rashpa_channel_make e;
 	struct rashpa_event event;
-	uint64_t next = 1, k;
+	u64 next = 1, k;
 
 	ch = channel_of(s->node, 0, &e);
 	REQUIRE(ch >= 0, "%s", reason);
@@ -657,18 +650,16 @@ static void consume(const struct stream *s)
 	s->credit(s, 0);
 	while (tap_ok() && next <= STACKS) {
 		if (!CHECK(wait_fd(s->eventfd ? wake : ch, POLLIN, 20000), "nothing after stack %llu",
-			   (unsigned long long)next - 1))
+			   next - 1))
 			break;
 		count_of(wake);
 		while (read(ch, &event, sizeof(event)) == sizeof(event)) {
 			struct rashpa_ack a = { HEAD(a), .id = g.out_id, .position = event.value };
 
 			CHECK(event.kind == RASHPA_SOURCE_GROUP && event.value >= next,
-			      "kind %u value %llu after %llu", event.kind,
-			      (unsigned long long)event.value, (unsigned long long)next - 1);
+			      "kind %u value %llu after %llu", event.kind, event.value, next - 1);
 			for (k = next; k <= event.value && tap_ok(); k++)
-				CHECK(s->right(s, k), "stack %llu is not right",
-				      (unsigned long long)k);
+				CHECK(s->right(s, k), "stack %llu is not right", k);
 			next = event.value + 1;
 			ANSWERED(call(ch, RASHPA_IOC_ACK, &a), 0, NULL);
 			s->credit(s, event.value);
@@ -686,12 +677,12 @@ struct program {
 
 #define PART	PAGE
 
-static char *part_of(const struct program *p, uint64_t stack, int module)
+static char *part_of(const struct program *p, u64 stack, int module)
 {
 	return p->payload + ((stack - 1) % SLOTS * MODULES + module) * PART;
 }
 
-static bool program_right(const struct stream *s, uint64_t stack)
+static bool program_right(const struct stream *s, u64 stack)
 {
 	int m;
 
@@ -701,7 +692,7 @@ static bool program_right(const struct stream *s, uint64_t stack)
 	return true;
 }
 
-static void program_credit(const struct stream *s, uint64_t stacks)
+static void program_credit(const struct stream *s, u64 stacks)
 {
 	const struct program *p = s->priv;
 
@@ -712,7 +703,7 @@ static void program_credit(const struct stream *s, uint64_t stacks)
 /* 0, or where it went wrong. It has what a producer has: memories, and a way to get credit. */
 static int produce(const struct program *p, int credit_fd)
 {
-	uint64_t stack, given = 0;
+	u64 stack, given = 0;
 	int m;
 
 	for (stack = 1; stack <= STACKS; stack++) {
@@ -749,7 +740,7 @@ static void program_stream(bool with_eventfd)
 	if (!pid) {
 		/* the first credit says that the consumer is there */
 		close(credit[1]);
-		if (read(credit[0], &(uint64_t){ 0 }, sizeof(uint64_t)) != sizeof(uint64_t))
+		if (read(credit[0], &(u64){ 0 }, sizeof(u64)) != sizeof(u64))
 			_exit(3);
 		_exit(produce(&p, credit[0]));
 	}
@@ -782,7 +773,7 @@ struct board {
 	bool started;
 };
 
-static bool board_right(const struct stream *s, uint64_t stack)
+static bool board_right(const struct stream *s, u64 stack)
 {
 	const struct board *b = s->priv;
 
@@ -790,7 +781,7 @@ static bool board_right(const struct stream *s, uint64_t stack)
 		      SEED + (stack - 1) % IMAGES * (IMAGE / 8));
 }
 
-static void board_credit(const struct stream *s, uint64_t stacks)
+static void board_credit(const struct stream *s, u64 stacks)
 {
 	struct board *b = s->priv;
 	unsigned int n;
@@ -868,9 +859,8 @@ static void many_listeners(void *arg)
 	if (setgroups(0, NULL) || setresgid(who->uid, who->uid, who->uid) ||
 	    setresuid(who->uid, who->uid, who->uid))
 		tap_bail("privileges cannot be dropped");
-	while (n < who->most &&
-	       CHECK(add_word(who->ch, who->fd, RASHPA_CONDITION_CHANGED, 0, 64, 0) > 0,
-		     "source %d: %s", n + 1, reason))
+	while (n < who->most && CHECK(add_word(who->ch, who->fd, RASHPA_CONDITION_CHANGED, 0, 64,
+					       0) > 0, "source %d: %s", n + 1, reason))
 		n++;
 	if (who->why)
 		ANSWERED(add_word(who->ch, who->fd, RASHPA_CONDITION_CHANGED, 0, 64, 0), ENOSPC,
@@ -968,12 +958,12 @@ TEST(limit, "so many listen to one memory, and no more")
 {
 	int fd = buffer_alloc(PAGE, NULL), ch[2], i, id = 0;
 	struct rashpa_channel_make e;
-	uint64_t *p = map_fd(fd, PAGE), begin, idle, busy;
+	u64 *p = map_fd(fd, PAGE), begin, idle, busy;
 
 	ch[0] = channel_of(memory, RASHPA_LISTENERS_MAX, &e);
 	ch[1] = channel();
 	for (i = 0; i < RASHPA_LISTENERS_MAX && id >= 0; i++)
-		id = add_word(ch[0], fd, RASHPA_CONDITION_CHANGED, 0, 64, 8 * (uint64_t)i % PAGE);
+		id = add_word(ch[0], fd, RASHPA_CONDITION_CHANGED, 0, 64, 8 * (u64)i % PAGE);
 	CHECK(id == RASHPA_LISTENERS_MAX, "source %d: %s", i, reason);
 	ANSWERED(add_word(ch[1], fd, RASHPA_CONDITION_CHANGED, 0, 64, 0), ENOSPC, "2048");
 	begin = now_ns();
@@ -984,8 +974,7 @@ TEST(limit, "so many listen to one memory, and no more")
 	CHECK(look(fd) == RASHPA_LISTENERS_MAX, "not all were events");
 	busy = now_ns() - begin;
 	tap_note("%d words looked at in %llu us; with an event each in %llu us",
-		 RASHPA_LISTENERS_MAX, (unsigned long long)idle / 1000,
-		 (unsigned long long)busy / 1000);
+		 RASHPA_LISTENERS_MAX, idle / 1000, busy / 1000);
 	close(ch[0]);
 	CHECK(add_word(ch[1], fd, RASHPA_CONDITION_CHANGED, 0, 64, 0) == 1, "%s", reason);
 	close(ch[1]);

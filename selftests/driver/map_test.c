@@ -57,12 +57,12 @@ static const struct rashpa_table *table_of(const struct rashpa_map_make *map)
 	return CHECK(p != MAP_FAILED, "mmap of the table: %s", strerror(errno)) ? p : NULL;
 }
 
-static uint64_t entry_address(uint32_t i)
+static u64 entry_address(uint32_t i)
 {
 	return reg64(regs, RFPGA_TABLE + i * RFPGA_ENTRY_STRIDE + RFPGA_ENTRY_ADDR);
 }
 
-static uint64_t entry_length(uint32_t i)
+static u64 entry_length(uint32_t i)
 {
 	return reg64(regs, RFPGA_TABLE + i * RFPGA_ENTRY_STRIDE + RFPGA_ENTRY_LEN);
 }
@@ -72,7 +72,7 @@ static uint32_t entry_control(uint32_t i)
 	return reg32(regs, RFPGA_TABLE + i * RFPGA_ENTRY_STRIDE + RFPGA_ENTRY_CONTROL);
 }
 
-static uint64_t entry_sum(uint32_t i)
+static u64 entry_sum(uint32_t i)
 {
 	return reg64(regs, RFPGA_TABLE + i * RFPGA_ENTRY_STRIDE + RFPGA_ENTRY_SUM);
 }
@@ -86,9 +86,9 @@ static bool entry_is_clear(uint32_t i)
 
 struct want {
 	const char *key;
-	uint64_t length, alloc_align;		/* of the buffer */
-	uint64_t offset, part;			/* of the map */
-	uint64_t max_segment, boundary, alignment;
+	u64 length, alloc_align;		/* of the buffer */
+	u64 offset, part;			/* of the map */
+	u64 max_segment, boundary, alignment;
 	uint32_t segments;			/* exactly; 0: any number */
 };
 
@@ -120,7 +120,7 @@ TEST_EACH(segments, wants, "%s")
 	struct rashpa_alloc a = { HEAD(a), .length = w->length,
 				  .alignment = w->alloc_align,
 				  .backend = RASHPA_BACKEND_CONTIG };
-	uint64_t part = w->part ? w->part : w->length - w->offset, sum = 0, frame = 0;
+	u64 part = w->part ? w->part : w->length - w->offset, sum = 0, frame = 0;
 	const struct rashpa_table *t;
 	struct rashpa_map_make map;
 	uint32_t i;
@@ -144,22 +144,19 @@ TEST_EACH(segments, wants, "%s")
 	CHECK(fcntl(map.out_fd, F_GETFD) == FD_CLOEXEC, "not close-on-exec");
 	CHECK(map.out_class == (iommu ? RASHPA_CLASS_IOVA : RASHPA_CLASS_HOST),
 	      "class %u", map.out_class);
-	CHECK(!w->segments || map.out_segments == w->segments, "%u segments",
-	      map.out_segments);
+	CHECK(!w->segments || map.out_segments == w->segments, "%u segments", map.out_segments);
 	CHECK(map.out_table_size >= sizeof(*t) + map.out_segments * sizeof(t->segment[0]),
-	      "table of %llu bytes", (unsigned long long)map.out_table_size);
+	      "table of %llu bytes", map.out_table_size);
 	t = table_of(&map);
 	if (t) {
 		CHECK(t->state == RASHPA_MAP_STATE_VALID && t->count == map.out_segments &&
-		      t->map_class == map.out_class &&
-		      t->generation == map.out_generation && !(t->generation & 1),
-		      "the table's header differs");
+		      t->map_class == map.out_class && t->generation == map.out_generation &&
+		      !(t->generation & 1), "the table's header differs");
 		for (i = 0; i < t->count; i++) {
-			uint64_t address = t->segment[i].address;
-			uint64_t length = t->segment[i].length;
+			u64 address = t->segment[i].address;
+			u64 length = t->segment[i].length;
 
-			if (!CHECK(length && !(length % PAGE), "segment %u: %llu bytes", i,
-				   (unsigned long long)length))
+			if (!CHECK(length && !(length % PAGE), "segment %u: %llu bytes", i, length))
 				break;
 			CHECK(!w->max_segment || length <= w->max_segment,
 			      "segment %u is too long", i);
@@ -167,16 +164,14 @@ TEST_EACH(segments, wants, "%s")
 			      (address + length - 1) / w->boundary,
 			      "segment %u crosses the boundary", i);
 			CHECK(!w->alignment || !(address % w->alignment),
-			      "segment %u at 0x%llx is not aligned", i,
-			      (unsigned long long)address);
+			      "segment %u at 0x%llx is not aligned", i, address);
 			if (map.out_class == RASHPA_CLASS_HOST)
 				CHECK(address == frame * PAGE + sum,
-				      "segment %u at 0x%llx, the memory is at 0x%llx", i,
-				      (unsigned long long)address,
-				      (unsigned long long)(frame * PAGE + sum));
+				      "segment %u at 0x%llx, the memory is at 0x%llx", i, address,
+				      (frame * PAGE + sum));
 			sum += length;
 		}
-		CHECK(sum == part, "%llu bytes in all", (unsigned long long)sum);
+		CHECK(sum == part, "%llu bytes in all", sum);
 		munmap((void *)t, map.out_table_size);
 	}
 	close(map.out_fd);
@@ -195,14 +190,12 @@ TEST_IDLE(profile_limits, "the profile's limits can be made narrower, not wider"
 
 	ANSWERED(call(f.fd, RASHPA_IOC_PROFILE_SET, &p), 0, NULL);
 	ANSWERED(make(&map), 0, NULL);
-	CHECK(map.out_segments == 8 || map.out_segments == 9, "%u segments",
-	      map.out_segments);
+	CHECK(map.out_segments == 8 || map.out_segments == 9, "%u segments", map.out_segments);
 	close(map.out_fd);
 	map = default_map(fd);
 	map.max_segment = MIB;
 	ANSWERED(make(&map), 0, NULL);
-	CHECK(map.out_segments == 16 || map.out_segments == 17, "%u segments",
-	      map.out_segments);
+	CHECK(map.out_segments == 16 || map.out_segments == 17, "%u segments", map.out_segments);
 	close(map.out_fd);
 	/* what the profile limits nobody makes wider */
 	map = default_map(fd);
@@ -251,7 +244,7 @@ TEST_IDLE(fixed_segments, "segments are as long as entries without a length")
 		t = table_of(&map);
 		for (i = 0; t && i < t->count; i++)
 			CHECK(t->segment[i].length == 64 * KIB, "segment %u: 0x%llx bytes", i,
-			      (unsigned long long)t->segment[i].length);
+			      t->segment[i].length);
 		if (t)
 			munmap((void *)t, map.out_table_size);
 		ANSWERED(fpga_program(map.out_fd, -1, 0, NULL), 0, NULL);
@@ -333,7 +326,7 @@ TEST_IDLE(stuck_second, "a function that is stuck at the second stop says so")
 	CHECK(info.out_state == RASHPA_STATE_STUCK, "state %u", info.out_state);
 	n = read(ch, e, sizeof(e)) / (ssize_t)sizeof(e[0]);
 	CHECK(n == 1 && e[0].value == RASHPA_DEVICE_EVENT_STUCK, "%zd records, value %llu", n,
-	      (unsigned long long)e[0].value);
+	      e[0].value);
 	close(ch);
 	close(fd);
 	ANSWERED(fpga_profile(&f, 0, NULL, 0), 0, NULL);
@@ -344,7 +337,7 @@ TEST_IDLE(stuck_second, "a function that is stuck at the second stop says so")
 
 static const struct {
 	const char *key;
-	uint64_t offset, length, max_segment, boundary, alignment;
+	u64 offset, length, max_segment, boundary, alignment;
 	uint32_t direction;
 	int err;
 	const char *says;
@@ -474,7 +467,7 @@ TEST_IDLE(mask, "a function that cannot reach the memory gets no map")
 	int fd = buffer_alloc(64 * KIB, NULL);
 	struct rashpa_map_make map = default_map(fd);
 	char *m = map_fd(fd, 64 * KIB);
-	uint64_t at = m ? pfn_of(m) * PAGE : 0;
+	u64 at = m ? pfn_of(m) * PAGE : 0;
 	int err;
 
 	err = call(f.fd, RASHPA_IOC_PROFILE_SET, &p);
@@ -490,7 +483,7 @@ TEST_IDLE(mask, "a function that cannot reach the memory gets no map")
 
 			if (t) {
 				CHECK(t->segment[0].address < 1 << 24, "at 0x%llx",
-				      (unsigned long long)t->segment[0].address);
+				      t->segment[0].address);
 				munmap((void *)t, map.out_table_size);
 			}
 			close(map.out_fd);
@@ -498,7 +491,7 @@ TEST_IDLE(mask, "a function that cannot reach the memory gets no map")
 	} else if (at >= 1 << 24) {
 		ANSWERED(make(&map), EOVERFLOW, "24 bits");
 	} else {
-		tap_skip("the buffer is at 0x%llx", (unsigned long long)at);
+		tap_skip("the buffer is at 0x%llx", at);
 	}
 	ANSWERED(fpga_profile(&f, 0, NULL, 0), 0, NULL);
 out:
@@ -577,8 +570,7 @@ TEST(read, "a map tells when it changes")
 	CHECK(!wait_fd(map.out_fd, POLLIN, 0), "readable although nothing changed");
 	fcntl(map.out_fd, F_SETFL, O_NONBLOCK);
 	CHECK(read(map.out_fd, &head, sizeof(head)) < 0 && errno == EAGAIN, "read");
-	CHECK(read(map.out_fd, &head, sizeof(head) - 1) < 0 && errno == EINVAL,
-	      "short read");
+	CHECK(read(map.out_fd, &head, sizeof(head) - 1) < 0 && errno == EINVAL, "short read");
 	CHECK(write(map.out_fd, &head, sizeof(head)) < 0, "write");
 	close(map.out_fd);
 	close(fd);
@@ -592,7 +584,7 @@ TEST(program, "PROGRAM writes the table, and it is cleared with the map")
 	struct rashpa_map_make map = default_map(fd);
 	const struct rashpa_table *t;
 	uint32_t entries = 0, i;
-	uint64_t sum = 0;
+	u64 sum = 0;
 
 	map.max_segment = MIB;
 	REQUIRE(!make(&map), "MAP: %s", reason);
@@ -689,7 +681,7 @@ static const struct {
 	const char *key;
 	bool in_layout;
 	size_t at, size;
-	uint64_t value;
+	u64 value;
 	int err;
 	const char *says;
 } bad_programs[] = {
@@ -785,7 +777,7 @@ TEST(program_twice, "entries of another map are left alone")
 {
 	int fd = buffer_alloc(4 * MIB, NULL);
 	struct rashpa_map_make a = default_map(fd), b = default_map(fd);
-	uint64_t address;
+	u64 address;
 
 	a.max_segment = b.max_segment = MIB;
 	a.boundary = b.boundary = MIB;
@@ -819,8 +811,7 @@ TEST(program_many, "PROGRAM refuses more segments than entries")
 	map.max_segment = PAGE;
 	REQUIRE(!make(&map), "MAP: %s", reason);
 	CHECK(map.out_segments == 2048, "%u segments", map.out_segments);
-	ANSWERED(fpga_program(map.out_fd, window, 0, NULL), ERANGE,
-		 "2048 segments|1024 entries");
+	ANSWERED(fpga_program(map.out_fd, window, 0, NULL), ERANGE, "2048 segments|1024 entries");
 	close(map.out_fd);
 	map = default_map(fd);
 	map.max_segment = 2 * PAGE;
@@ -831,7 +822,7 @@ TEST(program_many, "PROGRAM refuses more segments than entries")
 	CHECK(entry_control(1023) == RFPGA_ENTRY_VALID, "the last one is not valid");
 	for (i = 0; i < 1024; i++)
 		if (!CHECK(entry_sum(i) == i * 2 * PAGE, "the sum of entry %u is 0x%llx", i,
-			   (unsigned long long)entry_sum(i)))
+			   entry_sum(i)))
 			break;
 	close(map.out_fd);
 	CHECK(entry_is_clear(0) && entry_is_clear(1023), "entries were left");
@@ -855,8 +846,7 @@ TEST(program_narrow, "PROGRAM fills narrow fields only if they are wide enough")
 	high = t->segment[0].address >> 32;
 	layout.address_bits = 32;
 	layout.length_bits = 32;
-	ANSWERED(call(map.out_fd, RASHPA_IOC_PROGRAM, &p), high ? EOVERFLOW : 0,
-		 "4 GiB|32 bits");
+	ANSWERED(call(map.out_fd, RASHPA_IOC_PROGRAM, &p), high ? EOVERFLOW : 0, "4 GiB|32 bits");
 	if (!high)
 		CHECK(entry_address(0) == t->segment[0].address &&
 		      entry_length(0) == MIB, "the entry differs");
@@ -893,7 +883,7 @@ TEST(program_sums, "PROGRAM tells each entry what is before it in its map")
 	ANSWERED(fpga_program(one.out_fd, window, 9, NULL), 0, NULL);
 	for (i = 0; i < 8; i++)
 		CHECK(entry_sum(1 + i) == i * 64 * KIB, "entry %u: 0x%llx", 1 + i,
-		      (unsigned long long)entry_sum(1 + i));
+		      entry_sum(1 + i));
 	CHECK(!entry_sum(9) && entry_length(9) == MIB, "the next map does not begin with 0");
 	close(one.out_fd);
 	close(many.out_fd);
@@ -928,7 +918,7 @@ TEST(program_without_sums, "PROGRAM writes no sums where the layout has none")
  */
 TEST(program_narrow_sums, "PROGRAM refuses sums that are wider than their field")
 {
-	const uint64_t piece = 64 * MIB;
+	const u64 piece = 64 * MIB;
 	const size_t length = (size_t)(4 * GIB + piece);
 	struct rashpa_pin pin = { HEAD(pin), .length = length };
 	struct rashpa_layout layout = fpga_layout;
@@ -963,8 +953,7 @@ TEST(program_narrow_sums, "PROGRAM refuses sums that are wider than their field"
 	if (ANSWERED(make(&map), 0, NULL)) {
 		ANSWERED(program_with(map.out_fd, 0, &layout, sizeof(layout)), 0, NULL);
 		i = map.out_segments - 1;
-		CHECK(entry_sum(i) + entry_length(i) == 4 * GIB, "0x%llx",
-		      (unsigned long long)entry_sum(i));
+		CHECK(entry_sum(i) + entry_length(i) == 4 * GIB, "0x%llx", entry_sum(i));
 		close(map.out_fd);
 	}
 	close(pin.out_fd);
@@ -979,7 +968,7 @@ TEST(foreign, "memory of another driver is mapped")
 	int fd = foreign_dmabuf(MIB);
 	struct rashpa_map_make map = default_map(fd);
 	const struct rashpa_table *t;
-	uint64_t sum = 0;
+	u64 sum = 0;
 	uint32_t i;
 
 	SKIP_IF(fd < 0, "no udmabuf here");
@@ -987,8 +976,7 @@ TEST(foreign, "memory of another driver is mapped")
 		t = table_of(&map);
 		for (i = 0; t && i < t->count; i++)
 			sum += t->segment[i].length;
-		CHECK(sum == MIB, "%llu bytes in %u segments", (unsigned long long)sum,
-		      map.out_segments);
+		CHECK(sum == MIB, "%llu bytes in %u segments", sum, map.out_segments);
 		if (t)
 			munmap((void *)t, map.out_table_size);
 		close(map.out_fd);
@@ -1001,7 +989,7 @@ TEST(foreign, "memory of another driver is mapped")
 		t = table_of(&map);
 		for (i = 0; t && i < t->count; i++)
 			sum += t->segment[i].length;
-		CHECK(sum == 5 * PAGE, "%llu bytes", (unsigned long long)sum);
+		CHECK(sum == 5 * PAGE, "%llu bytes", sum);
 		if (t)
 			munmap((void *)t, map.out_table_size);
 		close(map.out_fd);

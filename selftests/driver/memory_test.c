@@ -142,7 +142,7 @@ TEST(remove_open, "open files of a removed buffer stay valid")
 {
 	int fd = buffer_alloc(4 * PAGE, "st-open");
 	int node = buffer_node("st-open", O_RDWR);
-	uint64_t held = bytes_allocated();
+	u64 held = bytes_allocated();
 	struct rashpa_info info = { HEAD(info), .fd = -1 };
 	void *p;
 
@@ -231,7 +231,7 @@ TEST(name_race, "of many who want one name at once one wins")
 
 static const struct {
 	const char *key;
-	uint64_t length, alignment;
+	u64 length, alignment;
 	uint32_t flags, node, backend, cache;
 	int err;
 	const char *says;
@@ -307,8 +307,7 @@ TEST(cma, "CMA serves, or says that it is not there")
 	ANSWERED(call(memory, RASHPA_IOC_QUERY, &q), 0, NULL);
 	CHECK(q.out_backend == RASHPA_BACKEND_CMA, "backend %u", q.out_backend);
 	CHECK(q.out_total && q.out_free <= q.out_total && !q.out_largest,
-	      "total %llu, free %llu, largest %llu", (unsigned long long)q.out_total,
-	      (unsigned long long)q.out_free, (unsigned long long)q.out_largest);
+	      "total %llu, free %llu, largest %llu", q.out_total, q.out_free, q.out_largest);
 	if (!ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), 0, NULL))
 		return;
 	CHECK(a.out_backend == RASHPA_BACKEND_CMA, "backend %u", a.out_backend);
@@ -323,7 +322,7 @@ TEST(cma, "CMA serves, or says that it is not there")
 	ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), ENOMEM, "MiB");
 }
 
-static const struct { const char *key; uint64_t length, alignment; } pieces[] = {
+static const struct { const char *key; u64 length, alignment; } pieces[] = {
 	{ "1-byte", 1, 0 }, { "a-page", PAGE, 1 }, { "a-page-and-1-byte", PAGE + 1, 0 },
 	{ "100-kib-aligned-to-64-kib", 100 * KIB, 64 * KIB }, { "a-page-aligned-to-1-mib", PAGE, MIB },
 	{ "2-mib", 2 * MIB, 0 }, { "2-mib-and-1-byte", 2 * MIB + 1, 0 },
@@ -334,15 +333,15 @@ static const struct { const char *key; uint64_t length, alignment; } pieces[] = 
 
 TEST_EACH(contiguous, pieces, "%s: one zeroed piece")
 {
-	const uint64_t length = row->length, alignment = row->alignment;
+	const u64 length = row->length, alignment = row->alignment;
 	struct rashpa_alloc a = { HEAD(a), .length = length, .alignment = alignment,
 				  .backend = RASHPA_BACKEND_CONTIG };
-	uint64_t whole = (length + PAGE - 1) & -PAGE, first, i;
+	u64 whole = (length + PAGE - 1) & -PAGE, first, i;
 	void *p;
 
 	if (!ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), 0, NULL))
 		return;
-	CHECK(a.out_length == whole, "length %llu", (unsigned long long)a.out_length);
+	CHECK(a.out_length == whole, "length %llu", a.out_length);
 	CHECK(a.out_segments == 1, "%u segments", a.out_segments);
 	CHECK(a.out_backend == RASHPA_BACKEND_CONTIG, "backend %u", a.out_backend);
 	CHECK(fcntl(a.out_fd, F_GETFD) == FD_CLOEXEC, "not close-on-exec");
@@ -353,11 +352,10 @@ TEST_EACH(contiguous, pieces, "%s: one zeroed piece")
 		memset(p, 0xa5, whole);
 		first = pfn_of(p);
 		CHECK(first, "no frame number");
-		CHECK(!alignment || !(first * PAGE & (alignment - 1)),
-		      "at 0x%llx", (unsigned long long)first * PAGE);
+		CHECK(!alignment || !(first * PAGE & (alignment - 1)), "at 0x%llx", first * PAGE);
 		for (i = 1; i < whole / PAGE; i += i < 512 ? 1 : 509)
 			if (!CHECK(pfn_of((char *)p + i * PAGE) == first + i,
-				   "page %llu is elsewhere", (unsigned long long)i))
+				   "page %llu is elsewhere", i))
 				break;
 		munmap(p, whole);
 	}
@@ -393,7 +391,7 @@ TEST(auto, "AUTO takes CMA only where it is")
 	close(a.out_fd);
 }
 
-static void on_node(unsigned int node, uint32_t backend, uint64_t length)
+static void on_node(unsigned int node, uint32_t backend, u64 length)
 {
 	struct rashpa_alloc a = { HEAD(a), .length = length, .node = node,
 				  .backend = backend };
@@ -404,8 +402,7 @@ static void on_node(unsigned int node, uint32_t backend, uint64_t length)
 	q.head.flags = RASHPA_QUERY_NODE;
 	ANSWERED(call(memory, RASHPA_IOC_QUERY, &q), 0, NULL);
 	if (backend == RASHPA_BACKEND_CMA && q.out_free < 2 * length) {
-		tap_note("node %u has %llu MiB of CMA", node,
-			 (unsigned long long)q.out_free / MIB);
+		tap_note("node %u has %llu MiB of CMA", node, q.out_free / MIB);
 		a.length = q.out_total + 4 * MIB;
 		ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), ENOMEM, "on node|numa_cma=");
 		return;
@@ -440,15 +437,14 @@ TEST(limit, "the limit of the administrator holds")
 {
 	struct rashpa_alloc a = { HEAD(a), .length = 16 * MIB, .name = "st-limit" };
 	struct rashpa_limit q = { HEAD(q), .resource = RASHPA_RESOURCE_MEMORY };
-	uint64_t used = bytes_allocated() / MIB;
+	u64 used = bytes_allocated() / MIB;
 	int fd;
 
 	set_limit_mib(used + 12);
 	ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), EDQUOT, "16 MiB|limit_mib");
 	ANSWERED(buffer_remove("st-limit"), ENOENT, NULL);
 	ANSWERED(call(memory, RASHPA_IOC_LIMIT, &q), 0, NULL);
-	CHECK(q.out_limit == (used + 12) * MIB, "limit %llu",
-	      (unsigned long long)q.out_limit);
+	CHECK(q.out_limit == (used + 12) * MIB, "limit %llu", q.out_limit);
 	fd = buffer_alloc(8 * MIB, NULL);
 	CHECK(bytes_allocated() >= used * MIB + 8 * MIB, "the buffer is not counted");
 	a.length = 8 * MIB;
@@ -458,7 +454,7 @@ TEST(limit, "the limit of the administrator holds")
 	close(fd);
 	set_limit_mib(0);
 	ANSWERED(call(memory, RASHPA_IOC_LIMIT, &q), 0, NULL);
-	CHECK(q.out_limit == 0, "limit %llu", (unsigned long long)q.out_limit);
+	CHECK(q.out_limit == 0, "limit %llu", q.out_limit);
 }
 
 static void second_user(void *arg)
@@ -472,9 +468,8 @@ static void second_user(void *arg)
 	fd = buffer_alloc(8 * MIB, NULL);
 	ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), EDQUOT, "one user|user_limit_mib");
 	ANSWERED(call(memory, RASHPA_IOC_LIMIT, &q), 0, NULL);
-	CHECK(q.out_user_used == 8 * MIB && q.out_user_limit == 12 * MIB,
-	      "%llu of %llu", (unsigned long long)q.out_user_used,
-	      (unsigned long long)q.out_user_limit);
+	CHECK(q.out_user_used == 8 * MIB && q.out_user_limit == 12 * MIB, "%llu of %llu",
+	      q.out_user_used, q.out_user_limit);
 	close(fd);
 	/* what was given back can be had again */
 	fd = buffer_alloc(8 * MIB, NULL);
@@ -544,7 +539,7 @@ TEST(user_namespace, "the limit of one user holds for the namespaces of that use
 	set_user_limit(NULL);
 }
 
-static void cache_mode(uint32_t cache, uint32_t backend, uint64_t length)
+static void cache_mode(uint32_t cache, uint32_t backend, u64 length)
 {
 	struct rashpa_alloc a = { HEAD(a), .length = length, .cache = cache,
 				  .backend = backend };
@@ -635,7 +630,7 @@ static void no_fds(void *arg)
 {
 	struct rashpa_alloc a = { HEAD(a), .length = 4 * MIB, .name = "st-nofd" };
 	struct rlimit limit = { .rlim_cur = 3, .rlim_max = 3 }, all;
-	uint64_t before = bytes_allocated();
+	u64 before = bytes_allocated();
 
 	(void)arg;
 	getrlimit(RLIMIT_NOFILE, &all);
@@ -721,7 +716,7 @@ static void anonymous_child(void *arg)
 
 TEST(anonymous_dies, "an anonymous buffer goes with its killed maker")
 {
-	uint64_t before = bytes_allocated();
+	u64 before = bytes_allocated();
 	int ready[2];
 	char c;
 	pid_t pid;
@@ -756,8 +751,7 @@ static void as_nobody(void *arg)
 	drop_privileges();
 	CHECK(open("/dev/rashpa/memory", O_RDWR) < 0 && errno == EACCES,
 	      "nobody may open /dev/rashpa/memory");
-	CHECK(buffer_node("st-mine", O_RDONLY) < 0 && errno == EACCES,
-	      "nobody may open a buffer");
+	CHECK(buffer_node("st-mine", O_RDONLY) < 0 && errno == EACCES, "nobody may open a buffer");
 	/* who was given the fd may use it */
 	fd = buffer_alloc(PAGE, NULL);
 	CHECK(fd >= 0, "an inherited fd is of no use");
@@ -780,12 +774,10 @@ TEST(query, "QUERY answers what would fit")
 
 	ANSWERED(call(memory, RASHPA_IOC_QUERY, &q), 0, NULL);
 	CHECK(q.out_backend == RASHPA_BACKEND_CONTIG, "backend %u", q.out_backend);
-	CHECK(q.out_total && q.out_total <= 2 * ram_bytes(), "total %llu",
-	      (unsigned long long)q.out_total);
-	CHECK(q.out_free && q.out_free <= q.out_total, "free %llu",
-	      (unsigned long long)q.out_free);
+	CHECK(q.out_total && q.out_total <= 2 * ram_bytes(), "total %llu", q.out_total);
+	CHECK(q.out_free && q.out_free <= q.out_total, "free %llu", q.out_free);
 	CHECK(q.out_largest >= 64 * MIB && q.out_largest <= q.out_total, "largest %llu",
-	      (unsigned long long)q.out_largest);
+	      q.out_largest);
 	q.head.flags = RASHPA_QUERY_NODE;
 	ANSWERED(call(memory, RASHPA_IOC_QUERY, &q), 0, NULL);
 	q.node = 63;
@@ -812,7 +804,7 @@ TEST(query_try, "QUERY finds out by trying")
 	ANSWERED(call(ro, RASHPA_IOC_QUERY, &q), EPERM, "try|writing");
 	close(ro);
 	ANSWERED(call(memory, RASHPA_IOC_QUERY, &q), 0, NULL);
-	CHECK(q.out_largest >= 64 * MIB, "largest %llu", (unsigned long long)q.out_largest);
+	CHECK(q.out_largest >= 64 * MIB, "largest %llu", q.out_largest);
 	ANSWERED(call(memory, RASHPA_IOC_PROGRESS, &p), 0, NULL);
 	CHECK(!p.out_stage && !p.out_todo, "stage %u of nothing", p.out_stage);
 	CHECK(!q.out_area[0], "contig has no area");
@@ -825,7 +817,7 @@ TEST(query_try, "QUERY finds out by trying")
 	q.backend = RASHPA_BACKEND_CMA;
 	ANSWERED(call(memory, RASHPA_IOC_QUERY, &q), 0, NULL);
 	CHECK(q.out_largest && q.out_largest <= q.out_free, "largest %llu of %llu",
-	      (unsigned long long)q.out_largest, (unsigned long long)q.out_free);
+	      q.out_largest, q.out_free);
 	/* areas of single nodes have no name here */
 	CHECK(!q.out_area[0] || !strcmp(q.out_area, "reserved"), "area \"%s\"", q.out_area);
 }
@@ -973,7 +965,7 @@ TEST(begins_again, "an ALLOC that makes way for root's begins again")
 struct watch {
 	pthread_t thread;
 	atomic_bool stop;
-	uint64_t searched, zeroed, todo;
+	u64 searched, zeroed, todo;
 };
 
 static void *watch_progress(void *arg)
@@ -996,7 +988,7 @@ static void *watch_progress(void *arg)
 
 TEST(progress, "QUERY tells how far an allocation is")
 {
-	const uint64_t length = ram_bytes() / 4 & -(2 * MIB);
+	const u64 length = ram_bytes() / 4 & -(2 * MIB);
 	struct watch w = {};
 	int fd;
 
@@ -1004,8 +996,7 @@ TEST(progress, "QUERY tells how far an allocation is")
 	fd = buffer_alloc(length, NULL);
 	atomic_store(&w.stop, true);
 	pthread_join(w.thread, NULL);
-	CHECK(w.todo == length, "to do: %llu of %llu", (unsigned long long)w.todo,
-	      (unsigned long long)length);
+	CHECK(w.todo == length, "to do: %llu of %llu", w.todo, length);
 	CHECK(w.searched || w.zeroed, "no progress was seen");
 	CHECK(w.searched <= length && w.zeroed <= length, "more than all");
 	close(fd);
@@ -1013,11 +1004,10 @@ TEST(progress, "QUERY tells how far an allocation is")
 
 TEST(allocated, "QUERY counts what buffers hold")
 {
-	uint64_t before = bytes_allocated();
+	u64 before = bytes_allocated();
 	int fd = buffer_alloc(6 * MIB, NULL);
 
-	CHECK(bytes_allocated() == before + 6 * MIB, "%llu more",
-	      (unsigned long long)(bytes_allocated() - before));
+	CHECK(bytes_allocated() == before + 6 * MIB, "%llu more", (bytes_allocated() - before));
 	close(fd);
 	CHECK(bytes_allocated() == before, "it did not come back");
 }
@@ -1051,8 +1041,7 @@ TEST(info, "INFO tells what a buffer is")
 
 	ANSWERED(buffer_info(fd, &info), 0, NULL);
 	CHECK(info.out_kind == RASHPA_KIND_BUFFER, "kind %u", info.out_kind);
-	CHECK(info.out_length == 3 * PAGE, "length %llu",
-	      (unsigned long long)info.out_length);
+	CHECK(info.out_length == 3 * PAGE, "length %llu", info.out_length);
 	CHECK(info.out_backend == RASHPA_BACKEND_CONTIG, "backend %u", info.out_backend);
 	CHECK(info.out_cache == RASHPA_CACHE_CACHED, "cache %u", info.out_cache);
 	CHECK(info.out_segments == 1, "%u segments", info.out_segments);
@@ -1079,8 +1068,7 @@ TEST(info_foreign, "INFO knows memory of another driver")
 	memset(&info, 0xff, sizeof(info));
 	ANSWERED(buffer_info(fd, &info), 0, NULL);
 	CHECK(info.out_kind == RASHPA_KIND_FOREIGN, "kind %u", info.out_kind);
-	CHECK(info.out_length == 64 * KIB, "length %llu",
-	      (unsigned long long)info.out_length);
+	CHECK(info.out_length == 64 * KIB, "length %llu", info.out_length);
 	CHECK(!info.out_backend && !info.out_cache && !info.out_segments &&
 	      info.out_node == -1 && !info.out_name[0], "it knows too much");
 	close(fd);

@@ -17,7 +17,7 @@
 #define KILLED	(32 * MIB)
 #define KILLS	16
 
-static void *try_map(int fd, uint64_t length, int prot, int flags, uint64_t offset)
+static void *try_map(int fd, u64 length, int prot, int flags, u64 offset)
 {
 	return mmap(NULL, length, prot, flags, fd, offset);
 }
@@ -40,9 +40,9 @@ static const struct { const char *key; bool aligned; } entries[] = {
 	static void both_##name(void)
 
 /* Mapped shared, readable and writable, or NULL after a failed check. */
-static char *map_here(int fd, uint64_t length)
+static char *map_here(int fd, u64 length)
 {
-	uint64_t room = length + 4 * MIB;
+	u64 room = length + 4 * MIB;
 	char *all = mmap(NULL, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), *p;
 
 	if (!CHECK(all != MAP_FAILED, "no room: %s", strerror(errno)))
@@ -55,8 +55,7 @@ static char *map_here(int fd, uint64_t length)
 }
 
 /* mmap fails with @err and leaves no mapping counted. */
-static void refused(int fd, uint64_t length, int prot, int flags, uint64_t offset,
-		    int err)
+static void refused(int fd, u64 length, int prot, int flags, u64 offset, int err)
 {
 	struct rashpa_info info;
 	void *p = try_map(fd, length, prot, flags, offset);
@@ -158,8 +157,7 @@ TEST(range_overflow, "offsets that overflow are refused")
 	REQUIRE(node >= 0, "open: %s", strerror(errno));
 	/* the core answers some of these itself, with EOVERFLOW */
 	p = try_map(node, PAGE, PROT_READ, MAP_SHARED, 0x7ffffffffffff000);
-	CHECK(p == MAP_FAILED && (errno == EINVAL || errno == EOVERFLOW),
-	      "offset of 2^63 - 4096");
+	CHECK(p == MAP_FAILED && (errno == EINVAL || errno == EOVERFLOW), "offset of 2^63 - 4096");
 	p = try_map(node, LEN, PROT_READ, MAP_SHARED, -PAGE);
 	CHECK(p == MAP_FAILED && (errno == EINVAL || errno == EOVERFLOW),
 	      "offset and length above 2^64");
@@ -219,8 +217,7 @@ TEST(read_only_signal, "a write into a read-only mapping is a SIGSEGV")
 
 	if (CHECK(p != MAP_FAILED, "mmap: %s", strerror(errno))) {
 		status = tap_fork_wait(tap_fork_start(write_there, p));
-		CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV,
-		      "status 0x%x", status);
+		CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV, "status 0x%x", status);
 		CHECK(!p[0], "the write arrived");
 		munmap(p, LEN);
 	}
@@ -259,7 +256,7 @@ TEST_BOTH(no_faults, "there is no page fault after mmap")
 {
 	int fd = buffer_alloc(64 * MIB, NULL);
 	volatile char *p = (void *)map_here(fd, 64 * MIB);
-	uint64_t i;
+	u64 i;
 	long before;
 
 	REQUIRE(p, "no mapping");
@@ -398,7 +395,7 @@ struct toucher {
 	pthread_t thread;
 	char *p;
 	atomic_bool stop;
-	uint64_t refused;
+	u64 refused;
 };
 
 /* Through a call, which tells where a fault cannot be served. */
@@ -407,7 +404,7 @@ static void *touch(void *arg)
 	struct toucher *t = arg;
 	char byte;
 	struct iovec to = { &byte, 1 }, from = { NULL, 1 };
-	uint64_t i;
+	u64 i;
 
 	for (i = 0; !atomic_load(&t->stop); i++) {
 		from.iov_base = t->p + i * 1234 * PAGE % RACED;
@@ -435,8 +432,7 @@ TEST_BOTH(fault_race, "threads fault the same pages")
 	for (i = 0; i < 3; i++) {
 		atomic_store(&t[i].stop, true);
 		pthread_join(t[i].thread, NULL);
-		CHECK(!t[i].refused, "%llu faults were not served",
-		      (unsigned long long)t[i].refused);
+		CHECK(!t[i].refused, "%llu faults were not served", t[i].refused);
 	}
 	/* a page table in our memory would have left addresses there */
 	CHECK(all_zero(p, RACED), "something was written");
@@ -454,7 +450,7 @@ static unsigned int pages_lost(const char *p, size_t length)
 	int map = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
 	int flags = open("/proc/kpageflags", O_RDONLY | O_CLOEXEC);
 	unsigned int lost = 0;
-	uint64_t entry, flag;
+	u64 entry, flag;
 	size_t i;
 
 	for (i = 0; i < length; i += PAGE) {
@@ -494,7 +490,7 @@ TEST_BOTH(killed_in_mmap, "a process is killed while it maps")
 	/* fewer where each mapping takes long, and is as long in the middle of it */
 	const unsigned int kills = KILLS / (tap_slow() > 1 ? 2 : 1);
 	unsigned int lost, i;
-	uint64_t begin, all;
+	u64 begin, all;
 	pid_t pid;
 
 	m.times = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -561,7 +557,7 @@ TEST_BOTH(mremap, "a mapping moves, but does not grow")
 TEST_BOTH(outlives_fd, "a mapping outlives its file descriptor")
 {
 	int fd = buffer_alloc(LEN, NULL);
-	uint64_t held = bytes_allocated();
+	u64 held = bytes_allocated();
 	void *p = map_here(fd, LEN);
 
 	close(fd);
@@ -614,9 +610,8 @@ TEST_BOTH(pin, "a contig buffer can be pinned for long, and freed meanwhile")
 		/* the memory goes while it is pinned */
 		munmap(p, 16 * MIB);
 		if (!err)
-			CHECK(!syscall(__NR_io_uring_register, ring,
-				       IORING_UNREGISTER_BUFFERS, NULL, 0),
-			      "unregister: %s", strerror(errno));
+			CHECK(!syscall(__NR_io_uring_register, ring, IORING_UNREGISTER_BUFFERS,
+				       NULL, 0), "unregister: %s", strerror(errno));
 	}
 	close(ring);
 }
@@ -643,7 +638,7 @@ TEST_BOTH(pin_short, "a contig buffer can be pinned for a moment")
 TEST_BOTH(splice, "pages that somebody holds stay when their buffer goes")
 {
 	int fd = buffer_alloc(4 * MIB, NULL), again, pipes[2];
-	uint64_t held = bytes_allocated();
+	u64 held = bytes_allocated();
 	struct iovec iov = { .iov_len = 8 * PAGE };
 	char data[8 * PAGE];
 	void *p = map_here(fd, 4 * MIB);
@@ -656,8 +651,7 @@ TEST_BOTH(splice, "pages that somebody holds stay when their buffer goes")
 	munmap(p, 4 * MIB);
 	close(fd);
 	/* the block that they are in */
-	CHECK(bytes_allocated() == held - 2 * MIB, "%llu bytes are charged",
-	      (unsigned long long)bytes_allocated());
+	CHECK(bytes_allocated() == held - 2 * MIB, "%llu bytes are charged", bytes_allocated());
 	again = buffer_alloc(4 * MIB, NULL);
 	p = map_here(again, 4 * MIB);
 	if (p) {

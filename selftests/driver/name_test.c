@@ -120,9 +120,8 @@ TEST(no_lease, "access mode 3 takes no lease, and tells who has one")
 	/* the memory is there as long as the node is open */
 	info = (struct rashpa_info) { HEAD(info), .fd = -1 };
 	ANSWERED(call(node, RASHPA_IOC_INFO, &info), 0, NULL);
-	CHECK(!info.out_leases && !info.out_lease_pid &&
-	      !(info.out_flags & RASHPA_INFO_EXCLUSIVE), "%u leases",
-	      info.out_leases);
+	CHECK(!info.out_leases && !info.out_lease_pid && !(info.out_flags & RASHPA_INFO_EXCLUSIVE),
+	      "%u leases", info.out_leases);
 	close(node);
 }
 
@@ -176,8 +175,7 @@ TEST(lease_dies, "the lease of a killed process ends")
 	CHECK(read(ready[0], &c, 1) == 1, "the child does not answer");
 	CHECK(open_name(O_RDWR) == -EBUSY, "it has no exclusive lease");
 	node_info(&info);
-	CHECK(info.out_lease_pid == pid, "process %d has it, not %d", info.out_lease_pid,
-	      pid);
+	CHECK(info.out_lease_pid == pid, "process %d has it, not %d", info.out_lease_pid, pid);
 	tap_fork_kill(pid);
 	fd = open_name(O_RDWR | O_EXCL);
 	CHECK(fd >= 0, "the lease of a dead process holds: %s", reason);

@@ -41,17 +41,17 @@ struct place {
 	struct rig r;
 	int window, doorbell_fd, lock_fd, lock_map;
 	char *payload;
-	uint64_t *lock_memory, *record;
+	u64 *lock_memory, *record;
 	uint32_t *doorbell;
 	uint32_t slots;
 	bool freerun;
 
-	uint64_t next;		/* the stack to consume */
-	uint64_t right, wrong;	/* stacks, by what they hold */
-	uint64_t jumps;		/* looks that found several new ones at once */
-	uint64_t nothing;	/* looks that found none */
-	uint64_t overrun;	/* stacks that were gone, or going */
-	uint64_t base, sequence;	/* of the interrupts */
+	u64 next;		/* the stack to consume */
+	u64 right, wrong;	/* stacks, by what they hold */
+	u64 jumps;		/* looks that found several new ones at once */
+	u64 nothing;	/* looks that found none */
+	u64 overrun;	/* stacks that were gone, or going */
+	u64 base, sequence;	/* of the interrupts */
 };
 
 /* --------------------------------------------------------------- places -- */
@@ -61,7 +61,7 @@ static bool lock_up(struct place *p)
 	struct rashpa_map_make map;
 
 	if (p->row->together) {
-		p->record = (uint64_t *)(p->payload + RECORD);
+		p->record = (u64 *)(p->payload + RECORD);
 		return true;
 	}
 	p->lock_fd = buffer_alloc(PAGE, NULL);
@@ -113,8 +113,7 @@ static void place_down(struct place *p)
 }
 
 /* Stacks @first to @first + @count - 1, an image each. */
-static void begin(struct place *p, uint32_t mode, uint32_t slots, uint64_t first,
-		  uint64_t count)
+static void begin(struct place *p, uint32_t mode, uint32_t slots, u64 first, u64 count)
 {
 	char *d = rig_dtp(&p->r, 0);
 
@@ -135,7 +134,7 @@ static void begin(struct place *p, uint32_t mode, uint32_t slots, uint64_t first
 
 static bool becomes_idle(const struct place *p)
 {
-	uint64_t end = end_of_wait(WAIT_MS);
+	u64 end = end_of_wait(WAIT_MS);
 
 	while (reg32(p->r.regs, RFPGA_STATUS) & RFPGA_STATUS_BUSY)
 		if (!CHECK(now_ns() < end, "the board does not come to an end"))
@@ -151,9 +150,9 @@ static void tell(const char *command)
 /* ------------------------------------------------------------- the rules -- */
 
 /* What was written before the word is seen by what is read after this. */
-static uint64_t stacks(const struct place *p)
+static u64 stacks(const struct place *p)
 {
-	uint64_t n = __atomic_load_n(&p->record[RFPGA_LOCK_STACKS / 8], __ATOMIC_ACQUIRE);
+	u64 n = __atomic_load_n(&p->record[RFPGA_LOCK_STACKS / 8], __ATOMIC_ACQUIRE);
 
 	/* reads of a window are not ordered like those of memory */
 	if (p->row->peer)
@@ -162,20 +161,19 @@ static uint64_t stacks(const struct place *p)
 }
 
 /* The second look: after everything that was read before. */
-static uint64_t stacks_again(const struct place *p)
+static u64 stacks_again(const struct place *p)
 {
 	__atomic_thread_fence(p->row->peer ? __ATOMIC_SEQ_CST : __ATOMIC_ACQUIRE);
 	return __atomic_load_n(&p->record[RFPGA_LOCK_STACKS / 8], __ATOMIC_RELAXED);
 }
 
 /* Does the slot of stack @k hold what only this stack has? */
-static bool is_there(const struct place *p, uint64_t k)
+static bool is_there(const struct place *p, u64 k)
 {
-	return filled(p->payload + k % p->slots * IMAGE, IMAGE,
-		      SEED + k % IMAGES * (IMAGE / 8));
+	return filled(p->payload + k % p->slots * IMAGE, IMAGE, SEED + k % IMAGES * (IMAGE / 8));
 }
 
-static void consume(struct place *p, uint64_t k)
+static void consume(struct place *p, u64 k)
 {
 	bool there = is_there(p, k);
 
@@ -191,10 +189,9 @@ static void consume(struct place *p, uint64_t k)
 /* Whatever the hint was: the lock word tells what there is. False: nothing. */
 static bool look(struct place *p)
 {
-	uint64_t n = stacks(p);
+	u64 n = stacks(p);
 
-	CHECK(n >= p->next, "STACKS is %llu after %llu", (unsigned long long)n,
-	      (unsigned long long)p->next);
+	CHECK(n >= p->next, "STACKS is %llu after %llu", n, p->next);
 	if (n <= p->next) {
 		p->nothing++;
 		return false;
@@ -202,8 +199,7 @@ static bool look(struct place *p)
 	if (n > p->next + 1)
 		p->jumps++;
 	if (n - p->next > p->slots) {
-		CHECK(p->freerun, "%llu stacks in %u slots", (unsigned long long)(n - p->next),
-		      p->slots);
+		CHECK(p->freerun, "%llu stacks in %u slots", (n - p->next), p->slots);
 		p->overrun += n - p->slots - p->next;
 		p->next = n - p->slots;
 	}
@@ -217,12 +213,12 @@ static void give_credit(const struct place *p)
 	__atomic_store_n(p->doorbell, (uint32_t)p->next, __ATOMIC_RELEASE);
 }
 
-static bool wait_stacks(const struct place *p, uint64_t n)
+static bool wait_stacks(const struct place *p, u64 n)
 {
-	uint64_t end = end_of_wait(WAIT_MS);
+	u64 end = end_of_wait(WAIT_MS);
 
 	while (stacks(p) < n)
-		if (!CHECK(now_ns() < end, "no lock record %llu", (unsigned long long)n))
+		if (!CHECK(now_ns() < end, "no lock record %llu", n))
 			return false;
 	return true;
 }
@@ -234,8 +230,7 @@ static bool take_interrupt(struct place *p)
 
 	if (read(p->r.channel, &e, sizeof(e)) != sizeof(e))
 		return false;
-	CHECK(e.kind == RASHPA_SOURCE_VECTOR && !e.lost, "kind %u, lost %llu", e.kind,
-	      (unsigned long long)e.lost);
+	CHECK(e.kind == RASHPA_SOURCE_VECTOR && !e.lost, "kind %u, lost %llu", e.kind, e.lost);
 	if (!p->base)
 		p->base = e.sequence - 1;
 	p->sequence = e.sequence;
@@ -248,26 +243,24 @@ static bool wait_interrupt(struct place *p)
 	       CHECK(take_interrupt(p), "no record");
 }
 
-static uint64_t interrupts(const struct place *p)
+static u64 interrupts(const struct place *p)
 {
 	return p->sequence - p->base;
 }
 
-static void found(const struct place *p, uint64_t right, uint64_t jumps, uint64_t nothing)
+static void found(const struct place *p, u64 right, u64 jumps, u64 nothing)
 {
 	CHECK(p->right == right && !p->wrong && p->jumps == jumps && p->nothing == nothing &&
 	      !p->overrun, "%llu right, %llu wrong, %llu jumps, %llu nothing, %llu overrun",
-	      (unsigned long long)p->right, (unsigned long long)p->wrong,
-	      (unsigned long long)p->jumps, (unsigned long long)p->nothing,
-	      (unsigned long long)p->overrun);
+	      p->right, p->wrong, p->jumps, p->nothing, p->overrun);
 }
 
 /* ------------------------------------------------------- honest, or nearly -- */
 
 /* Polls the lock word and nothing else. */
-static void follow_lock(struct place *p, uint32_t mode, uint64_t count)
+static void follow_lock(struct place *p, uint32_t mode, u64 count)
 {
-	uint64_t jumps;
+	u64 jumps;
 
 	begin(p, mode, 2, 0, count);
 	while (p->next < count && wait_stacks(p, p->next + 1)) {
@@ -292,14 +285,13 @@ static void honest_lock(struct place *p)
 /* One slot, so that interrupts cannot merge: every one has its stack. */
 static void honest_interrupt(struct place *p)
 {
-	uint64_t k;
+	u64 k;
 
 	begin(p, needed(p->row, false), 1, 0, MANY);
 	for (k = 0; k < MANY && wait_interrupt(p); k++) {
-		if (!CHECK(is_there(p, k), "stack %llu is not there", (unsigned long long)k))
+		if (!CHECK(is_there(p, k), "stack %llu is not there", k))
 			break;
-		CHECK(interrupts(p) == k + 1, "interrupt %llu for stack %llu",
-		      (unsigned long long)interrupts(p), (unsigned long long)k);
+		CHECK(interrupts(p) == k + 1, "interrupt %llu for stack %llu", interrupts(p), k);
 		CHECK(look(p), "its lock record is not there");
 		give_credit(p);
 	}
@@ -309,17 +301,15 @@ static void honest_interrupt(struct place *p)
 /* Faster than this consumer, now and then: what the second look accepts is right. */
 static void free_running(struct place *p)
 {
-	const uint64_t count = 4 * MANY;
+	const u64 count = 4 * MANY;
 
 	begin(p, RFPGA_MODE_FREERUN | needed(p->row, true), 4, 0, count);
 	while (p->next < count && wait_stacks(p, p->next + 1))
 		look(p);
-	CHECK(!p->wrong, "%llu stacks are wrong that looked right",
-	      (unsigned long long)p->wrong);
+	CHECK(!p->wrong, "%llu stacks are wrong that looked right", p->wrong);
 	CHECK(p->right + p->overrun == count, "%llu stacks are not accounted for",
-	      (unsigned long long)(count - p->right - p->overrun));
-	tap_note("%llu right, %llu overrun", (unsigned long long)p->right,
-		 (unsigned long long)p->overrun);
+	      (count - p->right - p->overrun));
+	tap_note("%llu right, %llu overrun", p->right, p->overrun);
 }
 
 static void reordered(struct place *p)
@@ -341,9 +331,9 @@ static void late_flushed(struct place *p)
  * One stack, of which @lock and @interrupt can be seen and the payload not. Then it is
  * released, and everything is there once.
  */
-static void caught(struct place *p, uint32_t mode, uint64_t k, bool lock, bool interrupt)
+static void caught(struct place *p, uint32_t mode, u64 k, bool lock, bool interrupt)
 {
-	uint64_t wrong = p->wrong;
+	u64 wrong = p->wrong;
 
 	begin(p, mode, 2, k, 1);
 	if (interrupt && !wait_interrupt(p))
@@ -365,18 +355,17 @@ static void caught(struct place *p, uint32_t mode, uint64_t k, bool lock, bool i
 		return;
 	CHECK(lock || look(p), "no lock record");
 	CHECK(stacks(p) == k + 1 && is_there(p, k), "it never arrives");
-	CHECK(interrupts(p) == k + 1, "%llu interrupts", (unsigned long long)interrupts(p));
+	CHECK(interrupts(p) == k + 1, "%llu interrupts", interrupts(p));
 }
 
 static void caught_often(struct place *p, uint32_t mode, bool lock, bool interrupt)
 {
-	uint64_t k;
+	u64 k;
 
 	for (k = 0; k < FEW && tap_ok(); k++)
 		caught(p, mode, k, lock, interrupt);
 	CHECK(p->wrong == (lock ? FEW : 0) && p->right == (lock ? 0 : FEW),
-	      "%llu wrong, %llu right", (unsigned long long)p->wrong,
-	      (unsigned long long)p->right);
+	      "%llu wrong, %llu right", p->wrong, p->right);
 }
 
 static void early_lock(struct place *p)
@@ -413,7 +402,7 @@ static void late(struct place *p)
 
 static void twice_lock(struct place *p)
 {
-	uint64_t k;
+	u64 k;
 
 	tell("twice lock hold");
 	for (k = 0; k < FEW && tap_ok(); k++) {
@@ -434,7 +423,7 @@ static void twice_lock(struct place *p)
 
 static void twice_interrupt(struct place *p)
 {
-	uint64_t k;
+	u64 k;
 
 	tell("twice interrupt hold");
 	for (k = 0; k < FEW && tap_ok(); k++) {
@@ -448,13 +437,13 @@ static void twice_interrupt(struct place *p)
 		CHECK(!look(p), "a stack is there twice");
 	}
 	found(p, FEW, 0, FEW);
-	CHECK(interrupts(p) == 2 * FEW, "%llu interrupts", (unsigned long long)interrupts(p));
+	CHECK(interrupts(p) == 2 * FEW, "%llu interrupts", interrupts(p));
 }
 
 /* Every other record is missing: the next one tells of both stacks, none is lost. */
 static void lost_lock(struct place *p)
 {
-	const uint64_t count = 2 * FEW + 1;
+	const u64 count = 2 * FEW + 1;
 
 	tell("lose lock 2");
 	begin(p, needed(p->row, true), 2, 0, count);
@@ -468,7 +457,7 @@ static void lost_lock(struct place *p)
 /* Every other interrupt is missing: the lock word counts on, and tells how many. */
 static void lost_interrupt(struct place *p)
 {
-	const uint64_t count = 2 * FEW + 1;
+	const u64 count = 2 * FEW + 1;
 
 	tell("lose interrupt 2");
 	begin(p, needed(p->row, true), 1, 0, count);
@@ -483,9 +472,9 @@ static void lost_interrupt(struct place *p)
 	while (take_interrupt(p))
 		;
 	CHECK(reg64(rig_dtp(&p->r, 0), RFPGA_DTP_C_EVENTS) == count - FEW, "%llu were sent",
-	      (unsigned long long)reg64(rig_dtp(&p->r, 0), RFPGA_DTP_C_EVENTS));
+	      reg64(rig_dtp(&p->r, 0), RFPGA_DTP_C_EVENTS));
 	CHECK(p->next - interrupts(p) == FEW, "%llu interrupts are missing",
-	      (unsigned long long)(p->next - interrupts(p)));
+	      (p->next - interrupts(p)));
 }
 
 /*
@@ -494,8 +483,8 @@ static void lost_interrupt(struct place *p)
  */
 static void torn_lock(struct place *p)
 {
-	const volatile uint64_t *begun = p->record + RFPGA_LOCK_BEGUN / 8;
-	uint64_t k, end = end_of_wait(WAIT_MS);
+	const volatile u64 *begun = p->record + RFPGA_LOCK_BEGUN / 8;
+	u64 k, end = end_of_wait(WAIT_MS);
 	struct rfpga_lock lock;
 
 	tell("torn on hold");
@@ -509,8 +498,7 @@ static void torn_lock(struct place *p)
 		if (!becomes_idle(p) || !CHECK(look(p), "no stack"))
 			return;
 		CHECK(rfpga_lock_read(p->record, &lock) && lock.stacks == k + 1 && lock.images == 1,
-		      "stack %llu, image %llu", (unsigned long long)lock.stacks,
-		      (unsigned long long)lock.images);
+		      "stack %llu, image %llu", (u64)lock.stacks, (u64)lock.images);
 	}
 	found(p, FEW, 0, FEW);
 }

@@ -31,7 +31,7 @@ static int peer_window(char **p)
 }
 
 /* Read the map until it has come to @state; its generation then. */
-static uint64_t map_becomes(int map, uint32_t state, uint64_t before)
+static u64 map_becomes(int map, uint32_t state, u64 before)
 {
 	struct rashpa_table t = { .state = UINT32_MAX };
 
@@ -41,7 +41,7 @@ static uint64_t map_becomes(int map, uint32_t state, uint64_t before)
 		    !CHECK(read(map, &t, sizeof(t)) == sizeof(t), "read: %s", strerror(errno)))
 			return before;
 		CHECK(t.generation > before && !(t.generation & 1), "generation %llu after %llu",
-		      (unsigned long long)t.generation, (unsigned long long)before);
+		      t.generation, before);
 	}
 	return t.generation;
 }
@@ -58,7 +58,7 @@ static void stream_once(const struct rig *r)
 	rig_configure(r, 0, STREAM, 0, r->made.out_segments, IMAGES);
 	rig_start(r, 0);
 	CHECK(rig_wait_bytes(r, 0, IMAGES * IMAGE), "%llu bytes",
-	      (unsigned long long)reg64(rig_dtp(r, 0), RFPGA_DTP_C_BYTES));
+	      reg64(rig_dtp(r, 0), RFPGA_DTP_C_BYTES));
 	while (reg32(r->regs, RFPGA_STATUS) & RFPGA_STATUS_BUSY)
 		;
 	rig_is_idle(r->regs, 0);
@@ -147,7 +147,7 @@ static void peer_reset(const char *bus)
 {
 	struct rashpa_reset reset = { HEAD(reset) };
 	struct rashpa_info info;
-	uint64_t generation;
+	u64 generation;
 	struct rig r;
 	int win, err;
 	char *p;
@@ -211,7 +211,7 @@ TEST(restored_told, "a restored map is told before it can end again")
 	/* waits for who has restored it */
 	ANSWERED(restore(m), 0, NULL);
 	snprintf(words, sizeof(words), " value=%llu ",
-		 (unsigned long long)map.out_id << 32 | RASHPA_MAP_STATE_VALID);
+		 (u64)map.out_id << 32 | RASHPA_MAP_STATE_VALID);
 	CHECK(traced("rashpa_event:", words), "no record of \"%s\"", words);
 	CHECK(called_after("rashpa_event:", words), "the lock was free before the record");
 	trace_end();
@@ -240,7 +240,7 @@ TEST(peer_flushed, "writes to a peer are there before it is let go")
 	if (CHECK(m >= 0, "%s", reason) && trace_begin("pci_read_config_word")) {
 		close(m);
 		snprintf(words, sizeof(words), " value=%llu ",
-			 (unsigned long long)map.out_id << 32 | RASHPA_MAP_STATE_REVOKED);
+			 (u64)map.out_id << 32 | RASHPA_MAP_STATE_REVOKED);
 		CHECK(traced("rashpa_event:", words), "no record of \"%s\"", words);
 		CHECK(called_after("rashpa_event:", words), "the peer was not asked");
 		trace_end();
@@ -304,14 +304,11 @@ TEST(bus_reset_quiet, "a reset of the bus reports nothing that is not")
 	if (rig_up(&r, &f, -1, 0, 0)) {
 		CHECK(!write_text(path, "1"), "%s: %s", path, strerror(errno));
 		CHECK(read(device, &e, sizeof(e)) == sizeof(e) &&
-		      e.value == RASHPA_DEVICE_EVENT_RESET,
-		      "the first record is %llu", (unsigned long long)e.value);
-		CHECK(read(device, &e, sizeof(e)) < 0, "one more: %llu",
-		      (unsigned long long)e.value);
+		      e.value == RASHPA_DEVICE_EVENT_RESET, "the first record is %llu", e.value);
+		CHECK(read(device, &e, sizeof(e)) < 0, "one more: %llu", e.value);
 		ANSWERED(fpga_info(&f, &info), 0, NULL);
-		CHECK(info.out_state == RASHPA_STATE_READY &&
-		      info.out_flags & RASHPA_DEVICE_MASTER, "state %u, flags 0x%x",
-		      info.out_state, info.out_flags);
+		CHECK(info.out_state == RASHPA_STATE_READY && info.out_flags & RASHPA_DEVICE_MASTER,
+		      "state %u, flags 0x%x", info.out_state, info.out_flags);
 		rig_load(&f);
 		ANSWERED(fpga_program(r.map, r.window, 0, NULL), 0, NULL);
 		rig_send_image(&r, 0, &e);
@@ -354,7 +351,7 @@ struct toucher {
 	volatile uint32_t *reg;
 	atomic_int tid;
 	atomic_bool stop;
-	uint64_t reads, wrong;
+	u64 reads, wrong;
 };
 
 static void *touch(void *arg)
@@ -384,8 +381,7 @@ TEST(touch_reset, "who touches a register waits for the end of a reset")
 		ANSWERED(call(f.fd, RASHPA_IOC_RESET, &reset), 0, NULL);
 	atomic_store(&t.stop, true);
 	pthread_join(t.thread, NULL);
-	CHECK(t.reads && !t.wrong, "%llu of %llu reads were wrong",
-	      (unsigned long long)t.wrong, (unsigned long long)t.reads);
+	CHECK(t.reads && !t.wrong, "%llu of %llu reads were wrong", t.wrong, t.reads);
 	munmap(p, RFPGA_BAR_REGS_SIZE);
 	close(win);
 }
@@ -413,13 +409,13 @@ static void *reset_often(void *arg)
 }
 
 /* Does it wait for the end of a reset, and has since it had made @reads? */
-static bool waits_since(struct toucher *t, uint64_t reads)
+static bool waits_since(struct toucher *t, u64 reads)
 {
 	char path[64], where[64] = "";
 
 	snprintf(path, sizeof(path), "/proc/self/task/%d/wchan", atomic_load(&t->tid));
-	return read_text(path, where, sizeof(where)) && strstr(where, "rwsem_down_read") &&
-	       *(volatile uint64_t *)&t->reads == reads;
+	return read_text(path, where, sizeof(where)) && strstr(where, "rashpa_window") &&
+	       *(volatile u64 *)&t->reads == reads;
 }
 
 /* While a thread waits for a register, other threads of its process can map and unmap. */
@@ -429,14 +425,14 @@ TEST(touch_alone, "who waits for a register holds up no other thread")
 	void *p = map_fd(win, RFPGA_BAR_REGS_SIZE), *q;
 	struct resetter r = {};
 	struct toucher t = {};
-	uint64_t reads;
+	u64 reads;
 
 	REQUIRE(p, "no mapping");
 	t.reg = p;
 	REQUIRE(!pthread_create(&t.thread, NULL, touch, &t), "no thread");
 	REQUIRE(!pthread_create(&r.thread, NULL, reset_often, &r), "no thread");
 	while (!atomic_load(&r.over)) {
-		reads = *(volatile uint64_t *)&t.reads;
+		reads = *(volatile u64 *)&t.reads;
 		if (!waits_since(&t, reads))
 			continue;
 		q = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -449,7 +445,7 @@ TEST(touch_alone, "who waits for a register holds up no other thread")
 	pthread_join(r.thread, NULL);
 	pthread_join(t.thread, NULL);
 	CHECK(!r.err, "RESET: %s", strerror(r.err));
-	CHECK(!t.wrong, "%llu reads were wrong", (unsigned long long)t.wrong);
+	CHECK(!t.wrong, "%llu reads were wrong", t.wrong);
 	CHECK(atomic_load(&r.enough), "in %u resets nothing was mapped meanwhile", RESETS);
 	munmap(p, RFPGA_BAR_REGS_SIZE);
 	close(win);
@@ -554,12 +550,12 @@ static void map_tables(int buffer, int *maps)
 
 		ANSWERED(call(f.fd, RASHPA_IOC_MAP_MAKE, &map), 0, NULL);
 		CHECK(map.out_table_size >= TABLE_BYTES, "a table of %llu bytes",
-		      (unsigned long long)map.out_table_size);
+		      map.out_table_size);
 		maps[i] = map.out_fd;
 	}
 }
 
-static uint64_t charged(void)
+static u64 charged(void)
 {
 	char text[32];
 
@@ -571,7 +567,7 @@ static uint64_t charged(void)
 static void in_cgroup(void *arg)
 {
 	int maps[TABLES], i;
-	uint64_t before;
+	u64 before;
 
 	CHECK(!write_text(CGROUP "/st/cgroup.procs", "0"), "the group takes no process");
 	before = charged();
@@ -579,11 +575,11 @@ static void in_cgroup(void *arg)
 	/* the kernel charges in batches of some pages */
 	CHECK(charged() > before + TABLES * TABLE_BYTES * 3 / 4,
 	      "%llu bytes charged for %llu bytes of tables",
-	      (unsigned long long)(charged() - before), TABLES * TABLE_BYTES);
+	      (charged() - before), TABLES * TABLE_BYTES);
 	for (i = 0; i < TABLES; i++)
 		close(maps[i]);
 	CHECK(charged() < before + TABLES * TABLE_BYTES / 4, "%llu bytes stay charged",
-	      (unsigned long long)(charged() - before));
+	      (charged() - before));
 }
 
 TEST(table_charged, "tables are charged to the memory cgroup")
@@ -595,8 +591,7 @@ TEST(table_charged, "tables are charged to the memory cgroup")
 		tap_skip("no cgroup2: %s", strerror(errno));
 		return;
 	}
-	if (write_text(CGROUP "/cgroup.subtree_control", "+memory") ||
-	    mkdir(CGROUP "/st", 0700)) {
+	if (write_text(CGROUP "/cgroup.subtree_control", "+memory") || mkdir(CGROUP "/st", 0700)) {
 		tap_skip("no memory controller");
 	} else {
 		fd = buffer_alloc(TABLE_MEMORY, NULL);
@@ -753,7 +748,7 @@ TEST(keep, "a kept map outlives its killed process until QUIESCE")
 	struct rashpa_quiesce quiesce = { HEAD(quiesce) };
 	struct rashpa_info info;
 	struct keeper k;
-	uint64_t bytes, end;
+	u64 bytes, end;
 	int win;
 	char *regs, *p;
 

@@ -15,7 +15,7 @@ static struct fpga fpga;
 static bool have_fpga;
 
 /* dma-buf fd or a negative errno */
-static int pin(const void *p, uint64_t length)
+static int pin(const void *p, u64 length)
 {
 	struct rashpa_pin arg = { HEAD(arg), .address = (uintptr_t)p, .length = length,
 				  .out_fd = -7 };
@@ -30,7 +30,7 @@ static int pin(const void *p, uint64_t length)
 	return arg.out_fd;
 }
 
-static void *anonymous(uint64_t length, int flags)
+static void *anonymous(u64 length, int flags)
 {
 	void *p = mmap(NULL, length, PROT_READ | PROT_WRITE,
 		       MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
@@ -64,7 +64,7 @@ TEST(info, "INFO tells what pinned memory is, and it is charged")
 	CHECK(lseek(fd, 0, SEEK_END) == (off_t)LEN, "length by lseek");
 	if (!buffer_info(fd, &info)) {
 		CHECK(info.out_kind == RASHPA_KIND_PINNED, "kind %u", info.out_kind);
-		CHECK(info.out_length == LEN, "length %llu", (unsigned long long)info.out_length);
+		CHECK(info.out_length == LEN, "length %llu", info.out_length);
 		CHECK(info.out_segments, "no segments");
 		CHECK(!info.out_backend && !info.out_name[0], "it is no buffer");
 	}
@@ -75,7 +75,7 @@ TEST(info, "INFO tells what pinned memory is, and it is charged")
 	munmap(p, LEN);
 }
 
-static void bad(const void *p, uint64_t length, int err, const char *says)
+static void bad(const void *p, u64 length, int err, const char *says)
 {
 	ANSWERED(pin(p, length), err, says);
 }
@@ -239,7 +239,7 @@ TEST(memlock, "RLIMIT_MEMLOCK holds")
 TEST(stays, "pinned pages stay where they are")
 {
 	char *p = anonymous(LEN, 0);
-	uint64_t first;
+	u64 first;
 	int fd;
 
 	memset(p, 1, LEN);
@@ -318,7 +318,7 @@ TEST(map, "a function maps it")
 static char *huge_page(char **map)
 {
 	char *p = anonymous(2 * HUGE, MAP_NORESERVE), *at;
-	uint64_t pfns[HUGE / PAGE];
+	u64 pfns[HUGE / PAGE];
 	size_t i;
 
 	*map = p;
@@ -368,7 +368,7 @@ TEST(part, "a part of a huge page is charged as all of it")
 /* A pipe has a page of each block of a buffer that nobody has any more: the blocks stay. */
 TEST(lingers, "what others hold of a buffer stays charged")
 {
-	const uint64_t before = bytes_allocated();
+	const u64 before = bytes_allocated();
 	int fd = buffer_alloc(4 * HUGE, NULL), pipes[2];
 	struct iovec part;
 	char *p = map_fd(fd, 4 * HUGE);
@@ -383,14 +383,14 @@ TEST(lingers, "what others hold of a buffer stays charged")
 	munmap(p, 4 * HUGE);
 	close(fd);
 	CHECK(bytes_allocated() - before == 3 * HUGE, "%llu bytes are charged",
-	      (unsigned long long)(bytes_allocated() - before));
+	      (bytes_allocated() - before));
 	CHECK(read(pipes[0], (char[PAGE]) {}, PAGE) == (ssize_t)PAGE, "read");
 	CHECK(bytes_allocated() - before == 2 * HUGE, "%llu bytes are charged after one read",
-	      (unsigned long long)(bytes_allocated() - before));
+	      (bytes_allocated() - before));
 	close(pipes[0]);
 	close(pipes[1]);
 	CHECK(bytes_allocated() == before, "%llu bytes are charged still",
-	      (unsigned long long)(bytes_allocated() - before));
+	      (bytes_allocated() - before));
 }
 
 TEST(read_only_node, "a read-only node pins nothing")

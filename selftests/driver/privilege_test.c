@@ -26,7 +26,6 @@ static const char *const role_names[] = {
 
 #define OTHER		"st-priv-root"		/* root's, mode 0600 */
 #define SHARED		"st-priv-shared"	/* root's, group rashpa, mode 0660 */
-#define PARAMETERS	"/sys/module/rashpa/parameters/"
 #define NOBODY_ID	65534
 
 static struct fpga f;
@@ -34,7 +33,7 @@ static gid_t group;
 static void *held;
 
 /* In a child, for good; of the capabilities that root has, those in @keep stay. */
-static void become(enum role role, uint64_t keep)
+static void become(enum role role, u64 keep)
 {
 	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct data[2];
@@ -42,10 +41,9 @@ static void become(enum role role, uint64_t keep)
 
 	if (role == ROOT)
 		return;
-	if (setgroups(role == NOBODY ? 0 : 1, &group) ||
-	    setresgid(NOBODY_ID, NOBODY_ID, NOBODY_ID) ||
-	    prctl(PR_SET_KEEPCAPS, 1) ||
-	    setresuid(NOBODY_ID, NOBODY_ID, NOBODY_ID) ||
+	if (setgroups(role == NOBODY ? 0 : 1, &group) || setresgid(NOBODY_ID, NOBODY_ID,
+								   NOBODY_ID) ||
+	    prctl(PR_SET_KEEPCAPS, 1) || setresuid(NOBODY_ID, NOBODY_ID, NOBODY_ID) ||
 	    syscall(SYS_capget, &head, data))
 		tap_bail("not %s: %s", role_names[role], strerror(errno));
 	for (i = 0; i < 2; i++) {
@@ -572,7 +570,7 @@ struct row {
 	int (*fn)(void);
 	struct {
 		int to[ROLES];	/* errno */
-		uint64_t cap;	/* which lets a member do it, 0: none alone */
+		u64 cap;	/* which lets a member do it, 0: none alone */
 	} answer;
 	const char *says;	/* where EPERM is answered */
 };
@@ -689,7 +687,7 @@ struct trial {
 static void try(void *arg)
 {
 	const struct trial *t = arg;
-	const uint64_t keep[] = {
+	const u64 keep[] = {
 		[RAWIO] = CAP(SYS_RAWIO), [ALONE] = t->row->answer.cap,
 		[OTHERS] = ~t->row->answer.cap,
 	};

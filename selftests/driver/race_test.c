@@ -153,8 +153,7 @@ static void change_size(const struct op *op, enum stall_at at)
 			*(volatile uint32_t *)s->arg = sizes[i];
 		stall_end_undo(s);
 		told(s, CHECK(undisturbed(s), "size %u", sizes[i]));
-		CHECK(s->arg[op->size] == (char)0xff, "%s: written behind the struct",
-		      op_name(op));
+		CHECK(s->arg[op->size] == (char)0xff, "%s: written behind the struct", op_name(op));
 		stalls_close();
 	}
 }
@@ -393,8 +392,7 @@ static unsigned int begin_all(void)
 		for (at = STALL_SIZE; at <= STALL_POINTER; at++)
 			if (ops[i].node > BUFFER && can_stall(&ops[i], at) &&
 			    (at != STALL_STRUCT || !ops[i].pointers[0].at))
-				stall_begin(&stalls[n++], &ops[i], at,
-					    calls.nodes[ops[i].node]);
+				stall_begin(&stalls[n++], &ops[i], at, calls.nodes[ops[i].node]);
 	signal_once(calls.nodes[CHANNEL]);
 	stall_begin(&stalls[n++], NULL, STALL_READ, calls.nodes[CHANNEL]);
 	CHECK(stalls_wait(), "%u calls", n);
@@ -475,8 +473,7 @@ static void check_gone(const struct op *op, int fd)
 		CHECK(read(fd, &table, sizeof(table)) == sizeof(table) &&
 		      table.state == RASHPA_MAP_STATE_REVOKED, "the map is not revoked");
 	else if (op->cmd == RASHPA_IOC_CHANNEL_MAKE)
-		CHECK(read(fd, &e, sizeof(e)) < 0 && errno == ENODEV,
-		      "the channel waits for ever");
+		CHECK(read(fd, &e, sizeof(e)) < 0 && errno == ENODEV, "the channel waits for ever");
 }
 
 static void end_answer(struct stall *s, bool lost)

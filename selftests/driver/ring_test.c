@@ -23,7 +23,7 @@ static bool have_two;
 /* A channel, mapped. */
 struct queue {
 	int fd;
-	uint64_t size, at;
+	u64 size, at;
 	const struct rashpa_ring *ring;
 	struct rashpa_consumer *consumer;
 };
@@ -50,13 +50,12 @@ static bool queue_open(struct queue *q, uint32_t depth)
 	q->at = e.out_consumer;
 	fcntl(q->fd, F_SETFL, O_NONBLOCK);
 	q->ring = mmap(NULL, q->size, PROT_READ, MAP_SHARED, q->fd, 0);
-	q->consumer = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, q->fd,
-			   (off_t)q->at);
+	q->consumer = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, q->fd, (off_t)q->at);
 	return CHECK(q->ring != MAP_FAILED && q->consumer != MAP_FAILED, "mmap: %s",
 		     strerror(errno));
 }
 
-static int signal_one(int ch, uint64_t value)
+static int signal_one(int ch, u64 value)
 {
 	struct rashpa_signal s = { HEAD(s), .value = value };
 
@@ -66,7 +65,7 @@ static int signal_one(int ch, uint64_t value)
 /* As a consumer does it: false if there is none. */
 static bool next(struct queue *q, struct rashpa_event *e)
 {
-	uint64_t tail = q->consumer->tail;
+	u64 tail = q->consumer->tail;
 
 	if (__atomic_load_n(&q->ring->head, __ATOMIC_ACQUIRE) == tail)
 		return false;
@@ -78,7 +77,7 @@ static bool next(struct queue *q, struct rashpa_event *e)
 
 /* -------------------------------------------------------------- memory --- */
 
-static bool refuses(const struct queue *q, uint64_t length, int prot, int flags, uint64_t at)
+static bool refuses(const struct queue *q, u64 length, int prot, int flags, u64 at)
 {
 	void *p = mmap(NULL, length, prot, flags, q->fd, (off_t)at);
 
@@ -117,7 +116,7 @@ TEST(mmap, "ring and consumer's page are mapped, and nothing else")
 	q.fd = -1;
 	ANSWERED(call(f.fd, RASHPA_IOC_QUIESCE, &(struct rashpa_quiesce){
 		.head.size = sizeof(struct rashpa_quiesce) }), 0, NULL);
-	CHECK(q.ring->head == 1, "%llu records", (unsigned long long)q.ring->head);
+	CHECK(q.ring->head == 1, "%llu records", q.ring->head);
 out:
 	queue_close(&q);
 }
@@ -126,25 +125,24 @@ TEST(ring, "the ring shows what read returns")
 {
 	struct rashpa_event e[4];
 	struct queue q;
-	uint64_t i;
+	u64 i;
 
 	if (!queue_open(&q, 3) || !CHECK(source_add(q.fd, RASHPA_SOURCE_SOFTWARE, 0) == 1,
 					 "%s", reason))
 		goto out;
 	for (i = 0; i < 10; i++) {
 		ANSWERED(signal_one(q.fd, 100 + i), 0, NULL);
-		CHECK(wait_fd(q.fd, POLLIN, 0) == POLLIN, "poll does not see record %llu",
-		      (unsigned long long)i);
+		CHECK(wait_fd(q.fd, POLLIN, 0) == POLLIN, "poll does not see record %llu", i);
 		CHECK(next(&q, e) && e->value == 100 + i && e->sequence == i + 1 &&
 		      e->source == 1 && e->kind == RASHPA_SOURCE_SOFTWARE && !e->lost,
-		      "record %llu is another", (unsigned long long)i);
+		      "record %llu is another", i);
 		CHECK(!wait_fd(q.fd, POLLIN, 0), "poll sees a record that was taken");
 		CHECK(!next(&q, e), "one more");
 	}
 	for (i = 0; i < 5; i++)
 		ANSWERED(signal_one(q.fd, i), 0, NULL);
 	CHECK(q.ring->lost == 2 && q.ring->head == 13, "%llu lost, head %llu",
-	      (unsigned long long)q.ring->lost, (unsigned long long)q.ring->head);
+	      q.ring->lost, q.ring->head);
 	/* the one and the other way from the same queue */
 	CHECK(next(&q, e) && e->value == 0, "the first");
 	CHECK(read(q.fd, e, sizeof(e)) == 2 * sizeof(*e) && e[0].value == 1 && e[1].value == 2,
@@ -159,7 +157,7 @@ out:
 /* A consumer that lies about its tail harms itself only. */
 TEST(nonsense, "a tail that lies is taken as nothing consumed")
 {
-	static const uint64_t lies[] = { 1, 5, 1000, UINT64_MAX - 5, 1ULL << 63 };
+	static const u64 lies[] = { 1, 5, 1000, UINT64_MAX - 5, 1ULL << 63 };
 	struct rashpa_event e[8];
 	struct queue q;
 	size_t i;
@@ -178,8 +176,7 @@ TEST(nonsense, "a tail that lies is taken as nothing consumed")
 		CHECK(read(q.fd, e, sizeof(e)) == 2 * sizeof(*e) && e[1].value == 2,
 		      "a tail ahead of the head is not taken as nothing consumed");
 		ANSWERED(signal_one(q.fd, 3), 0, NULL);
-		CHECK(read(q.fd, e, sizeof(e)) == sizeof(*e) && e->value == 3,
-		      "it does not go on");
+		CHECK(read(q.fd, e, sizeof(e)) == sizeof(*e) && e->value == 3, "it does not go on");
 		queue_close(&q);
 	}
 	return;
@@ -261,7 +258,7 @@ TEST(delay, "or after a time")
 {
 	int event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), i;
 	struct queue q;
-	uint64_t start;
+	u64 start;
 
 	if (!queue_open(&q, 0) || !CHECK(source_add(q.fd, RASHPA_SOURCE_SOFTWARE, 0) == 1,
 					 "%s", reason))
@@ -318,7 +315,7 @@ out:
 
 /* -------------------------------------------------------------- stress --- */
 
-static uint64_t stress_events(void)
+static u64 stress_events(void)
 {
 	const char *text = getenv("RASHPA_STRESS_EVENTS");
 
@@ -328,14 +325,14 @@ static uint64_t stress_events(void)
 struct producer {
 	pthread_t thread;
 	int ch;
-	uint64_t n;
+	u64 n;
 };
 
 static void *produce(void *arg)
 {
 	struct producer *p = arg;
 	struct rashpa_signal s = { HEAD(s) };
-	uint64_t i;
+	u64 i;
 
 	for (i = 0; i < p->n; i++)
 		if (ioctl(p->ch, RASHPA_IOC_SIGNAL, &s))
@@ -351,7 +348,7 @@ TEST(level, "ready and readable are the same, under load")
 {
 	struct producer p[2];
 	struct rashpa_event e[64];
-	uint64_t got = 0, lost = 0, last = 0, rounds = 0;
+	u64 got = 0, lost = 0, last = 0, rounds = 0;
 	struct queue q;
 	ssize_t n;
 	int i;
@@ -366,16 +363,14 @@ TEST(level, "ready and readable are the same, under load")
 	}
 	while (last < p[0].n + p[1].n) {
 		if (!CHECK(wait_fd(q.fd, POLLIN, 20000), "asleep with head %llu, tail %llu",
-			   (unsigned long long)q.ring->head,
-			   (unsigned long long)q.consumer->tail))
+			   q.ring->head, q.consumer->tail))
 			break;
 		n = read(q.fd, e, ++rounds % 2 ? sizeof(e) : sizeof(*e));
 		if (!CHECK(n > 0, "ready, and nothing to read"))
 			break;
 		n /= (ssize_t)sizeof(*e);
-		got += (uint64_t)n;
-		CHECK(e[0].sequence > last, "sequence %llu after %llu",
-		      (unsigned long long)e[0].sequence, (unsigned long long)last);
+		got += (u64)n;
+		CHECK(e[0].sequence > last, "sequence %llu after %llu", e[0].sequence, last);
 		last = e[n - 1].sequence;
 		lost = e[n - 1].lost;
 		/* the last events may be among the lost */
@@ -387,12 +382,10 @@ TEST(level, "ready and readable are the same, under load")
 		pthread_join(p[i].thread, NULL);
 	while ((n = read(q.fd, e, sizeof(*e))) > 0)
 		got++;
-	CHECK(got + q.ring->lost == p[0].n + p[1].n, "%llu read and %llu lost of %llu",
-	      (unsigned long long)got, (unsigned long long)q.ring->lost,
-	      (unsigned long long)(p[0].n + p[1].n));
-	tap_note("%llu events, %llu read, %llu lost, %llu times woken",
-		 (unsigned long long)(p[0].n + p[1].n), (unsigned long long)got,
-		 (unsigned long long)q.ring->lost, (unsigned long long)rounds);
+	CHECK(got + q.ring->lost == p[0].n + p[1].n, "%llu read and %llu lost of %llu", got,
+	      q.ring->lost, (p[0].n + p[1].n));
+	tap_note("%llu events, %llu read, %llu lost, %llu times woken", (p[0].n + p[1].n), got,
+		 q.ring->lost, rounds);
 	CHECK(!wait_fd(q.fd, POLLIN, 0), "ready when all was read");
 out:
 	queue_close(&q);
@@ -407,7 +400,7 @@ out:
 #define STACKS		60
 
 struct heard {
-	uint64_t events[SOURCES + 1], sequence[SOURCES + 1], lost;
+	u64 events[SOURCES + 1], sequence[SOURCES + 1], lost;
 };
 
 /* Take what is there; what was not lost follows without a gap. */
@@ -419,19 +412,18 @@ static void hear(struct queue *q, struct heard *h)
 		if (!CHECK(e.source && e.source <= SOURCES, "source %u", e.source))
 			return;
 		CHECK(!h->events[e.source] || e.sequence == h->sequence[e.source] + 1,
-		      "source %u: sequence %llu after %llu", e.source,
-		      (unsigned long long)e.sequence,
-		      (unsigned long long)h->sequence[e.source]);
+		      "source %u: sequence %llu after %llu", e.source, e.sequence,
+		      h->sequence[e.source]);
 		h->events[e.source]++;
 		h->sequence[e.source] = e.sequence;
 		h->lost += e.lost;
 	}
 }
 
-static uint64_t info_sum(const struct queue *q, uint64_t *lost)
+static u64 info_sum(const struct queue *q, u64 *lost)
 {
 	struct rashpa_source_info info = { HEAD(info) };
-	uint64_t events = 0;
+	u64 events = 0;
 
 	*lost = 0;
 	for (info.id = 1; info.id <= SOURCES; info.id++) {
@@ -442,9 +434,9 @@ static uint64_t info_sum(const struct queue *q, uint64_t *lost)
 	return events;
 }
 
-static uint64_t sum(const struct heard *h)
+static u64 sum(const struct heard *h)
 {
-	uint64_t n = 0;
+	u64 n = 0;
 	int i;
 
 	for (i = 1; i <= SOURCES; i++)
@@ -457,7 +449,7 @@ static uint64_t sum(const struct heard *h)
  * alike? All of it is looked at in one go: more can come at any time.
  */
 static bool all_heard(struct queue q[LISTENERS], struct heard h[LISTENERS],
-		      uint64_t events[LISTENERS], uint64_t lost[LISTENERS])
+		      u64 events[LISTENERS], u64 lost[LISTENERS])
 {
 	bool same = true;
 	int i;
@@ -523,7 +515,7 @@ TEST(slow, "eight sources, three listeners, one slow: the others notice nothing"
 		.fd = -1, .ring = MAP_FAILED, .consumer = MAP_FAILED } };
 	struct heard h[LISTENERS] = {};
 	struct rashpa_device_info info;
-	uint64_t events[LISTENERS], lost[LISTENERS], end;
+	u64 events[LISTENERS], lost[LISTENERS], end;
 	uint32_t i, dtps = 0, v;
 	char *bells = NULL;
 	struct rig r;
@@ -561,22 +553,20 @@ TEST(slow, "eight sources, three listeners, one slow: the others notice nothing"
 	while (!all_heard(q, h, events, lost) && now_ns() < end)
 		;
 	for (i = 0; i < LISTENERS; i++) {
-		CHECK(events[i] == SOURCES * STACKS, "listener %u: %llu events", i,
-		      (unsigned long long)events[i]);
+		CHECK(events[i] == SOURCES * STACKS, "listener %u: %llu events", i, events[i]);
 		if (i != SLOW)
 			CHECK(!lost[i] && !h[i].lost && sum(&h[i]) == events[i],
-			      "listener %u: %llu lost, %llu of %llu events heard", i,
-			      (unsigned long long)lost[i], (unsigned long long)sum(&h[i]),
-			      (unsigned long long)events[i]);
+			      "listener %u: %llu lost, %llu of %llu events heard", i, lost[i],
+			      sum(&h[i]), events[i]);
 		else
 			CHECK(lost[i] == events[i] - SLOW_DEPTH && q[i].ring->lost >= lost[i] &&
 			      q[i].ring->head == SLOW_DEPTH, "the slow one: %llu of %llu lost",
-			      (unsigned long long)lost[i], (unsigned long long)events[i]);
+			      lost[i], events[i]);
 		CHECK(sum(&h[i]) == sum(&h[0]) || i == SLOW, "listeners heard %llu and %llu",
-		      (unsigned long long)sum(&h[i]), (unsigned long long)sum(&h[0]));
+		      sum(&h[i]), sum(&h[0]));
 	}
 	tap_note("%llu interrupts of %u vectors, %llu lost by the slow listener",
-		 (unsigned long long)sum(&h[0]), SOURCES, (unsigned long long)q[SLOW].ring->lost);
+		 sum(&h[0]), SOURCES, q[SLOW].ring->lost);
 out:
 	for (i = 0; i < LISTENERS; i++)
 		queue_close(&q[i]);
@@ -615,13 +605,13 @@ TEST(map_events, "the end of a map is an event, of one or of all")
 	ANSWERED(add(q.fd, RASHPA_SOURCE_MAP, 0, 0, 0), EEXIST, "id 2");
 	close(map[0]);
 	CHECK(next(&q, &e) && e.source == 2 && e.kind == RASHPA_SOURCE_MAP &&
-	      e.value == ((uint64_t)m[0].out_id << 32 | RASHPA_MAP_STATE_REVOKED),
-	      "source %u value 0x%llx", e.source, (unsigned long long)e.value);
+	      e.value == ((u64)m[0].out_id << 32 | RASHPA_MAP_STATE_REVOKED),
+	      "source %u value 0x%llx", e.source, e.value);
 	CHECK(!next(&q, &e), "an event of another map");
 	close(map[1]);
 	CHECK(next(&q, &e) && e.source == 1 && e.value >> 32 == m[1].out_id &&
 	      e.sequence == 1, "the second map, source %u, sequence %llu: a gap without a loss",
-	      e.source, (unsigned long long)e.sequence);
+	      e.source, e.sequence);
 	CHECK(next(&q, &e) && e.source == 2 && e.value >> 32 == m[1].out_id, "the second map");
 out:
 	queue_close(&q);
@@ -641,7 +631,7 @@ TEST(quiet, "a quiet source counts")
 	ANSWERED(call(q.fd, RASHPA_IOC_SOURCE_INFO, &info), 0, NULL);
 	CHECK(info.out_events == 1 && info.out_value == 42 && !info.out_lost &&
 	      info.out_kind == RASHPA_SOURCE_SOFTWARE && (int)info.out_device == f.index,
-	      "%llu events", (unsigned long long)info.out_events);
+	      "%llu events", info.out_events);
 	info.id = 2;
 	ANSWERED(call(q.fd, RASHPA_IOC_SOURCE_INFO, &info), ENOENT, "source 2");
 	info.id = 65;
@@ -666,7 +656,7 @@ static void *sleep_on(void *arg)
 /* A sleeper is woken: signals until one has found it asleep. */
 static bool wakeup_traced(struct queue *q)
 {
-	uint64_t end = end_of_wait(20000);
+	u64 end = end_of_wait(20000);
 	struct rashpa_event e;
 	pthread_t thread;
 	bool found = false;
@@ -705,7 +695,7 @@ TEST(trace, "tracepoints tell of a record, a wake-up, a reader and a doorbell's 
 	close(win);
 	CHECK(wakeup_traced(&q), "no wake-up");
 	snprintf(words, sizeof(words), "fpga%d source=1 kind=3 sequence=1 time=%llu value=4711",
-		 f.index, (unsigned long long)e.time_ns);
+		 f.index, e.time_ns);
 	CHECK(traced("rashpa_event:", words), "no record of \"%s\"", words);
 	snprintf(words, sizeof(words), "fpga%d records=1", f.index);
 	CHECK(traced("rashpa_read:", words), "no reading of \"%s\"", words);
@@ -735,12 +725,12 @@ TEST(other_function, "a source of another function comes and goes")
 	ANSWERED(call(f2.fd, RASHPA_IOC_QUIESCE, &quiesce), 0, NULL);
 	CHECK(next(&q, &e) && e.source == 2 && e.value == RASHPA_DEVICE_EVENT_QUIESCED &&
 	      !next(&q, &e),
-	      "source %u value %llu", e.source, (unsigned long long)e.value);
+	      "source %u value %llu", e.source, e.value);
 	ANSWERED(fpga_unbind(&f2) ? -EIO : 0, 0, NULL);
 	while (next(&q, &e))
 		;
 	CHECK(e.source == 2 && e.value == RASHPA_DEVICE_EVENT_GONE, "source %u value %llu",
-	      e.source, (unsigned long long)e.value);
+	      e.source, e.value);
 	CHECK(!q.ring->gone && !(wait_fd(q.fd, POLLIN, 0) & POLLHUP), "the channel is gone");
 	ANSWERED(call(f.fd, RASHPA_IOC_QUIESCE, &quiesce), 0, NULL);
 	CHECK(next(&q, &e) && e.source == 1, "its own function is not heard any more");
@@ -806,9 +796,8 @@ TEST(gone_last, "GONE comes when no interrupt can")
 	ANSWERED(fpga_unbind(&f) ? -EIO : 0, 0, NULL);
 	while (next(&q, &e))
 		;
-	CHECK(e.value == RASHPA_DEVICE_EVENT_GONE, "value %llu", (unsigned long long)e.value);
-	snprintf(words, sizeof(words), "sequence=%llu time=%llu value=%u ",
-		 (unsigned long long)e.sequence, (unsigned long long)e.time_ns,
+	CHECK(e.value == RASHPA_DEVICE_EVENT_GONE, "value %llu", e.value);
+	snprintf(words, sizeof(words), "sequence=%llu time=%llu value=%u ", e.sequence, e.time_ns,
 		 RASHPA_DEVICE_EVENT_GONE);
 	CHECK(traced("rashpa_event:", words) && traced("call:", "free_irq"), "nothing is traced");
 	CHECK(!called_after("rashpa_event:", words), "interrupts end after GONE");

@@ -54,7 +54,7 @@ static void *closer(void *unused)
 
 static void against_close(const struct op *op)
 {
-	uint64_t end = now_ns() + CLOSE_MS * 1000000ULL;
+	u64 end = now_ns() + CLOSE_MS * 1000000ULL;
 	static union call_arg arg;
 	unsigned int rounds = 0;
 	int fd, err;

@@ -11,10 +11,10 @@ static struct fpga f;
 static bool iommu;
 
 /* Events of vector 1 until @n have come, or five seconds passed. */
-static uint64_t wait_events(const struct rig *r, uint64_t n)
+static u64 wait_events(const struct rig *r, u64 n)
 {
 	struct rashpa_event e[16];
-	uint64_t first = 0, last = 0;
+	u64 first = 0, last = 0;
 	ssize_t got;
 
 	while (!first || last - first + 1 < n) {
@@ -32,7 +32,7 @@ static uint64_t wait_events(const struct rig *r, uint64_t n)
 
 /* ------------------------------------------------------------------------ */
 
-static void transfer(uint64_t max_segment)
+static void transfer(u64 max_segment)
 {
 	struct rig r;
 
@@ -41,13 +41,13 @@ static void transfer(uint64_t max_segment)
 			  0, r.made.out_segments, IMAGES);
 		rig_start(&r, 0);
 		CHECK(rig_wait_bytes(&r, 0, IMAGES * IMAGE), "%llu bytes",
-		      (unsigned long long)reg64(rig_dtp(&r, 0), RFPGA_DTP_C_BYTES));
+		      reg64(rig_dtp(&r, 0), RFPGA_DTP_C_BYTES));
 		CHECK(wait_events(&r, 1) >= 1, "no event");
 		while (!(reg32(rig_dtp(&r, 0), RFPGA_DTP_STATUS) & RFPGA_DTP_DONE))
 			;
 		CHECK(filled(r.memory, IMAGES * IMAGE, SEED), "the data differ");
 		CHECK(reg64(rig_dtp(&r, 0), RFPGA_DTP_C_IMAGES) == IMAGES, "%llu images",
-		      (unsigned long long)reg64(rig_dtp(&r, 0), RFPGA_DTP_C_IMAGES));
+		      reg64(rig_dtp(&r, 0), RFPGA_DTP_C_IMAGES));
 		rig_is_idle(r.regs, 0);
 	}
 	rig_down(&r);
@@ -69,19 +69,17 @@ TEST(events, "every event comes once, after its data")
 	struct rashpa_device_info info;
 	struct rashpa_event e;
 	struct rig r;
-	uint64_t interrupts, last = 0;
+	u64 interrupts, last = 0;
 	int i;
 
 	fpga_info(&f, &info);
 	interrupts = info.out_interrupts;
 	if (rig_up(&r, &f, -1, 0, 0)) {
 		for (i = 0; i < IMAGES && rig_send_image(&r, i, &e); i++) {
-			CHECK(e.kind == RASHPA_SOURCE_VECTOR && e.value == 1 &&
-			      e.source == 1 && !e.lost, "kind %u, value %llu", e.kind,
-			      (unsigned long long)e.value);
-			CHECK(!last || e.sequence == last + 1,
-			      "sequence %llu after %llu", (unsigned long long)e.sequence,
-			      (unsigned long long)last);
+			CHECK(e.kind == RASHPA_SOURCE_VECTOR && e.value == 1 && e.source == 1 &&
+			      !e.lost, "kind %u, value %llu", e.kind, e.value);
+			CHECK(!last || e.sequence == last + 1, "sequence %llu after %llu",
+			      e.sequence, last);
 			last = e.sequence;
 			CHECK(filled(r.memory + i * IMAGE, IMAGE, SEED + i * IMAGE / 8),
 			      "image %d differs when its event is there", i);
@@ -93,7 +91,7 @@ TEST(events, "every event comes once, after its data")
 		      "there are more events");
 		fpga_info(&f, &info);
 		CHECK(info.out_interrupts == interrupts + IMAGES + RIG_SETTLE, "%llu interrupts",
-		      (unsigned long long)(info.out_interrupts - interrupts));
+		      (info.out_interrupts - interrupts));
 		rig_is_idle(r.regs, 0);
 	}
 	rig_down(&r);
@@ -137,7 +135,7 @@ TEST(unmap_running, "closing the map of a running stream stops it first")
 TEST(unbind_running, "unbind stops a running stream first")
 {
 	struct rig r;
-	uint64_t i;
+	u64 i;
 	int err;
 
 	if (!rig_up(&r, &f, -1, 0, 64 * KIB)) {
@@ -227,8 +225,7 @@ TEST(invalid_entry, "an entry that is not valid is a fault, and nothing is writt
 		rig_start(&r, 0);
 		while (!(reg32(rig_dtp(&r, 0), RFPGA_DTP_STATUS) & RFPGA_DTP_FAULTED))
 			;
-		CHECK(reg64(r.regs, RFPGA_FAULTS) == 1, "%llu faults",
-		      (unsigned long long)reg64(r.regs, RFPGA_FAULTS));
+		CHECK(reg64(r.regs, RFPGA_FAULTS) == 1, "%llu faults", reg64(r.regs, RFPGA_FAULTS));
 		CHECK(reg32(r.regs, RFPGA_FAULT_CAUSE) == RFPGA_FAULT_ENTRY, "cause %u",
 		      reg32(r.regs, RFPGA_FAULT_CAUSE));
 		CHECK(!reg64(rig_dtp(&r, 0), RFPGA_DTP_C_BYTES), "bytes were written");
@@ -242,7 +239,7 @@ TEST(invalid_entry, "an entry that is not valid is a fault, and nothing is writt
 TEST(stale_address, "an address whose map is gone is refused")
 {
 	const struct rashpa_table *t;
-	uint64_t address;
+	u64 address;
 	struct rig r;
 
 	SKIP_IF(!iommu, "without an IOMMU nothing refuses an address");
@@ -292,8 +289,7 @@ TEST(master_off, "a function that was just bound can do no DMA")
 	set32(r.regs, RFPGA_TABLE + RFPGA_ENTRY_CONTROL, RFPGA_ENTRY_VALID);
 	rig_configure(&r, 0, RFPGA_MODE_FREERUN, 0, 1, 1);
 	rig_start(&r, 0);
-	while (!(reg32(rig_dtp(&r, 0), RFPGA_DTP_STATUS) &
-		 (RFPGA_DTP_FAULTED | RFPGA_DTP_DONE)))
+	while (!(reg32(rig_dtp(&r, 0), RFPGA_DTP_STATUS) & (RFPGA_DTP_FAULTED | RFPGA_DTP_DONE)))
 		;
 	CHECK(reg32(r.regs, RFPGA_FAULT_CAUSE) == RFPGA_FAULT_MASTER, "cause %u",
 	      reg32(r.regs, RFPGA_FAULT_CAUSE));

@@ -40,7 +40,7 @@ static bool host(const char *fmt, ...)
 /* A device leaves its port some time after its driver has let go of it. */
 static bool port_is_empty(const char *id)
 {
-	const uint64_t end = now_ns() + PLUG_MS * 1000000ULL * tap_slow();
+	const u64 end = now_ns() + PLUG_MS * 1000000ULL * tap_slow();
 	char command[256];
 
 	snprintf(command, sizeof(command), HOST " qmp qom-list "
@@ -74,10 +74,9 @@ static unsigned int count(unsigned int vendor, unsigned int device)
 }
 
 /* One more than @before: the last one, since ports for plugging have the highest buses. */
-static bool appears(struct fpga *f, unsigned int vendor, unsigned int device,
-		    unsigned int before)
+static bool appears(struct fpga *f, unsigned int vendor, unsigned int device, unsigned int before)
 {
-	const uint64_t end = end_of_wait(PLUG_MS);
+	const u64 end = end_of_wait(PLUG_MS);
 
 	while (count(vendor, device) == before)
 		if (!CHECK(now_ns() < end, "it is not found on the bus"))
@@ -133,7 +132,7 @@ static int signals_of(int channel)
 
 static void eventfd_signalled(int fd)
 {
-	uint64_t n = 0;
+	u64 n = 0;
 
 	wait_fd(fd, POLLIN, 20000);
 	CHECK(read(fd, &n, sizeof(n)) == sizeof(n) && n, "the eventfd says nothing");
@@ -142,7 +141,7 @@ static void eventfd_signalled(int fd)
 
 /* --- lock memory is the host's: it stays --- */
 
-static int lock_open(const struct fpga *f, int channel, uint64_t **words)
+static int lock_open(const struct fpga *f, int channel, u64 **words)
 {
 	struct rashpa_alloc lock;
 	struct rashpa_source_add add = { HEAD(add), .kind = RASHPA_SOURCE_LOCK };
@@ -159,7 +158,7 @@ static int lock_open(const struct fpga *f, int channel, uint64_t **words)
 	return lock.out_fd;
 }
 
-static void lock_stays(int fd, uint64_t *words)
+static void lock_stays(int fd, u64 *words)
 {
 	if (!words)
 		return;
@@ -227,7 +226,7 @@ TEST(power, "a board loses its power in mid-stream, and is removed")
 {
 	struct open_things t = {};
 	struct sleeper sleeper;
-	uint64_t *words = NULL;
+	u64 *words = NULL;
 	struct rig r = { .fpga = NULL };
 	char path[64];
 	struct fpga f;

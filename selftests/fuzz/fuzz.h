@@ -161,8 +161,6 @@ void step_sysfs(struct thread *t);
 /* Of the module: what they were before the run is what they are afterwards. */
 /* Ends the program if what is not to be synced cannot be told from the rest. */
 void check_udmabuf(void);
-void parameters_keep(void);
-void parameters_restore(void);
 void step(struct thread *t);		/* fuzz.c: any of them */
 
 #endif /* FUZZ_H */

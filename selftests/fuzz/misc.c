@@ -8,14 +8,6 @@
 
 #define PCI	"/sys/bus/pci/devices/"
 
-static bool read_fdinfo(int fd, char *text, size_t size)
-{
-	char path[40];
-
-	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
-	return read_file(path, text, size);
-}
-
 /*
  * Linux's own udmabuf keeps its pages mapped for the direction that was asked for first, and
  * syncs them in any other: the DMA API's checks complain, and are right, but not of us. Who may
@@ -168,41 +160,10 @@ static void read_device(struct thread *t, const struct fpga *f)
 	read_text(path, text, sizeof(text));
 }
 
-#define PARAMETERS	"/sys/module/rashpa/parameters/"
-
 /* The last one takes a word. */
 static const char * const parameters[] = {
 	"limit_mib", "user_limit_mib", "poll_budget", "p2p_bridge",
 };
-
-static char kept[ARRAY_SIZE(parameters)][24];
-
-static void parameter_path(uint32_t i, char *path, size_t size)
-{
-	snprintf(path, size, PARAMETERS "%s", parameters[i]);
-}
-
-void parameters_keep(void)
-{
-	char path[64];
-	uint32_t i;
-
-	for (i = 0; i < ARRAY_SIZE(parameters); i++) {
-		parameter_path(i, path, sizeof(path));
-		read_text(path, kept[i], sizeof(kept[i]));
-	}
-}
-
-void parameters_restore(void)
-{
-	char path[64];
-	uint32_t i;
-
-	for (i = 0; i < ARRAY_SIZE(parameters); i++) {
-		parameter_path(i, path, sizeof(path));
-		write_text(path, kept[i]);
-	}
-}
 
 static void set_parameter(struct thread *t)
 {
@@ -210,7 +171,7 @@ static void set_parameter(struct thread *t)
 	uint32_t i = below(&t->rng, ARRAY_SIZE(parameters)), value = 1 + below(&t->rng, 96);
 	char path[64], text[24];
 
-	parameter_path(i, path, sizeof(path));
+	snprintf(path, sizeof(path), PARAMETERS "%s", parameters[i]);
 	if (i + 1 == ARRAY_SIZE(parameters))
 		snprintf(text, sizeof(text), "%s", words[value % ARRAY_SIZE(words)]);
 	else

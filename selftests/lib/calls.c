@@ -583,8 +583,7 @@ static void function_busy(void)
 {
 	if (calls.nodes[MAP] >= 0)
 		return;
-	calls.fds[FD_WINDOW] = fpga_window(&calls.fpga, RFPGA_BAR_REGS, 0,
-					   RFPGA_BAR_REGS_SIZE, 0);
+	calls.fds[FD_WINDOW] = fpga_window(&calls.fpga, RFPGA_BAR_REGS, 0, RFPGA_BAR_REGS_SIZE, 0);
 	need(calls.fds[FD_WINDOW], "window");
 	calls.nodes[MAP] = map_new();
 	need(calls.nodes[MAP], "map");
@@ -880,10 +879,10 @@ static unsigned int count_sources(void)
 }
 
 /* kB that this process has pinned */
-static uint64_t vm_pinned(void)
+static u64 vm_pinned(void)
 {
 	char line[128];
-	uint64_t kb = 0;
+	u64 kb = 0;
 	FILE *f = fopen("/proc/self/status", "re");
 
 	if (!f)
@@ -927,7 +926,7 @@ bool calls_state_same(const struct calls_state *before, const char *what)
 	calls_state_get(&now);
 #define SAME(field)							\
 	same &= CHECK(now.field == before->field, "%s: %llu " #field " before, %llu after", \
-		      what, (unsigned long long)before->field, (unsigned long long)now.field)
+		      what, (u64)before->field, (u64)now.field)
 	SAME(fds);
 	SAME(names);
 	SAME(holdings);

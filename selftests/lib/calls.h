@@ -162,7 +162,7 @@ static inline int op_fd(const struct op *op, const union call_arg *arg)
 
 struct calls_state {
 	unsigned int fds, names, holdings, sources, importers, mappings, maps, windows, kept;
-	uint64_t pinned;
+	u64 pinned;
 };
 
 void calls_state_get(struct calls_state *s);

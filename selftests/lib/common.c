@@ -11,8 +11,6 @@
 #include "../../tools/lib/rashpa-fpga.h"
 #include "common.h"
 
-#define PARAMETERS	"/sys/module/rashpa/parameters/"
-
 char reason[RASHPA_REASON_SIZE];
 int memory = -1;
 
@@ -44,9 +42,8 @@ bool answered(const char *file, int line, int got, int want, const char *says)
 	bool ok = true;
 
 	if (got != -want) {
-		tap_fail(file, line, "answer %d (%s), expected %d (%s), reason \"%s\"",
-			 -got, strerror(got < 0 ? -got : 0), want, strerror(want),
-			 reason);
+		tap_fail(file, line, "answer %d (%s), expected %d (%s), reason \"%s\"", -got,
+			 strerror(got < 0 ? -got : 0), want, strerror(want), reason);
 		ok = false;
 	}
 	if (says && want && (!reason[0] || !says_all(reason, says))) {
@@ -79,6 +76,14 @@ bool read_text(const char *path, char *buf, size_t size)
 	return true;
 }
 
+bool read_fdinfo(int fd, char *buf, size_t size)
+{
+	char path[40];
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	return read_file(path, buf, size);
+}
+
 int write_text(const char *path, const char *text)
 {
 	int fd = open(path, O_WRONLY | O_CLOEXEC);
@@ -105,7 +110,7 @@ unsigned int fds_open(void)
 	return n;
 }
 
-uint64_t bytes_allocated(void)
+u64 bytes_allocated(void)
 {
 	struct rashpa_limit limit = { HEAD(limit), .resource = RASHPA_RESOURCE_MEMORY };
 
@@ -114,9 +119,9 @@ uint64_t bytes_allocated(void)
 	return limit.out_used;
 }
 
-uint64_t ram_bytes(void)
+u64 ram_bytes(void)
 {
-	return (uint64_t)sysconf(_SC_PHYS_PAGES) * PAGE;
+	return (u64)sysconf(_SC_PHYS_PAGES) * PAGE;
 }
 
 void set_limit_mib(unsigned int mib)
@@ -130,8 +135,7 @@ void set_limit_mib(unsigned int mib)
 
 void drop_privileges(void)
 {
-	if (setgroups(0, NULL) || setresgid(65534, 65534, 65534) ||
-	    setresuid(65534, 65534, 65534))
+	if (setgroups(0, NULL) || setresgid(65534, 65534, 65534) || setresuid(65534, 65534, 65534))
 		tap_bail("privileges cannot be dropped");
 }
 
@@ -151,12 +155,11 @@ void set_user_limit(const char *mib)
 		tap_bail("user_limit_mib cannot be set");
 }
 
-/* The parameters as they were before the first test, and are again after each. */
 static struct {
 	char path[96], value[32];
 } parameters[64];
 
-static void parameters_save(void)
+void parameters_keep(void)
 {
 	DIR *dir = opendir(PARAMETERS);
 	struct dirent *entry;
@@ -172,7 +175,7 @@ static void parameters_save(void)
 		closedir(dir);
 }
 
-static void parameters_restore(void)
+void parameters_restore(void)
 {
 	char now[sizeof(parameters[0].value)];
 	size_t n;
@@ -186,7 +189,7 @@ static void parameters_restore(void)
 /* --- nothing may change --- */
 
 static unsigned int fds_before;
-static uint64_t allocated_before;
+static u64 allocated_before;
 static bool others_work;
 
 /* the bound functions that are watched */
@@ -219,20 +222,16 @@ static void compare(void)
 	CHECK(fds_open() == fds_before, "%u file descriptors before, %u after",
 	      fds_before, fds_open());
 	CHECK(others_work || bytes_allocated() == allocated_before,
-	      "%llu bytes allocated before, %llu after",
-	      (unsigned long long)allocated_before,
-	      (unsigned long long)bytes_allocated());
+	      "%llu bytes allocated before, %llu after", allocated_before, bytes_allocated());
 	for (i = 0; i < ARRAY_SIZE(watched); i++) {
 		if (!watched[i].f)
 			continue;
 		if (!CHECK(!fpga_info(watched[i].f, &info), "DEVICE_INFO: %s", reason))
 			continue;
-		CHECK(info.out_maps == watched[i].info.out_maps,
-		      "%u maps before, %u after", watched[i].info.out_maps,
-		      info.out_maps);
+		CHECK(info.out_maps == watched[i].info.out_maps, "%u maps before, %u after",
+		      watched[i].info.out_maps, info.out_maps);
 		CHECK(info.out_windows == watched[i].info.out_windows,
-		      "%u windows before, %u after", watched[i].info.out_windows,
-		      info.out_windows);
+		      "%u windows before, %u after", watched[i].info.out_windows, info.out_windows);
 		CHECK(info.out_state == RASHPA_STATE_READY, "the function is stuck");
 	}
 }
@@ -265,13 +264,13 @@ void common_init(void)
 __attribute__((constructor)) static void init_tests(void)
 {
 	tap_init = common_init;
-	tap_begin = parameters_save;
+	tap_begin = parameters_keep;
 	tap_restore = parameters_restore;
 }
 
 /* ----------------------------------------------------------- buffers ---- */
 
-int buffer_alloc(uint64_t length, const char *name)
+int buffer_alloc(u64 length, const char *name)
 {
 	struct rashpa_alloc a = { HEAD(a), .length = length,
 				  .backend = RASHPA_BACKEND_CONTIG };
@@ -317,7 +316,7 @@ int buffer_permit(const char *name, int uid, int gid, int mode)
 	return 0;
 }
 
-int lock_alloc(int fd, uint64_t slots, const char *name, struct rashpa_alloc *alloc)
+int lock_alloc(int fd, u64 slots, const char *name, struct rashpa_alloc *alloc)
 {
 	*alloc = (struct rashpa_alloc) {
 		HEAD(*alloc), .length = slots * RASHPA_LOCK_SLOT, .device = fd, .out_fd = -1,
@@ -351,28 +350,27 @@ bool cma_here(void)
 	return !ioctl(memory, RASHPA_IOC_QUERY, &q);
 }
 
-void *map_fd(int fd, uint64_t length)
+void *map_fd(int fd, u64 length)
 {
 	void *p = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
-	if (!CHECK(p != MAP_FAILED, "mmap of %llu bytes: %s",
-		   (unsigned long long)length, strerror(errno)))
+	if (!CHECK(p != MAP_FAILED, "mmap of %llu bytes: %s", length, strerror(errno)))
 		return NULL;
 	return p;
 }
 
-void fill(void *p, size_t length, uint64_t seed)
+void fill(void *p, size_t length, u64 seed)
 {
-	uint64_t *word = p;
+	u64 *word = p;
 	size_t i;
 
 	for (i = 0; i < length / sizeof(*word); i++)
 		word[i] = (i + seed) * 0x9e3779b97f4a7c15ULL;
 }
 
-bool filled(const void *p, size_t length, uint64_t seed)
+bool filled(const void *p, size_t length, u64 seed)
 {
-	const uint64_t *word = p;
+	const u64 *word = p;
 	size_t i;
 
 	for (i = 0; i < length / sizeof(*word); i++)
@@ -383,8 +381,8 @@ bool filled(const void *p, size_t length, uint64_t seed)
 
 bool all_zero(const void *p, size_t length)
 {
-	const uint64_t *word = p;
-	uint64_t any = 0;
+	const u64 *word = p;
+	u64 any = 0;
 	size_t i;
 
 	for (i = 0; i < length / sizeof(*word); i++)
@@ -392,7 +390,7 @@ bool all_zero(const void *p, size_t length)
 	return !any;
 }
 
-void pfns_of(const void *p, uint64_t *pfns, size_t n)
+void pfns_of(const void *p, u64 *pfns, size_t n)
 {
 	int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
 	size_t size = n * sizeof(*pfns), i;
@@ -404,15 +402,15 @@ void pfns_of(const void *p, uint64_t *pfns, size_t n)
 		pfns[i] = pfns[i] >> 63 ? pfns[i] & ((1ULL << 55) - 1) : 0;
 }
 
-uint64_t pfn_of(const void *p)
+u64 pfn_of(const void *p)
 {
-	uint64_t pfn;
+	u64 pfn;
 
 	pfns_of(p, &pfn, 1);
 	return pfn;
 }
 
-int foreign_dmabuf(uint64_t length)
+int foreign_dmabuf(u64 length)
 {
 	struct udmabuf_create create = { .size = length };
 	int dev, fd;
@@ -423,8 +421,7 @@ int foreign_dmabuf(uint64_t length)
 	if (dev < 0)
 		return -1;
 	create.memfd = memfd_create("foreign", MFD_ALLOW_SEALING);
-	if (ftruncate(create.memfd, length) ||
-	    fcntl(create.memfd, F_ADD_SEALS, F_SEAL_SHRINK))
+	if (ftruncate(create.memfd, length) || fcntl(create.memfd, F_ADD_SEALS, F_SEAL_SHRINK))
 		tap_bail("memfd: %s", strerror(errno));
 	create.flags = UDMABUF_FLAGS_CLOEXEC;
 	fd = ioctl(dev, UDMABUF_CREATE, &create);
@@ -456,8 +453,7 @@ static int by_name(const struct dirent **a, const struct dirent **b)
 	return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-static bool find_bdf(struct fpga *f, unsigned int vendor, unsigned int device,
-		     unsigned int nth)
+static bool find_bdf(struct fpga *f, unsigned int vendor, unsigned int device, unsigned int nth)
 {
 	struct dirent **list;
 	int i, n = scandir(PCI_DEVICES, &list, NULL, by_name);
@@ -539,8 +535,7 @@ static void open_node(struct fpga *f)
 		tap_bail("%s: %s", path, strerror(errno));
 }
 
-bool function_open(struct fpga *f, unsigned int vendor, unsigned int device,
-		   unsigned int nth)
+bool function_open(struct fpga *f, unsigned int vendor, unsigned int device, unsigned int nth)
 {
 	if (!find_bdf(f, vendor, device, nth))
 		return false;
@@ -646,8 +641,7 @@ int fpga_profile_none(const struct fpga *f)
 	return call(f->fd, RASHPA_IOC_PROFILE_SET, &p);
 }
 
-int fpga_window(const struct fpga *f, uint32_t bar, uint64_t offset, uint64_t length,
-		uint32_t cache)
+int fpga_window(const struct fpga *f, uint32_t bar, u64 offset, u64 length, uint32_t cache)
 {
 	struct rashpa_window_make w = { HEAD(w), .bar = bar, .cache = cache,
 				   .offset = offset, .length = length };
@@ -656,8 +650,7 @@ int fpga_window(const struct fpga *f, uint32_t bar, uint64_t offset, uint64_t le
 	return err ? err : w.out_fd;
 }
 
-int fpga_map(const struct fpga *f, int memory_fd, uint32_t direction,
-	     struct rashpa_map_make *map)
+int fpga_map(const struct fpga *f, int memory_fd, uint32_t direction, struct rashpa_map_make *map)
 {
 	int err;
 
@@ -723,9 +716,9 @@ int bind_eventfd(int channel, int fd, uint32_t id, uint32_t every, uint32_t dela
 	return call(channel, RASHPA_IOC_EVENTFD_BIND, &e);
 }
 
-uint64_t count_of(int event)
+u64 count_of(int event)
 {
-	uint64_t n = 0;
+	u64 n = 0;
 
 	return read(event, &n, sizeof(n)) == sizeof(n) ? n : 0;
 }
@@ -737,15 +730,15 @@ int wait_fd(int fd, int events, int ms)
 	return poll(&p, 1, ms * (int)tap_slow()) > 0 ? p.revents : 0;
 }
 
-uint64_t now_ns(void)
+u64 now_ns(void)
 {
 	struct timespec t;
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+	return (u64)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-uint64_t end_of_wait(unsigned int ms)
+u64 end_of_wait(unsigned int ms)
 {
-	return now_ns() + (uint64_t)ms * tap_slow() * 1000000;
+	return now_ns() + (u64)ms * tap_slow() * 1000000;
 }

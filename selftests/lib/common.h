@@ -13,6 +13,9 @@
 
 #include "tap.h"
 
+/* as __u64 is: printed by %llu */
+typedef unsigned long long u64;
+
 #define KIB	(1ULL << 10)
 #define MIB	(1ULL << 20)
 #define GIB	(1ULL << 30)
@@ -49,12 +52,17 @@ bool read_file(const char *path, char *buf, size_t size);
 
 /* Its first line, without the line end. */
 bool read_text(const char *path, char *buf, size_t size);
+bool read_fdinfo(int fd, char *buf, size_t size);
 /* Returns 0 or a negative errno. */
 int write_text(const char *path, const char *text);
 
+#define PARAMETERS	"/sys/module/rashpa/parameters/"
+/* All parameters of the module, as they are now and then are again; done around each test. */
+void parameters_keep(void);
+void parameters_restore(void);
 unsigned int fds_open(void);
-uint64_t bytes_allocated(void);
-uint64_t ram_bytes(void);
+u64 bytes_allocated(void);
+u64 ram_bytes(void);
 void set_limit_mib(unsigned int mib);
 /* What one user may hold; NULL: as it was. */
 void set_user_limit(const char *mib);
@@ -71,7 +79,7 @@ void drop_privileges(void);
 /* ----------------------------------------------------------- buffers ---- */
 
 /* fd, or -1 after a failed check. @name may be NULL. */
-int buffer_alloc(uint64_t length, const char *name);
+int buffer_alloc(u64 length, const char *name);
 /* Returns 0 or a negative errno. */
 int buffer_remove(const char *name);
 /* The buffer's node with @flags, or -1. */
@@ -84,22 +92,22 @@ int buffer_info(int fd, struct rashpa_info *info);
 bool cma_here(void);
 
 /* Mapped shared, readable and writable, or NULL after a failed check. */
-void *map_fd(int fd, uint64_t length);
-void fill(void *p, size_t length, uint64_t seed);
+void *map_fd(int fd, u64 length);
+void fill(void *p, size_t length, u64 seed);
 /* Does it hold what fill() wrote? */
-bool filled(const void *p, size_t length, uint64_t seed);
+bool filled(const void *p, size_t length, u64 seed);
 bool all_zero(const void *p, size_t length);
 /* Page frame numbers of @n mapped pages, 0 where unknown. */
-void pfns_of(const void *p, uint64_t *pfns, size_t n);
+void pfns_of(const void *p, u64 *pfns, size_t n);
 /* That of one address. */
-uint64_t pfn_of(const void *p);
+u64 pfn_of(const void *p);
 /*
  * Lock memory of @slots near @fd, a function, or -1 for anywhere. @name may be NULL. Returns
  * 0 or a negative errno.
  */
-int lock_alloc(int fd, uint64_t slots, const char *name, struct rashpa_alloc *alloc);
+int lock_alloc(int fd, u64 slots, const char *name, struct rashpa_alloc *alloc);
 /* A dma-buf of another driver (udmabuf) over @length bytes of memfd, or -1. */
-int foreign_dmabuf(uint64_t length);
+int foreign_dmabuf(u64 length);
 
 /* ------------------------------------------------------------- FPGA ----- */
 
@@ -139,7 +147,7 @@ int fpga_profile(const struct fpga *f, uint32_t flags,
 /* An empty profile. */
 int fpga_profile_none(const struct fpga *f);
 /* fd, or a negative errno. */
-int fpga_window(const struct fpga *f, uint32_t bar, uint64_t offset, uint64_t length,
+int fpga_window(const struct fpga *f, uint32_t bar, u64 offset, u64 length,
 		uint32_t cache);
 int fpga_map(const struct fpga *f, int memory_fd, uint32_t direction,
 	     struct rashpa_map_make *map);
@@ -165,21 +173,21 @@ int wait_fd(int fd, int events, int ms);
 int bind_eventfd(int channel, int fd, uint32_t id, uint32_t every, uint32_t delay_us);
 
 /* What an eventfd that does not block has counted since the last look. */
-uint64_t count_of(int event);
-uint64_t now_ns(void);
+u64 count_of(int event);
+u64 now_ns(void);
 /* The time at which to give up, for loops that poll; longer on slow machines, as wait_fd(). */
-uint64_t end_of_wait(unsigned int ms);
+u64 end_of_wait(unsigned int ms);
 
 static inline uint32_t reg32(volatile void *regs, uint32_t offset)
 {
 	return *(volatile uint32_t *)((volatile char *)regs + offset);
 }
 
-static inline uint64_t reg64(volatile void *regs, uint32_t offset)
+static inline u64 reg64(volatile void *regs, uint32_t offset)
 {
-	uint64_t low = reg32(regs, offset);
+	u64 low = reg32(regs, offset);
 
-	return (uint64_t)reg32(regs, offset + 4) << 32 | low;
+	return (u64)reg32(regs, offset + 4) << 32 | low;
 }
 
 static inline void set32(volatile void *regs, uint32_t offset, uint32_t value)
@@ -187,7 +195,7 @@ static inline void set32(volatile void *regs, uint32_t offset, uint32_t value)
 	*(volatile uint32_t *)((volatile char *)regs + offset) = value;
 }
 
-static inline void set64(volatile void *regs, uint32_t offset, uint64_t value)
+static inline void set64(volatile void *regs, uint32_t offset, u64 value)
 {
 	set32(regs, offset, (uint32_t)value);
 	set32(regs, offset + 4, (uint32_t)(value >> 32));

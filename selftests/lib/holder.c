@@ -63,12 +63,11 @@ static void channel_ended(int channel)
 {
 	struct rashpa_event e;
 
-	CHECK(read(channel, &e, sizeof(e)) < 0 && errno == ENODEV, "read: %s",
-	      strerror(errno));
+	CHECK(read(channel, &e, sizeof(e)) < 0 && errno == ENODEV, "read: %s", strerror(errno));
 	CHECK(wait_fd(channel, POLLIN, 0) & POLLHUP, "no hang-up");
 }
 
-static void channels_gone(struct open_things *t, uint64_t stopped)
+static void channels_gone(struct open_things *t, u64 stopped)
 {
 	struct rashpa_event e[8];
 	bool told = false;
@@ -148,7 +147,7 @@ static void calls_answer_enodev(struct open_things *t)
 	ANSWERED(call(t->channel, RASHPA_IOC_EVENTFD_BIND, &eventfd), 0, NULL);
 }
 
-void all_gone(struct open_things *t, uint64_t stopped)
+void all_gone(struct open_things *t, u64 stopped)
 {
 	channels_gone(t, stopped);
 	map_gone(t);

@@ -11,7 +11,7 @@ struct open_things {
 	void *regs, *untouched;		/* of the window */
 	const struct rashpa_table *table;
 	struct rashpa_map_make made;
-	uint64_t generation;		/* of the map when it was made */
+	u64 generation;		/* of the map when it was made */
 };
 
 /* False after a failed check. The node's fd goes with the rest. */
@@ -25,6 +25,6 @@ void sigbus(void *p, const char *what);
  * Check: the function is gone for all of them, after a RASHPA_DEVICE_* event that says how
  * it was stopped.
  */
-void all_gone(struct open_things *t, uint64_t stopped);
+void all_gone(struct open_things *t, u64 stopped);
 
 #endif /* HOLDER_H */

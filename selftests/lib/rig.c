@@ -98,8 +98,7 @@ void rig_down(struct rig *r)
 		close(r->window);
 }
 
-bool rig_up(struct rig *r, const struct fpga *fpga, int memory_fd, uint32_t flags,
-	    uint64_t max_segment)
+bool rig_up(struct rig *r, const struct fpga *fpga, int memory_fd, uint32_t flags, u64 max_segment)
 {
 	memset(r, 0, sizeof(*r));
 	r->fpga = fpga;
@@ -129,7 +128,7 @@ bool rig_up(struct rig *r, const struct fpga *fpga, int memory_fd, uint32_t flag
 }
 
 void rig_configure(const struct rig *r, unsigned int n, uint32_t mode, uint32_t first,
-		   uint32_t count, uint64_t images)
+		   uint32_t count, u64 images)
 {
 	const struct rfpga_dtp dtp = {
 		.mode = mode,
@@ -172,10 +171,10 @@ bool rig_send_image(const struct rig *r, unsigned int i, struct rashpa_event *e)
 
 	rig_configure(r, 0, RFPGA_MODE_FREERUN | RFPGA_MODE_MSIX | RFPGA_MODE_FLUSH, 0,
 		      r->made.out_segments, 1);
-	set64(d, RFPGA_DTP_SRC_BASE, (uint64_t)i * IMAGE);
+	set64(d, RFPGA_DTP_SRC_BASE, (u64)i * IMAGE);
 	set32(d, RFPGA_DTP_SRC_IMAGES, 1);
 	set32(d, RFPGA_DTP_INDEX_STEP, 0);
-	set64(d, RFPGA_DTP_DST_BASE, (uint64_t)i * IMAGE);
+	set64(d, RFPGA_DTP_DST_BASE, (u64)i * IMAGE);
 	rig_start(r, 0);
 	return CHECK(wait_fd(r->channel, POLLIN, 5000), "no event %u", i) &&
 	       CHECK(read(r->channel, e, sizeof(*e)) == sizeof(*e), "read");
@@ -221,9 +220,9 @@ void rig_settle(const struct rig *r)
 	sched_setaffinity(0, sizeof(all), &all);
 }
 
-bool rig_wait_bytes(const struct rig *r, unsigned int n, uint64_t bytes)
+bool rig_wait_bytes(const struct rig *r, unsigned int n, u64 bytes)
 {
-	uint64_t end = end_of_wait(5000);
+	u64 end = end_of_wait(5000);
 
 	while (reg64(rig_dtp(r, n), RFPGA_DTP_C_BYTES) < bytes)
 		if (now_ns() > end)
@@ -234,20 +233,18 @@ bool rig_wait_bytes(const struct rig *r, unsigned int n, uint64_t bytes)
 void rig_is_idle(const char *regs, unsigned int n)
 {
 	const char *d = regs + RFPGA_DTP(n);
-	uint64_t bytes, i;
+	u64 bytes, i;
 
 	CHECK(!(reg32((void *)regs, RFPGA_STATUS) & RFPGA_STATUS_BUSY), "busy");
 	CHECK(!(reg32((void *)d, RFPGA_DTP_STATUS) & RFPGA_DTP_RUNNING), "running");
 	bytes = reg64((void *)regs, RFPGA_BYTES);
 	for (i = 0; i < 50; i++)	/* a register is read in some 100 us */
-		if (!CHECK(reg64((void *)regs, RFPGA_BYTES) == bytes,
-			   "bytes are still moving"))
+		if (!CHECK(reg64((void *)regs, RFPGA_BYTES) == bytes, "bytes are still moving"))
 			break;
 	CHECK(!reg64((void *)regs, RFPGA_FAULTS),
-	      "%llu refused transactions, the last at 0x%llx, cause %u",
-	      (unsigned long long)reg64((void *)regs, RFPGA_FAULTS),
-	      (unsigned long long)reg64((void *)regs, RFPGA_FAULT_ADDR),
-	      reg32((void *)regs, RFPGA_FAULT_CAUSE));
+	      "%llu refused transactions, the last at 0x%llx, cause %u", reg64((void *)regs,
+									       RFPGA_FAULTS),
+	      reg64((void *)regs, RFPGA_FAULT_ADDR), reg32((void *)regs, RFPGA_FAULT_CAUSE));
 }
 
 bool rig_ask(unsigned int n, const char *command, char *answer, size_t size)

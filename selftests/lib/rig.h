@@ -37,14 +37,14 @@ const struct rashpa_profile_table *rig_chain(void);
  * buffer if it is -1. False after a failed check; rig_down() in both cases.
  */
 bool rig_up(struct rig *r, const struct fpga *fpga, int memory_fd, uint32_t flags,
-	    uint64_t max_segment);
+	    u64 max_segment);
 void rig_down(struct rig *r);
 
 /* Registers of DTP @n. */
 char *rig_dtp(const struct rig *r, unsigned int n);
 /* Stream the dataset into entries [first, first + count) in order. */
 void rig_configure(const struct rig *r, unsigned int n, uint32_t mode, uint32_t first,
-		   uint32_t count, uint64_t images);
+		   uint32_t count, u64 images);
 void rig_start(const struct rig *r, unsigned int n);
 /* Until it has stopped by itself; the limit is the test's. */
 void rig_wait_stopped(const struct rig *r, unsigned int n);
@@ -61,7 +61,7 @@ bool rig_send_image(const struct rig *r, unsigned int i, struct rashpa_event *e)
 void rig_settle(const struct rig *r);
 #define RIG_SETTLE	2
 /* Until the DTP has moved @bytes; polls a register, at most five seconds. */
-bool rig_wait_bytes(const struct rig *r, unsigned int n, uint64_t bytes);
+bool rig_wait_bytes(const struct rig *r, unsigned int n, u64 bytes);
 /* Check: stopped, nothing moves any more, and nothing went wrong on the way. */
 void rig_is_idle(const char *regs, unsigned int n);
 /*

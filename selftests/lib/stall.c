@@ -54,7 +54,7 @@ static void *run(void *data)
 static void place(struct stall *s)
 {
 	static union call_arg arg;
-	uint64_t second = (uintptr_t)s->pages + PAGE, from;
+	u64 second = (uintptr_t)s->pages + PAGE, from;
 	size_t before = s->at == STALL_SIZE || s->at == STALL_ANSWER ? 8 :
 			s->at == STALL_STRUCT ? sizeof(arg.head) : 0;
 
