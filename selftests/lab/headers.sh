@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2034
 # The headers of Debian's kernels, many more than the root has: downloaded and unpacked,
 # not installed. They lie over the root for "lab exec --headers".
 

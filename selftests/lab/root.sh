@@ -208,10 +208,10 @@ finish_root() { # final path
 
 # One empty package, which provides what packages depend on and nothing here needs.
 stand_in() { # root
-	local work
-	work=$(mktemp -d)
-	mkdir "$work/DEBIAN"
-	cat >"$work/DEBIAN/control" <<-END
+	local dir
+	dir=$(mktemp -d)
+	mkdir "$dir/DEBIAN"
+	cat >"$dir/DEBIAN/control" <<-END
 	Package: lab-stand-in
 	Version: 1
 	Architecture: all
@@ -219,9 +219,9 @@ stand_in() { # root
 	Provides: $(section stand-in | sed 's/$/ (= 999)/' | paste -sd,)
 	Description: nothing, in place of packages that nothing here needs
 	END
-	"${SUDO[@]}" dpkg-deb --root-owner-group --build "$work" "$1/tmp/stand-in.deb"
+	"${SUDO[@]}" dpkg-deb --root-owner-group --build "$dir" "$1/tmp/stand-in.deb"
 	build_in "$1" dpkg -i /tmp/stand-in.deb
-	rm -r "$work"
+	rm -r "$dir"
 }
 
 build_core() { # final path
