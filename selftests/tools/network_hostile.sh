@@ -9,6 +9,7 @@
 rashpactl buffer create --backend contig hostile0 32M >/dev/null
 ok $? "buffer: a buffer is made"
 head -c 256K /dev/urandom >"$work/data"
+head -c 8M /dev/urandom >"$work/modules"
 here=127.0.0.1:5001
 peer() { python3 -B selftests/lib/network_peer.py "$1" "${3-$here}" "$work/data" "${2-}" 2>&1; }
 listens() { grep -qsi "0100007F:$(printf %04X "$1") 00000000:0000 0A" /proc/net/tcp; }
@@ -50,7 +51,6 @@ for by in "${ways[@]}"; do
 		[.strange_packets, .received_messages,
 		([.flows[] | .duplicate, .reordered, .late] | add)]')" "[$strangers,516,4]"
 
-	head -c 8M /dev/urandom >"$work/modules"
 	rm -f "$work/romulu.json"
 	romulu --buffer hostile0 --transport jungfrau "${option[@]}" --listen $here --modules 1x2 --bunch 1 --images 4 \
 		--dataset "$work/modules" --geometry 1024x1024,u16 --timeout 60 --settle 10000 --idle 30 \
