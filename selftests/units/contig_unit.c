@@ -14,13 +14,14 @@
  *	.  free			m  in use, can be moved		T  a huge page that can be moved
  *	f  half of it is free	s  single free pages		X  taken by the driver
  * what cannot be had, and looks so:
- *	u  one page of the kernel	U  the last one		r  reserved		h  a hole
+ *	u  one page of the kernel	U  the last one		v  one behind free ones
+ *	r  reserved			h  a hole
  *	p  pinned			l  locked		w  being written	G  hugetlb
  * and what looks as if it could:
  *	c  free memory of CMA		C  CMA, in use		b  cannot be moved, for once
  */
 static char map[BLOCKS];
-static const char can_be_had[] = ".mTfs";
+static const char can_be_had[] = ".mTfs", looks_usable[] = ".mTfscCb";
 static unsigned long spare;		/* free pages of each zone elsewhere */
 static int asked[BLOCKS];		/* how often a block was asked for */
 static struct { unsigned long pfn, count; } asks[256];
@@ -64,7 +65,7 @@ static struct page *pfn_to_online_page(unsigned long pfn)
 
 static unsigned long free_of(char kind)
 {
-	return kind == '.' || kind == 'c' ? RASHPA_BLOCK_PAGES : kind == 'f' || kind == 's' ?
+	return kind == '.' || kind == 'c' ? RASHPA_BLOCK_PAGES : strchr("fsv", kind) ?
 	       RASHPA_BLOCK_PAGES / 2 : 0;
 }
 
@@ -87,7 +88,7 @@ static void block_make(unsigned long block)
 		return;
 	}
 	for (i = 0; i < RASHPA_BLOCK_PAGES; i++) {
-		if (kind == 'f' && i < RASHPA_BLOCK_PAGES / 2)
+		if ((kind == 'f' || kind == 'v') && i < RASHPA_BLOCK_PAGES / 2)
 			continue;
 		if (kind == 's' && i % 2 == 0) {
 			buddy(pfn + i, 0);
@@ -99,16 +100,16 @@ static void block_make(unsigned long block)
 			page[i] = (struct page) { .flags = TAIL, .private = i };
 		}
 	}
-	if (kind == 'f')
+	if (kind == 'f' || kind == 'v')
 		buddy(pfn, RASHPA_BLOCK_ORDER - 1);
 	page[5].flags |= kind == 'p' ? PINNED : kind == 'l' ? LOCKED : kind == 'w' ? WRITEBACK :
 			 kind == 'r' ? RESERVED : 0;
-	if (kind == 'u')
+	if (kind == 'u' || kind == 'G')
 		page[0].flags = 0;
+	if (kind == 'v')
+		page[RASHPA_BLOCK_PAGES / 2].flags = 0;
 	if (kind == 'U')
 		page[RASHPA_BLOCK_PAGES - 1].flags = 0;
-	if (kind == 'G')
-		page[0].flags = 0;
 }
 
 /* Free blocks of one zone, side by side and aligned, are one for the page allocator. */
@@ -205,7 +206,10 @@ static int rashpa_range_alloc(unsigned long pfn, unsigned long pages)
 		asks[n_asks++].count = pages;
 	}
 	for (i = 0; i < n; i++) {
-		CHECK(map[block + i] != 'X', "block %lu is taken twice", block + i);
+		/* the kernel would wait for what is locked, or warn */
+		CHECK(map[block + i] && strchr(looks_usable, map[block + i]) &&
+		      page_zone(&mem[pfn]) == page_zone(&mem[pfn + pages - 1]),
+		      "block %lu is asked for, which is '%c'", block + i, map[block + i]);
 		asked[block + i]++;
 	}
 	for (i = 0; i < n; i++)
@@ -215,12 +219,14 @@ static int rashpa_range_alloc(unsigned long pfn, unsigned long pages)
 		/* what is moved goes elsewhere */
 		spare -= RASHPA_BLOCK_PAGES - free_of(map[block + i]);
 		map[block + i] = 'X';
-		memset(&mem[pfn + i * RASHPA_BLOCK_PAGES], 0, RASHPA_BLOCK_PAGES * sizeof(mem[0]));
-		if (!whole || !i) {
-			mem[pfn + i * RASHPA_BLOCK_PAGES].count = 1;
-			mem[pfn + i * RASHPA_BLOCK_PAGES].order = RASHPA_BLOCK_ORDER +
-								  (whole ? ilog2(n) : 0);
-		}
+	}
+	for (i = 0; i < pages; i++) {
+		const unsigned long head = whole ? pfn : ALIGN_DOWN(pfn + i, RASHPA_BLOCK_PAGES);
+
+		mem[pfn + i] = (struct page) { .flags = TAIL, .private = pfn + i - head };
+		if (pfn + i == head)
+			mem[head] = (struct page) { .count = 1, .order = RASHPA_BLOCK_ORDER +
+						    (whole ? ilog2(n) : 0) };
 	}
 	make();
 	return 0;
@@ -357,7 +363,7 @@ static void test_free(void)
 
 static void test_obstacles(void)
 {
-	static const char obstacles[] = "uUrhplwGcCb";
+	static const char obstacles[] = "uUvrhplwGcCb";
 	char is[7];
 	size_t i;
 
@@ -433,6 +439,17 @@ static void test_crooked(void)
 	CHECK(search(4, 1, NUMA_NO_NODE, U64_MAX) == 3, "four");
 	gives_back("four", 3, 4);
 	CHECK(search(5, 1, NUMA_NO_NODE, U64_MAX) == NOTHING, "five");
+	/* a zone within another one, as nodes may be */
+	memory(NULL, "........", NULL);
+	nodes[1].node_zones[ZONE_NORMAL] = *zone;
+	nodes[1].node_zones[ZONE_NORMAL].node = 1;
+	nodes[1].node_zones[ZONE_NORMAL].zone_start_pfn += 3 * RASHPA_BLOCK_PAGES;
+	nodes[1].node_zones[ZONE_NORMAL].end -= 3 * RASHPA_BLOCK_PAGES;
+	zones_make();
+	make();
+	CHECK(search(4, 1, NUMA_NO_NODE, U64_MAX) == NOTHING, "around another zone");
+	CHECK(search(2, 1, 1, U64_MAX) == 3, "in it");
+	gives_back("in it", 3, 2);
 }
 
 /* ------------------------------------------------------ against a model ---- */
@@ -468,7 +485,7 @@ static void test_random(void)
 		const unsigned long align = 1UL << unit_random() % 3;
 		long at;
 
-		random_map(is, n, i % 2 ? "...m.mubc" : ".mTfsuUrhplwGcCb");
+		random_map(is, n, i % 2 ? "...m.mubc" : ".mTfsuUvrhplwGcCb");
 		cpus = 1 + i % 3;
 		at = first_run(is, blocks, align, ".");
 		if (at < 0)
@@ -542,6 +559,18 @@ static void test_pieces(void)
 	whole = true;
 }
 
+/* The first one that fails counts, whoever comes to it later. */
+static void test_fails(void)
+{
+	struct rashpa_take take = { .failed = 16, .blocks = 16 };
+
+	rashpa_take_fail(&take, 7);
+	rashpa_take_fail(&take, 12);
+	CHECK(take.failed == 7, "%lu", take.failed);
+	rashpa_take_fail(&take, 3);
+	CHECK(take.failed == 3, "%lu", take.failed);
+}
+
 /* A block is asked for once where it can be had, and free blocks of CMA not again and again. */
 static void test_asked(void)
 {
@@ -598,6 +627,9 @@ static void test_hands(void)
 			others_at = at;
 			FINDS(rows[i].is, rows[i].blocks, rows[i].at);
 			CHECK(!n_works, "work is left");
+			/* they begin where the first one does not come to */
+			CHECK(i || at || asks[0].pfn == 4 * RASHPA_BLOCK_PAGES, "page %lu",
+			      asks[0].pfn);
 		}
 	between = NULL;
 	cpus = 1;
@@ -662,7 +694,7 @@ static void test_longest(void)
 	longest(".........", 0);
 	longest("..ccccccc...", 12);
 	for (i = 0; i < 3000 && tap_ok(); i++) {
-		random_map(is, unit_random() % 40 + 1, i % 2 ? "...m.mubc" : ".mTfsuUrhplwGcCb");
+		random_map(is, unit_random() % 40 + 1, i % 2 ? "...m.mubc" : ".mTfsuUvrhplwGcCb");
 		longest(is, unit_random() % 4 ? 64 : unit_random() % 8);
 	}
 }
@@ -671,11 +703,11 @@ static void test_query(void)
 {
 	struct rashpa_query q = { };
 
-	memory("..mmuTfs", "cC...b..u", "....");
+	memory("..mmuTfs..", "cC...b..u", "....");
 	spare = 0;
 	count();
 	rashpa_query_contig(&q, 0);
-	CHECK(q.out_total == (8 + 7) * 16 * PAGE_SIZE && q.out_free == (2 + 1 + 5) * 16 * PAGE_SIZE,
+	CHECK(q.out_total == (10 + 7) * 16 * PAGE_SIZE && q.out_free == (4 + 1 + 5) * 16 * PAGE_SIZE,
 	      "%llu of %llu pages", q.out_free / PAGE_SIZE, q.out_total / PAGE_SIZE);
 	/* it cannot know what only looks usable */
 	CHECK(q.out_largest == 8 * 16 * PAGE_SIZE, "%llu", q.out_largest / PAGE_SIZE);
@@ -740,6 +772,7 @@ static void test_reserve_search(void)
 {
 	struct zone *zone = &nodes[0].node_zones[ZONE_NORMAL];
 	char is[65];
+	int at = 0;
 
 	memset(is, '.', 64);
 	is[64] = '\0';
@@ -752,6 +785,15 @@ static void test_reserve_search(void)
 	gives_back("57 blocks", -1, 0);
 	CHECK(search(56, 1, NUMA_NO_NODE, U64_MAX) == 0, "56 blocks");
 	gives_back("56 blocks", 0, 56);
+	/* what one of them is about to take the others do not */
+	cpus = 4;
+	between = others_come;
+	for (others_at = 0; at < 60; others_at = ++at) {
+		CHECK(search(57, 1, NUMA_NO_NODE, U64_MAX) == NOTHING, "57 blocks, by several");
+		gives_back("57 blocks", -1, 0);
+	}
+	between = NULL;
+	cpus = 1;
 	/* another zone has enough */
 	memory("....", "....", NULL);
 	zone->wmark[2] = 10000000;
@@ -790,7 +832,7 @@ static void test_refill(void)
 {
 	struct zone *zone = &nodes[0].node_zones[ZONE_NORMAL];
 	static const struct { unsigned long cache, pages; bool had; } rows[] = {
-		{ 1000, 50, true }, { 1000, 100, true }, { 120, 100, false }, { 0, 10, false },
+		{ 1000, 50, true }, { 200, 100, true }, { 1000, 100, true }, { 120, 100, false }, { 0, 10, false },
 	};
 	size_t i;
 
@@ -828,6 +870,8 @@ static void test_small(void)
 	/* too high: it is searched for */
 	CHECK(search(1, 1, NUMA_NO_NODE, END_OF(2)) == 0, "what the device does not reach");
 	gives_back("what the device does not reach", 0, 1);
+	CHECK(search(1, 1, NUMA_NO_NODE, END_OF(3) - 1) == 0, "all but its last byte");
+	gives_back("all but its last byte", 0, 1);
 	small_page = &mem[RASHPA_BLOCK_PAGES + 1];
 	CHECK(search(1, 1, NUMA_NO_NODE, U64_MAX) == 4, "what is not aligned");
 	gives_back("what is not aligned", 4, 1);
@@ -1071,6 +1115,7 @@ int main(void)
 	tap_run("4000 random memories, against a model", test_random);
 	tap_run("large memory is asked for in large pieces", test_piece_blocks);
 	tap_run("pieces are aligned, and halved where they fail", test_pieces);
+	tap_run("a run ends at the first block that fails", test_fails);
 	tap_run("no block is asked for in vain twice", test_asked);
 	tap_run("several processors, whenever they come", test_hands);
 	tap_run("a signal, whenever it comes, leaves nothing", test_signals);

@@ -9,7 +9,7 @@
 
 /* ------------------------------------------------------------ the rest ---- */
 
-#define SEGMENTS	5000
+#define SEGMENTS	12000
 
 static struct rashpa_device dev;
 static struct pci_dev pdev;
@@ -17,6 +17,7 @@ static struct rashpa_table *table;
 static struct rashpa_map map = { .dev = &dev };
 static size_t piece_max = SIZE_MAX;	/* of memory that the DMA core has */
 static int pieces;			/* that it has given, and did not get back */
+static size_t given;			/* their bytes */
 static bool translated = true, interrupted;
 static struct page large_page;
 static void *large;
@@ -32,6 +33,7 @@ void *dma_alloc_coherent(struct device *d, size_t size, dma_addr_t *bus, gfp_t g
 	*bus = next;
 	next += ALIGN(size, SZ_1G) + SZ_1G;
 	pieces++;
+	given += size;
 	return calloc(1, size);
 }
 
@@ -40,6 +42,7 @@ void dma_free_coherent(struct device *d, size_t size, void *p, dma_addr_t bus)
 	memset(p, 0xff, size);
 	free(p);
 	pieces--;
+	given -= size;
 }
 
 int rashpa_pages_alloc(struct rashpa_call *c, struct rashpa_pages *p,
@@ -226,8 +229,11 @@ static void test_checks_together(void)
 	f = plan(16, 0, parts, usual);
 	ANSWERS(rashpa_fetch_check(&call, &f), -EINVAL, "another part");
 	CHECK(!f.chained, "it is no chain");
-	/* a copy is no other part */
+	fields[1].unit = 16;
 	fields[2].unit = 0;
+	ANSWERS(rashpa_fetch_check(&call, &f), -EINVAL, "another part");
+	/* a copy is no other part */
+	fields[1].unit = 0;
 	ANSWERS(rashpa_fetch_check(&call, &f), 0, "");
 	f = plan(16, 0, array, parts);
 	ANSWERS(rashpa_fetch_check(&call, &f), -EINVAL, "register 1: one less");
@@ -395,6 +401,14 @@ static void expect_three(const struct want *w, u8 *d)
 	le(d, 8, w->address >> 44 | w->length >> 12 << 16, 4);
 }
 
+static void expect_chain(const struct want *w, u8 *d)
+{
+	le(d, 0, w->address, 8);
+	le(d, 8, w->next, 8);
+	le(d, 16, w->length, 4);
+	le(d, 20, w->i, 4);
+}
+
 static const struct way {
 	const char *what;
 	u32 size, flags;
@@ -432,6 +446,10 @@ static const struct way {
 		FIELD(ADDRESS, 0, 32, 0, 32, .unit = 12), FIELD(ADDRESS, 8, 32, 0, 16, .unit = 44),
 		FIELD(LENGTH, 8, 32, 16, 16, .unit = 12), FIELD(SUM, 4, 32, 0, 32, .unit = 12),
 	}, expect_three },
+	{ "a closed chain of 24 bytes", 24, RASHPA_FETCH_CLOSED, {
+		FIELD(ADDRESS, 0, 64, 0, 64), FIELD(NEXT, 8, 64, 0, 64),
+		FIELD(LENGTH, 16, 32, 0, 32), FIELD(INDEX, 20, 32, 0, 32),
+	}, expect_chain },
 };
 
 static void segments(u32 n)
@@ -457,7 +475,7 @@ static void done(void)
 {
 	mutex_unlock(&map.lock);
 	rashpa_fetch_end(&map);
-	CHECK(!pieces && !large && !map.ring, "memory was not given back");
+	CHECK(!pieces && !given && !large && !map.ring, "memory was not given back");
 	map.charge.memory = 0;
 }
 
@@ -523,13 +541,21 @@ static void test_memory(void)
 /* Chains may be in pieces, down to a page, where there is no larger memory. */
 static void test_pieces(void)
 {
+	/* pieces that are not cleared at once, and of which the parts are not equal */
+	piece_max = 2 * SZ_64K;
+	compare(&ways[5], SEGMENTS, 1024);
+	ANSWERS(room(&ways[5]), 0, "");
+	CHECK(pieces == 3 && given == 2 * piece_max + PAGE_ALIGN((SEGMENTS - 2 * (piece_max / 24)) * 24),
+	      "%zu bytes", given);
+	done();
 	piece_max = PAGE_SIZE;
 	compare(&ways[3], SEGMENTS, 1024);
 	compare(&ways[2], 128, 1024);
 	compare(&ways[2], 129, 1024);
 	segments(SEGMENTS);
 	ANSWERS(room(&ways[3]), 0, "");
-	CHECK(pieces == DIV_ROUND_UP(SEGMENTS, 128), "%d pieces", pieces);
+	CHECK(pieces == DIV_ROUND_UP(SEGMENTS, 128) && given == PAGE_ALIGN(SEGMENTS * 32),
+	      "%zu bytes in %d pieces", given, pieces);
 	CHECK(map.charge.memory == PAGE_ALIGN(SEGMENTS * 32), "charged with %llu", map.charge.memory);
 	done();
 	/* and nothing else */
@@ -537,7 +563,7 @@ static void test_pieces(void)
 	CHECK(!map.ring && !pieces && !map.charge.memory, "something is left");
 	mutex_unlock(&map.lock);
 	piece_max = PAGE_SIZE - 1;
-	ANSWERS(room(&ways[3]), -ENOMEM, "5000 descriptors");
+	ANSWERS(room(&ways[3]), -ENOMEM, "12000 descriptors");
 	CHECK(!map.ring && !pieces && !map.charge.memory, "something is left");
 	mutex_unlock(&map.lock);
 	/* where no IOMMU puts pages together: as a buffer */
@@ -559,7 +585,7 @@ static void test_most(void)
 	dev.fetch = plan(16, 0, array, usual);
 	dev.fetch.about.max_descriptors = SEGMENTS - 1;
 	mutex_lock(&map.lock);
-	ANSWERS(rashpa_fetch_room(&call, &map, &dev.fetch), -E2BIG, "5000 segments");
+	ANSWERS(rashpa_fetch_room(&call, &map, &dev.fetch), -E2BIG, "12000 segments");
 	dev.fetch.about.max_descriptors = SEGMENTS;
 	ANSWERS(rashpa_fetch_room(&call, &map, &dev.fetch), 0, "");
 	ANSWERS(rashpa_fetch_room(&call, &map, &dev.fetch), 0, "");

@@ -363,6 +363,12 @@ static void test_overrun_ends(void)
 	*ack(id) = 0;
 	event(1, 13);
 	CHECK(of(id)->member[0].overruns == 9, "%llu lost", of(id)->member[0].overruns);
+	/* nor what was before the beginning */
+	sources(1);
+	id = GROUP(1, 1, .slots = 4, .full = RASHPA_FULL_NEVER, .first = 100);
+	*ack(id) = 0;
+	event(1, 105);
+	CHECK(of(id)->member[0].overruns == 5, "%llu lost", of(id)->member[0].overruns);
 }
 
 /* --------------------------------------------------- groups of groups ---- */

@@ -119,6 +119,7 @@ static void test_run(void)
 	static const struct rashpa_profile_step whole[] = { WRITE(0, 0xff) };
 	static const struct rashpa_profile_step wait[] = { WAIT(4, 0x10, 0xf0, 1000), WRITE(0, 7) };
 	static const struct rashpa_profile_step ones[] = { WAIT(4, ~0U, ~0U, 1000) };
+	static const struct rashpa_profile_step all[] = { WAIT(4, 0, ~0U, 1000) };
 	static const struct rashpa_profile_step low[] = { WAIT(4, 0, 1, 1000) };
 
 	registers[0] = 0x1234;
@@ -133,6 +134,10 @@ static void test_run(void)
 	/* a function that is gone answers so, also where a set bit is waited for */
 	registers[1] = ~0U;
 	CHECK(run(low, 1, 1000) == -EIO && run(wait, 2, 1000) == -EIO, "a dead function is idle");
+	/* at once, unless all bits are waited for: they may say busy */
+	now = 0;
+	CHECK(run(low, 1, 1000) == -EIO && !now, "after %lld us", now / NSEC_PER_USEC);
+	CHECK(run(all, 1, 1000) == -EIO && now, "busy is taken for dead");
 	CHECK(!run(ones, 1, 1000), "all ones are waited for");
 	CHECK(!run(ones, 0, 0), "no steps");
 }

@@ -141,6 +141,8 @@ static void test_reached(void)
 	      CONDITION(REACHED), .bits = 64, .value = 10, .step = 5);
 	LOOKS("no step after the last", 0, ({ 100, 100 }, { 255, 255 }, { 50, NONE }, { 255, NONE }),
 	      CONDITION(REACHED), .bits = 64, .mask = 255, .value = 100, .step = 100);
+	LOOKS("the last step is the greatest word", 0, ({ 250, 250 }, { 254, NONE }, { 255, 255 },
+	      { 255, NONE }), CONDITION(REACHED), .bits = 64, .mask = 255, .value = 5, .step = 50);
 	LOOKS("a step that overflows", 0, ({ 1, 1 }, { U64_MAX - 1, NONE }), CONDITION(REACHED),
 	      .bits = 64, .value = 1, .step = U64_MAX);
 	LOOKS("steps that overflow together", 0, ({ 1, 1 }, { (1ULL << 63) + 1, (1ULL << 63) + 1 },
@@ -359,6 +361,7 @@ static void test_budget(void)
 /* --------------------------------------------------------------- LOOK ---- */
 
 static u32 fired[100], told;
+static u32 quiet_from, quiet_end;	/* words that make no event */
 static struct list_head *looked;
 static struct rashpa_ear *comes, *goes;	/* between the words of a LOOK */
 
@@ -390,20 +393,22 @@ static void look_at(u32 n, u32 per, u32 every, u32 tells)
 	static struct rashpa_channel channels[ARRAY_SIZE(fired)];
 	static struct rashpa_listener of[ARRAY_SIZE(fired)];
 	struct rashpa_words words = { .origin.n_ears = n };
-	u32 i, made;
+	u32 i, made, wanted = 0;
 
 	INIT_LIST_HEAD(&words.origin.ears);
 	memset(fired, 0, sizeof(fired));
 	told = 0;
 	for (i = 0; i < n; i++) {
 		of[i] = (struct rashpa_listener) { .channel = &channels[i / per], .index = i,
-						   .id = every && i % every == 0 };
+						   .id = every && i % every == 0 &&
+							 (i < quiet_from || i >= quiet_end) };
+		wanted += of[i].id;
 		list_add_tail(&of[i].ear.entry, &words.origin.ears);
 	}
 	mutex_lock(&words.lock);
 	made = rashpa_words_look(&words);
 	mutex_unlock(&words.lock);
-	CHECK(made == (every ? DIV_ROUND_UP(n, every) : 0), "%u words: %u events", n, made);
+	CHECK(made == wanted, "%u words: %u events", n, made);
 	CHECK(told == tells, "%u words: told %u times instead of %u", n, told, tells);
 	for (i = 0; i < n; i++)
 		CHECK(fired[i] == 1, "%u words: word %u was looked at %u times", n, i, fired[i]);
@@ -426,6 +431,10 @@ static void test_look(void)
 	look_at(100, 1, 7, 15);
 	look_at(100, 100, 1, 1);
 	look_at(97, 10, 10, 10);
+	/* fewer channels than there is room for, then more */
+	quiet_from = 10;
+	quiet_end = RASHPA_LOOK_BATCH;
+	look_at(100, 1, 1, 94);
 }
 
 static void test_look_changes(void)

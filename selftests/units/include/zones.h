@@ -67,7 +67,7 @@ static void dma_free_pages(struct device *d, size_t size, struct page *first, dm
 #define PageReserved(page)		page_flag(page, RESERVED)
 #define PageBuddy(page)			page_flag(page, BUDDY)
 #define PageHWPoison(page)		page_flag(page, BAD)
-#define page_count(page)		((page)->count)
+#define page_count(p)			(page_folio(p)->page.count)
 #define page_folio(page) \
 	((struct folio *)((page)->flags & TAIL ? (page) - (page)->private : (page)))
 #define folio_test_lru(folio)		page_flag(&(folio)->page, LRU)
