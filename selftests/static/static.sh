@@ -136,7 +136,7 @@ run_cppcheck() {
 		--suppressions-list=selftests/static/cppcheck \
 		--template='{file}:{line}: {id}: {message}' -Iuapi -Itools/lib -Itools/common -Itools/dataset -Itools/network -Itools/processing \
 		-Itools/builder -Itools/bench \
-		-iselftests/modules -iselftests/abi tools selftests
+		-iselftests/modules -iselftests/units -iselftests/abi tools selftests
 }
 
 # FILE FLAG...

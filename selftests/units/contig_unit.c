@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Which runs of page blocks a search takes, of memory that a string describes.
+ * Search for runs of page blocks, in memory that a string describes.
  * test: tier=check where=root seconds=5 run=build/selftests/units/contig_unit
  */
 #include "include/zones.h"
@@ -13,11 +13,11 @@
  * A letter for each page block of a zone:
  *	.  free			m  in use, can be moved		T  a huge page that can be moved
  *	f  half of it is free	s  single free pages		X  taken by the driver
- * what cannot be had, and looks so:
+ * blocks that cannot be taken, and look so:
  *	u  one page of the kernel	U  the last one		v  one behind free ones
  *	r  reserved			h  a hole
  *	p  pinned			l  locked		w  being written	G  hugetlb
- * and what looks as if it could:
+ * blocks that look usable, and cannot be taken:
  *	c  free memory of CMA		C  CMA, in use		b  cannot be moved, for once
  */
 static char map[BLOCKS];
@@ -28,11 +28,11 @@ static struct { unsigned long pfn, count; } asks[256];
 static size_t n_asks;
 static void (*between)(void);		/* called before a range is taken */
 static int swap_pages;
-static bool whole = true;		/* what is taken at once is one compound page, else several */
+static bool whole = true;		/* one range is one compound page */
 static struct per_cpu_pages listed[16];
 
-static unsigned long n_blocks;		/* of all zones */
-static struct zone *zones[PAGES];	/* of each page */
+static unsigned long n_blocks;		/* all zones together */
+static struct zone *zones[PAGES];	/* by page */
 
 static struct zone *page_zone(const struct page *page)
 {
@@ -59,8 +59,9 @@ phys_addr_t page_to_phys(const struct page *page) { return page_to_pfn(page) << 
 
 static struct page *pfn_to_online_page(unsigned long pfn)
 {
-	return pfn < PAGES && map[pfn / RASHPA_BLOCK_PAGES] && map[pfn / RASHPA_BLOCK_PAGES] != 'h' ?
-	       &mem[pfn] : NULL;
+	const char kind = pfn < PAGES ? map[pfn / RASHPA_BLOCK_PAGES] : 0;
+
+	return kind && kind != 'h' ? &mem[pfn] : NULL;
 }
 
 static unsigned long free_of(char kind)
@@ -96,9 +97,8 @@ static void block_make(unsigned long block)
 		}
 		page[i].count = 1;
 		page[i].flags = LRU;
-		if ((kind == 'T' || kind == 'G') && i) {
+		if ((kind == 'T' || kind == 'G') && i)
 			page[i] = (struct page) { .flags = TAIL, .private = i };
-		}
 	}
 	if (kind == 'f' || kind == 'v')
 		buddy(pfn, RASHPA_BLOCK_ORDER - 1);
@@ -123,7 +123,8 @@ static void merge(unsigned int order)
 
 		for (i = 0; i < n && map[block + i] == '.'; i++)
 			;
-		if (i < n || page_zone(&mem[pfn]) != page_zone(&mem[pfn + n * RASHPA_BLOCK_PAGES - 1]))
+		if (i < n ||
+		    page_zone(&mem[pfn]) != page_zone(&mem[pfn + n * RASHPA_BLOCK_PAGES - 1]))
 			continue;
 		memset(&mem[pfn], 0, n * RASHPA_BLOCK_PAGES * sizeof(mem[0]));
 		buddy(pfn, order);
@@ -169,8 +170,10 @@ static unsigned long zone_add(int nid, enum zone_type idx, unsigned long block, 
 	const unsigned long n = strlen(is ?: "");
 
 	nodes[nid].node_zones[idx] = (struct zone) {
-		.zone_start_pfn = block * RASHPA_BLOCK_PAGES, .end = (block + n) * RASHPA_BLOCK_PAGES,
-		.managed = n * RASHPA_BLOCK_PAGES, .node = nid, .idx = idx, .per_cpu_pageset = listed,
+		.zone_start_pfn = block * RASHPA_BLOCK_PAGES,
+		.end = (block + n) * RASHPA_BLOCK_PAGES,
+		.managed = n * RASHPA_BLOCK_PAGES, .node = nid, .idx = idx,
+		.per_cpu_pageset = listed,
 	};
 	memcpy(&map[block], is ?: "", n);
 	return block + n;
@@ -216,7 +219,7 @@ static int rashpa_range_alloc(unsigned long pfn, unsigned long pages)
 		if (!map[block + i] || !strchr(can_be_had, map[block + i]))
 			return -EBUSY;
 	for (i = 0; i < n; i++) {
-		/* what is moved goes elsewhere */
+		/* the kernel moves pages in use to free memory elsewhere */
 		spare -= RASHPA_BLOCK_PAGES - free_of(map[block + i]);
 		map[block + i] = 'X';
 	}
@@ -247,12 +250,12 @@ static void put_page(struct page *page)
 
 /* ---------------------------------------------- the rest of the kernel ---- */
 
-struct page *small_page;		/* what the page allocator has */
+struct page *small_page;		/* answer of the page allocator */
 static gfp_t small_gfp;
 static unsigned int small_order;
-static int signals_after = INT_MAX;	/* looks at whether there is one */
-static void (*waits)(void);		/* called by who waits for his turn */
-static struct work_struct *works[16];	/* of other processors */
+static int signals_after = INT_MAX;	/* polls without a signal */
+static void (*waits)(void);		/* called while a search waits for its turn */
+static struct work_struct *works[16];	/* queued for other processors */
 static size_t n_works;
 
 bool task_sigpending(struct task_struct *task) { return --signals_after < 0; }
@@ -355,7 +358,7 @@ static void test_free(void)
 	FINDS("u.u.u.u.u.u", 2, NOTHING);
 	FINDS("uuuuuuuuuuu", 1, NOTHING);
 	FINDS("..........................................", 42, 0);
-	/* what is free goes before what is to be moved */
+	/* the search prefers free memory to memory that it has to move */
 	FINDS("mmmm...u....", 4, 8);
 	FINDS("mmmm...u...", 4, 0);
 	FINDS("umm...u...", 4, 1);
@@ -392,13 +395,13 @@ static void test_aligned(void)
 	finds(NULL, "u.......", NULL, 3, 2, NUMA_NO_NODE, U64_MAX, 2);
 	finds(NULL, "...b.m..", NULL, 3, 4, NUMA_NO_NODE, U64_MAX, 0);
 	finds(NULL, "..b..m..", NULL, 3, 4, NUMA_NO_NODE, U64_MAX, 4);
-	/* of what is aligned less, too */
+	/* the zone begins less aligned than that */
 	finds("u", "........", NULL, 4, 4, NUMA_NO_NODE, U64_MAX, 4);
 }
 
 #define END_OF(block)	((u64)((block) * RASHPA_BLOCK_PAGES) * PAGE_SIZE - 1)
 
-/* Nodes, memory below 4 GiB, what the device reaches. */
+/* Nodes, memory below 4 GiB, highest address that the device reaches. */
 static void test_zones(void)
 {
 	finds(NULL, "..", "..", 3, 1, NUMA_NO_NODE, U64_MAX, NOTHING);
@@ -507,8 +510,9 @@ static void test_piece_blocks(void)
 	size_t i;
 
 	for (i = 0; i < ARRAY_SIZE(rows); i++) {
-		const struct rashpa_search s = { .blocks = rows[i].blocks,
-						 .align_pages = rows[i].align * RASHPA_BLOCK_PAGES };
+		const struct rashpa_search s = {
+			.blocks = rows[i].blocks, .align_pages = rows[i].align * RASHPA_BLOCK_PAGES,
+		};
 
 		CHECK(rashpa_piece_blocks(&s) == rows[i].piece, "row %zu: %lu", i,
 		      rashpa_piece_blocks(&s));
@@ -523,7 +527,8 @@ static void asks_are(const char *what, const unsigned long (*of)[2], size_t n)
 	for (i = 0; i < n && i < n_asks; i++)
 		CHECK(asks[i].pfn == of[i][0] * RASHPA_BLOCK_PAGES &&
 		      asks[i].count == of[i][1] * RASHPA_BLOCK_PAGES,
-		      "%s, call %zu: %lu blocks at %lu", what, i, asks[i].count / RASHPA_BLOCK_PAGES,
+		      "%s, call %zu: %lu blocks at %lu", what, i,
+		      asks[i].count / RASHPA_BLOCK_PAGES,
 		      asks[i].pfn / RASHPA_BLOCK_PAGES);
 }
 
@@ -542,7 +547,8 @@ static void test_pieces(void)
 	CHECK(n_asks == 33 && asks[0].count == RASHPA_BLOCK_PAGES &&
 	      asks[32].count == RASHPA_BLOCK_PAGES, "%zu calls", n_asks);
 	for (i = 1; i < 32; i++)
-		CHECK(asks[i].count == 2 * RASHPA_BLOCK_PAGES, "call %d: %lu pages", i, asks[i].count);
+		CHECK(asks[i].count == 2 * RASHPA_BLOCK_PAGES, "call %d: %lu pages", i,
+		      asks[i].count);
 	gives_back("64 blocks", 1, 64);
 	/* larger ones, where they are aligned; then halves */
 	memory(NULL, "................", NULL);
@@ -559,7 +565,7 @@ static void test_pieces(void)
 	whole = true;
 }
 
-/* The first one that fails counts, whoever comes to it later. */
+/* The first block that fails counts, in whatever order processors fail. */
 static void test_fails(void)
 {
 	struct rashpa_take take = { .failed = 16, .blocks = 16 };
@@ -586,7 +592,7 @@ static void test_asked(void)
 	for (i = 0; i < 7; i++)
 		CHECK(!asked[i] || map[i] != 'c', "block %lu is asked for again", i);
 	rashpa_pages_drop(&got);
-	/* what only could not be moved for once is not withheld */
+	/* the driver withholds only blocks that were free */
 	memory(NULL, "mbmm...", NULL);
 	CHECK(search(3, 1, NUMA_NO_NODE, U64_MAX) == 4, "free");
 	rashpa_pages_drop(&got);
@@ -707,9 +713,10 @@ static void test_query(void)
 	spare = 0;
 	count();
 	rashpa_query_contig(&q, 0);
-	CHECK(q.out_total == (10 + 7) * 16 * PAGE_SIZE && q.out_free == (4 + 1 + 5) * 16 * PAGE_SIZE,
+	CHECK(q.out_total == (10 + 7) * 16 * PAGE_SIZE &&
+	      q.out_free == (4 + 1 + 5) * 16 * PAGE_SIZE,
 	      "%llu of %llu pages", q.out_free / PAGE_SIZE, q.out_total / PAGE_SIZE);
-	/* it cannot know what only looks usable */
+	/* QUERY counts blocks that only look usable */
 	CHECK(q.out_largest == 8 * 16 * PAGE_SIZE, "%llu", q.out_largest / PAGE_SIZE);
 	q = (struct rashpa_query) { };
 	rashpa_query_contig(&q, 1);
@@ -785,7 +792,7 @@ static void test_reserve_search(void)
 	gives_back("57 blocks", -1, 0);
 	CHECK(search(56, 1, NUMA_NO_NODE, U64_MAX) == 0, "56 blocks");
 	gives_back("56 blocks", 0, 56);
-	/* what one of them is about to take the others do not */
+	/* no processor takes pages that another one has spoken for */
 	cpus = 4;
 	between = others_come;
 	for (others_at = 0; at < 60; others_at = ++at) {
@@ -827,12 +834,13 @@ static void __free_pages(struct page *page, unsigned int order)
 	nodes[0].node_zones[ZONE_NORMAL].state[NR_FREE_PAGES]++;
 }
 
-/* What is missing is reclaimed page by page, and given back. */
+/* The driver reclaims missing pages one by one, then gives them back. */
 static void test_refill(void)
 {
 	struct zone *zone = &nodes[0].node_zones[ZONE_NORMAL];
 	static const struct { unsigned long cache, pages; bool had; } rows[] = {
-		{ 1000, 50, true }, { 200, 100, true }, { 1000, 100, true }, { 120, 100, false }, { 0, 10, false },
+		{ 1000, 50, true }, { 200, 100, true }, { 1000, 100, true }, { 120, 100, false },
+		{ 0, 10, false },
 	};
 	size_t i;
 
@@ -851,7 +859,8 @@ static void test_refill(void)
 	}
 	/* nothing is reclaimed where there is enough */
 	zone->state[NR_FREE_PAGES] = 100000;
-	CHECK(!rashpa_zone_spent(zone, 1000, NULL) && zone->state[NR_FREE_PAGES] == 100000, "enough");
+	CHECK(!rashpa_zone_spent(zone, 1000, NULL) && zone->state[NR_FREE_PAGES] == 100000,
+	      "enough");
 	CHECK(small_gfp & __GFP_THISNODE && !(small_gfp & GFP_DMA32), "flags 0x%x", small_gfp);
 }
 
@@ -868,13 +877,13 @@ static void test_small(void)
 	      "flags 0x%x", small_gfp);
 	bitmap_free(got.given);
 	/* too high: it is searched for */
-	CHECK(search(1, 1, NUMA_NO_NODE, END_OF(2)) == 0, "what the device does not reach");
-	gives_back("what the device does not reach", 0, 1);
+	CHECK(search(1, 1, NUMA_NO_NODE, END_OF(2)) == 0, "beyond the reach of the device");
+	gives_back("beyond the reach of the device", 0, 1);
 	CHECK(search(1, 1, NUMA_NO_NODE, END_OF(3) - 1) == 0, "all but its last byte");
 	gives_back("all but its last byte", 0, 1);
 	small_page = &mem[RASHPA_BLOCK_PAGES + 1];
-	CHECK(search(1, 1, NUMA_NO_NODE, U64_MAX) == 4, "what is not aligned");
-	gives_back("what is not aligned", 4, 1);
+	CHECK(search(1, 1, NUMA_NO_NODE, U64_MAX) == 4, "not aligned");
+	gives_back("not aligned", 4, 1);
 	small_page = NULL;
 }
 
@@ -897,11 +906,11 @@ static void next_waits(void)
 	}
 	for (i = 0; i < n_searches; i++, at = at->next)
 		CHECK(at == &searches[order_wanted[i]].entry, "place %zu", i);
-	CHECK(at == &rashpa_turn_waiting, "somebody else waits");
+	CHECK(at == &rashpa_turn_waiting, "another search waits");
 	signals_after = 0;
 }
 
-/* Who has a higher rank goes first, of one rank who came first. */
+/* The higher rank goes first, then the search that came first. */
 static void test_turn_order(void)
 {
 	static const size_t order[] = { 3, 1, 4, 0, 2 };
@@ -924,12 +933,12 @@ static void test_turn_order(void)
 	next_waits();
 	waits = NULL;
 	signals_after = INT_MAX;
-	CHECK(list_empty(&rashpa_turn_waiting), "somebody waits still");
+	CHECK(list_empty(&rashpa_turn_waiting), "a search still waits");
 	CHECK(!rashpa_turn_over(&holder), "the turn is over");
 	rashpa_turn_end(&holder);
 }
 
-/* Who does not move makes way for an administrator, after two seconds, and for nobody else. */
+/* A search that hangs makes way only for an administrator, after two seconds. */
 static void test_turn_hangs(void)
 {
 	struct rashpa_search holder = { .rank = RASHPA_RANK_ADMIN_ALLOC };
@@ -939,7 +948,8 @@ static void test_turn_hangs(void)
 	jiffies = -HZ;			/* it wraps */
 	ANSWERS(rashpa_turn_begin(&holder), 0, "");
 	user.until = jiffies + 10 * HZ;
-	CHECK(rashpa_turn_begin(&user) == -ETIME && jiffies <= user.until + 2, "a user takes a turn");
+	CHECK(rashpa_turn_begin(&user) == -ETIME, "a user takes a turn");
+	CHECK(!time_after(jiffies, user.until + 2), "a user waits for too long");
 	CHECK(!rashpa_turn_over(&holder), "it does not have the turn");
 	admin.until = jiffies + HZ;
 	CHECK(rashpa_turn_begin(&admin) == -ETIME, "it has moved a second ago");
@@ -962,12 +972,12 @@ static void other_comes(void)
 
 static void other_is_done(void)
 {
-	/* who makes way has given all back, and waits */
+	/* a search that makes way gives all memory back, then waits */
 	CHECK(!memchr(map, 'X', sizeof(map)) && !rashpa_turn_holder, "something is held");
 	list_del(&other.entry);
 }
 
-/* Who makes way begins again, and finds the same. */
+/* A search that made way begins again, and finds the same run. */
 static void test_makes_way(void)
 {
 	int at, made_way = 0;
@@ -997,13 +1007,13 @@ static void test_held(void)
 	memory(NULL, "................", NULL);
 	REQUIRE(search(16, 4, NUMA_NO_NODE, U64_MAX) == 0, "16 blocks");
 	mem[4 * RASHPA_BLOCK_PAGES].count++;
-	CHECK(rashpa_pages_free(&got) == 4 * block, "what is pinned is not kept");
+	CHECK(rashpa_pages_free(&got) == 4 * block, "pinned memory was given back");
 	CHECK(!strncmp(map, "....XXXX........", 16), "%.16s", map);
-	CHECK(rashpa_pages_free(&got) == 4 * block, "nor later");
+	CHECK(rashpa_pages_free(&got) == 4 * block, "pinned memory was given back later");
 	put_page(&mem[4 * RASHPA_BLOCK_PAGES]);
 	CHECK(!rashpa_pages_free(&got) && !got.given, "it is kept");
 	gives_back("later", -1, 0);
-	/* not waited for: it goes with the last reference */
+	/* rashpa_pages_drop() leaves pinned memory to the last reference */
 	REQUIRE(search(16, 4, NUMA_NO_NODE, U64_MAX) == 0, "16 blocks");
 	mem[8 * RASHPA_BLOCK_PAGES].count++;
 	rashpa_pages_drop(&got);
@@ -1027,7 +1037,7 @@ static void test_damaged(void)
 
 #define AREA	1000			/* first page of an area: not aligned to much */
 static bool area[600];
-static int elsewhere;			/* pages of the page allocator, where an area has no room */
+static int fallbacks;			/* pages that the page allocator gave instead of the area */
 
 /* As the DMA core: CMA has the first place that is free, aligned to its size, to 1 MiB at most. */
 static struct page *dma_alloc_pages(struct device *d, size_t size, dma_addr_t *bus,
@@ -1047,7 +1057,7 @@ static struct page *dma_alloc_pages(struct device *d, size_t size, dma_addr_t *b
 		}
 		return &mem[at];
 	}
-	elsewhere++;
+	fallbacks++;
 	mem[0].count = 1;
 	return &mem[0];
 }
@@ -1059,7 +1069,7 @@ static void dma_free_pages(struct device *d, size_t size, struct page *first, dm
 	unsigned long i;
 
 	if (!at) {
-		elsewhere--;
+		fallbacks--;
 		return;
 	}
 	for (i = 0; i < size / PAGE_SIZE; i++) {
@@ -1083,7 +1093,7 @@ static void area_finds(unsigned long pages, unsigned long align, unsigned long w
 		rashpa_node_free(first, pages);
 	for (i = 0; i < ARRAY_SIZE(area); i++)
 		used += area[i];
-	CHECK(!used && !elsewhere, "%lu pages are left, %d elsewhere", used, elsewhere);
+	CHECK(!used && !fallbacks, "%lu pages are left, %d fallbacks", used, fallbacks);
 }
 
 static void test_area(void)
@@ -1107,29 +1117,29 @@ static void test_area(void)
 
 int main(void)
 {
-	tap_run("free runs: the exact fit, at the end, and nothing", test_free);
-	tap_run("each kind of obstacle, and each kind that can be moved", test_obstacles);
+	tap_run("a search finds free runs: exact fit, at the end, none", test_free);
+	tap_run("obstacles of each kind end a run, movable blocks do not", test_obstacles);
 	tap_run("runs are aligned", test_aligned);
 	tap_run("runs end with their zone, their node and what the device reaches", test_zones);
 	tap_run("zones that begin or end within a block", test_crooked);
-	tap_run("4000 random memories, against a model", test_random);
-	tap_run("large memory is asked for in large pieces", test_piece_blocks);
-	tap_run("pieces are aligned, and halved where they fail", test_pieces);
+	tap_run("4000 random memories agree with a model", test_random);
+	tap_run("pieces grow with the search, up to 1 GiB", test_piece_blocks);
+	tap_run("pieces are aligned, and halved where one fails", test_pieces);
 	tap_run("a run ends at the first block that fails", test_fails);
-	tap_run("no block is asked for in vain twice", test_asked);
-	tap_run("several processors, whenever they come", test_hands);
-	tap_run("a signal, whenever it comes, leaves nothing", test_signals);
-	tap_run("the longest run of 3000 random memories", test_longest);
-	tap_run("QUERY counts what is not CMA", test_query);
-	tap_run("what others need stays", test_reserve);
-	tap_run("also in a search, to the last block", test_reserve_search);
-	tap_run("what is missing is reclaimed", test_refill);
-	tap_run("up to one block comes from the page allocator", test_small);
-	tap_run("turns by rank, then by time", test_turn_order);
+	tap_run("free CMA blocks are tried once", test_asked);
+	tap_run("several processors find the same run", test_hands);
+	tap_run("a signal at any moment gives all blocks back", test_signals);
+	tap_run("QUERY_TRY finds the longest run of 3000 random memories", test_longest);
+	tap_run("QUERY leaves CMA out", test_query);
+	tap_run("a search leaves the reserve of the zone", test_reserve);
+	tap_run("a search takes all but the reserve, to the block", test_reserve_search);
+	tap_run("a search reclaims missing pages", test_refill);
+	tap_run("the page allocator serves up to one block", test_small);
+	tap_run("searches take turns by rank, then by time", test_turn_order);
 	tap_run("only an administrator takes the turn of a search that hangs", test_turn_hangs);
-	tap_run("a search makes way, and begins again", test_makes_way);
-	tap_run("what is held by others is kept until they let go", test_held);
-	tap_run("what is damaged is kept for good", test_damaged);
-	tap_run("an area of CMA has aligned memory, if there is any", test_area);
+	tap_run("a search makes way for a higher rank, then begins again", test_makes_way);
+	tap_run("pinned blocks are kept until the pin ends", test_held);
+	tap_run("damaged blocks are kept for good", test_damaged);
+	tap_run("aligned memory is found in a CMA area", test_area);
 	return tap_exit();
 }

@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Descriptors that a function fetches: which fields make sense, what is in memory, what its
- * registers are told.
+ * Descriptors that a function fetches: checks of fields, bytes in memory, order of
+ * registers.
  * test: tier=check where=root seconds=2 run=build/selftests/units/fetch_unit
  */
 #include "../../drivers/rashpa_fetch.c"
@@ -15,15 +15,15 @@ static struct rashpa_device dev;
 static struct pci_dev pdev;
 static struct rashpa_table *table;
 static struct rashpa_map map = { .dev = &dev };
-static size_t piece_max = SIZE_MAX;	/* of memory that the DMA core has */
-static int pieces;			/* that it has given, and did not get back */
-static size_t given;			/* their bytes */
+static size_t piece_max = SIZE_MAX;	/* largest allocation of the DMA core */
+static int pieces;			/* allocations that were not freed yet */
+static size_t given;			/* bytes of these allocations */
 static bool translated = true, interrupted;
 static struct page large_page;
 static void *large;
 static int large_err = -ENOMEM;
 
-/* A piece has a bus address of its own, with a gap before the next one. */
+/* Bus addresses of two pieces never follow each other. */
 void *dma_alloc_coherent(struct device *d, size_t size, dma_addr_t *bus, gfp_t gfp)
 {
 	static u64 next = 0x1200000000;
@@ -58,7 +58,11 @@ int rashpa_pages_alloc(struct rashpa_call *c, struct rashpa_pages *p,
 void rashpa_pages_drop(struct rashpa_pages *p) { free(large); large = NULL; }
 void *page_address(const struct page *page) { return large; }
 dma_addr_t dma_map_page(struct device *d, struct page *page, size_t offset, size_t size,
-			enum dma_data_direction dir) { return 0xabc000; }
+			enum dma_data_direction dir)
+{
+	return 0xabc000;
+}
+
 void dma_unmap_page(struct device *d, dma_addr_t bus, size_t size, enum dma_data_direction dir) { }
 int dma_mapping_error(struct device *d, dma_addr_t bus) { return 0; }
 int dev_to_node(struct device *d) { return 0; }
@@ -139,7 +143,8 @@ static const struct rashpa_fetch_field array[] = {
 /* ------------------------------------------------------------- checks ---- */
 
 /* One value of the array above, or its registers, is made wrong. */
-#define F(field)	0, offsetof(struct rashpa_fetch, field), sizeof(((struct rashpa_fetch *)0)->field)
+#define F(field)	0, offsetof(struct rashpa_fetch, field), \
+			sizeof(((struct rashpa_fetch *)0)->field)
 #define D(n, field)	1 + (n), offsetof(struct rashpa_fetch_field, field), \
 			sizeof(((struct rashpa_fetch_field *)0)->field)
 #define R(n, field)	11 + (n), offsetof(struct rashpa_fetch_field, field), \
@@ -149,7 +154,7 @@ static const struct {
 	int part;	/* 0: about, 1 to 10: field 0 and so on, 11: register 0 and so on */
 	size_t at, size;
 	u64 value;
-	const char *word;	/* NULL: that is fine, too */
+	const char *word;	/* NULL: the check accepts it */
 } changes[] = {
 	{ F(flags), 2, "flag 0x2" }, { F(flags), RASHPA_FETCH_CLOSED, "closed" },
 	{ F(stride), 0, "stride of 0" }, { F(stride), 30, "stride of 30" },
@@ -159,17 +164,21 @@ static const struct {
 	{ F(descriptor_size), 16, NULL }, { F(descriptor_size), 12, "field 2" },
 	{ F(descriptor_size), 256, NULL }, { F(descriptor_size), 260, "260 bytes" },
 	{ F(descriptor_size), ~0U, "bytes" }, { F(max_descriptors), 1 << 24, NULL },
-	{ F(max_descriptors), (1 << 24) + 1, "16777217" }, { F(segment_size), 4096, "one of the two" },
+	{ F(max_descriptors), (1 << 24) + 1, "16777217" },
+	{ F(segment_size), 4096, "one of the two" },
 	{ D(1, kind), 0, "field 1: kind 0" }, { D(1, kind), 8, "field 1: kind 8" },
-	{ D(1, kind), RASHPA_FETCH_INDEX, "no length" }, { D(0, kind), RASHPA_FETCH_SUM, "no address" },
+	{ D(1, kind), RASHPA_FETCH_INDEX, "no length" },
+	{ D(0, kind), RASHPA_FETCH_SUM, "no address" },
 	{ D(1, flags), 16, "flags 0x10" }, { D(1, flags), RASHPA_FIELD_LAST, "flags" },
-	{ D(1, flags), RASHPA_FIELD_MINUS_ONE, NULL }, { D(0, flags), RASHPA_FIELD_MINUS_ONE, "flags" },
+	{ D(1, flags), RASHPA_FIELD_MINUS_ONE, NULL },
+	{ D(0, flags), RASHPA_FIELD_MINUS_ONE, "flags" },
 	{ D(2, flags), RASHPA_FIELD_FIRST, NULL }, { D(2, flags), RASHPA_FIELD_NOT_LAST, NULL },
 	{ D(2, flags), RASHPA_FIELD_FIRST | RASHPA_FIELD_LAST, "flags 0x6" },
 	{ D(2, flags), RASHPA_FIELD_MINUS_ONE, "flags 0x1" },
 	{ D(1, __reserved), 1, "reserved" }, { D(1, clear), 1, "reserved" },
 	{ D(1, bits), 16, "16 bits" }, { D(1, bits), 0, "0 bits" }, { D(1, bits), 64, NULL },
-	{ D(1, offset), 2, "crooked" }, { D(0, offset), 4, "crooked" }, { D(1, offset), 16, "16 bytes" },
+	{ D(1, offset), 2, "crooked" }, { D(0, offset), 4, "crooked" },
+	{ D(1, offset), 16, "16 bytes" },
 	{ D(1, offset), ~3U, "not inside" }, { D(1, offset), 4, "overlaps" },
 	{ D(1, width), 0, "0 bits" }, { D(1, width), 33, "33 bits" }, { D(1, width), ~0U, "bits" },
 	{ D(1, shift), 1, "bit 1" }, { D(1, shift), 32, "bit 32" }, { D(2, shift), 1, "overlaps" },
@@ -180,7 +189,8 @@ static const struct {
 	{ R(1, kind), RASHPA_FETCH_NEXT, "register 1: kind 5" },
 	{ R(1, kind), RASHPA_FETCH_SUM, "register 1: kind 4" },
 	{ R(1, kind), RASHPA_FETCH_INDEX, "register 1: kind 6" },
-	{ R(1, kind), RASHPA_FETCH_LENGTH, NULL }, { R(0, kind), RASHPA_FETCH_COUNT, "no register" },
+	{ R(1, kind), RASHPA_FETCH_LENGTH, NULL },
+	{ R(0, kind), RASHPA_FETCH_COUNT, "no register" },
 	{ R(1, flags), RASHPA_FIELD_MINUS_ONE, NULL }, { R(2, flags), RASHPA_FIELD_FIRST, "flags" },
 	{ R(1, offset), 32, "not inside 32" }, { R(1, clear), U32_MAX, NULL },
 	{ R(1, clear), 1ULL << 32, "clear" }, { R(0, clear), 1ULL << 32, NULL },
@@ -200,12 +210,12 @@ static void test_checks(void)
 		memcpy(to + changes[i].at, &changes[i].value, changes[i].size);
 		call.reason[0] = '\0';
 		CHECK(rashpa_fetch_check(&call, &f) == (changes[i].word ? -EINVAL : 0) &&
-		      strstr(call.reason, changes[i].word ?: ""), "row %zu, value 0x%llx: \"%s\"", i,
-		      changes[i].value, call.reason);
+		      strstr(call.reason, changes[i].word ?: ""), "row %zu, value 0x%llx: \"%s\"",
+		      i, changes[i].value, call.reason);
 	}
 }
 
-/* What is wrong only together with something else. */
+/* Values that are wrong only in combination. */
 static void test_checks_together(void)
 {
 	static const struct rashpa_fetch_field chain[] = {
@@ -300,8 +310,8 @@ static void test_bits(void)
 		{ FIELD(LENGTH, 0, 32, 8, 8, .flags = RASHPA_FIELD_MINUS_ONE), 1, 0, false },
 		{ FIELD(LENGTH, 0, 32, 8, 8, .flags = RASHPA_FIELD_MINUS_ONE), 257, 0, true },
 		{ FIELD(LENGTH, 0, 32, 8, 8, .flags = RASHPA_FIELD_MINUS_ONE), 0, 0xff00, true },
-		{ FIELD(LENGTH, 0, 32, 0, 4, .unit = 12, .flags = RASHPA_FIELD_MINUS_ONE), 0x10000, 15,
-		  false },
+		{ FIELD(LENGTH, 0, 32, 0, 4, .unit = 12, .flags = RASHPA_FIELD_MINUS_ONE), 0x10000,
+		  15, false },
 	};
 	struct rashpa_values v = { };
 	size_t i;
@@ -320,9 +330,11 @@ static void test_bits(void)
 /* Constants of some descriptors. */
 static void test_some(void)
 {
-	static const u32 flags[] = { 0, RASHPA_FIELD_FIRST, RASHPA_FIELD_LAST, RASHPA_FIELD_NOT_LAST };
+	static const u32 flags[] = { 0, RASHPA_FIELD_FIRST, RASHPA_FIELD_LAST,
+				     RASHPA_FIELD_NOT_LAST };
 	/* by flag: of the first of several, one in the middle, the last, the only one */
-	static const bool there[][4] = { { 1, 1, 1, 1 }, { 1, 0, 0, 1 }, { 0, 0, 1, 1 }, { 1, 1, 0, 0 } };
+	static const bool there[][4] = { { 1, 1, 1, 1 }, { 1, 0, 0, 1 }, { 0, 0, 1, 1 },
+					 { 1, 1, 0, 0 } };
 	size_t i, j;
 
 	for (i = 0; i < ARRAY_SIZE(flags); i++)
@@ -331,11 +343,12 @@ static void test_some(void)
 								  .flags = flags[i]);
 			const struct rashpa_values v = { .first = j == 0 || j == 3, .last = j > 1 };
 
-			CHECK(rashpa_field_bits(&f, &v) == (there[i][j] ? 0x90 : 0), "%zu, %zu", i, j);
+			CHECK(rashpa_field_bits(&f, &v) == (there[i][j] ? 0x90 : 0), "%zu, %zu", i,
+			      j);
 		}
 }
 
-/* An address in parts: what one leaves out is in another one, or lost. */
+/* An address in several fields: each bit that one leaves out needs another field. */
 static void test_parts(void)
 {
 	struct rashpa_fetch_field f[] = {
@@ -479,6 +492,11 @@ static void done(void)
 	map.charge.memory = 0;
 }
 
+static void *descriptor(const struct rashpa_descriptors *ring, u32 i)
+{
+	return (char *)ring->piece[i / ring->per].cpu + i % ring->per * ring->size;
+}
+
 /* All descriptors, written so many at a time, byte by byte. */
 static void compare(const struct way *way, u32 n, u32 most)
 {
@@ -507,9 +525,8 @@ static void compare(const struct way *way, u32 n, u32 most)
 		w.next = !next && !(way->flags & RASHPA_FETCH_CLOSED) ? 0 :
 			 ring->piece[next / ring->per].bus + next % ring->per * way->size;
 		way->expect(&w, wanted);
-		CHECK(!memcmp((char *)ring->piece[w.i / ring->per].cpu + w.i % ring->per * way->size,
-			      wanted, way->size), "descriptor %llu of %u in %u pieces", w.i, n,
-		      ring->n_pieces);
+		CHECK(!memcmp(descriptor(ring, w.i), wanted, way->size),
+		      "descriptor %llu of %u in %u pieces", w.i, n, ring->n_pieces);
 		w.sum += w.length;
 	}
 	CHECK(sum == w.sum, "the sum");
@@ -517,8 +534,8 @@ static void compare(const struct way *way, u32 n, u32 most)
 	CHECK(!ring->written, "%u are left", ring->written);
 	memset(wanted, 0, sizeof(wanted));
 	for (w.i = 0; w.i < n; w.i++)
-		CHECK(!memcmp((char *)ring->piece[w.i / ring->per].cpu + w.i % ring->per * way->size,
-			      wanted, way->size), "descriptor %llu was not cleared", w.i);
+		CHECK(!memcmp(descriptor(ring, w.i), wanted, way->size),
+		      "descriptor %llu was not cleared", w.i);
 	mutex_unlock(&dev.hw_lock);
 	done();
 }
@@ -545,7 +562,8 @@ static void test_pieces(void)
 	piece_max = 2 * SZ_64K;
 	compare(&ways[5], SEGMENTS, 1024);
 	ANSWERS(room(&ways[5]), 0, "");
-	CHECK(pieces == 3 && given == 2 * piece_max + PAGE_ALIGN((SEGMENTS - 2 * (piece_max / 24)) * 24),
+	CHECK(pieces == 3 &&
+	      given == 2 * piece_max + PAGE_ALIGN((SEGMENTS - 2 * (piece_max / 24)) * 24),
 	      "%zu bytes", given);
 	done();
 	piece_max = PAGE_SIZE;
@@ -556,7 +574,8 @@ static void test_pieces(void)
 	ANSWERS(room(&ways[3]), 0, "");
 	CHECK(pieces == DIV_ROUND_UP(SEGMENTS, 128) && given == PAGE_ALIGN(SEGMENTS * 32),
 	      "%zu bytes in %d pieces", given, pieces);
-	CHECK(map.charge.memory == PAGE_ALIGN(SEGMENTS * 32), "charged with %llu", map.charge.memory);
+	CHECK(map.charge.memory == PAGE_ALIGN(SEGMENTS * 32), "charged with %llu",
+	      map.charge.memory);
 	done();
 	/* and nothing else */
 	ANSWERS(room(&ways[0]), -ENOMEM, "in one piece");
@@ -634,9 +653,11 @@ static void test_fits(void)
 	ANSWERS(rashpa_fetch_room(&call, &map, &dev.fetch), 0, "");
 	mutex_lock(&dev.hw_lock);
 	ANSWERS(rashpa_fetch_fits(&call, &map, 0, 1, &(u64){ 0 }), 0, "");
-	ANSWERS(rashpa_fetch_fits(&call, &map, 0, 2, &(u64){ 0 }), -EOVERFLOW, "descriptor 1: a length");
+	ANSWERS(rashpa_fetch_fits(&call, &map, 0, 2, &(u64){ 0 }), -EOVERFLOW,
+		"descriptor 1: a length");
 	table->segment[1].length = (1ULL << 44) - PAGE_SIZE;
-	ANSWERS(rashpa_fetch_fits(&call, &map, 0, 3, &(u64){ 0 }), -EOVERFLOW, "descriptor 2: a sum");
+	ANSWERS(rashpa_fetch_fits(&call, &map, 0, 3, &(u64){ 0 }), -EOVERFLOW,
+		"descriptor 2: a sum");
 	mutex_unlock(&dev.hw_lock);
 	done();
 }
@@ -699,7 +720,7 @@ static void test_registers(void)
 	CHECK(n_writes == 4 && writes[0].at == 16 && writes[0].value == 1ULL << 40 &&
 	      writes[1].at == 8 && writes[1].value == 0xc1 && writes[2].at == 4 &&
 	      !writes[2].value && !writes[3].at && !writes[3].value, "not cleared");
-	/* what does not fit into them */
+	/* values that do not fit */
 	told[3].width = 1;
 	ANSWERS(rashpa_fetch_fits_registers(&call, &map), -EOVERFLOW, "the number of descriptors");
 	told[3].width = 8;
@@ -715,17 +736,17 @@ int main(void)
 	map.table = table;
 	dev.pdev = &pdev;
 	tap_run("fields and registers that make no sense are refused", test_checks);
-	tap_run("also those that make none together", test_checks_together);
-	tap_run("a profile is copied, and given back", test_copy);
-	tap_run("values are shifted, divided, made one less, or do not fit", test_bits);
-	tap_run("constants of the first, the last, all but the last", test_some);
-	tap_run("of an address in parts nothing is lost", test_parts);
-	tap_run("descriptors are in memory as they were described, then cleared", test_memory);
-	tap_run("rings in pieces, and rings that there is no memory for", test_pieces);
-	tap_run("a ring has as many descriptors as it may have", test_most);
+	tap_run("values that are wrong only in combination are refused", test_checks_together);
+	tap_run("a profile is copied and freed", test_copy);
+	tap_run("fields shift, divide and subtract one, or lose bits", test_bits);
+	tap_run("constants go into the first, the last, all but the last", test_some);
+	tap_run("an address in several fields loses no bit", test_parts);
+	tap_run("descriptors agree with their description, then are cleared", test_memory);
+	tap_run("rings in pieces, rings without memory", test_pieces);
+	tap_run("the profile limits the descriptors of a ring", test_most);
 	tap_run("segments that do not fit into descriptors are refused", test_fits);
-	tap_run("without a length segments have one size", test_fixed);
-	tap_run("registers are told of a ring, in order, and forget it", test_registers);
+	tap_run("descriptors without a length need segments of one size", test_fixed);
+	tap_run("registers are written in order, and cleared in reverse", test_registers);
 	free(table);
 	return tap_exit();
 }

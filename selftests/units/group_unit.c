@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * How far a group is, who fills what the consumer has room for, and who laps it.
+ * Positions of groups, members that fill the slots, members that lap the consumer.
  * test: tier=check where=root seconds=2 run=build/selftests/units/group_unit
  */
 #include "../../drivers/rashpa_group.c"
@@ -18,7 +18,7 @@ static struct {
 	u32 kind;
 	u64 sequence;
 	u64 value;
-} records[64], last;			/* of groups and members, FULL and OVERRUN included */
+} records[64], last;			/* records, FULL and OVERRUN included */
 static size_t n_records;
 static ktime_t now;
 
@@ -72,7 +72,7 @@ static void all_end(void)
 {
 	u32 i;
 
-	/* who is in no group first */
+	/* outer groups end before their members */
 	for (i = IDS; i--;) {
 		if (listeners[i] && listeners[i]->group)
 			rashpa_group_end(listeners[i]);
@@ -84,7 +84,7 @@ static void all_end(void)
 	n_records = 0;
 }
 
-/* A word that changes, ids from 1 on; or what is counted (a vector). */
+/* A word (CHANGED) or a vector, which is counted; ids begin at 1. */
 static struct rashpa_listener *source(bool counts)
 {
 	struct rashpa_listener *l = calloc(1, sizeof(*l));
@@ -122,7 +122,7 @@ static int try_group(struct rashpa_group_make *arg, const struct rashpa_member *
 	return rashpa_ioc_group(&call, arg);
 }
 
-/* Of the sources from @first to @end: its id */
+/* A group of the sources from @first to @end: its id */
 static u32 group(u32 first, u32 end, struct rashpa_group_make arg)
 {
 	static struct rashpa_member members[RASHPA_MEMBERS_MAX];
@@ -182,7 +182,7 @@ static void many(u32 n, int events)
 	id = GROUP(1, n);
 	while (events--) {
 		i = unit_random() % n + 1;
-		/* who is behind is more often the next one */
+		/* the slowest member is the next one more often */
 		if (unit_random() % 2)
 			for (j = 1; j <= n; j++)
 				i = at[j] < at[i] ? j : i;
@@ -273,7 +273,7 @@ static void test_late_told(void)
 	      records[1].sequence == 5 && records[2].kind == RASHPA_SOURCE_FULL &&
 	      records[2].id == 2 && records[2].sequence == 4 && records[3].id == id &&
 	      records[3].value == 4, "%zu records", n_records);
-	/* and not where it begins behind that */
+	/* no member is too far ahead of this beginning */
 	sources(2);
 	watches[1].last = 9;
 	watches[2].last = 6;
@@ -288,7 +288,8 @@ static void test_full(void)
 	static const struct { u64 slots, full, ack, from, to, by; bool told; } rows[] = {
 		{ 4, 0, 0, 0, 3, 0, false }, { 4, 0, 0, 0, 4, 4, true }, { 4, 0, 0, 3, 5, 5, true },
 		{ 4, 0, 0, 4, 5, 0, false }, { 4, 0, 1, 4, 5, 4, true }, { 4, 3, 0, 0, 3, 3, true },
-		{ 4, 3, 0, 3, 4, 0, false }, { 0, 3, 0, 2, 3, 3, true }, { 0, 0, 0, 0, 99, 0, false },
+		{ 4, 3, 0, 3, 4, 0, false }, { 0, 3, 0, 2, 3, 3, true },
+		{ 0, 0, 0, 0, 99, 0, false },
 		{ 4, RASHPA_FULL_NEVER, 0, 0, 4, 0, false },
 		{ 4, 0, U64_MAX - 4, U64_MAX - 2, U64_MAX - 1, 0, false },
 		{ 4, 0, U64_MAX - 4, U64_MAX - 2, U64_MAX, 4, true },
@@ -301,7 +302,7 @@ static void test_full(void)
 		sources(2);
 		id = GROUP(1, 2, .slots = rows[i].slots, .full = rows[i].full);
 		*ack(id) = rows[i].ack;
-		/* as if the consumer had been there already, nothing of this is told */
+		/* moves the member without an event */
 		spin_lock(&channel.lock);
 		rashpa_member_move(&of(id)->member[0], rows[i].from);
 		of(id)->member[0].judged = U64_MAX;
@@ -349,7 +350,7 @@ static void test_overrun_ends(void)
 
 	sources(1);
 	id = GROUP(1, 1, .slots = 4, .full = RASHPA_FULL_NEVER);
-	/* nothing is behind this */
+	/* this is the greatest position */
 	*ack(id) = U64_MAX - 3;
 	event(1, U64_MAX);
 	CHECK(!of(id)->member[0].overruns && of(id)->position == U64_MAX, "%llu lost",
@@ -363,7 +364,7 @@ static void test_overrun_ends(void)
 	*ack(id) = 0;
 	event(1, 13);
 	CHECK(of(id)->member[0].overruns == 9, "%llu lost", of(id)->member[0].overruns);
-	/* nor what was before the beginning */
+	/* positions before the beginning do not count */
 	sources(1);
 	id = GROUP(1, 1, .slots = 4, .full = RASHPA_FULL_NEVER, .first = 100);
 	*ack(id) = 0;
@@ -392,7 +393,7 @@ static void test_nested(void)
 	event(64, 3);
 	CHECK(of(outer)->position == 2 && last.id == outer && last.sequence == 2, "%llu",
 	      of(outer)->position);
-	/* late, a group is where it has got */
+	/* a group that joins late keeps its position */
 	all_end();
 	sources(2);
 	left = GROUP(1, 2);
@@ -481,7 +482,8 @@ static void test_info(void)
 		*ack(id) = 1;
 		memset(to, 0xff, sizeof(to));
 		info = (struct rashpa_group_info) { .id = id, .members = (uintptr_t)to,
-						    .n_members = 131, .member_size = sizeof(to[0]) };
+						    .n_members = 131,
+						    .member_size = sizeof(to[0]) };
 		ANSWERS(rashpa_ioc_group_info(&call, &info), 0, "");
 		CHECK(info.out_members == n && info.out_position == 1 && info.out_ack == 1 &&
 		      info.out_events == 1, "%u members", info.out_members);
@@ -522,19 +524,19 @@ static void test_ack(void)
 int main(void)
 {
 	channel.consumer = calloc(1, sizeof(*channel.consumer) + IDS * sizeof(u64));
-	tap_run("the slowest counts; what comes twice or goes back moves nothing", test_least);
-	tap_run("1 to 1024 members, in random order", test_many);
-	tap_run("vectors are counted", test_counts);
+	tap_run("the slowest member counts, and no position goes back", test_least);
+	tap_run("1 to 1024 members agree with a model", test_many);
+	tap_run("vectors count events", test_counts);
 	tap_run("a group that is made late begins where its members are", test_late);
-	tap_run("and tells at once who has filled up, and who has lapped", test_late_told);
-	tap_run("who fills the slots is told once", test_full);
-	tap_run("who laps the consumer is counted exactly", test_overrun);
-	tap_run("behind the last position of all there is no overrun", test_overrun_ends);
-	tap_run("groups of groups", test_nested);
+	tap_run("a group that is made late reports FULL and OVERRUN at once", test_late_told);
+	tap_run("FULL is reported once", test_full);
+	tap_run("OVERRUN counts each position once", test_overrun);
+	tap_run("limits do not wrap, and do not go back", test_overrun_ends);
+	tap_run("groups contain groups", test_nested);
 	tap_run("members stay when a group ends", test_ends);
-	tap_run("what is no group is refused", test_refused);
-	tap_run("GROUP_INFO tells of as many members as there is room for", test_info);
-	tap_run("ACK is of a group", test_ack);
+	tap_run("members that cannot be are refused", test_refused);
+	tap_run("GROUP_INFO lists as many members as fit", test_info);
+	tap_run("ACK needs a group", test_ack);
 	all_end();
 	free(channel.consumer);
 	return tap_exit();

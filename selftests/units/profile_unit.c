@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Profiles: which ones make sense, and what a quiesce sequence does.
+ * Profiles: checks, and runs of quiesce sequences.
  * test: tier=check where=root seconds=2 run=build/selftests/units/profile_unit
  */
 /* no limit, 0, is for ever */
@@ -95,7 +95,8 @@ static void test_steps(void)
 		CHECK(!rows[i].err || strstr(call.reason, "step 1"), "row %zu: %s", i, call.reason);
 	}
 	s[1] = s[0];
-	ANSWERS(rashpa_steps_check(&call, &dev, "engine e: ", s, 2), -EINVAL, "engine e: step 1: the last");
+	ANSWERS(rashpa_steps_check(&call, &dev, "engine e: ", s, 2), -EINVAL,
+		"engine e: step 1: the last");
 	s[1] = s[2];
 	s[1].mask = 0;
 	ANSWERS(rashpa_steps_check(&call, &dev, "", s, 2), -EINVAL, "step 1: the last");
@@ -125,12 +126,13 @@ static void test_run(void)
 	registers[0] = 0x1234;
 	CHECK(!run(masked, 1, 0) && registers[0] == 0x12f4, "0x%x", registers[0]);
 	reads = 0;
-	CHECK(!run(whole, 1, 0) && registers[0] == 0xff && !reads, "a register is read for no reason");
+	CHECK(!run(whole, 1, 0) && registers[0] == 0xff && !reads,
+	      "a register is read for no reason");
 	registers[1] = 0x1f;
 	CHECK(!run(wait, 2, 1000) && registers[0] == 7, "0x%x", registers[0]);
 	registers[1] = 0x2f;
 	registers[0] = 0;
-	CHECK(run(wait, 2, 1000) == -ETIMEDOUT && !registers[0], "what follows is done, too");
+	CHECK(run(wait, 2, 1000) == -ETIMEDOUT && !registers[0], "the step after the time-out was run");
 	/* a function that is gone answers so, also where a set bit is waited for */
 	registers[1] = ~0U;
 	CHECK(run(low, 1, 1000) == -EIO && run(wait, 2, 1000) == -EIO, "a dead function is idle");
@@ -149,7 +151,8 @@ static void test_time(void)
 	static const struct { u32 first; s64 at, us; int err; s64 most; } rows[] = {
 		{ 3, 900, 9000, 0, 920 }, { 3, 1100, 9000, -ETIMEDOUT, 1020 },
 		{ 2, 4000, 9000, 0, 4020 }, { 2, 4000, 3000, -ETIMEDOUT, 3020 },
-		{ 0, 4000, 0, 0, 0 }, { 1, 4000, 0, -ETIMEDOUT, 20 }, { 1, 4000, -50, -ETIMEDOUT, 20 },
+		{ 0, 4000, 0, 0, 0 }, { 1, 4000, 0, -ETIMEDOUT, 20 },
+		{ 1, 4000, -50, -ETIMEDOUT, 20 },
 	};
 	size_t i;
 
@@ -162,7 +165,8 @@ static void test_time(void)
 		registers[1] = rows[i].first;
 		ready_at = rows[i].at * NSEC_PER_USEC;
 		err = run(s, 2, rows[i].us);
-		CHECK(err == rows[i].err && now <= rows[i].most * NSEC_PER_USEC, "row %zu: %d after %lld us",
+		CHECK(err == rows[i].err && now <= rows[i].most * NSEC_PER_USEC,
+		      "row %zu: %d after %lld us",
 		      i, err, now / NSEC_PER_USEC);
 	}
 	slow = NULL;
@@ -216,14 +220,17 @@ static void test_windows(void)
 		int err;
 		const char *word;
 	} rows[] = {
-		{ WINDOW("b", 0, PAGE_SIZE), 0, "" }, { WINDOW("a", 0, PAGE_SIZE), -EINVAL, "twice" },
-		{ WINDOW("b", 0, BAR), 0, "" }, { WINDOW("b", 0, BAR + PAGE_SIZE), -ERANGE, "BAR 0" },
+		{ WINDOW("b", 0, PAGE_SIZE), 0, "" },
+		{ WINDOW("a", 0, PAGE_SIZE), -EINVAL, "twice" },
+		{ WINDOW("b", 0, BAR), 0, "" },
+		{ WINDOW("b", 0, BAR + PAGE_SIZE), -ERANGE, "BAR 0" },
 		{ WINDOW("b", 3 * PAGE_SIZE, PAGE_SIZE), 0, "" },
 		{ WINDOW("b", 3 * PAGE_SIZE, 2 * PAGE_SIZE), -ERANGE, "BAR 0" },
 		{ WINDOW("b", BAR, PAGE_SIZE), -ERANGE, "BAR 0" },
 		{ WINDOW("b", -PAGE_SIZE, PAGE_SIZE), -ERANGE, "BAR 0" },
 		{ WINDOW("b", PAGE_SIZE, -PAGE_SIZE), -ERANGE, "BAR 0" },
-		{ WINDOW("b", 8, PAGE_SIZE), -EINVAL, "pages" }, { WINDOW("b", 0, 8), -EINVAL, "pages" },
+		{ WINDOW("b", 8, PAGE_SIZE), -EINVAL, "pages" },
+		{ WINDOW("b", 0, 8), -EINVAL, "pages" },
 		{ WINDOW("b", 0, 0), -EINVAL, "pages" },
 		{ WINDOW("b", 0, U64_MAX), -EINVAL, "pages" },
 		{ WINDOW("b", 0, PAGE_SIZE, .bar = 2), 0, "" },
@@ -244,7 +251,8 @@ static void test_windows(void)
 		w[1] = rows[i].w;
 		call.reason[0] = '\0';
 		ANSWERS(rashpa_pwindow_check(&call, &dev, w, 1), rows[i].err, rows[i].word);
-		CHECK(!rows[i].err || strstr(call.reason, "window "), "row %zu: %s", i, call.reason);
+		CHECK(!rows[i].err || strstr(call.reason, "window "), "row %zu: %s", i,
+		      call.reason);
 	}
 }
 
@@ -270,7 +278,8 @@ static void test_cover(void)
 	dev.n_windows = 2;
 	for (i = 0; i < ARRAY_SIZE(rows); i++)
 		CHECK(rashpa_profile_cover(&dev, rows[i].bar, rows[i].offset, rows[i].length,
-					   rows[i].flags) == (rows[i].is < 0 ? NULL : &w[rows[i].is]),
+					   rows[i].flags) == (rows[i].is < 0 ? NULL :
+							      &w[rows[i].is]),
 		      "row %zu", i);
 	CHECK(rashpa_profile_find(&dev, "user") == &w[1] && !rashpa_profile_find(&dev, "use"),
 	      "by name");
@@ -346,8 +355,10 @@ static void test_limits(void)
 		{ { .n_windows = 65 }, "65 windows" }, { { .n_windows = ~0U }, "windows" },
 		{ { .n_steps = 33 }, "33 steps" }, { { .n_tables = 2 }, "2 tables" },
 		{ { .n_engines = 65, .n_tables = 1, .n_steps = 1 }, "65 engines" },
-		{ { .n_engines = 1, .n_steps = 1 }, "a table" }, { { .n_engines = 1, .n_tables = 1 }, "quiesce" },
-		{ { .dma_bits = 24 }, NULL }, { { .dma_bits = 23 }, "23 bits" }, { { .dma_bits = 64 }, NULL },
+		{ { .n_engines = 1, .n_steps = 1 }, "a table" },
+		{ { .n_engines = 1, .n_tables = 1 }, "quiesce" },
+		{ { .dma_bits = 24 }, NULL }, { { .dma_bits = 23 }, "23 bits" },
+		{ { .dma_bits = 64 }, NULL },
 		{ { .dma_bits = 65 }, "65 bits" }, { { .quiesce_us = 10000000 }, NULL },
 		{ { .quiesce_us = 10000001 }, "10000001" }, { { .max_segment = 4096 }, NULL },
 		{ { .max_segment = 4095 }, "max_segment" }, { { .boundary = 4096 }, NULL },
@@ -365,13 +376,13 @@ static void test_limits(void)
 int main(void)
 {
 	tap_run("steps of a quiesce sequence are checked", test_steps);
-	tap_run("steps write and wait, and see that a function is gone", test_run);
-	tap_run("a step has a time limit, and all of them have one", test_time);
+	tap_run("steps write, wait, and notice an absent function", test_run);
+	tap_run("each step has a time limit, and so has the sequence", test_time);
 	tap_run("registers are given back when one cannot be mapped", test_map_fails);
-	tap_run("all ones are no answer, unless they are waited for", test_answers);
+	tap_run("all ones are an answer only if a step waits for them", test_answers);
 	tap_run("windows are checked", test_windows);
-	tap_run("a window is found that holds a range", test_cover);
-	tap_run("a table is checked, and in no window for users", test_table);
-	tap_run("limits of a profile", test_limits);
+	tap_run("a window that covers a range is found", test_cover);
+	tap_run("a table is checked, and overlaps no window for users", test_table);
+	tap_run("limits of a profile are checked", test_limits);
 	return tap_exit();
 }

@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Entries of address tables: layouts, what is written in which order, where maps may be.
+ * Entries of address tables: layouts, order of writes, places of maps.
  * test: tier=check where=root seconds=2 run=build/selftests/units/program_unit
  */
 #include "../../drivers/rashpa_program.c"
@@ -18,7 +18,7 @@ static struct rashpa_table *table;
 static u32 memory[ENTRIES * 64];
 static bool reachable = true, answers = true;
 
-/* What was written since this was emptied: u32 offsets; a barrier is BARRIER. */
+/* Log of writes and barriers; a barrier has the offset BARRIER. */
 #define BARRIER	0xffffffff
 static struct { u32 at, value; } writes[64];
 static size_t n_writes;
@@ -32,11 +32,13 @@ static void note(u32 at, u32 value)
 }
 
 void unit_barrier(void) { note(BARRIER, 0); }
+
 void writel(u32 value, void *at)
 {
 	*(u32 *)at = value;
 	note((char *)at - (char *)memory, value);
 }
+
 u32 readl(const void *at) { return *(const u32 *)at; }
 void *ioremap(phys_addr_t phys, u64 length) { return (char *)memory + phys; }
 void iounmap(void *regs) { }
@@ -52,17 +54,21 @@ void rashpa_fetch_forget(struct rashpa_device *d, void *regs) { }
 /* ------------------------------------------------------------- layouts ---- */
 
 static const struct rashpa_layout usual = {
-	.stride = 32, .address_offset = 0, .address_bits = 64, .length_offset = 8, .length_bits = 64,
-	.control_offset = 16, .control_bits = 32, .control_set = 1, .sum_offset = 24, .sum_bits = 64,
+	.stride = 32, .address_offset = 0, .address_bits = 64, .length_offset = 8,
+	.length_bits = 64, .control_offset = 16, .control_bits = 32, .control_set = 1,
+	.sum_offset = 24, .sum_bits = 64,
 };
+
 static const struct rashpa_layout narrow = {
-	.stride = 20, .address_offset = 16, .address_bits = 32, .length_offset = 4, .length_bits = 32,
-	.control_bits = 32, .control_set = 0x80000001, .control_clear = 0x10, .sum_offset = 8,
-	.sum_bits = 32,
+	.stride = 20, .address_offset = 16, .address_bits = 32, .length_offset = 4,
+	.length_bits = 32, .control_bits = 32, .control_set = 0x80000001, .control_clear = 0x10,
+	.sum_offset = 8, .sum_bits = 32,
 };
+
 static const struct rashpa_layout no_control = {
 	.stride = 12, .address_bits = 64, .length_offset = 8, .length_bits = 32,
 };
+
 static const struct rashpa_layout no_length = {
 	.stride = 12, .address_bits = 64, .control_offset = 8, .control_bits = 32, .control_set = 7,
 	.control_clear = 3, .segment_size = SZ_64K,
@@ -75,17 +81,20 @@ static const struct rashpa_layout no_length = {
 static const struct {
 	size_t at, size;
 	u64 value;
-	const char *word;	/* NULL: that is fine, too */
+	const char *word;	/* NULL: the check accepts it */
 } changes[] = {
-	{ L(stride), 0, "stride of 0" }, { L(stride), 2, "stride of 2" }, { L(stride), 33, "of 33" },
+	{ L(stride), 0, "stride of 0" }, { L(stride), 2, "stride of 2" },
+	{ L(stride), 33, "of 33" },
 	{ L(stride), 28, "field at 24" }, { L(stride), 36, NULL }, { L(stride), 4096, NULL },
 	{ L(stride), 4100, "of 4100" }, { L(stride), ~0U, "stride" }, { L(stride), ~3U, "stride" },
 	{ L(address_bits), 0, "address field of 0" }, { L(address_bits), 48, "of 48" },
 	{ L(address_bits), 32, NULL }, { L(address_bits), ~0U, "address" },
 	{ L(length_bits), 16, "length field of 16" }, { L(length_bits), 32, NULL },
-	{ L(length_bits), 0, "segment_size of 0x0" }, { L(control_bits), 64, "control field of 64" },
+	{ L(length_bits), 0, "segment_size of 0x0" },
+	{ L(control_bits), 64, "control field of 64" },
 	{ L(control_bits), 16, "of 16" }, { L(control_bits), 0, "offset" },
-	{ L(sum_bits), 16, "sum field of 16" }, { L(sum_bits), 0, "offset" }, { L(sum_bits), 32, NULL },
+	{ L(sum_bits), 16, "sum field of 16" }, { L(sum_bits), 0, "offset" },
+	{ L(sum_bits), 32, NULL },
 	{ L(control_set), 0, "both 0x0" }, { L(control_clear), 1, "both 0x1" },
 	{ L(control_clear), 2, NULL }, { L(segment_size), 4096, "one of the two" },
 	{ L(__reserved), 1, "reserved" },
@@ -114,8 +123,8 @@ static void test_layouts(void)
 		memcpy((char *)&l + changes[i].at, &changes[i].value, changes[i].size);
 		call.reason[0] = '\0';
 		CHECK(rashpa_layout_check(&call, &l) == (changes[i].word ? -EINVAL : 0) &&
-		      strstr(call.reason, changes[i].word ?: ""), "row %zu, value 0x%llx: \"%s\"", i,
-		      changes[i].value, call.reason);
+		      strstr(call.reason, changes[i].word ?: ""), "row %zu, value 0x%llx: \"%s\"",
+		      i, changes[i].value, call.reason);
 	}
 	l = no_length;
 	l.segment_size = 2048;
@@ -184,12 +193,13 @@ static void test_entry_clear(void)
 	WROTE("without length", { 8, 3 }, { BARRIER, 0 }, { 0, 0 }, { 4, 0 });
 }
 
-/* All ones, and a function that is not there, mean that nobody has heard. */
+/* All ones, or an absent function, mean that the writes were lost. */
 static void test_flush(void)
 {
 	static const struct { bool ones, reachable, answers; int err; } rows[] = {
 		{ false, true, true, 0 }, { true, true, true, 0 }, { true, true, false, -EIO },
-		{ false, true, false, 0 }, { false, false, true, -EIO }, { true, false, false, -EIO },
+		{ false, true, false, 0 }, { false, false, true, -EIO },
+		{ true, false, false, -EIO },
 	};
 	size_t i;
 
@@ -197,7 +207,8 @@ static void test_flush(void)
 		memory[4] = rows[i].ones ? ~0U : 0;
 		reachable = rows[i].reachable;
 		answers = rows[i].answers;
-		CHECK(rashpa_entries_flush(&dev, memory, &narrow, false) == rows[i].err, "row %zu", i);
+		CHECK(rashpa_entries_flush(&dev, memory, &narrow, false) == rows[i].err, "row %zu",
+		      i);
 	}
 	reachable = true;
 	answers = true;
@@ -299,9 +310,10 @@ static void test_batches(void)
 		}
 		leave();
 		for (i = 0; i < n && tap_ok(); i++)
-			CHECK(!memory[(i + 2) * 8] && !memory[(i + 2) * 8 + 4], "entry %u is left", i);
+			CHECK(!memory[(i + 2) * 8] && !memory[(i + 2) * 8 + 4], "entry %u is left",
+			      i);
 		CHECK(memory[2 * 8 - 1] == 0x55555555 && memory[(n + 2) * 8] == 0x55555555,
-		      "an entry beside them");
+		      "the next entry was written");
 	}
 }
 
@@ -309,7 +321,8 @@ static void test_range(void)
 {
 	segments(4, 0, 0x1000);
 	ANSWERS(place(&narrow, 0, 4 * 20), 0, "");
-	ANSWERS(place(&narrow, 0, 4 * 20 - 1), -ERANGE, "4 segments from entry 0 on do not fit into the 3");
+	ANSWERS(place(&narrow, 0, 4 * 20 - 1), -ERANGE,
+		"4 segments from entry 0 on do not fit into the 3");
 	ANSWERS(place(&narrow, 6, 10 * 20), 0, "");
 	ANSWERS(place(&narrow, 7, 10 * 20), -ERANGE, "the 10 entries");
 	ANSWERS(place(&narrow, 10, 10 * 20), -ERANGE, "entry 10");
@@ -326,7 +339,8 @@ static void test_beside(void)
 {
 	struct rashpa_map other = { .dev = &dev, .regs_phys = 5 * 32, .place = 3 * 32 };
 	static const struct { u32 first; int err; } rows[] = {
-		{ 0, 0 }, { 3, 0 }, { 4, -EBUSY }, { 5, -EBUSY }, { 7, -EBUSY }, { 8, 0 }, { 7, -EBUSY },
+		{ 0, 0 }, { 3, 0 }, { 4, -EBUSY }, { 5, -EBUSY }, { 7, -EBUSY }, { 8, 0 },
+		{ 7, -EBUSY },
 		{ 8, 0 }, { 9, 0 },
 	};
 	size_t i;
@@ -338,7 +352,7 @@ static void test_beside(void)
 		ANSWERS(place(&usual, rows[i].first, ENTRIES * 32), rows[i].err, "another map");
 	CHECK(map.regs_phys == 9 * 32, "the map is at 0x%llx", map.regs_phys);
 	leave();
-	/* what is not programmed is nowhere */
+	/* a map that is not programmed occupies no entry */
 	other.place = 0;
 	ANSWERS(place(&usual, 5, ENTRIES * 32), 0, "");
 	leave();
@@ -364,7 +378,7 @@ static void test_meanwhile(void)
 	answers = false;
 	reachable = false;
 	ANSWERS(rashpa_program_more(&call, &map, &so_far), -EIO, "does not answer");
-	CHECK(map.entries == 2 * BATCH, "entries that it may have heard of are not the map's");
+	CHECK(map.entries == 2 * BATCH, "the map forgot entries that may be valid");
 	CHECK(rashpa_unprogram(&map) == -EIO && map.regs && map.entries == 2 * BATCH,
 	      "entries are forgotten that may be valid");
 	answers = true;
@@ -382,8 +396,9 @@ static void test_table_clear(void)
 	mutex_lock(&dev.hw_lock);
 	CHECK(!rashpa_table_clear(&dev), "it fails");
 	mutex_unlock(&dev.hw_lock);
-	CHECK(memory[1024 + 5] == 0x10 && memory[1024 + 15] == 0x10 && !memory[1024 + 19], "entries");
-	CHECK(memory[1024 + 4] == 0x55555555 && memory[1024 + 20] == 0x55555555, "beside them");
+	CHECK(memory[1024 + 5] == 0x10 && memory[1024 + 15] == 0x10 && !memory[1024 + 19],
+	      "entries");
+	CHECK(memory[1024 + 4] == 0x55555555 && memory[1024 + 20] == 0x55555555, "the next entry was written");
 }
 
 int main(void)
@@ -397,13 +412,13 @@ int main(void)
 	tap_run("layouts that make no sense are refused", test_layouts);
 	tap_run("an entry is written in order, and valid last", test_entry);
 	tap_run("an entry is invalid before it is cleared", test_entry_clear);
-	tap_run("a function that is not there has not heard", test_flush);
+	tap_run("a flush reports an absent function", test_flush);
 	tap_run("segments that are wider than their fields are refused", test_fits);
 	tap_run("entries are written in batches, and cleared", test_batches);
-	tap_run("segments fit into the table, to its last entry", test_range);
-	tap_run("maps are not programmed in entries of others", test_beside);
-	tap_run("a reset, a revocation, a loss between two batches", test_meanwhile);
-	tap_run("a whole table is cleared", test_table_clear);
+	tap_run("maps fill the table to its last entry", test_range);
+	tap_run("maps are not programmed over each other", test_beside);
+	tap_run("reset, revocation and loss between two batches", test_meanwhile);
+	tap_run("the whole table is cleared", test_table_clear);
 	free(table);
 	return tap_exit();
 }

@@ -1,5 +1,5 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
-/* What tests of single files of the driver share. A program is one file: it includes this once. */
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Shared by the tests of single driver files. Each program is one file and includes this once. */
 #ifndef UNIT_H
 #define UNIT_H
 
@@ -27,11 +27,11 @@ int rashpa_fail(struct rashpa_call *c, int err, const char *fmt, ...)
 static inline void unit_answers(int line, const char *what, int is, int err, const char *word)
 {
 	if (is != err || (err && !strstr(call.reason, word)))
-		tap_fail(what, line, "%d instead of %d: \"%s\" without \"%s\"", is, err, call.reason,
-			 word);
+		tap_fail(what, line, "%d instead of %d: \"%s\" without \"%s\"", is, err,
+			 call.reason, word);
 }
 
-/* Arrays of "user space" are here; what they look like to others is not of interest. */
+/* Arrays of user space are arrays of the test. */
 void *rashpa_copy_array(struct rashpa_call *c, u64 from, u32 n, u32 usize, size_t min,
 			size_t size)
 {

@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * When a word of memory makes an event: conditions, masks, words that wrap, timers, LOOK.
+ * Events of words in memory: conditions, masks, words that wrap, timers, LOOK.
  * test: tier=check where=root seconds=2 run=build/selftests/units/words_unit
  */
 #include "../../drivers/rashpa_words.c"
@@ -9,7 +9,7 @@
 /* ------------------------------------------------------------ the rest ---- */
 
 static struct page pages[23];
-static u64 store[ARRAY_SIZE(pages)][PAGE_SIZE / sizeof(u64)];	/* what is in them */
+static u64 store[ARRAY_SIZE(pages)][PAGE_SIZE / sizeof(u64)];	/* their content */
 static u64 *const word = store[0];
 static struct file file;
 static struct dma_buf memory = { &file, 0 };
@@ -18,7 +18,7 @@ static u32 n_extents;
 static struct rashpa_channel channel;
 static struct rashpa_listener listener = { .channel = &channel };
 static ktime_t now;
-static u64 events;			/* that a timer has made */
+static u64 events;			/* made by a timer */
 static ktime_t forwarded;
 
 struct dma_buf *dma_buf_get(int fd) { return fd < 0 ? ERR_PTR(-EBADF) : &memory; }
@@ -72,7 +72,7 @@ static struct rashpa_watch *watch(struct rashpa_source_add add)
 	return w;
 }
 
-/* What an event says, or NONE. */
+/* The value of the event, or NONE. */
 static u64 look(struct rashpa_watch *w, u64 value)
 {
 	bool fires;
@@ -112,51 +112,65 @@ static void looks(const char *what, struct rashpa_source_add add, u64 first,
 
 static void test_changed(void)
 {
-	LOOKS("64 bits", 5, ({ 5, NONE }, { 6, 6 }, { 6, NONE }, { 0, 0 }, { 1ULL << 63, 1ULL << 63 }),
+	LOOKS("64 bits", 5,
+	      ({ 5, NONE }, { 6, 6 }, { 6, NONE }, { 0, 0 }, { 1ULL << 63, 1ULL << 63 }),
 	      CONDITION(CHANGED), .bits = 64);
-	LOOKS("only bits of the mask", 0xf0, ({ 0xff, NONE }, { 0x1ff, 0x100 }, { 0, 0 },
-	      { 0xf0, NONE }), CONDITION(CHANGED), .bits = 64, .mask = 0xf00);
-	LOOKS("32 bits of 64", 1ULL << 32, ({ 0, NONE }, { 7ULL << 32 | 1, 1 }),
+	LOOKS("only bits of the mask", 0xf0,
+	      ({ 0xff, NONE }, { 0x1ff, 0x100 }, { 0, 0 }, { 0xf0, NONE }),
+	      CONDITION(CHANGED), .bits = 64, .mask = 0xf00);
+	LOOKS("32 bits of 64", 1ULL << 32,
+	      ({ 0, NONE }, { 7ULL << 32 | 1, 1 }),
 	      CONDITION(CHANGED), .bits = 32);
 }
 
 static void test_equal(void)
 {
-	LOOKS("once each time", 0, ({ 7, 7 }, { 7, NONE }, { 8, NONE }, { 7, 7 }),
+	LOOKS("once each time", 0,
+	      ({ 7, 7 }, { 7, NONE }, { 8, NONE }, { 7, 7 }),
 	      CONDITION(EQUAL), .bits = 64, .value = 7);
-	LOOKS("when it is added", 7, ({ 7, 7 }, { 7, NONE }), CONDITION(EQUAL), .bits = 64,
-	      .value = 7);
-	LOOKS("bits outside the mask do not end it", 0, ({ 0x70, 0x70 }, { 0xf7f, NONE }, { 0x60, NONE },
-	      { 0x71, 0x70 }), CONDITION(EQUAL), .bits = 32, .mask = 0xf0, .value = 0x70);
-	LOOKS("a word of 32 bits is no counter", 0xffffffff, ({ 0, 0 }, { 0xffffffff, NONE }, { 0, 0 }),
+	LOOKS("when it is added", 7,
+	      ({ 7, 7 }, { 7, NONE }),
+	      CONDITION(EQUAL), .bits = 64, .value = 7);
+	LOOKS("bits outside the mask do not end it", 0,
+	      ({ 0x70, 0x70 }, { 0xf7f, NONE }, { 0x60, NONE }, { 0x71, 0x70 }),
+	      CONDITION(EQUAL), .bits = 32, .mask = 0xf0, .value = 0x70);
+	LOOKS("a word of 32 bits is no counter", 0xffffffff,
+	      ({ 0, 0 }, { 0xffffffff, NONE }, { 0, 0 }),
 	      CONDITION(EQUAL), .bits = 32, .value = 0);
 }
 
 static void test_reached(void)
 {
-	LOOKS("each step once", 0, ({ 9, NONE }, { 10, 10 }, { 14, NONE }, { 15, 15 }, { 15, NONE },
-	      { 14, NONE }, { 15, NONE }, { 20, 20 }), CONDITION(REACHED), .bits = 64,
-	      .value = 10, .step = 5);
-	LOOKS("several steps at once", 0, ({ 24, 24 }, { 24, NONE }, { 25, 25 }, { 39, 39 }, { 40, 40 }),
+	LOOKS("each step once", 0,
+	      ({ 9, NONE }, { 10, 10 }, { 14, NONE }, { 15, 15 }, { 15, NONE }, { 14, NONE },
+	       { 15, NONE }, { 20, 20 }),
 	      CONDITION(REACHED), .bits = 64, .value = 10, .step = 5);
-	LOOKS("no step after the last", 0, ({ 100, 100 }, { 255, 255 }, { 50, NONE }, { 255, NONE }),
+	LOOKS("several steps at once", 0,
+	      ({ 24, 24 }, { 24, NONE }, { 25, 25 }, { 39, 39 }, { 40, 40 }),
+	      CONDITION(REACHED), .bits = 64, .value = 10, .step = 5);
+	LOOKS("no step after the last", 0,
+	      ({ 100, 100 }, { 255, 255 }, { 50, NONE }, { 255, NONE }),
 	      CONDITION(REACHED), .bits = 64, .mask = 255, .value = 100, .step = 100);
-	LOOKS("the last step is the greatest word", 0, ({ 250, 250 }, { 254, NONE }, { 255, 255 },
-	      { 255, NONE }), CONDITION(REACHED), .bits = 64, .mask = 255, .value = 5, .step = 50);
-	LOOKS("a step that overflows", 0, ({ 1, 1 }, { U64_MAX - 1, NONE }), CONDITION(REACHED),
-	      .bits = 64, .value = 1, .step = U64_MAX);
-	LOOKS("steps that overflow together", 0, ({ 1, 1 }, { (1ULL << 63) + 1, (1ULL << 63) + 1 },
-	      { U64_MAX - 1, NONE }), CONDITION(REACHED), .bits = 64, .value = 1, .step = 1ULL << 63);
+	LOOKS("the last step is the greatest word", 0,
+	      ({ 250, 250 }, { 254, NONE }, { 255, 255 }, { 255, NONE }),
+	      CONDITION(REACHED), .bits = 64, .mask = 255, .value = 5, .step = 50);
+	LOOKS("a step that overflows", 0,
+	      ({ 1, 1 }, { U64_MAX - 1, NONE }),
+	      CONDITION(REACHED), .bits = 64, .value = 1, .step = U64_MAX);
+	LOOKS("steps that overflow together", 0,
+	      ({ 1, 1 }, { (1ULL << 63) + 1, (1ULL << 63) + 1 }, { U64_MAX - 1, NONE }),
+	      CONDITION(REACHED), .bits = 64, .value = 1, .step = 1ULL << 63);
 }
 
 static void test_reached_again(void)
 {
-	LOOKS("after it was less", 0, ({ 9, NONE }, { 10, 10 }, { 11, NONE }, { 9, NONE }, { 12, 12 }),
+	LOOKS("after it was less", 0,
+	      ({ 9, NONE }, { 10, 10 }, { 11, NONE }, { 9, NONE }, { 12, 12 }),
 	      CONDITION(REACHED), .bits = 64, .value = 10);
 	LOOKS("always", 0, ({ 0, 0 }, { 5, NONE }), CONDITION(REACHED), .bits = 64);
 }
 
-/* The greatest word is NONE here, too: that it is an event shows the next one, which is none. */
+/* The greatest word equals NONE, so this test reads the result itself. */
 static void test_greatest(void)
 {
 	struct rashpa_watch *w;
@@ -178,23 +192,32 @@ static void test_greatest(void)
 
 static void test_wrap(void)
 {
-	LOOKS("it wraps", 0xfffffff0, ({ 0xfffffff8, 0xfffffff8 }, { 8, G4 + 8 }, { 0x80000000,
-	      G4 + 0x80000000 }, { 0xffffffff, G4 + 0xffffffff }, { 0, 2 * G4 }),
+	LOOKS("it wraps", 0xfffffff0,
+	      ({ 0xfffffff8, 0xfffffff8 }, { 8, G4 + 8 }, { 0x80000000, G4 + 0x80000000 },
+	       { 0xffffffff, G4 + 0xffffffff }, { 0, 2 * G4 }),
 	      CONDITION(CHANGED), .bits = 32);
-	LOOKS("and back", 8, ({ 0x70000000, 0x70000000 }, { 0xd0000000, 0xd0000000 }, { 16, G4 + 16 },
-	      { 0xfffffff0, 0xfffffff0 }, { 15, G4 + 15 }), CONDITION(CHANGED), .bits = 32);
-	LOOKS("not before the beginning", 8, ({ 0xfffffff0, 0xfffffff0 }), CONDITION(CHANGED),
-	      .bits = 32);
+	LOOKS("and back", 8,
+	      ({ 0x70000000, 0x70000000 }, { 0xd0000000, 0xd0000000 }, { 16, G4 + 16 },
+	       { 0xfffffff0, 0xfffffff0 }, { 15, G4 + 15 }),
+	      CONDITION(CHANGED), .bits = 32);
+	LOOKS("not before the beginning", 8,
+	      ({ 0xfffffff0, 0xfffffff0 }),
+	      CONDITION(CHANGED), .bits = 32);
 	LOOKS("half of it goes back", 0x80000000, ({ 0, 0 }), CONDITION(CHANGED), .bits = 32);
-	LOOKS("one less than half goes on", 0x80000001, ({ 0, G4 }), CONDITION(CHANGED),
-	      .bits = 32);
-	LOOKS("a mask of all", 0xffffffff, ({ 1, G4 + 1 }), CONDITION(CHANGED), .bits = 32,
-	      .mask = U32_MAX);
-	LOOKS("not with a mask", 0xffff, ({ 1, 1 }), CONDITION(CHANGED), .bits = 32, .mask = 0xffff);
+	LOOKS("one less than half goes on", 0x80000001,
+	      ({ 0, G4 }),
+	      CONDITION(CHANGED), .bits = 32);
+	LOOKS("a mask of all", 0xffffffff,
+	      ({ 1, G4 + 1 }),
+	      CONDITION(CHANGED), .bits = 32, .mask = U32_MAX);
+	LOOKS("not with a mask", 0xffff,
+	      ({ 1, 1 }),
+	      CONDITION(CHANGED), .bits = 32, .mask = 0xffff);
 	LOOKS("not of 64 bits", 0xffffffff, ({ 1, 1 }), CONDITION(CHANGED), .bits = 64);
-	LOOKS("a value behind 2^32", 0xfffffff0, ({ 0xffffffff, NONE }, { 0, NONE }, { 0x10, G4 + 16 },
-	      { 0x1f, NONE }, { 0x20, G4 + 32 }), CONDITION(REACHED), .bits = 32,
-	      .value = G4 + 16, .step = 16);
+	LOOKS("a value behind 2^32", 0xfffffff0,
+	      ({ 0xffffffff, NONE }, { 0, NONE }, { 0x10, G4 + 16 }, { 0x1f, NONE },
+	       { 0x20, G4 + 32 }),
+	      CONDITION(REACHED), .bits = 32, .value = G4 + 16, .step = 16);
 }
 
 /* Against a counter of 64 bits of which the word shows the lower half. */
@@ -242,7 +265,8 @@ static const struct {
 	BAD("no value", CONDITION(CHANGED), .bits = 64, .value = 1),
 	BAD("step", CONDITION(CHANGED), .bits = 64, .step = 1),
 	BAD("step", CONDITION(EQUAL), .bits = 64, .step = 1),
-	BAD("vector 1", CONDITION(CHANGED), .bits = 64, .index = 1, .head.flags = RASHPA_SOURCE_LOOK),
+	BAD("vector 1", CONDITION(CHANGED), .bits = 64, .index = 1,
+	    .head.flags = RASHPA_SOURCE_LOOK),
 	BAD("RASHPA_SOURCE_POLL", CONDITION(CHANGED), .bits = 64, .period_us = 100),
 	BAD("RASHPA_SOURCE_POLL", CONDITION(CHANGED), .bits = 64, .budget = 1),
 	BAD("period", CONDITION(CHANGED), .bits = 64, .head.flags = RASHPA_SOURCE_POLL,
@@ -320,7 +344,7 @@ static void test_timer(void)
 	CHECK(w->timer.fn(&w->timer) == HRTIMER_RESTART && events == 1 && listener.value == 1,
 	      "%llu events", events);
 	CHECK(forwarded == 100 * NSEC_PER_USEC, "the next look is in %lld ns", forwarded);
-	/* of one event, then it rests until it is armed */
+	/* one event, then it rests until it is armed */
 	listener.one_shot = true;
 	word[0] = 2;
 	CHECK(w->timer.fn(&w->timer) == HRTIMER_NORESTART && events == 2, "it does not rest");
@@ -328,7 +352,7 @@ static void test_timer(void)
 	CHECK(w->timer.fn(&w->timer) == HRTIMER_NORESTART && events == 2, "it looks");
 	listener.rests = false;
 	CHECK(w->timer.fn(&w->timer) == HRTIMER_NORESTART && events == 3 && listener.value == 3,
-	      "what changed meanwhile is no event");
+	      "a change while it rested is no event");
 	listener.one_shot = false;
 	listener.rests = false;
 	rashpa_watch_free(w);
@@ -457,30 +481,30 @@ static void test_look_changes(void)
 	comes = &of[40].ear;
 	mutex_lock(&words.lock);
 	made = rashpa_words_look(&words);
-	CHECK(made == 40 && !fired[40], "%u events, %u of who has come", made, fired[40]);
+	CHECK(made == 40 && !fired[40], "%u events, %u of the new word", made, fired[40]);
 	goes = &of[39].ear;
 	words.origin.sequence = 0;
 	words.origin.n_ears = 41;
 	made = rashpa_words_look(&words);
 	mutex_unlock(&words.lock);
-	CHECK(made == 40 && fired[39] == 1 && fired[40] == 1, "%u events, %u of who has gone", made,
-	      fired[39]);
+	CHECK(made == 40 && fired[39] == 1 && fired[40] == 1,
+	      "%u events, %u of the removed word", made, fired[39]);
 }
 
 int main(void)
 {
 	tap_run("CHANGED: bits under the mask", test_changed);
 	tap_run("EQUAL: once each time it becomes true", test_equal);
-	tap_run("REACHED: step by step, none twice, until there is no next", test_reached);
+	tap_run("REACHED: each step once, until the last step", test_reached);
 	tap_run("REACHED without a step: again only after it was less", test_reached_again);
 	tap_run("REACHED: the greatest word of all is one event", test_greatest);
 	tap_run("words of 32 bits have positions of 64", test_wrap);
-	tap_run("the same of 100000 random moves", test_wrap_random);
+	tap_run("100000 random moves agree with a counter of 64 bits", test_wrap_random);
 	tap_run("words and conditions that cannot be are refused", test_refused);
 	tap_run("a word is found in memory of several pieces", test_pieces);
-	tap_run("a timer makes events, and rests after one if it is to", test_timer);
+	tap_run("a timer makes events, and a one-shot source rests", test_timer);
 	tap_run("the period follows the budget", test_budget);
-	tap_run("LOOK looks at each word once, and tells each channel", test_look);
-	tap_run("words come and go while LOOK is on its way", test_look_changes);
+	tap_run("LOOK checks each word once, and notifies each channel", test_look);
+	tap_run("words come and go during LOOK", test_look_changes);
 	return tap_exit();
 }

@@ -1,11 +1,11 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The kernel, as far as files of the driver need it to be compiled and called in a user program.
  * The Makefile includes this before all else, and lets the kernel's own headers be empty.
  *
  * There is one thread. A lock only knows whether it is held: to take it twice, or to assert that it
- * is held where it is not, ends the program. What is declared here, and defined by no test, is for
- * the compiler alone: the linker puts it at address 0.
+ * is held where it is not, ends the program. A function that no test defines has only its
+ * declaration here; the linker puts it at address 0.
  */
 #ifndef UNITS_KERNEL_H
 #define UNITS_KERNEL_H

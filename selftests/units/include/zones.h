@@ -1,6 +1,6 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Memory of a machine that rashpa_contig.c searches: what it calls of the kernel, and nothing else.
+ * Memory of a machine that rashpa_contig.c searches, with the kernel functions that it calls.
  * A page block is 16 pages, and the page allocator keeps up to 4 blocks in one piece.
  */
 #ifndef UNITS_ZONES_H
@@ -20,7 +20,11 @@ enum {
 	NR_FREE_PAGES, NR_FREE_CMA_PAGES, NR_ZONE_ACTIVE_FILE, NR_ZONE_INACTIVE_FILE,
 	NR_ZONE_ACTIVE_ANON, NR_ZONE_INACTIVE_ANON, NR_STATES
 };
-enum { BUDDY = 1, RESERVED = 2, LRU = 4, PINNED = 8, LOCKED = 16, WRITEBACK = 32, TAIL = 64, BAD = 128 };
+
+enum {
+	BUDDY = 1, RESERVED = 2, LRU = 4, PINNED = 8, LOCKED = 16, WRITEBACK = 32, TAIL = 64,
+	BAD = 128
+};
 
 struct per_cpu_pages { int count; };
 struct zone {
@@ -32,6 +36,7 @@ struct zone {
 	enum zone_type idx;
 	struct per_cpu_pages *per_cpu_pageset;
 };
+
 struct node { struct zone node_zones[MAX_NR_ZONES]; };
 struct folio { struct page page; };
 struct cma { int unused; };
@@ -76,7 +81,8 @@ static void dma_free_pages(struct device *d, size_t size, struct page *first, dm
 #define folio_test_writeback(folio)	page_flag(&(folio)->page, WRITEBACK)
 #define compound_order(page)		((page)->order)
 #define __free_page(page)		__free_pages(page, 0)
-#define get_order(size)			((unsigned int)ilog2(roundup_pow_of_two(DIV_ROUND_UP(size, PAGE_SIZE))))
+#define get_order(size) \
+	((unsigned int)ilog2(roundup_pow_of_two(DIV_ROUND_UP(size, PAGE_SIZE))))
 
 #define zone_end_pfn(zone)		((zone)->end)
 #define zone_managed_pages(zone)	((zone)->managed)
