@@ -10,16 +10,6 @@
 static struct fpga f;
 static bool have_fpga;
 
-static int channel(void)
-{
-	struct rashpa_channel_make m = { HEAD(m) };
-
-	if (!CHECK(!call(memory, RASHPA_IOC_CHANNEL_MAKE, &m), "CHANNEL_MAKE: %s", reason))
-		return -1;
-	fcntl(m.out_fd, F_SETFL, O_NONBLOCK);
-	return m.out_fd;
-}
-
 /* id, or a negative errno */
 static int add_word(int ch, int fd, uint32_t flags)
 {
@@ -74,7 +64,7 @@ TEST(refused, "what cannot rest is refused")
 		.member_size = sizeof(member),
 	};
 	struct rashpa_source_add a = { HEAD(a), .kind = RASHPA_SOURCE_SOFTWARE };
-	int ch = channel(), fd = buffer_alloc(PAGE, NULL);
+	int ch = memory_channel(), fd = buffer_alloc(PAGE, NULL);
 
 	a.head.flags = RASHPA_SOURCE_ONE_SHOT;
 	ANSWERED(call(ch, RASHPA_IOC_SOURCE_ADD, &a), EINVAL, "vectors and lock slots");
@@ -91,7 +81,7 @@ TEST(refused, "what cannot rest is refused")
 /* One event, whatever comes; then one for all that came. */
 TEST(look, "one event, and one for all that came meanwhile")
 {
-	int ch = channel(), fd = buffer_alloc(PAGE, NULL), id;
+	int ch = memory_channel(), fd = buffer_alloc(PAGE, NULL), id;
 	u64 *word = map_fd(fd, PAGE);
 	struct rashpa_event e;
 
@@ -118,7 +108,7 @@ TEST(look, "one event, and one for all that came meanwhile")
 /* Its timer costs nothing while it rests. */
 TEST(poll, "a timer rests, too")
 {
-	int ch = channel(), fd = buffer_alloc(PAGE, NULL), id;
+	int ch = memory_channel(), fd = buffer_alloc(PAGE, NULL), id;
 	u64 *word = map_fd(fd, PAGE), before, end;
 	struct rashpa_event e;
 
@@ -195,7 +185,7 @@ static void consume(int ch, int id)
 
 TEST(race, "nothing is lost between the last look and arming")
 {
-	int ch = channel(), id;
+	int ch = memory_channel(), id;
 	struct producer p = { .fd = buffer_alloc(PAGE, NULL) };
 	pthread_t thread;
 

@@ -102,14 +102,7 @@ enum part { PROFILE, PWINDOW, STEP, PTABLE, LAYOUT };
 #define L(field)	LAYOUT, offsetof(struct rashpa_layout, field)
 
 /* one field of a valid profile is made wrong */
-static const struct {
-	const char *key;
-	enum part part;
-	size_t at, size;
-	u64 value;
-	int err;
-	const char *says;
-} bad_profiles[] = {
+static const struct bad_field bad_profiles[] = {
 	{ "with-too-many-windows", P(n_windows), 4, 65, EINVAL, "65 windows" },
 	{ "with-uint_max-windows", P(n_windows), 4, UINT_MAX, EINVAL, "windows" },
 	{ "with-too-many-steps", P(n_steps), 4, 33, EINVAL, "33 steps" },

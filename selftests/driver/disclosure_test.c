@@ -457,7 +457,7 @@ TEST(traces, "no trace tells an address")
 
 /* ------------------------------------------------------- old content --- */
 
-#define ROUNDS		8
+#define ROUNDS		tap_times(3, 8)
 #define OWNERS_MAX	16
 
 static int make_buffer(u64 length)

@@ -21,7 +21,7 @@
 #define DATA		((u64)IMAGES * IMAGE)
 #define ENDLESS		0
 #define GOES_ON		20u	/* stacks after which a stream is taken to go on */
-#define ROUNDS		5
+#define ROUNDS		tap_times(2, 5)
 
 static struct fpga f;
 static bool fetches;		/* it: an entry says where a ring of descriptors is */
@@ -238,14 +238,7 @@ enum part { SET, ENGINE, STEP, WINDOW };
 #define W(field)	WINDOW, offsetof(struct rashpa_profile_window, field)
 
 /* one field of a valid profile is made wrong: of engine 1, of its first step, of "registers" */
-static const struct {
-	const char *key;
-	enum part part;
-	size_t at, size;
-	u64 value;
-	int err;
-	const char *says;
-} bad[] = {
+static const struct bad_field bad[] = {
 	{ "with-too-many-engines", P(n_engines), 4, 65, EINVAL, "65 engines" },
 	{ "with-uint_max-engines", P(n_engines), 4, ~0U, EINVAL, "engines" },
 	{ "with-engines-nowhere", P(engines), 8, 8, EFAULT, NULL },

@@ -361,14 +361,7 @@ enum part { TABLE_OF, FETCH, FIELD_OF, REGISTER };
 #define R(field)	REGISTER, offsetof(struct rashpa_fetch_field, field)
 
 /* one value of that of the array is made wrong: of field 1, the length, and of register 1, COUNT */
-static const struct {
-	const char *key;
-	enum part part;
-	size_t at, size;
-	u64 value;
-	int err;
-	const char *says;
-} bad[] = {
+static const struct bad_field bad[] = {
 	{ "and-does-not-say-so", T(flags), 4, 0, EINVAL, "RASHPA_PTABLE_FETCH" },
 	{ "with-an-undefined-flag-of-the-table", T(flags), 4, 3, EINVAL, "undefined flag" },
 	{ "with-a-reserved-field-of-the-table", T(__reserved2), 4, 1, EINVAL, "reserved" },

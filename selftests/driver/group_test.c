@@ -572,7 +572,7 @@ TEST(depth, "groups one inside the other have an end")
 			goto out;
 		id = (uint32_t)err;
 	}
-	ANSWERED(group_make(b.ch, &id, 1, 0, FIRST), EINVAL, "4 groups one inside the other");
+	ANSWERED(group_make(b.ch, &id, 1, 0, FIRST), EINVAL, "4 groups");
 	put(&b, 0, FIRST + 1);
 	/* from the inside to the outside */
 	for (i = 0; i < RASHPA_GROUP_DEPTH; i++)
@@ -713,7 +713,7 @@ out:
 /* ---------------------------------------------------------- hardware --- */
 
 #define MODE	(RFPGA_MODE_MSIX | RFPGA_MODE_LOCK)
-#define STACKS	60
+#define STACKS	tap_times(20, 60)
 
 /* One DTP, with its lock record in slot @slot. */
 static void dtp_start(const struct rig *r, unsigned int n, uint32_t entries, uint32_t slot)

@@ -18,26 +18,6 @@
 static struct fpga f;
 static bool have_fpga;
 
-static void param_set(const char *name, unsigned int value)
-{
-	char path[96], text[16];
-
-	snprintf(path, sizeof(path), PARAMETERS "%s", name);
-	snprintf(text, sizeof(text), "%u", value);
-	if (write_text(path, text))
-		tap_bail("%s cannot be set", name);
-}
-
-static unsigned int param(const char *name)
-{
-	char path[96], text[16] = "";
-
-	snprintf(path, sizeof(path), PARAMETERS "%s", name);
-	if (!read_text(path, text, sizeof(text)))
-		tap_bail("there is no parameter %s", name);
-	return strtoul(text, NULL, 10);
-}
-
 static struct rashpa_limit limit_of(uint32_t resource)
 {
 	struct rashpa_limit limit = { HEAD(limit), .resource = resource };
@@ -354,7 +334,6 @@ static bool lacks(const struct row *row)
 TEST_EACH(user, rows, "%s: one user has a limit, root another")
 {
 	const u64 before = limit_of(row->resource).out_used;
-	const unsigned int limit = param(row->user);
 	pid_t member, root;
 
 	if (lacks(row))
@@ -365,7 +344,7 @@ TEST_EACH(user, rows, "%s: one user has a limit, root another")
 	/* the limit is not for root */
 	param_set(row->user, 1);
 	root = child(take_as_root, row);
-	param_set(row->user, limit);
+	parameters_restore();
 	down();
 	clean(member);
 	clean(root);
@@ -420,7 +399,6 @@ static void hold_end(struct holder *h)
 TEST_EACH(reserve, rows, "%s: what is kept for root is there")
 {
 	const struct rashpa_limit before = limit_of(row->resource);
-	const unsigned int user = param(row->user), all = param(row->all);
 	const unsigned int shift = row->resource == RASHPA_RESOURCE_MEMORY ? 20 : 0;
 	struct rashpa_limit now;
 	struct holder h;
@@ -439,8 +417,7 @@ TEST_EACH(reserve, rows, "%s: what is kept for root is there")
 	      now.out_limit);
 	root = child(take_as_root, row);
 	hold_end(&h);
-	param_set(row->user, user);
-	param_set(row->all, all);
+	parameters_restore();
 	down();
 	clean(root);
 }
@@ -488,18 +465,17 @@ static void try_as_member(void *arg)
 TEST(try, "a try takes no more than who tries may hold")
 {
 	static const uint32_t backends[] = { RASHPA_BACKEND_CONTIG, RASHPA_BACKEND_CMA };
-	const unsigned int user = param("user_limit_mib"), all = param("limit_mib");
 	size_t i;
 
 	for (i = 0; i < (cma_here() ? 2 : 1); i++) {
 		param_set("user_limit_mib", 9);
 		tap_fork(try_as_member, (void *)&backends[i]);
-		param_set("user_limit_mib", user);
+		parameters_restore();
 		/* an eighth of that is root's */
 		param_set("limit_mib",
 			  (limit_of(RASHPA_RESOURCE_MEMORY).out_used / MIB + 9) * 8 / 7);
 		tap_fork(try_as_member, (void *)&backends[i]);
-		param_set("limit_mib", all);
+		parameters_restore();
 	}
 }
 
@@ -507,14 +483,12 @@ TEST(try, "a try takes no more than who tries may hold")
 TEST(one, "a limit of one is root's")
 {
 	static const struct row name = { .make = make_name, .all = "limit_names" };
-	const unsigned int all = param("limit_names");
 
 	param_set("limit_names", 1);
 	CHECK(limit_of(RASHPA_RESOURCE_NAMES).out_limit == 1 &&
 	      !limit_of(RASHPA_RESOURCE_NAMES).out_shared_limit, "a member may have the one");
 	child(take_none, &name);
 	clean(child(take_as_root, &name));
-	param_set("limit_names", all);
 }
 
 /* Minor numbers that names cannot take: boards can be bound whatever there is. */

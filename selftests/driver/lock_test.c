@@ -154,6 +154,8 @@ struct slot {
 	int ch;
 };
 
+static struct slot slot;
+
 static bool slot_up(struct slot *s)
 {
 	s->ch = events();
@@ -226,85 +228,73 @@ static void nothing(struct slot *s)
 
 TEST(changed, "CHANGED: bits under the mask, since it was added")
 {
-	struct slot s;
 	int id;
 
-	REQUIRE(slot_up(&s), "%s", reason);
-	*s.p = 0xffff0005;
-	id = polled(&s, RASHPA_CONDITION_CHANGED, 0xffff, 0, 0, 64);
+	*slot.p = 0xffff0005;
+	id = polled(&slot, RASHPA_CONDITION_CHANGED, 0xffff, 0, 0, 64);
 	CHECK(id > 0, "%s", reason);
-	looked(s.ch, id);
-	nothing(&s);	/* it was 5 before */
-	set_word(&s, id, 0x70005);
-	nothing(&s);	/* not under the mask */
-	set_word(&s, id, 0x70006);
-	expect(&s, id, 1, 6);
-	set_word(&s, id, 3);
-	expect(&s, id, 2, 3);
-	nothing(&s);
-	slot_down(&s);
+	looked(slot.ch, id);
+	nothing(&slot);	/* it was 5 before */
+	set_word(&slot, id, 0x70005);
+	nothing(&slot);	/* not under the mask */
+	set_word(&slot, id, 0x70006);
+	expect(&slot, id, 1, 6);
+	set_word(&slot, id, 3);
+	expect(&slot, id, 2, 3);
+	nothing(&slot);
 }
 
 TEST(equal, "EQUAL: once each time it becomes true")
 {
-	struct slot s;
 	int id;
 
-	REQUIRE(slot_up(&s), "%s", reason);
-	id = polled(&s, RASHPA_CONDITION_EQUAL, 0, 7, 0, 32);
+	id = polled(&slot, RASHPA_CONDITION_EQUAL, 0, 7, 0, 32);
 	CHECK(id > 0, "%s", reason);
-	set_word(&s, id, 8);
-	nothing(&s);
-	set_word(&s, id, 0x100000007);	/* 32 bits are looked at */
-	expect(&s, id, 1, 7);
-	looked(s.ch, id);
-	nothing(&s);	/* once */
-	set_word(&s, id, 0);
-	set_word(&s, id, 7);
-	expect(&s, id, 2, 7);
-	slot_down(&s);
+	set_word(&slot, id, 8);
+	nothing(&slot);
+	set_word(&slot, id, 0x100000007);	/* 32 bits are looked at */
+	expect(&slot, id, 1, 7);
+	looked(slot.ch, id);
+	nothing(&slot);	/* once */
+	set_word(&slot, id, 0);
+	set_word(&slot, id, 7);
+	expect(&slot, id, 2, 7);
 }
 
 TEST(reached, "REACHED: step by step, none twice, until there is no next")
 {
-	struct slot s;
 	int id;
 
-	REQUIRE(slot_up(&s), "%s", reason);
-	id = polled(&s, RASHPA_CONDITION_REACHED, 0, 10, 10, 64);
+	id = polled(&slot, RASHPA_CONDITION_REACHED, 0, 10, 10, 64);
 	CHECK(id > 0, "%s", reason);
-	set_word(&s, id, 9);
-	nothing(&s);
-	set_word(&s, id, 10);
-	expect(&s, id, 1, 10);
-	set_word(&s, id, 19);
-	nothing(&s);
-	set_word(&s, id, 45);	/* 20, 30 and 40 at once: one event */
-	expect(&s, id, 2, 45);
-	set_word(&s, id, 49);
-	nothing(&s);
-	set_word(&s, id, UINT64_MAX);
-	expect(&s, id, 3, UINT64_MAX);
-	set_word(&s, id, 0);
-	set_word(&s, id, UINT64_MAX);
-	nothing(&s);	/* there is no next value */
-	slot_down(&s);
+	set_word(&slot, id, 9);
+	nothing(&slot);
+	set_word(&slot, id, 10);
+	expect(&slot, id, 1, 10);
+	set_word(&slot, id, 19);
+	nothing(&slot);
+	set_word(&slot, id, 45);	/* 20, 30 and 40 at once: one event */
+	expect(&slot, id, 2, 45);
+	set_word(&slot, id, 49);
+	nothing(&slot);
+	set_word(&slot, id, UINT64_MAX);
+	expect(&slot, id, 3, UINT64_MAX);
+	set_word(&slot, id, 0);
+	set_word(&slot, id, UINT64_MAX);
+	nothing(&slot);	/* there is no next value */
 }
 
 /* The number of the next value fits into no word. */
 TEST(reached_all, "REACHED: the greatest word of all is one event")
 {
-	struct slot s;
 	int id;
 
-	REQUIRE(slot_up(&s), "%s", reason);
-	*s.p = UINT64_MAX;
-	id = polled(&s, RASHPA_CONDITION_REACHED, 0, 0, 1, 64);
+	*slot.p = UINT64_MAX;
+	id = polled(&slot, RASHPA_CONDITION_REACHED, 0, 0, 1, 64);
 	CHECK(id > 0, "%s", reason);
-	expect(&s, id, 1, UINT64_MAX);
-	looked(s.ch, id);
-	nothing(&s);
-	slot_down(&s);
+	expect(&slot, id, 1, UINT64_MAX);
+	looked(slot.ch, id);
+	nothing(&slot);
 }
 
 /*
@@ -316,47 +306,41 @@ TEST(there_already, "what a word says when it is added is told, without an inter
 	struct rashpa_source_add a = {
 		.condition = RASHPA_CONDITION_REACHED, .value = 10, .step = 10, .bits = 64,
 	};
-	struct slot s;
 	int id;
 
-	REQUIRE(slot_up(&s), "%s", reason);
-	a.memory = s.lock.out_fd;
-	*s.p = 25;
-	id = add(s.ch, &a);
+	a.memory = slot.lock.out_fd;
+	*slot.p = 25;
+	id = add(slot.ch, &a);
 	CHECK(id > 0, "%s", reason);
-	expect(&s, id, 1, 25);
-	nothing(&s);
+	expect(&slot, id, 1, 25);
+	nothing(&slot);
 	a.condition = RASHPA_CONDITION_EQUAL;
 	a.value = 25;
 	a.step = 0;
-	id = add(s.ch, &a);
+	id = add(slot.ch, &a);
 	CHECK(id > 0, "%s", reason);
-	expect(&s, id, 1, 25);
+	expect(&slot, id, 1, 25);
 	a.condition = RASHPA_CONDITION_CHANGED;
 	a.value = 0;
-	id = add(s.ch, &a);
+	id = add(slot.ch, &a);
 	CHECK(id > 0, "%s", reason);
-	nothing(&s);	/* since it was added */
-	slot_down(&s);
+	nothing(&slot);	/* since it was added */
 }
 
 TEST(reached_again, "REACHED without a step: again only after it was less")
 {
-	struct slot s;
 	int id;
 
-	REQUIRE(slot_up(&s), "%s", reason);
-	*s.p = 100;
-	id = polled(&s, RASHPA_CONDITION_REACHED, 0, 10, 0, 64);
+	*slot.p = 100;
+	id = polled(&slot, RASHPA_CONDITION_REACHED, 0, 10, 0, 64);
 	CHECK(id > 0, "%s", reason);
-	expect(&s, id, 1, 100);	/* it was there already */
-	set_word(&s, id, 200);
-	nothing(&s);
-	set_word(&s, id, 9);
-	nothing(&s);
-	set_word(&s, id, 10);
-	expect(&s, id, 2, 10);
-	slot_down(&s);
+	expect(&slot, id, 1, 100);	/* it was there already */
+	set_word(&slot, id, 200);
+	nothing(&slot);
+	set_word(&slot, id, 9);
+	nothing(&slot);
+	set_word(&slot, id, 10);
+	expect(&slot, id, 2, 10);
 }
 
 /* ------------------------------------------------------------ budget --- */
@@ -368,24 +352,21 @@ TEST(budget, "looking keeps its budget")
 		.head.flags = RASHPA_SOURCE_POLL, .condition = RASHPA_CONDITION_CHANGED,
 		.bits = 64, .period_us = RASHPA_PERIOD_MIN, .budget = 5,
 	};
-	struct slot s;
 
-	REQUIRE(slot_up(&s), "%s", reason);
-	a.memory = s.lock.out_fd;
-	info.id = add(s.ch, &a);
+	a.memory = slot.lock.out_fd;
+	info.id = add(slot.ch, &a);
 	CHECK((int)info.id > 0, "%s", reason);
 	/*
 	 * A look that was interrupted by the machine itself is paid back by longer periods:
 	 * the budget holds in the long run. Else the test ends by its limit of time.
 	 */
 	do
-		ANSWERED(call(s.ch, RASHPA_IOC_SOURCE_INFO, &info), 0, NULL);
+		ANSWERED(call(slot.ch, RASHPA_IOC_SOURCE_INFO, &info), 0, NULL);
 	while (tap_ok() && (info.out_looks < 500 ||
 			    info.out_look_ns * 1000 > info.out_since_ns * a.budget));
 	tap_note("%llu looks of %llu ns in %llu us, one every %llu us", info.out_looks,
 		 (info.out_look_ns / info.out_looks), (info.out_since_ns / 1000),
 		 (info.out_period_ns / 1000));
-	slot_down(&s);
 }
 
 TEST(budget_of_all, "all timers together keep poll_budget")
@@ -394,22 +375,19 @@ TEST(budget_of_all, "all timers together keep poll_budget")
 		.head.flags = RASHPA_SOURCE_POLL, .condition = RASHPA_CONDITION_CHANGED,
 		.bits = 64, .period_us = 1000, .budget = 60,
 	};
-	struct slot s;
 
-	REQUIRE(slot_up(&s), "%s", reason);
-	a.memory = s.lock.out_fd;
-	CHECK(add(s.ch, &a) == 1, "%s", reason);
-	ANSWERED(add(s.ch, &a), EDQUOT, "60 of 100|poll_budget");
+	a.memory = slot.lock.out_fd;
+	CHECK(add(slot.ch, &a) == 1, "%s", reason);
+	ANSWERED(add(slot.ch, &a), EDQUOT, "60 of 100|poll_budget");
 	a.budget = 40;
-	CHECK(add(s.ch, &a) == 2, "%s", reason);
+	CHECK(add(slot.ch, &a) == 2, "%s", reason);
 	a.budget = 0;	/* 10 */
-	ANSWERED(add(s.ch, &a), EDQUOT, "100 of 100");
-	close(s.ch);
+	ANSWERED(add(slot.ch, &a), EDQUOT, "100 of 100");
+	close(slot.ch);
 	/* given back with the channel */
-	s.ch = events();
+	slot.ch = events();
 	a.budget = 100;
-	CHECK(add(s.ch, &a) == 1, "%s", reason);
-	slot_down(&s);
+	CHECK(add(slot.ch, &a) == 1, "%s", reason);
 }
 
 /* ----------------------------------------------------------- refused --- */
@@ -447,54 +425,51 @@ TEST(refused, "what is no word and no condition is refused")
 {
 	struct rashpa_source_add good = { .condition = RASHPA_CONDITION_CHANGED, .bits = 32 };
 	struct rashpa_info info;
-	struct slot s;
 	int window, foreign, null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
-	REQUIRE(slot_up(&s), "%s", reason);
-	good.memory = s.lock.out_fd;
+	good.memory = slot.lock.out_fd;
 	window = fpga_window(&f, RFPGA_BAR_REGS, 0, PAGE, 0);
 	foreign = foreign_dmabuf(PAGE);
-	refused(s.ch, &good, EBADF, "fd 999", bad_memory, 999);
-	refused(s.ch, &good, EBADF, "fd -1", bad_memory, -1);
-	refused(s.ch, &good, EINVAL, "not a dma-buf", bad_memory, null);
-	refused(s.ch, &good, EXDEV, "host memory of this driver", bad_memory, window);
+	refused(slot.ch, &good, EBADF, "fd 999", bad_memory, 999);
+	refused(slot.ch, &good, EBADF, "fd -1", bad_memory, -1);
+	refused(slot.ch, &good, EINVAL, "not a dma-buf", bad_memory, null);
+	refused(slot.ch, &good, EXDEV, "host memory of this driver", bad_memory, window);
 	if (foreign >= 0)
-		refused(s.ch, &good, EXDEV, "host memory of this driver", bad_memory, foreign);
+		refused(slot.ch, &good, EXDEV, "host memory of this driver", bad_memory, foreign);
 	else
 		tap_note("no udmabuf in this kernel");
-	refused(s.ch, &good, EINVAL, "multiple", bad_offset, 2);
-	refused(s.ch, &good, ERANGE, "outside", bad_offset, PAGE);
-	refused(s.ch, &good, ERANGE, "outside", bad_offset, UINT64_MAX - 3);
-	refused(s.ch, &good, EINVAL, "mask", bad_mask, 1ULL << 32);
-	refused(s.ch, &good, EINVAL, "CHANGED", bad_value, 1);
-	refused(s.ch, &good, EINVAL, "vector 1", bad_look, 1);
-	refused(s.ch, &good, EINVAL, "step", bad_step, 1);
-	refused(s.ch, &good, EINVAL, "condition 0", bad_condition, 0);
-	refused(s.ch, &good, EINVAL, "condition 4", bad_condition, 4);
-	refused(s.ch, &good, EINVAL, "16 bits", bad_bits, 16);
-	refused(s.ch, &good, EINVAL, "RASHPA_SOURCE_POLL", bad_period_us, 100);
-	refused(s.ch, &good, EINVAL, "RASHPA_SOURCE_POLL", bad_budget, 1);
-	refused(s.ch, &good, ERANGE, "vector 64", bad_index, 64);
-	refused(s.ch, &good, EINVAL, "RASHPA_SOURCE_OF", bad_device, f.fd);
+	refused(slot.ch, &good, EINVAL, "multiple", bad_offset, 2);
+	refused(slot.ch, &good, ERANGE, "outside", bad_offset, PAGE);
+	refused(slot.ch, &good, ERANGE, "outside", bad_offset, UINT64_MAX - 3);
+	refused(slot.ch, &good, EINVAL, "mask", bad_mask, 1ULL << 32);
+	refused(slot.ch, &good, EINVAL, "CHANGED", bad_value, 1);
+	refused(slot.ch, &good, EINVAL, "vector 1", bad_look, 1);
+	refused(slot.ch, &good, EINVAL, "step", bad_step, 1);
+	refused(slot.ch, &good, EINVAL, "condition 0", bad_condition, 0);
+	refused(slot.ch, &good, EINVAL, "condition 4", bad_condition, 4);
+	refused(slot.ch, &good, EINVAL, "16 bits", bad_bits, 16);
+	refused(slot.ch, &good, EINVAL, "RASHPA_SOURCE_POLL", bad_period_us, 100);
+	refused(slot.ch, &good, EINVAL, "RASHPA_SOURCE_POLL", bad_budget, 1);
+	refused(slot.ch, &good, ERANGE, "vector 64", bad_index, 64);
+	refused(slot.ch, &good, EINVAL, "RASHPA_SOURCE_OF", bad_device, f.fd);
 	good.condition = RASHPA_CONDITION_EQUAL;
-	refused(s.ch, &good, EINVAL, "mask", bad_value, 1ULL << 32);
+	refused(slot.ch, &good, EINVAL, "mask", bad_value, 1ULL << 32);
 	good.condition = RASHPA_CONDITION_CHANGED;
 	good.head.flags = RASHPA_SOURCE_OF;
-	refused(s.ch, &good, EINVAL, "fpgaN", bad_device, null);
-	refused(s.ch, &good, EBADF, "fd 999", bad_device, 999);
+	refused(slot.ch, &good, EINVAL, "fpgaN", bad_device, null);
+	refused(slot.ch, &good, EBADF, "fd 999", bad_device, 999);
 	good.head.flags = RASHPA_SOURCE_POLL;
-	refused(s.ch, &good, EINVAL, "period", bad_period_us, 0);
-	refused(s.ch, &good, EINVAL, "period", bad_period_us, RASHPA_PERIOD_MIN - 1);
-	refused(s.ch, &good, EINVAL, "period", bad_period_us, RASHPA_PERIOD_MAX + 1);
+	refused(slot.ch, &good, EINVAL, "period", bad_period_us, 0);
+	refused(slot.ch, &good, EINVAL, "period", bad_period_us, RASHPA_PERIOD_MIN - 1);
+	refused(slot.ch, &good, EINVAL, "period", bad_period_us, RASHPA_PERIOD_MAX + 1);
 	good.period_us = 100;
-	refused(s.ch, &good, EINVAL, "budget", bad_budget, 1001);
-	refused(s.ch, &good, EINVAL, "vector 1", bad_index, 1);
-	buffer_info(s.lock.out_fd, &info);
+	refused(slot.ch, &good, EINVAL, "budget", bad_budget, 1001);
+	refused(slot.ch, &good, EINVAL, "vector 1", bad_index, 1);
+	buffer_info(slot.lock.out_fd, &info);
 	close(null);
 	if (foreign >= 0)
 		close(foreign);
 	close(window);
-	slot_down(&s);
 }
 
 /* ------------------------------------------- written by the function --- */
@@ -553,4 +528,10 @@ out:
 void setup(void)
 {
 	rig_need(&f);
+	REQUIRE(slot_up(&slot), "%s", reason);
+}
+
+void teardown(void)
+{
+	slot_down(&slot);
 }

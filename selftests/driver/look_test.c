@@ -511,10 +511,10 @@ TEST(look_refused, "who may not write the memory may not say that he did")
 	ANSWERED(look(999), EBADF, "fd 999");
 	ANSWERED(look(null), EINVAL, "not a dma-buf");
 	if (foreign >= 0)
-		ANSWERED(look(foreign), EXDEV, "host memory of this driver");
+		ANSWERED(look(foreign), EXDEV, "host memory");
 	if (have_one) {
 		window = fpga_window(&f, RFPGA_BAR_REGS, 0, PAGE, 0);
-		ANSWERED(look(window), EXDEV, "host memory of this driver");
+		ANSWERED(look(window), EXDEV, "host memory");
 		close(window);
 	}
 	/* who may only read listens, and does not tell */
@@ -841,8 +841,6 @@ out:
 
 /* ------------------------------------------------------------ limits --- */
 
-#define PARAMETER	"/sys/module/rashpa/parameters/user_limit_listeners"
-
 /* Somebody who is nobody special, with a channel and a memory. */
 struct somebody {
 	uid_t uid;
@@ -905,11 +903,11 @@ TEST(share, "nobody takes all places at one memory")
 	tap_fork(many_listeners, &b);
 	/* there, not everywhere; an administrator can give one user all */
 	a.fd = buffer_alloc(PAGE, NULL);
-	ANSWERED(write_text(PARAMETER, "0"), 0, NULL);
+	param_set("user_limit_listeners", 0);
 	a.most = RASHPA_LISTENERS_USER;
 	a.why = "256 sources of users|CAP_SYS_RESOURCE";
 	tap_fork(many_listeners, &a);
-	ANSWERED(write_text(PARAMETER, "128"), 0, NULL);
+	parameters_restore();
 	close(a.fd);
 	/* root's are not held against others */
 	a.fd = buffer_alloc(PAGE, NULL);

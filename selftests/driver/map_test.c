@@ -677,14 +677,7 @@ TEST(program_hidden, "PROGRAM serves a user who may not see addresses")
 #define P4(field)	false, offsetof(struct rashpa_program, field), 4
 #define P8(field)	false, offsetof(struct rashpa_program, field), 8
 
-static const struct {
-	const char *key;
-	bool in_layout;
-	size_t at, size;
-	u64 value;
-	int err;
-	const char *says;
-} bad_programs[] = {
+static const struct bad_field bad_programs[] = {
 	{ "stride-0", L(stride), 0, EINVAL, "stride of 0" },
 	{ "an-entry-that-cannot-be-made-invalid", L(control_set), 0, EINVAL, "control_set" },
 	{ "stride-2", L(stride), 2, EINVAL, "stride of 2" },
@@ -745,7 +738,7 @@ TEST_EACH(bad_program, bad_programs, "PROGRAM with %s is refused")
 	map.boundary = MIB;
 	REQUIRE(!make(&map) && map.out_segments == 4, "MAP: %u segments, %s", map.out_segments,
 		reason);
-	memcpy((row->in_layout ? (char *)&layout : (char *)&p) + row->at, &row->value, row->size);
+	memcpy((row->part ? (char *)&layout : (char *)&p) + row->at, &row->value, row->size);
 	ANSWERED(call(map.out_fd, RASHPA_IOC_PROGRAM, &p), row->err, row->says);
 	for (e = 0; e < 4; e++)
 		CHECK(entry_is_clear(e) && entry_is_clear(1020 + e), "entries were written");

@@ -440,7 +440,7 @@ TEST(limit, "the limit of the administrator holds")
 	u64 used = bytes_allocated() / MIB;
 	int fd;
 
-	set_limit_mib(used + 12);
+	param_set("limit_mib", used + 12);
 	ANSWERED(call(memory, RASHPA_IOC_ALLOC, &a), EDQUOT, "16 MiB|limit_mib");
 	ANSWERED(buffer_remove("st-limit"), ENOENT, NULL);
 	ANSWERED(call(memory, RASHPA_IOC_LIMIT, &q), 0, NULL);
@@ -452,7 +452,7 @@ TEST(limit, "the limit of the administrator holds")
 	close(fd);
 	fd = buffer_alloc(8 * MIB, NULL);
 	close(fd);
-	set_limit_mib(0);
+	param_set("limit_mib", 0);
 	ANSWERED(call(memory, RASHPA_IOC_LIMIT, &q), 0, NULL);
 	CHECK(q.out_limit == 0, "limit %llu", q.out_limit);
 }
@@ -480,12 +480,11 @@ TEST(user_limit, "the limit of one user holds, and root's does not count")
 {
 	int fd;
 
-	set_user_limit("12");
+	param_set("user_limit_mib", 12);
 	/* not for root, and what root has does not count for others */
 	fd = buffer_alloc(16 * MIB, NULL);
 	tap_fork(second_user, NULL);
 	close(fd);
-	set_user_limit(NULL);
 }
 
 struct ids {
@@ -533,10 +532,9 @@ static void user_namespace(bool own)
 TEST(user_namespace, "the limit of one user holds for the namespaces of that user")
 {
 	SKIP_IF(access("/proc/self/ns/user", F_OK), "no user namespaces in this kernel");
-	set_user_limit("12");
+	param_set("user_limit_mib", 12);
 	user_namespace(true);
 	user_namespace(false);
-	set_user_limit(NULL);
 }
 
 static void cache_mode(uint32_t cache, uint32_t backend, u64 length)

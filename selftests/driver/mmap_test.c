@@ -13,7 +13,7 @@
 
 #define LEN	(64 * KIB)
 #define RACED	(4 * MIB)
-#define RACES	1200
+#define RACES		(int)tap_times(1200 / 8, 1200)
 #define KILLED	(32 * MIB)
 #define KILLS	16
 

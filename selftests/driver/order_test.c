@@ -13,8 +13,8 @@
 
 #define PLACE		(4 * MIB)	/* in the peer's memory, behind its dataset */
 #define RECORD		(IMAGES * IMAGE / 2)	/* where it is in the payload's memory */
-#define MANY		100		/* stacks of an honest board */
-#define FEW		6		/* of one that misbehaves */
+#define MANY		tap_times(30, 100)	/* stacks of an honest board */
+#define FEW		tap_times(3, 6)	/* of one that misbehaves */
 #define PERIOD		50000		/* of free-running images: 200 us */
 #define WAIT_MS		30000		/* a machine may be busy; nobody waits that long */
 

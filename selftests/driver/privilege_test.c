@@ -777,9 +777,9 @@ static void profile(uint32_t flags)
 
 TEST_EACH(memory, memory_rows, "%s")
 {
-	set_user_limit("1");
+	param_set("user_limit_mib", 1);
 	try_row(row);
-	set_user_limit(NULL);
+	parameters_restore();
 }
 
 TEST_EACH(function, function_rows, "%s")
@@ -803,21 +803,12 @@ TEST_EACH(function, function_rows, "%s")
 
 TEST_EACH(limited, limited_rows, "%s")
 {
-	char path[96], old[ARRAY_SIZE(limited)][16];
-	size_t i;
-
 	SKIP_IF(f.fd < 0, "no software FPGA");
 	profile(0);
-	for (i = 0; i < ARRAY_SIZE(limited); i++) {
-		snprintf(path, sizeof(path), PARAMETERS "%s", limited[i]);
-		if (!read_text(path, old[i], sizeof(old[i])) || write_text(path, "1"))
-			tap_bail("%s cannot be set", limited[i]);
-	}
+	for (size_t i = 0; i < ARRAY_SIZE(limited); i++)
+		param_set(limited[i], 1);
 	try_row(row);
-	for (i = 0; i < ARRAY_SIZE(limited); i++) {
-		snprintf(path, sizeof(path), PARAMETERS "%s", limited[i]);
-		write_text(path, old[i]);
-	}
+	parameters_restore();
 }
 
 TEST_EACH(table, table_rows, "%s")

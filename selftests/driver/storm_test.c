@@ -12,8 +12,8 @@
 
 #include "calls.h"
 
-#define CLOSE_MS	40	/* for each call */
-#define STORM_MS	2000
+#define CLOSE_MS	tap_times(15, 40)	/* for each call */
+#define STORM_MS	tap_times(800, 2000)
 #define THREADS		8
 
 static struct calls_state before;
@@ -177,11 +177,12 @@ static struct caller callers[THREADS];
 
 static void storm_begin(bool function_goes)
 {
+	const unsigned int seed = tap_seed();
 	size_t i;
 
 	atomic_store(&storming, true);
 	for (i = 0; i < THREADS; i++) {
-		callers[i] = (struct caller) { .seed = i + 1,
+		callers[i] = (struct caller) { .seed = seed + i,
 					       .function_goes = function_goes };
 		pthread_create(&callers[i].thread, NULL, storm, &callers[i]);
 	}

@@ -493,7 +493,7 @@ int main(int argc, char **argv)
 	common_init();
 	check_udmabuf();
 	parameters_keep();
-	set_limit_mib(96);
+	param_set("limit_mib", 96);
 	run.iommu = getenv("RASHPA_IOMMU") && !strcmp(getenv("RASHPA_IOMMU"), "on");
 	while (run.boards < ARRAY_SIZE(run.board) &&
 	       fpga_open(&run.board[run.boards], run.boards)) {

@@ -124,13 +124,14 @@ u64 ram_bytes(void)
 	return (u64)sysconf(_SC_PHYS_PAGES) * PAGE;
 }
 
-void set_limit_mib(unsigned int mib)
+void param_set(const char *name, unsigned int value)
 {
-	char text[16];
+	char path[96], text[16];
 
-	snprintf(text, sizeof(text), "%u", mib);
-	if (write_text(PARAMETERS "limit_mib", text))
-		tap_bail("limit_mib cannot be set");
+	snprintf(path, sizeof(path), PARAMETERS "%s", name);
+	snprintf(text, sizeof(text), "%u", value);
+	if (write_text(path, text))
+		tap_bail("%s cannot be set", name);
 }
 
 void drop_privileges(void)
@@ -143,16 +144,6 @@ void p2p_bridge(const char *policy)
 {
 	if (write_text(PARAMETERS "p2p_bridge", policy))
 		tap_bail("p2p_bridge cannot be set");
-}
-
-void set_user_limit(const char *mib)
-{
-	static char before[16];
-
-	if (!before[0] && !read_text(PARAMETERS "user_limit_mib", before, sizeof(before)))
-		tap_bail("user_limit_mib cannot be read");
-	if (write_text(PARAMETERS "user_limit_mib", mib ? mib : before))
-		tap_bail("user_limit_mib cannot be set");
 }
 
 static struct {
@@ -668,6 +659,16 @@ int fpga_events(const struct fpga *f, uint32_t depth)
 	int err = call(f->fd, RASHPA_IOC_CHANNEL_MAKE, &e);
 
 	return err ? err : e.out_fd;
+}
+
+int memory_channel(void)
+{
+	struct rashpa_channel_make m = { HEAD(m) };
+
+	if (!CHECK(!call(memory, RASHPA_IOC_CHANNEL_MAKE, &m), "CHANNEL_MAKE: %s", reason))
+		return -1;
+	fcntl(m.out_fd, F_SETFL, O_NONBLOCK);
+	return m.out_fd;
 }
 
 const struct rashpa_layout fpga_layout = RFPGA_LAYOUT;

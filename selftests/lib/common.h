@@ -57,20 +57,15 @@ bool read_fdinfo(int fd, char *buf, size_t size);
 int write_text(const char *path, const char *text);
 
 #define PARAMETERS	"/sys/module/rashpa/parameters/"
-/* All parameters of the module, as they are now and then are again; done around each test. */
+/* All parameters of the module, as they are now, and then are again: done around each test. */
 void parameters_keep(void);
 void parameters_restore(void);
+void param_set(const char *name, unsigned int value);
 unsigned int fds_open(void);
 u64 bytes_allocated(void);
 u64 ram_bytes(void);
-void set_limit_mib(unsigned int mib);
-/* What one user may hold; NULL: as it was. */
-void set_user_limit(const char *mib);
 
-/*
- * What the administrator allows of host bridges: QEMU's routes, but newer kernels have it in no
- * list. As all parameters it is restored after the test.
- */
+/* What the administrator allows of host bridges: QEMU's routes, but newer kernels do not know it. */
 void p2p_bridge(const char *policy);
 
 /* Become nobody, without capabilities, for good: in children only. */
@@ -151,12 +146,24 @@ int fpga_window(const struct fpga *f, uint32_t bar, u64 offset, u64 length,
 		uint32_t cache);
 int fpga_map(const struct fpga *f, int memory_fd, uint32_t direction,
 	     struct rashpa_map_make *map);
+/* Of the memory node, and reading it does not block; -1 after a failed check. */
+int memory_channel(void);
 int fpga_events(const struct fpga *f, uint32_t depth);
 /* The FPGA's address table: entries from @first on. Returns 0 or -errno. */
 int fpga_program(int map, int window, uint32_t first, uint32_t *entries);
 /* What the software FPGA's table looks like, and where it is. */
 extern const struct rashpa_layout fpga_layout;
 extern struct rashpa_profile_table fpga_table;
+
+/* Of a table: one field of something valid is made wrong. */
+struct bad_field {
+	const char *key;
+	int part;		/* of it */
+	size_t at, size;
+	u64 value;
+	int err;
+	const char *says;
+};
 
 /* Arrays of struct rashpa_profile_set, as initializers. */
 #define ARRAY(what, at, n)						\

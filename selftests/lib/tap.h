@@ -40,7 +40,9 @@
 
 #define TAP_SECONDS	180
 
+#ifndef ARRAY_SIZE
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
+#endif
 
 struct tap_test {
 	const char *id, *sentence;	/* its %s: the row's key in words */
