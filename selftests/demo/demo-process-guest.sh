@@ -13,6 +13,7 @@ export RASHPA_PROCESSING_LIBRARY=$PWD/build/tools/librashpa-processing.so.0
 json=$1 svg=$2 frames=${3:-64}
 work=$(mktemp -d)
 export MPLCONFIGDIR=$work
+cp build/matplotlib/fontlist* "$work" # else it looks for fonts, slowly
 [[ -e /dev/rashpa/memory ]] || insmod "build/modules/$RASHPA_KERNEL/rashpa.ko"
 bdf=$(lspci -D -d 1234:5250 | head -n 1 | cut -d' ' -f1)
 fpga=$(rashpactl --json bind "$bdf" | jq -r .node)

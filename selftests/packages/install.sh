@@ -8,7 +8,7 @@ set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
 lab=selftests/lab/lab
 status=0
-"$lab" exec --scratch -- selftests/packages/dkms.sh || status=1
+"$lab" exec --full --scratch -- selftests/packages/dkms.sh || status=1
 # a key that no kernel knows
 if command -v openssl >/dev/null; then
 	openssl req -new -x509 -newkey rsa:2048 -nodes -days 2 -subj "/CN=rashpa test key" \
