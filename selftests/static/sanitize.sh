@@ -3,7 +3,7 @@
 # test: seconds=100
 # Runs inside the lab's root: tools, software FPGA and tests with the address and the
 # undefined behaviour sanitizer, and the fuzzers, in build/sanitize; then what needs no kernel
-# of ours. TAP. check.sh runs the rest in a guest.
+# of ours. TAP. Tests with needs=sanitized run in a guest.
 set -uo pipefail
 
 # shellcheck source-path=SCRIPTDIR source=../lib/shell.sh
