@@ -210,7 +210,8 @@ finish_root() { # final path
 stand_in() { # root
 	local dir
 	dir=$(mktemp -d)
-	mkdir "$dir/DEBIAN"
+	chmod 755 "$dir"
+	mkdir -m 755 "$dir/DEBIAN"
 	cat >"$dir/DEBIAN/control" <<-END
 	Package: lab-stand-in
 	Version: 1
@@ -306,6 +307,9 @@ have_image() {
 
 # Make the kernel of a series unless it is there; "coverage" is a build for the debug kernel.
 have_kernel() { # series
+	{ entries "$LAB/kernels" | cut -f1; printf '%s\n' debug coverage; } |
+		grep -xF -- "$1" >/dev/null ||
+		die "no kernel $1"
 	[[ $1 == "$(core_kernel | cut -f1)" ]] || FULL=yes
 	if [[ $1 == debug || $1 == coverage ]]; then
 		have_debug
